@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# make [all]       build/braid                      OUTPUT=DIR  build elsewhere
+# make demo        set up, build, profile, draw      V=1         show the commands
+# make check       set up, build, run every test     DEBUG=1     -O0, assertions
+# make check-quick unit and golden tests, no root    SAN=address,undefined
+# make check-root  live tests only                   CC=clang works too
+# make bench fuzz lint install clean
+
+OUTPUT ?= build
+CC     ?= gcc
+CLANG  ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+ifeq ($(V),1)
+Q   =
+msg =
+else
+Q   = @
+msg = @printf '  %-8s %s\n' "$(1)" "$(2)";
+endif
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+
+ARCH_INCLUDE := $(shell $(CC) -print-multiarch 2>/dev/null)
+WARN     = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+OPT      = $(if $(DEBUG),-O0 -DDEBUG,-O2 -DNDEBUG)
+SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+CPPFLAGS += -D_GNU_SOURCE -I. -I$(OUTPUT)
+CFLAGS   ?= -g
+ALL_CFLAGS = -std=gnu11 $(WARN) $(OPT) $(SANFLAGS) $(CFLAGS) $(if $(WERROR),-Werror)
+LIBS     = -lbpf -ldw -lelf -lunwind-x86_64 -lunwind -lsqlite3 -liberty -lz -llzma -lm
+BPF_CFLAGS = -g -O2 -mcpu=v3 --target=bpf -D__TARGET_ARCH_x86 -Wall -I. \
+	$(if $(ARCH_INCLUDE),-I/usr/include/$(ARCH_INCLUDE))
+
+# What the flags were: a change of them rebuilds everything.
+FLAGS_STAMP := $(OUTPUT)/.flags
+$(shell mkdir -p $(OUTPUT) && \
+	echo '$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(BPF_CFLAGS)' | cmp -s - $(FLAGS_STAMP) || \
+	echo '$(CC) $(CPPFLAGS) $(ALL_CFLAGS) $(BPF_CFLAGS)' > $(FLAGS_STAMP))
+
+BPF_SRC  := $(sort $(wildcard bpf/*.bpf.c))
+BPF_OBJ  := $(BPF_SRC:%.c=$(OUTPUT)/%.o)
+SKEL     := $(OUTPUT)/bpf/braid.skel.h
+LIB_SRC  := $(sort $(filter-out core/main.c,$(wildcard core/*.c probes/*.c runtimes/*.c)))
+LIB_OBJ  := $(LIB_SRC:%.c=$(OUTPUT)/%.o)
+ASSETS   := $(sort $(wildcard core/assets/*))
+ASSET_OBJ := $(ASSETS:%=$(OUTPUT)/%.o)
+UNIT_SRC := $(sort $(wildcard tests/unit/t_*.c tests/bpfhost/t_*.c))
+UNIT_BIN := $(UNIT_SRC:%.c=$(OUTPUT)/%)
+TOOL_SRC := $(sort $(wildcard tests/tools/*.c))
+TOOL_BIN := $(TOOL_SRC:%.c=$(OUTPUT)/%)
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/f_*.c))
+FUZZ_BIN := $(FUZZ_SRC:%.c=$(OUTPUT)/%)
+FIXTURE_SRC := $(sort $(wildcard fixtures/native/*.c))
+FIXTURE_CXX := $(sort $(wildcard fixtures/native/*.cc))
+FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%)
+
+VERIFIED := $(OUTPUT)/.verified
+
+.PHONY: all setup tests fixtures demo check check-quick check-root bench fuzz lint install clean
+all: $(OUTPUT)/braid $(VERIFIED)
+
+setup:
+	$(Q)scripts/setup
+
+tests: $(UNIT_BIN) $(TOOL_BIN) fixtures
+fixtures: $(FIXTURE_BIN)
+
+# --- kernel half: one object, linked from all bpf/*.bpf.c ---
+$(OUTPUT)/%.bpf.o: %.bpf.c $(FLAGS_STAMP)
+	$(call msg,BPF,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+
+$(OUTPUT)/bpf/braid.linked.o: $(BPF_OBJ)
+	$(call msg,BPFLINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(SKEL): $(OUTPUT)/bpf/braid.linked.o
+	$(call msg,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name braid_bpf > $@
+
+$(VERIFIED): $(OUTPUT)/tests/tools/verifier_cost $(SKEL)
+	$(Q)$<
+	$(Q)touch $@
+
+# --- user half ---
+$(LIB_OBJ) $(OUTPUT)/core/main.o $(TOOL_SRC:%.c=$(OUTPUT)/%.o) $(UNIT_SRC:%.c=$(OUTPUT)/%.o): | $(SKEL)
+$(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+# Text files that go into the program as they are: symbols asset_NAME_start and asset_NAME_end.
+$(ASSET_OBJ): $(OUTPUT)/%.o: % $(FLAGS_STAMP)
+	$(call msg,ASSET,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)n=$$(echo '$(notdir $<)' | tr -c 'A-Za-z0-9\n' _); \
+	printf '.section .rodata\n.global asset_%s_start\n.global asset_%s_end\nasset_%s_start:\n.incbin "$<"\nasset_%s_end:\n.byte 0\n.section .note.GNU-stack,"",@progbits\n' $$n $$n $$n $$n | \
+	$(CC) -x assembler -c - -o $@
+
+$(OUTPUT)/libbraid.a: $(LIB_OBJ) $(ASSET_OBJ)
+	$(call msg,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(OUTPUT)/braid: $(OUTPUT)/core/main.o $(OUTPUT)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+
+$(UNIT_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+
+$(TOOL_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+
+# Fixtures are built as users build programs: no frame pointers, no sanitizer. A first line
+# `/* build: FLAGS */` in the source adds flags.
+$(FIXTURE_SRC:%.c=$(OUTPUT)/%): $(OUTPUT)/%: %.c
+	$(call msg,FIXTURE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)gcc -std=gnu11 -O2 -g -fomit-frame-pointer $< -o $@ \
+		$$(sed -n '1s,^/\* build: \(.*\) \*/$$,\1,p' $<)
+
+$(FIXTURE_CXX:%.cc=$(OUTPUT)/%): $(OUTPUT)/%: %.cc
+	$(call msg,FIXTURE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)g++ -O2 -g -fomit-frame-pointer $< -o $@ \
+		$$(sed -n '1s,^/\* build: \(.*\) \*/$$,\1,p' $<)
+
+# --- tests ---
+QUICK_TESTS = $(UNIT_BIN) $(sort $(wildcard tests/golden/*.t))
+ROOT_TESTS  = $(sort $(wildcard tests/live/*.t))
+PROVE = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT)) prove --exec ''
+
+demo: setup
+	$(Q)$(MAKE) --no-print-directory all fixtures
+	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/demo
+
+check: setup
+	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory lint
+	$(Q)$(PROVE) -j2 $(QUICK_TESTS) $(ROOT_TESTS)
+
+check-quick: all tests
+	$(Q)$(PROVE) -j2 $(QUICK_TESTS)
+
+check-root: all tests
+	$(Q)$(PROVE) $(ROOT_TESTS)
+
+bench: all tests
+	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/bench
+
+FUZZ_SECONDS ?= 30
+fuzz: $(SKEL)
+	$(Q)OUTPUT=$(abspath $(OUTPUT)) FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz $(FUZZ_SRC)
+
+lint:
+	$(Q)scripts/lint
+
+$(OUTPUT)/braid.1: $(OUTPUT)/braid scripts/man docs/man.in
+	$(call msg,MAN,$@)
+	$(Q)scripts/man $(OUTPUT)/braid docs/man.in > $@
+
+install: $(OUTPUT)/braid $(OUTPUT)/braid.1
+	install -Dm755 $(OUTPUT)/braid $(DESTDIR)$(PREFIX)/bin/braid
+	install -Dm644 $(OUTPUT)/braid.1 $(DESTDIR)$(PREFIX)/share/man/man1/braid.1
+
+clean:
+	rm -rf $(OUTPUT)
+
+-include $(shell find $(OUTPUT) -name '*.d' 2>/dev/null)

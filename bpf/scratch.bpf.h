@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_SCRATCH_BPF_H
+#define BRAID_SCRATCH_BPF_H
+
+#include "bpf/kernel.h"
+#include "bpf/shared.h"
+
+#include <asm/ptrace.h>
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* Stack memory is read in blocks that serve several frames: one read costs the same for 8 bytes
+ * as for 200. */
+#define BLOCK_WORDS 64
+#define BLOCK_BYTES (BLOCK_WORDS * 8)
+
+struct unwind_state {
+	__u64 pc, sp, rbp, rbx;
+	__u64 regs[UNWIND_REGS];    /* of the innermost frame, or the one under a signal frame */
+	struct mapping_rec mapping; /* the last one that matched */
+	struct unwind_rule rule;    /* of the current frame */
+	__u64 cfa;		    /* of the current frame */
+	__u64 value;		    /* what stack__read and unwind__reg found */
+	/* Bounds of a binary search. In memory, as the verifier would follow registers through
+	 * every path of it. */
+	volatile __u32 lo, hi;
+	__u64 block_start; /* address of block[0]; 0: nothing read yet */
+	__u32 block_bytes; /* valid */
+	__u32 exact;	   /* pc is that of an instruction, not a return address */
+	__u32 leaf;	   /* regs are those of this very frame */
+	__u32 rbx_lost, rbp_lost;
+	__u32 stop;	/* enum counter */
+	__u32 complete; /* at the outermost frame */
+	__u32 n;	/* frames */
+	__u64 block[BLOCK_WORDS];
+	struct pt_regs kernel_regs; /* as the kernel saved them */
+};
+
+/* One per CPU. Sampling programs run in interrupt context and do not nest, so it is theirs from
+ * the interrupt to the end of the last walker. Not a per-CPU map: those are limited to 32 KiB. */
+struct scratch {
+	struct unwind_state unwind;
+	__u64 interrupted[UNWIND_REGS];
+	struct proc_rec proc;
+	__u32 walkers_left; /* bits of the walkers still to run */
+	__u32 n_words;	    /* used of sample.words */
+	struct rec_sample sample;
+	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space: number of CPUs */
+	__type(key, __u32);
+	__type(value, struct scratch);
+} scratches __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTERS_N);
+	__type(key, __u32);
+	__type(value, __u64);
+} counters __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20); /* user space resizes it */
+} ring __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct proc_rec);
+} targets __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, WALKERS_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} walkers __weak SEC(".maps");
+
+static __always_inline void count(enum counter counter)
+{
+	__u32 key = counter;
+	__u64 *value = bpf_map_lookup_elem(&counters, &key);
+
+	if (value)
+		(*value)++;
+}
+
+/* braid's own PID namespace: in it PIDs are what the user and /proc call them. */
+extern const volatile __u32 cfg_pidns_ino; /* 0: the initial one */
+
+#define PIDNS_LEVELS_MAX 33 /* MAX_PID_NS_LEVEL is 32, include/linux/pid_namespace.h */
+
+/* The task's id in that namespace, 0 if it is not in it. */
+static __always_inline __u32 task__id(struct task_struct *task)
+{
+	const void *numbers = (void *)task->thread_pid + bpf_core_field_offset(struct pid, numbers);
+	struct upid upid;
+	__u32 level;
+
+	for (level = 0; level < PIDNS_LEVELS_MAX; level++) {
+		if (!task->thread_pid || level > task->thread_pid->level ||
+		    bpf_probe_read_kernel(&upid, sizeof(upid), numbers + level * sizeof(upid)))
+			return 0;
+		if (BPF_CORE_READ(upid.ns, ns.inum) == cfg_pidns_ino)
+			return upid.nr;
+	}
+	return 0;
+}
+
+static __always_inline __u32 task__pid(struct task_struct *task)
+{
+	return cfg_pidns_ino ? task__id(task->group_leader) : task->tgid;
+}
+
+static __always_inline __u32 task__tid(struct task_struct *task)
+{
+	return cfg_pidns_ino ? task__id(task) : task->pid;
+}
+
+static __always_inline struct scratch *scratch__get(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&scratches, &cpu);
+}
+
+static __always_inline void scratch__push(struct scratch *scratch, __u64 first, __u64 second)
+{
+	__u32 at = scratch->n_words;
+
+	scratch->words[at & (SAMPLE_WORDS_MAX - 1)] = first;
+	scratch->words[(at + 1) & (SAMPLE_WORDS_MAX - 1)] = second;
+	scratch->n_words = at + 2;
+}
+
+/* Wakes user space only when much has gathered: it looks by itself a few times a second. */
+extern const volatile __u32 cfg_ring_wakeup_bytes;
+
+static __always_inline __u64 ring__flags(void)
+{
+	__u64 used = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
+
+	return used >= cfg_ring_wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* Runs the next walker of this sample by a tail call or, if none is left, emits the sample. */
+static __always_inline void scratch__next(void *ctx, struct scratch *scratch)
+{
+	__u32 slot, size;
+	__u32 n_words;
+
+	for (slot = 0; slot < WALKERS_MAX; slot++) {
+		if (!(scratch->walkers_left & 1U << slot))
+			continue;
+		scratch->walkers_left &= ~(1U << slot);
+		bpf_tail_call(ctx, &walkers, slot);
+		count(COUNT_WALK_TAIL_CALL); /* still here: the slot is empty */
+	}
+	n_words = scratch->n_words;
+	if (n_words >= SAMPLE_WORDS_MAX)
+		n_words = SAMPLE_WORDS_MAX - 1;
+	size = sizeof(scratch->sample) + n_words * 8;
+	if (bpf_ringbuf_output(&ring, &scratch->sample, size, ring__flags()))
+		count(COUNT_RING_FULL);
+}
+
+#endif

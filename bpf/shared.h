@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_SHARED_H
+#define BRAID_SHARED_H
+
+/* Everything that crosses between the kernel half and the user half: records, map values, limits
+ * and counters. Fixed-width kernel types only; every size is asserted. */
+
+#include <linux/types.h>
+
+#include "bpf/unwind_rule.h"
+
+#define KERNEL_FRAMES_MAX  127 /* sysctl kernel.perf_event_max_stack's default */
+#define NATIVE_FRAMES_MAX  1024
+#define RUNTIME_FRAMES_MAX 1024
+#define THREAD_NAME_BYTES  16 /* TASK_COMM_LEN */
+
+/* --- the word space of unwind tables: chunks that are created as they are needed --- */
+#define CHUNK_WORDS_BITS 17
+#define CHUNK_WORDS	 (1 << CHUNK_WORDS_BITS) /* 512 KiB */
+#define CHUNKS_MAX	 1024			 /* 512 MiB of tables */
+
+struct chunk {
+	__u32 words[CHUNK_WORDS];
+};
+
+/* --- the executable mappings of one process, sorted by start --- */
+#define MAPPINGS_MAX	  1024
+#define MAPPINGS_MAX_LOG2 10
+
+struct mapping_rec {
+	__u64 start, end;
+	__u64 bias;	   /* pc - bias = link-time address */
+	__u64 vaddr_start; /* of the table's page 0 */
+	__u32 n_pages;	   /* 0: no table (JIT code, or an image without any) */
+	__u32 base;	   /* of the table in the word space; a multiple of UNWIND_RULE_WORDS */
+	__u32 rules_at, rows_at; /* from base */
+};
+_Static_assert(sizeof(struct mapping_rec) == 48, "mapping_rec");
+
+struct mapping_list {
+	__u32 n;
+	__u32 pad;
+	struct mapping_rec mappings[MAPPINGS_MAX];
+};
+
+/* User space writes the list that is not active, then makes it the active one. */
+struct mappings_rec {
+	__u32 active; /* 0 or 1 */
+	__u32 pad;
+	struct mapping_list lists[2];
+};
+
+/* --- a process that is being profiled; key: tgid --- */
+/* proc_rec.flags */
+enum {
+	PROC_FOLLOW = 1,   /* children become targets, too */
+	PROC_STARTING = 2, /* about to execute the command: its user code is braid's own still */
+};
+
+struct proc_rec {
+	__u32 flags;
+	__u32 space;   /* address space: key of its mappings and of walkers' state; 0: unknown.
+			* A forked child runs in a copy of its parent's and starts with its number. */
+	__u32 walkers; /* bit n: run the walker of slot n at each sample */
+};
+_Static_assert(sizeof(struct proc_rec) == 12, "proc_rec");
+
+/* Walker slots, in the order in which they run. A slot without a loaded program costs nothing. */
+#define WALKERS_MAX 8
+enum { WALKER_PYTHON };
+
+/* --- records --- */
+enum rec_type {
+	REC_SAMPLE = 1,
+	REC_STACK, /* registers and stack for the sample that follows on the same CPU */
+	REC_CODE,  /* a code object seen for the first time */
+	REC_FORK,  /* of a process, not of a thread */
+	REC_EXEC,
+	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
+};
+
+struct rec_task { /* REC_FORK, REC_EXEC, REC_UNMAPPED */
+	__u32 type;
+	__u32 tgid, tid;
+	__u32 parent_tgid; /* REC_FORK */
+	__u64 time_ns;
+};
+_Static_assert(sizeof(struct rec_task) == 24, "rec_task");
+
+/* rec_sample.flags */
+enum {
+	SAMPLE_COMPLETE = 1,	/* native frames reach the thread's outermost frame */
+	SAMPLE_KERNEL_MODE = 2, /* interrupted in the kernel */
+	SAMPLE_HAS_STACK = 4,	/* a REC_STACK precedes it */
+	SAMPLE_NATIVE_TRUNCATED = 8,
+	SAMPLE_RUNTIME_TRUNCATED = 16,
+	SAMPLE_RUNTIME_BROKEN = 32, /* the walker stopped before the outermost frame */
+};
+
+/* The words that follow: n_kernel addresses, n_native pairs (ip, cfa), n_runtime pairs
+ * (FRAME_KEY(code, index), stack address), each innermost first. */
+struct rec_sample {
+	__u32 type;
+	__u32 flags;
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u32 tgid, tid;
+	__u32 cpu;
+	__u16 n_kernel, n_native;
+	__u16 n_runtime;
+	__u16 stop;   /* enum counter: why native unwinding stopped, 0: at the end */
+	__u32 walker; /* slot of the walker that made the runtime frames */
+	char comm[THREAD_NAME_BYTES];
+};
+_Static_assert(sizeof(struct rec_sample) == 56, "rec_sample");
+
+#define SAMPLE_WORDS_MAX 8192 /* a power of two above 127 + 2*1024 + 2*1024 */
+
+/* Set in a native frame's ip that is no return address: the innermost frame's, a signal
+ * trampoline's, and that of the frame which the signal interrupted. */
+#define NATIVE_EXACT (1ULL << 63)
+
+#define STACK_COPY_BYTES (64 * 1024)
+struct rec_stack {
+	__u32 type;
+	__u32 tgid, tid;
+	__u32 size; /* bytes used of data */
+	__u64 time_ns;
+	__u64 start; /* address of data[0], a little below the stack pointer */
+	__u64 regs[UNWIND_REGS];
+	__u8 data[STACK_COPY_BYTES];
+};
+#define REC_STACK_HEADER (32 + 8 * UNWIND_REGS)
+_Static_assert(sizeof(struct rec_stack) == REC_STACK_HEADER + STACK_COPY_BYTES, "rec_stack");
+
+/* --- code objects: what an interpreted function is called, sent once per content --- */
+#define CODE_TEXT_BYTES	 512
+#define CODE_TABLE_BYTES 4096
+
+#define FRAME_KEY(code, index) ((__u64)(code) << 32 | (__u32)(index))
+#define FRAME_KEY_CODE(key)    ((__u32)((key) >> 32))
+#define FRAME_KEY_INDEX(key)   ((__u32)(key))
+
+struct rec_code {
+	__u32 type;
+	__u32 code; /* dense from 1, never reused */
+	__u32 tgid;
+	__u32 walker;
+	__u64 address;	     /* of the code object */
+	__u64 table_address; /* of the line table's bytes */
+	__u32 first_line;
+	__u32 table_size;	   /* as in the target; bytes here: at most CODE_TABLE_BYTES */
+	__u16 name_len, file_len;  /* in characters, as in the target */
+	__u8 name_kind, file_kind; /* bytes per character: 1, 2, 4; 0: unreadable */
+	__u8 pad[2];
+	char name[CODE_TEXT_BYTES];
+	char file[CODE_TEXT_BYTES];
+	__u8 table[CODE_TABLE_BYTES];
+};
+#define REC_CODE_HEADER 48
+_Static_assert(sizeof(struct rec_code) == REC_CODE_HEADER + 2 * CODE_TEXT_BYTES + CODE_TABLE_BYTES,
+	       "rec_code");
+
+/* --- how to unwind: cfg_unwind --- */
+enum unwind_mode {
+	UNWIND_MODE_AUTO, /* tables, frame pointers without one, a stack copy where both fail */
+	UNWIND_MODE_FP,	  /* frame pointers only */
+	UNWIND_MODE_COPY, /* tables, and a stack copy with every sample */
+};
+
+/* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and second. */
+#define AUTO_COPIES_MAX 200
+
+/* --- counters: every early return in the kernel half has one --- */
+#define COUNTERS(X)                                                                      \
+	X(NONE, "")                                                                      \
+	X(SAMPLES, "samples taken")                                                      \
+	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit") \
+	/* from here on: losses */                                                       \
+	X(RING_FULL, "samples lost: ring buffer full")                                   \
+	X(SCRATCH, "samples lost: no scratch memory for the CPU")                        \
+	X(COMPAT, "samples in 32-bit code, native frames not unwound")                   \
+	X(NO_MAPPINGS, "stacks cut: mappings of the process not read yet")               \
+	X(UNMAPPED_PC, "stacks cut: pc outside every known mapping")                     \
+	X(NO_RULE, "stacks cut: no unwind table and no usable frame pointer")            \
+	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")              \
+	X(TABLE, "stacks cut: unwind table inconsistent")                                \
+	X(STACK_READ, "stacks cut: stack memory not readable")                           \
+	X(NOT_GROWING, "stacks cut: frame address not above the one before")             \
+	X(LOST_REG, "stacks cut: a register that the rule needs was not saved")          \
+	X(TRUNCATED, "stacks cut: more native frames than shown")                        \
+	X(COPY_FAILED, "stack copies lost: ring buffer full")                            \
+	X(EVENT_LOST, "process events lost: ring buffer full")                           \
+	X(TARGETS_FULL, "child processes not followed: table full")                      \
+	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")       \
+	X(WALK_READ, "runtime stacks cut: frame not readable")                           \
+	X(WALK_CODE, "runtime frames unnamed: code object not readable")                 \
+	X(WALK_TRUNCATED, "runtime stacks cut: more frames than shown")                  \
+	X(CODE_LOST, "runtime frames unnamed: ring buffer or table full")                \
+	X(WALK_TAIL_CALL, "runtime stacks missing: walker not loaded")
+
+enum counter {
+#define X(id, text) COUNT_##id,
+	COUNTERS(X)
+#undef X
+		COUNTERS_N,
+	COUNT_FIRST_LOSS = COUNT_RING_FULL
+};
+
+#endif

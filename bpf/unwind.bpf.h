@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_UNWIND_BPF_H
+#define BRAID_UNWIND_BPF_H
+
+/* Native unwinding: one call of unwind__step per frame, driven by bpf_loop. All state lives in the
+ * scratch memory, so that the verifier sees each step once. The searches are global functions (not
+ * static): the verifier then checks each by itself, once, instead of on every path to it. */
+
+#include "bpf/scratch.bpf.h"
+
+extern const volatile __u32 cfg_unwind;
+
+#define PAGE_BYTES 4096
+
+struct mappings_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct mappings_rec));
+	__uint(map_flags, BPF_F_MMAPABLE);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+	__uint(max_entries, 4096);
+	__type(key, __u32); /* address space */
+	__array(values, struct mappings_inner);
+} mappings __weak SEC(".maps");
+
+struct chunk_inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct chunk));
+	__uint(map_flags, BPF_F_MMAPABLE);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, CHUNKS_MAX);
+	__type(key, __u32);
+	__array(values, struct chunk_inner);
+} chunks __weak SEC(".maps");
+
+static __always_inline __u32 *word__get(__u32 index)
+{
+	__u32 key = index >> CHUNK_WORDS_BITS, zero = 0;
+	void *inner = bpf_map_lookup_elem(&chunks, &key);
+	struct chunk *chunk;
+
+	if (!inner)
+		return NULL;
+	chunk = bpf_map_lookup_elem(inner, &zero);
+	if (!chunk)
+		return NULL;
+	return &chunk->words[index & (CHUNK_WORDS - 1)];
+}
+
+static __always_inline const struct unwind_rule *rule__get(__u32 index)
+{
+	return (const struct unwind_rule *)word__get(index & ~(UNWIND_RULE_WORDS - 1));
+}
+
+/* Last mapping that starts at or below pc, copied to u->mapping if it contains pc. */
+__noinline int mapping__find(struct unwind_state *u, __u32 space)
+{
+	void *inner = bpf_map_lookup_elem(&mappings, &space);
+	__u32 zero = 0, mid, i;
+	struct mapping_list *list;
+	struct mappings_rec *rec;
+	struct mapping_rec *found;
+
+	if (!u || !inner)
+		return COUNT_NO_MAPPINGS;
+	rec = bpf_map_lookup_elem(inner, &zero);
+	if (!rec)
+		return COUNT_NO_MAPPINGS;
+	list = rec->active ? &rec->lists[1] : &rec->lists[0];
+	u->lo = 0;
+	u->hi = list->n;
+	for (i = 0; i <= MAPPINGS_MAX_LOG2 && u->lo < u->hi; i++) {
+		mid = (u->lo + u->hi) / 2;
+		if (list->mappings[mid & (MAPPINGS_MAX - 1)].start <= u->pc)
+			u->lo = mid + 1;
+		else
+			u->hi = mid;
+	}
+	if (!u->lo)
+		return COUNT_UNMAPPED_PC;
+	found = &list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)];
+	if (u->pc >= found->end)
+		return COUNT_UNMAPPED_PC;
+	u->mapping = *found;
+	return 0;
+}
+
+/* Number of the rule in force at `at` (from the address of the table's page 0), where rule 0 means
+ * none, or -1 if the table is inconsistent. `rows` is the index of the table's first row. */
+__noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 at)
+{
+	__u32 page = at >> UNWIND_PAGE_BITS, in_page = at & (UNWIND_PAGE_BYTES - 1);
+	__u32 *first = word__get(base + page), *last = word__get(base + page + 1);
+	__u32 mid, i, *row;
+
+	if (!u || !first || !last)
+		return -1;
+	u->lo = *first;
+	u->hi = *last;
+	for (i = 0; i <= UNWIND_PAGE_BITS && u->lo < u->hi; i++) {
+		mid = (u->lo + u->hi) / 2;
+		row = word__get(rows + mid);
+		if (!row)
+			return -1;
+		if (*row >> 16 <= in_page)
+			u->lo = mid + 1;
+		else
+			u->hi = mid;
+	}
+	if (!u->lo)
+		return 0;
+	row = word__get(rows + u->lo - 1); /* maybe of an earlier page */
+	return row ? (int)(*row & 0xffff) : -1;
+}
+
+/* Reads the block that holds `address`, preferably from a little below (where the registers that
+ * belong to a return address are saved), never from below the stack pointer. */
+__noinline int block__fill(struct unwind_state *u, __u64 address)
+{
+	__u32 to_page_end;
+	__u64 start, sp;
+
+	if (!u)
+		return -1;
+	start = address - 48;
+	sp = u->sp & ~7ULL;
+	if (start < sp && address >= sp)
+		start = sp;
+	if (!bpf_probe_read_user(u->block, BLOCK_BYTES, (void *)start)) {
+		u->block_start = start;
+		u->block_bytes = BLOCK_BYTES;
+		return 0;
+	}
+	u->block_start = 0;
+	start = address;
+	to_page_end = PAGE_BYTES - (start & (PAGE_BYTES - 1));
+	if (to_page_end > BLOCK_BYTES)
+		to_page_end = 8; /* this very page is not there; the read says so */
+	if (bpf_probe_read_user(u->block, to_page_end, (void *)start))
+		return -1;
+	u->block_start = start;
+	u->block_bytes = to_page_end;
+	return 0;
+}
+
+/* One word of stack memory into u->value. */
+__noinline int stack__read(struct unwind_state *u, __u64 address)
+{
+	__u64 at;
+
+	if (!u || address & 7)
+		return -1;
+	at = address - u->block_start;
+	if (!u->block_start || at >= u->block_bytes) {
+		if (block__fill(u, address))
+			return -1;
+		at = address - u->block_start;
+	}
+	u->value = u->block[(at >> 3) & (BLOCK_WORDS - 1)];
+	return 0;
+}
+
+/* A register of the current frame into u->value; -1 if it is not known any more. */
+__noinline int unwind__reg(struct unwind_state *u, __u32 reg)
+{
+	if (!u)
+		return -1;
+	if (reg == UNWIND_REG_RSP) {
+		u->value = u->sp;
+	} else if (reg == UNWIND_REG_RBP && !u->rbp_lost) {
+		u->value = u->rbp;
+	} else if (reg == UNWIND_REG_RBX && !u->rbx_lost) {
+		u->value = u->rbx;
+	} else if (u->leaf && reg != UNWIND_REG_RBP && reg != UNWIND_REG_RBX) {
+		u->value = u->regs[reg & 15];
+	} else {
+		return -1;
+	}
+	return 0;
+}
+
+/* rt_sigreturn's frame: a ucontext at rsp, general registers from byte 40 in the order r8..r15,
+ * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (arch/x86/include/uapi/asm/sigcontext.h). */
+#define UCONTEXT_REGS_AT 40
+#define UCONTEXT_REGS	 17
+
+__noinline int unwind__signal(struct unwind_state *u)
+{
+	const __u64 *saved;
+	int i;
+
+	if (!u)
+		return -1;
+	saved = u->block;
+	u->block_start = 0; /* overwritten, and the frames may go on on another stack */
+	if (bpf_probe_read_user(u->block, UCONTEXT_REGS * 8, (void *)(u->sp + UCONTEXT_REGS_AT)))
+		return -1;
+	for (i = 0; i < 8; i++)
+		u->regs[8 + i] = saved[i];
+	u->regs[5] = saved[8];
+	u->regs[4] = saved[9];
+	u->regs[1] = saved[12];
+	u->regs[0] = saved[13];
+	u->regs[2] = saved[14];
+	u->rbp = saved[10];
+	u->rbx = saved[11];
+	u->rbp_lost = u->rbx_lost = 0;
+	u->sp = saved[15];
+	u->pc = saved[16];
+	u->exact = u->leaf = 1;
+	return 0;
+}
+
+/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. */
+__noinline int unwind__is_sigreturn(__u64 pc)
+{
+	__u64 code = 0;
+
+	return !bpf_probe_read_user(&code, sizeof(code), (void *)pc) &&
+	       code == 0x0f0000000fc0c748ULL;
+}
+
+/* Rule for the current pc into u->rule (all zero: none); returns a counter on failure. */
+__noinline int unwind__find(struct unwind_state *u, __u32 space)
+{
+	const struct unwind_rule *found;
+	struct mapping_rec *m;
+	int err, number;
+	__u64 at;
+
+	if (!u)
+		return COUNT_TABLE;
+	m = &u->mapping;
+	if (u->pc < m->start || u->pc >= m->end) {
+		err = mapping__find(u, space);
+		if (err)
+			return err;
+	}
+	/* A call can be the last instruction of a function: look at the call, not behind it. */
+	at = u->pc - !u->exact - m->bias - m->vaddr_start;
+	if (!m->n_pages || at >> UNWIND_PAGE_BITS >= m->n_pages)
+		return 0;
+	number = rule__find(u, m->base, m->base + m->rows_at, at);
+	if (number <= 0)
+		return number ? COUNT_TABLE : 0;
+	found = rule__get(m->base + m->rules_at + number * UNWIND_RULE_WORDS);
+	if (!found)
+		return COUNT_TABLE;
+	u->rule = *found;
+	return 0;
+}
+
+/* What to do where no table covers the pc: JIT code keeps frame pointers, or nothing can help. */
+__noinline int unwind__without_rule(struct unwind_state *u)
+{
+	struct unwind_rule *rule;
+
+	if (!u)
+		return COUNT_TABLE;
+	rule = &u->rule;
+	if (!u->leaf && !u->rbp_lost && !u->rbp) {
+		rule->kind = UNWIND_END; /* psABI: rbp 0 marks the deepest frame */
+		rule->reg = UNWIND_REG_RSP;
+		return 0;
+	}
+	if (unwind__is_sigreturn(u->pc)) {
+		rule->kind = UNWIND_SIGNAL;
+		return 0;
+	}
+	if (u->rbp_lost || u->rbp < u->sp || u->rbp & 7)
+		return COUNT_NO_RULE;
+	rule->kind = UNWIND_REG;
+	rule->reg = UNWIND_REG_RBP;
+	rule->cfa_off = 16;
+	rule->rbp_words = -2;
+	rule->rbx_words = UNWIND_WORDS_LOST;
+	return 0;
+}
+
+/* The CFA of the current frame into u->cfa; returns a counter on failure. */
+__noinline int unwind__cfa(struct unwind_state *u)
+{
+	const struct unwind_rule *rule;
+
+	if (!u)
+		return COUNT_TABLE;
+	rule = &u->rule;
+	if (rule->kind == UNWIND_PLT) {
+		u->cfa = u->sp + rule->cfa_off +
+			 ((__u32)(u->pc & 15) >= (__u32)rule->cfa_add ? 8 : 0);
+		return 0;
+	}
+	if (unwind__reg(u, rule->reg))
+		return COUNT_LOST_REG;
+	if (rule->kind == UNWIND_DEREF) {
+		if (stack__read(u, u->value + rule->cfa_off))
+			return COUNT_STACK_READ;
+		u->cfa = u->value + rule->cfa_add;
+	} else {
+		u->cfa = u->value + rule->cfa_off;
+	}
+	return 0;
+}
+
+/* The caller's value of a callee-saved register: into u->value if this returns 1; 0: unchanged. */
+static __always_inline int unwind__saved(struct unwind_state *u, __u64 rbp, __s16 words, int at_rbp)
+{
+	if (words == UNWIND_WORDS_SAME && !at_rbp)
+		return 0;
+	return stack__read(u, (at_rbp ? rbp : u->cfa) + (__s64)words * 8) ? -1 : 1;
+}
+
+/* To the caller, by a rule with the return address at CFA-8. Returns a counter on failure. */
+__noinline int unwind__to_caller(struct unwind_state *u)
+{
+	const struct unwind_rule *rule;
+	int rbp_saved = 0, rbx_saved = 0;
+	__u64 rbp;
+
+	if (!u)
+		return COUNT_TABLE;
+	rule = &u->rule;
+	rbp = u->rbp;
+	if (u->cfa <= u->sp)
+		return COUNT_NOT_GROWING;
+	if (stack__read(u, u->cfa - 8))
+		return COUNT_STACK_READ;
+	u->pc = u->value;
+	u->exact = u->leaf = 0;
+	if (rule->rbp_words == UNWIND_WORDS_LOST)
+		u->rbp_lost = 1;
+	else
+		rbp_saved = unwind__saved(u, rbp, rule->rbp_words, rule->flags & UNWIND_RBP_AT_RBP);
+	if (rbp_saved > 0) {
+		u->rbp = u->value;
+		u->rbp_lost = 0;
+	}
+	if (rule->rbx_words == UNWIND_WORDS_LOST)
+		u->rbx_lost = 1;
+	else
+		rbx_saved = unwind__saved(u, rbp, rule->rbx_words, rule->flags & UNWIND_RBX_AT_RBP);
+	if (rbx_saved > 0) {
+		u->rbx = u->value;
+		u->rbx_lost = 0;
+	}
+	u->sp = u->cfa;
+	return rbp_saved < 0 || rbx_saved < 0 ? COUNT_STACK_READ : 0;
+}
+
+/* Leaves the current frame by u->rule. Returns a counter on failure. */
+static __always_inline int unwind__apply(struct unwind_state *u)
+{
+	int err;
+
+	switch (u->rule.kind) {
+	case UNWIND_UNSUPPORTED:
+		return COUNT_UNSUPPORTED;
+	case UNWIND_SIGNAL:
+		if (unwind__signal(u))
+			return COUNT_STACK_READ;
+		u->cfa = u->sp;
+		return 0;
+	case UNWIND_END:
+		unwind__cfa(u); /* nice to have: the stack ends here in any case */
+		return 0;
+	default:
+		err = unwind__cfa(u);
+		return err ? err : unwind__to_caller(u);
+	}
+}
+
+/* One frame: records it and moves on to its caller. Returns 1 to end the loop. */
+static long unwind__step(__u32 index, void *unused)
+{
+	struct scratch *scratch = scratch__get();
+	struct unwind_state *u;
+	int err = 0;
+	__u64 ip;
+
+	(void)index, (void)unused;
+	if (!scratch)
+		return 1;
+	u = &scratch->unwind;
+	ip = u->pc | (u->exact ? NATIVE_EXACT : 0);
+	u->cfa = 0;
+	__builtin_memset(&u->rule, 0, sizeof(u->rule));
+	if (cfg_unwind != UNWIND_MODE_FP)
+		err = unwind__find(u, scratch->proc.space);
+	if (!err && u->rule.kind == UNWIND_NONE)
+		err = unwind__without_rule(u);
+	if (u->rule.kind == UNWIND_SIGNAL)
+		ip |= NATIVE_EXACT; /* nobody called the trampoline */
+	if (!err)
+		err = unwind__apply(u);
+	scratch__push(scratch, ip, u->cfa);
+	u->n++;
+	u->stop = err;
+	u->complete = !err && (u->rule.kind == UNWIND_END || !u->pc);
+	return err || u->complete;
+}
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_UNWIND_RULE_H
+#define BRAID_UNWIND_RULE_H
+
+/* How one native frame is left: shared by the kernel half, which runs the rules, and by the table
+ * builder, which compiles them from call frame information. Register numbers are DWARF's for
+ * x86-64 (System V ABI AMD64, figure 3.36): rax 0, rdx 1, rcx 2, rbx 3, rsi 4, rdi 5, rbp 6,
+ * rsp 7, r8..r15 8..15, return address 16. */
+
+#define UNWIND_REG_RBX 3
+#define UNWIND_REG_RBP 6
+#define UNWIND_REG_RSP 7
+#define UNWIND_REG_PC  16
+#define UNWIND_REGS    17
+
+enum unwind_kind {
+	UNWIND_NONE = 0, /* no table covers this pc */
+	UNWIND_REG,	 /* CFA = reg + cfa_off; return address at CFA-8 */
+	UNWIND_DEREF,	 /* CFA = *(reg + cfa_off) + cfa_add; return address at CFA-8 */
+	UNWIND_PLT,	 /* CFA = rsp + cfa_off + ((pc & 15) >= cfa_add ? 8 : 0) */
+	UNWIND_SIGNAL,	 /* a signal frame: all registers are in the ucontext at rsp */
+	UNWIND_END,	 /* the return address is undefined: outermost frame; CFA as UNWIND_REG */
+	UNWIND_UNSUPPORTED, /* the table covers the pc with a rule that cannot be expressed here */
+};
+
+/* A saved register lies at CFA + 8*words, or with the flag at rbp + 8*words. */
+#define UNWIND_WORDS_SAME 0	   /* not saved: still in the register */
+#define UNWIND_WORDS_LOST (-32768) /* its value is gone */
+
+/* The flag wins over WORDS_SAME (rbp + 0 is a place), WORDS_LOST over the flag. */
+#define UNWIND_RBP_AT_RBP 1 /* flags */
+#define UNWIND_RBX_AT_RBP 2
+
+struct unwind_rule {
+	unsigned char kind;
+	unsigned char reg;
+	unsigned char flags;
+	unsigned char pad;
+	int cfa_off;
+	int cfa_add;
+	short rbp_words;
+	short rbx_words;
+};
+_Static_assert(sizeof(struct unwind_rule) == 16, "four words of a table");
+
+/* A table is one relocatable array of 32-bit words: a first level by page of code, the rules, and
+ * the rows. words[page] is the first row whose pc lies in that page (or after it), counted from
+ * words[rows_at]; there is one entry more than pages. A row is the pc's offset in its page in the
+ * upper half and the rule's number in the lower half; it holds up to the next row. Rule number n
+ * is the four words at rules_at + 4*n; number 0 is UNWIND_NONE, number 1 UNWIND_UNSUPPORTED.
+ * rules_at is a multiple of 4. */
+#define UNWIND_PAGE_BITS  8
+#define UNWIND_PAGE_BYTES (1 << UNWIND_PAGE_BITS)
+#define UNWIND_RULES_MAX  65536
+#define UNWIND_RULE_WORDS 4
+
+#endif

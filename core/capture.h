@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_CAPTURE_H
+#define BRAID_CAPTURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/err.h"
+#include "core/recording.h"
+#include "core/tracker.h"
+
+/* From the kernel half's records to the recording: frames are interned, stacks become tree nodes,
+ * new frames are named soon after (while their process is likely to live). */
+struct capture;
+
+struct capture_opts {
+	struct recording *recording;
+	struct tracker *tracker;
+	struct images *images;
+	const struct runtime *const *runtimes;
+	struct runtime_session *const *sessions; /* per runtime; NULL where not enabled */
+	const char *kallsyms_path;
+	enum unwind_mode unwind;
+};
+
+/* What has been recorded so far. */
+struct capture_stats {
+	uint64_t samples, complete;
+	uint64_t kernel_frames, native_frames;
+	uint64_t runtime_frames[RUNTIMES_MAX];
+	uint64_t copies_used;			 /* stacks that only a stack copy made longer */
+	uint64_t recovered[COUNTERS_N];		 /* of these, now complete: by what had cut them */
+	uint64_t copy_stacks, copy_stacks_equal; /* UNWIND_MODE_COPY: compared with the tables' */
+	uint64_t copy_frames, copy_frames_equal;
+};
+
+int capture__new(const struct capture_opts *opts, struct capture **ret, struct err *err);
+void capture__free(struct capture *capture); /* NULL is fine */
+
+/* One record of the ring buffer. 0 or a negative errno: the recording cannot go on. */
+int capture__record(struct capture *capture, const void *data, size_t size, struct err *err);
+
+/* Names what is new since the last call. To be called before each commit. */
+int capture__name_frames(struct capture *capture, struct err *err);
+
+/* Writes the process's row if there is none yet. */
+int capture__process_id(struct capture *capture, struct process *process, uint32_t *ret_id,
+			struct err *err);
+
+const struct capture_stats *capture__stats(const struct capture *capture);
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/util.h"
+
+int cli__fail(const char *fmt, ...)
+{
+	va_list args;
+
+	fflush(stdout);
+	fputs("braid: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return EXIT_FAILED;
+}
+
+double cli__number(struct argp_state *state, const char *option, const char *text, double min,
+		   double max)
+{
+	char *end;
+	double value;
+
+	errno = 0;
+	value = strtod(text, &end);
+	if (end == text || *end || errno || !(value >= min && value <= max))
+		argp_error(state, "%s takes a number from %.10g to %.10g, not '%s'", option, min,
+			   max, text);
+	return value;
+}
+
+void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n)
+{
+	const char *at = text;
+	unsigned long pid;
+	size_t cap = 0;
+	char *end;
+
+	*ret_pids = NULL;
+	*ret_n = 0;
+	do {
+		errno = 0;
+		pid = strtoul(at, &end, 10);
+		if (*at < '0' || *at > '9' || errno || !pid || pid > INT32_MAX ||
+		    (*end && *end != ','))
+			argp_error(state, "-p takes process ids separated by commas, not '%s'",
+				   text);
+		if (array__reserve(ret_pids, &cap, *ret_n + 1, sizeof(**ret_pids)))
+			argp_failure(state, EXIT_FAILED, ENOMEM, "-p");
+		(*ret_pids)[(*ret_n)++] = pid;
+		at = end + 1;
+	} while (*end);
+}
+
+enum { OPT_LINES = 0x100, OPT_KEEP_VM, OPT_ANNOTATE, OPT_PID, OPT_THREAD, OPT_RUNTIME };
+
+static const struct argp_option view_options[] = {
+	{ "output", 'o', "OUT", 0, "Write to OUT instead of standard output", 1 },
+	{ "lines", OPT_LINES, NULL, 0, "Show line numbers and keep lines apart", 1 },
+	{ "keep-vm", OPT_KEEP_VM, NULL, 0,
+	  "Show interpreter loops, too, not only the frames that they run", 1 },
+	{ "annotate", OPT_ANNOTATE, NULL, 0,
+	  "Append the frame's kind to its name: _[k] kernel, _[n] native, _[i] inlined, ...", 1 },
+	{ "pid", OPT_PID, "PID", 0, "Only samples of this process", 2 },
+	{ "thread", OPT_THREAD, "TID|NAME", 0, "Only samples of this thread", 2 },
+	{ "runtime", OPT_RUNTIME, "KIND", 0,
+	  "Only samples with a frame of this kind (kernel, native, python, ...)", 2 },
+	{}
+};
+
+static error_t parse_view(int key, char *arg, struct argp_state *state)
+{
+	struct view_opts *opts = state->input;
+
+	switch (key) {
+	case 'o':
+		opts->output = arg;
+		break;
+	case OPT_LINES:
+		opts->filter.lines = true;
+		break;
+	case OPT_KEEP_VM:
+		opts->filter.keep_vm = true;
+		break;
+	case OPT_ANNOTATE:
+		opts->annotate = true;
+		break;
+	case OPT_PID:
+		opts->filter.pid = cli__number(state, "--pid", arg, 1, INT32_MAX);
+		break;
+	case OPT_THREAD:
+		opts->filter.thread = arg;
+		break;
+	case OPT_RUNTIME:
+		opts->filter.runtime = arg;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			argp_error(state, "one recording at a time, not also '%s'", arg);
+		opts->file = arg;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+const struct argp view_argp = { .options = view_options, .parser = parse_view };
+
+int view__load(const struct view_opts *opts, struct profile **ret)
+{
+	struct err err = {};
+
+	if (load__profile(opts->file, &opts->filter, ret, NULL, &err))
+		return cli__fail("%s", err.text);
+	return EXIT_OK;
+}
+
+int view__write(const char *path, int (*write)(const struct profile *, void *ctx, FILE *),
+		const struct profile *profile, void *ctx)
+{
+	FILE *out = path ? fopen(path, "we") : stdout;
+	int code;
+
+	if (!out)
+		return cli__fail("cannot write %s: %s", path, strerror(errno));
+	code = write(profile, ctx, out);
+	if (path && fclose(out) && !code)
+		code = -errno;
+	if (!code || code == -EPIPE) /* `| head` has seen enough */
+		return EXIT_OK;
+	if (path)
+		unlink(path);
+	return cli__fail("cannot write %s: %s", path ? path : "to standard output",
+			 strerror(-code));
+}

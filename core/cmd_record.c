@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/session.h"
+#include "core/util.h"
+
+#define FREQUENCY_MAX_HZ 10000
+#define DURATION_MAX_S	 31536000.0 /* a year */
+
+struct record_opts {
+	struct session_opts session;
+	uint32_t *pids;
+	bool status;	 /* a status line on the terminal */
+	bool quiet_line; /* the status line is on the screen and must be ended */
+	bool native_only;
+};
+
+enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE };
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID[,PID...]", 0, "Record these running processes, all their threads", 0 },
+	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
+	{ "frequency", 'F', "HZ", 0, "Samples per second and CPU, 1 to 10000 (default 99)", 0 },
+	{ "runtimes", 'r', "RUNTIME,...", 0,
+	  "Only these runtimes (default: all that are found); native frames are always recorded",
+	  1 },
+	{ "source", OPT_SOURCE, "SOURCE", 0,
+	  "Where runtime frames come from: auto (default), walk, none", 1 },
+	{ "unwind", OPT_UNWIND, "HOW", 0,
+	  "Native stacks: auto (tables, default), fp (frame pointers only), copy (stack copies "
+	  "unwound in user space, slow; compares them with the tables)",
+	  1 },
+	{ "output", 'o', "FILE", 0, "The recording (default braid.db)", 2 },
+	{ "force", OPT_FORCE, NULL, 0, "Overwrite FILE even if it is no recording", 2 },
+	{}
+};
+
+static uint32_t all_runtimes(const struct runtime *const *runtimes)
+{
+	uint32_t bits = 0;
+	int i;
+
+	for (i = 0; runtimes[i]; i++)
+		bits |= 1U << i;
+	return bits;
+}
+
+static void parse_runtimes(struct argp_state *state, struct session_opts *opts, char *list)
+{
+	char *name, *rest = list, known[200] = "";
+	int i;
+
+	for (i = 0; opts->runtimes[i]; i++)
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
+			 i ? ", " : "", opts->runtimes[i]->name);
+	opts->enabled = 0;
+	while ((name = strsep(&rest, ","))) {
+		for (i = 0; opts->runtimes[i]; i++)
+			if (!strcmp(name, opts->runtimes[i]->name))
+				break;
+		if (!opts->runtimes[i])
+			argp_error(state, "-r: there is no runtime '%s'; there are: %s", name,
+				   known);
+		opts->enabled |= 1U << i;
+	}
+}
+
+static void parse_source(struct argp_state *state, struct record_opts *record, const char *arg)
+{
+	record->native_only = !strcmp(arg, "none");
+	if (record->native_only)
+		return;
+	if (!strcmp(arg, "probes") || !strcmp(arg, "map"))
+		argp_error(state,
+			   "--source %s: no runtime of this version of braid has it; use "
+			   "auto or walk",
+			   arg);
+	else if (strcmp(arg, "auto") && strcmp(arg, "walk"))
+		argp_error(state, "--source takes auto, walk or none, not '%s'", arg);
+}
+
+static enum unwind_mode parse_unwind(struct argp_state *state, const char *arg)
+{
+	static const char *const names[] = {
+		[UNWIND_MODE_AUTO] = "auto", [UNWIND_MODE_FP] = "fp", [UNWIND_MODE_COPY] = "copy"
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(arg, names[i]))
+			return i;
+	argp_error(state, "--unwind takes auto, fp or copy, not '%s'", arg);
+	return UNWIND_MODE_AUTO;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct record_opts *record = state->input;
+	struct session_opts *opts = &record->session;
+
+	switch (key) {
+	case 'p':
+		free(record->pids);
+		cli__pids(state, arg, &record->pids, &opts->n_pids);
+		opts->pids = record->pids;
+		break;
+	case 'd':
+		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
+		break;
+	case 'F':
+		opts->frequency_hz = cli__number(state, "-F", arg, 1, FREQUENCY_MAX_HZ);
+		break;
+	case 'r':
+		parse_runtimes(state, opts, arg);
+		break;
+	case OPT_SOURCE:
+		parse_source(state, record, arg);
+		break;
+	case OPT_UNWIND:
+		opts->unwind = parse_unwind(state, arg);
+		break;
+	case 'o':
+		opts->output = arg;
+		break;
+	case OPT_FORCE:
+		opts->force = true;
+		break;
+	case ARGP_KEY_ARGS:
+		opts->command = state->argv + state->next;
+		break;
+	case ARGP_KEY_END:
+		if (!opts->command == !opts->n_pids)
+			argp_error(state, "give either -p PID or -- COMMAND");
+		if (record->native_only)
+			opts->enabled = 0;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static void end_status_line(struct record_opts *record)
+{
+	if (record->quiet_line)
+		fputc('\n', stderr);
+	record->quiet_line = false;
+}
+
+static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
+		      const char *version, const char *source, const char *reason)
+{
+	end_status_line(ctx);
+	fprintf(stderr, "pid %u: %s %s: %s%s%s\n", process->pid, runtime->name, version, source,
+		reason[0] ? ": " : "", reason);
+}
+
+static void on_progress(void *ctx, const struct session_progress *progress)
+{
+	struct record_opts *record = ctx;
+
+	if (!record->status)
+		return;
+	fprintf(stderr,
+		"\r\033[K%.0f s, %" PRIu64 " samples (%.0f/s), %" PRIu64 " lost, own CPU %.1f %%",
+		progress->elapsed_s, progress->samples, progress->samples / progress->elapsed_s,
+		progress->lost, progress->own_cpu_percent);
+	fflush(stderr);
+	record->quiet_line = true;
+}
+
+static void print_frames(const struct session_opts *opts, const struct capture_stats *stats)
+{
+	int i;
+
+	fprintf(stderr, "frames: %" PRIu64 " kernel, %" PRIu64 " native", stats->kernel_frames,
+		stats->native_frames);
+	for (i = 0; opts->runtimes[i]; i++)
+		if (opts->runtimes[i]->walker >= 0 && opts->enabled & 1U << i)
+			fprintf(stderr, ", %" PRIu64 " %s", stats->runtime_frames[i],
+				opts->runtimes[i]->name);
+	fputc('\n', stderr);
+}
+
+static void print_command_end(const struct session_summary *summary)
+{
+	int status = summary->command_status;
+
+	if (summary->command_pid)
+		fprintf(stderr, "the command goes on as PID %d\n", summary->command_pid);
+	else if (WIFEXITED(status) && WEXITSTATUS(status))
+		fprintf(stderr, "the command ended with status %d\n", WEXITSTATUS(status));
+	else if (WIFSIGNALED(status))
+		fprintf(stderr, "the command was ended by signal %d (%s)\n", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+}
+
+static void print_summary(const struct session_opts *opts, const struct session_summary *summary)
+{
+	const struct capture_stats *stats = summary->stats;
+	int i;
+
+	if (opts->command)
+		print_command_end(summary);
+	fprintf(stderr, "%s: %" PRIu64 " samples in %.1f s at %u Hz, own CPU %.2f s\n",
+		opts->output, stats->samples, summary->duration_s, opts->frequency_hz,
+		summary->own_cpu_s);
+	print_frames(opts, stats);
+	if (stats->samples)
+		fprintf(stderr,
+			"stacks complete to the root: %.2f %% (%" PRIu64 " of %" PRIu64 ")\n",
+			100.0 * stats->complete / stats->samples, stats->complete, stats->samples);
+	if (stats->copies_used)
+		fprintf(stderr, "%" PRIu64 " stacks completed from a stack copy\n",
+			stats->copies_used);
+	if (stats->copy_frames)
+		fprintf(stderr,
+			"tables against libunwind: %.3f %% of %" PRIu64 " frames equal, %.3f %% of "
+			"%" PRIu64 " stacks\n",
+			100.0 * stats->copy_frames_equal / stats->copy_frames, stats->copy_frames,
+			100.0 * stats->copy_stacks_equal / stats->copy_stacks, stats->copy_stacks);
+	for (i = COUNT_FIRST_LOSS; i < COUNTERS_N; i++)
+		if (summary->counters[i])
+			fprintf(stderr, "%8" PRIu64 "  %s\n", summary->counters[i],
+				counter__text(i));
+}
+
+static int record(struct record_opts *record)
+{
+	struct session_summary summary;
+	struct session *session;
+	struct err err = {}, finish_err = {};
+	int code, finished;
+
+	code = session__open(&record->session, &session, &err);
+	if (code)
+		return cli__fail("%s", err.text);
+	code = session__run(session, &err);
+	finished = session__finish(session, &summary, &finish_err);
+	end_status_line(record);
+	print_summary(&record->session, &summary);
+	session__free(session);
+	if (code || finished)
+		return cli__fail("%s; what was recorded until then is in %s",
+				 code ? err.text : finish_err.text, record->session.output);
+	return EXIT_OK;
+}
+
+int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "-p PID[,PID...]\n-- COMMAND...",
+		.doc = "Record where processes spend CPU time: kernel, native and interpreted "
+		       "frames of every thread, also of threads and child processes born later. "
+		       "Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and "
+		       "CAP_CHECKPOINT_RESTORE.\v"
+		       "Examples:\n"
+		       "  braid record -p 4711 -d 10\n"
+		       "  braid record -p 4711,4712 -F 999 -o web.db\n"
+		       "  braid record -r python -- python3 app.py --option\n"
+		       "Then: braid flame, braid report",
+	};
+	struct record_opts opts = { .session = { .runtimes = runtimes,
+						 .enabled = all_runtimes(runtimes),
+						 .frequency_hz = 99,
+						 .output = "braid.db",
+						 .on_source = on_source,
+						 .on_progress = on_progress },
+				    .status = isatty(STDERR_FILENO) };
+	int status;
+
+	opts.session.ctx = &opts;
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &opts);
+	status = record(&opts);
+	free(opts.pids);
+	return status;
+}

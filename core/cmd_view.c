@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli.h"
+
+#include <string.h>
+
+#include "core/output.h"
+#include "core/util.h"
+
+/* `braid report` and `braid flame`: a recording in, a picture or text out. */
+
+typedef int (*writer_fn)(const struct profile *, const struct output_opts *, FILE *);
+
+struct format {
+	const char *name;
+	writer_fn write;
+};
+
+static const struct format formats[] = {
+	{ "table", output__table },
+	{ "folded", output__folded },
+};
+
+struct report_opts {
+	struct view_opts view;
+	struct output_opts output;
+	writer_fn write;
+};
+
+enum { OPT_FORMAT = 0x200, OPT_ROWS };
+
+static const struct argp_option report_options[] = {
+	{ "format", OPT_FORMAT, "FORMAT", 0,
+	  "table (default): self and total per function; folded: one line per stack", 0 },
+	{ "rows", OPT_ROWS, "N", 0, "At most N rows of a table (default: all)", 0 },
+	{}
+};
+
+static int write_profile(const struct profile *profile, void *ctx, FILE *out)
+{
+	const struct report_opts *opts = ctx;
+
+	return opts->write(profile, &opts->output, out);
+}
+
+static error_t parse_report(int key, char *arg, struct argp_state *state)
+{
+	struct report_opts *opts = state->input;
+	size_t i;
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &opts->view;
+		break;
+	case OPT_FORMAT:
+		for (i = 0; i < ARRAY_SIZE(formats); i++)
+			if (!strcmp(arg, formats[i].name))
+				break;
+		if (i == ARRAY_SIZE(formats))
+			argp_error(state, "--format takes table or folded, not '%s'", arg);
+		opts->write = formats[i].write;
+		break;
+	case OPT_ROWS:
+		opts->output.rows = cli__number(state, "--rows", arg, 1, 1e9);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static int run_view(struct report_opts *opts)
+{
+	struct profile *profile;
+	int status = view__load(&opts->view, &profile);
+
+	if (status)
+		return status;
+	opts->output.annotate = opts->view.annotate;
+	status = view__write(opts->view.output, write_profile, profile, opts);
+	profile__free(profile);
+	return status;
+}
+
+static const struct argp_child children[] = { { &view_argp, 0, NULL, 0 }, {} };
+
+int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.options = report_options,
+		.parser = parse_report,
+		.args_doc = "[FILE]",
+		.doc = "Show a recording as text. FILE defaults to braid.db; nothing but this file "
+		       "is needed, no privilege and no target.\v"
+		       "Examples:\n"
+		       "  braid report --rows 20\n"
+		       "  braid report --format folded --lines app.db > app.folded\n"
+		       "  braid report --thread worker-1 --runtime python app.db",
+		.children = children,
+	};
+	struct report_opts opts = { .view.file = "braid.db", .write = output__table };
+
+	(void)runtimes;
+	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	return run_view(&opts);
+}
+
+static error_t parse_flame(int key, char *arg, struct argp_state *state)
+{
+	struct report_opts *opts = state->input;
+
+	(void)arg;
+	if (key == ARGP_KEY_INIT) {
+		state->child_inputs[0] = &opts->view;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(text + len - end_len, end);
+}
+
+int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.parser = parse_flame,
+		.args_doc = "[FILE]",
+		.doc = "Draw the interactive flame graph of a recording: one self-contained HTML "
+		       "or "
+		       "SVG file, by the ending of OUT (default braid.html; - is standard output, "
+		       "as HTML).\v"
+		       "Examples:\n"
+		       "  braid flame\n"
+		       "  braid flame -o app.svg app.db\n"
+		       "  braid flame --pid 4711 --lines -o worker.html app.db",
+		.children = children,
+	};
+	struct report_opts opts = { .view.file = "braid.db", .view.output = "braid.html" };
+	int status;
+
+	(void)runtimes;
+	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	if (!strcmp(opts.view.output, "-"))
+		opts.view.output = NULL;
+	opts.write = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
+									     : output__flame_html;
+	if (opts.view.output && !ends_with(opts.view.output, ".svg") &&
+	    !ends_with(opts.view.output, ".html") && !ends_with(opts.view.output, ".htm")) {
+		cli__fail("the name of the flame graph ends with .html or .svg, unlike '%s'",
+			  opts.view.output);
+		return EXIT_MISUSED;
+	}
+	status = run_view(&opts);
+	if (!status && opts.view.output)
+		printf("%s\n", opts.view.output);
+	return status;
+}

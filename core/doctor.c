@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/doctor.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "core/kallsyms.h"
+#include "core/kernel_half.h"
+#include "core/unwind_table.h"
+#include "core/util.h"
+
+static int check_machine(char *detail, size_t size)
+{
+	struct utsname uts;
+
+	uname(&uts);
+	snprintf(detail, size, "Linux %s on %s", uts.release, uts.machine);
+	return strcmp(uts.machine, "x86_64") ? -ENOTSUP : 0;
+}
+
+/* Bits of CapEff that recording needs where the user is not root. */
+static const struct {
+	const char *name;
+	int bit;
+} capabilities[] = { { "CAP_SYS_PTRACE", 19 },
+		     { "CAP_PERFMON", 38 },
+		     { "CAP_BPF", 39 },
+		     { "CAP_CHECKPOINT_RESTORE", 40 } };
+
+static int check_privilege(char *detail, size_t size)
+{
+	unsigned long long effective = 0;
+	char line[128], missing[128] = "";
+	FILE *status = fopen("/proc/self/status", "re");
+	size_t i;
+
+	while (status && fgets(line, sizeof(line), status))
+		sscanf(line, "CapEff: %llx", &effective);
+	if (status)
+		fclose(status);
+	for (i = 0; i < ARRAY_SIZE(capabilities); i++)
+		if (!(effective >> capabilities[i].bit & 1))
+			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
+				 " %s", capabilities[i].name);
+	/* CAP_SYS_ADMIN stands in for all but the first. */
+	if (!missing[0] || (effective >> 21 & 1 && effective >> 19 & 1)) {
+		snprintf(detail, size, geteuid() ? "by capabilities" : "root");
+		return 0;
+	}
+	snprintf(detail, size, "user id %u, without%s", geteuid(), missing);
+	return -EPERM;
+}
+
+static int check_btf(char *detail, size_t size)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	if (!btf || libbpf_get_error(btf)) {
+		snprintf(detail, size, "/sys/kernel/btf/vmlinux is absent or unreadable");
+		return -ENOENT;
+	}
+	snprintf(detail, size, "%u types", btf__type_cnt(btf));
+	btf__free(btf);
+	return 0;
+}
+
+static int check_perf_event(char *detail, size_t size)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.size = sizeof(attr),
+					.sample_period = 10000000,
+					.exclude_idle = 1 };
+	int fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC), code = 0;
+
+	if (fd < 0) {
+		code = -errno;
+		snprintf(detail, size, "cpu-clock on CPU 0: %s", strerror(-code));
+	} else {
+		snprintf(detail, size, "cpu-clock on every CPU");
+		close(fd);
+	}
+	return code;
+}
+
+static int check_ring_buffer(char *detail, size_t size)
+{
+	int fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "doctor", 0, 0, 4096, NULL), code = 0;
+
+	if (fd < 0) {
+		code = -errno;
+		snprintf(detail, size, "%s", strerror(-code));
+	} else {
+		snprintf(detail, size, "available");
+		close(fd);
+	}
+	return code;
+}
+
+static int check_helper(enum bpf_func_id id, const char *name, char *detail, size_t size)
+{
+	int code = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, id, NULL);
+
+	snprintf(detail, size, "%s %s", name, code == 1 ? "available" : "missing");
+	return code == 1 ? 0 : code < 0 ? code : -ENOTSUP;
+}
+
+static int check_loop(char *detail, size_t size)
+{
+	return check_helper(BPF_FUNC_loop, "bpf_loop", detail, size);
+}
+
+static int check_user_regs(char *detail, size_t size)
+{
+	return check_helper(BPF_FUNC_task_pt_regs, "bpf_task_pt_regs", detail, size);
+}
+
+static int check_load(char *detail, size_t size)
+{
+	static const struct runtime *const none[] = { NULL };
+	struct kernel_half_opts opts = { .runtimes = none, .frequency_hz = 99 };
+	struct kernel_half *half = NULL;
+	struct err err = {};
+	int code = kernel_half__load(&opts, &half, &err);
+
+	if (!code)
+		code = kernel_half__attach(half, &err);
+	snprintf(detail, size, "%s",
+		 code ? err.text : "loaded, verified and attached for a moment");
+	kernel_half__free(half);
+	return code;
+}
+
+static int check_kallsyms(char *detail, size_t size)
+{
+	struct kallsyms *kallsyms = NULL;
+	struct err err = {};
+	int code = kallsyms__load("/proc/kallsyms", &kallsyms, &err);
+
+	snprintf(detail, size, "%s", code ? err.text : "readable");
+	kallsyms__free(kallsyms);
+	return code;
+}
+
+static int check_map_files(char *detail, size_t size)
+{
+	char name[64], target[8];
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start = 0, end = 0;
+	int code = 0;
+
+	if (!maps || fscanf(maps, "%lx-%lx", &start, &end) != 2)
+		code = -EIO;
+	if (maps)
+		fclose(maps);
+	snprintf(name, sizeof(name), "/proc/self/map_files/%lx-%lx", start, end);
+	if (!code && readlink(name, target, sizeof(target)) < 0)
+		code = -errno;
+	snprintf(detail, size, "%s", code ? strerror(-code) : "readable");
+	return code;
+}
+
+static int check_cache(char *detail, size_t size)
+{
+	char *dir = unwind_table__default_dir();
+	int code = dir && !access(dir, W_OK) ? 0 : -EACCES;
+
+	snprintf(detail, size, "%s", dir ? dir : "no directory");
+	free(dir);
+	return code;
+}
+
+const struct doctor_check doctor_checks[] = {
+	{ "machine", check_machine, "braid runs on x86-64 Linux", true },
+	{ "privilege", check_privilege,
+	  "run as root (sudo), or give the program the capabilities: setcap "
+	  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore+ep build/braid",
+	  true },
+	{ "kernel BTF", check_btf,
+	  "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and later have it)",
+	  true },
+	{ "perf events", check_perf_event,
+	  "run as root, or with CAP_PERFMON; in a container, allow perf_event_open in its seccomp "
+	  "profile",
+	  true },
+	{ "ring buffer", check_ring_buffer, "Linux 5.8 or later, and CAP_BPF", true },
+	{ "BPF loops", check_loop, "Linux 5.17 or later, and CAP_BPF", true },
+	{ "user registers", check_user_regs, "Linux 5.15 or later, and CAP_BPF", true },
+	{ "BPF programs", check_load, "see the lines above; else report this text", true },
+	{ "kernel symbols", check_kallsyms,
+	  "sysctl kernel.kptr_restrict=1 or 0 and CAP_SYSLOG; until then kernel frames are "
+	  "addresses",
+	  false },
+	{ "deleted files", check_map_files,
+	  "CAP_CHECKPOINT_RESTORE; until then code of deleted or replaced files has no names",
+	  false },
+	{ "table cache", check_cache,
+	  "set XDG_CACHE_HOME to a directory that you can write; until then unwind tables are "
+	  "built "
+	  "at every start",
+	  false },
+};
+const size_t doctor_checks_n = ARRAY_SIZE(doctor_checks);

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/images.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <uthash.h>
+
+#include "core/util.h"
+
+struct file_key { /* one version of one file */
+	uint64_t dev, ino, size;
+	int64_t mtime_ns;
+};
+
+struct by_file {
+	UT_hash_handle hh;
+	struct file_key key;
+	struct image *image; /* NULL: not usable, with error */
+	int error;
+};
+
+struct by_build_id {
+	UT_hash_handle hh;
+	uint8_t id[ELF_BUILD_ID_MAX];
+	struct image *image;
+};
+
+struct images {
+	struct images_opts opts;
+	struct by_file *by_file;
+	struct by_build_id *by_build_id;
+	struct image *first, *vdso;
+};
+
+int images__new(const struct images_opts *opts, struct images **ret)
+{
+	struct images *images = calloc(1, sizeof(*images));
+
+	if (!images)
+		return -ENOMEM;
+	images->opts = *opts;
+	*ret = images;
+	return 0;
+}
+
+static void image__free(const struct images *images, struct image *image)
+{
+	int i;
+
+	for (i = 0; images->opts.runtimes[i]; i++)
+		if (image->runtimes[i].image)
+			images->opts.runtimes[i]->image_free(image->runtimes[i].image);
+	symbols__free(image->symbols);
+	unwind_table__done(&image->table);
+	elf_file__free(image->file);
+	free(image);
+}
+
+void images__free(struct images *images)
+{
+	struct by_build_id *id, *next_id;
+	struct by_file *file, *next_file;
+	struct image *image;
+
+	if (!images)
+		return;
+	HASH_ITER (hh, images->by_file, file, next_file) {
+		HASH_DEL(images->by_file, file);
+		free(file);
+	}
+	HASH_ITER (hh, images->by_build_id, id, next_id) {
+		HASH_DEL(images->by_build_id, id);
+		free(id);
+	}
+	while ((image = images->first)) {
+		images->first = image->next;
+		image__free(images, image);
+	}
+	free(images);
+}
+
+static int load_table(struct images *images, struct image *image, struct err *err)
+{
+	int code;
+
+	if (!images->opts.wordspace)
+		return 0;
+	code = unwind_table__get(image->file, images->opts.cache_dir, &image->table, err);
+	if (code || !image->table.n_pages)
+		return code == -ENOMEM ? code : 0; /* malformed: frame pointers are left */
+	code = wordspace__add(images->opts.wordspace, &image->table, &image->base);
+	image->has_table = !code;
+	free(image->table.words);
+	image->table.words = NULL;
+	return code == -ENOMEM ? code : 0;
+}
+
+static int ask_runtimes(struct images *images, struct image *image)
+{
+	const struct runtime *runtime;
+	int i, code;
+
+	for (i = 0; (runtime = images->opts.runtimes[i]) && i < RUNTIMES_MAX; i++) {
+		struct image_runtime *found = &image->runtimes[i];
+
+		if (!(images->opts.enabled & 1U << i) || !runtime->detect)
+			continue;
+		code = runtime->detect(image->file);
+		if (code <= 0)
+			continue;
+		found->detected = true;
+		code = runtime->prepare(image->file, &found->image, &found->verdict);
+		if (code)
+			return code;
+	}
+	return 0;
+}
+
+/* Takes `file`. `root` as in symbols__new. */
+static int add_image(struct images *images, struct elf_file *file, const char *root,
+		     struct image **ret, struct err *err)
+{
+	struct image *image = calloc(1, sizeof(*image));
+	int code;
+
+	if (!image) {
+		elf_file__free(file);
+		return -ENOMEM;
+	}
+	image->file = file;
+	code = symbols__new(file, root, &image->symbols);
+	if (!code)
+		code = load_table(images, image, err);
+	if (!code)
+		code = ask_runtimes(images, image);
+	if (code) {
+		image__free(images, image);
+		return code;
+	}
+	image->next = images->first;
+	images->first = image;
+	*ret = image;
+	return 0;
+}
+
+/* All 64-bit processes share the kernel's one vDSO: ours serves for theirs. */
+static int get_vdso(struct images *images, struct image **ret, struct err *err)
+{
+	const void *start = (const void *)getauxval(AT_SYSINFO_EHDR);
+	struct procfs_mappings mappings = {};
+	struct elf_file *file;
+	int code = 0;
+	size_t i;
+
+	if (!images->vdso && start && !procfs__mappings(getpid(), &mappings)) {
+		for (i = 0; i < mappings.n; i++)
+			if (mappings.list[i].start == (uintptr_t)start)
+				break;
+		code = i < mappings.n
+			       ? elf_file__open_memory(
+					 start, mappings.list[i].end - mappings.list[i].start,
+					 "[vdso]", &file, err)
+			       : -ENOENT;
+		if (!code)
+			code = add_image(images, file, "", &images->vdso, err);
+		procfs_mappings__done(&mappings);
+	}
+	*ret = images->vdso;
+	return code;
+}
+
+static struct image *find_build_id(const struct images *images, const struct elf_file *file)
+{
+	struct by_build_id *found = NULL;
+
+	if (file->build_id_len)
+		HASH_FIND(hh, images->by_build_id, file->build_id, file->build_id_len, found);
+	return found ? found->image : NULL;
+}
+
+static int index_build_id(struct images *images, struct image *image)
+{
+	struct by_build_id *entry;
+
+	if (!image->file->build_id_len)
+		return 0;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	memcpy(entry->id, image->file->build_id, image->file->build_id_len);
+	entry->image = image;
+	HASH_ADD_KEYPTR(hh, images->by_build_id, entry->id, image->file->build_id_len, entry);
+	return 0;
+}
+
+/* Takes `fd`. */
+static int open_image(struct images *images, int fd, uint32_t pid, const char *path,
+		      struct image **ret, struct err *err)
+{
+	struct elf_file *file;
+	char root[32];
+	int code;
+
+	code = elf_file__open(fd, path, &file, err);
+	if (code)
+		return code;
+	*ret = find_build_id(images, file);
+	if (*ret) {
+		elf_file__free(file);
+		return 0;
+	}
+	snprintf(root, sizeof(root), "/proc/%u/root", pid);
+	code = add_image(images, file, root, ret, err);
+	return code ? code : index_build_id(images, *ret);
+}
+
+int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+		struct image **ret, struct err *err)
+{
+	struct by_file *entry;
+	struct file_key key;
+	struct stat st;
+	int fd;
+
+	*ret = NULL;
+	if (mapping->vdso)
+		return get_vdso(images, ret, err);
+	if (mapping->anonymous)
+		return 0;
+	fd = procfs__open_mapping(pid, mapping);
+	if (fd < 0)
+		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
+				strerror(-fd));
+	memset(&key, 0, sizeof(key));
+	if (!fstat(fd, &st))
+		key = (struct file_key) { st.st_dev, st.st_ino, st.st_size,
+					  st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC +
+						  st.st_mtim.tv_nsec };
+	HASH_FIND(hh, images->by_file, &key, sizeof(key), entry);
+	if (entry) {
+		close(fd);
+		*ret = entry->image;
+		return entry->error;
+	}
+	entry = calloc(1, sizeof(*entry));
+	if (!entry) {
+		close(fd);
+		return -ENOMEM;
+	}
+	entry->key = key;
+	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
+	HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
+	*ret = entry->image;
+	return entry->error;
+}
+
+uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping)
+{
+	const struct elf_segment *segment;
+	size_t i;
+
+	for (i = 0; i < image->file->n_segments; i++) {
+		segment = &image->file->segments[i];
+		/* The kernel maps whole pages around a segment. */
+		if (segment->exec && (segment->offset & ~4095ULL) <= mapping->offset &&
+		    mapping->offset < segment->offset + segment->filesz)
+			return mapping->start -
+			       (segment->vaddr + (mapping->offset - segment->offset));
+	}
+	return mapping->start - mapping->offset;
+}
+
+struct image *images__first(const struct images *images)
+{
+	return images->first;
+}

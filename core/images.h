@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_IMAGES_H
+#define BRAID_IMAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/elf_file.h"
+#include "core/err.h"
+#include "core/procfs.h"
+#include "core/symbols.h"
+#include "core/unwind_table.h"
+#include "core/wordspace.h"
+#include "runtimes/runtime.h"
+
+/* Every ELF file that a target maps, once: by file identity and by build-id, so that many
+ * processes (and copies in other containers) share tables, symbols and runtimes' findings. */
+
+#define RUNTIMES_MAX 32
+
+struct image_runtime { /* what one runtime says of this image */
+	bool detected;
+	struct runtime_verdict verdict;
+	struct runtime_image *image; /* NULL unless usable */
+};
+
+struct image {
+	struct elf_file *file;
+	struct symbols *symbols;
+	struct unwind_table table; /* words are released once they are in the kernel half */
+	uint32_t base;		   /* in the word space */
+	bool has_table;
+	uint32_t recording_id; /* 0: not recorded yet; the recorder's */
+	struct image_runtime runtimes[RUNTIMES_MAX];
+	struct image *next; /* all images */
+};
+
+struct images;
+
+struct images_opts {
+	struct wordspace *wordspace; /* NULL: build no unwind tables */
+	const char *cache_dir;	     /* NULL: no cache */
+	const struct runtime *const *runtimes;
+	uint32_t enabled; /* bit n: runtimes[n] looks at images */
+};
+
+int images__new(const struct images_opts *opts, struct images **ret);
+void images__free(struct images *images); /* NULL is fine; frees all images */
+
+/* The image of a mapping; borrowed until images__free. NULL without an error for memory that no
+ * file backs; else a negative errno where the file cannot be opened or is no ELF file for this
+ * machine. */
+int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+		struct image **ret, struct err *err);
+
+/* Load bias of an image that is mapped like this: address = link-time address + bias. */
+uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping);
+
+struct image *images__first(const struct images *images); /* then image->next */
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_KERNEL_HALF_H
+#define BRAID_KERNEL_HALF_H
+
+#include <stdint.h>
+
+#include <bpf/libbpf.h>
+
+#include "bpf/shared.h"
+#include "core/err.h"
+#include "runtimes/runtime.h"
+
+/* The loaded BPF object: opened and sized for this machine and the enabled runtimes, loaded,
+ * attached. Everything attached is a link owned by this process: however it ends, nothing stays
+ * behind. */
+struct kernel_half;
+
+struct kernel_half_opts {
+	const struct runtime *const *runtimes; /* all known, NULL-terminated */
+	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
+	enum unwind_mode unwind;
+	uint32_t frequency_hz;
+};
+
+/* Opens and loads. -EPERM without privilege, -ENOTSUP without kernel BTF, else what libbpf
+ * returns; the sentence in `err` has the remedy. */
+int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
+		      struct err *err);
+
+/* From here on targets are followed and sampled. */
+int kernel_half__attach(struct kernel_half *half, struct err *err);
+
+/* Stops sampling, keeps maps readable. Idempotent. */
+void kernel_half__detach(struct kernel_half *half);
+void kernel_half__free(struct kernel_half *half); /* NULL is fine */
+
+struct bpf_object *kernel_half__object(struct kernel_half *half);
+int kernel_half__map_fd(const struct kernel_half *half, const char *name); /* -ENOENT */
+
+/* Sums over all CPUs. */
+void kernel_half__counters(const struct kernel_half *half, uint64_t ret_counters[COUNTERS_N]);
+
+/* People's text of a counter. */
+const char *counter__text(unsigned counter);
+
+#endif

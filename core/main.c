@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
+#include <string.h>
+
+#include "core/cli.h"
+#include "core/util.h"
+#include "runtimes/registry.h"
+
+static const struct command commands[] = {
+	{ "record", "Record a running process, or a command, until it ends or Ctrl-C", cmd_record },
+	{ "report", "Show a recording as a table or as folded stacks", cmd_report },
+	{ "flame", "Draw a recording as an interactive flame graph", cmd_flame },
+	{ "doctor", "Tell what this machine can and cannot do, and the remedy", cmd_doctor },
+};
+
+static void print_help(FILE *out)
+{
+	size_t i;
+
+	fputs("Usage: braid COMMAND [OPTION...]\n"
+	      "Profile running programs: kernel, native and interpreted frames in one stack.\n\n",
+	      out);
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	fputs("\n  braid COMMAND --help   tells the options of a command\n"
+	      "  braid --version        tells the version\n\n"
+	      "Examples:\n"
+	      "  braid record -p 4711 -d 10 && braid flame\n"
+	      "  braid record -o app.db -- python3 app.py\n"
+	      "  braid report --rows 20 app.db\n",
+	      out);
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "braid %s", command->name);
+	argv[0] = name;
+	program_invocation_name = program_invocation_short_name = name; /* argp's messages */
+	return command->run(argc, argv, runtimes);
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	argp_err_exit_status = EXIT_MISUSED;
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_MISUSED;
+	}
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return run_command(&commands[i], argc - 1, argv + 1);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_help(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("braid " BRAID_VERSION);
+		return EXIT_OK;
+	}
+	cli__fail("there is no command '%s'; `braid --help` lists them", argv[1]);
+	return EXIT_MISUSED;
+}

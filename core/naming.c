@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/naming.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/kallsyms.h"
+#include "core/profile.h"
+#include "core/util.h"
+
+enum pending_kind { PENDING_KERNEL, PENDING_NATIVE, PENDING_ANONYMOUS, PENDING_RUNTIME };
+
+struct pending {
+	enum pending_kind kind;
+	uint32_t frame;
+	int runtime;
+	uint64_t address;
+	struct image *image;
+	char path[64];
+};
+
+struct naming {
+	struct naming_opts opts;
+	struct kallsyms *kallsyms; /* NULL: hidden */
+	struct pending *pending;
+	size_t n, cap;
+};
+
+int naming__new(const struct naming_opts *opts, struct naming **ret, struct err *err)
+{
+	struct naming *naming = calloc(1, sizeof(*naming));
+	int code;
+
+	if (!naming)
+		return err__set(err, -ENOMEM, "out of memory");
+	naming->opts = *opts;
+	code = kallsyms__load(opts->kallsyms_path, &naming->kallsyms, err);
+	if (code == -ENOMEM) {
+		free(naming);
+		return code;
+	}
+	*ret = naming; /* without kernel symbols, kernel frames are shown by address */
+	return 0;
+}
+
+void naming__free(struct naming *naming)
+{
+	if (!naming)
+		return;
+	kallsyms__free(naming->kallsyms);
+	free(naming->pending);
+	free(naming);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static int add(struct naming *naming, const struct pending *pending)
+{
+	int code = array__reserve(&naming->pending, &naming->cap, naming->n + 1,
+				  sizeof(*naming->pending));
+
+	if (!code)
+		naming->pending[naming->n++] = *pending;
+	return code;
+}
+
+int naming__add_kernel(struct naming *naming, uint32_t frame, uint64_t address)
+{
+	return add(naming, &(struct pending) { PENDING_KERNEL, frame, 0, address, NULL, "" });
+}
+
+int naming__add_native(struct naming *naming, uint32_t frame, struct image *image, uint64_t vaddr)
+{
+	return add(naming, &(struct pending) { PENDING_NATIVE, frame, 0, vaddr, image, "" });
+}
+
+int naming__add_anonymous(struct naming *naming, uint32_t frame, const char *path, uint64_t offset)
+{
+	struct pending pending = { PENDING_ANONYMOUS, frame, 0, offset, NULL, "" };
+
+	snprintf(pending.path, sizeof(pending.path), "%s", base_name(path));
+	return add(naming, &pending);
+}
+
+int naming__add_runtime(struct naming *naming, uint32_t frame, int runtime, uint64_t key)
+{
+	return add(naming, &(struct pending) { PENDING_RUNTIME, frame, runtime, key, NULL, "" });
+}
+
+static int name_one(struct naming *naming, uint32_t frame, int kind, const char *function,
+		    const char *file, uint32_t line, struct err *err)
+{
+	struct recording_location location = { kind, function, file, line };
+
+	return recording__locations(naming->opts.recording, frame, &location, 1, err);
+}
+
+static int name_kernel(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	const char *name = NULL, *module;
+	char text[40];
+
+	if (naming->kallsyms)
+		name = kallsyms__find(naming->kallsyms, pending->address, &module);
+	snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
+	return name_one(naming, pending->frame, KIND_KERNEL, name ? name : text, NULL, 0, err);
+}
+
+static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	struct recording_location locations[SYMBOL_INLINES_MAX];
+	struct symbol_frame frames[SYMBOL_INLINES_MAX];
+	uint64_t start = pending->address;
+	char text[320];
+	int n, i;
+
+	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
+	if (n == -ENOMEM)
+		return err__set(err, n, "out of memory");
+	if (n <= 0) {
+		if (symbols__function_start(pending->image->symbols, pending->address, &start) ==
+		    -ENOMEM)
+			return err__set(err, -ENOMEM, "out of memory");
+		snprintf(text, sizeof(text), "[%.256s+0x%" PRIx64 "]",
+			 base_name(pending->image->file->path), start);
+		return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
+	}
+	for (i = 0; i < n; i++)
+		locations[i] = (struct recording_location) { frames[i].inlined ? KIND_INLINED
+									       : KIND_NATIVE,
+							     frames[i].function, frames[i].file,
+							     frames[i].line };
+	return recording__locations(naming->opts.recording, pending->frame, locations, n, err);
+}
+
+static int name_anonymous(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	char text[120], area[sizeof(pending->path)];
+	size_t len;
+
+	snprintf(area, sizeof(area), "%s", pending->path[0] ? pending->path : "anon");
+	len = strcspn(area, "]");
+	area[len] = '\0'; /* "[stack]" -> "stack" */
+	snprintf(text, sizeof(text), "[%s+0x%" PRIx64 "]", area + (area[0] == '['),
+		 pending->address);
+	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
+}
+
+static int name_runtime(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	const struct runtime *runtime = naming->opts.runtimes[pending->runtime];
+	struct runtime_symbol symbol = {};
+	int code = runtime->symbolize(naming->opts.sessions[pending->runtime], pending->address,
+				      &symbol);
+
+	if (code == -ENOMEM)
+		return err__set(err, code, "out of memory");
+	return name_one(naming, pending->frame, KIND_RUNTIME + pending->runtime,
+			code ? "[unknown]" : symbol.function, symbol.file, symbol.line, err);
+}
+
+int naming__run(struct naming *naming, struct err *err)
+{
+	static int (*const names[])(struct naming *, const struct pending *, struct err *) = {
+		[PENDING_KERNEL] = name_kernel,
+		[PENDING_NATIVE] = name_native,
+		[PENDING_ANONYMOUS] = name_anonymous,
+		[PENDING_RUNTIME] = name_runtime,
+	};
+	int code = 0;
+	size_t i;
+
+	for (i = 0; !code && i < naming->n; i++)
+		code = names[naming->pending[i].kind](naming, &naming->pending[i], err);
+	naming->n = 0;
+	return code;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_OUT_COMMON_H
+#define BRAID_OUT_COMMON_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/profile.h"
+
+/* What the writers of core/output.h share. */
+
+/* A profile's tree in the order in which it is shown. */
+struct out_tree {
+	uint32_t *order; /* nodes of any weight, depth first, siblings by name; the root is first */
+	size_t n_order;
+	uint32_t *depth; /* by node; the root has 0 */
+	uint64_t *total; /* by node: its weight and that of everything above it */
+	uint32_t depth_max;
+};
+
+/* 0 or -ENOMEM; only after 0 it needs out_tree__done. */
+int out_tree__init(struct out_tree *tree, const struct profile *profile);
+void out_tree__done(struct out_tree *tree);
+
+/* profile__label in full. Owned by the caller; NULL: out of memory. */
+char *output__label(const struct profile *profile, const struct profile_frame *frame, int annotate);
+
+/* "30000 samples, 10.0 s, 99 Hz", as far as it is known. */
+void output__summary(const struct profile *profile, char *buf, size_t size);
+
+/* In decimal; printf is too slow for a million of them. */
+void output__number(FILE *out, uint64_t number);
+
+/* Flushes: 0, or the negative errno of a write that failed, now or before. */
+int output__finish(FILE *out);
+
+#endif

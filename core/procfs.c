@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/procfs.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "core/util.h"
+
+#define KERNEL_THREAD_FLAG 0x00200000 /* PF_KTHREAD, include/linux/sched.h */
+#define MAPPINGS_READ_MAX  65536
+
+/* Whole small file, NUL-terminated. Number of bytes or a negative errno. */
+static ssize_t read_file(uint32_t pid, const char *name, char *buf, size_t size)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, size - 1);
+	if (n < 0)
+		n = -errno;
+	else
+		buf[n] = '\0';
+	close(fd);
+	return n;
+}
+
+/* A process chooses its own name and arguments: they must not steer a terminal. */
+static void make_printable(char *text, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (iscntrl((unsigned char)text[i]))
+			text[i] = '?';
+}
+
+/* /proc/PID/stat: pid (comm) state ppid ...; comm may hold blanks and parentheses. */
+static int parse_stat(const char *text, struct procfs_info *ret)
+{
+	const char *open = strchr(text, '('), *close = strrchr(text, ')');
+	unsigned long flags;
+	uint64_t start;
+	unsigned ppid;
+	char state;
+
+	if (!open || !close || close < open ||
+	    sscanf(close + 1,
+		   " %c %u %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+		   "%" SCNu64,
+		   &state, &ppid, &flags, &start) != 4)
+		return -EBADMSG;
+	ret->state = state;
+	ret->parent_pid = ppid;
+	ret->kernel_thread = flags & KERNEL_THREAD_FLAG;
+	ret->start_ticks = start;
+	snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(close - open - 1), open + 1);
+	make_printable(ret->name, strlen(ret->name));
+	return 0;
+}
+
+static void read_command(uint32_t pid, struct procfs_info *ret)
+{
+	ssize_t n = read_file(pid, "cmdline", ret->command, sizeof(ret->command)), i;
+
+	while (n > 0 && !ret->command[n - 1])
+		n--;
+	for (i = 0; i < n; i++)
+		if (!ret->command[i])
+			ret->command[i] = ' ';
+	if (n > 0)
+		make_printable(ret->command, n);
+	else
+		snprintf(ret->command, sizeof(ret->command), "%s", ret->name);
+}
+
+int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
+{
+	struct procfs_info info = {};
+	char text[4096], *tgid;
+	ssize_t n = read_file(id, "status", text, sizeof(text));
+
+	if (n == -ENOENT || n == -ESRCH)
+		return err__set(err, -ESRCH, "no process with PID %u", id);
+	if (n < 0)
+		return err__set(err, n, "cannot read /proc/%u/status: %s", id, strerror(-n));
+	tgid = strstr(text, "\nTgid:");
+	if (!tgid || sscanf(tgid, "\nTgid: %u", &info.pid) != 1)
+		return err__set(err, -EBADMSG, "/proc/%u/status names no thread group", id);
+	n = read_file(info.pid, "stat", text, sizeof(text));
+	if (n < 0 || parse_stat(text, &info))
+		return err__set(err, -ESRCH, "process %u has just ended", id);
+	read_command(info.pid, &info);
+	*ret = info;
+	return 0;
+}
+
+int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
+{
+	struct procfs_info info;
+	int ret_code = procfs__info(id, &info, err);
+
+	if (ret_code)
+		return ret_code;
+	if (info.kernel_thread)
+		return err__set(err, -EINVAL,
+				"PID %u (%s) is a kernel thread: it has no user code to profile",
+				id, info.name);
+	if (info.state == 'Z' || info.state == 'X')
+		return err__set(err, -EINVAL,
+				"PID %u (%s) is a zombie: it has ended and waits for its parent %u",
+				id, info.name, info.parent_pid);
+	*ret = info;
+	return 0;
+}
+
+static bool parse_line(char *line, struct procfs_mapping *ret)
+{
+	static const char deleted[] = " (deleted)";
+	uint64_t start, end, offset, inode;
+	unsigned dev_major, dev_minor;
+	char perms[5], *path;
+	int at = 0;
+	size_t len;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
+		   &end, perms, &offset, &dev_major, &dev_minor, &inode, &at) != 7 ||
+	    !at || start >= end || perms[2] != 'x')
+		return false;
+	path = line + at;
+	len = strlen(path);
+	if (len >= strlen(deleted) && !strcmp(path + len - strlen(deleted), deleted))
+		path[len - strlen(deleted)] = '\0';
+	*ret = (struct procfs_mapping) { .start = start,
+					 .end = end,
+					 .offset = offset,
+					 .inode = inode,
+					 .dev_major = dev_major,
+					 .dev_minor = dev_minor,
+					 .anonymous = path[0] != '/',
+					 .vdso = !strcmp(path, "[vdso]") };
+	if (!strcmp(path, "[vsyscall]"))
+		return false;
+	ret->path = strdup(path);
+	return ret->path;
+}
+
+int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret)
+{
+	struct procfs_mappings mappings = {};
+	struct procfs_mapping mapping;
+	char *line = NULL;
+	size_t size = 0;
+	int err = 0;
+
+	while (mappings.n < MAPPINGS_READ_MAX && getline(&line, &size, maps) > 0) {
+		if (!parse_line(line, &mapping))
+			continue;
+		err = array__reserve(&mappings.list, &mappings.cap, mappings.n + 1,
+				     sizeof(*mappings.list));
+		if (err) {
+			free(mapping.path);
+			break;
+		}
+		if (mappings.n && mapping.start < mappings.list[mappings.n - 1].end) {
+			free(mapping.path); /* the kernel sorts; what does not fit is no maps file
+					     */
+			continue;
+		}
+		mappings.list[mappings.n++] = mapping;
+	}
+	free(line);
+	if (err)
+		procfs_mappings__done(&mappings);
+	else
+		*ret = mappings;
+	return err;
+}
+
+int procfs__mappings(uint32_t pid, struct procfs_mappings *ret)
+{
+	char path[64];
+	FILE *maps;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return errno == ENOENT ? -ESRCH : -errno;
+	err = procfs__parse_mappings(maps, ret);
+	fclose(maps);
+	return err;
+}
+
+void procfs_mappings__done(struct procfs_mappings *mappings)
+{
+	size_t i;
+
+	for (i = 0; i < mappings->n; i++)
+		free(mappings->list[i].path);
+	free(mappings->list);
+	*mappings = (struct procfs_mappings) {};
+}
+
+static int open_regular(const char *path, struct stat *ret_stat)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, ret_stat) ||
+	    !S_ISREG(ret_stat->st_mode)) { /* reading a device may do things */
+		close(fd);
+		return -EINVAL;
+	}
+	return fd;
+}
+
+int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping)
+{
+	struct stat st = {};
+	char path[4200];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
+		 mapping->end);
+	fd = open_regular(path, &st);
+	if (fd >= 0 || mapping->path[0] != '/')
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%u/root%s", pid, mapping->path);
+	fd = open_regular(path, &st);
+	if (fd >= 0)
+		return fd;
+	fd = open_regular(mapping->path, &st);
+	if (fd >= 0 && (st.st_ino != mapping->inode || major(st.st_dev) != mapping->dev_major ||
+			minor(st.st_dev) != mapping->dev_minor)) {
+		close(fd);
+		fd = -ESTALE;
+	}
+	return fd;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PROCFS_H
+#define BRAID_PROCFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/err.h"
+
+/* What /proc tells of a process. */
+struct procfs_info {
+	uint32_t pid; /* of the process, also when asked with the id of another of its threads */
+	uint32_t parent_pid;
+	uint64_t start_ticks; /* since boot; with the pid it names one incarnation */
+	char state;	      /* 'R', 'S', 'Z', ... */
+	bool kernel_thread;
+	char name[32];
+	char command[512]; /* arguments joined by blanks, control characters as '?'; maybe cut */
+};
+
+/* `id` may be any thread's id. -ESRCH: no such process; others as of open and read. */
+int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
+
+/* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie (-EINVAL), with the
+ * sentence. */
+int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err);
+
+struct procfs_mapping { /* an executable one */
+	uint64_t start, end;
+	uint64_t offset;
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	bool anonymous; /* nothing to open: JIT code, or "[vdso]" */
+	bool vdso;
+	char *path; /* as the target sees it, "(deleted)" taken off; "" for anonymous memory */
+};
+
+struct procfs_mappings {
+	struct procfs_mapping *list; /* sorted by start */
+	size_t n, cap;
+};
+
+/* Executable mappings of a process. -ESRCH when it is gone. */
+int procfs__mappings(uint32_t pid, struct procfs_mappings *ret);
+
+/* The same from any text of that form; lines that make no sense are left out. */
+int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret);
+void procfs_mappings__done(struct procfs_mappings *mappings); /* idempotent */
+
+/* Opens the file behind a mapping: through map_files (right even if it was deleted or replaced),
+ * else through the target's root directory, else (the target has just ended) by its path here, if
+ * that is the very same file. An fd, or a negative errno. */
+int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping);
+
+#endif

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/session_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "core/profile.h"
+#include "core/util.h"
+
+#define KALLSYMS "/proc/kallsyms"
+
+static int on_ring_record(void *ctx, void *data, size_t size)
+{
+	struct session *session = ctx;
+	const struct rec_sample *rec = data;
+	int code = capture__record(session->capture, data, size, &session->ring_err);
+
+	if (!code && size >= sizeof(*rec) && rec->type == REC_SAMPLE &&
+	    rec->time_ns > session->consume_until_ns)
+		return -EAGAIN;
+	return code;
+}
+
+/* Samples that are still in the ring were taken before: they belong to the old mappings. */
+static void on_mmap(void *ctx, uint32_t pid)
+{
+	struct session *session = ctx;
+	struct process *process = tracker__find(session->tracker, pid);
+
+	if (!process || process->gone)
+		return;
+	if (session->ring_code >= 0)
+		session->ring_code = session__consume_ring(session);
+	tracker__refresh(session->tracker, process);
+}
+
+static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
+		      const char *version, const char *source, const char *reason)
+{
+	struct session *session = ctx;
+	uint32_t id;
+	int code;
+
+	if (session->opts.on_source)
+		session->opts.on_source(session->opts.ctx, process, runtime, version, source,
+					reason);
+	code = capture__process_id(session->capture, process, &id, &session->ring_err);
+	if (!code)
+		code = recording__source(session->recording, id, runtime->name, version, source,
+					 reason, &session->ring_err);
+	if (code && session->ring_code >= 0)
+		session->ring_code = code;
+}
+
+static int block_signals(struct session *session, struct err *err)
+{
+	sigset_t wanted;
+
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGINT);
+	sigaddset(&wanted, SIGTERM);
+	sigaddset(&wanted, SIGHUP);
+	sigprocmask(SIG_BLOCK, &wanted, &session->old_signals);
+	session->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (session->signal_fd < 0)
+		return err__set(err, -errno, "cannot watch signals: %s", strerror(errno));
+	return 0;
+}
+
+static int open_runtimes(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct bpf_object *object = kernel_half__object(session->half);
+	int i, code = 0;
+
+	for (i = 0; !code && opts->runtimes[i]; i++)
+		if (opts->enabled & 1U << i && opts->runtimes[i]->open)
+			code = opts->runtimes[i]->open(object, &session->sessions[i], err);
+	return code;
+}
+
+/* Everything that looks at targets, up to but not including the recording. */
+static int open_inside(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct images_opts images = { NULL, NULL, opts->runtimes, opts->enabled };
+	struct tracker_opts tracker = { .runtimes = opts->runtimes,
+					.sessions = session->sessions,
+					.enabled = opts->enabled,
+					.on_source = on_source,
+					.ctx = session };
+	int code =
+		kernel_half__load(&(struct kernel_half_opts) { opts->runtimes, opts->enabled,
+							       opts->unwind, opts->frequency_hz },
+				  &session->half, err);
+
+	if (code)
+		return code;
+	code = open_runtimes(session, err);
+	if (code)
+		return code;
+	session->wordspace = wordspace__new(kernel_half__map_fd(session->half, "chunks"));
+	session->cache_dir = unwind_table__default_dir();
+	images.wordspace = opts->unwind == UNWIND_MODE_FP ? NULL : session->wordspace;
+	images.cache_dir = session->cache_dir;
+	code = session->wordspace ? images__new(&images, &session->images) : -ENOMEM;
+	tracker.half = session->half;
+	tracker.images = session->images;
+	if (!code)
+		code = tracker__new(&tracker, &session->tracker);
+	return code ? err__set(err, code, "cannot begin: %s", strerror(-code)) : 0;
+}
+
+static int add_targets(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct process *process;
+	uint32_t pid;
+	size_t i;
+	int code = 0;
+
+	if (opts->command) {
+		code = child__fork(&session->child, opts->command, err);
+		pid = session->child.pid;
+		return code ? code : tracker__add(session->tracker, pid, true, &process, err);
+	}
+	for (i = 0; !code && i < opts->n_pids; i++) {
+		code = tracker__add(session->tracker, opts->pids[i], false, &process, err);
+		if (!code && opts->n_pids == 1)
+			snprintf(session->target, sizeof(session->target), "pid %u (%.300s)",
+				 process->pid, process->info.command);
+		else if (!code && strlen(session->target) + 60 < sizeof(session->target))
+			sprintf(session->target + strlen(session->target), "%spid %u (%.30s)",
+				i ? ", " : "", process->pid, process->info.name);
+	}
+	return code;
+}
+
+/* Reads what running targets have mapped, finds their runtimes. A command has nothing yet: its exec
+ * will be seen. */
+static int refresh_targets(struct session *session, struct err *err)
+{
+	struct process *process;
+
+	if (session->opts.command)
+		return 0;
+	for (process = tracker__first(session->tracker); process; process = process->hh.next)
+		if (tracker__refresh(session->tracker, process))
+			return err__set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static int write_meta(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	static const char *const unwinds[] = { "auto", "fp", "copy" };
+	char hz[16], start[32];
+	struct utsname uts = {};
+	time_t now = time(NULL);
+	int i, code;
+
+	uname(&uts);
+	snprintf(hz, sizeof(hz), "%u", opts->frequency_hz);
+	strftime(start, sizeof(start), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	const struct {
+		const char *key, *value;
+	} rows[] = { { "target", session->target },
+		     { "frequency_hz", hz },
+		     { "unwind", unwinds[opts->unwind] },
+		     { "started_at", start },
+		     { "host", uts.nodename },
+		     { "kernel", uts.release },
+		     { "machine", uts.machine } };
+
+	code = recording__kind(session->recording, KIND_KERNEL, "kernel", "_[k]", err);
+	if (!code)
+		code = recording__kind(session->recording, KIND_NATIVE, "native", "_[n]", err);
+	if (!code)
+		code = recording__kind(session->recording, KIND_INLINED, "inlined", "_[i]", err);
+	for (i = 0; !code && opts->runtimes[i]; i++)
+		if (opts->runtimes[i]->walker >= 0)
+			code = recording__kind(session->recording, KIND_RUNTIME + i,
+					       opts->runtimes[i]->name, opts->runtimes[i]->suffix,
+					       err);
+	for (i = 0; !code && i < (int)ARRAY_SIZE(rows); i++)
+		code = recording__meta(session->recording, rows[i].key, rows[i].value, err);
+	return code;
+}
+
+static int open_recording(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	int code = recording__create(opts->output, opts->force, &session->recording, err);
+
+	if (code)
+		return code;
+	code = write_meta(session, err);
+	if (!code)
+		code = capture__new(&(struct capture_opts) { session->recording, session->tracker,
+							     session->images, opts->runtimes,
+							     session->sessions, KALLSYMS,
+							     opts->unwind },
+				    &session->capture, err);
+	if (code)
+		return code;
+	session->ring = ring_buffer__new(kernel_half__map_fd(session->half, "ring"), on_ring_record,
+					 session, NULL);
+	if (!session->ring)
+		return err__set(err, -errno, "cannot map the ring buffer: %s", strerror(errno));
+	mmap_events__new(on_mmap, session, &session->mmap_events);
+	return recording__commit(session->recording, err);
+}
+
+/* The exec is seen, and the tables of the program and of its dynamic linker are there, before its
+ * first instruction runs. */
+static int start_command(struct session *session, struct err *err)
+{
+	int code = child__exec(&session->child, session->opts.command[0], err);
+
+	if (code)
+		return code;
+	code = session__consume(session, err);
+	child__release(&session->child);
+	return code;
+}
+
+int session__open(const struct session_opts *opts, struct session **ret, struct err *err)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	int code, i;
+
+	if (!session)
+		return err__set(err, -ENOMEM, "out of memory");
+	session->opts = *opts;
+	session->signal_fd = -1;
+	session->child.go_fd = session->child.error_fd = -1;
+	for (i = 0; opts->command && opts->command[i]; i++)
+		snprintf(session->target + strlen(session->target),
+			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
+			 opts->command[i]);
+	code = block_signals(session, err);
+	if (!code)
+		code = open_inside(session, err);
+	if (!code)
+		code = add_targets(session, err);
+	if (!code)
+		code = open_recording(session, err);
+	if (!code)
+		code = refresh_targets(session, err);
+	if (!code)
+		code = kernel_half__attach(session->half, err);
+	if (!code && opts->command)
+		code = start_command(session, err);
+	if (code) {
+		recording__discard(session->recording);
+		session->recording = NULL;
+		session__free(session);
+		return code;
+	}
+	session->start_ns = session->last_tick_ns = now_ns();
+	session->last_cpu_s = own_cpu_s();
+	*ret = session;
+	return 0;
+}
+
+int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
+{
+	struct session_summary summary = { .end = session->end };
+	int code, closed;
+
+	summary.duration_s = (now_ns() - session->start_ns) / 1e9;
+	kernel_half__detach(session->half);
+	code = session__consume(session, err);
+	if (!code)
+		code = capture__name_frames(session->capture, err);
+	if (!code)
+		code = session__write_counters(session, err);
+	closed = recording__close(session->recording, code ? NULL : err);
+	session->recording = NULL;
+	session__counters(session, summary.counters);
+	summary.stats = capture__stats(session->capture);
+	summary.table_bytes = wordspace__bytes(session->wordspace);
+	summary.command_pid = session->child.pid;
+	summary.command_status = session->command_status;
+	summary.own_cpu_s = own_cpu_s();
+	*ret_summary = summary;
+	return code ? code : closed;
+}
+
+void session__free(struct session *session)
+{
+	int i;
+
+	if (!session)
+		return;
+	kernel_half__detach(session->half);
+	ring_buffer__free(session->ring);
+	mmap_events__free(session->mmap_events);
+	capture__free(session->capture);
+	recording__close(session->recording, NULL);
+	tracker__free(session->tracker);
+	images__free(session->images);
+	wordspace__free(session->wordspace);
+	for (i = 0; session->opts.runtimes[i]; i++)
+		if (session->sessions[i])
+			session->opts.runtimes[i]->close(session->sessions[i]);
+	kernel_half__free(session->half);
+	child__done(&session->child);
+	close_fd(&session->signal_fd);
+	sigprocmask(SIG_SETMASK, &session->old_signals, NULL);
+	free(session->polled);
+	free(session->watched);
+	free(session->cache_dir);
+	free(session);
+}

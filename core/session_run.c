@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/session_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "core/util.h"
+
+#define POLL_MS	     100
+#define POLLED_FIRST 3 /* signals, the ring, mmap events */
+#define TICK_NS	     NSEC_PER_SEC
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+double own_cpu_s(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+int session__consume_ring(struct session *session)
+{
+	int n;
+
+	session->consume_until_ns = now_ns();
+	n = ring_buffer__consume(session->ring);
+	return n == -EAGAIN ? 0 : n;
+}
+
+int session__consume(struct session *session, struct err *err)
+{
+	int n;
+
+	mmap_events__consume(session->mmap_events);
+	n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
+	if (n >= 0)
+		return 0;
+	*err = session->ring_err;
+	return err->text[0] ? n : err__set(err, n, "ring buffer: %s", strerror(-n));
+}
+
+void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N])
+{
+	const uint64_t *recovered = capture__stats(session->capture)->recovered;
+	int i;
+
+	kernel_half__counters(session->half, ret_counters);
+	for (i = 1; i < COUNTERS_N; i++)
+		ret_counters[i] -= min_of(recovered[i], ret_counters[i]);
+}
+
+int session__write_counters(struct session *session, struct err *err)
+{
+	const struct capture_stats *stats = capture__stats(session->capture);
+	uint64_t counters[COUNTERS_N];
+	char text[32];
+	int i, code = 0;
+
+	session__counters(session, counters);
+	for (i = COUNT_FIRST_LOSS; !code && i < COUNTERS_N; i++)
+		if (counters[i])
+			code = recording__counter(session->recording, counter__text(i), counters[i],
+						  err);
+	const struct {
+		const char *key;
+		uint64_t value;
+	} rows[] = { { "samples", stats->samples },
+		     { "samples_complete", stats->complete },
+		     { "samples_kernel_only", counters[COUNT_NO_USER_REGS] },
+		     { "copies_used", stats->copies_used },
+		     { "copy_stacks", stats->copy_stacks },
+		     { "copy_stacks_equal", stats->copy_stacks_equal },
+		     { "copy_frames", stats->copy_frames },
+		     { "copy_frames_equal", stats->copy_frames_equal } };
+
+	for (i = 0; !code && i < (int)ARRAY_SIZE(rows); i++) {
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)rows[i].value);
+		code = recording__meta(session->recording, rows[i].key, text, err);
+	}
+	snprintf(text, sizeof(text), "%.3f", (now_ns() - session->start_ns) / 1e9);
+	return code ? code : recording__meta(session->recording, "duration_s", text, err);
+}
+
+/* What poll watches: the signals, the ring buffer, every process that has not ended. */
+static int fill_polled(struct session *session)
+{
+	struct process *process;
+	size_t n = POLLED_FIRST;
+
+	session->n_watched = 0;
+	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
+		if (process->gone)
+			continue;
+		if (array__reserve(&session->polled, &session->cap_polled, n + 1,
+				   sizeof(*session->polled)) ||
+		    array__reserve(&session->watched, &session->cap_watched, session->n_watched + 1,
+				   sizeof(*session->watched)))
+			return -ENOMEM;
+		session->watched[session->n_watched++] = process;
+		session->polled[n++] = (struct pollfd) { .fd = process->pidfd, .events = POLLIN };
+	}
+	if (array__reserve(&session->polled, &session->cap_polled, n, sizeof(*session->polled)))
+		return -ENOMEM;
+	session->polled[0] = (struct pollfd) { .fd = session->signal_fd, .events = POLLIN };
+	session->polled[1] =
+		(struct pollfd) { .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN };
+	session->polled[2] =
+		(struct pollfd) { .fd = mmap_events__fd(session->mmap_events), .events = POLLIN };
+	return 0;
+}
+
+static void see_ended(struct session *session)
+{
+	size_t i;
+
+	for (i = 0; i < session->n_watched; i++) {
+		struct process *process = session->watched[i];
+
+		if (process->pidfd >= 0 && !(session->polled[POLLED_FIRST + i].revents & POLLIN))
+			continue;
+		if ((int)process->pid == session->child.pid &&
+		    waitpid(process->pid, &session->command_status, WNOHANG) == session->child.pid)
+			session->child.pid = 0;
+		tracker__on_gone(session->tracker, process);
+	}
+}
+
+static void report_progress(struct session *session, uint64_t now)
+{
+	struct session_progress progress = {};
+	uint64_t counters[COUNTERS_N];
+	double cpu = own_cpu_s();
+
+	if (!session->opts.on_progress)
+		return;
+	kernel_half__counters(session->half, counters);
+	progress.elapsed_s = (now - session->start_ns) / 1e9;
+	progress.samples = capture__stats(session->capture)->samples;
+	progress.lost = counters[COUNT_RING_FULL] + counters[COUNT_SCRATCH];
+	progress.own_cpu_percent =
+		100 * (cpu - session->last_cpu_s) * 1e9 / (now - session->last_tick_ns);
+	session->last_cpu_s = cpu;
+	session->opts.on_progress(session->opts.ctx, &progress);
+}
+
+/* Once a second: name what is new, commit. */
+static int tick(struct session *session, uint64_t now, struct err *err)
+{
+	int code = tracker__tick(session->tracker);
+
+	if (code)
+		return err__set(err, code, "cannot follow the targets: %s", strerror(-code));
+	code = capture__name_frames(session->capture, err);
+	if (!code)
+		code = session__write_counters(session, err);
+	if (!code)
+		code = recording__commit(session->recording, err);
+	report_progress(session, now);
+	session->last_tick_ns = now;
+	return code;
+}
+
+static bool is_over(struct session *session, uint64_t now)
+{
+	struct signalfd_siginfo info;
+
+	if (read(session->signal_fd, &info, sizeof(info)) == sizeof(info))
+		session->end = SESSION_SIGNAL;
+	else if (session->opts.duration_s > 0 &&
+		 now - session->start_ns >= session->opts.duration_s * 1e9)
+		session->end = SESSION_DURATION;
+	else if (!tracker__count_wanted(session->tracker))
+		session->end = SESSION_TARGETS_ENDED;
+	else
+		return false;
+	return true;
+}
+
+static int poll_timeout_ms(const struct session *session, uint64_t now)
+{
+	double left_s = session->opts.duration_s - (now - session->start_ns) / 1e9;
+
+	if (session->opts.duration_s <= 0 || left_s * 1000 > POLL_MS)
+		return POLL_MS;
+	return left_s > 0 ? (int)(left_s * 1000) + 1 : 0;
+}
+
+int session__run(struct session *session, struct err *err)
+{
+	uint64_t now = now_ns();
+	int code = 0;
+
+	while (!code && !is_over(session, now)) {
+		if (fill_polled(session))
+			return err__set(err, -ENOMEM, "out of memory");
+		if (poll(session->polled, session->n_watched + POLLED_FIRST,
+			 poll_timeout_ms(session, now)) < 0 &&
+		    errno != EINTR)
+			return err__set(err, -errno, "poll: %s", strerror(errno));
+		code = session__consume(session, err);
+		if (code)
+			return code;
+		see_ended(session);
+		now = now_ns();
+		if (now - session->last_tick_ns >= TICK_NS)
+			code = tick(session, now, err);
+	}
+	return code;
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/tracker.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "core/spaces.h"
+#include "core/util.h"
+
+struct tracker {
+	struct tracker_opts opts;
+	int targets_fd;
+	struct spaces *spaces;
+	struct process *processes;
+};
+
+int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
+{
+	struct tracker *tracker = calloc(1, sizeof(*tracker));
+	int code;
+
+	if (!tracker)
+		return -ENOMEM;
+	tracker->opts = *opts;
+	tracker->targets_fd = kernel_half__map_fd(opts->half, "targets");
+	code = spaces__new(kernel_half__map_fd(opts->half, "mappings"), &tracker->spaces);
+	if (code)
+		free(tracker);
+	else
+		*ret = tracker;
+	return code;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static void space__put(struct tracker *tracker, struct space *space)
+{
+	int i;
+
+	if (!space || --space->refs)
+		return;
+	for (i = 0; tracker->opts.runtimes[i]; i++)
+		if (space->attached & 1U << i)
+			tracker->opts.runtimes[i]->detach(tracker->opts.sessions[i], space->id);
+	spaces__give(tracker->spaces, space);
+}
+
+static void clear_mapped(struct process *process)
+{
+	size_t i;
+
+	for (i = 0; i < process->n_mapped; i++)
+		free(process->mapped[i].path);
+	free(process->mapped);
+	process->mapped = NULL;
+	process->n_mapped = 0;
+	u64map__done(&process->frames);
+}
+
+void tracker__free(struct tracker *tracker)
+{
+	struct process *process, *next;
+
+	if (!tracker)
+		return;
+	HASH_ITER (hh, tracker->processes, process, next) {
+		HASH_DEL(tracker->processes, process);
+		space__put(tracker, process->space);
+		clear_mapped(process);
+		close_fd(&process->pidfd);
+		free(process);
+	}
+	spaces__free(tracker->spaces);
+	free(tracker);
+}
+
+int tracker__tick(struct tracker *tracker)
+{
+	struct process *process;
+	int code = 0;
+
+	for (process = tracker->processes; !code && process; process = process->hh.next)
+		if (!process->gone)
+			code = tracker__refresh(tracker, process);
+	return code ? code : spaces__refill(tracker->spaces);
+}
+
+struct process *tracker__find(const struct tracker *tracker, uint32_t pid)
+{
+	struct process *process;
+
+	HASH_FIND(hh, tracker->processes, &pid, sizeof(pid), process);
+	return process;
+}
+
+struct process *tracker__first(const struct tracker *tracker)
+{
+	return tracker->processes;
+}
+
+unsigned tracker__count_wanted(const struct tracker *tracker)
+{
+	const struct process *process;
+	unsigned n = 0;
+
+	for (process = tracker->processes; process; process = process->hh.next)
+		n += process->wanted && !process->gone;
+	return n;
+}
+
+const struct mapped *process__find(const struct process *process, uint64_t address)
+{
+	size_t lo = 0, hi = process->n_mapped, mid;
+
+	while (lo < hi) {
+		mid = (lo + hi) / 2;
+		if (process->mapped[mid].start <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && address < process->mapped[lo - 1].end ? &process->mapped[lo - 1] : NULL;
+}
+
+static int publish_target(struct tracker *tracker, const struct process *process)
+{
+	struct proc_rec rec = { .flags = PROC_FOLLOW | (process->starting ? PROC_STARTING : 0) };
+
+	if (process->space) {
+		rec.space = process->space->id;
+		rec.walkers = process->space->walkers;
+	}
+	return bpf_map_update_elem(tracker->targets_fd, &process->pid, &rec, BPF_ANY) ? -errno : 0;
+}
+
+static void publish_mappings(struct process *process)
+{
+	struct mappings_rec *shared = process->space->shared;
+	uint32_t active = !__atomic_load_n(&shared->active, __ATOMIC_RELAXED);
+	struct mapping_list *list = &shared->lists[active];
+	size_t n = min_of(process->n_mapped, (size_t)MAPPINGS_MAX), i;
+
+	for (i = 0; i < n; i++) {
+		const struct mapped *mapped = &process->mapped[i];
+		const struct image *image = mapped->image;
+		struct mapping_rec *rec = &list->mappings[i];
+
+		*rec = (struct mapping_rec) { .start = mapped->start,
+					      .end = mapped->end,
+					      .bias = mapped->bias };
+		if (!image || !image->has_table)
+			continue;
+		rec->vaddr_start = image->table.vaddr_start;
+		rec->n_pages = image->table.n_pages;
+		rec->base = image->base;
+		rec->rules_at = image->table.rules_at;
+		rec->rows_at = image->table.rows_at;
+	}
+	list->n = n;
+	__atomic_store_n(&shared->active, active, __ATOMIC_RELEASE);
+}
+
+static void tell_source(struct tracker *tracker, struct process *process, int i,
+			const struct runtime_verdict *verdict, const char *source,
+			const char *reason)
+{
+	if (tracker->opts.on_source)
+		tracker->opts.on_source(tracker->opts.ctx, process, tracker->opts.runtimes[i],
+					verdict->version, source, reason);
+}
+
+static void attach_runtime(struct tracker *tracker, struct process *process, int i,
+			   const struct mapped *mapped)
+{
+	const struct runtime *runtime = tracker->opts.runtimes[i];
+	const struct image_runtime *found = &mapped->image->runtimes[i];
+	struct runtime_target target = { .pid = process->pid,
+					 .space = process->space->id,
+					 .bias = mapped->bias,
+					 .image = found->image };
+	struct err err = {};
+
+	process->space->decided |= 1U << i;
+	if (!found->image) {
+		tell_source(tracker, process, i, &found->verdict, "none", found->verdict.reason);
+		return;
+	}
+	if (runtime->attach(tracker->opts.sessions[i], &target, &err)) {
+		tell_source(tracker, process, i, &found->verdict, "none", err.text);
+		return;
+	}
+	process->space->attached |= 1U << i;
+	if (runtime->walker >= 0)
+		process->space->walkers |= 1U << runtime->walker;
+	tell_source(tracker, process, i, &found->verdict, "walk", found->verdict.reason);
+}
+
+static void attach_runtimes(struct tracker *tracker, struct process *process)
+{
+	size_t m;
+	int i;
+
+	for (i = 0; tracker->opts.runtimes[i]; i++) {
+		for (m = 0; m < process->n_mapped; m++) {
+			const struct image *image = process->mapped[m].image;
+
+			if (process->space->decided & 1U << i)
+				break;
+			if (image && image->runtimes[i].detected)
+				attach_runtime(tracker, process, i, &process->mapped[m]);
+		}
+	}
+}
+
+static bool same_mappings(const struct process *process, const struct procfs_mappings *mappings)
+{
+	size_t i;
+
+	if (mappings->n != process->n_mapped)
+		return false;
+	for (i = 0; i < mappings->n; i++) {
+		const struct procfs_mapping *a = &mappings->list[i];
+		const struct mapped *b = &process->mapped[i];
+
+		if (a->start != b->start || a->end != b->end || a->offset != b->offset ||
+		    strcmp(a->path, b->path))
+			return false;
+	}
+	return true;
+}
+
+/* Takes the paths out of `mappings`. */
+static int take_mappings(struct tracker *tracker, struct process *process,
+			 struct procfs_mappings *mappings)
+{
+	struct mapped *list = calloc(mappings->n ? mappings->n : 1, sizeof(*list));
+	size_t i;
+	int code = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < mappings->n && code != -ENOMEM; i++) {
+		struct procfs_mapping *from = &mappings->list[i];
+		struct mapped *to = &list[i];
+
+		*to = (struct mapped) { .start = from->start,
+					.end = from->end,
+					.offset = from->offset };
+		/* A file that cannot be read costs the symbols and tables of its frames only. */
+		code = images__get(tracker->opts.images, process->pid, from, &to->image, NULL);
+		to->bias = to->image ? image__bias(to->image, from) : from->start;
+		to->path = from->path;
+		from->path = NULL;
+	}
+	clear_mapped(process);
+	process->mapped = list;
+	process->n_mapped = i;
+	return code == -ENOMEM ? code : 0;
+}
+
+int tracker__refresh(struct tracker *tracker, struct process *process)
+{
+	struct procfs_mappings mappings = {};
+	int code;
+
+	process->refreshed_ns = now_ns();
+	code = procfs__mappings(process->pid, &mappings);
+	if (code)
+		return code == -ENOMEM ? code : 0; /* gone: what was read before stays */
+	if (!mappings.n || (process->space && same_mappings(process, &mappings)))
+		goto out;
+	process->changed_ns = process->refreshed_ns;
+	if (!process->space || process->space->refs > 1) {
+		struct space *own = NULL;
+
+		code = spaces__take(tracker->spaces, &own);
+		if (code)
+			goto out;
+		space__put(tracker, process->space);
+		process->space = own;
+	}
+	code = take_mappings(tracker, process, &mappings);
+	if (code)
+		goto out;
+	publish_mappings(process);
+	attach_runtimes(tracker, process);
+	code = publish_target(tracker, process);
+out:
+	procfs_mappings__done(&mappings);
+	return code;
+}
+
+#define UNMAPPED_PAUSE_NS  1000000ULL
+#define UNMAPPED_SHIFT_MAX 10
+
+int tracker__on_unmapped(struct tracker *tracker, struct process *process, uint64_t now)
+{
+	uint32_t shift = min_of(process->wasted, (uint32_t)UNMAPPED_SHIFT_MAX);
+	uint64_t changed_ns = process->changed_ns;
+	int code;
+
+	if (process->gone || now < process->refreshed_ns ||
+	    (process->wasted && now < process->refreshed_ns + (UNMAPPED_PAUSE_NS << shift)))
+		return 0;
+	code = tracker__refresh(tracker, process);
+	process->wasted = process->changed_ns == changed_ns ? process->wasted + 1 : 0;
+	return code;
+}
+
+static int new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
+		       struct process **ret)
+{
+	struct process *process = tracker__find(tracker, pid);
+
+	if (process) { /* the PID of one that has ended is used again */
+		space__put(tracker, process->space);
+		close_fd(&process->pidfd);
+		HASH_DEL(tracker->processes, process);
+		clear_mapped(process);
+		free(process);
+	}
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return -ENOMEM;
+	process->pid = pid;
+	process->info = *info;
+	process->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	HASH_ADD(hh, tracker->processes, pid, sizeof(pid), process);
+	*ret = process;
+	return 0;
+}
+
+int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct process **ret,
+		 struct err *err)
+{
+	struct process *process;
+	struct procfs_info info;
+	int code = procfs__target(pid, &info, err);
+
+	if (code)
+		return code;
+	process = tracker__find(tracker, info.pid); /* named twice, or by two of its threads */
+	if (!process || process->gone)
+		code = new_process(tracker, info.pid, &info, &process);
+	if (code)
+		return err__set(err, code, "out of memory");
+	process->wanted = true;
+	process->starting = starting;
+	code = publish_target(tracker, process);
+	if (code)
+		return err__set(err, code, "cannot follow PID %u: %s", info.pid, strerror(-code));
+	*ret = process;
+	return 0;
+}
+
+/* A child shares its parent's address space number, if the kernel half knew it when it forked.
+ * (Else, or if the child has executed something else since, its mappings will be read when a sample
+ * asks for them, or with the exec.) The parent may have got another number meanwhile. */
+static int share_space(struct tracker *tracker, struct process *child, const struct process *parent)
+{
+	struct proc_rec rec;
+
+	if (bpf_map_lookup_elem(tracker->targets_fd, &child->pid, &rec) || !rec.space ||
+	    !parent->space)
+		return 0;
+	child->space = parent->space;
+	child->space->refs++;
+	child->mapped = calloc(parent->n_mapped ? parent->n_mapped : 1, sizeof(*child->mapped));
+	if (!child->mapped)
+		return -ENOMEM;
+	for (; child->n_mapped < parent->n_mapped; child->n_mapped++) {
+		struct mapped *to = &child->mapped[child->n_mapped];
+
+		*to = parent->mapped[child->n_mapped];
+		to->path = strdup(to->path);
+		if (!to->path)
+			return -ENOMEM;
+	}
+	return rec.space == child->space->id ? 0 : publish_target(tracker, child);
+}
+
+int tracker__on_fork(struct tracker *tracker, uint32_t parent_pid, uint32_t pid)
+{
+	struct process *parent = tracker__find(tracker, parent_pid), *child;
+	struct procfs_info info = {};
+	int code;
+
+	if (procfs__info(pid, &info, NULL)) {
+		if (parent)
+			info = parent->info;
+		info.pid = pid;
+	}
+	info.parent_pid = parent_pid;
+	code = new_process(tracker, pid, &info, &child);
+	return code || !parent ? code : share_space(tracker, child, parent);
+}
+
+int tracker__on_exec(struct tracker *tracker, struct process *process)
+{
+	space__put(tracker, process->space);
+	process->space = NULL;
+	clear_mapped(process);
+	procfs__info(process->pid, &process->info, NULL);
+	process->starting = false;
+	process->recording_id = 0;
+	return tracker__refresh(tracker, process);
+}
+
+void tracker__on_gone(struct tracker *tracker, struct process *process)
+{
+	if (process->gone)
+		return;
+	process->gone = true;
+	bpf_map_delete_elem(tracker->targets_fd, &process->pid);
+	space__put(tracker, process->space);
+	process->space = NULL;
+	close_fd(&process->pidfd);
+}

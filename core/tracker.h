@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TRACKER_H
+#define BRAID_TRACKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "core/err.h"
+#include "core/images.h"
+#include "core/kernel_half.h"
+#include "core/procfs.h"
+#include "core/u64map.h"
+
+/* The processes that are being profiled, with what is mapped where, kept in step with the kernel
+ * half: executable mappings, unwind tables, runtimes' instances. */
+
+struct space; /* core/spaces.h */
+
+struct mapped {
+	uint64_t start, end, offset;
+	uint64_t bias;	     /* address - bias = link-time address */
+	struct image *image; /* NULL: no file, or one that cannot be read */
+	char *path;
+};
+
+struct process {
+	UT_hash_handle hh;
+	uint32_t pid;
+	struct procfs_info info;
+	int pidfd;   /* readable once the process is gone; -1: it was gone when first seen */
+	bool wanted; /* asked for by the user: the recording ends with the last of these */
+	bool gone;
+	bool starting; /* a child of ours that has not yet executed its command */
+	struct space *space;
+	struct mapped *mapped; /* executable mappings, sorted */
+	size_t n_mapped;
+	uint64_t refreshed_ns; /* when the mappings were read last */
+	uint64_t changed_ns;   /* and when that found a change */
+	uint32_t wasted;       /* reads in a row, for a pc outside all of them, that found none */
+	/* the recorder's: */
+	uint32_t recording_id;
+	struct u64map frames; /* native ip -> frame id */
+};
+
+struct tracker;
+
+/* How a runtime's frames of a process will be had; told once per process and runtime. */
+typedef void (*tracker_source_fn)(void *ctx, struct process *process, const struct runtime *runtime,
+				  const char *version, const char *source, const char *reason);
+
+struct tracker_opts {
+	struct kernel_half *half;
+	struct images *images;
+	const struct runtime *const *runtimes;	 /* all known, NULL-terminated */
+	struct runtime_session *const *sessions; /* per runtime; NULL where not enabled */
+	uint32_t enabled;
+	tracker_source_fn on_source;
+	void *ctx;
+};
+
+int tracker__new(const struct tracker_opts *opts, struct tracker **ret);
+void tracker__free(struct tracker *tracker); /* NULL is fine */
+
+/* Begins to profile a process that the user asked for; its mappings are yet to be read by
+ * tracker__refresh. `starting` as in struct process. A negative errno comes with the sentence in
+ * `err`. */
+int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct process **ret,
+		 struct err *err);
+
+struct process *tracker__find(const struct tracker *tracker, uint32_t pid); /* or NULL */
+struct process *tracker__first(const struct tracker *tracker); /* then process->hh.next */
+
+/* Events from the kernel half. Errors that concern one process only are not errors here. */
+int tracker__on_fork(struct tracker *tracker, uint32_t parent_pid, uint32_t pid);
+int tracker__on_exec(struct tracker *tracker, struct process *process);
+
+/* Reads the mappings again and passes on what changed. -ENOMEM. */
+int tracker__refresh(struct tracker *tracker, struct process *process);
+
+/* Once a second: reads the mappings of all processes, for changes that went unnoticed. */
+int tracker__tick(struct tracker *tracker);
+
+/* As refresh, but seldom for a process where it did not help lately. */
+int tracker__on_unmapped(struct tracker *tracker, struct process *process, uint64_t now_ns);
+
+/* The process has ended: no more samples are wanted of its PID. What is known of it stays. */
+void tracker__on_gone(struct tracker *tracker, struct process *process);
+
+unsigned tracker__count_wanted(const struct tracker *tracker); /* that still live */
+
+/* The mapping that holds `address`, or NULL. */
+const struct mapped *process__find(const struct process *process, uint64_t address);
+
+#endif

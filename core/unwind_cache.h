@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_UNWIND_CACHE_H
+#define BRAID_UNWIND_CACHE_H
+
+#include "core/elf_file.h"
+#include "core/unwind_table.h"
+
+/* Unwind tables on disk: one file per build-id, "<hex>.utab" in `dir`. A file is taken only if it
+ * is a regular one of ours that nobody else can write, and if nothing in it can lead a reader
+ * outside the table: a hostile file is as good as none. `file` must have a build-id and an fd. */
+
+/* 0, or -ENOENT, -EBADMSG (not usable) or another negative errno; `ret` as unwind_table__build. */
+int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwind_table *ret);
+
+/* Replaces atomically what is there: readers see the old or the new table. */
+int unwind_cache__store(const char *dir, const struct elf_file *file,
+			const struct unwind_table *table);
+
+#endif

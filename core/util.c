@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/util.h"
+
+#include <errno.h>
+#include <string.h>
+
+int array__reserve(void *array, size_t *cap, size_t need, size_t size)
+{
+	size_t grown = *cap ? *cap : 16;
+	void *old, *bigger;
+
+	if (need <= *cap)
+		return 0;
+	if (need > SIZE_MAX / 2 / size)
+		return -ENOMEM;
+	while (grown < need)
+		grown *= 2;
+	memcpy(&old, array, sizeof(old));
+	bigger = reallocarray(old, grown, size);
+	if (!bigger)
+		return -ENOMEM;
+	memcpy(array, &bigger, sizeof(bigger));
+	*cap = grown;
+	return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_UTIL_H
+#define BRAID_UTIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define min_of(a, b) ((a) < (b) ? (a) : (b))
+#define max_of(a, b) ((a) > (b) ? (a) : (b))
+
+#define NSEC_PER_SEC 1000000000ULL
+
+/* Grows `*array` (element size `size`) so that at least `need` elements fit; `*cap` is its
+ * capacity in elements. Doubles, so that appending is linear. Returns 0, or -ENOMEM with the
+ * array untouched. */
+int array__reserve(void *array, size_t *cap, size_t need, size_t size);
+
+static inline void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+#endif

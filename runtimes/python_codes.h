@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PYTHON_CODES_H
+#define BRAID_PYTHON_CODES_H
+
+#include <stddef.h>
+
+#include "bpf/shared.h"
+#include "runtimes/runtime.h"
+
+/* All code objects that the walker announced, by their number. They stay: a number is never used
+ * for anything else, whatever becomes of the memory that the code object was in. */
+struct python_codes;
+
+struct python_codes *python_codes__new(void);	     /* NULL: out of memory */
+void python_codes__free(struct python_codes *codes); /* NULL is fine */
+
+/* `rec` is untrusted, `size` bytes of it have arrived. A line table that is not all there is
+ * fetched from the process. 0; -EBADMSG, -ENOMEM, and nothing changes. */
+int python_codes__add(struct python_codes *codes, const struct rec_code *rec, size_t size);
+
+/* 0 or -ENOENT. Strings are borrowed until python_codes__free. */
+int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
+			    struct runtime_symbol *ret);
+
+#endif

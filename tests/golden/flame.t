@@ -1,0 +1,282 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# The flame graph in a browser: real events go in, and what is drawn comes out by listening to the
+# canvas. The numbers that are expected come from the folded form of the same profile.
+
+set -u
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
+	echo '1..0 # SKIP no chromium'
+	exit 0
+}
+mkprofile=${OUTPUT:-build}/tests/tools/mkprofile
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+number=0
+failed=0
+
+# Passes "ok - NAME" and "not ok - NAME" lines on with numbers, others as diagnostics.
+report()
+{
+	local line
+
+	while IFS= read -r line; do
+		case $line in
+		'ok - '* | 'not ok - '*)
+			number=$((number + 1))
+			[[ $line == ok* ]] || failed=1
+			echo "${line%% - *} $number - ${line#* - }"
+			;;
+		*) echo "# $line" ;;
+		esac
+	done
+}
+
+# page FILE: prints what the page's checks wrote.
+page()
+{
+	timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+		--disable-background-networking --disable-component-update --disable-sync \
+		--user-data-dir="$dir/profile" --window-size=1400,600 --virtual-time-budget=20000 \
+		--dump-dom "file://$1" 2> "$dir/errors" > "$dir/dom"
+	sed -n '/id="results"/,/^end of checks/p' "$dir/dom" |
+		sed '1d; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g'
+}
+
+# check SHAPE FORM: runs the checks of stdin, JavaScript, inside the page of that profile.
+check()
+{
+	local file=$dir/$1.$2 begin='<script>' end='</script>' results
+
+	"$mkprofile" "$1" "$2" > "$file" || { report <<< "not ok - mkprofile $1 $2"; return; }
+	# A browser without a screen may never come to draw a frame.
+	sed -i 's,^<script type=,<script>requestAnimationFrame = setTimeout;</script>&,' "$file"
+	if [[ $2 == svg ]]; then
+		sed -i '$d' "$file" # </svg>
+		begin='<script><![CDATA[' end=']]></script></svg>'
+	fi
+	{
+		echo "$begin"
+		cat "$dir/harness.js" -
+		echo "});$end"
+	} >> "$file"
+	results=$(page "$file" | sed '/^$/d')
+	if [[ $results != *'end of checks'* ]]; then
+		report <<< "not ok - $1.$2: the checks ran to their end"
+	fi
+	report < <(grep -v '^end of checks' <<< "$results" | sed "s/ok - /ok - $1.$2: /")
+}
+
+# share SHAPE AWK-CONDITION: what the page must say is matched, counted over the folded stacks.
+share()
+{
+	"$mkprofile" "$1" folded | awk '
+		{ n = $NF; sub(/ [0-9]+$/, ""); $0 = tolower($0); total += n }
+		'"$2"' { sum += n }
+		END { printf "matched %.2f%% (%d samples)", 100 * sum / total, sum }'
+}
+
+cat > "$dir/harness.js" << 'END'
+(async checks => {
+	const lines = [];
+	const t = {
+		drawn: [],
+		ok: (good, name) => lines.push(`${good ? 'ok' : 'not ok'} - ${name}`),
+		is: (got, want, name) => {
+			t.ok(got === want, name);
+			if (got !== want)
+				lines.push(`got  ${JSON.stringify(got)}`,
+					`want ${JSON.stringify(want)}`);
+		},
+		one: selector => document.querySelector(selector),
+		find: start => t.drawn.find(text => text.text.startsWith(start)),
+		shows: start => t.find(start) !== undefined,
+		settle: () => new Promise(done => setTimeout(done, 20)),
+		async redrawn(action) {
+			action();
+			t.drawn = [];
+			t.one('.scroll').dispatchEvent(new Event('scroll'));
+			await t.settle();
+		},
+		mouse(type, start) {
+			const { x, y } = t.find(start);
+			const box = t.one('canvas').getBoundingClientRect();
+			const at = { bubbles: true,
+				clientX: box.left + x + 1, clientY: box.top + y };
+			document.elementFromPoint(at.clientX, at.clientY)
+				.dispatchEvent(new MouseEvent(type, at));
+		},
+		click: start => t.redrawn(() => t.mouse('click', start)),
+		press: selector => t.redrawn(() => t.one(selector).click()),
+		key(key, more) {
+			const event = new KeyboardEvent('keydown',
+				{ key, bubbles: true, cancelable: true, ...more });
+			(document.activeElement || document).dispatchEvent(event);
+			return event.defaultPrevented;
+		},
+		search: text => t.redrawn(() => {
+			t.one('input').value = text;
+			t.one('input').dispatchEvent(new Event('input'));
+		}),
+		matched: () => t.one('.matched').textContent,
+	};
+	const { fillText } = CanvasRenderingContext2D.prototype;
+	CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+		t.drawn.push({ text, x, y, alpha: this.globalAlpha });
+		fillText.call(this, text, x, y, ...rest);
+	};
+	try {
+		await t.settle();
+		await checks(t);
+	} catch (error) {
+		lines.push(`not ok - ${error} ${error.stack}`);
+	}
+	const pre = document.createElementNS('http://www.w3.org/1999/xhtml', 'pre');
+	pre.id = 'results';
+	pre.textContent = `\n\n${lines.join('\n')}\nend of checks\n`;
+	(document.body || document.documentElement).append(pre);
+})(async t => {
+END
+
+fib=$(share small '/fib/')
+either=$(share small '/fib|ksys/')
+# shellcheck disable=SC2016 # awk's
+literal=$(share small 'index($0, "load (")')
+module=$(share wide '/module3::/')
+
+for form in html svg; do
+	check small $form << END
+	await t.redrawn(() => {});
+	const names = ['all', '_start', '<module> (main.py)', 'Loader.load (load.py:3)',
+		'fib (math.py:12)', 'ksys_read', 'parse_value (parse.c:99)', 'copy_to_user'];
+	t.is(names.filter(name => !t.shows(name)).join(), '', 'every wide frame is drawn');
+	t.ok(t.find('Loader.load').x < t.find('fib').x, 'siblings stand sorted by name');
+	t.ok(t.find('all').y > t.find('_start').y, 'the root is at the bottom');
+	t.ok(t.drawn.some(text => /^skip.*\u2026$/.test(text.text)), 'a long text is cut');
+	t.is(t.one('h1').textContent, 'pid 4711 (python3 app.py)', 'title');
+	t.ok(/1000 samples, 10.0 s, 99 Hz/.test(t.one('.page').textContent), 'summary');
+	t.is(t.one('.loss').textContent, 'Lost: ring buffer full: 12, stacks cut: 3', 'losses');
+	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+		'kernel 10.00%,native 12.00%,inlined 6.00%,python 72.00%', 'legend');
+
+	await t.click('parse_value');
+	t.ok(t.shows('parse_value') && t.shows('skip_space (parse.c:12)'), 'zoomed: in full');
+	t.ok(t.shows('_start') && t.shows('all'), 'zoomed: ancestors stay');
+	t.ok(!t.shows('fib') && !t.shows('ksys_read'), 'zoomed: others are gone');
+	t.mouse('mousemove', 'skip_space');
+	t.is(t.one('.tip').textContent, 'skip_space (parse.c:12)/src/parse.c:12' +
+		'inlined, 60 samples, 60 self\n6.00% of total, 33.33% of the zoomed frame',
+		'hover');
+	await t.search('skip');
+	t.is(t.matched(), 'matched 6.00% (60 samples), 33.33% of the zoomed frame',
+		'zoomed: search tells both shares');
+	await t.redrawn(() => t.key('Escape'));
+	t.ok(t.shows('fib') && t.shows('ksys_read'), 'Escape resets the zoom');
+	await t.click('parse_value');
+	await t.press('.reset');
+	t.ok(t.shows('fib') && t.one('.reset').disabled, 'the button resets the zoom');
+	await t.click('parse_value');
+	await t.click('all');
+	t.ok(t.shows('fib'), 'the root resets the zoom');
+
+	await t.search('fib');
+	t.is(t.matched(), '$fib', 'search counts nested matches once');
+	t.ok(t.find('fib').alpha === 1 && t.find('ksys').alpha < 1, 'search fades the others');
+	await t.search('FIB');
+	t.is(t.matched(), 'matched 0.00% (0 samples)', 'an upper-case letter minds the case');
+	await t.search('^fib|KSYS'.toLowerCase());
+	t.is(t.matched(), '$either', 'search takes a regular expression');
+	await t.search('load (');
+	t.is(t.matched(), '$literal', 'search takes an invalid expression literally');
+	await t.search('');
+	t.ok(t.one('.matched').hidden && t.find('ksys').alpha === 1, 'an empty search ends it');
+
+	await t.press('.legend button');
+	t.is(t.one('.legend button').getAttribute('aria-pressed'), 'true', 'a kind is pressed');
+	t.ok(t.find('ksys').alpha === 1 && t.find('fib').alpha < 1, 'its frames stand out');
+	await t.press('.legend button');
+	t.ok(t.find('fib').alpha === 1, 'pressed again, all are equal');
+	await t.press('.flip');
+	t.ok(t.find('all').y < t.find('_start').y, 'icicle: the root is at the top');
+	await t.click('parse_value');
+	t.ok(!t.shows('fib') && t.shows('skip_space (parse.c:12)'), 'icicle: zoom');
+
+	t.ok(t.key('/') && document.activeElement === t.one('input'), '/ goes to the search');
+	t.one('input').blur();
+	t.ok(t.key('f', { ctrlKey: true }) && document.activeElement === t.one('input'),
+		'Ctrl-F goes to the search');
+	t.ok(!t.key('/'), '/ can be typed there');
+	t.is(performance.getEntriesByType('resource').length, 0, 'nothing is loaded');
+END
+
+	check deep $form << 'END'
+	await t.redrawn(() => {});
+	const scroller = t.one('.scroll');
+	t.ok(t.shows('all') && t.shows('Level#step_1'), 'the root is in view at first');
+	t.ok(t.drawn.length < 60, 'only rows in view are drawn');
+	t.ok(scroller.scrollHeight >= 1501 * 18, 'there is room for all rows');
+	await t.redrawn(() => { scroller.scrollTop = 0; });
+	t.ok(t.shows('Level#step_1500') && !t.shows('all'), 'scrolls to the last frame');
+	await t.click('Level#step_1500');
+	t.ok(t.shows('Level#step_1500'), 'zoomed frames keep their row');
+	t.mouse('mousemove', 'Level#step_1500');
+	t.ok(/501 samples, 501 self/.test(t.one('.tip').textContent), 'hover far up');
+END
+
+	check wide $form << END
+	await t.redrawn(() => {});
+	t.ok(t.drawn.length > 20 && t.drawn.length < 3000, 'text in wide frames only');
+	await t.search('module3::');
+	t.is(t.matched().replace(/,/g, ''), '$module', 'search in 50,000 stacks');
+END
+
+	check hostile $form << 'END'
+	const count = document.querySelectorAll('b, img, script').length;
+	await t.redrawn(() => {});
+	for (const { text } of [...t.drawn])
+		t.mouse('mousemove', text);
+	t.ok(t.shows('\x3cscript>window.pwned=1\x3c/script>'), 'a name is drawn as it is');
+	t.ok(t.drawn.some(({ text }) => /^\ufffd+ invalid \ufffd+ utf-8 \ufffd+/.test(text)),
+		'bytes that are no text are replaced');
+	await t.redrawn(() => { t.one('.scroll').scrollTop = 0; });
+	t.mouse('mousemove', '\x3c'.repeat(9));
+	t.is(t.one('.tip b').textContent.length, 10240 + ' (:1)'.length + 10240, 'a long name');
+	t.ok(t.one('.tip').offsetHeight < innerHeight, 'fits on the screen');
+	await t.search('\x3c/');
+	t.is(document.querySelectorAll('b, img, script').length, count + 1,
+		'no element comes from a name');
+	t.is(window.pwned, undefined, 'nothing was run');
+	t.ok(t.one('h1').textContent.startsWith('\x3c/title>\x3cscript>'), 'the title is text');
+	t.ok(document.title.startsWith('\x3c/title>\x3cscript>'), 'the window title as well');
+END
+
+	for shape in empty zero; do
+		check $shape $form << 'END'
+	t.is(t.one('.empty').textContent, 'no samples', 'says so');
+	t.is(t.one('canvas'), null, 'and draws nothing');
+END
+	done
+done
+
+# An image runs no script: what loads is the picture, and only if it is well-formed.
+for shape in small deep hostile empty; do
+	"$mkprofile" $shape svg > "$dir/picture-$shape.svg"
+	cat >> "$dir/pictures.html" << END
+<img src="picture-$shape.svg" alt="$shape">
+END
+done
+cat >> "$dir/pictures.html" << 'END'
+<script>
+addEventListener('load', () => {
+	const lines = [...document.images].map(image =>
+		`${image.naturalWidth === 1200 ? 'ok' : 'not ok'} - ${image.alt}.svg: as an image`);
+	const pre = document.body.appendChild(document.createElement('pre'));
+	pre.id = 'results';
+	pre.textContent = `\n\n${lines.join('\n')}\nend of checks\n`;
+});
+</script>
+END
+report < <(page "$dir/pictures.html" | grep '^[no]')
+
+echo "1..$number"
+exit $failed

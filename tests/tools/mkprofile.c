@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* mkprofile SHAPE FORMAT: writes a made-up profile to stdout, the same at each run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/output.h"
+#include "core/util.h"
+
+static uint64_t seed = 1;
+
+static uint32_t random_below(uint32_t n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (seed >> 33) % n;
+}
+
+static uint32_t frame_of(struct profile *profile, uint8_t kind, const char *name, const char *file,
+			 uint32_t line)
+{
+	uint32_t frame;
+
+	if (profile__frame(profile, kind, name, file, line, &frame))
+		abort();
+	return frame;
+}
+
+static void add_stack(struct profile *profile, const uint32_t *frames, size_t n, uint64_t weight)
+{
+	if (profile__add(profile, frames, n, weight))
+		abort();
+}
+
+static void make_empty(struct profile *profile)
+{
+	(void)profile;
+}
+
+static void make_zero(struct profile *profile)
+{
+	uint32_t frame = frame_of(profile, KIND_NATIVE, "main", NULL, 0);
+
+	add_stack(profile, &frame, 1, 0);
+}
+
+/* 1,000 samples with recursion: "fib" is in 700 of them, up to three times. */
+static void make_small(struct profile *profile)
+{
+	int python = profile__kind(profile, "python", "_[py]");
+	uint32_t start = frame_of(profile, KIND_NATIVE, "_start", NULL, 0);
+	uint32_t main_py = frame_of(profile, python, "<module>", "/srv/app/main.py", 0);
+	uint32_t fib = frame_of(profile, python, "fib", "/srv/app/math.py", 12);
+	uint32_t load = frame_of(profile, python, "Loader.load", "/srv/app/load.py", 3);
+	uint32_t parse = frame_of(profile, KIND_NATIVE, "parse_value", "/src/parse.c", 99);
+	uint32_t skip = frame_of(profile, KIND_INLINED, "skip_space", "/src/parse.c", 12);
+	uint32_t sys_read = frame_of(profile, KIND_KERNEL, "ksys_read", NULL, 0);
+	uint32_t copy = frame_of(profile, KIND_KERNEL, "copy_to_user", NULL, 0);
+
+	add_stack(profile, (uint32_t[]) { start, main_py, load, sys_read, copy }, 5, 80);
+	add_stack(profile, (uint32_t[]) { start, main_py, load, sys_read }, 4, 20);
+	add_stack(profile, (uint32_t[]) { start, main_py, load, parse }, 4, 120);
+	add_stack(profile, (uint32_t[]) { start, main_py, load, parse, skip }, 5, 60);
+	add_stack(profile, (uint32_t[]) { start, main_py, fib }, 3, 100);
+	add_stack(profile, (uint32_t[]) { start, main_py, fib, fib }, 4, 200);
+	add_stack(profile, (uint32_t[]) { start, main_py, fib, fib, fib }, 5, 400);
+	add_stack(profile, (uint32_t[]) { start, main_py }, 2, 20);
+	profile__add_loss(profile, "ring buffer full", 12);
+	profile__add_loss(profile, "stacks cut", 3);
+}
+
+/* About 50,000 distinct stacks, of 15 to 35 frames, and eight runtimes. */
+static void make_wide(struct profile *profile)
+{
+	uint32_t frames[3000], stack[40], depth, i, n;
+	char name[64], file[64];
+
+	for (i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "runtime%u", i);
+		profile__kind(profile, name, "_[r]");
+	}
+	for (i = 0; i < ARRAY_SIZE(frames); i++) {
+		snprintf(name, sizeof(name), "module%u::function_%u", i % 37, i);
+		snprintf(file, sizeof(file), "/usr/lib/app/module%u.src", i % 37);
+		frames[i] = frame_of(profile, i % 11, name, file, 0);
+	}
+	for (n = 0; n < 50000; n++) {
+		depth = 15 + random_below(21);
+		/* few ways near the root, many at the leaves */
+		for (i = 0; i < depth; i++)
+			stack[i] = frames[(i * 71 + random_below(i < 8		 ? 2
+								 : i + 4 < depth ? 1 + (i % 5 == 0)
+										 : 40)) %
+					  ARRAY_SIZE(frames)];
+		add_stack(profile, stack, depth, 1 + random_below(3));
+	}
+}
+
+static void make_deep(struct profile *profile)
+{
+	int ruby = profile__kind(profile, "ruby", "_[rb]");
+	uint32_t stack[1500], i;
+	char name[64];
+
+	for (i = 0; i < ARRAY_SIZE(stack); i++) {
+		snprintf(name, sizeof(name), "Level#step_%u", i + 1);
+		stack[i] = frame_of(profile, i % 4 ? ruby : KIND_NATIVE, name, "level.rb", 0);
+		add_stack(profile, stack, i + 1, 1);
+	}
+	add_stack(profile, stack, ARRAY_SIZE(stack), 500);
+}
+
+/* What a function might be called to break a page; each evil sets window.pwned if it runs. */
+static void make_hostile(struct profile *profile)
+{
+	static const char *const evils[] = {
+		"<script>window.pwned=1</script>",
+		"\"]]></script><!--<script>window.pwned=2</script>",
+		"</style></title></svg><img src=x onerror=\"window.pwned=3\">",
+		"]]></script><script>window.pwned=4</script>",
+		"<!-- <script> \\u003cscript\\u003e",
+		"a\nb\tc\rd",
+		"line\xe2\x80\xa8separator\xe2\x80\xa9paragraph",
+		"\xff\xfe\xc0\xaf invalid \xed\xa0\x80 utf-8 \xf4\x90\x80\x80 \xe2\x82",
+		"\"+(window.pwned=5)+\"",
+		"'+(window.pwned=6)+'",
+		"${window.pwned=7}",
+		"esc\x1b[31mape;semi\x07",
+		"rtl \xe2\x80\xae override",
+		"wide \xe6\xbc\xa2\xe5\xad\x97\xf0\x9f\x94\xa5",
+		"__proto__",
+		"constructor",
+		"\xef\xbf\xbe noncharacter",
+	};
+	int kind = profile__kind(profile, "<b onclick=window.pwned=8>", "_<k>");
+	char *big = calloc(1, 10241);
+	uint32_t stack[ARRAY_SIZE(evils) + 1];
+	size_t i;
+
+	if (!big)
+		abort();
+	memset(big, '<', 10240);
+	for (i = 0; i < ARRAY_SIZE(evils); i++) {
+		stack[i] = frame_of(profile, kind, evils[i], evils[(i + 1) % ARRAY_SIZE(evils)], 7);
+		add_stack(profile, stack, i + 1, 50);
+		add_stack(profile, &stack[i], 1, 50);
+		profile__add_loss(profile, evils[i], i + 1);
+	}
+	stack[i] = frame_of(profile, KIND_NATIVE, big, big, 1);
+	add_stack(profile, stack, i + 1, 500);
+	free(profile->target);
+	profile->target = strdup("</title><script>window.pwned=9</script>]]>&amp;\"'\xff");
+	free(big);
+}
+
+static const struct {
+	const char *name;
+	void (*make)(struct profile *profile);
+} shapes[] = {
+	{ "empty", make_empty }, { "zero", make_zero }, { "small", make_small },
+	{ "wide", make_wide },	 { "deep", make_deep }, { "hostile", make_hostile },
+};
+
+static const struct {
+	const char *name;
+	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
+} formats[] = {
+	{ "table", output__table },
+	{ "folded", output__folded },
+	{ "html", output__flame_html },
+	{ "svg", output__flame_svg },
+};
+
+int main(int argc, char **argv)
+{
+	struct profile *profile = profile__new();
+	struct output_opts opts = { 0 };
+	size_t i;
+	int err = -1;
+
+	if (!profile || argc != 3)
+		return 2;
+	profile->target = strdup("pid 4711 (python3 app.py)");
+	profile->duration_s = 10;
+	profile->frequency_hz = 99;
+	for (i = 0; i < ARRAY_SIZE(shapes); i++)
+		if (!strcmp(shapes[i].name, argv[1]))
+			shapes[i].make(profile);
+	for (i = 0; i < ARRAY_SIZE(formats); i++)
+		if (!strcmp(formats[i].name, argv[2]))
+			err = formats[i].write(profile, &opts, stdout);
+	profile__free(profile);
+	return err ? 1 : 0;
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/output.h"
+
+#include <errno.h>
+#include <iconv.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/escape.h"
+#include "core/util.h"
+#include "tests/tap.h"
+
+typedef int (*writer_fn)(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+static const struct output_opts plain = { 0 };
+
+/* Owned by the caller. */
+static char *render(writer_fn writer, const struct profile *profile, const struct output_opts *opts)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	int err = writer(profile, opts, out);
+
+	fclose(out);
+	if (err)
+		tap__diag("writer failed: %d", err);
+	return text;
+}
+
+static void check_rendered(writer_fn writer, const struct profile *profile,
+			   const struct output_opts *opts, const char *want, const char *what)
+{
+	char *got = render(writer, profile, opts);
+
+	is_str(got, want, "%s", what);
+	free(got);
+}
+
+static uint32_t frame_of(struct profile *profile, uint8_t kind, const char *name, const char *file,
+			 uint32_t line)
+{
+	uint32_t frame = 0;
+
+	profile__frame(profile, kind, name, file, line, &frame);
+	return frame;
+}
+
+static void check_escapes(void)
+{
+	static const struct {
+		const char *text, *markup, *json, *printable;
+	} cases[] = {
+		{ "<a href=\"x\">&'", "&lt;a href=&quot;x&quot;&gt;&amp;&#39;",
+		  "\"\\u003ca href=\\u0022x\\u0022\\u003e\\u0026'\"", "<a href=\"x\">&'" },
+		{ "a\\b", "a\\b", "\"a\\u005cb\"", "a\\b" },
+		{ "a\n\t\x1b\x7f", "a  \xef\xbf\xbd\xef\xbf\xbd", "\"a  \xef\xbf\xbd\xef\xbf\xbd\"",
+		  "a????" },
+		{ "\xc2\x9b", "\xef\xbf\xbd", "\"\xef\xbf\xbd\"", "?" },
+		{ "\xe2\x80\xa8\xe2\x80\xae", "\xef\xbf\xbd\xef\xbf\xbd",
+		  "\"\xef\xbf\xbd\xef\xbf\xbd\"", "??" },
+		{ "\xe6\xbc\xa2\xf0\x9f\x94\xa5", "\xe6\xbc\xa2\xf0\x9f\x94\xa5",
+		  "\"\xe6\xbc\xa2\xf0\x9f\x94\xa5\"", "\xe6\xbc\xa2\xf0\x9f\x94\xa5" },
+	};
+	size_t i, size;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		char *text = NULL, *copy = strdup(cases[i].text);
+		FILE *out = open_memstream(&text, &size);
+
+		escape__markup(out, cases[i].text);
+		fputc('|', out);
+		escape__json(out, cases[i].text);
+		fclose(out);
+		text[strlen(cases[i].markup)] = '\0';
+		is_str(text, cases[i].markup, "markup %zu", i);
+		is_str(text + strlen(cases[i].markup) + 1, cases[i].json, "JSON %zu", i);
+		escape__printable(copy);
+		is_str(copy, cases[i].printable, "printable %zu", i);
+		free(text);
+		free(copy);
+	}
+}
+
+static int is_utf8(char *text)
+{
+	iconv_t convert = iconv_open("UTF-32LE", "UTF-8");
+	size_t left = strlen(text), room = left * 4 + 4;
+	char *buf = malloc(room), *to = buf;
+	int valid = iconv(convert, &text, &left, &to, &room) != (size_t)-1;
+
+	iconv_close(convert);
+	free(buf);
+	return valid;
+}
+
+/* Random bytes, weighted towards the ones that begin and go on characters; iconv is the judge. */
+static void check_random_bytes(void)
+{
+	unsigned int bad = 0, i, k;
+	char text[24], *json;
+	size_t size;
+	FILE *out;
+
+	srand(2);
+	for (k = 0; k < 20000; k++) {
+		memset(text, 0, sizeof(text));
+		for (i = 0; i < sizeof(text) - 1; i++)
+			text[i] = rand() % 3 ? 0x80 + rand() % 0x80 : 1 + rand() % 0x7f;
+		out = open_memstream(&json, &size);
+		escape__json(out, text);
+		fclose(out);
+		bad += !is_utf8(json) || strpbrk(json, "<>&\n\r");
+		/* a text without anything to replace must come through as it is */
+		bad += is_utf8(text) && !strpbrk(json, "\\") && !strstr(json, "\xef\xbf\xbd") &&
+		       strpbrk(text, "\t\n\r") == NULL &&
+		       strncmp(json + 1, text, strlen(text)) != 0;
+		escape__printable(text);
+		bad += !is_utf8(text);
+		free(json);
+	}
+	is_int(bad, 0, "random bytes always become UTF-8");
+}
+
+/* The same label from different frames, signs that the format needs, a stack without frames. */
+static struct profile *tricky_profile(void)
+{
+	struct profile *profile = profile__new();
+	int python = profile__kind(profile, "python", "_[py]");
+	uint32_t root = frame_of(profile, KIND_NATIVE, "main", NULL, 0);
+	uint32_t x = frame_of(profile, python, "f", "/one/x.py", 0);
+	uint32_t y = frame_of(profile, python, "f", "/two/x.py", 0);
+	uint32_t z = frame_of(profile, KIND_KERNEL, "a;b\x1b\n", NULL, 0);
+	uint32_t longer = frame_of(profile, KIND_NATIVE, "main1", NULL, 0);
+
+	profile__add(profile, (uint32_t[]) { root, y, z }, 3, 4);
+	profile__add(profile, (uint32_t[]) { longer }, 1, 16);
+	profile__add(profile, (uint32_t[]) { root, x, z }, 3, 1);
+	profile__add(profile, (uint32_t[]) { root }, 1, 8);
+	profile__add(profile, (uint32_t[]) { root, x, x }, 3, 2);
+	profile__add(profile, NULL, 0, 32);
+	profile__add(profile, (uint32_t[]) { root, x }, 2, 0);
+	return profile;
+}
+
+static void check_folded(void)
+{
+	struct profile *profile = tricky_profile();
+
+	check_rendered(output__folded, profile, &plain,
+		       "[no stack] 32\n"
+		       "main 8\n"
+		       "main1 16\n"
+		       "main;f (x.py);a:b?? 5\n"
+		       "main;f (x.py);f (x.py) 2\n",
+		       "folded: like stacks are one line, sorted, printable");
+	check_rendered(output__folded, profile, &(struct output_opts) { .annotate = 1 },
+		       "[no stack] 32\n"
+		       "main1_[n] 16\n"
+		       "main_[n] 8\n"
+		       "main_[n];f (x.py)_[py];a:b??_[k] 5\n"
+		       "main_[n];f (x.py)_[py];f (x.py)_[py] 2\n",
+		       "folded, annotated");
+	profile__free(profile);
+}
+
+static void check_table(void)
+{
+	struct profile *profile = tricky_profile();
+
+	profile->target = strdup("pid 1\x1b[2J (app)");
+	profile->duration_s = 2.5;
+	profile->frequency_hz = 99;
+	profile__add_loss(profile, "ring buffer full", 3);
+	check_rendered(output__table, profile, &plain,
+		       "pid 1?[2J (app)\n"
+		       "63 samples, 2.5 s, 99 Hz\n"
+		       "lost: ring buffer full: 3\n"
+		       "\n"
+		       " Self%       Self Total%      Total  Kind     Function\n"
+		       " 50.8%         32  50.8%         32  -        [no stack]\n"
+		       " 25.4%         16  25.4%         16  native   main1\n"
+		       " 12.7%          8  23.8%         15  native   main\n"
+		       "  7.9%          5   7.9%          5  kernel   a;b??\n"
+		       "  3.2%          2   4.8%          3  python   f (x.py)\n"
+		       "  0.0%          0   6.3%          4  python   f (x.py)\n",
+		       "table: a function per file, recursion counted once");
+	check_rendered(output__table, profile, &(struct output_opts) { .rows = 1, .annotate = 1 },
+		       "pid 1?[2J (app)\n"
+		       "63 samples, 2.5 s, 99 Hz\n"
+		       "lost: ring buffer full: 3\n"
+		       "\n"
+		       " Self%       Self Total%      Total  Kind     Function\n"
+		       " 50.8%         32  50.8%         32  -        [no stack]\n"
+		       "(5 more)\n",
+		       "table: as many rows as wanted");
+	profile__free(profile);
+}
+
+/* Random stacks of ten functions; what the writers must find is counted stack by stack. */
+static void check_sums(void)
+{
+	struct profile *profile = profile__new();
+	uint64_t self[10] = { 0 }, total[10] = { 0 }, samples = 0, folded = 0;
+	uint32_t frames[10], stack[12], i, k, n, bad = 0, rows = 0;
+	char name[8], *text, *line, *rest;
+
+	srand(3);
+	for (i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		frames[i] = frame_of(profile, KIND_NATIVE, name, NULL, 0);
+	}
+	for (k = 0; k < 3000; k++) {
+		uint32_t weight = rand() % 4, leaf = 0, seen = 0;
+
+		for (i = 0, n = 1 + rand() % ARRAY_SIZE(stack); i < n; i++) {
+			leaf = rand() % 10;
+			stack[i] = frames[leaf];
+			total[leaf] += seen & 1U << leaf ? 0 : weight;
+			seen |= 1U << leaf;
+		}
+		self[leaf] += weight;
+		samples += weight;
+		profile__add(profile, stack, n, weight);
+	}
+	text = render(output__table, profile, &plain);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		unsigned long long got_self, got_total;
+
+		if (sscanf(line, "%*f%% %llu %*f%% %llu native f%u", &got_self, &got_total, &i) !=
+		    3)
+			continue;
+		rows++;
+		bad += i > 9 || self[i] != got_self || total[i] != got_total;
+	}
+	is_int(rows, 10, "a row for each function");
+	is_int(bad, 0, "self and total are those counted stack by stack");
+	is_int(profile->samples, samples, "samples");
+	free(text);
+	text = render(output__folded, profile, &plain);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		folded += strtoull(strrchr(line, ' '), NULL, 10);
+	is_int(folded, samples, "folded lines sum up to the samples");
+	free(text);
+	profile__free(profile);
+}
+
+static size_t count_of(const char *text, const char *part)
+{
+	size_t n = 0;
+
+	for (text = strstr(text, part); text; text = strstr(text + 1, part))
+		n++;
+	return n;
+}
+
+/* In a page, markup is only what the writer put there: the two scripts and the style. */
+static void check_flame(writer_fn writer, const char *what)
+{
+	static const char *const evils[] = { "<script>x()</script>", "]]></script>", "</style>",
+					     "<!-- \xff\n", "a\"b'c\\d" };
+	struct profile *profile = profile__new();
+	uint32_t frame;
+	char *text;
+	size_t i;
+
+	profile->target = strdup("</title><script>x()</script>");
+	for (i = 0; i < ARRAY_SIZE(evils); i++) {
+		frame = frame_of(profile, KIND_NATIVE, evils[i], evils[i], 1);
+		profile__add(profile, &frame, 1, 1);
+		profile__add_loss(profile, evils[i], 1);
+	}
+	profile__kind(profile, "</script><script>", "");
+	text = render(writer, profile, &plain);
+	is_int(count_of(text, "<script"), 2, "%s: two scripts", what);
+	is_int(count_of(text, "</script"), 2, "%s: both end once", what);
+	is_int(count_of(text, "</style"), 1, "%s: one style", what);
+	is_int(count_of(text, "</title"), 1, "%s: one title", what);
+	is_int(count_of(text, "<!--"), 0, "%s: no comment", what);
+	is_int(count_of(text, "<![CDATA["), count_of(text, "]]>"), "%s: sections end once", what);
+	is_int(count_of(text, "http"), count_of(text, "http://www.w3.org/") + 1 - (*what == 's'),
+	       "%s: no address but of name spaces (and http-equiv)", what);
+	ok(is_utf8(text), "%s: UTF-8", what);
+	free(text);
+	profile__free(profile);
+}
+
+/* A stack that no recursive walk survives; a profile with nothing in it; a disk that is full. */
+static void check_extremes(writer_fn writer, const char *what)
+{
+	enum { DEPTH = 300000 };
+	struct profile *profile = profile__new();
+	uint32_t *stack = malloc(DEPTH * sizeof(*stack)), i;
+	char *text;
+	FILE *full;
+
+	text = render(writer, profile, &plain);
+	ok(text != NULL, "%s: an empty profile", what);
+	free(text);
+	for (i = 0; i < DEPTH; i++)
+		stack[i] = frame_of(profile, KIND_NATIVE, i % 2 ? "odd" : "even", NULL, 0);
+	profile__add(profile, stack, DEPTH, 1);
+	text = render(writer, profile, &plain);
+	ok(text && *text, "%s: %d frames deep", what, DEPTH);
+	free(text);
+	full = fopen("/dev/full", "w");
+	is_int(writer(profile, &plain, full), -ENOSPC, "%s: a full disk is told", what);
+	fclose(full);
+	free(stack);
+	profile__free(profile);
+}
+
+/* Weights whose sum is no number, under names that fill a line. */
+static void check_overflow(writer_fn writer, const char *what)
+{
+	struct profile *profile = profile__new();
+	char name[20001], *text;
+	uint32_t i, frame;
+
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	for (i = 0; i < 4; i++) {
+		name[0] = 'a' + i;
+		frame = frame_of(profile, KIND_NATIVE, name, NULL, 0);
+		profile__add(profile, &frame, 1, UINT64_MAX - i);
+	}
+	text = render(writer, profile, &plain);
+	ok(text && strstr(text, "18446744073709551615"), "%s: weights without bounds", what);
+	free(text);
+	profile__free(profile);
+}
+
+int main(void)
+{
+	check_escapes();
+	check_random_bytes();
+	check_folded();
+	check_table();
+	check_sums();
+	check_flame(output__flame_html, "html");
+	check_flame(output__flame_svg, "svg");
+	check_extremes(output__table, "table");
+	check_extremes(output__folded, "folded");
+	check_extremes(output__flame_html, "html");
+	check_extremes(output__flame_svg, "svg");
+	check_overflow(output__table, "table");
+	check_overflow(output__folded, "folded");
+	check_overflow(output__flame_html, "html");
+	check_overflow(output__flame_svg, "svg");
+	return tap__done();
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/procfs.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "core/util.h"
+#include "tests/tap.h"
+
+static int parse(const char *text, struct procfs_mappings *ret)
+{
+	FILE *maps = fmemopen((void *)text, strlen(text), "r");
+	int code = procfs__parse_mappings(maps, ret);
+
+	fclose(maps);
+	return code;
+}
+
+static void test_maps(void)
+{
+	static const char text[] =
+		"00400000-00401000 r--p 00000000 fe:00 1 /bin/a b\n"
+		"00401000-00402000 r-xp 00001000 fe:00 1 /bin/a b\n"
+		"7f0000000000-7f0000001000 r-xp 00002000 fe:00 2 /tmp/gone.so (deleted)\n"
+		"7f0000002000-7f0000003000 rwxp 00000000 00:00 0 \n"
+		"7fff00000000-7fff00001000 r-xp 00000000 00:00 0 [vdso]\n"
+		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n";
+	struct procfs_mappings maps = {};
+
+	is_int(parse(text, &maps), 0, "a maps file is parsed");
+	if (!is_int(maps.n, 4, "executable mappings only, without [vsyscall]"))
+		return;
+	is_str(maps.list[0].path, "/bin/a b", "a path with a blank");
+	is_int(maps.list[0].offset, 0x1000, "the offset");
+	is_str(maps.list[1].path, "/tmp/gone.so", "(deleted) is taken off");
+	ok(!maps.list[1].anonymous, "and it still is a file");
+	ok(maps.list[2].anonymous && !maps.list[2].path[0], "anonymous memory has no path");
+	ok(maps.list[3].vdso && maps.list[3].anonymous, "the vDSO");
+	procfs_mappings__done(&maps);
+	procfs_mappings__done(&maps);
+	ok(!maps.list, "done twice");
+}
+
+static void test_hostile_maps(void)
+{
+	static const char text[] = "nonsense\n"
+				   "2000-1000 r-xp 0 0:0 0 /reversed\n"
+				   "1000-2000 r-xp 0 0:0 0 /first\n"
+				   "1800-2800 r-xp 0 0:0 0 /overlaps\n"
+				   "zz-yy r-xp 0 0:0 0 /letters\n"
+				   "3000-4000 r\n"
+				   "3000-4000 r-xp 0 0:0 0 /last, no newline";
+	struct procfs_mappings maps = {};
+
+	is_int(parse(text, &maps), 0, "nonsense is left out");
+	is_int(maps.n, 2, "two lines make sense");
+	is_str(maps.n == 2 ? maps.list[1].path : "", "/last, no newline", "the last one, too");
+	procfs_mappings__done(&maps);
+}
+
+static void test_info(void)
+{
+	struct procfs_info info = {};
+	struct err err = {};
+	int pid;
+
+	is_int(procfs__target(getpid(), &info, &err), 0, "this process can be profiled");
+	is_int(info.pid, getpid(), "its PID");
+	is_int(info.parent_pid, getppid(), "its parent");
+	ok(strstr(info.command, "t_procfs"), "its command line");
+	is_int(procfs__target(INT32_MAX, &info, &err), -ESRCH, "no such process");
+	ok(strstr(err.text, "2147483647"), "the sentence names it: %s", err.text);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	waitid(P_PID, pid, NULL, WEXITED | WNOWAIT);
+	is_int(procfs__target(pid, &info, &err), -EINVAL, "a zombie is refused");
+	ok(strstr(err.text, "zombie"), "the sentence says so: %s", err.text);
+	waitpid(pid, NULL, 0);
+	if (procfs__info(2, &info, &err) || !info.kernel_thread) {
+		tap__skip("PID 2 is no kernel thread here", "a kernel thread is refused");
+	} else {
+		is_int(procfs__target(2, &info, &err), -EINVAL, "a kernel thread is refused");
+		ok(strstr(err.text, "kernel thread"), "the sentence says so: %s", err.text);
+	}
+}
+
+static void test_own_mappings(void)
+{
+	struct procfs_mappings maps = {};
+	uint64_t here = (uintptr_t)test_own_mappings;
+	size_t i;
+	int fd = -1;
+
+	is_int(procfs__mappings(getpid(), &maps), 0, "this process's mappings");
+	for (i = 0; i < maps.n; i++)
+		if (maps.list[i].start <= here && here < maps.list[i].end)
+			break;
+	if (ok(i < maps.n, "one holds this function"))
+		fd = procfs__open_mapping(getpid(), &maps.list[i]);
+	ok(fd >= 0, "and its file can be opened");
+	close_fd(&fd);
+	procfs_mappings__done(&maps);
+	is_int(procfs__mappings(INT32_MAX, &maps), -ESRCH, "mappings of no process");
+}
+
+int main(void)
+{
+	test_maps();
+	test_hostile_maps();
+	test_info();
+	test_own_mappings();
+	return tap__done();
+}

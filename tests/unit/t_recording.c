@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/recording.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "core/intern.h"
+#include "core/profile.h"
+#include "core/util.h"
+#include "tests/tap.h"
+#include "tests/unit/sqlite_text.h"
+#include "tests/unit/workdir.h"
+
+#define NOBODY 65534
+
+static char path[100], journal[128], old[128];
+static struct err err;
+
+static struct recording *create(bool force)
+{
+	struct recording *recording = NULL;
+
+	if (!ok(!recording__create(path, force, &recording, &err), "created"))
+		tap__diag("%s", err.text);
+	return recording;
+}
+
+static int count_files(void)
+{
+	DIR *dir = opendir(workdir);
+	int n = 0;
+
+	while (dir && readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+static void clean(void)
+{
+	workdir__run("chmod 755 . && rm -rf ./*");
+}
+
+static void write_stacks(struct recording *recording)
+{
+	struct recording_process process = { 77, 1, 123456, "app", "./app --x" };
+	struct recording_frame native = { .kind = KIND_NATIVE, .image = 1, .address = 0x1234 };
+	struct recording_frame kernel = { .kind = KIND_KERNEL, .address = 0xffffffff81000000 };
+	struct recording_location names[] = { { KIND_INLINED, "inner", "a.c", 7 },
+					      { KIND_NATIVE, "outer", NULL, 0 } };
+	struct recording_sample sample = { .time_ns = 5, .flags = 1, .weight = 2 };
+	uint32_t id, frame, again, node;
+	bool new;
+
+	recording__process(recording, &process, &id, &err);
+	recording__process(recording, &process, &id, &err);
+	is_int(id, 2, "a process is a new row each time");
+	recording__thread(recording, 2, 78, "worker", &sample.thread, &err);
+	recording__thread(recording, 2, 78, "renamed", &id, &err);
+	recording__thread(recording, 2, 78, "worker", &again, &err);
+	ok(again == sample.thread && id != again, "threads are interned, by name, too");
+	recording__image(recording, "/bin/app", "abcd", &id, &err);
+	recording__image(recording, "/bin/ap", "pabcd", &again, &err);
+	is_int(again, 2, "texts that only run together alike are two images");
+	recording__image(recording, "/bin/app", "abcd", &again, &err);
+	is_int(again, id, "images are interned");
+
+	recording__frame(recording, &native, &frame, &new, &err);
+	ok(new, "a new frame");
+	recording__frame(recording, &native, &again, &new, &err);
+	ok(!new &&again == frame, "is new once");
+	recording__locations(recording, frame, names, 2, &err);
+	recording__node(recording, 0, frame, 16, &node, &err);
+	recording__frame(recording, &kernel, &frame, NULL, &err);
+	recording__node(recording, node, frame, RECORDING_NO_OFFSET, &sample.native, &err);
+	recording__node(recording, node, frame, RECORDING_NO_OFFSET, &again, &err);
+	is_int(again, sample.native, "nodes are interned");
+	recording__node(recording, node, frame, -8, &again, &err);
+	ok(again != sample.native, "by offset, too");
+	is_int(recording__sample(recording, &sample, &err), 0, "a sample");
+}
+
+static void test_rows(void)
+{
+	struct recording *recording = create(false);
+
+	write_stacks(recording);
+	recording__kind(recording, KIND_NATIVE, "native", "_[n]", &err);
+	recording__source(recording, 2, "python", "3.11", "walk", NULL, &err);
+	recording__meta(recording, "target", "first", &err);
+	recording__meta(recording, "target", "second", &err);
+	recording__counter(recording, "lost", 1, &err);
+	is_str(sqlite_text(path, "SELECT count(*) FROM sample"), "0", "no row before a commit");
+	is_int(access(journal, F_OK), -1, "no journal, either");
+	is_int(recording__commit(recording, &err), 0, "commit");
+	is_str(sqlite_text(path, "SELECT count(*) FROM sample"), "1", "one after it");
+	recording__counter(recording, "lost", 1ULL << 40, &err);
+	is_int(recording__close(recording, &err), 0, "close");
+
+	is_str(sqlite_text(path, "SELECT * FROM meta"), "target|second", "meta");
+	is_str(sqlite_text(path, "SELECT * FROM counter"), "lost|1099511627776", "counter");
+	is_str(sqlite_text(path, "SELECT * FROM kind"), "1|native|_[n]", "kind");
+	is_str(sqlite_text(path, "SELECT * FROM process WHERE id = 2"),
+	       "2|77|1|123456|app|./app --x", "process");
+	is_str(sqlite_text(path, "SELECT * FROM thread"), "1|2|78|worker 2|2|78|renamed", "thread");
+	is_str(sqlite_text(path, "SELECT * FROM source"), "2|python|3.11|walk|-", "source");
+	is_str(sqlite_text(path, "SELECT * FROM image"), "1|/bin/app|abcd 2|/bin/ap|pabcd",
+	       "image");
+	is_str(sqlite_text(path, "SELECT * FROM function"), "1|inner|a.c 2|outer|-", "function");
+	is_str(sqlite_text(path, "SELECT id, kind, image, process, printf('%x', address) "
+				 "FROM frame"),
+	       "1|1|1|-|1234 2|0|-|-|ffffffff81000000", "frame");
+	is_str(sqlite_text(path, "SELECT * FROM location"), "1|0|2|1|7 1|1|1|2|-", "location");
+	is_str(sqlite_text(path, "SELECT * FROM node"), "1|-|1|16 2|1|2|- 3|1|2|-8", "node");
+	is_str(sqlite_text(path, "SELECT * FROM sample"), "1|5|1|0|2|-|1|2", "sample");
+	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
+	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
+	is_int(count_files(), 1, "one file and nothing else");
+	clean();
+}
+
+static int create_code(const char *at, bool force)
+{
+	struct recording *recording = NULL;
+	int code = recording__create(at, force, &recording, &err);
+
+	if (!code)
+		recording__close(recording, NULL);
+	else if (recording || !strstr(err.text, at))
+		tap__diag("the sentence does not name %s: %s", at, err.text);
+	return code;
+}
+
+static void test_existing(void)
+{
+	struct recording *recording = create(false);
+
+	recording__meta(recording, "target", "first", &err);
+	recording__commit(recording, &err);
+	is_int(create_code(path, true), -EBUSY, "not while another recorder writes it");
+	recording__close(recording, &err);
+	workdir__write("r.db-journal", "the first one's journal");
+	is_int(create_code(path, false), 0, "over a recording");
+	is_str(sqlite_text(path, "SELECT count(*) FROM meta"), "0", "the new one is empty");
+	workdir__run("grep -q first r.db.old-journal && rm r.db.old-journal");
+	is_str(sqlite_text(old, "SELECT value FROM meta"), "first",
+	       "the old one is there, with its journal");
+	workdir__write("r.db.old-journal", "left over");
+	is_int(create_code(path, false), 0, "and over an older one");
+	is_int(count_files(), 2, "with what was left over with that");
+	is_str(sqlite_text(old, "SELECT count(*) FROM meta"), "0", "which is gone");
+	clean();
+
+	workdir__write("r.db", "precious\n");
+	is_int(create_code(path, false), -EEXIST, "not over another file");
+	workdir__run("grep -q precious r.db");
+	is_int(create_code(path, true), 0, "unless forced");
+	is_int(count_files(), 1, "it is replaced");
+	clean();
+	workdir__run("ln -s elsewhere r.db");
+	is_int(create_code(path, true), -EEXIST, "not over a symbolic link, even if forced");
+	clean();
+	workdir__run("mkdir r.db");
+	is_int(create_code(path, true), -EISDIR, "not over a directory");
+	clean();
+	workdir__run("mkfifo r.db");
+	is_int(create_code(path, true), -EEXIST, "not over a FIFO");
+	clean();
+	is_int(create_code("/nowhere/r.db", false), -ENOENT,
+	       "not in a directory that is not there");
+	is_int(count_files(), 0, "no failure leaves anything");
+}
+
+/* Runs in a child, so that limits and users do not stick. Returns its exit status. */
+static int in_child(int (*run)(void))
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(run());
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int create_as_nobody(void)
+{
+	if (!geteuid() && setuid(NOBODY))
+		return 99;
+	return -create_code(path, false);
+}
+
+static int create_in_1000_bytes(void)
+{
+	struct rlimit limit = { 1000, 1000 };
+
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	return -create_code(path, false);
+}
+
+static void test_failed_create(void)
+{
+	workdir__run("chmod 555 .");
+	is_int(in_child(create_as_nobody), EACCES, "not in a directory that is not ours");
+	is_int(count_files(), 0, "nothing is left there");
+	clean();
+	is_int(in_child(create_in_1000_bytes), ENOSPC, "not on a full disk");
+	is_int(count_files(), 0, "nothing is left there");
+	recording__close(create(false), NULL);
+	is_int(in_child(create_in_1000_bytes), ENOSPC, "nor over a recording");
+	is_int(count_files(), 1, "the recording is where it was");
+	is_str(sqlite_text(path, "SELECT count(*) FROM sample"), "0", "and is whole");
+	clean();
+}
+
+static void test_names(void)
+{
+	struct recording *recording = NULL;
+
+	is_int(chdir(workdir), 0, "in the directory");
+	is_int(recording__create(":memory:", false, &recording, &err), 0,
+	       "a name that means something else to SQLite");
+	recording__meta(recording, "target", "x", &err);
+	recording__close(recording, &err);
+	is_str(sqlite_text("./:memory:", "SELECT value FROM meta"), "x", "is a file");
+	clean();
+}
+
+static void test_reader(void)
+{
+	struct recording *recording = create(false);
+	sqlite3 *reader;
+
+	sqlite3_open(path, &reader);
+	sqlite3_exec(reader, "BEGIN; SELECT * FROM sample", NULL, NULL, NULL);
+	recording__meta(recording, "a", "1", &err);
+	is_int(recording__commit(recording, &err), 0, "a commit that a reader holds up");
+	recording__meta(recording, "b", "2", &err);
+	is_int(recording__commit(recording, &err), 0, "and another one");
+	is_str(sqlite_text(path, "SELECT count(*) FROM meta"), "error: database is locked",
+	       "have begun, so that no other reader comes in between");
+	sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL);
+	recording__meta(recording, "c", "3", &err);
+	is_int(recording__commit(recording, &err), 0, "the next one");
+	is_str(sqlite_text(path, "SELECT * FROM meta"), "a|1 b|2 c|3", "has it all");
+	sqlite3_close(reader);
+	recording__close(recording, &err);
+	clean();
+}
+
+static void test_bounds(void)
+{
+	const uint32_t n = 300000;
+	struct recording *recording = create(false);
+	struct intern intern;
+	uint32_t i, id, *at;
+	char name[16];
+
+	for (i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "t%u", i);
+		recording__thread(recording, 1, i + 1, name, &id, &err);
+	}
+	recording__close(recording, &err);
+	is_str(sqlite_text(path, "SELECT count(*), min(id), max(id) FROM thread "
+				 "WHERE name = 't' || (tid - 1)"),
+	       "300000|1|300000", "more threads than are remembered");
+	clean();
+
+	intern__init(&intern, 1000);
+	for (i = 0; i < 100000; i++) {
+		at = intern__at(&intern, i / 2 % 3000, i);
+		if (!at || *at)
+			break;
+		*at = i + 1;
+	}
+	is_int(i, 100000, "pairs that are all new");
+	ok(intern.cap <= 2048, "take no more room than is allowed");
+	is_int(*intern__at(&intern, 99999 / 2 % 3000, 99999), 100000, "the last one is remembered");
+	is_int(*intern__at(&intern, 0, 0), 0, "the first one is not");
+	intern__done(&intern);
+}
+
+/* All queries of the documentation find something in a recording. */
+static void test_docs(void)
+{
+	struct recording *recording = create(false);
+	FILE *docs = fopen("docs/recording.md", "r");
+	char line[512], sql[4096] = "";
+	bool inside = false;
+	int n = 0;
+
+	write_stacks(recording);
+	recording__close(recording, &err);
+	while (docs && fgets(line, sizeof(line), docs)) {
+		if (!strcmp(line, "```sql\n")) {
+			inside = true;
+			sql[0] = '\0';
+		} else if (inside && !strcmp(line, "```\n")) {
+			const char *found = sqlite_text(path, sql);
+
+			inside = false;
+			n++;
+			if (!ok(*found && strncmp(found, "error", 5), "query %d of the docs", n))
+				tap__diag("%s", found);
+		} else if (inside) {
+			strncat(sql, line, sizeof(sql) - strlen(sql) - 1);
+		}
+	}
+	ok(n >= 5, "there were some");
+	if (docs)
+		fclose(docs);
+	clean();
+}
+
+int main(void)
+{
+	workdir__make();
+	chmod(workdir, 0755);
+	snprintf(path, sizeof(path), "%s/r.db", workdir);
+	snprintf(old, sizeof(old), "%s.old", path);
+	snprintf(journal, sizeof(journal), "%s-journal", path);
+	test_rows();
+	test_existing();
+	test_failed_create();
+	test_docs();
+	test_names();
+	test_reader();
+	test_bounds();
+	recording__close(NULL, NULL);
+	return tap__done();
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/recording.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "core/load.h"
+#include "core/profile.h"
+#include "tests/tap.h"
+#include "tests/unit/sqlite_text.h"
+#include "tests/unit/workdir.h"
+
+/* What of a recording survives the recorder's death, a full disk, and readers without rights. */
+
+#define NOBODY	  65534
+#define PER_BATCH 50
+#define DEPTH	  40
+
+/* Shared with children. */
+static struct shared {
+	uint64_t begun, committed; /* samples */
+	int code;
+} * shared;
+
+static char path[100];
+static struct err err;
+
+/* Samples with stacks that are all different, so that all trees grow. */
+static int write_batch(struct recording *recording)
+{
+	struct recording_sample sample = { .thread = 1, .weight = 1 };
+	int i, level, code = 0;
+	uint32_t frame;
+
+	for (i = 0; !code && i < PER_BATCH; i++) {
+		sample.native = 0;
+		for (level = 0; !code && level < DEPTH; level++) {
+			struct recording_frame place = {
+				.kind = KIND_NATIVE,
+				.address = level + (level < DEPTH / 2 ? 0 : shared->begun * DEPTH)
+			};
+
+			code = recording__frame(recording, &place, &frame, NULL, &err);
+			if (!code)
+				code = recording__node(recording, sample.native, frame, 8 * level,
+						       &sample.native, &err);
+		}
+		shared->begun++;
+		if (!code)
+			code = recording__sample(recording, &sample, &err);
+	}
+	return code;
+}
+
+static int record(const char *at, int batches)
+{
+	struct recording *recording = NULL;
+	int code = recording__create(at, false, &recording, &err);
+
+	memset(shared, 0, sizeof(*shared));
+	while (!code && batches--) {
+		code = write_batch(recording);
+		if (!code)
+			code = recording__commit(recording, &err);
+		if (!code)
+			shared->committed = shared->begun;
+	}
+	recording__close(recording, NULL);
+	shared->code = code;
+	return code;
+}
+
+/* Samples in the file, all of which must have their stacks; or a negative errno. */
+static int64_t load_samples(const char *at)
+{
+	struct load_filter filter = { 0 };
+	struct profile *profile = NULL;
+	int64_t samples;
+	int code = load__profile(at, &filter, &profile, NULL, &err);
+
+	if (code) {
+		tap__diag("%s", err.text);
+		return code;
+	}
+	samples = profile->samples;
+	if (profile->nodes[0].self)
+		samples = -1000; /* stacks without frames */
+	profile__free(profile);
+	return samples;
+}
+
+static pid_t start(void (*run)(void))
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		run();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void record_forever(void)
+{
+	record(path, -1);
+}
+
+/* At moments that differ from run to run: it must hold at any. */
+static void test_killed(void)
+{
+	int round, wrong = 0, journals = 0, status;
+
+	for (round = 0; round < 40; round++) {
+		struct shared after;
+		int64_t samples;
+		char *journal;
+		pid_t pid;
+
+		memset(shared, 0, sizeof(*shared));
+		pid = start(record_forever);
+		while (!*(volatile uint64_t *)&shared->committed && !waitpid(pid, &status, WNOHANG))
+			usleep(100);
+		usleep(round * 317);
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+		after = *shared;
+		if (asprintf(&journal, "%s-journal", path) < 0)
+			exit(1);
+		journals += !access(journal, F_OK);
+		free(journal);
+		samples = load_samples(path);
+		if (samples < (int64_t)after.committed || samples > (int64_t)after.begun) {
+			tap__diag("round %d: %lld samples, %llu committed, %llu begun", round,
+				  (long long)samples, (unsigned long long)after.committed,
+				  (unsigned long long)after.begun);
+			wrong++;
+		}
+		if (strcmp(sqlite_text(path, "PRAGMA integrity_check"), "ok"))
+			wrong++;
+		workdir__run("rm -f r.db*");
+	}
+	tap__diag("%d of %d left a journal", journals, round);
+	is_int(wrong, 0, "recorders killed at any moment leave all that they committed");
+}
+
+static void record_limited(void)
+{
+	struct rlimit limit = { 1 << 20, 1 << 20 };
+
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	record(path, -1);
+}
+
+static void test_full(void)
+{
+	int status;
+
+	waitpid(start(record_limited), &status, 0);
+	is_int(shared->code, -ENOSPC, "a file that cannot grow ends the recording");
+	ok(shared->committed > 0, "after some commits");
+	is_int(load_samples(path), shared->committed, "all of which can be read");
+	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
+	workdir__run("test \"$(ls)\" = r.db && rm r.db");
+}
+
+static void record_on_small_disk(void)
+{
+	char at[128];
+
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("braid-test", workdir, "tmpfs", 0, "size=512k"))
+		return;
+	snprintf(at, sizeof(at), "%s/full.db", workdir);
+	record(at, -1);
+	shared->begun = load_samples(at);
+}
+
+static void test_full_disk(void)
+{
+	int status;
+
+	if (geteuid()) {
+		tap__skip("needs root to mount", "a full disk");
+		return;
+	}
+	shared->code = 0;
+	waitpid(start(record_on_small_disk), &status, 0);
+	if (!shared->code) {
+		tap__skip("cannot mount a tmpfs", "a full disk");
+		return;
+	}
+	is_int(shared->code, -ENOSPC, "a full disk ends the recording");
+	ok(shared->committed > 0, "after some commits");
+	is_int(shared->begun, shared->committed, "all of which can be read");
+}
+
+static void test_copy(void)
+{
+	struct recording *recording = NULL;
+	char copy[128];
+
+	snprintf(copy, sizeof(copy), "%s/copy.db", workdir);
+	memset(shared, 0, sizeof(*shared));
+	recording__create(path, false, &recording, &err);
+	write_batch(recording);
+	recording__commit(recording, &err);
+	write_batch(recording);
+	workdir__run("cp r.db copy.db && test \"$(ls)\" = \"$(printf 'copy.db\\nr.db')\"");
+	is_int(load_samples(copy), PER_BATCH, "a copy of the one file, made while recording");
+	is_int(load_samples(path), PER_BATCH, "the file itself, while recording");
+	recording__close(recording, &err);
+	is_int(load_samples(path), 2 * PER_BATCH, "and afterwards");
+	workdir__run("rm *.db");
+}
+
+/* The file as a recorder leaves it that dies while SQLite writes it: SQLite is made to write
+ * changes before the commit, and file and journal are copied at that moment. */
+static void make_torn(bool spill)
+{
+	sqlite3 *db;
+
+	record(path, 40);
+	sqlite3_open(path, &db);
+	sqlite3_exec(db, "PRAGMA synchronous = OFF; PRAGMA cache_size = 5;", NULL, NULL, NULL);
+	if (!spill)
+		sqlite3_exec(db, "PRAGMA cache_spill = OFF", NULL, NULL, NULL);
+	sqlite3_exec(db, "BEGIN; UPDATE node SET frame = 0, parent = NULL; DELETE FROM sample;",
+		     NULL, NULL, NULL);
+	workdir__run("mkdir d && cp r.db r.db-journal d");
+	sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	sqlite3_close(db);
+	workdir__run("%s r.db d/r.db", spill ? "! cmp -s" : "cmp");
+}
+
+static void load_as_nobody(void)
+{
+	char at[128];
+
+	snprintf(at, sizeof(at), "%s/d/r.db", workdir);
+	if (!geteuid() && setuid(NOBODY))
+		shared->code = -99;
+	else
+		shared->code = load_samples(at);
+}
+
+static void load_in_child(void)
+{
+	int status;
+
+	shared->code = -ECHILD;
+	waitpid(start(load_as_nobody), &status, 0);
+}
+
+static void test_journal(void)
+{
+	char at[128];
+
+	snprintf(at, sizeof(at), "%s/d/r.db", workdir);
+	make_torn(true);
+	is_int(load_samples(at), 40 * PER_BATCH, "a torn file is restored from its journal");
+	workdir__run("rm -r *");
+
+	make_torn(false);
+	workdir__run("chmod 444 d/* && chmod 555 d");
+	load_in_child();
+	is_int(shared->code, 40 * PER_BATCH, "a whole one needs no right to write");
+	workdir__run("chmod 755 d && rm -r *");
+
+	make_torn(true);
+	workdir__run("chmod 444 d/* && chmod 555 d");
+	load_in_child();
+	ok(shared->code == -EBADMSG || shared->code >= 0, "a torn one without that does no harm");
+	workdir__run("chmod 755 d && rm -r *");
+}
+
+int main(void)
+{
+	workdir__make();
+	chmod(workdir, 0755);
+	snprintf(path, sizeof(path), "%s/r.db", workdir);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		return 1;
+	test_killed();
+	test_full();
+	test_full_disk();
+	test_copy();
+	test_journal();
+	return tap__done();
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The registry keeps the promises of runtimes/runtime.h. */
+#include <string.h>
+
+#include "runtimes/registry.h"
+#include "tests/tap.h"
+
+#define RUNTIMES_MAX 32
+
+static void check_identity(const struct runtime *runtime)
+{
+	const char *name = runtime->name;
+
+	ok(name && *name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789") == strlen(name),
+	   "a plain name: %s", name);
+	ok(runtime->suffix && strncmp(runtime->suffix, "_[", 2) == 0 &&
+		   runtime->suffix[strlen(runtime->suffix) - 1] == ']',
+	   "%s: suffix %s", name, runtime->suffix);
+	ok(runtime->versions && *runtime->versions, "%s: says what is supported", name);
+	ok(runtime->walker >= -1 && runtime->walker < WALKERS_MAX, "%s: walker slot %d", name,
+	   runtime->walker);
+}
+
+static bool maps_named(const struct runtime *runtime)
+{
+	size_t n = 0;
+
+	if (!runtime->maps)
+		return true;
+	for (; runtime->maps[n]; n++)
+		if (!*runtime->maps[n])
+			return false;
+	return n > 0;
+}
+
+static bool has_map(const struct runtime *runtime, const char *name)
+{
+	for (size_t i = 0; runtime->maps && runtime->maps[i]; i++)
+		if (strcmp(runtime->maps[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* Hooks that make sense only together are there together. */
+static void check_hooks(const struct runtime *runtime)
+{
+	const char *name = runtime->name;
+	bool walker = runtime->walker >= 0;
+
+	ok(walker == (runtime->program && *runtime->program), "%s: a program per walker", name);
+	ok(maps_named(runtime), "%s: maps have names", name);
+	ok(!walker || runtime->maps, "%s: a walker has maps", name);
+	ok(!runtime->cpu_map || has_map(runtime, runtime->cpu_map),
+	   "%s: cpu_map is one of its maps", name);
+	ok(!runtime->detect == !runtime->prepare && !runtime->prepare == !runtime->image_free,
+	   "%s: all image hooks or none", name);
+	ok(!runtime->open == !runtime->close && !runtime->attach == !runtime->detach,
+	   "%s: hooks that give have one that takes back", name);
+	ok(!runtime->attach || (runtime->open && runtime->prepare),
+	   "%s: instances have a session and an image", name);
+	ok(!runtime->on_code || runtime->symbolize, "%s: what is learnt can be asked for", name);
+	ok(!walker || (runtime->attach && runtime->symbolize),
+	   "%s: a walker's frames have names and processes", name);
+}
+
+static bool differ(const struct runtime *a, const struct runtime *b)
+{
+	return strcmp(a->name, b->name) != 0 && strcmp(a->suffix, b->suffix) != 0 &&
+	       (a->walker < 0 || a->walker != b->walker) &&
+	       (!a->program || !b->program || strcmp(a->program, b->program) != 0);
+}
+
+int main(void)
+{
+	bool native = false;
+	size_t n = 0;
+
+	for (; n < RUNTIMES_MAX && runtimes[n]; n++) {
+		check_identity(runtimes[n]);
+		check_hooks(runtimes[n]);
+		native |= strcmp(runtimes[n]->name, "native") == 0;
+		for (size_t i = 0; i < n; i++)
+			ok(differ(runtimes[i], runtimes[n]), "%s and %s share nothing",
+			   runtimes[i]->name, runtimes[n]->name);
+	}
+	ok(n && n < RUNTIMES_MAX && !runtimes[n], "%zu runtimes, NULL-terminated", n);
+	ok(native, "native is a runtime, too");
+	return tap__done();
+}

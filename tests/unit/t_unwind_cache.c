@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/unwind_cache.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/cfi_fixture.h"
+#include "tests/tap.h"
+
+#define RACES 200 /* tables that each of two processes makes */
+
+struct cache {
+	struct fixture fixture;
+	struct elf_file *file;
+	struct unwind_table built;
+	char dir[128];
+	char path[256]; /* of the one cache file */
+	uint8_t *good;	/* its contents */
+	size_t n_good;
+};
+
+static bool is_built(const struct cache *cache, const struct unwind_table *table)
+{
+	const struct unwind_table *want = &cache->built;
+
+	return table->words && table->vaddr_start == want->vaddr_start &&
+	       table->n_pages == want->n_pages && table->rules_at == want->rules_at &&
+	       table->rows_at == want->rows_at && table->n_rules == want->n_rules &&
+	       table->n_rows == want->n_rows && table->n_unsupported == want->n_unsupported &&
+	       table->n_words == want->n_words &&
+	       !memcmp(table->words, want->words, want->n_words * sizeof(*want->words));
+}
+
+static int load(const struct cache *cache)
+{
+	struct unwind_table table = { 0 };
+	int rc = unwind_cache__load(cache->dir, cache->file, &table);
+
+	if (!rc && !is_built(cache, &table))
+		rc = 1; /* taken, but another table */
+	if (rc < 0 && table.words)
+		rc = 2;
+	unwind_table__done(&table);
+	return rc;
+}
+
+/* Through the front door: always the table. */
+static bool get(const struct cache *cache, const char *dir)
+{
+	struct unwind_table table = { 0 };
+	bool same = !unwind_table__get(cache->file, dir, &table, NULL) && is_built(cache, &table);
+
+	unwind_table__done(&table);
+	return same;
+}
+
+static bool put(const struct cache *cache, const uint8_t *bytes, size_t n)
+{
+	FILE *out;
+
+	unlink(cache->path);
+	out = fopen(cache->path, "w");
+	if (!out)
+		return false;
+	fwrite(bytes, 1, n, out);
+	fchmod(fileno(out), 0600);
+	return fclose(out) == 0;
+}
+
+static size_t count_files(const struct cache *cache)
+{
+	char pattern[160];
+	glob_t found = { 0 };
+	size_t n;
+
+	snprintf(pattern, sizeof(pattern), "%s/*", cache->dir);
+	glob(pattern, GLOB_PERIOD, NULL, &found);
+	n = found.gl_pathc; /* with . and .. */
+	globfree(&found);
+	return n - 2;
+}
+
+static void test_round_trip(struct cache *cache)
+{
+	static const char name[] = "0123456789abcdef0123456789abcdef01234567.utab";
+	struct stat st;
+	FILE *in;
+
+	is_int(load(cache), -ENOENT, "empty at first");
+	ok(get(cache, cache->dir), "built");
+	snprintf(cache->path, sizeof(cache->path), "%s/%s", cache->dir, name);
+	ok(!stat(cache->path, &st) && (st.st_mode & 0777) == 0600, "stored, for us alone");
+	is_int(load(cache), 0, "loaded");
+	ok(get(cache, cache->dir), "and got");
+	is_int(count_files(cache), 1, "one file");
+	cache->n_good = st.st_size;
+	cache->good = malloc(cache->n_good);
+	in = fopen(cache->path, "r");
+	ok(cache->good && in && fread(cache->good, 1, cache->n_good, in) == cache->n_good, "read");
+	if (in)
+		fclose(in);
+}
+
+static void test_damaged(const struct cache *cache)
+{
+	uint8_t *bytes = malloc(cache->n_good + 1);
+	size_t n_taken = 0;
+
+	for (size_t n = 0; n < cache->n_good; n++) {
+		put(cache, cache->good, n);
+		n_taken += load(cache) != -EBADMSG;
+	}
+	is_int(n_taken, 0, "none of %zu truncated files is taken", cache->n_good);
+	for (size_t n = 0; n < cache->n_good; n++) {
+		memcpy(bytes, cache->good, cache->n_good);
+		bytes[n] ^= 1 << n % 8;
+		put(cache, bytes, cache->n_good);
+		n_taken += load(cache) != -EBADMSG;
+	}
+	is_int(n_taken, 0, "nor one of as many with a bit flipped");
+	memcpy(bytes, cache->good, cache->n_good);
+	bytes[cache->n_good] = 0;
+	put(cache, bytes, cache->n_good + 1);
+	is_int(load(cache), -EBADMSG, "nor one that is too long");
+	ok(get(cache, cache->dir) && load(cache) == 0, "it is replaced");
+	free(bytes);
+}
+
+/* Tables with a valid checksum that would lead a reader astray. */
+static void check_hostile(const struct cache *cache, uint32_t *word, uint32_t value,
+			  const struct unwind_table *table, const char *name)
+{
+	uint32_t saved = *word;
+
+	*word = value;
+	is_int(unwind_cache__store(cache->dir, cache->file, table), 0, "%s: stored", name);
+	is_int(load(cache), -EBADMSG, "%s: not taken", name);
+	*word = saved;
+}
+
+static void test_hostile(const struct cache *cache)
+{
+	struct unwind_table t = cache->built;
+	uint32_t *words = malloc(t.n_words * sizeof(*words));
+
+	memcpy(words, t.words, t.n_words * sizeof(*words));
+	t.words = words;
+	check_hostile(cache, &words[0], t.n_rows + 1, &t, "page index behind the rows");
+	check_hostile(cache, &words[t.n_pages], t.n_rows + 1, &t, "last page index");
+	check_hostile(cache, &words[0], words[1] + 1, &t, "page index falls");
+	check_hostile(cache, &words[t.rows_at], t.n_rules, &t, "rule that is not there");
+	check_hostile(cache, &words[t.rows_at], UNWIND_PAGE_BYTES << 16, &t,
+		      "row outside its page");
+	check_hostile(cache, &words[t.rules_at + 8], UNWIND_UNSUPPORTED + 1, &t, "kind of rule");
+	check_hostile(cache, &words[t.rules_at + 8], UNWIND_REG | UNWIND_REGS << 8, &t, "register");
+	check_hostile(cache, &words[t.rules_at], UNWIND_REG, &t, "rule 0");
+	check_hostile(cache, &words[t.rules_at + 4], UNWIND_REG, &t, "rule 1");
+	check_hostile(cache, &t.n_pages, 0, &t, "no pages");
+	check_hostile(cache, &t.n_pages, t.rules_at, &t, "pages run into the rules");
+	check_hostile(cache, &t.n_pages, UINT32_MAX, &t, "pages overflow");
+	check_hostile(cache, &t.rules_at, t.rules_at + 1, &t, "rules not aligned");
+	check_hostile(cache, &t.rules_at, UINT32_MAX - 3, &t, "rules outside");
+	check_hostile(cache, &t.n_rules, UNWIND_RULES_MAX + 1, &t, "too many rules");
+	check_hostile(cache, &t.n_rules, t.n_rules + 1, &t, "rules run into the rows");
+	check_hostile(cache, &t.n_rules, 1, &t, "too few rules");
+	check_hostile(cache, &t.n_rows, t.n_rows + 1, &t, "rows run out of the words");
+	check_hostile(cache, &t.rows_at, UINT32_MAX, &t, "rows overflow");
+	free(words);
+}
+
+static void test_other_image(const struct cache *cache)
+{
+	struct elf_file *other;
+	struct unwind_table table;
+	struct fixture fixture = cache->fixture;
+
+	ok(put(cache, cache->good, cache->n_good), "good file back");
+	ok(fixture__run(&fixture, "cp tiny.so other.so && echo >>other.so"), "another size");
+	other = fixture__open(&fixture, "other.so");
+	is_int(other ? unwind_cache__load(cache->dir, other, &table) : 0, -EBADMSG, "not taken");
+	if (other)
+		other->build_id[0] ^= 1;
+	is_int(other ? unwind_cache__load(cache->dir, other, &table) : 0, -ENOENT,
+	       "another build-id");
+	if (other)
+		other->build_id_len = 0;
+	ok(other && !unwind_table__get(other, cache->dir, &table, NULL), "no build-id");
+	unwind_table__done(&table);
+	is_int(count_files(cache), 1, "is not cached");
+	elf_file__free(other);
+}
+
+static void test_untrusted(const struct cache *cache)
+{
+	char away[300];
+
+	put(cache, cache->good, cache->n_good);
+	is_int(load(cache), 0, "trusted");
+	chmod(cache->path, 0620);
+	is_int(load(cache), -EPERM, "writable by the group: not taken");
+	chmod(cache->path, 0602);
+	is_int(load(cache), -EPERM, "writable by others: not taken");
+	ok(get(cache, cache->dir) && load(cache) == 0, "it is replaced");
+	if (geteuid() == 0 && chown(cache->path, 1, 1) == 0)
+		is_int(load(cache), -EPERM, "of another user: not taken");
+	else
+		tap__skip("needs root", "of another user");
+	put(cache, cache->good, cache->n_good);
+	snprintf(away, sizeof(away), "%s.away", cache->path);
+	ok(!rename(cache->path, away) && !symlink(away, cache->path), "symbolic link");
+	is_int(load(cache), -ELOOP, "not followed");
+	ok(get(cache, cache->dir) && load(cache) == 0, "it is replaced");
+	unlink(cache->path);
+	ok(!mkfifo(cache->path, 0600), "fifo");
+	is_int(load(cache), -EPERM, "not read");
+	unlink(cache->path);
+	unlink(away);
+}
+
+static void test_no_directory(const struct cache *cache)
+{
+	ok(get(cache, "/nonexistent/cache"), "a directory that is not there costs only the cache");
+	ok(get(cache, "/proc/self/status"), "so does a file in its place");
+	ok(get(cache, "/proc"), "and one that cannot be written");
+	ok(get(cache, NULL), "none is wanted");
+}
+
+static bool race(const struct cache *cache)
+{
+	bool fine = true;
+
+	for (int i = 0; i < RACES; i++) {
+		if (i % 8 == 0)
+			unlink(cache->path);
+		fine &= get(cache, cache->dir);
+		fine &= !unwind_cache__store(cache->dir, cache->file, &cache->built);
+	}
+	return fine;
+}
+
+static void test_race(const struct cache *cache)
+{
+	pid_t child;
+	int status = -1;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		_exit(race(cache) ? 0 : 1);
+	ok(race(cache), "two processes at once: ours got the table each time");
+	ok(child > 0 && waitpid(child, &status, 0) == child && !status, "so did the other");
+	is_int(load(cache), 0, "the file that is left is good");
+	is_int(count_files(cache), 1, "and is the only one");
+}
+
+int main(void)
+{
+	struct cache cache = { 0 };
+
+	ok(fixture__begin(&cache.fixture), "temporary directory");
+	snprintf(cache.dir, sizeof(cache.dir), "%s/cache", cache.fixture.dir);
+	fixture__write(&cache.fixture, "tiny.c",
+		       "void f(int *);\n"
+		       "int g(void) { int i[9]; f(i); return i[0]; }\n");
+	if (!ok(!mkdir(cache.dir, 0700) &&
+			fixture__run(&cache.fixture,
+				     "gcc -O2 -shared -fPIC -nostdlib -o tiny.so tiny.c "
+				     "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567"),
+		"tiny library"))
+		goto out;
+	cache.file = fixture__open(&cache.fixture, "tiny.so");
+	if (!ok(cache.file && !unwind_table__build(cache.file, &cache.built, NULL), "its table"))
+		goto out;
+	test_round_trip(&cache);
+	test_damaged(&cache);
+	test_hostile(&cache);
+	test_other_image(&cache);
+	test_untrusted(&cache);
+	test_no_directory(&cache);
+	test_race(&cache);
+out:
+	unwind_table__done(&cache.built);
+	elf_file__free(cache.file);
+	free(cache.good);
+	fixture__end(&cache.fixture);
+	return tap__done();
+}

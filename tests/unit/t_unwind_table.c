@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/unwind_table.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "core/cfi.h"
+#include "core/util.h"
+#include "tests/cfi_fixture.h"
+#include "tests/tap.h"
+
+static const struct unwind_rule none = { .kind = UNWIND_NONE };
+
+static bool is_rule(const struct unwind_rule *a, const struct unwind_rule *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* --- the search, against the rows that the table was made of --- */
+
+struct walk {
+	const struct unwind_table *table;
+	uint64_t vaddr;		 /* of the previous row; 0: none */
+	struct unwind_rule rule; /* in force from there */
+	unsigned int n_rows, n_wrong;
+};
+
+static void expect(struct walk *walk, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	walk->n_wrong += !is_rule(unwind_table__find(walk->table, vaddr), rule);
+}
+
+static int check_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	struct walk *walk = ctx;
+
+	if (walk->vaddr >= vaddr)
+		walk->n_wrong++;
+	if (walk->vaddr)
+		expect(walk, walk->vaddr + (vaddr - walk->vaddr) / 2, &walk->rule);
+	expect(walk, vaddr - 1, &walk->rule);
+	expect(walk, vaddr, rule);
+	walk->vaddr = vaddr;
+	walk->rule = *rule;
+	walk->n_rows++;
+	return 0;
+}
+
+static void test_find(const struct fixture *fixture, const char *path)
+{
+	struct elf_file *file = fixture__open(fixture, path);
+	struct unwind_table table = { 0 }, again = { 0 };
+	struct walk walk = { .table = &table };
+
+	if (!ok(file && !unwind_table__build(file, &table, NULL), "%s: built", path))
+		goto out;
+	ok(fixture__table_is_valid(&table), "it is valid");
+	is_int(cfi__read(file, check_row, &walk, NULL), 0, "its rows");
+	is_int(walk.n_wrong, 0, "each is found at its start, its middle and its end");
+	is_int(walk.n_rows, table.n_rows, "and there are no others");
+	ok(walk.n_rows > 1000, "they are many");
+	ok(is_rule(unwind_table__find(&table, 0), &none), "no rule at 0");
+	ok(is_rule(unwind_table__find(&table, UINT64_MAX), &none), "nor at the highest address");
+	ok(is_rule(unwind_table__find(&table, walk.vaddr), &none), "nor at the last row");
+	ok(is_rule(unwind_table__find(&table, walk.vaddr + 4096), &none), "nor behind it");
+	ok((double)table.n_words * 4 / table.n_rows <= 8, "at most 8 bytes per row");
+	ok(!unwind_table__build(file, &again, NULL) && again.n_words == table.n_words &&
+		   !memcmp(again.words, table.words, table.n_words * sizeof(*table.words)),
+	   "built again, it is the same");
+out:
+	unwind_table__done(&table);
+	unwind_table__done(&again);
+	elf_file__free(file);
+}
+
+static void test_empty(const struct fixture *fixture)
+{
+	struct unwind_table table = { .n_pages = 42 };
+	struct elf_file *file;
+
+	fixture__write(fixture, "empty.s", ".globl code\ncode: ret\n");
+	ok(fixture__run(fixture, "gcc -shared -nostdlib -o empty.so empty.s"), "as");
+	file = fixture__open(fixture, "empty.so");
+	is_int(file ? unwind_table__build(file, &table, NULL) : -1, 0, "no frame information");
+	ok(!table.n_pages && !table.words && !table.n_rows, "gives an empty table");
+	ok(is_rule(unwind_table__find(&table, 0x1000), &none), "that has no rule");
+	unwind_table__done(&table);
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
+/* --- more different rules than fit --- */
+
+#define MANY 70000
+
+static bool write_many(const struct fixture *fixture)
+{
+	char path[128];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/many.s", fixture->dir);
+	out = fopen(path, "w");
+	if (!out)
+		return false;
+	fputs(".globl code\ncode:\n.cfi_startproc\n", out);
+	for (int i = 0; i < MANY; i++)
+		fprintf(out, ".cfi_def_cfa_offset %d\nnop\n", 16 + 8 * i);
+	fputs(".cfi_endproc\n", out);
+	return fclose(out) == 0;
+}
+
+static void test_too_many_rules(const struct fixture *fixture)
+{
+	struct unwind_table table = { 0 };
+	unsigned int n_right = 0, n_unsupported = 0;
+	struct elf_file *file = NULL;
+	uint64_t code;
+
+	ok(write_many(fixture) && fixture__run(fixture, "gcc -shared -nostdlib -o many.so many.s"),
+	   "%d different rules", MANY);
+	file = fixture__open(fixture, "many.so");
+	if (!ok(file && !elf_file__find_symbol(file, "code", &code, NULL) &&
+			!unwind_table__build(file, &table, NULL),
+		"built"))
+		goto out;
+	ok(fixture__table_is_valid(&table), "it is valid");
+	is_int(table.n_rules, UNWIND_RULES_MAX, "as many as fit are kept");
+	for (int i = 0; i < MANY; i++) {
+		const struct unwind_rule *rule = unwind_table__find(&table, code + i);
+
+		n_right += rule->kind == UNWIND_REG && rule->cfa_off == 16 + 8 * i;
+		n_unsupported += rule->kind == UNWIND_UNSUPPORTED;
+	}
+	is_int(n_right, UNWIND_RULES_MAX - 2, "the places of these are right");
+	is_int(n_right + n_unsupported, MANY, "all others are unsupported");
+	ok(table.n_unsupported > 0 && table.n_unsupported <= n_unsupported, "and counted");
+out:
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
+/* --- where the cache is --- */
+
+static void set(const char *name, const char *value)
+{
+	if (value)
+		setenv(name, value, 1);
+	else
+		unsetenv(name);
+}
+
+static void check_dir(const char *cache, const char *home, const char *want, const char *name)
+{
+	struct stat st;
+	char *got;
+
+	set("XDG_CACHE_HOME", cache);
+	set("HOME", home);
+	got = unwind_table__default_dir();
+	is_str(got, want, "%s", name);
+	if (got)
+		ok(!stat(got, &st) && S_ISDIR(st.st_mode) && (st.st_mode & 0777) == 0700,
+		   "it is there, for us alone");
+	free(got);
+}
+
+static void test_default_dir(const struct fixture *fixture)
+{
+	char under_cache[128], under_home[128], cache[96], file[128];
+
+	snprintf(cache, sizeof(cache), "%s/cache", fixture->dir);
+	snprintf(under_cache, sizeof(under_cache), "%s/braid", cache);
+	snprintf(under_home, sizeof(under_home), "%s/.cache/braid", fixture->dir);
+	snprintf(file, sizeof(file), "%s/empty.s", fixture->dir);
+	check_dir(cache, fixture->dir, under_cache, "XDG_CACHE_HOME");
+	check_dir(cache, NULL, under_cache, "the same, and it exists");
+	check_dir(NULL, fixture->dir, under_home, "HOME");
+	check_dir("relative", fixture->dir, under_home, "a relative XDG_CACHE_HOME is ignored");
+	check_dir("", fixture->dir, under_home, "so is an empty one");
+	check_dir(NULL, "relative", NULL, "a relative HOME is no place");
+	check_dir(file, fixture->dir, NULL, "nor is a file");
+}
+
+int main(void)
+{
+	struct fixture fixture;
+
+	if (!ok(fixture__begin(&fixture), "temporary directory"))
+		return tap__done();
+	if (access("/lib/x86_64-linux-gnu/libc.so.6", R_OK) == 0)
+		test_find(&fixture, "/lib/x86_64-linux-gnu/libc.so.6");
+	else
+		tap__skip("not there", "libc.so.6");
+	test_empty(&fixture);
+	test_too_many_rules(&fixture);
+	test_default_dir(&fixture);
+	fixture__end(&fixture);
+	return tap__done();
+}
