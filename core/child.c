@@ -45,7 +45,7 @@ int child__fork(struct child *child, char *const *command, struct err *err)
 		close(go[1]);
 		run_child(go[0], error[1], command);
 	}
-	*child = (struct child) { pid, go[1], error[0] };
+	*child = (struct child) { .pid = pid, .go_fd = go[1], .error_fd = error[0] };
 	go[1] = error[0] = -1;
 out:
 	close_fd(&go[0]);
@@ -72,26 +72,34 @@ static int wait_exec(int pid)
 int child__exec(struct child *child, const char *name, struct err *err)
 {
 	int error = 0;
+	ssize_t n;
 
-	if (ptrace(PTRACE_SEIZE, child->pid, NULL, (void *)PTRACE_O_TRACEEXEC))
-		return err__set(err, -errno, "cannot hold the child process: %s", strerror(errno));
+	/* Where ptrace is forbidden (Yama) the command runs on at once, and its first samples may
+	 * come before its tables. */
+	child->held = !ptrace(PTRACE_SEIZE, child->pid, NULL, (void *)PTRACE_O_TRACEEXEC);
 	if (write(child->go_fd, "g", 1) != 1)
 		return err__set(err, -errno, "cannot start %s: %s", name, strerror(errno));
 	close_fd(&child->go_fd);
-	if (wait_exec(child->pid)) {
+	if (child->held && wait_exec(child->pid)) {
 		close_fd(&child->error_fd);
 		return 0;
 	}
-	child->pid = 0;
-	if (read(child->error_fd, &error, sizeof(error)) != sizeof(error))
-		error = ECHILD;
+	n = read(child->error_fd, &error, sizeof(error));
 	close_fd(&child->error_fd);
-	return err__set(err, -error, "cannot run %s: %s", name, strerror(error));
+	if (!child->held && !n)
+		return 0; /* closed by the exec */
+	if (!child->held)
+		waitpid(child->pid, NULL, 0);
+	child->pid = 0;
+	return err__set(err, n == sizeof(error) ? -error : -ECHILD, "cannot run %s: %s", name,
+			n == sizeof(error) ? strerror(error) : "it has ended already");
 }
 
-void child__release(const struct child *child)
+void child__release(struct child *child)
 {
-	ptrace(PTRACE_DETACH, child->pid, NULL, NULL);
+	if (child->held)
+		ptrace(PTRACE_DETACH, child->pid, NULL, NULL);
+	child->held = false;
 }
 
 void child__done(struct child *child)

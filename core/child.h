@@ -2,6 +2,8 @@
 #ifndef BRAID_CHILD_H
 #define BRAID_CHILD_H
 
+#include <stdbool.h>
+
 #include "core/err.h"
 
 /* A command that is forked at once, executed when everything that watches it is ready, and held at
@@ -10,17 +12,18 @@ struct child {
 	int pid;      /* 0: none */
 	int go_fd;    /* closing it without a byte ends the child before its exec */
 	int error_fd; /* yields an errno if exec fails, else end of file */
+	bool held;    /* traced, at its first instruction */
 };
 
 /* Forks. The child waits. `command` is NULL-terminated. */
 int child__fork(struct child *child, char *const *command, struct err *err);
 
-/* Lets it execute the command and holds it there. -ENOENT and the like, with the sentence, if that
- * fails. */
+/* Lets it execute the command and, if that is permitted, holds it there. -ENOENT and the like, with
+ * the sentence, if that fails. */
 int child__exec(struct child *child, const char *name, struct err *err);
 
 /* Lets it run, untraced. */
-void child__release(const struct child *child);
+void child__release(struct child *child);
 
 /* Ends a child that was not executed yet; forgets one that was. Idempotent. */
 void child__done(struct child *child);
