@@ -46,9 +46,9 @@ $(shell mkdir -p $(OUTPUT) && \
 BPF_SRC  := $(sort $(wildcard bpf/*.bpf.c))
 BPF_OBJ  := $(BPF_SRC:%.c=$(OUTPUT)/%.o)
 SKEL     := $(OUTPUT)/bpf/braid.skel.h
-LIB_SRC  := $(sort $(filter-out core/main.c,$(wildcard core/*.c probes/*.c runtimes/*.c)))
+LIB_SRC  := $(sort $(filter-out core/main.c,$(wildcard core/*.c probes/*.c runtimes/*.c bench/*.c)))
 LIB_OBJ  := $(LIB_SRC:%.c=$(OUTPUT)/%.o)
-ASSETS   := $(sort $(wildcard core/assets/*))
+ASSETS   := $(sort $(wildcard core/assets/* bench/assets/*))
 ASSET_OBJ := $(ASSETS:%=$(OUTPUT)/%.o)
 UNIT_SRC := $(sort $(wildcard tests/unit/t_*.c tests/bpfhost/t_*.c))
 UNIT_BIN := $(UNIT_SRC:%.c=$(OUTPUT)/%)
@@ -61,9 +61,10 @@ FIXTURE_CXX := $(sort $(wildcard fixtures/native/*.cc))
 FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%)
 
 VERIFIED := $(OUTPUT)/.verified
+SHARED   := share/braid/braid_hook.rb
 
 .PHONY: all setup tests fixtures demo check check-quick check-root bench fuzz lint install clean
-all: $(OUTPUT)/braid $(VERIFIED)
+all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
 setup:
 	$(Q)scripts/setup
@@ -112,6 +113,10 @@ $(OUTPUT)/braid: $(OUTPUT)/core/main.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
+# Where the program looks for it: beside itself, or installed.
+$(OUTPUT)/$(SHARED): runtimes/$(notdir $(SHARED))
+	$(Q)install -Dm644 $< $@
+
 $(UNIT_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
@@ -146,7 +151,7 @@ demo: setup
 check: setup
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)$(MAKE) --no-print-directory lint
-	$(Q)$(PROVE) -j2 $(QUICK_TESTS) $(ROOT_TESTS)
+	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/run-tests $(QUICK_TESTS) -- $(ROOT_TESTS)
 
 check-quick: all tests
 	$(Q)$(PROVE) -j2 $(QUICK_TESTS)
@@ -168,8 +173,9 @@ $(OUTPUT)/braid.1: $(OUTPUT)/braid scripts/man docs/man.in
 	$(call msg,MAN,$@)
 	$(Q)scripts/man $(OUTPUT)/braid docs/man.in > $@
 
-install: $(OUTPUT)/braid $(OUTPUT)/braid.1
+install: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(OUTPUT)/braid.1
 	install -Dm755 $(OUTPUT)/braid $(DESTDIR)$(PREFIX)/bin/braid
+	install -Dm644 $(OUTPUT)/$(SHARED) $(DESTDIR)$(PREFIX)/$(SHARED)
 	install -Dm644 $(OUTPUT)/braid.1 $(DESTDIR)$(PREFIX)/share/man/man1/braid.1
 
 clean:

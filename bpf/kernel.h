@@ -12,7 +12,17 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
-struct mm_struct;
+struct xol_area { /* a page of the process's: the return probes' trampoline comes first in it */
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+};
 
 struct ns_common {
 	unsigned int inum;
@@ -32,6 +42,18 @@ struct pid {
 	struct upid numbers[];
 };
 
+struct return_instance {	      /* of a call whose return address a probe has replaced */
+	unsigned long stack;	      /* where that address was */
+	unsigned long orig_ret_vaddr; /* and what it was */
+	struct return_instance *next; /* outwards */
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+	unsigned long vaddr;	 /* of the probed instruction ... */
+	unsigned long xol_vaddr; /* ... and of its copy, which is executed */
+};
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
@@ -41,6 +63,10 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct thread_struct thread;
+	unsigned long sas_ss_sp; /* the signal stack */
+	unsigned long sas_ss_size;
+	struct uprobe_task *utask;
+	unsigned long long start_time; /* CLOCK_MONOTONIC, ns */
 };
 
 struct linux_binprm;

@@ -1,32 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/python.h"
-#include "bpf/scratch.bpf.h"
+#include "bpf/python_tstate.bpf.h"
 
 /* Walks CPython's frames of the interrupted thread. The thread state is found from the thread
- * itself (pthread key PyGILState's), so threads that do not hold the GIL are walked, too. */
+ * itself (pthread key PyGILState's), so threads that do not hold the GIL are walked, too.
+ *
+ * A thread that runs several interpreters has a state in each; their frames follow one another. */
 
-/* A code object that was compared with its entry so recently is taken to be the same. Below that,
- * memory that was reused for other code may be shown under the old name. */
-#define CODE_RECHECK_NS 10000000ULL
-
-#define FRAME_BLOCK_WORDS 128 /* interpreter frames lie close together: one read serves several */
 #define FRAME_BLOCK_BYTES (FRAME_BLOCK_WORDS * 8)
 #define PAGE_BYTES	  4096
+#define TAG_BITS	  7ULL /* 3.14: of a _PyStackRef */
 
-struct python_state {
-	struct python_proc_rec proc;
-	__u64 now_ns;
-	__u64 frame;
-	__u64 cframe, cframe_previous; /* the segment's, and the one of the next outer segment */
-	__u64 block_start, block_bytes;
-	__u32 n;	  /* frames */
-	__u32 first_word; /* of this stack in the sample */
-	__u32 segments;
-	__u32 complete;
-	__u64 block[FRAME_BLOCK_WORDS];
-	__u64 code[PYTHON_CODE_BYTES / 8];
-	struct rec_code rec;
-};
+/* Frames, and the shims between them */
+#define STEPS_MAX RUNTIME_PAIRS_MAX
+
+/* A step looks its memory up once for so many. */
+#define FRAMES_PER_STEP 4
+
+/* Thread states of all interpreters that are looked at in search of this thread's */
+#define LIST_STEPS_MAX 1024
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -35,36 +26,6 @@ struct {
 	__type(value, struct python_state);
 } python_states SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32); /* address space */
-	__type(value, struct python_proc_rec);
-} python_procs SEC(".maps");
-
-struct code_key {
-	__u64 address;
-	__u32 space;
-	__u32 pad;
-};
-
-struct code_entry {
-	__u32 code; /* as in rec_code */
-	__u32 first_line;
-	__u64 file, name, line_table;
-	__u64 name_length, name_hash;
-	__u64 checked_ns;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct code_key);
-	__type(value, struct code_entry);
-} python_codes SEC(".maps");
-
-__u32 python_last_code = 0; /* code numbers are dense from 1 */
-
 static __always_inline struct python_state *state__get(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -72,58 +33,71 @@ static __always_inline struct python_state *state__get(void)
 	return bpf_map_lookup_elem(&python_states, &cpu);
 }
 
-static __always_inline int read_user(void *to, __u32 size, __u64 from)
+/* Has the process more than one interpreter? Looked up anew from time to time only. */
+static __always_inline int several_interpreters(struct python_proc_rec *proc, __u64 now_ns)
 {
-	return bpf_probe_read_user(to, size, (void *)from) ? -1 : 0;
-}
+	__u64 first = 0, second = 0;
 
-/* glibc's struct pthread on x86-64 (nptl/descr.h): specific_1stblock[32] of {seq, data} at 784,
- * pointers to further blocks of 32 at 1296. */
-#define PTHREAD_SPECIFIC_FIRST	784
-#define PTHREAD_SPECIFIC_BLOCKS 1296
-#define PTHREAD_KEYS_PER_BLOCK	32
-#define PTHREAD_KEYS_MAX	1024
-
-static __always_inline int read_specific(__u64 fsbase, __u32 key, __u64 *ret_value)
-{
-	__u64 block = fsbase + PTHREAD_SPECIFIC_FIRST;
-
-	if (key >= PTHREAD_KEYS_MAX)
-		return -1;
-	if (key >= PTHREAD_KEYS_PER_BLOCK &&
-	    read_user(&block, sizeof(block),
-		      fsbase + PTHREAD_SPECIFIC_BLOCKS + 8 * (key / PTHREAD_KEYS_PER_BLOCK)))
-		return -1;
-	if (!block) {
-		*ret_value = 0;
+	if (!proc->interpreters)
 		return 0;
+	if (now_ns - proc->checked_ns >= CODE_RECHECK_NS) {
+		if (!read_user(&first, sizeof(first), proc->interpreters) && first)
+			read_user(&second, sizeof(second), first + proc->offsets.interp_next);
+		proc->several = !!second;
+		proc->checked_ns = now_ns;
 	}
-	return read_user(ret_value, sizeof(*ret_value),
-			 block + 16 * (key % PTHREAD_KEYS_PER_BLOCK) + 8);
+	return proc->several;
 }
 
-/* The thread's PyThreadState; 0 where it has none (no Python in this thread, or not yet). */
-static __always_inline int read_tstate(const struct python_proc_rec *proc, __u64 *ret_tstate)
+/* Looks at the next thread state of the current interpreter, or goes on to the next interpreter. */
+static long list_step(__u32 index, void *unused)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 fsbase, tstate, owner;
-	__u32 tss[2];
+	struct python_state *state = state__get();
+	const struct python_offsets *offsets;
+	__u64 owner, at;
 
-	*ret_tstate = 0;
-	/* Read each time: the key comes with the interpreter's start and goes before its end. */
-	if (read_user(tss, sizeof(tss), proc->tss_address))
-		return -1;
-	if (!tss[0])
+	(void)index, (void)unused;
+	if (!state || !state->list_interp)
+		return 1;
+	offsets = &state->proc.offsets;
+	at = state->list_tstate;
+	if (!at) {
+		if (read_user(&state->list_interp, 8, state->list_interp + offsets->interp_next) ||
+		    !state->list_interp)
+			return 1;
+		return !!read_user(&state->list_tstate, 8,
+				   state->list_interp + offsets->interp_threads);
+	}
+	if (read_user(&owner, 8, at + offsets->tstate_thread_id) ||
+	    read_user(&state->list_tstate, 8, at + PYTHON_TSTATE_NEXT))
+		return 1;
+	if (owner != state->fsbase)
 		return 0;
-	fsbase = task->thread.fsbase;
-	if (read_specific(fsbase, tss[1], &tstate))
-		return -1;
-	/* The state knows its thread: a wrong key must not yield a walk through something else. */
-	if (tstate && (read_user(&owner, sizeof(owner), tstate + proc->offsets.tstate_thread_id) ||
-		       owner != fsbase))
-		return -1;
-	*ret_tstate = tstate;
-	return 0;
+	if (state->n_tstates && at == state->tstates[0])
+		return 1; /* a state that was freed meanwhile led back */
+	state->tstates[state->n_tstates & (PYTHON_STATES_MAX - 1)] = at;
+	return ++state->n_tstates >= PYTHON_STATES_MAX;
+}
+
+/* All states of the thread. An interpreter is newer than the one whose code made it, and newer
+ * ones come first in the list: what comes first runs inside what comes later. */
+static __always_inline void find_states(struct python_state *state, __u64 tstate)
+{
+	const struct python_offsets *offsets = &state->proc.offsets;
+	__u32 i, found = 0;
+
+	state->list_tstate = 0;
+	if (read_user(&state->list_interp, 8, state->proc.interpreters) ||
+	    read_user(&state->list_tstate, 8, state->list_interp + offsets->interp_threads))
+		state->list_interp = 0;
+	bpf_loop(LIST_STEPS_MAX, list_step, NULL, 0);
+	for (i = 0; i < PYTHON_STATES_MAX; i++)
+		found |= i < state->n_tstates && state->tstates[i] == tstate;
+	/* The list changed meanwhile: better this one alone than some of them. */
+	if (!found && state->n_tstates < PYTHON_STATES_MAX) {
+		state->tstates[0] = tstate;
+		state->n_tstates = 1;
+	}
 }
 
 static __always_inline __u64 block__word(const struct python_state *state, __u64 at)
@@ -173,130 +147,43 @@ static __always_inline int segment__start(struct python_state *state, __u64 cfra
 	return 0;
 }
 
-static __always_inline __u64 code__word(const struct python_state *state, __u16 offset)
+static __always_inline int has_cframes(const struct python_state *state)
 {
-	__u32 at = (__u32)(offset - state->proc.offsets.code_base) >> 3;
-
-	return state->code[at & (PYTHON_CODE_BYTES / 8 - 1)];
+	return state->proc.offsets.chain == PYTHON_CHAIN_CFRAMES ||
+	       state->proc.offsets.chain == PYTHON_CHAIN_CFRAME_SHIMS;
 }
 
-/* PyASCIIObject from `length` on. */
-struct unicode_head {
-	__u64 length, hash;
-	__u32 state; /* interned:2 kind:3 compact:1 ascii:1 */
-	__u32 pad;
-};
-
-/* Bytes per character; 0: not a compact string. */
-static __always_inline __u32 text__kind(const struct unicode_head *head)
+/* What has been walked of this thread state was left over or garbage. */
+static __always_inline void chain__forget(struct python_state *state, struct scratch *scratch)
 {
-	__u32 kind = (head->state >> 2) & 7, kinds = 1 << 1 | 1 << 2 | 1 << 4;
-
-	return kinds >> kind & head->state >> 5 & 1 ? kind : 0;
+	scratch->n_words = state->chain_word;
+	state->n = state->chain_n;
 }
 
-/* Copies at most CODE_TEXT_BYTES of a string; returns its kind << 16 | length in characters. */
-static __noinline int text__read(const struct python_offsets *offsets, __u64 text, char *to)
+/* Starts with the thread's next state. Returns 1 if there is none. */
+static __always_inline int chain__start(struct python_state *state, struct scratch *scratch)
 {
-	struct unicode_head head = {};
-	__u64 bytes; /* 64 bits: older verifiers lose the bound of a 32-bit product */
-	__u32 kind;
+	__u64 tstate, first;
 
-	if (!offsets || !to || read_user(&head, sizeof(head), text + 16))
-		return -1;
-	kind = text__kind(&head);
-	if (!kind)
-		return -1;
-	bytes = head.length > CODE_TEXT_BYTES ? CODE_TEXT_BYTES : head.length * kind;
-	if (bytes > CODE_TEXT_BYTES)
-		bytes = CODE_TEXT_BYTES;
-	text += head.state & 1 << 6 ? offsets->unicode_ascii_data : offsets->unicode_compact_data;
-	if (read_user(to, bytes, text))
-		return -1;
-	return kind << 16 | (head.length > 0xffff ? 0xffff : (__u32)head.length);
-}
-
-static __always_inline void code__set_text(int text, __u8 *kind, __u16 *len)
-{
-	*kind = text < 0 ? 0 : text >> 16;
-	*len = text < 0 ? 0 : text & 0xffff;
-	if (text < 0)
-		count(COUNT_WALK_CODE);
-}
-
-static __noinline int code__send(struct python_state *state, const struct scratch *scratch,
-				 __u64 address, __u32 code)
-{
-	const struct python_offsets *offsets = &state->proc.offsets;
-	struct rec_code *rec = &state->rec;
-	__u64 table = code__word(state, offsets->code_line_table);
-	__u32 size;
-
-	rec->type = REC_CODE;
-	rec->code = code;
-	rec->tgid = scratch->sample.tgid;
-	rec->walker = WALKER_PYTHON;
-	rec->address = address;
-	rec->table_address = table + PYTHON_BYTES_DATA;
-	rec->table_size = 0;
-	rec->first_line = code__word(state, offsets->code_first_line & ~7) >>
-			  8 * (offsets->code_first_line & 7);
-	code__set_text(text__read(offsets, code__word(state, offsets->code_name), rec->name),
-		       &rec->name_kind, &rec->name_len);
-	code__set_text(text__read(offsets, code__word(state, offsets->code_file), rec->file),
-		       &rec->file_kind, &rec->file_len);
-	read_user(&rec->table_size, sizeof(rec->table_size), table + PYTHON_BYTES_SIZE);
-	size = rec->table_size;
-	if (size > CODE_TABLE_BYTES)
-		size = CODE_TABLE_BYTES;
-	if (read_user(rec->table, size, rec->table_address))
-		size = 0; /* not in memory yet: user space reads it */
-	return bpf_ringbuf_output(&ring, rec, sizeof(*rec) - CODE_TABLE_BYTES + size,
-				  ring__flags());
-}
-
-static __always_inline int code__same(const struct code_entry *a, const struct code_entry *b)
-{
-	return a->first_line == b->first_line && a->file == b->file && a->name == b->name &&
-	       a->line_table == b->line_table && a->name_length == b->name_length &&
-	       (a->name_hash == b->name_hash || a->name_hash == -1ULL || b->name_hash == -1ULL);
-}
-
-/* Number of the code object at `address`, 0 if it cannot be read. Pointers and the name's content
- * are compared, so that memory reused for other code yields another number. */
-static __noinline __u32 code__intern(struct python_state *state, const struct scratch *scratch,
-				     __u64 address)
-{
-	struct code_key key = { .address = address, .space = scratch->proc.space };
-	const struct python_offsets *offsets = &state->proc.offsets;
-	struct code_entry *known, entry = {};
-	struct unicode_head head = {};
-
-	known = bpf_map_lookup_elem(&python_codes, &key);
-	if (known && state->now_ns - known->checked_ns < CODE_RECHECK_NS)
-		return known->code;
-	if (read_user(state->code, PYTHON_CODE_BYTES, address + offsets->code_base))
-		return 0;
-	entry.first_line = code__word(state, offsets->code_first_line & ~7) >>
-			   8 * (offsets->code_first_line & 7);
-	entry.file = code__word(state, offsets->code_file);
-	entry.name = code__word(state, offsets->code_name);
-	entry.line_table = code__word(state, offsets->code_line_table);
-	if (read_user(&head, sizeof(head), entry.name + 16) || !text__kind(&head))
-		return 0; /* no code object at all */
-	entry.name_length = head.length;
-	entry.name_hash = head.hash;
-	entry.checked_ns = state->now_ns;
-	if (known && code__same(known, &entry)) {
-		known->checked_ns = state->now_ns;
-		return known->code;
+	if (state->next_tstate >= state->n_tstates) {
+		state->complete = 1;
+		return 1;
 	}
-	entry.code = __sync_fetch_and_add(&python_last_code, 1) + 1;
-	/* What could not be sent is not remembered: the next sample tries again. */
-	if (code__send(state, scratch, address, entry.code) ||
-	    bpf_map_update_elem(&python_codes, &key, &entry, BPF_ANY))
-		count(COUNT_CODE_LOST);
-	return entry.code;
+	tstate = state->tstates[state->next_tstate++ & (PYTHON_STATES_MAX - 1)];
+	state->segments = 0;
+	state->cframe = state->cframe_previous = 0;
+	state->chain_n = state->n;
+	state->chain_word = scratch->n_words;
+	if (read_user(&first, sizeof(first), tstate + state->proc.offsets.tstate_frame))
+		goto unreadable;
+	state->frame = first;
+	if (!has_cframes(state))
+		return 0;
+	if (first && !segment__start(state, first))
+		return 0;
+unreadable:
+	count(COUNT_WALK_NO_STATE);
+	return 1;
 }
 
 /* An interpreter loop links its C frame a few instructions before it stores its frame there. What
@@ -304,55 +191,105 @@ static __noinline __u32 code__intern(struct python_state *state, const struct sc
  * it and go on with the segment outside. Returns 0 if there is one. */
 static __always_inline int segment__restart(struct python_state *state, struct scratch *scratch)
 {
-	if (state->segments != 1 || !state->cframe_previous)
+	if (!has_cframes(state) || state->segments != 1 || !state->cframe_previous)
 		return 1;
-	scratch->n_words = state->first_word;
-	state->n = 0;
+	chain__forget(state, scratch);
 	return segment__start(state, state->cframe_previous);
 }
 
-/* The frame that began the segment is done: on to the segment outside it. */
+/* 3.11: the frame that began the segment is done: on to the segment outside it. */
 static __always_inline int segment__end(struct python_state *state, struct scratch *scratch,
 					__u64 expected)
 {
-	if (!state->cframe_previous) {
-		state->complete = !expected;
-		return 1;
-	}
+	if (!state->cframe_previous)
+		return expected ? 1 : chain__start(state, scratch);
 	if (segment__start(state, state->cframe_previous)) {
 		count(COUNT_WALK_READ);
 		return 1;
 	}
-	if (state->frame == expected) {
-		state->complete = !expected;
-		return !expected;
-	}
+	if (state->frame == expected)
+		return expected ? 0 : chain__start(state, scratch);
 	if (state->segments == 2) { /* as in segment__restart: what was walked was left over */
-		scratch->n_words = state->first_word;
-		state->n = 0;
+		chain__forget(state, scratch);
 		return 0;
 	}
 	count(COUNT_WALK_READ);
 	return 1;
 }
 
-static long walk_step(__u32 index, void *unused)
+/* From 3.12 on: the shim is done, its address is that of the loop which ran the frames before it.
+ * In the innermost segment of 3.12 it may be left over, too. */
+static __always_inline int shim__end(struct python_state *state, struct scratch *scratch,
+				     __u64 previous)
 {
-	struct python_state *state = state__get();
-	struct scratch *scratch = scratch__get();
+	__u64 expected;
+
+	if (state->segments == 1 && state->cframe_previous) {
+		if (read_user(&expected, sizeof(expected),
+			      state->cframe_previous + state->proc.offsets.cframe_current_frame)) {
+			count(COUNT_WALK_READ);
+			return 1;
+		}
+		if (expected != previous)
+			return segment__restart(state, scratch);
+	}
+	state->segments++;
+	scratch__push(scratch, FRAME_ANCHOR, state->frame);
+	state->frame = previous;
+	return previous ? 0 : chain__start(state, scratch);
+}
+
+/* Nothing where a frame should be. */
+static __always_inline int chain__end(struct python_state *state, struct scratch *scratch)
+{
+	if (!segment__restart(state, scratch))
+		return 0;
+	/* None at all, or none outside of what segment__restart forgot */
+	if (state->n == state->chain_n && state->segments <= 1)
+		return chain__start(state, scratch);
+	count(COUNT_WALK_READ);
+	return 1;
+}
+
+static __always_inline int frame__done(struct python_state *state, struct scratch *scratch,
+				       __u64 previous, __u32 owner)
+{
+	if (state->proc.offsets.chain == PYTHON_CHAIN_CFRAMES && owner)
+		return segment__end(state, scratch, previous);
+	state->frame = previous;
+	if (previous)
+		return 0;
+	if (state->proc.offsets.chain == PYTHON_CHAIN_OBJECTS)
+		return chain__start(state, scratch);
+	/* Not linked to its caller yet: the outermost one is an entry, or a shim. */
+	if (!segment__restart(state, scratch))
+		return 0;
+	count(COUNT_WALK_READ);
+	return 1;
+}
+
+/* Bytes from the start of the bytecode. */
+static __always_inline __u32 frame__index(const struct python_state *state, __u64 instr, __u64 code)
+{
+	switch (state->proc.offsets.instr) {
+	case PYTHON_INSTR_ADDRESS:
+		return instr - code - state->proc.offsets.code_bytecode;
+	case PYTHON_INSTR_UNITS:
+		return 2 * (__u32)instr;
+	default:
+		return instr;
+	}
+}
+
+/* Returns 0 if there is more to walk. */
+static __always_inline int walk_frame(struct python_state *state, struct scratch *scratch)
+{
 	const struct python_offsets *offsets;
 	__u64 at, code, instr, previous;
-	__u32 is_entry, number;
+	__u32 owner, number;
 
-	(void)index, (void)unused;
-	if (!state || !scratch)
-		return 1;
-	if (!state->frame) { /* none at all, or none outside of what segment__restart forgot */
-		state->complete = state->segments == 1;
-		if (!state->complete)
-			count(COUNT_WALK_READ);
-		return 1;
-	}
+	if (!state->frame)
+		return chain__end(state, scratch);
 	offsets = &state->proc.offsets;
 	if (frame__load(state, &at)) {
 		if (!segment__restart(state, scratch))
@@ -361,63 +298,78 @@ static long walk_step(__u32 index, void *unused)
 		return 1;
 	}
 	previous = block__word(state, at + offsets->frame_previous);
-	code = block__word(state, at + offsets->frame_code);
-	instr = block__word(state, at + offsets->frame_instr);
-	is_entry = block__word(state, at + (offsets->frame_is_entry & ~7)) >>
-			   8 * (offsets->frame_is_entry & 7) &
-		   0xff;
-	number = code__intern(state, scratch, code);
+	owner = block__word(state, at + (offsets->frame_owner & ~7)) >>
+			8 * (offsets->frame_owner & 7) &
+		0xff;
+	if (offsets->chain >= PYTHON_CHAIN_CFRAME_SHIMS && owner >= PYTHON_OWNER_SHIM)
+		return shim__end(state, scratch, previous);
+	if (state->n >= RUNTIME_FRAMES_MAX) {
+		state->truncated = 1;
+		return 1;
+	}
+	code = block__word(state, at + offsets->frame_code) & ~TAG_BITS;
+	instr = block__word(state, at + (offsets->frame_instr & ~7));
+	if (offsets->frame_instr & 4)
+		instr >>= 32;
+	number = code__number(state, scratch, code);
 	if (!number) {
 		if (!segment__restart(state, scratch))
 			return 0;
 		count(COUNT_WALK_CODE);
 	}
-	scratch__push(scratch, FRAME_KEY(number, instr - code - offsets->code_bytecode),
-		      state->cframe);
-	state->n++;
-	if (is_entry)
-		return segment__end(state, scratch, previous);
-	state->frame = previous;
-	if (previous)
-		return 0;
-	count(COUNT_WALK_READ); /* not linked to its caller yet: the outermost one is an entry */
-	return 1;
+	if (number != CODE_HIDDEN) {
+		scratch__push(scratch, FRAME_KEY(number, frame__index(state, instr, code)),
+			      offsets->chain == PYTHON_CHAIN_CFRAMES ? state->cframe : 0);
+		state->n++;
+	}
+	return frame__done(state, scratch, previous, owner);
+}
+
+static long walk_step(__u32 index, void *unused)
+{
+	struct python_state *state = state__get();
+	struct scratch *scratch = scratch__get();
+
+	__u32 i;
+
+	(void)index, (void)unused;
+	if (!state || !scratch)
+		return 1;
+	for (i = 0; i < FRAMES_PER_STEP; i++)
+		if (walk_frame(state, scratch))
+			return 1;
+	return 0;
 }
 
 static __always_inline void walk(struct scratch *scratch, struct python_state *state,
 				 struct python_proc_rec *proc)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct rec_sample *sample = &scratch->sample;
-	__u64 tstate, cframe;
-	long steps;
+	__u32 first_word = scratch->n_words;
+	__u64 tstate;
 
 	state->proc = *proc;
 	state->now_ns = sample->time_ns;
-	state->n = state->segments = state->complete = 0;
+	state->n = state->n_tstates = state->next_tstate = state->complete = state->truncated = 0;
 	state->block_bytes = 0;
-	state->first_word = scratch->n_words;
-	if (read_tstate(proc, &tstate)) {
+	state->fsbase = task->thread.fsbase;
+	if (read_tstate(proc, state->fsbase, &tstate)) {
 		count(COUNT_WALK_NO_STATE);
 		return;
 	}
 	if (!tstate)
 		return;
-	if (read_user(&cframe, sizeof(cframe), tstate + state->proc.offsets.tstate_cframe) ||
-	    !cframe || segment__start(state, cframe)) {
-		count(COUNT_WALK_NO_STATE);
-		return;
-	}
+	state->tstates[0] = tstate;
+	if (several_interpreters(proc, state->now_ns))
+		find_states(state, tstate);
+	else
+		state->n_tstates = 1;
 	sample->walker = WALKER_PYTHON;
-	steps = bpf_loop(RUNTIME_FRAMES_MAX, walk_step, NULL, 0);
-	sample->n_runtime = state->n;
-	if (state->complete)
-		return;
-	if (steps >= RUNTIME_FRAMES_MAX) {
-		sample->flags |= SAMPLE_RUNTIME_TRUNCATED;
-		count(COUNT_WALK_TRUNCATED);
-	} else {
-		sample->flags |= SAMPLE_RUNTIME_BROKEN;
-	}
+	if (!chain__start(state, scratch) && bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL,
+						      0) >= STEPS_MAX / FRAMES_PER_STEP)
+		state->truncated = 1;
+	scratch__walked(scratch, first_word, state->complete, state->truncated);
 }
 
 SEC("perf_event")

@@ -7,15 +7,38 @@
 
 #include <linux/types.h>
 
+/* How the frames of a thread hang together, and where they tell their native frame. */
+enum python_chain {
+	/* Up to 3.10: frame objects; each has an interpreter loop of its own, none knows its
+	 * address. */
+	PYTHON_CHAIN_OBJECTS,
+	/* 3.11: one C frame (_PyCFrame, a local of the loop) for all frames that a loop runs. */
+	PYTHON_CHAIN_CFRAMES,
+	/* 3.12: C frames, too, but a loop's outermost frame is a shim, which is also its local. */
+	PYTHON_CHAIN_CFRAME_SHIMS,
+	/* From 3.13 on: shims only. */
+	PYTHON_CHAIN_SHIMS,
+};
+
+/* What python_offsets.frame_instr is. */
+enum python_instr {
+	PYTHON_INSTR_ADDRESS, /* of a code unit */
+	PYTHON_INSTR_BYTES,   /* 32 bits, from the start of the bytecode */
+	PYTHON_INSTR_UNITS,   /* the same in code units of 2 bytes */
+};
+
 struct python_offsets {
-	/* PyThreadState, _PyCFrame */
-	__u16 tstate_cframe;
+	__u8 chain; /* enum python_chain */
+	__u8 instr; /* enum python_instr */
+	/* PyThreadState: frame, cframe or current_frame, as the chain has it */
+	__u16 tstate_frame;
+	__u16 tstate_thread_id;	    /* pthread_self(), that is the fs base */
 	__u16 cframe_current_frame; /* `previous` is the word behind it */
-	/* _PyInterpreterFrame */
+	/* PyFrameObject or _PyInterpreterFrame */
 	__u16 frame_previous;
 	__u16 frame_code;
-	__u16 frame_instr; /* address of the last executed code unit */
-	__u16 frame_is_entry;
+	__u16 frame_instr; /* the last instruction executed */
+	__u16 frame_owner; /* a byte: 3.11 is_entry; later PYTHON_OWNER_SHIM and above is a shim */
 	__u16 frame_bytes; /* one read of so many bytes holds all of the above */
 	/* PyCodeObject; one read of PYTHON_CODE_BYTES from code_base holds these */
 	__u16 code_base; /* a multiple of 8 */
@@ -27,20 +50,41 @@ struct python_offsets {
 	/* PyUnicodeObject: length, hash and state are at 16, 24 and 32 in all versions */
 	__u16 unicode_ascii_data;
 	__u16 unicode_compact_data;
-	__u16 tstate_thread_id; /* pthread_self(), that is the fs base */
+	/* To find the states of a thread that runs several interpreters. PyThreadState.next is at
+	 * PYTHON_TSTATE_NEXT in all versions. */
+	__u16 interp_next;
+	__u16 interp_threads; /* PyInterpreterState.threads.head or tstate_head */
+	__u16 line_format;    /* not the walker's: enum python_line_format */
 };
-_Static_assert(sizeof(struct python_offsets) == 32, "python_offsets");
+_Static_assert(sizeof(struct python_offsets) == 40, "python_offsets");
 
-#define PYTHON_CODE_BYTES 128 /* a power of two */
+#define PYTHON_CODE_BYTES  128 /* a power of two */
+#define PYTHON_TSTATE_NEXT 8
+#define PYTHON_OWNER_SHIM  3 /* 3.12, 3.13: FRAME_OWNED_BY_CSTACK; 3.14: ..._BY_INTERPRETER */
 
 /* PyBytesObject, all versions */
 #define PYTHON_BYTES_SIZE 16
 #define PYTHON_BYTES_DATA 32
 
+/* Where a thread has its PyThreadState. */
+enum python_state_kind {
+	PYTHON_STATE_KEY,	    /* under the pthread key of a Py_tss_t at state_at */
+	PYTHON_STATE_PLAIN_KEY,	    /* 3.6: the key is an int by itself; -1: none yet */
+	PYTHON_STATE_TLS,	    /* from 3.15 on: at fs base + state_at */
+	PYTHON_STATE_TLS_OF_MODULE, /* the same in libpython: at state_at in tls_module's block */
+};
+
 struct python_proc_rec { /* key: address space */
 	struct python_offsets offsets;
-	__u64 tss_address; /* of the Py_tss_t {int is_initialized; pthread_key_t key} */
+	__u64 state_at;
+	__u64 interpreters; /* address of the pointer to the first interpreter; 0: unknown */
+	__u32 state;	    /* enum python_state_kind */
+	__u32 tls_module;
+	/* The kernel half's: */
+	__u64 checked_ns; /* when it looked for further interpreters last */
+	__u32 several;	  /* and whether there were any */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct python_proc_rec) == 40, "python_proc_rec");
+_Static_assert(sizeof(struct python_proc_rec) == 80, "python_proc_rec");
 
 #endif

@@ -6,6 +6,9 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
 const volatile __u32 cfg_unwind = UNWIND_MODE_AUTO;
 const volatile __u32 cfg_pidns_ino = 0;
+const volatile __u32 cfg_walkers = 0; /* bit n: the runtime of slot n is enabled */
+
+__u32 last_code = 0;
 
 #define CS_USER_MASK 3
 #define CS_COMPAT    0x23 /* __USER32_CS */
@@ -163,6 +166,7 @@ static __always_inline void unwind_native(struct scratch *scratch, __u32 cs)
 
 	__builtin_memcpy(scratch->interrupted, u->regs, sizeof(scratch->interrupted));
 	unwind__start(u);
+	unwind__start_probes(u, bpf_get_current_task_btf());
 	if (cs == CS_COMPAT)
 		u->stop = COUNT_COMPAT;
 	else

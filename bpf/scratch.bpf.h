@@ -38,6 +38,8 @@ struct unwind_state {
 	__u32 n;	/* frames */
 	__u64 block[BLOCK_WORDS];
 	struct pt_regs kernel_regs; /* as the kernel saved them */
+	__u64 trampoline;	    /* of return probes; 0: none */
+	__u64 hidden; /* kernel address of the innermost return_instance not passed yet */
 };
 
 /* One per CPU. Sampling programs run in interrupt context and do not nest, so it is theirs from
@@ -90,8 +92,8 @@ static __always_inline void count(enum counter counter)
 	__u32 key = counter;
 	__u64 *value = bpf_map_lookup_elem(&counters, &key);
 
-	if (value)
-		(*value)++;
+	if (value) /* atomic: probe programs can be preempted by others on the same CPU */
+		__sync_fetch_and_add(value, 1);
 }
 
 /* braid's own PID namespace: in it PIDs are what the user and /proc call them. */
@@ -126,6 +128,14 @@ static __always_inline __u32 task__tid(struct task_struct *task)
 	return cfg_pidns_ino ? task__id(task) : task->pid;
 }
 
+extern __u32 last_code;
+
+/* The number of a function that is met for the first time, by whatever runtime. Dense from 1. */
+static __always_inline __u32 code__new(void)
+{
+	return __sync_fetch_and_add(&last_code, 1) + 1;
+}
+
 static __always_inline struct scratch *scratch__get(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
@@ -150,6 +160,23 @@ static __always_inline __u64 ring__flags(void)
 	__u64 used = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);
 
 	return used >= cfg_ring_wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+}
+
+/* A walker's frames begin at `first_word`, and are all that there are if `complete`. */
+static __always_inline void scratch__walked(struct scratch *scratch, __u32 first_word, int complete,
+					    int truncated)
+{
+	struct rec_sample *sample = &scratch->sample;
+
+	sample->n_runtime = (scratch->n_words - first_word) / 2;
+	if (complete)
+		return;
+	if (truncated) {
+		sample->flags |= SAMPLE_RUNTIME_TRUNCATED;
+		count(COUNT_WALK_TRUNCATED);
+	} else {
+		sample->flags |= SAMPLE_RUNTIME_BROKEN;
+	}
 }
 
 /* Runs the next walker of this sample by a tail call or, if none is left, emits the sample. */

@@ -29,11 +29,14 @@ struct chunk {
 
 struct mapping_rec {
 	__u64 start, end;
-	__u64 bias;	   /* pc - bias = link-time address */
-	__u64 vaddr_start; /* of the table's page 0 */
-	__u32 n_pages;	   /* 0: no table (JIT code, or an image without any) */
-	__u32 base;	   /* of the table in the word space; a multiple of UNWIND_RULE_WORDS */
-	__u32 rules_at, rows_at; /* from base */
+	__u64 bias; /* pc - bias = link-time address */
+	/* Of the table's page 0. Without a table: address of the code that calls the code here,
+	 * which a compiler made at run time without frame pointers; 0: unknown. */
+	__u64 vaddr_start;
+	__u32 n_pages;	/* 0: no table (JIT code, or an image without any) */
+	__u32 base;	/* of the table in the word space; a multiple of UNWIND_RULE_WORDS */
+	__u32 rules_at; /* from base. Without a table: size of the code at vaddr_start */
+	__u32 rows_at;	/* from base */
 };
 _Static_assert(sizeof(struct mapping_rec) == 48, "mapping_rec");
 
@@ -67,7 +70,7 @@ _Static_assert(sizeof(struct proc_rec) == 12, "proc_rec");
 
 /* Walker slots, in the order in which they run. A slot without a loaded program costs nothing. */
 #define WALKERS_MAX 8
-enum { WALKER_PYTHON };
+enum { WALKER_PYTHON, WALKER_RUBY, WALKER_JVM, WALKER_SHADOW };
 
 /* --- records --- */
 enum rec_type {
@@ -136,9 +139,26 @@ _Static_assert(sizeof(struct rec_stack) == REC_STACK_HEADER + STACK_COPY_BYTES, 
 #define CODE_TEXT_BYTES	 512
 #define CODE_TABLE_BYTES 4096
 
+/* A kind of text besides 1, 2 and 4 bytes per character: UTF-8, its length in bytes. */
+#define CODE_TEXT_UTF8 8
+
 #define FRAME_KEY(code, index) ((__u64)(code) << 32 | (__u32)(index))
 #define FRAME_KEY_CODE(key)    ((__u32)((key) >> 32))
 #define FRAME_KEY_INDEX(key)   ((__u32)(key))
+
+/* Key of a pair that is no frame: it gives its address to the frames before it (inside it) that
+ * have none. Its number is never announced. */
+#define FRAME_ANCHOR (~0ULL)
+
+/* Further keys of pairs that are no frames. The frames before it, up to the last such mark, ran in
+ * one native frame, and those after it in others: */
+#define FRAME_LOOP_END	   (~0ULL - 1)
+/* The frames after it wait on another stack than the one that was sampled: */
+#define FRAME_APART	   (~0ULL - 2)
+#define FRAME_IS_MARK(key) ((key) >= FRAME_APART)
+
+/* Each frame with a mark, the one that stands for a garbage collector, and FRAME_APART */
+#define RUNTIME_PAIRS_MAX (2 * RUNTIME_FRAMES_MAX + 2)
 
 struct rec_code {
 	__u32 type;
@@ -148,10 +168,11 @@ struct rec_code {
 	__u64 address;	     /* of the code object */
 	__u64 table_address; /* of the line table's bytes */
 	__u32 first_line;
-	__u32 table_size;	   /* as in the target; bytes here: at most CODE_TABLE_BYTES */
+	__u32 table_size;	   /* as in the target; here are at most CODE_TABLE_BYTES */
 	__u16 name_len, file_len;  /* in characters, as in the target */
 	__u8 name_kind, file_kind; /* bytes per character: 1, 2, 4; 0: unreadable */
-	__u8 pad[2];
+	__u8 table_format;	   /* the runtime's */
+	__u8 pad;
 	char name[CODE_TEXT_BYTES];
 	char file[CODE_TEXT_BYTES];
 	__u8 table[CODE_TABLE_BYTES];
@@ -196,7 +217,15 @@ enum unwind_mode {
 	X(WALK_CODE, "runtime frames unnamed: code object not readable")                 \
 	X(WALK_TRUNCATED, "runtime stacks cut: more frames than shown")                  \
 	X(CODE_LOST, "runtime frames unnamed: ring buffer or table full")                \
-	X(WALK_TAIL_CALL, "runtime stacks missing: walker not loaded")
+	X(WALK_TAIL_CALL, "runtime stacks missing: walker not loaded")                   \
+	X(PROBE_UNKNOWN, "calls unseen: probe without a record")                         \
+	X(PROBE_READ, "calls unseen: arguments of the probe not readable")               \
+	X(SHADOW_NO_MEMORY, "calls unseen: no memory for the thread's shadow stack")     \
+	X(SHADOW_UNMATCHED, "returns from calls that were not seen")                     \
+	X(SHADOW_LOST_RETURN, "calls that ended without their return being seen")        \
+	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")         \
+	X(CALL_LOST, "calls not counted: call tree full")                                \
+	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")
 
 enum counter {
 #define X(id, text) COUNT_##id,

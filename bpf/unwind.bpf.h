@@ -6,7 +6,9 @@
  * scratch memory, so that the verifier sees each step once. The searches are global functions (not
  * static): the verifier then checks each by itself, once, instead of on every path to it. */
 
+#include "bpf/jvm_frames.bpf.h"
 #include "bpf/scratch.bpf.h"
+#include "bpf/unwind_tableless.bpf.h"
 
 extern const volatile __u32 cfg_unwind;
 
@@ -188,6 +190,69 @@ __noinline int unwind__reg(struct unwind_state *u, __u32 reg)
 	return 0;
 }
 
+/* --- probes at returns ---
+ *
+ * For a probe at its return, the kernel replaces a call's return address by the address of a
+ * trampoline, and remembers the real one: struct return_instance, kernel/events/uprobes.c. */
+
+#define RETURN_PROBES_MAX 65  /* of a thread: one above MAX_URETPROBE_DEPTH */
+#define XOL_SLOT_BYTES	  128 /* UPROBE_XOL_SLOT_BYTES, the trampoline's as well */
+
+/* The address that the trampoline's stands for at `slot` of the stack; 0: the kernel has replaced
+ * it but not noted it down yet. */
+__noinline __u64 unwind__unhide(struct unwind_state *u, __u64 slot)
+{
+	const struct return_instance *instance;
+	__u64 stack;
+	__u32 i;
+
+	if (!u)
+		return 0;
+	instance = (void *)u->hidden;
+	for (i = 0; i < RETURN_PROBES_MAX && instance; i++) {
+		stack = BPF_CORE_READ(instance, stack);
+		u->value = BPF_CORE_READ(instance, orig_ret_vaddr);
+		instance = BPF_CORE_READ(instance, next);
+		if (stack == slot) {
+			u->hidden = (__u64)instance;
+			return u->value;
+		}
+	}
+	return 0;
+}
+
+/* Where the thread really is, if it was interrupted in what the kernel put in the code's way: the
+ * trampoline, or the copy of a probed instruction. */
+static __always_inline void unwind__start_probes(struct unwind_state *u,
+						 const struct task_struct *task)
+{
+	const struct return_instance *instance;
+	const struct uprobe_task *utask;
+	const struct xol_area *area;
+
+	u->trampoline = u->hidden = 0;
+	if (!bpf_core_field_exists(task->utask))
+		return;
+	utask = task->utask;
+	if (!utask || !task->mm)
+		return;
+	area = BPF_CORE_READ(task->mm, uprobes_state.xol_area);
+	if (!area)
+		return;
+	u->trampoline = BPF_CORE_READ(area, vaddr);
+	instance = BPF_CORE_READ(utask, return_instances);
+	u->hidden = (__u64)instance;
+	if (u->pc - u->trampoline >= PAGE_BYTES)
+		return;
+	if (u->pc - u->trampoline < XOL_SLOT_BYTES && instance) {
+		u->sp = BPF_CORE_READ(instance, stack) + 8;
+		u->pc = BPF_CORE_READ(instance, orig_ret_vaddr);
+		u->hidden = (__u64)BPF_CORE_READ(instance, next);
+	} else if (u->pc - BPF_CORE_READ(utask, xol_vaddr) < XOL_SLOT_BYTES) {
+		u->pc += BPF_CORE_READ(utask, vaddr) - BPF_CORE_READ(utask, xol_vaddr);
+	}
+}
+
 /* rt_sigreturn's frame: a ucontext at rsp, general registers from byte 40 in the order r8..r15,
  * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (arch/x86/include/uapi/asm/sigcontext.h). */
 #define UCONTEXT_REGS_AT 40
@@ -220,15 +285,6 @@ __noinline int unwind__signal(struct unwind_state *u)
 	return 0;
 }
 
-/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. */
-__noinline int unwind__is_sigreturn(__u64 pc)
-{
-	__u64 code = 0;
-
-	return !bpf_probe_read_user(&code, sizeof(code), (void *)pc) &&
-	       code == 0x0f0000000fc0c748ULL;
-}
-
 /* Rule for the current pc into u->rule (all zero: none); returns a counter on failure. */
 __noinline int unwind__find(struct unwind_state *u, __u32 space)
 {
@@ -256,33 +312,6 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	if (!found)
 		return COUNT_TABLE;
 	u->rule = *found;
-	return 0;
-}
-
-/* What to do where no table covers the pc: JIT code keeps frame pointers, or nothing can help. */
-__noinline int unwind__without_rule(struct unwind_state *u)
-{
-	struct unwind_rule *rule;
-
-	if (!u)
-		return COUNT_TABLE;
-	rule = &u->rule;
-	if (!u->leaf && !u->rbp_lost && !u->rbp) {
-		rule->kind = UNWIND_END; /* psABI: rbp 0 marks the deepest frame */
-		rule->reg = UNWIND_REG_RSP;
-		return 0;
-	}
-	if (unwind__is_sigreturn(u->pc)) {
-		rule->kind = UNWIND_SIGNAL;
-		return 0;
-	}
-	if (u->rbp_lost || u->rbp < u->sp || u->rbp & 7)
-		return COUNT_NO_RULE;
-	rule->kind = UNWIND_REG;
-	rule->reg = UNWIND_REG_RBP;
-	rule->cfa_off = 16;
-	rule->rbp_words = -2;
-	rule->rbx_words = UNWIND_WORDS_LOST;
 	return 0;
 }
 
@@ -335,6 +364,11 @@ __noinline int unwind__to_caller(struct unwind_state *u)
 	if (stack__read(u, u->cfa - 8))
 		return COUNT_STACK_READ;
 	u->pc = u->value;
+	if (u->trampoline && u->pc == u->trampoline) {
+		u->pc = unwind__unhide(u, u->cfa - 8);
+		if (!u->pc)
+			return COUNT_HIDDEN_PC;
+	}
 	u->exact = u->leaf = 0;
 	if (rule->rbp_words == UNWIND_WORDS_LOST)
 		u->rbp_lost = 1;
@@ -383,7 +417,7 @@ static long unwind__step(__u32 index, void *unused)
 {
 	struct scratch *scratch = scratch__get();
 	struct unwind_state *u;
-	int err = 0;
+	int err = 0, is_jvm = 0;
 	__u64 ip;
 
 	(void)index, (void)unused;
@@ -395,12 +429,17 @@ static long unwind__step(__u32 index, void *unused)
 	__builtin_memset(&u->rule, 0, sizeof(u->rule));
 	if (cfg_unwind != UNWIND_MODE_FP)
 		err = unwind__find(u, scratch->proc.space);
-	if (!err && u->rule.kind == UNWIND_NONE)
-		err = unwind__without_rule(u);
+	if (!err && u->rule.kind == UNWIND_NONE) {
+		is_jvm = jvm__frame(u, scratch);
+		if (!is_jvm)
+			err = unwind__without_rule(u);
+	}
 	if (u->rule.kind == UNWIND_SIGNAL)
 		ip |= NATIVE_EXACT; /* nobody called the trampoline */
 	if (!err)
 		err = unwind__apply(u);
+	if (!err && is_jvm && !u->pc)
+		err = COUNT_NO_RULE; /* Java code always has a caller */
 	scratch__push(scratch, ip, u->cfa);
 	u->n++;
 	u->stop = err;

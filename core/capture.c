@@ -5,27 +5,33 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/jit_frames.h"
 #include "core/naming.h"
-#include "core/profile.h"
+#include "core/pairing.h"
+#include "core/stack_copies.h"
+#include "core/stack_nodes.h"
 #include "core/unwind_copy.h"
 #include "core/util.h"
 
-struct native_frame {
-	uint64_t ip; /* with NATIVE_EXACT */
-	uint64_t cfa;
+struct capture_weight { /* of samples taken since then, CLOCK_MONOTONIC */
+	uint64_t since_ns;
+	uint32_t value;
 };
 
 struct capture {
 	struct capture_opts opts;
 	struct capture_stats stats;
 	struct naming *naming;
-	struct u64map kernel_frames; /* address -> frame id */
+	struct jit_frames *jit;
+	struct stack_nodes *nodes;
 	struct unwind_copy *copier;
-	struct process *copied;	  /* whose stack the copier unwinds */
-	struct rec_stack *stacks; /* per CPU: the copy that belongs to its next sample */
-	int n_cpus;
+	struct process *copied; /* whose stack the copier unwinds */
+	struct stack_copies *stacks;
 	struct native_frame frames[NATIVE_FRAMES_MAX];
 	size_t n_frames;
+	struct runtime_pair pairs[RUNTIME_PAIRS_MAX];
+	struct pairing *pairing;
+	struct capture_weight weight, weight_before;
 };
 
 static const struct elf_file *find_image(void *ctx, uint64_t ip, uint64_t *ret_bias)
@@ -47,12 +53,24 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 	if (!capture)
 		return err__set(err, -ENOMEM, "out of memory");
 	capture->opts = *opts;
-	capture->n_cpus = libbpf_num_possible_cpus();
-	capture->stacks = calloc(capture->n_cpus, sizeof(*capture->stacks));
-	if (capture->stacks)
+	capture->weight.value = 1;
+	capture->stacks = stack_copies__new(libbpf_num_possible_cpus());
+	capture->pairing = pairing__new();
+	if (capture->stacks && capture->pairing)
 		code = naming__new(&(struct naming_opts) { opts->recording, opts->runtimes,
 							   opts->sessions, opts->kallsyms_path },
 				   &capture->naming, err);
+	if (!code)
+		code = jit_frames__new(&(struct jit_frames_opts) { opts->recording, opts->tracker,
+								   capture->naming, opts->runtimes,
+								   opts->sessions, opts->enabled,
+								   opts->on_source, opts->ctx },
+				       &capture->jit);
+	if (!code)
+		code = stack_nodes__new(
+			&(struct stack_nodes_opts) { opts->recording, capture->naming, capture->jit,
+						     opts->runtimes, opts->sessions },
+			&capture->nodes);
 	if (!code)
 		code = unwind_copy__new(find_image, capture, &capture->copier);
 	if (code)
@@ -66,11 +84,25 @@ void capture__free(struct capture *capture)
 {
 	if (!capture)
 		return;
+	jit_frames__free(capture->jit);
 	naming__free(capture->naming);
 	unwind_copy__free(capture->copier);
-	u64map__done(&capture->kernel_frames);
-	free(capture->stacks);
+	pairing__free(capture->pairing);
+	stack_nodes__free(capture->nodes);
+	stack_copies__free(capture->stacks);
 	free(capture);
+}
+
+void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value)
+{
+	capture->weight_before = capture->weight;
+	capture->weight = (struct capture_weight) { since_ns, value };
+}
+
+static uint32_t weight_at(const struct capture *capture, uint64_t time_ns)
+{
+	return time_ns < capture->weight.since_ns ? capture->weight_before.value
+						  : capture->weight.value;
 }
 
 const struct capture_stats *capture__stats(const struct capture *capture)
@@ -78,9 +110,23 @@ const struct capture_stats *capture__stats(const struct capture *capture)
 	return &capture->stats;
 }
 
-int capture__name_frames(struct capture *capture, struct err *err)
+int capture__name_frames(struct capture *capture, bool last, struct err *err)
 {
-	return naming__run(capture->naming, err);
+	int code = naming__run(capture->naming, last, err);
+
+	return code ? code : jit_frames__run(capture->jit, last, err);
+}
+
+int capture__process_ended(struct capture *capture, struct process *process, struct err *err)
+{
+	int code = process->jit ? naming__run(capture->naming, false, err) : 0;
+
+	return code ? code : jit_frames__ended(capture->jit, process, err);
+}
+
+struct jit_frames *capture__jit(const struct capture *capture)
+{
+	return capture->jit;
 }
 
 int capture__process_id(struct capture *capture, struct process *process, uint32_t *ret_id,
@@ -98,73 +144,6 @@ int capture__process_id(struct capture *capture, struct process *process, uint32
 	return code;
 }
 
-static int kernel_frame(struct capture *capture, uint64_t address, uint32_t *ret_id,
-			struct err *err)
-{
-	struct recording_frame frame = { .kind = KIND_KERNEL, .address = address };
-	int code;
-
-	*ret_id = u64map__get(&capture->kernel_frames, address);
-	if (*ret_id)
-		return 0;
-	code = recording__frame(capture->opts.recording, &frame, ret_id, NULL, err);
-	if (!code)
-		code = u64map__put(&capture->kernel_frames, address, *ret_id);
-	if (!code)
-		code = naming__add_kernel(capture->naming, *ret_id, address);
-	return code;
-}
-
-static int image_id(struct capture *capture, struct image *image, struct err *err)
-{
-	char hex[2 * ELF_BUILD_ID_MAX + 1] = "";
-	size_t i;
-
-	if (image->recording_id)
-		return 0;
-	for (i = 0; i < image->file->build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", image->file->build_id[i]);
-	return recording__image(capture->opts.recording, image->file->path, hex,
-				&image->recording_id, err);
-}
-
-/* First sight of an ip of this process. A return address is looked up one byte before: the call
- * may be the last instruction of its function. */
-static int new_native_frame(struct capture *capture, struct process *process, uint64_t ip,
-			    uint32_t *ret_id, struct err *err)
-{
-	uint64_t address = (ip & ~NATIVE_EXACT) - !(ip & NATIVE_EXACT);
-	const struct mapped *mapped = process__find(process, address);
-	struct recording_frame frame = { .kind = KIND_NATIVE };
-	bool is_new;
-	int code = 0;
-
-	frame.address = address - (mapped ? mapped->bias : 0);
-	if (mapped && mapped->image) {
-		code = image_id(capture, mapped->image, err);
-		frame.image = mapped->image->recording_id;
-	} else {
-		code = capture__process_id(capture, process, &frame.process, err);
-	}
-	if (!code)
-		code = recording__frame(capture->opts.recording, &frame, ret_id, &is_new, err);
-	if (!code)
-		code = u64map__put(&process->frames, ip, *ret_id);
-	if (code || !is_new)
-		return code;
-	if (frame.image)
-		return naming__add_native(capture->naming, *ret_id, mapped->image, frame.address);
-	return naming__add_anonymous(capture->naming, *ret_id, mapped ? mapped->path : "",
-				     frame.address);
-}
-
-static int native_frame(struct capture *capture, struct process *process, uint64_t ip,
-			uint32_t *ret_id, struct err *err)
-{
-	*ret_id = u64map__get(&process->frames, ip);
-	return *ret_id ? 0 : new_native_frame(capture, process, ip, ret_id, err);
-}
-
 static int runtime_of_walker(const struct capture *capture, uint32_t walker)
 {
 	int i;
@@ -175,99 +154,39 @@ static int runtime_of_walker(const struct capture *capture, uint32_t walker)
 	return -1;
 }
 
-static int runtime_frame(struct capture *capture, uint32_t process, int runtime, uint64_t key,
-			 uint32_t *ret_id, struct err *err)
+static uint64_t stack_base(const struct capture *capture)
 {
-	struct recording_frame frame = { .kind = KIND_RUNTIME + runtime,
-					 .process = process,
-					 .address = key };
-	bool is_new;
-	int code = recording__frame(capture->opts.recording, &frame, ret_id, &is_new, err);
-
-	if (!code && is_new)
-		code = naming__add_runtime(capture->naming, *ret_id, runtime, key);
-	return code;
-}
-
-/* The native stack as tree nodes, outermost first, then the kernel's on top of it. */
-static int native_nodes(struct capture *capture, struct process *process, const uint64_t *kernel,
-			size_t n_kernel, uint64_t base, uint32_t *ret_node, struct err *err)
-{
-	uint32_t node = 0, frame;
-	int code = 0;
 	size_t i;
 
-	for (i = capture->n_frames; !code && i-- > 0;) {
-		const struct native_frame *from = &capture->frames[i];
-
-		code = native_frame(capture, process, from->ip, &frame, err);
-		if (!code)
-			code = recording__node(capture->opts.recording, node, frame,
-					       from->cfa ? (int64_t)(base - from->cfa)
-							 : RECORDING_NO_OFFSET,
-					       &node, err);
-	}
-	for (i = n_kernel; !code && i-- > 0;) {
-		code = kernel_frame(capture, kernel[i], &frame, err);
-		if (!code)
-			code = recording__node(capture->opts.recording, node, frame,
-					       RECORDING_NO_OFFSET, &node, err);
-	}
-	*ret_node = node;
-	return code;
-}
-
-static int runtime_nodes(struct capture *capture, uint32_t process, const struct rec_sample *rec,
-			 const uint64_t *pairs, uint64_t base, uint32_t *ret_node, struct err *err)
-{
-	int runtime = runtime_of_walker(capture, rec->walker), code = 0;
-	uint32_t node = 0, frame;
-	size_t i;
-
-	if (runtime < 0)
-		return 0;
-	capture->stats.runtime_frames[runtime] += rec->n_runtime;
-	for (i = rec->n_runtime; !code && i-- > 0;) {
-		code = runtime_frame(capture, process, runtime, pairs[2 * i], &frame, err);
-		if (!code)
-			code = recording__node(capture->opts.recording, node, frame,
-					       pairs[2 * i + 1] ? (int64_t)(base - pairs[2 * i + 1])
-								: RECORDING_NO_OFFSET,
-					       &node, err);
-	}
-	*ret_node = node;
-	return code;
-}
-
-static const struct rec_stack *take_stack(struct capture *capture, const struct rec_sample *rec)
-{
-	int i;
-
-	for (i = 0; i < capture->n_cpus; i++)
-		if (capture->stacks[i].type && capture->stacks[i].tid == rec->tid &&
-		    capture->stacks[i].time_ns == rec->time_ns) {
-			capture->stacks[i].type = 0;
-			return &capture->stacks[i];
-		}
-	return NULL;
-}
-
-static int keep_stack(struct capture *capture, const struct rec_stack *rec, size_t size)
-{
-	int i, slot = 0;
-
-	if (size < REC_STACK_HEADER || rec->size > size - REC_STACK_HEADER)
-		return 0;
-	for (i = 0; i < capture->n_cpus; i++) {
-		if (!capture->stacks[i].type) {
-			slot = i;
-			break;
-		}
-		if (capture->stacks[i].time_ns < capture->stacks[slot].time_ns)
-			slot = i; /* its sample was lost */
-	}
-	memcpy(&capture->stacks[slot], rec, REC_STACK_HEADER + rec->size);
+	for (i = capture->n_frames; i-- > 0;)
+		if (capture->frames[i].cfa)
+			return capture->frames[i].cfa;
 	return 0;
+}
+
+static int runtime_nodes(struct capture *capture, const struct stack_owner *owner,
+			 const struct rec_sample *rec, const void *words, bool native_complete,
+			 uint32_t *ret_node, struct err *err)
+{
+	int runtime = runtime_of_walker(capture, rec->walker);
+	struct runtime_pair *pairs = capture->pairs;
+	size_t n = min_of(rec->n_runtime, ARRAY_SIZE(capture->pairs));
+
+	if (runtime < 0 || !n)
+		return 0;
+	memcpy(pairs, words, n * sizeof(*pairs));
+	n = pairing__run(capture->pairing,
+			 &(struct pairing_sample) { .process = owner->process,
+						    .runtime = capture->opts.runtimes[runtime],
+						    .session = capture->opts.sessions[runtime],
+						    .index = runtime,
+						    .natives = capture->frames,
+						    .n_natives = capture->n_frames,
+						    .native_complete = native_complete,
+						    .flags = rec->flags },
+			 pairs, n);
+	capture->stats.runtime_frames[runtime] += n;
+	return stack_nodes__runtime(capture->nodes, owner, runtime, pairs, n, ret_node, err);
 }
 
 /* Counts how far the tables' frames equal the copy's. Where the copy ended too early only the
@@ -310,7 +229,8 @@ static void unwind_stack_copy(struct capture *capture, struct process *process,
 	n = unwind_copy__run(capture->copier, &input, frames, NATIVE_FRAMES_MAX, &complete);
 	if (n <= 0)
 		return;
-	if (capture->opts.unwind == UNWIND_MODE_COPY)
+	/* Mappings that changed since may not be those that the kernel half unwound with. */
+	if (capture->opts.unwind == UNWIND_MODE_COPY && process->changed_ns < stack->time_ns)
 		compare(capture, frames, n, complete, stop);
 	if (!complete && (*flags & SAMPLE_COMPLETE || (size_t)n <= capture->n_frames))
 		return;
@@ -322,16 +242,6 @@ static void unwind_stack_copy(struct capture *capture, struct process *process,
 						frames[i].cfa };
 	capture->n_frames = n;
 	*flags = (*flags & ~SAMPLE_COMPLETE) | (complete ? SAMPLE_COMPLETE : 0);
-}
-
-static uint64_t stack_base(const struct capture *capture)
-{
-	size_t i;
-
-	for (i = capture->n_frames; i-- > 0;)
-		if (capture->frames[i].cfa)
-			return capture->frames[i].cfa;
-	return 0;
 }
 
 static bool sample_is_sane(const struct rec_sample *rec, size_t size)
@@ -347,32 +257,36 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
 	const uint64_t *words = (const uint64_t *)(rec + 1), *native = words + rec->n_kernel;
 	struct recording_sample row = {
-		.time_ns = rec->time_ns, .cpu = rec->cpu, .flags = rec->flags, .weight = 1
+		.time_ns = rec->time_ns,
+		.cpu = rec->cpu,
+		.flags = rec->flags,
+		.weight = weight_at(capture, rec->time_ns),
+	};
+	struct stack_owner owner = {
+		.process = process, .tid = rec->tid, .name = rec->comm, .time_ns = rec->time_ns
 	};
 	const struct rec_stack *stack = NULL;
-	char name[THREAD_NAME_BYTES + 1] = "";
-	uint32_t process_id;
 	int code;
 
 	if (!process || !sample_is_sane(rec, size))
 		return 0;
 	if (rec->flags & SAMPLE_HAS_STACK)
-		stack = take_stack(capture, rec);
+		stack = stack_copies__take(capture->stacks, rec);
 	capture->n_frames = rec->n_native;
 	memcpy(capture->frames, native, rec->n_native * sizeof(*capture->frames));
 	if (stack)
 		unwind_stack_copy(capture, process, stack, rec->stop, &row.flags);
-	memcpy(name, rec->comm, THREAD_NAME_BYTES);
-	code = capture__process_id(capture, process, &process_id, err);
+	owner.base = stack_base(capture);
+	code = capture__process_id(capture, process, &owner.process_id, err);
 	if (!code)
-		code = recording__thread(capture->opts.recording, process_id, rec->tid, name,
-					 &row.thread, err);
+		code = stack_nodes__thread(capture->nodes, &owner, &row.thread, err);
 	if (!code)
-		code = native_nodes(capture, process, words, rec->n_kernel, stack_base(capture),
-				    &row.native, err);
+		code = stack_nodes__native(capture->nodes, &owner, capture->frames,
+					   capture->n_frames, words, rec->n_kernel, &row.native,
+					   err);
 	if (!code)
-		code = runtime_nodes(capture, process_id, rec, native + 2 * rec->n_native,
-				     stack_base(capture), &row.runtime, err);
+		code = runtime_nodes(capture, &owner, rec, native + 2 * rec->n_native,
+				     row.flags & SAMPLE_COMPLETE, &row.runtime, err);
 	if (!code)
 		code = recording__sample(capture->opts.recording, &row, err);
 	capture->stats.samples++;
@@ -382,16 +296,33 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	return code;
 }
 
-static int on_task(struct capture *capture, const struct rec_task *rec)
+static int on_fork(struct capture *capture, const struct rec_task *rec, struct err *err)
+{
+	struct process *parent, *child;
+	int code = tracker__on_fork(capture->opts.tracker, rec->parent_tgid, rec->tgid);
+
+	parent = tracker__find(capture->opts.tracker, rec->parent_tgid);
+	child = tracker__find(capture->opts.tracker, rec->tgid);
+	if (code || !parent || !child)
+		return code;
+	return jit_frames__forked(capture->jit, parent, child, rec->time_ns, err);
+}
+
+static int on_task(struct capture *capture, const struct rec_task *rec, struct err *err)
 {
 	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
+	int code = 0;
 
+	if (process && process == capture->copied)
+		capture->copied = NULL;		  /* what the copier has cached may be wrong now */
+	if (process && rec->type != REC_UNMAPPED) /* it, or what had its PID before, is no more */
+		code = capture__process_ended(capture, process, err);
+	if (code)
+		return code;
 	if (rec->type == REC_FORK)
-		return tracker__on_fork(capture->opts.tracker, rec->parent_tgid, rec->tgid);
+		return on_fork(capture, rec, err);
 	if (!process)
 		return 0;
-	if (process == capture->copied)
-		capture->copied = NULL; /* what the copier has cached may be wrong now */
 	return rec->type == REC_EXEC
 		       ? tracker__on_exec(capture->opts.tracker, process)
 		       : tracker__on_unmapped(capture->opts.tracker, process, rec->time_ns);
@@ -416,10 +347,10 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 	if (size >= sizeof(struct rec_sample) && *type == REC_SAMPLE)
 		code = on_sample(capture, data, size, err);
 	else if (size >= REC_STACK_HEADER && *type == REC_STACK)
-		code = keep_stack(capture, data, size);
+		stack_copies__keep(capture->stacks, data, size);
 	else if (size >= sizeof(*type) && *type == REC_CODE)
 		code = on_code(capture, data, size);
 	else if (size >= sizeof(struct rec_task))
-		code = on_task(capture, data);
+		code = on_task(capture, data, err);
 	return code == -ENOMEM ? err__set(err, code, "out of memory") : code;
 }

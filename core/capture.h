@@ -2,10 +2,12 @@
 #ifndef BRAID_CAPTURE_H
 #define BRAID_CAPTURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/jit_frames.h"
 #include "core/recording.h"
 #include "core/tracker.h"
 
@@ -21,6 +23,9 @@ struct capture_opts {
 	struct runtime_session *const *sessions; /* per runtime; NULL where not enabled */
 	const char *kallsyms_path;
 	enum unwind_mode unwind;
+	uint32_t enabled;	     /* bit n: runtimes[n] is wanted */
+	tracker_source_fn on_source; /* what the user should know of names; may be NULL */
+	void *ctx;
 };
 
 /* What has been recorded so far. */
@@ -37,16 +42,26 @@ struct capture_stats {
 int capture__new(const struct capture_opts *opts, struct capture **ret, struct err *err);
 void capture__free(struct capture *capture); /* NULL is fine */
 
+/* Samples that were taken at this time (CLOCK_MONOTONIC) or later stand for so many, as they come
+ * at a lower rate. At first: 1. Those from before the change before this one are recorded by
+ * then. */
+void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value);
+
 /* One record of the ring buffer. 0 or a negative errno: the recording cannot go on. */
 int capture__record(struct capture *capture, const void *data, size_t size, struct err *err);
 
-/* Names what is new since the last call. To be called before each commit. */
-int capture__name_frames(struct capture *capture, struct err *err);
+/* Names what is new since the last call, all of it if this is the `last`. To be called before each
+ * commit. */
+int capture__name_frames(struct capture *capture, bool last, struct err *err);
+
+/* The process is gone: names what its files still tell. Before tracker__on_gone. */
+int capture__process_ended(struct capture *capture, struct process *process, struct err *err);
 
 /* Writes the process's row if there is none yet. */
 int capture__process_id(struct capture *capture, struct process *process, uint32_t *ret_id,
 			struct err *err);
 
 const struct capture_stats *capture__stats(const struct capture *capture);
+struct jit_frames *capture__jit(const struct capture *capture); /* borrowed */
 
 #endif

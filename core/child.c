@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,8 +75,8 @@ static int wait_exec(int pid)
 
 int child__exec(struct child *child, const char *name, struct err *err)
 {
-	int error = 0;
-	ssize_t n;
+	bool ended;
+	int error;
 
 	/* Where ptrace is forbidden (Yama) the command runs on at once, and its first samples may
 	 * come before its tables. */
@@ -80,19 +84,81 @@ int child__exec(struct child *child, const char *name, struct err *err)
 	if (write(child->go_fd, "g", 1) != 1)
 		return err__set(err, -errno, "cannot start %s: %s", name, strerror(errno));
 	close_fd(&child->go_fd);
-	if (child->held && wait_exec(child->pid)) {
-		close_fd(&child->error_fd);
-		return 0;
-	}
-	n = read(child->error_fd, &error, sizeof(error));
+	ended = child->held && !wait_exec(child->pid);
+	if (read(child->error_fd, &error, sizeof(error)) != sizeof(error))
+		error = ended ? ECHILD : 0; /* closed by the exec, or by its end */
 	close_fd(&child->error_fd);
-	if (!child->held && !n)
-		return 0; /* closed by the exec */
-	if (!child->held)
+	if (!error)
+		return 0;
+	if (!ended)
 		waitpid(child->pid, NULL, 0);
 	child->pid = 0;
-	return err__set(err, n == sizeof(error) ? -error : -ECHILD, "cannot run %s: %s", name,
-			n == sizeof(error) ? strerror(error) : "it has ended already");
+	return err__set(err, -error, "cannot run %s: %s", name,
+			error == ECHILD ? "it has ended already" : strerror(error));
+}
+
+/* AT_ENTRY of the auxiliary vector; 0: unknown. */
+static uint64_t entry_of(int pid)
+{
+	uint64_t pair[2], entry = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	file = fopen(path, "re");
+	while (file && !entry && fread(pair, sizeof(pair), 1, file) == 1)
+		if (pair[0] == AT_ENTRY)
+			entry = pair[1];
+	if (file)
+		fclose(file);
+	return entry;
+}
+
+static int set_breakpoint(int pid, uint64_t address, uint64_t control)
+{
+	return ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[0]), address) ||
+	       ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[7]), control);
+}
+
+/* Until it stops at `entry` (true), or has ended; then it is not reaped yet. */
+static bool wait_entry(int pid, uint64_t entry)
+{
+	siginfo_t info;
+	uint64_t pc;
+	int status;
+
+	for (;;) {
+		if (waitid(P_PID, pid, &info, WEXITED | WSTOPPED | WNOWAIT)) {
+			if (errno == EINTR)
+				continue;
+			return false;
+		}
+		if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
+			return false;
+		waitpid(pid, &status, 0);
+		pc = ptrace(PTRACE_PEEKUSER, pid, offsetof(struct user, regs.rip), NULL);
+		if (WSTOPSIG(status) == SIGTRAP && pc == entry)
+			return true;
+		ptrace(PTRACE_CONT, pid, NULL, status >> 16 ? 0 : (void *)(long)WSTOPSIG(status));
+	}
+}
+
+void child__run_to_entry(struct child *child)
+{
+	uint64_t entry = entry_of(child->pid);
+
+	/* A debug register, which changes nothing in the process's memory. If the profiler dies
+	 * now, the command does, too: the breakpoint would end it anyway. */
+	if (!child->held || !entry ||
+	    ptrace(PTRACE_SETOPTIONS, child->pid, NULL, (void *)PTRACE_O_EXITKILL) ||
+	    set_breakpoint(child->pid, entry, 1))
+		return;
+	ptrace(PTRACE_CONT, child->pid, NULL, NULL);
+	child->held = wait_entry(child->pid, entry);
+	if (!child->held)
+		return;
+	set_breakpoint(child->pid, 0, 0);
+	ptrace(PTRACE_SETOPTIONS, child->pid, NULL, NULL);
 }
 
 void child__release(struct child *child)

@@ -22,6 +22,11 @@ int child__fork(struct child *child, char *const *command, struct err *err);
  * the sentence, if that fails. */
 int child__exec(struct child *child, const char *name, struct err *err);
 
+/* Lets the dynamic linker of a held command run, and holds the command where its own code begins:
+ * the libraries that it is linked with are all there then. Where that cannot be had (no debug
+ * registers) it stays where it is. */
+void child__run_to_entry(struct child *child);
+
 /* Lets it run, untraced. */
 void child__release(struct child *child);
 

@@ -2,12 +2,17 @@
 #include "core/cli.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/kernel_half.h"
 #include "core/util.h"
+
+#define DURATION_MAX_S 31536000.0 /* a year */
 
 int cli__fail(const char *fmt, ...)
 {
@@ -36,6 +41,52 @@ double cli__number(struct argp_state *state, const char *option, const char *tex
 	return value;
 }
 
+void cli__print_source(uint32_t pid, const char *runtime, const char *version, const char *source,
+		       const char *reason)
+{
+	fprintf(stderr, "pid %u: %s%s%s: %s%s%s\n", pid, runtime, version[0] ? " " : "", version,
+		source, reason[0] ? ": " : "", reason);
+}
+
+void cli__print_command_end(int pid, int status)
+{
+	if (pid)
+		fprintf(stderr, "the command goes on as PID %d\n", pid);
+	else if (WIFEXITED(status) && WEXITSTATUS(status))
+		fprintf(stderr, "the command ended with status %d\n", WEXITSTATUS(status));
+	else if (WIFSIGNALED(status))
+		fprintf(stderr, "the command was ended by signal %d (%s)\n", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+}
+
+void cli__print_losses(const uint64_t *counters)
+{
+	for (int i = COUNT_FIRST_LOSS; i < COUNTERS_N; i++)
+		if (counters[i])
+			fprintf(stderr, "%8" PRIu64 "  %s\n", counters[i], counter__text(i));
+}
+
+uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list)
+{
+	char *name, *rest = list, known[200] = "";
+	uint32_t bits = 0;
+	int i;
+
+	for (i = 0; runtimes[i]; i++)
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
+			 i ? ", " : "", runtimes[i]->name);
+	while ((name = strsep(&rest, ","))) {
+		for (i = 0; runtimes[i]; i++)
+			if (!strcmp(name, runtimes[i]->name))
+				break;
+		if (!runtimes[i])
+			argp_error(state, "-r: there is no runtime '%s'; there are: %s", name,
+				   known);
+		bits |= 1U << i;
+	}
+	return bits;
+}
+
 void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n)
 {
 	const char *at = text;
@@ -57,6 +108,72 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 		(*ret_pids)[(*ret_n)++] = pid;
 		at = end + 1;
 	} while (*end);
+}
+
+error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
+			  uint32_t **pids)
+{
+	switch (key) {
+	case 'p':
+		free(*pids);
+		cli__pids(state, arg, pids, &opts->n_pids);
+		opts->pids = *pids;
+		break;
+	case 'd':
+		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
+		break;
+	case 'r':
+		opts->enabled = cli__runtimes(state, opts->runtimes, arg);
+		break;
+	case ARGP_KEY_ARGS:
+		opts->command = state->argv + state->next;
+		break;
+	case ARGP_KEY_END:
+		if (!opts->command == !opts->n_pids)
+			argp_error(state, "give either -p PID or -- COMMAND");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+void cli__max_overhead(struct argp_state *state, const char *text, struct session_opts *opts)
+{
+	opts->insist = true;
+	opts->max_overhead_percent = 0;
+	if (strcmp(text, "none") != 0)
+		opts->max_overhead_percent =
+			cli__number(state, "--max-overhead (or none)", text, 0.1, 100);
+}
+
+void cli__default_max_overhead(struct session_opts *opts)
+{
+	if (!opts->insist && !opts->command)
+		opts->max_overhead_percent = MAX_OVERHEAD_DEFAULT;
+}
+
+void cli__print_limit(const struct session_limit *limit, double duration_s, const char *way_out)
+{
+	if (limit->probe_windows)
+		fprintf(stderr,
+			"probes were attached for %.1f of %.1f s, in %u window%s: --max-overhead "
+			"%g%s\n",
+			limit->probes_attached_s, duration_s, limit->probe_windows,
+			limit->probe_windows == 1 ? "" : "s", limit->max_percent, way_out);
+	if (limit->lowest_hz)
+		fprintf(stderr,
+			"the rate was lowered to %u Hz, where a sample counts for several: "
+			"--max-overhead %g\n",
+			limit->lowest_hz, limit->max_percent);
+}
+
+bool cli__refuses_terminal(const struct output_format *format, const char *output)
+{
+	if (!format->binary || output || !isatty(STDOUT_FILENO))
+		return false;
+	cli__fail("this format is binary and not for a terminal: name a file with -o");
+	return true;
 }
 
 enum { OPT_LINES = 0x100, OPT_KEEP_VM, OPT_ANNOTATE, OPT_PID, OPT_THREAD, OPT_RUNTIME };

@@ -9,6 +9,8 @@
 
 #include "core/err.h"
 #include "core/load.h"
+#include "core/output.h"
+#include "core/session.h"
 #include "runtimes/runtime.h"
 
 /* The command-line layer: the only one that prints. Exit statuses: */
@@ -28,17 +30,48 @@ struct command {
 int cmd_record(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_report(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
 
 /* "braid: TEXT" on stderr; returns EXIT_FAILED. */
 int cli__fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* One line on stderr for what tracker_source_fn (core/tracker.h) tells. */
+void cli__print_source(uint32_t pid, const char *runtime, const char *version, const char *source,
+		       const char *reason);
+
+/* How the session's command (if `pid`: it goes on) has ended: `status` as from wait. */
+void cli__print_command_end(int pid, int status);
+
+/* What was lost, by the kernel half's counters (COUNTERS_N of them). */
+void cli__print_losses(const uint64_t *counters);
+
 /* Parsers of option values: they end the program by argp_error (exit 2) on nonsense, naming the
  * option and what it takes. */
 double cli__number(struct argp_state *state, const char *option, const char *text, double min,
 		   double max);
+/* The list that -r takes, as bits. */
+uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list);
 /* "1,2,3" into a malloc'ed array. */
 void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n);
+
+/* What commands that look at processes have in common: -p, -d, -r, and the command behind them.
+ * ARGP_ERR_UNKNOWN for all other keys. The caller frees `*pids` at the end. */
+error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
+			  uint32_t **pids);
+
+/* --max-overhead: percent of this machine, or none. And without the option: a process that was
+ * running before is spared, one that is started to be looked at is not. */
+#define MAX_OVERHEAD_DEFAULT 5
+void cli__max_overhead(struct argp_state *state, const char *text, struct session_opts *opts);
+void cli__default_max_overhead(struct session_opts *opts);
+
+/* What keeping the limit has changed; `way_out` is what the user could do else. Nothing if it was
+ * never reached. */
+void cli__print_limit(const struct session_limit *limit, double duration_s, const char *way_out);
+
+/* Is the format for files and pipes only, and would go to a terminal? Then says so. */
+bool cli__refuses_terminal(const struct output_format *format, const char *output);
 
 /* Options that all commands which read a recording share. */
 struct view_opts {

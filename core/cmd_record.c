@@ -7,11 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/session.h"
 #include "core/util.h"
 
 #define FREQUENCY_MAX_HZ 10000
-#define DURATION_MAX_S	 31536000.0 /* a year */
 
 struct record_opts {
 	struct session_opts session;
@@ -21,7 +19,7 @@ struct record_opts {
 	bool native_only;
 };
 
-enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE };
+enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD };
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0, "Record these running processes, all their threads", 0 },
@@ -31,58 +29,41 @@ static const struct argp_option options[] = {
 	  "Only these runtimes (default: all that are found); native frames are always recorded",
 	  1 },
 	{ "source", OPT_SOURCE, "SOURCE", 0,
-	  "Where runtime frames come from: auto (default), walk, none", 1 },
+	  "Where runtime frames come from: auto (default), walk, probes, map (names of compiled "
+	  "code "
+	  "only), none",
+	  1 },
 	{ "unwind", OPT_UNWIND, "HOW", 0,
 	  "Native stacks: auto (tables, default), fp (frame pointers only), copy (stack copies "
 	  "unwound in user space, slow; compares them with the tables)",
+	  1 },
+	{ "max-overhead", OPT_MAX_OVERHEAD, "PCT", 0,
+	  "What probes may cost, in percent of all CPUs' time, 0.1 to 100, or none (default 5 with "
+	  "-p, none with a command): above that frames are walked, or probes come and go. If "
+	  "given, braid also samples less often when it uses more CPU itself",
 	  1 },
 	{ "output", 'o', "FILE", 0, "The recording (default braid.db)", 2 },
 	{ "force", OPT_FORCE, NULL, 0, "Overwrite FILE even if it is no recording", 2 },
 	{}
 };
 
-static uint32_t all_runtimes(const struct runtime *const *runtimes)
-{
-	uint32_t bits = 0;
-	int i;
-
-	for (i = 0; runtimes[i]; i++)
-		bits |= 1U << i;
-	return bits;
-}
-
-static void parse_runtimes(struct argp_state *state, struct session_opts *opts, char *list)
-{
-	char *name, *rest = list, known[200] = "";
-	int i;
-
-	for (i = 0; opts->runtimes[i]; i++)
-		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
-			 i ? ", " : "", opts->runtimes[i]->name);
-	opts->enabled = 0;
-	while ((name = strsep(&rest, ","))) {
-		for (i = 0; opts->runtimes[i]; i++)
-			if (!strcmp(name, opts->runtimes[i]->name))
-				break;
-		if (!opts->runtimes[i])
-			argp_error(state, "-r: there is no runtime '%s'; there are: %s", name,
-				   known);
-		opts->enabled |= 1U << i;
-	}
-}
-
 static void parse_source(struct argp_state *state, struct record_opts *record, const char *arg)
 {
+	static const char *const names[] = { [RUNTIME_SOURCE_AUTO] = "auto",
+					     [RUNTIME_SOURCE_WALK] = "walk",
+					     [RUNTIME_SOURCE_PROBES] = "probes",
+					     [RUNTIME_SOURCE_CALLS] = "",
+					     [RUNTIME_SOURCE_MAP] = "map" };
+	size_t i;
+
 	record->native_only = !strcmp(arg, "none");
 	if (record->native_only)
 		return;
-	if (!strcmp(arg, "probes") || !strcmp(arg, "map"))
-		argp_error(state,
-			   "--source %s: no runtime of this version of braid has it; use "
-			   "auto or walk",
-			   arg);
-	else if (strcmp(arg, "auto") && strcmp(arg, "walk"))
-		argp_error(state, "--source takes auto, walk or none, not '%s'", arg);
+	for (i = 0; i < ARRAY_SIZE(names) && (!*arg || strcmp(arg, names[i])); i++)
+		;
+	if (i == ARRAY_SIZE(names))
+		argp_error(state, "--source takes auto, walk, probes, map or none, not '%s'", arg);
+	record->session.source = i;
 }
 
 static enum unwind_mode parse_unwind(struct argp_state *state, const char *arg)
@@ -105,19 +86,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct session_opts *opts = &record->session;
 
 	switch (key) {
-	case 'p':
-		free(record->pids);
-		cli__pids(state, arg, &record->pids, &opts->n_pids);
-		opts->pids = record->pids;
-		break;
-	case 'd':
-		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
-		break;
 	case 'F':
 		opts->frequency_hz = cli__number(state, "-F", arg, 1, FREQUENCY_MAX_HZ);
-		break;
-	case 'r':
-		parse_runtimes(state, opts, arg);
 		break;
 	case OPT_SOURCE:
 		parse_source(state, record, arg);
@@ -131,17 +101,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FORCE:
 		opts->force = true;
 		break;
-	case ARGP_KEY_ARGS:
-		opts->command = state->argv + state->next;
+	case OPT_MAX_OVERHEAD:
+		cli__max_overhead(state, arg, opts);
 		break;
 	case ARGP_KEY_END:
-		if (!opts->command == !opts->n_pids)
-			argp_error(state, "give either -p PID or -- COMMAND");
+		cli__parse_target(key, arg, state, opts, &record->pids);
+		cli__default_max_overhead(opts);
 		if (record->native_only)
 			opts->enabled = 0;
+		if (!opts->enabled)
+			opts->source = RUNTIME_SOURCE_WALK;
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return cli__parse_target(key, arg, state, opts, &record->pids);
 	}
 	return 0;
 }
@@ -157,8 +129,13 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 		      const char *version, const char *source, const char *reason)
 {
 	end_status_line(ctx);
-	fprintf(stderr, "pid %u: %s %s: %s%s%s\n", process->pid, runtime->name, version, source,
-		reason[0] ? ": " : "", reason);
+	cli__print_source(process->pid, runtime->name, version, source, reason);
+}
+
+static void on_note(void *ctx, const char *text)
+{
+	end_status_line(ctx);
+	fprintf(stderr, "no limit is kept: %s\n", text);
 }
 
 static void on_progress(void *ctx, const struct session_progress *progress)
@@ -188,26 +165,12 @@ static void print_frames(const struct session_opts *opts, const struct capture_s
 	fputc('\n', stderr);
 }
 
-static void print_command_end(const struct session_summary *summary)
-{
-	int status = summary->command_status;
-
-	if (summary->command_pid)
-		fprintf(stderr, "the command goes on as PID %d\n", summary->command_pid);
-	else if (WIFEXITED(status) && WEXITSTATUS(status))
-		fprintf(stderr, "the command ended with status %d\n", WEXITSTATUS(status));
-	else if (WIFSIGNALED(status))
-		fprintf(stderr, "the command was ended by signal %d (%s)\n", WTERMSIG(status),
-			strsignal(WTERMSIG(status)));
-}
-
 static void print_summary(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct capture_stats *stats = summary->stats;
-	int i;
 
 	if (opts->command)
-		print_command_end(summary);
+		cli__print_command_end(summary->command_pid, summary->command_status);
 	fprintf(stderr, "%s: %" PRIu64 " samples in %.1f s at %u Hz, own CPU %.2f s\n",
 		opts->output, stats->samples, summary->duration_s, opts->frequency_hz,
 		summary->own_cpu_s);
@@ -216,6 +179,11 @@ static void print_summary(const struct session_opts *opts, const struct session_
 		fprintf(stderr,
 			"stacks complete to the root: %.2f %% (%" PRIu64 " of %" PRIu64 ")\n",
 			100.0 * stats->complete / stats->samples, stats->complete, stats->samples);
+	if (summary->jit.places)
+		fprintf(stderr,
+			"compiled code: %" PRIu64 " places, %" PRIu64 " with a name from a map (of "
+			"%" PRIu64 " symbols)\n",
+			summary->jit.places, summary->jit.named, summary->jit.symbols);
 	if (stats->copies_used)
 		fprintf(stderr, "%" PRIu64 " stacks completed from a stack copy\n",
 			stats->copies_used);
@@ -225,10 +193,8 @@ static void print_summary(const struct session_opts *opts, const struct session_
 			"%" PRIu64 " stacks\n",
 			100.0 * stats->copy_frames_equal / stats->copy_frames, stats->copy_frames,
 			100.0 * stats->copy_stacks_equal / stats->copy_stacks, stats->copy_stacks);
-	for (i = COUNT_FIRST_LOSS; i < COUNTERS_N; i++)
-		if (summary->counters[i])
-			fprintf(stderr, "%8" PRIu64 "  %s\n", summary->counters[i],
-				counter__text(i));
+	cli__print_limit(&summary->limit, summary->duration_s, "");
+	cli__print_losses(summary->counters);
 }
 
 static int record(struct record_opts *record)
@@ -269,10 +235,11 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 		       "Then: braid flame, braid report",
 	};
 	struct record_opts opts = { .session = { .runtimes = runtimes,
-						 .enabled = all_runtimes(runtimes),
+						 .enabled = UINT32_MAX,
 						 .frequency_hz = 99,
 						 .output = "braid.db",
 						 .on_source = on_source,
+						 .on_note = on_note,
 						 .on_progress = on_progress },
 				    .status = isatty(STDERR_FILENO) };
 	int status;

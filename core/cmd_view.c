@@ -2,36 +2,28 @@
 #include "core/cli.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "core/output.h"
 #include "core/util.h"
 
 /* `braid report` and `braid flame`: a recording in, a picture or text out. */
 
-typedef int (*writer_fn)(const struct profile *, const struct output_opts *, FILE *);
-
-struct format {
-	const char *name;
-	writer_fn write;
-};
-
-static const struct format formats[] = {
-	{ "table", output__table },
-	{ "folded", output__folded },
-};
-
 struct report_opts {
 	struct view_opts view;
 	struct output_opts output;
-	writer_fn write;
+	const struct output_format *format; /* NULL: a flame graph, by `flame` */
+	int (*flame)(const struct profile *, const struct output_opts *, FILE *);
 };
 
 enum { OPT_FORMAT = 0x200, OPT_ROWS };
 
 static const struct argp_option report_options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0,
-	  "table (default): self and total per function; folded: one line per stack", 0 },
-	{ "rows", OPT_ROWS, "N", 0, "At most N rows of a table (default: all)", 0 },
+	  "table (default): self and total per function; tree: what called what; folded: one line "
+	  "per stack; pprof: for the tool of that name, binary",
+	  0 },
+	{ "rows", OPT_ROWS, "N", 0, "At most N rows of a table or tree (default: all)", 0 },
 	{}
 };
 
@@ -39,25 +31,21 @@ static int write_profile(const struct profile *profile, void *ctx, FILE *out)
 {
 	const struct report_opts *opts = ctx;
 
-	return opts->write(profile, &opts->output, out);
+	return (opts->format ? opts->format->write : opts->flame)(profile, &opts->output, out);
 }
 
 static error_t parse_report(int key, char *arg, struct argp_state *state)
 {
 	struct report_opts *opts = state->input;
-	size_t i;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &opts->view;
 		break;
 	case OPT_FORMAT:
-		for (i = 0; i < ARRAY_SIZE(formats); i++)
-			if (!strcmp(arg, formats[i].name))
-				break;
-		if (i == ARRAY_SIZE(formats))
-			argp_error(state, "--format takes table or folded, not '%s'", arg);
-		opts->write = formats[i].write;
+		opts->format = output__find_format(arg);
+		if (!opts->format)
+			argp_error(state, "--format takes " OUTPUT_FORMATS ", not '%s'", arg);
 		break;
 	case OPT_ROWS:
 		opts->output.rows = cli__number(state, "--rows", arg, 1, 1e9);
@@ -89,19 +77,23 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		.options = report_options,
 		.parser = parse_report,
 		.args_doc = "[FILE]",
-		.doc = "Show a recording as text. FILE defaults to braid.db; nothing but this file "
+		.doc = "Show a recording as text, or write it for other tools. FILE defaults to "
+		       "braid.db; nothing but this file "
 		       "is needed, no privilege and no target.\v"
 		       "Examples:\n"
 		       "  braid report --rows 20\n"
 		       "  braid report --format folded --lines app.db > app.folded\n"
+		       "  braid report --format pprof --lines -o app.pb.gz app.db\n"
 		       "  braid report --thread worker-1 --runtime python app.db",
 		.children = children,
 	};
-	struct report_opts opts = { .view.file = "braid.db", .write = output__table };
+	struct report_opts opts = { .view.file = "braid.db",
+				    .format = output__find_format("table") };
 
 	(void)runtimes;
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
-	return run_view(&opts);
+	return cli__refuses_terminal(opts.format, opts.view.output) ? EXIT_MISUSED
+								    : run_view(&opts);
 }
 
 static error_t parse_flame(int key, char *arg, struct argp_state *state)
@@ -145,7 +137,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
 	if (!strcmp(opts.view.output, "-"))
 		opts.view.output = NULL;
-	opts.write = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
+	opts.flame = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
 									     : output__flame_html;
 	if (opts.view.output && !ends_with(opts.view.output, ".svg") &&
 	    !ends_with(opts.view.output, ".html") && !ends_with(opts.view.output, ".htm")) {

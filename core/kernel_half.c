@@ -8,14 +8,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "bpf/braid.skel.h"
+#include "bpf/probe_rec.h"
+#include "bpf/shadow.h"
 #include "core/util.h"
 
 #define RING_BYTES	  (16U << 20)
 #define RING_WAKEUP_BYTES (2U << 20)
+#define CALL_NODES	  (1U << 18)  /* 12 MiB of call_stats, 20 of call_nodes */
 #define PID_NS_INIT_INO	  0xEFFFFFFCU /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
 struct kernel_half {
@@ -23,6 +27,7 @@ struct kernel_half {
 	struct kernel_half_opts opts;
 	int n_cpus;
 	struct bpf_link **links; /* one per CPU that is online */
+	int *event_fds;		 /* that these own; -1: none */
 };
 
 /* libbpf's last complaint, for the sentence; its log goes nowhere else. */
@@ -43,25 +48,49 @@ static int set_cpu_map(struct kernel_half *half, const char *name)
 	return map ? bpf_map__set_max_entries(map, half->n_cpus) : -ENOENT;
 }
 
-/* Loads the walkers of enabled runtimes, and creates the maps of no other. */
-static int configure_runtime(struct kernel_half *half, const struct runtime *runtime, bool enabled)
+static int enable_programs(struct kernel_half *half, const char *const *names, bool enabled)
 {
 	struct bpf_program *program;
-	const char *const *name;
-	struct bpf_map *map;
 
-	if (runtime->program) {
-		program = bpf_object__find_program_by_name(half->skel->obj, runtime->program);
+	for (; names && *names; names++) {
+		program = bpf_object__find_program_by_name(half->skel->obj, *names);
 		if (!program)
 			return -ENOENT;
 		bpf_program__set_autoload(program, enabled);
 	}
-	for (name = runtime->maps; name && *name; name++) {
-		map = bpf_object__find_map_by_name(half->skel->obj, *name);
+	return 0;
+}
+
+static int enable_maps(struct kernel_half *half, const char *const *names, bool enabled)
+{
+	struct bpf_map *map;
+
+	for (; names && *names; names++) {
+		map = bpf_object__find_map_by_name(half->skel->obj, *names);
 		if (!map)
 			return -ENOENT;
 		bpf_map__set_autocreate(map, enabled);
 	}
+	return 0;
+}
+
+/* Loads the walkers of enabled runtimes, and creates the maps of no other. */
+static int configure_runtime(struct kernel_half *half, const struct runtime *runtime, bool enabled)
+{
+	const char *const program[] = { runtime->program, NULL };
+	bool probes = enabled && half->opts.shadows;
+	int err = enable_programs(half, program, enabled);
+
+	if (!err)
+		err = enable_maps(half, runtime->maps, enabled);
+	if (!err)
+		err = enable_programs(half, runtime->probe_programs, probes);
+	if (!err)
+		err = enable_maps(half, runtime->probe_maps, probes);
+	if (err)
+		return err;
+	if (enabled && runtime->walker >= 0)
+		half->skel->rodata->cfg_walkers |= 1U << runtime->walker;
 	return enabled && runtime->cpu_map ? set_cpu_map(half, runtime->cpu_map) : 0;
 }
 
@@ -71,6 +100,39 @@ static int configure_runtimes(struct kernel_half *half)
 
 	for (i = 0; !err && half->opts.runtimes[i]; i++)
 		err = configure_runtime(half, half->opts.runtimes[i], half->opts.enabled & 1U << i);
+	return err;
+}
+
+static int configure_probes(struct kernel_half *half)
+{
+	static const char *const programs[] = { "walk_shadow",	  "shadow_on_fork",
+						"shadow_on_exec", "shadow_on_exit",
+						"nothing",	  NULL };
+	static const char *const maps[] = { "shadows",	  "probe_recs", "texts",
+					    "call_nodes", "call_stats", NULL };
+	static const char *const others[] = { "probe_hits", "bench_ring", "bench_ring_state",
+					      NULL };
+	struct braid_bpf *skel = half->skel;
+	uint32_t nodes = half->opts.calls ? CALL_NODES : 1;
+	int err = enable_programs(half, programs, half->opts.shadows);
+
+	if (!err)
+		err = enable_maps(half, maps, half->opts.shadows);
+	if (!err)
+		err = enable_maps(half, others, false);
+	skel->rodata->cfg_calls = half->opts.calls;
+	skel->rodata->cfg_nodes = nodes;
+	skel->rodata->cfg_shadows = half->opts.shadows;
+	if (!err && half->opts.shadows)
+		err = bpf_map__set_max_entries(skel->maps.shadows, half->opts.shadows);
+	if (!err && half->opts.shadows)
+		err = bpf_map__set_map_flags(skel->maps.shadows, BPF_F_MMAPABLE);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.call_nodes, nodes);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.call_stats, nodes);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.probe_recs, PROBE_SITES_MAX);
 	return err;
 }
 
@@ -89,29 +151,35 @@ static int configure(struct kernel_half *half)
 		err = set_cpu_map(half, "scratches");
 	if (!err)
 		err = set_cpu_map(half, "copy_slots");
+	if (!err)
+		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);
+}
+
+static int fill_walker(struct kernel_half *half, uint32_t slot, const struct bpf_program *program)
+{
+	int fd = program ? bpf_program__fd(program) : -ENOENT;
+
+	if (fd < 0)
+		return fd;
+	return bpf_map_update_elem(bpf_map__fd(half->skel->maps.walkers), &slot, &fd, BPF_ANY)
+		       ? -errno
+		       : 0;
 }
 
 static int fill_walkers(struct kernel_half *half)
 {
-	int walkers_fd = bpf_map__fd(half->skel->maps.walkers);
 	const struct runtime *runtime;
-	struct bpf_program *program;
-	uint32_t slot;
-	int fd, i;
+	int err = 0, i;
 
-	for (i = 0; (runtime = half->opts.runtimes[i]); i++) {
-		if (runtime->walker < 0 || !(half->opts.enabled & 1U << i))
-			continue;
-		program = bpf_object__find_program_by_name(half->skel->obj, runtime->program);
-		if (!program)
-			return -ENOENT;
-		slot = runtime->walker;
-		fd = bpf_program__fd(program);
-		if (bpf_map_update_elem(walkers_fd, &slot, &fd, BPF_ANY))
-			return -errno;
-	}
-	return 0;
+	for (i = 0; !err && (runtime = half->opts.runtimes[i]); i++)
+		if (runtime->walker >= 0 && half->opts.enabled & 1U << i)
+			err = fill_walker(half, runtime->walker,
+					  bpf_object__find_program_by_name(half->skel->obj,
+									   runtime->program));
+	if (!err && half->opts.shadows)
+		err = fill_walker(half, WALKER_SHADOW, half->skel->progs.walk_shadow);
+	return err;
 }
 
 static int explain(int code, struct err *err)
@@ -160,13 +228,18 @@ out:
 	return code;
 }
 
+static uint64_t period_ns(uint32_t frequency_hz)
+{
+	return NSEC_PER_SEC / frequency_hz;
+}
+
 static int open_cpu_clock(int cpu, uint32_t frequency_hz)
 {
 	/* A period, not a frequency: the kernel's limit of sample frequencies does not apply. */
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
 					.config = PERF_COUNT_SW_CPU_CLOCK,
 					.size = sizeof(attr),
-					.sample_period = NSEC_PER_SEC / frequency_hz,
+					.sample_period = period_ns(frequency_hz),
 					.exclude_idle = 1 };
 	int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
@@ -185,11 +258,28 @@ static int attach_cpu(struct kernel_half *half, int cpu, struct err *err)
 				"kernel.perf_event_paranoid, or run as root)",
 				cpu, strerror(-fd));
 	half->links[cpu] = bpf_program__attach_perf_event(half->skel->progs.on_sample, fd);
-	if (half->links[cpu])
-		return 0; /* the link owns fd now */
+	if (half->links[cpu]) {
+		half->event_fds[cpu] = fd;
+		return 0;
+	}
 	close(fd);
 	return err__set(err, -errno, "cannot attach to the cpu-clock event of CPU %d: %s", cpu,
 			strerror(errno));
+}
+
+int kernel_half__attach_shadows(struct kernel_half *half, struct err *err)
+{
+	struct braid_bpf *skel = half->skel;
+
+	if (!half->opts.shadows)
+		return 0;
+	skel->links.shadow_on_fork = bpf_program__attach(skel->progs.shadow_on_fork);
+	skel->links.shadow_on_exec = bpf_program__attach(skel->progs.shadow_on_exec);
+	skel->links.shadow_on_exit = bpf_program__attach(skel->progs.shadow_on_exit);
+	if (skel->links.shadow_on_fork && skel->links.shadow_on_exec && skel->links.shadow_on_exit)
+		return 0;
+	return err__set(err, -errno, "cannot attach to process events: %s (%s)", strerror(errno),
+			last_warning);
 }
 
 int kernel_half__attach(struct kernel_half *half, struct err *err)
@@ -201,9 +291,13 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 	if (!half->skel->links.on_fork || !half->skel->links.on_exec)
 		return err__set(err, -errno, "cannot attach to process events: %s (%s)",
 				strerror(errno), last_warning);
+	if (half->opts.calls)
+		return 0;
 	half->links = calloc(half->n_cpus, sizeof(*half->links));
-	if (!half->links)
+	half->event_fds = calloc(half->n_cpus, sizeof(*half->event_fds));
+	if (!half->links || !half->event_fds)
 		return err__set(err, -ENOMEM, "out of memory");
+	memset(half->event_fds, -1, half->n_cpus * sizeof(*half->event_fds));
 	for (cpu = 0; !code && cpu < half->n_cpus; cpu++)
 		code = attach_cpu(half, cpu, err);
 	return code;
@@ -218,7 +312,9 @@ void kernel_half__detach(struct kernel_half *half)
 	for (cpu = 0; half->links && cpu < half->n_cpus; cpu++)
 		bpf_link__destroy(half->links[cpu]);
 	free(half->links);
+	free(half->event_fds);
 	half->links = NULL;
+	half->event_fds = NULL;
 	if (half->skel)
 		braid_bpf__detach(half->skel);
 }
@@ -230,6 +326,23 @@ void kernel_half__free(struct kernel_half *half)
 	kernel_half__detach(half);
 	braid_bpf__destroy(half->skel);
 	free(half);
+}
+
+int kernel_half__slow_down(struct kernel_half *half, uint32_t slowdown)
+{
+	uint64_t period = period_ns(half->opts.frequency_hz) * slowdown;
+	int cpu, code = 0;
+
+	for (cpu = 0; half->event_fds && cpu < half->n_cpus; cpu++)
+		if (half->event_fds[cpu] >= 0 &&
+		    ioctl(half->event_fds[cpu], PERF_EVENT_IOC_PERIOD, &period))
+			code = -errno;
+	return code;
+}
+
+int kernel_half__sampler_fd(const struct kernel_half *half)
+{
+	return bpf_program__fd(half->skel->progs.on_sample);
 }
 
 struct bpf_object *kernel_half__object(struct kernel_half *half)
@@ -256,6 +369,11 @@ void kernel_half__counters(const struct kernel_half *half, uint64_t ret_counters
 			ret_counters[key] += values[cpu];
 	}
 	free(values);
+}
+
+uint32_t kernel_half__call_nodes(const struct kernel_half *half)
+{
+	return min_of(half->skel->bss->call_nodes_used, CALL_NODES - 1);
 }
 
 const char *counter__text(unsigned counter)

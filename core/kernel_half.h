@@ -2,6 +2,7 @@
 #ifndef BRAID_KERNEL_HALF_H
 #define BRAID_KERNEL_HALF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <bpf/libbpf.h>
@@ -20,6 +21,8 @@ struct kernel_half_opts {
 	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
 	enum unwind_mode unwind;
 	uint32_t frequency_hz;
+	uint32_t shadows; /* room for so many shadow stacks, a power of two; 0: no probes */
+	bool calls;	  /* count calls in them, and do not sample */
 };
 
 /* Opens and loads. -EPERM without privilege, -ENOTSUP without kernel BTF, else what libbpf
@@ -27,8 +30,16 @@ struct kernel_half_opts {
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err);
 
+/* From here on shadow stacks follow forks, execs and exits. Does nothing without probes. */
+int kernel_half__attach_shadows(struct kernel_half *half, struct err *err);
+
 /* From here on targets are followed and sampled. */
 int kernel_half__attach(struct kernel_half *half, struct err *err);
+
+/* Samples at the n-th part of the rate from now on. -errno of the events that keep theirs. */
+int kernel_half__slow_down(struct kernel_half *half, uint32_t slowdown);
+
+int kernel_half__sampler_fd(const struct kernel_half *half); /* the program that takes samples */
 
 /* Stops sampling, keeps maps readable. Idempotent. */
 void kernel_half__detach(struct kernel_half *half);
@@ -39,6 +50,9 @@ int kernel_half__map_fd(const struct kernel_half *half, const char *name); /* -E
 
 /* Sums over all CPUs. */
 void kernel_half__counters(const struct kernel_half *half, uint64_t ret_counters[COUNTERS_N]);
+
+/* Nodes of the call tree that are in use: 1 up to this. */
+uint32_t kernel_half__call_nodes(const struct kernel_half *half);
 
 /* People's text of a counter. */
 const char *counter__text(unsigned counter);

@@ -25,6 +25,14 @@ struct shown {
 	uint32_t first, n; /* n 0: not made yet */
 };
 
+/* The frames from a node outwards. They end where the array ends, so that those which the next
+ * chain has in common with this one are where they belong already. */
+struct chain {
+	struct merge_frame frames[LOAD_DEPTH_MAX];
+	uint32_t nodes[LOAD_DEPTH_MAX];
+	size_t n;
+};
+
 struct build {
 	const struct load_tables *tables;
 	const struct load_filter *filter;
@@ -34,7 +42,7 @@ struct build {
 	struct shown *shown;	  /* by frame; one more for frames that lead nowhere */
 	uint32_t *names;	  /* profile frames */
 	size_t n_names, cap_names;
-	struct merge_frame native[LOAD_DEPTH_MAX], runtime[LOAD_DEPTH_MAX];
+	struct chain native, runtime;
 	struct merge_placed placed[2 * LOAD_DEPTH_MAX];
 	uint32_t *stack; /* profile frames, root first */
 	size_t cap_stack;
@@ -132,36 +140,54 @@ static int show(struct build *build, uint32_t frame, const struct shown **ret)
 	return ret_code;
 }
 
-/* The chain of nodes from `node` outwards. Not longer than LOAD_DEPTH_MAX: that was checked. */
-static size_t chain(const struct load_tables *tables, uint32_t node, struct merge_frame *to)
+static struct merge_frame merge_frame(const struct load_tables *tables,
+				      const struct load_node *node)
 {
-	size_t n = 0;
+	static const struct load_frame none = { .kind = KINDS_MAX };
+	const struct load_frame *frame =
+		node->frame == LOAD_NONE ? &none : &tables->frames.rows[node->frame];
+	bool kernel = frame->kind == KIND_KERNEL;
 
-	for (; node != LOAD_NONE; node = tables->nodes.rows[node].parent) {
-		const struct load_node *from = &tables->nodes.rows[node];
-		bool kernel = from->frame != LOAD_NONE &&
-			      tables->frames.rows[from->frame].kind == KIND_KERNEL;
+	return (struct merge_frame) { .frame = node->frame,
+				      .kernel = kernel,
+				      .loop = frame->loop,
+				      .jit = frame->kind == KIND_NATIVE && frame->anonymous &&
+					     !frame->loop,
+				      .address = kernel ? MERGE_NO_ADDRESS : node->address };
+}
 
-		to[n++] = (struct merge_frame) { .frame = from->frame,
-						 .kernel = kernel,
-						 .address = kernel ? MERGE_NO_ADDRESS
-								   : from->address };
+/* Returns its first frame. A node's depth is at most LOAD_DEPTH_MAX: that was checked. */
+static const struct merge_frame *chain__set(struct chain *chain, const struct load_tables *tables,
+					    uint32_t node)
+{
+	size_t n = node == LOAD_NONE ? 0 : tables->nodes.rows[node].depth;
+	size_t i, known = LOAD_DEPTH_MAX - min_of(chain->n, n);
+
+	for (i = LOAD_DEPTH_MAX - n; node != LOAD_NONE; i++) {
+		if (i >= known && chain->nodes[i] == node)
+			break; /* so are all further out */
+		chain->frames[i] = merge_frame(tables, &tables->nodes.rows[node]);
+		chain->nodes[i] = node;
+		node = tables->nodes.rows[node].parent;
 	}
-	return n;
+	chain->n = n;
+	return &chain->frames[LOAD_DEPTH_MAX - n];
 }
 
 static int add_stack(struct build *build, const struct load_stack *stack)
 {
-	size_t n_native = chain(build->tables, stack->native, build->native);
-	size_t n_runtime = chain(build->tables, stack->runtime, build->runtime);
+	const struct merge_frame *native = chain__set(&build->native, build->tables, stack->native);
+	const struct merge_frame *runtime =
+		chain__set(&build->runtime, build->tables, stack->runtime);
 	struct merge_report report = { 0 };
 	size_t n_placed, n = 0, i;
 
-	n_placed = merge__run(build->native, n_native, build->runtime, n_runtime,
+	n_placed = merge__run(native, build->native.n, runtime, build->runtime.n,
 			      build->filter->keep_vm, build->placed, &report);
 	build->report.by_address += report.by_address * stack->samples;
 	build->report.by_order += report.by_order * stack->samples;
 	build->report.appended += report.appended * stack->samples;
+	build->report.apart += report.apart * stack->samples;
 	build->report.loops += report.loops * stack->samples;
 	for (i = n_placed; i-- > 0;) {
 		const struct shown *shown;

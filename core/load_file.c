@@ -96,7 +96,7 @@ static int try_open(const char *path, const char *name, int flags, sqlite3 **ret
 
 	if (!name)
 		return SQLITE_NOMEM;
-	code = sqlite3_open_v2(name, &db, flags, NULL);
+	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 	if (!code)
 		code = begin(db, path);
 	if (code) {
@@ -125,17 +125,18 @@ static int open_any(const char *path, sqlite3 **ret_db)
 	return code;
 }
 
-int load_file__open(const char *path, sqlite3 **ret_db, struct err *err)
+int load_file__open(const char *path, sqlite3 **ret_db, uint32_t *ret_version, struct err *err)
 {
 	uint32_t version;
 	int code = recording_file__identify(path, &version, err);
 
 	if (code)
 		return code;
-	if (version != RECORDING_SCHEMA_VERSION)
+	if (!version || version > RECORDING_SCHEMA_VERSION)
 		return err__set(err, -EBADMSG,
-				"%s has format version %u; this braid reads version %d", path,
-				version, RECORDING_SCHEMA_VERSION);
+				"%s has format version %u; this braid reads versions up to %d",
+				path, version, RECORDING_SCHEMA_VERSION);
+	*ret_version = version;
 	code = open_any(path, ret_db);
 	return code ? load_file__failed(path, code, err) : 0;
 }

@@ -10,6 +10,7 @@
 #include "core/intern.h"
 #include "core/load_file.h"
 #include "core/merge.h"
+#include "core/recording.h"
 #include "core/util.h"
 
 /* Stack addresses come as offsets from the base of their stack: any base does, if it is so high
@@ -210,6 +211,8 @@ static int frame_row(struct load_tables *tables, sqlite3_stmt *stmt)
 	row->kinds = kind_bit(row->kind);
 	row->image = find_row(&tables->images, column_u32(stmt, 2));
 	row->address = column_i64(stmt, 3, 0);
+	row->loop = column_i64(stmt, 4, 0) == 1;
+	row->anonymous = sqlite3_column_type(stmt, 2) == SQLITE_NULL;
 	return 0;
 }
 
@@ -253,6 +256,8 @@ static int node_row(struct load_tables *tables, sqlite3_stmt *stmt)
 		row->kinds = tables->frames.rows[row->frame].kinds;
 	if (offset > -STACK_OFFSET_MAX && offset < STACK_OFFSET_MAX)
 		row->address = STACK_BASE - offset;
+	else if (offset == RECORDING_APART)
+		row->address = MERGE_APART;
 	row->depth = 1;
 	row->parent = find_row(&tables->nodes, parent);
 	if (row->parent != LOAD_NONE) {
@@ -300,10 +305,13 @@ static const struct reader readers[] = {
 	{ "thread", "id, process, tid, name", thread_row },
 	{ "image", "id, path", image_row },
 	{ "function", "id, name, file", function_row },
-	{ "frame", "id, kind, image, address", frame_row },
+	{ "frame", "id, kind, image, address, loop", frame_row },
 	{ "location", "frame, kind, function, line", location_row },
 	{ "node", "id, parent, frame, offset", node_row },
 };
+
+/* Up to version 1 frames have no column `loop`. */
+static const struct reader old_frame_reader = { "frame", "id, kind, image, address, 0", frame_row };
 
 static const struct reader sample_reader = { "sample", "id, thread, native, runtime, weight",
 					     sample_row };
@@ -357,6 +365,7 @@ static int read_table(struct load_tables *tables, const struct reader *reader, s
 
 int load_tables__read(struct load_tables *tables, const char *path, struct err *err)
 {
+	uint32_t version = 0;
 	size_t i;
 	int ret;
 
@@ -364,9 +373,12 @@ int load_tables__read(struct load_tables *tables, const char *path, struct err *
 	if (array__reserve(&tables->texts, &tables->cap_texts, 1, 1))
 		return err__set(err, -ENOMEM, "out of memory");
 	tables->texts[tables->n_texts++] = '\0';
-	ret = load_file__open(path, &tables->db, err);
+	ret = load_file__open(path, &tables->db, &version, err);
 	for (i = 0; !ret && i < ARRAY_SIZE(readers); i++)
-		ret = read_table(tables, &readers[i], err);
+		ret = read_table(tables,
+				 version < 2 && readers[i].row == frame_row ? &old_frame_reader
+									    : &readers[i],
+				 err);
 	return ret;
 }
 

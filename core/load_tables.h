@@ -53,6 +53,8 @@ struct load_frame {
 	uint32_t location, n_locations; /* rows of locations, innermost first */
 	uint32_t kinds;			/* bit per kind: its own and those of its locations */
 	uint8_t kind;			/* KINDS_MAX: none that there can be */
+	bool loop;			/* as in the recording */
+	bool anonymous;			/* has no image, not even a missing one */
 };
 
 struct load_location {

@@ -2,14 +2,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "core/cli.h"
 #include "core/util.h"
+#include "probes/probe.h"
 #include "runtimes/registry.h"
 
 static const struct command commands[] = {
 	{ "record", "Record a running process, or a command, until it ends or Ctrl-C", cmd_record },
 	{ "report", "Show a recording as a table or as folded stacks", cmd_report },
 	{ "flame", "Draw a recording as an interactive flame graph", cmd_flame },
+	{ "calls", "Count and time every call of interpreted functions, by probes", cmd_calls },
+	{ "probes", "Show probe sites, whether they fire, and the frame source that follows",
+	  cmd_probes },
+	{ "bench", "Measure what probes and sampling cost here, or would cost a process",
+	  cmd_bench },
 	{ "doctor", "Tell what this machine can and cannot do, and the remedy", cmd_doctor },
 };
 

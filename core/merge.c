@@ -59,7 +59,7 @@ static void place(struct state *state, uint32_t frame, enum merge_placement plac
 static bool belongs(struct state *state, uint64_t high, bool last_region,
 		    enum merge_placement *ret_placement)
 {
-	uint64_t address;
+	uint64_t address = MERGE_APART;
 
 	if (state->known < state->next)
 		state->known = state->next;
@@ -67,9 +67,10 @@ static bool belongs(struct state *state, uint64_t high, bool last_region,
 	       state->runtime[state->known].address == MERGE_NO_ADDRESS)
 		state->known++;
 	*ret_placement = MERGE_PLACED_ORDER;
-	if (state->known == state->n_runtime)
-		return state->next > 0;
-	address = state->runtime[state->known].address;
+	if (state->known < state->n_runtime)
+		address = state->runtime[state->known].address;
+	if (address == MERGE_APART) /* no neighbour outwards that is on this stack */
+		return state->next > 0 && state->next < state->known;
 	if (address < state->low)
 		return last_region;
 	if (address >= high)
@@ -79,19 +80,28 @@ static bool belongs(struct state *state, uint64_t high, bool last_region,
 	return true;
 }
 
-/* Places the runtime frames of native frame `i`. Returns whether it is an interpreter loop. */
+/* Places the runtime frames of native frame `i`, in the midst of them compiled code itself. Returns
+ * whether it runs any. */
 static bool place_runtime(struct state *state, size_t i)
 {
-	uint64_t high = state->native[i].address;
+	uint64_t high = state->native[i].address, low = state->low;
+	bool loop = false, inside = state->native[i].jit;
 	enum merge_placement placement;
-	bool loop = false;
 
 	if (high < state->low) { /* starts a region */
+		if (inside)
+			place(state, state->native[i].frame, MERGE_PLACED_NATIVE);
 		state->low = high;
 		return false;
 	}
 	while (state->next < state->n_runtime &&
 	       belongs(state, high, i >= state->falls_at, &placement)) {
+		uint64_t address = state->runtime[state->next].address;
+
+		if (inside && address != MERGE_NO_ADDRESS && address != low) {
+			place(state, state->native[i].frame, MERGE_PLACED_NATIVE);
+			inside = false;
+		}
 		place(state, state->runtime[state->next++].frame, placement);
 		if (placement == MERGE_PLACED_ADDRESS) {
 			state->report.by_address++;
@@ -100,8 +110,23 @@ static bool place_runtime(struct state *state, size_t i)
 			state->report.by_order++;
 		}
 	}
+	if (inside)
+		place(state, state->native[i].frame, MERGE_PLACED_NATIVE);
 	state->low = high;
 	return loop;
+}
+
+/* What no native frame runs. */
+static void place_rest(struct state *state)
+{
+	for (; state->next < state->n_runtime; state->next++) {
+		bool apart = state->runtime[state->next].address == MERGE_APART;
+
+		place(state, state->runtime[state->next].frame,
+		      apart ? MERGE_PLACED_APART : MERGE_PLACED_APPENDED);
+		state->report.apart += apart;
+		state->report.appended += !apart;
+	}
 }
 
 size_t merge__run(const struct merge_frame *native, size_t n_native,
@@ -113,26 +138,28 @@ size_t merge__run(const struct merge_frame *native, size_t n_native,
 			       .n_native = n_native,
 			       .n_runtime = n_runtime,
 			       .placed = ret };
+	bool loop = false; /* the frame before was (part of) one */
 	size_t i;
 
 	look_ahead(&state);
 	for (i = 0; i < n_native; i++) {
-		bool loop = spans(&native[i]) && place_runtime(&state, i);
+		bool runs = spans(&native[i]) && place_runtime(&state, i);
 
-		state.report.loops += loop;
+		state.report.loops += runs;
+		loop = runs || (loop && native[i].loop);
+		if (native[i].jit && spans(&native[i]))
+			continue;
 		if (loop && !keep_vm)
 			continue;
 		place(&state, native[i].frame, MERGE_PLACED_NATIVE);
 		state.placed[state.n_placed - 1].loop = loop;
 	}
-	for (; state.next < n_runtime; state.next++) {
-		place(&state, runtime[state.next].frame, MERGE_PLACED_APPENDED);
-		state.report.appended++;
-	}
+	place_rest(&state);
 	if (report) {
 		report->by_address += state.report.by_address;
 		report->by_order += state.report.by_order;
 		report->appended += state.report.appended;
+		report->apart += state.report.apart;
 		report->loops += state.report.loops;
 	}
 	return state.n_placed;

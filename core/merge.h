@@ -12,13 +12,19 @@
  *
  * A native frame spans [CFA of the frame that it called, its own CFA). A runtime frame's address
  * (its anchor) lies in the span of exactly one native frame: the interpreter loop that runs it.
- * Several runtime frames may share one loop, even one address; their order never changes. */
+ * Several runtime frames may share one loop, even one address; their order never changes.
+ *
+ * Compiled code runs the frames that it was made from: it goes inside them, as what they do. But a
+ * frame whose address is where the native frame begins was called by it. */
 
 #define MERGE_NO_ADDRESS 0
+#define MERGE_APART	 UINT64_MAX /* of a runtime frame: it has no native frames in this stack */
 
 struct merge_frame {
 	uint32_t frame;	  /* the caller's id */
 	bool kernel;	  /* kernel frames have no address and stay innermost */
+	bool loop;	  /* native: code of an interpreter's loop, or of a part of it */
+	bool jit;	  /* native: made by a compiler at run time, no part of a file */
 	uint64_t address; /* native: CFA; runtime: anchor; or MERGE_NO_ADDRESS */
 };
 
@@ -27,6 +33,7 @@ enum merge_placement {
 	MERGE_PLACED_ADDRESS,  /* runtime frame inside the native frame that contains its anchor */
 	MERGE_PLACED_ORDER,    /* between two native frames, by address, as none contains it */
 	MERGE_PLACED_APPENDED, /* outside all native frames: those end too early */
+	MERGE_PLACED_APART,    /* the same, but it belongs there */
 };
 
 struct merge_placed {
@@ -37,12 +44,13 @@ struct merge_placed {
 };
 
 struct merge_report {
-	uint64_t by_address, by_order, appended; /* runtime frames */
-	uint64_t loops;				 /* native frames found to be interpreter loops */
+	uint64_t by_address, by_order, appended, apart; /* runtime frames */
+	uint64_t loops; /* native frames found to be interpreter loops */
 };
 
 /* All stacks innermost first. Writes at most n_native + n_runtime entries to `ret`, returns their
- * number. Native loop frames are left out unless `keep_vm`. Adds to `report` (may be NULL). */
+ * number. Native frames that run runtime frames, and the parts of a loop around them, are left out
+ * unless `keep_vm`; compiled code never is. Adds to `report` (may be NULL). */
 size_t merge__run(const struct merge_frame *native, size_t n_native,
 		  const struct merge_frame *runtime, size_t n_runtime, bool keep_vm,
 		  struct merge_placed *ret, struct merge_report *report);

@@ -10,7 +10,13 @@
 #include "core/profile.h"
 #include "core/util.h"
 
-enum pending_kind { PENDING_KERNEL, PENDING_NATIVE, PENDING_ANONYMOUS, PENDING_RUNTIME };
+enum pending_kind {
+	PENDING_KERNEL,
+	PENDING_NATIVE,
+	PENDING_ANONYMOUS,
+	PENDING_JIT,
+	PENDING_RUNTIME
+};
 
 struct pending {
 	enum pending_kind kind;
@@ -19,6 +25,8 @@ struct pending {
 	uint64_t address;
 	struct image *image;
 	char path[64];
+	uint32_t pid; /* PENDING_NATIVE: met there, at ... */
+	uint64_t met_at;
 };
 
 struct naming {
@@ -26,6 +34,9 @@ struct naming {
 	struct kallsyms *kallsyms; /* NULL: hidden */
 	struct pending *pending;
 	size_t n, cap;
+	bool last;		  /* run: what has no name yet will have none */
+	naming_code_fn find_code; /* NULL: nobody */
+	void *find_ctx;
 };
 
 int naming__new(const struct naming_opts *opts, struct naming **ret, struct err *err)
@@ -73,25 +84,42 @@ static int add(struct naming *naming, const struct pending *pending)
 
 int naming__add_kernel(struct naming *naming, uint32_t frame, uint64_t address)
 {
-	return add(naming, &(struct pending) { PENDING_KERNEL, frame, 0, address, NULL, "" });
+	return add(naming, &(struct pending) { PENDING_KERNEL, frame, 0, address, NULL, "", 0, 0 });
 }
 
-int naming__add_native(struct naming *naming, uint32_t frame, struct image *image, uint64_t vaddr)
+int naming__add_native(struct naming *naming, uint32_t frame, struct image *image, uint64_t vaddr,
+		       uint32_t pid, uint64_t address)
 {
-	return add(naming, &(struct pending) { PENDING_NATIVE, frame, 0, vaddr, image, "" });
+	return add(naming,
+		   &(struct pending) { PENDING_NATIVE, frame, 0, vaddr, image, "", pid, address });
+}
+
+void naming__use_maps(struct naming *naming, naming_code_fn find, void *ctx)
+{
+	naming->find_code = find;
+	naming->find_ctx = ctx;
 }
 
 int naming__add_anonymous(struct naming *naming, uint32_t frame, const char *path, uint64_t offset)
 {
-	struct pending pending = { PENDING_ANONYMOUS, frame, 0, offset, NULL, "" };
+	struct pending pending = { PENDING_ANONYMOUS, frame, 0, offset, NULL, "", 0, 0 };
 
 	snprintf(pending.path, sizeof(pending.path), "%s", base_name(path));
 	return add(naming, &pending);
 }
 
+int naming__add_jit(struct naming *naming, uint32_t frame, const char *name)
+{
+	struct pending pending = { PENDING_JIT, frame, 0, 0, NULL, "", 0, 0 };
+
+	snprintf(pending.path, sizeof(pending.path), "%s", name);
+	return add(naming, &pending);
+}
+
 int naming__add_runtime(struct naming *naming, uint32_t frame, int runtime, uint64_t key)
 {
-	return add(naming, &(struct pending) { PENDING_RUNTIME, frame, runtime, key, NULL, "" });
+	return add(naming,
+		   &(struct pending) { PENDING_RUNTIME, frame, runtime, key, NULL, "", 0, 0 });
 }
 
 static int name_one(struct naming *naming, uint32_t frame, int kind, const char *function,
@@ -113,6 +141,21 @@ static int name_kernel(struct naming *naming, const struct pending *pending, str
 	return name_one(naming, pending->frame, KIND_KERNEL, name ? name : text, NULL, 0, err);
 }
 
+/* By the map of a process, if a runtime says that it names code in this image. */
+static int name_by_map(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	struct recording_location location;
+	char buf[NAMING_TEXT_BYTES];
+	bool mapped = false;
+
+	for (int i = 0; naming->find_code && naming->opts.runtimes[i]; i++)
+		mapped |= naming->opts.runtimes[i]->label && pending->image->runtimes[i].detected;
+	if (!mapped ||
+	    !naming->find_code(naming->find_ctx, pending->pid, pending->met_at, &location, buf))
+		return -ENOENT;
+	return recording__locations(naming->opts.recording, pending->frame, &location, 1, err);
+}
+
 static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	struct recording_location locations[SYMBOL_INLINES_MAX];
@@ -125,6 +168,10 @@ static int name_native(struct naming *naming, const struct pending *pending, str
 	if (n == -ENOMEM)
 		return err__set(err, n, "out of memory");
 	if (n <= 0) {
+		int code = name_by_map(naming, pending, err);
+
+		if (code != -ENOENT)
+			return code;
 		if (symbols__function_start(pending->image->symbols, pending->address, &start) ==
 		    -ENOMEM)
 			return err__set(err, -ENOMEM, "out of memory");
@@ -153,32 +200,49 @@ static int name_anonymous(struct naming *naming, const struct pending *pending, 
 	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
 }
 
+static int name_jit(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	return name_one(naming, pending->frame, KIND_NATIVE, pending->path, NULL, 0, err);
+}
+
 static int name_runtime(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const struct runtime *runtime = naming->opts.runtimes[pending->runtime];
-	struct runtime_symbol symbol = {};
-	int code = runtime->symbolize(naming->opts.sessions[pending->runtime], pending->address,
-				      &symbol);
+	struct recording_location locations[RUNTIME_SYMBOLS_MAX];
+	struct runtime_symbol symbols[RUNTIME_SYMBOLS_MAX];
+	int kind = KIND_RUNTIME + pending->runtime, n, i;
 
-	if (code == -ENOMEM)
-		return err__set(err, code, "out of memory");
-	return name_one(naming, pending->frame, KIND_RUNTIME + pending->runtime,
-			code ? "[unknown]" : symbol.function, symbol.file, symbol.line, err);
+	n = runtime->symbolize(naming->opts.sessions[pending->runtime], pending->address, symbols);
+	if (n == -ENOMEM)
+		return err__set(err, n, "out of memory");
+	if (n == -ENOENT && !naming->last)
+		return add(naming, pending);
+	if (n <= 0)
+		return name_one(naming, pending->frame, kind, "[unknown]", NULL, 0, err);
+	for (i = 0; i < n; i++)
+		locations[i] = (struct recording_location) { kind, symbols[i].function,
+							     symbols[i].file, symbols[i].line };
+	return recording__locations(naming->opts.recording, pending->frame, locations, n, err);
 }
 
-int naming__run(struct naming *naming, struct err *err)
+int naming__run(struct naming *naming, bool last, struct err *err)
 {
 	static int (*const names[])(struct naming *, const struct pending *, struct err *) = {
-		[PENDING_KERNEL] = name_kernel,
-		[PENDING_NATIVE] = name_native,
-		[PENDING_ANONYMOUS] = name_anonymous,
+		[PENDING_KERNEL] = name_kernel,	      [PENDING_NATIVE] = name_native,
+		[PENDING_ANONYMOUS] = name_anonymous, [PENDING_JIT] = name_jit,
 		[PENDING_RUNTIME] = name_runtime,
 	};
+	size_t n = naming->n, i;
 	int code = 0;
-	size_t i;
 
-	for (i = 0; !code && i < naming->n; i++)
-		code = names[naming->pending[i].kind](naming, &naming->pending[i], err);
-	naming->n = 0;
+	naming->last = last;
+	for (i = 0; !code && i < n; i++) {
+		struct pending pending = naming->pending[i]; /* the array may move */
+
+		code = names[pending.kind](naming, &pending, err);
+	}
+	naming->n -= n;
+	if (naming->n)
+		memmove(naming->pending, naming->pending + n, naming->n * sizeof(*naming->pending));
 	return code;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ struct links {
 	uint32_t *by_rank; /* nodes but the root, sorted by their frames' ranks */
 	uint32_t *counts;
 	uint32_t *child, *sibling;
+	bool *shown; /* has weight or calls, or something above it has */
 };
 
 static void links_done(struct links *links)
@@ -68,11 +70,12 @@ static void links_done(struct links *links)
 	free(links->counts);
 	free(links->child);
 	free(links->sibling);
+	free(links->shown);
 }
 
 /* A counting sort of all nodes at once, then each is put in front of its siblings, last name
  * first: linear, however the children are spread. */
-static int links_init(struct links *links, const struct profile *profile, const uint64_t *total)
+static int links_init(struct links *links, const struct profile *profile)
 {
 	size_t i, n = profile->n_nodes;
 
@@ -80,9 +83,16 @@ static int links_init(struct links *links, const struct profile *profile, const 
 	links->counts = calloc(profile->n_frames + 1, sizeof(*links->counts));
 	links->child = calloc(n, sizeof(*links->child));
 	links->sibling = calloc(n, sizeof(*links->sibling));
+	links->shown = calloc(n, sizeof(*links->shown));
 	if (!links->by_rank || !links->counts || !links->child || !links->sibling ||
-	    rank_frames(profile, &links->ranks))
+	    !links->shown || rank_frames(profile, &links->ranks))
 		return -ENOMEM;
+	for (i = n - 1; i > 0; i--) {
+		const struct profile_node *node = &profile->nodes[i];
+
+		links->shown[i] |= node->self || node->calls;
+		links->shown[node->parent] |= links->shown[i];
+	}
 	for (i = 1; i < n; i++)
 		links->counts[links->ranks[profile->nodes[i].frame] + 1]++;
 	for (i = 1; i <= profile->n_frames; i++)
@@ -93,7 +103,7 @@ static int links_init(struct links *links, const struct profile *profile, const 
 		uint32_t node = links->by_rank[i - 1];
 		uint32_t *first = &links->child[profile->nodes[node].parent];
 
-		if (!total[node])
+		if (!links->shown[node])
 			continue;
 		links->sibling[node] = *first;
 		*first = node;
@@ -142,7 +152,7 @@ int out_tree__init(struct out_tree *ret_tree, const struct profile *profile)
 		if (__builtin_add_overflow(*total, tree.total[i], total))
 			*total = UINT64_MAX;
 	}
-	err = links_init(&links, profile, tree.total);
+	err = links_init(&links, profile);
 	if (err)
 		goto out;
 	walk(&tree, profile, &links);
@@ -173,10 +183,46 @@ char *output__label(const struct profile *profile, const struct profile_frame *f
 	return label;
 }
 
+void output__weight(const struct profile *profile, uint64_t weight, char *buf, size_t size)
+{
+	static const char *const units[] = { "us", "ms", "s" };
+	double time = weight;
+	size_t unit = 0;
+
+	if (profile->unit == PROFILE_SAMPLES || weight < 1000) {
+		snprintf(buf, size, "%" PRIu64 "%s", weight,
+			 profile->unit == PROFILE_SAMPLES ? "" : " ns");
+		return;
+	}
+	/* The limits are where rounding would give a digit more. */
+	for (time /= 1000; time >= 999.5 && unit + 1 < ARRAY_SIZE(units); unit++)
+		time /= 1000;
+	snprintf(buf, size, "%.*f %s", time < 9.995 ? 2 : time < 99.95 ? 1 : 0, time, units[unit]);
+}
+
+static void summarize_calls(const struct profile *profile, char *buf, size_t size)
+{
+	char weight[32], duration[64] = "";
+	uint64_t calls = 0;
+	size_t i;
+
+	for (i = 0; i < profile->n_nodes; i++)
+		if (__builtin_add_overflow(calls, profile->nodes[i].calls, &calls))
+			calls = UINT64_MAX;
+	output__weight(profile, profile->samples, weight, sizeof(weight));
+	if (profile->duration_s > 0)
+		snprintf(duration, sizeof(duration), ", recorded for %.1f s", profile->duration_s);
+	snprintf(buf, size, "%s in %" PRIu64 " calls%s", weight, calls, duration);
+}
+
 void output__summary(const struct profile *profile, char *buf, size_t size)
 {
 	char duration[64] = "", frequency[64] = "";
 
+	if (profile->unit == PROFILE_NANOSECONDS) {
+		summarize_calls(profile, buf, size);
+		return;
+	}
 	if (profile->duration_s > 0)
 		snprintf(duration, sizeof(duration), ", %.1f s", profile->duration_s);
 	if (profile->frequency_hz > 0)

@@ -11,7 +11,8 @@
 
 /* A profile's tree in the order in which it is shown. */
 struct out_tree {
-	uint32_t *order; /* nodes of any weight, depth first, siblings by name; the root is first */
+	uint32_t *order; /* the root, then nodes with weight or calls in them or above: depth
+			    first, siblings by name */
 	size_t n_order;
 	uint32_t *depth; /* by node; the root has 0 */
 	uint64_t *total; /* by node: its weight and that of everything above it */
@@ -25,8 +26,12 @@ void out_tree__done(struct out_tree *tree);
 /* profile__label in full. Owned by the caller; NULL: out of memory. */
 char *output__label(const struct profile *profile, const struct profile_frame *frame, int annotate);
 
-/* "30000 samples, 10.0 s, 99 Hz", as far as it is known. */
+/* "30000 samples, 10.0 s, 99 Hz" or "1.23 s in 21891 calls, recorded for 10.0 s", as far as it is
+ * known. */
 void output__summary(const struct profile *profile, char *buf, size_t size);
+
+/* How a weight is shown: "1234" samples, or "1.23 ms" in three digits. */
+void output__weight(const struct profile *profile, uint64_t weight, char *buf, size_t size);
 
 /* In decimal; printf is too slow for a million of them. */
 void output__number(FILE *out, uint64_t number);

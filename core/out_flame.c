@@ -106,6 +106,16 @@ static void put_tree(const struct flame *flame, FILE *out)
 	}
 }
 
+static void put_calls(const struct flame *flame, FILE *out)
+{
+	size_t i;
+
+	for (i = 0; i < flame->tree.n_order; i++) {
+		fputs_unlocked(i ? ",\n" : "\n", out);
+		output__number(out, flame->profile->nodes[flame->tree.order[i]].calls);
+	}
+}
+
 /* The format is described where it is read, in flame.js and flame_tree.js. */
 static void put_data(const struct flame *flame, FILE *out)
 {
@@ -143,6 +153,10 @@ static void put_data(const struct flame *flame, FILE *out)
 			profile->frames[i].line, profile->frames[i].kind);
 	fputs("],\n\"nodes\":[", out);
 	put_tree(flame, out);
+	if (profile->unit == PROFILE_NANOSECONDS) {
+		fputs("],\n\"calls\":[", out);
+		put_calls(flame, out);
+	}
 	fputs("]}\n", out);
 }
 
@@ -260,7 +274,7 @@ static uint32_t put_heading(const struct profile *profile, FILE *out)
 static int put_picture(const struct flame *flame, uint32_t top, FILE *out)
 {
 	const struct out_tree *tree = &flame->tree;
-	double *start = calloc(tree->depth_max + 2, sizeof(*start)); /* by depth, in samples */
+	double *start = calloc(tree->depth_max + 2, sizeof(*start)); /* by depth, in weight */
 	double scale = (WIDTH - 2 * MARGIN) * 10.0 / tree->total[0];
 	size_t i;
 
@@ -311,7 +325,8 @@ static int put_static(const struct flame *flame, FILE *out)
 	if (profile->samples)
 		err = put_picture(flame, top, out);
 	else
-		put_cut_text(out, MARGIN * 10, top + ROW, WIDTH * 10, "no samples");
+		put_cut_text(out, MARGIN * 10, top + ROW, WIDTH * 10,
+			     profile->unit == PROFILE_SAMPLES ? "no samples" : "no calls");
 	fputs("</g>\n", out);
 	return err;
 }

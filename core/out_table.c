@@ -13,7 +13,7 @@
 
 struct row {
 	struct profile_frame function; /* line 0 */
-	uint64_t self, total;
+	uint64_t self, total, calls;
 	uint32_t open; /* how many of its frames are on the path being walked */
 	bool is_root;  /* stands for samples without any frame */
 };
@@ -89,6 +89,7 @@ static int table_count(struct table *table)
 			table->rows[path[depth - 1]].open--;
 		path[depth++] = number;
 		row->self += profile->nodes[node].self;
+		row->calls += profile->nodes[node].calls;
 		if (!row->open++)
 			row->total += row->is_root ? row->self : tree.total[node];
 	}
@@ -108,6 +109,8 @@ static int compare_rows(const void *a, const void *b, void *arg)
 		return x->self > y->self ? -1 : 1;
 	if (x->total != y->total)
 		return x->total > y->total ? -1 : 1;
+	if (x->calls != y->calls)
+		return x->calls > y->calls ? -1 : 1;
 	diff = strcmp(strtab__get(strings, x->function.name),
 		      strtab__get(strings, y->function.name));
 	if (!diff)
@@ -152,34 +155,51 @@ static int put_heading(const struct profile *profile, FILE *out)
 	return 0;
 }
 
-static int put_rows(const struct table *table, const struct output_opts *opts, FILE *out)
+static int put_row(const struct table *table, const struct row *row, int annotate, int kind_width,
+		   FILE *out)
 {
 	const struct profile *profile = table->profile;
 	double percent = 100.0 / profile->samples;
+	char kind[sizeof(profile->kinds[0].name)] = "-";
+	char *label = function_label(profile, row, annotate);
+	char self[32], total[32], calls[32] = "";
+
+	if (!label)
+		return -ENOMEM;
+	if (!row->is_root)
+		strcpy(kind, profile->kinds[row->function.kind].name);
+	escape__printable(kind);
+	output__weight(profile, row->self, self, sizeof(self));
+	output__weight(profile, row->total, total, sizeof(total));
+	if (profile->unit == PROFILE_NANOSECONDS)
+		snprintf(calls, sizeof(calls), " %10" PRIu64, row->calls);
+	fprintf(out, "%5.1f%% %10s %5.1f%% %10s%s  %-*s  %s\n", row->self * percent, self,
+		row->total * percent, total, calls, kind_width, kind, label);
+	free(label);
+	return 0;
+}
+
+static int put_rows(const struct table *table, const struct output_opts *opts, FILE *out)
+{
+	const struct profile *profile = table->profile;
+	const char *calls = profile->unit == PROFILE_NANOSECONDS ? "      Calls" : "";
 	size_t i, n = 0;
-	int kind_width = 4;
+	int err, kind_width = 4;
 
 	for (i = 0; i < profile->n_kinds; i++)
 		kind_width = max_of(kind_width, (int)strlen(profile->kinds[i].name));
-	fprintf(out, "\n%6s %10s %6s %10s  %-*s  %s\n", "Self%", "Self", "Total%", "Total",
+	fprintf(out, "\n%6s %10s %6s %10s%s  %-*s  %s\n", "Self%", "Self", "Total%", "Total", calls,
 		kind_width, "Kind", "Function");
-	for (i = 0; i < table->n_rows && table->rows[i].total; i++, n++) {
+	for (i = 0; i < table->n_rows; i++, n++) {
 		const struct row *row = &table->rows[i];
-		char kind[sizeof(profile->kinds[0].name)] = "-";
-		char *label;
 
+		if (!row->total && !row->calls)
+			break;
 		if (opts->rows && n >= opts->rows)
 			continue;
-		label = function_label(profile, row, opts->annotate);
-		if (!label)
-			return -ENOMEM;
-		if (!row->is_root)
-			strcpy(kind, profile->kinds[row->function.kind].name);
-		escape__printable(kind);
-		fprintf(out, "%5.1f%% %10" PRIu64 " %5.1f%% %10" PRIu64 "  %-*s  %s\n",
-			row->self * percent, row->self, row->total * percent, row->total,
-			kind_width, kind, label);
-		free(label);
+		err = put_row(table, row, opts->annotate, kind_width, out);
+		if (err)
+			return err;
 	}
 	if (opts->rows && n > opts->rows)
 		fprintf(out, "(%zu more)\n", n - opts->rows);

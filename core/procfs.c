@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
+#include <time.h>
 
 #include "core/util.h"
 
@@ -49,20 +51,21 @@ static int parse_stat(const char *text, struct procfs_info *ret)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 	unsigned long flags;
-	uint64_t start;
+	uint64_t start, user, system;
 	unsigned ppid;
 	char state;
 
 	if (!open || !close || close < open ||
 	    sscanf(close + 1,
-		   " %c %u %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-		   "%" SCNu64,
-		   &state, &ppid, &flags, &start) != 4)
+		   " %c %u %*d %*d %*d %*d %lu %*u %*u %*u %*u %" SCNu64 " %" SCNu64
+		   " %*d %*d %*d %*d %*d %*d %" SCNu64,
+		   &state, &ppid, &flags, &user, &system, &start) != 6)
 		return -EBADMSG;
 	ret->state = state;
 	ret->parent_pid = ppid;
 	ret->kernel_thread = flags & KERNEL_THREAD_FLAG;
 	ret->start_ticks = start;
+	ret->cpu_ticks = user + system;
 	snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(close - open - 1), open + 1);
 	make_printable(ret->name, strlen(ret->name));
 	return 0;
@@ -83,18 +86,33 @@ static void read_command(uint32_t pid, struct procfs_info *ret)
 		snprintf(ret->command, sizeof(ret->command), "%s", ret->name);
 }
 
+/* /proc/PID/status. The innermost PID comes last. */
+static bool parse_status(const char *text, struct procfs_info *ret)
+{
+	const char *tgid = strstr(text, "\nTgid:"), *uid = strstr(text, "\nUid:");
+	const char *inner = strstr(text, "\nNStgid:"), *next;
+
+	if (!tgid || sscanf(tgid, "\nTgid: %u", &ret->pid) != 1)
+		return false;
+	if (uid)
+		sscanf(uid, "\nUid: %*u %u", &ret->uid);
+	ret->inner_pid = ret->pid;
+	for (; inner && (next = strpbrk(inner + 1, "\t\n")) && *next == '\t'; inner = next)
+		ret->inner_pid = strtoul(next + 1, NULL, 10);
+	return true;
+}
+
 int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 {
 	struct procfs_info info = {};
-	char text[4096], *tgid;
+	char text[4096];
 	ssize_t n = read_file(id, "status", text, sizeof(text));
 
 	if (n == -ENOENT || n == -ESRCH)
 		return err__set(err, -ESRCH, "no process with PID %u", id);
 	if (n < 0)
 		return err__set(err, n, "cannot read /proc/%u/status: %s", id, strerror(-n));
-	tgid = strstr(text, "\nTgid:");
-	if (!tgid || sscanf(tgid, "\nTgid: %u", &info.pid) != 1)
+	if (!parse_status(text, &info))
 		return err__set(err, -EBADMSG, "/proc/%u/status names no thread group", id);
 	n = read_file(info.pid, "stat", text, sizeof(text));
 	if (n < 0 || parse_stat(text, &info))
@@ -121,6 +139,30 @@ int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 				id, info.name, info.parent_pid);
 	*ret = info;
 	return 0;
+}
+
+double procfs__cpu_s(uint32_t pid)
+{
+	struct timespec time;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
+		return 0;
+	return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+/* Memory that nobody can access, behind the code of a compiler, is where its next code will be: it
+ * reserves a range and opens it page by page. So that is taken for code, too. */
+static void extend(struct procfs_mapping *code, const char *line)
+{
+	uint64_t start, end, inode;
+	char perms[5];
+
+	if (code->path[0] || sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64,
+				    &start, &end, perms, &inode) != 4)
+		return;
+	if (!strcmp(perms, "---p") && !inode && start == code->end && start < end)
+		code->end = end;
 }
 
 static bool parse_line(char *line, struct procfs_mapping *ret)
@@ -164,8 +206,11 @@ int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret)
 	int err = 0;
 
 	while (mappings.n < MAPPINGS_READ_MAX && getline(&line, &size, maps) > 0) {
-		if (!parse_line(line, &mapping))
+		if (!parse_line(line, &mapping)) {
+			if (mappings.n)
+				extend(&mappings.list[mappings.n - 1], line);
 			continue;
+		}
 		err = array__reserve(&mappings.list, &mappings.cap, mappings.n + 1,
 				     sizeof(*mappings.list));
 		if (err) {
@@ -248,4 +293,24 @@ int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping)
 		fd = -ESTALE;
 	}
 	return fd;
+}
+
+bool procfs__has_perf_map(uint32_t pid)
+{
+	struct procfs_info info;
+	struct stat st;
+	char path[80];
+
+	if (procfs__info(pid, &info, NULL))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/root/tmp/perf-%u.map", info.pid, info.inner_pid);
+	return !lstat(path, &st) && S_ISREG(st.st_mode);
+}
+
+bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size)
+{
+	struct iovec local = { .iov_base = to, .iov_len = size };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = size };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }

@@ -13,7 +13,10 @@
 struct procfs_info {
 	uint32_t pid; /* of the process, also when asked with the id of another of its threads */
 	uint32_t parent_pid;
+	uint32_t inner_pid;   /* in its own PID namespace */
+	uint32_t uid;	      /* effective */
 	uint64_t start_ticks; /* since boot; with the pid it names one incarnation */
+	uint64_t cpu_ticks;   /* used by all its threads, in sysconf(_SC_CLK_TCK) */
 	char state;	      /* 'R', 'S', 'Z', ... */
 	bool kernel_thread;
 	char name[32];
@@ -26,6 +29,10 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
 /* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie (-EINVAL), with the
  * sentence. */
 int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err);
+
+/* CPU time in seconds that all threads of a process have used, also those that have ended. 0: there
+ * is no such process. */
+double procfs__cpu_s(uint32_t pid);
 
 struct procfs_mapping { /* an executable one */
 	uint64_t start, end;
@@ -42,7 +49,8 @@ struct procfs_mappings {
 	size_t n, cap;
 };
 
-/* Executable mappings of a process. -ESRCH when it is gone. */
+/* Executable mappings of a process; anonymous ones with what is reserved behind them. -ESRCH when
+ * it is gone. */
 int procfs__mappings(uint32_t pid, struct procfs_mappings *ret);
 
 /* The same from any text of that form; lines that make no sense are left out. */
@@ -53,5 +61,11 @@ void procfs_mappings__done(struct procfs_mappings *mappings); /* idempotent */
  * else through the target's root directory, else (the target has just ended) by its path here, if
  * that is the very same file. An fd, or a negative errno. */
 int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping);
+
+/* Has the process written a perf map (/tmp/perf-PID.map, where it sees that)? */
+bool procfs__has_perf_map(uint32_t pid);
+
+/* Copies `size` bytes of a process's memory. False: not all of it can be read. */
+bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size);
 
 #endif

@@ -81,6 +81,27 @@ static int index_reserve(struct hash_index *index)
 	return 0;
 }
 
+/* The last stack of those that have a certain frame near the root: the next one of that thread
+ * often begins alike, so that most of its nodes need no look-up. */
+struct profile_path {
+	uint32_t *frames, *nodes; /* root first */
+	size_t n, cap_frames, cap_nodes;
+};
+
+#define PATHS	   16
+#define PATH_DEPTH 8 /* where threads differ that are of different kinds */
+
+static void paths_free(struct profile_path *paths)
+{
+	size_t i;
+
+	for (i = 0; paths && i < PATHS; i++) {
+		free(paths[i].frames);
+		free(paths[i].nodes);
+	}
+	free(paths);
+}
+
 static void index_free(struct hash_index *index)
 {
 	if (index)
@@ -104,7 +125,8 @@ struct profile *profile__new(void)
 	profile->strings = strtab__new();
 	profile->frame_index = calloc(1, sizeof(struct hash_index));
 	profile->node_index = calloc(1, sizeof(struct hash_index));
-	if (!profile->strings || !profile->frame_index || !profile->node_index ||
+	profile->paths = calloc(PATHS, sizeof(*profile->paths));
+	if (!profile->strings || !profile->frame_index || !profile->node_index || !profile->paths ||
 	    array__reserve(&profile->nodes, &profile->cap_nodes, 1, sizeof(*profile->nodes))) {
 		profile__free(profile);
 		return NULL;
@@ -129,6 +151,7 @@ void profile__free(struct profile *profile)
 	free(profile->target);
 	free(profile->nodes);
 	free(profile->frames);
+	paths_free(profile->paths);
 	index_free(profile->node_index);
 	index_free(profile->frame_index);
 	strtab__free(profile->strings);
@@ -205,7 +228,8 @@ static int node_child(struct profile *profile, uint32_t parent, uint32_t frame, 
 	    array__reserve(&profile->nodes, &profile->cap_nodes, profile->n_nodes + 1,
 			   sizeof(*profile->nodes)))
 		return -ENOMEM;
-	profile->nodes[profile->n_nodes++] = (struct profile_node) { parent, frame, 0 };
+	profile->nodes[profile->n_nodes++] =
+		(struct profile_node) { .parent = parent, .frame = frame };
 	*slot = (struct slot) { hash, profile->n_nodes };
 	index->used++;
 found:
@@ -215,14 +239,43 @@ found:
 
 int profile__add(struct profile *profile, const uint32_t *frames, size_t n, uint64_t weight)
 {
-	uint32_t node = 0;
+	return profile__add_calls(profile, frames, n, weight, 0);
+}
+
+/* The node of the stack, added if it is not there. */
+static int stack_node(struct profile *profile, const uint32_t *frames, size_t n, uint32_t *ret_node)
+{
+	uint32_t near = n ? frames[min_of(n, (size_t)PATH_DEPTH) - 1] : 0, node = 0;
+	struct profile_path *path = &profile->paths[near % PATHS];
 	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n && i < path->n && path->frames[i] == frames[i]; i++)
+		node = path->nodes[i];
+	if (array__reserve(&path->frames, &path->cap_frames, n, sizeof(*frames)) ||
+	    array__reserve(&path->nodes, &path->cap_nodes, n, sizeof(node)))
+		return -ENOMEM;
+	for (path->n = i; i < n; path->n = ++i) {
 		if (node_child(profile, node, frames[i], &node))
 			return -ENOMEM;
-	profile->nodes[node].self = add_saturated(profile->nodes[node].self, weight);
-	profile->samples = add_saturated(profile->samples, weight);
+		path->frames[i] = frames[i];
+		path->nodes[i] = node;
+	}
+	*ret_node = node;
+	return 0;
+}
+
+int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n,
+		       uint64_t weight_ns, uint64_t calls)
+{
+	struct profile_node *end;
+	uint32_t node;
+
+	if (stack_node(profile, frames, n, &node))
+		return -ENOMEM;
+	end = &profile->nodes[node];
+	end->self = add_saturated(end->self, weight_ns);
+	end->calls = add_saturated(end->calls, calls);
+	profile->samples = add_saturated(profile->samples, weight_ns);
 	return 0;
 }
 
@@ -257,7 +310,8 @@ void profile__label(const struct profile *profile, const struct profile_frame *f
 	const char *name = strtab__get(profile->strings, frame->name);
 	const char *file = strtab__get(profile->strings, frame->file);
 	const char *suffix = annotate ? profile->kinds[frame->kind].suffix : "";
-	const char *slash = strrchr(file, '/');
+	/* What is no path is kept whole: "(eval at /a/b.rb:1)", "<internal:kernel>". */
+	const char *slash = strchr("(<", file[0]) ? NULL : strrchr(file, '/');
 	const char *base = slash && slash[1] ? slash + 1 : file;
 	int native = frame->kind == KIND_NATIVE || frame->kind == KIND_INLINED;
 

@@ -20,6 +20,12 @@ enum {
 	KINDS_MAX = 32,
 };
 
+/* What weights are. */
+enum profile_unit {
+	PROFILE_SAMPLES,
+	PROFILE_NANOSECONDS, /* time that was measured */
+};
+
 struct profile_kind {
 	char name[32];	/* "kernel", "native", "inlined", then runtimes' names */
 	char suffix[8]; /* for --annotate: "_[k]", "_[n]", "_[i]", ...; may be "" */
@@ -36,7 +42,8 @@ struct profile_frame {
 struct profile_node {
 	uint32_t parent;
 	uint32_t frame;
-	uint64_t self; /* weight of the stacks that end here */
+	uint64_t self;	/* weight of the stacks that end here */
+	uint64_t calls; /* of those stacks; 0 unless calls were counted */
 };
 
 struct profile_loss {
@@ -53,6 +60,8 @@ struct profile {
 	struct profile_node *nodes;
 	size_t n_nodes, cap_nodes;
 	void *frame_index, *node_index; /* private: hash tables of profile.c */
+	struct profile_path *paths;	/* private */
+	enum profile_unit unit;		/* PROFILE_SAMPLES unless the maker sets it */
 
 	/* for titles */
 	char *target; /* "pid 4711 (python3 app.py)" */
@@ -76,6 +85,10 @@ int profile__frame(struct profile *profile, uint8_t kind, const char *name, cons
 
 /* Adds one stack, `frames` root first. 0 or -ENOMEM. n == 0 gives the weight to the root node. */
 int profile__add(struct profile *profile, const uint32_t *frames, size_t n, uint64_t weight);
+
+/* profile__add for stacks whose calls were counted and timed. */
+int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n,
+		       uint64_t weight_ns, uint64_t calls);
 
 int profile__add_loss(struct profile *profile, const char *name, uint64_t count);
 

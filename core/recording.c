@@ -127,29 +127,28 @@ void recording__discard(struct recording *recording)
 int recording__meta(struct recording *recording, const char *key, const char *value,
 		    struct err *err)
 {
-	return recording_db__insert(&recording->db, TABLE_meta, err, "tt", key, value);
+	return recording_db__insert(&recording->db, TABLE_meta, err, key, value);
 }
 
 int recording__counter(struct recording *recording, const char *name, uint64_t value,
 		       struct err *err)
 {
-	return recording_db__insert(&recording->db, TABLE_counter, err, "tl", name, value);
+	return recording_db__insert(&recording->db, TABLE_counter, err, name, value);
 }
 
 int recording__kind(struct recording *recording, int kind, const char *name, const char *suffix,
 		    struct err *err)
 {
-	return recording_db__insert(&recording->db, TABLE_kind, err, "ltt", (int64_t)kind, name,
-				    suffix);
+	return recording_db__insert(&recording->db, TABLE_kind, err, (int64_t)kind, name, suffix);
 }
 
 int recording__process(struct recording *recording, const struct recording_process *process,
 		       uint32_t *ret_id, struct err *err)
 {
 	uint32_t id = recording->n_processes + 1;
-	int ret = recording_db__insert(&recording->db, TABLE_process, err, "uuultt", id,
-				       process->pid, process->parent_pid, process->start_ticks,
-				       process->name, process->command);
+	int ret = recording_db__insert(&recording->db, TABLE_process, err, id, process->pid,
+				       process->parent_pid, process->start_ticks, process->name,
+				       process->command);
 
 	if (!ret)
 		*ret_id = recording->n_processes = id;
@@ -159,8 +158,8 @@ int recording__process(struct recording *recording, const struct recording_proce
 int recording__source(struct recording *recording, uint32_t process, const char *runtime,
 		      const char *version, const char *source, const char *reason, struct err *err)
 {
-	return recording_db__insert(&recording->db, TABLE_source, err, "utttt", process, runtime,
-				    version, source, reason);
+	return recording_db__insert(&recording->db, TABLE_source, err, process, runtime, version,
+				    source, reason);
 }
 
 int recording__thread(struct recording *recording, uint32_t process, uint32_t tid, const char *name,
@@ -172,8 +171,8 @@ int recording__thread(struct recording *recording, uint32_t process, uint32_t ti
 			       err);
 
 	if (!ret && new)
-		ret = recording_db__insert(&recording->db, TABLE_thread, err, "uuut", id, process,
-					   tid, name);
+		ret = recording_db__insert(&recording->db, TABLE_thread, err, id, process, tid,
+					   name);
 	if (!ret)
 		*ret_id = id;
 	return ret;
@@ -187,26 +186,39 @@ int recording__image(struct recording *recording, const char *path, const char *
 	int ret = intern_texts(recording, &recording->images, 0, 0, path, build_id, &id, &new, err);
 
 	if (!ret && new)
-		ret = recording_db__insert(&recording->db, TABLE_image, err, "utt", id, path,
-					   build_id);
+		ret = recording_db__insert(&recording->db, TABLE_image, err, id, path, build_id);
 	if (!ret)
 		*ret_id = id;
 	return ret;
 }
 
+static int insert_frame(struct recording *recording, uint32_t id,
+			const struct recording_frame *frame, bool loop, struct err *err)
+{
+	return recording_db__insert(&recording->db, TABLE_frame, err, id, (int64_t)frame->kind,
+				    frame->image, frame->process, frame->address, (uint32_t)loop);
+}
+
+int recording__frame_is_loop(struct recording *recording, uint32_t id,
+			     const struct recording_frame *frame, struct err *err)
+{
+	return insert_frame(recording, id, frame, true, err); /* a commit replaces the row */
+}
+
 int recording__frame(struct recording *recording, const struct recording_frame *frame,
 		     uint32_t *ret_id, bool *ret_new, struct err *err)
 {
-	/* Each image comes with a file and each process with a fork: 28 bits hold them all. */
-	uint64_t where =
-		(uint64_t)frame->kind << 56 | (uint64_t)frame->image << 28 | frame->process;
+	/* Each image comes with a file and each process with a fork: 28 bits hold them all. Code of
+	 * a process has no image. */
+	uint64_t file = frame->image ? frame->image : frame->generation;
+	uint64_t where = (uint64_t)frame->kind << 56 | file << 28 | frame->process;
 	uint32_t *id;
 	bool new;
 	int ret;
 
 	if (recording_db__check(&recording->db, err))
 		return recording->db.failed;
-	if ((frame->image | frame->process) >> 28 || frame->kind < 0 || frame->kind > UINT8_MAX)
+	if ((file | frame->process) >> 28 || frame->kind < 0 || frame->kind > UINT8_MAX)
 		return recording_db__fail(&recording->db, -EOVERFLOW, err);
 	id = intern__at(&recording->frames, frame->address, where);
 	if (!id)
@@ -214,9 +226,7 @@ int recording__frame(struct recording *recording, const struct recording_frame *
 	new = !*id;
 	if (new) {
 		*id = ++recording->n_frames;
-		ret = recording_db__insert(&recording->db, TABLE_frame, err, "uluul", *id,
-					   (int64_t)frame->kind, frame->image, frame->process,
-					   frame->address);
+		ret = insert_frame(recording, *id, frame, frame->loop, err);
 		if (ret)
 			return ret;
 	}
@@ -241,12 +251,12 @@ int recording__locations(struct recording *recording, uint32_t frame,
 		ret = intern_texts(recording, &recording->functions, 0, 0, location->function, file,
 				   &function, &new, err);
 		if (!ret && new)
-			ret = recording_db__insert(&recording->db, TABLE_function, err, "utt",
-						   function, location->function, location->file);
+			ret = recording_db__insert(&recording->db, TABLE_function, err, function,
+						   location->function, location->file);
 		if (!ret)
-			ret = recording_db__insert(&recording->db, TABLE_location, err, "ulluu",
-						   frame, (int64_t)i, (int64_t)location->kind,
-						   function, location->line);
+			ret = recording_db__insert(&recording->db, TABLE_location, err, frame,
+						   (int64_t)i, (int64_t)location->kind, function,
+						   location->line);
 	}
 	return ret;
 }
@@ -266,8 +276,8 @@ int recording__node(struct recording *recording, uint32_t parent, uint32_t frame
 		if (recording->n_nodes == UINT32_MAX)
 			return recording_db__fail(&recording->db, -EOVERFLOW, err);
 		*id = ++recording->n_nodes;
-		ret = recording_db__insert(&recording->db, TABLE_node, err, "uuul", *id, parent,
-					   frame, offset);
+		ret = recording_db__insert(&recording->db, TABLE_node, err, *id, parent, frame,
+					   offset);
 	}
 	if (!ret)
 		*ret_id = *id;
@@ -277,10 +287,10 @@ int recording__node(struct recording *recording, uint32_t parent, uint32_t frame
 int recording__sample(struct recording *recording, const struct recording_sample *sample,
 		      struct err *err)
 {
-	int ret = recording_db__insert(&recording->db, TABLE_sample, err, "lluluull",
-				       recording->n_samples + 1, sample->time_ns, sample->thread,
-				       (int64_t)sample->cpu, sample->native, sample->runtime,
-				       sample->flags, sample->weight);
+	int ret = recording_db__insert(&recording->db, TABLE_sample, err, recording->n_samples + 1,
+				       sample->time_ns, sample->thread, (int64_t)sample->cpu,
+				       sample->native, sample->runtime, sample->flags,
+				       sample->weight);
 
 	recording->n_samples += !ret;
 	return ret;

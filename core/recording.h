@@ -16,7 +16,7 @@
  * All functions return 0 or a negative errno: -ENOSPC (disk full: what was committed stays
  * readable), -EIO, -ENOMEM; `err` has the sentence. After a failed call only close may follow. */
 
-#define RECORDING_SCHEMA_VERSION 1
+#define RECORDING_SCHEMA_VERSION 2
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */
 
 struct recording;
@@ -24,7 +24,7 @@ struct recording;
 /* Creates `path`. An existing braid recording there is renamed to `path`.old (over an older one),
  * unless another braid is writing it (-EBUSY); any other existing file is refused with -EEXIST
  * unless `force`, which removes it. Directories (-EISDIR), symbolic links and devices are always
- * refused. Nothing is left behind on failure. */
+ * refused. Nothing is left behind on failure. NULL for `path`: in memory only. */
 int recording__create(const char *path, bool force, struct recording **ret, struct err *err);
 
 /* Commits and closes. NULL is fine. Frees in any case. */
@@ -75,12 +75,20 @@ struct recording_frame {
 	uint32_t process; /* code of one process only (JIT, runtime frames); else 0 */
 	uint64_t address; /* native and kernel: an instruction that belongs to the call or is the
 			   * interrupted one; runtime frames: the frame key */
+	bool loop;	  /* native code of an interpreter's loop; the same each time */
+	/* Code of one process: which code, of those that had the address one after the other. Not
+	 * stored. */
+	uint32_t generation;
 };
 
-/* Interned by all fields. `ret_new` (may be NULL) tells that it is new, so that the caller will
- * have to give it locations sooner or later. */
+/* Interned by all fields but `loop`. `ret_new` (may be NULL) tells that it is new, so that the
+ * caller will have to give it locations sooner or later. */
 int recording__frame(struct recording *recording, const struct recording_frame *frame,
 		     uint32_t *ret_id, bool *ret_new, struct err *err);
+
+/* What was recorded as `id` turns out to be the code of a loop. */
+int recording__frame_is_loop(struct recording *recording, uint32_t id,
+			     const struct recording_frame *frame, struct err *err);
 
 struct recording_location {
 	int kind; /* differs from the frame's for inlined functions */
@@ -89,16 +97,18 @@ struct recording_location {
 	uint32_t line;	  /* 0: unknown */
 };
 
-/* Names a frame: innermost first, the last being the function that owns the code. Once per frame.
- */
+/* Names a frame: innermost first, the last being the function that owns the code. Once per frame,
+ * or again with at least as many. */
 int recording__locations(struct recording *recording, uint32_t frame,
 			 const struct recording_location *locations, size_t n, struct err *err);
 
 /* Stacks are trees of nodes: a node is a frame called by its parent's frame. parent 0: outermost.
  * `offset` is how far below the sample's stack base the frame's stack address (a native frame's
  * CFA, a runtime frame's anchor) lies, so that equal stacks of different threads are equal nodes;
- * RECORDING_NO_OFFSET where there is none (kernel frames). Interned by all three. */
+ * RECORDING_NO_OFFSET where there is none (kernel frames), RECORDING_APART for a runtime frame that
+ * waits on another stack than the sampled one. Interned by all three. */
 #define RECORDING_NO_OFFSET INT64_MIN
+#define RECORDING_APART	    (INT64_MIN + 1)
 int recording__node(struct recording *recording, uint32_t parent, uint32_t frame, int64_t offset,
 		    uint32_t *ret_id, struct err *err);
 

@@ -13,8 +13,8 @@
 
 /* How a recording survives kill -9, a full disk, and a copy of the .db file alone:
  *
- * Rows gather in tables of the same names in memory ("pending"). A commit moves them into the file
- * in one transaction. So the rollback journal, without which a file is not whole while SQLite
+ * Rows gather in memory, packed (core/recording_rows.h). A commit writes them to the file in one
+ * transaction. So the rollback journal, without which a file is not whole while SQLite
  * changes it, is there for some milliseconds in each second only; and as no page goes to the file
  * before SQLite's COMMIT (cache_spill = OFF), the file by itself is torn for a fraction of that,
  * the writes of COMMIT themselves. A recorder that dies then leaves a journal, from which the
@@ -25,32 +25,23 @@
  * cache does. An fsync can take longer than the ring buffer lasts. */
 #define SETTINGS                                                            \
 	"PRAGMA main.journal_mode = DELETE; PRAGMA main.synchronous = OFF;" \
-	"PRAGMA cache_spill = OFF; PRAGMA temp_store = MEMORY;"             \
-	"ATTACH ':memory:' AS pending; PRAGMA pending.journal_mode = OFF;"
+	"PRAGMA cache_spill = OFF; PRAGMA temp_store = MEMORY;"
 
 /* Samples are lost while a commit waits; at the end there is no hurry. */
 #define COMMIT_WAIT_MS 100
 #define CLOSE_WAIT_MS  10000
 
 static const char *const insert_sql[TABLES_N] = {
-#define X(name, marks) "INSERT INTO pending." #name " VALUES(" marks ")",
+#define X(name, format, marks) "INSERT OR REPLACE INTO " #name " VALUES(" marks ")",
 	TABLES(X)
 #undef X
 };
 
-static const char pending_sql[] = ""
-#define X(name, marks) "CREATE TABLE pending." #name " AS SELECT * FROM main." #name ";"
+static const char *const formats[TABLES_N] = {
+#define X(name, format, marks) format,
 	TABLES(X)
 #undef X
-	;
-
-static const char move_sql[] = ""
-#define X(name, marks)                                                           \
-	"INSERT OR REPLACE INTO main." #name " SELECT * FROM pending." #name ";" \
-	"DELETE FROM pending." #name ";"
-	TABLES(X)
-#undef X
-	;
+};
 
 extern const char asset_recording_sql_start[];
 
@@ -84,7 +75,8 @@ int recording_db__check(const struct recording_db *db, struct err *err)
 {
 	if (!db->failed)
 		return 0;
-	return err__set(err, db->failed, "cannot write %s: it failed before", db->path);
+	return err__set(err, db->failed, "cannot write %s: it failed before",
+			db->path ? db->path : "to memory");
 }
 
 int recording_db__fail(struct recording_db *db, int code, struct err *err)
@@ -92,55 +84,36 @@ int recording_db__fail(struct recording_db *db, int code, struct err *err)
 	if (!sqlite3_get_autocommit(db->db))
 		sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL);
 	db->failed = code;
-	return err__set(err, code, "cannot write %s: %s", db->path, strerror(-code));
+	return err__set(err, code, "cannot write %s: %s", db->path ? db->path : "to memory",
+			strerror(-code));
 }
 
-int recording_db__insert(struct recording_db *db, enum table table, struct err *err,
-			 const char *format, ...)
+int recording_db__insert(struct recording_db *db, enum table table, struct err *err, ...)
 {
-	sqlite3_stmt *stmt = db->insert[table];
-	uint32_t number;
-	int64_t wide;
 	va_list args;
-	int i, code;
+	int code;
 
 	if (recording_db__check(db, err))
 		return db->failed;
-	sqlite3_clear_bindings(stmt);
-	va_start(args, format);
-	for (i = 1; format[i - 1]; i++) {
-		switch (format[i - 1]) {
-		case 'u':
-			number = va_arg(args, uint32_t);
-			if (number)
-				sqlite3_bind_int64(stmt, i, number);
-			break;
-		case 'l':
-			wide = va_arg(args, int64_t);
-			if (wide != RECORDING_NO_OFFSET)
-				sqlite3_bind_int64(stmt, i, wide);
-			break;
-		case 't':
-			sqlite3_bind_text(stmt, i, va_arg(args, const char *), -1, SQLITE_STATIC);
-			break;
-		}
-	}
+	va_start(args, err);
+	code = recording_rows__add(&db->rows[table], formats[table], args);
 	va_end(args);
-	sqlite3_step(stmt);
-	code = sqlite3_reset(stmt);
-	return code ? recording_db__fail(db, sqlite_errno(db->db, code), err) : 0;
+	return code ? recording_db__fail(db, code, err) : 0;
 }
 
 /* The schema is committed, so that there is a recording from here on. */
 static int open_database(struct recording_db *db)
 {
-	char *name = recording_file__sqlite_path(db->path);
+	char *name = db->path ? recording_file__sqlite_path(db->path) : strdup("braid");
 	char mark[128];
 	int i, code;
 
 	if (!name)
 		return SQLITE_NOMEM;
-	code = sqlite3_open_v2(name, &db->db, SQLITE_OPEN_READWRITE, NULL);
+	code = sqlite3_open_v2(name, &db->db,
+			       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+				       (db->path ? 0 : SQLITE_OPEN_MEMORY | SQLITE_OPEN_CREATE),
+			       NULL);
 	free(name);
 	if (code)
 		return code;
@@ -150,9 +123,7 @@ static int open_database(struct recording_db *db)
 	if ((code = sqlite3_exec(db->db, SETTINGS, NULL, NULL, NULL)) ||
 	    (code = sqlite3_exec(db->db, mark, NULL, NULL, NULL)) ||
 	    (code = sqlite3_exec(db->db, asset_recording_sql_start, NULL, NULL, NULL)) ||
-	    (code = sqlite3_exec(db->db, "COMMIT", NULL, NULL, NULL)) ||
-	    (code = sqlite3_exec(db->db, pending_sql, NULL, NULL, NULL)) ||
-	    (code = sqlite3_exec(db->db, "BEGIN", NULL, NULL, NULL)))
+	    (code = sqlite3_exec(db->db, "COMMIT", NULL, NULL, NULL)))
 		return code;
 	for (i = 0; !code && i < TABLES_N; i++)
 		code = sqlite3_prepare_v3(db->db, insert_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
@@ -164,17 +135,19 @@ int recording_db__create(struct recording_db *db, const char *path, bool force, 
 {
 	int code, ret;
 
-	*db = (struct recording_db) { .fd = -1, .path = strdup(path) };
-	if (!db->path)
+	*db = (struct recording_db) { .fd = -1, .path = path ? strdup(path) : NULL };
+	if (path && !db->path)
 		return err__set(err, -ENOMEM, "out of memory");
-	ret = recording_file__claim(path, force, &db->fd, &db->moved, err);
+	ret = path ? recording_file__claim(path, force, &db->fd, &db->moved, err) : 0;
 	if (ret)
 		return ret;
 	code = open_database(db);
 	if (code) {
 		ret = db->db ? sqlite_errno(db->db, code) : -ENOMEM;
-		recording_file__abandon(path, db->moved);
-		return err__set(err, ret, "cannot create %s: %s", path, strerror(-ret));
+		if (path)
+			recording_file__abandon(path, db->moved);
+		return err__set(err, ret, "cannot create %s: %s", path ? path : "a database",
+				strerror(-ret));
 	}
 	return 0;
 }
@@ -182,15 +155,18 @@ int recording_db__create(struct recording_db *db, const char *path, bool force, 
 void recording_db__abandon(struct recording_db *db)
 {
 	sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL); /* lest closing looks for its journal */
-	recording_file__abandon(db->path, db->moved);
+	if (db->path)
+		recording_file__abandon(db->path, db->moved);
 }
 
 void recording_db__done(struct recording_db *db)
 {
 	int i;
 
-	for (i = 0; i < TABLES_N; i++)
+	for (i = 0; i < TABLES_N; i++) {
 		sqlite3_finalize(db->insert[i]);
+		recording_rows__done(&db->rows[i]);
+	}
 	sqlite3_close(db->db);
 	close_fd(&db->fd);
 	free(db->path);
@@ -198,18 +174,19 @@ void recording_db__done(struct recording_db *db)
 
 int recording_db__commit(struct recording_db *db, bool last, struct err *err)
 {
-	int code;
+	int i, code = SQLITE_OK;
 
 	if (recording_db__check(db, err))
 		return db->failed;
 	if (last)
 		sqlite3_busy_timeout(db->db, CLOSE_WAIT_MS);
-	code = sqlite3_exec(db->db, move_sql, NULL, NULL, NULL);
+	if (sqlite3_get_autocommit(db->db)) /* else the last commit was put off */
+		code = sqlite3_exec(db->db, "BEGIN", NULL, NULL, NULL);
+	for (i = 0; !code && i < TABLES_N; i++)
+		code = recording_rows__flush(&db->rows[i], formats[i], db->insert[i]);
 	if (!code)
 		code = sqlite3_exec(db->db, "COMMIT", NULL, NULL, NULL);
 	if (code == SQLITE_BUSY && !last)
 		return 0;
-	if (!code && !last)
-		code = sqlite3_exec(db->db, "BEGIN", NULL, NULL, NULL);
 	return code ? recording_db__fail(db, sqlite_errno(db->db, code), err) : 0;
 }

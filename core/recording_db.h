@@ -6,27 +6,29 @@
 #include <stdbool.h>
 
 #include "core/err.h"
+#include "core/recording_rows.h"
 
 /* The database under a recording that is being written: rows in, commits, and what remains when
  * either fails. Knows the tables' names and widths, and nothing of what they mean. */
 
-/* All tables of core/assets/recording.sql: X(name, a mark per column). */
-#define TABLES(X)                    \
-	X(meta, "?,?")               \
-	X(kind, "?,?,?")             \
-	X(process, "?,?,?,?,?,?")    \
-	X(thread, "?,?,?,?")         \
-	X(source, "?,?,?,?,?")       \
-	X(image, "?,?,?")            \
-	X(function, "?,?,?")         \
-	X(frame, "?,?,?,?,?")        \
-	X(location, "?,?,?,?,?")     \
-	X(node, "?,?,?,?")           \
-	X(sample, "?,?,?,?,?,?,?,?") \
-	X(counter, "?,?")
+/* All tables of core/assets/recording.sql: X(name, a letter per column as in
+ * core/recording_rows.h, a mark per column). */
+#define TABLES(X)                                \
+	X(meta, "tt", "?,?")                     \
+	X(kind, "ltt", "?,?,?")                  \
+	X(process, "uuultt", "?,?,?,?,?,?")      \
+	X(thread, "uuut", "?,?,?,?")             \
+	X(source, "utttt", "?,?,?,?,?")          \
+	X(image, "utt", "?,?,?")                 \
+	X(function, "utt", "?,?,?")              \
+	X(frame, "uluulu", "?,?,?,?,?,?")        \
+	X(location, "ulluu", "?,?,?,?,?")        \
+	X(node, "uuul", "?,?,?,?")               \
+	X(sample, "lluluull", "?,?,?,?,?,?,?,?") \
+	X(counter, "tl", "?,?")
 
 enum table {
-#define X(name, marks) TABLE_##name,
+#define X(name, format, marks) TABLE_##name,
 	TABLES(X)
 #undef X
 		TABLES_N
@@ -38,7 +40,8 @@ struct recording_db {
 	bool moved; /* and what else it told */
 	sqlite3 *db;
 	sqlite3_stmt *insert[TABLES_N];
-	int failed; /* what the first failed call returned */
+	struct recording_rows rows[TABLES_N]; /* since the last commit */
+	int failed;			      /* what the first failed call returned */
 };
 
 /* As recording__create. Call recording_db__done in any case. */
@@ -56,10 +59,8 @@ int recording_db__check(const struct recording_db *db, struct err *err);
 /* Marks the recording as failed, rolls back to the last commit and says so. Returns `code`. */
 int recording_db__fail(struct recording_db *db, int code, struct err *err);
 
-/* One row; a letter of `format` per column: u uint32_t, l int64_t, t text, each NULL if it stands
- * for none: 0, RECORDING_NO_OFFSET, NULL. */
-int recording_db__insert(struct recording_db *db, enum table table, struct err *err,
-			 const char *format, ...);
+/* One row, for the next commit; its columns as the table's letters say. */
+int recording_db__insert(struct recording_db *db, enum table table, struct err *err, ...);
 
 /* A reader may hold up a commit. While recording, one that waited too long is put off to the next
  * call, without an error; the last one waits longer, and then fails. */

@@ -8,7 +8,6 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "core/profile.h"
 #include "core/util.h"
 
 #define KALLSYMS "/proc/kallsyms"
@@ -83,6 +82,17 @@ static int open_runtimes(struct session *session, struct err *err)
 	return code;
 }
 
+/* 50 KiB each. With `auto` probes are the exception. */
+#define SHADOWS	     1024
+#define SHADOWS_AUTO 64
+
+static uint32_t shadows_wanted(enum runtime_source source)
+{
+	return source == RUNTIME_SOURCE_WALK || source == RUNTIME_SOURCE_MAP ? 0
+	       : source == RUNTIME_SOURCE_AUTO				     ? SHADOWS_AUTO
+									     : SHADOWS;
+}
+
 /* Everything that looks at targets, up to but not including the recording. */
 static int open_inside(struct session *session, struct err *err)
 {
@@ -91,12 +101,17 @@ static int open_inside(struct session *session, struct err *err)
 	struct tracker_opts tracker = { .runtimes = opts->runtimes,
 					.sessions = session->sessions,
 					.enabled = opts->enabled,
+					.source = opts->source,
+					.probes = shadows_wanted(opts->source) > 0,
 					.on_source = on_source,
 					.ctx = session };
-	int code =
-		kernel_half__load(&(struct kernel_half_opts) { opts->runtimes, opts->enabled,
-							       opts->unwind, opts->frequency_hz },
-				  &session->half, err);
+	struct kernel_half_opts half = { .runtimes = opts->runtimes,
+					 .enabled = opts->enabled,
+					 .unwind = opts->unwind,
+					 .frequency_hz = opts->frequency_hz,
+					 .shadows = shadows_wanted(opts->source),
+					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
+	int code = kernel_half__load(&half, &session->half, err);
 
 	if (code)
 		return code;
@@ -105,14 +120,25 @@ static int open_inside(struct session *session, struct err *err)
 		return code;
 	session->wordspace = wordspace__new(kernel_half__map_fd(session->half, "chunks"));
 	session->cache_dir = unwind_table__default_dir();
-	images.wordspace = opts->unwind == UNWIND_MODE_FP ? NULL : session->wordspace;
+	/* Without samples nothing is unwound, and the tables of a large library take their time. */
+	if (opts->unwind != UNWIND_MODE_FP && opts->source != RUNTIME_SOURCE_CALLS)
+		images.wordspace = session->wordspace;
 	images.cache_dir = session->cache_dir;
 	code = session->wordspace ? images__new(&images, &session->images) : -ENOMEM;
+	if (!code)
+		code = session__begin_limit(session, half.shadows, err);
 	tracker.half = session->half;
 	tracker.images = session->images;
 	if (!code)
 		code = tracker__new(&tracker, &session->tracker);
 	return code ? err__set(err, code, "cannot begin: %s", strerror(-code)) : 0;
+}
+
+static void prepare_command(const struct session_opts *opts)
+{
+	for (int i = 0; opts->runtimes[i]; i++)
+		if (opts->enabled & 1U << i && opts->runtimes[i]->prepare_command)
+			opts->runtimes[i]->prepare_command(opts->command);
 }
 
 static int add_targets(struct session *session, struct err *err)
@@ -124,6 +150,8 @@ static int add_targets(struct session *session, struct err *err)
 	int code = 0;
 
 	if (opts->command) {
+		if (opts->source == RUNTIME_SOURCE_PROBES || opts->source == RUNTIME_SOURCE_CALLS)
+			prepare_command(opts);
 		code = child__fork(&session->child, opts->command, err);
 		pid = session->child.pid;
 		return code ? code : tracker__add(session->tracker, pid, true, &process, err);
@@ -148,9 +176,13 @@ static int refresh_targets(struct session *session, struct err *err)
 
 	if (session->opts.command)
 		return 0;
-	for (process = tracker__first(session->tracker); process; process = process->hh.next)
+	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
 		if (tracker__refresh(session->tracker, process))
 			return err__set(err, -ENOMEM, "out of memory");
+		if (session->opts.source != RUNTIME_SOURCE_CALLS &&
+		    jit_frames__begin(capture__jit(session->capture), process, err))
+			return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -182,7 +214,7 @@ static int write_meta(struct session *session, struct err *err)
 	if (!code)
 		code = recording__kind(session->recording, KIND_INLINED, "inlined", "_[i]", err);
 	for (i = 0; !code && opts->runtimes[i]; i++)
-		if (opts->runtimes[i]->walker >= 0)
+		if (opts->runtimes[i]->walker >= 0 || opts->runtimes[i]->label)
 			code = recording__kind(session->recording, KIND_RUNTIME + i,
 					       opts->runtimes[i]->name, opts->runtimes[i]->suffix,
 					       err);
@@ -203,7 +235,8 @@ static int open_recording(struct session *session, struct err *err)
 		code = capture__new(&(struct capture_opts) { session->recording, session->tracker,
 							     session->images, opts->runtimes,
 							     session->sessions, KALLSYMS,
-							     opts->unwind },
+							     opts->unwind, opts->enabled, on_source,
+							     session },
 				    &session->capture, err);
 	if (code)
 		return code;
@@ -216,14 +249,24 @@ static int open_recording(struct session *session, struct err *err)
 }
 
 /* The exec is seen, and the tables of the program and of its dynamic linker are there, before its
- * first instruction runs. */
+ * first instruction runs; those of its libraries, and probes, before the first of its own. */
 static int start_command(struct session *session, struct err *err)
 {
 	int code = child__exec(&session->child, session->opts.command[0], err);
+	struct process *process;
+	uint32_t id;
 
 	if (code)
 		return code;
 	code = session__consume(session, err);
+	child__run_to_entry(&session->child);
+	if (!code)
+		code = session__consume(session, err);
+	process = tracker__find(session->tracker, session->child.pid);
+	if (!code && process && tracker__refresh(session->tracker, process))
+		code = err__set(err, -ENOMEM, "out of memory");
+	if (!code && process) /* it may be too short-lived for a sample, and yet have children */
+		code = capture__process_id(session->capture, process, &id, err);
 	child__release(&session->child);
 	return code;
 }
@@ -249,8 +292,12 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 		code = add_targets(session, err);
 	if (!code)
 		code = open_recording(session, err);
+	if (!code) /* before the first probe: threads must not end unseen */
+		code = kernel_half__attach_shadows(session->half, err);
 	if (!code)
 		code = refresh_targets(session, err);
+	if (!code)
+		code = session__keep_limit(session, err);
 	if (!code)
 		code = kernel_half__attach(session->half, err);
 	if (!code && opts->command)
@@ -267,28 +314,63 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 	return 0;
 }
 
+int session__calls(struct session *session, bool lines, struct profile **ret, struct err *err)
+{
+	struct calls_opts opts = { .half = session->half,
+				   .runtimes = session->opts.runtimes,
+				   .sessions = session->sessions,
+				   .end_ns = session->end_ns,
+				   .cut = &session->cut,
+				   .lines = lines };
+	struct profile *profile;
+	int code = calls__read(&opts, &profile, err);
+
+	if (code)
+		return code;
+	profile->target = strdup(session->target);
+	profile->duration_s = (session->end_ns - session->start_ns) / 1e9;
+	*ret = profile;
+	return 0;
+}
+
 int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
 {
 	struct session_summary summary = { .end = session->end };
 	int code, closed;
 
-	summary.duration_s = (now_ns() - session->start_ns) / 1e9;
+	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no
+	 * sample may see that. */
+	session->end_ns = now_ns();
+	summary.duration_s = (session->end_ns - session->start_ns) / 1e9;
+	if (session->opts.source == RUNTIME_SOURCE_CALLS)
+		tracker__stop_probes(session->tracker);
 	kernel_half__detach(session->half);
+	tracker__stop_probes(session->tracker);
+	session__end_windows(session);
+	session__limit(session, &summary.limit);
+	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
+			    &summary.sampler_ns);
 	code = session__consume(session, err);
 	if (!code)
-		code = capture__name_frames(session->capture, err);
+		code = capture__name_frames(session->capture, true, err);
 	if (!code)
 		code = session__write_counters(session, err);
 	closed = recording__close(session->recording, code ? NULL : err);
 	session->recording = NULL;
 	session__counters(session, summary.counters);
 	summary.stats = capture__stats(session->capture);
+	jit_frames__stats(capture__jit(session->capture), &summary.jit);
 	summary.table_bytes = wordspace__bytes(session->wordspace);
 	summary.command_pid = session->child.pid;
 	summary.command_status = session->command_status;
 	summary.own_cpu_s = own_cpu_s();
 	*ret_summary = summary;
 	return code ? code : closed;
+}
+
+int session__command_pid(const struct session *session)
+{
+	return session->child.pid;
 }
 
 void session__free(struct session *session)
@@ -298,6 +380,7 @@ void session__free(struct session *session)
 	if (!session)
 		return;
 	kernel_half__detach(session->half);
+	session__end_limit(session);
 	ring_buffer__free(session->ring);
 	mmap_events__free(session->mmap_events);
 	capture__free(session->capture);

@@ -8,6 +8,7 @@
 
 #include "core/capture.h"
 #include "core/err.h"
+#include "core/profile.h"
 #include "runtimes/runtime.h"
 
 /* One recording from beginning to end: open, run, close. */
@@ -19,6 +20,15 @@ struct session_progress {
 	double own_cpu_percent; /* of one CPU, since the last call */
 };
 
+/* What keeping --max-overhead meant. */
+struct session_limit {
+	double max_percent;	  /* of this machine; 0: no limit */
+	unsigned probe_windows;	  /* in so many the probes were attached; 0: all the time */
+	double probes_attached_s; /* ... for so long, in all */
+	double probes_cpu_s;	  /* what they cost */
+	uint32_t lowest_hz;	  /* samples came at; 0: always as often as was asked for */
+};
+
 struct session_opts {
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
@@ -28,11 +38,17 @@ struct session_opts {
 	double duration_s;    /* 0: until a signal or the targets' end */
 	uint32_t frequency_hz;
 	enum unwind_mode unwind;
-	const char *output;
-	bool force; /* overwrite whatever `output` is */
+	enum runtime_source source; /* RUNTIME_SOURCE_CALLS: count calls, take no samples */
+	const char *output;	    /* NULL: the recording is not kept */
+	bool force;		    /* overwrite whatever `output` is */
+	/* What probes may cost, in percent of all CPUs' time; 0: anything. `insist`: the session
+	 * fails if that cannot be kept, and samples less often if it costs more itself. */
+	double max_overhead_percent;
+	bool insist;
 
 	/* All may be NULL. */
 	tracker_source_fn on_source;
+	void (*on_note)(void *ctx, const char *text); /* what the user should know */
 	void (*on_progress)(void *ctx, const struct session_progress *progress); /* 1/s */
 	void *ctx;
 };
@@ -42,8 +58,13 @@ enum session_end { SESSION_DURATION, SESSION_SIGNAL, SESSION_TARGETS_ENDED };
 struct session_summary {
 	double duration_s, own_cpu_s;
 	const struct capture_stats *stats;
+	struct jit_frames_stats jit;
 	uint64_t counters[COUNTERS_N];
 	size_t table_bytes; /* kernel memory of unwind tables */
+	struct session_limit limit;
+	/* Of the program that takes samples: how often it ran, and for how long, while the kernel's
+	 * BPF statistics were on. */
+	uint64_t sampler_runs, sampler_ns;
 	enum session_end end;
 	int command_pid;    /* 0: none, or ended */
 	int command_status; /* as from wait */
@@ -61,6 +82,13 @@ int session__run(struct session *session, struct err *err);
 /* Stops sampling, writes what is left and closes the recording. Call once, also after a failed
  * run (then the recording keeps what it has). `ret_summary` is valid until session__free. */
 int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err);
+
+/* After session__finish of a session of RUNTIME_SOURCE_CALLS: what was counted, for the caller to
+ * free. `lines`: tell functions apart by the lines that they begin at. */
+int session__calls(struct session *session, bool lines, struct profile **ret, struct err *err);
+
+/* The command's, while it has not ended; 0: none. */
+int session__command_pid(const struct session *session);
 void session__free(struct session *session); /* NULL is fine */
 
 #endif

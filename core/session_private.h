@@ -7,12 +7,15 @@
 #include <poll.h>
 #include <signal.h>
 
+#include "core/calls.h"
 #include "core/child.h"
+#include "core/governor.h"
 #include "core/mmap_events.h"
 #include "core/session.h"
 #include "core/wordspace.h"
 
 #define TARGET_BYTES 400
+#define JIT_SKIPPED  "entries of perf maps and jitdumps not understood, or too many"
 
 struct session {
 	struct session_opts opts;
@@ -29,7 +32,7 @@ struct session {
 	int command_status;
 	sigset_t old_signals;
 	int signal_fd;
-	uint64_t start_ns, last_tick_ns;
+	uint64_t start_ns, last_tick_ns, end_ns;
 	double last_cpu_s;
 	struct pollfd *polled; /* POLLED_FIRST others, then the processes in `watched` */
 	struct process **watched;
@@ -40,9 +43,17 @@ struct session {
 	struct err ring_err;
 	int ring_code; /* negative: what consuming the ring returned within a callback */
 	uint64_t consume_until_ns;
+	/* --max-overhead */
+	struct governor *governor; /* NULL: no limit */
+	uint32_t n_shadows;	   /* room in the kernel half */
+	struct calls_cut cut;
+	uint64_t window_ns; /* since when probes are attached; 0: they are not */
+	uint64_t attached_ns;
+	unsigned n_windows; /* that are over */
+	struct pace pace;
+	double paced_cpu_s; /* 0: the first second, when files are read, is not over */
 };
 
-uint64_t now_ns(void);	/* CLOCK_MONOTONIC */
 double own_cpu_s(void); /* user and system time of this process */
 
 /* Records what the kernel half has sent so far, and no more: where samples come faster than they
@@ -52,6 +63,22 @@ int session__consume_ring(struct session *session); /* the same, without process
 
 /* Sums over all CPUs, less what was cut in the kernel half but completed from a stack copy. */
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);
+
+/* After the kernel half is loaded: gets ready to keep --max-overhead, if there is one. */
+int session__begin_limit(struct session *session, uint32_t n_shadows, struct err *err);
+
+/* Again and again: detaches probes that cost too much, attaches them again. */
+int session__keep_limit(struct session *session, struct err *err);
+
+/* Once a second, `elapsed_ns` after the last time: samples less often if that costs too much. */
+void session__keep_pace(struct session *session, uint64_t elapsed_ns);
+
+/* All probes are detached, for good. */
+void session__end_windows(struct session *session);
+
+void session__limit(const struct session *session, struct session_limit *ret);
+int session__write_limit(struct session *session, struct err *err);
+void session__end_limit(struct session *session); /* idempotent */
 
 /* Writes counters and figures as they are now. */
 int session__write_counters(struct session *session, struct err *err);

@@ -7,21 +7,12 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "core/util.h"
 
 #define POLL_MS	     100
 #define POLLED_FIRST 3 /* signals, the ring, mmap events */
 #define TICK_NS	     NSEC_PER_SEC
-
-uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
 
 double own_cpu_s(void)
 {
@@ -67,20 +58,27 @@ int session__write_counters(struct session *session, struct err *err)
 {
 	const struct capture_stats *stats = capture__stats(session->capture);
 	uint64_t counters[COUNTERS_N];
+	struct jit_frames_stats jit;
 	char text[32];
 	int i, code = 0;
 
+	jit_frames__stats(capture__jit(session->capture), &jit);
 	session__counters(session, counters);
 	for (i = COUNT_FIRST_LOSS; !code && i < COUNTERS_N; i++)
 		if (counters[i])
 			code = recording__counter(session->recording, counter__text(i), counters[i],
 						  err);
+	if (!code && jit.skipped)
+		code = recording__counter(session->recording, JIT_SKIPPED, jit.skipped, err);
 	const struct {
 		const char *key;
 		uint64_t value;
 	} rows[] = { { "samples", stats->samples },
 		     { "samples_complete", stats->complete },
 		     { "samples_kernel_only", counters[COUNT_NO_USER_REGS] },
+		     { "jit_places", jit.places },
+		     { "jit_places_named", jit.named },
+		     { "jit_symbols", jit.symbols },
 		     { "copies_used", stats->copies_used },
 		     { "copy_stacks", stats->copy_stacks },
 		     { "copy_stacks_equal", stats->copy_stacks_equal },
@@ -91,6 +89,8 @@ int session__write_counters(struct session *session, struct err *err)
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)rows[i].value);
 		code = recording__meta(session->recording, rows[i].key, text, err);
 	}
+	if (!code)
+		code = session__write_limit(session, err);
 	snprintf(text, sizeof(text), "%.3f", (now_ns() - session->start_ns) / 1e9);
 	return code ? code : recording__meta(session->recording, "duration_s", text, err);
 }
@@ -123,11 +123,12 @@ static int fill_polled(struct session *session)
 	return 0;
 }
 
-static void see_ended(struct session *session)
+static int see_ended(struct session *session, struct err *err)
 {
+	int code = 0;
 	size_t i;
 
-	for (i = 0; i < session->n_watched; i++) {
+	for (i = 0; !code && i < session->n_watched; i++) {
 		struct process *process = session->watched[i];
 
 		if (process->pidfd >= 0 && !(session->polled[POLLED_FIRST + i].revents & POLLIN))
@@ -135,8 +136,10 @@ static void see_ended(struct session *session)
 		if ((int)process->pid == session->child.pid &&
 		    waitpid(process->pid, &session->command_status, WNOHANG) == session->child.pid)
 			session->child.pid = 0;
+		code = capture__process_ended(session->capture, process, err);
 		tracker__on_gone(session->tracker, process);
 	}
+	return code;
 }
 
 static void report_progress(struct session *session, uint64_t now)
@@ -164,12 +167,13 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 
 	if (code)
 		return err__set(err, code, "cannot follow the targets: %s", strerror(-code));
-	code = capture__name_frames(session->capture, err);
+	code = capture__name_frames(session->capture, false, err);
 	if (!code)
 		code = session__write_counters(session, err);
 	if (!code)
 		code = recording__commit(session->recording, err);
 	report_progress(session, now);
+	session__keep_pace(session, now - session->last_tick_ns);
 	session->last_tick_ns = now;
 	return code;
 }
@@ -214,9 +218,13 @@ int session__run(struct session *session, struct err *err)
 		code = session__consume(session, err);
 		if (code)
 			return code;
-		see_ended(session);
+		code = see_ended(session, err);
 		now = now_ns();
-		if (now - session->last_tick_ns >= TICK_NS)
+		if (!code && tracker__retry(session->tracker, now))
+			code = err__set(err, -ENOMEM, "out of memory");
+		if (!code)
+			code = session__keep_limit(session, err);
+		if (!code && now - session->last_tick_ns >= TICK_NS)
 			code = tick(session, now, err);
 	}
 	return code;

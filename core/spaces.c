@@ -154,6 +154,7 @@ int spaces__take(struct spaces *spaces, struct space **ret)
 void spaces__give(struct spaces *spaces, struct space *space)
 {
 	space->shared->lists[0].n = space->shared->lists[1].n = 0;
-	space->refs = space->decided = space->attached = space->walkers = 0;
+	space->refs = space->decided = space->pending = space->told_pending = 0;
+	space->attached = space->walkers = 0;
 	append(spaces, space);
 }

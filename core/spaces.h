@@ -16,6 +16,9 @@ struct space {
 	uint32_t refs;		     /* processes: a forked child shares its parent's until it
 				      * maps something else */
 	uint32_t decided;	     /* bit n: runtimes[n] was attached or refused */
+	uint32_t pending;	     /* bit n: runtimes[n] asked to be tried again */
+	uint32_t told_pending;	     /* ... and the user was told so */
+	uint64_t pending_ns;	     /* since when */
 	uint32_t attached;	     /* bit n: runtimes[n] was attached */
 	uint32_t walkers;	     /* slots */
 	struct mappings_rec *shared; /* mapped: the kernel half reads it */

@@ -5,17 +5,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "core/spaces.h"
+#include "core/tracker_private.h"
 #include "core/util.h"
-
-struct tracker {
-	struct tracker_opts opts;
-	int targets_fd;
-	struct spaces *spaces;
-	struct process *processes;
-};
 
 int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 {
@@ -32,14 +25,6 @@ int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 	else
 		*ret = tracker;
 	return code;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
 static void space__put(struct tracker *tracker, struct space *space)
@@ -73,6 +58,7 @@ void tracker__free(struct tracker *tracker)
 	if (!tracker)
 		return;
 	HASH_ITER (hh, tracker->processes, process, next) {
+		tracker__unprobe(tracker, process);
 		HASH_DEL(tracker->processes, process);
 		space__put(tracker, process->space);
 		clear_mapped(process);
@@ -88,10 +74,27 @@ int tracker__tick(struct tracker *tracker)
 	struct process *process;
 	int code = 0;
 
-	for (process = tracker->processes; !code && process; process = process->hh.next)
-		if (!process->gone)
-			code = tracker__refresh(tracker, process);
+	for (process = tracker->processes; !code && process; process = process->hh.next) {
+		if (process->gone)
+			continue;
+		code = tracker__refresh(tracker, process);
+		tracker__judge_probes(tracker, process);
+	}
 	return code ? code : spaces__refill(tracker->spaces);
+}
+
+#define RETRY_NS 50000000ULL
+
+int tracker__retry(struct tracker *tracker, uint64_t now)
+{
+	struct process *process;
+	int code = 0;
+
+	for (process = tracker->processes; !code && process; process = process->hh.next)
+		if (!process->gone && process->space && process->space->pending &&
+		    now >= process->refreshed_ns + RETRY_NS)
+			code = tracker__refresh(tracker, process);
+	return code;
 }
 
 struct process *tracker__find(const struct tracker *tracker, uint32_t pid)
@@ -131,7 +134,7 @@ const struct mapped *process__find(const struct process *process, uint64_t addre
 	return lo && address < process->mapped[lo - 1].end ? &process->mapped[lo - 1] : NULL;
 }
 
-static int publish_target(struct tracker *tracker, const struct process *process)
+int tracker__publish(struct tracker *tracker, const struct process *process)
 {
 	struct proc_rec rec = { .flags = PROC_FOLLOW | (process->starting ? PROC_STARTING : 0) };
 
@@ -142,12 +145,13 @@ static int publish_target(struct tracker *tracker, const struct process *process
 	return bpf_map_update_elem(tracker->targets_fd, &process->pid, &rec, BPF_ANY) ? -errno : 0;
 }
 
-static void publish_mappings(struct process *process)
+static void publish_mappings(struct tracker *tracker, struct process *process)
 {
 	struct mappings_rec *shared = process->space->shared;
 	uint32_t active = !__atomic_load_n(&shared->active, __ATOMIC_RELAXED);
 	struct mapping_list *list = &shared->lists[active];
 	size_t n = min_of(process->n_mapped, (size_t)MAPPINGS_MAX), i;
+	struct runtime_range callers = tracker__jit_callers(tracker, process);
 
 	for (i = 0; i < n; i++) {
 		const struct mapped *mapped = &process->mapped[i];
@@ -157,6 +161,10 @@ static void publish_mappings(struct process *process)
 		*rec = (struct mapping_rec) { .start = mapped->start,
 					      .end = mapped->end,
 					      .bias = mapped->bias };
+		if (!image) {
+			rec->vaddr_start = callers.start;
+			rec->rules_at = callers.end - callers.start;
+		}
 		if (!image || !image->has_table)
 			continue;
 		rec->vaddr_start = image->table.vaddr_start;
@@ -167,58 +175,6 @@ static void publish_mappings(struct process *process)
 	}
 	list->n = n;
 	__atomic_store_n(&shared->active, active, __ATOMIC_RELEASE);
-}
-
-static void tell_source(struct tracker *tracker, struct process *process, int i,
-			const struct runtime_verdict *verdict, const char *source,
-			const char *reason)
-{
-	if (tracker->opts.on_source)
-		tracker->opts.on_source(tracker->opts.ctx, process, tracker->opts.runtimes[i],
-					verdict->version, source, reason);
-}
-
-static void attach_runtime(struct tracker *tracker, struct process *process, int i,
-			   const struct mapped *mapped)
-{
-	const struct runtime *runtime = tracker->opts.runtimes[i];
-	const struct image_runtime *found = &mapped->image->runtimes[i];
-	struct runtime_target target = { .pid = process->pid,
-					 .space = process->space->id,
-					 .bias = mapped->bias,
-					 .image = found->image };
-	struct err err = {};
-
-	process->space->decided |= 1U << i;
-	if (!found->image) {
-		tell_source(tracker, process, i, &found->verdict, "none", found->verdict.reason);
-		return;
-	}
-	if (runtime->attach(tracker->opts.sessions[i], &target, &err)) {
-		tell_source(tracker, process, i, &found->verdict, "none", err.text);
-		return;
-	}
-	process->space->attached |= 1U << i;
-	if (runtime->walker >= 0)
-		process->space->walkers |= 1U << runtime->walker;
-	tell_source(tracker, process, i, &found->verdict, "walk", found->verdict.reason);
-}
-
-static void attach_runtimes(struct tracker *tracker, struct process *process)
-{
-	size_t m;
-	int i;
-
-	for (i = 0; tracker->opts.runtimes[i]; i++) {
-		for (m = 0; m < process->n_mapped; m++) {
-			const struct image *image = process->mapped[m].image;
-
-			if (process->space->decided & 1U << i)
-				break;
-			if (image && image->runtimes[i].detected)
-				attach_runtime(tracker, process, i, &process->mapped[m]);
-		}
-	}
 }
 
 static bool same_mappings(const struct process *process, const struct procfs_mappings *mappings)
@@ -276,8 +232,15 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 	code = procfs__mappings(process->pid, &mappings);
 	if (code)
 		return code == -ENOMEM ? code : 0; /* gone: what was read before stays */
-	if (!mappings.n || (process->space && same_mappings(process, &mappings)))
+	if (!mappings.n)
 		goto out;
+	if (process->space && same_mappings(process, &mappings)) {
+		if (process->space->pending) {
+			tracker__attach_runtimes(tracker, process);
+			code = tracker__publish(tracker, process);
+		}
+		goto out;
+	}
 	process->changed_ns = process->refreshed_ns;
 	if (!process->space || process->space->refs > 1) {
 		struct space *own = NULL;
@@ -291,9 +254,9 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 	code = take_mappings(tracker, process, &mappings);
 	if (code)
 		goto out;
-	publish_mappings(process);
-	attach_runtimes(tracker, process);
-	code = publish_target(tracker, process);
+	publish_mappings(tracker, process);
+	tracker__attach_runtimes(tracker, process);
+	code = tracker__publish(tracker, process);
 out:
 	procfs_mappings__done(&mappings);
 	return code;
@@ -322,6 +285,7 @@ static int new_process(struct tracker *tracker, uint32_t pid, const struct procf
 	struct process *process = tracker__find(tracker, pid);
 
 	if (process) { /* the PID of one that has ended is used again */
+		tracker__unprobe(tracker, process);
 		space__put(tracker, process->space);
 		close_fd(&process->pidfd);
 		HASH_DEL(tracker->processes, process);
@@ -355,7 +319,7 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 		return err__set(err, code, "out of memory");
 	process->wanted = true;
 	process->starting = starting;
-	code = publish_target(tracker, process);
+	code = tracker__publish(tracker, process);
 	if (code)
 		return err__set(err, code, "cannot follow PID %u: %s", info.pid, strerror(-code));
 	*ret = process;
@@ -385,7 +349,10 @@ static int share_space(struct tracker *tracker, struct process *child, const str
 		if (!to->path)
 			return -ENOMEM;
 	}
-	return rec.space == child->space->id ? 0 : publish_target(tracker, child);
+	tracker__probe_child(tracker, child, parent);
+	if (rec.space == child->space->id && rec.walkers == child->space->walkers)
+		return 0;
+	return tracker__publish(tracker, child);
 }
 
 int tracker__on_fork(struct tracker *tracker, uint32_t parent_pid, uint32_t pid)
@@ -406,6 +373,7 @@ int tracker__on_fork(struct tracker *tracker, uint32_t parent_pid, uint32_t pid)
 
 int tracker__on_exec(struct tracker *tracker, struct process *process)
 {
+	tracker__unprobe(tracker, process);
 	space__put(tracker, process->space);
 	process->space = NULL;
 	clear_mapped(process);
@@ -420,6 +388,8 @@ void tracker__on_gone(struct tracker *tracker, struct process *process)
 	if (process->gone)
 		return;
 	process->gone = true;
+	tracker__judge_expected(tracker, process);
+	tracker__unprobe(tracker, process);
 	bpf_map_delete_elem(tracker->targets_fd, &process->pid);
 	space__put(tracker, process->space);
 	process->space = NULL;

@@ -37,10 +37,18 @@ struct process {
 	size_t n_mapped;
 	uint64_t refreshed_ns; /* when the mappings were read last */
 	uint64_t changed_ns;   /* and when that found a change */
+	uint32_t probed;       /* bit n: probes of runtimes[n] are attached */
+	uint32_t expected;     /* bit n: or may be, though what they tell is not yet wanted */
+	uint32_t paused;       /* bit n: or will be: see tracker__pause_probes */
+	uint32_t told_probed;  /* bit n: that there are probes was told */
+	uint32_t told_paused;  /* bit n: ... and that they come and go */
+	uint64_t probed_ticks; /* info.cpu_ticks then */
+	bool probes_judged;    /* whether they fire is known */
 	uint32_t wasted;       /* reads in a row, for a pc outside all of them, that found none */
 	/* the recorder's: */
 	uint32_t recording_id;
 	struct u64map frames; /* native ip -> frame id */
+	struct jit_code *jit; /* core/jit_frames.c */
 };
 
 struct tracker;
@@ -55,6 +63,8 @@ struct tracker_opts {
 	const struct runtime *const *runtimes;	 /* all known, NULL-terminated */
 	struct runtime_session *const *sessions; /* per runtime; NULL where not enabled */
 	uint32_t enabled;
+	enum runtime_source source;
+	bool probes; /* the kernel half has what probes need */
 	tracker_source_fn on_source;
 	void *ctx;
 };
@@ -81,11 +91,32 @@ int tracker__refresh(struct tracker *tracker, struct process *process);
 /* Once a second: reads the mappings of all processes, for changes that went unnoticed. */
 int tracker__tick(struct tracker *tracker);
 
+/* Tries again where it was too early to decide on a runtime, not too often. 0 or -ENOMEM. */
+int tracker__retry(struct tracker *tracker, uint64_t now_ns);
+
 /* As refresh, but seldom for a process where it did not help lately. */
 int tracker__on_unmapped(struct tracker *tracker, struct process *process, uint64_t now_ns);
 
 /* The process has ended: no more samples are wanted of its PID. What is known of it stays. */
 void tracker__on_gone(struct tracker *tracker, struct process *process);
+
+/* Bit n: hits of probes that were attached so far cost what enum trap_kind n does. */
+uint32_t tracker__traps(const struct tracker *tracker);
+
+/* Are probes attached anywhere, or will be again? */
+bool tracker__has_probes(const struct tracker *tracker);
+
+/* Detaches all probes, as they cost too much: `why`. Processes go on by walking, from now on,
+ * unless calls are to be counted; where they cannot be walked, and if calls are counted, probes
+ * come back with tracker__resume_probes. Until then nothing is attached, to new processes
+ * either. */
+void tracker__pause_probes(struct tracker *tracker, const char *why);
+
+/* All shadow stacks are empty. -errno of what cannot be told to the kernel half. */
+int tracker__resume_probes(struct tracker *tracker);
+
+/* Detaches all probes. */
+void tracker__stop_probes(struct tracker *tracker);
 
 unsigned tracker__count_wanted(const struct tracker *tracker); /* that still live */
 

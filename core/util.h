@@ -19,6 +19,9 @@
  * array untouched. */
 int array__reserve(void *array, size_t *cap, size_t need, size_t size);
 
+uint64_t now_ns(void);	      /* CLOCK_MONOTONIC */
+uint64_t thread_cpu_ns(void); /* CLOCK_THREAD_CPUTIME_ID */
+
 static inline void close_fd(int *fd)
 {
 	if (*fd >= 0)

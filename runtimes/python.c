@@ -3,45 +3,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #include <bpf/bpf.h>
 
 #include "core/elf_symbols.h"
+#include "core/procfs.h"
 #include "core/util.h"
+#include "runtimes/python_build.h"
 #include "runtimes/python_codes.h"
+#include "runtimes/python_probing.h"
 #include "runtimes/python_versions.h"
 #include "runtimes/runtime.h"
 
 /* CPython on x86-64 with glibc. */
 
+#define VERSIONS    "3.6 to 3.15"
 #define NATIVE_ONLY "Python frames will be missing, native frames are shown"
 
 /* PTHREAD_KEYS_MAX, which is what glibc allows */
 #define TSS_KEYS_MAX 1024
 
-/* Where the machine code of PyGILState_GetThisThreadState is looked at. */
-#define STUB_BYTES_MIN 16
-#define STUB_BYTES_MAX 128
-
 struct runtime_image {
-	const struct python_version *version;
-	uint64_t tss_vaddr; /* of a Py_tss_t */
+	struct python_version version;
+	uint64_t key_vaddr;	     /* of a Py_tss_t; 3.6: of an int */
+	struct x86_tls tls;	     /* from 3.15 on */
+	uint64_t interpreters_vaddr; /* of the pointer to the first one; 0: unknown */
+	struct runtime_range loops[PYTHON_LOOPS_MAX];
+	size_t n_loops;
 };
 
 struct runtime_session {
 	int procs_fd; /* borrowed from the BPF object */
 	struct python_codes *codes;
+	struct python_probing *probing; /* NULL: no probes are wanted */
 };
 
 /* --- image --- */
-
-static bool has_symbol(const struct elf_file *file, const char *name)
-{
-	uint64_t vaddr;
-
-	return elf_file__find_symbol(file, name, &vaddr, NULL) == 0;
-}
 
 static bool table_has_interpreter(const struct elf_file *file, const char *section)
 {
@@ -67,41 +64,25 @@ static int python__detect(const struct elf_file *file)
 	return table_has_interpreter(file, ".dynsym") || table_has_interpreter(file, ".symtab");
 }
 
-/* Major and minor from a file name like python3.9 or libpython3.9.so.1.0. */
-static void version_from_path(const char *path, char *to, size_t size)
+#define VERSION_MAJOR(hex) ((hex) >> 24)
+#define VERSION_MINOR(hex) ((hex) >> 16 & 0xff)
+#define VERSION_MICRO(hex) ((hex) >> 8 & 0xff)
+#define VERSION_LEVEL(hex) ((hex) >> 4 & 0xf)
+#define LEVEL_FINAL	   0xf
+
+static void format_version(uint32_t hex, char *to, size_t size)
 {
-	const char *slash = strrchr(path, '/');
-	const char *at = strstr(slash ? slash : path, "python");
-	unsigned int major, minor;
+	uint32_t level = VERSION_LEVEL(hex);
+	int n = snprintf(to, size, "%u.%u.%u", VERSION_MAJOR(hex), VERSION_MINOR(hex),
+			 VERSION_MICRO(hex));
 
-	if (at && sscanf(at, "python%1u.%2u", &major, &minor) == 2)
-		snprintf(to, size, "%u.%u", major, minor);
-	else
-		snprintf(to, size, "3.10 or older");
-}
-
-/* Py_Version is PY_VERSION_HEX: major, minor, micro (8 bits each), level and serial (4 each). */
-static void format_version(uint64_t version, char *to, size_t size)
-{
-	unsigned int level = version >> 4 & 0xf, serial = version & 0xf;
-	int n = snprintf(to, size, "%u.%u.%u", (unsigned int)(version >> 24 & 0xff),
-			 (unsigned int)(version >> 16 & 0xff), (unsigned int)(version >> 8 & 0xff));
-
-	if (level != 0xf)
+	if (level != LEVEL_FINAL)
 		snprintf(to + n, size - n, "%s%u",
 			 level == 0xa	? "a"
 			 : level == 0xb ? "b"
 			 : level == 0xc ? "rc"
 					: "?",
-			 serial);
-}
-
-static int read_version(const struct elf_file *file, uint64_t *ret)
-{
-	uint64_t vaddr;
-	int rc = elf_file__find_symbol(file, "Py_Version", &vaddr, NULL);
-
-	return rc ? rc : elf_file__read(file, vaddr, ret, sizeof(*ret));
+			 hex & 0xf);
 }
 
 /* Thread-specific data is found by the layout of glibc's struct pthread. */
@@ -113,32 +94,11 @@ static bool needs_glibc(const struct elf_file *file)
 	return !strings || memmem(strings->d_buf, strings->d_size, name, sizeof(name));
 }
 
-/* Does this build's own code take the thread state from the Py_tss_t at `tss`? Compilers write its
- * address, or that of its key, in one of three ways: relative to the next instruction, absolute, or
- * as an offset from _PyRuntime, whose address is in a register. Looking for these 32 bits at each
- * byte spares a disassembler; that they are there by chance is out of the question. */
-static bool stub_uses(const struct elf_file *file, uint64_t runtime, uint64_t tss)
+static bool has_symbol(const struct elf_file *file, const char *name)
 {
-	uint8_t stub[STUB_BYTES_MAX];
-	uint64_t vaddr, size;
-	uint32_t value;
+	uint64_t vaddr;
 
-	if (elf_file__find_symbol(file, "PyGILState_GetThisThreadState", &vaddr, &size) ||
-	    size < STUB_BYTES_MIN)
-		return false;
-	size = min_of(size, sizeof(stub));
-	if (elf_file__read(file, vaddr, stub, size))
-		return false;
-	for (size_t i = 0; i + sizeof(value) <= size; i++) {
-		uint32_t next = (uint32_t)vaddr + i + sizeof(value);
-
-		memcpy(&value, stub + i, sizeof(value));
-		for (uint64_t at = tss; at <= tss + 4; at += 4)
-			if (value == (uint32_t)at - next || value == (uint32_t)at ||
-			    value == (uint32_t)(at - runtime))
-				return true;
-	}
-	return false;
+	return elf_file__find_symbol(file, name, &vaddr, NULL) == 0;
 }
 
 static int refuse(struct runtime_verdict *verdict, const char *why)
@@ -151,24 +111,60 @@ static int refuse(struct runtime_verdict *verdict, const char *why)
 
 /* The version's row, or NULL and the refusal in `verdict`. */
 static const struct python_version *choose_version(const struct elf_file *file,
-						   struct runtime_verdict *verdict)
+						   struct runtime_verdict *verdict,
+						   uint32_t *ret_hex)
 {
 	const struct python_version *row;
-	uint64_t version;
 
-	if (read_version(file, &version)) { /* 3.11 is the first to tell */
-		version_from_path(file->path, verdict->version, sizeof(verdict->version));
-		refuse(verdict, "no walker for this version yet (3.11 only)");
+	if (python_build__version(file, ret_hex)) {
+		snprintf(verdict->version, sizeof(verdict->version), "(unknown)");
+		refuse(verdict, "cannot tell the version of this build");
 		return NULL;
 	}
-	format_version(version, verdict->version, sizeof(verdict->version));
-	row = version >> 24 == 3 ? python_version__find(version >> 16 & 0xff) : NULL;
+	format_version(*ret_hex, verdict->version, sizeof(verdict->version));
+	row = VERSION_MAJOR(*ret_hex) == 3 ? python_version__find(VERSION_MINOR(*ret_hex)) : NULL;
 	if (!row)
-		refuse(verdict, "no walker for this version yet (3.11 only)");
-	else if ((version >> 4 & 0xf) != 0xf)
+		refuse(verdict, "no walker for this version (" VERSIONS " only)");
+	else if (VERSION_LEVEL(*ret_hex) != LEVEL_FINAL)
 		refuse(verdict, "no walker for pre-releases, use a final release");
 	else
 		return row;
+	return NULL;
+}
+
+/* 3.6 has no _PyRuntime: its state is in local symbols. Where these were stripped, other
+ * interpreters than the thread's first one will not be seen. */
+static const char *locate_3_6(const struct elf_file *file, struct runtime_image *image)
+{
+	if (elf_file__find_symbol(file, "autoTLSkey", &image->key_vaddr, NULL) &&
+	    python_build__key(file, 0, 0, 0, &image->key_vaddr))
+		return "cannot tell where this build keeps its thread key";
+	elf_file__find_symbol(file, "interp_head", &image->interpreters_vaddr, NULL);
+	return NULL;
+}
+
+/* NULL, or why not. */
+static const char *locate(const struct elf_file *file, uint32_t hex, struct runtime_image *image)
+{
+	struct python_version *version = &image->version;
+	uint64_t runtime, size;
+	const char *why;
+
+	if (version->state == PYTHON_STATE_PLAIN_KEY)
+		return locate_3_6(file, image);
+	if (elf_file__find_symbol(file, "_PyRuntime", &runtime, &size))
+		return "its symbol _PyRuntime was stripped";
+	if (python_version__is_described(version)) {
+		why = python_version__read(file, runtime, hex, version);
+		if (why)
+			return why;
+	}
+	if (version->state == PYTHON_STATE_TLS
+		    ? python_build__tls(file, &image->tls)
+		    : python_build__key(file, runtime, size, runtime + version->tss,
+					&image->key_vaddr))
+		return "cannot tell where this build keeps the state of a thread";
+	image->interpreters_vaddr = runtime + version->interpreters;
 	return NULL;
 }
 
@@ -177,28 +173,39 @@ static int python__prepare(const struct elf_file *file, struct runtime_image **r
 {
 	const struct python_version *version;
 	struct runtime_image *image;
-	uint64_t runtime;
+	const char *why;
+	uint32_t hex;
 
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
-	version = choose_version(file, ret_verdict);
+	version = choose_version(file, ret_verdict, &hex);
 	if (!version)
 		return 0;
-	if (elf_file__find_symbol(file, "_PyRuntime", &runtime, NULL))
-		return refuse(ret_verdict, "its symbol _PyRuntime was stripped");
 	if (has_symbol(file, "_Py_AddToAllObjects"))
 		return refuse(ret_verdict, "built with --with-trace-refs, which moves all fields");
 	if (!needs_glibc(file))
 		return refuse(ret_verdict, "no walker for C libraries other than glibc");
-	if (!stub_uses(file, runtime, runtime + version->runtime_tss))
-		return refuse(ret_verdict, "cannot confirm where this build keeps its thread key");
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return -ENOMEM;
-	image->version = version;
-	image->tss_vaddr = runtime + version->runtime_tss;
+	image->version = *version;
+	why = locate(file, hex, image);
+	if (why) {
+		free(image);
+		return refuse(ret_verdict, why);
+	}
+	image->n_loops = python_build__loops(file, image->loops);
 	ret_verdict->support = RUNTIME_SUPPORTED;
 	*ret_image = image;
 	return 0;
+}
+
+static size_t python__loops(const struct runtime_image *image, const struct runtime_range **ret,
+			    enum runtime_loops *ret_how)
+{
+	*ret = image->loops;
+	*ret_how = image->version.offsets.chain == PYTHON_CHAIN_OBJECTS ? RUNTIME_LOOPS_ONE_EACH
+									: RUNTIME_LOOPS_SHARED;
+	return image->n_loops;
 }
 
 static void python__image_free(struct runtime_image *image)
@@ -208,18 +215,23 @@ static void python__image_free(struct runtime_image *image)
 
 /* --- session --- */
 
+static const char *const probe_programs[] = { "python_usdt_entry", "python_usdt_return",
+					      "python_eval_entry", "python_eval_return", NULL };
+
 static void python__close(struct runtime_session *session)
 {
 	if (!session)
 		return;
+	python_probing__free(session->probing);
 	python_codes__free(session->codes);
 	free(session);
 }
 
 static int python__open(struct bpf_object *object, struct runtime_session **ret, struct err *err)
 {
+	const struct bpf_program *entry;
 	struct runtime_session *session;
-	int fd = bpf_object__find_map_fd_by_name(object, "python_procs");
+	int fd = bpf_object__find_map_fd_by_name(object, "python_procs"), code = 0;
 
 	if (fd < 0)
 		return err__set(err, fd, "python: BPF map python_procs: %s", strerror(-fd));
@@ -231,39 +243,59 @@ static int python__open(struct bpf_object *object, struct runtime_session **ret,
 		return err__set(err, -ENOMEM, "python: out of memory");
 	}
 	session->procs_fd = fd;
-	*ret = session;
-	return 0;
+	entry = bpf_object__find_program_by_name(object, probe_programs[0]);
+	if (entry && bpf_program__fd(entry) >= 0)
+		code = python_probing__new(object, &session->probing, err);
+	if (code)
+		python__close(session);
+	else
+		*ret = session;
+	return code;
 }
 
 /* --- instance --- */
 
-/* -EINVAL if what is there is no Py_tss_t. */
+/* -EINVAL if what is there is no thread key. */
 static int check_key(uint32_t pid, const struct python_proc_rec *rec)
 {
-	uint32_t tss[2]; /* is_initialized, key */
-	struct iovec local = { .iov_base = tss, .iov_len = sizeof(tss) };
-	struct iovec remote = { .iov_base = (void *)(uintptr_t)rec->tss_address,
-				.iov_len = sizeof(tss) };
+	uint32_t tss[2]; /* is_initialized, key; 3.6: key, something else */
 
-	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) != sizeof(tss))
+	if (!procfs__read_memory(pid, rec->state_at, tss, sizeof(tss)))
 		return 0; /* exiting, or not ours to read: left to the kernel half */
+	if (rec->state == PYTHON_STATE_PLAIN_KEY)
+		return tss[0] != UINT32_MAX && tss[0] >= TSS_KEYS_MAX ? -EINVAL : 0;
 	if (tss[0] > 1 || (tss[0] && tss[1] >= TSS_KEYS_MAX))
 		return -EINVAL;
 	return 0;
 }
 
+static int locate_tls(const struct runtime_target *target, struct python_proc_rec *rec)
+{
+	int rc = x86_tls__locate(&target->image->tls, target->pid, target->bias, &rec->tls_module,
+				 (uint64_t *)&rec->state_at);
+
+	if (rec->tls_module)
+		rec->state = PYTHON_STATE_TLS_OF_MODULE;
+	return rc;
+}
+
 static int python__attach(struct runtime_session *session, const struct runtime_target *target,
 			  struct err *err)
 {
+	const struct runtime_image *image = target->image;
 	struct python_proc_rec rec = {
-		.offsets = target->image->version->offsets,
-		.tss_address = target->bias + target->image->tss_vaddr,
+		.offsets = image->version.offsets,
+		.state = image->version.state,
+		.state_at = target->bias + image->key_vaddr,
 	};
-	int rc = check_key(target->pid, &rec);
+	int rc = rec.state == PYTHON_STATE_TLS ? locate_tls(target, &rec)
+					       : check_key(target->pid, &rec);
 
+	if (image->interpreters_vaddr)
+		rec.interpreters = target->bias + image->interpreters_vaddr;
 	if (rc)
-		return err__set(err, rc, "python: process %u: no thread key at %#llx", target->pid,
-				(unsigned long long)rec.tss_address);
+		return err__set(err, rc, "python: process %u: no thread state at %#llx",
+				target->pid, (unsigned long long)rec.state_at);
 	if (bpf_map_update_elem(session->procs_fd, &target->space, &rec, BPF_ANY)) {
 		rc = -errno;
 		return err__set(err, rc, "python: process %u: BPF map python_procs: %s",
@@ -277,6 +309,30 @@ static void python__detach(struct runtime_session *session, uint32_t space)
 	bpf_map_delete_elem(session->procs_fd, &space);
 }
 
+static int python__probe(struct runtime_session *session, const struct runtime_target *target,
+			 enum runtime_source source, struct runtime_probing *ret, struct err *err)
+{
+	uint32_t hex = 0;
+
+	if (!target->image &&
+	    (python_build__version(target->file, &hex) || VERSION_MAJOR(hex) != 3))
+		return err__set(err, -ENOTSUP, "python: only probes of CPython 3 are known");
+	return python_probing__attach(session->probing, target,
+				      target->image ? target->image->version.minor
+						    : VERSION_MINOR(hex),
+				      source, ret, err);
+}
+
+static void python__unprobe(struct runtime_session *session, uint32_t pid)
+{
+	python_probing__detach(session->probing, pid);
+}
+
+static void python__unprobe_all(struct runtime_session *session)
+{
+	python_probing__detach_all(session->probing);
+}
+
 /* --- records and names --- */
 
 static int python__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
@@ -285,9 +341,29 @@ static int python__on_code(struct runtime_session *session, const struct rec_cod
 }
 
 static int python__symbolize(struct runtime_session *session, uint64_t key,
-			     struct runtime_symbol *ret)
+			     struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
 {
-	return python_codes__symbolize(session->codes, key, ret);
+	int rc = python_codes__symbolize(session->codes, key, ret);
+
+	return rc ? rc : 1;
+}
+
+/* Of -X perf: "py::QUALNAME:FILE" (Python/perf_trampoline.c at 3.12). */
+static bool python__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
+{
+	static const char prefix[] = "py::";
+	char *colon;
+
+	if (strncmp(symbol, prefix, strlen(prefix)) != 0)
+		return false;
+	snprintf(buf, size, "%s", symbol + strlen(prefix));
+	colon = strchr(buf, ':');
+	if (colon)
+		*colon = '\0';
+	ret->symbol.function = buf;
+	ret->symbol.file = colon ? colon + 1 : NULL;
+	ret->loop = true;
+	return true;
 }
 
 static const char *const python_maps[] = { "python_states", "python_procs", "python_codes", NULL };
@@ -295,18 +371,24 @@ static const char *const python_maps[] = { "python_states", "python_procs", "pyt
 const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
-	.versions = "CPython 3.11",
+	.versions = "CPython " VERSIONS,
 	.walker = WALKER_PYTHON,
 	.program = "walk_python",
 	.maps = python_maps,
+	.probe_programs = probe_programs,
 	.cpu_map = "python_states",
 	.detect = python__detect,
 	.prepare = python__prepare,
 	.image_free = python__image_free,
+	.loops = python__loops,
 	.open = python__open,
 	.close = python__close,
 	.attach = python__attach,
 	.detach = python__detach,
+	.probe = python__probe,
+	.unprobe = python__unprobe,
+	.unprobe_all = python__unprobe_all,
 	.on_code = python__on_code,
 	.symbolize = python__symbolize,
+	.label = python__label,
 };

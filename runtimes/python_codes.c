@@ -4,25 +4,24 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "core/procfs.h"
 #include "core/util.h"
+#include "runtimes/code_text.h"
 #include "runtimes/python_lines.h"
+#include "runtimes/python_qualname.h"
 
 #define TABLE_BYTES_MAX (1024 * 1024)
-#define UTF8_BYTES_MAX	4 /* per character */
-#define REPLACEMENT	0xfffd
 #define UNREADABLE	"[unreadable name]"
-
-/* In text: "..." where the walker had to cut it. */
-#define TEXT_BYTES (CODE_TEXT_BYTES * UTF8_BYTES_MAX + sizeof("..."))
 
 struct code {
 	uint32_t number;
 	uint32_t first_line;
+	enum python_line_format line_format;
+	bool is_told; /* by a probe: frame keys have a line instead of an instruction */
 	char *function;
 	char *file;	/* NULL: unknown */
 	uint8_t *table; /* NULL: unknown */
@@ -32,6 +31,7 @@ struct code {
 
 struct python_codes {
 	struct code *by_number;
+	struct python_sources *sources;
 };
 
 static void code__free(struct code *code)
@@ -46,7 +46,15 @@ static void code__free(struct code *code)
 
 struct python_codes *python_codes__new(void)
 {
-	return calloc(1, sizeof(struct python_codes));
+	struct python_codes *codes = calloc(1, sizeof(*codes));
+
+	if (codes)
+		codes->sources = python_sources__new();
+	if (codes && !codes->sources) {
+		free(codes);
+		codes = NULL;
+	}
+	return codes;
 }
 
 void python_codes__free(struct python_codes *codes)
@@ -59,67 +67,8 @@ void python_codes__free(struct python_codes *codes)
 		HASH_DEL(codes->by_number, code);
 		code__free(code);
 	}
+	python_sources__free(codes->sources);
 	free(codes);
-}
-
-/* Returns the number of bytes written, 1 to UTF8_BYTES_MAX. */
-static size_t put_utf8(char *to, uint32_t c)
-{
-	/* A string in the target may hold any code point, also halves of surrogate pairs. */
-	if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		c = REPLACEMENT;
-	if (c < 0x80) {
-		to[0] = c;
-		return 1;
-	}
-	if (c < 0x800) {
-		to[0] = 0xc0 | c >> 6;
-		to[1] = 0x80 | (c & 0x3f);
-		return 2;
-	}
-	if (c < 0x10000) {
-		to[0] = 0xe0 | c >> 12;
-		to[1] = 0x80 | (c >> 6 & 0x3f);
-		to[2] = 0x80 | (c & 0x3f);
-		return 3;
-	}
-	to[0] = 0xf0 | c >> 18;
-	to[1] = 0x80 | (c >> 12 & 0x3f);
-	to[2] = 0x80 | (c >> 6 & 0x3f);
-	to[3] = 0x80 | (c & 0x3f);
-	return 4;
-}
-
-static uint32_t get_char(const char *from, size_t i, unsigned int kind)
-{
-	uint32_t c4;
-	uint16_t c2;
-
-	if (kind == 1)
-		return (unsigned char)from[i];
-	if (kind == 2) {
-		memcpy(&c2, from + 2 * i, sizeof(c2));
-		return c2;
-	}
-	memcpy(&c4, from + 4 * i, sizeof(c4));
-	return c4;
-}
-
-/* One of a record's texts (CODE_TEXT_BYTES at `from`) as UTF-8, owned; NULL: out of memory. */
-static char *text__dup(const char *from, unsigned int kind, size_t len)
-{
-	size_t n = min_of(len, CODE_TEXT_BYTES / kind), bytes = 0;
-	char text[TEXT_BYTES];
-
-	for (size_t i = 0; i < n; i++)
-		bytes += put_utf8(text + bytes, get_char(from, i, kind));
-	strcpy(text + bytes, n < len ? "..." : "");
-	return strdup(text);
-}
-
-static bool kind__valid(unsigned int kind)
-{
-	return kind == 0 || kind == 1 || kind == 2 || kind == 4;
 }
 
 static bool rec__valid(const struct rec_code *rec, size_t size)
@@ -128,15 +77,13 @@ static bool rec__valid(const struct rec_code *rec, size_t size)
 
 	if (size < fixed || here > CODE_TABLE_BYTES)
 		return false;
-	return rec->code && kind__valid(rec->name_kind) && kind__valid(rec->file_kind) &&
-	       here <= rec->table_size;
+	return rec->code && code_text__valid(rec->name_kind) && code_text__valid(rec->file_kind) &&
+	       rec->table_format <= PYTHON_LINES_LOCATIONS;
 }
 
 /* Sets no table where it cannot be had: the code has left memory, or the process is gone. */
 static int code__set_table(struct code *code, const struct rec_code *rec, size_t here)
 {
-	struct iovec remote = { .iov_base = (void *)(uintptr_t)rec->table_address };
-	struct iovec local;
 	uint8_t *table;
 
 	if (!rec->table_size || rec->table_size > TABLE_BYTES_MAX)
@@ -144,12 +91,9 @@ static int code__set_table(struct code *code, const struct rec_code *rec, size_t
 	table = malloc(rec->table_size);
 	if (!table)
 		return -ENOMEM;
-	local = (struct iovec) { .iov_base = table, .iov_len = rec->table_size };
-	remote.iov_len = rec->table_size;
 	if (here == rec->table_size) {
 		memcpy(table, rec->table, here);
-	} else if (process_vm_readv(rec->tgid, &local, 1, &remote, 1, 0) !=
-		   (ssize_t)rec->table_size) {
+	} else if (!procfs__read_memory(rec->tgid, rec->table_address, table, rec->table_size)) {
 		free(table);
 		return 0;
 	}
@@ -158,7 +102,29 @@ static int code__set_table(struct code *code, const struct rec_code *rec, size_t
 	return 0;
 }
 
-static int code__new(const struct rec_code *rec, size_t size, struct code **ret)
+/* Before 3.11 code objects do not know their qualified names, and probes do not tell them. */
+static int code__qualify(struct code *code, const struct rec_code *rec,
+			 struct python_sources *sources)
+{
+	const char *qualified;
+	char *function;
+
+	if (rec->table_format == PYTHON_LINES_LOCATIONS || !rec->name_kind || !code->file)
+		return 0;
+	qualified = python_sources__qualname(sources, rec->tgid, code->file, code->function,
+					     rec->first_line);
+	if (!qualified)
+		return 0;
+	function = strdup(qualified);
+	if (!function)
+		return -ENOMEM;
+	free(code->function);
+	code->function = function;
+	return 0;
+}
+
+static int code__new(const struct rec_code *rec, size_t size, struct python_sources *sources,
+		     struct code **ret)
 {
 	struct code *code = calloc(1, sizeof(*code));
 	int rc = -ENOMEM;
@@ -167,16 +133,24 @@ static int code__new(const struct rec_code *rec, size_t size, struct code **ret)
 		return -ENOMEM;
 	code->number = rec->code;
 	code->first_line = rec->first_line;
-	code->function = rec->name_kind ? text__dup(rec->name, rec->name_kind, rec->name_len)
+	code->line_format = rec->table_format;
+	code->is_told = rec->name_kind == CODE_TEXT_UTF8;
+	code->function = rec->name_kind ? code_text__dup(rec->name, CODE_TEXT_BYTES, rec->name_kind,
+							 rec->name_len)
 					: strdup(UNREADABLE);
 	if (!code->function)
 		goto out;
 	if (rec->file_kind) {
-		code->file = text__dup(rec->file, rec->file_kind, rec->file_len);
+		code->file =
+			code_text__dup(rec->file, CODE_TEXT_BYTES, rec->file_kind, rec->file_len);
 		if (!code->file)
 			goto out;
 	}
-	rc = code__set_table(code, rec, size - offsetof(struct rec_code, table));
+	rc = code__qualify(code, rec, sources);
+	if (!rc)
+		rc = code__set_table(code, rec,
+				     min_of(size - offsetof(struct rec_code, table),
+					    (size_t)rec->table_size));
 out:
 	if (rc)
 		code__free(code);
@@ -195,7 +169,7 @@ int python_codes__add(struct python_codes *codes, const struct rec_code *rec, si
 	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), old);
 	if (old)
 		return -EBADMSG; /* numbers are never used again */
-	rc = code__new(rec, size, &code);
+	rc = code__new(rec, size, codes->sources, &code);
 	if (rc)
 		return rc;
 	HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
@@ -217,8 +191,11 @@ int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
 		return -ENOENT;
 	ret->function = code->function;
 	ret->file = code->file;
-	ret->line = code->table ? python_lines__find(code->table, code->table_size,
-						     code->first_line, FRAME_KEY_INDEX(key))
-				: code->first_line;
+	if (code->table)
+		ret->line = python_lines__find(code->line_format, code->table, code->table_size,
+					       code->first_line, FRAME_KEY_INDEX(key));
+	else /* from a probe, which tells the line itself */
+		ret->line = code->is_told && FRAME_KEY_INDEX(key) ? FRAME_KEY_INDEX(key)
+								  : code->first_line;
 	return 0;
 }

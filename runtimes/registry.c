@@ -3,11 +3,19 @@
 
 #include "runtimes/registry.h"
 
+extern const struct runtime runtime_jit;
+extern const struct runtime runtime_jvm;
 extern const struct runtime runtime_native;
+extern const struct runtime runtime_node;
 extern const struct runtime runtime_python;
+extern const struct runtime runtime_ruby;
 
 const struct runtime *const runtimes[] = {
 	&runtime_native,
 	&runtime_python,
+	&runtime_ruby,
+	&runtime_jvm,
+	&runtime_node,
+	&runtime_jit, /* after those that know their code by name */
 	NULL,
 };

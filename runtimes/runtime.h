@@ -16,6 +16,7 @@
  * A runtime that is not enabled costs nothing: its BPF programs are not loaded, its maps not
  * created, none of its hooks called. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@
 
 #define RUNTIME_VERSION_BYTES 32
 #define RUNTIME_REASON_BYTES  200
+#define RUNTIME_SYMBOLS_MAX   64
 
 enum runtime_support {
 	RUNTIME_SUPPORTED,
@@ -41,15 +43,49 @@ struct runtime_verdict {
 	char reason[RUNTIME_REASON_BYTES];   /* one sentence; "" when supported */
 };
 
+/* Which frames a session wants, of the ladder in docs/architecture.md. */
+enum runtime_source {
+	RUNTIME_SOURCE_AUTO, /* the first that works */
+	RUNTIME_SOURCE_WALK,
+	RUNTIME_SOURCE_PROBES, /* the shadow stack, to be sampled */
+	RUNTIME_SOURCE_CALLS,  /* the same, to count calls: worth more to the user, so may cost more
+				*/
+	RUNTIME_SOURCE_MAP,    /* none but native frames with names from perf maps and jitdumps */
+};
+
+/* What feeds the shadow stack of a process. */
+struct runtime_probing {
+	const char *source;		 /* "usdt", "uprobe" */
+	char note[RUNTIME_REASON_BYTES]; /* what the user must know of it; "": nothing */
+	uint32_t traps; /* bit n: a hit of some probe costs what enum trap_kind n does */
+};
+
 struct runtime_image;	/* a runtime's own knowledge of one ELF file */
 struct runtime_session; /* a runtime's own state of one run */
 
+/* Link-time addresses. */
+struct runtime_range {
+	uint64_t start, end;
+};
+
+/* How a runtime's frames share the native frames of its interpreter loop, for where the walker
+ * cannot tell which of these runs which frames. */
+enum runtime_loops {
+	RUNTIME_LOOPS_SHARED,	/* each runs several frames; the walker tells the address of most */
+	RUNTIME_LOOPS_ONE_EACH, /* each runs exactly one frame: they are paired in order */
+	RUNTIME_LOOPS_MARKED,	/* each runs the frames up to the next FRAME_LOOP_END */
+};
+
+/* runtime.native: the frame has a native frame of its own, but which one cannot be told. */
+#define RUNTIME_NATIVE_UNKNOWN UINT64_MAX
+
 /* One instance. */
 struct runtime_target {
-	uint32_t pid;	/* as braid sees it; for process_vm_readv and /proc */
-	uint32_t space; /* key of all kernel-half state of this address space */
-	uint64_t bias;	/* address in the process = link-time address + bias */
-	const struct runtime_image *image;
+	uint32_t pid;			   /* as braid sees it; for process_vm_readv and /proc */
+	uint32_t space;			   /* key of all kernel-half state of this address space */
+	uint64_t bias;			   /* address in the process = link-time address + bias */
+	const struct runtime_image *image; /* NULL where prepare refused; then only for `probe` */
+	const struct elf_file *file;	   /* that it was detected in */
 };
 
 /* What a frame key stands for. Strings are borrowed until the session's next call. */
@@ -57,6 +93,14 @@ struct runtime_symbol {
 	const char *function; /* never NULL */
 	const char *file;     /* NULL: unknown */
 	uint32_t line;	      /* 0: unknown */
+};
+
+/* What a perf map or a jitdump file calls a piece of code, in readable form. */
+struct runtime_label {
+	struct runtime_symbol symbol; /* strings are in the symbol or in the hook's `buf` */
+	/* Such code only calls the interpreter loop, whose frames a walker finds: it is shown where
+	 * no walker's frame is there to be shown. */
+	bool loop;
 };
 
 struct runtime {
@@ -67,6 +111,13 @@ struct runtime {
 	int walker;		 /* slot in the kernel half (bpf/shared.h), -1: no walker */
 	const char *program;	 /* name of the walker's BPF program; NULL: none */
 	const char *const *maps; /* its BPF maps, NULL-terminated; NULL: none */
+	/* The same for the shadow stack; not loaded where no probes are wanted. NULL: none. */
+	const char *const *probe_programs, *const *probe_maps;
+	/* Name of code that its compiler made, for where nothing better names it; NULL: none */
+	const char *jit;
+	/* Its frames are native frames of that code: each of these runs its runtime frames, as an
+	 * interpreter loop does. Else such code is a frame of its own beside them. */
+	bool runs_own_code;
 	/* The map among `maps`, or NULL, that holds one entry per CPU and must be sized so. */
 	const char *cpu_map;
 
@@ -82,6 +133,15 @@ struct runtime {
 		       struct runtime_verdict *ret_verdict);
 	void (*image_free)(struct runtime_image *image); /* NULL is fine */
 
+	/* The ranges of the interpreter loop's code. Returns their number, and how loops and frames
+	 * belong together. NULL: not needed. */
+	size_t (*loops)(const struct runtime_image *image, const struct runtime_range **ret,
+			enum runtime_loops *ret_how);
+
+	/* Why a process with this command line has no frames of this runtime, though its user may
+	 * expect them (the language runs on another runtime); NULL: nothing to say. */
+	const char *(*elsewhere)(const char *command);
+
 	/* --- session --- */
 
 	/* After the BPF object is loaded. */
@@ -90,11 +150,34 @@ struct runtime {
 
 	/* --- instance --- */
 
-	/* All or nothing. From its return on the walker may run for this address space. */
+	/* All or nothing. From its return on the walker may run for this address space. What the
+	 * user should know of it is in `err`, also on success. 1: attached, but there is nothing
+	 * that its frames could come from. -EAGAIN: it is too early in the process's life, to be
+	 * called again later. */
 	int (*attach)(struct runtime_session *session, const struct runtime_target *target,
 		      struct err *err);
 	/* The address space is gone (exit, exec). Idempotent, cannot fail. */
 	void (*detach)(struct runtime_session *session, uint32_t space);
+
+	/* For who wants probes, when `attach` has said -EAGAIN: what probes can be attached
+	 * already, so that they see all from the beginning. `probe` or `unprobe` follow. NULL:
+	 * nothing. */
+	void (*expect)(struct runtime_session *session, const struct runtime_target *target);
+
+	/* Attaches the best pair of probes that is live, for shadow stacks in bpf/shadow.h; after
+	 * `attach`, where the version has a walker. All or nothing: -ENOTSUP with the reason in
+	 * `err`. NULL: the runtime has none. */
+	int (*probe)(struct runtime_session *session, const struct runtime_target *target,
+		     enum runtime_source source, struct runtime_probing *ret, struct err *err);
+	/* The process is gone, or has executed something else. Idempotent, cannot fail. */
+	void (*unprobe)(struct runtime_session *session, uint32_t pid);
+	/* The same for all processes, which takes no longer than for one. */
+	void (*unprobe_all)(struct runtime_session *session);
+
+	/* Changes the environment of a command that is about to be started, with probes, so that
+	 * those that fire under a condition only do. Must leave programs of other kinds alone.
+	 * NULL: nothing to do. */
+	void (*prepare_command)(char *const *command);
 
 	/* --- records and names --- */
 
@@ -102,8 +185,44 @@ struct runtime {
 	 * -ENOMEM. Must not block or print. */
 	int (*on_code)(struct runtime_session *session, const struct rec_code *rec, size_t size);
 
-	/* Names one frame key. 0; -ENOENT for a code number that was never announced. */
-	int (*symbolize)(struct runtime_session *session, uint64_t key, struct runtime_symbol *ret);
+	/* Address in the process of the native function that the frame is (a method written in C);
+	 * 0: an interpreter loop runs it. NULL: always 0. */
+	uint64_t (*native)(struct runtime_session *session, uint64_t key);
+
+	/* A frame key is met for the first time: the moment to read from the target what
+	 * `symbolize` will need, as that comes up to a second later. NULL: nothing to read. */
+	void (*seen)(struct runtime_session *session, uint64_t key);
+
+	/* Names one frame key: the functions at that place, those inlined into others first.
+	 * Returns their number, 1 to RUNTIME_SYMBOLS_MAX; -ENOENT for a code number that was never
+	 * announced; -ENOMEM. */
+	int (*symbolize)(struct runtime_session *session, uint64_t key,
+			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
+
+	/* --- names of compiled code: docs/jit-code.md ---
+	 *
+	 * The core reads perf maps and jitdump files, of each process that a runtime with `label`
+	 * is attached to, or of all processes if there is one that has no `detect`. No session. */
+
+	/* False: this is no code of this runtime, so that the next one is asked, the one without
+	 * `detect` last. `symbol` is any text that a process likes. Adds the runtime's kind to the
+	 * frame. NULL: none of its code is in such files. */
+	bool (*label)(const char *symbol, char *buf, size_t size, struct runtime_label *ret);
+
+	/* What its jitdump files add to the addresses of source lines, in bytes. */
+	uint32_t jitdump_skew;
+
+	/* Asks the process for a perf map of what it has compiled until now. Called when the
+	 * runtime is attached, every few seconds while there is code without a name, and at the
+	 * end. Never waits. 0: it is being asked, and map_asked will tell; -ENOTSUP: it cannot be,
+	 * now or later; other errors: not now. The sentence in `err` is told once. NULL: it writes
+	 * one by itself, or none. */
+	int (*ask_map)(struct runtime_session *session, uint32_t pid, struct err *err);
+
+	/* What came of that, waiting for up to `timeout_ms`. 0: the map is written; -EAGAIN: it is
+	 * not yet; or as for ask_map. */
+	int (*map_asked)(struct runtime_session *session, uint32_t pid, unsigned timeout_ms,
+			 struct err *err);
 };
 
 #endif

@@ -11,6 +11,7 @@
 //   strings           texts; what `frames` refers to
 //   frames            flat, four each: label, file (strings), line (0: none), kind
 //   nodes             see FlameTree; the root's frame is one after the last of `frames`
+//   calls             only where weights are nanoseconds, not samples: calls by node
 'use strict';
 
 (() => {
@@ -47,6 +48,17 @@ function buildFrames(flat, strings) {
 	return list;
 }
 
+// As output__weight in core/out_common.c writes it.
+function time(ns) {
+	if (ns < 1000)
+		return `${ns} ns`;
+	const units = ['us', 'ms', 's'];
+	let unit = 0;
+	for (ns /= 1000; ns >= 999.5 && unit < 2; unit++)
+		ns /= 1000;
+	return `${ns.toFixed(ns < 9.995 ? 2 : ns < 99.95 ? 1 : 0)} ${units[unit]}`;
+}
+
 const tree = new FlameTree(profile.nodes);
 const frames = buildFrames(profile.frames, profile.strings);
 const state = {
@@ -58,7 +70,8 @@ const state = {
 };
 
 const frameOf = node => frames[tree.frame[node]];
-const samples = count => count.toLocaleString('en') + (count === 1 ? ' sample' : ' samples');
+const counted = (count, what) => `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
+const weight = profile.calls ? time : count => counted(count, 'sample');
 const percent = (part, whole) => (whole ? 100 * part / whole : 0).toFixed(2) + '%';
 
 // ---- the page ----
@@ -91,7 +104,7 @@ if (profile.losses.length)
 	add(page, 'p', { class: 'loss' }, 'Lost: ' + profile.losses.map(
 		([name, count]) => `${name}: ${count.toLocaleString('en')}`).join(', '));
 if (!tree.total[0]) {
-	add(page, 'p', { class: 'empty' }, 'no samples');
+	add(page, 'p', { class: 'empty' }, profile.calls ? 'no calls' : 'no samples');
 	return;
 }
 
@@ -105,7 +118,7 @@ const flipButton = add(bar, 'button', { type: 'button', class: 'flip', 'aria-pre
 	title: 'Root at the top' }, 'Icicle');
 const matched = add(bar, 'output', { class: 'matched', hidden: '', 'aria-live': 'polite' });
 const legend = add(bar, 'div', { class: 'legend', role: 'group',
-	'aria-label': 'Highlight kinds; share of self samples' });
+	'aria-label': 'Highlight kinds; their shares of self' });
 const view = add(page, 'div', { class: 'view' });
 const canvas = add(view, 'canvas', { 'aria-hidden': 'true' });
 // Lies over the canvas, so that the browser scrolls while only what is visible is drawn.
@@ -248,9 +261,11 @@ function showTip(node, x, y) {
 	if (frame.file)
 		add(tip, 'div', { class: 'file' },
 			frame.file + (frame.line ? ':' + frame.line : ''));
-	let text = `${kind ? kind[0] + ', ' : ''}${samples(tree.total[node])}, ` +
-		`${tree.self[node].toLocaleString('en')} self\n` +
-		`${percent(tree.total[node], tree.total[0])} of total`;
+	const self = profile.calls ? weight(tree.self[node])
+		: tree.self[node].toLocaleString('en');
+	const calls = profile.calls && node ? `, ${counted(profile.calls[node], 'call')}` : '';
+	let text = `${kind ? kind[0] + ', ' : ''}${weight(tree.total[node])}, ${self} self` +
+		`${calls}\n${percent(tree.total[node], tree.total[0])} of total`;
 	const zoomed = tree.total[state.zoom];
 	if (state.zoom && node >= state.zoom)
 		text += `, ${percent(tree.total[node], zoomed)} of the zoomed frame`;
@@ -276,8 +291,8 @@ function showMatched() {
 	matched.hidden = !matches;
 	if (!matches)
 		return;
-	const weight = tree.matchedWeight(0, matches);
-	matched.textContent = `matched ${percent(weight, tree.total[0])} (${samples(weight)})`;
+	const sum = tree.matchedWeight(0, matches);
+	matched.textContent = `matched ${percent(sum, tree.total[0])} (${weight(sum)})`;
 	if (zoom) {
 		const share = percent(tree.matchedWeight(zoom, matches), tree.total[zoom]);
 		matched.textContent += `, ${share} of the zoomed frame`;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The tree of a flame graph as arrays by node, depth first: a node's subtree is the nodes from
-// itself up to `end`. `start` is where it begins on the horizontal axis, in samples. `byDepth` has
+// itself up to `end`. `start` is where it begins on the horizontal axis, in weight. `byDepth` has
 // all nodes sorted by depth, then place; those of depth d are from rows[d] up to rows[d + 1].
 'use strict';
 
@@ -84,7 +84,7 @@ class FlameTree {
 		return node;
 	}
 
-	// The node of that depth at a place in samples while `zoom` fills the width; or -1.
+	// The node of that depth at a place in weight while `zoom` fills the width; or -1.
 	nodeAt(zoom, depth, place) {
 		if (depth < 0 || depth > this.depthMax)
 			return -1;
@@ -97,7 +97,7 @@ class FlameTree {
 		return inside ? node : -1;
 	}
 
-	// Samples within `node` whose stack has a match, each counted once however many it has.
+	// Weight within `node` whose stack has a match, each counted once however many it has.
 	// `matches` is by frame.
 	matchedWeight(node, matches) {
 		for (let i = node; i >= 0; i = this.parent[i])

@@ -1,4 +1,4 @@
--- Schema of a recording, version 1. docs/recording.md explains it and has example queries.
+-- Schema of a recording, version 2. docs/recording.md explains it and has example queries.
 
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY,
@@ -45,7 +45,8 @@ CREATE TABLE frame ( -- one place in code
 	kind INTEGER REFERENCES kind,
 	image INTEGER REFERENCES image, -- then the address is as in the file
 	process INTEGER REFERENCES process, -- code of one process only
-	address INTEGER -- as a signed number: kernel addresses are negative
+	address INTEGER, -- as a signed number: kernel addresses are negative
+	loop INTEGER -- 1: code of an interpreter's loop, shown as the frames that it runs; since version 2
 );
 CREATE TABLE location ( -- names of a frame; several where functions are inlined
 	frame INTEGER REFERENCES frame,
@@ -59,7 +60,8 @@ CREATE TABLE node ( -- a frame called by its parent's frame: a forest that all s
 	id INTEGER PRIMARY KEY, -- greater than parent
 	parent INTEGER REFERENCES node, -- NULL: outermost
 	frame INTEGER REFERENCES frame,
-	offset INTEGER -- of the frame's stack address below the base of the stack; NULL: none
+	offset INTEGER -- of the frame's stack address below the base of the stack; NULL: none;
+		       -- -9223372036854775807: a runtime frame that waits on another stack
 );
 CREATE TABLE sample (
 	id INTEGER PRIMARY KEY,

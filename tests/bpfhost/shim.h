@@ -28,6 +28,9 @@
 #define __BPF_HELPERS__
 #define __BPF_CORE_READ_H__
 #define __BPF_TRACING_H__
+#define BPF_PROG(name, ...) name(__VA_ARGS__)
+#define barrier()	    asm volatile("" ::: "memory")
+#define barrier_var(var)    asm volatile("" : "+r"(var))
 
 #define SEC(name)
 #define __weak
@@ -60,6 +63,28 @@ struct pid {
 	struct upid numbers[4];
 };
 
+struct return_instance {
+	unsigned long stack, orig_ret_vaddr;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+	unsigned long vaddr, xol_vaddr;
+};
+
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct mm_struct {
+	struct {
+		struct xol_area *xol_area;
+	} uprobes_state;
+};
+
+struct linux_binprm;
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
@@ -70,17 +95,21 @@ struct task_struct {
 	struct {
 		unsigned long fsbase;
 	} thread;
+	unsigned long sas_ss_sp, sas_ss_size;
+	struct uprobe_task *utask;
+	unsigned long long start_time;
 };
 
 #define BPF_CORE_READ(from, field)	   ((from)->field)
 #define bpf_core_field_offset(type, field) offsetof(type, field)
+#define bpf_core_field_exists(field)	   1
 
 #define BPF_CORE_READ_BITFIELD_PROBED(from, field) ((from)->field)
 
 /* --- the host --- */
 
 struct host_entry {
-	char key[16];
+	char key[24];
 	void *value; /* owned, unless the map is one of maps */
 };
 
@@ -104,7 +133,7 @@ struct host_sample {
 };
 
 static struct host {
-	struct host_map maps[16];
+	struct host_map maps[24];
 	size_t n_maps;
 
 	/* What bpf_probe_read_user reads: the process, or (0) the ranges. */
@@ -114,7 +143,8 @@ static struct host {
 
 	struct task_struct task;
 	struct pt_regs kernel_entry; /* what the task's user registers were */
-	uint64_t now_ns;
+	uint64_t now_ns, jiffies;
+	uint64_t cookie; /* of the probe that hits */
 
 	/* What came through the ring. */
 	bool ring_full;
@@ -275,6 +305,41 @@ static inline long host__output(const void *data, size_t size)
 	return 0;
 }
 
+/* A record that is made in the ring itself; one at a time. */
+__attribute__((noinline, unused)) static void *host__reserve(size_t size)
+{
+	uint64_t *data = host.ring_full ? NULL : malloc(sizeof(size) + size);
+
+	if (!data)
+		return NULL;
+	*data = size;
+	return memset(data + 1, 0xee, size);
+}
+
+static inline void host__submit(void *data)
+{
+	uint64_t *start = (uint64_t *)data - 1;
+
+	host__output(data, *start);
+	free(start);
+}
+
+static inline long host__read_str(void *to, uint32_t size, uint64_t from)
+{
+	char *text = to;
+
+	for (uint32_t i = 0; i < size; i++) {
+		if (host__read_user(&text[i], 1, from + i)) {
+			memset(to, 0, size); /* as the kernel does */
+			return -EFAULT;
+		}
+		if (!text[i])
+			return i + 1;
+	}
+	text[size - 1] = '\0';
+	return size;
+}
+
 /* Registers of a stopped process in the order of DWARF (unwind_rule.h), as an interrupt sees
  * them. */
 static inline void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf)
@@ -308,6 +373,11 @@ static inline void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf)
 #define bpf_probe_read_user(to, size, from)	  host__read_user(to, size, (uintptr_t)(from))
 #define bpf_probe_read_kernel(to, size, from)	  (memcpy(to, from, size), 0)
 #define bpf_ringbuf_output(map, data, size, how)  host__output(data, size)
+#define bpf_ringbuf_reserve(map, size, how)	  host__reserve(size)
+#define bpf_ringbuf_submit(data, how)		  host__submit(data)
+#define bpf_probe_read_user_str(to, size, from)	  host__read_str(to, size, (uintptr_t)(from))
+#define bpf_jiffies64()				  (host.jiffies)
+#define bpf_get_attach_cookie(ctx)		  ((void)(ctx), host.cookie)
 #define bpf_ringbuf_query(map, what)		  ((uint64_t)0)
 #define bpf_tail_call(ctx, map, slot)		  ((void)(ctx)) /* no program in any slot */
 #define bpf_get_smp_processor_id()		  0

@@ -209,6 +209,17 @@ for form in html svg; do
 	t.is(performance.getEntriesByType('resource').length, 0, 'nothing is loaded');
 END
 
+	check times $form << 'END'
+	await t.redrawn(() => {});
+	t.ok(/1.23 s in \d+ calls, recorded for 10.0 s/.test(t.one('.page').textContent),
+		'summary of times');
+	t.mouse('mousemove', 'ksys_read');
+	t.is(t.one('.tip').textContent, 'ksys_readkernel, 123 ms, 24.6 ms self, 21,891 calls\n' +
+		'10.00% of total', 'hover tells times and calls');
+	await t.search('ksys');
+	t.is(t.matched(), 'matched 10.00% (123 ms)', 'search tells a time');
+END
+
 	check deep $form << 'END'
 	await t.redrawn(() => {});
 	const scroller = t.one('.scroll');

@@ -1,26 +1,24 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The stacks that the docstrings of fixtures/python promise are those that CPython 3.11 sees."""
+"""The stacks that the docstrings of fixtures/python promise are those that CPython sees: 3.11 to
+the line; in other versions a call's line is another one, and comprehensions may have no frame."""
 
 import glob
 import itertools
+import multiprocessing.pool
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import textwrap
 
+sys.path.insert(0, "tests/live")
+import lib
+import pythons
+
 FIXTURES = "fixtures/python"
-HELPERS = {"fixture.py", "imported.py"}
+HELPERS = {"fixture.py", "imported.py", "embedded.py"}
 UNLISTED = {"mixed.py"}
 ARROW = " > "
-
-
-def pythons():
-    for pattern in ("/usr/bin/python3.11", "/usr/local/bin/python3.11",
-                    "~/.pyenv/versions/3.11.*/bin/python3.11"):
-        yield from glob.glob(os.path.expanduser(pattern))
 
 
 def promised(path):
@@ -32,27 +30,30 @@ def promised(path):
     return [line.strip() for line in stacks.splitlines() if line.strip()]
 
 
-def frame_text(line, own):
-    function, file, number = line.split("\t")
+def frame_text(function, file, line, own):
     if file == own:
-        return f"{function} {number}"
+        return f"{function} {line}"
     if os.path.exists(os.path.join(FIXTURES, file)):
-        return f"{function} {file}:{number}"
+        return f"{function} {file}:{line}"
     return f"{function} {file}"
 
 
-def seen(python, path):
+def seen(python, script):
     """The stacks in the file that the fixture writes, in the form of the docstring."""
-    with tempfile.TemporaryDirectory() as directory:
-        oracle = os.path.join(directory, "oracle")
-        subprocess.run([python, "-B", path, "--oracle", oracle], check=True, timeout=60,
-                       stdout=subprocess.DEVNULL)
-        with open(oracle, encoding="utf-8") as file:
-            stacks = file.read().split("\n\n")[:-1]
-    for stack in stacks:
-        frames = (frame_text(line, os.path.basename(path)) for line in stack.splitlines())
+    for stack in python.oracle(script):
+        frames = (frame_text(*frame, script) for frame in stack)
         groups = ((text, len(list(group))) for text, group in itertools.groupby(frames))
         yield ARROW.join(text if n == 1 else f"{text} ({n} times)" for text, n in groups)
+
+
+def same_everywhere(stack, version):
+    """What all versions agree on: the fixture's own functions, and the innermost line; of a call
+    over several lines only since 3.8."""
+    frames = [re.sub(r" \(\d+ times\)", "", frame) for frame in stack.split(ARROW)]
+    own = [re.sub(r" \d+$", "", frame) for frame in frames if re.search(r"[ :]\d+$", frame)
+           and not re.search(r"<(list|set|dict)comp>", frame)]
+    line = version >= (3, 8) and re.search(r"[ :](\d+)$", frames[-1])
+    return ARROW.join(name for name, _ in itertools.groupby(own)) + (line[0] if line else "")
 
 
 def wrap(stack):
@@ -63,33 +64,37 @@ def wrap(stack):
     return [line.replace("\xa0", " ") for line in lines]
 
 
-def check(python, path):
-    """Returns what is wrong, line by line."""
+def check(test):
+    """What is wrong, line by line."""
+    python, script = test
     try:
-        want = sorted(seen(python, path))
-    except (OSError, subprocess.SubprocessError) as error:
+        want = sorted(seen(python, script))
+    except (OSError, RuntimeError) as error:
         return [str(error)]
-    got = sorted(promised(path))
-    if os.path.basename(path) in UNLISTED or (got and got == want):
+    if script in UNLISTED:
+        return []
+    got = sorted(promised(os.path.join(FIXTURES, script)))
+    if python.version[:2] != (3, 11):
+        got = {same_everywhere(stack, python.version) for stack in got}
+        want = {same_everywhere(stack, python.version) for stack in want}
+        return [f"also {stack}" for stack in want - got] + [f"no {stack}" for stack in got - want]
+    if got and got == want:
         return []
     return ["the docstring should say:"] + [line for stack in want for line in wrap(stack)]
 
 
 def main():
-    paths = sorted(p for p in glob.glob(FIXTURES + "/*.py") if os.path.basename(p) not in HELPERS)
-    tests = [(python, path) for python in pythons() for path in paths]
+    found, skipped = pythons.pythons()
+    for skip in skipped:
+        print(f"# without {skip.what}: {skip.why}")
+    scripts = sorted(set(map(os.path.basename, glob.glob(FIXTURES + "/*.py"))) - HELPERS)
+    tests = [(python, script) for python in found for script in scripts]
     if not tests:
-        print("1..0 # SKIP no CPython 3.11 found")
-        return 0
-    failed = 0
-    print(f"1..{len(tests)}")
-    for i, (python, path) in enumerate(tests, 1):
-        wrong = check(python, path)
-        print("not ok" if wrong else "ok", i, "-", path, "with", python)
-        for line in wrong:
-            print("#", line)
-        failed += bool(wrong)
-    return failed != 0
+        lib.skip_all("no CPython")
+    with multiprocessing.pool.ThreadPool(os.cpu_count()) as pool:
+        for (python, script), wrong in zip(tests, pool.imap(check, tests)):
+            lib.ok(not wrong, f"{script} with {python.label}", *wrong)
+    lib.done()
 
 
-sys.exit(main())
+main()

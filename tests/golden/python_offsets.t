@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Rows of runtimes/python_versions.c against the debug information of real builds.
+# Rows of runtimes/python_versions.c against the debug information of real builds, and against the
+# headers that came with them.
 
 n=0
 failed=0
@@ -19,32 +20,43 @@ result() { # STATUS TEXT
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-if ! command -v gdb >/dev/null || ! command -v python3 >/dev/null; then
-	echo "1..0 # SKIP needs gdb and python3"
-	exit 0
-fi
+for tool in gdb python3 cc; do
+	if ! command -v $tool >/dev/null; then
+		echo "1..0 # SKIP needs $tool"
+		exit 0
+	fi
+done
 
-# The same checker next to a table with one wrong value.
+# The same checker next to a table with a wrong value in each row.
 mkdir "$tmp/scripts" "$tmp/runtimes"
 cp scripts/check-python-offsets "$tmp/scripts/"
-sed 's/\(\.frame_code = \)32/\140/' runtimes/python_versions.c > "$tmp/runtimes/python_versions.c"
+sed 's/\(\.tstate_thread_id = [0-9]*\)/\10/' runtimes/python_versions.c \
+	>"$tmp/runtimes/python_versions.c"
 
-for file in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 \
-	"$HOME"/.pyenv/versions/3.*/bin/python3 \
-	/usr/local/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0 /usr/bin/python3; do
-	[ -e "$file" ] || continue
-	scripts/check-python-offsets "$file" > "$tmp/out" 2>&1
+check() { # [--headers] PATH
+	scripts/check-python-offsets "$@" >"$tmp/out" 2>&1
 	status=$?
 	sed 's/^/# /' "$tmp/out"
-	[ $status -eq 2 ] && continue
+	[ $status -eq 2 ] && return
 	judged=$((judged + 1))
-	result $status "offsets of $file"
-	"$tmp/scripts/check-python-offsets" "$file" > "$tmp/out" 2>&1
-	result $(($? != 1)) "a wrong offset would be found in $file"
+	result $status "offsets of $*"
+	"$tmp/scripts/check-python-offsets" "$@" >"$tmp/out" 2>&1
+	result $(($? != 1)) "a wrong offset would be found in $*"
+}
+
+for file in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 \
+	"$HOME"/.pyenv/versions/3.*/bin/python3.*[0-9] /opt/*/lib/libpython3.*.so.1.0 \
+	/usr/local/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0 /usr/bin/python3; do
+	[ -e "$file" ] && check "$file"
+done
+roots=${BRAID_TEST_ROOTS:-${XDG_CACHE_HOME:-$HOME/.cache}/braid-tests}
+for directory in "$HOME"/.pyenv/versions/3.*/include/python3.* /opt/*/include/python3.* \
+	/usr/local/include/python3.* /usr/include/python3.* "$roots"/*/usr/include/python3.*; do
+	[ -e "$directory/Python.h" ] && check --headers "$directory"
 done
 
 if [ $judged -eq 0 ]; then
-	echo "1..0 # SKIP no CPython 3.11 with debug information found"
+	echo "1..0 # SKIP no CPython with debug information or headers found"
 else
 	echo "1..$n"
 fi

@@ -258,16 +258,9 @@ def check_reports():
 
 def check_nothing_left():
     """No probe: all of this test's braids have ended, so that no descriptor is open."""
-    own = [pid for pid in glob.glob("/proc/[0-9]*") if readlink(pid + "/exe") == lib.BRAID
+    own = [pid for pid in glob.glob("/proc/[0-9]*") if lib.read_link(pid + "/exe") == lib.BRAID
            and parent(pid) == os.getpid()]
     lib.equal(own, [], "no braid is left")
-
-
-def readlink(path):
-    try:
-        return os.readlink(path)
-    except OSError:
-        return None
 
 
 def parent(directory):

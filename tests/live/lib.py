@@ -7,6 +7,7 @@ import atexit
 import collections
 import ctypes
 import glob
+import json
 import os
 import re
 import shutil
@@ -164,6 +165,14 @@ def state_of(pid):
         return None
 
 
+def read_link(path):
+    """None: it is gone meanwhile."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
 def cpu_ticks(pid):
     """CPU time that the process has used."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
@@ -205,6 +214,18 @@ def bpf_ids(pid):
                 ids[kind].add(int(found.group(1)))
                 break
     return ids
+
+
+def all_bpf_ids(kind):
+    """Of the whole machine."""
+    text = subprocess.run([bpftool(), "-j", kind, "show"], capture_output=True, check=True).stdout
+    return {entry["id"] for entry in json.loads(text or b"[]")}
+
+
+def bpf_statistics():
+    """Whether the administrator has switched the kernel's BPF statistics on."""
+    with open("/proc/sys/kernel/bpf_stats_enabled", encoding="ascii") as file:
+        return file.read()
 
 
 def wait_attached(process):

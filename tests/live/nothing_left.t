@@ -2,23 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """However braid ends, the kernel and the target are as before; killed, it leaves a recording."""
 
-import json
 import os
 import signal
-import subprocess
 
 import lib
 
 
-def all_ids(kind):
-    text = subprocess.run([lib.bpftool(), "-j", kind, "show"], capture_output=True,
-                          check=True).stdout
-    return {entry["id"] for entry in json.loads(text or b"[]")}
-
-
 def left(ids):
     """The kernel frees asynchronously; an id that is gone is not used again so soon."""
-    return {kind: ids[kind] & all_ids(kind) for kind in ids if ids[kind] & all_ids(kind)}
+    return {kind: ids[kind] & lib.all_bpf_ids(kind) for kind in ids if ids[kind] & lib.all_bpf_ids(kind)}
 
 
 def check_gone(ids, name):
@@ -104,7 +96,7 @@ def check_command_of_killed():
         process = lib.start_braid("record", "-o", file, "--", lib.fixture("shares"), stderr=stderr)
     ids = lib.wait_attached(process)
     child = lib.wait_for(lambda: children_of(process.pid), "the command").pop()
-    lib.wait_for(lambda: os.readlink(f"/proc/{child}/exe") == lib.fixture("shares"), "exec")
+    lib.wait_for(lambda: lib.read_link(f"/proc/{child}/exe") == lib.fixture("shares"), "exec")
     process.send_signal(signal.SIGINT)
     process.wait(timeout=lib.PATIENCE_S)
     with open(lib.path("stderr"), encoding="utf-8") as stderr:
@@ -121,14 +113,17 @@ def check_command_of_killed():
 
 def check_failed_command():
     file = lib.path("none.db")
-    before = {kind: all_ids(kind) for kind in ("prog", "link")}
+    before = {kind: lib.all_bpf_ids(kind) for kind in ("prog", "link")}
     result = lib.braid("record", "-o", file, "--", "/no/such/program")
     lib.equal(result.status, 1, "no such command: status", result.err)
     lib.ok(not os.path.exists(file), "no such command: no file")
     lib.equal(children_of(os.getpid()), set(), "no such command: no process")
 
-    def own():  # braids of other tests come and go
-        return [i for kind in before for i in all_ids(kind) - before[kind]]
+    def own():
+        """Of all that is new, what no process holds: braids of other tests come and go."""
+        new = {kind: lib.all_bpf_ids(kind) - before[kind] for kind in before}
+        held = [lib.bpf_ids(name) for name in os.listdir("/proc") if name.isdigit()]
+        return [i for kind in new for i in new[kind] - set().union(*(ids[kind] for ids in held))]
 
     try:
         lib.wait_for(lambda: not own(), "the kernel's clean-up")

@@ -1,9 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""-r and --source: what is not wanted is not loaded. Versions that no walker knows are refused by
-name, and native frames are recorded all the same."""
+"""-r and --source: what is not wanted is not loaded."""
 
-import glob
 import os
 import re
 import signal
@@ -64,26 +62,6 @@ def check_python(*options):
            f"{name}: source is recorded", source)
 
 
-def check_refused(pythons):
-    """By major and minor version at least: what an image tells before 3.11."""
-    targets = {python.split("/")[-3]: lib.start_ready(python, "-B", SCRIPT) for python in pythons}
-    recording = lib.record("-p", ",".join(str(target.pid) for target in targets.values()), "-d", 4)
-    lib.stop(*targets.values())
-    for version, target in targets.items():
-        minor = re.escape(version.rpartition(".")[0])
-        lib.matches(rf"(^|\n)pid {target.pid}: python {minor}[.\d]*: none: \S",
-                    recording.result.err, f"{version}: refused by name")
-        source = recording.sql("SELECT version, source, reason FROM source JOIN process "
-                               "ON process = process.id WHERE pid = ? AND runtime = 'python'",
-                               target.pid)
-        lib.ok(len(source) == 1 and re.match(minor + r"(\.|$)", source[0][0])
-               and source[0][1] == "none" and source[0][2], f"{version}: in the recording", source)
-        stacks = recording.folded("--pid", target.pid, "--annotate")
-        lib.check_share(stacks, r"_PyEval_EvalFrameDefault_\[n\]", 0.9, f"{version}: native frames")
-        lib.ok(not lib.share_of(stacks, r"_\[py\]"), f"{version}: no Python frame")
-        lib.check_complete(recording, 99, version, target.pid)
-
-
 lib.need_bpf()
 if os.path.exists(PYTHON):
     check_native_only("-r", "native")
@@ -93,10 +71,4 @@ if os.path.exists(PYTHON):
     check_python()
 else:
     lib.skip("-r", "no " + PYTHON)
-others = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
-others = sorted(path for path in others if "/3.11." not in path)
-if others:
-    check_refused(others)
-else:
-    lib.skip("unknown versions", "no CPython but 3.11")
 lib.done()

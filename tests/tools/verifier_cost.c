@@ -13,10 +13,10 @@
 #include "core/util.h"
 
 #define LOG_BYTES   (1 << 23)
-#define BUDGET	    50000
+#define BUDGET	    100000
 #define LOG_STATS   5 /* BPF_LOG_STATS | BPF_LOG_LEVEL1 */
 #define LOG_SHOWN   3000
-#define PROGRAM_MAX 16
+#define PROGRAM_MAX 32
 
 static int complain(enum libbpf_print_level level, const char *fmt, va_list args)
 {
@@ -36,9 +36,11 @@ int main(void)
 		fprintf(stderr, "cannot open the BPF object: %s\n", strerror(errno));
 		return 1;
 	}
+	skel->rodata->cfg_walkers = ~0U; /* what is not run is not verified */
 	bpf_object__for_each_program (program, skel->obj) {
 		if (n == PROGRAM_MAX)
 			break;
+		bpf_program__set_autoload(program, true);
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
 	}
@@ -56,7 +58,7 @@ int main(void)
 		unsigned insns = found ? strtoul(found + strlen("processed "), NULL, 10) : 0;
 
 		if (insns)
-			printf("  VERIFY   %-16s %6u of %d instructions\n",
+			printf("  VERIFY   %-18s %6u of %d instructions\n",
 			       bpf_program__name(program), insns, BUDGET);
 		if (insns > BUDGET)
 			status = 1;

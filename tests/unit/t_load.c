@@ -90,7 +90,7 @@ static void record(void)
 	struct recording *recording = NULL;
 	uint32_t process[2], main_node, eval, image;
 
-#define FRAME(...) (&(struct recording_frame) { __VA_ARGS__ })
+#define FRAME(...) (&(struct recording_frame) { __VA_ARGS__, .loop = false })
 	recording__create(path, true, &recording, &err);
 	recording__kind(recording, KIND_KERNEL, "kernel", "_[k]", &err);
 	recording__kind(recording, KIND_NATIVE, "native", "_[n]", &err);
@@ -147,9 +147,17 @@ static void test_profile(void)
 	ok(!strcmp(profile->losses[0].name, "ring full") && profile->losses[0].count == 3,
 	   "which it is");
 	ok(!strcmp(profile->kinds[KIND_RUNTIME].name, "python"), "kinds");
-	ok(report.by_address == 4 && !report.by_order && !report.appended && report.loops == 2,
+	ok(report.by_address == 4 && !report.by_order && !report.appended && !report.apart &&
+		   report.loops == 2,
 	   "report, by sample");
 	profile__free(profile);
+	sqlite_text(path,
+		    "UPDATE node SET offset = -9223372036854775807 WHERE offset IN (150, 160)");
+	load__profile(path, &filter, &profile, &report, &err);
+	ok(!report.by_address && !report.appended && report.apart == 4 && !report.loops,
+	   "report of frames apart");
+	profile__free(profile);
+	record();
 }
 
 static void test_filters(void)
@@ -275,7 +283,31 @@ static const struct {
 	  "(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, i AS name, i AS value FROM "
 	  "n",
 	  "EBADMSG" },
+	{ "a part of the loop, around it", "UPDATE frame SET loop = 1 WHERE address = 0x10",
+	  " 1  " PYTHON " 4  main_[n];work_[n];helper_[i] 1" },
+	{ "a part inside it, or with no loop around",
+	  "UPDATE frame SET loop = 1 WHERE address IN (0x30, 0x40)", ALL },
+	{ "marks that are none",
+	  "UPDATE frame SET loop = CASE id WHEN 1 THEN 2 WHEN 2 THEN 'x' ELSE -1 END", ALL },
+	{ "marks of a version that has none", "UPDATE frame SET loop = 1; PRAGMA user_version = 1",
+	  ALL },
+	{ "no column for them", "ALTER TABLE frame DROP COLUMN loop", "EBADMSG" },
+	{ "no column for them in version 1",
+	  "ALTER TABLE frame DROP COLUMN loop; PRAGMA user_version = 1", ALL },
+	{ "compiled code that runs frames", "UPDATE frame SET image = NULL WHERE address = 0x20",
+	  " 1  main_[n];<module> (app.py)_[py];f (app.py)_[py];eval_[n];strcmp_[n];sys_read_[k] 4  "
+	  "main_[n];work_[n];helper_[i] 1" },
+	{ "runtime frames that wait elsewhere",
+	  "UPDATE node SET offset = -9223372036854775807 WHERE offset IN (150, 160)",
+	  " 1  <module> (app.py)_[py];f (app.py)_[py];main_[n];eval_[n];strcmp_[n];sys_read_[k] 4  "
+	  "main_[n];work_[n];helper_[i] 1" },
+	{ "an outer one that does",
+	  "UPDATE node SET offset = -9223372036854775807 WHERE offset = 150",
+	  " 1  <module> (app.py)_[py];main_[n];f (app.py)_[py];strcmp_[n];sys_read_[k] 4  "
+	  "main_[n];work_[n];helper_[i] 1" },
 	{ "another version", "PRAGMA user_version = 99", "EBADMSG" },
+	{ "the next version", "PRAGMA user_version = 3", "EBADMSG" },
+	{ "no version", "PRAGMA user_version = 0", "EBADMSG" },
 	{ "another application", "PRAGMA application_id = 99", "EBADMSG" },
 };
 
@@ -421,6 +453,26 @@ static void test_endless(void)
 	free(data);
 }
 
+/* What the first version's recorder wrote. */
+static void test_version_1(void)
+{
+	const struct load_filter filter = { 0 };
+	FILE *file = fopen("tests/unit/recording_v1.sql", "r");
+	char sql[8192] = "";
+	sqlite3 *db;
+
+	if (!file || !fread(sql, 1, sizeof(sql) - 1, file))
+		tap__diag("no recording_v1.sql");
+	if (file)
+		fclose(file);
+	sqlite3_open(path, &db);
+	is_int(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK, "version 1: written");
+	sqlite3_close(db);
+	is_str(load_drawn(&filter), "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 2",
+	       "version 1: read");
+	workdir__run("rm r.db");
+}
+
 int main(void)
 {
 	workdir__make();
@@ -430,6 +482,7 @@ int main(void)
 	test_filter_errors();
 	test_changes();
 	test_other_files();
+	test_version_1();
 	test_damage();
 	test_endless();
 	return tap__done();

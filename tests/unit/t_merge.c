@@ -10,8 +10,9 @@
 
 #define FRAMES_MAX 64
 
-/* A stack as drawn: "k:read n:strcmp@100 n:eval@?": kernel (k), native (n) and runtime (py) frames,
- * innermost first, with their stack address; "?" for none. */
+/* A stack as drawn: "k:read n:strcmp@100 l:eval@200 py:f": kernel (k), native (n, l: code of a
+ * loop, j: compiled at run time) and runtime (py) frames, innermost first, with their stack
+ * address, if they have one; "@/": it is on another stack. */
 struct stack {
 	char text[512];
 	const char *names[FRAMES_MAX];
@@ -29,9 +30,12 @@ static void parse(struct stack *stack, const char *drawn)
 		struct merge_frame *frame = &stack->frames[stack->n];
 		char *at = strchr(token, '@');
 
-		*frame = (struct merge_frame) { .frame = stack->n, .kernel = token[0] == 'k' };
+		*frame = (struct merge_frame) { .frame = stack->n,
+						.kernel = token[0] == 'k',
+						.loop = token[0] == 'l',
+						.jit = token[0] == 'j' };
 		if (at) {
-			frame->address = strtoul(at + 1, NULL, 10);
+			frame->address = at[1] == '/' ? MERGE_APART : strtoul(at + 1, NULL, 10);
 			*at = '\0';
 		}
 		stack->names[stack->n++] = token;
@@ -41,8 +45,8 @@ static void parse(struct stack *stack, const char *drawn)
 /* Runtime frames get other ids than native ones. */
 #define RUNTIME_ID 1000
 
-/* As drawn; runtime frames with how they were placed: = address, ~ order, + appended; loops with
- * an asterisk. */
+/* As drawn; runtime frames with how they were placed: = address, ~ order, + appended, / apart;
+ * loops with an asterisk. */
 static const char *merge_drawn(const char *native, const char *runtime, bool keep_vm,
 			       struct merge_report *report)
 {
@@ -64,7 +68,7 @@ static const char *merge_drawn(const char *native, const char *runtime, bool kee
 			id < RUNTIME_ID ? n_stack.names[id] : r_stack.names[id - RUNTIME_ID];
 
 		len += snprintf(text + len, sizeof(text) - len, "%s%s%s%s", i ? " " : "", name,
-				(const char *[]) { "", "=", "~", "+" }[placed[i].placement],
+				(const char *[]) { "", "=", "~", "+", "/" }[placed[i].placement],
 				placed[i].loop ? "*" : "");
 	}
 	return text;
@@ -118,6 +122,52 @@ static const struct {
 	{ "or with the one before", "n:a@100 n:eval@200 n:b@300", "py:x@150 py:y py:z",
 	  "n:a py:x= py:y~ py:z~ n:b", false },
 	{ "or outside", "n:a@100 n:b@200", "py:x py:y", "n:a n:b py:x+ py:y+", false },
+
+	{ "the parts of a loop", "n:a@100 l:core@200 l:exec@300 n:b@400 l:exec@500", "py:x@150",
+	  "n:a py:x= n:b l:exec", false },
+	{ "the same with them", "n:a@100 l:core@200 l:exec@300 n:b@400 l:exec@500", "py:x@150",
+	  "n:a py:x= l:core* l:exec* n:b l:exec", true },
+	{ "a part inside the loop", "l:part@100 l:core@200 l:exec@300", "py:x@150",
+	  "l:part py:x=", false },
+	{ "loops side by side", "l:core@100 l:exec@200 l:core@300 l:exec@400", "py:x@50 py:y@250",
+	  "py:x= py:y=", false },
+	{ "a part without a CFA", "n:a@100 l:core@200 l:exec n:b@300", "py:x@150", "n:a py:x= n:b",
+	  false },
+	{ "loops without frames", "l:core@100 l:exec@200 n:main@300", "", "l:core l:exec n:main",
+	  false },
+
+	{ "compiled code", "n:a@100 j:code@200 l:exec@300 n:b@400", "py:x@192",
+	  "n:a j:code py:x= n:b", false },
+	{ "the same with the loop", "n:a@100 j:code@200 l:exec@300 n:b@400", "py:x@192",
+	  "n:a j:code py:x= l:exec* n:b", true },
+	{ "several in a row", "j:c@100 j:d@200 l:exec@300", "py:x@92 py:y@192 py:z@250",
+	  "j:c py:x= j:d py:y= py:z=", false },
+	{ "compiled code without frames", "n:a@100 j:code@200 n:b@300", "", "n:a j:code n:b",
+	  false },
+	{ "whose CFA is not known", "n:a@100 j:code l:exec@300", "py:x@250",
+	  "n:a j:code py:x=", false },
+	{ "compiled code that starts a region", "n:a@900 j:code@200 n:b@300", "py:x@250",
+	  "n:a j:code py:x=", false },
+	{ "a native method that it calls", "n:sort@100 j:code@200 l:exec@300", "py:m@100 py:x@192",
+	  "n:sort py:m= j:code py:x=", false },
+	{ "a native method that it is called from", "j:code@100 n:sort@200 l:exec@300 n:b@400",
+	  "py:x@92 py:m@200 py:y@292", "j:code py:x= n:sort py:m= py:y= n:b", false },
+	{ "frames without address outside compiled code", "j:code@100 l:exec@200",
+	  "py:x@92 py:y py:z@150", "j:code py:x= py:y~ py:z=", false },
+	{ "inside it", "n:a@50 j:code@100 l:exec@200", "py:x py:y@92",
+	  "n:a py:x~ j:code py:y=", false },
+
+	{ "a native method between two loops",
+	  "n:cmp@100 l:exec@200 n:helper@300 n:sort@400 n:call@500 l:exec@600 n:main@700",
+	  "py:x@192 py:m@400 py:y@592", "n:cmp py:x= n:helper n:sort py:m= py:y= n:main", false },
+	{ "frames apart", "n:a@100 l:exec@200 n:b@300", "py:x@150 py:y@/ py:z@/",
+	  "n:a py:x= n:b py:y/ py:z/", false },
+	{ "all of them", "n:a@100", "py:y@/ py:z@/", "n:a py:y/ py:z/", false },
+	{ "frames without address ahead of those", "n:a@100 l:exec@200 n:b@300",
+	  "py:x@150 py:u py:y@/", "n:a py:x= py:u~ n:b py:y/", false },
+	{ "and none before", "n:a@100 n:b@200", "py:u py:y@/", "n:a n:b py:u+ py:y/", false },
+	{ "an address behind frames apart", "n:a@100 l:exec@200", "py:y@/ py:x@150",
+	  "n:a l:exec py:y/ py:x+", false },
 };
 
 static void test_cases(void)
@@ -133,10 +183,11 @@ static void test_report(void)
 {
 	struct merge_report report = { .by_address = 10 };
 
-	merge_drawn("n:a@100 n:eval@200", "py:x@150 py:y@50 py:z@900", false, &report);
+	merge_drawn("n:a@100 n:eval@200", "py:x@150 py:y@50 py:z@900 py:w@/", false, &report);
 	is_int(report.by_address, 11, "report: by address, added to what was there");
 	is_int(report.by_order, 1, "report: by order");
 	is_int(report.appended, 1, "report: appended");
+	is_int(report.apart, 1, "report: apart");
 	is_int(report.loops, 1, "report: loops");
 }
 
@@ -162,68 +213,92 @@ static size_t random_stack(struct merge_frame *frames, uint32_t first_id, bool r
 		if (!random_below(15))
 			frames[i].address = MERGE_NO_ADDRESS;
 		frames[i].kernel = !runtime && i < 3 && random_below(2);
+		frames[i].loop = !runtime && !random_below(4);
+		frames[i].jit =
+			!runtime && !frames[i].kernel && !frames[i].loop && !random_below(8);
 	}
+	while (runtime && i-- > 0 && !random_below(8))
+		frames[i].address = MERGE_APART;
 	return n;
 }
 
-/* What holds for any two stacks. Returns what does not. */
-static const char *check_placed(const struct merge_placed *placed, size_t n, size_t n_native,
-				size_t n_runtime, bool keep_vm, const struct merge_report *report)
+/* What holds for any two stacks, with the loops shown. Returns what does not. */
+static const char *check_placed(const struct merge_placed *placed, size_t n,
+				const struct merge_frame *native, size_t n_native, size_t n_runtime,
+				const struct merge_report *report)
 {
-	uint64_t by[4] = { 0 }, loops = 0;
 	int64_t last_native = -1, last_runtime = RUNTIME_ID - 1;
+	uint64_t by[5] = { 0 }, loops = 0;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		int64_t id = placed[i].frame;
-		bool native = id < RUNTIME_ID;
+		bool is_native = id < RUNTIME_ID;
 
-		if (native != (placed[i].placement == MERGE_PLACED_NATIVE))
+		if (is_native != (placed[i].placement == MERGE_PLACED_NATIVE))
 			return "a frame is said to be of the other stack";
-		if (native ? id <= last_native : id != last_runtime + 1)
-			return "the order changed, or a runtime frame is missing";
-		if (placed[i].loop && (!keep_vm || !native))
-			return "what is no loop, or should not be there";
-		*(native ? &last_native : &last_runtime) = id;
+		if (id != (is_native ? last_native : last_runtime) + 1)
+			return "the order changed, or a frame is missing";
+		if (placed[i].loop && (!is_native || native[id].jit))
+			return "what is no loop";
+		*(is_native ? &last_native : &last_runtime) = id;
 		by[placed[i].placement]++;
-		loops += placed[i].loop;
+		loops += placed[i].loop && !native[id].loop;
 	}
-	if (last_runtime != (int64_t)(RUNTIME_ID + n_runtime - 1))
-		return "the outermost runtime frames are missing";
-	if (by[MERGE_PLACED_NATIVE] + (keep_vm ? 0 : report->loops) != n_native)
-		return "native frames are missing";
-	if (keep_vm && loops != report->loops)
-		return "the report's loops are not those marked";
+	if (last_native != (int64_t)n_native - 1 ||
+	    last_runtime != (int64_t)(RUNTIME_ID + n_runtime - 1))
+		return "the outermost frames are missing";
+	if (loops > report->loops)
+		return "the report has fewer loops";
 	if (by[MERGE_PLACED_ADDRESS] != report->by_address ||
 	    by[MERGE_PLACED_ORDER] != report->by_order ||
-	    by[MERGE_PLACED_APPENDED] != report->appended)
+	    by[MERGE_PLACED_APPENDED] != report->appended ||
+	    by[MERGE_PLACED_APART] != report->apart)
 		return "the report's sums differ";
 	return NULL;
+}
+
+/* Without its loops a merged stack is the same otherwise. */
+static const char *check_hidden(const struct merge_placed *all, size_t n_all,
+				const struct merge_placed *placed, size_t n)
+{
+	size_t at = 0, i;
+
+	for (i = 0; i < n_all; i++) {
+		if (all[i].loop)
+			continue;
+		if (at == n || placed[at].frame != all[i].frame ||
+		    placed[at].placement != all[i].placement || placed[at].loop)
+			return "hidden loops change more than that";
+		at++;
+	}
+	return at == n ? NULL : "there are more frames without loops than with them";
 }
 
 static void test_properties(void)
 {
 	struct merge_frame native[FRAMES_MAX], runtime[FRAMES_MAX];
-	uint64_t seen[3] = { 0 };
+	struct merge_report sums = { 0 };
 	const char *wrong = NULL;
 	int round;
 
 	for (round = 0; !wrong && round < 20000; round++) {
 		size_t n_native = random_stack(native, 0, false);
 		size_t n_runtime = random_stack(runtime, RUNTIME_ID, true);
-		struct merge_placed placed[2 * FRAMES_MAX];
+		struct merge_placed all[2 * FRAMES_MAX], placed[2 * FRAMES_MAX];
 		struct merge_report report = { 0 };
-		bool keep_vm = round & 1;
-		size_t n =
-			merge__run(native, n_native, runtime, n_runtime, keep_vm, placed, &report);
+		size_t n_all, n;
 
-		wrong = check_placed(placed, n, n_native, n_runtime, keep_vm, &report);
-		seen[0] += report.by_address;
-		seen[1] += report.by_order;
-		seen[2] += report.appended;
+		n_all = merge__run(native, n_native, runtime, n_runtime, true, all, &report);
+		n = merge__run(native, n_native, runtime, n_runtime, false, placed, &sums);
+		wrong = check_placed(all, n_all, native, n_native, n_runtime, &report);
+		if (!wrong)
+			wrong = check_hidden(all, n_all, placed, n);
 	}
 	is_str(wrong, NULL, "20,000 pairs of stacks (the last was no. %d)", round);
-	ok(seen[0] > 10000 && seen[1] > 10000 && seen[2] > 10000, "they had every placement often");
+	ok(sums.by_address > 10000 && sums.by_order > 10000 && sums.appended > 10000 &&
+		   sums.apart > 1000,
+	   "they had every placement often");
 }
 
 int main(void)

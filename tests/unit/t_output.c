@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/escape.h"
+#include "core/out_common.h"
 #include "core/util.h"
 #include "tests/tap.h"
 
@@ -197,6 +198,78 @@ static void check_table(void)
 	profile__free(profile);
 }
 
+/* Weights of any size, below and above where rounding gives a digit more. */
+static void check_weights(void)
+{
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} cases[] = {
+		{ 0, "0 ns" },
+		{ 999, "999 ns" },
+		{ 1000, "1.00 us" },
+		{ 9994, "9.99 us" },
+		{ 9996, "10.0 us" },
+		{ 99949, "99.9 us" },
+		{ 99951, "100 us" },
+		{ 999499, "999 us" },
+		{ 999501, "1.00 ms" },
+		{ 1230000, "1.23 ms" },
+		{ 999500001, "1.00 s" },
+		{ 45600000000, "45.6 s" },
+		{ 7200000000000, "7200 s" },
+		{ UINT64_MAX, "18446744074 s" },
+	};
+	struct profile *profile = profile__new();
+	char text[32];
+	size_t i;
+
+	output__weight(profile, UINT64_MAX, text, sizeof(text));
+	is_str(text, "18446744073709551615", "samples are a number");
+	profile->unit = PROFILE_NANOSECONDS;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		output__weight(profile, cases[i].ns, text, sizeof(text));
+		is_str(text, cases[i].text, "%llu ns", (unsigned long long)cases[i].ns);
+	}
+	profile__free(profile);
+}
+
+/* Calls of three functions, of which one took no time that could be measured. */
+static void check_times(void)
+{
+	struct profile *profile = profile__new();
+	uint32_t f = frame_of(profile, KIND_NATIVE, "f", NULL, 0);
+	uint32_t g = frame_of(profile, KIND_NATIVE, "g", NULL, 0);
+	uint32_t tiny = frame_of(profile, KIND_NATIVE, "tiny", NULL, 0);
+	char *text;
+
+	profile->unit = PROFILE_NANOSECONDS;
+	profile->duration_s = 2;
+	profile__add_calls(profile, &f, 1, 1500000, 3);
+	profile__add_calls(profile, (uint32_t[]) { f, f }, 2, 500000, 20000);
+	profile__add_calls(profile, (uint32_t[]) { f, g }, 2, 1999000, 1);
+	profile__add_calls(profile, (uint32_t[]) { f, g }, 2, 1000, 1);
+	profile__add_calls(profile, (uint32_t[]) { f, tiny }, 2, 0, 7);
+	check_rendered(output__table, profile, &plain,
+		       "4.00 ms in 20012 calls, recorded for 2.0 s\n"
+		       "\n"
+		       " Self%       Self Total%      Total      Calls  Kind     Function\n"
+		       " 50.0%    2.00 ms 100.0%    4.00 ms      20003  native   f\n"
+		       " 50.0%    2.00 ms  50.0%    2.00 ms          2  native   g\n"
+		       "  0.0%       0 ns   0.0%       0 ns          7  native   tiny\n",
+		       "table of times");
+	check_rendered(output__folded, profile, &plain, "f 1500000\nf;f 500000\nf;g 2000000\n",
+		       "folded: nanoseconds");
+	text = render(output__flame_html, profile, &plain);
+	ok(strstr(text, "\"calls\":[\n0,\n3,\n20000,\n2,\n7]"), "flame graph: calls by node");
+	free(text);
+	profile->unit = PROFILE_SAMPLES;
+	text = render(output__flame_html, profile, &plain);
+	ok(!strstr(text, "\"calls\":["), "flame graph of samples: no calls");
+	free(text);
+	profile__free(profile);
+}
+
 /* Random stacks of ten functions; what the writers must find is counted stack by stack. */
 static void check_sums(void)
 {
@@ -336,6 +409,8 @@ int main(void)
 	check_random_bytes();
 	check_folded();
 	check_table();
+	check_weights();
+	check_times();
 	check_sums();
 	check_flame(output__flame_html, "html");
 	check_flame(output__flame_svg, "svg");
@@ -343,6 +418,7 @@ int main(void)
 	check_extremes(output__folded, "folded");
 	check_extremes(output__flame_html, "html");
 	check_extremes(output__flame_svg, "svg");
+	check_extremes(output__pprof, "pprof");
 	check_overflow(output__table, "table");
 	check_overflow(output__folded, "folded");
 	check_overflow(output__flame_html, "html");

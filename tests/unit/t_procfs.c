@@ -59,6 +59,35 @@ static void test_hostile_maps(void)
 	procfs_mappings__done(&maps);
 }
 
+/* What a compiler has reserved for its code. */
+static void test_reserved(void)
+{
+	static const char text[] = "10000-13000 rw-p 00000000 00:00 0 \n"
+				   "13000-14000 rwxp 00000000 00:00 0 \n"
+				   "14000-15000 ---p 00000000 00:00 0 \n"
+				   "15000-16000 rw-p 00000000 00:00 0 \n"
+				   "16000-17000 rwxp 00000000 00:00 0 \n"
+				   "17000-20000 ---p 00000000 00:00 0 \n"
+				   "20000-21000 ---p 00000000 fe:00 1 /lib/x\n"
+				   "30000-31000 r-xp 00000000 fe:00 1 /lib/x\n"
+				   "31000-32000 ---p 00000000 fe:00 1 /lib/x\n"
+				   "32000-33000 ---p 00000000 00:00 0 \n"
+				   "40000-41000 rwxp 00000000 00:00 0 \n"
+				   "42000-43000 ---p 00000000 00:00 0 \n";
+	static const uint64_t want[][2] = { { 0x13000, 0x15000 },
+					    { 0x16000, 0x20000 },
+					    { 0x30000, 0x31000 },
+					    { 0x40000, 0x41000 } };
+	struct procfs_mappings maps = {};
+
+	is_int(parse(text, &maps), 0, "a maps file with reserved ranges");
+	is_int(maps.n, ARRAY_SIZE(want), "code only");
+	for (size_t i = 0; i < maps.n && i < ARRAY_SIZE(want); i++)
+		ok(maps.list[i].start == want[i][0] && maps.list[i].end == want[i][1], "%lx to %lx",
+		   (long)maps.list[i].start, (long)maps.list[i].end);
+	procfs_mappings__done(&maps);
+}
+
 static void test_info(void)
 {
 	struct procfs_info info = {};
@@ -68,6 +97,8 @@ static void test_info(void)
 	is_int(procfs__target(getpid(), &info, &err), 0, "this process can be profiled");
 	is_int(info.pid, getpid(), "its PID");
 	is_int(info.parent_pid, getppid(), "its parent");
+	is_int(info.inner_pid, getpid(), "its PID where it is itself");
+	is_int(info.uid, geteuid(), "its user");
 	ok(strstr(info.command, "t_procfs"), "its command line");
 	is_int(procfs__target(INT32_MAX, &info, &err), -ESRCH, "no such process");
 	ok(strstr(err.text, "2147483647"), "the sentence names it: %s", err.text);
@@ -109,6 +140,7 @@ int main(void)
 {
 	test_maps();
 	test_hostile_maps();
+	test_reserved();
 	test_info();
 	test_own_mappings();
 	return tap__done();

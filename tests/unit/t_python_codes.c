@@ -7,6 +7,7 @@
 
 #include "core/util.h"
 #include "runtimes/python_codes.h"
+#include "runtimes/python_lines.h"
 #include "tests/tap.h"
 
 #define FIXED offsetof(struct rec_code, table)
@@ -30,6 +31,7 @@ static void fill(struct rec_code *rec, uint32_t code)
 	rec->tgid = getpid();
 	rec->walker = WALKER_PYTHON;
 	rec->first_line = 10;
+	rec->table_format = PYTHON_LINES_LOCATIONS;
 	rec->table_size = sizeof(table);
 	memcpy(rec->table, table, sizeof(table));
 	set_text(rec->name, &rec->name_kind, &rec->name_len, 1, "C.method", 8);
@@ -183,16 +185,41 @@ static void check_broken(struct python_codes *codes, struct rec_code *rec)
 	fill(rec, 40);
 	is_int(python_codes__add(codes, rec, FIXED - 1), -EBADMSG, "too short");
 	is_int(python_codes__add(codes, rec, 0), -EBADMSG, "empty");
-	is_int(add(codes, rec, sizeof(table) + 1), -EBADMSG, "more table than there is");
+	rec->table_format = PYTHON_LINES_LOCATIONS + 1;
+	is_int(add(codes, rec, sizeof(table)), -EBADMSG, "impossible table");
+	fill(rec, 40);
 	is_int(python_codes__add(codes, rec, sizeof(*rec) + 1), -EBADMSG, "too long");
 	rec->name_kind = 3;
 	is_int(add(codes, rec, sizeof(table)), -EBADMSG, "impossible name");
 	fill(rec, 40);
-	rec->file_kind = 8;
+	rec->file_kind = CODE_TEXT_UTF8 + 1;
 	is_int(add(codes, rec, sizeof(table)), -EBADMSG, "impossible file");
 	fill(rec, 0);
 	is_int(add(codes, rec, sizeof(table)), -EBADMSG, "number 0");
 	is_int(python_codes__symbolize(codes, FRAME_KEY(40, 0), &symbol), -ENOENT, "none stored");
+}
+
+/* As a probe tells it: UTF-8, no table, the line in the frame's key. */
+static void check_told(struct python_codes *codes, struct rec_code *rec)
+{
+	static const char bad[] = "x\xc3\xa9\xff\xe2\x82y\xc0\xaf";
+	struct runtime_symbol symbol = { 0 };
+
+	fill(rec, 50);
+	rec->table_format = PYTHON_LINES_LNOTAB;
+	rec->table_size = 0;
+	rec->name_kind = rec->file_kind = CODE_TEXT_UTF8;
+	rec->name_len = sizeof(bad) - 1;
+	memcpy(rec->name, bad, sizeof(bad));
+	is_int(add(codes, rec, 0), 0, "told by a probe");
+	python_codes__symbolize(codes, FRAME_KEY(50, 77), &symbol);
+	is_str(symbol.function, "x\u00e9\ufffd\ufffdy\ufffd", "UTF-8, what is none replaced");
+	is_int(symbol.line, 77, "the line that it told");
+	python_codes__symbolize(codes, FRAME_KEY(50, 0), &symbol);
+	is_int(symbol.line, 10, "none: the first line");
+	fill(rec, 51);
+	is_int(add(codes, rec, CODE_TABLE_BYTES), 0, "more bytes than the table has");
+	check_lines(codes, 51, 10, 11, 0, "they do not count");
 }
 
 int main(void)
@@ -206,6 +233,7 @@ int main(void)
 		check_cut(codes, rec);
 		check_table(codes, rec);
 		check_broken(codes, rec);
+		check_told(codes, rec);
 	}
 	free(rec);
 	python_codes__free(codes);

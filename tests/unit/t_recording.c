@@ -50,6 +50,9 @@ static void write_stacks(struct recording *recording)
 	struct recording_process process = { 77, 1, 123456, "app", "./app --x" };
 	struct recording_frame native = { .kind = KIND_NATIVE, .image = 1, .address = 0x1234 };
 	struct recording_frame kernel = { .kind = KIND_KERNEL, .address = 0xffffffff81000000 };
+	struct recording_frame loop = {
+		.kind = KIND_NATIVE, .image = 1, .address = 0x1235, .loop = true
+	};
 	struct recording_location names[] = { { KIND_INLINED, "inner", "a.c", 7 },
 					      { KIND_NATIVE, "outer", NULL, 0 } };
 	struct recording_sample sample = { .time_ns = 5, .flags = 1, .weight = 2 };
@@ -81,6 +84,8 @@ static void write_stacks(struct recording *recording)
 	is_int(again, sample.native, "nodes are interned");
 	recording__node(recording, node, frame, -8, &again, &err);
 	ok(again != sample.native, "by offset, too");
+	recording__frame(recording, &loop, &frame, NULL, &err);
+	recording__node(recording, 0, frame, RECORDING_APART, &again, &err);
 	is_int(recording__sample(recording, &sample, &err), 0, "a sample");
 }
 
@@ -111,13 +116,15 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM image"), "1|/bin/app|abcd 2|/bin/ap|pabcd",
 	       "image");
 	is_str(sqlite_text(path, "SELECT * FROM function"), "1|inner|a.c 2|outer|-", "function");
-	is_str(sqlite_text(path, "SELECT id, kind, image, process, printf('%x', address) "
+	is_str(sqlite_text(path, "SELECT id, kind, image, process, printf('%x', address), loop "
 				 "FROM frame"),
-	       "1|1|1|-|1234 2|0|-|-|ffffffff81000000", "frame");
+	       "1|1|1|-|1234|- 2|0|-|-|ffffffff81000000|- 3|1|1|-|1235|1", "frame");
 	is_str(sqlite_text(path, "SELECT * FROM location"), "1|0|2|1|7 1|1|1|2|-", "location");
-	is_str(sqlite_text(path, "SELECT * FROM node"), "1|-|1|16 2|1|2|- 3|1|2|-8", "node");
+	is_str(sqlite_text(path, "SELECT * FROM node"),
+	       "1|-|1|16 2|1|2|- 3|1|2|-8 4|-|3|-9223372036854775807", "node");
 	is_str(sqlite_text(path, "SELECT * FROM sample"), "1|5|1|0|2|-|1|2", "sample");
 	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
+	is_str(sqlite_text(path, "PRAGMA user_version"), "2", "version");
 	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
 	is_int(count_files(), 1, "one file and nothing else");
 	clean();

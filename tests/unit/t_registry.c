@@ -63,10 +63,10 @@ static void check_hooks(const struct runtime *runtime)
 	   "%s: a walker's frames have names and processes", name);
 }
 
+/* Suffixes may be shared: "_[j]" is all code of JIT compilers. */
 static bool differ(const struct runtime *a, const struct runtime *b)
 {
-	return strcmp(a->name, b->name) != 0 && strcmp(a->suffix, b->suffix) != 0 &&
-	       (a->walker < 0 || a->walker != b->walker) &&
+	return strcmp(a->name, b->name) != 0 && (a->walker < 0 || a->walker != b->walker) &&
 	       (!a->program || !b->program || strcmp(a->program, b->program) != 0);
 }
 

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "core/cli.h"
+
+/* `braid bench`: what probes and sampling cost here. */
+
+struct bench_cmd {
+	struct bench_opts bench;
+	struct session_opts target; /* what the parser of -p, -d, -r and COMMAND fills */
+	uint32_t *pids;
+	bool runtimes; /* -r was given */
+	bool json;
+	const char *output; /* NULL: standard output */
+};
+
+enum { OPT_FORMAT = 0x100 };
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID", 0,
+	  "Predict what recording this process, and counting its calls, would cost", 0 },
+	{ "duration", 'd', "SECONDS", 0,
+	  "With -p: look so long at the process (default 2). With a command: stop after so long "
+	  "(default: 40, and at least three rounds). With -r: for each interpreter",
+	  0 },
+	{ "runtimes", 'r', "RUNTIME,...", 0,
+	  "Alone: run bundled workloads of these runtimes, as far as they are installed. With -p "
+	  "or "
+	  "a command: look at no others",
+	  1 },
+	{ "format", OPT_FORMAT, "FORMAT", 0, "table (default) or json", 2 },
+	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct bench_cmd *cmd = state->input;
+
+	switch (key) {
+	case OPT_FORMAT:
+		if (strcmp(arg, "table") && strcmp(arg, "json"))
+			argp_error(state, "--format takes table or json, not '%s'", arg);
+		cmd->json = !strcmp(arg, "json");
+		break;
+	case 'o':
+		cmd->output = arg;
+		break;
+	case 'r':
+		cmd->runtimes = true;
+		return cli__parse_target(key, arg, state, &cmd->target, &cmd->pids);
+	case ARGP_KEY_END: /* no target at all is fine here */
+		if (cmd->target.command && cmd->target.n_pids)
+			argp_error(state, "give either -p PID or -- COMMAND, or none of them");
+		if (cmd->target.n_pids > 1)
+			argp_error(state, "-p takes one process here");
+		break;
+	default:
+		return cli__parse_target(key, arg, state, &cmd->target, &cmd->pids);
+	}
+	return 0;
+}
+
+static void print_step(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+static int write_result(const struct bench_cmd *cmd, const struct result *result)
+{
+	FILE *out = cmd->output ? fopen(cmd->output, "we") : stdout;
+	int code;
+
+	if (!out)
+		return cli__fail("cannot write %s: %s", cmd->output, strerror(errno));
+	code = result__write(result, cmd->json, out);
+	if (cmd->output && fclose(out) && !code)
+		code = -errno;
+	if (!code || code == -EPIPE)
+		return EXIT_OK;
+	return cli__fail("cannot write %s: %s", cmd->output ? cmd->output : "to standard output",
+			 strerror(-code));
+}
+
+static int run(struct bench_cmd *cmd)
+{
+	int (*measure)(const struct bench_opts *, struct result *, struct err *);
+	struct result *result = result__new();
+	struct err err = {};
+	int code;
+
+	cmd->bench.enabled = cmd->target.enabled;
+	cmd->bench.pid = cmd->target.n_pids ? cmd->pids[0] : 0;
+	cmd->bench.command = cmd->target.command;
+	cmd->bench.duration_s = cmd->target.duration_s;
+	measure = cmd->bench.pid       ? bench__process
+		  : cmd->bench.command ? bench__command
+		  : cmd->runtimes      ? bench__runtimes
+				       : bench__machine;
+	code = result ? measure(&cmd->bench, result, &err)
+		      : err__set(&err, -ENOMEM, "out of memory");
+	code = code ? cli__fail("%s", err.text) : write_result(cmd, result);
+	result__free(result);
+	return code;
+}
+
+int cmd_bench(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "\n-p PID\n-- COMMAND...",
+		.doc = "Measure what probes and sampling cost on this machine: without a target, "
+		       "of "
+		       "themselves (in under 20 seconds); with -r, on bundled workloads; with a "
+		       "command, on that command, run several times; with -p, predict it for a "
+		       "running process, whose probes are counted for two seconds. Needs root, as "
+		       "`record` does.\v"
+		       "Examples:\n"
+		       "  braid bench\n"
+		       "  braid bench -r python,ruby\n"
+		       "  braid bench -- python3 app.py --option\n"
+		       "  braid bench -p 4711 --format json",
+	};
+	struct bench_cmd cmd = { .bench = { .runtimes = runtimes, .on_step = print_step },
+				 .target = { .runtimes = runtimes, .enabled = UINT32_MAX } };
+	int status;
+
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &cmd);
+	status = run(&cmd);
+	free(cmd.pids);
+	return status;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "bench/interrupt.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "core/util.h"
+
+int interrupt__open(struct interrupt *ret, struct err *err)
+{
+	sigset_t wanted;
+
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGINT);
+	ret->fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (ret->fd < 0)
+		return err__set(err, -errno, "cannot watch signals: %s", strerror(errno));
+	sigprocmask(SIG_BLOCK, &wanted, &ret->old);
+	return 0;
+}
+
+bool interrupt__came(const struct interrupt *interrupt)
+{
+	struct pollfd polled = { .fd = interrupt->fd, .events = POLLIN };
+
+	return poll(&polled, 1, 0) == 1;
+}
+
+void interrupt__close(struct interrupt *interrupt)
+{
+	struct signalfd_siginfo info;
+
+	/* Else it would end this process when it is no longer blocked. */
+	while (read(interrupt->fd, &info, sizeof(info)) == sizeof(info))
+		;
+	close_fd(&interrupt->fd);
+	sigprocmask(SIG_SETMASK, &interrupt->old, NULL);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_INTERRUPT_H
+#define BRAID_INTERRUPT_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "core/err.h"
+
+/* Ctrl-C, to be asked for between two measurements, so that what was measured is shown. */
+struct interrupt {
+	int fd; /* a signalfd: readable once SIGINT has come */
+	sigset_t old;
+};
+
+int interrupt__open(struct interrupt *ret, struct err *err);
+bool interrupt__came(const struct interrupt *interrupt);
+void interrupt__close(struct interrupt *interrupt);
+
+#endif

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/jvm_state.bpf.h"
+
+/* Java frames of a sample: each is a native frame that the unwinder has met in HotSpot's code. Here
+ * they get their numbers. */
+
+struct jvm_key {
+	__u64 address; /* Method, nmethod or CodeBlob */
+	__u64 content; /* of a Method: its ConstMethod; of an nmethod: its compile id */
+	__u32 space;
+	__u32 kind; /* JVM_CODE_* */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct jvm_key);
+	__type(value, __u32);
+} jvm_codes SEC(".maps");
+
+static __always_inline int code__announce(const struct jvm_key *key, const struct scratch *scratch,
+					  __u32 code, __u64 start)
+{
+	__u64 header[REC_CODE_HEADER / 8] = {};
+	struct rec_code *rec = (void *)header;
+
+	rec->type = REC_CODE;
+	rec->code = code;
+	rec->tgid = scratch->sample.tgid;
+	rec->walker = WALKER_JVM;
+	rec->address = key->address;
+	rec->table_address = key->kind == JVM_CODE_METHOD ? key->content : start;
+	rec->first_line = key->content;
+	rec->table_size = key->space;
+	rec->table_format = key->kind;
+	/* User space shall read more of it while the JVM runs and the code is there. */
+	return bpf_ringbuf_output(&ring, header, sizeof(header), BPF_RB_FORCE_WAKEUP);
+}
+
+/* The number of this code, told to user space with its first use. `start`: of its instructions. */
+static __noinline __u32 code__number(const struct jvm_key *key, const struct scratch *scratch,
+				     __u64 start)
+{
+	__u32 *known = bpf_map_lookup_elem(&jvm_codes, key), code;
+
+	if (known)
+		return *known;
+	code = code__new();
+	if (code__announce(key, scratch, code, start) ||
+	    bpf_map_update_elem(&jvm_codes, key, &code, BPF_ANY))
+		count(COUNT_CODE_LOST);
+	return code;
+}
+
+/* Index of the current bytecode: of the innermost frame it is in r13, where the interpreter has
+ * the rest of them saved. */
+static __always_inline __u32 bytecode__index(const struct jvm_offsets *offsets, __u64 const_method,
+					     __u64 saved, __u64 live)
+{
+	__u64 start = const_method + offsets->const_method_bytes;
+
+	if (live - start < 65536)
+		return live - start;
+	return saved - start < 65536 ? saved - start : JVM_NO_BCI;
+}
+
+static __always_inline int interpreted__push(struct scratch *scratch,
+					     const struct jvm_offsets *offsets,
+					     const struct jvm_frame *frame)
+{
+	__u64 words[-INTERPRETED_BCP], live = 0;
+	struct jvm_key key = { .space = scratch->proc.space, .kind = JVM_CODE_METHOD };
+	__u32 code, index;
+
+	if (jvm__read(words, sizeof(words), frame->blob - sizeof(words)))
+		return -1;
+	key.address = words[-INTERPRETED_BCP + INTERPRETED_METHOD];
+	if (jvm__read(&key.content, 8, key.address + offsets->method_const_method))
+		return -1;
+	if (frame->at & JVM_EXACT)
+		live = scratch->interrupted[13];
+	index = bytecode__index(offsets, key.content, words[0], live);
+	code = code__number(&key, scratch, 0);
+	scratch__push(scratch, FRAME_KEY(code, index), frame->cfa - 8);
+	return 0;
+}
+
+static __always_inline void compiled__push(struct scratch *scratch, const struct jvm_frame *frame)
+{
+	struct jvm_key key = { .address = frame->blob, .space = scratch->proc.space };
+	__u32 code;
+
+	key.kind = frame->kind == JVM_NMETHOD ? JVM_CODE_NMETHOD : JVM_CODE_BLOB;
+	key.content = frame->compile_id;
+	code = code__number(&key, scratch, frame->code);
+	scratch__push(scratch, FRAME_KEY(code, frame->at), frame->cfa - 8);
+}
+
+static long walk_frame(__u32 index, void *unused)
+{
+	struct jvm_state *state = jvm_state__get();
+	struct scratch *scratch = scratch__get();
+	const struct jvm_frame *frame;
+	struct jvm_proc_rec *proc;
+	__u32 space;
+
+	(void)unused;
+	if (!state || !scratch)
+		return 1;
+	space = scratch->proc.space;
+	proc = bpf_map_lookup_elem(&jvm_procs, &space);
+	if (!proc)
+		return 1;
+	frame = &state->frames[index & (NATIVE_FRAMES_MAX - 1)];
+	if (frame->kind != JVM_INTERPRETED)
+		compiled__push(scratch, frame);
+	else if (interpreted__push(scratch, &proc->offsets, frame))
+		count(COUNT_WALK_READ);
+	return 0;
+}
+
+SEC("perf_event")
+int walk_jvm(struct bpf_perf_event_data *ctx)
+{
+	struct jvm_state *state = jvm_state__get();
+	struct scratch *scratch = scratch__get();
+	__u32 first_word;
+
+	if (!scratch || !state) {
+		count(COUNT_SCRATCH);
+		return 0;
+	}
+	if (state->time_ns == scratch->sample.time_ns && state->n && !scratch->sample.n_runtime) {
+		first_word = scratch->n_words;
+		scratch->sample.walker = WALKER_JVM;
+		bpf_loop(state->n, walk_frame, NULL, 0);
+		scratch__walked(scratch, first_word, 1, 0);
+	}
+	scratch__next(ctx, scratch);
+	return 0;
+}

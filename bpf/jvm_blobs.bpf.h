@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_JVM_BLOBS_BPF_H
+#define BRAID_JVM_BLOBS_BPF_H
+
+/* HotSpot's code cache: which piece of code (blob) a pc lies in, and what its header says (JDK 17
+ * to 25: src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp). */
+
+#include "bpf/jvm_state.bpf.h"
+
+#define JVM_HOPS_MAX 64
+#define JVM_TAG_FREE 0xff
+
+/* Reads the tags of the JVM_TAGS segments up to `segment`. */
+static __noinline int tags__read(struct jvm_state *state, const struct jvm_heap *heap,
+				 __u32 segment)
+{
+	state->tags_at = segment < JVM_TAGS ? 0 : segment - JVM_TAGS + 1;
+	return jvm__read(state->tags, JVM_TAGS, heap->segmap + state->tags_at);
+}
+
+/* First segment of the block that holds `segment`: a tag says how far to go back at least. -1: free
+ * or not readable. */
+static __always_inline long block__start(struct jvm_state *state, const struct jvm_heap *heap,
+					 __u32 segment)
+{
+	__u32 i, at, tag;
+
+	if (tags__read(state, heap, segment))
+		return -1;
+	for (i = 0; i < JVM_HOPS_MAX; i++) {
+		at = segment - state->tags_at;
+		if (at >= JVM_TAGS) {
+			if (tags__read(state, heap, segment))
+				return -1;
+			at = segment - state->tags_at;
+		}
+		tag = state->tags[at & (JVM_TAGS - 1)];
+		if (tag == 0)
+			return segment;
+		if (tag == JVM_TAG_FREE || tag > segment)
+			return -1;
+		segment -= tag;
+	}
+	return -1;
+}
+
+static __always_inline const struct jvm_heap *heap__find(const struct jvm_proc_rec *proc, __u64 pc)
+{
+	__u32 i;
+
+	for (i = 0; i < JVM_HEAPS_MAX; i++)
+		if (i < proc->n_heaps && pc >= proc->heaps[i].low && pc < proc->heaps[i].high)
+			return &proc->heaps[i];
+	return NULL;
+}
+
+/* Fields of the blob that was read last. Offsets come from user space, which knows their bound. */
+static __always_inline __u64 blob__u64(const struct jvm_state *state, __u32 offset)
+{
+	return offset <= JVM_BLOB_BYTES - 8 ? *(__u64 *)(state->blob + offset) : 0;
+}
+
+static __always_inline __u32 blob__u32(const struct jvm_state *state, __u32 offset)
+{
+	return offset <= JVM_BLOB_BYTES - 4 ? *(__u32 *)(state->blob + offset) : 0;
+}
+
+static __always_inline __u32 blob__u16(const struct jvm_state *state, __u32 offset)
+{
+	return offset <= JVM_BLOB_BYTES - 2 ? *(__u16 *)(state->blob + offset) : 0;
+}
+
+static __always_inline __u64 blob__code(const struct jvm_state *state,
+					const struct jvm_offsets *offsets, __u64 blob)
+{
+	if (offsets->code_is_offset == 2)
+		return blob + blob__u16(state, offsets->blob_code);
+	if (offsets->code_is_offset)
+		return blob + blob__u32(state, offsets->blob_code);
+	return blob__u64(state, offsets->blob_code);
+}
+
+/* From where on in the code the frame is whole; negative: HotSpot does not say, as for stubs. */
+static __always_inline int blob__frame_complete(const struct jvm_state *state,
+						const struct jvm_offsets *offsets)
+{
+	return offsets->frame_complete_is_i16
+		       ? (__s16)blob__u16(state, offsets->blob_frame_complete)
+		       : (int)blob__u32(state, offsets->blob_frame_complete);
+}
+
+#define NMETHOD_TEXT	    0x00646f6874656d6eULL /* "nmethod" */
+#define NATIVE_NMETHOD_TEXT 0x6e2065766974616eULL /* "native n" */
+
+static __always_inline int blob__is_nmethod(const struct jvm_state *state,
+					    const struct jvm_proc_rec *proc)
+{
+	__u64 name = blob__u64(state, proc->offsets.blob_name), text = 0;
+
+	if (name && (name == proc->nmethod_name || name == proc->native_nmethod_name))
+		return 1;
+	if (jvm__read(&text, sizeof(text), name))
+		return 0;
+	return text == NMETHOD_TEXT || text == NATIVE_NMETHOD_TEXT;
+}
+
+/* Reads the blob that holds the pc. Its address, or 0. */
+__noinline __u64 blob__find(struct jvm_state *state, const struct jvm_proc_rec *proc, __u64 pc)
+{
+	const struct jvm_heap *heap;
+	long segment;
+	__u64 blob;
+
+	if (!state || !proc)
+		return 0;
+	heap = heap__find(proc, pc);
+	if (!heap)
+		return 0;
+	segment = block__start(state, heap, (pc - heap->low) >> (heap->segment_log2 & 15));
+	if (segment < 0)
+		return 0;
+	blob = heap->low + ((__u64)segment << (heap->segment_log2 & 15)) + proc->offsets.heap_block;
+	/* The last one in its heap's memory may be small. */
+	if (jvm__read(state->blob, JVM_BLOB_BYTES, blob) &&
+	    jvm__read(state->blob, JVM_SMALL_BLOB_BYTES, blob))
+		return 0;
+	return blob;
+}
+
+/* Code may be freed, and its place used for other code: what was looked up is looked up again after
+ * this time. That the frame's caller is Java code again is checked each time. */
+#define JVM_RECHECK_NS 200000000ULL
+
+static __always_inline struct jvm_memo *memo__at(struct jvm_state *state, __u64 pc)
+{
+	__u64 hash = pc * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+
+	return &state->memos[hash >> (64 - JVM_MEMOS_LOG2)];
+}
+
+/* Words of a frame of the code at the pc, 0 if they are not known; -1: there is no code. */
+static __always_inline int blob__look(const struct unwind_state *u, struct jvm_state *state,
+				      const struct jvm_proc_rec *proc, struct jvm_frame *ret)
+{
+	const struct jvm_offsets *offsets = &proc->offsets;
+	struct jvm_memo *memo = memo__at(state, u->pc);
+	__u32 words;
+
+	if (!u->exact && memo->pc == u->pc && memo->space == state->space &&
+	    state->time_ns - memo->checked_ns < JVM_RECHECK_NS) {
+		ret->blob = memo->blob;
+		ret->code = memo->code;
+		ret->kind = memo->kind;
+		ret->compile_id = memo->compile_id;
+		return memo->words;
+	}
+	ret->blob = blob__find(state, proc, u->pc - !u->exact);
+	if (!ret->blob)
+		return -1;
+	ret->code = blob__code(state, offsets, ret->blob);
+	ret->kind = JVM_BLOB;
+	words = blob__u32(state, offsets->blob_frame_size);
+	if (words > JVM_FRAME_BYTES_MAX / 8)
+		words = 0;
+	if (words && blob__is_nmethod(state, proc)) {
+		ret->kind = JVM_NMETHOD;
+		ret->compile_id = blob__u32(state, offsets->nmethod_compile_id);
+	}
+	if (u->exact)
+		return words;
+	memo->pc = u->pc;
+	memo->checked_ns = state->time_ns;
+	memo->blob = ret->blob;
+	memo->code = ret->code;
+	memo->space = state->space;
+	memo->words = words;
+	memo->kind = ret->kind;
+	memo->compile_id = ret->compile_id;
+	return words;
+}
+
+#endif

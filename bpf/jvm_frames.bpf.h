@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_JVM_FRAMES_BPF_H
+#define BRAID_JVM_FRAMES_BPF_H
+
+/* How to leave a frame of HotSpot's code, which has no tables and keeps no frame pointer: the code
+ * cache tells the blob that a pc lies in, and a blob the size of its frames (JDK 17 to 25:
+ * src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp, cpu/x86/frame_x86.hpp). What was
+ * found on the way is kept for the walker, bpf/jvm.bpf.c. */
+
+#include "bpf/jvm_blobs.bpf.h"
+
+/* --- rules --- */
+
+static __always_inline void rule__set(struct unwind_state *u, __u32 reg, int cfa_off, int rbp_words)
+{
+	u->rule.kind = UNWIND_REG;
+	u->rule.reg = reg;
+	u->rule.cfa_off = cfa_off;
+	u->rule.rbp_words = rbp_words;
+	u->rule.rbx_words = UNWIND_WORDS_LOST; /* Java code saves no register for its caller */
+}
+
+/* bpf/unwind.bpf.h */
+__noinline int stack__read(struct unwind_state *u, __u64 address);
+
+static __always_inline int returns_to_jvm(struct unwind_state *u, const struct jvm_proc_rec *proc,
+					  __u64 address)
+{
+	return !stack__read(u, address) && heap__find(proc, u->value);
+}
+
+#define JVM_AGAIN 2 /* of rules: u->pc has changed, try again */
+
+/* The caller's frame is what there is, at a return address that was popped. */
+static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm_proc_rec *proc)
+{
+	__u64 pc = u->regs[UNWIND_REG_RDX];
+
+	if (!u->leaf || !heap__find(proc, pc))
+		return 0;
+	u->pc = pc;
+	u->exact = u->leaf = 0;
+	return 1;
+}
+
+#define INTERPRETED_WORDS      8
+#define CONST_METHOD_BYTES_MAX (64 * 1024 + 512) /* to the last of its bytecodes */
+#define INTERPRETED_MOVED_MAX  32768		 /* bytes that a frame's end is moved by at most */
+
+/* Has rbp been set up for an interpreted frame? An entry has not made its frame yet, stubs in the
+ * same buffer never do: there it is the caller's. Then the words are not those of a method, with
+ * a place in its bytecodes (native methods have none). */
+static __always_inline int interpreted__is_made(const struct unwind_state *u,
+						const struct jvm_proc_rec *proc,
+						const __u64 words[INTERPRETED_WORDS])
+{
+	__u64 sender_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
+	__u64 method = words[INTERPRETED_WORDS + INTERPRETED_METHOD], const_method = 0;
+	__u64 bcp = words[INTERPRETED_WORDS + INTERPRETED_BCP];
+
+	if (sender_sp <= u->rbp || sender_sp - u->rbp > INTERPRETED_MOVED_MAX)
+		return 0;
+	if (!u->leaf)
+		return 1;
+	if (jvm__read(&const_method, sizeof(const_method),
+		      method + proc->offsets.method_const_method) ||
+	    !const_method)
+		return 0;
+	return !bcp || bcp - const_method < CONST_METHOD_BYTES_MAX ||
+	       u->regs[UNWIND_REG_R13] - const_method < CONST_METHOD_BYTES_MAX;
+}
+
+/* As blob__rule, for the interpreter's code. */
+__noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state,
+				 const struct jvm_proc_rec *proc, struct jvm_frame *ret)
+{
+	__u64 words[INTERPRETED_WORDS]; /* those that end at rbp */
+
+	if (!u || !state || !proc || !ret)
+		return 0;
+	ret->kind = JVM_BLOB;
+	ret->blob = 0;
+	ret->code = proc->interpreter_start;
+	ret->at = u->pc - ret->code;
+	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
+	    jvm__read(words, sizeof(words), u->rbp - sizeof(words)) ||
+	    !interpreted__is_made(u, proc, words)) {
+		if (!returns_to_jvm(u, proc, u->sp) && jvm__is_gone(u, proc))
+			return JVM_AGAIN;
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+		return 1;
+	}
+	rule__set(u, UNWIND_REG_RBP, 16, -2);
+	ret->kind = JVM_INTERPRETED;
+	ret->blob = u->rbp;
+	state->sender_cfa = u->rbp + 16;
+	state->sender_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
+	return 1;
+}
+
+/* Instructions of prologues and epilogues, as their bytes in memory read as a number. */
+#define CODE_PUSH_RBP	 0x55
+#define CODE_POP_RBP	 0x5d
+#define CODE_RET	 0xc3
+#define CODE_MOV_RBP_RSP 0xec8b48   /* 48 8b ec */
+#define CODE_SUB_RSP_8	 0xec8348   /* 48 83 ec ib */
+#define CODE_SUB_RSP_32	 0xec8148   /* 48 81 ec id */
+#define CODE_SAVE_RBP_8	 0x246c8948 /* mov [rsp + ib], rbp */
+#define CODE_SAVE_RBP_32 0x24ac8948
+#define CODE_POLL_8	 0x673b49 /* cmp rsp, [r15 + ib]: the poll at a return */
+#define CODE_POLL_32	 0xa73b49
+#define CODE_BARRIER_8	 0x7f8341 /* cmp dword [r15 + ib], imm: the entry barrier */
+#define CODE_BARRIER_32	 0x7f8141
+#define CODE_BARRIER_D32 0xbf8141
+#define CODE_POP_RDX	 0x5a
+#define CODE_JMP_R10	 0xe2ff41
+#define CODE_JA		 0x870f
+#define CODE_JNE	 0x850f
+#define CODE3(code)	 ((code)&0xffffff)
+#define CODE4(code)	 ((code)&0xffffffff)
+
+/* Where interrupted code is with its frame: before, in and after its making. FRAME_GONE: the return
+ * address is popped, too, and is in rdx, as at the end of stubs that throw. */
+enum { FRAME_WHOLE, FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED, FRAME_GONE };
+
+static __always_inline int prologue__place(__u64 before, __u64 at, int otherwise)
+{
+	__u32 last4 = before >> 32;
+
+	if ((at & 0xff) == CODE_PUSH_RBP)
+		return FRAME_NONE;
+	if (CODE3(at) == CODE_MOV_RBP_RSP)
+		return FRAME_PUSHED;
+	if (CODE3(at) == CODE_SUB_RSP_8 || CODE3(at) == CODE_SUB_RSP_32)
+		return last4 >> 24 == CODE_PUSH_RBP || last4 >> 8 == CODE_MOV_RBP_RSP ? FRAME_PUSHED
+										      : FRAME_NONE;
+	if (CODE4(at) == CODE_SAVE_RBP_8 || CODE4(at) == CODE_SAVE_RBP_32)
+		return FRAME_UNSAVED;
+	if (CODE3(at) == CODE_BARRIER_8 || CODE3(at) == CODE_BARRIER_32 ||
+	    CODE3(at) == CODE_BARRIER_D32 || (at & 0xffff) == CODE_JNE)
+		return FRAME_WHOLE;
+	return otherwise;
+}
+
+static __always_inline int epilogue__place(__u64 before, __u64 at)
+{
+	if ((at & 0xff) == CODE_POP_RBP)
+		return FRAME_PUSHED;
+	if ((at & 0xff) == CODE_RET || CODE3(at) == CODE_POLL_8 || CODE3(at) == CODE_POLL_32)
+		return FRAME_NONE;
+	if ((at & 0xffff) == CODE_JA &&
+	    (CODE3(before >> 32) == CODE_POLL_8 || CODE3(before >> 8) == CODE_POLL_32))
+		return FRAME_NONE;
+	if ((at & 0xff) == CODE_POP_RDX || CODE3(at) == CODE_JMP_R10)
+		return before >> 56 == CODE_POP_RBP   ? FRAME_NONE
+		       : before >> 56 == CODE_POP_RDX ? FRAME_GONE
+						      : FRAME_WHOLE;
+	return FRAME_WHOLE;
+}
+
+#define PROLOGUE_BYTES 32 /* at most, where HotSpot does not say */
+
+static __always_inline int compiled__place(const struct unwind_state *u, __u64 code,
+					   int frame_complete)
+{
+	__u64 around[2], at = u->pc - code;
+	int place;
+
+	if (jvm__read(around, sizeof(around), u->pc - 8))
+		return FRAME_WHOLE;
+	if (frame_complete >= 0 && at < (__u64)frame_complete)
+		return prologue__place(around[0], around[1], FRAME_NONE);
+	place = epilogue__place(around[0], around[1]);
+	if (place == FRAME_WHOLE && frame_complete < 0 && at < PROLOGUE_BYTES)
+		return prologue__place(around[0], around[1], FRAME_WHOLE);
+	return place;
+}
+
+static __always_inline void compiled__rule(struct unwind_state *u, int place, __u32 words)
+{
+	if (place == FRAME_NONE)
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+	else if (place == FRAME_PUSHED)
+		rule__set(u, UNWIND_REG_RSP, 16, -2);
+	else
+		rule__set(u, UNWIND_REG_RSP, 8 * words,
+			  place == FRAME_UNSAVED ? UNWIND_WORDS_SAME : -2);
+}
+
+#define PUSHED_WORDS_MAX 6
+
+/* What C2 expands in place, as String.compareTo, keeps registers on the stack for a while: the
+ * frame is larger then. -1: no, not that. */
+static __always_inline int compiled__check_pushed(struct unwind_state *u,
+						  const struct jvm_proc_rec *proc, __u64 end)
+{
+	int i;
+
+	for (i = 0; i < PUSHED_WORDS_MAX; i++)
+		if (returns_to_jvm(u, proc, end + 8 * i)) {
+			u->rule.cfa_off += 8 * (i + 1);
+			return 0;
+		}
+	return -1;
+}
+
+/* Stubs without a frame of their own (slow_subtype_check) push registers, too. */
+static __always_inline int stub__check_pushed(struct unwind_state *u,
+					      const struct jvm_proc_rec *proc)
+{
+	int i;
+
+	for (i = 2; i <= PUSHED_WORDS_MAX; i++)
+		if (returns_to_jvm(u, proc, u->sp + 8 * i)) {
+			rule__set(u, UNWIND_REG_RSP, 8 * (i + 1), UNWIND_WORDS_SAME);
+			return 0;
+		}
+	return -1;
+}
+
+/* What Java code returns to is code of the JVM, too. Where the rule finds something else, and
+ * another place has that, the frame is about to be made or left in a way not foreseen: stubs do
+ * that to throw exceptions. -1: there is none. */
+__noinline int compiled__check(struct unwind_state *u, const struct jvm_proc_rec *proc,
+			       int is_nmethod)
+{
+	__u64 end;
+
+	if (!u || !proc)
+		return 0;
+	end = u->sp + u->rule.cfa_off;
+	if (returns_to_jvm(u, proc, end - 8))
+		return 0;
+	if (is_nmethod && !compiled__check_pushed(u, proc, end))
+		return 0;
+	if (!u->rbp_lost && u->rbp >= u->sp && u->rbp < end && returns_to_jvm(u, proc, u->rbp + 8))
+		rule__set(u, UNWIND_REG_RBP, 16, -2);
+	else if (returns_to_jvm(u, proc, u->sp))
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+	else if (returns_to_jvm(u, proc, u->sp + 8))
+		rule__set(u, UNWIND_REG_RSP, 16, -2);
+	else
+		return is_nmethod ? -1 : stub__check_pushed(u, proc);
+	return 0;
+}
+
+/* A virtual thread's frames are put on the stack a few at a time. The outermost of them returns to
+ * a stub, the return barrier, which fetches more. Outside of it is what mounted the thread: its
+ * ContinuationEntry, then rbp and a return address, the only one in there. */
+#define ENTRY_WORDS	 24 /* of a ContinuationEntry, and what may be between */
+#define STUB_FRAME_BYTES 512
+
+__noinline int barrier__rule(struct unwind_state *u, const struct jvm_proc_rec *proc)
+{
+	__u64 words[ENTRY_WORDS];
+	__u32 i;
+
+	if (!u || !proc || jvm__read(words, sizeof(words), u->sp))
+		return 0;
+	if (!u->rbp_lost && u->rbp >= u->sp && u->rbp - u->sp <= STUB_FRAME_BYTES &&
+	    returns_to_jvm(u, proc, u->rbp + 8)) {
+		rule__set(u, UNWIND_REG_RBP, 16, -2);
+		return 1;
+	}
+	for (i = 1; i < ENTRY_WORDS; i++) {
+		if (!heap__find(proc, words[i]))
+			continue;
+		rule__set(u, UNWIND_REG_RSP, 8 * (i + 1), -2);
+		return 1;
+	}
+	return 0;
+}
+
+/* What the stub method_entry_barrier pushes before it makes its frame. */
+#define BARRIER_COOKIE (~0ULL)
+
+/* Stubs, adapters and tables of calls: with a frame pointer, or (still) without a frame. */
+static __always_inline void stub__rule(struct unwind_state *u, const struct jvm_proc_rec *proc)
+{
+	__u64 top = 0;
+
+	if (u->leaf && !jvm__read(&top, sizeof(top), u->sp) && heap__find(proc, top)) {
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+		return;
+	}
+	if (!u->leaf && proc->call_stub_return && u->pc != proc->call_stub_return &&
+	    barrier__rule(u, proc))
+		return;
+	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7)
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+	else if (!stack__read(u, u->rbp + 8) && u->value == BARRIER_COOKIE)
+		rule__set(u, UNWIND_REG_RBP, 24, -3);
+	else
+		rule__set(u, UNWIND_REG_RBP, 16, -2);
+}
+
+/* The rule for a pc in the code cache into u->rule. `ret` is what the walker will know. 1; 0: it is
+ * no code; or JVM_AGAIN. */
+__noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
+			  const struct jvm_proc_rec *proc, struct jvm_frame *ret)
+{
+	int place = FRAME_WHOLE, words;
+
+	if (!u || !state || !proc || !ret)
+		return 0;
+	words = blob__look(u, state, proc, ret);
+	if (words < 0)
+		return 0;
+	ret->at = u->pc - ret->code;
+	if (!words) {
+		stub__rule(u, proc);
+		return 1;
+	}
+	if (u->leaf)
+		place = compiled__place(u, ret->code, blob__frame_complete(state, &proc->offsets));
+	if (place == FRAME_GONE && jvm__is_gone(u, proc))
+		return JVM_AGAIN;
+	compiled__rule(u, place, words);
+	if (!compiled__check(u, proc, ret->kind == JVM_NMETHOD))
+		return 1;
+	memo__at(state, u->pc)->pc = 0;
+	return ret->kind == JVM_BLOB && jvm__is_gone(u, proc) ? JVM_AGAIN : 1;
+}
+
+static __always_inline int any__rule(struct unwind_state *u, struct jvm_state *state,
+				     const struct jvm_proc_rec *proc, struct jvm_frame *ret)
+{
+	__u64 bytes = proc->interpreter_end - proc->interpreter_start;
+
+	return u->pc - proc->interpreter_start < bytes ? interpreted__rule(u, state, proc, ret)
+						       : blob__rule(u, state, proc, ret);
+}
+
+/* The rule for a frame of the JVM's own code into u->rule. 1; 0: it is none. */
+__noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
+			 const struct jvm_proc_rec *proc)
+{
+	struct jvm_frame frame = {};
+	int known;
+
+	if (!u || !state || !proc)
+		return 0;
+	if (u->sp == state->sender_cfa && state->sender_cfa)
+		u->sp = state->sender_sp;
+	state->sender_cfa = 0;
+	known = any__rule(u, state, proc, &frame);
+	if (known == JVM_AGAIN)
+		known = any__rule(u, state, proc, &frame);
+	if (!known)
+		return 0;
+	frame.at |= u->exact ? JVM_EXACT : 0;
+	frame.cfa = (u->rule.reg == UNWIND_REG_RBP ? u->rbp : u->sp) + u->rule.cfa_off;
+	if (state->n < NATIVE_FRAMES_MAX) {
+		state->frames[state->n & (NATIVE_FRAMES_MAX - 1)] = frame;
+		state->n++;
+	}
+	return 1;
+}
+
+extern const volatile __u32 cfg_walkers;
+
+/* As jvm__rule, for what the sample's process is. */
+static __always_inline int jvm__frame(struct unwind_state *u, const struct scratch *scratch)
+{
+	__u32 space = scratch->proc.space;
+	struct jvm_proc_rec *proc;
+	struct jvm_state *state;
+
+	if (!(cfg_walkers & 1U << WALKER_JVM))
+		return 0;
+	proc = bpf_map_lookup_elem(&jvm_procs, &space);
+	state = jvm_state__get();
+	if (!proc || !state)
+		return 0;
+	if (!u->n || state->time_ns != scratch->sample.time_ns) {
+		state->time_ns = scratch->sample.time_ns;
+		state->space = space;
+		state->n = 0;
+		state->sender_cfa = 0;
+	}
+	return jvm__rule(u, state, proc);
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_JVM_STATE_BPF_H
+#define BRAID_JVM_STATE_BPF_H
+
+/* What the unwinder leaves to the walker of HotSpot's frames. */
+
+#include "bpf/jvm.h"
+#include "bpf/scratch.bpf.h"
+
+/* Words of an interpreted frame, from its rbp (frame_x86.hpp) */
+#define INTERPRETED_SENDER_SP (-1)
+#define INTERPRETED_METHOD    (-3)
+#define INTERPRETED_BCP	      (-8)
+
+enum jvm_frame_kind { JVM_INTERPRETED, JVM_NMETHOD, JVM_BLOB };
+
+struct jvm_frame {
+	__u64 cfa;
+	__u64 blob; /* JVM_INTERPRETED: the frame's rbp; JVM_BLOB, 0: the interpreter's */
+	__u64 code; /* start of the blob's code */
+	__u32 at;   /* the pc, from there; with JVM_EXACT */
+	__u32 kind;
+	__u32 compile_id;
+	__u32 pad;
+};
+
+/* What was at a return address lately. */
+struct jvm_memo {
+	__u64 pc, checked_ns;
+	__u64 blob, code;
+	__u32 space, words; /* of the frame */
+	__u32 kind, compile_id;
+};
+#define JVM_MEMOS_LOG2 11
+#define JVM_MEMOS      (1 << JVM_MEMOS_LOG2)
+
+#define JVM_FRAME_BYTES_MAX (1 << 20) /* anything larger is no frame */
+
+#define JVM_TAGS 64 /* bytes of the segment map that are read at once */
+
+/* One per CPU. */
+struct jvm_state {
+	__u64 time_ns; /* of the sample that this belongs to */
+	__u32 n;
+	__u32 tags_at; /* segment of tags[0] */
+	__u32 space;
+	__u32 pad;
+	/* A compiled method that an interpreted one was called from ends where the latter says, as
+	 * arguments were moved: at `sender_sp` instead of `sender_cfa`. */
+	__u64 sender_cfa, sender_sp;
+	__u8 tags[JVM_TAGS];
+	__u8 blob[JVM_BLOB_BYTES];
+	struct jvm_frame frames[NATIVE_FRAMES_MAX];
+	struct jvm_memo memos[JVM_MEMOS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space: number of CPUs */
+	__type(key, __u32);
+	__type(value, struct jvm_state);
+} jvm_states __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, __u32); /* address space */
+	__type(value, struct jvm_proc_rec);
+} jvm_procs __weak SEC(".maps");
+
+static __always_inline struct jvm_state *jvm_state__get(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&jvm_states, &cpu);
+}
+
+static __always_inline int jvm__read(void *to, __u32 size, __u64 from)
+{
+	return bpf_probe_read_user(to, size, (void *)from) ? -1 : 0;
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_PYTHON_PROBES_BPF_H
+#define BRAID_PYTHON_PROBES_BPF_H
+
+/* Numbers of functions as probes meet them. */
+
+#include "bpf/memo.bpf.h"
+#include "bpf/probe.bpf.h"
+#include "bpf/python_code.bpf.h"
+#include "bpf/texts.bpf.h"
+
+/* --- functions as USDT probes tell them --- */
+
+static __noinline int text__send(const struct text_key *key, __u32 code)
+{
+	struct rec_code *rec;
+
+	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec) - CODE_TABLE_BYTES, 0);
+	if (!rec)
+		return -1;
+	__builtin_memset(rec, 0, REC_CODE_HEADER);
+	rec->type = REC_CODE;
+	rec->code = code;
+	rec->tgid = task__pid(bpf_get_current_task_btf());
+	rec->walker = WALKER_PYTHON;
+	rec->first_line = key->line;
+	text__copy(rec->name, key->name, &rec->name_kind, &rec->name_len);
+	text__copy(rec->file, key->file, &rec->file_kind, &rec->file_len);
+	bpf_ringbuf_submit(rec, ring__flags());
+	return 0;
+}
+
+__weak __noinline __u32 text__intern(const struct text_key *of, __u64 now_ns)
+{
+	struct text_entry entry = {};
+	struct text_key copy, *key = &copy; /* Linux 6.1 takes no argument as a map's key */
+	__u32 code;
+
+	if (!of)
+		return 0;
+	copy = *of;
+	code = text__find(key, now_ns, &entry);
+	if (code || !entry.hash)
+		return code;
+	entry.code = code__new();
+	/* What could not be sent is not remembered: the next call tries again. */
+	if (text__send(key, entry.code) || bpf_map_update_elem(&texts, key, &entry, BPF_ANY))
+		count(COUNT_CODE_LOST);
+	return entry.code;
+}
+
+/* --- code objects, numbered together with the walker --- */
+
+static __always_inline __u64 object__word(const __u64 *words, const struct python_offsets *offsets,
+					  __u16 offset)
+{
+	return words[((__u32)(offset - offsets->code_base) >> 3) & (PYTHON_CODE_BYTES / 8 - 1)];
+}
+
+static __noinline int object__send(const struct python_offsets *offsets,
+				   const struct code_entry *entry, __u64 address)
+{
+	__u64 table = entry->line_table, size;
+	struct rec_code *rec;
+
+	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+	if (!rec)
+		return -1;
+	__builtin_memset(rec, 0, REC_CODE_HEADER);
+	rec->type = REC_CODE;
+	rec->code = entry->code;
+	rec->tgid = task__pid(bpf_get_current_task_btf());
+	rec->walker = WALKER_PYTHON;
+	rec->address = address;
+	rec->table_address = table + PYTHON_BYTES_DATA;
+	rec->table_format = offsets->line_format;
+	rec->first_line = entry->first_line;
+	code__set_text(text__read(offsets, entry->name, rec->name), &rec->name_kind,
+		       &rec->name_len);
+	code__set_text(text__read(offsets, entry->file, rec->file), &rec->file_kind,
+		       &rec->file_len);
+	read_user(&rec->table_size, sizeof(rec->table_size), table + PYTHON_BYTES_SIZE);
+	size = rec->table_size;
+	if (size > CODE_TABLE_BYTES)
+		size = CODE_TABLE_BYTES;
+	if (read_user(rec->table, size, rec->table_address))
+		rec->table_size = 0; /* then the first line has to do */
+	bpf_ringbuf_submit(rec, ring__flags());
+	return 0;
+}
+
+_Static_assert(PYTHON_CODE_BYTES <= 8 * SHADOW_WORDS, "code objects in struct shadow");
+
+__weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u64 now_ns)
+{
+	__u32 space = shadow ? shadow->space : 0; /* on the stack, as Linux 6.1 wants a key */
+	const struct python_proc_rec *proc = bpf_map_lookup_elem(&python_procs, &space);
+	struct code_key key = { .address = address, .space = space };
+	struct code_entry *known, entry = { .checked_ns = now_ns };
+	const struct python_offsets *offsets;
+	struct unicode_head head = {};
+	__u64 *words;
+
+	if (!shadow)
+		return 0;
+	words = shadow->words;
+	known = bpf_map_lookup_elem(&python_codes, &key);
+	if (known && now_ns - known->checked_ns < CODE_RECHECK_NS)
+		return known->code;
+	if (!proc) {
+		count(COUNT_PROBE_READ);
+		return 0;
+	}
+	offsets = &proc->offsets;
+	if (read_user(words, PYTHON_CODE_BYTES, address + offsets->code_base)) {
+		count(COUNT_PROBE_READ);
+		return 0;
+	}
+	entry.first_line = object__word(words, offsets, offsets->code_first_line & ~7) >>
+			   8 * (offsets->code_first_line & 7);
+	entry.file = object__word(words, offsets, offsets->code_file);
+	entry.name = object__word(words, offsets, offsets->code_name);
+	entry.line_table = object__word(words, offsets, offsets->code_line_table);
+	if (read_user(&head, sizeof(head), entry.name + 16) || !text__kind(&head)) {
+		count(COUNT_PROBE_READ);
+		return 0;
+	}
+	entry.name_length = head.length;
+	entry.name_hash = head.hash;
+	if (known && code__same(known, &entry)) {
+		known->checked_ns = now_ns;
+		return known->code;
+	}
+	entry.code = code__new();
+	if (object__send(offsets, &entry, address) ||
+	    bpf_map_update_elem(&python_codes, &key, &entry, BPF_ANY))
+		count(COUNT_CODE_LOST);
+	return entry.code;
+}
+
+/* --- both, for less where this thread has met the function lately --- */
+
+/* The slow ways. Two, as Linux 6.1 adds the stacks of all functions on a path that a program might
+ * take. */
+__weak __noinline __u32 text__learn(struct shadow *shadow, __u64 name, __u64 file, __u32 line)
+{
+	struct text_key key = { .name = name, .file = file, .line = line };
+	__u32 code;
+
+	if (!shadow)
+		return 0;
+	key.space = shadow->space;
+	code = text__intern(&key, bpf_ktime_get_ns());
+	memo__set(shadow, name, file, line, code);
+	return code;
+}
+
+__weak __noinline __u32 object__learn(struct shadow *shadow, __u64 address)
+{
+	__u32 code;
+
+	if (!shadow)
+		return 0;
+	code = object__intern(shadow, address, bpf_ktime_get_ns());
+	memo__set(shadow, address, 0, 0, code);
+	return code;
+}
+
+/* Numbers of functions, by their strings or their code objects. */
+static __always_inline __u32 text__number(struct shadow *shadow, __u64 name, __u64 file, __u32 line)
+{
+	const struct shadow_memo *memo = memo__at(shadow, name, file, line);
+
+	return memo__is(memo, name, file, line) ? memo->code
+						: text__learn(shadow, name, file, line);
+}
+
+static __always_inline __u32 object__number(struct shadow *shadow, __u64 address)
+{
+	const struct shadow_memo *memo = memo__at(shadow, address, 0, 0);
+
+	return memo__is(memo, address, 0, 0) ? memo->code : object__learn(shadow, address);
+}
+
+#endif

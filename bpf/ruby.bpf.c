@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/ruby_code.bpf.h"
+#include "bpf/ruby_ec.bpf.h"
+
+/* Walks CRuby's control frames of the interrupted thread, C methods included. The execution context
+ * is the thread's own, so threads without the GVL are walked, too, and a fiber's frames when it
+ * runs; then those of the fibers that resumed it. */
+
+#define BLOCK_WORDS_RUBY 512 /* 4 KiB: frames lie side by side, and one read serves many */
+#define BLOCK_BYTES_RUBY (BLOCK_WORDS_RUBY * 8)
+
+#define ENV_LEVELS_MAX 16
+
+/* rb_objspace_t.flags.during_gc (gc.c) */
+#define DURING_GC_BIT 5
+
+#define FRAMES_PER_STEP 2
+#define STEPS_MAX	RUNTIME_PAIRS_MAX
+#define FIBERS_MAX	16 /* that wait for each other */
+
+/* What this CPU knows of a frame's code. */
+struct ruby_slot {
+	__u64 iseq, method;
+	__u64 start, checked_ns;
+	__u32 size, space;
+	__u32 code, by_block;
+};
+#define RUBY_SLOTS_LOG2 12
+#define RUBY_SLOTS	(1 << RUBY_SLOTS_LOG2)
+
+struct ruby_block {
+	__u64 start; /* address of words[0] */
+	__u32 bytes; /* valid */
+	__u32 pad;
+	__u64 words[BLOCK_WORDS_RUBY];
+};
+
+struct ruby_state {
+	struct ruby_proc_rec proc;
+	__u64 now_ns;
+	__u64 ec, thread;	/* addresses */
+	__u64 stack, stack_end; /* the VM stack */
+	__u64 cfp, cfp_end;	/* the next control frame, and behind the last */
+	__u64 env[3];		/* of the environment that was read last */
+	__u32 n, fibers;
+	__u32 complete, truncated;
+	struct ruby_block frames, envs;
+	struct ruby_call call;
+	struct ruby_slot slots[RUBY_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space: number of CPUs */
+	__type(key, __u32);
+	__type(value, struct ruby_state);
+} ruby_states SEC(".maps");
+
+static __always_inline struct ruby_state *state__get(void)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&ruby_states, &cpu);
+}
+
+/* --- memory --- */
+
+static __always_inline int block__has(const struct ruby_block *block, __u64 at, __u32 bytes)
+{
+	return bytes <= block->bytes && at - block->start <= block->bytes - bytes;
+}
+
+static __always_inline __u64 block__word(const struct ruby_block *block, __u64 at)
+{
+	return block->words[(at - block->start) >> 3 & (BLOCK_WORDS_RUBY - 1)];
+}
+
+/* Reads [start, end), as much of it as there is room for. */
+static __noinline int block__load(struct ruby_block *block, __u64 start, __u64 end)
+{
+	__u64 bytes = end - start;
+
+	if (!block)
+		return -1;
+	if (bytes > BLOCK_BYTES_RUBY)
+		bytes = BLOCK_BYTES_RUBY;
+	block->start = start;
+	block->bytes = 0;
+	if (read_user(block->words, bytes, start))
+		return -1;
+	block->bytes = bytes;
+	return 0;
+}
+
+/* Reads the environment that ends at `ep` into state->env. Those on the VM stack lie lower the
+ * older they are: a block that ends with the first holds more. */
+static __noinline int env__load(struct ruby_state *state, __u64 ep, int ahead)
+{
+	__u64 first = ep - ENV_BYTES + 8, start;
+
+	if (!state || ep & 7)
+		return -1;
+	if (!block__has(&state->envs, first, ENV_BYTES)) {
+		if (!ahead || first < state->stack || ep >= state->stack_end)
+			return read_user(state->env, ENV_BYTES, first);
+		start = ep + 8 - BLOCK_BYTES_RUBY;
+		if (start < state->stack || start > ep)
+			start = state->stack;
+		if (block__load(&state->envs, start, ep + 8))
+			return -1;
+	}
+	state->env[0] = block__word(&state->envs, first);
+	state->env[1] = block__word(&state->envs, first + 8);
+	state->env[2] = block__word(&state->envs, first + 16);
+	return 0;
+}
+
+/* --- code --- */
+
+static __always_inline struct ruby_slot *slot__of(struct ruby_state *state, __u64 iseq,
+						  __u64 method)
+{
+	__u64 hash = (iseq + method * 31) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+
+	return &state->slots[hash >> (64 - RUBY_SLOTS_LOG2) & (RUBY_SLOTS - 1)];
+}
+
+/* Index of the instruction behind the current one. */
+static __always_inline __u32 slot__index(const struct ruby_slot *slot, __u64 pc)
+{
+	__u64 index = (pc - slot->start) >> 3;
+
+	return index <= slot->size ? index : RUBY_INDEX_UNKNOWN;
+}
+
+/* Number and index of a frame's code, as a key; 0: not readable. */
+__weak __noinline __u64 ruby_frame__key(struct ruby_state *state, __u64 iseq, __u64 method,
+					__u64 pc, __u32 by_block)
+{
+	struct ruby_slot *slot;
+	__u32 index;
+
+	if (!state)
+		return 0;
+	slot = slot__of(state, iseq, method);
+	index = slot__index(slot, pc);
+	if (slot->iseq == iseq && slot->method == method && slot->by_block == by_block &&
+	    slot->space == state->call.space &&
+	    state->now_ns - slot->checked_ns < RUBY_RECHECK_NS(iseq) &&
+	    (!iseq || index != RUBY_INDEX_UNKNOWN))
+		return FRAME_KEY(slot->code, iseq ? index : 0);
+	state->call.iseq = iseq;
+	state->call.method = method;
+	state->call.by_block = by_block;
+	state->call.now_ns = state->now_ns;
+	ruby_call__intern(&state->call);
+	slot->code = state->call.code;
+	if (!slot->code) {
+		slot->iseq = slot->method = 0;
+		return 0;
+	}
+	slot->iseq = iseq;
+	slot->method = method;
+	slot->by_block = by_block;
+	slot->space = state->call.space;
+	slot->start = state->call.start;
+	slot->size = state->call.size;
+	slot->checked_ns = state->call.checked_ns;
+	return FRAME_KEY(slot->code, iseq ? slot__index(slot, pc) : 0);
+}
+
+/* --- frames --- */
+
+/* The entry of the method that the frame is in: its environment's, or one's around it
+ * (rb_vm_frame_method_entry, vm_insnhelper.c). state->env: the frame's own. */
+__weak __noinline __u64 env__method(struct ruby_state *state)
+{
+	__u64 ep;
+	__u32 i;
+
+	if (!state)
+		return 0;
+	for (i = 0; i < ENV_LEVELS_MAX; i++) {
+		if (state->env[2] & (ENV_LOCAL | FRAME_BY_BLOCK))
+			return state->env[0];
+		ep = state->env[1] & ENV_PREVIOUS;
+		if (env__load(state, ep, 0))
+			return 0;
+	}
+	return 0;
+}
+
+static __always_inline int is_fiber_of(const struct ruby_state *state, __u64 fiber)
+{
+	__u64 thread;
+
+	return is_object(fiber) &&
+	       !read_user(&thread, sizeof(thread),
+			  fiber + state->proc.offsets.fiber_ec + state->proc.offsets.ec_thread) &&
+	       thread == state->thread;
+}
+
+/* The fiber that resumed the one of state->ec; 0: none. Builds for which configure chose setjmp
+ * over __builtin_setjmp (-fcf-protection: Debian's from 3.3 on) have a jmp_buf of 200 bytes instead
+ * of 40 before it. */
+#define FIBER_JMP_BUF 160
+
+__weak __noinline __u64 fiber__previous(struct ruby_state *state)
+{
+	__u64 fiber, at;
+	__u32 i;
+
+	if (!state)
+		return 0;
+	at = state->ec - state->proc.offsets.fiber_ec + state->proc.offsets.fiber_prev;
+	for (i = 0; i < 2; i++) {
+		if (read_user(&fiber, sizeof(fiber), at + FIBER_JMP_BUF * i))
+			return 0;
+		if (is_fiber_of(state, fiber))
+			return fiber;
+	}
+	return 0;
+}
+
+/* On to the fiber that resumed this one and waits. */
+static __always_inline int fiber__next(struct ruby_state *state, struct scratch *scratch)
+{
+	const struct ruby_offsets *offsets = &state->proc.offsets;
+	__u64 fiber = fiber__previous(state), words[EC_WORDS];
+
+	if (!fiber) {
+		state->complete = 1;
+		return 1;
+	}
+	if (++state->fibers >= FIBERS_MAX) {
+		state->truncated = 1;
+		return 1;
+	}
+	state->ec = fiber + offsets->fiber_ec;
+	if (read_user(words, sizeof(words), state->ec)) {
+		count(COUNT_WALK_READ);
+		return 1;
+	}
+	state->stack = words[0];
+	state->stack_end = words[0] + words[1] * VALUE_BYTES;
+	state->cfp = words[2];
+	state->cfp_end = state->stack_end - offsets->cfp_size;
+	state->frames.bytes = state->envs.bytes = 0;
+	if (state->fibers == 1)
+		scratch__push(scratch, FRAME_APART, 0);
+	return 0;
+}
+
+/* A frame that is being pushed right now may not be what it says yet. */
+static __always_inline int is_frame(__u64 flags)
+{
+	__u32 type = flags & FRAME_TYPE;
+
+	return flags & 1 && type &&
+	       (type % 0x11110000 == 0 || type == 0x78880000 || type == FRAME_DUMMY);
+}
+
+/* Returns 0 if there is more to walk. */
+static __always_inline int walk_frame(struct ruby_state *state, struct scratch *scratch)
+{
+	__u64 at = state->cfp, iseq, flags, type, key;
+
+	if (at >= state->cfp_end)
+		return fiber__next(state, scratch);
+	if (!block__has(&state->frames, at, state->proc.offsets.cfp_size) &&
+	    block__load(&state->frames, at, state->cfp_end)) {
+		count(COUNT_WALK_READ);
+		return 1;
+	}
+	state->cfp = at + state->proc.offsets.cfp_size;
+	iseq = block__word(&state->frames, at + CFP_ISEQ);
+	if (env__load(state, block__word(&state->frames, at + CFP_ENVIRONMENT), 1) ||
+	    !is_frame(state->env[2])) {
+		count(COUNT_WALK_READ);
+		return state->n > 0; /* the innermost one is being made */
+	}
+	flags = state->env[2];
+	type = flags & FRAME_TYPE;
+	if (type == FRAME_DUMMY || type == FRAME_C_BLOCK)
+		return 0;
+	if (state->n >= RUNTIME_FRAMES_MAX) {
+		state->truncated = 1;
+		return 1;
+	}
+	key = ruby_frame__key(state, type == FRAME_C ? 0 : iseq, env__method(state),
+			      block__word(&state->frames, at + CFP_PC), !!(flags & FRAME_BY_BLOCK));
+	if (!key)
+		count(COUNT_WALK_CODE);
+	scratch__push(scratch, key, 0);
+	state->n++;
+	if (flags & FRAME_FINISH)
+		scratch__push(scratch, FRAME_LOOP_END, 0);
+	return 0;
+}
+
+static long walk_step(__u32 index, void *unused)
+{
+	struct ruby_state *state = state__get();
+	struct scratch *scratch = scratch__get();
+	__u32 i;
+
+	(void)index, (void)unused;
+	if (!state || !scratch)
+		return 1;
+	for (i = 0; i < FRAMES_PER_STEP; i++)
+		if (walk_frame(state, scratch))
+			return 1;
+	return 0;
+}
+
+/* --- the thread --- */
+
+/* The thread of the execution context knows it as its own: nothing else shall be walked. */
+static __always_inline int check_ec(const struct ruby_proc_rec *proc, __u64 ec, __u64 *ret_thread)
+{
+	__u64 thread, its;
+
+	if (read_user(&thread, sizeof(thread), ec + proc->offsets.ec_thread) ||
+	    read_user(&its, sizeof(its), thread + proc->offsets.thread_ec) || its != ec)
+		return -1;
+	*ret_thread = thread;
+	return 0;
+}
+
+static __always_inline int collects_garbage(struct ruby_proc_rec *proc, __u64 thread)
+{
+	__u64 vm, flags;
+
+	if (!proc->objspace &&
+	    (read_user(&vm, sizeof(vm), thread + proc->offsets.thread_vm) ||
+	     read_user(&proc->objspace, sizeof(vm), vm + proc->offsets.vm_objspace)))
+		return 0;
+	if (read_user(&flags, sizeof(flags), proc->objspace + proc->offsets.objspace_flags))
+		return 0;
+	return flags >> DURING_GC_BIT & 1;
+}
+
+static __always_inline int walk__start(struct ruby_state *state, struct ruby_proc_rec *proc)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 words[EC_WORDS];
+
+	if (read_ec(proc, task->thread.fsbase, &state->ec)) {
+		count(COUNT_WALK_NO_STATE);
+		return -1;
+	}
+	if (!state->ec)
+		return -1; /* no thread of Ruby's */
+	if (check_ec(proc, state->ec, &state->thread) ||
+	    read_user(words, sizeof(words), state->ec)) {
+		count(COUNT_WALK_NO_STATE);
+		return -1;
+	}
+	state->stack = words[0];
+	state->stack_end = words[0] + words[1] * VALUE_BYTES;
+	state->cfp = words[2];
+	state->cfp_end = state->stack_end - proc->offsets.cfp_size;
+	state->frames.bytes = state->envs.bytes = 0;
+	state->n = state->fibers = state->complete = state->truncated = 0;
+	return 0;
+}
+
+static __always_inline void walk(struct scratch *scratch, struct ruby_state *state,
+				 struct ruby_proc_rec *proc)
+{
+	struct rec_sample *sample = &scratch->sample;
+	__u32 first_word = scratch->n_words;
+
+	if (sample->n_runtime)
+		return; /* the thread is in another runtime, whose frames are there */
+	state->proc = *proc;
+	state->now_ns = sample->time_ns;
+	state->call.space = scratch->proc.space;
+	state->call.tgid = sample->tgid;
+	if (walk__start(state, proc))
+		return;
+	sample->walker = WALKER_RUBY;
+	if (collects_garbage(proc, state->thread))
+		scratch__push(scratch, FRAME_KEY(RUBY_GC_CODE, 0), 0);
+	if (bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=
+	    STEPS_MAX / FRAMES_PER_STEP)
+		state->truncated = 1;
+	if (!state->n)
+		scratch->n_words = first_word; /* nothing but garbage */
+	scratch__walked(scratch, first_word, state->complete, state->truncated);
+}
+
+SEC("perf_event")
+int walk_ruby(struct bpf_perf_event_data *ctx)
+{
+	struct scratch *scratch = scratch__get();
+	struct ruby_state *state = state__get();
+	struct ruby_proc_rec *proc;
+
+	if (!scratch || !state) {
+		count(COUNT_SCRATCH);
+		return 0;
+	}
+	proc = bpf_map_lookup_elem(&ruby_procs, &scratch->proc.space);
+	if (proc)
+		walk(scratch, state, proc);
+	else
+		count(COUNT_WALK_NO_STATE);
+	scratch__next(ctx, scratch);
+	return 0;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_RUBY_H
+#define BRAID_RUBY_H
+
+/* What the CRuby walker must know of one interpreter build, shared by both halves. All offsets are
+ * bytes from the start of the struct that is named. Those that are the same from 2.7 to 4.0 are
+ * constants in bpf/ruby_code.bpf.h. */
+
+#include <linux/types.h>
+
+struct ruby_offsets {
+	__u16 ec_thread;     /* rb_execution_context_t.thread_ptr */
+	__u16 thread_ec;     /* rb_thread_t.ec */
+	__u16 thread_native; /* 2.7: rb_thread_t.thread_id, pthread_self(); else 0 */
+	__u16 thread_vm;     /* rb_thread_t.vm */
+	__u16 vm_objspace;   /* rb_vm_t.objspace; 3.4: .gc.objspace */
+	__u16 objspace_flags;
+	__u16 cfp_size; /* sizeof rb_control_frame_t */
+	/* struct rb_iseq_constant_body; location is at 64 in all versions */
+	__u16 body_first_line; /* location.first_lineno */
+	__u16 body_entries;    /* insns_info.body */
+	__u16 body_n_entries;  /* insns_info.size, 32 bits */
+	__u16 body_positions;  /* insns_info.succ_index_table */
+	__u16 body_local;      /* local_iseq */
+	__u16 entry_size;      /* sizeof struct iseq_insn_info_entry; its line is the first int */
+	__u16 string_embedded; /* RString: offset of embedded bytes */
+	/* struct RClass and its rb_classext_t. Up to 3.1 the latter is pointed to, and a class's
+	 * names are in a table of instance variables; later it follows the former. */
+	__u16 class_ext;	  /* offset of the pointer, or of the struct */
+	__u16 class_iv_table;	  /* in rb_classext_t; 0: no such table */
+	__u16 class_path;	  /* in rb_classext_t: classpath */
+	__u16 class_attached;	  /* in rb_classext_t: as.singleton_class.attached_object */
+	__u16 fiber_prev;	  /* rb_fiber_t.prev */
+	__u16 fiber_ec;		  /* rb_fiber_t.cont.saved_ec */
+	__u8 first_line_is_value; /* a Fixnum; else an int */
+	__u8 string_has_length;	  /* RString.len is a word of all strings; else of heap ones only */
+	__u8 class_super;	  /* RClass.super */
+	__u8 singleton_bit;	  /* FL_SINGLETON in RBasic.flags of a class */
+	__u16 last_op_id;	  /* tLAST_OP_ID: IDs up to it are no (serial << 4) */
+	/* 3.2 only, where a class's name is an instance variable like others: of its pointer to
+	 * them. The first is the name or, in a singleton class, what it is attached to. */
+	__u16 class_ivs;
+};
+_Static_assert(sizeof(struct ruby_offsets) == 48, "ruby_offsets");
+
+/* Where a thread has its rb_execution_context_t. */
+enum ruby_state_kind {
+	RUBY_STATE_TLS,		  /* from 3.0 on: at fs base + state_at */
+	RUBY_STATE_TLS_OF_MODULE, /* the same in libruby: at state_at in tls_module's block */
+	RUBY_STATE_KEY, /* 2.7: its rb_thread_t under the pthread key that is an int at state_at */
+};
+
+struct ruby_proc_rec { /* key: address space */
+	struct ruby_offsets offsets;
+	__u64 state_at;
+	__u64 symbols; /* address of ruby_global_symbols; 0: unknown */
+	__u32 state;   /* enum ruby_state_kind */
+	__u32 tls_module;
+	/* The kernel half's: */
+	__u64 objspace; /* 0: not found yet */
+};
+_Static_assert(sizeof(struct ruby_proc_rec) == 80, "ruby_proc_rec");
+
+/* --- code objects: rec_code.table of WALKER_RUBY --- */
+
+/* rec_code.table_address and .address are where name and file are, for where they could not be
+ * copied (kind 0, but a length). */
+
+enum ruby_code_kind {
+	RUBY_CODE_ISEQ,	  /* name: the iseq's label */
+	RUBY_CODE_METHOD, /* name: of a method that is defined by a block (define_method) */
+	RUBY_CODE_C,	  /* name: of a method in C */
+};
+
+/* What a method belongs to. */
+enum ruby_owner {
+	RUBY_OWNER_NONE,	 /* no method, or not readable */
+	RUBY_OWNER_CLASS,	 /* instance methods */
+	RUBY_OWNER_CLASS_ITSELF, /* singleton methods of a class or module */
+	RUBY_OWNER_OBJECT,	 /* singleton methods of another object, of the class named */
+};
+
+#define RUBY_OWNER_BYTES     256
+#define RUBY_WITHIN_AT	     128
+#define RUBY_POSITIONS_BYTES 1008 /* a succ_index_table of 12 blocks */
+#define RUBY_ENTRIES_BYTES   2760
+
+struct ruby_code_table {
+	__u8 kind;	    /* enum ruby_code_kind */
+	__u8 owner;	    /* enum ruby_owner */
+	__u8 is_module;	    /* the owner is no class */
+	__u8 is_refinement; /* ... but refines the class whose name is here */
+	__u32 owner_len;    /* 0: it is anonymous */
+	__u64 native;	    /* RUBY_CODE_C: start of the function */
+	/* The line table: addresses, as here is only what there is room for. */
+	__u64 positions, entries;
+	__u32 iseq_size, n_entries;
+	__u32 entry_size;
+	__u32 positions_size, entries_size; /* bytes that were read */
+	__u32 within_len;		    /* is_refinement: the module that it is made in, */
+	char owner_name[RUBY_OWNER_BYTES];  /* here at RUBY_WITHIN_AT */
+	__u8 positions_data[RUBY_POSITIONS_BYTES];
+	__u8 entries_data[RUBY_ENTRIES_BYTES];
+};
+_Static_assert(sizeof(struct ruby_code_table) == 4080, "ruby_code_table");
+
+/* The number, never announced, of a frame that stands for the garbage collector at work. */
+#define RUBY_GC_CODE 0xfffffffe
+
+/* Index in the key of a frame whose current line is not known: JIT code does not store it before
+ * it has to. Else the index is that of the instruction behind the current one. */
+#define RUBY_INDEX_UNKNOWN 0xffffffff
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_TEXTS_BPF_H
+#define BRAID_TEXTS_BPF_H
+
+/* Numbers of functions that probes tell by their strings: by the strings' addresses, which are
+ * cheap to compare, and now and then by what is there. A probe program can be preempted by another
+ * one on the same CPU, so nothing here is per CPU: records are made in the ring itself. */
+
+#include "bpf/scratch.bpf.h"
+
+/* What was compared so recently is taken to be the same. Below that, memory that was reused for
+ * other names may be shown under the old ones. */
+#define TEXT_RECHECK_NS 10000000ULL
+
+struct text_key {
+	__u64 name, file; /* addresses; 0: it has no file */
+	__u64 scope;	  /* the runtime's */
+	__u32 line;
+	__u32 space;
+};
+
+struct text_entry {
+	__u64 hash; /* of all strings; 0: the name is not readable */
+	__u64 checked_ns;
+	__u32 code;
+	__u32 settled; /* the runtime's: nothing more is to be learnt about it */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct text_key);
+	__type(value, struct text_entry);
+} texts __weak SEC(".maps");
+
+#define HASHED_WORDS 12 /* of a string */
+
+/* Of the first bytes of a NUL-terminated string; 0: not readable. */
+static __noinline __u64 text__hash(__u64 address)
+{
+	__u64 words[HASHED_WORDS] = {}, hash = 1;
+	int i;
+
+	if (bpf_probe_read_user_str(words, sizeof(words), (void *)address) < 0)
+		return 0;
+	for (i = 0; i < HASHED_WORDS; i++)
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL + (hash >> 29);
+	return hash | 1;
+}
+
+static __always_inline void text__copy(char *to, __u64 from, __u8 *kind, __u16 *len)
+{
+	long bytes = bpf_probe_read_user_str(to, CODE_TEXT_BYTES, (void *)from);
+
+	*kind = bytes > 0 ? CODE_TEXT_UTF8 : 0;
+	*len = bytes > 0 ? bytes - 1 : 0;
+	if (bytes <= 0)
+		count(COUNT_WALK_CODE);
+}
+
+/* The number of these strings, with `ret` as it is stored, or 0: they are new, or others than they
+ * were, and `ret` is to be completed and stored; or (ret->hash 0) they cannot be read. */
+static __always_inline __u32 text__find(const struct text_key *key, __u64 now_ns,
+					struct text_entry *ret)
+{
+	struct text_entry *known = bpf_map_lookup_elem(&texts, key);
+	__u64 hash;
+
+	if (known && now_ns - known->checked_ns < TEXT_RECHECK_NS) {
+		*ret = *known;
+		return known->code;
+	}
+	hash = text__hash(key->name);
+	if (!hash) {
+		count(COUNT_PROBE_READ);
+		return 0;
+	}
+	if (key->file)
+		hash = hash * 31 + text__hash(key->file);
+	hash |= 1;
+	if (known && known->hash == hash) {
+		known->checked_ns = now_ns;
+		*ret = *known;
+		return known->code;
+	}
+	ret->hash = hash;
+	ret->checked_ns = now_ns;
+	return 0;
+}
+
+#endif

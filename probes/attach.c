@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probes/attach.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/util.h"
+
+#define CODE_BYTES   16 /* of a site, to tell the kind of its trap: an instruction has up to 15 */
+#define MARKER_BYTES 4	/* endbr64 */
+
+struct probe_links {
+	struct bpf_link **list;
+	size_t n, cap;
+	uint32_t traps;
+};
+
+struct probe_links *probe_links__new(void)
+{
+	return calloc(1, sizeof(struct probe_links));
+}
+
+uint32_t probe_links__traps(const struct probe_links *links)
+{
+	return links->traps;
+}
+
+static void detach_from(struct probe_links *links, size_t first)
+{
+	while (links->n > first)
+		bpf_link__destroy(links->list[--links->n]);
+}
+
+#define THREADS_MAX 64
+
+struct detaching {
+	struct bpf_link **list; /* from its end on */
+	size_t left;
+};
+
+static void *detach_some(void *arg)
+{
+	struct detaching *detaching = arg;
+	size_t left = __atomic_load_n(&detaching->left, __ATOMIC_RELAXED);
+
+	while (left)
+		if (__atomic_compare_exchange_n(&detaching->left, &left, left - 1, false,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			bpf_link__destroy(detaching->list[--left]);
+	return NULL;
+}
+
+/* Threads, as closing a file descriptor is what waits. */
+static void detach_at_once(struct bpf_link **list, size_t n)
+{
+	struct detaching detaching = { list, n };
+	pthread_t threads[THREADS_MAX];
+	size_t n_threads = 0;
+
+	while (n_threads + 1 < min_of(n, (size_t)THREADS_MAX) &&
+	       !pthread_create(&threads[n_threads], NULL, detach_some, &detaching))
+		n_threads++;
+	detach_some(&detaching);
+	while (n_threads)
+		pthread_join(threads[--n_threads], NULL);
+}
+
+void probe_links__detach_all(struct probe_links *const *list, size_t n)
+{
+	struct bpf_link **all;
+	size_t n_all = 0, at = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_all += list[i]->n;
+	all = calloc(max_of(n_all, 1U), sizeof(*all));
+	for (size_t i = 0; all && i < n; i++)
+		for (size_t k = 0; k < list[i]->n; k++)
+			all[at++] = list[i]->list[k];
+	if (all)
+		detach_at_once(all, n_all);
+	for (size_t i = 0; i < n; i++) {
+		if (all)
+			list[i]->n = 0;
+		detach_from(list[i], 0);
+	}
+	free(all);
+}
+
+void probe_links__detach(struct probe_links *links)
+{
+	probe_links__detach_all(&links, 1);
+}
+
+void probe_links__free(struct probe_links *links)
+{
+	if (!links)
+		return;
+	probe_links__detach(links);
+	free(links->list);
+	free(links);
+}
+
+static bool vaddr_to_offset(const struct elf_file *file, uint64_t vaddr, bool exec,
+			    uint64_t *ret_offset)
+{
+	for (size_t i = 0; i < file->n_segments; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+
+		if (vaddr < segment->vaddr || vaddr - segment->vaddr >= segment->filesz ||
+		    (exec && !segment->exec))
+			continue;
+		*ret_offset = segment->offset + (vaddr - segment->vaddr);
+		return true;
+	}
+	return false;
+}
+
+static enum trap_kind kind_at(const struct elf_file *file, uint64_t vaddr, bool retprobe)
+{
+	uint8_t code[CODE_BYTES];
+	size_t size = sizeof(code);
+
+	while (size && elf_file__read(file, vaddr, code, size))
+		size--;
+	return trap__kind(code, size, retprobe);
+}
+
+/* Where functions may be jumped to, compilers put an endbr64 (-fcf-protection), which does nothing
+ * but is single-stepped if it is probed: that costs several times as much as the push that mostly
+ * is behind it, where nothing has changed yet. */
+static uint64_t skip_marker(const struct elf_file *file, uint64_t vaddr)
+{
+	static const uint8_t marker[MARKER_BYTES] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	uint8_t code[MARKER_BYTES];
+
+	if (elf_file__read(file, vaddr, code, sizeof(code)) ||
+	    memcmp(code, marker, sizeof(code)) != 0 ||
+	    kind_at(file, vaddr + MARKER_BYTES, false) == TRAP_STEP)
+		return vaddr;
+	return vaddr + MARKER_BYTES;
+}
+
+enum trap_kind probe_point__trap(const struct probe_point *point)
+{
+	return kind_at(point->file, skip_marker(point->file, point->pc_vaddr), point->retprobe);
+}
+
+/* A return has the kernel put a trap at the function's entry as well. */
+static uint32_t traps_of(const struct probe_point *point)
+{
+	uint32_t entry = 1U << kind_at(point->file, point->pc_vaddr, false);
+
+	return point->retprobe ? entry | 1U << kind_at(point->file, point->pc_vaddr, true) : entry;
+}
+
+static int explain(int code, const struct probe_point *point, struct err *err)
+{
+	if (code == -EPERM || code == -EACCES)
+		return err__set(err, -EPERM,
+				"not permitted to attach probes: run as root (sudo), or with "
+				"CAP_BPF and CAP_PERFMON");
+	return err__set(err, code, "%s: cannot attach a probe at 0x%llx: %s%s", point->file->path,
+			(unsigned long long)point->pc_vaddr, strerror(-code),
+			code == -EINVAL && point->semaphore_vaddr
+				? " (is another tool attached there?)"
+				: "");
+}
+
+static int attach_one(struct probe_links *links, const struct bpf_program *program, pid_t pid,
+		      const struct probe_point *wanted, struct err *err)
+{
+	struct probe_point at = *wanted;
+	const struct probe_point *point = &at;
+	LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = point->cookie,
+		    .retprobe = point->retprobe);
+	struct bpf_link *link;
+	uint64_t offset, semaphore = 0;
+	char path[64];
+
+	at.pc_vaddr = skip_marker(at.file, at.pc_vaddr);
+	if (!vaddr_to_offset(point->file, point->pc_vaddr, true, &offset))
+		return err__set(err, -EINVAL, "%s: no code at 0x%llx", point->file->path,
+				(unsigned long long)point->pc_vaddr);
+	if (point->semaphore_vaddr &&
+	    (!vaddr_to_offset(point->file, point->semaphore_vaddr, false, &semaphore) ||
+	     semaphore > UINT32_MAX)) /* the width of the event's field */
+		return err__set(err, -EINVAL, "%s: no semaphore at 0x%llx", point->file->path,
+				(unsigned long long)point->semaphore_vaddr);
+	if (array__reserve(&links->list, &links->cap, links->n + 1, sizeof(*links->list)))
+		return err__set(err, -ENOMEM, "out of memory");
+	opts.ref_ctr_offset = semaphore;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", point->file->fd);
+	link = bpf_program__attach_uprobe_opts(program, pid, path, offset, &opts);
+	if (!link)
+		return explain(-errno, point, err);
+	links->list[links->n++] = link;
+	links->traps |= traps_of(point);
+	return 0;
+}
+
+int probe_links__attach(struct probe_links *links, const struct bpf_program *program, pid_t pid,
+			const struct probe_point *points, size_t n, struct err *err)
+{
+	size_t first = links->n;
+
+	for (size_t i = 0; i < n; i++) {
+		int rc = attach_one(links, program, pid, &points[i], err);
+
+		if (rc) {
+			detach_from(links, first);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/* Code that runs once, and in a running process not any more: the entry point, the initialiser; or
+ * not yet: the finaliser. Several, as a place can serve one semaphore only. */
+static size_t find_quiet_code(const struct elf_file *file, uint64_t ret[3])
+{
+	Elf_Data *dynamic = elf_file__section(file, ".dynamic", NULL);
+	GElf_Ehdr ehdr;
+	GElf_Dyn dyn;
+	size_t n = 0;
+
+	if (gelf_getehdr(file->elf, &ehdr) && ehdr.e_entry)
+		ret[n++] = ehdr.e_entry;
+	for (int i = 0; n < 3 && dynamic && gelf_getdyn(dynamic, i, &dyn); i++)
+		if (dyn.d_tag == DT_INIT || dyn.d_tag == DT_FINI)
+			ret[n++] = dyn.d_un.d_ptr;
+	return n;
+}
+
+int probe_links__raise_semaphore(struct probe_links *links, const struct bpf_program *nothing,
+				 pid_t pid, const struct elf_file *file, uint64_t semaphore_vaddr,
+				 struct err *err)
+{
+	struct probe_point point = { .file = file, .semaphore_vaddr = semaphore_vaddr };
+	int rc = err__set(err, -ENOENT, "%s: no code in it to hang a semaphore on", file->path);
+	uint64_t places[3];
+	size_t n = find_quiet_code(file, places);
+	uint32_t traps = links->traps;
+
+	for (size_t i = 0; rc && i < n; i++) {
+		point.pc_vaddr = places[i];
+		rc = attach_one(links, nothing, pid, &point, err);
+	}
+	links->traps = traps; /* the process does not come there */
+	return rc;
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probes/probe.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cli.h"
+#include "core/escape.h"
+#include "core/procfs.h"
+#include "core/util.h"
+#include "probes/probe_process.h"
+#include "probes/probe_walkers.h"
+
+#define MEASURE_S  1.0
+#define CELL_BYTES 512
+
+/* What `braid record --source` takes besides none: which rungs of the ladder `auto` climbs. */
+#define RECORD_RUNGS (1U << RUNG_WALK | 1U << RUNG_USDT | 1U << RUNG_UPROBE)
+
+struct probes_opts {
+	uint32_t pid; /* 0: the file */
+	const char *file;
+	bool no_attach;
+};
+
+enum { OPT_NO_ATTACH = 0x100 };
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID", 0, "Look at all files that this process runs code of", 0 },
+	{ "no-attach", OPT_NO_ATTACH, NULL, 0,
+	  "Do not try whether the probes fire; needs no root for a process of one's own", 0 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct probes_opts *opts = state->input;
+	uint32_t *pids;
+	size_t n;
+
+	switch (key) {
+	case 'p':
+		cli__pids(state, arg, &pids, &n);
+		opts->pid = pids[0];
+		free(pids);
+		if (n > 1)
+			argp_error(state, "-p takes one process here, not '%s'", arg);
+		break;
+	case OPT_NO_ATTACH:
+		opts->no_attach = true;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			argp_error(state, "one file at a time, not also '%s'", arg);
+		opts->file = arg;
+		break;
+	case ARGP_KEY_END:
+		if (!opts->pid == !opts->file)
+			argp_error(state, "give either -p PID or a FILE");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+/* --- output, in the manner of `braid doctor` --- */
+
+/* File contents for a terminal. Valid until the next call but one. */
+static const char *clean(const char *text)
+{
+	static char cells[2][CELL_BYTES];
+	static int turn;
+
+	turn = !turn;
+	snprintf(cells[turn], CELL_BYTES, "%s", text);
+	escape__printable(cells[turn]);
+	return cells[turn];
+}
+
+static void print_remedy(FILE *out, const char *remedy)
+{
+	if (remedy)
+		fprintf(out, "%25s -> %s\n", "", remedy);
+}
+
+static void print_ladder(FILE *out, const struct probe_image *image)
+{
+	static const char *const names[PROBE_RUNGS_N] = { [RUNG_WALK] = "walk",
+							  [RUNG_USDT] = "probe sites",
+							  [RUNG_UPROBE] = "function probes",
+							  [RUNG_MAP] = "perf map",
+							  [RUNG_NATIVE] = "native only" };
+	enum probe_rung chosen = probe_image__choose(image, RECORD_RUNGS);
+
+	for (enum probe_rung rung = 0; rung < PROBE_RUNGS_N; rung++) {
+		const struct probe_source *source = &image->ladder[rung];
+
+		fprintf(out, "%-8s %-16s %s%s\n",
+			rung == chosen	? "chosen"
+			: source->works ? "works"
+					: "no",
+			names[rung], clean(source->reason),
+			source->works && rung < chosen ? ", but `braid record` does not use it yet"
+						       : "");
+		print_remedy(out, source->remedy);
+	}
+}
+
+/* What was seen, else what the tables say. */
+static const char *life(const struct probe_image *image, const struct probe_row *row)
+{
+	const struct probe_want *partner;
+
+	if (!row->want)
+		return "";
+	if (row->want->life == PROBE_LIVES || probe_image__hits(image, row->want))
+		return "yes";
+	partner = probe_image__partner(image, row->want);
+	return partner && probe_image__hits(image, partner) ? "no" : "only when";
+}
+
+static void print_row(FILE *out, const struct probe_image *image, const struct probe_row *row)
+{
+	char name[CELL_BYTES], hits[32] = "";
+
+	snprintf(name, sizeof(name), "%s:%s", row->provider, row->name);
+	if (image->measured_s && row->wanted)
+		snprintf(hits, sizeof(hits), "%.0f", row->hits / image->measured_s);
+	fprintf(out, "%-6s  %-9s  %-40s  0x%-10" PRIx64 "  ", row->wanted ? "yes" : "no",
+		life(image, row), clean(name), row->point.pc_vaddr);
+	if (row->point.semaphore_vaddr)
+		fprintf(out, "0x%-10" PRIx64, row->point.semaphore_vaddr);
+	else
+		fprintf(out, "%-12s", "-");
+	fprintf(out, "  %8s%s%s\n", hits, row->arguments[0] ? "  " : "", clean(row->arguments));
+}
+
+/* Below a probe's last row: what it is for. */
+static void print_why(FILE *out, const struct probe_image *image, size_t i)
+{
+	const struct probe_row *row = &image->rows[i];
+	const struct probe_want *want = row->want;
+
+	if (!want || (i + 1 < image->n_rows && image->rows[i + 1].want == want))
+		return;
+	if (row->wanted)
+		fprintf(out, "%19s%s%s%s\n", "", want->why, want->only ? ", only " : "",
+			want->only ? want->only : "");
+	else
+		fprintf(out, "%19snot wanted: %s%s\n", "",
+			want->frames ? "its sites are better" : "sees only ",
+			want->frames ? "" : want->only);
+}
+
+/* A probe that is there but does not fire. */
+static void print_silent(FILE *out, const struct probe_image *image)
+{
+	for (size_t i = 0; image->edition && i < image->edition->n_wants; i++) {
+		const struct probe_want *want = &image->edition->wants[i];
+		const struct probe_want *partner = probe_image__partner(image, want);
+
+		if (!probe_image__silent(image, want))
+			continue;
+		fprintf(out,
+			"%-8s %s:%s is there but did not fire, while %s did %" PRIu64 " times\n",
+			"SILENT", want->provider ? want->provider : "function", want->name,
+			partner->name, probe_image__hits(image, partner));
+		print_remedy(out, want->remedy ? want->remedy : partner->remedy);
+	}
+}
+
+static void print_image(FILE *out, const struct probe_image *image)
+{
+	fprintf(out, "%s:", clean(image->file->path));
+	if (image->runtime)
+		fprintf(out, " %s%s%s\n", image->runtime, image->version[0] ? " " : "",
+			clean(image->version));
+	else
+		fputs(image->n_rows ? " no runtime that braid knows\n"
+				    : " no probe sites, and no runtime that braid knows\n",
+		      out);
+	if (image->runtime)
+		print_ladder(out, image);
+	print_silent(out, image);
+	if (!image->n_rows)
+		return;
+	fprintf(out, "%-6s  %-9s  %-40s  %-12s  %-12s  %8s  %s\n", "wanted", "live", "probe",
+		"address", "semaphore", image->measured_s ? "hits/s" : "", "arguments");
+	for (size_t i = 0; i < image->n_rows; i++) {
+		print_row(out, image, &image->rows[i]);
+		print_why(out, image, i);
+	}
+}
+
+/* --- the command --- */
+
+static int show_file(const struct probes_opts *opts, struct probe_walkers *walkers)
+{
+	struct probe_image *image;
+	struct err err = {};
+
+	if (probe_process__open_file(opts->file, probe_walkers__ask, walkers, false, &image, &err))
+		return cli__fail("%s", err.text);
+	print_image(stdout, image);
+	probe_image__free(image);
+	return EXIT_OK;
+}
+
+static int show_process(const struct probes_opts *opts, struct probe_walkers *walkers)
+{
+	struct probe_process process;
+	struct procfs_info info;
+	struct err err = {};
+	int code;
+
+	if (procfs__target(opts->pid, &info, &err) ||
+	    probe_process__open(info.pid, probe_walkers__ask, walkers, &process, &err))
+		return cli__fail("%s", err.text);
+	code = opts->no_attach ? 0 : probe_process__measure(&process, MEASURE_S, &err);
+	if (code) {
+		probe_process__done(&process);
+		return cli__fail("%s; --no-attach looks at the files only", err.text);
+	}
+	for (size_t i = 0; i < process.n_images; i++) {
+		fputs(i ? "\n" : "", stdout);
+		print_image(stdout, process.images[i]);
+	}
+	if (!process.n_images)
+		fprintf(stdout, "PID %u: no probe sites, and no runtime that braid knows\n",
+			info.pid);
+	for (size_t i = 0; i < process.n_unread; i++)
+		cli__fail("%s", clean(process.unread[i].text));
+	code = process.n_unread ? EXIT_FAILED : EXIT_OK;
+	probe_process__done(&process);
+	return code;
+}
+
+int cmd_probes(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "-p PID\nFILE",
+		.doc = "Show the probe sites of a program or library, which of them braid wants, "
+		       "whether they fire, and which source of frames follows for its runtime, "
+		       "with "
+		       "the reason for each better one that is not chosen. With -p, the wanted "
+		       "sites "
+		       "are counted for a second; each hit costs the process about a microsecond. "
+		       "Counting needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\v"
+		       "Examples:\n"
+		       "  braid probes /usr/bin/python3\n"
+		       "  sudo braid probes -p 4711\n"
+		       "  braid probes --no-attach -p 4711",
+	};
+	struct probe_walkers walkers = { .runtimes = runtimes };
+	struct probes_opts opts = {};
+
+	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	return opts.pid ? show_process(&opts, &walkers) : show_file(&opts, &walkers);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PROBE_H
+#define BRAID_PROBE_H
+
+struct runtime;
+
+/* What main.c sees of probes/: the command. As the commands of core/cli.h. */
+int cmd_probes(int argc, char **argv, const struct runtime *const *runtimes);
+
+#endif

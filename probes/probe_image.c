@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probes/probe_image.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/util.h"
+
+/* So many hits of a partner make a probe's silence an answer. */
+#define SILENT_HITS 100
+
+const struct probe_catalogue *probe_image__catalogue(const struct elf_file *file)
+{
+	for (size_t i = 0; probe_catalogues[i]; i++)
+		if (probe_catalogues[i]->choose(file))
+			return probe_catalogues[i];
+	return NULL;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool has_row(const struct probe_image *image, const struct probe_want *want)
+{
+	for (size_t i = 0; i < image->n_rows; i++)
+		if (image->rows[i].want == want)
+			return true;
+	return false;
+}
+
+uint64_t probe_image__hits(const struct probe_image *image, const struct probe_want *want)
+{
+	uint64_t hits = 0;
+
+	for (size_t i = 0; i < image->n_rows; i++)
+		if (image->rows[i].want == want)
+			hits += image->rows[i].hits;
+	return hits;
+}
+
+const struct probe_want *probe_image__partner(const struct probe_image *image,
+					      const struct probe_want *want)
+{
+	for (size_t i = 0; image->edition && want->partner && i < image->edition->n_wants; i++) {
+		const struct probe_want *other = &image->edition->wants[i];
+
+		if (other != want && other->role != want->role &&
+		    same_name(other->provider, want->provider) &&
+		    same_name(other->name, want->partner) && has_row(image, other))
+			return other;
+	}
+	return NULL;
+}
+
+bool probe_image__silent(const struct probe_image *image, const struct probe_want *want)
+{
+	const struct probe_want *partner = probe_image__partner(image, want);
+
+	return partner && !probe_image__hits(image, want) &&
+	       probe_image__hits(image, partner) >= SILENT_HITS;
+}
+
+/* --- rows --- */
+
+static const struct probe_want *find_want(const struct probe_edition *edition,
+					  const struct usdt_site *site)
+{
+	for (size_t i = 0; edition && i < edition->n_wants; i++)
+		if (edition->wants[i].provider &&
+		    strcmp(edition->wants[i].provider, site->provider) == 0 &&
+		    strcmp(edition->wants[i].name, site->name) == 0)
+			return &edition->wants[i];
+	return NULL;
+}
+
+/* Those that are wanted so. */
+static void add_sites(struct probe_image *image, const struct probe_want *want)
+{
+	for (size_t i = 0; i < image->sites.n; i++) {
+		const struct usdt_site *site = &image->sites.list[i];
+
+		if (find_want(image->edition, site) == want)
+			image->rows[image->n_rows++] = (struct probe_row) {
+				.want = want,
+				.wanted = want,
+				.provider = site->provider,
+				.name = site->name,
+				.arguments = site->arguments,
+				.point = { .file = image->file,
+					   .pc_vaddr = site->pc_vaddr,
+					   .semaphore_vaddr = site->semaphore_vaddr },
+			};
+	}
+}
+
+static void add_functions(struct probe_image *image, bool wanted)
+{
+	for (size_t i = 0; image->edition && i < image->edition->n_wants; i++) {
+		const struct probe_want *want = &image->edition->wants[i];
+		bool at_return = want->role == PROBE_RETURN;
+		uint64_t vaddr;
+
+		if (want->provider || elf_file__find_symbol(image->file, want->name, &vaddr, NULL))
+			continue;
+		image->rows[image->n_rows++] = (struct probe_row) {
+			.want = want,
+			.wanted = wanted && want->frames,
+			.provider = at_return ? "uretprobe" : "uprobe",
+			.name = want->name,
+			.arguments = "",
+			.point = { .file = image->file, .pc_vaddr = vaddr, .retprobe = at_return },
+		};
+	}
+}
+
+static bool pair_is_there(const struct probe_image *image, bool sites,
+			  const struct probe_want **ret_entry)
+{
+	for (size_t i = 0; image->edition && i < image->edition->n_wants; i++) {
+		const struct probe_want *want = &image->edition->wants[i];
+
+		if (want->role != PROBE_ENTRY || !want->provider == sites ||
+		    (sites && !want->frames))
+			continue;
+		*ret_entry = want;
+		return has_row(image, want) && probe_image__partner(image, want);
+	}
+	*ret_entry = NULL;
+	return false;
+}
+
+static int make_rows(struct probe_image *image)
+{
+	size_t n_wants = image->edition ? image->edition->n_wants : 0;
+	const struct probe_want *entry;
+
+	image->rows = calloc(image->sites.n + n_wants + 1, sizeof(*image->rows));
+	if (!image->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_wants; i++)
+		if (image->edition->wants[i].provider)
+			add_sites(image, &image->edition->wants[i]);
+	add_functions(image, !pair_is_there(image, true, &entry) || entry->life != PROBE_LIVES);
+	add_sites(image, NULL);
+	return 0;
+}
+
+/* --- the ladder --- */
+
+__attribute__((format(printf, 4, 5))) static void set(struct probe_image *image,
+						      enum probe_rung rung, bool works,
+						      const char *fmt, ...)
+{
+	struct probe_source *source = &image->ladder[rung];
+	va_list args;
+
+	source->works = works;
+	source->remedy = NULL;
+	va_start(args, fmt);
+	vsnprintf(source->reason, sizeof(source->reason), fmt, args);
+	va_end(args);
+}
+
+static void judge_sites(struct probe_image *image)
+{
+	const struct probe_edition *edition = image->edition;
+	const struct probe_want *entry, *ret;
+
+	if (!pair_is_there(image, true, &entry)) {
+		set(image, RUNG_USDT, false, "%s",
+		    edition ? edition->no_sites : "no probes are known for this runtime");
+		return;
+	}
+	ret = probe_image__partner(image, entry);
+	if (probe_image__hits(image, entry) && probe_image__hits(image, ret)) {
+		set(image, RUNG_USDT, true, "%s:%s and %s fire", entry->provider, entry->name,
+		    ret->name);
+	} else if (entry->life == PROBE_LIVES_WHEN) {
+		set(image, RUNG_USDT, false, "%s:%s fires only %s", entry->provider, entry->name,
+		    entry->only);
+		image->ladder[RUNG_USDT].remedy = entry->remedy;
+	} else if (probe_image__silent(image, entry) || probe_image__silent(image, ret)) {
+		set(image, RUNG_USDT, false, "%s:%s did not fire", entry->provider,
+		    probe_image__silent(image, entry) ? entry->name : ret->name);
+	} else {
+		set(image, RUNG_USDT, true, "%s:%s and %s see every call", entry->provider,
+		    entry->name, ret->name);
+	}
+}
+
+static void judge_function(struct probe_image *image)
+{
+	const struct probe_want *entry;
+
+	if (pair_is_there(image, false, &entry) && entry->frames)
+		set(image, RUNG_UPROBE, true, "every call enters %s", entry->name);
+	else if (entry && !entry->frames)
+		set(image, RUNG_UPROBE, false, "%s sees only %s", entry->name, entry->only);
+	else if (entry)
+		set(image, RUNG_UPROBE, false, "the symbol %s was stripped", entry->name);
+	else
+		set(image, RUNG_UPROBE, false, "no function is known that all calls go through");
+}
+
+static void judge_map(struct probe_image *image)
+{
+	const char *how = image->edition ? image->edition->map : NULL;
+
+	if (image->has_map)
+		set(image, RUNG_MAP, true, "the process has written a perf map");
+	else if (how)
+		set(image, RUNG_MAP, false, "only for a process that has written a perf map");
+	else
+		set(image, RUNG_MAP, false, "this runtime writes none");
+	image->ladder[RUNG_MAP].remedy = image->has_map ? NULL : how;
+}
+
+void probe_image__judge(struct probe_image *image)
+{
+	judge_sites(image);
+	judge_function(image);
+	judge_map(image);
+	set(image, RUNG_NATIVE, true, "no frames of the runtime");
+}
+
+enum probe_rung probe_image__choose(const struct probe_image *image, unsigned usable)
+{
+	enum probe_rung rung = RUNG_WALK;
+
+	while (rung < RUNG_NATIVE && !(image->ladder[rung].works && usable >> rung & 1))
+		rung++;
+	return rung;
+}
+
+/* --- the whole --- */
+
+static void read_version(struct probe_image *image, const struct probe_catalogue *catalogue)
+{
+	uint64_t vaddr, size;
+
+	if (catalogue->version_symbol && !image->version[0] &&
+	    !elf_file__find_symbol(image->file, catalogue->version_symbol, &vaddr, &size) &&
+	    size < sizeof(image->version) &&
+	    elf_file__read(image->file, vaddr, image->version, size))
+		image->version[0] = '\0';
+}
+
+static int fill(struct probe_image *image, const struct probe_walker *walker, struct err *err)
+{
+	const struct probe_catalogue *catalogue = probe_image__catalogue(image->file);
+	int rc;
+
+	image->runtime = walker->runtime;
+	if (walker->runtime)
+		snprintf(image->version, sizeof(image->version), "%s", walker->version);
+	if (catalogue && (!walker->runtime || !strcmp(walker->runtime, catalogue->runtime))) {
+		image->runtime = catalogue->runtime;
+		image->edition = catalogue->choose(image->file);
+		read_version(image, catalogue);
+	}
+	if (!walker->runtime)
+		set(image, RUNG_WALK, false, "no walker for this runtime");
+	else
+		set(image, RUNG_WALK, walker->works, "%s",
+		    walker->reason[0] ? walker->reason
+				      : "the interpreter's own frames, read at each sample");
+	rc = usdt__read(image->file, &image->sites, err);
+	if (rc)
+		return rc;
+	if (make_rows(image))
+		return err__set(err, -ENOMEM, "out of memory");
+	probe_image__judge(image);
+	return 0;
+}
+
+int probe_image__new(struct elf_file *file, const struct probe_walker *walker, bool has_map,
+		     struct probe_image **ret, struct err *err)
+{
+	struct probe_image *image = calloc(1, sizeof(*image));
+	int rc;
+
+	if (!image) {
+		elf_file__free(file);
+		return err__set(err, -ENOMEM, "out of memory");
+	}
+	image->file = file;
+	image->has_map = has_map;
+	rc = fill(image, walker, err);
+	if (rc)
+		probe_image__free(image);
+	else
+		*ret = image;
+	return rc;
+}
+
+void probe_image__free(struct probe_image *image)
+{
+	if (!image)
+		return;
+	usdt_sites__done(&image->sites);
+	free(image->rows);
+	elf_file__free(image->file);
+	free(image);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "probes/usdt.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/util.h"
+
+#define NOTE_OWNER "stapsdt"
+#define NOTE_TYPE  3 /* NT_STAPSDT, <sys/sdt.h>: _SDT_NOTE_TYPE */
+#define SITES_MAX  65536
+
+/* A note's descriptor begins with these; three strings follow. */
+struct addresses {
+	uint64_t pc, base, semaphore;
+};
+
+/* Takes the string at *at, and moves *at behind its NUL. NULL if it has none before `end`. */
+static const char *take_string(const char **at, const char *end)
+{
+	const char *text = *at, *nul = memchr(text, '\0', end - text);
+
+	if (nul)
+		*at = nul + 1;
+	return nul ? text : NULL;
+}
+
+static int parse_descriptor(const char *desc, size_t size, uint64_t base_vaddr,
+			    struct usdt_site *ret)
+{
+	const char *at = desc + sizeof(struct addresses), *end = desc + size;
+	struct addresses note;
+
+	if (size < sizeof(note))
+		return -EBADMSG;
+	memcpy(&note, desc, sizeof(note));
+	ret->provider = take_string(&at, end);
+	ret->name = ret->provider ? take_string(&at, end) : NULL;
+	ret->arguments = ret->name ? take_string(&at, end) : NULL;
+	if (!ret->arguments)
+		return -EBADMSG;
+	/* Notes are not loaded, and prelink does not adjust them: it moves the section, which tells
+	 * by how much. */
+	if (base_vaddr) {
+		note.pc += base_vaddr - note.base;
+		note.semaphore += note.semaphore ? base_vaddr - note.base : 0;
+	}
+	ret->pc_vaddr = note.pc;
+	ret->semaphore_vaddr = note.semaphore;
+	return 0;
+}
+
+static int add_site(struct usdt_sites *sites, const char *desc, size_t size, uint64_t base_vaddr)
+{
+	if (sites->n == SITES_MAX)
+		return -E2BIG;
+	if (array__reserve(&sites->list, &sites->cap, sites->n + 1, sizeof(*sites->list)))
+		return -ENOMEM;
+	if (parse_descriptor(desc, size, base_vaddr, &sites->list[sites->n]))
+		return -EBADMSG;
+	sites->n++;
+	return 0;
+}
+
+/* libelf checks that each note's name and descriptor lie in the section. */
+static int read_notes(Elf_Data *data, uint64_t base_vaddr, struct usdt_sites *sites)
+{
+	size_t at = 0, next, name_at, desc_at;
+	const char *notes = data->d_buf;
+	GElf_Nhdr note;
+	int rc;
+
+	for (; at < data->d_size; at = next) {
+		next = gelf_getnote(data, at, &note, &name_at, &desc_at);
+		if (next <= at)
+			return -EBADMSG;
+		if (note.n_type != NOTE_TYPE || note.n_namesz != sizeof(NOTE_OWNER) ||
+		    memcmp(notes + name_at, NOTE_OWNER, sizeof(NOTE_OWNER)) != 0)
+			continue;
+		rc = add_site(sites, notes + desc_at, note.n_descsz, base_vaddr);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int usdt__read(const struct elf_file *file, struct usdt_sites *ret, struct err *err)
+{
+	Elf_Data *notes = elf_file__section(file, ".note.stapsdt", NULL);
+	struct usdt_sites sites = {};
+	GElf_Shdr base = {};
+	int rc = 0;
+
+	elf_file__section(file, ".stapsdt.base", &base);
+	if (notes && notes->d_type != ELF_T_NHDR && notes->d_type != ELF_T_NHDR8)
+		rc = -EBADMSG; /* not of type SHT_NOTE: libelf would take it as it is */
+	if (notes && !rc)
+		rc = read_notes(notes, base.sh_addr, &sites);
+	if (!rc) {
+		*ret = sites;
+		return 0;
+	}
+	usdt_sites__done(&sites);
+	return err__set(err, rc, "%s: %s", file->path,
+			rc == -ENOMEM  ? "out of memory"
+			: rc == -E2BIG ? "more probe sites than any program has"
+				       : "malformed probe notes (.note.stapsdt)");
+}
+
+void usdt_sites__done(struct usdt_sites *sites)
+{
+	free(sites->list);
+	*sites = (struct usdt_sites) {};
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_USDT_H
+#define BRAID_USDT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/elf_file.h"
+#include "core/err.h"
+
+/* The statically defined probe sites of an ELF file: its .note.stapsdt, as <sys/sdt.h> of SystemTap
+ * writes it. A site is one no-op instruction; a probe may have several sites. */
+
+struct usdt_site {
+	/* Borrowed until elf_file__free; what they hold is up to the file. */
+	const char *provider, *name;
+	const char *arguments;	  /* "-4@%edi 8@(%rsp)", for usdt_args.h */
+	uint64_t pc_vaddr;	  /* link-time addresses */
+	uint64_t semaphore_vaddr; /* of a 16-bit counter of those who listen; 0: none */
+};
+
+struct usdt_sites {
+	struct usdt_site *list; /* in the file's order */
+	size_t n, cap;
+};
+
+/* All sites; none is no error. -EBADMSG for malformed notes, -E2BIG for too many, -ENOMEM. */
+int usdt__read(const struct elf_file *file, struct usdt_sites *ret, struct err *err);
+void usdt_sites__done(struct usdt_sites *sites); /* idempotent */
+
+#endif

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stddef.h>
+
+#include "runtimes/runtime.h"
+
+/* Code of compilers that no other entry knows: any process may write a perf map or a jitdump file.
+ * What these call it is all that is known. */
+
+static bool jit__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
+{
+	(void)buf, (void)size;
+	ret->symbol.function = symbol;
+	return true;
+}
+
+const struct runtime runtime_jit = {
+	.name = "jit",
+	.suffix = "_[j]",
+	.versions = "perf maps, jitdump",
+	.walker = -1,
+	.label = jit__label,
+};

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/perf_map.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A perf map that grows once while it is read; the first byte says where. Every entry is then asked
+ * for at its start and its end. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct code_file file = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
+	struct perf_map_counts counts = {};
+	struct code_index index = {};
+	struct code_entry entry;
+	char name[64];
+	size_t half;
+
+	if (file.fd < 0 || !size)
+		goto out;
+	half = data[0] * size / 256;
+	if (write(file.fd, data, half) != (ssize_t)half)
+		goto out;
+	perf_map__read(&file, 512, 0, &index, &counts);
+	if (write(file.fd, data + half, size - half) != (ssize_t)(size - half))
+		goto out;
+	if (code_file__look(&file) == CODE_FILE_REWRITTEN)
+		abort(); /* it was only appended to */
+	perf_map__read(&file, UINT64_MAX, 1, &index, &counts);
+	if (index.n != counts.symbols)
+		abort();
+	for (size_t i = 0; i < index.n; i++) {
+		uint64_t start = index.entries[i].start;
+		uint64_t last = start + index.entries[i].size - 1;
+
+		/* whatever covers it now, there is something */
+		if (!code_index__find(&index, start, 1, &entry) ||
+		    !perf_map__name(&file, &entry, name, sizeof(name)) ||
+		    !code_index__find(&index, last, 0, &entry))
+			abort();
+	}
+out:
+	code_index__done(&index);
+	code_file__close(&file);
+	return 0;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* mkrecording SAMPLES FUNCTIONS DEPTH FILE: writes a made-up recording, the same at each run, and
+ * prints the CPU time in ms that this took. Stacks change by a few inner frames from one sample of
+ * a thread to the next; every fourth native frame is an interpreter's loop. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "core/profile.h"
+#include "core/recording.h"
+#include "core/util.h"
+
+#define THREADS	   4
+#define DEPTH_MAX  1000
+#define COMMON	   5 /* outermost frames that all threads share */
+#define LOOP_EVERY 4
+#define PER_COMMIT 1000
+
+struct stack {
+	uint32_t frames[DEPTH_MAX]; /* natives' functions, outermost first */
+	uint32_t thread;
+};
+
+struct made {
+	struct recording *recording;
+	uint32_t functions, depth;
+	uint32_t *native, *runtime; /* frames, by function */
+	struct stack stacks[THREADS];
+};
+
+static uint64_t seed = 1;
+static struct err err;
+
+static uint32_t random_below(uint32_t n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (seed >> 33) % n;
+}
+
+static void check(int code)
+{
+	if (!code)
+		return;
+	fprintf(stderr, "mkrecording: %s\n", err.text);
+	exit(1);
+}
+
+static void make_frames(struct made *made)
+{
+	struct recording_process process = { 100, 1, 5, "made", "./made up" };
+	uint32_t image, id, i;
+
+	check(recording__kind(made->recording, KIND_NATIVE, "native", "_[n]", &err));
+	check(recording__kind(made->recording, KIND_RUNTIME, "made", "_[m]", &err));
+	check(recording__process(made->recording, &process, &id, &err));
+	check(recording__image(made->recording, "/bin/made", "", &image, &err));
+	for (i = 0; i < THREADS; i++)
+		check(recording__thread(made->recording, id, 100 + i, "made",
+					&made->stacks[i].thread, &err));
+	for (i = 0; i < made->functions; i++) {
+		struct recording_frame native = { .kind = KIND_NATIVE,
+						  .image = image,
+						  .address = 64 * i,
+						  .loop = i % LOOP_EVERY == 0 };
+		struct recording_frame runtime = { .kind = KIND_RUNTIME,
+						   .process = id,
+						   .address = i + 1 };
+		char function[64], file[64];
+
+		snprintf(function, sizeof(function), "namespace_%u::function_%u", i % 50, i);
+		snprintf(file, sizeof(file), "/srv/made/source_%u.x", i % 300);
+		check(recording__frame(made->recording, &native, &made->native[i], NULL, &err));
+		check(recording__frame(made->recording, &runtime, &made->runtime[i], NULL, &err));
+		check(recording__locations(
+			made->recording, made->native[i],
+			&(struct recording_location) { KIND_NATIVE, function, NULL, 0 }, 1, &err));
+		check(recording__locations(
+			made->recording, made->runtime[i],
+			&(struct recording_location) { KIND_RUNTIME, function, file, i }, 1, &err));
+	}
+}
+
+/* The functions of the loops are those with numbers divisible by LOOP_EVERY. */
+static void change(const struct made *made, struct stack *stack, uint32_t from)
+{
+	for (; from < made->depth; from++) {
+		uint32_t function = random_below(made->functions / LOOP_EVERY) * LOOP_EVERY;
+
+		stack->frames[from] = function + from % LOOP_EVERY;
+	}
+}
+
+static void add_sample(struct made *made, struct stack *stack, uint64_t number)
+{
+	struct recording_sample sample = {
+		.time_ns = number * 1000000, .thread = stack->thread, .flags = 1, .weight = 1
+	};
+	uint32_t changed = 1, i;
+
+	while (changed < made->depth && random_below(3))
+		changed++;
+	change(made, stack, made->depth - changed);
+	for (i = 0; i < made->depth; i++) {
+		check(recording__node(made->recording, sample.native,
+				      made->native[stack->frames[i]], 64 * (int64_t)i,
+				      &sample.native, &err));
+		if (i % LOOP_EVERY == 0)
+			check(recording__node(made->recording, sample.runtime,
+					      made->runtime[stack->frames[i]], 64 * (int64_t)i + 8,
+					      &sample.runtime, &err));
+	}
+	check(recording__sample(made->recording, &sample, &err));
+}
+
+static double cpu_ms(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e3 +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e3;
+}
+
+int main(int argc, char **argv)
+{
+	struct made made = {};
+	uint64_t samples, i;
+
+	if (argc != 5)
+		return 2;
+	samples = strtoull(argv[1], NULL, 10);
+	made.functions = max_of(strtoul(argv[2], NULL, 10), (unsigned long)LOOP_EVERY);
+	made.depth = min_of(strtoul(argv[3], NULL, 10), (unsigned long)DEPTH_MAX);
+	made.native = calloc(made.functions, sizeof(*made.native));
+	made.runtime = calloc(made.functions, sizeof(*made.runtime));
+	if (!made.native || !made.runtime)
+		return 1;
+	check(recording__create(argv[4], false, &made.recording, &err));
+	make_frames(&made);
+	for (i = 0; i < THREADS; i++) {
+		made.stacks[i] = (struct stack) { .thread = made.stacks[i].thread };
+		change(&made, &made.stacks[i], COMMON);
+	}
+	for (i = 0; i < samples; i++) {
+		add_sample(&made, &made.stacks[random_below(THREADS)], i);
+		if (i % PER_COMMIT == 0)
+			check(recording__commit(made.recording, &err));
+	}
+	check(recording__close(made.recording, &err));
+	printf("%.1f ms\n", cpu_ms());
+	free(made.native);
+	free(made.runtime);
+	return 0;
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The maps of a process, which here is the test itself: files that appear, grow, are written anew
+ * and vanish; those of its forebears; what is not believed. */
+#include "core/code_maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/util.h"
+#include "tests/tap.h"
+#include "tests/unit/workdir.h"
+
+static char map_path[64], dump_path[64];
+static struct code_maps *maps;
+static struct procfs_info self;
+
+static void remove_files(void)
+{
+	unlink(map_path);
+	unlink(dump_path);
+}
+
+static void begin(void)
+{
+	code_maps__free(maps);
+	remove_files();
+	if (code_maps__new(&self, &maps))
+		exit(1);
+}
+
+__attribute__((format(printf, 3, 4))) static void write_file(const char *path, const char *mode,
+							     const char *fmt, ...)
+{
+	FILE *file = fopen(path, mode);
+	va_list args;
+
+	va_start(args, fmt);
+	if (!file || vfprintf(file, fmt, args) < 0 || fclose(file))
+		exit(1);
+	va_end(args);
+}
+
+/* A jitdump file with one piece of code. */
+static void write_dump(const char *path, uint64_t time, uint64_t address, const char *name)
+{
+	uint32_t head[] = { 0x4a695444, 1, 40, 62, 0, 1, 0, 0, 0, 0 };
+	uint32_t record[14] = { 0, 56 + 16, time };
+	FILE *file = fopen(path, "w");
+	char text[16] = "";
+
+	record[6] = record[8] = address;
+	record[10] = 0x100;
+	snprintf(text, sizeof(text), "%s", name);
+	if (!file || !fwrite(head, sizeof(head), 1, file) ||
+	    !fwrite(record, sizeof(record), 1, file) || !fwrite(text, 16, 1, file) || fclose(file))
+		exit(1);
+}
+
+static const char *name_at(uint64_t address, uint64_t time)
+{
+	static struct code_symbol symbol;
+	struct code_place place;
+
+	if (!code_maps__find(maps, address, time, &place))
+		return "";
+	return code_maps__symbol(maps, &place, address, 0, &symbol) ? symbol.name : "(lost)";
+}
+
+static void test_growth(void)
+{
+	uint32_t version;
+
+	begin();
+	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	is_str(name_at(0x1000, 100), "", "no file");
+	write_file(map_path, "w", "1000 100 one\n");
+	code_maps__look(maps, CODE_LOOK_GROWTH, 200);
+	is_str(name_at(0x1000, 200), "", "a quick look opens no file");
+	version = code_maps__version(maps);
+	code_maps__look(maps, CODE_LOOK_FILES, 300);
+	is_str(name_at(0x1000, 10), "one", "what is there at first has been there before");
+	ok(code_maps__version(maps) != version, "answers have changed, and so has the version");
+	version = code_maps__version(maps);
+	code_maps__look(maps, CODE_LOOK_FILES, 400);
+	is_int(code_maps__version(maps), version, "nothing has changed");
+	write_file(map_path, "a", "1000 100 two\n");
+	code_maps__look(maps, CODE_LOOK_GROWTH, 500);
+	is_int(code_maps__looked_ns(maps), 500, "it was looked at");
+	is_str(name_at(0x1000, 399), "one", "before the last look without the new line");
+	is_str(name_at(0x1000, 400), "two", "from then on");
+	remove_files();
+	write_file(map_path, "w", "1000 100 three\n");
+	code_maps__look(maps, CODE_LOOK_GROWTH, 600);
+	is_str(name_at(0x1000, 600), "two", "a quick look minds no other file");
+	code_maps__look(maps, CODE_LOOK_FILES, 700);
+	is_str(name_at(0x1000, 700), "three", "another file in its place");
+	write_file(map_path, "w", "1000 80 four\n");
+	code_maps__look(maps, CODE_LOOK_FILES, 800);
+	is_str(name_at(0x1000, 800), "four", "the same file, written anew");
+	is_str(name_at(0x1090, 800), "", "what is not in it any more");
+	unlink(map_path);
+	write_file(dump_path, "w", "%s", "");
+	code_maps__look(maps, CODE_LOOK_ALL, 900);
+	is_str(name_at(0x1000, 900), "four", "a file that was removed stays readable");
+}
+
+static void test_jitdump(void)
+{
+	char path[128];
+
+	begin();
+	write_file(map_path, "w", "1000 100 by the map\n2000 100 only there\n");
+	write_dump(dump_path, 250, 0x1000, "by the dump");
+	code_maps__look(maps, CODE_LOOK_ALL, 300);
+	is_str(name_at(0x1000, 260), "by the dump", "a jitdump file comes first");
+	is_str(name_at(0x2000, 260), "only there", "the map knows more");
+	snprintf(path, sizeof(path), "%s/jit-%u.dump", workdir, self.inner_pid);
+	write_dump(path, 250, 0x3000, "elsewhere");
+	code_maps__offer(maps, "/lib/libc.so.6", 0, 0);
+	code_maps__look(maps, CODE_LOOK_ALL, 310);
+	is_str(name_at(0x3000, 310), "", "a file that nobody has mapped");
+	code_maps__offer(maps, path, 0, 0);
+	code_maps__offer(maps, path, 0, 0);
+	code_maps__look(maps, CODE_LOOK_ALL, 320);
+	is_str(name_at(0x3000, 320), "elsewhere", "one that is mapped, wherever it is");
+	snprintf(path, sizeof(path), "%s/jit-%u.dump", workdir, self.inner_pid + 1);
+	write_dump(path, 250, 0x4000, "another's");
+	code_maps__offer(maps, path, 0, 0);
+	code_maps__look(maps, CODE_LOOK_ALL, 330);
+	is_str(name_at(0x4000, 330), "", "one of another process");
+	snprintf(path, sizeof(path), "%s/jit-%u.dump.old", workdir, self.inner_pid);
+	write_dump(path, 250, 0x4000, "old");
+	code_maps__offer(maps, path, 0, 0);
+	code_maps__look(maps, CODE_LOOK_ALL, 340);
+	is_str(name_at(0x4000, 340), "", "one of another name");
+}
+
+/* A child's code is its parent's, as it was when it was forked, until it makes some itself. */
+static void test_fork(void)
+{
+	struct procfs_info child = self;
+	struct code_maps *parent;
+	char path[64];
+
+	begin();
+	child.inner_pid = 2000000001;
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", child.inner_pid);
+	write_file(map_path, "w", "1000 100 inherited\n2000 100 both\n");
+	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	parent = maps;
+	if (code_maps__fork(parent, &child, 150, &maps))
+		exit(1);
+	write_file(path, "w", "2000 100 own\n");
+	code_maps__look(maps, CODE_LOOK_FILES, 200);
+	is_str(name_at(0x1000, 300), "inherited", "a child inherits code");
+	is_str(name_at(0x2000, 300), "own", "its own file comes first");
+	write_file(map_path, "a", "1000 100 the parent's later\n");
+	code_maps__look(maps, CODE_LOOK_FILES, 400);
+	is_str(name_at(0x1000, 500), "inherited", "what the parent does later is not its");
+	code_maps__look(parent, CODE_LOOK_FILES, 400);
+	code_maps__free(maps);
+	maps = parent;
+	is_str(name_at(0x1000, 500), "the parent's later", "but the parent's");
+	unlink(path);
+}
+
+static void test_refusals(void)
+{
+	struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+	struct err err = {};
+
+	begin();
+	write_file(map_path, "w", "1000 100 left over\n");
+	utimensat(AT_FDCWD, map_path, long_ago, 0);
+	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	is_str(name_at(0x1000, 100), "", "a file of the PID's former life");
+	ok(!code_maps__refusal(maps, &err), "is nothing to tell of");
+	write_file(map_path, "a", "1000 100 in use\n");
+	code_maps__look(maps, CODE_LOOK_FILES, 200);
+	is_str(name_at(0x1000, 200), "in use", "it is written to");
+	begin();
+	if (symlink("/etc/passwd", map_path))
+		exit(1);
+	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	ok(code_maps__refusal(maps, &err) && strstr(err.text, map_path) && strstr(err.text, "link"),
+	   "a link is refused: %s", err.text);
+	code_maps__look(maps, CODE_LOOK_FILES, 200);
+	ok(!code_maps__refusal(maps, &err), "which is told once");
+	unlink(map_path);
+	write_file(map_path, "w", "1000 100 real\nwhat is this\n");
+	code_maps__look(maps, CODE_LOOK_FILES, 300);
+	is_str(name_at(0x1000, 300), "real", "a real file is read all the same");
+}
+
+static void test_counts(void)
+{
+	struct code_maps_counts counts = {};
+
+	begin();
+	write_file(map_path, "w", "1000 100 one\nno line\n2000 100 two\n");
+	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	code_maps__count(maps, &counts);
+	code_maps__count(maps, &counts);
+	is_int(counts.symbols, 4, "symbols are counted, twice here");
+	is_int(counts.skipped, 2, "and what is none");
+}
+
+int main(void)
+{
+	struct err err = {};
+
+	workdir__make();
+	if (procfs__info(getpid(), &self, &err))
+		exit(1);
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%u.map", self.inner_pid);
+	snprintf(dump_path, sizeof(dump_path), "/tmp/jit-%u.dump", self.inner_pid);
+	atexit(remove_files);
+	test_growth();
+	test_jitdump();
+	test_fork();
+	test_refusals();
+	test_counts();
+	code_maps__free(maps);
+	code_maps__free(NULL);
+	return tap__done();
+}

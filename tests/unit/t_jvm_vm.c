@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Reading a JVM, from a made-up one in this process (jvm_image.h): three generations of layouts,
+ * one that is just starting, tables that lack something, code and methods that are gone, and memory
+ * that makes no sense. tests/live/jvm_tables.t has real ones. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/elf_file.h"
+#include "core/util.h"
+#include "runtimes/jvm_blobs.h"
+#include "runtimes/jvm_methods.h"
+#include "runtimes/jvm_nmethod.h"
+#include "runtimes/jvm_vm.h"
+#include "tests/tap.h"
+#include "tests/unit/jvm_image.h"
+
+#define ROUNDS 3000
+
+static const char *const layouts[] = { "17", "23", "25" };
+
+static struct elf_file *file;
+static uint64_t bias;
+
+static void open_self(void)
+{
+	uint64_t vaddr = 0;
+
+	if (elf_file__open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "libjvm.so", &file,
+			   NULL) ||
+	    elf_file__find_symbol(file, "gHotSpotVMStructs", &vaddr, NULL))
+		exit(1);
+	bias = (uint64_t)(uintptr_t)&gHotSpotVMStructs - vaddr;
+}
+
+static int open_vm(struct jvm_vm **ret, struct err *err)
+{
+	return jvm_vm__open(getpid(), bias, file, ret, err);
+}
+
+static uint64_t address_of(const void *pointer)
+{
+	return (uint64_t)(uintptr_t)pointer;
+}
+
+/* --- what is there --- */
+
+static int note_name(const struct jvm_blob *blob, void *arg)
+{
+	char *names = arg;
+
+	strcat(strcat(names, blob->name), ",");
+	return 0;
+}
+
+static void check_vm(const struct jvm_vm *vm, enum layout layout)
+{
+	const struct jvm_proc_rec *rec = jvm_vm__rec(vm);
+	const struct jvm_offsets *offsets = &rec->offsets;
+	static const char *const versions[] = { "17.0.1+5", "23+37", "25.0.1-ea+8" };
+	char names[256] = "";
+	struct jvm_blob blob;
+
+	is_str(jvm_vm__version(vm), versions[layout], "version");
+	is_int(rec->n_heaps, 1, "one heap");
+	ok(rec->heaps[0].low == address_of(image.code) &&
+		   rec->heaps[0].high == rec->heaps[0].low + (SEGMENTS << SEGMENT_LOG2) &&
+		   rec->heaps[0].segmap == address_of(image.segmap) &&
+		   rec->heaps[0].segment_log2 == SEGMENT_LOG2,
+	   "its place");
+	is_int(rec->interpreter_end - rec->interpreter_start, 300, "the interpreter");
+	is_int(offsets->code_is_offset,
+	       layout == LAYOUT_17   ? 0
+	       : layout == LAYOUT_23 ? 2
+				     : 4,
+	       "kind of the code's start");
+	is_int(offsets->frame_complete_is_i16, layout == LAYOUT_25, "kind of the prologue's size");
+	ok(rec->nmethod_name && !rec->native_nmethod_name, "address of nmethods' name");
+	jvm_blobs__each(vm, 0, SIZE_MAX, note_name, names);
+	is_str(names, "StubRoutines (1),nmethod,Interpreter,", "blobs");
+	is_int(jvm_blobs__find(vm, address_of(image.nmethod) + 500, &blob), 0, "a blob by a pc");
+	ok(blob.address == address_of(image.nmethod) && blob.compile_id == NMETHOD_ID, "that one");
+	is_int(jvm_blobs__find(vm, address_of(image.segmap) - 1, &blob), -ENOENT, "no blob");
+	is_int(jvm_blobs__find(vm, address_of(image.segmap), &blob), -ENOENT, "outside");
+	is_str(jvm_vm__stub(vm, address_of(image.stub) + 31), "jint_fill", "a stub");
+	is_str(jvm_vm__stub(vm, address_of(image.stub_return)), "call_stub", "the next one");
+	ok(!jvm_vm__stub(vm, address_of(image.stub) - 1), "before the first one");
+	ok(!jvm_vm__stub(vm, address_of(image.nmethod)), "in another blob");
+}
+
+static void check_nmethod(const struct jvm_vm *vm, struct jvm_methods *methods)
+{
+	struct jvm_scope scopes[JVM_SCOPES_MAX];
+	struct jvm_nmethod *nmethod = NULL;
+
+	is_int(jvm_nmethod__open(vm, address_of(image.nmethod), NMETHOD_ID, methods, &nmethod), 0,
+	       "an nmethod");
+	if (!nmethod)
+		return;
+	is_str(jvm_nmethod__method(nmethod)->name, "demo.Image$$Lambda.outer", "its method");
+	is_str(jvm_nmethod__method(nmethod)->file, "Image.java", "the file");
+	is_int(jvm_nmethod__scopes(nmethod, 16, false, scopes), 2, "scopes of a return address");
+	is_str(scopes[0].method->name, "demo.Image$$Lambda.inner", "the inlined method");
+	is_int(jvm_method__line(scopes[0].method, scopes[0].bci), 30, "its line");
+	ok(scopes[1].method == jvm_nmethod__method(nmethod) && scopes[1].bci == 4, "the caller");
+	is_int(jvm_method__line(scopes[1].method, 4), 12, "its line");
+	is_int(jvm_nmethod__scopes(nmethod, 16, true, scopes), 1, "the instruction there");
+	ok(scopes[0].bci == 4, "is of the outer method");
+	is_int(jvm_nmethod__scopes(nmethod, NMETHOD_PROLOGUE - 1, true, scopes), 1, "the prologue");
+	ok(scopes[0].bci == 0, "is the method's entry");
+	is_int(jvm_nmethod__scopes(nmethod, 60, true, scopes), 1, "behind all places");
+	ok(scopes[0].bci == 4, "is the last one");
+	is_int(jvm_nmethod__scopes(nmethod, 70, true, scopes), 1, "a stub of it");
+	ok(scopes[0].bci == JVM_NO_BCI && scopes[0].method, "has no place");
+	jvm_nmethod__free(nmethod);
+	is_int(jvm_nmethod__open(vm, address_of(image.nmethod), NMETHOD_ID + 1, methods, &nmethod),
+	       -ENOENT, "an nmethod of another compilation");
+	is_int(jvm_nmethod__open(vm, address_of(image.freed), NMETHOD_ID, methods, &nmethod),
+	       -ENOENT, "an nmethod that was freed");
+}
+
+/* Its memory is used for another class's. */
+static void check_methods(struct jvm_methods *methods)
+{
+	const struct jvm_method *before = jvm_methods__get(methods, address_of(image.inner)), *now;
+	uint8_t *pool = image__class("Other", "changed", "inner");
+
+	memcpy(image.inner, image__method(pool, 1, 40), 64);
+	now = jvm_methods__get(methods, address_of(image.inner));
+	ok(now && before && now != before, "a method in the place of another one");
+	is_str(now->name, "Other.changed", "is known by its own name");
+	is_str(before->name, "demo.Image$$Lambda.inner", "and the other one still");
+	ok(now == jvm_methods__get(methods, address_of(image.inner)), "it is read once");
+	memset(image.inner, 0, 64);
+	ok(now == jvm_methods__get(methods, address_of(image.inner)), "and serves when it is gone");
+	ok(!jvm_methods__get(methods, address_of(image.inner) + 8), "what is none");
+}
+
+static void check_layout(enum layout layout)
+{
+	struct jvm_methods *methods = NULL;
+	struct jvm_vm *vm = NULL;
+	struct err err = {};
+
+	tap__diag("layout of JDK %s", layouts[layout]);
+	image__build(layout);
+	is_int(open_vm(&vm, &err), 0, "opens %s", err.text);
+	if (!vm)
+		return;
+	check_vm(vm, layout);
+	is_int(jvm_methods__new(vm, &methods), 0, "methods");
+	check_nmethod(vm, methods);
+	check_methods(methods);
+	jvm_methods__free(methods);
+	jvm_vm__free(vm);
+}
+
+/* --- what is not there --- */
+
+static void check_start(void)
+{
+	struct jvm_vm *vm;
+
+	image__build(LAYOUT_25);
+	image.n_threads = 1;
+	is_int(open_vm(&vm, NULL), -EAGAIN, "with its first thread only");
+	image__build(LAYOUT_25);
+	image.interpreter = NULL;
+	is_int(open_vm(&vm, NULL), -EAGAIN, "without an interpreter");
+	image__build(LAYOUT_25);
+	memset(image.heaps, 0, 4);
+	is_int(open_vm(&vm, NULL), -EAGAIN, "without code heaps");
+	gHotSpotVMStructEntryOffsetOffset = 0;
+	is_int(open_vm(&vm, NULL), -EAGAIN, "before its constructors have run");
+	gHotSpotVMStructEntryOffsetOffset = offsetof(struct struct_entry, offset);
+	gHotSpotVMTypeEntryArrayStride = 0;
+	is_int(open_vm(&vm, NULL), -EAGAIN, "the same with the other tables");
+	gHotSpotVMTypeEntryArrayStride = sizeof(struct type_entry);
+}
+
+/* Without any one field it works, or says what is missing. */
+static void check_lacks(enum layout layout)
+{
+	size_t n = 0, n_refused = 0, wrong = 0;
+	struct jvm_methods *methods;
+	struct jvm_vm *vm;
+
+	for (size_t i = 0; i == 0 || i < n; i++) {
+		struct err err = {};
+		int rc;
+
+		image__build(layout);
+		for (n = 0; image_structs[n].type; n++)
+			;
+		image_structs[i].field = "_unknown";
+		rc = open_vm(&vm, &err);
+		n_refused += rc == -ENOTSUP;
+		wrong += rc && (rc != -ENOTSUP || !strstr(err.text, "tells nothing of "));
+		if (rc)
+			continue;
+		rc = jvm_methods__new(vm, &methods);
+		wrong += rc && rc != -ENOTSUP;
+		if (!rc)
+			jvm_methods__free(methods);
+		jvm_vm__free(vm);
+	}
+	ok(!wrong && n_refused > 15, "layout of %s: %zu of %zu fields are needed at once",
+	   layouts[layout], n_refused, n);
+}
+
+/* --- what makes no sense --- */
+
+static uint64_t random_u64(void)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return state >> 11 ^ state << 40;
+}
+
+struct user {
+	struct jvm_vm *vm;
+	struct jvm_methods *methods;
+	size_t n_opened, n_nmethods, n_scopes;
+};
+
+static int use_blob(const struct jvm_blob *blob, void *arg)
+{
+	struct jvm_scope scopes[JVM_SCOPES_MAX];
+	struct jvm_nmethod *nmethod;
+	struct user *user = arg;
+
+	jvm_vm__stub(user->vm, blob->code + 20);
+	if (jvm_nmethod__open(user->vm, blob->address, blob->compile_id, user->methods, &nmethod))
+		return 0;
+	for (uint32_t pc = 0; pc < 80; pc += 4) {
+		size_t n = jvm_nmethod__scopes(nmethod, pc, pc & 4, scopes);
+
+		for (size_t i = 0; i < n; i++)
+			jvm_method__line(scopes[i].method, scopes[i].bci);
+		user->n_scopes += n;
+	}
+	user->n_nmethods++;
+	jvm_nmethod__free(nmethod);
+	return 0;
+}
+
+/* Anything may be anything: a number, an address that is near, one that is not. */
+static void spoil(void)
+{
+	for (size_t n = random_u64() % 8; n; n--) {
+		size_t at = random_u64() % (image.used - 8), size = 1 << random_u64() % 4;
+		uint64_t values[] = { random_u64(), random_u64() % 256, 0, UINT64_MAX,
+				      address_of(image.bytes) + random_u64() % image.used };
+
+		memcpy(image.bytes + at, &values[random_u64() % ARRAY_SIZE(values)], size);
+	}
+	if (random_u64() % 4 == 0)
+		image_structs[random_u64() % 60].offset = random_u64() % 600;
+	if (random_u64() % 16 == 0)
+		image_structs[random_u64() % 60].offset = random_u64();
+	if (random_u64() % 16 == 0)
+		image_types[random_u64() % 14].size =
+			random_u64() % 2 ? random_u64() : random_u64() % 500;
+	if (random_u64() % 16 == 0)
+		image_structs[random_u64() % 60].kind = (const char *)(uintptr_t)random_u64();
+}
+
+static void check_nonsense(void)
+{
+	struct user user = {};
+
+	for (size_t round = 0; round < ROUNDS; round++) {
+		image__build(round % LAYOUTS);
+		spoil();
+		if (open_vm(&user.vm, NULL))
+			continue;
+		user.n_opened++;
+		if (jvm_methods__new(user.vm, &user.methods) == 0) {
+			for (size_t i = 0; i < jvm_vm__rec(user.vm)->n_heaps; i++)
+				jvm_blobs__each(user.vm, i, 100, use_blob, &user);
+			jvm_methods__free(user.methods);
+		}
+		jvm_vm__free(user.vm);
+	}
+	ok(user.n_opened > ROUNDS / 2 && user.n_nmethods > ROUNDS / 2,
+	   "%d spoilt ones: %zu opened, %zu nmethods, %zu scopes", ROUNDS, user.n_opened,
+	   user.n_nmethods, user.n_scopes);
+}
+
+int main(void)
+{
+	open_self();
+	for (enum layout layout = 0; layout < LAYOUTS; layout++)
+		check_layout(layout);
+	check_start();
+	for (enum layout layout = 0; layout < LAYOUTS; layout++)
+		check_lacks(layout);
+	check_nonsense();
+	elf_file__free(file);
+	return tap__done();
+}
