@@ -107,6 +107,7 @@ static __noinline int copy_stack(struct scratch *scratch)
 	__u32 cpu = bpf_get_smp_processor_id(), size;
 	struct copy_slot *slot = bpf_map_lookup_elem(&copy_slots, &cpu);
 	struct rec_sample *sample = &scratch->sample;
+	int starting = sample->stop == COUNT_NO_MAPPINGS;
 
 	if (!slot)
 		return 0;
@@ -115,7 +116,7 @@ static __noinline int copy_stack(struct scratch *scratch)
 			slot->window_ns = sample->time_ns;
 			slot->n = 0;
 		}
-		if (slot->n++ >= AUTO_COPIES_MAX)
+		if (slot->n++ >= (starting ? START_COPIES_MAX : AUTO_COPIES_MAX))
 			return 0;
 	}
 	slot->rec.type = REC_STACK;

@@ -188,8 +188,10 @@ enum unwind_mode {
 	UNWIND_MODE_COPY, /* tables, and a stack copy with every sample */
 };
 
-/* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and second. */
-#define AUTO_COPIES_MAX 200
+/* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and second; more while a new
+ * program's mappings are being read, which passes. */
+#define AUTO_COPIES_MAX	 200
+#define START_COPIES_MAX 1000
 
 /* --- counters: every early return in the kernel half has one --- */
 #define COUNTERS(X)                                                                      \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/spaces.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/inner_maps.h"
 #include "core/util.h"
 
 #define READY_MAX 16 /* refilled up to here */
@@ -68,43 +68,20 @@ static void append(struct spaces *spaces, struct space *space)
 /* A space whose map is yet to be added. The map's fd through `ret_fd`. */
 static int create(struct spaces *spaces, struct space **ret, int *ret_fd)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	struct space *space = calloc(1, sizeof(*space));
-	int fd, err;
+	void *shared;
+	int err;
 
 	if (!space)
 		return -ENOMEM;
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "mappings", sizeof(uint32_t),
-			    sizeof(struct mappings_rec), 1, &opts);
-	if (fd < 0) {
-		err = -errno;
+	err = inner_map__create("mappings", sizeof(*space->shared), &shared, ret_fd);
+	if (err) {
 		free(space);
 		return err;
 	}
-	space->shared =
-		mmap(NULL, sizeof(*space->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (space->shared == MAP_FAILED) {
-		err = -errno;
-		close(fd);
-		free(space);
-		return err;
-	}
+	space->shared = shared;
 	space->id = ++spaces->last_id;
 	*ret = space;
-	*ret_fd = fd;
-	return 0;
-}
-
-/* All in one call waits once; kernels that cannot do that take them one by one. */
-static int add_all(struct spaces *spaces, const uint32_t *ids, const int *fds, uint32_t n)
-{
-	uint32_t done = n, i;
-
-	if (!bpf_map_update_batch(spaces->mappings_fd, ids, fds, &done, NULL))
-		return 0;
-	for (i = 0; i < n; i++)
-		if (bpf_map_update_elem(spaces->mappings_fd, &ids[i], &fds[i], BPF_ANY))
-			return -errno;
 	return 0;
 }
 
@@ -124,7 +101,7 @@ int spaces__refill(struct spaces *spaces)
 		}
 	}
 	if (!err)
-		err = add_all(spaces, ids, fds, n);
+		err = inner_maps__add(spaces->mappings_fd, ids, fds, n);
 	for (i = 0; i < n; i++) {
 		close(fds[i]);
 		if (err)

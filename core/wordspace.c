@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/wordspace.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "bpf/shared.h"
+#include "core/inner_maps.h"
 #include "core/util.h"
 
 struct wordspace {
@@ -27,29 +29,35 @@ void wordspace__free(struct wordspace *space)
 	free(space);
 }
 
-static int add_chunk(struct wordspace *space)
+/* Has `n` chunks, and one to spare when it has to add some. */
+static int grow(struct wordspace *space, uint32_t n)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	uint32_t index = space->n_chunks;
-	struct chunk *chunk = MAP_FAILED;
-	int fd, err = 0;
+	uint32_t places[CHUNKS_MAX] = {}, first = space->n_chunks, i;
+	int fds[CHUNKS_MAX] = {}, err = 0;
+	void *chunk;
 
-	if (index >= CHUNKS_MAX)
+	if (n > CHUNKS_MAX)
 		return -ENOSPC;
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "chunk", sizeof(uint32_t), sizeof(*chunk), 1,
-			    &opts);
-	if (fd < 0)
-		return -errno;
-	chunk = mmap(NULL, sizeof(*chunk), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (chunk == MAP_FAILED) {
-		err = -errno;
-	} else if (bpf_map_update_elem(space->chunks_fd, &index, &fd, BPF_ANY)) {
-		err = -errno;
-		munmap(chunk, sizeof(*chunk));
-	} else {
-		space->chunks[space->n_chunks++] = chunk;
+	if (n <= first)
+		return 0;
+	n = min_of(n + 1, (uint32_t)CHUNKS_MAX);
+	for (i = first; i < n; i++) {
+		err = inner_map__create("chunk", sizeof(struct chunk), &chunk, &fds[i - first]);
+		if (err)
+			break;
+		space->chunks[i] = chunk;
+		places[i - first] = i;
 	}
-	close(fd);
+	n = i;
+	if (!err)
+		err = inner_maps__add(space->chunks_fd, places, fds, n - first);
+	for (i = first; i < n; i++) {
+		close(fds[i - first]);
+		if (err)
+			munmap(space->chunks[i], sizeof(struct chunk));
+	}
+	if (!err)
+		space->n_chunks = n;
 	return err;
 }
 
@@ -60,8 +68,7 @@ struct wordspace *wordspace__new(int chunks_fd)
 	if (!space)
 		return NULL;
 	space->chunks_fd = chunks_fd;
-	add_chunk(
-		space); /* it waits for an RCU grace period: now, not when a program has started */
+	grow(space, 1); /* it waits: now, not when a program has started */
 	return space;
 }
 
@@ -73,12 +80,10 @@ int wordspace__add(struct wordspace *space, const struct unwind_table *table, ui
 
 	if (table->n_words > (uint64_t)CHUNKS_MAX * CHUNK_WORDS - base)
 		return -ENOSPC;
+	err = grow(space, (base + table->n_words + CHUNK_WORDS - 1) >> CHUNK_WORDS_BITS);
+	if (err)
+		return err;
 	while (done < table->n_words) {
-		if (at >> CHUNK_WORDS_BITS >= space->n_chunks) {
-			err = add_chunk(space);
-			if (err)
-				return err;
-		}
 		n = min_of(table->n_words - done, CHUNK_WORDS - at % CHUNK_WORDS);
 		memcpy(&space->chunks[at >> CHUNK_WORDS_BITS]->words[at % CHUNK_WORDS],
 		       &table->words[done], n * sizeof(uint32_t));
