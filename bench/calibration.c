@@ -4,15 +4,16 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "bench/modes.h"
 #include "bench/workers.h"
 #include "bpf/probe_rec.h"
 #include "bpf/shadow.h"
+#include "core/cpu_clock.h"
 #include "core/kernel_part.h"
 #include "core/trap_sites.h"
 #include "core/util.h"
@@ -25,6 +26,7 @@
 /* Enough samples to tell them from nothing, and few enough that the kernel does not throttle. */
 #define SAMPLE_PERIOD_NS 50000
 #define SPIN_THOUSANDS	 40000 /* some 20 ms */
+#define MODES_NS	 150e6 /* 3000 samples */
 
 /* --- what is measured --- */
 
@@ -56,6 +58,13 @@ static const struct state {
 				2 },
 };
 
+/* Where each kind of trap is measured. */
+static const uint8_t traps[TRAPS_N] = { [TRAP_NOP] = WORKER_NOP,
+					[TRAP_NOP5] = WORKER_NOP5,
+					[TRAP_PUSH] = WORKER_PUSH,
+					[TRAP_STEP] = WORKER_STEP,
+					[TRAP_RETURN] = WORKER_PUSH_RETURN };
+
 struct bench {
 	struct braid_bpf *small;     /* what has no maps to speak of */
 	struct braid_bpf *shadow[2]; /* without and with calls counted */
@@ -64,7 +73,8 @@ struct bench {
 	struct probe_links *probes;
 	struct bpf_link **samplers;
 	size_t n_samplers;
-	double base[WORKER_SITES_N]; /* without probes */
+	double base[WORKER_SITES_N];		      /* without probes */
+	double hit_ns[TRAPS_N], hit_user_ns[TRAPS_N]; /* in one and the same run */
 	double ns[WORKER_SITES_N][ROUNDS_MAX], interrupt_ns[ROUNDS_MAX];
 };
 
@@ -180,20 +190,13 @@ static void detach_samplers(struct bench *bench)
 
 static int attach_samplers(struct bench *bench, struct err *err)
 {
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
-					.config = PERF_COUNT_SW_CPU_CLOCK,
-					.size = sizeof(attr),
-					.sample_period = SAMPLE_PERIOD_NS,
-					.exclude_idle = 1 };
-
 	for (unsigned w = 0; w < workers__n(bench->workers); w++) {
-		int fd = syscall(SYS_perf_event_open, &attr, -1, workers__cpu(bench->workers, w),
-				 -1, PERF_FLAG_FD_CLOEXEC);
+		int fd = cpu_clock__open(workers__cpu(bench->workers, w), SAMPLE_PERIOD_NS);
 		struct bpf_link *link;
 
 		if (fd < 0)
-			return err__set(err, -errno, "cannot open a cpu-clock event: %s",
-					strerror(errno));
+			return err__set(err, fd, "cannot open a cpu-clock event: %s",
+					strerror(-fd));
 		link = bpf_program__attach_perf_event(bench->small->progs.nothing_sampled, fd);
 		if (!link) {
 			close(fd);
@@ -261,6 +264,29 @@ static int measure_round(struct bench *bench, unsigned round, struct err *err)
 	return code;
 }
 
+static int measure_modes(struct bench *bench, enum trap_kind kind, struct err *err)
+{
+	double base = bench->base[traps[kind]];
+	uint32_t n = MODES_NS / max_of(bench->ns[traps[kind]][0] + base, 100);
+	struct mode_sampler *sampler;
+	struct worker_times times;
+	struct mode_ticks ticks;
+	int code =
+		mode_sampler__start(workers__pid(bench->workers), SAMPLE_PERIOD_NS, &sampler, err);
+
+	if (code)
+		return code;
+	code = workers__run(bench->workers, traps[kind], n, 0, &times, err);
+	ticks = mode_sampler__ticks(sampler);
+	mode_sampler__stop(sampler);
+	if (code)
+		return code;
+	bench->hit_ns[kind] = times.cpu_ns - base;
+	bench->hit_user_ns[kind] =
+		times.cpu_ns * ticks.user / max_of(ticks.user + ticks.kernel, 1U) - base;
+	return 0;
+}
+
 static int measure(struct bench *bench, unsigned rounds, struct err *err)
 {
 	int code = 0;
@@ -271,23 +297,25 @@ static int measure(struct bench *bench, unsigned rounds, struct err *err)
 		code = attach(bench, err);
 	for (unsigned round = 0; !code && round < rounds; round++)
 		code = measure_round(bench, round, err);
+	for (int kind = 0; !code && kind < TRAPS_N; kind++)
+		code = measure_modes(bench, kind, err);
 	return code;
 }
 
 static void conclude(struct bench *bench, unsigned rounds, struct calibration *ret)
 {
-	static const uint8_t traps[TRAPS_N] = { [TRAP_NOP] = WORKER_NOP,
-						[TRAP_NOP5] = WORKER_NOP5,
-						[TRAP_PUSH] = WORKER_PUSH,
-						[TRAP_STEP] = WORKER_STEP,
-						[TRAP_RETURN] = WORKER_PUSH_RETURN };
 	double(*ns)[ROUNDS_MAX] = bench->ns;
 
 	*ret = (struct calibration) {};
 	ret->shadow_ratio = figure__ratio(ns[WORKER_PAIR_SHADOW], ns[WORKER_PAIR], rounds);
 	ret->calls_ratio = figure__ratio(ns[WORKER_PAIR_CALLS], ns[WORKER_PAIR], rounds);
-	for (int kind = 0; kind < TRAPS_N; kind++)
+	bench->hit_ns[TRAP_RETURN] -= bench->hit_ns[TRAP_PUSH];
+	bench->hit_user_ns[TRAP_RETURN] -= bench->hit_user_ns[TRAP_PUSH];
+	for (int kind = 0; kind < TRAPS_N; kind++) {
 		ret->trap[kind] = figure__of(ns[traps[kind]], rounds);
+		ret->trap_user[kind] =
+			fmin(fmax(bench->hit_user_ns[kind] / fmax(bench->hit_ns[kind], 1), 0), 1);
+	}
 	ret->count = figure__of(ns[WORKER_NOP_COUNTED], rounds);
 	ret->pair[CALIBRATION_USDT] = figure__of(ns[WORKER_PAIR], rounds);
 	ret->pair[CALIBRATION_UPROBE] = figure__of(ns[WORKER_PUSH_PAIR], rounds);

@@ -17,7 +17,9 @@ struct calibration {
 	 * registers (bpf/python_probes.bpf.c); and that count and time the call as well. */
 	struct figure shadow, calls;
 	struct figure shadow_ratio, calls_ratio; /* over the empty programs of the same round */
-	struct figure interrupt; /* one sample with an empty program: the timer's floor */
+	double trap_user[TRAPS_N]; /* the share of it that ticks find in user mode (bench/modes.h)
+				    */
+	struct figure interrupt;   /* one sample with an empty program: the timer's floor */
 };
 enum { CALIBRATION_USDT, CALIBRATION_UPROBE };
 

@@ -3,6 +3,8 @@
 
 #include "core/util.h"
 
+#define TICKS_LEAST 100 /* in user mode; with fewer its share is not known */
+
 static const struct probe_work *work_of(const struct probe_image *image,
 					const struct probe_row *row)
 {
@@ -58,9 +60,30 @@ static void add_call_cost(struct counted *counted, const struct probe_image *ima
 		counted->calls += row->hits;
 }
 
+static void add_hits(struct hits_seen *seen, const struct probe_image *image,
+		     const struct probe_row *row, const struct calibration *calibration)
+{
+	enum trap_kind trap = probe_point__trap(&row->point);
+	double all_ns = counted__hit_ns(image, row, calibration);
+	double user_ns = calibration->trap_user[trap] * calibration->trap[trap].median +
+			 work_of(image, row)->user * calibration->pair[CALIBRATION_USDT].median / 2;
+
+	seen->hits_user_s += row->hits * user_ns / NSEC_PER_SEC;
+	seen->hits_kernel_s += row->hits * (all_ns - user_ns) / NSEC_PER_SEC;
+}
+
+static double user_share(const struct mode_ticks *ticks)
+{
+	return ticks->user < TICKS_LEAST ? -1 : (double)ticks->user / (ticks->user + ticks->kernel);
+}
+
 void counted__of(const struct probe_process *process, const struct calibration *calibration,
+		 const struct mode_ticks *plain, const struct mode_ticks *meanwhile,
 		 struct counted *ret)
 {
+	struct hits_seen seen = { .cpu_s = process->cpu_s,
+				  .user_share = user_share(meanwhile),
+				  .plain_user_share = user_share(plain) };
 	struct counted counted = {};
 
 	for (size_t i = 0; i < process->n_images; i++) {
@@ -72,13 +95,17 @@ void counted__of(const struct probe_process *process, const struct calibration *
 			if (!row->wanted || !row->hits)
 				continue;
 			counted.hits += row->hits;
-			counted.hits_cost_s +=
-				row->hits * counted__hit_ns(image, row, calibration) / NSEC_PER_SEC;
+			add_hits(&seen, image, row, calibration);
 			if (is_paired(image, row->want))
 				add_call_cost(&counted, image, row, calibration);
 		}
 	}
-	counted.own_cpu_s =
-		prediction__own_cpu_s(process->cpu_s, counted.hits_cost_s, &counted.unsure);
+	counted.own_cpu_s = prediction__own_cpu_s(&seen, &counted.unsure);
+	counted.hits_cost_s = process->cpu_s - counted.own_cpu_s;
+	counted.dearer = 1;
+	if (counted.hits)
+		counted.dearer = counted.hits_cost_s / (seen.hits_user_s + seen.hits_kernel_s);
+	for (enum listener i = LISTENER_SHADOW; i <= LISTENER_CALLS; i++)
+		counted.calls_cost_s[i] *= counted.dearer;
 	*ret = counted;
 }

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "bench/prediction.h"
 
+#include <math.h>
+
 #include "core/util.h"
 
 #define OWN_LEAST 0.1
+
+/* With less, shares of ticks are too coarse: 10,000 of them are a percent wrong. */
+#define HITS_LEAST 0.1
+/* A process that is mostly in the kernel by itself tells little about hits by being there. */
+#define USER_LEAST 0.5
 
 double prediction__work_ns(const struct calibration *calibration, const struct probe_work *work,
 			   enum listener listener)
@@ -23,12 +30,26 @@ double prediction__work_ns(const struct calibration *calibration, const struct p
 	       (work->calls ? work->calls : max_of(calibration->calls_ratio.median - 1, 0));
 }
 
-double prediction__own_cpu_s(double cpu_s, double cost_s, bool *ret_unsure)
+double prediction__rest_s(double cpu_s, double cost_s, bool *ret_unsure)
 {
-	double own_s = cpu_s - cost_s;
+	double rest_s = cpu_s - cost_s;
 
-	*ret_unsure = own_s < OWN_LEAST * cpu_s;
-	return *ret_unsure ? OWN_LEAST * cpu_s : own_s;
+	*ret_unsure = rest_s < OWN_LEAST * cpu_s;
+	return *ret_unsure ? OWN_LEAST * cpu_s : rest_s;
+}
+
+double prediction__own_cpu_s(const struct hits_seen *seen, bool *ret_unsure)
+{
+	double hits_s = seen->hits_user_s + seen->hits_kernel_s, r, k, user_s;
+
+	if (hits_s < HITS_LEAST * seen->cpu_s || seen->user_share < 0 ||
+	    seen->plain_user_share < USER_LEAST)
+		return prediction__rest_s(seen->cpu_s, hits_s, ret_unsure);
+	r = seen->hits_user_s / seen->hits_kernel_s;
+	k = (1 - seen->plain_user_share) / seen->plain_user_share;
+	user_s = prediction__rest_s(seen->user_share * seen->cpu_s,
+				    r * (1 - seen->user_share) * seen->cpu_s, ret_unsure);
+	return fmin(user_s / (1 - r * k) * (1 + k), seen->cpu_s);
 }
 
 void prediction__conclude(struct prediction *prediction, double cpus_used, unsigned cpus)

@@ -23,9 +23,29 @@ enum listener {
 double prediction__work_ns(const struct calibration *calibration, const struct probe_work *work,
 			   enum listener listener);
 
-/* Of `cpu_s`, what the process did for itself, if `cost_s` went into actions. It is a difference of
- * two measured values, and never less than a tenth of the first: `ret_unsure`, then. */
-double prediction__own_cpu_s(double cpu_s, double cost_s, bool *ret_unsure);
+/* What is known of hits that were counted, and of the process meanwhile. */
+struct hits_seen {
+	double cpu_s;			   /* of the process */
+	double user_share;		   /* of that, in user mode; < 0: not known */
+	double plain_user_share;	   /* the same when nothing is counted */
+	double hits_user_s, hits_kernel_s; /* what the hits should have cost, by the calibration */
+};
+
+/* CPU time that went into the process's own work. Never less than a tenth of what it is the rest
+ * of: `ret_unsure`, then.
+ *
+ * Where hits took a good part of the time, calibrated costs do not tell how much: another program's
+ * caches or a CPU that is slower for a moment make hits dearer by a third, and the rest is a
+ * difference. But most of a hit is spent in the kernel, so that the kernel's share tells it, if one
+ * knows what part of a hit is not (r = hits_user_s / hits_kernel_s) and how much of the process's
+ * own time is (k = its kernel's / user time, when nothing is counted):
+ *
+ *   user = own user + r x hits' kernel;  kernel = k x own user + hits' kernel
+ */
+double prediction__own_cpu_s(const struct hits_seen *seen, bool *ret_unsure);
+
+/* Of `cpu_s`, what is left without `cost_s`; as above never less than a tenth. */
+double prediction__rest_s(double cpu_s, double cost_s, bool *ret_unsure);
 
 /* One way to run braid. Rates are those of the process's own work: if it does as much as before. */
 struct prediction {

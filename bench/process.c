@@ -22,6 +22,8 @@
 /* With less in all of the time it is looked at, a process tells nothing about its work. */
 #define CPU_LEAST_S 0.01
 
+#define TICK_NS 200000 /* between looks at the mode it is in */
+
 #define MOST 0.6 /* of its CPU time, for hits: worth a warning */
 
 /* How often it is sampled to see what a sample costs. At 99 Hz caches are cold, beyond 999 Hz what
@@ -42,6 +44,8 @@ struct subject {
 	struct calibration calibration;
 	struct sample_cost sample[MEASURED]; /* samples 0: unknown */
 	double cpus_used;		     /* CPU seconds of its own work in a second */
+	struct mode_sampler *modes;
+	struct mode_ticks plain, meanwhile; /* without probes; while hits are counted */
 	struct counted counted;
 };
 
@@ -108,12 +112,38 @@ static int idle(const struct subject *subject, struct err *err)
 			subject->info.pid, subject->info.name);
 }
 
+/* Between these two. */
+static void begin_ticks(const struct subject *subject, struct mode_ticks *ticks)
+{
+	*ticks = mode_sampler__ticks(subject->modes);
+}
+
+static void end_ticks(const struct subject *subject, struct mode_ticks *ticks)
+{
+	struct mode_ticks now = mode_sampler__ticks(subject->modes);
+
+	ticks->user = now.user - ticks->user;
+	ticks->kernel = now.kernel - ticks->kernel;
+}
+
+static void begin_count(void *subject)
+{
+	begin_ticks(subject, &((struct subject *)subject)->meanwhile);
+}
+
+static void end_count(void *subject)
+{
+	end_ticks(subject, &((struct subject *)subject)->meanwhile);
+}
+
 /* Also how much of the CPUs it takes, as nothing else disturbs it meanwhile. */
 static int sample(struct subject *subject, struct err *err)
 {
 	double start_s = now_ns() / 1e9, cpu_s = procfs__cpu_s(subject->info.pid), cost_s = 0;
 	bool unsure;
 	int code;
+
+	begin_ticks(subject, &subject->plain);
 
 	for (size_t i = 0; i < MEASURED; i++) {
 		struct sample_cost *cost = &subject->sample[i];
@@ -134,12 +164,15 @@ static int sample(struct subject *subject, struct err *err)
 		cost_s += cost->samples *
 			  (cost->kernel_ns + subject->calibration.interrupt.median) / NSEC_PER_SEC;
 	}
+	end_ticks(subject, &subject->plain);
+	cost_s += (subject->plain.user + subject->plain.kernel) *
+		  subject->calibration.interrupt.median / NSEC_PER_SEC;
 	cpu_s = procfs__cpu_s(subject->info.pid) - cpu_s;
 	code = check_alive(subject, err);
 	if (code || cpu_s < CPU_LEAST_S)
 		return code ? code : idle(subject, err);
 	subject->cpus_used =
-		prediction__own_cpu_s(cpu_s, cost_s, &unsure) / (now_ns() / 1e9 - start_s);
+		prediction__rest_s(cpu_s, cost_s, &unsure) / (now_ns() / 1e9 - start_s);
 	return 0;
 }
 
@@ -184,6 +217,7 @@ static double dearest_ns(const struct subject *subject)
 
 static int count(struct subject *subject, struct err *err)
 {
+	const struct probe_watch watch = { begin_count, end_count, subject };
 	char names[LISTED];
 	int code;
 
@@ -195,14 +229,15 @@ static int count(struct subject *subject, struct err *err)
 				       "%.1f us",
 				       subject->info.pid, subject->duration_s, names,
 				       dearest_ns(subject) / 1000);
-	code = probe_process__measure(&subject->probes, subject->duration_s, err);
+	code = probe_process__measure(&subject->probes, subject->duration_s, &watch, err);
 	if (check_alive(subject, err)) /* whatever else that has led to */
 		return -ESRCH;
 	if (code)
 		return code;
 	if (subject->probes.cpu_s < CPU_LEAST_S)
 		return idle(subject, err);
-	counted__of(&subject->probes, &subject->calibration, &subject->counted);
+	counted__of(&subject->probes, &subject->calibration, &subject->plain, &subject->meanwhile,
+		    &subject->counted);
 	return 0;
 }
 
@@ -217,11 +252,18 @@ static int measure(struct subject *subject, struct err *err)
 	if (subject->opts->on_step)
 		subject->opts->on_step("sampling PID %u, %.1f s at %u Hz and %.1f s at %u Hz: each "
 				       "sample costs it some microseconds (the kernel's BPF "
-				       "statistics are on meanwhile)",
+				       "statistics are on meanwhile, and from now on it is "
+				       "seen %u times a second in which mode it is)",
 				       subject->info.pid, subject->duration_s, measured_hz[0],
-				       subject->duration_s / 2, measured_hz[1]);
-	code = sample(subject, err);
-	return code ? code : count(subject, err);
+				       subject->duration_s / 2, measured_hz[1],
+				       (unsigned)(NSEC_PER_SEC / TICK_NS));
+	code = mode_sampler__start(subject->info.pid, TICK_NS, &subject->modes, err);
+	if (!code)
+		code = sample(subject, err);
+	if (!code)
+		code = count(subject, err);
+	mode_sampler__stop(subject->modes);
+	return code;
 }
 
 /* --- tables --- */
@@ -235,10 +277,8 @@ static void note_error(const struct counted *counted, struct result *result)
 			     "Hits took nearly all of its CPU time: how often they come without "
 			     "being counted cannot be told, but probes would slow it many times.");
 	else if (counted->hits_cost_s > MOST * (counted->hits_cost_s + counted->own_cpu_s))
-		result__note(result,
-			     "Hits took most of its CPU time: if they cost 5 %% more than they "
-			     "seem to, calls/s and what follows from them is %.0f %% more.",
-			     5 * counted->hits_cost_s / counted->own_cpu_s);
+		result__note(result, "Hits took most of its CPU time: calls/s and what follows "
+				     "from them may be wrong by a third.");
 }
 
 static void add_process(const struct subject *subject, struct result *result)
@@ -278,7 +318,10 @@ static void add_rows(const struct subject *subject, const struct probe_image *im
 		result__text(result, "0x%llx", (unsigned long long)row->point.pc_vaddr);
 		result__text(result, "%s", trap__text(probe_point__trap(&row->point)));
 		result__number(result, row->hits / max_of(image->measured_s, 1e-9), 0);
-		result__number(result, counted__hit_ns(image, row, &subject->calibration), 0);
+		result__number(result,
+			       subject->counted.dearer *
+				       counted__hit_ns(image, row, &subject->calibration),
+			       0);
 	}
 }
 

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <asm/ptrace.h>
-#include <linux/bpf.h>
-#include <linux/bpf_perf_event.h>
-
-#include <bpf/bpf_helpers.h>
+#include "bpf/scratch.bpf.h"
 
 #include "bpf/bench.h"
 
@@ -26,6 +22,30 @@ struct {
 SEC("?perf_event")
 int nothing_sampled(struct bpf_perf_event_data *ctx)
 {
+	return 0;
+}
+
+const volatile __u32 cfg_bench_tgid = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, BENCH_TICKS_N);
+	__type(key, __u32);
+	__type(value, __u64);
+} mode_ticks SEC(".maps");
+
+/* How often one process was found in user mode, how often in the kernel. */
+SEC("?perf_event")
+int mode_sampled(struct bpf_perf_event_data *ctx)
+{
+	__u32 mode = ctx->regs.cs & CS_USER_MASK ? BENCH_USER_TICKS : BENCH_KERNEL_TICKS;
+	__u64 *ticks;
+
+	if (task__pid(bpf_get_current_task_btf()) != cfg_bench_tgid)
+		return 0;
+	ticks = bpf_map_lookup_elem(&mode_ticks, &mode);
+	if (ticks)
+		(*ticks)++;
 	return 0;
 }
 

@@ -17,4 +17,7 @@ struct bench_ring_state {
 };
 _Static_assert(sizeof(struct bench_ring_state) == 16 + BENCH_RECORD_BYTES, "bench_ring_state");
 
+/* Keys of mode_ticks. */
+enum { BENCH_USER_TICKS, BENCH_KERNEL_TICKS, BENCH_TICKS_N };
+
 #endif

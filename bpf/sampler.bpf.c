@@ -10,8 +10,7 @@ const volatile __u32 cfg_walkers = 0; /* bit n: the runtime of slot n is enabled
 
 __u32 last_code = 0;
 
-#define CS_USER_MASK 3
-#define CS_COMPAT    0x23 /* __USER32_CS */
+#define CS_COMPAT 0x23 /* __USER32_CS */
 
 struct copy_slot {
 	__u64 window_ns; /* start of the second that `n` counts in */

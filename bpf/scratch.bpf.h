@@ -123,6 +123,8 @@ static __always_inline __u32 task__pid(struct task_struct *task)
 	return cfg_pidns_ino ? task__id(task->group_leader) : task->tgid;
 }
 
+#define CS_USER_MASK 3 /* of regs.cs: the privilege level */
+
 static __always_inline __u32 task__tid(struct task_struct *task)
 {
 	return cfg_pidns_ino ? task__id(task) : task->pid;

@@ -6,13 +6,12 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "core/cpu_clock.h"
 #include "core/kallsyms.h"
 #include "core/kernel_half.h"
 #include "core/unwind_table.h"
@@ -75,15 +74,10 @@ static int check_btf(char *detail, size_t size)
 
 static int check_perf_event(char *detail, size_t size)
 {
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
-					.config = PERF_COUNT_SW_CPU_CLOCK,
-					.size = sizeof(attr),
-					.sample_period = 10000000,
-					.exclude_idle = 1 };
-	int fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC), code = 0;
+	int fd = cpu_clock__open(0, 10000000), code = 0;
 
 	if (fd < 0) {
-		code = -errno;
+		code = fd;
 		snprintf(detail, size, "cpu-clock on CPU 0: %s", strerror(-code));
 	} else {
 		snprintf(detail, size, "cpu-clock on every CPU");

@@ -9,18 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "bpf/braid.skel.h"
 #include "bpf/probe_rec.h"
 #include "bpf/shadow.h"
+#include "core/cpu_clock.h"
+#include "core/procfs.h"
 #include "core/util.h"
 
 #define RING_BYTES	  (16U << 20)
 #define RING_WAKEUP_BYTES (2U << 20)
-#define CALL_NODES	  (1U << 18)  /* 12 MiB of call_stats, 20 of call_nodes */
-#define PID_NS_INIT_INO	  0xEFFFFFFCU /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
+#define CALL_NODES	  (1U << 18) /* 12 MiB of call_stats, 20 of call_nodes */
 
 struct kernel_half {
 	struct braid_bpf *skel;
@@ -139,13 +138,11 @@ static int configure_probes(struct kernel_half *half)
 static int configure(struct kernel_half *half)
 {
 	struct braid_bpf *skel = half->skel;
-	struct stat st;
 	int err;
 
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
-	if (!stat("/proc/self/ns/pid", &st) && st.st_ino != PID_NS_INIT_INO)
-		skel->rodata->cfg_pidns_ino = st.st_ino;
+	skel->rodata->cfg_pidns_ino = procfs__own_pidns();
 	err = bpf_map__set_max_entries(skel->maps.ring, RING_BYTES);
 	if (!err)
 		err = set_cpu_map(half, "scratches");
@@ -233,22 +230,9 @@ static uint64_t period_ns(uint32_t frequency_hz)
 	return NSEC_PER_SEC / frequency_hz;
 }
 
-static int open_cpu_clock(int cpu, uint32_t frequency_hz)
-{
-	/* A period, not a frequency: the kernel's limit of sample frequencies does not apply. */
-	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
-					.config = PERF_COUNT_SW_CPU_CLOCK,
-					.size = sizeof(attr),
-					.sample_period = period_ns(frequency_hz),
-					.exclude_idle = 1 };
-	int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 static int attach_cpu(struct kernel_half *half, int cpu, struct err *err)
 {
-	int fd = open_cpu_clock(cpu, half->opts.frequency_hz);
+	int fd = cpu_clock__open(cpu, period_ns(half->opts.frequency_hz));
 
 	if (fd == -ENODEV || fd == -ENXIO)
 		return 0; /* not online */

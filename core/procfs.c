@@ -13,7 +13,8 @@
 
 #include "core/util.h"
 
-#define KERNEL_THREAD_FLAG 0x00200000 /* PF_KTHREAD, include/linux/sched.h */
+#define KERNEL_THREAD_FLAG 0x00200000  /* PF_KTHREAD, include/linux/sched.h */
+#define PID_NS_INIT_INO	   0xEFFFFFFCU /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 #define MAPPINGS_READ_MAX  65536
 
 /* Whole small file, NUL-terminated. Number of bytes or a negative errno. */
@@ -139,6 +140,13 @@ int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 				id, info.name, info.parent_pid);
 	*ret = info;
 	return 0;
+}
+
+uint32_t procfs__own_pidns(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/pid", &st) && st.st_ino != PID_NS_INIT_INO ? st.st_ino : 0;
 }
 
 double procfs__cpu_s(uint32_t pid)

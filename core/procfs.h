@@ -34,6 +34,9 @@ int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err);
  * is no such process. */
 double procfs__cpu_s(uint32_t pid);
 
+/* Inode number of this process's PID namespace; 0: the initial one. */
+uint32_t procfs__own_pidns(void);
+
 struct procfs_mapping { /* an executable one */
 	uint64_t start, end;
 	uint64_t offset;

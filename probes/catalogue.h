@@ -47,6 +47,7 @@ struct probe_edition {
  * ones, too. Measured as docs/bench.md tells. 0: unknown. */
 struct probe_work {
 	double counted; /* hits at both ends are counted */
+	double user;	/* of that, what the runtime does in user mode, and what its caches lack */
 	double shadow;	/* a shadow stack is kept */
 	double calls;	/* calls are counted and timed as well */
 };

@@ -219,7 +219,7 @@ static int show_process(const struct probes_opts *opts, struct probe_walkers *wa
 	if (procfs__target(opts->pid, &info, &err) ||
 	    probe_process__open(info.pid, probe_walkers__ask, walkers, &process, &err))
 		return cli__fail("%s", err.text);
-	code = opts->no_attach ? 0 : probe_process__measure(&process, MEASURE_S, &err);
+	code = opts->no_attach ? 0 : probe_process__measure(&process, MEASURE_S, NULL, &err);
 	if (code) {
 		probe_process__done(&process);
 		return cli__fail("%s; --no-attach looks at the files only", err.text);

@@ -183,13 +183,17 @@ static void wait_for(double seconds)
 }
 
 static void measure(struct probe_process *process, const struct probe_counter *counter,
-		    double seconds)
+		    double seconds, const struct probe_watch *watch)
 {
 	double start_s = now_s(), cpu_s = procfs__cpu_s(process->pid);
 
+	if (watch)
+		watch->begin(watch->ctx);
 	take_hits(process, counter, -1);
 	wait_for(seconds);
 	take_hits(process, counter, 1);
+	if (watch)
+		watch->end(watch->ctx);
 	process->cpu_s = procfs__cpu_s(process->pid) - cpu_s;
 	for (size_t i = 0; i < process->n_images; i++) {
 		process->images[i]->measured_s = now_s() - start_s;
@@ -197,7 +201,8 @@ static void measure(struct probe_process *process, const struct probe_counter *c
 	}
 }
 
-int probe_process__measure(struct probe_process *process, double seconds, struct err *err)
+int probe_process__measure(struct probe_process *process, double seconds,
+			   const struct probe_watch *watch, struct err *err)
 {
 	size_t n = collect(process, NULL);
 	struct probe_counter *counter = NULL;
@@ -214,7 +219,7 @@ int probe_process__measure(struct probe_process *process, double seconds, struct
 	if (!rc)
 		rc = probe_counter__attach(counter, process->pid, points, n, err);
 	if (!rc)
-		measure(process, counter, seconds);
+		measure(process, counter, seconds, watch);
 	probe_counter__free(counter);
 	free(points);
 	return rc;

@@ -84,6 +84,6 @@ static const struct probe_edition *choose(const struct elf_file *file)
 const struct probe_catalogue probe_catalogue_python = {
 	.runtime = "python",
 	.choose = choose,
-	.site_work = { .counted = 0.22, .shadow = 0.28, .calls = 0.38 },
-	.function_work = { .counted = 0.22, .shadow = 0.3, .calls = 0.36 },
+	.site_work = { .counted = 0.36, .user = 0.22, .shadow = 0.42, .calls = 0.52 },
+	.function_work = { .counted = 0.42, .user = 0.28, .shadow = 0.5, .calls = 0.56 },
 };

@@ -54,18 +54,58 @@ static void check_noise(void)
 	   "a ratio below 1 is noise, not work that is negative");
 }
 
-static void check_own_cpu(void)
+static void check_rest(void)
 {
 	bool unsure = true;
-	double own_s = prediction__own_cpu_s(2, 0.5, &unsure);
+	double own_s = prediction__rest_s(2, 0.5, &unsure);
 
-	ok(is_near(own_s, 1.5) && !unsure, "own CPU time: 2 s less 0.5 s: %g", own_s);
-	own_s = prediction__own_cpu_s(2, 0, &unsure);
-	ok(is_near(own_s, 2) && !unsure, "own CPU time: nothing is taken off: %g", own_s);
-	own_s = prediction__own_cpu_s(2, 1.99, &unsure);
-	ok(is_near(own_s, 0.2) && unsure, "own CPU time: next to nothing is a guess: %g", own_s);
-	own_s = prediction__own_cpu_s(2, 5, &unsure);
-	ok(is_near(own_s, 0.2) && unsure, "own CPU time: never negative: %g", own_s);
+	ok(is_near(own_s, 1.5) && !unsure, "rest: 2 s less 0.5 s: %g", own_s);
+	own_s = prediction__rest_s(2, 0, &unsure);
+	ok(is_near(own_s, 2) && !unsure, "rest: nothing is taken off: %g", own_s);
+	own_s = prediction__rest_s(2, 1.99, &unsure);
+	ok(is_near(own_s, 0.2) && unsure, "rest: next to nothing is a guess: %g", own_s);
+	own_s = prediction__rest_s(2, 5, &unsure);
+	ok(is_near(own_s, 0.2) && unsure, "rest: never negative: %g", own_s);
+}
+
+/* A process with 1 s of its own in user mode and 0.1 s in the kernel, and hits with 0.3 s and 1 s,
+ * which are calibrated as `scale` of that. */
+static struct hits_seen hits_of(double scale)
+{
+	return (struct hits_seen) { .cpu_s = 2.4,
+				    .user_share = 1.3 / 2.4,
+				    .plain_user_share = 1 / 1.1,
+				    .hits_user_s = 0.3 * scale,
+				    .hits_kernel_s = 1 * scale };
+}
+
+static void check_own_cpu(void)
+{
+	static const double scales[] = { 1, 0.5, 1.5 };
+	struct hits_seen seen;
+	bool unsure = true;
+	double own_s;
+
+	for (size_t i = 0; i < sizeof(scales) / sizeof(*scales); i++) {
+		seen = hits_of(scales[i]);
+		own_s = prediction__own_cpu_s(&seen, &unsure);
+		ok(is_near(own_s, 1.1) && !unsure,
+		   "own CPU time, by modes: whatever hits should cost (%g of what they do): %g",
+		   scales[i], own_s);
+	}
+	seen.user_share = 0.2;
+	own_s = prediction__own_cpu_s(&seen, &unsure);
+	ok(unsure && own_s > 0, "own CPU time: nothing left in user mode is a guess: %g", own_s);
+	seen.user_share = -1;
+	own_s = prediction__own_cpu_s(&seen, &unsure);
+	ok(is_near(own_s, 2.4 - 1.95), "own CPU time: the rest, without ticks: %g", own_s);
+	seen = hits_of(0.1);
+	own_s = prediction__own_cpu_s(&seen, &unsure);
+	ok(is_near(own_s, 2.4 - 0.13), "own CPU time: the rest, of few hits: %g", own_s);
+	seen = hits_of(1);
+	seen.plain_user_share = 0.3;
+	own_s = prediction__own_cpu_s(&seen, &unsure);
+	ok(is_near(own_s, 1.1), "own CPU time: the rest, of one mostly in the kernel: %g", own_s);
 }
 
 static void check_shares(void)
@@ -102,6 +142,7 @@ int main(void)
 {
 	check_work();
 	check_noise();
+	check_rest();
 	check_own_cpu();
 	check_shares();
 	return tap__done();
