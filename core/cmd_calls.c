@@ -110,6 +110,17 @@ static int write_profile(const struct profile *profile, void *ctx, FILE *out)
 	return cmd->format->write(profile, &cmd->writing, out);
 }
 
+/* Of the runtimes whose calls are in it. */
+static void print_notes(const struct runtime *const *runtimes, const struct profile *profile)
+{
+	for (size_t i = KIND_RUNTIME; i < profile->n_kinds; i++)
+		for (int r = 0; runtimes[r]; r++)
+			if (runtimes[r]->calls_note &&
+			    !strcmp(runtimes[r]->name, profile->kinds[i].name))
+				fprintf(stderr, "%s: %s\n", runtimes[r]->name,
+					runtimes[r]->calls_note);
+}
+
 static int report(struct calls_cmd *cmd, struct session *session,
 		  const struct session_summary *summary)
 {
@@ -125,11 +136,10 @@ static int report(struct calls_cmd *cmd, struct session *session,
 	if (session__calls(session, cmd->lines, &profile, &err))
 		return cli__fail("%s", err.text);
 	status = view__write(cmd->output, write_profile, profile, cmd);
-	if (!status)
-		fprintf(stderr,
-			"%.1f s; a generator or coroutine counts a call each time that it "
-			"is resumed\n",
-			summary->duration_s);
+	if (!status) {
+		fprintf(stderr, "%.1f s\n", summary->duration_s);
+		print_notes(cmd->session.runtimes, profile);
+	}
 	cli__print_losses(summary->counters);
 	cli__print_limit(&summary->limit, summary->duration_s,
 			 "; for every call: --max-overhead none");

@@ -376,6 +376,7 @@ const struct runtime runtime_python = {
 	.program = "walk_python",
 	.maps = python_maps,
 	.probe_programs = probe_programs,
+	.calls_note = "a generator or coroutine counts a call each time that it is resumed",
 	.cpu_map = "python_states",
 	.detect = python__detect,
 	.prepare = python__prepare,

@@ -118,6 +118,8 @@ struct runtime {
 	/* Its frames are native frames of that code: each of these runs its runtime frames, as an
 	 * interpreter loop does. Else such code is a frame of its own beside them. */
 	bool runs_own_code;
+	/* What a user of `braid calls` has to know of its counts; NULL: nothing */
+	const char *calls_note;
 	/* The map among `maps`, or NULL, that holds one entry per CPU and must be sized so. */
 	const char *cpu_map;
 
