@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/priority.h"
 #include "core/util.h"
 
 static void __attribute__((noreturn)) run_child(int go_fd, int error_fd, char *const *command)
@@ -24,7 +23,6 @@ static void __attribute__((noreturn)) run_child(int go_fd, int error_fd, char *c
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	priority__restore();
 	if (read(go_fd, &byte, 1) != 1)
 		_exit(0); /* called off, or the profiler has died */
 	execvp(command[0], command);

@@ -8,7 +8,6 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "core/priority.h"
 #include "core/util.h"
 
 #define KALLSYMS "/proc/kallsyms"
@@ -286,7 +285,6 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 		snprintf(session->target + strlen(session->target),
 			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
 			 opts->command[i]);
-	priority__raise();
 	code = block_signals(session, err);
 	if (!code)
 		code = open_inside(session, err);

@@ -94,7 +94,9 @@ def check_known():
     for way, row in times.items():
         cpu, wall = row["CPU"], row["wall"]
         lib.ok(cpu["low"] >= seconds, f"{way}: at least the CPU time that it burns", cpu)
-        lib.ok(wall["high"] >= cpu["low"], f"{way}: one thread takes no less time than CPU time", row)
+        # which two clocks tell
+        lib.ok(wall["high"] >= 0.98 * cpu["low"],
+               f"{way}: one thread takes no less time than CPU time", row)
         lib.equal(set(cpu), {"median", "low", "high", "n", "unsure"}, f"{way}: a figure's fields")
         lib.ok(cpu["low"] <= cpu["median"] <= cpu["high"], f"{way}: the median lies inside", cpu)
     lib.equal(times["nothing"]["CPU, to nothing"], None, "nothing is not compared with itself")

@@ -136,7 +136,9 @@ def check_named(builds):
                                       ("pool-thread", r"Threads.lambda\$main\$\d", "Threads.beta")):
             stacks = recording.folded("--pid", target.process.pid, "--thread", thread, "--annotate")
             name = f"{target.java.label}: {thread}"
-            lib.check_share(stacks, rf"(^|;){method} \([^;]*_\[j\]", 0.5, name)
+            # a pool's thread also takes tasks and hands results on
+            least = 0.25 if thread == "pool-thread" else 0.5
+            lib.check_share(stacks, rf"(^|;){method} \([^;]*_\[j\]", least, name)
             lib.equal(lib.share_of(stacks, rf"(^|;){other} "), 0, f"{name}: its own only")
 
 

@@ -145,6 +145,11 @@ def check_limit(python):
     lib.ok(message(err_without) is None, f"{name}: none", err_without)
 
 
+def is_told(log):
+    with open(log, encoding="utf-8") as text:
+        return "--max-overhead" in text.read()
+
+
 def check_off_soon(python):
     """Breakpoints, as the process's memory has them."""
     name = f"{python.label}: off"
@@ -153,7 +158,9 @@ def check_off_soon(python):
     with open(log, "wb") as out:
         braid = lib.start_braid("record", "--source", "probes", "--max-overhead", LIMIT, "-F", 499,
                                 "-o", file, "-p", target.pid, stderr=out)
-    lib.wait_for(lambda: changed_code(python, target.pid), "breakpoints")
+    # They stay for some tenths of a second only, in which this test may not have had a CPU.
+    lib.wait_for(lambda: changed_code(python, target.pid) or is_told(log),
+                 "breakpoints")
     series = Series(target)
     lib.wait_for(lambda: not changed_code(python, target.pid), "the end of the breakpoints")
     seconds, cpu_s = series.seconds(), series.now()[0] - series.points[0][0]

@@ -6,7 +6,6 @@ signals; the status line and the summary."""
 import os
 import pty
 import signal
-import subprocess
 import threading
 
 import lib
@@ -123,27 +122,6 @@ def check_terminal():
     lib.matches(r"\n\S+: \d+ samples in ", text.decode(), "terminal: then the summary")
 
 
-def niceness(pid):
-    return os.getpriority(os.PRIO_PROCESS, pid)
-
-
-def check_priority():
-    """braid goes before others, its command does not, and who has chosen something gets that."""
-    own = os.nice(0)
-    target = lib.start_ready(lib.fixture("shares"))
-    for chosen, want in (0, own or -10), (5, own + 5):
-        process = lib.start("nice", f"-n{chosen}", lib.BRAID, "record", "-p", target.pid, "-o",
-                            lib.path(f"nice{chosen}.db"), stderr=subprocess.PIPE)
-        lib.wait_attached(process)
-        lib.equal(niceness(process.pid), want, f"priority: braid's, started with {chosen} more")
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-    lib.equal(niceness(target.pid), own, "priority: the target's is its own")
-    lib.stop(target)
-    run = lib.braid("record", "-o", lib.path("command.db"), "--", "nice")
-    lib.equal(run.out.strip(), str(own), "priority: a command's is as braid was started", run)
-
-
 lib.need_bpf()
 check_two_pids()
 check_thread_id()
@@ -152,5 +130,4 @@ check_end_of_target()
 check_signal(signal.SIGINT)
 check_signal(signal.SIGTERM)
 check_terminal()
-check_priority()
 lib.done()
