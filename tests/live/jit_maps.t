@@ -93,11 +93,13 @@ def record_phases(mode, n, *args):
 
 
 def leaves(recording):
-    """[(time, name, line)] of the samples that were taken in a leaf's own code, if it has a name."""
+    """[(time, name, line)] of the samples that were taken in a leaf's own code, if it has a name.
+    One in some ten thousand is taken in the few instructions of [outer code], a page's 0x100."""
     return [(time, name, line) for time, name, line in recording.sql("""
         SELECT sample.time_ns, function.name, location.line FROM sample
           JOIN node ON node.id = sample.native
           JOIN frame ON frame.id = node.frame AND frame.image IS NULL AND frame.kind = 1
+                    AND frame.address & 0xfff >= 0x200
           JOIN location ON location.frame = frame.id
           JOIN function ON function.id = location.function""")]
 
