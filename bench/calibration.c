@@ -190,22 +190,15 @@ static void detach_samplers(struct bench *bench)
 
 static int attach_samplers(struct bench *bench, struct err *err)
 {
-	for (unsigned w = 0; w < workers__n(bench->workers); w++) {
-		int fd = cpu_clock__open(workers__cpu(bench->workers, w), SAMPLE_PERIOD_NS);
-		struct bpf_link *link;
+	int code = 0;
 
-		if (fd < 0)
-			return err__set(err, fd, "cannot open a cpu-clock event: %s",
-					strerror(-fd));
-		link = bpf_program__attach_perf_event(bench->small->progs.nothing_sampled, fd);
-		if (!link) {
-			close(fd);
-			return err__set(err, -errno, "cannot attach to a cpu-clock event: %s",
-					strerror(errno));
-		}
-		bench->samplers[bench->n_samplers++] = link; /* owns fd */
-	}
-	return 0;
+	bench->n_samplers = workers__n(bench->workers);
+	memset(bench->samplers, 0, bench->n_samplers * sizeof(*bench->samplers));
+	for (unsigned w = 0; !code && w < bench->n_samplers; w++)
+		code = cpu_clock__attach(bench->small->progs.nothing_sampled,
+					 workers__cpu(bench->workers, w), SAMPLE_PERIOD_NS,
+					 &bench->samplers[w], NULL, err);
+	return code;
 }
 
 /* --- rounds --- */
@@ -264,27 +257,35 @@ static int measure_round(struct bench *bench, unsigned round, struct err *err)
 	return code;
 }
 
-static int measure_modes(struct bench *bench, enum trap_kind kind, struct err *err)
+/* How much of this kind of trap is in user mode. */
+static int measure_mode(struct bench *bench, enum trap_kind kind,
+			const struct mode_sampler *sampler, struct err *err)
 {
 	double base = bench->base[traps[kind]];
 	uint32_t n = MODES_NS / max_of(bench->ns[traps[kind]][0] + base, 100);
-	struct mode_sampler *sampler;
+	struct mode_ticks ticks = mode_sampler__ticks(sampler);
 	struct worker_times times;
-	struct mode_ticks ticks;
-	int code =
-		mode_sampler__start(workers__pid(bench->workers), SAMPLE_PERIOD_NS, &sampler, err);
+	int code = workers__run(bench->workers, traps[kind], n, 0, &times, err);
 
 	if (code)
 		return code;
-	code = workers__run(bench->workers, traps[kind], n, 0, &times, err);
-	ticks = mode_sampler__ticks(sampler);
-	mode_sampler__stop(sampler);
-	if (code)
-		return code;
+	ticks = mode_sampler__since(sampler, &ticks);
 	bench->hit_ns[kind] = times.cpu_ns - base;
 	bench->hit_user_ns[kind] =
 		times.cpu_ns * ticks.user / max_of(ticks.user + ticks.kernel, 1U) - base;
 	return 0;
+}
+
+static int measure_modes(struct bench *bench, struct err *err)
+{
+	struct mode_sampler *sampler = NULL;
+	int code =
+		mode_sampler__start(workers__pid(bench->workers), SAMPLE_PERIOD_NS, &sampler, err);
+
+	for (int kind = 0; !code && kind < TRAPS_N; kind++)
+		code = measure_mode(bench, kind, sampler, err);
+	mode_sampler__stop(sampler);
+	return code;
 }
 
 static int measure(struct bench *bench, unsigned rounds, struct err *err)
@@ -297,9 +298,7 @@ static int measure(struct bench *bench, unsigned rounds, struct err *err)
 		code = attach(bench, err);
 	for (unsigned round = 0; !code && round < rounds; round++)
 		code = measure_round(bench, round, err);
-	for (int kind = 0; !code && kind < TRAPS_N; kind++)
-		code = measure_modes(bench, kind, err);
-	return code;
+	return code ? code : measure_modes(bench, err);
 }
 
 static void conclude(struct bench *bench, unsigned rounds, struct calibration *ret)

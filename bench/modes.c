@@ -4,8 +4,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "bpf/bench.h"
 #include "core/cpu_clock.h"
@@ -33,21 +31,6 @@ static int load(struct mode_sampler *sampler, pid_t pid, struct err *err)
 	return kernel_part__load(sampler->skel, err);
 }
 
-static int attach(struct mode_sampler *sampler, int cpu, uint64_t period_ns, struct err *err)
-{
-	int fd = cpu_clock__open(cpu, period_ns);
-
-	if (fd == -ENODEV || fd == -ENXIO)
-		return 0;
-	if (fd < 0)
-		return err__set(err, fd, "cannot open a cpu-clock event: %s", strerror(-fd));
-	sampler->links[cpu] = bpf_program__attach_perf_event(sampler->skel->progs.mode_sampled, fd);
-	if (sampler->links[cpu])
-		return 0; /* it owns fd */
-	close(fd);
-	return err__set(err, -errno, "cannot attach to a cpu-clock event: %s", strerror(errno));
-}
-
 int mode_sampler__start(pid_t pid, uint64_t period_ns, struct mode_sampler **ret, struct err *err)
 {
 	struct mode_sampler *sampler = calloc(1, sizeof(*sampler));
@@ -61,7 +44,8 @@ int mode_sampler__start(pid_t pid, uint64_t period_ns, struct mode_sampler **ret
 	code = sampler->by_cpu && sampler->links ? load(sampler, pid, err)
 						 : err__set(err, -ENOMEM, "out of memory");
 	for (int cpu = 0; !code && cpu < sampler->n_cpus; cpu++)
-		code = attach(sampler, cpu, period_ns, err);
+		code = cpu_clock__attach(sampler->skel->progs.mode_sampled, cpu, period_ns,
+					 &sampler->links[cpu], NULL, err);
 	if (code)
 		mode_sampler__stop(sampler);
 	else
@@ -97,4 +81,13 @@ struct mode_ticks mode_sampler__ticks(const struct mode_sampler *sampler)
 {
 	return (struct mode_ticks) { .user = ticks_of(sampler, BENCH_USER_TICKS),
 				     .kernel = ticks_of(sampler, BENCH_KERNEL_TICKS) };
+}
+
+struct mode_ticks mode_sampler__since(const struct mode_sampler *sampler,
+				      const struct mode_ticks *then)
+{
+	struct mode_ticks now = mode_sampler__ticks(sampler);
+
+	return (struct mode_ticks) { .user = now.user - then->user,
+				     .kernel = now.kernel - then->kernel };
 }

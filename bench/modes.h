@@ -19,7 +19,9 @@ struct mode_ticks {
 int mode_sampler__start(pid_t pid, uint64_t period_ns, struct mode_sampler **ret, struct err *err);
 void mode_sampler__stop(struct mode_sampler *sampler); /* NULL is fine */
 
-/* So far. */
+/* So far, and since then. */
 struct mode_ticks mode_sampler__ticks(const struct mode_sampler *sampler);
+struct mode_ticks mode_sampler__since(const struct mode_sampler *sampler,
+				      const struct mode_ticks *then);
 
 #endif

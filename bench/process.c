@@ -112,28 +112,18 @@ static int idle(const struct subject *subject, struct err *err)
 			subject->info.pid, subject->info.name);
 }
 
-/* Between these two. */
-static void begin_ticks(const struct subject *subject, struct mode_ticks *ticks)
+static void begin_count(void *ctx)
 {
-	*ticks = mode_sampler__ticks(subject->modes);
+	struct subject *subject = ctx;
+
+	subject->meanwhile = mode_sampler__ticks(subject->modes);
 }
 
-static void end_ticks(const struct subject *subject, struct mode_ticks *ticks)
+static void end_count(void *ctx)
 {
-	struct mode_ticks now = mode_sampler__ticks(subject->modes);
+	struct subject *subject = ctx;
 
-	ticks->user = now.user - ticks->user;
-	ticks->kernel = now.kernel - ticks->kernel;
-}
-
-static void begin_count(void *subject)
-{
-	begin_ticks(subject, &((struct subject *)subject)->meanwhile);
-}
-
-static void end_count(void *subject)
-{
-	end_ticks(subject, &((struct subject *)subject)->meanwhile);
+	subject->meanwhile = mode_sampler__since(subject->modes, &subject->meanwhile);
 }
 
 /* Also how much of the CPUs it takes, as nothing else disturbs it meanwhile. */
@@ -143,8 +133,7 @@ static int sample(struct subject *subject, struct err *err)
 	bool unsure;
 	int code;
 
-	begin_ticks(subject, &subject->plain);
-
+	subject->plain = mode_sampler__ticks(subject->modes);
 	for (size_t i = 0; i < MEASURED; i++) {
 		struct sample_cost *cost = &subject->sample[i];
 		struct sample_cost_opts opts = { .runtimes = subject->opts->runtimes,
@@ -164,7 +153,7 @@ static int sample(struct subject *subject, struct err *err)
 		cost_s += cost->samples *
 			  (cost->kernel_ns + subject->calibration.interrupt.median) / NSEC_PER_SEC;
 	}
-	end_ticks(subject, &subject->plain);
+	subject->plain = mode_sampler__since(subject->modes, &subject->plain);
 	cost_s += (subject->plain.user + subject->plain.kernel) *
 		  subject->calibration.interrupt.median / NSEC_PER_SEC;
 	cpu_s = procfs__cpu_s(subject->info.pid) - cpu_s;

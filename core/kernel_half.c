@@ -230,27 +230,6 @@ static uint64_t period_ns(uint32_t frequency_hz)
 	return NSEC_PER_SEC / frequency_hz;
 }
 
-static int attach_cpu(struct kernel_half *half, int cpu, struct err *err)
-{
-	int fd = cpu_clock__open(cpu, period_ns(half->opts.frequency_hz));
-
-	if (fd == -ENODEV || fd == -ENXIO)
-		return 0; /* not online */
-	if (fd < 0)
-		return err__set(err, fd,
-				"cannot open a cpu-clock event on CPU %d: %s (see "
-				"kernel.perf_event_paranoid, or run as root)",
-				cpu, strerror(-fd));
-	half->links[cpu] = bpf_program__attach_perf_event(half->skel->progs.on_sample, fd);
-	if (half->links[cpu]) {
-		half->event_fds[cpu] = fd;
-		return 0;
-	}
-	close(fd);
-	return err__set(err, -errno, "cannot attach to the cpu-clock event of CPU %d: %s", cpu,
-			strerror(errno));
-}
-
 int kernel_half__attach_shadows(struct kernel_half *half, struct err *err)
 {
 	struct braid_bpf *skel = half->skel;
@@ -283,7 +262,9 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 		return err__set(err, -ENOMEM, "out of memory");
 	memset(half->event_fds, -1, half->n_cpus * sizeof(*half->event_fds));
 	for (cpu = 0; !code && cpu < half->n_cpus; cpu++)
-		code = attach_cpu(half, cpu, err);
+		code = cpu_clock__attach(half->skel->progs.on_sample, cpu,
+					 period_ns(half->opts.frequency_hz), &half->links[cpu],
+					 &half->event_fds[cpu], err);
 	return code;
 }
 

@@ -18,7 +18,7 @@ import time
 
 import __main__ as bench  # scripts/bench: what all parts share
 from bench_java import javas
-from bench_predict import JAVA, PYTHON, RUBY, UNITS_LEAST, Program, script
+from bench_predict import JAVA, PYTHON, RUBY, Program, script
 from bench_python import ROUNDS
 
 RATES = (99, 999)
@@ -99,12 +99,7 @@ def programs():
 
 def per_unit(program):
     """(seconds by the clock, of CPU time) for a piece of work, medians of those from now on."""
-    start, first = time.monotonic(), len(program.units) + 1
-    while time.monotonic() < start + WINDOW_S or len(program.units) < first + UNITS_LEAST:
-        if program.process.poll() is not None:
-            sys.exit(f"bench: {program.label} has ended")
-        time.sleep(0.02)
-    units = program.units[first - 1:]
+    units = program.next_units(WINDOW_S)
     return (statistics.median(b[0] - a[0] for a, b in zip(units, units[1:])),
             statistics.median(cpu for _, cpu in units[1:]))
 

@@ -163,14 +163,17 @@ class Program:
                 self.units.append((end, cpu - before))
             before = cpu
 
-    def cpu_per_unit(self, seconds=WINDOW_S):
-        """Median of the pieces that begin from now on."""
-        start, first = time.monotonic(), len(self.units) + 1  # that which is under way is left out
+    def next_units(self, seconds=WINDOW_S):
+        """The piece that is under way, and those that begin from now on."""
+        start, first = time.monotonic(), len(self.units) + 1
         while time.monotonic() < start + seconds or len(self.units) < first + UNITS_LEAST:
             if self.process.poll() is not None:
                 sys.exit(f"bench: {self.label} has ended")
             time.sleep(0.02)
-        return statistics.median(cpu for _, cpu in self.units[first:])
+        return self.units[first - 1:]
+
+    def cpu_per_unit(self):
+        return statistics.median(cpu for _, cpu in self.next_units()[1:])
 
     def __enter__(self):
         time.sleep(WARM_UP_S.get(self.runtime, 2))
