@@ -94,8 +94,8 @@ def check_known():
     for way, row in times.items():
         cpu, wall = row["CPU"], row["wall"]
         lib.ok(cpu["low"] >= seconds, f"{way}: at least the CPU time that it burns", cpu)
-        # which two clocks tell
-        lib.ok(wall["high"] >= 0.98 * cpu["low"],
+        # which two clocks tell; exec and the dynamic linker come before that on the wall
+        lib.ok(wall["high"] >= cpu["low"] - 0.05,
                f"{way}: one thread takes no less time than CPU time", row)
         lib.equal(set(cpu), {"median", "low", "high", "n", "unsure"}, f"{way}: a figure's fields")
         lib.ok(cpu["low"] <= cpu["median"] <= cpu["high"], f"{way}: the median lies inside", cpu)
