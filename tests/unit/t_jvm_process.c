@@ -82,13 +82,12 @@ static void test_phase(void)
 {
 	struct jvm_process process;
 	struct jvm_phase phase;
-	int pid = fork();
+	int pid;
 
-	if (!pid) {
-		signal(SIGQUIT, SIG_DFL); /* a shell's job in the background ignores it */
-		for (;;)
-			pause();
-	}
+	signal(SIGQUIT, SIG_DFL); /* a shell's job in the background ignores it */
+	pid = fork();
+	while (!pid)
+		pause();
 	if (!ok(!jvm_process__open(pid, &process, NULL), "phase: opened"))
 		return;
 	is_int(process.uid, geteuid(), "phase: its user");
