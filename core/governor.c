@@ -150,26 +150,32 @@ static int add_programs(struct governor *governor, const char *const *names)
 	return 0;
 }
 
+/* They are loaded with the first probe. */
+static int find_programs(struct governor *governor, struct err *err)
+{
+	const struct governor_opts *opts = &governor->opts;
+	int code = 0;
+
+	if (governor->n_programs)
+		return 0;
+	for (int i = 0; !code && opts->runtimes[i]; i++)
+		if (opts->enabled & 1U << i)
+			code = add_programs(governor, opts->runtimes[i]->probe_programs);
+	return code ? err__set(err, code, "out of memory") : 0;
+}
+
 int governor__new(const struct governor_opts *opts, struct governor **ret, struct err *err)
 {
 	struct governor *governor = calloc(1, sizeof(*governor));
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	int code = governor ? 0 : -ENOMEM;
 
-	if (governor) {
-		governor->opts = *opts;
-		governor->stats_fd = -1;
-		for (int kind = 0; kind < TRAPS_N; kind++)
-			governor->costs.ns[kind] = ASSUMED_NS;
-		budget__init(&governor->budget, opts->max_percent, max_of(n_cpus, 1), now_ns());
-	}
-	for (int i = 0; !code && opts->runtimes[i]; i++)
-		if (opts->enabled & 1U << i)
-			code = add_programs(governor, opts->runtimes[i]->probe_programs);
-	if (code) {
-		governor__free(governor);
-		return err__set(err, code, "out of memory");
-	}
+	if (!governor)
+		return err__set(err, -ENOMEM, "out of memory");
+	governor->opts = *opts;
+	governor->stats_fd = -1;
+	for (int kind = 0; kind < TRAPS_N; kind++)
+		governor->costs.ns[kind] = ASSUMED_NS;
+	budget__init(&governor->budget, opts->max_percent, max_of(n_cpus, 1), now_ns());
 	*ret = governor;
 	return 0;
 }
@@ -238,6 +244,8 @@ static int learn(struct governor *governor, uint32_t traps, struct err *err)
 
 int governor__watch(struct governor *governor, uint32_t traps, struct err *err)
 {
+	int code;
+
 	if (governor->stats_fd < 0)
 		governor->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (governor->stats_fd < 0)
@@ -247,7 +255,8 @@ int governor__watch(struct governor *governor, uint32_t traps, struct err *err)
 				strerror(errno),
 				errno == EPERM ? " (they take root, or CAP_SYS_ADMIN)" : "");
 	governor->entries |= traps & ~(1U << TRAP_RETURN);
-	return learn(governor, traps, err);
+	code = find_programs(governor, err);
+	return code ? code : learn(governor, traps, err);
 }
 
 /* A program may have several sites: then each hit counts as one of the dearest kind. */

@@ -57,7 +57,7 @@ void program_stats__read(int program_fd, uint64_t *ret_runs, uint64_t *ret_ns);
 struct governor;
 
 struct governor_opts {
-	struct bpf_object *object;	       /* loaded */
+	struct bpf_object *object;	       /* of the probes; loaded when these are watched */
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	uint32_t enabled;		       /* bit n: runtimes[n]'s probes may be attached */
 	double max_percent;
@@ -75,7 +75,7 @@ void governor__free(struct governor *governor); /* NULL is fine */
 
 /* To be called again and again. Probes are attached, or will be again, whose hits cost `traps` (bit
  * n: enum trap_kind n): has the kernel keep its statistics from now on, and has a thread measure
- * what is not known yet of these. -EPERM for want of CAP_SYS_ADMIN, or what trap__measure
+ * what is not known yet of these. -EPERM for want of CAP_SYS_ADMIN, -ENOMEM, or what trap__measure
  * returned. */
 int governor__watch(struct governor *governor, uint32_t traps, struct err *err);
 

@@ -12,8 +12,8 @@
 
 #include "bpf/braid.skel.h"
 #include "bpf/probe_rec.h"
-#include "bpf/shadow.h"
 #include "core/cpu_clock.h"
+#include "core/kernel_probes.h"
 #include "core/procfs.h"
 #include "core/util.h"
 
@@ -23,6 +23,7 @@
 
 struct kernel_half {
 	struct braid_bpf *skel;
+	struct kernel_probes *probes; /* NULL: none are wanted */
 	struct kernel_half_opts opts;
 	int n_cpus;
 	struct bpf_link **links; /* one per CPU that is online */
@@ -77,15 +78,12 @@ static int enable_maps(struct kernel_half *half, const char *const *names, bool 
 static int configure_runtime(struct kernel_half *half, const struct runtime *runtime, bool enabled)
 {
 	const char *const program[] = { runtime->program, NULL };
-	bool probes = enabled && half->opts.shadows;
-	int err = enable_programs(half, program, enabled);
+	int err = enable_programs(half, program, enabled && !half->opts.calls);
 
 	if (!err)
 		err = enable_maps(half, runtime->maps, enabled);
 	if (!err)
-		err = enable_programs(half, runtime->probe_programs, probes);
-	if (!err)
-		err = enable_maps(half, runtime->probe_maps, probes);
+		err = enable_maps(half, runtime->probe_maps, enabled && half->opts.shadows);
 	if (err)
 		return err;
 	if (enabled && runtime->walker >= 0)
@@ -104,19 +102,14 @@ static int configure_runtimes(struct kernel_half *half)
 
 static int configure_probes(struct kernel_half *half)
 {
-	static const char *const programs[] = { "walk_shadow",	  "shadow_on_fork",
-						"shadow_on_exec", "shadow_on_exit",
-						"nothing",	  NULL };
 	static const char *const maps[] = { "shadows",	  "probe_recs", "texts",
 					    "call_nodes", "call_stats", NULL };
 	static const char *const others[] = { "probe_hits", "bench_ring", "bench_ring_state",
 					      NULL };
 	struct braid_bpf *skel = half->skel;
 	uint32_t nodes = half->opts.calls ? CALL_NODES : 1;
-	int err = enable_programs(half, programs, half->opts.shadows);
+	int err = enable_maps(half, maps, half->opts.shadows);
 
-	if (!err)
-		err = enable_maps(half, maps, half->opts.shadows);
 	if (!err)
 		err = enable_maps(half, others, false);
 	skel->rodata->cfg_calls = half->opts.calls;
@@ -143,6 +136,7 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = procfs__own_pidns();
+	bpf_program__set_autoload(skel->progs.on_sample, !half->opts.calls);
 	err = bpf_map__set_max_entries(skel->maps.ring, RING_BYTES);
 	if (!err)
 		err = set_cpu_map(half, "scratches");
@@ -153,9 +147,12 @@ static int configure(struct kernel_half *half)
 	return err ? err : configure_runtimes(half);
 }
 
-static int fill_walker(struct kernel_half *half, uint32_t slot, const struct bpf_program *program)
+static int fill_walker(struct kernel_half *half, const struct runtime *runtime)
 {
+	struct bpf_program *program =
+		bpf_object__find_program_by_name(half->skel->obj, runtime->program);
 	int fd = program ? bpf_program__fd(program) : -ENOENT;
+	uint32_t slot = runtime->walker;
 
 	if (fd < 0)
 		return fd;
@@ -166,16 +163,11 @@ static int fill_walker(struct kernel_half *half, uint32_t slot, const struct bpf
 
 static int fill_walkers(struct kernel_half *half)
 {
-	const struct runtime *runtime;
-	int err = 0, i;
+	int err = 0;
 
-	for (i = 0; !err && (runtime = half->opts.runtimes[i]); i++)
-		if (runtime->walker >= 0 && half->opts.enabled & 1U << i)
-			err = fill_walker(half, runtime->walker,
-					  bpf_object__find_program_by_name(half->skel->obj,
-									   runtime->program));
-	if (!err && half->opts.shadows)
-		err = fill_walker(half, WALKER_SHADOW, half->skel->progs.walk_shadow);
+	for (int i = 0; !err && !half->opts.calls && half->opts.runtimes[i]; i++)
+		if (half->opts.runtimes[i]->walker >= 0 && half->opts.enabled & 1U << i)
+			err = fill_walker(half, half->opts.runtimes[i]);
 	return err;
 }
 
@@ -215,6 +207,8 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 		code = braid_bpf__load(half->skel);
 	if (!code)
 		code = fill_walkers(half);
+	if (!code && opts->shadows)
+		code = kernel_probes__open(opts, half->skel->obj, &half->probes);
 	if (code)
 		explain(code, err);
 out:
@@ -230,19 +224,11 @@ static uint64_t period_ns(uint32_t frequency_hz)
 	return NSEC_PER_SEC / frequency_hz;
 }
 
-int kernel_half__attach_shadows(struct kernel_half *half, struct err *err)
+int kernel_half__load_probes(struct kernel_half *half, struct err *err)
 {
-	struct braid_bpf *skel = half->skel;
+	int code = half->probes ? kernel_probes__load(half->probes) : -ENOTSUP;
 
-	if (!half->opts.shadows)
-		return 0;
-	skel->links.shadow_on_fork = bpf_program__attach(skel->progs.shadow_on_fork);
-	skel->links.shadow_on_exec = bpf_program__attach(skel->progs.shadow_on_exec);
-	skel->links.shadow_on_exit = bpf_program__attach(skel->progs.shadow_on_exit);
-	if (skel->links.shadow_on_fork && skel->links.shadow_on_exec && skel->links.shadow_on_exit)
-		return 0;
-	return err__set(err, -errno, "cannot attach to process events: %s (%s)", strerror(errno),
-			last_warning);
+	return code ? explain(code, err) : 0;
 }
 
 int kernel_half__attach(struct kernel_half *half, struct err *err)
@@ -280,6 +266,7 @@ void kernel_half__detach(struct kernel_half *half)
 	free(half->event_fds);
 	half->links = NULL;
 	half->event_fds = NULL;
+	kernel_probes__detach(half->probes);
 	if (half->skel)
 		braid_bpf__detach(half->skel);
 }
@@ -289,6 +276,7 @@ void kernel_half__free(struct kernel_half *half)
 	if (!half)
 		return;
 	kernel_half__detach(half);
+	kernel_probes__free(half->probes);
 	braid_bpf__destroy(half->skel);
 	free(half);
 }
@@ -312,7 +300,7 @@ int kernel_half__sampler_fd(const struct kernel_half *half)
 
 struct bpf_object *kernel_half__object(struct kernel_half *half)
 {
-	return half->skel->obj;
+	return half->probes ? kernel_probes__object(half->probes) : half->skel->obj;
 }
 
 int kernel_half__map_fd(const struct kernel_half *half, const char *name)

@@ -22,7 +22,7 @@ struct kernel_half_opts {
 	enum unwind_mode unwind;
 	uint32_t frequency_hz;
 	uint32_t shadows; /* room for so many shadow stacks, a power of two; 0: no probes */
-	bool calls;	  /* count calls in them, and do not sample */
+	bool calls;	  /* count calls in them: there are no samples */
 };
 
 /* Opens and loads. -EPERM without privilege, -ENOTSUP without kernel BTF, else what libbpf
@@ -30,21 +30,25 @@ struct kernel_half_opts {
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err);
 
-/* From here on shadow stacks follow forks, execs and exits. Does nothing without probes. */
-int kernel_half__attach_shadows(struct kernel_half *half, struct err *err);
+/* Before the first probe: loads the programs that probes run, and from here on shadow stacks follow
+ * forks, execs and exits. Idempotent, also in what it returns. -ENOTSUP where no probes are wanted,
+ * else as kernel_half__load. */
+int kernel_half__load_probes(struct kernel_half *half, struct err *err);
 
-/* From here on targets are followed and sampled. */
+/* From here on targets are followed and, but for `calls`, sampled. */
 int kernel_half__attach(struct kernel_half *half, struct err *err);
 
 /* Samples at the n-th part of the rate from now on. -errno of the events that keep theirs. */
 int kernel_half__slow_down(struct kernel_half *half, uint32_t slowdown);
 
-int kernel_half__sampler_fd(const struct kernel_half *half); /* the program that takes samples */
+/* The program that takes samples; -ENOENT where there is none. */
+int kernel_half__sampler_fd(const struct kernel_half *half);
 
 /* Stops sampling, keeps maps readable. Idempotent. */
 void kernel_half__detach(struct kernel_half *half);
 void kernel_half__free(struct kernel_half *half); /* NULL is fine */
 
+/* All maps, and the programs of probes, which are loaded by then or later. */
 struct bpf_object *kernel_half__object(struct kernel_half *half);
 int kernel_half__map_fd(const struct kernel_half *half, const char *name); /* -ENOENT */
 

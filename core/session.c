@@ -113,9 +113,10 @@ static int open_inside(struct session *session, struct err *err)
 					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
 	int code = kernel_half__load(&half, &session->half, err);
 
-	if (code)
-		return code;
-	code = open_runtimes(session, err);
+	if (!code && half.shadows && opts->source != RUNTIME_SOURCE_AUTO)
+		code = kernel_half__load_probes(session->half, err);
+	if (!code)
+		code = open_runtimes(session, err);
 	if (code)
 		return code;
 	session->wordspace = wordspace__new(kernel_half__map_fd(session->half, "chunks"));
@@ -292,8 +293,6 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 		code = add_targets(session, err);
 	if (!code)
 		code = open_recording(session, err);
-	if (!code) /* before the first probe: threads must not end unseen */
-		code = kernel_half__attach_shadows(session->half, err);
 	if (!code)
 		code = refresh_targets(session, err);
 	if (!code)

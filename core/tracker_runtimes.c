@@ -74,7 +74,8 @@ void tracker__probe(struct tracker *tracker, struct process *process, int i,
 	}
 	if (!runtime->probe)
 		err__set(&err, -ENOTSUP, "%s has no probes", runtime->name);
-	else if (!runtime->probe(tracker->opts.sessions[i], &target, tracker->opts.source, &probing,
+	else if (!kernel_half__load_probes(tracker->opts.half, &err) &&
+		 !runtime->probe(tracker->opts.sessions[i], &target, tracker->opts.source, &probing,
 				 &err))
 		process->probed |= 1U << i;
 	tracker->traps |= probing.traps;

@@ -140,7 +140,7 @@ static int jvm__open(struct bpf_object *object, struct runtime_session **ret, st
 	}
 	session->procs_fd = fd;
 	entry = bpf_object__find_program_by_name(object, probe_programs[0]);
-	if (entry && bpf_program__fd(entry) >= 0)
+	if (entry && bpf_program__autoload(entry))
 		rc = jvm_probing__new(object, &session->probing, err);
 	if (rc)
 		jvm__close(session);

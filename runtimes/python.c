@@ -244,7 +244,7 @@ static int python__open(struct bpf_object *object, struct runtime_session **ret,
 	}
 	session->procs_fd = fd;
 	entry = bpf_object__find_program_by_name(object, probe_programs[0]);
-	if (entry && bpf_program__fd(entry) >= 0)
+	if (entry && bpf_program__autoload(entry))
 		code = python_probing__new(object, &session->probing, err);
 	if (code)
 		python__close(session);

@@ -164,7 +164,7 @@ static int ruby__open(struct bpf_object *object, struct runtime_session **ret, s
 	}
 	session->procs_fd = fd;
 	entry = bpf_object__find_program_by_name(object, probe_programs[0]);
-	if (entry && bpf_program__fd(entry) >= 0)
+	if (entry && bpf_program__autoload(entry))
 		code = ruby_probing__new(object, &session->probing, err);
 	if (code)
 		ruby__close(session);

@@ -146,7 +146,7 @@ struct runtime {
 
 	/* --- session --- */
 
-	/* After the BPF object is loaded. */
+	/* When the BPF maps are there; programs of probes are loaded before `probe` or `expect`. */
 	int (*open)(struct bpf_object *object, struct runtime_session **ret, struct err *err);
 	void (*close)(struct runtime_session *session); /* idempotent on NULL */
 
