@@ -15,7 +15,7 @@
  * native frames, which V8 chains by frame pointers; their names come from a perf map or a jitdump
  * file, which it writes if it is told so at its start. */
 
-/* In all versions from 18 to 24. */
+/* In all versions from 18 to 25. */
 #define V8_SYMBOL "v8dbg_APIObjectType"
 
 #define V8_LINE_SKEW 0x40 /* of an ELF header: src/diagnostics/perf-jit.cc, LogWriteDebugInfo */
@@ -168,7 +168,7 @@ static void node__detach(struct runtime_session *session, uint32_t space)
 const struct runtime runtime_node = {
 	.name = "node",
 	.suffix = "_[j]",
-	.versions = "Node.js 18 to 24, with --perf-basic-prof or --perf-prof",
+	.versions = "Node.js 18 to 25, with --perf-basic-prof or --perf-prof",
 	.walker = -1,
 	.jit = "[JavaScript]",
 	.jitdump_skew = V8_LINE_SKEW,
