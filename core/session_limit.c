@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/priority.h"
 #include "core/shadow_map.h"
 #include "core/util.h"
 
@@ -91,6 +92,12 @@ static int open_window(struct session *session, struct err *err)
 	return code ? err__set(err, code, "cannot attach probes again: %s", strerror(-code)) : 0;
 }
 
+static void rest(struct session *session)
+{
+	governor__rest(session->governor);
+	priority__restore();
+}
+
 /* A limit that nobody asked for is given up with a word where it cannot be kept. */
 static int cannot_keep(struct session *session, int code, const struct err *why, struct err *err)
 {
@@ -100,6 +107,7 @@ static int cannot_keep(struct session *session, int code, const struct err *why,
 	}
 	if (session->opts.on_note)
 		session->opts.on_note(session->opts.ctx, why->text);
+	rest(session);
 	governor__free(session->governor);
 	session->governor = NULL;
 	return session->n_windows && !session->window_ns ? open_window(session, err) : 0;
@@ -113,12 +121,13 @@ int session__keep_limit(struct session *session, struct err *err)
 	if (!session->governor)
 		return 0;
 	if (!tracker__has_probes(session->tracker)) {
-		governor__rest(session->governor);
+		rest(session);
 		return 0;
 	}
 	code = governor__watch(session->governor, tracker__traps(session->tracker), &why);
 	if (code)
 		return cannot_keep(session, code, &why, err);
+	priority__raise(); /* what it watches goes on while it waits for a CPU */
 	if (!session->window_ns && !session->n_windows)
 		session->window_ns = now_ns();
 	switch (governor__tick(session->governor, now_ns())) {
@@ -136,7 +145,7 @@ void session__end_windows(struct session *session)
 	if (!session->governor)
 		return;
 	governor__tick(session->governor, now_ns());
-	governor__rest(session->governor);
+	rest(session);
 	if (!session->n_windows || !session->window_ns)
 		return; /* one from beginning to end is none, and it is not open */
 	session->attached_ns += session->end_ns - min_of(session->window_ns, session->end_ns);
