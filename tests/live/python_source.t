@@ -187,6 +187,30 @@ def check_partial(python):
     lib.check_share(recording.folded(), r"outer_key \(nest_sorted.py\);.*inner_key", 0.2, name)
 
 
+def check_unknown(python):
+    """Without a word of sources: what no walker is for is left to its probes, whose programs are
+    loaded only then."""
+    name = f"{python.label} that says it is 3.5"
+    program = os.path.join(python.work, "python3.5")
+    said = ".".join(map(str, python.version)).encode() + b"\0"
+    with open(python.binary, "rb") as file:
+        code = file.read()
+    lib.equal(code.count(said), 1, f"{name}: made")
+    with open(program, "wb") as file:
+        file.write(code.replace(said, b"3.5" + said[3:]))
+    os.chmod(program, 0o755)
+    command = [*python.command[:-1], python.inside(program), *python.flags]
+    process = lib.start_ready("nice", "-n", "5", *command, python.script("recursion.py"), "0", "20",
+                              env={**python.environment(), "PYTHONHOME": "/usr"})
+    recording = lib.record("-p", process.pid, "-d", 1, "--max-overhead", "none")
+    lib.stop(process)
+    lib.matches(rf"(^|\n)pid {process.pid}: python 3\.5\.\d+: usdt\b", recording.result.err,
+                f"{name}: source")
+    lib.check_share(recording.folded(), r"outer \(recursion\.py\)(;_PyFunction_Vectorcall;descend "
+                    r"\(recursion\.py\)){20}(;|$)(?!.*descend)", 0.9, name)
+    lib.check_complete(recording, 99, name)
+
+
 def source_of(python):
     if (3, 11) <= python.version < (3, 15):
         return None
@@ -203,6 +227,8 @@ for one in found:
         check_refused(one)
     elif one.version < (3, 11):
         rows.append(check_python(one, source_of(one)))
+        if one.dtrace and not one.is_library and one.version < (3, 10):
+            check_unknown(one)
     else:
         check_partial(one)
 for row_python, row_source, samples, flagged, same in rows:
