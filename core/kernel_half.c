@@ -48,17 +48,12 @@ static int set_cpu_map(struct kernel_half *half, const char *name)
 	return map ? bpf_map__set_max_entries(map, half->n_cpus) : -ENOENT;
 }
 
-static int enable_programs(struct kernel_half *half, const char *const *names, bool enabled)
+/* NULL: the runtime has none. */
+static struct bpf_program *walker_of(const struct kernel_half *half, const struct runtime *runtime)
 {
-	struct bpf_program *program;
-
-	for (; names && *names; names++) {
-		program = bpf_object__find_program_by_name(half->skel->obj, *names);
-		if (!program)
-			return -ENOENT;
-		bpf_program__set_autoload(program, enabled);
-	}
-	return 0;
+	return runtime->program
+		       ? bpf_object__find_program_by_name(half->skel->obj, runtime->program)
+		       : NULL;
 }
 
 static int enable_maps(struct kernel_half *half, const char *const *names, bool enabled)
@@ -77,11 +72,13 @@ static int enable_maps(struct kernel_half *half, const char *const *names, bool 
 /* Loads the walkers of enabled runtimes, and creates the maps of no other. */
 static int configure_runtime(struct kernel_half *half, const struct runtime *runtime, bool enabled)
 {
-	const char *const program[] = { runtime->program, NULL };
-	int err = enable_programs(half, program, enabled && !half->opts.calls);
+	struct bpf_program *program = walker_of(half, runtime);
+	int err = enable_maps(half, runtime->maps, enabled);
 
-	if (!err)
-		err = enable_maps(half, runtime->maps, enabled);
+	if (runtime->program && !program)
+		return -ENOENT;
+	if (program)
+		bpf_program__set_autoload(program, enabled && !half->opts.calls);
 	if (!err)
 		err = enable_maps(half, runtime->probe_maps, enabled && half->opts.shadows);
 	if (err)
@@ -149,8 +146,7 @@ static int configure(struct kernel_half *half)
 
 static int fill_walker(struct kernel_half *half, const struct runtime *runtime)
 {
-	struct bpf_program *program =
-		bpf_object__find_program_by_name(half->skel->obj, runtime->program);
+	struct bpf_program *program = walker_of(half, runtime);
 	int fd = program ? bpf_program__fd(program) : -ENOENT;
 	uint32_t slot = runtime->walker;
 

@@ -12,10 +12,10 @@
 /* Attached as long as the programs are loaded: threads must not end unseen. */
 static const char *const followers[] = { "shadow_on_fork", "shadow_on_exec", "shadow_on_exit" };
 
+#define WALKER "walk_shadow"
+
 struct kernel_probes {
 	struct bpf_object *object;
-	const struct bpf_program *walker;
-	int walkers_fd;
 	bool tried;
 	int code; /* of the attempt */
 	struct bpf_link *links[ARRAY_SIZE(followers)];
@@ -38,13 +38,15 @@ static int enable_programs(struct bpf_object *object, const struct kernel_half_o
 	for (int i = 0; opts->runtimes[i]; i++) {
 		const char *const *names = opts->runtimes[i]->probe_programs;
 
-		for (; !code && names && *names && opts->enabled & 1U << i; names++)
+		if (!(opts->enabled & 1U << i))
+			continue;
+		for (; !code && names && *names; names++)
 			code = enable(object, *names);
 	}
 	for (size_t i = 0; !code && i < ARRAY_SIZE(followers); i++)
 		code = enable(object, followers[i]);
 	if (!code)
-		code = enable(object, "walk_shadow");
+		code = enable(object, WALKER);
 	return code ? code : enable(object, "nothing");
 }
 
@@ -82,21 +84,20 @@ int kernel_probes__open(const struct kernel_half_opts *opts, const struct bpf_ob
 		kernel_probes__free(probes);
 		return code;
 	}
-	probes->walker = bpf_object__find_program_by_name(probes->object, "walk_shadow");
-	probes->walkers_fd = bpf_object__find_map_fd_by_name(with, "walkers");
 	*ret = probes;
 	return 0;
 }
 
 static int load(struct kernel_probes *probes)
 {
-	int code = bpf_object__load(probes->object), fd;
+	int code = bpf_object__load(probes->object), fd, walkers;
 	uint32_t slot = WALKER_SHADOW;
 
 	if (code)
 		return code;
-	fd = bpf_program__fd(probes->walker);
-	if (bpf_map_update_elem(probes->walkers_fd, &slot, &fd, BPF_ANY))
+	fd = bpf_program__fd(bpf_object__find_program_by_name(probes->object, WALKER));
+	walkers = bpf_object__find_map_fd_by_name(probes->object, "walkers");
+	if (bpf_map_update_elem(walkers, &slot, &fd, BPF_ANY))
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(followers); i++) {
 		probes->links[i] = bpf_program__attach(

@@ -107,7 +107,7 @@ static int cannot_keep(struct session *session, int code, const struct err *why,
 	}
 	if (session->opts.on_note)
 		session->opts.on_note(session->opts.ctx, why->text);
-	rest(session);
+	priority__restore();
 	governor__free(session->governor);
 	session->governor = NULL;
 	return session->n_windows && !session->window_ns ? open_window(session, err) : 0;

@@ -15,6 +15,7 @@
 #include "runtimes/jvm_map.h"
 #include "runtimes/jvm_probing.h"
 #include "runtimes/jvm_vm.h"
+#include "runtimes/probing.h"
 #include "runtimes/runtime.h"
 
 /* HotSpot on x86-64. Its own tables tell where everything is, so that there is no table of versions
@@ -123,7 +124,6 @@ static void jvm__close(struct runtime_session *session)
 static int jvm__open(struct bpf_object *object, struct runtime_session **ret, struct err *err)
 {
 	int fd = bpf_object__find_map_fd_by_name(object, "jvm_procs");
-	const struct bpf_program *entry;
 	struct runtime_session *session;
 	int rc = 0;
 
@@ -139,8 +139,7 @@ static int jvm__open(struct bpf_object *object, struct runtime_session **ret, st
 		return err__set(err, -ENOMEM, "jvm: out of memory");
 	}
 	session->procs_fd = fd;
-	entry = bpf_object__find_program_by_name(object, probe_programs[0]);
-	if (entry && bpf_program__autoload(entry))
+	if (probing__is_wanted(object, probe_programs[0]))
 		rc = jvm_probing__new(object, &session->probing, err);
 	if (rc)
 		jvm__close(session);

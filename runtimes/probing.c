@@ -30,6 +30,13 @@ struct probing {
 	struct probed *by_pid;
 };
 
+bool probing__is_wanted(const struct bpf_object *object, const char *name)
+{
+	const struct bpf_program *program = bpf_object__find_program_by_name(object, name);
+
+	return program && bpf_program__autoload(program);
+}
+
 int probing__new(struct bpf_object *object, struct probing **ret, struct err *err)
 {
 	struct probing *probing = calloc(1, sizeof(*probing));

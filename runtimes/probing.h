@@ -30,7 +30,11 @@ struct probing_sites {
 	uint64_t semaphore_vaddr; /* to be raised as well, without a probe; 0: none */
 };
 
-/* `object` is loaded with the probe programs, which probing__program finds by name. */
+/* Is this program, which probes run, in `object` to be loaded, or loaded already? */
+bool probing__is_wanted(const struct bpf_object *object, const char *name);
+
+/* `object` has the probe programs, which probing__program finds by name; they are loaded before the
+ * first is attached. */
 int probing__new(struct bpf_object *object, struct probing **ret, struct err *err);
 void probing__free(struct probing *probing); /* detaches; NULL is fine */
 const struct bpf_program *probing__program(const struct probing *probing, const char *name);

@@ -9,6 +9,7 @@
 #include "core/elf_symbols.h"
 #include "core/procfs.h"
 #include "core/util.h"
+#include "runtimes/probing.h"
 #include "runtimes/python_build.h"
 #include "runtimes/python_codes.h"
 #include "runtimes/python_probing.h"
@@ -229,7 +230,6 @@ static void python__close(struct runtime_session *session)
 
 static int python__open(struct bpf_object *object, struct runtime_session **ret, struct err *err)
 {
-	const struct bpf_program *entry;
 	struct runtime_session *session;
 	int fd = bpf_object__find_map_fd_by_name(object, "python_procs"), code = 0;
 
@@ -243,8 +243,7 @@ static int python__open(struct bpf_object *object, struct runtime_session **ret,
 		return err__set(err, -ENOMEM, "python: out of memory");
 	}
 	session->procs_fd = fd;
-	entry = bpf_object__find_program_by_name(object, probe_programs[0]);
-	if (entry && bpf_program__autoload(entry))
+	if (probing__is_wanted(object, probe_programs[0]))
 		code = python_probing__new(object, &session->probing, err);
 	if (code)
 		python__close(session);

@@ -8,6 +8,7 @@
 
 #include "core/procfs.h"
 #include "core/util.h"
+#include "runtimes/probing.h"
 #include "runtimes/ruby_build.h"
 #include "runtimes/ruby_codes.h"
 #include "runtimes/ruby_probing.h"
@@ -149,7 +150,6 @@ static void ruby__close(struct runtime_session *session)
 static int ruby__open(struct bpf_object *object, struct runtime_session **ret, struct err *err)
 {
 	int fd = bpf_object__find_map_fd_by_name(object, "ruby_procs");
-	const struct bpf_program *entry;
 	struct runtime_session *session;
 	int code = 0;
 
@@ -163,8 +163,7 @@ static int ruby__open(struct bpf_object *object, struct runtime_session **ret, s
 		return err__set(err, -ENOMEM, "ruby: out of memory");
 	}
 	session->procs_fd = fd;
-	entry = bpf_object__find_program_by_name(object, probe_programs[0]);
-	if (entry && bpf_program__autoload(entry))
+	if (probing__is_wanted(object, probe_programs[0]))
 		code = ruby_probing__new(object, &session->probing, err);
 	if (code)
 		ruby__close(session);

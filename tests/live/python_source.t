@@ -157,14 +157,19 @@ def check_python(python, source):
                     if stack in target.walk.python) for target in targets))
 
 
-def check_refused(python):
-    name = f"{python.label}: refused"
+def record_probes(python):
     process = python.start("nest_sorted.py")
     recording = lib.record("-p", process.pid, "-d", 1, "--source", "probes", "--max-overhead",
                            "none")
     lib.stop(process)
+    return process.pid, recording
+
+
+def check_refused(python):
+    name = f"{python.label}: refused"
+    pid, recording = record_probes(python)
     lib.equal(recording.result.status, 0, f"{name}: status", recording.result.err)
-    lib.matches(rf"(^|\n)pid {process.pid}: python {python.version[0]}\.{python.version[1]}[^\n]*: "
+    lib.matches(rf"(^|\n)pid {pid}: python {python.version[0]}\.{python.version[1]}[^\n]*: "
                 r"none: [^\n]*(no probes|function__entry fires only while)", recording.result.err,
                 f"{name}: why")
     folded = recording.folded("--annotate")
@@ -176,11 +181,8 @@ def check_refused(python):
 def check_partial(python):
     """Where calls from before the probes cannot be found, no stack is said to be whole."""
     name = f"{python.label}: without calls from before"
-    process = python.start("nest_sorted.py")
-    recording = lib.record("-p", process.pid, "-d", 1, "--source", "probes", "--max-overhead",
-                           "none")
-    lib.stop(process)
-    lib.matches(rf"(^|\n)pid {process.pid}: python [^\n]*: usdt\b", recording.result.err,
+    pid, recording = record_probes(python)
+    lib.matches(rf"(^|\n)pid {pid}: python [^\n]*: usdt\b", recording.result.err,
                 f"{name}: source")
     lib.equal(recording.one(f"SELECT count(*) FROM sample WHERE NOT flags & {FLAGGED}"), 0,
               f"{name}: flagged")
