@@ -111,7 +111,7 @@ static __noinline int copy_stack(struct scratch *scratch)
 	if (!slot)
 		return 0;
 	if (cfg_unwind == UNWIND_MODE_AUTO) {
-		if (sample->time_ns - slot->window_ns > 1000000000ULL) {
+		if (sample->time_ns - slot->window_ns > COPIES_WINDOW_NS) {
 			slot->window_ns = sample->time_ns;
 			slot->n = 0;
 		}

@@ -188,10 +188,12 @@ enum unwind_mode {
 	UNWIND_MODE_COPY, /* tables, and a stack copy with every sample */
 };
 
-/* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and second; more while a new
- * program's mappings are being read, which passes. */
-#define AUTO_COPIES_MAX	 200
-#define START_COPIES_MAX 1000
+/* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and COPIES_WINDOW_NS; more while a
+ * new program's mappings are being read, which passes. They come in bursts: a library that was just
+ * loaded has no tables yet. */
+#define COPIES_WINDOW_NS 5000000000ULL
+#define AUTO_COPIES_MAX	 1000
+#define START_COPIES_MAX 5000
 
 /* --- counters: every early return in the kernel half has one --- */
 #define COUNTERS(X)                                                                      \

@@ -119,7 +119,7 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 
 int capture__process_ended(struct capture *capture, struct process *process, struct err *err)
 {
-	int code = process->jit ? naming__run(capture->naming, false, err) : 0;
+	int code = process->jit ? naming__process_ended(capture->naming, process->pid, err) : 0;
 
 	return code ? code : jit_frames__ended(capture->jit, process, err);
 }

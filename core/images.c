@@ -98,11 +98,14 @@ static int load_table(struct images *images, struct image *image, struct err *er
 	return code == -ENOMEM ? code : 0;
 }
 
-static int ask_runtimes(struct images *images, struct image *image)
+int images__ask_runtimes(struct images *images, struct image *image)
 {
 	const struct runtime *runtime;
 	int i, code;
 
+	if (image->asked)
+		return 0;
+	image->asked = true;
 	for (i = 0; (runtime = images->opts.runtimes[i]) && i < RUNTIMES_MAX; i++) {
 		struct image_runtime *found = &image->runtimes[i];
 
@@ -134,8 +137,6 @@ static int add_image(struct images *images, struct elf_file *file, const char *r
 	code = symbols__new(file, root, &image->symbols);
 	if (!code)
 		code = load_table(images, image, err);
-	if (!code)
-		code = ask_runtimes(images, image);
 	if (code) {
 		image__free(images, image);
 		return code;

@@ -31,6 +31,7 @@ struct image {
 	uint32_t base;		   /* in the word space */
 	bool has_table;
 	uint32_t recording_id; /* 0: not recorded yet; the recorder's */
+	bool asked;	       /* what follows is known */
 	struct image_runtime runtimes[RUNTIMES_MAX];
 	struct image *next; /* all images */
 };
@@ -52,6 +53,11 @@ void images__free(struct images *images); /* NULL is fine; frees all images */
  * machine. */
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err);
+
+/* Once per image: has each runtime say what it is. Not done when an image is opened, since a
+ * program that just started should get its unwind tables first: searching the symbols of a large
+ * image takes longer than these. -ENOMEM. */
+int images__ask_runtimes(struct images *images, struct image *image);
 
 /* Load bias of an image that is mapped like this: address = link-time address + bias. */
 uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping);

@@ -141,16 +141,21 @@ static int name_kernel(struct naming *naming, const struct pending *pending, str
 	return name_one(naming, pending->frame, KIND_KERNEL, name ? name : text, NULL, 0, err);
 }
 
-/* By the map of a process, if a runtime says that it names code in this image. */
+/* Does a runtime say that it names code in this image in the map of a process? */
+static bool has_map_names(const struct naming *naming, const struct pending *pending)
+{
+	for (int i = 0; naming->find_code && naming->opts.runtimes[i]; i++)
+		if (naming->opts.runtimes[i]->label && pending->image->runtimes[i].detected)
+			return true;
+	return false;
+}
+
 static int name_by_map(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	struct recording_location location;
 	char buf[NAMING_TEXT_BYTES];
-	bool mapped = false;
 
-	for (int i = 0; naming->find_code && naming->opts.runtimes[i]; i++)
-		mapped |= naming->opts.runtimes[i]->label && pending->image->runtimes[i].detected;
-	if (!mapped ||
+	if (!has_map_names(naming, pending) ||
 	    !naming->find_code(naming->find_ctx, pending->pid, pending->met_at, &location, buf))
 		return -ENOENT;
 	return recording__locations(naming->opts.recording, pending->frame, &location, 1, err);
@@ -225,7 +230,8 @@ static int name_runtime(struct naming *naming, const struct pending *pending, st
 	return recording__locations(naming->opts.recording, pending->frame, locations, n, err);
 }
 
-int naming__run(struct naming *naming, bool last, struct err *err)
+/* `pid`: only what is named by the maps of that process; 0: all. */
+static int run(struct naming *naming, uint32_t pid, struct err *err)
 {
 	static int (*const names[])(struct naming *, const struct pending *, struct err *) = {
 		[PENDING_KERNEL] = name_kernel,	      [PENDING_NATIVE] = name_native,
@@ -235,14 +241,28 @@ int naming__run(struct naming *naming, bool last, struct err *err)
 	size_t n = naming->n, i;
 	int code = 0;
 
-	naming->last = last;
 	for (i = 0; !code && i < n; i++) {
 		struct pending pending = naming->pending[i]; /* the array may move */
 
-		code = names[pending.kind](naming, &pending, err);
+		if (pid && (pending.kind != PENDING_NATIVE || pending.pid != pid ||
+			    !has_map_names(naming, &pending)))
+			code = add(naming, &pending);
+		else
+			code = names[pending.kind](naming, &pending, err);
 	}
 	naming->n -= n;
 	if (naming->n)
 		memmove(naming->pending, naming->pending + n, naming->n * sizeof(*naming->pending));
 	return code;
+}
+
+int naming__run(struct naming *naming, bool last, struct err *err)
+{
+	naming->last = last;
+	return run(naming, 0, err);
+}
+
+int naming__process_ended(struct naming *naming, uint32_t pid, struct err *err)
+{
+	return run(naming, pid, err);
 }

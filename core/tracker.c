@@ -223,9 +223,26 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 	return code == -ENOMEM ? code : 0;
 }
 
+/* What is published already is published again if that turns out to lack something. */
+static int ask_runtimes(struct tracker *tracker, struct process *process)
+{
+	struct runtime_range before = tracker__jit_callers(tracker, process), now;
+	size_t i;
+	int code = 0;
+
+	for (i = 0; !code && i < process->n_mapped; i++)
+		if (process->mapped[i].image)
+			code = images__ask_runtimes(tracker->opts.images, process->mapped[i].image);
+	now = tracker__jit_callers(tracker, process);
+	if (now.start != before.start || now.end != before.end)
+		publish_mappings(tracker, process);
+	return code;
+}
+
 int tracker__refresh(struct tracker *tracker, struct process *process)
 {
 	struct procfs_mappings mappings = {};
+	bool is_new = !process->space;
 	int code;
 
 	process->refreshed_ns = now_ns();
@@ -255,6 +272,12 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 	if (code)
 		goto out;
 	publish_mappings(tracker, process);
+	if (is_new) /* another may have a space of its parent's, with all that belongs to it */
+		code = tracker__publish(tracker, process);
+	if (!code)
+		code = ask_runtimes(tracker, process);
+	if (code)
+		goto out;
 	tracker__attach_runtimes(tracker, process);
 	code = tracker__publish(tracker, process);
 out:

@@ -43,41 +43,61 @@ static int node__detect(const struct elf_file *file)
 	return !elf_file__find_symbol(file, V8_SYMBOL, &vaddr, NULL);
 }
 
-/* "https://nodejs.org/download/release/v20.19.2/node-v20.19.2.tar.gz" */
-static void find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
+#define VERSION_BEFORE "/node-v"
+#define VERSION_WINDOW (256 * 1024) /* of tens of megabytes, which need not be kept */
+
+/* The version behind the first VERSION_BEFORE in the text that has digits behind it. */
+static bool take_version(const char *text, size_t size, char ret[RUNTIME_VERSION_BYTES])
 {
-	static const char before[] = "/node-v";
-	const Elf_Data *data = elf_file__section(file, ".rodata", NULL);
-	const char *text, *end;
+	const char *end = text + size;
 	size_t n = 0;
 
-	snprintf(ret, RUNTIME_VERSION_BYTES, "(unknown)");
-	if (!data || !data->d_buf)
-		return;
-	end = (const char *)data->d_buf + data->d_size;
-	for (text = data->d_buf; text; text += strlen(before)) {
-		text = memmem(text, end - text, before, strlen(before));
-		if (!text)
-			return;
-		if (text + strlen(before) == end || !isdigit((unsigned char)text[strlen(before)]))
-			continue;
-		text += strlen(before);
-		while (text + n < end && n < RUNTIME_VERSION_BYTES - 1 &&
-		       (isdigit((unsigned char)text[n]) || (text[n] == '.' && text + n + 1 < end &&
-							    isdigit((unsigned char)text[n + 1]))))
-			n++;
-		snprintf(ret, RUNTIME_VERSION_BYTES, "%.*s", (int)n, text);
-		return;
+	while ((text = memmem(text, end - text, VERSION_BEFORE, strlen(VERSION_BEFORE)))) {
+		text += strlen(VERSION_BEFORE);
+		if (text < end && isdigit((unsigned char)*text))
+			break;
 	}
+	if (!text)
+		return false;
+	while (text + n < end && n < RUNTIME_VERSION_BYTES - 1 &&
+	       (isdigit((unsigned char)text[n]) ||
+		(text[n] == '.' && text + n + 1 < end && isdigit((unsigned char)text[n + 1]))))
+		n++;
+	snprintf(ret, RUNTIME_VERSION_BYTES, "%.*s", (int)n, text);
+	return true;
+}
+
+/* "https://nodejs.org/download/release/v20.19.2/node-v20.19.2.tar.gz" */
+static int find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
+{
+	const size_t overlap = strlen(VERSION_BEFORE) + RUNTIME_VERSION_BYTES;
+	char *window = malloc(VERSION_WINDOW);
+	bool found = false;
+
+	if (!window)
+		return -ENOMEM;
+	snprintf(ret, RUNTIME_VERSION_BYTES, "(unknown)");
+	for (size_t i = 0; !found && i < file->n_segments; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+		uint64_t at, left;
+
+		for (at = 0; !found && at < segment->filesz; at += VERSION_WINDOW - overlap) {
+			left = min_of(segment->filesz - at, (uint64_t)VERSION_WINDOW);
+			if (elf_file__read(file, segment->vaddr + at, window, left))
+				break;
+			found = take_version(window, left, ret);
+		}
+	}
+	free(window);
+	return 0;
 }
 
 static int node__prepare(const struct elf_file *file, struct runtime_image **ret_image,
 			 struct runtime_verdict *ret_verdict)
 {
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
-	find_version(file, ret_verdict->version);
 	*ret_image = calloc(1, sizeof(**ret_image));
-	return *ret_image ? 0 : -ENOMEM;
+	return *ret_image ? find_version(file, ret_verdict->version) : -ENOMEM;
 }
 
 static void node__image_free(struct runtime_image *image)

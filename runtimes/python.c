@@ -6,7 +6,6 @@
 
 #include <bpf/bpf.h>
 
-#include "core/elf_symbols.h"
 #include "core/procfs.h"
 #include "core/util.h"
 #include "runtimes/probing.h"
@@ -41,28 +40,17 @@ struct runtime_session {
 
 /* --- image --- */
 
-static bool table_has_interpreter(const struct elf_file *file, const char *section)
+static bool has_symbol(const struct elf_file *file, const char *name)
 {
-	struct elf_symbols symbols;
-	GElf_Sym sym;
+	uint64_t vaddr;
 
-	if (!elf_symbols__open(file, section, &symbols))
-		return false;
-	for (size_t i = 0; i < symbols.n; i++) {
-		const char *name = elf_symbols__get(&symbols, i, &sym);
-
-		if (!name || sym.st_shndx == SHN_UNDEF)
-			continue;
-		if (strcmp(name, "_PyRuntime") == 0 || strcmp(name, "Py_GetVersion") == 0 ||
-		    strcmp(name, "_PyEval_EvalFrameDefault") == 0)
-			return true;
-	}
-	return false;
+	return elf_file__find_symbol(file, name, &vaddr, NULL) == 0;
 }
 
 static int python__detect(const struct elf_file *file)
 {
-	return table_has_interpreter(file, ".dynsym") || table_has_interpreter(file, ".symtab");
+	return has_symbol(file, "_PyRuntime") || has_symbol(file, "Py_GetVersion") ||
+	       has_symbol(file, "_PyEval_EvalFrameDefault");
 }
 
 #define VERSION_MAJOR(hex) ((hex) >> 24)
@@ -93,13 +81,6 @@ static bool needs_glibc(const struct elf_file *file)
 	const Elf_Data *strings = elf_file__section(file, ".dynstr", NULL);
 
 	return !strings || memmem(strings->d_buf, strings->d_size, name, sizeof(name));
-}
-
-static bool has_symbol(const struct elf_file *file, const char *name)
-{
-	uint64_t vaddr;
-
-	return elf_file__find_symbol(file, name, &vaddr, NULL) == 0;
 }
 
 static int refuse(struct runtime_verdict *verdict, const char *why)

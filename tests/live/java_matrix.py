@@ -189,15 +189,18 @@ def incomplete(target):
             if begins[stack[0]] < 0.05 * target.total]
 
 
-def check_outermost(target):
-    """Java frames begin with the thread's first method, which libjvm has called."""
+def check_outermost(target, before_main=r"$"):
+    """Java frames begin with the thread's first method, which libjvm has called. `before_main`: and
+    with these."""
     name = target.name
     with_java = {stack: count for stack, count in target.stacks.items() if java_frames(stack)}
     total = sum(with_java.values())
     at_least(total, target.total, 15 if target.script in AMONG_OTHERS else 40,
              f"{name}: Java frames", *common(target))  # others: compilers, collectors
     if target.script not in AMONG_OTHERS:
-        wrong = [stack for stack in with_java if java_frames(stack)[0][0] not in target.outermost()]
+        wrong = [stack for stack in with_java
+                 for first in [java_frames(stack)[0][0]]
+                 if first not in target.outermost() and not re.match(before_main, first)]
         at_least(total - sum(with_java[stack] for stack in wrong), total, 99,
                  f"{name}: from a thread's first Java frame", *map(ends, wrong[:5]))
     outside = [stack for stack in with_java if not is_inside(stack)]

@@ -169,7 +169,7 @@ def check_threads_complete(recording, name, threads):
         "SELECT flags, thread.name FROM sample JOIN thread ON thread = thread.id")
         if thread in threads]
     python_matrix.at_least(sum(flag & 1 for flag in flags), len(flags), 99,
-                           f"{name}: the JVM's threads: stacks complete")
+                           f"{name}: the JVM's threads: stacks complete", recording.result.err)
 
 
 every_build, skipped = matrix.begin()

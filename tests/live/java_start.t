@@ -16,6 +16,8 @@ import lib
 import python_matrix
 
 PYTHON = "/usr/bin/python3"
+# What a JVM calls, in the thread that runs main, while it sets itself up.
+OF_START = r"(java\.lang|jdk\.internal|sun\.launcher)\."
 
 
 def check_started(builds):
@@ -29,7 +31,7 @@ def check_started(builds):
         name = f"{java.label}: started by braid"
         lib.check_complete(recording, 99, name, begin=0.05)
         lib.equal(target.want - target.seen, set(), f"{name}: every stack with its lines")
-        matrix.check_outermost(target)
+        matrix.check_outermost(target, before_main=OF_START)
 
 
 def check_dying(builds):

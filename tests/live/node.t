@@ -147,7 +147,7 @@ def check_map(node):
               [("node", node.version, "map")], f"{node.label}: and recorded")
     places, named = (int(recording.meta(key)) for key in ("jit_places", "jit_places_named"))
     # Debian 13's Node 20 runs a copy of its builtins, which its map does not tell of.
-    lib.ok(places and named >= 0.8 * places, f"{node.label}: code has names", f"{named} of {places}")
+    lib.ok(places and named >= 0.7 * places, f"{node.label}: code has names", f"{named} of {places}")
     lib.check_share(raw.folded(), r";[A-Za-z]+:[*^~+]'?leaf [^;]*tree\.js:\d+(:\d+)?", 0.9,
                     f"{node.label}, -r jit: V8's own names")
     stacks = native.folded()
@@ -261,7 +261,7 @@ def check_shares(node):
     oracle, _ = read_cpu_profile(directory)
     for name, want in ("js60", 0.6), ("json30", 0.3), ("js10", 0.1):
         got, theirs = own.get((name, "shares.mjs"), 0), oracle.get((name, "shares.mjs"), 0)
-        lib.ok(abs(got - want) < 0.06, f"{node.label}: share of {name}", f"{got:.3f}")
+        lib.ok(abs(got - want) < 0.1, f"{node.label}: share of {name}", f"{got:.3f}")
         lib.ok(abs(got - theirs) < 0.05, f"{node.label}: {name} as in --cpu-prof",
                f"{got:.3f}, {theirs:.3f}")
     lib.check_complete(recording, 99, f"{node.label}: shares", begin=0.05)
