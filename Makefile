@@ -151,7 +151,7 @@ demo: setup
 check: setup
 	$(Q)$(MAKE) --no-print-directory all tests
 	$(Q)$(MAKE) --no-print-directory lint
-	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/run-tests $(QUICK_TESTS) -- $(ROOT_TESTS)
+	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/run-tests $(QUICK_TESTS) $(ROOT_TESTS)
 
 check-quick: all tests
 	$(Q)$(PROVE) -j2 $(QUICK_TESTS)

@@ -15,6 +15,8 @@
 #define STOPS_MAX    500 /* until all stacks were seen */
 #define STOPS_MIN    100
 #define STEPS	     30000
+#define STEPS_MAX    600000 /* in which frames come and go; a garbage collection is one long step */
+#define CHANGES_MIN  20
 #define STACKS_MAX   16
 #define THREADS_MAX  8
 #define CHAIN_FRAMES 300
@@ -392,7 +394,8 @@ static void test_steps(void)
 
 	if (!ok(pid > 0 && attach(pid) && live__stop(pid), "%s: calls run", python->command))
 		return;
-	for (n = 0; n < STEPS && live__step(pid, 1); n++) {
+	for (n = 0; (n < STEPS || (n < STEPS_MAX && changes <= CHANGES_MIN)) && live__step(pid, 1);
+	     n++) {
 		bool good = walk_thread(pid, pid, &got);
 		int n_after = min_of(n_frames, CHAIN_FRAMES);
 
@@ -403,10 +406,10 @@ static void test_steps(void)
 		n_before = n_after;
 		memcpy(before, frames, n_after * sizeof(*frames));
 	}
-	is_int(n, STEPS, "%s: so many instructions", python->command);
+	ok(n >= STEPS, "%s: so many instructions", python->command);
 	ok(longest_run <= WINDOW && bad <= n / WINDOWS_PART, "%s: %d bad stacks, %d in a row",
 	   python->command, bad, longest_run);
-	ok(changes > 20, "%s: %d times a frame came or went", python->command, changes);
+	ok(changes > CHANGES_MIN, "%s: %d times a frame came or went", python->command, changes);
 	end(pid);
 }
 

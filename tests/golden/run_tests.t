@@ -25,7 +25,7 @@ chmod +x "$dir"/*.t
 # NAME EXIT_STATUS LAST_LINE: with SAYS_1 ENDS_1 ... set
 check() {
 	local status
-	OUTPUT=$dir/out scripts/run-tests "$dir/sure.t" -- "$dir/sampled.t" >"$dir/log" 2>&1
+	OUTPUT=$dir/out scripts/run-tests "$dir/sure.t" "$dir/sampled.t" >"$dir/log" 2>&1
 	status=$?
 	number=$((number + 1))
 	if [ $status = "$2" ] && [[ $(tail -n 1 "$dir/log") = "$3" ]]; then
@@ -50,7 +50,9 @@ SAYS_1=$first SAYS_2='ok 1 - a' ENDS_2=2 check 'the second run breaks off' 1 '2 
 SAYS_1='ok 1 - a' SAYS_2=$second check 'the first run broke off' 1 '2 passed, 1 failed'
 SAYS_1=$first SAYS_2='ok 1 - a\nnot ok 2 - c\n1..2' \
 	check 'checks have other names' 1 '2 passed, 1 failed'
+SAYS_1='ok 1 - a\nnot ok 2 - b 12\n1..2' SAYS_2='ok 1 - a\nnot ok 2 - b 3\n1..2' \
+	check 'a check fails twice with other numbers' 1 '2 passed, 1 failed'
 SAYS_1=$first SAYS_2=$good ENDS_2=0 SURE='not ok 1 - sure\n1..1' \
-	check 'a test fails that is not run again' 1 '1 passed, 2 failed'
+	check 'one test fails twice, one once' 1 '1 passed, 2 failed'
 echo "1..$number"
 exit $bad
