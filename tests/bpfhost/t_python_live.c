@@ -15,7 +15,8 @@
 #define STOPS_MAX    500 /* until all stacks were seen */
 #define STOPS_MIN    100
 #define STEPS	     30000
-#define STEPS_MAX    600000 /* in which frames come and go; a garbage collection is one long step */
+#define STEPS_LIMIT  600000 /* in which frames come and go; a garbage collection is one long step \
+			     */
 #define CHANGES_MIN  20
 #define STACKS_MAX   16
 #define THREADS_MAX  8
@@ -394,7 +395,8 @@ static void test_steps(void)
 
 	if (!ok(pid > 0 && attach(pid) && live__stop(pid), "%s: calls run", python->command))
 		return;
-	for (n = 0; (n < STEPS || (n < STEPS_MAX && changes <= CHANGES_MIN)) && live__step(pid, 1);
+	for (n = 0;
+	     (n < STEPS || (n < STEPS_LIMIT && changes <= CHANGES_MIN)) && live__step(pid, 1);
 	     n++) {
 		bool good = walk_thread(pid, pid, &got);
 		int n_after = min_of(n_frames, CHAIN_FRAMES);
