@@ -210,6 +210,19 @@ static void compare(struct capture *capture, const struct unwind_copy_frame *fra
 	stats->copy_frames_equal += equal;
 }
 
+/* Of code that a compiler made libunwind knows nothing, and may take it to return anywhere: frames
+ * up to the first that is outside of all code. */
+static int count_frames_in_code(const struct process *process,
+				const struct unwind_copy_frame *frames, int n)
+{
+	int i;
+
+	for (i = 1; i < n; i++)
+		if (!process__find(process, frames[i].ip))
+			return i;
+	return n;
+}
+
 /* Unwinds the stack copy that came with a sample, and takes the result if it is complete or
  * reaches further than the tables did. */
 static void unwind_stack_copy(struct capture *capture, struct process *process,
@@ -220,7 +233,7 @@ static void unwind_stack_copy(struct capture *capture, struct process *process,
 					   .stack = stack->data,
 					   .stack_size = stack->size };
 	bool complete = false;
-	int n, i;
+	int n, in_code, i;
 
 	memcpy(input.regs, stack->regs, sizeof(input.regs));
 	if (capture->copied != process)
@@ -229,6 +242,9 @@ static void unwind_stack_copy(struct capture *capture, struct process *process,
 	n = unwind_copy__run(capture->copier, &input, frames, NATIVE_FRAMES_MAX, &complete);
 	if (n <= 0)
 		return;
+	in_code = count_frames_in_code(process, frames, n);
+	complete = complete && in_code == n;
+	n = in_code;
 	/* Mappings that changed since may not be those that the kernel half unwound with. */
 	if (capture->opts.unwind == UNWIND_MODE_COPY && process->changed_ns < stack->time_ns)
 		compare(capture, frames, n, complete, stop);
@@ -242,6 +258,14 @@ static void unwind_stack_copy(struct capture *capture, struct process *process,
 						frames[i].cfa };
 	capture->n_frames = n;
 	*flags = (*flags & ~SAMPLE_COMPLETE) | (complete ? SAMPLE_COMPLETE : 0);
+}
+
+/* Do frames of code that the walker alone knows lie between those that the tables found? */
+static bool ran_own_code(const struct capture *capture, const struct rec_sample *rec)
+{
+	int runtime = rec->n_runtime ? runtime_of_walker(capture, rec->walker) : -1;
+
+	return runtime >= 0 && capture->opts.runtimes[runtime]->runs_own_code;
 }
 
 static bool sample_is_sane(const struct rec_sample *rec, size_t size)
@@ -274,7 +298,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		stack = stack_copies__take(capture->stacks, rec);
 	capture->n_frames = rec->n_native;
 	memcpy(capture->frames, native, rec->n_native * sizeof(*capture->frames));
-	if (stack)
+	if (stack && !ran_own_code(capture, rec))
 		unwind_stack_copy(capture, process, stack, rec->stop, &row.flags);
 	owner.base = stack_base(capture);
 	code = capture__process_id(capture, process, &owner.process_id, err);

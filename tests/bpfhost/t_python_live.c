@@ -11,12 +11,13 @@
 
 #include "tests/bpfhost/python_host.h"
 
-#define TORN_MAX     2
-#define STOPS_MAX    500 /* until all stacks were seen */
-#define STOPS_MIN    100
-#define STEPS	     30000
-#define STEPS_LIMIT  600000 /* in which frames come and go; a garbage collection is one long step \
-			     */
+#define TORN_MAX  2
+#define STOPS_MAX 500 /* until all stacks were seen */
+#define STOPS_MIN 100
+#define STEPS	  30000
+#define STEPS_LIMIT                                                                  \
+	600000 /* in which frames come and go; a garbage collection is one long step \
+		*/
 #define CHANGES_MIN  20
 #define STACKS_MAX   16
 #define THREADS_MAX  8

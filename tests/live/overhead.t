@@ -397,12 +397,7 @@ def holds_statistics(pid):
 
 def left(ids):
     """Of these programs and links, those that the kernel still has."""
-    rest = {}
-    for kind in "prog", "link":
-        text = subprocess.run([lib.bpftool(), "-j", kind, "show"], capture_output=True,
-                              check=True).stdout
-        rest[kind] = ids[kind] & {entry["id"] for entry in json.loads(text or b"[]")}
-    return rest["prog"] | rest["link"]
+    return set().union(*(ids[kind] & lib.all_bpf_ids(kind) for kind in ("prog", "link")))
 
 
 def check_killed(python):

@@ -163,11 +163,6 @@ def check_deleted_file():
     fixture.stop()
 
 
-def ids_of(kind):
-    shown = subprocess.run([lib.bpftool(), "-j", kind, "show"], capture_output=True, check=True)
-    return {entry["id"] for entry in json.loads(shown.stdout or b"[]")}
-
-
 def uprobes_of(pid):
     shown = subprocess.run([lib.bpftool(), "-j", "perf", "show"], capture_output=True, check=True)
     return [entry for entry in json.loads(shown.stdout or b"[]") if entry["pid"] == pid]
@@ -184,7 +179,7 @@ def check_kill():
     counter.process.wait()
 
     def left():
-        return {kind: ids[kind] & ids_of(kind) for kind in ids if ids[kind] & ids_of(kind)}
+        return {kind: ids[kind] & lib.all_bpf_ids(kind) for kind in ids if ids[kind] & lib.all_bpf_ids(kind)}
 
     try:
         lib.wait_for(lambda: not left(), "the kernel's clean-up")
