@@ -278,20 +278,26 @@ __noinline int barrier__rule(struct unwind_state *u, const struct jvm_proc_rec *
 static __always_inline void stub__rule(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
 	__u64 top = 0;
+	int has_rbp;
 
 	if (u->leaf && !jvm__read(&top, sizeof(top), u->sp) && heap__find(proc, top)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 		return;
 	}
+	has_rbp = !u->rbp_lost && u->rbp >= u->sp && u->rbp - u->sp <= JVM_FRAME_BYTES_MAX &&
+		  !(u->rbp & 7);
+	/* First: registers that it saves may look like what barrier__rule searches. */
+	if (has_rbp && !stack__read(u, u->rbp + 8) && u->value == BARRIER_COOKIE) {
+		rule__set(u, UNWIND_REG_RBP, 24, -3);
+		return;
+	}
 	if (!u->leaf && proc->call_stub_return && u->pc != proc->call_stub_return &&
 	    barrier__rule(u, proc))
 		return;
-	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7)
-		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
-	else if (!stack__read(u, u->rbp + 8) && u->value == BARRIER_COOKIE)
-		rule__set(u, UNWIND_REG_RBP, 24, -3);
-	else
+	if (has_rbp)
 		rule__set(u, UNWIND_REG_RBP, 16, -2);
+	else
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 }
 
 /* The rule for a pc in the code cache into u->rule. `ret` is what the walker will know. 1; 0: it is

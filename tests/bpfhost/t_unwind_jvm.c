@@ -287,11 +287,14 @@ static void test_barrier(void)
 	jvm->call_stub_return = 0;
 }
 
-/* The stub method_entry_barrier has a word between its frame and the return address. */
+/* The stub method_entry_barrier has a word between its frame and the return address, and saves
+ * registers, which may hold anything. */
 static void test_cookie(void)
 {
 	set_callers();
+	jvm->call_stub_return = stub + 50;
 	stack[5] = stub + 20;
+	stack[8] = caller + 8;
 	stack[4] = AT(10);
 	stack[10] = 0xbad;
 	stack[11] = ~0ULL;
@@ -302,6 +305,7 @@ static void test_cookie(void)
 	ok(has_frame(1, stub + 20, AT(13)) && has_frame(2, caller + 100, AT(23)) &&
 		   has_frame(3, stub + 50, AT(32)),
 	   "an entry barrier");
+	jvm->call_stub_return = 0;
 }
 
 /* Stubs that throw end without a return address: it is in rdx. They do not tell how long their

@@ -172,7 +172,7 @@ def check_flight_recorder(java, jfr):
     name = f"{java.label}: as the flight recorder"
     file = os.path.join(java.work, "flight.jfr")
     flag = f"-XX:StartFlightRecording=filename={java.inside(file)},settings=profile"
-    recording = lib.record("--", *java.arguments("Shares", 8, options=[flag]),
+    recording = lib.record("--", *java.arguments("Shares", 12, options=[flag]),
                            options=("-F", "499"))
     theirs = flight_recorded(jfr, file)
     os.unlink(file)
@@ -182,7 +182,7 @@ def check_flight_recorder(java, jfr):
         if leaf and leaf[0]:
             ours[leaf[0][1]] += count
     ours = shares(ours)
-    lib.ok(theirs[""] >= 150 and ours[""] >= 400, f"{name}: samples", theirs, ours)
+    lib.ok(theirs[""] >= 100 and ours[""] >= 400, f"{name}: samples", theirs, ours)
     for method, share in (("half", 0.5), ("third", 0.3), ("sixth", 0.15), ("rest", 0.05)):
         mine, other = ours.get(method, 0), theirs.get(method, 0)
         lib.ok(abs(mine - share) <= 0.05, f"{name}: {method}: {100 * share:g} %", ours)
