@@ -47,7 +47,8 @@ BPF_SRC  := $(sort $(wildcard bpf/*.bpf.c))
 BPF_OBJ  := $(BPF_SRC:%.c=$(OUTPUT)/%.o)
 SKEL     := $(OUTPUT)/bpf/braid.skel.h
 LIB_SRC  := $(sort $(filter-out core/main.c,$(wildcard core/*.c probes/*.c runtimes/*.c bench/*.c)))
-LIB_OBJ  := $(LIB_SRC:%.c=$(OUTPUT)/%.o)
+HOST_SRC := $(sort $(wildcard bpf/host/*.c))
+LIB_OBJ  := $(LIB_SRC:%.c=$(OUTPUT)/%.o) $(HOST_SRC:%.c=$(OUTPUT)/%.o)
 ASSETS   := $(sort $(wildcard core/assets/* bench/assets/*))
 ASSET_OBJ := $(ASSETS:%=$(OUTPUT)/%.o)
 UNIT_SRC := $(sort $(wildcard tests/unit/t_*.c tests/bpfhost/t_*.c))
@@ -97,6 +98,9 @@ $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
+# The kernel half is written for a compiler that does not reason by types and array bounds.
+$(HOST_SRC:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += -fno-strict-aliasing -Wno-array-bounds
+
 # Text files that go into the program as they are: symbols asset_NAME_start and asset_NAME_end.
 $(ASSET_OBJ): $(OUTPUT)/%.o: % $(FLAGS_STAMP)
 	$(call msg,ASSET,$@)
@@ -120,6 +124,21 @@ $(OUTPUT)/$(SHARED): runtimes/$(notdir $(SHARED))
 $(UNIT_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+
+# The two programs of the replay corpus have the kernel half built for the host instead of the
+# kernel's, and see what is read of images.
+REPLAY_OBJ := $(patsubst %.c,$(OUTPUT)/%.o,$(filter-out tests/replay/record.c tests/replay/note.c \
+	tests/replay/stops.c tests/replay/replay.c,$(wildcard tests/replay/*.c)))
+REPLAY_BIN := $(OUTPUT)/tests/replay/replay $(OUTPUT)/tests/replay/record
+REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
+
+$(OUTPUT)/tests/replay/replay: $(OUTPUT)/tests/replay/replay.o $(REPLAY_OBJ) $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(REPLAY_LD) $^ $(LIBS) -o $@
+
+$(OUTPUT)/tests/replay/record: $(OUTPUT)/tests/replay/record.o $(OUTPUT)/tests/replay/note.o $(OUTPUT)/tests/replay/stops.o $(REPLAY_OBJ) $(OUTPUT)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(REPLAY_LD) -Wl,--wrap=elf_file__find_symbol $^ $(LIBS) -o $@
 
 $(TOOL_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/procfs.h"
 #include "core/util.h"
 
 static int open_below(int root_fd, const char *path, uint64_t flags)
@@ -58,10 +59,11 @@ int code_file__open(int root_fd, const char *path, uint32_t uid, int64_t begin_s
 int code_file__open_mapped(uint32_t pid, uint64_t start, uint64_t end, uint32_t uid,
 			   int64_t begin_s, struct code_file *ret, struct err *err)
 {
-	char path[80];
+	char path[PROCFS_PATH_BYTES];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
+	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
+		 start, end);
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return check_file(fd < 0 ? -errno : fd, path, uid, begin_s, ret, err);
 }

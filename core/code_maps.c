@@ -10,6 +10,7 @@
 #include "core/code_file.h"
 #include "core/jitdump.h"
 #include "core/perf_map.h"
+#include "core/procfs.h"
 #include "core/util.h"
 
 #define SOURCES_MAX   12
@@ -166,7 +167,7 @@ void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, 
 static int open_root(struct code_maps *maps)
 {
 	struct procfs_info info;
-	char path[64];
+	char path[PROCFS_PATH_BYTES];
 
 	if (maps->root_is_new)
 		return 0;
@@ -176,7 +177,7 @@ static int open_root(struct code_maps *maps)
 	maps->root_is_new = maps->root_fd >= 0;
 	if (maps->root_is_new)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%u/root", maps->info.pid);
+	snprintf(path, sizeof(path), "%s/%u/root", procfs__root(), maps->info.pid);
 	maps->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (maps->root_fd < 0 && maps->info.inner_pid == maps->info.pid)
 		maps->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);

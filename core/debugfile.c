@@ -93,14 +93,15 @@ static int open_by_link(const struct elf_file *file, const char *root, const str
 	return rc;
 }
 
-int debugfile__open(const struct elf_file *file, const char *root, struct elf_file **ret)
+int debugfile__open(const struct elf_file *file, const char *root, bool stays,
+		    struct elf_file **ret)
 {
 	const char *roots[] = { root, "" };
 	struct link link = { 0 };
 	int rc = -ENOENT;
 
 	link.name = dwelf_elf_gnu_debuglink(file->elf, &link.crc);
-	for (size_t i = 0; i < (root[0] ? 2 : 1) && rc == -ENOENT; i++) {
+	for (size_t i = 0; i < (root[0] && !stays ? 2 : 1) && rc == -ENOENT; i++) {
 		rc = open_by_build_id(file, roots[i], ret);
 		if (rc == -ENOENT)
 			rc = open_by_link(file, roots[i], &link, ret);

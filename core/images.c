@@ -135,6 +135,8 @@ static int add_image(struct images *images, struct elf_file *file, const char *r
 	}
 	image->file = file;
 	code = symbols__new(file, root, &image->symbols);
+	if (!code && procfs__is_recorded())
+		symbols__stay_below_root(image->symbols);
 	if (!code)
 		code = load_table(images, image, err);
 	if (code) {
@@ -202,7 +204,7 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 		      struct image **ret, struct err *err)
 {
 	struct elf_file *file;
-	char root[32];
+	char root[PROCFS_PATH_BYTES];
 	int code;
 
 	code = elf_file__open(fd, path, &file, err);
@@ -213,7 +215,7 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 		elf_file__free(file);
 		return 0;
 	}
-	snprintf(root, sizeof(root), "/proc/%u/root", pid);
+	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), pid);
 	code = add_image(images, file, root, ret, err);
 	return code ? code : index_build_id(images, *ret);
 }

@@ -11,20 +11,38 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "core/memory.h"
 #include "core/util.h"
 
 #define KERNEL_THREAD_FLAG 0x00200000  /* PF_KTHREAD, include/linux/sched.h */
 #define PID_NS_INIT_INO	   0xEFFFFFFCU /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 #define MAPPINGS_READ_MAX  65536
 
+static const struct procfs_source *source; /* NULL: the live system */
+
+void procfs__use(const struct procfs_source *stand_in)
+{
+	source = stand_in;
+}
+
+bool procfs__is_recorded(void)
+{
+	return source != NULL;
+}
+
+const char *procfs__root(void)
+{
+	return source ? source->root : "/proc";
+}
+
 /* Whole small file, NUL-terminated. Number of bytes or a negative errno. */
 static ssize_t read_file(uint32_t pid, const char *name, char *buf, size_t size)
 {
-	char path[64];
+	char path[PROCFS_PATH_BYTES];
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -242,11 +260,11 @@ int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret)
 
 int procfs__mappings(uint32_t pid, struct procfs_mappings *ret)
 {
-	char path[64];
+	char path[PROCFS_PATH_BYTES];
 	FILE *maps;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	snprintf(path, sizeof(path), "%s/%u/maps", procfs__root(), pid);
 	maps = fopen(path, "re");
 	if (!maps)
 		return errno == ENOENT ? -ESRCH : -errno;
@@ -282,15 +300,15 @@ static int open_regular(const char *path, struct stat *ret_stat)
 int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping)
 {
 	struct stat st = {};
-	char path[4200];
+	char path[PROCFS_PATH_BYTES + 4096];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, pid, mapping->start,
-		 mapping->end);
+	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
+		 mapping->start, mapping->end);
 	fd = open_regular(path, &st);
 	if (fd >= 0 || mapping->path[0] != '/')
 		return fd;
-	snprintf(path, sizeof(path), "/proc/%u/root%s", pid, mapping->path);
+	snprintf(path, sizeof(path), "%s/%u/root%s", procfs__root(), pid, mapping->path);
 	fd = open_regular(path, &st);
 	if (fd >= 0)
 		return fd;
@@ -307,11 +325,12 @@ bool procfs__has_perf_map(uint32_t pid)
 {
 	struct procfs_info info;
 	struct stat st;
-	char path[80];
+	char path[PROCFS_PATH_BYTES];
 
 	if (procfs__info(pid, &info, NULL))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%u/root/tmp/perf-%u.map", info.pid, info.inner_pid);
+	snprintf(path, sizeof(path), "%s/%u/root/tmp/perf-%u.map", procfs__root(), info.pid,
+		 info.inner_pid);
 	return !lstat(path, &st) && S_ISREG(st.st_mode);
 }
 
@@ -320,5 +339,7 @@ bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size)
 	struct iovec local = { .iov_base = to, .iov_len = size };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = size };
 
+	if (source && source->memory)
+		return !memory__read(source->memory, address, to, size);
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
 }

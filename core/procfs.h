@@ -9,6 +9,25 @@
 
 #include "core/err.h"
 
+struct memory;
+
+#define PROCFS_PATH_BYTES 256 /* of a path below procfs__root(), but for those of files */
+
+/* Where all of this comes from, and what procfs__read_memory reads: the live system unless
+ * something else stands in for it, for a process that was recorded or has left a core file. */
+struct procfs_source {
+	const char *root; /* laid out as /proc: PID/maps, PID/root, ...; at most 128 bytes */
+	const struct memory *memory; /* NULL: that of the live process */
+};
+
+/* `source` is borrowed for as long as it stands in; NULL: the live system again. */
+void procfs__use(const struct procfs_source *source);
+
+bool procfs__is_recorded(void); /* something stands in for the live system */
+
+/* "/proc", or what stands in for it. Every path of a target begins with it. */
+const char *procfs__root(void);
+
 /* What /proc tells of a process. */
 struct procfs_info {
 	uint32_t pid; /* of the process, also when asked with the id of another of its threads */

@@ -17,6 +17,7 @@
 struct symbols {
 	const struct elf_file *file; /* borrowed */
 	char *root;
+	bool stays_below; /* the root: no look-ups below our own */
 	bool opened;
 	struct elf_file *debug, *minidebug; /* NULL: none */
 	struct symtab symtab, plt;	    /* borrow their names from the three files */
@@ -41,6 +42,11 @@ int symbols__new(const struct elf_file *file, const char *root, struct symbols *
 	}
 	*ret = symbols;
 	return 0;
+}
+
+void symbols__stay_below_root(struct symbols *symbols)
+{
+	symbols->stays_below = true;
 }
 
 static void close_sources(struct symbols *symbols)
@@ -73,12 +79,17 @@ static int optional(int rc)
 	return rc == -ENOENT ? 0 : rc;
 }
 
+static int open_debugfile(struct symbols *symbols)
+{
+	return debugfile__open(symbols->file, symbols->root, symbols->stays_below, &symbols->debug);
+}
+
 static int open_dwarf(struct symbols *symbols)
 {
 	int rc = dwarf__new(symbols->file, &symbols->dwarf);
 
 	if (rc == -ENOENT)
-		rc = optional(debugfile__open(symbols->file, symbols->root, &symbols->debug));
+		rc = optional(open_debugfile(symbols));
 	if (!rc && symbols->debug)
 		rc = dwarf__new(symbols->debug, &symbols->dwarf);
 	return optional(rc);
@@ -91,7 +102,7 @@ static int add_full_table(struct symbols *symbols)
 	int rc = 0;
 
 	if (!n && !symbols->debug)
-		rc = optional(debugfile__open(symbols->file, symbols->root, &symbols->debug));
+		rc = optional(open_debugfile(symbols));
 	if (!n && !rc && symbols->debug)
 		n = symtab__add_section(&symbols->symtab, symbols->debug, ".symtab");
 	if (!n && !rc)

@@ -27,6 +27,8 @@ struct symbol_frame {
  * mount namespace; "" for ours); where nothing is found below it our own root is tried. Borrows
  * `file` until symbols__free. -ENOMEM at worst: an image without symbols is not an error. */
 int symbols__new(const struct elf_file *file, const char *root, struct symbols **ret);
+/* Of a target that was recorded: this machine's debug files say nothing of its images. */
+void symbols__stay_below_root(struct symbols *symbols);
 void symbols__free(struct symbols *symbols); /* NULL is fine */
 
 /* Resolves one link-time virtual address. Entries come innermost first; the last is the function

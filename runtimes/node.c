@@ -141,11 +141,11 @@ static bool has_option(const char *text, const char *option)
 static bool is_told(uint32_t pid, const char *name, const char *option)
 {
 	bool environment = !strcmp(name, "environ"), found = false;
-	char path[64], *words = malloc(WORDS_BYTES), *word;
+	char path[PROCFS_PATH_BYTES], *words = malloc(WORDS_BYTES), *word;
 	ssize_t n = 0;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && words)
 		n = read(fd, words, WORDS_BYTES - 1);

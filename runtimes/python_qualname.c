@@ -13,6 +13,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "core/procfs.h"
 #include "core/util.h"
 #include "runtimes/python_scan.h"
 
@@ -74,10 +75,10 @@ void python_sources__free(struct python_sources *sources)
 
 static int read_link(uint32_t pid, const char *name, char *ret, size_t size)
 {
-	char link[32];
+	char link[PROCFS_PATH_BYTES];
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "/proc/%u/%s", pid, name);
+	snprintf(link, sizeof(link), "%s/%u/%s", procfs__root(), pid, name);
 	n = readlink(link, ret, size);
 	if (n < 0)
 		return -errno;
@@ -113,7 +114,7 @@ static int open_source(uint32_t pid, const char *path)
 		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 		.resolve = RESOLVE_IN_ROOT,
 	};
-	char absolute[2 * PATH_MAX], name[32];
+	char absolute[2 * PATH_MAX], name[PROCFS_PATH_BYTES];
 	int root, fd, rc;
 
 	if (*path != '/') {
@@ -122,7 +123,7 @@ static int open_source(uint32_t pid, const char *path)
 			return rc;
 		path = absolute;
 	}
-	snprintf(name, sizeof(name), "/proc/%u/root", pid);
+	snprintf(name, sizeof(name), "%s/%u/root", procfs__root(), pid);
 	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;

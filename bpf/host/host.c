@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bpf/host/host.h"
+
+struct host host = { .comm = "host" };
+
+/* --- maps --- */
+
+struct host_map *host_map__find(const void *map)
+{
+	for (size_t i = 0; i < host.n_maps; i++)
+		if (host.maps[i].map == map)
+			return &host.maps[i];
+	return NULL;
+}
+
+struct host_map *host_map__named(const char *name)
+{
+	for (size_t i = 0; i < host.n_maps; i++)
+		if (strcmp(host.maps[i].name, name) == 0)
+			return &host.maps[i];
+	return NULL;
+}
+
+struct host_map *host_map__add(const char *name, const void *map, bool is_array, uint32_t key_size,
+			       uint32_t value_size, uint32_t max)
+{
+	struct host_map *host_map = &host.maps[host.n_maps];
+
+	if (host.n_maps == HOST_MAPS_MAX || key_size > HOST_KEY_BYTES)
+		abort(); /* the limits above are too low for the kernel half */
+	host.n_maps++;
+	*host_map = (struct host_map) {
+		.name = name,
+		.map = map,
+		.is_array = is_array,
+		.key_size = key_size,
+		.value_size = value_size,
+		.n = is_array ? max : 0,
+		.max = max,
+		.entries = calloc(max, sizeof(struct host_entry)),
+	};
+	for (uint32_t i = 0; value_size && i < host_map->n; i++)
+		host_map->entries[i].value = calloc(1, value_size);
+	return host_map;
+}
+
+static struct host_entry *host_map__entry(const struct host_map *map, const void *key)
+{
+	uint32_t index;
+
+	if (map->is_array) {
+		memcpy(&index, key, sizeof(index));
+		return index < map->n ? &map->entries[index] : NULL;
+	}
+	for (uint32_t i = 0; i < map->n; i++)
+		if (memcmp(map->entries[i].key, key, map->key_size) == 0)
+			return &map->entries[i];
+	return NULL;
+}
+
+/* An address that is no known map's is that of an inner map, which stands for its only value. */
+void *host_map__lookup(const void *map, const void *key)
+{
+	const struct host_map *host_map = host_map__find(map);
+	const struct host_entry *entry;
+
+	if (!host_map)
+		return (void *)map;
+	entry = host_map__entry(host_map, key);
+	return entry ? entry->value : NULL;
+}
+
+long host_map__update(const void *map, const void *key, const void *value)
+{
+	struct host_map *host_map = host_map__find(map);
+	struct host_entry *entry = host_map__entry(host_map, key);
+
+	if (!entry) {
+		if (host_map->is_array || host_map->n == host_map->max)
+			return -E2BIG;
+		entry = &host_map->entries[host_map->n++];
+		memcpy(entry->key, key, host_map->key_size);
+		entry->value = host_map->value_size ? calloc(1, host_map->value_size) : NULL;
+	}
+	if (host_map->value_size)
+		memcpy(entry->value, value, host_map->value_size);
+	else
+		entry->value = (void *)value;
+	return 0;
+}
+
+long host_map__delete(const void *map, const void *key)
+{
+	struct host_map *host_map = host_map__find(map);
+	struct host_entry *entry = host_map__entry(host_map, key);
+
+	if (!entry || host_map->is_array)
+		return -ENOENT;
+	if (host_map->value_size)
+		free(entry->value);
+	*entry = host_map->entries[--host_map->n];
+	return 0;
+}
+
+void host_map__clear(const void *map)
+{
+	struct host_map *host_map = host_map__find(map);
+
+	for (uint32_t i = 0; i < host_map->n; i++) {
+		if (host_map->value_size)
+			free(host_map->entries[i].value);
+		host_map->entries[i].value = NULL;
+	}
+	host_map->n = 0;
+}
+
+void host__done(void)
+{
+	for (size_t i = 0; i < host.n_maps; i++) {
+		host_map__clear(host.maps[i].map);
+		free(host.maps[i].entries);
+	}
+	host.n_maps = 0;
+}
+
+void host__set(const volatile uint32_t *variable, uint32_t value)
+{
+	uintptr_t size = sysconf(_SC_PAGESIZE), page = (uintptr_t)variable & ~(size - 1);
+
+	mprotect((void *)page, size, PROT_READ | PROT_WRITE); /* read-only with some compilers */
+	*(volatile uint32_t *)variable = value;
+}
+
+/* --- the target --- */
+
+void host__add_range(uint64_t start, const void *bytes, size_t size)
+{
+	host.ranges[host.n_ranges++] = (struct host_range) { start, size, bytes };
+}
+
+long host__read_user(void *to, uint32_t size, uint64_t from)
+{
+	if (host.memory && !memory__read(host.memory, from, to, size))
+		return 0;
+	for (size_t i = 0; !host.memory && i < host.n_ranges; i++) {
+		const struct host_range *range = &host.ranges[i];
+
+		if (from >= range->start && size <= range->size &&
+		    from - range->start <= range->size - size) {
+			memcpy(to, (const char *)range->bytes + (from - range->start), size);
+			return 0;
+		}
+	}
+	memset(to, 0, size); /* as the kernel does */
+	return -EFAULT;
+}
+
+long host__read_str(void *to, uint32_t size, uint64_t from)
+{
+	char *text = to;
+
+	for (uint32_t i = 0; i < size; i++) {
+		if (host__read_user(&text[i], 1, from + i)) {
+			memset(to, 0, size); /* as the kernel does */
+			return -EFAULT;
+		}
+		if (!text[i])
+			return i + 1;
+	}
+	text[size - 1] = '\0';
+	return size;
+}
+
+void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf)
+{
+	*regs = (struct pt_regs) {
+		.rax = dwarf[0],
+		.rdx = dwarf[1],
+		.rcx = dwarf[2],
+		.rbx = dwarf[3],
+		.rsi = dwarf[4],
+		.rdi = dwarf[5],
+		.rbp = dwarf[6],
+		.rsp = dwarf[7],
+		.r8 = dwarf[8],
+		.r9 = dwarf[9],
+		.r10 = dwarf[10],
+		.r11 = dwarf[11],
+		.r12 = dwarf[12],
+		.r13 = dwarf[13],
+		.r14 = dwarf[14],
+		.r15 = dwarf[15],
+		.rip = dwarf[16],
+		.cs = 0x33, /* __USER_CS */
+	};
+}
+
+/* Three frames in the kernel. */
+long host__get_stack(void *to, uint32_t size)
+{
+	static const uint64_t frames[] = { -3, -2, -1 };
+
+	(void)size;
+	memcpy(to, frames, sizeof(frames));
+	return sizeof(frames);
+}
+
+/* --- programs --- */
+
+bool host__tail_call(struct bpf_perf_event_data *ctx, uint32_t slot)
+{
+	if (slot >= WALKERS_MAX || !host.walkers[slot])
+		return false;
+	host.walkers[slot](ctx);
+	return true;
+}
+
+long bpf_loop(uint32_t n, long (*step)(uint32_t, void *), void *ctx, uint64_t flags)
+{
+	uint32_t i = 0;
+
+	(void)flags;
+	while (i < n && !step(i++, ctx))
+		;
+	return i;
+}
+
+/* --- the ring --- */
+
+static void keep(uint32_t type, const void *data, size_t size)
+{
+	if (type == REC_SAMPLE) {
+		memcpy(&host.sample, data, size);
+		host.sample_bytes = size;
+		host.n_samples++;
+	} else if (type == REC_STACK) {
+		memcpy(&host.stack, data, size);
+		host.stack_bytes = size;
+		host.n_stacks++;
+	} else if (type == REC_UNMAPPED) {
+		host.n_unmapped++;
+	} else if (type == REC_CODE && host.on_code) {
+		host.on_code(data, size);
+	}
+}
+
+long host__output(const void *data, size_t size)
+{
+	uint32_t type;
+
+	if (host.ring_full)
+		return -EAGAIN;
+	memcpy(&type, data, sizeof(type));
+	keep(type, data, size);
+	if (host.on_record)
+		host.on_record(host.record_ctx, data, size);
+	return 0;
+}
+
+/* A record that is made in the ring itself: its size is in front of it. */
+void *host__reserve(size_t size)
+{
+	uint64_t *data = host.ring_full ? NULL : malloc(sizeof(size) + size);
+
+	if (!data)
+		return NULL;
+	*data = size;
+	return memset(data + 1, 0xee, size);
+}
+
+void host__submit(void *data)
+{
+	uint64_t *start = (uint64_t *)data - 1;
+
+	host__output(data, *start);
+	free(start);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_BPF_HOST_H
+#define BRAID_BPF_HOST_H
+
+/* The kernel half as ordinary C (bpf/host/shim.h): its programs run in this process, on the memory
+ * of any target that core/memory.h can read. Those of bpf/host/ are parts of libbraid (replay of
+ * recorded stacks), others are included by unit tests that reach into them.
+ *
+ * Maps are in ordinary memory, each value in an allocation of its own, so that a sanitizer sees
+ * what the verifier would. One thread, and one target at a time. */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#include <asm/ptrace.h>
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+#include <linux/types.h>
+
+#include "bpf/shared.h"
+#include "core/memory.h"
+
+/* --- bpf/kernel.h --- */
+
+#define PF_KTHREAD 0x00200000
+
+struct pid_namespace {
+	struct {
+		unsigned int inum;
+	} ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[4];
+};
+
+struct return_instance {
+	unsigned long stack, orig_ret_vaddr;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	struct return_instance *return_instances;
+	unsigned long vaddr, xol_vaddr;
+};
+
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct mm_struct {
+	struct {
+		struct xol_area *xol_area;
+	} uprobes_state;
+};
+
+struct linux_binprm;
+
+struct task_struct {
+	unsigned int flags;
+	unsigned int in_execve : 1;
+	unsigned int pid, tgid;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct {
+		unsigned long fsbase;
+	} thread;
+	unsigned long sas_ss_sp, sas_ss_size;
+	struct uprobe_task *utask;
+	unsigned long long start_time;
+};
+
+/* --- the host --- */
+
+#define HOST_MAPS_MAX	48
+#define HOST_KEY_BYTES	24
+#define HOST_RANGES_MAX 8
+
+struct host_entry {
+	char key[HOST_KEY_BYTES];
+	void *value; /* owned, unless the map is one of maps */
+};
+
+struct host_map {
+	const char *name;
+	const void *map; /* the variable in the kernel half */
+	bool is_array;
+	uint32_t key_size, value_size; /* value_size 0: a map of maps */
+	uint32_t n, max;
+	struct host_entry *entries;
+};
+
+struct host_range {
+	uint64_t start;
+	size_t size;
+	const void *bytes;
+};
+
+struct host_sample {
+	struct rec_sample head;
+	uint64_t words[SAMPLE_WORDS_MAX];
+};
+
+typedef int (*host_walker_fn)(struct bpf_perf_event_data *ctx);
+
+struct host {
+	struct host_map maps[HOST_MAPS_MAX];
+	size_t n_maps;
+	host_walker_fn walkers[WALKERS_MAX]; /* NULL: no program in the slot */
+
+	/* What bpf_probe_read_user reads: the target's memory (borrowed), or (NULL) the ranges that
+	 * a test made up. */
+	const struct memory *memory;
+	struct host_range ranges[HOST_RANGES_MAX];
+	size_t n_ranges;
+
+	struct task_struct task;
+	char comm[THREAD_NAME_BYTES];
+	struct pt_regs kernel_entry; /* what the task's user registers were */
+	uint64_t now_ns, jiffies;
+	uint64_t cookie; /* of the probe that hits */
+
+	/* What came through the ring. */
+	bool ring_full;
+	struct host_sample sample; /* the last one */
+	size_t sample_bytes;
+	struct rec_stack stack; /* the last one */
+	size_t stack_bytes;
+	uint32_t n_samples, n_stacks, n_unmapped;
+	void (*on_code)(const struct rec_code *rec, size_t size);
+	/* Every record, also those above; the bytes are borrowed. NULL: nobody. */
+	void (*on_record)(void *ctx, const void *data, size_t size);
+	void *record_ctx;
+};
+
+extern struct host host;
+
+/* NULL: there is none. */
+struct host_map *host_map__find(const void *map);
+struct host_map *host_map__named(const char *name);
+
+struct host_map *host_map__add(const char *name, const void *map, bool is_array, uint32_t key_size,
+			       uint32_t value_size, uint32_t max);
+
+#define HOST_ARRAY(map, n) \
+	host_map__add(#map, &(map), true, sizeof(*(map).key), sizeof(*(map).value), n)
+#define HOST_HASH(map, n) \
+	host_map__add(#map, &(map), false, sizeof(*(map).key), sizeof(*(map).value), n)
+#define HOST_ARRAY_OF_MAPS(map, n) host_map__add(#map, &(map), true, sizeof(uint32_t), 0, n)
+#define HOST_HASH_OF_MAPS(map, n)  host_map__add(#map, &(map), false, sizeof(uint32_t), 0, n)
+
+/* As the helpers of these names do. A map of maps takes and gives the inner map's only value. */
+void *host_map__lookup(const void *map, const void *key);
+long host_map__update(const void *map, const void *key, const void *value);
+long host_map__delete(const void *map, const void *key); /* of a hash; -ENOENT */
+void host_map__clear(const void *map);
+
+/* Frees all maps; no program can run until they are added again. */
+void host__done(void);
+
+/* Sets a variable that user space sets before the programs are loaded. */
+void host__set(const volatile uint32_t *variable, uint32_t value);
+
+void host__add_range(uint64_t start, const void *bytes, size_t size);
+
+/* Registers of a stopped process in the order of DWARF (unwind_rule.h), as an interrupt sees
+ * them. */
+void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf);
+
+/* The helpers below, as functions. */
+long host__read_user(void *to, uint32_t size, uint64_t from);
+long host__read_str(void *to, uint32_t size, uint64_t from);
+long host__output(const void *data, size_t size);
+void *host__reserve(size_t size); /* one record at a time */
+void host__submit(void *data);
+long host__get_stack(void *to, uint32_t size);
+bool host__tail_call(struct bpf_perf_event_data *ctx, uint32_t slot);
+long bpf_loop(uint32_t n, long (*step)(uint32_t, void *), void *ctx, uint64_t flags);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_BPF_HOST_PROGRAMS_H
+#define BRAID_BPF_HOST_PROGRAMS_H
+
+#include <stdint.h>
+
+#include "bpf/shared.h"
+
+/* The sampler and the walkers, built for the host. */
+
+struct host_thread { /* that is to be sampled */
+	uint32_t tgid, tid;
+	uint64_t regs[UNWIND_REGS]; /* in the order of DWARF (bpf/unwind_rule.h) */
+	uint64_t fs_base;
+	const char *name; /* at most THREAD_NAME_BYTES - 1 count */
+};
+
+/* Adds the maps of all programs, empty, and fills the walkers' slots. host__done ends it. */
+void host_programs__open(void);
+
+/* One sample of the thread, as if a timer had interrupted it in user mode at `now_ns`
+ * (CLOCK_MONOTONIC): its records come through host.on_record. The process must be in the map
+ * `targets`, and its memory in host.memory. */
+void host_programs__sample(const struct host_thread *thread, uint64_t now_ns);
+
+#endif

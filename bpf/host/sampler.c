@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "bpf/host/programs.h"
+
+#include "bpf/host/shim.h"
+
+#include "bpf/sampler.bpf.c"
+
+void host_python__open(void);
+void host_ruby__open(void);
+void host_jvm__open(void);
+
+void host_programs__open(void)
+{
+	HOST_ARRAY(scratches, 1);
+	HOST_ARRAY(counters, COUNTERS_N);
+	HOST_ARRAY(copy_slots, 1);
+	HOST_HASH(targets, 8);
+	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
+	HOST_HASH_OF_MAPS(mappings, 64);
+	host_python__open();
+	host_ruby__open();
+	host_jvm__open();
+	host__set(&cfg_walkers, 1U << WALKER_PYTHON | 1U << WALKER_RUBY | 1U << WALKER_JVM);
+	last_code = 0;
+}
+
+void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
+{
+	struct bpf_perf_event_data ctx = { 0 };
+
+	host.now_ns = now_ns;
+	host.task = (struct task_struct) {
+		.pid = thread->tid,
+		.tgid = thread->tgid,
+		.mm = (struct mm_struct *)&host, /* only ever compared with NULL */
+		.group_leader = &host.task,
+		.thread.fsbase = thread->fs_base,
+	};
+	memset(host.comm, 0, sizeof(host.comm));
+	strncpy(host.comm, thread->name, sizeof(host.comm) - 1);
+	host__set_regs(&ctx.regs, thread->regs);
+	on_sample(&ctx);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_BPF_HOST_SHIM_H
+#define BRAID_BPF_HOST_SHIM_H
+
+/* What libbpf's headers and bpf/kernel.h declare, for a file that includes this, after all headers
+ * that are not the kernel half's, and then bpf/X.bpf.c. */
+
+#include "bpf/host/host.h"
+
+#define BRAID_KERNEL_H
+#define __BPF_HELPERS__
+#define __BPF_CORE_READ_H__
+#define __BPF_TRACING_H__
+#define BPF_PROG(name, ...) name(__VA_ARGS__)
+#define barrier()	    asm volatile("" ::: "memory")
+#define barrier_var(var)    asm volatile("" : "+r"(var))
+
+#define SEC(name)
+#define __weak		   __attribute__((weak))
+#define __noinline	   __attribute__((noinline))
+#define __uint(name, val)  int(*name)[val]
+#define __type(name, val)  val *name
+#define __array(name, val) val *name[]
+
+/* Global functions of the kernel half are for the verifier's sake: nobody declares them. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+#define BPF_CORE_READ(from, field)	   ((from)->field)
+#define bpf_core_field_offset(type, field) offsetof(type, field)
+#define bpf_core_field_exists(field)	   1
+
+#define BPF_CORE_READ_BITFIELD_PROBED(from, field) ((from)->field)
+
+/* --- the helpers --- */
+
+#define bpf_map_lookup_elem(map, key)		  host_map__lookup(map, key)
+#define bpf_map_update_elem(map, key, value, how) host_map__update(map, key, value)
+#define bpf_probe_read_user(to, size, from)	  host__read_user(to, size, (uintptr_t)(from))
+#define bpf_probe_read_kernel(to, size, from)	  (memcpy(to, from, size), 0)
+#define bpf_ringbuf_output(map, data, size, how)  host__output(data, size)
+#define bpf_ringbuf_reserve(map, size, how)	  host__reserve(size)
+#define bpf_ringbuf_submit(data, how)		  host__submit(data)
+#define bpf_probe_read_user_str(to, size, from)	  host__read_str(to, size, (uintptr_t)(from))
+#define bpf_jiffies64()				  (host.jiffies)
+#define bpf_get_attach_cookie(ctx)		  ((void)(ctx), host.cookie)
+#define bpf_ringbuf_query(map, what)		  ((uint64_t)0)
+/* A tail call does not return, unless the slot is empty. */
+#define bpf_tail_call(ctx, map, slot)           \
+	do {                                    \
+		if (host__tail_call(ctx, slot)) \
+			return;                 \
+	} while (0)
+#define bpf_get_smp_processor_id()	  0
+#define bpf_get_current_task_btf()	  (&host.task)
+#define bpf_task_pt_regs(task)		  (&host.kernel_entry)
+#define bpf_ktime_get_ns()		  (host.now_ns)
+#define bpf_get_current_comm(to, size)	  memcpy(to, host.comm, size)
+#define bpf_get_stack(ctx, to, size, how) host__get_stack(to, size)
+
+#endif

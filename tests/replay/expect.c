@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tests/replay/expect.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/profile.h"
+#include "core/util.h"
+
+#define LINE_BYTES 4096
+
+int expect__read(const char *path, struct expect *ret, struct err *err)
+{
+	FILE *in = fopen(path, "re");
+	size_t n = 0, cap = 0;
+	char *text = NULL;
+	int code = in ? 0 : -errno;
+
+	while (!code && !feof(in)) {
+		code = array__reserve(&text, &cap, n + 65536, 1);
+		if (!code)
+			n += fread(text + n, 1, cap - n - 1, in);
+	}
+	if (in)
+		fclose(in);
+	if (code) {
+		free(text);
+		return err__set(err, code, "%s: %s", path, strerror(-code));
+	}
+	text[n] = '\0';
+	ret->text = text;
+	return 0;
+}
+
+void expect__done(struct expect *expect)
+{
+	free(expect->text);
+	expect->text = NULL;
+}
+
+/* --- lines --- */
+
+/* Copies the line at `*at`, without its end, and goes on to the next one. False: there is none. */
+static bool next_line(const char **at, char ret[LINE_BYTES])
+{
+	size_t length = *at ? strcspn(*at, "\n") : 0;
+
+	if (!*at || !**at)
+		return false;
+	snprintf(ret, LINE_BYTES, "%.*s", (int)length, *at);
+	*at += length + ((*at)[length] == '\n');
+	return true;
+}
+
+/* The line after "== NAME"; NULL: there is no such case. */
+static const char *find_case(const struct expect *expect, const char *name)
+{
+	const char *at = expect->text;
+	char line[LINE_BYTES];
+
+	while (next_line(&at, line))
+		if (!strncmp(line, "== ", 3) && !strcmp(line + 3, name))
+			return at;
+	return NULL;
+}
+
+/* The lines of a section of the case that begins at `at`, up to the next mark; "": none. `rest` is
+ * what follows the title. */
+static const char *find_section(const char *at, const char *title, char rest[LINE_BYTES])
+{
+	char line[LINE_BYTES];
+
+	rest[0] = '\0';
+	while (next_line(&at, line) && strncmp(line, "== ", 3) != 0) {
+		if (strncmp(line, "-- ", 3) != 0 || strncmp(line + 3, title, strlen(title)) != 0)
+			continue;
+		snprintf(rest, LINE_BYTES, "%s", line + 3 + strlen(title));
+		return at;
+	}
+	return "";
+}
+
+static bool next_in_section(const char **at, char ret[LINE_BYTES])
+{
+	return strncmp(*at, "-- ", 3) != 0 && strncmp(*at, "== ", 3) != 0 && next_line(at, ret);
+}
+
+/* --- what the program told --- */
+
+static const char *last_part(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot ? dot + 1 : name;
+}
+
+static bool is_told(char *line, const struct pipeline_frame *frame)
+{
+	char *file = strchr(line, '\t'), *number = file ? strchr(file + 1, '\t') : NULL;
+	const char *name = frame->name;
+
+	if (!number)
+		return false;
+	*file++ = *number++ = '\0';
+	if (*line == '~') {
+		name = last_part(name);
+		line++;
+	}
+	return (!strcmp(line, "*") || !strcmp(line, name)) &&
+	       (!strcmp(file, "*") || !strcmp(file, frame->file)) &&
+	       (!strcmp(number, "*") || strtoul(number, NULL, 10) == frame->line);
+}
+
+/* Does the stack have exactly the runtime frames of the section? Moves `*at` behind it. */
+static bool match_told(const char **at, const struct pipeline_stack *stack, FILE *out)
+{
+	char line[LINE_BYTES], shown[LINE_BYTES];
+	bool good = true;
+	size_t i = 0;
+
+	while (next_in_section(at, line)) {
+		while (i < stack->n_frames && stack->frames[i].kind < KIND_RUNTIME)
+			i++;
+		snprintf(shown, sizeof(shown), "%s", line);
+		if (good && i < stack->n_frames && is_told(line, &stack->frames[i])) {
+			i++;
+			continue;
+		}
+		if (good)
+			fprintf(out, "# told:  %s\n# found: %s\n", shown,
+				i < stack->n_frames ? stack->frames[i].label : "the end");
+		good = false;
+	}
+	while (good && i < stack->n_frames && stack->frames[i].kind < KIND_RUNTIME)
+		i++;
+	if (good && i < stack->n_frames)
+		fprintf(out, "# not told: %s\n", stack->frames[i].label);
+	return good && i == stack->n_frames;
+}
+
+static bool check_told(const char *section, const struct pipeline_stack *stack, FILE *out)
+{
+	char *why = NULL, line[LINE_BYTES];
+	size_t n = 0;
+	FILE *text = open_memstream(&why, &n);
+	bool good = match_told(&section, stack, text);
+
+	while (!good && !strncmp(section, "-- or", 5)) {
+		next_line(&section, line);
+		good = match_told(&section, stack, text);
+	}
+	fclose(text);
+	if (!good)
+		fputs(why, out);
+	free(why);
+	return good;
+}
+
+/* --- what libdwfl found --- */
+
+static void format_native(const struct pipeline_native *native, char ret[LINE_BYTES])
+{
+	snprintf(ret, LINE_BYTES, "%s+%#" PRIx64, native->image[0] ? native->image : "?",
+		 native->vaddr);
+}
+
+/* Code that no file backs is unknown to libdwfl: there it ends. */
+static bool check_unwound(const char *section, bool part, const struct pipeline_stack *stack,
+			  FILE *out)
+{
+	char line[LINE_BYTES], got[LINE_BYTES];
+	size_t i = 0;
+
+	for (; next_in_section(&section, line); i++) {
+		snprintf(got, sizeof(got), "the end");
+		if (i < stack->n_natives)
+			format_native(&stack->natives[i], got);
+		if (strcmp(got, line) == 0)
+			continue;
+		fprintf(out, "# native frame %zu: %s, libdwfl: %s\n", i, got, line);
+		return false;
+	}
+	if (part || i == stack->n_natives)
+		return true;
+	format_native(&stack->natives[i], got);
+	fprintf(out, "# native frame %zu: %s, libdwfl is at the end\n", i, got);
+	return false;
+}
+
+/* --- merged --- */
+
+static void format_merged(const struct pipeline_frame *frame, char ret[LINE_BYTES])
+{
+	snprintf(ret, LINE_BYTES, "%s %s", frame->hidden ? "~" : " ", frame->label);
+}
+
+static bool check_merged(const char *section, const struct pipeline_stack *stack, FILE *out)
+{
+	char line[LINE_BYTES], got[LINE_BYTES];
+	size_t i = 0;
+
+	if (!*section) {
+		fprintf(out, "# no merged stack is known\n");
+		return false;
+	}
+	for (; next_in_section(&section, line); i++) {
+		snprintf(got, sizeof(got), "the end");
+		if (i < stack->n_frames)
+			format_merged(&stack->frames[i], got);
+		if (strcmp(got, line) == 0)
+			continue;
+		fprintf(out, "# frame %zu\n# want %s\n# got  %s\n", i, line, got);
+		return false;
+	}
+	if (i < stack->n_frames)
+		fprintf(out, "# %zu frames more than wanted, the first: %s\n", stack->n_frames - i,
+			stack->frames[i].label);
+	return i == stack->n_frames;
+}
+
+bool expect__check(const struct expect *expect, const char *name,
+		   const struct pipeline_stack *stack, bool merged, FILE *out)
+{
+	const char *at = find_case(expect, name), *section;
+	char rest[LINE_BYTES];
+	bool good = true;
+
+	if (!at) {
+		fprintf(out, "# nothing is expected of this case\n");
+		return false;
+	}
+	section = find_section(at, "told", rest);
+	if (strcmp(rest, " nothing") != 0)
+		good = check_told(section, stack, out);
+	section = find_section(at, "unwound", rest);
+	if (*section && *section != '=')
+		good &= check_unwound(section, !strcmp(rest, " part"), stack, out);
+	return merged ? check_merged(find_section(at, "merged", rest), stack, out) && good : good;
+}
+
+void expect__write(const struct expect *expect, const char *name,
+		   const struct pipeline_stack *stack, FILE *out)
+{
+	const char *at = find_case(expect, name);
+	char line[LINE_BYTES];
+
+	fprintf(out, "== %s\n", name);
+	while (at && strncmp(at, "== ", 3) != 0 && strncmp(at, "-- merged", 9) != 0 &&
+	       next_line(&at, line))
+		fprintf(out, "%s\n", line);
+	fprintf(out, "-- merged\n");
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		format_merged(&stack->frames[i], line);
+		fprintf(out, "%s\n", line);
+	}
+}

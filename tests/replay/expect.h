@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TESTS_REPLAY_EXPECT_H
+#define BRAID_TESTS_REPLAY_EXPECT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tests/replay/pipeline.h"
+
+/* What is expected of the cases of a bundle: a text for people, and for `git diff`. Of each case
+ *
+ *   == NAME
+ *   -- told                what the program said of its own stack, outermost frame first; lines are
+ *   FUNCTION\tFILE\tLINE   of three columns, of which "*" stands for anything; a function that
+ *   -- or                  begins with "~" is known by its last part only. Of several stacks one
+ *   FUNCTION\tFILE\tLINE   must be right
+ *   -- unwound             what libdwfl found, innermost frame first; "-- unwound part" where it
+ *   IMAGE+0xADDRESS        could not go on
+ *   -- merged              what braid must show, outermost frame first; "~ " is in front of what
+ *     LABEL                only --keep-vm shows */
+struct expect {
+	char *text; /* owned */
+};
+
+/* -ENOENT and others, with the sentence. */
+int expect__read(const char *path, struct expect *ret, struct err *err);
+void expect__done(struct expect *expect);
+
+/* Checks a stack against what is expected of the case. What is wrong is printed to `out`, line by
+ * line, behind "# ". The merged stack counts only if `merged`. */
+bool expect__check(const struct expect *expect, const char *name,
+		   const struct pipeline_stack *stack, bool merged, FILE *out);
+
+/* Writes the case with what is told and unwound as it was, and this merged stack. */
+void expect__write(const struct expect *expect, const char *name,
+		   const struct pipeline_stack *stack, FILE *out);
+
+#endif

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tests/replay/half.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "bpf/host/host.h"
+#include "bpf/host/programs.h"
+#include "core/kernel_half.h"
+#include "core/util.h"
+
+/* File descriptors of the maps that are the host's; inner maps have real ones, of memory files. */
+#define FD_FIRST 0x40000000
+
+#define INNER_MAX (CHUNKS_MAX + 64)
+
+static struct inner {
+	void *memory;
+	size_t size;
+} inners[INNER_MAX];
+static size_t n_inners;
+
+void half__open(void)
+{
+	half__close();
+	host_programs__open();
+}
+
+void half__close(void)
+{
+	host__done();
+	while (n_inners) {
+		n_inners--;
+		munmap(inners[n_inners].memory, inners[n_inners].size);
+	}
+}
+
+/* NULL: no map of the host's. */
+static const struct host_map *map_of(int fd)
+{
+	return fd >= FD_FIRST && (size_t)(fd - FD_FIRST) < host.n_maps ? &host.maps[fd - FD_FIRST]
+								       : NULL;
+}
+
+static int map_fd(const char *name)
+{
+	const struct host_map *map = host_map__named(name);
+
+	return map ? FD_FIRST + (int)(map - host.maps) : -ENOENT;
+}
+
+/* --- libbpf --- */
+
+int bpf_map_create(enum bpf_map_type map_type, const char *name, __u32 key_size, __u32 value_size,
+		   __u32 max_entries, const struct bpf_map_create_opts *opts)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	(void)map_type, (void)key_size, (void)opts;
+	if (fd >= 0 && ftruncate(fd, (off_t)value_size * max_entries))
+		close_fd(&fd);
+	return fd;
+}
+
+/* The memory of an inner map, as the host sees it. */
+static void *share(int fd)
+{
+	struct inner *inner = &inners[n_inners];
+	struct stat st;
+
+	if (n_inners == INNER_MAX || fstat(fd, &st))
+		return NULL;
+	inner->size = st.st_size;
+	inner->memory = mmap(NULL, inner->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (inner->memory == MAP_FAILED)
+		return NULL;
+	n_inners++;
+	return inner->memory;
+}
+
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+{
+	const struct host_map *map = map_of(fd);
+
+	(void)flags;
+	if (map && !map->value_size)
+		value = share(*(const int *)value);
+	errno = map && value ? -host_map__update(map->map, key, value) : EBADF;
+	return errno ? -errno : 0;
+}
+
+int bpf_map_update_batch(int fd, const void *keys, const void *values, __u32 *count,
+			 const struct bpf_map_batch_opts *opts)
+{
+	(void)fd, (void)keys, (void)values, (void)count, (void)opts;
+	return -ENOTSUP; /* then one by one */
+}
+
+int bpf_map_lookup_elem(int fd, const void *key, void *value)
+{
+	const struct host_map *map = map_of(fd);
+	const void *found = map ? host_map__lookup(map->map, key) : NULL;
+
+	errno = found ? 0 : ENOENT;
+	if (found)
+		memcpy(value, found, map->value_size);
+	return found ? 0 : -ENOENT;
+}
+
+int bpf_map_delete_elem(int fd, const void *key)
+{
+	const struct host_map *map = map_of(fd);
+
+	return map ? host_map__delete(map->map, key) : -EBADF;
+}
+
+int bpf_object__find_map_fd_by_name(const struct bpf_object *object, const char *name)
+{
+	(void)object;
+	return map_fd(name);
+}
+
+/* There are no programs of probes. */
+struct bpf_program *bpf_object__find_program_by_name(const struct bpf_object *object,
+						     const char *name)
+{
+	(void)object, (void)name;
+	return NULL;
+}
+
+/* --- core/kernel_half.h --- */
+
+int kernel_half__map_fd(const struct kernel_half *half, const char *name)
+{
+	(void)half;
+	return map_fd(name);
+}
+
+int kernel_half__load_probes(struct kernel_half *half, struct err *err)
+{
+	(void)half;
+	return err__set(err, -ENOTSUP, "there are no probes in a replay");
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "tests/replay/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bpf/host/host.h"
+#include "core/capture.h"
+#include "core/escape.h"
+#include "core/images.h"
+#include "core/load.h"
+#include "core/profile.h"
+#include "core/recording.h"
+#include "core/util.h"
+#include "core/wordspace.h"
+#include "runtimes/registry.h"
+#include "tests/replay/half.h"
+
+struct record { /* of the ring */
+	void *data;
+	size_t size;
+};
+
+struct run {
+	struct runtime_session *sessions[RUNTIMES_MAX];
+	uint32_t enabled;
+	struct wordspace *wordspace;
+	struct images *images;
+	struct tracker *tracker;
+	struct recording *recording;
+	struct capture *capture;
+	struct process *process;
+	struct record *records;
+	size_t n_records, cap_records;
+	char path[4096]; /* of the recording */
+};
+
+/* The user half reads its records later than the kernel half writes them. */
+static void keep_record(void *ctx, const void *data, size_t size)
+{
+	struct run *run = ctx;
+	void *copy = malloc(size);
+
+	if (!copy || array__reserve(&run->records, &run->cap_records, run->n_records + 1,
+				    sizeof(*run->records)))
+		abort();
+	memcpy(copy, data, size);
+	run->records[run->n_records++] = (struct record) { copy, size };
+}
+
+static int open_runtimes(struct run *run, struct err *err)
+{
+	int code = 0;
+
+	for (int i = 0; !code && runtimes[i]; i++) {
+		run->enabled |= 1U << i;
+		if (runtimes[i]->open)
+			code = runtimes[i]->open(NULL, &run->sessions[i], err);
+	}
+	return code;
+}
+
+static int write_kinds(struct run *run, struct err *err)
+{
+	int code = recording__kind(run->recording, KIND_KERNEL, "kernel", "_[k]", err);
+
+	if (!code)
+		code = recording__kind(run->recording, KIND_NATIVE, "native", "_[n]", err);
+	if (!code)
+		code = recording__kind(run->recording, KIND_INLINED, "inlined", "_[i]", err);
+	for (int i = 0; !code && runtimes[i]; i++)
+		code = recording__kind(run->recording, KIND_RUNTIME + i, runtimes[i]->name,
+				       runtimes[i]->suffix, err);
+	return code;
+}
+
+/* As core/session.c does it. */
+static int open_run(struct run *run, const struct pipeline_input *input, struct err *err)
+{
+	struct images_opts images = { .runtimes = runtimes };
+	struct tracker_opts tracker = { .runtimes = runtimes, .sessions = run->sessions };
+	int code = open_runtimes(run, err);
+
+	if (code)
+		return code;
+	run->wordspace = wordspace__new(kernel_half__map_fd(NULL, "chunks"));
+	images.wordspace = run->wordspace;
+	images.enabled = tracker.enabled = run->enabled;
+	code = run->wordspace ? images__new(&images, &run->images) : -ENOMEM;
+	tracker.images = run->images;
+	if (!code)
+		code = tracker__new(&tracker, &run->tracker);
+	if (code)
+		return err__set(err, code, "cannot begin: %s", strerror(-code));
+	snprintf(run->path, sizeof(run->path), "%s/replay.db", input->work);
+	code = recording__create(run->path, false, &run->recording, err);
+	if (!code)
+		code = write_kinds(run, err);
+	if (!code)
+		code = capture__new(&(struct capture_opts) { .recording = run->recording,
+							     .tracker = run->tracker,
+							     .images = run->images,
+							     .runtimes = runtimes,
+							     .sessions = run->sessions,
+							     .kallsyms_path = "/dev/null",
+							     .enabled = run->enabled },
+				    &run->capture, err);
+	if (!code)
+		code = tracker__add(run->tracker, input->thread.tgid, false, &run->process, err);
+	if (!code && tracker__refresh(run->tracker, run->process))
+		code = err__set(err, -ENOMEM, "out of memory");
+	if (!code)
+		code = jit_frames__begin(capture__jit(run->capture), run->process, err);
+	return code;
+}
+
+static int take_sample(struct run *run, const struct pipeline_input *input, struct err *err)
+{
+	int code = 0;
+
+	host.on_record = keep_record;
+	host.record_ctx = run;
+	host_programs__sample(&input->thread, now_ns());
+	host.on_record = NULL;
+	for (size_t i = 0; !code && i < run->n_records; i++)
+		code = capture__record(run->capture, run->records[i].data, run->records[i].size,
+				       err);
+	if (!code)
+		code = capture__name_frames(run->capture, true, err);
+	return code;
+}
+
+static void close_run(struct run *run)
+{
+	capture__free(run->capture);
+	recording__close(run->recording, NULL);
+	tracker__free(run->tracker);
+	images__free(run->images);
+	wordspace__free(run->wordspace);
+	for (int i = 0; runtimes[i]; i++)
+		if (run->sessions[i])
+			runtimes[i]->close(run->sessions[i]);
+	for (size_t i = 0; i < run->n_records; i++)
+		free(run->records[i].data);
+	free(run->records);
+	if (run->path[0])
+		unlink(run->path);
+}
+
+/* --- what came out --- */
+
+static int add_native(struct pipeline_stack *stack, const struct process *process, uint64_t ip,
+		      uint64_t cfa)
+{
+	uint64_t address = (ip & ~NATIVE_EXACT) - !(ip & NATIVE_EXACT);
+	const struct mapped *mapped = process__find(process, address);
+	const struct elf_file *file = mapped && mapped->image ? mapped->image->file : NULL;
+	struct pipeline_native native = { .vaddr = ip & ~NATIVE_EXACT,
+					  .address = address,
+					  .cfa = cfa };
+	const char *path = file ? file->path : "", *slash = strrchr(path, '/');
+
+	native.image = strdup(slash ? slash + 1 : path);
+	if (file)
+		native.vaddr -= mapped->bias;
+	if (!native.image || array__reserve(&stack->natives, &stack->cap_natives,
+					    stack->n_natives + 1, sizeof(*stack->natives))) {
+		free(native.image);
+		return -ENOMEM;
+	}
+	stack->natives[stack->n_natives++] = native;
+	return 0;
+}
+
+static int take_natives(struct run *run, struct pipeline_stack *stack)
+{
+	const struct rec_sample *rec = &host.sample.head;
+	const uint64_t *words = host.sample.words + rec->n_kernel;
+	uint32_t key;
+	int code = 0;
+
+	stack->flags = rec->flags;
+	for (int i = 0; !code && i < rec->n_native; i++)
+		code = add_native(stack, run->process, words[2 * i], words[2 * i + 1]);
+	for (key = 0; key < COUNTERS_N; key++)
+		memcpy(&stack->counters[key],
+		       host_map__lookup(host_map__named("counters")->map, &key), sizeof(uint64_t));
+	return code;
+}
+
+static int add_frame(struct pipeline_stack *stack, const struct profile *profile, uint32_t number)
+{
+	const struct profile_frame *from = &profile->frames[number];
+	struct pipeline_frame frame = { .line = from->line, .kind = from->kind };
+	char label[4096];
+
+	profile__label(profile, from, 1, label, sizeof(label));
+	escape__printable(label);
+	frame.label = strdup(label);
+	frame.name = strdup(strtab__get(profile->strings, from->name));
+	frame.file = strdup(strtab__get(profile->strings, from->file));
+	if (!frame.label || !frame.name || !frame.file ||
+	    array__reserve(&stack->frames, &stack->cap_frames, stack->n_frames + 1,
+			   sizeof(*stack->frames)))
+		return -ENOMEM;
+	stack->frames[stack->n_frames++] = frame;
+	return 0;
+}
+
+/* The only stack of a profile, outermost frame first. */
+static int load_stack(const char *path, bool keep_vm, struct pipeline_stack *ret, struct err *err)
+{
+	struct load_filter filter = { .lines = true, .keep_vm = keep_vm };
+	struct profile *profile;
+	uint32_t node = 0, *nodes;
+	size_t n = 0;
+	int code = load__profile(path, &filter, &profile, NULL, err);
+
+	if (code)
+		return code;
+	nodes = calloc(profile->n_nodes, sizeof(*nodes));
+	for (size_t i = 1; i < profile->n_nodes; i++)
+		node = profile->nodes[i].self ? i : node;
+	for (; nodes && node; node = profile->nodes[node].parent)
+		nodes[n++] = node;
+	if (!nodes || profile->samples != 1)
+		code = err__set(err, -EBADMSG, "%llu samples are recorded, not one",
+				(unsigned long long)profile->samples);
+	while (!code && n--)
+		code = add_frame(ret, profile, profile->nodes[nodes[n]].frame);
+	free(nodes);
+	profile__free(profile);
+	return code;
+}
+
+/* What --keep-vm alone shows is what the shorter stack lacks. */
+static int hide_frames(const char *path, struct pipeline_stack *stack, struct err *err)
+{
+	struct pipeline_stack shown = {};
+	int code = load_stack(path, false, &shown, err);
+	size_t at = 0;
+
+	for (size_t i = 0; !code && i < stack->n_frames; i++) {
+		struct pipeline_frame *frame = &stack->frames[i];
+
+		frame->hidden =
+			at == shown.n_frames || strcmp(frame->label, shown.frames[at].label) != 0;
+		at += !frame->hidden;
+	}
+	if (!code && at < shown.n_frames)
+		code = err__set(err, -EBADMSG, "a frame is shown only without --keep-vm: %s",
+				shown.frames[at].label);
+	pipeline__done(&shown);
+	return code;
+}
+
+int pipeline__run(const struct pipeline_input *input, struct pipeline_stack *ret, struct err *err)
+{
+	struct run run = {};
+	int code;
+
+	*ret = (struct pipeline_stack) {};
+	half__open();
+	host.memory = input->memory;
+	code = open_run(&run, input, err);
+	if (!code)
+		code = take_sample(&run, input, err);
+	if (!code)
+		code = take_natives(&run, ret);
+	if (!code)
+		code = recording__commit(run.recording, err);
+	if (!code)
+		code = load_stack(run.path, true, ret, err);
+	if (!code)
+		code = hide_frames(run.path, ret, err);
+	if (!code && input->inspect)
+		input->inspect(input->ctx, run.process, ret);
+	close_run(&run);
+	host.memory = NULL;
+	half__close();
+	return code;
+}
+
+void pipeline__done(struct pipeline_stack *stack)
+{
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		free(stack->frames[i].label);
+		free(stack->frames[i].name);
+		free(stack->frames[i].file);
+	}
+	for (size_t i = 0; i < stack->n_natives; i++)
+		free(stack->natives[i].image);
+	free(stack->frames);
+	free(stack->natives);
+	*stack = (struct pipeline_stack) {};
+}

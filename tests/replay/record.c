@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Records a bundle of the corpus: record OUT IMAGES COMMAND...
+ *
+ * The command tells what its stacks are, in the file $BRAID_TELL, and then enters the marker
+ * (stops.h). All of it is stopped then; what it told says which threads are looked at:
+ *
+ *   case NAME            begins a case, of the thread that is at the marker
+ *   thread TID           ... of another thread of the process
+ *   FUNCTION\tFILE\tLINE its frames (expect.h), outermost first
+ *   or                   begins another stack that it may have
+ *   nothing              of its stack nothing can be told
+ *   steps N MAX          N further cases, each after up to MAX more instructions
+ *   later N US           N further cases, each after running for up to so many microseconds
+ *
+ * OUT.bundle gets the process as it is then, as far as braid's walkers and unwinder read it and a
+ * bit more; OUT.txt what was told and what libdwfl says of the native stack. `replay --accept`
+ * checks both and adds what braid makes of it. */
+#include <ctype.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/procfs.h"
+#include "core/util.h"
+#include "tests/replay/note.h"
+#include "tests/replay/stops.h"
+
+#define TELL_BYTES (1 << 20)
+#define CASES_MAX  64
+#define STEPS_SEED 12 /* the same stops each time, as far as the target is the same */
+
+struct told { /* a case */
+	char name[PACK_NAME_BYTES];
+	pid_t tid;
+	char *frames; /* its lines; "" for nothing */
+	bool nothing;
+	unsigned steps, steps_max, later, later_us;
+};
+
+struct recorder {
+	struct stops *stops;
+	struct note *note; /* NULL: no case yet */
+	pid_t pid;	   /* whose cases these are */
+	const char *images;
+	FILE *text;
+	struct told told[CASES_MAX];
+	size_t n_told;
+};
+
+/* --- what the command tells --- */
+
+static char *read_told(pid_t pid, const char *name)
+{
+	char path[4096], *text;
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/root%s", pid, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	text = fd < 0 ? NULL : malloc(TELL_BYTES);
+	if (text)
+		n = read(fd, text, TELL_BYTES - 1);
+	if (fd >= 0 && ftruncate(fd, 0))
+		n = -1;
+	close_fd(&fd);
+	if (n <= 0) {
+		free(text);
+		return NULL;
+	}
+	text[n] = '\0';
+	return text;
+}
+
+static void add_line(struct told *told, const char *line)
+{
+	char *longer = NULL;
+
+	if (asprintf(&longer, "%s%s\n", told->frames ? told->frames : "", line) < 0)
+		abort();
+	free(told->frames);
+	told->frames = longer;
+}
+
+static void parse_told(struct recorder *recorder, char *text, pid_t tid)
+{
+	struct told *told = NULL;
+
+	recorder->n_told = 0;
+	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+		if (!strncmp(line, "case ", 5) && recorder->n_told < CASES_MAX) {
+			told = &recorder->told[recorder->n_told++];
+			*told = (struct told) { .tid = tid };
+			snprintf(told->name, sizeof(told->name), "%s", line + 5);
+		} else if (!told || sscanf(line, "thread %d", &told->tid) == 1 ||
+			   sscanf(line, "steps %u %u", &told->steps, &told->steps_max) == 2 ||
+			   sscanf(line, "later %u %u", &told->later, &told->later_us) == 2) {
+			continue;
+		} else if (!strcmp(line, "nothing")) {
+			told->nothing = true;
+		} else {
+			add_line(told, strcmp(line, "or") ? line : "-- or");
+		}
+	}
+}
+
+/* --- what libdwfl says --- */
+
+static int no_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+			const char *path, const char *link, GElf_Word crc, char **ret_path)
+{
+	(void)module, (void)userdata, (void)name, (void)base;
+	(void)path, (void)link, (void)crc, (void)ret_path;
+	return -1;
+}
+
+static int add_unwound(Dwfl_Frame *frame, void *ctx)
+{
+	struct unwound *unwound = ctx;
+	Dwarf_Addr pc;
+
+	if (unwound->n == UNWOUND_MAX || !dwfl_frame_pc(frame, &pc, NULL))
+		return DWARF_CB_ABORT;
+	unwound->ips[unwound->n++] = pc;
+	return DWARF_CB_OK;
+}
+
+static void unwind(pid_t pid, pid_t tid, struct unwound *ret)
+{
+	static const Dwfl_Callbacks callbacks = { .find_elf = dwfl_linux_proc_find_elf,
+						  .find_debuginfo = no_debuginfo };
+	Dwfl *dwfl = dwfl_begin(&callbacks);
+
+	ret->n = 0;
+	dwfl_linux_proc_report(dwfl, pid);
+	dwfl_report_end(dwfl, NULL, NULL);
+	dwfl_linux_proc_attach(dwfl, pid, true);
+	ret->complete = dwfl_getthread_frames(dwfl, tid, add_unwound, ret) == 0;
+	dwfl_end(dwfl);
+}
+
+/* --- */
+
+static int record_case(struct recorder *recorder, const struct told *told, const char *name)
+{
+	static struct unwound unwound;
+	struct host_thread thread;
+	struct err err = {};
+	int code;
+
+	if (!stops__thread(recorder->pid, told->tid, &thread)) {
+		fprintf(stderr, "%s: thread %d is gone\n", name, told->tid);
+		return -ESRCH;
+	}
+	unwind(recorder->pid, told->tid, &unwound);
+	code = note__case(recorder->note, name, &thread, &unwound, &err);
+	if (code) {
+		fprintf(stderr, "%s: %s\n", name, err.text);
+		return code;
+	}
+	fprintf(recorder->text, "== %s\n-- told%s\n%s", name, told->nothing ? " nothing" : "",
+		told->frames ? told->frames : "");
+	note__print_unwound(recorder->note, &unwound, recorder->text);
+	return 0;
+}
+
+static int record_told(struct recorder *recorder, const struct told *told)
+{
+	char name[PACK_NAME_BYTES + 32];
+	int code = 0;
+
+	if (strcmp(told->name, "-") != 0)
+		code = record_case(recorder, told, told->name);
+	for (unsigned i = 0; !code && i < told->steps; i++) {
+		if (!stops__step(recorder->stops, told->tid, 1 + rand() % told->steps_max))
+			break;
+		snprintf(name, sizeof(name), "%s, step %u", told->name, i + 1);
+		code = record_case(recorder, told, name);
+	}
+	for (unsigned i = 0; !code && i < told->later; i++) {
+		if (!stops__run_for(recorder->stops, 100 + rand() % told->later_us))
+			break;
+		snprintf(name, sizeof(name), "%s, later %u", told->name, i + 1);
+		code = record_case(recorder, told, name);
+	}
+	return code;
+}
+
+static int on_marker(struct recorder *recorder, pid_t pid, pid_t tid, const char *tell)
+{
+	char *text = read_told(pid, tell);
+	int code = 0;
+
+	if (!text)
+		return 0; /* some other getppid */
+	if (!recorder->note) {
+		recorder->pid = pid;
+		code = note__new(pid, &recorder->note);
+	}
+	if (pid != recorder->pid) {
+		fprintf(stderr, "a bundle is of one process\n");
+		code = -EINVAL;
+	}
+	parse_told(recorder, text, tid);
+	for (size_t i = 0; !code && i < recorder->n_told; i++)
+		code = record_told(recorder, &recorder->told[i]);
+	for (size_t i = 0; i < recorder->n_told; i++)
+		free(recorder->told[i].frames);
+	free(text);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096], tell[64] = "/tmp/braid-tell-XXXXXX";
+	struct recorder recorder = {};
+	struct err err = {};
+	pid_t pid, tid;
+	int code;
+
+	if (argc < 4) {
+		fprintf(stderr, "usage: record OUT IMAGES COMMAND...\n");
+		return 2;
+	}
+	srand(STEPS_SEED);
+	snprintf(tell, sizeof(tell), "/tmp/braid-tell-%d", getpid());
+	setenv("BRAID_TELL", tell, 1);
+	recorder.images = argv[2];
+	snprintf(path, sizeof(path), "%s.txt", argv[1]);
+	recorder.text = fopen(path, "we");
+	code = recorder.text ? stops__start(argv + 3, &recorder.stops, &err) : -errno;
+	while (!code && stops__next(recorder.stops, &pid, &tid) > 0)
+		code = on_marker(&recorder, pid, tid, tell);
+	if (!code && !recorder.note)
+		code = err__set(&err, -ENOENT, "the command has told nothing");
+	snprintf(path, sizeof(path), "%s.bundle", argv[1]);
+	if (!code)
+		code = note__write(recorder.note, path, recorder.images, &err);
+	stops__end(recorder.stops);
+	note__free(recorder.note);
+	if (recorder.text && fclose(recorder.text) && !code)
+		code = -EIO;
+	if (code)
+		fprintf(stderr, "record: %s: %s\n", argv[1],
+			err.text[0] ? err.text : strerror(-code));
+	return code ? 1 : 0;
+}
