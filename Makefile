@@ -144,14 +144,13 @@ $(FIXTURE_CXX:%.cc=$(OUTPUT)/%): $(OUTPUT)/%: %.cc
 # Compiled and written ones of a room: $(call tests_in,ROOM).
 tests_in = $(filter $(OUTPUT)/tests/$(1)/%,$(TEST_BIN)) $(sort $(wildcard tests/$(1)/*.t))
 # What takes longest comes first, so that no processor is idle at the end.
-slow  = %/flame.t %/java_fixtures.t %/t_python_build %/python_fixtures.t %/t_python_lines
+slow  = %/flame.t %/t_python_build %/t_ruby_build %/t_jvm_attach %/t_pprof %/t_python_lines
 order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1))
 QUICK_TESTS = $(call tests_in,unit) $(call tests_in,replay)
 LIVE_TESTS  = $(call tests_in,live)
 JOBS ?= $(shell nproc)
 IN_TESTS = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT))
-# The interpreters of this machine only: those of other releases are check-long's.
-PROVE = $(IN_TESTS) BRAID_TEST_ROOTS=$(abspath $(OUTPUT))/no-roots prove --timer --exec ''
+PROVE = $(IN_TESTS) prove --timer --exec ''
 
 demo: setup
 	$(Q)$(MAKE) --no-print-directory all fixtures

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the live tests share: TAP, targets, recordings. They run as root, from the top directory,
+"""What the long tests share: TAP, targets, recordings. They run as root, from the top directory,
 with OUTPUT in the environment. Each has a directory of its own, and a cache in it, so that they can
 run at the same time; nothing waits for a time to pass, only for something to happen."""
 
@@ -278,19 +278,12 @@ class Recording:
 
 
 def record(*args, options=("-F", "999"), file=None):
-    """Records to the end, into a file of its own. With -d, for twice as long if there was so little
-    CPU time to be had that the samples are too few to judge by."""
-    args = [str(arg) for arg in args]
-    for last_try in (False, False, False, True):
-        name = file or path(f"{len(os.listdir(tmp))}.db")
-        result = braid("record", "-o", name, *options, *args)
-        if result.status:
-            raise RuntimeError(f"braid record {args}: {result}")
-        recording = Recording(name, result)
-        if "-d" not in args or recording.samples() >= 200 or last_try:
-            return recording
-        seconds = args.index("-d") + 1
-        args[seconds] = str(2 * float(args[seconds]))
+    """Records to the end, into a file of its own."""
+    name = file or path(f"{len(os.listdir(tmp))}.db")
+    result = braid("record", "-o", name, *options, *args)
+    if result.status:
+        raise RuntimeError(f"braid record {args}: {result}")
+    return Recording(name, result)
 
 
 def check_complete(recording, least, name, pid=None, begin=0.0):

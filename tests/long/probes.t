@@ -208,12 +208,9 @@ def rates(result):
     return sums
 
 
-def probes_of_busy(process, probe):
-    """Of a process that calls all the time; once more where it got no CPU time."""
-    for _ in range(10):
-        result = lib.braid("probes", "-p", process.pid)
-        if result.status or rates(result)[probe]:
-            break
+def probes_of_busy(process):
+    """Of a process that calls all the time."""
+    result = lib.braid("probes", "-p", process.pid)
     lib.stop(process)
     return result
 
@@ -241,7 +238,7 @@ def check_python_3_11():
     name = "CPython 3.11"
     if not has_probe(program, "python:function__entry"):
         return lib.skip(name, "no python3.11 with probes here")
-    result = probes_of_busy(lib.start_ready(program, "-c", SPIN_PYTHON), "python:function__return")
+    result = probes_of_busy(lib.start_ready(program, "-c", SPIN_PYTHON))
     lib.equal(result.status, 0, f"{name}: status", result.err)
     lib.equal(rates(result)["python:function__entry"], 0, f"{name}: function__entry does not fire")
     lib.ok(rates(result)["python:function__return"] > 100, f"{name}: function__return does")
@@ -257,8 +254,7 @@ def check_function_pair():
     pythons = glob.glob(os.path.expanduser("~/.pyenv/versions/3.[6789]*/bin/python3.[6789]"))
     if not pythons:
         return lib.skip(name, "there is none here")
-    result = probes_of_busy(lib.start_ready(pythons[0], "-c", SPIN_PYTHON),
-                            "uprobe:_PyEval_EvalFrameDefault")
+    result = probes_of_busy(lib.start_ready(pythons[0], "-c", SPIN_PYTHON))
     sums = rates(result)
     lib.ok(sums["uprobe:_PyEval_EvalFrameDefault"] and sums["uretprobe:_PyEval_EvalFrameDefault"],
            f"{name}: entry and return of the function fire", result)
@@ -283,7 +279,7 @@ def check_ruby():
                and not re.search(r"^yes +\S+ +ruby:cmethod", result.out, re.M),
                f"{name}: methods in C are not probed", result)
     else:
-        result = probes_of_busy(lib.start_ready("ruby", "-e", SPIN_RUBY), "ruby:cmethod__entry")
+        result = probes_of_busy(lib.start_ready("ruby", "-e", SPIN_RUBY))
         sums = rates(result)
         lib.ok(sums["ruby:cmethod__entry"] and sums["ruby:cmethod__return"],
                f"{name}: methods in C fire", result)
@@ -294,8 +290,7 @@ def check_ruby():
     with open(hook, "w", encoding="utf-8") as file:
         file.write("TracePoint.new(:call, :return) {}.enable\n")
     environment = dict(os.environ, RUBYOPT=f"-r{hook}")
-    result = probes_of_busy(lib.start_ready("ruby", "-e", SPIN_RUBY, env=environment),
-                            "ruby:method__entry")
+    result = probes_of_busy(lib.start_ready("ruby", "-e", SPIN_RUBY, env=environment))
     lib.ok(rates(result)["ruby:method__entry"] and rates(result)["ruby:method__return"],
            f"{name}: with the remedy they fire", result)
     lib.matches(r"\n(works|chosen) +probe sites .*method__entry and method__return fire", result.out,

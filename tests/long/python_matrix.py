@@ -192,8 +192,8 @@ class Target:
 
 
 def record(targets, rounds=ROUNDS_MAX):
-    """Starts all, records them at once, then again those of which too little was seen, and stops
-    them."""
+    """Starts all, records them at once, goes on with those of which too little was seen yet, and
+    stops them. What was seen in any round counts."""
     recordings = []
     left = list(targets)
     with multiprocessing.pool.ThreadPool(os.cpu_count()) as pool:

@@ -128,7 +128,7 @@ class Ruby:
         want = {ruby_stacks.with_classes(stack, promised, self.version)
                 for stack in self.said(script, *args)}
         if None in want:
-            raise RuntimeError(f"{script}: not all its stacks: run tests/unit/ruby_fixtures.t")
+            raise RuntimeError(f"{script}: not all its stacks: run tests/long/ruby_fixtures.t")
         return want
 
 

@@ -51,11 +51,14 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}
 roots=${BRAID_TEST_ROOTS:-$cache/braid-tests}
 library='libruby*.so.[0-9].[0-9]'
 # shellcheck disable=SC2086 # $library is to be expanded
-for file in "$cache"/braid-rubies/*/bin/ruby "$cache"/braid-rubies/*/lib/$library \
+[ -n "$BRAID_EVERY_INTERPRETER" ] || set -- /usr/lib/*/$library "$(command -v ruby)"
+# shellcheck disable=SC2086
+[ $# -ne 0 ] || set -- "$cache"/braid-rubies/*/bin/ruby "$cache"/braid-rubies/*/lib/$library \
 	"$cache"/braid-rubies/*/usr/lib/*/$library "$roots"/*/usr/lib/*/$library \
 	/usr/lib/*/$library /usr/local/lib/$library /opt/*/lib/$library /opt/*/bin/ruby \
 	"$HOME"/.rbenv/versions/*/lib/$library "$HOME"/.rbenv/versions/*/bin/ruby \
-	"$(command -v ruby)"; do
+	"$(command -v ruby)"
+for file; do
 	[ -f "$file" ] && check "$file"
 done
 

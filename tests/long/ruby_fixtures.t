@@ -7,7 +7,6 @@ import multiprocessing.pool
 import os
 import sys
 
-sys.path.insert(0, "tests/long")
 import lib
 import ruby_stacks as stacks
 import rubies

@@ -8,12 +8,11 @@ import multiprocessing.pool
 import os
 import sys
 
-sys.path.insert(0, "tests/long")
 import java_matrix as matrix
 import javas
 import lib
 
-LIST = "tests/unit/java_stacks.txt"
+LIST = "tests/long/java_stacks.txt"
 OWN = tuple(f"{name}{mark}" for name in (*javas.FIXTURES, "Fixture") for mark in ".$")
 
 

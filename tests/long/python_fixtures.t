@@ -11,7 +11,6 @@ import re
 import sys
 import textwrap
 
-sys.path.insert(0, "tests/long")
 import lib
 import pythons
 
