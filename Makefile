@@ -2,10 +2,11 @@
 #
 # make [all]       build/braid                      OUTPUT=DIR  build elsewhere
 # make demo        set up, build, profile, draw      V=1         show the commands
-# make check       set up, build, run every test     DEBUG=1     -O0, assertions
-# make check-quick unit and golden tests, no root    SAN=address,undefined
-# make check-root  live tests only                   CC=clang works too
-# make bench fuzz lint install clean
+# make check       set up, build, test: minutes      DEBUG=1     -O0, assertions
+# make check-quick unit and replay tests, no root    SAN=address,undefined
+# make check-live  the live gate only, as root       CC=clang works too
+# make check-long  other releases, statistics: hours, as root
+# make bench fuzz lint install clean                 The tests: docs/testing.md
 
 OUTPUT ?= build
 CC     ?= gcc
@@ -51,8 +52,8 @@ HOST_SRC := $(sort $(wildcard bpf/host/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(OUTPUT)/%.o) $(HOST_SRC:%.c=$(OUTPUT)/%.o)
 ASSETS   := $(sort $(wildcard core/assets/* bench/assets/*))
 ASSET_OBJ := $(ASSETS:%=$(OUTPUT)/%.o)
-UNIT_SRC := $(sort $(wildcard tests/unit/t_*.c tests/bpfhost/t_*.c))
-UNIT_BIN := $(UNIT_SRC:%.c=$(OUTPUT)/%)
+TEST_SRC := $(sort $(wildcard $(foreach room,unit replay long,tests/$(room)/t_*.c)))
+TEST_BIN := $(TEST_SRC:%.c=$(OUTPUT)/%)
 TOOL_SRC := $(sort $(wildcard tests/tools/*.c))
 TOOL_BIN := $(TOOL_SRC:%.c=$(OUTPUT)/%)
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/f_*.c))
@@ -64,13 +65,13 @@ FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%)
 VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
-.PHONY: all setup tests fixtures demo check check-quick check-root bench fuzz lint install clean
+.PHONY: all setup tests fixtures demo check check-quick check-live check-long bench fuzz lint install clean
 all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
 setup:
 	$(Q)scripts/setup
 
-tests: $(UNIT_BIN) $(TOOL_BIN) fixtures
+tests: $(TEST_BIN) $(TOOL_BIN) fixtures
 fixtures: $(FIXTURE_BIN)
 
 # --- kernel half: one object, linked from all bpf/*.bpf.c ---
@@ -92,7 +93,7 @@ $(VERIFIED): $(OUTPUT)/tests/tools/verifier_cost $(SKEL)
 	$(Q)touch $@
 
 # --- user half ---
-$(LIB_OBJ) $(OUTPUT)/core/main.o $(TOOL_SRC:%.c=$(OUTPUT)/%.o) $(UNIT_SRC:%.c=$(OUTPUT)/%.o): | $(SKEL)
+$(LIB_OBJ) $(OUTPUT)/core/main.o $(TOOL_SRC:%.c=$(OUTPUT)/%.o) $(TEST_SRC:%.c=$(OUTPUT)/%.o): | $(SKEL)
 $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
@@ -121,7 +122,7 @@ $(OUTPUT)/braid: $(OUTPUT)/core/main.o $(OUTPUT)/libbraid.a
 $(OUTPUT)/$(SHARED): runtimes/$(notdir $(SHARED))
 	$(Q)install -Dm644 $< $@
 
-$(UNIT_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
+$(TEST_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
@@ -159,24 +160,38 @@ $(FIXTURE_CXX:%.cc=$(OUTPUT)/%): $(OUTPUT)/%: %.cc
 		$$(sed -n '1s,^/\* build: \(.*\) \*/$$,\1,p' $<)
 
 # --- tests ---
-QUICK_TESTS = $(UNIT_BIN) $(sort $(wildcard tests/golden/*.t))
-ROOT_TESTS  = $(sort $(wildcard tests/live/*.t))
-PROVE = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT)) prove --exec ''
+# Compiled and written ones of a room: $(call tests_in,ROOM).
+tests_in = $(filter $(OUTPUT)/tests/$(1)/%,$(TEST_BIN)) $(sort $(wildcard tests/$(1)/*.t))
+# What takes longest comes first, so that no processor is idle at the end.
+slow  = %/flame.t %/t_python_build %/t_ruby_build %/t_jvm_attach %/t_pprof %/t_python_lines
+order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1))
+QUICK_TESTS = $(call tests_in,unit) $(call tests_in,replay)
+LIVE_TESTS  = $(call tests_in,live)
+JOBS ?= $(shell nproc)
+IN_TESTS = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT))
+PROVE = $(IN_TESTS) prove --timer --exec ''
 
 demo: setup
 	$(Q)$(MAKE) --no-print-directory all fixtures
 	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/demo
 
+# One run of prove, the last thing: its verdict is that of all tests.
 check: setup
-	$(Q)$(MAKE) --no-print-directory all tests
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
-	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/run-tests $(QUICK_TESTS) $(ROOT_TESTS)
+	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
+	$(Q)$(PROVE) -j$(JOBS) $(call order,$(LIVE_TESTS) $(QUICK_TESTS))
 
 check-quick: all tests
-	$(Q)$(PROVE) -j2 $(QUICK_TESTS)
+	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))
 
-check-root: all tests
-	$(Q)$(PROVE) $(ROOT_TESTS)
+check-live: all tests
+	$(Q)$(PROVE) $(LIVE_TESTS)
+
+check-long: setup
+	$(Q)scripts/test-roots
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
+	$(Q)$(IN_TESTS) scripts/check-long
 
 bench: all tests
 	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/bench

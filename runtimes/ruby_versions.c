@@ -11,7 +11,7 @@
  * from 3.4 on gc/default/default.c (rb_objspace_t), cont.c (rb_fiber_t), internal/class.h, in 2.7
  * internal.h (struct RClass, rb_classext_t), include/ruby/internal/core/rstring.h, in 2.7
  * include/ruby/ruby.h (struct RString), include/ruby/internal/fl_type.h (FL_SINGLETON), id.h
- * (tLAST_OP_ID). tests/golden/ruby_offsets.t compares the rows with DWARF of real builds. */
+ * (tLAST_OP_ID). tests/unit/ruby_offsets.t compares the rows with DWARF of real builds. */
 
 #define ANY_LATER UINT_MAX /* the last row of a minor version serves its later patch levels */
 

@@ -25,7 +25,7 @@
 #include "tests/tap.h"
 
 #define LONG_MS	 30000 /* is not to be waited for */
-#define SHORT_MS 300
+#define SHORT_MS 1000  /* is, by what nobody answers; yet enough for what shall happen before */
 
 /* What the pretender is told, and tells. */
 struct play {

@@ -7,9 +7,9 @@
 #include "tests/unit/pythons.h"
 #include "tests/unit/workdir.h"
 
-/* The interpreters of pythons.h, those in /opt, and those of other Debian releases in the test
- * roots (scripts/test-roots): their own dynamic linker runs them, by a script in the working
- * directory, so no chroot is needed. */
+/* The interpreters of pythons.h; with BRAID_EVERY_INTERPRETER also those in /opt, and those of
+ * other Debian releases in the test roots (scripts/test-roots): their own dynamic linker runs them,
+ * by a script in the working directory, so no chroot is needed. */
 
 static inline void pythons__try_root(struct pythons *pythons, const char *path, size_t root_len)
 {
@@ -39,6 +39,8 @@ static inline void pythons__find_everywhere(struct pythons *pythons)
 	char pattern[4096];
 
 	pythons__find(pythons);
+	if (!every_interpreter())
+		return;
 	glob("/opt/*/bin/python3", 0, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		pythons__try(pythons, found.gl_pathv[i]);

@@ -10,8 +10,9 @@
 
 #include "core/util.h"
 
-/* Every CPython 3.6 or later on this machine: python3 and python3.X of PATH, the system's, those of
- * pyenv, and the commands that BRAID_PYTHONS lists, separated by ':'. */
+/* The machine's own CPython: python3 of PATH and the system's. With BRAID_EVERY_INTERPRETER, as
+ * scripts/check-long sets it, every one of 3.6 or later: python3.X of PATH, those of pyenv, and the
+ * commands that BRAID_PYTHONS lists, separated by ':'. */
 
 #define PYTHONS_MAX 64
 #define PYTHON_ASK                                                                          \
@@ -28,6 +29,11 @@ struct pythons {
 	struct python list[PYTHONS_MAX];
 	size_t n;
 };
+
+static inline bool every_interpreter(void)
+{
+	return getenv("BRAID_EVERY_INTERPRETER");
+}
 
 /* Does nothing with what is no usable interpreter, or is known by another command. */
 static inline void pythons__try(struct pythons *pythons, const char *command)
@@ -56,17 +62,20 @@ static inline void pythons__try(struct pythons *pythons, const char *command)
 static inline void pythons__find(struct pythons *pythons)
 {
 	const char *extra = getenv("BRAID_PYTHONS");
-	char *list = strdup(extra ? extra : ""), *save = NULL, command[32];
+	char *list, *save = NULL, command[32];
 	glob_t found = { 0 };
 
 	pythons->n = 0;
 	pythons__try(pythons, "python3");
+	pythons__try(pythons, "/usr/bin/python3");
+	if (!every_interpreter())
+		return;
+	list = strdup(extra ? extra : "");
 	for (unsigned int minor = 6; minor < 20; minor++) {
 		snprintf(command, sizeof(command), "python3.%u", minor);
 		pythons__try(pythons, command);
 	}
-	glob("/usr/bin/python3", 0, NULL, &found);
-	glob("/usr/local/bin/python3", GLOB_APPEND, NULL, &found);
+	glob("/usr/local/bin/python3", 0, NULL, &found);
 	glob("~/.pyenv/versions/3.*/bin/python3", GLOB_TILDE | GLOB_APPEND, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		pythons__try(pythons, found.gl_pathv[i]);

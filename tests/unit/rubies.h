@@ -12,9 +12,10 @@
 #include "core/util.h"
 #include "tests/unit/workdir.h"
 
-/* Every CRuby on this machine: of PATH, the system, rbenv, /opt and ~/.cache/braid-rubies, and
- * those of other Debian releases in test roots (scripts/test-roots), which their own dynamic linker
- * runs, by a script in the working directory, so no chroot is needed. */
+/* The machine's own CRuby, of PATH. With BRAID_EVERY_INTERPRETER, as scripts/check-long sets it,
+ * every one: of the system, rbenv, /opt and ~/.cache/braid-rubies, and those of other Debian
+ * releases in test roots (scripts/test-roots), which their own dynamic linker runs, by a script in
+ * the working directory, so no chroot is needed. */
 
 #define RUBIES_MAX 32
 /* Its version, and the file that it is in: a library, or the program. */
@@ -90,6 +91,8 @@ static inline void rubies__find(struct rubies *rubies)
 	if (!cache)
 		cache = "~/.cache";
 	rubies__try(rubies, "ruby");
+	if (!getenv("BRAID_EVERY_INTERPRETER"))
+		return;
 	glob("/usr/bin/ruby[1-9]*", 0, NULL, &found);
 	glob("/usr/local/bin/ruby", GLOB_APPEND, NULL, &found);
 	glob("/opt/*/bin/ruby", GLOB_APPEND, NULL, &found);

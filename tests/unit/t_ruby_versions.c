@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* ruby_version__find(): which row serves which version. Their values: tests/golden/ruby_offsets.t.
+/* ruby_version__find(): which row serves which version. Their values: tests/unit/ruby_offsets.t.
  */
 #include <limits.h>
 

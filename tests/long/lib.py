@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the long tests share: TAP, targets, recordings. They run as root, from the top directory,
+with OUTPUT in the environment. Each has a directory of its own, and a cache in it, so that they can
+run at the same time; nothing waits for a time to pass, only for something to happen."""
+
+import atexit
+import collections
+import ctypes
+import glob
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+
+OUTPUT = os.path.abspath(os.environ.get("OUTPUT", "build"))
+BRAID = os.path.join(OUTPUT, "braid")
+PATIENCE_S = 60  # for anything that must happen sooner or later
+PR_SET_PDEATHSIG = 1
+
+_libc = ctypes.CDLL(None)
+_processes = []
+_counts = collections.Counter()
+
+tmp = tempfile.mkdtemp(prefix="braid-live-")
+os.environ["XDG_CACHE_HOME"] = os.path.join(tmp, "cache")
+os.environ["LC_ALL"] = "C.UTF-8"
+
+
+@atexit.register
+def _clean():
+    for process in _processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    shutil.rmtree(tmp, ignore_errors=True)
+
+
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(_number, lambda number, _: sys.exit(128 + number))
+
+
+# --- TAP ---
+
+def ok(good, name, *details):
+    """Details are printed of a test that fails."""
+    _counts["tests"] += 1
+    print("ok" if good else "not ok", _counts["tests"], "-", name)
+    if not good:
+        _counts["failed"] += 1
+        print(f"# {sys.argv[0]}: not ok {_counts['tests']} - {name}", file=sys.stderr)
+        for detail in details:
+            for line in str(detail).splitlines()[:20]:
+                print("#", line[:500], file=sys.stderr)  # prove shows it
+    sys.stdout.flush()
+    return good
+
+
+def equal(got, want, name, *details):
+    return ok(got == want, name, f"got  {got!r}", f"want {want!r}", *details)
+
+
+def matches(pattern, text, name, *details):
+    return ok(re.search(pattern, text, re.S), name, f"{text!r} does not match {pattern!r}",
+              *details)
+
+
+def skip(name, reason):
+    _counts["tests"] += 1
+    print(f"ok {_counts['tests']} - {name} # SKIP {reason}")
+
+
+def done():
+    print(f"1..{_counts['tests']}")
+    sys.exit(_counts["failed"] != 0)
+
+
+def skip_all(reason):
+    if os.environ.get("BRAID_NO_SKIP"):
+        print(f"Bail out! BRAID_NO_SKIP is set, but: {reason}")
+        sys.exit(1)
+    print(f"1..0 # SKIP {reason}")
+    sys.exit(0)
+
+
+def need_bpf():
+    if os.geteuid() != 0:
+        skip_all("not root")
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        skip_all("the kernel has no BTF")
+    if subprocess.run([bpftool(), "prog", "show"], capture_output=True).returncode:
+        skip_all("BPF is not available")
+
+
+def bpftool():
+    path_of_root = os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"
+    return shutil.which("bpftool", path=path_of_root) or "false"
+
+
+# --- processes ---
+
+def fixture(name):
+    return os.path.join(OUTPUT, "fixtures/native", name)
+
+
+def script(name):
+    return os.path.join("fixtures/python", name)
+
+
+def path(name):
+    return os.path.join(tmp, name)
+
+
+def _die_with_test():
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def start(*command, **options):
+    """A process that does not outlive the test."""
+    process = subprocess.Popen([str(word) for word in command], preexec_fn=_die_with_test,
+                               **options)
+    _processes.append(process)
+    return process
+
+
+def start_ready(*command, **options):
+    """A fixture that has said READY."""
+    process = start(*command, stdout=subprocess.PIPE, **options)
+    line = process.stdout.readline()
+    if line != b"READY\n":
+        raise RuntimeError(f"{command} is not ready but says {line!r}")
+    return process
+
+
+def stop(*processes):
+    for process in processes:
+        process.kill()
+    for process in processes:
+        process.communicate()
+        _processes.remove(process)
+
+
+def wait_for(condition, what):
+    """The condition's value, once it is true."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise TimeoutError(f"waited {PATIENCE_S} s for: {what}")
+
+
+def state_of(pid):
+    """One letter, as in ps; None: there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
+
+
+def read_link(path):
+    """None: it is gone meanwhile."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def cpu_ticks(pid):
+    """CPU time that the process has used."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13]))
+
+
+# --- braid ---
+
+Result = collections.namedtuple("Result", "status out err")
+
+
+def braid(*args, **options):
+    """Runs to the end. A crash shows as a negative status."""
+    run = subprocess.run([BRAID, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True,
+                         timeout=180, **options)
+    return Result(run.returncode, run.stdout.decode(errors="replace"),
+                  run.stderr.decode(errors="replace"))
+
+
+def start_braid(*args, **options):
+    """In the background; its stderr goes to a pipe."""
+    options.setdefault("stderr", subprocess.PIPE)
+    return start(BRAID, *args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **options)
+
+
+def bpf_ids(pid):
+    """The kernel's ids of a process's BPF objects: {"prog": {...}, "map": {...}, "link": {...}}."""
+    ids = {"prog": set(), "map": set(), "link": set()}
+    for info in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        try:
+            with open(info, encoding="utf-8") as file:
+                text = file.read()
+        except OSError:
+            continue
+        # A link's file names its program, too, and a program array's its owner.
+        for kind in "link", "map", "prog":
+            found = re.search(rf"^{kind}_id:\s*(\d+)", text, re.M)
+            if found:
+                ids[kind].add(int(found.group(1)))
+                break
+    return ids
+
+
+SYS_BPF = 321  # x86-64
+NEXT_ID = {"prog": 11, "map": 12, "link": 31}  # enum bpf_cmd: BPF_PROG_GET_NEXT_ID, ...
+
+
+def all_bpf_ids(kind):
+    """Of the whole machine. Not by bpftool, which opens all: the kernel (6.18) never frees a
+    program array that is opened and closed again just when its owner has closed it."""
+    found, at = set(), 0
+    while True:
+        attr = (ctypes.c_uint32 * 3)(at)  # start_id, next_id, open_flags
+        if _libc.syscall(SYS_BPF, NEXT_ID[kind], attr, ctypes.sizeof(attr)):
+            return found
+        at = attr[1]
+        found.add(at)
+
+
+def bpf_statistics():
+    """Whether the administrator has switched the kernel's BPF statistics on."""
+    with open("/proc/sys/kernel/bpf_stats_enabled", encoding="ascii") as file:
+        return file.read()
+
+
+def wait_attached(process):
+    """Until samples are taken: there is an event for each CPU, besides fork and exec."""
+    def attached():
+        if process.poll() is not None:
+            raise RuntimeError(f"braid has ended: {process.stderr and process.stderr.read()}")
+        ids = bpf_ids(process.pid)
+        return ids if len(ids["link"]) >= 2 + os.cpu_count() else None
+    return wait_for(attached, "braid attached")
+
+
+class Recording:
+    """A finished recording, with what braid wrote on stderr."""
+
+    def __init__(self, file, result=None):
+        self.file = file
+        self.result = result
+
+    def sql(self, query, *values):
+        with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True) as database:
+            return database.execute(query, values).fetchall()
+
+    def one(self, query, *values):
+        return self.sql(query, *values)[0][0]
+
+    def meta(self, key):
+        return self.one("SELECT value FROM meta WHERE key = ?", key)
+
+    def samples(self, pid=None):
+        return self.one("SELECT count(*) FROM sample JOIN thread ON thread = thread.id "
+                        "JOIN process ON process = process.id WHERE pid = ? OR ? IS NULL", pid, pid)
+
+    def folded(self, *args):
+        """[(frames, count)], outermost frame first."""
+        result = braid("report", "--format", "folded", *args, self.file)
+        if result.status:
+            raise RuntimeError(result.err)
+        lines = (line.rpartition(" ") for line in result.out.splitlines())
+        return [(stack.split(";"), int(count)) for stack, _, count in lines]
+
+
+def record(*args, options=("-F", "999"), file=None):
+    """Records to the end, into a file of its own."""
+    name = file or path(f"{len(os.listdir(tmp))}.db")
+    result = braid("record", "-o", name, *options, *args)
+    if result.status:
+        raise RuntimeError(f"braid record {args}: {result}")
+    return Recording(name, result)
+
+
+def check_complete(recording, least, name, pid=None, begin=0.0):
+    """The share of stacks that reach the outermost native frame. `begin`: from which part of the
+    samples on; braid reads the mappings of a new program while that runs already."""
+    flags = [row[0] for row in recording.sql("""
+        SELECT flags FROM sample
+          JOIN thread ON thread = thread.id JOIN process ON process = process.id
+         WHERE pid = ?1 OR ?1 IS NULL ORDER BY time_ns""", pid)]
+    flags = flags[int(begin * len(flags)):]
+    share = 100 * sum(f & 1 for f in flags) / max(len(flags), 1)  # SAMPLE_COMPLETE, bpf/shared.h
+    return ok(len(flags) >= 100 and share >= least,
+              f"{name}: at least {least} % of the stacks complete",
+              f"{share:.2f} % of {len(flags)}", recording.result and recording.result.err)
+
+
+def check_tables(recording, name, least=99.9):
+    """After --unwind copy: the frames found by the tables beside those found by libunwind."""
+    frames, same = (int(recording.meta(key)) for key in ("copy_frames", "copy_frames_equal"))
+    share = 100 * same / max(frames, 1)
+    return ok(frames >= 500 and share >= least,
+              f"{name}: tables against libunwind: {least} % of the frames equal",
+              f"{share:.3f} % of {frames}", recording.result and recording.result.err)
+
+
+def share_of(stacks, pattern):
+    """Of the samples, those whose folded stack matches: 0 to 1."""
+    total = sum(count for _, count in stacks)
+    hits = sum(count for frames, count in stacks if re.search(pattern, ";".join(frames)))
+    return hits / max(total, 1)
+
+
+def check_share(stacks, pattern, least, name):
+    share = share_of(stacks, pattern)
+    common = sorted(stacks, key=lambda stack: -stack[1])[:5]
+    return ok(share >= least, f"{name}: {pattern}",
+              f"in {100 * share:.2f} % of the samples, not {100 * least:g} %",
+              *(f"{count} {';'.join(frames)}" for frames, count in common))

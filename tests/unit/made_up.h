@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TESTS_UNIT_MADE_UP_H
+#define BRAID_TESTS_UNIT_MADE_UP_H
+
+/* A process that does not exist: its code, its unwind table and its stack. Include this last. */
+
+#include "tests/unit/tables.h"
+
+/* The code: page k of 256 bytes is left by rule k of a test. The stack: some words. */
+#define CODE	    0x400000ULL
+#define CODE_PAGES  8
+#define PC(k)	    (CODE + UNWIND_PAGE_BYTES * (k) + 0x80)
+#define JIT	    0x500000ULL /* mapped, without a table */
+#define STACK	    0x7ffe1000ULL
+#define AT(i)	    (STACK + 8ULL * (i))
+#define STACK_WORDS 4096
+
+/* Indexes of first rows, rules, rows: as in bpf/unwind_rule.h. */
+#define RULES_AT 12
+#define ROWS_AT	 (RULES_AT + UNWIND_RULE_WORDS * (CODE_PAGES + 2))
+
+static uint64_t stack[STACK_WORDS];
+static uint64_t regs[UNWIND_REGS];
+static char jit_code[256];
+
+#define REG_R10 10
+
+#define RULE(rule_kind, base, offset, ...)                                              \
+	{                                                                               \
+		.kind = UNWIND_##rule_kind, .reg = base, .cfa_off = offset, __VA_ARGS__ \
+	}
+#define RSP(offset, ...) RULE(REG, UNWIND_REG_RSP, offset, __VA_ARGS__)
+#define RBP(offset, ...) RULE(REG, UNWIND_REG_RBP, offset, __VA_ARGS__)
+#define RBX(offset, ...) RULE(REG, UNWIND_REG_RBX, offset, __VA_ARGS__)
+#define END		 RULE(END, UNWIND_REG_RSP, 0)
+
+static inline void set_rules(const struct unwind_rule *rules)
+{
+	uint32_t words[ROWS_AT + CODE_PAGES] = { 0 };
+
+	for (uint32_t i = 0; i < CODE_PAGES; i++) {
+		words[i] = i;
+		words[ROWS_AT + i] = i + 2; /* offset 0 */
+		memcpy(&words[RULES_AT + UNWIND_RULE_WORDS * (i + 2)], &rules[i], sizeof(*rules));
+	}
+	words[CODE_PAGES] = CODE_PAGES;
+	sampler__put_words(CHUNK_WORDS - 16, words, ARRAY_SIZE(words));
+}
+
+static inline void set_mappings(void)
+{
+	struct mappings_rec *rec = sampler__mappings();
+
+	memset(rec, 0, sizeof(*rec));
+	rec->lists[0].n = 2;
+	rec->lists[0].mappings[0] = (struct mapping_rec) {
+		.start = CODE,
+		.end = CODE + 0x1000,
+		.bias = CODE - 0x10000,
+		.vaddr_start = 0x10000,
+		.n_pages = CODE_PAGES,
+		.base = CHUNK_WORDS - 16,
+		.rules_at = RULES_AT,
+		.rows_at = ROWS_AT,
+	};
+	rec->lists[0].mappings[1] = (struct mapping_rec) { .start = JIT, .end = JIT + 0x1000 };
+}
+
+/* Everything as it is at the start of most tests: all of the stack can be read. */
+static inline void reset(void)
+{
+	static const struct unwind_rule ends[CODE_PAGES] = {
+		END, END, END, END, END, END, END, END
+	};
+
+	set_mappings();
+	set_rules(ends);
+	memset(stack, 0, sizeof(stack));
+	memset(regs, 0, sizeof(regs));
+	memset(jit_code, 0, sizeof(jit_code));
+	regs[UNWIND_REG_RSP] = STACK;
+	regs[UNWIND_REG_PC] = PC(0);
+	host.n_ranges = 0;
+	host__add_range(STACK, stack, sizeof(stack));
+	host__add_range(JIT, jit_code, sizeof(jit_code));
+	host.n_unmapped = host.n_stacks = 0;
+	host__set(&cfg_unwind, UNWIND_MODE_AUTO);
+}
+
+static inline uint64_t counted(enum counter counter)
+{
+	uint32_t key = counter;
+
+	return *(uint64_t *)bpf_map_lookup_elem(&counters, &key);
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TESTS_UNIT_PYTHON_HOST_H
+#define BRAID_TESTS_UNIT_PYTHON_HOST_H
+
+/* The CPython walker with its maps, and the names that it sends. Include this last. */
+
+#include "core/anchors.h"
+#include "core/util.h"
+#include "runtimes/python_codes.h"
+#include "runtimes/python_versions.h"
+#include "tests/tap.h"
+
+#include "tests/unit/shim.h"
+
+const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
+const volatile __u32 cfg_pidns_ino = 0;
+__u32 last_code = 0;
+
+#include "bpf/python.bpf.c"
+
+static uint32_t space = 7; /* of what runs */
+static struct python_codes *names;
+static uint32_t n_codes;	 /* REC_CODE */
+static struct rec_code last_rec; /* of them */
+static size_t last_rec_bytes;
+
+/* The last sample's frames with the addresses that user space gives them, innermost first. */
+static struct runtime_pair frames[RUNTIME_PAIRS_MAX];
+static size_t n_frames;
+
+static inline void walker__on_code(const struct rec_code *rec, size_t size)
+{
+	int rc = python_codes__add(names, rec, size);
+
+	if (rc)
+		tap__diag("code %u refused: %d", rec->code, rc);
+	else
+		n_codes++;
+	memcpy(&last_rec, rec, size);
+	last_rec_bytes = size;
+}
+
+static inline void walker__open(void)
+{
+	HOST_ARRAY(scratches, 1);
+	HOST_ARRAY(counters, COUNTERS_N);
+	HOST_ARRAY(python_states, 1);
+	HOST_HASH(python_procs, 8);
+	HOST_HASH(python_codes, 65536);
+	names = python_codes__new();
+	host.on_code = walker__on_code;
+}
+
+static inline void walker__close(void)
+{
+	python_codes__free(names);
+	host__done();
+}
+
+static inline void walker__attach(const struct python_proc_rec *rec)
+{
+	bpf_map_update_elem(&python_procs, &space, rec, 0);
+}
+
+/* A sample of a thread with this fs base, its Python frames in host.sample and in `frames`. */
+static inline void walker__run(uint32_t tgid, uint64_t fsbase)
+{
+	struct bpf_perf_event_data ctx = { 0 };
+	struct scratch *scratch = scratch__get();
+
+	if (!scratch)
+		return;
+	memset(&scratch->sample, 0, sizeof(scratch->sample));
+	scratch->sample.type = REC_SAMPLE;
+	scratch->sample.tgid = tgid;
+	scratch->sample.time_ns = host.now_ns;
+	scratch->proc.space = space;
+	scratch->n_words = 0;
+	host.task.thread.fsbase = fsbase;
+	walk_python(&ctx);
+	n_frames = host.sample.head.n_runtime;
+	memcpy(frames, host.sample.words, n_frames * sizeof(*frames));
+	n_frames = anchors__settle(frames, n_frames);
+}
+
+static inline const char *key__name(uint64_t key)
+{
+	struct runtime_symbol symbol;
+
+	return python_codes__symbolize(names, key, &symbol) == 0 ? symbol.function : "?";
+}
+
+/* What the walker found, outermost first: functions, each behind a ';', and shims: '|'. */
+static inline const char *chain(void)
+{
+	static char text[1 << 16];
+	size_t n = 0;
+
+	*text = 0;
+	for (int i = host.sample.head.n_runtime; i-- > 0 && n < sizeof(text);) {
+		uint64_t key = host.sample.words[2 * i];
+
+		n += key == FRAME_ANCHOR
+			     ? snprintf(text + n, sizeof(text) - n, "|")
+			     : snprintf(text + n, sizeof(text) - n, ";%s", key__name(key));
+	}
+	return text;
+}
+
+static inline uint64_t counted(enum counter counter)
+{
+	uint32_t key = counter;
+
+	return *(uint64_t *)bpf_map_lookup_elem(&counters, &key);
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TESTS_UNIT_RUBY_HOST_H
+#define BRAID_TESTS_UNIT_RUBY_HOST_H
+
+/* The CRuby walker with its maps, and the names that it sends. Include this last. */
+
+#include "core/util.h"
+#include "runtimes/ruby_codes.h"
+#include "runtimes/ruby_versions.h"
+#include "tests/tap.h"
+
+#include "tests/unit/shim.h"
+
+const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
+const volatile __u32 cfg_pidns_ino = 0;
+__u32 last_code;
+
+#include "bpf/ruby.bpf.c"
+
+static uint32_t space = 7; /* of what runs */
+static struct ruby_codes *names;
+static uint32_t n_codes;	 /* REC_CODE */
+static struct rec_code last_rec; /* of them */
+static struct ruby_code_table last_table;
+
+static inline void walker__on_code(const struct rec_code *rec, size_t size)
+{
+	int rc = ruby_codes__add(names, rec, size);
+
+	if (rc)
+		tap__diag("code %u refused: %d", rec->code, rc);
+	else
+		n_codes++;
+	memcpy(&last_rec, rec, min_of(size, sizeof(last_rec)));
+	memcpy(&last_table, last_rec.table, sizeof(last_table));
+}
+
+static inline void walker__open(void)
+{
+	HOST_ARRAY(scratches, 1);
+	HOST_ARRAY(counters, COUNTERS_N);
+	HOST_ARRAY(ruby_states, 1);
+	HOST_HASH(ruby_procs, 8);
+	HOST_HASH(ruby_codes, 65536);
+	names = ruby_codes__new();
+	host.on_code = walker__on_code;
+}
+
+static inline void walker__close(void)
+{
+	ruby_codes__free(names);
+	host__done();
+}
+
+static inline void walker__attach(const struct ruby_proc_rec *rec)
+{
+	bpf_map_update_elem(&ruby_procs, &space, rec, 0);
+}
+
+/* A sample of a thread with this fs base, its Ruby frames in host.sample. */
+static inline void walker__run(uint32_t tgid, uint64_t fsbase)
+{
+	struct bpf_perf_event_data ctx = { 0 };
+	struct scratch *scratch = scratch__get();
+
+	if (!scratch)
+		return;
+	memset(&scratch->sample, 0, sizeof(scratch->sample));
+	scratch->sample.type = REC_SAMPLE;
+	scratch->sample.tgid = tgid;
+	scratch->sample.time_ns = host.now_ns;
+	scratch->proc.space = space;
+	scratch->n_words = 0;
+	host.task.thread.fsbase = fsbase;
+	walk_ruby(&ctx);
+}
+
+/* Key of the n-th pair, from the innermost on. */
+static inline uint64_t sample__key(size_t n)
+{
+	return n < host.sample.head.n_runtime ? host.sample.words[2 * n] : 0;
+}
+
+static inline const char *key__name(uint64_t key)
+{
+	struct runtime_symbol symbol;
+
+	return ruby_codes__symbolize(names, key, &symbol) == 0 ? symbol.function : "?";
+}
+
+/* What the walker found, outermost first: functions, each behind a ';', with a '|' where a loop
+ * begins, and a '/' behind those apart. */
+static inline const char *chain(void)
+{
+	static char text[1 << 16];
+	size_t n = 0;
+
+	*text = 0;
+	for (int i = host.sample.head.n_runtime; i-- > 0 && n < sizeof(text);) {
+		uint64_t key = host.sample.words[2 * i];
+
+		n += key == FRAME_LOOP_END ? snprintf(text + n, sizeof(text) - n, "|")
+		     : key == FRAME_APART
+			     ? snprintf(text + n, sizeof(text) - n, "/")
+			     : snprintf(text + n, sizeof(text) - n, ";%s", key__name(key));
+	}
+	return text;
+}
+
+static inline uint64_t counted(enum counter counter)
+{
+	uint32_t key = counter;
+
+	return *(uint64_t *)bpf_map_lookup_elem(&counters, &key);
+}
+
+#endif

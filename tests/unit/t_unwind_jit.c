@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The kernel half's unwinder in code that a runtime's compiler made: stacks as CRuby's YJIT has
+ * them, with and without frame pointers, wherever its code is interrupted. */
+#include "core/util.h"
+#include "tests/tap.h"
+
+#include "tests/unit/made_up.h"
+
+/* What calls the compiled code: pages 1 and 2 of the code. */
+#define LOOP	   PC(1)
+#define LOOP_START (CODE + 0x100)
+#define LOOP_BYTES 0x200
+
+#define X     NATIVE_EXACT
+#define RBP_0 AT(200) /* the caller's registers */
+#define RBX_0 AT(100)
+#define VALUE 0x7f1234567008ULL /* something of Ruby's */
+
+/* The loop needs rbx for its CFA, and its caller rbp. */
+static const struct unwind_rule rules[CODE_PAGES] = { END, RBX(16), RBX(16), RBP(16), END };
+
+static void reset_jit(void)
+{
+	struct mapping_rec *jit;
+
+	reset();
+	set_rules(rules);
+	jit = &sampler__mappings()->lists[0].mappings[1];
+	jit->vaddr_start = LOOP_START;
+	jit->rules_at = LOOP_BYTES;
+	regs[UNWIND_REG_PC] = JIT + 8;
+	regs[UNWIND_REG_RBP] = RBP_0;
+	regs[UNWIND_REG_RBX] = RBX_0;
+	stack[101] = PC(3);
+	stack[201] = PC(4);
+}
+
+/* The entry's first `n` pushes have been done, then some around a call. `pointers`: of frames.
+ * Returns the word behind the return address. */
+static int enter(int n, int more, bool pointers)
+{
+	static const uint64_t plain[] = { VALUE, VALUE, RBX_0 };
+	static const uint64_t framed[] = { RBP_0, RBP_0, VALUE, VALUE, RBX_0 };
+	int at = n + more;
+
+	stack[at] = LOOP + 1;
+	for (int i = 0; i < n; i++)
+		stack[at - 1 - i] = pointers ? framed[i] : plain[i];
+	for (int i = 0; i < more; i++)
+		stack[i] = VALUE + i;
+	if (n == (pointers ? 5 : 3))
+		regs[UNWIND_REG_RBX] = VALUE;
+	if (pointers && n)
+		regs[UNWIND_REG_RBP] = AT(at - 1);
+	return at + 1;
+}
+
+static bool has_frame(int n, uint64_t ip, uint64_t cfa)
+{
+	if (host.sample.head.n_native > n && sample__ip(n) == ip && sample__cfa(n) == cfa)
+		return true;
+	tap__diag("frame %d of %d: %#llx %#llx, want %#llx %#llx", n, host.sample.head.n_native,
+		  (unsigned long long)sample__ip(n), (unsigned long long)sample__cfa(n),
+		  (unsigned long long)ip, (unsigned long long)cfa);
+	return false;
+}
+
+/* The frames around the compiled one, which is the n-th. */
+static bool has_callers(int n)
+{
+	return has_frame(n, LOOP + 1, AT(102)) && has_frame(n + 1, PC(3), AT(202)) &&
+	       has_frame(n + 2, PC(4), AT(202)) && host.sample.head.n_native == n + 3 &&
+	       !host.sample.head.stop;
+}
+
+static void test_prologue(bool pointers)
+{
+	int pushes = pointers ? 5 : 3, end;
+
+	for (int n = 0; n <= pushes; n++) {
+		reset_jit();
+		end = enter(n, 0, pointers);
+		sampler__run(regs);
+		ok(has_frame(0, (JIT + 8) | X, AT(end)) && has_callers(1),
+		   "%s frame pointers, after %d pushes", pointers ? "with" : "without", n);
+	}
+}
+
+static void test_calls(bool pointers)
+{
+	static const int more[] = { 0, 1, 7, 18 };
+	int pushes = pointers ? 5 : 3, end;
+
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+		reset_jit();
+		end = enter(pushes, more[i], pointers);
+		sampler__run(regs);
+		ok(has_frame(0, (JIT + 8) | X, AT(end)) && has_callers(1),
+		   "%s frame pointers, with %d words more", pointers ? "with" : "without", more[i]);
+	}
+}
+
+/* Called code without a table of its own: nothing but the stack pointer is left. */
+static void test_called(void)
+{
+	static const struct unwind_rule lost[] = { RSP(16, .rbp_words = UNWIND_WORDS_LOST,
+						       .rbx_words = UNWIND_WORDS_LOST) };
+	struct unwind_rule all[CODE_PAGES];
+
+	reset_jit();
+	memcpy(all, rules, sizeof(all));
+	all[0] = lost[0];
+	all[2] = all[1] = (struct unwind_rule)END;
+	set_rules(all);
+	regs[UNWIND_REG_PC] = PC(0);
+	stack[1] = JIT + 9;
+	stack[5] = LOOP + 1;
+	sampler__run(regs);
+	ok(has_frame(0, PC(0) | X, AT(2)) && has_frame(1, JIT + 9, AT(6)) &&
+		   has_frame(2, LOOP + 1, AT(6)) && host.sample.head.n_native == 3,
+	   "compiled code that called something");
+}
+
+/* Where the words do not say it, the frame pointer may. */
+static void test_no_caller(void)
+{
+	reset_jit();
+	enter(3, 24 - 3, false);
+	regs[UNWIND_REG_RBP] = AT(50);
+	stack[50] = 0;
+	stack[51] = JIT + 1;
+	sampler__run(regs);
+	ok(has_frame(0, (JIT + 8) | X, AT(52)), "too far up the stack");
+	reset_jit();
+	stack[3] = LOOP_START - 1;
+	stack[4] = LOOP_START + LOOP_BYTES;
+	regs[UNWIND_REG_RBP] = 0;
+	sampler__run(regs);
+	is_int(host.sample.head.stop, COUNT_NO_RULE, "other code next to the loop does not count");
+	reset_jit();
+	stack[3] = LOOP_START;
+	stack[4] = LOOP_START + LOOP_BYTES - 1;
+	sampler__run(regs);
+	ok(has_frame(0, (JIT + 8) | X, AT(4)), "the first that does is taken");
+	reset_jit();
+	enter(3, 0, false);
+	host.ranges[0].size = 8 * 23;
+	regs[UNWIND_REG_RBP] = 0;
+	sampler__run(regs);
+	is_int(host.sample.head.stop, COUNT_NO_RULE, "a stack that cannot be read");
+	reset_jit();
+	enter(3, 0, false);
+	sampler__mappings()->lists[0].mappings[1].vaddr_start = 0;
+	regs[UNWIND_REG_RBP] = AT(50);
+	stack[51] = 0;
+	sampler__run(regs);
+	ok(has_frame(0, (JIT + 8) | X, AT(52)), "a process whose runtime has no compiler");
+}
+
+int main(void)
+{
+	sampler__open();
+	for (int pointers = 0; pointers < 2; pointers++) {
+		test_prologue(pointers);
+		test_calls(pointers);
+	}
+	test_called();
+	test_no_caller();
+	sampler__close();
+	return tap__done();
+}

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The kernel half's unwinder in HotSpot's code: a made-up code cache with compiled methods, stubs
+ * and interpreted frames, interrupted at the places where the frame is another. */
+#include "core/util.h"
+#include "tests/tap.h"
+
+#include "tests/unit/made_up.h"
+
+#define HEAP	       0x500000ULL /* where made_up.h maps JIT code; its first page is its segment 0 */
+#define HEAP_BYTES     0x40000
+#define SEGMENT_LOG2   7
+#define SEGMENTS       (HEAP_BYTES >> SEGMENT_LOG2)
+#define SEGMAP	       0x700000ULL
+#define TEXTS	       0x710000ULL
+#define INTERPRETER    0x720000ULL
+#define METHOD	       TEXTS /* anything readable */
+#define HEAP_BLOCK     16
+#define CODE_AT	       JVM_BLOB_BYTES /* of a blob */
+#define FRAME_COMPLETE 12
+#define X	       NATIVE_EXACT
+
+static uint8_t heap[HEAP_BYTES + JVM_BLOB_BYTES], segmap[SEGMENTS];
+static char texts[64] = "nmethod";
+static struct jvm_proc_rec *jvm;
+
+/* Offsets that no version has. */
+static const struct jvm_offsets offsets = { .blob_name = 8,
+					    .blob_frame_size = 16,
+					    .blob_frame_complete = 20,
+					    .blob_code = 24,
+					    .nmethod_method = 32,
+					    .nmethod_compile_id = 40,
+					    .heap_block = HEAP_BLOCK };
+
+static void open_jvm(void)
+{
+	uint32_t space = SPACE;
+	struct jvm_proc_rec rec = { .offsets = offsets,
+				    .n_heaps = 1,
+				    .heaps = { { HEAP, HEAP + HEAP_BYTES, SEGMAP, SEGMENT_LOG2,
+						 0 } },
+				    .interpreter_start = INTERPRETER,
+				    .interpreter_end = INTERPRETER + 0x1000 };
+
+	HOST_ARRAY(jvm_states, 1);
+	HOST_HASH(jvm_procs, 4);
+	bpf_map_update_elem(&jvm_procs, &space, &rec, 0);
+	jvm = bpf_map_lookup_elem(&jvm_procs, &space);
+	host__set(&cfg_walkers, 1U << WALKER_JVM);
+}
+
+static void reset_jvm(void)
+{
+	reset();
+	memset(heap, 0, sizeof(heap));
+	memset(segmap, 0xff, sizeof(segmap));
+	host.n_ranges = 0;
+	host__add_range(STACK, stack, sizeof(stack));
+	host__add_range(HEAP, heap, sizeof(heap));
+	host__add_range(SEGMAP, segmap, sizeof(segmap));
+	host__add_range(TEXTS, texts, sizeof(texts));
+	sampler__mappings()->lists[0].n = 3;
+	sampler__mappings()->lists[0].mappings[1].end = HEAP + HEAP_BYTES;
+	sampler__mappings()->lists[0].mappings[2] =
+		(struct mapping_rec) { .start = INTERPRETER, .end = INTERPRETER + 0x1000 };
+	jvm->offsets = offsets;
+	jvm->n_heaps = 1;
+}
+
+/* A blob of `n` segments from `first` on. Returns where its code starts. `words`: of its frames */
+static uint64_t put_blob(uint32_t first, uint32_t n, bool is_nmethod, uint32_t words)
+{
+	uint8_t *blob = heap + (first << SEGMENT_LOG2) + HEAP_BLOCK;
+	uint64_t address = HEAP + (first << SEGMENT_LOG2) + HEAP_BLOCK;
+	uint64_t name = TEXTS + (is_nmethod ? 0 : 32), code = address + CODE_AT;
+	uint32_t complete = FRAME_COMPLETE;
+
+	memcpy(blob + offsets.blob_name, &name, 8);
+	memcpy(blob + offsets.blob_frame_size, &words, 4);
+	memcpy(blob + offsets.blob_frame_complete, &complete, 4);
+	memcpy(blob + offsets.blob_code, &code, 8);
+	for (uint32_t i = 0; i < n; i++) /* as CodeHeap::mark_segmap_as_used */
+		segmap[first + i] = i < 0xfe ? i : 1 + (i - 0xfe) % 0xfd;
+	return code;
+}
+
+static void put_code(uint64_t at, const char *bytes, size_t n)
+{
+	memcpy(heap + (at - HEAP), bytes, n);
+}
+
+static bool has_frame(int n, uint64_t ip, uint64_t cfa)
+{
+	if (host.sample.head.n_native > n && sample__ip(n) == ip && sample__cfa(n) == cfa)
+		return true;
+	tap__diag("frame %d of %d: %#llx %#llx, want %#llx %#llx", n, host.sample.head.n_native,
+		  (unsigned long long)sample__ip(n), (unsigned long long)sample__cfa(n),
+		  (unsigned long long)ip, (unsigned long long)cfa);
+	return false;
+}
+
+/* The stack of all tests: the interrupted method, of 6 words; its caller, of 10; a stub with a
+ * frame pointer (the call stub); native code. The first frame ends at word 6. */
+static uint64_t callee, caller, stub;
+
+static void set_callers(void)
+{
+	reset_jvm();
+	callee = put_blob(0, 20, true, 6);
+	caller = put_blob(20, 30, true, 10);
+	stub = put_blob(50, 60, false, 0);
+	stack[5] = caller + 100;
+	stack[4] = 0xbad; /* rbp of compiled code is anything */
+	stack[15] = stub + 50;
+	stack[14] = AT(30);
+	stack[31] = PC(0);
+	stack[30] = AT(50);
+	regs[UNWIND_REG_PC] = callee + 64;
+	regs[UNWIND_REG_RBP] = 0xbad0;
+}
+
+static bool has_callers(void)
+{
+	return has_frame(1, caller + 100, AT(16)) && has_frame(2, stub + 50, AT(32)) &&
+	       has_frame(3, PC(0), AT(32)) && host.sample.head.flags & SAMPLE_COMPLETE;
+}
+
+static void test_whole(void)
+{
+	set_callers();
+	sampler__run(regs);
+	ok(has_frame(0, (callee + 64) | X, AT(6)) && has_callers(), "compiled frames, and a stub");
+}
+
+/* The frame's words that are not there yet, or no more: the return address is where the stack
+ * pointer is, or one word above it. */
+static void test_places(void)
+{
+	static const struct {
+		const char *name, code[16];
+		uint32_t at;	 /* offset of the pc in the code */
+		uint32_t before; /* bytes of `code` before the pc */
+		int missing;	 /* words of the frame */
+	} places[] = {
+		{ "stack bang", "\x89\x84\x24\x00\xc0\xfe\xff\x55", 0, 0, 5 },
+		{ "push rbp", "\x55\x48\x83\xec\x20\0\0", 7, 0, 5 },
+		{ "sub rsp after push rbp", "\x55\x48\x83\xec\x20\0\0", 8, 1, 4 },
+		{ "mov rbp, rsp", "\x55\x48\x8b\xec\x48\x83\xec\x20", 1, 1, 4 },
+		{ "sub rsp after mov rbp", "\x55\x48\x8b\xec\x48\x83\xec\x20", 4, 4, 4 },
+		{ "sub rsp without push", "\x90\x48\x81\xec\x28\0\0\0", 1, 1, 5 },
+		{ "mov [rsp + 32], rbp", "\x48\x89\x6c\x24\x20\0\0", 8, 0, 0 },
+		{ "entry barrier", "\x41\x81\x7f\x20\x01\0\0\0", 10, 0, 0 },
+		{ "add rsp", "\x48\x83\xc4\x20\x5d\xc3", 64, 0, 0 },
+		{ "pop rbp", "\x48\x83\xc4\x20\x5d\xc3", 68, 4, 4 },
+		{ "poll", "\x5d\x49\x3b\x67\x28\x0f\x87\x01\0\0\0\xc3", 65, 1, 5 },
+		{ "poll's jump", "\x5d\x49\x3b\x67\x28\x0f\x87\x01\0\0\0\xc3", 69, 5, 5 },
+		{ "poll, wide", "\x5d\x49\x3b\xa7\x28\x01\0\0\x0f\x87\x01\0\0\0\xc3", 65, 1, 5 },
+		{ "wide poll's jump", "\x5d\x49\x3b\xa7\x28\x01\0\0\x0f\x87\x01\0\0\0\xc3", 72, 8,
+		  5 },
+		{ "another jump", "\x48\x39\xc1\x90\x90\x0f\x87\x01\0\0\0\xc3", 69, 5, 0 },
+		{ "ret", "\x5d\xc3", 65, 1, 5 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		set_callers();
+		put_code(callee + places[i].at - places[i].before, places[i].code, 16);
+		regs[UNWIND_REG_PC] = callee + places[i].at;
+		regs[UNWIND_REG_RSP] = AT(places[i].missing);
+		if (places[i].missing == 4)
+			stack[4] = 0xbad;
+		sampler__run(regs);
+		ok(has_frame(0, (callee + places[i].at) | X, AT(6)) && has_callers(), "at %s",
+		   places[i].name);
+	}
+}
+
+/* A blob longer than a tag can tell, and longer than what is read of the tags at once. */
+static void test_segments(void)
+{
+	static const uint32_t at[] = { 1, 63, 64, 65, 253, 254, 255, 600 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+		set_callers();
+		callee = put_blob(200, 700, true, 6);
+		regs[UNWIND_REG_PC] = HEAP + ((200 + at[i]) << SEGMENT_LOG2) + 0x60;
+		sampler__run(regs);
+		ok(has_frame(0, regs[UNWIND_REG_PC] | X, AT(6)) && has_callers(),
+		   "%u segments behind the blob's first", at[i]);
+	}
+	set_callers();
+	put_blob(0, 20, true, 6);
+	put_blob(199, 2, true, 7);
+	callee = put_blob(201, 10, true, 6);
+	regs[UNWIND_REG_PC] = callee + 64;
+	sampler__run(regs);
+	ok(has_frame(0, (callee + 64) | X, AT(6)) && has_callers(), "between other blobs");
+}
+
+#define RBP_1 AT(40)
+
+/* An interpreted frame at RBP_1 whose caller's stack ends at word `sender`. */
+static void set_interpreted(int sender)
+{
+	set_callers();
+	stack[39] = AT(sender);
+	stack[37] = METHOD;
+	stack[40] = 0xbad;
+	stack[41] = caller + 100;
+	stack[sender + 9] = stub + 50;
+	stack[sender + 8] = AT(80);
+	stack[80] = AT(90);
+	stack[81] = PC(0);
+	regs[UNWIND_REG_RBP] = RBP_1;
+	regs[UNWIND_REG_PC] = INTERPRETER + 0x800;
+}
+
+static void test_interpreted(void)
+{
+	static const int senders[] = { 42, 43, 50 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(senders); i++) {
+		set_interpreted(senders[i]);
+		sampler__run(regs);
+		ok(has_frame(0, (INTERPRETER + 0x800) | X, AT(42)) &&
+			   has_frame(1, caller + 100, AT(senders[i] + 10)) &&
+			   has_frame(2, stub + 50, AT(82)) && has_frame(3, PC(0), AT(82)),
+		   "interpreted, %d words of its caller's moved", senders[i] - 42);
+	}
+	set_callers(); /* the caller's rbp is anything */
+	stack[0] = caller + 100;
+	stack[9] = stub + 50;
+	stack[10] = stub + 50;
+	stack[9] = AT(30);
+	regs[UNWIND_REG_PC] = INTERPRETER;
+	sampler__run(regs);
+	ok(has_frame(0, INTERPRETER | X, AT(1)) && has_frame(1, caller + 100, AT(11)) &&
+		   has_frame(2, stub + 50, AT(32)),
+	   "at the interpreter's entry, called from compiled code");
+}
+
+static void test_frameless_stub(void)
+{
+	uint64_t adapter;
+
+	set_callers();
+	adapter = put_blob(300, 10, false, 0);
+	regs[UNWIND_REG_PC] = adapter + 5;
+	regs[UNWIND_REG_RSP] = AT(5);
+	sampler__run(regs);
+	ok(has_frame(0, (adapter + 5) | X, AT(6)) && has_callers(), "an adapter without a frame");
+}
+
+/* What C2 pushes for a while. */
+static void test_pushed(void)
+{
+	for (int n = 1; n <= 4; n++) {
+		set_callers();
+		memmove(stack + n, stack, 100 * sizeof(*stack));
+		memset(stack, 0, n * sizeof(*stack));
+		stack[14 + n] = AT(30 + n);
+		sampler__run(regs);
+		ok(has_frame(0, (callee + 64) | X, AT(6 + n)) &&
+			   has_frame(1, caller + 100, AT(16 + n)) &&
+			   has_frame(2, stub + 50, AT(32 + n)),
+		   "%d words more than the frame has", n);
+	}
+}
+
+/* A virtual thread's outermost frame on the stack returns to a stub; then comes what mounted it. */
+static void test_barrier(void)
+{
+	for (int n = 2; n <= 20; n += 6) {
+		set_callers();
+		stack[15] = put_blob(300, 10, false, 0) + 9;
+		stack[14] = 0xbad; /* rbp may not have been set for this */
+		stack[16 + n] = caller + 100;
+		stack[16 + n + 10] = stub + 50;
+		stack[16 + n + 9] = AT(60);
+		stack[61] = PC(0);
+		stack[60] = AT(70);
+		jvm->call_stub_return = stub + 50;
+		sampler__run(regs);
+		ok(has_frame(2, stack[15], AT(17 + n)) && has_frame(3, caller + 100, AT(27 + n)) &&
+			   has_frame(4, stub + 50, AT(62)) && has_frame(5, PC(0), AT(62)),
+		   "the return barrier, with %d words behind it", n);
+	}
+	jvm->call_stub_return = 0;
+}
+
+/* The stub method_entry_barrier has a word between its frame and the return address, and saves
+ * registers, which may hold anything. */
+static void test_cookie(void)
+{
+	set_callers();
+	jvm->call_stub_return = stub + 50;
+	stack[5] = stub + 20;
+	stack[8] = caller + 8;
+	stack[4] = AT(10);
+	stack[10] = 0xbad;
+	stack[11] = ~0ULL;
+	stack[12] = caller + 100;
+	stack[22] = stub + 50;
+	stack[21] = AT(30);
+	sampler__run(regs);
+	ok(has_frame(1, stub + 20, AT(13)) && has_frame(2, caller + 100, AT(23)) &&
+		   has_frame(3, stub + 50, AT(32)),
+	   "an entry barrier");
+	jvm->call_stub_return = 0;
+}
+
+/* Stubs that throw end without a return address: it is in rdx. They do not tell how long their
+ * prologue is. */
+static void test_throwing(void)
+{
+	int32_t never = -1;
+
+	set_callers();
+	callee = put_blob(300, 10, false, 4);
+	memcpy(heap + (callee - HEAP) - CODE_AT + offsets.blob_frame_complete, &never, 4);
+	put_code(callee + 20, "\x5d\x5a\x41\xff\xe2", 5); /* pop rbp; pop rdx; jmp r10 */
+	regs[UNWIND_REG_PC] = callee + 22;
+	regs[UNWIND_REG_RSP] = AT(6);
+	regs[UNWIND_REG_RDX] = caller + 100;
+	sampler__run(regs);
+	ok(has_frame(0, (callee + 22) | X, AT(16)) && has_frame(1, stub + 50, AT(32)),
+	   "at the end of a stub that throws");
+	set_callers();
+	callee = put_blob(300, 10, false, 4);
+	memcpy(heap + (callee - HEAP) - CODE_AT + offsets.blob_frame_complete, &never, 4);
+	stack[3] = stack[0] = caller + 100; /* a copy of the return address */
+	stack[13] = stub + 50;
+	stack[12] = AT(30);
+	regs[UNWIND_REG_PC] = callee + 21;
+	sampler__run(regs);
+	ok(has_frame(0, (callee + 21) | X, AT(4)) && has_frame(1, caller + 100, AT(14)),
+	   "in the midst of it");
+}
+
+static void test_hostile(void)
+{
+	set_callers();
+	segmap[0] = segmap[1] = segmap[2] = 1; /* the first segment tells to go back */
+	sampler__run(regs);
+	is_int(host.sample.head.n_native, 1, "tags that lead out of the heap");
+	ok(host.sample.head.stop, "... cut the stack");
+	set_callers();
+	segmap[(callee + 64 - HEAP) >> SEGMENT_LOG2] = 0xff;
+	sampler__run(regs);
+	is_int(host.sample.head.n_native, 1, "code that was freed");
+	set_callers();
+	jvm->offsets.blob_frame_size = 65535;
+	jvm->offsets.blob_code = 65530;
+	sampler__run(regs);
+	ok(host.sample.head.n_native >= 1, "offsets out of bounds");
+	set_callers();
+	stack[5] = callee + 64; /* calls itself for ever */
+	for (int i = 5; i < STACK_WORDS; i += 6)
+		stack[i] = callee + 64;
+	sampler__run(regs);
+	ok(host.sample.head.n_native <= NATIVE_FRAMES_MAX, "no end");
+	set_callers();
+	regs[UNWIND_REG_RSP] = 0x10; /* unreadable */
+	sampler__run(regs);
+	is_int(host.sample.head.stop, COUNT_STACK_READ, "no stack");
+}
+
+int main(void)
+{
+	sampler__open();
+	open_jvm();
+	test_whole();
+	test_places();
+	test_segments();
+	test_interpreted();
+	test_frameless_stub();
+	test_pushed();
+	test_barrier();
+	test_cookie();
+	test_throwing();
+	test_hostile();
+	sampler__close();
+	return tap__done();
+}
