@@ -56,8 +56,6 @@ TEST_SRC := $(sort $(wildcard $(foreach room,unit replay long,tests/$(room)/t_*.
 TEST_BIN := $(TEST_SRC:%.c=$(OUTPUT)/%)
 TOOL_SRC := $(sort $(wildcard tests/tools/*.c))
 TOOL_BIN := $(TOOL_SRC:%.c=$(OUTPUT)/%)
-FUZZ_SRC := $(sort $(wildcard tests/fuzz/f_*.c))
-FUZZ_BIN := $(FUZZ_SRC:%.c=$(OUTPUT)/%)
 FIXTURE_SRC := $(sort $(wildcard fixtures/native/*.c))
 FIXTURE_CXX := $(sort $(wildcard fixtures/native/*.cc))
 FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%)
@@ -65,7 +63,8 @@ FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%)
 VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
-.PHONY: all setup tests fixtures demo check check-quick check-live check-long bench fuzz lint install clean
+.PHONY: all setup tests fixtures demo check check-quick check-live check-long bench fuzz fuzz-build \
+	fuzz-quick lint install clean
 all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
 setup:
@@ -196,9 +195,41 @@ check-long: setup
 bench: all tests
 	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/bench
 
+# --- fuzzing: the library and the targets once more, by clang with sanitizers and coverage ---
+FUZZ     := $(OUTPUT)/fuzz
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(FUZZ)/%,$(sort $(wildcard tests/fuzz/f_*.c)))
+FUZZ_COMMON := $(patsubst %.c,$(FUZZ)/%.o,$(filter-out tests/fuzz/f_%,$(wildcard tests/fuzz/*.c)))
+FUZZ_SAN = address,undefined
+FUZZ_CFLAGS = -std=gnu11 $(WARN) -O1 -gline-tables-only -fno-omit-frame-pointer \
+	-fno-sanitize-recover=all $(if $(WERROR),-Werror)
 FUZZ_SECONDS ?= 30
-fuzz: $(SKEL)
-	$(Q)OUTPUT=$(abspath $(OUTPUT)) FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz $(FUZZ_SRC)
+FUZZ_STAMP := $(FUZZ)/.flags
+$(shell mkdir -p $(FUZZ) && \
+	echo '$(CPPFLAGS) $(FUZZ_CFLAGS) $(FUZZ_SAN)' | cmp -s - $(FUZZ_STAMP) || \
+	echo '$(CPPFLAGS) $(FUZZ_CFLAGS) $(FUZZ_SAN)' > $(FUZZ_STAMP))
+
+$(FUZZ)/%.o: %.c $(FUZZ_STAMP) | $(SKEL)
+	$(call msg,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer-no-link -MMD -MP -c $< -o $@
+
+$(FUZZ)/libbraid.a: $(LIB_SRC:%.c=$(FUZZ)/%.o) $(ASSET_OBJ)
+	$(call msg,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+$(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%.o $(FUZZ_COMMON) $(FUZZ)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer $(LDFLAGS) $^ $(LIBS) -o $@
+
+fuzz-build: $(FUZZ_BIN)
+
+# Keeps what it finds on the way in $(FUZZ)/corpus, to start from there the next time.
+fuzz: fuzz-build
+	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_CORPUS=$(FUZZ)/corpus scripts/fuzz $(FUZZ_BIN)
+
+# Two seconds from the seeds alone.
+fuzz-quick: fuzz-build
+	$(Q)FUZZ_SECONDS=2 scripts/fuzz $(FUZZ_BIN)
 
 lint:
 	$(Q)scripts/lint

@@ -111,7 +111,9 @@ static const struct cfi_cie *find_cie(const struct cfi *cfi, const struct sectio
 {
 	size_t n = cfi->n_cies - section->first_cie;
 
-	if (n && cfi->cies[cfi->n_cies - 1].offset == offset)
+	if (!n)
+		return NULL;
+	if (cfi->cies[cfi->n_cies - 1].offset == offset)
 		return &cfi->cies[cfi->n_cies - 1];
 	return bsearch(&offset, cfi->cies + section->first_cie, n, sizeof(*cfi->cies),
 		       compare_offset);

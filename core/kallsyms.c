@@ -34,7 +34,7 @@ static int read_all(int fd, char **ret, size_t *ret_len)
 	ssize_t got = 1;
 
 	while (got) {
-		if (array__reserve(&text, &cap, len + (1 << 20), 1) != 0) {
+		if (array__reserve(&text, &cap, len + (1 << 16), 1) != 0) {
 			free(text);
 			return -ENOMEM;
 		}

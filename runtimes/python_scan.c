@@ -210,7 +210,7 @@ static void close_suites(struct scanner *scanner, uint32_t column)
 static void begin_line(struct scanner *scanner)
 {
 	const struct python_tokens *tokens = &scanner->tokens;
-	bool decorator = *tokens->text == '@';
+	bool decorator = tokens->len && *tokens->text == '@'; /* the text may end here */
 
 	close_suites(scanner, tokens->column);
 	scanner->statement = true;

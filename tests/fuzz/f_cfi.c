@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <stddef.h>
-#include <stdint.h>
-
 #include "core/unwind_table.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* An ELF file: its call frame information becomes a table or an error. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+bool target__run(const uint8_t *data, size_t size)
 {
-	struct elf_file *file = NULL;
 	struct unwind_table table = { 0 };
+	struct elf_file *file = NULL;
+	bool found = false;
 
 	if (elf_file__open_memory(data, size, "fuzz", &file, NULL) == 0 &&
-	    unwind_table__build(file, &table, NULL) == 0)
+	    unwind_table__build(file, &table, NULL) == 0 && table.n_pages) {
+		for (uint64_t at = 0; at < UNWIND_PAGE_BYTES; at += 16)
+			found |= unwind_table__find(&table, table.vaddr_start + at)->kind ==
+				 UNWIND_REG;
 		unwind_table__find(&table, table.vaddr_start + table.n_rows);
+	}
 	unwind_table__done(&table);
 	elf_file__free(file);
-	return 0;
+	return found;
+}
+
+void target__seeds(void)
+{
+	static const char source[] =
+		"int __attribute__((noinline)) other(int x, char *s)\n"
+		"{ volatile char a[x]; a[x / 2] = 1; return s[x] + a[x / 3]; }\n"
+		"int main(int argc, char **argv) { return other(argc, *argv) + 1; }\n";
+
+	fuzz__seed_elf("-s", source);
+	fuzz__seed_elf("-g -fno-asynchronous-unwind-tables", source); /* .debug_frame */
 }

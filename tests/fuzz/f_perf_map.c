@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include "core/perf_map.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* A perf map that grows once while it is read; the first byte says where. Every entry is then asked
  * for at its start and its end. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+bool target__run(const uint8_t *data, size_t size)
 {
 	struct code_file file = { .fd = memfd_create("fuzz", MFD_CLOEXEC) };
 	struct perf_map_counts counts = {};
@@ -35,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		uint64_t start = index.entries[i].start;
 		uint64_t last = start + index.entries[i].size - 1;
 
-		/* whatever covers it now, there is something */
+		/* Whatever covers it now, there is something. */
 		if (!code_index__find(&index, start, 1, &entry) ||
 		    !perf_map__name(&file, &entry, name, sizeof(name)) ||
 		    !code_index__find(&index, last, 0, &entry))
@@ -44,5 +43,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 out:
 	code_index__done(&index);
 	code_file__close(&file);
-	return 0;
+	return counts.symbols > 0;
+}
+
+void target__seeds(void)
+{
+	fuzz__seed_text("1000 10 one\n0x1008 0x10 two words\n2000 0 none\n2000 fff a\n2000 1 b\n");
 }

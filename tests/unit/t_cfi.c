@@ -251,6 +251,23 @@ out:
 
 /* --- malformed --- */
 
+/* The common entry that it names lies nowhere, and there is no other: it is left out. Only under
+ * UBSan was that ever wrong. */
+static void test_no_common_entry(const struct fixture *fixture)
+{
+	struct row_text rows = { 0 };
+	struct elf_file *file;
+
+	fixture__write(fixture, "alone.s",
+		       ".section .debug_frame,\"\",@progbits\n.4byte 20, 0\n.8byte 0x1000, 16\n");
+	fixture__run(fixture, "as -o alone.o alone.s && ld -shared -o alone.so alone.o");
+	file = fixture__open(fixture, "alone.so");
+	if (ok(file != NULL, "no common entry"))
+		is_int(cfi__read(file, add_row, &rows, NULL), 0, "no common entry: read");
+	is_str(rows.text, "", "no common entry: no row");
+	elf_file__free(file);
+}
+
 struct image {
 	uint8_t *bytes, *broken;
 	size_t size;
@@ -373,6 +390,7 @@ int main(void)
 	test_compiled(&fixture);
 	test_debug_frame(&fixture);
 	test_entries(&fixture);
+	test_no_common_entry(&fixture);
 	test_malformed(&fixture, "exceptions");
 	test_malformed(&fixture, "realign.so");
 	test_malformed_from_start(&fixture);

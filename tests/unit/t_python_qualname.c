@@ -4,9 +4,11 @@
  * files as another process sees them. BRAID_QUALNAME_STEP=1: the whole library. */
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "core/util.h"
 #include "runtimes/python_qualname.h"
 #include "runtimes/python_scan.h"
 #include "tests/tap.h"
@@ -293,6 +295,30 @@ static void check_excess(void)
 	ok(!bears_classes(1000), "1000 classes");
 }
 
+/* Behind the text there is no memory. */
+static void check_end(void)
+{
+	static const char *const texts[] = { "\\\n", "\\\r", "x\n\\\r\n", "@", "f'{", "'\\" };
+	size_t page = sysconf(_SC_PAGESIZE), n = 0;
+	char *end =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (end == MAP_FAILED || mprotect(end + page, page, PROT_NONE) != 0)
+		exit(1);
+	end += page;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct python_blocks blocks = { 0 };
+		size_t len = strlen(texts[i]);
+
+		memcpy(end - len, texts[i], len);
+		if (python_scan__blocks(end - len, len, &blocks) == 0)
+			python_blocks__done(&blocks);
+		n++;
+	}
+	is_int(n, ARRAY_SIZE(texts), "texts that end where a line begins");
+	munmap(end - page, 2 * page);
+}
+
 /* --- files --- */
 
 static pid_t spawn(const char *root, const char *directory)
@@ -405,6 +431,7 @@ int main(void)
 	check_cases();
 	check_rows();
 	check_excess();
+	check_end();
 	check_files();
 	pythons__find(&pythons);
 	for (size_t i = 0; i < pythons.n; i++)

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/shared.h"
+#include "core/demangle.h"
+#include "core/escape.h"
+#include "core/util.h"
+#include "runtimes/code_text.h"
+#include "runtimes/node_label.h"
+#include "tests/fuzz/fuzz.h"
+
+/* Nothing that is shown may hold what a terminal takes for an order. */
+static void check_printable(char *text)
+{
+	size_t len = strlen(text);
+
+	escape__printable(text);
+	if (strlen(text) > len)
+		abort();
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			abort();
+	}
+}
+
+static bool escapes(const char *text)
+{
+	char *buf = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&buf, &size);
+	bool escaped;
+
+	if (!out)
+		fuzz__die("out of memory");
+	escape__markup(out, text);
+	escape__json(out, text);
+	fclose(out);
+	if (strpbrk(buf, "<>"))
+		abort();
+	escaped = strstr(buf, "&lt;") && strstr(buf, "\\u003c");
+	free(buf);
+	return escaped;
+}
+
+static bool demangles(const char *text)
+{
+	char *name = demangle(text);
+	bool changed;
+
+	if (!name)
+		return false;
+	changed = strcmp(name, text) != 0;
+	check_printable(name);
+	free(name);
+	return changed;
+}
+
+static bool labels(const char *text)
+{
+	struct runtime_label label = {};
+	char buf[256];
+
+	node_label__make(text, buf, sizeof(buf), &label);
+	if (!label.symbol.function)
+		abort();
+	return label.symbol.file && strlen(label.symbol.file) && label.symbol.line;
+}
+
+/* Texts of the target's memory, one, two or four bytes to a character. */
+static bool decodes(const char *data, size_t size)
+{
+	static const unsigned int kinds[] = { 1, 2, 4, CODE_TEXT_UTF8 };
+	bool decoded = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		size_t room = min_of(size, (size_t)CODE_TEXT_BYTES);
+		size_t len = kinds[i] == CODE_TEXT_UTF8 ? size : size / kinds[i];
+		char *text = code_text__dup(data, room, kinds[i], len);
+
+		if (!text)
+			fuzz__die("out of memory");
+		decoded |= kinds[i] == 2 && !strcmp(text, "n\xc3\xa4me");
+		check_printable(text);
+		free(text);
+	}
+	return decoded;
+}
+
+/* Names as symbol tables, perf maps and interpreters have them. */
+bool target__run(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+	bool any;
+
+	if (!text)
+		return false;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	any = decodes((const char *)data, size);
+	any |= labels(text);
+	any |= demangles(text);
+	any |= escapes(text);
+	free(text);
+	return any;
+}
+
+void target__seeds(void)
+{
+	static const uint16_t wide[] = { 'n', 0xe4, 'm', 'e' };
+
+	fuzz__seed(wide, 8);
+	fuzz__seed_text("_ZN2ns1SIiE1fINS_1TEEEvRKT_.part.0");
+	fuzz__seed_text("_ZZNSt6vectorIiSaIiEE9push_backEOiENKUlvE_clEv");
+	fuzz__seed_text("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE");
+	fuzz__seed_text("_RNvMsr_NtCs3ssYzQotkvD_3std4pathNtB5_7PathBuf3newCs15kBYyAo9fc_7mycrate");
+	fuzz__seed_text("JS:*leaf file:///srv/a%20b.js:1:14");
+	fuzz__seed_text("LazyCompile:~get size /srv/m.mjs:7:3");
+	fuzz__seed_text("<a href='x'>\x1b[31m&\xe2\x80\xae\xff</a>");
+}

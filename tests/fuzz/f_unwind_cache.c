@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "core/unwind_cache.h"
+#include "core/util.h"
+#include "tests/fuzz/fuzz.h"
+
+/* Of the file's header, which is private to core/unwind_cache.c; the seed would not be accepted if
+ * this were not so any more. */
+#define CRC_AT	     12
+#define N_WORDS_AT   128
+#define HEADER_BYTES 136
+
+static struct elf_file image = { .fd = -1, .build_id = "fuzz", .build_id_len = 4 };
+
+/* All that is asked of the image is its size and its build-id. */
+static const char *cache_path(void)
+{
+	static char path[PATH_MAX];
+
+	if (image.fd < 0)
+		image.fd = memfd_create("image", MFD_CLOEXEC);
+	if (image.fd < 0)
+		fuzz__die("no file in memory");
+	snprintf(path, sizeof(path), "%s/66757a7a.utab", fuzz__dir());
+	return path;
+}
+
+/* No fuzzer guesses a checksum, or how many words there are. */
+static void repair(uint8_t *data, size_t size)
+{
+	uint32_t crc = 0, n_words = (size - HEADER_BYTES) / sizeof(uint32_t);
+
+	memcpy(data + N_WORDS_AT, &n_words, sizeof(n_words));
+	memcpy(data + CRC_AT, &crc, sizeof(crc));
+	crc = crc32_z(0, data, HEADER_BYTES + n_words * sizeof(uint32_t));
+	memcpy(data + CRC_AT, &crc, sizeof(crc));
+}
+
+/* An unwind table from the cache: one that is taken can be searched without leaving it. */
+bool target__run(const uint8_t *data, size_t size)
+{
+	const char *path = cache_path();
+	struct unwind_table table = {};
+	uint8_t *copy = malloc(size + 1);
+	FILE *file = fopen(path, "we");
+	bool found = false;
+
+	if (!copy || !file)
+		fuzz__die("cannot write %s", path);
+	memcpy(copy, data, size);
+	if (size >= HEADER_BYTES)
+		repair(copy, size);
+	fwrite(copy, 1, size, file);
+	fclose(file);
+	free(copy);
+	chmod(path, 0600);
+	if (unwind_cache__load(fuzz__dir(), &image, &table) == 0) {
+		for (uint32_t page = 0; page < min_of(table.n_pages, 64u); page++) {
+			for (uint64_t at = 0; at < UNWIND_PAGE_BYTES; at += 8) {
+				uint64_t vaddr = table.vaddr_start + page * UNWIND_PAGE_BYTES + at;
+
+				found |= unwind_table__find(&table, vaddr)->kind == UNWIND_REG;
+			}
+		}
+		unwind_table__find(&table, 0);
+		unwind_table__find(&table, UINT64_MAX);
+	}
+	unwind_table__done(&table);
+	return found;
+}
+
+void target__seeds(void)
+{
+	struct unwind_table table = {};
+	struct elf_file *elf = NULL;
+	size_t size;
+	uint8_t *data = fuzz__compile("", "int main(void) { return 0; }\n", &size);
+
+	if (elf_file__open_memory(data, size, "seed", &elf, NULL) ||
+	    unwind_table__build(elf, &table, NULL))
+		fuzz__die("no unwind table of the seed");
+	free(data);
+	cache_path();
+	if (unwind_cache__store(fuzz__dir(), &image, &table))
+		fuzz__die("the unwind table cannot be stored");
+	data = fuzz__read(cache_path(), &size);
+	fuzz__seed(data, size);
+	free(data);
+	unwind_table__done(&table);
+	elf_file__free(elf);
+}
