@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "core/elf_file.h"
+#include "core/procfs.h"
 #include "runtimes/python_build.h"
 #include "tests/long/live.h"
 #include "tests/unit/python_roots.h"
@@ -153,9 +154,7 @@ static bool locate_tls(pid_t pid, const struct elf_file *file, uint64_t bias,
 
 	if (python_build__tls(file, &tls))
 		return false;
-	host.pid = pid;
-	host__read_user(slot, sizeof(slot), bias + tls.slot_vaddr);
-	host.pid = 0;
+	procfs__read_memory(pid, bias + tls.slot_vaddr, slot, sizeof(slot));
 	rec->state_at = tls.kind == X86_TLS_SLOT ? slot[0] : (uint64_t)tls.offset;
 	if (tls.kind == X86_TLS_INDEX) {
 		rec->state = PYTHON_STATE_TLS_OF_MODULE;
@@ -195,13 +194,14 @@ static struct runtime_range loops[PYTHON_LOOPS_MAX]; /* addresses in the process
 static size_t n_loops;
 
 static struct target target; /* what runs, between attach and end */
+static struct memory *memory; /* its */
 
 static bool attach(pid_t pid)
 {
 	bool found = false;
 	uint64_t bias = 0;
 
-	if (target__open(&target, pid)) {
+	if (target__open(&target, pid) && !memory__of_process(pid, &memory)) {
 		for (size_t i = 0; !found && i < target.n_maps; i++) {
 			const struct map *map = &target.maps[i];
 
@@ -222,6 +222,8 @@ static bool attach(pid_t pid)
 
 static void end(pid_t pid)
 {
+	memory__free(memory);
+	memory = NULL;
 	target__close(&target);
 	live__end(pid);
 }
@@ -297,9 +299,9 @@ static bool walk_thread(pid_t pid, pid_t tid, struct told *ret)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	host.now_ns = now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 	ptrace(PTRACE_GETREGS, tid, NULL, &regs);
-	host.pid = pid;
+	host.memory = memory;
 	walker__run(pid, regs.fs_base);
-	host.pid = 0;
+	host.memory = NULL;
 	ret->names[0] = ret->lines[0] = 0;
 	for (size_t i = n_frames; i-- > 0;) {
 		if (python_codes__symbolize(names, frames[i].key, &symbol) != 0)

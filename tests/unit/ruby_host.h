@@ -9,7 +9,7 @@
 #include "runtimes/ruby_versions.h"
 #include "tests/tap.h"
 
-#include "tests/unit/shim.h"
+#include "bpf/host/shim.h"
 
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
 const volatile __u32 cfg_pidns_ino = 0;

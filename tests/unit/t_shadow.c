@@ -3,6 +3,7 @@
  * and lost returns at random, samples anywhere. */
 #include <signal.h>
 #include <sys/wait.h>
+#include <sys/uio.h>
 
 #include "tests/unit/shadow_host.h"
 

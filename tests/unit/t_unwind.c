@@ -142,17 +142,19 @@ static bool same_details(const struct stack *got, const struct stack *want)
 static bool check_snapshot(const struct fixture *fixture, pid_t pid)
 {
 	static struct stack got, from_copy, from_libdwfl;
+	struct memory *memory = NULL;
 	struct target target;
 	bool good = false;
 
-	if (!target__open(&target, pid) || !publish_mappings(&target))
+	if (!target__open(&target, pid) || !publish_mappings(&target) ||
+	    memory__of_process(pid, &memory))
 		goto out;
 	target__snapshot(&target, 0);
 	target__unwind(&target, &from_copy);
 	target__unwind_with_libdwfl(&target, &from_libdwfl);
-	host.pid = pid;
+	host.memory = memory;
 	sampler__run(target.input.regs);
-	host.pid = 0;
+	host.memory = NULL;
 	take_sample(&got);
 	good = got.complete && (stack__same(&got, &from_copy) || fixture->cut) &&
 	       stack__count_equal(&got, &from_copy) == from_copy.n &&
@@ -167,6 +169,7 @@ static bool check_snapshot(const struct fixture *fixture, pid_t pid)
 	if (!good)
 		tap__diag("stop %d", host.sample.head.stop);
 out:
+	memory__free(memory);
 	target__close(&target);
 	return good;
 }

@@ -5,7 +5,7 @@
 /* The sampler with its maps, for one process whose tables and mappings a test makes up. Include
  * this last. */
 
-#include "tests/unit/shim.h"
+#include "bpf/host/shim.h"
 
 #include "bpf/sampler.bpf.c"
 
@@ -23,8 +23,8 @@ static inline void sampler__open(void)
 	HOST_ARRAY(copy_slots, 1);
 	HOST_HASH(targets, 8);
 	bpf_map_update_elem(&targets, &tgid, &proc, 0);
-	host_map__add(&chunks, true, sizeof(uint32_t), 0, CHUNKS_MAX);
-	map = host_map__add(&mappings, false, sizeof(uint32_t), 0, 8);
+	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
+	map = HOST_HASH_OF_MAPS(mappings, 8);
 	memcpy(map->entries[0].key, &space, sizeof(space));
 	map->entries[0].value = calloc(1, sizeof(struct mappings_rec));
 	map->n = 1;
