@@ -16,6 +16,7 @@
 #include "core/profile.h"
 #include "core/util.h"
 #include "runtimes/registry.h"
+#include "tests/replay/expect.h"
 #include "tests/replay/extract.h"
 #include "tests/replay/pipeline.h"
 
@@ -50,6 +51,7 @@ struct note {
 	struct extract **images;
 	size_t n_images, cap_images;
 	char *unwound; /* text of the last case's natives */
+	char *merged;  /* and of its merged stack */
 	/* of the case that is being noted */
 	const struct unwound *by_oracle;
 	struct span *reads;
@@ -329,6 +331,17 @@ static void note_unwound(struct note *note, const struct process *process)
 	fclose(out);
 }
 
+static void note_merged(struct note *note, const struct pipeline_stack *stack)
+{
+	size_t size;
+	FILE *out;
+
+	free(note->merged);
+	out = open_memstream(&note->merged, &size);
+	expect__print_merged(stack, out);
+	fclose(out);
+}
+
 static void inspect(void *ctx, struct process *process, const struct pipeline_stack *stack)
 {
 	struct note *note = ctx;
@@ -360,6 +373,7 @@ static void inspect(void *ctx, struct process *process, const struct pipeline_st
 			extract__want_code(extract_of(note, mapped->image->file), vaddr, vaddr + 1);
 	}
 	note_unwound(note, process);
+	note_merged(note, stack);
 	for (size_t i = 0; i < stack->n_frames; i++)
 		if (stack->frames[i].kind >= KIND_RUNTIME && !note->code)
 			note->code =
@@ -491,6 +505,7 @@ void note__free(struct note *note)
 	free(note->names);
 	free(note->images);
 	free(note->unwound);
+	free(note->merged);
 	free(note->reads);
 	free(note->mappings);
 	free(note->wishes);
@@ -554,6 +569,11 @@ void note__print_unwound(const struct note *note, const struct unwound *unwound,
 		lines += *at == '\n';
 	fprintf(out, "-- unwound%s\n%s", lines < unwound->n || !unwound->complete ? " part" : "",
 		note->unwound);
+}
+
+void note__print_merged(const struct note *note, FILE *out)
+{
+	fputs(note->merged, out);
 }
 
 int note__write(struct note *note, const char *path, const char *images, struct err *err)
