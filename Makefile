@@ -123,13 +123,14 @@ $(OUTPUT)/$(SHARED): runtimes/$(notdir $(SHARED))
 
 $(TEST_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
 
 # The two programs of the replay corpus have the kernel half built for the host instead of the
 # kernel's, and see what is read of images.
 REPLAY_OBJ := $(patsubst %.c,$(OUTPUT)/%.o,$(filter-out tests/replay/record.c tests/replay/note.c \
-	tests/replay/stops.c tests/replay/replay.c,$(wildcard tests/replay/*.c)))
+	tests/replay/stops.c tests/replay/replay.c tests/replay/t_%,$(wildcard tests/replay/*.c)))
 REPLAY_BIN := $(OUTPUT)/tests/replay/replay $(OUTPUT)/tests/replay/record
+$(OUTPUT)/tests/replay/t_core: $(REPLAY_OBJ) $(OUTPUT)/tests/replay/stops.o
 REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
 
 $(OUTPUT)/tests/replay/replay: $(OUTPUT)/tests/replay/replay.o $(REPLAY_OBJ) $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
