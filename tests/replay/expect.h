@@ -12,8 +12,8 @@
  *   == NAME
  *   -- told                what the program said of its own stack, outermost frame first; lines are
  *   FUNCTION\tFILE\tLINE   of three columns, of which "*" stands for anything; a function that
- *   -- or                  begins with "~" is known by its last part only. Of several stacks one
- *   FUNCTION\tFILE\tLINE   must be right
+ *   -- or                  begins with "~" is known by its last part only, a line with "?" may
+ *   FUNCTION\tFILE\tLINE   lack. Of several stacks one must be right
  *   -- called              native functions that the program says are there, in the same columns and
  *   FUNCTION\tFILE\tLINE   order; there may be others between them. "-- called part": the last ones
  *                          may have returned

@@ -39,10 +39,10 @@
 #include "tests/replay/note.h"
 #include "tests/replay/stops.h"
 
-#define TELL_BYTES (1 << 20)
-#define CASES_MAX  64
+#define TELL_BYTES     (1 << 20)
+#define CASES_MAX      64
 #define RETURN_ADDRESS 16 /* its column in DWARF */
-#define STEPS_SEED 12 /* the same stops each time, as far as the target is the same */
+#define STEPS_SEED     12 /* the same stops each time, as far as the target is the same */
 
 struct pace { /* so many more cases, each after that much at most */
 	unsigned n, max;
