@@ -43,6 +43,14 @@ def _script(command, binds, chroot):
     return "\n".join(lines + ['exec "$@"'])
 
 
+def _run(command):
+    try:
+        return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, timeout=RECORD_S)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", "took longer than %d s" % RECORD_S)
+
+
 def _merged(path):
     """The merged stacks of an expected text, line by line."""
     lines, inside = [], False
@@ -70,12 +78,9 @@ def record(name, command, binds=None, chroot=None, env=None, stops=()):
         ["%s=%s" % item for item in (env or {}).items()] + command
     if chroot:
         command = ["chroot", chroot] + command
-    run = subprocess.run(
-        ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-         _script(command, binds or {}, chroot), "sh",
-         os.path.join(OUTPUT, "tests/replay/record"), *stops, out, images] + command,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        timeout=RECORD_S)
+    run = _run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                _script(command, binds or {}, chroot), "sh",
+                os.path.join(OUTPUT, "tests/replay/record"), *stops, out, images] + command)
     live = []
     if run.returncode == 0:
         live = _merged(out + ".txt")

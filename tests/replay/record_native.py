@@ -60,7 +60,7 @@ def build(source, name, compiler, flags):
     own = first.split("build:")[1].split("*/")[0].split() if first.startswith("/* build:") else []
     out = os.path.join(BUILT, name)
     os.makedirs(BUILT, exist_ok=True)
-    run = subprocess.run([compiler, *FLAGS, *flags, os.path.join(SOURCES, source), "-o", out, *own])
+    run = subprocess.run([compiler, *FLAGS, *flags, source, "-o", out, *own], cwd=SOURCES)
     return out if run.returncode == 0 else None
 
 
