@@ -60,6 +60,14 @@ FIXTURE_SRC := $(sort $(wildcard fixtures/native/*.c))
 FIXTURE_CXX := $(sort $(wildcard fixtures/native/*.cc))
 FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%)
 
+# The two programs of the replay corpus have the kernel half built for the host instead of the
+# kernel's, and see what is read of images.
+REPLAY_MAIN := replay record note stops
+REPLAY_OBJ := $(patsubst %.c,$(OUTPUT)/%.o,$(filter-out $(REPLAY_MAIN:%=tests/replay/%.c) \
+	tests/replay/t_%.c,$(wildcard tests/replay/*.c)))
+REPLAY_BIN := $(OUTPUT)/tests/replay/replay $(OUTPUT)/tests/replay/record
+REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
+
 VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
@@ -70,7 +78,7 @@ all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 setup:
 	$(Q)scripts/setup
 
-tests: $(TEST_BIN) $(TOOL_BIN) fixtures
+tests: $(TEST_BIN) $(TOOL_BIN) $(REPLAY_BIN) fixtures
 fixtures: $(FIXTURE_BIN)
 
 # --- kernel half: one object, linked from all bpf/*.bpf.c ---
@@ -124,13 +132,6 @@ $(OUTPUT)/$(SHARED): runtimes/$(notdir $(SHARED))
 $(TEST_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
-
-# The two programs of the replay corpus have the kernel half built for the host instead of the
-# kernel's, and see what is read of images.
-REPLAY_OBJ := $(patsubst %.c,$(OUTPUT)/%.o,$(filter-out tests/replay/record.c tests/replay/note.c \
-	tests/replay/stops.c tests/replay/replay.c,$(wildcard tests/replay/*.c)))
-REPLAY_BIN := $(OUTPUT)/tests/replay/replay $(OUTPUT)/tests/replay/record
-REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
 
 $(OUTPUT)/tests/replay/replay: $(OUTPUT)/tests/replay/replay.o $(REPLAY_OBJ) $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
