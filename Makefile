@@ -71,7 +71,7 @@ REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
 VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
-.PHONY: all setup tests fixtures demo check check-quick check-live check-long bench fuzz fuzz-build \
+.PHONY: all setup tests fixtures demo check check-quick check-live check-long corpus bench fuzz fuzz-build \
 	fuzz-quick lint install clean
 all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
@@ -231,6 +231,10 @@ fuzz: fuzz-build
 # Two seconds from the seeds alone.
 fuzz-quick: fuzz-build
 	$(Q)FUZZ_SECONDS=2 scripts/fuzz $(FUZZ_BIN)
+
+# Records the replay corpus again, from the interpreters that are here: CORPUS=PATTERN for some.
+corpus: all $(REPLAY_BIN) fixtures
+	$(Q)$(IN_TESTS) scripts/corpus $(CORPUS)
 
 lint:
 	$(Q)scripts/lint
