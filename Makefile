@@ -168,6 +168,13 @@ order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1)
 QUICK_TESTS = $(call tests_in,unit) $(call tests_in,replay)
 LIVE_TESTS  = $(call tests_in,live)
 JOBS ?= $(shell nproc)
+# Unit tests that run once more in the sanitizer build, which is that of the fuzz targets: without
+# those that mostly run compilers.
+SAN_TESTS ?= $(filter-out %/t_python_build %/t_ruby_build %/t_pprof,$(filter tests/unit/%,$(TEST_SRC:.c=)))
+SAN_OUT    = $(abspath $(OUTPUT))/fuzz
+SAN_BIN    = $(SAN_TESTS:%=$(SAN_OUT)/%)
+SAN_LONG   = $(patsubst %.c,$(SAN_OUT)/%,$(filter tests/unit/% tests/replay/%,$(TEST_SRC)))
+SAN_MAKE   = $(MAKE) --no-print-directory CC=clang OUTPUT=$(SAN_OUT) SAN=address,undefined,fuzzer-no-link
 IN_TESTS = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT))
 PROVE = $(IN_TESTS) prove --timer --exec ''
 
@@ -179,8 +186,9 @@ demo: setup
 check: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
+	$(Q)[ -z "$(SAN_BIN)" ] || $(SAN_MAKE) -j$(JOBS) $(SAN_BIN)
 	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
-	$(Q)$(PROVE) -j$(JOBS) $(call order,$(LIVE_TESTS) $(QUICK_TESTS))
+	$(Q)$(PROVE) -j$(JOBS) $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) $(SAN_BIN)
 
 check-quick: all tests
 	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))
@@ -191,6 +199,7 @@ check-live: all tests
 check-long: setup
 	$(Q)scripts/test-roots
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
+	$(Q)$(SAN_MAKE) -j$(JOBS) $(SAN_LONG)
 	$(Q)$(IN_TESTS) scripts/check-long
 
 bench: all tests

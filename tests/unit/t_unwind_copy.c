@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Children of this program stop with a known stack, and say where their frames are. */
 #include <sys/mman.h>
-#include <time.h>
 
 #include "tests/stopped.h"
 
@@ -307,21 +306,6 @@ static void test_garbage(struct target *target, const struct stack *full)
 	target__snapshot(target, 0);
 }
 
-static void measure(struct target *target)
-{
-	const int rounds = 1000;
-	struct timespec start, end;
-	static struct stack got;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
-	for (int i = 0; i < rounds; i++)
-		target__unwind(target, &got);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-	tap__diag("%d frames: %.1f us", got.n,
-		  ((end.tv_sec - start.tv_sec) * 1e6 + (end.tv_nsec - start.tv_nsec) / 1e3) /
-			  rounds);
-}
-
 static void test_copies(void)
 {
 	static struct stack full;
@@ -331,7 +315,6 @@ static void test_copies(void)
 		target__snapshot(&target, 0);
 		target__unwind(&target, &full);
 		if (ok(full.complete && full.n > 60, "the whole stack is known")) {
-			measure(&target);
 			test_cut(&target, &full);
 			test_bounds(&target, &full);
 			test_unknown_code(&target, &full);
