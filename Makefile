@@ -72,7 +72,7 @@ VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
 .PHONY: all setup tests fixtures demo check check-quick check-live check-long corpus bench fuzz fuzz-build \
-	fuzz-quick lint install clean
+	fuzz-quick sanitized lint install clean
 all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
 setup:
@@ -107,7 +107,8 @@ $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 # The kernel half is written for a compiler that does not reason by types and array bounds.
-$(HOST_SRC:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += -fno-strict-aliasing -Wno-array-bounds
+HOST_CFLAGS = -fno-strict-aliasing -Wno-array-bounds
+$(HOST_SRC:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += $(HOST_CFLAGS)
 
 # Text files that go into the program as they are: symbols asset_NAME_start and asset_NAME_end.
 $(ASSET_OBJ): $(OUTPUT)/%.o: % $(FLAGS_STAMP)
@@ -165,16 +166,9 @@ tests_in = $(filter $(OUTPUT)/tests/$(1)/%,$(TEST_BIN)) $(sort $(wildcard tests/
 # What takes longest comes first, so that no processor is idle at the end.
 slow  = %/flame.t %/t_python_build %/t_ruby_build %/t_jvm_attach %/t_pprof %/t_python_lines
 order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1))
-QUICK_TESTS = $(call tests_in,unit) $(call tests_in,replay)
+QUICK_TESTS = $(call tests_in,unit) $(filter-out %/sanitized.t,$(call tests_in,replay))
 LIVE_TESTS  = $(call tests_in,live)
 JOBS ?= $(shell nproc)
-# Unit tests that run once more in the sanitizer build, which is that of the fuzz targets: without
-# those that mostly run compilers.
-SAN_TESTS ?= $(filter-out %/t_python_build %/t_ruby_build %/t_pprof,$(filter tests/unit/%,$(TEST_SRC:.c=)))
-SAN_OUT    = $(abspath $(OUTPUT))/fuzz
-SAN_BIN    = $(SAN_TESTS:%=$(SAN_OUT)/%)
-SAN_LONG   = $(patsubst %.c,$(SAN_OUT)/%,$(filter tests/unit/% tests/replay/%,$(TEST_SRC)))
-SAN_MAKE   = $(MAKE) --no-print-directory CC=clang OUTPUT=$(SAN_OUT) SAN=address,undefined,fuzzer-no-link
 IN_TESTS = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT))
 PROVE = $(IN_TESTS) prove --timer --exec ''
 
@@ -186,9 +180,8 @@ demo: setup
 check: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
-	$(Q)[ -z "$(SAN_BIN)" ] || $(SAN_MAKE) -j$(JOBS) $(SAN_BIN)
-	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
-	$(Q)$(PROVE) -j$(JOBS) $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) $(SAN_BIN)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) fuzz-build sanitized
+	$(Q)$(PROVE) -j$(JOBS) $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_TESTS)
 
 check-quick: all tests
 	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))
@@ -199,7 +192,7 @@ check-live: all tests
 check-long: setup
 	$(Q)scripts/test-roots
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
-	$(Q)$(SAN_MAKE) -j$(JOBS) $(SAN_LONG)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) sanitized
 	$(Q)$(IN_TESTS) scripts/check-long
 
 bench: all tests
@@ -223,7 +216,9 @@ $(FUZZ)/%.o: %.c $(FUZZ_STAMP) | $(SKEL)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer-no-link -MMD -MP -c $< -o $@
 
-$(FUZZ)/libbraid.a: $(LIB_SRC:%.c=$(FUZZ)/%.o) $(ASSET_OBJ)
+$(HOST_SRC:%.c=$(FUZZ)/%.o): FUZZ_CFLAGS += $(HOST_CFLAGS)
+
+$(FUZZ)/libbraid.a: $(LIB_SRC:%.c=$(FUZZ)/%.o) $(HOST_SRC:%.c=$(FUZZ)/%.o) $(ASSET_OBJ)
 	$(call msg,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
@@ -232,6 +227,23 @@ $(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%.o $(FUZZ_COMMON) $(FUZZ)/libbraid.a
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer $(LDFLAGS) $^ $(LIBS) -o $@
 
 fuzz-build: $(FUZZ_BIN)
+
+# Unit tests, but for those that mostly run compilers, and the replay of the corpus, once more over
+# that library.
+SAN_UNIT  = $(filter-out %/t_python_build %/t_ruby_build %/t_pprof,$(filter $(OUTPUT)/tests/unit/%,$(TEST_BIN)))
+SAN_BIN   = $(SAN_UNIT:$(OUTPUT)/%=$(FUZZ)/%)
+SAN_TESTS = tests/replay/sanitized.t $(SAN_BIN)
+SAN_LD    = $(CLANG) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN) $(LDFLAGS)
+
+$(SAN_BIN): $(FUZZ)/%: $(FUZZ)/%.o $(FUZZ)/tests/tap.o $(FUZZ)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(SAN_LD) $^ $(LIBS) -o $@
+
+$(FUZZ)/tests/replay/replay: $(FUZZ)/tests/replay/replay.o $(REPLAY_OBJ:$(OUTPUT)/%=$(FUZZ)/%) $(FUZZ)/tests/tap.o $(FUZZ)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(SAN_LD) -Wl,--wrap=elf_file__read $^ $(LIBS) -o $@
+
+sanitized: $(SAN_BIN) $(FUZZ)/tests/replay/replay
 
 # Keeps what it finds on the way in $(FUZZ)/corpus, to start from there the next time.
 fuzz: fuzz-build
