@@ -15,7 +15,7 @@ def check_attach(target):
                [(target.pid, target.pid, "marks", 1)] * 5, "attach: whose they are")
     gate.check_native("attach", samples, gate.Maps(target.pid), gate.traces())
     gate.check_merged("attach", recording.merged(), gate.HERE, 5)
-    gate.equal(recording.counters(), {}, "attach: nothing is lost")
+    gate.check_clean("attach", recording)
     gate.equal(recording.sql("SELECT pid, name FROM process"), [(target.pid, "marks")],
                "attach: the process and no other")
 

@@ -27,6 +27,7 @@ def check_hits():
                "command: whose they are")
     gate.check_native("command", samples, maps, gate.traces())
     gate.check_merged("command", recording.merged(), gate.HERE, 6)
+    gate.check_clean("command", recording)
     gate.equal(recording.sql("SELECT name FROM process"), [("marks",)], "command: its process")
     gate.equal(recording.meta("target"), gate.MARKS, "command: it is the target")
     gate.say(target, "end")

@@ -31,7 +31,7 @@ def check_forks():
                sorted([target.pid, *children]), "fork: these processes and no other")
     gate.equal(set(recording.sql("SELECT parent_pid FROM process WHERE pid != ?", target.pid)),
                {(target.pid,)}, "fork: whose children they are")
-    gate.equal(recording.counters(), {}, "fork: nothing is lost")
+    gate.check_clean("fork", recording)
 
 
 def check_exec():

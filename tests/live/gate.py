@@ -80,6 +80,11 @@ def matches(pattern, text, name, *details):
               *details)
 
 
+def skip(name, reason):
+    _counts["tests"] += 1
+    print(f"ok {_counts['tests']} - {name} # SKIP {reason}")
+
+
 def done():
     print(f"1..{_counts['tests']}")
     sys.exit(_counts["failed"] != 0)
@@ -372,6 +377,13 @@ def check_native(name, samples, maps, seen):
     if ok(got.keys() == want.keys(), f"{name}: samples of the threads that hit", set(got), set(want)):
         for tid, stacks in want.items():
             equal(got[tid], stacks, f"{name}: native frames as libunwind sees them")
+
+
+def check_clean(name, recording):
+    """Nothing is lost, and nothing had to be repaired from a copy of the stack either: that would
+    hide what the tables lack."""
+    equal((recording.counters(), recording.meta("copies_used")), ({}, "0"),
+          f"{name}: nothing is lost or repaired")
 
 
 class Frame(str):
