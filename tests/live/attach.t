@@ -31,6 +31,30 @@ def check_again(target):
     gate.check_merged("again", recording.merged(), gate.HERE, 2)
 
 
+def check_two(target):
+    other = gate.marked(gate.MARKS, trace=False)
+    recorder = gate.recorder(5, target, other)
+    gate.ask(target, "here 2")
+    gate.ask(other, "here 3")
+    recording = gate.finish(recorder, 5)
+    for process, hits in (target, 2), (other, 3):
+        gate.check_merged(f"two PIDs, {hits}", recording.merged("--pid", process.pid), gate.HERE,
+                          hits)
+    gate.equal(recording.sql("SELECT pid FROM process ORDER BY id"),
+               [(target.pid,), (other.pid,)], "two PIDs: both, and no other")
+    gate.matches(rf"pid {target.pid}.*pid {other.pid}", recording.meta("target"),
+                 "two PIDs: both are the target")
+
+
+def check_duration(target):
+    file = gate.path("duration.db")
+    result = gate.braid("record", "-p", target.pid, "-d", "0.05", "-o", file)
+    gate.equal(result.status, 0, "-d: status", result.err)
+    gate.matches(r"^\S+: \d+ samples in [\d.]+ s at 99 Hz, ", result.err, "-d: summary")
+    gate.equal(gate.Recording(file).meta("target"), f"pid {target.pid} ({gate.MARKS})",
+               "-d: the target")
+
+
 def check_end(target):
     """More are waited for when the target ends."""
     recorder = gate.recorder(1000, target)
@@ -45,5 +69,7 @@ gate.need_root()
 found = gate.marked(gate.MARKS)
 check_attach(found)
 check_again(found)
+check_two(found)
+check_duration(found)
 check_end(found)
 gate.done()

@@ -295,10 +295,11 @@ class Recording:
 
 
 def recorder(n, *target, file=None, options=(), symbol=MARKER + ":braid_marker", **more):
-    """record_at, once its breakpoint is set; recorder.file is the recording. With a command its
-    lines come between those of the recorder."""
+    """record_at, once its breakpoint is set; recorder.file is the recording. The target is
+    processes, or PIDs, or else a command, whose lines come between those of the recorder."""
     file = file or path(f"{len(_processes)}.db")
-    words = ["-p", target[0].pid] if hasattr(target[0], "pid") else []
+    pids = [str(getattr(one, "pid", one)) for one in target if not isinstance(one, str)]
+    words = ["-p", ",".join(pids)] if pids else []
     command = [] if words else ["--", *target]
     process = start(RECORD_AT, *words, "-n", n, "-o", file, *options, symbol, *command, **more)
     process.said = wait_line(process, "ready") if words else []

@@ -3,6 +3,7 @@
 """Debian 12's Java, of a JVM without any flag: one exact stack of the JVM's C++, Java, and native
 methods, with lines; where reflection calls Java out of C++, and Java calls C."""
 
+import os
 import re
 import subprocess
 
@@ -16,7 +17,8 @@ gate.need_program(JAVA)
 gate.need_program(JAVA + "c")
 subprocess.run([JAVA + "c", "-d", gate.tmp, "fixtures/java/marked/Marked.java"], check=True)
 target = gate.marked(JAVA, "-cp", gate.tmp, "Marked", gate.MARKER)
-recorder = gate.recorder(HITS, target)
+threads = set(map(int, os.listdir(f"/proc/{target.pid}/task"))) - {target.pid}
+recorder = gate.recorder(HITS, max(threads))  # any thread's id will do
 gate.matches(rf"^source {target.pid} jvm 17\.\S+ walk$", recorder.said[0], "the runtime is told")
 stacks = gate.ask(target, str(HITS)).split()
 recording = gate.finish(recorder, HITS)
@@ -49,6 +51,7 @@ gate.check_merged("java", recording.merged(), [
     gate.Frame("Marked.mark (Marked.java)_[j]", natives=1),
     gate.at("Java_Marked_mark", source, gate.line(source, "return getppid() + 1;")),
     *gate.hit()], HITS, natives=len(seen[0][1]))
+gate.equal(recording.sql("SELECT pid FROM process"), [(target.pid,)], "its process")
 gate.ok(thread != target.pid, "it is not in the process's first thread, where java starts")
 gate.equal(recording.sql("SELECT runtime, source FROM source"), [("jvm", "walk")],
            "the source is recorded")

@@ -22,11 +22,6 @@ def pid_of(target):
     return int(child)
 
 
-class Outer:
-    def __init__(self, pid):
-        self.pid = pid
-
-
 gate.need_root()
 room = gate.path("room")
 os.mkdir(room)
@@ -36,7 +31,7 @@ target = gate.start("unshare", "--mount", "--propagation", "private", "--pid", "
 gate.equal(gate.line_of(target), "ready 1", "the target's own PID is 1")
 pid = pid_of(target)
 gate.ok(not os.path.exists(room + "/marks"), "its program is not to be seen from here")
-recorder = gate.recorder(4, Outer(pid), symbol="marker.so:braid_marker")
+recorder = gate.recorder(4, pid, symbol="marker.so:braid_marker")
 gate.ask(target, "here 3")
 child = int(gate.ask(target, "fork 1").split()[1])
 recording = gate.finish(recorder, 4)

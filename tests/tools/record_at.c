@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* record_at [-p PID] -n N [-b RING_BYTES] -o OUT.db FILE:SYMBOL [-- COMMAND...]: records as braid
- * does, but takes its samples where a function is entered, of which it sets a hardware breakpoint,
- * and ends after N of them, or with the target. Says line by line what a test may wait for:
+/* record_at [-p PID,...] -n N [-b RING_BYTES] [-r native] -o OUT.db FILE:SYMBOL [-- COMMAND...]
+ *
+ * Records as braid does, but takes its samples where a function is entered, of which it sets a
+ * hardware breakpoint, and ends after N of them, or with the target. Says line by line what a test
+ * may wait for:
  *   source PID RUNTIME VERSION SOURCE   how a runtime's frames will be had
  *   ready                               the breakpoint is set
  *   recorded K                          samples are in the recording's hands
@@ -16,10 +18,12 @@
 #include "core/session.h"
 #include "runtimes/registry.h"
 
+#define PIDS_MAX 8
+
 struct options {
 	struct session_opts session;
 	struct session_trigger trigger;
-	uint32_t pid;
+	uint32_t pids[PIDS_MAX];
 	uint64_t n;
 };
 
@@ -31,19 +35,30 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 	printf("source %u %s %s %s\n", process->pid, runtime->name, version, source);
 }
 
+static void parse_pids(char *text, struct options *options)
+{
+	struct session_opts *session = &options->session;
+	char *pid;
+
+	for (pid = strtok(text, ","); pid && session->n_pids < PIDS_MAX; pid = strtok(NULL, ","))
+		options->pids[session->n_pids++] = strtoul(pid, NULL, 10);
+}
+
 static int parse(int argc, char **argv, struct options *options)
 {
 	struct session_opts *session = &options->session;
 	char *colon;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "+p:n:b:o:")) >= 0) {
+	while ((opt = getopt(argc, argv, "+p:n:b:r:o:")) >= 0) {
 		if (opt == 'p')
-			options->pid = strtoul(optarg, NULL, 10);
+			parse_pids(optarg, options);
 		else if (opt == 'n')
 			options->n = strtoull(optarg, NULL, 10);
 		else if (opt == 'b')
 			session->ring_bytes = strtoul(optarg, NULL, 10);
+		else if (opt == 'r') /* and nothing but native frames */
+			session->enabled = 0, session->source = RUNTIME_SOURCE_WALK;
 		else if (opt == 'o')
 			session->output = optarg;
 		else
@@ -55,11 +70,10 @@ static int parse(int argc, char **argv, struct options *options)
 	*colon = '\0';
 	options->trigger = (struct session_trigger) { argv[optind], colon + 1 };
 	session->trigger = &options->trigger;
-	session->pids = &options->pid;
-	session->n_pids = options->pid != 0;
+	session->pids = options->pids;
 	if (optind + 1 < argc && !strcmp(argv[optind + 1], "--"))
 		session->command = argv + optind + 2;
-	return !options->pid == !session->command ? -1 : 0;
+	return !session->n_pids == !session->command ? -1 : 0;
 }
 
 static void say_recorded(uint64_t now)
@@ -96,7 +110,7 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (parse(argc, argv, &options)) {
-		fputs("record_at [-p PID] -n N [-b RING_BYTES] -o OUT FILE:SYMBOL "
+		fputs("record_at [-p PID,...] -n N [-b RING_BYTES] [-r native] -o OUT FILE:SYMBOL "
 		      "[-- COMMAND...]\n",
 		      stderr);
 		return 2;
