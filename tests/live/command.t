@@ -49,8 +49,9 @@ def check_statuses():
     result = gate.braid("record", "-o", file, "--", "sh", "-c", "kill -SEGV $$")
     gate.equal(result.status, 0, "command killed by a signal: braid's status", result.err)
     gate.matches("signal 11", result.err, "command killed by a signal: told")
-    gate.equal(gate.Recording(file).sql("SELECT name FROM process"), [("sh",)],
-               "a command too short for a sample has a process in the recording")
+    # A tick of the clock in the midst of the exec is one of braid's own child.
+    gate.equal(gate.Recording(file).sql("SELECT name FROM process WHERE name != 'braid'"),
+               [("sh",)], "a command too short for a sample has a process in the recording")
 
 
 def check_signal(number):
