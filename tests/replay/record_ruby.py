@@ -8,6 +8,8 @@ run in the newest root.
 usage: record_ruby.py [PATTERN...]"""
 
 import os
+import subprocess
+import tempfile
 
 import corpus
 
@@ -19,15 +21,18 @@ RUBIES = os.environ.get("BRAID_RUBIES", "")
 # What a version's layouts matter to; what one or two versions show as well as all.
 EVERYWHERE = ("blocks", "exceptions", "fibers", "gc", "names", "threads")
 SOMEWHERE = {
-    "2.7": ("ends", "evals", "steps"),
+    "2.7": ("ends", "steps"),
     "3.0": ("ractors", "scheduler"),
     "3.1": ("c_methods", "deep", "ends", "evals", "native", "ractors", "scheduler", "steps"),
     "3.2": ("native",),
     "3.3": ("ractors", "steps"),
-    "3.4": ("c_methods", "ends", "native", "scheduler"),
-    "4.0": ("ends", "evals", "ractors", "scheduler", "steps"),
+    "3.4": ("ends", "native", "scheduler"),
+    "4.0": ("c_methods", "ractors", "scheduler", "steps"),
 }
 YJIT = ("3.1", "4.0")  # where it is there
+EMBEDDED = "3.1"
+WITH_FIDDLE = ("gc", "native")
+WITHOUT_FIDDLE = ("4.0",)  # where it is a gem
 
 
 class Ruby:
@@ -69,9 +74,23 @@ def record(ruby, name, script=None, options=(), **more):
 
 def record_all(ruby):
     for script in sorted(EVERYWHERE + SOMEWHERE[ruby.version]):
-        record(ruby, script)
+        if script not in WITH_FIDDLE or ruby.version not in WITHOUT_FIDDLE:
+            record(ruby, script)
     if ruby.version in YJIT:
         record(ruby, "yjit", "jit", ["--yjit"])
+    if ruby.version == EMBEDDED:
+        record_embedded(ruby)
+
+
+def record_embedded(ruby):
+    """In a program that opens the library (fixtures/native/embed_ruby.c)."""
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run(["gcc", "-O2", "-g", "-rdynamic", "-fdebug-prefix-map=%s=/opt" % corpus.TOP,
+                        "fixtures/native/embed_ruby.c", "-o", directory + "/embed_ruby", "-ldl"],
+                       cwd=corpus.TOP, check=True)
+        corpus.record("ruby/%s-embedded" % ruby.version,
+                      ["/opt/native/embed_ruby", "libruby-{0}.so.{0}".format(ruby.version),
+                       "/opt/replay/ruby/embedded.rb"], binds={directory: "native"})
 
 
 def main():
