@@ -147,14 +147,31 @@ int extract__want_symbol(struct extract *extract, const char *name)
 	return 0;
 }
 
+static bool is_code(const struct extract *extract, uint64_t vaddr)
+{
+	const Elf64_Ehdr *head = head_of(extract);
+	const Elf64_Phdr *phdr = at(extract, head->e_phoff, head->e_phnum * sizeof(*phdr));
+
+	for (size_t i = 0; phdr && i < head->e_phnum; i++)
+		if (phdr[i].p_type == PT_LOAD && phdr[i].p_flags & PF_X &&
+		    vaddr - phdr[i].p_vaddr < phdr[i].p_filesz)
+			return true;
+	return false;
+}
+
+/* Who reads code has asked frame descriptions where its function begins and ends. */
 int extract__want_bytes(struct extract *extract, uint64_t vaddr, uint64_t size)
 {
 	uint64_t offset;
+	int ret;
 
 	if (size > BYTES_MAX || !elf_view__to_offset(&extract->view, vaddr, &offset) ||
 	    !elf_view__at(&extract->view, offset, size))
 		return 0;
-	return spans__add(&extract->pieces, offset, offset + size);
+	ret = spans__add(&extract->pieces, offset, offset + size);
+	if (!ret && is_code(extract, vaddr))
+		ret = spans__add(&extract->wanted, vaddr, vaddr + size);
+	return ret;
 }
 
 bool extract__has(struct extract *extract, uint64_t offset, const void *bytes, size_t size)
