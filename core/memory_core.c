@@ -2,9 +2,11 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/memory_private.h"
 #include "core/util.h"
@@ -16,12 +18,14 @@
  * reads a whole file of many gigabytes at once. */
 #define SEGMENTS_MAX  65535u /* PN_XNUM - 1: a core with more is refused */
 #define NOTES_MAX     (64u << 20)
+#define FILE_PAGE     4096ULL
 #define FILES_MAX     65536u
 #define NOTE_ALIGN(n) (((n) + 3) & ~(uint64_t)3)
 
 struct core_file { /* one entry of NT_FILE */
 	uint64_t start, end, offset;
 	const char *path; /* in the notes */
+	uint64_t size;	  /* of the file, once it is open */
 	int fd;		  /* -1: not opened yet; -2: not there, or not a regular file */
 };
 
@@ -41,46 +45,77 @@ static bool read_all(int fd, void *to, uint64_t size, uint64_t offset)
 	       pread(fd, to, size, (off_t)offset) == (ssize_t)size;
 }
 
-/* Bytes of a mapped file, as far as it is still what it was; nothing here can tell if it is. */
-static int read_file(const struct core *core, uint64_t address, void *to, size_t size)
+/* Opens a regular file only, and nothing else even for a moment: a device may act on it, and a core
+ * file can name any. Returns the descriptor, or -2. */
+static int open_file(const char *path, uint64_t *ret_size)
+{
+	int handle = open(path, O_PATH | O_CLOEXEC), fd = -1;
+	struct stat st = {};
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
+	if (handle >= 0 && !fstat(handle, &st) && S_ISREG(st.st_mode))
+		fd = open(link, O_RDONLY | O_CLOEXEC);
+	close_fd(&handle);
+	*ret_size = min_of(st.st_size, INT64_MAX - (off_t)FILE_PAGE);
+	return fd < 0 ? -2 : fd;
+}
+
+/* Bytes of an open file; what its last page has behind its end is zeroes, as it is in memory. */
+static bool read_page(const struct core_file *file, void *to, uint64_t size, uint64_t offset)
+{
+	uint64_t pages = (file->size + FILE_PAGE - 1) & ~(FILE_PAGE - 1);
+	ssize_t n;
+
+	if (offset > pages || size > pages - offset)
+		return false;
+	n = pread(file->fd, to, size, (off_t)offset);
+	if (n < 0 || offset + n < min_of(offset + size, file->size))
+		return false;
+	memset((char *)to + n, 0, size - n);
+	return true;
+}
+
+/* Bytes of a mapped file, as far as it is still what it was; nothing here can tell if it is.
+ * Returns how many of them there are without a gap. */
+static size_t read_file(const struct core *core, uint64_t address, void *to, size_t size)
 {
 	for (size_t i = 0; i < core->n_files; i++) {
 		struct core_file *file = &core->files[i];
-		struct stat st;
+		size_t n;
 
-		if (address < file->start || address >= file->end || size > file->end - address)
+		if (address < file->start || address >= file->end)
 			continue;
-		if (file->fd == -1) {
-			file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-			if (file->fd < 0 || fstat(file->fd, &st) || !S_ISREG(st.st_mode)) {
-				close_fd(&file->fd);
-				file->fd = -2;
-			}
-		}
-		if (file->fd >= 0 &&
-		    read_all(file->fd, to, size, file->offset + (address - file->start)))
-			return 0;
+		if (file->fd == -1)
+			file->fd = open_file(file->path, &file->size);
+		n = min_of(size, file->end - address);
+		if (file->fd >= 0 && read_page(file, to, n, file->offset + (address - file->start)))
+			return n;
 	}
-	return -EFAULT;
+	return 0;
 }
 
-/* What of the bytes from `address` on one segment can give. Returns their number, 0 if none. */
-static size_t read_segment(const struct core *core, uint64_t address, void *to, size_t size)
+/* What of the bytes from `address` on one segment, or one file, can give. Returns their number, 0
+ * if none. */
+static size_t read_part(const struct core *core, uint64_t address, void *to, size_t size)
 {
 	for (size_t i = 0; i < core->n_segments; i++) {
 		const Elf64_Phdr *segment = &core->segments[i];
 		uint64_t at = address - segment->p_vaddr;
 
-		if (address < segment->p_vaddr || at >= segment->p_memsz)
+		if (address < segment->p_vaddr) {
+			size = min_of(size, segment->p_vaddr - address);
+			continue;
+		}
+		if (at >= segment->p_memsz)
 			continue;
 		if (at < segment->p_filesz) {
 			size = min_of(size, segment->p_filesz - at);
 			return read_all(core->fd, to, size, segment->p_offset + at) ? size : 0;
 		}
-		size = min_of(size, segment->p_memsz - at);
-		return read_file(core, address, to, size) ? 0 : size;
+		return read_file(core, address, to, min_of(size, segment->p_memsz - at));
 	}
-	return 0;
+	return read_file(core, address, to, size); /* gcore leaves out whole segments */
 }
 
 static int core__read(const struct memory *memory, uint64_t address, void *to, size_t size)
@@ -91,7 +126,7 @@ static int core__read(const struct memory *memory, uint64_t address, void *to, s
 	if (address + size < address)
 		return -EFAULT;
 	for (; done < size; done += n) {
-		n = read_segment(core, address + done, (char *)to + done, size - done);
+		n = read_part(core, address + done, (char *)to + done, size - done);
 		if (!n)
 			return -EFAULT;
 	}
@@ -133,8 +168,11 @@ static int read_files(struct core *core, const char *desc, uint64_t size)
 		if (name + length == end)
 			return -EBADMSG;
 		memcpy(entry, desc + sizeof(head) + i * sizeof(entry), sizeof(entry));
-		core->files[core->n_files++] =
-			(struct core_file) { entry[0], entry[1], entry[2] * head[1], name, -1 };
+		core->files[core->n_files++] = (struct core_file) { .start = entry[0],
+								    .end = entry[1],
+								    .offset = entry[2] * head[1],
+								    .path = name,
+								    .fd = -1 };
 		name += length + 1;
 	}
 	return 0;
@@ -167,6 +205,13 @@ static int read_notes(struct core *core, const Elf64_Phdr *segment)
 	return ret;
 }
 
+static bool is_sane(const Elf64_Phdr *segment)
+{
+	return segment->p_type == PT_LOAD && segment->p_filesz <= segment->p_memsz &&
+	       segment->p_vaddr + segment->p_memsz >= segment->p_vaddr &&
+	       segment->p_offset <= INT64_MAX && segment->p_filesz <= INT64_MAX;
+}
+
 static int read_segments(struct core *core, const Elf64_Ehdr *head)
 {
 	size_t n = head->e_phnum, kept = 0;
@@ -184,7 +229,7 @@ static int read_segments(struct core *core, const Elf64_Ehdr *head)
 
 		if (segment->p_type == PT_NOTE)
 			ret = read_notes(core, segment);
-		else if (segment->p_type == PT_LOAD && segment->p_filesz <= segment->p_memsz)
+		else if (is_sane(segment))
 			core->segments[kept++] = *segment;
 	}
 	core->n_segments = kept;

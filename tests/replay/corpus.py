@@ -3,6 +3,7 @@
 mount namespace of its own, where interpreters and programs are at the same places on every machine
 (/opt/NAME, /opt/replay), and with nothing of the environment."""
 
+import difflib
 import fnmatch
 import os
 import shlex
@@ -34,6 +35,7 @@ def _script(command, binds, chroot):
     for source, name in {os.path.join(TOP, "fixtures/replay"): "replay", **binds}.items():
         at = shlex.quote("%s/opt/%s" % (base, name))
         lines += ["mkdir -p " + at, "mount --bind %s %s" % (shlex.quote(source), at)]
+    lines += ["if test -d %s/usr/lib/debug; then mount -t tmpfs tmpfs %s/usr/lib/debug; fi" % (base, base)]
     if not chroot:  # where a program may have been told, when it was built, to find its parts
         lines += ["mount -t tmpfs tmpfs " + shlex.quote(source) for source in binds]
     else:
@@ -41,10 +43,21 @@ def _script(command, binds, chroot):
     return "\n".join(lines + ['exec "$@"'])
 
 
-def record(name, command, binds=None, chroot=None, env=None):
+def _merged(path):
+    """The merged stacks of an expected text, line by line."""
+    lines, inside = [], False
+    for line in open(path).read().splitlines():
+        inside = line == "-- merged" or (inside and line[:3] not in ("-- ", "== "))
+        if inside or line[:3] == "== ":
+            lines.append(line)
+    return lines
+
+
+def record(name, command, binds=None, chroot=None, env=None, stops=()):
     """Records the bundle NAME ("python/3.8-calls"): the command runs in /opt/replay, below `chroot`
-    if that is given; `binds` maps directories of this machine to names below /opt. True if what was
-    recorded is what the program and libdwfl say."""
+    if that is given; `binds` maps directories of this machine to names below /opt; `stops` are
+    options of the recorder (record.c), for a command that tells nothing. True if what was recorded
+    is what the program and libdwfl say."""
     global _made
     if _wanted and not any(fnmatch.fnmatch(name, pattern) for pattern in _wanted):
         return True
@@ -60,10 +73,12 @@ def record(name, command, binds=None, chroot=None, env=None):
     run = subprocess.run(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c",
          _script(command, binds or {}, chroot), "sh",
-         os.path.join(OUTPUT, "tests/replay/record"), out, images] + command,
+         os.path.join(OUTPUT, "tests/replay/record"), *stops, out, images] + command,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         timeout=RECORD_S)
+    live = []
     if run.returncode == 0:
+        live = _merged(out + ".txt")
         run = subprocess.run([os.path.join(OUTPUT, "tests/replay/replay"), "--accept",
                               out + ".bundle"], text=True, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT)
@@ -76,6 +91,10 @@ def record(name, command, binds=None, chroot=None, env=None):
     print("%-6s %s%s" % ("ok" if good else "FAILED", name, ", %d cases" % cases if good else ""))
     for line in text.splitlines():
         if not good and not line.startswith("ok "):
+            print("    " + line)
+    if good:  # what the bundle lacks of what braid saw of the process itself
+        for line in difflib.unified_diff(live, _merged(out + ".txt"), "live", "replay", lineterm="",
+                                         n=0):
             print("    " + line)
     sys.stdout.flush()
     return good

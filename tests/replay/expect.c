@@ -113,6 +113,12 @@ static bool is_told(char *line, const struct pipeline_frame *frame)
 	       (!strcmp(number, "*") || strtoul(number, NULL, 10) == frame->line);
 }
 
+/* What V8 calls a builtin is a part of itself, of which its programs know nothing. */
+static bool is_known(const struct pipeline_frame *frame)
+{
+	return frame->kind >= KIND_RUNTIME && strncmp(frame->name, "Builtins_", 9) != 0;
+}
+
 /* Does the stack have exactly the runtime frames of the section? Moves `*at` behind it. */
 static bool match_told(const char **at, const struct pipeline_stack *stack, FILE *out)
 {
@@ -121,19 +127,22 @@ static bool match_told(const char **at, const struct pipeline_stack *stack, FILE
 	size_t i = 0;
 
 	while (next_in_section(at, line)) {
-		while (i < stack->n_frames && stack->frames[i].kind < KIND_RUNTIME)
+		while (i < stack->n_frames && !is_known(&stack->frames[i]))
 			i++;
 		snprintf(shown, sizeof(shown), "%s", line);
-		if (good && i < stack->n_frames && is_told(line, &stack->frames[i])) {
+		if (good && i < stack->n_frames &&
+		    is_told(line + (*line == '?'), &stack->frames[i])) {
 			i++;
 			continue;
 		}
+		if (*shown == '?')
+			continue;
 		if (good)
 			fprintf(out, "# told:  %s\n# found: %s\n", shown,
 				i < stack->n_frames ? stack->frames[i].label : "the end");
 		good = false;
 	}
-	while (good && i < stack->n_frames && stack->frames[i].kind < KIND_RUNTIME)
+	while (good && i < stack->n_frames && !is_known(&stack->frames[i]))
 		i++;
 	if (good && i < stack->n_frames)
 		fprintf(out, "# not told: %s\n", stack->frames[i].label);
@@ -156,6 +165,41 @@ static bool check_told(const char *section, const struct pipeline_stack *stack, 
 		fputs(why, out);
 	free(why);
 	return good;
+}
+
+/* The name without what compilers add to parts and copies of a function: ".cold", ".isra.0". */
+static void cut_suffix(struct pipeline_frame *frame, char name[LINE_BYTES])
+{
+	snprintf(name, LINE_BYTES, "%s", frame->name);
+	name[strcspn(name, ".")] = '\0';
+	frame->name = name;
+}
+
+/* Are the section's functions in the stack, in this order? Of a part the last ones may lack. */
+static bool check_called(const char *section, bool part, const struct pipeline_stack *stack,
+			 FILE *out)
+{
+	char line[LINE_BYTES], shown[LINE_BYTES], name[LINE_BYTES];
+	size_t i = 0, n = 0;
+	bool found;
+
+	while (next_in_section(&section, shown)) {
+		for (found = false; !found && i < stack->n_frames; i++) {
+			struct pipeline_frame frame = stack->frames[i];
+
+			snprintf(line, sizeof(line), "%s", shown);
+			cut_suffix(&frame, name);
+			found = frame.kind < KIND_RUNTIME && is_told(line, &frame);
+		}
+		n += found;
+		if (found)
+			continue;
+		if (part && n)
+			break;
+		fprintf(out, "# called, but not found: %s\n", shown);
+		return false;
+	}
+	return true;
 }
 
 /* --- what libdwfl found --- */
@@ -220,6 +264,17 @@ static bool check_merged(const char *section, const struct pipeline_stack *stack
 	return i == stack->n_frames;
 }
 
+void expect__print_merged(const struct pipeline_stack *stack, FILE *out)
+{
+	char line[LINE_BYTES];
+
+	fprintf(out, "-- merged\n");
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		format_merged(&stack->frames[i], line);
+		fprintf(out, "%s\n", line);
+	}
+}
+
 bool expect__check(const struct expect *expect, const char *name,
 		   const struct pipeline_stack *stack, bool merged, FILE *out)
 {
@@ -234,6 +289,8 @@ bool expect__check(const struct expect *expect, const char *name,
 	section = find_section(at, "told", rest);
 	if (strcmp(rest, " nothing") != 0)
 		good = check_told(section, stack, out);
+	section = find_section(at, "called", rest);
+	good &= !*section || check_called(section, !strcmp(rest, " part"), stack, out);
 	section = find_section(at, "unwound", rest);
 	if (*section && *section != '=')
 		good &= check_unwound(section, !strcmp(rest, " part"), stack, out);
@@ -250,9 +307,5 @@ void expect__write(const struct expect *expect, const char *name,
 	while (at && strncmp(at, "== ", 3) != 0 && strncmp(at, "-- merged", 9) != 0 &&
 	       next_line(&at, line))
 		fprintf(out, "%s\n", line);
-	fprintf(out, "-- merged\n");
-	for (size_t i = 0; i < stack->n_frames; i++) {
-		format_merged(&stack->frames[i], line);
-		fprintf(out, "%s\n", line);
-	}
+	expect__print_merged(stack, out);
 }

@@ -12,8 +12,11 @@
  *   == NAME
  *   -- told                what the program said of its own stack, outermost frame first; lines are
  *   FUNCTION\tFILE\tLINE   of three columns, of which "*" stands for anything; a function that
- *   -- or                  begins with "~" is known by its last part only. Of several stacks one
- *   FUNCTION\tFILE\tLINE   must be right
+ *   -- or                  begins with "~" is known by its last part only, a line with "?" may
+ *   FUNCTION\tFILE\tLINE   lack. Of several stacks one must be right
+ *   -- called              native functions that the program says are there, in the same columns and
+ *   FUNCTION\tFILE\tLINE   order; there may be others between them. "-- called part": the last ones
+ *                          may have returned
  *   -- unwound             what libdwfl found, innermost frame first; "-- unwound part" where it
  *   IMAGE+0xADDRESS        could not go on
  *   -- merged              what braid must show, outermost frame first; "~ " is in front of what
@@ -31,7 +34,10 @@ void expect__done(struct expect *expect);
 bool expect__check(const struct expect *expect, const char *name,
 		   const struct pipeline_stack *stack, bool merged, FILE *out);
 
-/* Writes the case with what is told and unwound as it was, and this merged stack. */
+/* The lines of the section "merged". */
+void expect__print_merged(const struct pipeline_stack *stack, FILE *out);
+
+/* Writes the case with what is told, called and unwound as it was, and this merged stack. */
 void expect__write(const struct expect *expect, const char *name,
 		   const struct pipeline_stack *stack, FILE *out);
 

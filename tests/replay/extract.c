@@ -13,6 +13,7 @@
 #include "tests/replay/elf_view.h"
 #include "tests/replay/fdes.h"
 #include "tests/replay/spans.h"
+#include "tests/replay/stubs.h"
 
 #define WHOLE_BYTES_MAX (64 * 1024)  /* files up to this size are kept whole */
 #define BYTES_MAX	(128 * 1024) /* of one want; longer reads look for something (needles) */
@@ -55,8 +56,10 @@ static int widen(struct extract *extract)
 		const struct fde *fde = &extract->fdes.list[i];
 		size_t from = i > NEIGHBOURS ? i - NEIGHBOURS : 0;
 		size_t to = min_of(i + NEIGHBOURS, extract->fdes.n - 1);
+		/* A small gap up to the next one is taken for a part of this one. */
+		uint64_t next = extract->fdes.list[min_of(i + 1, extract->fdes.n - 1)].start;
 
-		if (!spans__meet(&extract->wanted, fde->start, fde->end))
+		if (!spans__meet(&extract->wanted, fde->start, max_of(fde->end, next)))
 			continue;
 		for (size_t k = from; !ret && k <= to; k++)
 			ret = spans__add(&extract->code, extract->fdes.list[k].start,
@@ -365,6 +368,8 @@ static int keep_parts(struct extract *extract, struct pack *pack)
 		ret = keep_symbols(extract, ".symtab");
 	if (!ret)
 		ret = keep_symbols(extract, ".dynsym");
+	if (!ret)
+		ret = stubs__keep(&extract->view, &extract->wanted, &extract->pieces);
 	if (!ret)
 		ret = keep_needed(extract);
 	if (!ret)

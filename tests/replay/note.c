@@ -16,6 +16,7 @@
 #include "core/profile.h"
 #include "core/util.h"
 #include "runtimes/registry.h"
+#include "tests/replay/expect.h"
 #include "tests/replay/extract.h"
 #include "tests/replay/pipeline.h"
 
@@ -23,6 +24,9 @@
 #define STACK_BYTES_MAX (1 << 20)
 #define STACK_BELOW	256		   /* the red zone, and a bit */
 #define FILE_BYTES_MAX	(1 << 20)	   /* of sources and perf maps */
+#define MAP_BYTES_MAX	(16 << 20)	   /* of a perf map ... */
+#define MAP_WHOLE_MAX	(32 << 10)	   /* ... that is kept whole */
+#define MAP_NEAR	(16 << 10)	   /* of others: entries so near to a native frame */
 #define VDSO_PATH	"/linux-vdso.so.1" /* it gets a file of its own: each machine has another */
 
 struct span {
@@ -49,7 +53,10 @@ struct note {
 	size_t n_names, cap_names;
 	struct extract **images;
 	size_t n_images, cap_images;
-	char *unwound; /* text of the last case's natives */
+	char *unwound;	   /* text of the last case's natives */
+	char *merged;	   /* and of its merged stack */
+	uint64_t *natives; /* and the addresses of these natives */
+	size_t n_natives, cap_natives;
 	/* of the case that is being noted */
 	const struct unwound *by_oracle;
 	struct span *reads;
@@ -103,15 +110,15 @@ int __wrap_elf_file__find_symbol(const struct elf_file *file, const char *name, 
 
 /* --- files --- */
 
-static char *slurp(const char *path, size_t *ret_size)
+static char *slurp(const char *path, size_t max, size_t *ret_size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char *text = fd < 0 ? NULL : malloc(FILE_BYTES_MAX + 1);
+	char *text = fd < 0 ? NULL : malloc(max + 1);
 	size_t size = 0;
 	ssize_t n = 1;
 
-	while (text && n > 0 && size < FILE_BYTES_MAX) {
-		n = read(fd, text + size, FILE_BYTES_MAX - size);
+	while (text && n > 0 && size < max) {
+		n = read(fd, text + size, max - size);
 		size += n > 0 ? n : 0;
 	}
 	close_fd(&fd);
@@ -128,7 +135,7 @@ static int add_proc_file(struct note *note, const char *name)
 	int code;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", note->pid, name);
-	text = slurp(path, &size);
+	text = slurp(path, FILE_BYTES_MAX, &size);
 	if (!text)
 		return -errno;
 	if (!strcmp(name, "status") && (field = strstr(text, "\nUid:"))) {
@@ -152,8 +159,8 @@ static int add_proc_file(struct note *note, const char *name)
 	return code;
 }
 
-/* A file that the target has at an absolute path, once. */
-static int add_target_file(struct note *note, struct pack *pack, const char *path, bool once)
+/* A source file that the target has at an absolute path, once. */
+static int add_source(struct note *note, const char *path)
 {
 	char full[PATH_MAX + 64], name[PACK_NAME_BYTES];
 	struct stat st;
@@ -165,14 +172,54 @@ static int add_target_file(struct note *note, struct pack *pack, const char *pat
 	if (path[0] != '/' || stat(full, &st) || !S_ISREG(st.st_mode) ||
 	    st.st_size > FILE_BYTES_MAX)
 		return 0;
-	for (size_t i = 0; once && i < note->n_names; i++)
+	for (size_t i = 0; i < note->n_names; i++)
 		if (!strcmp(note->names[i], path))
 			return 0;
 	reserve(&note->names, &note->cap_names, note->n_names + 1, sizeof(*note->names));
 	note->names[note->n_names++] = strdup(path);
 	snprintf(name, sizeof(name), "root%s", path);
-	text = slurp(full, &size);
-	code = text ? pack__add(pack, PACK_FILE, name, note->pid, 0, text, size) : -errno;
+	text = slurp(full, FILE_BYTES_MAX, &size);
+	code = text ? pack__add(&note->files, PACK_FILE, name, note->pid, 0, text, size) : -errno;
+	free(text);
+	return code;
+}
+
+static bool is_near_native(const struct note *note, const char *line)
+{
+	uint64_t start, size;
+
+	if (sscanf(line, "%" SCNx64 " %" SCNx64, &start, &size) != 2)
+		return false;
+	for (size_t i = 0; i < note->n_natives; i++)
+		if (note->natives[i] + MAP_NEAR >= start &&
+		    note->natives[i] < start + size + MAP_NEAR)
+			return true;
+	return false;
+}
+
+/* What the perf map says by now; of a large one the lines of code around the native frames. */
+static int add_perf_map(struct note *note)
+{
+	char path[128], name[64], *text, *to;
+	size_t size;
+	int code;
+
+	snprintf(name, sizeof(name), "root/tmp/perf-%d.map", note->pid);
+	snprintf(path, sizeof(path), "/proc/%d/%s", note->pid, name);
+	text = slurp(path, MAP_BYTES_MAX, &size);
+	if (!text)
+		return 0;
+	to = text;
+	for (char *line = text, *next; size > MAP_WHOLE_MAX && *line; line = next) {
+		next = line + strcspn(line, "\n");
+		next += *next == '\n';
+		if (!is_near_native(note, line))
+			continue;
+		memmove(to, line, next - line);
+		to += next - line;
+	}
+	size = size > MAP_WHOLE_MAX ? (size_t)(to - text) : size;
+	code = pack__add(&note->cases, PACK_FILE, name, note->pid, 0, text, size);
 	free(text);
 	return code;
 }
@@ -329,6 +376,17 @@ static void note_unwound(struct note *note, const struct process *process)
 	fclose(out);
 }
 
+static void note_merged(struct note *note, const struct pipeline_stack *stack)
+{
+	size_t size;
+	FILE *out;
+
+	free(note->merged);
+	out = open_memstream(&note->merged, &size);
+	expect__print_merged(stack, out);
+	fclose(out);
+}
+
 static void inspect(void *ctx, struct process *process, const struct pipeline_stack *stack)
 {
 	struct note *note = ctx;
@@ -352,18 +410,21 @@ static void inspect(void *ctx, struct process *process, const struct pipeline_st
 				extract__want_bytes(extract, wish->vaddr, wish->size);
 		}
 	}
+	reserve(&note->natives, &note->cap_natives, stack->n_natives + 1, sizeof(*note->natives));
+	note->n_natives = stack->n_natives;
 	for (size_t i = 0; i < stack->n_natives; i++) {
 		const struct mapped *mapped = process__find(process, stack->natives[i].address);
 		uint64_t vaddr = mapped ? stack->natives[i].address - mapped->bias : 0;
 
+		note->natives[i] = stack->natives[i].address;
 		if (mapped && mapped->image && extract_of(note, mapped->image->file))
 			extract__want_code(extract_of(note, mapped->image->file), vaddr, vaddr + 1);
 	}
 	note_unwound(note, process);
+	note_merged(note, stack);
 	for (size_t i = 0; i < stack->n_frames; i++)
 		if (stack->frames[i].kind >= KIND_RUNTIME && !note->code)
-			note->code =
-				add_target_file(note, &note->files, stack->frames[i].file, true);
+			note->code = add_source(note, stack->frames[i].file);
 }
 
 /* --- memory --- */
@@ -491,6 +552,8 @@ void note__free(struct note *note)
 	free(note->names);
 	free(note->images);
 	free(note->unwound);
+	free(note->merged);
+	free(note->natives);
 	free(note->reads);
 	free(note->mappings);
 	free(note->wishes);
@@ -500,16 +563,12 @@ void note__free(struct note *note)
 static int add_case(struct note *note, const char *name, const struct host_thread *thread)
 {
 	uint64_t regs[UNWIND_REGS + 1];
-	char map[64];
 	int code;
 
 	memcpy(regs, thread->regs, sizeof(thread->regs));
 	regs[UNWIND_REGS] = thread->fs_base;
-	snprintf(map, sizeof(map), "/tmp/perf-%d.map", note->pid);
 	code = pack__add(&note->cases, PACK_CASE, name, thread->tid, 0, regs, sizeof(regs));
-	if (!code)
-		code = add_maps(note);
-	return code ? code : add_target_file(note, &note->cases, map, false);
+	return code ? code : add_maps(note);
 }
 
 int note__case(struct note *note, const char *name, const struct host_thread *thread,
@@ -539,7 +598,7 @@ int note__case(struct note *note, const char *name, const struct host_thread *th
 	rmdir(work);
 	pipeline__done(&stack);
 	add_stack(note, thread->regs[UNWIND_REG_RSP]);
-	if (!code && (note->code || add_memory(note)))
+	if (!code && (note->code || add_memory(note) || add_perf_map(note)))
 		code = err__set(err, -EIO, "cannot note what was read");
 	for (size_t i = 0; i < note->n_wishes; i++)
 		free(note->wishes[i].symbol);
@@ -554,6 +613,11 @@ void note__print_unwound(const struct note *note, const struct unwound *unwound,
 		lines += *at == '\n';
 	fprintf(out, "-- unwound%s\n%s", lines < unwound->n || !unwound->complete ? " part" : "",
 		note->unwound);
+}
+
+void note__print_merged(const struct note *note, FILE *out)
+{
+	fputs(note->merged, out);
 }
 
 int note__write(struct note *note, const char *path, const char *images, struct err *err)

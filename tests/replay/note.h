@@ -32,6 +32,9 @@ int note__case(struct note *note, const char *name, const struct host_thread *th
 /* The section "unwound" (expect.h) of the last case. */
 void note__print_unwound(const struct note *note, const struct unwound *unwound, FILE *out);
 
+/* The section "merged" of the last case, as it came out of the live process. */
+void note__print_merged(const struct note *note, FILE *out);
+
 /* Writes the bundle, and the extracts of its images to their directory. */
 int note__write(struct note *note, const char *path, const char *images, struct err *err);
 

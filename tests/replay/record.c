@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Records a bundle of the corpus: record OUT IMAGES COMMAND...
+/* Records a bundle of the corpus: record [OPTIONS] OUT IMAGES COMMAND...
  *
  * The command tells what its stacks are, in the file $BRAID_TELL, and then enters the marker
  * (stops.h). All of it is stopped then; what it told says which threads are looked at:
@@ -8,9 +8,16 @@
  *   thread TID           ... of another thread of the process
  *   FUNCTION\tFILE\tLINE its frames (expect.h), outermost first
  *   or                   begins another stack that it may have
+ *   called FUNCTION\t...  a native frame that it has, as far as the program knows them
  *   nothing              of its stack nothing can be told
  *   steps N MAX          N further cases, each after up to MAX more instructions
  *   later N US           N further cases, each after running for up to so many microseconds
+ *
+ * A command that tells nothing is stopped wherever it is, and its first thread looked at:
+ *
+ *   --of PROGRAM         of the first of its processes that runs this program
+ *   --later N US         N times, each after running for up to so many microseconds
+ *   --steps N MAX        at each of them N further cases, each after up to MAX more instructions
  *
  * OUT.bundle gets the process as it is then, as far as braid's walkers and unwinder read it and a
  * bit more; OUT.txt what was told and what libdwfl says of the native stack. `replay --accept`
@@ -19,6 +26,7 @@
 #include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,16 +39,22 @@
 #include "tests/replay/note.h"
 #include "tests/replay/stops.h"
 
-#define TELL_BYTES (1 << 20)
-#define CASES_MAX  64
-#define STEPS_SEED 12 /* the same stops each time, as far as the target is the same */
+#define TELL_BYTES     (1 << 20)
+#define CASES_MAX      64
+#define RETURN_ADDRESS 16 /* its column in DWARF */
+#define STEPS_SEED     12 /* the same stops each time, as far as the target is the same */
+
+struct pace { /* so many more cases, each after that much at most */
+	unsigned n, max;
+};
 
 struct told { /* a case */
 	char name[PACK_NAME_BYTES];
 	pid_t tid;
-	char *frames; /* its lines; "" for nothing */
+	char *frames; /* its lines; NULL: none */
+	char *called;
 	bool nothing;
-	unsigned steps, steps_max, later, later_us;
+	struct pace steps, later; /* in instructions, in microseconds */
 };
 
 struct recorder {
@@ -51,6 +65,8 @@ struct recorder {
 	FILE *text;
 	struct told told[CASES_MAX];
 	size_t n_told;
+	struct told untold;  /* of the options */
+	const char *program; /* of the process then; NULL: the command tells */
 };
 
 /* --- what the command tells --- */
@@ -77,14 +93,14 @@ static char *read_told(pid_t pid, const char *name)
 	return text;
 }
 
-static void add_line(struct told *told, const char *line)
+static void add_line(char **text, const char *line)
 {
 	char *longer = NULL;
 
-	if (asprintf(&longer, "%s%s\n", told->frames ? told->frames : "", line) < 0)
+	if (asprintf(&longer, "%s%s\n", *text ? *text : "", line) < 0)
 		abort();
-	free(told->frames);
-	told->frames = longer;
+	free(*text);
+	*text = longer;
 }
 
 static void parse_told(struct recorder *recorder, char *text, pid_t tid)
@@ -98,13 +114,15 @@ static void parse_told(struct recorder *recorder, char *text, pid_t tid)
 			*told = (struct told) { .tid = tid };
 			snprintf(told->name, sizeof(told->name), "%s", line + 5);
 		} else if (!told || sscanf(line, "thread %d", &told->tid) == 1 ||
-			   sscanf(line, "steps %u %u", &told->steps, &told->steps_max) == 2 ||
-			   sscanf(line, "later %u %u", &told->later, &told->later_us) == 2) {
+			   sscanf(line, "steps %u %u", &told->steps.n, &told->steps.max) == 2 ||
+			   sscanf(line, "later %u %u", &told->later.n, &told->later.max) == 2) {
 			continue;
 		} else if (!strcmp(line, "nothing")) {
 			told->nothing = true;
+		} else if (!strncmp(line, "called ", 7)) {
+			add_line(&told->called, line + 7);
 		} else {
-			add_line(told, strcmp(line, "or") ? line : "-- or");
+			add_line(&told->frames, strcmp(line, "or") ? line : "-- or");
 		}
 	}
 }
@@ -130,6 +148,25 @@ static int add_unwound(Dwfl_Frame *frame, void *ctx)
 	return DWARF_CB_OK;
 }
 
+/* Does the frame description at a pc say that nothing called this function? Where it has lost a
+ * register libdwfl ends without a complaint, too. */
+static bool is_outermost(Dwfl *dwfl, Dwarf_Addr pc)
+{
+	Dwfl_Module *module = dwfl_addrmodule(dwfl, pc);
+	Dwarf_Op mem[3], *ops;
+	Dwarf_Frame *frame;
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi = module ? dwfl_module_eh_cfi(module, &bias) : NULL;
+	size_t n = 1;
+
+	if (!cfi || dwarf_cfi_addrframe(cfi, pc - bias, &frame))
+		return false;
+	if (dwarf_frame_register(frame, RETURN_ADDRESS, mem, &ops, &n))
+		n = 1;
+	free(frame);
+	return !n && ops == mem;
+}
+
 static void unwind(pid_t pid, pid_t tid, struct unwound *ret)
 {
 	static const Dwfl_Callbacks callbacks = { .find_elf = dwfl_linux_proc_find_elf,
@@ -140,13 +177,15 @@ static void unwind(pid_t pid, pid_t tid, struct unwound *ret)
 	dwfl_linux_proc_report(dwfl, pid);
 	dwfl_report_end(dwfl, NULL, NULL);
 	dwfl_linux_proc_attach(dwfl, pid, true);
-	ret->complete = dwfl_getthread_frames(dwfl, tid, add_unwound, ret) == 0;
+	ret->complete = dwfl_getthread_frames(dwfl, tid, add_unwound, ret) == 0 && ret->n &&
+			is_outermost(dwfl, ret->ips[ret->n - 1]);
 	dwfl_end(dwfl);
 }
 
 /* --- */
 
-static int record_case(struct recorder *recorder, const struct told *told, const char *name)
+static int record_case(struct recorder *recorder, const struct told *told, const char *name,
+		       bool moved)
 {
 	static struct unwound unwound;
 	struct host_thread thread;
@@ -165,8 +204,25 @@ static int record_case(struct recorder *recorder, const struct told *told, const
 	}
 	fprintf(recorder->text, "== %s\n-- told%s\n%s", name, told->nothing ? " nothing" : "",
 		told->frames ? told->frames : "");
+	if (told->called)
+		fprintf(recorder->text, "-- called%s\n%s", moved ? " part" : "", told->called);
 	note__print_unwound(recorder->note, &unwound, recorder->text);
+	note__print_merged(recorder->note, recorder->text);
 	return 0;
+}
+
+static int record_steps(struct recorder *recorder, const struct told *told, const char *base)
+{
+	char name[PACK_NAME_BYTES + 32];
+	int code = 0;
+
+	for (unsigned i = 0; !code && i < told->steps.n; i++) {
+		if (!stops__step(recorder->stops, told->tid, 1 + rand() % told->steps.max))
+			break;
+		snprintf(name, sizeof(name), "%s, step %u", base, i + 1);
+		code = record_case(recorder, told, name, true);
+	}
+	return code;
 }
 
 static int record_told(struct recorder *recorder, const struct told *told)
@@ -175,18 +231,14 @@ static int record_told(struct recorder *recorder, const struct told *told)
 	int code = 0;
 
 	if (strcmp(told->name, "-") != 0)
-		code = record_case(recorder, told, told->name);
-	for (unsigned i = 0; !code && i < told->steps; i++) {
-		if (!stops__step(recorder->stops, told->tid, 1 + rand() % told->steps_max))
-			break;
-		snprintf(name, sizeof(name), "%s, step %u", told->name, i + 1);
-		code = record_case(recorder, told, name);
-	}
-	for (unsigned i = 0; !code && i < told->later; i++) {
-		if (!stops__run_for(recorder->stops, 100 + rand() % told->later_us))
+		code = record_case(recorder, told, told->name, false);
+	if (!code)
+		code = record_steps(recorder, told, told->name);
+	for (unsigned i = 0; !code && i < told->later.n; i++) {
+		if (!stops__run_for(recorder->stops, 100 + rand() % told->later.max))
 			break;
 		snprintf(name, sizeof(name), "%s, later %u", told->name, i + 1);
-		code = record_case(recorder, told, name);
+		code = record_case(recorder, told, name, true);
 	}
 	return code;
 }
@@ -209,24 +261,84 @@ static int on_marker(struct recorder *recorder, pid_t pid, pid_t tid, const char
 	parse_told(recorder, text, tid);
 	for (size_t i = 0; !code && i < recorder->n_told; i++)
 		code = record_told(recorder, &recorder->told[i]);
-	for (size_t i = 0; i < recorder->n_told; i++)
+	for (size_t i = 0; i < recorder->n_told; i++) {
 		free(recorder->told[i].frames);
+		free(recorder->told[i].called);
+	}
 	free(text);
 	return code;
 }
 
+/* --- commands that tell nothing --- */
+
+static int record_untold(struct recorder *recorder)
+{
+	struct told *told = &recorder->untold;
+	char name[64];
+	int code = 0;
+
+	for (unsigned i = 0; !code && i < told->later.n;) {
+		if (!stops__run_for(recorder->stops, 100 + rand() % told->later.max)) {
+			/* Some getppid is a stop as good as any. */
+			if (stops__next(recorder->stops, &told->tid, &told->tid) <= 0)
+				break;
+		}
+		told->tid = stops__find(recorder->stops, recorder->program);
+		if (!told->tid || (recorder->note && told->tid != recorder->pid))
+			continue;
+		recorder->pid = told->tid;
+		if (!recorder->note)
+			code = note__new(recorder->pid, &recorder->note);
+		snprintf(name, sizeof(name), "%s %u", recorder->program, ++i);
+		if (!code)
+			code = record_case(recorder, told, name, true);
+		if (!code)
+			code = record_steps(recorder, told, name);
+	}
+	return code;
+}
+
+static bool parse_options(struct recorder *recorder, int argc, char **argv)
+{
+	static const struct option options[] = { { "of", required_argument, NULL, 'o' },
+						 { "later", required_argument, NULL, 'l' },
+						 { "steps", required_argument, NULL, 's' },
+						 {} };
+	struct told *untold = &recorder->untold;
+	int option;
+
+	untold->nothing = true;
+	while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
+		struct pace *pace = option == 'l' ? &untold->later : &untold->steps;
+
+		if (option == 'o') {
+			recorder->program = optarg;
+			continue;
+		}
+		if (option == '?' || optind == argc)
+			return false;
+		pace->n = strtoul(optarg, NULL, 10);
+		pace->max = strtoul(argv[optind++], NULL, 10);
+		if (!pace->max)
+			return false;
+	}
+	return argc - optind >= 3;
+}
+
 int main(int argc, char **argv)
 {
-	char path[4096], tell[64] = "/tmp/braid-tell-XXXXXX";
+	char path[4096], tell[64];
 	struct recorder recorder = {};
 	struct err err = {};
 	pid_t pid, tid;
 	int code;
 
-	if (argc < 4) {
-		fprintf(stderr, "usage: record OUT IMAGES COMMAND...\n");
+	if (!parse_options(&recorder, argc, argv)) {
+		fprintf(stderr, "usage: record [--of PROGRAM --later N US [--steps N MAX]] OUT "
+				"IMAGES COMMAND...\n");
 		return 2;
 	}
+	argv += optind - 1;
 	srand(STEPS_SEED);
 	snprintf(tell, sizeof(tell), "/tmp/braid-tell-%d", getpid());
 	setenv("BRAID_TELL", tell, 1);
@@ -234,7 +346,9 @@ int main(int argc, char **argv)
 	snprintf(path, sizeof(path), "%s.txt", argv[1]);
 	recorder.text = fopen(path, "we");
 	code = recorder.text ? stops__start(argv + 3, &recorder.stops, &err) : -errno;
-	while (!code && stops__next(recorder.stops, &pid, &tid) > 0)
+	if (!code && recorder.program)
+		code = record_untold(&recorder);
+	while (!code && !recorder.program && stops__next(recorder.stops, &pid, &tid) > 0)
 		code = on_marker(&recorder, pid, tid, tell);
 	if (!code && !recorder.note)
 		code = err__set(&err, -ENOENT, "the command has told nothing");

@@ -179,6 +179,27 @@ static pid_t process_of(pid_t tid)
 	return pid;
 }
 
+pid_t stops__find(const struct stops *stops, const char *program)
+{
+	char path[64], comm[32];
+
+	for (size_t i = 0; i < stops->n; i++) {
+		pid_t pid = process_of(stops->list[i].tid);
+		FILE *in;
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		in = fopen(path, "re");
+		if (!in || !fgets(comm, sizeof(comm), in))
+			comm[0] = '\0';
+		if (in)
+			fclose(in);
+		comm[strcspn(comm, "\n")] = '\0';
+		if (!strcmp(comm, program))
+			return pid;
+	}
+	return 0;
+}
+
 int stops__next(struct stops *stops, pid_t *ret_pid, pid_t *ret_tid)
 {
 	struct thread *thread, *marked;
@@ -198,16 +219,24 @@ int stops__next(struct stops *stops, pid_t *ret_pid, pid_t *ret_tid)
 	return 1;
 }
 
+#define SLICE_US 500
+
+/* Whatever else stops a thread meanwhile must be taken before it is interrupted: a stopped one
+ * would be interrupted when it goes on, and not move. */
 bool stops__run_for(struct stops *stops, unsigned us)
 {
-	struct timespec pause = { us / 1000000, us % 1000000 * 1000 };
 	struct thread *thread;
 
-	release_all(stops);
-	nanosleep(&pause, NULL);
+	while (us && stops->n && !find_marked(stops)) {
+		unsigned slice = min_of(us, SLICE_US);
+
+		release_all(stops);
+		nanosleep(&(struct timespec) { .tv_nsec = slice * 1000 }, NULL);
+		while (take_event(stops, WNOHANG, &thread) && thread)
+			;
+		us -= slice;
+	}
 	stop_all(stops);
-	while (stops->n && take_event(stops, WNOHANG, &thread) && thread)
-		;
 	return stops->n && !find_marked(stops);
 }
 

@@ -29,6 +29,9 @@ bool stops__run_for(struct stops *stops, unsigned us);
  * waits for something. */
 bool stops__step(struct stops *stops, pid_t tid, unsigned n);
 
+/* The first process whose program has this name (comm). 0: none of them. */
+pid_t stops__find(const struct stops *stops, const char *program);
+
 /* Registers of a stopped thread. False: it is gone. */
 bool stops__thread(pid_t pid, pid_t tid, struct host_thread *ret);
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TESTS_REPLAY_STUBS_H
+#define BRAID_TESTS_REPLAY_STUBS_H
+
+#include "tests/replay/elf_view.h"
+#include "tests/replay/spans.h"
+
+/* Adds to `pieces` (offsets in the file) what names those stubs of procedure linkage tables that
+ * lie in `code`: the stub, the relocation of its slot, the symbol and its name. -ENOMEM. */
+int stubs__keep(const struct elf_view *view, const struct spans *code, struct spans *pieces);
+
+#endif

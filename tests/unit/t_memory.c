@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The sources of memory (core/memory.h): a live process, this one, recorded pages, core files that
+ * gdb made, and such as nobody would make. */
+#include "core/memory.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "core/util.h"
+#include "tests/tap.h"
+#include "tests/unit/workdir.h"
+
+#define PAGE	   4096
+#define FILE_BYTES (2 * PAGE + 100)
+
+/* What the child of this test has mapped: two pages with a hole between them, and a file that ends
+ * within its third page. Mapped before the fork, so that both know where. */
+static unsigned char *pages, *file_pages;
+static pid_t child;
+
+static void map_all(void)
+{
+	char path[256], text[FILE_BYTES];
+	int fd;
+
+	pages = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (size_t i = 0; i < 3 * PAGE; i++)
+		pages[i] = i * 7 + (i >> 8);
+	snprintf(path, sizeof(path), "%s/mapped", workdir);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	for (size_t i = 0; i < sizeof(text); i++)
+		text[i] = 'a' + i % 23;
+	if (write(fd, text, sizeof(text)) != sizeof(text))
+		exit(1);
+	file_pages = mmap(NULL, 4 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	munmap(pages + PAGE, PAGE);
+}
+
+static void start_child(void)
+{
+	child = fork();
+	if (!child) {
+		cpu_set_t one; /* the kernel writes the number into the thread's memory */
+
+		CPU_ZERO(&one);
+		CPU_SET(sched_getcpu(), &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+}
+
+/* --- */
+
+struct seen {
+	int n, ret;
+	uint64_t address;
+	size_t size;
+};
+
+static void see(void *ctx, uint64_t address, size_t size, int ret)
+{
+	struct seen *seen = ctx;
+
+	*seen = (struct seen) { seen->n + 1, ret, address, size };
+}
+
+static uint64_t at(const void *pointer)
+{
+	return (uintptr_t)pointer;
+}
+
+static void check_live(struct memory *memory, const char *what)
+{
+	unsigned char bytes[2 * PAGE];
+	struct seen seen = {};
+
+	memory__observe(memory, see, &seen);
+	ok(!memory__read(memory, at(pages), bytes, PAGE) && !memcmp(bytes, pages, PAGE),
+	   "%s: bytes of a page", what);
+	ok(seen.n == 1 && !seen.ret && seen.address == at(pages) && seen.size == PAGE,
+	   "%s: the observer is told", what);
+	is_int(memory__read(memory, at(pages) + PAGE - 8, bytes, 16), -EFAULT,
+	       "%s: a read into a hole fails", what);
+	is_int(seen.ret, -EFAULT, "%s: and the observer is told", what);
+	memory__observe(memory, NULL, NULL);
+	is_int(memory__read(memory, at(pages) + PAGE, bytes, 1), -EFAULT, "%s: a hole", what);
+	is_int(memory__read(memory, 0, bytes, 8), -EFAULT, "%s: address 0", what);
+	is_int(memory__read(memory, UINT64_MAX - 3, bytes, 8), -EFAULT, "%s: a range that wraps",
+	       what);
+	is_int(memory__read(memory, at(file_pages) + 3 * PAGE, bytes, 8), -EFAULT,
+	       "%s: a page behind the end of its file", what);
+	ok(!memory__read(memory, at(file_pages) + FILE_BYTES - 4, bytes, 8) &&
+		   !memcmp(bytes + 4, "\0\0\0\0", 4),
+	   "%s: zeroes behind the end of a file", what);
+	is_int(seen.n, 2, "%s: an observer that has been taken away is not told", what);
+}
+
+static void test_process(void)
+{
+	struct memory *memory;
+	char byte;
+	pid_t dead = fork();
+
+	memory__of_process(child, &memory);
+	check_live(memory, "process");
+	memory__free(memory);
+	memory__of_self(&memory);
+	check_live(memory, "self");
+	memory__free(memory);
+	if (!dead)
+		_exit(0);
+	waitpid(dead, NULL, 0);
+	memory__of_process(dead, &memory);
+	is_int(memory__read(memory, at(pages), &byte, 1), -EFAULT, "process: of a dead one");
+	memory__free(memory);
+	memory__free(NULL);
+}
+
+/* --- recorded pages --- */
+
+static void test_pages(void)
+{
+	struct memory *memory;
+	char bytes[64];
+
+	memory__of_pages(&memory);
+	is_int(memory__read(memory, 0x1000, bytes, 1), -EFAULT, "pages: empty");
+	is_int(memory__add_mapping(memory, 0x2000, 0x2000), -EINVAL, "pages: empty mapping");
+	is_int(memory__add_mapping(memory, 0x2000, 0x1000), -EINVAL, "pages: mapping upside down");
+	is_int(memory__add_mapping(memory, 0x1000, 0x2000), 0, "pages: a mapping");
+	is_int(memory__add_mapping(memory, 0x1fff, 0x3000), -EINVAL,
+	       "pages: mappings that overlap");
+	is_int(memory__add_mapping(memory, 0x2000, 0x3000), 0, "pages: the mapping behind it");
+	is_int(memory__add_bytes(memory, 0x1018, "defg", 4), 0, "pages: bytes");
+	is_int(memory__add_bytes(memory, 0x1010, "--abc---", 8), 0, "pages: bytes before them");
+	is_int(memory__add_bytes(memory, 0x1017, "x", 1), -EINVAL, "pages: bytes that overlap");
+	is_int(memory__add_bytes(memory, 0x1000, bytes, 64), -EINVAL, "pages: bytes around others");
+	is_int(memory__add_bytes(memory, 0x1030, "", 0), -EINVAL, "pages: no bytes");
+	is_int(memory__add_bytes(memory, UINT64_MAX - 1, "wrap", 4), -EINVAL,
+	       "pages: bytes that wrap");
+	is_int(memory__add_bytes(memory, 0x1ffe, "edge", 4), 0, "pages: across two mappings");
+	ok(!memory__read(memory, 0x1012, bytes, 8) && !memcmp(bytes, "abc---de", 8),
+	   "pages: a read across two ranges");
+	ok(!memory__read(memory, 0x1ffe, bytes, 4) && !memcmp(bytes, "edge", 4),
+	   "pages: a read across two mappings");
+	is_int(memory__read(memory, 0x101a, bytes, 4), -ENODATA,
+	       "pages: mapped, but not recorded to its end");
+	is_int(memory__read(memory, 0x1800, bytes, 4), -ENODATA, "pages: mapped, not recorded");
+	is_int(memory__read(memory, 0x2ffe, bytes, 4), -EFAULT, "pages: out of a mapping");
+	is_int(memory__read(memory, 0x0ffe, bytes, 4), -EFAULT, "pages: into a mapping");
+	is_int(memory__read(memory, UINT64_MAX, bytes, 4), -EFAULT, "pages: a range that wraps");
+	is_int(memory__add_bytes(memory, 0x9000, "loose", 5), 0, "pages: bytes of no mapping");
+	ok(!memory__read(memory, 0x9000, bytes, 5) && !memcmp(bytes, "loose", 5),
+	   "pages: are there");
+	memory__free(memory);
+}
+
+/* --- core files --- */
+
+static struct memory *open_core(const char *name, struct err *err)
+{
+	struct memory *memory = NULL;
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", workdir, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return memory__of_core(fd, path, &memory, err) ? NULL : memory;
+}
+
+/* Page by page; what the process itself cannot read (guard pages, the clock's) need not be equal.
+ */
+static void compare_mappings(const struct memory *core)
+{
+	static unsigned char live[PAGE], got[PAGE];
+	char path[64], line[4096], wrong[256] = "";
+	unsigned n = 0, of_files = 0, missing = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", child);
+	maps = fopen(path, "re");
+	while (fgets(line, sizeof(line), maps)) {
+		uint64_t start, end;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) != 2 || strstr(line, "[v"))
+			continue;
+		for (uint64_t page = start; page < end; page += PAGE) {
+			struct iovec to = { live, PAGE }, from = { (void *)page, PAGE };
+
+			if (process_vm_readv(child, &to, 1, &from, 1, 0) != PAGE)
+				continue;
+			n++;
+			of_files += strstr(line, " r-xp ") && strchr(line, '/');
+			if (!memory__read(core, page, got, PAGE) && !memcmp(live, got, PAGE))
+				continue;
+			missing++;
+			snprintf(wrong, sizeof(wrong), "%" PRIx64 " in %.200s", page, line);
+		}
+	}
+	fclose(maps);
+	if (!ok(n > 100 && of_files > 50 && !missing,
+		"core: all of %u pages, %u of them code of files", n, of_files))
+		tap__diag("%u are not equal, the last: %s", missing, wrong);
+}
+
+static void test_core(void)
+{
+	unsigned char bytes[2 * PAGE];
+	struct err err = {};
+	struct memory *core = open_core("core", &err);
+
+	if (!ok(core, "core: can be read"))
+		return;
+	compare_mappings(core);
+	is_int(memory__read(core, at(pages) + PAGE - 8, bytes, 16), -EFAULT,
+	       "core: a read into a hole fails");
+	is_int(memory__read(core, 0, bytes, 8), -EFAULT, "core: address 0");
+	is_int(memory__read(core, UINT64_MAX - 3, bytes, 8), -EFAULT, "core: a range that wraps");
+	is_int(memory__read(core, at(file_pages) + 3 * PAGE, bytes, 8), -EFAULT,
+	       "core: a page behind the end of its file");
+	ok(!memory__read(core, at(file_pages) + PAGE - 4, bytes, 8) &&
+		   !memcmp(bytes, file_pages + PAGE - 4, 8),
+	   "core: a read across two pages of a file");
+	memory__free(core);
+}
+
+struct made { /* a core file made by hand: one segment of memory, and the note NT_FILE */
+	Elf64_Ehdr head;
+	Elf64_Phdr note, load;
+	Elf64_Nhdr nt_file;
+	char owner[8];
+	uint64_t count, page, start, end, offset;
+	char path[256];
+} __attribute__((packed));
+
+static struct made make(const char *path)
+{
+	struct made made = {
+		.head = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+				       ELFDATA2LSB },
+			  .e_type = ET_CORE,
+			  .e_machine = EM_X86_64,
+			  .e_phoff = offsetof(struct made, note),
+			  .e_phentsize = sizeof(Elf64_Phdr),
+			  .e_phnum = 2 },
+		.note = { .p_type = PT_NOTE,
+			  .p_offset = offsetof(struct made, nt_file),
+			  .p_filesz = sizeof(struct made) - offsetof(struct made, nt_file) },
+		.load = { .p_type = PT_LOAD,
+			  .p_vaddr = 0x10000,
+			  .p_memsz = 2 * PAGE,
+			  .p_filesz = 64 },
+		.nt_file = { .n_namesz = 5,
+			     .n_descsz = sizeof(struct made) - offsetof(struct made, count),
+			     .n_type = NT_FILE },
+		.owner = "CORE",
+		.count = 1,
+		.page = PAGE,
+		.start = 0x10000,
+		.end = 0x10000 + 2 * PAGE,
+	};
+
+	snprintf(made.path, sizeof(made.path), "%s", path);
+	return made;
+}
+
+static struct memory *open_made(const struct made *made, size_t size)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/made", workdir);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (write(fd, made, size) != (ssize_t)size)
+		exit(1);
+	close(fd);
+	return open_core("made", NULL);
+}
+
+static void refuse(struct made made, size_t size, const char *what)
+{
+	struct memory *memory = open_made(&made, size);
+
+	ok(!memory, "core: refused: %s", what);
+	memory__free(memory);
+}
+
+#define REFUSE(change, what)                        \
+	do {                                        \
+		struct made made = make("/mapped"); \
+		change;                             \
+		refuse(made, sizeof(made), what);   \
+	} while (0)
+
+static void test_corrupt(void)
+{
+	static const size_t sizes[] = { 0,
+					4,
+					sizeof(Elf64_Ehdr) - 1,
+					sizeof(Elf64_Ehdr),
+					offsetof(struct made, load) + 8,
+					sizeof(struct made) - 1 };
+	struct err err = {};
+	char command[400];
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		refuse(make("/mapped"), sizes[i], "truncated");
+	REFUSE(made.head.e_ident[EI_CLASS] = ELFCLASS32, "32 bit");
+	REFUSE(made.head.e_type = ET_EXEC, "a program");
+	REFUSE(made.head.e_machine = EM_AARCH64, "another machine");
+	REFUSE(made.head.e_phnum = 0, "no segments");
+	REFUSE(made.head.e_phnum = 0xffff, "too many segments");
+	REFUSE(made.head.e_phentsize = 1, "segments of another size");
+	REFUSE(made.head.e_phoff = UINT64_MAX - 8, "segments far away");
+	REFUSE(made.note.p_offset = INT64_MAX, "notes far away");
+	REFUSE(made.nt_file.n_descsz = UINT32_MAX, "a note longer than all notes");
+	REFUSE(made.nt_file.n_namesz = UINT32_MAX, "a name longer than all notes");
+	REFUSE(made.count = 1 << 30, "more files than fit");
+	REFUSE(made.count = UINT64_MAX / 24 + 2, "a number of files that wraps");
+	REFUSE(memset(made.path, 'x', sizeof(made.path)), "a name without an end");
+	snprintf(command, sizeof(command), "cd '%s' && mkfifo pipe && head -c 100000 core > cut",
+		 workdir);
+	ok(system(command) == 0 && !open_core("pipe", &err), "core: refused: a pipe");
+	ok(strstr(err.text, "/pipe: "), "core: the sentence names it: %s", err.text);
+	ok(!open_core("missing", NULL), "core: refused: no file");
+	memory__free(open_core("cut", NULL)); /* its memory lacks, its headers may be there */
+}
+
+/* What is behind the bytes that the core has itself comes from a file, if that is one. */
+static void test_files(void)
+{
+	static const char *const hostile[] = {
+		"pipe", "/dev/zero", "/dev/tty", ".", "missing", ""
+	};
+	unsigned char bytes[PAGE];
+	struct memory *memory;
+	struct made made;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/mapped", workdir);
+	made = make(path);
+	memory = open_made(&made, sizeof(made));
+	if (!ok(memory, "core: made by hand"))
+		return;
+	ok(!memory__read(memory, 0x10000, bytes, 64) && !memcmp(bytes, &made, 64),
+	   "core: its own bytes first");
+	ok(!memory__read(memory, 0x10000 + 60, bytes, 100) &&
+		   !memcmp(bytes, (char *)&made + 60, 4) && !memcmp(bytes + 4, file_pages + 64, 96),
+	   "core: a read of its own bytes and of a file's");
+	is_int(memory__read(memory, 0x10000 + 2 * PAGE - 4, bytes, 8), -EFAULT,
+	       "core: not beyond the segment");
+	memory__free(memory);
+	for (size_t i = 0; i < ARRAY_SIZE(hostile); i++) {
+		snprintf(path, sizeof(path), "%s%s%s", hostile[i][0] == '/' ? "" : workdir,
+			 hostile[i][0] == '/' ? "" : "/", hostile[i]);
+		made = make(path);
+		memory = open_made(&made, sizeof(made));
+		alarm(5);
+		is_int(memory__read(memory, 0x10000 + 100, bytes, 8), -EFAULT,
+		       "core: no bytes of \"%s\"", hostile[i]);
+		alarm(0);
+		memory__free(memory);
+	}
+	made = make(path);
+	made.load.p_vaddr = UINT64_MAX - 100;
+	made.load.p_offset = UINT64_MAX - 8;
+	memory = open_made(&made, sizeof(made));
+	is_int(memory__read(memory, UINT64_MAX - 90, bytes, 8), -EFAULT, "core: offsets that wrap");
+	memory__free(memory);
+}
+
+int main(void)
+{
+	char command[512];
+
+	workdir__make();
+	map_all();
+	start_child();
+	test_process();
+	test_pages();
+	snprintf(command, sizeof(command),
+		 "cd '%s' && gcore -o core %d >log 2>&1 && mv core.%d core", workdir, child, child);
+	if (system(command) == 0)
+		test_core();
+	else
+		ok(false, "gcore makes a core file");
+	test_files();
+	test_corrupt();
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	return tap__done();
+}
