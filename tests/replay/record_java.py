@@ -75,7 +75,7 @@ PROGRAMS = (
     ("21", "calls-tiered", "Calls", [rounds(3000)]),
     ("17 21 25 26", "entries", "Entries", []),
     ("17 21 25 26", "threads", "Threads", []),
-    ("17 21 25 26", "deopt", "Deopt", []),
+    ("17 21 25 26", "deopt", "Deopt", ["-Xbatch"]),
     ("17 25", "loops-interpreted", "Loops", ["-Xint", "-Dreplay.long=10000000"]),
     ("21 26", "loops-c1", "Loops", C1),
     ("17 21 25", "loops-c2", "Loops", C2),
