@@ -112,6 +112,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 #define CODE_BARRIER_8	 0x7f8341 /* cmp dword [r15 + ib], imm: the entry barrier */
 #define CODE_BARRIER_32	 0x7f8141
 #define CODE_BARRIER_D32 0xbf8141
+#define CODE_BARRIER_JE	 0xe80574 /* je over a call: the entry barrier of native wrappers */
 #define CODE_POP_RDX	 0x5a
 #define CODE_JMP_R10	 0xe2ff41
 #define CODE_JA		 0x870f
@@ -138,6 +139,11 @@ static __always_inline int prologue__place(__u64 before, __u64 at, int otherwise
 		return FRAME_UNSAVED;
 	if (CODE3(at) == CODE_BARRIER_8 || CODE3(at) == CODE_BARRIER_32 ||
 	    CODE3(at) == CODE_BARRIER_D32 || (at & 0xffff) == CODE_JNE)
+		return FRAME_WHOLE;
+	if (CODE3(at) == CODE_BARRIER_JE || CODE3(before >> 48 | at << 16) == CODE_BARRIER_JE)
+		return FRAME_WHOLE;
+	/* What the barrier is aligned with. */
+	if (CODE3(last4) == CODE_SUB_RSP_8 || CODE3(before >> 8) == CODE_SUB_RSP_32)
 		return FRAME_WHOLE;
 	return otherwise;
 }

@@ -15,7 +15,7 @@ OUTPUT = os.path.abspath(os.environ.get("OUTPUT", os.path.join(TOP, "build")))
 CORPUS = os.path.join(TOP, "tests/replay/corpus")
 ROOTS = os.environ.get("BRAID_TEST_ROOTS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "braid-tests")
-RECORD_S = 120  # no command of the corpus needs more
+RECORD_S = 600  # no command of the corpus needs more, on a machine that is busy
 
 _wanted = sys.argv[1:]  # patterns of names; none: all
 _failed = []
