@@ -13,7 +13,8 @@
  *   -- told                what the program said of its own stack, outermost frame first; lines are
  *   FUNCTION\tFILE\tLINE   of three columns, of which "*" stands for anything; a function that
  *   -- or                  begins with "~" is known by its last part only. Of several stacks one
- *   FUNCTION\tFILE\tLINE   must be right
+ *   FUNCTION\tFILE\tLINE   must be right; with "-- or cut" a part of one may do, if the walk is
+ *                          flagged as broken off, which it must not be otherwise
  *   -- unwound             what libdwfl found, innermost frame first; "-- unwound part" where it
  *   IMAGE+0xADDRESS        could not go on
  *   -- merged              what braid must show, outermost frame first; "~ " is in front of what

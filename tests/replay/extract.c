@@ -14,7 +14,7 @@
 
 #include "core/util.h"
 
-#define WHOLE_BYTES_MAX (64 * 1024)  /* files up to this size are kept whole */
+#define WHOLE_BYTES_MAX (16 * 1024)  /* files up to this size are kept whole */
 #define BYTES_MAX	(128 * 1024) /* of one want; longer reads look for something (needles) */
 #define NEIGHBOURS	2	     /* frame descriptions on either side of a wanted one */
 #define NEEDLE_HITS_MAX 16

@@ -8,6 +8,7 @@
  *   thread TID           ... of another thread of the process
  *   FUNCTION\tFILE\tLINE its frames (expect.h), outermost first
  *   or                   begins another stack that it may have
+ *   or cut               ... or a part of one, if braid knows that its walk broke off
  *   nothing              of its stack nothing can be told
  *   steps N MAX          N further cases, each after up to MAX more instructions
  *   later N US           N further cases, each after running for up to so many microseconds
@@ -104,7 +105,9 @@ static void parse_told(struct recorder *recorder, char *text, pid_t tid)
 		} else if (!strcmp(line, "nothing")) {
 			told->nothing = true;
 		} else {
-			add_line(told, strcmp(line, "or") ? line : "-- or");
+			add_line(told, !strcmp(line, "or")	   ? "-- or"
+				       : !strcmp(line, "or cut") ? "-- or cut"
+								 : line);
 		}
 	}
 }
