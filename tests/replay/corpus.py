@@ -41,12 +41,16 @@ def _script(command, binds, chroot):
     return "\n".join(lines + ['exec "$@"'])
 
 
+def wanted(name):
+    return not _wanted or any(fnmatch.fnmatch(name, pattern) for pattern in _wanted)
+
+
 def record(name, command, binds=None, chroot=None, env=None):
     """Records the bundle NAME ("python/3.8-calls"): the command runs in /opt/replay, below `chroot`
     if that is given; `binds` maps directories of this machine to names below /opt. True if what was
     recorded is what the program and libdwfl say."""
     global _made
-    if _wanted and not any(fnmatch.fnmatch(name, pattern) for pattern in _wanted):
+    if not wanted(name):
         return True
     out = os.path.join(CORPUS, name)
     os.makedirs(os.path.dirname(out), exist_ok=True)
