@@ -269,7 +269,8 @@ static __always_inline int frame__done(struct python_state *state, struct scratc
 {
 	int is_entry = state->proc.offsets.chain == PYTHON_CHAIN_CFRAMES && (owner & 0xff);
 
-	if (is_entry && !(owner >> 8 == PYTHON_OWNER_GENERATOR && segment__goes_on(state, previous)))
+	if (is_entry &&
+	    !(owner >> 8 == PYTHON_OWNER_GENERATOR && segment__goes_on(state, previous)))
 		return segment__end(state, scratch, previous);
 	state->frame = previous;
 	if (previous)

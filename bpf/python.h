@@ -60,9 +60,9 @@ struct python_offsets {
 };
 _Static_assert(sizeof(struct python_offsets) == 40, "python_offsets");
 
-#define PYTHON_CODE_BYTES  128 /* a power of two */
-#define PYTHON_TSTATE_NEXT 8
-#define PYTHON_OWNER_SHIM  3 /* 3.12, 3.13: FRAME_OWNED_BY_CSTACK; 3.14: ..._BY_INTERPRETER */
+#define PYTHON_CODE_BYTES      128 /* a power of two */
+#define PYTHON_TSTATE_NEXT     8
+#define PYTHON_OWNER_SHIM      3 /* 3.12, 3.13: FRAME_OWNED_BY_CSTACK; 3.14: ..._BY_INTERPRETER */
 #define PYTHON_OWNER_GENERATOR 1 /* 3.11: FRAME_OWNED_BY_GENERATOR */
 
 /* PyBytesObject, all versions */

@@ -20,8 +20,9 @@
 #define NEEDLE_HITS_MAX 16
 #define NEEDLE_BYTES	96 /* kept on either side of a needle */
 
-#define WANTED "wanted" /* name of the PACK_KNOWN of code that was asked for, not its neighbours \
-			 */
+#define WANTED                                                                            \
+	"wanted" /* name of the PACK_KNOWN of code that was asked for, not its neighbours \
+		  */
 
 /* Texts that runtimes look for in all of a section or a file. */
 static const char *const needles[] = { " JRE (", "/node-v" };

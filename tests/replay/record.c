@@ -105,7 +105,7 @@ static void parse_told(struct recorder *recorder, char *text, pid_t tid)
 		} else if (!strcmp(line, "nothing")) {
 			told->nothing = true;
 		} else {
-			add_line(told, !strcmp(line, "or")	   ? "-- or"
+			add_line(told, !strcmp(line, "or")	 ? "-- or"
 				       : !strcmp(line, "or cut") ? "-- or cut"
 								 : line);
 		}
