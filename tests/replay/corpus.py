@@ -43,6 +43,10 @@ def _script(command, binds, chroot):
     return "\n".join(lines + ['exec "$@"'])
 
 
+def wanted(name):
+    return not _wanted or any(fnmatch.fnmatch(name, pattern) for pattern in _wanted)
+
+
 def _merged(path):
     """The merged stacks of an expected text, line by line."""
     lines, inside = [], False
@@ -59,7 +63,7 @@ def record(name, command, binds=None, chroot=None, env=None, stops=()):
     options of the recorder (record.c), for a command that tells nothing. True if what was recorded
     is what the program and libdwfl say."""
     global _made
-    if _wanted and not any(fnmatch.fnmatch(name, pattern) for pattern in _wanted):
+    if not wanted(name):
         return True
     out = os.path.join(CORPUS, name)
     os.makedirs(os.path.dirname(out), exist_ok=True)

@@ -15,7 +15,7 @@
 #include "tests/replay/spans.h"
 #include "tests/replay/stubs.h"
 
-#define WHOLE_BYTES_MAX (64 * 1024)  /* files up to this size are kept whole */
+#define WHOLE_BYTES_MAX (16 * 1024)  /* files up to this size are kept whole */
 #define BYTES_MAX	(128 * 1024) /* of one want; longer reads look for something (needles) */
 #define NEIGHBOURS	2	     /* frame descriptions on either side of a wanted one */
 #define NEEDLE_HITS_MAX 16
@@ -150,18 +150,6 @@ int extract__want_symbol(struct extract *extract, const char *name)
 	return 0;
 }
 
-static bool is_code(const struct extract *extract, uint64_t vaddr)
-{
-	const Elf64_Ehdr *head = head_of(extract);
-	const Elf64_Phdr *phdr = at(extract, head->e_phoff, head->e_phnum * sizeof(*phdr));
-
-	for (size_t i = 0; phdr && i < head->e_phnum; i++)
-		if (phdr[i].p_type == PT_LOAD && phdr[i].p_flags & PF_X &&
-		    vaddr - phdr[i].p_vaddr < phdr[i].p_filesz)
-			return true;
-	return false;
-}
-
 /* Who reads code has asked frame descriptions where its function begins and ends. */
 int extract__want_bytes(struct extract *extract, uint64_t vaddr, uint64_t size)
 {
@@ -172,7 +160,7 @@ int extract__want_bytes(struct extract *extract, uint64_t vaddr, uint64_t size)
 	    !elf_view__at(&extract->view, offset, size))
 		return 0;
 	ret = spans__add(&extract->pieces, offset, offset + size);
-	if (!ret && is_code(extract, vaddr))
+	if (!ret && elf_view__is_code(&extract->view, vaddr))
 		ret = spans__add(&extract->wanted, vaddr, vaddr + size);
 	return ret;
 }
