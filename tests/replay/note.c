@@ -48,6 +48,7 @@ struct note {
 	pid_t pid;
 	char root[PATH_MAX]; /* of the target; "": ours */
 	struct memory *memory;
+	struct pipeline *pipeline;
 	struct pack files, cases;
 	char **names; /* of the files */
 	size_t n_names, cap_names;
@@ -526,6 +527,8 @@ int note__new(pid_t pid, struct note **ret)
 	ssize_t n;
 	int code = note ? memory__of_process(pid, &note->memory) : -ENOMEM;
 
+	if (!code)
+		code = pipeline__new(&note->pipeline);
 	if (code)
 		return code;
 	note->pid = pid;
@@ -549,6 +552,7 @@ void note__free(struct note *note)
 	pack__done(&note->files);
 	pack__done(&note->cases);
 	memory__free(note->memory);
+	pipeline__free(note->pipeline);
 	free(note->names);
 	free(note->images);
 	free(note->unwound);
@@ -592,7 +596,7 @@ int note__case(struct note *note, const char *name, const struct host_thread *th
 	noting = note;
 	memory__observe(note->memory, on_read, note);
 	procfs__use(&source);
-	code = pipeline__run(&input, &stack, err);
+	code = pipeline__run(note->pipeline, &input, &stack, err);
 	procfs__use(NULL);
 	noting = NULL;
 	rmdir(work);
