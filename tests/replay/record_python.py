@@ -11,19 +11,24 @@ import tempfile
 
 import corpus
 
-# Each version has these from one of its builds; other builds of it have the first few.
-SCENARIOS = ("nested", "generators", "steps", "threads", "imports", "coroutines", "exceptions",
-             "interruptions", "classes", "lines", "subinterpreters")
-OTHERS = ("nested", "steps")
-STRIPPED = ("nested", "generators")
+# Every version has the second list, from one of its builds; other builds of it have the first one.
+# What costs much is recorded with the oldest and the newest version, and wherever frames changed.
+FEW = ("nested", "steps")
+BASE = FEW + ("generators", "threads")
+MORE = BASE + ("interruptions", "exceptions", "classes", "lines", "subinterpreters")
+ALL = MORE + ("deep", "imports", "coroutines", "optimized")
 
-DEPTHS = {"3.6": 300, "3.8": 900, "3.11": 900, "3.14": 900}  # a text has a line per frame
+OF_PYENV = {"3.6": ALL, "3.7": BASE, "3.8": MORE + ("coroutines",), "3.9": BASE + ("deep",),
+            "3.10": BASE + ("interruptions",), "3.11": FEW, "3.12": MORE + ("deep",), "3.13": FEW}
+STRIPPED = {"3.6": ("nested",), "3.10": ("nested",), "3.12": ("nested",)}
+EMBEDDED = ("3.6", "3.8", "3.10", "3.12")
+DEPTHS = {"3.6": 300, "3.11": 900, "3.15": 300}  # a text has a line per frame
 ENV = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "/opt/replay/python"}
 
 PYENV = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-DEBIAN = ((None, "3.11", SCENARIOS), ("bullseye", "3.9", OTHERS), ("trixie", "3.13", SCENARIOS),
-          ("trixie", "3.13-pie", OTHERS), ("forky", "3.13", OTHERS), ("forky", "3.14", SCENARIOS),
-          ("forky", "3.15", SCENARIOS))
+OF_DEBIAN = ((None, "3.11", ALL), ("bullseye", "3.9", FEW), ("trixie", "3.13", MORE + ("deep",)),
+             ("trixie", "3.13-pie", FEW), ("forky", "3.13", FEW),
+             ("forky", "3.14", BASE + ("interruptions", "deep")), ("forky", "3.15", ALL))
 
 
 class Build:
@@ -39,15 +44,14 @@ class Build:
         corpus.record("python/%s-%s" % (self.label, name), list(command), binds=self.binds,
                       chroot=self.chroot, env=self.env)
 
-    def run(self, scenario, *arguments):
-        self.record(scenario, self.program, "-S", "/opt/replay/python/%s.py" % scenario, *arguments)
-
-    def run_all(self):
-        for scenario in self.scenarios:
-            self.run(scenario)
-        if self.scenarios is SCENARIOS:
-            self.run("deep", str(DEPTHS.get(self.version, 100)))
-            self.record("optimized", self.program, "-S", "-OO", "-m", "optimized")
+    def record_all(self):
+        for name in self.scenarios:
+            script = ["/opt/replay/python/%s.py" % name]
+            if name == "deep":
+                script += [str(DEPTHS.get(self.version, 100))]
+            elif name == "optimized":
+                script = ["-OO", "-m", "optimized"]
+            self.record(name, self.program, "-S", *script)
 
 
 # What none of the scenarios imports.
@@ -58,13 +62,15 @@ MODULES = "asyncio, copy, ctypes, dataclasses, functools, hashlib, runpy, sqlite
 
 
 def moved(directory, version, work):
-    """A copy of an installation in which every file calls its place /opt/python."""
+    """A copy of an installation in which every file calls its place /opt/python/VERSION, spelled with
+    as many letters as before. The end stays: the linker may have put other texts there."""
     copy = os.path.join(work, version)
+    place = "/opt/python/" + os.path.basename(directory)
     shutil.copytree(directory, copy, symlinks=True, ignore=LEFT_OUT)
-    old, new = directory.encode(), b"/opt/python"
-    new += (b"/." * len(old))[:len(old) - len(new)]  # a path of the same length
-    for place, _, names in os.walk(copy):
-        for path in (os.path.join(place, name) for name in names):
+    old = directory.encode()
+    new = place.replace("python/", "python" + ("/." * len(old))[:len(old) - len(place)] + "/").encode()
+    for parent, _, names in os.walk(copy):
+        for path in (os.path.join(parent, name) for name in names):
             if os.path.islink(path):
                 continue
             with open(path, "r+b") as file:
@@ -73,29 +79,31 @@ def moved(directory, version, work):
                     file.seek(0)
                     file.write(text.replace(old, new))
     subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
-                    'mount -t tmpfs tmpfs /opt && mkdir /opt/python && '
-                    'mount --bind "$0" /opt/python && exec "$@"', copy,
-                    "/opt/python/bin/python" + version, "-S", "-c",
+                    'mount -t tmpfs tmpfs /opt && mkdir -p %s && mount --bind "$0" %s && '
+                    'exec "$@"' % (place, place), copy,
+                    "%s/bin/python%s" % (place, version), "-S", "-c",
                     "try: import %s\nexcept ImportError: pass" % MODULES],
                    check=True, env={"PATH": "/usr/bin:/bin"})
     return copy
 
 
 def of_pyenv(work):
-    """Their libpython is shared. Of 3.11 and 3.13 Debian's builds have all scenarios."""
+    """Their libpython is shared."""
+    for version in OF_PYENV:
+        if not glob.glob("%s/versions/%s.*" % (PYENV, version)):
+            print("not there: %s of pyenv" % version)
     for directory in sorted(glob.glob(PYENV + "/versions/3.*")):
         version = ".".join(os.path.basename(directory).split(".")[:2])
-        names = SCENARIOS + ("deep", "optimized", "embedded") + \
-            tuple("stripped-" + name for name in STRIPPED)
-        if not any(corpus.wanted("python/%s-%s" % (version, name)) for name in names):
-            continue
-        yield Build(version, "/opt/python/bin/python" + version,
-                    OTHERS if version in ("3.11", "3.13") else SCENARIOS,
-                    {moved(directory, version, work): "python"})
+        names = ["embedded", *OF_PYENV.get(version, ()),
+                 *("stripped-" + name for name in STRIPPED.get(version, ()))]  # of its bundles
+        if any(corpus.wanted("python/%s-%s" % (version, name)) for name in names):
+            home = "python/" + os.path.basename(directory)
+            yield Build(version, "/opt/%s/bin/python%s" % (home, version),
+                        OF_PYENV.get(version, ALL), {moved(directory, version, work): home})
 
 
 def of_debian():
-    for release, version, scenarios in DEBIAN:
+    for release, version, scenarios in OF_DEBIAN:
         root = corpus.root(release) if release else ""
         program = "/usr/bin/python" + version
         if root is None or not os.path.exists(root + program):
@@ -111,7 +119,7 @@ def stripped(build, work):
     os.mkdir(directory)
     subprocess.run(["strip", "--strip-unneeded", "-o",
                     os.path.join(directory, os.path.basename(library)), library], check=True)
-    return Build(build.label + "-stripped", build.program, STRIPPED,
+    return Build(build.label + "-stripped", build.program, STRIPPED[build.version],
                  {**build.binds, directory: "stripped"},
                  env={"LD_LIBRARY_PATH": "/opt/stripped"})
 
@@ -129,13 +137,16 @@ def embedded(build, library, work, env):
 def main():
     with tempfile.TemporaryDirectory(prefix="braid-record-") as work:
         for build in of_pyenv(work):
-            build.run_all()
-            stripped(build, work).run_all()
-            library = os.path.basename(
-                glob.glob("%s/lib/libpython3.*.so.1.0" % next(iter(build.binds)))[0])
-            embedded(build, "/opt/python/lib/" + library, work, {"PYTHONHOME": "/opt/python"})
+            build.record_all()
+            if build.version in STRIPPED:
+                stripped(build, work).record_all()
+            if build.version not in EMBEDDED:
+                continue
+            (copy, home), = build.binds.items()
+            library = os.path.basename(glob.glob(copy + "/lib/libpython3.*.so.1.0")[0])
+            embedded(build, "/opt/%s/lib/%s" % (home, library), work, {"PYTHONHOME": "/opt/" + home})
         for build in of_debian():
-            build.run_all()
+            build.record_all()
             libraries = glob.glob("%s/usr/lib/x86_64-linux-gnu/libpython%s.so.1.0" %
                                   (build.chroot or "", build.version))
             if libraries:
