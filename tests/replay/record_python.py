@@ -11,23 +11,24 @@ import tempfile
 
 import corpus
 
-# Every version has at least the second list, from one of its builds; builds with the same frames as
-# another one have the third.
-ALL = ("nested", "generators", "steps", "threads", "interruptions", "deep", "imports", "coroutines",
-       "exceptions", "classes", "lines", "subinterpreters", "optimized")
-MOST = ("nested", "generators", "steps", "threads", "interruptions", "deep")
+# Every version has the second list, from one of its builds; other builds of it have the first one.
+# What costs much is recorded with the oldest and the newest version, and wherever frames changed.
 FEW = ("nested", "steps")
+BASE = FEW + ("generators", "threads")
+MORE = BASE + ("interruptions", "exceptions", "classes", "lines", "subinterpreters")
+ALL = MORE + ("deep", "imports", "coroutines", "optimized")
 
-OF_PYENV = {"3.6": ALL, "3.7": MOST, "3.8": ALL, "3.9": MOST, "3.10": MOST, "3.11": FEW, "3.12": ALL,
-            "3.13": FEW}
-STRIPPED = {"3.6": ("nested",), "3.8": ("nested",), "3.10": ("nested",), "3.12": ("nested",)}
+OF_PYENV = {"3.6": ALL, "3.7": BASE, "3.8": MORE + ("coroutines",), "3.9": BASE + ("deep",),
+            "3.10": BASE + ("interruptions",), "3.11": FEW, "3.12": MORE + ("deep",), "3.13": FEW}
+STRIPPED = {"3.6": ("nested",), "3.10": ("nested",), "3.12": ("nested",)}
+EMBEDDED = ("3.6", "3.8", "3.10", "3.12")
 DEPTHS = {"3.6": 300, "3.11": 900, "3.15": 300}  # a text has a line per frame
 ENV = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "/opt/replay/python"}
 
 PYENV = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-OF_DEBIAN = ((None, "3.11", ALL), ("bullseye", "3.9", FEW), ("trixie", "3.13", ALL),
-             ("trixie", "3.13-pie", FEW), ("forky", "3.13", FEW), ("forky", "3.14", MOST),
-             ("forky", "3.15", ALL))
+OF_DEBIAN = ((None, "3.11", ALL), ("bullseye", "3.9", FEW), ("trixie", "3.13", MORE + ("deep",)),
+             ("trixie", "3.13-pie", FEW), ("forky", "3.13", FEW),
+             ("forky", "3.14", BASE + ("interruptions", "deep")), ("forky", "3.15", ALL))
 
 
 class Build:
@@ -88,10 +89,13 @@ def moved(directory, version, work):
 
 def of_pyenv(work):
     """Their libpython is shared."""
+    for version in OF_PYENV:
+        if not glob.glob("%s/versions/%s.*" % (PYENV, version)):
+            print("not there: %s of pyenv" % version)
     for directory in sorted(glob.glob(PYENV + "/versions/3.*")):
         version = ".".join(os.path.basename(directory).split(".")[:2])
         names = ["embedded", *OF_PYENV.get(version, ()),
-                 *("stripped-" + name for name in STRIPPED.get(version, ()))]
+                 *("stripped-" + name for name in STRIPPED.get(version, ()))]  # of its bundles
         if any(corpus.wanted("python/%s-%s" % (version, name)) for name in names):
             home = "python/" + os.path.basename(directory)
             yield Build(version, "/opt/%s/bin/python%s" % (home, version),
@@ -136,6 +140,8 @@ def main():
             build.record_all()
             if build.version in STRIPPED:
                 stripped(build, work).record_all()
+            if build.version not in EMBEDDED:
+                continue
             (copy, home), = build.binds.items()
             library = os.path.basename(glob.glob(copy + "/lib/libpython3.*.so.1.0")[0])
             embedded(build, "/opt/%s/lib/%s" % (home, library), work, {"PYTHONHOME": "/opt/" + home})
