@@ -60,17 +60,25 @@ FIXTURE_SRC := $(sort $(wildcard fixtures/native/*.c))
 FIXTURE_CXX := $(sort $(wildcard fixtures/native/*.cc))
 FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%)
 
+# The two programs of the replay corpus have the kernel half built for the host instead of the
+# kernel's, and see what is read of images.
+REPLAY_MAIN := replay record note stops
+REPLAY_OBJ := $(patsubst %.c,$(OUTPUT)/%.o,$(filter-out $(REPLAY_MAIN:%=tests/replay/%.c) \
+	tests/replay/t_%.c,$(wildcard tests/replay/*.c)))
+REPLAY_BIN := $(OUTPUT)/tests/replay/replay $(OUTPUT)/tests/replay/record
+REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
+
 VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
-.PHONY: all setup tests fixtures demo check check-quick check-live check-long bench fuzz fuzz-build \
-	fuzz-quick lint install clean
+.PHONY: all setup tests fixtures demo check check-quick check-live check-long corpus bench fuzz fuzz-build \
+	fuzz-quick sanitized lint install clean
 all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
 setup:
 	$(Q)scripts/setup
 
-tests: $(TEST_BIN) $(TOOL_BIN) fixtures
+tests: $(TEST_BIN) $(TOOL_BIN) $(REPLAY_BIN) fixtures
 fixtures: $(FIXTURE_BIN)
 
 # --- kernel half: one object, linked from all bpf/*.bpf.c ---
@@ -99,7 +107,8 @@ $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 # The kernel half is written for a compiler that does not reason by types and array bounds.
-$(HOST_SRC:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += -fno-strict-aliasing -Wno-array-bounds
+HOST_CFLAGS = -fno-strict-aliasing -Wno-array-bounds
+$(HOST_SRC:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += $(HOST_CFLAGS)
 
 # Text files that go into the program as they are: symbols asset_NAME_start and asset_NAME_end.
 $(ASSET_OBJ): $(OUTPUT)/%.o: % $(FLAGS_STAMP)
@@ -125,13 +134,7 @@ $(TEST_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
 
-# The two programs of the replay corpus have the kernel half built for the host instead of the
-# kernel's, and see what is read of images.
-REPLAY_OBJ := $(patsubst %.c,$(OUTPUT)/%.o,$(filter-out tests/replay/record.c tests/replay/note.c \
-	tests/replay/stops.c tests/replay/replay.c tests/replay/t_%,$(wildcard tests/replay/*.c)))
-REPLAY_BIN := $(OUTPUT)/tests/replay/replay $(OUTPUT)/tests/replay/record
 $(OUTPUT)/tests/replay/t_core: $(REPLAY_OBJ) $(OUTPUT)/tests/replay/stops.o
-REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
 
 $(OUTPUT)/tests/replay/replay: $(OUTPUT)/tests/replay/replay.o $(REPLAY_OBJ) $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
@@ -165,7 +168,7 @@ tests_in = $(filter $(OUTPUT)/tests/$(1)/%,$(TEST_BIN)) $(sort $(wildcard tests/
 # What takes longest comes first, so that no processor is idle at the end.
 slow  = %/flame.t %/t_python_build %/t_ruby_build %/t_jvm_attach %/t_pprof %/t_python_lines
 order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1))
-QUICK_TESTS = $(call tests_in,unit) $(call tests_in,replay)
+QUICK_TESTS = $(call tests_in,unit) $(filter-out %/sanitized.t,$(call tests_in,replay))
 LIVE_TESTS  = $(call tests_in,live)
 JOBS ?= $(shell nproc)
 IN_TESTS = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT))
@@ -179,8 +182,8 @@ demo: setup
 check: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
-	$(Q)$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
-	$(Q)$(PROVE) -j$(JOBS) $(call order,$(LIVE_TESTS) $(QUICK_TESTS))
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) fuzz-build sanitized
+	$(Q)$(PROVE) -j$(JOBS) $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_TESTS)
 
 check-quick: all tests
 	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))
@@ -191,6 +194,7 @@ check-live: all tests
 check-long: setup
 	$(Q)scripts/test-roots
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) sanitized
 	$(Q)$(IN_TESTS) scripts/check-long
 
 bench: all tests
@@ -214,7 +218,9 @@ $(FUZZ)/%.o: %.c $(FUZZ_STAMP) | $(SKEL)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer-no-link -MMD -MP -c $< -o $@
 
-$(FUZZ)/libbraid.a: $(LIB_SRC:%.c=$(FUZZ)/%.o) $(ASSET_OBJ)
+$(HOST_SRC:%.c=$(FUZZ)/%.o): FUZZ_CFLAGS += $(HOST_CFLAGS)
+
+$(FUZZ)/libbraid.a: $(LIB_SRC:%.c=$(FUZZ)/%.o) $(HOST_SRC:%.c=$(FUZZ)/%.o) $(ASSET_OBJ)
 	$(call msg,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
@@ -224,6 +230,23 @@ $(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%.o $(FUZZ_COMMON) $(FUZZ)/libbraid.a
 
 fuzz-build: $(FUZZ_BIN)
 
+# Unit tests, but for those that mostly run compilers, and the replay of the corpus, once more over
+# that library.
+SAN_UNIT  = $(filter-out %/t_python_build %/t_ruby_build %/t_pprof,$(filter $(OUTPUT)/tests/unit/%,$(TEST_BIN)))
+SAN_BIN   = $(SAN_UNIT:$(OUTPUT)/%=$(FUZZ)/%)
+SAN_TESTS = tests/replay/sanitized.t $(SAN_BIN)
+SAN_LD    = $(CLANG) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN) $(LDFLAGS)
+
+$(SAN_BIN): $(FUZZ)/%: $(FUZZ)/%.o $(FUZZ)/tests/tap.o $(FUZZ)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(SAN_LD) $^ $(LIBS) -o $@
+
+$(FUZZ)/tests/replay/replay: $(FUZZ)/tests/replay/replay.o $(REPLAY_OBJ:$(OUTPUT)/%=$(FUZZ)/%) $(FUZZ)/tests/tap.o $(FUZZ)/libbraid.a
+	$(call msg,LD,$@)
+	$(Q)$(SAN_LD) -Wl,--wrap=elf_file__read $^ $(LIBS) -o $@
+
+sanitized: $(SAN_BIN) $(FUZZ)/tests/replay/replay
+
 # Keeps what it finds on the way in $(FUZZ)/corpus, to start from there the next time.
 fuzz: fuzz-build
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_CORPUS=$(FUZZ)/corpus scripts/fuzz $(FUZZ_BIN)
@@ -231,6 +254,10 @@ fuzz: fuzz-build
 # Two seconds from the seeds alone.
 fuzz-quick: fuzz-build
 	$(Q)FUZZ_SECONDS=2 scripts/fuzz $(FUZZ_BIN)
+
+# Records the replay corpus again, from the interpreters that are here: CORPUS=PATTERN for some.
+corpus: all $(REPLAY_BIN) fixtures
+	$(Q)$(IN_TESTS) scripts/corpus $(CORPUS)
 
 lint:
 	$(Q)scripts/lint

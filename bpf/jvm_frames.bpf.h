@@ -70,6 +70,16 @@ static __always_inline int interpreted__is_made(const struct unwind_state *u,
 	       u->regs[UNWIND_REG_R13] - const_method < CONST_METHOD_BYTES_MAX;
 }
 
+#define ENTRY_BYTES (8 * INTERPRETED_WORDS) /* of what an entry pushes below rbp */
+
+/* Has an entry set rbp, and not yet pushed all that makes it a frame? */
+static __always_inline int interpreted__is_entered(struct unwind_state *u,
+						   const struct jvm_proc_rec *proc)
+{
+	return u->leaf && !u->rbp_lost && u->rbp - u->sp < ENTRY_BYTES &&
+	       returns_to_jvm(u, proc, u->rbp + 8);
+}
+
 /* As blob__rule, for the interpreter's code. */
 __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state,
 				 const struct jvm_proc_rec *proc, struct jvm_frame *ret)
@@ -85,10 +95,24 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
 	    jvm__read(words, sizeof(words), u->rbp - sizeof(words)) ||
 	    !interpreted__is_made(u, proc, words)) {
-		if (!returns_to_jvm(u, proc, u->sp) && jvm__is_gone(u, proc))
-			return JVM_AGAIN;
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
-		return 1;
+		if (returns_to_jvm(u, proc, u->sp))
+			return 1;
+		if (interpreted__is_entered(u, proc)) {
+			rule__set(u, UNWIND_REG_RBP, 16, -2);
+			state->sender_cfa = u->rbp + 16;
+			state->sender_sp = u->regs[UNWIND_REG_R13];
+			if (u->sp < u->rbp && !stack__read(u, u->rbp - 8))
+				state->sender_sp = u->value;
+			return 1;
+		}
+		/* Between the two instructions that make it. */
+		if (u->leaf && !stack__read(u, u->sp) && u->value == u->rbp &&
+		    returns_to_jvm(u, proc, u->sp + 8)) {
+			rule__set(u, UNWIND_REG_RSP, 16, -2);
+			return 1;
+		}
+		return jvm__is_gone(u, proc) ? JVM_AGAIN : 1;
 	}
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	ret->kind = JVM_INTERPRETED;
@@ -112,6 +136,11 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 #define CODE_BARRIER_8	 0x7f8341 /* cmp dword [r15 + ib], imm: the entry barrier */
 #define CODE_BARRIER_32	 0x7f8141
 #define CODE_BARRIER_D32 0xbf8141
+#define CODE_BARRIER_JE	 0xe80574 /* je over a call: the entry barrier of native wrappers */
+#define CODE_LEAVE	 0xc9	  /* a native wrapper's, which then polls, and looks for ... */
+#define CODE_POLL_BIT	 0x47f641 /* test byte [r15 + ib], 1 */
+#define CODE_PENDING	 0x7f8349 /* ... exceptions: cmp qword [r15 + ib], 0 */
+#define CODE_JNE_1	 0x01850f /* over the ret */
 #define CODE_POP_RDX	 0x5a
 #define CODE_JMP_R10	 0xe2ff41
 #define CODE_JA		 0x870f
@@ -139,6 +168,11 @@ static __always_inline int prologue__place(__u64 before, __u64 at, int otherwise
 	if (CODE3(at) == CODE_BARRIER_8 || CODE3(at) == CODE_BARRIER_32 ||
 	    CODE3(at) == CODE_BARRIER_D32 || (at & 0xffff) == CODE_JNE)
 		return FRAME_WHOLE;
+	if (CODE3(at) == CODE_BARRIER_JE || CODE3(before >> 48 | at << 16) == CODE_BARRIER_JE)
+		return FRAME_WHOLE;
+	/* What the barrier is aligned with. */
+	if (CODE3(last4) == CODE_SUB_RSP_8 || CODE3(before >> 8) == CODE_SUB_RSP_32)
+		return FRAME_WHOLE;
 	return otherwise;
 }
 
@@ -150,6 +184,14 @@ static __always_inline int epilogue__place(__u64 before, __u64 at)
 		return FRAME_NONE;
 	if ((at & 0xffff) == CODE_JA &&
 	    (CODE3(before >> 32) == CODE_POLL_8 || CODE3(before >> 8) == CODE_POLL_32))
+		return FRAME_NONE;
+	if (CODE3(at) == CODE_POLL_BIT && before >> 56 == CODE_LEAVE)
+		return FRAME_NONE;
+	if (CODE3(before >> 24) == CODE_POLL_BIT && (before >> 16 & 0xff) == CODE_LEAVE)
+		return FRAME_NONE;
+	if (CODE3(at) == CODE_PENDING && CODE3(at >> 40) == CODE_JNE_1)
+		return FRAME_NONE;
+	if (CODE3(at) == CODE_JNE_1 && (at >> 48 & 0xff) == CODE_RET)
 		return FRAME_NONE;
 	if ((at & 0xff) == CODE_POP_RDX || CODE3(at) == CODE_JMP_R10)
 		return before >> 56 == CODE_POP_RBP   ? FRAME_NONE
@@ -222,7 +264,7 @@ static __always_inline int stub__check_pushed(struct unwind_state *u,
  * another place has that, the frame is about to be made or left in a way not foreseen: stubs do
  * that to throw exceptions. -1: there is none. */
 __noinline int compiled__check(struct unwind_state *u, const struct jvm_proc_rec *proc,
-			       int is_nmethod)
+			       int is_nmethod, __u32 words)
 {
 	__u64 end;
 
@@ -233,6 +275,9 @@ __noinline int compiled__check(struct unwind_state *u, const struct jvm_proc_rec
 		return 0;
 	if (is_nmethod && !compiled__check_pushed(u, proc, end))
 		return 0;
+	/* A stub that saves all registers has set rbp long before its frame is whole. */
+	if (!is_nmethod && end < u->sp + 8ULL * words)
+		end = u->sp + 8ULL * words;
 	if (!u->rbp_lost && u->rbp >= u->sp && u->rbp < end && returns_to_jvm(u, proc, u->rbp + 8))
 		rule__set(u, UNWIND_REG_RBP, 16, -2);
 	else if (returns_to_jvm(u, proc, u->sp))
@@ -322,7 +367,7 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	if (place == FRAME_GONE && jvm__is_gone(u, proc))
 		return JVM_AGAIN;
 	compiled__rule(u, place, words);
-	if (!compiled__check(u, proc, ret->kind == JVM_NMETHOD))
+	if (!compiled__check(u, proc, ret->kind == JVM_NMETHOD, words))
 		return 1;
 	memo__at(state, u->pc)->pc = 0;
 	return ret->kind == JVM_BLOB && jvm__is_gone(u, proc) ? JVM_AGAIN : 1;

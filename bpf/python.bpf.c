@@ -197,6 +197,19 @@ static __always_inline int segment__restart(struct python_state *state, struct s
 	return segment__start(state, state->cframe_previous);
 }
 
+/* 3.11: a generator passes what is thrown into it on to the one that it delegates to without a loop
+ * of its own: its frame is put into the segment of its caller, and its is_entry is of earlier. */
+static __always_inline int segment__goes_on(struct python_state *state, __u64 previous)
+{
+	__u64 outer = 0;
+
+	if (state->cframe_previous &&
+	    read_user(&outer, sizeof(outer),
+		      state->cframe_previous + state->proc.offsets.cframe_current_frame))
+		return 0;
+	return previous && previous != outer;
+}
+
 /* 3.11: the frame that began the segment is done: on to the segment outside it. */
 static __always_inline int segment__end(struct python_state *state, struct scratch *scratch,
 					__u64 expected)
@@ -254,7 +267,10 @@ static __always_inline int chain__end(struct python_state *state, struct scratch
 static __always_inline int frame__done(struct python_state *state, struct scratch *scratch,
 				       __u64 previous, __u32 owner)
 {
-	if (state->proc.offsets.chain == PYTHON_CHAIN_CFRAMES && owner)
+	int is_entry = state->proc.offsets.chain == PYTHON_CHAIN_CFRAMES && (owner & 0xff);
+
+	if (is_entry &&
+	    !(owner >> 8 == PYTHON_OWNER_GENERATOR && segment__goes_on(state, previous)))
 		return segment__end(state, scratch, previous);
 	state->frame = previous;
 	if (previous)
@@ -300,8 +316,8 @@ static __always_inline int walk_frame(struct python_state *state, struct scratch
 	previous = block__word(state, at + offsets->frame_previous);
 	owner = block__word(state, at + (offsets->frame_owner & ~7)) >>
 			8 * (offsets->frame_owner & 7) &
-		0xff;
-	if (offsets->chain >= PYTHON_CHAIN_CFRAME_SHIMS && owner >= PYTHON_OWNER_SHIM)
+		0xffff;
+	if (offsets->chain >= PYTHON_CHAIN_CFRAME_SHIMS && (owner & 0xff) >= PYTHON_OWNER_SHIM)
 		return shim__end(state, scratch, previous);
 	if (state->n >= RUNTIME_FRAMES_MAX) {
 		state->truncated = 1;

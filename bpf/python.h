@@ -38,7 +38,9 @@ struct python_offsets {
 	__u16 frame_previous;
 	__u16 frame_code;
 	__u16 frame_instr; /* the last instruction executed */
-	__u16 frame_owner; /* a byte: 3.11 is_entry; later PYTHON_OWNER_SHIM and above is a shim */
+	/* A byte: 3.11 is_entry, and the owner behind it; later PYTHON_OWNER_SHIM and above is a
+	 * shim */
+	__u16 frame_owner;
 	__u16 frame_bytes; /* one read of so many bytes holds all of the above */
 	/* PyCodeObject; one read of PYTHON_CODE_BYTES from code_base holds these */
 	__u16 code_base; /* a multiple of 8 */
@@ -58,9 +60,10 @@ struct python_offsets {
 };
 _Static_assert(sizeof(struct python_offsets) == 40, "python_offsets");
 
-#define PYTHON_CODE_BYTES  128 /* a power of two */
-#define PYTHON_TSTATE_NEXT 8
-#define PYTHON_OWNER_SHIM  3 /* 3.12, 3.13: FRAME_OWNED_BY_CSTACK; 3.14: ..._BY_INTERPRETER */
+#define PYTHON_CODE_BYTES      128 /* a power of two */
+#define PYTHON_TSTATE_NEXT     8
+#define PYTHON_OWNER_SHIM      3 /* 3.12, 3.13: FRAME_OWNED_BY_CSTACK; 3.14: ..._BY_INTERPRETER */
+#define PYTHON_OWNER_GENERATOR 1 /* 3.11: FRAME_OWNED_BY_GENERATOR */
 
 /* PyBytesObject, all versions */
 #define PYTHON_BYTES_SIZE 16

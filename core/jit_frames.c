@@ -377,7 +377,7 @@ static int ask(struct jit_frames *jit, struct process *process, bool last, unsig
 	struct jit_asked asked = { .pid = process->pid, .last = last, .wait_ms = wait_ms };
 	struct err err = {};
 
-	if (i < 0)
+	if (i < 0 || procfs__is_recorded()) /* who has its PID now is another one */
 		return 0;
 	asked.runtime = jit->opts.runtimes[i];
 	asked.session = jit->opts.sessions[i];

@@ -12,6 +12,7 @@
 
 #include "bpf/braid.skel.h"
 #include "bpf/probe_rec.h"
+#include "core/breakpoint.h"
 #include "core/cpu_clock.h"
 #include "core/kernel_probes.h"
 #include "core/procfs.h"
@@ -28,6 +29,7 @@ struct kernel_half {
 	int n_cpus;
 	struct bpf_link **links; /* one per CPU that is online */
 	int *event_fds;		 /* that these own; -1: none */
+	struct breakpoints breakpoints;
 };
 
 /* libbpf's last complaint, for the sentence; its log goes nowhere else. */
@@ -134,7 +136,8 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = procfs__own_pidns();
 	bpf_program__set_autoload(skel->progs.on_sample, !half->opts.calls);
-	err = bpf_map__set_max_entries(skel->maps.ring, RING_BYTES);
+	err = bpf_map__set_max_entries(skel->maps.ring,
+				       half->opts.ring_bytes ? half->opts.ring_bytes : RING_BYTES);
 	if (!err)
 		err = set_cpu_map(half, "scratches");
 	if (!err)
@@ -236,7 +239,7 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 	if (!half->skel->links.on_fork || !half->skel->links.on_exec)
 		return err__set(err, -errno, "cannot attach to process events: %s (%s)",
 				strerror(errno), last_warning);
-	if (half->opts.calls)
+	if (half->opts.calls || half->opts.triggered)
 		return 0;
 	half->links = calloc(half->n_cpus, sizeof(*half->links));
 	half->event_fds = calloc(half->n_cpus, sizeof(*half->event_fds));
@@ -248,6 +251,12 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 					 period_ns(half->opts.frequency_hz), &half->links[cpu],
 					 &half->event_fds[cpu], err);
 	return code;
+}
+
+int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address, struct err *err)
+{
+	return breakpoints__attach(&half->breakpoints, half->skel->progs.on_sample, pid, address,
+				   err);
 }
 
 void kernel_half__detach(struct kernel_half *half)
@@ -262,6 +271,7 @@ void kernel_half__detach(struct kernel_half *half)
 	free(half->event_fds);
 	half->links = NULL;
 	half->event_fds = NULL;
+	breakpoints__detach(&half->breakpoints);
 	kernel_probes__detach(half->probes);
 	if (half->skel)
 		braid_bpf__detach(half->skel);

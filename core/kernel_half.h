@@ -21,8 +21,10 @@ struct kernel_half_opts {
 	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
 	enum unwind_mode unwind;
 	uint32_t frequency_hz;
-	uint32_t shadows; /* room for so many shadow stacks, a power of two; 0: no probes */
-	bool calls;	  /* count calls in them: there are no samples */
+	uint32_t shadows;    /* room for so many shadow stacks, a power of two; 0: no probes */
+	bool calls;	     /* count calls in them: there are no samples */
+	bool triggered;	     /* samples come with kernel_half__break_at, not by the clock */
+	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };
 
 /* Opens and loads. -EPERM without privilege, -ENOTSUP without kernel BTF, else what libbpf
@@ -37,6 +39,11 @@ int kernel_half__load_probes(struct kernel_half *half, struct err *err);
 
 /* From here on targets are followed and, but for `calls`, sampled. */
 int kernel_half__attach(struct kernel_half *half, struct err *err);
+
+/* After kernel_half__attach of one that is `triggered`: samples each execution of the instruction
+ * at `address` by the process, and by threads and processes that it starts later. */
+int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address,
+			  struct err *err);
 
 /* Samples at the n-th part of the rate from now on. -errno of the events that keep theirs. */
 int kernel_half__slow_down(struct kernel_half *half, uint32_t slowdown);

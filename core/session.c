@@ -110,6 +110,8 @@ static int open_inside(struct session *session, struct err *err)
 					 .unwind = opts->unwind,
 					 .frequency_hz = opts->frequency_hz,
 					 .shadows = shadows_wanted(opts->source),
+					 .triggered = opts->trigger != NULL,
+					 .ring_bytes = opts->ring_bytes,
 					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
 	int code = kernel_half__load(&half, &session->half, err);
 
@@ -249,6 +251,24 @@ static int open_recording(struct session *session, struct err *err)
 	return recording__commit(session->recording, err);
 }
 
+/* In every target, whose mappings are known by now. */
+static int set_trigger(struct session *session, struct err *err)
+{
+	const struct session_trigger *trigger = session->opts.trigger;
+	struct process *process;
+	uint64_t address;
+	int code = 0;
+
+	for (process = tracker__first(session->tracker); !code && trigger && process;
+	     process = process->hh.next) {
+		code = process__find_symbol(process, trigger->file, trigger->symbol, &address);
+		code = code ? err__set(err, code, "PID %u has no function %s of a file %s",
+				       process->pid, trigger->symbol, trigger->file)
+			    : kernel_half__break_at(session->half, process->pid, address, err);
+	}
+	return code;
+}
+
 /* The exec is seen, and the tables of the program and of its dynamic linker are there, before its
  * first instruction runs; those of its libraries, and probes, before the first of its own. */
 static int start_command(struct session *session, struct err *err)
@@ -268,6 +288,8 @@ static int start_command(struct session *session, struct err *err)
 		code = err__set(err, -ENOMEM, "out of memory");
 	if (!code && process) /* it may be too short-lived for a sample, and yet have children */
 		code = capture__process_id(session->capture, process, &id, err);
+	if (!code)
+		code = set_trigger(session, err);
 	child__release(&session->child);
 	return code;
 }
@@ -299,8 +321,8 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 		code = session__keep_limit(session, err);
 	if (!code)
 		code = kernel_half__attach(session->half, err);
-	if (!code && opts->command)
-		code = start_command(session, err);
+	if (!code)
+		code = opts->command ? start_command(session, err) : set_trigger(session, err);
 	if (code) {
 		recording__discard(session->recording);
 		session->recording = NULL;

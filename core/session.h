@@ -29,6 +29,12 @@ struct session_limit {
 	uint32_t lowest_hz;	  /* samples came at; 0: always as often as was asked for */
 };
 
+/* What a sample is taken at, instead of the clock's ticks: the first instruction of a function. */
+struct session_trigger {
+	const char *file;   /* the end of the path of a mapped file: "libc.so.6" */
+	const char *symbol; /* in its symbol tables */
+};
+
 struct session_opts {
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
@@ -37,6 +43,8 @@ struct session_opts {
 	char *const *command; /* ... or this, NULL-terminated, started by the session */
 	double duration_s;    /* 0: until a signal or the targets' end */
 	uint32_t frequency_hz;
+	const struct session_trigger *trigger; /* NULL: the clock */
+	uint32_t ring_bytes; /* of the ring buffer, a power of two, in pages; 0: the usual */
 	enum unwind_mode unwind;
 	enum runtime_source source; /* RUNTIME_SOURCE_CALLS: count calls, take no samples */
 	const char *output;	    /* NULL: the recording is not kept */
@@ -78,6 +86,13 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 /* Until the duration is over, all targets have ended, or SIGINT, SIGTERM or SIGHUP comes. On
  * failure (disk full) what was committed stays readable. */
 int session__run(struct session *session, struct err *err);
+
+/* One round of session__run: waits a little for something to happen, and sees to it. */
+int session__step(struct session *session, bool *ret_over, struct err *err);
+
+/* Samples that were taken until now, also those that were lost; and those that were recorded. */
+uint64_t session__taken(const struct session *session);
+uint64_t session__recorded(const struct session *session);
 
 /* Stops sampling, writes what is left and closes the recording. Call once, also after a failed
  * run (then the recording keeps what it has). `ret_summary` is valid until session__free. */

@@ -203,29 +203,53 @@ static int poll_timeout_ms(const struct session *session, uint64_t now)
 	return left_s > 0 ? (int)(left_s * 1000) + 1 : 0;
 }
 
-int session__run(struct session *session, struct err *err)
+int session__step(struct session *session, bool *ret_over, struct err *err)
 {
 	uint64_t now = now_ns();
+	int code;
+
+	*ret_over = is_over(session, now);
+	if (*ret_over)
+		return 0;
+	if (fill_polled(session))
+		return err__set(err, -ENOMEM, "out of memory");
+	if (poll(session->polled, session->n_watched + POLLED_FIRST,
+		 poll_timeout_ms(session, now)) < 0 &&
+	    errno != EINTR)
+		return err__set(err, -errno, "poll: %s", strerror(errno));
+	code = session__consume(session, err);
+	if (code)
+		return code;
+	code = see_ended(session, err);
+	now = now_ns();
+	if (!code && tracker__retry(session->tracker, now))
+		code = err__set(err, -ENOMEM, "out of memory");
+	if (!code)
+		code = session__keep_limit(session, err);
+	if (!code && now - session->last_tick_ns >= TICK_NS)
+		code = tick(session, now, err);
+	return code;
+}
+
+int session__run(struct session *session, struct err *err)
+{
+	bool over = false;
 	int code = 0;
 
-	while (!code && !is_over(session, now)) {
-		if (fill_polled(session))
-			return err__set(err, -ENOMEM, "out of memory");
-		if (poll(session->polled, session->n_watched + POLLED_FIRST,
-			 poll_timeout_ms(session, now)) < 0 &&
-		    errno != EINTR)
-			return err__set(err, -errno, "poll: %s", strerror(errno));
-		code = session__consume(session, err);
-		if (code)
-			return code;
-		code = see_ended(session, err);
-		now = now_ns();
-		if (!code && tracker__retry(session->tracker, now))
-			code = err__set(err, -ENOMEM, "out of memory");
-		if (!code)
-			code = session__keep_limit(session, err);
-		if (!code && now - session->last_tick_ns >= TICK_NS)
-			code = tick(session, now, err);
-	}
+	while (!code && !over)
+		code = session__step(session, &over, err);
 	return code;
+}
+
+uint64_t session__taken(const struct session *session)
+{
+	uint64_t counters[COUNTERS_N];
+
+	kernel_half__counters(session->half, counters);
+	return counters[COUNT_SAMPLES];
+}
+
+uint64_t session__recorded(const struct session *session)
+{
+	return capture__stats(session->capture)->samples;
 }

@@ -134,6 +134,32 @@ const struct mapped *process__find(const struct process *process, uint64_t addre
 	return lo && address < process->mapped[lo - 1].end ? &process->mapped[lo - 1] : NULL;
 }
 
+static bool is_path_of(const char *path, const char *file)
+{
+	size_t n = strlen(path), n_file = strlen(file);
+
+	return n >= n_file && !strcmp(path + n - n_file, file) &&
+	       (n == n_file || path[n - n_file - 1] == '/');
+}
+
+int process__find_symbol(const struct process *process, const char *file, const char *symbol,
+			 uint64_t *ret_address)
+{
+	size_t i;
+
+	for (i = 0; i < process->n_mapped; i++) {
+		const struct mapped *mapped = &process->mapped[i];
+		uint64_t vaddr;
+
+		if (!mapped->image || !is_path_of(mapped->path, file) ||
+		    elf_file__find_symbol(mapped->image->file, symbol, &vaddr, NULL))
+			continue;
+		*ret_address = vaddr + mapped->bias;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 int tracker__publish(struct tracker *tracker, const struct process *process)
 {
 	struct proc_rec rec = { .flags = PROC_FOLLOW | (process->starting ? PROC_STARTING : 0) };

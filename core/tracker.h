@@ -123,4 +123,9 @@ unsigned tracker__count_wanted(const struct tracker *tracker); /* that still liv
 /* The mapping that holds `address`, or NULL. */
 const struct mapped *process__find(const struct process *process, uint64_t address);
 
+/* Where a function begins: of the mapped file whose path ends with `file` after a slash, or is
+ * that. -ENOENT. */
+int process__find_symbol(const struct process *process, const char *file, const char *symbol,
+			 uint64_t *ret_address);
+
 #endif

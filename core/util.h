@@ -2,6 +2,7 @@
 #ifndef BRAID_UTIL_H
 #define BRAID_UTIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,6 +12,12 @@
 
 #define min_of(a, b) ((a) < (b) ? (a) : (b))
 #define max_of(a, b) ((a) > (b) ? (a) : (b))
+
+/* Do `len` bytes from `offset` on lie within `room`? The numbers may be anything. */
+static inline bool fits_in(uint64_t offset, uint64_t len, uint64_t room)
+{
+	return len <= room && offset <= room - len;
+}
 
 #define NSEC_PER_SEC 1000000000ULL
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/util.h"
+
 #define FLAGS_MAX  8192 /* HotSpot has 500 to 1500 */
 #define FLAG_BYTES 256	/* of one JVMFlag, at most */
 #define NAME_BYTES 64
@@ -30,7 +32,8 @@ static int read_layout(const struct jvm_vm *vm, struct layout *ret)
 	if (rc)
 		return rc;
 	if (ret->n > FLAGS_MAX || ret->size > FLAG_BYTES ||
-	    ret->name + sizeof(uint64_t) > ret->size || ret->addr + sizeof(uint64_t) > ret->size)
+	    !fits_in(ret->name, sizeof(uint64_t), ret->size) ||
+	    !fits_in(ret->addr, sizeof(uint64_t), ret->size))
 		return -EBADMSG;
 	return 0;
 }

@@ -168,7 +168,7 @@ static int copy_pcs(struct jvm_nmethod *nmethod, const struct part *part)
 	if (jvm_vm__size(nmethod->vm, "PcDesc", &each) ||
 	    jvm_vm__field(nmethod->vm, "PcDesc", "_pc_offset", &offset_at) ||
 	    jvm_vm__field(nmethod->vm, "PcDesc", "_scope_decode_offset", &scope_at) ||
-	    each > PC_DESC_BYTES || offset_at + 4 > each || scope_at + 4 > each)
+	    each > PC_DESC_BYTES || !fits_in(offset_at, 4, each) || !fits_in(scope_at, 4, each))
 		return -EBADMSG;
 	rc = part__copy(nmethod->vm, part, &bytes, &size);
 	if (rc)

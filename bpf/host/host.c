@@ -117,6 +117,19 @@ void host_map__clear(const void *map)
 	host_map->n = 0;
 }
 
+void host_map__reset(const void *map)
+{
+	struct host_map *host_map = host_map__find(map);
+
+	if (!host_map->is_array)
+		host_map__clear(map);
+	for (uint32_t i = 0; i < host_map->n; i++)
+		if (host_map->value_size)
+			memset(host_map->entries[i].value, 0, host_map->value_size);
+		else
+			host_map->entries[i].value = NULL;
+}
+
 void host__done(void)
 {
 	for (size_t i = 0; i < host.n_maps; i++) {

@@ -166,6 +166,7 @@ void *host_map__lookup(const void *map, const void *key);
 long host_map__update(const void *map, const void *key, const void *value);
 long host_map__delete(const void *map, const void *key); /* of a hash; -ENOENT */
 void host_map__clear(const void *map);
+void host_map__reset(const void *map); /* the values of an array are zero then, a hash is empty */
 
 /* Frees all maps; no program can run until they are added again. */
 void host__done(void);

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <lzma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/elf_file.h"
 #include "core/symbols.h"
 #include "tests/fuzz/fuzz.h"
 
-#define STEPS 64
+#define STEPS	 64
+#define FUNCTION "function"
 
 /* An ELF file: its segments, sections and symbols, without DWARF (f_dwarf.c). */
 bool target__run(const uint8_t *data, size_t size)
@@ -11,14 +17,13 @@ bool target__run(const uint8_t *data, size_t size)
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
 	struct symbols *symbols = NULL;
 	struct elf_file *file = NULL;
-	bool found = false, named = false;
+	bool named = false;
 	uint64_t vaddr, start;
 	char buf[16];
 
 	if (elf_file__open_memory(data, size, "fuzz", &file, NULL) != 0)
 		return false;
-	if (elf_file__find_symbol(file, "main", &vaddr, &start) == 0)
-		found = elf_file__read(file, vaddr, buf, 1) == 0;
+	elf_file__find_symbol(file, FUNCTION, &vaddr, &start);
 	if (symbols__new(file, "", &symbols) != 0)
 		goto out;
 	for (size_t i = 0; i < file->n_segments && i < 8; i++) {
@@ -27,7 +32,8 @@ bool target__run(const uint8_t *data, size_t size)
 		for (uint64_t step = 0; step < STEPS; step++) {
 			vaddr = segment->vaddr + segment->memsz / STEPS * step;
 			elf_file__read(file, vaddr, buf, sizeof(buf));
-			named |= symbols__resolve(symbols, vaddr, frames, SYMBOL_INLINES_MAX) > 0;
+			if (symbols__resolve(symbols, vaddr, frames, SYMBOL_INLINES_MAX) > 0)
+				named |= !strcmp(frames[0].function, FUNCTION);
 			symbols__function_start(symbols, vaddr, &start);
 			elf_file__offset_to_vaddr(file, segment->offset + step, &start);
 		}
@@ -35,15 +41,41 @@ bool target__run(const uint8_t *data, size_t size)
 out:
 	symbols__free(symbols);
 	elf_file__free(file);
-	return found && named;
+	return named;
+}
+
+/* A program without symbols, but with `file`, compressed, in which they are. */
+static void seed_minidebug(const uint8_t *file, size_t size)
+{
+	size_t bound = lzma_stream_buffer_bound(size), n = 0, text_size;
+	uint8_t *packed = malloc(bound);
+	char *text = NULL;
+	FILE *source = open_memstream(&text, &text_size);
+
+	if (!packed || !source ||
+	    lzma_easy_buffer_encode(0, LZMA_CHECK_NONE, NULL, file, size, packed, &n, bound))
+		fuzz__die("the symbols cannot be compressed");
+	fputs(".globl main\nmain: .fill 1000, 1, 0x90\n.section .gnu_debugdata, \"\"\n", source);
+	for (size_t i = 0; i < n; i++)
+		fprintf(source, ".byte %u\n", packed[i]);
+	fclose(source);
+	free(packed);
+	fuzz__seed_elf("-x assembler -s", text);
+	free(text);
 }
 
 void target__seeds(void)
 {
-	static const char source[] = "static int helper(int x) { return x * 3; }\n"
-				     "int other(int x) { return helper(x) + 1; }\n"
-				     "int main(void) { return other(1); }\n";
+	static const char source[] = "int external(int x), another(int x);\n"
+				     "static int helper(int x) { return x * 3; }\n"
+				     "int " FUNCTION "(int x) { return helper(x) + 1; }\n"
+				     "int main(void) { return " FUNCTION "(1) CALL; }\n";
+	size_t size;
+	uint8_t *data;
 
-	fuzz__seed_elf("-O0 -Wl,--build-id", source);
-	fuzz__seed_elf("-O0 -shared -fPIC -fno-asynchronous-unwind-tables", source);
+	fuzz__seed_elf("-O0 -DCALL= -Wl,--build-id", source);
+	fuzz__seed_elf("-O0 '-DCALL=+external(another(2))' -shared -fPIC", source);
+	data = fuzz__compile("-O0 -DCALL= -fno-asynchronous-unwind-tables", source, &size);
+	seed_minidebug(data, size);
+	free(data);
 }

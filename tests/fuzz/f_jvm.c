@@ -137,8 +137,17 @@ bool target__run(const uint8_t *data, size_t size)
 	return user.n_lines > 0;
 }
 
+/* With changes of a type that there is not, for the fuzzer to make something of them. */
 void target__seeds(void)
 {
-	for (uint8_t layout = 0; layout < LAYOUTS; layout++)
-		fuzz__seed(&layout, sizeof(layout));
+	uint8_t seed[1 + 4 * sizeof(struct edit)];
+
+	for (uint8_t layout = 0; layout < LAYOUTS; layout++) {
+		const struct edit edit = { .at = ARRAY_SIZE(image_types) - 1, .kind = EDIT_SIZE };
+
+		seed[0] = layout;
+		for (size_t at = 1; at < sizeof(seed); at += sizeof(edit))
+			memcpy(seed + at, &edit, sizeof(edit));
+		fuzz__seed(seed, sizeof(seed));
+	}
 }

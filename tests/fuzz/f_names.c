@@ -8,6 +8,7 @@
 #include "core/escape.h"
 #include "core/util.h"
 #include "runtimes/code_text.h"
+#include "runtimes/jvm_names.h"
 #include "runtimes/node_label.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -68,6 +69,18 @@ static bool labels(const char *text)
 	return label.symbol.file && strlen(label.symbol.file) && label.symbol.line;
 }
 
+static bool reads_signature(const char *text)
+{
+	char *signature = jvm_name__signature(text);
+	bool read;
+
+	if (!signature)
+		fuzz__die("out of memory");
+	read = strcmp(signature, text) != 0;
+	free(signature);
+	return read;
+}
+
 /* Texts of the target's memory, one, two or four bytes to a character. */
 static bool decodes(const char *data, size_t size)
 {
@@ -102,6 +115,7 @@ bool target__run(const uint8_t *data, size_t size)
 	any |= labels(text);
 	any |= demangles(text);
 	any |= escapes(text);
+	any |= reads_signature(text);
 	free(text);
 	return any;
 }
@@ -117,5 +131,6 @@ void target__seeds(void)
 	fuzz__seed_text("_RNvMsr_NtCs3ssYzQotkvD_3std4pathNtB5_7PathBuf3newCs15kBYyAo9fc_7mycrate");
 	fuzz__seed_text("JS:*leaf file:///srv/a%20b.js:1:14");
 	fuzz__seed_text("LazyCompile:~get size /srv/m.mjs:7:3");
+	fuzz__seed_text("(I[[Ljava/lang/String;J)V");
 	fuzz__seed_text("<a href='x'>\x1b[31m&\xe2\x80\xae\xff</a>");
 }

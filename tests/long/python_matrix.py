@@ -339,16 +339,28 @@ def print_skipped(skipped):
             lib.ok(not skip.ours, f"{skip.what} is there", skip.why)
 
 
-def run(first, last, strip=()):
-    """The builds of versions `first` to `last`, and stripped copies of builds of libpython."""
+def run(groups, strip=()):
+    """Every build that is here, and stripped copies of builds of libpython. Those of one group of
+    versions, (first, last), are recorded together: so many processes can run at once."""
     lib.need_bpf()
     found, skipped = pythons.pythons()
-    builds = [python for python in found
-              if first <= python.version[:2] <= last and is_known(python)]
+    builds = [python for python in found if is_known(python)]
     if not builds:
-        lib.skip_all(f"no CPython of {first} to {last}")
+        lib.skip_all("no CPython that braid knows")
     builds += [pythons.stripped(python) for python in builds
                if python.version[:2] in strip and python.is_library]
+    rows = []
+    for first, last in groups:
+        rows += check_group([python for python in builds if first <= python.version[:2] <= last])
+    print_table(rows)
+    print_skipped(skipped)
+    lib.done()
+
+
+def check_group(builds):
+    """Rows of the table."""
+    if not builds:
+        return []
     targets = [Target(python, script) for python in builds for script in SCRIPTS
                if script not in ELSEWHERE]
     recordings = record(targets)
@@ -360,6 +372,4 @@ def run(first, last, strip=()):
                  99.5, f"{python.label}: stacks complete")
         for target in own:
             check_target(target)
-    print_table(rows)
-    print_skipped(skipped)
-    lib.done()
+    return rows

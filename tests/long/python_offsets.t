@@ -3,35 +3,9 @@
 # Rows of runtimes/python_versions.c against the debug information of real builds, and against the
 # headers that came with them.
 
-n=0
-failed=0
 judged=0
-
-result() { # STATUS TEXT
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		failed=1
-	fi
-}
-
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-
-for tool in gdb python3 cc; do
-	if ! command -v $tool >/dev/null; then
-		echo "1..0 # SKIP needs $tool"
-		exit 0
-	fi
-done
-
-# The same checker next to a table with a wrong value in each row.
-mkdir "$tmp/scripts" "$tmp/runtimes"
-cp scripts/check-python-offsets "$tmp/scripts/"
-sed 's/\(\.tstate_thread_id = [0-9]*\)/\10/' runtimes/python_versions.c \
-	>"$tmp/runtimes/python_versions.c"
+set -- scripts/check-python-offsets runtimes/python_versions.c tstate_thread_id
+. tests/offsets.sh
 
 check() { # [--headers] PATH
 	scripts/check-python-offsets "$@" >"$tmp/out" 2>&1

@@ -241,17 +241,29 @@ def scripts(ruby, builds):
             or ruby in of_each_version(builds) and script not in ELSEWHERE]
 
 
-def run(first, last, strip=()):
-    """The builds of versions `first` to `last`, and a stripped copy of one of each version in
-    `strip`."""
+def run(groups, strip=()):
+    """Every build that is here, and a stripped copy of one of each version in `strip`; by groups
+    of versions, as python_matrix.run() does it."""
     lib.need_bpf()
     found, skipped = rubies.rubies()
-    builds = [ruby for ruby in found if first <= ruby.version[:2] <= last and is_known(ruby)]
+    builds = [ruby for ruby in found if is_known(ruby)]
     if not builds:
-        lib.skip_all(f"no CRuby of {first} to {last}")
+        lib.skip_all("no CRuby that braid knows")
     with_symbols = {ruby.version[:2]: ruby for ruby in builds if ruby.has_symtab}
     builds += [rubies.stripped(with_symbols[version]) for version in strip
                if version in with_symbols]
+    rows = []
+    for first, last in groups:
+        rows += check_group([ruby for ruby in builds if first <= ruby.version[:2] <= last])
+    matrix.print_table(rows)
+    matrix.print_skipped(skipped)
+    lib.done()
+
+
+def check_group(builds):
+    """Rows of the table."""
+    if not builds:
+        return []
     targets = [Target(ruby, script) for ruby in builds for script in scripts(ruby, builds)]
     recordings = matrix.record(targets)
     rows = []
@@ -262,6 +274,4 @@ def run(first, last, strip=()):
                  99.5, f"{ruby.label}: stacks complete")
         for target in own:
             check_target(target)
-    matrix.print_table(rows)
-    matrix.print_skipped(skipped)
-    lib.done()
+    return rows

@@ -193,7 +193,7 @@ static struct python_proc_rec proc;
 static struct runtime_range loops[PYTHON_LOOPS_MAX]; /* addresses in the process */
 static size_t n_loops;
 
-static struct target target; /* what runs, between attach and end */
+static struct target target;  /* what runs, between attach and end */
 static struct memory *memory; /* its */
 
 static bool attach(pid_t pid)

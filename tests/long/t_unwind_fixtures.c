@@ -4,7 +4,7 @@
 #include <regex.h>
 #include <sys/types.h>
 
-#include "tests/stopped.h"
+#include "tests/long/live.h"
 
 #define SNAPSHOTS 30
 #define STEPS	  37 /* instructions between two snapshots */
@@ -42,57 +42,14 @@ static const struct fixture {
 
 static pid_t start_fixture(const struct fixture *fixture)
 {
+	char *argv[] = { (char *)fixture->name, (char *)fixture->args[0], (char *)fixture->args[1],
+			 NULL };
 	const char *output = getenv("OUTPUT");
-	char path[4096], line[16] = "";
-	int out[2], pid;
-	FILE *in;
+	char path[4096];
 
 	snprintf(path, sizeof(path), "%s/fixtures/native/%s", output ? output : "build",
 		 fixture->name);
-	if (pipe(out) != 0)
-		return -1;
-	pid = fork();
-	if (!pid) {
-		dup2(out[1], STDOUT_FILENO);
-		close(out[0]);
-		close(out[1]);
-		execl(path, fixture->name, fixture->args[0], fixture->args[1], NULL);
-		_exit(1);
-	}
-	close(out[1]);
-	in = fdopen(out[0], "r");
-	if (!fgets(line, sizeof(line), in))
-		tap__diag("%s says nothing", path);
-	fclose(in);
-	return pid;
-}
-
-/* Hands signals through until the process stops because of a request. */
-static bool wait_stop(pid_t pid, int request)
-{
-	int status, signo;
-
-	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
-		signo = WSTOPSIG(status);
-		if (status >> 16 || signo == SIGTRAP)
-			return true;
-		ptrace(request, pid, NULL, (void *)(intptr_t)signo);
-	}
-	return false;
-}
-
-static bool stop_elsewhere(pid_t pid)
-{
-	ptrace(PTRACE_CONT, pid, NULL, NULL);
-	ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
-	if (!wait_stop(pid, PTRACE_CONT))
-		return false;
-	for (int i = 0; i < STEPS; i++) {
-		ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL);
-		if (!wait_stop(pid, PTRACE_SINGLESTEP))
-			return false;
-	}
-	return true;
+	return live__start(path, argv);
 }
 
 /* What main calls, outermost first; false if there is no main. */
@@ -164,16 +121,15 @@ static void test_fixture(const struct fixture *fixture)
 	/* Between two calls main does its own. Functions without a name are libc's. */
 	snprintf(pattern, sizeof(pattern),
 		 "^((clock_gettime|_IO_[^;]+|__libc_sigaction|[?])%s|%s)$", INNER, fixture->stacks);
-	if (!ok(regcomp(&stacks, pattern, REG_EXTENDED | REG_NOSUB) == 0 && pid > 0 &&
-			ptrace(PTRACE_SEIZE, pid, NULL, PTRACE_O_EXITKILL) == 0,
-		"%s runs", fixture->name))
+	if (!ok(regcomp(&stacks, pattern, REG_EXTENDED | REG_NOSUB) == 0 && pid > 0, "%s runs",
+		fixture->name))
 		goto out;
-	while (n < SNAPSHOTS && stop_elsewhere(pid) && check_snapshot(fixture, pid, &stacks))
+	while (n < SNAPSHOTS && (n ? live__move(pid, STEPS) : live__stop(pid)) &&
+	       check_snapshot(fixture, pid, &stacks))
 		n++;
 	is_int(n, SNAPSHOTS, "%s %s: all snapshots are good", fixture->name,
 	       fixture->args[1] ? fixture->args[1] : "");
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	live__end(pid);
 out:
 	regfree(&stacks);
 }

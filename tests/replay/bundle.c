@@ -297,14 +297,17 @@ static int add_same(struct bundle *bundle, const char *maps, uint64_t address, u
 	return ret;
 }
 
+/* What cannot be read, like guard pages, could not be recorded either. */
 static int add_mappings(struct bundle *bundle, const char *maps)
 {
 	uint64_t start, end;
+	char perms[8];
 	int ret = 0;
 
 	for (const char *line = maps; !ret && line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, perms) == 3 &&
+		    perms[0] == 'r')
 			ret = memory__add_mapping(bundle->memory, start, end);
 	}
 	return ret;

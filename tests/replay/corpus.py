@@ -15,7 +15,7 @@ OUTPUT = os.path.abspath(os.environ.get("OUTPUT", os.path.join(TOP, "build")))
 CORPUS = os.path.join(TOP, "tests/replay/corpus")
 ROOTS = os.environ.get("BRAID_TEST_ROOTS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "braid-tests")
-RECORD_S = 120  # no command of the corpus needs more
+RECORD_S = 600  # no command of the corpus needs more, on a machine that is busy
 
 _wanted = sys.argv[1:]  # patterns of names; none: all
 _failed = []
@@ -43,6 +43,10 @@ def _script(command, binds, chroot):
     return "\n".join(lines + ['exec "$@"'])
 
 
+def wanted(name):
+    return not _wanted or any(fnmatch.fnmatch(name, pattern) for pattern in _wanted)
+
+
 def _run(command):
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -67,7 +71,7 @@ def record(name, command, binds=None, chroot=None, env=None, stops=()):
     options of the recorder (record.c), for a command that tells nothing. True if what was recorded
     is what the program and libdwfl say."""
     global _made
-    if _wanted and not any(fnmatch.fnmatch(name, pattern) for pattern in _wanted):
+    if not wanted(name):
         return True
     out = os.path.join(CORPUS, name)
     os.makedirs(os.path.dirname(out), exist_ok=True)

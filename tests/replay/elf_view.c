@@ -87,3 +87,14 @@ bool elf_view__to_offset(const struct elf_view *view, uint64_t vaddr, uint64_t *
 	}
 	return false;
 }
+
+bool elf_view__is_code(const struct elf_view *view, uint64_t vaddr)
+{
+	const Elf64_Phdr *phdr = elf_view__segments(view);
+
+	for (size_t i = 0; phdr && i < elf_view__head(view)->e_phnum; i++)
+		if (phdr[i].p_type == PT_LOAD && phdr[i].p_flags & PF_X &&
+		    vaddr - phdr[i].p_vaddr < phdr[i].p_filesz)
+			return true;
+	return false;
+}

@@ -33,4 +33,7 @@ const Elf64_Shdr *elf_view__find(const struct elf_view *view, const char *name);
 /* Where the byte of a link-time address is in the file. */
 bool elf_view__to_offset(const struct elf_view *view, uint64_t vaddr, uint64_t *ret);
 
+/* Is it in a segment that can be executed? */
+bool elf_view__is_code(const struct elf_view *view, uint64_t vaddr);
+
 #endif

@@ -13,10 +13,12 @@
  *   -- told                what the program said of its own stack, outermost frame first; lines are
  *   FUNCTION\tFILE\tLINE   of three columns, of which "*" stands for anything; a function that
  *   -- or                  begins with "~" is known by its last part only, a line with "?" may
- *   FUNCTION\tFILE\tLINE   lack. Of several stacks one must be right
- *   -- called              native functions that the program says are there, in the same columns
- * and FUNCTION\tFILE\tLINE   order; there may be others between them. "-- called part": the last
- * ones may have returned
+ *   FUNCTION\tFILE\tLINE   lack. Of several stacks one must be right; with "-- or cut" a part of
+ *                          one may do, if the walk is flagged as broken off, which it must not be
+ *                          otherwise
+ *   -- called              native functions that the program says are there, in this order, maybe
+ *   FUNCTION\tFILE\tLINE   with others between them; "-- called part": the last ones may have
+ *                          returned
  *   -- unwound             what libdwfl found, innermost frame first; "-- unwound part" where it
  *   IMAGE+0xADDRESS        could not go on
  *   -- merged              what braid must show, outermost frame first; "~ " is in front of what

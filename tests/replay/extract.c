@@ -15,7 +15,7 @@
 #include "tests/replay/spans.h"
 #include "tests/replay/stubs.h"
 
-#define WHOLE_BYTES_MAX (64 * 1024)  /* files up to this size are kept whole */
+#define WHOLE_BYTES_MAX (16 * 1024)  /* files up to this size are kept whole */
 #define BYTES_MAX	(128 * 1024) /* of one want; longer reads look for something (needles) */
 #define NEIGHBOURS	2	     /* frame descriptions on either side of a wanted one */
 #define NEEDLE_HITS_MAX 16
@@ -150,14 +150,19 @@ int extract__want_symbol(struct extract *extract, const char *name)
 	return 0;
 }
 
+/* Who reads code has asked frame descriptions where its function begins and ends. */
 int extract__want_bytes(struct extract *extract, uint64_t vaddr, uint64_t size)
 {
 	uint64_t offset;
+	int ret;
 
 	if (size > BYTES_MAX || !elf_view__to_offset(&extract->view, vaddr, &offset) ||
 	    !elf_view__at(&extract->view, offset, size))
 		return 0;
-	return spans__add(&extract->pieces, offset, offset + size);
+	ret = spans__add(&extract->pieces, offset, offset + size);
+	if (!ret && elf_view__is_code(&extract->view, vaddr))
+		ret = spans__add(&extract->wanted, vaddr, vaddr + size);
+	return ret;
 }
 
 bool extract__has(struct extract *extract, uint64_t offset, const void *bytes, size_t size)

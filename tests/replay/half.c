@@ -25,22 +25,42 @@
 static struct inner {
 	void *memory;
 	size_t size;
+	bool arena; /* a chunk of the table arena */
 } inners[INNER_MAX];
 static size_t n_inners;
 
+#define ARENA "chunks"
+
 void half__open(void)
 {
-	half__close();
 	host_programs__open();
+}
+
+static void unmap_inners(bool arena)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_inners; i++) {
+		if (inners[i].arena && !arena)
+			inners[n++] = inners[i];
+		else
+			munmap(inners[i].memory, inners[i].size);
+	}
+	n_inners = n;
+}
+
+void half__reset(void)
+{
+	for (size_t i = 0; i < host.n_maps; i++)
+		if (strcmp(host.maps[i].name, ARENA) != 0)
+			host_map__reset(host.maps[i].map);
+	unmap_inners(false);
 }
 
 void half__close(void)
 {
 	host__done();
-	while (n_inners) {
-		n_inners--;
-		munmap(inners[n_inners].memory, inners[n_inners].size);
-	}
+	unmap_inners(true);
 }
 
 /* NULL: no map of the host's. */
@@ -71,7 +91,7 @@ int bpf_map_create(enum bpf_map_type map_type, const char *name, __u32 key_size,
 }
 
 /* The memory of an inner map, as the host sees it. */
-static void *share(int fd)
+static void *share(int fd, const struct host_map *map)
 {
 	struct inner *inner = &inners[n_inners];
 	struct stat st;
@@ -82,6 +102,7 @@ static void *share(int fd)
 	inner->memory = mmap(NULL, inner->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (inner->memory == MAP_FAILED)
 		return NULL;
+	inner->arena = !strcmp(map->name, ARENA);
 	n_inners++;
 	return inner->memory;
 }
@@ -92,7 +113,7 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 
 	(void)flags;
 	if (map && !map->value_size)
-		value = share(*(const int *)value);
+		value = share(*(const int *)value, map);
 	errno = map && value ? -host_map__update(map->map, key, value) : EBADF;
 	return errno ? -errno : 0;
 }

@@ -6,8 +6,12 @@
  * reaches the real one: core/kernel_half.h, and those functions of libbpf that work on maps. A
  * program that links half.c has these instead of the kernel's; it needs no privilege. */
 
-/* Maps are there and empty; what an earlier call left is gone. */
+/* Maps are there and empty. */
 void half__open(void);
+
+/* ... empty again, but for the table arena, whose tables may serve the next process. */
+void half__reset(void);
+
 void half__close(void);
 
 #endif

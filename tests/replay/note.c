@@ -19,24 +19,13 @@
 #include "tests/replay/expect.h"
 #include "tests/replay/extract.h"
 #include "tests/replay/pipeline.h"
+#include "tests/replay/spans.h"
+#include "tests/replay/target_files.h"
+#include "tests/replay/target_maps.h"
 
 #define GRANULE		256 /* of memory: whole ones are kept, and one on either side */
 #define STACK_BYTES_MAX (1 << 20)
-#define STACK_BELOW	256		   /* the red zone, and a bit */
-#define FILE_BYTES_MAX	(1 << 20)	   /* of sources and perf maps */
-#define MAP_BYTES_MAX	(16 << 20)	   /* of a perf map ... */
-#define MAP_WHOLE_MAX	(32 << 10)	   /* ... that is kept whole */
-#define MAP_NEAR	(16 << 10)	   /* of others: entries so near to a native frame */
-#define VDSO_PATH	"/linux-vdso.so.1" /* it gets a file of its own: each machine has another */
-
-struct span {
-	uint64_t start, end;
-};
-
-struct mapping { /* any, also of data */
-	uint64_t start, end, offset;
-	char path[PATH_MAX]; /* as the target sees it; "" or "[heap]": no file */
-};
+#define STACK_BELOW	256 /* the red zone, and a bit */
 
 struct wish { /* of what was read of an image during a run */
 	const struct elf_file *file;
@@ -48,6 +37,7 @@ struct note {
 	pid_t pid;
 	char root[PATH_MAX]; /* of the target; "": ours */
 	struct memory *memory;
+	struct pipeline *pipeline;
 	struct pack files, cases;
 	char **names; /* of the files */
 	size_t n_names, cap_names;
@@ -59,10 +49,8 @@ struct note {
 	size_t n_natives, cap_natives;
 	/* of the case that is being noted */
 	const struct unwound *by_oracle;
-	struct span *reads;
-	size_t n_reads, cap_reads;
-	struct mapping *mappings;
-	size_t n_mappings, cap_mappings;
+	struct spans reads;
+	struct target_maps maps;
 	struct wish *wishes;
 	size_t n_wishes, cap_wishes;
 	int code;
@@ -106,179 +94,6 @@ int __wrap_elf_file__find_symbol(const struct elf_file *file, const char *name, 
 	if (noting)
 		wish(&(struct wish) { file, 0, 0, strdup(name) });
 	return __real_elf_file__find_symbol(file, name, ret_vaddr, ret_size);
-}
-
-/* --- files --- */
-
-static char *slurp(const char *path, size_t max, size_t *ret_size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char *text = fd < 0 ? NULL : malloc(max + 1);
-	size_t size = 0;
-	ssize_t n = 1;
-
-	while (text && n > 0 && size < max) {
-		n = read(fd, text + size, max - size);
-		size += n > 0 ? n : 0;
-	}
-	close_fd(&fd);
-	if (text)
-		text[size] = '\0';
-	*ret_size = size;
-	return text;
-}
-
-static int add_proc_file(struct note *note, const char *name)
-{
-	char path[64], *text, *field, *rest;
-	size_t size;
-	int code;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", note->pid, name);
-	text = slurp(path, FILE_BYTES_MAX, &size);
-	if (!text)
-		return -errno;
-	if (!strcmp(name, "status") && (field = strstr(text, "\nUid:"))) {
-		rest = strchr(field + 1, '\n'); /* whoever replays it has another */
-		memmove(field, rest, strlen(rest) + 1);
-		size = strlen(text);
-	}
-	if (!strcmp(name, "stat") && (field = strrchr(text, ')'))) {
-		/* The time it began at, field 22, is of another boot. */
-		for (int i = 2; i < 22 && field; i++)
-			field = strchr(field + 1, ' ');
-		rest = field ? strchr(field + 1, ' ') : NULL;
-		if (rest) {
-			memmove(field + 2, rest, strlen(rest) + 1);
-			field[1] = '1';
-		}
-		size = strlen(text);
-	}
-	code = pack__add(&note->files, PACK_FILE, name, note->pid, 0, text, size);
-	free(text);
-	return code;
-}
-
-/* A source file that the target has at an absolute path, once. */
-static int add_source(struct note *note, const char *path)
-{
-	char full[PATH_MAX + 64], name[PACK_NAME_BYTES];
-	struct stat st;
-	size_t size;
-	char *text;
-	int code;
-
-	snprintf(full, sizeof(full), "/proc/%d/root%s", note->pid, path);
-	if (path[0] != '/' || stat(full, &st) || !S_ISREG(st.st_mode) ||
-	    st.st_size > FILE_BYTES_MAX)
-		return 0;
-	for (size_t i = 0; i < note->n_names; i++)
-		if (!strcmp(note->names[i], path))
-			return 0;
-	reserve(&note->names, &note->cap_names, note->n_names + 1, sizeof(*note->names));
-	note->names[note->n_names++] = strdup(path);
-	snprintf(name, sizeof(name), "root%s", path);
-	text = slurp(full, FILE_BYTES_MAX, &size);
-	code = text ? pack__add(&note->files, PACK_FILE, name, note->pid, 0, text, size) : -errno;
-	free(text);
-	return code;
-}
-
-static bool is_near_native(const struct note *note, const char *line)
-{
-	uint64_t start, size;
-
-	if (sscanf(line, "%" SCNx64 " %" SCNx64, &start, &size) != 2)
-		return false;
-	for (size_t i = 0; i < note->n_natives; i++)
-		if (note->natives[i] + MAP_NEAR >= start &&
-		    note->natives[i] < start + size + MAP_NEAR)
-			return true;
-	return false;
-}
-
-/* What the perf map says by now; of a large one the lines of code around the native frames. */
-static int add_perf_map(struct note *note)
-{
-	char path[128], name[64], *text, *to;
-	size_t size;
-	int code;
-
-	snprintf(name, sizeof(name), "root/tmp/perf-%d.map", note->pid);
-	snprintf(path, sizeof(path), "/proc/%d/%s", note->pid, name);
-	text = slurp(path, MAP_BYTES_MAX, &size);
-	if (!text)
-		return 0;
-	to = text;
-	for (char *line = text, *next; size > MAP_WHOLE_MAX && *line; line = next) {
-		next = line + strcspn(line, "\n");
-		next += *next == '\n';
-		if (!is_near_native(note, line))
-			continue;
-		memmove(to, line, next - line);
-		to += next - line;
-	}
-	size = size > MAP_WHOLE_MAX ? (size_t)(to - text) : size;
-	code = pack__add(&note->cases, PACK_FILE, name, note->pid, 0, text, size);
-	free(text);
-	return code;
-}
-
-/* --- mappings --- */
-
-static void take_mapping(struct note *note, const char *line, FILE *out)
-{
-	struct mapping mapping = {};
-	unsigned long inode = 1;
-	char perms[8], dev[16];
-	size_t skip = strlen(note->root);
-
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %15s %lu %4095[^\n]",
-		   &mapping.start, &mapping.end, perms, &mapping.offset, dev, &inode,
-		   mapping.path) < 6)
-		return;
-	if (skip && !strncmp(mapping.path, note->root, skip))
-		memmove(mapping.path, mapping.path + skip, strlen(mapping.path + skip) + 1);
-	if (!strcmp(mapping.path, "[vdso]")) {
-		snprintf(mapping.path, sizeof(mapping.path), VDSO_PATH);
-		inode = 1;
-	}
-	fprintf(out, "%" PRIx64 "-%" PRIx64 " %s %08" PRIx64 " %s %lu %s\n", mapping.start,
-		mapping.end, perms, mapping.offset, dev, inode, mapping.path);
-	reserve(&note->mappings, &note->cap_mappings, note->n_mappings + 1,
-		sizeof(*note->mappings));
-	note->mappings[note->n_mappings++] = mapping;
-}
-
-static int add_maps(struct note *note)
-{
-	char path[64], *line = NULL, *text = NULL;
-	size_t cap = 0, size = 0;
-	FILE *in, *out;
-	int code;
-
-	snprintf(path, sizeof(path), "/proc/%d/maps", note->pid);
-	in = fopen(path, "re");
-	if (!in)
-		return -errno;
-	out = open_memstream(&text, &size);
-	note->n_mappings = 0;
-	while (getline(&line, &cap, in) > 0)
-		take_mapping(note, line, out);
-	fclose(out);
-	fclose(in);
-	code = pack__add(&note->cases, PACK_FILE, "maps", note->pid, 0, text, size);
-	free(text);
-	free(line);
-	return code;
-}
-
-static const struct mapping *find_mapping(const struct note *note, uint64_t address)
-{
-	for (size_t i = 0; i < note->n_mappings; i++)
-		if (address >= note->mappings[i].start && address < note->mappings[i].end)
-			return &note->mappings[i];
-	return NULL;
 }
 
 /* --- images --- */
@@ -387,6 +202,17 @@ static void note_merged(struct note *note, const struct pipeline_stack *stack)
 	fclose(out);
 }
 
+/* Once. */
+static int add_source(struct note *note, const char *path)
+{
+	for (size_t i = 0; i < note->n_names; i++)
+		if (!strcmp(note->names[i], path))
+			return 0;
+	reserve(&note->names, &note->cap_names, note->n_names + 1, sizeof(*note->names));
+	note->names[note->n_names++] = strdup(path);
+	return target_files__add_source(&note->files, note->pid, path);
+}
+
 static void inspect(void *ctx, struct process *process, const struct pipeline_stack *stack)
 {
 	struct note *note = ctx;
@@ -429,39 +255,35 @@ static void inspect(void *ctx, struct process *process, const struct pipeline_st
 
 /* --- memory --- */
 
+static void want_memory(struct note *note, uint64_t start, uint64_t end)
+{
+	if (spans__add(&note->reads, start, end))
+		abort();
+}
+
 static void on_read(void *ctx, uint64_t address, size_t size, int ret)
 {
 	struct note *note = ctx;
 
 	if (ret || !size)
 		return;
-	reserve(&note->reads, &note->cap_reads, note->n_reads + 1, sizeof(*note->reads));
-	note->reads[note->n_reads++] =
-		(struct span) { (address & ~(uint64_t)(GRANULE - 1)) - GRANULE,
-				(address + size + 2 * GRANULE - 1) & ~(uint64_t)(GRANULE - 1) };
+	want_memory(note, (address & ~(uint64_t)(GRANULE - 1)) - GRANULE,
+		    (address + size + 2 * GRANULE - 1) & ~(uint64_t)(GRANULE - 1));
 }
 
 static void add_stack(struct note *note, uint64_t sp)
 {
-	const struct mapping *mapping = find_mapping(note, sp);
+	const struct target_mapping *mapping = target_maps__find(&note->maps, sp);
 	uint64_t start = (sp - STACK_BELOW) & ~(uint64_t)(GRANULE - 1);
 
 	if (!mapping)
 		return;
-	reserve(&note->reads, &note->cap_reads, note->n_reads + 1, sizeof(*note->reads));
-	note->reads[note->n_reads++] =
-		(struct span) { start, min_of(mapping->end, sp + STACK_BYTES_MAX) };
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct span *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
+	want_memory(note, start, min_of(mapping->end, sp + STACK_BYTES_MAX));
 }
 
 /* A span that lies in one mapping. What cannot be read is left out. */
-static int add_part(struct note *note, const struct mapping *mapping, uint64_t start, uint64_t end)
+static int add_part(struct note *note, const struct target_mapping *mapping, uint64_t start,
+		    uint64_t end)
 {
 	struct extract *extract = find_extract(note, mapping->path);
 	size_t size = end - start;
@@ -490,24 +312,16 @@ static int add_part(struct note *note, const struct mapping *mapping, uint64_t s
 
 static int add_memory(struct note *note)
 {
-	struct span *reads = note->reads;
-	size_t n = 0;
+	const struct spans *reads = &note->reads;
 	int code = 0;
 
-	if (note->n_reads)
-		qsort(reads, note->n_reads, sizeof(*reads), by_start);
-	for (size_t i = 0; i < note->n_reads; i++) {
-		if (n && reads[i].start <= reads[n - 1].end)
-			reads[n - 1].end = max_of(reads[n - 1].end, reads[i].end);
-		else
-			reads[n++] = reads[i];
-	}
+	spans__join(&note->reads);
 	memory__observe(note->memory, NULL, NULL);
-	for (size_t i = 0; !code && i < n; i++) {
-		for (size_t m = 0; !code && m < note->n_mappings; m++) {
-			const struct mapping *mapping = &note->mappings[m];
-			uint64_t start = max_of(reads[i].start, mapping->start);
-			uint64_t end = min_of(reads[i].end, mapping->end);
+	for (size_t i = 0; !code && i < reads->n; i++) {
+		for (size_t m = 0; !code && m < note->maps.n; m++) {
+			const struct target_mapping *mapping = &note->maps.list[m];
+			uint64_t start = max_of(reads->list[i].start, mapping->start);
+			uint64_t end = min_of(reads->list[i].end, mapping->end);
 
 			if (start < end)
 				code = add_part(note, mapping, start, end);
@@ -526,6 +340,8 @@ int note__new(pid_t pid, struct note **ret)
 	ssize_t n;
 	int code = note ? memory__of_process(pid, &note->memory) : -ENOMEM;
 
+	if (!code)
+		code = pipeline__new(&note->pipeline);
 	if (code)
 		return code;
 	note->pid = pid;
@@ -533,7 +349,7 @@ int note__new(pid_t pid, struct note **ret)
 	n = readlink(path, note->root, sizeof(note->root) - 1);
 	note->root[n > 1 ? n : 0] = '\0';
 	for (size_t i = 0; !code && i < ARRAY_SIZE(files); i++)
-		code = add_proc_file(note, files[i]);
+		code = target_files__add_proc(&note->files, pid, files[i]);
 	*ret = note;
 	return code;
 }
@@ -549,13 +365,14 @@ void note__free(struct note *note)
 	pack__done(&note->files);
 	pack__done(&note->cases);
 	memory__free(note->memory);
+	pipeline__free(note->pipeline);
 	free(note->names);
 	free(note->images);
 	free(note->unwound);
 	free(note->merged);
 	free(note->natives);
-	free(note->reads);
-	free(note->mappings);
+	spans__done(&note->reads);
+	target_maps__done(&note->maps);
 	free(note->wishes);
 	free(note);
 }
@@ -563,12 +380,18 @@ void note__free(struct note *note)
 static int add_case(struct note *note, const char *name, const struct host_thread *thread)
 {
 	uint64_t regs[UNWIND_REGS + 1];
+	char *maps = NULL;
 	int code;
 
 	memcpy(regs, thread->regs, sizeof(thread->regs));
 	regs[UNWIND_REGS] = thread->fs_base;
 	code = pack__add(&note->cases, PACK_CASE, name, thread->tid, 0, regs, sizeof(regs));
-	return code ? code : add_maps(note);
+	if (!code)
+		code = target_maps__read(&note->maps, note->pid, note->root, &maps);
+	if (!code)
+		code = pack__add(&note->cases, PACK_FILE, "maps", note->pid, 0, maps, strlen(maps));
+	free(maps);
+	return code;
 }
 
 int note__case(struct note *note, const char *name, const struct host_thread *thread,
@@ -588,17 +411,19 @@ int note__case(struct note *note, const char *name, const struct host_thread *th
 		return err__set(err, code ? code : -errno, "%s", strerror(code ? -code : errno));
 	input.work = work;
 	note->by_oracle = unwound;
-	note->n_reads = note->n_wishes = 0;
+	note->reads.n = note->n_wishes = 0;
 	noting = note;
 	memory__observe(note->memory, on_read, note);
 	procfs__use(&source);
-	code = pipeline__run(&input, &stack, err);
+	code = pipeline__run(note->pipeline, &input, &stack, err);
 	procfs__use(NULL);
 	noting = NULL;
 	rmdir(work);
 	pipeline__done(&stack);
 	add_stack(note, thread->regs[UNWIND_REG_RSP]);
-	if (!code && (note->code || add_memory(note) || add_perf_map(note)))
+	if (!code &&
+	    (note->code || add_memory(note) ||
+	     target_files__add_perf_map(&note->cases, note->pid, note->natives, note->n_natives)))
 		code = err__set(err, -EIO, "cannot note what was read");
 	for (size_t i = 0; i < note->n_wishes; i++)
 		free(note->wishes[i].symbol);

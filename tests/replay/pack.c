@@ -58,7 +58,7 @@ int pack__write(const struct pack *pack, const char *path, struct err *err)
 	int ret = -ENOMEM;
 
 	if (!xz || asprintf(&beside, "%s.new", path) < 0 ||
-	    lzma_easy_buffer_encode(9 | LZMA_PRESET_EXTREME, LZMA_CHECK_CRC32, NULL, pack->data,
+	    lzma_easy_buffer_encode(LZMA_PRESET_DEFAULT, LZMA_CHECK_CRC32, NULL, pack->data,
 				    pack->n, xz, &n, cap) != LZMA_OK)
 		goto out;
 	out = fopen(beside, "we");

@@ -24,11 +24,15 @@ struct record { /* of the ring */
 	size_t size;
 };
 
-struct run {
-	struct runtime_session *sessions[RUNTIMES_MAX];
-	uint32_t enabled;
+struct pipeline {
 	struct wordspace *wordspace;
 	struct images *images;
+	uint32_t enabled; /* bit n: runtimes[n] */
+};
+
+struct run {
+	const struct pipeline *pipeline;
+	struct runtime_session *sessions[RUNTIMES_MAX];
 	struct tracker *tracker;
 	struct recording *recording;
 	struct capture *capture;
@@ -51,15 +55,46 @@ static void keep_record(void *ctx, const void *data, size_t size)
 	run->records[run->n_records++] = (struct record) { copy, size };
 }
 
+int pipeline__new(struct pipeline **ret)
+{
+	struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
+	struct images_opts images = { .runtimes = runtimes };
+	int code = -ENOMEM;
+
+	if (!pipeline)
+		return -ENOMEM;
+	half__open();
+	for (int i = 0; runtimes[i]; i++)
+		pipeline->enabled |= 1U << i;
+	pipeline->wordspace = wordspace__new(kernel_half__map_fd(NULL, "chunks"));
+	images.wordspace = pipeline->wordspace;
+	images.enabled = pipeline->enabled;
+	if (pipeline->wordspace)
+		code = images__new(&images, &pipeline->images);
+	if (code)
+		pipeline__free(pipeline);
+	else
+		*ret = pipeline;
+	return code;
+}
+
+void pipeline__free(struct pipeline *pipeline)
+{
+	if (!pipeline)
+		return;
+	images__free(pipeline->images);
+	wordspace__free(pipeline->wordspace);
+	half__close();
+	free(pipeline);
+}
+
 static int open_runtimes(struct run *run, struct err *err)
 {
 	int code = 0;
 
-	for (int i = 0; !code && runtimes[i]; i++) {
-		run->enabled |= 1U << i;
+	for (int i = 0; !code && runtimes[i]; i++)
 		if (runtimes[i]->open)
 			code = runtimes[i]->open(NULL, &run->sessions[i], err);
-	}
 	return code;
 }
 
@@ -80,19 +115,17 @@ static int write_kinds(struct run *run, struct err *err)
 /* As core/session.c does it. */
 static int open_run(struct run *run, const struct pipeline_input *input, struct err *err)
 {
-	struct images_opts images = { .runtimes = runtimes };
-	struct tracker_opts tracker = { .runtimes = runtimes, .sessions = run->sessions };
+	struct tracker_opts tracker = { .runtimes = runtimes,
+					.sessions = run->sessions,
+					.images = run->pipeline->images,
+					.enabled = run->pipeline->enabled };
 	int code = open_runtimes(run, err);
 
 	if (code)
 		return code;
-	run->wordspace = wordspace__new(kernel_half__map_fd(NULL, "chunks"));
-	images.wordspace = run->wordspace;
-	images.enabled = tracker.enabled = run->enabled;
-	code = run->wordspace ? images__new(&images, &run->images) : -ENOMEM;
-	tracker.images = run->images;
-	if (!code)
-		code = tracker__new(&tracker, &run->tracker);
+	for (struct image *image = images__first(run->pipeline->images); image; image = image->next)
+		image->recording_id = 0; /* of the case before */
+	code = tracker__new(&tracker, &run->tracker);
 	if (code)
 		return err__set(err, code, "cannot begin: %s", strerror(-code));
 	snprintf(run->path, sizeof(run->path), "%s/replay.db", input->work);
@@ -102,11 +135,11 @@ static int open_run(struct run *run, const struct pipeline_input *input, struct 
 	if (!code)
 		code = capture__new(&(struct capture_opts) { .recording = run->recording,
 							     .tracker = run->tracker,
-							     .images = run->images,
+							     .images = run->pipeline->images,
 							     .runtimes = runtimes,
 							     .sessions = run->sessions,
 							     .kallsyms_path = "/dev/null",
-							     .enabled = run->enabled },
+							     .enabled = run->pipeline->enabled },
 				    &run->capture, err);
 	if (!code)
 		code = tracker__add(run->tracker, input->thread.tgid, false, &run->process, err);
@@ -138,8 +171,6 @@ static void close_run(struct run *run)
 	capture__free(run->capture);
 	recording__close(run->recording, NULL);
 	tracker__free(run->tracker);
-	images__free(run->images);
-	wordspace__free(run->wordspace);
 	for (int i = 0; runtimes[i]; i++)
 		if (run->sessions[i])
 			runtimes[i]->close(run->sessions[i]);
@@ -257,13 +288,13 @@ static int hide_frames(const char *path, struct pipeline_stack *stack, struct er
 	return code;
 }
 
-int pipeline__run(const struct pipeline_input *input, struct pipeline_stack *ret, struct err *err)
+int pipeline__run(struct pipeline *pipeline, const struct pipeline_input *input,
+		  struct pipeline_stack *ret, struct err *err)
 {
-	struct run run = {};
+	struct run run = { .pipeline = pipeline };
 	int code;
 
 	*ret = (struct pipeline_stack) {};
-	half__open();
 	host.memory = input->memory;
 	code = open_run(&run, input, err);
 	if (!code)
@@ -280,7 +311,7 @@ int pipeline__run(const struct pipeline_input *input, struct pipeline_stack *ret
 		input->inspect(input->ctx, run.process, ret);
 	close_run(&run);
 	host.memory = NULL;
-	half__close();
+	half__reset();
 	return code;
 }
 

@@ -11,6 +11,13 @@
  * unwind, pair, record, merge, name. Only the kernel is not there: its half is built for the host,
  * and the target is what core/procfs.h and core/memory.h are told to read. */
 
+struct pipeline;
+
+/* One for all samples of a process: what is known of its ELF files, and their unwind tables, is
+ * found out once. -ENOMEM. Only one at a time. */
+int pipeline__new(struct pipeline **ret);
+void pipeline__free(struct pipeline *pipeline); /* NULL is fine */
+
 struct pipeline_frame {
 	char *label;   /* as `report --lines --annotate` shows it */
 	char *name;    /* of the function alone */
@@ -48,7 +55,8 @@ struct pipeline_input {
 
 /* 0 or a negative errno with the sentence. core/procfs.h must have been told what to read, and a
  * pipeline__done must follow in any case. */
-int pipeline__run(const struct pipeline_input *input, struct pipeline_stack *ret, struct err *err);
+int pipeline__run(struct pipeline *pipeline, const struct pipeline_input *input,
+		  struct pipeline_stack *ret, struct err *err);
 void pipeline__done(struct pipeline_stack *stack);
 
 #endif

@@ -8,6 +8,7 @@
  *   thread TID           ... of another thread of the process
  *   FUNCTION\tFILE\tLINE its frames (expect.h), outermost first
  *   or                   begins another stack that it may have
+ *   or cut               ... or a part of one, if braid knows that its walk broke off
  *   called FUNCTION\t...  a native frame that it has, as far as the program knows them
  *   nothing              of its stack nothing can be told
  *   steps N MAX          N further cases, each after up to MAX more instructions
@@ -122,7 +123,9 @@ static void parse_told(struct recorder *recorder, char *text, pid_t tid)
 		} else if (!strncmp(line, "called ", 7)) {
 			add_line(&told->called, line + 7);
 		} else {
-			add_line(&told->frames, strcmp(line, "or") ? line : "-- or");
+			add_line(&told->frames, !strcmp(line, "or")	  ? "-- or"
+						: !strcmp(line, "or cut") ? "-- or cut"
+									  : line);
 		}
 	}
 }

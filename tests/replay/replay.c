@@ -19,7 +19,8 @@
 #include "tests/replay/expect.h"
 #include "tests/tap.h"
 
-static struct bundle *bundle; /* that is being replayed */
+static struct bundle *bundle;	  /* that is being replayed */
+static struct pipeline *pipeline; /* its */
 
 /* --- what braid reads of images: the linker brings its calls here --- */
 
@@ -68,7 +69,7 @@ static void replay_case(const char *title, struct bundle_case *one, const struct
 	char *why = NULL;
 	size_t n = 0;
 	FILE *out = open_memstream(&why, &n);
-	bool good = !pipeline__run(&input, &stack, &err);
+	bool good = !pipeline__run(pipeline, &input, &stack, &err);
 
 	if (!good)
 		fprintf(out, "# %s\n", err.text);
@@ -79,7 +80,7 @@ static void replay_case(const char *title, struct bundle_case *one, const struct
 	fclose(out);
 	ok(good, "%s: %s", title, one->name);
 	if (!good)
-		tap__diag("%s", why);
+		fputs(why, stderr);
 	free(why);
 	if (accepted)
 		expect__write(expect, one->name, &stack, accepted);
@@ -113,7 +114,8 @@ static void replay_bundle(const char *path, bool accept)
 	snprintf(beside, sizeof(beside), "%s.new", texts);
 	free(dir);
 	if (!ok(!expect__read(texts, &expect, &err) &&
-			!bundle__open(path, images, work, &bundle, &err),
+			!bundle__open(path, images, work, &bundle, &err) &&
+			!pipeline__new(&pipeline),
 		"%s can be read", title)) {
 		tap__diag("%s", err.text);
 		goto out;
@@ -123,6 +125,8 @@ static void replay_bundle(const char *path, bool accept)
 	if (accepted && (fclose(accepted) || rename(beside, texts)))
 		ok(false, "%s is written", texts);
 out:
+	pipeline__free(pipeline);
+	pipeline = NULL;
 	bundle__close(bundle);
 	bundle = NULL;
 	expect__done(&expect);

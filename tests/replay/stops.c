@@ -106,6 +106,20 @@ static void go_on(struct thread *thread, int how)
 	thread->signo = 0;
 }
 
+/* A thread that was stepped over a `pushf` has the trap flag on its stack, and its `popf` begins to
+ * step again: then for ever. */
+#define TRAP_FLAG 0x100
+
+static void end_steps(pid_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) || !(regs.eflags & TRAP_FLAG))
+		return;
+	regs.eflags &= ~(unsigned long long)TRAP_FLAG;
+	ptrace(PTRACE_SETREGS, tid, NULL, &regs);
+}
+
 /* Takes one thing that has happened. False: nothing is left that could happen. */
 static bool take_event(struct stops *stops, int flags, struct thread **ret)
 {
@@ -127,7 +141,9 @@ static bool take_event(struct stops *stops, int flags, struct thread **ret)
 	event = status >> 16;
 	if (event == PTRACE_EVENT_SECCOMP)
 		(*ret)->marked = true;
-	else if (!event && WSTOPSIG(status) != SIGTRAP)
+	else if (!event && WSTOPSIG(status) == SIGTRAP)
+		end_steps(tid);
+	else if (!event)
 		(*ret)->signo = WSTOPSIG(status);
 	return true;
 }

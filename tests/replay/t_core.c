@@ -80,11 +80,13 @@ static bool run(const struct host_thread *thread, const struct memory *memory,
 {
 	struct procfs_source source = { "/proc", memory };
 	struct pipeline_input input = { .thread = *thread, .memory = memory, .work = workdir };
+	struct pipeline *pipeline = NULL;
 	struct err err = {};
 	bool good;
 
 	procfs__use(&source);
-	good = !pipeline__run(&input, ret, &err);
+	good = !pipeline__new(&pipeline) && !pipeline__run(pipeline, &input, ret, &err);
+	pipeline__free(pipeline);
 	procfs__use(NULL);
 	if (!good)
 		tap__diag("%s", err.text);

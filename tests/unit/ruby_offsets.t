@@ -3,34 +3,9 @@
 # Rows of runtimes/ruby_versions.c against real builds of CRuby: with their debug information, or
 # where there is none with machine code that reads some of the offsets.
 
-n=0
-failed=0
 seen=
-
-result() { # STATUS TEXT
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		echo "not ok $n - $2"
-		failed=1
-	fi
-}
-
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-
-for tool in gdb python3 cc; do
-	if ! command -v $tool >/dev/null; then
-		echo "1..0 # SKIP needs $tool"
-		exit 0
-	fi
-done
-
-# The same checker next to a table with a wrong value in each row.
-mkdir "$tmp/scripts" "$tmp/runtimes"
-cp scripts/check-ruby-offsets "$tmp/scripts/"
-sed 's/\(\.vm_objspace = [0-9]*\)/\10/' runtimes/ruby_versions.c >"$tmp/runtimes/ruby_versions.c"
+set -- scripts/check-ruby-offsets runtimes/ruby_versions.c vm_objspace
+. tests/offsets.sh
 
 check() { # PATH
 	scripts/check-ruby-offsets "$1" >"$tmp/out" 2>&1

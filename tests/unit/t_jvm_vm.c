@@ -269,6 +269,45 @@ static void spoil(void)
 		image_structs[random_u64() % 60].kind = (const char *)(uintptr_t)random_u64();
 }
 
+static void set_field(const char *type, const char *field, uint64_t offset)
+{
+	for (struct struct_entry *entry = image_structs; entry->type; entry++)
+		if (!strcmp(entry->type, type) && !strcmp(entry->field, field))
+			entry->offset = offset;
+}
+
+static void set_size(const char *type, uint64_t size)
+{
+	for (struct type_entry *entry = image_types; entry->name; entry++)
+		if (!strcmp(entry->name, type))
+			entry->size = size;
+}
+
+/* Fields of a place in the code that are not in it, or that end before they begin. */
+static void check_places(void)
+{
+	static const struct {
+		uint64_t size, offset;
+	} cases[] = { { 0, -4 }, { 0, 0 }, { 8, -1 }, { 3, -4 }, { 8, 5 }, { 8, UINT64_MAX / 2 } };
+	struct jvm_nmethod *nmethod;
+	struct user user = {};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		image__build(LAYOUT_25);
+		set_size("PcDesc", cases[i].size);
+		set_field("PcDesc", "_pc_offset", cases[i].offset);
+		set_field("PcDesc", "_scope_decode_offset", cases[i].offset);
+		if (open_vm(&user.vm, NULL) || jvm_methods__new(user.vm, &user.methods))
+			exit(1);
+		is_int(jvm_nmethod__open(user.vm, address_of(image.nmethod), NMETHOD_ID,
+					 user.methods, &nmethod),
+		       -EBADMSG, "places of %d bytes, fields at %d", (int)cases[i].size,
+		       (int)cases[i].offset);
+		jvm_methods__free(user.methods);
+		jvm_vm__free(user.vm);
+	}
+}
+
 static void check_nonsense(void)
 {
 	struct user user = {};
@@ -299,6 +338,7 @@ int main(void)
 	check_start();
 	for (enum layout layout = 0; layout < LAYOUTS; layout++)
 		check_lacks(layout);
+	check_places();
 	check_nonsense();
 	elf_file__free(file);
 	return tap__done();

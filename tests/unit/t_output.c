@@ -58,6 +58,9 @@ static void check_escapes(void)
 		{ "a\n\t\x1b\x7f", "a  \xef\xbf\xbd\xef\xbf\xbd", "\"a  \xef\xbf\xbd\xef\xbf\xbd\"",
 		  "a????" },
 		{ "\xc2\x9b", "\xef\xbf\xbd", "\"\xef\xbf\xbd\"", "?" },
+		/* the first and the last of the controls, and what follows */
+		{ "\xc2\x80\xc2\x9f\xc2\xa0", "\xef\xbf\xbd\xef\xbf\xbd\xc2\xa0",
+		  "\"\xef\xbf\xbd\xef\xbf\xbd\xc2\xa0\"", "??\xc2\xa0" },
 		{ "\xe2\x80\xa8\xe2\x80\xae", "\xef\xbf\xbd\xef\xbf\xbd",
 		  "\"\xef\xbf\xbd\xef\xbf\xbd\"", "??" },
 		{ "\xe6\xbc\xa2\xf0\x9f\x94\xa5", "\xe6\xbc\xa2\xf0\x9f\x94\xa5",
@@ -131,7 +134,7 @@ static struct profile *tricky_profile(void)
 	uint32_t root = frame_of(profile, KIND_NATIVE, "main", NULL, 0);
 	uint32_t x = frame_of(profile, python, "f", "/one/x.py", 0);
 	uint32_t y = frame_of(profile, python, "f", "/two/x.py", 0);
-	uint32_t z = frame_of(profile, KIND_KERNEL, "a;b\x1b\n", NULL, 0);
+	uint32_t z = frame_of(profile, KIND_KERNEL, "a;b;\x1b\n", NULL, 0);
 	uint32_t longer = frame_of(profile, KIND_NATIVE, "main1", NULL, 0);
 
 	profile__add(profile, (uint32_t[]) { root, y, z }, 3, 4);
@@ -152,14 +155,14 @@ static void check_folded(void)
 		       "[no stack] 32\n"
 		       "main 8\n"
 		       "main1 16\n"
-		       "main;f (x.py);a:b?? 5\n"
+		       "main;f (x.py);a:b:?? 5\n"
 		       "main;f (x.py);f (x.py) 2\n",
 		       "folded: like stacks are one line, sorted, printable");
 	check_rendered(output__folded, profile, &(struct output_opts) { .annotate = 1 },
 		       "[no stack] 32\n"
 		       "main1_[n] 16\n"
 		       "main_[n] 8\n"
-		       "main_[n];f (x.py)_[py];a:b??_[k] 5\n"
+		       "main_[n];f (x.py)_[py];a:b:??_[k] 5\n"
 		       "main_[n];f (x.py)_[py];f (x.py)_[py] 2\n",
 		       "folded, annotated");
 	profile__free(profile);
@@ -182,7 +185,7 @@ static void check_table(void)
 		       " 50.8%         32  50.8%         32  -        [no stack]\n"
 		       " 25.4%         16  25.4%         16  native   main1\n"
 		       " 12.7%          8  23.8%         15  native   main\n"
-		       "  7.9%          5   7.9%          5  kernel   a;b??\n"
+		       "  7.9%          5   7.9%          5  kernel   a;b;??\n"
 		       "  3.2%          2   4.8%          3  python   f (x.py)\n"
 		       "  0.0%          0   6.3%          4  python   f (x.py)\n",
 		       "table: a function per file, recursion counted once");

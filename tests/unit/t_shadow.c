@@ -2,8 +2,8 @@
 /* Shadow stacks against the stack that a made-up program really has: calls, returns, exceptions
  * and lost returns at random, samples anywhere. */
 #include <signal.h>
-#include <sys/wait.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include "tests/unit/shadow_host.h"
 

@@ -68,7 +68,8 @@ int main(void)
 	int local;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-		is_int(trap__kind(rows[i].code, rows[i].size, false), rows[i].kind, rows[i].name);
+		is_int(trap__kind(rows[i].code, rows[i].size, false), rows[i].kind, "%s",
+		       rows[i].name);
 	is_int(trap__kind(rows[0].code, 1, true), TRAP_RETURN, "a return");
 	is_int(kind_of(trap_site_nop), TRAP_NOP, "site: nop");
 	is_int(kind_of(trap_site_nop5), TRAP_NOP5, "site: nop of five bytes");

@@ -228,6 +228,39 @@ static void test_signals(void)
 	is_int(host.sample.head.stop, COUNT_STACK_READ, "cut signal frame");
 }
 
+/* Each register of the interrupted frame is its own: the CFA is told by one after the other. */
+static void test_signal_registers(void)
+{
+	/* DWARF's numbers, in the order in which the ucontext has them */
+	static const unsigned char saved[] = { 8, 9, 10, 11, 12, 13, 14, 15,
+					       5, 4, 6,	 3,  1,	 0,  2,	 UNWIND_REG_RSP };
+	struct unwind_rule rules[CODE_PAGES] = { RSP(8), RULE(SIGNAL, UNWIND_REG_RSP, 0), RSP(8),
+						 END };
+	int n = ARRAY_SIZE(saved), good = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint64_t cfa = i == n - 1 ? AT(11) : AT(13 + 2 * i);
+		uint64_t frames[][2] = { { PC(0) | X, AT(101) },
+					 { PC(1) | X, AT(10) },
+					 { PC(2) | X, cfa },
+					 { PC(3), cfa } };
+
+		rules[2].reg = saved[i];
+		reset();
+		set_rules(rules);
+		regs[UNWIND_REG_RSP] = AT(100);
+		stack[100] = PC(1);
+		for (int slot = 0; slot < n; slot++)
+			stack[106 + slot] = AT(12 + 2 * slot);
+		stack[106 + n - 1] = AT(10);
+		stack[106 + n] = PC(2);
+		stack[(cfa - AT(0)) / 8 - 1] = PC(3);
+		sampler__run(regs);
+		good += check_frames(frames, ARRAY_SIZE(frames), COUNT_NONE);
+	}
+	is_int(good, n, "registers that a signal's frame has saved");
+}
+
 /* --- many frames --- */
 
 static void test_depth(int n, bool complete)
@@ -343,6 +376,7 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_SIZE(unwindings); i++)
 		test_unwinding(&unwindings[i]);
 	test_signals();
+	test_signal_registers();
 	test_depth(NATIVE_FRAMES_MAX, true);
 	test_depth(NATIVE_FRAMES_MAX + 1, false);
 	test_ends();

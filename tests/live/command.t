@@ -1,0 +1,99 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""-- COMMAND: what it does is recorded from its first instruction on, with its libraries, and braid
+tells how it ended."""
+
+import os
+import re
+import signal
+
+import gate
+
+
+def with_marker():
+    return dict(os.environ, LD_PRELOAD=gate.MARKER, MARKER_TRACE=gate.path("trace"))
+
+
+def check_hits():
+    """The hits come at once: all of it was ready before the program's own first instruction."""
+    target = gate.recorder(6, gate.MARKS, env=with_marker())
+    gate.say(target, "here 6")
+    said = gate.wait_line(target, "recorded 6")
+    pid = int(re.search(r"\bready (\d+)\n", "\n".join(said) + "\n").group(1))
+    maps = gate.Maps(pid)
+    recording = gate.finish(target, 6)
+    samples = recording.samples()
+    gate.equal([(sample.pid, sample.tid) for sample in samples], [(pid, pid)] * 6,
+               "command: whose they are")
+    gate.check_native("command", samples, maps, gate.traces())
+    gate.check_merged("command", recording.merged(), gate.HERE, 6)
+    gate.check_clean("command", recording)
+    gate.equal(recording.sql("SELECT name FROM process"), [("marks",)], "command: its process")
+    gate.equal(recording.meta("target"), gate.MARKS, "command: it is the target")
+    gate.say(target, "end")
+
+
+def check_end():
+    """The recorder ends with the command, whatever it waits for."""
+    target = gate.recorder(1000, gate.MARKS, env=with_marker())
+    gate.say(target, "here 3\nend")
+    recording = gate.finish(target, 3)
+    gate.check_merged("end of the command", recording.merged(), gate.HERE, 3)
+
+
+def check_statuses():
+    file = gate.path("ended.db")
+    result = gate.braid("record", "-o", file, "--", "sh", "-c", "exit 3")
+    gate.equal(result.status, 0, "braid's status is its own", result.err)
+    gate.matches("ended with status 3", result.err, "the command's status is told")
+    result = gate.braid("record", "-o", file, "--", "sh", "-c", "kill -SEGV $$")
+    gate.equal(result.status, 0, "command killed by a signal: braid's status", result.err)
+    gate.matches("signal 11", result.err, "command killed by a signal: told")
+    # A tick of the clock in the midst of the exec is one of braid's own child.
+    gate.equal(gate.Recording(file).sql("SELECT name FROM process WHERE name != 'braid'"),
+               [("sh",)], "a command too short for a sample has a process in the recording")
+
+
+def check_signal(number):
+    """The command outlives braid, as it would the shell that started it."""
+    name = signal.Signals(number).name
+    file = gate.path(f"{name}.db")
+    with open(gate.path("stderr"), "wb") as stderr:
+        braid = gate.start(gate.BRAID, "record", "-o", file, "--", gate.MARKS, stderr=stderr)
+    pid = int(gate.wait_line(braid, "ready")[-1].split()[1])
+    ids = gate.ids_of(braid.pid)
+    braid.send_signal(number)
+    gate.equal(braid.wait(), 0, f"{name}: status")
+    with open(gate.path("stderr"), encoding="utf-8") as stderr:
+        error = stderr.read()
+    gate.check_gone(name, ids)
+    gate.matches(rf"goes on as PID {pid}\n", error, f"{name}: that the command goes on is told")
+    gate.matches(r"\n\S+: \d+ samples in [\d.]+ s at 99 Hz, own CPU [\d.]+ s\nframes: \d+ kernel, ",
+                 error, f"{name}: summary")
+    gate.ok("\r" not in error and " lost, own CPU" not in error, f"{name}: no status line", error)
+    gate.equal(gate.ask(braid, "here 1"), "done 0", f"{name}: the command does go on")
+    gate.say(braid, "end")
+    gate.equal(gate.Recording(file).sql("PRAGMA integrity_check"), [("ok",)],
+               f"{name}: the recording is whole")
+
+
+def check_no_command():
+    for words, reason in (["/no/such/program"], "No such file"), (["/etc/passwd"], "denied"):
+        file = gate.path("none.db")
+        result = gate.braid("record", "-o", file, "--", *words)
+        gate.equal(result.status, 1, f"{words[0]}: status", result)
+        gate.matches(rf"^braid: cannot run {words[0]}: .*{reason}[^\n]*\n$", result.err,
+                     f"{words[0]}: one line")
+        gate.equal([name for name in os.listdir(gate.tmp) if name.startswith("none")], [],
+                   f"{words[0]}: no file")
+
+
+gate.need_root()
+check_hits()
+check_end()
+check_statuses()
+check_signal(signal.SIGINT)
+check_signal(signal.SIGTERM)
+check_signal(signal.SIGHUP)
+check_no_command()
+gate.done()

@@ -1,0 +1,123 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Wrong use, and targets that cannot be recorded: one clear line, status 1 (2 for misuse, with argp's
+hint), and nothing is left behind."""
+
+import os
+import shutil
+
+import gate
+
+NOBODY = 65534
+FILE = gate.path("misuse.db")
+
+
+def check_misuse(pattern, *args, command="record"):
+    words = [command, *(["-o", FILE] if command == "record" else []), *args]
+    result = gate.braid(*words)
+    lines = result.err.splitlines()
+    good = (result.status == 2 and 1 <= len(lines) <= 2 and "braid" in lines[0] and not result.out
+            and gate.re.search(pattern, result.err) and not os.path.exists(FILE))
+    gate.ok(good, f"{' '.join([command, *args])}: status 2, a line, no file", result)
+
+
+def check_usage():
+    own = str(os.getpid())
+    for number in "0", "abc", "10001", "-5", "", "nan":
+        check_misuse("-F takes a number from 1 to 10000", "-F", number, "-p", own)
+    for number in "-1", "abc", "0", "1s":
+        check_misuse("-d takes a number", "-d", number, "-p", own)
+    for pids in "abc", "", "0", "-1", "1,", ",1", "1,,2", "1x", "99999999999999999999":
+        check_misuse("-p takes process ids", "-p", pids)
+    check_misuse("no runtime 'cobol'; there are: .*python", "-r", "cobol", "-p", own)
+    check_misuse("no runtime ''", "-r", "", "-p", own)
+    check_misuse("--source takes .*'magic'", "--source", "magic", "-p", own)
+    check_misuse("--unwind takes .*'magic'", "--unwind", "magic", "-p", own)
+    check_misuse("unrecognized option", "--no-such-option", "-p", own)
+    check_misuse("either -p PID or -- COMMAND")
+    check_misuse("either -p PID or -- COMMAND", "-p", own, "--", "true")
+    check_misuse("tea", "--format", "tea", command="report")
+    check_misuse("", "a", "b", command="report")
+    check_misuse("x.png", "-o", "x.png", command="flame")
+    check_misuse("x", "--pid", "x", command="report")
+    check_misuse("no command 'no-such-command'", command="no-such-command")
+
+
+def check_failure(name, pattern, result):
+    gate.equal(result.status, 1, f"{name}: status", result)
+    gate.ok(len(result.err.splitlines()) == 1 and result.err.startswith("braid: "),
+            f"{name}: one line", result.err)
+    gate.matches(pattern, result.err, f"{name}: says what is wrong")
+    gate.equal([file for file in os.listdir(gate.tmp) if file.startswith("misuse")], [],
+               f"{name}: no file")
+
+
+def check_target(name, pids, pattern):
+    check_failure(name, pattern, gate.braid("record", "-p", pids, "-o", FILE))
+
+
+def kernel_thread():
+    """One of the first processes is; none in a container."""
+    for pid in range(2, 100):
+        try:
+            with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+                if "\nVmSize:" not in status.read() and gate.state_of(pid) != "Z":
+                    return pid
+        except OSError:
+            pass
+    return None
+
+
+def check_targets():
+    gone = gate.start("true")
+    gone.wait()
+    check_target("no such PID", gone.pid, f"PID {gone.pid}$|no process with PID {gone.pid}")
+    good = gate.marked(gate.MARKS, trace=False)
+    check_target("one of two PIDs", f"{good.pid},{gone.pid}", f"{gone.pid}")
+    gate.equal(gate.ask(good, "here 1"), "done 0", "one of two PIDs: the other goes on")
+    if kernel_thread():
+        check_target("kernel thread", kernel_thread(), "kernel thread")
+    zombie = gate.start("true")
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    check_target("zombie", zombie.pid, f"{zombie.pid} .*zombie")
+
+
+def check_no_function():
+    """Of the option of sessions that has samples taken at a function."""
+    target = gate.marked(gate.MARKS, trace=False)
+    for symbol in gate.MARKS + ":no_such_function", "no-such-file:main":
+        result = gate.run(gate.RECORD_AT, "-p", target.pid, "-n", 1, "-o", FILE, symbol)
+        file, name = symbol.rsplit(":", 1)
+        gate.equal(result, (1, "", f"record_at: PID {target.pid} has no function {name} of a file "
+                                   f"{file}\n"), f"no {os.path.basename(symbol)}")
+    gate.ok(not os.path.exists(FILE), "no function: no file")
+
+
+def check_not_root():
+    directory = gate.path("nobody")
+    os.mkdir(directory)
+    os.chown(directory, NOBODY, NOBODY)
+    os.chmod(gate.tmp, 0o755)
+    program = os.path.join(directory, "braid")
+    shutil.copy(gate.BRAID, program)
+    file = os.path.join(directory, "out.db")
+    result = gate.run(program, "record", "-p", os.getpid(), "-o", file, user=NOBODY, group=NOBODY,
+                      extra_groups=[])
+    check_failure("not root", "root.*CAP_BPF", result)
+    gate.equal(os.listdir(directory), ["braid"], "not root: leaves nothing")
+
+
+def check_no_btf():
+    shell = 'mount -t tmpfs none /sys/kernel/btf && exec "$@"'
+    result = gate.run("unshare", "--mount", "--propagation", "private", "sh", "-c", shell, "sh",
+                      gate.BRAID, "record", "-o", FILE, "--", "true")
+    check_failure("no BTF", "no BTF.*Linux", result)
+
+
+gate.need_root()
+check_usage()
+check_targets()
+check_no_function()
+check_not_root()
+check_no_btf()
+gate.done()

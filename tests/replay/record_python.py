@@ -1,0 +1,157 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Records the replay corpus of CPython: the scenarios of fixtures/replay/python with every interpreter
+that is there. usage: record_python.py [PATTERN...], of names like python/3.8-nested"""
+
+import glob
+import os
+import shutil
+import subprocess
+import tempfile
+
+import corpus
+
+# Every version has the second list, from one of its builds; other builds of it have the first one.
+# What costs much is recorded with the oldest and the newest version, and wherever frames changed.
+FEW = ("nested", "steps")
+BASE = FEW + ("generators", "threads")
+MORE = BASE + ("interruptions", "exceptions", "classes", "lines", "subinterpreters")
+ALL = MORE + ("deep", "imports", "coroutines", "optimized")
+
+OF_PYENV = {"3.6": ALL, "3.7": BASE, "3.8": MORE + ("coroutines",), "3.9": BASE + ("deep",),
+            "3.10": BASE + ("interruptions",), "3.11": FEW, "3.12": MORE + ("deep",), "3.13": FEW}
+STRIPPED = {"3.6": ("nested",), "3.10": ("nested",), "3.12": ("nested",)}
+EMBEDDED = ("3.6", "3.8", "3.10", "3.12")
+DEPTHS = {"3.6": 300, "3.11": 900, "3.15": 300}  # a text has a line per frame
+ENV = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "/opt/replay/python"}
+
+PYENV = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+OF_DEBIAN = ((None, "3.11", ALL), ("bullseye", "3.9", FEW), ("trixie", "3.13", MORE + ("deep",)),
+             ("trixie", "3.13-pie", FEW), ("forky", "3.13", FEW),
+             ("forky", "3.14", BASE + ("interruptions", "deep")), ("forky", "3.15", ALL))
+
+
+class Build:
+    """An interpreter: `label` names it, `program` is its path where it is recorded."""
+
+    def __init__(self, label, program, scenarios, binds=None, chroot=None, env=None):
+        self.label, self.program, self.scenarios, self.chroot = label, program, scenarios, chroot
+        self.version = label.split("-")[0]
+        self.binds = binds or {}
+        self.env = {**ENV, **(env or {})}
+
+    def record(self, name, *command):
+        corpus.record("python/%s-%s" % (self.label, name), list(command), binds=self.binds,
+                      chroot=self.chroot, env=self.env)
+
+    def record_all(self):
+        for name in self.scenarios:
+            script = ["/opt/replay/python/%s.py" % name]
+            if name == "deep":
+                script += [str(DEPTHS.get(self.version, 100))]
+            elif name == "optimized":
+                script = ["-OO", "-m", "optimized"]
+            self.record(name, self.program, "-S", *script)
+
+
+# What none of the scenarios imports.
+LEFT_OUT = shutil.ignore_patterns("__pycache__", "test", "tests", "site-packages", "idlelib", "tkinter",
+                                  "config-*", "ensurepip", "lib2to3", "pydoc_data", "*.a", "share",
+                                  "include")
+MODULES = "asyncio, copy, ctypes, dataclasses, functools, hashlib, runpy, sqlite3, threading, weakref"
+
+
+def moved(directory, version, work):
+    """A copy of an installation in which every file calls its place /opt/python/VERSION, spelled with
+    as many letters as before. The end stays: the linker may have put other texts there."""
+    copy = os.path.join(work, version)
+    place = "/opt/python/" + os.path.basename(directory)
+    shutil.copytree(directory, copy, symlinks=True, ignore=LEFT_OUT)
+    old = directory.encode()
+    new = place.replace("python/", "python" + ("/." * len(old))[:len(old) - len(place)] + "/").encode()
+    for parent, _, names in os.walk(copy):
+        for path in (os.path.join(parent, name) for name in names):
+            if os.path.islink(path):
+                continue
+            with open(path, "r+b") as file:
+                text = file.read()
+                if old in text:
+                    file.seek(0)
+                    file.write(text.replace(old, new))
+    subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                    'mount -t tmpfs tmpfs /opt && mkdir -p %s && mount --bind "$0" %s && '
+                    'exec "$@"' % (place, place), copy,
+                    "%s/bin/python%s" % (place, version), "-S", "-c",
+                    "try: import %s\nexcept ImportError: pass" % MODULES],
+                   check=True, env={"PATH": "/usr/bin:/bin"})
+    return copy
+
+
+def of_pyenv(work):
+    """Their libpython is shared."""
+    for version in OF_PYENV:
+        if not glob.glob("%s/versions/%s.*" % (PYENV, version)):
+            print("not there: %s of pyenv" % version)
+    for directory in sorted(glob.glob(PYENV + "/versions/3.*")):
+        version = ".".join(os.path.basename(directory).split(".")[:2])
+        names = ["embedded", *OF_PYENV.get(version, ()),
+                 *("stripped-" + name for name in STRIPPED.get(version, ()))]  # of its bundles
+        if any(corpus.wanted("python/%s-%s" % (version, name)) for name in names):
+            home = "python/" + os.path.basename(directory)
+            yield Build(version, "/opt/%s/bin/python%s" % (home, version),
+                        OF_PYENV.get(version, ALL), {moved(directory, version, work): home})
+
+
+def of_debian():
+    for release, version, scenarios in OF_DEBIAN:
+        root = corpus.root(release) if release else ""
+        program = "/usr/bin/python" + version
+        if root is None or not os.path.exists(root + program):
+            print("not there: %s of %s" % (program, release or "this Debian"))
+            continue
+        yield Build("%s-%s" % (version, release or "debian"), program, scenarios, chroot=root or None)
+
+
+def stripped(build, work):
+    """With a libpython that has no symbols but the dynamic ones."""
+    library, = glob.glob("%s/lib/libpython%s*.so.1.0" % (next(iter(build.binds)), build.version))
+    directory = os.path.join(work, "stripped-" + build.version)
+    os.mkdir(directory)
+    subprocess.run(["strip", "--strip-unneeded", "-o",
+                    os.path.join(directory, os.path.basename(library)), library], check=True)
+    return Build(build.label + "-stripped", build.program, STRIPPED[build.version],
+                 {**build.binds, directory: "stripped"},
+                 env={"LD_LIBRARY_PATH": "/opt/stripped"})
+
+
+def embedded(build, library, work, env):
+    """A C program that runs Python (fixtures/native/embed.c)."""
+    directory = os.path.join(work, "embed")
+    os.makedirs(directory, exist_ok=True)
+    shutil.copy(os.path.join(corpus.OUTPUT, "fixtures/native/embed"), directory)
+    made = Build(build.label, "/opt/embed/embed", (), {**build.binds, directory: "embed"},
+                 chroot=build.chroot, env={**build.env, **env})
+    made.record("embedded", made.program, library, "/opt/replay/python/embedded.py")
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="braid-record-") as work:
+        for build in of_pyenv(work):
+            build.record_all()
+            if build.version in STRIPPED:
+                stripped(build, work).record_all()
+            if build.version not in EMBEDDED:
+                continue
+            (copy, home), = build.binds.items()
+            library = os.path.basename(glob.glob(copy + "/lib/libpython3.*.so.1.0")[0])
+            embedded(build, "/opt/%s/lib/%s" % (home, library), work, {"PYTHONHOME": "/opt/" + home})
+        for build in of_debian():
+            build.record_all()
+            libraries = glob.glob("%s/usr/lib/x86_64-linux-gnu/libpython%s.so.1.0" %
+                                  (build.chroot or "", build.version))
+            if libraries:
+                embedded(build, libraries[0][len(build.chroot or ""):], work, {})
+
+
+main()
+corpus.done()

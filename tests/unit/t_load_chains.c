@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Stacks that share their outer frames, and some of them their depth: each keeps its own. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/load.h"
+#include "core/output.h"
+#include "core/recording.h"
+#include "core/util.h"
+#include "tests/tap.h"
+#include "tests/unit/workdir.h"
+
+static struct err err;
+
+/* A node of the tree, whose frame is named by a letter. */
+static uint32_t add_node(struct recording *recording, uint32_t parent, char letter)
+{
+	struct recording_frame frame = { .kind = KIND_NATIVE, .address = letter };
+	struct recording_location location = { KIND_NATIVE, (char[]) { letter, '\0' }, NULL, 0 };
+	uint32_t id, node = 0;
+	bool is_new;
+
+	recording__frame(recording, &frame, &id, &is_new, &err);
+	if (is_new)
+		recording__locations(recording, id, &location, 1, &err);
+	recording__node(recording, parent, id, RECORDING_NO_OFFSET, &node, &err);
+	return node;
+}
+
+/* Stacks of letters, outermost first, in this order. */
+static void record(const char *path, const char *const *stacks, size_t n)
+{
+	static const struct recording_process app = { 42, 1, 1, "app", "app" };
+	struct recording_sample sample = { .time_ns = 1, .weight = 1 };
+	struct recording *recording = NULL;
+	uint32_t process;
+
+	recording__create(path, true, &recording, &err);
+	recording__kind(recording, KIND_NATIVE, "native", "", &err);
+	recording__process(recording, &app, &process, &err);
+	recording__thread(recording, process, 42, "app", &sample.thread, &err);
+	for (size_t i = 0; i < n; i++) {
+		sample.native = 0;
+		for (const char *letter = stacks[i]; *letter; letter++)
+			sample.native = add_node(recording, sample.native, *letter);
+		recording__sample(recording, &sample, &err);
+	}
+	if (recording__close(recording, &err))
+		printf("Bail out! %s\n", err.text);
+}
+
+static const char *folded(const char *path)
+{
+	const struct load_filter filter = { 0 };
+	const struct output_opts opts = { 0 };
+	struct profile *profile = NULL;
+	static char text[1000];
+	FILE *out = fmemopen(text, sizeof(text), "w");
+
+	if (load__profile(path, &filter, &profile, NULL, &err) ||
+	    output__folded(profile, &opts, out))
+		fprintf(out, "%s", err.text);
+	fclose(out);
+	profile__free(profile);
+	return text;
+}
+
+int main(void)
+{
+	static const char *const stacks[] = { "mabc", "mabd", "mxbd", "mx", "mabce", "nabce" };
+	char path[100];
+
+	workdir__make();
+	snprintf(path, sizeof(path), "%s/chains.db", workdir);
+	record(path, stacks, ARRAY_SIZE(stacks));
+	is_str(folded(path), "m;a;b;c 1\nm;a;b;c;e 1\nm;a;b;d 1\nm;x 1\nm;x;b;d 1\nn;a;b;c;e 1\n",
+	       "stacks");
+	return tap__done();
+}

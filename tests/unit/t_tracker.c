@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/tracker.h"
+
+#include <stdlib.h>
+
+#include "core/tracker_private.h"
+#include "core/util.h"
+#include "tests/tap.h"
+
+/* Two neighbours, then a gap. */
+static struct mapped mapped[] = { { .start = 0x1000, .end = 0x3000 },
+				  { .start = 0x3000, .end = 0x4000 },
+				  { .start = 0x8000, .end = 0x9000 } };
+
+static const struct {
+	uint64_t address;
+	int at; /* -1: nowhere */
+} cases[] = { { 0, -1 },     { 0xfff, -1 }, { 0x1000, 0 },  { 0x2fff, 0 },
+	      { 0x3000, 1 }, { 0x3fff, 1 }, { 0x4000, -1 }, { 0x7fff, -1 },
+	      { 0x8000, 2 }, { 0x8fff, 2 }, { 0x9000, -1 }, { UINT64_MAX, -1 } };
+
+static void test_find(void)
+{
+	struct process process = { .mapped = mapped, .n_mapped = ARRAY_SIZE(mapped) };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct mapped *found = process__find(&process, cases[i].address);
+
+		is_int(found ? found - mapped : -1, cases[i].at, "mapping of %#llx",
+		       (unsigned long long)cases[i].address);
+	}
+	process.n_mapped = 0;
+	ok(!process__find(&process, 0x1000), "nothing mapped");
+}
+
+#define NOBODY 0x7ffffff0 /* no PID is so high: there is nothing to be read of it */
+
+/* Another program is another row of the recording, and nothing of the one before is its own. */
+static void test_exec(void)
+{
+	static const struct runtime *const none[] = { NULL };
+	struct tracker tracker = { .opts.runtimes = none };
+	struct process process = { .pid = NOBODY,
+				   .pidfd = -1,
+				   .starting = true,
+				   .recording_id = 5,
+				   .mapped = calloc(1, sizeof(*process.mapped)),
+				   .n_mapped = 1 };
+
+	ok(!tracker__on_exec(&tracker, &process), "exec");
+	is_int(process.recording_id, 0, "no row of the recording is its own yet");
+	is_int(process.n_mapped, 0, "nothing is mapped");
+	ok(!process.starting, "it has begun");
+}
+
+int main(void)
+{
+	test_find();
+	test_exec();
+	return tap__done();
+}
