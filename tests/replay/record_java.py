@@ -78,7 +78,7 @@ PROGRAMS = (
     ("17 21 25 26", "deopt", "Deopt", ["-Xbatch"]),
     ("17 25", "loops-interpreted", "Loops", ["-Xint", "-Dreplay.long=10000000"]),
     ("21 26", "loops-c1", "Loops", C1),
-    ("17 21 25", "loops-c2", "Loops", C2),
+    ("17 21", "loops-c2", "Loops", C2),
     ("17 25 26", "loops-c2-calls", "Loops", [*C2, "-XX:CompileCommand=quiet",
                                              "-XX:CompileCommand=dontinline,Loops.*"]),
     ("17 26", "gc-serial", "Collections", ["-XX:+UseSerialGC"]),
