@@ -107,7 +107,7 @@ $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
 # The kernel half is written for a compiler that does not reason by types and array bounds.
-HOST_CFLAGS = -fno-strict-aliasing -Wno-array-bounds
+HOST_CFLAGS = -fno-strict-aliasing -Wno-array-bounds $(if $(SAN),-fno-sanitize=object-size)
 $(HOST_SRC:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += $(HOST_CFLAGS)
 
 # Text files that go into the program as they are: symbols asset_NAME_start and asset_NAME_end.
@@ -218,7 +218,7 @@ $(FUZZ)/%.o: %.c $(FUZZ_STAMP) | $(SKEL)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer-no-link -MMD -MP -c $< -o $@
 
-$(HOST_SRC:%.c=$(FUZZ)/%.o): FUZZ_CFLAGS += $(HOST_CFLAGS)
+$(HOST_SRC:%.c=$(FUZZ)/%.o): FUZZ_CFLAGS += $(HOST_CFLAGS) -fno-sanitize=object-size
 
 $(FUZZ)/libbraid.a: $(LIB_SRC:%.c=$(FUZZ)/%.o) $(HOST_SRC:%.c=$(FUZZ)/%.o) $(ASSET_OBJ)
 	$(call msg,AR,$@)
@@ -230,9 +230,11 @@ $(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%.o $(FUZZ_COMMON) $(FUZZ)/libbraid.a
 
 fuzz-build: $(FUZZ_BIN)
 
-# Unit tests, but for those that mostly run compilers, and the replay of the corpus, once more over
+# Unit tests, but for those that mostly run compilers, have no end with sanitizers, or have a core
+# file made of themselves (with all the shadow memory), and the replay of the corpus, once more over
 # that library.
-SAN_UNIT  = $(filter-out %/t_python_build %/t_ruby_build %/t_pprof,$(filter $(OUTPUT)/tests/unit/%,$(TEST_BIN)))
+SAN_NOT   = python_build ruby_build pprof python_lines ruby_walk jvm_vm memory
+SAN_UNIT  = $(filter-out $(foreach test,$(SAN_NOT),%/t_$(test)),$(filter $(OUTPUT)/tests/unit/%,$(TEST_BIN)))
 SAN_BIN   = $(SAN_UNIT:$(OUTPUT)/%=$(FUZZ)/%)
 SAN_TESTS = tests/replay/sanitized.t $(SAN_BIN)
 SAN_LD    = $(CLANG) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN) $(LDFLAGS)

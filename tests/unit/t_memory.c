@@ -113,14 +113,14 @@ static void test_process(void)
 	char byte;
 	pid_t dead = fork();
 
+	if (!dead)
+		_exit(0);
 	memory__of_process(child, &memory);
 	check_live(memory, "process");
 	memory__free(memory);
 	memory__of_self(&memory);
 	check_live(memory, "self");
 	memory__free(memory);
-	if (!dead)
-		_exit(0);
 	waitpid(dead, NULL, 0);
 	memory__of_process(dead, &memory);
 	is_int(memory__read(memory, at(pages), &byte, 1), -EFAULT, "process: of a dead one");
