@@ -38,6 +38,10 @@ LIBS     = -lbpf -ldw -lelf -lunwind-x86_64 -lunwind -lsqlite3 -liberty -lz -llz
 BPF_CFLAGS = -g -O2 -mcpu=v3 --target=bpf -D__TARGET_ARCH_x86 -Wall -I. \
 	$(if $(ARCH_INCLUDE),-I/usr/include/$(ARCH_INCLUDE))
 
+# The kernel half on the host (below) is written for a compiler that does not reason by types and the
+# sizes of objects.
+HOST_CFLAGS = -fno-strict-aliasing -Wno-array-bounds -fno-sanitize=object-size
+
 # What the flags were: a change of them rebuilds everything.
 FLAGS_STAMP := $(OUTPUT)/.flags
 $(shell mkdir -p $(OUTPUT) && \
@@ -106,8 +110,6 @@ $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-# The kernel half is written for a compiler that does not reason by types and array bounds.
-HOST_CFLAGS = -fno-strict-aliasing -Wno-array-bounds $(if $(SAN),-fno-sanitize=object-size)
 $(HOST_SRC:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += $(HOST_CFLAGS)
 
 # Text files that go into the program as they are: symbols asset_NAME_start and asset_NAME_end.
@@ -166,7 +168,7 @@ $(FIXTURE_CXX:%.cc=$(OUTPUT)/%): $(OUTPUT)/%: %.cc
 # Compiled and written ones of a room: $(call tests_in,ROOM).
 tests_in = $(filter $(OUTPUT)/tests/$(1)/%,$(TEST_BIN)) $(sort $(wildcard tests/$(1)/*.t))
 # What takes longest comes first, so that no processor is idle at the end.
-slow  = %/flame.t %/t_python_build %/t_ruby_build %/t_jvm_attach %/t_pprof %/t_python_lines
+slow  = %/python.t %/flame.t %/t_python_build %/t_ruby_build %/t_jvm_attach %/t_pprof %/t_python_lines
 order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1))
 QUICK_TESTS = $(call tests_in,unit) $(filter-out %/sanitized.t,$(call tests_in,replay))
 LIVE_TESTS  = $(call tests_in,live)
@@ -183,7 +185,7 @@ check: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) fuzz-build sanitized
-	$(Q)$(PROVE) -j$(JOBS) $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_TESTS)
+	$(Q)$(PROVE) -j$(JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_BIN)
 
 check-quick: all tests
 	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))
@@ -210,15 +212,15 @@ FUZZ_CFLAGS = -std=gnu11 $(WARN) -O1 -gline-tables-only -fno-omit-frame-pointer 
 FUZZ_SECONDS ?= 30
 FUZZ_STAMP := $(FUZZ)/.flags
 $(shell mkdir -p $(FUZZ) && \
-	echo '$(CPPFLAGS) $(FUZZ_CFLAGS) $(FUZZ_SAN)' | cmp -s - $(FUZZ_STAMP) || \
-	echo '$(CPPFLAGS) $(FUZZ_CFLAGS) $(FUZZ_SAN)' > $(FUZZ_STAMP))
+	echo '$(CPPFLAGS) $(FUZZ_CFLAGS) $(FUZZ_SAN) $(HOST_CFLAGS)' | cmp -s - $(FUZZ_STAMP) || \
+	echo '$(CPPFLAGS) $(FUZZ_CFLAGS) $(FUZZ_SAN) $(HOST_CFLAGS)' > $(FUZZ_STAMP))
 
 $(FUZZ)/%.o: %.c $(FUZZ_STAMP) | $(SKEL)
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer-no-link -MMD -MP -c $< -o $@
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer-no-link $(FUZZ_MORE) -MMD -MP -c $< -o $@
 
-$(HOST_SRC:%.c=$(FUZZ)/%.o): FUZZ_CFLAGS += $(HOST_CFLAGS) -fno-sanitize=object-size
+$(HOST_SRC:%.c=$(FUZZ)/%.o): FUZZ_MORE = $(HOST_CFLAGS)
 
 $(FUZZ)/libbraid.a: $(LIB_SRC:%.c=$(FUZZ)/%.o) $(HOST_SRC:%.c=$(FUZZ)/%.o) $(ASSET_OBJ)
 	$(call msg,AR,$@)
@@ -236,7 +238,7 @@ fuzz-build: $(FUZZ_BIN)
 SAN_NOT   = python_build ruby_build pprof python_lines ruby_walk jvm_vm memory
 SAN_UNIT  = $(filter-out $(foreach test,$(SAN_NOT),%/t_$(test)),$(filter $(OUTPUT)/tests/unit/%,$(TEST_BIN)))
 SAN_BIN   = $(SAN_UNIT:$(OUTPUT)/%=$(FUZZ)/%)
-SAN_TESTS = tests/replay/sanitized.t $(SAN_BIN)
+
 SAN_LD    = $(CLANG) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN) $(LDFLAGS)
 
 $(SAN_BIN): $(FUZZ)/%: $(FUZZ)/%.o $(FUZZ)/tests/tap.o $(FUZZ)/libbraid.a
