@@ -19,6 +19,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tap import done, equal, matches, ok, skip, skip_all  # for all that import this
+
 OUTPUT = os.path.abspath(os.environ.get("OUTPUT", "build"))
 BRAID = os.path.join(OUTPUT, "braid")
 RECORD_AT = os.path.join(OUTPUT, "tests/tools/record_at")
@@ -29,7 +32,6 @@ HANGS_S = 240  # something that does not come, ever
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _processes = []
-_counts = collections.Counter()
 
 tmp = tempfile.mkdtemp(prefix="braid-gate-")
 os.environ["XDG_CACHE_HOME"] = os.path.join(tmp, "cache")
@@ -53,49 +55,6 @@ signal.signal(signal.SIGALRM, _hangs)
 signal.alarm(HANGS_S)
 for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(_number, lambda number, _: sys.exit(128 + number))
-
-
-# --- TAP ---
-
-def ok(good, name, *details):
-    """Details are printed of a test that fails."""
-    _counts["tests"] += 1
-    print("ok" if good else "not ok", _counts["tests"], "-", name)
-    if not good:
-        _counts["failed"] += 1
-        print(f"# {sys.argv[0]}: not ok {_counts['tests']} - {name}", file=sys.stderr)
-        for detail in details:
-            for line in str(detail).splitlines()[:60]:
-                print("#", line[:500], file=sys.stderr)  # prove shows it
-    sys.stdout.flush()
-    return good
-
-
-def equal(got, want, name, *details):
-    return ok(got == want, name, f"got  {got!r}", f"want {want!r}", *details)
-
-
-def matches(pattern, text, name, *details):
-    return ok(re.search(pattern, text, re.S), name, f"{text!r} does not match {pattern!r}",
-              *details)
-
-
-def skip(name, reason):
-    _counts["tests"] += 1
-    print(f"ok {_counts['tests']} - {name} # SKIP {reason}")
-
-
-def done():
-    print(f"1..{_counts['tests']}")
-    sys.exit(_counts["failed"] != 0)
-
-
-def skip_all(reason):
-    if os.environ.get("BRAID_NO_SKIP"):
-        print(f"Bail out! BRAID_NO_SKIP is set, but: {reason}")
-        sys.exit(1)
-    print(f"1..0 # SKIP {reason}")
-    sys.exit(0)
 
 
 def need_root():
