@@ -6,6 +6,8 @@
  * kernel's BTF (CO-RE), so that building needs no vmlinux.h. Only named fields matter, not their
  * order or size. */
 
+#include "bpf/kernel_mm.h"
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct thread_struct {
@@ -21,7 +23,18 @@ struct uprobes_state {
 };
 
 struct mm_struct {
+	struct maple_tree mm_mt;   /* of vm_area_structs, by address; since Linux 6.1 */
+	unsigned long start_stack; /* the stack pointer of its first instruction */
+	unsigned long arg_start, arg_end;
 	struct uprobes_state uprobes_state;
+};
+
+struct atomic {
+	int counter;
+};
+
+struct signal_struct {
+	struct atomic live; /* threads that have not ended */
 };
 
 struct ns_common {
@@ -66,10 +79,10 @@ struct task_struct {
 	unsigned long sas_ss_sp; /* the signal stack */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
-	unsigned long long start_time; /* CLOCK_MONOTONIC, ns */
+	unsigned long long start_time;	   /* CLOCK_MONOTONIC, ns */
+	unsigned long long start_boottime; /* CLOCK_BOOTTIME, ns */
+	struct signal_struct *signal;
 };
-
-struct linux_binprm;
 
 #pragma clang attribute pop
 

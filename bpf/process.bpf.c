@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/scratch.bpf.h"
+#include "bpf/image_files.bpf.h"
 
 /* What happens to targets as processes. Handled here at once, so that no sample of a child is
  * missed and none of an exec'd program is unwound by its predecessor's tables; user space hears of
- * it in order with the samples. */
+ * it in order with the samples, and is woken only where it has to do something before the next. */
 
-static __always_inline void emit_task(__u32 type, __u32 tgid, __u32 tid, __u32 parent_tgid)
+/* By number: programs of which no process had anything to attach to. */
+__u8 plain_images[IMAGE_FILES_MAX];
+
+__u32 last_program = 0;
+
+static __always_inline __u32 program__new(void)
 {
-	struct rec_task rec = { .type = type,
-				.tgid = tgid,
-				.tid = tid,
-				.parent_tgid = parent_tgid,
-				.time_ns = bpf_ktime_get_ns() };
+	return __sync_fetch_and_add(&last_program, 1) + 1;
+}
 
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
+static __always_inline void emit_task(const struct rec_task *rec, __u64 wakeup)
+{
+	if (bpf_ringbuf_output(&ring, (void *)rec, sizeof(*rec), wakeup))
 		count(COUNT_EVENT_LOST);
 }
 
@@ -23,16 +27,47 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	__u32 parent_tgid = task__pid(parent), tgid = task__pid(child);
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &parent_tgid);
 	struct proc_rec copy;
+	struct rec_task rec = { .type = REC_FORK,
+				.tgid = tgid,
+				.tid = tgid,
+				.parent_tgid = parent_tgid,
+				.time_ns = bpf_ktime_get_ns() };
 
 	if (!proc || !(proc->flags & PROC_FOLLOW) || tgid == parent_tgid)
 		return 0;
 	copy = *proc;
+	copy.program = rec.program = program__new();
+	copy.mm = (__u64)child->mm;
 	if (bpf_map_update_elem(&targets, &tgid, &copy, BPF_ANY)) {
 		count(COUNT_TARGETS_FULL);
 		return 0;
 	}
-	emit_task(REC_FORK, tgid, tgid, parent_tgid);
+	if (bpf_core_field_exists(child->start_boottime))
+		rec.start_ns = child->start_boottime;
+	emit_task(&rec, copy.flags & PROC_URGENT ? BPF_RB_FORCE_WAKEUP : ring__flags());
 	return 0;
+}
+
+/* Number of the image that is executed; 0: not known. */
+static __always_inline __u32 executed_image(const struct linux_binprm *bprm)
+{
+	const struct image_rec *image;
+	struct image_key key = {};
+
+	image_key__of_file(&key, BPF_CORE_READ(bprm, file));
+	image = bpf_map_lookup_elem(&image_files, &key);
+	return image ? image->number : 0;
+}
+
+static __always_inline void read_command(struct rec_exec *rec, struct task_struct *task)
+{
+	__u64 start = BPF_CORE_READ(task, mm, arg_start), size;
+
+	size = BPF_CORE_READ(task, mm, arg_end) - start;
+	if (size > COMMAND_BYTES)
+		size = COMMAND_BYTES;
+	if (!bpf_probe_read_user(rec->command, size, (void *)start))
+		rec->command_len = size;
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -40,12 +75,44 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 {
 	__u32 tgid = task__pid(task);
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+	struct rec_exec *rec;
 
 	if (!proc)
 		return 0;
 	proc->flags &= ~PROC_STARTING;
 	proc->space = 0;
 	proc->walkers = 0;
-	emit_task(REC_EXEC, tgid, tgid, 0);
+	proc->program = program__new();
+	proc->mm = (__u64)task->mm;
+	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+	if (!rec) {
+		count(COUNT_EVENT_LOST);
+		return 0;
+	}
+	rec->type = REC_EXEC;
+	rec->tgid = tgid;
+	rec->time_ns = bpf_ktime_get_ns();
+	rec->program = proc->program;
+	rec->image = executed_image(bprm);
+	rec->command_len = 0;
+	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
+	read_command(rec, task);
+	bpf_ringbuf_submit(rec, plain_images[rec->image & (IMAGE_FILES_MAX - 1)]
+					? ring__flags()
+					: BPF_RB_FORCE_WAKEUP);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_end, struct task_struct *task)
+{
+	__u32 tgid = task__pid(task);
+	struct rec_task rec = {
+		.type = REC_EXIT, .tgid = tgid, .tid = tgid, .time_ns = bpf_ktime_get_ns()
+	};
+
+	if (BPF_CORE_READ(task, signal, live.counter) || !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	emit_task(&rec, ring__flags());
 	return 0;
 }

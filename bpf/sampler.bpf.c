@@ -37,6 +37,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->block_start = 0;
 	u->exact = u->leaf = 1;
 	u->stop = u->complete = u->n = 0;
+	u->unknown_start = 0;
 }
 
 #define COPY_REGS(to, from)                                                             \
@@ -136,6 +137,12 @@ static __noinline int copy_stack(struct scratch *scratch)
 	return 1;
 }
 
+static __always_inline int is_unmapped(__u32 stop)
+{
+	return stop == COUNT_NO_MAPPINGS || stop == COUNT_UNMAPPED_PC ||
+	       stop == COUNT_TORN_MAPPINGS;
+}
+
 /* Could libunwind in user space do better with a copy of the stack? */
 static __always_inline int wants_copy(const struct unwind_state *u)
 {
@@ -143,17 +150,18 @@ static __always_inline int wants_copy(const struct unwind_state *u)
 		return 1;
 	if (cfg_unwind == UNWIND_MODE_FP)
 		return 0;
-	return u->stop == COUNT_NO_MAPPINGS || u->stop == COUNT_UNMAPPED_PC ||
-	       u->stop == COUNT_NO_RULE || u->stop == COUNT_UNSUPPORTED ||
+	return is_unmapped(u->stop) || u->stop == COUNT_NO_RULE || u->stop == COUNT_UNSUPPORTED ||
 	       u->stop == COUNT_LOST_REG;
 }
 
-static __always_inline void report_unmapped(const struct rec_sample *sample)
+static __always_inline void report_unmapped(const struct scratch *scratch)
 {
-	struct rec_task rec = { .type = REC_UNMAPPED,
-				.tgid = sample->tgid,
-				.tid = sample->tid,
-				.time_ns = sample->time_ns };
+	struct rec_unmapped rec = { .type = REC_UNMAPPED,
+				    .tgid = scratch->sample.tgid,
+				    .time_ns = scratch->sample.time_ns,
+				    .start = scratch->unwind.unknown_start,
+				    .key = scratch->unwind.image_key,
+				    .program = scratch->proc.program };
 
 	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
 		count(COUNT_EVENT_LOST);
@@ -179,12 +187,25 @@ static __always_inline void unwind_native(struct scratch *scratch, __u32 cs)
 		sample->flags |= SAMPLE_NATIVE_TRUNCATED;
 	if (u->stop)
 		count(u->stop);
-	if (u->stop == COUNT_NO_MAPPINGS || u->stop == COUNT_UNMAPPED_PC)
-		report_unmapped(sample);
+	if (is_unmapped(u->stop))
+		report_unmapped(scratch);
 	sample->n_native = u->n;
 	sample->stop = u->stop;
 	if (wants_copy(u) && copy_stack(scratch))
 		sample->flags |= SAMPLE_HAS_STACK;
+}
+
+/* Does the task execute something else by now, while its registers are still those of the program
+ * before, of which the memory is gone? */
+static __always_inline int is_between_programs(struct task_struct *task, struct proc_rec *proc,
+					       __u32 in_execve)
+{
+	__u64 mm = (__u64)task->mm;
+
+	if (in_execve)
+		return proc->mm && proc->mm != mm;
+	proc->mm = mm;
+	return 0;
 }
 
 SEC("perf_event")
@@ -196,12 +217,13 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	struct rec_sample *sample;
 	struct scratch *scratch;
 	long bytes;
-	__u32 cs, user_mode;
+	__u32 cs, user_mode, in_execve;
 
 	if (!proc || !tgid)
 		return 0;
 	user_mode = ctx->regs.cs & CS_USER_MASK;
-	if (proc->flags & PROC_STARTING && !BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+	if (proc->flags & PROC_STARTING && !in_execve)
 		return 0; /* what the command has to do with begins with its exec */
 	count(COUNT_SAMPLES);
 	scratch = scratch__get();
@@ -226,7 +248,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		if (bytes > 0)
 			sample->n_kernel = scratch->n_words = bytes / 8;
 	}
-	cs = read_user_regs(ctx, &scratch->unwind);
+	cs = is_between_programs(task, proc, in_execve) ? 0 : read_user_regs(ctx, &scratch->unwind);
 	if (cs && !(proc->flags & PROC_STARTING)) {
 		unwind_native(scratch, cs);
 	} else { /* in the middle of exec or exit: the kernel's frames are all there are */

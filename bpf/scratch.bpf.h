@@ -18,6 +18,10 @@
 #define BLOCK_WORDS 64
 #define BLOCK_BYTES (BLOCK_WORDS * 8)
 
+#define PAGE_BYTES 4096
+
+#define VMA_NODE_WORDS 32
+
 struct unwind_state {
 	__u64 pc, sp, rbp, rbx;
 	__u64 regs[UNWIND_REGS];    /* of the innermost frame, or the one under a signal frame */
@@ -40,6 +44,9 @@ struct unwind_state {
 	struct pt_regs kernel_regs; /* as the kernel saved them */
 	__u64 trampoline;	    /* of return probes; 0: none */
 	__u64 hidden; /* kernel address of the innermost return_instance not passed yet */
+	__u64 node[VMA_NODE_WORDS]; /* bpf/vma.bpf.h */
+	struct image_key image_key;
+	__u64 unknown_start; /* of a mapping of the file image_key, which has no image; 0: none */
 };
 
 /* One per CPU. Sampling programs run in interrupt context and do not nest, so it is theirs from
@@ -75,7 +82,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
+	__uint(max_entries, TARGETS_MAX);
 	__type(key, __u32);
 	__type(value, struct proc_rec);
 } targets __weak SEC(".maps");

@@ -42,7 +42,8 @@ _Static_assert(sizeof(struct mapping_rec) == 48, "mapping_rec");
 
 struct mapping_list {
 	__u32 n;
-	__u32 pad;
+	__u32 changes; /* odd: it is being written. A reader of the list that was active before has
+			* read nonsense if this has changed meanwhile. */
 	struct mapping_rec mappings[MAPPINGS_MAX];
 };
 
@@ -53,11 +54,34 @@ struct mappings_rec {
 	struct mapping_list lists[2];
 };
 
+/* --- files whose images and tables are known, whatever process maps them --- */
+#define IMAGE_FILES_MAX 16384
+
+struct image_key { /* one version of one file, as inodes and stat(2) tell. The vDSO: only its size
+		    */
+	__u64 ino, size, ctime_ns;
+	__u32 dev; /* major << 20 | minor, as the kernel has it */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct image_key) == 32, "image_key");
+
+struct image_rec {
+	__u64 vaddr_less_offset; /* link-time address less offset in the file, of all its code */
+	__u64 vaddr_start;	 /* the rest as in mapping_rec */
+	__u32 n_pages, base, rules_at, rows_at;
+	__u32 number; /* user space's */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct image_rec) == 40, "image_rec");
+
 /* --- a process that is being profiled; key: tgid --- */
+#define TARGETS_MAX 32768
+
 /* proc_rec.flags */
 enum {
 	PROC_FOLLOW = 1,   /* children become targets, too */
 	PROC_STARTING = 2, /* about to execute the command: its user code is braid's own still */
+	PROC_URGENT = 4,   /* user space has work to do at a fork: wake it */
 };
 
 struct proc_rec {
@@ -65,8 +89,12 @@ struct proc_rec {
 	__u32 space;   /* address space: key of its mappings and of walkers' state; 0: unknown.
 			* A forked child runs in a copy of its parent's and starts with its number. */
 	__u32 walkers; /* bit n: run the walker of slot n at each sample */
+	__u32 program; /* a number for what it has executed since its last fork or exec; 0: what it
+			* executed when it was added */
+	__u64 mm;      /* the kernel's address of its memory, once it was sampled or has executed
+			* something; 0: not known */
 };
-_Static_assert(sizeof(struct proc_rec) == 12, "proc_rec");
+_Static_assert(sizeof(struct proc_rec) == 24, "proc_rec");
 
 /* Walker slots, in the order in which they run. A slot without a loaded program costs nothing. */
 #define WALKERS_MAX 8
@@ -79,16 +107,54 @@ enum rec_type {
 	REC_CODE,  /* a code object seen for the first time */
 	REC_FORK,  /* of a process, not of a thread */
 	REC_EXEC,
+	REC_EXIT,     /* of a process's last thread; samples of its end may still follow */
 	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
+	REC_MAPPED,   /* a mapping of a known file, which user space had not published */
 };
 
-struct rec_task { /* REC_FORK, REC_EXEC, REC_UNMAPPED */
+struct rec_task { /* REC_FORK, REC_EXIT */
 	__u32 type;
 	__u32 tgid, tid;
 	__u32 parent_tgid; /* REC_FORK */
 	__u64 time_ns;
+	__u64 start_ns; /* REC_FORK: of the child, CLOCK_BOOTTIME */
+	__u32 program;	/* REC_FORK, as in proc_rec */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct rec_task) == 24, "rec_task");
+_Static_assert(sizeof(struct rec_task) == 40, "rec_task");
+
+struct rec_unmapped {
+	__u32 type;
+	__u32 tgid;
+	__u64 time_ns;
+	__u64 start;	      /* of the mapping, if it is of a file; else 0 */
+	struct image_key key; /* of that */
+	__u32 program;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct rec_unmapped) == 64, "rec_unmapped");
+
+#define COMMAND_BYTES 512
+struct rec_exec {
+	__u32 type;
+	__u32 tgid;
+	__u64 time_ns;
+	__u32 program;
+	__u32 image;	   /* of the program; 0: not known */
+	__u32 command_len; /* its arguments, each with a NUL; at most COMMAND_BYTES of them */
+	char comm[THREAD_NAME_BYTES];
+	char command[COMMAND_BYTES];
+	__u32 pad;
+};
+_Static_assert(sizeof(struct rec_exec) == 560, "rec_exec");
+
+struct rec_mapped {
+	__u32 type;
+	__u32 tgid;
+	__u64 start, end, offset;
+	__u32 program, image;
+};
+_Static_assert(sizeof(struct rec_mapped) == 40, "rec_mapped");
 
 /* rec_sample.flags */
 enum {
@@ -206,6 +272,7 @@ enum unwind_mode {
 	X(COMPAT, "samples in 32-bit code, native frames not unwound")                   \
 	X(NO_MAPPINGS, "stacks cut: mappings of the process not read yet")               \
 	X(UNMAPPED_PC, "stacks cut: pc outside every known mapping")                     \
+	X(TORN_MAPPINGS, "stacks cut: mappings were being written")                      \
 	X(NO_RULE, "stacks cut: no unwind table and no usable frame pointer")            \
 	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")              \
 	X(TABLE, "stacks cut: unwind table inconsistent")                                \

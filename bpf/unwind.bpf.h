@@ -9,10 +9,9 @@
 #include "bpf/jvm_frames.bpf.h"
 #include "bpf/scratch.bpf.h"
 #include "bpf/unwind_tableless.bpf.h"
+#include "bpf/vma.bpf.h"
 
 extern const volatile __u32 cfg_unwind;
-
-#define PAGE_BYTES 4096
 
 struct mappings_inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -71,6 +70,7 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	struct mapping_list *list;
 	struct mappings_rec *rec;
 	struct mapping_rec *found;
+	__u32 changes;
 
 	if (!u || !inner)
 		return COUNT_NO_MAPPINGS;
@@ -78,6 +78,8 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	if (!rec)
 		return COUNT_NO_MAPPINGS;
 	list = rec->active ? &rec->lists[1] : &rec->lists[0];
+	changes = *(volatile __u32 *)&list->changes;
+	barrier();
 	u->lo = 0;
 	u->hi = list->n;
 	for (i = 0; i <= MAPPINGS_MAX_LOG2 && u->lo < u->hi; i++) {
@@ -93,7 +95,11 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	if (u->pc >= found->end)
 		return COUNT_UNMAPPED_PC;
 	u->mapping = *found;
-	return 0;
+	barrier();
+	if (!(changes & 1) && *(volatile __u32 *)&list->changes == changes)
+		return 0;
+	u->mapping.start = u->mapping.end = 0;
+	return COUNT_TORN_MAPPINGS;
 }
 
 /* Number of the rule in force at `at` (from the address of the table's page 0), where rule 0 means
@@ -299,6 +305,8 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	if (u->pc < m->start || u->pc >= m->end) {
 		err = mapping__find(u, space);
 		if (err)
+			err = vma__find(u, err);
+		if (err)
 			return err;
 	}
 	/* A call can be the last instruction of a function: look at the call, not behind it. */
@@ -348,22 +356,41 @@ static __always_inline int unwind__saved(struct unwind_state *u, __u64 rbp, __s1
 	return stack__read(u, (at_rbp ? rbp : u->cfa) + (__s64)words * 8) ? -1 : 1;
 }
 
-/* To the caller, by a rule with the return address at CFA-8. Returns a counter on failure. */
+/* The return address into u->pc. Returns a counter on failure. */
+static __always_inline int unwind__return_address(struct unwind_state *u)
+{
+	const struct unwind_rule *rule = &u->rule;
+
+	if (rule->kind == UNWIND_LINK) {
+		if (u->cfa < u->sp)
+			return COUNT_NOT_GROWING;
+		if (unwind__reg(u, rule->cfa_add & 15) || !u->leaf)
+			return COUNT_LOST_REG;
+		u->pc = u->value;
+		return 0;
+	}
+	if (u->cfa <= u->sp)
+		return COUNT_NOT_GROWING;
+	if (stack__read(u, u->cfa - 8))
+		return COUNT_STACK_READ;
+	u->pc = u->value;
+	return 0;
+}
+
+/* To the caller, by a rule. Returns a counter on failure. */
 __noinline int unwind__to_caller(struct unwind_state *u)
 {
 	const struct unwind_rule *rule;
-	int rbp_saved = 0, rbx_saved = 0;
+	int rbp_saved = 0, rbx_saved = 0, err;
 	__u64 rbp;
 
 	if (!u)
 		return COUNT_TABLE;
 	rule = &u->rule;
 	rbp = u->rbp;
-	if (u->cfa <= u->sp)
-		return COUNT_NOT_GROWING;
-	if (stack__read(u, u->cfa - 8))
-		return COUNT_STACK_READ;
-	u->pc = u->value;
+	err = unwind__return_address(u);
+	if (err)
+		return err;
 	if (u->trampoline && u->pc == u->trampoline) {
 		u->pc = unwind__unhide(u, u->cfa - 8);
 		if (!u->pc)

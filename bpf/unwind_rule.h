@@ -22,6 +22,8 @@ enum unwind_kind {
 	UNWIND_PLT,	 /* CFA = rsp + cfa_off + ((pc & 15) >= cfa_add ? 8 : 0) */
 	UNWIND_SIGNAL,	 /* a signal frame: all registers are in the ucontext at rsp */
 	UNWIND_END,	 /* the return address is undefined: outermost frame; CFA as UNWIND_REG */
+	UNWIND_LINK, /* CFA as UNWIND_REG, and the return address is in register cfa_add: glibc's
+		      * vfork. In the innermost frame, the only one whose registers are known. */
 	UNWIND_UNSUPPORTED, /* the table covers the pc with a rule that cannot be expressed here */
 };
 

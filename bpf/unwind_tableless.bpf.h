@@ -75,6 +75,15 @@ static __always_inline int jit__rule(struct unwind_state *u)
 	return 1;
 }
 
+/* A program's first instructions: nobody has called them, and the stack is as the kernel left it.
+ * The dynamic linker's, where every program starts, have no call frame information. */
+static __always_inline int unwind__is_first(const struct unwind_state *u)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return u->leaf && task->mm && u->sp == BPF_CORE_READ(task->mm, start_stack);
+}
+
 /* What to do where no table covers the pc: JIT code keeps frame pointers, or nothing can help. */
 __noinline int unwind__without_rule(struct unwind_state *u)
 {
@@ -91,8 +100,9 @@ __noinline int unwind__without_rule(struct unwind_state *u)
 		rule->reg = UNWIND_REG_RSP;
 		return 0;
 	}
-	if (!u->leaf && !u->rbp_lost && !u->rbp) {
-		rule->kind = UNWIND_END; /* psABI: rbp 0 marks the deepest frame */
+	/* psABI: rbp 0 marks the deepest frame */
+	if ((!u->leaf && !u->rbp_lost && !u->rbp) || unwind__is_first(u)) {
+		rule->kind = UNWIND_END;
 		rule->reg = UNWIND_REG_RSP;
 		return 0;
 	}

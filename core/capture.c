@@ -323,7 +323,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 static int on_fork(struct capture *capture, const struct rec_task *rec, struct err *err)
 {
 	struct process *parent, *child;
-	int code = tracker__on_fork(capture->opts.tracker, rec->parent_tgid, rec->tgid);
+	int code = tracker__on_fork(capture->opts.tracker, rec);
 
 	parent = tracker__find(capture->opts.tracker, rec->parent_tgid);
 	child = tracker__find(capture->opts.tracker, rec->tgid);
@@ -332,24 +332,67 @@ static int on_fork(struct capture *capture, const struct rec_task *rec, struct e
 	return jit_frames__forked(capture->jit, parent, child, rec->time_ns, err);
 }
 
+/* The process, or what had its PID before, is no more. */
+static int end(struct capture *capture, struct process *process, struct err *err)
+{
+	if (process && process == capture->copied)
+		capture->copied = NULL; /* what the copier has cached is wrong now */
+	return process ? capture__process_ended(capture, process, err) : 0;
+}
+
 static int on_task(struct capture *capture, const struct rec_task *rec, struct err *err)
 {
 	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
-	int code = 0;
+	int code = end(capture, process, err);
 
-	if (process && process == capture->copied)
-		capture->copied = NULL;		  /* what the copier has cached may be wrong now */
-	if (process && rec->type != REC_UNMAPPED) /* it, or what had its PID before, is no more */
-		code = capture__process_ended(capture, process, err);
 	if (code)
 		return code;
 	if (rec->type == REC_FORK)
 		return on_fork(capture, rec, err);
+	if (process)
+		tracker__on_exit(capture->opts.tracker, process);
+	return 0;
+}
+
+static int on_exec(struct capture *capture, const struct rec_exec *rec, struct err *err)
+{
+	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
+	int code = end(capture, process, err);
+
+	return code || !process ? code : tracker__on_exec(capture->opts.tracker, process, rec);
+}
+
+static int on_unmapped(struct capture *capture, const struct rec_unmapped *rec)
+{
+	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
+	int code;
+
 	if (!process)
 		return 0;
-	return rec->type == REC_EXEC
-		       ? tracker__on_exec(capture->opts.tracker, process)
-		       : tracker__on_unmapped(capture->opts.tracker, process, rec->time_ns);
+	if (process == capture->copied)
+		capture->copied = NULL;
+	code = tracker__on_unmapped(capture->opts.tracker, process, rec->time_ns);
+	tracker__learn_file(capture->opts.tracker, process, rec);
+	return code;
+}
+
+static int on_mapped(struct capture *capture, const struct rec_mapped *rec)
+{
+	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
+
+	return process ? tracker__on_mapped(capture->opts.tracker, process, rec) : 0;
+}
+
+static void before_reaping(void *ctx, struct process *process)
+{
+	struct err err = {};
+
+	end(ctx, process, &err); /* for the second time, if there were samples since */
+}
+
+void capture__reap(struct capture *capture)
+{
+	tracker__reap(capture->opts.tracker, before_reaping, capture);
 }
 
 static int on_code(struct capture *capture, const struct rec_code *rec, size_t size)
@@ -363,6 +406,24 @@ static int on_code(struct capture *capture, const struct rec_code *rec, size_t s
 	return code == -ENOMEM ? code : 0;
 }
 
+/* Of a process. */
+static int on_event(struct capture *capture, const void *data, size_t size, struct err *err)
+{
+	switch (*(const uint32_t *)data) {
+	case REC_FORK:
+	case REC_EXIT:
+		return size >= sizeof(struct rec_task) ? on_task(capture, data, err) : 0;
+	case REC_EXEC:
+		return size >= sizeof(struct rec_exec) ? on_exec(capture, data, err) : 0;
+	case REC_UNMAPPED:
+		return size >= sizeof(struct rec_unmapped) ? on_unmapped(capture, data) : 0;
+	case REC_MAPPED:
+		return size >= sizeof(struct rec_mapped) ? on_mapped(capture, data) : 0;
+	default:
+		return 0;
+	}
+}
+
 int capture__record(struct capture *capture, const void *data, size_t size, struct err *err)
 {
 	const uint32_t *type = data;
@@ -374,7 +435,7 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 		stack_copies__keep(capture->stacks, data, size);
 	else if (size >= sizeof(*type) && *type == REC_CODE)
 		code = on_code(capture, data, size);
-	else if (size >= sizeof(struct rec_task))
-		code = on_task(capture, data, err);
+	else if (size >= sizeof(*type))
+		code = on_event(capture, data, size, err);
 	return code == -ENOMEM ? err__set(err, code, "out of memory") : code;
 }

@@ -57,6 +57,9 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err);
 /* The process is gone: names what its files still tell. Before tracker__on_gone. */
 int capture__process_ended(struct capture *capture, struct process *process, struct err *err);
 
+/* Now and then: forgets processes that ended a while ago. */
+void capture__reap(struct capture *capture);
+
 /* Writes the process's row if there is none yet. */
 int capture__process_id(struct capture *capture, struct process *process, uint32_t *ret_id,
 			struct err *err);

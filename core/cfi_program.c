@@ -162,6 +162,15 @@ static void set_saved(struct program *p, uint64_t reg, enum saved saved, int64_t
 	}
 }
 
+/* `reg` is in register `from`. */
+static void set_link(struct program *p, uint64_t reg, uint64_t from)
+{
+	if (reg != CFI_REG_RA || from >= CFI_REG_RA)
+		return;
+	p->now.ra = CFI_RA_IN_REGISTER;
+	p->now.ra_reg = from;
+}
+
 static void restore_initial(struct program *p, uint64_t reg)
 {
 	const struct cfi_state *initial = &p->cie->initial;
@@ -182,6 +191,7 @@ static void restore_initial(struct program *p, uint64_t reg)
 		break;
 	case CFI_REG_RA:
 		p->now.ra = initial->ra;
+		p->now.ra_reg = initial->ra_reg;
 		break;
 	}
 	rule->flags = (rule->flags & ~flag) | (initial->rule.flags & flag);
@@ -321,6 +331,10 @@ static void step_register(struct program *p, uint8_t op)
 		set_saved(p, cfi_reader__uleb(in), SAVED_SAME, 0);
 		break;
 	case DW_CFA_register:
+		reg = cfi_reader__uleb(in);
+		set_saved(p, reg, SAVED_ELSEWHERE, 0);
+		set_link(p, reg, cfi_reader__uleb(in));
+		break;
 	case DW_CFA_val_offset:
 	case DW_CFA_val_offset_sf:
 		reg = cfi_reader__uleb(in);
@@ -388,6 +402,7 @@ static void step(struct program *p)
 static struct unwind_rule rule_of(const struct cfi_cie *cie, const struct cfi_state *state)
 {
 	struct unwind_rule end = { .kind = UNWIND_END, .reg = UNWIND_REG_RSP, .cfa_off = 8 };
+	struct unwind_rule link = state->rule;
 
 	if (cie->signal)
 		return (struct unwind_rule) { .kind = UNWIND_SIGNAL };
@@ -398,7 +413,14 @@ static struct unwind_rule rule_of(const struct cfi_cie *cie, const struct cfi_st
 		}
 		return end;
 	}
-	if (state->ra != CFI_RA_AT_CFA || state->rsp_moved || state->rule.kind == UNWIND_NONE ||
+	if (state->rsp_moved)
+		return unsupported;
+	if (state->ra == CFI_RA_IN_REGISTER && state->rule.kind == UNWIND_REG) {
+		link.kind = UNWIND_LINK;
+		link.cfa_add = state->ra_reg;
+		return link;
+	}
+	if (state->ra != CFI_RA_AT_CFA || state->rule.kind == UNWIND_NONE ||
 	    state->rule.kind == UNWIND_UNSUPPORTED)
 		return unsupported;
 	return state->rule;

@@ -17,6 +17,7 @@ enum cfi_ra { /* the return address */
 	      CFI_RA_ELSEWHERE,
 	      CFI_RA_AT_CFA, /* at CFA-8, where a call puts it */
 	      CFI_RA_UNDEFINED,
+	      CFI_RA_IN_REGISTER,
 };
 
 struct cfi_state {
@@ -25,6 +26,7 @@ struct cfi_state {
 	int64_t cfa_off;
 	bool cfa_is_expression;
 	uint8_t ra;	/* enum cfi_ra */
+	uint8_t ra_reg; /* CFI_RA_IN_REGISTER: this */
 	bool rsp_moved; /* the caller's rsp is not the CFA */
 };
 

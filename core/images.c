@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <uthash.h>
 
+#include "core/image_files.h"
 #include "core/util.h"
 
 struct file_key { /* one version of one file */
@@ -18,6 +19,7 @@ struct file_key { /* one version of one file */
 struct by_file {
 	UT_hash_handle hh;
 	struct file_key key;
+	struct image_key kernel_key;
 	struct image *image; /* NULL: not usable, with error */
 	int error;
 };
@@ -33,6 +35,8 @@ struct images {
 	struct by_file *by_file;
 	struct by_build_id *by_build_id;
 	struct image *first, *vdso;
+	struct image **by_number; /* from 1 */
+	size_t n_images, cap_images;
 };
 
 int images__new(const struct images_opts *opts, struct images **ret)
@@ -79,6 +83,7 @@ void images__free(struct images *images)
 		images->first = image->next;
 		image__free(images, image);
 	}
+	free(images->by_number);
 	free(images);
 }
 
@@ -139,14 +144,26 @@ static int add_image(struct images *images, struct elf_file *file, const char *r
 		symbols__stay_below_root(image->symbols);
 	if (!code)
 		code = load_table(images, image, err);
+	if (!code)
+		code = array__reserve(&images->by_number, &images->cap_images, images->n_images + 1,
+				      sizeof(*images->by_number));
 	if (code) {
 		image__free(images, image);
 		return code;
 	}
 	image->next = images->first;
 	images->first = image;
+	images->by_number[images->n_images++] = image;
+	image->number = images->n_images;
 	*ret = image;
 	return 0;
+}
+
+static void publish(const struct images *images, const struct image_key *key,
+		    const struct image *image)
+{
+	if (images->opts.files_fd >= 0 && image)
+		image_files__publish(images->opts.files_fd, key, image);
 }
 
 /* All 64-bit processes share the kernel's one vDSO: ours serves for theirs. */
@@ -169,6 +186,11 @@ static int get_vdso(struct images *images, struct image **ret, struct err *err)
 			       : -ENOENT;
 		if (!code)
 			code = add_image(images, file, "", &images->vdso, err);
+		if (!code)
+			publish(images,
+				&(struct image_key) { .size = mappings.list[i].end -
+							      mappings.list[i].start },
+				images->vdso);
 		procfs_mappings__done(&mappings);
 	}
 	*ret = images->vdso;
@@ -225,7 +247,7 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 {
 	struct by_file *entry;
 	struct file_key key;
-	struct stat st;
+	struct stat st = {};
 	int fd;
 
 	*ret = NULL;
@@ -254,10 +276,56 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 		return -ENOMEM;
 	}
 	entry->key = key;
+	entry->kernel_key = image_key__of(mapping, &st);
 	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
+	publish(images, &entry->kernel_key, entry->image);
 	HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
 	*ret = entry->image;
 	return entry->error;
+}
+
+bool image__has_runtime(const struct image *image)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(image->runtimes); i++)
+		if (image->runtimes[i].detected)
+			return true;
+	return !image->asked;
+}
+
+struct image *images__by_number(const struct images *images, uint32_t number)
+{
+	return number && number <= images->n_images ? images->by_number[number - 1] : NULL;
+}
+
+void images__learn(struct images *images, const struct image_key *key, const struct image *image)
+{
+	const struct by_file *file;
+
+	for (file = images->by_file; file; file = file->hh.next)
+		if (file->image == image && image_key__is_same_file(&file->kernel_key, key)) {
+			publish(images, key, image);
+			return;
+		}
+}
+
+bool image__vaddr_less_offset(const struct image *image, __u64 *ret_distance)
+{
+	const struct elf_segment *segment;
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < image->file->n_segments; i++) {
+		segment = &image->file->segments[i];
+		if (!segment->exec)
+			continue;
+		if (found && *ret_distance != segment->vaddr - segment->offset)
+			return false;
+		*ret_distance = segment->vaddr - segment->offset;
+		found = true;
+	}
+	return found;
 }
 
 uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping)

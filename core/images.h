@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bpf/shared.h"
 #include "core/elf_file.h"
 #include "core/err.h"
 #include "core/procfs.h"
@@ -30,6 +31,8 @@ struct image {
 	struct unwind_table table; /* words are released once they are in the kernel half */
 	uint32_t base;		   /* in the word space */
 	bool has_table;
+	uint32_t number; /* from 1 */
+	bool is_plain; /* no process that executed it had a runtime so far, and one was looked at */
 	uint32_t recording_id; /* 0: not recorded yet; the recorder's */
 	bool asked;	       /* what follows is known */
 	struct image_runtime runtimes[RUNTIMES_MAX];
@@ -40,6 +43,7 @@ struct images;
 
 struct images_opts {
 	struct wordspace *wordspace; /* NULL: build no unwind tables */
+	int files_fd;		     /* the kernel half's map of files, borrowed; -1: none */
 	const char *cache_dir;	     /* NULL: no cache */
 	const struct runtime *const *runtimes;
 	uint32_t enabled; /* bit n: runtimes[n] looks at images */
@@ -58,6 +62,20 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
  * program that just started should get its unwind tables first: searching the symbols of a large
  * image takes longer than these. -ENOMEM. */
 int images__ask_runtimes(struct images *images, struct image *image);
+
+/* Is a runtime in it, or may one be, as images__ask_runtimes did not ask yet? */
+bool image__has_runtime(const struct image *image);
+
+/* NULL: there is none of that number. */
+struct image *images__by_number(const struct images *images, uint32_t number);
+
+/* The kernel half knows the file of a mapping of this image by `key`, which it has no image for. It
+ * is believed if a file of that image was opened which is the same but for the device. */
+void images__learn(struct images *images, const struct image_key *key, const struct image *image);
+
+/* How far link-time addresses of code are from its place in the file. False: not the same for
+ * all of it. */
+bool image__vaddr_less_offset(const struct image *image, __u64 *ret_distance);
 
 /* Load bias of an image that is mapped like this: address = link-time address + bias. */
 uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping);

@@ -69,6 +69,7 @@ static int make_code(struct jit_frames *jit, struct process *process)
 	code = process->jit = calloc(1, sizeof(*code));
 	if (!code)
 		return -ENOMEM;
+	process__read_info(process);
 	return jit_labels__wanted(&jit->labels, process)
 		       ? code_maps__new(&process->info, &code->maps)
 		       : 0;
@@ -110,16 +111,28 @@ int jit_frames__begin(struct jit_frames *jit, struct process *process, struct er
 	return 0;
 }
 
+static bool has_own_code(const struct process *process)
+{
+	size_t i;
+
+	for (i = 0; i < process->n_mapped; i++)
+		if (!process->mapped[i].image)
+			return true;
+	return false;
+}
+
+/* Only the code that was there then has names that its parent gave. */
 int jit_frames__forked(struct jit_frames *jit, struct process *parent, struct process *child,
 		       uint64_t time_ns, struct err *err)
 {
-	if (child->jit)
+	if (child->jit || !has_own_code(parent))
 		return 0;
 	if (make_code(jit, parent))
 		return no_memory(err);
 	if (!parent->jit->maps)
 		return 0;
 	child->jit = calloc(1, sizeof(*child->jit));
+	process__read_info(child);
 	if (!child->jit ||
 	    code_maps__fork(parent->jit->maps, &child->info, time_ns, &child->jit->maps))
 		return no_memory(err);

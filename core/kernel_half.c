@@ -236,7 +236,8 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 
 	half->skel->links.on_fork = bpf_program__attach(half->skel->progs.on_fork);
 	half->skel->links.on_exec = bpf_program__attach(half->skel->progs.on_exec);
-	if (!half->skel->links.on_fork || !half->skel->links.on_exec)
+	half->skel->links.on_end = bpf_program__attach(half->skel->progs.on_end);
+	if (!half->skel->links.on_fork || !half->skel->links.on_exec || !half->skel->links.on_end)
 		return err__set(err, -errno, "cannot attach to process events: %s (%s)",
 				strerror(errno), last_warning);
 	if (half->opts.calls || half->opts.triggered)
@@ -312,6 +313,12 @@ struct bpf_object *kernel_half__object(struct kernel_half *half)
 int kernel_half__map_fd(const struct kernel_half *half, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(half->skel->obj, name);
+}
+
+void kernel_half__set_plain(struct kernel_half *half, uint32_t image, bool plain)
+{
+	if (image < IMAGE_FILES_MAX)
+		half->skel->bss->plain_images[image] = plain;
 }
 
 void kernel_half__counters(const struct kernel_half *half, uint64_t ret_counters[COUNTERS_N])

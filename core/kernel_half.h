@@ -59,6 +59,10 @@ void kernel_half__free(struct kernel_half *half); /* NULL is fine */
 struct bpf_object *kernel_half__object(struct kernel_half *half);
 int kernel_half__map_fd(const struct kernel_half *half, const char *name); /* -ENOENT */
 
+/* Whether processes that execute the image of that number have nothing to attach to, so that there
+ * is no hurry to look at them. */
+void kernel_half__set_plain(struct kernel_half *half, uint32_t image, bool plain);
+
 /* Sums over all CPUs. */
 void kernel_half__counters(const struct kernel_half *half, uint64_t ret_counters[COUNTERS_N]);
 

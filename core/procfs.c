@@ -55,8 +55,7 @@ static ssize_t read_file(uint32_t pid, const char *name, char *buf, size_t size)
 	return n;
 }
 
-/* A process chooses its own name and arguments: they must not steer a terminal. */
-static void make_printable(char *text, size_t len)
+void procfs__make_printable(char *text, size_t len)
 {
 	size_t i;
 
@@ -86,23 +85,30 @@ static int parse_stat(const char *text, struct procfs_info *ret)
 	ret->start_ticks = start;
 	ret->cpu_ticks = user + system;
 	snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(close - open - 1), open + 1);
-	make_printable(ret->name, strlen(ret->name));
+	procfs__make_printable(ret->name, strlen(ret->name));
 	return 0;
+}
+
+void procfs__join_arguments(const char *arguments, size_t len, struct procfs_info *ret)
+{
+	size_t n = min_of(len, sizeof(ret->command) - 1), i;
+
+	while (n && !arguments[n - 1])
+		n--;
+	for (i = 0; i < n; i++)
+		ret->command[i] = arguments[i] ? arguments[i] : ' ';
+	ret->command[n] = '\0';
+	procfs__make_printable(ret->command, n);
+	if (!n)
+		snprintf(ret->command, sizeof(ret->command), "%s", ret->name);
 }
 
 static void read_command(uint32_t pid, struct procfs_info *ret)
 {
-	ssize_t n = read_file(pid, "cmdline", ret->command, sizeof(ret->command)), i;
+	char arguments[sizeof(ret->command)];
+	ssize_t n = read_file(pid, "cmdline", arguments, sizeof(arguments));
 
-	while (n > 0 && !ret->command[n - 1])
-		n--;
-	for (i = 0; i < n; i++)
-		if (!ret->command[i])
-			ret->command[i] = ' ';
-	if (n > 0)
-		make_printable(ret->command, n);
-	else
-		snprintf(ret->command, sizeof(ret->command), "%s", ret->name);
+	procfs__join_arguments(arguments, n > 0 ? n : 0, ret);
 }
 
 /* /proc/PID/status. The innermost PID comes last. */

@@ -42,6 +42,13 @@ struct procfs_info {
 	char command[512]; /* arguments joined by blanks, control characters as '?'; maybe cut */
 };
 
+/* Sets `ret->command`: `arguments` are as /proc/PID/cmdline has them, each with a NUL. If there are
+ * none, it is the name. */
+void procfs__join_arguments(const char *arguments, size_t len, struct procfs_info *ret);
+
+/* A process chooses its own name and arguments: they must not steer a terminal. */
+void procfs__make_printable(char *text, size_t len);
+
 /* `id` may be any thread's id. -ESRCH: no such process; others as of open and read. */
 int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
 

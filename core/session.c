@@ -24,17 +24,17 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 	return code;
 }
 
-/* Samples that are still in the ring were taken before: they belong to the old mappings. */
 static void on_mmap(void *ctx, uint32_t pid)
 {
 	struct session *session = ctx;
-	struct process *process = tracker__find(session->tracker, pid);
 
-	if (!process || process->gone)
+	if ((session->n_remapped && session->remapped[session->n_remapped - 1] == pid) ||
+	    !tracker__find(session->tracker, pid))
 		return;
-	if (session->ring_code >= 0)
-		session->ring_code = session__consume_ring(session);
-	tracker__refresh(session->tracker, process);
+	if (array__reserve(&session->remapped, &session->cap_remapped, session->n_remapped + 1,
+			   sizeof(*session->remapped)))
+		return; /* it will be seen within the second */
+	session->remapped[session->n_remapped++] = pid;
 }
 
 static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
@@ -97,7 +97,7 @@ static uint32_t shadows_wanted(enum runtime_source source)
 static int open_inside(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
-	struct images_opts images = { NULL, NULL, opts->runtimes, opts->enabled };
+	struct images_opts images = { .runtimes = opts->runtimes, .enabled = opts->enabled };
 	struct tracker_opts tracker = { .runtimes = opts->runtimes,
 					.sessions = session->sessions,
 					.enabled = opts->enabled,
@@ -127,6 +127,7 @@ static int open_inside(struct session *session, struct err *err)
 	if (opts->unwind != UNWIND_MODE_FP && opts->source != RUNTIME_SOURCE_CALLS)
 		images.wordspace = session->wordspace;
 	images.cache_dir = session->cache_dir;
+	images.files_fd = images.wordspace ? kernel_half__map_fd(session->half, "image_files") : -1;
 	code = session->wordspace ? images__new(&images, &session->images) : -ENOMEM;
 	if (!code)
 		code = session__begin_limit(session, half.shadows, err);
@@ -416,6 +417,7 @@ void session__free(struct session *session)
 	child__done(&session->child);
 	close_fd(&session->signal_fd);
 	sigprocmask(SIG_SETMASK, &session->old_signals, NULL);
+	free(session->remapped);
 	free(session->polled);
 	free(session->watched);
 	free(session->cache_dir);

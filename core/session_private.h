@@ -28,12 +28,15 @@ struct session {
 	struct capture *capture;
 	struct ring_buffer *ring;
 	struct mmap_events *mmap_events; /* NULL: not to be had */
+	uint32_t *remapped;		 /* PIDs of processes that have mapped code */
+	size_t n_remapped, cap_remapped;
 	struct child child;
 	int command_status;
 	sigset_t old_signals;
 	int signal_fd;
 	uint64_t start_ns, last_tick_ns, end_ns;
 	double last_cpu_s;
+	uint64_t woken_ns;     /* when poll had something the last time; 0: it had nothing */
 	struct pollfd *polled; /* POLLED_FIRST others, then the processes in `watched` */
 	struct process **watched;
 	size_t n_watched, cap_polled, cap_watched;

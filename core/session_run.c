@@ -32,12 +32,28 @@ int session__consume_ring(struct session *session)
 	return n == -EAGAIN ? 0 : n;
 }
 
+/* Samples that are in the ring were taken before, and belong to the old mappings. What nobody has
+ * looked at yet is found out with its first sample. */
+static void refresh_remapped(struct session *session)
+{
+	struct process *process;
+	size_t i;
+
+	for (i = 0; i < session->n_remapped; i++) {
+		process = tracker__find(session->tracker, session->remapped[i]);
+		if (process && !process->gone && process->space)
+			tracker__refresh(session->tracker, process);
+	}
+	session->n_remapped = 0;
+}
+
 int session__consume(struct session *session, struct err *err)
 {
 	int n;
 
 	mmap_events__consume(session->mmap_events);
 	n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
+	refresh_remapped(session);
 	if (n >= 0)
 		return 0;
 	*err = session->ring_err;
@@ -95,14 +111,15 @@ int session__write_counters(struct session *session, struct err *err)
 	return code ? code : recording__meta(session->recording, "duration_s", text, err);
 }
 
-/* What poll watches: the signals, the ring buffer, every process that has not ended. */
+/* What poll watches: the signals, the ring buffer, the processes whose end ends the recording. */
 static int fill_polled(struct session *session)
 {
 	struct process *process;
 	size_t n = POLLED_FIRST;
 
 	session->n_watched = 0;
-	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
+	for (process = tracker__first_wanted(session->tracker); process;
+	     process = process->next_wanted) {
 		if (process->gone)
 			continue;
 		if (array__reserve(&session->polled, &session->cap_polled, n + 1,
@@ -168,6 +185,7 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 	if (code)
 		return err__set(err, code, "cannot follow the targets: %s", strerror(-code));
 	code = capture__name_frames(session->capture, false, err);
+	capture__reap(session->capture);
 	if (!code)
 		code = session__write_counters(session, err);
 	if (!code)
@@ -203,6 +221,33 @@ static int poll_timeout_ms(const struct session *session, uint64_t now)
 	return left_s > 0 ? (int)(left_s * 1000) + 1 : 0;
 }
 
+/* Processes that come and go wake braid with each of their mappings, which costs more than looking
+ * at them does: where it was woken a moment ago it sleeps a little, unless there may be probes to
+ * attach, which come late enough. */
+#define REST_NS 2000000ULL
+
+static bool rests(const struct session *session, uint64_t now)
+{
+	return now < session->woken_ns + REST_NS && session->opts.source != RUNTIME_SOURCE_CALLS &&
+	       !tracker__has_probes(session->tracker);
+}
+
+static int wait_for_events(struct session *session, uint64_t now)
+{
+	nfds_t n = session->n_watched + POLLED_FIRST;
+	int code;
+
+	if (rests(session, now)) {
+		session->polled[1].fd = session->polled[2].fd = -1;
+		code = poll(session->polled, n, REST_NS * 1000 / NSEC_PER_SEC);
+		session->woken_ns = 0;
+	} else {
+		code = poll(session->polled, n, poll_timeout_ms(session, now));
+		session->woken_ns = code > 0 ? now_ns() : 0;
+	}
+	return code < 0 && errno != EINTR ? -errno : 0;
+}
+
 int session__step(struct session *session, bool *ret_over, struct err *err)
 {
 	uint64_t now = now_ns();
@@ -213,10 +258,9 @@ int session__step(struct session *session, bool *ret_over, struct err *err)
 		return 0;
 	if (fill_polled(session))
 		return err__set(err, -ENOMEM, "out of memory");
-	if (poll(session->polled, session->n_watched + POLLED_FIRST,
-		 poll_timeout_ms(session, now)) < 0 &&
-	    errno != EINTR)
-		return err__set(err, -errno, "poll: %s", strerror(errno));
+	code = wait_for_events(session, now);
+	if (code)
+		return err__set(err, code, "poll: %s", strerror(-code));
 	code = session__consume(session, err);
 	if (code)
 		return code;

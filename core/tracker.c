@@ -3,6 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -27,7 +28,7 @@ int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 	return code;
 }
 
-static void space__put(struct tracker *tracker, struct space *space)
+void tracker__put_space(struct tracker *tracker, struct space *space)
 {
 	int i;
 
@@ -39,7 +40,7 @@ static void space__put(struct tracker *tracker, struct space *space)
 	spaces__give(tracker->spaces, space);
 }
 
-static void clear_mapped(struct process *process)
+void process__clear_mapped(struct process *process)
 {
 	size_t i;
 
@@ -48,6 +49,7 @@ static void clear_mapped(struct process *process)
 	free(process->mapped);
 	process->mapped = NULL;
 	process->n_mapped = 0;
+	process->is_behind = false;
 	u64map__done(&process->frames);
 }
 
@@ -57,14 +59,8 @@ void tracker__free(struct tracker *tracker)
 
 	if (!tracker)
 		return;
-	HASH_ITER (hh, tracker->processes, process, next) {
-		tracker__unprobe(tracker, process);
-		HASH_DEL(tracker->processes, process);
-		space__put(tracker, process->space);
-		clear_mapped(process);
-		close_fd(&process->pidfd);
-		free(process);
-	}
+	HASH_ITER (hh, tracker->processes, process, next)
+		tracker__forget(tracker, process);
 	spaces__free(tracker->spaces);
 	free(tracker);
 }
@@ -77,6 +73,10 @@ int tracker__tick(struct tracker *tracker)
 	for (process = tracker->processes; !code && process; process = process->hh.next) {
 		if (process->gone)
 			continue;
+		if (!process->wanted && kill(process->pid, 0) && errno == ESRCH) {
+			tracker__on_gone(tracker, process); /* the record of its end was lost */
+			continue;
+		}
 		code = tracker__refresh(tracker, process);
 		tracker__judge_probes(tracker, process);
 	}
@@ -87,13 +87,17 @@ int tracker__tick(struct tracker *tracker)
 
 int tracker__retry(struct tracker *tracker, uint64_t now)
 {
-	struct process *process;
+	struct process *process = tracker->any_pending ? tracker->processes : NULL;
 	int code = 0;
 
-	for (process = tracker->processes; !code && process; process = process->hh.next)
-		if (!process->gone && process->space && process->space->pending &&
-		    now >= process->refreshed_ns + RETRY_NS)
+	tracker->any_pending = false;
+	for (; !code && process; process = process->hh.next) {
+		if (process->gone || !process->space || !process->space->pending)
+			continue;
+		tracker->any_pending = true;
+		if (now >= process->refreshed_ns + RETRY_NS)
 			code = tracker__refresh(tracker, process);
+	}
 	return code;
 }
 
@@ -103,6 +107,11 @@ struct process *tracker__find(const struct tracker *tracker, uint32_t pid)
 
 	HASH_FIND(hh, tracker->processes, &pid, sizeof(pid), process);
 	return process;
+}
+
+struct process *tracker__first_wanted(const struct tracker *tracker)
+{
+	return tracker->wanted;
 }
 
 struct process *tracker__first(const struct tracker *tracker)
@@ -115,8 +124,8 @@ unsigned tracker__count_wanted(const struct tracker *tracker)
 	const struct process *process;
 	unsigned n = 0;
 
-	for (process = tracker->processes; process; process = process->hh.next)
-		n += process->wanted && !process->gone;
+	for (process = tracker->wanted; process; process = process->next_wanted)
+		n += !process->gone;
 	return n;
 }
 
@@ -160,10 +169,27 @@ int process__find_symbol(const struct process *process, const char *file, const 
 	return -ENOENT;
 }
 
+/* A program that was executed meanwhile is not what this is about: the record of that is on its
+ * way. */
 int tracker__publish(struct tracker *tracker, const struct process *process)
 {
-	struct proc_rec rec = { .flags = PROC_FOLLOW | (process->starting ? PROC_STARTING : 0) };
+	struct proc_rec rec = { .program = process->program };
 
+	if (!bpf_map_lookup_elem(tracker->targets_fd, &process->pid, &rec) &&
+	    rec.program != process->program)
+		return 0;
+	return tracker__publish_over(tracker, process, &rec);
+}
+
+int tracker__publish_over(struct tracker *tracker, const struct process *process,
+			  const struct proc_rec *before)
+{
+	struct proc_rec rec = { .flags = PROC_FOLLOW | (process->starting ? PROC_STARTING : 0),
+				.program = process->program,
+				.mm = before->program == process->program ? before->mm : 0 };
+
+	if (process->probed | process->paused | process->expected)
+		rec.flags |= PROC_URGENT;
 	if (process->space) {
 		rec.space = process->space->id;
 		rec.walkers = process->space->walkers;
@@ -179,6 +205,8 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 	size_t n = min_of(process->n_mapped, (size_t)MAPPINGS_MAX), i;
 	struct runtime_range callers = tracker__jit_callers(tracker, process);
 
+	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (i = 0; i < n; i++) {
 		const struct mapped *mapped = &process->mapped[i];
 		const struct image *image = mapped->image;
@@ -200,6 +228,7 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 		rec->rows_at = image->table.rows_at;
 	}
 	list->n = n;
+	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&shared->active, active, __ATOMIC_RELEASE);
 }
 
@@ -207,7 +236,7 @@ static bool same_mappings(const struct process *process, const struct procfs_map
 {
 	size_t i;
 
-	if (mappings->n != process->n_mapped)
+	if (mappings->n != process->n_mapped || process->is_behind)
 		return false;
 	for (i = 0; i < mappings->n; i++) {
 		const struct procfs_mapping *a = &mappings->list[i];
@@ -243,7 +272,7 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 		to->path = from->path;
 		from->path = NULL;
 	}
-	clear_mapped(process);
+	process__clear_mapped(process);
 	process->mapped = list;
 	process->n_mapped = i;
 	return code == -ENOMEM ? code : 0;
@@ -263,6 +292,21 @@ static int ask_runtimes(struct tracker *tracker, struct process *process)
 	if (now.start != before.start || now.end != before.end)
 		publish_mappings(tracker, process);
 	return code;
+}
+
+/* Is there anything about what the process executes that has to be seen to at its start? */
+static void judge_exe(struct tracker *tracker, const struct process *process)
+{
+	const struct space *space = process->space;
+	bool plain = !(space->decided | space->pending);
+	size_t i;
+
+	if (!process->exe || process->exe->is_plain == plain)
+		return;
+	for (i = 0; plain && i < process->n_mapped; i++)
+		plain = !process->mapped[i].image || !image__has_runtime(process->mapped[i].image);
+	process->exe->is_plain = plain;
+	kernel_half__set_plain(tracker->opts.half, process->exe->number, plain);
 }
 
 int tracker__refresh(struct tracker *tracker, struct process *process)
@@ -291,7 +335,7 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 		code = spaces__take(tracker->spaces, &own);
 		if (code)
 			goto out;
-		space__put(tracker, process->space);
+		tracker__put_space(tracker, process->space);
 		process->space = own;
 	}
 	code = take_mappings(tracker, process, &mappings);
@@ -305,48 +349,42 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 	if (code)
 		goto out;
 	tracker__attach_runtimes(tracker, process);
+	judge_exe(tracker, process);
 	code = tracker__publish(tracker, process);
 out:
 	procfs_mappings__done(&mappings);
 	return code;
 }
 
-#define UNMAPPED_PAUSE_NS  1000000ULL
-#define UNMAPPED_SHIFT_MAX 10
-
-int tracker__on_unmapped(struct tracker *tracker, struct process *process, uint64_t now)
+void tracker__forget(struct tracker *tracker, struct process *process)
 {
-	uint32_t shift = min_of(process->wasted, (uint32_t)UNMAPPED_SHIFT_MAX);
-	uint64_t changed_ns = process->changed_ns;
-	int code;
+	struct process **at = &tracker->wanted;
 
-	if (process->gone || now < process->refreshed_ns ||
-	    (process->wasted && now < process->refreshed_ns + (UNMAPPED_PAUSE_NS << shift)))
-		return 0;
-	code = tracker__refresh(tracker, process);
-	process->wasted = process->changed_ns == changed_ns ? process->wasted + 1 : 0;
-	return code;
+	while (*at && *at != process)
+		at = &(*at)->next_wanted;
+	if (*at)
+		*at = process->next_wanted;
+	tracker__unprobe(tracker, process);
+	tracker__put_space(tracker, process->space);
+	close_fd(&process->pidfd);
+	HASH_DEL(tracker->processes, process);
+	process__clear_mapped(process);
+	free(process);
 }
 
-static int new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
-		       struct process **ret)
+int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
+			 struct process **ret)
 {
 	struct process *process = tracker__find(tracker, pid);
 
-	if (process) { /* the PID of one that has ended is used again */
-		tracker__unprobe(tracker, process);
-		space__put(tracker, process->space);
-		close_fd(&process->pidfd);
-		HASH_DEL(tracker->processes, process);
-		clear_mapped(process);
-		free(process);
-	}
+	if (process) /* the PID of one that has ended is used again */
+		tracker__forget(tracker, process);
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return -ENOMEM;
 	process->pid = pid;
 	process->info = *info;
-	process->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	process->pidfd = -1;
 	HASH_ADD(hh, tracker->processes, pid, sizeof(pid), process);
 	*ret = process;
 	return 0;
@@ -363,84 +401,19 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 		return code;
 	process = tracker__find(tracker, info.pid); /* named twice, or by two of its threads */
 	if (!process || process->gone)
-		code = new_process(tracker, info.pid, &info, &process);
+		code = tracker__new_process(tracker, info.pid, &info, &process);
 	if (code)
 		return err__set(err, code, "out of memory");
-	process->wanted = true;
+	if (!process->wanted) {
+		process->wanted = true;
+		process->next_wanted = tracker->wanted;
+		tracker->wanted = process;
+		process->pidfd = syscall(SYS_pidfd_open, info.pid, 0);
+	}
 	process->starting = starting;
 	code = tracker__publish(tracker, process);
 	if (code)
 		return err__set(err, code, "cannot follow PID %u: %s", info.pid, strerror(-code));
 	*ret = process;
 	return 0;
-}
-
-/* A child shares its parent's address space number, if the kernel half knew it when it forked.
- * (Else, or if the child has executed something else since, its mappings will be read when a sample
- * asks for them, or with the exec.) The parent may have got another number meanwhile. */
-static int share_space(struct tracker *tracker, struct process *child, const struct process *parent)
-{
-	struct proc_rec rec;
-
-	if (bpf_map_lookup_elem(tracker->targets_fd, &child->pid, &rec) || !rec.space ||
-	    !parent->space)
-		return 0;
-	child->space = parent->space;
-	child->space->refs++;
-	child->mapped = calloc(parent->n_mapped ? parent->n_mapped : 1, sizeof(*child->mapped));
-	if (!child->mapped)
-		return -ENOMEM;
-	for (; child->n_mapped < parent->n_mapped; child->n_mapped++) {
-		struct mapped *to = &child->mapped[child->n_mapped];
-
-		*to = parent->mapped[child->n_mapped];
-		to->path = strdup(to->path);
-		if (!to->path)
-			return -ENOMEM;
-	}
-	tracker__probe_child(tracker, child, parent);
-	if (rec.space == child->space->id && rec.walkers == child->space->walkers)
-		return 0;
-	return tracker__publish(tracker, child);
-}
-
-int tracker__on_fork(struct tracker *tracker, uint32_t parent_pid, uint32_t pid)
-{
-	struct process *parent = tracker__find(tracker, parent_pid), *child;
-	struct procfs_info info = {};
-	int code;
-
-	if (procfs__info(pid, &info, NULL)) {
-		if (parent)
-			info = parent->info;
-		info.pid = pid;
-	}
-	info.parent_pid = parent_pid;
-	code = new_process(tracker, pid, &info, &child);
-	return code || !parent ? code : share_space(tracker, child, parent);
-}
-
-int tracker__on_exec(struct tracker *tracker, struct process *process)
-{
-	tracker__unprobe(tracker, process);
-	space__put(tracker, process->space);
-	process->space = NULL;
-	clear_mapped(process);
-	procfs__info(process->pid, &process->info, NULL);
-	process->starting = false;
-	process->recording_id = 0;
-	return tracker__refresh(tracker, process);
-}
-
-void tracker__on_gone(struct tracker *tracker, struct process *process)
-{
-	if (process->gone)
-		return;
-	process->gone = true;
-	tracker__judge_expected(tracker, process);
-	tracker__unprobe(tracker, process);
-	bpf_map_delete_elem(tracker->targets_fd, &process->pid);
-	space__put(tracker, process->space);
-	process->space = NULL;
-	close_fd(&process->pidfd);
 }

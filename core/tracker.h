@@ -28,13 +28,20 @@ struct process {
 	UT_hash_handle hh;
 	uint32_t pid;
 	struct procfs_info info;
-	int pidfd;   /* readable once the process is gone; -1: it was gone when first seen */
-	bool wanted; /* asked for by the user: the recording ends with the last of these */
+	bool is_info_derived; /* ... from its parent's, and from what it executed: UID and inner
+			       * PID may be others */
+	bool wanted;	      /* asked for by the user: the recording ends with the last of these */
+	struct process *next_wanted;
+	int pidfd; /* of one that is wanted: readable once it is gone; -1: none */
 	bool gone;
-	bool starting; /* a child of ours that has not yet executed its command */
+	uint64_t gone_ns;  /* since when */
+	uint32_t program;  /* that the kernel half was executing when it told last */
+	struct image *exe; /* that it executed; NULL: not known */
+	bool starting;	   /* a child of ours that has not yet executed its command */
 	struct space *space;
 	struct mapped *mapped; /* executable mappings, sorted */
 	size_t n_mapped;
+	bool is_behind;	       /* `space` lacks some of these */
 	uint64_t refreshed_ns; /* when the mappings were read last */
 	uint64_t changed_ns;   /* and when that found a change */
 	uint32_t probed;       /* bit n: probes of runtimes[n] are attached */
@@ -79,11 +86,16 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 		 struct err *err);
 
 struct process *tracker__find(const struct tracker *tracker, uint32_t pid); /* or NULL */
-struct process *tracker__first(const struct tracker *tracker); /* then process->hh.next */
+struct process *tracker__first(const struct tracker *tracker);	      /* then process->hh.next */
+struct process *tracker__first_wanted(const struct tracker *tracker); /* then ->next_wanted */
 
-/* Events from the kernel half. Errors that concern one process only are not errors here. */
-int tracker__on_fork(struct tracker *tracker, uint32_t parent_pid, uint32_t pid);
-int tracker__on_exec(struct tracker *tracker, struct process *process);
+/* Events from the kernel half. Errors that concern one process only are not errors here: -ENOMEM,
+ * or what bpf() returned. */
+int tracker__on_fork(struct tracker *tracker, const struct rec_task *rec);
+int tracker__on_exec(struct tracker *tracker, struct process *process, const struct rec_exec *rec);
+int tracker__on_mapped(struct tracker *tracker, struct process *process,
+		       const struct rec_mapped *rec);
+void tracker__on_exit(struct tracker *tracker, struct process *process);
 
 /* Reads the mappings again and passes on what changed. -ENOMEM. */
 int tracker__refresh(struct tracker *tracker, struct process *process);
@@ -97,8 +109,17 @@ int tracker__retry(struct tracker *tracker, uint64_t now_ns);
 /* As refresh, but seldom for a process where it did not help lately. */
 int tracker__on_unmapped(struct tracker *tracker, struct process *process, uint64_t now_ns);
 
+/* After tracker__on_unmapped: what the kernel half does not know the file of, it may know now. */
+void tracker__learn_file(struct tracker *tracker, const struct process *process,
+			 const struct rec_unmapped *rec);
+
 /* The process has ended: no more samples are wanted of its PID. What is known of it stays. */
 void tracker__on_gone(struct tracker *tracker, struct process *process);
+
+/* Forgets processes that ended some seconds ago, but for those that the user asked for; `before`
+ * that, calls this. */
+typedef void (*tracker_reap_fn)(void *ctx, struct process *process);
+void tracker__reap(struct tracker *tracker, tracker_reap_fn before, void *ctx);
 
 /* Bit n: hits of probes that were attached so far cost what enum trap_kind n does. */
 uint32_t tracker__traps(const struct tracker *tracker);
@@ -119,6 +140,9 @@ int tracker__resume_probes(struct tracker *tracker);
 void tracker__stop_probes(struct tracker *tracker);
 
 unsigned tracker__count_wanted(const struct tracker *tracker); /* that still live */
+
+/* Makes sure of `info`, unless the process is gone. */
+void process__read_info(struct process *process);
 
 /* The mapping that holds `address`, or NULL. */
 const struct mapped *process__find(const struct process *process, uint64_t address);

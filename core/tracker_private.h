@@ -14,9 +14,11 @@ struct tracker {
 	int targets_fd;
 	struct spaces *spaces;
 	struct process *processes;
-	uint32_t traps;	   /* as tracker__traps tells */
-	bool paused;	   /* between tracker__pause_probes and tracker__resume_probes */
-	bool walk_instead; /* since then: no probes where there is a walker */
+	struct process *wanted; /* of these, by next_wanted */
+	bool any_pending;	/* a runtime may have asked to be tried again */
+	uint32_t traps;		/* as tracker__traps tells */
+	bool paused;		/* between tracker__pause_probes and tracker__resume_probes */
+	bool walk_instead;	/* since then: no probes where there is a walker */
 	char why[RUNTIME_REASON_BYTES];
 };
 
@@ -45,6 +47,18 @@ void tracker__tell_source(struct tracker *tracker, struct process *process, int 
 
 /* Tells the kernel half what to do with samples of the process. */
 int tracker__publish(struct tracker *tracker, const struct process *process);
+
+/* The same when the kernel half has `before`, be it of another program. */
+int tracker__publish_over(struct tracker *tracker, const struct process *process,
+			  const struct proc_rec *before);
+
+/* Forgets one that had this PID before. -ENOMEM. */
+int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
+			 struct process **ret);
+
+void tracker__forget(struct tracker *tracker, struct process *process); /* frees it */
+void tracker__put_space(struct tracker *tracker, struct space *space);	/* NULL is fine */
+void process__clear_mapped(struct process *process);
 
 /* Probes may be there and yet not fire: tells so, once, after a second of the process's CPU time
  * without a call, and gives them up if they were not asked for. */

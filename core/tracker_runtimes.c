@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "bpf/shadow.h"
@@ -103,6 +104,7 @@ static void keep_pending(struct tracker *tracker, struct process *process, int i
 	if (!(space->pending & 1U << i))
 		space->pending_ns = now_ns();
 	space->pending |= 1U << i;
+	tracker->any_pending = true;
 	if (space->told_pending & 1U << i || now_ns() < space->pending_ns + PENDING_TOLD_NS)
 		return;
 	space->told_pending |= 1U << i;
@@ -224,12 +226,18 @@ void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 void tracker__probe_child(struct tracker *tracker, struct process *child,
 			  const struct process *parent)
 {
-	struct pollfd ended = { .fd = child->pidfd, .events = POLLIN };
+	struct pollfd ended = { .events = POLLIN };
 	uint32_t wanted = parent->probed | parent->paused;
 	const struct mapped *mapped;
+	bool gone;
 	int i;
 
-	if (child->pidfd < 0 || poll(&ended, 1, 0) > 0)
+	if (!wanted)
+		return;
+	ended.fd = syscall(SYS_pidfd_open, child->pid, 0);
+	gone = ended.fd < 0 || poll(&ended, 1, 0) > 0;
+	close_fd(&ended.fd);
+	if (gone)
 		return; /* it lived for less time than probing takes */
 	for (i = 0; tracker->opts.runtimes[i]; i++) {
 		mapped = wanted & 1U << i ? tracker__find_runtime(child, i) : NULL;

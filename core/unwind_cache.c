@@ -12,7 +12,7 @@
 #include "core/util.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 1 /* of this header, of unwind_rule, and of what the builder makes of a file */
+#define VERSION 2 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
 /* A file is this and the words, all in host byte order. */
 struct header {
@@ -86,7 +86,8 @@ static bool words_are_valid(const struct header *h, const uint32_t *words)
 			return false;
 	}
 	for (uint32_t i = 0; i < h->n_rules; i++) {
-		if (rules[i].kind > UNWIND_UNSUPPORTED || rules[i].reg >= UNWIND_REGS)
+		if (rules[i].kind > UNWIND_UNSUPPORTED || rules[i].reg >= UNWIND_REGS ||
+		    (rules[i].kind == UNWIND_LINK && (unsigned)rules[i].cfa_add >= UNWIND_REG_PC))
 			return false;
 	}
 	if (rules[0].kind != UNWIND_NONE || rules[1].kind != UNWIND_UNSUPPORTED)

@@ -71,7 +71,8 @@ static bool oracle__cfa_matches(const char *cfa, const struct unwind_rule *rule)
 		       rule->kind == UNWIND_REG || rule->kind == UNWIND_UNSUPPORTED;
 	if (off % 8)
 		return rule->kind == UNWIND_UNSUPPORTED;
-	return (rule->kind == UNWIND_REG || rule->kind == UNWIND_END) &&
+	return (rule->kind == UNWIND_REG || rule->kind == UNWIND_END ||
+		rule->kind == UNWIND_LINK) &&
 	       rule->reg == oracle__reg_number(cfa, len) && rule->cfa_off == off;
 }
 
@@ -109,6 +110,8 @@ static bool oracle__row_matches(const struct oracle_readelf *o, char *cells[], s
 	if (ra && !strcmp(ra, "u"))
 		return rule->kind == UNWIND_END &&
 		       (!strcmp(cells[0], "exp") || oracle__cfa_matches(cells[0], rule));
+	if (ra && *ra == 'r' && cells[0][0] != 'e' && rule->kind == UNWIND_LINK)
+		return rule->cfa_add == atoi(ra + 1) && oracle__cfa_matches(cells[0], rule);
 	if (!ra || strcmp(ra, "c-8") || (rsp && strcmp(rsp, "u") && strcmp(rsp, "s")))
 		return rule->kind == UNWIND_UNSUPPORTED;
 	if (!oracle__cfa_matches(cells[0], rule))
@@ -347,6 +350,11 @@ static bool oracle__libdw_matches(Dwarf_Frame *frame, uint64_t pc, const struct 
 			      */
 	if (oracle__eval(ops, n, pc, 0, &cfa) != 0 || (n == 1 && oracle__offset(ops) % 8))
 		return rule->kind == UNWIND_UNSUPPORTED;
+	if (dwarf_frame_register(frame, 16, mem, &ops, &n) != 0)
+		return rule->kind == UNWIND_UNSUPPORTED;
+	if (n == 1 && rule->kind == UNWIND_LINK)
+		return oracle__rule_cfa(rule, pc) == cfa &&
+		       ops->atom == DW_OP_reg0 + (unsigned)rule->cfa_add;
 	if (dwarf_frame_register(frame, 16, mem, &ops, &n) != 0 ||
 	    oracle__eval(ops, n, pc, cfa, &ra) != 0 || ra != cfa - 8)
 		return rule->kind == UNWIND_UNSUPPORTED;

@@ -22,6 +22,7 @@
 #include <linux/bpf_perf_event.h>
 #include <linux/types.h>
 
+#include "bpf/kernel_mm.h"
 #include "bpf/shared.h"
 #include "core/memory.h"
 
@@ -60,12 +61,19 @@ struct xol_area {
 };
 
 struct mm_struct {
+	struct maple_tree mm_mt;
+	unsigned long start_stack; /* the stack pointer of its first instruction */
+	unsigned long arg_start, arg_end;
 	struct {
 		struct xol_area *xol_area;
 	} uprobes_state;
 };
 
-struct linux_binprm;
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
 
 struct task_struct {
 	unsigned int flags;
@@ -79,7 +87,8 @@ struct task_struct {
 	} thread;
 	unsigned long sas_ss_sp, sas_ss_size;
 	struct uprobe_task *utask;
-	unsigned long long start_time;
+	unsigned long long start_time, start_boottime;
+	struct signal_struct *signal;
 };
 
 /* --- the host --- */

@@ -15,6 +15,8 @@ void host_programs__open(void)
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(copy_slots, 1);
 	HOST_HASH(targets, 8);
+	HOST_HASH(image_files, 64);
+	HOST_HASH(told, 64);
 	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
 	HOST_HASH_OF_MAPS(mappings, 64);
 	host_python__open();
@@ -24,6 +26,9 @@ void host_programs__open(void)
 	last_code = 0;
 }
 
+/* Without mappings: those of a target that was recorded have all been published. */
+static struct mm_struct memory;
+
 void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 {
 	struct bpf_perf_event_data ctx = { 0 };
@@ -32,7 +37,7 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 	host.task = (struct task_struct) {
 		.pid = thread->tid,
 		.tgid = thread->tgid,
-		.mm = (struct mm_struct *)&host, /* only ever compared with NULL */
+		.mm = &memory,
 		.group_leader = &host.task,
 		.thread.fsbase = thread->fs_base,
 	};

@@ -25,7 +25,10 @@
 /* Global functions of the kernel half are for the verifier's sake: nobody declares them. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-#define BPF_CORE_READ(from, field)	   ((from)->field)
+#define HOST_READ_1(from, field)	   ((from)->field)
+#define HOST_READ_2(from, field, its)	   ((from)->field->its)
+#define HOST_READ(a, b, which, ...)	   which
+#define BPF_CORE_READ(from, ...)	   HOST_READ(__VA_ARGS__, HOST_READ_2, HOST_READ_1)(from, __VA_ARGS__)
 #define bpf_core_field_offset(type, field) offsetof(type, field)
 #define bpf_core_field_exists(field)	   1
 

@@ -1,11 +1,13 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Children: one that hits and ends at once, each of many, and one that executes another program; all
-with exact stacks, whatever of it is still there when braid comes to look."""
+"""Children: one that hits and ends at once, each of many, one that executes another program, and many
+that execute one and end at once; all with exact stacks, whatever of it is still there when braid comes
+to look."""
 
 import gate
 
 FORKS = 6
+SPAWNS = 20
 
 
 def check_forks():
@@ -52,7 +54,28 @@ def check_exec():
     gate.equal(gate.line_of(target), f"done {pid}", "exec: the child has ended, the parent goes on")
 
 
+def check_spawned():
+    """They are gone before their mappings can be read: tables are found by the files that are mapped,
+    which their parent maps as well, so that from the first of them on nothing is lost or repaired."""
+    target = gate.marked("setarch", "-R", gate.MARKS, trace=False)
+    recorder = gate.recorder(2 * SPAWNS + 1, target)
+    gate.ask(target, "here 1")
+    children = [int(gate.ask(target, "spawn 2").split()[1]) for _ in range(SPAWNS)]
+    recording = gate.finish(recorder, 2 * SPAWNS + 1)
+    gate.equal([sample.pid for sample in recording.samples()],
+               [target.pid, *(pid for pid in children for _ in range(2))],
+               "spawned: two samples of each child, in their order")
+    gate.check_merged("spawned", [stack for stack in recording.merged()
+                                  if "from_child" in stack[0][-3]], [
+        *gate.TO_MAIN, gate.marks("main", "/* spawned */"),
+        gate.marks("from_child", "/* from_child */"), *gate.hit()], 2 * SPAWNS)
+    gate.equal(recording.sql("SELECT DISTINCT name, command FROM process WHERE pid != ?", target.pid),
+               [("exe", "marks 2")], "spawned: what they executed")
+    gate.check_clean("spawned", recording)
+
+
 gate.need_root()
 check_forks()
 check_exec()
+check_spawned()
 gate.done()

@@ -165,6 +165,11 @@ int kernel_half__map_fd(const struct kernel_half *half, const char *name)
 	return map_fd(name);
 }
 
+void kernel_half__set_plain(struct kernel_half *kernel_half, uint32_t image, bool plain)
+{
+	(void)kernel_half, (void)image, (void)plain;
+}
+
 int kernel_half__load_probes(struct kernel_half *half, struct err *err)
 {
 	(void)half;

@@ -58,7 +58,7 @@ static void keep_record(void *ctx, const void *data, size_t size)
 int pipeline__new(struct pipeline **ret)
 {
 	struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
-	struct images_opts images = { .runtimes = runtimes };
+	struct images_opts images = { .files_fd = -1, .runtimes = runtimes };
 	int code = -ENOMEM;
 
 	if (!pipeline)

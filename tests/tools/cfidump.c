@@ -42,16 +42,18 @@ static void print_saved(const char *name, short words, int at_rbp)
 
 static void print_rule(const struct unwind_rule *rule)
 {
-	static const char *const kinds[] = { "none",   "reg", "deref",	    "plt",
-					     "signal", "end", "unsupported" };
+	static const char *const kinds[] = { "none",   "reg", "deref", "plt",
+					     "signal", "end", "link",  "unsupported" };
 
 	printf("%s", kinds[rule->kind]);
 	if (rule->kind == UNWIND_PLT)
 		printf(" rsp%+d from %d", rule->cfa_off, rule->cfa_add);
 	else if (rule->kind == UNWIND_DEREF)
 		printf(" *(%s%+d)%+d", reg_name(rule->reg), rule->cfa_off, rule->cfa_add);
-	else if (rule->kind == UNWIND_REG || rule->kind == UNWIND_END)
+	else if (rule->kind == UNWIND_REG || rule->kind == UNWIND_END || rule->kind == UNWIND_LINK)
 		printf(" %s%+d", reg_name(rule->reg), rule->cfa_off);
+	if (rule->kind == UNWIND_LINK)
+		printf(" to %s", reg_name(rule->cfa_add));
 	print_saved("rbp", rule->rbp_words, rule->flags & UNWIND_RBP_AT_RBP);
 	print_saved("rbx", rule->rbx_words, rule->flags & UNWIND_RBX_AT_RBP);
 	putchar('\n');

@@ -118,7 +118,15 @@ static const struct {
 	{ "outermost", BYTES(DW_CFA_undefined, RA, OFFSET(RBX), 2), "[0-100 end rsp+8]" },
 	{ "outermost, CFA unknown", BYTES(DEREF_CFA, DW_CFA_undefined, RA), "[0-100 end rsp+8]" },
 	{ "return address elsewhere", BYTES(OFFSET(RA), 2), "[0-100 unsupported]" },
-	{ "return address in a register", BYTES(DW_CFA_register, RA, 1), "[0-100 unsupported]" },
+	{ "return address in a register", BYTES(DW_CFA_register, RA, 1), "[0-100 link rdx rsp+8]" },
+	{ "as glibc's vfork has it",
+	  BYTES(ADVANCE(1), DW_CFA_def_cfa_offset, 0, DW_CFA_register, RA, 5, ADVANCE(8),
+		DW_CFA_def_cfa_offset, 8, ADVANCE(1), RESTORE(RA)),
+	  "[0-1 rsp+8][1-9 link rdi rsp+0][9-a link rdi rsp+8][a-100 rsp+8]" },
+	{ "return address in a register that there is not", BYTES(DW_CFA_register, RA, 16),
+	  "[0-100 unsupported]" },
+	{ "return address in a register, CFA unknown", BYTES(DEREF_CFA, DW_CFA_register, RA, 1),
+	  "[0-100 unsupported]" },
 	{ "rsp is not the CFA", BYTES(OFFSET(RSP), 2), "[0-100 unsupported]" },
 	{ "odd offsets",
 	  BYTES(DW_CFA_expression, RBP, 2, DW_OP_breg6, 1, ADVANCE(1), DW_CFA_def_cfa_offset, 12),
@@ -181,6 +189,9 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
 		snprintf(cfa, sizeof(cfa), "plt+%d/%d", rule->cfa_off, rule->cfa_add);
 	else if (rule->kind == UNWIND_DEREF)
 		snprintf(cfa, sizeof(cfa), "*(%s%+d)%+d", reg, rule->cfa_off, rule->cfa_add);
+	else if (rule->kind == UNWIND_LINK)
+		snprintf(cfa, sizeof(cfa), "link %s %s%+d", reg_names[rule->cfa_add], reg,
+			 rule->cfa_off);
 	else if (rule->kind == UNWIND_REG || rule->kind == UNWIND_END)
 		snprintf(cfa, sizeof(cfa), "%s%s%+d", rule->kind == UNWIND_END ? "end " : "", reg,
 			 rule->cfa_off);

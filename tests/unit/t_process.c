@@ -20,6 +20,7 @@ __u32 last_code = 0;
 #define ROOM   4
 
 static struct rec_task told;
+static struct rec_exec told_exec;
 static int n_told;
 
 static void keep_record(void *ctx, const void *data, size_t size)
@@ -27,6 +28,8 @@ static void keep_record(void *ctx, const void *data, size_t size)
 	(void)ctx;
 	if (size == sizeof(told))
 		memcpy(&told, data, size);
+	else if (size == sizeof(told_exec))
+		memcpy(&told_exec, data, size);
 	n_told++;
 }
 
@@ -36,6 +39,8 @@ static uint64_t counted(enum counter counter)
 
 	return *(uint64_t *)host_map__lookup(&counters, &key);
 }
+
+static struct mm_struct memory, child_memory;
 
 static void put(uint32_t tgid, uint32_t flags)
 {
@@ -53,25 +58,38 @@ static bool is_target(uint32_t tgid, uint32_t space, uint32_t bits, uint32_t fla
 static bool fork_of(uint32_t parent, uint32_t child)
 {
 	struct task_struct from = { .pid = parent, .tgid = parent };
-	struct task_struct to = { .pid = child + 1, .tgid = child };
+	struct task_struct to = {
+		.pid = child + 1, .tgid = child, .mm = &child_memory, .start_boottime = 12345
+	};
 
 	n_told = 0;
 	on_fork(&from, &to);
 	return host_map__lookup(&targets, &child);
 }
 
+static const struct proc_rec *target(uint32_t tgid)
+{
+	return host_map__lookup(&targets, &tgid);
+}
+
 static void test_fork(void)
 {
+	uint32_t before;
+
 	ok(!fork_of(PARENT, CHILD) && !n_told, "a child of nobody's");
 	put(PARENT, 0);
 	ok(!fork_of(PARENT, CHILD) && !n_told, "one of a target that is not followed");
 	put(PARENT, PROC_FOLLOW);
 	fork_of(PARENT, PARENT);
 	ok(!n_told, "a new thread is none");
+	before = last_program;
 	ok(fork_of(PARENT, CHILD) && is_target(CHILD, 7, 3, PROC_FOLLOW),
 	   "a child is a target with all that its parent has");
+	ok(target(CHILD)->program > before && target(CHILD)->mm == (uintptr_t)&child_memory,
+	   "but for its number and its memory");
 	ok(n_told == 1 && told.type == REC_FORK && told.tgid == CHILD && told.tid == CHILD &&
-		   told.parent_tgid == PARENT,
+		   told.parent_tgid == PARENT && told.start_ns == 12345 &&
+		   told.program == target(CHILD)->program,
 	   "and is told");
 	host.ring_full = true;
 	fork_of(PARENT, CHILD);
@@ -85,31 +103,89 @@ static void test_fork(void)
 
 static void exec_by(uint32_t tgid)
 {
-	struct task_struct task = { .pid = tgid, .tgid = tgid };
+	struct super_block device = { .s_dev = 0xfe00001 };
+	struct inode inode = { .i_sb = &device,
+			       .i_ino = 42,
+			       .i_size = 4096,
+			       .i_ctime_sec = 7,
+			       .i_ctime_nsec = 5 | 1U << 31 };
+	struct file file = { .f_inode = &inode };
+	struct linux_binprm program = { .file = &file };
+	struct task_struct task = { .pid = tgid, .tgid = tgid, .mm = &memory };
 
 	n_told = 0;
-	on_exec(&task, tgid, NULL);
+	on_exec(&task, tgid, &program);
 }
 
 static void test_exec(void)
 {
+	static const char command[] = "ls\0-l";
+	static const struct image_key key = {
+		.ino = 42, .size = 4096, .ctime_ns = 7000000005, .dev = 0xfe00001
+	};
+	uint32_t before;
+
 	exec_by(CHILD + ROOM);
 	ok(!n_told, "an exec of nobody's");
 	put(CHILD, PROC_FOLLOW | PROC_STARTING);
+	strcpy(host.comm, "ls");
+	before = last_program;
 	exec_by(CHILD);
 	ok(is_target(CHILD, 0, 0, PROC_FOLLOW),
 	   "a new program has no tables, no walkers, and begins");
-	ok(n_told == 1 && told.type == REC_EXEC && told.tgid == CHILD && !told.parent_tgid,
+	ok(target(CHILD)->program > before && target(CHILD)->mm == (uintptr_t)&memory,
+	   "and another number, in other memory");
+	ok(n_told == 1 && told_exec.type == REC_EXEC && told_exec.tgid == CHILD &&
+		   told_exec.program == target(CHILD)->program && !told_exec.image &&
+		   !strcmp(told_exec.comm, "ls"),
 	   "and is told");
+	is_int(told_exec.command_len, 0, "arguments that cannot be read");
+	memory.arg_start = 0x7000;
+	memory.arg_end = 0x7000 + sizeof(command);
+	host.ranges[0] = (struct host_range) { 0x7000, sizeof(command), command };
+	host.n_ranges = 1;
+	host_map__update(&image_files, &key, &(struct image_rec) { .number = 9 });
+	exec_by(CHILD);
+	ok(told_exec.command_len == sizeof(command) &&
+		   !memcmp(told_exec.command, command, sizeof(command)),
+	   "arguments that can");
+	is_int(told_exec.image, 9, "a file that is known");
+	host.ring_full = true;
+	exec_by(CHILD);
+	host.ring_full = false;
+	ok(counted(COUNT_EVENT_LOST) == 2 && is_target(CHILD, 0, 0, PROC_FOLLOW),
+	   "if there is room");
+}
+
+static void exit_of(uint32_t tgid, int n_left)
+{
+	struct signal_struct others = { .live.counter = n_left };
+	struct task_struct task = { .pid = tgid + 1, .tgid = tgid, .signal = &others };
+
+	n_told = 0;
+	on_end(&task);
+}
+
+static void test_exit(void)
+{
+	exit_of(CHILD + ROOM, 0);
+	ok(!n_told, "an exit of nobody's");
+	exit_of(CHILD, 1);
+	ok(!n_told, "of a thread that leaves others behind");
+	exit_of(CHILD, 0);
+	ok(n_told == 1 && told.type == REC_EXIT && told.tgid == CHILD, "of the last");
+	ok(target(CHILD), "samples of which may follow");
 }
 
 int main(void)
 {
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_HASH(targets, ROOM);
+	HOST_HASH(image_files, 4);
 	host.on_record = keep_record;
 	test_fork();
 	test_exec();
+	test_exit();
 	host__done();
 	return tap__done();
 }

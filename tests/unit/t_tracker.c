@@ -39,7 +39,14 @@ static void test_find(void)
 static void test_exec(void)
 {
 	static const struct runtime *const none[] = { NULL };
-	struct tracker tracker = { .opts.runtimes = none };
+	static const struct images_opts no_images = { .files_fd = -1, .runtimes = none };
+	const struct rec_exec rec = { .type = REC_EXEC,
+				      .tgid = NOBODY,
+				      .program = 3,
+				      .command_len = 17,
+				      .comm = "a\033name",
+				      .command = "/bin/a\0-x\0\033[2J\0y" };
+	struct tracker tracker = { .opts.runtimes = none, .targets_fd = -1 };
 	struct process process = { .pid = NOBODY,
 				   .pidfd = -1,
 				   .starting = true,
@@ -47,10 +54,15 @@ static void test_exec(void)
 				   .mapped = calloc(1, sizeof(*process.mapped)),
 				   .n_mapped = 1 };
 
-	ok(!tracker__on_exec(&tracker, &process), "exec");
+	images__new(&no_images, &tracker.opts.images);
+	ok(!tracker__on_exec(&tracker, &process, &rec), "exec");
+	is_str(process.info.name, "a?name", "its name, which cannot steer a terminal");
+	is_str(process.info.command, "/bin/a -x ?[2J y", "its arguments");
+	is_int(process.program, 3, "its number");
 	is_int(process.recording_id, 0, "no row of the recording is its own yet");
 	is_int(process.n_mapped, 0, "nothing is mapped");
 	ok(!process.starting, "it has begun");
+	images__free(tracker.opts.images);
 }
 
 int main(void)

@@ -62,6 +62,23 @@ static const struct unwinding {
 	  .stack = { [5] = PC(1) },
 	  .frames = { { PC(0) | X, AT(6) }, { PC(1), 0 } },
 	  .stop = COUNT_LOST_REG },
+	{ .name = "the return address is in a register",
+	  .rules = { RULE(LINK, UNWIND_REG_RSP, 0, .cfa_add = REG_R10), RSP(8), END },
+	  .r10 = PC(1),
+	  .stack = { PC(2) },
+	  .frames = { { PC(0) | X, AT(0) }, { PC(1), AT(1) }, { PC(2), AT(1) } } },
+	{ .name = "... which is not known but in the innermost frame",
+	  .rules = { RSP(8), RULE(LINK, UNWIND_REG_RSP, 0, .cfa_add = REG_R10) },
+	  .r10 = PC(2),
+	  .stack = { PC(1) },
+	  .frames = { { PC(0) | X, AT(1) }, { PC(1), AT(1) } },
+	  .stop = COUNT_LOST_REG },
+	{ .name = "... nor is rbp there, which has another value",
+	  .rules = { RSP(8), RULE(LINK, UNWIND_REG_RSP, 0, .cfa_add = UNWIND_REG_RBP) },
+	  .rbp = PC(2),
+	  .stack = { PC(1) },
+	  .frames = { { PC(0) | X, AT(1) }, { PC(1), AT(1) } },
+	  .stop = COUNT_LOST_REG },
 	{ .name = "the CFA is in memory",
 	  .rules = { RULE(DEREF, UNWIND_REG_RBP, -8, .cfa_add = 16), END },
 	  .rbp = AT(3),
@@ -261,6 +278,23 @@ static void test_signal_registers(void)
 	is_int(good, n, "registers that a signal's frame has saved");
 }
 
+/* Of the program: code without a table, on the stack that the kernel has made. */
+static void test_first_frame(void)
+{
+	uint64_t frames[][2] = { { JIT | X, AT(7) } };
+
+	reset();
+	regs[UNWIND_REG_PC] = JIT;
+	regs[UNWIND_REG_RSP] = AT(7);
+	sampler__memory.start_stack = AT(7);
+	sampler__run(regs);
+	ok(check_frames(frames, 1, COUNT_NONE), "a program's first frame");
+	regs[UNWIND_REG_RSP] = AT(6);
+	sampler__run(regs);
+	is_int(host.sample.head.stop, COUNT_NO_RULE, "not so with anything on the stack");
+	sampler__memory.start_stack = 0;
+}
+
 /* --- many frames --- */
 
 static void test_depth(int n, bool complete)
@@ -377,6 +411,7 @@ int main(void)
 		test_unwinding(&unwindings[i]);
 	test_signals();
 	test_signal_registers();
+	test_first_frame();
 	test_depth(NATIVE_FRAMES_MAX, true);
 	test_depth(NATIVE_FRAMES_MAX + 1, false);
 	test_ends();

@@ -12,6 +12,8 @@
 #define TGID  100
 #define SPACE 7
 
+static struct mm_struct sampler__memory;
+
 static inline void sampler__open(void)
 {
 	static const struct proc_rec proc = { .space = SPACE };
@@ -22,6 +24,8 @@ static inline void sampler__open(void)
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(copy_slots, 1);
 	HOST_HASH(targets, 8);
+	HOST_HASH(image_files, 8);
+	HOST_HASH(told, 256);
 	bpf_map_update_elem(&targets, &tgid, &proc, 0);
 	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
 	map = HOST_HASH_OF_MAPS(mappings, 8);
@@ -29,7 +33,7 @@ static inline void sampler__open(void)
 	map->entries[0].value = calloc(1, sizeof(struct mappings_rec));
 	map->n = 1;
 	host.task.pid = host.task.tgid = TGID;
-	host.task.mm = (struct mm_struct *)&host; /* only ever compared with NULL */
+	host.task.mm = &sampler__memory;
 	host.task.group_leader = &host.task;
 }
 

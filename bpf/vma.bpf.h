@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_VMA_BPF_H
+#define BRAID_VMA_BPF_H
+
+/* The mapping of an address as the kernel has it, for processes whose mappings user space has not
+ * published yet: a program may have ended before user space could have read them. The table is
+ * found by the file that is mapped, if any process has mapped that before.
+ *
+ * The kernel keeps a process's mappings in a maple tree (lib/maple_tree.c, since Linux 6.1), which
+ * it lets its own readers search without a lock, nodes being freed after a grace period only. So
+ * does this, in an interrupt, which is such a reader. What is read can be out of date for all that:
+ * hence the mapping itself says at the end whether it holds the address. On kernels without that
+ * tree nothing is found. */
+
+#include "bpf/image_files.bpf.h"
+
+struct told_key {
+	__u32 program, pad;
+	__u64 start;
+};
+
+/* Mappings that user space has been told of. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct told_key);
+	__type(value, __u32);
+} told __weak SEC(".maps");
+
+/* --- the file of a mapping --- */
+
+/* The kernel's vDSO, which no file backs, is known by its size. 0: it is something else. */
+static __always_inline int image_key__of_vdso(struct image_key *key,
+					      const struct vm_area_struct *vma)
+{
+	const struct vm_special_mapping *special = BPF_CORE_READ(vma, vm_private_data);
+	char name[8] = {};
+
+	if (!BPF_CORE_READ(vma, vm_ops) || !special ||
+	    bpf_probe_read_kernel(name, sizeof(name) - 1, BPF_CORE_READ(special, name)) ||
+	    name[0] != '[' || name[1] != 'v' || name[2] != 'd' || name[3] != 's' || name[4] != 'o')
+		return 0;
+	key->size = BPF_CORE_READ(vma, vm_end) - BPF_CORE_READ(vma, vm_start);
+	return 1;
+}
+
+static __always_inline struct image_rec *image__find(struct image_key *key,
+						     const struct vm_area_struct *vma)
+{
+	const struct file *file = BPF_CORE_READ(vma, vm_file);
+
+	__builtin_memset(key, 0, sizeof(*key));
+	if (file)
+		image_key__of_file(key, file);
+	else if (!image_key__of_vdso(key, vma))
+		return NULL;
+	return bpf_map_lookup_elem(&image_files, key);
+}
+
+/* --- the tree --- */
+
+/* lib/maple_tree.c at v6.1 to v6.18: a pointer to a node has its type in bits 3 to 6, and the
+ * root's has bit 1 set. So have entries of leaves that are no pointers. */
+#define MAPLE_NODE_BYTES       256
+#define MAPLE_TYPE(entry)      ((entry) >> 3 & 0xf)
+#define MAPLE_IS_MARKED(entry) (((entry)&3) == 2)
+enum { MAPLE_LEAF_64 = 1, MAPLE_RANGE_64, MAPLE_ARANGE_64 };
+
+#define MAPLE_LEVELS_MAX 6 /* nine to sixteen entries each */
+#define MAPLE_SLOTS_MAX	 16
+
+#define NODE_WORD(u, i)	 ((u)->node[(i) & (VMA_NODE_WORDS - 1)])
+#define RANGE_AT(field)	 (bpf_core_field_offset(struct maple_range_64, field) / 8)
+#define ARANGE_AT(field) (bpf_core_field_offset(struct maple_arange_64, field) / 8)
+#define RANGE_PIVOTS	 15
+
+/* Number of the last slot in use of the node in u->node, whose last index is `max`. As ma_data_end
+ * does. */
+static __always_inline __u32 node__end(const struct unwind_state *u, __u32 type, __u64 max)
+{
+	__u64 last;
+
+	if (type == MAPLE_ARANGE_64)
+		return NODE_WORD(u, ARANGE_AT(meta)) & 0xff;
+	last = NODE_WORD(u, RANGE_AT(pivot) + RANGE_PIVOTS - 1);
+	if (!last)
+		return NODE_WORD(u, RANGE_AT(meta)) & 0xff;
+	return last == max ? RANGE_PIVOTS - 1 : RANGE_PIVOTS;
+}
+
+/* The entry for u->pc in the node at `entry`; *max becomes its last index. 0: cannot be read. */
+static __always_inline __u64 node__descend(struct unwind_state *u, __u64 entry, __u64 *max)
+{
+	__u32 type = MAPLE_TYPE(entry), end, i, pivots, slots;
+
+	if (type < MAPLE_LEAF_64 || type > MAPLE_ARANGE_64 ||
+	    bpf_probe_read_kernel(u->node, sizeof(u->node),
+				  (void *)(entry & ~(MAPLE_NODE_BYTES - 1ULL))))
+		return 0;
+	pivots = type == MAPLE_ARANGE_64 ? ARANGE_AT(pivot) : RANGE_AT(pivot);
+	slots = type == MAPLE_ARANGE_64 ? ARANGE_AT(slot) : RANGE_AT(slot);
+	end = node__end(u, type, *max);
+	for (i = 0; i < MAPLE_SLOTS_MAX && i < end; i++)
+		if (NODE_WORD(u, pivots + i) >= u->pc) {
+			*max = NODE_WORD(u, pivots + i);
+			break;
+		}
+	return NODE_WORD(u, slots + i);
+}
+
+static __always_inline const struct vm_area_struct *vma__at(struct unwind_state *u,
+							    const struct mm_struct *mm)
+{
+	__u64 entry, max = ~0ULL;
+	__u32 type, i;
+
+	if (!bpf_core_field_exists(mm->mm_mt))
+		return NULL;
+	entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+	if (!MAPLE_IS_MARKED(entry))
+		return NULL; /* no tree: at most one mapping, of address 0 */
+	for (i = 0; i < MAPLE_LEVELS_MAX && entry; i++) {
+		type = MAPLE_TYPE(entry);
+		entry = node__descend(u, entry, &max);
+		if (type == MAPLE_LEAF_64)
+			return MAPLE_IS_MARKED(entry) ? NULL : (const void *)entry;
+	}
+	return NULL;
+}
+
+/* --- both --- */
+
+/* So that it can name the frames, also when the process is gone by then. */
+static __always_inline void mapping__tell(const struct scratch *scratch,
+					  const struct mapping_rec *mapping, __u64 offset,
+					  __u32 image)
+{
+	struct told_key key = { .program = scratch->proc.program, .start = mapping->start };
+	struct rec_mapped rec = { .type = REC_MAPPED,
+				  .tgid = scratch->sample.tgid,
+				  .start = mapping->start,
+				  .end = mapping->end,
+				  .offset = offset,
+				  .program = scratch->proc.program,
+				  .image = image };
+
+	if (bpf_map_lookup_elem(&told, &key))
+		return;
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring__flags())) {
+		count(COUNT_EVENT_LOST);
+		return;
+	}
+	bpf_map_update_elem(&told, &key, &image, BPF_ANY);
+}
+
+/* The mapping that holds u->pc into u->mapping. Returns `otherwise`, a counter, if there is none,
+ * or it is of a file that user space has not met. */
+__noinline int vma__find(struct unwind_state *u, int otherwise)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct scratch *scratch = scratch__get();
+	const struct vm_area_struct *vma;
+	const struct image_rec *image;
+	struct mapping_rec *m;
+	__u64 offset;
+
+	if (!u || !scratch || !task->mm)
+		return otherwise;
+	vma = vma__at(u, task->mm);
+	if (!vma || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
+		return otherwise;
+	m = &u->mapping;
+	m->start = BPF_CORE_READ(vma, vm_start);
+	m->end = BPF_CORE_READ(vma, vm_end);
+	image = NULL;
+	if (u->pc >= m->start && u->pc < m->end) {
+		image = image__find(&u->image_key, vma);
+		u->unknown_start = image || !u->image_key.ino ? 0 : m->start;
+	}
+	if (!image) {
+		m->start = m->end = 0;
+		return otherwise;
+	}
+	offset = u->image_key.ino ? BPF_CORE_READ(vma, vm_pgoff) * PAGE_BYTES : 0;
+	m->bias = m->start - offset - image->vaddr_less_offset;
+	m->vaddr_start = image->vaddr_start;
+	m->n_pages = image->n_pages;
+	m->base = image->base;
+	m->rules_at = image->rules_at;
+	m->rows_at = image->rows_at;
+	mapping__tell(scratch, m, offset, image->number);
+	return 0;
+}
+
+#endif
