@@ -8,13 +8,6 @@
 /* By number: programs of which no process had anything to attach to. */
 __u8 plain_images[IMAGE_FILES_MAX];
 
-__u32 last_program = 0;
-
-static __always_inline __u32 program__new(void)
-{
-	return __sync_fetch_and_add(&last_program, 1) + 1;
-}
-
 static __always_inline void emit_task(const struct rec_task *rec, __u64 wakeup)
 {
 	if (bpf_ringbuf_output(&ring, (void *)rec, sizeof(*rec), wakeup))

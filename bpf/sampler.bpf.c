@@ -9,6 +9,7 @@ const volatile __u32 cfg_pidns_ino = 0;
 const volatile __u32 cfg_walkers = 0; /* bit n: the runtime of slot n is enabled */
 
 __u32 last_code = 0;
+__u32 last_program = 0;
 
 #define CS_COMPAT 0x23 /* __USER32_CS */
 
@@ -196,14 +197,22 @@ static __always_inline void unwind_native(struct scratch *scratch, __u32 cs)
 }
 
 /* Does the task execute something else by now, while its registers are still those of the program
- * before, of which the memory is gone? */
+ * before, of which the memory is gone? What on_exec has noted can have been overwritten by what
+ * user space published of that program just then: other memory shows it. */
 static __always_inline int is_between_programs(struct task_struct *task, struct proc_rec *proc,
 					       __u32 in_execve)
 {
 	__u64 mm = (__u64)task->mm;
 
+	if (!mm || proc->mm == mm)
+		return 0;
 	if (in_execve)
-		return proc->mm && proc->mm != mm;
+		return proc->mm != 0;
+	if (proc->mm) {
+		proc->space = 0;
+		proc->walkers = 0;
+		proc->program = program__new();
+	}
 	proc->mm = mm;
 	return 0;
 }
@@ -217,7 +226,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	struct rec_sample *sample;
 	struct scratch *scratch;
 	long bytes;
-	__u32 cs, user_mode, in_execve;
+	__u32 cs, user_mode, in_execve, between;
 
 	if (!proc || !tgid)
 		return 0;
@@ -231,6 +240,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		count(COUNT_SCRATCH);
 		return 0;
 	}
+	between = is_between_programs(task, proc, in_execve);
 	scratch->proc = *proc;
 	scratch->walkers_left = proc->walkers;
 	scratch->n_words = 0;
@@ -248,7 +258,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		if (bytes > 0)
 			sample->n_kernel = scratch->n_words = bytes / 8;
 	}
-	cs = is_between_programs(task, proc, in_execve) ? 0 : read_user_regs(ctx, &scratch->unwind);
+	cs = between ? 0 : read_user_regs(ctx, &scratch->unwind);
 	if (cs && !(proc->flags & PROC_STARTING)) {
 		unwind_native(scratch, cs);
 	} else { /* in the middle of exec or exit: the kernel's frames are all there are */

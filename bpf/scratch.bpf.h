@@ -145,6 +145,14 @@ static __always_inline __u32 code__new(void)
 	return __sync_fetch_and_add(&last_code, 1) + 1;
 }
 
+extern __u32 last_program;
+
+/* The number of what a process executes from now on. */
+static __always_inline __u32 program__new(void)
+{
+	return __sync_fetch_and_add(&last_program, 1) + 1;
+}
+
 static __always_inline struct scratch *scratch__get(void)
 {
 	__u32 cpu = bpf_get_smp_processor_id();

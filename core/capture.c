@@ -371,6 +371,7 @@ static int on_unmapped(struct capture *capture, const struct rec_unmapped *rec)
 		return 0;
 	if (process == capture->copied)
 		capture->copied = NULL;
+	process->program = max_of(process->program, rec->program);
 	code = tracker__on_unmapped(capture->opts.tracker, process, rec->time_ns);
 	tracker__learn_file(capture->opts.tracker, process, rec);
 	return code;

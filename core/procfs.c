@@ -266,7 +266,7 @@ int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret)
 
 int procfs__mappings(uint32_t pid, struct procfs_mappings *ret)
 {
-	char path[PROCFS_PATH_BYTES];
+	char path[PROCFS_PATH_BYTES], first;
 	FILE *maps;
 	int err;
 
@@ -275,6 +275,11 @@ int procfs__mappings(uint32_t pid, struct procfs_mappings *ret)
 	if (!maps)
 		return errno == ENOENT ? -ESRCH : -errno;
 	err = procfs__parse_mappings(maps, ret);
+	if (!err &&
+	    pread(fileno(maps), &first, 1, 0) != 1) { /* it ended meanwhile, and so did the text */
+		procfs_mappings__done(ret);
+		err = -ESRCH;
+	}
 	fclose(maps);
 	return err;
 }

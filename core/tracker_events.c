@@ -165,8 +165,9 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 	struct image *image = images__by_number(tracker->opts.images, rec->image);
 	int code;
 
-	if (rec->program != process->program || !image)
+	if (!image)
 		return 0;
+	process->program = max_of(process->program, rec->program);
 	code = insert_mapped(process, rec, image);
 	if (code || process->gone)
 		return code;
@@ -197,8 +198,7 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process, uint6
 void tracker__learn_file(struct tracker *tracker, const struct process *process,
 			 const struct rec_unmapped *rec)
 {
-	const struct mapped *mapped =
-		rec->program == process->program ? process__find(process, rec->start) : NULL;
+	const struct mapped *mapped = process__find(process, rec->start);
 
 	if (mapped && mapped->start == rec->start && mapped->image)
 		images__learn(tracker->opts.images, &rec->key, mapped->image);

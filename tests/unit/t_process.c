@@ -10,6 +10,7 @@
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
 const volatile __u32 cfg_pidns_ino = 0;
 __u32 last_code = 0;
+__u32 last_program = 0;
 
 /* Programs have the parameters that the kernel gives them. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -304,6 +304,45 @@ static void run_with(uint16_t interrupted, uint16_t entered_from)
 	on_sample(&ctx);
 }
 
+/* An exec that user space has not heard of, and has overwritten what was noted of it. */
+static void test_other_memory(void)
+{
+	const struct rec_sample *sample = &host.sample.head;
+	struct mm_struct other = sampler__memory;
+	uint32_t tgid = TGID;
+	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+	uint32_t program = proc->program;
+
+	reset();
+	run_with(0x33, 0);
+	ok(proc->mm == (uintptr_t)&sampler__memory && proc->space == SPACE &&
+		   proc->program == program,
+	   "whose memory it is becomes known with a sample");
+	host.task.mm = &other;
+	host.task.in_execve = 1;
+	run_with(0x10, 0x33);
+	ok(!sample->n_native && sample->flags & SAMPLE_COMPLETE && proc->space == SPACE,
+	   "other memory within an exec: the kernel's frames alone");
+	host.task.in_execve = 0;
+	run_with(0x33, 0);
+	ok(!proc->space && !proc->walkers && proc->program != program &&
+		   proc->mm == (uintptr_t)&other && sample->stop == COUNT_NO_MAPPINGS,
+	   "other memory behind it: another program, of which nothing is known");
+	host.task.mm = &sampler__memory;
+	*proc = (struct proc_rec) { .space = SPACE };
+}
+
+static void test_torn_mappings(void)
+{
+	struct mapping_list *list = &sampler__mappings()->lists[0];
+
+	reset();
+	list->changes = 1;
+	ok(finds(CODE, 0, COUNT_TORN_MAPPINGS), "a list that is being written");
+	list->changes = 2;
+	ok(finds(CODE, CODE, 0), "one that was");
+}
+
 static void test_kernel_mode(void)
 {
 	const struct rec_sample *sample = &host.sample.head;
@@ -372,6 +411,8 @@ int main(void)
 	test_random_words();
 	test_modes();
 	test_copies_are_limited();
+	test_other_memory();
+	test_torn_mappings();
 	test_kernel_mode();
 	test_pid_namespace();
 	sampler__close();
