@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/escape.h"
 #include "core/util.h"
 
 #define FREQUENCY_MAX_HZ 10000
@@ -62,7 +63,8 @@ static void parse_source(struct argp_state *state, struct record_opts *record, c
 	for (i = 0; i < ARRAY_SIZE(names) && (!*arg || strcmp(arg, names[i])); i++)
 		;
 	if (i == ARRAY_SIZE(names))
-		argp_error(state, "--source takes auto, walk, probes, map or none, not '%s'", arg);
+		cli__misused(state, "--source takes auto, walk, probes, map or none, not '%s'",
+			     arg);
 	record->session.source = i;
 }
 
@@ -76,7 +78,7 @@ static enum unwind_mode parse_unwind(struct argp_state *state, const char *arg)
 	for (i = 0; i < ARRAY_SIZE(names); i++)
 		if (!strcmp(arg, names[i]))
 			return i;
-	argp_error(state, "--unwind takes auto, fp or copy, not '%s'", arg);
+	cli__misused(state, "--unwind takes auto, fp or copy, not '%s'", arg);
 	return UNWIND_MODE_AUTO;
 }
 
@@ -135,7 +137,7 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 static void on_note(void *ctx, const char *text)
 {
 	end_status_line(ctx);
-	fprintf(stderr, "no limit is kept: %s\n", text);
+	escape__line(stderr, "no limit is kept: %s", text);
 }
 
 static void on_progress(void *ctx, const struct session_progress *progress)
@@ -171,9 +173,9 @@ static void print_summary(const struct session_opts *opts, const struct session_
 
 	if (opts->command)
 		cli__print_command_end(summary->command_pid, summary->command_status);
-	fprintf(stderr, "%s: %" PRIu64 " samples in %.1f s at %u Hz, own CPU %.2f s\n",
-		opts->output, stats->samples, summary->duration_s, opts->frequency_hz,
-		summary->own_cpu_s);
+	escape__line(stderr, "%s: %" PRIu64 " samples in %.1f s at %u Hz, own CPU %.2f s",
+		     opts->output, stats->samples, summary->duration_s, opts->frequency_hz,
+		     summary->own_cpu_s);
 	print_frames(opts, stats);
 	if (stats->samples)
 		fprintf(stderr,
