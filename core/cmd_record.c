@@ -2,6 +2,7 @@
 #include "core/cli.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -154,6 +155,7 @@ static void on_progress(void *ctx, const struct session_progress *progress)
 	record->quiet_line = true;
 }
 
+/* Of the runtimes that were met. */
 static void print_frames(const struct session_opts *opts, const struct capture_stats *stats)
 {
 	int i;
@@ -161,7 +163,7 @@ static void print_frames(const struct session_opts *opts, const struct capture_s
 	fprintf(stderr, "frames: %" PRIu64 " kernel, %" PRIu64 " native", stats->kernel_frames,
 		stats->native_frames);
 	for (i = 0; opts->runtimes[i]; i++)
-		if (opts->runtimes[i]->walker >= 0 && opts->enabled & 1U << i)
+		if (stats->runtime_frames[i])
 			fprintf(stderr, ", %" PRIu64 " %s", stats->runtime_frames[i],
 				opts->runtimes[i]->name);
 	fputc('\n', stderr);
@@ -176,6 +178,9 @@ static void print_summary(const struct session_opts *opts, const struct session_
 	escape__line(stderr, "%s: %" PRIu64 " samples in %.1f s at %u Hz, own CPU %.2f s",
 		     opts->output, stats->samples, summary->duration_s, opts->frequency_hz,
 		     summary->own_cpu_s);
+	if (summary->samples_lost)
+		fprintf(stderr, "%" PRIu64 " more samples could not be written\n",
+			summary->samples_lost);
 	print_frames(opts, stats);
 	if (stats->samples)
 		fprintf(stderr,
@@ -199,6 +204,11 @@ static void print_summary(const struct session_opts *opts, const struct session_
 	cli__print_losses(summary->counters);
 }
 
+static void go_on(int number)
+{
+	(void)number;
+}
+
 static int record(struct record_opts *record)
 {
 	struct session_summary summary;
@@ -206,6 +216,9 @@ static int record(struct record_opts *record)
 	struct err err = {}, finish_err = {};
 	int code, finished;
 
+	/* A limit of the file's size is an error like a full disk. Not ignored: the command would
+	 * inherit that. */
+	signal(SIGXFSZ, go_on);
 	code = session__open(&record->session, &session, &err);
 	if (code)
 		return cli__fail("%s", err.text);

@@ -107,18 +107,26 @@ static int try_open(const char *path, const char *name, int flags, sqlite3 **ret
 	return code;
 }
 
+static bool needs_writing(int code)
+{
+	return (code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN;
+}
+
 /* A recorder that was killed while it committed leaves a journal to restore the file from. That
- * takes the right to write. Without it the file is read as it is, and nearly always whole:
- * see core/recording_db.c. */
+ * takes the right to write, and a journal that can be trusted. Without, the file is read as it is,
+ * and nearly always whole: see core/recording_db.c. */
 static int open_any(const char *path, sqlite3 **ret_db)
 {
 	char *name = recording_file__sqlite_path(path);
 	char *uri = immutable_uri(path);
-	int code = try_open(path, name, SQLITE_OPEN_READONLY, ret_db);
+	bool wal = recording_file__uses_wal(path);
+	int code = SQLITE_READONLY;
 
-	if ((code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN)
+	if (!wal)
+		code = try_open(path, name, SQLITE_OPEN_READONLY, ret_db);
+	if (needs_writing(code) && !wal && recording_file__may_restore(path))
 		code = try_open(path, name, SQLITE_OPEN_READWRITE, ret_db);
-	if ((code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN)
+	if (needs_writing(code))
 		code = try_open(path, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, ret_db);
 	free(uri);
 	free(name);
