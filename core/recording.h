@@ -21,13 +21,13 @@
 
 struct recording;
 
-/* Creates `path`, mode 0600, with the first commit; until that has succeeded, what is there stays
- * as it is. An existing braid recording is renamed to `path`.old then, over an older one, unless
- * another braid is writing it (-EBUSY); any other existing file is refused with -EEXIST unless
- * `force`, which replaces it. Directories (-EISDIR), symbolic links and devices are always refused,
- * and so is what would be lost or taken for a part of a recording: `path`.old that is none, and a
- * journal or write-ahead log beside either that belongs to no recording (-EEXIST). Nothing is left
- * behind on failure. NULL for `path`: in memory only. */
+/* Creates `path`, mode 0600, the user's who called sudo, with the first commit; until that has
+ * succeeded, what is there stays as it is. An existing braid recording is renamed to `path`.old
+ * then, over an older one, unless another braid is writing it (-EBUSY); any other existing file is
+ * refused with -EEXIST unless `force`, which replaces it. Directories (-EISDIR), symbolic links and
+ * devices are always refused, and so is what would be lost or taken for a part of a recording:
+ * `path`.old that is none, and a journal or write-ahead log beside either that belongs to no
+ * recording (-EEXIST). Nothing is left behind on failure. NULL for `path`: in memory only. */
 int recording__create(const char *path, bool force, struct recording **ret, struct err *err);
 
 /* Commits and closes. NULL is fine. Frees in any case. */

@@ -246,6 +246,22 @@ static int check(const char *path, bool force, struct err *err)
 
 /* --- taking the place --- */
 
+/* Who asked for it by sudo is to read it without. */
+static void hand_over(int fd)
+{
+	const char *uid = secure_getenv("SUDO_UID"), *gid = secure_getenv("SUDO_GID");
+	char *uid_end, *gid_end;
+	unsigned long owner, group;
+
+	if (geteuid() || !uid || !gid)
+		return;
+	owner = strtoul(uid, &uid_end, 10);
+	group = strtoul(gid, &gid_end, 10);
+	if (*uid && !*uid_end && owner < UINT32_MAX && *gid && !*gid_end && group < UINT32_MAX &&
+	    fchown(fd, owner, group))
+		return; /* then it stays root's: some file systems have no owners */
+}
+
 int recording_file__claim(const char *path, bool force, struct recording_claim *ret,
 			  struct err *err)
 {
@@ -259,6 +275,7 @@ int recording_file__claim(const char *path, bool force, struct recording_claim *
 	if (code < 0)
 		return err__set(err, code, "cannot create %s: %s", path, strerror(-code));
 	ret->fd = code;
+	hand_over(ret->fd);
 	/* Where the file system has no locks, two recorders at once go unnoticed. */
 	fcntl(ret->fd, F_OFD_SETLK, &mark);
 	return 0;

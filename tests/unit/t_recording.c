@@ -252,6 +252,22 @@ static void test_foreign(void)
 	clean();
 }
 
+static void test_sudo(void)
+{
+	if (geteuid()) {
+		tap__skip("needs root", "a recording made by sudo");
+		return;
+	}
+	setenv("SUDO_UID", "65534", 1);
+	setenv("SUDO_GID", "65533", 1);
+	make_named("first");
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
+	ok(workdir__try("test $(stat -c %%u:%%g:%%a r.db) = 65534:65533:600"),
+	   "a recording is the user's who called sudo");
+	clean();
+}
+
 static void test_failed_start(void)
 {
 	struct recording *recording;
@@ -456,6 +472,7 @@ int main(void)
 	test_existing();
 	test_foreign();
 	test_failed_start();
+	test_sudo();
 	test_failed_create();
 	test_docs();
 	test_names();
