@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/recording.h"
+#include "core/recording_vfs.h"
 #include "core/util.h"
 
 /* How a recording survives kill -9, a full disk, and a copy of the .db file alone:
@@ -62,6 +63,8 @@ static int sqlite_errno(sqlite3 *db, int code)
 		return -ENOMEM;
 	case SQLITE_BUSY:
 		return -EBUSY;
+	case SQLITE_CANTOPEN: /* the journal: something is there */
+		return sqlite3_system_errno(db) ? -sqlite3_system_errno(db) : -EIO;
 	case SQLITE_IOERR:
 		sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
 		return is_space(number) || is_space(sqlite3_system_errno(db)) ? -ENOSPC : -EIO;
@@ -103,13 +106,14 @@ int recording_db__insert(struct recording_db *db, enum table table, struct err *
 static int open_database(const char *path, sqlite3 **ret)
 {
 	char *name = path ? recording_file__sqlite_path(path) : strdup("braid");
+	const char *vfs = recording_vfs__name();
 	int code = SQLITE_NOMEM;
 
-	if (name)
+	if (name && vfs)
 		code = sqlite3_open_v2(name, ret,
 				       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
 					       (path ? 0 : SQLITE_OPEN_MEMORY | SQLITE_OPEN_CREATE),
-				       NULL);
+				       path ? vfs : NULL);
 	free(name);
 	if (code)
 		return code;

@@ -80,9 +80,7 @@ int recording_file__identify(const char *path, uint32_t *ret_version, struct err
  * means the name of another file follows before it, which SQLite would remove. */
 static const uint8_t journal_magic[] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
 
-/* A recorder's journal: it writes nothing but its recording in a transaction. Empty until its first
- * page. */
-static bool is_journal(int fd)
+bool recording_file__is_journal(int fd)
 {
 	uint8_t begin[sizeof(journal_magic)] = {}, end[sizeof(journal_magic)] = {};
 	struct stat st;
@@ -105,7 +103,7 @@ static int find_journal(const char *path, struct err *err)
 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	ret = fd >= 0 && is_journal(fd) ? 1 : -EEXIST;
+	ret = fd >= 0 && recording_file__is_journal(fd) ? 1 : -EEXIST;
 	close_fd(&fd);
 	return ret < 0 ? err__set(err, ret,
 				  "%s is in the way: SQLite would take it for a part of the "
@@ -150,31 +148,14 @@ out:
 	return min_of(ret, 0);
 }
 
-bool recording_file__may_restore(const char *path)
-{
-	char *journal = with_suffix(path, "-journal");
-	int fd = journal ? open(journal, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW) : -1;
-	struct stat file, st;
-	bool ret = fd >= 0 && !fstat(fd, &st) && !stat(path, &file) && is_journal(fd) &&
-		   st.st_uid == geteuid() && file.st_uid == geteuid();
-
-	close_fd(&fd);
-	free(journal);
-	return ret;
-}
-
 bool recording_file__uses_wal(const char *path)
 {
-	char *wal = with_suffix(path, "-wal");
 	uint8_t header[HEADER_BYTES];
 	int fd = open_to_look(path, NULL);
-	struct stat st;
-	bool ret = !wal || !lstat(wal, &st) || fd < 0 ||
-		   pread(fd, header, sizeof(header), 0) != sizeof(header) ||
+	bool ret = fd < 0 || pread(fd, header, sizeof(header), 0) != sizeof(header) ||
 		   header[HEADER_WRITE_VERSION] != 1 || header[HEADER_READ_VERSION] != 1;
 
 	close_fd(&fd);
-	free(wal);
 	return ret;
 }
 

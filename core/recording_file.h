@@ -37,13 +37,13 @@ int recording_file__settle(const char *path, struct recording_claim *claim, stru
 /* Ends the claim. Unless it was settled, all is as it was before. */
 void recording_file__release(const char *path, struct recording_claim *claim);
 
-/* Has it, or claims to have, a write-ahead log? No recording does, and SQLite would write to the
- * directory. */
+/* Does its header say that it has a write-ahead log? No recording has, and SQLite would create one.
+ */
 bool recording_file__uses_wal(const char *path);
 
-/* May SQLite restore the file from its journal, which changes one and removes the other: are both
- * ours, and the journal one that leads to no third file? */
-bool recording_file__may_restore(const char *path);
+/* Is the open file a journal as recorders leave them: empty, or begun, and without the name of a
+ * third file, which SQLite would remove? */
+bool recording_file__is_journal(int fd);
 
 /* `path` in a form that SQLite takes for nothing but a file name (":memory:"). NULL: no memory. */
 char *recording_file__sqlite_path(const char *path);

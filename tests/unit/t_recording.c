@@ -252,6 +252,21 @@ static void test_foreign(void)
 	clean();
 }
 
+/* Put there while it is written. */
+static void test_planted(void)
+{
+	struct recording *recording = create(false);
+
+	recording__commit(recording, &err);
+	workdir__write("r.db-journal", "precious\n");
+	recording__meta(recording, "target", "first", &err);
+	is_int(recording__commit(recording, &err), -EEXIST, "no commit over a foreign journal");
+	recording__close(recording, NULL);
+	workdir__run("grep -q precious r.db-journal");
+	is_str(sqlite_text(path, "SELECT count(*) FROM meta"), "0", "the last one is there");
+	clean();
+}
+
 static void test_sudo(void)
 {
 	if (geteuid()) {
@@ -472,6 +487,7 @@ int main(void)
 	test_existing();
 	test_foreign();
 	test_failed_start();
+	test_planted();
 	test_sudo();
 	test_failed_create();
 	test_docs();
