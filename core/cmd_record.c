@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -227,10 +228,12 @@ static int record(struct record_opts *record)
 	end_status_line(record);
 	print_summary(&record->session, &summary);
 	session__free(session);
-	if (code || finished)
-		return cli__fail("%s; what was recorded until then is in %s",
-				 code ? err.text : finish_err.text, record->session.output);
-	return EXIT_OK;
+	if (!code && !finished)
+		return EXIT_OK;
+	if (code == -ESTALE || finished == -ESTALE)
+		return cli__fail("%s", code ? err.text : finish_err.text);
+	return cli__fail("%s; what was recorded until then is in %s",
+			 code ? err.text : finish_err.text, record->session.output);
 }
 
 int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)

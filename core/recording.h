@@ -14,7 +14,8 @@
  * against the death of this process.
  *
  * All functions return 0 or a negative errno: -ENOSPC (disk full: what was committed stays
- * readable), -EIO, -ENOMEM; `err` has the sentence. After a failed call only close may follow. */
+ * readable), -ESTALE (the file was moved or removed), -EIO, -ENOMEM; `err` has the sentence. After
+ * a failed call only close may follow. */
 
 #define RECORDING_SCHEMA_VERSION 2
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */

@@ -63,6 +63,8 @@ static int sqlite_errno(sqlite3 *db, int code)
 		return -ENOMEM;
 	case SQLITE_BUSY:
 		return -EBUSY;
+	case SQLITE_READONLY: /* as it can be written, its name is no longer its own */
+		return -ESTALE;
 	case SQLITE_CANTOPEN: /* the journal: something is there */
 		return sqlite3_system_errno(db) ? -sqlite3_system_errno(db) : -EIO;
 	case SQLITE_IOERR:
@@ -87,7 +89,7 @@ int recording_db__fail(struct recording_db *db, int code, struct err *err)
 		sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL);
 	db->failed = code;
 	return err__set(err, code, "cannot write %s: %s", db->path ? db->path : "to memory",
-			strerror(-code));
+			code == -ESTALE ? "it was moved or removed" : strerror(-code));
 }
 
 int recording_db__insert(struct recording_db *db, enum table table, struct err *err, ...)

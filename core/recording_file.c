@@ -103,6 +103,8 @@ static int find_journal(const char *path, struct err *err)
 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
+	if (fd < 0 && errno == ENAMETOOLONG)
+		return err__set(err, -errno, "cannot create %s: %s", path, strerror(errno));
 	ret = fd >= 0 && recording_file__is_journal(fd) ? 1 : -EEXIST;
 	close_fd(&fd);
 	return ret < 0 ? err__set(err, ret,

@@ -363,6 +363,20 @@ static void test_wal(void)
 	workdir__run("rm -r *");
 }
 
+static void test_moved(void)
+{
+	struct recording *recording = NULL;
+
+	recording__create(path, false, &recording, &err);
+	recording__commit(recording, &err);
+	workdir__run("mv r.db moved.db");
+	write_batch(recording);
+	is_int(recording__commit(recording, &err), -ESTALE, "a file that was moved");
+	ok(strstr(err.text, "moved or removed"), "is said to be");
+	recording__close(recording, NULL);
+	workdir__run("rm moved.db && test -z \"$(ls -A)\"");
+}
+
 int main(void)
 {
 	workdir__make();
@@ -379,5 +393,6 @@ int main(void)
 	test_journal();
 	test_hostile_journal();
 	test_wal();
+	test_moved();
 	return tap__done();
 }
