@@ -347,7 +347,7 @@ void recording_file__release(const char *path, struct recording_claim *claim)
 		unlink(journal);
 	if (!claim->settled && ours)
 		unlink(ours);
-	if (!claim->settled && claim->aside)
+	if (!claim->settled && claim->aside && access(path, F_OK)) /* nobody else was faster */
 		move(claim->aside, path);
 	free(journal);
 	free(claim->aside);
