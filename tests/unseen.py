@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What must not reach a terminal or a page, by the Unicode data that Python has; and names that try."""
 
+import re
+import sys
 import unicodedata
 
 # One of each kind that core/escape.c replaces, and what follows and precedes ranges of it.
@@ -20,13 +22,30 @@ def is_unseen(char):
             or code & 0xfffe == 0xfffe or 0xfdd0 <= code <= 0xfdef)
 
 
+def _pattern():
+    """All of them as one regular expression, as pages are long."""
+    ranges, start = [], None
+    for code in range(sys.maxunicode + 2):
+        unseen = code <= sys.maxunicode and is_unseen(chr(code))
+        if unseen and start is None:
+            start = code
+        elif not unseen and start is not None:
+            ranges.append(f"\\U{start:08x}-\\U{code - 1:08x}")
+            start = None
+    return re.compile("[" + "".join(ranges) + "]")
+
+
+_UNSEEN = _pattern()
+
+
 def found(data, allowed="\n"):
     """The first character in bytes that should not be there, with what is around it; or None."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         return f"no UTF-8: {data[error.start - 20:error.end + 20]!r}"
-    for at, char in enumerate(text):
-        if char not in allowed and is_unseen(char):
-            return f"U+{ord(char):04X} in {text[max(at - 20, 0):at + 20]!r}"
+    for match in _UNSEEN.finditer(text):
+        if match.group() not in allowed:
+            at = match.start()
+            return f"U+{ord(match.group()):04X} in {text[max(at - 20, 0):at + 20]!r}"
     return None
