@@ -7,6 +7,8 @@
 
 #include "bench/bench.h"
 #include "core/cli.h"
+#include "core/escape.h"
+#include "core/output_file.h"
 
 /* `braid bench`: what probes and sampling cost here. */
 
@@ -17,9 +19,11 @@ struct bench_cmd {
 	bool runtimes; /* -r was given */
 	bool json;
 	const char *output; /* NULL: standard output */
+	bool force;
+	struct result *result;
 };
 
-enum { OPT_FORMAT = 0x100 };
+enum { OPT_FORMAT = 0x100, OPT_FORCE };
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID", 0,
@@ -35,6 +39,7 @@ static const struct argp_option options[] = {
 	  1 },
 	{ "format", OPT_FORMAT, "FORMAT", 0, "table (default) or json", 2 },
 	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
+	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 2 },
 	{}
 };
 
@@ -45,20 +50,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case OPT_FORMAT:
 		if (strcmp(arg, "table") && strcmp(arg, "json"))
-			argp_error(state, "--format takes table or json, not '%s'", arg);
+			cli__misused(state, "--format takes table or json, not '%s'", arg);
 		cmd->json = !strcmp(arg, "json");
 		break;
 	case 'o':
 		cmd->output = arg;
+		break;
+	case OPT_FORCE:
+		cmd->force = true;
 		break;
 	case 'r':
 		cmd->runtimes = true;
 		return cli__parse_target(key, arg, state, &cmd->target, &cmd->pids);
 	case ARGP_KEY_END: /* no target at all is fine here */
 		if (cmd->target.command && cmd->target.n_pids)
-			argp_error(state, "give either -p PID or -- COMMAND, or none of them");
+			cli__misused(state, "give either -p PID or -- COMMAND, or none of them");
 		if (cmd->target.n_pids > 1)
-			argp_error(state, "-p takes one process here");
+			cli__misused(state, "-p takes one process here");
 		break;
 	default:
 		return cli__parse_target(key, arg, state, &cmd->target, &cmd->pids);
@@ -69,35 +77,31 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static void print_step(const char *fmt, ...)
 {
 	va_list args;
+	char *text;
 
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	text = escape__format(fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "%s\n", text ? text : "");
+	free(text);
 }
 
-static int write_result(const struct bench_cmd *cmd, const struct result *result)
+static int write_result(void *ctx, FILE *out)
 {
-	FILE *out = cmd->output ? fopen(cmd->output, "we") : stdout;
-	int code;
+	const struct bench_cmd *cmd = ctx;
 
-	if (!out)
-		return cli__fail("cannot write %s: %s", cmd->output, strerror(errno));
-	code = result__write(result, cmd->json, out);
-	if (cmd->output && fclose(out) && !code)
-		code = -errno;
-	if (!code || code == -EPIPE)
-		return EXIT_OK;
-	return cli__fail("cannot write %s: %s", cmd->output ? cmd->output : "to standard output",
-			 strerror(-code));
+	return result__write(cmd->result, cmd->json, out);
 }
 
 static int run(struct bench_cmd *cmd)
 {
 	int (*measure)(const struct bench_opts *, struct result *, struct err *);
-	struct result *result = result__new();
 	struct err err = {};
 	int code;
+
+	if (output_file__check(cmd->output, cmd->force, &err))
+		return cli__fail("%s", err.text);
+	cmd->result = result__new();
 
 	cmd->bench.enabled = cmd->target.enabled;
 	cmd->bench.pid = cmd->target.n_pids ? cmd->pids[0] : 0;
@@ -107,10 +111,11 @@ static int run(struct bench_cmd *cmd)
 		  : cmd->bench.command ? bench__command
 		  : cmd->runtimes      ? bench__runtimes
 				       : bench__machine;
-	code = result ? measure(&cmd->bench, result, &err)
-		      : err__set(&err, -ENOMEM, "out of memory");
-	code = code ? cli__fail("%s", err.text) : write_result(cmd, result);
-	result__free(result);
+	code = cmd->result ? measure(&cmd->bench, cmd->result, &err)
+			   : err__set(&err, -ENOMEM, "out of memory");
+	code = code ? cli__fail("%s", err.text)
+		    : cli__write(cmd->output, cmd->force, write_result, cmd);
+	result__free(cmd->result);
 	return code;
 }
 

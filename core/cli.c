@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/escape.h"
 #include "core/kernel_half.h"
+#include "core/output_file.h"
 #include "core/util.h"
 
 #define DURATION_MAX_S 31536000.0 /* a year */
@@ -17,14 +19,27 @@
 int cli__fail(const char *fmt, ...)
 {
 	va_list args;
+	char *text;
 
 	fflush(stdout);
-	fputs("braid: ", stderr);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	text = escape__format(fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "braid: %s\n", text ? text : "out of memory");
+	free(text);
 	return EXIT_FAILED;
+}
+
+void cli__misused(const struct argp_state *state, const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	text = escape__format(fmt, args);
+	va_end(args);
+	argp_error(state, "%s", text ? text : "out of memory");
+	free(text);
 }
 
 double cli__number(struct argp_state *state, const char *option, const char *text, double min,
@@ -36,16 +51,16 @@ double cli__number(struct argp_state *state, const char *option, const char *tex
 	errno = 0;
 	value = strtod(text, &end);
 	if (end == text || *end || errno || !(value >= min && value <= max))
-		argp_error(state, "%s takes a number from %.10g to %.10g, not '%s'", option, min,
-			   max, text);
+		cli__misused(state, "%s takes a number from %.10g to %.10g, not '%s'", option, min,
+			     max, text);
 	return value;
 }
 
 void cli__print_source(uint32_t pid, const char *runtime, const char *version, const char *source,
 		       const char *reason)
 {
-	fprintf(stderr, "pid %u: %s%s%s: %s%s%s\n", pid, runtime, version[0] ? " " : "", version,
-		source, reason[0] ? ": " : "", reason);
+	escape__line(stderr, "pid %u: %s%s%s: %s%s%s", pid, runtime, version[0] ? " " : "", version,
+		     source, reason[0] ? ": " : "", reason);
 }
 
 void cli__print_command_end(int pid, int status)
@@ -80,8 +95,8 @@ uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *ru
 			if (!strcmp(name, runtimes[i]->name))
 				break;
 		if (!runtimes[i])
-			argp_error(state, "-r: there is no runtime '%s'; there are: %s", name,
-				   known);
+			cli__misused(state, "-r: there is no runtime '%s'; there are: %s", name,
+				     known);
 		bits |= 1U << i;
 	}
 	return bits;
@@ -101,8 +116,8 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 		pid = strtoul(at, &end, 10);
 		if (*at < '0' || *at > '9' || errno || !pid || pid > INT32_MAX ||
 		    (*end && *end != ','))
-			argp_error(state, "-p takes process ids separated by commas, not '%s'",
-				   text);
+			cli__misused(state, "-p takes process ids separated by commas, not '%s'",
+				     text);
 		if (array__reserve(ret_pids, &cap, *ret_n + 1, sizeof(**ret_pids)))
 			argp_failure(state, EXIT_FAILED, ENOMEM, "-p");
 		(*ret_pids)[(*ret_n)++] = pid;
@@ -130,7 +145,7 @@ error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct s
 		break;
 	case ARGP_KEY_END:
 		if (!opts->command == !opts->n_pids)
-			argp_error(state, "give either -p PID or -- COMMAND");
+			cli__misused(state, "give either -p PID or -- COMMAND");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -176,10 +191,11 @@ bool cli__refuses_terminal(const struct output_format *format, const char *outpu
 	return true;
 }
 
-enum { OPT_LINES = 0x100, OPT_KEEP_VM, OPT_ANNOTATE, OPT_PID, OPT_THREAD, OPT_RUNTIME };
+enum { OPT_FORCE = 0x100, OPT_LINES, OPT_KEEP_VM, OPT_ANNOTATE, OPT_PID, OPT_THREAD, OPT_RUNTIME };
 
 static const struct argp_option view_options[] = {
 	{ "output", 'o', "OUT", 0, "Write to OUT instead of standard output", 1 },
+	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 1 },
 	{ "lines", OPT_LINES, NULL, 0, "Show line numbers and keep lines apart", 1 },
 	{ "keep-vm", OPT_KEEP_VM, NULL, 0,
 	  "Show interpreter loops, too, not only the frames that they run", 1 },
@@ -199,6 +215,9 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'o':
 		opts->output = arg;
+		break;
+	case OPT_FORCE:
+		opts->force = true;
 		break;
 	case OPT_LINES:
 		opts->filter.lines = true;
@@ -220,7 +239,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
-			argp_error(state, "one recording at a time, not also '%s'", arg);
+			cli__misused(state, "one recording at a time, not also '%s'", arg);
 		opts->file = arg;
 		break;
 	default:
@@ -240,21 +259,17 @@ int view__load(const struct view_opts *opts, struct profile **ret)
 	return EXIT_OK;
 }
 
-int view__write(const char *path, int (*write)(const struct profile *, void *ctx, FILE *),
-		const struct profile *profile, void *ctx)
+int cli__write(const char *path, bool force, int (*write)(void *ctx, FILE *out), void *ctx)
 {
-	FILE *out = path ? fopen(path, "we") : stdout;
+	struct output_file file;
+	struct err err = {};
 	int code;
 
-	if (!out)
-		return cli__fail("cannot write %s: %s", path, strerror(errno));
-	code = write(profile, ctx, out);
-	if (path && fclose(out) && !code)
-		code = -errno;
+	if (output_file__open(path, force, &file, &err))
+		return cli__fail("%s", err.text);
+	code = output_file__close(&file, write(ctx, file.stream));
 	if (!code || code == -EPIPE) /* `| head` has seen enough */
 		return EXIT_OK;
-	if (path)
-		unlink(path);
 	return cli__fail("cannot write %s: %s", path ? path : "to standard output",
 			 strerror(-code));
 }

@@ -33,8 +33,15 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
 
+/* Texts from targets, recordings and the command line reach a terminal by escape__line
+ * (core/escape.h) or by one of these two. */
+
 /* "braid: TEXT" on stderr; returns EXIT_FAILED. */
 int cli__fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* argp_error: ends the program with EXIT_MISUSED. */
+void cli__misused(const struct argp_state *state, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* One line on stderr for what tracker_source_fn (core/tracker.h) tells. */
 void cli__print_source(uint32_t pid, const char *runtime, const char *version, const char *source,
@@ -46,7 +53,7 @@ void cli__print_command_end(int pid, int status);
 /* What was lost, by the kernel half's counters (COUNTERS_N of them). */
 void cli__print_losses(const uint64_t *counters);
 
-/* Parsers of option values: they end the program by argp_error (exit 2) on nonsense, naming the
+/* Parsers of option values: they end the program (exit 2) on nonsense, naming the
  * option and what it takes. */
 double cli__number(struct argp_state *state, const char *option, const char *text, double min,
 		   double max);
@@ -77,6 +84,7 @@ bool cli__refuses_terminal(const struct output_format *format, const char *outpu
 struct view_opts {
 	const char *file;   /* "braid.db" */
 	const char *output; /* NULL: standard output */
+	bool force;
 	bool annotate;
 	struct load_filter filter;
 };
@@ -85,8 +93,9 @@ extern const struct argp view_argp; /* child parser; its input is a struct view_
 /* Loads and merges what `opts` asks for. Prints the error. Returns an exit status. */
 int view__load(const struct view_opts *opts, struct profile **ret);
 
-/* Opens the output, calls `write`, closes it; a half-written new file is removed. */
-int view__write(const char *path, int (*write)(const struct profile *, void *ctx, FILE *),
-		const struct profile *profile, void *ctx);
+/* Has `write` write to what -o named (NULL: standard output), as core/output_file.h says. Prints
+ * the error. Returns an exit status. */
+#define FORCE_HELP "Replace a recording, write into what is no regular file"
+int cli__write(const char *path, bool force, int (*write)(void *ctx, FILE *out), void *ctx);
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/escape.h"
+#include "core/output_file.h"
 #include "core/util.h"
 
 /* `braid calls`: every call, counted and timed by probes. */
@@ -12,13 +14,15 @@ struct calls_cmd {
 	struct session_opts session;
 	uint32_t *pids;
 	const char *output; /* NULL: standard output */
+	bool force;
+	struct profile *profile; /* once it is over */
 	struct output_opts writing;
 	const struct output_format *format;
 	bool lines;
 	unsigned probed, refused; /* processes whose calls are seen, and not */
 };
 
-enum { OPT_FORMAT = 0x100, OPT_ROWS, OPT_LINES, OPT_ANNOTATE, OPT_MAX_OVERHEAD };
+enum { OPT_FORMAT = 0x100, OPT_ROWS, OPT_LINES, OPT_ANNOTATE, OPT_MAX_OVERHEAD, OPT_FORCE };
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0, "Count the calls of these running processes", 0 },
@@ -37,6 +41,7 @@ static const struct argp_option options[] = {
 	{ "lines", OPT_LINES, NULL, 0, "Show the line that a function begins at", 2 },
 	{ "annotate", OPT_ANNOTATE, NULL, 0, "Append the kind to each name: _[py], ...", 2 },
 	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
+	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 2 },
 	{}
 };
 
@@ -58,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FORMAT:
 		cmd->format = output__find_format(arg);
 		if (!cmd->format)
-			argp_error(state, "--format takes " OUTPUT_FORMATS ", not '%s'", arg);
+			cli__misused(state, "--format takes " OUTPUT_FORMATS ", not '%s'", arg);
 		break;
 	case OPT_ROWS:
 		cmd->writing.rows = cli__number(state, "--rows", arg, 1, 1e9);
@@ -72,6 +77,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'o':
 		cmd->output = arg;
 		break;
+	case OPT_FORCE:
+		cmd->force = true;
+		break;
 	case OPT_MAX_OVERHEAD:
 		cli__max_overhead(state, arg, opts);
 		break;
@@ -79,7 +87,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		cli__parse_target(key, arg, state, opts, &cmd->pids);
 		cli__default_max_overhead(opts);
 		if (!can_probe(opts))
-			argp_error(state, "-r: none of these runtimes has probes for calls");
+			cli__misused(state, "-r: none of these runtimes has probes for calls");
 		break;
 	default:
 		return cli__parse_target(key, arg, state, opts, &cmd->pids);
@@ -100,14 +108,14 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 static void on_note(void *ctx, const char *text)
 {
 	(void)ctx;
-	fprintf(stderr, "no limit is kept: %s\n", text);
+	escape__line(stderr, "no limit is kept: %s", text);
 }
 
-static int write_profile(const struct profile *profile, void *ctx, FILE *out)
+static int write_profile(void *ctx, FILE *out)
 {
 	const struct calls_cmd *cmd = ctx;
 
-	return cmd->format->write(profile, &cmd->writing, out);
+	return cmd->format->write(cmd->profile, &cmd->writing, out);
 }
 
 /* Of the runtimes whose calls are in it. */
@@ -124,7 +132,6 @@ static void print_notes(const struct runtime *const *runtimes, const struct prof
 static int report(struct calls_cmd *cmd, struct session *session,
 		  const struct session_summary *summary)
 {
-	struct profile *profile;
 	struct err err = {};
 	int status;
 
@@ -133,17 +140,17 @@ static int report(struct calls_cmd *cmd, struct session *session,
 	if (!cmd->probed)
 		return cli__fail("no calls can be counted here; `braid record` needs no probes, "
 				 "and `braid probes` tells more");
-	if (session__calls(session, cmd->lines, &profile, &err))
+	if (session__calls(session, cmd->lines, &cmd->profile, &err))
 		return cli__fail("%s", err.text);
-	status = view__write(cmd->output, write_profile, profile, cmd);
+	status = cli__write(cmd->output, cmd->force, write_profile, cmd);
 	if (!status) {
 		fprintf(stderr, "%.1f s\n", summary->duration_s);
-		print_notes(cmd->session.runtimes, profile);
+		print_notes(cmd->session.runtimes, cmd->profile);
 	}
 	cli__print_losses(summary->counters);
 	cli__print_limit(&summary->limit, summary->duration_s,
 			 "; for every call: --max-overhead none");
-	profile__free(profile);
+	profile__free(cmd->profile);
 	return status;
 }
 
@@ -154,7 +161,9 @@ static int count(struct calls_cmd *cmd)
 	struct session *session;
 	int status, code, finished;
 
-	code = session__open(&cmd->session, &session, &err);
+	code = output_file__check(cmd->output, cmd->force, &err);
+	if (!code)
+		code = session__open(&cmd->session, &session, &err);
 	if (code)
 		return cli__fail("%s", err.text);
 	if (!cmd->session.n_pids || cmd->probed) /* else there is nothing to wait for */

@@ -2,6 +2,7 @@
 #include "core/cli.h"
 
 #include "core/doctor.h"
+#include "core/escape.h"
 
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes)
 {
@@ -20,13 +21,13 @@ int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes)
 
 		detail[0] = '\0';
 		code = check->run(detail, sizeof(detail));
-		printf("%-8s %-16s %s\n",
-		       !code	       ? "ok"
-		       : check->needed ? "MISSING"
-				       : "limited",
-		       check->name, detail);
+		escape__line(stdout, "%-8s %-16s %s",
+			     !code	     ? "ok"
+			     : check->needed ? "MISSING"
+					     : "limited",
+			     check->name, detail);
 		if (code)
-			printf("%25s -> %s\n", "", check->remedy);
+			escape__line(stdout, "%25s -> %s", "", check->remedy);
 		if (code && check->needed)
 			status = EXIT_FAILED;
 	}

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/escape.h"
 #include "core/util.h"
 
 #define FREQUENCY_MAX_HZ 10000
@@ -62,7 +65,8 @@ static void parse_source(struct argp_state *state, struct record_opts *record, c
 	for (i = 0; i < ARRAY_SIZE(names) && (!*arg || strcmp(arg, names[i])); i++)
 		;
 	if (i == ARRAY_SIZE(names))
-		argp_error(state, "--source takes auto, walk, probes, map or none, not '%s'", arg);
+		cli__misused(state, "--source takes auto, walk, probes, map or none, not '%s'",
+			     arg);
 	record->session.source = i;
 }
 
@@ -76,7 +80,7 @@ static enum unwind_mode parse_unwind(struct argp_state *state, const char *arg)
 	for (i = 0; i < ARRAY_SIZE(names); i++)
 		if (!strcmp(arg, names[i]))
 			return i;
-	argp_error(state, "--unwind takes auto, fp or copy, not '%s'", arg);
+	cli__misused(state, "--unwind takes auto, fp or copy, not '%s'", arg);
 	return UNWIND_MODE_AUTO;
 }
 
@@ -135,7 +139,7 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 static void on_note(void *ctx, const char *text)
 {
 	end_status_line(ctx);
-	fprintf(stderr, "no limit is kept: %s\n", text);
+	escape__line(stderr, "no limit is kept: %s", text);
 }
 
 static void on_progress(void *ctx, const struct session_progress *progress)
@@ -152,6 +156,7 @@ static void on_progress(void *ctx, const struct session_progress *progress)
 	record->quiet_line = true;
 }
 
+/* Of the runtimes that were met. */
 static void print_frames(const struct session_opts *opts, const struct capture_stats *stats)
 {
 	int i;
@@ -159,7 +164,7 @@ static void print_frames(const struct session_opts *opts, const struct capture_s
 	fprintf(stderr, "frames: %" PRIu64 " kernel, %" PRIu64 " native", stats->kernel_frames,
 		stats->native_frames);
 	for (i = 0; opts->runtimes[i]; i++)
-		if (opts->runtimes[i]->walker >= 0 && opts->enabled & 1U << i)
+		if (stats->runtime_frames[i])
 			fprintf(stderr, ", %" PRIu64 " %s", stats->runtime_frames[i],
 				opts->runtimes[i]->name);
 	fputc('\n', stderr);
@@ -171,9 +176,12 @@ static void print_summary(const struct session_opts *opts, const struct session_
 
 	if (opts->command)
 		cli__print_command_end(summary->command_pid, summary->command_status);
-	fprintf(stderr, "%s: %" PRIu64 " samples in %.1f s at %u Hz, own CPU %.2f s\n",
-		opts->output, stats->samples, summary->duration_s, opts->frequency_hz,
-		summary->own_cpu_s);
+	escape__line(stderr, "%s: %" PRIu64 " samples in %.1f s at %u Hz, own CPU %.2f s",
+		     opts->output, stats->samples, summary->duration_s, opts->frequency_hz,
+		     summary->own_cpu_s);
+	if (summary->samples_lost)
+		fprintf(stderr, "%" PRIu64 " more samples could not be written\n",
+			summary->samples_lost);
 	print_frames(opts, stats);
 	if (stats->samples)
 		fprintf(stderr,
@@ -197,6 +205,11 @@ static void print_summary(const struct session_opts *opts, const struct session_
 	cli__print_losses(summary->counters);
 }
 
+static void go_on(int number)
+{
+	(void)number;
+}
+
 static int record(struct record_opts *record)
 {
 	struct session_summary summary;
@@ -204,6 +217,9 @@ static int record(struct record_opts *record)
 	struct err err = {}, finish_err = {};
 	int code, finished;
 
+	/* A limit of the file's size is an error like a full disk. Not ignored: the command would
+	 * inherit that. */
+	signal(SIGXFSZ, go_on);
 	code = session__open(&record->session, &session, &err);
 	if (code)
 		return cli__fail("%s", err.text);
@@ -212,10 +228,12 @@ static int record(struct record_opts *record)
 	end_status_line(record);
 	print_summary(&record->session, &summary);
 	session__free(session);
-	if (code || finished)
-		return cli__fail("%s; what was recorded until then is in %s",
-				 code ? err.text : finish_err.text, record->session.output);
-	return EXIT_OK;
+	if (!code && !finished)
+		return EXIT_OK;
+	if (code == -ESTALE || finished == -ESTALE)
+		return cli__fail("%s", code ? err.text : finish_err.text);
+	return cli__fail("%s; what was recorded until then is in %s",
+			 code ? err.text : finish_err.text, record->session.output);
 }
 
 int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/escape.h"
 #include "core/output.h"
 #include "core/util.h"
 
@@ -14,6 +15,7 @@ struct report_opts {
 	struct output_opts output;
 	const struct output_format *format; /* NULL: a flame graph, by `flame` */
 	int (*flame)(const struct profile *, const struct output_opts *, FILE *);
+	struct profile *profile;
 };
 
 enum { OPT_FORMAT = 0x200, OPT_ROWS };
@@ -27,11 +29,12 @@ static const struct argp_option report_options[] = {
 	{}
 };
 
-static int write_profile(const struct profile *profile, void *ctx, FILE *out)
+static int write_profile(void *ctx, FILE *out)
 {
 	const struct report_opts *opts = ctx;
 
-	return (opts->format ? opts->format->write : opts->flame)(profile, &opts->output, out);
+	return (opts->format ? opts->format->write : opts->flame)(opts->profile, &opts->output,
+								  out);
 }
 
 static error_t parse_report(int key, char *arg, struct argp_state *state)
@@ -45,7 +48,7 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 	case OPT_FORMAT:
 		opts->format = output__find_format(arg);
 		if (!opts->format)
-			argp_error(state, "--format takes " OUTPUT_FORMATS ", not '%s'", arg);
+			cli__misused(state, "--format takes " OUTPUT_FORMATS ", not '%s'", arg);
 		break;
 	case OPT_ROWS:
 		opts->output.rows = cli__number(state, "--rows", arg, 1, 1e9);
@@ -58,14 +61,13 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 
 static int run_view(struct report_opts *opts)
 {
-	struct profile *profile;
-	int status = view__load(&opts->view, &profile);
+	int status = view__load(&opts->view, &opts->profile);
 
 	if (status)
 		return status;
 	opts->output.annotate = opts->view.annotate;
-	status = view__write(opts->view.output, write_profile, profile, opts);
-	profile__free(profile);
+	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
+	profile__free(opts->profile);
 	return status;
 }
 
@@ -147,6 +149,6 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 	}
 	status = run_view(&opts);
 	if (!status && opts.view.output)
-		printf("%s\n", opts.view.output);
+		escape__line(stdout, "%s", opts.view.output);
 	return status;
 }

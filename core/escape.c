@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/escape.h"
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/util.h"
 
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define INVALID	    UINT32_MAX
@@ -32,22 +36,53 @@ static size_t decode(const char *text, uint32_t *ret_code)
 	return len;
 }
 
-static bool is_control(uint32_t code)
-{
-	return code < 0x20 || (code >= 0x7f && code <= 0x9f);
-}
+/* Characters that a reader does not see, or that change how those beside them are shown. From the
+ * Unicode Character Database 14.0: the properties Default_Ignorable_Code_Point, Bidi_Control and
+ * Noncharacter_Code_Point, and the general categories Cc, Zl, Zp and Cf (of Cf not those which have
+ * the property Prepended_Concatenation_Mark: they can be seen). The last two characters of each
+ * plane, which are no characters, are not in the table. */
+static const struct {
+	uint32_t first, last;
+} unseen[] = {
+	{ 0x0000, 0x001f },   /* C0 controls */
+	{ 0x007f, 0x009f },   /* delete, C1 controls */
+	{ 0x00ad, 0x00ad },   /* soft hyphen */
+	{ 0x034f, 0x034f },   /* combining grapheme joiner */
+	{ 0x061c, 0x061c },   /* Arabic letter mark */
+	{ 0x115f, 0x1160 },   /* Hangul fillers */
+	{ 0x17b4, 0x17b5 },   /* Khmer inherent vowels */
+	{ 0x180b, 0x180f },   /* Mongolian selectors and separator */
+	{ 0x200b, 0x200f },   /* zero-width space and joiners, directional marks */
+	{ 0x2028, 0x202e },   /* line and paragraph separators, embeddings, overrides */
+	{ 0x2060, 0x206f },   /* word joiner, invisible operators, isolates */
+	{ 0x3164, 0x3164 },   /* Hangul filler */
+	{ 0xfdd0, 0xfdef },   /* noncharacters */
+	{ 0xfe00, 0xfe0f },   /* variation selectors */
+	{ 0xfeff, 0xfeff },   /* byte order mark */
+	{ 0xffa0, 0xffa0 },   /* halfwidth Hangul filler */
+	{ 0xfff0, 0xfffb },   /* interlinear annotation */
+	{ 0x13430, 0x13438 }, /* hieroglyph format controls */
+	{ 0x1bca0, 0x1bca3 }, /* shorthand format controls */
+	{ 0x1d173, 0x1d17a }, /* musical format controls */
+	{ 0xe0000, 0xe0fff }, /* tags, further variation selectors */
+};
 
-/* U+2028, U+2029 end a line in some readers; the others turn the direction of what follows. */
-static bool is_layout(uint32_t code)
-{
-	return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
-}
-
-/* What is replaced wherever there is a replacement character; the last two XML cannot hold. */
 static bool is_unshown(uint32_t code)
 {
-	return code == INVALID || is_control(code) || is_layout(code) || code == 0xfffe ||
-	       code == 0xffff;
+	size_t low = 0, high = ARRAY_SIZE(unseen), middle;
+
+	if (code >= ' ' && code <= '~')
+		return false;
+	if (code == INVALID || (code & 0xfffe) == 0xfffe)
+		return true;
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (code > unseen[middle].last)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < ARRAY_SIZE(unseen) && code >= unseen[low].first;
 }
 
 /* In place of a character that is not shown. */
@@ -124,4 +159,26 @@ void escape__printable(char *text)
 		text += len;
 	}
 	*to = '\0';
+}
+
+char *escape__format(const char *fmt, va_list args)
+{
+	char *text;
+
+	if (vasprintf(&text, fmt, args) < 0)
+		return NULL;
+	escape__printable(text);
+	return text;
+}
+
+void escape__line(FILE *out, const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	text = escape__format(fmt, args);
+	va_end(args);
+	fprintf(out, "%s\n", text ? text : "(out of memory)");
+	free(text);
 }

@@ -205,7 +205,8 @@ static int new_frame(struct jit_frames *jit, struct process *process, uint32_t p
 	rc = recording__frame(jit->opts.recording, &frame, &slot->frame, NULL, err);
 	if (rc)
 		return rc;
-	jit->stats.places += !walked;
+	slot->counted = walked || jit_labels__is_made(mapped);
+	jit->stats.places += slot->counted && !walked;
 	if (slot->place.entry.text)
 		rc = jit__name_slot(jit, process, slot, &frame, err);
 	if (rc)

@@ -26,8 +26,8 @@ struct jit_frames_opts {
 };
 
 struct jit_frames_stats {
-	uint64_t places, named;	   /* distinct addresses of code that no walker names, and those
-				    * with a name */
+	uint64_t places, named;	   /* distinct addresses of compiled code that no walker names, and
+				    * those with a name */
 	uint64_t symbols, skipped; /* of maps; and what in them made no sense or found no room */
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/spaces.h"
+#include "core/util.h"
 
 static bool is_attached(const struct process *process, int i)
 {
@@ -26,11 +27,26 @@ bool jit_labels__wanted(const struct jit_labels *labels, const struct process *p
 	return false;
 }
 
+static bool is_anonymous(const struct mapped *mapped)
+{
+	return mapped && (!mapped->path[0] || strncmp(mapped->path, "[anon", 5) == 0);
+}
+
+bool jit_labels__is_made(const struct mapped *mapped)
+{
+	static const char *const shared[] = { "/memfd:", "/dev/zero" };
+	bool made = is_anonymous(mapped);
+
+	for (size_t i = 0; mapped && i < ARRAY_SIZE(shared); i++)
+		made = made || strncmp(mapped->path, shared[i], strlen(shared[i])) == 0;
+	return made;
+}
+
 const struct runtime *jit_labels__compiler(const struct jit_labels *labels,
 					   const struct process *process,
 					   const struct mapped *mapped)
 {
-	bool anonymous = mapped && (!mapped->path[0] || strncmp(mapped->path, "[anon", 5) == 0);
+	bool anonymous = is_anonymous(mapped);
 
 	for (int i = 0; anonymous && labels->runtimes[i]; i++)
 		if (is_attached(process, i) && labels->runtimes[i]->jit)

@@ -22,6 +22,10 @@ bool jit_labels__know(const struct jit_labels *labels, const struct process *pro
 /* Does any? */
 bool jit_labels__wanted(const struct jit_labels *labels, const struct process *process);
 
+/* Is it memory that holds what the process has made itself, and no file? Not where nothing is known
+ * to be mapped (NULL): that is a file which was not read in time, mostly. */
+bool jit_labels__is_made(const struct mapped *mapped);
+
 /* The attached runtime that makes code, if no file backs `mapped` (may be NULL); or NULL. */
 const struct runtime *jit_labels__compiler(const struct jit_labels *labels,
 					   const struct process *process,

@@ -49,6 +49,8 @@ int jit__name_slot(struct jit_frames *jit, struct process *process, struct jit_s
 		code->told = true;
 	}
 	slot->name_hash = jit__hash(symbol.name);
+	jit->stats.places += !slot->counted; /* a map says that it is */
+	slot->counted = true;
 	jit->stats.named += !rc;
 	return rc ? rc : 1;
 }

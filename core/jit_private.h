@@ -16,6 +16,7 @@ struct jit_slot {
 	uint32_t version;	    /* of the maps when that was looked up */
 	uint32_t frame, generation;
 	bool loop;	    /* recorded as such */
+	bool counted;	    /* as a place of compiled code, or never to be */
 	uint32_t name_hash; /* of what a map calls it; 0: not known */
 };
 

@@ -11,6 +11,7 @@
 
 #include "core/recording.h"
 #include "core/recording_file.h"
+#include "core/recording_vfs.h"
 
 /* For the end of a commit, or for another reader that restores the file. */
 #define WAIT_MS 5000
@@ -91,12 +92,13 @@ static int begin(sqlite3 *db, const char *path)
 
 static int try_open(const char *path, const char *name, int flags, sqlite3 **ret_db)
 {
+	const char *vfs = recording_vfs__name();
 	sqlite3 *db = NULL;
 	int code;
 
-	if (!name)
+	if (!name || !vfs)
 		return SQLITE_NOMEM;
-	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+	code = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX, vfs);
 	if (!code)
 		code = begin(db, path);
 	if (code) {
@@ -107,18 +109,26 @@ static int try_open(const char *path, const char *name, int flags, sqlite3 **ret
 	return code;
 }
 
+static bool needs_writing(int code)
+{
+	return (code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN;
+}
+
 /* A recorder that was killed while it committed leaves a journal to restore the file from. That
- * takes the right to write. Without it the file is read as it is, and nearly always whole:
- * see core/recording_db.c. */
+ * takes the right to write, and a journal of one's own (core/recording_vfs.h). Without, the file is
+ * read as it is, and nearly always whole: see core/recording_db.c. */
 static int open_any(const char *path, sqlite3 **ret_db)
 {
 	char *name = recording_file__sqlite_path(path);
 	char *uri = immutable_uri(path);
-	int code = try_open(path, name, SQLITE_OPEN_READONLY, ret_db);
+	bool wal = recording_file__uses_wal(path);
+	int code = SQLITE_READONLY;
 
-	if ((code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN)
+	if (!wal)
+		code = try_open(path, name, SQLITE_OPEN_READONLY, ret_db);
+	if (needs_writing(code) && !wal)
 		code = try_open(path, name, SQLITE_OPEN_READWRITE, ret_db);
-	if ((code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN)
+	if (needs_writing(code))
 		code = try_open(path, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, ret_db);
 	free(uri);
 	free(name);

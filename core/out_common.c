@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/escape.h"
 #include "core/util.h"
 
 static int compare_frames(const void *a, const void *b, void *arg)
@@ -228,6 +229,20 @@ void output__summary(const struct profile *profile, char *buf, size_t size)
 	if (profile->frequency_hz > 0)
 		snprintf(frequency, sizeof(frequency), ", %.6g Hz", profile->frequency_hz);
 	snprintf(buf, size, "%" PRIu64 " samples%s%s", profile->samples, duration, frequency);
+}
+
+void output__heading(const struct profile *profile, FILE *out)
+{
+	char summary[128];
+	size_t i;
+
+	output__summary(profile, summary, sizeof(summary));
+	if (profile->target && *profile->target)
+		escape__line(out, "%s", profile->target);
+	fprintf(out, "%s\n", summary);
+	for (i = 0; i < profile->n_losses; i++)
+		escape__line(out, "lost: %s: %" PRIu64, profile->losses[i].name,
+			     profile->losses[i].count);
 }
 
 void output__number(FILE *out, uint64_t number)

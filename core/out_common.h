@@ -30,6 +30,9 @@ char *output__label(const struct profile *profile, const struct profile_frame *f
  * known. */
 void output__summary(const struct profile *profile, char *buf, size_t size);
 
+/* Above a text: the target, the summary, and a line for each loss. */
+void output__heading(const struct profile *profile, FILE *out);
+
 /* How a weight is shown: "1234" samples, or "1.23 ms" in three digits. */
 void output__weight(const struct profile *profile, uint64_t weight, char *buf, size_t size);
 

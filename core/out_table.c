@@ -130,31 +130,6 @@ static char *function_label(const struct profile *profile, const struct row *row
 	return label;
 }
 
-static int put_heading(const struct profile *profile, FILE *out)
-{
-	char summary[128], *target = strdup(profile->target ? profile->target : "");
-	size_t i;
-
-	if (!target)
-		return -ENOMEM;
-	escape__printable(target);
-	output__summary(profile, summary, sizeof(summary));
-	if (*target)
-		fprintf(out, "%s\n", target);
-	fprintf(out, "%s\n", summary);
-	free(target);
-	for (i = 0; i < profile->n_losses; i++) {
-		char *name = strdup(profile->losses[i].name);
-
-		if (!name)
-			return -ENOMEM;
-		escape__printable(name);
-		fprintf(out, "lost: %s: %" PRIu64 "\n", name, profile->losses[i].count);
-		free(name);
-	}
-	return 0;
-}
-
 static int put_row(const struct table *table, const struct row *row, int annotate, int kind_width,
 		   FILE *out)
 {
@@ -209,10 +184,10 @@ static int put_rows(const struct table *table, const struct output_opts *opts, F
 int output__table(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
 	struct table table = { .profile = profile };
-	int err;
+	int err = 0;
 
-	err = put_heading(profile, out);
-	if (err || !profile->samples)
+	output__heading(profile, out);
+	if (!profile->samples)
 		goto out;
 	err = table_init(&table);
 	if (!err)

@@ -100,7 +100,6 @@ int output__tree(const struct profile *profile, const struct output_opts *opts, 
 	uint32_t *first = calloc(profile->n_nodes + 1, sizeof(*first));
 	uint32_t *next = calloc(profile->n_nodes + 1, sizeof(*next));
 	uint32_t *stack = calloc(profile->n_nodes + 1, sizeof(*stack));
-	char summary[100];
 	int err = -ENOMEM;
 
 	if (!first || !next || !stack || out_tree__init(&printed.tree, profile))
@@ -112,9 +111,8 @@ int output__tree(const struct profile *profile, const struct output_opts *opts, 
 		first[parent] = node;
 	}
 	printed.whole = printed.tree.total[0];
-	output__summary(profile, summary, sizeof(summary));
-	fprintf(out, "%s\n%s\n\n Total%%      Total       Self%s  Function\n",
-		profile->target ? profile->target : "", summary,
+	output__heading(profile, out);
+	fprintf(out, "\n Total%%      Total       Self%s  Function\n",
 		profile->unit == PROFILE_NANOSECONDS ? "       Calls" : "");
 	err = print_all(&printed, first, next, stack);
 	if (!err && printed.left_out)

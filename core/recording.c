@@ -25,9 +25,9 @@ struct texts {
 struct recording {
 	struct recording_db db;
 	struct intern nodes, frames;
-	struct texts threads, images, functions;
+	struct texts threads, images, functions, counted;
 	uint32_t n_processes, n_frames, n_nodes;
-	uint64_t n_samples;
+	uint64_t n_samples, n_committed;
 	char *key; /* of the text being looked up */
 	size_t cap_key;
 };
@@ -79,6 +79,7 @@ static void recording_free(struct recording *recording)
 	strtab__free(recording->threads.strtab);
 	strtab__free(recording->images.strtab);
 	strtab__free(recording->functions.strtab);
+	strtab__free(recording->counted.strtab);
 	free(recording->key);
 	free(recording);
 }
@@ -102,7 +103,16 @@ int recording__create(const char *path, bool force, struct recording **ret, stru
 
 int recording__commit(struct recording *recording, struct err *err)
 {
-	return recording_db__commit(&recording->db, false, err);
+	int code = recording_db__commit(&recording->db, false, err);
+
+	if (!code && sqlite3_get_autocommit(recording->db.db)) /* it was not put off */
+		recording->n_committed = recording->n_samples;
+	return code;
+}
+
+uint64_t recording__committed(const struct recording *recording)
+{
+	return recording->n_committed;
 }
 
 int recording__close(struct recording *recording, struct err *err)
@@ -118,10 +128,8 @@ int recording__close(struct recording *recording, struct err *err)
 
 void recording__discard(struct recording *recording)
 {
-	if (recording) {
-		recording_db__abandon(&recording->db);
+	if (recording)
 		recording_free(recording);
-	}
 }
 
 int recording__meta(struct recording *recording, const char *key, const char *value,
@@ -133,6 +141,13 @@ int recording__meta(struct recording *recording, const char *key, const char *va
 int recording__counter(struct recording *recording, const char *name, uint64_t value,
 		       struct err *err)
 {
+	uint32_t id;
+	bool new;
+
+	if (!value && !(recording->counted.strtab && strtab__has(recording->counted.strtab, name)))
+		return recording_db__check(&recording->db, err);
+	if (texts_intern(&recording->counted, name, &id, &new))
+		return recording_db__fail(&recording->db, -ENOMEM, err);
 	return recording_db__insert(&recording->db, TABLE_counter, err, name, value);
 }
 

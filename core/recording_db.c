@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/recording.h"
-#include "core/recording_file.h"
+#include "core/recording_vfs.h"
 #include "core/util.h"
 
 /* How a recording survives kill -9, a full disk, and a copy of the .db file alone:
@@ -63,6 +63,10 @@ static int sqlite_errno(sqlite3 *db, int code)
 		return -ENOMEM;
 	case SQLITE_BUSY:
 		return -EBUSY;
+	case SQLITE_READONLY: /* as it can be written, its name is no longer its own */
+		return -ESTALE;
+	case SQLITE_CANTOPEN: /* the journal: something is there */
+		return sqlite3_system_errno(db) ? -sqlite3_system_errno(db) : -EIO;
 	case SQLITE_IOERR:
 		sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
 		return is_space(number) || is_space(sqlite3_system_errno(db)) ? -ENOSPC : -EIO;
@@ -81,11 +85,11 @@ int recording_db__check(const struct recording_db *db, struct err *err)
 
 int recording_db__fail(struct recording_db *db, int code, struct err *err)
 {
-	if (!sqlite3_get_autocommit(db->db))
+	if (db->db && !sqlite3_get_autocommit(db->db))
 		sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL);
 	db->failed = code;
 	return err__set(err, code, "cannot write %s: %s", db->path ? db->path : "to memory",
-			strerror(-code));
+			code == -ESTALE ? "it was moved or removed" : strerror(-code));
 }
 
 int recording_db__insert(struct recording_db *db, enum table table, struct err *err, ...)
@@ -101,62 +105,101 @@ int recording_db__insert(struct recording_db *db, enum table table, struct err *
 	return code ? recording_db__fail(db, code, err) : 0;
 }
 
-/* The schema is committed, so that there is a recording from here on. */
-static int open_database(struct recording_db *db)
+static int open_database(const char *path, sqlite3 **ret)
 {
-	char *name = db->path ? recording_file__sqlite_path(db->path) : strdup("braid");
-	char mark[128];
-	int i, code;
+	char *name = path ? recording_file__sqlite_path(path) : strdup("braid");
+	const char *vfs = recording_vfs__name();
+	int code = SQLITE_NOMEM;
 
-	if (!name)
-		return SQLITE_NOMEM;
-	code = sqlite3_open_v2(name, &db->db,
-			       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
-				       (db->path ? 0 : SQLITE_OPEN_MEMORY | SQLITE_OPEN_CREATE),
-			       NULL);
+	if (name && vfs)
+		code = sqlite3_open_v2(name, ret,
+				       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+					       (path ? 0 : SQLITE_OPEN_MEMORY | SQLITE_OPEN_CREATE),
+				       path ? vfs : NULL);
 	free(name);
 	if (code)
 		return code;
-	sqlite3_busy_timeout(db->db, COMMIT_WAIT_MS);
+	sqlite3_busy_timeout(*ret, COMMIT_WAIT_MS);
+	return sqlite3_exec(*ret, SETTINGS, NULL, NULL, NULL);
+}
+
+/* The schema is committed, so that there is a recording from here on. */
+static int write_schema(sqlite3 *db)
+{
+	char mark[128];
+	int code;
+
 	snprintf(mark, sizeof(mark), "BEGIN; PRAGMA application_id = %d; PRAGMA user_version = %d;",
 		 RECORDING_APPLICATION_ID, RECORDING_SCHEMA_VERSION);
-	if ((code = sqlite3_exec(db->db, SETTINGS, NULL, NULL, NULL)) ||
-	    (code = sqlite3_exec(db->db, mark, NULL, NULL, NULL)) ||
-	    (code = sqlite3_exec(db->db, asset_recording_sql_start, NULL, NULL, NULL)) ||
-	    (code = sqlite3_exec(db->db, "COMMIT", NULL, NULL, NULL)))
-		return code;
+	code = sqlite3_exec(db, mark, NULL, NULL, NULL);
+	if (!code)
+		code = sqlite3_exec(db, asset_recording_sql_start, NULL, NULL, NULL);
+	return code ? code : sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+}
+
+static int prepare(struct recording_db *db)
+{
+	int i, code = 0;
+
 	for (i = 0; !code && i < TABLES_N; i++)
 		code = sqlite3_prepare_v3(db->db, insert_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
 					  &db->insert[i], NULL);
 	return code;
 }
 
-int recording_db__create(struct recording_db *db, const char *path, bool force, struct err *err)
+static int cannot_create(const struct recording_db *db, sqlite3 *sqlite, int code, struct err *err)
 {
-	int code, ret;
+	int ret = sqlite ? sqlite_errno(sqlite, code) : -ENOMEM;
 
-	*db = (struct recording_db) { .fd = -1, .path = path ? strdup(path) : NULL };
-	if (path && !db->path)
-		return err__set(err, -ENOMEM, "out of memory");
-	ret = path ? recording_file__claim(path, force, &db->fd, &db->moved, err) : 0;
-	if (ret)
-		return ret;
-	code = open_database(db);
-	if (code) {
-		ret = db->db ? sqlite_errno(db->db, code) : -ENOMEM;
-		if (path)
-			recording_file__abandon(path, db->moved);
-		return err__set(err, ret, "cannot create %s: %s", path ? path : "a database",
-				strerror(-ret));
-	}
-	return 0;
+	return err__set(err, ret, "cannot create %s: %s", db->path ? db->path : "a database",
+			strerror(-ret));
 }
 
-void recording_db__abandon(struct recording_db *db)
+/* SQLite knows a file and its journal by name: it is closed before the file takes its place. */
+static int create_file(struct recording_db *db, bool force, struct err *err)
 {
-	sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL); /* lest closing looks for its journal */
-	if (db->path)
-		recording_file__abandon(db->path, db->moved);
+	sqlite3 *sqlite = NULL;
+	int code = recording_file__claim(db->path, force, &db->claim, err);
+
+	if (code)
+		return code;
+	code = open_database(db->claim.beside, &sqlite);
+	if (!code)
+		code = write_schema(sqlite);
+	if (code)
+		code = cannot_create(db, sqlite, code, err);
+	sqlite3_close(sqlite);
+	return code;
+}
+
+int recording_db__create(struct recording_db *db, const char *path, bool force, struct err *err)
+{
+	int code;
+
+	*db = (struct recording_db) { .claim = { .fd = -1 }, .path = path ? strdup(path) : NULL };
+	if (path && !db->path)
+		return err__set(err, -ENOMEM, "out of memory");
+	if (path)
+		return create_file(db, force, err);
+	code = open_database(NULL, &db->db);
+	if (!code)
+		code = write_schema(db->db);
+	if (!code)
+		code = prepare(db);
+	return code ? cannot_create(db, db->db, code, err) : 0;
+}
+
+/* Before the first commit. */
+static int take_place(struct recording_db *db, struct err *err)
+{
+	int code = recording_file__place(db->path, &db->claim, err);
+
+	if (code)
+		return code;
+	code = open_database(db->path, &db->db);
+	if (!code)
+		code = prepare(db);
+	return code ? cannot_create(db, db->db, code, err) : 0;
 }
 
 void recording_db__done(struct recording_db *db)
@@ -168,7 +211,7 @@ void recording_db__done(struct recording_db *db)
 		recording_rows__done(&db->rows[i]);
 	}
 	sqlite3_close(db->db);
-	close_fd(&db->fd);
+	recording_file__release(db->path, &db->claim);
 	free(db->path);
 }
 
@@ -178,6 +221,10 @@ int recording_db__commit(struct recording_db *db, bool last, struct err *err)
 
 	if (recording_db__check(db, err))
 		return db->failed;
+	if (!db->db)
+		code = db->failed = take_place(db, err);
+	if (code)
+		return code;
 	if (last)
 		sqlite3_busy_timeout(db->db, CLOSE_WAIT_MS);
 	if (sqlite3_get_autocommit(db->db)) /* else the last commit was put off */
@@ -188,5 +235,9 @@ int recording_db__commit(struct recording_db *db, bool last, struct err *err)
 		code = sqlite3_exec(db->db, "COMMIT", NULL, NULL, NULL);
 	if (code == SQLITE_BUSY && !last)
 		return 0;
-	return code ? recording_db__fail(db, sqlite_errno(db->db, code), err) : 0;
+	if (code)
+		return recording_db__fail(db, sqlite_errno(db->db, code), err);
+	if (db->path && !db->claim.settled)
+		db->failed = recording_file__settle(db->path, &db->claim, err);
+	return db->failed;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "core/err.h"
+#include "core/recording_file.h"
 #include "core/recording_rows.h"
 
 /* The database under a recording that is being written: rows in, commits, and what remains when
@@ -36,9 +37,8 @@ enum table {
 
 struct recording_db {
 	char *path;
-	int fd;	    /* of recording_file__claim */
-	bool moved; /* and what else it told */
-	sqlite3 *db;
+	struct recording_claim claim;
+	sqlite3 *db; /* NULL until the first commit, if there is a path */
 	sqlite3_stmt *insert[TABLES_N];
 	struct recording_rows rows[TABLES_N]; /* since the last commit */
 	int failed;			      /* what the first failed call returned */
@@ -47,10 +47,8 @@ struct recording_db {
 /* As recording__create. Call recording_db__done in any case. */
 int recording_db__create(struct recording_db *db, const char *path, bool force, struct err *err);
 
-/* Removes the file and puts back the one that was there. Then call recording_db__done. */
-void recording_db__abandon(struct recording_db *db);
-
-/* Frees everything and commits nothing. */
+/* Frees everything and commits nothing. Before the first commit has succeeded, it leaves all files
+ * as they were before. */
 void recording_db__done(struct recording_db *db);
 
 /* 0, or the error that this recording failed with: nothing more can be written. */

@@ -13,14 +13,37 @@
  * (a directory, another format, an empty file); any other errno of open. */
 int recording_file__identify(const char *path, uint32_t *ret_version, struct err *err);
 
-/* Creates an empty file at `path` and marks it as being written, as recording__create promises:
- * a recording that was there is now `path`.old, and `ret_moved` is true. The mark lasts as long as
- * `ret_fd` is open; SQLite's locks on the file, too, so close it last. */
-int recording_file__claim(const char *path, bool force, int *ret_fd, bool *ret_moved,
+/* A new recording on its way to its place. What is there stays until the first commit has
+ * succeeded, so that a failed start changes nothing. */
+struct recording_claim {
+	int fd;	      /* of the new file; SQLite's locks on it are lost when it is closed */
+	char *beside; /* where the new file is until it is placed */
+	char *aside;  /* where what was at the path is since; NULL: nothing was there */
+	bool force, keep, placed, settled; /* private */
+};
+
+/* Looks whether a recording may take the place, as recording__create promises, creates an empty
+ * file beside it, mode 0600, and marks it as being written; the mark lasts as long as the claim.
+ * Whatever it returns, recording_file__release has to follow. */
+int recording_file__claim(const char *path, bool force, struct recording_claim *ret,
 			  struct err *err);
 
-/* Undoes a claim: removes the new file and moves the old one back. */
-void recording_file__abandon(const char *path, bool moved);
+/* The new file takes the place; what is there is set aside. Looks once more. */
+int recording_file__place(const char *path, struct recording_claim *claim, struct err *err);
+
+/* What was set aside becomes `path`.old, over an older one, or goes if it was no recording. */
+int recording_file__settle(const char *path, struct recording_claim *claim, struct err *err);
+
+/* Ends the claim. Unless it was settled, all is as it was before. */
+void recording_file__release(const char *path, struct recording_claim *claim);
+
+/* Does its header say that it has a write-ahead log? No recording has, and SQLite would create one.
+ */
+bool recording_file__uses_wal(const char *path);
+
+/* Is the open file a journal as recorders leave them: empty, or begun, and without the name of a
+ * third file, which SQLite would remove? */
+bool recording_file__is_journal(int fd);
 
 /* `path` in a form that SQLite takes for nothing but a file name (":memory:"). NULL: no memory. */
 char *recording_file__sqlite_path(const char *path);

@@ -249,7 +249,7 @@ static int open_recording(struct session *session, struct err *err)
 	if (!session->ring)
 		return err__set(err, -errno, "cannot map the ring buffer: %s", strerror(errno));
 	mmap_events__new(on_mmap, session, &session->mmap_events);
-	return recording__commit(session->recording, err);
+	return 0;
 }
 
 /* In every target, whose mappings are known by now. */
@@ -291,8 +291,18 @@ static int start_command(struct session *session, struct err *err)
 		code = capture__process_id(session->capture, process, &id, err);
 	if (!code)
 		code = set_trigger(session, err);
+	if (!code)
+		code = session__commit(session, err);
 	child__release(&session->child);
 	return code;
+}
+
+/* The first commit, by which the recording takes its place, is the last thing that can fail. */
+static int start_targets(struct session *session, struct err *err)
+{
+	int code = set_trigger(session, err);
+
+	return code ? code : session__commit(session, err);
 }
 
 int session__open(const struct session_opts *opts, struct session **ret, struct err *err)
@@ -323,7 +333,7 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 	if (!code)
 		code = kernel_half__attach(session->half, err);
 	if (!code)
-		code = opts->command ? start_command(session, err) : set_trigger(session, err);
+		code = opts->command ? start_command(session, err) : start_targets(session, err);
 	if (code) {
 		recording__discard(session->recording);
 		session->recording = NULL;
@@ -379,8 +389,11 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 		code = session__write_counters(session, err);
 	closed = recording__close(session->recording, code ? NULL : err);
 	session->recording = NULL;
+	if (!closed)
+		session->in_file = *capture__stats(session->capture);
 	session__counters(session, summary.counters);
-	summary.stats = capture__stats(session->capture);
+	summary.stats = &session->in_file;
+	summary.samples_lost = capture__stats(session->capture)->samples - session->in_file.samples;
 	jit_frames__stats(capture__jit(session->capture), &summary.jit);
 	summary.table_bytes = wordspace__bytes(session->wordspace);
 	summary.command_pid = session->child.pid;

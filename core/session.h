@@ -65,7 +65,8 @@ enum session_end { SESSION_DURATION, SESSION_SIGNAL, SESSION_TARGETS_ENDED };
 
 struct session_summary {
 	double duration_s, own_cpu_s;
-	const struct capture_stats *stats;
+	const struct capture_stats *stats; /* what is in the recording ... */
+	uint64_t samples_lost;		   /* ... and the samples that could not be written */
 	struct jit_frames_stats jit;
 	uint64_t counters[COUNTERS_N];
 	size_t table_bytes; /* kernel memory of unwind tables */

@@ -26,6 +26,7 @@ struct session {
 	struct tracker *tracker;
 	struct recording *recording;
 	struct capture *capture;
+	struct capture_stats in_file; /* what is in the recording: all up to its last commit */
 	struct ring_buffer *ring;
 	struct mmap_events *mmap_events; /* NULL: not to be had */
 	uint32_t *remapped;		 /* PIDs of processes that have mapped code */
@@ -82,6 +83,9 @@ void session__end_windows(struct session *session);
 void session__limit(const struct session *session, struct session_limit *ret);
 int session__write_limit(struct session *session, struct err *err);
 void session__end_limit(struct session *session); /* idempotent */
+
+/* Commits the recording. */
+int session__commit(struct session *session, struct err *err);
 
 /* Writes counters and figures as they are now. */
 int session__write_counters(struct session *session, struct err *err);

@@ -81,10 +81,8 @@ int session__write_counters(struct session *session, struct err *err)
 	jit_frames__stats(capture__jit(session->capture), &jit);
 	session__counters(session, counters);
 	for (i = COUNT_FIRST_LOSS; !code && i < COUNTERS_N; i++)
-		if (counters[i])
-			code = recording__counter(session->recording, counter__text(i), counters[i],
-						  err);
-	if (!code && jit.skipped)
+		code = recording__counter(session->recording, counter__text(i), counters[i], err);
+	if (!code)
 		code = recording__counter(session->recording, JIT_SKIPPED, jit.skipped, err);
 	const struct {
 		const char *key;
@@ -109,6 +107,16 @@ int session__write_counters(struct session *session, struct err *err)
 		code = session__write_limit(session, err);
 	snprintf(text, sizeof(text), "%.3f", (now_ns() - session->start_ns) / 1e9);
 	return code ? code : recording__meta(session->recording, "duration_s", text, err);
+}
+
+int session__commit(struct session *session, struct err *err)
+{
+	const struct capture_stats *stats = capture__stats(session->capture);
+	int code = recording__commit(session->recording, err);
+
+	if (!code && recording__committed(session->recording) == stats->samples)
+		session->in_file = *stats;
+	return code;
 }
 
 /* What poll watches: the signals, the ring buffer, the processes whose end ends the recording. */
@@ -189,7 +197,7 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 	if (!code)
 		code = session__write_counters(session, err);
 	if (!code)
-		code = recording__commit(session->recording, err);
+		code = session__commit(session, err);
 	report_progress(session, now);
 	session__keep_pace(session, now - session->last_tick_ns);
 	session->last_tick_ns = now;

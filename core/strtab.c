@@ -66,6 +66,14 @@ int strtab__intern(struct strtab *strtab, const char *text, uint32_t *ret_id)
 	return 0;
 }
 
+bool strtab__has(const struct strtab *strtab, const char *text)
+{
+	struct entry *entry;
+
+	HASH_FIND(hh, strtab->by_text, text, strlen(text), entry);
+	return entry != NULL;
+}
+
 const char *strtab__get(const struct strtab *strtab, uint32_t id)
 {
 	return id < strtab->n ? strtab->by_id[id]->text : "";

@@ -2,6 +2,7 @@
 #ifndef BRAID_STRTAB_H
 #define BRAID_STRTAB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,9 @@ void strtab__free(struct strtab *strtab); /* NULL is fine */
 
 /* Copies `text` in at first sight. Returns its id through `ret_id`; 0 or -ENOMEM. */
 int strtab__intern(struct strtab *strtab, const char *text, uint32_t *ret_id);
+
+/* Has it been interned? */
+bool strtab__has(const struct strtab *strtab, const char *text);
 
 /* Borrowed until strtab__free. An id that was never given out yields "". */
 const char *strtab__get(const struct strtab *strtab, uint32_t id);

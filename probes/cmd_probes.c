@@ -46,19 +46,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opts->pid = pids[0];
 		free(pids);
 		if (n > 1)
-			argp_error(state, "-p takes one process here, not '%s'", arg);
+			cli__misused(state, "-p takes one process here, not '%s'", arg);
 		break;
 	case OPT_NO_ATTACH:
 		opts->no_attach = true;
 		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
-			argp_error(state, "one file at a time, not also '%s'", arg);
+			cli__misused(state, "one file at a time, not also '%s'", arg);
 		opts->file = arg;
 		break;
 	case ARGP_KEY_END:
 		if (!opts->pid == !opts->file)
-			argp_error(state, "give either -p PID or a FILE");
+			cli__misused(state, "give either -p PID or a FILE");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -68,22 +68,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* --- output, in the manner of `braid doctor` --- */
 
-/* File contents for a terminal. Valid until the next call but one. */
-static const char *clean(const char *text)
-{
-	static char cells[2][CELL_BYTES];
-	static int turn;
-
-	turn = !turn;
-	snprintf(cells[turn], CELL_BYTES, "%s", text);
-	escape__printable(cells[turn]);
-	return cells[turn];
-}
-
 static void print_remedy(FILE *out, const char *remedy)
 {
 	if (remedy)
-		fprintf(out, "%25s -> %s\n", "", remedy);
+		escape__line(out, "%25s -> %s", "", remedy);
 }
 
 static void print_ladder(FILE *out, const struct probe_image *image)
@@ -98,13 +86,14 @@ static void print_ladder(FILE *out, const struct probe_image *image)
 	for (enum probe_rung rung = 0; rung < PROBE_RUNGS_N; rung++) {
 		const struct probe_source *source = &image->ladder[rung];
 
-		fprintf(out, "%-8s %-16s %s%s\n",
-			rung == chosen	? "chosen"
-			: source->works ? "works"
-					: "no",
-			names[rung], clean(source->reason),
-			source->works && rung < chosen ? ", but `braid record` does not use it yet"
-						       : "");
+		escape__line(out, "%-8s %-16s %s%s",
+			     rung == chosen  ? "chosen"
+			     : source->works ? "works"
+					     : "no",
+			     names[rung], source->reason,
+			     source->works && rung < chosen
+				     ? ", but `braid record` does not use it yet"
+				     : "");
 		print_remedy(out, source->remedy);
 	}
 }
@@ -124,18 +113,16 @@ static const char *life(const struct probe_image *image, const struct probe_row 
 
 static void print_row(FILE *out, const struct probe_image *image, const struct probe_row *row)
 {
-	char name[CELL_BYTES], hits[32] = "";
+	char name[CELL_BYTES], semaphore[32] = "-", hits[32] = "";
 
 	snprintf(name, sizeof(name), "%s:%s", row->provider, row->name);
 	if (image->measured_s && row->wanted)
 		snprintf(hits, sizeof(hits), "%.0f", row->hits / image->measured_s);
-	fprintf(out, "%-6s  %-9s  %-40s  0x%-10" PRIx64 "  ", row->wanted ? "yes" : "no",
-		life(image, row), clean(name), row->point.pc_vaddr);
 	if (row->point.semaphore_vaddr)
-		fprintf(out, "0x%-10" PRIx64, row->point.semaphore_vaddr);
-	else
-		fprintf(out, "%-12s", "-");
-	fprintf(out, "  %8s%s%s\n", hits, row->arguments[0] ? "  " : "", clean(row->arguments));
+		snprintf(semaphore, sizeof(semaphore), "0x%" PRIx64, row->point.semaphore_vaddr);
+	escape__line(out, "%-6s  %-9s  %-40s  0x%-10" PRIx64 "  %-12s  %8s%s%s",
+		     row->wanted ? "yes" : "no", life(image, row), name, row->point.pc_vaddr,
+		     semaphore, hits, row->arguments[0] ? "  " : "", row->arguments);
 }
 
 /* Below a probe's last row: what it is for. */
@@ -164,24 +151,22 @@ static void print_silent(FILE *out, const struct probe_image *image)
 
 		if (!probe_image__silent(image, want))
 			continue;
-		fprintf(out,
-			"%-8s %s:%s is there but did not fire, while %s did %" PRIu64 " times\n",
-			"SILENT", want->provider ? want->provider : "function", want->name,
-			partner->name, probe_image__hits(image, partner));
+		escape__line(out,
+			     "%-8s %s:%s is there but did not fire, while %s did %" PRIu64 " times",
+			     "SILENT", want->provider ? want->provider : "function", want->name,
+			     partner->name, probe_image__hits(image, partner));
 		print_remedy(out, want->remedy ? want->remedy : partner->remedy);
 	}
 }
 
 static void print_image(FILE *out, const struct probe_image *image)
 {
-	fprintf(out, "%s:", clean(image->file->path));
 	if (image->runtime)
-		fprintf(out, " %s%s%s\n", image->runtime, image->version[0] ? " " : "",
-			clean(image->version));
+		escape__line(out, "%s: %s%s%s", image->file->path, image->runtime,
+			     image->version[0] ? " " : "", image->version);
 	else
-		fputs(image->n_rows ? " no runtime that braid knows\n"
-				    : " no probe sites, and no runtime that braid knows\n",
-		      out);
+		escape__line(out, "%s: %sno runtime that braid knows", image->file->path,
+			     image->n_rows ? "" : "no probe sites, and ");
 	if (image->runtime)
 		print_ladder(out, image);
 	print_silent(out, image);
@@ -232,7 +217,7 @@ static int show_process(const struct probes_opts *opts, struct probe_walkers *wa
 		fprintf(stdout, "PID %u: no probe sites, and no runtime that braid knows\n",
 			info.pid);
 	for (size_t i = 0; i < process.n_unread; i++)
-		cli__fail("%s", clean(process.unread[i].text));
+		cli__fail("%s", process.unread[i].text);
 	code = process.n_unread ? EXIT_FAILED : EXIT_OK;
 	probe_process__done(&process);
 	return code;

@@ -54,6 +54,15 @@ def check_statuses():
                [("sh",)], "a command too short for a sample has a process in the recording")
 
 
+def check_summary():
+    """It speaks of what was there."""
+    result = gate.braid("record", "-F", "999", "-o", gate.path("native.db"), "--", "sh", "-c",
+                        "for i in 1 2 3 4 5 6 7 8 9; do /bin/true; done")
+    gate.equal(result.status, 0, "summary: status", result.err)
+    gate.matches(r"\nframes: \d+ kernel, \d+ native\n", result.err, "summary: no other runtimes")
+    gate.ok("compiled code" not in result.err, "summary: no compiled code", result.err)
+
+
 def check_signal(number):
     """The command outlives braid, as it would the shell that started it."""
     name = signal.Signals(number).name
@@ -92,6 +101,7 @@ gate.need_root()
 check_hits()
 check_end()
 check_statuses()
+check_summary()
 check_signal(signal.SIGINT)
 check_signal(signal.SIGTERM)
 check_signal(signal.SIGHUP)

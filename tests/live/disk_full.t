@@ -70,7 +70,11 @@ def check_braid(directory):
     fill(directory)
     gate.equal(process.wait(), 1, "braid: status")
     with open(gate.path("stderr"), encoding="utf-8") as stderr:
-        errors = [line for line in stderr.read().splitlines() if line.startswith("braid: ")]
+        lines = stderr.read().splitlines()
+    errors = [line for line in lines if line.startswith("braid: ")]
+    count = gate.Recording(file).count()
+    gate.equal([line.split(" in ")[0] for line in lines if line.startswith(file)],
+               [f"{file}: {count} samples"], "braid: the summary counts what is in the file")
     gate.equal(errors, [f"braid: cannot write {file}: No space left on device; what was recorded "
                         f"until then is in {file}"], "braid: one line says what is wrong, and "
                                                      "where the recording is")
@@ -87,8 +91,35 @@ def check_no_room(directory):
     gate.equal(result.status, 1, "no room at all: status", result)
     gate.matches(r"^braid: cannot (write|create) [^\n]*none\.db[^\n]*\n$", result.err,
                  "no room at all: one line")
-    gate.equal(sorted(name for name in os.listdir(directory) if name.startswith("none")), [],
+    gate.equal(sorted(name for name in os.listdir(directory) if name.startswith(("none", "."))), [],
                "no room at all: no file")
+
+
+def check_no_room_over(directory):
+    """What was there before stays."""
+    empty(directory)
+    file = directory + "/over.db"
+    pages = directory + "/over.html", directory + "/over.txt"
+    for _ in range(2):
+        gate.equal(gate.braid("record", "-o", file, "--", "true").status, 0, "over.db is made")
+    for page in pages:
+        with open(page, "w", encoding="utf-8") as out:
+            out.write("precious\n")
+
+    def state():
+        found = {}
+        for name in sorted(os.listdir(directory)):
+            with open(os.path.join(directory, name), "rb") as content:
+                found[name] = content.read()
+        return found
+    fill(directory)
+    before = state()
+    for words in (["record", "-o", file, "--", "true"], ["flame", "-o", pages[0], file],
+                  ["report", "-o", pages[1], file]):
+        result = gate.braid(*words)
+        gate.equal(result.status, 1, f"no room for {words[0]}: status", result)
+        gate.matches("No space left on device", result.err, f"no room for {words[0]}: says so")
+        gate.equal(state(), before, f"no room for {words[0]}: what was there stays")
 
 
 gate.need_root()
@@ -98,4 +129,5 @@ found = os.environ[DISK]
 check_recorder(found)
 check_braid(found)
 check_no_room(found)
+check_no_room_over(found)
 gate.done()

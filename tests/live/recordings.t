@@ -70,13 +70,26 @@ def check_over_recording():
     record(file, 3)
     gate.equal(record(file, 2).count(), 2, "over a recording: the new one")
     gate.equal(gate.Recording(file + ".old").count(), 3, "over a recording: the old one, beside it")
-    before = read(file)
+    record(file, 1)
+    os.chmod(file, 0o644)
+    before, older = read(file), read(file + ".old")
     gone = gate.start("true")
     gone.wait()
     for words in ["-p", gone.pid], ["--", "/no/such/program"]:
         result = gate.braid("record", "-o", file, *words)
         gate.equal(result.status, 1, f"failed start over a recording, {words[0]}: status", result)
-        gate.equal(read(file), before, f"failed start over a recording, {words[0]}: it is there")
+        gate.equal((read(file), read(file + ".old")), (before, older),
+                   f"failed start over a recording, {words[0]}: it is there, and the older one")
+    write(file + ".old", b"precious\n")
+    check_refused("a foreign FILE.old", gate.braid("record", "-o", file, "--", "true"),
+                  f"{file}.old is in the way")
+    gate.equal((read(file), read(file + ".old")), (before, b"precious\n"),
+               "a foreign FILE.old: intact")
+    os.unlink(file + ".old")
+    gate.equal(record(file, 2).count(), 2, "over a recording that all may read: the new one")
+    gate.equal(os.stat(file).st_mode & 0o777, 0o600, "is for its owner only")
+    gate.equal(sorted(name for name in os.listdir(gate.tmp) if name.startswith((".", "again"))),
+               ["again.db", "again.db.old"], "over a recording: nothing else is left")
     return file
 
 
@@ -97,6 +110,27 @@ def check_bad_files(content, sqlite):
     check_refused("report of a directory", gate.braid("report", gate.tmp), gate.tmp)
 
 
+def check_outputs(recording):
+    """What -o names: tests/unit/t_output_file.c has the rules; here is that each command keeps them."""
+    before = read(recording)
+    for words in (["report", "-o", recording, recording], ["flame", "-o", "x.html", recording],
+                  ["calls", "-o", recording, "--", "true"], ["bench", "-o", recording]):
+        where = os.path.join(gate.tmp, words[2])
+        if words[0] == "flame":
+            write(where, before)
+            words[2] = where
+        check_refused(f"{words[0]} -o RECORDING", gate.braid(*words), "is a recording; --force")
+        gate.equal(read(where), before, f"{words[0]} -o RECORDING: intact")
+        null = "/dev/null" if words[0] != "flame" else gate.path("null.svg")
+        if words[0] == "flame":
+            os.symlink("/dev/null", null)
+        words[2] = null
+        check_refused(f"{words[0]} -o /dev/null", gate.braid(*words), "not a regular file")
+    gate.equal(gate.braid("report", "--force", "-o", "/dev/null", recording).status, 0,
+               "report --force -o /dev/null")
+    gate.ok(os.path.exists("/dev/null") and not os.path.isfile("/dev/null"), "it is still a device")
+
+
 def check_damage(content):
     wrong = []
     file = gate.path("page.db")
@@ -115,4 +149,5 @@ check_over_files(other)
 good_one = read(check_over_recording())
 check_bad_files(good_one, other)
 check_damage(good_one)
+check_outputs(gate.path("again.db"))
 gate.done()

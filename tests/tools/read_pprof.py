@@ -123,5 +123,6 @@ class Reader:
         assert self.used == set(self.locations), "locations that no stack has"
 
 
-with open(sys.argv[1], "rb") as file:
-    print("\n".join(Reader(file.read()).lines()))
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb") as file:
+        print("\n".join(Reader(file.read()).lines()))

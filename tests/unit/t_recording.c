@@ -99,15 +99,23 @@ static void test_rows(void)
 	recording__meta(recording, "target", "first", &err);
 	recording__meta(recording, "target", "second", &err);
 	recording__counter(recording, "lost", 1, &err);
-	is_str(sqlite_text(path, "SELECT count(*) FROM sample"), "0", "no row before a commit");
-	is_int(access(journal, F_OK), -1, "no journal, either");
+	recording__counter(recording, "repaired", 5, &err);
+	recording__counter(recording, "none", 0, &err);
+	is_int(access(path, F_OK), -1, "no file before a commit");
+	is_int(recording__committed(recording), 0, "no sample in it");
 	is_int(recording__commit(recording, &err), 0, "commit");
+	is_int(recording__committed(recording), 1, "one is in it");
+	is_int(access(journal, F_OK), -1, "no journal beside it");
+	is_str(sqlite_text(path, "SELECT * FROM counter WHERE name = 'repaired'"), "repaired|5",
+	       "a loss");
+	recording__counter(recording, "repaired", 0, &err);
 	is_str(sqlite_text(path, "SELECT count(*) FROM sample"), "1", "one after it");
 	recording__counter(recording, "lost", 1ULL << 40, &err);
 	is_int(recording__close(recording, &err), 0, "close");
 
 	is_str(sqlite_text(path, "SELECT * FROM meta"), "target|second", "meta");
-	is_str(sqlite_text(path, "SELECT * FROM counter"), "lost|1099511627776", "counter");
+	is_str(sqlite_text(path, "SELECT * FROM counter"), "repaired|0 lost|1099511627776",
+	       "counter: the loss is none");
 	is_str(sqlite_text(path, "SELECT * FROM kind"), "1|native|_[n]", "kind");
 	is_str(sqlite_text(path, "SELECT * FROM process WHERE id = 2"),
 	       "2|77|1|123456|app|./app --x", "process");
@@ -142,6 +150,22 @@ static int create_code(const char *at, bool force)
 	return code;
 }
 
+/* The magic number that a journal begins with. */
+#define MAGIC "'\\331\\325\\005\\371 \\241c\\327 %s'"
+
+static void make_named(const char *target)
+{
+	struct recording *recording = create(false);
+
+	recording__meta(recording, "target", target, &err);
+	recording__close(recording, &err);
+}
+
+static void is_target(const char *at, const char *want, const char *what)
+{
+	is_str(sqlite_text(at, "SELECT value FROM meta"), want, "%s", what);
+}
+
 static void test_existing(void)
 {
 	struct recording *recording = create(false);
@@ -150,13 +174,13 @@ static void test_existing(void)
 	recording__commit(recording, &err);
 	is_int(create_code(path, true), -EBUSY, "not while another recorder writes it");
 	recording__close(recording, &err);
-	workdir__write("r.db-journal", "the first one's journal");
+	workdir__run("printf " MAGIC " > r.db-journal; chmod 644 r.db", "of the first");
 	is_int(create_code(path, false), 0, "over a recording");
 	is_str(sqlite_text(path, "SELECT count(*) FROM meta"), "0", "the new one is empty");
+	ok(workdir__try("test $(stat -c %%a r.db) = 600"), "and for its owner only");
 	workdir__run("grep -q first r.db.old-journal && rm r.db.old-journal");
-	is_str(sqlite_text(old, "SELECT value FROM meta"), "first",
-	       "the old one is there, with its journal");
-	workdir__write("r.db.old-journal", "left over");
+	is_target(old, "first", "the old one is there, with its journal");
+	workdir__run("printf " MAGIC " > r.db.old-journal", "left over");
 	is_int(create_code(path, false), 0, "and over an older one");
 	is_int(count_files(), 2, "with what was left over with that");
 	is_str(sqlite_text(old, "SELECT count(*) FROM meta"), "0", "which is gone");
@@ -180,6 +204,106 @@ static void test_existing(void)
 	is_int(create_code("/nowhere/r.db", false), -ENOENT,
 	       "not in a directory that is not there");
 	is_int(count_files(), 0, "no failure leaves anything");
+}
+
+/* All that is in the directory, with sizes, modes and inodes. */
+static const char *listed(void)
+{
+	static char text[2][2000];
+	static int turn;
+	FILE *pipe = workdir__pipe("find . -mindepth 1 -printf '%%p %%y %%s %%m %%i\n' | sort");
+	char *to = text[turn = !turn];
+
+	to[fread(to, 1, sizeof(text[0]) - 1, pipe)] = '\0';
+	pclose(pipe);
+	return to;
+}
+
+/* What is not braid's, and what would be lost. */
+static void test_foreign(void)
+{
+	static const char *const makes[] = { "echo precious >", "touch", "ln -s r.db", "mkdir",
+					     "mkfifo" };
+	static const char *const names[] = { "r.db.old", "r.db-journal", "r.db-wal",
+					     "r.db.old-journal", "r.db.old-wal" };
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_SIZE(makes); i++) {
+		for (k = 0; k < ARRAY_SIZE(names); k++) {
+			const char *before;
+			int code;
+
+			make_named("first");
+			workdir__run("%s %s", makes[i], names[k]);
+			before = listed();
+			code = create_code(path, true);
+			if (i == 1 && k == 1) /* of a recorder that was killed as it began it */
+				is_int(code, 0, "an empty journal goes with its recording");
+			else if (!ok(code == -EEXIST || code == -EISDIR, "%s %s: refused", makes[i],
+				     names[k]) ||
+				 strcmp(listed(), before))
+				is_str(listed(), before, "nothing is changed");
+			clean();
+		}
+	}
+	workdir__run("printf " MAGIC " > r.db-journal", "of another");
+	is_int(create_code(path, true), -EEXIST, "not beside a journal without its database");
+	is_int(count_files(), 1, "it stays");
+	clean();
+}
+
+/* Put there while it is written. */
+static void test_planted(void)
+{
+	struct recording *recording = create(false);
+
+	recording__commit(recording, &err);
+	workdir__write("r.db-journal", "precious\n");
+	recording__meta(recording, "target", "first", &err);
+	is_int(recording__commit(recording, &err), -EEXIST, "no commit over a foreign journal");
+	recording__close(recording, NULL);
+	workdir__run("grep -q precious r.db-journal");
+	is_str(sqlite_text(path, "SELECT count(*) FROM meta"), "0", "the last one is there");
+	clean();
+}
+
+static void test_sudo(void)
+{
+	if (geteuid()) {
+		tap__skip("needs root", "a recording made by sudo");
+		return;
+	}
+	setenv("SUDO_UID", "65534", 1);
+	setenv("SUDO_GID", "65533", 1);
+	make_named("first");
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
+	ok(workdir__try("test $(stat -c %%u:%%g:%%a r.db) = 65534:65533:600"),
+	   "a recording is the user's who called sudo");
+	clean();
+}
+
+static void test_failed_start(void)
+{
+	struct recording *recording;
+	const char *before;
+
+	make_named("first");
+	make_named("second");
+	workdir__run("printf " MAGIC " > r.db.old-journal", "of the first");
+	workdir__run("printf " MAGIC " > r.db-journal", "of the second");
+	before = listed();
+	recording = create(false);
+	recording__meta(recording, "target", "third", &err);
+	recording__discard(recording);
+	is_str(listed(), before, "a start that fails changes nothing");
+	clean();
+	workdir__write("r.db", "precious\n");
+	before = listed();
+	recording = create(true);
+	recording__discard(recording);
+	is_str(listed(), before, "nor does one that is forced");
+	clean();
 }
 
 /* Runs in a child, so that limits and users do not stick. Returns its exit status. */
@@ -212,6 +336,27 @@ static int create_in_1000_bytes(void)
 	return -create_code(path, false);
 }
 
+/* The schema has room, and no more. */
+static int commit_in_few_bytes(void)
+{
+	struct rlimit limit = { 120000, 120000 };
+	struct recording *recording = NULL;
+	char name[3000] = "";
+	uint32_t id, i;
+	int code;
+
+	signal(SIGXFSZ, SIG_IGN);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	memset(name, 'x', sizeof(name) - 1);
+	if (recording__create(path, false, &recording, &err))
+		return 99;
+	for (i = 0; i < 100; i++)
+		recording__thread(recording, 1, i + 1, name, &id, &err);
+	code = recording__commit(recording, &err);
+	recording__discard(recording);
+	return -code;
+}
+
 static void test_failed_create(void)
 {
 	workdir__run("chmod 555 .");
@@ -223,7 +368,11 @@ static void test_failed_create(void)
 	recording__close(create(false), NULL);
 	is_int(in_child(create_in_1000_bytes), ENOSPC, "nor over a recording");
 	is_int(count_files(), 1, "the recording is where it was");
-	is_str(sqlite_text(path, "SELECT count(*) FROM sample"), "0", "and is whole");
+	make_named("second");
+	is_int(in_child(commit_in_few_bytes), ENOSPC, "nor where the first commit has no room");
+	is_target(path, "second", "the recording is where it was");
+	is_str(sqlite_text(old, "SELECT count(*) FROM sample"), "0", "and so is the older one");
+	is_int(count_files(), 2, "nothing is left there");
 	clean();
 }
 
@@ -245,6 +394,7 @@ static void test_reader(void)
 	struct recording *recording = create(false);
 	sqlite3 *reader;
 
+	recording__commit(recording, &err);
 	sqlite3_open(path, &reader);
 	sqlite3_exec(reader, "BEGIN; SELECT * FROM sample", NULL, NULL, NULL);
 	recording__meta(recording, "a", "1", &err);
@@ -335,6 +485,10 @@ int main(void)
 	snprintf(journal, sizeof(journal), "%s-journal", path);
 	test_rows();
 	test_existing();
+	test_foreign();
+	test_failed_start();
+	test_planted();
+	test_sudo();
 	test_failed_create();
 	test_docs();
 	test_names();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/recording.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -317,6 +318,65 @@ static void test_journal(void)
 	workdir__run("chmod 755 d && rm -r *");
 }
 
+/* A journal that names a third file, which SQLite would remove after it has restored the first: who
+ * reads other people's recordings must not be made to. */
+static void test_hostile_journal(void)
+{
+	char at[128], name[160], victim[128];
+	uint32_t words[3] = {}, sum = 0;
+	FILE *journal;
+
+	make_torn(true);
+	workdir__write("victim", "precious\n");
+	snprintf(at, sizeof(at), "%s/d/r.db", workdir);
+	snprintf(name, sizeof(name), "%s-journal", at);
+	snprintf(victim, sizeof(victim), "%s/victim", workdir);
+	for (const char *c = victim; *c; c++)
+		sum += *c;
+	words[0] = htobe32(0x40000000 / 4096 + 1); /* the page that SQLite's locks lie in */
+	words[1] = htobe32(strlen(victim));
+	words[2] = htobe32(sum);
+	journal = fopen(name, "a");
+	fwrite(&words[0], 4, 1, journal);
+	fwrite(victim, 1, strlen(victim), journal);
+	fwrite(&words[1], 8, 1, journal);
+	fwrite("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 1, 8, journal);
+	fclose(journal);
+	workdir__run("cp -a d before");
+	load_samples(at);
+	ok(!access(victim, F_OK), "a journal removes no third file");
+	ok(workdir__try("diff -r d before"), "and is not used");
+	workdir__run("rm -r *");
+}
+
+/* SQLite would create files beside one that says it has a write-ahead log. */
+static void test_wal(void)
+{
+	record(path, 1);
+	workdir__run("printf '\\002\\002' | dd of=r.db bs=1 seek=18 conv=notrunc status=none");
+	is_int(load_samples(path), PER_BATCH, "a file that speaks of a write-ahead log");
+	workdir__run("test \"$(ls)\" = r.db && echo foreign > r.db-wal");
+	is_int(load_samples(path), PER_BATCH, "and one that has one, which is not read");
+	ok(workdir__try(
+		   "test \"$(ls)\" = \"$(printf 'r.db\\nr.db-wal')\" && grep -q foreign *-wal"),
+	   "nothing is changed");
+	workdir__run("rm -r *");
+}
+
+static void test_moved(void)
+{
+	struct recording *recording = NULL;
+
+	recording__create(path, false, &recording, &err);
+	recording__commit(recording, &err);
+	workdir__run("mv r.db moved.db");
+	write_batch(recording);
+	is_int(recording__commit(recording, &err), -ESTALE, "a file that was moved");
+	ok(strstr(err.text, "moved or removed"), "is said to be");
+	recording__close(recording, NULL);
+	workdir__run("rm moved.db && test -z \"$(ls -A)\"");
+}
+
 int main(void)
 {
 	workdir__make();
@@ -331,5 +391,8 @@ int main(void)
 	test_full_disk();
 	test_copy();
 	test_journal();
+	test_hostile_journal();
+	test_wal();
+	test_moved();
 	return tap__done();
 }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What -o names: replaced when all is written, and by nothing else. */
+#include "core/output_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "core/recording.h"
+#include "tests/tap.h"
+#include "tests/unit/workdir.h"
+
+#define NOBODY 65534
+
+static struct err err;
+
+static int count_files(void)
+{
+	DIR *dir = opendir(".");
+	int n = 0;
+
+	while (dir && readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+static void clean(void)
+{
+	workdir__run("chmod 755 . && rm -rf ./* ./.braid*");
+}
+
+static int write_text(const char *path, bool force, const char *text, int code)
+{
+	struct output_file file;
+	int ret = output_file__open(path, force, &file, &err);
+
+	if (ret)
+		return ret;
+	fputs(text, file.stream);
+	return output_file__close(&file, code);
+}
+
+static void has(const char *name, const char *want, const char *what)
+{
+	size_t len;
+	char *text = (char *)workdir__read(name, &len);
+
+	text[len] = '\0';
+	is_str(text, want, "%s", what);
+	free(text);
+}
+
+static unsigned int mode_of(const char *path)
+{
+	struct stat st = {};
+
+	stat(path, &st);
+	return st.st_mode & 07777;
+}
+
+static void test_files(void)
+{
+	struct stat st = {};
+
+	umask(027);
+	is_int(write_text("new", false, "one", 0), 0, "a new file");
+	has("new", "one", "has it all");
+	is_int(mode_of("new"), 0640, "with the mode that new files have");
+	chmod("new", 0604);
+	if (!geteuid())
+		ok(!chown("new", NOBODY, NOBODY), "another one's");
+	is_int(write_text("./new", false, "two", 0), 0, "again");
+	has("new", "two", "replaced");
+	is_int(mode_of("new"), 0604, "with the mode that it had");
+	stat("new", &st);
+	is_int(st.st_uid, geteuid() ? geteuid() : NOBODY, "and the owner");
+	is_int(write_text("new", false, "three", -ENOSPC), -ENOSPC, "a writer that fails");
+	has("new", "two", "leaves it as it was");
+	is_int(write_text("none", false, "three", -ENOMEM), -ENOMEM, "or nothing");
+	is_int(count_files(), 1, "and nothing beside it");
+	is_int(write_text("/no/such/place", false, "", 0), -ENOENT, "no such directory");
+	is_int(write_text("new/none", false, "", 0), -ENOTDIR, "a file is no directory");
+	is_int(output_file__check("none", false, &err), 0, "a look");
+	is_int(output_file__check("no/none", false, &err), -ENOENT, "tells what writing would");
+	is_int(count_files(), 1, "and leaves nothing");
+	clean();
+}
+
+static void test_links(void)
+{
+	struct stat st;
+
+	workdir__run("mkdir a && echo old > a/file && ln -s a/file link && ln -s none lost");
+	is_int(write_text("link", false, "new", 0), 0, "a link");
+	ok(!lstat("link", &st) && S_ISLNK(st.st_mode), "stays");
+	has("a/file", "new", "what it leads to is replaced");
+	is_int(write_text("lost", false, "new", 0), -ENOENT, "not by a link that leads nowhere");
+	is_int(write_text("lost", true, "new", 0), -ENOENT, "even if forced");
+	is_int(write_text("a", true, "new", 0), -EISDIR, "not over a directory, even if forced");
+	clean();
+}
+
+static void test_refused(void)
+{
+	struct recording *recording = NULL;
+
+	recording__create("r.db", false, &recording, &err);
+	recording__close(recording, &err);
+	workdir__run("cp r.db copy; ln -s r.db link; mkfifo fifo");
+	is_int(write_text("r.db", false, "text", 0), -EEXIST, "not over a recording");
+	is_int(write_text("link", false, "text", 0), -EEXIST, "nor by a link");
+	is_int(output_file__check("r.db", false, &err), -EEXIST, "which a look tells");
+	workdir__run("cmp r.db copy");
+	is_int(write_text("r.db", true, "text", 0), 0, "unless forced");
+	has("r.db", "text", "then it is replaced");
+	is_int(write_text("fifo", false, "text", 0), -EEXIST, "not into a FIFO");
+	workdir__run("cat fifo > read &");
+	is_int(write_text("fifo", true, "text", 0), 0, "unless forced");
+	workdir__run(
+		"test -p fifo; for i in $(seq 500); do test -s read && break; sleep 0.01; done");
+	has("read", "text", "then it is written to");
+	is_int(write_text("/dev/null", false, "text", 0), -EEXIST, "not into a device");
+	clean();
+}
+
+/* Runs in a child, so that limits and users do not stick. Returns what wait tells. */
+static int in_child(int (*run)(void))
+{
+	int status = -1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid)
+		_exit(run());
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+static int write_much(void)
+{
+	struct rlimit limit = { 1000, 1000 };
+	char text[3000] = "";
+
+	memset(text, 'x', sizeof(text) - 1);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	return -write_text("old", false, text, 0);
+}
+
+static int be_interrupted(void)
+{
+	struct output_file file;
+
+	if (output_file__open("old", false, &file, &err))
+		return 1;
+	fputs("half", file.stream);
+	fflush(file.stream);
+	raise(SIGINT);
+	return 2;
+}
+
+static int ignore_interrupt(void)
+{
+	struct output_file file;
+
+	signal(SIGINT, SIG_IGN);
+	if (output_file__open("other", false, &file, &err))
+		return 1;
+	fputs("whole", file.stream);
+	raise(SIGINT);
+	return output_file__close(&file, 0) ? 2 : 0;
+}
+
+static int write_to_stdout(void)
+{
+	return !freopen("out", "a", stdout) || write_text("/dev/stdout", false, "text", 0);
+}
+
+static int write_as_nobody(void)
+{
+	if (!geteuid() && setuid(NOBODY))
+		return 99;
+	return -write_text("old", false, "new", 0);
+}
+
+static void test_failures(void)
+{
+	workdir__run("echo old > old");
+	is_int(WEXITSTATUS(in_child(write_much)), EFBIG, "a file that may not grow");
+	has("old", "old\n", "what was there stays");
+	is_int(WTERMSIG(in_child(be_interrupted)), SIGINT, "interrupted");
+	has("old", "old\n", "what was there stays");
+	is_int(count_files(), 1, "and nothing beside it");
+	is_int(in_child(ignore_interrupt), 0, "a signal that is ignored");
+	has("other", "whole", "changes nothing");
+	workdir__run("rm other; printf 'more ' > out");
+	is_int(in_child(write_to_stdout), 0, "a name of standard output");
+	has("out", "more text", "is standard output");
+	workdir__run("rm out; chmod 666 old; chmod 555 .");
+	is_int(WEXITSTATUS(in_child(write_as_nobody)), EACCES,
+	       "not in a directory that is not ours");
+	workdir__run("chmod 777 .; chmod 444 old");
+	is_int(WEXITSTATUS(in_child(write_as_nobody)), EACCES,
+	       "nor a file that may not be written");
+	has("old", "old\n", "what was there stays");
+	is_int(count_files(), 1, "and nothing beside it");
+	clean();
+}
+
+int main(void)
+{
+	workdir__make();
+	if (chdir(workdir))
+		return 1;
+	test_files();
+	test_links();
+	test_refused();
+	test_failures();
+	return tap__done();
+}
