@@ -15,7 +15,7 @@ struct calls_cmd {
 	struct output_opts writing;
 	const struct output_format *format;
 	bool lines;
-	unsigned probed, refused; /* processes whose calls are seen, and not */
+	unsigned probed; /* processes whose calls are seen */
 };
 
 enum { OPT_FORMAT = 0x100, OPT_ROWS, OPT_LINES, OPT_ANNOTATE, OPT_MAX_OVERHEAD };
@@ -87,13 +87,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+static uint32_t bit_of(const struct calls_cmd *cmd, const struct runtime *runtime)
+{
+	int i = 0;
+
+	while (cmd->session.runtimes[i] != runtime)
+		i++;
+	return 1U << i;
+}
+
 static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
 		      const char *version, const char *source, const char *reason)
 {
 	struct calls_cmd *cmd = ctx;
 
-	cmd->probed += strcmp(source, "none") != 0;
-	cmd->refused += strcmp(source, "none") == 0;
+	if (strcmp(source, "none") != 0)
+		cmd->probed += !(process->told_probed & bit_of(cmd, runtime));
+	else if (process->told_probed & bit_of(cmd, runtime))
+		cmd->probed--; /* they were found to be dead */
 	cli__print_source(process->pid, runtime->name, version, source, reason);
 }
 
@@ -153,12 +164,13 @@ static int count(struct calls_cmd *cmd)
 	struct err err = {}, finish_err = {};
 	struct session *session;
 	int status, code, finished;
+	bool over = false;
 
 	code = session__open(&cmd->session, &session, &err);
 	if (code)
 		return cli__fail("%s", err.text);
-	if (!cmd->session.n_pids || cmd->probed) /* else there is nothing to wait for */
-		code = session__run(session, &err);
+	while (!code && !over && (!cmd->session.n_pids || cmd->probed)) /* else in vain */
+		code = session__step(session, &over, &err);
 	finished = session__finish(session, &summary, &finish_err);
 	status = code || finished ? cli__fail("%s", code ? err.text : finish_err.text)
 				  : report(cmd, session, &summary);

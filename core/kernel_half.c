@@ -101,10 +101,9 @@ static int configure_runtimes(struct kernel_half *half)
 
 static int configure_probes(struct kernel_half *half)
 {
-	static const char *const maps[] = { "shadows",	  "probe_recs", "texts",
+	static const char *const maps[] = { "shadows",	  "probe_recs", "probe_hits", "texts",
 					    "call_nodes", "call_stats", NULL };
-	static const char *const others[] = { "probe_hits", "bench_ring", "bench_ring_state",
-					      NULL };
+	static const char *const others[] = { "bench_ring", "bench_ring_state", NULL };
 	struct braid_bpf *skel = half->skel;
 	uint32_t nodes = half->opts.calls ? CALL_NODES : 1;
 	int err = enable_maps(half, maps, half->opts.shadows);
@@ -124,6 +123,8 @@ static int configure_probes(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.call_stats, nodes);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.probe_recs, PROBE_SITES_MAX);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.probe_hits, PROBE_SITES_MAX);
 	return err;
 }
 
