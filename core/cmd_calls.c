@@ -186,7 +186,8 @@ int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes)
 		.args_doc = "-p PID[,PID...]\n-- COMMAND...",
 		.doc = "Count and time every call of interpreted functions, by probes at their "
 		       "entries and returns. Unlike `record` this costs the process a microsecond "
-		       "or two per call. Needs root, as `record` does.\v"
+		       "or two per call. Needs root, or CAP_BPF, CAP_PERFMON and "
+		       "CAP_SYS_ADMIN.\v"
 		       "Examples:\n"
 		       "  braid calls -p 4711 -d 10 --rows 20\n"
 		       "  braid calls --format tree -- python3.9 app.py --option\n"

@@ -33,6 +33,7 @@ struct images {
 	struct by_file *by_file;
 	struct by_build_id *by_build_id;
 	struct image *first, *vdso;
+	struct unread_files *unread;
 };
 
 int images__new(const struct images_opts *opts, struct images **ret)
@@ -42,6 +43,11 @@ int images__new(const struct images_opts *opts, struct images **ret)
 	if (!images)
 		return -ENOMEM;
 	images->opts = *opts;
+	images->unread = unread_files__new();
+	if (!images->unread) {
+		free(images);
+		return -ENOMEM;
+	}
 	*ret = images;
 	return 0;
 }
@@ -79,6 +85,7 @@ void images__free(struct images *images)
 		images->first = image->next;
 		image__free(images, image);
 	}
+	unread_files__free(images->unread);
 	free(images);
 }
 
@@ -234,9 +241,11 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	if (mapping->anonymous)
 		return 0;
 	fd = procfs__open_mapping(pid, mapping);
-	if (fd < 0)
+	if (fd < 0) {
+		unread_files__add(images->unread, pid, mapping, fd);
 		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
 				strerror(-fd));
+	}
 	memset(&key, 0, sizeof(key));
 	if (!fstat(fd, &st))
 		key = (struct file_key) { st.st_dev, st.st_ino, st.st_size,
@@ -274,6 +283,11 @@ uint64_t image__bias(const struct image *image, const struct procfs_mapping *map
 			       (segment->vaddr + (mapping->offset - segment->offset));
 	}
 	return mapping->start - mapping->offset;
+}
+
+const struct unread_files *images__unread(const struct images *images)
+{
+	return images->unread;
 }
 
 struct image *images__first(const struct images *images)

@@ -15,6 +15,7 @@
 #include "core/breakpoint.h"
 #include "core/cpu_clock.h"
 #include "core/kernel_probes.h"
+#include "core/privilege.h"
 #include "core/procfs.h"
 #include "core/util.h"
 
@@ -173,11 +174,10 @@ static int fill_walkers(struct kernel_half *half)
 
 static int explain(int code, struct err *err)
 {
-	if (code == -EPERM || (code == -EACCES && geteuid()))
-		return err__set(err, -EPERM,
-				"not permitted to load BPF programs: run as root (sudo), or with "
-				"CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and "
-				"CAP_CHECKPOINT_RESTORE (`braid doctor` tells more)");
+	uint32_t privileges = 1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS;
+
+	if (code == -EPERM || (code == -EACCES && privilege__missing(privileges)))
+		return privilege__explain(privileges, "to load BPF programs", err);
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return err__set(err, -ENOTSUP,
 				"this kernel has no BTF (/sys/kernel/btf/vmlinux): braid needs "

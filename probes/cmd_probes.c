@@ -255,7 +255,7 @@ int cmd_probes(int argc, char **argv, const struct runtime *const *runtimes)
 		       "the reason for each better one that is not chosen. With -p, the wanted "
 		       "sites "
 		       "are counted for a second; each hit costs the process about a microsecond. "
-		       "Counting needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\v"
+		       "Counting needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN.\v"
 		       "Examples:\n"
 		       "  braid probes /usr/bin/python3\n"
 		       "  sudo braid probes -p 4711\n"
