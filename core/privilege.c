@@ -26,6 +26,9 @@ static const struct privilege_need needs[PRIVILEGES_N] = {
 	[PRIVILEGE_FILES] = { CAP_CHECKPOINT_RESTORE, true,
 			      "code of deleted or replaced files has no names, and stacks end "
 			      "there" },
+	[PRIVILEGE_READ] = { CAP_DAC_READ_SEARCH, false,
+			     "code of files that this user may not read has no names, and stacks "
+			     "end there" },
 	[PRIVILEGE_SYMBOLS] = { CAP_SYSLOG, false, "kernel frames are addresses" },
 };
 
@@ -36,6 +39,7 @@ static const struct {
 		     { CAP_PERFMON, "CAP_PERFMON" },
 		     { CAP_SYS_ADMIN, "CAP_SYS_ADMIN" },
 		     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
+		     { CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH" },
 		     { CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE" },
 		     { CAP_SYSLOG, "CAP_SYSLOG" } };
 

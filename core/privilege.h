@@ -18,6 +18,7 @@ enum privilege {
 	PRIVILEGE_STATISTICS, /* the kernel's, of BPF programs */
 	PRIVILEGE_PROCESSES,  /* mappings, memory and root directories of other users' processes */
 	PRIVILEGE_FILES,      /* files that processes have mapped, by mapping */
+	PRIVILEGE_READ,	      /* files that this user may not read */
 	PRIVILEGE_SYMBOLS,    /* addresses of kernel functions */
 	PRIVILEGES_N
 };

@@ -47,12 +47,15 @@ void unread_files__free(struct unread_files *files)
 	free(files);
 }
 
-/* Whoever may use its root directory finds all files but those that are deleted or hidden. */
-static uint32_t privileges_for(uint32_t pid)
+/* Whoever may use its root directory finds all files but those that are deleted or hidden. `code`
+ * is of the last way, by the name here. */
+static uint32_t privileges_for(uint32_t pid, int code)
 {
 	char path[PROCFS_PATH_BYTES];
 	int fd;
 
+	if (code == -EACCES)
+		return 1U << PRIVILEGE_READ;
 	snprintf(path, sizeof(path), "%s/%u/root", procfs__root(), pid);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
@@ -83,7 +86,7 @@ void unread_files__add(struct unread_files *files, uint32_t pid,
 	files->path = strdup(mapping->path);
 	files->pid = pid;
 	files->code = code;
-	files->privileges = privilege__missing(privileges_for(pid));
+	files->privileges = privilege__missing(privileges_for(pid, code));
 }
 
 unsigned unread_files__count(const struct unread_files *files)
