@@ -90,13 +90,24 @@ static int check_btf(char *detail, size_t size)
 	return 0;
 }
 
+static void denied(int code, enum privilege privilege, const char *what, char *detail, size_t size)
+{
+	struct err err = {};
+
+	if (code == -EPERM || code == -EACCES)
+		privilege__explain(1U << privilege, what, &err);
+	else
+		err__set(&err, code, "%s", strerror(-code));
+	snprintf(detail, size, "%s", err.text);
+}
+
 static int check_perf_event(char *detail, size_t size)
 {
 	int fd = cpu_clock__open(0, 10000000), code = 0;
 
 	if (fd < 0) {
 		code = fd;
-		snprintf(detail, size, "cpu-clock on CPU 0: %s", strerror(-code));
+		denied(code, PRIVILEGE_EVENTS, "to sample all CPUs", detail, size);
 	} else {
 		snprintf(detail, size, "cpu-clock on every CPU");
 		close(fd);
@@ -110,7 +121,7 @@ static int check_ring_buffer(char *detail, size_t size)
 
 	if (fd < 0) {
 		code = -errno;
-		snprintf(detail, size, "%s", strerror(-code));
+		denied(code, PRIVILEGE_LOAD, "to make BPF maps", detail, size);
 	} else {
 		snprintf(detail, size, "available");
 		close(fd);
