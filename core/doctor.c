@@ -77,6 +77,25 @@ static int check_probes(char *detail, size_t size)
 	return code;
 }
 
+/* "none [integrity] confidentiality", where the kernel can do it at all. */
+static int check_lockdown(char *detail, size_t size)
+{
+	FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+	char line[100] = "[none]";
+	bool forbidden;
+
+	if (file && !fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	if (file)
+		fclose(file);
+	forbidden = strstr(line, "[confidentiality]");
+	snprintf(detail, size, "%s",
+		 forbidden ? "confidentiality: BPF programs may not read the kernel's memory"
+		 : strstr(line, "[integrity]") ? "integrity, which lets braid do all"
+					       : "none");
+	return forbidden ? -EPERM : 0;
+}
+
 static int check_btf(char *detail, size_t size)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -217,6 +236,8 @@ const struct doctor_check doctor_checks[] = {
 	  "run as root (sudo), or give the program the capabilities that recording takes at least: "
 	  "setcap cap_bpf,cap_perfmon+ep PATH/TO/braid",
 	  true },
+	{ "lockdown", check_lockdown,
+	  "boot without lockdown=confidentiality; mostly integrity is what is wanted", true },
 	{ "kernel BTF", check_btf,
 	  "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and later have it)",
 	  true },

@@ -119,6 +119,22 @@ def check_setuid():
                    f"not readable{caps}: what is missing", result.err)
 
 
+def check_lockdown():
+    """As the kernel tells it; it cannot be switched back."""
+    file = "/sys/kernel/security/lockdown"
+    for mode, said in (("none integrity [confidentiality]",
+                        "MISSING  lockdown         confidentiality: BPF programs may not read the "
+                        "kernel's memory"),
+                       ("none [integrity] confidentiality",
+                        "ok       lockdown         integrity, which lets braid do all"),
+                       ("[none] integrity confidentiality", "ok       lockdown         none")):
+        result = shell(f"mount -t tmpfs none /sys/kernel/security && echo '{mode}' >{file} && "
+                       '"$0" doctor')
+        lines = [line for line in result.out.splitlines() if line[9:].startswith("lockdown")]
+        gate.equal(lines, [said], f"doctor: lockdown, {mode}")
+        gate.equal(result.status, int(said.startswith("MISSING")), f"doctor: lockdown, {mode}: status")
+
+
 gate.need_root()
 os.chmod(gate.tmp, 0o755)
 ROOM = gate.path("room")
@@ -134,4 +150,5 @@ check_proc()
 check_inside()
 check_hidden()
 check_setuid()
+check_lockdown()
 gate.done()
