@@ -104,8 +104,9 @@ static int load_shadow(struct bench *bench, bool calls, struct err *err)
 {
 	static const char *const programs[] = { "python_usdt_entry", "python_usdt_return", NULL };
 	static const char *const maps[] = {
-		"shadows",  "probe_recs",   "texts", "call_nodes",   "call_stats",
-		"counters", "python_codes", "ring",  "python_procs", NULL
+		"shadows",    "probe_recs",   "probe_hits", "texts",
+		"call_nodes", "call_stats",   "counters",   "python_codes",
+		"ring",	      "python_procs", NULL
 	};
 	struct braid_bpf *skel;
 	int code = kernel_part__open(programs, maps, &bench->shadow[calls], err);
@@ -120,7 +121,8 @@ static int load_shadow(struct bench *bench, bool calls, struct err *err)
 	    bpf_map__set_max_entries(skel->maps.call_nodes, NODES) ||
 	    bpf_map__set_max_entries(skel->maps.call_stats, NODES) ||
 	    bpf_map__set_max_entries(skel->maps.ring, 1 << 20) ||
-	    bpf_map__set_max_entries(skel->maps.probe_recs, 2))
+	    bpf_map__set_max_entries(skel->maps.probe_recs, 2) ||
+	    bpf_map__set_max_entries(skel->maps.probe_hits, 2))
 		return err__set(err, -EINVAL, "cannot size the BPF maps");
 	code = kernel_part__load(skel, err);
 	for (uint32_t site = 0; !code && site < 2; site++)

@@ -23,21 +23,13 @@ double counted__hit_ns(const struct probe_image *image, const struct probe_row *
 	       prediction__work_ns(calibration, work_of(image, row), LISTENER_COUNT) / 2;
 }
 
-/* Do this probe and the one at the call's other end both fire, as far as is known? */
-static bool is_paired(const struct probe_image *image, const struct probe_want *want)
-{
-	const struct probe_want *partner = want ? probe_image__partner(image, want) : NULL;
-
-	return partner && !probe_image__silent(image, want) && !probe_image__silent(image, partner);
-}
-
 bool counted__sees_calls(const struct probe_image *image)
 {
 	if (image->ladder[RUNG_USDT].works || image->ladder[RUNG_UPROBE].works)
 		return true;
 	for (size_t i = 0; i < image->n_rows; i++)
-		if (image->rows[i].wanted && image->rows[i].hits &&
-		    is_paired(image, image->rows[i].want))
+		if (image->rows[i].wanted && image->rows[i].hits && image->rows[i].want &&
+		    probe_image__is_live(image, image->rows[i].want))
 			return true;
 	return false;
 }
@@ -96,7 +88,7 @@ void counted__of(const struct probe_process *process, const struct calibration *
 				continue;
 			counted.hits += row->hits;
 			add_hits(&seen, image, row, calibration);
-			if (is_paired(image, row->want))
+			if (probe_image__is_live(image, row->want))
 				add_call_cost(&counted, image, row, calibration);
 		}
 	}

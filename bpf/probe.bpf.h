@@ -4,6 +4,7 @@
 
 /* What a probe program needs of its site: the record, the arguments, the thread's shadow stack. */
 
+#include "bpf/probe_hits.bpf.h"
 #include "bpf/probe_rec.h"
 #include "bpf/shadow.bpf.h"
 
@@ -14,6 +15,7 @@ struct {
 	__type(value, struct probe_rec);
 } probe_recs __weak SEC(".maps");
 
+/* Of the site that is hit, which is counted: whether both ends of calls fire shows in that. */
 static __always_inline const struct probe_rec *probe__rec(struct pt_regs *ctx)
 {
 	__u32 site = bpf_get_attach_cookie(ctx);
@@ -21,6 +23,7 @@ static __always_inline const struct probe_rec *probe__rec(struct pt_regs *ctx)
 
 	if (!rec)
 		count(COUNT_PROBE_UNKNOWN);
+	probe__hit(site);
 	return rec;
 }
 

@@ -114,6 +114,7 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 {
 	int code = naming__run(capture->naming, last, err);
 
+	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
 	return code ? code : jit_frames__run(capture->jit, last, err);
 }
 

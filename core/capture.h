@@ -32,6 +32,7 @@ struct capture_opts {
 struct capture_stats {
 	uint64_t samples, complete;
 	uint64_t kernel_frames, native_frames;
+	uint64_t kernel_unnamed; /* places, as the kernel hides its symbols */
 	uint64_t runtime_frames[RUNTIMES_MAX];
 	uint64_t copies_used;			 /* stacks that only a stack copy made longer */
 	uint64_t recovered[COUNTERS_N];		 /* of these, now complete: by what had cut them */

@@ -3,16 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "core/privilege.h"
 #include "core/util.h"
 
 static void __attribute__((noreturn)) run_child(int go_fd, int error_fd, char *const *command)
@@ -59,6 +63,32 @@ out:
 	return code;
 }
 
+static bool raises(const char *path)
+{
+	struct stat st;
+
+	return !access(path, X_OK) && !stat(path, &st) && S_ISREG(st.st_mode) &&
+	       (st.st_mode & (S_ISUID | S_ISGID) ||
+		getxattr(path, "security.capability", NULL, 0) > 0);
+}
+
+/* Would the command get privileges by its file (setuid, capabilities)? As execvp finds it. */
+static bool gets_privileges(const char *name)
+{
+	const char *dirs = getenv("PATH"), *end;
+	char path[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return raises(name);
+	for (; dirs && *dirs; dirs = *end ? end + 1 : end) {
+		end = strchrnul(dirs, ':');
+		snprintf(path, sizeof(path), "%.*s/%s", (int)(end - dirs), dirs, name);
+		if (!access(path, X_OK))
+			return raises(path);
+	}
+	return false;
+}
+
 /* Until it has executed the command (1) or ended (0). Signals that it gets meanwhile are its own.
  */
 static int wait_exec(int pid)
@@ -78,9 +108,11 @@ int child__exec(struct child *child, const char *name, struct err *err)
 	bool ended;
 	int error;
 
-	/* Where ptrace is forbidden (Yama) the command runs on at once, and its first samples may
-	 * come before its tables. */
-	child->held = !ptrace(PTRACE_SEIZE, child->pid, NULL, (void *)PTRACE_O_TRACEEXEC);
+	/* Where ptrace is forbidden (Yama), or would take privileges from the command, as the
+	 * kernel gives none to what is traced by a process that could not trace everything, the
+	 * command runs on at once, and its first samples may come before its tables. */
+	child->held = !(privilege__missing(1U << PRIVILEGE_PROCESSES) && gets_privileges(name)) &&
+		      !ptrace(PTRACE_SEIZE, child->pid, NULL, (void *)PTRACE_O_TRACEEXEC);
 	if (write(child->go_fd, "g", 1) != 1)
 		return err__set(err, -errno, "cannot start %s: %s", name, strerror(errno));
 	close_fd(&child->go_fd);

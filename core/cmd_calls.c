@@ -19,7 +19,7 @@ struct calls_cmd {
 	struct output_opts writing;
 	const struct output_format *format;
 	bool lines;
-	unsigned probed, refused; /* processes whose calls are seen, and not */
+	unsigned probed; /* processes whose calls are seen */
 };
 
 enum { OPT_FORMAT = 0x100, OPT_ROWS, OPT_LINES, OPT_ANNOTATE, OPT_MAX_OVERHEAD, OPT_FORCE };
@@ -95,13 +95,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+static uint32_t bit_of(const struct calls_cmd *cmd, const struct runtime *runtime)
+{
+	int i = 0;
+
+	while (cmd->session.runtimes[i] != runtime)
+		i++;
+	return 1U << i;
+}
+
 static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
 		      const char *version, const char *source, const char *reason)
 {
 	struct calls_cmd *cmd = ctx;
 
-	cmd->probed += strcmp(source, "none") != 0;
-	cmd->refused += strcmp(source, "none") == 0;
+	if (strcmp(source, "none") != 0)
+		cmd->probed += !(process->told_probed & bit_of(cmd, runtime));
+	else if (process->told_probed & bit_of(cmd, runtime))
+		cmd->probed--; /* they were found to be dead */
 	cli__print_source(process->pid, runtime->name, version, source, reason);
 }
 
@@ -160,14 +171,15 @@ static int count(struct calls_cmd *cmd)
 	struct err err = {}, finish_err = {};
 	struct session *session;
 	int status, code, finished;
+	bool over = false;
 
 	code = output_file__check(cmd->output, cmd->force, &err);
 	if (!code)
 		code = session__open(&cmd->session, &session, &err);
 	if (code)
 		return cli__fail("%s", err.text);
-	if (!cmd->session.n_pids || cmd->probed) /* else there is nothing to wait for */
-		code = session__run(session, &err);
+	while (!code && !over && (!cmd->session.n_pids || cmd->probed)) /* else in vain */
+		code = session__step(session, &over, &err);
 	finished = session__finish(session, &summary, &finish_err);
 	status = code || finished ? cli__fail("%s", code ? err.text : finish_err.text)
 				  : report(cmd, session, &summary);
@@ -183,7 +195,8 @@ int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes)
 		.args_doc = "-p PID[,PID...]\n-- COMMAND...",
 		.doc = "Count and time every call of interpreted functions, by probes at their "
 		       "entries and returns. Unlike `record` this costs the process a microsecond "
-		       "or two per call. Needs root, as `record` does.\v"
+		       "or two per call. Needs root, or CAP_BPF, CAP_PERFMON and "
+		       "CAP_SYS_ADMIN.\v"
 		       "Examples:\n"
 		       "  braid calls -p 4711 -d 10 --rows 20\n"
 		       "  braid calls --format tree -- python3.9 app.py --option\n"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/escape.h"
+#include "core/privilege.h"
 #include "core/util.h"
 
 #define FREQUENCY_MAX_HZ 10000
@@ -170,6 +171,27 @@ static void print_frames(const struct session_opts *opts, const struct capture_s
 	fputc('\n', stderr);
 }
 
+/* What is missing in it for want of a privilege. */
+static void print_unseen(const struct session_summary *summary)
+{
+	unsigned unread = unread_files__count(summary->unread);
+	char why[300], path[400];
+	uint32_t pid;
+
+	if (summary->stats->kernel_unnamed) {
+		privilege__why_hidden(why, sizeof(why));
+		fprintf(stderr, "kernel frames are addresses without names: %s\n", why);
+	}
+	if (!unread)
+		return;
+	unread_files__why(summary->unread, why, sizeof(why));
+	snprintf(path, sizeof(path), "%s", unread_files__first(summary->unread, &pid));
+	escape__printable(path);
+	fprintf(stderr,
+		"%u file%s with code cannot be opened, so stacks end there: %s of PID %u%s: %s\n",
+		unread, unread > 1 ? "s" : "", path, pid, unread > 1 ? ", ..." : "", why);
+}
+
 static void print_summary(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct capture_stats *stats = summary->stats;
@@ -201,6 +223,7 @@ static void print_summary(const struct session_opts *opts, const struct session_
 			"%" PRIu64 " stacks\n",
 			100.0 * stats->copy_frames_equal / stats->copy_frames, stats->copy_frames,
 			100.0 * stats->copy_stacks_equal / stats->copy_stacks, stats->copy_stacks);
+	print_unseen(summary);
 	cli__print_limit(&summary->limit, summary->duration_s, "");
 	cli__print_losses(summary->counters);
 }
@@ -244,8 +267,8 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 		.args_doc = "-p PID[,PID...]\n-- COMMAND...",
 		.doc = "Record where processes spend CPU time: kernel, native and interpreted "
 		       "frames of every thread, also of threads and child processes born later. "
-		       "Needs root, or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and "
-		       "CAP_CHECKPOINT_RESTORE.\v"
+		       "Needs root, or CAP_BPF and CAP_PERFMON, and for some targets more: braid "
+		       "doctor tells.\v"
 		       "Examples:\n"
 		       "  braid record -p 4711 -d 10\n"
 		       "  braid record -p 4711,4712 -F 999 -o web.db\n"

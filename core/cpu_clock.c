@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/privilege.h"
+
 int cpu_clock__open(int cpu, uint64_t period_ns)
 {
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
@@ -27,11 +29,11 @@ int cpu_clock__attach(const struct bpf_program *program, int cpu, uint64_t perio
 
 	if (fd == -ENODEV || fd == -ENXIO)
 		return 0;
+	if (fd == -EPERM || fd == -EACCES)
+		return privilege__explain(1U << PRIVILEGE_EVENTS, "to sample all CPUs", err);
 	if (fd < 0)
-		return err__set(err, fd,
-				"cannot open a cpu-clock event on CPU %d: %s (see "
-				"kernel.perf_event_paranoid, or run as root)",
-				cpu, strerror(-fd));
+		return err__set(err, fd, "cannot open a cpu-clock event on CPU %d: %s", cpu,
+				strerror(-fd));
 	link = bpf_program__attach_perf_event(program, fd);
 	if (!link) {
 		code = -errno;

@@ -14,6 +14,8 @@
 #include "core/cpu_clock.h"
 #include "core/kallsyms.h"
 #include "core/kernel_half.h"
+#include "core/privilege.h"
+#include "core/trap.h"
 #include "core/unwind_table.h"
 #include "core/util.h"
 
@@ -26,37 +28,72 @@ static int check_machine(char *detail, size_t size)
 	return strcmp(uts.machine, "x86_64") ? -ENOTSUP : 0;
 }
 
-/* Bits of CapEff that recording needs where the user is not root. */
-static const struct {
-	const char *name;
-	int bit;
-} capabilities[] = { { "CAP_SYS_PTRACE", 19 },
-		     { "CAP_PERFMON", 38 },
-		     { "CAP_BPF", 39 },
-		     { "CAP_CHECKPOINT_RESTORE", 40 } };
+#define TO_RECORD (1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS)
 
 static int check_privilege(char *detail, size_t size)
 {
-	unsigned long long effective = 0;
-	char line[128], missing[128] = "";
-	FILE *status = fopen("/proc/self/status", "re");
-	size_t i;
+	privilege__own(detail, size);
+	return privilege__missing(TO_RECORD) ? -EPERM : 0;
+}
 
-	while (status && fgets(line, sizeof(line), status))
-		sscanf(line, "CapEff: %llx", &effective);
-	if (status)
-		fclose(status);
-	for (i = 0; i < ARRAY_SIZE(capabilities); i++)
-		if (!(effective >> capabilities[i].bit & 1))
-			snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing),
-				 " %s", capabilities[i].name);
-	/* CAP_SYS_ADMIN stands in for all but the first. */
-	if (!missing[0] || (effective >> 21 & 1 && effective >> 19 & 1)) {
-		snprintf(detail, size, geteuid() ? "by capabilities" : "root");
-		return 0;
-	}
-	snprintf(detail, size, "user id %u, without%s", geteuid(), missing);
-	return -EPERM;
+/* 0 if it has the capability. */
+static int check_capability(enum privilege privilege, char *detail, size_t size)
+{
+	bool missing = privilege__missing(1U << privilege);
+	char name[100];
+
+	privilege__names(1U << privilege, name, sizeof(name));
+	if (missing)
+		snprintf(detail, size, "user %u lacks %s, without which %s", geteuid(), name,
+			 privilege__need(privilege)->without);
+	else
+		snprintf(detail, size, "%s", name);
+	return missing ? -EPERM : 0;
+}
+
+static int check_processes(char *detail, size_t size)
+{
+	return check_capability(PRIVILEGE_PROCESSES, detail, size);
+}
+
+static int check_statistics(char *detail, size_t size)
+{
+	int fd = bpf_enable_stats(BPF_STATS_RUN_TIME), code = fd < 0 ? -errno : 0;
+
+	close_fd(&fd);
+	if (code != -EPERM || !check_capability(PRIVILEGE_STATISTICS, detail, size))
+		snprintf(detail, size, "%s", code ? strerror(-code) : "available");
+	return code;
+}
+
+static int check_probes(char *detail, size_t size)
+{
+	struct trap_costs costs;
+	struct err err = {};
+	int code = trap__measure(1U << TRAP_NOP, &costs, &err);
+
+	if (code != -EPERM || !check_capability(PRIVILEGE_PROBES, detail, size))
+		snprintf(detail, size, "%s", code ? err.text : "attached for a moment");
+	return code;
+}
+
+/* "none [integrity] confidentiality", where the kernel can do it at all. */
+static int check_lockdown(char *detail, size_t size)
+{
+	FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+	char line[100] = "[none]";
+	bool forbidden;
+
+	if (file && !fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	if (file)
+		fclose(file);
+	forbidden = strstr(line, "[confidentiality]");
+	snprintf(detail, size, "%s",
+		 forbidden ? "confidentiality: BPF programs may not read the kernel's memory"
+		 : strstr(line, "[integrity]") ? "integrity, which lets braid do all"
+					       : "none");
+	return forbidden ? -EPERM : 0;
 }
 
 static int check_btf(char *detail, size_t size)
@@ -72,13 +109,24 @@ static int check_btf(char *detail, size_t size)
 	return 0;
 }
 
+static void denied(int code, enum privilege privilege, const char *what, char *detail, size_t size)
+{
+	struct err err = {};
+
+	if (code == -EPERM || code == -EACCES)
+		privilege__explain(1U << privilege, what, &err);
+	else
+		err__set(&err, code, "%s", strerror(-code));
+	snprintf(detail, size, "%s", err.text);
+}
+
 static int check_perf_event(char *detail, size_t size)
 {
 	int fd = cpu_clock__open(0, 10000000), code = 0;
 
 	if (fd < 0) {
 		code = fd;
-		snprintf(detail, size, "cpu-clock on CPU 0: %s", strerror(-code));
+		denied(code, PRIVILEGE_EVENTS, "to sample all CPUs", detail, size);
 	} else {
 		snprintf(detail, size, "cpu-clock on every CPU");
 		close(fd);
@@ -92,7 +140,7 @@ static int check_ring_buffer(char *detail, size_t size)
 
 	if (fd < 0) {
 		code = -errno;
-		snprintf(detail, size, "%s", strerror(-code));
+		denied(code, PRIVILEGE_LOAD, "to make BPF maps", detail, size);
 	} else {
 		snprintf(detail, size, "available");
 		close(fd);
@@ -140,26 +188,33 @@ static int check_kallsyms(char *detail, size_t size)
 	struct err err = {};
 	int code = kallsyms__load("/proc/kallsyms", &kallsyms, &err);
 
-	snprintf(detail, size, "%s", code ? err.text : "readable");
+	if (code != -EPERM)
+		snprintf(detail, size, "%s", code ? err.text : "readable");
+	else if (!check_capability(PRIVILEGE_SYMBOLS, detail, size))
+		privilege__why_hidden(detail, size);
 	kallsyms__free(kallsyms);
 	return code;
 }
 
 static int check_map_files(char *detail, size_t size)
 {
-	char name[64], target[8];
 	FILE *maps = fopen("/proc/self/maps", "re");
 	unsigned long start = 0, end = 0;
-	int code = 0;
+	int code = 0, fd = -1;
+	char name[64];
 
 	if (!maps || fscanf(maps, "%lx-%lx", &start, &end) != 2)
 		code = -EIO;
 	if (maps)
 		fclose(maps);
 	snprintf(name, sizeof(name), "/proc/self/map_files/%lx-%lx", start, end);
-	if (!code && readlink(name, target, sizeof(target)) < 0)
+	if (!code)
+		fd = open(name, O_RDONLY | O_CLOEXEC);
+	if (!code && fd < 0)
 		code = -errno;
-	snprintf(detail, size, "%s", code ? strerror(-code) : "readable");
+	close_fd(&fd);
+	if (code != -EPERM || !check_capability(PRIVILEGE_FILES, detail, size))
+		snprintf(detail, size, "%s", code ? strerror(-code) : "can be opened");
 	return code;
 }
 
@@ -173,12 +228,16 @@ static int check_cache(char *detail, size_t size)
 	return code;
 }
 
+#define WITH_CAPABILITY "run as root (sudo), or with this capability, too (docs/privileges.md)"
+
 const struct doctor_check doctor_checks[] = {
 	{ "machine", check_machine, "braid runs on x86-64 Linux", true },
 	{ "privilege", check_privilege,
-	  "run as root (sudo), or give the program the capabilities: setcap "
-	  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore+ep build/braid",
+	  "run as root (sudo), or give the program the capabilities that recording takes at least: "
+	  "setcap cap_bpf,cap_perfmon+ep PATH/TO/braid",
 	  true },
+	{ "lockdown", check_lockdown,
+	  "boot without lockdown=confidentiality; mostly integrity is what is wanted", true },
 	{ "kernel BTF", check_btf,
 	  "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and later have it)",
 	  true },
@@ -190,13 +249,12 @@ const struct doctor_check doctor_checks[] = {
 	{ "BPF loops", check_loop, "Linux 5.17 or later, and CAP_BPF", true },
 	{ "user registers", check_user_regs, "Linux 5.15 or later, and CAP_BPF", true },
 	{ "BPF programs", check_load, "see the lines above; else report this text", true },
+	{ "probes", check_probes, WITH_CAPABILITY, false },
+	{ "BPF statistics", check_statistics, WITH_CAPABILITY, false },
+	{ "other users", check_processes, WITH_CAPABILITY, false },
+	{ "deleted files", check_map_files, WITH_CAPABILITY, false },
 	{ "kernel symbols", check_kallsyms,
-	  "sysctl kernel.kptr_restrict=1 or 0 and CAP_SYSLOG; until then kernel frames are "
-	  "addresses",
-	  false },
-	{ "deleted files", check_map_files,
-	  "CAP_CHECKPOINT_RESTORE; until then code of deleted or replaced files has no names",
-	  false },
+	  WITH_CAPABILITY ", and sysctl kernel.kptr_restrict=1 or 0", false },
 	{ "table cache", check_cache,
 	  "set XDG_CACHE_HOME to a directory that you can write; until then unwind tables are "
 	  "built "

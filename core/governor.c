@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "core/privilege.h"
 #include "core/trap.h"
 #include "core/util.h"
 
@@ -248,12 +249,16 @@ int governor__watch(struct governor *governor, uint32_t traps, struct err *err)
 
 	if (governor->stats_fd < 0)
 		governor->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (governor->stats_fd < 0 && errno == EPERM)
+		return privilege__explain(1U << PRIVILEGE_STATISTICS,
+					  "to read the kernel's BPF statistics, which "
+					  "--max-overhead is kept by (`none` does without)",
+					  err);
 	if (governor->stats_fd < 0)
 		return err__set(err, -errno,
 				"the kernel's BPF statistics, which --max-overhead is kept by, "
-				"cannot be had: %s%s; --max-overhead none does without",
-				strerror(errno),
-				errno == EPERM ? " (they take root, or CAP_SYS_ADMIN)" : "");
+				"cannot be had: %s; --max-overhead none does without",
+				strerror(errno));
 	governor->entries |= traps & ~(1U << TRAP_RETURN);
 	code = find_programs(governor, err);
 	return code ? code : learn(governor, traps, err);

@@ -37,6 +37,7 @@ struct images {
 	struct image *first, *vdso;
 	struct image **by_number; /* from 1 */
 	size_t n_images, cap_images;
+	struct unread_files *unread;
 };
 
 int images__new(const struct images_opts *opts, struct images **ret)
@@ -46,6 +47,11 @@ int images__new(const struct images_opts *opts, struct images **ret)
 	if (!images)
 		return -ENOMEM;
 	images->opts = *opts;
+	images->unread = unread_files__new();
+	if (!images->unread) {
+		free(images);
+		return -ENOMEM;
+	}
 	*ret = images;
 	return 0;
 }
@@ -84,6 +90,7 @@ void images__free(struct images *images)
 		image__free(images, image);
 	}
 	free(images->by_number);
+	unread_files__free(images->unread);
 	free(images);
 }
 
@@ -256,9 +263,11 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	if (mapping->anonymous)
 		return 0;
 	fd = procfs__open_mapping(pid, mapping);
-	if (fd < 0)
+	if (fd < 0) {
+		unread_files__add(images->unread, pid, mapping, fd);
 		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
 				strerror(-fd));
+	}
 	memset(&key, 0, sizeof(key));
 	if (!fstat(fd, &st))
 		key = (struct file_key) { st.st_dev, st.st_ino, st.st_size,
@@ -342,6 +351,11 @@ uint64_t image__bias(const struct image *image, const struct procfs_mapping *map
 			       (segment->vaddr + (mapping->offset - segment->offset));
 	}
 	return mapping->start - mapping->offset;
+}
+
+const struct unread_files *images__unread(const struct images *images)
+{
+	return images->unread;
 }
 
 struct image *images__first(const struct images *images)

@@ -10,6 +10,7 @@
 #include "core/err.h"
 #include "core/procfs.h"
 #include "core/symbols.h"
+#include "core/unread_files.h"
 #include "core/unwind_table.h"
 #include "core/wordspace.h"
 #include "runtimes/runtime.h"
@@ -79,6 +80,9 @@ bool image__vaddr_less_offset(const struct image *image, __u64 *ret_distance);
 
 /* Load bias of an image that is mapped like this: address = link-time address + bias. */
 uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping);
+
+/* What could not be opened, until images__free. */
+const struct unread_files *images__unread(const struct images *images);
 
 struct image *images__first(const struct images *images); /* then image->next */
 

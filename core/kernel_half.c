@@ -15,6 +15,7 @@
 #include "core/breakpoint.h"
 #include "core/cpu_clock.h"
 #include "core/kernel_probes.h"
+#include "core/privilege.h"
 #include "core/procfs.h"
 #include "core/util.h"
 
@@ -101,10 +102,9 @@ static int configure_runtimes(struct kernel_half *half)
 
 static int configure_probes(struct kernel_half *half)
 {
-	static const char *const maps[] = { "shadows",	  "probe_recs", "texts",
+	static const char *const maps[] = { "shadows",	  "probe_recs", "probe_hits", "texts",
 					    "call_nodes", "call_stats", NULL };
-	static const char *const others[] = { "probe_hits", "bench_ring", "bench_ring_state",
-					      NULL };
+	static const char *const others[] = { "bench_ring", "bench_ring_state", NULL };
 	struct braid_bpf *skel = half->skel;
 	uint32_t nodes = half->opts.calls ? CALL_NODES : 1;
 	int err = enable_maps(half, maps, half->opts.shadows);
@@ -124,6 +124,8 @@ static int configure_probes(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.call_stats, nodes);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.probe_recs, PROBE_SITES_MAX);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.probe_hits, PROBE_SITES_MAX);
 	return err;
 }
 
@@ -172,11 +174,10 @@ static int fill_walkers(struct kernel_half *half)
 
 static int explain(int code, struct err *err)
 {
-	if (code == -EPERM || (code == -EACCES && geteuid()))
-		return err__set(err, -EPERM,
-				"not permitted to load BPF programs: run as root (sudo), or with "
-				"CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and "
-				"CAP_CHECKPOINT_RESTORE (`braid doctor` tells more)");
+	uint32_t privileges = 1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS;
+
+	if (code == -EPERM || (code == -EACCES && privilege__missing(privileges)))
+		return privilege__explain(privileges, "to load BPF programs", err);
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return err__set(err, -ENOTSUP,
 				"this kernel has no BTF (/sys/kernel/btf/vmlinux): braid needs "

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "core/privilege.h"
+
 /* What fails is told by errno, in the words of those who know what was tried. */
 static int print_nothing(enum libbpf_print_level level, const char *fmt, va_list args)
 {
@@ -46,9 +48,8 @@ int kernel_part__load(struct braid_bpf *skel, struct err *err)
 	int rc = braid_bpf__load(skel);
 
 	if (rc == -EPERM || rc == -EACCES)
-		return err__set(err, -EPERM,
-				"not permitted to load BPF programs: run as root (sudo), or with "
-				"CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+		return privilege__explain(1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS,
+					  "to load BPF programs", err);
 	if (rc)
 		return err__set(err, rc, "this kernel does not take the BPF programs: %s",
 				strerror(-rc));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/bench.h"
 #include "core/cli.h"
@@ -38,6 +41,28 @@ static void print_help(FILE *out)
 	      out);
 }
 
+/* What is opened next must not take the number of a closed standard stream: the program's words
+ * would go there. In the wrong direction, so that using it still fails. */
+static void fill_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			_exit(EXIT_FAILED);
+}
+
+/* Words that nobody got are a failure, unless who reads them has seen enough (`| head`). */
+static int flush_output(int status)
+{
+	bool failed = ferror(stdout) && errno != EPIPE;
+
+	if (fflush(stdout) && errno != EPIPE)
+		failed = true;
+	if (!failed || status)
+		return status;
+	return cli__fail("cannot write to standard output: %s", strerror(errno));
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
 	char name[64];
@@ -52,6 +77,7 @@ int main(int argc, char **argv)
 {
 	size_t i;
 
+	fill_standard_streams();
 	argp_err_exit_status = EXIT_MISUSED;
 	if (argc < 2) {
 		print_help(stderr);
@@ -59,14 +85,14 @@ int main(int argc, char **argv)
 	}
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
-			return run_command(&commands[i], argc - 1, argv + 1);
+			return flush_output(run_command(&commands[i], argc - 1, argv + 1));
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		print_help(stdout);
-		return EXIT_OK;
+		return flush_output(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		puts("braid " BRAID_VERSION);
-		return EXIT_OK;
+		return flush_output(EXIT_OK);
 	}
 	cli__fail("there is no command '%s'; `braid --help` lists them", argv[1]);
 	return EXIT_MISUSED;

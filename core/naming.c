@@ -32,6 +32,7 @@ struct pending {
 struct naming {
 	struct naming_opts opts;
 	struct kallsyms *kallsyms; /* NULL: hidden */
+	uint64_t kernel_unnamed;   /* places */
 	struct pending *pending;
 	size_t n, cap;
 	bool last;		  /* run: what has no name yet will have none */
@@ -63,6 +64,11 @@ void naming__free(struct naming *naming)
 	kallsyms__free(naming->kallsyms);
 	free(naming->pending);
 	free(naming);
+}
+
+uint64_t naming__kernel_unnamed(const struct naming *naming)
+{
+	return naming->kernel_unnamed;
 }
 
 static const char *base_name(const char *path)
@@ -137,6 +143,7 @@ static int name_kernel(struct naming *naming, const struct pending *pending, str
 
 	if (naming->kallsyms)
 		name = kallsyms__find(naming->kallsyms, pending->address, &module);
+	naming->kernel_unnamed += !naming->kallsyms;
 	snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
 	return name_one(naming, pending->frame, KIND_KERNEL, name ? name : text, NULL, 0, err);
 }

@@ -21,7 +21,11 @@ struct naming_opts {
 };
 
 int naming__new(const struct naming_opts *opts, struct naming **ret, struct err *err);
-void naming__free(struct naming *naming); /* NULL is fine */
+void naming__free(struct naming *naming);
+
+/* Kernel addresses that got no names, as the kernel hides its symbols from this process. */
+uint64_t naming__kernel_unnamed(const struct naming *naming);
+/* NULL is fine */
 
 /* Another way to a name, for code of images without symbols that a runtime has made in advance:
  * what the process's maps call it. False: nothing. Strings are in `buf`. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -127,6 +128,18 @@ static bool parse_status(const char *text, struct procfs_info *ret)
 	return true;
 }
 
+/* It is nowhere, or /proc hides it (hidepid), or is that of other PIDs. */
+static int no_process(uint32_t id, struct err *err)
+{
+	if (!source && (!kill(id, 0) || errno == EPERM))
+		return err__set(err, -ESRCH,
+				"PID %u cannot be looked at, as it is not in this /proc: it may be "
+				"mounted with hidepid (then this takes CAP_SYS_PTRACE), or in "
+				"another PID namespace",
+				id);
+	return err__set(err, -ESRCH, "no process with PID %u", id);
+}
+
 int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 {
 	struct procfs_info info = {};
@@ -134,7 +147,7 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 	ssize_t n = read_file(id, "status", text, sizeof(text));
 
 	if (n == -ENOENT || n == -ESRCH)
-		return err__set(err, -ESRCH, "no process with PID %u", id);
+		return no_process(id, err);
 	if (n < 0)
 		return err__set(err, n, "cannot read /proc/%u/status: %s", id, strerror(-n));
 	if (!parse_status(text, &info))
@@ -147,11 +160,34 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 	return 0;
 }
 
+/* Do PIDs mean the same there and here? */
+static int check_numbers(struct err *err)
+{
+	char self[16];
+	ssize_t n;
+
+	if (source)
+		return 0;
+	n = readlink("/proc/self", self, sizeof(self) - 1);
+	if (n < 0)
+		return err__set(err, -errno, "cannot read /proc/self: %s (is /proc mounted?)",
+				strerror(errno));
+	self[n] = '\0';
+	if (atoi(self) == getpid())
+		return 0;
+	return err__set(err, -EINVAL,
+			"/proc is that of another PID namespace, so that PIDs in it are not those "
+			"that braid sees: mount its own there (mount -t proc proc /proc), or run "
+			"braid outside");
+}
+
 int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 {
 	struct procfs_info info;
-	int ret_code = procfs__info(id, &info, err);
+	int ret_code = check_numbers(err);
 
+	if (!ret_code)
+		ret_code = procfs__info(id, &info, err);
 	if (ret_code)
 		return ret_code;
 	if (info.kernel_thread)

@@ -52,8 +52,8 @@ void procfs__make_printable(char *text, size_t len);
 /* `id` may be any thread's id. -ESRCH: no such process; others as of open and read. */
 int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
 
-/* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie (-EINVAL), with the
- * sentence. */
+/* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie, and all where /proc is that
+ * of other PIDs than braid's (-EINVAL), with the sentence. */
 int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err);
 
 /* CPU time in seconds that all threads of a process have used, also those that have ended. 0: there

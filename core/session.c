@@ -394,6 +394,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	session__counters(session, summary.counters);
 	summary.stats = &session->in_file;
 	summary.samples_lost = capture__stats(session->capture)->samples - session->in_file.samples;
+	summary.unread = images__unread(session->images);
 	jit_frames__stats(capture__jit(session->capture), &summary.jit);
 	summary.table_bytes = wordspace__bytes(session->wordspace);
 	summary.command_pid = session->child.pid;

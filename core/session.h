@@ -69,6 +69,7 @@ struct session_summary {
 	uint64_t samples_lost;		   /* ... and the samples that could not be written */
 	struct jit_frames_stats jit;
 	uint64_t counters[COUNTERS_N];
+	const struct unread_files *unread;
 	size_t table_bytes; /* kernel memory of unwind tables */
 	struct session_limit limit;
 	/* Of the program that takes samples: how often it ran, and for how long, while the kernel's

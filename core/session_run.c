@@ -73,6 +73,7 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 int session__write_counters(struct session *session, struct err *err)
 {
 	const struct capture_stats *stats = capture__stats(session->capture);
+	unsigned unread = unread_files__count(images__unread(session->images));
 	uint64_t counters[COUNTERS_N];
 	struct jit_frames_stats jit;
 	char text[32];
@@ -84,6 +85,14 @@ int session__write_counters(struct session *session, struct err *err)
 		code = recording__counter(session->recording, counter__text(i), counters[i], err);
 	if (!code)
 		code = recording__counter(session->recording, JIT_SKIPPED, jit.skipped, err);
+	if (!code && stats->kernel_unnamed)
+		code = recording__counter(session->recording,
+					  "kernel addresses without a name: the kernel hid its "
+					  "symbols from braid",
+					  stats->kernel_unnamed, err);
+	if (!code && unread)
+		code = recording__counter(session->recording,
+					  "files with code that braid could not open", unread, err);
 	const struct {
 		const char *key;
 		uint64_t value;

@@ -9,6 +9,7 @@
 #include "core/err.h"
 #include "core/images.h"
 #include "core/kernel_half.h"
+#include "core/probe_hits.h"
 #include "core/procfs.h"
 #include "core/u64map.h"
 
@@ -41,17 +42,18 @@ struct process {
 	struct space *space;
 	struct mapped *mapped; /* executable mappings, sorted */
 	size_t n_mapped;
-	bool is_behind;	       /* `space` lacks some of these */
-	uint64_t refreshed_ns; /* when the mappings were read last */
-	uint64_t changed_ns;   /* and when that found a change */
-	uint32_t probed;       /* bit n: probes of runtimes[n] are attached */
-	uint32_t expected;     /* bit n: or may be, though what they tell is not yet wanted */
-	uint32_t paused;       /* bit n: or will be: see tracker__pause_probes */
-	uint32_t told_probed;  /* bit n: that there are probes was told */
-	uint32_t told_paused;  /* bit n: ... and that they come and go */
-	uint64_t probed_ticks; /* info.cpu_ticks then */
-	bool probes_judged;    /* whether they fire is known */
-	uint32_t wasted;       /* reads in a row, for a pc outside all of them, that found none */
+	bool is_behind;		/* `space` lacks some of these */
+	uint64_t refreshed_ns;	/* when the mappings were read last */
+	uint64_t changed_ns;	/* and when that found a change */
+	uint32_t probed;	/* bit n: probes of runtimes[n] are attached */
+	uint32_t expected;	/* bit n: or may be, though what they tell is not yet wanted */
+	uint32_t paused;	/* bit n: or will be: see tracker__pause_probes */
+	uint32_t told_probed;	/* bit n: that there are probes was told */
+	uint32_t told_paused;	/* bit n: ... and that they come and go */
+	uint64_t probed_ticks;	/* info.cpu_ticks then */
+	bool probes_judged;	/* whether they fire is known */
+	struct probe_hits hits; /* of those that were taken away */
+	uint32_t wasted;	/* reads in a row, for a pc outside all of them, that found none */
 	/* the recorder's: */
 	uint32_t recording_id;
 	struct u64map frames; /* native ip -> frame id */

@@ -42,6 +42,9 @@ void tracker__probe(struct tracker *tracker, struct process *process, int i,
 /* The first mapping of an image that runtime `i` is in, or NULL. */
 const struct mapped *tracker__find_runtime(const struct process *process, int i);
 
+/* Of runtime `i` in the process; "": unknown. */
+const char *tracker__version(const struct process *process, int i);
+
 void tracker__tell_source(struct tracker *tracker, struct process *process, int i,
 			  const char *version, const char *source, const char *reason);
 
@@ -60,9 +63,12 @@ void tracker__forget(struct tracker *tracker, struct process *process); /* frees
 void tracker__put_space(struct tracker *tracker, struct space *space);	/* NULL is fine */
 void process__clear_mapped(struct process *process);
 
-/* Probes may be there and yet not fire: tells so, once, after a second of the process's CPU time
- * without a call, and gives them up if they were not asked for. */
+/* Probes may be there and yet not fire, or at one end of calls only (core/liveness.h): tells so,
+ * once, after a second of the process's CPU time, and gives them up. */
 void tracker__judge_probes(struct tracker *tracker, struct process *process);
+
+/* The same before they are taken away for a while, if they have been hit often enough by now. */
+void tracker__judge_paused(struct tracker *tracker, struct process *process);
 
 /* Of a process that has ended: tells the source of what it had too little time to decide on. */
 void tracker__judge_expected(struct tracker *tracker, struct process *process);

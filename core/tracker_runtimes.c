@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/tracker_private.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "bpf/shadow.h"
+#include "core/liveness.h"
+#include "core/probe_hits.h"
 #include "core/spaces.h"
 #include "core/util.h"
 
@@ -268,47 +270,82 @@ void tracker__unprobe(struct tracker *tracker, struct process *process)
 	process->probed = process->expected = 0;
 	process->paused = process->told_probed = process->told_paused = 0;
 	process->probes_judged = false;
+	process->hits = (struct probe_hits) {};
 }
 
-/* Has any thread of this address space a shadow stack? */
-static bool has_shadow(const struct tracker *tracker, uint32_t space)
+static void tell_dead(struct tracker *tracker, struct process *process,
+		      const struct probe_hits *hits)
 {
-	int fd = kernel_half__map_fd(tracker->opts.half, "shadows");
-	struct shadow *shadow = malloc(sizeof(*shadow));
-	bool found = !shadow; /* then it cannot be told */
-	uint32_t slot;
-
-	for (slot = 0; !found && !bpf_map_lookup_elem(fd, &slot, shadow); slot++)
-		found = shadow->owner && shadow->space == space;
-	free(shadow);
-	return found;
-}
-
-void tracker__judge_probes(struct tracker *tracker, struct process *process)
-{
+	bool silent = !(hits->entries + hits->returns);
 	bool wanted = tracker->opts.source != RUNTIME_SOURCE_AUTO;
-	struct procfs_info info;
+	char reason[RUNTIME_REASON_BYTES];
 	int i;
 
-	if (!process->probed || process->probes_judged || !process->space ||
-	    procfs__info(process->pid, &info, NULL) ||
-	    info.cpu_ticks < process->probed_ticks + sysconf(_SC_CLK_TCK))
-		return;
-	process->probes_judged = true;
-	if (has_shadow(tracker, process->space->id))
-		return;
+	if (silent)
+		snprintf(reason, sizeof(reason),
+			 "its probes have not fired in a second of CPU time: it is in one long "
+			 "call, or they are dead (`braid probes -p PID` measures them and has the "
+			 "remedy)");
+	else
+		snprintf(reason, sizeof(reason),
+			 "its probes are dead: those of entries fired %" PRIu64
+			 " times, those of returns %" PRIu64 " (`braid probes -p PID` has the "
+			 "remedy)",
+			 hits->entries, hits->returns);
 	for (i = 0; tracker->opts.runtimes[i]; i++)
 		if (process->probed & 1U << i)
-			tracker__tell_source(
-				tracker, process, i, "", wanted ? "silent" : "none",
-				"its probes have not fired in a second of CPU time: it is in "
-				"one long call, or they are dead (`braid probes -p PID` "
-				"measures them and has the remedy)");
-	if (wanted)
+			tracker__tell_source(tracker, process, i, tracker__version(process, i),
+					     wanted && silent ? "silent" : "none", reason);
+}
+
+static bool has_run(const struct process *process)
+{
+	struct procfs_info info;
+
+	return !procfs__info(process->pid, &info, NULL) &&
+	       info.cpu_ticks >= process->probed_ticks + sysconf(_SC_CLK_TCK);
+}
+
+/* Those that never fire are kept if they were asked for, as the process may be in one long call;
+ * those of which one side only fires are not. */
+static void judge(struct tracker *tracker, struct process *process, const struct probe_hits *hits)
+{
+	enum liveness liveness = liveness__of(hits->entries, hits->returns);
+
+	if (liveness == LIVENESS_UNKNOWN && hits->entries + hits->returns)
+		return; /* later ones may tell */
+	process->probes_judged = true;
+	if (liveness == LIVENESS_LIVES)
+		return;
+	tell_dead(tracker, process, hits);
+	if (liveness == LIVENESS_UNKNOWN && tracker->opts.source != RUNTIME_SOURCE_AUTO)
 		return;
 	tracker__unprobe(tracker, process);
 	process->space->walkers &= ~(1U << WALKER_SHADOW);
 	tracker__publish(tracker, process);
+}
+
+static bool is_judged(const struct process *process)
+{
+	return !process->probed || process->probes_judged || !process->space;
+}
+
+void tracker__judge_probes(struct tracker *tracker, struct process *process)
+{
+	struct probe_hits hits = process->hits;
+
+	if (!is_judged(process) && has_run(process) &&
+	    !probe_hits__add(tracker->opts.half, process->space->id, &hits))
+		judge(tracker, process, &hits);
+}
+
+void tracker__judge_paused(struct tracker *tracker, struct process *process)
+{
+	struct probe_hits *hits = &process->hits;
+
+	if (!is_judged(process) && !probe_hits__add(tracker->opts.half, process->space->id, hits) &&
+	    hits->entries + hits->returns >= LIVENESS_SURE_HITS)
+		judge(tracker, process, hits);
 }
 
 void tracker__judge_expected(struct tracker *tracker, struct process *process)

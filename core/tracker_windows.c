@@ -23,7 +23,7 @@ bool tracker__has_probes(const struct tracker *tracker)
 	return false;
 }
 
-static const char *version_of(const struct process *process, int i)
+const char *tracker__version(const struct process *process, int i)
 {
 	const struct mapped *mapped = tracker__find_runtime(process, i);
 
@@ -38,7 +38,7 @@ static void tell_paused(struct tracker *tracker, struct process *process, int i)
 		return;
 	process->told_paused |= 1U << i;
 	snprintf(reason, sizeof(reason), "%s: in short windows from now on", tracker->why);
-	tracker__tell_source(tracker, process, i, version_of(process, i), "windows", reason);
+	tracker__tell_source(tracker, process, i, tracker__version(process, i), "windows", reason);
 }
 
 /* What the next samples' frames come from. */
@@ -54,8 +54,8 @@ static void choose_without(struct tracker *tracker, struct process *process)
 			continue;
 		if (tracker->walk_instead && space->attached & 1U << i && runtime->walker >= 0) {
 			space->walkers |= 1U << runtime->walker;
-			tracker__tell_source(tracker, process, i, version_of(process, i), "walk",
-					     tracker->why);
+			tracker__tell_source(tracker, process, i, tracker__version(process, i),
+					     "walk", tracker->why);
 		} else {
 			process->paused |= 1U << i;
 			tell_paused(tracker, process, i);
@@ -72,9 +72,12 @@ void tracker__pause_probes(struct tracker *tracker, const char *why)
 	snprintf(tracker->why, sizeof(tracker->why), "%s", why);
 	tracker->paused = true;
 	tracker->walk_instead = tracker->opts.source != RUNTIME_SOURCE_CALLS;
-	for (process = tracker->processes; process; process = process->hh.next)
-		if (!process->gone && process->space)
-			choose_without(tracker, process);
+	for (process = tracker->processes; process; process = process->hh.next) {
+		if (process->gone || !process->space)
+			continue;
+		tracker__judge_paused(tracker, process);
+		choose_without(tracker, process);
+	}
 	/* Also those that are not probed themselves, but share their parent's address space. */
 	for (process = tracker->processes; process; process = process->hh.next)
 		if (!process->gone && process->space)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/kernel_part.h"
+#include "core/privilege.h"
 #include "core/trap_sites.h"
 #include "core/util.h"
 
@@ -84,6 +85,8 @@ static int measure_site(const struct bpf_program *program, trap_site_fn site, bo
 	if (trap_site__find((const void *)site, &vaddr, &offset))
 		return err__set(err, -ENOENT, "braid does not find its own code");
 	link = bpf_program__attach_uprobe_opts(program, getpid(), "/proc/self/exe", offset, &opts);
+	if (!link && (errno == EPERM || errno == EACCES))
+		return privilege__explain(1U << PRIVILEGE_PROBES, "to attach probes", err);
 	if (!link)
 		return err__set(err, -errno, "cannot attach a probe to braid itself: %s",
 				strerror(errno));

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/privilege.h"
 #include "core/util.h"
 
 #define CODE_BYTES   16 /* of a site, to tell the kind of its trap: an instruction has up to 15 */
@@ -159,9 +160,7 @@ static uint32_t traps_of(const struct probe_point *point)
 static int explain(int code, const struct probe_point *point, struct err *err)
 {
 	if (code == -EPERM || code == -EACCES)
-		return err__set(err, -EPERM,
-				"not permitted to attach probes: run as root (sudo), or with "
-				"CAP_BPF and CAP_PERFMON");
+		return privilege__explain(1U << PRIVILEGE_PROBES, "to attach probes", err);
 	return err__set(err, code, "%s: cannot attach a probe at 0x%llx: %s%s", point->file->path,
 			(unsigned long long)point->pc_vaddr, strerror(-code),
 			code == -EINVAL && point->semaphore_vaddr

@@ -101,14 +101,14 @@ static void print_ladder(FILE *out, const struct probe_image *image)
 /* What was seen, else what the tables say. */
 static const char *life(const struct probe_image *image, const struct probe_row *row)
 {
-	const struct probe_want *partner;
-
 	if (!row->want)
 		return "";
-	if (row->want->life == PROBE_LIVES || probe_image__hits(image, row->want))
-		return "yes";
-	partner = probe_image__partner(image, row->want);
-	return partner && probe_image__hits(image, partner) ? "no" : "only when";
+	if (probe_image__is_dead(image, row->want))
+		return "no";
+	return row->want->life == PROBE_LIVES ||
+			       probe_image__liveness(image, row->want) != LIVENESS_UNKNOWN
+		       ? "yes"
+		       : "only when";
 }
 
 static void print_row(FILE *out, const struct probe_image *image, const struct probe_row *row)
@@ -142,19 +142,23 @@ static void print_why(FILE *out, const struct probe_image *image, size_t i)
 			want->frames ? "" : want->only);
 }
 
-/* A probe that is there but does not fire. */
+/* A probe that is there but does not fire, or hardly. */
 static void print_silent(FILE *out, const struct probe_image *image)
 {
 	for (size_t i = 0; image->edition && i < image->edition->n_wants; i++) {
 		const struct probe_want *want = &image->edition->wants[i];
 		const struct probe_want *partner = probe_image__partner(image, want);
+		uint64_t hits = probe_image__hits(image, want);
+		char fired[64];
 
-		if (!probe_image__silent(image, want))
+		if (!probe_image__is_dead(image, want))
 			continue;
-		escape__line(out,
-			     "%-8s %s:%s is there but did not fire, while %s did %" PRIu64 " times",
+		if (hits)
+			snprintf(fired, sizeof(fired), "fired %" PRIu64 " times only", hits);
+		escape__line(out, "%-8s %s:%s is there but %s, while %s did %" PRIu64 " times",
 			     "SILENT", want->provider ? want->provider : "function", want->name,
-			     partner->name, probe_image__hits(image, partner));
+			     hits ? fired : "did not fire", partner->name,
+			     probe_image__hits(image, partner));
 		print_remedy(out, want->remedy ? want->remedy : partner->remedy);
 	}
 }
@@ -235,7 +239,7 @@ int cmd_probes(int argc, char **argv, const struct runtime *const *runtimes)
 		       "the reason for each better one that is not chosen. With -p, the wanted "
 		       "sites "
 		       "are counted for a second; each hit costs the process about a microsecond. "
-		       "Counting needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.\v"
+		       "Counting needs root, or CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN.\v"
 		       "Examples:\n"
 		       "  braid probes /usr/bin/python3\n"
 		       "  sudo braid probes -p 4711\n"

@@ -2,13 +2,11 @@
 #include "probes/probe_image.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/util.h"
-
-/* So many hits of a partner make a probe's silence an answer. */
-#define SILENT_HITS 100
 
 const struct probe_catalogue *probe_image__catalogue(const struct elf_file *file)
 {
@@ -55,12 +53,32 @@ const struct probe_want *probe_image__partner(const struct probe_image *image,
 	return NULL;
 }
 
-bool probe_image__silent(const struct probe_image *image, const struct probe_want *want)
+enum liveness probe_image__liveness(const struct probe_image *image, const struct probe_want *want)
 {
 	const struct probe_want *partner = probe_image__partner(image, want);
+	uint64_t hits = probe_image__hits(image, want), others;
 
-	return partner && !probe_image__hits(image, want) &&
-	       probe_image__hits(image, partner) >= SILENT_HITS;
+	if (!partner)
+		return LIVENESS_UNKNOWN;
+	others = probe_image__hits(image, partner);
+	return want->role == PROBE_ENTRY ? liveness__of(hits, others) : liveness__of(others, hits);
+}
+
+bool probe_image__is_live(const struct probe_image *image, const struct probe_want *want)
+{
+	const struct probe_want *partner = probe_image__partner(image, want);
+	enum liveness liveness = probe_image__liveness(image, want);
+
+	if (liveness == LIVENESS_UNKNOWN)
+		return partner && want->life == PROBE_LIVES && partner->life == PROBE_LIVES;
+	return liveness == LIVENESS_LIVES;
+}
+
+bool probe_image__is_dead(const struct probe_image *image, const struct probe_want *want)
+{
+	enum liveness dead = want->role == PROBE_ENTRY ? LIVENESS_NO_ENTRIES : LIVENESS_NO_RETURNS;
+
+	return probe_image__liveness(image, want) == dead;
 }
 
 /* --- rows --- */
@@ -164,6 +182,26 @@ __attribute__((format(printf, 4, 5))) static void set(struct probe_image *image,
 	va_end(args);
 }
 
+/* "python:function__entry fired 36 times, function__return 20163 times" */
+static void set_dead(struct probe_image *image, enum probe_rung rung,
+		     const struct probe_want *entry)
+{
+	const struct probe_want *ret = probe_image__partner(image, entry);
+	bool sites = rung == RUNG_USDT;
+
+	set(image, rung, false,
+	    "%s%s%s fired %" PRIu64 " times, %s %" PRIu64 " times: %s is dead%s%s",
+	    sites ? entry->provider : "the entry of", sites ? ":" : " ", entry->name,
+	    probe_image__hits(image, entry), sites ? ret->name : "its return",
+	    probe_image__hits(image, ret),
+	    !sites				 ? "one"
+	    : probe_image__is_dead(image, entry) ? entry->name
+						 : ret->name,
+	    entry->life == PROBE_LIVES_WHEN ? ", as it fires only " : "",
+	    entry->life == PROBE_LIVES_WHEN ? entry->only : "");
+	image->ladder[rung].remedy = entry->remedy;
+}
+
 static void judge_sites(struct probe_image *image)
 {
 	const struct probe_edition *edition = image->edition;
@@ -175,27 +213,35 @@ static void judge_sites(struct probe_image *image)
 		return;
 	}
 	ret = probe_image__partner(image, entry);
-	if (probe_image__hits(image, entry) && probe_image__hits(image, ret)) {
+	switch (probe_image__liveness(image, entry)) {
+	case LIVENESS_LIVES:
 		set(image, RUNG_USDT, true, "%s:%s and %s fire", entry->provider, entry->name,
 		    ret->name);
-	} else if (entry->life == PROBE_LIVES_WHEN) {
+		break;
+	case LIVENESS_NO_ENTRIES:
+	case LIVENESS_NO_RETURNS:
+		set_dead(image, RUNG_USDT, entry);
+		break;
+	case LIVENESS_UNKNOWN:
+		if (probe_image__is_live(image, entry)) {
+			set(image, RUNG_USDT, true, "%s:%s and %s see every call", entry->provider,
+			    entry->name, ret->name);
+			break;
+		}
 		set(image, RUNG_USDT, false, "%s:%s fires only %s", entry->provider, entry->name,
 		    entry->only);
 		image->ladder[RUNG_USDT].remedy = entry->remedy;
-	} else if (probe_image__silent(image, entry) || probe_image__silent(image, ret)) {
-		set(image, RUNG_USDT, false, "%s:%s did not fire", entry->provider,
-		    probe_image__silent(image, entry) ? entry->name : ret->name);
-	} else {
-		set(image, RUNG_USDT, true, "%s:%s and %s see every call", entry->provider,
-		    entry->name, ret->name);
 	}
 }
 
 static void judge_function(struct probe_image *image)
 {
 	const struct probe_want *entry;
+	bool there = pair_is_there(image, false, &entry);
 
-	if (pair_is_there(image, false, &entry) && entry->frames)
+	if (there && entry->frames && !probe_image__is_live(image, entry))
+		set_dead(image, RUNG_UPROBE, entry);
+	else if (there && entry->frames)
 		set(image, RUNG_UPROBE, true, "every call enters %s", entry->name);
 	else if (entry && !entry->frames)
 		set(image, RUNG_UPROBE, false, "%s sees only %s", entry->name, entry->only);

@@ -2,6 +2,7 @@
 #ifndef BRAID_PROBE_IMAGE_H
 #define BRAID_PROBE_IMAGE_H
 
+#include "core/liveness.h"
 #include "probes/attach.h"
 #include "probes/catalogue.h"
 #include "probes/usdt.h"
@@ -66,7 +67,8 @@ int probe_image__new(struct elf_file *file, const struct probe_walker *walker, b
 		     struct probe_image **ret, struct err *err);
 void probe_image__free(struct probe_image *image); /* NULL is fine */
 
-/* After hits were filled in: what has fired is alive, whatever the tables say. */
+/* After hits were filled in: pairs are what these tell (core/liveness.h), whatever the tables say.
+ */
 void probe_image__judge(struct probe_image *image);
 
 /* The best rung that works. `usable` (bit n: rung n) leaves out what the caller cannot use. */
@@ -75,11 +77,17 @@ enum probe_rung probe_image__choose(const struct probe_image *image, unsigned us
 /* Hits of all sites of a probe. */
 uint64_t probe_image__hits(const struct probe_image *image, const struct probe_want *want);
 
-/* Did it not fire while its partner did, more often than calls that were under way can explain? */
-bool probe_image__silent(const struct probe_image *image, const struct probe_want *want);
-
 /* The probe at the other end of the call, if the file has it. */
 const struct probe_want *probe_image__partner(const struct probe_image *image,
 					      const struct probe_want *want);
+
+/* Of it and its partner, by their hits; LIVENESS_UNKNOWN where it has none. */
+enum liveness probe_image__liveness(const struct probe_image *image, const struct probe_want *want);
+
+/* Do both fire? If too few hits have told, whatever the tables say. */
+bool probe_image__is_live(const struct probe_image *image, const struct probe_want *want);
+
+/* Is it this one that does not fire in proportion to its partner? */
+bool probe_image__is_dead(const struct probe_image *image, const struct probe_want *want);
 
 #endif

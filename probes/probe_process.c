@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/privilege.h"
 #include "core/procfs.h"
 #include "core/util.h"
 #include "probes/counter.h"
@@ -102,10 +103,12 @@ int probe_process__open(uint32_t pid, probe_walker_fn walker, void *ctx, struct 
 	bool has_map = procfs__has_perf_map(pid);
 	int rc = procfs__mappings(pid, &mappings);
 
+	if (rc == -EACCES || rc == -EPERM)
+		return privilege__explain(1U << PRIVILEGE_PROCESSES,
+					  "to look into a process of somebody else's", err);
 	if (rc)
-		return err__set(err, rc, "cannot read the mappings of PID %u: %s%s", pid,
-				strerror(-rc),
-				rc == -EACCES || rc == -EPERM ? " (run as root)" : "");
+		return err__set(err, rc, "cannot read the mappings of PID %u: %s", pid,
+				strerror(-rc));
 	for (size_t i = 0; !rc && i < mappings.n; i++)
 		if (!mappings.list[i].anonymous && !is_repeated(&mappings, i))
 			rc = open_mapping(&process, &mappings.list[i], walker, ctx, has_map);

@@ -25,8 +25,9 @@ struct probed { /* one process */
 struct probing {
 	struct bpf_object *object; /* borrowed */
 	const struct bpf_program *nothing;
-	int recs_fd;
-	uint32_t next; /* where to look for a free number first */
+	int recs_fd, hits_fd;
+	uint64_t *no_hits; /* by CPU */
+	uint32_t next;	   /* where to look for a free number first */
 	struct probed *by_pid;
 };
 
@@ -46,9 +47,11 @@ int probing__new(struct bpf_object *object, struct probing **ret, struct err *er
 	probing->object = object;
 	probing->nothing = bpf_object__find_program_by_name(object, "nothing");
 	probing->recs_fd = bpf_object__find_map_fd_by_name(object, "probe_recs");
-	if (probing->recs_fd < 0) {
-		free(probing);
-		return err__set(err, -ENOENT, "no BPF map probe_recs");
+	probing->hits_fd = bpf_object__find_map_fd_by_name(object, "probe_hits");
+	probing->no_hits = calloc(max_of(libbpf_num_possible_cpus(), 1), sizeof(*probing->no_hits));
+	if (probing->recs_fd < 0 || probing->hits_fd < 0 || !probing->no_hits) {
+		probing__free(probing);
+		return err__set(err, -ENOENT, "no BPF maps probe_recs and probe_hits");
 	}
 	*ret = probing;
 	return 0;
@@ -129,6 +132,7 @@ void probing__free(struct probing *probing)
 	if (!probing)
 		return;
 	probing__detach_all(probing);
+	free(probing->no_hits);
 	free(probing);
 }
 
@@ -236,6 +240,7 @@ static int attach_site(struct probing *probing, struct probed *probed,
 	rc = write_rec(probing, number, &rec, err);
 	if (rc)
 		return rc;
+	bpf_map_update_elem(probing->hits_fd, &number, probing->no_hits, BPF_ANY);
 	probed->recs[probed->n_recs] = rec;
 	probed->numbers[probed->n_recs++] = number;
 	return probe_links__attach(probed->links, site->program, target->pid, &point, 1, err);

@@ -103,7 +103,7 @@ def check_not_root():
     file = os.path.join(directory, "out.db")
     result = gate.run(program, "record", "-p", os.getpid(), "-o", file, user=NOBODY, group=NOBODY,
                       extra_groups=[])
-    check_failure("not root", "root.*CAP_BPF", result)
+    check_failure("not root", f"user {NOBODY} lacks CAP_BPF and CAP_PERFMON: run as root", result)
     gate.equal(os.listdir(directory), ["braid"], "not root: leaves nothing")
 
 

@@ -360,7 +360,8 @@ def check_not_root():
     lib.matches("braid:call", result.out, "not root: its sites")
     result = as_nobody(braid, "--no-attach", "-p", os.getpid())
     lib.equal(result.status, 1, "not root: somebody else's process", result)
-    lib.matches("^braid: cannot read .*denied", result.err, "not root: permission denied")
+    lib.matches(f"^braid: not permitted .*user {NOBODY} lacks CAP_SYS_PTRACE", result.err,
+                "not root: what is missing")
     lib.stop(target)
     python = "/usr/bin/python3.11"
     if not has_probe(python, "python:function__entry"):

@@ -136,6 +136,7 @@ static inline struct braid_bpf *call_bench__load(const char *const *names, uint3
 		bpf_program__set_autoload(bpf_object__find_program_by_name(skel->obj, *names),
 					  true);
 	bpf_map__set_max_entries(skel->maps.probe_recs, n_sites);
+	bpf_map__set_max_entries(skel->maps.probe_hits, n_sites);
 	skel->rodata->cfg_shadows = 64;
 	bpf_map__set_max_entries(skel->maps.shadows, 64);
 	skel->rodata->cfg_calls = calls;

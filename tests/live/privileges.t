@@ -1,0 +1,223 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""braid as another user with some capabilities: what these suffice for works, and what is missing is
+said, with the capability that it takes. (docs/privileges.md)"""
+
+import os
+import re
+import shutil
+
+import gate
+
+NOBODY = 65534
+PYTHON = "/usr/bin/python3.11"
+RECORD = ("bpf", "perfmon")
+NO_BPF = "braid: not permitted to load BPF programs: "
+SPIN = "import os\nprint('ready', flush=True)\nwhile True: os.stat('/')\n"
+# Its program lies in a file system that only it has mounted.
+HIDE = 'mount -t tmpfs none "$1" && cp "$2" "$1/program" && exec "$1/program" -c "$3"'
+
+
+def with_caps(caps):
+    """The words before a command that begin it as nobody, with these capabilities."""
+    plus = "".join(f",+{cap}" for cap in caps)
+    ids = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
+    if not caps:
+        return [*ids, "--inh-caps", "-all", "--bounding-set", "-all"]
+    return [*ids, "--inh-caps", "-all" + plus, "--ambient-caps", "-all" + plus, "--bounding-set",
+            "-all" + plus]
+
+
+def braid(caps, *args):
+    return gate.run(*with_caps(caps), PROGRAM, *args, cwd=ROOM)
+
+
+def record(caps, target, *options):
+    """(What it says, its recording.)"""
+    file = os.path.join(ROOM, "out.db")
+    result = braid(caps, "record", "-p", target.pid, "-d", "0.2", "-F", "2000", "-o", file,
+                   *options)
+    gate.equal(result.status, 0, f"record with {','.join(caps)}: status", result.err)
+    return result.err, gate.Recording(file)
+
+
+def spin(program=PYTHON, user=NOBODY):
+    words = with_caps(()) if user else []
+    target = gate.start(*words, program, "-c", SPIN)
+    gate.wait_line(target, "ready")
+    return target
+
+
+def check_refused():
+    def lacks(what, tail=""):
+        return (f"user {NOBODY} lacks {what}: run as root (sudo), or with that (`braid doctor` tells "
+                f"how){tail}\n")
+
+    target = spin()
+    for caps, missing in ((), "CAP_BPF and CAP_PERFMON"), (("bpf",), "CAP_PERFMON"), (
+            ("perfmon",), "CAP_BPF"), (("sys_ptrace", "syslog"), "CAP_BPF and CAP_PERFMON"):
+        for command in "record", "calls":
+            result = braid(caps, command, "-p", target.pid, "-d", "1")
+            gate.equal(result, (1, "", NO_BPF + lacks(missing)), f"{command} with {caps}")
+    tail = "; --no-attach looks at the files only"
+    gate.equal(braid((), "probes", "-p", target.pid), (1, "", NO_BPF + lacks(
+        "CAP_BPF and CAP_PERFMON", tail).replace("\n", "") + "\n"), "probes without any")
+    gate.equal(braid((), "bench", "-p", target.pid).err.splitlines()[-1] + "\n", NO_BPF + lacks(
+        "CAP_BPF and CAP_PERFMON"), "bench without any")
+    gate.equal(braid((), "probes", "-p", os.getpid()), (1, "", (
+        "braid: not permitted to look into a process of somebody else's: " + lacks(
+            "CAP_SYS_PTRACE"))), "probes of another user's process")
+    gate.equal(braid((), "probes", "--no-attach", "-p", target.pid).status, 0,
+               "probes --no-attach of one's own needs none")
+
+
+def check_namespace():
+    result = gate.run("unshare", "--user", "--map-root-user", PROGRAM, "record", "-d", "1", "-o",
+                      gate.path("never.db"), "-p", os.getpid())
+    gate.equal(result, (1, "", NO_BPF + "this takes CAP_BPF and CAP_PERFMON in the initial user "
+                        "namespace, and braid runs in another one (a rootless container): run it "
+                        "outside\n"), "root of a user namespace")
+
+
+def kernel_symbols_are_hidden():
+    text = gate.run(*with_caps(RECORD), "sed", "-n", "/ [tT] /{p;q}", "/proc/kallsyms").out
+    with open("/proc/sys/kernel/kptr_restrict", encoding="ascii") as file:
+        return file.read() != "2\n" and text.startswith("0000000000000000 ")
+
+
+def kernel_frames(recording):
+    return {frame for frames, _ in recording.merged() for frame in frames if frame.endswith("_[k]")}
+
+
+def check_kernel_symbols():
+    if not kernel_symbols_are_hidden():
+        gate.skip("kernel symbols", "everybody sees them, or nobody")
+        return
+    target = spin()
+    line = f"kernel frames are addresses without names: user {NOBODY} lacks CAP_SYSLOG"
+    text, recording = record(RECORD, target)
+    frames = kernel_frames(recording)
+    gate.ok(frames and all(re.fullmatch(r"\[kernel\+0x[0-9a-f]+\]_\[k\]", one) for one in frames),
+            "without CAP_SYSLOG: kernel frames are addresses", frames)
+    gate.equal(text.splitlines().count(line), 1, "without CAP_SYSLOG: says so once", text)
+    gate.equal(recording.counters(), {"kernel addresses without a name: the kernel hid its symbols "
+                                      "from braid": len(frames)},
+               "without CAP_SYSLOG: and the recording, of how many")
+    text, recording = record((*RECORD, "syslog"), target)
+    frames = kernel_frames(recording)
+    gate.ok(frames and not any("[kernel+" in one for one in frames),
+            "with CAP_SYSLOG: kernel frames have names", frames)
+    gate.ok(line not in text, "with CAP_SYSLOG: nothing to say", text)
+
+
+def check_file(name, target, path, sets):
+    """`sets`: [(capabilities, the one that is missing or None)]."""
+    for caps, missing in sets:
+        text, recording = record(caps, target)
+        line = (f"1 file with code cannot be opened, so stacks end there: {path} of PID {target.pid}: "
+                f"user {NOBODY} lacks {missing}")
+        what = f"{name}, with {','.join(caps)}"
+        gate.equal([one for one in text.splitlines() if "cannot be opened" in one],
+                   [line] if missing else [], f"{what}: what is missing")
+        gate.equal(recording.counters().get("files with code that braid could not open"),
+                   1 if missing else None, f"{what}: in the recording")
+        python = [frame for frames, _ in recording.merged() for frame in frames
+                  if frame.endswith("_[py]")]
+        gate.equal("<module> (<string>:3)_[py]" in python, not missing, f"{what}: frames",
+                   text, set(python))
+
+
+def check_targets():
+    gone = os.path.join(ROOM, "gone")
+    shutil.copy(PYTHON, gone)
+    target = spin(gone)
+    os.unlink(gone)
+    check_file("deleted program", target, gone, [
+        ((*RECORD, "sys_ptrace"), "CAP_CHECKPOINT_RESTORE"),
+        ((*RECORD, "checkpoint_restore"), None)])
+    room = gate.path("hidden")
+    os.mkdir(room)
+    target = gate.start("unshare", "--mount", "--propagation", "private", "sh", "-c", HIDE, "sh",
+                        room, PYTHON, SPIN)
+    gate.wait_line(target, "ready")
+    check_file("root's, in another mount namespace", target, room + "/program", [
+        ((*RECORD, "checkpoint_restore"), "CAP_SYS_PTRACE"), ((*RECORD, "sys_ptrace"), None)])
+
+
+def check_commands():
+    """No more than is needed is asked for."""
+    for caps in RECORD, ("sys_admin",):
+        file = os.path.join(ROOM, "command.db")
+        result = braid(caps, "record", "-o", file, "--", PYTHON, "-c", "sum(range(3000000))")
+        gate.equal(result.status, 0, f"a command, with {','.join(caps)}: status", result.err)
+        gate.matches(r"\npid \d+: python 3\.11\.\d+: walk\n", "\n" + result.err,
+                     f"a command, with {','.join(caps)}: is walked")
+    program = os.path.join(ROOM, "capable")
+    shutil.copy(gate.BRAID, program)
+    if gate.run("setcap", "cap_bpf,cap_perfmon+ep", program).status:
+        gate.skip("file capabilities", "this file system has none")
+        return
+    result = gate.run(*with_caps(())[:-4], program, "record", "-o", os.path.join(ROOM, "c.db"), "--",
+                      PYTHON, "-c", "sum(range(3000000))", cwd=ROOM)
+    gate.equal(result.status, 0, "file capabilities: status", result.err)
+    gate.matches(r"python 3\.11\.\d+: walk\n", result.err, "file capabilities: is walked")
+
+
+def check_probes():
+    """Which capability probes take depends on the kernel; doctor has tried."""
+    target = spin()
+    lines = braid(RECORD, "doctor").out.splitlines()
+    said = [line for line in lines if line[9:].startswith("probes ")]
+    works = said[0].startswith("ok")
+    if not works:
+        gate.equal(said, [f"limited  probes           user {NOBODY} lacks CAP_SYS_ADMIN, without which "
+                          "`calls`, `probes -p`, `bench` and `record --source probes` do not work"],
+                   "doctor: probes")
+    result = braid(RECORD, "probes", "-p", target.pid)
+    wanted = (0, "") if works else (1, (
+        f"braid: not permitted to attach probes: user {NOBODY} lacks CAP_SYS_ADMIN: run as root (sudo), "
+        "or with that (`braid doctor` tells how); --no-attach looks at the files only\n"))
+    gate.equal((result.status, result.err), wanted, "probes: as doctor says")
+    result = braid(RECORD, "calls", "-p", target.pid, "-d", "0.5", "--max-overhead", "none")
+    gate.equal(result.status, 0 if works else 1, "calls: as doctor says", result.err)
+    gate.equal("lacks CAP_SYS_ADMIN" in result.err, not works, "calls: says what is missing",
+               result.err)
+    result = braid(("sys_admin",), "calls", "-p", target.pid, "-d", "0.5", "--max-overhead", "none")
+    gate.equal(result.status, 0, "calls with CAP_SYS_ADMIN", result.err)
+
+
+def check_doctor():
+    for caps, privilege, possible in (
+            ((), f"MISSING  privilege        user {NOBODY}, without capabilities", False),
+            (RECORD, f"ok       privilege        user {NOBODY}, with CAP_BPF and CAP_PERFMON", True),
+            (("sys_admin",), f"ok       privilege        user {NOBODY}, with CAP_SYS_ADMIN", True)):
+        result = braid(caps, "doctor")
+        lines = result.out.splitlines()
+        gate.equal((result.status, lines[1]), (0 if possible else 1, privilege),
+                   f"doctor with {','.join(caps) or 'none'}: privilege")
+        gate.equal(lines[-1], "recording is possible here" if possible else
+                   "recording is not possible here", f"doctor with {','.join(caps)}: verdict")
+        for name, capability, need in ("other users", "CAP_SYS_PTRACE", "sys_ptrace"), (
+                "deleted files", "CAP_CHECKPOINT_RESTORE", "sys_admin"):
+            line, = [one for one in lines if one[9:].startswith(name)]
+            gate.equal(f"user {NOBODY} lacks {capability}" in line, need not in caps,
+                       f"doctor with {','.join(caps) or 'none'}: {name}")
+
+
+gate.need_root()
+gate.need_program(PYTHON)
+os.chmod(gate.tmp, 0o755)
+ROOM = gate.path("room")
+os.mkdir(ROOM)
+os.chown(ROOM, NOBODY, NOBODY)
+PROGRAM = os.path.join(ROOM, "braid")
+shutil.copy(gate.BRAID, PROGRAM)
+os.environ["XDG_CACHE_HOME"] = os.path.join(ROOM, "cache")
+check_refused()
+check_namespace()
+check_kernel_symbols()
+check_targets()
+check_commands()
+check_probes()
+check_doctor()
+gate.done()
