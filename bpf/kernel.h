@@ -54,6 +54,14 @@ struct uprobe_task {
 	unsigned long xol_vaddr; /* ... and of its copy, which is executed */
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct { /* of a process */
+	atomic_t live; /* threads that have not begun to exit */
+};
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
@@ -62,6 +70,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct signal_struct *signal;
 	struct thread_struct thread;
 	unsigned long sas_ss_sp; /* the signal stack */
 	unsigned long sas_ss_size;

@@ -24,8 +24,12 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &parent_tgid);
 	struct proc_rec copy;
 
-	if (!proc || !(proc->flags & PROC_FOLLOW) || tgid == parent_tgid)
+	if (tgid == parent_tgid)
 		return 0;
+	if (!proc || !(proc->flags & PROC_FOLLOW)) { /* user space may not know yet of the end of */
+		bpf_map_delete_elem(&targets, &tgid); /* a target that had the same PID */
+		return 0;
+	}
 	copy = *proc;
 	if (bpf_map_update_elem(&targets, &tgid, &copy, BPF_ANY)) {
 		count(COUNT_TARGETS_FULL);
@@ -47,5 +51,16 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	proc->space = 0;
 	proc->walkers = 0;
 	emit_task(REC_EXEC, tgid, tgid, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_end, struct task_struct *task)
+{
+	__u32 tgid = task__pid(task);
+
+	/* What it does until it is gone, such as giving back its memory, is still sampled. */
+	if (bpf_map_lookup_elem(&targets, &tgid) && !task->signal->live.counter)
+		emit_task(REC_EXIT, tgid, tgid, 0);
 	return 0;
 }

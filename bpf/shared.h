@@ -79,10 +79,11 @@ enum rec_type {
 	REC_CODE,  /* a code object seen for the first time */
 	REC_FORK,  /* of a process, not of a thread */
 	REC_EXEC,
+	REC_EXIT,     /* the last thread of a process has begun to exit */
 	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
 };
 
-struct rec_task { /* REC_FORK, REC_EXEC, REC_UNMAPPED */
+struct rec_task { /* REC_FORK, REC_EXEC, REC_EXIT, REC_UNMAPPED */
 	__u32 type;
 	__u32 tgid, tid;
 	__u32 parent_tgid; /* REC_FORK */
@@ -195,7 +196,7 @@ enum unwind_mode {
 #define AUTO_COPIES_MAX	 1000
 #define START_COPIES_MAX 5000
 
-/* --- counters: every early return in the kernel half has one --- */
+/* --- counters: every early return in the kernel half has one, and what user space gives up --- */
 #define COUNTERS(X)                                                                      \
 	X(NONE, "")                                                                      \
 	X(SAMPLES, "samples taken")                                                      \
@@ -229,7 +230,11 @@ enum unwind_mode {
 	X(SHADOW_LOST_RETURN, "calls that ended without their return being seen")        \
 	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")         \
 	X(CALL_LOST, "calls not counted: call tree full")                                \
-	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")
+	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
+	/* what user space counts */                                                     \
+	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
+	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                    \
+	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")
 
 enum counter {
 #define X(id, text) COUNT_##id,

@@ -338,8 +338,9 @@ static int on_task(struct capture *capture, const struct rec_task *rec, struct e
 	int code = 0;
 
 	if (process && process == capture->copied)
-		capture->copied = NULL;		  /* what the copier has cached may be wrong now */
-	if (process && rec->type != REC_UNMAPPED) /* it, or what had its PID before, is no more */
+		capture->copied = NULL; /* what the copier has cached may be wrong now */
+	/* It, or what had its PID before, is no more. */
+	if (process && (rec->type == REC_FORK || rec->type == REC_EXEC))
 		code = capture__process_ended(capture, process, err);
 	if (code)
 		return code;
@@ -347,9 +348,12 @@ static int on_task(struct capture *capture, const struct rec_task *rec, struct e
 		return on_fork(capture, rec, err);
 	if (!process)
 		return 0;
-	return rec->type == REC_EXEC
-		       ? tracker__on_exec(capture->opts.tracker, process)
-		       : tracker__on_unmapped(capture->opts.tracker, process, rec->time_ns);
+	if (rec->type == REC_EXEC)
+		return tracker__on_exec(capture->opts.tracker, process);
+	if (rec->type == REC_UNMAPPED)
+		return tracker__on_unmapped(capture->opts.tracker, process, rec->time_ns);
+	tracker__on_exit(capture->opts.tracker, process);
+	return 0;
 }
 
 static int on_code(struct capture *capture, const struct rec_code *rec, size_t size)

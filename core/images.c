@@ -33,6 +33,7 @@ struct images {
 	struct by_file *by_file;
 	struct by_build_id *by_build_id;
 	struct image *first, *vdso;
+	struct images_stats stats;
 };
 
 int images__new(const struct images_opts *opts, struct images **ret)
@@ -93,9 +94,14 @@ static int load_table(struct images *images, struct image *image, struct err *er
 		return code == -ENOMEM ? code : 0; /* malformed: frame pointers are left */
 	code = wordspace__add(images->opts.wordspace, &image->table, &image->base);
 	image->has_table = !code;
+	if (code) {
+		images->stats.tableless++;
+		if (!images->stats.first_tableless)
+			images->stats.first_tableless = image->file->path;
+	}
 	free(image->table.words);
 	image->table.words = NULL;
-	return code == -ENOMEM ? code : 0;
+	return 0;
 }
 
 int images__ask_runtimes(struct images *images, struct image *image)
@@ -220,13 +226,19 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 	return code ? code : index_build_id(images, *ret);
 }
 
+/* Of descriptors: there may be some later. */
+static bool is_want(int code)
+{
+	return code == -EMFILE || code == -ENFILE;
+}
+
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err)
 {
 	struct by_file *entry;
 	struct file_key key;
 	struct stat st;
-	int fd;
+	int fd, code;
 
 	*ret = NULL;
 	if (mapping->vdso)
@@ -234,9 +246,11 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	if (mapping->anonymous)
 		return 0;
 	fd = procfs__open_mapping(pid, mapping);
-	if (fd < 0)
+	if (fd < 0) {
+		images->stats.unread += is_want(fd);
 		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
 				strerror(-fd));
+	}
 	memset(&key, 0, sizeof(key));
 	if (!fstat(fd, &st))
 		key = (struct file_key) { st.st_dev, st.st_ino, st.st_size,
@@ -255,6 +269,12 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	}
 	entry->key = key;
 	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
+	if (is_want(entry->error)) { /* it may be there another time */
+		code = entry->error;
+		images->stats.unread++;
+		free(entry);
+		return code;
+	}
 	HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
 	*ret = entry->image;
 	return entry->error;
@@ -279,4 +299,9 @@ uint64_t image__bias(const struct image *image, const struct procfs_mapping *map
 struct image *images__first(const struct images *images)
 {
 	return images->first;
+}
+
+const struct images_stats *images__stats(const struct images *images)
+{
+	return &images->stats;
 }

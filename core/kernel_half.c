@@ -236,7 +236,8 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 
 	half->skel->links.on_fork = bpf_program__attach(half->skel->progs.on_fork);
 	half->skel->links.on_exec = bpf_program__attach(half->skel->progs.on_exec);
-	if (!half->skel->links.on_fork || !half->skel->links.on_exec)
+	half->skel->links.on_end = bpf_program__attach(half->skel->progs.on_end);
+	if (!half->skel->links.on_fork || !half->skel->links.on_exec || !half->skel->links.on_end)
 		return err__set(err, -errno, "cannot attach to process events: %s (%s)",
 				strerror(errno), last_warning);
 	if (half->opts.calls || half->opts.triggered)

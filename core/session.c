@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "core/fd_limit.h"
 #include "core/util.h"
 
 #define KALLSYMS "/proc/kallsyms"
@@ -155,7 +156,7 @@ static int add_targets(struct session *session, struct err *err)
 	if (opts->command) {
 		if (opts->source == RUNTIME_SOURCE_PROBES || opts->source == RUNTIME_SOURCE_CALLS)
 			prepare_command(opts);
-		code = child__fork(&session->child, opts->command, err);
+		code = child__fork(&session->child, opts->command, &session->users_files, err);
 		pid = session->child.pid;
 		return code ? code : tracker__add(session->tracker, pid, true, &process, err);
 	}
@@ -303,12 +304,14 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 		return err__set(err, -ENOMEM, "out of memory");
 	session->opts = *opts;
 	session->signal_fd = -1;
-	session->child.go_fd = session->child.error_fd = -1;
+	session->child = CHILD_NONE;
 	for (i = 0; opts->command && opts->command[i]; i++)
 		snprintf(session->target + strlen(session->target),
 			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
 			 opts->command[i]);
 	code = block_signals(session, err);
+	if (!code)
+		code = fd_limit__raise(&session->users_files, err);
 	if (!code)
 		code = open_inside(session, err);
 	if (!code)
@@ -324,6 +327,7 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 	if (!code)
 		code = opts->command ? start_command(session, err) : set_trigger(session, err);
 	if (code) {
+		child__kill(&session->child);
 		recording__discard(session->recording);
 		session->recording = NULL;
 		session__free(session);
@@ -371,11 +375,12 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	session__limit(session, &summary.limit);
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
+	fd_limit__open_reserve();
 	code = session__consume(session, err);
 	if (!code)
 		code = capture__name_frames(session->capture, true, err);
-	if (!code)
-		code = session__write_counters(session, err);
+	closed = session__write_counters(session, code ? NULL : err);
+	code = code ? code : closed;
 	closed = recording__close(session->recording, code ? NULL : err);
 	session->recording = NULL;
 	session__counters(session, summary.counters);
@@ -413,11 +418,10 @@ void session__free(struct session *session)
 		if (session->sessions[i])
 			session->opts.runtimes[i]->close(session->sessions[i]);
 	kernel_half__free(session->half);
-	child__done(&session->child);
 	close_fd(&session->signal_fd);
 	sigprocmask(SIG_SETMASK, &session->old_signals, NULL);
+	fd_limit__restore(&session->users_files);
 	free(session->polled);
-	free(session->watched);
 	free(session->cache_dir);
 	free(session);
 }

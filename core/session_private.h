@@ -31,12 +31,13 @@ struct session {
 	struct child child;
 	int command_status;
 	sigset_t old_signals;
+	struct rlimit users_files; /* the limit of open files, which a command gets back */
 	int signal_fd;
 	uint64_t start_ns, last_tick_ns, end_ns;
 	double last_cpu_s;
-	struct pollfd *polled; /* POLLED_FIRST others, then the processes in `watched` */
-	struct process **watched;
-	size_t n_watched, cap_polled, cap_watched;
+	struct pollfd *polled; /* POLLED_FIRST others, then processes that are about to end */
+	size_t n_polled, cap_polled;
+	uint64_t lost_events; /* one more than there were when exits were last looked for */
 	enum session_end end;
 	char *cache_dir;
 	char target[TARGET_BYTES];

@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "core/fd_limit.h"
 #include "core/util.h"
 
 #define POLL_MS	     100
@@ -50,6 +51,9 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 	int i;
 
 	kernel_half__counters(session->half, ret_counters);
+	ret_counters[COUNT_PROCESS_UNREAD] = tracker__unread(session->tracker);
+	ret_counters[COUNT_IMAGE_UNREAD] = images__stats(session->images)->unread;
+	ret_counters[COUNT_TABLE_UNPLACED] = images__stats(session->images)->tableless;
 	for (i = 1; i < COUNTERS_N; i++)
 		ret_counters[i] -= min_of(recovered[i], ret_counters[i]);
 }
@@ -95,26 +99,23 @@ int session__write_counters(struct session *session, struct err *err)
 	return code ? code : recording__meta(session->recording, "duration_s", text, err);
 }
 
-/* What poll watches: the signals, the ring buffer, every process that has not ended. */
+/* What poll watches: the signals, the ring buffer, every process that is about to end. */
 static int fill_polled(struct session *session)
 {
 	struct process *process;
 	size_t n = POLLED_FIRST;
 
-	session->n_watched = 0;
 	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
-		if (process->gone)
+		if (!process->ending || process->gone)
 			continue;
 		if (array__reserve(&session->polled, &session->cap_polled, n + 1,
-				   sizeof(*session->polled)) ||
-		    array__reserve(&session->watched, &session->cap_watched, session->n_watched + 1,
-				   sizeof(*session->watched)))
+				   sizeof(*session->polled)))
 			return -ENOMEM;
-		session->watched[session->n_watched++] = process;
 		session->polled[n++] = (struct pollfd) { .fd = process->pidfd, .events = POLLIN };
 	}
 	if (array__reserve(&session->polled, &session->cap_polled, n, sizeof(*session->polled)))
 		return -ENOMEM;
+	session->n_polled = n;
 	session->polled[0] = (struct pollfd) { .fd = session->signal_fd, .events = POLLIN };
 	session->polled[1] =
 		(struct pollfd) { .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN };
@@ -125,13 +126,12 @@ static int fill_polled(struct session *session)
 
 static int see_ended(struct session *session, struct err *err)
 {
+	struct process *process;
 	int code = 0;
-	size_t i;
 
-	for (i = 0; !code && i < session->n_watched; i++) {
-		struct process *process = session->watched[i];
-
-		if (process->pidfd >= 0 && !(session->polled[POLLED_FIRST + i].revents & POLLIN))
+	for (process = tracker__first(session->tracker); !code && process;
+	     process = process->hh.next) {
+		if (!process->ending || process->gone || !process__has_ended(process))
 			continue;
 		if ((int)process->pid == session->child.pid &&
 		    waitpid(process->pid, &session->command_status, WNOHANG) == session->child.pid)
@@ -140,6 +140,18 @@ static int see_ended(struct session *session, struct err *err)
 		tracker__on_gone(session->tracker, process);
 	}
 	return code;
+}
+
+/* Before the first tick there may have been no events yet. */
+static void look_for_lost_exits(struct session *session)
+{
+	uint64_t counters[COUNTERS_N], lost;
+
+	kernel_half__counters(session->half, counters);
+	lost = counters[COUNT_EVENT_LOST] + 1;
+	if (lost != session->lost_events)
+		tracker__look_for_exits(session->tracker);
+	session->lost_events = lost;
 }
 
 static void report_progress(struct session *session, uint64_t now)
@@ -160,18 +172,29 @@ static void report_progress(struct session *session, uint64_t now)
 	session->opts.on_progress(session->opts.ctx, &progress);
 }
 
+static int commit(struct session *session, struct err *err)
+{
+	int code;
+
+	fd_limit__open_reserve(); /* for the journal */
+	code = recording__commit(session->recording, err);
+	fd_limit__close_reserve();
+	return code;
+}
+
 /* Once a second: name what is new, commit. */
 static int tick(struct session *session, uint64_t now, struct err *err)
 {
 	int code = tracker__tick(session->tracker);
 
+	look_for_lost_exits(session);
 	if (code)
 		return err__set(err, code, "cannot follow the targets: %s", strerror(-code));
 	code = capture__name_frames(session->capture, false, err);
 	if (!code)
 		code = session__write_counters(session, err);
 	if (!code)
-		code = recording__commit(session->recording, err);
+		code = commit(session, err);
 	report_progress(session, now);
 	session__keep_pace(session, now - session->last_tick_ns);
 	session->last_tick_ns = now;
@@ -213,8 +236,7 @@ int session__step(struct session *session, bool *ret_over, struct err *err)
 		return 0;
 	if (fill_polled(session))
 		return err__set(err, -ENOMEM, "out of memory");
-	if (poll(session->polled, session->n_watched + POLLED_FIRST,
-		 poll_timeout_ms(session, now)) < 0 &&
+	if (poll(session->polled, session->n_polled, poll_timeout_ms(session, now)) < 0 &&
 	    errno != EINTR)
 		return err__set(err, -errno, "poll: %s", strerror(errno));
 	code = session__consume(session, err);

@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "core/spaces.h"
 #include "core/tracker_private.h"
@@ -80,7 +79,8 @@ int tracker__tick(struct tracker *tracker)
 		code = tracker__refresh(tracker, process);
 		tracker__judge_probes(tracker, process);
 	}
-	return code ? code : spaces__refill(tracker->spaces);
+	spaces__refill(tracker->spaces); /* else when one is needed */
+	return code;
 }
 
 #define RETRY_NS 50000000ULL
@@ -108,6 +108,11 @@ struct process *tracker__find(const struct tracker *tracker, uint32_t pid)
 struct process *tracker__first(const struct tracker *tracker)
 {
 	return tracker->processes;
+}
+
+uint64_t tracker__unread(const struct tracker *tracker)
+{
+	return tracker->unread;
 }
 
 unsigned tracker__count_wanted(const struct tracker *tracker)
@@ -169,6 +174,12 @@ int tracker__publish(struct tracker *tracker, const struct process *process)
 		rec.walkers = process->space->walkers;
 	}
 	return bpf_map_update_elem(tracker->targets_fd, &process->pid, &rec, BPF_ANY) ? -errno : 0;
+}
+
+static void count_unread(struct tracker *tracker, struct process *process)
+{
+	tracker->unread += !process->unread;
+	process->unread = true;
 }
 
 static void publish_mappings(struct tracker *tracker, struct process *process)
@@ -265,6 +276,13 @@ static int ask_runtimes(struct tracker *tracker, struct process *process)
 	return code;
 }
 
+/* What a process cannot have costs its own stacks only. */
+static void publish(struct tracker *tracker, struct process *process)
+{
+	if (tracker__publish(tracker, process))
+		count_unread(tracker, process);
+}
+
 int tracker__refresh(struct tracker *tracker, struct process *process)
 {
 	struct procfs_mappings mappings = {};
@@ -273,6 +291,8 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 
 	process->refreshed_ns = now_ns();
 	code = procfs__mappings(process->pid, &mappings);
+	if ((code == -EMFILE || code == -ENFILE) && !process->space)
+		count_unread(tracker, process);
 	if (code)
 		return code == -ENOMEM ? code : 0; /* gone: what was read before stays */
 	if (!mappings.n)
@@ -280,7 +300,7 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 	if (process->space && same_mappings(process, &mappings)) {
 		if (process->space->pending) {
 			tracker__attach_runtimes(tracker, process);
-			code = tracker__publish(tracker, process);
+			publish(tracker, process);
 		}
 		goto out;
 	}
@@ -289,8 +309,11 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 		struct space *own = NULL;
 
 		code = spaces__take(tracker->spaces, &own);
-		if (code)
+		if (code) { /* it is tried again */
+			code = 0;
+			count_unread(tracker, process);
 			goto out;
+		}
 		space__put(tracker, process->space);
 		process->space = own;
 	}
@@ -299,13 +322,12 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 		goto out;
 	publish_mappings(tracker, process);
 	if (is_new) /* another may have a space of its parent's, with all that belongs to it */
-		code = tracker__publish(tracker, process);
-	if (!code)
-		code = ask_runtimes(tracker, process);
+		publish(tracker, process);
+	code = ask_runtimes(tracker, process);
 	if (code)
 		goto out;
 	tracker__attach_runtimes(tracker, process);
-	code = tracker__publish(tracker, process);
+	publish(tracker, process);
 out:
 	procfs_mappings__done(&mappings);
 	return code;
@@ -346,7 +368,7 @@ static int new_process(struct tracker *tracker, uint32_t pid, const struct procf
 		return -ENOMEM;
 	process->pid = pid;
 	process->info = *info;
-	process->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	process->pidfd = -1;
 	HASH_ADD(hh, tracker->processes, pid, sizeof(pid), process);
 	*ret = process;
 	return 0;
@@ -399,9 +421,9 @@ static int share_space(struct tracker *tracker, struct process *child, const str
 			return -ENOMEM;
 	}
 	tracker__probe_child(tracker, child, parent);
-	if (rec.space == child->space->id && rec.walkers == child->space->walkers)
-		return 0;
-	return tracker__publish(tracker, child);
+	if (rec.space != child->space->id || rec.walkers != child->space->walkers)
+		publish(tracker, child);
+	return 0;
 }
 
 int tracker__on_fork(struct tracker *tracker, uint32_t parent_pid, uint32_t pid)

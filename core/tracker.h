@@ -28,9 +28,11 @@ struct process {
 	UT_hash_handle hh;
 	uint32_t pid;
 	struct procfs_info info;
-	int pidfd;   /* readable once the process is gone; -1: it was gone when first seen */
+	int pidfd;   /* once it is `ending`: readable when the process is gone; -1: it is */
 	bool wanted; /* asked for by the user: the recording ends with the last of these */
+	bool ending; /* its last thread has begun to exit */
 	bool gone;
+	bool unread;   /* counted by tracker__unread */
 	bool starting; /* a child of ours that has not yet executed its command */
 	struct space *space;
 	struct mapped *mapped; /* executable mappings, sorted */
@@ -97,6 +99,14 @@ int tracker__retry(struct tracker *tracker, uint64_t now_ns);
 /* As refresh, but seldom for a process where it did not help lately. */
 int tracker__on_unmapped(struct tracker *tracker, struct process *process, uint64_t now_ns);
 
+/* The last thread of the process has begun to exit: it is to be watched until process__has_ended,
+ * and then told to be gone. */
+void tracker__on_exit(const struct tracker *tracker, struct process *process);
+bool process__has_ended(const struct process *process); /* of one that is `ending` */
+
+/* Finds those that have ended unnoticed: before there were events, or while some were lost. */
+void tracker__look_for_exits(struct tracker *tracker);
+
 /* The process has ended: no more samples are wanted of its PID. What is known of it stays. */
 void tracker__on_gone(struct tracker *tracker, struct process *process);
 
@@ -117,6 +127,9 @@ int tracker__resume_probes(struct tracker *tracker);
 
 /* Detaches all probes. */
 void tracker__stop_probes(struct tracker *tracker);
+
+/* Processes of which not all could be read or passed on, for want of descriptors or memory. */
+uint64_t tracker__unread(const struct tracker *tracker);
 
 unsigned tracker__count_wanted(const struct tracker *tracker); /* that still live */
 

@@ -14,6 +14,7 @@ struct tracker {
 	int targets_fd;
 	struct spaces *spaces;
 	struct process *processes;
+	uint64_t unread;   /* as tracker__unread tells */
 	uint32_t traps;	   /* as tracker__traps tells */
 	bool paused;	   /* between tracker__pause_probes and tracker__resume_probes */
 	bool walk_instead; /* since then: no probes where there is a walker */
@@ -23,6 +24,9 @@ struct tracker {
 /* Decides for each runtime that is met for the first time in this address space, and attaches what
  * its frames will come from. */
 void tracker__attach_runtimes(struct tracker *tracker, struct process *process);
+
+/* Is it still there? */
+bool tracker__lives(const struct tracker *tracker, const struct process *process);
 
 /* Probes are not inherited by a child. */
 void tracker__probe_child(struct tracker *tracker, struct process *child,

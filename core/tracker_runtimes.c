@@ -3,7 +3,6 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -224,12 +223,11 @@ void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 void tracker__probe_child(struct tracker *tracker, struct process *child,
 			  const struct process *parent)
 {
-	struct pollfd ended = { .fd = child->pidfd, .events = POLLIN };
 	uint32_t wanted = parent->probed | parent->paused;
 	const struct mapped *mapped;
 	int i;
 
-	if (child->pidfd < 0 || poll(&ended, 1, 0) > 0)
+	if (!wanted || !tracker__lives(tracker, child))
 		return; /* it lived for less time than probing takes */
 	for (i = 0; tracker->opts.runtimes[i]; i++) {
 		mapped = wanted & 1U << i ? tracker__find_runtime(child, i) : NULL;

@@ -65,6 +65,12 @@ struct mm_struct {
 	} uprobes_state;
 };
 
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
+
 struct linux_binprm;
 
 struct task_struct {
@@ -74,6 +80,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct signal_struct *signal;
 	struct {
 		unsigned long fsbase;
 	} thread;
