@@ -10,6 +10,8 @@ const volatile __u32 cfg_walkers = 0; /* bit n: the runtime of slot n is enabled
 
 __u32 last_code = 0;
 
+__u64 sample_until_ns = 0; /* user space may set it, or to an earlier time; 0: no end */
+
 #define CS_COMPAT 0x23 /* __USER32_CS */
 
 struct copy_slot {
@@ -196,9 +198,10 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	struct rec_sample *sample;
 	struct scratch *scratch;
 	long bytes;
+	__u64 now_ns = bpf_ktime_get_ns();
 	__u32 cs, user_mode;
 
-	if (!proc || !tgid)
+	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
 		return 0;
 	user_mode = ctx->regs.cs & CS_USER_MASK;
 	if (proc->flags & PROC_STARTING && !BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
@@ -215,7 +218,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	sample = &scratch->sample;
 	__builtin_memset(sample, 0, sizeof(*sample));
 	sample->type = REC_SAMPLE;
-	sample->time_ns = bpf_ktime_get_ns();
+	sample->time_ns = now_ns;
 	sample->tgid = tgid;
 	sample->tid = task__tid(task);
 	sample->cpu = bpf_get_smp_processor_id();

@@ -300,6 +300,24 @@ int kernel_half__slow_down(struct kernel_half *half, uint32_t slowdown)
 	return code;
 }
 
+void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
+{
+	__u64 *until_ns = &half->skel->bss->sample_until_ns;
+	__u64 before = __atomic_load_n(until_ns, __ATOMIC_RELAXED);
+
+	while ((!before || time_ns < before) &&
+	       !__atomic_compare_exchange_n(until_ns, &before, time_ns, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns)
+{
+	uint64_t until_ns = __atomic_load_n(&half->skel->bss->sample_until_ns, __ATOMIC_ACQUIRE);
+
+	return until_ns && until_ns < now_ns ? until_ns : now_ns;
+}
+
 int kernel_half__sampler_fd(const struct kernel_half *half)
 {
 	return bpf_program__fd(half->skel->progs.on_sample);

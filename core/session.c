@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -19,10 +18,13 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 	const struct rec_sample *rec = data;
 	int code = capture__record(session->capture, data, size, &session->ring_err);
 
-	if (!code && size >= sizeof(*rec) && rec->type == REC_SAMPLE &&
-	    rec->time_ns > session->consume_until_ns)
+	if (code)
+		return code;
+	session->behind = now_ns() >= session->consume_end_ns;
+	if (session->behind || (size >= sizeof(*rec) && rec->type == REC_SAMPLE &&
+				rec->time_ns > session->consume_until_ns))
 		return -EAGAIN;
-	return code;
+	return 0;
 }
 
 /* Samples that are still in the ring were taken before: they belong to the old mappings. */
@@ -54,21 +56,6 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 					 reason, &session->ring_err);
 	if (code && session->ring_code >= 0)
 		session->ring_code = code;
-}
-
-static int block_signals(struct session *session, struct err *err)
-{
-	sigset_t wanted;
-
-	sigemptyset(&wanted);
-	sigaddset(&wanted, SIGINT);
-	sigaddset(&wanted, SIGTERM);
-	sigaddset(&wanted, SIGHUP);
-	sigprocmask(SIG_BLOCK, &wanted, &session->old_signals);
-	session->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (session->signal_fd < 0)
-		return err__set(err, -errno, "cannot watch signals: %s", strerror(errno));
-	return 0;
 }
 
 static int open_runtimes(struct session *session, struct err *err)
@@ -227,6 +214,13 @@ static int write_meta(struct session *session, struct err *err)
 	return code;
 }
 
+static bool hurries(void *ctx)
+{
+	const struct session *session = ctx;
+
+	return stopper__hurries(session->stopper);
+}
+
 static int open_recording(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
@@ -240,7 +234,7 @@ static int open_recording(struct session *session, struct err *err)
 							     session->images, opts->runtimes,
 							     session->sessions, KALLSYMS,
 							     opts->unwind, opts->enabled, on_source,
-							     session },
+							     hurries, session },
 				    &session->capture, err);
 	if (code)
 		return code;
@@ -295,6 +289,21 @@ static int start_command(struct session *session, struct err *err)
 	return code;
 }
 
+static void stop_sampling(void *ctx)
+{
+	kernel_half__sample_until(ctx, now_ns());
+}
+
+/* Sampling ends when it should, whether or not anything else gets to its end in time. */
+static int begin_end(struct session *session, struct err *err)
+{
+	session->start_ns = session->last_tick_ns = now_ns();
+	if (session->opts.duration_s > 0)
+		kernel_half__sample_until(session->half,
+					  session->start_ns + session->opts.duration_s * 1e9);
+	return stopper__watch(session->stopper, stop_sampling, session->half, err);
+}
+
 int session__open(const struct session_opts *opts, struct session **ret, struct err *err)
 {
 	struct session *session = calloc(1, sizeof(*session));
@@ -303,13 +312,12 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 	if (!session)
 		return err__set(err, -ENOMEM, "out of memory");
 	session->opts = *opts;
-	session->signal_fd = -1;
 	session->child = CHILD_NONE;
 	for (i = 0; opts->command && opts->command[i]; i++)
 		snprintf(session->target + strlen(session->target),
 			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
 			 opts->command[i]);
-	code = block_signals(session, err);
+	code = stopper__new(&session->stopper, err);
 	if (!code)
 		code = fd_limit__raise(&session->users_files, err);
 	if (!code)
@@ -326,6 +334,8 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 		code = kernel_half__attach(session->half, err);
 	if (!code)
 		code = opts->command ? start_command(session, err) : set_trigger(session, err);
+	if (!code)
+		code = begin_end(session, err);
 	if (code) {
 		child__kill(&session->child);
 		recording__discard(session->recording);
@@ -333,7 +343,6 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 		session__free(session);
 		return code;
 	}
-	session->start_ns = session->last_tick_ns = now_ns();
 	session->last_cpu_s = own_cpu_s();
 	*ret = session;
 	return 0;
@@ -358,6 +367,23 @@ int session__calls(struct session *session, bool lines, struct profile **ret, st
 	return 0;
 }
 
+/* Stack copies that have come are unwound for so long; each takes some milliseconds. */
+#define DRAIN_NS NSEC_PER_SEC
+
+/* What is in the ring; nothing comes any more. */
+static int drain(struct session *session, struct err *err)
+{
+	uint64_t end_ns = now_ns() + DRAIN_NS;
+	int code;
+
+	do {
+		if (now_ns() >= end_ns)
+			capture__skip_copies(session->capture);
+		code = session__consume(session, err);
+	} while (!code && session->behind);
+	return code;
+}
+
 int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
 {
 	struct session_summary summary = { .end = session->end };
@@ -365,7 +391,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 
 	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no
 	 * sample may see that. */
-	session->end_ns = now_ns();
+	kernel_half__sample_until(session->half, now_ns());
+	session->end_ns = session__now_ns(session);
 	summary.duration_s = (session->end_ns - session->start_ns) / 1e9;
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)
 		tracker__stop_probes(session->tracker);
@@ -376,7 +403,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();
-	code = session__consume(session, err);
+	code = drain(session, err);
 	if (!code)
 		code = capture__name_frames(session->capture, true, err);
 	closed = session__write_counters(session, code ? NULL : err);
@@ -405,6 +432,7 @@ void session__free(struct session *session)
 
 	if (!session)
 		return;
+	stopper__free(session->stopper);
 	kernel_half__detach(session->half);
 	session__end_limit(session);
 	ring_buffer__free(session->ring);
@@ -418,8 +446,6 @@ void session__free(struct session *session)
 		if (session->sessions[i])
 			session->opts.runtimes[i]->close(session->sessions[i]);
 	kernel_half__free(session->half);
-	close_fd(&session->signal_fd);
-	sigprocmask(SIG_SETMASK, &session->old_signals, NULL);
 	fd_limit__restore(&session->users_files);
 	free(session->polled);
 	free(session->cache_dir);

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 
 #include "core/fd_limit.h"
 #include "core/util.h"
 
 #define POLL_MS	     100
+#define CONSUME_NS   100000000ULL
 #define POLLED_FIRST 3 /* signals, the ring, mmap events */
 #define TICK_NS	     NSEC_PER_SEC
 
@@ -24,21 +24,32 @@ double own_cpu_s(void)
 	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+uint64_t session__now_ns(const struct session *session)
+{
+	return session->opts.source == RUNTIME_SOURCE_CALLS
+		       ? now_ns()
+		       : kernel_half__sampled_until(session->half, now_ns());
+}
+
 int session__consume_ring(struct session *session)
 {
 	int n;
 
+	session->behind = false;
 	session->consume_until_ns = now_ns();
+	session->consume_end_ns = session->consume_until_ns + CONSUME_NS;
 	n = ring_buffer__consume(session->ring);
 	return n == -EAGAIN ? 0 : n;
 }
 
 int session__consume(struct session *session, struct err *err)
 {
-	int n;
+	int n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
 
-	mmap_events__consume(session->mmap_events);
-	n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
+	if (n >= 0 && !session->behind) { /* else samples would meet mappings of later times */
+		mmap_events__consume(session->mmap_events);
+		n = session->ring_code;
+	}
 	if (n >= 0)
 		return 0;
 	*err = session->ring_err;
@@ -95,7 +106,7 @@ int session__write_counters(struct session *session, struct err *err)
 	}
 	if (!code)
 		code = session__write_limit(session, err);
-	snprintf(text, sizeof(text), "%.3f", (now_ns() - session->start_ns) / 1e9);
+	snprintf(text, sizeof(text), "%.3f", (session__now_ns(session) - session->start_ns) / 1e9);
 	return code ? code : recording__meta(session->recording, "duration_s", text, err);
 }
 
@@ -116,7 +127,8 @@ static int fill_polled(struct session *session)
 	if (array__reserve(&session->polled, &session->cap_polled, n, sizeof(*session->polled)))
 		return -ENOMEM;
 	session->n_polled = n;
-	session->polled[0] = (struct pollfd) { .fd = session->signal_fd, .events = POLLIN };
+	session->polled[0] =
+		(struct pollfd) { .fd = stopper__fd(session->stopper), .events = POLLIN };
 	session->polled[1] =
 		(struct pollfd) { .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN };
 	session->polled[2] =
@@ -203,9 +215,7 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 
 static bool is_over(struct session *session, uint64_t now)
 {
-	struct signalfd_siginfo info;
-
-	if (read(session->signal_fd, &info, sizeof(info)) == sizeof(info))
+	if (stopper__has_signal(session->stopper))
 		session->end = SESSION_SIGNAL;
 	else if (session->opts.duration_s > 0 &&
 		 now - session->start_ns >= session->opts.duration_s * 1e9)
