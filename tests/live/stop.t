@@ -89,11 +89,11 @@ def check_duration():
     """It passes while the recorder is stopped."""
     file = gate.path("duration.db")
     braid = gate.start(gate.BRAID, "record", "-d", "2", "-F", "999", "-o", file, "--", "sh", "-c",
-                       "while :; do :; done", stderr=gate.subprocess.DEVNULL)
+                       "echo $$; while :; do :; done", stderr=gate.subprocess.DEVNULL)
+    pid = int(gate.line_of(braid))
     recording = gate.Recording(file)
     gate.wait_until(lambda: os.path.exists(file) and recording.sql(
         "SELECT 1 FROM meta WHERE key = 'duration_s'"), "a commit")
-    pid, = {sample.pid for sample in recording.samples()}
     braid.send_signal(signal.SIGSTOP)
     time.sleep(2.5)
     braid.send_signal(signal.SIGCONT)
