@@ -27,13 +27,16 @@ struct chunk {
 #define MAPPINGS_MAX	  1024
 #define MAPPINGS_MAX_LOG2 10
 
+/* A mapping's n_pages: its image has a table, for which there was no room. */
+#define PAGES_UNPLACED 0xffffffffU
+
 struct mapping_rec {
 	__u64 start, end;
 	__u64 bias; /* pc - bias = link-time address */
 	/* Of the table's page 0. Without a table: address of the code that calls the code here,
 	 * which a compiler made at run time without frame pointers; 0: unknown. */
 	__u64 vaddr_start;
-	__u32 n_pages;	/* 0: no table (JIT code, or an image without any) */
+	__u32 n_pages;	/* 0: no table (JIT code, or an image without any); PAGES_UNPLACED */
 	__u32 base;	/* of the table in the word space; a multiple of UNWIND_RULE_WORDS */
 	__u32 rules_at; /* from base. Without a table: size of the code at vaddr_start */
 	__u32 rows_at;	/* from base */

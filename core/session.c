@@ -109,7 +109,8 @@ static int open_inside(struct session *session, struct err *err)
 		code = open_runtimes(session, err);
 	if (code)
 		return code;
-	session->wordspace = wordspace__new(kernel_half__map_fd(session->half, "chunks"));
+	session->wordspace =
+		wordspace__new(kernel_half__map_fd(session->half, "chunks"), opts->table_bytes);
 	session->cache_dir = unwind_table__default_dir();
 	/* Without samples nothing is unwound, and the tables of a large library take their time. */
 	if (opts->unwind != UNWIND_MODE_FP && opts->source != RUNTIME_SOURCE_CALLS)
@@ -414,6 +415,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	summary.stats = capture__stats(session->capture);
 	jit_frames__stats(capture__jit(session->capture), &summary.jit);
 	summary.table_bytes = wordspace__bytes(session->wordspace);
+	summary.table_max_bytes = wordspace__max_bytes(session->wordspace);
+	summary.images = images__stats(session->images);
 	summary.command_pid = session->child.pid;
 	summary.command_status = session->command_status;
 	summary.own_cpu_s = own_cpu_s();

@@ -202,6 +202,8 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 			rec->vaddr_start = callers.start;
 			rec->rules_at = callers.end - callers.start;
 		}
+		if (image && image->table.n_pages)
+			rec->n_pages = PAGES_UNPLACED;
 		if (!image || !image->has_table)
 			continue;
 		rec->vaddr_start = image->table.vaddr_start;
