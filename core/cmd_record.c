@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/escape.h"
 #include "core/util.h"
 
 #define FREQUENCY_MAX_HZ 10000
@@ -165,6 +166,24 @@ static void print_frames(const struct session_opts *opts, const struct capture_s
 	fputc('\n', stderr);
 }
 
+static void print_tableless(const struct session_summary *summary)
+{
+	const struct images_stats *images = summary->images;
+	char path[400];
+
+	if (!images->tableless)
+		return;
+	snprintf(path, sizeof(path), "%s", images->first_tableless);
+	escape__printable(path);
+	fprintf(stderr,
+		"without unwind table: %s%s; %zu MiB of tables are in use, of %zu that there can "
+		"be. Frames in them come from stack copies, which are few; recording fewer "
+		"programs "
+		"at a time (-p) leaves more room\n",
+		path, images->tableless > 1 ? " and others" : "", summary->table_bytes >> 20,
+		summary->table_max_bytes >> 20);
+}
+
 static void print_summary(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct capture_stats *stats = summary->stats;
@@ -195,6 +214,7 @@ static void print_summary(const struct session_opts *opts, const struct session_
 			100.0 * stats->copy_stacks_equal / stats->copy_stacks, stats->copy_stacks);
 	cli__print_limit(&summary->limit, summary->duration_s, "");
 	cli__print_losses(summary->counters);
+	print_tableless(summary);
 }
 
 static int record(struct record_opts *record)
