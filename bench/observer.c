@@ -210,9 +210,9 @@ static void wait_for(struct child *child, int *ret_status)
 /* The command by itself, in the same way as a session starts it. */
 static void run_only(const struct observer_opts *opts, int fd, struct message *message)
 {
-	struct child child = { .go_fd = -1, .error_fd = -1 };
+	struct child child = CHILD_NONE;
 
-	message->code = child__fork(&child, opts->command, &message->err);
+	message->code = child__fork(&child, opts->command, NULL, &message->err);
 	if (!message->code)
 		message->code = child__exec(&child, opts->command[0], &message->err);
 	if (!message->code) {

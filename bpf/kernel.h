@@ -29,14 +29,6 @@ struct mm_struct {
 	struct uprobes_state uprobes_state;
 };
 
-struct atomic {
-	int counter;
-};
-
-struct signal_struct {
-	struct atomic live; /* threads that have not ended */
-};
-
 struct ns_common {
 	unsigned int inum;
 };
@@ -67,6 +59,14 @@ struct uprobe_task {
 	unsigned long xol_vaddr; /* ... and of its copy, which is executed */
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct { /* of a process */
+	atomic_t live; /* threads that have not begun to exit */
+};
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
@@ -75,13 +75,13 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct signal_struct *signal;
 	struct thread_struct thread;
 	unsigned long sas_ss_sp; /* the signal stack */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
 	unsigned long long start_time;	   /* CLOCK_MONOTONIC, ns */
 	unsigned long long start_boottime; /* CLOCK_BOOTTIME, ns */
-	struct signal_struct *signal;
 };
 
 #pragma clang attribute pop

@@ -26,11 +26,16 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 				.parent_tgid = parent_tgid,
 				.time_ns = bpf_ktime_get_ns() };
 
-	if (!proc || !(proc->flags & PROC_FOLLOW) || tgid == parent_tgid)
+	if (tgid == parent_tgid)
 		return 0;
+	if (!proc || !(proc->flags & PROC_FOLLOW)) { /* user space may not know yet of the end of */
+		bpf_map_delete_elem(&targets, &tgid); /* a target that had the same PID */
+		return 0;
+	}
 	copy = *proc;
 	copy.program = rec.program = program__new();
 	copy.mm = (__u64)child->mm;
+	copy.flags &= ~PROC_WANTED;
 	if (bpf_map_update_elem(&targets, &tgid, &copy, BPF_ANY)) {
 		count(COUNT_TARGETS_FULL);
 		return 0;
@@ -103,9 +108,10 @@ int BPF_PROG(on_end, struct task_struct *task)
 	struct rec_task rec = {
 		.type = REC_EXIT, .tgid = tgid, .tid = tgid, .time_ns = bpf_ktime_get_ns()
 	};
+	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
 
-	if (BPF_CORE_READ(task, signal, live.counter) || !bpf_map_lookup_elem(&targets, &tgid))
-		return 0;
-	emit_task(&rec, ring__flags());
+	/* What it does until it is gone, such as giving back its memory, is still sampled. */
+	if (proc && !BPF_CORE_READ(task, signal, live.counter))
+		emit_task(&rec, proc->flags & PROC_WANTED ? BPF_RB_FORCE_WAKEUP : ring__flags());
 	return 0;
 }

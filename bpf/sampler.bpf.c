@@ -11,6 +11,8 @@ const volatile __u32 cfg_walkers = 0; /* bit n: the runtime of slot n is enabled
 __u32 last_code = 0;
 __u32 last_program = 0;
 
+__u64 sample_until_ns = 0; /* user space may set it, or to an earlier time; 0: no end */
+
 #define CS_COMPAT 0x23 /* __USER32_CS */
 
 struct copy_slot {
@@ -226,9 +228,10 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	struct rec_sample *sample;
 	struct scratch *scratch;
 	long bytes;
+	__u64 now_ns = bpf_ktime_get_ns();
 	__u32 cs, user_mode, in_execve, between;
 
-	if (!proc || !tgid)
+	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
 		return 0;
 	user_mode = ctx->regs.cs & CS_USER_MASK;
 	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
@@ -247,7 +250,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	sample = &scratch->sample;
 	__builtin_memset(sample, 0, sizeof(*sample));
 	sample->type = REC_SAMPLE;
-	sample->time_ns = bpf_ktime_get_ns();
+	sample->time_ns = now_ns;
 	sample->tgid = tgid;
 	sample->tid = task__tid(task);
 	sample->cpu = bpf_get_smp_processor_id();

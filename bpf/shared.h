@@ -27,13 +27,16 @@ struct chunk {
 #define MAPPINGS_MAX	  1024
 #define MAPPINGS_MAX_LOG2 10
 
+/* A mapping's n_pages: its image has a table, for which there was no room. */
+#define PAGES_UNPLACED 0xffffffffU
+
 struct mapping_rec {
 	__u64 start, end;
 	__u64 bias; /* pc - bias = link-time address */
 	/* Of the table's page 0. Without a table: address of the code that calls the code here,
 	 * which a compiler made at run time without frame pointers; 0: unknown. */
 	__u64 vaddr_start;
-	__u32 n_pages;	/* 0: no table (JIT code, or an image without any) */
+	__u32 n_pages;	/* 0: no table (JIT code, or an image without any); PAGES_UNPLACED */
 	__u32 base;	/* of the table in the word space; a multiple of UNWIND_RULE_WORDS */
 	__u32 rules_at; /* from base. Without a table: size of the code at vaddr_start */
 	__u32 rows_at;	/* from base */
@@ -82,6 +85,7 @@ enum {
 	PROC_FOLLOW = 1,   /* children become targets, too */
 	PROC_STARTING = 2, /* about to execute the command: its user code is braid's own still */
 	PROC_URGENT = 4,   /* user space has work to do at a fork: wake it */
+	PROC_WANTED = 8,   /* ... and at the end of this one, but not of its children */
 };
 
 struct proc_rec {
@@ -261,7 +265,7 @@ enum unwind_mode {
 #define AUTO_COPIES_MAX	 1000
 #define START_COPIES_MAX 5000
 
-/* --- counters: every early return in the kernel half has one --- */
+/* --- counters: every early return in the kernel half has one, and what user space gives up --- */
 #define COUNTERS(X)                                                                      \
 	X(NONE, "")                                                                      \
 	X(SAMPLES, "samples taken")                                                      \
@@ -296,7 +300,11 @@ enum unwind_mode {
 	X(SHADOW_LOST_RETURN, "calls that ended without their return being seen")        \
 	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")         \
 	X(CALL_LOST, "calls not counted: call tree full")                                \
-	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")
+	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
+	/* what user space counts */                                                     \
+	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
+	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                    \
+	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")
 
 enum counter {
 #define X(id, text) COUNT_##id,

@@ -311,6 +311,8 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	}
 	/* A call can be the last instruction of a function: look at the call, not behind it. */
 	at = u->pc - !u->exact - m->bias - m->vaddr_start;
+	if (m->n_pages == PAGES_UNPLACED)
+		return COUNT_NO_RULE; /* it may well use rbp for other things */
 	if (!m->n_pages || at >> UNWIND_PAGE_BITS >= m->n_pages)
 		return 0;
 	number = rule__find(u, m->base, m->base + m->rows_at, at);

@@ -32,6 +32,7 @@ struct capture {
 	struct runtime_pair pairs[RUNTIME_PAIRS_MAX];
 	struct pairing *pairing;
 	struct capture_weight weight, weight_before;
+	bool skips_copies;
 };
 
 static const struct elf_file *find_image(void *ctx, uint64_t ip, uint64_t *ret_bias)
@@ -43,6 +44,16 @@ static const struct elf_file *find_image(void *ctx, uint64_t ip, uint64_t *ret_b
 		return NULL;
 	*ret_bias = mapped->bias;
 	return mapped->image->file;
+}
+
+static bool hurries(const struct capture *capture)
+{
+	return capture->opts.hurries && capture->opts.hurries(capture->opts.ctx);
+}
+
+void capture__skip_copies(struct capture *capture)
+{
+	capture->skips_copies = true;
 }
 
 int capture__new(const struct capture_opts *opts, struct capture **ret, struct err *err)
@@ -58,7 +69,8 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 	capture->pairing = pairing__new();
 	if (capture->stacks && capture->pairing)
 		code = naming__new(&(struct naming_opts) { opts->recording, opts->runtimes,
-							   opts->sessions, opts->kallsyms_path },
+							   opts->sessions, opts->kallsyms_path,
+							   opts->hurries, opts->ctx },
 				   &capture->naming, err);
 	if (!code)
 		code = jit_frames__new(&(struct jit_frames_opts) { opts->recording, opts->tracker,
@@ -115,7 +127,7 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 	int code = naming__run(capture->naming, last, err);
 
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
-	return code ? code : jit_frames__run(capture->jit, last, err);
+	return code || hurries(capture) ? code : jit_frames__run(capture->jit, last, err);
 }
 
 int capture__process_ended(struct capture *capture, struct process *process, struct err *err)
@@ -299,7 +311,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		stack = stack_copies__take(capture->stacks, rec);
 	capture->n_frames = rec->n_native;
 	memcpy(capture->frames, native, rec->n_native * sizeof(*capture->frames));
-	if (stack && !ran_own_code(capture, rec))
+	if (stack && !ran_own_code(capture, rec) && !capture->skips_copies && !hurries(capture))
 		unwind_stack_copy(capture, process, stack, rec->stop, &row.flags);
 	owner.base = stack_base(capture);
 	code = capture__process_id(capture, process, &owner.process_id, err);

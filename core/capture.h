@@ -25,6 +25,7 @@ struct capture_opts {
 	enum unwind_mode unwind;
 	uint32_t enabled;	     /* bit n: runtimes[n] is wanted */
 	tracker_source_fn on_source; /* what the user should know of names; may be NULL */
+	bool (*hurries)(void *ctx);  /* names that take long are left out; NULL: never */
 	void *ctx;
 };
 
@@ -47,6 +48,9 @@ void capture__free(struct capture *capture); /* NULL is fine */
  * at a lower rate. At first: 1. Those from before the change before this one are recorded by
  * then. */
 void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value);
+
+/* From now on stack copies are left as they are. */
+void capture__skip_copies(struct capture *capture);
 
 /* One record of the ring buffer. 0 or a negative errno: the recording cannot go on. */
 int capture__record(struct capture *capture, const void *data, size_t size, struct err *err);

@@ -19,7 +19,8 @@
 #include "core/privilege.h"
 #include "core/util.h"
 
-static void __attribute__((noreturn)) run_child(int go_fd, int error_fd, char *const *command)
+static void __attribute__((noreturn))
+run_child(int go_fd, int error_fd, char *const *command, const struct rlimit *files)
 {
 	sigset_t none;
 	char byte;
@@ -29,6 +30,8 @@ static void __attribute__((noreturn)) run_child(int go_fd, int error_fd, char *c
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (read(go_fd, &byte, 1) != 1)
 		_exit(0); /* called off, or the profiler has died */
+	if (files)
+		setrlimit(RLIMIT_NOFILE, files);
 	execvp(command[0], command);
 	error = errno;
 	if (write(error_fd, &error, sizeof(error)) < 0)
@@ -36,7 +39,8 @@ static void __attribute__((noreturn)) run_child(int go_fd, int error_fd, char *c
 	_exit(127);
 }
 
-int child__fork(struct child *child, char *const *command, struct err *err)
+int child__fork(struct child *child, char *const *command, const struct rlimit *files,
+		struct err *err)
 {
 	int go[2] = { -1, -1 }, error[2] = { -1, -1 }, pid, code = 0;
 
@@ -51,7 +55,7 @@ int child__fork(struct child *child, char *const *command, struct err *err)
 	}
 	if (!pid) {
 		close(go[1]);
-		run_child(go[0], error[1], command);
+		run_child(go[0], error[1], command, files);
 	}
 	*child = (struct child) { .pid = pid, .go_fd = go[1], .error_fd = error[0] };
 	go[1] = error[0] = -1;
@@ -200,13 +204,14 @@ void child__release(struct child *child)
 	child->held = false;
 }
 
-void child__done(struct child *child)
+void child__kill(struct child *child)
 {
-	if (child->pid && child->go_fd >= 0) {
-		close_fd(&child->go_fd);
-		waitpid(child->pid, NULL, 0);
-	}
-	if (child->pid)
-		close_fd(&child->error_fd);
-	child->pid = 0;
+	if (!child->pid)
+		return;
+	kill(child->pid, SIGKILL);
+	while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	close_fd(&child->go_fd);
+	close_fd(&child->error_fd);
+	*child = CHILD_NONE;
 }

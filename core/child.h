@@ -3,6 +3,7 @@
 #define BRAID_CHILD_H
 
 #include <stdbool.h>
+#include <sys/resource.h>
 
 #include "core/err.h"
 
@@ -15,8 +16,16 @@ struct child {
 	bool held;    /* traced, at its first instruction */
 };
 
-/* Forks. The child waits. `command` is NULL-terminated. */
-int child__fork(struct child *child, char *const *command, struct err *err);
+#define CHILD_NONE                           \
+	(struct child)                       \
+	{                                    \
+		.go_fd = -1, .error_fd = -1, \
+	}
+
+/* Forks. The child waits. `command` is NULL-terminated; `files`: the limit of open files that it
+ * begins with; NULL: ours. */
+int child__fork(struct child *child, char *const *command, const struct rlimit *files,
+		struct err *err);
 
 /* Lets it execute the command and, if that is permitted, holds it there. -ENOENT and the like, with
  * the sentence, if that fails. */
@@ -30,7 +39,7 @@ void child__run_to_entry(struct child *child);
 /* Lets it run, untraced. */
 void child__release(struct child *child);
 
-/* Ends a child that was not executed yet; forgets one that was. Idempotent. */
-void child__done(struct child *child);
+/* Ends it, whatever it has come to, and waits for that. Idempotent. */
+void child__kill(struct child *child);
 
 #endif

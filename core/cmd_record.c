@@ -192,6 +192,24 @@ static void print_unseen(const struct session_summary *summary)
 		unread, unread > 1 ? "s" : "", path, pid, unread > 1 ? ", ..." : "", why);
 }
 
+static void print_tableless(const struct session_summary *summary)
+{
+	const struct images_stats *images = summary->images;
+	char path[400];
+
+	if (!images->tableless)
+		return;
+	snprintf(path, sizeof(path), "%s", images->first_tableless);
+	escape__printable(path);
+	fprintf(stderr,
+		"without unwind table: %s%s; %zu MiB of tables are in use, of %zu that there can "
+		"be. Frames in them come from stack copies, which are few; recording fewer "
+		"programs "
+		"at a time (-p) leaves more room\n",
+		path, images->tableless > 1 ? " and others" : "", summary->table_bytes >> 20,
+		summary->table_max_bytes >> 20);
+}
+
 static void print_summary(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct capture_stats *stats = summary->stats;
@@ -226,6 +244,7 @@ static void print_summary(const struct session_opts *opts, const struct session_
 	print_unseen(summary);
 	cli__print_limit(&summary->limit, summary->duration_s, "");
 	cli__print_losses(summary->counters);
+	print_tableless(summary);
 }
 
 static void go_on(int number)

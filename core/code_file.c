@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/fd_limit.h"
 #include "core/procfs.h"
 #include "core/util.h"
 
@@ -30,6 +31,7 @@ static int check_file(int fd, const char *path, uint32_t uid, int64_t begin_s,
 	struct stat st;
 	int rc;
 
+	fd = fd_limit__hold(fd);
 	if (fd < 0)
 		return err__set(err, fd, "cannot open %s: %s", path,
 				fd == -ELOOP ? "it is a link" : strerror(-fd));

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/code_file.h"
+#include "core/fd_limit.h"
 #include "core/jitdump.h"
 #include "core/perf_map.h"
 #include "core/procfs.h"
@@ -178,11 +179,11 @@ static int open_root(struct code_maps *maps)
 	if (maps->root_is_new)
 		return 0;
 	snprintf(path, sizeof(path), "%s/%u/root", procfs__root(), maps->info.pid);
-	maps->root_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	maps->root_fd = fd_limit__hold(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 	if (maps->root_fd < 0 && maps->info.inner_pid == maps->info.pid)
-		maps->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		maps->root_fd = fd_limit__hold(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 	maps->root_is_new = maps->root_fd >= 0;
-	return maps->root_is_new ? 0 : -errno;
+	return maps->root_is_new ? 0 : -ENOENT;
 }
 
 /* A file is believed to be of a process if it was written to since that started, give or take what

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/elf_symbols.h"
+#include "core/fd_limit.h"
 #include "core/util.h"
 
 /* Inflated size that a compressed section may claim. */
@@ -151,10 +152,14 @@ static struct image *image_new(int fd, const char *path)
 
 int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *err)
 {
-	struct image *image = image_new(fd, path);
+	struct image *image;
 	struct stat st;
 	int rc;
 
+	fd = fd_limit__hold(fd);
+	if (fd < 0)
+		return err__set(err, fd, "%s: %s", path, strerror(-fd));
+	image = image_new(fd, path);
 	if (!image) {
 		close_fd(&fd);
 		return err__set(err, -ENOMEM, "%s: out of memory", path);

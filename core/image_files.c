@@ -27,6 +27,8 @@ int image_files__publish(int map_fd, const struct image_key *key, const struct i
 	if (!image->number || image->number >= IMAGE_FILES_MAX ||
 	    !image__vaddr_less_offset(image, &rec.vaddr_less_offset))
 		return -ENOTSUP;
+	if (image->table.n_pages)
+		rec.n_pages = PAGES_UNPLACED;
 	if (image->has_table) {
 		rec.vaddr_start = image->table.vaddr_start;
 		rec.n_pages = image->table.n_pages;

@@ -38,6 +38,7 @@ struct images {
 	struct image **by_number; /* from 1 */
 	size_t n_images, cap_images;
 	struct unread_files *unread;
+	struct images_stats stats;
 };
 
 int images__new(const struct images_opts *opts, struct images **ret)
@@ -105,9 +106,14 @@ static int load_table(struct images *images, struct image *image, struct err *er
 		return code == -ENOMEM ? code : 0; /* malformed: frame pointers are left */
 	code = wordspace__add(images->opts.wordspace, &image->table, &image->base);
 	image->has_table = !code;
+	if (code) {
+		images->stats.tableless++;
+		if (!images->stats.first_tableless)
+			images->stats.first_tableless = image->file->path;
+	}
 	free(image->table.words);
 	image->table.words = NULL;
-	return code == -ENOMEM ? code : 0;
+	return 0;
 }
 
 int images__ask_runtimes(struct images *images, struct image *image)
@@ -249,13 +255,19 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 	return code ? code : index_build_id(images, *ret);
 }
 
+/* Of descriptors: there may be some later. */
+static bool is_want(int code)
+{
+	return code == -EMFILE || code == -ENFILE;
+}
+
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err)
 {
 	struct by_file *entry;
 	struct file_key key;
 	struct stat st = {};
-	int fd;
+	int fd, code;
 
 	*ret = NULL;
 	if (mapping->vdso)
@@ -265,6 +277,7 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	fd = procfs__open_mapping(pid, mapping);
 	if (fd < 0) {
 		unread_files__add(images->unread, pid, mapping, fd);
+		images->stats.unread += is_want(fd);
 		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
 				strerror(-fd));
 	}
@@ -287,6 +300,12 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	entry->key = key;
 	entry->kernel_key = image_key__of(mapping, &st);
 	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
+	if (is_want(entry->error)) { /* it may be there another time */
+		code = entry->error;
+		images->stats.unread++;
+		free(entry);
+		return code;
+	}
 	publish(images, &entry->kernel_key, entry->image);
 	HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
 	*ret = entry->image;
@@ -361,4 +380,9 @@ const struct unread_files *images__unread(const struct images *images)
 struct image *images__first(const struct images *images)
 {
 	return images->first;
+}
+
+const struct images_stats *images__stats(const struct images *images)
+{
+	return &images->stats;
 }

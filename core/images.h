@@ -50,6 +50,12 @@ struct images_opts {
 	uint32_t enabled; /* bit n: runtimes[n] looks at images */
 };
 
+struct images_stats {
+	uint64_t unread;    /* times that a file could not be opened for want of descriptors */
+	uint64_t tableless; /* images whose table found no place in the kernel half */
+	const char *first_tableless; /* the path of the first; NULL: none */
+};
+
 int images__new(const struct images_opts *opts, struct images **ret);
 void images__free(struct images *images); /* NULL is fine; frees all images */
 
@@ -84,6 +90,7 @@ uint64_t image__bias(const struct image *image, const struct procfs_mapping *map
 /* What could not be opened, until images__free. */
 const struct unread_files *images__unread(const struct images *images);
 
+const struct images_stats *images__stats(const struct images *images);
 struct image *images__first(const struct images *images); /* then image->next */
 
 #endif

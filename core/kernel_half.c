@@ -4,7 +4,6 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "core/breakpoint.h"
 #include "core/cpu_clock.h"
 #include "core/kernel_probes.h"
+#include "core/libbpf_warning.h"
 #include "core/privilege.h"
 #include "core/procfs.h"
 #include "core/util.h"
@@ -32,17 +32,6 @@ struct kernel_half {
 	int *event_fds;		 /* that these own; -1: none */
 	struct breakpoints breakpoints;
 };
-
-/* libbpf's last complaint, for the sentence; its log goes nowhere else. */
-static char last_warning[200];
-
-static int keep_warning(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	if (level == LIBBPF_WARN)
-		vsnprintf(last_warning, sizeof(last_warning), fmt, args);
-	last_warning[strcspn(last_warning, "\n")] = '\0';
-	return 0;
-}
 
 static int set_cpu_map(struct kernel_half *half, const char *name)
 {
@@ -183,7 +172,7 @@ static int explain(int code, struct err *err)
 				"this kernel has no BTF (/sys/kernel/btf/vmlinux): braid needs "
 				"Linux 6.1 or later built with CONFIG_DEBUG_INFO_BTF=y");
 	return err__set(err, code, "this kernel does not take the BPF programs: %s (%s)",
-			strerror(-code), last_warning);
+			strerror(-code), libbpf_warning__last());
 }
 
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
@@ -196,7 +185,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 		return err__set(err, -ENOMEM, "out of memory");
 	half->opts = *opts;
 	half->n_cpus = libbpf_num_possible_cpus();
-	libbpf_set_print(keep_warning);
+	libbpf_warning__keep();
 	half->skel = braid_bpf__open();
 	if (!half->skel) {
 		code = explain(-errno, err);
@@ -240,7 +229,7 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 	half->skel->links.on_end = bpf_program__attach(half->skel->progs.on_end);
 	if (!half->skel->links.on_fork || !half->skel->links.on_exec || !half->skel->links.on_end)
 		return err__set(err, -errno, "cannot attach to process events: %s (%s)",
-				strerror(errno), last_warning);
+				strerror(errno), libbpf_warning__last());
 	if (half->opts.calls || half->opts.triggered)
 		return 0;
 	half->links = calloc(half->n_cpus, sizeof(*half->links));
@@ -299,6 +288,24 @@ int kernel_half__slow_down(struct kernel_half *half, uint32_t slowdown)
 		    ioctl(half->event_fds[cpu], PERF_EVENT_IOC_PERIOD, &period))
 			code = -errno;
 	return code;
+}
+
+void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
+{
+	__u64 *until_ns = &half->skel->bss->sample_until_ns;
+	__u64 before = __atomic_load_n(until_ns, __ATOMIC_RELAXED);
+
+	while ((!before || time_ns < before) &&
+	       !__atomic_compare_exchange_n(until_ns, &before, time_ns, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+}
+
+uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns)
+{
+	uint64_t until_ns = __atomic_load_n(&half->skel->bss->sample_until_ns, __ATOMIC_ACQUIRE);
+
+	return until_ns && until_ns < now_ns ? until_ns : now_ns;
 }
 
 int kernel_half__sampler_fd(const struct kernel_half *half)

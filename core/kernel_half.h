@@ -48,6 +48,13 @@ int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t addre
 /* Samples at the n-th part of the rate from now on. -errno of the events that keep theirs. */
 int kernel_half__slow_down(struct kernel_half *half, uint32_t slowdown);
 
+/* No sample is taken at this time (CLOCK_MONOTONIC) or later, exactly and whatever user space is
+ * busy with; the earliest that was told counts. From any thread. */
+void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns);
+
+/* That time if it is past, else `now_ns`. */
+uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns);
+
 /* The program that takes samples; -ENOENT where there is none. */
 int kernel_half__sampler_fd(const struct kernel_half *half);
 

@@ -2,19 +2,10 @@
 #include "core/kernel_part.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
+#include "core/libbpf_warning.h"
 #include "core/privilege.h"
-
-/* What fails is told by errno, in the words of those who know what was tried. */
-static int print_nothing(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	(void)level;
-	(void)fmt;
-	(void)args;
-	return 0;
-}
 
 static bool has(const char *const *names, const char *name)
 {
@@ -30,7 +21,7 @@ int kernel_part__open(const char *const *programs, const char *const *maps, stru
 	struct braid_bpf *skel;
 	struct bpf_map *map;
 
-	libbpf_set_print(print_nothing);
+	libbpf_warning__keep();
 	skel = braid_bpf__open();
 	if (!skel)
 		return err__set(err, -errno, "cannot open the BPF programs: %s", strerror(errno));

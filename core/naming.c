@@ -168,14 +168,25 @@ static int name_by_map(struct naming *naming, const struct pending *pending, str
 	return recording__locations(naming->opts.recording, pending->frame, &location, 1, err);
 }
 
+static int name_by_place(struct naming *naming, const struct pending *pending, uint64_t start,
+			 struct err *err)
+{
+	char text[320];
+
+	snprintf(text, sizeof(text), "[%.256s+0x%" PRIx64 "]",
+		 base_name(pending->image->file->path), start);
+	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
+}
+
 static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	struct recording_location locations[SYMBOL_INLINES_MAX];
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
 	uint64_t start = pending->address;
-	char text[320];
 	int n, i;
 
+	if (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx))
+		return name_by_place(naming, pending, start, err);
 	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
 	if (n == -ENOMEM)
 		return err__set(err, n, "out of memory");
@@ -187,9 +198,7 @@ static int name_native(struct naming *naming, const struct pending *pending, str
 		if (symbols__function_start(pending->image->symbols, pending->address, &start) ==
 		    -ENOMEM)
 			return err__set(err, -ENOMEM, "out of memory");
-		snprintf(text, sizeof(text), "[%.256s+0x%" PRIx64 "]",
-			 base_name(pending->image->file->path), start);
-		return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
+		return name_by_place(naming, pending, start, err);
 	}
 	for (i = 0; i < n; i++)
 		locations[i] = (struct recording_location) { frames[i].inlined ? KIND_INLINED

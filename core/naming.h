@@ -18,6 +18,8 @@ struct naming_opts {
 	const struct runtime *const *runtimes;
 	struct runtime_session *const *sessions;
 	const char *kallsyms_path;
+	bool (*hurries)(void *ctx); /* symbols are not looked for any more; NULL: never */
+	void *ctx;
 };
 
 int naming__new(const struct naming_opts *opts, struct naming **ret, struct err *err);

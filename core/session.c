@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "core/fd_limit.h"
 #include "core/util.h"
 
 #define KALLSYMS "/proc/kallsyms"
@@ -18,10 +18,13 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 	const struct rec_sample *rec = data;
 	int code = capture__record(session->capture, data, size, &session->ring_err);
 
-	if (!code && size >= sizeof(*rec) && rec->type == REC_SAMPLE &&
-	    rec->time_ns > session->consume_until_ns)
+	if (code)
+		return code;
+	session->behind = now_ns() >= session->consume_end_ns;
+	if (session->behind || (size >= sizeof(*rec) && rec->type == REC_SAMPLE &&
+				rec->time_ns > session->consume_until_ns))
 		return -EAGAIN;
-	return code;
+	return 0;
 }
 
 static void on_mmap(void *ctx, uint32_t pid)
@@ -53,21 +56,6 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 					 reason, &session->ring_err);
 	if (code && session->ring_code >= 0)
 		session->ring_code = code;
-}
-
-static int block_signals(struct session *session, struct err *err)
-{
-	sigset_t wanted;
-
-	sigemptyset(&wanted);
-	sigaddset(&wanted, SIGINT);
-	sigaddset(&wanted, SIGTERM);
-	sigaddset(&wanted, SIGHUP);
-	sigprocmask(SIG_BLOCK, &wanted, &session->old_signals);
-	session->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (session->signal_fd < 0)
-		return err__set(err, -errno, "cannot watch signals: %s", strerror(errno));
-	return 0;
 }
 
 static int open_runtimes(struct session *session, struct err *err)
@@ -121,7 +109,8 @@ static int open_inside(struct session *session, struct err *err)
 		code = open_runtimes(session, err);
 	if (code)
 		return code;
-	session->wordspace = wordspace__new(kernel_half__map_fd(session->half, "chunks"));
+	session->wordspace =
+		wordspace__new(kernel_half__map_fd(session->half, "chunks"), opts->table_bytes);
 	session->cache_dir = unwind_table__default_dir();
 	/* Without samples nothing is unwound, and the tables of a large library take their time. */
 	if (opts->unwind != UNWIND_MODE_FP && opts->source != RUNTIME_SOURCE_CALLS)
@@ -156,7 +145,7 @@ static int add_targets(struct session *session, struct err *err)
 	if (opts->command) {
 		if (opts->source == RUNTIME_SOURCE_PROBES || opts->source == RUNTIME_SOURCE_CALLS)
 			prepare_command(opts);
-		code = child__fork(&session->child, opts->command, err);
+		code = child__fork(&session->child, opts->command, &session->users_files, err);
 		pid = session->child.pid;
 		return code ? code : tracker__add(session->tracker, pid, true, &process, err);
 	}
@@ -227,6 +216,13 @@ static int write_meta(struct session *session, struct err *err)
 	return code;
 }
 
+static bool hurries(void *ctx)
+{
+	const struct session *session = ctx;
+
+	return stopper__hurries(session->stopper);
+}
+
 static int open_recording(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
@@ -240,7 +236,7 @@ static int open_recording(struct session *session, struct err *err)
 							     session->images, opts->runtimes,
 							     session->sessions, KALLSYMS,
 							     opts->unwind, opts->enabled, on_source,
-							     session },
+							     hurries, session },
 				    &session->capture, err);
 	if (code)
 		return code;
@@ -305,6 +301,20 @@ static int start_targets(struct session *session, struct err *err)
 	return code ? code : session__commit(session, err);
 }
 
+static void stop_sampling(void *ctx)
+{
+	kernel_half__sample_until(ctx, now_ns());
+}
+
+/* Sampling ends when it should, whether or not anything else gets to its end in time. */
+static void begin(struct session *session)
+{
+	session->start_ns = session->last_tick_ns = now_ns();
+	if (session->opts.duration_s > 0)
+		kernel_half__sample_until(session->half,
+					  session->start_ns + session->opts.duration_s * 1e9);
+}
+
 int session__open(const struct session_opts *opts, struct session **ret, struct err *err)
 {
 	struct session *session = calloc(1, sizeof(*session));
@@ -313,13 +323,14 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 	if (!session)
 		return err__set(err, -ENOMEM, "out of memory");
 	session->opts = *opts;
-	session->signal_fd = -1;
-	session->child.go_fd = session->child.error_fd = -1;
+	session->child = CHILD_NONE;
 	for (i = 0; opts->command && opts->command[i]; i++)
 		snprintf(session->target + strlen(session->target),
 			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
 			 opts->command[i]);
-	code = block_signals(session, err);
+	code = stopper__new(&session->stopper, err);
+	if (!code)
+		code = fd_limit__raise(&session->users_files, err);
 	if (!code)
 		code = open_inside(session, err);
 	if (!code)
@@ -333,14 +344,18 @@ int session__open(const struct session_opts *opts, struct session **ret, struct 
 	if (!code)
 		code = kernel_half__attach(session->half, err);
 	if (!code)
+		code = stopper__watch(session->stopper, stop_sampling, session->half, err);
+	if (!code)
 		code = opts->command ? start_command(session, err) : start_targets(session, err);
+	if (!code)
+		begin(session);
 	if (code) {
+		child__kill(&session->child);
 		recording__discard(session->recording);
 		session->recording = NULL;
 		session__free(session);
 		return code;
 	}
-	session->start_ns = session->last_tick_ns = now_ns();
 	session->last_cpu_s = own_cpu_s();
 	*ret = session;
 	return 0;
@@ -365,6 +380,23 @@ int session__calls(struct session *session, bool lines, struct profile **ret, st
 	return 0;
 }
 
+/* Stack copies that have come are unwound for so long; each takes some milliseconds. */
+#define DRAIN_NS NSEC_PER_SEC
+
+/* What is in the ring; nothing comes any more. */
+static int drain(struct session *session, struct err *err)
+{
+	uint64_t end_ns = now_ns() + DRAIN_NS;
+	int code;
+
+	do {
+		if (now_ns() >= end_ns)
+			capture__skip_copies(session->capture);
+		code = session__consume(session, err);
+	} while (!code && session->behind);
+	return code;
+}
+
 int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
 {
 	struct session_summary summary = { .end = session->end };
@@ -372,7 +404,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 
 	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no
 	 * sample may see that. */
-	session->end_ns = now_ns();
+	kernel_half__sample_until(session->half, now_ns());
+	session->end_ns = session__now_ns(session);
 	summary.duration_s = (session->end_ns - session->start_ns) / 1e9;
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)
 		tracker__stop_probes(session->tracker);
@@ -382,11 +415,12 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	session__limit(session, &summary.limit);
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
-	code = session__consume(session, err);
+	fd_limit__open_reserve();
+	code = drain(session, err);
 	if (!code)
 		code = capture__name_frames(session->capture, true, err);
-	if (!code)
-		code = session__write_counters(session, err);
+	closed = session__write_counters(session, code ? NULL : err);
+	code = code ? code : closed;
 	closed = recording__close(session->recording, code ? NULL : err);
 	session->recording = NULL;
 	if (!closed)
@@ -397,6 +431,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	summary.unread = images__unread(session->images);
 	jit_frames__stats(capture__jit(session->capture), &summary.jit);
 	summary.table_bytes = wordspace__bytes(session->wordspace);
+	summary.table_max_bytes = wordspace__max_bytes(session->wordspace);
+	summary.images = images__stats(session->images);
 	summary.command_pid = session->child.pid;
 	summary.command_status = session->command_status;
 	summary.own_cpu_s = own_cpu_s();
@@ -415,6 +451,7 @@ void session__free(struct session *session)
 
 	if (!session)
 		return;
+	stopper__free(session->stopper);
 	kernel_half__detach(session->half);
 	session__end_limit(session);
 	ring_buffer__free(session->ring);
@@ -428,12 +465,9 @@ void session__free(struct session *session)
 		if (session->sessions[i])
 			session->opts.runtimes[i]->close(session->sessions[i]);
 	kernel_half__free(session->half);
-	child__done(&session->child);
-	close_fd(&session->signal_fd);
-	sigprocmask(SIG_SETMASK, &session->old_signals, NULL);
 	free(session->remapped);
+	fd_limit__restore(&session->users_files);
 	free(session->polled);
-	free(session->watched);
 	free(session->cache_dir);
 	free(session);
 }

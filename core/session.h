@@ -44,7 +44,8 @@ struct session_opts {
 	double duration_s;    /* 0: until a signal or the targets' end */
 	uint32_t frequency_hz;
 	const struct session_trigger *trigger; /* NULL: the clock */
-	uint32_t ring_bytes; /* of the ring buffer, a power of two, in pages; 0: the usual */
+	uint32_t ring_bytes;  /* of the ring buffer, a power of two, in pages; 0: the usual */
+	uint32_t table_bytes; /* room for unwind tables; 0: the usual */
 	enum unwind_mode unwind;
 	enum runtime_source source; /* RUNTIME_SOURCE_CALLS: count calls, take no samples */
 	const char *output;	    /* NULL: the recording is not kept */
@@ -70,7 +71,8 @@ struct session_summary {
 	struct jit_frames_stats jit;
 	uint64_t counters[COUNTERS_N];
 	const struct unread_files *unread;
-	size_t table_bytes; /* kernel memory of unwind tables */
+	size_t table_bytes, table_max_bytes; /* kernel memory of unwind tables; room for them */
+	const struct images_stats *images;
 	struct session_limit limit;
 	/* Of the program that takes samples: how often it ran, and for how long, while the kernel's
 	 * BPF statistics were on. */

@@ -12,6 +12,7 @@
 #include "core/governor.h"
 #include "core/mmap_events.h"
 #include "core/session.h"
+#include "core/stopper.h"
 #include "core/wordspace.h"
 
 #define TARGET_BYTES 400
@@ -33,20 +34,22 @@ struct session {
 	size_t n_remapped, cap_remapped;
 	struct child child;
 	int command_status;
-	sigset_t old_signals;
-	int signal_fd;
+	struct rlimit users_files; /* the limit of open files, which a command gets back */
+	struct stopper *stopper;
 	uint64_t start_ns, last_tick_ns, end_ns;
 	double last_cpu_s;
 	uint64_t woken_ns;     /* when poll had something the last time; 0: it had nothing */
-	struct pollfd *polled; /* POLLED_FIRST others, then the processes in `watched` */
-	struct process **watched;
-	size_t n_watched, cap_polled, cap_watched;
+	struct pollfd *polled; /* POLLED_FIRST others, then processes that are about to end */
+	size_t n_polled, cap_polled;
+	uint64_t lost_events; /* one more than there were when exits were last looked for */
 	enum session_end end;
 	char *cache_dir;
 	char target[TARGET_BYTES];
 	struct err ring_err;
 	int ring_code; /* negative: what consuming the ring returned within a callback */
 	uint64_t consume_until_ns;
+	uint64_t consume_end_ns; /* when it has to look at other things again */
+	bool behind;		 /* it did so before all was consumed */
 	/* --max-overhead */
 	struct governor *governor; /* NULL: no limit */
 	uint32_t n_shadows;	   /* room in the kernel half */
@@ -60,8 +63,12 @@ struct session {
 
 double own_cpu_s(void); /* user and system time of this process */
 
+/* The time, or that of the sampling's end. */
+uint64_t session__now_ns(const struct session *session);
+
 /* Records what the kernel half has sent so far, and no more: where samples come faster than they
- * can be unwound from stack copies, the ring would never be empty. */
+ * can be unwound from stack copies, the ring would never be empty. Not all of it if that takes
+ * long: then the session is `behind`, and should look at the clock first. */
 int session__consume(struct session *session, struct err *err);
 int session__consume_ring(struct session *session); /* the same, without process events */
 

@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include "core/fd_limit.h"
 #include "core/util.h"
 
 #define POLL_MS	     100
+#define CONSUME_NS   100000000ULL
 #define POLLED_FIRST 3 /* signals, the ring, mmap events */
 #define TICK_NS	     NSEC_PER_SEC
 
@@ -23,11 +24,20 @@ double own_cpu_s(void)
 	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+uint64_t session__now_ns(const struct session *session)
+{
+	return session->opts.source == RUNTIME_SOURCE_CALLS
+		       ? now_ns()
+		       : kernel_half__sampled_until(session->half, now_ns());
+}
+
 int session__consume_ring(struct session *session)
 {
 	int n;
 
+	session->behind = false;
 	session->consume_until_ns = now_ns();
+	session->consume_end_ns = session->consume_until_ns + CONSUME_NS;
 	n = ring_buffer__consume(session->ring);
 	return n == -EAGAIN ? 0 : n;
 }
@@ -49,11 +59,13 @@ static void refresh_remapped(struct session *session)
 
 int session__consume(struct session *session, struct err *err)
 {
-	int n;
+	int n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
 
-	mmap_events__consume(session->mmap_events);
-	n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
-	refresh_remapped(session);
+	if (n >= 0 && !session->behind) { /* else samples would meet mappings of later times */
+		mmap_events__consume(session->mmap_events);
+		n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
+		refresh_remapped(session);
+	}
 	if (n >= 0)
 		return 0;
 	*err = session->ring_err;
@@ -66,6 +78,9 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 	int i;
 
 	kernel_half__counters(session->half, ret_counters);
+	ret_counters[COUNT_PROCESS_UNREAD] = tracker__unread(session->tracker);
+	ret_counters[COUNT_IMAGE_UNREAD] = images__stats(session->images)->unread;
+	ret_counters[COUNT_TABLE_UNPLACED] = images__stats(session->images)->tableless;
 	for (i = 1; i < COUNTERS_N; i++)
 		ret_counters[i] -= min_of(recovered[i], ret_counters[i]);
 }
@@ -114,42 +129,43 @@ int session__write_counters(struct session *session, struct err *err)
 	}
 	if (!code)
 		code = session__write_limit(session, err);
-	snprintf(text, sizeof(text), "%.3f", (now_ns() - session->start_ns) / 1e9);
+	snprintf(text, sizeof(text), "%.3f", (session__now_ns(session) - session->start_ns) / 1e9);
 	return code ? code : recording__meta(session->recording, "duration_s", text, err);
 }
 
 int session__commit(struct session *session, struct err *err)
 {
 	const struct capture_stats *stats = capture__stats(session->capture);
-	int code = recording__commit(session->recording, err);
+	int code;
 
+	fd_limit__open_reserve(); /* for the journal */
+	code = recording__commit(session->recording, err);
+	fd_limit__close_reserve();
 	if (!code && recording__committed(session->recording) == stats->samples)
 		session->in_file = *stats;
 	return code;
 }
 
-/* What poll watches: the signals, the ring buffer, the processes whose end ends the recording. */
+/* What poll watches: the signals, the ring buffer, the processes that are about to end. */
 static int fill_polled(struct session *session)
 {
 	struct process *process;
 	size_t n = POLLED_FIRST;
 
-	session->n_watched = 0;
 	for (process = tracker__first_wanted(session->tracker); process;
 	     process = process->next_wanted) {
-		if (process->gone)
+		if (!process->ending || process->gone)
 			continue;
 		if (array__reserve(&session->polled, &session->cap_polled, n + 1,
-				   sizeof(*session->polled)) ||
-		    array__reserve(&session->watched, &session->cap_watched, session->n_watched + 1,
-				   sizeof(*session->watched)))
+				   sizeof(*session->polled)))
 			return -ENOMEM;
-		session->watched[session->n_watched++] = process;
 		session->polled[n++] = (struct pollfd) { .fd = process->pidfd, .events = POLLIN };
 	}
 	if (array__reserve(&session->polled, &session->cap_polled, n, sizeof(*session->polled)))
 		return -ENOMEM;
-	session->polled[0] = (struct pollfd) { .fd = session->signal_fd, .events = POLLIN };
+	session->n_polled = n;
+	session->polled[0] =
+		(struct pollfd) { .fd = stopper__fd(session->stopper), .events = POLLIN };
 	session->polled[1] =
 		(struct pollfd) { .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN };
 	session->polled[2] =
@@ -159,13 +175,12 @@ static int fill_polled(struct session *session)
 
 static int see_ended(struct session *session, struct err *err)
 {
+	struct process *process;
 	int code = 0;
-	size_t i;
 
-	for (i = 0; !code && i < session->n_watched; i++) {
-		struct process *process = session->watched[i];
-
-		if (process->pidfd >= 0 && !(session->polled[POLLED_FIRST + i].revents & POLLIN))
+	for (process = tracker__first_wanted(session->tracker); !code && process;
+	     process = process->next_wanted) {
+		if (!process->ending || process->gone || !process__has_ended(process))
 			continue;
 		if ((int)process->pid == session->child.pid &&
 		    waitpid(process->pid, &session->command_status, WNOHANG) == session->child.pid)
@@ -174,6 +189,18 @@ static int see_ended(struct session *session, struct err *err)
 		tracker__on_gone(session->tracker, process);
 	}
 	return code;
+}
+
+/* Before the first tick there may have been no events yet. */
+static void look_for_lost_exits(struct session *session)
+{
+	uint64_t counters[COUNTERS_N], lost;
+
+	kernel_half__counters(session->half, counters);
+	lost = counters[COUNT_EVENT_LOST] + 1;
+	if (lost != session->lost_events)
+		tracker__look_for_exits(session->tracker);
+	session->lost_events = lost;
 }
 
 static void report_progress(struct session *session, uint64_t now)
@@ -199,6 +226,7 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 {
 	int code = tracker__tick(session->tracker);
 
+	look_for_lost_exits(session);
 	if (code)
 		return err__set(err, code, "cannot follow the targets: %s", strerror(-code));
 	code = capture__name_frames(session->capture, false, err);
@@ -215,9 +243,7 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 
 static bool is_over(struct session *session, uint64_t now)
 {
-	struct signalfd_siginfo info;
-
-	if (read(session->signal_fd, &info, sizeof(info)) == sizeof(info))
+	if (stopper__has_signal(session->stopper))
 		session->end = SESSION_SIGNAL;
 	else if (session->opts.duration_s > 0 &&
 		 now - session->start_ns >= session->opts.duration_s * 1e9)
@@ -251,15 +277,14 @@ static bool rests(const struct session *session, uint64_t now)
 
 static int wait_for_events(struct session *session, uint64_t now)
 {
-	nfds_t n = session->n_watched + POLLED_FIRST;
 	int code;
 
 	if (rests(session, now)) {
 		session->polled[1].fd = session->polled[2].fd = -1;
-		code = poll(session->polled, n, REST_NS * 1000 / NSEC_PER_SEC);
+		code = poll(session->polled, session->n_polled, REST_NS * 1000 / NSEC_PER_SEC);
 		session->woken_ns = 0;
 	} else {
-		code = poll(session->polled, n, poll_timeout_ms(session, now));
+		code = poll(session->polled, session->n_polled, poll_timeout_ms(session, now));
 		session->woken_ns = code > 0 ? now_ns() : 0;
 	}
 	return code < 0 && errno != EINTR ? -errno : 0;

@@ -100,8 +100,10 @@ int spaces__refill(struct spaces *spaces)
 			n++;
 		}
 	}
-	if (!err)
+	if (n) /* as many as there is room for */
 		err = inner_maps__add(spaces->mappings_fd, ids, fds, n);
+	if (err)
+		spaces->last_id -= n;
 	for (i = 0; i < n; i++) {
 		close(fds[i]);
 		if (err)

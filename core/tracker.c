@@ -3,9 +3,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "core/spaces.h"
 #include "core/tracker_private.h"
@@ -73,14 +71,11 @@ int tracker__tick(struct tracker *tracker)
 	for (process = tracker->processes; !code && process; process = process->hh.next) {
 		if (process->gone)
 			continue;
-		if (!process->wanted && kill(process->pid, 0) && errno == ESRCH) {
-			tracker__on_gone(tracker, process); /* the record of its end was lost */
-			continue;
-		}
 		code = tracker__refresh(tracker, process);
 		tracker__judge_probes(tracker, process);
 	}
-	return code ? code : spaces__refill(tracker->spaces);
+	spaces__refill(tracker->spaces); /* else when one is needed */
+	return code;
 }
 
 #define RETRY_NS 50000000ULL
@@ -117,6 +112,11 @@ struct process *tracker__first_wanted(const struct tracker *tracker)
 struct process *tracker__first(const struct tracker *tracker)
 {
 	return tracker->processes;
+}
+
+uint64_t tracker__unread(const struct tracker *tracker)
+{
+	return tracker->unread;
 }
 
 unsigned tracker__count_wanted(const struct tracker *tracker)
@@ -188,6 +188,8 @@ int tracker__publish_over(struct tracker *tracker, const struct process *process
 				.program = process->program,
 				.mm = before->program == process->program ? before->mm : 0 };
 
+	if (process->wanted)
+		rec.flags |= PROC_WANTED;
 	if (process->probed | process->paused | process->expected)
 		rec.flags |= PROC_URGENT;
 	if (process->space) {
@@ -195,6 +197,12 @@ int tracker__publish_over(struct tracker *tracker, const struct process *process
 		rec.walkers = process->space->walkers;
 	}
 	return bpf_map_update_elem(tracker->targets_fd, &process->pid, &rec, BPF_ANY) ? -errno : 0;
+}
+
+void tracker__count_unread(struct tracker *tracker, struct process *process)
+{
+	tracker->unread += !process->unread;
+	process->unread = true;
 }
 
 static void publish_mappings(struct tracker *tracker, struct process *process)
@@ -219,6 +227,8 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 			rec->vaddr_start = callers.start;
 			rec->rules_at = callers.end - callers.start;
 		}
+		if (image && image->table.n_pages)
+			rec->n_pages = PAGES_UNPLACED;
 		if (!image || !image->has_table)
 			continue;
 		rec->vaddr_start = image->table.vaddr_start;
@@ -309,6 +319,13 @@ static void judge_exe(struct tracker *tracker, const struct process *process)
 	kernel_half__set_plain(tracker->opts.half, process->exe->number, plain);
 }
 
+/* What a process cannot have costs its own stacks only. */
+static void publish(struct tracker *tracker, struct process *process)
+{
+	if (tracker__publish(tracker, process))
+		tracker__count_unread(tracker, process);
+}
+
 int tracker__refresh(struct tracker *tracker, struct process *process)
 {
 	struct procfs_mappings mappings = {};
@@ -317,6 +334,8 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 
 	process->refreshed_ns = now_ns();
 	code = procfs__mappings(process->pid, &mappings);
+	if ((code == -EMFILE || code == -ENFILE) && !process->space)
+		tracker__count_unread(tracker, process);
 	if (code)
 		return code == -ENOMEM ? code : 0; /* gone: what was read before stays */
 	if (!mappings.n)
@@ -324,7 +343,7 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 	if (process->space && same_mappings(process, &mappings)) {
 		if (process->space->pending) {
 			tracker__attach_runtimes(tracker, process);
-			code = tracker__publish(tracker, process);
+			publish(tracker, process);
 		}
 		goto out;
 	}
@@ -333,8 +352,11 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 		struct space *own = NULL;
 
 		code = spaces__take(tracker->spaces, &own);
-		if (code)
+		if (code) { /* it is tried again */
+			code = 0;
+			tracker__count_unread(tracker, process);
 			goto out;
+		}
 		tracker__put_space(tracker, process->space);
 		process->space = own;
 	}
@@ -343,14 +365,13 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 		goto out;
 	publish_mappings(tracker, process);
 	if (is_new) /* another may have a space of its parent's, with all that belongs to it */
-		code = tracker__publish(tracker, process);
-	if (!code)
-		code = ask_runtimes(tracker, process);
+		publish(tracker, process);
+	code = ask_runtimes(tracker, process);
 	if (code)
 		goto out;
 	tracker__attach_runtimes(tracker, process);
 	judge_exe(tracker, process);
-	code = tracker__publish(tracker, process);
+	publish(tracker, process);
 out:
 	procfs_mappings__done(&mappings);
 	return code;
@@ -408,7 +429,6 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 		process->wanted = true;
 		process->next_wanted = tracker->wanted;
 		tracker->wanted = process;
-		process->pidfd = syscall(SYS_pidfd_open, info.pid, 0);
 	}
 	process->starting = starting;
 	code = tracker__publish(tracker, process);

@@ -33,8 +33,11 @@ struct process {
 			       * PID may be others */
 	bool wanted;	      /* asked for by the user: the recording ends with the last of these */
 	struct process *next_wanted;
-	int pidfd; /* of one that is wanted: readable once it is gone; -1: none */
+	int pidfd;   /* of one that is wanted, once it is `ending`: readable when it is gone; -1:
+		      * it is */
+	bool ending; /* its last thread has begun to exit */
 	bool gone;
+	bool unread;	   /* counted by tracker__unread */
 	uint64_t gone_ns;  /* since when */
 	uint32_t program;  /* that the kernel half was executing when it told last */
 	struct image *exe; /* that it executed; NULL: not known */
@@ -97,7 +100,6 @@ int tracker__on_fork(struct tracker *tracker, const struct rec_task *rec);
 int tracker__on_exec(struct tracker *tracker, struct process *process, const struct rec_exec *rec);
 int tracker__on_mapped(struct tracker *tracker, struct process *process,
 		       const struct rec_mapped *rec);
-void tracker__on_exit(struct tracker *tracker, struct process *process);
 
 /* Reads the mappings again and passes on what changed. -ENOMEM. */
 int tracker__refresh(struct tracker *tracker, struct process *process);
@@ -114,6 +116,14 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process, uint6
 /* After tracker__on_unmapped: what the kernel half does not know the file of, it may know now. */
 void tracker__learn_file(struct tracker *tracker, const struct process *process,
 			 const struct rec_unmapped *rec);
+
+/* The last thread of the process has begun to exit. One that is wanted is to be watched until
+ * process__has_ended, and then told to be gone. */
+void tracker__on_exit(struct tracker *tracker, struct process *process);
+bool process__has_ended(const struct process *process); /* of one that is `ending` */
+
+/* Finds those that have ended unnoticed: before there were events, or while some were lost. */
+void tracker__look_for_exits(struct tracker *tracker);
 
 /* The process has ended: no more samples are wanted of its PID. What is known of it stays. */
 void tracker__on_gone(struct tracker *tracker, struct process *process);
@@ -140,6 +150,9 @@ int tracker__resume_probes(struct tracker *tracker);
 
 /* Detaches all probes. */
 void tracker__stop_probes(struct tracker *tracker);
+
+/* Processes of which not all could be read or passed on, for want of descriptors or memory. */
+uint64_t tracker__unread(const struct tracker *tracker);
 
 unsigned tracker__count_wanted(const struct tracker *tracker); /* that still live */
 

@@ -47,7 +47,9 @@ static int share_space(struct tracker *tracker, struct process *child, const str
 	tracker__probe_child(tracker, child, parent);
 	if (rec.space == child->space->id && rec.walkers == child->space->walkers)
 		return 0;
-	return tracker__publish_over(tracker, child, &rec);
+	if (tracker__publish_over(tracker, child, &rec))
+		tracker__count_unread(tracker, child);
+	return 0;
 }
 
 static struct procfs_info info_of_child(const struct process *parent, const struct rec_task *rec)
@@ -220,12 +222,6 @@ void tracker__on_gone(struct tracker *tracker, struct process *process)
 	tracker__put_space(tracker, process->space);
 	process->space = NULL;
 	close_fd(&process->pidfd);
-}
-
-void tracker__on_exit(struct tracker *tracker, struct process *process)
-{
-	if (process->pidfd < 0) /* else that tells, and what status it ended with */
-		tracker__on_gone(tracker, process);
 }
 
 /* Samples of their last moments, in the kernel, are in the ring by then. */

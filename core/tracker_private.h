@@ -14,6 +14,7 @@ struct tracker {
 	int targets_fd;
 	struct spaces *spaces;
 	struct process *processes;
+	uint64_t unread;	/* as tracker__unread tells */
 	struct process *wanted; /* of these, by next_wanted */
 	bool any_pending;	/* a runtime may have asked to be tried again */
 	uint32_t traps;		/* as tracker__traps tells */
@@ -25,6 +26,9 @@ struct tracker {
 /* Decides for each runtime that is met for the first time in this address space, and attaches what
  * its frames will come from. */
 void tracker__attach_runtimes(struct tracker *tracker, struct process *process);
+
+/* Is it still there? */
+bool tracker__lives(const struct tracker *tracker, const struct process *process);
 
 /* Probes are not inherited by a child. */
 void tracker__probe_child(struct tracker *tracker, struct process *child,
@@ -59,6 +63,7 @@ int tracker__publish_over(struct tracker *tracker, const struct process *process
 int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
 			 struct process **ret);
 
+void tracker__count_unread(struct tracker *tracker, struct process *process);
 void tracker__forget(struct tracker *tracker, struct process *process); /* frees it */
 void tracker__put_space(struct tracker *tracker, struct space *space);	/* NULL is fine */
 void process__clear_mapped(struct process *process);

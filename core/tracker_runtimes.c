@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "bpf/shadow.h"
@@ -228,18 +226,11 @@ void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 void tracker__probe_child(struct tracker *tracker, struct process *child,
 			  const struct process *parent)
 {
-	struct pollfd ended = { .events = POLLIN };
 	uint32_t wanted = parent->probed | parent->paused;
 	const struct mapped *mapped;
-	bool gone;
 	int i;
 
-	if (!wanted)
-		return;
-	ended.fd = syscall(SYS_pidfd_open, child->pid, 0);
-	gone = ended.fd < 0 || poll(&ended, 1, 0) > 0;
-	close_fd(&ended.fd);
-	if (gone)
+	if (!wanted || !tracker__lives(tracker, child))
 		return; /* it lived for less time than probing takes */
 	for (i = 0; tracker->opts.runtimes[i]; i++) {
 		mapped = wanted & 1U << i ? tracker__find_runtime(child, i) : NULL;

@@ -11,9 +11,11 @@
 #include "core/inner_maps.h"
 #include "core/util.h"
 
+#define MAX_WORDS (CHUNKS_MAX * CHUNK_WORDS)
+
 struct wordspace {
 	int chunks_fd;
-	uint32_t used; /* words */
+	uint32_t used, max; /* words */
 	uint32_t n_chunks;
 	struct chunk *chunks[CHUNKS_MAX]; /* mapped */
 };
@@ -61,13 +63,16 @@ static int grow(struct wordspace *space, uint32_t n)
 	return err;
 }
 
-struct wordspace *wordspace__new(int chunks_fd)
+struct wordspace *wordspace__new(int chunks_fd, size_t max_bytes)
 {
 	struct wordspace *space = calloc(1, sizeof(*space));
 
 	if (!space)
 		return NULL;
 	space->chunks_fd = chunks_fd;
+	space->max = MAX_WORDS;
+	if (max_bytes)
+		space->max = min_of(max_bytes / sizeof(uint32_t), (size_t)MAX_WORDS);
 	grow(space, 1); /* it waits: now, not when a program has started */
 	return space;
 }
@@ -78,7 +83,7 @@ int wordspace__add(struct wordspace *space, const struct unwind_table *table, ui
 	uint32_t at = base, done = 0, n;
 	int err;
 
-	if (table->n_words > (uint64_t)CHUNKS_MAX * CHUNK_WORDS - base)
+	if (base > space->max || table->n_words > space->max - base)
 		return -ENOSPC;
 	err = grow(space, (base + table->n_words + CHUNK_WORDS - 1) >> CHUNK_WORDS_BITS);
 	if (err)
@@ -93,6 +98,11 @@ int wordspace__add(struct wordspace *space, const struct unwind_table *table, ui
 	space->used = at;
 	*ret_base = base;
 	return 0;
+}
+
+size_t wordspace__max_bytes(const struct wordspace *space)
+{
+	return (size_t)space->max * sizeof(uint32_t);
 }
 
 size_t wordspace__bytes(const struct wordspace *space)

@@ -11,13 +11,16 @@
  * (bpf/shared.h). Tables are only ever added; one serves all processes that map the image. */
 struct wordspace;
 
-/* `chunks_fd`: the array of chunk maps; borrowed. NULL: out of memory. */
-struct wordspace *wordspace__new(int chunks_fd);
+/* `chunks_fd`: the array of chunk maps; borrowed. `max_bytes`: no more than that; 0: as many as can
+ * be. NULL: out of memory. */
+struct wordspace *wordspace__new(int chunks_fd, size_t max_bytes);
 void wordspace__free(struct wordspace *space); /* NULL is fine */
 
 /* Copies the table in; `ret_base` is where it starts. -ENOSPC when the space is used up, -ENOMEM,
  * or what creating a map returns. */
 int wordspace__add(struct wordspace *space, const struct unwind_table *table, uint32_t *ret_base);
+
+size_t wordspace__max_bytes(const struct wordspace *space); /* there is room for */
 
 /* Bytes of kernel memory. */
 size_t wordspace__bytes(const struct wordspace *space);

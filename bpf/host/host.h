@@ -82,13 +82,13 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct signal_struct *signal;
 	struct {
 		unsigned long fsbase;
 	} thread;
 	unsigned long sas_ss_sp, sas_ss_size;
 	struct uprobe_task *utask;
 	unsigned long long start_time, start_boottime;
-	struct signal_struct *signal;
 };
 
 /* --- the host --- */

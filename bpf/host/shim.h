@@ -38,6 +38,7 @@
 
 #define bpf_map_lookup_elem(map, key)		  host_map__lookup(map, key)
 #define bpf_map_update_elem(map, key, value, how) host_map__update(map, key, value)
+#define bpf_map_delete_elem(map, key)		  host_map__delete(map, key)
 #define bpf_probe_read_user(to, size, from)	  host__read_user(to, size, (uintptr_t)(from))
 #define bpf_probe_read_kernel(to, size, from)	  (memcpy(to, from, size), 0)
 #define bpf_ringbuf_output(map, data, size, how)  host__output(data, size)

@@ -29,7 +29,7 @@ def programs(*options):
 
 
 def check_programs():
-    always = {"on_sample", "on_fork", "on_exec"}
+    always = {"on_sample", "on_fork", "on_exec", "on_end"}
     walkers = {"walk_python", "walk_ruby", "walk_jvm"}
     for options, wanted in (["-r", "native"], set()), (["--source", "none"], set()), (
             ["-r", "python"], {"walk_python"}), (["--source", "walk"], walkers):

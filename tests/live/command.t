@@ -97,6 +97,24 @@ def check_no_command():
                    f"{words[0]}: no file")
 
 
+def check_not_begun():
+    """Where a recording cannot begin, at whatever point, the command does not run, and is no more.
+    (What it would write to is at its end when nobody has it open.)"""
+    mark = gate.path("mark")
+    command = ["--", "sh", "-c", f"echo > {mark}"]
+    record = [gate.BRAID, "record", *command]
+    for name, words in (
+            ("before it is forked", ["setpriv", "--bounding-set=-all", "--inh-caps=-all",
+                                     "--reuid=65534", "--clear-groups", *record]),
+            ("before its exec", [gate.BRAID, "record", "-o", gate.path("no/such.db"), *command]),
+            ("after its exec", [gate.RECORD_AT, "-n", "1", "-o", gate.path("none.db"),
+                                "libc.so.6:there_is_none", *command])):
+        result = gate.run(*words)
+        gate.equal(result.status, 1, f"{name}: status", result.err)
+        gate.ok(not os.path.exists(mark), f"{name}: the command has not run")
+        gate.ok(not os.path.exists(gate.path("none.db")), f"{name}: no recording")
+
+
 gate.need_root()
 check_hits()
 check_end()
@@ -106,4 +124,5 @@ check_signal(signal.SIGINT)
 check_signal(signal.SIGTERM)
 check_signal(signal.SIGHUP)
 check_no_command()
+check_not_begun()
 gate.done()

@@ -3,6 +3,7 @@
 
 import ast
 import collections
+import json
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ import lib
 SCRIPT = "calls/workload.py"
 FILE = "workload.py"
 OUTER = [f"{name} ({FILE})" for name in ("<module>", "outer", "middle", "serve")]
-UPROBE_LINKS, PROCESS_LINKS = 2, 5  # at least a pair; fork, exec, exit
+UPROBE_LINKS, PROCESS_LINKS = 2, 6  # at least a pair; fork, exec, exit
 
 # What is called how often, by arithmetic. FIB[n]: calls of a Fibonacci function of n.
 FIB = [1, 1]
@@ -116,10 +117,15 @@ class Calls:
         return lib.wait_for(told, f"the source of PID {pid}")[0]
 
     def processes(self):
-        """How many it follows: it has a pidfd of each."""
-        directory = f"/proc/{self.process.pid}/fd"
-        targets = (lib.read_link(f"{directory}/{fd}") for fd in os.listdir(directory))
-        return sum(target == "anon_inode:[pidfd]" for target in targets)
+        """How many it follows: what is in its map of them."""
+        def ask(*words):
+            shown = subprocess.run([lib.bpftool(), "-j", "map", *words], capture_output=True,
+                                   check=True)
+            return json.loads(shown.stdout)
+
+        number, = (str(number) for number in self.ids["map"]
+                   if ask("show", "id", str(number)).get("name") == "targets")
+        return len(ask("dump", "id", number))
 
     def end(self, name):
         """What it writes after SIGINT."""

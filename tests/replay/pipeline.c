@@ -66,7 +66,7 @@ int pipeline__new(struct pipeline **ret)
 	half__open();
 	for (int i = 0; runtimes[i]; i++)
 		pipeline->enabled |= 1U << i;
-	pipeline->wordspace = wordspace__new(kernel_half__map_fd(NULL, "chunks"));
+	pipeline->wordspace = wordspace__new(kernel_half__map_fd(NULL, "chunks"), 0);
 	images.wordspace = pipeline->wordspace;
 	images.enabled = pipeline->enabled;
 	if (pipeline->wordspace)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* record_at [-p PID,...] -n N [-b RING_BYTES] [-r native] -o OUT.db FILE:SYMBOL [-- COMMAND...]
+/* record_at [-p PID,...] -n N [-b RING_BYTES] [-t TABLE_BYTES] [-r native] -o OUT.db FILE:SYMBOL
+ *           [-- COMMAND...]
  *
  * Records as braid does, but takes its samples where a function is entered, of which it sets a
  * hardware breakpoint, and ends after N of them, or with the target. Says line by line what a test
@@ -7,6 +8,7 @@
  *   source PID RUNTIME VERSION SOURCE   how a runtime's frames will be had
  *   ready                               the breakpoint is set
  *   recorded K                          samples are in the recording's hands
+ *   tableless K PATH                    files whose unwind table had no room, if any; the first
  *   taken K, recorded K                 at the end: those that were lost, too, and those that were
  *                                       not */
 #include <inttypes.h>
@@ -50,13 +52,15 @@ static int parse(int argc, char **argv, struct options *options)
 	char *colon;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "+p:n:b:r:o:")) >= 0) {
+	while ((opt = getopt(argc, argv, "+p:n:b:t:r:o:")) >= 0) {
 		if (opt == 'p')
 			parse_pids(optarg, options);
 		else if (opt == 'n')
 			options->n = strtoull(optarg, NULL, 10);
 		else if (opt == 'b')
 			session->ring_bytes = strtoul(optarg, NULL, 10);
+		else if (opt == 't')
+			session->table_bytes = strtoul(optarg, NULL, 10);
 		else if (opt == 'r') /* and nothing but native frames */
 			session->enabled = 0, session->source = RUNTIME_SOURCE_WALK;
 		else if (opt == 'o')
@@ -110,8 +114,8 @@ int main(int argc, char **argv)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (parse(argc, argv, &options)) {
-		fputs("record_at [-p PID,...] -n N [-b RING_BYTES] [-r native] -o OUT FILE:SYMBOL "
-		      "[-- COMMAND...]\n",
+		fputs("record_at [-p PID,...] -n N [-b RING_BYTES] [-t TABLE_BYTES] [-r native] "
+		      "-o OUT FILE:SYMBOL [-- COMMAND...]\n",
 		      stderr);
 		return 2;
 	}
@@ -121,6 +125,9 @@ int main(int argc, char **argv)
 		code = run(session, options.n, &err);
 		finished = session__finish(session, &summary, code ? NULL : &err);
 		say_recorded(summary.stats->samples);
+		if (summary.images->tableless)
+			printf("tableless %" PRIu64 " %s\n", summary.images->tableless,
+			       summary.images->first_tableless);
 		printf("taken %" PRIu64 ", recorded %" PRIu64 "\n", session__taken(session),
 		       summary.stats->samples);
 		session__free(session);

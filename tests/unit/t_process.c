@@ -178,6 +178,28 @@ static void test_exit(void)
 	ok(target(CHILD), "samples of which may follow");
 }
 
+static void exit_by(uint32_t tgid, int live)
+{
+	struct signal_struct signal = { .live.counter = live };
+	struct task_struct task = { .pid = tgid + 1, .tgid = tgid, .signal = &signal };
+
+	n_told = 0;
+	on_end(&task);
+}
+
+static void test_exit(void)
+{
+	exit_by(CHILD + ROOM, 0);
+	ok(!n_told, "an exit of nobody's");
+	put(CHILD, PROC_FOLLOW);
+	exit_by(CHILD, 1);
+	ok(!n_told, "a thread's is not its process's");
+	exit_by(CHILD, 0);
+	ok(n_told == 1 && told.type == REC_EXIT && told.tgid == CHILD, "the last thread's is");
+	ok(is_target(CHILD, 7, 3, PROC_FOLLOW), "what it still does is sampled");
+	ok(!fork_of(CHILD + ROOM, CHILD), "its PID, used again by a stranger, is nobody's");
+}
+
 int main(void)
 {
 	HOST_ARRAY(counters, COUNTERS_N);

@@ -402,6 +402,24 @@ static void test_pid_namespace(void)
 	host.task.tgid = host.task.pid = TGID;
 }
 
+static void test_end(void)
+{
+	uint32_t n;
+
+	reset();
+	host.now_ns = 1000;
+	n = host.n_samples;
+	sample_until_ns = 1001;
+	sampler__run(regs);
+	is_int(host.n_samples, n + 1, "a sample just before the end");
+	sample_until_ns = 1000;
+	sampler__run(regs);
+	is_int(host.n_samples, n + 1, "none at the end");
+	sample_until_ns = 0;
+	sampler__run(regs);
+	is_int(host.n_samples, n + 2, "where there is none");
+}
+
 int main(void)
 {
 	sampler__open();
@@ -415,6 +433,7 @@ int main(void)
 	test_torn_mappings();
 	test_kernel_mode();
 	test_pid_namespace();
+	test_end();
 	sampler__close();
 	return tap__done();
 }
