@@ -10,9 +10,11 @@
 
 #include "core/util.h"
 
-struct file_key { /* one version of one file */
-	uint64_t dev, ino, size;
-	int64_t mtime_ns;
+/* One version of one file. Its owner can set the time of the last change of its contents, but not
+ * that of the last change of anything. */
+struct file_key {
+	uint64_t mount, dev, ino, size;
+	int64_t mtime_ns, ctime_ns;
 };
 
 struct by_file {
@@ -220,44 +222,54 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 	return code ? code : index_build_id(images, *ret);
 }
 
+/* Of a file that was not seen before. */
+static int open_found(struct images *images, const struct target_file *found, uint32_t pid,
+		      const struct procfs_mapping *mapping, struct by_file *entry, struct err *err)
+{
+	int fd = target_file__open(found);
+
+	if (fd < 0)
+		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
+				strerror(-fd));
+	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
+	return 0;
+}
+
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err)
 {
+	struct target_file found;
 	struct by_file *entry;
 	struct file_key key;
-	struct stat st;
-	int fd;
+	int code;
 
 	*ret = NULL;
 	if (mapping->vdso)
 		return get_vdso(images, ret, err);
 	if (mapping->anonymous)
 		return 0;
-	fd = procfs__open_mapping(pid, mapping);
-	if (fd < 0)
-		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
-				strerror(-fd));
-	memset(&key, 0, sizeof(key));
-	if (!fstat(fd, &st))
-		key = (struct file_key) { st.st_dev, st.st_ino, st.st_size,
-					  st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC +
-						  st.st_mtim.tv_nsec };
+	code = procfs__find_mapping(pid, mapping, &found);
+	if (code)
+		return err__set(err, code, "cannot open %s of PID %u: %s", mapping->path, pid,
+				strerror(-code));
+	key = (struct file_key) { found.mount, found.dev,      found.ino,
+				  found.size,  found.mtime_ns, found.ctime_ns };
 	HASH_FIND(hh, images->by_file, &key, sizeof(key), entry);
-	if (entry) {
-		close(fd);
-		*ret = entry->image;
-		return entry->error;
-	}
-	entry = calloc(1, sizeof(*entry));
 	if (!entry) {
-		close(fd);
-		return -ENOMEM;
+		entry = calloc(1, sizeof(*entry));
+		code = entry ? open_found(images, &found, pid, mapping, entry, err) : -ENOMEM;
+		if (code) {
+			free(entry);
+			goto out;
+		}
+		entry->key = key;
+		HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
 	}
-	entry->key = key;
-	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
-	HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
 	*ret = entry->image;
-	return entry->error;
+	code = entry->error;
+out:
+	target_file__done(&found);
+	return code;
 }
 
 uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping)
