@@ -19,6 +19,8 @@
 struct link {
 	const char *name; /* borrowed from the file; NULL: none */
 	GElf_Word crc;
+	const void *build_id; /* that the other file must have; NULL: the file's own, or the crc */
+	size_t build_id_len;
 };
 
 #define CRC_BYTES_MAX (1LL << 30)
@@ -41,6 +43,9 @@ static bool has_crc(int fd, GElf_Word wanted)
 static bool belongs(const struct elf_file *file, const struct elf_file *debug,
 		    const struct link *link)
 {
+	if (link->build_id)
+		return debug->build_id_len == link->build_id_len &&
+		       !memcmp(debug->build_id, link->build_id, link->build_id_len);
 	if (file->build_id_len && debug->build_id_len)
 		return file->build_id_len == debug->build_id_len &&
 		       !memcmp(file->build_id, debug->build_id, file->build_id_len);
@@ -94,16 +99,17 @@ __attribute__((format(printf, 5, 6))) static int open_candidate(const struct elf
 	return 0;
 }
 
-static int open_by_build_id(const struct elf_file *file, int root, struct elf_file **ret)
+static int open_by_build_id(const struct elf_file *file, int root, const uint8_t *id, size_t len,
+			    struct elf_file **ret)
 {
 	char hex[2 * ELF_BUILD_ID_MAX + 1] = "";
 
-	if (file->build_id_len < 2)
+	if (len < 2 || len > ELF_BUILD_ID_MAX)
 		return -ENOENT;
-	for (size_t i = 0; i < file->build_id_len; i++)
-		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
-	return open_candidate(file, root, &(struct link) { 0 }, ret,
-			      DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2);
+	for (size_t i = 0; i < len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	return open_candidate(file, root, &(struct link) { .build_id = id, .build_id_len = len },
+			      ret, DEBUG_DIR "/.build-id/%.2s/%s.debug", hex, hex + 2);
 }
 
 static int open_by_link(const struct elf_file *file, int root, const struct link *link,
@@ -126,23 +132,70 @@ static int open_by_link(const struct elf_file *file, int root, const struct link
 	return rc;
 }
 
-int debugfile__open(const struct elf_file *file, const char *root, bool stays,
-		    struct elf_file **ret)
+static int open_linked(const struct elf_file *file, int root, const struct link *link,
+		       struct elf_file **ret)
+{
+	int rc = open_by_build_id(file, root, file->build_id, file->build_id_len, ret);
+
+	return rc == -ENOENT ? open_by_link(file, root, link, ret) : rc;
+}
+
+/* Its name may have directories: it stays below the root. */
+static int open_shared(const struct elf_file *file, int root, const struct link *link,
+		       struct elf_file **ret)
+{
+	const char *slash = file->path[0] == '/' ? strrchr(file->path, '/') : NULL;
+	int dir_len = slash ? slash - file->path : 0;
+	int rc = open_by_build_id(file, root, link->build_id, link->build_id_len, ret);
+
+	if (rc == -ENOENT && link->name[0] == '/')
+		return open_candidate(file, root, link, ret, "%s", link->name);
+	if (rc == -ENOENT && slash)
+		rc = open_candidate(file, root, link, ret, "%.*s/%s", dir_len, file->path,
+				    link->name);
+	return rc;
+}
+
+typedef int (*open_fn)(const struct elf_file *file, int root, const struct link *link,
+		       struct elf_file **ret);
+
+static int open_below_roots(const struct elf_file *file, const char *root, bool stays,
+			    const struct link *link, open_fn open_in, struct elf_file **ret)
 {
 	const char *roots[] = { root[0] ? root : "/", "/" };
-	struct link link = { 0 };
 	int rc = -ENOENT;
 
-	link.name = dwelf_elf_gnu_debuglink(file->elf, &link.crc);
 	for (size_t i = 0; i < (root[0] && !stays ? 2 : 1) && rc == -ENOENT; i++) {
 		int root_fd = open(roots[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 		if (root_fd < 0)
 			continue;
-		rc = open_by_build_id(file, root_fd, ret);
-		if (rc == -ENOENT)
-			rc = open_by_link(file, root_fd, &link, ret);
+		rc = open_in(file, root_fd, link, ret);
 		close(root_fd);
 	}
 	return rc;
+}
+
+int debugfile__open(const struct elf_file *file, const char *root, bool stays,
+		    struct elf_file **ret)
+{
+	struct link link = { 0 };
+
+	link.name = dwelf_elf_gnu_debuglink(file->elf, &link.crc);
+	return open_below_roots(file, root, stays, &link, open_linked, ret);
+}
+
+int debugfile__open_alt(const struct elf_file *file, const char *root, bool stays,
+			struct elf_file **ret)
+{
+	Elf_Data *data = elf_file__section(file, ".gnu_debugaltlink", NULL);
+	const char *end = data ? memchr(data->d_buf, '\0', data->d_size) : NULL;
+	struct link link = { 0 };
+
+	if (!end)
+		return -ENOENT;
+	link.name = data->d_buf;
+	link.build_id = end + 1;
+	link.build_id_len = data->d_size - (end + 1 - link.name);
+	return open_below_roots(file, root, stays, &link, open_shared, ret);
 }

@@ -107,14 +107,17 @@ static void unmap_shared(void)
 		fclose(maps);
 }
 
-/* It holds nothing of ours but its end of the socket: neither probes nor pipes that somebody waits
- * for stay open by it when it cannot die. */
-static void __attribute__((noreturn)) run_helper(int fd, pid_t parent)
+void target_helper__hold_only(int fd)
 {
 	if (fd > 0)
 		close_range(0, fd - 1, 0);
 	close_range(fd + 1, ~0U, 0);
 	unmap_shared();
+}
+
+static void __attribute__((noreturn)) run_helper(int fd, pid_t parent)
+{
+	target_helper__hold_only(fd);
 	prctl(PR_SET_NAME, "braid-files");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

@@ -39,6 +39,10 @@ struct target_answer {
 int target_helper__ask(const struct target_request *request, int fd, struct target_answer *ret,
 		       int *ret_fd);
 
+/* In a process that was forked: lets go of all that is shared with its parent but `fd`. Neither
+ * probes nor pipes that somebody waits for stay open by a helper that cannot die. */
+void target_helper__hold_only(int fd);
+
 /* The helper's side (core/target_server.c): answers until the other end is closed. */
 void __attribute__((noreturn)) target_server__run(int fd);
 
