@@ -10,6 +10,8 @@
 
 #include "core/util.h"
 
+#define COMPARE_BYTES (64 << 10)
+
 /* One version of one file. Its owner can set the time of the last change of its contents, but not
  * that of the last change of anything. */
 struct file_key {
@@ -27,6 +29,7 @@ struct by_file {
 struct by_build_id {
 	UT_hash_handle hh;
 	uint8_t id[ELF_BUILD_ID_MAX];
+	struct stat opened; /* its file, before anything of it was read */
 	struct image *image;
 };
 
@@ -177,16 +180,43 @@ static int get_vdso(struct images *images, struct image **ret, struct err *err)
 	return code;
 }
 
-static struct image *find_build_id(const struct images *images, const struct elf_file *file)
+/* Anybody can give a program the build-id of another, and what is shared is believed of both. */
+static bool same_bytes(const struct elf_file *a, const struct elf_file *b, off_t size)
+{
+	char blocks[2][COMPARE_BYTES];
+	ssize_t n = 0;
+
+	for (off_t at = 0; at < size; at += n) {
+		n = pread(a->fd, blocks[0], sizeof(blocks[0]), at);
+		if (n <= 0 || pread(b->fd, blocks[1], n, at) != n ||
+		    memcmp(blocks[0], blocks[1], n) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The image of another copy of the file. What was read of that one must be what it still has, and
+ * as its owner could have seen to that it is not, the owner must be the same. */
+static struct image *find_copy(const struct images *images, const struct elf_file *file,
+			       const struct stat *st)
 {
 	struct by_build_id *found = NULL;
+	const struct stat *then;
+	struct stat now;
 
 	if (file->build_id_len)
 		HASH_FIND(hh, images->by_build_id, file->build_id, file->build_id_len, found);
-	return found ? found->image : NULL;
+	if (!found || fstat(found->image->file->fd, &now))
+		return NULL;
+	then = &found->opened;
+	if (now.st_ctim.tv_sec != then->st_ctim.tv_sec ||
+	    now.st_ctim.tv_nsec != then->st_ctim.tv_nsec || now.st_uid != st->st_uid ||
+	    now.st_size != st->st_size)
+		return NULL;
+	return same_bytes(found->image->file, file, st->st_size) ? found->image : NULL;
 }
 
-static int index_build_id(struct images *images, struct image *image)
+static int index_build_id(struct images *images, struct image *image, const struct stat *opened)
 {
 	struct by_build_id *entry;
 
@@ -196,6 +226,7 @@ static int index_build_id(struct images *images, struct image *image)
 	if (!entry)
 		return -ENOMEM;
 	memcpy(entry->id, image->file->build_id, image->file->build_id_len);
+	entry->opened = *opened;
 	entry->image = image;
 	HASH_ADD_KEYPTR(hh, images->by_build_id, entry->id, image->file->build_id_len, entry);
 	return 0;
@@ -207,19 +238,25 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 {
 	struct elf_file *file;
 	char root[PROCFS_PATH_BYTES];
+	struct stat st;
 	int code;
 
+	if (fstat(fd, &st)) {
+		code = -errno;
+		close(fd);
+		return code;
+	}
 	code = elf_file__open(fd, path, &file, err);
 	if (code)
 		return code;
-	*ret = find_build_id(images, file);
+	*ret = find_copy(images, file, &st);
 	if (*ret) {
 		elf_file__free(file);
 		return 0;
 	}
 	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), pid);
 	code = add_image(images, file, root, ret, err);
-	return code ? code : index_build_id(images, *ret);
+	return code ? code : index_build_id(images, *ret, &st);
 }
 
 /* Of a file that was not seen before. */
