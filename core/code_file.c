@@ -2,72 +2,65 @@
 #include "core/code_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/fd_limit.h"
 #include "core/procfs.h"
+#include "core/target_file.h"
 #include "core/util.h"
 
-static int open_below(int root_fd, const char *path, uint64_t flags)
+/* Takes what `found` holds, if `code` is 0. */
+static int open_found(int code, struct target_file *found, const char *path, uint32_t uid,
+		      int64_t begin_s, struct code_file *ret, struct err *err)
 {
-	struct open_how how = { .flags = flags | O_CLOEXEC | O_NOFOLLOW,
-				.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	int fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	int fd = -1;
 
-	return fd < 0 ? -errno : fd;
-}
-
-/* Takes `fd`. */
-static int check_file(int fd, const char *path, uint32_t uid, int64_t begin_s,
-		      struct code_file *ret, struct err *err)
-{
-	struct stat st;
-	int rc;
-
-	fd = fd_limit__hold(fd);
-	if (fd < 0)
-		return err__set(err, fd, "cannot open %s: %s", path,
-				fd == -ELOOP ? "it is a link" : strerror(-fd));
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		rc = err__set(err, -EPERM, "%s is no regular file", path);
-	} else if (st.st_uid && st.st_uid != uid) {
-		rc = err__set(err, -EPERM, "%s belongs to user %u, the process to %u", path,
-			      st.st_uid, uid);
-	} else if (st.st_mtim.tv_sec < begin_s) {
-		rc = err__set(err, -ESTALE, "%s is older than the process", path);
-	} else {
-		*ret = (struct code_file) { .fd = fd, .dev = st.st_dev, .ino = st.st_ino };
-		return 0;
+	if (code == -EINVAL)
+		code = err__set(err, -EPERM, "%s is no regular file", path);
+	else if (code)
+		code = err__set(err, code, "cannot open %s: %s", path,
+				code == -ELOOP ? "it is a link" : strerror(-code));
+	else if (found->uid && found->uid != uid)
+		code = err__set(err, -EPERM, "%s belongs to user %u, the process to %u", path,
+				found->uid, uid);
+	else if (found->mtime_ns / (int64_t)NSEC_PER_SEC < begin_s)
+		code = err__set(err, -ESTALE, "%s is older than the process", path);
+	if (!code) {
+		fd = fd_limit__hold(target_file__open(found));
+		code = fd < 0 ? err__set(err, fd, "cannot read %s: %s", path, strerror(-fd)) : 0;
 	}
-	close(fd);
-	return rc;
+	if (!code)
+		*ret = (struct code_file) { .fd = fd,
+					    .dev = found->dev,
+					    .ino = found->ino,
+					    .copied_ns = found->may_hang ? found->mtime_ns : 0 };
+	target_file__done(found);
+	return code;
 }
 
 int code_file__open(int root_fd, const char *path, uint32_t uid, int64_t begin_s,
 		    struct code_file *ret, struct err *err)
 {
-	int fd = open_below(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	struct target_file found;
+	int code = target_file__find(root_fd, path, false, &found);
 
-	return check_file(fd, path, uid, begin_s, ret, err);
+	return open_found(code, &found, path, uid, begin_s, ret, err);
 }
 
 int code_file__open_mapped(uint32_t pid, uint64_t start, uint64_t end, uint32_t uid,
 			   int64_t begin_s, struct code_file *ret, struct err *err)
 {
 	char path[PROCFS_PATH_BYTES];
-	int fd;
+	struct target_file found;
+	int code;
 
 	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
 		 start, end);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return check_file(fd < 0 ? -errno : fd, path, uid, begin_s, ret, err);
+	code = target_file__find_link(path, &found);
+	return open_found(code, &found, path, uid, begin_s, ret, err);
 }
 
 void code_file__close(struct code_file *file)
@@ -78,15 +71,14 @@ void code_file__close(struct code_file *file)
 
 bool code_file__is_replaced(const struct code_file *file, int root_fd, const char *path)
 {
-	int fd = open_below(root_fd, path, O_PATH);
-	struct stat st;
+	struct target_file found;
 	bool replaced;
 
-	if (fd < 0)
+	if (target_file__find(root_fd, path, false, &found))
 		return false; /* deleted: what is open stays readable */
-	replaced = !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-		   (st.st_dev != file->dev || st.st_ino != file->ino);
-	close(fd);
+	replaced = found.dev != file->dev || found.ino != file->ino ||
+		   (file->copied_ns && found.mtime_ns != file->copied_ns);
+	target_file__done(&found);
 	return replaced;
 }
 

@@ -18,6 +18,7 @@
 struct code_file {
 	int fd; /* -1: not open */
 	uint64_t dev, ino;
+	int64_t copied_ns;	       /* of a copy: the time of the file; it does not grow */
 	int64_t mtime_ns;	       /* when it was looked at */
 	uint64_t done;		       /* bytes that were taken */
 	uint8_t head[CODE_FILE_PRINT]; /* the first of them, and the last: does the file still */

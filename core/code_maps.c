@@ -12,6 +12,7 @@
 #include "core/jitdump.h"
 #include "core/perf_map.h"
 #include "core/procfs.h"
+#include "core/target_file.h"
 #include "core/util.h"
 
 #define SOURCES_MAX   12
@@ -168,7 +169,6 @@ void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, 
 static int open_root(struct code_maps *maps)
 {
 	struct procfs_info info;
-	char path[PROCFS_PATH_BYTES];
 
 	if (maps->root_is_new)
 		return 0;
@@ -178,8 +178,7 @@ static int open_root(struct code_maps *maps)
 	maps->root_is_new = maps->root_fd >= 0;
 	if (maps->root_is_new)
 		return 0;
-	snprintf(path, sizeof(path), "%s/%u/root", procfs__root(), maps->info.pid);
-	maps->root_fd = fd_limit__hold(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
+	maps->root_fd = fd_limit__hold(target_file__open_root(maps->info.pid));
 	if (maps->root_fd < 0 && maps->info.inner_pid == maps->info.pid)
 		maps->root_fd = fd_limit__hold(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 	maps->root_is_new = maps->root_fd >= 0;

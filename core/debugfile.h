@@ -13,4 +13,8 @@
 int debugfile__open(const struct elf_file *file, const char *root, bool stays,
 		    struct elf_file **ret);
 
+/* What `file` shares its debug information with, by the link that dwz makes; the same otherwise. */
+int debugfile__open_alt(const struct elf_file *file, const char *root, bool stays,
+			struct elf_file **ret);
+
 #endif

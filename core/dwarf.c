@@ -3,6 +3,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #define WORK_MAX (1ULL << 28)
 
 struct dwarf {
-	Dwarf *dw;
+	Dwarf *dw, *alt;
 	struct dwarf_unit *units;
 	size_t n_units, cap_units;
 	struct range_map map; /* address to unit */
@@ -59,7 +60,22 @@ static int read_units(struct dwarf *dwarf)
 	return rc ? rc : range_map__seal(&dwarf->map);
 }
 
-int dwarf__new(const struct elf_file *file, struct dwarf **ret)
+/* libdw would open whatever file the link names, unless it is given one. */
+static int set_alt(struct dwarf *dwarf, const struct elf_file *alt)
+{
+	const char *name;
+	const void *id;
+
+	if (dwelf_dwarf_gnu_debugaltlink(dwarf->dw, &name, &id) <= 0)
+		return 0;
+	dwarf->alt = alt ? dwarf_begin_elf(alt->elf, DWARF_C_READ, NULL) : NULL;
+	if (!dwarf->alt || dwelf_dwarf_gnu_debugaltlink(dwarf->alt, &name, &id) > 0)
+		return -ENOENT;
+	dwarf_setalt(dwarf->dw, dwarf->alt);
+	return 0;
+}
+
+int dwarf__new(const struct elf_file *file, const struct elf_file *alt, struct dwarf **ret)
 {
 	struct dwarf *dwarf;
 	int rc;
@@ -71,7 +87,9 @@ int dwarf__new(const struct elf_file *file, struct dwarf **ret)
 		return -ENOMEM;
 	dwarf->work_left = WORK_MAX;
 	dwarf->dw = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
-	rc = dwarf->dw ? read_units(dwarf) : -ENOENT;
+	rc = dwarf->dw ? set_alt(dwarf, alt) : -ENOENT;
+	if (!rc)
+		rc = read_units(dwarf);
 	if (rc) {
 		dwarf__free(dwarf);
 		return rc;
@@ -89,6 +107,7 @@ void dwarf__free(struct dwarf *dwarf)
 	free(dwarf->units);
 	range_map__done(&dwarf->map);
 	dwarf_end(dwarf->dw);
+	dwarf_end(dwarf->alt);
 	free(dwarf);
 }
 

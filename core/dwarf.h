@@ -9,9 +9,10 @@
 
 struct dwarf;
 
-/* Lines and inlined calls of one file by libdw. Borrows `file` until dwarf__free. -ENOENT if it has
- * no usable .debug_info, or -ENOMEM. */
-int dwarf__new(const struct elf_file *file, struct dwarf **ret);
+/* Lines and inlined calls of one file by libdw, which opens nothing else. `alt` is the file that it
+ * shares entries with (debugfile__open_alt), NULL if there is none. Borrows both until dwarf__free.
+ * -ENOENT if it has no usable .debug_info, or lacks what it shares; or -ENOMEM. */
+int dwarf__new(const struct elf_file *file, const struct elf_file *alt, struct dwarf **ret);
 void dwarf__free(struct dwarf *dwarf); /* NULL is fine */
 
 /* As symbols__resolve. `owner` is the symbol table's name for the function that owns the code; it

@@ -11,6 +11,8 @@
 /* Bounds the recursion: entries nested deeper are left out. */
 #define DEPTH_MAX 192
 
+#define ORIGINS_MAX 16 /* from one entry to the next: they can form a ring */
+
 struct walk {
 	struct dwarf_unit *unit;
 	uint64_t *work_left;
@@ -147,6 +149,22 @@ size_t dwarf_unit__find(const struct dwarf_unit *unit, uint64_t vaddr, uint32_t 
 	return n;
 }
 
+/* As dwarf_attr_integrate, which however opens any file that a unit names as its other half. */
+static bool find_attribute(Dwarf_Die die, unsigned int name, Dwarf_Attribute *ret)
+{
+	Dwarf_Attribute origin;
+
+	for (unsigned int i = 0; i < ORIGINS_MAX; i++) {
+		if (dwarf_attr(&die, name, ret))
+			return true;
+		if ((!dwarf_attr(&die, DW_AT_abstract_origin, &origin) &&
+		     !dwarf_attr(&die, DW_AT_specification, &origin)) ||
+		    !dwarf_formref_die(&origin, &die))
+			break;
+	}
+	return false;
+}
+
 const char *dwarf_unit__name(struct dwarf_unit *unit, uint32_t node)
 {
 	struct dwarf_node *found = &unit->nodes[node];
@@ -155,11 +173,11 @@ const char *dwarf_unit__name(struct dwarf_unit *unit, uint32_t node)
 
 	if (found->name)
 		return found->name;
-	if (dwarf_attr_integrate(&found->die, DW_AT_linkage_name, &attr) ||
-	    dwarf_attr_integrate(&found->die, DW_AT_MIPS_linkage_name, &attr))
+	if (find_attribute(found->die, DW_AT_linkage_name, &attr) ||
+	    find_attribute(found->die, DW_AT_MIPS_linkage_name, &attr))
 		name = dwarf_formstring(&attr);
-	if (!name)
-		name = dwarf_diename(&found->die);
+	if (!name && find_attribute(found->die, DW_AT_name, &attr))
+		name = dwarf_formstring(&attr);
 	found->name = demangle(name ? name : "?");
 	return found->name;
 }

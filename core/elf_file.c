@@ -10,7 +10,7 @@
 #include "core/fd_limit.h"
 #include "core/util.h"
 
-/* Inflated size that a compressed section may claim. */
+/* What a section may claim to have, inflated too. */
 #define SECTION_BYTES_MAX (1ULL << 30)
 
 /* What the public struct is embedded in. */
@@ -243,7 +243,7 @@ static Elf_Data *section_data(Elf_Scn *scn, GElf_Shdr *shdr)
 	GElf_Chdr chdr;
 	Elf_Data *data;
 
-	if (shdr->sh_type == SHT_NOBITS)
+	if (shdr->sh_type == SHT_NOBITS || shdr->sh_size > SECTION_BYTES_MAX)
 		return NULL;
 	if (shdr->sh_flags & SHF_COMPRESSED) {
 		if (!gelf_getchdr(scn, &chdr) || chdr.ch_size > SECTION_BYTES_MAX ||

@@ -6,12 +6,12 @@
 
 #include "core/util.h"
 
-struct image_key image_key__of(const struct procfs_mapping *mapping, const struct stat *st)
+struct image_key image_key__of(const struct procfs_mapping *mapping, uint64_t size,
+			       int64_t ctime_ns)
 {
 	return (struct image_key) { .ino = mapping->inode,
-				    .size = st->st_size,
-				    .ctime_ns =
-					    st->st_ctim.tv_sec * NSEC_PER_SEC + st->st_ctim.tv_nsec,
+				    .size = size,
+				    .ctime_ns = ctime_ns,
 				    .dev = mapping->dev_major << 20 | mapping->dev_minor };
 }
 

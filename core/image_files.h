@@ -3,7 +3,6 @@
 #define BRAID_IMAGE_FILES_H
 
 #include <stdbool.h>
-#include <sys/stat.h>
 
 #include "bpf/shared.h"
 #include "core/images.h"
@@ -11,10 +10,11 @@
 /* What the kernel half is told of files, so that it finds the tables of a program that was executed
  * before without waiting for user space. */
 
-/* How the kernel half knows the file of a mapping that was opened, and has these attributes. On
+/* How the kernel half knows the file of a mapping that has these attributes. On
  * overlay file systems it may see another device: then it asks with the key that it has, see
  * images__learn. */
-struct image_key image_key__of(const struct procfs_mapping *mapping, const struct stat *st);
+struct image_key image_key__of(const struct procfs_mapping *mapping, uint64_t size,
+			       int64_t ctime_ns);
 
 /* But for the device. */
 bool image_key__is_same_file(const struct image_key *a, const struct image_key *b);

@@ -11,9 +11,13 @@
 #include "core/image_files.h"
 #include "core/util.h"
 
-struct file_key { /* one version of one file */
-	uint64_t dev, ino, size;
-	int64_t mtime_ns;
+#define COMPARE_BYTES (64 << 10)
+
+/* One version of one file. Its owner can set the time of the last change of its contents, but not
+ * that of the last change of anything. */
+struct file_key {
+	uint64_t mount, dev, ino, size;
+	int64_t mtime_ns, ctime_ns;
 };
 
 struct by_file {
@@ -27,6 +31,7 @@ struct by_file {
 struct by_build_id {
 	UT_hash_handle hh;
 	uint8_t id[ELF_BUILD_ID_MAX];
+	struct stat opened; /* its file, before anything of it was read */
 	struct image *image;
 };
 
@@ -210,16 +215,43 @@ static int get_vdso(struct images *images, struct image **ret, struct err *err)
 	return code;
 }
 
-static struct image *find_build_id(const struct images *images, const struct elf_file *file)
+/* Anybody can give a program the build-id of another, and what is shared is believed of both. */
+static bool same_bytes(const struct elf_file *a, const struct elf_file *b, off_t size)
+{
+	char blocks[2][COMPARE_BYTES];
+	ssize_t n = 0;
+
+	for (off_t at = 0; at < size; at += n) {
+		n = pread(a->fd, blocks[0], sizeof(blocks[0]), at);
+		if (n <= 0 || pread(b->fd, blocks[1], n, at) != n ||
+		    memcmp(blocks[0], blocks[1], n) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The image of another copy of the file. What was read of that one must be what it still has, and
+ * as its owner could have seen to that it is not, the owner must be the same. */
+static struct image *find_copy(const struct images *images, const struct elf_file *file,
+			       const struct stat *st)
 {
 	struct by_build_id *found = NULL;
+	const struct stat *then;
+	struct stat now;
 
 	if (file->build_id_len)
 		HASH_FIND(hh, images->by_build_id, file->build_id, file->build_id_len, found);
-	return found ? found->image : NULL;
+	if (!found || fstat(found->image->file->fd, &now))
+		return NULL;
+	then = &found->opened;
+	if (now.st_ctim.tv_sec != then->st_ctim.tv_sec ||
+	    now.st_ctim.tv_nsec != then->st_ctim.tv_nsec || now.st_uid != st->st_uid ||
+	    now.st_size != st->st_size)
+		return NULL;
+	return same_bytes(found->image->file, file, st->st_size) ? found->image : NULL;
 }
 
-static int index_build_id(struct images *images, struct image *image)
+static int index_build_id(struct images *images, struct image *image, const struct stat *opened)
 {
 	struct by_build_id *entry;
 
@@ -229,6 +261,7 @@ static int index_build_id(struct images *images, struct image *image)
 	if (!entry)
 		return -ENOMEM;
 	memcpy(entry->id, image->file->build_id, image->file->build_id_len);
+	entry->opened = *opened;
 	entry->image = image;
 	HASH_ADD_KEYPTR(hh, images->by_build_id, entry->id, image->file->build_id_len, entry);
 	return 0;
@@ -240,19 +273,25 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 {
 	struct elf_file *file;
 	char root[PROCFS_PATH_BYTES];
+	struct stat st;
 	int code;
 
+	if (fstat(fd, &st)) {
+		code = -errno;
+		close(fd);
+		return code;
+	}
 	code = elf_file__open(fd, path, &file, err);
 	if (code)
 		return code;
-	*ret = find_build_id(images, file);
+	*ret = find_copy(images, file, &st);
 	if (*ret) {
 		elf_file__free(file);
 		return 0;
 	}
 	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), pid);
 	code = add_image(images, file, root, ret, err);
-	return code ? code : index_build_id(images, *ret);
+	return code ? code : index_build_id(images, *ret, &st);
 }
 
 /* Of descriptors: there may be some later. */
@@ -261,55 +300,62 @@ static bool is_want(int code)
 	return code == -EMFILE || code == -ENFILE;
 }
 
+/* Of a file that was not seen before. */
+static int open_found(struct images *images, const struct target_file *found, uint32_t pid,
+		      const struct procfs_mapping *mapping, struct by_file *entry, struct err *err)
+{
+	int fd = target_file__open(found);
+
+	if (fd < 0)
+		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
+				strerror(-fd));
+	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
+	return 0;
+}
+
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err)
 {
+	struct target_file found;
 	struct by_file *entry;
 	struct file_key key;
-	struct stat st = {};
-	int fd, code;
+	int code;
 
 	*ret = NULL;
 	if (mapping->vdso)
 		return get_vdso(images, ret, err);
 	if (mapping->anonymous)
 		return 0;
-	fd = procfs__open_mapping(pid, mapping);
-	if (fd < 0) {
-		unread_files__add(images->unread, pid, mapping, fd);
-		images->stats.unread += is_want(fd);
-		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
-				strerror(-fd));
+	code = procfs__find_mapping(pid, mapping, &found);
+	if (code) {
+		unread_files__add(images->unread, pid, mapping, code);
+		images->stats.unread += is_want(code);
+		return err__set(err, code, "cannot open %s of PID %u: %s", mapping->path, pid,
+				strerror(-code));
 	}
-	memset(&key, 0, sizeof(key));
-	if (!fstat(fd, &st))
-		key = (struct file_key) { st.st_dev, st.st_ino, st.st_size,
-					  st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC +
-						  st.st_mtim.tv_nsec };
+	key = (struct file_key) { found.mount, found.dev,      found.ino,
+				  found.size,  found.mtime_ns, found.ctime_ns };
 	HASH_FIND(hh, images->by_file, &key, sizeof(key), entry);
-	if (entry) {
-		close(fd);
-		*ret = entry->image;
-		return entry->error;
-	}
-	entry = calloc(1, sizeof(*entry));
 	if (!entry) {
-		close(fd);
-		return -ENOMEM;
+		entry = calloc(1, sizeof(*entry));
+		code = entry ? open_found(images, &found, pid, mapping, entry, err) : -ENOMEM;
+		if (!code && is_want(entry->error))
+			code = entry->error;
+		if (code) { /* it may be there another time */
+			images->stats.unread += is_want(code);
+			free(entry);
+			goto out;
+		}
+		entry->key = key;
+		entry->kernel_key = image_key__of(mapping, found.size, found.ctime_ns);
+		publish(images, &entry->kernel_key, entry->image);
+		HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
 	}
-	entry->key = key;
-	entry->kernel_key = image_key__of(mapping, &st);
-	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
-	if (is_want(entry->error)) { /* it may be there another time */
-		code = entry->error;
-		images->stats.unread++;
-		free(entry);
-		return code;
-	}
-	publish(images, &entry->kernel_key, entry->image);
-	HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
 	*ret = entry->image;
-	return entry->error;
+	code = entry->error;
+out:
+	target_file__done(&found);
+	return code;
 }
 
 bool image__has_runtime(const struct image *image)

@@ -15,8 +15,9 @@
 #include "core/wordspace.h"
 #include "runtimes/runtime.h"
 
-/* Every ELF file that a target maps, once: by file identity and by build-id, so that many
- * processes (and copies in other containers) share tables, symbols and runtimes' findings. */
+/* Every ELF file that a target maps, once: by file identity, and by its bytes where the build-id is
+ * that of another, so that many processes (and copies in other containers) share tables, symbols
+ * and runtimes' findings. */
 
 #define RUNTIMES_MAX 32
 

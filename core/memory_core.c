@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/memory_private.h"
+#include "core/target_file.h"
 #include "core/util.h"
 
 /* A core file is an ELF file whose PT_LOAD segments are the memory. The kernel leaves out what it
@@ -49,15 +50,14 @@ static bool read_all(int fd, void *to, uint64_t size, uint64_t offset)
  * file can name any. Returns the descriptor, or -2. */
 static int open_file(const char *path, uint64_t *ret_size)
 {
-	int handle = open(path, O_PATH | O_CLOEXEC), fd = -1;
-	struct stat st = {};
-	char link[64];
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	struct target_file found = TARGET_FILE_NONE;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", handle);
-	if (handle >= 0 && !fstat(handle, &st) && S_ISREG(st.st_mode))
-		fd = open(link, O_RDONLY | O_CLOEXEC);
-	close_fd(&handle);
-	*ret_size = min_of(st.st_size, INT64_MAX - (off_t)FILE_PAGE);
+	if (root >= 0 && !target_file__find(root, path, true, &found))
+		fd = target_file__open(&found);
+	*ret_size = min_of(found.size, INT64_MAX - FILE_PAGE);
+	target_file__done(&found);
+	close_fd(&root);
 	return fd < 0 ? -2 : fd;
 }
 

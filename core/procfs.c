@@ -330,55 +330,61 @@ void procfs_mappings__done(struct procfs_mappings *mappings)
 	*mappings = (struct procfs_mappings) {};
 }
 
-static int open_regular(const char *path, struct stat *ret_stat)
+int procfs__find_mapping(uint32_t pid, const struct procfs_mapping *mapping,
+			 struct target_file *ret)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	char path[PROCFS_PATH_BYTES];
+	int root, code;
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, ret_stat) ||
-	    !S_ISREG(ret_stat->st_mode)) { /* reading a device may do things */
-		close(fd);
-		return -EINVAL;
+	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
+		 mapping->start, mapping->end);
+	code = target_file__find_link(path, ret);
+	if (!code || mapping->path[0] != '/')
+		return code;
+	root = target_file__open_root(pid);
+	code = root < 0 ? root : target_file__find(root, mapping->path, true, ret);
+	close_fd(&root);
+	if (!code || procfs__is_recorded())
+		return code;
+	/* With the process its root is gone, which may have been ours. */
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	code = root < 0 ? -errno : target_file__find(root, mapping->path, true, ret);
+	close_fd(&root);
+	if (!code && (ret->ino != mapping->inode ||
+		      ret->dev != makedev(mapping->dev_major, mapping->dev_minor))) {
+		target_file__done(ret);
+		code = -ESTALE;
 	}
-	return fd;
+	return code;
 }
 
 int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping)
 {
-	struct stat st = {};
-	char path[PROCFS_PATH_BYTES + 4096];
-	int fd;
+	struct target_file file;
+	int fd = procfs__find_mapping(pid, mapping, &file);
 
-	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
-		 mapping->start, mapping->end);
-	fd = open_regular(path, &st);
-	if (fd >= 0 || mapping->path[0] != '/')
-		return fd;
-	snprintf(path, sizeof(path), "%s/%u/root%s", procfs__root(), pid, mapping->path);
-	fd = open_regular(path, &st);
-	if (fd >= 0)
-		return fd;
-	fd = open_regular(mapping->path, &st);
-	if (fd >= 0 && (st.st_ino != mapping->inode || major(st.st_dev) != mapping->dev_major ||
-			minor(st.st_dev) != mapping->dev_minor)) {
-		close(fd);
-		fd = -ESTALE;
-	}
+	if (!fd)
+		fd = target_file__open(&file);
+	target_file__done(&file);
 	return fd;
 }
 
 bool procfs__has_perf_map(uint32_t pid)
 {
+	struct target_file file = TARGET_FILE_NONE;
 	struct procfs_info info;
-	struct stat st;
-	char path[PROCFS_PATH_BYTES];
+	char path[64];
+	int root;
+	bool has;
 
 	if (procfs__info(pid, &info, NULL))
 		return false;
-	snprintf(path, sizeof(path), "%s/%u/root/tmp/perf-%u.map", procfs__root(), info.pid,
-		 info.inner_pid);
-	return !lstat(path, &st) && S_ISREG(st.st_mode);
+	root = target_file__open_root(info.pid);
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", info.inner_pid);
+	has = root >= 0 && !target_file__find(root, path, false, &file);
+	target_file__done(&file);
+	close_fd(&root);
+	return has;
 }
 
 bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/err.h"
+#include "core/target_file.h"
 
 struct memory;
 
@@ -86,9 +87,13 @@ int procfs__mappings(uint32_t pid, struct procfs_mappings *ret);
 int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret);
 void procfs_mappings__done(struct procfs_mappings *mappings); /* idempotent */
 
-/* Opens the file behind a mapping: through map_files (right even if it was deleted or replaced),
- * else through the target's root directory, else (the target has just ended) by its path here, if
- * that is the very same file. An fd, or a negative errno. */
+/* The file behind a mapping: through map_files (right even if it was deleted or replaced), else
+ * through the target's root directory, else (the target has just ended) by its path here, if that
+ * is the very same file. 0, or a negative errno. */
+int procfs__find_mapping(uint32_t pid, const struct procfs_mapping *mapping,
+			 struct target_file *ret);
+
+/* Finds and opens it at once: an fd, or a negative errno. */
 int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping);
 
 /* Has the process written a perf map (/tmp/perf-PID.map, where it sees that)? */

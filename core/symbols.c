@@ -19,11 +19,11 @@ struct symbols {
 	char *root;
 	bool stays_below; /* the root: no look-ups below our own */
 	bool opened;
-	struct elf_file *debug, *minidebug; /* NULL: none */
-	struct symtab symtab, plt;	    /* borrow their names from the three files */
-	struct dwarf *dwarf;		    /* NULL: none; borrows one of the files */
-	struct range_map functions;	    /* from call frame information */
-	uint64_t *starts;		    /* their values are indices into this */
+	struct elf_file *debug, *alt, *minidebug; /* NULL: none */
+	struct symtab symtab, plt;		  /* borrow their names from the three files */
+	struct dwarf *dwarf;			  /* NULL: none; borrows one of the files */
+	struct range_map functions;		  /* from call frame information */
+	uint64_t *starts;			  /* their values are indices into this */
 	size_t n_starts, cap_starts;
 	bool functions_read;
 };
@@ -57,6 +57,8 @@ static void close_sources(struct symbols *symbols)
 	symtab__done(&symbols->symtab);
 	elf_file__free(symbols->minidebug);
 	symbols->minidebug = NULL;
+	elf_file__free(symbols->alt);
+	symbols->alt = NULL;
 	elf_file__free(symbols->debug);
 	symbols->debug = NULL;
 	symbols->opened = false;
@@ -84,14 +86,28 @@ static int open_debugfile(struct symbols *symbols)
 	return debugfile__open(symbols->file, symbols->root, symbols->stays_below, &symbols->debug);
 }
 
+static int open_dwarf_of(struct symbols *symbols, const struct elf_file *file)
+{
+	int rc = optional(
+		debugfile__open_alt(file, symbols->root, symbols->stays_below, &symbols->alt));
+
+	if (!rc)
+		rc = dwarf__new(file, symbols->alt, &symbols->dwarf);
+	if (rc) {
+		elf_file__free(symbols->alt);
+		symbols->alt = NULL;
+	}
+	return rc;
+}
+
 static int open_dwarf(struct symbols *symbols)
 {
-	int rc = dwarf__new(symbols->file, &symbols->dwarf);
+	int rc = open_dwarf_of(symbols, symbols->file);
 
 	if (rc == -ENOENT)
 		rc = optional(open_debugfile(symbols));
 	if (!rc && symbols->debug)
-		rc = dwarf__new(symbols->debug, &symbols->dwarf);
+		rc = open_dwarf_of(symbols, symbols->debug);
 	return optional(rc);
 }
 

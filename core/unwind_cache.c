@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <zlib.h>
 
 #include "core/util.h"
@@ -14,20 +16,31 @@
 #define MAGIC	"BRDUTAB"
 #define VERSION 2 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
-/* A file is this and the words, all in host byte order. */
+#define SECTIONS    2
+#define BLOCK_BYTES (64 << 10)
+
+/* A file is this, the words, and all that the table was made of, in host byte order. The last is
+ * what the file is known by: whoever makes a program chooses its build-id, and could choose what a
+ * weak hash says of it. */
 struct header {
 	char magic[sizeof(MAGIC)];
 	uint32_t version;
 	uint32_t crc; /* of the header with a crc of 0, and the words */
-	uint64_t image_bytes;
-	uint8_t build_id[ELF_BUILD_ID_MAX]; /* rest zero */
-	uint64_t build_id_len;
+	uint64_t source_bytes;
 	uint64_t vaddr_start;
 	uint32_t n_pages, rules_at, rows_at;
 	uint32_t n_rules, n_rows, n_unsupported, n_words;
 	uint32_t pad;
 };
-_Static_assert(sizeof(struct header) == 136, "no holes: the checksum covers every byte");
+_Static_assert(sizeof(struct header) == 64, "no holes: the checksum covers every byte");
+
+/* What a table is made of (core/cfi.c): where code is, and the sections as the builder sees them.
+ */
+struct source {
+	uint64_t *facts; /* owned */
+	struct iovec parts[1 + SECTIONS];
+	uint64_t bytes;
+};
 
 static uint32_t checksum(struct header header, const uint32_t *words)
 {
@@ -38,31 +51,47 @@ static uint32_t checksum(struct header header, const uint32_t *words)
 	return crc32_z(crc, (const Bytef *)words, (size_t)header.n_words * sizeof(*words));
 }
 
-/* What identifies the image; the rest zero. */
-static int init_header(struct header *header, const struct elf_file *file)
+/* Borrows the sections from the file: these very bytes are what the builder reads. */
+static int source__read(const struct elf_file *file, struct source *ret)
 {
-	struct stat st;
+	static const char *const names[SECTIONS] = { ".eh_frame", ".debug_frame" };
+	uint64_t *facts = calloc(2 * file->n_segments + 2 * SECTIONS + 1, sizeof(*facts));
+	size_t n = 1;
 
-	if (!file->build_id_len || file->build_id_len > ELF_BUILD_ID_MAX)
-		return -EINVAL;
-	if (fstat(file->fd, &st) != 0)
-		return -errno;
-	memset(header, 0, sizeof(*header));
-	memcpy(header->magic, MAGIC, sizeof(header->magic));
-	header->version = VERSION;
-	header->image_bytes = st.st_size;
-	memcpy(header->build_id, file->build_id, file->build_id_len);
-	header->build_id_len = file->build_id_len;
+	if (!facts)
+		return -ENOMEM;
+	*ret = (struct source) { .facts = facts };
+	for (size_t i = 0; i < file->n_segments; i++) {
+		if (!file->segments[i].exec)
+			continue;
+		facts[n++] = file->segments[i].vaddr;
+		facts[n++] = file->segments[i].memsz;
+		facts[0]++;
+	}
+	for (size_t i = 0; i < SECTIONS; i++) {
+		GElf_Shdr shdr;
+		Elf_Data *data = elf_file__section(file, names[i], &shdr);
+
+		facts[n++] = data ? shdr.sh_addr : 0;
+		facts[n++] = data ? data->d_size : 0;
+		if (data)
+			ret->parts[1 + i] = (struct iovec) { data->d_buf, data->d_size };
+	}
+	ret->parts[0] = (struct iovec) { facts, n * sizeof(*facts) };
+	for (size_t i = 0; i < ARRAY_SIZE(ret->parts); i++)
+		ret->bytes += ret->parts[i].iov_len;
 	return 0;
 }
 
-static char *cache_path(const char *dir, const struct elf_file *file)
+static char *cache_name(const struct elf_file *file)
 {
-	char hex[2 * ELF_BUILD_ID_MAX + 1], *path;
+	char hex[2 * ELF_BUILD_ID_MAX + 1] = "", *name;
 
+	if (!file->build_id_len || file->build_id_len > ELF_BUILD_ID_MAX)
+		return NULL;
 	for (size_t i = 0; i < file->build_id_len; i++)
 		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
-	return asprintf(&path, "%s/%s.utab", dir, hex) < 0 ? NULL : path;
+	return asprintf(&name, "%s.utab", hex) < 0 ? NULL : name;
 }
 
 /* --- is it safe to follow the numbers in it? --- */
@@ -139,28 +168,66 @@ static int write_all(int fd, const void *buf, size_t len)
 	return 0;
 }
 
-static int open_ours(const char *path, uint64_t *ret_bytes)
+/* 0 or -EPERM: others could have put there what is there. */
+static int check_ours(int fd, mode_t kind, struct stat *ret)
 {
-	/* O_NONBLOCK: a fifo must not make us wait. */
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), rc = 0;
+	if (fstat(fd, ret) != 0)
+		return -errno;
+	return (ret->st_mode & S_IFMT) == kind && ret->st_uid == geteuid() && !(ret->st_mode & 022)
+		       ? 0
+		       : -EPERM;
+}
+
+static int open_dir(const char *dir)
+{
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), rc;
 	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) != 0)
-		rc = -errno;
-	else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
-		rc = -EPERM;
-	if (rc) {
+	rc = check_ours(fd, S_IFDIR, &st);
+	if (rc)
 		close(fd);
-		return rc;
-	}
-	*ret_bytes = st.st_size;
-	return fd;
+	return rc ? rc : fd;
 }
 
-/* The header must say of the image what `want` says. The words are owned by the caller. */
-static int read_table(int fd, uint64_t bytes, const struct header *want, struct header *ret,
+static int open_file(int dir_fd, const char *name, uint64_t *ret_bytes)
+{
+	/* O_NONBLOCK: a fifo must not make us wait. */
+	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), rc;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	rc = check_ours(fd, S_IFREG, &st);
+	if (rc)
+		close(fd);
+	*ret_bytes = st.st_size;
+	return rc ? rc : fd;
+}
+
+/* Does the file go on with all that the table of this image is made of? */
+static int compare(int fd, const struct source *source)
+{
+	char *block = malloc(BLOCK_BYTES);
+	int rc = block ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_SIZE(source->parts) && !rc; i++) {
+		const struct iovec *part = &source->parts[i];
+
+		for (size_t at = 0, n; at < part->iov_len && !rc; at += n) {
+			n = min_of(part->iov_len - at, (size_t)BLOCK_BYTES);
+			rc = read_all(fd, block, n);
+			if (!rc && memcmp(block, (const char *)part->iov_base + at, n) != 0)
+				rc = -EBADMSG;
+		}
+	}
+	free(block);
+	return rc;
+}
+
+/* The words are owned by the caller. */
+static int read_table(int fd, uint64_t bytes, const struct source *source, struct header *ret,
 		      uint32_t **ret_words)
 {
 	struct header h;
@@ -170,11 +237,10 @@ static int read_table(int fd, uint64_t bytes, const struct header *want, struct 
 	rc = bytes < sizeof(h) ? -EBADMSG : read_all(fd, &h, sizeof(h));
 	if (rc)
 		return rc;
-	if (memcmp(h.magic, want->magic, sizeof(h.magic)) != 0 || h.version != want->version ||
-	    h.image_bytes != want->image_bytes || h.build_id_len != want->build_id_len ||
-	    memcmp(h.build_id, want->build_id, sizeof(h.build_id)) != 0)
-		return -EBADMSG;
-	if (bytes - sizeof(h) != (uint64_t)h.n_words * sizeof(*words) || !layout_is_valid(&h))
+	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) != 0 || h.version != VERSION ||
+	    h.source_bytes != source->bytes || bytes - sizeof(h) < source->bytes ||
+	    bytes - sizeof(h) - source->bytes != (uint64_t)h.n_words * sizeof(*words) ||
+	    !layout_is_valid(&h))
 		return -EBADMSG;
 	words = malloc((size_t)h.n_words * sizeof(*words));
 	if (!words)
@@ -182,6 +248,8 @@ static int read_table(int fd, uint64_t bytes, const struct header *want, struct 
 	rc = read_all(fd, words, (size_t)h.n_words * sizeof(*words));
 	if (!rc && (h.crc != checksum(h, words) || !words_are_valid(&h, words)))
 		rc = -EBADMSG;
+	if (!rc)
+		rc = compare(fd, source);
 	if (rc) {
 		free(words);
 		return rc;
@@ -191,26 +259,17 @@ static int read_table(int fd, uint64_t bytes, const struct header *want, struct 
 	return 0;
 }
 
-int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwind_table *ret)
+static int load_from(int fd, uint64_t bytes, const struct elf_file *file, struct unwind_table *ret)
 {
-	struct header want, h;
-	uint64_t bytes = 0;
+	struct source source;
+	struct header h;
 	uint32_t *words;
-	char *path;
-	int fd, rc;
+	int rc = source__read(file, &source);
 
-	rc = init_header(&want, file);
 	if (rc)
 		return rc;
-	path = cache_path(dir, file);
-	if (!path)
-		return -ENOMEM;
-	fd = open_ours(path, &bytes);
-	free(path);
-	if (fd < 0)
-		return fd;
-	rc = read_table(fd, bytes, &want, &h, &words);
-	close(fd);
+	rc = read_table(fd, bytes, &source, &h, &words);
+	free(source.facts);
 	if (rc)
 		return rc;
 	*ret = (struct unwind_table) {
@@ -227,15 +286,46 @@ int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwi
 	return 0;
 }
 
-/* Into a file of its own beside `path`, which then takes its place. */
-static int write_file(const char *path, const struct header *header, const uint32_t *words)
+int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwind_table *ret)
 {
+	int dir_fd = open_dir(dir), fd = -1, rc = min_of(dir_fd, 0);
+	char *name = cache_name(file);
+	uint64_t bytes = 0;
+
+	if (!rc)
+		fd = name ? open_file(dir_fd, name, &bytes) : -EINVAL;
+	if (!rc)
+		rc = min_of(fd, 0);
+	if (!rc)
+		rc = load_from(fd, bytes, file, ret);
+	free(name);
+	close_fd(&fd);
+	close_fd(&dir_fd);
+	return rc;
+}
+
+static int write_source(int fd, const struct source *source)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(source->parts) && !rc; i++)
+		rc = write_all(fd, source->parts[i].iov_base, source->parts[i].iov_len);
+	return rc;
+}
+
+/* Into a file of its own beside it, which then takes its place. */
+static int write_file(int dir_fd, const char *name, const struct header *header,
+		      const uint32_t *words, const struct source *source)
+{
+	uint64_t random;
 	char *temp;
 	int fd, rc;
 
-	if (asprintf(&temp, "%s.XXXXXX", path) < 0)
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	if (asprintf(&temp, "%s.%016llx", name, (unsigned long long)random) < 0)
 		return -ENOMEM;
-	fd = mkostemp(temp, O_CLOEXEC); /* mode 0600 */
+	fd = openat(dir_fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		rc = -errno;
 		free(temp);
@@ -244,12 +334,14 @@ static int write_file(const char *path, const struct header *header, const uint3
 	rc = write_all(fd, header, sizeof(*header));
 	if (!rc)
 		rc = write_all(fd, words, (size_t)header->n_words * sizeof(*words));
+	if (!rc)
+		rc = write_source(fd, source);
 	if (close(fd) != 0 && !rc)
 		rc = -errno;
-	if (!rc && rename(temp, path) != 0)
+	if (!rc && renameat(dir_fd, temp, dir_fd, name) != 0)
 		rc = -errno;
 	if (rc)
-		unlink(temp);
+		unlinkat(dir_fd, temp, 0);
 	free(temp);
 	return rc;
 }
@@ -257,26 +349,29 @@ static int write_file(const char *path, const struct header *header, const uint3
 int unwind_cache__store(const char *dir, const struct elf_file *file,
 			const struct unwind_table *table)
 {
-	struct header header;
-	char *path;
-	int rc;
+	struct header header = { .magic = MAGIC,
+				 .version = VERSION,
+				 .vaddr_start = table->vaddr_start,
+				 .n_pages = table->n_pages,
+				 .rules_at = table->rules_at,
+				 .rows_at = table->rows_at,
+				 .n_rules = table->n_rules,
+				 .n_rows = table->n_rows,
+				 .n_unsupported = table->n_unsupported,
+				 .n_words = table->n_words };
+	int dir_fd = open_dir(dir), rc = min_of(dir_fd, 0);
+	char *name = cache_name(file);
+	struct source source = {};
 
-	rc = init_header(&header, file);
-	if (rc)
-		return rc;
-	path = cache_path(dir, file);
-	if (!path)
-		return -ENOMEM;
-	header.vaddr_start = table->vaddr_start;
-	header.n_pages = table->n_pages;
-	header.rules_at = table->rules_at;
-	header.rows_at = table->rows_at;
-	header.n_rules = table->n_rules;
-	header.n_rows = table->n_rows;
-	header.n_unsupported = table->n_unsupported;
-	header.n_words = table->n_words;
-	header.crc = checksum(header, table->words);
-	rc = write_file(path, &header, table->words);
-	free(path);
+	if (!rc)
+		rc = name ? source__read(file, &source) : -EINVAL;
+	if (!rc) {
+		header.source_bytes = source.bytes;
+		header.crc = checksum(header, table->words);
+		rc = write_file(dir_fd, name, &header, table->words, &source);
+	}
+	free(source.facts);
+	free(name);
+	close_fd(&dir_fd);
 	return rc;
 }

@@ -5,9 +5,11 @@
 #include "core/elf_file.h"
 #include "core/unwind_table.h"
 
-/* Unwind tables on disk: one file per build-id, "<hex>.utab" in `dir`. A file is taken only if it
- * is a regular one of ours that nobody else can write, and if nothing in it can lead a reader
- * outside the table: a hostile file is as good as none. `file` must have a build-id and an fd. */
+/* Unwind tables on disk: one file per build-id, "<hex>.utab" in `dir`. A build-id only finds the
+ * file. It is taken if it says that its table was made of what the image has, byte for byte, which
+ * no program can say of another; if it is a regular one of ours, in a directory of ours, which
+ * nobody else can write; and if nothing in it can lead a reader outside the table: a hostile file
+ * is as good as none. `file` must have a build-id. */
 
 /* 0, or -ENOENT, -EBADMSG (not usable) or another negative errno; `ret` as unwind_table__build. */
 int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwind_table *ret);

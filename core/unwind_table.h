@@ -27,7 +27,7 @@ struct unwind_table {
  * kept and the rest dropped). */
 int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err);
 
-/* As build, but looks first in `dir` (NULL: no cache) for a table of this build-id and stores a
+/* As build, but looks first in `dir` (NULL: no cache) for a table made of the same and stores a
  * newly built one there. Images without build-id, and memory images, are never cached. A cache file
  * that is corrupt, truncated, of another version or made from another file is rebuilt and replaced;
  * an unwritable directory costs the cache, not the recording. Several processes may do this at

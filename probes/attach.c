@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/privilege.h"
+#include "core/target_file.h"
 #include "core/util.h"
 
 #define CODE_BYTES   16 /* of a site, to tell the kind of its trap: an instruction has up to 15 */
@@ -188,6 +189,11 @@ static int attach_one(struct probe_links *links, const struct bpf_program *progr
 	     semaphore > UINT32_MAX)) /* the width of the event's field */
 		return err__set(err, -EINVAL, "%s: no semaphore at 0x%llx", point->file->path,
 				(unsigned long long)point->semaphore_vaddr);
+	if (target_file__is_copy(point->file->fd))
+		return err__set(
+			err, -ENOTSUP,
+			"%s lies on a file system that may not answer: no probe is put there",
+			point->file->path);
 	if (array__reserve(&links->list, &links->cap, links->n + 1, sizeof(*links->list)))
 		return err__set(err, -ENOMEM, "out of memory");
 	opts.ref_ctr_offset = semaphore;

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/target_helper.h"
 #include "core/util.h"
 #include "runtimes/jvm_socket.h"
 
@@ -50,9 +52,7 @@ run_helper(int fd, struct jvm_request *request, unsigned timeout_ms)
 	struct answer answer = {};
 	sigset_t all_but_alarm;
 
-	if (fd > 0)
-		close_range(0, fd - 1, 0);
-	close_range(fd + 1, ~0U, 0);
+	target_helper__hold_only(fd);
 	signal(SIGALRM, SIG_DFL);
 	sigfillset(&all_but_alarm);
 	sigdelset(&all_but_alarm, SIGALRM);
@@ -124,16 +124,21 @@ bool jvm_attach__is_over(const struct jvm_attach *attach)
 	return !attach->helper || monotonic_ns() >= attach->end_ns || wait_fd(attach->fd, 0) > 0;
 }
 
-/* Calls off what still runs. The JVM's user can stop the helper: it is killed then. */
+/* Calls off what still runs. The JVM's user can stop the helper: it is killed then. Where a file
+ * system does not answer it, it does not die either; it is not waited for. */
 static void end_helper(struct jvm_attach *attach)
 {
+	int pidfd;
+
 	if (!attach->helper)
 		return;
+	pidfd = syscall(SYS_pidfd_open, attach->helper, 0);
 	shutdown(attach->fd, SHUT_WR);
 	wait_fd(attach->fd, monotonic_ns() + LEAVE_MS * NSEC_PER_MS);
 	kill(attach->helper, SIGKILL); /* has answered: all is done; or will not leave */
-	while (waitpid(attach->helper, NULL, 0) < 0 && errno == EINTR)
-		;
+	wait_fd(pidfd, monotonic_ns() + LEAVE_MS * NSEC_PER_MS);
+	waitpid(attach->helper, NULL, WNOHANG);
+	close_fd(&pidfd);
 	attach->helper = 0;
 }
 

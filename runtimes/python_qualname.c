@@ -2,18 +2,16 @@
 #include "runtimes/python_qualname.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
+#include <unistd.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "core/procfs.h"
+#include "core/target_file.h"
 #include "core/util.h"
 #include "runtimes/python_scan.h"
 
@@ -108,14 +106,10 @@ static int absolute_path(uint32_t pid, const char *path, char *ret, size_t size)
 }
 
 /* Symbolic links are followed as they are seen by the process. */
-static int open_source(uint32_t pid, const char *path)
+static int find_file(uint32_t pid, const char *path, struct target_file *ret)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_IN_ROOT,
-	};
-	char absolute[2 * PATH_MAX], name[PROCFS_PATH_BYTES];
-	int root, fd, rc;
+	char absolute[2 * PATH_MAX];
+	int root, rc;
 
 	if (*path != '/') {
 		rc = absolute_path(pid, path, absolute, sizeof(absolute));
@@ -123,13 +117,9 @@ static int open_source(uint32_t pid, const char *path)
 			return rc;
 		path = absolute;
 	}
-	snprintf(name, sizeof(name), "%s/%u/root", procfs__root(), pid);
-	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return -errno;
-	fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
-	rc = fd < 0 ? -errno : fd;
-	close(root);
+	root = target_file__open_root(pid);
+	rc = root < 0 ? root : target_file__find(root, path, true, ret);
+	close_fd(&root);
 	return rc;
 }
 
@@ -154,15 +144,21 @@ static char *read_text(int fd, size_t size)
 }
 
 /* A file that cannot be read, or is no good, has no blocks. */
-static int source__new(int fd, const struct source_key *key, struct source **ret)
+static int source__new(const struct target_file *file, const struct source_key *key,
+		       struct source **ret)
 {
 	struct source *source = calloc(1, sizeof(*source));
-	char *text;
+	char *text = NULL;
+	int fd = -1;
 
 	if (!source)
 		return -ENOMEM;
 	source->key = *key;
-	text = key->size <= SOURCE_BYTES_MAX ? read_text(fd, key->size) : NULL;
+	if (key->size <= SOURCE_BYTES_MAX)
+		fd = target_file__open(file);
+	if (fd >= 0)
+		text = read_text(fd, key->size);
+	close_fd(&fd);
 	if (text)
 		python_scan__blocks(text, key->size, &source->blocks);
 	free(text);
@@ -170,12 +166,12 @@ static int source__new(int fd, const struct source_key *key, struct source **ret
 	return 0;
 }
 
-static struct source *add_source(struct python_sources *sources, int fd,
+static struct source *add_source(struct python_sources *sources, const struct target_file *file,
 				 const struct source_key *key)
 {
 	struct source *source;
 
-	if (source__new(fd, key, &source))
+	if (source__new(file, key, &source))
 		return NULL;
 	if (sources->bytes > CACHE_BYTES_MAX)
 		forget_all(sources);
@@ -194,25 +190,18 @@ static const struct source *find_source(struct python_sources *sources, uint32_t
 					const char *path)
 {
 	struct source *source = NULL;
+	struct target_file file;
 	struct source_key key;
-	int fd = open_source(pid, path);
-	struct stat st;
 
-	if (fd < 0)
+	if (find_file(pid, path, &file))
 		return NULL;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		goto out;
 	key = (struct source_key) {
-		.dev = st.st_dev,
-		.ino = st.st_ino,
-		.size = st.st_size,
-		.mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec,
+		.dev = file.dev, .ino = file.ino, .size = file.size, .mtime_ns = file.mtime_ns
 	};
 	HASH_FIND(hh, sources->by_key, &key, sizeof(key), source);
 	if (!source)
-		source = add_source(sources, fd, &key);
-out:
-	close_fd(&fd);
+		source = add_source(sources, &file, &key);
+	target_file__done(&file);
 	return source;
 }
 

@@ -390,6 +390,48 @@ static void test_minidebug(void)
 	test_against_nm("minidebug", "pie", "");
 }
 
+/* What the innermost of two inlined frames is called; "" where there is no such frame. */
+static void check_shared(const char *want, const char *what)
+{
+	struct image image = image_open("shares.so");
+	struct symbol_frame frames[2] = {};
+	uint64_t vaddr = address_of("shares.so", "the_outer_function");
+	int n = symbols__resolve(image.symbols, vaddr, frames, 2);
+
+	is_str(n == 2 ? frames[0].function : "", want, "%s", what);
+	is_str(n ? frames[n - 1].function : "", "the_outer_function", "and the function");
+	image_close(&image);
+}
+
+/* Debug information that lies partly in another file, as dwz makes it: the names are read from
+ * there. What the link leads to may be anything. */
+static void test_shared(void)
+{
+	workdir__write(
+		"shares.c",
+		"volatile int sink;\n"
+		"static inline __attribute__((always_inline)) void the_inner_function(void)\n"
+		"{ sink = 1; }\n"
+		"void the_outer_function(void) { the_inner_function(); }\n");
+	workdir__run("gcc -O2 -g -fPIC -fno-reorder-functions -S -dA shares.c -o own.s && "
+		     "sed '/DW_AT_name/!b;n;s/0xe\\b/0x1f21/' own.s >alt.s && "
+		     "gcc -shared -nostdlib -Wl,--build-id=0x11223344 own.s -o shared.debug && "
+		     "gcc -shared -nostdlib alt.s -o plain.so && "
+		     "printf 'shared.debug\\0\\021\\042\\063\\104' >link && "
+		     "printf 'shared.debug\\0\\021\\042\\063\\105' >link2 && "
+		     "objcopy --add-section .gnu_debugaltlink=link2 plain.so shares.so");
+	check_shared("", "a file with another build-id");
+	workdir__run("objcopy --add-section .gnu_debugaltlink=link plain.so shares.so");
+	check_shared("the_inner_function", "the file");
+	workdir__run("mv shared.debug gone.debug && mkfifo shared.debug");
+	check_shared("", "a pipe, which is not opened");
+	workdir__run("rm shared.debug && ln -s /dev/ptmx shared.debug");
+	check_shared("", "nor is a device");
+	workdir__run("rm shared.debug && "
+		     "objcopy --add-section .gnu_debugaltlink=link gone.debug shared.debug");
+	check_shared("", "a file that itself shares with another");
+}
+
 int main(void)
 {
 	workdir__make();
@@ -410,6 +452,7 @@ int main(void)
 	test_nothing_to_find();
 	test_replaced();
 	test_root();
+	test_shared();
 	test_hostile();
 	return tap__done();
 }

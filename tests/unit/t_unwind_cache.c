@@ -179,7 +179,9 @@ static void test_other_image(const struct cache *cache)
 	ok(put(cache, cache->good, cache->n_good), "good file back");
 	ok(fixture__run(&fixture, "cp tiny.so other.so && echo >>other.so"), "another size");
 	other = fixture__open(&fixture, "other.so");
-	is_int(other ? unwind_cache__load(cache->dir, other, &table) : 0, -EBADMSG, "not taken");
+	is_int(other ? unwind_cache__load(cache->dir, other, &table) : -1, 0,
+	       "is the same for a table");
+	unwind_table__done(&table);
 	if (other)
 		other->build_id[0] ^= 1;
 	is_int(other ? unwind_cache__load(cache->dir, other, &table) : 0, -ENOENT,
@@ -190,6 +192,65 @@ static void test_other_image(const struct cache *cache)
 	unwind_table__done(&table);
 	is_int(count_files(cache), 1, "is not cached");
 	elf_file__free(other);
+}
+
+/* Programs that look like the one that the table was made of: build-id and size are the same. */
+static void test_forged(const struct cache *cache)
+{
+	static const struct {
+		const char *name, *command;
+	} forged[] = {
+		{ "one byte of .eh_frame",
+		  "n=$((0x$(readelf -SW tiny.so | sed -n 's/.* .eh_frame  *PROGBITS *[0-9a-f]* "
+		  "*\\([0-9a-f]*\\).*/\\1/p') + 40)) && cp tiny.so forged.so && "
+		  "printf '\\177' | dd of=forged.so bs=1 seek=$n conv=notrunc status=none" },
+		{ "where .eh_frame is", "objcopy --change-section-address .eh_frame+16 tiny.so "
+					"forged.so 2>/dev/null" },
+		{ "where code is",
+		  "gcc -O2 -shared -fPIC -nostdlib -o forged.so tiny.c -Wl,-z,noseparate-code "
+		  "-Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567" },
+	};
+
+	for (size_t i = 0; i < sizeof(forged) / sizeof(*forged); i++) {
+		struct fixture fixture = cache->fixture;
+		struct unwind_table table = { 0 };
+		struct elf_file *file = NULL;
+
+		put(cache, cache->good, cache->n_good);
+		if (ok(fixture__run(&fixture, forged[i].command), "%s", forged[i].name))
+			file = fixture__open(&fixture, "forged.so");
+		is_int(file ? unwind_cache__load(cache->dir, file, &table) : 0, -EBADMSG,
+		       "the genuine program's table is not taken");
+		ok(file && !unwind_table__get(file, cache->dir, &table, NULL), "its own is made");
+		unwind_table__done(&table);
+		ok(get(cache, cache->dir), "and is not the genuine program's");
+		elf_file__free(file);
+	}
+}
+
+static void test_directory(const struct cache *cache)
+{
+	struct unwind_table table;
+	char away[160];
+
+	put(cache, cache->good, cache->n_good);
+	chmod(cache->dir, 0777);
+	is_int(load(cache), -EPERM, "a directory that others can write is not used");
+	is_int(unwind_cache__store(cache->dir, cache->file, &cache->built), -EPERM,
+	       "nor written to");
+	ok(get(cache, cache->dir), "a table is built");
+	chmod(cache->dir, 0700);
+	if (geteuid() == 0 && chown(cache->dir, 1, 1) == 0)
+		is_int(load(cache), -EPERM, "nor one of another user");
+	else
+		tap__skip("needs root", "a directory of another user");
+	chown(cache->dir, geteuid(), -1);
+	snprintf(away, sizeof(away), "%s.away", cache->dir);
+	ok(!rename(cache->dir, away) && !symlink(away, cache->dir), "a link in its place");
+	is_int(unwind_cache__load(cache->dir, cache->file, &table), -ENOTDIR, "is not followed");
+	unlink(cache->dir);
+	rename(away, cache->dir);
+	is_int(load(cache), 0, "as it was");
 }
 
 static void test_untrusted(const struct cache *cache)
@@ -277,6 +338,8 @@ int main(void)
 	test_damaged(&cache);
 	test_hostile(&cache);
 	test_other_image(&cache);
+	test_forged(&cache);
+	test_directory(&cache);
 	test_untrusted(&cache);
 	test_no_directory(&cache);
 	test_race(&cache);
