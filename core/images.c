@@ -342,6 +342,7 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 		if (!code && is_want(entry->error))
 			code = entry->error;
 		if (code) { /* it may be there another time */
+			unread_files__add(images->unread, pid, mapping, code);
 			images->stats.unread += is_want(code);
 			free(entry);
 			goto out;

@@ -289,7 +289,8 @@ static int start_command(struct session *session, struct err *err)
 		code = set_trigger(session, err);
 	if (!code)
 		code = session__commit(session, err);
-	child__release(&session->child);
+	if (!code) /* else it is not to run on */
+		child__release(&session->child);
 	return code;
 }
 

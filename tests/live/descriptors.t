@@ -100,7 +100,8 @@ def check_none_left():
     gate.equal([os.readlink(f"/proc/{recorder.pid}/fd/{fd}") for fd in held
                 if os.readlink(f"/proc/{recorder.pid}/fd/{fd}") == "anon_inode:[pidfd]"], [],
                "none left: no descriptor stands for a process")
-    resource.prlimit(recorder.pid, resource.RLIMIT_NOFILE, (len(held), len(held) + 4))
+    first_free = min(set(range(len(held) + 1)) - set(map(int, held)))
+    resource.prlimit(recorder.pid, resource.RLIMIT_NOFILE, (first_free, first_free + 4))
     pid = int(gate.ask(target, "fork-exec").split()[1])
     gate.ask(target, "here 3")
     gate.wait_until(lambda: recording.counters().get(NOT_UNDERSTOOD) == 1, "a commit")

@@ -158,26 +158,6 @@ static void test_exec(void)
 	   "if there is room");
 }
 
-static void exit_of(uint32_t tgid, int n_left)
-{
-	struct signal_struct others = { .live.counter = n_left };
-	struct task_struct task = { .pid = tgid + 1, .tgid = tgid, .signal = &others };
-
-	n_told = 0;
-	on_end(&task);
-}
-
-static void test_exit(void)
-{
-	exit_of(CHILD + ROOM, 0);
-	ok(!n_told, "an exit of nobody's");
-	exit_of(CHILD, 1);
-	ok(!n_told, "of a thread that leaves others behind");
-	exit_of(CHILD, 0);
-	ok(n_told == 1 && told.type == REC_EXIT && told.tgid == CHILD, "of the last");
-	ok(target(CHILD), "samples of which may follow");
-}
-
 static void exit_by(uint32_t tgid, int live)
 {
 	struct signal_struct signal = { .live.counter = live };
