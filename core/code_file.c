@@ -27,7 +27,11 @@ static int open_found(int code, struct target_file *found, const char *path, uin
 		code = err__set(err, -EPERM, "%s belongs to user %u, the process to %u", path,
 				found->uid, uid);
 	else if (found->mtime_ns / (int64_t)NSEC_PER_SEC < begin_s)
-		code = err__set(err, -ESTALE, "%s is older than the process", path);
+		code = err__set(
+			err, -ESTALE,
+			"%s was last written before the process started: it is of another, unless "
+			"the clock was set forward since (then touch it)",
+			path);
 	if (!code) {
 		fd = fd_limit__hold(target_file__open(found));
 		code = fd < 0 ? err__set(err, fd, "cannot read %s: %s", path, strerror(-fd)) : 0;

@@ -212,7 +212,7 @@ static void open_source(struct code_maps *maps, struct source *source)
 	if (!rc)
 		rc = code_file__open(maps->root_fd, source->path, maps->info.uid, begin_s,
 				     &source->file, &err);
-	if (!rc || rc == -ENOENT || rc == -ESTALE || !err.text[0] || maps->was_refused)
+	if (!rc || rc == -ENOENT || !err.text[0] || maps->was_refused)
 		return;
 	maps->refusal = err;
 	maps->has_refusal = maps->was_refused = true;
