@@ -78,7 +78,8 @@ def wait_for_verdict(*args):
     gate.matches(rf"^{said}usdt\n{said}none: its probes are dead: those of entries fired \d+ times, "
                  rf"those of returns \d+ \(.*\)$", "\n".join(lines), f"{' '.join(args)}: is told")
     entries, returns = map(int, re.findall(r"(\d+) times, those of returns (\d+)", lines[-1])[0])
-    gate.ok(abs(10 * entries - returns) <= 10 + returns // 100,
+    # Ten to one; but the two are not attached, nor are their hits read, at one moment.
+    gate.ok(5 * entries <= returns <= 20 * entries,
             f"{' '.join(args)}: as often as they fired", lines)
     return status, rest, file
 
