@@ -70,7 +70,6 @@ uint64_t session__now_ns(const struct session *session);
  * can be unwound from stack copies, the ring would never be empty. Not all of it if that takes
  * long: then the session is `behind`, and should look at the clock first. */
 int session__consume(struct session *session, struct err *err);
-int session__consume_ring(struct session *session); /* the same, without process events */
 
 /* Sums over all CPUs, less what was cut in the kernel half but completed from a stack copy. */
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);

@@ -31,7 +31,7 @@ uint64_t session__now_ns(const struct session *session)
 		       : kernel_half__sampled_until(session->half, now_ns());
 }
 
-int session__consume_ring(struct session *session)
+static int consume_ring(struct session *session)
 {
 	int n;
 
@@ -59,13 +59,12 @@ static void refresh_remapped(struct session *session)
 
 int session__consume(struct session *session, struct err *err)
 {
-	int n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
+	int n;
 
-	if (n >= 0 && !session->behind) { /* else samples would meet mappings of later times */
-		mmap_events__consume(session->mmap_events);
-		n = session->ring_code < 0 ? session->ring_code : session__consume_ring(session);
+	mmap_events__consume(session->mmap_events);
+	n = session->ring_code < 0 ? session->ring_code : consume_ring(session);
+	if (n >= 0 && !session->behind) /* else samples would meet mappings of later times */
 		refresh_remapped(session);
-	}
 	if (n >= 0)
 		return 0;
 	*err = session->ring_err;

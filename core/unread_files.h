@@ -11,7 +11,7 @@ struct unread_files;
 struct unread_files *unread_files__new(void);	     /* NULL: out of memory */
 void unread_files__free(struct unread_files *files); /* NULL is fine */
 
-/* `code`: what procfs__open_mapping returned. A process that has ended is no reason to complain. */
+/* `code`: why it cannot be opened. A process that has ended is no reason to complain. */
 void unread_files__add(struct unread_files *files, uint32_t pid,
 		       const struct procfs_mapping *mapping, int code);
 
