@@ -2,11 +2,11 @@
 #
 # make [all]       build/braid                      OUTPUT=DIR  build elsewhere
 # make demo        set up, build, profile, draw      V=1         show the commands
-# make check       set up, build, test: minutes      DEBUG=1     -O0, assertions
+# make check       set up, build, test: minutes      DEBUG=1     -O0
 # make check-quick unit and replay tests, no root    SAN=address,undefined
 # make check-live  the live gate only, as root       CC=clang works too
 # make check-long  other releases, statistics: hours, as root
-# make bench fuzz lint install clean                 The tests: docs/testing.md
+# make fuzz lint install clean                       The tests: docs/testing.md
 
 OUTPUT ?= build
 CC     ?= gcc
@@ -29,7 +29,7 @@ MAKEFLAGS += --no-builtin-rules
 
 ARCH_INCLUDE := $(shell $(CC) -print-multiarch 2>/dev/null)
 WARN     = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-OPT      = $(if $(DEBUG),-O0 -DDEBUG,-O2 -DNDEBUG)
+OPT      = $(if $(DEBUG),-O0 -DDEBUG,-O2)
 SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 CPPFLAGS += -D_GNU_SOURCE -I. -I$(OUTPUT)
 CFLAGS   ?= -g
@@ -51,10 +51,10 @@ $(shell mkdir -p $(OUTPUT) && \
 BPF_SRC  := $(sort $(wildcard bpf/*.bpf.c))
 BPF_OBJ  := $(BPF_SRC:%.c=$(OUTPUT)/%.o)
 SKEL     := $(OUTPUT)/bpf/braid.skel.h
-LIB_SRC  := $(sort $(filter-out core/main.c,$(wildcard core/*.c probes/*.c runtimes/*.c bench/*.c)))
+LIB_SRC  := $(sort $(filter-out core/cli/main.c,$(wildcard core/*/*.c probes/*.c runtimes/*.c runtimes/*/*.c bench/*.c)))
 HOST_SRC := $(sort $(wildcard bpf/host/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(OUTPUT)/%.o) $(HOST_SRC:%.c=$(OUTPUT)/%.o)
-ASSETS   := $(sort $(wildcard core/assets/* bench/assets/*))
+ASSETS   := $(sort $(wildcard core/*/assets/* bench/assets/*))
 ASSET_OBJ := $(ASSETS:%=$(OUTPUT)/%.o)
 TEST_SRC := $(sort $(wildcard $(foreach room,unit replay long,tests/$(room)/t_*.c)))
 TEST_BIN := $(TEST_SRC:%.c=$(OUTPUT)/%)
@@ -75,7 +75,7 @@ REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
 VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
-.PHONY: all setup tests fixtures demo check check-quick check-live check-long corpus bench fuzz fuzz-build \
+.PHONY: all setup tests fixtures demo check check-quick check-live check-long corpus fuzz fuzz-build \
 	fuzz-quick sanitized lint install clean
 all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
@@ -104,7 +104,7 @@ $(VERIFIED): $(OUTPUT)/tests/tools/verifier_cost $(SKEL)
 	$(Q)touch $@
 
 # --- user half ---
-$(LIB_OBJ) $(OUTPUT)/core/main.o $(TOOL_SRC:%.c=$(OUTPUT)/%.o) $(TEST_SRC:%.c=$(OUTPUT)/%.o): | $(SKEL)
+$(LIB_OBJ) $(OUTPUT)/core/cli/main.o $(TOOL_SRC:%.c=$(OUTPUT)/%.o) $(TEST_SRC:%.c=$(OUTPUT)/%.o): | $(SKEL)
 $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(call msg,CC,$@)
 	$(Q)mkdir -p $(@D)
@@ -124,12 +124,12 @@ $(OUTPUT)/libbraid.a: $(LIB_OBJ) $(ASSET_OBJ)
 	$(call msg,AR,$@)
 	$(Q)rm -f $@ && ar rcs $@ $^
 
-$(OUTPUT)/braid: $(OUTPUT)/core/main.o $(OUTPUT)/libbraid.a
+$(OUTPUT)/braid: $(OUTPUT)/core/cli/main.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
 # Where the program looks for it: beside itself, or installed.
-$(OUTPUT)/$(SHARED): runtimes/$(notdir $(SHARED))
+$(OUTPUT)/$(SHARED): runtimes/ruby/$(notdir $(SHARED))
 	$(Q)install -Dm644 $< $@
 
 $(TEST_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
@@ -137,6 +137,9 @@ $(TEST_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
 
 $(OUTPUT)/tests/replay/t_core: $(REPLAY_OBJ) $(OUTPUT)/tests/replay/stops.o
+$(OUTPUT)/tests/replay/t_routing: $(REPLAY_OBJ)
+
+$(OUTPUT)/tests/replay/t_records: $(REPLAY_OBJ)
 
 $(OUTPUT)/tests/replay/replay: $(OUTPUT)/tests/replay/replay.o $(REPLAY_OBJ) $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
@@ -198,9 +201,6 @@ check-long: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) sanitized
 	$(Q)$(IN_TESTS) scripts/check-long
-
-bench: all tests
-	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/bench
 
 # --- fuzzing: the library and the targets once more, by clang with sanitizers and coverage ---
 FUZZ     := $(OUTPUT)/fuzz

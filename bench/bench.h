@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 #include "bench/result.h"
-#include "core/err.h"
+#include "core/base/err.h"
 
 struct runtime;
 
-/* What main.c sees of bench/: the command. As the commands of core/cli.h. */
+/* What main.c sees of bench/: the command. As the commands of core/cli/cli.h. */
 int cmd_bench(int argc, char **argv, const struct runtime *const *runtimes);
 
 /* --- what the command is made of: each adds its tables to `result` --- */
@@ -21,7 +21,7 @@ struct bench_opts {
 	uint32_t pid;
 	char *const *command; /* NULL-terminated */
 	double duration_s;    /* 0: the default of each */
-	/* A line on the terminal that says what is being done; may be NULL. */
+	/* A line on the terminal that says what is being done. */
 	void (*on_step)(const char *fmt, ...);
 };
 
@@ -31,7 +31,7 @@ int bench__machine(const struct bench_opts *opts, struct result *result, struct 
 int bench__runtimes(const struct bench_opts *opts, struct result *result, struct err *err);
 /* -- COMMAND: the user's own, run several times. */
 int bench__command(const struct bench_opts *opts, struct result *result, struct err *err);
-/* -p PID: what recording and counting would cost a running process. */
+/* -p PID: how often the probes of a running process are hit, times what a hit costs. */
 int bench__process(const struct bench_opts *opts, struct result *result, struct err *err);
 
 #endif

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "core/cli.h"
-#include "core/escape.h"
-#include "core/output_file.h"
+#include "core/base/escape.h"
+#include "core/cli/cli.h"
+#include "core/cli/output_file.h"
 
 /* `braid bench`: what probes and sampling cost here. */
 
@@ -26,16 +26,16 @@ struct bench_cmd {
 enum { OPT_FORMAT = 0x100, OPT_FORCE };
 
 static const struct argp_option options[] = {
-	{ "pid", 'p', "PID", 0,
-	  "Predict what recording this process, and counting its calls, would cost", 0 },
+	{ "pid", 'p', "PID", 0, "Count the hits of this process's probes, and what they cost", 0 },
 	{ "duration", 'd', "SECONDS", 0,
-	  "With -p: look so long at the process (default 2). With a command: stop after so long "
-	  "(default: 40, and at least three rounds). With -r: for each interpreter",
+	  "With -p: count for so long (default 2). With a command: stop after so long (default: "
+	  "40, and "
+	  "at least three rounds). With -r: for each runtime",
 	  0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0,
 	  "Alone: run bundled workloads of these runtimes, as far as they are installed. With -p "
-	  "or "
-	  "a command: look at no others",
+	  "or a "
+	  "command: look at no others",
 	  1 },
 	{ "format", OPT_FORMAT, "FORMAT", 0, "table (default) or json", 2 },
 	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
@@ -97,7 +97,7 @@ static int run(struct bench_cmd *cmd)
 {
 	int (*measure)(const struct bench_opts *, struct result *, struct err *);
 	struct err err = {};
-	int code;
+	int ret;
 
 	if (output_file__check(cmd->output, cmd->force, &err))
 		return cli__fail("%s", err.text);
@@ -111,12 +111,12 @@ static int run(struct bench_cmd *cmd)
 		  : cmd->bench.command ? bench__command
 		  : cmd->runtimes      ? bench__runtimes
 				       : bench__machine;
-	code = cmd->result ? measure(&cmd->bench, cmd->result, &err)
-			   : err__set(&err, -ENOMEM, "out of memory");
-	code = code ? cli__fail("%s", err.text)
-		    : cli__write(cmd->output, cmd->force, write_result, cmd);
+	ret = cmd->result ? measure(&cmd->bench, cmd->result, &err)
+			  : err__set(&err, -ENOMEM, "out of memory");
+	ret = ret ? cli__fail("%s", err.text)
+		  : cli__write(cmd->output, cmd->force, write_result, cmd);
 	result__free(cmd->result);
-	return code;
+	return ret;
 }
 
 int cmd_bench(int argc, char **argv, const struct runtime *const *runtimes)
@@ -126,11 +126,11 @@ int cmd_bench(int argc, char **argv, const struct runtime *const *runtimes)
 		.parser = parse,
 		.args_doc = "\n-p PID\n-- COMMAND...",
 		.doc = "Measure what probes and sampling cost on this machine: without a target, "
-		       "of "
-		       "themselves (in under 20 seconds); with -r, on bundled workloads; with a "
-		       "command, on that command, run several times; with -p, predict it for a "
-		       "running process, whose probes are counted for two seconds. Needs root, as "
-		       "`record` does.\v"
+		       "of themselves (in under 20 seconds); with -r, on bundled workloads; with a "
+		       "command, on that command, run several times; with -p, count how often the "
+		       "probes of a running process are hit, and what so many hits cost here. "
+		       "Needs "
+		       "root, as `record` does.\v"
 		       "Examples:\n"
 		       "  braid bench\n"
 		       "  braid bench -r python,ruby\n"

@@ -8,7 +8,7 @@
 
 #include "bench/interrupt.h"
 #include "bench/observer.h"
-#include "core/util.h"
+#include "core/base/util.h"
 
 /* `braid bench -- COMMAND`: the command again and again, in turn by itself and observed. */
 
@@ -19,19 +19,17 @@
 #define ROUNDS_MAX   30
 #define REASON_BYTES 500
 
-enum way { NOTHING, RECORD_99, RECORD_999, CALLS, PROBES_99, WAYS_N };
+enum way { NOTHING, RECORD_99, RECORD_999, CALLS, WAYS_N };
 
 static const struct {
 	const char *text;
 	enum runtime_source source;
 	unsigned hz;
-	bool by_probes;
 } infos[WAYS_N] = {
-	[NOTHING] = { "nothing", RUNTIME_SOURCE_AUTO, 0, false },
-	[RECORD_99] = { "record, 99 Hz", RUNTIME_SOURCE_AUTO, 99, false },
-	[RECORD_999] = { "record, 999 Hz", RUNTIME_SOURCE_AUTO, 999, false },
-	[CALLS] = { "calls", RUNTIME_SOURCE_CALLS, 0, true },
-	[PROBES_99] = { "record by probes, 99 Hz", RUNTIME_SOURCE_PROBES, 99, true },
+	[NOTHING] = { "nothing", RUNTIME_SOURCE_AUTO, 0 },
+	[RECORD_99] = { "record, 99 Hz", RUNTIME_SOURCE_AUTO, 99 },
+	[RECORD_999] = { "record, 999 Hz", RUNTIME_SOURCE_AUTO, 999 },
+	[CALLS] = { "calls", RUNTIME_SOURCE_CALLS, 0 },
 };
 
 struct series {
@@ -47,8 +45,7 @@ struct runs {
 	const struct interrupt *interrupt;
 	struct series series[WAYS_N];
 	size_t n_rounds;
-	char reason[REASON_BYTES]; /* why there is nothing by probes; "": there is, or nobody asks
-				    */
+	char reason[REASON_BYTES]; /* why no calls can be counted; "": they can */
 };
 
 __attribute__((format(printf, 2, 3))) static void step(const struct runs *runs, const char *fmt,
@@ -60,14 +57,13 @@ __attribute__((format(printf, 2, 3))) static void step(const struct runs *runs, 
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	if (runs->opts->on_step)
-		runs->opts->on_step("%s", text);
+	runs->opts->on_step("%s", text);
 }
 
 /* --- one run --- */
 
 /* How it has ended, if not well. */
-static int judge_status(const struct runs *runs, enum way way, int status, struct err *err)
+static int check_status(const struct runs *runs, enum way way, int status, struct err *err)
 {
 	const char *name = runs->opts->command[0];
 	char during[64] = "";
@@ -85,7 +81,8 @@ static int judge_status(const struct runs *runs, enum way way, int status, struc
 	return 0;
 }
 
-static int run_once(const struct runs *runs, enum way way, struct observation *ret, struct err *err)
+static int run_once(const struct runs *runs, enum way way, struct observation *ret_observation,
+		    struct err *err)
 {
 	struct observer_opts opts = {
 		.runtimes = runs->opts->runtimes,
@@ -96,14 +93,14 @@ static int run_once(const struct runs *runs, enum way way, struct observation *r
 		.frequency_hz = infos[way].hz,
 	};
 	struct observer *observer;
-	int code;
+	int ret;
 
 	if (interrupt__came(runs->interrupt))
 		return err__set(err, -EINTR, "interrupted");
-	code = observer__start(&opts, &observer, err);
-	if (!code)
-		code = observer__wait(observer, runs->interrupt->fd, ret, err);
-	return code ? code : judge_status(runs, way, ret->command_status, err);
+	ret = observer__start(&opts, &observer, err);
+	if (!ret)
+		ret = observer__wait(observer, runs->interrupt->fd, ret_observation, err);
+	return ret ? ret : check_status(runs, way, ret_observation->command_status, err);
 }
 
 static void keep(struct series *series, const struct observation *observation)
@@ -151,14 +148,12 @@ static bool had_probes(struct runs *runs, const struct observation *observation)
 }
 
 /* In the first round. */
-static void judge_ways(struct runs *runs, enum way way, const struct observation *observation)
+static void evaluate_ways(struct runs *runs, enum way way, const struct observation *observation)
 {
 	if (way == RECORD_99)
-		runs->series[CALLS].off = runs->series[PROBES_99].off =
-			!may_have_probes(runs, observation);
+		runs->series[CALLS].off = !may_have_probes(runs, observation);
 	else if (way == CALLS)
-		runs->series[CALLS].off = runs->series[PROBES_99].off =
-			!had_probes(runs, observation);
+		runs->series[CALLS].off = !had_probes(runs, observation);
 }
 
 /* --- rounds --- */
@@ -171,15 +166,15 @@ static int run_round(struct runs *runs, struct err *err)
 		enum way way = runs->n_rounds % 2 ? WAYS_N - 1 - i : i;
 		struct series *series = &runs->series[way];
 		struct observation observation;
-		int code;
+		int ret;
 
 		if (series->off || series->n > runs->n_rounds)
 			continue;
-		code = run_once(runs, way, &observation, err);
-		if (code)
-			return code;
+		ret = run_once(runs, way, &observation, err);
+		if (ret)
+			return ret;
 		if (!runs->n_rounds)
-			judge_ways(runs, way, &observation);
+			evaluate_ways(runs, way, &observation);
 		if (!series->off)
 			keep(series, &observation);
 	}
@@ -191,16 +186,16 @@ static int run_round(struct runs *runs, struct err *err)
 static int first_run(struct runs *runs, struct err *err)
 {
 	struct observation observation;
-	int code;
+	int ret;
 
 	step(runs, "a first run");
-	code = run_once(runs, NOTHING, &observation, err);
-	if (code)
-		return code;
+	ret = run_once(runs, NOTHING, &observation, err);
+	if (ret)
+		return ret;
 	if (observation.duration_s < WALL_MIN_S)
 		return err__set(err, -EINVAL,
 				"%s ran for %.0f ms only: what takes less than %.0f ms cannot be "
-				"told from the noise of starting it; give it more work",
+				"distinguished from the noise of starting it; give it more work",
 				runs->opts->command[0], observation.duration_s * 1e3,
 				WALL_MIN_S * 1e3);
 	if (observation.duration_s >= LONG_S) {
@@ -217,24 +212,24 @@ static int run_rounds(struct runs *runs, struct err *err)
 {
 	double limit_s = runs->opts->duration_s, used_s = 0, round_s = 0;
 	uint64_t start_ns = now_ns();
-	int code = first_run(runs, err);
+	int ret = first_run(runs, err);
 
-	while (!code && runs->n_rounds < ROUNDS_MAX) {
+	while (!ret && runs->n_rounds < ROUNDS_MAX) {
 		if (limit_s > 0 && runs->n_rounds && used_s + round_s > limit_s)
 			break;
 		if (limit_s <= 0 && runs->n_rounds >= ROUNDS_MIN && used_s + round_s > BUDGET_S)
 			break;
-		code = run_round(runs, err);
+		ret = run_round(runs, err);
 		round_s = (now_ns() - start_ns) / 1e9 - used_s;
 		used_s += round_s;
 		if (runs->n_rounds == 1)
 			step(runs, "a round takes %.1f s, all some %.0f s", round_s,
 			     max_of(limit_s > 0 ? limit_s : BUDGET_S, ROUNDS_MIN * round_s));
 	}
-	return code == -EINTR && runs->series[RECORD_99].n ? 0 : code;
+	return ret == -EINTR && runs->series[RECORD_99].n ? 0 : ret;
 }
 
-/* --- what is told of it --- */
+/* --- the tables --- */
 
 static void add_seconds(struct result *result, const double *values, size_t n)
 {
@@ -278,7 +273,7 @@ static void add_times(const struct runs *runs, struct result *result)
 	if (runs->reason[0])
 		result__note(result, "%s", runs->reason);
 	if (unsure)
-		result__note(result, "only %zu round%s: the intervals (?) are not sure", base->n,
+		result__note(result, "only %zu round%s: the intervals (?) are uncertain", base->n,
 			     base->n == 1 ? "" : "s");
 }
 
@@ -317,16 +312,16 @@ int bench__command(const struct bench_opts *opts, struct result *result, struct 
 {
 	struct runs runs = { .opts = opts };
 	struct interrupt interrupt;
-	int code = interrupt__open(&interrupt, err);
+	int ret = interrupt__open(&interrupt, err);
 
-	if (code)
-		return code;
+	if (ret)
+		return ret;
 	runs.interrupt = &interrupt;
-	runs.series[CALLS].off = runs.series[PROBES_99].off = true;
-	code = run_rounds(&runs, err);
+	runs.series[CALLS].off = true;
+	ret = run_rounds(&runs, err);
 	interrupt__close(&interrupt);
-	if (code)
-		return code;
+	if (ret)
+		return ret;
 	add_times(&runs, result);
 	add_work(&runs, result);
 	return 0;

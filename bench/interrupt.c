@@ -7,7 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 int interrupt__open(struct interrupt *ret, struct err *err)
 {

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 
 /* Ctrl-C, to be asked for between two measurements, so that what was measured is shown. */
 struct interrupt {

@@ -16,11 +16,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/child.h"
-#include "core/session.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/session/session.h"
+#include "core/target/child.h"
 
-/* What the child has to say: when all is attached, and at the end. */
+/* What the child reports: when all is attached, and at the end. */
 struct message {
 	int code; /* 0, or why it has failed: `err` */
 	struct err err;
@@ -82,7 +82,7 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 		      const char *version, const char *source, const char *reason)
 {
 	struct observation *observation = ctx;
-	struct observed_source *told = &observation->sources[observation->n_sources], one = {};
+	struct observed_source *free_slot = &observation->sources[observation->n_sources], one = {};
 
 	(void)process;
 	snprintf(one.runtime, sizeof(one.runtime), "%s", runtime->name);
@@ -93,7 +93,7 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 		if (!memcmp(&observation->sources[i], &one, sizeof(one)))
 			return;
 	if (observation->n_sources < OBSERVED_SOURCES_MAX) {
-		*told = one;
+		*free_slot = one;
 		observation->n_sources++;
 	}
 }
@@ -105,24 +105,25 @@ static bool ends_with(const char *text, const char *end)
 	return size >= end_size && !strcmp(text + size - end_size, end);
 }
 
-static int count_calls(struct session *session, const char *callee, uint64_t *ret, struct err *err)
+static int count_calls(struct session *session, const char *callee, uint64_t *ret_value,
+		       struct err *err)
 {
 	struct profile *profile;
-	int code = session__calls(session, false, &profile, err);
+	int ret = session__calls(session, false, &profile, err);
 
-	for (size_t i = 1; !code && i < profile->n_nodes; i++) {
+	for (size_t i = 1; !ret && i < profile->n_nodes; i++) {
 		const struct profile_node *node = &profile->nodes[i];
 		const char *name = strtab__get(profile->strings, profile->frames[node->frame].name);
 
 		if (!callee || ends_with(name, callee))
-			*ret += node->calls;
+			*ret_value += node->calls;
 	}
-	if (!code)
+	if (!ret)
 		profile__free(profile);
-	return code;
+	return ret;
 }
 
-static void tell(int fd, const struct message *message)
+static void report(int fd, const struct message *message)
 {
 	const char *from = (const char *)message;
 	size_t left = sizeof(*message);
@@ -164,7 +165,7 @@ static void observe(const struct observer_opts *opts, int fd, struct message *me
 	message->code = session__open(&session_opts, &session, &message->err);
 	message->command_pid = message->code ? 0 : session__command_pid(session);
 	message->start_ns = now_ns();
-	tell(fd, message);
+	report(fd, message);
 	if (message->code)
 		return;
 	observation->run_cpu_s = cpu_s(RUSAGE_SELF);
@@ -221,7 +222,7 @@ static void run_only(const struct observer_opts *opts, int fd, struct message *m
 	}
 	message->command_pid = child.pid;
 	message->start_ns = now_ns();
-	tell(fd, message);
+	report(fd, message);
 	if (message->code)
 		return;
 	wait_for(&child, &message->observation.command_status);
@@ -260,7 +261,7 @@ run_child(const struct observer_opts *opts, int fd, pid_t parent)
 	message.observation.own_cpu_s = cpu_s(RUSAGE_SELF);
 	message.observation.command_cpu_s = cpu_s(RUSAGE_CHILDREN);
 	message.observation.memory_bytes += resident_bytes();
-	tell(fd, &message);
+	report(fd, &message);
 	if (getppid() != parent) /* nobody else ends the command now */
 		kill(0, SIGKILL);
 	_exit(0);
@@ -300,12 +301,13 @@ static int receive(const struct observer *observer, struct message *ret, struct 
 	return ret->code;
 }
 
-int observer__start(const struct observer_opts *opts, struct observer **ret, struct err *err)
+int observer__start(const struct observer_opts *opts, struct observer **ret_observer,
+		    struct err *err)
 {
 	struct observer *observer = calloc(1, sizeof(*observer));
 	struct message message;
 	pid_t parent = getpid();
-	int fds[2], code;
+	int fds[2], ret;
 
 	if (!observer || pipe2(fds, O_CLOEXEC)) {
 		free(observer);
@@ -319,28 +321,28 @@ int observer__start(const struct observer_opts *opts, struct observer **ret, str
 	observer->fd = fds[0];
 	observer->command_pidfd = -1;
 	if (observer->pid < 0) {
-		code = err__set(err, -errno, "cannot fork: %s", strerror(errno));
+		ret = err__set(err, -errno, "cannot fork: %s", strerror(errno));
 		close(fds[0]);
 		free(observer);
-		return code;
+		return ret;
 	}
-	code = receive(observer, &message, err);
-	if (code) {
+	ret = receive(observer, &message, err);
+	if (ret) {
 		end(observer);
-		return code;
+		return ret;
 	}
 	observer->start_ns = message.start_ns;
 	if (message.command_pid)
 		observer->command_pidfd = syscall(SYS_pidfd_open, message.command_pid, 0);
-	*ret = observer;
+	*ret_observer = observer;
 	return 0;
 }
 
-int observer__wait(struct observer *observer, int signal_fd, struct observation *ret,
+int observer__wait(struct observer *observer, int signal_fd, struct observation *ret_observation,
 		   struct err *err)
 {
 	struct message message;
-	int code = 0;
+	int ret = 0;
 
 	for (;;) {
 		struct pollfd polled[] = {
@@ -352,7 +354,7 @@ int observer__wait(struct observer *observer, int signal_fd, struct observation 
 		if (poll(polled, ARRAY_SIZE(polled), -1) < 0)
 			continue;
 		if (polled[2].revents) {
-			code = err__set(err, -EINTR, "interrupted");
+			ret = err__set(err, -EINTR, "interrupted");
 			break;
 		}
 		if (polled[1].revents) {
@@ -362,15 +364,15 @@ int observer__wait(struct observer *observer, int signal_fd, struct observation 
 		if (polled[0].revents)
 			break;
 	}
-	if (!code)
-		code = receive(observer, &message, err);
-	if (!code)
-		*ret = message.observation;
-	/* The session looks at its books before it tells; the command does not wait for that. */
-	if (!code && observer->end_ns)
-		ret->duration_s = (observer->end_ns - observer->start_ns) / 1e9;
+	if (!ret)
+		ret = receive(observer, &message, err);
+	if (!ret)
+		*ret_observation = message.observation;
+	/* The session still finishes the recording then; the command has ended before. */
+	if (!ret && observer->end_ns)
+		ret_observation->duration_s = (observer->end_ns - observer->start_ns) / 1e9;
 	end(observer);
-	return code;
+	return ret;
 }
 
 int observer__stop(struct observer *observer, struct observation *ret, struct err *err)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 #include "runtimes/runtime.h"
 
 /* One recording or counting of a process or of a command, in a child process of its own, so that
@@ -30,7 +30,7 @@ struct observer_opts {
 	const char *callee; /* calls: count those of functions whose name ends so; NULL: of all */
 };
 
-/* How a runtime's frames were had: as tracker_source_fn tells. */
+/* Where a runtime's frames come from: as tracker_source_fn reports it. */
 struct observed_source {
 	char runtime[16], version[RUNTIME_VERSION_BYTES], source[16];
 	char reason[OBSERVED_REASON_BYTES];
@@ -63,7 +63,7 @@ int observer__stop(struct observer *observer, struct observation *ret, struct er
 int observer__wait(struct observer *observer, int signal_fd, struct observation *ret,
 		   struct err *err);
 
-/* The first source of this runtime that was told, or NULL. */
+/* The first source of this runtime that was reported, or NULL. */
 const struct observed_source *observation__source(const struct observation *observation,
 						  const char *runtime);
 

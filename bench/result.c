@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "bench/result.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "core/escape.h"
-#include "core/util.h"
+#include "core/base/escape.h"
+#include "core/base/util.h"
 
 #define GAP 2 /* blanks between columns */
 
-enum cell_kind { CELL_EMPTY, CELL_TEXT, CELL_NUMBER, CELL_FIGURE };
-
 struct cell {
-	enum cell_kind kind;
-	int decimals;
-	char *text;	      /* owned */
-	struct figure figure; /* a number is its median */
-};
-
-struct row {
-	struct cell *cells;
-	size_t n, cap;
+	char *text; /* for people; NULL: empty. Owned, as the next one */
+	char *json; /* of a number or figure; NULL: `text` is one */
 };
 
 struct notes {
@@ -30,16 +23,13 @@ struct notes {
 	size_t n, cap;
 };
 
-struct column {
-	char *name, *unit; /* owned; unit: NULL: none */
-};
-
 struct table {
 	char *name, *title;
-	struct column *columns;
+	const char *const *columns; /* the caller's: "name" or "name|unit" */
 	size_t n_columns;
-	struct row *rows;
-	size_t n_rows, cap_rows;
+	struct cell *cells; /* n_columns to a row */
+	size_t n_rows, cap_cells;
+	size_t n_filled; /* of the last row */
 	struct notes notes;
 };
 
@@ -47,7 +37,7 @@ struct result {
 	struct table *tables;
 	size_t n_tables, cap_tables;
 	struct notes notes; /* above all tables */
-	bool failed;	    /* out of memory */
+	bool failed;	    /* out of memory, or more cells than columns */
 };
 
 struct result *result__new(void)
@@ -62,24 +52,14 @@ static void notes__done(struct notes *notes)
 	free(notes->list);
 }
 
-static void row__done(struct row *row)
-{
-	for (size_t i = 0; i < row->n; i++)
-		free(row->cells[i].text);
-	free(row->cells);
-}
-
 static void table__done(struct table *table)
 {
-	for (size_t i = 0; i < table->n_columns; i++) {
-		free(table->columns[i].name);
-		free(table->columns[i].unit);
+	for (size_t i = 0; i < table->n_rows * table->n_columns; i++) {
+		free(table->cells[i].text);
+		free(table->cells[i].json);
 	}
-	for (size_t i = 0; i < table->n_rows; i++)
-		row__done(&table->rows[i]);
 	notes__done(&table->notes);
-	free(table->columns);
-	free(table->rows);
+	free(table->cells);
 	free(table->name);
 	free(table->title);
 }
@@ -97,55 +77,9 @@ void result__free(struct result *result)
 
 /* --- filling it --- */
 
-/* Control characters are not for terminals, nor for anybody else. */
-static char *format(struct result *result, const char *fmt, va_list args)
-{
-	char *text;
-
-	if (vasprintf(&text, fmt, args) < 0) {
-		result->failed = true;
-		return NULL;
-	}
-	escape__printable(text);
-	return text;
-}
-
-static char *copy(struct result *result, const char *text, size_t size)
-{
-	char *copied = strndup(text, size);
-
-	result->failed = result->failed || !copied;
-	return copied;
-}
-
-static struct table *last_table(const struct result *result)
+static struct table *last_table(struct result *result)
 {
 	return result->n_tables ? &result->tables[result->n_tables - 1] : NULL;
-}
-
-static struct row *last_row(const struct result *result)
-{
-	struct table *table = last_table(result);
-
-	return table && table->n_rows ? &table->rows[table->n_rows - 1] : NULL;
-}
-
-static void set_columns(struct result *result, struct table *table, const char *const *columns)
-{
-	size_t n = 0;
-
-	while (columns[n])
-		n++;
-	table->columns = calloc(n + 1, sizeof(*table->columns));
-	result->failed = result->failed || !table->columns;
-	for (size_t i = 0; table->columns && i < n; i++) {
-		const char *unit = strchr(columns[i], '|');
-		struct column *column = &table->columns[table->n_columns++];
-
-		column->name = copy(result, columns[i],
-				    unit ? (size_t)(unit - columns[i]) : strlen(columns[i]));
-		column->unit = unit ? copy(result, unit + 1, strlen(unit + 1)) : NULL;
-	}
 }
 
 void result__table(struct result *result, const char *name, const char *title,
@@ -159,65 +93,107 @@ void result__table(struct result *result, const char *name, const char *title,
 		return;
 	}
 	table = &result->tables[result->n_tables++];
-	*table = (struct table) { .name = copy(result, name, strlen(name)),
-				  .title = copy(result, title, strlen(title)) };
+	*table =
+		(struct table) { .name = strdup(name), .title = strdup(title), .columns = columns };
+	result->failed = result->failed || !table->name || !table->title;
 	if (table->title)
 		escape__printable(table->title);
-	set_columns(result, table, columns);
+	while (columns[table->n_columns])
+		table->n_columns++;
 }
 
 void result__row(struct result *result)
 {
 	struct table *table = last_table(result);
+	size_t n;
 
-	if (!table || array__reserve(&table->rows, &table->cap_rows, table->n_rows + 1,
-				     sizeof(*table->rows))) {
+	assert(table);
+	n = table->n_rows * table->n_columns;
+	if (array__reserve(&table->cells, &table->cap_cells, n + table->n_columns,
+			   sizeof(*table->cells))) {
 		result->failed = true;
 		return;
 	}
-	table->rows[table->n_rows++] = (struct row) {};
+	memset(&table->cells[n], 0, table->n_columns * sizeof(*table->cells));
+	table->n_rows++;
+	table->n_filled = 0;
 }
 
-/* Takes the cell's text. Cells beyond the last column are dropped. */
-static void add(struct result *result, struct cell cell)
+/* Takes the texts. */
+static void add(struct result *result, char *text, char *json)
 {
-	struct row *row = last_row(result);
+	struct table *table = last_table(result);
 
-	if (!row || row->n >= last_table(result)->n_columns ||
-	    array__reserve(&row->cells, &row->cap, row->n + 1, sizeof(*row->cells))) {
+	if (!table || !table->n_rows || table->n_filled == table->n_columns) {
 		result->failed = true;
-		free(cell.text);
+		free(text);
+		free(json);
 		return;
 	}
-	row->cells[row->n++] = cell;
+	table->cells[(table->n_rows - 1) * table->n_columns + table->n_filled++] =
+		(struct cell) { text, json };
+}
+
+__attribute__((format(printf, 2, 3))) static char *format(struct result *result, const char *fmt,
+							  ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	text = escape__format(fmt, args);
+	va_end(args);
+	result->failed = result->failed || !text;
+	return text;
 }
 
 void result__text(struct result *result, const char *fmt, ...)
 {
-	struct cell cell = { .kind = CELL_TEXT };
 	va_list args;
+	char *text;
 
 	va_start(args, fmt);
-	cell.text = format(result, fmt, args);
+	text = escape__format(fmt, args);
 	va_end(args);
-	add(result, cell);
+	result->failed = result->failed || !text;
+	add(result, text, NULL);
 }
 
+void result__empty(struct result *result)
+{
+	add(result, NULL, NULL);
+}
+
+/* JSON has three digits more: the text is rounded for people. */
 void result__number(struct result *result, double number, int decimals)
 {
-	add(result, (struct cell) { .kind = isfinite(number) ? CELL_NUMBER : CELL_EMPTY,
-				    .decimals = decimals,
-				    .figure.median = number });
+	if (!isfinite(number))
+		result__empty(result);
+	else
+		add(result, format(result, "%.*f", decimals, number),
+		    format(result, "%.*f", decimals + 3, number));
 }
 
 void result__figure(struct result *result, const struct figure *figure, int decimals)
 {
-	bool there = figure->n && isfinite(figure->median) && isfinite(figure->low) &&
-		     isfinite(figure->high);
+	int more = decimals + 3;
+	char *text;
 
-	add(result, (struct cell) { .kind = there ? CELL_FIGURE : CELL_EMPTY,
-				    .decimals = decimals,
-				    .figure = *figure });
+	if (!figure->n || !isfinite(figure->median) || !isfinite(figure->low) ||
+	    !isfinite(figure->high)) {
+		result__empty(result);
+		return;
+	}
+	if (figure->n == 1)
+		text = format(result, "%.*f", decimals, figure->median);
+	else
+		text = format(result, "%.*f (%.*f to %.*f%s)", decimals, figure->median, decimals,
+			      figure->low, decimals, figure->high, figure->unsure ? "?" : "");
+	add(result, text,
+	    format(result,
+		   "{\"median\": %.*f, \"low\": %.*f, \"high\": %.*f, \"n\": %zu, \"unsure\": %s}",
+		   more, figure->median, more, figure->low, more, figure->high, figure->n,
+		   figure->unsure ? "true" : "false"));
 }
 
 static double percent_of(double ratio)
@@ -249,48 +225,26 @@ void result__ratio(struct result *result, const struct figure *ratio, bool perce
 		result__figure(result, &shown_as, decimals);
 }
 
-void result__empty(struct result *result)
-{
-	add(result, (struct cell) {});
-}
-
 void result__note(struct result *result, const char *fmt, ...)
 {
 	struct table *table = last_table(result);
 	struct notes *notes = table ? &table->notes : &result->notes;
 	va_list args;
+	char *text;
 
-	if (array__reserve(&notes->list, &notes->cap, notes->n + 1, sizeof(*notes->list))) {
+	va_start(args, fmt);
+	text = escape__format(fmt, args);
+	va_end(args);
+	if (!text ||
+	    array__reserve(&notes->list, &notes->cap, notes->n + 1, sizeof(*notes->list))) {
 		result->failed = true;
+		free(text);
 		return;
 	}
-	va_start(args, fmt);
-	notes->list[notes->n] = format(result, fmt, args);
-	va_end(args);
-	notes->n += notes->list[notes->n] != NULL;
+	notes->list[notes->n++] = text;
 }
 
 /* --- text --- */
-
-/* "12.3", "12.3 (11.9 to 12.8)", with a '?' if the interval is not sure. For the caller to free. */
-static char *shown(const struct cell *cell)
-{
-	const struct figure *figure = &cell->figure;
-	char *text = NULL;
-	int n = 0;
-
-	if (cell->kind == CELL_TEXT)
-		return strdup(cell->text);
-	if (cell->kind == CELL_NUMBER || (cell->kind == CELL_FIGURE && figure->n == 1))
-		n = asprintf(&text, "%.*f", cell->decimals, figure->median);
-	else if (cell->kind == CELL_FIGURE)
-		n = asprintf(&text, "%.*f (%.*f to %.*f%s)", cell->decimals, figure->median,
-			     cell->decimals, figure->low, cell->decimals, figure->high,
-			     figure->unsure ? "?" : "");
-	else
-		return strdup("-");
-	return n < 0 ? NULL : text;
-}
 
 static int width_of(const char *text)
 {
@@ -301,78 +255,55 @@ static int width_of(const char *text)
 	return width;
 }
 
-static char *heading(const struct column *column)
+static const char *text_of(const struct table *table, size_t row, size_t column)
 {
-	char *text;
+	const char *text = table->cells[row * table->n_columns + column].text;
 
-	if (!column->unit)
-		return strdup(column->name);
-	return asprintf(&text, "%s, %s", column->name, column->unit) < 0 ? NULL : text;
+	return text ? text : "-";
 }
 
-static void write_padded(FILE *out, const char *text, int width, bool right, bool last)
+/* "name, unit" of "name|unit". */
+static void write_heading(const char *column, FILE *out)
 {
-	int pad = max_of(width - width_of(text), 0);
+	size_t name = strcspn(column, "|");
 
-	fprintf(out, "%*s%s%*s", right ? pad : 0, "", text, right || last ? 0 : pad, "");
+	fprintf(out, "%.*s%s%s", (int)name, column, column[name] ? ", " : "",
+		column[name] ? column + name + 1 : "");
 }
 
-/* All cells as texts, headings first: (n_rows + 1) times n_columns. NULL: out of memory. */
-static char **texts_of(const struct table *table)
+static int heading_width(const char *column)
 {
-	size_t n = (table->n_rows + 1) * table->n_columns;
-	char **texts = calloc(n + 1, sizeof(*texts));
-
-	for (size_t i = 0; texts && i < n; i++) {
-		size_t column = i % table->n_columns;
-		const struct row *row =
-			i < table->n_columns ? NULL : &table->rows[i / table->n_columns - 1];
-		const struct cell nothing = {};
-
-		texts[i] = row ? shown(column < row->n ? &row->cells[column] : &nothing)
-			       : heading(&table->columns[column]);
-		if (texts[i])
-			continue;
-		while (i)
-			free(texts[--i]);
-		free(texts);
-		return NULL;
-	}
-	return texts;
+	return width_of(column) + !!strchr(column, '|');
 }
 
 /* Columns of numbers are aligned at the right, but for the first one. */
 static bool is_right(const struct table *table, size_t column)
 {
-	for (size_t i = 0; i < table->n_rows; i++)
-		if (column < table->rows[i].n && table->rows[i].cells[column].kind == CELL_TEXT)
+	for (size_t row = 0; row < table->n_rows; row++) {
+		const struct cell *cell = &table->cells[row * table->n_columns + column];
+
+		if (cell->text && !cell->json)
 			return false;
+	}
 	return column > 0;
 }
 
-static int write_table(const struct table *table, FILE *out)
+/* `row` -1: the headings. */
+static void write_cell(const struct table *table, ssize_t row, size_t column, FILE *out)
 {
-	char **texts = texts_of(table);
-	size_t n = table->n_columns, i, k;
-	int *widths = calloc(n + 1, sizeof(*widths));
+	bool right = is_right(table, column), last = column + 1 == table->n_columns;
+	const char *text = row < 0 ? table->columns[column] : text_of(table, row, column);
+	int width = heading_width(table->columns[column]), pad;
 
-	for (i = 0; texts && widths && i < (table->n_rows + 1) * n; i++)
-		widths[i % n] = max_of(widths[i % n], width_of(texts[i]));
-	fprintf(out, "%s\n", table->title);
-	for (i = 0; texts && widths && i <= table->n_rows; i++) {
-		for (k = 0; k < n; k++) {
-			fprintf(out, "%*s", GAP, "");
-			write_padded(out, texts[i * n + k], widths[k], is_right(table, k),
-				     k + 1 == n);
-		}
-		fputc('\n', out);
-	}
-	for (i = 0; texts && i < (table->n_rows + 1) * n; i++)
-		free(texts[i]);
-	k = texts && widths;
-	free(texts);
-	free(widths);
-	return k ? 0 : -ENOMEM;
+	for (size_t i = 0; i < table->n_rows; i++)
+		width = max_of(width, width_of(text_of(table, i, column)));
+	pad = width - (row < 0 ? heading_width(text) : width_of(text));
+	fprintf(out, "%*s%*s", GAP, "", right ? pad : 0, "");
+	if (row < 0)
+		write_heading(text, out);
+	else
+		fputs(text, out);
+	fprintf(out, "%*s", right || last ? 0 : pad, "");
 }
 
 static void write_notes(const struct notes *notes, const char *indent, FILE *out)
@@ -381,40 +312,23 @@ static void write_notes(const struct notes *notes, const char *indent, FILE *out
 		fprintf(out, "%s%s\n", indent, notes->list[i]);
 }
 
-static int write_text(const struct result *result, FILE *out)
+static void write_text(const struct result *result, FILE *out)
 {
-	int code = 0;
-
 	write_notes(&result->notes, "", out);
-	for (size_t i = 0; !code && i < result->n_tables; i++) {
-		if (i || result->notes.n)
+	for (size_t i = 0; i < result->n_tables; i++) {
+		const struct table *table = &result->tables[i];
+
+		fprintf(out, "%s%s\n", i || result->notes.n ? "\n" : "", table->title);
+		for (ssize_t row = -1; row < (ssize_t)table->n_rows; row++) {
+			for (size_t column = 0; column < table->n_columns; column++)
+				write_cell(table, row, column, out);
 			fputc('\n', out);
-		code = write_table(&result->tables[i], out);
-		write_notes(&result->tables[i].notes, "  ", out);
+		}
+		write_notes(&table->notes, "  ", out);
 	}
-	return code;
 }
 
 /* --- JSON --- */
-
-static void write_json_cell(const struct cell *cell, FILE *out)
-{
-	const struct figure *figure = &cell->figure;
-
-	if (cell->kind == CELL_TEXT)
-		escape__json(out, cell->text);
-	else if (cell->kind == CELL_NUMBER)
-		fprintf(out, "%.*f", cell->decimals + 3, figure->median);
-	else if (cell->kind == CELL_FIGURE)
-		fprintf(out,
-			"{\"median\": %.*f, \"low\": %.*f, \"high\": %.*f, \"n\": %zu, "
-			"\"unsure\": %s}",
-			cell->decimals + 3, figure->median, cell->decimals + 3, figure->low,
-			cell->decimals + 3, figure->high, figure->n,
-			figure->unsure ? "true" : "false");
-	else
-		fputs("null", out);
-}
 
 static void write_json_notes(const struct notes *notes, FILE *out)
 {
@@ -426,24 +340,31 @@ static void write_json_notes(const struct notes *notes, FILE *out)
 	fputc(']', out);
 }
 
+/* Names and units are literals of ours, without anything to be escaped. */
 static void write_json_columns(const struct table *table, FILE *out)
 {
 	for (size_t i = 0; i < table->n_columns; i++) {
-		fputs(i ? ", {\"name\": " : "{\"name\": ", out);
-		escape__json(out, table->columns[i].name);
-		fputs(", \"unit\": ", out);
-		if (table->columns[i].unit)
-			escape__json(out, table->columns[i].unit);
+		const char *column = table->columns[i], *unit = strchr(column, '|');
+
+		fprintf(out, "%s{\"name\": \"%.*s\", \"unit\": ", i ? ", " : "",
+			(int)strcspn(column, "|"), column);
+		if (unit)
+			fprintf(out, "\"%s\"}", unit + 1);
 		else
-			fputs("null", out);
-		fputc('}', out);
+			fputs("null}", out);
 	}
+}
+
+static void write_json_cell(const struct cell *cell, FILE *out)
+{
+	if (cell->text && !cell->json)
+		escape__json(out, cell->text);
+	else
+		fputs(cell->json ? cell->json : "null", out);
 }
 
 static void write_json_table(const struct table *table, FILE *out)
 {
-	const struct cell nothing = {};
-
 	fputs("{\"name\": ", out);
 	escape__json(out, table->name);
 	fputs(", \"title\": ", out);
@@ -451,15 +372,12 @@ static void write_json_table(const struct table *table, FILE *out)
 	fputs(",\n \"columns\": [", out);
 	write_json_columns(table, out);
 	fputs("],\n \"rows\": [", out);
-	for (size_t i = 0; i < table->n_rows; i++) {
-		const struct row *row = &table->rows[i];
+	for (size_t i = 0; i < table->n_rows * table->n_columns; i++) {
+		size_t column = i % table->n_columns;
 
-		fputs(i ? ",\n  [" : "\n  [", out);
-		for (size_t k = 0; k < table->n_columns; k++) {
-			fputs(k ? ", " : "", out);
-			write_json_cell(k < row->n ? &row->cells[k] : &nothing, out);
-		}
-		fputc(']', out);
+		fputs(column ? ", " : i ? ",\n  [" : "\n  [", out);
+		write_json_cell(&table->cells[i], out);
+		fputs(column + 1 == table->n_columns ? "]" : "", out);
 	}
 	fputs("],\n ", out);
 	write_json_notes(&table->notes, out);
@@ -480,15 +398,13 @@ static void write_json(const struct result *result, FILE *out)
 
 int result__write(const struct result *result, bool json, FILE *out)
 {
-	int code = 0;
-
 	if (result->failed)
 		return -ENOMEM;
 	if (json)
 		write_json(result, out);
 	else
-		code = write_text(result, out);
-	if (!code && (fflush(out) || ferror(out)))
-		code = errno ? -errno : -EIO;
-	return code;
+		write_text(result, out);
+	if (fflush(out) || ferror(out))
+		return errno ? -errno : -EIO;
+	return 0;
 }

@@ -7,14 +7,14 @@
 #include "bench/figures.h"
 
 /* What `braid bench` has found out: tables, each with a title, and notes; to be written as text or
- * as JSON. Adding to it cannot fail: running out of memory is told by result__write. */
+ * as JSON. Adding to it cannot fail: running out of memory is reported by result__write. */
 struct result;
 
 struct result *result__new(void); /* NULL: out of memory */
 void result__free(struct result *result);
 
 /* A new table. `name` is for programs ("traps"), `title` for people. `columns`: NULL-terminated,
- * "name" or "name|unit" ("hit|ns"). */
+ * "name" or "name|unit" ("hit|ns"), which live as long as the result. */
 void result__table(struct result *result, const char *name, const char *title,
 		   const char *const *columns);
 

@@ -6,28 +6,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 #include "runtimes/runtime.h"
 
 /* The programs that are bundled for measuring runtimes (bench/assets/): each does nothing but
  * calls, or ordinary work, as much of it as it is asked for, and says how much CPU time that took.
  */
 
-#define WORKLOAD_CALLEE	 "callee" /* what the name of the function that is called ends with */
-#define INTERPRETERS_MAX 16
+#define WORKLOAD_CALLEE "callee" /* what the name of the function that is called ends with */
 
 /* One that is found on this machine. */
 struct interpreter {
 	const char *runtime; /* its name */
 	char program[256];   /* a path */
 	char version[32];
-	unsigned order; /* by version: the larger, the newer */
 };
 
-/* Those of this runtime that can run its workload, newest first; of `most` (up to INTERPRETERS_MAX)
- * that come first in PATH. `ret` has room for them. Returns their number; 0 with the reason in
- * `err`. */
-size_t workload__find(const char *runtime, size_t most, struct interpreter *ret, struct err *err);
+/* The first of this runtime in PATH that can run its workload. -ENOENT, -ENOTSUP. */
+int workload__find(const char *runtime, struct interpreter *ret, struct err *err);
 
 enum workload_task { WORKLOAD_CALLS, WORKLOAD_ORDINARY, WORKLOAD_TASKS_N };
 

@@ -60,15 +60,15 @@ static __noinline __u32 call__find(const struct call_key *key)
 __weak __noinline __u32 call__node(struct shadow *shadow, __u32 parent, __u32 code)
 {
 	struct call_key key = { .parent = parent, .code = code };
-	struct shadow_call_memo *memo;
+	struct shadow_call_cache *cache;
 	__u32 node;
 
 	if (!shadow || !code)
 		return 0; /* its name could not be read, which has been counted */
 	key.space = shadow->space;
-	memo = &shadow->call_memos[(parent ^ code * 31) & (SHADOW_MEMOS - 1)];
-	if (memo->parent == parent && memo->code == code)
-		return memo->node;
+	cache = &shadow->call_memos[(parent ^ code * 31) & (SHADOW_MEMOS - 1)];
+	if (cache->parent == parent && cache->code == code)
+		return cache->node;
 	node = call__find(&key);
 	if (!node) {
 		key.parent = CALL_UNPLACED;
@@ -77,9 +77,9 @@ __weak __noinline __u32 call__node(struct shadow *shadow, __u32 parent, __u32 co
 		if (!node)
 			return 0;
 	}
-	memo->parent = parent;
-	memo->code = code;
-	memo->node = node;
+	cache->parent = parent;
+	cache->code = code;
+	cache->node = node;
 	return node;
 }
 

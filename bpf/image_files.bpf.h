@@ -2,7 +2,7 @@
 #ifndef BRAID_IMAGE_FILES_BPF_H
 #define BRAID_IMAGE_FILES_BPF_H
 
-/* Which file is which image: filled by user space as it meets them (core/image_files.h). */
+/* Which file is which image: filled by user space as it meets them (core/target/image_files.h). */
 
 #include "bpf/scratch.bpf.h"
 

@@ -119,22 +119,21 @@ static long walk_frame(__u32 index, void *unused)
 	return 0;
 }
 
-SEC("perf_event")
-int walk_jvm(struct bpf_perf_event_data *ctx)
+SEC("?perf_event")
+int walk_jvm(void *ctx)
 {
 	struct jvm_state *state = jvm_state__get();
 	struct scratch *scratch = scratch__get();
 	__u32 first_word;
 
 	if (!scratch || !state) {
-		count(COUNT_SCRATCH);
+		scratch__abandon();
 		return 0;
 	}
-	if (state->time_ns == scratch->sample.time_ns && state->n && !scratch->sample.n_runtime) {
+	if (state->time_ns == scratch->sample.time_ns && state->n) {
 		first_word = scratch->n_words;
-		scratch->sample.walker = WALKER_JVM;
 		bpf_loop(state->n, walk_frame, NULL, 0);
-		scratch__walked(scratch, first_word, 1, 0);
+		scratch__walked(scratch, WALKER_JVM, first_word, 1, 0);
 	}
 	scratch__next(ctx, scratch);
 	return 0;

@@ -131,11 +131,11 @@ __noinline __u64 blob__find(struct jvm_state *state, const struct jvm_proc_rec *
  * this time. That the frame's caller is Java code again is checked each time. */
 #define JVM_RECHECK_NS 200000000ULL
 
-static __always_inline struct jvm_memo *memo__at(struct jvm_state *state, __u64 pc)
+static __always_inline struct jvm_cache *cache__at(struct jvm_state *state, __u64 pc)
 {
 	__u64 hash = pc * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
 
-	return &state->memos[hash >> (64 - JVM_MEMOS_LOG2)];
+	return &state->caches[hash >> (64 - JVM_MEMOS_LOG2)];
 }
 
 /* Words of a frame of the code at the pc, 0 if they are not known; -1: there is no code. */
@@ -143,16 +143,16 @@ static __always_inline int blob__look(const struct unwind_state *u, struct jvm_s
 				      const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
 	const struct jvm_offsets *offsets = &proc->offsets;
-	struct jvm_memo *memo = memo__at(state, u->pc);
+	struct jvm_cache *cache = cache__at(state, u->pc);
 	__u32 words;
 
-	if (!u->exact && memo->pc == u->pc && memo->space == state->space &&
-	    state->time_ns - memo->checked_ns < JVM_RECHECK_NS) {
-		ret->blob = memo->blob;
-		ret->code = memo->code;
-		ret->kind = memo->kind;
-		ret->compile_id = memo->compile_id;
-		return memo->words;
+	if (!u->exact && cache->pc == u->pc && cache->space == state->space &&
+	    state->time_ns - cache->checked_ns < JVM_RECHECK_NS) {
+		ret->blob = cache->blob;
+		ret->code = cache->code;
+		ret->kind = cache->kind;
+		ret->compile_id = cache->compile_id;
+		return cache->words;
 	}
 	ret->blob = blob__find(state, proc, u->pc - !u->exact);
 	if (!ret->blob)
@@ -168,14 +168,14 @@ static __always_inline int blob__look(const struct unwind_state *u, struct jvm_s
 	}
 	if (u->exact)
 		return words;
-	memo->pc = u->pc;
-	memo->checked_ns = state->time_ns;
-	memo->blob = ret->blob;
-	memo->code = ret->code;
-	memo->space = state->space;
-	memo->words = words;
-	memo->kind = ret->kind;
-	memo->compile_id = ret->compile_id;
+	cache->pc = u->pc;
+	cache->checked_ns = state->time_ns;
+	cache->blob = ret->blob;
+	cache->code = ret->code;
+	cache->space = state->space;
+	cache->words = words;
+	cache->kind = ret->kind;
+	cache->compile_id = ret->compile_id;
 	return words;
 }
 

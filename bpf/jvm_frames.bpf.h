@@ -8,6 +8,7 @@
  * found on the way is kept for the walker, bpf/jvm.bpf.c. */
 
 #include "bpf/jvm_blobs.bpf.h"
+#include "bpf/tableless.bpf.h"
 
 /* --- rules --- */
 
@@ -19,9 +20,6 @@ static __always_inline void rule__set(struct unwind_state *u, __u32 reg, int cfa
 	u->rule.rbp_words = rbp_words;
 	u->rule.rbx_words = UNWIND_WORDS_LOST; /* Java code saves no register for its caller */
 }
-
-/* bpf/unwind.bpf.h */
-__noinline int stack__read(struct unwind_state *u, __u64 address);
 
 static __always_inline int returns_to_jvm(struct unwind_state *u, const struct jvm_proc_rec *proc,
 					  __u64 address)
@@ -369,7 +367,7 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	compiled__rule(u, place, words);
 	if (!compiled__check(u, proc, ret->kind == JVM_NMETHOD, words))
 		return 1;
-	memo__at(state, u->pc)->pc = 0;
+	cache__at(state, u->pc)->pc = 0;
 	return ret->kind == JVM_BLOB && jvm__is_gone(u, proc) ? JVM_AGAIN : 1;
 }
 
@@ -408,17 +406,17 @@ __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 	return 1;
 }
 
-extern const volatile __u32 cfg_walkers;
-
-/* As jvm__rule, for what the sample's process is. */
-static __always_inline int jvm__frame(struct unwind_state *u, const struct scratch *scratch)
+/* As jvm__rule, for what the sample's process is (bpf/tableless.bpf.h). */
+__noinline int jvm__tableless(struct unwind_state *u)
 {
-	__u32 space = scratch->proc.space;
+	const struct scratch *scratch = scratch__get();
 	struct jvm_proc_rec *proc;
 	struct jvm_state *state;
+	__u32 space;
 
-	if (!(cfg_walkers & 1U << WALKER_JVM))
+	if (!u || !scratch)
 		return 0;
+	space = scratch->proc.space;
 	proc = bpf_map_lookup_elem(&jvm_procs, &space);
 	state = jvm_state__get();
 	if (!proc || !state)
@@ -429,7 +427,7 @@ static __always_inline int jvm__frame(struct unwind_state *u, const struct scrat
 		state->n = 0;
 		state->sender_cfa = 0;
 	}
-	return jvm__rule(u, state, proc);
+	return jvm__rule(u, state, proc) ? TABLELESS_RULE | TABLELESS_CALLED : 0;
 }
 
 #endif

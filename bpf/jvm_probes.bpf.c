@@ -124,7 +124,7 @@ static __noinline int begin(struct shadow *shadow, const struct probe_rec *rec)
 {
 	const struct task_struct *task = bpf_get_current_task_btf();
 
-	shadow__begin(shadow, rec->runtime, rec->space);
+	shadow__begin(shadow, rec->space);
 	shadow->flags |= SHADOW_FRAMES_MOVE;
 	if (!rec->since_ns || task->start_time < rec->since_ns)
 		shadow->flags |= SHADOW_PARTIAL;
@@ -142,7 +142,7 @@ int jvm_method_entry(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = shadow__get(probe__owner(ctx));
+	shadow = shadow__get(probe__owner(ctx, rec));
 	if (!shadow)
 		return 0;
 	if (shadow__is_new(shadow))
@@ -231,7 +231,7 @@ int jvm_method_return(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = shadow__find(probe__owner(ctx));
+	shadow = shadow__find(probe__owner(ctx, rec));
 	if (!shadow) {
 		count(COUNT_SHADOW_UNMATCHED);
 		return 0;

@@ -7,8 +7,8 @@
  * as long as anybody uses it: addresses tell methods apart, and the content is looked at now and
  * then, as memory may be used again. */
 
+#include "bpf/cache.bpf.h"
 #include "bpf/jvm.h"
-#include "bpf/memo.bpf.h"
 #include "bpf/probe.bpf.h"
 
 struct jvm_text {
@@ -196,7 +196,7 @@ static __noinline __u32 method__learn(struct pt_regs *ctx, const struct probe_re
 	strings.signature.address = args->signature;
 	strings.signature.len = probe__arg(ctx, &rec->args[JVM_ARG_SIGNATURE_LEN]);
 	code = jvm_strings__intern(shadow, &strings);
-	memo__set(shadow, args->class, args->name, args->signature, code);
+	cache__set(shadow, args->class, args->name, args->signature, code);
 	return code;
 }
 
@@ -206,10 +206,10 @@ static __always_inline __u32 method__number(struct pt_regs *ctx, const struct pr
 {
 	/* Two signatures 4 GiB apart, of methods with the same name and class, are none. */
 	__u32 signature = args->signature;
-	const struct shadow_memo *memo = memo__at(shadow, args->class, args->name, signature);
+	const struct shadow_cache *cache = cache__at(shadow, args->class, args->name, signature);
 
-	return memo__is(memo, args->class, args->name, signature)
-		       ? memo->code
+	return cache__is(cache, args->class, args->name, signature)
+		       ? cache->code
 		       : method__learn(ctx, rec, shadow, args);
 }
 

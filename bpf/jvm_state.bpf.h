@@ -25,7 +25,7 @@ struct jvm_frame {
 };
 
 /* What was at a return address lately. */
-struct jvm_memo {
+struct jvm_cache {
 	__u64 pc, checked_ns;
 	__u64 blob, code;
 	__u32 space, words; /* of the frame */
@@ -38,7 +38,7 @@ struct jvm_memo {
 
 #define JVM_TAGS 64 /* bytes of the segment map that are read at once */
 
-/* One per CPU. */
+/* One per slot. */
 struct jvm_state {
 	__u64 time_ns; /* of the sample that this belongs to */
 	__u32 n;
@@ -51,12 +51,12 @@ struct jvm_state {
 	__u8 tags[JVM_TAGS];
 	__u8 blob[JVM_BLOB_BYTES];
 	struct jvm_frame frames[NATIVE_FRAMES_MAX];
-	struct jvm_memo memos[JVM_MEMOS];
+	struct jvm_cache caches[JVM_MEMOS];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* user space: number of CPUs */
+	__uint(max_entries, 1); /* user space: number of slots */
 	__type(key, __u32);
 	__type(value, struct jvm_state);
 } jvm_states __weak SEC(".maps");
@@ -70,9 +70,9 @@ struct {
 
 static __always_inline struct jvm_state *jvm_state__get(void)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 key = slot__key();
 
-	return bpf_map_lookup_elem(&jvm_states, &cpu);
+	return bpf_map_lookup_elem(&jvm_states, &key);
 }
 
 static __always_inline int jvm__read(void *to, __u32 size, __u64 from)

@@ -21,6 +21,8 @@ static __always_inline const struct probe_rec *probe__rec(struct pt_regs *ctx)
 	__u32 site = bpf_get_attach_cookie(ctx);
 	const struct probe_rec *rec = bpf_map_lookup_elem(&probe_recs, &site);
 
+	if (probes_over)
+		return NULL;
 	if (!rec)
 		count(COUNT_PROBE_UNKNOWN);
 	probe__hit(site);
@@ -98,11 +100,11 @@ static __always_inline __u64 probe__anchor(struct pt_regs *ctx, const struct pro
 	return base + rec->anchor_offset;
 }
 
-static __always_inline __u64 probe__owner(struct pt_regs *ctx)
+static __always_inline __u64 probe__owner(struct pt_regs *ctx, const struct probe_rec *rec)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 
-	return SHADOW_OWNER(task->pid, region__of(task, ctx->rsp));
+	return SHADOW_OWNER(task->pid, rec->runtime, region__of(task, ctx->rsp));
 }
 
 #endif

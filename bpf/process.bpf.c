@@ -34,7 +34,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	}
 	copy = *proc;
 	copy.program = rec.program = program__new();
-	copy.mm = (__u64)child->mm;
+	copy.mm = (__u64)task__mm(child);
 	copy.flags &= ~PROC_WANTED;
 	if (bpf_map_update_elem(&targets, &tgid, &copy, BPF_ANY)) {
 		count(COUNT_TARGETS_FULL);
@@ -81,7 +81,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	proc->space = 0;
 	proc->walkers = 0;
 	proc->program = program__new();
-	proc->mm = (__u64)task->mm;
+	proc->mm = (__u64)task__mm(task);
 	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 	if (!rec) {
 		count(COUNT_EVENT_LOST);

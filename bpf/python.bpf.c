@@ -21,16 +21,16 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* user space: number of CPUs */
+	__uint(max_entries, 1); /* user space: number of slots */
 	__type(key, __u32);
 	__type(value, struct python_state);
 } python_states SEC(".maps");
 
 static __always_inline struct python_state *state__get(void)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 key = slot__key();
 
-	return bpf_map_lookup_elem(&python_states, &cpu);
+	return bpf_map_lookup_elem(&python_states, &key);
 }
 
 /* Has the process more than one interpreter? Looked up anew from time to time only. */
@@ -381,22 +381,21 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 		find_states(state, tstate);
 	else
 		state->n_tstates = 1;
-	sample->walker = WALKER_PYTHON;
 	if (!chain__start(state, scratch) && bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL,
 						      0) >= STEPS_MAX / FRAMES_PER_STEP)
 		state->truncated = 1;
-	scratch__walked(scratch, first_word, state->complete, state->truncated);
+	scratch__walked(scratch, WALKER_PYTHON, first_word, state->complete, state->truncated);
 }
 
-SEC("perf_event")
-int walk_python(struct bpf_perf_event_data *ctx)
+SEC("?perf_event")
+int walk_python(void *ctx)
 {
 	struct scratch *scratch = scratch__get();
 	struct python_state *state = state__get();
 	struct python_proc_rec *proc;
 
 	if (!scratch || !state) {
-		count(COUNT_SCRATCH);
+		scratch__abandon();
 		return 0;
 	}
 	proc = bpf_map_lookup_elem(&python_procs, &scratch->proc.space);

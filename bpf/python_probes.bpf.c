@@ -174,7 +174,7 @@ static __always_inline const struct python_proc_rec *shadow__start(struct shadow
 {
 	const struct python_proc_rec *proc = bpf_map_lookup_elem(&python_procs, &rec->space);
 
-	shadow__begin(shadow, rec->runtime, rec->space);
+	shadow__begin(shadow, rec->space);
 	if (!proc || proc->offsets.chain != PYTHON_CHAIN_OBJECTS) {
 		shadow->flags |= SHADOW_PARTIAL;
 		return NULL;
@@ -226,7 +226,7 @@ int python_usdt_entry(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = shadow__get(probe__owner(ctx));
+	shadow = shadow__get(probe__owner(ctx, rec));
 	if (!shadow)
 		return 0;
 	if (shadow__is_new(shadow))
@@ -244,7 +244,7 @@ int python_usdt_return(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = shadow__find(probe__owner(ctx));
+	shadow = shadow__find(probe__owner(ctx, rec));
 	if (shadow)
 		shadow__pop(shadow, probe__anchor(ctx, rec), probe__arg(ctx, &rec->args[1]));
 	else
@@ -281,7 +281,7 @@ int python_eval_entry(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = shadow__get(probe__owner(ctx));
+	shadow = shadow__get(probe__owner(ctx, rec));
 	if (!shadow)
 		return 0;
 	if (read_user(words, sizeof(words), probe__arg(ctx, &rec->args[0]) + FRAME_BACK))
@@ -301,7 +301,7 @@ int python_eval_return(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = shadow__find(probe__owner(ctx));
+	shadow = shadow__find(probe__owner(ctx, rec));
 	if (shadow)
 		shadow__pop(shadow, probe__anchor(ctx, rec), 0);
 	else

@@ -4,7 +4,7 @@
 
 /* Numbers of functions as probes meet them. */
 
-#include "bpf/memo.bpf.h"
+#include "bpf/cache.bpf.h"
 #include "bpf/probe.bpf.h"
 #include "bpf/python_code.bpf.h"
 #include "bpf/texts.bpf.h"
@@ -151,7 +151,7 @@ __weak __noinline __u32 text__learn(struct shadow *shadow, __u64 name, __u64 fil
 		return 0;
 	key.space = shadow->space;
 	code = text__intern(&key, bpf_ktime_get_ns());
-	memo__set(shadow, name, file, line, code);
+	cache__set(shadow, name, file, line, code);
 	return code;
 }
 
@@ -162,24 +162,24 @@ __weak __noinline __u32 object__learn(struct shadow *shadow, __u64 address)
 	if (!shadow)
 		return 0;
 	code = object__intern(shadow, address, bpf_ktime_get_ns());
-	memo__set(shadow, address, 0, 0, code);
+	cache__set(shadow, address, 0, 0, code);
 	return code;
 }
 
 /* Numbers of functions, by their strings or their code objects. */
 static __always_inline __u32 text__number(struct shadow *shadow, __u64 name, __u64 file, __u32 line)
 {
-	const struct shadow_memo *memo = memo__at(shadow, name, file, line);
+	const struct shadow_cache *cache = cache__at(shadow, name, file, line);
 
-	return memo__is(memo, name, file, line) ? memo->code
-						: text__learn(shadow, name, file, line);
+	return cache__is(cache, name, file, line) ? cache->code
+						  : text__learn(shadow, name, file, line);
 }
 
 static __always_inline __u32 object__number(struct shadow *shadow, __u64 address)
 {
-	const struct shadow_memo *memo = memo__at(shadow, address, 0, 0);
+	const struct shadow_cache *cache = cache__at(shadow, address, 0, 0);
 
-	return memo__is(memo, address, 0, 0) ? memo->code : object__learn(shadow, address);
+	return cache__is(cache, address, 0, 0) ? cache->code : object__learn(shadow, address);
 }
 
 #endif

@@ -51,16 +51,16 @@ struct ruby_state {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* user space: number of CPUs */
+	__uint(max_entries, 1); /* user space: number of slots */
 	__type(key, __u32);
 	__type(value, struct ruby_state);
 } ruby_states SEC(".maps");
 
 static __always_inline struct ruby_state *state__get(void)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 key = slot__key();
 
-	return bpf_map_lookup_elem(&ruby_states, &cpu);
+	return bpf_map_lookup_elem(&ruby_states, &key);
 }
 
 /* --- memory --- */
@@ -371,15 +371,12 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 	struct rec_sample *sample = &scratch->sample;
 	__u32 first_word = scratch->n_words;
 
-	if (sample->n_runtime)
-		return; /* the thread is in another runtime, whose frames are there */
 	state->proc = *proc;
 	state->now_ns = sample->time_ns;
 	state->call.space = scratch->proc.space;
 	state->call.tgid = sample->tgid;
 	if (walk__start(state, proc))
 		return;
-	sample->walker = WALKER_RUBY;
 	if (collects_garbage(proc, state->thread))
 		scratch__push(scratch, FRAME_KEY(RUBY_GC_CODE, 0), 0);
 	if (bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=
@@ -387,18 +384,18 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 		state->truncated = 1;
 	if (!state->n)
 		scratch->n_words = first_word; /* nothing but garbage */
-	scratch__walked(scratch, first_word, state->complete, state->truncated);
+	scratch__walked(scratch, WALKER_RUBY, first_word, state->complete, state->truncated);
 }
 
-SEC("perf_event")
-int walk_ruby(struct bpf_perf_event_data *ctx)
+SEC("?perf_event")
+int walk_ruby(void *ctx)
 {
 	struct scratch *scratch = scratch__get();
 	struct ruby_state *state = state__get();
 	struct ruby_proc_rec *proc;
 
 	if (!scratch || !state) {
-		count(COUNT_SCRATCH);
+		scratch__abandon();
 		return 0;
 	}
 	proc = bpf_map_lookup_elem(&ruby_procs, &scratch->proc.space);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/ruby_probes.bpf.h"
-#include "bpf/lanes.bpf.h"
+#include "bpf/fiber_stacks.bpf.h"
 
 /* CRuby's calls: USDT method__entry and method__return, cmethod__entry and cmethod__return. An
  * entry's `match` is the address of the method's name. Methods in Ruby have the address of the
@@ -47,9 +47,9 @@ static __noinline int has_calls(const struct ruby_ec *ec, __u32 own)
 }
 
 /* Finds out on which stack the thread is. `own`: the call that the probe tells of has a frame. */
-__weak __noinline int ruby_lane__find(struct shadow *head, __u64 sp, __u32 own)
+__weak __noinline int ruby_fiber__find(struct shadow *head, __u64 sp, __u32 own)
 {
-	struct lane_place place = { .sp = sp };
+	struct fiber_place place = { .sp = sp };
 	struct ruby_ec ec = {};
 	struct shadow *shadow;
 	int is_new;
@@ -66,8 +66,8 @@ __weak __noinline int ruby_lane__find(struct shadow *head, __u64 sp, __u32 own)
 	place.state = ec.address;
 	if (ec.cfp_size)
 		place.frames = (ec.stack + 8 * ec.stack_words - ec.cfp) / ec.cfp_size + 1;
-	is_new = lane__change(head, &place);
-	shadow = lane__current(head);
+	is_new = fiber__change(head, &place);
+	shadow = fiber__current(head);
 	if (is_new <= 0 || !shadow)
 		return is_new;
 	shadow->flags &= ~SHADOW_PARTIAL;
@@ -80,7 +80,7 @@ __weak __noinline int ruby_lane__find(struct shadow *head, __u64 sp, __u32 own)
 static __noinline int begin(struct shadow *head, const struct probe_rec *rec)
 {
 	if (!(head->flags & SHADOW_COPIED)) {
-		shadow__begin(head, rec->runtime, rec->space);
+		shadow__begin(head, rec->space);
 		return 0;
 	}
 	head->flags = SHADOW_STARTED | SHADOW_PARTIAL;
@@ -96,12 +96,12 @@ static __always_inline struct shadow *ruby_shadow(struct pt_regs *ctx, struct sh
 
 	if (head->space != rec->space)
 		shadow__move(head, rec->space);
-	if (!lane__has(head, ctx->rsp) && SHADOW_REGION(head->owner) == SHADOW_OF_THREAD &&
-	    ruby_lane__find(head, ctx->rsp, own) < 0)
+	if (!fiber__has(head, ctx->rsp) && SHADOW_REGION(head->owner) == SHADOW_OF_THREAD &&
+	    ruby_fiber__find(head, ctx->rsp, own) < 0)
 		return NULL;
-	if (!head->lane)
+	if (!head->fiber)
 		return head;
-	shadow = lane__further(head);
+	shadow = fiber__further(head);
 	if (shadow && shadow->space != rec->space)
 		shadow__move(shadow, rec->space);
 	return shadow;
@@ -127,7 +127,7 @@ static __always_inline int read_args(struct pt_regs *ctx, const struct probe_rec
 static __always_inline struct shadow *entered(struct pt_regs *ctx, const struct probe_rec *rec,
 					      __u32 own)
 {
-	struct shadow *head = shadow__get(probe__owner(ctx));
+	struct shadow *head = shadow__get(probe__owner(ctx, rec));
 
 	if (!head)
 		return NULL;
@@ -139,7 +139,7 @@ static __always_inline struct shadow *entered(struct pt_regs *ctx, const struct 
 static __always_inline struct shadow *returned(struct pt_regs *ctx, const struct probe_rec *rec,
 					       __u32 own)
 {
-	struct shadow *shadow = shadow__find(probe__owner(ctx));
+	struct shadow *shadow = shadow__find(probe__owner(ctx, rec));
 
 	if (shadow && !shadow__is_new(shadow))
 		shadow = ruby_shadow(ctx, shadow, rec, own);

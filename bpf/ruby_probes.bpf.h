@@ -8,7 +8,7 @@
  * and for those of the class itself. When it returns, its frame lies beside the others still, and
  * it is announced again with what that tells. */
 
-#include "bpf/memo.bpf.h"
+#include "bpf/cache.bpf.h"
 #include "bpf/probe.bpf.h"
 #include "bpf/ruby_code.bpf.h"
 #include "bpf/ruby_ec.bpf.h"
@@ -186,16 +186,17 @@ __weak __noinline __u32 method__learn(struct shadow *shadow, const struct ruby_a
 		key.space = shadow->space;
 		code = strings__intern(&key, args->class);
 	}
-	memo__set(shadow, args->method, args->scope, args->line, code);
+	cache__set(shadow, args->method, args->scope, args->line, code);
 	return code;
 }
 
 static __always_inline __u32 method__number(struct shadow *shadow, const struct ruby_args *args)
 {
-	const struct shadow_memo *memo = memo__at(shadow, args->method, args->scope, args->line);
+	const struct shadow_cache *cache = cache__at(shadow, args->method, args->scope, args->line);
 
-	return memo__is(memo, args->method, args->scope, args->line) ? memo->code
-								     : method__learn(shadow, args);
+	return cache__is(cache, args->method, args->scope, args->line)
+		       ? cache->code
+		       : method__learn(shadow, args);
 }
 
 /* --- methods in C --- */
@@ -214,16 +215,17 @@ __weak __noinline __u64 cmethod__learn(struct shadow *shadow, const struct ruby_
 	key.scope = args->scope;
 	key.space = shadow->space;
 	code = strings__intern(&key, args->class);
-	memo__set(shadow, args->method, args->scope, MEMO_OF_C, code);
+	cache__set(shadow, args->method, args->scope, MEMO_OF_C, code);
 	return code;
 }
 
 static __always_inline __u64 cmethod__number(struct shadow *shadow, const struct ruby_args *args)
 {
-	const struct shadow_memo *memo = memo__at(shadow, args->method, args->scope, MEMO_OF_C);
+	const struct shadow_cache *cache = cache__at(shadow, args->method, args->scope, MEMO_OF_C);
 
-	return memo__is(memo, args->method, args->scope, MEMO_OF_C) ? 1ULL << 32 | memo->code
-								    : cmethod__learn(shadow, args);
+	return cache__is(cache, args->method, args->scope, MEMO_OF_C)
+		       ? 1ULL << 32 | cache->code
+		       : cmethod__learn(shadow, args);
 }
 
 /* The frame of the method in C that has just been left. */

@@ -4,6 +4,7 @@
 
 #include "bpf/kernel.h"
 #include "bpf/shared.h"
+#include "bpf/slots.bpf.h"
 
 #include <asm/ptrace.h>
 #include <linux/bpf.h>
@@ -49,21 +50,23 @@ struct unwind_state {
 	__u64 unknown_start; /* of a mapping of the file image_key, which has no image; 0: none */
 };
 
-/* One per CPU. Sampling programs run in interrupt context and do not nest, so it is theirs from
- * the interrupt to the end of the last walker. Not a per-CPU map: those are limited to 32 KiB. */
+/* One per slot (bpf/slots.bpf.h): a sample's from its trigger to the end of the last walker. Not a
+ * per-CPU map: those are limited to 32 KiB. */
 struct scratch {
 	struct unwind_state unwind;
 	__u64 interrupted[UNWIND_REGS];
 	struct proc_rec proc;
 	__u32 walkers_left; /* bits of the walkers still to run */
 	__u32 n_words;	    /* used of sample.words */
+	__u32 has_regs;	    /* the task's user registers are those of what it executes */
+	__u32 cs;	    /* their code segment; 0: there are none */
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* user space: number of CPUs */
+	__uint(max_entries, 1); /* user space: number of slots */
 	__type(key, __u32);
 	__type(value, struct scratch);
 } scratches __weak SEC(".maps");
@@ -87,12 +90,14 @@ struct {
 	__type(value, struct proc_rec);
 } targets __weak SEC(".maps");
 
+/* What comes after the trigger: the walkers by their slots, and the unwinder. An array takes
+ * programs of one type only, so each type that triggers has its own. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, WALKERS_MAX);
+	__uint(max_entries, STAGES_N);
 	__type(key, __u32);
 	__type(value, __u32);
-} walkers __weak SEC(".maps");
+} stages __weak SEC(".maps");
 
 static __always_inline void count(enum counter counter)
 {
@@ -130,6 +135,13 @@ static __always_inline __u32 task__pid(struct task_struct *task)
 	return cfg_pidns_ino ? task__id(task->group_leader) : task->tgid;
 }
 
+/* Pointers of the kernel's structs are read as memory, not followed: for each that is followed the
+ * verifier (6.18) searches the kernel's types by name, for milliseconds. */
+static __always_inline struct mm_struct *task__mm(const struct task_struct *task)
+{
+	return BPF_CORE_READ(task, mm);
+}
+
 #define CS_USER_MASK 3 /* of regs.cs: the privilege level */
 
 static __always_inline __u32 task__tid(struct task_struct *task)
@@ -153,19 +165,30 @@ static __always_inline __u32 program__new(void)
 	return __sync_fetch_and_add(&last_program, 1) + 1;
 }
 
+/* The one that the running chain has claimed. */
 static __always_inline struct scratch *scratch__get(void)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 key = slot__key();
 
-	return bpf_map_lookup_elem(&scratches, &cpu);
+	return bpf_map_lookup_elem(&scratches, &key);
 }
 
+/* The end of a chain that cannot go on. */
+static __always_inline void scratch__abandon(void)
+{
+	count(COUNT_SCRATCH);
+	slot__release();
+}
+
+/* A pair for which there is no room is counted along, until scratch__section finds that. */
 static __always_inline void scratch__push(struct scratch *scratch, __u64 first, __u64 second)
 {
 	__u32 at = scratch->n_words;
 
-	scratch->words[at & (SAMPLE_WORDS_MAX - 1)] = first;
-	scratch->words[(at + 1) & (SAMPLE_WORDS_MAX - 1)] = second;
+	if (at <= SAMPLE_WORDS_MAX - 2) {
+		scratch->words[at & (SAMPLE_WORDS_MAX - 1)] = first;
+		scratch->words[(at + 1) & (SAMPLE_WORDS_MAX - 1)] = second;
+	}
 	scratch->n_words = at + 2;
 }
 
@@ -179,42 +202,69 @@ static __always_inline __u64 ring__flags(void)
 	return used >= cfg_ring_wakeup_bytes ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
-/* A walker's frames begin at `first_word`, and are all that there are if `complete`. */
-static __always_inline void scratch__walked(struct scratch *scratch, __u32 first_word, int complete,
-					    int truncated)
+/* The pairs from `first_word` on are the frames of the runtime with this slot. */
+static __always_inline void scratch__section(struct scratch *scratch, __u32 walker,
+					     __u32 first_word, __u32 flags)
 {
 	struct rec_sample *sample = &scratch->sample;
+	__u32 at = sample->n_sections, room = SAMPLE_WORDS_MAX - first_word;
 
-	sample->n_runtime = (scratch->n_words - first_word) / 2;
-	if (complete)
-		return;
-	if (truncated) {
+	if (at >= SECTIONS_MAX)
+		room = 0;
+	if (scratch->n_words - first_word > room) {
+		scratch->n_words = first_word + (room & ~1U);
+		flags |= SECTION_TRUNCATED;
+	}
+	if (flags & SECTION_TRUNCATED) {
 		sample->flags |= SAMPLE_RUNTIME_TRUNCATED;
 		count(COUNT_WALK_TRUNCATED);
-	} else {
-		sample->flags |= SAMPLE_RUNTIME_BROKEN;
 	}
+	if (flags & SECTION_BROKEN)
+		sample->flags |= SAMPLE_RUNTIME_BROKEN;
+	if (scratch->n_words == first_word)
+		return;
+	sample->sections[at & (SECTIONS_MAX - 1)] = (struct rec_section) {
+		.n = (scratch->n_words - first_word) / 2, .walker = walker, .flags = flags
+	};
+	sample->n_sections = at + 1;
 }
 
-/* Runs the next walker of this sample by a tail call or, if none is left, emits the sample. */
-static __always_inline void scratch__next(void *ctx, struct scratch *scratch)
+/* The same for a walker: they are all that there are if `complete`. */
+static __always_inline void scratch__walked(struct scratch *scratch, __u32 walker, __u32 first_word,
+					    int complete, int truncated)
 {
-	__u32 slot, size;
-	__u32 n_words;
+	scratch__section(scratch, walker, first_word,
+			 complete    ? 0
+			 : truncated ? SECTION_TRUNCATED
+				     : SECTION_BROKEN);
+}
 
-	for (slot = 0; slot < WALKERS_MAX; slot++) {
-		if (!(scratch->walkers_left & 1U << slot))
-			continue;
-		scratch->walkers_left &= ~(1U << slot);
-		bpf_tail_call(ctx, &walkers, slot);
-		count(COUNT_WALK_TAIL_CALL); /* still here: the slot is empty */
-	}
-	n_words = scratch->n_words;
+/* The chain's end. */
+static __always_inline void scratch__emit(struct scratch *scratch)
+{
+	__u32 n_words = scratch->n_words, size;
+
 	if (n_words >= SAMPLE_WORDS_MAX)
 		n_words = SAMPLE_WORDS_MAX - 1;
 	size = sizeof(scratch->sample) + n_words * 8;
 	if (bpf_ringbuf_output(&ring, &scratch->sample, size, ring__flags()))
 		count(COUNT_RING_FULL);
+	slot__release();
+}
+
+/* Runs the next walker of this sample by a tail call or, if none is left, emits the sample. */
+static __always_inline void scratch__next(void *ctx, struct scratch *scratch)
+{
+	__u32 slot;
+
+	for (slot = 0; slot < WALKERS_MAX; slot++) {
+		if (!(scratch->walkers_left & 1U << slot))
+			continue;
+		scratch->walkers_left &= ~(1U << slot);
+		bpf_tail_call(ctx, &stages, slot);
+		count(COUNT_WALK_TAIL_CALL); /* still here: the slot is empty */
+	}
+	scratch__emit(scratch);
 }
 
 #endif

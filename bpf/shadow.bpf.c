@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/lanes.bpf.h"
+#include "bpf/fiber_stacks.bpf.h"
 
 /* Shadow stacks at samples, and through the life of threads. */
 
@@ -8,6 +8,7 @@ const volatile __u32 cfg_calls = 0;
 const volatile __u32 cfg_nodes = 0;
 
 __u32 call_nodes_used = 0;
+__u32 probes_over = 0;
 
 /* --- samples --- */
 
@@ -15,7 +16,6 @@ struct emission {
 	struct shadow *shadow;
 	struct scratch *scratch;
 	__u64 sp; /* entries below are dead; 0: unknown */
-	__u32 n;
 };
 
 /* What the runtime's frame says now, or what the probe said. */
@@ -45,40 +45,37 @@ static long emit_step(__u32 index, void *arg)
 		return 0;
 	scratch__push(emission->scratch, FRAME_KEY(entry->code, current_index(shadow, entry)),
 		      entry->anchor);
-	emission->n++;
 	return 0;
 }
 
-static __always_inline void emit(struct scratch *scratch, struct shadow *shadow, __u64 sp)
+/* Returns flags of a section. */
+static __always_inline __u32 emit(struct scratch *scratch, struct shadow *shadow, __u64 sp)
 {
 	struct emission emission = { .shadow = shadow, .scratch = scratch, .sp = sp };
-	struct rec_sample *sample = &scratch->sample;
+	__u32 flags = 0;
 
-	if (shadow->overflow) {
-		sample->flags |= SAMPLE_RUNTIME_TRUNCATED;
-		count(COUNT_WALK_TRUNCATED);
-	}
+	if (shadow->overflow)
+		flags |= SECTION_TRUNCATED;
 	if (shadow->flags & SHADOW_PARTIAL)
-		sample->flags |= SAMPLE_RUNTIME_BROKEN;
-	sample->walker = shadow->runtime;
+		flags |= SECTION_BROKEN;
 	bpf_loop(SHADOW_DEPTH_MAX, emit_step, &emission, 0);
-	sample->n_runtime += emission.n;
+	return flags;
 }
 
-struct lane_nearest {
+struct fiber_nearest {
 	struct shadow *head, *found;
 	__u64 sp, distance;
 };
 
 static long near_step(__u32 index, void *arg)
 {
-	struct lane_nearest *nearest = arg;
+	struct fiber_nearest *nearest = arg;
 	struct shadow *shadow;
 	__u64 distance;
 
-	if (!lane__is_used(nearest->head, index))
+	if (!fiber__is_used(nearest->head, index))
 		return 0;
-	shadow = shadow__find(lane__owner(nearest->head, index));
+	shadow = shadow__find(fiber__owner(nearest->head, index));
 	if (!shadow || !shadow->depth)
 		return 0;
 	distance = shadow->entries[0].anchor - nearest->sp;
@@ -99,49 +96,62 @@ static __always_inline __u64 stack_end(const struct scratch *scratch)
 	return scratch->words[at & (SAMPLE_WORDS_MAX - 1)];
 }
 
-/* The shadow stack of the stack that the thread is on; NULL: it has none. Another lane than the
- * current one if no probe has hit since the thread changed: stacks do not overlap, so it is the one
- * whose outermost call is nearest above the stack pointer, if it is not beyond the stack's end. */
-static __always_inline struct shadow *lane__sampled(struct shadow *head, struct scratch *scratch,
-						    __u64 sp)
+/* The shadow stack of the stack that the thread is on; NULL: it has none. Another fiber stack than
+ * the current one if no probe has hit since the thread changed: stacks do not overlap, so it is the
+ * one whose outermost call is nearest above the stack pointer, if it is not beyond the stack's end.
+ */
+static __always_inline struct shadow *fiber__sampled(struct shadow *head, struct scratch *scratch,
+						     __u64 sp)
 {
-	struct lane_nearest nearest = { .head = head, .sp = sp, .distance = STACK_SPAN };
+	struct fiber_nearest nearest = { .head = head, .sp = sp, .distance = STACK_SPAN };
 	__u64 end = stack_end(scratch);
 
-	if (!(head->lanes_used & ~1U))
+	if (!(head->fibers_used & ~1U))
 		return head;
-	if (lane__has(head, sp))
-		return lane__current(head);
-	bpf_loop(SHADOW_LANES, near_step, &nearest, 0);
+	if (fiber__has(head, sp))
+		return fiber__current(head);
+	bpf_loop(SHADOW_FIBERS_MAX, near_step, &nearest, 0);
 	return end && nearest.distance > end - sp ? NULL : nearest.found;
 }
 
-SEC("?perf_event")
-int walk_shadow(struct bpf_perf_event_data *ctx)
+/* What probes of one runtime have told of the thread. Returns whether there is anything. */
+static __noinline int walk_runtime(struct scratch *scratch, __u32 runtime)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct scratch *scratch = scratch__get();
-	__u32 tid = task->pid;
+	__u64 sp = scratch->interrupted[UNWIND_REG_RSP];
+	__u32 first_word = scratch->n_words, flags = SECTION_PROBED, tid = task->pid, found = 0;
 	struct shadow *shadow;
-	__u64 sp;
 
-	if (!scratch) {
-		count(COUNT_SCRATCH);
-		return 0;
-	}
-	sp = scratch->interrupted[UNWIND_REG_RSP];
 	if (region__of(task, sp) == SHADOW_OF_SIGNALS) {
-		shadow = shadow__find(SHADOW_OWNER(tid, SHADOW_OF_SIGNALS));
+		shadow = shadow__find(SHADOW_OWNER(tid, runtime, SHADOW_OF_SIGNALS));
 		if (shadow)
-			emit(scratch, shadow, sp);
+			flags |= emit(scratch, shadow, sp);
 		sp = 0; /* of what the signal interrupted */
 	}
-	shadow = shadow__find(SHADOW_OWNER(tid, SHADOW_OF_THREAD));
+	shadow = shadow__find(SHADOW_OWNER(tid, runtime, SHADOW_OF_THREAD));
 	if (shadow)
-		shadow = sp ? lane__sampled(shadow, scratch, sp) : lane__current(shadow);
-	if (shadow)
-		emit(scratch, shadow, sp);
-	else /* it may be in calls from before the probes */
+		shadow = sp ? fiber__sampled(shadow, scratch, sp) : fiber__current(shadow);
+	if (shadow) {
+		flags |= emit(scratch, shadow, sp);
+		found = 1;
+	}
+	scratch__section(scratch, runtime, first_word, flags);
+	return found;
+}
+
+SEC("?perf_event")
+int walk_shadow(void *ctx)
+{
+	struct scratch *scratch = scratch__get();
+	__u32 runtime, found = 0;
+
+	if (!scratch) {
+		scratch__abandon();
+		return 0;
+	}
+	for (runtime = 0; runtime < WALKER_SHADOW; runtime++)
+		found |= walk_runtime(scratch, runtime);
+	if (!found) /* it may be in calls from before the probes */
 		scratch->sample.flags |= SAMPLE_RUNTIME_BROKEN;
 	scratch__next(ctx, scratch);
 	return 0;
@@ -170,22 +180,21 @@ static long copy_step(__u32 index, void *arg)
 }
 
 /* Returns the copy, or NULL. */
-static __noinline struct shadow *copy(__u32 region, __u32 from, __u32 to)
+static __noinline struct shadow *copy(__u64 from, __u64 to)
 {
-	struct copying copying = { .from = shadow__find(SHADOW_OWNER(from, region)) };
+	struct copying copying = { .from = shadow__find(from) };
 	struct shadow *shadow;
 
 	if (!copying.from)
 		return NULL;
-	shadow = shadow__get(SHADOW_OWNER(to, region));
+	shadow = shadow__get(to);
 	if (!shadow)
 		return NULL;
 	copying.to = shadow;
 	copying.now_ns = bpf_ktime_get_ns();
 	bpf_loop(SHADOW_DEPTH_MAX, copy_step, &copying, 0);
 	shadow->flags = copying.from->flags | SHADOW_COPIED;
-	shadow->runtime = copying.from->runtime;
-	shadow->space = 0; /* the memos are not of it */
+	shadow->space = 0; /* the caches are not of it */
 	shadow->index_offset = copying.from->index_offset;
 	shadow->index_shift = copying.from->index_shift;
 	shadow->overflow = copying.from->overflow;
@@ -193,85 +202,97 @@ static __noinline struct shadow *copy(__u32 region, __u32 from, __u32 to)
 	return shadow;
 }
 
-/* The child's thread has those lanes; its first probe begins anew anyway. */
-struct lanes_copying {
+/* The child's thread has those fiber stacks; its first probe begins anew anyway. */
+struct fibers_copying {
 	const struct shadow *from;
 	struct shadow *to;
 };
 
-static long copy_lane(__u32 index, void *arg)
+static long copy_fiber(__u32 index, void *arg)
 {
-	struct lanes_copying *copying = arg;
-	__u32 lane = index & (SHADOW_LANES - 1);
+	struct fibers_copying *copying = arg;
+	__u32 fiber = index & (SHADOW_FIBERS_MAX - 1);
 
-	if (!lane__is_used(copying->from, lane))
+	if (!fiber__is_used(copying->from, fiber))
 		return 0;
-	if (lane && !copy(SHADOW_OF_LANE(lane), OWNER_TID(copying->from->owner),
-			  OWNER_TID(copying->to->owner)))
+	if (fiber && !copy(fiber__owner(copying->from, fiber), fiber__owner(copying->to, fiber)))
 		return 0;
-	copying->to->lanes[lane] = copying->from->lanes[lane];
-	copying->to->lanes_used |= 1U << lane;
+	copying->to->fibers[fiber] = copying->from->fibers[fiber];
+	copying->to->fibers_used |= 1U << fiber;
 	return 0;
 }
 
-static __always_inline void copy_thread(__u32 from, __u32 to)
+static __noinline int copy_thread(__u32 from, __u32 to, __u32 runtime)
 {
-	struct lanes_copying copying = { .from = shadow__find(
-						 SHADOW_OWNER(from, SHADOW_OF_THREAD)) };
+	__u64 from_owner = SHADOW_OWNER(from, runtime, SHADOW_OF_THREAD);
+	struct fibers_copying copying = { .from = shadow__find(from_owner) };
 
+	copy(SHADOW_OWNER(from, runtime, SHADOW_OF_SIGNALS),
+	     SHADOW_OWNER(to, runtime, SHADOW_OF_SIGNALS));
 	if (!copying.from)
-		return;
-	copying.to = copy(SHADOW_OF_THREAD, from, to);
+		return 0;
+	copying.to = copy(from_owner, SHADOW_OWNER(to, runtime, SHADOW_OF_THREAD));
 	if (!copying.to)
-		return;
-	bpf_loop(SHADOW_LANES, copy_lane, &copying, 0);
-	copying.to->lane = copying.from->lane;
+		return 0;
+	bpf_loop(SHADOW_FIBERS_MAX, copy_fiber, &copying, 0);
+	copying.to->fiber = copying.from->fiber;
 	copying.to->lo = copying.from->lo;
 	copying.to->hi = copying.from->hi;
 	copying.to->switches = copying.from->switches;
+	return 0;
 }
 
-static __noinline int forget(__u32 region, __u32 tid)
+static __noinline int forget(__u64 owner)
 {
-	struct shadow *shadow = shadow__find(SHADOW_OWNER(tid, region));
+	struct shadow *shadow = shadow__find(owner);
 
 	if (!shadow)
 		return 0;
 	shadow__end(shadow);
-	shadow->flags = shadow->lane = shadow->lanes_used = 0;
+	shadow->flags = shadow->fiber = shadow->fibers_used = 0;
 	shadow->lo = shadow->hi = 0;
 	barrier();
 	shadow->owner = 0;
 	return 0;
 }
 
-static long forget_lane(__u32 index, void *arg)
+static long forget_fiber(__u32 index, void *arg)
 {
 	const struct shadow *head = *(struct shadow **)arg;
 
-	if (index && lane__is_used(head, index))
-		forget(SHADOW_OF_LANE(index), OWNER_TID(head->owner));
+	if (index && fiber__is_used(head, index))
+		forget(fiber__owner(head, index));
 	return 0;
 }
 
-static __noinline int forget_thread(__u32 tid)
+static __noinline int forget_runtime(__u32 tid, __u32 runtime)
 {
-	struct shadow *head = shadow__find(SHADOW_OWNER(tid, SHADOW_OF_THREAD));
+	struct shadow *head = shadow__find(SHADOW_OWNER(tid, runtime, SHADOW_OF_THREAD));
 
-	if (head && head->lanes_used & ~1U)
-		bpf_loop(SHADOW_LANES, forget_lane, &head, 0);
-	forget(SHADOW_OF_THREAD, tid);
-	forget(SHADOW_OF_SIGNALS, tid);
+	if (head && head->fibers_used & ~1U)
+		bpf_loop(SHADOW_FIBERS_MAX, forget_fiber, &head, 0);
+	forget(SHADOW_OWNER(tid, runtime, SHADOW_OF_THREAD));
+	forget(SHADOW_OWNER(tid, runtime, SHADOW_OF_SIGNALS));
 	return 0;
+}
+
+static __always_inline void forget_thread(__u32 tid)
+{
+	__u32 runtime;
+
+	for (runtime = 0; runtime < WALKER_SHADOW; runtime++)
+		forget_runtime(tid, runtime);
 }
 
 SEC("?tp_btf/sched_process_fork")
 int BPF_PROG(shadow_on_fork, struct task_struct *parent, struct task_struct *child)
 {
+	__u32 runtime;
+
 	if (child->tgid == parent->tgid)
 		return 0; /* a thread begins with nothing */
-	copy_thread(parent->pid, child->pid);
-	copy(SHADOW_OF_SIGNALS, parent->pid, child->pid);
+	for (runtime = 0; runtime < WALKER_SHADOW; runtime++)
+		copy_thread(parent->pid, child->pid, runtime);
 	return 0;
 }
 
@@ -279,6 +300,8 @@ SEC("?tp_btf/sched_process_exec")
 int BPF_PROG(shadow_on_exec, struct task_struct *task, int old_tid, struct linux_binprm *bprm)
 {
 	(void)bprm;
+	if (probes_over)
+		return 0;
 	forget_thread(old_tid);
 	forget_thread(task->pid);
 	return 0;
@@ -287,6 +310,7 @@ int BPF_PROG(shadow_on_exec, struct task_struct *task, int old_tid, struct linux
 SEC("?tp_btf/sched_process_exit")
 int BPF_PROG(shadow_on_exit, struct task_struct *task)
 {
-	forget_thread(task->pid);
+	if (!probes_over)
+		forget_thread(task->pid);
 	return 0;
 }

@@ -19,6 +19,10 @@ struct {
 
 extern const volatile __u32 cfg_shadows; /* a power of two */
 
+/* Set by user space before it detaches probes, which the kernel does one after the other: shadow
+ * stacks and counts of calls stay as they are then, all at one moment. */
+extern __u32 probes_over;
+
 /* Farther apart, two addresses are on different stacks, and say nothing about each other. */
 #define STACK_SPAN (64ULL << 20)
 

@@ -9,21 +9,26 @@
 
 #include "bpf/shared.h"
 
-#define SHADOW_DEPTH_MAX RUNTIME_FRAMES_MAX
-#define SHADOW_MEMOS	 128 /* a power of two */
-#define SHADOW_WORDS	 80
-#define SHADOW_LANES	 32
+#define SHADOW_DEPTH_MAX  RUNTIME_FRAMES_MAX
+#define SHADOW_MEMOS	  128 /* a power of two */
+#define SHADOW_WORDS	  80
+#define SHADOW_FIBERS_MAX 32
 
-/* A thread has one shadow stack for each stack that it runs on. */
+/* A thread has one shadow stack for each stack that it runs on, and for each runtime whose frames
+ * it runs there: what their probes tell of calls cannot be mixed. */
 enum { SHADOW_OF_THREAD, SHADOW_OF_SIGNALS, SHADOW_OF_FIBERS };
 
-/* Regions of a thread's lanes: numbers of the stacks that it switches between by itself. */
-#define SHADOW_OF_LANE(lane) ((lane) ? SHADOW_OF_FIBERS - 1 + (lane) : SHADOW_OF_THREAD)
+/* Regions of a thread's fiber stacks: numbers of the stacks that it switches between by itself. */
+#define SHADOW_OF_FIBER(fiber) ((fiber) ? SHADOW_OF_FIBERS - 1 + (fiber) : SHADOW_OF_THREAD)
 
-/* Whose a shadow stack is; `tid` is the kernel's, not that of a PID namespace. */
-#define SHADOW_OWNER(tid, region) ((__u64)(region) << 32 | (__u32)(tid))
+/* Whose a shadow stack is; `tid` is the kernel's, not that of a PID namespace, `runtime` the slot
+ * of the runtime's walker. */
+#define SHADOW_OWNER(tid, runtime, region) \
+	((__u64)(runtime) << 40 | (__u64)(region) << 32 | (__u32)(tid))
 
-#define SHADOW_REGION(owner) ((__u32)((owner) >> 32))
+#define SHADOW_TID(owner)     ((__u32)(owner))
+#define SHADOW_REGION(owner)  ((__u32)((owner) >> 32) & 0xff)
+#define SHADOW_RUNTIME(owner) ((__u32)((owner) >> 40))
 
 /* A stack is in one of so many slots of the map `shadows` from its own on. */
 #define SHADOW_HOME(owner)                                              \
@@ -62,20 +67,20 @@ enum {
 };
 
 /* What a probe found out lately, so that it need not again. */
-struct shadow_memo {
+struct shadow_cache {
 	__u64 name, file; /* addresses that name the function; file may be unused */
 	__u32 line;
 	__u32 code;
 	__u64 checked_jiffies;
 };
 
-struct shadow_call_memo {
+struct shadow_call_cache {
 	__u32 parent, code;
 	__u32 node;
 };
 
 /* A stack that a thread switches to and from without the kernel's knowledge (a fiber's). */
-struct shadow_lane {
+struct shadow_fiber {
 	__u64 stack;  /* an address that names it for its runtime */
 	__u64 state;  /* one that names what runs on it: another one there has begun anew */
 	__u64 lo, hi; /* from the first to the last address that is known to be on it */
@@ -83,14 +88,14 @@ struct shadow_lane {
 };
 
 /* Written by its own thread only; a sample may interrupt that anywhere. An entry is stored before
- * the depth says so. Free ones are empty, but keep their space and memos. */
+ * the depth says so. Free ones are empty, but keep their space and caches. */
 struct shadow {
 	__u64 owner;	/* SHADOW_OWNER; 0: free */
 	__u32 depth;	/* entries in use, outermost first */
 	__u32 overflow; /* calls beyond these that have not returned */
 	__u32 flags;
-	__u32 runtime; /* slot, as in rec_sample.walker */
-	__u32 space;   /* address space */
+	__u32 space; /* address space */
+	__u32 pad;
 	/* ENTRY_LIVE_INDEX: (the 32 bits at match + index_offset) << index_shift */
 	__u16 index_offset;
 	__u16 index_shift;
@@ -102,14 +107,14 @@ struct shadow {
 	/* What a runtime reads in one piece; a program's own stack has no room for it. */
 	__u64 words[SHADOW_WORDS];
 	/* SHADOW_OF_THREAD, of a runtime that has fibers. Lane 0 is this very shadow stack. */
-	__u32 lane;	  /* the current one */
-	__u32 lanes_used; /* bits */
-	__u64 lo, hi;	  /* the current lane's */
+	__u32 fiber;	   /* the current one */
+	__u32 fibers_used; /* bits */
+	__u64 lo, hi;	   /* the current fiber stack's */
 	__u64 switches;
-	struct shadow_lane lanes[SHADOW_LANES];
+	struct shadow_fiber fibers[SHADOW_FIBERS_MAX];
 	struct shadow_entry entries[SHADOW_DEPTH_MAX];
-	struct shadow_memo memos[SHADOW_MEMOS];
-	struct shadow_call_memo call_memos[SHADOW_MEMOS];
+	struct shadow_cache caches[SHADOW_MEMOS];
+	struct shadow_call_cache call_memos[SHADOW_MEMOS];
 };
 
 /* --- calls --- */

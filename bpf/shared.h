@@ -14,7 +14,7 @@
 #define RUNTIME_FRAMES_MAX 1024
 #define THREAD_NAME_BYTES  16 /* TASK_COMM_LEN */
 
-/* --- the word space of unwind tables: chunks that are created as they are needed --- */
+/* --- the table arena of unwind tables: chunks that are created as they are needed --- */
 #define CHUNK_WORDS_BITS 17
 #define CHUNK_WORDS	 (1 << CHUNK_WORDS_BITS) /* 512 KiB */
 #define CHUNKS_MAX	 1024			 /* 512 MiB of tables */
@@ -32,14 +32,20 @@ struct chunk {
 
 struct mapping_rec {
 	__u64 start, end;
-	__u64 bias; /* pc - bias = link-time address */
-	/* Of the table's page 0. Without a table: address of the code that calls the code here,
-	 * which a compiler made at run time without frame pointers; 0: unknown. */
-	__u64 vaddr_start;
-	__u32 n_pages;	/* 0: no table (JIT code, or an image without any); PAGES_UNPLACED */
-	__u32 base;	/* of the table in the word space; a multiple of UNWIND_RULE_WORDS */
-	__u32 rules_at; /* from base. Without a table: size of the code at vaddr_start */
-	__u32 rows_at;	/* from base */
+	__u64 bias;    /* pc - bias = link-time address */
+	__u32 n_pages; /* 0: no table (JIT code, or an image without any); PAGES_UNPLACED */
+	__u32 base;    /* of the table in the table arena; a multiple of UNWIND_RULE_WORDS */
+	union {
+		struct {
+			__u64 vaddr_start;	 /* of the table's page 0 */
+			__u32 rules_at, rows_at; /* from base */
+		};
+		/* Without a table: the code that calls the code here, which a compiler made at run
+		 * time without frame pointers; 0: unknown. */
+		struct {
+			__u64 start, bytes;
+		} callers;
+	};
 };
 _Static_assert(sizeof(struct mapping_rec) == 48, "mapping_rec");
 
@@ -104,6 +110,21 @@ _Static_assert(sizeof(struct proc_rec) == 24, "proc_rec");
 #define WALKERS_MAX 8
 enum { WALKER_PYTHON, WALKER_RUBY, WALKER_JVM, WALKER_SHADOW };
 
+/* The unwinder's, behind the walkers'. */
+enum { STAGE_UNWIND = WALKERS_MAX, STAGES_N };
+
+/* --- events --- */
+#define EVENTS_MAX 8 /* in one session; numbered from 1 */
+
+/* Slots of scratch memory on one CPU (bpf/slots.bpf.h), a power of two; and how many of them each
+ * program type gets that a session uses. Ticks do not interrupt each other. A tracepoint's program
+ * does not interrupt itself, and those of others do so from softirqs and interrupts only. Of uprobe
+ * programs as many can wait on a CPU as there are tasks: more than so many are counted losses. */
+#define SLOTS_MAX	 8
+#define SLOTS_TICK	 1
+#define SLOTS_TRACEPOINT 3
+#define SLOTS_UPROBE	 4
+
 /* --- records --- */
 enum rec_type {
 	REC_SAMPLE = 1,
@@ -166,27 +187,49 @@ enum {
 	SAMPLE_KERNEL_MODE = 2, /* interrupted in the kernel */
 	SAMPLE_HAS_STACK = 4,	/* a REC_STACK precedes it */
 	SAMPLE_NATIVE_TRUNCATED = 8,
-	SAMPLE_RUNTIME_TRUNCATED = 16,
-	SAMPLE_RUNTIME_BROKEN = 32, /* the walker stopped before the outermost frame */
+	SAMPLE_RUNTIME_TRUNCATED = 16, /* of any section */
+	SAMPLE_RUNTIME_BROKEN = 32,    /* the same, or a runtime's frames are missing at all */
 };
 
-/* The words that follow: n_kernel addresses, n_native pairs (ip, cfa), n_runtime pairs
- * (FRAME_KEY(code, index), stack address), each innermost first. */
+/* rec_section.flags */
+enum {
+	SECTION_TRUNCATED = 1, /* frames at the outer end found no room */
+	SECTION_BROKEN = 2,    /* those at the outer end could not be read */
+	SECTION_PROBED = 4,    /* of a shadow stack */
+};
+
+/* The frames of one runtime in one sample. */
+struct rec_section {
+	__u16 n;     /* pairs */
+	__u8 walker; /* slot of the runtime's walker, if probes told of the frames, too */
+	__u8 flags;
+};
+
+/* A thread in more runtimes at once than that loses the rest, which is counted. */
+#define SECTIONS_MAX 4
+
+/* The words that follow: n_kernel addresses, n_native pairs (ip, cfa), then of each section its
+ * pairs (FRAME_KEY(code, index), stack address), each innermost first. Which runtime called which
+ * only the stack addresses tell. */
 struct rec_sample {
 	__u32 type;
 	__u32 flags;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u64 value;   /* in the event's unit; of occurrences: how many this one stands for */
 	__u32 tgid, tid;
+	__u32 event; /* the session's number of it, from 1 */
 	__u32 cpu;
 	__u16 n_kernel, n_native;
-	__u16 n_runtime;
-	__u16 stop;   /* enum counter: why native unwinding stopped, 0: at the end */
-	__u32 walker; /* slot of the walker that made the runtime frames */
+	__u16 n_sections;
+	__u16 stop; /* enum counter: why native unwinding stopped, 0: at the end */
+	struct rec_section sections[SECTIONS_MAX];
 	char comm[THREAD_NAME_BYTES];
 };
-_Static_assert(sizeof(struct rec_sample) == 56, "rec_sample");
+_Static_assert(sizeof(struct rec_sample) == 80, "rec_sample");
 
-#define SAMPLE_WORDS_MAX 8192 /* a power of two above 127 + 2*1024 + 2*1024 */
+/* A power of two above 127 + 2*1024 + 2*RUNTIME_PAIRS_MAX: the longest stack with one runtime in
+ * it. With several their frames share the room. */
+#define SAMPLE_WORDS_MAX 8192
 
 /* Set in a native frame's ip that is no return address: the innermost frame's, a signal
  * trampoline's, and that of the frame which the signal interrupted. */
@@ -272,7 +315,7 @@ enum unwind_mode {
 	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit") \
 	/* from here on: losses */                                                       \
 	X(RING_FULL, "samples lost: ring buffer full")                                   \
-	X(SCRATCH, "samples lost: no scratch memory for the CPU")                        \
+	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                    \
 	X(COMPAT, "samples in 32-bit code, native frames not unwound")                   \
 	X(NO_MAPPINGS, "stacks cut: mappings of the process not read yet")               \
 	X(UNMAPPED_PC, "stacks cut: pc outside every known mapping")                     \
@@ -303,6 +346,7 @@ enum unwind_mode {
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
 	/* what user space counts */                                                     \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
+	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")       \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                    \
 	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")
 

@@ -6,8 +6,9 @@
  * scratch memory, so that the verifier sees each step once. The searches are global functions (not
  * static): the verifier then checks each by itself, once, instead of on every path to it. */
 
-#include "bpf/jvm_frames.bpf.h"
 #include "bpf/scratch.bpf.h"
+#include "bpf/tableless.bpf.h"
+#include "bpf/unwind_probes.bpf.h"
 #include "bpf/unwind_tableless.bpf.h"
 #include "bpf/vma.bpf.h"
 
@@ -196,69 +197,6 @@ __noinline int unwind__reg(struct unwind_state *u, __u32 reg)
 	return 0;
 }
 
-/* --- probes at returns ---
- *
- * For a probe at its return, the kernel replaces a call's return address by the address of a
- * trampoline, and remembers the real one: struct return_instance, kernel/events/uprobes.c. */
-
-#define RETURN_PROBES_MAX 65  /* of a thread: one above MAX_URETPROBE_DEPTH */
-#define XOL_SLOT_BYTES	  128 /* UPROBE_XOL_SLOT_BYTES, the trampoline's as well */
-
-/* The address that the trampoline's stands for at `slot` of the stack; 0: the kernel has replaced
- * it but not noted it down yet. */
-__noinline __u64 unwind__unhide(struct unwind_state *u, __u64 slot)
-{
-	const struct return_instance *instance;
-	__u64 stack;
-	__u32 i;
-
-	if (!u)
-		return 0;
-	instance = (void *)u->hidden;
-	for (i = 0; i < RETURN_PROBES_MAX && instance; i++) {
-		stack = BPF_CORE_READ(instance, stack);
-		u->value = BPF_CORE_READ(instance, orig_ret_vaddr);
-		instance = BPF_CORE_READ(instance, next);
-		if (stack == slot) {
-			u->hidden = (__u64)instance;
-			return u->value;
-		}
-	}
-	return 0;
-}
-
-/* Where the thread really is, if it was interrupted in what the kernel put in the code's way: the
- * trampoline, or the copy of a probed instruction. */
-static __always_inline void unwind__start_probes(struct unwind_state *u,
-						 const struct task_struct *task)
-{
-	const struct return_instance *instance;
-	const struct uprobe_task *utask;
-	const struct xol_area *area;
-
-	u->trampoline = u->hidden = 0;
-	if (!bpf_core_field_exists(task->utask))
-		return;
-	utask = task->utask;
-	if (!utask || !task->mm)
-		return;
-	area = BPF_CORE_READ(task->mm, uprobes_state.xol_area);
-	if (!area)
-		return;
-	u->trampoline = BPF_CORE_READ(area, vaddr);
-	instance = BPF_CORE_READ(utask, return_instances);
-	u->hidden = (__u64)instance;
-	if (u->pc - u->trampoline >= PAGE_BYTES)
-		return;
-	if (u->pc - u->trampoline < XOL_SLOT_BYTES && instance) {
-		u->sp = BPF_CORE_READ(instance, stack) + 8;
-		u->pc = BPF_CORE_READ(instance, orig_ret_vaddr);
-		u->hidden = (__u64)BPF_CORE_READ(instance, next);
-	} else if (u->pc - BPF_CORE_READ(utask, xol_vaddr) < XOL_SLOT_BYTES) {
-		u->pc += BPF_CORE_READ(utask, vaddr) - BPF_CORE_READ(utask, xol_vaddr);
-	}
-}
-
 /* rt_sigreturn's frame: a ucontext at rsp, general registers from byte 40 in the order r8..r15,
  * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (arch/x86/include/uapi/asm/sigcontext.h). */
 #define UCONTEXT_REGS_AT 40
@@ -441,12 +379,27 @@ static __always_inline int unwind__apply(struct unwind_state *u)
 	}
 }
 
+/* The rule for code that no table covers into u->rule: a counter on failure. `ret_called`: such
+ * code always has a caller. */
+static __always_inline int unwind__tableless(struct unwind_state *u, int *ret_called)
+{
+	int known = 0;
+
+#define X(slot, hook)                               \
+	if (!known && cfg_tableless & 1U << (slot)) \
+		known = hook(u);
+	TABLELESS_HOOKS(X)
+#undef X
+	*ret_called = known & TABLELESS_CALLED;
+	return known ? 0 : unwind__without_rule(u);
+}
+
 /* One frame: records it and moves on to its caller. Returns 1 to end the loop. */
 static long unwind__step(__u32 index, void *unused)
 {
 	struct scratch *scratch = scratch__get();
 	struct unwind_state *u;
-	int err = 0, is_jvm = 0;
+	int err = 0, called = 0;
 	__u64 ip;
 
 	(void)index, (void)unused;
@@ -458,17 +411,14 @@ static long unwind__step(__u32 index, void *unused)
 	__builtin_memset(&u->rule, 0, sizeof(u->rule));
 	if (cfg_unwind != UNWIND_MODE_FP)
 		err = unwind__find(u, scratch->proc.space);
-	if (!err && u->rule.kind == UNWIND_NONE) {
-		is_jvm = jvm__frame(u, scratch);
-		if (!is_jvm)
-			err = unwind__without_rule(u);
-	}
+	if (!err && u->rule.kind == UNWIND_NONE)
+		err = unwind__tableless(u, &called);
 	if (u->rule.kind == UNWIND_SIGNAL)
 		ip |= NATIVE_EXACT; /* nobody called the trampoline */
 	if (!err)
 		err = unwind__apply(u);
-	if (!err && is_jvm && !u->pc)
-		err = COUNT_NO_RULE; /* Java code always has a caller */
+	if (!err && called && !u->pc)
+		err = COUNT_NO_RULE;
 	scratch__push(scratch, ip, u->cfa);
 	u->n++;
 	u->stop = err;

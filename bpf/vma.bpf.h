@@ -14,7 +14,7 @@
 
 #include "bpf/image_files.bpf.h"
 
-struct told_key {
+struct reported_key {
 	__u32 program, pad;
 	__u64 start;
 };
@@ -23,7 +23,7 @@ struct told_key {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
-	__type(key, struct told_key);
+	__type(key, struct reported_key);
 	__type(value, __u32);
 } told __weak SEC(".maps");
 
@@ -131,11 +131,11 @@ static __always_inline const struct vm_area_struct *vma__at(struct unwind_state 
 /* --- both --- */
 
 /* So that it can name the frames, also when the process is gone by then. */
-static __always_inline void mapping__tell(const struct scratch *scratch,
-					  const struct mapping_rec *mapping, __u64 offset,
-					  __u32 image)
+static __always_inline void mapping__report(const struct scratch *scratch,
+					    const struct mapping_rec *mapping, __u64 offset,
+					    __u32 image)
 {
-	struct told_key key = { .program = scratch->proc.program, .start = mapping->start };
+	struct reported_key key = { .program = scratch->proc.program, .start = mapping->start };
 	struct rec_mapped rec = { .type = REC_MAPPED,
 				  .tgid = scratch->sample.tgid,
 				  .start = mapping->start,
@@ -157,16 +157,16 @@ static __always_inline void mapping__tell(const struct scratch *scratch,
  * or it is of a file that user space has not met. */
 __noinline int vma__find(struct unwind_state *u, int otherwise)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
 	struct scratch *scratch = scratch__get();
 	const struct vm_area_struct *vma;
 	const struct image_rec *image;
 	struct mapping_rec *m;
 	__u64 offset;
 
-	if (!u || !scratch || !task->mm)
+	if (!u || !scratch || !mm)
 		return otherwise;
-	vma = vma__at(u, task->mm);
+	vma = vma__at(u, mm);
 	if (!vma || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
 		return otherwise;
 	m = &u->mapping;
@@ -188,7 +188,7 @@ __noinline int vma__find(struct unwind_state *u, int otherwise)
 	m->base = image->base;
 	m->rules_at = image->rules_at;
 	m->rows_at = image->rows_at;
-	mapping__tell(scratch, m, offset, image->number);
+	mapping__report(scratch, m, offset, image->number);
 	return 0;
 }
 

@@ -7,12 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/privilege.h"
-#include "core/target_file.h"
-#include "core/util.h"
+#include "core/base/privilege.h"
+#include "core/base/target_file.h"
+#include "core/base/util.h"
 
-#define CODE_BYTES   16 /* of a site, to tell the kind of its trap: an instruction has up to 15 */
-#define MARKER_BYTES 4	/* endbr64 */
+/* Of a site, by which the kind of its trap is known: an instruction has up to 15. */
+#define CODE_BYTES   16
+#define MARKER_BYTES 4 /* endbr64 */
 
 struct probe_links {
 	struct bpf_link **list;
@@ -212,11 +213,11 @@ int probe_links__attach(struct probe_links *links, const struct bpf_program *pro
 	size_t first = links->n;
 
 	for (size_t i = 0; i < n; i++) {
-		int rc = attach_one(links, program, pid, &points[i], err);
+		int ret = attach_one(links, program, pid, &points[i], err);
 
-		if (rc) {
+		if (ret) {
 			detach_from(links, first);
-			return rc;
+			return ret;
 		}
 	}
 	return 0;
@@ -244,15 +245,15 @@ int probe_links__raise_semaphore(struct probe_links *links, const struct bpf_pro
 				 struct err *err)
 {
 	struct probe_point point = { .file = file, .semaphore_vaddr = semaphore_vaddr };
-	int rc = err__set(err, -ENOENT, "%s: no code in it to hang a semaphore on", file->path);
+	int ret = err__set(err, -ENOENT, "%s: no code in it to hang a semaphore on", file->path);
 	uint64_t places[3];
 	size_t n = find_quiet_code(file, places);
 	uint32_t traps = links->traps;
 
-	for (size_t i = 0; rc && i < n; i++) {
+	for (size_t i = 0; ret && i < n; i++) {
 		point.pc_vaddr = places[i];
-		rc = attach_one(links, nothing, pid, &point, err);
+		ret = attach_one(links, nothing, pid, &point, err);
 	}
 	links->traps = traps; /* the process does not come there */
-	return rc;
+	return ret;
 }

@@ -9,21 +9,26 @@
 
 #include <bpf/libbpf.h>
 
-#include "core/elf_file.h"
-#include "core/err.h"
-#include "core/trap.h"
+#include "core/base/err.h"
+#include "core/elf/elf_file.h"
+#include "core/kernel/trap.h"
 
 /* BPF programs attached to places in ELF files, and semaphores raised. Everything is a file
  * descriptor of this process: however it ends, the kernel takes all of it back.
+ */
+/* clang-format off */
+/* What a PID means, by experiment (Linux 6.18), since such a probe is an event of one task, and counts
+ * for that task's address space:
  *
- * What a PID means, by experiment (Linux 6.18), since such a probe is an event of one task, and
- *counts for that task's address space: threads  All, also those born later. It ends with the very
- *thread whose id was given: if the main thread exits and others go on, nothing fires any more. fork
- *The child fires nothing. It has copies of the breakpoints, and each costs it one trap, in which
- *the kernel takes it out; and of the raised semaphores, each of which it keeps until then, or until
- *the parent's probe is detached. exec     Goes on if the process maps the same file anew,
- *semaphores included. With PID -1 all processes that map the file fire, also those that start
- *later. */
+ *   threads  All fire, also those born later. It ends with the very thread whose id was given: if the
+ *            main thread exits and others go on, nothing fires any more.
+ *   fork     The child fires nothing. It has copies of the breakpoints, and each costs it one trap, in
+ *            which the kernel takes it out; and of the raised semaphores, each of which it keeps until
+ *            then, or until the parent's probe is detached.
+ *   exec     Goes on if the process maps the same file anew, semaphores included.
+ *
+ * With PID -1 all processes that map the file fire, also those that start later. */
+/* clang-format on */
 struct probe_links;
 
 struct probe_point {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "bpf/probe_rec.h"
-#include "core/elf_file.h"
+#include "core/elf/elf_file.h"
 
 /* Which probes of a runtime are wanted, and what is known of them: tables, one file per runtime
  * (probes/NAME.c). That a probe is in a file does not mean that it fires: what is said here was
@@ -14,7 +14,7 @@
 
 enum probe_life {
 	PROBE_LIVES,	  /* fires whenever its code runs */
-	PROBE_LIVES_WHEN, /* fires under a condition that the file does not tell */
+	PROBE_LIVES_WHEN, /* fires under a condition that cannot be seen in the file */
 };
 
 struct probe_want {
@@ -40,18 +40,6 @@ struct probe_edition {
 	const char *map;      /* how to get a perf map; NULL: not at all */
 };
 
-/* What a call costs beyond the traps at its entry and its return: the runtime's own work while
- * somebody listens to its probes (it makes texts of names), that of the BPF programs, and what both
- * do to the caches of a program that is at work. The unit is what an entry and a return with empty
- * programs cost on the machine (bench/calibration.h: pair), so that the figures are good for slower
- * ones, too. Measured as docs/bench.md tells. 0: unknown. */
-struct probe_work {
-	double counted; /* hits at both ends are counted */
-	double user;	/* of that, what the runtime does in user mode, and what its caches lack */
-	double shadow;	/* a shadow stack is kept */
-	double calls;	/* calls are counted and timed as well */
-};
-
 struct probe_catalogue {
 	const char *runtime; /* as in the registry of runtimes */
 
@@ -59,8 +47,6 @@ struct probe_catalogue {
 	const struct probe_edition *(*choose)(const struct elf_file *file);
 
 	const char *version_symbol; /* of a version text in the file; NULL: there is none */
-
-	struct probe_work site_work, function_work; /* at USDT sites, at functions */
 };
 
 extern const struct probe_catalogue *const probe_catalogues[]; /* NULL-terminated */

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cli.h"
-#include "core/escape.h"
-#include "core/procfs.h"
-#include "core/util.h"
+#include "core/base/escape.h"
+#include "core/base/util.h"
+#include "core/cli/cli.h"
+#include "core/target/procfs.h"
 #include "probes/probe_process.h"
 #include "probes/probe_walkers.h"
 
@@ -203,13 +203,13 @@ static int show_process(const struct probes_opts *opts, struct probe_walkers *wa
 	struct probe_process process;
 	struct procfs_info info;
 	struct err err = {};
-	int code;
+	int ret;
 
 	if (procfs__target(opts->pid, &info, &err) ||
 	    probe_process__open(info.pid, probe_walkers__ask, walkers, &process, &err))
 		return cli__fail("%s", err.text);
-	code = opts->no_attach ? 0 : probe_process__measure(&process, MEASURE_S, NULL, &err);
-	if (code) {
+	ret = opts->no_attach ? 0 : probe_process__measure(&process, MEASURE_S, &err);
+	if (ret) {
 		probe_process__done(&process);
 		return cli__fail("%s; --no-attach looks at the files only", err.text);
 	}
@@ -222,9 +222,9 @@ static int show_process(const struct probes_opts *opts, struct probe_walkers *wa
 			info.pid);
 	for (size_t i = 0; i < process.n_unread; i++)
 		cli__fail("%s", process.unread[i].text);
-	code = process.n_unread ? EXIT_FAILED : EXIT_OK;
+	ret = process.n_unread ? EXIT_FAILED : EXIT_OK;
 	probe_process__done(&process);
-	return code;
+	return ret;
 }
 
 int cmd_probes(int argc, char **argv, const struct runtime *const *runtimes)

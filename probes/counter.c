@@ -4,8 +4,8 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 
-#include "core/kernel_part.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/kernel/kernel_part.h"
 
 struct probe_counter {
 	struct braid_bpf *skel;
@@ -18,30 +18,30 @@ static int load(struct probe_counter *counter, size_t n, struct err *err)
 {
 	static const char *const programs[] = { "count_hit", "nothing", NULL };
 	static const char *const maps[] = { "probe_hits", NULL };
-	int rc = kernel_part__open(programs, maps, &counter->skel, err);
+	int ret = kernel_part__open(programs, maps, &counter->skel, err);
 
-	if (!rc)
-		rc = bpf_map__set_max_entries(counter->skel->maps.probe_hits, n);
-	return rc ? rc : kernel_part__load(counter->skel, err);
+	if (!ret)
+		ret = bpf_map__set_max_entries(counter->skel->maps.probe_hits, n);
+	return ret ? ret : kernel_part__load(counter->skel, err);
 }
 
-int probe_counter__open(size_t n, struct probe_counter **ret, struct err *err)
+int probe_counter__open(size_t n, struct probe_counter **ret_counter, struct err *err)
 {
 	struct probe_counter *counter = calloc(1, sizeof(*counter));
-	int rc;
+	int ret;
 
 	if (!counter)
 		return err__set(err, -ENOMEM, "out of memory");
 	counter->n_cpus = libbpf_num_possible_cpus();
 	counter->by_cpu = calloc(max_of(counter->n_cpus, 1), sizeof(*counter->by_cpu));
 	counter->links = probe_links__new();
-	rc = counter->by_cpu && counter->links ? load(counter, max_of(n, (size_t)1), err)
-					       : err__set(err, -ENOMEM, "out of memory");
-	if (rc)
+	ret = counter->by_cpu && counter->links ? load(counter, max_of(n, (size_t)1), err)
+						: err__set(err, -ENOMEM, "out of memory");
+	if (ret)
 		probe_counter__free(counter);
 	else
-		*ret = counter;
-	return rc;
+		*ret_counter = counter;
+	return ret;
 }
 
 void probe_counter__free(struct probe_counter *counter)
@@ -72,6 +72,11 @@ int probe_counter__raise_semaphore(struct probe_counter *counter, pid_t pid,
 void probe_counter__detach(struct probe_counter *counter)
 {
 	probe_links__detach(counter->links);
+}
+
+void probe_counter__count(struct probe_counter *counter, bool counts)
+{
+	__atomic_store_n(&counter->skel->bss->hits_count, counts, __ATOMIC_RELEASE);
 }
 
 uint64_t probe_counter__hits(const struct probe_counter *counter, uint32_t cookie)

@@ -7,7 +7,7 @@
 /* Counts how often places in programs are hit: a BPF object of its own with nothing else in it. */
 struct probe_counter;
 
-/* For points with cookies 0 to n - 1. -EPERM without privilege. */
+/* For points with cookies 0 to n - 1. Nothing counts yet. -EPERM without privilege. */
 int probe_counter__open(size_t n, struct probe_counter **ret, struct err *err);
 void probe_counter__free(struct probe_counter *counter); /* detaches; NULL is fine */
 
@@ -18,6 +18,9 @@ int probe_counter__raise_semaphore(struct probe_counter *counter, pid_t pid,
 				   const struct elf_file *file, uint64_t semaphore_vaddr,
 				   struct err *err);
 void probe_counter__detach(struct probe_counter *counter); /* counts stay readable */
+
+/* From now on hits of all sites count, or no more. */
+void probe_counter__count(struct probe_counter *counter, bool counts);
 
 uint64_t probe_counter__hits(const struct probe_counter *counter, uint32_t cookie);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "probes/catalogue.h"
 
 /* HotSpot. Arguments of method__*: thread, then address and length of the names of class and method
@@ -59,5 +59,4 @@ static const struct probe_edition *choose(const struct elf_file *file)
 const struct probe_catalogue probe_catalogue_jvm = {
 	.runtime = "jvm",
 	.choose = choose,
-	.site_work = { .counted = 0.12, .user = 0.05, .shadow = 0.24, .calls = 0.32 },
 };

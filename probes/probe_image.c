@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 const struct probe_catalogue *probe_image__catalogue(const struct elf_file *file)
 {
@@ -202,7 +202,7 @@ static void set_dead(struct probe_image *image, enum probe_rung rung,
 	image->ladder[rung].remedy = entry->remedy;
 }
 
-static void judge_sites(struct probe_image *image)
+static void evaluate_sites(struct probe_image *image)
 {
 	const struct probe_edition *edition = image->edition;
 	const struct probe_want *entry, *ret;
@@ -234,7 +234,7 @@ static void judge_sites(struct probe_image *image)
 	}
 }
 
-static void judge_function(struct probe_image *image)
+static void evaluate_function(struct probe_image *image)
 {
 	const struct probe_want *entry;
 	bool there = pair_is_there(image, false, &entry);
@@ -251,7 +251,7 @@ static void judge_function(struct probe_image *image)
 		set(image, RUNG_UPROBE, false, "no function is known that all calls go through");
 }
 
-static void judge_map(struct probe_image *image)
+static void evaluate_map(struct probe_image *image)
 {
 	const char *how = image->edition ? image->edition->map : NULL;
 
@@ -264,11 +264,11 @@ static void judge_map(struct probe_image *image)
 	image->ladder[RUNG_MAP].remedy = image->has_map ? NULL : how;
 }
 
-void probe_image__judge(struct probe_image *image)
+void probe_image__evaluate(struct probe_image *image)
 {
-	judge_sites(image);
-	judge_function(image);
-	judge_map(image);
+	evaluate_sites(image);
+	evaluate_function(image);
+	evaluate_map(image);
 	set(image, RUNG_NATIVE, true, "no frames of the runtime");
 }
 
@@ -297,7 +297,7 @@ static void read_version(struct probe_image *image, const struct probe_catalogue
 static int fill(struct probe_image *image, const struct probe_walker *walker, struct err *err)
 {
 	const struct probe_catalogue *catalogue = probe_image__catalogue(image->file);
-	int rc;
+	int ret;
 
 	image->runtime = walker->runtime;
 	if (walker->runtime)
@@ -313,20 +313,20 @@ static int fill(struct probe_image *image, const struct probe_walker *walker, st
 		set(image, RUNG_WALK, walker->works, "%s",
 		    walker->reason[0] ? walker->reason
 				      : "the interpreter's own frames, read at each sample");
-	rc = usdt__read(image->file, &image->sites, err);
-	if (rc)
-		return rc;
+	ret = usdt__read(image->file, &image->sites, err);
+	if (ret)
+		return ret;
 	if (make_rows(image))
 		return err__set(err, -ENOMEM, "out of memory");
-	probe_image__judge(image);
+	probe_image__evaluate(image);
 	return 0;
 }
 
 int probe_image__new(struct elf_file *file, const struct probe_walker *walker, bool has_map,
-		     struct probe_image **ret, struct err *err)
+		     struct probe_image **ret_image, struct err *err)
 {
 	struct probe_image *image = calloc(1, sizeof(*image));
-	int rc;
+	int ret;
 
 	if (!image) {
 		elf_file__free(file);
@@ -334,12 +334,12 @@ int probe_image__new(struct elf_file *file, const struct probe_walker *walker, b
 	}
 	image->file = file;
 	image->has_map = has_map;
-	rc = fill(image, walker, err);
-	if (rc)
+	ret = fill(image, walker, err);
+	if (ret)
 		probe_image__free(image);
 	else
-		*ret = image;
-	return rc;
+		*ret_image = image;
+	return ret;
 }
 
 void probe_image__free(struct probe_image *image)

@@ -2,7 +2,7 @@
 #ifndef BRAID_PROBE_IMAGE_H
 #define BRAID_PROBE_IMAGE_H
 
-#include "core/liveness.h"
+#include "core/target/liveness.h"
 #include "probes/attach.h"
 #include "probes/catalogue.h"
 #include "probes/usdt.h"
@@ -67,9 +67,10 @@ int probe_image__new(struct elf_file *file, const struct probe_walker *walker, b
 		     struct probe_image **ret, struct err *err);
 void probe_image__free(struct probe_image *image); /* NULL is fine */
 
-/* After hits were filled in: pairs are what these tell (core/liveness.h), whatever the tables say.
+/* After hits were filled in: pairs are evaluated by these (core/target/liveness.h), whatever the
+ * tables say.
  */
-void probe_image__judge(struct probe_image *image);
+void probe_image__evaluate(struct probe_image *image);
 
 /* The best rung that works. `usable` (bit n: rung n) leaves out what the caller cannot use. */
 enum probe_rung probe_image__choose(const struct probe_image *image, unsigned usable);
@@ -84,7 +85,7 @@ const struct probe_want *probe_image__partner(const struct probe_image *image,
 /* Of it and its partner, by their hits; LIVENESS_UNKNOWN where it has none. */
 enum liveness probe_image__liveness(const struct probe_image *image, const struct probe_want *want);
 
-/* Do both fire? If too few hits have told, whatever the tables say. */
+/* Do both fire? With too few hits to know: what the tables say. */
 bool probe_image__is_live(const struct probe_image *image, const struct probe_want *want);
 
 /* Is it this one that does not fire in proportion to its partner? */

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/privilege.h"
-#include "core/procfs.h"
-#include "core/util.h"
+#include "core/base/privilege.h"
+#include "core/base/util.h"
+#include "core/target/procfs.h"
 #include "probes/counter.h"
 
 static int look_at(struct elf_file *file, probe_walker_fn walker, void *ctx, bool has_map,
@@ -42,7 +42,7 @@ static int add_unread(struct probe_process *process, const struct err *err)
 	return 0;
 }
 
-/* Keeps the image if there is anything to tell of it. */
+/* Keeps the image if there is anything to report of it. */
 static int add_image(struct probe_process *process, struct probe_image *image)
 {
 	if (!image->n_rows && !image->runtime) {
@@ -95,29 +95,29 @@ static bool is_repeated(const struct procfs_mappings *mappings, size_t i)
 	return false;
 }
 
-int probe_process__open(uint32_t pid, probe_walker_fn walker, void *ctx, struct probe_process *ret,
-			struct err *err)
+int probe_process__open(uint32_t pid, probe_walker_fn walker, void *ctx,
+			struct probe_process *ret_process, struct err *err)
 {
 	struct probe_process process = { .pid = pid };
 	struct procfs_mappings mappings = {};
 	bool has_map = procfs__has_perf_map(pid);
-	int rc = procfs__mappings(pid, &mappings);
+	int ret = procfs__mappings(pid, &mappings);
 
-	if (rc == -EACCES || rc == -EPERM)
+	if (ret == -EACCES || ret == -EPERM)
 		return privilege__explain(1U << PRIVILEGE_PROCESSES,
 					  "to look into a process of somebody else's", err);
-	if (rc)
-		return err__set(err, rc, "cannot read the mappings of PID %u: %s", pid,
-				strerror(-rc));
-	for (size_t i = 0; !rc && i < mappings.n; i++)
+	if (ret)
+		return err__set(err, ret, "cannot read the mappings of PID %u: %s", pid,
+				strerror(-ret));
+	for (size_t i = 0; !ret && i < mappings.n; i++)
 		if (!mappings.list[i].anonymous && !is_repeated(&mappings, i))
-			rc = open_mapping(&process, &mappings.list[i], walker, ctx, has_map);
+			ret = open_mapping(&process, &mappings.list[i], walker, ctx, has_map);
 	procfs_mappings__done(&mappings);
-	if (rc) {
+	if (ret) {
 		probe_process__done(&process);
-		return err__set(err, rc, "out of memory");
+		return err__set(err, ret, "out of memory");
 	}
-	*ret = process;
+	*ret_process = process;
 	return 0;
 }
 
@@ -152,9 +152,7 @@ static size_t collect(struct probe_process *process, struct probe_point *ret_poi
 	return n;
 }
 
-/* Adds `sign` times the hits until now: first -1, then 1, so that what counts is the time between,
- * not that which it takes to attach one site after the other. */
-static void take_hits(struct probe_process *process, const struct probe_counter *counter, int sign)
+static void take_hits(struct probe_process *process, const struct probe_counter *counter)
 {
 	for (size_t i = 0; i < process->n_images; i++) {
 		struct probe_image *image = process->images[i];
@@ -163,7 +161,7 @@ static void take_hits(struct probe_process *process, const struct probe_counter 
 			struct probe_row *row = &image->rows[k];
 
 			if (row->wanted)
-				row->hits += sign * probe_counter__hits(counter, row->point.cookie);
+				row->hits = probe_counter__hits(counter, row->point.cookie);
 		}
 	}
 }
@@ -185,32 +183,28 @@ static void wait_for(double seconds)
 		;
 }
 
-static void measure(struct probe_process *process, const struct probe_counter *counter,
-		    double seconds, const struct probe_watch *watch)
+static void measure(struct probe_process *process, struct probe_counter *counter, double seconds)
 {
-	double start_s = now_s(), cpu_s = procfs__cpu_s(process->pid);
+	double cpu_s = procfs__cpu_s(process->pid), start_s = now_s(), measured_s;
 
-	if (watch)
-		watch->begin(watch->ctx);
-	take_hits(process, counter, -1);
+	probe_counter__count(counter, true);
 	wait_for(seconds);
-	take_hits(process, counter, 1);
-	if (watch)
-		watch->end(watch->ctx);
+	probe_counter__count(counter, false);
+	measured_s = now_s() - start_s;
 	process->cpu_s = procfs__cpu_s(process->pid) - cpu_s;
+	take_hits(process, counter);
 	for (size_t i = 0; i < process->n_images; i++) {
-		process->images[i]->measured_s = now_s() - start_s;
-		probe_image__judge(process->images[i]);
+		process->images[i]->measured_s = measured_s;
+		probe_image__evaluate(process->images[i]);
 	}
 }
 
-int probe_process__measure(struct probe_process *process, double seconds,
-			   const struct probe_watch *watch, struct err *err)
+int probe_process__measure(struct probe_process *process, double seconds, struct err *err)
 {
 	size_t n = collect(process, NULL);
 	struct probe_counter *counter = NULL;
 	struct probe_point *points;
-	int rc;
+	int ret;
 
 	if (!n)
 		return 0;
@@ -218,12 +212,12 @@ int probe_process__measure(struct probe_process *process, double seconds,
 	if (!points)
 		return err__set(err, -ENOMEM, "out of memory");
 	collect(process, points);
-	rc = probe_counter__open(n, &counter, err);
-	if (!rc)
-		rc = probe_counter__attach(counter, process->pid, points, n, err);
-	if (!rc)
-		measure(process, counter, seconds, watch);
+	ret = probe_counter__open(n, &counter, err);
+	if (!ret)
+		ret = probe_counter__attach(counter, process->pid, points, n, err);
+	if (!ret)
+		measure(process, counter, seconds);
 	probe_counter__free(counter);
 	free(points);
-	return rc;
+	return ret;
 }

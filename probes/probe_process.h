@@ -27,16 +27,8 @@ int probe_process__open(uint32_t pid, probe_walker_fn walker, void *ctx, struct 
 			struct err *err);
 void probe_process__done(struct probe_process *process); /* idempotent */
 
-/* What else is to be looked at meanwhile. */
-struct probe_watch {
-	void (*begin)(void *ctx), (*end)(void *ctx); /* of the time that counts */
-	void *ctx;
-};
-
-/* Counts hits of all rows that are wanted for so long, and judges the images by them. The process
- * pays for each hit. `watch` may be NULL. Negative errno with the sentence, then nothing was
- * measured. */
-int probe_process__measure(struct probe_process *process, double seconds,
-			   const struct probe_watch *watch, struct err *err);
+/* Counts hits of all rows that are wanted for so long, and evaluates the images by them. The
+ * process pays for each hit. Negative errno with the sentence, then nothing was measured. */
+int probe_process__measure(struct probe_process *process, double seconds, struct err *err);
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef BRAID_PROBE_WALKERS_H
 #define BRAID_PROBE_WALKERS_H
 
-#include "core/session.h"
 #include "probes/probe_process.h"
+#include "runtimes/runtime.h"
 
 /* What the runtimes say of a file, for probe_process__open: a probe_walker_fn and its ctx. */
 struct probe_walkers {

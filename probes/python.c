@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/util.h"
+#include "core/base/util.h"
 #include "probes/catalogue.h"
 
 /* CPython built with --with-dtrace, as distributions do. Arguments of function__*: file name, code
@@ -84,6 +84,4 @@ static const struct probe_edition *choose(const struct elf_file *file)
 const struct probe_catalogue probe_catalogue_python = {
 	.runtime = "python",
 	.choose = choose,
-	.site_work = { .counted = 0.36, .user = 0.22, .shadow = 0.42, .calls = 0.52 },
-	.function_work = { .counted = 0.42, .user = 0.28, .shadow = 0.5, .calls = 0.56 },
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/util.h"
+#include "core/base/util.h"
 #include "probes/catalogue.h"
 
 /* Ruby built with --enable-dtrace, as Debian did up to 3.2. Arguments of all four: class, method,
@@ -36,7 +36,7 @@ static const struct probe_want wants[] = {
 	  "every return of a method written in C", NULL, NULL },
 };
 
-/* Listening to methods in C makes these crash: runtimes/ruby_probing.c, is_unsafe(). */
+/* Listening to methods in C makes these crash: runtimes/ruby/ruby_probing.c, is_unsafe(). */
 static const struct probe_want wants_3_0[] = { METHODS };
 
 #define NO_DTRACE "this Ruby was built without --enable-dtrace"
@@ -64,5 +64,4 @@ const struct probe_catalogue probe_catalogue_ruby = {
 	.runtime = "ruby",
 	.choose = choose,
 	.version_symbol = "ruby_version",
-	.site_work = { .counted = 0.93, .user = 0.73, .shadow = 1.08, .calls = 1.18 },
 };

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 #define NOTE_OWNER "stapsdt"
 #define NOTE_TYPE  3 /* NT_STAPSDT, <sys/sdt.h>: _SDT_NOTE_TYPE */
@@ -68,7 +68,7 @@ static int read_notes(Elf_Data *data, uint64_t base_vaddr, struct usdt_sites *si
 	size_t at = 0, next, name_at, desc_at;
 	const char *notes = data->d_buf;
 	GElf_Nhdr note;
-	int rc;
+	int ret;
 
 	for (; at < data->d_size; at = next) {
 		next = gelf_getnote(data, at, &note, &name_at, &desc_at);
@@ -77,34 +77,34 @@ static int read_notes(Elf_Data *data, uint64_t base_vaddr, struct usdt_sites *si
 		if (note.n_type != NOTE_TYPE || note.n_namesz != sizeof(NOTE_OWNER) ||
 		    memcmp(notes + name_at, NOTE_OWNER, sizeof(NOTE_OWNER)) != 0)
 			continue;
-		rc = add_site(sites, notes + desc_at, note.n_descsz, base_vaddr);
-		if (rc)
-			return rc;
+		ret = add_site(sites, notes + desc_at, note.n_descsz, base_vaddr);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
 
-int usdt__read(const struct elf_file *file, struct usdt_sites *ret, struct err *err)
+int usdt__read(const struct elf_file *file, struct usdt_sites *ret_sites, struct err *err)
 {
 	Elf_Data *notes = elf_file__section(file, ".note.stapsdt", NULL);
 	struct usdt_sites sites = {};
 	GElf_Shdr base = {};
-	int rc = 0;
+	int ret = 0;
 
 	elf_file__section(file, ".stapsdt.base", &base);
 	if (notes && notes->d_type != ELF_T_NHDR && notes->d_type != ELF_T_NHDR8)
-		rc = -EBADMSG; /* not of type SHT_NOTE: libelf would take it as it is */
-	if (notes && !rc)
-		rc = read_notes(notes, base.sh_addr, &sites);
-	if (!rc) {
-		*ret = sites;
+		ret = -EBADMSG; /* not of type SHT_NOTE: libelf would take it as it is */
+	if (notes && !ret)
+		ret = read_notes(notes, base.sh_addr, &sites);
+	if (!ret) {
+		*ret_sites = sites;
 		return 0;
 	}
 	usdt_sites__done(&sites);
-	return err__set(err, rc, "%s: %s", file->path,
-			rc == -ENOMEM  ? "out of memory"
-			: rc == -E2BIG ? "more probe sites than any program has"
-				       : "malformed probe notes (.note.stapsdt)");
+	return err__set(err, ret, "%s: %s", file->path,
+			ret == -ENOMEM	? "out of memory"
+			: ret == -E2BIG ? "more probe sites than any program has"
+					: "malformed probe notes (.note.stapsdt)");
 }
 
 void usdt_sites__done(struct usdt_sites *sites)

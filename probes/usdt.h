@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/elf_file.h"
-#include "core/err.h"
+#include "core/base/err.h"
+#include "core/elf/elf_file.h"
 
 /* The statically defined probe sites of an ELF file: its .note.stapsdt, as <sys/sdt.h> of SystemTap
  * writes it. A site is one no-op instruction; a probe may have several sites. */

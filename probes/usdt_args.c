@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 #define SYMBOL_BYTES_MAX 256
 
@@ -125,22 +125,22 @@ static int take_symbol(struct parser *parser, __s64 *ret)
 static int take_registers(struct parser *parser, struct probe_arg *arg)
 {
 	__s64 scale = 1;
-	int rc = 0;
+	int ret = 0;
 
 	if (take(parser, '%'))
-		rc = take_register(parser, &arg->reg, true);
-	if (!rc && take(parser, ',')) {
+		ret = take_register(parser, &arg->reg, true);
+	if (!ret && take(parser, ',')) {
 		if (!take(parser, '%'))
 			return complain(parser, -EINVAL, "no index register");
-		rc = take_register(parser, &arg->index_reg, true);
-		if (!rc && take(parser, ',') &&
+		ret = take_register(parser, &arg->index_reg, true);
+		if (!ret && take(parser, ',') &&
 		    (!take_number(parser, &scale) ||
 		     (scale != 1 && scale != 2 && scale != 4 && scale != 8)))
 			return complain(parser, -EINVAL, "the scale is none of 1, 2, 4 and 8");
 		arg->scale_log2 = __builtin_ctzll(scale);
 	}
-	if (rc)
-		return rc;
+	if (ret)
+		return ret;
 	if (!take(parser, ')') || (arg->reg == PROBE_REG_NONE && arg->index_reg == PROBE_REG_NONE))
 		return complain(parser, -EINVAL, "not an operand");
 	if (arg->index_reg == PROBE_RSP || arg->index_reg == PROBE_RIP)
@@ -151,18 +151,18 @@ static int take_registers(struct parser *parser, struct probe_arg *arg)
 static int take_memory(struct parser *parser, struct probe_arg *arg)
 {
 	bool symbol = false;
-	int rc = 0;
+	int ret = 0;
 
 	if (*parser->at != '(' && !take_number(parser, &arg->value)) {
-		rc = take_symbol(parser, &arg->value);
+		ret = take_symbol(parser, &arg->value);
 		symbol = true;
 	}
-	if (!rc && take(parser, '('))
-		rc = take_registers(parser, arg);
-	else if (!rc && !symbol) /* an absolute address: no compiler writes that */
-		rc = complain(parser, -EINVAL, "not an operand");
-	if (rc)
-		return rc;
+	if (!ret && take(parser, '('))
+		ret = take_registers(parser, arg);
+	else if (!ret && !symbol) /* an absolute address: no compiler writes that */
+		ret = complain(parser, -EINVAL, "not an operand");
+	if (ret)
+		return ret;
 	if (symbol && arg->reg == PROBE_REG_NONE && arg->index_reg == PROBE_REG_NONE)
 		arg->reg = PROBE_RIP;
 	if (symbol != (arg->reg == PROBE_RIP) ||
@@ -188,11 +188,11 @@ static int take_operand(struct parser *parser, struct probe_arg *arg)
 	return take_memory(parser, arg);
 }
 
-static int take_arg(struct parser *parser, struct probe_arg *ret)
+static int take_arg(struct parser *parser, struct probe_arg *ret_arg)
 {
 	struct probe_arg arg = { .reg = PROBE_REG_NONE, .index_reg = PROBE_REG_NONE };
 	__s64 size;
-	int rc;
+	int ret;
 
 	parser->arg = parser->at;
 	if (!take_number(parser, &size))
@@ -205,12 +205,12 @@ static int take_arg(struct parser *parser, struct probe_arg *ret)
 		return complain(parser, -ENOTSUP, "braid reads no floating-point arguments");
 	if (!take(parser, '@'))
 		return complain(parser, -EINVAL, "no '@' after the size");
-	rc = take_operand(parser, &arg);
-	if (rc)
-		return rc;
+	ret = take_operand(parser, &arg);
+	if (ret)
+		return ret;
 	if (*parser->at && *parser->at != ' ')
 		return complain(parser, -EINVAL, "not an operand");
-	*ret = arg;
+	*ret_arg = arg;
 	return 0;
 }
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 #include "bpf/probe_rec.h"
-#include "core/elf_file.h"
-#include "core/err.h"
+#include "core/base/err.h"
+#include "core/elf/elf_file.h"
 
 /* The argument string of a probe site: SIZE@OPERAND for each argument, with operands as an x86-64
  * assembler writes them. -4@%eax, 8@16(%rsp), 1@-8(%rbp,%rax,4), -4@$5. */

@@ -3,14 +3,14 @@
 #define BRAID_RUNTIME_H
 
 /* The contract between the profiler and its runtimes. A runtime is one stem everywhere
- * (runtimes/NAME*.c, bpf/NAME.bpf.c, probes/NAME.c, fixtures/NAME/) and one `const struct runtime`
+ * (runtimes/NAME/, bpf/NAME.bpf.c, probes/NAME.c, fixtures/NAME/) and one `const struct runtime`
  * in runtimes/registry.c. Nothing else in the tree knows a language by name.
  *
  * Three lifetimes:
  *   image     one ELF file. detect and prepare look at the file only, so their result serves
  *             every process that maps it.
- *   instance  one process, or rather one address space: attach tells the kernel half where this
- *             process has what prepare found, and detach takes it back.
+ *   instance  one process, or rather one address space: attach tells where this process has what
+ *             prepare found, as a record for the walker.
  *   session   one run of braid: open to close; owns all names learnt.
  *
  * A runtime that is not enabled costs nothing: its BPF programs are not loaded, its maps not
@@ -23,12 +23,13 @@
 #include <bpf/libbpf.h>
 
 #include "bpf/shared.h"
-#include "core/elf_file.h"
-#include "core/err.h"
+#include "core/base/err.h"
+#include "core/elf/elf_file.h"
 
 #define RUNTIME_VERSION_BYTES 32
 #define RUNTIME_REASON_BYTES  200
 #define RUNTIME_SYMBOLS_MAX   64
+#define RUNTIME_RECORD_MAX    1024
 
 enum runtime_support {
 	RUNTIME_SUPPORTED,
@@ -68,16 +69,38 @@ struct runtime_range {
 	uint64_t start, end;
 };
 
-/* How a runtime's frames share the native frames of its interpreter loop, for where the walker
- * cannot tell which of these runs which frames. */
-enum runtime_loops {
-	RUNTIME_LOOPS_SHARED,	/* each runs several frames; the walker tells the address of most */
-	RUNTIME_LOOPS_ONE_EACH, /* each runs exactly one frame: they are paired in order */
-	RUNTIME_LOOPS_MARKED,	/* each runs the frames up to the next FRAME_LOOP_END */
+/* --- one sample, as the hook `anchors` sees it; all stacks innermost first --- */
+
+struct runtime_pair { /* a runtime frame, or a mark, as in bpf/shared.h */
+	uint64_t key;
+	uint64_t address; /* on the stack; 0: unknown */
 };
 
-/* runtime.native: the frame has a native frame of its own, but which one cannot be told. */
-#define RUNTIME_NATIVE_UNKNOWN UINT64_MAX
+/* Address of a frame that waits on another stack than the sampled one. */
+#define RUNTIME_APART (UINT64_MAX - 1)
+
+struct runtime_native {	   /* a native frame */
+	uint64_t cfa;	   /* 0: unknown */
+	uint64_t function; /* where its function starts; 0: unknown, or not asked for */
+	bool loop;	   /* code of one of this runtime's `loops` */
+	bool compiled;	   /* code that no file backs */
+};
+
+struct runtime_natives {
+	const struct runtime_native *list;
+	size_t n;
+	/* Of the innermost file of this runtime that has a frame here; NULL: none has. */
+	const struct runtime_image *image;
+};
+
+struct runtime_sample {
+	bool native_complete; /* the native frames reach the thread's outermost one */
+	bool cut;	      /* the runtime's do not: truncated, or not readable further out */
+	bool probed;	      /* probes have told of them, not the walker */
+	/* Looks the native frames up; `functions`: with where their functions start, which costs
+	 * more. Borrowed until the hook returns. */
+	struct runtime_natives (*natives)(const struct runtime_sample *sample, bool functions);
+};
 
 /* One instance. */
 struct runtime_target {
@@ -111,17 +134,24 @@ struct runtime {
 	int walker;		 /* slot in the kernel half (bpf/shared.h), -1: no walker */
 	const char *program;	 /* name of the walker's BPF program; NULL: none */
 	const char *const *maps; /* its BPF maps, NULL-terminated; NULL: none */
+	/* That one of these maps which tells the walker of each address space (its key), and the
+	 * size of its values: what `attach` fills in. NULL: no walker. */
+	const char *records;
+	size_t record_bytes; /* at most RUNTIME_RECORD_MAX */
 	/* The same for the shadow stack; not loaded where no probes are wanted. NULL: none. */
 	const char *const *probe_programs, *const *probe_maps;
 	/* Name of code that its compiler made, for where nothing better names it; NULL: none */
 	const char *jit;
-	/* Its frames are native frames of that code: each of these runs its runtime frames, as an
-	 * interpreter loop does. Else such code is a frame of its own beside them. */
+	/* How that code is named: its frames are frames of the runtime, which are shown instead.
+	 * Else such code is a frame of its own beside them. */
 	bool runs_own_code;
 	/* What a user of `braid calls` has to know of its counts; NULL: nothing */
 	const char *calls_note;
-	/* The map among `maps`, or NULL, that holds one entry per CPU and must be sized so. */
-	const char *cpu_map;
+	/* The map among `maps`, or NULL, that holds one entry per slot (bpf/slots.bpf.h). */
+	const char *slot_map;
+	/* The unwinder has a hook for its code (bpf/tableless.bpf.h) that is too expensive to load
+	 * where there is none: it comes with the walker. */
+	bool tableless;
 
 	/* --- image --- */
 
@@ -135,10 +165,8 @@ struct runtime {
 		       struct runtime_verdict *ret_verdict);
 	void (*image_free)(struct runtime_image *image); /* NULL is fine */
 
-	/* The ranges of the interpreter loop's code. Returns their number, and how loops and frames
-	 * belong together. NULL: not needed. */
-	size_t (*loops)(const struct runtime_image *image, const struct runtime_range **ret,
-			enum runtime_loops *ret_how);
+	/* The ranges of the interpreter loop's code. Returns their number. NULL: it has none. */
+	size_t (*loops)(const struct runtime_image *image, const struct runtime_range **ret);
 
 	/* Why a process with this command line has no frames of this runtime, though its user may
 	 * expect them (the language runs on another runtime); NULL: nothing to say. */
@@ -146,19 +174,22 @@ struct runtime {
 
 	/* --- session --- */
 
-	/* When the BPF maps are there; programs of probes are loaded before `probe` or `expect`. */
-	int (*open)(struct bpf_object *object, struct runtime_session **ret, struct err *err);
+	/* `probes` has the programs and maps of probes, loaded before `probe` or `expect`; NULL: no
+	 * probes are wanted. Nothing else of BPF is the runtime's business. */
+	int (*open)(struct bpf_object *probes, struct runtime_session **ret, struct err *err);
 	void (*close)(struct runtime_session *session); /* idempotent on NULL */
 
 	/* --- instance --- */
 
-	/* All or nothing. From its return on the walker may run for this address space. What the
-	 * user should know of it is in `err`, also on success. 1: attached, but there is nothing
-	 * that its frames could come from. -EAGAIN: it is too early in the process's life, to be
-	 * called again later. */
+	/* All or nothing. Fills in `ret_record` (record_bytes, zeros at first), all that a walker
+	 * has to know of the process: for the caller to give to the kernel half, or to a walker on
+	 * the host. What naming its frames takes later stays in the session. What the user should
+	 * know is in `err`, also on success. 1: attached, but there is nothing that its frames
+	 * could come from. -EAGAIN: it is too early in the process's life, to be called again. */
 	int (*attach)(struct runtime_session *session, const struct runtime_target *target,
-		      struct err *err);
-	/* The address space is gone (exit, exec). Idempotent, cannot fail. */
+		      void *ret_record, struct err *err);
+	/* The address space is gone (exit, exec); the caller has taken the record back. Idempotent,
+	 * cannot fail. NULL: the session keeps nothing of it. */
 	void (*detach)(struct runtime_session *session, uint32_t space);
 
 	/* For who wants probes, when `attach` has said -EAGAIN: what probes can be attached
@@ -187,9 +218,13 @@ struct runtime {
 	 * -ENOMEM. Must not block or print. */
 	int (*on_code)(struct runtime_session *session, const struct rec_code *rec, size_t size);
 
-	/* Address in the process of the native function that the frame is (a method written in C);
-	 * 0: an interpreter loop runs it. NULL: always 0. */
-	uint64_t (*native)(struct runtime_session *session, uint64_t key);
+	/* Which native frame runs each of these frames (at most RUNTIME_PAIRS_MAX): gives them
+	 * addresses in its span, as far as that can be told, and takes out the pairs that are none
+	 * (marks, or what probes left over). Returns the number of frames. The rules are in
+	 * runtimes/common/anchors.h; what is true of the runtime, and why, is for it to say. NULL:
+	 * its walker tells all addresses, and sets no marks. */
+	size_t (*anchors)(struct runtime_session *session, const struct runtime_sample *sample,
+			  struct runtime_pair *pairs, size_t n);
 
 	/* A frame key is met for the first time: the moment to read from the target what
 	 * `symbolize` will need, as that comes up to a second later. NULL: nothing to read. */

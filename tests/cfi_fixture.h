@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/unwind_table.h"
+#include "core/unwind/unwind_table.h"
 
 struct fixture {
 	char dir[64];

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/unwind_table.h"
+#include "core/unwind/unwind_table.h"
 
 #define ORACLE_DIFFS_MAX 10 /* printed */
 #define ORACLE_COLUMNS	 32

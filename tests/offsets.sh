@@ -28,7 +28,7 @@ for tool in gdb python3 cc; do
 	fi
 done
 
-mkdir "$tmp/scripts" "$tmp/runtimes"
+mkdir -p "$tmp/scripts" "$tmp/$(dirname "$2")"
 cp "$1" "$tmp/scripts/"
 sed "s/\(\.$3 = [0-9]*\)/\10/" "$2" >"$tmp/$2"
 shift $#

@@ -15,8 +15,8 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#include "core/unwind_copy.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/unwind/unwind_copy.h"
 #include "tests/tap.h"
 
 #define FRAMES_MAX 1024

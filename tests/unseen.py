@@ -5,7 +5,7 @@ import re
 import sys
 import unicodedata
 
-# One of each kind that core/escape.c replaces, and what follows and precedes ranges of it.
+# One of each kind that core/base/escape.c replaces, and what follows and precedes ranges of it.
 HOSTILE = ("\x01\x1b[31mred\x07\r\n\t\x7f\x80\x85\x9b2J\x9f\xa0\xad \u034f\u061c\u115f\u180b \u200a\u200b"
            "\u200d\u200e\u200f\u2010 \u2027\u2028\u2029\u202a\u202e\u202f \u205f\u2060\u2064\u2066\u2069"
            "\u206f\u2070 \u3164\ufdd0\ufe0f\ufeff\uffa0\ufff9\ufffe \U0001bca0\U0001d173\U000e0001"

@@ -156,6 +156,11 @@ void host__add_range(uint64_t start, const void *bytes, size_t size)
 
 long host__read_user(void *to, uint32_t size, uint64_t from)
 {
+	void (*interrupt)(void) = host.interrupt;
+
+	host.interrupt = NULL;
+	if (interrupt)
+		interrupt();
 	if (host.memory && !memory__read(host.memory, from, to, size))
 		return 0;
 	for (size_t i = 0; !host.memory && i < host.n_ranges; i++) {
@@ -223,11 +228,11 @@ long host__get_stack(void *to, uint32_t size)
 
 /* --- programs --- */
 
-bool host__tail_call(struct bpf_perf_event_data *ctx, uint32_t slot)
+bool host__tail_call(void *ctx, uint32_t stage)
 {
-	if (slot >= WALKERS_MAX || !host.walkers[slot])
+	if (stage >= STAGES_N || !host.stages[stage])
 		return false;
-	host.walkers[slot](ctx);
+	host.stages[stage](ctx);
 	return true;
 }
 

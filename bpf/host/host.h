@@ -3,8 +3,8 @@
 #define BRAID_BPF_HOST_H
 
 /* The kernel half as ordinary C (bpf/host/shim.h): its programs run in this process, on the memory
- * of any target that core/memory.h can read. Those of bpf/host/ are parts of libbraid (replay of
- * recorded stacks), others are included by unit tests that reach into them.
+ * of any target that core/base/memory.h can read. Those of bpf/host/ are parts of libbraid
+ * (replay of recorded stacks), others are included by unit tests that reach into them.
  *
  * Maps are in ordinary memory, each value in an allocation of its own, so that a sanitizer sees
  * what the verifier would. One thread, and one target at a time. */
@@ -24,7 +24,7 @@
 
 #include "bpf/kernel_mm.h"
 #include "bpf/shared.h"
-#include "core/memory.h"
+#include "core/base/memory.h"
 
 /* --- bpf/kernel.h --- */
 
@@ -122,12 +122,12 @@ struct host_sample {
 	uint64_t words[SAMPLE_WORDS_MAX];
 };
 
-typedef int (*host_walker_fn)(struct bpf_perf_event_data *ctx);
+typedef int (*host_stage_fn)(void *ctx);
 
 struct host {
 	struct host_map maps[HOST_MAPS_MAX];
 	size_t n_maps;
-	host_walker_fn walkers[WALKERS_MAX]; /* NULL: no program in the slot */
+	host_stage_fn stages[STAGES_N]; /* NULL: no program in the slot */
 
 	/* What bpf_probe_read_user reads: the target's memory (borrowed), or (NULL) the ranges that
 	 * a test made up. */
@@ -140,6 +140,10 @@ struct host {
 	struct pt_regs kernel_entry; /* what the task's user registers were */
 	uint64_t now_ns, jiffies;
 	uint64_t cookie; /* of the probe that hits */
+
+	/* Called, once, before user memory is read the next time: a test's, which has something
+	 * else run in the middle of a program. NULL: nothing does. */
+	void (*interrupt)(void);
 
 	/* What came through the ring. */
 	bool ring_full;
@@ -196,7 +200,7 @@ long host__output(const void *data, size_t size);
 void *host__reserve(size_t size); /* one record at a time */
 void host__submit(void *data);
 long host__get_stack(void *to, uint32_t size);
-bool host__tail_call(struct bpf_perf_event_data *ctx, uint32_t slot);
+bool host__tail_call(void *ctx, uint32_t stage);
 long bpf_loop(uint32_t n, long (*step)(uint32_t, void *), void *ctx, uint64_t flags);
 
 #endif

@@ -10,5 +10,5 @@ void host_jvm__open(void)
 	HOST_ARRAY(jvm_states, 1);
 	HOST_HASH(jvm_procs, 8);
 	HOST_HASH(jvm_codes, 65536);
-	host.walkers[WALKER_JVM] = walk_jvm;
+	host.stages[WALKER_JVM] = walk_jvm;
 }

@@ -10,5 +10,5 @@ void host_python__open(void)
 	HOST_ARRAY(python_states, 1);
 	HOST_HASH(python_procs, 8);
 	HOST_HASH(python_codes, 65536);
-	host.walkers[WALKER_PYTHON] = walk_python;
+	host.stages[WALKER_PYTHON] = walk_python;
 }

@@ -10,5 +10,5 @@ void host_ruby__open(void)
 	HOST_ARRAY(ruby_states, 1);
 	HOST_HASH(ruby_procs, 8);
 	HOST_HASH(ruby_codes, 65536);
-	host.walkers[WALKER_RUBY] = walk_ruby;
+	host.stages[WALKER_RUBY] = walk_ruby;
 }

@@ -5,24 +5,22 @@
 
 #include "bpf/sampler.bpf.c"
 
+void host_unwind__open(void);
 void host_python__open(void);
 void host_ruby__open(void);
 void host_jvm__open(void);
 
 void host_programs__open(void)
 {
+	HOST_ARRAY(slot_owners, 1);
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
-	HOST_ARRAY(copy_slots, 1);
 	HOST_HASH(targets, 8);
-	HOST_HASH(image_files, 64);
-	HOST_HASH(told, 64);
-	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
-	HOST_HASH_OF_MAPS(mappings, 64);
+	host_unwind__open();
 	host_python__open();
 	host_ruby__open();
 	host_jvm__open();
-	host__set(&cfg_walkers, 1U << WALKER_PYTHON | 1U << WALKER_RUBY | 1U << WALKER_JVM);
+	host__set(&cfg_tableless, ~0U);
 	last_code = 0;
 }
 
@@ -34,6 +32,7 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 	struct bpf_perf_event_data ctx = { 0 };
 
 	host.now_ns = now_ns;
+	host.cookie = 1; /* the event */
 	host.task = (struct task_struct) {
 		.pid = thread->tid,
 		.tgid = thread->tgid,

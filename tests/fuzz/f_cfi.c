@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind_table.h"
+#include "core/unwind/unwind_table.h"
 #include "tests/fuzz/fuzz.h"
 
 /* An ELF file: its call frame information becomes a table or an error. */

@@ -2,7 +2,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-#include "core/cfi_program.h"
+#include "core/unwind/cfi_program.h"
 #include "tests/fuzz/fuzz.h"
 
 #define START 0x1000
@@ -28,7 +28,8 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
  * the entry's, the second how addresses are encoded. */
 bool target__run(const uint8_t *data, size_t size)
 {
-	struct cfi_cie cie = { .code_align = 1, .data_align = -8 };
+	struct cfi_cie cie = { .code_align = 1, .data_align = -8, .ra_reg = CFI_REG_RA };
+	struct cfi_program program;
 	struct seen seen = { .end = START };
 	size_t common;
 
@@ -37,8 +38,10 @@ bool target__run(const uint8_t *data, size_t size)
 	common = data[0] < size - 2 ? data[0] : size - 2;
 	cie.encoding = data[1];
 	data += 2;
-	cfi_program__prepare(&cie, data, common);
-	if (cfi_program__run(&cie, data + common, size - 2 - common, START, END, add_range,
+	cie.code = data;
+	cie.code_size = common;
+	cfi_program__prepare(&program, &cie);
+	if (cfi_program__run(&program, data + common, size - 2 - common, START, END, add_range,
 			     &seen) != 0 ||
 	    seen.end != END)
 		abort(); /* whatever the instructions are, the range is filled */

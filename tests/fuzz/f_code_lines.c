@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
-#include "runtimes/jvm_lines.h"
-#include "runtimes/jvm_scopes.h"
-#include "runtimes/python_lines.h"
-#include "runtimes/ruby_lines.h"
+#include "core/base/util.h"
+#include "runtimes/jvm/jvm_lines.h"
+#include "runtimes/jvm/jvm_scopes.h"
+#include "runtimes/python/python_lines.h"
+#include "runtimes/ruby/ruby_lines.h"
 #include "tests/fuzz/fuzz.h"
 
 #define OFFSETS 64

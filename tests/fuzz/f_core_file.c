@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/memory.h"
+#include "core/base/memory.h"
 #include "tests/fuzz/fuzz.h"
 
 #define BASE 0x10000

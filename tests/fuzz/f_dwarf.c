@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/symbols.h"
+#include "core/elf/symbols.h"
 #include "tests/fuzz/fuzz.h"
 
 #define STEPS 32

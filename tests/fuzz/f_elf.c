@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/elf_file.h"
-#include "core/symbols.h"
+#include "core/elf/elf_file.h"
+#include "core/elf/symbols.h"
 #include "tests/fuzz/fuzz.h"
 
 #define STEPS	 64

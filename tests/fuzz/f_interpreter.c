@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "probes/probe_image.h"
-#include "runtimes/python_build.h"
-#include "runtimes/ruby_build.h"
+#include "runtimes/python/python_build.h"
+#include "runtimes/ruby/ruby_build.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool read_python(const struct elf_file *file)
@@ -45,7 +45,7 @@ bool target__run(const uint8_t *data, size_t size)
 	known = read_python(file);
 	known |= read_ruby(file);
 	if (probe_image__new(file, &walker, false, &image, NULL) == 0)
-		probe_image__judge(image);
+		probe_image__evaluate(image);
 	probe_image__free(image);
 	return known;
 }

@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/jitdump.h"
+#include "core/target/jitdump.h"
 #include "tests/fuzz/fuzz.h"
 
 #define CODE  0x1000

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <string.h>
 
-#include "core/kallsyms.h"
+#include "core/elf/kallsyms.h"
 #include "tests/fuzz/fuzz.h"
 
 #define KERNEL 0xffffffff81000000

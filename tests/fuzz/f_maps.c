@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stdlib.h>
 
-#include "core/procfs.h"
+#include "core/target/procfs.h"
 #include "tests/fuzz/fuzz.h"
 
 /* What /proc/PID/maps says: paths in it are the process's. */

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "core/demangle.h"
-#include "core/escape.h"
-#include "core/util.h"
-#include "runtimes/code_text.h"
-#include "runtimes/jvm_names.h"
-#include "runtimes/node_label.h"
+#include "core/base/escape.h"
+#include "core/base/util.h"
+#include "core/elf/demangle.h"
+#include "runtimes/common/code_text.h"
+#include "runtimes/jvm/jvm_names.h"
+#include "runtimes/node/node_label.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Nothing that is shown may hold what a terminal takes for an order. */

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/perf_map.h"
+#include "core/target/perf_map.h"
 #include "tests/fuzz/fuzz.h"
 
 /* A perf map that grows once while it is read; the first byte says where. Every entry is then asked

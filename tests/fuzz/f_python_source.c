@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <string.h>
 
-#include "runtimes/python_scan.h"
+#include "runtimes/python/python_scan.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The source of a program, to tell qualified names by. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/output.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/profile/output.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/recording_seed.h"
 
@@ -161,7 +161,7 @@ void target__seeds(void)
 	for (size_t i = 0; i < base.n_updates; i++) {
 		const struct edit edit = { .column = i, .writer = i, .value = 2 };
 
-		if (strstr(base.updates[i], "\"weight\"") || strstr(base.updates[i], "\"line\""))
+		if (strstr(base.updates[i], "\"value\"") || strstr(base.updates[i], "\"line\""))
 			fuzz__seed(&edit, sizeof(edit));
 	}
 }

@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "core/unwind_cache.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/unwind/unwind_cache.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Of the file's header, which is private to core/unwind_cache.c; the seed would not be accepted if
- * this were not so any more. */
+/* Of the file's header, which is private to core/unwind/unwind_cache.c; the seed would not be
+ * accepted if this were not so any more. */
 #define CRC_AT	     12
 #define N_WORDS_AT   56
 #define HEADER_BYTES 64

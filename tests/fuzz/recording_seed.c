@@ -4,11 +4,13 @@
 #include <sqlite3.h>
 #include <string.h>
 
-#include "core/load.h"
-#include "core/recording.h"
+#include "core/capture/ids.h"
+#include "core/store/load.h"
+#include "core/store/recording.h"
 #include "tests/fuzz/fuzz.h"
 
-#define FUNCTION "seed_function"
+#define FUNCTION    "seed_function"
+#define OTHER_EVENT "seed:event"
 
 static void check(int rc, const struct err *err)
 {
@@ -17,13 +19,15 @@ static void check(int rc, const struct err *err)
 }
 
 struct parts {
-	uint32_t process, thread, image;
+	uint32_t event, other_event, process, thread, image;
 	uint32_t kernel, loop, native, runtime; /* frames */
 };
 
-static void add_names(struct recording *to, struct parts *parts)
+static void add_names(struct recording *to, struct ids *ids, struct parts *parts)
 {
-	static const struct recording_process process = { 100, 1, 5, "seed", "./seed of it" };
+	static const struct sink_event event = { "cpu", SINK_UNIT_SAMPLES };
+	static const struct sink_event other = { OTHER_EVENT, SINK_UNIT_BYTES };
+	static const struct sink_process process = { 100, 1, 5, "seed", "./seed of it" };
 	struct err err = {};
 
 	check(recording__meta(to, "target", "pid 100 (seed)", &err), &err);
@@ -35,60 +39,71 @@ static void add_names(struct recording *to, struct parts *parts)
 	check(recording__kind(to, KIND_NATIVE, "native", "_[n]", &err), &err);
 	check(recording__kind(to, KIND_INLINED, "inlined", "_[i]", &err), &err);
 	check(recording__kind(to, KIND_RUNTIME, "seed", "_[s]", &err), &err);
-	check(recording__process(to, &process, &parts->process, &err), &err);
-	check(recording__thread(to, parts->process, 101, "thread", &parts->thread, &err), &err);
-	check(recording__source(to, parts->process, "seed", "1.2", "walk", "it is best", &err),
+	check(ids__event(ids, &event, &parts->event, &err), &err);
+	check(ids__event(ids, &other, &parts->other_event, &err), &err);
+	check(ids__process(ids, &process, &parts->process, &err), &err);
+	check(ids__thread(ids, parts->process, 101, "thread", &parts->thread, &err), &err);
+	check(ids__source(ids,
+			  &(struct sink_source) { parts->process, "seed", "1.2", "walk",
+						  "it is best" },
+			  &err),
 	      &err);
-	check(recording__image(to, "/bin/seed", "0123456789abcdef", &parts->image, &err), &err);
+	check(ids__image(ids, "/bin/seed", "0123456789abcdef", &parts->image, &err), &err);
 }
 
-static uint32_t add_frame(struct recording *to, const struct recording_frame *frame,
-			  const struct recording_location *locations, size_t n)
+static uint32_t add_frame(struct ids *ids, const struct ids_frame *frame,
+			  const struct sink_location *locations, size_t n)
 {
 	struct err err = {};
 	uint32_t id;
 
-	check(recording__frame(to, frame, &id, NULL, &err), &err);
-	check(recording__locations(to, id, locations, n, &err), &err);
+	check(ids__frame(ids, frame, &id, NULL, &err), &err);
+	check(ids__locations(ids, id, locations, n, &err), &err);
 	return id;
 }
 
-static void add_frames(struct recording *to, struct parts *parts)
+static void add_frames(struct ids *ids, struct parts *parts)
 {
-	struct recording_frame frame = { .kind = KIND_KERNEL, .address = -4096ULL };
-	struct recording_location at[2] = { { KIND_KERNEL, "sys_seed", NULL, 0 } };
+	struct ids_frame frame = { .kind = KIND_KERNEL, .address = -4096ULL };
+	struct sink_location at[2] = { { KIND_KERNEL, "sys_seed", NULL, 0 } };
 
-	parts->kernel = add_frame(to, &frame, at, 1);
-	frame = (struct recording_frame) { KIND_NATIVE, parts->image, 0, 0x1000, true, 0 };
-	at[0] = (struct recording_location) { KIND_NATIVE, "loop", "loop.c", 7 };
-	parts->loop = add_frame(to, &frame, at, 1);
+	parts->kernel = add_frame(ids, &frame, at, 1);
+	frame = (struct ids_frame) { KIND_NATIVE, parts->image, 0, 0x1000, true, 0 };
+	at[0] = (struct sink_location) { KIND_NATIVE, "loop", "loop.c", 7 };
+	parts->loop = add_frame(ids, &frame, at, 1);
 	frame.address = 0x2000;
 	frame.loop = false;
-	at[0] = (struct recording_location) { KIND_INLINED, "inlined", "seed.h", 8 };
-	at[1] = (struct recording_location) { KIND_NATIVE, "native", "seed.c", 9 };
-	parts->native = add_frame(to, &frame, at, 2);
-	frame = (struct recording_frame) { KIND_RUNTIME, 0, parts->process, 5, false, 0 };
-	at[0] = (struct recording_location) { KIND_RUNTIME, FUNCTION, "seed.x", 10 };
-	parts->runtime = add_frame(to, &frame, at, 1);
+	at[0] = (struct sink_location) { KIND_INLINED, "inlined", "seed.h", 8 };
+	at[1] = (struct sink_location) { KIND_NATIVE, "native", "seed.c", 9 };
+	parts->native = add_frame(ids, &frame, at, 2);
+	frame = (struct ids_frame) { KIND_RUNTIME, 0, parts->process, 5, false, 0 };
+	at[0] = (struct sink_location) { KIND_RUNTIME, FUNCTION, "seed.x", 10 };
+	parts->runtime = add_frame(ids, &frame, at, 1);
 }
 
-static void add_samples(struct recording *to, const struct parts *parts)
+static void add_samples(struct ids *ids, const struct parts *parts)
 {
-	struct recording_sample sample = { 1000, parts->thread, 1, 0, 0, 1, 1 };
+	struct sink_sample sample = { .time_ns = 1000,
+				      .value = 1,
+				      .event = parts->event,
+				      .thread = parts->thread,
+				      .cpu = 1,
+				      .flags = 1 };
 	struct err err = {};
 
-	check(recording__node(to, 0, parts->native, 64, &sample.native, &err), &err);
-	check(recording__node(to, sample.native, parts->loop, 128, &sample.native, &err), &err);
-	check(recording__node(to, 0, parts->runtime, 130, &sample.runtime, &err), &err);
-	check(recording__sample(to, &sample, &err), &err);
-	check(recording__node(to, sample.native, parts->kernel, RECORDING_NO_OFFSET, &sample.native,
-			      &err),
+	check(ids__node(ids, 0, parts->native, 64, &sample.native, &err), &err);
+	check(ids__node(ids, sample.native, parts->loop, 128, &sample.native, &err), &err);
+	check(ids__node(ids, 0, parts->runtime, 130, &sample.runtime, &err), &err);
+	check(ids__sample(ids, &sample, &err), &err);
+	check(ids__node(ids, sample.native, parts->kernel, SINK_NO_OFFSET, &sample.native, &err),
 	      &err);
-	check(recording__node(to, sample.runtime, parts->runtime, RECORDING_APART, &sample.runtime,
-			      &err),
+	check(ids__node(ids, sample.runtime, parts->runtime, SINK_APART, &sample.runtime, &err),
 	      &err);
 	sample.time_ns += 1000;
-	check(recording__sample(to, &sample, &err), &err);
+	check(ids__sample(ids, &sample, &err), &err);
+	sample.event = parts->other_event;
+	sample.value = UINT64_MAX;
+	check(ids__sample(ids, &sample, &err), &err);
 }
 
 /* A fuzzer is the quicker the fewer bytes there are. */
@@ -107,14 +122,17 @@ uint8_t *recording_seed__make(size_t *ret_size)
 {
 	const char *path = fuzz__file(NULL, 0);
 	struct recording *recording;
+	struct ids *ids;
 	struct parts parts = {};
 	struct err err = {};
 	uint8_t *data;
 
 	check(recording__create(path, false, &recording, &err), &err);
-	add_names(recording, &parts);
-	add_frames(recording, &parts);
-	add_samples(recording, &parts);
+	check(ids__new(recording__sink(recording), &ids, &err), &err);
+	add_names(recording, ids, &parts);
+	add_frames(ids, &parts);
+	add_samples(ids, &parts);
+	ids__free(ids);
 	check(recording__close(recording, &err), &err);
 	shrink(path);
 	data = fuzz__read(path, ret_size);
@@ -122,9 +140,9 @@ uint8_t *recording_seed__make(size_t *ret_size)
 	return data;
 }
 
-bool recording_seed__load(const char *path, void (*show)(const struct profile *profile))
+static bool load(const char *path, const char *event, void (*show)(const struct profile *profile))
 {
-	const struct load_filter filter = { .lines = true };
+	const struct profile_filter filter = { .lines = true, .event = event };
 	struct profile *profile = NULL;
 	struct merge_report report;
 	bool named = false;
@@ -133,9 +151,17 @@ bool recording_seed__load(const char *path, void (*show)(const struct profile *p
 		return false;
 	for (size_t i = 0; i < profile->n_frames; i++)
 		named |= !strcmp(strtab__get(profile->strings, profile->frames[i].name), FUNCTION);
-	named &= profile->samples > 1;
+	named &= profile->total > 1;
 	if (show)
 		show(profile);
 	profile__free(profile);
+	return named;
+}
+
+bool recording_seed__load(const char *path, void (*show)(const struct profile *profile))
+{
+	bool named = load(path, NULL, show);
+
+	load(path, OTHER_EVENT, show);
 	return named;
 }

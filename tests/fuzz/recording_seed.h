@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/profile.h"
+#include "core/profile/profile.h"
 
 /* A small recording by the product's own writer, with rows in every table; its pages are as small
  * as they can be. Owned by the caller. */

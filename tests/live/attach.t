@@ -11,7 +11,7 @@ def check_attach(target):
     gate.equal(gate.ask(target, "here 5"), "done 0", "attach: the target is done")
     recording = gate.finish(recorder, 5)
     samples = recording.samples()
-    gate.equal([(sample.pid, sample.tid, sample.thread, sample.weight) for sample in samples],
+    gate.equal([(sample.pid, sample.tid, sample.thread, sample.value) for sample in samples],
                [(target.pid, target.pid, "marks", 1)] * 5, "attach: whose they are")
     gate.check_native("attach", samples, gate.Maps(target.pid), gate.traces())
     gate.check_merged("attach", recording.merged(), gate.HERE, 5)

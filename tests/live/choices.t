@@ -12,30 +12,50 @@ PYTHON = "/usr/bin/python3.11"
 SCRIPT = "fixtures/python/marked/marked.py"
 
 
-def programs(*options):
-    """The names of the BPF programs that braid has loaded."""
-    file = gate.path("programs.db")
-    braid = gate.start(gate.BRAID, "record", *options, "-o", file, "--", gate.MARKS,
-                       stderr=gate.subprocess.DEVNULL)
-    gate.wait_line(braid, "ready")
+WALKERS = {"walk_python", "walk_ruby", "walk_jvm"}
+
+
+def loaded(braid):
+    """The names of the BPF programs that it has loaded by now."""
     env = dict(os.environ, PATH=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
     names = set()
     for number in gate.ids_of(braid.pid)["prog"]:
         shown = gate.run("bpftool", "prog", "show", "id", number, env=env).out
         names.update(re.findall(r" name (\S+)", shown))
-    gate.say(braid, "end")
+    return names
+
+
+def programs(command, *options, until=frozenset()):
+    """What braid has loaded for a command that runs: as soon as `until` is among it."""
+    file = gate.path("programs.db")
+    braid = gate.start(gate.BRAID, "record", *options, "-o", file, "--", *command,
+                       stderr=gate.subprocess.DEVNULL)
+    gate.wait_line(braid, "ready")
+    names = loaded(braid)
+    while not until <= names:
+        names = loaded(braid)
+    braid.stdin.close()
     gate.equal(braid.wait(), 0, f"{' '.join(options) or 'default'}: status")
     return names
 
 
 def check_programs():
-    always = {"on_sample", "on_fork", "on_exec", "on_end"}
-    walkers = {"walk_python", "walk_ruby", "walk_jvm"}
-    for options, wanted in (["-r", "native"], set()), (["--source", "none"], set()), (
-            ["-r", "python"], {"walk_python"}), (["--source", "walk"], walkers):
-        names = programs(*options)
-        gate.ok(always <= names, f"{' '.join(options)}: the sampler is loaded", names)
-        gate.equal(names & walkers, wanted, f"{' '.join(options)}: and these walkers", names)
+    """Walkers are loaded with the first process that has their runtime; or, where that may come (a
+    program of no runtime may execute or fork one), as soon as there is time."""
+    always = {"on_sample", "unwind_stack", "on_fork", "on_exec", "on_end"}
+    python = [PYTHON, "-B", SCRIPT]
+    for command, options, wanted in (
+            ([gate.MARKS], [], WALKERS), ([gate.MARKS], ["-r", "ruby"], {"walk_ruby"}),
+            ([gate.MARKS], ["--source", "none"], set()), (python, [], {"walk_python"}),
+            (python, ["-r", "native"], set()), (python, ["-r", "ruby"], set()),
+            (python, ["--source", "none"], set()), (python, ["--source", "map"], set()),
+            (python, ["-r", "python"], {"walk_python"}),
+            (python, ["--source", "walk"], {"walk_python"})):
+        name = " ".join([*options, os.path.basename(command[0])])
+        names = programs(command, *options, until=wanted)
+        gate.ok(always <= names, f"{name}: the sampler is loaded", names)
+        gate.equal({program for program in names if program.startswith("walk_")}, wanted,
+                   f"{name}: and these walkers", names)
 
 
 def check_native_only():

@@ -5,46 +5,26 @@ and fixtures wait for one another's lines, never for a time to pass. Each file h
 cache of its own; they can run at the same time, as root, from the top directory, with OUTPUT in the
 environment."""
 
-import atexit
 import collections
-import ctypes
-import glob
+import json
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import running
+from running import BRAID, OUTPUT, Result, all_ids, ids_of, path, state_of, tmp
 from tap import done, equal, matches, ok, skip, skip_all  # for all that import this
 
-OUTPUT = os.path.abspath(os.environ.get("OUTPUT", "build"))
-BRAID = os.path.join(OUTPUT, "braid")
 RECORD_AT = os.path.join(OUTPUT, "tests/tools/record_at")
 MARKER = os.path.join(OUTPUT, "fixtures/native/marker")
 MARKS = os.path.join(OUTPUT, "fixtures/native/marks")
 PLUGIN = os.path.join(OUTPUT, "fixtures/native/plugin")
 HANGS_S = 240  # something that does not come, ever
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_processes = []
-
-tmp = tempfile.mkdtemp(prefix="braid-gate-")
-os.environ["XDG_CACHE_HOME"] = os.path.join(tmp, "cache")
-os.environ["LC_ALL"] = "C.UTF-8"
-
-
-@atexit.register
-def _clean():
-    for process in _processes:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    shutil.rmtree(tmp, ignore_errors=True)
 
 
 def _hangs(*_):
@@ -53,8 +33,6 @@ def _hangs(*_):
 
 signal.signal(signal.SIGALRM, _hangs)
 signal.alarm(HANGS_S)
-for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    signal.signal(_number, lambda number, _: sys.exit(128 + number))
 
 
 def need_root():
@@ -72,22 +50,11 @@ def need_program(path):
 
 # --- processes ---
 
-def path(name):
-    return os.path.join(tmp, name)
-
-
-def _die_with_test():
-    _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
 def start(*command, **options):
     """A process that does not outlive the test; it is spoken to by pipes."""
     options.setdefault("stdin", subprocess.PIPE)
     options.setdefault("stdout", subprocess.PIPE)
-    process = subprocess.Popen([str(word) for word in command], preexec_fn=_die_with_test,
-                               **options)
-    _processes.append(process)
-    return process
+    return running.start(*command, **options)
 
 
 def line_of(process):
@@ -135,51 +102,6 @@ def wait_until(condition, what):
         time.sleep(0.01)
 
 
-def state_of(pid):
-    """One letter, as in ps; None: there is no such process."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return None
-
-
-# --- what is in the kernel ---
-
-_SYS_BPF = 321  # x86-64
-_NEXT_ID = {"prog": 11, "map": 12, "link": 31}  # enum bpf_cmd: BPF_PROG_GET_NEXT_ID, ...
-
-
-def ids_of(pid):
-    """The kernel's ids of a process's BPF objects: {"prog": {...}, "map": {...}, "link": {...}}."""
-    ids = {kind: set() for kind in _NEXT_ID}
-    for info in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        try:
-            with open(info, encoding="utf-8") as file:
-                text = file.read()
-        except OSError:
-            continue
-        # A link's file names its program, too, and a program array's its owner.
-        for kind in "link", "map", "prog":
-            found = re.search(rf"^{kind}_id:\s*(\d+)", text, re.M)
-            if found:
-                ids[kind].add(int(found.group(1)))
-                break
-    return ids
-
-
-def all_ids(kind):
-    """Of the whole machine. Not by bpftool, which opens all: the kernel (6.18) never frees a
-    program array that is opened and closed again just when its owner has closed it."""
-    found, at = set(), 0
-    while True:
-        attr = (ctypes.c_uint32 * 3)(at)  # start_id, next_id, open_flags
-        if _libc.syscall(_SYS_BPF, _NEXT_ID[kind], attr, ctypes.sizeof(attr)):
-            return found
-        at = attr[1]
-        found.add(at)
-
-
 def check_gone(name, ids):
     """The kernel frees them a little later, and tells nobody; an id is not used again so soon."""
     ok(all(ids.values()), f"{name}: there were programs, maps and links", ids)
@@ -188,9 +110,6 @@ def check_gone(name, ids):
 
 
 # --- recordings ---
-
-Result = collections.namedtuple("Result", "status out err")
-
 
 def run(*command, **options):
     """To its end. A crash shows as a negative status."""
@@ -204,19 +123,10 @@ def braid(*args, **options):
     return run(BRAID, *args, **options)
 
 
-Sample = collections.namedtuple("Sample", "pid tid thread native weight flags")
+Sample = collections.namedtuple("Sample", "pid tid thread native value flags")
 
 
-class Recording:
-    """One that is finished, or whatever of it is committed."""
-
-    def __init__(self, file):
-        self.file = file
-
-    def sql(self, query, *values):
-        with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True) as database:
-            return database.execute(query, values).fetchall()
-
+class Recording(running.Recording):
     def samples(self):
         """In order of time; `native`: [(file or None, address)], innermost first."""
         nodes = {node: (parent, (image, address & (1 << 64) - 1)) for node, parent, image, address
@@ -228,20 +138,17 @@ class Recording:
                 node, place = nodes[node]
                 yield place
 
-        return [Sample(pid, tid, name, list(chain(native)), weight, flags)
-                for pid, tid, name, native, weight, flags in self.sql(
-                    "SELECT pid, tid, thread.name, native, weight, flags FROM sample "
+        return [Sample(pid, tid, name, list(chain(native)), value, flags)
+                for pid, tid, name, native, value, flags in self.sql(
+                    "SELECT pid, tid, thread.name, native, value, flags FROM sample "
                     "JOIN thread ON thread.id = thread JOIN process ON process.id = process "
                     "ORDER BY time_ns, sample.id")]
 
     def count(self):
-        return self.sql("SELECT count(*) FROM sample")[0][0]
+        return self.one("SELECT count(*) FROM sample")
 
     def counters(self):
         return dict(self.sql("SELECT name, value FROM counter"))
-
-    def meta(self, key):
-        return self.sql("SELECT value FROM meta WHERE key = ?", key)[0][0]
 
     def merged(self, *args):
         """[(frames, count)]: braid's merged stacks, outermost frame first, as
@@ -249,14 +156,13 @@ class Recording:
         result = braid("report", "--format", "folded", "--annotate", "--lines", *args, self.file)
         if result.status:
             raise RuntimeError(result.err)
-        lines = (line.rpartition(" ") for line in result.out.splitlines())
-        return [(stack.split(";"), int(count)) for stack, _, count in lines]
+        return running.stacks_of(result.out)
 
 
 def recorder(n, *target, file=None, options=(), symbol=MARKER + ":braid_marker", **more):
     """record_at, once its breakpoint is set; recorder.file is the recording. The target is
     processes, or PIDs, or else a command, whose lines come between those of the recorder."""
-    file = file or path(f"{len(_processes)}.db")
+    file = file or path(f"{len(running.processes)}.db")
     pids = [str(getattr(one, "pid", one)) for one in target if not isinstance(one, str)]
     words = ["-p", ",".join(pids)] if pids else []
     command = [] if words else ["--", *target]

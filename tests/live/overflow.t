@@ -3,14 +3,18 @@
 """The ring buffer overflows: what is recorded and what is counted as lost are all the hits there were,
 and as many are recorded as fit."""
 
-import signal
 import os
+import re
+import signal
 
 import gate
 
 RING_BYTES = 4096
 HITS = 200
-HEADER_BYTES = 8 + 56  # of a record in the ring, struct rec_sample
+# Of a record in the ring: its own head, and struct rec_sample.
+SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/shared.h")
+with open(SHARED, encoding="utf-8") as header:
+    HEADER_BYTES = 8 + int(re.search(r"sizeof\(struct rec_sample\) == (\d+)", header.read()).group(1))
 LOST = "samples lost: ring buffer full"
 
 

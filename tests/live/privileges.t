@@ -48,9 +48,15 @@ def spin(program=PYTHON, user=NOBODY):
     return target
 
 
+def end(target):
+    """It uses a CPU that the next check needs."""
+    target.kill()
+    target.wait()
+
+
 def check_refused():
     def lacks(what, tail=""):
-        return (f"user {NOBODY} lacks {what}: run as root (sudo), or with that (`braid doctor` tells "
+        return (f"user {NOBODY} lacks {what}: run as root (sudo), or with that (`braid doctor` says "
                 f"how){tail}\n")
 
     target = spin()
@@ -69,6 +75,7 @@ def check_refused():
             "CAP_SYS_PTRACE"))), "probes of another user's process")
     gate.equal(braid((), "probes", "--no-attach", "-p", target.pid).status, 0,
                "probes --no-attach of one's own needs none")
+    end(target)
 
 
 def check_namespace():
@@ -108,6 +115,7 @@ def check_kernel_symbols():
     gate.ok(frames and not any("[kernel+" in one for one in frames),
             "with CAP_SYSLOG: kernel frames have names", frames)
     gate.ok(line not in text, "with CAP_SYSLOG: nothing to say", text)
+    end(target)
 
 
 def check_file(name, target, path, sets):
@@ -125,6 +133,7 @@ def check_file(name, target, path, sets):
                   if frame.endswith("_[py]")]
         gate.equal("<module> (<string>:3)_[py]" in python, not missing, f"{what}: frames",
                    text, set(python))
+    end(target)
 
 
 def check_targets():
@@ -176,14 +185,15 @@ def check_probes():
     result = braid(RECORD, "probes", "-p", target.pid)
     wanted = (0, "") if works else (1, (
         f"braid: not permitted to attach probes: user {NOBODY} lacks CAP_SYS_ADMIN: run as root (sudo), "
-        "or with that (`braid doctor` tells how); --no-attach looks at the files only\n"))
+        "or with that (`braid doctor` says how); --no-attach looks at the files only\n"))
     gate.equal((result.status, result.err), wanted, "probes: as doctor says")
-    result = braid(RECORD, "calls", "-p", target.pid, "-d", "0.5", "--max-overhead", "none")
+    result = braid(RECORD, "calls", "-p", target.pid, "-d", "0.1", "--max-overhead", "none")
     gate.equal(result.status, 0 if works else 1, "calls: as doctor says", result.err)
     gate.equal("lacks CAP_SYS_ADMIN" in result.err, not works, "calls: says what is missing",
                result.err)
-    result = braid(("sys_admin",), "calls", "-p", target.pid, "-d", "0.5", "--max-overhead", "none")
+    result = braid(("sys_admin",), "calls", "-p", target.pid, "-d", "0.1", "--max-overhead", "none")
     gate.equal(result.status, 0, "calls with CAP_SYS_ADMIN", result.err)
+    end(target)
 
 
 def check_doctor():

@@ -142,12 +142,37 @@ def check_damage(content):
     gate.equal(wrong, [], f"damage in any of {len(content) // PAGE_BYTES} pages: shown, or one line")
 
 
+def check_events(content):
+    """Of several events a report is of one, which it names unless it is cpu."""
+    file = gate.path("events.db")
+    write(file, content)
+    samples = gate.Recording(file).count()
+    with sqlite3.connect(file) as database:
+        database.execute("INSERT INTO event VALUES(2, 'faults', 'bytes')")
+        database.execute("INSERT INTO sample SELECT id + 1000, time_ns, 2, thread, cpu, native,"
+                         " runtime, flags, 1024 FROM sample")
+    database.close()
+    result = gate.braid("report", file)
+    gate.equal(result.err, f"other events in {file}: faults (--event)\n", "events: which others")
+    gate.ok(f"\n{samples} samples, " in result.out, "events: cpu", result)
+    result = gate.braid("report", "--event", "faults", file)
+    gate.equal(result.err, "", "--event: no note")
+    gate.ok(f"\nevent faults: {samples}.00 KiB in {samples} samples" in result.out,
+            "--event: its name and unit", result)
+    result = gate.braid("report", "--format", "folded", "--event", "faults", file)
+    folded = sum(int(text.split()[-1]) for text in result.out.splitlines())
+    gate.equal(folded, 1024 * samples, "--event: folded in its unit")
+    check_refused("--event: none", gate.braid("flame", "--event", "fault", file),
+                  "has no event fault; there are: cpu, faults")
+
+
 gate.need_root()
 other = foreign_sqlite()
 check_places()
 check_over_files(other)
 good_one = read(check_over_recording())
 check_bad_files(good_one, other)
+check_events(good_one)
 check_damage(good_one)
 check_outputs(gate.path("again.db"))
 gate.done()

@@ -156,8 +156,7 @@ def check_calls():
                    CALLING)
     lib.equal(result.status, 0, "a command with probes is measured", result.err)
     found = tables(result, "calls")
-    lib.ok({"calls", "record by probes, 99 Hz"} <= set(found["command"]), "by probes, too",
-           found["command"])
+    lib.ok("calls" in found["command"], "and its calls are counted", found["command"])
     # What the interpreter calls to start itself and to import is counted as well.
     calls = found["command-braid"]["calls"]["calls"]
     lib.ok(CALLS <= calls <= CALLS + 20000, "all its calls, and few others, were counted", calls)
@@ -172,7 +171,7 @@ def check_refused_calls():
                    BURN + "burn(0.1)")
     lib.equal(result.status, 0, "a command without probes is measured", result.err)
     lib.matches(r"no calls: python 3\.1[23]", result.out, "and why no calls are counted is told")
-    lib.ok("by probes" not in result.out, "and nothing by probes", result.out)
+    lib.ok("\n  calls " not in result.out, "and there is no row of them", result.out)
 
 
 # --- ends ---

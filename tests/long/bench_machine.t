@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`braid bench` without a target: what it tells of this machine holds together, and however it
+"""`braid bench` without a target: what it says of this machine holds together, and however it
 ends, nothing is left of it."""
 
 import json
@@ -13,7 +13,7 @@ import subprocess
 import lib
 
 NOBODY = 65534
-TABLES = {"machine", "traps", "pairs", "samples", "ring"}
+TABLES = {"machine", "traps", "pairs", "samples"}
 
 
 def tables_of(result):
@@ -35,14 +35,11 @@ def column(table, name):
 
 def check_traps(tables):
     traps, pairs = tables["traps"], tables["pairs"]
-    many = os.cpu_count() > 1
-    lib.equal(len(traps["rows"]), 6, "traps: five kinds, and counting", traps)
-    floor = column(traps, "one CPU")[:5]
+    floor = column(traps, "a hit")
+    lib.equal(len(floor), 5, "traps: five kinds", traps)
     lib.ok(all(ns > 0 for ns in floor), "traps: each costs something", floor)
-    lib.ok(not many or all(ns and ns > 0 for ns in column(traps, "all CPUs")[:5]),
-           "traps: on all CPUs, too", traps)
     lib.equal(len(pairs["rows"]), 4, "pairs: two floors, the shadow stack, calls", pairs)
-    uprobe, usdt, shadow, calls = column(pairs, "one CPU")
+    uprobe, usdt, shadow, calls = column(pairs, "a call")
     # One CPU does one thing after the other: a pair is two hits, and work comes on top.
     lib.ok(usdt > floor[0], "pairs: two hits cost more than one", usdt, floor)
     lib.ok(uprobe > floor[2], "pairs: a return on top of an entry", uprobe, floor)
@@ -71,19 +68,8 @@ def check_samples(tables):
     cost = {(row["calls of"], row["unwinder"], row["depth"]): row["in the kernel"] for row in rows}
     for kind, unwinder, depth in cost:
         if depth == 500:
-            lib.ok(cost[kind, unwinder, 500] > 2 * cost[kind, unwinder, 10],
+            lib.ok(cost[kind, unwinder, 500] > cost[kind, unwinder, 10],
                    f"samples: {kind} by {unwinder}: depth costs", cost)
-    lib.matches("an interrupt by the timer with an empty program takes [1-9][0-9]* ns",
-                " ".join(tables["samples"]["notes"]), "samples: their floor")
-
-
-def check_ring(tables):
-    rows = tables["ring"]["rows"]
-    lib.equal([row["record"] for row in rows], [64, 512, 4096, 8192], "ring: sizes")
-    lib.ok(all(median(row["written"]) > 0 and median(row["read"]) > 0 for row in rows),
-           "ring: each costs something", rows)
-    lib.ok(median(rows[3]["written"]) > median(rows[0]["written"]), "ring: larger ones cost more",
-           rows)
 
 
 def check_machine():
@@ -97,7 +83,6 @@ def check_machine():
               "this machine")
     check_traps(tables)
     check_samples(tables)
-    check_ring(tables)
     lib.equal(lib.bpf_statistics(), before, "the kernel's statistics are as before")
 
 
@@ -107,15 +92,10 @@ def check_killed():
     process = lib.start_braid("bench")
     lib.wait_for(lambda: lib.bpf_ids(process.pid)["link"], "a probe")
     ids = lib.bpf_ids(process.pid)
-    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
-        workers = file.read().split()
     process.send_signal(signal.SIGKILL)
     process.wait()
-    lib.ok(workers, "killed: it had workers")
-    lib.wait_for(lambda: not any(os.path.exists(f"/proc/{pid}/exe") for pid in workers),
-                 "the workers' end")
     lib.wait_for(lambda: not any(ids[kind] & lib.all_bpf_ids(kind) for kind in ids), "the kernel's clean-up")
-    lib.ok(True, "killed: no program, map, link or process is left")
+    lib.ok(True, "killed: no program, map or link is left")
     lib.equal(lib.bpf_statistics(), before, "killed: the kernel's statistics are as before")
 
 

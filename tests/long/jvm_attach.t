@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Asking JVMs for their perf map, as jcmd does it (runtimes/jvm_attach.h): each JVM at hand, in
+"""Asking JVMs for their perf map, as jcmd does it (runtimes/jvm/jvm_attach.h): each JVM at hand, in
 other namespaces, of other users, in other roots; those that will not or cannot answer; and that all
 of them live on, undisturbed."""
 
@@ -246,7 +246,7 @@ def check_no_signals(java):
 
 
 def check_flags(target, name, want):
-    """As its memory has them (runtimes/jvm_flags.h)."""
+    """As its memory has them (runtimes/jvm/jvm_flags.h)."""
     run = subprocess.run([FACTS, str(target.pid)], capture_output=True, text=True, check=True)
     found = dict(re.findall(r"^flag\t(\w+)\t(.)$", run.stdout, re.M))
     lib.equal(found, {**want, "NoSuchFlag": "?"}, f"{name}: its flags")

@@ -3,47 +3,21 @@
 with OUTPUT in the environment. Each has a directory of its own, and a cache in it, so that they can
 run at the same time; nothing waits for a time to pass, only for something to happen."""
 
-import atexit
-import collections
-import ctypes
-import glob
 import os
 import re
 import shutil
-import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import running
+from running import (BRAID, OUTPUT, Result, all_ids as all_bpf_ids, ids_of as bpf_ids, path, start,
+                     state_of, tmp)
 from tap import done, equal, matches, ok, skip, skip_all  # for all that import this
 
-OUTPUT = os.path.abspath(os.environ.get("OUTPUT", "build"))
-BRAID = os.path.join(OUTPUT, "braid")
 PATIENCE_S = 60  # for anything that must happen sooner or later
-PR_SET_PDEATHSIG = 1
-
-_libc = ctypes.CDLL(None)
-_processes = []
-
-tmp = tempfile.mkdtemp(prefix="braid-live-")
-os.environ["XDG_CACHE_HOME"] = os.path.join(tmp, "cache")
-os.environ["LC_ALL"] = "C.UTF-8"
-
-
-@atexit.register
-def _clean():
-    for process in _processes:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    shutil.rmtree(tmp, ignore_errors=True)
-
-
-for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-    signal.signal(_number, lambda number, _: sys.exit(128 + number))
 
 
 def need_bpf():
@@ -70,22 +44,6 @@ def script(name):
     return os.path.join("fixtures/python", name)
 
 
-def path(name):
-    return os.path.join(tmp, name)
-
-
-def _die_with_test():
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def start(*command, **options):
-    """A process that does not outlive the test."""
-    process = subprocess.Popen([str(word) for word in command], preexec_fn=_die_with_test,
-                               **options)
-    _processes.append(process)
-    return process
-
-
 def start_ready(*command, **options):
     """A fixture that has said READY."""
     process = start(*command, stdout=subprocess.PIPE, **options)
@@ -100,7 +58,7 @@ def stop(*processes):
         process.kill()
     for process in processes:
         process.communicate()
-        _processes.remove(process)
+        running.processes.remove(process)
 
 
 def wait_for(condition, what):
@@ -112,15 +70,6 @@ def wait_for(condition, what):
             return value
         time.sleep(0.02)
     raise TimeoutError(f"waited {PATIENCE_S} s for: {what}")
-
-
-def state_of(pid):
-    """One letter, as in ps; None: there is no such process."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except OSError:
-        return None
 
 
 def read_link(path):
@@ -139,9 +88,6 @@ def cpu_ticks(pid):
 
 # --- braid ---
 
-Result = collections.namedtuple("Result", "status out err")
-
-
 def braid(*args, **options):
     """Runs to the end. A crash shows as a negative status."""
     run = subprocess.run([BRAID, *map(str, args)], stdin=subprocess.DEVNULL, capture_output=True,
@@ -154,40 +100,6 @@ def start_braid(*args, **options):
     """In the background; its stderr goes to a pipe."""
     options.setdefault("stderr", subprocess.PIPE)
     return start(BRAID, *args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **options)
-
-
-def bpf_ids(pid):
-    """The kernel's ids of a process's BPF objects: {"prog": {...}, "map": {...}, "link": {...}}."""
-    ids = {"prog": set(), "map": set(), "link": set()}
-    for info in glob.glob(f"/proc/{pid}/fdinfo/*"):
-        try:
-            with open(info, encoding="utf-8") as file:
-                text = file.read()
-        except OSError:
-            continue
-        # A link's file names its program, too, and a program array's its owner.
-        for kind in "link", "map", "prog":
-            found = re.search(rf"^{kind}_id:\s*(\d+)", text, re.M)
-            if found:
-                ids[kind].add(int(found.group(1)))
-                break
-    return ids
-
-
-SYS_BPF = 321  # x86-64
-NEXT_ID = {"prog": 11, "map": 12, "link": 31}  # enum bpf_cmd: BPF_PROG_GET_NEXT_ID, ...
-
-
-def all_bpf_ids(kind):
-    """Of the whole machine. Not by bpftool, which opens all: the kernel (6.18) never frees a
-    program array that is opened and closed again just when its owner has closed it."""
-    found, at = set(), 0
-    while True:
-        attr = (ctypes.c_uint32 * 3)(at)  # start_id, next_id, open_flags
-        if _libc.syscall(SYS_BPF, NEXT_ID[kind], attr, ctypes.sizeof(attr)):
-            return found
-        at = attr[1]
-        found.add(at)
 
 
 def bpf_statistics():
@@ -206,22 +118,12 @@ def wait_attached(process):
     return wait_for(attached, "braid attached")
 
 
-class Recording:
+class Recording(running.Recording):
     """A finished recording, with what braid wrote on stderr."""
 
     def __init__(self, file, result=None):
-        self.file = file
+        super().__init__(file)
         self.result = result
-
-    def sql(self, query, *values):
-        with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True) as database:
-            return database.execute(query, values).fetchall()
-
-    def one(self, query, *values):
-        return self.sql(query, *values)[0][0]
-
-    def meta(self, key):
-        return self.one("SELECT value FROM meta WHERE key = ?", key)
 
     def samples(self, pid=None):
         return self.one("SELECT count(*) FROM sample JOIN thread ON thread = thread.id "
@@ -232,8 +134,7 @@ class Recording:
         result = braid("report", "--format", "folded", *args, self.file)
         if result.status:
             raise RuntimeError(result.err)
-        lines = (line.rpartition(" ") for line in result.out.splitlines())
-        return [(stack.split(";"), int(count)) for stack, _, count in lines]
+        return running.stacks_of(result.out)
 
 
 def record(*args, options=("-F", "999"), file=None):
@@ -259,13 +160,16 @@ def check_complete(recording, least, name, pid=None, begin=0.0):
               f"{share:.2f} % of {len(flags)}", recording.result and recording.result.err)
 
 
-def check_tables(recording, name, least=99.9):
-    """After --unwind copy: the frames found by the tables beside those found by libunwind."""
-    frames, same = (int(recording.meta(key)) for key in ("copy_frames", "copy_frames_equal"))
-    share = 100 * same / max(frames, 1)
-    return ok(frames >= 500 and share >= least,
-              f"{name}: tables against libunwind: {least} % of the frames equal",
-              f"{share:.3f} % of {frames}", recording.result and recording.result.err)
+def check_unwinder(name, *command, **options):
+    """A program that runs by itself for a second, stopped here and there: the kernel half's unwinder,
+    built for this machine, finds the frames that libunwind and libdwfl find. (t_unwind.c)"""
+    script = 'echo ready; exec "$@"'
+    run = subprocess.run([os.path.join(OUTPUT, "tests/long/t_unwind"), "sh", "-c", script, "sh",
+                          *map(str, command)], stdin=subprocess.DEVNULL, capture_output=True,
+                         timeout=180, **options)
+    return equal((run.returncode, b"\nok 2 " in run.stdout), (0, True),
+                 f"{name}: frames of libunwind and libdwfl", run.stdout.decode(errors="replace"),
+                 run.stderr.decode(errors="replace"))
 
 
 def share_of(stacks, pattern):

@@ -6,7 +6,8 @@
 
 #include "tests/stopped.h"
 
-/* Starts the program and waits for its first line; -1 if it has none. The pipe is closed then. */
+/* Starts the program, which is looked for in PATH if the path has no slash, and waits for its first
+ * line; -1 if it has none. The pipe is closed then. */
 static inline pid_t live__start(const char *path, char *const *argv)
 {
 	char line[16] = "";
@@ -21,7 +22,7 @@ static inline pid_t live__start(const char *path, char *const *argv)
 		dup2(out[1], STDOUT_FILENO);
 		close(out[0]);
 		close(out[1]);
-		execv(path, argv);
+		execvp(path, argv);
 		_exit(1);
 	}
 	close(out[1]);

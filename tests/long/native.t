@@ -69,7 +69,6 @@ def check(name, args, patterns, least=99.0, seconds=0.8):
     lib.ok(used <= tables.samples() * (100 - least) / 100, f"{label}: by tables, not by copies",
            f"{used} of {tables.samples()} stacks were completed by copies", tables.result.err)
     lib.check_complete(copies, least, label + ", with stack copies")
-    lib.check_tables(copies, label)
     for pattern, share in patterns.items():
         lib.check_share(tables.folded(), pattern, share, label)
     return tables

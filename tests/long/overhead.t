@@ -1,13 +1,11 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """--max-overhead: what probes cost a program that does nothing but call, as the program's own
-progress has it, with the limit and without; that `record` goes on by walking, `calls` in windows
-whose counts are nowhere above the truth, in a tree that has no other edges than the program; that
-nothing is left behind; and that samples taken at a lowered rate weigh as much in all as the CPU time
-that was there."""
+progress has it, with the limit and without; that `record` goes on by walking, that `calls` ends with
+a tree that has no other edges than the program and counts that belong together; that nothing is left
+behind; and that samples taken at a lowered rate weigh as much in all as the CPU time that was there."""
 
 import collections
-import json
 import os
 import re
 import signal
@@ -23,7 +21,7 @@ CPUS = os.sysconf("SC_NPROCESSORS_ONLN")
 # A twentieth of one CPU: a single thread can be made to wait for far more than that.
 LIMIT = max(0.1, round(5 / CPUS, 1))
 TICKS = os.sysconf("SC_CLK_TCK")
-SCRIPT, WINDOWS = "calls/windows.py", "windows.py"
+SCRIPT = "calls/windows.py"
 PER_TURN = {"turn": 1, "left": 2, "right": 1, "leaf": 7}  # windows.py
 CALLERS = {"turn": {"stretch"}, "left": {"turn"}, "right": {"turn"}, "leaf": {"left", "right"},
            "stretch": {"main", "child"}, "child": {"main"}, "main": {"<module>"},
@@ -93,52 +91,37 @@ class Series:
         return sum(cpu - turns * now for cpu, turns in self.slices() if cpu > 4 * turns * cost)
 
 
-def run_time(pid):
-    """Seconds that the BPF programs at probes have run, of those that the process has loaded."""
-    shown = (json.loads(subprocess.run([lib.bpftool(), "-j", "prog", "show", "id", str(number)],
-                                       capture_output=True, check=True).stdout)
-             for number in lib.bpf_ids(pid)["prog"])
-    return sum(program.get("run_time_ns", 0) for program in shown
-               if program["type"] == "kprobe") / 1e9
-
-
 def message(text):
-    """(attached s, whole s, windows) of the summary; None: there is no such sentence."""
-    found = re.search(r"^probes were attached for ([\d.]+) of ([\d.]+) s, in (\d+) windows?: "
-                      r"--max-overhead ([\d.]+)", text, re.M)
-    return found and (float(found[1]), float(found[2]), int(found[3]), float(found[4]))
+    """(s, percent, limit) of the summary; None: there is no such sentence."""
+    found = re.search(r"^probes were detached after ([\d.]+) s: probes cost ([\d.]+) % of this machine, "
+                      r"more than --max-overhead ([\d.]+)", text, re.M)
+    return found and tuple(map(float, found.groups()))
 
 
 # --- the limit ---
-
-def lost_percent(target, cost, limit, seconds):
-    """(of the machine and of its own CPU time, by the target's progress; of the machine, by the
-    kernel, the BPF programs' part; stderr)"""
-    calls = Calls(target.pid, limit=("--max-overhead", limit))
-    series = Series(target).watch(seconds)
-    machine_s = series.seconds() * CPUS
-    run_s = run_time(calls.process.pid)
-    calls.end(f"--max-overhead {limit}")
-    lost = series.lost(cost)
-    own_s = sum(cpu for cpu, _ in series.slices())
-    return 100 * lost / machine_s, 100 * lost / own_s, 100 * run_s / machine_s, calls.err
-
 
 def check_limit(python):
     """By the program's progress: turns that its CPU time was not enough for."""
     name = f"{python.label}: the limit"
     target = Target(python)
     cost = Series(target).watch(3).cost()
-    kept, _, run, err = lost_percent(target, cost, LIMIT, 2.5 * SECONDS)
-    _, without, _, err_without = lost_percent(target, cost, "none", 2)
+    file = lib.path("limit.out")
+    calls = lib.start_braid("calls", "--max-overhead", LIMIT, "-o", file, "-p", target.pid)
+    series = Series(target)
+    err = calls.communicate(timeout=lib.PATIENCE_S)[1].decode()
+    kept = series.watch(series.seconds() + 0.5).lost(cost)
+    calls = Calls(target.pid)
+    series = Series(target).watch(2)
+    calls.end(name)
+    own = sum(cpu for cpu, _ in series.slices())
+    without = 100 * series.lost(cost) / own
     target.stop()
-    print(f"# {name}: {LIMIT} %: {kept:.2f} % lost; without a limit {without:.1f} % of its own")
-    lib.ok(run < LIMIT, f"{name}: the BPF programs alone stay below", run)
+    print(f"# {name}: {LIMIT} %: {kept:.2f} s lost in all; without a limit {without:.1f} % of its own")
+    lib.ok(message(err), f"{name}: is exceeded", err)
     lib.ok(without > 50, f"{name}: without one most of its CPU time is lost", without)
-    # A second's worth at the beginning comes on top; and traps in a real program, on a machine with
-    # other work, are dearer than those of a loop that they are measured in.
-    lib.ok(kept < 2 * LIMIT, f"{name}: it is kept", kept, err)
-    lib.ok(message(err_without) is None, f"{name}: none", err_without)
+    # A second's worth (0.05 s), and while the kernel detaches probes, which may wait for a CPU.
+    lib.ok(kept < 1, f"{name}: it is kept", kept, err)
+    lib.ok(message(calls.err) is None, f"{name}: none", calls.err)
 
 
 def niceness(pid):
@@ -228,12 +211,11 @@ def check_walked(python, target, recording):
     lib.ok(sum("leaf" in row[2] for row in later) > 0.01 * len(later),
            f"{name}: down to the leaves")
     said = message(recording.result.err)
-    lib.ok(said and said[2] == 1 and 0 < said[0] < said[1], f"{name}: the summary",
-           recording.result.err)
-    lib.equal((recording.meta("max_overhead_percent"), recording.meta("probe_windows")),
-              (f"{LIMIT:g}", "1"), f"{name}: rows of meta")
-    lib.ok(said and abs(float(recording.meta("probes_attached_s")) - said[0]) <= 0.06,
-           f"{name}: how long", recording.meta("probes_attached_s"), said)
+    lib.ok(said and said[1] > said[2] == LIMIT, f"{name}: the summary", recording.result.err)
+    lib.equal(recording.meta("max_overhead_percent"), f"{LIMIT:g}", f"{name}: a row of meta")
+    lib.ok(said and abs(float(recording.meta("probes_detached_after_s")) - said[0]) <= 0.051,
+           f"{name}: how long", recording.meta("probes_detached_after_s"), said)
+    lib.matches(why, recording.meta("probes_detached_why"), f"{name}: why, in meta")
     lib.equal(recording.sql("SELECT value FROM counter WHERE name LIKE '%--max-overhead%'"), [(1,)],
               f"{name}: a counter")
 
@@ -254,9 +236,9 @@ def edges(file, name):
     return found
 
 
-def check_tree(found, turns, name, pairs):
-    """Nowhere more than there were; and as many of each as belong together, but for those that a
-    window's beginning or end cut off: `pairs` of these."""
+def check_tree(found, turns, name, cut):
+    """Nowhere more than there were; and as many of each as belong together, but for those that the
+    beginning or the end of counting cut off: `cut` turns of these."""
     strange = {edge: value for edge, value in found.items()
                if edge[0] not in CALLERS.get(edge[1], ()) and edge[0] is not None}
     lib.equal(strange, {}, f"{name}: who calls what")
@@ -268,76 +250,54 @@ def check_tree(found, turns, name, pairs):
     lib.equal(above, {}, f"{name}: no more calls than there were", turns)
     lib.ok(counts["turn"] > 100, f"{name}: there were calls", counts)
     for function, n in PER_TURN.items():
-        lib.ok(abs(counts[function] - n * counts["turn"]) <= n * pairs,
-               f"{name}: calls of {function} are {n} to a turn", counts, pairs, dict(found))
+        lib.ok(abs(counts[function] - n * counts["turn"]) <= n * cut,
+               f"{name}: calls of {function} are {n} to a turn", counts, cut, dict(found))
     return counts
 
 
-def check_windows(python):
-    name = f"{python.label}: windows"
-    target = Target(python)
-    begin = target.turns()
-    calls = Calls(target.pid, "--format", "pprof", limit=("--max-overhead", LIMIT))
-    wait_windows(calls, 3)
-    calls.end(name)
+def count_limited(name, target, begin):
+    """(tree, turns since `begin`, stderr) of `calls` that ends by itself."""
+    file = lib.path("limited.out")
+    result = lib.braid("calls", "--max-overhead", LIMIT, "--format", "pprof", "-o", file, "-p",
+                       target.pid)
     turns = target.turns() - begin
+    lib.equal(result.status, 0, f"{name}: status", result.err)
+    said = message(result.err)
+    lib.ok(said and said[1] > said[2] == LIMIT, f"{name}: the summary", result.err)
+    lib.matches(r"counts and times are those until then; to count for longer, --max-overhead PCT or none$",
+                result.err.rstrip("\n"), f"{name}: and what to do, at the end")
+    return edges(file, name), turns, result.err
+
+
+def check_calls(python):
+    name = f"{python.label}: calls"
+    target = Target(python)
+    found, turns, err = count_limited(name, target, target.turns())
     target.stop()
-    said = message(calls.err)
-    lib.ok(said and said[2] >= 3 and 0 < said[0] < 0.8 * said[1] and said[3] == LIMIT,
-           f"{name}: the summary", calls.err)
-    lib.matches(r"windows?: --max-overhead \S+; for every call: --max-overhead none\n$", calls.err,
-                f"{name}: and what to do, at the end")
-    lib.matches(rf"(?m)^pid {target.pid}: python \S+: windows: probes cost [\d.]+ % of this machine,"
-                r" more than --max-overhead [\d.]+: in short windows from now on$", calls.err,
-                f"{name}: told when it begins")
-    lib.equal(len(re.findall(r": windows: ", calls.err)), 1, f"{name}: once")
-    found = edges(calls.file, name)
-    counts = check_tree(found, turns, name, said[2] + 1)
-    print(f"# {name}: {counts['turn']} of {turns} turns, {said}")
-    spent = found["<module>", "main"]
+    counts = check_tree(found, turns + 1, name, 1)
+    print(f"# {name}: {counts['turn']} of {turns} turns, {message(err)}")
+    spent, seconds = found["<module>", "main"], message(err)[0]
     lib.equal(spent[0], 0, f"{name}: what was found under way is no call", found)
     # Rounded to 0.1 s; and a program that waits for a CPU comes to no probe.
-    lib.ok(0.3 * said[0] - 0.1 < spent[1] / 1e9 < said[0] + 0.1,
-           f"{name}: calls from before last from window's beginning to end", spent, said)
+    lib.ok(0 < spent[1] / 1e9 < seconds + 0.1, f"{name}: calls from before last until the end", spent,
+           seconds)
     lib.ok(found["stretch", "turn"][1] <= 1.001 * spent[1], f"{name}: callees within that", found)
-    lost = re.findall(r"^ +\d+  (.*)", calls.err, re.M)
+    lost = re.findall(r"^ +\d+  (.*)", err, re.M)
     expected = ("returns from calls that were not seen",
                 "calls that ended without their return being seen")
-    lib.equal([line for line in lost if line not in expected], [], f"{name}: losses", calls.err)
-
-
-def message_windows(calls):
-    """So far, at least: braid's probes were seen to come so often."""
-    links = len(lib.bpf_ids(calls.process.pid)["link"])
-    attached = links >= len(calls.ids["link"])
-    if attached and not getattr(calls, "was_attached", True):
-        calls.windows = getattr(calls, "windows", 1) + 1
-    calls.was_attached = attached
-    return getattr(calls, "windows", 1)
-
-
-def wait_windows(calls, n):
-    """After one that was open for long, as where the machine is busy, the next is half a minute off."""
-    for windows in range(1, n + 1):
-        lib.wait_for(lambda: message_windows(calls) >= windows, f"{windows} windows")
+    lib.equal([line for line in lost if line not in expected], [], f"{name}: losses", err)
 
 
 def check_forks(python):
-    """Children that are born in a window, and between two."""
+    """With children, which have probes of their own some time after their birth."""
     name = f"{python.label}: children"
     target = Target(python, 0, "forks")
-    begin = target.turns()
-    calls = Calls(target.pid, "--format", "pprof", limit=("--max-overhead", LIMIT))
-    wait_windows(calls, 3)
-    calls.end(name)
-    turns = target.turns() - begin
+    found, turns, err = count_limited(name, target, target.turns())
     target.stop()
-    said = message(calls.err)
-    lib.ok(said and said[2] >= 3, f"{name}: the summary", calls.err)
-    children = len(set(re.findall(r"^pid (\d+): ", calls.err, re.M))) - 1
-    print(f"# {name}: {turns} turns, {said}, {children} children probed")
-    # A child is probed some time after its birth, and what it ends with may be cut off as well.
-    check_tree(edges(calls.file, name), turns, name, said[2] + 2 * children + 2)
+    children = len(set(re.findall(r"^pid (\d+): ", err, re.M))) - 1
+    print(f"# {name}: {turns} turns, {message(err)}, {children} children probed")
+    # What a child ends with may be cut off as well.
+    check_tree(found, turns + 2, name, 2 * children + 2)
 
 
 def check_quiet(python):
@@ -353,7 +313,7 @@ def check_quiet(python):
     rows = read_table(calls.end(name).decode())
     workload.stop()
     lib.equal(difference(called(rows, FILE), total(commands)), [], f"{name}: all calls", calls.err)
-    lib.ok(message(calls.err) is None, f"{name}: no windows", calls.err)
+    lib.ok(message(calls.err) is None, f"{name}: within it", calls.err)
     check_losses(calls.err, name)
 
 
@@ -377,7 +337,7 @@ def check_command(python):
         got = {function: counts[function] for function in PER_TURN}
         want = {function: n * turns for function, n in PER_TURN.items()}
         if limit:
-            lib.ok(message(err) and counts["turn"] < turns, f"{name}: in windows", err, got)
+            lib.ok(message(err) and counts["turn"] < turns, f"{name}: until it is exceeded", err, got)
         else:
             lib.equal((got, message(err)), (want, None), f"{name}: every call", err)
 
@@ -397,28 +357,26 @@ def left(ids):
 
 
 def check_killed(python):
-    """Once in a window and once between two."""
+    """While there is a limit, and all is attached."""
     target = Target(python)
     setting = lib.bpf_statistics()
-    for windows, place in ((1, "in a window"), (2, "after the first")):
-        name = f"{python.label}: SIGKILL {place}"
-        calls = Calls(target.pid, limit=("--max-overhead", LIMIT))
-        lib.wait_for(lambda: holds_statistics(calls.process.pid), "the kernel's statistics")
-        wait_windows(calls, windows)
-        ids = lib.bpf_ids(calls.process.pid)
-        calls.process.send_signal(signal.SIGKILL)
-        calls.process.wait()
-        try:
-            lib.wait_for(lambda: not changed_code(python, target.pid) and not left(ids),
-                         "the kernel's clean-up")
-        except TimeoutError:
-            pass
-        lib.equal(changed_code(python, target.pid), 0, f"{name}: no breakpoint is left")
-        lib.equal(left(ids), set(), f"{name}: no program, no link")
-        lib.equal(lib.bpf_statistics(), setting, f"{name}: the statistics are as they were")
-        turns = target.turns()
-        lib.wait_for(lambda: target.turns() > turns, "the target")
-        lib.ok(True, f"{name}: the target goes on")
+    name = f"{python.label}: SIGKILL"
+    calls = Calls(target.pid, limit=("--max-overhead", 100))
+    lib.wait_for(lambda: holds_statistics(calls.process.pid), "the kernel's statistics")
+    ids = lib.bpf_ids(calls.process.pid)
+    calls.process.send_signal(signal.SIGKILL)
+    calls.process.wait()
+    try:
+        lib.wait_for(lambda: not changed_code(python, target.pid) and not left(ids),
+                     "the kernel's clean-up")
+    except TimeoutError:
+        pass
+    lib.equal(changed_code(python, target.pid), 0, f"{name}: no breakpoint is left")
+    lib.equal(left(ids), set(), f"{name}: no program, no link")
+    lib.equal(lib.bpf_statistics(), setting, f"{name}: the statistics are as they were")
+    turns = target.turns()
+    lib.wait_for(lambda: target.turns() > turns, "the target")
+    lib.ok(True, f"{name}: the target goes on")
     target.stop()
 
 
@@ -428,7 +386,7 @@ def lowered(file, hz):
     """Has the rate been lowered for some time, in a recording that is being written?"""
     try:
         samples, weight = lib.Recording(file).sql(
-            "SELECT count(*) FILTER (WHERE weight > 1), sum(weight) FROM sample")[0]
+            "SELECT count(*) FILTER (WHERE value > 1), sum(value) FROM sample")[0]
     except lib.sqlite3.Error:
         return False
     return samples > 200 and weight > 3 * hz
@@ -450,8 +408,8 @@ def check_rate():
     err = braid.communicate(timeout=lib.PATIENCE_S)[1].decode()
     lib.stop(target)
     recording = lib.Recording(file)
-    samples, weight = recording.sql("SELECT count(*), sum(weight) FROM sample")[0]
-    weights = [row[0] for row in recording.sql("SELECT DISTINCT weight FROM sample ORDER BY 1")]
+    samples, weight = recording.sql("SELECT count(*), sum(value) FROM sample")[0]
+    weights = [row[0] for row in recording.sql("SELECT DISTINCT value FROM sample ORDER BY 1")]
     print(f"# {name}: {samples} samples of {weights}, {weight / hz:.2f} s of {used:.2f} s")
     lib.ok(weights[0] == 1 and len(weights) > 1 and all(n & (n - 1) == 0 for n in weights),
            f"{name}: weights are powers of two", weights, err)
@@ -474,7 +432,7 @@ def check_rate_of_old_default():
     target = lib.start_ready(lib.fixture("shares"))
     recording = lib.record("-p", target.pid, "-d", 2, options=("-F", "8000"))
     lib.stop(target)
-    lib.equal(recording.sql("SELECT DISTINCT weight FROM sample"), [(1,)],
+    lib.equal(recording.sql("SELECT DISTINCT value FROM sample"), [(1,)],
               "no limit is asked for: every sample counts for itself", recording.result.err)
 
 
@@ -499,7 +457,7 @@ check_wrong()
 check_rate()
 check_rate_of_old_default()
 for one in chosen.values():
-    for check in (check_limit, check_off_soon, check_windows, check_forks, check_quiet,
+    for check in (check_limit, check_off_soon, check_calls, check_forks, check_quiet,
                   check_killed):
         check(one)
     if not one.root:  # chroot executes a second program, whose beginning is missed

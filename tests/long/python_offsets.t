@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Rows of runtimes/python_versions.c against the debug information of real builds, and against the
+# Rows of runtimes/python/python_versions.c against the debug information of real builds, and against the
 # headers that came with them.
 
 judged=0
-set -- scripts/check-python-offsets runtimes/python_versions.c tstate_thread_id
+set -- scripts/check-python-offsets runtimes/python/python_versions.c tstate_thread_id
 . tests/offsets.sh
 
 check() { # [--headers] PATH

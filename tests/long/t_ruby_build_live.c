@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What runtimes/ruby_build.c reads out of files, in processes that run them: there must be what the
- * interpreter says of itself. */
+/* What runtimes/ruby/ruby_build.c reads out of files, in processes that run them: there must be
+ * what the interpreter says of itself. */
 #include <inttypes.h>
 #include <sys/uio.h>
 
-#include "runtimes/ruby_build.h"
-#include "runtimes/ruby_versions.h"
+#include "runtimes/ruby/ruby_build.h"
+#include "runtimes/ruby/ruby_versions.h"
 #include "tests/long/live.h"
 #include "tests/unit/rubies.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The decoder of line tables against what each CRuby on this machine says about its own code
  * (tests/tools/dump_ruby_lines.rb). */
-#include "runtimes/ruby_lines.h"
-#include "runtimes/ruby_versions.h"
+#include "runtimes/ruby/ruby_lines.h"
+#include "runtimes/ruby/ruby_versions.h"
 #include "tests/tap.h"
 #include "tests/unit/rubies.h"
 

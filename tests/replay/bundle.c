@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/procfs.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/target/procfs.h"
 #include "tests/replay/pack.h"
 
 #define IMAGE_BYTES_MAX (1ULL << 30)

@@ -3,8 +3,8 @@
 #define BRAID_TESTS_REPLAY_BUNDLE_H
 
 #include "bpf/host/programs.h"
-#include "core/err.h"
-#include "core/memory.h"
+#include "core/base/err.h"
+#include "core/base/memory.h"
 #include "tests/replay/pack.h"
 
 /* One process of the corpus, with the instants ("cases") at which it was stopped. Its files are
@@ -18,8 +18,8 @@ struct bundle_case {
 };
 
 /* `images`: the directory with the files that the bundle names; `work`: an existing, empty
- * directory for it. From here on core/procfs.h reads the bundle. -EBADMSG for a damaged or hostile
- * one. */
+ * directory for it. From here on core/target/procfs.h reads the bundle. -EBADMSG for a damaged or
+ * hostile one. */
 int bundle__open(const char *path, const char *images, const char *work, struct bundle **ret,
 		 struct err *err);
 /* Removes what it has laid out. NULL is fine. */
@@ -36,7 +36,7 @@ const char *bundle__lacks(const struct bundle *bundle);
  * If not it is lacking, too. */
 void bundle__check_code(struct bundle *bundle, const char *image, uint64_t vaddr);
 
-/* The same for bytes of an image, told by whoever watches core/elf_file.h. */
+/* The same for bytes of an image, told by whoever watches core/elf/elf_file.h. */
 void bundle__check_bytes(struct bundle *bundle, const char *path, uint64_t offset, uint64_t size);
 
 #endif

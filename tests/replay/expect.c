@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/profile.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/profile/profile.h"
 
 #define LINE_BYTES 4096
 

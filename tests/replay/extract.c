@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/replay/elf_view.h"
 #include "tests/replay/fdes.h"
 #include "tests/replay/spans.h"

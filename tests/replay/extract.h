@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 #include "tests/replay/pack.h"
 
 /* What the replay of some stacks needs of an ELF file: the same file with the same offsets, where

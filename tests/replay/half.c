@@ -14,8 +14,8 @@
 
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
-#include "core/kernel_half.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/kernel/kernel_half.h"
 
 /* File descriptors of the maps that are the host's; inner maps have real ones, of memory files. */
 #define FD_FIRST 0x40000000
@@ -143,21 +143,7 @@ int bpf_map_delete_elem(int fd, const void *key)
 	return map ? host_map__delete(map->map, key) : -EBADF;
 }
 
-int bpf_object__find_map_fd_by_name(const struct bpf_object *object, const char *name)
-{
-	(void)object;
-	return map_fd(name);
-}
-
-/* There are no programs of probes. */
-struct bpf_program *bpf_object__find_program_by_name(const struct bpf_object *object,
-						     const char *name)
-{
-	(void)object, (void)name;
-	return NULL;
-}
-
-/* --- core/kernel_half.h --- */
+/* --- core/kernel/kernel_half.h --- */
 
 int kernel_half__map_fd(const struct kernel_half *half, const char *name)
 {
@@ -168,6 +154,17 @@ int kernel_half__map_fd(const struct kernel_half *half, const char *name)
 void kernel_half__set_plain(struct kernel_half *kernel_half, uint32_t image, bool plain)
 {
 	(void)kernel_half, (void)image, (void)plain;
+}
+
+void kernel_half__end_probes(struct kernel_half *half)
+{
+	(void)half;
+}
+
+int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err)
+{
+	(void)half, (void)i, (void)err;
+	return 0;
 }
 
 int kernel_half__load_probes(struct kernel_half *half, struct err *err)

@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/elf_file.h"
-#include "core/procfs.h"
-#include "core/profile.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/elf/elf_file.h"
+#include "core/profile/profile.h"
+#include "core/target/procfs.h"
 #include "runtimes/registry.h"
 #include "tests/replay/expect.h"
 #include "tests/replay/extract.h"
@@ -143,11 +143,10 @@ static struct extract *extract_of(struct note *note, const struct elf_file *file
 static void want_loops(struct extract *extract, const struct image *image)
 {
 	const struct runtime_range *ranges;
-	enum runtime_loops how;
 
 	for (int i = 0; runtimes[i]; i++) {
 		size_t n = runtimes[i]->loops && image->runtimes[i].image
-				   ? runtimes[i]->loops(image->runtimes[i].image, &ranges, &how)
+				   ? runtimes[i]->loops(image->runtimes[i].image, &ranges)
 				   : 0;
 
 		for (size_t k = 0; k < n; k++)

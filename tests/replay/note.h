@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "bpf/host/programs.h"
-#include "core/err.h"
+#include "core/base/err.h"
 #include "tests/replay/pack.h"
 
 /* What a bundle needs of a stopped process: it is put through the pipeline, and what that reads of

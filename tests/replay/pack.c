@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 static const char magic[16] = "braid corpus 1\n";
 

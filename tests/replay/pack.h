@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/err.h"
+#include "core/base/err.h"
 
 /* The files of the replay corpus: one xz stream of entries, each a header and as many bytes as it
  * says. docs/testing.md describes what they mean. What is read is untrusted. */

@@ -8,16 +8,18 @@
 #include <unistd.h>
 
 #include "bpf/host/host.h"
-#include "core/capture.h"
-#include "core/escape.h"
-#include "core/images.h"
-#include "core/load.h"
-#include "core/profile.h"
-#include "core/recording.h"
-#include "core/util.h"
-#include "core/wordspace.h"
+#include "core/base/escape.h"
+#include "core/base/util.h"
+#include "core/capture/capture.h"
+#include "core/kernel/table_arena.h"
+#include "core/profile/live_profile.h"
+#include "core/session/routing.h"
+#include "core/store/load.h"
+#include "core/store/recording.h"
+#include "core/target/images.h"
 #include "runtimes/registry.h"
 #include "tests/replay/half.h"
+#include "tests/tee.h"
 
 struct record { /* of the ring */
 	void *data;
@@ -25,7 +27,7 @@ struct record { /* of the ring */
 };
 
 struct pipeline {
-	struct wordspace *wordspace;
+	struct table_arena *table_arena;
 	struct images *images;
 	uint32_t enabled; /* bit n: runtimes[n] */
 };
@@ -35,6 +37,8 @@ struct run {
 	struct runtime_session *sessions[RUNTIMES_MAX];
 	struct tracker *tracker;
 	struct recording *recording;
+	struct live_profile *live; /* takes the same as the recording */
+	struct tee tee;
 	struct capture *capture;
 	struct process *process;
 	struct record *records;
@@ -66,10 +70,10 @@ int pipeline__new(struct pipeline **ret)
 	half__open();
 	for (int i = 0; runtimes[i]; i++)
 		pipeline->enabled |= 1U << i;
-	pipeline->wordspace = wordspace__new(kernel_half__map_fd(NULL, "chunks"), 0);
-	images.wordspace = pipeline->wordspace;
+	pipeline->table_arena = table_arena__new(kernel_half__map_fd(NULL, "chunks"), 0);
+	images.table_arena = pipeline->table_arena;
 	images.enabled = pipeline->enabled;
-	if (pipeline->wordspace)
+	if (pipeline->table_arena)
 		code = images__new(&images, &pipeline->images);
 	if (code)
 		pipeline__free(pipeline);
@@ -83,7 +87,7 @@ void pipeline__free(struct pipeline *pipeline)
 	if (!pipeline)
 		return;
 	images__free(pipeline->images);
-	wordspace__free(pipeline->wordspace);
+	table_arena__free(pipeline->table_arena);
 	half__close();
 	free(pipeline);
 }
@@ -106,15 +110,20 @@ static int write_kinds(struct run *run, struct err *err)
 		code = recording__kind(run->recording, KIND_NATIVE, "native", "_[n]", err);
 	if (!code)
 		code = recording__kind(run->recording, KIND_INLINED, "inlined", "_[i]", err);
-	for (int i = 0; !code && runtimes[i]; i++)
+	for (int i = 0; !code && runtimes[i]; i++) {
 		code = recording__kind(run->recording, KIND_RUNTIME + i, runtimes[i]->name,
 				       runtimes[i]->suffix, err);
+		if (!code)
+			code = live_profile__kind(run->live, KIND_RUNTIME + i, runtimes[i]->name,
+						  runtimes[i]->suffix);
+	}
 	return code;
 }
 
-/* As core/session.c does it. */
+/* As core/session/session.c does it. */
 static int open_run(struct run *run, const struct pipeline_input *input, struct err *err)
 {
+	static const struct capture_event cpu = { { "cpu", SINK_UNIT_SAMPLES }, true };
 	struct tracker_opts tracker = { .runtimes = runtimes,
 					.sessions = run->sessions,
 					.images = run->pipeline->images,
@@ -123,17 +132,21 @@ static int open_run(struct run *run, const struct pipeline_input *input, struct 
 
 	if (code)
 		return code;
-	for (struct image *image = images__first(run->pipeline->images); image; image = image->next)
-		image->recording_id = 0; /* of the case before */
 	code = tracker__new(&tracker, &run->tracker);
 	if (code)
 		return err__set(err, code, "cannot begin: %s", strerror(-code));
 	snprintf(run->path, sizeof(run->path), "%s/replay.db", input->work);
 	code = recording__create(run->path, false, &run->recording, err);
 	if (!code)
+		code = live_profile__new(SIZE_MAX, &run->live);
+	if (!code)
+		run->tee = tee__of(recording__sink(run->recording), live_profile__sink(run->live));
+	if (!code)
 		code = write_kinds(run, err);
 	if (!code)
-		code = capture__new(&(struct capture_opts) { .recording = run->recording,
+		code = capture__new(&(struct capture_opts) { .sink = &run->tee.sink,
+							     .events = &cpu,
+							     .n_events = 1,
 							     .tracker = run->tracker,
 							     .images = run->pipeline->images,
 							     .runtimes = runtimes,
@@ -146,12 +159,13 @@ static int open_run(struct run *run, const struct pipeline_input *input, struct 
 	if (!code && tracker__refresh(run->tracker, run->process))
 		code = err__set(err, -ENOMEM, "out of memory");
 	if (!code)
-		code = jit_frames__begin(capture__jit(run->capture), run->process, err);
+		code = capture__read_code(run->capture, run->process, err);
 	return code;
 }
 
 static int take_sample(struct run *run, const struct pipeline_input *input, struct err *err)
 {
+	const struct routing routing = { run->tracker, run->capture };
 	int code = 0;
 
 	host.on_record = keep_record;
@@ -159,8 +173,7 @@ static int take_sample(struct run *run, const struct pipeline_input *input, stru
 	host_programs__sample(&input->thread, now_ns());
 	host.on_record = NULL;
 	for (size_t i = 0; !code && i < run->n_records; i++)
-		code = capture__record(run->capture, run->records[i].data, run->records[i].size,
-				       err);
+		code = routing__record(&routing, run->records[i].data, run->records[i].size, err);
 	if (!code)
 		code = capture__name_frames(run->capture, true, err);
 	return code;
@@ -170,6 +183,7 @@ static void close_run(struct run *run)
 {
 	capture__free(run->capture);
 	recording__close(run->recording, NULL);
+	live_profile__free(run->live);
 	tracker__free(run->tracker);
 	for (int i = 0; runtimes[i]; i++)
 		if (run->sessions[i])
@@ -244,7 +258,7 @@ static int add_frame(struct pipeline_stack *stack, const struct profile *profile
 /* The only stack of a profile, outermost frame first. */
 static int load_stack(const char *path, bool keep_vm, struct pipeline_stack *ret, struct err *err)
 {
-	struct load_filter filter = { .lines = true, .keep_vm = keep_vm };
+	struct profile_filter filter = { .lines = true, .keep_vm = keep_vm };
 	struct profile *profile;
 	uint32_t node = 0, *nodes;
 	size_t n = 0;
@@ -257,13 +271,36 @@ static int load_stack(const char *path, bool keep_vm, struct pipeline_stack *ret
 		node = profile->nodes[i].self ? i : node;
 	for (; nodes && node; node = profile->nodes[node].parent)
 		nodes[n++] = node;
-	if (!nodes || profile->samples != 1)
+	if (!nodes || profile->total != 1)
 		code = err__set(err, -EBADMSG, "%llu samples are recorded, not one",
-				(unsigned long long)profile->samples);
+				(unsigned long long)profile->total);
 	while (!code && n--)
 		code = add_frame(ret, profile, profile->nodes[nodes[n]].frame);
 	free(nodes);
 	profile__free(profile);
+	return code;
+}
+
+/* The live profile is that of the recording, frame for frame. */
+static int check_live(const struct run *run, bool keep_vm, struct err *err)
+{
+	struct profile_filter filter = { .lines = true, .keep_vm = keep_vm };
+	struct profile *loaded = NULL, *live = NULL;
+	char *want, *got;
+	int code = load__profile(run->path, &filter, &loaded, NULL, err);
+
+	if (!code)
+		code = live_profile__get(run->live, &filter, &live, NULL, err);
+	if (!code) {
+		want = tee__text(loaded);
+		got = tee__text(live);
+		if (strcmp(want, got) != 0)
+			code = err__set(err, -EBADMSG, "the live profile differs: %.400s", got);
+		free(want);
+		free(got);
+	}
+	profile__free(loaded);
+	profile__free(live);
 	return code;
 }
 
@@ -307,6 +344,10 @@ int pipeline__run(struct pipeline *pipeline, const struct pipeline_input *input,
 		code = load_stack(run.path, true, ret, err);
 	if (!code)
 		code = hide_frames(run.path, ret, err);
+	if (!code)
+		code = check_live(&run, false, err);
+	if (!code)
+		code = check_live(&run, true, err);
 	if (!code && input->inspect)
 		input->inspect(input->ctx, run.process, ret);
 	close_run(&run);

@@ -3,13 +3,13 @@
 #define BRAID_TESTS_REPLAY_PIPELINE_H
 
 #include "bpf/host/programs.h"
-#include "core/err.h"
-#include "core/memory.h"
-#include "core/tracker.h"
+#include "core/base/err.h"
+#include "core/base/memory.h"
+#include "core/target/tracker.h"
 
 /* One sample of one thread through all of braid: load (mappings, images, tables, runtimes), walk,
  * unwind, pair, record, merge, name. Only the kernel is not there: its half is built for the host,
- * and the target is what core/procfs.h and core/memory.h are told to read. */
+ * and the target is what core/target/procfs.h and core/base/memory.h are told to read. */
 
 struct pipeline;
 
@@ -23,7 +23,7 @@ struct pipeline_frame {
 	char *name;    /* of the function alone */
 	char *file;    /* its full path; "": unknown */
 	unsigned line; /* 0: unknown */
-	int kind;      /* core/profile.h */
+	int kind;      /* core/profile/profile.h */
 	bool hidden;   /* shown with --keep-vm only */
 };
 
@@ -53,8 +53,8 @@ struct pipeline_input {
 	void *ctx;
 };
 
-/* 0 or a negative errno with the sentence. core/procfs.h must have been told what to read, and a
- * pipeline__done must follow in any case. */
+/* 0 or a negative errno with the sentence. core/target/procfs.h must have been told what to read,
+ * and a pipeline__done must follow in any case. */
 int pipeline__run(struct pipeline *pipeline, const struct pipeline_input *input,
 		  struct pipeline_stack *ret, struct err *err);
 void pipeline__done(struct pipeline_stack *stack);

@@ -35,8 +35,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/procfs.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/target/procfs.h"
 #include "tests/replay/note.h"
 #include "tests/replay/stops.h"
 

@@ -12,9 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/elf_file.h"
-#include "core/procfs.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/elf/elf_file.h"
+#include "core/target/procfs.h"
 #include "tests/replay/bundle.h"
 #include "tests/replay/expect.h"
 #include "tests/tap.h"

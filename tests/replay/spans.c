@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tests/replay/spans.h"
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 int spans__add(struct spans *spans, uint64_t start, uint64_t end)
 {

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 struct thread {
 	pid_t tid;
@@ -222,7 +222,8 @@ int stops__next(struct stops *stops, pid_t *ret_pid, pid_t *ret_tid)
 
 	while (!(marked = find_marked(stops))) {
 		release_all(stops);
-		if (!take_event(stops, 0, &thread))
+		/* The recorder may have children that are not traced: core/base/target_helper.h. */
+		if (!stops->n || !take_event(stops, 0, &thread))
 			return 0;
 	}
 	stop_all(stops);
@@ -307,7 +308,7 @@ void stops__end(struct stops *stops)
 	kill(stops->pid, SIGKILL);
 	for (size_t i = 0; i < stops->n; i++)
 		kill(process_of(stops->list[i].tid), SIGKILL);
-	while (take_event(stops, 0, &thread))
+	while (stops->n && take_event(stops, 0, &thread))
 		if (thread)
 			go_on(thread, PTRACE_CONT);
 	free(stops->list);

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "bpf/host/programs.h"
-#include "core/err.h"
+#include "core/base/err.h"
 
 /* A command that runs traced, all its threads and children with it, and stops as a whole whenever
  * one of them enters the marker: the system call getppid, which each language can make and which

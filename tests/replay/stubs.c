@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 #define STUB_BYTES 16
 

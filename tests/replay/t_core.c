@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/procfs.h"
-#include "core/profile.h"
+#include "core/profile/profile.h"
+#include "core/target/procfs.h"
 #include "tests/replay/pipeline.h"
 #include "tests/replay/stops.h"
 #include "tests/tap.h"

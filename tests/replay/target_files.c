@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 #define FILE_BYTES_MAX (1 << 20)  /* of sources and perf maps */
 #define MAP_BYTES_MAX  (16 << 20) /* of a perf map ... */

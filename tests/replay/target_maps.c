@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 static int take(struct target_maps *maps, const char *line, const char *root, FILE *out)
 {

@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <time.h>
 
-#include "core/unwind_cache.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/unwind/unwind_cache.h"
 #include "tests/cfi_oracle.h"
 
 #define SAMPLES 20000

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* jvm_attach PID COMMAND TIMEOUT_MS: has the JVM of a process run a diagnostic command. Prints
  * "ok", or the error's name and its sentence. */
-#include "runtimes/jvm_attach.h"
+#include "runtimes/jvm/jvm_attach.h"
 
 #include <stdio.h>
 #include <stdlib.h>

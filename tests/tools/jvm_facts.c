@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/elf_file.h"
-#include "core/procfs.h"
-#include "runtimes/jvm_blobs.h"
-#include "runtimes/jvm_flags.h"
-#include "runtimes/jvm_methods.h"
-#include "runtimes/jvm_nmethod.h"
-#include "runtimes/jvm_vm.h"
+#include "core/elf/elf_file.h"
+#include "core/target/procfs.h"
+#include "runtimes/jvm/jvm_blobs.h"
+#include "runtimes/jvm/jvm_flags.h"
+#include "runtimes/jvm/jvm_methods.h"
+#include "runtimes/jvm/jvm_nmethod.h"
+#include "runtimes/jvm/jvm_vm.h"
 
 static int open_vm(uint32_t pid, struct jvm_vm **ret, struct err *err)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/output.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/profile/output.h"
 
 static uint64_t seed = 1;
 
@@ -159,20 +159,43 @@ static void make_times(struct profile *profile)
 
 	make_small(profile);
 	profile->unit = PROFILE_NANOSECONDS;
-	profile->samples *= 1230000;
+	profile->counts_calls = true;
+	profile->total *= 1230000;
 	for (i = 0; i < profile->n_nodes; i++) {
 		profile->nodes[i].self *= 1230000;
 		profile->nodes[i].calls = profile->nodes[i].self ? 21891 : 0;
 	}
 }
 
+/* The small one of another event: a sample is of so much. */
+static void make_event(struct profile *profile, const char *unit, uint64_t value)
+{
+	make_small(profile);
+	profile__measures(profile, "page <faults>", unit);
+	profile->frequency_hz = 0;
+	profile->samples = profile->total;
+	profile->total *= value;
+	for (size_t i = 0; i < profile->n_nodes; i++)
+		profile->nodes[i].self *= value;
+}
+
+static void make_bytes(struct profile *profile)
+{
+	make_event(profile, "bytes", 1536);
+}
+
+static void make_odd(struct profile *profile)
+{
+	make_event(profile, "<furlongs>", 10);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(struct profile *profile);
 } shapes[] = {
-	{ "empty", make_empty }, { "zero", make_zero }, { "small", make_small },
-	{ "wide", make_wide },	 { "deep", make_deep }, { "hostile", make_hostile },
-	{ "times", make_times },
+	{ "empty", make_empty }, { "zero", make_zero },	  { "small", make_small },
+	{ "wide", make_wide },	 { "deep", make_deep },	  { "hostile", make_hostile },
+	{ "times", make_times }, { "bytes", make_bytes }, { "odd", make_odd },
 };
 
 static const struct {

@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "core/profile.h"
-#include "core/recording.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/capture/ids.h"
+#include "core/profile/profile.h"
+#include "core/store/recording.h"
 
 #define THREADS	   4
 #define DEPTH_MAX  1000
@@ -23,6 +24,7 @@ struct stack {
 
 struct made {
 	struct recording *recording;
+	struct ids *ids;
 	uint32_t functions, depth;
 	uint32_t *native, *runtime; /* frames, by function */
 	struct stack stacks[THREADS];
@@ -47,36 +49,37 @@ static void check(int code)
 
 static void make_frames(struct made *made)
 {
-	struct recording_process process = { 100, 1, 5, "made", "./made up" };
+	struct sink_process process = { 100, 1, 5, "made", "./made up" };
+	static const struct sink_event event = { "cpu", SINK_UNIT_SAMPLES };
 	uint32_t image, id, i;
 
+	check(ids__event(made->ids, &event, &id, &err));
 	check(recording__kind(made->recording, KIND_NATIVE, "native", "_[n]", &err));
 	check(recording__kind(made->recording, KIND_RUNTIME, "made", "_[m]", &err));
-	check(recording__process(made->recording, &process, &id, &err));
-	check(recording__image(made->recording, "/bin/made", "", &image, &err));
+	check(ids__process(made->ids, &process, &id, &err));
+	check(ids__image(made->ids, "/bin/made", "", &image, &err));
 	for (i = 0; i < THREADS; i++)
-		check(recording__thread(made->recording, id, 100 + i, "made",
-					&made->stacks[i].thread, &err));
+		check(ids__thread(made->ids, id, 100 + i, "made", &made->stacks[i].thread, &err));
 	for (i = 0; i < made->functions; i++) {
-		struct recording_frame native = { .kind = KIND_NATIVE,
-						  .image = image,
-						  .address = 64 * i,
-						  .loop = i % LOOP_EVERY == 0 };
-		struct recording_frame runtime = { .kind = KIND_RUNTIME,
-						   .process = id,
-						   .address = i + 1 };
+		struct ids_frame native = { .kind = KIND_NATIVE,
+					    .image = image,
+					    .address = 64 * i,
+					    .loop = i % LOOP_EVERY == 0 };
+		struct ids_frame runtime = { .kind = KIND_RUNTIME,
+					     .process = id,
+					     .address = i + 1 };
 		char function[64], file[64];
 
 		snprintf(function, sizeof(function), "namespace_%u::function_%u", i % 50, i);
 		snprintf(file, sizeof(file), "/srv/made/source_%u.x", i % 300);
-		check(recording__frame(made->recording, &native, &made->native[i], NULL, &err));
-		check(recording__frame(made->recording, &runtime, &made->runtime[i], NULL, &err));
-		check(recording__locations(
-			made->recording, made->native[i],
-			&(struct recording_location) { KIND_NATIVE, function, NULL, 0 }, 1, &err));
-		check(recording__locations(
-			made->recording, made->runtime[i],
-			&(struct recording_location) { KIND_RUNTIME, function, file, i }, 1, &err));
+		check(ids__frame(made->ids, &native, &made->native[i], NULL, &err));
+		check(ids__frame(made->ids, &runtime, &made->runtime[i], NULL, &err));
+		check(ids__locations(made->ids, made->native[i],
+				     &(struct sink_location) { KIND_NATIVE, function, NULL, 0 }, 1,
+				     &err));
+		check(ids__locations(made->ids, made->runtime[i],
+				     &(struct sink_location) { KIND_RUNTIME, function, file, i }, 1,
+				     &err));
 	}
 }
 
@@ -92,24 +95,24 @@ static void change(const struct made *made, struct stack *stack, uint32_t from)
 
 static void add_sample(struct made *made, struct stack *stack, uint64_t number)
 {
-	struct recording_sample sample = {
-		.time_ns = number * 1000000, .thread = stack->thread, .flags = 1, .weight = 1
-	};
+	struct sink_sample sample = { .time_ns = number * 1000000,
+				      .thread = stack->thread,
+				      .flags = 1,
+				      .event = 1,
+				      .value = 1 };
 	uint32_t changed = 1, i;
 
 	while (changed < made->depth && random_below(3))
 		changed++;
 	change(made, stack, made->depth - changed);
 	for (i = 0; i < made->depth; i++) {
-		check(recording__node(made->recording, sample.native,
-				      made->native[stack->frames[i]], 64 * (int64_t)i,
-				      &sample.native, &err));
+		check(ids__node(made->ids, sample.native, made->native[stack->frames[i]],
+				64 * (int64_t)i, &sample.native, &err));
 		if (i % LOOP_EVERY == 0)
-			check(recording__node(made->recording, sample.runtime,
-					      made->runtime[stack->frames[i]], 64 * (int64_t)i + 8,
-					      &sample.runtime, &err));
+			check(ids__node(made->ids, sample.runtime, made->runtime[stack->frames[i]],
+					64 * (int64_t)i + 8, &sample.runtime, &err));
 	}
-	check(recording__sample(made->recording, &sample, &err));
+	check(ids__sample(made->ids, &sample, &err));
 }
 
 static double cpu_ms(void)
@@ -136,6 +139,7 @@ int main(int argc, char **argv)
 	if (!made.native || !made.runtime)
 		return 1;
 	check(recording__create(argv[4], false, &made.recording, &err));
+	check(ids__new(recording__sink(made.recording), &made.ids, &err));
 	make_frames(&made);
 	for (i = 0; i < THREADS; i++) {
 		made.stacks[i] = (struct stack) { .thread = made.stacks[i].thread };
@@ -148,6 +152,7 @@ int main(int argc, char **argv)
 	}
 	check(recording__close(made.recording, &err));
 	printf("%.1f ms\n", cpu_ms());
+	ids__free(made.ids);
 	free(made.native);
 	free(made.runtime);
 	return 0;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "probes/counter.h"
 #include "probes/usdt.h"
 
@@ -87,6 +87,8 @@ int main(int argc, char **argv)
 		n_points++;
 	}
 	rc = rc || probe_counter__attach(counter, atoi(argv[1]), points, n_points, &err);
+	if (!rc)
+		probe_counter__count(counter, true);
 	rc = rc ? fail(&err) : serve(counter);
 	probe_counter__free(counter);
 	usdt_sites__done(&sites);

@@ -7,7 +7,7 @@ usage: python_facts.py            prints its version, the file that contains the
        python_facts.py ADDRESS    prints 1 if what is at this link-time address of the file is the
                                   thread key that leads to the thread state, else 0
        python_facts.py KIND OFFSET SLOT    the same for a thread-local variable: the numbers of
-                                  struct x86_tls (runtimes/x86_code.h)"""
+                                  struct x86_tls (runtimes/common/x86_code.h)"""
 
 import ctypes
 import platform

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/session.h"
+#include "core/session/session.h"
 #include "runtimes/registry.h"
 
 #define PIDS_MAX 8

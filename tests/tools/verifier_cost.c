@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Prints what the verifier spent on each BPF program, against a budget; the kernel's limit is
- * 1,000,000 instructions. Without the privilege to load it says so and succeeds. */
+ * 1,000,000 instructions. Stages of samples are verified once for each type of programs that
+ * trigger. Without the privilege to load it says so and succeeds. */
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -10,37 +11,80 @@
 #include <unistd.h>
 
 #include "bpf/braid.skel.h"
-#include "core/util.h"
+#include "bpf/shared.h"
+#include "core/base/util.h"
+#include "core/kernel/chain.h"
 
 #define LOG_BYTES   (1 << 23)
 #define BUDGET	    100000
 #define LOG_STATS   5 /* BPF_LOG_STATS | BPF_LOG_LEVEL1 */
 #define LOG_SHOWN   3000
-#define PROGRAM_MAX 32
+#define PROGRAM_MAX 64
+
+static char logs[PROGRAM_MAX][LOG_BYTES];
 
 static int complain(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	return level == LIBBPF_WARN && geteuid() == 0 ? vprintf(fmt, args) : 0;
 }
 
-int main(void)
+/* Stages are of the type's own, the rest is verified with the first. */
+static bool is_verified(const char *name, enum chain_type type)
 {
-	static char logs[PROGRAM_MAX][LOG_BYTES];
-	struct braid_bpf *skel;
+	if (chain__is_stage(name))
+		return true;
+	return chain__is_trigger(name, type) || (!type && !chain__is_trigger(name, CHAIN_TYPES_N));
+}
+
+static int report(struct braid_bpf *skel, enum chain_type type, int failed)
+{
+	static const char *const types[] = { "tick", "tracepoint", "uprobe" };
+	struct bpf_program *program;
+	int n = 0, last = 0, status = failed;
+
+	bpf_object__for_each_program (program, skel->obj) {
+		const char *found = strstr(logs[n], "processed "), *name;
+		unsigned insns = found ? strtoul(found + strlen("processed "), NULL, 10) : 0;
+
+		name = bpf_program__name(program);
+		if (insns)
+			printf("  VERIFY   %-19s %-10s %6u of %d instructions\n", name,
+			       chain__is_stage(name) ? types[type] : "", insns, BUDGET);
+		if (insns > BUDGET)
+			status = 1;
+		if (logs[n][0])
+			last = n;
+		if (++n == PROGRAM_MAX)
+			break;
+	}
+	if (failed) /* the end of the last log says why */
+		printf("%s\n",
+		       logs[last] + max_of(strlen(logs[last]), (size_t)LOG_SHOWN) - LOG_SHOWN);
+	return status;
+}
+
+static int verify(enum chain_type type)
+{
+	struct braid_bpf *skel = braid_bpf__open();
 	struct bpf_program *program;
 	int n = 0, status = 0;
 
-	libbpf_set_print(complain);
-	skel = braid_bpf__open();
 	if (!skel) {
 		fprintf(stderr, "cannot open the BPF object: %s\n", strerror(errno));
 		return 1;
 	}
-	skel->rodata->cfg_walkers = ~0U; /* what is not run is not verified */
+	memset(logs, 0, sizeof(logs));
+	skel->rodata->cfg_slots = SLOTS_MAX;
+	skel->rodata_type->cfg_slot_end = chain__slots(type);
+	skel->rodata_type->cfg_tableless = ~0U; /* what is not run is not verified */
 	bpf_object__for_each_program (program, skel->obj) {
+		const char *name = bpf_program__name(program);
+
 		if (n == PROGRAM_MAX)
 			break;
-		bpf_program__set_autoload(program, true);
+		if (chain__is_stage(name))
+			bpf_program__set_type(program, chain__program_type(type));
+		bpf_program__set_autoload(program, is_verified(name, type));
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
 	}
@@ -48,23 +92,17 @@ int main(void)
 		printf("  VERIFY   not loaded: %s\n", strerror(errno));
 		status = geteuid() == 0; /* the verifier's word, not a lack of privilege */
 	}
-	for (n = 0; status && n + 1 < PROGRAM_MAX && logs[n + 1][0]; n++)
-		;
-	if (status) /* the end of the last log says why */
-		printf("%s\n", logs[n] + max_of(strlen(logs[n]), (size_t)LOG_SHOWN) - LOG_SHOWN);
-	n = 0;
-	bpf_object__for_each_program (program, skel->obj) {
-		const char *found = strstr(logs[n], "processed ");
-		unsigned insns = found ? strtoul(found + strlen("processed "), NULL, 10) : 0;
-
-		if (insns)
-			printf("  VERIFY   %-18s %6u of %d instructions\n",
-			       bpf_program__name(program), insns, BUDGET);
-		if (insns > BUDGET)
-			status = 1;
-		if (++n == PROGRAM_MAX)
-			break;
-	}
+	status = report(skel, type, status);
 	braid_bpf__destroy(skel);
+	return status;
+}
+
+int main(void)
+{
+	int status = 0;
+
+	libbpf_set_print(complain);
+	for (enum chain_type type = 0; !status && type < CHAIN_TYPES_N; type++)
+		status = verify(type);
 	return status;
 }

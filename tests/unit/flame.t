@@ -120,7 +120,11 @@ cat > "$dir/harness.js" << 'END'
 		}),
 		matched: () => t.one('.matched').textContent,
 	};
-	const { fillText } = CanvasRenderingContext2D.prototype;
+	const { fillText, scale } = CanvasRenderingContext2D.prototype;
+	CanvasRenderingContext2D.prototype.scale = function (...by) {
+		t.drawn = []; // what a drawing begins with: another may have come between
+		scale.apply(this, by);
+	};
 	CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
 		t.drawn.push({ text, x, y, alpha: this.globalAlpha });
 		fillText.call(this, text, x, y, ...rest);
@@ -218,6 +222,28 @@ END
 		'10.00% of total', 'hover tells times and calls');
 	await t.search('ksys');
 	t.is(t.matched(), 'matched 10.00% (123 ms)', 'search tells a time');
+END
+
+	check bytes $form << 'END'
+	await t.redrawn(() => {});
+	t.ok(t.one('.page').textContent.includes(
+		'event page <faults>: 1.46 MiB in 1000 samples, 10.0 s'), 'summary of an event');
+	t.is(document.title, 'page <faults>: pid 4711 (python3 app.py)', 'title of an event');
+	t.mouse('mousemove', 'ksys_read');
+	t.is(t.one('.tip').textContent, 'ksys_readkernel, 150 KiB, 30.0 KiB self\n' +
+		'10.00% of total', 'hover tells sizes');
+	await t.search('ksys');
+	t.is(t.matched(), 'matched 10.00% (150 KiB)', 'search tells a size');
+END
+
+	check odd $form << 'END'
+	await t.redrawn(() => {});
+	t.ok(t.one('.page').textContent.includes(
+		'event page <faults>: 10000 <furlongs> in 1000 samples, 10.0 s'),
+		'summary of a unit that nobody knows');
+	t.mouse('mousemove', 'ksys_read');
+	t.is(t.one('.tip').textContent, 'ksys_readkernel, 1,000 <furlongs>, 200 self\n' +
+		'10.00% of total', 'hover tells it');
 END
 
 	check deep $form << 'END'

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/util.h"
-#include "runtimes/jvm_attach.h"
+#include "core/base/util.h"
+#include "runtimes/jvm/jvm_attach.h"
 #include "tests/tap.h"
 
 #define LONG_MS	 30000 /* is not to be waited for */

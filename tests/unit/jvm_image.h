@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 enum layout { LAYOUT_17, LAYOUT_23, LAYOUT_25, LAYOUTS };
 

@@ -4,16 +4,17 @@
 
 /* The CPython walker with its maps, and the names that it sends. Include this last. */
 
-#include "core/anchors.h"
-#include "core/util.h"
-#include "runtimes/python_codes.h"
-#include "runtimes/python_versions.h"
+#include "core/base/util.h"
+#include "runtimes/common/anchors.h"
+#include "runtimes/python/python_codes.h"
+#include "runtimes/python/python_versions.h"
 #include "tests/tap.h"
 
 #include "bpf/host/shim.h"
 
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
 const volatile __u32 cfg_pidns_ino = 0;
+const volatile __u32 cfg_slots = 1, cfg_slot_first = 0, cfg_slot_end = 1;
 __u32 last_code = 0;
 
 #include "bpf/python.bpf.c"
@@ -42,6 +43,7 @@ static inline void walker__on_code(const struct rec_code *rec, size_t size)
 
 static inline void walker__open(void)
 {
+	HOST_ARRAY(slot_owners, 1);
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(python_states, 1);
@@ -78,7 +80,7 @@ static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 	scratch->n_words = 0;
 	host.task.thread.fsbase = fsbase;
 	walk_python(&ctx);
-	n_frames = host.sample.head.n_runtime;
+	n_frames = host.sample.head.sections[0].n;
 	memcpy(frames, host.sample.words, n_frames * sizeof(*frames));
 	n_frames = anchors__settle(frames, n_frames);
 }
@@ -97,7 +99,7 @@ static inline const char *chain(void)
 	size_t n = 0;
 
 	*text = 0;
-	for (int i = host.sample.head.n_runtime; i-- > 0 && n < sizeof(text);) {
+	for (int i = host.sample.head.sections[0].n; i-- > 0 && n < sizeof(text);) {
 		uint64_t key = host.sample.words[2 * i];
 
 		n += key == FRAME_ANCHOR

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 
 /* The machine's own CPython: python3 of PATH and the system's. With BRAID_EVERY_INTERPRETER, as
  * scripts/check-long sets it, every one of 3.6 or later: python3.X of PATH, those of pyenv, and the

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/unit/workdir.h"
 
 /* The machine's own CRuby, of PATH. With BRAID_EVERY_INTERPRETER, as scripts/check-long sets it,

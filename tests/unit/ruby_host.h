@@ -4,15 +4,16 @@
 
 /* The CRuby walker with its maps, and the names that it sends. Include this last. */
 
-#include "core/util.h"
-#include "runtimes/ruby_codes.h"
-#include "runtimes/ruby_versions.h"
+#include "core/base/util.h"
+#include "runtimes/ruby/ruby_codes.h"
+#include "runtimes/ruby/ruby_versions.h"
 #include "tests/tap.h"
 
 #include "bpf/host/shim.h"
 
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
 const volatile __u32 cfg_pidns_ino = 0;
+const volatile __u32 cfg_slots = 1, cfg_slot_first = 0, cfg_slot_end = 1;
 __u32 last_code;
 
 #include "bpf/ruby.bpf.c"
@@ -37,6 +38,7 @@ static inline void walker__on_code(const struct rec_code *rec, size_t size)
 
 static inline void walker__open(void)
 {
+	HOST_ARRAY(slot_owners, 1);
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(ruby_states, 1);
@@ -78,7 +80,7 @@ static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 /* Key of the n-th pair, from the innermost on. */
 static inline uint64_t sample__key(size_t n)
 {
-	return n < host.sample.head.n_runtime ? host.sample.words[2 * n] : 0;
+	return n < host.sample.head.sections[0].n ? host.sample.words[2 * n] : 0;
 }
 
 static inline const char *key__name(uint64_t key)
@@ -96,7 +98,7 @@ static inline const char *chain(void)
 	size_t n = 0;
 
 	*text = 0;
-	for (int i = host.sample.head.n_runtime; i-- > 0 && n < sizeof(text);) {
+	for (int i = host.sample.head.sections[0].n; i-- > 0 && n < sizeof(text);) {
 		uint64_t key = host.sample.words[2 * i];
 
 		n += key == FRAME_LOOP_END ? snprintf(text + n, sizeof(text) - n, "|")

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Rows of runtimes/ruby_versions.c against real builds of CRuby: with their debug information, or
+# Rows of runtimes/ruby/ruby_versions.c against real builds of CRuby: with their debug information, or
 # where there is none with machine code that reads some of the offsets.
 
 seen=
-set -- scripts/check-ruby-offsets runtimes/ruby_versions.c vm_objspace
+set -- scripts/check-ruby-offsets runtimes/ruby/ruby_versions.c vm_objspace
 . tests/offsets.sh
 
 check() { # PATH
@@ -42,7 +42,7 @@ if [ -z "$seen" ]; then
 	exit 0
 fi
 for minor in $(sed -n '/\.major =/{N;s/.*= \([0-9]*\).*= \([0-9]*\).*/\1.\2/p}' \
-	runtimes/ruby_versions.c | sort -u); do
+	runtimes/ruby/ruby_versions.c | sort -u); do
 	case "$seen " in
 	*" $minor "*) ;;
 	*)

@@ -4,13 +4,14 @@
 
 /* Shadow stacks and CPython's probes with their maps. Include this last. */
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "bpf/host/shim.h"
 
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
 const volatile __u32 cfg_pidns_ino = 0;
+const volatile __u32 cfg_slots = 1, cfg_slot_first = 0, cfg_slot_end = 1;
 __u32 last_code = 0;
 
 #include "bpf/shadow.bpf.c"
@@ -33,6 +34,7 @@ static inline void keep_code(const struct rec_code *rec, size_t size)
 
 static inline void shadow__open(void)
 {
+	HOST_ARRAY(slot_owners, 1);
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(shadows, SHADOWS);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "core/anchors.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "runtimes/common/anchors.h"
 #include "tests/tap.h"
 
 #define PAIRS_MAX 8
@@ -115,17 +115,31 @@ static const struct {
 	  "1@0 2@7" },
 };
 
+/* Loops, or compiled code: their CFAs, and those of the frames inside them (NULL: unknown). */
+static struct runtime_natives natives_of(const uint64_t *starts, const uint64_t *cfas, size_t n)
+{
+	static struct runtime_native list[2 * PAIRS_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		list[2 * i] = (struct runtime_native) { .cfa = starts ? starts[i] : 0 };
+		list[2 * i + 1] =
+			(struct runtime_native) { .cfa = cfas[i], .loop = true, .compiled = true };
+	}
+	return (struct runtime_natives) { .list = list, .n = 2 * n };
+}
+
 static void test_prune(void)
 {
 	static const uint64_t starts[] = { 100, 300 }, cfas[] = { 200, 400 };
 	struct runtime_pair pairs[] = { { 1, 90 }, { 2, 250 }, { 3, 100 }, { 4, 250 }, { 5, 0 } };
 	struct runtime_pair unknown[] = { { 1, 0 }, { 2, 90 } };
 
-	is_int(anchors__prune(pairs, 5, starts, cfas, 2), 3,
-	       "innermost frames in no loop are dead");
+	struct runtime_natives natives = natives_of(starts, cfas, 2), none = {};
+
+	is_int(anchors__prune(pairs, 5, &natives), 3, "innermost frames in no loop are dead");
 	ok(pairs[0].key == 3 && pairs[2].key == 5, "up to the first that is in one");
-	is_int(anchors__prune(unknown, 2, starts, cfas, 2), 2, "nothing is known of some");
-	is_int(anchors__prune(pairs, 3, starts, cfas, 0), 1, "no loop at all");
+	is_int(anchors__prune(unknown, 2, &natives), 2, "nothing is known of some");
+	is_int(anchors__prune(pairs, 3, &none), 1, "no loop at all");
 }
 
 /* Java: native methods' anchors are below their frames, those of moved frames anywhere near. */
@@ -135,7 +149,9 @@ static void test_outwards(void)
 	struct runtime_pair pairs[] = { { 1, 0x10f8 }, { 2, 0x1100 }, { 3, 0x1110 },
 					{ 4, 0 },      { 5, 0x1250 }, { 6, 0x1300 } };
 
-	anchors__outwards(pairs, ARRAY_SIZE(pairs), cfas, ARRAY_SIZE(cfas));
+	struct runtime_natives natives = natives_of(NULL, cfas, ARRAY_SIZE(cfas));
+
+	anchors__outwards(pairs, ARRAY_SIZE(pairs), &natives);
 	ok(pairs[0].address == 0x10f8 && pairs[1].address == 0x11f8 && pairs[2].address == 0x11f8 &&
 		   pairs[4].address == 0x12f8,
 	   "each in the first frame that ends above it");
@@ -143,19 +159,31 @@ static void test_outwards(void)
 	   "no address, or none of the frames: unchanged");
 }
 
+static void test_complete(void)
+{
+	for (int i = 0; i < 4; i++) {
+		struct runtime_sample sample = { .native_complete = i & 1, .cut = i & 2 };
+
+		ok(anchors__are_complete(&sample) == (i == 1), "native frames %s, the runtime's %s",
+		   i & 1 ? "complete" : "not complete", i & 2 ? "cut" : "not cut");
+	}
+}
+
 int main(void)
 {
 	struct runtime_pair pairs[PAIRS_MAX];
 
+	test_complete();
 	for (size_t i = 0; i < ARRAY_SIZE(settled); i++) {
 		memcpy(pairs, settled[i].pairs, sizeof(pairs));
 		is_str(show(pairs, anchors__settle(pairs, settled[i].n)), settled[i].want, "%s",
 		       settled[i].what);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(paired); i++) {
+		struct runtime_natives natives = natives_of(NULL, paired[i].cfas, paired[i].n_cfas);
+
 		memcpy(pairs, paired[i].pairs, sizeof(pairs));
-		anchors__pair(pairs, paired[i].n, paired[i].cfas, paired[i].n_cfas,
-			      paired[i].complete);
+		anchors__pair(pairs, paired[i].n, &natives, paired[i].complete);
 		is_str(show(pairs, paired[i].n), paired[i].want, "%s", paired[i].what);
 	}
 	test_prune();

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "core/anchors.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "runtimes/common/anchors.h"
 #include "runtimes/runtime.h"
 #include "tests/tap.h"
 
@@ -17,9 +17,16 @@ struct stacks {
 	struct runtime_pair pairs[FRAMES_MAX];
 	uint64_t functions[FRAMES_MAX];
 	size_t n;
-	struct anchor_native natives[FRAMES_MAX];
+	struct runtime_native natives[FRAMES_MAX];
 	size_t n_natives;
 };
+
+static size_t match(struct stacks *stacks, bool complete)
+{
+	struct runtime_natives natives = { .list = stacks->natives, .n = stacks->n_natives };
+
+	return anchors__match(stacks->pairs, stacks->functions, stacks->n, &natives, complete);
+}
 
 /* --- cases, as drawn --- */
 
@@ -39,12 +46,12 @@ static void parse(struct stacks *stacks, const char *runtime, const char *native
 				       : *token == '/' ? FRAME_APART
 						       : i + 1;
 		if (*token == 'm')
-			stacks->functions[i] = token[1] == '?' ? RUNTIME_NATIVE_UNKNOWN
+			stacks->functions[i] = token[1] == '?' ? ANCHOR_FUNCTION_UNKNOWN
 							       : strtoul(token + 1, NULL, 10);
 	}
 	snprintf(text, sizeof(text), "%s", native);
 	for (token = strtok_r(text, " ", &rest); token; token = strtok_r(NULL, " ", &rest)) {
-		struct anchor_native *to = &stacks->natives[stacks->n_natives++];
+		struct runtime_native *to = &stacks->natives[stacks->n_natives++];
 
 		to->cfa = strchr(token, '-') ? 0 : 100 * stacks->n_natives;
 		to->loop = *token == 'L';
@@ -61,7 +68,7 @@ static const char *show(const struct runtime_pair *pairs, size_t n)
 	*text = 0;
 	for (size_t i = 0; i < n; i++)
 		len += snprintf(text + len, sizeof(text) - len,
-				pairs[i].address == ANCHOR_APART ? "%s%d@apart" : "%s%d@%d",
+				pairs[i].address == RUNTIME_APART ? "%s%d@apart" : "%s%d@%d",
 				i ? " " : "", (int)pairs[i].key, (int)pairs[i].address);
 	return text;
 }
@@ -135,8 +142,7 @@ static void test_cases(void)
 			if (complete ? !cases[i].complete : !cases[i].cut)
 				continue;
 			parse(&stacks, cases[i].runtime, cases[i].native);
-			n = anchors__match(stacks.pairs, stacks.functions, stacks.n, stacks.natives,
-					   stacks.n_natives, complete);
+			n = match(&stacks, complete);
 			is_str(show(stacks.pairs, n), cases[i].want, "%s (%s)", cases[i].what,
 			       complete ? "complete" : "cut");
 		}
@@ -168,7 +174,7 @@ static uint64_t call(struct thread *thread, uint64_t function, bool loop)
 {
 	struct stacks *stacks = &thread->stacks;
 
-	stacks->natives[stacks->n_natives++] = (struct anchor_native) {
+	stacks->natives[stacks->n_natives++] = (struct runtime_native) {
 		.cfa = thread->cfa,
 		.function = function ? function : 1 + random_below(3),
 		.loop = loop,
@@ -201,7 +207,7 @@ static void call_methods(struct thread *thread)
 		how = random_below(6);
 		if (how)
 			cfa = call(thread, function, false);
-		push(thread, function, how == 1 ? RUNTIME_NATIVE_UNKNOWN : function,
+		push(thread, function, how == 1 ? ANCHOR_FUNCTION_UNKNOWN : function,
 		     how == 1 ? 0 : cfa);
 		call_helpers(thread);
 		if (how == 2 && thread->recursion)
@@ -236,7 +242,7 @@ static void turn(struct thread *thread)
 		thread->want[k] = want;
 	}
 	for (size_t i = 0, k = stacks->n_natives; i + 1 < k--; i++) {
-		struct anchor_native native = stacks->natives[i];
+		struct runtime_native native = stacks->natives[i];
 
 		stacks->natives[i] = stacks->natives[k];
 		stacks->natives[k] = native;
@@ -272,8 +278,7 @@ static void run_thread(struct thread *thread, bool recursion)
 static bool matches(const struct thread *thread, bool complete)
 {
 	struct stacks seen = thread->stacks;
-	size_t n = anchors__match(seen.pairs, seen.functions, seen.n, seen.natives, seen.n_natives,
-				  complete);
+	size_t n = match(&seen, complete);
 	size_t at = 0;
 
 	for (size_t i = 0; i < thread->stacks.n; i++) {
@@ -354,7 +359,7 @@ static void test_anything(void)
 
 			stacks.pairs[i] = (struct runtime_pair) { .key = ++want };
 			stacks.functions[i] = what < 5	  ? what
-					      : what == 5 ? RUNTIME_NATIVE_UNKNOWN
+					      : what == 5 ? ANCHOR_FUNCTION_UNKNOWN
 							  : 0;
 			if (what > 9 && i && !FRAME_IS_MARK(stacks.pairs[i - 1].key) &&
 			    !stacks.functions[i - 1]) {
@@ -363,11 +368,10 @@ static void test_anything(void)
 			}
 		}
 		for (size_t i = 0; i < stacks.n_natives; i++)
-			stacks.natives[i] = (struct anchor_native) { .cfa = 100 * i + 100,
-								     .function = random_below(6),
-								     .loop = !random_below(3) };
-		n = anchors__match(stacks.pairs, stacks.functions, stacks.n, stacks.natives,
-				   stacks.n_natives, round & 1);
+			stacks.natives[i] = (struct runtime_native) { .cfa = 100 * i + 100,
+								      .function = random_below(6),
+								      .loop = !random_below(3) };
+		n = match(&stacks, round & 1);
 		bad += n != want;
 		for (size_t i = 0; i < n; i++) {
 			bad += stacks.pairs[i].key != i + 1;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/capture.h"
+#include "core/capture/capture.h"
 
 #include <sqlite3.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bpf/shared.h"
-#include "core/tracker_private.h"
+#include "core/base/util.h"
+#include "core/store/recording.h"
+#include "core/target/tracker_state.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
@@ -16,11 +18,19 @@
 
 static const struct runtime *const none[] = { NULL };
 static struct tracker tracker;
-static struct process process = { .pid = PID, .info.pid = PID, .pidfd = -1 };
+static struct process process = { .pid = PID, .info.pid = PID, .serial = 1, .pidfd = -1 };
 static char path[100];
 
+enum { TICK = 1, WAIT, EVENTS }; /* the session's numbers */
+
+static const struct capture_event events[EVENTS - 1] = {
+	[TICK - 1] = { { "cpu", SINK_UNIT_SAMPLES }, true },
+	[WAIT - 1] = { { "wait", SINK_UNIT_NS }, false },
+};
+
 /* A sample of one kernel frame. Returns whether it could be taken. */
-static bool take(struct capture *capture, uint32_t tgid, uint64_t time_ns, size_t size)
+static bool take_of(struct capture *capture, uint32_t event, uint64_t value, uint32_t tgid,
+		    uint64_t time_ns, size_t size)
 {
 	struct {
 		struct rec_sample head;
@@ -28,12 +38,58 @@ static bool take(struct capture *capture, uint32_t tgid, uint64_t time_ns, size_
 	} rec = { .head = { .type = REC_SAMPLE,
 			    .flags = SAMPLE_COMPLETE,
 			    .time_ns = time_ns,
+			    .event = event,
+			    .value = value,
 			    .tgid = tgid,
 			    .tid = tgid,
 			    .n_kernel = 1 },
 		  .words = { KERNEL_IP } };
 
 	return !capture__record(capture, &rec, size ? size : sizeof(rec), NULL);
+}
+
+static bool take(struct capture *capture, uint32_t tgid, uint64_t time_ns, size_t size)
+{
+	return take_of(capture, TICK, 1, tgid, time_ns, size);
+}
+
+/* A sample that claims to have sections which it has not, or cannot have. */
+static void check_sections(struct capture *capture)
+{
+	static struct {
+		struct rec_sample head;
+		uint64_t words[8];
+	} rec;
+	static const struct {
+		const char *what;
+		uint16_t n_sections;
+		struct rec_section first;
+		bool good;
+	} cases[] = {
+		{ "a section of a runtime that nobody knows", 1, { 4, 7, 0 }, true },
+		{ "one with more pairs than the record has words", 1, { 5, 7, 0 }, false },
+		{ "one with more pairs than there can be",
+		  1,
+		  { RUNTIME_PAIRS_MAX + 1, 7, 0 },
+		  false },
+		{ "sections without room", SECTIONS_MAX + 1, { 1, 7, 0 }, false },
+	};
+	uint64_t before;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		rec.head = (struct rec_sample) { .type = REC_SAMPLE,
+						 .time_ns = 2 * CHANGE_NS,
+						 .event = TICK,
+						 .value = 1,
+						 .tgid = PID,
+						 .tid = PID,
+						 .n_sections = cases[i].n_sections,
+						 .sections = { cases[i].first } };
+		before = capture__stats(capture)->samples;
+		ok(!capture__record(capture, &rec, sizeof(rec), NULL) &&
+			   capture__stats(capture)->samples - before == cases[i].good,
+		   "%s", cases[i].what);
+	}
 }
 
 static int keep_row(void *ctx, int n, char **values, char **names)
@@ -70,15 +126,27 @@ static void check_weights(struct capture *capture)
 	ok(good, "samples are taken");
 }
 
+/* What does not come by the clock is not weighed; what no event has is not a sample. */
+static void check_events(struct capture *capture)
+{
+	ok(take_of(capture, WAIT, 12345, PID, CHANGE_NS, 0), "a sample of another event");
+	ok(take_of(capture, 0, 1, PID, CHANGE_NS, 0), "one of none");
+	ok(take_of(capture, EVENTS, 1, PID, CHANGE_NS, 0), "one of an event that nobody asked for");
+}
+
 static void check_stats(struct capture *capture)
 {
 	const struct capture_stats *stats = capture__stats(capture);
 
 	ok(take(capture, PID + 1, 1, 0), "a sample of nobody's is no error");
 	ok(take(capture, PID, 1, sizeof(struct rec_sample)), "one without its frames, neither");
-	is_int(stats->samples, 6, "samples: those that were recorded");
-	is_int(stats->complete, 6, "all complete");
-	is_int(stats->kernel_frames, 6, "a kernel frame each");
+	is_int(stats->samples, 7, "samples: those that were recorded");
+	is_int(stats->unowned, 1, "that of nobody is counted");
+	is_int(stats->malformed, 3, "those of no event and without frames, too");
+	is_int(stats->event_samples[TICK - 1], 6, "of ticks");
+	is_int(stats->event_samples[WAIT - 1], 1, "and of the other event");
+	is_int(stats->complete, 7, "all complete");
+	is_int(stats->kernel_frames, 7, "a kernel frame each");
 	is_int(stats->native_frames, 0, "no native ones");
 }
 
@@ -93,9 +161,13 @@ int main(void)
 	snprintf(path, sizeof(path), "%s/capture.db", workdir);
 	tracker.opts.runtimes = none;
 	tracker.opts.sessions = sessions;
+	process.runtimes = &tracker.runtimes;
+	tracker.runtimes.list = none;
 	HASH_ADD(hh, tracker.processes, pid, sizeof(process.pid), &process);
 	if (!ok(!recording__create(path, false, &recording, &err) &&
-			!capture__new(&(struct capture_opts) { .recording = recording,
+			!capture__new(&(struct capture_opts) { .sink = recording__sink(recording),
+							       .events = events,
+							       .n_events = EVENTS - 1,
 							       .tracker = &tracker,
 							       .runtimes = none,
 							       .sessions = sessions,
@@ -104,14 +176,19 @@ int main(void)
 		"begins"))
 		return tap__done();
 	check_weights(capture);
+	check_events(capture);
 	check_stats(capture);
+	check_sections(capture);
 	ok(!capture__name_frames(capture, true, &err) && !recording__close(recording, &err),
 	   "ends");
-	is_str(recorded("SELECT weight FROM sample ORDER BY id"), "1 1 4 4 4 2 ",
+	is_str(recorded("SELECT value FROM sample ORDER BY id"), "1 1 4 4 4 2 12345 2 ",
 	       "each sample weighs what it did when it was taken");
+	is_str(recorded("SELECT event FROM sample ORDER BY id"), "1 1 1 1 1 1 2 1 ",
+	       "each has its event");
+	is_str(recorded("SELECT name || '/' || unit FROM event ORDER BY id"),
+	       "cpu/samples wait/ns ", "and that its name and its unit");
 	is_str(recorded("SELECT pid FROM process"), "4711 ", "one process");
 	capture__free(capture);
 	HASH_DEL(tracker.processes, &process);
-	u64map__done(&process.frames);
 	return tap__done();
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/cfi.h"
+#include "core/unwind/cfi.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/cfi_fixture.h"
 #include "tests/cfi_oracle.h"
 #include "tests/tap.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/cfi_program.h"
+#include "core/unwind/cfi_program.h"
 
 #include <dwarf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #define START 0x1000
@@ -206,19 +206,24 @@ static int add_range(void *ctx, uint64_t start, uint64_t end, const struct unwin
 	return 0;
 }
 
-static struct cfi_cie cie_of(const uint8_t *code, size_t size)
-{
-	struct cfi_cie cie = { .code_align = 1, .data_align = -8 };
+static struct cfi_cie cie; /* of the program that was made last */
 
-	cfi_program__prepare(&cie, code, size);
-	return cie;
+static struct cfi_program program_of(const uint8_t *code, size_t size)
+{
+	struct cfi_program program;
+
+	cie = (struct cfi_cie) {
+		.code_align = 1, .data_align = -8, .ra_reg = RA, .code = code, .code_size = size
+	};
+	cfi_program__prepare(&program, &cie);
+	return program;
 }
 
-static void check_run(const struct cfi_cie *cie, const uint8_t *bytes, size_t size,
+static void check_run(const struct cfi_program *program, const uint8_t *bytes, size_t size,
 		      const char *want, const char *name)
 {
 	struct text got = { .at = START };
-	int rc = cfi_program__run(cie, bytes, size, START, END, add_range, &got);
+	int rc = cfi_program__run(program, bytes, size, START, END, add_range, &got);
 
 	is_str(rc ? "failed" : got.text, want, "%s", name);
 }
@@ -230,40 +235,41 @@ static void test_cies(void)
 	static const uint8_t unknown[] = { DW_CFA_def_cfa, RSP, 8, 0x2d };
 	static const uint8_t advancing[] = { DW_CFA_def_cfa, RSP, 8, ADVANCE(1) };
 	uint8_t nops[4096] = { 0 };
-	struct cfi_cie cie = cie_of(usual_cie, sizeof(usual_cie));
+	struct cfi_program program = program_of(usual_cie, sizeof(usual_cie));
 
 	cie.signal = true;
-	check_run(&cie, nop, sizeof(nop), "[0-100 signal]", "signal frame");
-	cie = cie_of(unknown, sizeof(unknown));
-	check_run(&cie, nop, sizeof(nop), "[0-100 unsupported]",
+	check_run(&program, nop, sizeof(nop), "[0-100 signal]", "signal frame");
+	program = program_of(unknown, sizeof(unknown));
+	check_run(&program, nop, sizeof(nop), "[0-100 unsupported]",
 		  "unknown opcode in the common entry");
-	cie = cie_of(advancing, sizeof(advancing));
-	check_run(&cie, nop, sizeof(nop), "[0-100 unsupported]", "the common entry advances");
-	cie = cie_of(usual_cie, 3);
-	check_run(&cie, nop, sizeof(nop), "[0-100 unsupported]", "no rule for the return address");
-	cie = cie_of(usual_cie + 3, 2);
-	check_run(&cie, nop, sizeof(nop), "[0-100 unsupported]", "no CFA");
-	cie = cie_of(nops, sizeof(nops));
-	ok(!cie.usable, "a common entry of %zu bytes is not run", sizeof(nops));
-	cie = cie_of(usual_cie, sizeof(usual_cie));
+	program = program_of(advancing, sizeof(advancing));
+	check_run(&program, nop, sizeof(nop), "[0-100 unsupported]", "the common entry advances");
+	program = program_of(usual_cie, 3);
+	check_run(&program, nop, sizeof(nop), "[0-100 unsupported]",
+		  "no rule for the return address");
+	program = program_of(usual_cie + 3, 2);
+	check_run(&program, nop, sizeof(nop), "[0-100 unsupported]", "no CFA");
+	program = program_of(nops, sizeof(nops));
+	ok(!program.usable, "a common entry of %zu bytes is not run", sizeof(nops));
+	program = program_of(usual_cie, sizeof(usual_cie));
 	cie.code_align = UINT64_MAX;
-	check_run(&cie, advance, sizeof(advance), "[0-100 rsp+8]", "code alignment overflows");
+	check_run(&program, advance, sizeof(advance), "[0-100 rsp+8]", "code alignment overflows");
 	cie.data_align = INT64_MIN;
-	check_run(&cie, save_rbp, sizeof(save_rbp), "[0-100 rsp+8 rbp?]",
+	check_run(&program, save_rbp, sizeof(save_rbp), "[0-100 rsp+8 rbp?]",
 		  "data alignment overflows");
 }
 
 /* States are remembered up to a bound. */
 static void test_nesting(void)
 {
-	struct cfi_cie cie = cie_of(usual_cie, sizeof(usual_cie));
+	struct cfi_program program = program_of(usual_cie, sizeof(usual_cie));
 	uint8_t code[128];
 
 	memset(code, DW_CFA_remember_state, sizeof(code));
 	memset(code + 16, DW_CFA_restore_state, 16);
-	check_run(&cie, code, 32, "[0-100 rsp+8]", "16 remembered states");
+	check_run(&program, code, 32, "[0-100 rsp+8]", "16 remembered states");
 	memset(code, DW_CFA_remember_state, sizeof(code));
-	check_run(&cie, code, sizeof(code), "[0-100 unsupported]", "128 remembered states");
+	check_run(&program, code, sizeof(code), "[0-100 unsupported]", "128 remembered states");
 }
 
 static int fail(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule)
@@ -276,15 +282,15 @@ static int fail(void *ctx, uint64_t start, uint64_t end, const struct unwind_rul
 int main(void)
 {
 	static const uint8_t two_rows[] = { ADVANCE(1), DW_CFA_def_cfa_offset, 16 };
-	struct cfi_cie cie = cie_of(usual_cie, sizeof(usual_cie));
+	struct cfi_program program = program_of(usual_cie, sizeof(usual_cie));
 	int calls = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		check_run(&cie, cases[i].bytes, cases[i].size, cases[i].want, cases[i].name);
+		check_run(&program, cases[i].bytes, cases[i].size, cases[i].want, cases[i].name);
 	test_cies();
 	test_nesting();
-	is_int(cfi_program__run(&cie, two_rows, sizeof(two_rows), START, END, fail, &calls), -42,
-	       "the callback's failure is handed through");
+	is_int(cfi_program__run(&program, two_rows, sizeof(two_rows), START, END, fail, &calls),
+	       -42, "the callback's failure is propagated");
 	is_int(calls, 1, "and ends the run");
 	return tap__done();
 }

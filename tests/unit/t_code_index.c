@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which code was where and when: against a search through all entries, and with shapes that would
  * be slow if the index were a plain sorted list. */
-#include "core/code_index.h"
+#include "core/target/code_index.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #define SPACE 64 /* addresses */

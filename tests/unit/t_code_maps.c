@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The maps of a process, which here is the test itself: files that appear, grow, are written anew
- * and vanish; those of its forebears; what is not believed. */
-#include "core/code_maps.h"
+ * and vanish; those of its ancestor; what is not believed. */
+#include "core/target/code_maps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
@@ -152,8 +152,9 @@ static void test_fork(void)
 	write_file(map_path, "w", "1000 100 inherited\n2000 100 both\n");
 	code_maps__look(maps, CODE_LOOK_FILES, 100);
 	parent = maps;
-	if (code_maps__fork(parent, &child, 150, &maps))
+	if (code_maps__new(&child, &maps))
 		exit(1);
+	code_maps__inherit(maps, &(struct code_ancestor) { self.inner_pid, self.start_ticks, 150 });
 	write_file(path, "w", "2000 100 own\n");
 	code_maps__look(maps, CODE_LOOK_FILES, 200);
 	is_str(name_at(0x1000, 300), "inherited", "a child inherits code");

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "bpf/shared.h"
-#include "core/util.h"
-#include "runtimes/code_text.h"
+#include "core/base/util.h"
+#include "runtimes/common/code_text.h"
 #include "tests/tap.h"
 
 #define R "\xef\xbf\xbd" /* U+FFFD, in place of what is no character */

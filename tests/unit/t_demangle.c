@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/demangle.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/elf/demangle.h"
 #include "tests/tap.h"
 
 static const struct {

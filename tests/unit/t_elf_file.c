@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "core/elf_file.h"
+#include "core/elf/elf_file.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

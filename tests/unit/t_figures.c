@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "bench/figures.h"
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #define VALUES_MAX 400

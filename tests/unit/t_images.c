@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Which files are one image: copies are, forgeries with the same build-id are not. */
-#include "core/images.h"
+#include "core/target/images.h"
 
 #include <sys/stat.h>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Jitdump files, made here record by record: code that comes and moves, lines, records that are cut
  * or make no sense, clocks that are others. */
-#include "core/jitdump.h"
+#include "core/target/jitdump.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

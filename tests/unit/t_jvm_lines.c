@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
-#include "runtimes/jvm_lines.h"
-#include "runtimes/jvm_scopes.h"
-#include "runtimes/jvm_stream.h"
+#include "core/base/util.h"
+#include "runtimes/jvm/jvm_lines.h"
+#include "runtimes/jvm/jvm_scopes.h"
+#include "runtimes/jvm/jvm_stream.h"
 #include "tests/tap.h"
 
 #define BYTES_MAX 4096

@@ -84,7 +84,7 @@ static void hit(uint32_t site, const struct method *of, uint64_t sp, uint64_t pl
 
 static struct shadow *stack_of_thread(void)
 {
-	return shadow__find(SHADOW_OWNER(host.task.pid, SHADOW_OF_THREAD));
+	return shadow__find(SHADOW_OWNER(host.task.pid, WALKER_JVM, SHADOW_OF_THREAD));
 }
 
 /* Another thread: nothing is known of it. */
@@ -331,8 +331,9 @@ static void test_samples(void)
 	hit(ENTRY, &f, STACK - 1000, 1);
 	hit(ENTRY, &f, STACK - 1100, 1);
 	shadow__sample(STACK - 900);
-	ok(host.sample.head.n_runtime == 2 && !(host.sample.head.flags & SAMPLE_RUNTIME_BROKEN) &&
-		   host.sample.head.walker == WALKER_JVM &&
+	ok(host.sample.head.sections[0].n == 2 &&
+		   !(host.sample.head.flags & SAMPLE_RUNTIME_BROKEN) &&
+		   host.sample.head.sections[0].walker == WALKER_JVM &&
 		   host.sample.words[0] ==
 			   FRAME_KEY(stack_of_thread()->entries[1].code, JVM_NO_BCI) &&
 		   host.sample.words[1] == STACK - 1100,

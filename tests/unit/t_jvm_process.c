@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What is read of the options that a JVM was started with. This program plays the JVM: it executes
  * itself with a command line and an environment, and waits. */
-#include "runtimes/jvm_process.h"
+#include "runtimes/jvm/jvm_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #define OFF "-XX:+DisableAttachMechanism"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "bpf/jvm.h"
-#include "runtimes/jvm_names.h"
-#include "runtimes/jvm_strings.h"
+#include "runtimes/jvm/jvm_names.h"
+#include "runtimes/jvm/jvm_strings.h"
 #include "tests/tap.h"
 
 static void is_signature(const char *descriptor, const char *want)

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/elf_file.h"
-#include "core/util.h"
-#include "runtimes/jvm_blobs.h"
-#include "runtimes/jvm_methods.h"
-#include "runtimes/jvm_nmethod.h"
-#include "runtimes/jvm_vm.h"
+#include "core/base/util.h"
+#include "core/elf/elf_file.h"
+#include "runtimes/jvm/jvm_blobs.h"
+#include "runtimes/jvm/jvm_methods.h"
+#include "runtimes/jvm/jvm_nmethod.h"
+#include "runtimes/jvm/jvm_vm.h"
 #include "tests/tap.h"
 #include "tests/unit/jvm_image.h"
 

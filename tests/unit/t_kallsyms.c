@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/kallsyms.h"
+#include "core/elf/kallsyms.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

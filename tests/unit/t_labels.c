@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "runtimes/runtime.h"
 #include "tests/tap.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Each thread has libbpf's last complaint about what it did itself, whatever others do. */
-#include "core/libbpf_warning.h"
+#include "core/kernel/libbpf_warning.h"
 
 #include <bpf/libbpf.h>
 #include <pthread.h>
 #include <string.h>
 
-#include "core/kernel_part.h"
+#include "core/kernel/kernel_part.h"
 #include "tests/tap.h"
 
 static char others[200];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/liveness.h"
+#include "core/target/liveness.h"
 
 #include <stdint.h>
 

@@ -3,55 +3,59 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/load.h"
-#include "core/output.h"
-#include "core/recording.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/capture/ids.h"
+#include "core/profile/output.h"
+#include "core/store/load.h"
+#include "core/store/recording.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
 static struct err err;
 
 /* A node of the tree, whose frame is named by a letter. */
-static uint32_t add_node(struct recording *recording, uint32_t parent, char letter)
+static uint32_t add_node(struct ids *ids, uint32_t parent, char letter)
 {
-	struct recording_frame frame = { .kind = KIND_NATIVE, .address = letter };
-	struct recording_location location = { KIND_NATIVE, (char[]) { letter, '\0' }, NULL, 0 };
+	struct ids_frame frame = { .kind = KIND_NATIVE, .address = letter };
+	struct sink_location location = { KIND_NATIVE, (char[]) { letter, '\0' }, NULL, 0 };
 	uint32_t id, node = 0;
 	bool is_new;
 
-	recording__frame(recording, &frame, &id, &is_new, &err);
+	ids__frame(ids, &frame, &id, &is_new, &err);
 	if (is_new)
-		recording__locations(recording, id, &location, 1, &err);
-	recording__node(recording, parent, id, RECORDING_NO_OFFSET, &node, &err);
+		ids__locations(ids, id, &location, 1, &err);
+	ids__node(ids, parent, id, SINK_NO_OFFSET, &node, &err);
 	return node;
 }
 
 /* Stacks of letters, outermost first, in this order. */
 static void record(const char *path, const char *const *stacks, size_t n)
 {
-	static const struct recording_process app = { 42, 1, 1, "app", "app" };
-	struct recording_sample sample = { .time_ns = 1, .weight = 1 };
+	static const struct sink_process app = { 42, 1, 1, "app", "app" };
+	struct sink_sample sample = { .time_ns = 1, .event = 1, .value = 1 };
 	struct recording *recording = NULL;
+	struct ids *ids = NULL;
 	uint32_t process;
 
 	recording__create(path, true, &recording, &err);
+	ids__new(recording__sink(recording), &ids, &err);
 	recording__kind(recording, KIND_NATIVE, "native", "", &err);
-	recording__process(recording, &app, &process, &err);
-	recording__thread(recording, process, 42, "app", &sample.thread, &err);
+	ids__process(ids, &app, &process, &err);
+	ids__thread(ids, process, 42, "app", &sample.thread, &err);
 	for (size_t i = 0; i < n; i++) {
 		sample.native = 0;
 		for (const char *letter = stacks[i]; *letter; letter++)
-			sample.native = add_node(recording, sample.native, *letter);
-		recording__sample(recording, &sample, &err);
+			sample.native = add_node(ids, sample.native, *letter);
+		ids__sample(ids, &sample, &err);
 	}
+	ids__free(ids);
 	if (recording__close(recording, &err))
 		printf("Bail out! %s\n", err.text);
 }
 
 static const char *folded(const char *path)
 {
-	const struct load_filter filter = { 0 };
+	const struct profile_filter filter = { 0 };
 	const struct output_opts opts = { 0 };
 	struct profile *profile = NULL;
 	static char text[1000];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The sources of memory (core/memory.h): a live process, this one, recorded pages, core files that
- * gdb made, and such as nobody would make. */
-#include "core/memory.h"
+/* The sources of memory (core/base/memory.h): a live process, this one, recorded pages, core
+ * files that gdb made, and such as nobody would make. */
+#include "core/base/memory.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/merge.h"
+#include "core/profile/merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #define FRAMES_MAX 64
 
 /* A stack as drawn: "k:read n:strcmp@100 l:eval@200 py:f": kernel (k), native (n, l: code of a
- * loop, j: compiled at run time) and runtime (py) frames, innermost first, with their stack
+ * loop, j: compiled at run time) and runtime (py, rb) frames, innermost first, with their stack
  * address, if they have one; "@/": it is on another stack. */
 struct stack {
 	char text[512];
@@ -31,6 +31,7 @@ static void parse(struct stack *stack, const char *drawn)
 		char *at = strchr(token, '@');
 
 		*frame = (struct merge_frame) { .frame = stack->n,
+						.kind = token[0],
 						.kernel = token[0] == 'k',
 						.loop = token[0] == 'l',
 						.jit = token[0] == 'j' };
@@ -166,6 +167,22 @@ static const struct {
 	{ "frames without address ahead of those", "n:a@100 l:exec@200 n:b@300",
 	  "py:x@150 py:u py:y@/", "n:a py:x= py:u~ n:b py:y/", false },
 	{ "and none before", "n:a@100 n:b@200", "py:u py:y@/", "n:a n:b py:u+ py:y/", false },
+	{ "two runtimes, one of which calls the other",
+	  "n:a@100 l:exec@200 n:call@300 n:eval@400 n:main@500", "rb:x@150 rb:y@150 py:z@350",
+	  "n:a rb:x= rb:y= n:call py:z= n:main", false },
+	{ "the same with their loops", "n:a@100 l:exec@200 n:call@300 n:eval@400 n:main@500",
+	  "rb:x@150 rb:y@150 py:z@350", "n:a rb:x= rb:y= l:exec* n:call py:z= n:eval* n:main",
+	  true },
+	{ "a frame without address goes with the one before, not with another runtime's",
+	  "n:a@100 l:exec@200 n:call@300 n:eval@400", "rb:x@150 rb:y rb:w py:z@350",
+	  "n:a rb:x= rb:y~ rb:w~ n:call py:z=", false },
+	{ "and with the next one of its own, not with the one before",
+	  "n:a@100 l:exec@200 n:call@300 n:eval@400", "rb:x@150 py:y py:z@350",
+	  "n:a rb:x= n:call py:y~ py:z=", false },
+	{ "alone it goes with any", "n:a@100 l:exec@200 n:call@300 n:eval@400",
+	  "rb:x@150 j:y py:z@350", "n:a rb:x= n:call j:y~ py:z=", false },
+	{ "its own neighbour is on another stack", "n:a@100 l:exec@200 n:call@300 n:eval@400",
+	  "py:z@50 rb:x@150 rb:y rb:w@/", "py:z= rb:x= rb:y~ n:call n:eval rb:w/", false },
 	{ "an address behind frames apart", "n:a@100 l:exec@200", "py:y@/ py:x@150",
 	  "n:a l:exec py:y/ py:x+", false },
 };
@@ -212,6 +229,7 @@ static size_t random_stack(struct merge_frame *frames, uint32_t first_id, bool r
 		frames[i] = (struct merge_frame) { .frame = first_id + i, .address = address };
 		if (!random_below(15))
 			frames[i].address = MERGE_NO_ADDRESS;
+		frames[i].kind = runtime && !random_below(8);
 		frames[i].kernel = !runtime && i < 3 && random_below(2);
 		frames[i].loop = !runtime && !random_below(4);
 		frames[i].jit =

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/output.h"
+#include "core/profile/output.h"
 
 #include <errno.h>
 #include <iconv.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/escape.h"
-#include "core/out_common.h"
-#include "core/util.h"
+#include "core/base/escape.h"
+#include "core/base/util.h"
+#include "core/profile/out_common.h"
 #include "tests/tap.h"
 
 typedef int (*writer_fn)(const struct profile *profile, const struct output_opts *opts, FILE *out);
@@ -234,6 +234,7 @@ static void check_weights(void)
 	output__weight(profile, UINT64_MAX, text, sizeof(text));
 	is_str(text, "18446744073709551615", "samples are a number");
 	profile->unit = PROFILE_NANOSECONDS;
+	profile->counts_calls = true;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		output__weight(profile, cases[i].ns, text, sizeof(text));
 		is_str(text, cases[i].text, "%llu ns", (unsigned long long)cases[i].ns);
@@ -251,6 +252,7 @@ static void check_times(void)
 	char *text;
 
 	profile->unit = PROFILE_NANOSECONDS;
+	profile->counts_calls = true;
 	profile->duration_s = 2;
 	profile__add_calls(profile, &f, 1, 1500000, 3);
 	profile__add_calls(profile, (uint32_t[]) { f, f }, 2, 500000, 20000);
@@ -271,6 +273,7 @@ static void check_times(void)
 	ok(strstr(text, "\"calls\":[\n0,\n3,\n20000,\n2,\n7]"), "flame graph: calls by node");
 	free(text);
 	profile->unit = PROFILE_SAMPLES;
+	profile->counts_calls = false;
 	text = render(output__flame_html, profile, &plain);
 	ok(!strstr(text, "\"calls\":["), "flame graph of samples: no calls");
 	free(text);
@@ -315,7 +318,7 @@ static void check_sums(void)
 	}
 	is_int(rows, 10, "a row for each function");
 	is_int(bad, 0, "self and total are those counted stack by stack");
-	is_int(profile->samples, samples, "samples");
+	is_int(profile->total, samples, "samples");
 	free(text);
 	text = render(output__folded, profile, &plain);
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What -o names: replaced when all is written, and by nothing else. */
-#include "core/output_file.h"
+#include "core/cli/output_file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "core/recording.h"
+#include "core/store/recording.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

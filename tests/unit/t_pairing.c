@@ -1,41 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/pairing.h"
+#include "core/capture/pairing.h"
 
 #include "bpf/shared.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/target/place.h"
+#include "runtimes/common/anchors.h"
 #include "tests/tap.h"
 
-/* An interpreter whose loop is LOOP bytes of code and runs one frame each time. */
-#define BIAS 0x400000
-#define LOOP 0x100
-#define CODE (BIAS + 0x1000)
+/* An interpreter whose loop is LOOP bytes of code and runs one frame each time, and code that it
+ * has compiled. */
+#define BIAS	 0x400000
+#define LOOP	 0x100
+#define CODE	 (BIAS + 0x1000)
+#define COMPILED 0x800000
 
-static size_t loops(const struct runtime_image *image, const struct runtime_range **ret,
-		    enum runtime_loops *ret_how)
+static size_t loops(const struct runtime_image *image, const struct runtime_range **ret)
 {
 	static const struct runtime_range range = { 0x1000, 0x1000 + LOOP };
 
 	(void)image;
 	*ret = &range;
-	*ret_how = RUNTIME_LOOPS_ONE_EACH;
 	return 1;
 }
 
-static const struct runtime runtime = { .name = "made up", .loops = loops };
-static struct image image = { .runtimes[0].image = (void *)&image };
-static struct mapped mapped = {
-	.start = BIAS, .end = BIAS + 0x10000, .bias = BIAS, .image = &image
-};
-static struct process process = { .mapped = &mapped, .n_mapped = 1, .recording_id = 1 };
+static struct runtime_sample seen;
+static struct runtime_natives seen_natives;
 
-/* Three loops; the call in the last one is the last instruction of the loop. The first and the last
- * native frame are none: interrupted at the first byte behind the loop, and far from it. */
+static size_t pair(struct runtime_session *session, const struct runtime_sample *sample,
+		   struct runtime_pair *pairs, size_t n)
+{
+	(void)session;
+	seen = *sample;
+	seen_natives = sample->natives(sample, false);
+	anchors__pair(pairs, n, &seen_natives, anchors__are_complete(sample));
+	return n;
+}
+
+static const struct runtime runtime = { .name = "made up", .loops = loops, .anchors = pair };
+static const struct runtime without = { .name = "without", .loops = loops };
+static struct image image = { .runtimes[0].image = (void *)&image };
+static struct image other; /* of another runtime, or of none */
+static struct mapped mapped[] = {
+	{ .start = BIAS, .end = BIAS + 0x10000, .bias = BIAS, .image = &image },
+	{ .start = BIAS + 0x10000, .end = BIAS + 0x20000, .bias = BIAS, .image = &other },
+	{ .start = COMPILED, .end = COMPILED + 0x1000, .path = "" },
+};
+static const struct runtime *const list[] = { &runtime, NULL };
+static const struct runtime_set runtimes = { list, 1 };
+static struct process process = { .runtimes = &runtimes,
+				  .mapped = mapped,
+				  .n_mapped = ARRAY_SIZE(mapped) };
+
+/* Three loops; the call in the last one is the last instruction of the loop. Others are none:
+ * interrupted at the first byte behind the loop, and far from it. */
 static const struct native_frame natives[] = {
 	{ (CODE + LOOP) | NATIVE_EXACT, 0x7010 },
 	{ CODE + 1, 0x7020 },
 	{ CODE + 0x20, 0x7030 },
 	{ CODE + LOOP, 0x7040 },
 	{ CODE - 0x20, 0x7050 },
+	{ COMPILED + 8, 0x7060 },
+	{ BIAS + 0x11010, 0x7070 },
+	{ 0x10, 0x7080 },
 };
 
 static const struct {
@@ -45,13 +71,11 @@ static const struct {
 	uint64_t addresses[2];
 } cases[] = {
 	{ "all is there: from the outermost on", true, 0, { 0x7028, 0x7038 } },
-	{ "frames are cut: from the innermost on",
-	  true,
-	  SAMPLE_RUNTIME_TRUNCATED,
-	  { 0x7018, 0x7028 } },
+	{ "the same of probes", true, SECTION_PROBED, { 0x7028, 0x7038 } },
+	{ "frames are cut: from the innermost on", true, SECTION_TRUNCATED, { 0x7018, 0x7028 } },
 	{ "frames cannot be read: from the innermost on",
 	  true,
-	  SAMPLE_RUNTIME_BROKEN,
+	  SECTION_BROKEN,
 	  { 0x7018, 0x7028 } },
 	{ "the native stack is cut: from the innermost on", false, 0, { 0x7018, 0x7028 } },
 };
@@ -59,21 +83,39 @@ static const struct {
 int main(void)
 {
 	struct pairing *pairing = pairing__new();
+	struct pairing_sample sample = { .process = &process,
+					 .natives = natives,
+					 .n_natives = ARRAY_SIZE(natives) };
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct runtime_pair pairs[] = { { .key = FRAME_KEY(1, 0) },
 						{ .key = FRAME_KEY(2, 0) } };
-		struct pairing_sample sample = { .process = &process,
-						 .runtime = &runtime,
-						 .natives = natives,
-						 .n_natives = ARRAY_SIZE(natives),
-						 .native_complete = cases[i].native_complete,
-						 .flags = cases[i].flags };
 
+		sample.runtime = &runtime;
+		sample.native_complete = cases[i].native_complete;
+		sample.flags = cases[i].flags;
 		is_int(pairing__run(pairing, &sample, pairs, 2), 2, "%s", cases[i].name);
 		for (int k = 0; k < 2; k++)
 			is_int(pairs[k].address, cases[i].addresses[k], "frame %d", k);
+		ok(seen.native_complete == cases[i].native_complete &&
+			   seen.cut == !!(cases[i].flags & ~SECTION_PROBED) &&
+			   seen.probed == !!(cases[i].flags & SECTION_PROBED),
+		   "this is what the runtime was told");
+		for (size_t k = 0; k < seen_natives.n; k++)
+			ok(seen_natives.list[k].cfa == natives[k].cfa &&
+				   seen_natives.list[k].loop == (k >= 1 && k <= 3) &&
+				   seen_natives.list[k].compiled == (k == 5) &&
+				   !seen_natives.list[k].function,
+			   "and of native frame %zu", k);
+		ok(seen_natives.n == ARRAY_SIZE(natives) &&
+			   seen_natives.image == image.runtimes[0].image,
+		   "and its image");
+		sample.runtime = &without;
+		pairs[0].address = 7;
+		is_int(pairing__run(pairing, &sample, pairs, 2), 2, "a runtime without the hook");
+		is_int(pairs[0].address, 7, "its frames stay as they are");
 	}
 	pairing__free(pairing);
+	process__forget_code(&process);
 	return tap__done();
 }

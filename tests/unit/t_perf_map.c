@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Perf maps: lines good and bad, files that grow and are written anew, files that must not be read.
  */
-#include "core/perf_map.h"
+#include "core/target/perf_map.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "core/output.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/profile/output.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
@@ -162,6 +162,7 @@ static void check_times(void)
 	uint32_t g = frame_of(profile, KIND_NATIVE, "g", NULL, 0);
 
 	profile->unit = PROFILE_NANOSECONDS;
+	profile->counts_calls = true;
 	profile__add_calls(profile, &f, 1, 1230000, 21891);
 	profile__add_calls(profile, (uint32_t[]) { f, g }, 2, 0, 5);
 	profile__add_calls(profile, (uint32_t[]) { f, f }, 2, 9, 0);
@@ -173,6 +174,42 @@ static void check_times(void)
 		   "stack 5 0 f;g\n"
 		   "stack 9223372036854775807 9223372036854775807 g\n");
 	check_protoc("times.pb.gz");
+	profile__free(profile);
+}
+
+/* Of other events a stack has one value, in the event's unit. */
+static void check_events(void)
+{
+	static const struct {
+		const char *unit, *type;
+	} cases[] = { { "ns", "nanoseconds" },
+		      { "bytes", "bytes" },
+		      { "count", "count" },
+		      { "furlongs", "furlongs" } };
+	struct profile *profile = profile__new();
+	uint32_t f = frame_of(profile, KIND_NATIVE, "f", NULL, 0);
+	char want[200];
+
+	profile__add(profile, &f, 1, 1ULL << 63);
+	profile__add(profile, NULL, 0, 5);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		profile__measures(profile, "block:x", cases[i].unit);
+		snprintf(want, sizeof(want),
+			 "types block:x/%s\n"
+			 "period 1 block:x/%s\n"
+			 "stack 5 [no stack]\n"
+			 "stack 9223372036854775807 f\n",
+			 cases[i].type, cases[i].type);
+		check_text(profile, &plain, "event.pb.gz", want);
+		check_protoc("event.pb.gz");
+	}
+	profile->frequency_hz = 100;
+	profile__measures(profile, "other-clock", "samples");
+	check_text(profile, &plain, "clock.pb.gz",
+		   "types samples/count other-clock/nanoseconds\n"
+		   "period 10000000 other-clock/nanoseconds\n"
+		   "stack 5 50000000 [no stack]\n"
+		   "stack 9223372036854775807 9223372036854775807 f\n");
 	profile__free(profile);
 }
 
@@ -307,6 +344,7 @@ int main(void)
 	workdir__make();
 	check_samples();
 	check_times();
+	check_events();
 	check_empty();
 	check_random();
 	check_order();

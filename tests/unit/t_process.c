@@ -2,7 +2,7 @@
 /* What the kernel half makes of forks and execs: who is sampled from then on, and with which
  * tables; a program that follows another may lie at the same addresses, so that no stack would
  * tell. */
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "bpf/host/shim.h"

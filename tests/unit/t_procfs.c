@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/procfs.h"
+#include "core/target/procfs.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 static int parse(const char *text, struct procfs_mappings *ret)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/profile.h"
+#include "core/profile/profile.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 static void check_kinds(void)
@@ -78,7 +78,7 @@ static void check_weights(void)
 	profile__add(profile, &frame, 1, UINT64_MAX - 1);
 	profile__add(profile, &frame, 1, 7);
 	ok(profile->nodes[1].self == UINT64_MAX, "a weight does not overflow");
-	ok(profile->samples == UINT64_MAX, "nor their sum");
+	ok(profile->total == UINT64_MAX, "nor their sum");
 	profile__free(profile);
 }
 
@@ -123,7 +123,7 @@ static void check_tree(void)
 		distinct += want[i] != 0;
 	is_int(wrong, 0, "each node has a smaller parent and the weight of its stack");
 	is_int(seen, distinct, "each distinct stack has one node");
-	is_int(profile->samples, sum, "samples are the sum of the weights");
+	is_int(profile->total, sum, "samples are the sum of the weights");
 	free(number);
 	free(want);
 	profile__free(profile);

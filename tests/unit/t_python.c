@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What runtimes/python.c makes of the CPython builds on this machine, against what they say about
- * themselves (tests/tools/python_facts.py), and of builds that were tampered with. */
+/* What runtimes/python/python.c makes of the CPython builds on this machine, against what they say
+ * about themselves (tests/tools/python_facts.py), and of builds that were tampered with. */
 #include <inttypes.h>
 
-#include "runtimes/python_build.h"
-#include "runtimes/python_versions.h"
+#include "runtimes/python/python_build.h"
+#include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
 #include "tests/tap.h"
 #include "tests/unit/python_roots.h"
@@ -134,7 +134,6 @@ static void check_refused(const struct python_facts *facts, const struct runtime
 static void check_python(const char *python)
 {
 	const struct runtime_range *loops;
-	enum runtime_loops how;
 	struct runtime_image *image = NULL;
 	struct runtime_verdict verdict;
 	struct python_facts facts;
@@ -150,7 +149,7 @@ static void check_python(const char *python)
 	is_int(runtime_python.prepare(file, &image, &verdict), 0, "%s: verdict", facts.path);
 	if (is_walkable(&facts, &minor)) {
 		check_supported(python, &facts, file, minor, &verdict);
-		ok(image && (minor > 10 || runtime_python.loops(image, &loops, &how)),
+		ok(image && (minor > 10 || runtime_python.loops(image, &loops)),
 		   "%s: its loops are known if they are needed", facts.path);
 	} else {
 		check_refused(&facts, &verdict);

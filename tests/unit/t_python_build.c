@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What runtimes/python_build.c reads out of machine code: of small programs that compilers made of
- * functions like CPython's, and of the CPython builds on this machine, against nm. */
+/* What runtimes/python/python_build.c reads out of machine code: of small programs that compilers
+ * made of functions like CPython's, and of the CPython builds on this machine, against nm. */
 #include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "runtimes/python_build.h"
-#include "runtimes/python_versions.h"
+#include "runtimes/python/python_build.h"
+#include "runtimes/python/python_versions.h"
 #include "tests/tap.h"
 #include "tests/unit/python_roots.h"
 

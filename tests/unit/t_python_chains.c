@@ -28,7 +28,8 @@ static void test_chains(void)
 	reset(minor);
 	run();
 	ok(walked("", 0), "3.%u: no frames", minor);
-	is_int(host.sample.head.walker, WALKER_PYTHON, "3.%u: the walker's slot", minor);
+	is_int(host.sample.head.sections[0].walker, WALKER_PYTHON, "3.%u: the walker's slot",
+	       minor);
 	call_three();
 	run();
 	ok(walked("|;outer;middle;inner", 0), "3.%u: one loop", minor);
@@ -221,8 +222,8 @@ static void test_cycles(void)
 	if (o->chain == PYTHON_CHAIN_CFRAMES)
 		*(char *)(frame + o->frame_owner) = 0;
 	run();
-	is_int(host.sample.head.n_runtime, RUNTIME_FRAMES_MAX, "3.%u: a frame that called itself",
-	       minor);
+	is_int(host.sample.head.sections[0].n, RUNTIME_FRAMES_MAX,
+	       "3.%u: a frame that called itself", minor);
 	is_int(host.sample.head.flags, TRUNCATED, "3.%u: such a stack is cut", minor);
 	is_int(counted(COUNT_WALK_TRUNCATED) - before, 1, "3.%u: this is counted", minor);
 
@@ -241,7 +242,7 @@ static void test_cycles(void)
 		put(frame + o->frame_previous, frame);
 		put(cframe + o->cframe_current_frame + 8, cframe);
 		run();
-		ok(host.sample.head.n_runtime == RUNTIME_FRAMES_MAX &&
+		ok(host.sample.head.sections[0].n == RUNTIME_FRAMES_MAX &&
 			   host.sample.head.flags == TRUNCATED,
 		   "3.%u: a C frame that called itself", minor);
 	}

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/util.h"
-#include "runtimes/python_codes.h"
-#include "runtimes/python_lines.h"
+#include "core/base/util.h"
+#include "runtimes/python/python_codes.h"
+#include "runtimes/python/python_lines.h"
 #include "tests/tap.h"
 
 #define FIXED offsetof(struct rec_code, table)

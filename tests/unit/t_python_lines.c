@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
-#include "runtimes/python_lines.h"
+#include "core/base/util.h"
+#include "runtimes/python/python_lines.h"
 #include "tests/tap.h"
 #include "tests/unit/pythons.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* CPython's probes on the host: arguments, names, what was called before the probes were there. */
-#include "runtimes/python_versions.h"
+#include "runtimes/python/python_versions.h"
 
 #include "tests/unit/shadow_host.h"
 
@@ -119,7 +119,7 @@ static void set_sites(void)
 
 static struct shadow *stack_of_thread(void)
 {
-	return shadow__find(SHADOW_OWNER(host.task.pid, SHADOW_OF_THREAD));
+	return shadow__find(SHADOW_OWNER(host.task.pid, WALKER_PYTHON, SHADOW_OF_THREAD));
 }
 
 static void usdt(uint32_t site, uint64_t sp, uint64_t name, uint64_t file, uint32_t line)
@@ -270,7 +270,8 @@ static void test_seed(void)
 		   last_rec.table_format == offsets->line_format,
 	   "interpreter loop: calls from before");
 	shadow__sample(STACK - 100);
-	ok(host.sample.head.n_runtime == 4 && !(host.sample.head.flags & SAMPLE_RUNTIME_BROKEN) &&
+	ok(host.sample.head.sections[0].n == 4 &&
+		   !(host.sample.head.flags & SAMPLE_RUNTIME_BROKEN) &&
 		   FRAME_KEY_INDEX(host.sample.words[0]) == 16 &&
 		   FRAME_KEY_INDEX(host.sample.words[2]) == 24,
 	   "a sample has the instructions that the frames are at, in bytes");

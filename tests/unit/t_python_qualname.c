@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "core/util.h"
-#include "runtimes/python_qualname.h"
-#include "runtimes/python_scan.h"
+#include "core/base/util.h"
+#include "runtimes/python/python_qualname.h"
+#include "runtimes/python/python_scan.h"
 #include "tests/tap.h"
 #include "tests/unit/pythons.h"
 #include "tests/unit/workdir.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/range_map.h"
-#include "core/util.h"
+#include "core/base/range_map.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #define ADDRESSES 64

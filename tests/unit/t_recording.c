@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/recording.h"
+#include "core/store/recording.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,9 +8,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "core/intern.h"
-#include "core/profile.h"
-#include "core/util.h"
+#include "core/base/intern.h"
+#include "core/base/util.h"
+#include "core/capture/ids.h"
+#include "core/profile/profile.h"
 #include "tests/tap.h"
 #include "tests/unit/sqlite_text.h"
 #include "tests/unit/workdir.h"
@@ -19,6 +20,7 @@
 
 static char path[100], journal[128], old[128];
 static struct err err;
+static struct ids *ids; /* of the newest recording that was created */
 
 static struct recording *create(bool force)
 {
@@ -26,6 +28,8 @@ static struct recording *create(bool force)
 
 	if (!ok(!recording__create(path, force, &recording, &err), "created"))
 		tap__diag("%s", err.text);
+	ids__free(ids);
+	ids__new(recording__sink(recording), &ids, &err);
 	return recording;
 }
 
@@ -45,57 +49,45 @@ static void clean(void)
 	workdir__run("chmod 755 . && rm -rf ./*");
 }
 
-static void write_stacks(struct recording *recording)
+static void write_stacks(void)
 {
-	struct recording_process process = { 77, 1, 123456, "app", "./app --x" };
-	struct recording_frame native = { .kind = KIND_NATIVE, .image = 1, .address = 0x1234 };
-	struct recording_frame kernel = { .kind = KIND_KERNEL, .address = 0xffffffff81000000 };
-	struct recording_frame loop = {
+	struct sink_process process = { 77, 1, 123456, "app", "./app --x" };
+	struct ids_frame native = { .kind = KIND_NATIVE, .image = 1, .address = 0x1234 };
+	struct ids_frame kernel = { .kind = KIND_KERNEL, .address = 0xffffffff81000000 };
+	struct ids_frame loop = {
 		.kind = KIND_NATIVE, .image = 1, .address = 0x1235, .loop = true
 	};
-	struct recording_location names[] = { { KIND_INLINED, "inner", "a.c", 7 },
-					      { KIND_NATIVE, "outer", NULL, 0 } };
-	struct recording_sample sample = { .time_ns = 5, .flags = 1, .weight = 2 };
-	uint32_t id, frame, again, node;
-	bool new;
+	struct sink_location names[] = { { KIND_INLINED, "inner", "a.c", 7 },
+					 { KIND_NATIVE, "outer", NULL, 0 } };
+	struct sink_sample sample = { .time_ns = 5, .flags = 1, .event = 1, .value = 2 };
+	uint32_t id, frame, node;
 
-	recording__process(recording, &process, &id, &err);
-	recording__process(recording, &process, &id, &err);
-	is_int(id, 2, "a process is a new row each time");
-	recording__thread(recording, 2, 78, "worker", &sample.thread, &err);
-	recording__thread(recording, 2, 78, "renamed", &id, &err);
-	recording__thread(recording, 2, 78, "worker", &again, &err);
-	ok(again == sample.thread && id != again, "threads are interned, by name, too");
-	recording__image(recording, "/bin/app", "abcd", &id, &err);
-	recording__image(recording, "/bin/ap", "pabcd", &again, &err);
-	is_int(again, 2, "texts that only run together alike are two images");
-	recording__image(recording, "/bin/app", "abcd", &again, &err);
-	is_int(again, id, "images are interned");
-
-	recording__frame(recording, &native, &frame, &new, &err);
-	ok(new, "a new frame");
-	recording__frame(recording, &native, &again, &new, &err);
-	ok(!new &&again == frame, "is new once");
-	recording__locations(recording, frame, names, 2, &err);
-	recording__node(recording, 0, frame, 16, &node, &err);
-	recording__frame(recording, &kernel, &frame, NULL, &err);
-	recording__node(recording, node, frame, RECORDING_NO_OFFSET, &sample.native, &err);
-	recording__node(recording, node, frame, RECORDING_NO_OFFSET, &again, &err);
-	is_int(again, sample.native, "nodes are interned");
-	recording__node(recording, node, frame, -8, &again, &err);
-	ok(again != sample.native, "by offset, too");
-	recording__frame(recording, &loop, &frame, NULL, &err);
-	recording__node(recording, 0, frame, RECORDING_APART, &again, &err);
-	is_int(recording__sample(recording, &sample, &err), 0, "a sample");
+	ids__event(ids, &(struct sink_event) { "cpu", "samples" }, &id, &err);
+	ids__event(ids, &(struct sink_event) { "faults", "count" }, &id, &err);
+	ids__process(ids, &process, &id, &err);
+	ids__process(ids, &process, &id, &err);
+	ids__thread(ids, 2, 78, "worker", &sample.thread, &err);
+	ids__thread(ids, 2, 78, "renamed", &id, &err);
+	ids__image(ids, "/bin/app", "abcd", &id, &err);
+	ids__image(ids, "/bin/ap", "", &id, &err);
+	ids__frame(ids, &native, &frame, NULL, &err);
+	ids__locations(ids, frame, names, 2, &err);
+	ids__node(ids, 0, frame, 16, &node, &err);
+	ids__frame(ids, &kernel, &frame, NULL, &err);
+	ids__node(ids, node, frame, SINK_NO_OFFSET, &sample.native, &err);
+	ids__node(ids, node, frame, -8, &id, &err);
+	ids__frame(ids, &loop, &frame, NULL, &err);
+	ids__node(ids, 0, frame, SINK_APART, &id, &err);
+	is_int(ids__sample(ids, &sample, &err), 0, "a sample");
 }
 
 static void test_rows(void)
 {
 	struct recording *recording = create(false);
 
-	write_stacks(recording);
+	write_stacks();
 	recording__kind(recording, KIND_NATIVE, "native", "_[n]", &err);
-	recording__source(recording, 2, "python", "3.11", "walk", NULL, &err);
+	ids__source(ids, &(struct sink_source) { 2, "python", "3.11", "walk", NULL }, &err);
 	recording__meta(recording, "target", "first", &err);
 	recording__meta(recording, "target", "second", &err);
 	recording__counter(recording, "lost", 1, &err);
@@ -109,6 +101,7 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM counter WHERE name = 'repaired'"), "repaired|5",
 	       "a loss");
 	recording__counter(recording, "repaired", 0, &err);
+	ids__frame_is_loop(ids, 1, &err);
 	is_str(sqlite_text(path, "SELECT count(*) FROM sample"), "1", "one after it");
 	recording__counter(recording, "lost", 1ULL << 40, &err);
 	is_int(recording__close(recording, &err), 0, "close");
@@ -117,22 +110,22 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM counter"), "repaired|0 lost|1099511627776",
 	       "counter: the loss is none");
 	is_str(sqlite_text(path, "SELECT * FROM kind"), "1|native|_[n]", "kind");
+	is_str(sqlite_text(path, "SELECT * FROM event"), "1|cpu|samples 2|faults|count", "event");
 	is_str(sqlite_text(path, "SELECT * FROM process WHERE id = 2"),
 	       "2|77|1|123456|app|./app --x", "process");
 	is_str(sqlite_text(path, "SELECT * FROM thread"), "1|2|78|worker 2|2|78|renamed", "thread");
 	is_str(sqlite_text(path, "SELECT * FROM source"), "2|python|3.11|walk|-", "source");
-	is_str(sqlite_text(path, "SELECT * FROM image"), "1|/bin/app|abcd 2|/bin/ap|pabcd",
-	       "image");
+	is_str(sqlite_text(path, "SELECT * FROM image"), "1|/bin/app|abcd 2|/bin/ap|", "image");
 	is_str(sqlite_text(path, "SELECT * FROM function"), "1|inner|a.c 2|outer|-", "function");
 	is_str(sqlite_text(path, "SELECT id, kind, image, process, printf('%x', address), loop "
 				 "FROM frame"),
-	       "1|1|1|-|1234|- 2|0|-|-|ffffffff81000000|- 3|1|1|-|1235|1", "frame");
+	       "1|1|1|-|1234|1 2|0|-|-|ffffffff81000000|- 3|1|1|-|1235|1", "frame");
 	is_str(sqlite_text(path, "SELECT * FROM location"), "1|0|2|1|7 1|1|1|2|-", "location");
 	is_str(sqlite_text(path, "SELECT * FROM node"),
 	       "1|-|1|16 2|1|2|- 3|1|2|-8 4|-|3|-9223372036854775807", "node");
-	is_str(sqlite_text(path, "SELECT * FROM sample"), "1|5|1|0|2|-|1|2", "sample");
+	is_str(sqlite_text(path, "SELECT * FROM sample"), "1|5|1|1|0|2|-|1|2", "sample");
 	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
-	is_str(sqlite_text(path, "PRAGMA user_version"), "2", "version");
+	is_str(sqlite_text(path, "PRAGMA user_version"), "3", "version");
 	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
 	is_int(count_files(), 1, "one file and nothing else");
 	clean();
@@ -348,10 +341,11 @@ static int commit_in_few_bytes(void)
 	signal(SIGXFSZ, SIG_IGN);
 	setrlimit(RLIMIT_FSIZE, &limit);
 	memset(name, 'x', sizeof(name) - 1);
-	if (recording__create(path, false, &recording, &err))
+	if (recording__create(path, false, &recording, &err) ||
+	    ids__new(recording__sink(recording), &ids, &err))
 		return 99;
 	for (i = 0; i < 100; i++)
-		recording__thread(recording, 1, i + 1, name, &id, &err);
+		ids__thread(ids, 0, i + 1, name, &id, &err);
 	code = recording__commit(recording, &err);
 	recording__discard(recording);
 	return -code;
@@ -422,7 +416,7 @@ static void test_bounds(void)
 
 	for (i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "t%u", i);
-		recording__thread(recording, 1, i + 1, name, &id, &err);
+		ids__thread(ids, 0, i + 1, name, &id, &err);
 	}
 	recording__close(recording, &err);
 	is_str(sqlite_text(path, "SELECT count(*), min(id), max(id) FROM thread "
@@ -453,7 +447,7 @@ static void test_docs(void)
 	bool inside = false;
 	int n = 0;
 
-	write_stacks(recording);
+	write_stacks();
 	recording__close(recording, &err);
 	while (docs && fgets(line, sizeof(line), docs)) {
 		if (!strcmp(line, "```sql\n")) {
@@ -495,5 +489,6 @@ int main(void)
 	test_reader();
 	test_bounds();
 	recording__close(NULL, NULL);
+	ids__free(ids);
 	return tap__done();
 }

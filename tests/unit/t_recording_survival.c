@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/recording.h"
+#include "core/store/recording.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -16,8 +16,9 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 
-#include "core/load.h"
-#include "core/profile.h"
+#include "core/capture/ids.h"
+#include "core/profile/profile.h"
+#include "core/store/load.h"
 #include "tests/tap.h"
 #include "tests/unit/sqlite_text.h"
 #include "tests/unit/workdir.h"
@@ -36,42 +37,52 @@ static struct shared {
 
 static char path[100];
 static struct err err;
+static struct ids *ids; /* of the recording that is written */
 
 /* Samples with stacks that are all different, so that all trees grow. */
-static int write_batch(struct recording *recording)
+static int write_batch(void)
 {
-	struct recording_sample sample = { .thread = 1, .weight = 1 };
+	struct sink_sample sample = { .thread = 1, .event = 1, .value = 1 };
 	int i, level, code = 0;
 	uint32_t frame;
 
 	for (i = 0; !code && i < PER_BATCH; i++) {
 		sample.native = 0;
 		for (level = 0; !code && level < DEPTH; level++) {
-			struct recording_frame place = {
+			struct ids_frame place = {
 				.kind = KIND_NATIVE,
 				.address = level + (level < DEPTH / 2 ? 0 : shared->begun * DEPTH)
 			};
 
-			code = recording__frame(recording, &place, &frame, NULL, &err);
+			code = ids__frame(ids, &place, &frame, NULL, &err);
 			if (!code)
-				code = recording__node(recording, sample.native, frame, 8 * level,
-						       &sample.native, &err);
+				code = ids__node(ids, sample.native, frame, 8 * level,
+						 &sample.native, &err);
 		}
 		shared->begun++;
 		if (!code)
-			code = recording__sample(recording, &sample, &err);
+			code = ids__sample(ids, &sample, &err);
 	}
 	return code;
+}
+
+static int create(const char *at, struct recording **ret)
+{
+	int code = recording__create(at, false, ret, &err);
+
+	ids__free(ids);
+	ids = NULL;
+	return code ? code : ids__new(recording__sink(*ret), &ids, &err);
 }
 
 static int record(const char *at, int batches)
 {
 	struct recording *recording = NULL;
-	int code = recording__create(at, false, &recording, &err);
+	int code = create(at, &recording);
 
 	memset(shared, 0, sizeof(*shared));
 	while (!code && batches--) {
-		code = write_batch(recording);
+		code = write_batch();
 		if (!code)
 			code = recording__commit(recording, &err);
 		if (!code)
@@ -85,7 +96,7 @@ static int record(const char *at, int batches)
 /* Samples in the file, all of which must have their stacks; or a negative errno. */
 static int64_t load_samples(const char *at)
 {
-	struct load_filter filter = { 0 };
+	struct profile_filter filter = { 0 };
 	struct profile *profile = NULL;
 	int64_t samples;
 	int code = load__profile(at, &filter, &profile, NULL, &err);
@@ -94,7 +105,7 @@ static int64_t load_samples(const char *at)
 		tap__diag("%s", err.text);
 		return code;
 	}
-	samples = profile->samples;
+	samples = profile->total;
 	if (profile->nodes[0].self)
 		samples = -1000; /* stacks without frames */
 	profile__free(profile);
@@ -246,10 +257,10 @@ static void test_copy(void)
 
 	snprintf(copy, sizeof(copy), "%s/copy.db", workdir);
 	memset(shared, 0, sizeof(*shared));
-	recording__create(path, false, &recording, &err);
-	write_batch(recording);
+	create(path, &recording);
+	write_batch();
 	recording__commit(recording, &err);
-	write_batch(recording);
+	write_batch();
 	workdir__run("cp r.db copy.db && test \"$(ls)\" = \"$(printf 'copy.db\\nr.db')\"");
 	is_int(load_samples(copy), PER_BATCH, "a copy of the one file, made while recording");
 	is_int(load_samples(path), PER_BATCH, "the file itself, while recording");
@@ -367,10 +378,10 @@ static void test_moved(void)
 {
 	struct recording *recording = NULL;
 
-	recording__create(path, false, &recording, &err);
+	create(path, &recording);
 	recording__commit(recording, &err);
 	workdir__run("mv r.db moved.db");
-	write_batch(recording);
+	write_batch();
 	is_int(recording__commit(recording, &err), -ESTALE, "a file that was moved");
 	ok(strstr(err.text, "moved or removed"), "is said to be");
 	recording__close(recording, NULL);

@@ -2,10 +2,13 @@
 /* The registry keeps the promises of runtimes/runtime.h. */
 #include <string.h>
 
+#include "bpf/braid.skel.h"
 #include "runtimes/registry.h"
 #include "tests/tap.h"
 
 #define RUNTIMES_MAX 32
+
+static struct braid_bpf *half; /* opened, not loaded */
 
 static void check_identity(const struct runtime *runtime)
 {
@@ -41,6 +44,14 @@ static bool has_map(const struct runtime *runtime, const char *name)
 	return false;
 }
 
+/* Of one of the kernel half's maps; 0: there is none. */
+static size_t value_bytes(const char *name)
+{
+	const struct bpf_map *map = bpf_object__find_map_by_name(half->obj, name);
+
+	return map ? bpf_map__value_size(map) : 0;
+}
+
 /* Hooks that make sense only together are there together. */
 static void check_hooks(const struct runtime *runtime)
 {
@@ -50,11 +61,16 @@ static void check_hooks(const struct runtime *runtime)
 	ok(walker == (runtime->program && *runtime->program), "%s: a program per walker", name);
 	ok(maps_named(runtime), "%s: maps have names", name);
 	ok(!walker || runtime->maps, "%s: a walker has maps", name);
-	ok(!runtime->cpu_map || has_map(runtime, runtime->cpu_map),
-	   "%s: cpu_map is one of its maps", name);
+	ok(!runtime->slot_map || has_map(runtime, runtime->slot_map),
+	   "%s: slot_map is one of its maps", name);
+	ok(walker == !!runtime->records &&
+		   (!walker || (has_map(runtime, runtime->records) && runtime->record_bytes &&
+				runtime->record_bytes <= RUNTIME_RECORD_MAX &&
+				runtime->record_bytes == value_bytes(runtime->records))),
+	   "%s: records for its walker, of the map's size", name);
 	ok(!runtime->detect == !runtime->prepare && !runtime->prepare == !runtime->image_free,
 	   "%s: all image hooks or none", name);
-	ok(!runtime->open == !runtime->close && !runtime->attach == !runtime->detach,
+	ok(!runtime->open == !runtime->close && (runtime->attach || !runtime->detach),
 	   "%s: hooks that give have one that takes back", name);
 	ok(!runtime->attach || (runtime->open && runtime->prepare),
 	   "%s: instances have a session and an image", name);
@@ -75,6 +91,9 @@ int main(void)
 	bool native = false;
 	size_t n = 0;
 
+	half = braid_bpf__open();
+	if (!ok(half, "the kernel half's object can be opened"))
+		return tap__done();
 	for (; n < RUNTIMES_MAX && runtimes[n]; n++) {
 		check_identity(runtimes[n]);
 		check_hooks(runtimes[n]);
@@ -84,6 +103,7 @@ int main(void)
 			   runtimes[i]->name, runtimes[n]->name);
 	}
 	ok(n && n < RUNTIMES_MAX && !runtimes[n], "%zu runtimes, NULL-terminated", n);
+	braid_bpf__destroy(half);
 	ok(native, "native is a runtime, too");
 	return tap__done();
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What runtimes/ruby_build.c reads out of files: of small programs that compilers made of functions
- * like CRuby's, and of the CRuby builds on this machine. nm and readelf say what is right, before
- * strip takes it away. */
+/* What runtimes/ruby/ruby_build.c reads out of files: of small programs that compilers made of
+ * functions like CRuby's, and of the CRuby builds on this machine. nm and readelf say what is
+ * right, before strip takes it away. */
 #include <errno.h>
 #include <inttypes.h>
 
-#include "runtimes/ruby_build.h"
+#include "runtimes/ruby/ruby_build.h"
 #include "tests/tap.h"
 #include "tests/unit/rubies.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/util.h"
-#include "runtimes/ruby_codes.h"
+#include "core/base/util.h"
+#include "runtimes/ruby/ruby_codes.h"
 #include "tests/tap.h"
 
 #define FIXED offsetof(struct rec_code, table)
@@ -417,7 +417,7 @@ static void test_natives(void)
 	ok(ruby_codes__native(codes, FRAME_KEY(6, 0)) == 0x12345678, "a native method's function");
 	table->native = 0;
 	add();
-	ok(ruby_codes__native(codes, FRAME_KEY(6, 0)) == RUNTIME_NATIVE_UNKNOWN,
+	ok(ruby_codes__native(codes, FRAME_KEY(6, 0)) == ANCHOR_FUNCTION_UNKNOWN,
 	   "one that could not be read");
 	table->kind = RUBY_CODE_ISEQ;
 	table->native = 0x12345678;
@@ -427,7 +427,7 @@ static void test_natives(void)
 	add();
 	ok(!ruby_codes__native(codes, FRAME_KEY(6, 0)), "nor has a block");
 	ok(!ruby_codes__native(codes, FRAME_KEY(7, 0)), "nor what was not announced");
-	ok(ruby_codes__native(codes, FRAME_KEY(RUBY_GC_CODE, 0)) == RUNTIME_NATIVE_UNKNOWN,
+	ok(ruby_codes__native(codes, FRAME_KEY(RUBY_GC_CODE, 0)) == ANCHOR_FUNCTION_UNKNOWN,
 	   "the garbage collector is somewhere");
 	is_str(symbol_of(RUBY_GC_CODE, 0).function, "(garbage collection)", "it has a name");
 	ok(!symbol_of(RUBY_GC_CODE, 0).file && !symbol_of(RUBY_GC_CODE, 0).line, "and no place");

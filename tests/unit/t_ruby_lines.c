@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/util.h"
-#include "runtimes/ruby_lines.h"
+#include "core/base/util.h"
+#include "runtimes/ruby/ruby_lines.h"
 #include "tests/tap.h"
 
 #define SIZE_MAX_WORDS 6000 /* of an iseq */

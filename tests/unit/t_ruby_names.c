@@ -253,7 +253,7 @@ static void test_symbols(void)
 	push(CFUNC | LOCAL, 0, method, 0);
 	run();
 	is_str(key__name(sample__key(0)), "[unreadable name]", "%s: no definition", version);
-	ok(ruby_codes__native(names, sample__key(0)) == RUNTIME_NATIVE_UNKNOWN,
+	ok(ruby_codes__native(names, sample__key(0)) == ANCHOR_FUNCTION_UNKNOWN,
 	   "%s: so its function is not known", version);
 	proc.symbols = 0;
 	walker__attach(&proc);

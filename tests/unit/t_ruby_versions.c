@@ -3,7 +3,7 @@
  */
 #include <limits.h>
 
-#include "runtimes/ruby_versions.h"
+#include "runtimes/ruby/ruby_versions.h"
 #include "tests/tap.h"
 
 static void is_row(unsigned int major, unsigned int minor, unsigned int teeny,

@@ -21,7 +21,7 @@ static void test_methods(void)
 	call_of(class, "g", FINISH);
 	run();
 	ok(walked("|;<main>;A#f;A#each|;A#g", 0), "%s: methods, in Ruby and in C", version);
-	is_int(host.sample.head.walker, WALKER_RUBY, "%s: by whom", version);
+	is_int(host.sample.head.sections[0].walker, WALKER_RUBY, "%s: by whom", version);
 	is_int(FRAME_KEY_INDEX(sample__key(0)), INDEX, "%s: the instruction", version);
 	is_int(FRAME_KEY_INDEX(sample__key(2)), 0, "%s: of a method in C", version);
 	ok(ruby_codes__native(names, sample__key(2)) == FUNCTION &&
@@ -196,11 +196,13 @@ static void test_unreadable(void)
 	put(ec + 16, cfp);
 	put(ec, NOWHERE);
 	run();
-	ok(host.sample.head.n_runtime <= RUNTIME_PAIRS_MAX, "%s: a stack somewhere else", version);
+	ok(host.sample.head.sections[0].n <= RUNTIME_PAIRS_MAX, "%s: a stack somewhere else",
+	   version);
 	put(ec, -8ULL);
 	put(ec + 8, 1ULL << 62);
 	run();
-	ok(host.sample.head.n_runtime <= RUNTIME_PAIRS_MAX, "%s: one around all memory", version);
+	ok(host.sample.head.sections[0].n <= RUNTIME_PAIRS_MAX, "%s: one around all memory",
+	   version);
 }
 
 /* Frames that go on behind the stack's end, for as long as there is memory. */
@@ -233,7 +235,7 @@ static void test_places(void)
 		host__add_range(get(ec), (void *)get(ec), 8 * get(ec + 8));
 		host__add_range(end, (void *)end, (uintptr_t)arena + sizeof(arena) - end);
 		run();
-		wrong += host.sample.head.n_runtime != 102 || host.sample.head.flags;
+		wrong += host.sample.head.sections[0].n != 102 || host.sample.head.flags;
 	}
 	is_int(wrong, 0, "%s: a stack alone in memory, at every place in a page", version);
 }
@@ -250,9 +252,9 @@ static void test_depth(int n, bool loops, uint32_t n_want, uint32_t flags)
 		push(METHOD | LOCAL | (loops ? FINISH : 0), iseq, 0, 0);
 	put32(objspace + o->objspace_flags, 1 << 5);
 	ok(loses(COUNT_WALK_TRUNCATED, !!flags, chain(), flags), "%s: %d frames", version, n);
-	is_int(host.sample.head.n_runtime, n_want, "%s: so many of them are told", version);
-	ok(host.sample.head.n_runtime <= RUNTIME_PAIRS_MAX, "%s: no more than there is room for",
-	   version);
+	is_int(host.sample.head.sections[0].n, n_want, "%s: so many of them are told", version);
+	ok(host.sample.head.sections[0].n <= RUNTIME_PAIRS_MAX,
+	   "%s: no more than there is room for", version);
 }
 
 /* --- fibers --- */
@@ -306,7 +308,8 @@ static void test_many_fibers(void)
 	resume_fiber();
 	enter("g");
 	run();
-	ok(host.sample.head.flags == TRUNCATED && host.sample.head.n_runtime == 2 * FIBERS_MAX + 1,
+	ok(host.sample.head.flags == TRUNCATED &&
+		   host.sample.head.sections[0].n == 2 * FIBERS_MAX + 1,
 	   "%s: too many", version);
 }
 
@@ -366,21 +369,61 @@ static void test_state(void)
 	space -= 2;
 }
 
-/* In another runtime's frames the walker does not come in between. */
+/* Another runtime's frames are there already: Ruby's follow them. */
 static void test_other_walker(void)
 {
 	struct bpf_perf_event_data ctx = { 0 };
+	const struct rec_sample *sample = &host.sample.head;
 	struct scratch *scratch = scratch__get();
+	uint64_t own[32];
+	uint32_t n_own;
 
 	reset(nth);
 	enter("f");
 	run();
-	scratch->sample.n_runtime = 1;
-	scratch->sample.walker = WALKER_PYTHON;
+	n_own = sample->sections[0].n;
+	memcpy(own, host.sample.words, sizeof(own));
+	scratch->sample.sections[0] = (struct rec_section) { .n = 1, .walker = WALKER_PYTHON };
+	scratch->sample.n_sections = 1;
+	scratch->words[0] = 47;
 	scratch->n_words = 2;
 	walk_ruby(&ctx);
-	ok(host.sample.head.n_runtime == 1 && host.sample.head.walker == WALKER_PYTHON,
-	   "%s: a thread with another runtime's frames", version);
+	ok(sample->n_sections == 2 && sample->sections[0].n == 1 &&
+		   sample->sections[0].walker == WALKER_PYTHON && sample->sections[1].n == n_own &&
+		   sample->sections[1].walker == WALKER_RUBY && !sample->sections[1].flags &&
+		   host.sample.words[0] == 47 && !memcmp(&host.sample.words[2], own, n_own * 16),
+	   "%s: behind another runtime's frames", version);
+}
+
+/* Other runtimes' frames have left room for one pair, and then for no section. */
+static void test_no_room(void)
+{
+	const struct rec_sample *sample = &host.sample.head;
+	struct bpf_perf_event_data ctx = { 0 };
+	struct scratch *scratch = scratch__get();
+	uint64_t before = counted(COUNT_WALK_TRUNCATED);
+
+	reset(nth);
+	for (int i = 0; i < 5; i++)
+		enter("f");
+	run();
+	scratch->sample.sections[0] = (struct rec_section) { .n = 7, .walker = WALKER_PYTHON };
+	scratch->sample.n_sections = 1;
+	scratch->n_words = SAMPLE_WORDS_MAX - 3;
+	walk_ruby(&ctx);
+	ok(sample->n_sections == 2 && sample->sections[0].n == 7 && !sample->sections[0].flags &&
+		   sample->sections[1].n == 1 && sample->sections[1].flags == SECTION_TRUNCATED &&
+		   sample->flags == SAMPLE_RUNTIME_TRUNCATED &&
+		   host.sample_bytes == sizeof(*sample) + 8 * (SAMPLE_WORDS_MAX - 1),
+	   "%s: little room is left", version);
+	scratch->sample.n_sections = SECTIONS_MAX;
+	scratch->sample.flags = 0;
+	scratch->n_words = 10;
+	walk_ruby(&ctx);
+	ok(sample->n_sections == SECTIONS_MAX && sample->flags == SAMPLE_RUNTIME_TRUNCATED &&
+		   host.sample_bytes == sizeof(*sample) + 8 * 10,
+	   "%s: no section is left", version);
+	is_int(counted(COUNT_WALK_TRUNCATED) - before, 2, "%s: both are counted", version);
 }
 
 static void test_tls_of_module(void)
@@ -440,6 +483,7 @@ int main(void)
 		test_garbage();
 		test_state();
 		test_other_walker();
+		test_no_room();
 		test_tls_of_module();
 	}
 	walker__close();

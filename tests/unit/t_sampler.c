@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The sampler around the unwinder: mappings, tables that make no sense, interrupted kernel code,
  * stack copies, PID namespaces. */
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "tests/unit/made_up.h"
@@ -239,7 +239,7 @@ static void test_random_words(void)
 		sampler__run(regs);
 		bad += !sample_is_sane();
 	}
-	is_int(bad, 0, "random words in all of the word space");
+	is_int(bad, 0, "random words in all of the table arena");
 }
 
 /* --- modes, and where the interrupt came from --- */

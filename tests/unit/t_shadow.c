@@ -27,12 +27,12 @@ static struct shadow *shadow;
 
 static uint64_t owner(uint32_t tid)
 {
-	return SHADOW_OWNER(tid, SHADOW_OF_THREAD);
+	return SHADOW_OWNER(tid, WALKER_PYTHON, SHADOW_OF_THREAD);
 }
 
 static void reset(void)
 {
-	forget(SHADOW_OF_THREAD, host.task.pid);
+	forget(SHADOW_OWNER(host.task.pid, WALKER_PYTHON, SHADOW_OF_THREAD));
 	shadow = shadow__get(owner(host.task.pid));
 	shadow->space = SPACE;
 	depth = 0;
@@ -62,7 +62,7 @@ static bool sample_is_true(uint64_t sp)
 	const struct rec_sample *sample = &host.sample.head;
 
 	shadow__sample(sp);
-	if (sample->n_runtime != shown ||
+	if (sample->sections[0].n != shown ||
 	    !!(sample->flags & SAMPLE_RUNTIME_TRUNCATED) != (depth > shown))
 		return false;
 	for (uint32_t i = 0; i < shown; i++) {
@@ -207,7 +207,7 @@ static void test_unmatched(void)
 	push(TOP + (1ULL << 32), 7, 0, 0);
 	is_int(shadow->depth, 2, "a call far away ends nothing");
 	shadow__sample(TOP + (1ULL << 32) - 8);
-	is_int(host.sample.head.n_runtime, 2, "nor does a sample there");
+	is_int(host.sample.head.sections[0].n, 2, "nor does a sample there");
 }
 
 static void test_signal_stack(void)
@@ -216,21 +216,51 @@ static void test_signal_stack(void)
 
 	host.task.sas_ss_sp = TOP - (2 << 20);
 	host.task.sas_ss_size = 2 << 20;
-	ok(probe__owner(&regs) == SHADOW_OWNER(1000, SHADOW_OF_SIGNALS), "on the signal stack");
+	ok(probe__owner(&regs, &(struct probe_rec) { .runtime = WALKER_PYTHON }) ==
+		   SHADOW_OWNER(1000, WALKER_PYTHON, SHADOW_OF_SIGNALS),
+	   "on the signal stack");
 	reset();
 	push(TOP + 100, 1, 0, 0);
-	shadow = shadow__get(SHADOW_OWNER(1000, SHADOW_OF_SIGNALS));
+	shadow = shadow__get(SHADOW_OWNER(1000, WALKER_PYTHON, SHADOW_OF_SIGNALS));
 	push(TOP - 100, 2, 0, 0);
 	push(TOP - 300, 3, 0, 0);
 	shadow__sample(TOP - 200);
-	ok(host.sample.head.n_runtime == 2 && host.sample.words[1] == TOP - 100 &&
+	ok(host.sample.head.sections[0].n == 2 && host.sample.words[1] == TOP - 100 &&
 		   host.sample.words[3] == TOP + 100,
 	   "what the signal interrupted lies outside of the live calls of its handler");
 	host.task.sas_ss_size = 0;
 	shadow__sample(TOP + 8);
-	is_int(host.sample.head.n_runtime, 1, "not on it any more");
+	is_int(host.sample.head.sections[0].n, 1, "not on it any more");
 	shadow_on_exit(&host.task);
 	ok(!shadow__find(owner(1000)) && !shadow->owner, "both are freed when the thread ends");
+}
+
+/* Calls that two runtimes tell of do not end each other, whatever their addresses. */
+static void test_runtimes(void)
+{
+	const struct rec_sample *sample = &host.sample.head;
+	struct shadow *of_ruby = shadow__get(SHADOW_OWNER(1000, WALKER_RUBY, SHADOW_OF_THREAD));
+	struct shadow *of_python;
+
+	reset();
+	of_python = shadow;
+	push(TOP - 100, 1, 0, 0);
+	push(TOP - 300, 2, 0, 0);
+	shadow = of_ruby;
+	shadow->flags = SHADOW_PARTIAL;
+	push(TOP - 200, 3, 0, 0);
+	shadow__pop(of_python, TOP - 300, 2);
+	shadow__sample(TOP - 1000);
+	ok(sample->n_sections == 2 && sample->sections[0].n == 1 &&
+		   sample->sections[0].walker == WALKER_PYTHON &&
+		   sample->sections[0].flags == SECTION_PROBED && host.sample.words[1] == TOP - 100,
+	   "a section of one runtime");
+	ok(sample->sections[1].n == 1 && sample->sections[1].walker == WALKER_RUBY &&
+		   sample->sections[1].flags == (SECTION_PROBED | SECTION_BROKEN) &&
+		   host.sample.words[3] == TOP - 200 && sample->flags == SAMPLE_RUNTIME_BROKEN,
+	   "and one of the other, which is known to lack calls");
+	shadow_on_exit(&host.task);
+	ok(!of_python->owner && !of_ruby->owner, "both are freed when the thread ends");
 }
 
 /* The n-th thread from 1000 on whose stack begins at the same slot. */
@@ -282,7 +312,7 @@ static void test_tasks(void)
 		shadow_on_exit(&child);
 	}
 	shadow__sample(TOP - 1000);
-	ok(!host.sample.head.n_runtime && host.sample.head.flags & SAMPLE_RUNTIME_BROKEN,
+	ok(!host.sample.head.sections[0].n && host.sample.head.flags & SAMPLE_RUNTIME_BROKEN,
 	   "a thread that no probe has hit in is not known to have no calls");
 }
 
@@ -412,7 +442,7 @@ static void test_calls(void)
 	for (uint32_t i = 1; i <= call_nodes_used; i++)
 		calls += stat_of(i)->calls;
 	is_int(calls - n_calls, SHADOW_DEPTH_MAX + 300, "calls beyond the depth are counted");
-	forget(SHADOW_OF_THREAD, 1000);
+	forget(SHADOW_OWNER(1000, WALKER_PYTHON, SHADOW_OF_THREAD));
 }
 
 static void test_full_tree(void)
@@ -446,6 +476,7 @@ int main(void)
 	test_own();
 	test_unmatched();
 	test_signal_stack();
+	test_runtimes();
 	test_tasks();
 	test_interrupted();
 	test_calls();

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "core/elf_file.h"
-#include "runtimes/site_frames.h"
+#include "core/elf/elf_file.h"
+#include "runtimes/common/site_frames.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "core/symbols.h"
+#include "core/elf/symbols.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/err.h"
-#include "core/strtab.h"
-#include "core/u64map.h"
-#include "core/util.h"
+#include "core/base/err.h"
+#include "core/base/strtab.h"
+#include "core/base/u64map.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #define KEYS 10000
@@ -71,7 +71,7 @@ static void test_err(void)
 	char much[2000];
 	struct err err = {};
 
-	is_int(err__set(&err, -EINVAL, "file %d", 3), -EINVAL, "the code is handed through");
+	is_int(err__set(&err, -EINVAL, "file %d", 3), -EINVAL, "the code is propagated");
 	err__prefix(&err, -EINVAL, "reading %s", "it");
 	is_str(err.text, "reading it: file 3", "a prefix goes in front");
 	is_int(err__set(NULL, -EIO, "nobody listens"), -EIO, "no err is fine");

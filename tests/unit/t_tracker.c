@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/tracker.h"
+#include "core/target/tracker.h"
 
 #include <stdlib.h>
 
-#include "core/tracker_private.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/target/tracker_state.h"
 #include "tests/tap.h"
 
 /* Two neighbours, then a gap. */
@@ -46,11 +46,11 @@ static void test_exec(void)
 				      .command_len = 17,
 				      .comm = "a\033name",
 				      .command = "/bin/a\0-x\0\033[2J\0y" };
-	struct tracker tracker = { .opts.runtimes = none, .targets_fd = -1 };
+	struct tracker tracker = { .opts.runtimes = none, .targets_fd = -1, .last_serial = 7 };
 	struct process process = { .pid = NOBODY,
 				   .pidfd = -1,
 				   .starting = true,
-				   .recording_id = 5,
+				   .serial = 5,
 				   .mapped = calloc(1, sizeof(*process.mapped)),
 				   .n_mapped = 1 };
 
@@ -59,7 +59,8 @@ static void test_exec(void)
 	is_str(process.info.name, "a?name", "its name, which cannot steer a terminal");
 	is_str(process.info.command, "/bin/a -x ?[2J y", "its arguments");
 	is_int(process.program, 3, "its number");
-	is_int(process.recording_id, 0, "no row of the recording is its own yet");
+	is_int(process.serial, 8,
+	       "it is another one: nothing that is kept under its old number is its own");
 	is_int(process.n_mapped, 0, "nothing is mapped");
 	ok(!process.starting, "it has begun");
 	images__free(tracker.opts.images);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/trap.h"
+#include "core/kernel/trap.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/trap_sites.h"
+#include "core/kernel/trap_sites.h"
 #include "probes/attach.h"
 #include "tests/tap.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind_cache.h"
+#include "core/unwind/unwind_cache.h"
 
 #include <errno.h>
 #include <glob.h>
@@ -316,6 +316,27 @@ static void test_race(const struct cache *cache)
 	is_int(count_files(cache), 1, "and is the only one");
 }
 
+/* Files of 4,000 bytes, named by when they were used last. */
+static void test_bounded(const struct cache *cache)
+{
+	ok(fixture__run(&cache->fixture, "cd cache && rm -f * && for n in 1 2 3 4; do "
+					 "for f in 0$n.utab x$n.utab; do truncate -s 4000 $f; "
+					 "touch -d 2020-01-0$n $f; done; "
+					 "done; truncate -s 4000 05.utab.0123456789abcdef; "
+					 "touch -d 2020-01-05 05.utab.0123456789abcdef; ln -s "
+					 "04.utab 06.utab; mkdir 07.utab"),
+	   "five tables, and others' files");
+	is_int(unwind_cache__trim(cache->dir, 20000), 0, "no more than there may be");
+	ok(fixture__run(&cache->fixture, "cd cache && test $(ls | wc -l) = 11"), "all of them");
+	is_int(unwind_cache__trim(cache->dir, 19999), 0, "one byte too much");
+	ok(fixture__run(
+		   &cache->fixture,
+		   "cd cache && test \"$(echo *)\" = '03.utab 04.utab 05.utab.0123456789abcdef "
+		   "06.utab 07.utab x1.utab x2.utab x3.utab x4.utab'"),
+	   "those that were used last are left, and all that is not ours");
+	is_int(unwind_cache__trim("/nonexistent/cache", 0), -ENOENT, "no directory");
+}
+
 int main(void)
 {
 	struct cache cache = { 0 };
@@ -343,6 +364,7 @@ int main(void)
 	test_untrusted(&cache);
 	test_no_directory(&cache);
 	test_race(&cache);
+	test_bounded(&cache);
 out:
 	unwind_table__done(&cache.built);
 	elf_file__free(cache.file);

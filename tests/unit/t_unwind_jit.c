@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The kernel half's unwinder in code that a runtime's compiler made: stacks as CRuby's YJIT has
  * them, with and without frame pointers, wherever its code is interrupted. */
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "tests/unit/made_up.h"
@@ -26,8 +26,8 @@ static void reset_jit(void)
 	reset();
 	set_rules(rules);
 	jit = &sampler__mappings()->lists[0].mappings[1];
-	jit->vaddr_start = LOOP_START;
-	jit->rules_at = LOOP_BYTES;
+	jit->callers.start = LOOP_START;
+	jit->callers.bytes = LOOP_BYTES;
 	regs[UNWIND_REG_PC] = JIT + 8;
 	regs[UNWIND_REG_RBP] = RBP_0;
 	regs[UNWIND_REG_RBX] = RBX_0;
@@ -150,7 +150,7 @@ static void test_no_caller(void)
 	is_int(host.sample.head.stop, COUNT_NO_RULE, "a stack that cannot be read");
 	reset_jit();
 	enter(3, 0, false);
-	sampler__mappings()->lists[0].mappings[1].vaddr_start = 0;
+	sampler__mappings()->lists[0].mappings[1].callers.start = 0;
 	regs[UNWIND_REG_RBP] = AT(50);
 	stack[51] = 0;
 	sampler__run(regs);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The kernel half's unwinder in HotSpot's code: a made-up code cache with compiled methods, stubs
  * and interpreted frames, interrupted at the places where the frame is another. */
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "tests/unit/made_up.h"
+
+#include "bpf/jvm_unwind.bpf.c"
 
 #define HEAP	       0x500000ULL /* where made_up.h maps JIT code; its first page is its segment 0 */
 #define HEAP_BYTES     0x40000
@@ -46,7 +48,7 @@ static void open_jvm(void)
 	HOST_HASH(jvm_procs, 4);
 	bpf_map_update_elem(&jvm_procs, &space, &rec, 0);
 	jvm = bpf_map_lookup_elem(&jvm_procs, &space);
-	host__set(&cfg_walkers, 1U << WALKER_JVM);
+	host__set(&cfg_tableless, 1U << WALKER_JVM);
 }
 
 static void reset_jvm(void)

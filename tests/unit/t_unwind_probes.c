@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Native unwinding through return addresses that probes have replaced. */
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "tests/unit/made_up.h"
@@ -38,8 +38,18 @@ static bool shows(uint64_t first, uint64_t second, uint64_t third)
 	       sample__ip(2) == third && host.sample.head.flags & SAMPLE_COMPLETE;
 }
 
+static void run_in_kernel(void)
+{
+	struct bpf_perf_event_data ctx = { 0 };
+
+	host__set_regs(&host.kernel_entry, regs);
+	on_sample(&ctx);
+}
+
 int main(void)
 {
+	static const uint8_t trap = 0xcc;
+
 	sampler__open();
 	start();
 	sampler__run(regs);
@@ -70,6 +80,13 @@ int main(void)
 	utask.vaddr = PC(0) - 4;
 	sampler__run(regs);
 	ok(shows(PC(0), PC(1), PC(2)), "in the copy of a probed instruction");
+	start();
+	host__add_range(PC(0), &trap, 1);
+	regs[UNWIND_REG_PC] = PC(0) + 1;
+	run_in_kernel();
+	ok(shows(PC(0), PC(1), PC(2)), "in the kernel, just behind a probe's trap");
+	sampler__run(regs);
+	ok(shows(PC(0) + 1, PC(1), PC(2)), "but not if it executes what is there");
 	host.task.utask = NULL;
 	start();
 	utask.return_instances = NULL;

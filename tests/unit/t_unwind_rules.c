@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The kernel half's unwinder on stacks and tables that are made up: each kind of rule, each reason
  * to stop, and what surrounds it in the sampler. */
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "tests/unit/made_up.h"

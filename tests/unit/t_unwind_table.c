@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind_table.h"
+#include "core/unwind/unwind_table.h"
 
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "core/cfi.h"
-#include "core/util.h"
+#include "core/base/util.h"
+#include "core/unwind/cfi.h"
 #include "tests/cfi_fixture.h"
 #include "tests/tap.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "core/util.h"
+#include "core/base/util.h"
 #include "probes/usdt.h"
 #include "probes/usdt_args.h"
 #include "tests/tap.h"

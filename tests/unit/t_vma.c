@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The kernel half finds mappings in the kernel's own tree of them, and their tables by file: trees
  * of all shapes that the kernel makes, of mappings that are made up. */
-#include "core/util.h"
+#include "core/base/util.h"
 #include "tests/tap.h"
 
 #include "tests/unit/tables.h"

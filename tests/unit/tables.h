@@ -8,6 +8,7 @@
 #include "bpf/host/shim.h"
 
 #include "bpf/sampler.bpf.c"
+#include "bpf/unwind.bpf.c"
 
 #define TGID  100
 #define SPACE 7
@@ -20,9 +21,10 @@ static inline void sampler__open(void)
 	static const uint32_t tgid = TGID, space = SPACE;
 	struct host_map *map;
 
-	HOST_ARRAY(scratches, 1);
+	HOST_ARRAY(slot_owners, 1);
+	HOST_ARRAY(scratches, SLOTS_MAX);
 	HOST_ARRAY(counters, COUNTERS_N);
-	HOST_ARRAY(copy_slots, 1);
+	HOST_ARRAY(copy_slots, SLOTS_MAX);
 	HOST_HASH(targets, 8);
 	HOST_HASH(image_files, 8);
 	HOST_HASH(told, 256);
@@ -32,6 +34,8 @@ static inline void sampler__open(void)
 	memcpy(map->entries[0].key, &space, sizeof(space));
 	map->entries[0].value = calloc(1, sizeof(struct mappings_rec));
 	map->n = 1;
+	host.stages[STAGE_UNWIND] = unwind_stack;
+	host__set(&cfg_tableless, 1U << WALKER_PYTHON | 1U << WALKER_RUBY);
 	host.task.pid = host.task.tgid = TGID;
 	host.task.mm = &sampler__memory;
 	host.task.group_leader = &host.task;
@@ -52,7 +56,7 @@ static inline void sampler__close(void)
 	host__done();
 }
 
-/* As wordspace__add, but at `base`. */
+/* As table_arena__add, but at `base`. */
 static inline void sampler__put_words(uint32_t base, const uint32_t *words, uint32_t n)
 {
 	struct host_map *map = host_map__find(&chunks);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_SAMPLE_COSTS_H
+#define BRAID_SAMPLE_COSTS_H
+
+#include "bench/workload.h"
+#include "core/session/session.h"
+
+/* What one sample costs, by depth of the stack. */
+
+struct sample_cost_opts {
+	const struct runtime *const *runtimes;
+	uint32_t enabled;
+	enum unwind_mode unwind;
+	uint32_t frequency_hz;
+	double duration_s;
+	unsigned depth; /* of calls */
+};
+
+struct sample_cost {
+	double kernel_ns; /* in BPF, per sample */
+	double user_ns;	  /* of braid's CPU time, per sample */
+	uint64_t samples;
+};
+
+/* Of a process of braid's own, in native calls; and of an interpreter that was found here, in calls
+ * of a function of its language. The kernel's BPF statistics are on meanwhile. */
+int sample_cost__of_native(const struct sample_cost_opts *opts, struct sample_cost *ret,
+			   struct err *err);
+int sample_cost__of_interpreter(const struct sample_cost_opts *opts, const struct interpreter *of,
+				struct sample_cost *ret, struct err *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_CACHE_BPF_H
+#define BRAID_CACHE_BPF_H
+
+/* What a thread remembers of the functions that it has called lately: their numbers, by the
+ * addresses that a probe tells. */
+
+#include "bpf/shadow.bpf.h"
+
+/* Reading jiffies costs next to nothing, and their length, 1 to 10 ms, is good enough here. */
+#define MEMO_JIFFIES 2
+
+static __always_inline struct shadow_cache *cache__at(struct shadow *shadow, __u64 name, __u64 file,
+						      __u32 line)
+{
+	__u64 hash = (name + file + line) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+
+	return &shadow->caches[hash >> 57 & (SHADOW_MEMOS - 1)];
+}
+
+static __always_inline void cache__set(struct shadow *shadow, __u64 name, __u64 file, __u32 line,
+				       __u32 code)
+{
+	struct shadow_cache *cache = cache__at(shadow, name, file, line);
+
+	cache->code = code;
+	cache->name = code ? name : 0;
+	cache->file = file;
+	cache->line = line;
+	cache->checked_jiffies = bpf_jiffies64();
+}
+
+static __always_inline int cache__is(const struct shadow_cache *cache, __u64 name, __u64 file,
+				     __u32 line)
+{
+	return cache->name == name && cache->file == file && cache->line == line &&
+	       bpf_jiffies64() - cache->checked_jiffies < MEMO_JIFFIES;
+}
+
+static long cache__forget(__u32 index, void *arg)
+{
+	struct shadow *shadow = *(struct shadow **)arg;
+
+	shadow->caches[index & (SHADOW_MEMOS - 1)].name = 0;
+	return 0;
+}
+
+/* The address space has another number than when this thread hit a probe last: it shared the old
+ * one with a child. What is remembered of code is of the old one. */
+static __always_inline void shadow__move(struct shadow *shadow, __u32 space)
+{
+	shadow->space = space;
+	bpf_loop(SHADOW_MEMOS, cache__forget, &shadow, 0);
+}
+
+/* Has no probe hit in this thread yet, or none in this child since fork? */
+static __always_inline int shadow__is_new(const struct shadow *shadow)
+{
+	return (shadow->flags & (SHADOW_STARTED | SHADOW_COPIED)) != SHADOW_STARTED;
+}
+
+/* At such a probe. */
+static __always_inline void shadow__begin(struct shadow *shadow, __u32 space)
+{
+	if (shadow->space != space)
+		shadow__move(shadow, space);
+	shadow->flags = SHADOW_STARTED;
+	shadow->depth = shadow->overflow = 0;
+}
+
+#endif

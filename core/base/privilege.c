@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/base/privilege.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+
+#define USER_NS_INIT_INO 0xEFFFFFFDU /* PROC_USER_INIT_INO, include/linux/proc_ns.h */
+
+static const struct privilege_need needs[PRIVILEGES_N] = {
+	[PRIVILEGE_LOAD] = { CAP_BPF, true, "nothing can be recorded" },
+	[PRIVILEGE_EVENTS] = { CAP_PERFMON, true, "nothing can be recorded" },
+	[PRIVILEGE_PROBES] = { CAP_SYS_ADMIN, true,
+			       "`calls`, `probes -p`, `bench` and `record --source probes` do not "
+			       "work" },
+	[PRIVILEGE_STATISTICS] = { CAP_SYS_ADMIN, true, "--max-overhead limits no probes" },
+	[PRIVILEGE_PROCESSES] = { CAP_SYS_PTRACE, false,
+				  "code that only processes of other users can see (in containers) "
+				  "has no names, and stacks end there" },
+	[PRIVILEGE_FILES] = { CAP_CHECKPOINT_RESTORE, true,
+			      "code of deleted or replaced files has no names, and stacks end "
+			      "there" },
+	[PRIVILEGE_READ] = { CAP_DAC_READ_SEARCH, false,
+			     "code of files that this user may not read has no names, and stacks "
+			     "end there" },
+	[PRIVILEGE_SYMBOLS] = { CAP_SYSLOG, false, "kernel frames are addresses" },
+};
+
+static const struct {
+	uint32_t bit;
+	const char *name;
+} capabilities[] = { { CAP_BPF, "CAP_BPF" },
+		     { CAP_PERFMON, "CAP_PERFMON" },
+		     { CAP_SYS_ADMIN, "CAP_SYS_ADMIN" },
+		     { CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
+		     { CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH" },
+		     { CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE" },
+		     { CAP_SYSLOG, "CAP_SYSLOG" } };
+
+const struct privilege_need *privilege__need(enum privilege privilege)
+{
+	return &needs[privilege];
+}
+
+/* Capabilities there are good for what is in it, and nothing here is. */
+static bool in_user_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/user", &st) && st.st_ino != USER_NS_INIT_INO;
+}
+
+/* In the initial user namespace. */
+static uint64_t effective(void)
+{
+	unsigned long long bits = 0;
+	FILE *status = fopen("/proc/self/status", "re");
+	char line[128];
+
+	while (status && !in_user_namespace() && fgets(line, sizeof(line), status))
+		sscanf(line, "CapEff: %llx", &bits);
+	if (status)
+		fclose(status);
+	return bits;
+}
+
+uint32_t privilege__missing(uint32_t wanted)
+{
+	uint64_t has = effective();
+	uint32_t missing = 0;
+
+	for (int i = 0; i < PRIVILEGES_N; i++)
+		if (wanted & 1U << i && !(has >> needs[i].capability & 1) &&
+		    !(needs[i].by_admin && has >> CAP_SYS_ADMIN & 1))
+			missing |= 1U << i;
+	return missing;
+}
+
+static uint64_t capabilities_of(uint32_t privileges)
+{
+	uint64_t bits = 0;
+
+	for (int i = 0; i < PRIVILEGES_N; i++)
+		if (privileges & 1U << i)
+			bits |= 1ULL << needs[i].capability;
+	return bits;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size, const char *fmt,
+							 ...)
+{
+	size_t len = strlen(text);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text + len, size - len, fmt, args);
+	va_end(args);
+}
+
+/* "A", "A and B", "A, B and C" */
+static void list(uint64_t bits, char *ret, size_t size)
+{
+	int n = __builtin_popcountll(bits), done = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
+		if (!(bits >> capabilities[i].bit & 1))
+			continue;
+		append(ret, size, "%s%s",
+		       !done	       ? ""
+		       : done + 1 == n ? " and "
+				       : ", ",
+		       capabilities[i].name);
+		done++;
+	}
+}
+
+void privilege__names(uint32_t privileges, char *ret, size_t size)
+{
+	list(capabilities_of(privileges), ret, size);
+}
+
+int privilege__explain(uint32_t wanted, const char *what, struct err *err)
+{
+	uint32_t missing = privilege__missing(wanted);
+	char names[200];
+
+	privilege__names(missing ? missing : wanted, names, sizeof(names));
+	if (in_user_namespace())
+		return err__set(
+			err, -EPERM,
+			"not permitted %s: this takes %s in the initial user namespace, and "
+			"braid runs in another one (a rootless container): run it outside",
+			what, names);
+	if (missing)
+		return err__set(err, -EPERM,
+				"not permitted %s: user %u lacks %s: run as root (sudo), or with "
+				"that (`braid doctor` says how)",
+				what, geteuid(), names);
+	return err__set(err, -EPERM,
+			"not permitted %s, though user %u has %s: a container's seccomp profile, a "
+			"security module or the kernel's lockdown forbids it",
+			what, geteuid(), names);
+}
+
+static char kptr_restrict(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/kptr_restrict", "re");
+	int c = file ? getc(file) : EOF;
+
+	if (file)
+		fclose(file);
+	return c == EOF ? '?' : c;
+}
+
+void privilege__why_hidden(char *ret, size_t size)
+{
+	if (kptr_restrict() == '2')
+		snprintf(ret, size,
+			 "the kernel hides their addresses from everybody: sysctl "
+			 "kernel.kptr_restrict=1");
+	else if (privilege__missing(1U << PRIVILEGE_SYMBOLS))
+		snprintf(ret, size, "user %u lacks CAP_SYSLOG", geteuid());
+	else
+		snprintf(ret, size, "/proc/kallsyms hides their addresses");
+}
+
+void privilege__own(char *ret, size_t size)
+{
+	uint64_t has = effective(), known = capabilities_of((1U << PRIVILEGES_N) - 1);
+
+	if (!geteuid() && (has & known) == known) {
+		snprintf(ret, size, "root");
+		return;
+	}
+	snprintf(ret, size, "user %u%s, %s", geteuid(),
+		 in_user_namespace() ? " of a user namespace that is not the machine's" : "",
+		 has & known ? "with " : "without capabilities");
+	if (has & known)
+		list(has & known, ret + strlen(ret), size - strlen(ret));
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PRIVILEGE_H
+#define BRAID_PRIVILEGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+
+/* What braid needs the kernel's leave for, and which capability gives it: the one table, behind
+ * what `doctor` says and every "not permitted". docs/privileges.md has it for people, with how it
+ * was found out. Nothing is refused by it: braid tries, and asks here why it was not let. */
+enum privilege {
+	PRIVILEGE_LOAD,	      /* BPF programs and maps */
+	PRIVILEGE_EVENTS,     /* perf events of all processes, and what BPF programs read there */
+	PRIVILEGE_PROBES,     /* probes in programs */
+	PRIVILEGE_STATISTICS, /* the kernel's, of BPF programs */
+	PRIVILEGE_PROCESSES,  /* mappings, memory and root directories of other users' processes */
+	PRIVILEGE_FILES,      /* files that processes have mapped, by mapping */
+	PRIVILEGE_READ,	      /* files that this user may not read */
+	PRIVILEGE_SYMBOLS,    /* addresses of kernel functions */
+	PRIVILEGES_N
+};
+
+struct privilege_need {
+	uint32_t capability; /* bit of it in CapEff */
+	bool by_admin;	     /* or CAP_SYS_ADMIN */
+	const char *without; /* what is so without it */
+};
+
+const struct privilege_need *privilege__need(enum privilege privilege);
+
+/* Of `wanted` (bit n: enum privilege n), those that this process has no capability for. */
+uint32_t privilege__missing(uint32_t wanted);
+
+/* "CAP_BPF and CAP_PERFMON": each once. */
+void privilege__names(uint32_t privileges, char *ret, size_t size);
+
+/* Why the kernel did not permit `what` ("to load BPF programs"), which takes `wanted`, and the way
+ * out: what is missing of it; else, if nothing is, who else may forbid it. Returns -EPERM. */
+int privilege__explain(uint32_t wanted, const char *what, struct err *err);
+
+/* The same for addresses of kernel functions that are hidden. */
+void privilege__why_hidden(char *ret, size_t size);
+
+/* "root", or the user and the capabilities in the table that it has. */
+void privilege__own(char *ret, size_t size);
+
+#endif

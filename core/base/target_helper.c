@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/base/target_helper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+
+/* How long an answer, or a sign that there will be one, is waited for, and all of it. What was
+ * waited for in vain comes out of an allowance, so that many places that do not answer cost little
+ * more than one. */
+#define WAIT_MAX_MS	500
+#define WAIT_MIN_MS	10
+#define WHOLE_MAX_MS	4000
+#define ALLOWANCE_MS	1000
+#define REFILL_PER_CENT 2
+#define NSEC_PER_MS	1000000ULL
+
+/* Helpers that were killed and cannot die yet, as they wait in the kernel. */
+#define STUCK_MAX 64
+
+static struct {
+	pid_t owner; /* process; another, forked from it, has none of this */
+	pid_t pid;   /* 0: no helper runs */
+	int fd;
+	pid_t stuck[STUCK_MAX];
+	size_t n_stuck;
+	int64_t allowance_ms;
+	uint64_t refilled_ns;
+} helper = { .allowance_ms = ALLOWANCE_MS };
+
+/* --- messages --- */
+
+union control {
+	struct cmsghdr head;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+int target_helper__send(int socket, const void *bytes, size_t n, int fd)
+{
+	struct iovec part = { .iov_base = (void *)bytes, .iov_len = n };
+	union control control = { .head = { .cmsg_len = CMSG_LEN(sizeof(fd)),
+					    .cmsg_level = SOL_SOCKET,
+					    .cmsg_type = SCM_RIGHTS } };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+	}
+	do
+		sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : (int)sent;
+}
+
+int target_helper__receive(int socket, void *bytes, size_t n, int *ret_fd)
+{
+	struct iovec part = { .iov_base = bytes, .iov_len = n };
+	union control control;
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	struct cmsghdr *head;
+	ssize_t got;
+
+	*ret_fd = -1;
+	do
+		got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	head = CMSG_FIRSTHDR(&message);
+	if (head && head->cmsg_type == SCM_RIGHTS)
+		memcpy(ret_fd, CMSG_DATA(head), sizeof(*ret_fd));
+	return (int)got;
+}
+
+/* --- the process --- */
+
+/* Memory that is shared with the kernel, or with others: maps of BPF objects live as long as it. */
+static void unmap_shared(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start, end;
+	char perms[5], *line = NULL;
+	size_t size = 0;
+
+	while (maps && getline(&line, &size, maps) > 0)
+		if (sscanf(line, "%lx-%lx %4s", &start, &end, perms) == 3 && perms[3] == 's')
+			munmap((void *)start, end - start);
+	free(line);
+	if (maps)
+		fclose(maps);
+}
+
+void target_helper__hold_only(int fd)
+{
+	if (fd > 0)
+		close_range(0, fd - 1, 0);
+	close_range(fd + 1, ~0U, 0);
+	unmap_shared();
+}
+
+static void __attribute__((noreturn)) run_helper(int fd, pid_t parent)
+{
+	target_helper__hold_only(fd);
+	prctl(PR_SET_NAME, "braid-files");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	target_server__run(fd);
+}
+
+static void reap_stuck(void)
+{
+	size_t i = 0;
+
+	while (i < helper.n_stuck) {
+		if (waitpid(helper.stuck[i], NULL, WNOHANG) == 0)
+			i++;
+		else
+			helper.stuck[i] = helper.stuck[--helper.n_stuck];
+	}
+}
+
+static int start_helper(void)
+{
+	sigset_t all, old;
+	pid_t parent = getpid();
+	int fds[2], code;
+
+	if (helper.owner != parent) {
+		helper.owner = parent;
+		helper.pid = 0;
+		helper.n_stuck = 0;
+	}
+	if (helper.pid)
+		return 0;
+	reap_stuck();
+	if (helper.n_stuck == STUCK_MAX)
+		return -ETIMEDOUT;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	helper.pid = fork();
+	code = -errno;
+	if (!helper.pid)
+		run_helper(fds[1], parent);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	close(fds[1]);
+	if (helper.pid < 0) {
+		helper.pid = 0;
+		close(fds[0]);
+		return code;
+	}
+	helper.fd = fds[0];
+	return 0;
+}
+
+static void give_up(void)
+{
+	kill(helper.pid, SIGKILL);
+	close(helper.fd);
+	helper.stuck[helper.n_stuck++] = helper.pid;
+	helper.pid = 0;
+	reap_stuck();
+}
+
+/* --- waiting --- */
+
+static int allowed_ms(void)
+{
+	uint64_t now = now_ns();
+	int64_t refill = (now - helper.refilled_ns) / NSEC_PER_MS * REFILL_PER_CENT / 100;
+
+	if (refill) {
+		helper.refilled_ns = now;
+		helper.allowance_ms = min_of(helper.allowance_ms + refill, ALLOWANCE_MS);
+	}
+	return min_of(max_of(helper.allowance_ms / 2, WAIT_MIN_MS), WAIT_MAX_MS);
+}
+
+/* Until there is an answer; 0. A signal that the caller has blocked, to take it in its own time,
+ * ends the wait and stays for it. */
+static int wait_answer(uint64_t end_ns)
+{
+	struct pollfd polled[] = { { .fd = helper.fd, .events = POLLIN },
+				   { .fd = -1, .events = POLLIN } };
+	uint64_t now = now_ns(), began = now;
+	sigset_t ending;
+	int n = 0;
+
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGINT);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGHUP);
+	polled[1].fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+	end_ns = min_of(end_ns, now + allowed_ms() * NSEC_PER_MS);
+	while (n <= 0 && now < end_ns) {
+		n = poll(polled, 2, (end_ns - now) / NSEC_PER_MS + 1);
+		now = now_ns();
+	}
+	close_fd(&polled[1].fd);
+	if (n > 0 && polled[0].revents)
+		return 0;
+	helper.allowance_ms -= min_of((int64_t)((now - began) / NSEC_PER_MS), helper.allowance_ms);
+	return n > 0 ? -EINTR : -ETIMEDOUT;
+}
+
+int target_helper__ask(const struct target_request *request, int fd, struct target_answer *ret,
+		       int *ret_fd)
+{
+	size_t n = offsetof(struct target_request, path) + strlen(request->path) + 1;
+	uint64_t end_ns = now_ns() + WHOLE_MAX_MS * NSEC_PER_MS;
+	int code = start_helper();
+
+	*ret_fd = -1;
+	if (code)
+		return code;
+	code = target_helper__send(helper.fd, request, n, fd);
+	if (code == -EPIPE) { /* somebody has killed it */
+		give_up();
+		code = start_helper();
+		if (code)
+			return code;
+		code = target_helper__send(helper.fd, request, n, fd);
+	}
+	if (code > 0) {
+		do {
+			close_fd(ret_fd);
+			code = wait_answer(end_ns);
+			if (!code && target_helper__receive(helper.fd, ret, sizeof(*ret), ret_fd) !=
+					     sizeof(*ret))
+				code = -EIO;
+		} while (!code && ret->code == EINPROGRESS);
+	}
+	if (code >= 0)
+		return ret->code;
+	close_fd(ret_fd);
+	give_up();
+	return code;
+}

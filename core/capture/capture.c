@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/capture.h"
+
+#include <assert.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/capture/captured.h"
+#include "core/capture/ids.h"
+#include "core/capture/naming.h"
+#include "core/capture/naming_compiled.h"
+#include "core/capture/pairing.h"
+#include "core/capture/place_frames.h"
+#include "core/capture/sections.h"
+#include "core/capture/stack_copies.h"
+#include "core/capture/stack_nodes.h"
+#include "core/unwind/unwind_copy.h"
+
+struct capture_weight { /* of samples taken since then, CLOCK_MONOTONIC */
+	uint64_t since_ns;
+	uint32_t value;
+};
+
+struct capture {
+	struct capture_opts opts;
+	struct capture_stats stats;
+	struct ids *ids;
+	struct naming *naming;
+	struct naming_compiled *compiled;
+	struct place_frames *place_frames;
+	struct captured_set processes;
+	struct stack_nodes *nodes;
+	struct unwind_copy *copier;
+	struct process *copied;	    /* whose stack the copier unwinds; while it does */
+	uint32_t copied_serial;	    /* whose images it remembers ... */
+	uint64_t copied_changed_ns; /* ... as they were mapped then */
+	struct stack_copies *stacks;
+	struct native_frame frames[NATIVE_FRAMES_MAX];
+	size_t n_frames;
+	struct runtime_pair pairs[RUNTIME_STACK_MAX]; /* of all sections */
+	struct pairing *pairing;
+	struct sections *sections;
+	struct runtime_stack runtime_stack;
+	struct capture_weight weight, weight_before;
+	bool skips_copies;
+};
+
+static const struct elf_file *find_image(void *ctx, uint64_t ip, uint64_t *ret_bias)
+{
+	struct capture *capture = ctx;
+	const struct mapped *mapped = process__find(capture->copied, ip);
+
+	if (!mapped || !mapped->image)
+		return NULL;
+	*ret_bias = mapped->bias;
+	return mapped->image->file;
+}
+
+static bool hurries(const struct capture *capture)
+{
+	return capture->opts.hurries && capture->opts.hurries(capture->opts.ctx);
+}
+
+void capture__skip_copies(struct capture *capture)
+{
+	capture->skips_copies = true;
+}
+
+/* The kernel half's numbers of events are those that the sink has them by. */
+static int begin_ids(struct capture *capture, struct err *err)
+{
+	int ret = ids__new(capture->opts.sink, &capture->ids, err);
+	uint32_t i, id;
+
+	assert(capture->opts.n_events <= EVENTS_MAX);
+	for (i = 0; !ret && i < capture->opts.n_events; i++) {
+		ret = ids__event(capture->ids, &capture->opts.events[i].event, &id, err);
+		assert(ret || id == i + 1);
+	}
+	return ret;
+}
+
+int capture__new(const struct capture_opts *opts, struct capture **ret, struct err *err)
+{
+	struct capture *capture = calloc(1, sizeof(*capture));
+	int rc = -ENOMEM;
+
+	if (!capture)
+		return err__set(err, -ENOMEM, "out of memory");
+	capture->opts = *opts;
+	capture->weight.value = 1;
+	capture->stacks = stack_copies__new(libbpf_num_possible_cpus());
+	capture->pairing = pairing__new();
+	capture->sections = sections__new();
+	if (capture->stacks && capture->pairing && capture->sections)
+		rc = begin_ids(capture, err);
+	if (!rc)
+		rc = naming__new(&(struct naming_opts) { .ids = capture->ids,
+							 .set = &capture->processes,
+							 .runtimes = opts->runtimes,
+							 .sessions = opts->sessions,
+							 .kallsyms_path = opts->kallsyms_path,
+							 .hurries = opts->hurries,
+							 .ctx = opts->ctx },
+				 &capture->naming, err);
+	if (!rc)
+		rc = naming_compiled__new(
+			&(struct naming_compiled_opts) { .ids = capture->ids,
+							 .naming = capture->naming,
+							 .set = &capture->processes,
+							 .runtimes = opts->runtimes,
+							 .sessions = opts->sessions,
+							 .on_source = opts->on_source,
+							 .ctx = opts->ctx },
+			&capture->compiled);
+	if (!rc)
+		rc = place_frames__new(&(struct place_frames_opts) { capture->ids, capture->naming,
+								     capture->compiled,
+								     opts->runtimes },
+				       &capture->place_frames);
+	if (!rc)
+		rc = stack_nodes__new(&(struct stack_nodes_opts) { capture->ids, capture->naming,
+								   capture->place_frames,
+								   opts->runtimes, opts->sessions },
+				      &capture->nodes);
+	if (!rc)
+		rc = unwind_copy__new(find_image, capture, &capture->copier);
+	if (rc)
+		capture__free(capture);
+	else
+		*ret = capture;
+	return rc;
+}
+
+void capture__free(struct capture *capture)
+{
+	if (!capture)
+		return;
+	naming_compiled__free(capture->compiled);
+	place_frames__free(capture->place_frames);
+	naming__free(capture->naming);
+	unwind_copy__free(capture->copier);
+	pairing__free(capture->pairing);
+	sections__free(capture->sections);
+	stack_nodes__free(capture->nodes);
+	stack_copies__free(capture->stacks);
+	captured_set__done(&capture->processes);
+	ids__free(capture->ids);
+	free(capture);
+}
+
+void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value)
+{
+	capture->weight_before = capture->weight;
+	capture->weight = (struct capture_weight) { since_ns, value };
+}
+
+/* What a sample of the event stands for, in occurrences of it. */
+static uint32_t weight_at(const struct capture *capture, uint32_t event, uint64_t time_ns)
+{
+	if (!capture->opts.events[event - 1].timed)
+		return 1;
+	return time_ns < capture->weight.since_ns ? capture->weight_before.value
+						  : capture->weight.value;
+}
+
+const struct capture_stats *capture__stats(const struct capture *capture)
+{
+	return &capture->stats;
+}
+
+int capture__name_frames(struct capture *capture, bool last, struct err *err)
+{
+	int ret = naming__run(capture->naming, last, err);
+
+	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
+	return ret || hurries(capture) ? ret : naming_compiled__run(capture->compiled, last, err);
+}
+
+static int no_memory(struct err *err)
+{
+	return err__set(err, -ENOMEM, "out of memory");
+}
+
+/* What is kept of the process, which has an id then. */
+static int captured_of(struct capture *capture, struct process *process, struct captured **ret,
+		       struct err *err)
+{
+	const struct sink_process row = { process->info.pid, process->info.parent_pid,
+					  process->info.start_ticks, process->info.name,
+					  process->info.command };
+	struct captured *captured = captured__get(&capture->processes, process);
+
+	*ret = captured;
+	if (!captured)
+		return no_memory(err);
+	return captured->id ? 0 : ids__process(capture->ids, &row, &captured->id, err);
+}
+
+int capture__process_id(struct capture *capture, struct process *process, uint32_t *ret_id,
+			struct err *err)
+{
+	struct captured *captured;
+	int ret = captured_of(capture, process, &captured, err);
+
+	if (!ret)
+		*ret_id = captured->id;
+	return ret;
+}
+
+int capture__read_code(struct capture *capture, struct process *process, struct err *err)
+{
+	struct captured *captured;
+	int ret = captured_of(capture, process, &captured, err);
+
+	return ret ? ret : naming_compiled__begin(capture->compiled, captured, err);
+}
+
+int capture__process_ended(struct capture *capture, const struct process *process, struct err *err)
+{
+	struct captured *captured = captured__find(&capture->processes, process->serial);
+	int ret;
+
+	if (!captured)
+		return 0;
+	ret = process->code ? naming__process_ended(capture->naming, captured->serial, err) : 0;
+	return ret ? ret : naming_compiled__ended(capture->compiled, captured, err);
+}
+
+int capture__forget_process(struct capture *capture, const struct process *process, struct err *err)
+{
+	struct captured *captured = captured__find(&capture->processes, process->serial);
+	/* For the second time, if there were samples since. */
+	int ret = capture__process_ended(capture, process, err);
+
+	if (!captured)
+		return ret;
+	naming_compiled__count(capture->compiled, captured);
+	captured__forget(&capture->processes, captured);
+	return ret;
+}
+
+void capture__compiled_stats(const struct capture *capture, struct compiled_stats *ret)
+{
+	naming_compiled__stats(capture->compiled, ret);
+}
+
+size_t capture__count_processes(const struct capture *capture)
+{
+	return HASH_COUNT(capture->processes.first);
+}
+
+int capture__source(struct capture *capture, struct process *process, const struct runtime *runtime,
+		    const char *version, const char *source, const char *reason, struct err *err)
+{
+	struct sink_source row = {
+		.runtime = runtime->name, .version = version, .source = source, .reason = reason
+	};
+	int ret = capture__process_id(capture, process, &row.process, err);
+
+	return ret ? ret : ids__source(capture->ids, &row, err);
+}
+
+static int runtime_of_walker(const struct capture *capture, uint32_t walker)
+{
+	int i;
+
+	for (i = 0; capture->opts.runtimes[i]; i++)
+		if (capture->opts.runtimes[i]->walker == (int)walker && capture->opts.sessions[i])
+			return i;
+	return -1;
+}
+
+static uint64_t stack_base(const struct capture *capture)
+{
+	size_t i;
+
+	for (i = capture->n_frames; i-- > 0;)
+		if (capture->frames[i].cfa)
+			return capture->frames[i].cfa;
+	return 0;
+}
+
+/* Pairs one section's frames in place; `ret->n` 0: nobody knows them. */
+static void pair_section(struct capture *capture, const struct stack_owner *owner,
+			 const struct rec_section *rec, bool native_complete,
+			 struct runtime_pair *pairs, struct section *ret)
+{
+	int runtime = runtime_of_walker(capture, rec->walker);
+
+	*ret = (struct section) { .pairs = pairs, .runtime = runtime };
+	if (runtime < 0)
+		return;
+	ret->n = pairing__run(capture->pairing,
+			      &(struct pairing_sample) { .process = owner->captured->process,
+							 .time_ns = owner->time_ns,
+							 .runtime = capture->opts.runtimes[runtime],
+							 .session = capture->opts.sessions[runtime],
+							 .index = runtime,
+							 .natives = capture->frames,
+							 .n_natives = capture->n_frames,
+							 .native_complete = native_complete,
+							 .flags = rec->flags },
+			      pairs, rec->n);
+	capture->stats.runtime_frames[runtime] += ret->n;
+}
+
+/* `words`: of all sections. */
+static int runtime_nodes(struct capture *capture, const struct stack_owner *owner,
+			 const struct rec_sample *rec, const void *words, bool native_complete,
+			 uint32_t *ret_node, struct err *err)
+{
+	struct section sections[SECTIONS_MAX];
+	size_t n = 0, used = 0, i;
+
+	for (i = 0; i < rec->n_sections; i++) {
+		const struct rec_section *section = &rec->sections[i];
+		struct runtime_pair *pairs = capture->pairs + used;
+
+		memcpy(pairs, (const struct runtime_pair *)words + used,
+		       section->n * sizeof(*pairs));
+		used += section->n;
+		pair_section(capture, owner, section, native_complete, pairs, &sections[n]);
+		n += sections[n].n > 0;
+	}
+	if (!n)
+		return 0;
+	capture->stats.unplaced += sections__merge(capture->sections, sections, n, capture->frames,
+						   capture->n_frames, &capture->runtime_stack);
+	return stack_nodes__runtime(capture->nodes, owner, &capture->runtime_stack, ret_node, err);
+}
+
+/* Of code that a compiler made libunwind knows nothing, and may take it to return anywhere: frames
+ * up to the first that is outside of all code. */
+static int count_frames_in_code(const struct process *process,
+				const struct unwind_copy_frame *frames, int n)
+{
+	int i;
+
+	for (i = 1; i < n; i++)
+		if (!process__find(process, frames[i].ip))
+			return i;
+	return n;
+}
+
+/* Unwinds the stack copy that came with a sample, and takes the result if it is complete or
+ * reaches further than the tables did. */
+static void unwind_stack_copy(struct capture *capture, struct process *process,
+			      const struct rec_stack *stack, uint16_t stop, uint32_t *flags)
+{
+	static struct unwind_copy_frame frames[NATIVE_FRAMES_MAX];
+	struct unwind_copy_input input = { .stack_start = stack->start,
+					   .stack = stack->data,
+					   .stack_size = stack->size };
+	bool complete = false;
+	int n, in_code, i;
+
+	memcpy(input.regs, stack->regs, sizeof(input.regs));
+	if (capture->copied_serial != process->serial ||
+	    capture->copied_changed_ns != process->changed_ns)
+		unwind_copy__flush(capture->copier);
+	capture->copied = process;
+	capture->copied_serial = process->serial;
+	capture->copied_changed_ns = process->changed_ns;
+	n = unwind_copy__run(capture->copier, &input, frames, NATIVE_FRAMES_MAX, &complete);
+	capture->copied = NULL;
+	if (n <= 0)
+		return;
+	in_code = count_frames_in_code(process, frames, n);
+	complete = complete && in_code == n;
+	n = in_code;
+	if (!complete && (*flags & SAMPLE_COMPLETE || (size_t)n <= capture->n_frames))
+		return;
+	capture->stats.copies_used += !(*flags & SAMPLE_COMPLETE);
+	capture->stats.recovered[stop < COUNTERS_N ? stop : 0] += complete;
+	for (i = 0; i < n; i++)
+		capture->frames[i] =
+			(struct native_frame) { frames[i].ip | (frames[i].exact ? NATIVE_EXACT : 0),
+						frames[i].cfa };
+	capture->n_frames = n;
+	*flags = (*flags & ~SAMPLE_COMPLETE) | (complete ? SAMPLE_COMPLETE : 0);
+}
+
+/* Do frames of code that the walker alone knows lie between those that the tables found? */
+static bool ran_own_code(const struct capture *capture, const struct rec_sample *rec)
+{
+	for (int i = 0; i < rec->n_sections; i++) {
+		int runtime = runtime_of_walker(capture, rec->sections[i].walker);
+
+		if (runtime >= 0 && capture->opts.runtimes[runtime]->runs_own_code)
+			return true;
+	}
+	return false;
+}
+
+static bool sample_is_sane(const struct capture *capture, const struct rec_sample *rec, size_t size)
+{
+	size_t pairs = 0;
+
+	if (!rec->event || rec->event > capture->opts.n_events ||
+	    rec->n_native > NATIVE_FRAMES_MAX || rec->n_sections > SECTIONS_MAX)
+		return false;
+	for (int i = 0; i < rec->n_sections; i++) {
+		if (rec->sections[i].n > RUNTIME_PAIRS_MAX)
+			return false;
+		pairs += rec->sections[i].n;
+	}
+	return pairs <= RUNTIME_STACK_MAX &&
+	       size >= sizeof(*rec) + 8 * (rec->n_kernel + 2 * (rec->n_native + pairs));
+}
+
+static int on_sample(struct capture *capture, const struct rec_sample *rec, size_t size,
+		     struct err *err)
+{
+	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
+	const uint64_t *words = (const uint64_t *)(rec + 1), *native = words + rec->n_kernel;
+	struct sink_sample row = {
+		.time_ns = rec->time_ns,
+		.cpu = rec->cpu,
+		.flags = rec->flags,
+		.event = rec->event,
+	};
+	struct stack_owner owner = { .tid = rec->tid, .name = rec->comm, .time_ns = rec->time_ns };
+	struct stack_natives natives = { .kernel = words, .n_kernel = rec->n_kernel };
+	const struct rec_stack *stack = NULL;
+	int ret;
+
+	capture->stats.unowned += !process;
+	if (!process)
+		return 0;
+	if (!sample_is_sane(capture, rec, size)) {
+		capture->stats.malformed++;
+		return 0;
+	}
+	row.value = rec->value * weight_at(capture, rec->event, rec->time_ns);
+	if (rec->flags & SAMPLE_HAS_STACK)
+		stack = stack_copies__take(capture->stacks, rec);
+	capture->n_frames = rec->n_native;
+	memcpy(capture->frames, native, rec->n_native * sizeof(*capture->frames));
+	if (stack && !ran_own_code(capture, rec) && !capture->skips_copies && !hurries(capture))
+		unwind_stack_copy(capture, process, stack, rec->stop, &row.flags);
+	owner.base = stack_base(capture);
+	natives.frames = capture->frames;
+	natives.n = capture->n_frames;
+	ret = captured_of(capture, process, &owner.captured, err);
+	if (!ret)
+		ret = stack_nodes__thread(capture->nodes, &owner, &row.thread, err);
+	if (!ret)
+		ret = stack_nodes__native(capture->nodes, &owner, &natives, &row.native, err);
+	if (!ret)
+		ret = runtime_nodes(capture, &owner, rec, native + 2 * rec->n_native,
+				    row.flags & SAMPLE_COMPLETE, &row.runtime, err);
+	if (!ret)
+		ret = ids__sample(capture->ids, &row, err);
+	capture->stats.samples++;
+	capture->stats.event_samples[rec->event - 1]++;
+	capture->stats.complete += !!(row.flags & SAMPLE_COMPLETE);
+	capture->stats.kernel_frames += rec->n_kernel;
+	capture->stats.native_frames += capture->n_frames;
+	return ret;
+}
+
+static int on_code(struct capture *capture, const struct rec_code *rec, size_t size)
+{
+	int runtime = size >= REC_CODE_HEADER ? runtime_of_walker(capture, rec->walker) : -1;
+	int ret;
+
+	if (runtime < 0)
+		return 0;
+	ret = capture->opts.runtimes[runtime]->on_code(capture->opts.sessions[runtime], rec, size);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+int capture__record(struct capture *capture, const void *data, size_t size, struct err *err)
+{
+	const uint32_t *type = data;
+	int ret = 0;
+
+	if (size >= sizeof(struct rec_sample) && *type == REC_SAMPLE)
+		ret = on_sample(capture, data, size, err);
+	else if (size >= REC_STACK_HEADER && *type == REC_STACK)
+		stack_copies__keep(capture->stacks, data, size);
+	else if (size >= sizeof(*type) && *type == REC_CODE)
+		ret = on_code(capture, data, size);
+	return ret == -ENOMEM ? no_memory(err) : ret;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/captured.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+
+struct captured *captured__find(const struct captured_set *set, uint32_t serial)
+{
+	struct captured *captured;
+
+	HASH_FIND(hh, set->first, &serial, sizeof(serial), captured);
+	return captured;
+}
+
+struct captured *captured__get(struct captured_set *set, struct process *process)
+{
+	struct captured *captured = captured__find(set, process->serial);
+
+	assert(!captured || captured->process == process);
+	if (captured)
+		return captured;
+	captured = calloc(1, sizeof(*captured));
+	if (!captured)
+		return NULL;
+	captured->serial = process->serial;
+	captured->process = process;
+	HASH_ADD(hh, set->first, serial, sizeof(captured->serial), captured);
+	return captured;
+}
+
+void captured__forget(struct captured_set *set, struct captured *captured)
+{
+	HASH_DEL(set->first, captured);
+	free(captured->places);
+	free(captured->unknown);
+	free(captured);
+}
+
+void captured_set__done(struct captured_set *set)
+{
+	struct captured *captured, *next;
+
+	HASH_ITER (hh, set->first, captured, next)
+		captured__forget(set, captured);
+}
+
+struct place_frame *captured__place(struct captured *captured, uint32_t number)
+{
+	uint32_t epoch = places__epoch(captured->process);
+	size_t before = captured->n_places;
+
+	if (captured->epoch != epoch) {
+		captured->epoch = epoch;
+		captured->n_places = captured->n_unknown = before = 0;
+	}
+	if (number > before) {
+		if (array__reserve(&captured->places, &captured->cap_places, number,
+				   sizeof(*captured->places)))
+			return NULL;
+		memset(&captured->places[before], 0, (number - before) * sizeof(*captured->places));
+		captured->n_places = number;
+	}
+	return &captured->places[number - 1];
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/code_label.h"
+
+#include <string.h>
+
+#include "core/target/compiled_code.h"
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The line of a map's name is where the function begins, that of a jitdump file where the code is:
+ * in an inlined function, maybe, of which only the line is known. */
+static void add_line(const struct code_symbol *from, struct runtime_symbol *to)
+{
+	if (!from->line || (to->file && strcmp(base_name(to->file), base_name(from->file)) != 0))
+		return;
+	to->line = from->line;
+	if (!to->file)
+		to->file = from->file;
+}
+
+int code_label__of(const struct process *process, const struct code_symbol *symbol, char *buf,
+		   size_t size, struct runtime_label *ret)
+{
+	const struct runtime *const *runtimes = process->runtimes->list;
+
+	for (int i = 0; runtimes[i]; i++) {
+		*ret = (struct runtime_label) {};
+		if (!compiled_code__has_names_of(process, i) ||
+		    !runtimes[i]->label(symbol->name, buf, size, ret))
+			continue;
+		add_line(symbol, &ret->symbol);
+		return i;
+	}
+	return -1;
+}

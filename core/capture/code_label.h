@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_CODE_LABEL_H
+#define BRAID_CODE_LABEL_H
+
+#include <stddef.h>
+
+#include "core/target/code_maps.h"
+#include "core/target/process.h"
+#include "runtimes/runtime.h"
+
+/* The number of the runtime of the process that knows what a map calls a piece of code as its own,
+ * with the name for people and the symbol's line; or -1. `symbol` and `buf` must live as long as
+ * the label. */
+int code_label__of(const struct process *process, const struct code_symbol *symbol, char *buf,
+		   size_t size, struct runtime_label *ret);
+
+#endif

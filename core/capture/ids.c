@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/ids.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/base/intern.h"
+#include "core/base/text_ids.h"
+
+/* Bounds of what is remembered, so that memory is flat: 50 MB of nodes, 12 MB of frames. */
+#define NODES_MAX  ((1U << 21) / 4 * 3)
+#define FRAMES_MAX ((1U << 19) / 4 * 3)
+
+/* Bits of an image's, a process's or a generation's number in the key of a frame. Each image comes
+ * with a file and each process with a fork, so they hold them all. */
+#define WHERE_BITS 28
+
+struct ids {
+	struct sink *sink;
+	struct intern nodes, frames;
+	struct text_ids threads, images;
+	uint32_t n_events, n_processes, n_frames, n_nodes;
+};
+
+int ids__new(struct sink *sink, struct ids **ret, struct err *err)
+{
+	struct ids *ids = calloc(1, sizeof(*ids));
+
+	if (!ids)
+		return err__set(err, -ENOMEM, "out of memory");
+	ids->sink = sink;
+	intern__init(&ids->nodes, NODES_MAX);
+	intern__init(&ids->frames, FRAMES_MAX);
+	*ret = ids;
+	return 0;
+}
+
+void ids__free(struct ids *ids)
+{
+	if (!ids)
+		return;
+	intern__done(&ids->nodes);
+	intern__done(&ids->frames);
+	text_ids__done(&ids->threads);
+	text_ids__done(&ids->images);
+	free(ids);
+}
+
+int ids__event(struct ids *ids, const struct sink_event *event, uint32_t *ret_id, struct err *err)
+{
+	*ret_id = ++ids->n_events;
+	return ids->sink->ops->event(ids->sink, *ret_id, event, err);
+}
+
+int ids__process(struct ids *ids, const struct sink_process *process, uint32_t *ret_id,
+		 struct err *err)
+{
+	int ret = ids->sink->ops->process(ids->sink, ids->n_processes + 1, process, err);
+
+	if (!ret)
+		*ret_id = ++ids->n_processes;
+	return ret;
+}
+
+int ids__thread(struct ids *ids, uint32_t process, uint32_t tid, const char *name, uint32_t *ret_id,
+		struct err *err)
+{
+	bool is_new;
+
+	assert(process <= ids->n_processes);
+	if (text_ids__at(&ids->threads, process, tid, name, "", ret_id, &is_new))
+		return err__set(err, -ENOMEM, "out of memory");
+	return is_new ? ids->sink->ops->thread(ids->sink, *ret_id, process, tid, name, err) : 0;
+}
+
+int ids__image(struct ids *ids, const char *path, const char *build_id, uint32_t *ret_id,
+	       struct err *err)
+{
+	bool is_new;
+
+	if (text_ids__at(&ids->images, 0, 0, path, build_id, ret_id, &is_new))
+		return err__set(err, -ENOMEM, "out of memory");
+	return is_new ? ids->sink->ops->image(ids->sink, *ret_id, path, build_id, err) : 0;
+}
+
+int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id, bool *ret_new,
+	       struct err *err)
+{
+	const struct sink_frame row = { frame->kind, frame->image, frame->process, frame->address,
+					frame->loop };
+	/* Code of a process has no image. */
+	uint64_t file = frame->image ? frame->image : frame->generation;
+	uint64_t where =
+		(uint64_t)frame->kind << 2 * WHERE_BITS | file << WHERE_BITS | frame->process;
+	uint32_t *id;
+	int ret = 0;
+
+	assert(frame->kind >= 0 && frame->kind <= UINT8_MAX);
+	if ((file | frame->process) >> WHERE_BITS)
+		return err__set(err, -EOVERFLOW, "more files or processes than there are ids");
+	id = intern__at(&ids->frames, frame->address, where);
+	if (!id)
+		return err__set(err, -ENOMEM, "out of memory");
+	if (ret_new)
+		*ret_new = !*id;
+	if (!*id) {
+		*id = ++ids->n_frames;
+		ret = ids->sink->ops->frame(ids->sink, *id, &row, err);
+	}
+	*ret_id = *id;
+	return ret;
+}
+
+int ids__node(struct ids *ids, uint32_t parent, uint32_t frame, int64_t offset, uint32_t *ret_id,
+	      struct err *err)
+{
+	const struct sink_node row = { parent, frame, offset };
+	uint32_t *id = intern__at(&ids->nodes, (uint64_t)parent << 32 | frame, offset);
+	int ret = 0;
+
+	assert(parent <= ids->n_nodes && frame <= ids->n_frames);
+	if (!id)
+		return err__set(err, -ENOMEM, "out of memory");
+	if (!*id) {
+		if (ids->n_nodes == UINT32_MAX)
+			return err__set(err, -EOVERFLOW, "more stacks than there are ids");
+		*id = ++ids->n_nodes;
+		ret = ids->sink->ops->node(ids->sink, *id, &row, err);
+	}
+	*ret_id = *id;
+	return ret;
+}
+
+int ids__frame_is_loop(struct ids *ids, uint32_t frame, struct err *err)
+{
+	assert(frame && frame <= ids->n_frames);
+	return ids->sink->ops->frame_is_loop(ids->sink, frame, err);
+}
+
+int ids__locations(struct ids *ids, uint32_t frame, const struct sink_location *locations, size_t n,
+		   struct err *err)
+{
+	assert(frame && frame <= ids->n_frames);
+	return ids->sink->ops->locations(ids->sink, frame, locations, n, err);
+}
+
+int ids__source(struct ids *ids, const struct sink_source *source, struct err *err)
+{
+	return ids->sink->ops->source(ids->sink, source, err);
+}
+
+int ids__sample(struct ids *ids, const struct sink_sample *sample, struct err *err)
+{
+	assert(sample->native <= ids->n_nodes && sample->runtime <= ids->n_nodes);
+	return ids->sink->ops->sample(ids->sink, sample, err);
+}

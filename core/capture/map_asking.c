@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/map_asking.h"
+
+#include <errno.h>
+
+#include "core/base/util.h"
+
+static int failed(struct map_asking *asking, int rc, struct err *err)
+{
+	asking->refused |= rc == -ENOTSUP;
+	if (asking->reported)
+		err->text[0] = '\0';
+	asking->reported = true;
+	return rc;
+}
+
+/* What the answer was worth is known once the map has been read. */
+static void evaluate(struct map_asking *asking, const struct map_request *asked)
+{
+	bool helped = asked->named_ever > asking->named_ever;
+
+	asking->answered = false;
+	asking->pause_ns = helped || !asking->pause_ns
+				   ? MAP_ASK_PAUSE_MIN_NS
+				   : min_of(2 * asking->pause_ns, MAP_ASK_PAUSE_MAX_NS);
+	asking->next_ns = asked->now_ns + asking->pause_ns;
+}
+
+static int take_answer(struct map_asking *asking, const struct map_request *asked, struct err *err)
+{
+	int rc = asked->runtime->map_asked(asked->session, asked->pid, asked->wait_ms, err);
+
+	if (rc == -EAGAIN)
+		return 0;
+	asking->under_way = false;
+	asking->answered = true;
+	asking->named_ever = asked->named_ever;
+	return rc ? failed(asking, rc, err) : 1;
+}
+
+int map_asking__step(struct map_asking *asking, const struct map_request *asked, struct err *err)
+{
+	bool new_ones = asked->unknown && asked->unknown_ever > asking->unknown_ever;
+	int rc;
+
+	if (asking->under_way)
+		return take_answer(asking, asked, err);
+	if (asking->answered)
+		evaluate(asking, asked);
+	if (asking->refused || (asking->asked && !new_ones) || (asked->last && !asked->unknown) ||
+	    (!asked->last && asked->now_ns < asking->next_ns))
+		return 0;
+	asking->asked = true;
+	asking->unknown_ever = asked->unknown_ever;
+	rc = asked->runtime->ask_map(asked->session, asked->pid, err);
+	if (!rc) {
+		asking->under_way = true;
+		return 0;
+	}
+	asking->answered = true; /* as an answer that does not help */
+	asking->named_ever = asked->named_ever;
+	return failed(asking, rc, err);
+}

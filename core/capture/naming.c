@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/naming.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/capture/code_label.h"
+#include "core/elf/kallsyms.h"
+#include "core/profile/profile.h"
+#include "core/target/compiled_code.h"
+
+enum pending_kind {
+	PENDING_KERNEL,
+	PENDING_NATIVE,
+	PENDING_ANONYMOUS,
+	PENDING_JIT,
+	PENDING_RUNTIME
+};
+
+struct pending {
+	enum pending_kind kind;
+	uint32_t frame;
+	int runtime;
+	uint64_t address;
+	struct image *image;
+	char path[64];
+	uint32_t serial; /* PENDING_NATIVE: of the process where it was met, at ... */
+	uint64_t met_at;
+};
+
+struct naming {
+	struct naming_opts opts;
+	struct kallsyms *kallsyms; /* NULL: hidden, or not read yet */
+	bool kallsyms_read;
+	uint64_t kernel_unnamed; /* places */
+	struct pending *pending;
+	size_t n, cap;
+	bool last; /* run: what has no name yet will have none */
+};
+
+int naming__new(const struct naming_opts *opts, struct naming **ret, struct err *err)
+{
+	struct naming *naming = calloc(1, sizeof(*naming));
+
+	if (!naming)
+		return err__set(err, -ENOMEM, "out of memory");
+	naming->opts = *opts;
+	*ret = naming;
+	return 0;
+}
+
+void naming__free(struct naming *naming)
+{
+	if (!naming)
+		return;
+	kallsyms__free(naming->kallsyms);
+	free(naming->pending);
+	free(naming);
+}
+
+uint64_t naming__kernel_unnamed(const struct naming *naming)
+{
+	return naming->kernel_unnamed;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static int add(struct naming *naming, const struct pending *pending)
+{
+	int ret = array__reserve(&naming->pending, &naming->cap, naming->n + 1,
+				 sizeof(*naming->pending));
+
+	if (!ret)
+		naming->pending[naming->n++] = *pending;
+	return ret;
+}
+
+int naming__add_kernel(struct naming *naming, uint32_t frame, uint64_t address)
+{
+	return add(naming, &(struct pending) {
+				   .kind = PENDING_KERNEL, .frame = frame, .address = address });
+}
+
+int naming__add_native(struct naming *naming, uint32_t frame, const struct place *place,
+		       uint32_t serial)
+{
+	return add(naming, &(struct pending) { .kind = PENDING_NATIVE,
+					       .frame = frame,
+					       .address = place->vaddr,
+					       .image = place->image,
+					       .serial = serial,
+					       .met_at = place->address });
+}
+
+int naming__add_anonymous(struct naming *naming, uint32_t frame, const char *path, uint64_t offset)
+{
+	struct pending pending = { .kind = PENDING_ANONYMOUS, .frame = frame, .address = offset };
+
+	snprintf(pending.path, sizeof(pending.path), "%s", base_name(path));
+	return add(naming, &pending);
+}
+
+int naming__add_jit(struct naming *naming, uint32_t frame, const char *name)
+{
+	struct pending pending = { .kind = PENDING_JIT, .frame = frame };
+
+	snprintf(pending.path, sizeof(pending.path), "%s", name);
+	return add(naming, &pending);
+}
+
+int naming__add_runtime(struct naming *naming, uint32_t frame, int runtime, uint64_t key)
+{
+	return add(naming, &(struct pending) { .kind = PENDING_RUNTIME,
+					       .frame = frame,
+					       .runtime = runtime,
+					       .address = key });
+}
+
+static int name_one(struct naming *naming, uint32_t frame, int kind, const char *function,
+		    const char *file, uint32_t line, struct err *err)
+{
+	struct sink_location location = { kind, function, file, line };
+
+	return ids__locations(naming->opts.ids, frame, &location, 1, err);
+}
+
+/* Not at the start: it takes a tenth of a second, and a program that only computes never asks.
+ * Without kernel symbols, kernel frames are shown by address. */
+static int read_kallsyms(struct naming *naming)
+{
+	int ret = kallsyms__load(naming->opts.kallsyms_path, &naming->kallsyms, NULL);
+
+	naming->kallsyms_read = ret != -ENOMEM;
+	return naming->kallsyms_read ? 0 : ret;
+}
+
+static int name_kernel(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	const char *name = NULL, *module;
+	char text[40];
+
+	if (!naming->kallsyms_read && read_kallsyms(naming))
+		return err__set(err, -ENOMEM, "out of memory");
+	if (naming->kallsyms)
+		name = kallsyms__find(naming->kallsyms, pending->address, &module);
+	naming->kernel_unnamed += !naming->kallsyms;
+	snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
+	return name_one(naming, pending->frame, KIND_KERNEL, name ? name : text, NULL, 0, err);
+}
+
+/* Does a runtime say that it names code in this image in the map of a process? */
+static bool has_map_names(const struct naming *naming, const struct pending *pending)
+{
+	for (int i = 0; naming->opts.runtimes[i]; i++)
+		if (naming->opts.runtimes[i]->label && pending->image->runtimes[i].detected)
+			return true;
+	return false;
+}
+
+/* By the map of the process where it was met, as long as that is there: for code that a runtime has
+ * made in advance, in images without symbols. It does not change. */
+static int name_by_map(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	const struct captured *met_in = captured__find(naming->opts.set, pending->serial);
+	struct runtime_label label;
+	struct code_symbol symbol;
+	char buf[CODE_NAME_BYTES + CODE_PATH_BYTES];
+	int i;
+
+	if (!has_map_names(naming, pending) || !met_in ||
+	    !compiled_code__image_symbol(met_in->process, pending->met_at, &symbol))
+		return -ENOENT;
+	i = code_label__of(met_in->process, &symbol, buf, sizeof(buf), &label);
+	if (i < 0)
+		return -ENOENT;
+	return name_one(naming, pending->frame, KIND_RUNTIME + i, label.symbol.function, NULL, 0,
+			err);
+}
+
+static int name_by_place(struct naming *naming, const struct pending *pending, uint64_t start,
+			 struct err *err)
+{
+	char text[320];
+
+	snprintf(text, sizeof(text), "[%.256s+0x%" PRIx64 "]",
+		 base_name(pending->image->file->path), start);
+	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
+}
+
+static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	struct sink_location locations[SYMBOL_INLINES_MAX];
+	struct symbol_frame frames[SYMBOL_INLINES_MAX];
+	uint64_t start = pending->address;
+	int n, i;
+
+	if (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx))
+		return name_by_place(naming, pending, start, err);
+	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
+	if (n == -ENOMEM)
+		return err__set(err, n, "out of memory");
+	if (n <= 0) {
+		int ret = name_by_map(naming, pending, err);
+
+		if (ret != -ENOENT)
+			return ret;
+		if (symbols__function_start(pending->image->symbols, pending->address, &start) ==
+		    -ENOMEM)
+			return err__set(err, -ENOMEM, "out of memory");
+		return name_by_place(naming, pending, start, err);
+	}
+	for (i = 0; i < n; i++)
+		locations[i] =
+			(struct sink_location) { frames[i].inlined ? KIND_INLINED : KIND_NATIVE,
+						 frames[i].function, frames[i].file,
+						 frames[i].line };
+	return ids__locations(naming->opts.ids, pending->frame, locations, n, err);
+}
+
+static int name_anonymous(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	char text[120], area[sizeof(pending->path)];
+	size_t len;
+
+	snprintf(area, sizeof(area), "%s", pending->path[0] ? pending->path : "anon");
+	len = strcspn(area, "]");
+	area[len] = '\0'; /* "[stack]" -> "stack" */
+	snprintf(text, sizeof(text), "[%s+0x%" PRIx64 "]", area + (area[0] == '['),
+		 pending->address);
+	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
+}
+
+static int name_jit(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	return name_one(naming, pending->frame, KIND_NATIVE, pending->path, NULL, 0, err);
+}
+
+static int name_runtime(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	const struct runtime *runtime = naming->opts.runtimes[pending->runtime];
+	struct sink_location locations[RUNTIME_SYMBOLS_MAX];
+	struct runtime_symbol symbols[RUNTIME_SYMBOLS_MAX];
+	int kind = KIND_RUNTIME + pending->runtime, n, i;
+
+	n = runtime->symbolize(naming->opts.sessions[pending->runtime], pending->address, symbols);
+	if (n == -ENOMEM)
+		return err__set(err, n, "out of memory");
+	if (n == -ENOENT && !naming->last)
+		return add(naming, pending);
+	if (n <= 0)
+		return name_one(naming, pending->frame, kind, "[unknown]", NULL, 0, err);
+	for (i = 0; i < n; i++)
+		locations[i] = (struct sink_location) { kind, symbols[i].function, symbols[i].file,
+							symbols[i].line };
+	return ids__locations(naming->opts.ids, pending->frame, locations, n, err);
+}
+
+/* `serial`: only what is named by the maps of that process; 0: all. */
+static int run(struct naming *naming, uint32_t serial, struct err *err)
+{
+	static int (*const names[])(struct naming *, const struct pending *, struct err *) = {
+		[PENDING_KERNEL] = name_kernel,	      [PENDING_NATIVE] = name_native,
+		[PENDING_ANONYMOUS] = name_anonymous, [PENDING_JIT] = name_jit,
+		[PENDING_RUNTIME] = name_runtime,
+	};
+	size_t n = naming->n, i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < n; i++) {
+		struct pending pending = naming->pending[i]; /* the array may move */
+
+		if (serial && (pending.kind != PENDING_NATIVE || pending.serial != serial ||
+			       !has_map_names(naming, &pending)))
+			ret = add(naming, &pending);
+		else
+			ret = names[pending.kind](naming, &pending, err);
+	}
+	naming->n -= n;
+	if (naming->n)
+		memmove(naming->pending, naming->pending + n, naming->n * sizeof(*naming->pending));
+	return ret;
+}
+
+int naming__run(struct naming *naming, bool last, struct err *err)
+{
+	naming->last = last;
+	return run(naming, 0, err);
+}
+
+int naming__process_ended(struct naming *naming, uint32_t serial, struct err *err)
+{
+	return run(naming, serial, err);
+}

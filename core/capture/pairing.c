@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/pairing.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "bpf/shared.h"
+#include "core/target/place.h"
+
+struct pairing {
+	struct runtime_native natives[NATIVE_FRAMES_MAX];
+};
+
+struct pairing *pairing__new(void)
+{
+	return calloc(1, sizeof(struct pairing));
+}
+
+void pairing__free(struct pairing *pairing)
+{
+	free(pairing);
+}
+
+uint64_t native_frame__address(const struct native_frame *frame)
+{
+	return (frame->ip & ~NATIVE_EXACT) - !(frame->ip & NATIVE_EXACT);
+}
+
+struct question { /* that the runtime's hook answers, and what it asks in turn */
+	struct runtime_sample sample;
+	struct pairing *pairing;
+	const struct pairing_sample *of;
+};
+
+static struct runtime_natives gather(const struct runtime_sample *sample, bool functions)
+{
+	const struct question *question = (const struct question *)sample;
+	const struct pairing_sample *of = question->of;
+	struct runtime_native *natives = question->pairing->natives;
+	struct runtime_natives ret = { .list = natives, .n = of->n_natives };
+
+	assert(of->n_natives <= NATIVE_FRAMES_MAX);
+	for (size_t i = 0; i < of->n_natives; i++) {
+		uint64_t address = native_frame__address(&of->natives[i]);
+		const struct place *place;
+
+		natives[i] = (struct runtime_native) { .cfa = of->natives[i].cfa };
+		if (place__at(of->process, address, of->time_ns, &place))
+			continue; /* out of memory: as if nothing were known */
+		natives[i].loop = place->loops & 1U << of->index;
+		natives[i].compiled =
+			place->kind == PLACE_COMPILED || place->kind == PLACE_ANONYMOUS;
+		if (!ret.image && place->runtimes & 1U << of->index)
+			ret.image = place->image->runtimes[of->index].image;
+		if (functions)
+			natives[i].function = place__function(of->process, place->number);
+	}
+	return ret;
+}
+
+size_t pairing__run(struct pairing *pairing, const struct pairing_sample *sample,
+		    struct runtime_pair *pairs, size_t n)
+{
+	const struct question question = {
+		.sample = { .native_complete = sample->native_complete,
+			    .cut = sample->flags & (SECTION_TRUNCATED | SECTION_BROKEN),
+			    .probed = sample->flags & SECTION_PROBED,
+			    .natives = gather },
+		.pairing = pairing,
+		.of = sample,
+	};
+
+	return sample->runtime->anchors
+		       ? sample->runtime->anchors(sample->session, &question.sample, pairs, n)
+		       : n;
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/sections.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "core/profile/merge.h"
+
+/* Where a frame belongs: its place among the native frames, as the profile will find it
+ * (core/profile/merge.c), and in the native frame its address. */
+struct place {
+	uint32_t native; /* the native frame that runs it; their number: outside of them all */
+	uint64_t address;
+};
+
+/* Outside of all native frames lies first what waits on another stack: a runtime whose frames have
+ * addresses there is around the switch. What has no address comes last. */
+#define ADDRESS_APART	1
+#define ADDRESS_UNKNOWN UINT64_MAX
+
+/* A section that is being merged. */
+struct cursor {
+	const struct section *section;
+	const struct place *places; /* of its frames */
+	size_t next;
+};
+
+struct sections {
+	struct merge_frame natives[NATIVE_FRAMES_MAX];
+	struct merge_frame frames[RUNTIME_STACK_MAX]; /* of one section */
+	struct merge_placed placed[NATIVE_FRAMES_MAX + RUNTIME_STACK_MAX];
+	struct place places[RUNTIME_STACK_MAX]; /* of all sections, one after the other */
+};
+
+struct sections *sections__new(void)
+{
+	return calloc(1, sizeof(struct sections));
+}
+
+void sections__free(struct sections *sections)
+{
+	free(sections);
+}
+
+/* Finds the native frames. Ids are indexes, those of runtime frames behind those of native ones. */
+static void place_among_natives(struct sections *sections, const struct section *section,
+				size_t n_natives, struct place *places)
+{
+	uint32_t native = 0;
+	size_t n, i;
+
+	for (i = 0; i < section->n; i++) {
+		uint64_t address = section->pairs[i].address;
+
+		sections->frames[i] = (struct merge_frame) {
+			.frame = n_natives + i,
+			.address = address == RUNTIME_APART ? MERGE_APART : address,
+		};
+	}
+	n = merge__run(sections->natives, n_natives, sections->frames, section->n, true,
+		       sections->placed, NULL);
+	for (i = 0; i < n; i++) {
+		const struct merge_placed *placed = &sections->placed[i];
+
+		if (placed->placement == MERGE_PLACED_NATIVE)
+			native = placed->frame + 1;
+		else
+			places[placed->frame - n_natives].native = native;
+	}
+}
+
+/* A frame without an address has that of its neighbour, outwards if that has one, else inwards, as
+ * merge__run takes it. Returns how many have none at all. */
+static size_t place_within_natives(const struct section *section, struct place *places)
+{
+	uint64_t address = 0, unknown = 0;
+	size_t i;
+
+	for (i = section->n; i-- > 0;) {
+		uint64_t own = section->pairs[i].address;
+
+		address = own == RUNTIME_APART ? 0 : own ? own : address;
+		places[i].address = own == RUNTIME_APART ? ADDRESS_APART : address;
+	}
+	for (address = 0, i = 0; i < section->n; i++) {
+		if (!places[i].address)
+			places[i].address = address;
+		if (places[i].address != ADDRESS_APART)
+			address = places[i].address;
+		if (!places[i].address) {
+			places[i].address = ADDRESS_UNKNOWN;
+			unknown++;
+		}
+	}
+	return unknown;
+}
+
+static bool is_inside(const struct cursor *a, const struct cursor *b)
+{
+	const struct place *x = &a->places[a->next], *y = &b->places[b->next];
+
+	return x->native != y->native ? x->native < y->native : x->address < y->address;
+}
+
+/* The one whose next frame is the innermost; of equals the first. NULL: all are done. */
+static struct cursor *innermost(struct cursor *cursors, size_t n)
+{
+	struct cursor *found = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (cursors[i].next < cursors[i].section->n &&
+		    (!found || is_inside(&cursors[i], found)))
+			found = &cursors[i];
+	return found;
+}
+
+static void append(struct runtime_stack *stack, const struct section *section, size_t i)
+{
+	assert(stack->n < RUNTIME_STACK_MAX);
+	stack->pairs[stack->n] = section->pairs[i];
+	stack->runtimes[stack->n++] = section->runtime;
+}
+
+size_t sections__merge(struct sections *sections, const struct section *list, size_t n,
+		       const struct native_frame *natives, size_t n_natives,
+		       struct runtime_stack *ret)
+{
+	struct cursor cursors[SECTIONS_MAX], *next;
+	size_t unknown = 0, used = 0, i;
+
+	assert(n <= SECTIONS_MAX && n_natives <= NATIVE_FRAMES_MAX);
+	ret->n = 0;
+	if (n == 1) { /* by far the most are */
+		for (i = 0; i < list->n; i++)
+			append(ret, list, i);
+		return 0;
+	}
+	for (i = 0; i < n_natives; i++)
+		sections->natives[i] =
+			(struct merge_frame) { .frame = i, .address = natives[i].cfa };
+	for (i = 0; i < n; i++) {
+		assert(used + list[i].n <= RUNTIME_STACK_MAX);
+		cursors[i] = (struct cursor) { &list[i], sections->places + used, 0 };
+		place_among_natives(sections, &list[i], n_natives, sections->places + used);
+		unknown += place_within_natives(&list[i], sections->places + used);
+		used += list[i].n;
+	}
+	while ((next = innermost(cursors, n)))
+		append(ret, next->section, next->next++);
+	return unknown;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/stack_nodes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/u64map.h"
+#include "core/capture/stack_cache.h"
+#include "core/profile/profile.h"
+#include "core/target/compiled_code.h"
+
+struct stack_nodes {
+	struct stack_nodes_opts opts;
+	struct stack_cache *cache;
+	struct u64map kernel_frames; /* address -> frame id */
+};
+
+_Static_assert(sizeof(struct native_frame) == sizeof(struct cached_pair) &&
+		       sizeof(struct runtime_pair) == sizeof(struct cached_pair),
+	       "frames are pairs");
+
+static int no_memory(struct err *err)
+{
+	return err__set(err, -ENOMEM, "out of memory");
+}
+
+int stack_nodes__new(const struct stack_nodes_opts *opts, struct stack_nodes **ret)
+{
+	struct stack_nodes *nodes = calloc(1, sizeof(*nodes));
+
+	if (!nodes)
+		return -ENOMEM;
+	nodes->opts = *opts;
+	nodes->cache = stack_cache__new();
+	if (!nodes->cache) {
+		free(nodes);
+		return -ENOMEM;
+	}
+	*ret = nodes;
+	return 0;
+}
+
+void stack_nodes__free(struct stack_nodes *nodes)
+{
+	if (!nodes)
+		return;
+	stack_cache__free(nodes->cache);
+	u64map__done(&nodes->kernel_frames);
+	free(nodes);
+}
+
+int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *owner,
+			uint32_t *ret_id, struct err *err)
+{
+	struct cached_thread *thread =
+		stack_cache__thread(nodes->cache, owner->captured->id, owner->tid);
+	char name[THREAD_NAME_BYTES + 1] = "";
+	int ret = 0;
+
+	if (!thread->row || memcmp(thread->name, owner->name, THREAD_NAME_BYTES) != 0) {
+		memcpy(name, owner->name, THREAD_NAME_BYTES);
+		ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, name,
+				  &thread->row, err);
+		memcpy(thread->name, owner->name, THREAD_NAME_BYTES);
+	}
+	*ret_id = thread->row;
+	return ret;
+}
+
+static int kernel_frame(struct stack_nodes *nodes, uint64_t address, uint32_t *ret_id,
+			struct err *err)
+{
+	struct ids_frame frame = { .kind = KIND_KERNEL, .address = address };
+	int ret;
+
+	*ret_id = u64map__get(&nodes->kernel_frames, address);
+	if (*ret_id)
+		return 0;
+	ret = ids__frame(nodes->opts.ids, &frame, ret_id, NULL, err);
+	if (!ret)
+		ret = u64map__put(&nodes->kernel_frames, address, *ret_id);
+	if (!ret)
+		ret = naming__add_kernel(nodes->opts.naming, *ret_id, address);
+	return ret;
+}
+
+/* On what the nodes of the thread's native stack depend, now. */
+static int native_basis(const struct stack_owner *owner, const struct cached_stack *stack,
+			struct cached_basis *ret)
+{
+	struct process *process = owner->captured->process;
+
+	*ret = (struct cached_basis) { .process = owner->captured->id,
+				       .changed_ns = process->changed_ns,
+				       .runtimes = process__attached(process) };
+	return stack->moving ? compiled_code__version(process, owner->time_ns, &ret->version) : 0;
+}
+
+/* What code is at an address that no image holds may change with each sample: `ret_moving`. */
+static int native_frame(struct stack_nodes *nodes, const struct stack_owner *owner,
+			const struct native_frame *from, uint32_t *ret_id, bool *ret_moving,
+			struct err *err)
+{
+	const struct place *place;
+
+	if (place__at(owner->captured->process, native_frame__address(from), owner->time_ns,
+		      &place))
+		return no_memory(err);
+	*ret_moving = *ret_moving || !place->image;
+	return place_frames__get(nodes->opts.frames, owner->captured, place, ret_id, err);
+}
+
+/* The frames inside the `n_known` outermost ones, which end at `*node`. */
+static int inner_nodes(struct stack_nodes *nodes, const struct stack_owner *owner,
+		       struct cached_stack *stack, const struct stack_natives *natives,
+		       size_t n_known, uint32_t *node, struct err *err)
+{
+	bool moving = false;
+	uint32_t frame;
+	int ret = 0;
+	size_t i;
+
+	for (i = natives->n - n_known; !ret && i-- > 0;) {
+		const struct cached_pair *pair = (const struct cached_pair *)&natives->frames[i];
+		struct cached_frame kept = { .first = pair->first,
+					     .offset = cached_pair__offset(pair, owner->base, 0) };
+
+		ret = native_frame(nodes, owner, &natives->frames[i], &frame, &moving, err);
+		if (!ret)
+			ret = ids__node(nodes->opts.ids, *node, frame, kept.offset, node, err);
+		kept.node = *node;
+		if (!ret)
+			cached_stack__add(stack, natives->n - 1 - i, &kept);
+	}
+	if (ret || !moving)
+		return ret;
+	stack->moving = true;
+	return compiled_code__version(owner->captured->process, owner->time_ns,
+				      &stack->basis.version)
+		       ? no_memory(err)
+		       : 0;
+}
+
+int stack_nodes__native(struct stack_nodes *nodes, const struct stack_owner *owner,
+			const struct stack_natives *natives, uint32_t *ret_node, struct err *err)
+{
+	struct cached_stack *stack = stack_cache__native(nodes->cache, owner->tid);
+	const struct cached_query query = { .pairs = (const struct cached_pair *)natives->frames,
+					    .n = natives->n,
+					    .base = owner->base };
+	uint32_t node = 0, frame;
+	struct cached_basis basis;
+	size_t known, i;
+	int ret;
+
+	if (native_basis(owner, stack, &basis))
+		return no_memory(err);
+	ret = place_frames__see_runtimes(nodes->opts.frames, owner->captured, err);
+	if (ret)
+		return ret;
+	known = cached_stack__common(stack, &basis, &query, &node);
+	if (known < natives->n) {
+		cached_stack__begin(stack, &basis, known);
+		ret = inner_nodes(nodes, owner, stack, natives, known, &node, err);
+	}
+	for (i = natives->n_kernel; !ret && i-- > 0;) {
+		ret = kernel_frame(nodes, natives->kernel[i], &frame, err);
+		if (!ret)
+			ret = ids__node(nodes->opts.ids, node, frame, SINK_NO_OFFSET, &node, err);
+	}
+	*ret_node = node;
+	return ret;
+}
+
+static int runtime_frame(struct stack_nodes *nodes, uint32_t process, int runtime, uint64_t key,
+			 uint32_t *ret_id, struct err *err)
+{
+	struct ids_frame frame = { .kind = KIND_RUNTIME + runtime,
+				   .process = process,
+				   .address = key };
+	const struct runtime *of = nodes->opts.runtimes[runtime];
+	bool is_new;
+	int ret = ids__frame(nodes->opts.ids, &frame, ret_id, &is_new, err);
+
+	if (ret || !is_new)
+		return ret;
+	if (of->seen)
+		of->seen(nodes->opts.sessions[runtime], key);
+	return naming__add_runtime(nodes->opts.naming, *ret_id, runtime, key);
+}
+
+int stack_nodes__runtime(struct stack_nodes *nodes, const struct stack_owner *owner,
+			 const struct runtime_stack *frames, uint32_t *ret_node, struct err *err)
+{
+	struct cached_stack *stack = stack_cache__runtime(nodes->cache, owner->tid);
+	struct cached_basis basis = { .process = owner->captured->id };
+	struct cached_query query = { .pairs = (const struct cached_pair *)frames->pairs,
+				      .runtimes = frames->runtimes,
+				      .n = frames->n,
+				      .base = owner->base,
+				      .apart = RUNTIME_APART };
+	uint32_t node = 0, frame;
+	size_t known, i;
+	int ret = 0;
+
+	known = cached_stack__common(stack, &basis, &query, &node);
+	if (known < query.n)
+		cached_stack__begin(stack, &basis, known);
+	for (i = query.n - known; !ret && i-- > 0;) {
+		const struct cached_pair *pair = &query.pairs[i];
+		struct cached_frame kept = { .first = pair->first,
+					     .offset = cached_pair__offset(pair, owner->base,
+									   RUNTIME_APART),
+					     .runtime = frames->runtimes[i] };
+
+		ret = runtime_frame(nodes, owner->captured->id, kept.runtime, pair->first, &frame,
+				    err);
+		if (!ret)
+			ret = ids__node(nodes->opts.ids, node, frame, kept.offset, &node, err);
+		kept.node = node;
+		if (!ret)
+			cached_stack__add(stack, query.n - 1 - i, &kept);
+	}
+	*ret_node = node;
+	return ret;
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/escape.h"
+#include "core/base/util.h"
+#include "core/cli/output_file.h"
+#include "core/kernel/kernel_half.h"
+
+#define DURATION_MAX_S 31536000.0 /* a year */
+
+int cli__fail(const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	fflush(stdout);
+	va_start(args, fmt);
+	text = escape__format(fmt, args);
+	va_end(args);
+	fprintf(stderr, "braid: %s\n", text ? text : "out of memory");
+	free(text);
+	return EXIT_FAILED;
+}
+
+void cli__misused(const struct argp_state *state, const char *fmt, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, fmt);
+	text = escape__format(fmt, args);
+	va_end(args);
+	argp_error(state, "%s", text ? text : "out of memory");
+	free(text);
+}
+
+double cli__number(struct argp_state *state, const char *option, const char *text, double min,
+		   double max)
+{
+	char *end;
+	double value;
+
+	errno = 0;
+	value = strtod(text, &end);
+	if (end == text || *end || errno || !(value >= min && value <= max))
+		cli__misused(state, "%s takes a number from %.10g to %.10g, not '%s'", option, min,
+			     max, text);
+	return value;
+}
+
+void cli__print_source(uint32_t pid, const char *runtime, const char *version, const char *source,
+		       const char *reason)
+{
+	escape__line(stderr, "pid %u: %s%s%s: %s%s%s", pid, runtime, version[0] ? " " : "", version,
+		     source, reason[0] ? ": " : "", reason);
+}
+
+void cli__print_command_end(int pid, int status)
+{
+	if (pid)
+		fprintf(stderr, "the command goes on as PID %d\n", pid);
+	else if (WIFEXITED(status) && WEXITSTATUS(status))
+		fprintf(stderr, "the command ended with status %d\n", WEXITSTATUS(status));
+	else if (WIFSIGNALED(status))
+		fprintf(stderr, "the command was ended by signal %d (%s)\n", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+}
+
+void cli__print_losses(const uint64_t *counters)
+{
+	for (int i = COUNT_FIRST_LOSS; i < COUNTERS_N; i++)
+		if (counters[i])
+			fprintf(stderr, "%8" PRIu64 "  %s\n", counters[i], counter__text(i));
+}
+
+uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list)
+{
+	char *name, *rest = list, known[200] = "";
+	uint32_t bits = 0;
+	int i;
+
+	for (i = 0; runtimes[i]; i++)
+		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
+			 i ? ", " : "", runtimes[i]->name);
+	while ((name = strsep(&rest, ","))) {
+		for (i = 0; runtimes[i]; i++)
+			if (!strcmp(name, runtimes[i]->name))
+				break;
+		if (!runtimes[i])
+			cli__misused(state, "-r: there is no runtime '%s'; there are: %s", name,
+				     known);
+		bits |= 1U << i;
+	}
+	return bits;
+}
+
+void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n)
+{
+	const char *at = text;
+	unsigned long pid;
+	size_t cap = 0;
+	char *end;
+
+	*ret_pids = NULL;
+	*ret_n = 0;
+	do {
+		errno = 0;
+		pid = strtoul(at, &end, 10);
+		if (*at < '0' || *at > '9' || errno || !pid || pid > INT32_MAX ||
+		    (*end && *end != ','))
+			cli__misused(state, "-p takes process ids separated by commas, not '%s'",
+				     text);
+		if (array__reserve(ret_pids, &cap, *ret_n + 1, sizeof(**ret_pids)))
+			argp_failure(state, EXIT_FAILED, ENOMEM, "-p");
+		(*ret_pids)[(*ret_n)++] = pid;
+		at = end + 1;
+	} while (*end);
+}
+
+error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
+			  uint32_t **pids)
+{
+	switch (key) {
+	case 'p':
+		free(*pids);
+		cli__pids(state, arg, pids, &opts->n_pids);
+		opts->pids = *pids;
+		break;
+	case 'd':
+		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
+		break;
+	case 'r':
+		opts->enabled = cli__runtimes(state, opts->runtimes, arg);
+		break;
+	case ARGP_KEY_ARGS:
+		opts->command = state->argv + state->next;
+		break;
+	case ARGP_KEY_END:
+		if (!opts->command == !opts->n_pids)
+			cli__misused(state, "give either -p PID or -- COMMAND");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+void cli__max_overhead(struct argp_state *state, const char *text, struct session_opts *opts)
+{
+	opts->insist = true;
+	opts->max_overhead_percent = 0;
+	if (strcmp(text, "none") != 0)
+		opts->max_overhead_percent =
+			cli__number(state, "--max-overhead (or none)", text, 0.1, 100);
+}
+
+void cli__default_max_overhead(struct session_opts *opts)
+{
+	if (!opts->insist && !opts->command)
+		opts->max_overhead_percent = MAX_OVERHEAD_DEFAULT;
+}
+
+void cli__print_limit(const struct session_limit *limit, const char *way_out)
+{
+	if (limit->exceeded)
+		fprintf(stderr, "probes were detached after %.1f s: %s%s\n", limit->exceeded_s,
+			limit->exceeded, way_out);
+	if (limit->lowest_hz)
+		fprintf(stderr,
+			"the rate was lowered to %u Hz, where a sample counts for several: "
+			"--max-overhead %g\n",
+			limit->lowest_hz, limit->max_percent);
+}
+
+bool cli__refuses_terminal(const struct output_format *format, const char *output)
+{
+	if (!format->binary || output || !isatty(STDOUT_FILENO))
+		return false;
+	cli__fail("this format is binary and not for a terminal: name a file with -o");
+	return true;
+}
+
+enum {
+	OPT_FORCE = 0x100,
+	OPT_LINES,
+	OPT_KEEP_VM,
+	OPT_ANNOTATE,
+	OPT_EVENT,
+	OPT_PID,
+	OPT_THREAD,
+	OPT_RUNTIME,
+};
+
+static const struct argp_option view_options[] = {
+	{ "output", 'o', "OUT", 0, "Write to OUT instead of standard output", 1 },
+	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 1 },
+	{ "lines", OPT_LINES, NULL, 0, "Show line numbers and keep lines apart", 1 },
+	{ "keep-vm", OPT_KEEP_VM, NULL, 0,
+	  "Show interpreter loops, too, not only the frames that they run", 1 },
+	{ "annotate", OPT_ANNOTATE, NULL, 0,
+	  "Append the frame's kind to its name: _[k] kernel, _[n] native, _[i] inlined, ...", 1 },
+	{ "event", OPT_EVENT, "EVENT", 0,
+	  "Samples of this event (default: cpu, or else the first that was recorded)", 2 },
+	{ "pid", OPT_PID, "PID", 0, "Only samples of this process", 2 },
+	{ "thread", OPT_THREAD, "TID|NAME", 0, "Only samples of this thread", 2 },
+	{ "runtime", OPT_RUNTIME, "KIND", 0,
+	  "Only samples with a frame of this kind (kernel, native, python, ...)", 2 },
+	{}
+};
+
+static error_t parse_view(int key, char *arg, struct argp_state *state)
+{
+	struct view_opts *opts = state->input;
+
+	switch (key) {
+	case 'o':
+		opts->output = arg;
+		break;
+	case OPT_FORCE:
+		opts->force = true;
+		break;
+	case OPT_LINES:
+		opts->filter.lines = true;
+		break;
+	case OPT_KEEP_VM:
+		opts->filter.keep_vm = true;
+		break;
+	case OPT_ANNOTATE:
+		opts->annotate = true;
+		break;
+	case OPT_EVENT:
+		opts->filter.event = arg;
+		break;
+	case OPT_PID:
+		opts->filter.pid = cli__number(state, "--pid", arg, 1, INT32_MAX);
+		break;
+	case OPT_THREAD:
+		opts->filter.thread = arg;
+		break;
+	case OPT_RUNTIME:
+		opts->filter.runtime = arg;
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			cli__misused(state, "one recording at a time, not also '%s'", arg);
+		opts->file = arg;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+const struct argp view_argp = { .options = view_options, .parser = parse_view };
+
+int view__load(const struct view_opts *opts, struct profile **ret)
+{
+	struct err err = {};
+
+	if (load__profile(opts->file, &opts->filter, ret, NULL, &err))
+		return cli__fail("%s", err.text);
+	if (!opts->filter.event && *(*ret)->other_events)
+		escape__line(stderr, "other events in %s: %s (--event)", opts->file,
+			     (*ret)->other_events);
+	return EXIT_OK;
+}
+
+int cli__write(const char *path, bool force, int (*write)(void *ctx, FILE *out), void *ctx)
+{
+	struct output_file file;
+	struct err err = {};
+	int ret;
+
+	if (output_file__open(path, force, &file, &err))
+		return cli__fail("%s", err.text);
+	ret = output_file__close(&file, write(ctx, file.stream));
+	if (!ret || ret == -EPIPE) /* `| head` has seen enough */
+		return EXIT_OK;
+	return cli__fail("cannot write %s: %s", path ? path : "to standard output", strerror(-ret));
+}

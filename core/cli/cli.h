@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_CLI_H
+#define BRAID_CLI_H
+
+#include <argp.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/base/err.h"
+#include "core/profile/output.h"
+#include "core/session/session.h"
+#include "core/store/load.h"
+#include "runtimes/runtime.h"
+
+/* The command-line layer: the only one that prints. Exit statuses: */
+#define EXIT_OK	     0
+#define EXIT_FAILED  1
+#define EXIT_MISUSED 2
+
+#define BRAID_VERSION "0.1.0"
+
+struct command {
+	const char *name;
+	const char *summary; /* one line of `braid --help` */
+	/* argv[0] is "braid NAME". Returns the exit status. */
+	int (*run)(int argc, char **argv, const struct runtime *const *runtimes);
+};
+
+int cmd_record(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_report(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
+
+/* Texts from targets, recordings and the command line reach a terminal by escape__line
+ * (core/base/escape.h) or by one of these two. */
+
+/* "braid: TEXT" on stderr; returns EXIT_FAILED. */
+int cli__fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* argp_error: ends the program with EXIT_MISUSED. */
+void cli__misused(const struct argp_state *state, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* One line on stderr for what tracker_source_fn (core/target/tracker.h) reports. */
+void cli__print_source(uint32_t pid, const char *runtime, const char *version, const char *source,
+		       const char *reason);
+
+/* How the session's command (if `pid`: it goes on) has ended: `status` as from wait. */
+void cli__print_command_end(int pid, int status);
+
+/* What was lost, by the kernel half's counters (COUNTERS_N of them). */
+void cli__print_losses(const uint64_t *counters);
+
+/* Parsers of option values: they end the program (exit 2) on nonsense, naming the
+ * option and what it takes. */
+double cli__number(struct argp_state *state, const char *option, const char *text, double min,
+		   double max);
+/* The list that -r takes, as bits. */
+uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list);
+/* "1,2,3" into a malloc'ed array. */
+void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n);
+
+/* What commands that look at processes have in common: -p, -d, -r, and the command behind them.
+ * ARGP_ERR_UNKNOWN for all other keys. The caller frees `*pids` at the end. */
+error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
+			  uint32_t **pids);
+
+/* --max-overhead: percent of this machine, or none. And without the option: a process that was
+ * running before is spared, one that is started to be looked at is not. */
+#define MAX_OVERHEAD_DEFAULT 5
+void cli__max_overhead(struct argp_state *state, const char *text, struct session_opts *opts);
+void cli__default_max_overhead(struct session_opts *opts);
+
+/* What was done to keep the limit; `way_out`: what the user can do about it. Nothing if the limit
+ * was never exceeded. */
+void cli__print_limit(const struct session_limit *limit, const char *way_out);
+
+/* Is the format for files and pipes only, and would go to a terminal? Then says so. */
+bool cli__refuses_terminal(const struct output_format *format, const char *output);
+
+/* Options that all commands which read a recording share. */
+struct view_opts {
+	const char *file;   /* "braid.db" */
+	const char *output; /* NULL: standard output */
+	bool force;
+	bool annotate;
+	struct profile_filter filter;
+};
+extern const struct argp view_argp; /* child parser; its input is a struct view_opts */
+
+/* Loads and merges what `opts` asks for. Prints the error. Returns an exit status. */
+int view__load(const struct view_opts *opts, struct profile **ret);
+
+/* Has `write` write to what -o named (NULL: standard output), as core/cli/output_file.h says.
+ * Prints the error. Returns an exit status. */
+#define FORCE_HELP "Replace a recording, write into what is no regular file"
+int cli__write(const char *path, bool force, int (*write)(void *ctx, FILE *out), void *ctx);
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/cli.h"
+
+#include "core/base/escape.h"
+#include "core/cli/doctor.h"
+
+int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.doc = "Tell what this machine can and cannot do for braid, and the remedy. Exits "
+		       "with 1 if recording is not possible.\v"
+		       "Example:\n  sudo braid doctor",
+	};
+	char detail[600];
+	int i, code, status = EXIT_OK;
+	size_t n;
+
+	argp_parse(&argp, argc, argv, 0, NULL, NULL);
+	for (n = 0; n < doctor_checks_n; n++) {
+		const struct doctor_check *check = &doctor_checks[n];
+
+		detail[0] = '\0';
+		code = check->run(detail, sizeof(detail));
+		escape__line(stdout, "%-8s %-16s %s",
+			     !code	     ? "ok"
+			     : check->needed ? "MISSING"
+					     : "limited",
+			     check->name, detail);
+		if (code)
+			escape__line(stdout, "%25s -> %s", "", check->remedy);
+		if (code && check->needed)
+			status = EXIT_FAILED;
+	}
+	for (i = 0; runtimes[i]; i++)
+		printf("%-8s %-16s %s\n", "runtime", runtimes[i]->name, runtimes[i]->versions);
+	puts(status ? "recording is not possible here" : "recording is possible here");
+	return status;
+}

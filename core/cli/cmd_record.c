@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/escape.h"
+#include "core/base/privilege.h"
+#include "core/base/util.h"
+
+#define FREQUENCY_MAX_HZ 10000
+#define FREQUENCY_HZ	 99 /* by default */
+#define PERIOD_MAX	 1e9
+
+struct record_opts {
+	struct session_opts session;
+	uint32_t *pids;
+	bool status;	 /* a status line on the terminal */
+	bool quiet_line; /* the status line is on the screen and must be ended */
+	bool native_only;
+};
+
+enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD };
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID[,PID...]", 0, "Record these running processes, all their threads", 0 },
+	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
+	{ "event", 'e', "EVENT,...", 0,
+	  "What to sample (default: cpu): cpu, tracepoint:SYS:NAME, uprobe:FILE:SYMBOL or "
+	  "uprobe:FILE:0xOFFSET; several at once are fine",
+	  0 },
+	{ "frequency", 'F', "HZ", 0,
+	  "Samples per second and CPU of the event cpu, 1 to 10000 (default 99)", 0 },
+	{ "count", 'c', "N", 0, "Of other events: sample every Nth (default: each)", 0 },
+	{ "runtimes", 'r', "RUNTIME,...", 0,
+	  "Only these runtimes (default: all that are found); native frames are always recorded",
+	  1 },
+	{ "source", OPT_SOURCE, "SOURCE", 0,
+	  "Where runtime frames come from: auto (default), walk, probes, map (names of compiled "
+	  "code "
+	  "only), none",
+	  1 },
+	{ "unwind", OPT_UNWIND, "HOW", 0,
+	  "Native stacks: auto (tables, default), fp (frame pointers only), copy (stack copies "
+	  "unwound in user space, slow; compares them with the tables)",
+	  1 },
+	{ "max-overhead", OPT_MAX_OVERHEAD, "PCT", 0,
+	  "What probes may cost, in percent of all CPUs' time, 0.1 to 100, or none (default 5 with "
+	  "-p, none with a command): above that probes are detached and frames walked. If "
+	  "given, braid also samples less often when it uses more CPU itself",
+	  1 },
+	{ "output", 'o', "FILE", 0, "The recording (default braid.db)", 2 },
+	{ "force", OPT_FORCE, NULL, 0, "Overwrite FILE even if it is no recording", 2 },
+	{}
+};
+
+static void parse_source(struct argp_state *state, struct record_opts *record, const char *arg)
+{
+	static const char *const names[] = { [RUNTIME_SOURCE_AUTO] = "auto",
+					     [RUNTIME_SOURCE_WALK] = "walk",
+					     [RUNTIME_SOURCE_PROBES] = "probes",
+					     [RUNTIME_SOURCE_CALLS] = "",
+					     [RUNTIME_SOURCE_MAP] = "map" };
+	size_t i;
+
+	record->native_only = !strcmp(arg, "none");
+	if (record->native_only)
+		return;
+	for (i = 0; i < ARRAY_SIZE(names) && (!*arg || strcmp(arg, names[i])); i++)
+		;
+	if (i == ARRAY_SIZE(names))
+		cli__misused(state, "--source takes auto, walk, probes, map or none, not '%s'",
+			     arg);
+	record->session.source = i;
+}
+
+static enum unwind_mode parse_unwind(struct argp_state *state, const char *arg)
+{
+	static const char *const names[] = {
+		[UNWIND_MODE_AUTO] = "auto", [UNWIND_MODE_FP] = "fp", [UNWIND_MODE_COPY] = "copy"
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(arg, names[i]))
+			return i;
+	cli__misused(state, "--unwind takes auto, fp or copy, not '%s'", arg);
+	return UNWIND_MODE_AUTO;
+}
+
+static void parse_events(struct argp_state *state, struct session_opts *opts, const char *arg)
+{
+	struct err err = {};
+
+	if (event_list__parse(arg, &opts->events, &err))
+		cli__misused(state, "-e: %s", err.text);
+}
+
+/* Each says what it means for events that are there. */
+static void check_rates(struct argp_state *state, struct session_opts *opts)
+{
+	bool timed = !opts->events.n || event_list__has_timed(&opts->events, true);
+
+	if (opts->frequency_hz && !timed)
+		cli__misused(state, "-F is for events that come by the clock, and there is none: "
+				    "add -e cpu, or give -c");
+	if (opts->period && !event_list__has_timed(&opts->events, false))
+		cli__misused(state, "-c is for events that are counted, and cpu comes by the "
+				    "clock: give -F");
+	if (!opts->frequency_hz)
+		opts->frequency_hz = FREQUENCY_HZ;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct record_opts *record = state->input;
+	struct session_opts *opts = &record->session;
+
+	switch (key) {
+	case 'e':
+		parse_events(state, opts, arg);
+		break;
+	case 'F':
+		opts->frequency_hz = cli__number(state, "-F", arg, 1, FREQUENCY_MAX_HZ);
+		break;
+	case 'c':
+		opts->period = cli__number(state, "-c", arg, 1, PERIOD_MAX);
+		break;
+	case OPT_SOURCE:
+		parse_source(state, record, arg);
+		break;
+	case OPT_UNWIND:
+		opts->unwind = parse_unwind(state, arg);
+		break;
+	case 'o':
+		opts->output = arg;
+		break;
+	case OPT_FORCE:
+		opts->force = true;
+		break;
+	case OPT_MAX_OVERHEAD:
+		cli__max_overhead(state, arg, opts);
+		break;
+	case ARGP_KEY_END:
+		cli__parse_target(key, arg, state, opts, &record->pids);
+		cli__default_max_overhead(opts);
+		check_rates(state, opts);
+		if (record->native_only)
+			opts->enabled = 0;
+		if (!opts->enabled)
+			opts->source = RUNTIME_SOURCE_WALK;
+		break;
+	default:
+		return cli__parse_target(key, arg, state, opts, &record->pids);
+	}
+	return 0;
+}
+
+static void end_status_line(struct record_opts *record)
+{
+	if (record->quiet_line)
+		fputc('\n', stderr);
+	record->quiet_line = false;
+}
+
+static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
+		      const char *version, const char *source, const char *reason)
+{
+	end_status_line(ctx);
+	cli__print_source(process->pid, runtime->name, version, source, reason);
+}
+
+static void on_note(void *ctx, const char *text)
+{
+	end_status_line(ctx);
+	escape__line(stderr, "no limit is kept: %s", text);
+}
+
+static void on_progress(void *ctx, const struct session_progress *progress)
+{
+	struct record_opts *record = ctx;
+
+	if (!record->status)
+		return;
+	fprintf(stderr,
+		"\r\033[K%.0f s, %" PRIu64 " samples (%.0f/s), %" PRIu64 " lost, own CPU %.1f %%",
+		progress->elapsed_s, progress->samples, progress->samples / progress->elapsed_s,
+		progress->lost, progress->own_cpu_percent);
+	fflush(stderr);
+	record->quiet_line = true;
+}
+
+/* Of the runtimes that were met. */
+static void print_frames(const struct session_opts *opts, const struct capture_stats *stats)
+{
+	int i;
+
+	fprintf(stderr, "frames: %" PRIu64 " kernel, %" PRIu64 " native", stats->kernel_frames,
+		stats->native_frames);
+	for (i = 0; opts->runtimes[i]; i++)
+		if (stats->runtime_frames[i])
+			fprintf(stderr, ", %" PRIu64 " %s", stats->runtime_frames[i],
+				opts->runtimes[i]->name);
+	fputc('\n', stderr);
+}
+
+/* What is missing in it for want of a privilege. */
+static void print_unseen(const struct session_summary *summary)
+{
+	unsigned unread = unread_files__count(summary->unread);
+	char why[300], path[400];
+	uint32_t pid;
+
+	if (summary->stats->kernel_unnamed) {
+		privilege__why_hidden(why, sizeof(why));
+		fprintf(stderr, "kernel frames are addresses without names: %s\n", why);
+	}
+	if (!unread)
+		return;
+	unread_files__why(summary->unread, why, sizeof(why));
+	snprintf(path, sizeof(path), "%s", unread_files__first(summary->unread, &pid));
+	escape__printable(path);
+	fprintf(stderr,
+		"%u file%s with code cannot be opened, so stacks end there: %s of PID %u%s: %s\n",
+		unread, unread > 1 ? "s" : "", path, pid, unread > 1 ? ", ..." : "", why);
+}
+
+static void print_tableless(const struct session_summary *summary)
+{
+	const struct images_stats *images = summary->images;
+	char path[400];
+
+	if (!images->tableless)
+		return;
+	snprintf(path, sizeof(path), "%s", images->first_tableless);
+	escape__printable(path);
+	fprintf(stderr,
+		"without unwind table: %s%s; %zu MiB of tables are in use, of %zu that there can "
+		"be. Frames in them come from stack copies, which are few; recording fewer "
+		"programs "
+		"at a time (-p) leaves more room\n",
+		path, images->tableless > 1 ? " and others" : "", summary->table_bytes >> 20,
+		summary->table_max_bytes >> 20);
+}
+
+/* Of several events, each; of one, the line above says it. */
+static void print_events(const struct session_opts *opts, const struct capture_stats *stats)
+{
+	for (uint32_t i = 0; opts->events.n > 1 && i < opts->events.n; i++) {
+		const struct event_spec *event = &opts->events.list[i];
+		char rate[48] = "";
+
+		if (event->kind->timed)
+			snprintf(rate, sizeof(rate), " at %u Hz", opts->frequency_hz);
+		else if (opts->period > 1)
+			snprintf(rate, sizeof(rate), ", one of %" PRIu64 " occurrences each",
+				 opts->period);
+		escape__line(stderr, "  %s: %" PRIu64 " samples%s", event->name,
+			     stats->event_samples[i], rate);
+	}
+}
+
+static void print_summary(const struct session_opts *opts, const struct session_summary *summary)
+{
+	const struct capture_stats *stats = summary->stats;
+	char rate[32] = "";
+
+	if (opts->command)
+		cli__print_command_end(summary->command_pid, summary->command_status);
+	if (!opts->events.n || (opts->events.n == 1 && event_list__has_timed(&opts->events, true)))
+		snprintf(rate, sizeof(rate), " at %u Hz", opts->frequency_hz);
+	escape__line(stderr, "%s: %" PRIu64 " samples in %.1f s%s, own CPU %.2f s", opts->output,
+		     stats->samples, summary->duration_s, rate, summary->own_cpu_s);
+	print_events(opts, stats);
+	if (summary->samples_lost)
+		fprintf(stderr, "%" PRIu64 " more samples could not be written\n",
+			summary->samples_lost);
+	print_frames(opts, stats);
+	if (stats->samples)
+		fprintf(stderr,
+			"stacks complete to the root: %.2f %% (%" PRIu64 " of %" PRIu64 ")\n",
+			100.0 * stats->complete / stats->samples, stats->complete, stats->samples);
+	if (summary->compiled.places)
+		fprintf(stderr,
+			"compiled code: %" PRIu64 " places, %" PRIu64 " with a name from a map (of "
+			"%" PRIu64 " symbols)\n",
+			summary->compiled.places, summary->compiled.named,
+			summary->compiled.symbols);
+	if (stats->copies_used)
+		fprintf(stderr, "%" PRIu64 " stacks completed from a stack copy\n",
+			stats->copies_used);
+	print_unseen(summary);
+	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
+	cli__print_losses(summary->counters);
+	print_tableless(summary);
+}
+
+static void go_on(int number)
+{
+	(void)number;
+}
+
+static int record(struct record_opts *record)
+{
+	struct session_summary summary;
+	struct session *session;
+	struct err err = {}, finish_err = {};
+	int ret, finished;
+
+	/* A limit of the file's size is an error like a full disk. Not ignored: the command would
+	 * inherit that. */
+	signal(SIGXFSZ, go_on);
+	ret = session__open(&record->session, &session, &err);
+	if (ret)
+		return cli__fail("%s", err.text);
+	ret = session__run(session, &err);
+	finished = session__finish(session, &summary, &finish_err);
+	end_status_line(record);
+	print_summary(&record->session, &summary);
+	session__free(session);
+	if (!ret && !finished)
+		return EXIT_OK;
+	if (ret == -ESTALE || finished == -ESTALE)
+		return cli__fail("%s", ret ? err.text : finish_err.text);
+	return cli__fail("%s; what was recorded until then is in %s",
+			 ret ? err.text : finish_err.text, record->session.output);
+}
+
+int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "-p PID[,PID...]\n-- COMMAND...",
+		.doc = "Record where processes spend CPU time: kernel, native and interpreted "
+		       "frames of every thread, also of threads and child processes born later. "
+		       "Needs root, or CAP_BPF and CAP_PERFMON, and for some targets more: braid "
+		       "doctor says.\v"
+		       "Examples:\n"
+		       "  braid record -p 4711 -d 10\n"
+		       "  braid record -p 4711,4712 -F 999 -o web.db\n"
+		       "  braid record -r python -- python3 app.py --option\n"
+		       "  braid record -e cpu,tracepoint:sched:sched_switch -p 4711 -d 10\n"
+		       "  braid record -e uprobe:libc.so.6:malloc -c 100 -- ./program\n"
+		       "Then: braid flame, braid report",
+	};
+	struct record_opts opts = { .session = { .runtimes = runtimes,
+						 .enabled = UINT32_MAX,
+						 .output = "braid.db",
+						 .on_source = on_source,
+						 .on_note = on_note,
+						 .on_progress = on_progress },
+				    .status = isatty(STDERR_FILENO) };
+	int status;
+
+	opts.session.ctx = &opts;
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &opts);
+	status = record(&opts);
+	free(opts.pids);
+	return status;
+}

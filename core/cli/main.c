@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "core/base/util.h"
+#include "core/cli/cli.h"
+#include "probes/probe.h"
+#include "runtimes/registry.h"
+
+static const struct command commands[] = {
+	{ "record", "Record a running process, or a command, until it ends or Ctrl-C", cmd_record },
+	{ "report", "Show a recording as a table or as folded stacks", cmd_report },
+	{ "flame", "Draw a recording as an interactive flame graph", cmd_flame },
+	{ "calls", "Count and time every call of interpreted functions, by probes", cmd_calls },
+	{ "probes", "Show probe sites, whether they fire, and the frame source that follows",
+	  cmd_probes },
+	{ "bench", "Measure what probes and sampling cost here", cmd_bench },
+	{ "doctor", "Tell what this machine can and cannot do, and the remedy", cmd_doctor },
+};
+
+static void print_help(FILE *out)
+{
+	size_t i;
+
+	fputs("Usage: braid COMMAND [OPTION...]\n"
+	      "Profile running programs: kernel, native and interpreted frames in one stack.\n\n",
+	      out);
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	fputs("\n  braid COMMAND --help   tells the options of a command\n"
+	      "  braid --version        tells the version\n\n"
+	      "Examples:\n"
+	      "  braid record -p 4711 -d 10 && braid flame\n"
+	      "  braid record -o app.db -- python3 app.py\n"
+	      "  braid report --rows 20 app.db\n",
+	      out);
+}
+
+/* What is opened next must not take the number of a closed standard stream: the program's words
+ * would go there. In the wrong direction, so that using it still fails. */
+static void fill_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			_exit(EXIT_FAILED);
+}
+
+/* Words that nobody got are a failure, unless who reads them has seen enough (`| head`). */
+static int flush_output(int status)
+{
+	bool failed = ferror(stdout) && errno != EPIPE;
+
+	if (fflush(stdout) && errno != EPIPE)
+		failed = true;
+	if (!failed || status)
+		return status;
+	return cli__fail("cannot write to standard output: %s", strerror(errno));
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "braid %s", command->name);
+	argv[0] = name;
+	program_invocation_name = program_invocation_short_name = name; /* argp's messages */
+	return command->run(argc, argv, runtimes);
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	fill_standard_streams();
+	argp_err_exit_status = EXIT_MISUSED;
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_MISUSED;
+	}
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return flush_output(run_command(&commands[i], argc - 1, argv + 1));
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		print_help(stdout);
+		return flush_output(EXIT_OK);
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		puts("braid " BRAID_VERSION);
+		return flush_output(EXIT_OK);
+	}
+	cli__fail("there is no command '%s'; `braid --help` lists them", argv[1]);
+	return EXIT_MISUSED;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_ELF_FILE_H
+#define BRAID_ELF_FILE_H
+
+#include <gelf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+
+/* One ELF file, open for reading. Contents are untrusted: everything is bounds-checked, and a
+ * malformed file yields -EBADMSG, never a crash. x86-64 little-endian 64-bit only; other machines
+ * and classes yield -ENOTSUP, files that are no ELF -ENOEXEC. */
+
+#define ELF_BUILD_ID_MAX 64
+
+struct elf_segment {		 /* one PT_LOAD */
+	uint64_t offset, filesz; /* in the file */
+	uint64_t vaddr, memsz;
+	bool exec;
+};
+
+struct elf_file {
+	int fd; /* owned; -1 for memory images */
+	Elf *elf;
+	char *path; /* for messages and labels, as the target sees it */
+	uint8_t build_id[ELF_BUILD_ID_MAX];
+	size_t build_id_len; /* 0: none */
+	uint16_t type;	     /* ET_EXEC, ET_DYN, ET_REL is refused */
+	struct elf_segment *segments;
+	size_t n_segments;
+};
+
+/* Takes `fd` (closes it also on failure). `path` is copied. */
+int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *err);
+
+/* Over memory that the caller keeps alive and unchanged (the vDSO). */
+int elf_file__open_memory(const void *data, size_t size, const char *path, struct elf_file **ret,
+			  struct err *err);
+
+void elf_file__free(struct elf_file *file); /* NULL is fine */
+
+/* File offset -> link-time virtual address, through the PT_LOAD that holds it; false if none. */
+bool elf_file__offset_to_vaddr(const struct elf_file *file, uint64_t offset, uint64_t *ret_vaddr);
+
+/* Section by name, decompressed if need be; NULL if absent, empty (SHT_NOBITS) or malformed.
+ * Borrowed until elf_file__free. `ret_shdr` may be NULL. */
+Elf_Data *elf_file__section(const struct elf_file *file, const char *name, GElf_Shdr *ret_shdr);
+
+/* Copies `len` bytes at virtual address `vaddr` from the file. 0, or -EFAULT where the file does
+ * not hold all of them. */
+int elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len);
+
+/* Exact, defined symbol from .dynsym, then .symtab. 0 or -ENOENT. `ret_size` may be NULL. */
+int elf_file__find_symbol(const struct elf_file *file, const char *name, uint64_t *ret_vaddr,
+			  uint64_t *ret_size);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_KALLSYMS_H
+#define BRAID_KALLSYMS_H
+
+#include <stdint.h>
+
+#include "core/base/err.h"
+
+struct kallsyms;
+
+/* Reads `path` ("/proc/kallsyms"). -EPERM with the way out in `err` where the addresses are
+ * hidden (all zero), -ENOMEM, or the negative errno of open and read. */
+int kallsyms__load(const char *path, struct kallsyms **ret, struct err *err);
+void kallsyms__free(struct kallsyms *kallsyms); /* NULL is fine */
+
+/* Text symbol that contains `address` (up to the next symbol), or NULL. Borrowed until free.
+ * `ret_module` (may be NULL) is the module's name or NULL for the kernel proper. */
+const char *kallsyms__find(const struct kallsyms *kallsyms, uint64_t address,
+			   const char **ret_module);
+
+#endif

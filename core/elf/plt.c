@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Names of the stubs by which code calls functions of other files. A sample in one has no symbol:
+ * the linker makes stubs, and the table of symbols does not know them. Each jumps through a slot of
+ * the global offset table, and a relocation says which function's address the dynamic linker puts
+ * there. So slots are gathered by address from the relocations, and each stub's jump instruction is
+ * decoded for its slot. The name is that of the function with "@plt" behind it, as binutils writes
+ * it. A stub of an indirect function of the file's own (IRELATIVE) has its resolver's name. */
+#include "core/elf/plt.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/elf/elf_symbols.h"
+
+struct slot { /* of the global offset table */
+	uint64_t vaddr;
+	const char *name;
+};
+
+struct slots {
+	struct slot *slots;
+	size_t n, cap;
+};
+
+static const char *name_of(const GElf_Rela *rela, const struct elf_symbols *dynsym,
+			   const struct symtab *symtab)
+{
+	const struct symbol *resolver;
+	GElf_Sym sym;
+
+	switch (GELF_R_TYPE(rela->r_info)) {
+	case R_X86_64_JUMP_SLOT:
+	case R_X86_64_GLOB_DAT:
+		return dynsym->n ? elf_symbols__get(dynsym, GELF_R_SYM(rela->r_info), &sym) : NULL;
+	case R_X86_64_IRELATIVE:
+		resolver = symtab__find(symtab, rela->r_addend);
+		return resolver ? resolver->name : NULL;
+	default:
+		return NULL;
+	}
+}
+
+static int add_slots(struct slots *slots, const struct elf_file *file, const char *section,
+		     const struct elf_symbols *dynsym, const struct symtab *symtab)
+{
+	Elf_Data *data = elf_file__section(file, section, NULL);
+	size_t n = data && data->d_type == ELF_T_RELA ? data->d_size / sizeof(Elf64_Rela) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name;
+		GElf_Rela rela;
+
+		if (!gelf_getrela(data, i, &rela))
+			break;
+		name = name_of(&rela, dynsym, symtab);
+		if (!name || !name[0])
+			continue;
+		if (array__reserve(&slots->slots, &slots->cap, slots->n + 1,
+				   sizeof(*slots->slots)) != 0)
+			return -ENOMEM;
+		slots->slots[slots->n++] = (struct slot) { rela.r_offset, name };
+	}
+	return 0;
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+/* Address of the slot that the stub jumps through ([endbr64] [bnd] jmp *disp32(%rip)), or 0. */
+static uint64_t jump_slot(const uint8_t *code, size_t len, uint64_t vaddr)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	size_t at = 0;
+	int32_t disp;
+
+	if (len >= sizeof(endbr64) && !memcmp(code, endbr64, sizeof(endbr64)))
+		at += sizeof(endbr64);
+	if (at < len && code[at] == 0xf2)
+		at++;
+	if (len - at < 6 || code[at] != 0xff || code[at + 1] != 0x25)
+		return 0;
+	memcpy(&disp, code + at + 2, sizeof(disp));
+	return vaddr + at + 6 + disp;
+}
+
+static int add_stubs(struct symtab *ret, const struct slots *slots, const struct elf_file *file,
+		     const char *section)
+{
+	GElf_Shdr shdr;
+	Elf_Data *data = elf_file__section(file, section, &shdr);
+	size_t step = data && shdr.sh_entsize == 8 ? 8 : 16;
+
+	for (size_t at = 0; data && data->d_size - at >= step; at += step) {
+		struct slot key = {
+			.vaddr = jump_slot((uint8_t *)data->d_buf + at, step, shdr.sh_addr + at),
+		};
+		const struct slot *slot =
+			bsearch(&key, slots->slots, slots->n, sizeof(key), by_vaddr);
+
+		if (slot && symtab__add(ret, &(struct symbol) {
+						     .start = shdr.sh_addr + at,
+						     .end = shdr.sh_addr + at + step,
+						     .name = slot->name,
+						     .sized = true,
+						     .is_plt = true,
+					     }) != 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int plt__add(struct symtab *ret, const struct elf_file *file, const struct symtab *symtab)
+{
+	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
+	struct elf_symbols dynsym = { 0 };
+	struct slots slots = { 0 };
+	int rc;
+
+	elf_symbols__open(file, ".dynsym", &dynsym);
+	rc = add_slots(&slots, file, ".rela.plt", &dynsym, symtab);
+	if (!rc)
+		rc = add_slots(&slots, file, ".rela.dyn", &dynsym, symtab);
+	if (slots.n)
+		qsort(slots.slots, slots.n, sizeof(*slots.slots), by_vaddr);
+	for (size_t i = 0; !rc && slots.n && i < ARRAY_SIZE(sections); i++)
+		rc = add_stubs(ret, &slots, file, sections[i]);
+	free(slots.slots);
+	return rc;
+}

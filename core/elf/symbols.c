@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/elf/symbols.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/range_map.h"
+#include "core/base/util.h"
+#include "core/elf/cfi_entries.h"
+#include "core/elf/debugfile.h"
+#include "core/elf/dwarf.h"
+#include "core/elf/minidebug.h"
+#include "core/elf/plt.h"
+#include "core/elf/symtab.h"
+
+struct symbols {
+	const struct elf_file *file; /* borrowed */
+	char *root;
+	bool stays_below; /* the root: no look-ups below our own */
+	bool opened;
+	struct elf_file *debug, *alt, *minidebug; /* NULL: none */
+	struct symtab symtab, plt;		  /* borrow their names from the three files */
+	struct dwarf *dwarf;			  /* NULL: none; borrows one of the files */
+	struct range_map functions;		  /* from call frame information */
+	uint64_t *starts;			  /* their values are indices into this */
+	size_t n_starts, cap_starts;
+	bool functions_read;
+};
+
+int symbols__new(const struct elf_file *file, const char *root, struct symbols **ret)
+{
+	struct symbols *symbols = calloc(1, sizeof(*symbols));
+
+	if (!symbols)
+		return -ENOMEM;
+	symbols->file = file;
+	symbols->root = strdup(root);
+	if (!symbols->root) {
+		free(symbols);
+		return -ENOMEM;
+	}
+	*ret = symbols;
+	return 0;
+}
+
+void symbols__stay_below_root(struct symbols *symbols)
+{
+	symbols->stays_below = true;
+}
+
+static void close_sources(struct symbols *symbols)
+{
+	dwarf__free(symbols->dwarf);
+	symbols->dwarf = NULL;
+	symtab__done(&symbols->plt);
+	symtab__done(&symbols->symtab);
+	elf_file__free(symbols->minidebug);
+	symbols->minidebug = NULL;
+	elf_file__free(symbols->alt);
+	symbols->alt = NULL;
+	elf_file__free(symbols->debug);
+	symbols->debug = NULL;
+	symbols->opened = false;
+}
+
+void symbols__free(struct symbols *symbols)
+{
+	if (!symbols)
+		return;
+	close_sources(symbols);
+	range_map__done(&symbols->functions);
+	free(symbols->starts);
+	free(symbols->root);
+	free(symbols);
+}
+
+/* -ENOENT only says that this source is not there. */
+static int optional(int rc)
+{
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int open_debugfile(struct symbols *symbols)
+{
+	return debugfile__open(symbols->file, symbols->root, symbols->stays_below, &symbols->debug);
+}
+
+static int open_dwarf_of(struct symbols *symbols, const struct elf_file *file)
+{
+	int rc = optional(
+		debugfile__open_alt(file, symbols->root, symbols->stays_below, &symbols->alt));
+
+	if (!rc)
+		rc = dwarf__new(file, symbols->alt, &symbols->dwarf);
+	if (rc) {
+		elf_file__free(symbols->alt);
+		symbols->alt = NULL;
+	}
+	return rc;
+}
+
+static int open_dwarf(struct symbols *symbols)
+{
+	int rc = open_dwarf_of(symbols, symbols->file);
+
+	if (rc == -ENOENT)
+		rc = optional(open_debugfile(symbols));
+	if (!rc && symbols->debug)
+		rc = open_dwarf_of(symbols, symbols->debug);
+	return optional(rc);
+}
+
+/* Number of symbols, or negative errno. */
+static int add_full_table(struct symbols *symbols)
+{
+	int n = symtab__add_section(&symbols->symtab, symbols->file, ".symtab");
+	int rc = 0;
+
+	if (!n && !symbols->debug)
+		rc = optional(open_debugfile(symbols));
+	if (!n && !rc && symbols->debug)
+		n = symtab__add_section(&symbols->symtab, symbols->debug, ".symtab");
+	if (!n && !rc)
+		rc = optional(minidebug__open(symbols->file, &symbols->minidebug));
+	if (!n && !rc && symbols->minidebug)
+		n = symtab__add_section(&symbols->symtab, symbols->minidebug, ".symtab");
+	return rc ? rc : n;
+}
+
+static int open_sources(struct symbols *symbols)
+{
+	int rc = open_dwarf(symbols);
+
+	if (!rc)
+		rc = add_full_table(symbols);
+	if (rc >= 0)
+		rc = symtab__add_section(&symbols->symtab, symbols->file, ".dynsym");
+	if (rc >= 0)
+		rc = symtab__seal(&symbols->symtab);
+	if (!rc)
+		rc = plt__add(&symbols->plt, symbols->file, &symbols->symtab);
+	if (!rc)
+		rc = symtab__seal(&symbols->plt);
+	if (rc)
+		close_sources(symbols);
+	symbols->opened = !rc;
+	return rc;
+}
+
+int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max)
+{
+	const char *owner = NULL;
+	struct symbol *symbol;
+	int rc;
+
+	if (!max)
+		return 0;
+	rc = symbols->opened ? 0 : open_sources(symbols);
+	if (rc)
+		return rc;
+	symbol = symtab__find(&symbols->symtab, vaddr);
+	if (!symbol)
+		symbol = symtab__find(&symbols->plt, vaddr);
+	if (symbol) {
+		owner = symbol__text(symbol);
+		if (!owner)
+			return -ENOMEM;
+	}
+	rc = symbols->dwarf ? dwarf__resolve(symbols->dwarf, vaddr, owner, ret, max) : 0;
+	if (rc || !owner)
+		return rc;
+	*ret = (struct symbol_frame) { .function = owner };
+	return 1;
+}
+
+static int add_function(void *ctx, uint64_t start, uint64_t end)
+{
+	struct symbols *symbols = ctx;
+	int rc = array__reserve(&symbols->starts, &symbols->cap_starts, symbols->n_starts + 1,
+				sizeof(*symbols->starts));
+
+	if (rc)
+		return rc;
+	symbols->starts[symbols->n_starts] = start;
+	return range_map__add(&symbols->functions, start, end, symbols->n_starts++);
+}
+
+static int read_functions(struct symbols *symbols)
+{
+	int rc = cfi_entries__functions(symbols->file, add_function, symbols, NULL);
+
+	if (rc == -EBADMSG) /* what could be read is kept */
+		rc = 0;
+	if (!rc)
+		rc = range_map__seal(&symbols->functions);
+	symbols->functions_read = !rc;
+	return rc;
+}
+
+int symbols__function_start(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start)
+{
+	uint32_t at;
+	int rc = symbols->functions_read ? 0 : read_functions(symbols);
+
+	if (rc)
+		return rc;
+	if (!range_map__find(&symbols->functions, vaddr, &at))
+		return -ENOENT;
+	*ret_start = symbols->starts[at];
+	return 0;
+}

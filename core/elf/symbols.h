@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_SYMBOLS_H
+#define BRAID_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "core/elf/elf_file.h"
+
+/* Names, lines and inlined frames of one image, from the best of: the file's own .symtab and
+ * .dynsym, .gnu_debugdata, a separate debug file found by build-id or debuglink, DWARF.
+ * Sources are opened at the first resolve, not before. */
+struct symbols;
+
+#define SYMBOL_INLINES_MAX 32
+
+struct symbol_frame {
+	const char *function; /* demangled; borrowed until symbols__free */
+	const char *file;     /* source path as DWARF has it, or NULL */
+	uint32_t line;	      /* 0: unknown */
+	bool inlined;	      /* inlined into the entry that follows it */
+};
+
+/* `root` is a directory in front of all look-ups of debug files ("/proc/4711/root" for another
+ * mount namespace; "" for ours); where nothing is found below it our own root is tried. Borrows
+ * `file` until symbols__free. -ENOMEM at worst: an image without symbols is not an error. */
+int symbols__new(const struct elf_file *file, const char *root, struct symbols **ret);
+/* Of a target that was recorded: this machine's debug files say nothing of its images. */
+void symbols__stay_below_root(struct symbols *symbols);
+void symbols__free(struct symbols *symbols); /* NULL is fine */
+
+/* Resolves one link-time virtual address. Entries come innermost first; the last is the function
+ * that owns the code. Returns their number, at most `max`; 0 when no symbol's [start, start+size)
+ * contains the address (a symbol of size 0 — hand-written assembly — reaches to the next symbol or
+ * the end of its section, whichever comes first). -ENOMEM. Never the nearest wrong one. */
+int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max);
+
+/* Where the function around `vaddr` starts, by the call frame information: for code that has no
+ * symbol, so that all of one function is one frame. 0, -ENOENT or -ENOMEM. */
+int symbols__function_start(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_EVENT_H
+#define BRAID_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <bpf/libbpf.h>
+
+#include "bpf/shared.h"
+#include "core/base/err.h"
+#include "core/kernel/chain.h"
+
+/* What a session samples. A kind of event is one file here, and one line of the table in events.c;
+ * docs/adding-an-event.md says how to write one. An event is a kind with its argument, such as
+ * `tracepoint:sched:sched_switch`; the events of a session have numbers from 1, which samples carry
+ * (rec_sample.event). */
+
+#define EVENT_NAME_BYTES 512
+
+struct event_kind;
+
+/* An event that was asked for: a plain value. */
+struct event_spec {
+	const struct event_kind *kind;
+	char name[EVENT_NAME_BYTES]; /* KIND or KIND:ARGUMENT: its name in recordings, too */
+};
+
+/* What is behind "KIND:"; "" where there is none. */
+const char *event__argument(const struct event_spec *spec);
+
+/* An event that is attached, or about to be. All that it has is file descriptors of this process:
+ * however this ends, the kernel takes them back. */
+struct event {
+	struct event_spec spec;
+	uint32_t number;
+	const struct bpf_program *program; /* takes the samples; of the kind's chain type */
+	uint64_t period_ns;		   /* of timed events */
+	bool attached;
+	struct bpf_link **links; /* made with event__add_link; owned */
+	int *fds;		 /* of the perf events that these own; -1: none */
+	size_t n_links, cap_links;
+	void *own; /* the kind's */
+};
+
+/* What an event may ask when it is attached. */
+struct tracker;
+struct event_place {
+	const struct tracker *tracker; /* the targets, whose mappings are known */
+};
+
+struct event_kind {
+	const char *name;
+	const char *argument; /* for people: "SYS:NAME"; NULL: it takes none */
+	const char *unit;     /* of its values: "samples", "ns", "bytes" or "count" */
+	const char *help;     /* one line */
+	enum chain_type type; /* of the BPF programs that such triggers run */
+	/* It comes by the clock, at session_opts.frequency_hz, and each sample's value is 1.
+	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. */
+	bool timed;
+	/* It is in files that targets have mapped: attached when that is known. */
+	bool mapped;
+
+	/* Is this an argument of the kind? The text is any user's. -EINVAL with a sentence that
+	 * tells what is. NULL: whatever `argument` says. */
+	int (*parse)(const char *argument, struct err *err);
+
+	/* Runs event->program at each occurrence from now on, in whatever process: the program
+	 * knows the targets. All or nothing. -EPERM, -ENOENT, ... with the way out in `err`. */
+	int (*attach)(struct event *event, const struct event_place *place, struct err *err);
+
+	/* Gives `own` back, after the links are gone. NULL: there is nothing. */
+	void (*detach)(struct event *event);
+
+	/* Comes at the n-th part of the rate from now on. -errno. NULL: its rate is its own. */
+	int (*slow_down)(struct event *event, uint32_t slowdown);
+};
+
+/* Takes a link over, with the perf event that it owns (-1: none). On failure it is destroyed. */
+int event__add_link(struct event *event, struct bpf_link *link, int fd, struct err *err);
+
+/* The kinds that there are. */
+extern const struct event_kind event_cpu;
+extern const struct event_kind event_tracepoint;
+extern const struct event_kind event_uprobe;
+
+#endif

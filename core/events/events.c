@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/events/events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/events/nearest.h"
+
+const struct event_kind *const event_kinds[] = { &event_cpu, &event_tracepoint, &event_uprobe,
+						 NULL };
+
+struct events {
+	struct event list[EVENTS_MAX];
+	uint32_t n;
+};
+
+/* --- what was asked for --- */
+
+const char *event__argument(const struct event_spec *spec)
+{
+	const char *colon = strchr(spec->name, ':');
+
+	return colon ? colon + 1 : "";
+}
+
+static const struct event_kind *find_kind(const char *name, size_t len)
+{
+	for (int i = 0; event_kinds[i]; i++)
+		if (strlen(event_kinds[i]->name) == len && !memcmp(event_kinds[i]->name, name, len))
+			return event_kinds[i];
+	return NULL;
+}
+
+static int unknown(const struct event_spec *spec, size_t len, struct err *err)
+{
+	struct nearest nearest = nearest__to(spec->name, len);
+
+	for (int i = 0; event_kinds[i]; i++)
+		nearest__add(&nearest, event_kinds[i]->name);
+	if (nearest.n)
+		return err__set(err, -EINVAL, "there is no event '%s': did you mean %s?",
+				spec->name, nearest__text(&nearest));
+	return err__set(err, -EINVAL,
+			"there is no event '%s'; there are: cpu, " /* the table */
+			"tracepoint:SYS:NAME, uprobe:FILE:SYMBOL",
+			spec->name);
+}
+
+/* The kind and the argument of spec->name. */
+static int understand(struct event_spec *spec, struct err *err)
+{
+	size_t len = strcspn(spec->name, ":");
+	const struct event_kind *kind = find_kind(spec->name, len);
+
+	if (!kind)
+		return unknown(spec, len, err);
+	spec->kind = kind;
+	if (!kind->argument)
+		return spec->name[len] ? err__set(err, -EINVAL, "the event %s takes no argument",
+						  kind->name)
+				       : 0;
+	if (!spec->name[len] || !spec->name[len + 1])
+		return err__set(err, -EINVAL, "the event %s needs an argument: %s:%s", kind->name,
+				kind->name, kind->argument);
+	return kind->parse ? kind->parse(spec->name + len + 1, err) : 0;
+}
+
+static int add(struct event_list *list, const char *text, size_t len, struct err *err)
+{
+	struct event_spec *spec = &list->list[list->n];
+	int code;
+
+	if (!len)
+		return err__set(err, -EINVAL, "an event's name is missing");
+	if (len >= EVENT_NAME_BYTES)
+		return err__set(err, -EINVAL, "an event's name has %d bytes at most",
+				EVENT_NAME_BYTES - 1);
+	if (list->n == EVENTS_MAX)
+		return err__set(err, -EINVAL, "a recording has %d events at most", EVENTS_MAX);
+	memcpy(spec->name, text, len);
+	spec->name[len] = '\0';
+	code = understand(spec, err);
+	for (uint32_t i = 0; !code && i < list->n; i++)
+		if (!strcmp(list->list[i].name, spec->name))
+			code = err__set(err, -EINVAL, "the event %s is there twice", spec->name);
+	if (!code)
+		list->n++;
+	return code;
+}
+
+int event_list__parse(const char *text, struct event_list *list, struct err *err)
+{
+	size_t len;
+	int code;
+
+	do {
+		len = strcspn(text, ",");
+		code = add(list, text, len, err);
+		text += len;
+	} while (!code && *text++);
+	return code;
+}
+
+bool event_list__has_timed(const struct event_list *list, bool timed)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->list[i].kind->timed == timed)
+			return true;
+	return false;
+}
+
+void event_list__configure(const struct event_list *list, uint64_t period,
+			   struct kernel_half_opts *opts)
+{
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct event_kind *kind = list->list[i].kind;
+
+		opts->events[kind->type] |= 1U << (i + 1);
+		opts->periods[i + 1] = kind->timed ? 1 : period;
+	}
+}
+
+/* --- what is attached --- */
+
+struct events *events__new(const struct event_list *list, const struct kernel_half *half,
+			   uint32_t frequency_hz)
+{
+	struct events *events = calloc(1, sizeof(*events));
+
+	if (!events)
+		return NULL;
+	events->n = list->n;
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct event *event = &events->list[i];
+
+		event->spec = list->list[i];
+		event->number = i + 1;
+		event->program = kernel_half__trigger(half, event->spec.kind->type, event->number);
+		if (event->spec.kind->timed)
+			event->period_ns = NSEC_PER_SEC / max_of(frequency_hz, 1U);
+	}
+	return events;
+}
+
+int event__add_link(struct event *event, struct bpf_link *link, int fd, struct err *err)
+{
+	size_t cap = event->cap_links;
+
+	if (array__reserve(&event->links, &event->cap_links, event->n_links + 1,
+			   sizeof(struct bpf_link *)) ||
+	    array__reserve(&event->fds, &cap, event->n_links + 1, sizeof(*event->fds))) {
+		bpf_link__destroy(link);
+		return err__set(err, -ENOMEM, "out of memory");
+	}
+	event->links[event->n_links] = link;
+	event->fds[event->n_links++] = fd;
+	return 0;
+}
+
+static void detach(struct event *event)
+{
+	while (event->n_links)
+		bpf_link__destroy(event->links[--event->n_links]);
+	free(event->links);
+	free(event->fds);
+	event->links = NULL;
+	event->fds = NULL;
+	event->cap_links = 0;
+	if (event->own && event->spec.kind->detach)
+		event->spec.kind->detach(event);
+	event->own = NULL;
+	event->attached = false;
+}
+
+int events__attach(struct events *events, bool mapped, const struct event_place *place,
+		   struct err *err)
+{
+	int code = 0;
+
+	for (uint32_t i = 0; !code && i < events->n; i++) {
+		struct event *event = &events->list[i];
+
+		if (event->attached || event->spec.kind->mapped != mapped)
+			continue;
+		code = event->spec.kind->attach(event, place, err);
+		event->attached = !code;
+		if (code)
+			detach(event);
+	}
+	if (code)
+		events__detach(events);
+	return code;
+}
+
+int events__slow_down(struct events *events, uint32_t slowdown)
+{
+	int code = 0, rc;
+
+	for (uint32_t i = 0; i < events->n; i++) {
+		struct event *event = &events->list[i];
+
+		if (!event->attached || !event->spec.kind->slow_down)
+			continue;
+		rc = event->spec.kind->slow_down(event, slowdown);
+		code = rc ? rc : code;
+	}
+	return code;
+}
+
+void events__detach(struct events *events)
+{
+	for (uint32_t i = 0; events && i < events->n; i++)
+		detach(&events->list[i]);
+}
+
+void events__free(struct events *events)
+{
+	events__detach(events);
+	free(events);
+}

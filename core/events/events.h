@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_EVENTS_H
+#define BRAID_EVENTS_H
+
+#include <stdio.h>
+
+#include "core/events/event.h"
+#include "core/kernel/kernel_half.h"
+
+/* The events of one session, from -e to the last sample. */
+
+/* All kinds, NULL-terminated: behind parsing and help. */
+extern const struct event_kind *const event_kinds[];
+
+struct event_list {
+	struct event_spec list[EVENTS_MAX]; /* number n is at n - 1 */
+	uint32_t n;
+};
+
+/* Adds the events of a list "cpu,tracepoint:sched:sched_switch" to those that are there. -EINVAL
+ * with a sentence: one that is unknown, or there already, or too many. */
+int event_list__parse(const char *text, struct event_list *list, struct err *err);
+
+/* Does any come by the clock; or does any not? */
+bool event_list__has_timed(const struct event_list *list, bool timed);
+
+/* What the kernel half has to be loaded with: `opts`' events and periods. */
+void event_list__configure(const struct event_list *list, uint64_t period,
+			   struct kernel_half_opts *opts);
+
+struct events;
+
+/* None is attached yet. NULL: out of memory. */
+struct events *events__new(const struct event_list *list, const struct kernel_half *half,
+			   uint32_t frequency_hz);
+
+/* Attaches those that need to know what targets have mapped (`mapped`), or the others. After a
+ * failure nothing is attached. */
+int events__attach(struct events *events, bool mapped, const struct event_place *place,
+		   struct err *err);
+
+/* Those that come by the clock: at the n-th part of their rate. -errno of one that keeps its. */
+int events__slow_down(struct events *events, uint32_t slowdown);
+
+void events__detach(struct events *events); /* idempotent; NULL is fine */
+void events__free(struct events *events);   /* detaches; NULL is fine */
+
+#endif

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/kernel/chain.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bpf/braid.skel.h"
+#include "core/base/util.h"
+#include "core/kernel/kernel_part.h"
+
+#define UNWINDER     "unwind_stack"
+#define TYPE_MAP     ".rodata.type" /* what an object's programs know of their type */
+#define STAGES_MAP   "stages"
+#define PROGRAMS_MAX (EVENTS_MAX + WALKERS_MAX + 2)
+
+static const struct {
+	enum bpf_prog_type program_type;
+	uint32_t slots;
+	const char *trigger; /* name of the program, or what it begins with */
+	bool per_event;	     /* then the event's number follows */
+} types[CHAIN_TYPES_N] = {
+	[CHAIN_TICK] = { BPF_PROG_TYPE_PERF_EVENT, SLOTS_TICK, "on_sample", false },
+	[CHAIN_TRACEPOINT] = { BPF_PROG_TYPE_RAW_TRACEPOINT, SLOTS_TRACEPOINT, "on_tracepoint_",
+			       true },
+	[CHAIN_UPROBE] = { BPF_PROG_TYPE_KPROBE, SLOTS_UPROBE, "on_uprobe", false },
+};
+_Static_assert(SLOTS_TICK + SLOTS_TRACEPOINT + SLOTS_UPROBE <= SLOTS_MAX, "slots");
+
+enum bpf_prog_type chain__program_type(enum chain_type type)
+{
+	return types[type].program_type;
+}
+
+uint32_t chain__slots(enum chain_type type)
+{
+	return types[type].slots;
+}
+
+bool chain__is_stage(const char *name)
+{
+	return !strncmp(name, "walk_", 5) || !strcmp(name, UNWINDER);
+}
+
+bool chain__is_trigger(const char *name, enum chain_type type)
+{
+	for (int i = 0; i < CHAIN_TYPES_N; i++)
+		if ((type == CHAIN_TYPES_N || (int)type == i) &&
+		    !strncmp(name, types[i].trigger, strlen(types[i].trigger)))
+			return true;
+	return false;
+}
+
+/* Names of programs, with room for what has to be made up. */
+struct names {
+	const char *list[PROGRAMS_MAX]; /* NULL-terminated */
+	size_t n;
+	char made_up[EVENTS_MAX][32];
+};
+
+static void add_triggers(struct names *names, enum chain_type type, uint32_t events)
+{
+	uint32_t event, n = 0;
+
+	if (!types[type].per_event) {
+		names->list[names->n++] = types[type].trigger;
+		return;
+	}
+	for (event = 1; event <= EVENTS_MAX; event++) {
+		if (!(events & 1U << event))
+			continue;
+		snprintf(names->made_up[n], sizeof(names->made_up[n]), "%s%u", types[type].trigger,
+			 event);
+		names->list[names->n++] = names->made_up[n++];
+	}
+}
+
+/* Makes the object one of that type. */
+static int set_type(const struct chains *chains, struct bpf_object *object, enum chain_type type)
+{
+	const struct chain *chain = &chains->list[type];
+	struct braid_bpf__rodata_type values = { .cfg_slot_first = chain->slot_first,
+						 .cfg_slot_end =
+							 chain->slot_first + types[type].slots,
+						 .cfg_tableless = chains->tableless };
+	struct bpf_map *map = bpf_object__find_map_by_name(object, TYPE_MAP);
+	struct bpf_program *program;
+	int ret = map ? bpf_map__set_initial_value(map, &values, sizeof(values)) : -ENOENT;
+
+	bpf_object__for_each_program (program, object)
+		if (!ret && chain__is_stage(bpf_program__name(program)))
+			ret = bpf_program__set_type(program, types[type].program_type);
+	return ret;
+}
+
+static int put_stage(int stages_fd, const struct bpf_object *object, const char *name,
+		     uint32_t stage)
+{
+	const struct bpf_program *program = bpf_object__find_program_by_name(object, name);
+	int fd = program ? bpf_program__fd(program) : -ENOENT;
+
+	if (fd < 0)
+		return fd;
+	return bpf_map_update_elem(stages_fd, &stage, &fd, BPF_ANY) ? -errno : 0;
+}
+
+int chains__plan(struct chains *chains, struct bpf_object *base,
+		 const uint32_t events[CHAIN_TYPES_N], uint32_t tableless)
+{
+	struct names names = {};
+	int type, first = -1;
+
+	*chains = (struct chains) { .base = base, .tableless = tableless };
+	for (type = 0; type < CHAIN_TYPES_N; type++) {
+		struct chain *chain = &chains->list[type];
+
+		chain->used = events[type];
+		chain->stages_fd = -1;
+		chain->slot_first = chains->slots;
+		if (!chain->used)
+			continue;
+		chains->slots += types[type].slots;
+		if (first < 0)
+			first = type;
+	}
+	if (first < 0)
+		return 0;
+	add_triggers(&names, first, events[first]);
+	names.list[names.n++] = UNWINDER;
+	chains->list[first].trigger = base;
+	kernel_part__select(base, names.list, true);
+	return set_type(chains, base, first);
+}
+
+/* Another object of the type, over the maps of the base. */
+static int load_part(struct chains *chains, enum chain_type type, const char *const *programs,
+		     struct bpf_object **ret)
+{
+	const struct chain *chain = &chains->list[type];
+	const struct kernel_part_map own[] = { { TYPE_MAP, -1 },
+					       { STAGES_MAP, chain->stages_fd },
+					       {} };
+	struct bpf_object *object;
+	int rc;
+
+	if (chains->n_parts == ARRAY_SIZE(chains->parts))
+		return -E2BIG;
+	rc = kernel_part__beside(chains->base, programs, own, &object);
+	if (rc)
+		return rc;
+	chains->parts[chains->n_parts++] = object;
+	rc = set_type(chains, object, type);
+	if (!rc)
+		rc = bpf_object__load(object);
+	*ret = object;
+	return rc;
+}
+
+int chains__load(struct chains *chains, const uint32_t events[CHAIN_TYPES_N])
+{
+	int type, ret = 0;
+
+	for (type = 0; !ret && type < CHAIN_TYPES_N; type++) {
+		struct chain *chain = &chains->list[type];
+		struct names names = {};
+
+		if (!chain->used)
+			continue;
+		if (!chain->trigger) {
+			add_triggers(&names, type, events[type]);
+			names.list[names.n++] = UNWINDER;
+			ret = load_part(chains, type, names.list, &chain->trigger);
+		}
+		if (ret)
+			break;
+		chain->stages_fd = bpf_object__find_map_fd_by_name(chain->trigger, STAGES_MAP);
+		ret = put_stage(chain->stages_fd, chain->trigger, UNWINDER, STAGE_UNWIND);
+	}
+	return ret;
+}
+
+int chains__add(struct chains *chains, const struct chain_stage *stages, size_t n,
+		uint32_t tableless)
+{
+	const char *programs[WALKERS_MAX + 2] = {};
+	struct bpf_object *object;
+	int type, ret = 0;
+	size_t i;
+
+	for (i = 0; i < n && i <= WALKERS_MAX; i++)
+		programs[i] = stages[i].program;
+	chains->tableless |= tableless;
+	for (type = 0; !ret && type < CHAIN_TYPES_N; type++) {
+		if (!chains->list[type].used)
+			continue;
+		ret = load_part(chains, type, programs, &object);
+		for (i = 0; !ret && i < n; i++)
+			ret = put_stage(chains->list[type].stages_fd, object, stages[i].program,
+					stages[i].stage);
+	}
+	return ret;
+}
+
+const struct bpf_program *chains__trigger(const struct chains *chains, enum chain_type type,
+					  uint32_t event)
+{
+	const struct chain *chain = &chains->list[type];
+	struct names names = {};
+
+	if (!chain->trigger)
+		return NULL;
+	add_triggers(&names, type, 1U << event);
+	return bpf_object__find_program_by_name(chain->trigger, names.list[0]);
+}
+
+void chains__done(struct chains *chains)
+{
+	while (chains->n_parts)
+		bpf_object__close(chains->parts[--chains->n_parts]);
+	*chains = (struct chains) {};
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_KERNEL_HALF_H
+#define BRAID_KERNEL_HALF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <bpf/libbpf.h>
+
+#include "bpf/shared.h"
+#include "core/base/err.h"
+#include "core/kernel/chain.h"
+#include "runtimes/runtime.h"
+
+/* The loaded BPF object: opened and sized for this machine and the enabled runtimes, loaded,
+ * attached. Everything attached is a link owned by this process: however it ends, nothing stays
+ * behind. */
+struct kernel_half;
+
+struct kernel_half_opts {
+	const struct runtime *const *runtimes; /* all known, NULL-terminated */
+	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
+	enum unwind_mode unwind;
+	uint32_t shadows; /* room for so many shadow stacks, a power of two; 0: no probes */
+	bool calls;	  /* count calls in them: there are no samples */
+	/* What takes samples, by type: bit n: the event of number n, from 1. */
+	uint32_t events[CHAIN_TYPES_N];
+	uint64_t periods[EVENTS_MAX + 1]; /* of event n: every so-manieth is sampled; 0: each */
+	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
+};
+
+/* Opens and loads. -EPERM without privilege, -ENOTSUP without kernel BTF, else what libbpf
+ * returns; the sentence in `err` has the remedy. */
+int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
+		      struct err *err);
+
+/* Before the first probe: loads the programs that probes run, and from here on shadow stacks follow
+ * forks, execs and exits. Idempotent, also in what it returns. -ENOTSUP where no probes are wanted,
+ * else as kernel_half__load. */
+int kernel_half__load_probes(struct kernel_half *half, struct err *err);
+
+/* Before samples are to have frames of runtimes[i]: loads its walker, and what the unwinder needs
+ * to know of its code. Idempotent; else as kernel_half__load. */
+int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err);
+
+/* The program that takes samples of the event, to be attached to what triggers it; NULL: the type
+ * is not among opts.events. */
+const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, enum chain_type type,
+					       uint32_t event);
+
+/* From here on targets are followed, and sampled when triggers are attached. */
+int kernel_half__attach(struct kernel_half *half, struct err *err);
+
+/* Samples each execution of the instruction at `address` by the process, and by threads and
+ * processes that it starts later, as event 1, which is a CHAIN_TICK. */
+int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address,
+			  struct err *err);
+
+/* No sample is taken at this time (CLOCK_MONOTONIC) or later, exactly and whatever user space is
+ * busy with; the earliest that was told counts. From any thread. */
+void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns);
+
+/* That time if it is past, else `now_ns`. */
+uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns);
+
+/* The program that takes samples of the first event; -ENOENT where there is none. */
+int kernel_half__sampler_fd(const struct kernel_half *half);
+
+/* From now on probes neither count nor change shadow stacks: to be called before they are detached,
+ * which takes the kernel some tenths of a second. */
+void kernel_half__end_probes(struct kernel_half *half);
+
+/* Stops following, and break_at; keeps maps readable. Idempotent. */
+void kernel_half__detach(struct kernel_half *half);
+void kernel_half__free(struct kernel_half *half); /* NULL is fine */
+
+/* All maps, and the programs of probes, which are loaded by then or later. */
+struct bpf_object *kernel_half__object(struct kernel_half *half);
+int kernel_half__map_fd(const struct kernel_half *half, const char *name); /* -ENOENT */
+
+/* Whether processes that execute the image of that number have nothing to attach to, so that there
+ * is no hurry to look at them. */
+void kernel_half__set_plain(struct kernel_half *half, uint32_t image, bool plain);
+
+/* Sums over all CPUs. */
+void kernel_half__counters(const struct kernel_half *half, uint64_t ret_counters[COUNTERS_N]);
+
+/* Nodes of the call tree that are in use: 1 up to this. */
+uint32_t kernel_half__call_nodes(const struct kernel_half *half);
+
+/* People's text of a counter. */
+const char *counter__text(unsigned counter);
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/kernel/kernel_part.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/privilege.h"
+#include "core/kernel/libbpf_warning.h"
+
+static bool has(const char *const *names, const char *name)
+{
+	while (*names && strcmp(*names, name))
+		names++;
+	return *names;
+}
+
+int kernel_part__open(const char *const *programs, const char *const *maps, struct braid_bpf **ret,
+		      struct err *err)
+{
+	struct bpf_program *program;
+	struct braid_bpf *skel;
+	struct bpf_map *map;
+
+	libbpf_warning__keep();
+	skel = braid_bpf__open();
+	if (!skel)
+		return err__set(err, -errno, "cannot open the BPF programs: %s", strerror(errno));
+	bpf_object__for_each_program (program, skel->obj)
+		bpf_program__set_autoload(program, has(programs, bpf_program__name(program)));
+	bpf_object__for_each_map (map, skel->obj) /* the skeleton wants the variables */
+		bpf_map__set_autocreate(map,
+					has(maps, bpf_map__name(map)) || bpf_map__is_internal(map));
+	*ret = skel;
+	return 0;
+}
+
+int kernel_part__load(struct braid_bpf *skel, struct err *err)
+{
+	int ret = braid_bpf__load(skel);
+
+	if (ret == -EPERM || ret == -EACCES)
+		return privilege__explain(1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS,
+					  "to load BPF programs", err);
+	if (ret)
+		return err__set(err, ret, "this kernel does not take the BPF programs: %s",
+				strerror(-ret));
+	return 0;
+}
+
+int kernel_part__select(struct bpf_object *object, const char *const *programs, bool loaded)
+{
+	struct bpf_program *program;
+	int ret = 0;
+
+	for (; !ret && *programs; programs++) {
+		program = bpf_object__find_program_by_name(object, *programs);
+		ret = program ? bpf_program__set_autoload(program, loaded) : -ENOENT;
+	}
+	return ret;
+}
+
+static const struct kernel_part_map *find_map(const struct kernel_part_map *maps, const char *name)
+{
+	while (maps->name && strcmp(maps->name, name))
+		maps++;
+	return maps->name ? maps : NULL;
+}
+
+static int share_maps(struct bpf_object *object, const struct bpf_object *with,
+		      const struct kernel_part_map *but)
+{
+	struct bpf_map *map;
+	int ret = 0, fd;
+
+	bpf_object__for_each_map (map, object) {
+		const struct kernel_part_map *other = find_map(but, bpf_map__name(map));
+
+		if (other && other->fd < 0)
+			continue;
+		fd = other ? other->fd : bpf_object__find_map_fd_by_name(with, bpf_map__name(map));
+		ret = fd < 0 ? bpf_map__set_autocreate(map, false) : bpf_map__reuse_fd(map, fd);
+		if (ret)
+			break;
+	}
+	return ret;
+}
+
+int kernel_part__beside(const struct bpf_object *with, const char *const *programs,
+			const struct kernel_part_map *but, struct bpf_object **ret)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = bpf_object__name(with));
+	struct bpf_program *program;
+	struct bpf_object *object;
+	const void *elf;
+	size_t size;
+	int rc;
+
+	elf = braid_bpf__elf_bytes(&size);
+	object = bpf_object__open_mem(elf, size, &opts); /* maps are named after it */
+	if (!object)
+		return -errno;
+	bpf_object__for_each_program (program, object)
+		bpf_program__set_autoload(program, false);
+	rc = share_maps(object, with, but);
+	if (!rc)
+		rc = kernel_part__select(object, programs, true);
+	if (rc)
+		bpf_object__close(object);
+	else
+		*ret = object;
+	return rc;
+}

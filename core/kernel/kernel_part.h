@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_KERNEL_PART_H
+#define BRAID_KERNEL_PART_H
+
+#include "bpf/braid.skel.h"
+#include "core/base/err.h"
+
+/* Some programs of the kernel half, as one BPF object of its own: the verifier reads no more than
+ * what is needed, when it is needed. Lists of names are NULL-terminated. */
+
+/* --- with no map but those named: for measuring and counting, where a session would be too much */
+
+/* Opens the BPF object with all other programs and maps left out; the caller sizes its maps and
+ * sets its constants. Destroy with braid_bpf__destroy. */
+int kernel_part__open(const char *const *programs, const char *const *maps, struct braid_bpf **ret,
+		      struct err *err);
+
+/* Loads it. -EPERM without privilege; the sentence says what would help. */
+int kernel_part__load(struct braid_bpf *skel, struct err *err);
+
+/* --- beside another one, with the maps of that --- */
+
+struct kernel_part_map {
+	const char *name; /* NULL: the end of a list */
+	int fd;		  /* used instead; -1: the object has its own */
+};
+
+/* Opened, not loaded yet. `but`: maps that are not those of `with`, which is loaded, and outlives
+ * it. What libbpf returns; close with bpf_object__close. */
+int kernel_part__beside(const struct bpf_object *with, const char *const *programs,
+			const struct kernel_part_map *but, struct bpf_object **ret);
+
+/* These programs are loaded, or not loaded, with an object that is open. -ENOENT. */
+int kernel_part__select(struct bpf_object *object, const char *const *programs, bool loaded);
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/kernel/mmap_events.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define BUFFER_PAGES 16 /* per CPU */
+
+struct mmap_events {
+	struct perf_buffer *buffer;
+	int map_fd; /* what libbpf wants to have; no program writes to it */
+	mmap_events_fn on_mmap;
+	void *ctx;
+};
+
+/* PERF_RECORD_MMAP and MMAP2 both begin like this. */
+struct mmap_record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+};
+
+static enum bpf_perf_event_ret on_event(void *ctx, int cpu, struct perf_event_header *header)
+{
+	const struct mmap_record *record = (const void *)header;
+	struct mmap_events *events = ctx;
+
+	(void)cpu;
+	if ((header->type == PERF_RECORD_MMAP || header->type == PERF_RECORD_MMAP2) &&
+	    header->size >= sizeof(*record))
+		events->on_mmap(events->ctx, record->pid);
+	return LIBBPF_PERF_EVENT_CONT;
+}
+
+int mmap_events__new(mmap_events_fn on_mmap, void *ctx, struct mmap_events **ret)
+{
+	/* A dummy event samples nothing; executable mappings come along as side-band records. */
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					.config = PERF_COUNT_SW_DUMMY,
+					.size = sizeof(attr),
+					.mmap = 1,
+					.mmap2 = 1,
+					.watermark = 1,
+					.wakeup_watermark = 1 };
+	struct mmap_events *events = calloc(1, sizeof(*events));
+	int err = 0;
+
+	if (!events)
+		return -ENOMEM;
+	events->on_mmap = on_mmap;
+	events->ctx = ctx;
+	events->map_fd = bpf_map_create(BPF_MAP_TYPE_PERF_EVENT_ARRAY, "mmap_events", sizeof(int),
+					sizeof(int), libbpf_num_possible_cpus(), NULL);
+	if (events->map_fd < 0)
+		err = -errno;
+	else
+		events->buffer = perf_buffer__new_raw(events->map_fd, BUFFER_PAGES, &attr, on_event,
+						      events, NULL);
+	if (!err && !events->buffer)
+		err = -errno;
+	if (err)
+		mmap_events__free(events);
+	else
+		*ret = events;
+	return err;
+}
+
+void mmap_events__free(struct mmap_events *events)
+{
+	if (!events)
+		return;
+	perf_buffer__free(events->buffer);
+	if (events->map_fd >= 0)
+		close(events->map_fd);
+	free(events);
+}
+
+int mmap_events__fd(const struct mmap_events *events)
+{
+	return events ? perf_buffer__epoll_fd(events->buffer) : -1;
+}
+
+void mmap_events__consume(struct mmap_events *events)
+{
+	if (events)
+		perf_buffer__consume(events->buffer);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TABLE_ARENA_H
+#define BRAID_TABLE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/unwind/unwind_table.h"
+
+/* The words of all unwind tables, as the kernel half reads them: a growing row of chunks
+ * (bpf/shared.h). Tables are only ever added; one serves all processes that map the image. */
+struct table_arena;
+
+/* `chunks_fd`: the array of chunk maps; borrowed. `max_bytes`: no more than that; 0: as many as can
+ * be. NULL: out of memory. */
+struct table_arena *table_arena__new(int chunks_fd, size_t max_bytes);
+void table_arena__free(struct table_arena *arena); /* NULL is fine */
+
+/* Copies the table in; `ret_base` is where it starts. -ENOSPC when the space is used up, -ENOMEM,
+ * or what creating a map returns. */
+int table_arena__add(struct table_arena *arena, const struct unwind_table *table,
+		     uint32_t *ret_base);
+
+size_t table_arena__max_bytes(const struct table_arena *arena); /* there is room for */
+
+/* Bytes of kernel memory. */
+size_t table_arena__bytes(const struct table_arena *arena);
+
+#endif

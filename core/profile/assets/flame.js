@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The interactive flame graph, in an HTML page or as the script of an SVG, where it replaces the
+// picture by the same page. Names come from the profiled program and are hostile: they get to the
+// screen only by textContent and fillText.
+//
+// The data (core/profile/out_flame.c writes it):
+//   target, summary   texts
+//   losses            [name, count] each
+//   kinds             [name, colour class] each
+//   strings           texts; what `frames` refers to
+//   frames            flat, four each: label, file (strings), line (0: none), kind
+//   nodes             see FlameTree; the root's frame is one after the last of `frames`
+//   unit              what weights are: samples, ns, bytes, count, or any other text
+//   calls             only where calls were counted: by node
+'use strict';
+
+(() => {
+const ROW = 18;
+const PAD = 3;
+const TEXT_MIN = 22; // no text in narrower frames
+const DRAWN_MIN = 0.3; // narrower frames are drawn only where nothing else is
+const SHADES = [1, 0.98, 0.955, 0.93];
+const FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
+
+const svg = document.currentScript.closest('svg');
+if (svg && svg !== document.documentElement)
+	return; // an SVG inside someone's page stays a picture
+
+const profile = JSON.parse(document.getElementById('profile').textContent);
+
+// ---- the profile ----
+
+function shadeOf(label) {
+	let hash = 0;
+	for (let i = 0; i < label.length; i++)
+		hash = Math.imul(hash, 31) + label.charCodeAt(i) | 0;
+	return (hash ^ hash >> 7) & 3;
+}
+
+function buildFrames(flat, strings) {
+	const list = [];
+	for (let i = 0; i < flat.length; i += 4) {
+		const label = strings[flat[i]];
+		list.push({ label, file: strings[flat[i + 1]], line: flat[i + 2],
+			kind: flat[i + 3], shade: shadeOf(label) });
+	}
+	list.push({ label: 'all', file: '', line: 0, kind: profile.kinds.length, shade: 0 });
+	return list;
+}
+
+// As output__weight in core/profile/out_common.c writes it: `units`, each `step` times the one
+// before it.
+function scaled(weight, step, units) {
+	if (weight < step)
+		return `${weight} ${units[0]}`;
+	let unit = 1;
+	for (weight /= step; weight >= step - 0.5 && unit + 1 < units.length; unit++)
+		weight /= step;
+	return `${weight.toFixed(weight < 9.995 ? 2 : weight < 99.95 ? 1 : 0)} ${units[unit]}`;
+}
+
+const counted = (count, what) => `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
+
+const weights = new Map([
+	['samples', count => counted(count, 'sample')],
+	['count', count => counted(count, 'time')],
+	['ns', ns => scaled(ns, 1000, ['ns', 'us', 'ms', 's'])],
+	['bytes', bytes => scaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB'])],
+]);
+const weight = weights.get(profile.unit) ||
+	(count => `${count.toLocaleString('en')} ${profile.unit}`);
+
+const tree = new FlameTree(profile.nodes);
+const frames = buildFrames(profile.frames, profile.strings);
+const state = {
+	zoom: 0,
+	hover: -1,
+	icicle: false,
+	matches: null, // by frame, or null while nothing is searched
+	kinds: new Set(), // highlighted; empty: all
+};
+
+const frameOf = node => frames[tree.frame[node]];
+const percent = (part, whole) => (whole ? 100 * part / whole : 0).toFixed(2) + '%';
+
+// ---- the page ----
+
+function add(parent, tag, attributes = {}, text = '') {
+	const element = document.createElementNS('http://www.w3.org/1999/xhtml', tag);
+	for (const [name, value] of Object.entries(attributes))
+		element.setAttribute(name, value);
+	element.textContent = text;
+	return parent.appendChild(element);
+}
+
+function pageParent() {
+	if (!svg)
+		return document.body;
+	document.getElementById('picture').remove();
+	svg.removeAttribute('viewBox');
+	const foreign = document.createElementNS(svg.namespaceURI, 'foreignObject');
+	for (const element of [svg, foreign]) {
+		element.setAttribute('width', '100%');
+		element.setAttribute('height', '100%');
+	}
+	return svg.appendChild(foreign);
+}
+
+const page = add(pageParent(), 'div', { class: 'page' });
+add(page, 'h1', { title: profile.target }, profile.target);
+add(page, 'p', {}, profile.summary);
+if (profile.losses.length)
+	add(page, 'p', { class: 'loss' }, 'Lost: ' + profile.losses.map(
+		([name, count]) => `${name}: ${count.toLocaleString('en')}`).join(', '));
+if (!tree.total[0]) {
+	add(page, 'p', { class: 'empty' }, profile.calls ? 'no calls' : 'no samples');
+	return;
+}
+
+const bar = add(page, 'div', { class: 'bar' });
+const searchBox = add(bar, 'input', { type: 'search', placeholder: 'Search (regular expression)',
+	'aria-label': 'Search functions', title: 'Ctrl-F or /; an upper-case letter makes it ' +
+	'case-sensitive', spellcheck: 'false' });
+const resetButton = add(bar, 'button', { type: 'button', class: 'reset', title: 'Esc' },
+	'Reset zoom');
+const flipButton = add(bar, 'button', { type: 'button', class: 'flip', 'aria-pressed': 'false',
+	title: 'Root at the top' }, 'Icicle');
+const matched = add(bar, 'output', { class: 'matched', hidden: '', 'aria-live': 'polite' });
+const legend = add(bar, 'div', { class: 'legend', role: 'group',
+	'aria-label': 'Highlight kinds; their shares of self' });
+const view = add(page, 'div', { class: 'view' });
+const canvas = add(view, 'canvas', { 'aria-hidden': 'true' });
+// Lies over the canvas, so that the browser scrolls while only what is visible is drawn.
+const scroller = add(view, 'div', { class: 'scroll', tabindex: '0', role: 'img',
+	'aria-label': 'Flame graph; the search box tells what share a function has' });
+const tip = add(page, 'div', { class: 'tip', role: 'status', hidden: '' });
+const context = canvas.getContext('2d');
+context.font = FONT;
+const charWidth = context.measureText('M'.repeat(100)).width / 100;
+const colours = { kinds: [], ink: '', match: '' };
+
+const height = (tree.depthMax + 1) * ROW;
+add(scroller, 'div').style.height = height + 'px';
+
+function buildLegend() {
+	const weights = new Float64Array(profile.kinds.length + 1);
+	for (let i = 0; i < tree.n; i++)
+		weights[frameOf(i).kind] += tree.self[i];
+	profile.kinds.forEach(([name, colour], kind) => {
+		if (!frames.some(frame => frame.kind === kind))
+			return;
+		const button = add(legend, 'button', { type: 'button', 'aria-pressed': 'false' });
+		add(button, 'span', { class: 'swatch k' + colour });
+		button.append(`${name} ${percent(weights[kind], tree.total[0])}`);
+		button.addEventListener('click', () => {
+			if (!state.kinds.delete(kind))
+				state.kinds.add(kind);
+			button.setAttribute('aria-pressed', state.kinds.has(kind));
+			redraw();
+		});
+	});
+}
+
+// The colours are the style sheet's, which knows light from dark.
+function readColours() {
+	const probe = add(page, 'span');
+	const shades = name => {
+		probe.className = name;
+		const rgb = getComputedStyle(probe).color.match(/[\d.]+/g);
+		return SHADES.map(s => `rgb(${rgb.slice(0, 3).map(c => Math.round(c * s))})`);
+	};
+	colours.kinds = profile.kinds.map(([, colour]) => shades('k' + colour));
+	colours.kinds.push(shades('root'));
+	const style = getComputedStyle(page);
+	for (const name of ['ink', 'match'])
+		colours[name] = style.getPropertyValue('--' + name).trim();
+	probe.remove();
+}
+
+// ---- drawing ----
+
+const rowTop = depth =>
+	(state.icicle ? depth * ROW : height - (depth + 1) * ROW) - scroller.scrollTop;
+
+function cut(text, width) {
+	const fit = Math.floor(width / charWidth);
+	return text.length <= fit ? text
+		: text.slice(0, fit - 1).replace(/[\ud800-\udbff]$/, '') + '\u2026';
+}
+
+function drawFrame(node, x, width, top) {
+	const frame = frameOf(node);
+	const match = state.matches && state.matches[tree.frame[node]];
+	const faded = state.kinds.size && !state.kinds.has(frame.kind) ||
+		state.matches && !match || node < state.zoom;
+	const gap = width > 3 ? 1 : 0;
+	context.globalAlpha = faded ? 0.4 : 1;
+	context.fillStyle = match ? colours.match : colours.kinds[frame.kind][frame.shade];
+	context.fillRect(x, top, Math.max(width - gap, 0.5), ROW - 1);
+	if (width >= TEXT_MIN) {
+		const room = width - gap - 2 * PAD;
+		context.globalAlpha = faded ? 0.75 : 1;
+		context.fillStyle = colours.ink;
+		// Wide characters are squeezed rather than let into the next frame.
+		context.fillText(cut(frame.label, room), x + PAD, top + ROW / 2, room);
+	}
+	if (node === state.hover) {
+		context.globalAlpha = 1;
+		context.strokeStyle = colours.ink;
+		context.strokeRect(x + 0.5, top + 0.5, Math.max(width - gap - 1, 1), ROW - 2);
+	}
+}
+
+function drawRow(depth, width) {
+	const { zoom } = state;
+	const top = rowTop(depth);
+	if (depth <= tree.depth[zoom]) {
+		drawFrame(tree.ancestorAt(zoom, depth), 0, width, top);
+		return;
+	}
+	const scale = width / tree.total[zoom];
+	let drawn = 0; // up to where there is something
+	const last = tree.search(depth, node => node < tree.end[zoom]);
+	for (let i = tree.search(depth, node => node < zoom); i < last; i++) {
+		const node = tree.byDepth[i];
+		const x = (tree.start[node] - tree.start[zoom]) * scale;
+		const w = tree.total[node] * scale;
+		if (w < DRAWN_MIN && x + w < drawn + 0.5)
+			continue;
+		drawFrame(node, x, w, top);
+		drawn = x + Math.max(w, 0.5);
+	}
+}
+
+function draw() {
+	const width = scroller.clientWidth;
+	const visible = scroller.clientHeight;
+	const ratio = window.devicePixelRatio || 1;
+	canvas.width = Math.round(width * ratio);
+	canvas.height = Math.round(visible * ratio);
+	canvas.style.width = width + 'px';
+	canvas.style.height = visible + 'px';
+	context.scale(ratio, ratio);
+	context.font = FONT;
+	context.textBaseline = 'middle';
+	const first = Math.floor(scroller.scrollTop / ROW);
+	const last = Math.min(Math.ceil((scroller.scrollTop + visible) / ROW), tree.depthMax + 1);
+	for (let row = first; row < last; row++)
+		drawRow(state.icicle ? row : tree.depthMax - row, width);
+}
+
+let pending = false;
+function redraw() {
+	if (pending)
+		return;
+	pending = true;
+	requestAnimationFrame(() => {
+		pending = false;
+		draw();
+	});
+}
+
+// ---- what the user does ----
+
+function showTip(node, x, y) {
+	const frame = frameOf(node);
+	const kind = profile.kinds[frame.kind];
+	tip.textContent = '';
+	add(tip, 'b', {}, frame.label);
+	if (frame.file)
+		add(tip, 'div', { class: 'file' },
+			frame.file + (frame.line ? ':' + frame.line : ''));
+	const self = ['ns', 'bytes'].includes(profile.unit) ? weight(tree.self[node])
+		: tree.self[node].toLocaleString('en');
+	const calls = profile.calls && node ? `, ${counted(profile.calls[node], 'call')}` : '';
+	let text = `${kind ? kind[0] + ', ' : ''}${weight(tree.total[node])}, ${self} self` +
+		`${calls}\n${percent(tree.total[node], tree.total[0])} of total`;
+	const zoomed = tree.total[state.zoom];
+	if (state.zoom && node >= state.zoom)
+		text += `, ${percent(tree.total[node], zoomed)} of the zoomed frame`;
+	add(tip, 'div', {}, text);
+	tip.hidden = false;
+	tip.style.left = Math.max(0, Math.min(x + 14, innerWidth - tip.offsetWidth - 8)) + 'px';
+	const below = y + 18 + tip.offsetHeight < innerHeight;
+	tip.style.top = (below ? y + 18 : Math.max(0, y - tip.offsetHeight - 10)) + 'px';
+}
+
+function hover(node, x, y) {
+	if (node !== state.hover)
+		redraw();
+	state.hover = node;
+	if (node < 0)
+		tip.hidden = true;
+	else
+		showTip(node, x, y);
+}
+
+function showMatched() {
+	const { matches, zoom } = state;
+	matched.hidden = !matches;
+	if (!matches)
+		return;
+	const sum = tree.matchedWeight(0, matches);
+	matched.textContent = `matched ${percent(sum, tree.total[0])} (${weight(sum)})`;
+	if (zoom) {
+		const share = percent(tree.matchedWeight(zoom, matches), tree.total[zoom]);
+		matched.textContent += `, ${share} of the zoomed frame`;
+	}
+}
+
+function zoomTo(node) {
+	state.zoom = node;
+	resetButton.disabled = !node;
+	hover(-1);
+	showMatched();
+	redraw();
+}
+
+function searchFor(text) {
+	const flags = /[A-Z]/.test(text.replace(/\\./g, '')) ? '' : 'i';
+	let pattern;
+	try {
+		pattern = new RegExp(text, flags);
+	} catch {
+		pattern = new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'), flags);
+	}
+	const root = frames.length - 1;
+	state.matches = text ?
+		frames.map((frame, i) => i < root && pattern.test(frame.label)) : null;
+	showMatched();
+	redraw();
+}
+
+function onKey(event) {
+	const typing = document.activeElement === searchBox;
+	const find = event.key === 'f' && (event.ctrlKey || event.metaKey) || event.key === '/';
+	if (event.key === 'Escape') {
+		zoomTo(0);
+	} else if (find && !typing) { // a second Ctrl-F gets the browser's own search
+		searchBox.focus();
+		searchBox.select();
+		event.preventDefault();
+	}
+}
+
+function onMouse(event) {
+	const box = scroller.getBoundingClientRect();
+	const row = Math.floor((event.clientY - box.top + scroller.scrollTop) / ROW);
+	const scale = tree.total[state.zoom] / scroller.clientWidth;
+	const node = tree.nodeAt(state.zoom, state.icicle ? row : tree.depthMax - row,
+		tree.start[state.zoom] + (event.clientX - box.left) * scale);
+	scroller.style.cursor = node < 0 ? 'default' : 'pointer';
+	if (event.type === 'click' && node >= 0)
+		zoomTo(node);
+	hover(node, event.clientX, event.clientY);
+}
+
+function flip() {
+	state.icicle = !state.icicle;
+	flipButton.setAttribute('aria-pressed', state.icicle);
+	scroller.scrollTop = state.icicle ? 0 : height;
+	hover(-1);
+	redraw();
+}
+
+buildLegend();
+readColours();
+zoomTo(0);
+scroller.scrollTop = height;
+draw();
+scroller.addEventListener('mousemove', onMouse);
+scroller.addEventListener('click', onMouse);
+scroller.addEventListener('mouseleave', () => hover(-1));
+scroller.addEventListener('scroll', () => {
+	hover(-1);
+	redraw();
+});
+document.addEventListener('keydown', onKey);
+searchBox.addEventListener('input', () => searchFor(searchBox.value));
+resetButton.addEventListener('click', () => zoomTo(0));
+flipButton.addEventListener('click', flip);
+new ResizeObserver(draw).observe(scroller); // at once: a resized canvas is blank
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+	readColours();
+	redraw();
+});
+})();

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_MERGE_H
+#define BRAID_MERGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Braids the native and the runtime stack of one sample into one, by stack address. Pure: no
+ * kernel, no files, no state. A sample is never dropped for a mismatch: each frame is placed by
+ * the best evidence there is, and the report says by which.
+ *
+ * A native frame spans [CFA of the frame that it called, its own CFA). A runtime frame's address
+ * (its anchor) lies in the span of exactly one native frame: the interpreter loop that runs it.
+ * Several runtime frames may share one loop, even one address; their order never changes. They may
+ * be of several runtimes, of which one calls the other through native code.
+ *
+ * Compiled code runs the frames that it was made from: it goes inside them, as what they do. But a
+ * frame whose address is where the native frame begins was called by it. */
+
+#define MERGE_NO_ADDRESS 0
+#define MERGE_APART	 UINT64_MAX /* of a runtime frame: it has no native frames in this stack */
+
+struct merge_frame {
+	uint32_t frame; /* the caller's id */
+	uint8_t kind;	/* runtime: whose; what is of one kind keeps together without an address */
+	bool kernel;	/* kernel frames have no address and stay innermost */
+	bool loop;	/* native: code of an interpreter's loop, or of a part of it */
+	bool jit;	/* native: made by a compiler at run time, no part of a file */
+	uint64_t address; /* native: CFA; runtime: anchor; or MERGE_NO_ADDRESS */
+};
+
+enum merge_placement {
+	MERGE_PLACED_NATIVE,
+	MERGE_PLACED_ADDRESS,  /* runtime frame inside the native frame that contains its anchor */
+	MERGE_PLACED_ORDER,    /* between two native frames, by address, as none contains it */
+	MERGE_PLACED_APPENDED, /* outside all native frames: those end too early */
+	MERGE_PLACED_APART,    /* the same, but it belongs there */
+};
+
+struct merge_placed {
+	uint32_t frame;
+	enum merge_placement placement;
+	bool loop; /* native: an interpreter loop; its runtime frames precede it (innermost first)
+		    */
+};
+
+struct merge_report {
+	uint64_t by_address, by_order, appended, apart; /* runtime frames */
+	uint64_t loops; /* native frames found to be interpreter loops */
+};
+
+/* All stacks innermost first. Writes at most n_native + n_runtime entries to `ret`, returns their
+ * number. Native frames that run runtime frames, and the parts of a loop around them, are left out
+ * unless `keep_vm`; compiled code never is. Adds to `report` (may be NULL). */
+size_t merge__run(const struct merge_frame *native, size_t n_native,
+		  const struct merge_frame *runtime, size_t n_runtime, bool keep_vm,
+		  struct merge_placed *ret, struct merge_report *report);
+
+#endif

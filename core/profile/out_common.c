@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/out_common.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/base/util.h"
+#include "core/profile/sink.h"
+
+static int compare_frames(const void *a, const void *b, void *arg)
+{
+	const struct profile *profile = arg;
+	const struct profile_frame *x = &profile->frames[*(const uint32_t *)a];
+	const struct profile_frame *y = &profile->frames[*(const uint32_t *)b];
+	int diff = 0;
+
+	if (x->name != y->name)
+		diff = strcmp(strtab__get(profile->strings, x->name),
+			      strtab__get(profile->strings, y->name));
+	else if (x->file != y->file)
+		diff = strcmp(strtab__get(profile->strings, x->file),
+			      strtab__get(profile->strings, y->file));
+	else if (x->line != y->line)
+		diff = x->line < y->line ? -1 : 1;
+	else
+		diff = x->kind - y->kind;
+	return diff;
+}
+
+/* By frame: how many frames come before it in the order of names. */
+static int rank_frames(const struct profile *profile, uint32_t **ret_ranks)
+{
+	size_t i, n = profile->n_frames;
+	uint32_t *sorted = malloc((n + 1) * sizeof(*sorted));
+	uint32_t *ranks = malloc((n + 1) * sizeof(*ranks));
+	int err = -ENOMEM;
+
+	if (!sorted || !ranks)
+		goto out;
+	for (i = 0; i < n; i++)
+		sorted[i] = i;
+	qsort_r(sorted, n, sizeof(*sorted), compare_frames, (void *)profile);
+	for (i = 0; i < n; i++)
+		ranks[sorted[i]] = i;
+	*ret_ranks = ranks;
+	ranks = NULL;
+	err = 0;
+out:
+	free(ranks);
+	free(sorted);
+	return err;
+}
+
+/* Scratch of one ordering: who is whose first child and next sibling; 0 is nobody, as the root is
+ * neither. */
+struct links {
+	uint32_t *ranks;
+	uint32_t *by_rank; /* nodes but the root, sorted by their frames' ranks */
+	uint32_t *counts;
+	uint32_t *child, *sibling;
+	bool *shown; /* has weight or calls, or something above it has */
+};
+
+static void links_done(struct links *links)
+{
+	free(links->ranks);
+	free(links->by_rank);
+	free(links->counts);
+	free(links->child);
+	free(links->sibling);
+	free(links->shown);
+}
+
+/* A counting sort of all nodes at once, then each is put in front of its siblings, last name
+ * first: linear, however the children are spread. */
+static int links_init(struct links *links, const struct profile *profile)
+{
+	size_t i, n = profile->n_nodes;
+
+	links->by_rank = malloc(n * sizeof(*links->by_rank));
+	links->counts = calloc(profile->n_frames + 1, sizeof(*links->counts));
+	links->child = calloc(n, sizeof(*links->child));
+	links->sibling = calloc(n, sizeof(*links->sibling));
+	links->shown = calloc(n, sizeof(*links->shown));
+	if (!links->by_rank || !links->counts || !links->child || !links->sibling ||
+	    !links->shown || rank_frames(profile, &links->ranks))
+		return -ENOMEM;
+	for (i = n - 1; i > 0; i--) {
+		const struct profile_node *node = &profile->nodes[i];
+
+		links->shown[i] |= node->self || node->calls;
+		links->shown[node->parent] |= links->shown[i];
+	}
+	for (i = 1; i < n; i++)
+		links->counts[links->ranks[profile->nodes[i].frame] + 1]++;
+	for (i = 1; i <= profile->n_frames; i++)
+		links->counts[i] += links->counts[i - 1];
+	for (i = 1; i < n; i++)
+		links->by_rank[links->counts[links->ranks[profile->nodes[i].frame]]++] = i;
+	for (i = n - 1; i > 0; i--) {
+		uint32_t node = links->by_rank[i - 1];
+		uint32_t *first = &links->child[profile->nodes[node].parent];
+
+		if (!links->shown[node])
+			continue;
+		links->sibling[node] = *first;
+		*first = node;
+	}
+	return 0;
+}
+
+static void walk(struct out_tree *tree, const struct profile *profile, const struct links *links)
+{
+	uint32_t node = 0, depth = 0;
+
+	for (;;) {
+		tree->order[tree->n_order++] = node;
+		tree->depth[node] = depth;
+		tree->depth_max = max_of(tree->depth_max, depth);
+		if (links->child[node]) {
+			node = links->child[node];
+			depth++;
+			continue;
+		}
+		for (; node && !links->sibling[node]; depth--)
+			node = profile->nodes[node].parent;
+		if (!node)
+			return;
+		node = links->sibling[node];
+	}
+}
+
+int out_tree__init(struct out_tree *ret_tree, const struct profile *profile)
+{
+	struct out_tree tree = { 0 };
+	struct links links = { 0 };
+	size_t i, n = profile->n_nodes;
+	int err = -ENOMEM;
+
+	tree.order = malloc(n * sizeof(*tree.order));
+	tree.depth = calloc(n, sizeof(*tree.depth));
+	tree.total = malloc(n * sizeof(*tree.total));
+	if (!tree.order || !tree.depth || !tree.total)
+		goto out;
+	for (i = 0; i < n; i++)
+		tree.total[i] = profile->nodes[i].self;
+	for (i = n - 1; i > 0; i--) {
+		uint64_t *total = &tree.total[profile->nodes[i].parent];
+
+		if (__builtin_add_overflow(*total, tree.total[i], total))
+			*total = UINT64_MAX;
+	}
+	err = links_init(&links, profile);
+	if (err)
+		goto out;
+	walk(&tree, profile, &links);
+	assert(tree.n_order <= n);
+	*ret_tree = tree;
+	memset(&tree, 0, sizeof(tree));
+out:
+	links_done(&links);
+	out_tree__done(&tree);
+	return err;
+}
+
+void out_tree__done(struct out_tree *tree)
+{
+	free(tree->order);
+	free(tree->depth);
+	free(tree->total);
+}
+
+char *output__label(const struct profile *profile, const struct profile_frame *frame, int annotate)
+{
+	size_t size = strlen(strtab__get(profile->strings, frame->name)) +
+		      strlen(strtab__get(profile->strings, frame->file)) +
+		      sizeof(profile->kinds[0].suffix) + sizeof(" (:4294967295)");
+	char *label = malloc(size);
+
+	if (label)
+		profile__label(profile, frame, annotate, label, size);
+	return label;
+}
+
+bool output__names_event(const struct profile *profile)
+{
+	return profile->event && strcmp(profile->event, "cpu") != 0;
+}
+
+const char *output__unit(const struct profile *profile)
+{
+	if (profile->counts_calls)
+		return SINK_UNIT_NS;
+	return profile->unit_name ? profile->unit_name : SINK_UNIT_SAMPLES;
+}
+
+/* `units`: each `step` times the one before it, which is the first of `step` smallest ones. */
+static void put_scaled(uint64_t weight, double step, const char *const *units, size_t n, char *buf,
+		       size_t size)
+{
+	double scaled = weight / step;
+	size_t unit = 0;
+
+	/* The limits are where rounding would give a digit more. */
+	for (; scaled >= step - 0.5 && unit + 1 < n; unit++)
+		scaled /= step;
+	snprintf(buf, size, "%.*f %s",
+		 scaled < 9.995	  ? 2
+		 : scaled < 99.95 ? 1
+				  : 0,
+		 scaled, units[unit]);
+}
+
+void output__weight(const struct profile *profile, uint64_t weight, char *buf, size_t size)
+{
+	static const char *const times[] = { "us", "ms", "s" };
+	static const char *const sizes[] = { "KiB", "MiB", "GiB", "TiB" };
+
+	if (profile->unit == PROFILE_NANOSECONDS && weight >= 1000)
+		put_scaled(weight, 1000, times, ARRAY_SIZE(times), buf, size);
+	else if (profile->unit == PROFILE_BYTES && weight >= 1024)
+		put_scaled(weight, 1024, sizes, ARRAY_SIZE(sizes), buf, size);
+	else
+		snprintf(buf, size, "%" PRIu64 "%s", weight,
+			 profile->unit == PROFILE_NANOSECONDS ? " ns"
+			 : profile->unit == PROFILE_BYTES     ? " B"
+							      : "");
+}
+
+static void summarize_calls(const struct profile *profile, char *buf, size_t size)
+{
+	char weight[32], duration[64] = "";
+	uint64_t calls = 0;
+	size_t i;
+
+	for (i = 0; i < profile->n_nodes; i++)
+		if (__builtin_add_overflow(calls, profile->nodes[i].calls, &calls))
+			calls = UINT64_MAX;
+	output__weight(profile, profile->total, weight, sizeof(weight));
+	if (profile->duration_s > 0)
+		snprintf(duration, sizeof(duration), ", recorded for %.1f s", profile->duration_s);
+	snprintf(buf, size, "%s in %" PRIu64 " calls%s", weight, calls, duration);
+}
+
+/* Of a unit that has no sign in output__weight. */
+static void summarize_event(const struct profile *profile, char *buf, size_t size)
+{
+	bool other = profile->unit == PROFILE_OTHER;
+	char weight[32];
+
+	output__weight(profile, profile->total, weight, sizeof(weight));
+	snprintf(buf, size, "%s%s%.20s in %" PRIu64 " samples", weight, other ? " " : "",
+		 other ? profile->unit_name : "", profile->samples);
+}
+
+void output__summary(const struct profile *profile, char *buf, size_t size)
+{
+	char what[96], event[64] = "", duration[64] = "", frequency[64] = "";
+
+	if (profile->counts_calls) {
+		summarize_calls(profile, buf, size);
+		return;
+	}
+	if (output__names_event(profile))
+		snprintf(event, sizeof(event), "event %.50s: ", profile->event);
+	if (profile->unit == PROFILE_SAMPLES)
+		snprintf(what, sizeof(what), "%" PRIu64 " samples", profile->total);
+	else
+		summarize_event(profile, what, sizeof(what));
+	if (profile->duration_s > 0)
+		snprintf(duration, sizeof(duration), ", %.1f s", profile->duration_s);
+	if (profile->frequency_hz > 0)
+		snprintf(frequency, sizeof(frequency), ", %.6g Hz", profile->frequency_hz);
+	snprintf(buf, size, "%s%s%s%s", event, what, duration, frequency);
+	escape__printable(buf);
+}
+
+void output__heading(const struct profile *profile, FILE *out)
+{
+	char summary[OUTPUT_SUMMARY_BYTES];
+	size_t i;
+
+	output__summary(profile, summary, sizeof(summary));
+	if (profile->target && *profile->target)
+		escape__line(out, "%s", profile->target);
+	fprintf(out, "%s\n", summary);
+	for (i = 0; i < profile->n_losses; i++)
+		escape__line(out, "lost: %s: %" PRIu64, profile->losses[i].name,
+			     profile->losses[i].count);
+}
+
+void output__number(FILE *out, uint64_t number)
+{
+	char digits[20];
+	size_t i = sizeof(digits);
+
+	do {
+		digits[--i] = '0' + number % 10;
+		number /= 10;
+	} while (number);
+	fwrite_unlocked(digits + i, 1, sizeof(digits) - i, out);
+}
+
+int output__finish(FILE *out)
+{
+	if (fflush(out))
+		return -errno;
+	return ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_OUTPUT_H
+#define BRAID_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "core/profile/profile.h"
+
+struct output_opts {
+	int annotate; /* append the kind's suffix to every name */
+	size_t rows;  /* table, tree: at most so many rows; 0: all */
+};
+
+/* All writers write the whole profile to `out` and return 0, -ENOMEM, or the negative errno of a
+ * failed write (the stream is flushed before they return). */
+
+/* One row per function (name, file and kind; lines do not split a function): self and total
+ * weight and percentages, with times also calls, kind. Total counts a stack once however often the
+ * function recurs in it. Sorted by self, then total, then calls, then name. */
+int output__table(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* The tree of calls, root first, siblings by weight: total, self, and with times calls, of each
+ * path. What has less than 0.1 % of the whole is left out. */
+int output__tree(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* `root;...;leaf WEIGHT`, one line per distinct stack, sorted; plain numbers in the event's
+ * unit. `;` inside a
+ * name becomes `:`, control characters become `?`. */
+int output__folded(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* One self-contained HTML page: interactive flame graph, no network. */
+int output__flame_html(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* One self-contained SVG with the same interactions. */
+int output__flame_svg(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* For `pprof` (github.com/google/pprof, proto/profile.proto), gzip'd: binary. Of the CPU's time
+ * each stack has two values, samples and nanoseconds (only the first where the frequency is not
+ * known), of calls their number and nanoseconds, of other events one, named like the event. The
+ * same profile gives the same bytes. */
+int output__pprof(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+struct output_format {
+	const char *name;
+	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
+	bool binary; /* not for terminals */
+};
+
+/* NULL: no such format. */
+const struct output_format *output__find_format(const char *name);
+#define OUTPUT_FORMATS "table, tree, folded or pprof" /* for people */
+
+#endif

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/pprof_values.h"
+
+#include <assert.h>
+
+#include "core/base/util.h"
+
+size_t pprof_values__of(const struct profile *profile, uint64_t period_ns,
+			struct pprof_value ret[PPROF_VALUES_MAX])
+{
+	static const char *const units[] = { [PROFILE_NANOSECONDS] = "nanoseconds",
+					     [PROFILE_BYTES] = "bytes",
+					     [PROFILE_COUNT] = "count" };
+	const char *event = profile->event ? profile->event : "cpu";
+
+	if (profile->counts_calls) {
+		ret[0] = (struct pprof_value) { "calls", "count", PPROF_CALLS };
+		ret[1] = (struct pprof_value) { "time", "nanoseconds", PPROF_WEIGHT };
+		return 2;
+	}
+	if (profile->unit == PROFILE_SAMPLES) {
+		ret[0] = (struct pprof_value) { "samples", "count", PPROF_WEIGHT };
+		ret[1] = (struct pprof_value) { event, "nanoseconds", PPROF_TIME };
+		return period_ns ? 2 : 1;
+	}
+	assert(profile->unit == PROFILE_OTHER || units[profile->unit]);
+	ret[0] = (struct pprof_value) { event,
+					profile->unit == PROFILE_OTHER ? profile->unit_name
+								       : units[profile->unit],
+					PPROF_WEIGHT };
+	return 1;
+}
+
+uint64_t pprof_values__get(const struct pprof_value *value, const struct profile_node *node,
+			   uint64_t period_ns)
+{
+	uint64_t factor = value->source == PPROF_TIME ? period_ns : 1;
+	uint64_t from = value->source == PPROF_CALLS ? node->calls : node->self, product;
+
+	/* All numbers of the format are signed. */
+	if (__builtin_mul_overflow(from, factor, &product))
+		return INT64_MAX;
+	return min_of(product, (uint64_t)INT64_MAX);
+}
+
+uint64_t pprof_values__period(const struct profile *profile, uint64_t period_ns)
+{
+	if (profile->counts_calls)
+		return 0;
+	/* Values of other events are not sampled: they are what they are. */
+	return profile->unit == PROFILE_SAMPLES ? period_ns : 1;
+}

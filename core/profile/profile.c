@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/profile.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/profile/sink.h"
+
+/* Open addressing over the arrays of the profile. The hash is kept in the slot, so that growing
+ * needs no keys and a miss rarely touches the array: six million look-ups that end in 0.9 million
+ * nodes take 0.13 s, and a node costs 13 to 26 bytes of table instead of uthash's 56. */
+struct slot {
+	uint32_t hash;
+	uint32_t place; /* index + 1; 0: free */
+};
+
+struct hash_index {
+	struct slot *slots;
+	size_t cap, used; /* cap is a power of two */
+};
+
+/* The finalizer of MurmurHash3 (public domain, Austin Appleby). */
+static uint32_t hash_of(uint64_t key)
+{
+	key ^= key >> 33;
+	key *= 0xff51afd7ed558ccdULL;
+	key ^= key >> 33;
+	key *= 0xc4ceb9fe1a85ec53ULL;
+	return key >> 32;
+}
+
+/* The next slot with that hash, from `slot` on; or the free slot where it would go. Ends because
+ * the table is never full. */
+static struct slot *probe(const struct hash_index *index, struct slot *slot, uint32_t hash)
+{
+	const struct slot *end = index->slots + index->cap;
+
+	while (slot->place && slot->hash != hash)
+		if (++slot == end)
+			slot = index->slots;
+	return slot;
+}
+
+static struct slot *first_slot(const struct hash_index *index, uint32_t hash)
+{
+	return probe(index, &index->slots[hash & (index->cap - 1)], hash);
+}
+
+static struct slot *next_slot(const struct hash_index *index, struct slot *slot, uint32_t hash)
+{
+	size_t next = (slot - index->slots + 1) & (index->cap - 1);
+
+	return probe(index, &index->slots[next], hash);
+}
+
+/* Room for one more entry, at a load of at most 5/8. */
+static int index_reserve(struct hash_index *index)
+{
+	struct hash_index grown = { .cap = index->cap ? index->cap * 2 : 256, .used = index->used };
+	size_t i;
+
+	if (index->used < index->cap / 8 * 5)
+		return 0;
+	grown.slots = calloc(grown.cap, sizeof(*grown.slots));
+	if (!grown.slots)
+		return -ENOMEM;
+	for (i = 0; i < index->cap; i++) {
+		struct slot *to, *from = &index->slots[i];
+
+		if (!from->place)
+			continue;
+		to = &grown.slots[from->hash & (grown.cap - 1)];
+		while (to->place)
+			to = to + 1 == grown.slots + grown.cap ? grown.slots : to + 1;
+		*to = *from;
+	}
+	free(index->slots);
+	*index = grown;
+	return 0;
+}
+
+/* The last stack of those that have a certain frame near the root: the next one of that thread
+ * often begins alike, so that most of its nodes need no look-up. */
+struct profile_path {
+	uint32_t *frames, *nodes; /* root first */
+	size_t n, cap_frames, cap_nodes;
+};
+
+#define PATHS	   16
+#define PATH_DEPTH 8 /* where threads differ that are of different kinds */
+
+static void paths_free(struct profile_path *paths)
+{
+	size_t i;
+
+	for (i = 0; paths && i < PATHS; i++) {
+		free(paths[i].frames);
+		free(paths[i].nodes);
+	}
+	free(paths);
+}
+
+static void index_free(struct hash_index *index)
+{
+	if (index)
+		free(index->slots);
+	free(index);
+}
+
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+struct profile *profile__new(void)
+{
+	struct profile *profile = calloc(1, sizeof(*profile));
+
+	if (!profile)
+		return NULL;
+	profile->strings = strtab__new();
+	profile->frame_index = calloc(1, sizeof(struct hash_index));
+	profile->node_index = calloc(1, sizeof(struct hash_index));
+	profile->paths = calloc(PATHS, sizeof(*profile->paths));
+	if (!profile->strings || !profile->frame_index || !profile->node_index || !profile->paths ||
+	    array__reserve(&profile->nodes, &profile->cap_nodes, 1, sizeof(*profile->nodes))) {
+		profile__free(profile);
+		return NULL;
+	}
+	memset(&profile->nodes[0], 0, sizeof(profile->nodes[0]));
+	profile->n_nodes = 1;
+	profile__kind(profile, "kernel", "_[k]");
+	profile__kind(profile, "native", "_[n]");
+	profile__kind(profile, "inlined", "_[i]");
+	return profile;
+}
+
+void profile__free(struct profile *profile)
+{
+	size_t i;
+
+	if (!profile)
+		return;
+	for (i = 0; i < profile->n_losses; i++)
+		free(profile->losses[i].name);
+	free(profile->losses);
+	free(profile->target);
+	free(profile->event);
+	free(profile->unit_name);
+	free(profile->other_events);
+	free(profile->nodes);
+	free(profile->frames);
+	paths_free(profile->paths);
+	index_free(profile->node_index);
+	index_free(profile->frame_index);
+	strtab__free(profile->strings);
+	free(profile);
+}
+
+int profile__measures(struct profile *profile, const char *event, const char *unit)
+{
+	static const struct {
+		const char *name;
+		enum profile_unit unit;
+	} units[] = { { SINK_UNIT_SAMPLES, PROFILE_SAMPLES },
+		      { SINK_UNIT_NS, PROFILE_NANOSECONDS },
+		      { SINK_UNIT_BYTES, PROFILE_BYTES },
+		      { SINK_UNIT_COUNT, PROFILE_COUNT } };
+
+	free(profile->event);
+	free(profile->unit_name);
+	profile->event = strdup(event);
+	profile->unit_name = strdup(unit);
+	profile->unit = PROFILE_OTHER;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (!strcmp(unit, units[i].name))
+			profile->unit = units[i].unit;
+	return profile->event && profile->unit_name ? 0 : -ENOMEM;
+}
+
+int profile__kind(struct profile *profile, const char *name, const char *suffix)
+{
+	struct profile_kind kind = { 0 };
+	size_t i;
+
+	snprintf(kind.name, sizeof(kind.name), "%s", name);
+	snprintf(kind.suffix, sizeof(kind.suffix), "%s", suffix);
+	for (i = 0; i < profile->n_kinds; i++)
+		if (!strcmp(profile->kinds[i].name, kind.name))
+			return i;
+	if (profile->n_kinds == KINDS_MAX)
+		return -ENOSPC;
+	profile->kinds[profile->n_kinds] = kind;
+	return profile->n_kinds++;
+}
+
+static int same_frame(const struct profile_frame *a, const struct profile_frame *b)
+{
+	return a->name == b->name && a->file == b->file && a->line == b->line && a->kind == b->kind;
+}
+
+int profile__frame(struct profile *profile, uint8_t kind, const char *name, const char *file,
+		   uint32_t line, uint32_t *ret_frame)
+{
+	struct profile_frame frame = { .line = line, .kind = kind };
+	struct hash_index *index = profile->frame_index;
+	struct slot *slot;
+	uint32_t hash;
+
+	if (kind >= profile->n_kinds)
+		return -EINVAL;
+	if (strtab__intern(profile->strings, name, &frame.name) ||
+	    strtab__intern(profile->strings, file ? file : "", &frame.file) || index_reserve(index))
+		return -ENOMEM;
+	hash = hash_of((uint64_t)frame.name << 32 | frame.file);
+	hash = hash_of((uint64_t)hash << 32 | line) + kind;
+	for (slot = first_slot(index, hash); slot->place; slot = next_slot(index, slot, hash))
+		if (same_frame(&profile->frames[slot->place - 1], &frame))
+			goto found;
+	if (profile->n_frames >= UINT32_MAX - 1 ||
+	    array__reserve(&profile->frames, &profile->cap_frames, profile->n_frames + 1,
+			   sizeof(*profile->frames)))
+		return -ENOMEM;
+	profile->frames[profile->n_frames++] = frame;
+	*slot = (struct slot) { hash, profile->n_frames };
+	index->used++;
+found:
+	*ret_frame = slot->place - 1;
+	return 0;
+}
+
+/* The child of `parent` for that frame, added if it is not there. */
+static int node_child(struct profile *profile, uint32_t parent, uint32_t frame, uint32_t *ret_node)
+{
+	uint32_t hash = hash_of((uint64_t)parent << 32 | frame);
+	struct hash_index *index = profile->node_index;
+	struct slot *slot;
+
+	if (index_reserve(index))
+		return -ENOMEM;
+	for (slot = first_slot(index, hash); slot->place; slot = next_slot(index, slot, hash)) {
+		const struct profile_node *node = &profile->nodes[slot->place - 1];
+
+		if (node->parent == parent && node->frame == frame)
+			goto found;
+	}
+	if (profile->n_nodes >= UINT32_MAX - 1 ||
+	    array__reserve(&profile->nodes, &profile->cap_nodes, profile->n_nodes + 1,
+			   sizeof(*profile->nodes)))
+		return -ENOMEM;
+	profile->nodes[profile->n_nodes++] =
+		(struct profile_node) { .parent = parent, .frame = frame };
+	*slot = (struct slot) { hash, profile->n_nodes };
+	index->used++;
+found:
+	*ret_node = slot->place - 1;
+	return 0;
+}
+
+int profile__add(struct profile *profile, const uint32_t *frames, size_t n, uint64_t weight)
+{
+	return profile__add_calls(profile, frames, n, weight, 0);
+}
+
+/* The node of the stack, added if it is not there. */
+static int stack_node(struct profile *profile, const uint32_t *frames, size_t n, uint32_t *ret_node)
+{
+	uint32_t near = n ? frames[min_of(n, (size_t)PATH_DEPTH) - 1] : 0, node = 0;
+	struct profile_path *path = &profile->paths[near % PATHS];
+	size_t i;
+
+	for (i = 0; i < n && i < path->n && path->frames[i] == frames[i]; i++)
+		node = path->nodes[i];
+	if (array__reserve(&path->frames, &path->cap_frames, n, sizeof(*frames)) ||
+	    array__reserve(&path->nodes, &path->cap_nodes, n, sizeof(node)))
+		return -ENOMEM;
+	for (path->n = i; i < n; path->n = ++i) {
+		if (node_child(profile, node, frames[i], &node))
+			return -ENOMEM;
+		path->frames[i] = frames[i];
+		path->nodes[i] = node;
+	}
+	*ret_node = node;
+	return 0;
+}
+
+int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n,
+		       uint64_t weight_ns, uint64_t calls)
+{
+	struct profile_node *end;
+	uint32_t node;
+
+	if (stack_node(profile, frames, n, &node))
+		return -ENOMEM;
+	assert(node < profile->n_nodes);
+	end = &profile->nodes[node];
+	end->self = add_saturated(end->self, weight_ns);
+	end->calls = add_saturated(end->calls, calls);
+	profile->total = add_saturated(profile->total, weight_ns);
+	return 0;
+}
+
+int profile__add_loss(struct profile *profile, const char *name, uint64_t count)
+{
+	char *copy;
+	size_t i;
+
+	if (!count)
+		return 0;
+	for (i = 0; i < profile->n_losses; i++) {
+		struct profile_loss *loss = &profile->losses[i];
+
+		if (!strcmp(loss->name, name)) {
+			loss->count = add_saturated(loss->count, count);
+			return 0;
+		}
+	}
+	if (array__reserve(&profile->losses, &profile->cap_losses, profile->n_losses + 1,
+			   sizeof(*profile->losses)))
+		return -ENOMEM;
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	profile->losses[profile->n_losses++] = (struct profile_loss) { copy, count };
+	return 0;
+}
+
+void profile__label(const struct profile *profile, const struct profile_frame *frame, int annotate,
+		    char *buf, size_t size)
+{
+	const char *name = strtab__get(profile->strings, frame->name);
+	const char *file = strtab__get(profile->strings, frame->file);
+	const char *suffix = annotate ? profile->kinds[frame->kind].suffix : "";
+	/* What is no path is kept whole: "(eval at /a/b.rb:1)", "<internal:kernel>". */
+	const char *slash = strchr("(<", file[0]) ? NULL : strrchr(file, '/');
+	const char *base = slash && slash[1] ? slash + 1 : file;
+	int native = frame->kind == KIND_NATIVE || frame->kind == KIND_INLINED;
+
+	if (!*file || (native && !frame->line))
+		snprintf(buf, size, "%s%s", name, suffix);
+	else if (!frame->line)
+		snprintf(buf, size, "%s (%s)%s", name, base, suffix);
+	else
+		snprintf(buf, size, "%s (%s:%u)%s", name, base, frame->line, suffix);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_RECORDED_H
+#define BRAID_RECORDED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/intern.h"
+#include "core/profile/profile.h"
+#include "core/profile/sink.h"
+
+/* What was recorded, as tables in memory: read from a recording (core/store/load.c) or built while
+ * recording (core/profile/live_profile.c). All that the tables say is checked: references are
+ * indexes into the arrays here, or RECORDED_NONE for those that are absent or lead nowhere; chains
+ * of nodes end; texts are C strings.
+ *
+ * Samples are summed up, so that memory grows with the number of distinct stacks and not with
+ * time. */
+
+#define RECORDED_NONE	   UINT32_MAX
+#define RECORDED_DEPTH_MAX 8192 /* nodes of a stack; deeper is damage */
+#define RECORDED_LEVEL_MAX 64	/* locations of a frame */
+
+typedef size_t recorded_text; /* place in the texts; 0 is "" */
+
+/* Rows of one table, ascending by `id`, which each row type that is referred to begins with. */
+#define RECORDED_ROWS(type)    \
+	struct {               \
+		type *rows;    \
+		size_t n, cap; \
+	}
+
+struct recorded_event {
+	uint32_t id;
+	recorded_text name, unit;
+};
+
+struct recorded_process {
+	uint32_t id, pid;
+	recorded_text name;
+};
+
+struct recorded_thread {
+	uint32_t id, process, tid;
+	recorded_text name;
+};
+
+struct recorded_image {
+	uint32_t id;
+	recorded_text name; /* path without the directory */
+};
+
+struct recorded_function {
+	uint32_t id;
+	recorded_text name, file;
+};
+
+struct recorded_frame {
+	uint32_t id, image;
+	uint64_t address;
+	uint32_t location, n_locations; /* rows of locations, innermost first */
+	uint8_t kind;			/* KINDS_MAX: none that there can be */
+	bool loop;			/* code of an interpreter's loop */
+	bool anonymous;			/* has no image, not even a missing one */
+};
+
+struct recorded_location {
+	uint32_t function, line;
+	uint8_t kind; /* as for frames */
+};
+
+struct recorded_node {
+	uint32_t id, parent, frame;
+	uint32_t depth;	  /* nodes from here outwards */
+	uint64_t address; /* as merge takes it */
+};
+
+/* All samples that have these in common. */
+struct recorded_stack {
+	uint32_t event, thread, native, runtime;
+	uint64_t samples, value; /* value saturates */
+	uint64_t last;		 /* number of the newest one, of all samples */
+};
+
+struct recorded_counter {
+	recorded_text name;
+	uint64_t value;
+};
+
+struct recorded {
+	char *texts;
+	size_t n_texts, cap_texts;
+	recorded_text kind_names[KINDS_MAX], kind_suffixes[KINDS_MAX]; /* "": no such kind */
+	recorded_text target;
+	double duration_s, frequency_hz;
+	RECORDED_ROWS(struct recorded_event) events;
+	RECORDED_ROWS(struct recorded_process) processes;
+	RECORDED_ROWS(struct recorded_thread) threads;
+	RECORDED_ROWS(struct recorded_image) images;
+	RECORDED_ROWS(struct recorded_function) functions;
+	RECORDED_ROWS(struct recorded_frame) frames;
+	RECORDED_ROWS(struct recorded_location) locations;
+	RECORDED_ROWS(struct recorded_node) nodes;
+	RECORDED_ROWS(struct recorded_stack) stacks;
+	RECORDED_ROWS(struct recorded_counter) counters;
+	struct intern stack_index; /* private: of stacks, + 1 */
+	uint64_t n_samples;
+};
+
+/* Call recorded__done in any case. -ENOMEM. */
+int recorded__init(struct recorded *recorded);
+void recorded__done(struct recorded *recorded);
+
+/* The other way round: the offset that gave a node's address. */
+int64_t recorded__offset(const struct recorded_node *node);
+
+/* How much memory the tables need, without what is reserved for growth. */
+size_t recorded__bytes(const struct recorded *recorded);
+
+/* Borrowed until a text is added. */
+static inline const char *recorded__text(const struct recorded *recorded, recorded_text text)
+{
+	return recorded->texts + text;
+}
+
+/* Each adds a row at the end, whose id is greater than that of the row before it, and returns 0,
+ * -ENOMEM or -EBADMSG: it cannot be true. References are ids, and those that lead nowhere become
+ * RECORDED_NONE. */
+
+int recorded__add_text(struct recorded *recorded, const char *text, recorded_text *ret);
+int recorded__add_event(struct recorded *recorded, uint32_t id, const char *name, const char *unit);
+/* Several with one number: the last one counts. */
+int recorded__add_kind(struct recorded *recorded, uint8_t kind, const char *name,
+		       const char *suffix);
+int recorded__add_process(struct recorded *recorded, uint32_t id, uint32_t pid, const char *name);
+int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t process, uint32_t tid,
+			 const char *name);
+int recorded__add_image(struct recorded *recorded, uint32_t id, const char *path);
+int recorded__add_function(struct recorded *recorded, uint32_t id, const char *name,
+			   const char *file);
+int recorded__add_counter(struct recorded *recorded, const char *name, uint64_t value);
+
+/* `frame->loop`, `kind` (KINDS_MAX and above: none), `image`, `address` count. `anonymous`: no
+ * image, not even one that is missing. */
+int recorded__add_frame(struct recorded *recorded, uint32_t id, const struct sink_frame *frame,
+			bool anonymous);
+
+/* The next outward location of a frame (by index); all of one frame's follow each other. More than
+ * RECORDED_LEVEL_MAX are ignored. */
+int recorded__add_location(struct recorded *recorded, uint32_t frame, uint8_t kind,
+			   uint32_t function, uint32_t line);
+
+int recorded__add_node(struct recorded *recorded, uint32_t id, const struct sink_node *node);
+
+/* The sums of the stack that has the sample's event, thread and nodes, a new row if it is the
+ * first. Borrowed until the next row. */
+int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
+		    struct recorded_stack **ret);
+
+/* Adds to the stack's sums. */
+int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sample);
+
+/* Copies into `to`, which is empty, the stacks that are marked by index, and what they need. */
+int recorded__keep(const struct recorded *recorded, const bool *stacks, struct recorded *to);
+
+/* Index of the row with that id, or RECORDED_NONE. */
+uint32_t recorded__find_id(const void *rows, size_t n, size_t size, uint32_t id);
+#define recorded__find(table, id) \
+	recorded__find_id((table)->rows, (table)->n, sizeof(*(table)->rows), (id))
+
+#endif

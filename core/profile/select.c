@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/select.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+
+/* Things that an error lists, and then "...". */
+#define LISTED_MAX 8
+
+#define LIST_BYTES 300
+struct list {
+	char text[LIST_BYTES];
+	size_t n;
+};
+
+static void list_add(struct list *list, const char *name, uint32_t number)
+{
+	size_t len = strlen(list->text);
+	const char *comma = list->n ? ", " : "";
+	char item[64];
+
+	list->n++;
+	if (list->n > LISTED_MAX + 1)
+		return;
+	if (list->n > LISTED_MAX)
+		snprintf(item, sizeof(item), "...");
+	else if (number)
+		snprintf(item, sizeof(item), "%u (%.32s)", number, name);
+	else
+		snprintf(item, sizeof(item), "%.32s", name);
+	escape__printable(item);
+	snprintf(list->text + len, sizeof(list->text) - len, "%s%s", comma, item);
+}
+
+static bool thread_matches(const struct recorded *recorded, const struct recorded_thread *thread,
+			   const char *wanted)
+{
+	char tid[16];
+
+	snprintf(tid, sizeof(tid), "%u", thread->tid);
+	return !strcmp(wanted, tid) || !strcmp(wanted, recorded__text(recorded, thread->name));
+}
+
+static bool process_matches(const struct recorded *recorded, uint32_t process, uint32_t pid)
+{
+	return !pid || (process != RECORDED_NONE && recorded->processes.rows[process].pid == pid);
+}
+
+static int no_process(const struct recorded *recorded, const char *what, uint32_t pid,
+		      struct err *err)
+{
+	struct list list = { 0 };
+	size_t i;
+
+	for (i = 0; i < recorded->processes.n; i++) {
+		const struct recorded_process *process = &recorded->processes.rows[i];
+
+		list_add(&list, recorded__text(recorded, process->name), process->pid);
+	}
+	return err__set(err, -ENOENT, "%s has no process %u; there are: %s", what, pid, list.text);
+}
+
+static int no_thread(const struct recorded *recorded, const char *what,
+		     const struct profile_filter *filter, struct err *err)
+{
+	struct list list = { 0 };
+	size_t i;
+
+	for (i = 0; i < recorded->threads.n; i++) {
+		const struct recorded_thread *thread = &recorded->threads.rows[i];
+
+		if (process_matches(recorded, thread->process, filter->pid))
+			list_add(&list, recorded__text(recorded, thread->name), thread->tid);
+	}
+	return err__set(err, -ENOENT, "%s has no thread %.32s; there are: %s", what, filter->thread,
+			list.text);
+}
+
+static int select_threads(struct selection *selection, const struct recorded *recorded,
+			  const char *what, const struct profile_filter *filter, struct err *err)
+{
+	bool any_process = false, any_thread = false;
+	size_t i;
+
+	if (!filter->pid && !filter->thread)
+		return 0;
+	for (i = 0; i < recorded->processes.n; i++)
+		any_process |= process_matches(recorded, i, filter->pid);
+	if (filter->pid && !any_process)
+		return no_process(recorded, what, filter->pid, err);
+	selection->threads = calloc(recorded->threads.n + 1, sizeof(*selection->threads));
+	if (!selection->threads)
+		return err__set(err, -ENOMEM, "out of memory");
+	for (i = 0; i < recorded->threads.n; i++) {
+		const struct recorded_thread *thread = &recorded->threads.rows[i];
+		bool wanted = process_matches(recorded, thread->process, filter->pid) &&
+			      (!filter->thread || thread_matches(recorded, thread, filter->thread));
+
+		selection->threads[i] = wanted;
+		any_thread |= wanted;
+	}
+	return filter->thread && !any_thread ? no_thread(recorded, what, filter, err) : 0;
+}
+
+static uint32_t kind_bit(uint8_t kind)
+{
+	return kind < KINDS_MAX ? 1U << kind : 0;
+}
+
+/* All that a frame is shown as. */
+static uint32_t kinds_of(const struct recorded *recorded, uint32_t frame)
+{
+	const struct recorded_frame *row;
+	uint32_t kinds;
+
+	if (frame == RECORDED_NONE)
+		return 0;
+	row = &recorded->frames.rows[frame];
+	kinds = kind_bit(row->kind);
+	for (uint32_t i = 0; i < row->n_locations; i++)
+		kinds |= kind_bit(recorded->locations.rows[row->location + i].kind);
+	return kinds;
+}
+
+/* A node's parent always has a smaller index. */
+static int mark_nodes(struct selection *selection, const struct recorded *recorded, uint32_t kinds)
+{
+	selection->nodes = calloc(recorded->nodes.n + 1, sizeof(*selection->nodes));
+	if (!selection->nodes)
+		return -ENOMEM;
+	for (size_t i = 0; i < recorded->nodes.n; i++) {
+		const struct recorded_node *node = &recorded->nodes.rows[i];
+
+		selection->nodes[i] =
+			(node->parent != RECORDED_NONE && selection->nodes[node->parent]) ||
+			kinds_of(recorded, node->frame) & kinds;
+	}
+	return 0;
+}
+
+static int select_kinds(struct selection *selection, const struct recorded *recorded,
+			const char *what, const struct profile_filter *filter, struct err *err)
+{
+	struct list list = { 0 };
+	uint32_t kinds = 0;
+
+	if (!filter->runtime)
+		return 0;
+	for (int i = 0; i < KINDS_MAX; i++) {
+		const char *name = recorded__text(recorded, recorded->kind_names[i]);
+
+		if (!*name)
+			continue;
+		if (!strcmp(name, filter->runtime))
+			kinds |= kind_bit(i);
+		list_add(&list, name, 0);
+	}
+	if (!kinds)
+		return err__set(err, -EINVAL, "%s has no runtime %.32s; there are: %s", what,
+				filter->runtime, list.text);
+	return mark_nodes(selection, recorded, kinds) ? err__set(err, -ENOMEM, "out of memory") : 0;
+}
+
+static uint32_t find_event(const struct recorded *recorded, const char *name)
+{
+	for (size_t i = 0; i < recorded->events.n; i++)
+		if (!strcmp(recorded__text(recorded, recorded->events.rows[i].name), name))
+			return i;
+	return RECORDED_NONE;
+}
+
+static int select_event(struct selection *selection, const struct recorded *recorded,
+			const char *what, const struct profile_filter *filter, struct err *err)
+{
+	char names[LIST_BYTES];
+
+	selection->event = find_event(recorded, filter->event ? filter->event : "cpu");
+	if (selection->event != RECORDED_NONE)
+		return 0;
+	if (filter->event) {
+		selection__others(selection, recorded, names, sizeof(names));
+		return err__set(err, -EINVAL, "%s has no event %.64s; there are: %s", what,
+				filter->event, names);
+	}
+	if (recorded->events.n)
+		selection->event = 0;
+	return 0;
+}
+
+int selection__init(struct selection *selection, const struct recorded *recorded, const char *what,
+		    const struct profile_filter *filter, struct err *err)
+{
+	int ret;
+
+	*selection = (struct selection) {};
+	ret = select_event(selection, recorded, what, filter, err);
+	if (!ret)
+		ret = select_threads(selection, recorded, what, filter, err);
+	return ret ? ret : select_kinds(selection, recorded, what, filter, err);
+}
+
+void selection__done(struct selection *selection)
+{
+	free(selection->threads);
+	free(selection->nodes);
+}
+
+bool selection__has(const struct selection *selection, const struct recorded_stack *stack)
+{
+	const bool *nodes = selection->nodes;
+
+	if (stack->event != selection->event)
+		return false;
+	if (selection->threads &&
+	    (stack->thread == RECORDED_NONE || !selection->threads[stack->thread]))
+		return false;
+	return !nodes || (stack->native != RECORDED_NONE && nodes[stack->native]) ||
+	       (stack->runtime != RECORDED_NONE && nodes[stack->runtime]);
+}
+
+void selection__others(const struct selection *selection, const struct recorded *recorded,
+		       char *buf, size_t size)
+{
+	struct list list = { 0 };
+
+	for (size_t i = 0; i < recorded->events.n; i++)
+		if (i != selection->event)
+			list_add(&list, recorded__text(recorded, recorded->events.rows[i].name), 0);
+	snprintf(buf, size, "%s", list.text);
+}

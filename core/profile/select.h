@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_SELECT_H
+#define BRAID_SELECT_H
+
+#include "core/profile/build.h"
+
+/* What a filter selects of what was recorded. */
+struct selection {
+	uint32_t event; /* RECORDED_NONE: there are no events */
+	bool *threads;	/* NULL: all */
+	bool *nodes;	/* from which outwards there is a frame of the wanted kind; NULL: all do */
+};
+
+/* A filter that can select nothing is an error that says what there is: -ENOENT, -EINVAL, or
+ * -ENOMEM. Call selection__done in any case. */
+int selection__init(struct selection *selection, const struct recorded *recorded, const char *what,
+		    const struct profile_filter *filter, struct err *err);
+void selection__done(struct selection *selection);
+
+bool selection__has(const struct selection *selection, const struct recorded_stack *stack);
+
+/* The names of all events but the selected one, for people: "a, b"; "" if there are none. */
+void selection__others(const struct selection *selection, const struct recorded *recorded,
+		       char *buf, size_t size);
+
+#endif

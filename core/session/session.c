@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/session/session_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/fd_limit.h"
+#include "core/base/util.h"
+
+static int open_runtimes(struct session *session, struct bpf_object *probes, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	int i, ret = 0;
+
+	for (i = 0; !ret && opts->runtimes[i]; i++)
+		if (opts->enabled & 1U << i && opts->runtimes[i]->open)
+			ret = opts->runtimes[i]->open(probes, &session->runtime_sessions[i], err);
+	return ret;
+}
+
+/* 50 KiB each. With `auto` probes are the exception. */
+#define SHADOWS	     1024
+#define SHADOWS_AUTO 64
+
+static uint32_t shadows_wanted(enum runtime_source source)
+{
+	return source == RUNTIME_SOURCE_WALK || source == RUNTIME_SOURCE_MAP ? 0
+	       : source == RUNTIME_SOURCE_AUTO				     ? SHADOWS_AUTO
+									     : SHADOWS;
+}
+
+/* Everything that looks at targets, up to but not including the recording. */
+static int open_target_side(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct images_opts images = { .runtimes = opts->runtimes, .enabled = opts->enabled };
+	struct tracker_opts tracker = { .runtimes = opts->runtimes,
+					.sessions = session->runtime_sessions,
+					.enabled = opts->enabled,
+					.source = opts->source,
+					.probes = shadows_wanted(opts->source) > 0,
+					.on_source = session__on_source,
+					.ctx = session };
+	struct kernel_half_opts half = { .runtimes = opts->runtimes,
+					 .enabled = opts->enabled,
+					 .unwind = opts->unwind,
+					 .shadows = shadows_wanted(opts->source),
+					 .ring_bytes = opts->ring_bytes,
+					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
+	int ret;
+
+	event_list__configure(&opts->events, opts->period, &half);
+	if (opts->trigger)
+		half.events[CHAIN_TICK] = 1U << 1;
+	ret = kernel_half__load(&half, &session->half, err);
+	if (!ret && half.shadows && opts->source != RUNTIME_SOURCE_AUTO)
+		ret = kernel_half__load_probes(session->half, err);
+	if (!ret)
+		ret = open_runtimes(session,
+				    half.shadows ? kernel_half__object(session->half) : NULL, err);
+	if (ret)
+		return ret;
+	session->events = events__new(&opts->events, session->half, opts->frequency_hz);
+	if (!session->events)
+		return err__set(err, -ENOMEM, "out of memory");
+	session->table_arena =
+		table_arena__new(kernel_half__map_fd(session->half, "chunks"), opts->table_bytes);
+	session->cache_dir = unwind_table__default_dir();
+	/* Without samples nothing is unwound, and the tables of a large library take their time. */
+	if (opts->unwind != UNWIND_MODE_FP && opts->source != RUNTIME_SOURCE_CALLS)
+		images.table_arena = session->table_arena;
+	images.cache_dir = session->cache_dir;
+	images.files_fd =
+		images.table_arena ? kernel_half__map_fd(session->half, "image_files") : -1;
+	ret = session->table_arena ? images__new(&images, &session->images) : -ENOMEM;
+	if (!ret)
+		ret = session__begin_limit(session, half.shadows > 0, err);
+	tracker.half = session->half;
+	tracker.images = session->images;
+	if (!ret)
+		ret = tracker__new(&tracker, &session->tracker);
+	return ret ? err__set(err, ret, "cannot begin: %s", strerror(-ret)) : 0;
+}
+
+static void stop_sampling(void *ctx)
+{
+	kernel_half__sample_until(ctx, now_ns());
+}
+
+/* Sampling ends when it should, whether or not anything else gets to its end in time. */
+static void begin(struct session *session)
+{
+	session->start_ns = session->last_tick_ns = now_ns();
+	if (session->opts.duration_s > 0)
+		kernel_half__sample_until(session->half,
+					  session->start_ns + session->opts.duration_s * 1e9);
+}
+
+int session__open(const struct session_opts *opts, struct session **ret_session, struct err *err)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	int ret, i;
+
+	if (!session)
+		return err__set(err, -ENOMEM, "out of memory");
+	session->opts = *opts;
+	session->child = CHILD_NONE;
+	for (i = 0; opts->command && opts->command[i]; i++)
+		snprintf(session->target + strlen(session->target),
+			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
+			 opts->command[i]);
+	ret = stopper__new(&session->stopper, err);
+	if (!ret && !opts->events.n && !opts->trigger && opts->source != RUNTIME_SOURCE_CALLS)
+		ret = event_list__parse(event_cpu.name, &session->opts.events, err);
+	if (!ret)
+		ret = fd_limit__raise(&session->users_files, err);
+	if (!ret)
+		ret = open_target_side(session, err);
+	if (!ret)
+		ret = session__add_targets(session, err);
+	if (!ret)
+		ret = session__open_recording(session, err);
+	if (!ret)
+		ret = session__refresh_targets(session, err);
+	if (!ret)
+		ret = session__keep_limit(session, err);
+	if (!ret)
+		ret = kernel_half__attach(session->half, err);
+	if (!ret)
+		ret = events__attach(session->events, false,
+				     &(struct event_place) { session->tracker }, err);
+	if (!ret)
+		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
+	if (!ret)
+		ret = session__start_targets(session, err);
+	if (!ret)
+		begin(session);
+	if (ret) {
+		child__kill(&session->child);
+		recording__discard(session->recording);
+		session->recording = NULL;
+		session__free(session);
+		return ret;
+	}
+	session->last_cpu_s = own_cpu_s();
+	*ret_session = session;
+	return 0;
+}
+
+int session__calls(struct session *session, bool lines, struct profile **ret_profile,
+		   struct err *err)
+{
+	struct calls_opts opts = { .half = session->half,
+				   .runtimes = session->opts.runtimes,
+				   .sessions = session->runtime_sessions,
+				   .end_ns = session->end_ns,
+				   .lines = lines };
+	struct profile *profile;
+	int ret = calls__read(&opts, &profile, err);
+
+	if (ret)
+		return ret;
+	profile->target = strdup(session->target);
+	profile->duration_s = (session->end_ns - session->start_ns) / 1e9;
+	*ret_profile = profile;
+	return 0;
+}
+
+int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
+{
+	struct session_summary summary = { .end = session->end };
+	int ret, closed;
+
+	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no
+	 * sample may see that. */
+	kernel_half__sample_until(session->half, now_ns());
+	session->end_ns = session__now_ns(session);
+	kernel_half__end_probes(session->half);
+	summary.duration_s = (session->end_ns - session->start_ns) / 1e9;
+	if (session->opts.source == RUNTIME_SOURCE_CALLS)
+		tracker__stop_probes(session->tracker);
+	events__detach(session->events);
+	kernel_half__detach(session->half);
+	tracker__stop_probes(session->tracker);
+	session__end_limit(session);
+	session__limit(session, &summary.limit);
+	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
+			    &summary.sampler_ns);
+	fd_limit__open_reserve();
+	ret = session__drain(session, err);
+	if (!ret)
+		ret = capture__name_frames(session->capture, true, err);
+	closed = session__write_counters(session, ret ? NULL : err);
+	ret = ret ? ret : closed;
+	closed = recording__close(session->recording, ret ? NULL : err);
+	session->recording = NULL;
+	if (!closed)
+		session->in_file = *capture__stats(session->capture);
+	session__counters(session, summary.counters);
+	summary.stats = &session->in_file;
+	summary.samples_lost = capture__stats(session->capture)->samples - session->in_file.samples;
+	summary.unread = images__unread(session->images);
+	capture__compiled_stats(session->capture, &summary.compiled);
+	summary.table_bytes = table_arena__bytes(session->table_arena);
+	summary.table_max_bytes = table_arena__max_bytes(session->table_arena);
+	summary.images = images__stats(session->images);
+	summary.command_pid = session->child.pid;
+	summary.command_status = session->command_status;
+	summary.own_cpu_s = own_cpu_s();
+	*ret_summary = summary;
+	return ret ? ret : closed;
+}
+
+int session__command_pid(const struct session *session)
+{
+	return session->child.pid;
+}
+
+void session__free(struct session *session)
+{
+	int i;
+
+	if (!session)
+		return;
+	stopper__free(session->stopper);
+	events__free(session->events);
+	kernel_half__detach(session->half);
+	session__end_limit(session);
+	ring_buffer__free(session->ring);
+	mmap_events__free(session->mmap_events);
+	capture__free(session->capture);
+	recording__close(session->recording, NULL);
+	tracker__free(session->tracker);
+	images__free(session->images);
+	table_arena__free(session->table_arena);
+	for (i = 0; session->opts.runtimes[i]; i++)
+		if (session->runtime_sessions[i])
+			session->opts.runtimes[i]->close(session->runtime_sessions[i]);
+	kernel_half__free(session->half);
+	free(session->remapped);
+	fd_limit__restore(&session->users_files);
+	free(session->polled);
+	free(session->cache_dir);
+	free(session);
+}

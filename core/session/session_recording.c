@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The sink of a session, and what a recording says besides samples: what was sampled and where,
+ * what was lost, what keeping the limits meant. */
+#include "core/session/session_state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "core/base/fd_limit.h"
+#include "core/base/util.h"
+
+#define KALLSYMS    "/proc/kallsyms"
+#define JIT_SKIPPED "entries of perf maps and jitdumps not understood, or too many"
+
+void session__on_source(void *ctx, struct process *process, const struct runtime *runtime,
+			const char *version, const char *source, const char *reason)
+{
+	struct session *session = ctx;
+	int ret;
+
+	if (session->opts.on_source)
+		session->opts.on_source(session->opts.ctx, process, runtime, version, source,
+					reason);
+	ret = capture__source(session->capture, process, runtime, version, source, reason,
+			      &session->ring_err);
+	if (ret && session->ring_ret >= 0)
+		session->ring_ret = ret;
+}
+
+static int write_meta(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	static const char *const unwinds[] = { "auto", "fp", "copy" };
+	char hz[16], start[32];
+	struct utsname uts = {};
+	time_t now = time(NULL);
+	int i, ret;
+
+	uname(&uts);
+	snprintf(hz, sizeof(hz), "%u", opts->frequency_hz);
+	strftime(start, sizeof(start), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	const struct {
+		const char *key, *value;
+	} rows[] = { { "target", session->target },
+		     { "frequency_hz", hz },
+		     { "unwind", unwinds[opts->unwind] },
+		     { "started_at", start },
+		     { "host", uts.nodename },
+		     { "kernel", uts.release },
+		     { "machine", uts.machine } };
+
+	ret = recording__kind(session->recording, KIND_KERNEL, "kernel", "_[k]", err);
+	if (!ret)
+		ret = recording__kind(session->recording, KIND_NATIVE, "native", "_[n]", err);
+	if (!ret)
+		ret = recording__kind(session->recording, KIND_INLINED, "inlined", "_[i]", err);
+	for (i = 0; !ret && opts->runtimes[i]; i++)
+		if (opts->runtimes[i]->walker >= 0 || opts->runtimes[i]->label)
+			ret = recording__kind(session->recording, KIND_RUNTIME + i,
+					      opts->runtimes[i]->name, opts->runtimes[i]->suffix,
+					      err);
+	for (i = 0; !ret && i < (int)ARRAY_SIZE(rows); i++)
+		ret = recording__meta(session->recording, rows[i].key, rows[i].value, err);
+	return ret;
+}
+
+static bool hurries(void *ctx)
+{
+	const struct session *session = ctx;
+
+	return stopper__hurries(session->stopper);
+}
+
+static int open_capture(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	uint32_t n = opts->events.n, i;
+
+	for (i = 0; i < n; i++) {
+		const struct event_spec *spec = &opts->events.list[i];
+
+		session->sampled[i] = (struct capture_event) { { spec->name, spec->kind->unit },
+							       spec->kind->timed };
+	}
+	if (!n) /* a trigger of the tests', or calls that are counted */
+		session->sampled[0] = (struct capture_event) { { "cpu", SINK_UNIT_SAMPLES }, true };
+	return capture__new(&(struct capture_opts) { .sink = recording__sink(session->recording),
+						     .events = session->sampled,
+						     .n_events = max_of(n, 1U),
+						     .tracker = session->tracker,
+						     .images = session->images,
+						     .runtimes = opts->runtimes,
+						     .sessions = session->runtime_sessions,
+						     .kallsyms_path = KALLSYMS,
+						     .enabled = opts->enabled,
+						     .on_source = session__on_source,
+						     .hurries = hurries,
+						     .ctx = session },
+			    &session->capture, err);
+}
+
+int session__open_recording(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	int ret = recording__create(opts->output, opts->force, &session->recording, err);
+
+	if (ret)
+		return ret;
+	ret = write_meta(session, err);
+	if (!ret)
+		ret = open_capture(session, err);
+	if (ret)
+		return ret;
+	session->routing = (struct routing) { session->tracker, session->capture };
+	return session__open_ring(session, err);
+}
+
+void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N])
+{
+	const uint64_t *recovered = capture__stats(session->capture)->recovered;
+	int i;
+
+	kernel_half__counters(session->half, ret_counters);
+	ret_counters[COUNT_SECTION_UNPLACED] = capture__stats(session->capture)->unplaced;
+	ret_counters[COUNT_PROCESS_UNREAD] = tracker__unread(session->tracker);
+	ret_counters[COUNT_IMAGE_UNREAD] = images__stats(session->images)->unread;
+	ret_counters[COUNT_TABLE_UNPLACED] = images__stats(session->images)->tableless;
+	for (i = 1; i < COUNTERS_N; i++)
+		ret_counters[i] -= min_of(recovered[i], ret_counters[i]);
+}
+
+int session__write_counters(struct session *session, struct err *err)
+{
+	const struct capture_stats *stats = capture__stats(session->capture);
+	unsigned unread = unread_files__count(images__unread(session->images));
+	uint64_t counters[COUNTERS_N];
+	struct compiled_stats compiled;
+	char text[32];
+	int i, ret = 0;
+
+	capture__compiled_stats(session->capture, &compiled);
+	session__counters(session, counters);
+	for (i = COUNT_FIRST_LOSS; !ret && i < COUNTERS_N; i++)
+		ret = recording__counter(session->recording, counter__text(i), counters[i], err);
+	if (!ret)
+		ret = recording__counter(session->recording, JIT_SKIPPED, compiled.skipped, err);
+	if (!ret && stats->kernel_unnamed)
+		ret = recording__counter(session->recording,
+					 "kernel addresses without a name: the kernel hid its "
+					 "symbols from braid",
+					 stats->kernel_unnamed, err);
+	if (!ret)
+		ret = recording__counter(session->recording,
+					 "samples of processes that braid did not know of",
+					 stats->unowned, err);
+	if (!ret)
+		ret = recording__counter(session->recording, "samples lost: malformed",
+					 stats->malformed, err);
+	if (!ret && unread)
+		ret = recording__counter(session->recording,
+					 "files with code that braid could not open", unread, err);
+	const struct {
+		const char *key;
+		uint64_t value;
+	} rows[] = { { "samples", stats->samples },
+		     { "samples_complete", stats->complete },
+		     { "samples_kernel_only", counters[COUNT_NO_USER_REGS] },
+		     { "jit_places", compiled.places },
+		     { "jit_places_named", compiled.named },
+		     { "jit_symbols", compiled.symbols },
+		     { "copies_used", stats->copies_used } };
+
+	for (i = 0; !ret && i < (int)ARRAY_SIZE(rows); i++) {
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)rows[i].value);
+		ret = recording__meta(session->recording, rows[i].key, text, err);
+	}
+	if (!ret)
+		ret = session__write_limit(session, err);
+	snprintf(text, sizeof(text), "%.3f", (session__now_ns(session) - session->start_ns) / 1e9);
+	return ret ? ret : recording__meta(session->recording, "duration_s", text, err);
+}
+
+int session__commit(struct session *session, struct err *err)
+{
+	const struct capture_stats *stats = capture__stats(session->capture);
+	int ret;
+
+	fd_limit__open_reserve(); /* for the journal */
+	ret = recording__commit(session->recording, err);
+	fd_limit__close_reserve();
+	if (!ret && recording__committed(session->recording) == stats->samples)
+		session->in_file = *stats;
+	return ret;
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the kernel half sends, in the order in which it is to be taken. Samples belong to the
+ * mappings of their time: so the ring is consumed up to now before mappings that have changed since
+ * are read, and a session that is behind reads none. Consuming never takes long: whoever samples
+ * faster than that can be recorded must not keep the session from its clock, its limits and its
+ * signals. */
+#include "core/session/session_state.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/util.h"
+
+#define CONSUME_NS 100000000ULL
+
+/* At the end, stack copies that have come are unwound for so long; each takes some milliseconds. */
+#define DRAIN_NS NSEC_PER_SEC
+
+static int on_ring_record(void *ctx, void *data, size_t size)
+{
+	struct session *session = ctx;
+	const struct rec_sample *rec = data;
+	int ret = routing__record(&session->routing, data, size, &session->ring_err);
+
+	if (ret)
+		return ret;
+	session->behind = now_ns() >= session->consume_end_ns;
+	if (session->behind || (size >= sizeof(*rec) && rec->type == REC_SAMPLE &&
+				rec->time_ns > session->consume_until_ns))
+		return -EAGAIN;
+	return 0;
+}
+
+static void on_mmap(void *ctx, uint32_t pid)
+{
+	struct session *session = ctx;
+
+	if ((session->n_remapped && session->remapped[session->n_remapped - 1] == pid) ||
+	    !tracker__find(session->tracker, pid))
+		return;
+	if (array__reserve(&session->remapped, &session->cap_remapped, session->n_remapped + 1,
+			   sizeof(*session->remapped)))
+		return; /* it will be seen within the second */
+	session->remapped[session->n_remapped++] = pid;
+}
+
+static int consume_ring(struct session *session)
+{
+	int n;
+
+	session->behind = false;
+	session->consume_until_ns = now_ns();
+	session->consume_end_ns = session->consume_until_ns + CONSUME_NS;
+	n = ring_buffer__consume(session->ring);
+	return n == -EAGAIN ? 0 : n;
+}
+
+/* Samples that are in the ring were taken before, and belong to the old mappings. What nobody has
+ * looked at yet is found out with its first sample. */
+static void refresh_remapped(struct session *session)
+{
+	struct process *process;
+	size_t i;
+
+	for (i = 0; i < session->n_remapped; i++) {
+		process = tracker__find(session->tracker, session->remapped[i]);
+		if (process && !process->gone && process->space)
+			tracker__refresh(session->tracker, process);
+	}
+	session->n_remapped = 0;
+}
+
+int session__consume(struct session *session, struct err *err)
+{
+	int n;
+
+	mmap_events__consume(session->mmap_events);
+	n = session->ring_ret < 0 ? session->ring_ret : consume_ring(session);
+	if (n >= 0 && !session->behind) /* else samples would meet mappings of later times */
+		refresh_remapped(session);
+	if (n >= 0)
+		return session->behind ? 0
+				       : routing__consumed(&session->routing,
+							   session->consume_until_ns, err);
+	*err = session->ring_err;
+	return err->text[0] ? n : err__set(err, n, "ring buffer: %s", strerror(-n));
+}
+
+int session__drain(struct session *session, struct err *err)
+{
+	uint64_t end_ns = now_ns() + DRAIN_NS;
+	int ret;
+
+	do {
+		if (now_ns() >= end_ns)
+			capture__skip_copies(session->capture);
+		ret = session__consume(session, err);
+	} while (!ret && session->behind);
+	return ret;
+}
+
+int session__open_ring(struct session *session, struct err *err)
+{
+	session->ring = ring_buffer__new(kernel_half__map_fd(session->half, "ring"), on_ring_record,
+					 session, NULL);
+	if (!session->ring)
+		return err__set(err, -errno, "cannot map the ring buffer: %s", strerror(errno));
+	mmap_events__new(on_mmap, session, &session->mmap_events);
+	return 0;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_SESSION_STATE_H
+#define BRAID_SESSION_STATE_H
+
+/* A session from inside: its state, and what its files do for each other.
+ *
+ *   session.c            the order of opening and of ending
+ *   session_targets.c    which processes, and how a command is started
+ *   session_ring.c       what the kernel half sends
+ *   session_run.c        the loop: waits, ticks, ends
+ *   session_recording.c  the sink, counters and figures
+ *   session_limit.c      --max-overhead */
+
+#include <poll.h>
+#include <signal.h>
+
+#include "core/kernel/mmap_events.h"
+#include "core/kernel/table_arena.h"
+#include "core/session/calls.h"
+#include "core/session/governor.h"
+#include "core/session/routing.h"
+#include "core/session/session.h"
+#include "core/session/stopper.h"
+#include "core/store/recording.h"
+#include "core/target/child.h"
+
+#define TARGET_BYTES 400
+
+struct session {
+	struct session_opts opts;
+	uint64_t start_ns, end_ns;
+	enum session_end end;
+	struct stopper *stopper;
+	struct rlimit users_files; /* the limit of open files, which a command gets back */
+
+	/* --- what looks at targets --- */
+	struct kernel_half *half;
+	struct events *events;
+	struct table_arena *table_arena;
+	struct images *images;
+	struct runtime_session *runtime_sessions[RUNTIMES_MAX];
+	struct tracker *tracker;
+	char *cache_dir;
+
+	/* --- targets --- */
+	struct child child;
+	int command_status;
+	char target[TARGET_BYTES]; /* for people */
+
+	/* --- the sink --- */
+	struct recording *recording;
+	struct capture *capture;
+	struct routing routing;
+	struct capture_event sampled[EVENTS_MAX]; /* what events are called */
+	struct capture_stats in_file; /* what is in the recording: all up to its last commit */
+
+	/* --- what the kernel half sends --- */
+	struct ring_buffer *ring;
+	struct mmap_events *mmap_events; /* NULL: unavailable */
+	uint32_t *remapped;		 /* PIDs of processes that have mapped code */
+	size_t n_remapped, cap_remapped;
+	struct err ring_err;
+	int ring_ret; /* negative: what consuming the ring returned within a callback */
+	uint64_t consume_until_ns;
+	uint64_t consume_end_ns; /* when it has to look at other things again */
+	bool behind;		 /* it did so before all was consumed */
+
+	/* --- the loop --- */
+	uint64_t last_tick_ns;
+	double last_cpu_s;
+	uint64_t woken_ns;     /* when poll last reported an event; 0: it reported none */
+	struct pollfd *polled; /* POLLED_FIRST others, then processes that are about to end */
+	size_t n_polled, cap_polled;
+	int loaded_ahead;     /* walkers of so many runtimes, as they may be needed */
+	uint64_t lost_events; /* one more than there were when exits were last looked for */
+
+	/* --- --max-overhead --- */
+	struct governor *governor; /* NULL: no limit */
+	uint64_t exceeded_ns;	   /* when probes were given up; 0: they were not */
+	char exceeded_why[RUNTIME_REASON_BYTES];
+	struct pace pace;
+	double paced_cpu_s; /* 0: the first second, when files are read, is not over */
+};
+
+double own_cpu_s(void); /* user and system time of this process */
+
+/* The time, or that of the sampling's end. */
+uint64_t session__now_ns(const struct session *session);
+
+/* Records what the kernel half has sent so far, and no more: where samples come faster than they
+ * can be unwound from stack copies, the ring would never be empty. Not all of it if that takes
+ * long: then the session is `behind`, and should look at the clock first. */
+int session__consume(struct session *session, struct err *err);
+
+/* Sampling is over: all that is in the ring, with stack copies as far as they take no second. */
+int session__drain(struct session *session, struct err *err);
+
+/* Maps the ring, and asks for events of mappings. */
+int session__open_ring(struct session *session, struct err *err);
+
+/* Adds the processes that the user asked for, or forks the one that will execute the command. */
+int session__add_targets(struct session *session, struct err *err);
+
+/* Reads what running targets have mapped, and finds their runtimes. */
+int session__refresh_targets(struct session *session, struct err *err);
+
+/* Attaches what depends on mappings, makes the first commit (by which the recording takes its
+ * place: the last thing that can fail), and lets the command run. */
+int session__start_targets(struct session *session, struct err *err);
+
+/* Creates the recording, and capture before it. */
+int session__open_recording(struct session *session, struct err *err);
+
+/* A tracker_source_fn; `ctx` is the session. */
+void session__on_source(void *ctx, struct process *process, const struct runtime *runtime,
+			const char *version, const char *source, const char *reason);
+
+/* Sums over all CPUs, less what was cut in the kernel half but completed from a stack copy. */
+void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);
+
+/* After the kernel half is loaded: gets ready to keep --max-overhead, if there is one. */
+int session__begin_limit(struct session *session, bool probes, struct err *err);
+
+/* In each round: gives up probes that cost too much. */
+int session__keep_limit(struct session *session, struct err *err);
+
+/* Once a second, `elapsed_ns` after the last time: samples less often if that costs too much. */
+void session__keep_pace(struct session *session, uint64_t elapsed_ns);
+
+void session__limit(const struct session *session, struct session_limit *ret);
+int session__write_limit(struct session *session, struct err *err);
+void session__end_limit(struct session *session); /* idempotent */
+
+/* Commits the recording. */
+int session__commit(struct session *session, struct err *err);
+
+/* Writes counters and figures as they are now. */
+int session__write_counters(struct session *session, struct err *err);
+
+#endif

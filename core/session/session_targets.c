@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/session/session_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/util.h"
+
+static void prepare_command(const struct session_opts *opts)
+{
+	for (int i = 0; opts->runtimes[i]; i++)
+		if (opts->enabled & 1U << i && opts->runtimes[i]->prepare_command)
+			opts->runtimes[i]->prepare_command(opts->command);
+}
+
+int session__add_targets(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct process *process;
+	uint32_t pid;
+	size_t i;
+	int ret = 0;
+
+	if (opts->command) {
+		if (opts->source == RUNTIME_SOURCE_PROBES || opts->source == RUNTIME_SOURCE_CALLS)
+			prepare_command(opts);
+		ret = child__fork(&session->child, opts->command, &session->users_files, err);
+		pid = session->child.pid;
+		return ret ? ret : tracker__add(session->tracker, pid, true, &process, err);
+	}
+	for (i = 0; !ret && i < opts->n_pids; i++) {
+		ret = tracker__add(session->tracker, opts->pids[i], false, &process, err);
+		if (!ret && opts->n_pids == 1)
+			snprintf(session->target, sizeof(session->target), "pid %u (%.300s)",
+				 process->pid, process->info.command);
+		else if (!ret && strlen(session->target) + 60 < sizeof(session->target))
+			sprintf(session->target + strlen(session->target), "%spid %u (%.30s)",
+				i ? ", " : "", process->pid, process->info.name);
+	}
+	return ret;
+}
+
+/* Reads what running targets have mapped, finds their runtimes. A command has nothing yet: its exec
+ * will be seen. */
+int session__refresh_targets(struct session *session, struct err *err)
+{
+	struct process *process;
+
+	if (session->opts.command)
+		return 0;
+	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
+		if (tracker__refresh(session->tracker, process))
+			return err__set(err, -ENOMEM, "out of memory");
+		if (session->opts.source != RUNTIME_SOURCE_CALLS &&
+		    capture__read_code(session->capture, process, err))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* What is attached where targets have mapped something, which is known by now: events of code, and
+ * the trigger of tests. */
+static int attach_in_targets(struct session *session, struct err *err)
+{
+	const struct session_trigger *trigger = session->opts.trigger;
+	const struct event_place place = { .tracker = session->tracker };
+	struct process *process;
+	uint64_t address;
+	int ret = events__attach(session->events, true, &place, err);
+
+	for (process = tracker__first(session->tracker); !ret && trigger && process;
+	     process = process->hh.next) {
+		ret = process__find_symbol(process, trigger->file, trigger->symbol, &address);
+		ret = ret ? err__set(err, ret, "PID %u has no function %s of a file %s",
+				     process->pid, trigger->symbol, trigger->file)
+			  : kernel_half__break_at(session->half, process->pid, address, err);
+	}
+	return ret;
+}
+
+/* The exec is seen, and the tables of the program and of its dynamic linker are there, before its
+ * first instruction runs; those of its libraries, and probes, before the first of its own. */
+static int start_command(struct session *session, struct err *err)
+{
+	int ret = child__exec(&session->child, session->opts.command[0], err);
+	struct process *process;
+	uint32_t id;
+
+	if (ret)
+		return ret;
+	ret = session__consume(session, err);
+	child__run_to_entry(&session->child);
+	if (!ret)
+		ret = session__consume(session, err);
+	process = tracker__find(session->tracker, session->child.pid);
+	if (!ret && process && tracker__refresh(session->tracker, process))
+		ret = err__set(err, -ENOMEM, "out of memory");
+	if (!ret && process) /* it may be too short-lived for a sample, and yet have children */
+		ret = capture__process_id(session->capture, process, &id, err);
+	if (!ret)
+		ret = attach_in_targets(session, err);
+	if (!ret)
+		ret = session__commit(session, err);
+	if (!ret) /* else it is not to run on */
+		child__release(&session->child);
+	return ret;
+}
+
+int session__start_targets(struct session *session, struct err *err)
+{
+	int ret;
+
+	if (session->opts.command)
+		return start_command(session, err);
+	ret = attach_in_targets(session, err);
+	return ret ? ret : session__commit(session, err);
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/store/load.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/profile/recorded.h"
+#include "core/store/load_file.h"
+#include "core/store/recording.h"
+
+/* A table's rows, one after the other, into what was recorded. */
+struct reader {
+	const char *table, *columns; /* the first one ascends from row to row */
+	int (*row)(struct recorded *recorded, sqlite3_stmt *stmt);
+	uint32_t from, to; /* versions of the schema in which it is so */
+};
+
+struct reading {
+	const char *path;
+	sqlite3 *db;
+	struct recorded recorded;
+};
+
+/* Only integers count, and only those in range. */
+static int64_t column_i64(sqlite3_stmt *stmt, int column, int64_t otherwise)
+{
+	return sqlite3_column_type(stmt, column) == SQLITE_INTEGER
+		       ? sqlite3_column_int64(stmt, column)
+		       : otherwise;
+}
+
+static uint32_t column_u32(sqlite3_stmt *stmt, int column)
+{
+	int64_t value = column_i64(stmt, column, 0);
+
+	return value < 0 || value > UINT32_MAX ? 0 : value;
+}
+
+static uint64_t column_count(sqlite3_stmt *stmt, int column)
+{
+	int64_t value = column_i64(stmt, column, 0);
+
+	return value < 0 ? 0 : value;
+}
+
+static uint8_t column_kind(sqlite3_stmt *stmt, int column)
+{
+	int64_t value = column_i64(stmt, column, KINDS_MAX);
+
+	return value < 0 || value > KINDS_MAX ? KINDS_MAX : value;
+}
+
+/* "" unless it is a text. */
+static const char *column_text(sqlite3_stmt *stmt, int column)
+{
+	const char *text = NULL;
+
+	if (sqlite3_column_type(stmt, column) == SQLITE_TEXT)
+		text = (const char *)sqlite3_column_text(stmt, column);
+	return text ? text : "";
+}
+
+static double number_of(const char *text)
+{
+	double number = strtod(text, NULL);
+
+	return isfinite(number) && number > 0 ? number : 0;
+}
+
+static int meta_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	const char *key = column_text(stmt, 1), *value = column_text(stmt, 2);
+
+	if (!strcmp(key, "target"))
+		return recorded__add_text(recorded, value, &recorded->target);
+	if (!strcmp(key, "duration_s"))
+		recorded->duration_s = number_of(value);
+	else if (!strcmp(key, "frequency_hz"))
+		recorded->frequency_hz = number_of(value);
+	return 0;
+}
+
+static int counter_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_counter(recorded, column_text(stmt, 1), column_count(stmt, 2));
+}
+
+static int kind_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_kind(recorded, column_kind(stmt, 0), column_text(stmt, 1),
+				  column_text(stmt, 2));
+}
+
+static int event_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_event(recorded, column_u32(stmt, 0), column_text(stmt, 1),
+				   column_text(stmt, 2));
+}
+
+static int process_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_process(recorded, column_u32(stmt, 0), column_u32(stmt, 1),
+				     column_text(stmt, 2));
+}
+
+static int thread_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_thread(recorded, column_u32(stmt, 0), column_u32(stmt, 1),
+				    column_u32(stmt, 2), column_text(stmt, 3));
+}
+
+static int image_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_image(recorded, column_u32(stmt, 0), column_text(stmt, 1));
+}
+
+static int function_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_function(recorded, column_u32(stmt, 0), column_text(stmt, 1),
+				      column_text(stmt, 2));
+}
+
+static int frame_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	const struct sink_frame frame = { .kind = column_kind(stmt, 1),
+					  .image = column_u32(stmt, 2),
+					  .address = column_i64(stmt, 3, 0),
+					  .loop = column_i64(stmt, 4, 0) == 1 };
+
+	return recorded__add_frame(recorded, column_u32(stmt, 0), &frame,
+				   sqlite3_column_type(stmt, 2) == SQLITE_NULL);
+}
+
+/* Rows come by frame, then level, so that those of a frame lie together. */
+static int location_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	return recorded__add_location(recorded,
+				      recorded__find(&recorded->frames, column_u32(stmt, 0)),
+				      column_kind(stmt, 1), column_u32(stmt, 2),
+				      column_u32(stmt, 3));
+}
+
+static int node_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	const struct sink_node node = { .parent = column_u32(stmt, 1),
+					.frame = column_u32(stmt, 2),
+					.offset = column_i64(stmt, 3, SINK_NO_OFFSET) };
+
+	return recorded__add_node(recorded, column_u32(stmt, 0), &node);
+}
+
+static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
+{
+	const struct sink_sample sample = { .thread = column_u32(stmt, 1),
+					    .native = column_u32(stmt, 2),
+					    .runtime = column_u32(stmt, 3),
+					    .value = column_count(stmt, 4),
+					    .event = column_u32(stmt, 5) };
+
+	return recorded__add_sample(recorded, &sample);
+}
+
+#define NOW RECORDING_SCHEMA_VERSION
+
+/* The only event until version 2, whose values were called weights. */
+#define CPU_EVENT    1
+#define CPU_EVENT_ID "1"
+
+/* Each after the ones that it refers to. */
+/* clang-format off */
+static const struct reader readers[] = {
+	{ "meta",     "rowid, key, value",                            meta_row,     1, NOW },
+	{ "counter",  "rowid, name, value",                           counter_row,  1, NOW },
+	{ "kind",     "id, name, suffix",                             kind_row,     1, NOW },
+	{ "event",    "id, name, unit",                               event_row,    3, NOW },
+	{ "process",  "id, pid, name",                                process_row,  1, NOW },
+	{ "thread",   "id, process, tid, name",                       thread_row,   1, NOW },
+	{ "image",    "id, path",                                     image_row,    1, NOW },
+	{ "function", "id, name, file",                               function_row, 1, NOW },
+	{ "frame",    "id, kind, image, address, 0",                  frame_row,    1, 1 },
+	{ "frame",    "id, kind, image, address, loop",               frame_row,    2, NOW },
+	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
+	{ "node",     "id, parent, frame, offset",                    node_row,     1, NOW },
+	{ "sample",   "id, thread, native, runtime, weight, "
+		      CPU_EVENT_ID,                                   sample_row,   1, 2 },
+	{ "sample",   "id, thread, native, runtime, value, event",    sample_row,   3, NOW },
+};
+/* clang-format on */
+
+/* A damaged b-tree can lead in circles, or say the same again and again; an id that does not
+ * ascend gives it away. Locations have several rows per frame, but only so many. */
+static int check_id(const struct reader *reader, sqlite3_stmt *stmt, int64_t *last, int *repeats)
+{
+	int64_t id = column_i64(stmt, 0, -1);
+	bool repeat = reader->row == location_row && id == *last;
+
+	*repeats = repeat ? *repeats + 1 : 0;
+	if (id < 0 || (id <= *last && !repeat) || *repeats >= RECORDED_LEVEL_MAX)
+		return -EBADMSG;
+	if (reader->row != sample_row && id > UINT32_MAX)
+		return -EBADMSG;
+	*last = id;
+	return 0;
+}
+
+/* Never by an index, which could have another order. */
+static int read_table(struct reading *reading, const struct reader *reader, struct err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int code, ret = 0, repeats = 0;
+	int64_t last = -1;
+	char sql[128];
+
+	snprintf(sql, sizeof(sql), "SELECT %s FROM main.%s NOT INDEXED", reader->columns,
+		 reader->table);
+	code = sqlite3_prepare_v2(reading->db, sql, -1, &stmt, NULL);
+	while (!code && !ret) {
+		code = sqlite3_step(stmt);
+		if (code != SQLITE_ROW)
+			break;
+		code = 0;
+		ret = check_id(reader, stmt, &last, &repeats);
+		if (!ret)
+			ret = reader->row(&reading->recorded, stmt);
+	}
+	if (ret == -EBADMSG)
+		err__set(err, ret, "%s is damaged: table %s, after row %lld", reading->path,
+			 reader->table, (long long)last);
+	else if (ret)
+		err__set(err, ret, "out of memory");
+	else if (code != SQLITE_DONE)
+		ret = load_file__failed(reading->path, code, err);
+	sqlite3_finalize(stmt);
+	return ret;
+}
+
+static int read_all(struct reading *reading, struct err *err)
+{
+	uint32_t version = 0;
+	int ret = load_file__open(reading->path, &reading->db, &version, err);
+
+	if (!ret && (recorded__init(&reading->recorded) ||
+		     (version < 3 && recorded__add_event(&reading->recorded, CPU_EVENT, "cpu",
+							 SINK_UNIT_SAMPLES))))
+		ret = err__set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++)
+		if (version >= readers[i].from && version <= readers[i].to)
+			ret = read_table(reading, &readers[i], err);
+	return ret;
+}
+
+int load__profile(const char *path, const struct profile_filter *filter, struct profile **ret,
+		  struct merge_report *report, struct err *err)
+{
+	struct reading reading = { .path = path };
+	int code = read_all(&reading, err);
+
+	sqlite3_close(reading.db);
+	if (!code)
+		code = build__profile(&reading.recorded, path, filter, ret, report, err);
+	recorded__done(&reading.recorded);
+	return code;
+}

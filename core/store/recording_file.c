@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/store/recording_file.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/file_beside.h"
+#include "core/base/util.h"
+#include "core/store/recording.h"
+
+/* The SQLite database header, https://www.sqlite.org/fileformat2.html#the_database_header */
+#define HEADER_BYTES	      100
+#define HEADER_MAGIC	      "SQLite format 3" /* with its NUL */
+#define HEADER_WRITE_VERSION  18		/* 1: rollback journal, 2: write-ahead log */
+#define HEADER_READ_VERSION   19
+#define HEADER_USER_VERSION   60 /* big-endian, as is */
+#define HEADER_APPLICATION_ID 68
+
+/* A recorder locks the first byte of its file. SQLite's own locks lie at 1 GiB, so the two never
+ * meet; an open file description lock survives SQLite's closing of other descriptors. */
+static struct flock writer_mark(void)
+{
+	return (struct flock) { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+}
+
+static uint32_t header_u32(const uint8_t *header, size_t at)
+{
+	uint32_t value;
+
+	memcpy(&value, header + at, sizeof(value));
+	return be32toh(value);
+}
+
+static int identify_fd(int fd, const char *path, uint32_t *ret_version, struct err *err)
+{
+	uint8_t header[HEADER_BYTES];
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return err__set(err, -errno, "cannot read %s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return err__set(err, -EBADMSG, "%s is a directory, not a recording", path);
+	if (!S_ISREG(st.st_mode) || pread(fd, header, sizeof(header), 0) != sizeof(header) ||
+	    memcmp(header, HEADER_MAGIC, sizeof(HEADER_MAGIC)) ||
+	    header_u32(header, HEADER_APPLICATION_ID) != RECORDING_APPLICATION_ID)
+		return err__set(err, -EBADMSG, "%s is not a braid recording", path);
+	*ret_version = header_u32(header, HEADER_USER_VERSION);
+	return 0;
+}
+
+/* O_NONBLOCK: a FIFO must not make us wait. */
+static int open_to_look(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return err__set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	return fd;
+}
+
+int recording_file__identify(const char *path, uint32_t *ret_version, struct err *err)
+{
+	int fd = open_to_look(path, err), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = identify_fd(fd, path, ret_version, err);
+	close_fd(&fd);
+	return ret;
+}
+
+/* --- the company of a recording --- */
+
+/* https://www.sqlite.org/fileformat2.html#the_rollback_journal. At the end of a journal that magic
+ * means the name of another file follows before it, which SQLite would remove. */
+static const uint8_t journal_magic[] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
+
+bool recording_file__is_journal(int fd)
+{
+	uint8_t begin[sizeof(journal_magic)] = {}, end[sizeof(journal_magic)] = {};
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return false;
+	if (!st.st_size)
+		return true;
+	return pread(fd, begin, sizeof(begin), 0) == sizeof(begin) &&
+	       !memcmp(begin, journal_magic, sizeof(begin)) &&
+	       pread(fd, end, sizeof(end), st.st_size - sizeof(end)) == sizeof(end) &&
+	       (st.st_size == sizeof(end) || memcmp(end, journal_magic, sizeof(end)) != 0);
+}
+
+/* 0: there is none. 1: there is a journal as braid writes it. Else -EEXIST or another errno. */
+static int find_journal(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	int ret;
+
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 && errno == ENAMETOOLONG)
+		return err__set(err, -errno, "cannot create %s: %s", path, strerror(errno));
+	ret = fd >= 0 && recording_file__is_journal(fd) ? 1 : -EEXIST;
+	close_fd(&fd);
+	return ret < 0 ? err__set(err, ret,
+				  "%s is in the way: SQLite would take it for a part of the "
+				  "recording; move it, or record to another file",
+				  path)
+		       : ret;
+}
+
+static char *with_suffix(const char *path, const char *suffix)
+{
+	char *ret;
+
+	return asprintf(&ret, "%s%s", path, suffix) < 0 ? NULL : ret;
+}
+
+/* Refuses what lies beside `path` and would be taken for a part of a recording there. `owner`:
+ * there is a recording, to which a journal may belong. */
+static int check_company(const char *path, bool owner, struct err *err)
+{
+	char *journal = with_suffix(path, "-journal"), *wal = with_suffix(path, "-wal");
+	struct stat st;
+	int ret;
+
+	if (!journal || !wal) {
+		ret = err__set(err, -ENOMEM, "out of memory");
+		goto out;
+	}
+	ret = find_journal(journal, err);
+	if (ret > 0 && !owner)
+		ret = err__set(err, -EEXIST,
+			       "%s is in the way, the journal of a database that is gone; move it, "
+			       "or record to another file",
+			       journal);
+	if (ret >= 0 && !lstat(wal, &st)) /* braid makes none */
+		ret = err__set(err, -EEXIST,
+			       "%s is in the way: SQLite would take it for a part of the "
+			       "recording; move it, or record to another file",
+			       wal);
+out:
+	free(journal);
+	free(wal);
+	return min_of(ret, 0);
+}
+
+bool recording_file__uses_wal(const char *path)
+{
+	uint8_t header[HEADER_BYTES];
+	int fd = open_to_look(path, NULL);
+	bool ret = fd < 0 || pread(fd, header, sizeof(header), 0) != sizeof(header) ||
+		   header[HEADER_WRITE_VERSION] != 1 || header[HEADER_READ_VERSION] != 1;
+
+	close_fd(&fd);
+	return ret;
+}
+
+/* --- what is at the path --- */
+
+enum there { THERE_NOTHING, THERE_RECORDING, THERE_OTHER };
+
+/* Returns an enum there: of a regular file, whether it is a recording, which nobody is writing; or
+ * a negative errno. */
+static int find(const char *path, struct err *err)
+{
+	struct flock mark = writer_mark();
+	uint32_t version;
+	bool recording, busy;
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? THERE_NOTHING
+				       : err__set(err, -errno, "cannot create %s: %s", path,
+						  strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return err__set(err, -EISDIR, "%s is a directory", path);
+	/* --force must not remove /dev/null, nor what a link leads to. */
+	if (!S_ISREG(st.st_mode))
+		return err__set(err, -EEXIST, "%s exists and is not a regular file", path);
+	fd = open_to_look(path, err);
+	if (fd < 0)
+		return fd;
+	recording = !identify_fd(fd, path, &version, NULL);
+	busy = recording && !fcntl(fd, F_OFD_GETLK, &mark) && mark.l_type != F_UNLCK;
+	close_fd(&fd);
+	if (busy)
+		return err__set(err, -EBUSY, "%s is being written by another braid", path);
+	return recording ? THERE_RECORDING : THERE_OTHER;
+}
+
+/* The place that a recording at `path` is moved to. */
+static int check_old(const char *path, struct err *err)
+{
+	char *old = with_suffix(path, ".old");
+	int there = old ? find(old, err) : err__set(err, -ENOMEM, "out of memory"), ret = there;
+
+	if (there == THERE_OTHER)
+		ret = err__set(err, -EEXIST,
+			       "%s is in the way, where the recording %s would go: it is none; "
+			       "move it, or record to another file",
+			       old, path);
+	if (ret >= 0)
+		ret = check_company(old, there == THERE_RECORDING, err);
+	free(old);
+	return min_of(ret, 0);
+}
+
+/* May a recording take the place? Returns an enum there or a negative errno. */
+static int check(const char *path, bool force, struct err *err)
+{
+	int there = find(path, err), ret = there;
+
+	if (there == THERE_OTHER && !force)
+		ret = err__set(err, -EEXIST,
+			       "%s exists and is not a braid recording; --force replaces it", path);
+	if (ret >= 0)
+		ret = check_company(path, there == THERE_RECORDING, err);
+	if (ret >= 0 && there == THERE_RECORDING)
+		ret = check_old(path, err);
+	return ret < 0 ? ret : there;
+}
+
+/* --- taking the place --- */
+
+/* Who asked for it by sudo is to read it without. */
+static void hand_over(int fd)
+{
+	const char *uid = secure_getenv("SUDO_UID"), *gid = secure_getenv("SUDO_GID");
+	char *uid_end, *gid_end;
+	unsigned long owner, group;
+
+	if (geteuid() || !uid || !gid)
+		return;
+	owner = strtoul(uid, &uid_end, 10);
+	group = strtoul(gid, &gid_end, 10);
+	if (*uid && !*uid_end && owner < UINT32_MAX && *gid && !*gid_end && group < UINT32_MAX &&
+	    fchown(fd, owner, group))
+		return; /* then it stays root's: some file systems have no owners */
+}
+
+int recording_file__claim(const char *path, bool force, struct recording_claim *ret,
+			  struct err *err)
+{
+	struct flock mark = writer_mark();
+	int code = check(path, force, err);
+
+	*ret = (struct recording_claim) { .fd = -1, .force = force };
+	if (code < 0)
+		return code;
+	code = file_beside__create(path, &ret->beside);
+	if (code < 0)
+		return err__set(err, code, "cannot create %s: %s", path, strerror(-code));
+	ret->fd = code;
+	hand_over(ret->fd);
+	/* Where the file system has no locks, two recorders at once go unnoticed. */
+	fcntl(ret->fd, F_OFD_SETLK, &mark);
+	return 0;
+}
+
+/* The journal, if a writer was killed while it committed, goes with its file: alone, each could
+ * damage another recording. One that `to` had is removed. */
+static int move(const char *from, const char *to)
+{
+	char *from_journal = with_suffix(from, "-journal");
+	char *to_journal = with_suffix(to, "-journal");
+	int ret = from_journal && to_journal ? 0 : -ENOMEM;
+
+	if (!ret && unlink(to_journal) && errno != ENOENT)
+		ret = -errno;
+	if (!ret && rename(from, to))
+		ret = -errno;
+	if (!ret && rename(from_journal, to_journal) && errno != ENOENT)
+		ret = -errno;
+	free(from_journal);
+	free(to_journal);
+	return ret;
+}
+
+static int set_aside(const char *path, struct recording_claim *claim)
+{
+	char *aside;
+	int fd, ret;
+
+	if (asprintf(&aside, "%s.old.XXXXXX", path) < 0)
+		return -ENOMEM;
+	fd = mkostemp(aside, O_CLOEXEC);
+	ret = fd < 0 ? -errno : move(path, aside);
+	if (ret && fd >= 0)
+		unlink(aside);
+	close_fd(&fd);
+	claim->aside = ret ? NULL : aside;
+	if (ret)
+		free(aside);
+	return ret;
+}
+
+int recording_file__place(const char *path, struct recording_claim *claim, struct err *err)
+{
+	int there = check(path, claim->force, err), ret = 0;
+
+	if (there < 0)
+		return there;
+	claim->keep = there == THERE_RECORDING;
+	if (there != THERE_NOTHING)
+		ret = set_aside(path, claim);
+	/* Without the flag where the file system has none. */
+	if (!ret && renameat2(AT_FDCWD, claim->beside, AT_FDCWD, path, RENAME_NOREPLACE) &&
+	    (errno != EINVAL || rename(claim->beside, path)))
+		ret = -errno;
+	if (ret)
+		return err__set(err, ret, "cannot create %s: %s", path, strerror(-ret));
+	claim->placed = true;
+	return 0;
+}
+
+int recording_file__settle(const char *path, struct recording_claim *claim, struct err *err)
+{
+	char *old = with_suffix(path, ".old");
+	int ret = old ? 0 : -ENOMEM;
+
+	if (claim->aside && claim->keep && !ret)
+		ret = move(claim->aside, old);
+	else if (claim->aside && !ret)
+		ret = unlink(claim->aside) ? -errno : 0;
+	if (ret)
+		err__set(err, ret, "cannot rename %s to %s: %s", claim->aside, old ? old : ".old",
+			 strerror(-ret));
+	else
+		claim->settled = true;
+	free(old);
+	return ret;
+}
+
+void recording_file__release(const char *path, struct recording_claim *claim)
+{
+	const char *ours = claim->placed ? path : claim->beside;
+	char *journal = ours ? with_suffix(ours, "-journal") : NULL;
+
+	if (!claim->settled && journal)
+		unlink(journal);
+	if (!claim->settled && ours)
+		unlink(ours);
+	if (!claim->settled && claim->aside && access(path, F_OK)) /* nobody else was faster */
+		move(claim->aside, path);
+	free(journal);
+	free(claim->aside);
+	free(claim->beside);
+	close_fd(&claim->fd);
+	*claim = (struct recording_claim) { .fd = -1 };
+}
+
+char *recording_file__sqlite_path(const char *path)
+{
+	char *ret;
+
+	return asprintf(&ret, "%s%s", *path == '/' ? "" : "./", path) < 0 ? NULL : ret;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/code_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/fd_limit.h"
+#include "core/base/target_file.h"
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+
+/* Takes what `found` holds, if `code` is 0. */
+static int open_found(int code, struct target_file *found, const char *path, uint32_t uid,
+		      int64_t begin_s, struct code_file *ret, struct err *err)
+{
+	int fd = -1;
+
+	if (code == -EINVAL)
+		code = err__set(err, -EPERM, "%s is no regular file", path);
+	else if (code)
+		code = err__set(err, code, "cannot open %s: %s", path,
+				code == -ELOOP ? "it is a link" : strerror(-code));
+	else if (found->uid && found->uid != uid)
+		code = err__set(err, -EPERM, "%s belongs to user %u, the process to %u", path,
+				found->uid, uid);
+	else if (found->mtime_ns / (int64_t)NSEC_PER_SEC < begin_s)
+		code = err__set(
+			err, -ESTALE,
+			"%s was last written before the process started: it is of another, unless "
+			"the clock was set forward since (then touch it)",
+			path);
+	if (!code) {
+		fd = fd_limit__hold(target_file__open(found));
+		code = fd < 0 ? err__set(err, fd, "cannot read %s: %s", path, strerror(-fd)) : 0;
+	}
+	if (!code)
+		*ret = (struct code_file) { .fd = fd,
+					    .dev = found->dev,
+					    .ino = found->ino,
+					    .copied_ns = found->may_hang ? found->mtime_ns : 0 };
+	target_file__done(found);
+	return code;
+}
+
+int code_file__open(int root_fd, const char *path, uint32_t uid, int64_t begin_s,
+		    struct code_file *ret, struct err *err)
+{
+	struct target_file found;
+	int code = target_file__find(root_fd, path, false, &found);
+
+	return open_found(code, &found, path, uid, begin_s, ret, err);
+}
+
+int code_file__open_mapped(uint32_t pid, uint64_t start, uint64_t end, uint32_t uid,
+			   int64_t begin_s, struct code_file *ret, struct err *err)
+{
+	char path[PROCFS_PATH_BYTES];
+	struct target_file found;
+	int code;
+
+	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
+		 start, end);
+	code = target_file__find_link(path, &found);
+	return open_found(code, &found, path, uid, begin_s, ret, err);
+}
+
+void code_file__close(struct code_file *file)
+{
+	close_fd(&file->fd);
+	*file = CODE_FILE_NONE;
+}
+
+bool code_file__is_replaced(const struct code_file *file, int root_fd, const char *path)
+{
+	struct target_file found;
+	bool replaced;
+
+	if (target_file__find(root_fd, path, false, &found))
+		return false; /* deleted: what is open stays readable */
+	replaced = found.dev != file->dev || found.ino != file->ino ||
+		   (file->copied_ns && found.mtime_ns != file->copied_ns);
+	target_file__done(&found);
+	return replaced;
+}
+
+size_t code_file__read(const struct code_file *file, uint64_t offset, void *buf, size_t size)
+{
+	ssize_t n = pread(file->fd, buf, size, offset);
+
+	return n > 0 ? n : 0;
+}
+
+/* Whoever writes the file anew may be longer at it than before already. */
+static bool prints_match(const struct code_file *file)
+{
+	uint8_t head[CODE_FILE_PRINT], tail[CODE_FILE_PRINT];
+	size_t n = file->n_print;
+
+	return code_file__read(file, 0, head, n) == n &&
+	       code_file__read(file, file->done - n, tail, n) == n &&
+	       !memcmp(head, file->head, n) && !memcmp(tail, file->tail, n);
+}
+
+enum code_file_state code_file__look(struct code_file *file)
+{
+	int64_t mtime_ns;
+	struct stat st;
+
+	if (fstat(file->fd, &st))
+		return CODE_FILE_SAME;
+	mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec;
+	if ((uint64_t)st.st_size == file->done && mtime_ns == file->mtime_ns)
+		return CODE_FILE_SAME;
+	file->mtime_ns = mtime_ns;
+	if ((uint64_t)st.st_size < file->done || (file->done && !file->n_print) ||
+	    !prints_match(file)) {
+		file->done = file->n_print = 0;
+		return CODE_FILE_REWRITTEN;
+	}
+	return (uint64_t)st.st_size > file->done && file->done < CODE_FILE_MAX ? CODE_FILE_GROWN
+									       : CODE_FILE_SAME;
+}
+
+void code_file__take(struct code_file *file, uint64_t done)
+{
+	size_t n = min_of(done, (uint64_t)CODE_FILE_PRINT);
+
+	if (code_file__read(file, 0, file->head, n) != n ||
+	    code_file__read(file, done - n, file->tail, n) != n)
+		n = 0; /* it shrinks as we look at it: that will be seen */
+	file->n_print = n;
+	file->done = done;
+}

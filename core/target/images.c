@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/images.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <uthash.h>
+
+#include "core/base/util.h"
+#include "core/target/image_files.h"
+
+#define COMPARE_BYTES (64 << 10)
+
+/* One version of one file. Its owner can set the time of the last change of its contents, but not
+ * that of the last change of anything. */
+struct file_key {
+	uint64_t mount, dev, ino, size;
+	int64_t mtime_ns, ctime_ns;
+};
+
+struct by_file {
+	UT_hash_handle hh;
+	struct file_key key;
+	struct image_key kernel_key;
+	struct image *image; /* NULL: not usable, with error */
+	int error;
+};
+
+struct by_build_id {
+	UT_hash_handle hh;
+	uint8_t id[ELF_BUILD_ID_MAX];
+	struct stat opened; /* its file, before anything of it was read */
+	struct image *image;
+};
+
+struct images {
+	struct images_opts opts;
+	struct by_file *by_file;
+	struct by_build_id *by_build_id;
+	struct image *first, *vdso;
+	struct image **by_number; /* from 1 */
+	size_t n_images, cap_images;
+	struct unread_files *unread;
+	struct images_stats stats;
+};
+
+int images__new(const struct images_opts *opts, struct images **ret)
+{
+	struct images *images = calloc(1, sizeof(*images));
+
+	if (!images)
+		return -ENOMEM;
+	images->opts = *opts;
+	images->unread = unread_files__new();
+	if (!images->unread) {
+		free(images);
+		return -ENOMEM;
+	}
+	*ret = images;
+	return 0;
+}
+
+static void image__free(const struct images *images, struct image *image)
+{
+	int i;
+
+	for (i = 0; images->opts.runtimes[i]; i++)
+		if (image->runtimes[i].image)
+			images->opts.runtimes[i]->image_free(image->runtimes[i].image);
+	symbols__free(image->symbols);
+	unwind_table__done(&image->table);
+	elf_file__free(image->file);
+	free(image);
+}
+
+void images__free(struct images *images)
+{
+	struct by_build_id *id, *next_id;
+	struct by_file *file, *next_file;
+	struct image *image;
+
+	if (!images)
+		return;
+	HASH_ITER (hh, images->by_file, file, next_file) {
+		HASH_DEL(images->by_file, file);
+		free(file);
+	}
+	HASH_ITER (hh, images->by_build_id, id, next_id) {
+		HASH_DEL(images->by_build_id, id);
+		free(id);
+	}
+	while ((image = images->first)) {
+		images->first = image->next;
+		image__free(images, image);
+	}
+	free(images->by_number);
+	unread_files__free(images->unread);
+	free(images);
+}
+
+static int load_table(struct images *images, struct image *image, struct err *err)
+{
+	int ret;
+
+	if (!images->opts.table_arena)
+		return 0;
+	ret = unwind_table__get(image->file, images->opts.cache_dir, &image->table, err);
+	if (ret || !image->table.n_pages)
+		return ret == -ENOMEM ? ret : 0; /* malformed: frame pointers are left */
+	ret = table_arena__add(images->opts.table_arena, &image->table, &image->base);
+	image->has_table = !ret;
+	if (ret) {
+		images->stats.tableless++;
+		if (!images->stats.first_tableless)
+			images->stats.first_tableless = image->file->path;
+	}
+	free(image->table.words);
+	image->table.words = NULL;
+	return 0;
+}
+
+int images__ask_runtimes(struct images *images, struct image *image)
+{
+	const struct runtime *runtime;
+	int i, ret;
+
+	if (image->asked)
+		return 0;
+	image->asked = true;
+	for (i = 0; (runtime = images->opts.runtimes[i]) && i < RUNTIMES_MAX; i++) {
+		struct image_runtime *found = &image->runtimes[i];
+
+		if (!(images->opts.enabled & 1U << i) || !runtime->detect)
+			continue;
+		ret = runtime->detect(image->file);
+		if (ret <= 0)
+			continue;
+		found->detected = true;
+		ret = runtime->prepare(image->file, &found->image, &found->verdict);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* Takes `file`. `root` as in symbols__new. */
+static int add_image(struct images *images, struct elf_file *file, const char *root,
+		     struct image **ret, struct err *err)
+{
+	struct image *image = calloc(1, sizeof(*image));
+	int rc;
+
+	if (!image) {
+		elf_file__free(file);
+		return -ENOMEM;
+	}
+	image->file = file;
+	rc = symbols__new(file, root, &image->symbols);
+	if (!rc && procfs__is_recorded())
+		symbols__stay_below_root(image->symbols);
+	if (!rc)
+		rc = load_table(images, image, err);
+	if (!rc)
+		rc = array__reserve(&images->by_number, &images->cap_images, images->n_images + 1,
+				    sizeof(*images->by_number));
+	if (rc) {
+		image__free(images, image);
+		return rc;
+	}
+	image->next = images->first;
+	images->first = image;
+	images->by_number[images->n_images++] = image;
+	image->number = images->n_images;
+	*ret = image;
+	return 0;
+}
+
+static void publish(const struct images *images, const struct image_key *key,
+		    const struct image *image)
+{
+	if (images->opts.files_fd >= 0 && image)
+		image_files__publish(images->opts.files_fd, key, image);
+}
+
+/* All 64-bit processes share the kernel's one vDSO: ours serves for theirs. */
+static int get_vdso(struct images *images, struct image **ret, struct err *err)
+{
+	const void *start = (const void *)getauxval(AT_SYSINFO_EHDR);
+	struct procfs_mappings mappings = {};
+	struct elf_file *file;
+	int rc = 0;
+	size_t i;
+
+	if (!images->vdso && start && !procfs__mappings(getpid(), &mappings)) {
+		for (i = 0; i < mappings.n; i++)
+			if (mappings.list[i].start == (uintptr_t)start)
+				break;
+		rc = i < mappings.n
+			     ? elf_file__open_memory(start,
+						     mappings.list[i].end - mappings.list[i].start,
+						     "[vdso]", &file, err)
+			     : -ENOENT;
+		if (!rc)
+			rc = add_image(images, file, "", &images->vdso, err);
+		if (!rc)
+			publish(images,
+				&(struct image_key) { .size = mappings.list[i].end -
+							      mappings.list[i].start },
+				images->vdso);
+		procfs_mappings__done(&mappings);
+	}
+	*ret = images->vdso;
+	return rc;
+}
+
+/* Anybody can give a program the build-id of another, and what is shared is believed of both. */
+static bool same_bytes(const struct elf_file *a, const struct elf_file *b, off_t size)
+{
+	char blocks[2][COMPARE_BYTES];
+	ssize_t n = 0;
+
+	for (off_t at = 0; at < size; at += n) {
+		n = pread(a->fd, blocks[0], sizeof(blocks[0]), at);
+		if (n <= 0 || pread(b->fd, blocks[1], n, at) != n ||
+		    memcmp(blocks[0], blocks[1], n) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The image of another copy of the file. What was read of that one must be what it still has, and
+ * as its owner could have seen to that it is not, the owner must be the same. */
+static struct image *find_copy(const struct images *images, const struct elf_file *file,
+			       const struct stat *st)
+{
+	struct by_build_id *found = NULL;
+	const struct stat *then;
+	struct stat now;
+
+	if (file->build_id_len)
+		HASH_FIND(hh, images->by_build_id, file->build_id, file->build_id_len, found);
+	if (!found || fstat(found->image->file->fd, &now))
+		return NULL;
+	then = &found->opened;
+	if (now.st_ctim.tv_sec != then->st_ctim.tv_sec ||
+	    now.st_ctim.tv_nsec != then->st_ctim.tv_nsec || now.st_uid != st->st_uid ||
+	    now.st_size != st->st_size)
+		return NULL;
+	return same_bytes(found->image->file, file, st->st_size) ? found->image : NULL;
+}
+
+static int index_build_id(struct images *images, struct image *image, const struct stat *opened)
+{
+	struct by_build_id *entry;
+
+	if (!image->file->build_id_len)
+		return 0;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	memcpy(entry->id, image->file->build_id, image->file->build_id_len);
+	entry->opened = *opened;
+	entry->image = image;
+	HASH_ADD_KEYPTR(hh, images->by_build_id, entry->id, image->file->build_id_len, entry);
+	return 0;
+}
+
+/* Takes `fd`. */
+static int open_image(struct images *images, int fd, uint32_t pid, const char *path,
+		      struct image **ret, struct err *err)
+{
+	struct elf_file *file;
+	char root[PROCFS_PATH_BYTES];
+	struct stat st;
+	int rc;
+
+	if (fstat(fd, &st)) {
+		rc = -errno;
+		close(fd);
+		return rc;
+	}
+	rc = elf_file__open(fd, path, &file, err);
+	if (rc)
+		return rc;
+	*ret = find_copy(images, file, &st);
+	if (*ret) {
+		elf_file__free(file);
+		return 0;
+	}
+	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), pid);
+	rc = add_image(images, file, root, ret, err);
+	return rc ? rc : index_build_id(images, *ret, &st);
+}
+
+/* Of descriptors: there may be some later. */
+static bool is_want(int ret)
+{
+	return ret == -EMFILE || ret == -ENFILE;
+}
+
+/* Of a file that was not seen before. */
+static int open_found(struct images *images, const struct target_file *found, uint32_t pid,
+		      const struct procfs_mapping *mapping, struct by_file *entry, struct err *err)
+{
+	int fd = target_file__open(found);
+
+	if (fd < 0)
+		return err__set(err, fd, "cannot open %s of PID %u: %s", mapping->path, pid,
+				strerror(-fd));
+	entry->error = open_image(images, fd, pid, mapping->path, &entry->image, err);
+	return 0;
+}
+
+int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+		struct image **ret, struct err *err)
+{
+	struct target_file found;
+	struct by_file *entry;
+	struct file_key key;
+	int rc;
+
+	*ret = NULL;
+	if (mapping->vdso)
+		return get_vdso(images, ret, err);
+	if (mapping->anonymous)
+		return 0;
+	rc = procfs__find_mapping(pid, mapping, &found);
+	if (rc) {
+		unread_files__add(images->unread, pid, mapping, rc);
+		images->stats.unread += is_want(rc);
+		return err__set(err, rc, "cannot open %s of PID %u: %s", mapping->path, pid,
+				strerror(-rc));
+	}
+	key = (struct file_key) { found.mount, found.dev,      found.ino,
+				  found.size,  found.mtime_ns, found.ctime_ns };
+	HASH_FIND(hh, images->by_file, &key, sizeof(key), entry);
+	if (!entry) {
+		entry = calloc(1, sizeof(*entry));
+		rc = entry ? open_found(images, &found, pid, mapping, entry, err) : -ENOMEM;
+		if (!rc && is_want(entry->error))
+			rc = entry->error;
+		if (rc) { /* it may be there another time */
+			unread_files__add(images->unread, pid, mapping, rc);
+			images->stats.unread += is_want(rc);
+			free(entry);
+			goto out;
+		}
+		entry->key = key;
+		entry->kernel_key = image_key__of(mapping, found.size, found.ctime_ns);
+		publish(images, &entry->kernel_key, entry->image);
+		HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
+	}
+	*ret = entry->image;
+	rc = entry->error;
+out:
+	target_file__done(&found);
+	return rc;
+}
+
+bool image__has_runtime(const struct image *image)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(image->runtimes); i++)
+		if (image->runtimes[i].detected)
+			return true;
+	return !image->asked;
+}
+
+struct image *images__by_number(const struct images *images, uint32_t number)
+{
+	return number && number <= images->n_images ? images->by_number[number - 1] : NULL;
+}
+
+void images__learn(struct images *images, const struct image_key *key, const struct image *image)
+{
+	const struct by_file *file;
+
+	for (file = images->by_file; file; file = file->hh.next)
+		if (file->image == image && image_key__is_same_file(&file->kernel_key, key)) {
+			publish(images, key, image);
+			return;
+		}
+}
+
+bool image__vaddr_less_offset(const struct image *image, __u64 *ret_distance)
+{
+	const struct elf_segment *segment;
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < image->file->n_segments; i++) {
+		segment = &image->file->segments[i];
+		if (!segment->exec)
+			continue;
+		if (found && *ret_distance != segment->vaddr - segment->offset)
+			return false;
+		*ret_distance = segment->vaddr - segment->offset;
+		found = true;
+	}
+	return found;
+}
+
+uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping)
+{
+	const struct elf_segment *segment;
+	size_t i;
+
+	for (i = 0; i < image->file->n_segments; i++) {
+		segment = &image->file->segments[i];
+		/* The kernel maps whole pages around a segment. */
+		if (segment->exec && (segment->offset & ~4095ULL) <= mapping->offset &&
+		    mapping->offset < segment->offset + segment->filesz)
+			return mapping->start -
+			       (segment->vaddr + (mapping->offset - segment->offset));
+	}
+	return mapping->start - mapping->offset;
+}
+
+const struct unread_files *images__unread(const struct images *images)
+{
+	return images->unread;
+}
+
+struct image *images__first(const struct images *images)
+{
+	return images->first;
+}
+
+const struct images_stats *images__stats(const struct images *images)
+{
+	return &images->stats;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_IMAGES_H
+#define BRAID_IMAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "core/base/err.h"
+#include "core/elf/elf_file.h"
+#include "core/elf/symbols.h"
+#include "core/kernel/table_arena.h"
+#include "core/target/procfs.h"
+#include "core/target/unread_files.h"
+#include "core/unwind/unwind_table.h"
+#include "runtimes/runtime.h"
+
+/* Every ELF file that a target maps, once: by file identity, and by its bytes where the build-id is
+ * that of another, so that many processes (and copies in other containers) share tables, symbols
+ * and runtimes' findings. */
+
+#define RUNTIMES_MAX 32
+
+struct image_runtime { /* what one runtime says of this image */
+	bool detected;
+	struct runtime_verdict verdict;
+	struct runtime_image *image; /* NULL unless usable */
+};
+
+struct image {
+	struct elf_file *file;
+	struct symbols *symbols;
+	struct unwind_table table; /* words are released once they are in the kernel half */
+	uint32_t base;		   /* in the table arena */
+	bool has_table;
+	uint32_t number; /* from 1 */
+	bool is_plain; /* no process that executed it had a runtime so far, and one was looked at */
+	bool asked;    /* what follows is known */
+	struct image_runtime runtimes[RUNTIMES_MAX];
+	struct image *next; /* all images */
+};
+
+struct images;
+
+struct images_opts {
+	struct table_arena *table_arena; /* NULL: build no unwind tables */
+	int files_fd;			 /* the kernel half's map of files, borrowed; -1: none */
+	const char *cache_dir;		 /* NULL: no cache */
+	const struct runtime *const *runtimes;
+	uint32_t enabled; /* bit n: runtimes[n] looks at images */
+};
+
+struct images_stats {
+	uint64_t unread;    /* times that a file could not be opened for want of descriptors */
+	uint64_t tableless; /* images whose table found no place in the kernel half */
+	const char *first_tableless; /* the path of the first; NULL: none */
+};
+
+int images__new(const struct images_opts *opts, struct images **ret);
+void images__free(struct images *images); /* NULL is fine; frees all images */
+
+/* The image of a mapping; borrowed until images__free. NULL without an error for memory that no
+ * file backs; else a negative errno where the file cannot be opened or is no ELF file for this
+ * machine. */
+int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+		struct image **ret, struct err *err);
+
+/* Once per image: has each runtime say what it is. Not done when an image is opened, since a
+ * program that just started should get its unwind tables first: searching the symbols of a large
+ * image takes longer than these. -ENOMEM. */
+int images__ask_runtimes(struct images *images, struct image *image);
+
+/* Is a runtime in it, or may one be, as images__ask_runtimes did not ask yet? */
+bool image__has_runtime(const struct image *image);
+
+/* NULL: there is none of that number. */
+struct image *images__by_number(const struct images *images, uint32_t number);
+
+/* The kernel half knows the file of a mapping of this image by `key`, which it has no image for. It
+ * is believed if a file of that image was opened which is the same but for the device. */
+void images__learn(struct images *images, const struct image_key *key, const struct image *image);
+
+/* How far link-time addresses of code are from its place in the file. False: not the same for
+ * all of it. */
+bool image__vaddr_less_offset(const struct image *image, __u64 *ret_distance);
+
+/* Load bias of an image that is mapped like this: address = link-time address + bias. */
+uint64_t image__bias(const struct image *image, const struct procfs_mapping *mapping);
+
+/* What could not be opened, until images__free. */
+const struct unread_files *images__unread(const struct images *images);
+
+const struct images_stats *images__stats(const struct images *images);
+struct image *images__first(const struct images *images); /* then image->next */
+
+#endif

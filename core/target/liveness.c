@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/liveness.h"
+
+#define ENTRIES_TENTHS 9  /* of as many tenths of the returns */
+#define RETURNS_PART   16 /* one in so many entries */
+
+enum liveness liveness__of(uint64_t entries, uint64_t returns)
+{
+	if (entries < LIVENESS_HITS && returns < LIVENESS_HITS)
+		return LIVENESS_UNKNOWN;
+	if (entries < returns / 10 * ENTRIES_TENTHS + returns % 10 * ENTRIES_TENTHS / 10)
+		return LIVENESS_NO_ENTRIES;
+	return returns < entries / RETURNS_PART ? LIVENESS_NO_RETURNS : LIVENESS_LIVES;
+}

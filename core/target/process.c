@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/kernel/spaces.h"
+#include "core/target/compiled_code.h"
+#include "core/target/place.h"
+
+void process__clear_mapped(struct process *process)
+{
+	size_t i;
+
+	for (i = 0; i < process->n_mapped; i++)
+		free(process->mapped[i].path);
+	free(process->mapped);
+	process->mapped = NULL;
+	process->n_mapped = 0;
+	process->is_behind = false;
+}
+
+void process__read_info(struct process *process)
+{
+	struct procfs_info info;
+
+	if (process->is_info_derived && !process->gone && !procfs__info(process->pid, &info, NULL))
+		process->info = info;
+	process->is_info_derived = false;
+}
+
+uint32_t process__attached(const struct process *process)
+{
+	return process->space ? process->space->attached : process->attached;
+}
+
+void process__forget_code(struct process *process)
+{
+	places__free(process->places);
+	compiled_code__free(process->code);
+	process->places = NULL;
+	process->code = NULL;
+}
+
+const struct mapped *process__find(const struct process *process, uint64_t address)
+{
+	size_t lo = 0, hi = process->n_mapped, mid;
+
+	while (lo < hi) {
+		mid = (lo + hi) / 2;
+		if (process->mapped[mid].start <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && address < process->mapped[lo - 1].end ? &process->mapped[lo - 1] : NULL;
+}
+
+bool path__ends_with(const char *path, const char *file)
+{
+	size_t n = strlen(path), n_file = strlen(file);
+
+	return n >= n_file && !strcmp(path + n - n_file, file) &&
+	       (n == n_file || path[n - n_file - 1] == '/');
+}
+
+int process__find_symbol(const struct process *process, const char *file, const char *symbol,
+			 uint64_t *ret_address)
+{
+	size_t i;
+
+	for (i = 0; i < process->n_mapped; i++) {
+		const struct mapped *mapped = &process->mapped[i];
+		uint64_t vaddr;
+
+		if (!mapped->image || !path__ends_with(mapped->path, file) ||
+		    elf_file__find_symbol(mapped->image->file, symbol, &vaddr, NULL))
+			continue;
+		*ret_address = vaddr + mapped->bias;
+		return 0;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PROCESS_H
+#define BRAID_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "core/target/code_maps.h"
+#include "core/target/images.h"
+#include "core/target/procfs.h"
+#include "runtimes/runtime.h"
+
+/* One process that is being profiled, and what is mapped where in it. It knows nothing of who
+ * takes its samples: they keep what they need under its serial number. */
+
+struct space;	      /* core/kernel/spaces.h */
+struct places;	      /* core/target/place.h */
+struct compiled_code; /* core/target/compiled_code.h */
+
+struct runtime_set {
+	const struct runtime *const *list; /* all known, NULL-terminated */
+	uint32_t enabled;		   /* bit n: list[n] is wanted */
+};
+
+struct mapped {
+	uint64_t start, end, offset;
+	uint64_t bias;	     /* address - bias = link-time address */
+	struct image *image; /* NULL: no file, or one that cannot be read */
+	char *path;
+};
+
+struct process {
+	UT_hash_handle hh;
+	uint32_t pid;
+	uint32_t serial; /* of this incarnation: a new one with each fork and each exec, from 1 */
+	const struct runtime_set *runtimes; /* borrowed */
+	struct procfs_info info;
+	bool is_info_derived; /* ... from its parent's, and from what it executed: UID and inner
+			       * PID may be others */
+	bool wanted;	      /* asked for by the user: the recording ends with the last of these */
+	struct process *next_wanted;
+	int pidfd;   /* of one that is wanted, once it is `ending`: readable when it is gone; -1:
+		      * it is */
+	bool ending; /* its last thread has begun to exit */
+	bool gone;
+	bool unread;			       /* counted by tracker__unread */
+	uint64_t gone_ns;		       /* since when */
+	struct process *next_gone, *prev_gone; /* in the order in which they ended */
+	uint32_t program;  /* that the kernel half was executing when it reported last */
+	struct image *exe; /* that it executed; NULL: not known */
+	bool starting;	   /* a child of ours that has not yet executed its command */
+
+	/* --- what is mapped: tracker_mappings.c --- */
+	struct space *space;
+	struct mapped *mapped; /* executable mappings, sorted */
+	size_t n_mapped;
+	bool is_behind;		  /* `space` lacks some of these */
+	uint64_t refreshed_ns;	  /* when the mappings were read last */
+	uint64_t changed_ns;	  /* and when that found a change */
+	uint32_t fruitless_reads; /* in a row, for a pc outside of all mappings */
+
+	uint32_t attached; /* bit n: as of the space, of one that has lost it at its end */
+
+	/* --- what code its addresses are; NULL: nobody has asked yet --- */
+	struct code_ancestor ancestors[CODE_ANCESTORS_MAX]; /* since the last exec; nearest first */
+	size_t n_ancestors;
+	struct places *places;
+	struct compiled_code *code;
+
+	/* --- its runtimes' probes: tracker_runtimes.c --- */
+	uint32_t probed;       /* bit n: probes of runtimes[n] are attached */
+	uint32_t pre_attached; /* bit n: ... or some may be, before it is known how to go on */
+	uint64_t probed_ticks; /* info.cpu_ticks then */
+	bool probes_evaluated; /* whether they fire is known */
+};
+
+/* Makes sure of `info`, unless the process is gone. */
+void process__read_info(struct process *process);
+
+/* Bit n: runtimes[n] is attached, or was when the process ended. */
+uint32_t process__attached(const struct process *process);
+
+/* The mapping that holds `address`, or NULL. */
+const struct mapped *process__find(const struct process *process, uint64_t address);
+
+/* Is it the path of `file`: that itself, or with directories in front of it? */
+bool path__ends_with(const char *path, const char *file);
+
+/* Where a function begins: of the mapped file whose path ends with `file` after a slash, or is
+ * that. -ENOENT. */
+int process__find_symbol(const struct process *process, const char *file, const char *symbol,
+			 uint64_t *ret_address);
+
+/* Nothing is mapped any more. */
+void process__clear_mapped(struct process *process);
+
+/* Forgets what code its addresses were: it has ended, or executes something else. */
+void process__forget_code(struct process *process);
+
+#endif

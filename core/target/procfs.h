@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PROCFS_H
+#define BRAID_PROCFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/base/err.h"
+#include "core/base/target_file.h"
+
+struct memory;
+
+#define PROCFS_PATH_BYTES 256 /* of a path below procfs__root(), but for those of files */
+
+/* Where all of this comes from, and what procfs__read_memory reads: the live system unless
+ * something else stands in for it, for a process that was recorded or has left a core file. */
+struct procfs_source {
+	const char *root; /* laid out as /proc: PID/maps, PID/root, ...; at most 128 bytes */
+	const struct memory *memory; /* NULL: that of the live process */
+};
+
+/* `source` is borrowed for as long as it stands in; NULL: the live system again. */
+void procfs__use(const struct procfs_source *source);
+
+bool procfs__is_recorded(void); /* something stands in for the live system */
+
+/* "/proc", or what stands in for it. Every path of a target begins with it. */
+const char *procfs__root(void);
+
+/* What /proc tells of a process. */
+struct procfs_info {
+	uint32_t pid; /* of the process, also when asked with the id of another of its threads */
+	uint32_t parent_pid;
+	uint32_t inner_pid;   /* in its own PID namespace */
+	uint32_t uid;	      /* effective */
+	uint64_t start_ticks; /* since boot; with the pid it names one incarnation */
+	uint64_t cpu_ticks;   /* used by all its threads, in sysconf(_SC_CLK_TCK) */
+	char state;	      /* 'R', 'S', 'Z', ... */
+	bool kernel_thread;
+	char name[32];
+	char command[512]; /* arguments joined by blanks, control characters as '?'; maybe cut */
+};
+
+/* Sets `ret->command`: `arguments` are as /proc/PID/cmdline has them, each with a NUL. If there are
+ * none, it is the name. */
+void procfs__join_arguments(const char *arguments, size_t len, struct procfs_info *ret);
+
+/* A process chooses its own name and arguments: they must not steer a terminal. */
+void procfs__make_printable(char *text, size_t len);
+
+/* `id` may be any thread's id. -ESRCH: no such process; others as of open and read. */
+int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
+
+/* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie, and all where /proc is that
+ * of other PIDs than braid's (-EINVAL), with the sentence. */
+int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err);
+
+/* CPU time in seconds that all threads of a process have used, also those that have ended. 0: there
+ * is no such process. */
+double procfs__cpu_s(uint32_t pid);
+
+/* What stands for "/" in the paths of a process: an O_PATH descriptor, or a negative errno. */
+int procfs__open_root(uint32_t pid);
+
+struct procfs_mapping { /* an executable one */
+	uint64_t start, end;
+	uint64_t offset;
+	uint64_t inode;
+	uint32_t dev_major, dev_minor;
+	bool anonymous; /* nothing to open: JIT code, or "[vdso]" */
+	bool vdso;
+	char *path; /* as the target sees it, "(deleted)" taken off; "" for anonymous memory */
+};
+
+struct procfs_mappings {
+	struct procfs_mapping *list; /* sorted by start */
+	size_t n, cap;
+};
+
+/* Executable mappings of a process; anonymous ones with what is reserved behind them. -ESRCH when
+ * it is gone. */
+int procfs__mappings(uint32_t pid, struct procfs_mappings *ret);
+
+/* The same from any text of that form; lines that make no sense are left out. */
+int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret);
+void procfs_mappings__done(struct procfs_mappings *mappings); /* idempotent */
+
+/* The file behind a mapping: through map_files (right even if it was deleted or replaced), else
+ * through the target's root directory, else (the target has just ended) by its path here, if that
+ * is the very same file. 0, or a negative errno. */
+int procfs__find_mapping(uint32_t pid, const struct procfs_mapping *mapping,
+			 struct target_file *ret);
+
+/* Finds and opens it at once: an fd, or a negative errno. */
+int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping);
+
+/* Has the process written a perf map (/tmp/perf-PID.map, where it sees that)? */
+bool procfs__has_perf_map(uint32_t pid);
+
+/* Copies `size` bytes of a process's memory. False: not all of it can be read. */
+bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size);
+
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/tracker_state.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "core/base/util.h"
+#include "core/kernel/spaces.h"
+#include "core/target/tracker_runtimes.h"
+
+int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
+{
+	struct tracker *tracker = calloc(1, sizeof(*tracker));
+	int rc;
+
+	if (!tracker)
+		return -ENOMEM;
+	tracker->opts = *opts;
+	tracker->runtimes = (struct runtime_set) { opts->runtimes, opts->enabled };
+	tracker->targets_fd = kernel_half__map_fd(opts->half, "targets");
+	rc = spaces__new(kernel_half__map_fd(opts->half, "mappings"), &tracker->spaces);
+	if (rc)
+		free(tracker);
+	else
+		*ret = tracker;
+	return rc;
+}
+
+void tracker__put_space(struct tracker *tracker, struct space *space)
+{
+	int i;
+
+	if (!space || --space->refs)
+		return;
+	for (i = 0; tracker->opts.runtimes[i]; i++)
+		if (space->attached & 1U << i)
+			tracker__detach(tracker, i, space->id);
+	spaces__give(tracker->spaces, space);
+}
+
+void tracker__free(struct tracker *tracker)
+{
+	struct process *process, *next;
+
+	if (!tracker)
+		return;
+	HASH_ITER (hh, tracker->processes, process, next)
+		tracker__forget(tracker, process);
+	spaces__free(tracker->spaces);
+	free(tracker);
+}
+
+int tracker__tick(struct tracker *tracker)
+{
+	struct process *process;
+	int ret = 0;
+
+	for (process = tracker->processes; !ret && process; process = process->hh.next) {
+		if (process->gone)
+			continue;
+		ret = tracker__refresh(tracker, process);
+		tracker__evaluate_probes(tracker, process, false);
+	}
+	spaces__refill(tracker->spaces); /* else when one is needed */
+	return ret;
+}
+
+#define RETRY_NS 50000000ULL
+
+int tracker__retry(struct tracker *tracker, uint64_t now)
+{
+	struct process *process = tracker->any_pending ? tracker->processes : NULL;
+	int ret = 0;
+
+	tracker->any_pending = false;
+	for (; !ret && process; process = process->hh.next) {
+		if (process->gone || !process->space || !process->space->pending)
+			continue;
+		tracker->any_pending = true;
+		if (now >= process->refreshed_ns + RETRY_NS)
+			ret = tracker__refresh(tracker, process);
+	}
+	return ret;
+}
+
+struct process *tracker__find(const struct tracker *tracker, uint32_t pid)
+{
+	struct process *process;
+
+	HASH_FIND(hh, tracker->processes, &pid, sizeof(pid), process);
+	return process;
+}
+
+struct process *tracker__first_wanted(const struct tracker *tracker)
+{
+	return tracker->wanted;
+}
+
+struct process *tracker__first(const struct tracker *tracker)
+{
+	return tracker->processes;
+}
+
+uint64_t tracker__unread(const struct tracker *tracker)
+{
+	return tracker->unread;
+}
+
+size_t tracker__count(const struct tracker *tracker)
+{
+	return HASH_COUNT(tracker->processes);
+}
+
+unsigned tracker__count_wanted(const struct tracker *tracker)
+{
+	const struct process *process;
+	unsigned n = 0;
+
+	for (process = tracker->wanted; process; process = process->next_wanted)
+		n += !process->gone;
+	return n;
+}
+
+/* A program that was executed meanwhile is not what this is about: the record of that is on its
+ * way. */
+int tracker__publish(struct tracker *tracker, const struct process *process)
+{
+	struct proc_rec rec = { .program = process->program };
+
+	if (!bpf_map_lookup_elem(tracker->targets_fd, &process->pid, &rec) &&
+	    rec.program != process->program)
+		return 0;
+	return tracker__publish_over(tracker, process, &rec);
+}
+
+int tracker__publish_over(struct tracker *tracker, const struct process *process,
+			  const struct proc_rec *before)
+{
+	struct proc_rec rec = { .flags = PROC_FOLLOW | (process->starting ? PROC_STARTING : 0),
+				.program = process->program,
+				.mm = before->program == process->program ? before->mm : 0 };
+
+	if (process->wanted)
+		rec.flags |= PROC_WANTED;
+	if (process->probed | process->pre_attached)
+		rec.flags |= PROC_URGENT;
+	if (process->space) {
+		rec.space = process->space->id;
+		rec.walkers = process->space->walkers;
+	}
+	return bpf_map_update_elem(tracker->targets_fd, &process->pid, &rec, BPF_ANY) ? -errno : 0;
+}
+
+void tracker__count_unread(struct tracker *tracker, struct process *process)
+{
+	tracker->unread += !process->unread;
+	process->unread = true;
+}
+
+void tracker__forget(struct tracker *tracker, struct process *process)
+{
+	struct process **at = &tracker->wanted;
+
+	while (*at && *at != process)
+		at = &(*at)->next_wanted;
+	if (*at)
+		*at = process->next_wanted;
+	if (process->gone)
+		DL_DELETE2(tracker->gone, process, prev_gone, next_gone);
+	tracker__unprobe(tracker, process);
+	tracker__put_space(tracker, process->space);
+	close_fd(&process->pidfd);
+	HASH_DEL(tracker->processes, process);
+	process__forget_code(process);
+	process__clear_mapped(process);
+	free(process);
+}
+
+int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
+			 struct process **ret)
+{
+	struct process *process = tracker__find(tracker, pid);
+
+	if (process) /* the PID of one that has ended is used again */
+		tracker__forget(tracker, process);
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return -ENOMEM;
+	process->pid = pid;
+	process->serial = ++tracker->last_serial;
+	process->runtimes = &tracker->runtimes;
+	process->info = *info;
+	process->pidfd = -1;
+	HASH_ADD(hh, tracker->processes, pid, sizeof(pid), process);
+	*ret = process;
+	return 0;
+}
+
+int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct process **ret,
+		 struct err *err)
+{
+	struct process *process;
+	struct procfs_info info;
+	int rc = procfs__target(pid, &info, err);
+
+	if (rc)
+		return rc;
+	process = tracker__find(tracker, info.pid); /* named twice, or by two of its threads */
+	if (!process || process->gone)
+		rc = tracker__new_process(tracker, info.pid, &info, &process);
+	if (rc)
+		return err__set(err, rc, "out of memory");
+	if (!process->wanted) {
+		process->wanted = true;
+		process->next_wanted = tracker->wanted;
+		tracker->wanted = process;
+	}
+	process->starting = starting;
+	rc = tracker__publish(tracker, process);
+	if (rc)
+		return err__set(err, rc, "cannot follow PID %u: %s", info.pid, strerror(-rc));
+	*ret = process;
+	return 0;
+}

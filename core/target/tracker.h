@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TRACKER_H
+#define BRAID_TRACKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "core/kernel/kernel_half.h"
+#include "core/target/process.h"
+
+/* The processes that are being profiled, with what is mapped where, kept in step with the kernel
+ * half: executable mappings, unwind tables, runtimes' instances. */
+
+struct tracker;
+
+/* How a runtime's frames of a process are found; reported once per process and runtime. */
+typedef void (*tracker_source_fn)(void *ctx, struct process *process, const struct runtime *runtime,
+				  const char *version, const char *source, const char *reason);
+
+struct tracker_opts {
+	struct kernel_half *half;
+	struct images *images;
+	const struct runtime *const *runtimes;	 /* all known, NULL-terminated */
+	struct runtime_session *const *sessions; /* per runtime; NULL where not enabled */
+	uint32_t enabled;
+	enum runtime_source source;
+	bool probes; /* the kernel half has what probes need */
+	tracker_source_fn on_source;
+	void *ctx;
+};
+
+int tracker__new(const struct tracker_opts *opts, struct tracker **ret);
+void tracker__free(struct tracker *tracker); /* NULL is fine */
+
+/* Begins to profile a process that the user asked for; its mappings are yet to be read by
+ * tracker__refresh. `starting` as in struct process. A negative errno comes with the sentence in
+ * `err`. */
+int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct process **ret,
+		 struct err *err);
+
+struct process *tracker__find(const struct tracker *tracker, uint32_t pid); /* or NULL */
+struct process *tracker__first(const struct tracker *tracker);	      /* then process->hh.next */
+struct process *tracker__first_wanted(const struct tracker *tracker); /* then ->next_wanted */
+
+/* Events from the kernel half. Errors that concern one process only are not errors here: -ENOMEM,
+ * or what bpf() returned. */
+int tracker__on_fork(struct tracker *tracker, const struct rec_task *rec);
+int tracker__on_exec(struct tracker *tracker, struct process *process, const struct rec_exec *rec);
+int tracker__on_mapped(struct tracker *tracker, struct process *process,
+		       const struct rec_mapped *rec);
+
+/* A pc lies in no known mapping: reads them again, but seldom where that did not help lately. */
+int tracker__on_unmapped(struct tracker *tracker, struct process *process,
+			 const struct rec_unmapped *rec);
+
+/* Reads the mappings again and passes on what changed. -ENOMEM. */
+int tracker__refresh(struct tracker *tracker, struct process *process);
+
+/* Once a second: reads the mappings of all processes, for changes that went unnoticed. */
+int tracker__tick(struct tracker *tracker);
+
+/* Tries again where it was too early to decide on a runtime, not too often. 0 or -ENOMEM. */
+int tracker__retry(struct tracker *tracker, uint64_t now_ns);
+
+/* The last thread of the process has begun to exit. One that is wanted is to be watched until
+ * process__has_ended, and then reported by tracker__on_gone. */
+void tracker__on_exit(struct tracker *tracker, struct process *process);
+bool process__has_ended(const struct process *process); /* of one that is `ending` */
+
+/* Finds those that have ended unnoticed: before there were events, or while some were lost. */
+void tracker__look_for_exits(struct tracker *tracker);
+
+/* The process has ended: no more samples are taken of its PID. What is known of it stays, for those
+ * that are under way. */
+void tracker__on_gone(struct tracker *tracker, struct process *process);
+
+/* The kernel half may be in the middle of a process's last sample when the process is gone: that is
+ * in the ring so much later, if nothing stops the CPU that takes it. */
+#define TRACKER_LAST_SAMPLE_NS 100000000ULL
+
+/* A process of which all samples have been consumed, if all that was in the ring at `consumed_ns`
+ * has been: to be forgotten. NULL: none now. */
+struct process *tracker__first_spent(const struct tracker *tracker, uint64_t consumed_ns);
+
+/* Frees the process. */
+void tracker__forget(struct tracker *tracker, struct process *process);
+
+/* How many are known, with those that are gone but not forgotten. */
+size_t tracker__count(const struct tracker *tracker);
+
+/* Bit n: hits of probes that were attached so far cost what enum trap_kind n does. */
+uint32_t tracker__traps(const struct tracker *tracker);
+
+/* Are probes attached anywhere? */
+bool tracker__has_probes(const struct tracker *tracker);
+
+/* Of all probes that have been hit often enough to be sure: gives up those that are dead. */
+void tracker__evaluate_hits(struct tracker *tracker);
+
+/* Detaches all probes for good, as they cost too much: `why`. Processes, also new ones, go on by
+ * walking where their runtimes can be walked, else without frames of these. */
+void tracker__give_up_probes(struct tracker *tracker, const char *why);
+
+/* Detaches all probes. */
+void tracker__stop_probes(struct tracker *tracker);
+
+/* Processes of which not all could be read or passed on, for want of descriptors or memory. */
+uint64_t tracker__unread(const struct tracker *tracker);
+
+unsigned tracker__count_wanted(const struct tracker *tracker); /* that still live */
+
+#endif

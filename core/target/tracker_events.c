@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/tracker_state.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+#include "core/kernel/spaces.h"
+#include "core/target/tracker_runtimes.h"
+
+/* What the kernel half reports of processes. Most children live for so short a time that nothing of
+ * them can be read; what is known of them came with these records, and they should cost next to
+ * nothing. */
+
+static int copy_mapped(struct process *child, const struct process *parent)
+{
+	child->mapped = calloc(parent->n_mapped ? parent->n_mapped : 1, sizeof(*child->mapped));
+	if (!child->mapped)
+		return -ENOMEM;
+	for (; child->n_mapped < parent->n_mapped; child->n_mapped++) {
+		struct mapped *to = &child->mapped[child->n_mapped];
+
+		*to = parent->mapped[child->n_mapped];
+		to->path = strdup(to->path);
+		if (!to->path)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A child shares its parent's address space number, if the kernel half knew it when it forked.
+ * (Else, its mappings are read when a sample asks for them.) The parent may have got another number
+ * meanwhile, and the child executed something else. */
+static int share_space(struct tracker *tracker, struct process *child, const struct process *parent)
+{
+	struct proc_rec rec;
+	int ret = copy_mapped(child, parent);
+
+	if (ret || bpf_map_lookup_elem(tracker->targets_fd, &child->pid, &rec) || !rec.space ||
+	    rec.program != child->program || !parent->space)
+		return ret;
+	child->space = parent->space;
+	child->space->refs++;
+	tracker__probe_child(tracker, child, parent);
+	if (rec.space == child->space->id && rec.walkers == child->space->walkers)
+		return 0;
+	if (tracker__publish_over(tracker, child, &rec))
+		tracker__count_unread(tracker, child);
+	return 0;
+}
+
+static struct procfs_info info_of_child(const struct process *parent, const struct rec_task *rec)
+{
+	struct procfs_info info = {};
+
+	if (!parent) {
+		procfs__info(rec->tgid, &info, NULL);
+	} else {
+		info = parent->info;
+		info.inner_pid = rec->tgid;
+		info.start_ticks = rec->start_ns / (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+		info.cpu_ticks = 0;
+	}
+	info.pid = rec->tgid;
+	info.parent_pid = rec->parent_tgid;
+	return info;
+}
+
+static bool has_own_code(const struct process *process)
+{
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (!process->mapped[i].image)
+			return true;
+	return false;
+}
+
+/* Only the code that was there at the fork has the names that the ancestors report. Whether they
+ * have made any is not always known yet: the fork may follow at once. Where it is, the names of
+ * their files are made sure of while the parent lives. */
+static void inherit_code(struct process *child, struct process *parent, uint64_t time_ns)
+{
+	if (has_own_code(parent))
+		process__read_info(parent);
+	child->ancestors[child->n_ancestors++] =
+		(struct code_ancestor) { parent->info.inner_pid, parent->info.start_ticks,
+					 time_ns };
+	for (size_t i = 0; i < parent->n_ancestors && child->n_ancestors < CODE_ANCESTORS_MAX; i++)
+		child->ancestors[child->n_ancestors++] = parent->ancestors[i];
+}
+
+int tracker__on_fork(struct tracker *tracker, const struct rec_task *rec)
+{
+	struct process *parent = tracker__find(tracker, rec->parent_tgid), *child;
+	struct procfs_info info = info_of_child(parent, rec);
+	int ret = tracker__new_process(tracker, rec->tgid, &info, &child);
+
+	if (ret)
+		return ret;
+	child->program = rec->program;
+	child->is_info_derived = parent;
+	if (!parent)
+		return 0;
+	inherit_code(child, parent, rec->time_ns);
+	return share_space(tracker, child, parent);
+}
+
+static void take_command(struct procfs_info *info, const struct rec_exec *rec)
+{
+	size_t len = min_of(rec->command_len, (uint32_t)sizeof(rec->command));
+
+	snprintf(info->name, sizeof(info->name), "%.*s", (int)sizeof(rec->comm), rec->comm);
+	procfs__make_printable(info->name, strlen(info->name));
+	procfs__join_arguments(rec->command, len, info);
+}
+
+/* Whoever executed the same before had no runtime: what this maps will matter with its first
+ * sample, if there is one. */
+static bool is_plain(const struct process *process)
+{
+	return process->exe && process->exe->is_plain;
+}
+
+int tracker__on_exec(struct tracker *tracker, struct process *process, const struct rec_exec *rec)
+{
+	struct proc_rec now;
+
+	tracker__unprobe(tracker, process);
+	tracker__put_space(tracker, process->space);
+	process->space = NULL;
+	process__forget_code(process);
+	process__clear_mapped(process);
+	process->serial = ++tracker->last_serial;
+	process->attached = 0;
+	process->n_ancestors = 0;
+	take_command(&process->info, rec);
+	process->is_info_derived = true;
+	process->starting = false;
+	process->program = rec->program;
+	process->exe = images__by_number(tracker->opts.images, rec->image);
+	/* What was published while it executed this may have overwritten what the kernel half
+	 * knows. */
+	if (!bpf_map_lookup_elem(tracker->targets_fd, &process->pid, &now) &&
+	    (now.program < rec->program || (now.program == rec->program && now.space)))
+		tracker__publish_over(tracker, process, &now);
+	return is_plain(process) ? 0 : tracker__refresh(tracker, process);
+}

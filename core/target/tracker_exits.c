@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/tracker_state.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <utlist.h>
+
+#include "core/base/fd_limit.h"
+#include "core/base/util.h"
+#include "core/target/tracker_runtimes.h"
+
+/* How the end of a process is learnt of: the kernel half reports its exit. Of most processes that
+ * is all: they come and go by the thousand, and what they do after their exit is not worth the
+ * system calls. One that the user asked for is sampled until it is really gone, which may take it
+ * long (it gives back its memory), and of a command the status is wanted: a descriptor stands for
+ * it from its exit on. */
+
+/* What has no entry in the kernel half any more is gone, and its PID may be another's. */
+static int open_living(const struct tracker *tracker, uint32_t pid)
+{
+	struct proc_rec rec;
+
+	if (bpf_map_lookup_elem(tracker->targets_fd, &pid, &rec))
+		return -1;
+	return syscall(SYS_pidfd_open, pid, 0);
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+
+	return poll(&polled, 1, 0) > 0;
+}
+
+void tracker__on_exit(struct tracker *tracker, struct process *process)
+{
+	if (process->gone || process->ending)
+		return;
+	if (!process->wanted) {
+		tracker__on_gone(tracker, process);
+		return;
+	}
+	process->ending = true;
+	/* Without one it is gone a little too early. */
+	process->pidfd = fd_limit__hold(open_living(tracker, process->pid));
+}
+
+bool process__has_ended(const struct process *process)
+{
+	return process->pidfd < 0 || is_readable(process->pidfd);
+}
+
+bool tracker__lives(const struct tracker *tracker, const struct process *process)
+{
+	int fd = open_living(tracker, process->pid);
+	bool lives = fd < 0 ? errno != ENOENT && errno != ESRCH : !is_readable(fd);
+
+	close_fd(&fd);
+	return lives;
+}
+
+void tracker__look_for_exits(struct tracker *tracker)
+{
+	struct process *process;
+
+	for (process = tracker->processes; process; process = process->hh.next)
+		if (!process->gone && !process->ending && !tracker__lives(tracker, process))
+			tracker__on_exit(tracker, process);
+}
+
+void tracker__on_gone(struct tracker *tracker, struct process *process)
+{
+	struct proc_rec rec;
+
+	if (process->gone)
+		return;
+	process->gone = true;
+	process->gone_ns = now_ns();
+	DL_APPEND2(tracker->gone, process, prev_gone, next_gone);
+	tracker__evaluate_pre_attached(tracker, process);
+	tracker__unprobe(tracker, process);
+	if (!bpf_map_lookup_elem(tracker->targets_fd, &process->pid, &rec) &&
+	    rec.program == process->program) /* else another has its PID by now */
+		bpf_map_delete_elem(tracker->targets_fd, &process->pid);
+	process->attached = process__attached(process);
+	tracker__put_space(tracker, process->space);
+	process->space = NULL;
+	close_fd(&process->pidfd);
+}
+
+struct process *tracker__first_spent(const struct tracker *tracker, uint64_t consumed_ns)
+{
+	struct process *first = tracker->gone;
+
+	return first && first->gone_ns + TRACKER_LAST_SAMPLE_NS <= consumed_ns ? first : NULL;
+}

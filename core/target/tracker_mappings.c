@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/tracker_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/kernel/spaces.h"
+#include "core/target/tracker_runtimes.h"
+
+/* What processes have mapped: read, compared with what was known, passed on to the kernel half and
+ * to the runtimes. */
+
+static void publish_mappings(struct tracker *tracker, struct process *process)
+{
+	struct mappings_rec *shared = process->space->shared;
+	uint32_t active = !__atomic_load_n(&shared->active, __ATOMIC_RELAXED);
+	struct mapping_list *list = &shared->lists[active];
+	size_t n = min_of(process->n_mapped, (size_t)MAPPINGS_MAX), i;
+	struct runtime_range callers = tracker__jit_callers(tracker, process);
+
+	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (i = 0; i < n; i++) {
+		const struct mapped *mapped = &process->mapped[i];
+		const struct image *image = mapped->image;
+		struct mapping_rec *rec = &list->mappings[i];
+
+		*rec = (struct mapping_rec) { .start = mapped->start,
+					      .end = mapped->end,
+					      .bias = mapped->bias };
+		if (!image) {
+			rec->callers.start = callers.start;
+			rec->callers.bytes = callers.end - callers.start;
+		}
+		if (image && image->table.n_pages)
+			rec->n_pages = PAGES_UNPLACED;
+		if (!image || !image->has_table)
+			continue;
+		rec->vaddr_start = image->table.vaddr_start;
+		rec->n_pages = image->table.n_pages;
+		rec->base = image->base;
+		rec->rules_at = image->table.rules_at;
+		rec->rows_at = image->table.rows_at;
+	}
+	list->n = n;
+	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&shared->active, active, __ATOMIC_RELEASE);
+}
+
+static bool same_mappings(const struct process *process, const struct procfs_mappings *mappings)
+{
+	size_t i;
+
+	if (mappings->n != process->n_mapped || process->is_behind)
+		return false;
+	for (i = 0; i < mappings->n; i++) {
+		const struct procfs_mapping *a = &mappings->list[i];
+		const struct mapped *b = &process->mapped[i];
+
+		if (a->start != b->start || a->end != b->end || a->offset != b->offset ||
+		    strcmp(a->path, b->path))
+			return false;
+	}
+	return true;
+}
+
+/* Takes the paths out of `mappings`. */
+static int take_mappings(struct tracker *tracker, struct process *process,
+			 struct procfs_mappings *mappings)
+{
+	struct mapped *list = calloc(mappings->n ? mappings->n : 1, sizeof(*list));
+	size_t i;
+	int ret = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (i = 0; i < mappings->n && ret != -ENOMEM; i++) {
+		struct procfs_mapping *from = &mappings->list[i];
+		struct mapped *to = &list[i];
+
+		*to = (struct mapped) { .start = from->start,
+					.end = from->end,
+					.offset = from->offset };
+		/* A file that cannot be read costs the symbols and tables of its frames only. */
+		ret = images__get(tracker->opts.images, process->pid, from, &to->image, NULL);
+		to->bias = to->image ? image__bias(to->image, from) : from->start;
+		to->path = from->path;
+		from->path = NULL;
+	}
+	process__clear_mapped(process);
+	process->mapped = list;
+	process->n_mapped = i;
+	return ret == -ENOMEM ? ret : 0;
+}
+
+/* What is published already is published again if that turns out to lack something. */
+static int ask_runtimes(struct tracker *tracker, struct process *process)
+{
+	struct runtime_range before = tracker__jit_callers(tracker, process), now;
+	size_t i;
+	int ret = 0;
+
+	for (i = 0; !ret && i < process->n_mapped; i++)
+		if (process->mapped[i].image)
+			ret = images__ask_runtimes(tracker->opts.images, process->mapped[i].image);
+	now = tracker__jit_callers(tracker, process);
+	if (now.start != before.start || now.end != before.end)
+		publish_mappings(tracker, process);
+	return ret;
+}
+
+/* Is there anything about what the process executes that has to be seen to at its start? */
+static void mark_plain(struct tracker *tracker, const struct process *process)
+{
+	const struct space *space = process->space;
+	bool plain = !(space->decided | space->pending);
+	size_t i;
+
+	if (!process->exe || process->exe->is_plain == plain)
+		return;
+	for (i = 0; plain && i < process->n_mapped; i++)
+		plain = !process->mapped[i].image || !image__has_runtime(process->mapped[i].image);
+	process->exe->is_plain = plain;
+	kernel_half__set_plain(tracker->opts.half, process->exe->number, plain);
+}
+
+/* What a process cannot have costs its own stacks only. */
+static void publish(struct tracker *tracker, struct process *process)
+{
+	if (tracker__publish(tracker, process))
+		tracker__count_unread(tracker, process);
+}
+
+int tracker__refresh(struct tracker *tracker, struct process *process)
+{
+	struct procfs_mappings mappings = {};
+	bool is_new = !process->space;
+	int ret;
+
+	process->refreshed_ns = now_ns();
+	ret = procfs__mappings(process->pid, &mappings);
+	if ((ret == -EMFILE || ret == -ENFILE) && !process->space)
+		tracker__count_unread(tracker, process);
+	if (ret)
+		return ret == -ENOMEM ? ret : 0; /* gone: what was read before stays */
+	if (!mappings.n)
+		goto out;
+	if (process->space && same_mappings(process, &mappings)) {
+		if (process->space->pending) {
+			tracker__attach_runtimes(tracker, process);
+			publish(tracker, process);
+		}
+		goto out;
+	}
+	process->changed_ns = process->refreshed_ns;
+	if (!process->space || process->space->refs > 1) {
+		struct space *own = NULL;
+
+		ret = spaces__take(tracker->spaces, &own);
+		if (ret) { /* it is tried again */
+			ret = 0;
+			tracker__count_unread(tracker, process);
+			goto out;
+		}
+		tracker__put_space(tracker, process->space);
+		process->space = own;
+	}
+	ret = take_mappings(tracker, process, &mappings);
+	if (ret)
+		goto out;
+	publish_mappings(tracker, process);
+	if (is_new) /* another may have a space of its parent's, with all that belongs to it */
+		publish(tracker, process);
+	ret = ask_runtimes(tracker, process);
+	if (ret)
+		goto out;
+	tracker__attach_runtimes(tracker, process);
+	mark_plain(tracker, process);
+	publish(tracker, process);
+out:
+	procfs_mappings__done(&mappings);
+	return ret;
+}
+
+/* --- what the kernel half reports of mappings --- */
+
+static int insert_mapped(struct process *process, const struct rec_mapped *rec, struct image *image)
+{
+	struct mapped *list, *at;
+	__u64 distance;
+	size_t i = 0;
+
+	if (!image__vaddr_less_offset(image, &distance))
+		return 0;
+	while (i < process->n_mapped && process->mapped[i].end <= rec->start)
+		i++;
+	if (i < process->n_mapped && process->mapped[i].start < rec->end)
+		return 0; /* known */
+	list = realloc(process->mapped, (process->n_mapped + 1) * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	process->mapped = list;
+	at = &list[i];
+	memmove(at + 1, at, (process->n_mapped - i) * sizeof(*list));
+	*at = (struct mapped) { .start = rec->start,
+				.end = rec->end,
+				.offset = rec->offset,
+				.bias = rec->start - rec->offset - distance,
+				.image = image,
+				.path = strdup(image->file->path) };
+	if (!at->path)
+		return -ENOMEM;
+	process->n_mapped++;
+	process->is_behind = true;
+	process->changed_ns = now_ns();
+	return 0;
+}
+
+#define UNMAPPED_PAUSE_NS  1000000ULL
+#define UNMAPPED_SHIFT_MAX 10
+
+static int refresh_seldom(struct tracker *tracker, struct process *process, uint64_t now)
+{
+	uint32_t shift = min_of(process->fruitless_reads, (uint32_t)UNMAPPED_SHIFT_MAX);
+	uint64_t changed_ns = process->changed_ns;
+	int ret;
+
+	if (process->gone || now < process->refreshed_ns ||
+	    (process->fruitless_reads &&
+	     now < process->refreshed_ns + (UNMAPPED_PAUSE_NS << shift)))
+		return 0;
+	ret = tracker__refresh(tracker, process);
+	process->fruitless_reads =
+		process->changed_ns == changed_ns ? process->fruitless_reads + 1 : 0;
+	return ret;
+}
+
+int tracker__on_mapped(struct tracker *tracker, struct process *process,
+		       const struct rec_mapped *rec)
+{
+	struct image *image = images__by_number(tracker->opts.images, rec->image);
+	int ret;
+
+	if (!image)
+		return 0;
+	process->program = max_of(process->program, rec->program);
+	ret = insert_mapped(process, rec, image);
+	if (ret || process->gone)
+		return ret;
+	if (process->space) /* it was mapped since its mappings were read */
+		return refresh_seldom(tracker, process, now_ns());
+	if (!ret && image__has_runtime(image))
+		ret = tracker__refresh(tracker, process);
+	return ret;
+}
+
+/* What the kernel half does not know the file of, it may know now. */
+static void learn_file(struct tracker *tracker, const struct process *process,
+		       const struct rec_unmapped *rec)
+{
+	const struct mapped *mapped = process__find(process, rec->start);
+
+	if (mapped && mapped->start == rec->start && mapped->image)
+		images__learn(tracker->opts.images, &rec->key, mapped->image);
+}
+
+int tracker__on_unmapped(struct tracker *tracker, struct process *process,
+			 const struct rec_unmapped *rec)
+{
+	int ret;
+
+	process->program = max_of(process->program, rec->program);
+	ret = refresh_seldom(tracker, process, rec->time_ns);
+	learn_file(tracker, process, rec);
+	return ret;
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/tracker_runtimes.h"
+#include "core/target/tracker_state.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "core/base/util.h"
+#include "core/kernel/spaces.h"
+#include "core/kernel/walker_records.h"
+
+void tracker__report_source(struct tracker *tracker, struct process *process, int i,
+			    const char *version, const char *source, const char *reason)
+{
+	if (tracker->opts.on_source)
+		tracker->opts.on_source(tracker->opts.ctx, process, tracker->opts.runtimes[i],
+					version, source, reason);
+}
+
+/* Is the shadow stack what this session is after, or the next thing to try? */
+static bool wants_probes(const struct tracker *tracker, bool walks)
+{
+	if (!tracker->opts.probes || tracker->given_up)
+		return false;
+	return tracker->opts.source != RUNTIME_SOURCE_AUTO || !walks;
+}
+
+const struct mapped *tracker__find_runtime(const struct process *process, int i)
+{
+	const struct image *image;
+	size_t m;
+
+	for (m = 0; m < process->n_mapped; m++) {
+		image = process->mapped[m].image;
+		if (image && image->runtimes[i].detected)
+			return &process->mapped[m];
+	}
+	return NULL;
+}
+
+struct runtime_target process__runtime_target(const struct process *process, int i,
+					      const struct mapped *mapped)
+{
+	return (struct runtime_target) { .pid = process->pid,
+					 .space = process->space->id,
+					 .bias = mapped->bias,
+					 .image = mapped->image->runtimes[i].image,
+					 .file = mapped->image->file };
+}
+
+#define PENDING_REPORT_NS (2 * NSEC_PER_SEC)
+
+/* To be tried again. What takes long may never come: the user learns of it, once. */
+static void keep_pending(struct tracker *tracker, struct process *process, int i,
+			 const struct runtime_verdict *verdict, const char *reason)
+{
+	struct space *space = process->space;
+
+	if (!(space->pending & 1U << i))
+		space->pending_ns = now_ns();
+	space->pending |= 1U << i;
+	tracker->any_pending = true;
+	if (space->reported_pending & 1U << i || now_ns() < space->pending_ns + PENDING_REPORT_NS)
+		return;
+	space->reported_pending |= 1U << i;
+	tracker__report_source(tracker, process, i, verdict->version, "none",
+			       reason[0] ? reason : "it has not set up its state yet");
+}
+
+/* As the hook; its record goes to the walker. */
+static int attach(struct tracker *tracker, int i, const struct runtime_target *target,
+		  struct err *err)
+{
+	const struct runtime *runtime = tracker->opts.runtimes[i];
+	uint64_t record[RUNTIME_RECORD_MAX / sizeof(uint64_t)] = {};
+	int ret = runtime->attach(tracker->opts.sessions[i], target, record, err);
+
+	assert(runtime->record_bytes <= sizeof(record));
+	if (ret < 0 || !runtime->records)
+		return ret;
+	ret = walker_record__write(tracker->opts.half, runtime, target->space, record, err);
+	if (ret)
+		tracker__detach(tracker, i, target->space);
+	return ret;
+}
+
+void tracker__detach(struct tracker *tracker, int i, uint32_t space)
+{
+	const struct runtime *runtime = tracker->opts.runtimes[i];
+
+	walker_record__delete(tracker->opts.half, runtime, space);
+	if (runtime->detach)
+		runtime->detach(tracker->opts.sessions[i], space);
+}
+
+static void attach_runtime(struct tracker *tracker, struct process *process, int i,
+			   const struct mapped *mapped)
+{
+	const struct runtime *runtime = tracker->opts.runtimes[i];
+	const struct image_runtime *found = &mapped->image->runtimes[i];
+	struct runtime_target target = process__runtime_target(process, i, mapped);
+	enum runtime_source wanted = tracker->opts.source;
+	bool map = wanted == RUNTIME_SOURCE_MAP ||
+		   (runtime->walker < 0 && wanted != RUNTIME_SOURCE_CALLS);
+	const char *reason = found->verdict.reason;
+	struct err err = {};
+	int ret = -ENOTSUP;
+
+	if (map && !runtime->label) {
+		reason = "braid knows of no map of its code";
+	} else if (found->image && !map && kernel_half__load_runtime(tracker->opts.half, i, &err)) {
+		reason = err.text;
+	} else if (found->image) {
+		ret = attach(tracker, i, &target, &err);
+		reason = err.text[0] ? err.text : reason;
+	}
+	if (ret != -EAGAIN)
+		process->space->pending &= ~(1U << i);
+	if (ret == -EAGAIN) {
+		keep_pending(tracker, process, i, &found->verdict, reason);
+		if (runtime->expect && wants_probes(tracker, true)) {
+			process->pre_attached |= 1U << i;
+			runtime->expect(tracker->opts.sessions[i], &target);
+		}
+		return;
+	}
+	process->space->decided |= 1U << i;
+	if (ret >= 0)
+		process->space->attached |= 1U << i;
+	if (!map && wants_probes(tracker, process->space->attached & 1U << i)) {
+		tracker__probe(tracker, process, i, mapped);
+		return;
+	}
+	if (!ret && !map && tracker->given_up && wanted == RUNTIME_SOURCE_PROBES)
+		reason = tracker->why;
+	if (process->space->attached & 1U << i && !map)
+		process->space->walkers |= 1U << runtime->walker;
+	tracker__report_source(tracker, process, i, found->verdict.version,
+			       ret   ? "none"
+			       : map ? "map"
+				     : "walk",
+			       reason);
+}
+
+struct runtime_range tracker__jit_callers(const struct tracker *tracker,
+					  const struct process *process)
+{
+	struct runtime_range callers = {};
+	const struct runtime_range *ranges;
+	size_t m, n, i;
+	int r;
+
+	for (m = 0; m < process->n_mapped; m++)
+		for (r = 0; process->mapped[m].image && tracker->opts.runtimes[r]; r++) {
+			const struct runtime *runtime = tracker->opts.runtimes[r];
+			const struct mapped *mapped = &process->mapped[m];
+
+			if (!runtime->jit || !runtime->loops || !mapped->image->runtimes[r].image)
+				continue;
+			n = runtime->loops(mapped->image->runtimes[r].image, &ranges);
+			for (i = 0; i < n; i++) {
+				uint64_t start = ranges[i].start + mapped->bias;
+				uint64_t end = ranges[i].end + mapped->bias;
+
+				if (!callers.start || start < callers.start)
+					callers.start = start;
+				if (end > callers.end)
+					callers.end = end;
+			}
+		}
+	if (callers.end - callers.start > UINT32_MAX)
+		callers.end = callers.start; /* of several images */
+	return callers;
+}
+
+/* Reports why there are no frames of a runtime that has no image in the process. */
+static void report_elsewhere(struct tracker *tracker, struct process *process, int i)
+{
+	const struct runtime *runtime = tracker->opts.runtimes[i];
+	const char *why = NULL;
+
+	if (runtime->elsewhere && tracker->opts.sessions[i] && !(process->space->decided & 1U << i))
+		why = runtime->elsewhere(process->info.command);
+	if (!why)
+		return;
+	process->space->decided |= 1U << i;
+	tracker__report_source(tracker, process, i, "", "none", why);
+}
+
+void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
+{
+	size_t m;
+	int i;
+
+	for (i = 0; tracker->opts.runtimes[i]; i++) {
+		report_elsewhere(tracker, process, i);
+		for (m = 0; m < process->n_mapped; m++) {
+			const struct image *image = process->mapped[m].image;
+
+			if (process->space->decided & 1U << i)
+				break;
+			if (image && image->runtimes[i].detected)
+				attach_runtime(tracker, process, i, &process->mapped[m]);
+		}
+	}
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TRACKER_RUNTIMES_H
+#define BRAID_TRACKER_RUNTIMES_H
+
+#include "core/target/tracker.h"
+
+/* Where the frames of a process's runtimes come from: the ladder of frame sources, which probes are
+ * attached, and whether they fire. */
+
+/* Decides for each runtime that is met for the first time in this address space, and attaches what
+ * its frames will come from. */
+void tracker__attach_runtimes(struct tracker *tracker, struct process *process);
+void tracker__detach(struct tracker *tracker, int i, uint32_t space); /* runtimes[i] */
+
+/* Probes are not inherited by a child. */
+void tracker__probe_child(struct tracker *tracker, struct process *child,
+			  const struct process *parent);
+
+/* ... for good: nothing of them is known any more. */
+void tracker__unprobe(struct tracker *tracker, struct process *process);
+
+/* Attaches probes, and reports so, or why there are none. */
+void tracker__probe(struct tracker *tracker, struct process *process, int i,
+		    const struct mapped *mapped);
+
+/* Runtime `i` in the process, as its hooks take it. */
+struct runtime_target process__runtime_target(const struct process *process, int i,
+					      const struct mapped *mapped);
+
+/* The first mapping of an image that runtime `i` is in, or NULL. */
+const struct mapped *tracker__find_runtime(const struct process *process, int i);
+
+/* Of runtime `i` in the process; "": unknown. */
+const char *tracker__version(const struct process *process, int i);
+
+void tracker__report_source(struct tracker *tracker, struct process *process, int i,
+			    const char *version, const char *source, const char *reason);
+
+/* Probes may be there and yet not fire, or at one end of calls only (core/target/liveness.h):
+ * reports so, once, after a second of the process's CPU time, and gives them up. `now`: do not wait
+ * for that second, but decide if they have been hit often enough. */
+void tracker__evaluate_probes(struct tracker *tracker, struct process *process, bool now);
+
+/* Of a process that has ended: reports the source of what it had too little time to decide on. */
+void tracker__evaluate_pre_attached(struct tracker *tracker, struct process *process);
+
+/* Where code is called from that a runtime's compiler made: the code of the interpreter loops and
+ * what lies between; empty if the process has none. */
+struct runtime_range tracker__jit_callers(const struct tracker *tracker,
+					  const struct process *process);
+
+#endif

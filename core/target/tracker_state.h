@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TRACKER_STATE_H
+#define BRAID_TRACKER_STATE_H
+
+#include "core/target/tracker.h"
+
+/* The tracker from inside: its state, and what its files do for each other. tracker.c has the set
+ * of processes, tracker_events.c and tracker_exits.c their lives, tracker_mappings.c what they map,
+ * and tracker_runtimes.c where their runtimes' frames come from (tracker_runtimes.h). */
+
+struct spaces;
+
+struct tracker {
+	struct tracker_opts opts;
+	struct runtime_set runtimes;
+	uint32_t last_serial;
+	int targets_fd;
+	struct spaces *spaces;
+	struct process *processes;
+	struct process *gone;	/* of these, by next_gone: the first to end is the first */
+	uint64_t unread;	/* as tracker__unread reports */
+	struct process *wanted; /* of these, by next_wanted */
+	bool any_pending;	/* a runtime may have asked to be tried again */
+	uint32_t traps;		/* as tracker__traps reports */
+	bool given_up;		/* since tracker__give_up_probes: none are attached any more */
+	char why[RUNTIME_REASON_BYTES]; /* ... and its reason */
+};
+
+/* Is the process still there? */
+bool tracker__lives(const struct tracker *tracker, const struct process *process);
+
+/* Sets what the kernel half does with samples of the process. */
+int tracker__publish(struct tracker *tracker, const struct process *process);
+
+/* The same when the kernel half has `before`, be it of another program. */
+int tracker__publish_over(struct tracker *tracker, const struct process *process,
+			  const struct proc_rec *before);
+
+/* Forgets one that had this PID before. -ENOMEM. */
+int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
+			 struct process **ret);
+
+void tracker__count_unread(struct tracker *tracker, struct process *process);
+void tracker__put_space(struct tracker *tracker, struct space *space); /* NULL is fine */
+
+#endif

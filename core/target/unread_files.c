@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/unread_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#include "core/base/privilege.h"
+
+#define UNREAD_MAX 4096 /* what a target maps is without bounds */
+
+struct unread {
+	UT_hash_handle hh;
+	struct unread_key {
+		uint64_t inode;
+		uint32_t dev_major, dev_minor;
+	} key;
+};
+
+struct unread_files {
+	struct unread *by_key;
+	char *path; /* of the first */
+	uint32_t pid;
+	int code;
+	uint32_t privileges; /* one of which would have helped with it; 0: none */
+};
+
+struct unread_files *unread_files__new(void)
+{
+	return calloc(1, sizeof(struct unread_files));
+}
+
+void unread_files__free(struct unread_files *files)
+{
+	struct unread *unread, *next;
+
+	if (!files)
+		return;
+	HASH_ITER (hh, files->by_key, unread, next) {
+		HASH_DEL(files->by_key, unread);
+		free(unread);
+	}
+	free(files->path);
+	free(files);
+}
+
+/* Whoever may use its root directory finds all files but those that are deleted or hidden. `code`
+ * is of the last way, by the name here. */
+static uint32_t privileges_for(uint32_t pid, int code)
+{
+	char path[PROCFS_PATH_BYTES];
+	int fd;
+
+	if (code == -EACCES)
+		return 1U << PRIVILEGE_READ;
+	snprintf(path, sizeof(path), "%s/%u/root", procfs__root(), pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 1U << PRIVILEGE_PROCESSES;
+	close(fd);
+	return 1U << PRIVILEGE_FILES;
+}
+
+void unread_files__add(struct unread_files *files, uint32_t pid,
+		       const struct procfs_mapping *mapping, int code)
+{
+	struct unread_key key = { mapping->inode, mapping->dev_major, mapping->dev_minor };
+	struct procfs_info info;
+	struct unread *unread;
+
+	HASH_FIND(hh, files->by_key, &key, sizeof(key), unread);
+	if (unread || code == -EINVAL /* no regular file */ ||
+	    HASH_COUNT(files->by_key) == UNREAD_MAX || procfs__info(pid, &info, NULL) ||
+	    info.state == 'Z' || info.state == 'X')
+		return;
+	unread = calloc(1, sizeof(*unread));
+	if (!unread)
+		return;
+	unread->key = key;
+	HASH_ADD(hh, files->by_key, key, sizeof(unread->key), unread);
+	if (files->path)
+		return;
+	files->path = strdup(mapping->path);
+	files->pid = pid;
+	files->code = code;
+	files->privileges = privilege__missing(privileges_for(pid, code));
+}
+
+unsigned unread_files__count(const struct unread_files *files)
+{
+	return HASH_COUNT(files->by_key);
+}
+
+const char *unread_files__first(const struct unread_files *files, uint32_t *ret_pid)
+{
+	*ret_pid = files->pid;
+	return files->path ? files->path : "";
+}
+
+void unread_files__why(const struct unread_files *files, char *ret, size_t size)
+{
+	char names[100];
+
+	privilege__names(files->privileges, names, sizeof(names));
+	if (files->privileges)
+		snprintf(ret, size, "user %u lacks %s", geteuid(), names);
+	else
+		snprintf(ret, size, "%s", strerror(-files->code));
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The rows of a whole file. Frame descriptions may overlap (hand-written assembly, a linker's
+ * leftovers), come in any order, and leave gaps; a search in the kernel half wants rows that ascend
+ * and never contradict one another. So the descriptions are taken by their start, and each may
+ * describe only what none before it did: `covered` is how far that is. The gap in front of one is
+ * code that nothing is known of, unless it is too short to be any: functions are aligned to 16
+ * bytes, and the filling is never executed, so that the rule before it may hold on and spares two
+ * rows for each function. */
+#include "core/unwind/cfi.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/elf/cfi_entries.h"
+#include "core/unwind/cfi_program.h"
+
+#define PADDING_BYTES 16 /* functions start at multiples of this: a gap below it holds no code */
+
+/* The read in progress. */
+struct cfi {
+	struct cfi_entries entries;
+	struct cfi_program *programs; /* one per common entry */
+	cfi_row_fn row;
+	void *ctx;
+	uint64_t covered;	 /* all rows up to here were put */
+	struct unwind_rule last; /* rule of the last row */
+};
+
+static int put_row(struct cfi *cfi, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	if (memcmp(rule, &cfi->last, sizeof(*rule)) == 0)
+		return 0;
+	cfi->last = *rule;
+	return cfi->row(cfi->ctx, vaddr, rule);
+}
+
+static int put_gap(struct cfi *cfi)
+{
+	static const struct unwind_rule none = { .kind = UNWIND_NONE };
+
+	return put_row(cfi, cfi->covered, &none);
+}
+
+static int put_range(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule)
+{
+	struct cfi *cfi = ctx;
+	int rc = 0;
+
+	start = max_of(start, cfi->covered);
+	if (start >= end)
+		return 0;
+	if (start - cfi->covered >= PADDING_BYTES)
+		rc = put_gap(cfi);
+	assert(end > cfi->covered);
+	cfi->covered = end;
+	return rc ? rc : put_row(cfi, start, rule);
+}
+
+static int put_rows(struct cfi *cfi)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < cfi->entries.n_fdes && !rc; i++) {
+		const struct cfi_fde *fde = &cfi->entries.fdes[i];
+
+		if (fde->end > cfi->covered)
+			rc = cfi_program__run(&cfi->programs[fde->cie], fde->code, fde->code_size,
+					      fde->start, fde->end, put_range, cfi);
+	}
+	return rc ? rc : put_gap(cfi);
+}
+
+static int prepare_programs(struct cfi *cfi)
+{
+	const struct cfi_entries *entries = &cfi->entries;
+
+	cfi->programs = calloc(entries->n_cies + 1, sizeof(*cfi->programs));
+	for (size_t i = 0; cfi->programs && i < entries->n_cies; i++)
+		cfi_program__prepare(&cfi->programs[i], &entries->cies[i]);
+	return cfi->programs ? 0 : -ENOMEM;
+}
+
+int cfi__read(const struct elf_file *file, cfi_row_fn row, void *ctx, struct err *err)
+{
+	struct cfi cfi = { .row = row, .ctx = ctx };
+	int rc = cfi_entries__read(file, &cfi.entries, err);
+
+	if (!rc && prepare_programs(&cfi))
+		rc = err__set(err, -ENOMEM, "%s: out of memory", file->path);
+	if (!rc)
+		rc = put_rows(&cfi);
+	free(cfi.programs);
+	cfi_entries__done(&cfi.entries);
+	return rc;
+}

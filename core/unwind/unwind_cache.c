@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/unwind/unwind_cache.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <zlib.h>
+
+#include "core/base/util.h"
+
+#define MAGIC	"BRDUTAB"
+#define VERSION 2 /* of this header, of unwind_rule, and of what the builder makes of a file */
+
+#define SECTIONS    2
+#define BLOCK_BYTES (64 << 10)
+
+/* Whoever may be profiled chooses what is in the cache: a build makes as many images as it likes.
+ */
+#define CACHE_BYTES_MAX	 (512ULL << 20)
+#define TRIM_EVERY_BYTES (32ULL << 20)
+
+/* A file is this, the words, and all that the table was made of, in host byte order. The last is
+ * what the file is known by: whoever makes a program chooses its build-id, and could choose what a
+ * weak hash says of it. */
+struct header {
+	char magic[sizeof(MAGIC)];
+	uint32_t version;
+	uint32_t crc; /* of the header with a crc of 0, and the words */
+	uint64_t source_bytes;
+	uint64_t vaddr_start;
+	uint32_t n_pages, rules_at, rows_at;
+	uint32_t n_rules, n_rows, n_unsupported, n_words;
+	uint32_t pad;
+};
+_Static_assert(sizeof(struct header) == 64, "no holes: the checksum covers every byte");
+
+/* What a table is made of (core/unwind/cfi.c): where code is, and the sections as the builder sees
+ * them.
+ */
+struct source {
+	uint64_t *facts; /* owned */
+	struct iovec parts[1 + SECTIONS];
+	uint64_t bytes;
+};
+
+static uint32_t checksum(struct header header, const uint32_t *words)
+{
+	uLong crc = crc32_z(0, NULL, 0);
+
+	header.crc = 0;
+	crc = crc32_z(crc, (const Bytef *)&header, sizeof(header));
+	return crc32_z(crc, (const Bytef *)words, (size_t)header.n_words * sizeof(*words));
+}
+
+/* Borrows the sections from the file: these very bytes are what the builder reads. */
+static int source__read(const struct elf_file *file, struct source *ret)
+{
+	static const char *const names[SECTIONS] = { ".eh_frame", ".debug_frame" };
+	uint64_t *facts = calloc(2 * file->n_segments + 2 * SECTIONS + 1, sizeof(*facts));
+	size_t n = 1;
+
+	if (!facts)
+		return -ENOMEM;
+	*ret = (struct source) { .facts = facts };
+	for (size_t i = 0; i < file->n_segments; i++) {
+		if (!file->segments[i].exec)
+			continue;
+		facts[n++] = file->segments[i].vaddr;
+		facts[n++] = file->segments[i].memsz;
+		facts[0]++;
+	}
+	for (size_t i = 0; i < SECTIONS; i++) {
+		GElf_Shdr shdr;
+		Elf_Data *data = elf_file__section(file, names[i], &shdr);
+
+		facts[n++] = data ? shdr.sh_addr : 0;
+		facts[n++] = data ? data->d_size : 0;
+		if (data)
+			ret->parts[1 + i] = (struct iovec) { data->d_buf, data->d_size };
+	}
+	ret->parts[0] = (struct iovec) { facts, n * sizeof(*facts) };
+	for (size_t i = 0; i < ARRAY_SIZE(ret->parts); i++)
+		ret->bytes += ret->parts[i].iov_len;
+	return 0;
+}
+
+static char *cache_name(const struct elf_file *file)
+{
+	char hex[2 * ELF_BUILD_ID_MAX + 1] = "", *name;
+
+	if (!file->build_id_len || file->build_id_len > ELF_BUILD_ID_MAX)
+		return NULL;
+	for (size_t i = 0; i < file->build_id_len; i++)
+		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
+	return asprintf(&name, "%s.utab", hex) < 0 ? NULL : name;
+}
+
+/* --- is it safe to follow the numbers in it? --- */
+
+static bool layout_is_valid(const struct header *h)
+{
+	uint64_t rules_end = (uint64_t)h->rules_at + (uint64_t)h->n_rules * UNWIND_RULE_WORDS;
+
+	return h->n_pages && h->n_rows && h->n_rules >= 2 && h->n_rules <= UNWIND_RULES_MAX &&
+	       h->rules_at > h->n_pages && h->rules_at % UNWIND_RULE_WORDS == 0 &&
+	       rules_end <= h->rows_at && (uint64_t)h->rows_at + h->n_rows == h->n_words &&
+	       h->vaddr_start % UNWIND_PAGE_BYTES == 0 && h->n_unsupported <= h->n_rows;
+}
+
+static bool words_are_valid(const struct header *h, const uint32_t *words)
+{
+	const struct unwind_rule *rules = (const struct unwind_rule *)(words + h->rules_at);
+
+	for (uint32_t i = 0; i <= h->n_pages; i++) {
+		if (words[i] > h->n_rows || (i && words[i] < words[i - 1]))
+			return false;
+	}
+	for (uint32_t i = 0; i < h->n_rules; i++) {
+		if (rules[i].kind > UNWIND_UNSUPPORTED || rules[i].reg >= UNWIND_REGS ||
+		    (rules[i].kind == UNWIND_LINK && (unsigned)rules[i].cfa_add >= UNWIND_REG_PC))
+			return false;
+	}
+	if (rules[0].kind != UNWIND_NONE || rules[1].kind != UNWIND_UNSUPPORTED)
+		return false;
+	for (uint32_t i = 0; i < h->n_rows; i++) {
+		uint32_t row = words[h->rows_at + i];
+
+		if ((row & 0xffff) >= h->n_rules || row >> 16 >= UNWIND_PAGE_BYTES)
+			return false;
+	}
+	return true;
+}
+
+/* --- files --- */
+
+static int read_all(int fd, void *buf, size_t len)
+{
+	char *at = buf;
+	ssize_t n;
+
+	while (len) {
+		n = read(fd, at, len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return -EBADMSG;
+		if (n > 0) {
+			at += n;
+			len -= n;
+		}
+	}
+	return 0;
+}
+
+static int write_all(int fd, const void *buf, size_t len)
+{
+	const char *at = buf;
+	ssize_t n;
+
+	while (len) {
+		n = write(fd, at, len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			at += n;
+			len -= n;
+		}
+	}
+	return 0;
+}
+
+/* 0 or -EPERM: others could have put there what is there. */
+static int check_ours(int fd, mode_t kind, struct stat *ret)
+{
+	if (fstat(fd, ret) != 0)
+		return -errno;
+	return (ret->st_mode & S_IFMT) == kind && ret->st_uid == geteuid() && !(ret->st_mode & 022)
+		       ? 0
+		       : -EPERM;
+}
+
+static int open_dir(const char *dir)
+{
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), rc;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	rc = check_ours(fd, S_IFDIR, &st);
+	if (rc)
+		close(fd);
+	return rc ? rc : fd;
+}
+
+static int open_file(int dir_fd, const char *name, uint64_t *ret_bytes)
+{
+	/* O_NONBLOCK: a fifo must not make us wait. */
+	int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), rc;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	rc = check_ours(fd, S_IFREG, &st);
+	if (rc)
+		close(fd);
+	*ret_bytes = st.st_size;
+	return rc ? rc : fd;
+}
+
+/* Does the file go on with all that the table of this image is made of? */
+static int compare(int fd, const struct source *source)
+{
+	char *block = malloc(BLOCK_BYTES);
+	int rc = block ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_SIZE(source->parts) && !rc; i++) {
+		const struct iovec *part = &source->parts[i];
+
+		for (size_t at = 0, n; at < part->iov_len && !rc; at += n) {
+			n = min_of(part->iov_len - at, (size_t)BLOCK_BYTES);
+			rc = read_all(fd, block, n);
+			if (!rc && memcmp(block, (const char *)part->iov_base + at, n) != 0)
+				rc = -EBADMSG;
+		}
+	}
+	free(block);
+	return rc;
+}
+
+/* The words are owned by the caller. */
+static int read_table(int fd, uint64_t bytes, const struct source *source, struct header *ret,
+		      uint32_t **ret_words)
+{
+	struct header h;
+	uint32_t *words;
+	int rc;
+
+	rc = bytes < sizeof(h) ? -EBADMSG : read_all(fd, &h, sizeof(h));
+	if (rc)
+		return rc;
+	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) != 0 || h.version != VERSION ||
+	    h.source_bytes != source->bytes || bytes - sizeof(h) < source->bytes ||
+	    bytes - sizeof(h) - source->bytes != (uint64_t)h.n_words * sizeof(*words) ||
+	    !layout_is_valid(&h))
+		return -EBADMSG;
+	words = malloc((size_t)h.n_words * sizeof(*words));
+	if (!words)
+		return -ENOMEM;
+	rc = read_all(fd, words, (size_t)h.n_words * sizeof(*words));
+	if (!rc && (h.crc != checksum(h, words) || !words_are_valid(&h, words)))
+		rc = -EBADMSG;
+	if (!rc)
+		rc = compare(fd, source);
+	if (rc) {
+		free(words);
+		return rc;
+	}
+	*ret = h;
+	*ret_words = words;
+	return 0;
+}
+
+static int load_from(int fd, uint64_t bytes, const struct elf_file *file, struct unwind_table *ret)
+{
+	struct source source;
+	struct header h;
+	uint32_t *words;
+	int rc = source__read(file, &source);
+
+	if (rc)
+		return rc;
+	rc = read_table(fd, bytes, &source, &h, &words);
+	free(source.facts);
+	if (rc)
+		return rc;
+	*ret = (struct unwind_table) {
+		.vaddr_start = h.vaddr_start,
+		.n_pages = h.n_pages,
+		.rules_at = h.rules_at,
+		.rows_at = h.rows_at,
+		.n_rules = h.n_rules,
+		.n_rows = h.n_rows,
+		.n_unsupported = h.n_unsupported,
+		.n_words = h.n_words,
+		.words = words,
+	};
+	return 0;
+}
+
+int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwind_table *ret)
+{
+	int dir_fd = open_dir(dir), fd = -1, rc = min_of(dir_fd, 0);
+	char *name = cache_name(file);
+	uint64_t bytes = 0;
+
+	if (!rc)
+		fd = name ? open_file(dir_fd, name, &bytes) : -EINVAL;
+	if (!rc)
+		rc = min_of(fd, 0);
+	if (!rc)
+		rc = load_from(fd, bytes, file, ret);
+	free(name);
+	close_fd(&fd);
+	close_fd(&dir_fd);
+	return rc;
+}
+
+static int write_source(int fd, const struct source *source)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(source->parts) && !rc; i++)
+		rc = write_all(fd, source->parts[i].iov_base, source->parts[i].iov_len);
+	return rc;
+}
+
+/* Into a file of its own beside it, which then takes its place. */
+static int write_file(int dir_fd, const char *name, const struct header *header,
+		      const uint32_t *words, const struct source *source)
+{
+	uint64_t random;
+	char *temp;
+	int fd, rc;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	if (asprintf(&temp, "%s.%016llx", name, (unsigned long long)random) < 0)
+		return -ENOMEM;
+	fd = openat(dir_fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		rc = -errno;
+		free(temp);
+		return rc;
+	}
+	rc = write_all(fd, header, sizeof(*header));
+	if (!rc)
+		rc = write_all(fd, words, (size_t)header->n_words * sizeof(*words));
+	if (!rc)
+		rc = write_source(fd, source);
+	if (close(fd) != 0 && !rc)
+		rc = -errno;
+	if (!rc && renameat(dir_fd, temp, dir_fd, name) != 0)
+		rc = -errno;
+	if (rc)
+		unlinkat(dir_fd, temp, 0);
+	free(temp);
+	return rc;
+}
+
+/* --- bounded --- */
+
+struct cache_entry {
+	char name[2 * ELF_BUILD_ID_MAX + 32];
+	uint64_t used_ns, bytes;
+};
+
+struct cache_entries {
+	struct cache_entry *list;
+	size_t n, cap;
+	uint64_t bytes; /* of all */
+};
+
+/* "<hex>.utab", or one that was being written when its writer died: "<hex>.utab.<hex>". */
+static bool is_cache_name(const char *name)
+{
+	size_t hex = strspn(name, "0123456789abcdef"), rest;
+
+	if (!hex || strncmp(name + hex, ".utab", 5) != 0)
+		return false;
+	rest = strlen(name + hex + 5);
+	return !rest || (rest == 17 && name[hex + 5] == '.' &&
+			 strspn(name + hex + 6, "0123456789abcdef") == 16);
+}
+
+static uint64_t to_ns(const struct timespec *time)
+{
+	return time->tv_sec * NSEC_PER_SEC + time->tv_nsec;
+}
+
+static int add_entry(struct cache_entries *entries, int dir_fd, const char *name)
+{
+	struct cache_entry entry;
+	struct stat st;
+
+	if (!is_cache_name(name) || strlen(name) >= sizeof(entry.name) ||
+	    fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+	    st.st_uid != geteuid())
+		return 0;
+	if (array__reserve(&entries->list, &entries->cap, entries->n + 1, sizeof(entry)) != 0)
+		return -ENOMEM;
+	strcpy(entry.name, name);
+	entry.used_ns = max_of(to_ns(&st.st_atim), to_ns(&st.st_mtim));
+	entry.bytes = st.st_size;
+	entries->list[entries->n++] = entry;
+	entries->bytes += entry.bytes;
+	return 0;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct cache_entry *x = a, *y = b;
+
+	return x->used_ns < y->used_ns ? -1 : x->used_ns > y->used_ns;
+}
+
+int unwind_cache__trim(const char *dir, uint64_t max_bytes)
+{
+	int dir_fd = open_dir(dir), rc = min_of(dir_fd, 0), list_fd;
+	struct cache_entries entries = {};
+	struct dirent *found;
+	DIR *list = NULL;
+
+	if (!rc) {
+		list_fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		list = list_fd < 0 ? NULL : fdopendir(list_fd);
+		rc = list ? 0 : -errno;
+	}
+	while (!rc && (found = readdir(list)))
+		rc = add_entry(&entries, dir_fd, found->d_name);
+	if (!rc && entries.bytes > max_bytes) {
+		qsort(entries.list, entries.n, sizeof(*entries.list), by_use);
+		for (size_t i = 0; i < entries.n && entries.bytes > max_bytes / 4 * 3; i++) {
+			unlinkat(dir_fd, entries.list[i].name, 0);
+			entries.bytes -= entries.list[i].bytes;
+		}
+	}
+	if (list)
+		closedir(list);
+	free(entries.list);
+	close_fd(&dir_fd);
+	return rc;
+}
+
+/* Not at each table: reading the directory takes a system call for each file. */
+static void keep_bounded(const char *dir, uint64_t stored_bytes)
+{
+	static uint64_t since_trim = TRIM_EVERY_BYTES; /* the first one may find it full */
+
+	since_trim += stored_bytes;
+	if (since_trim < TRIM_EVERY_BYTES)
+		return;
+	since_trim = 0;
+	unwind_cache__trim(dir, CACHE_BYTES_MAX); /* failing costs disk space only */
+}
+
+int unwind_cache__store(const char *dir, const struct elf_file *file,
+			const struct unwind_table *table)
+{
+	struct header header = { .magic = MAGIC,
+				 .version = VERSION,
+				 .vaddr_start = table->vaddr_start,
+				 .n_pages = table->n_pages,
+				 .rules_at = table->rules_at,
+				 .rows_at = table->rows_at,
+				 .n_rules = table->n_rules,
+				 .n_rows = table->n_rows,
+				 .n_unsupported = table->n_unsupported,
+				 .n_words = table->n_words };
+	int dir_fd = open_dir(dir), rc = min_of(dir_fd, 0);
+	char *name = cache_name(file);
+	struct source source = {};
+
+	if (!rc)
+		rc = name ? source__read(file, &source) : -EINVAL;
+	if (!rc) {
+		header.source_bytes = source.bytes;
+		header.crc = checksum(header, table->words);
+		rc = write_file(dir_fd, name, &header, table->words, &source);
+	}
+	if (!rc)
+		keep_bounded(dir, sizeof(header) + source.bytes +
+					  (uint64_t)table->n_words * sizeof(*table->words));
+	free(source.facts);
+	free(name);
+	close_fd(&dir_fd);
+	return rc;
+}

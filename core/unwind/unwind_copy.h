@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_UNWIND_COPY_H
+#define BRAID_UNWIND_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/unwind_rule.h"
+#include "core/elf/elf_file.h"
+
+/* Unwinds a copy of registers and stack with libunwind's remote interface: slow, and an oracle
+ * that shares no code with the unwinder in the kernel half. */
+struct unwind_copy;
+
+struct unwind_copy_input {
+	uint64_t regs[UNWIND_REGS]; /* DWARF numbers; 16 is the pc */
+	uint64_t stack_start;	    /* address of stack[0]; see below */
+	const void *stack;
+	size_t stack_size;
+};
+
+/* The copy should start 128 bytes below the rsp (the red zone): in a function's epilogue the call
+ * frame information points at saved registers that are already popped. */
+
+struct unwind_copy_frame {
+	uint64_t ip;
+	bool exact;   /* ip is no return address: interrupted there, or a signal trampoline */
+	uint64_t cfa; /* 0 for the outermost frame, where libunwind does not tell */
+};
+
+/* The image that is mapped at `ip` and its load bias (ip - bias = link-time address), or NULL
+ * (JIT code, nothing mapped). The image must stay open as long as the unwind_copy lives. */
+typedef const struct elf_file *(*unwind_copy_find_fn)(void *ctx, uint64_t ip, uint64_t *ret_bias);
+
+int unwind_copy__new(unwind_copy_find_fn find, void *ctx, struct unwind_copy **ret);
+void unwind_copy__free(struct unwind_copy *copy); /* NULL is fine */
+
+/* Must be called after the target's mappings changed: asks `find` again for every image. */
+void unwind_copy__flush(struct unwind_copy *copy);
+
+/* Frames innermost first. Returns their number (at least 1, at most `max`); `ret_complete` tells
+ * that the outermost frame was reached, not that the copy ended or a step failed. -ENOMEM.
+ * Code without call frame information (JIT code) is left as if it kept a frame pointer in rbp; if
+ * rbp does not point into the copy, at or above the rsp, that frame is the last one. */
+int unwind_copy__run(struct unwind_copy *copy, const struct unwind_copy_input *input,
+		     struct unwind_copy_frame *ret_frames, size_t max, bool *ret_complete);
+
+#endif

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Call frame information compiled into the words that the kernel half searches.
+ *
+ * A program in the kernel cannot interpret call frame information: it is a program itself, with a
+ * stack, expressions and no bound. So every function's program is run here, once per file
+ * (core/unwind/cfi.h), and what comes out is a list of rows: from this address on, this rule holds.
+ * Two observations make the table small and the search short (docs/decisions/0002):
+ *
+ * - Rules repeat. An image has some hundred different ones, whatever its size; so a row holds a
+ *   rule's number, and the rules stand apart. Numbers are given by an open hash table, first come
+ *   first served.
+ * - Addresses are dense. A first level has, for each 256 bytes of code, the first row there. It
+ *   saves the upper part of each row's address (a row is 4 bytes: 8 bits of address, 16 of rule
+ *   number) and twelve of the seventeen steps that a search over libpython's rows would take.
+ *
+ * Rows are put in ascending order, so the table is built in one pass and never sorted. A row of an
+ * earlier page may reach into a page that has none of its own: a search that finds nothing in its
+ * page takes the row before it, and that is why words[page] is a number of rows and not a pointer
+ * to rows of this page.
+ *
+ * What cannot be expressed is a rule, too (UNWIND_UNSUPPORTED): the walk then stops with a counter
+ * instead of going on wrong, and user space completes the stack from a copy. */
+#include "core/unwind/unwind_table.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/util.h"
+#include "core/unwind/cfi.h"
+#include "core/unwind/unwind_cache.h"
+
+#define RULE_NONE	 0
+#define RULE_UNSUPPORTED 1
+
+/* Of code and of rows: bound what a malformed file can make us allocate. */
+#define SPAN_BYTES_MAX (1ULL << 31)
+#define ROWS_MAX       (1U << 26)
+
+/* Rules are numbered by an open hash table. A rule that finds no place is unsupported. */
+#define SLOTS	   (2 * UNWIND_RULES_MAX)
+#define PROBES_MAX 64
+
+struct builder {
+	uint64_t vaddr_start;
+	uint32_t *pages, *rows;
+	struct unwind_rule *rules;
+	size_t n_pages, n_rows, n_rules;
+	size_t cap_pages, cap_rows, cap_rules;
+	uint32_t n_unsupported;
+	uint16_t *slots; /* rule numbers; RULE_NONE: free */
+};
+
+static uint32_t hash_rule(const struct unwind_rule *rule)
+{
+	uint64_t halves[2];
+
+	memcpy(halves, rule, sizeof(halves));
+	halves[0] = (halves[0] ^ halves[1] >> 32 ^ halves[1] << 32) * 0x9e3779b97f4a7c15ULL;
+	return halves[0] >> 40;
+}
+
+static int add_rule(struct builder *b, const struct unwind_rule *rule)
+{
+	if (array__reserve(&b->rules, &b->cap_rules, b->n_rules + 1, sizeof(*b->rules)))
+		return -ENOMEM;
+	b->rules[b->n_rules] = *rule;
+	return b->n_rules++;
+}
+
+/* First come, first served: no image that was ever seen has a tenth of the rules that fit. */
+static int number_rule(struct builder *b, const struct unwind_rule *rule)
+{
+	uint32_t at = hash_rule(rule);
+	int number;
+
+	if (rule->kind == UNWIND_NONE)
+		return RULE_NONE;
+	if (rule->kind == UNWIND_UNSUPPORTED)
+		return RULE_UNSUPPORTED;
+	for (unsigned int i = 0; i < PROBES_MAX; i++, at++) {
+		uint16_t *slot = &b->slots[at % SLOTS];
+
+		if (!*slot) {
+			if (b->n_rules == UNWIND_RULES_MAX)
+				return RULE_UNSUPPORTED;
+			number = add_rule(b, rule);
+			if (number > 0)
+				*slot = number;
+			return number;
+		}
+		if (memcmp(&b->rules[*slot], rule, sizeof(*rule)) == 0)
+			return *slot;
+	}
+	return RULE_UNSUPPORTED;
+}
+
+/* Page index entries up to and including that of `page`. */
+static int add_pages(struct builder *b, size_t page)
+{
+	if (array__reserve(&b->pages, &b->cap_pages, page + 1, sizeof(*b->pages)))
+		return -ENOMEM;
+	while (b->n_pages <= page)
+		b->pages[b->n_pages++] = b->n_rows;
+	return 0;
+}
+
+static int add_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	struct builder *b = ctx;
+	uint64_t at;
+	int number;
+
+	if (!b->n_rows)
+		b->vaddr_start = vaddr & ~(uint64_t)(UNWIND_PAGE_BYTES - 1);
+	assert(vaddr >= b->vaddr_start); /* rows ascend */
+	at = vaddr - b->vaddr_start;
+	if (at >= SPAN_BYTES_MAX || b->n_rows == ROWS_MAX)
+		return 0;
+	number = number_rule(b, rule);
+	if (number >= 0 && b->n_rows && (b->rows[b->n_rows - 1] & 0xffff) == (uint32_t)number)
+		return 0; /* two rules that both became unsupported */
+	if (number < 0 || add_pages(b, at >> UNWIND_PAGE_BITS) ||
+	    array__reserve(&b->rows, &b->cap_rows, b->n_rows + 1, sizeof(*b->rows)))
+		return -ENOMEM;
+	b->rows[b->n_rows++] = (at & (UNWIND_PAGE_BYTES - 1)) << 16 | number;
+	b->n_unsupported += number == RULE_UNSUPPORTED;
+	return 0;
+}
+
+static int assemble(const struct builder *b, struct unwind_table *ret)
+{
+	struct unwind_table table = {
+		.vaddr_start = b->vaddr_start,
+		.n_pages = b->n_pages,
+		.n_rules = b->n_rules,
+		.n_rows = b->n_rows,
+		.n_unsupported = b->n_unsupported,
+	};
+
+	if (!b->n_rows) {
+		memset(ret, 0, sizeof(*ret));
+		return 0;
+	}
+	table.rules_at = (table.n_pages + UNWIND_RULE_WORDS) & ~(UNWIND_RULE_WORDS - 1);
+	table.rows_at = table.rules_at + table.n_rules * UNWIND_RULE_WORDS;
+	table.n_words = table.rows_at + table.n_rows;
+	assert(table.rules_at > table.n_pages && table.rules_at % UNWIND_RULE_WORDS == 0);
+	table.words = calloc(table.n_words, sizeof(*table.words));
+	if (!table.words)
+		return -ENOMEM;
+	memcpy(table.words, b->pages, b->n_pages * sizeof(*b->pages));
+	table.words[table.n_pages] = table.n_rows;
+	memcpy(table.words + table.rules_at, b->rules, b->n_rules * sizeof(*b->rules));
+	memcpy(table.words + table.rows_at, b->rows, b->n_rows * sizeof(*b->rows));
+	*ret = table;
+	return 0;
+}
+
+int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err)
+{
+	static const struct unwind_rule none = { .kind = UNWIND_NONE };
+	static const struct unwind_rule unsupported = { .kind = UNWIND_UNSUPPORTED };
+	struct builder b = { .slots = calloc(SLOTS, sizeof(*b.slots)) };
+	int rc = -ENOMEM;
+
+	if (b.slots && add_rule(&b, &none) == RULE_NONE &&
+	    add_rule(&b, &unsupported) == RULE_UNSUPPORTED)
+		rc = cfi__read(file, add_row, &b, err);
+	if (!rc)
+		rc = assemble(&b, ret);
+	if (rc == -ENOMEM)
+		err__set(err, rc, "%s: out of memory for the unwind table", file->path);
+	free(b.slots);
+	free(b.pages);
+	free(b.rows);
+	free(b.rules);
+	return rc;
+}
+
+int unwind_table__get(const struct elf_file *file, const char *dir, struct unwind_table *ret,
+		      struct err *err)
+{
+	bool cached = dir && file->fd >= 0 && file->build_id_len;
+	int rc;
+
+	if (cached && unwind_cache__load(dir, file, ret) == 0)
+		return 0;
+	rc = unwind_table__build(file, ret, err);
+	if (!rc && cached && ret->n_pages)
+		unwind_cache__store(dir, file, ret); /* failing costs only the cache */
+	return rc;
+}
+
+void unwind_table__done(struct unwind_table *table)
+{
+	free(table->words);
+	memset(table, 0, sizeof(*table));
+}
+
+const struct unwind_rule *unwind_table__find(const struct unwind_table *table, uint64_t vaddr)
+{
+	static const struct unwind_rule none = { .kind = UNWIND_NONE };
+	uint64_t at = vaddr - table->vaddr_start;
+	uint64_t page = at >> UNWIND_PAGE_BITS;
+	uint32_t lo, hi, mid, number;
+
+	if (vaddr < table->vaddr_start || page >= table->n_pages)
+		return &none;
+	lo = table->words[page];
+	hi = table->words[page + 1];
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (table->words[table->rows_at + mid] >> 16 <= (at & (UNWIND_PAGE_BYTES - 1)))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return &none;
+	number = table->words[table->rows_at + lo - 1] & 0xffff; /* maybe of an earlier page */
+	return (const struct unwind_rule *)&table
+		->words[table->rules_at + number * UNWIND_RULE_WORDS];
+}
+
+/* $HOME, or what the password file says where it is unset. Borrowed; NULL if not absolute. */
+static const char *home_dir(void)
+{
+	const char *home = getenv("HOME");
+	struct passwd *user;
+
+	if (!home || !*home) {
+		user = getpwuid(geteuid());
+		home = user ? user->pw_dir : NULL;
+	}
+	return home && *home == '/' ? home : NULL;
+}
+
+static bool make_dir(const char *path)
+{
+	return mkdir(path, 0700) == 0 || errno == EEXIST;
+}
+
+char *unwind_table__default_dir(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home;
+	char parent[PATH_MAX], *dir = NULL;
+	int n;
+
+	if (cache && *cache == '/') {
+		n = snprintf(parent, sizeof(parent), "%s", cache);
+	} else {
+		home = home_dir();
+		if (!home)
+			return NULL;
+		n = snprintf(parent, sizeof(parent), "%s/.cache", home);
+	}
+	if (n < 0 || (size_t)n >= sizeof(parent) || asprintf(&dir, "%s/braid", parent) < 0)
+		return NULL;
+	if (!make_dir(parent) || !make_dir(dir)) {
+		free(dir);
+		return NULL;
+	}
+	return dir;
+}

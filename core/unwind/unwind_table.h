@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_UNWIND_TABLE_H
+#define BRAID_UNWIND_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/unwind_rule.h"
+#include "core/base/err.h"
+#include "core/elf/elf_file.h"
+
+/* The unwind table of one image, in the words that the kernel half reads (bpf/unwind_rule.h). */
+struct unwind_table {
+	uint64_t vaddr_start; /* link-time address of page 0, a multiple of UNWIND_PAGE_BYTES */
+	uint32_t n_pages;
+	uint32_t rules_at; /* index into words */
+	uint32_t rows_at;  /* index into words */
+	uint32_t n_rules, n_rows;
+	uint32_t n_unsupported; /* rows whose rule could not be expressed */
+	uint32_t n_words;
+	uint32_t *words; /* owned */
+};
+
+/* Builds from .eh_frame, and from .debug_frame for what .eh_frame leaves open. A file without
+ * either gives an empty table (n_pages 0), which is no error. -ENOMEM; -EBADMSG for call frame
+ * information that is malformed from the start (what can be read before a malformed entry is
+ * kept and the rest dropped). */
+int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err);
+
+/* As build, but looks first in `dir` (NULL: no cache) for a table made of the same and stores a
+ * newly built one there. Images without build-id, and memory images, are never cached. A cache file
+ * that is corrupt, truncated, of another version or made from another file is rebuilt and replaced;
+ * an unwritable directory costs the cache, not the recording. Several processes may do this at
+ * once. */
+int unwind_table__get(const struct elf_file *file, const char *dir, struct unwind_table *ret,
+		      struct err *err);
+
+void unwind_table__done(struct unwind_table *table); /* idempotent; a zeroed table is fine */
+
+/* Same search as the kernel half does, for tests and tools. Never NULL: rule 0 where no table
+ * covers the address. Borrowed until unwind_table__done. */
+const struct unwind_rule *unwind_table__find(const struct unwind_table *table, uint64_t vaddr);
+
+/* "$XDG_CACHE_HOME/braid" or "$HOME/.cache/braid", created with mode 0700; owned string, or NULL
+ * where neither variable is usable. */
+char *unwind_table__default_dir(void);
+
+#endif

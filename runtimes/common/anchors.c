@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/common/anchors.h"
+
+#include <string.h>
+
+#include "bpf/shared.h"
+#include "core/base/util.h"
+
+size_t anchors__settle(struct runtime_pair *pairs, size_t n)
+{
+	size_t settled = 0, kept = 0, i;
+
+	for (i = 0; i < n; i++) {
+		if (pairs[i].key != FRAME_ANCHOR) {
+			pairs[kept++] = pairs[i];
+			continue;
+		}
+		for (; settled < kept; settled++)
+			if (!pairs[settled].address)
+				pairs[settled].address = pairs[i].address;
+	}
+	return kept;
+}
+
+/* Native frames of one kind whose CFAs are known. */
+struct spans {
+	uint64_t
+		starts[NATIVE_FRAMES_MAX]; /* CFA of the native frame inside; 0: unknown, or none */
+	uint64_t ends[NATIVE_FRAMES_MAX];  /* their own CFAs */
+	size_t n;
+};
+
+static void spans__read(struct spans *spans, const struct runtime_natives *natives, bool compiled)
+{
+	uint64_t inside = 0;
+
+	spans->n = 0;
+	for (size_t i = 0; i < natives->n && i < NATIVE_FRAMES_MAX; i++) {
+		const struct runtime_native *native = &natives->list[i];
+
+		if (native->cfa && (compiled ? native->compiled : native->loop)) {
+			spans->starts[spans->n] = inside;
+			spans->ends[spans->n++] = native->cfa;
+		}
+		inside = native->cfa;
+	}
+}
+
+void anchors__pair(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives,
+		   bool complete)
+{
+	struct spans loops;
+	size_t both, i;
+
+	spans__read(&loops, natives, false);
+	both = min_of(n, loops.n);
+
+	/* The word below a frame's CFA, its return address, is part of that frame. */
+	for (i = 0; i < both; i++) {
+		struct runtime_pair *pair = complete ? &pairs[n - 1 - i] : &pairs[i];
+
+		if (pair->address)
+			break;
+		pair->address = loops.ends[complete ? loops.n - 1 - i : i] - 8;
+	}
+}
+
+void anchors__rest(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives)
+{
+	struct spans loops;
+	size_t first = n, loop = 0;
+
+	spans__read(&loops, natives, false);
+	while (first && !pairs[first - 1].address)
+		first--;
+	/* The first CFA above an address is that of the loop which contains it. */
+	while (first && loop < loops.n && loops.ends[loop] <= pairs[first - 1].address)
+		loop++;
+	if (first)
+		loop++;
+	for (; first < n && loop < loops.n; first++)
+		pairs[first].address = loops.ends[loop] - 8;
+}
+
+size_t anchors__prune(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives)
+{
+	struct spans loops;
+	size_t dead, loop;
+
+	spans__read(&loops, natives, false);
+	for (dead = 0; dead < n && pairs[dead].address; dead++) {
+		for (loop = 0; loop < loops.n; loop++)
+			if (pairs[dead].address >= loops.starts[loop] &&
+			    pairs[dead].address < loops.ends[loop])
+				break;
+		if (loop < loops.n)
+			break;
+	}
+	memmove(pairs, pairs + dead, (n - dead) * sizeof(*pairs));
+	return n - dead;
+}
+
+/* --- loops that run the frames up to a mark --- */
+
+/* Innermost native frame of the loop that ends before `end` (exclusive, outwards), or `end` if
+ * there is none; `ret_outer`: the frame behind its outermost one. */
+static size_t loop__before(const struct runtime_native *natives, size_t end, size_t *ret_outer)
+{
+	while (end && !natives[end - 1].loop)
+		end--;
+	*ret_outer = end;
+	while (end && natives[end - 1].loop)
+		end--;
+	return end;
+}
+
+/* The same for the loop that begins at `from` or further out. */
+static size_t loop__after(const struct runtime_native *natives, size_t n, size_t from,
+			  size_t *ret_outer)
+{
+	while (from < n && !natives[from].loop)
+		from++;
+	for (*ret_outer = from; *ret_outer < n && natives[*ret_outer].loop;)
+		(*ret_outer)++;
+	return from;
+}
+
+/* Native methods, innermost first, among the native frames [low, high). Searched from the outermost
+ * on: where a function calls itself, the runtime knows of the outermost call. */
+static void match_methods(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
+			  const struct runtime_native *natives, size_t low, size_t high)
+{
+	while (n--) {
+		size_t at = high;
+
+		if (!functions[n] || functions[n] == ANCHOR_FUNCTION_UNKNOWN)
+			continue;
+		while (at > low && natives[at - 1].function != functions[n])
+			at--;
+		if (at == low)
+			continue;
+		pairs[n].address = natives[at - 1].cfa;
+		high = at - 1;
+	}
+}
+
+/* What one loop runs: the frames [first, end), of which those before `loop` are native methods that
+ * it called. */
+struct segment {
+	size_t first, loop, end;
+};
+
+static struct segment segment__at(const uint64_t *functions, size_t first, size_t end)
+{
+	struct segment segment = { .first = first, .loop = first, .end = end };
+
+	while (segment.loop < end && functions[segment.loop])
+		segment.loop++;
+	return segment;
+}
+
+static void segment__place(const struct segment *segment, struct runtime_pair *pairs,
+			   const uint64_t *functions, const struct runtime_native *natives,
+			   size_t low, size_t loop, bool found)
+{
+	match_methods(pairs + segment->first, functions + segment->first,
+		      segment->loop - segment->first, natives, low, loop);
+	if (!found || !natives[loop].cfa)
+		return;
+	for (size_t i = segment->loop; i < segment->end; i++)
+		pairs[i].address = natives[loop].cfa - 8;
+}
+
+static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
+			  const struct runtime_native *natives, size_t n_natives)
+{
+	size_t high = n_natives, end = n, first, outer, loop, low;
+
+	while (end) {
+		struct segment segment;
+
+		end -= pairs[end - 1].key == FRAME_LOOP_END;
+		for (first = end; first && pairs[first - 1].key != FRAME_LOOP_END;)
+			first--;
+		segment = segment__at(functions, first, end);
+		end = first;
+		if (segment.first == segment.end)
+			continue;
+		loop = loop__before(natives, high, &outer);
+		if (segment.loop == segment.end) { /* none but native methods */
+			segment__place(&segment, pairs, functions, natives, outer, high, false);
+			continue;
+		}
+		loop__before(natives, loop, &low);
+		segment__place(&segment, pairs, functions, natives, low, loop, outer > loop);
+		high = loop;
+	}
+}
+
+static void match_outwards(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
+			   const struct runtime_native *natives, size_t n_natives)
+{
+	size_t low = 0, first, end, loop, outer;
+
+	for (first = 0; first < n; first = end + 1) {
+		struct segment segment;
+
+		for (end = first; end < n && pairs[end].key != FRAME_LOOP_END;)
+			end++;
+		segment = segment__at(functions, first, end);
+		loop = loop__after(natives, n_natives, low, &outer);
+		segment__place(&segment, pairs, functions, natives, low, loop,
+			       segment.loop < segment.end && outer > loop);
+		if (segment.loop < segment.end)
+			low = outer;
+	}
+}
+
+size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
+		      const struct runtime_natives *natives, bool complete)
+{
+	size_t here = 0, kept = 0, i;
+
+	while (here < n && pairs[here].key != FRAME_APART)
+		here++;
+	for (i = here; i < n; i++)
+		pairs[i].address = RUNTIME_APART;
+	if (complete)
+		match_inwards(pairs, functions, here, natives->list, natives->n);
+	else
+		match_outwards(pairs, functions, here, natives->list, natives->n);
+	for (i = 0; i < n; i++)
+		if (!FRAME_IS_MARK(pairs[i].key))
+			pairs[kept++] = pairs[i];
+	return kept;
+}
+
+void anchors__outwards(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives)
+{
+	struct spans codes;
+	size_t at = 0, i;
+
+	spans__read(&codes, natives, true);
+	for (i = 0; i < n; i++) { /* outer frames have higher addresses */
+		while (at < codes.n && codes.ends[at] <= pairs[i].address)
+			at++;
+		if (pairs[i].address && at < codes.n)
+			pairs[i].address = codes.ends[at] - 8;
+	}
+}
+
+void anchors__inwards(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives)
+{
+	const struct runtime_native *list = natives->list;
+	size_t at = 0, i;
+
+	for (i = 0; i < n; i++) { /* outer frames have higher addresses */
+		while (at + 1 < natives->n && list[at].cfa < pairs[i].address)
+			at++;
+		if (at + 1 < natives->n && list[at].cfa == pairs[i].address && list[at].loop &&
+		    list[at + 1].loop)
+			pairs[i].address -= 8;
+	}
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_X86_CODE_H
+#define BRAID_X86_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/elf/elf_file.h"
+#include "runtimes/runtime.h"
+
+/* Reading x86-64 machine code of a file without a disassembler: a few instruction forms are looked
+ * for at each byte, and what they refer to must make sense. Addresses are link-time ones. */
+
+#define X86_STUB_BYTES_MAX 256
+
+/* The beginning of a function. */
+struct x86_stub {
+	uint8_t code[X86_STUB_BYTES_MAX];
+	size_t size;
+	uint64_t vaddr;
+};
+
+/* By the function's symbol. 0, or -ENOENT: none, without size, or too small to hold anything. */
+int x86_stub__read(const struct elf_file *file, const char *name, struct x86_stub *ret);
+
+/* Are the `n` bytes there at byte `i`? */
+bool x86_stub__has(const struct x86_stub *stub, size_t i, const char *bytes, size_t n);
+
+/* The 32 bits at byte `i`, which must be in the stub, and the address that they mean relative to
+ * the next instruction, if they are the last of this one. */
+uint32_t x86_stub__value(const struct x86_stub *stub, size_t i);
+uint64_t x86_stub__relative(const struct x86_stub *stub, size_t i);
+
+enum x86_tls_kind {
+	X86_TLS_FIXED, /* at fs base + offset */
+	X86_TLS_SLOT,  /* at fs base + the word at slot_vaddr */
+	X86_TLS_INDEX, /* in the block of the module whose number is the word at slot_vaddr, at
+			* offset + the word behind it (the ABI's tls_index) */
+};
+
+/* Where a thread has a variable of its own. */
+struct x86_tls {
+	enum x86_tls_kind kind;
+	int64_t offset;
+	uint64_t slot_vaddr;
+};
+
+/* Where the variable of a process's threads is: at `*ret_at` from the fs base, or in the block of
+ * module `*ret_module` if that is not 0. `bias`: of the file in the process. 0, or -EAGAIN: its
+ * dynamic linker has not been there yet. */
+int x86_tls__locate(const struct x86_tls *tls, uint32_t pid, uint64_t bias, uint32_t *ret_module,
+		    uint64_t *ret_at);
+
+/* Of the thread-local variable that the function loads first, 64 bits. 0 or -ENOENT. */
+int x86_stub__tls(const struct x86_stub *stub, struct x86_tls *ret);
+
+/* Is the address in a segment that is not code? */
+bool x86_code__is_data(const struct elf_file *file, uint64_t vaddr);
+
+/* The functions of a file as its frame descriptions tell them. */
+struct x86_functions {
+	struct runtime_range *list; /* owned; in order of their start */
+	size_t n, cap;
+};
+
+/* 0, -ENOMEM, or the error of cfi_entries__functions. */
+int x86_functions__read(const struct elf_file *file, struct x86_functions *ret);
+void x86_functions__done(struct x86_functions *functions); /* idempotent */
+
+/* The one that starts there, or NULL. */
+const struct runtime_range *x86_functions__at(const struct x86_functions *functions,
+					      uint64_t vaddr);
+
+/* The cold part that the compiler put elsewhere, of the function with this `hot` part. False:
+ * none. */
+bool x86_functions__cold(const struct x86_functions *functions, const struct elf_file *file,
+			 const struct runtime_range *hot, struct runtime_range *ret);
+
+/* Code of a range, owned by the caller; NULL where the file has not all of it, or the range is
+ * empty or unreasonably long. */
+uint8_t *x86_code__read(const struct elf_file *file, const struct runtime_range *range);
+
+#endif

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/target/procfs.h"
+#include "runtimes/common/anchors.h"
+#include "runtimes/common/probing.h"
+#include "runtimes/jvm/jvm_codes.h"
+#include "runtimes/jvm/jvm_flags.h"
+#include "runtimes/jvm/jvm_map.h"
+#include "runtimes/jvm/jvm_probing.h"
+#include "runtimes/jvm/jvm_vm.h"
+#include "runtimes/runtime.h"
+
+/* HotSpot on x86-64. Its own tables tell where everything is, so that there is no table of versions
+ * here. */
+
+#define TABLES	    "gHotSpotVMStructs"
+#define NATIVE_ONLY "Java frames will be missing, native frames are shown"
+
+/* What the file tells: the rest is known when the JVM runs. */
+struct runtime_image {
+	char version[RUNTIME_VERSION_BYTES];
+};
+
+struct runtime_session {
+	struct jvm_codes *codes;
+	struct jvm_map *map;
+	struct jvm_probing *probing; /* NULL: no probes are wanted */
+};
+
+/* --- image --- */
+
+static bool is_jvm_library(const struct elf_file *file)
+{
+	const char *slash = strrchr(file->path, '/');
+
+	return strncmp(slash ? slash + 1 : file->path, "libjvm.so", strlen("libjvm.so")) == 0;
+}
+
+static bool has_tables(const struct elf_file *file)
+{
+	uint64_t vaddr;
+
+	return !elf_file__find_symbol(file, TABLES, &vaddr, NULL);
+}
+
+static int jvm__detect(const struct elf_file *file)
+{
+	return is_jvm_library(file) || has_tables(file);
+}
+
+/* "... VM (17.0.15+6-Debian-1deb12u1) for linux-amd64 JRE (17.0.15+6-Debian-1deb12u1), built on":
+ * src/hotspot/share/runtime/abstract_vm_version.cpp, internal_vm_info_string() */
+static void find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
+{
+	static const char before[] = " JRE (";
+	const Elf_Data *data = elf_file__section(file, ".rodata", NULL);
+	const char *text, *end;
+	size_t n = 0;
+
+	snprintf(ret, RUNTIME_VERSION_BYTES, "(unknown)");
+	text = data ? memmem(data->d_buf, data->d_size, before, strlen(before)) : NULL;
+	if (!text)
+		return;
+	end = (const char *)data->d_buf + data->d_size;
+	for (text += strlen(before); text + n < end && n < RUNTIME_VERSION_BYTES - 1; n++)
+		if (!isdigit((unsigned char)text[n]) && !strchr(".+_", text[n]))
+			break;
+	if (n)
+		snprintf(ret, RUNTIME_VERSION_BYTES, "%.*s", (int)n, text);
+}
+
+static int jvm__prepare(const struct elf_file *file, struct runtime_image **ret_image,
+			struct runtime_verdict *ret_verdict)
+{
+	struct runtime_image *image;
+
+	memset(ret_verdict, 0, sizeof(*ret_verdict));
+	find_version(file, ret_verdict->version);
+	if (!has_tables(file)) {
+		ret_verdict->support = RUNTIME_REFUSED;
+		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason),
+			 "this JVM does not export " TABLES ": it is not HotSpot (OpenJ9?), or was "
+			 "stripped of it; " NATIVE_ONLY);
+		return 0;
+	}
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return -ENOMEM;
+	memcpy(image->version, ret_verdict->version, sizeof(image->version));
+	*ret_image = image;
+	ret_verdict->support = RUNTIME_SUPPORTED;
+	return 0;
+}
+
+static void jvm__image_free(struct runtime_image *image)
+{
+	free(image);
+}
+
+/* --- session --- */
+
+static const char *const probe_programs[] = { "jvm_method_entry", "jvm_method_return", NULL };
+static const char *const probe_maps[] = { "jvm_strings", NULL };
+
+static void jvm__close(struct runtime_session *session)
+{
+	if (!session)
+		return;
+	jvm_probing__free(session->probing);
+	jvm_map__free(session->map);
+	jvm_codes__free(session->codes);
+	free(session);
+}
+
+static int jvm__open(struct bpf_object *probes, struct runtime_session **ret, struct err *err)
+{
+	struct runtime_session *session = calloc(1, sizeof(*session));
+	int rc = 0;
+
+	if (session) {
+		session->codes = jvm_codes__new();
+		session->map = jvm_map__new();
+	}
+	if (!session || !session->codes || !session->map) {
+		jvm__close(session);
+		return err__set(err, -ENOMEM, "jvm: out of memory");
+	}
+	if (probes)
+		rc = jvm_probing__new(probes, &session->probing, err);
+	if (rc)
+		jvm__close(session);
+	else
+		*ret = session;
+	return rc;
+}
+
+/* --- instance --- */
+
+#define STARTING_S 3.0
+
+/* May what makes no sense be what it has not set up yet? */
+static bool is_starting(uint32_t pid)
+{
+	struct procfs_info info;
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return !procfs__info(pid, &info, NULL) &&
+	       now.tv_sec - (double)info.start_ticks / sysconf(_SC_CLK_TCK) < STARTING_S;
+}
+
+static int jvm__attach(struct runtime_session *session, const struct runtime_target *target,
+		       void *ret_record, struct err *err)
+{
+	struct jvm_vm *vm;
+	int rc = jvm_vm__open(target->pid, target->bias, target->file, &vm, err);
+
+	if ((rc == -EBADMSG || rc == -EFAULT) && is_starting(target->pid))
+		rc = -EAGAIN;
+	if (rc)
+		return err__prefix(err, rc, "jvm: process %u", target->pid);
+	memcpy(ret_record, jvm_vm__rec(vm), sizeof(struct jvm_proc_rec));
+	rc = jvm_codes__add_vm(session->codes, target->space, vm);
+	return rc ? err__set(err, rc, "jvm: out of memory") : 0;
+}
+
+static void jvm__detach(struct runtime_session *session, uint32_t space)
+{
+	jvm_codes__forget_vm(session->codes, space);
+}
+
+static void jvm__expect(struct runtime_session *session, const struct runtime_target *target)
+{
+	jvm_probing__expect(session->probing, target);
+}
+
+static int jvm__probe(struct runtime_session *session, const struct runtime_target *target,
+		      enum runtime_source source, struct runtime_probing *ret, struct err *err)
+{
+	return jvm_probing__attach(session->probing, target, source, ret, err);
+}
+
+static void jvm__unprobe(struct runtime_session *session, uint32_t pid)
+{
+	jvm_probing__detach(session->probing, pid);
+}
+
+static void jvm__unprobe_all(struct runtime_session *session)
+{
+	jvm_probing__detach_all(session->probing);
+}
+
+/* --- records and names --- */
+
+static int jvm__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+{
+	int rc = session->probing ? jvm_probing__on_code(session->probing, rec, size) : -ENOENT;
+
+	return rc == -ENOENT ? jvm_codes__add(session->codes, rec, size) : rc;
+}
+
+/* Java frames are native frames of the code that HotSpot has compiled, and the walker tells the
+ * address of each. A probe is called by such a frame, or by a stub for it: its address is near. */
+static size_t jvm__anchors(struct runtime_session *session, const struct runtime_sample *sample,
+			   struct runtime_pair *pairs, size_t n)
+{
+	struct runtime_natives natives;
+
+	(void)session;
+	if (sample->probed) {
+		natives = sample->natives(sample, false);
+		anchors__outwards(pairs, n, &natives);
+	}
+	return n;
+}
+
+static void jvm__seen(struct runtime_session *session, uint64_t key)
+{
+	jvm_codes__seen(session->codes, key);
+}
+
+static int jvm__symbolize(struct runtime_session *session, uint64_t key,
+			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
+{
+	int rc = session->probing ? jvm_probing__symbolize(session->probing, key, ret) : -ENOENT;
+
+	if (rc == -ENOENT)
+		return jvm_codes__symbolize(session->codes, key, ret);
+	return rc ? rc : 1;
+}
+
+static int jvm__ask_map(struct runtime_session *session, uint32_t pid, struct err *err)
+{
+	const struct jvm_vm *vm = jvm_codes__vm(session->codes, pid);
+	bool disabled = false;
+
+	if (vm && !jvm_flags__bool(vm, "DisableAttachMechanism", &disabled) && disabled)
+		return err__set(err, -ENOTSUP,
+				"process %u takes no commands (-XX:+DisableAttachMechanism): the "
+				"names of its compiled code are not known with --source map; "
+				"--source auto needs no command",
+				pid);
+	return jvm_map__ask(session->map, pid, err);
+}
+
+static int jvm__map_asked(struct runtime_session *session, uint32_t pid, unsigned timeout_ms,
+			  struct err *err)
+{
+	return jvm_map__asked(session->map, pid, timeout_ms, err);
+}
+
+static const char *const maps[] = { "jvm_states", "jvm_procs", "jvm_codes", NULL };
+
+const struct runtime runtime_jvm = {
+	.name = "jvm",
+	.suffix = "_[j]",
+	.versions = "HotSpot 17 to 25",
+	.walker = WALKER_JVM,
+	.program = "walk_jvm",
+	.maps = maps,
+	.records = "jvm_procs",
+	.record_bytes = sizeof(struct jvm_proc_rec),
+	.probe_programs = probe_programs,
+	.probe_maps = probe_maps,
+	.slot_map = "jvm_states",
+	.tableless = true,
+	.jit = "[JVM code]",
+	.runs_own_code = true,
+	.detect = jvm__detect,
+	.prepare = jvm__prepare,
+	.image_free = jvm__image_free,
+	.open = jvm__open,
+	.close = jvm__close,
+	.attach = jvm__attach,
+	.detach = jvm__detach,
+	.expect = jvm__expect,
+	.probe = jvm__probe,
+	.unprobe = jvm__unprobe,
+	.unprobe_all = jvm__unprobe_all,
+	.prepare_command = jvm_probing__prepare_command,
+	.on_code = jvm__on_code,
+	.anchors = jvm__anchors,
+	.seen = jvm__seen,
+	.symbolize = jvm__symbolize,
+	.label = jvm_map__label,
+	.ask_map = jvm__ask_map,
+	.map_asked = jvm__map_asked,
+};

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/jvm/jvm_attach.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/target_helper.h"
+#include "core/base/util.h"
+#include "runtimes/jvm/jvm_socket.h"
+
+#define GRACE_MS    2000 /* beyond the timeout, for a helper that blocks in the kernel */
+#define LEAVE_MS    1000 /* for one that is called off */
+#define NSEC_PER_MS 1000000ULL
+
+struct answer {
+	int code;
+	struct err err;
+};
+
+struct jvm_attach {
+	int helper; /* its process id; 0: reaped */
+	int fd;	    /* a socket: the helper sends its answer, or just closes it */
+	uint32_t pid;
+	uint64_t end_ns; /* by then it is over, whatever has happened to the helper */
+	struct answer answer;
+};
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+/* The helper learns by its socket that nobody waits any more, also if the parent was killed: a
+ * signal on the parent's death would come when its thread ends, is forgotten when the user changes,
+ * and would leave files behind. What a terminal sends is not for the helper. The alarm is for where
+ * it blocks: a file system of the JVM's user may do anything. */
+static void __attribute__((noreturn))
+run_helper(int fd, struct jvm_request *request, unsigned timeout_ms)
+{
+	struct answer answer = {};
+	sigset_t all_but_alarm;
+
+	target_helper__hold_only(fd);
+	signal(SIGALRM, SIG_DFL);
+	sigfillset(&all_but_alarm);
+	sigdelset(&all_but_alarm, SIGALRM);
+	sigprocmask(SIG_SETMASK, &all_but_alarm, NULL);
+	alarm(timeout_ms / 1000 + GRACE_MS / 1000);
+	request->caller_fd = fd;
+	answer.code = jvm_request__run(request, &answer.err);
+	send(fd, &answer, sizeof(answer), MSG_NOSIGNAL);
+	_exit(0);
+}
+
+int jvm_attach__start(uint32_t pid, const char *command, unsigned timeout_ms,
+		      struct jvm_attach **ret)
+{
+	struct jvm_attach *attach = calloc(1, sizeof(*attach));
+	struct jvm_request request = { .pid = pid, .command = command };
+	sigset_t all, old;
+	int fds[2], code;
+
+	if (!attach)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
+		code = -errno;
+		free(attach);
+		return code;
+	}
+	request.end_ns = monotonic_ns() + timeout_ms * NSEC_PER_MS;
+	/* No handler of ours may run in the helper. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	attach->helper = fork();
+	if (!attach->helper)
+		run_helper(fds[1], &request, timeout_ms);
+	code = attach->helper < 0 ? -errno : 0;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	close(fds[1]);
+	if (code) {
+		close(fds[0]);
+		free(attach);
+		return code;
+	}
+	attach->fd = fds[0];
+	attach->pid = pid;
+	attach->end_ns = request.end_ns + GRACE_MS * NSEC_PER_MS;
+	*ret = attach;
+	return 0;
+}
+
+int jvm_attach__fd(const struct jvm_attach *attach)
+{
+	return attach->fd;
+}
+
+static int wait_fd(int fd, uint64_t end_ns)
+{
+	struct pollfd polled = { .fd = fd, .events = POLLIN };
+	uint64_t now;
+	int n;
+
+	do {
+		now = monotonic_ns();
+		n = poll(&polled, 1, now < end_ns ? (end_ns - now) / NSEC_PER_MS + 1 : 0);
+	} while (n < 0 && errno == EINTR);
+	return n;
+}
+
+bool jvm_attach__is_over(const struct jvm_attach *attach)
+{
+	return !attach->helper || monotonic_ns() >= attach->end_ns || wait_fd(attach->fd, 0) > 0;
+}
+
+/* Calls off what still runs. The JVM's user can stop the helper: it is killed then. Where a file
+ * system does not answer it, it does not die either; it is not waited for. */
+static void end_helper(struct jvm_attach *attach)
+{
+	int pidfd;
+
+	if (!attach->helper)
+		return;
+	pidfd = syscall(SYS_pidfd_open, attach->helper, 0);
+	shutdown(attach->fd, SHUT_WR);
+	wait_fd(attach->fd, monotonic_ns() + LEAVE_MS * NSEC_PER_MS);
+	kill(attach->helper, SIGKILL); /* has answered: all is done; or will not leave */
+	wait_fd(pidfd, monotonic_ns() + LEAVE_MS * NSEC_PER_MS);
+	waitpid(attach->helper, NULL, WNOHANG);
+	close_fd(&pidfd);
+	attach->helper = 0;
+}
+
+int jvm_attach__finish(struct jvm_attach *attach, struct err *err)
+{
+	struct answer *answer = &attach->answer;
+
+	if (attach->helper) {
+		wait_fd(attach->fd, attach->end_ns);
+		if (recv(attach->fd, answer, sizeof(*answer), MSG_DONTWAIT) != sizeof(*answer))
+			answer->code = err__set(&answer->err, -ETIMEDOUT,
+						"PID %u: the process that asks the JVM hangs, or "
+						"was killed",
+						attach->pid);
+		end_helper(attach);
+	}
+	if (err)
+		*err = answer->err;
+	return answer->code;
+}
+
+void jvm_attach__free(struct jvm_attach *attach)
+{
+	if (!attach)
+		return;
+	end_helper(attach);
+	close(attach->fd);
+	free(attach);
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/jvm/jvm_codes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "runtimes/jvm/jvm_nmethod.h"
+
+#define FREED	   "[freed Java method]"
+#define UNREADABLE "[unreadable Java method]"
+#define UNNAMED	   "[JVM code]"
+#define NAME_BYTES 64 /* of a blob */
+
+_Static_assert(JVM_SCOPES_MAX <= RUNTIME_SYMBOLS_MAX, "all scopes of a place find room");
+
+struct instance {
+	struct jvm_vm *vm;
+	struct jvm_methods *methods;
+	uint32_t space; /* 0: forgotten */
+	struct instance *next;
+};
+
+/* A place in a compiled method that was sampled. */
+struct place {
+	uint32_t index, n;
+	struct jvm_scope *scopes;
+	struct place *next;
+};
+
+struct code {
+	UT_hash_handle hh;
+	uint32_t number;
+	uint8_t kind;
+	uint64_t start; /* of the instructions */
+	const struct instance *instance;
+	const struct jvm_method *method; /* JVM_CODE_METHOD; NULL: not readable */
+	struct jvm_nmethod *nmethod;	 /* JVM_CODE_NMETHOD; NULL: it was gone */
+	struct place *places;
+	char name[NAME_BYTES]; /* JVM_CODE_BLOB */
+};
+
+struct jvm_codes {
+	struct code *by_number;
+	struct instance *instances;
+};
+
+struct jvm_codes *jvm_codes__new(void)
+{
+	return calloc(1, sizeof(struct jvm_codes));
+}
+
+static void code__free(struct code *code)
+{
+	struct place *place;
+
+	if (!code)
+		return;
+	while ((place = code->places)) {
+		code->places = place->next;
+		free(place->scopes);
+		free(place);
+	}
+	jvm_nmethod__free(code->nmethod);
+	free(code);
+}
+
+void jvm_codes__free(struct jvm_codes *codes)
+{
+	struct instance *instance;
+	struct code *code, *next;
+
+	if (!codes)
+		return;
+	HASH_ITER (hh, codes->by_number, code, next) {
+		HASH_DEL(codes->by_number, code);
+		code__free(code);
+	}
+	while ((instance = codes->instances)) {
+		codes->instances = instance->next;
+		jvm_methods__free(instance->methods);
+		jvm_vm__free(instance->vm);
+		free(instance);
+	}
+	free(codes);
+}
+
+int jvm_codes__add_vm(struct jvm_codes *codes, uint32_t space, struct jvm_vm *vm)
+{
+	struct instance *instance = calloc(1, sizeof(*instance));
+
+	if (!instance || jvm_methods__new(vm, &instance->methods)) {
+		free(instance);
+		jvm_vm__free(vm);
+		return -ENOMEM;
+	}
+	instance->vm = vm;
+	instance->space = space;
+	instance->next = codes->instances;
+	codes->instances = instance;
+	return 0;
+}
+
+static struct instance *instance__find(const struct jvm_codes *codes, uint32_t space)
+{
+	struct instance *instance = codes->instances;
+
+	while (instance && instance->space != space)
+		instance = instance->next;
+	return instance;
+}
+
+const struct jvm_vm *jvm_codes__vm(const struct jvm_codes *codes, uint32_t pid)
+{
+	const struct instance *instance = codes->instances;
+
+	while (instance && (!instance->space || jvm_vm__pid(instance->vm) != pid))
+		instance = instance->next;
+	return instance ? instance->vm : NULL;
+}
+
+void jvm_codes__forget_vm(struct jvm_codes *codes, uint32_t space)
+{
+	struct instance *instance = instance__find(codes, space);
+
+	if (instance)
+		instance->space = 0;
+}
+
+/* CodeBlob::_name, a C string in libjvm or on the heap. */
+static void read_name(struct code *code, uint64_t blob)
+{
+	uint64_t field, address;
+	char text[NAME_BYTES] = "";
+	size_t i;
+
+	if (jvm_vm__field(code->instance->vm, "CodeBlob", "_name", &field) ||
+	    jvm_vm__read(code->instance->vm, blob + field, &address, sizeof(address)))
+		return;
+	for (i = 0; i < sizeof(text) - 1; i++)
+		if (jvm_vm__read(code->instance->vm, address + i, text + i, 1) || !text[i])
+			break;
+	memcpy(code->name, text, sizeof(text) - 1);
+}
+
+int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t size)
+{
+	struct instance *instance;
+	struct code *code;
+	int rc = 0;
+
+	if (size < REC_CODE_HEADER)
+		return -EBADMSG;
+	instance = instance__find(codes, rec->table_size);
+	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), code);
+	if (!instance || code)
+		return -EBADMSG;
+	code = calloc(1, sizeof(*code));
+	if (!code)
+		return -ENOMEM;
+	code->number = rec->code;
+	code->kind = rec->table_format;
+	code->start = rec->table_address;
+	code->instance = instance;
+	if (code->kind == JVM_CODE_METHOD)
+		code->method = jvm_methods__get(instance->methods, rec->address);
+	else if (code->kind == JVM_CODE_NMETHOD)
+		rc = jvm_nmethod__open(instance->vm, rec->address, rec->first_line,
+				       instance->methods, &code->nmethod);
+	else if (rec->address)
+		read_name(code, rec->address);
+	else
+		snprintf(code->name, sizeof(code->name), "Interpreter");
+	if (rc != -ENOMEM)
+		HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
+	if (rc == -ENOMEM || !code->hh.tbl) {
+		code__free(code);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static struct code *code__find(const struct jvm_codes *codes, uint64_t key)
+{
+	uint32_t number = FRAME_KEY_CODE(key);
+	struct code *code;
+
+	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
+	return code;
+}
+
+/* NULL: out of memory. */
+static const struct place *place__get(struct code *code, uint32_t index)
+{
+	struct jvm_scope scopes[JVM_SCOPES_MAX];
+	struct place *place = code->places;
+
+	while (place && place->index != index)
+		place = place->next;
+	if (place)
+		return place;
+	place = calloc(1, sizeof(*place));
+	if (!place)
+		return NULL;
+	place->index = index;
+	place->n = jvm_nmethod__scopes(code->nmethod, index & ~JVM_EXACT, !!(index & JVM_EXACT),
+				       scopes);
+	place->scopes = calloc(place->n, sizeof(*scopes));
+	if (!place->scopes) {
+		free(place);
+		return NULL;
+	}
+	memcpy(place->scopes, scopes, place->n * sizeof(*scopes));
+	place->next = code->places;
+	code->places = place;
+	return place;
+}
+
+void jvm_codes__seen(struct jvm_codes *codes, uint64_t key)
+{
+	struct code *code = code__find(codes, key);
+
+	if (code && code->nmethod)
+		place__get(code, FRAME_KEY_INDEX(key));
+}
+
+static struct runtime_symbol name_method(const struct jvm_method *method, uint32_t bci)
+{
+	if (!method)
+		return (struct runtime_symbol) { .function = UNREADABLE };
+	return (struct runtime_symbol) { .function = method->name,
+					 .file = method->file,
+					 .line = bci == JVM_NO_BCI
+							 ? 0
+							 : jvm_method__line(method, bci) };
+}
+
+int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,
+			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
+{
+	struct code *code = code__find(codes, key);
+	uint32_t index = FRAME_KEY_INDEX(key), i;
+	const struct place *place;
+	const char *name;
+
+	if (!code)
+		return -ENOENT;
+	if (code->kind == JVM_CODE_METHOD) {
+		ret[0] = name_method(code->method, index);
+		return 1;
+	}
+	if (code->kind != JVM_CODE_NMETHOD) {
+		name = jvm_vm__stub(code->instance->vm, code->start + (index & ~JVM_EXACT));
+		name = name ? name : code->name[0] ? code->name : UNNAMED;
+		ret[0] = (struct runtime_symbol) { .function = name };
+		return 1;
+	}
+	if (!code->nmethod) {
+		ret[0] = (struct runtime_symbol) { .function = FREED };
+		return 1;
+	}
+	place = place__get(code, index);
+	if (!place)
+		return -ENOMEM;
+	for (i = 0; i < place->n; i++)
+		ret[i] = name_method(place->scopes[i].method, place->scopes[i].bci);
+	return place->n;
+}

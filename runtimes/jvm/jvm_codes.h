@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_JVM_CODES_H
+#define BRAID_JVM_CODES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtimes/jvm/jvm_methods.h"
+#include "runtimes/jvm/jvm_vm.h"
+#include "runtimes/runtime.h"
+
+/* What HotSpot's code numbers stand for: interpreted methods, compiled ones, stubs. What their
+ * names need is read from the JVM with the first sight of each. */
+struct jvm_codes;
+
+struct jvm_codes *jvm_codes__new(void);	       /* NULL: out of memory */
+void jvm_codes__free(struct jvm_codes *codes); /* NULL is fine */
+
+/* The JVM of an address space, from now on. Takes `vm`, also on failure, and keeps it until the
+ * codes are freed: names may be asked for when it has ended. -ENOMEM. */
+int jvm_codes__add_vm(struct jvm_codes *codes, uint32_t space, struct jvm_vm *vm);
+
+/* The JVM of a process; NULL: none. */
+const struct jvm_vm *jvm_codes__vm(const struct jvm_codes *codes, uint32_t pid);
+
+/* The address space has no JVM any more. */
+void jvm_codes__forget_vm(struct jvm_codes *codes, uint32_t space);
+
+/* As runtime.on_code, runtime.seen and runtime.symbolize. */
+int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t size);
+void jvm_codes__seen(struct jvm_codes *codes, uint64_t key);
+int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,
+			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
+
+#endif

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/jvm/jvm_methods.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/shared.h"
+#include "core/base/strtab.h"
+#include "core/base/u64map.h"
+#include "core/base/util.h"
+#include "runtimes/common/code_text.h"
+#include "runtimes/jvm/jvm_lines.h"
+#include "runtimes/jvm/jvm_names.h"
+
+#define CONST_METHOD_BYTES 128		 /* of its fields, at most; 56 in JDK 21 */
+#define METHOD_BYTES_MAX   (1024 * 1024) /* of a ConstMethod with all that follows it */
+#define SYMBOL_BYTES	   1024		 /* of a name; longer ones are cut */
+#define TAG_UTF8	   1		 /* JVM_CONSTANT_Utf8 */
+#define WORD_BYTES	   8
+
+/* Offsets, in Method, ConstMethod, ConstantPool, Klass, Symbol. */
+struct layout {
+	uint64_t const_method;
+	uint64_t constants, const_method_words, flags, code_size, name_index;
+	uint64_t const_method_bytes; /* sizeof, as the next one */
+	uint64_t constant_pool_bytes;
+	uint64_t tags, tags_data, holder, pool_length, source_file;
+	bool source_file_in_class; /* until JDK 15 */
+	uint64_t class_name;
+	uint64_t symbol_length, symbol_body;
+	int64_t flag_lines;
+};
+
+/* What tells a Method from another one that is at the same address later. */
+struct identity {
+	uint64_t const_method, constants, holder, class_name;
+	uint32_t const_method_words;
+	uint16_t code_size, name_index;
+};
+
+struct entry {
+	struct identity identity;
+	struct jvm_method method;
+	char *name;
+	struct jvm_method_lines *lines;
+};
+
+struct jvm_methods {
+	const struct jvm_vm *vm;
+	struct layout layout;
+	bool is_without_zero;	  /* see struct jvm_stream */
+	struct u64map by_address; /* Method -> index into `list` + 1 */
+	struct entry **list;
+	size_t n, cap;
+	struct strtab *files;
+};
+
+/* --- layout --- */
+
+struct wanted {
+	const char *type, *field, *other_name;
+	uint64_t *to;
+};
+
+static int find_flags(const struct jvm_vm *vm, struct layout *layout)
+{
+	/* JDK 21 made a class of them. */
+	if (jvm_vm__field(vm, "ConstMethod", "_flags", &layout->flags) == 0)
+		return jvm_vm__constant(vm, "ConstMethod::_has_linenumber_table",
+					&layout->flag_lines);
+	if (jvm_vm__field(vm, "ConstMethod", "_flags._flags", &layout->flags) == 0)
+		return jvm_vm__constant(vm, "ConstMethodFlags::_misc_has_linenumber_table",
+					&layout->flag_lines);
+	return -ENOENT;
+}
+
+static int find_layout(const struct jvm_vm *vm, struct layout *layout)
+{
+	const struct wanted fields[] = {
+		{ "Method", "_constMethod", NULL, &layout->const_method },
+		{ "ConstMethod", "_constants", NULL, &layout->constants },
+		{ "ConstMethod", "_constMethod_size", NULL, &layout->const_method_words },
+		{ "ConstMethod", "_code_size", NULL, &layout->code_size },
+		{ "ConstMethod", "_name_index", NULL, &layout->name_index },
+		{ "ConstantPool", "_tags", NULL, &layout->tags },
+		{ "ConstantPool", "_pool_holder", NULL, &layout->holder },
+		{ "ConstantPool", "_length", NULL, &layout->pool_length },
+		{ "Array<u1>", "_data", NULL, &layout->tags_data },
+		{ "Klass", "_name", NULL, &layout->class_name },
+		{ "Symbol", "_length", NULL, &layout->symbol_length },
+		{ "Symbol", "_body", "_body[0]", &layout->symbol_body },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+		if (jvm_vm__field(vm, fields[i].type, fields[i].field, fields[i].to) &&
+		    (!fields[i].other_name ||
+		     jvm_vm__field(vm, fields[i].type, fields[i].other_name, fields[i].to)))
+			return -ENOTSUP;
+	layout->source_file_in_class = jvm_vm__field(vm, "ConstantPool", "_source_file_name_index",
+						     &layout->source_file) != 0;
+	if (layout->source_file_in_class &&
+	    jvm_vm__field(vm, "InstanceKlass", "_source_file_name_index", &layout->source_file))
+		return -ENOTSUP;
+	if (find_flags(vm, layout) ||
+	    jvm_vm__size(vm, "ConstMethod", &layout->const_method_bytes) ||
+	    jvm_vm__size(vm, "ConstantPool", &layout->constant_pool_bytes))
+		return -ENOTSUP;
+	return layout->const_method_bytes > CONST_METHOD_BYTES ||
+			       max_of(max_of(layout->constants, layout->const_method_words),
+				      max_of(max_of(layout->flags, layout->code_size),
+					     layout->name_index)) > CONST_METHOD_BYTES - 8
+		       ? -ENOTSUP
+		       : 0;
+}
+
+int jvm_methods__new(const struct jvm_vm *vm, struct jvm_methods **ret)
+{
+	struct jvm_methods *methods = calloc(1, sizeof(*methods));
+	int rc;
+
+	if (!methods)
+		return -ENOMEM;
+	methods->vm = vm;
+	methods->is_without_zero = jvm_vm__major(vm) >= JVM_STREAM_WITHOUT_ZERO;
+	methods->files = strtab__new();
+	rc = methods->files ? find_layout(vm, &methods->layout) : -ENOMEM;
+	if (rc)
+		jvm_methods__free(methods);
+	else
+		*ret = methods;
+	return rc;
+}
+
+static void entry__free(struct entry *entry)
+{
+	if (!entry)
+		return;
+	free(entry->name);
+	free(entry->lines);
+	free(entry);
+}
+
+void jvm_methods__free(struct jvm_methods *methods)
+{
+	if (!methods)
+		return;
+	for (size_t i = 0; i < methods->n; i++)
+		entry__free(methods->list[i]);
+	free(methods->list);
+	u64map__done(&methods->by_address);
+	strtab__free(methods->files);
+	free(methods);
+}
+
+/* --- reading --- */
+
+static int read_u64(const struct jvm_methods *methods, uint64_t address, uint64_t *ret)
+{
+	return jvm_vm__read(methods->vm, address, ret, sizeof(*ret));
+}
+
+static uint64_t load(const uint8_t *bytes, uint64_t offset, size_t size)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, bytes + offset, size);
+	return value;
+}
+
+/* Also reads the bits that tell what follows the bytecodes. */
+static int read_identity(const struct jvm_methods *methods, uint64_t method, struct identity *ret,
+			 uint32_t *ret_flags)
+{
+	const struct layout *layout = &methods->layout;
+	uint8_t bytes[CONST_METHOD_BYTES];
+	int rc = read_u64(methods, method + layout->const_method, &ret->const_method);
+
+	if (!rc)
+		rc = jvm_vm__read(methods->vm, ret->const_method, bytes,
+				  layout->const_method_bytes);
+	if (rc)
+		return rc;
+	ret->constants = load(bytes, layout->constants, 8);
+	ret->const_method_words = load(bytes, layout->const_method_words, 4);
+	ret->code_size = load(bytes, layout->code_size, 2);
+	ret->name_index = load(bytes, layout->name_index, 2);
+	*ret_flags = load(bytes, layout->flags, 2);
+	rc = read_u64(methods, ret->constants + layout->holder, &ret->holder);
+	if (!rc)
+		rc = read_u64(methods, ret->holder + layout->class_name, &ret->class_name);
+	return rc;
+}
+
+static bool identity__equal(const struct identity *a, const struct identity *b)
+{
+	return a->const_method == b->const_method && a->constants == b->constants &&
+	       a->holder == b->holder && a->class_name == b->class_name &&
+	       a->const_method_words == b->const_method_words && a->code_size == b->code_size &&
+	       a->name_index == b->name_index;
+}
+
+/* Owned text of a Symbol; NULL with a reason in `ret_rc`. */
+static int read_symbol(const struct jvm_methods *methods, uint64_t symbol, char **ret)
+{
+	char body[SYMBOL_BYTES];
+	uint16_t length;
+	int rc = jvm_vm__read(methods->vm, symbol + methods->layout.symbol_length, &length,
+			      sizeof(length));
+
+	if (!rc && !length)
+		rc = -EBADMSG;
+	if (!rc)
+		rc = jvm_vm__read(methods->vm, symbol + methods->layout.symbol_body, body,
+				  min_of(length, sizeof(body)));
+	if (rc)
+		return rc;
+	*ret = code_text__dup(body, sizeof(body), CODE_TEXT_UTF8, length);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* A name in a constant pool. */
+static int read_constant(const struct jvm_methods *methods, uint64_t pool, uint32_t index,
+			 char **ret)
+{
+	const struct layout *layout = &methods->layout;
+	uint64_t tags, symbol;
+	uint32_t length;
+	uint8_t tag;
+	int rc = jvm_vm__read(methods->vm, pool + layout->pool_length, &length, sizeof(length));
+
+	if (!rc && (!index || index >= length))
+		rc = -EBADMSG;
+	if (!rc)
+		rc = read_u64(methods, pool + layout->tags, &tags);
+	if (!rc)
+		rc = jvm_vm__read(methods->vm, tags + layout->tags_data + index, &tag, sizeof(tag));
+	if (!rc && tag != TAG_UTF8)
+		rc = -EBADMSG;
+	if (!rc)
+		rc = read_u64(methods, pool + layout->constant_pool_bytes + index * WORD_BYTES,
+			      &symbol);
+	return rc ? rc : read_symbol(methods, symbol, ret);
+}
+
+/* --- entries --- */
+
+static int entry__read_name(struct entry *entry, const struct jvm_methods *methods)
+{
+	const struct identity *identity = &entry->identity;
+	char *class_name = NULL, *method_name = NULL;
+	int rc = read_symbol(methods, identity->class_name, &class_name);
+
+	if (!rc)
+		rc = read_constant(methods, identity->constants, identity->name_index,
+				   &method_name);
+	if (!rc) {
+		entry->name = jvm_name__method(class_name, method_name);
+		entry->method.name = entry->name;
+		rc = entry->name ? 0 : -ENOMEM;
+	}
+	free(class_name);
+	free(method_name);
+	return rc;
+}
+
+/* Leaves it NULL where there is none. */
+static int entry__read_file(struct entry *entry, const struct jvm_methods *methods)
+{
+	const struct layout *layout = &methods->layout;
+	const struct identity *identity = &entry->identity;
+	uint64_t object = layout->source_file_in_class ? identity->holder : identity->constants;
+	char *file = NULL;
+	uint16_t index;
+	uint32_t id;
+	int rc = jvm_vm__read(methods->vm, object + layout->source_file, &index, sizeof(index));
+
+	if (rc || !index)
+		return rc;
+	rc = read_constant(methods, identity->constants, index, &file);
+	if (!rc)
+		rc = strtab__intern(methods->files, file, &id);
+	if (!rc)
+		entry->method.file = strtab__get(methods->files, id);
+	free(file);
+	return rc;
+}
+
+static int entry__read_lines(struct entry *entry, const struct jvm_methods *methods)
+{
+	const struct identity *identity = &entry->identity;
+	size_t whole = (size_t)identity->const_method_words * WORD_BYTES;
+	size_t before = methods->layout.const_method_bytes + identity->code_size;
+	struct jvm_stream stream = { .is_without_zero = methods->is_without_zero };
+	uint8_t *bytes;
+	int rc;
+
+	if (whole > METHOD_BYTES_MAX || whole <= before)
+		return -EBADMSG;
+	stream.size = whole - before;
+	bytes = malloc(stream.size);
+	if (!bytes)
+		return -ENOMEM;
+	stream.bytes = bytes;
+	rc = jvm_vm__read(methods->vm, identity->const_method + before, bytes, stream.size);
+	if (!rc)
+		rc = jvm_lines__decode(&stream, &entry->lines);
+	entry->method.lines = entry->lines;
+	free(bytes);
+	return rc;
+}
+
+static int entry__new(const struct jvm_methods *methods, const struct identity *identity,
+		      uint32_t flags, struct entry **ret)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	int rc;
+
+	if (!entry)
+		return -ENOMEM;
+	entry->identity = *identity;
+	rc = entry__read_name(entry, methods);
+	/* Without these a method is still good: HotSpot's own ones (MethodHandle.linkToStatic) have
+	 * a file's index that is not of their constant pool. */
+	if (!rc && entry__read_file(entry, methods) == -ENOMEM)
+		rc = -ENOMEM;
+	if (!rc && flags & methods->layout.flag_lines &&
+	    entry__read_lines(entry, methods) == -ENOMEM)
+		rc = -ENOMEM;
+	if (rc)
+		entry__free(entry);
+	else
+		*ret = entry;
+	return rc;
+}
+
+const struct jvm_method *jvm_methods__get(struct jvm_methods *methods, uint64_t method)
+{
+	uint32_t id = u64map__get(&methods->by_address, method), flags;
+	struct entry *known = id ? methods->list[id - 1] : NULL, *entry;
+	struct identity identity;
+
+	if (read_identity(methods, method, &identity, &flags))
+		return known ? &known->method : NULL;
+	if (known && identity__equal(&known->identity, &identity))
+		return &known->method;
+	if (array__reserve(&methods->list, &methods->cap, methods->n + 1, sizeof(*methods->list)) ||
+	    entry__new(methods, &identity, flags, &entry))
+		return NULL;
+	methods->list[methods->n++] = entry;
+	if (u64map__put(&methods->by_address, method, methods->n)) {
+		entry__free(methods->list[--methods->n]);
+		return NULL;
+	}
+	return &entry->method;
+}
+
+uint32_t jvm_method__line(const struct jvm_method *method, uint32_t bci)
+{
+	return method ? jvm_lines__find(method->lines, bci) : 0;
+}

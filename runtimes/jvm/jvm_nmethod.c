@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/jvm/jvm_nmethod.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "runtimes/jvm/jvm_scopes.h"
+#include "runtimes/jvm/jvm_stream.h"
+
+#define NMETHOD_BYTES  512 /* of its fields, at most; 352 in JDK 17 */
+#define PART_BYTES_MAX (4 * 1024 * 1024)
+#define PC_DESC_BYTES  64   /* at most; 16 in JDK 11 to 25 */
+#define INVOCATION_BCI (-1) /* of an nmethod that is no OSR one */
+
+struct jvm_nmethod {
+	const struct jvm_vm *vm;
+	struct jvm_methods *methods;
+	const struct jvm_method *root;
+	uint32_t frame_complete; /* bytes of code before the frame is there */
+	uint32_t stubs;		 /* bytes of code before its stubs */
+	uint32_t entry_bci;
+	struct jvm_scopes scopes;
+	struct metadata {
+		uint64_t address; /* Method * among others */
+		const struct jvm_method *method;
+		bool is_known; /* has been looked up */
+	} * metadata;
+	size_t n_metadata;
+};
+
+/* An nmethod as it is in memory, with the block before it. */
+struct image {
+	const struct jvm_vm *vm;
+	uint64_t address; /* of the nmethod */
+	uint64_t bytes_before, size;
+	uint8_t bytes[NMETHOD_BYTES];
+	bool lacks; /* a field that was asked for is not known or not in it */
+};
+
+struct part {
+	uint64_t start, end;
+};
+
+/* --- its fields --- */
+
+static int image__read(struct image *image)
+{
+	uint64_t used;
+	int rc = jvm_vm__size(image->vm, "nmethod", &image->size);
+
+	image->bytes_before = jvm_vm__rec(image->vm)->offsets.heap_block;
+	if (!rc)
+		rc = jvm_vm__field(image->vm, "HeapBlock::Header", "_used", &used);
+	if (rc)
+		return rc;
+	image->size += image->bytes_before;
+	if (image->size > sizeof(image->bytes) || used >= image->bytes_before)
+		return -EBADMSG;
+	rc = jvm_vm__read(image->vm, image->address - image->bytes_before, image->bytes,
+			  image->size);
+	if (rc)
+		return rc;
+	return image->bytes[used] ? 0 : -ENOENT; /* it has been freed */
+}
+
+static uint64_t image__load(const struct image *image, uint64_t offset, size_t size)
+{
+	uint64_t value = 0;
+
+	offset += image->bytes_before;
+	if (offset <= image->size && size <= image->size - offset)
+		memcpy(&value, image->bytes + offset, size);
+	return value;
+}
+
+/* A pointer, or a number of any size that is not negative. */
+static uint64_t image__field(struct image *image, const char *type, const char *field)
+{
+	uint64_t offset, size;
+
+	if (jvm_vm__field(image->vm, type, field, &offset)) {
+		image->lacks = true;
+		return 0;
+	}
+	if (jvm_vm__field_size(image->vm, type, field, &size) || size > 8)
+		size = 8;
+	return image__load(image, offset, size);
+}
+
+static bool image__has(const struct image *image, const char *type, const char *field)
+{
+	uint64_t offset;
+
+	return jvm_vm__field(image->vm, type, field, &offset) == 0;
+}
+
+/* Until JDK 22 all parts follow the code. */
+static void find_parts_behind(struct image *image, struct part *pcs, struct part *data,
+			      struct part *metadata)
+{
+	data->start = image__field(image, "CompiledMethod", "_scopes_data_begin");
+	pcs->start = image->address + image__field(image, "nmethod", "_scopes_pcs_offset");
+	pcs->end = image->address + image__field(image, "nmethod", "_dependencies_offset");
+	data->end = pcs->start;
+	metadata->start = image->address + image__field(image, "nmethod", "_metadata_offset");
+	metadata->end = data->start;
+}
+
+/* JDK 23 moved what does not change out of the code cache, JDK 25 the rest. */
+static void find_parts_apart(struct image *image, struct part *pcs, struct part *data,
+			     struct part *metadata)
+{
+	uint64_t fixed = image__field(image, "nmethod", "_immutable_data");
+
+	pcs->start = fixed + image__field(image, "nmethod", "_scopes_pcs_offset");
+	data->start = fixed + image__field(image, "nmethod", "_scopes_data_offset");
+	pcs->end = data->start;
+	data->end = fixed + image__field(image, "nmethod", "_immutable_data_size");
+	if (image__has(image, "CodeBlob", "_mutable_data")) {
+		uint64_t changing = image__field(image, "CodeBlob", "_mutable_data");
+
+		metadata->start = changing + image__field(image, "CodeBlob", "_relocation_size");
+		metadata->end = changing + image__field(image, "CodeBlob", "_mutable_data_size");
+	} else {
+		metadata->start = image->address + image__field(image, "CodeBlob", "_data_offset") +
+				  image__field(image, "nmethod", "_metadata_offset");
+		metadata->end = image->address + image__field(image, "CodeBlob", "_size");
+	}
+}
+
+/* --- its parts --- */
+
+static int part__copy(const struct jvm_vm *vm, const struct part *part, uint8_t **ret,
+		      size_t *ret_size)
+{
+	uint64_t size = part->end - part->start;
+	uint8_t *bytes;
+	int rc;
+
+	if (part->end < part->start || size > PART_BYTES_MAX)
+		return -EBADMSG;
+	*ret = NULL;
+	*ret_size = size;
+	if (!size)
+		return 0;
+	bytes = malloc(size);
+	if (!bytes)
+		return -ENOMEM;
+	rc = jvm_vm__read(vm, part->start, bytes, size);
+	if (rc)
+		free(bytes);
+	else
+		*ret = bytes;
+	return rc;
+}
+
+static int copy_pcs(struct jvm_nmethod *nmethod, const struct part *part)
+{
+	struct jvm_scopes *scopes = &nmethod->scopes;
+	uint64_t each, offset_at, scope_at;
+	uint8_t *bytes;
+	size_t size, n;
+	int rc;
+
+	if (jvm_vm__size(nmethod->vm, "PcDesc", &each) ||
+	    jvm_vm__field(nmethod->vm, "PcDesc", "_pc_offset", &offset_at) ||
+	    jvm_vm__field(nmethod->vm, "PcDesc", "_scope_decode_offset", &scope_at) ||
+	    each > PC_DESC_BYTES || !fits_in(offset_at, 4, each) || !fits_in(scope_at, 4, each))
+		return -EBADMSG;
+	rc = part__copy(nmethod->vm, part, &bytes, &size);
+	if (rc)
+		return rc;
+	n = size / each;
+	scopes->pcs = calloc(n ? n : 1, sizeof(*scopes->pcs));
+	for (size_t i = 0; scopes->pcs && i < n; i++) {
+		memcpy(&scopes->pcs[i].offset, bytes + i * each + offset_at, 4);
+		memcpy(&scopes->pcs[i].scope, bytes + i * each + scope_at, 4);
+	}
+	scopes->n_pcs = n;
+	free(bytes);
+	return scopes->pcs ? 0 : -ENOMEM;
+}
+
+static int copy_metadata(struct jvm_nmethod *nmethod, const struct part *part)
+{
+	uint8_t *bytes;
+	size_t size, n;
+	int rc = part__copy(nmethod->vm, part, &bytes, &size);
+
+	if (rc)
+		return rc;
+	n = size / sizeof(uint64_t);
+	nmethod->metadata = calloc(n ? n : 1, sizeof(*nmethod->metadata));
+	for (size_t i = 0; nmethod->metadata && i < n; i++)
+		memcpy(&nmethod->metadata[i].address, bytes + i * sizeof(uint64_t),
+		       sizeof(uint64_t));
+	nmethod->n_metadata = n;
+	free(bytes);
+	return nmethod->metadata ? 0 : -ENOMEM;
+}
+
+static int nmethod__copy(struct jvm_nmethod *nmethod, struct image *image)
+{
+	struct part pcs, data, metadata;
+	int rc;
+
+	if (image__has(image, "CompiledMethod", "_scopes_data_begin"))
+		find_parts_behind(image, &pcs, &data, &metadata);
+	else
+		find_parts_apart(image, &pcs, &data, &metadata);
+	nmethod->entry_bci = image__field(image, "nmethod", "_entry_bci");
+	if (image->lacks)
+		return -EBADMSG;
+	if (nmethod->entry_bci == (uint32_t)INVOCATION_BCI)
+		nmethod->entry_bci = 0;
+	rc = copy_pcs(nmethod, &pcs);
+	if (!rc)
+		rc = part__copy(nmethod->vm, &data, &nmethod->scopes.data, &nmethod->scopes.size);
+	if (!rc)
+		rc = copy_metadata(nmethod, &metadata);
+	return rc;
+}
+
+static uint32_t frame_complete(const struct image *image)
+{
+	const struct jvm_offsets *offsets = &jvm_vm__rec(image->vm)->offsets;
+	int32_t value;
+
+	if (offsets->frame_complete_is_i16)
+		value = (int16_t)image__load(image, offsets->blob_frame_complete, 2);
+	else
+		value = (int32_t)image__load(image, offsets->blob_frame_complete, 4);
+	return max_of(value, 0);
+}
+
+/* Exception handlers and the like, which belong to no place in the source. */
+static uint32_t stubs_begin(struct image *image)
+{
+	const struct jvm_offsets *offsets = &jvm_vm__rec(image->vm)->offsets;
+	uint64_t code, stubs = image__field(image, "nmethod", "_stub_offset");
+
+	if (offsets->code_is_offset)
+		code = image__load(image, offsets->blob_code, offsets->code_is_offset);
+	else
+		code = image__load(image, offsets->blob_code, 8) - image->address;
+	return stubs > code ? stubs - code : UINT32_MAX;
+}
+
+int jvm_nmethod__open(const struct jvm_vm *vm, uint64_t address, uint32_t compile_id,
+		      struct jvm_methods *methods, struct jvm_nmethod **ret)
+{
+	const struct jvm_offsets *offsets = &jvm_vm__rec(vm)->offsets;
+	struct image image = { .vm = vm, .address = address };
+	struct jvm_nmethod *nmethod;
+	uint64_t method;
+	int rc = image__read(&image);
+
+	if (rc)
+		return rc;
+	if (image__load(&image, offsets->nmethod_compile_id, 4) != compile_id)
+		return -ENOENT;
+	nmethod = calloc(1, sizeof(*nmethod));
+	if (!nmethod)
+		return -ENOMEM;
+	nmethod->vm = vm;
+	nmethod->methods = methods;
+	nmethod->scopes.is_without_zero = jvm_vm__major(vm) >= JVM_STREAM_WITHOUT_ZERO;
+	nmethod->frame_complete = frame_complete(&image);
+	nmethod->stubs = stubs_begin(&image);
+	method = image__load(&image, offsets->nmethod_method, 8);
+	nmethod->root = jvm_methods__get(methods, method);
+	rc = nmethod->root ? nmethod__copy(nmethod, &image) : -EBADMSG;
+	/* It may have been freed meanwhile, and the memory used for another one. */
+	if (!rc)
+		rc = image__read(&image);
+	if (!rc && (image__load(&image, offsets->nmethod_compile_id, 4) != compile_id ||
+		    image__load(&image, offsets->nmethod_method, 8) != method))
+		rc = -ENOENT;
+	if (rc)
+		jvm_nmethod__free(nmethod);
+	else
+		*ret = nmethod;
+	return rc;
+}
+
+void jvm_nmethod__free(struct jvm_nmethod *nmethod)
+{
+	if (!nmethod)
+		return;
+	free(nmethod->scopes.pcs);
+	free(nmethod->scopes.data);
+	free(nmethod->metadata);
+	free(nmethod);
+}
+
+/* --- answers --- */
+
+const struct jvm_method *jvm_nmethod__method(const struct jvm_nmethod *nmethod)
+{
+	return nmethod->root;
+}
+
+static const struct jvm_method *method_at(struct jvm_nmethod *nmethod, uint32_t index)
+{
+	struct metadata *metadata;
+
+	if (!index || index > nmethod->n_metadata)
+		return NULL;
+	metadata = &nmethod->metadata[index - 1];
+	if (!metadata->is_known) {
+		metadata->method = jvm_methods__get(nmethod->methods, metadata->address);
+		metadata->is_known = true;
+	}
+	return metadata->method;
+}
+
+size_t jvm_nmethod__scopes(struct jvm_nmethod *nmethod, uint32_t pc_offset, int exact,
+			   struct jvm_scope ret[JVM_SCOPES_MAX])
+{
+	const struct jvm_scope root = { .method = nmethod->root, .bci = JVM_NO_BCI };
+	struct jvm_scope_place place = {};
+	uint32_t scope;
+	size_t n = 0;
+
+	ret[0] = root;
+	if (!nmethod->scopes.n_pcs)
+		return 1; /* the wrapper of a native method */
+	if (pc_offset > nmethod->stubs)
+		return 1;
+	if (exact && pc_offset < nmethod->frame_complete) {
+		ret[0].bci = nmethod->entry_bci;
+		return 1;
+	}
+	scope = jvm_scopes__at(&nmethod->scopes, pc_offset, exact);
+	for (; scope; scope = place.caller) {
+		if (jvm_scopes__read(&nmethod->scopes, scope, &place)) {
+			ret[0] = root;
+			return 1;
+		}
+		if (n == JVM_SCOPES_MAX)
+			n--;
+		ret[n].method = method_at(nmethod, place.method);
+		ret[n].bci = place.bci;
+		n++;
+	}
+	return max_of(n, (size_t)1);
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/jvm/jvm_probing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/jvm.h"
+#include "core/base/util.h"
+#include "runtimes/common/probing.h"
+#include "runtimes/common/site_frames.h"
+#include "runtimes/jvm/jvm_flags.h"
+#include "runtimes/jvm/jvm_strings.h"
+#include "runtimes/jvm/jvm_vm.h"
+
+#define FLAG	 "DTraceMethodProbes"
+#define INLINING "Inline"
+#define VARIABLE "JAVA_TOOL_OPTIONS"
+
+/* Arguments of both: thread, then address and length of class, name, signature
+ * (SharedRuntime::dtrace_method_entry, src/hotspot/share/runtime/sharedRuntime.cpp). */
+#define N_ARGS 7
+
+enum { ENTRY, RETURN, N_PROBES };
+
+static const struct {
+	const char *name, *program;
+	uint32_t role;
+} probes[N_PROBES] = {
+	{ "method__entry", "jvm_method_entry", PROBE_ENTRY },
+	{ "method__return", "jvm_method_return", PROBE_RETURN },
+};
+
+struct jvm_probing {
+	struct probing *probing;
+	struct jvm_strings *strings;
+	const struct bpf_program *programs[N_PROBES];
+	bool counts; /* calls: methods of one name are not the same */
+	/* Of the file that was looked at last: processes execute it again and again. */
+	const struct elf_file *known_file;
+	struct probing_sites known;
+	int known_rc;
+	struct err known_err;
+};
+
+int jvm_probing__new(struct bpf_object *object, struct jvm_probing **ret, struct err *err)
+{
+	struct jvm_probing *probing = calloc(1, sizeof(*probing));
+	int rc = -ENOMEM;
+
+	if (probing)
+		probing->strings = jvm_strings__new();
+	if (!probing || !probing->strings)
+		err__set(err, rc, "out of memory");
+	else
+		rc = probing__new(object, &probing->probing, err);
+	if (rc) {
+		jvm_probing__free(probing);
+		return err__prefix(err, rc, "jvm");
+	}
+	for (int i = 0; i < N_PROBES; i++)
+		probing->programs[i] = probing__program(probing->probing, probes[i].program);
+	*ret = probing;
+	return 0;
+}
+
+void jvm_probing__free(struct jvm_probing *probing)
+{
+	if (!probing)
+		return;
+	probing__free(probing->probing);
+	jvm_strings__free(probing->strings);
+	free(probing);
+}
+
+void jvm_probing__detach(struct jvm_probing *probing, uint32_t pid)
+{
+	probing__detach(probing->probing, pid);
+}
+
+void jvm_probing__detach_all(struct jvm_probing *probing)
+{
+	if (probing)
+		probing__detach_all(probing->probing);
+}
+
+/* --- sites --- */
+
+static int probe_of(const struct usdt_site *site)
+{
+	for (int i = 0; i < N_PROBES && strcmp(site->provider, "hotspot") == 0; i++)
+		if (strcmp(site->name, probes[i].name) == 0)
+			return i;
+	return -1;
+}
+
+/* The anchor is the stack pointer of the Java code, which calls the site's function. */
+static int add_sites(struct jvm_probing *probing, const struct elf_file *file,
+		     const struct usdt_sites *found, struct err *err)
+{
+	struct probing_site *site;
+	uint32_t seen = 0;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < found->n; i++) {
+		int probe = probe_of(&found->list[i]);
+
+		if (probe < 0)
+			continue;
+		seen |= 1U << probe;
+		rc = probing_sites__add_usdt(&probing->known, file, &found->list[i],
+					     probes[probe].role, N_ARGS, &site, err);
+		if (rc)
+			break;
+		site->program = probing->programs[probe];
+		site->rec.runtime = WALKER_JVM;
+		rc = site_frame__end(file, site->point.pc_vaddr, &site->rec, err);
+	}
+	if (!rc && seen != (1U << N_PROBES) - 1)
+		rc = err__set(err, -ENOENT,
+			      "this JVM has no probes at calls and returns (they come with "
+			      "--enable-dtrace)");
+	return rc;
+}
+
+static int find_sites(struct jvm_probing *probing, const struct elf_file *file, struct err *err)
+{
+	struct usdt_sites found = {};
+	int rc;
+
+	if (probing->known_file == file)
+		return probing->known_rc
+			       ? err__set(err, probing->known_rc, "%s", probing->known_err.text)
+			       : 0;
+	probing->known = (struct probing_sites) {};
+	rc = usdt__read(file, &found, &probing->known_err);
+	if (!rc)
+		rc = add_sites(probing, file, &found, &probing->known_err);
+	usdt_sites__done(&found);
+	probing->known_file = file;
+	probing->known_rc = rc;
+	return rc ? err__set(err, rc, "%s", probing->known_err.text) : 0;
+}
+
+/* --- the flag --- */
+
+/* Do its probes fire, and what is to be known about them? Where it cannot be asked they are for
+ * those who ask for probes, and whether they fire will tell. */
+static int check_flags(const struct runtime_target *target, enum runtime_source source,
+		       struct runtime_probing *by, struct err *err)
+{
+	struct jvm_vm *vm;
+	bool on = true, inlines = false;
+
+	if (jvm_vm__open(target->pid, target->bias, target->file, &vm, err)) {
+		snprintf(by->note, sizeof(by->note),
+			 "it could not be asked whether its probes fire");
+		return source == RUNTIME_SOURCE_AUTO ? -ENOTSUP : 0;
+	}
+	jvm_flags__bool(vm, FLAG, &on);
+	jvm_flags__bool(vm, INLINING, &inlines);
+	jvm_vm__free(vm);
+	if (!on)
+		return err__set(err, -ENOTSUP,
+				"jvm: its probes fire only if Java was started with -XX:+" FLAG
+				", which this one was not: start it so, or by `braid calls -- java "
+				"...` (code with many calls is 15 to 20 times slower then)");
+	if (inlines)
+		snprintf(by->note, sizeof(by->note),
+			 "methods that an exception leaves may end too late, with the method that "
+			 "they were inlined into: not so if Java is started with -XX:-" INLINING
+			 ", too");
+	return 0;
+}
+
+/* --- attaching --- */
+
+void jvm_probing__expect(struct jvm_probing *probing, const struct runtime_target *target)
+{
+	struct runtime_probing by = { .source = "usdt" }, before;
+	struct jvm_vm *vm = NULL;
+	int rc;
+
+	if (probing__renew(probing->probing, target, &before, NULL) ||
+	    find_sites(probing, target->file, NULL))
+		return;
+	if (probing__attach(probing->probing, target, &probing->known, &by, NULL))
+		return;
+	/* If it has no Java thread still, they will see all. */
+	rc = jvm_vm__open(target->pid, target->bias, target->file, &vm, NULL);
+	jvm_vm__free(vm);
+	probing__seen_since(probing->probing, target->pid, rc == -EAGAIN ? 1 : now_ns());
+}
+
+int jvm_probing__attach(struct jvm_probing *probing, const struct runtime_target *target,
+			enum runtime_source source, struct runtime_probing *ret, struct err *err)
+{
+	struct runtime_probing by = { .source = "usdt" };
+	int rc = probing__renew(probing->probing, target, &by, err), known;
+
+	if (rc < 0)
+		return err__prefix(err, rc, "jvm");
+	known = rc;
+	rc = check_flags(target, source, &by, err);
+	if (rc) {
+		probing__detach(probing->probing, target->pid);
+		return rc;
+	}
+	if (!known) {
+		rc = find_sites(probing, target->file, err);
+		if (!rc)
+			rc = probing__attach(probing->probing, target, &probing->known, &by, err);
+		if (rc)
+			return err__prefix(err, rc, "jvm");
+		probing__seen_since(probing->probing, target->pid, now_ns());
+	}
+	probing->counts = source == RUNTIME_SOURCE_CALLS;
+	*ret = by;
+	return 0;
+}
+
+/* --- commands --- */
+
+/* JDK_JAVA_OPTIONS is read by the program `java` only, this by every JVM. Without inlining each
+ * method has its own frame, and tells of its end by an exception, too. What the user says stays. */
+void jvm_probing__prepare_command(char *const *command)
+{
+	const char *before = getenv(VARIABLE);
+
+	(void)command;
+	if (before && strstr(before, FLAG))
+		return;
+	probing__extend_environment(VARIABLE, ' ', "-XX:+" FLAG);
+	if (!before || !strstr(before, INLINING))
+		probing__extend_environment(VARIABLE, ' ', "-XX:-" INLINING);
+}
+
+/* --- records and names --- */
+
+int jvm_probing__on_code(struct jvm_probing *probing, const struct rec_code *rec, size_t size)
+{
+	if (size < REC_CODE_HEADER || rec->table_format != JVM_CODE_STRINGS)
+		return -ENOENT;
+	return jvm_strings__add(probing->strings, rec, size);
+}
+
+int jvm_probing__symbolize(struct jvm_probing *probing, uint64_t key, struct runtime_symbol *ret)
+{
+	*ret = (struct runtime_symbol) {};
+	return jvm_strings__name(probing->strings, FRAME_KEY_CODE(key), probing->counts,
+				 &ret->function);
+}

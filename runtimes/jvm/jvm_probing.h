@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_JVM_PROBING_H
+#define BRAID_JVM_PROBING_H
+
+#include <bpf/libbpf.h>
+
+#include "core/base/err.h"
+#include "runtimes/runtime.h"
+
+/* Probes in HotSpot processes that feed their threads' shadow stacks (bpf/jvm_probes.bpf.c). */
+struct jvm_probing;
+
+/* `object` is loaded with the probe programs. */
+int jvm_probing__new(struct bpf_object *object, struct jvm_probing **ret, struct err *err);
+void jvm_probing__free(struct jvm_probing *probing); /* detaches; NULL is fine */
+
+/* As runtime.expect, runtime.probe and runtime.unprobe. */
+void jvm_probing__expect(struct jvm_probing *probing, const struct runtime_target *target);
+int jvm_probing__attach(struct jvm_probing *probing, const struct runtime_target *target,
+			enum runtime_source source, struct runtime_probing *ret, struct err *err);
+void jvm_probing__detach(struct jvm_probing *probing, uint32_t pid);
+void jvm_probing__detach_all(struct jvm_probing *probing); /* NULL is fine */
+
+/* As runtime.prepare_command: by JAVA_TOOL_OPTIONS, JVMs that are started from now on get the flag
+ * that their probes fire with. */
+void jvm_probing__prepare_command(char *const *command);
+
+/* As runtime.on_code and runtime.symbolize, for what the probes have told; else -ENOENT. */
+int jvm_probing__on_code(struct jvm_probing *probing, const struct rec_code *rec, size_t size);
+int jvm_probing__symbolize(struct jvm_probing *probing, uint64_t key, struct runtime_symbol *ret);
+
+#endif

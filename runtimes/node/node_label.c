@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/node/node_label.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+
+/* "KIND:MARKNAME FILE:LINE:COLUMN", where the mark tells the compiler (CodeKindToMarker and
+ * ComputeMarker in V8's sources) and the name may be empty:
+ *   JS:*leaf /srv/a b.js:1:14          LazyCompile:~get size file:///srv/m.mjs:7:3
+ *   Eval:~ /srv/a.js:1:1               JS:+\'run node:internal/main:12:5
+ * and other kinds in which there is no file: Builtin:ArrayMap, BytecodeHandler:LdaZero, RegExp:a+b
+ */
+
+static const char *const function_kinds[] = {
+	"JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "Module:", "Callback:",
+};
+
+/* `text` without the kind that it begins with; NULL: it is no function. */
+static char *skip_kind(char *text)
+{
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_SIZE(function_kinds); i++) {
+		len = strlen(function_kinds[i]);
+		if (strncmp(text, function_kinds[i], len))
+			continue;
+		text += len;
+		if (*text && strchr("~^+*", *text))
+			text++;
+		return *text == '\'' ? text + 1 : text;
+	}
+	return NULL;
+}
+
+/* Cuts a number and its colon off the end. 0: there is none. */
+static uint32_t cut_number(char *text)
+{
+	char *colon = strrchr(text, ':');
+	size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+	unsigned long number;
+
+	if (!digits || colon[1 + digits])
+		return 0;
+	number = strtoul(colon + 1, NULL, 10);
+	*colon = '\0';
+	return number < UINT32_MAX ? number : 0;
+}
+
+/* Does the text begin as a file's name does, and not as a word of a function's? */
+static bool is_file(const char *text)
+{
+	size_t n;
+
+	if (*text == '/' || *text == '[')
+		return true;
+	for (n = 0; isalnum((unsigned char)text[n]) || (text[n] && strchr("+.-", text[n])); n++)
+		;
+	return n && text[n] == ':' && text[n + 1];
+}
+
+/* The blank between name and file: either may have blanks in it. NULL: there is no file. */
+static char *find_blank(char *text)
+{
+	char *at = text;
+
+	for (at = strchr(text, ' '); at; at = strchr(at + 1, ' '))
+		if (is_file(at + 1))
+			return at;
+	return strrchr(text, ' ');
+}
+
+static int hex_digit(char c)
+{
+	return isdigit((unsigned char)c)    ? c - '0'
+	       : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
+					    : -1;
+}
+
+/* A path for a file's URL; others as they are. In place. */
+static char *file_path(char *url)
+{
+	char *from, *to;
+
+	if (strncmp(url, "file:///", strlen("file:///")) != 0)
+		return url;
+	url += strlen("file://");
+	for (from = to = url; *from; from++, to++) {
+		*to = *from;
+		if (*from == '%' && hex_digit(from[1]) >= 0 && hex_digit(from[2]) >= 0) {
+			*to = hex_digit(from[1]) << 4 | hex_digit(from[2]);
+			from += 2;
+			if (!*to)
+				*to = '?';
+		}
+	}
+	*to = '\0';
+	return url;
+}
+
+static void label_function(char *text, struct runtime_symbol *ret)
+{
+	uint32_t column = cut_number(text), line = column ? cut_number(text) : 0;
+	char *blank = find_blank(text);
+
+	if (blank)
+		*blank = '\0';
+	ret->function = *text ? text : "(anonymous)";
+	if (!blank || !blank[1])
+		return;
+	ret->file = file_path(blank + 1);
+	ret->line = line ? line : column;
+}
+
+bool node_label__make(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
+{
+	static const char builtin[] = "Builtin:", handler[] = "BytecodeHandler:";
+	char *text;
+
+	/* as the program's own symbols for them */
+	if (!strncmp(symbol, builtin, strlen(builtin))) {
+		snprintf(buf, size, "Builtins_%s", symbol + strlen(builtin));
+	} else if (!strncmp(symbol, handler, strlen(handler))) {
+		snprintf(buf, size, "Builtins_%sHandler", symbol + strlen(handler));
+	} else {
+		snprintf(buf, size, "%s", symbol);
+		text = skip_kind(buf);
+		if (text) {
+			label_function(text, &ret->symbol);
+			return true;
+		}
+	}
+	ret->symbol.function = buf;
+	return true;
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+#include "runtimes/common/anchors.h"
+#include "runtimes/common/probing.h"
+#include "runtimes/python/python_build.h"
+#include "runtimes/python/python_codes.h"
+#include "runtimes/python/python_probing.h"
+#include "runtimes/python/python_versions.h"
+#include "runtimes/runtime.h"
+
+/* CPython on x86-64 with glibc. */
+
+#define VERSIONS    "3.6 to 3.15"
+#define NATIVE_ONLY "Python frames will be missing, native frames are shown"
+
+/* PTHREAD_KEYS_MAX, which is what glibc allows */
+#define TSS_KEYS_MAX 1024
+
+struct runtime_image {
+	struct python_version version;
+	uint64_t key_vaddr;	     /* of a Py_tss_t; 3.6: of an int */
+	struct x86_tls tls;	     /* from 3.15 on */
+	uint64_t interpreters_vaddr; /* of the pointer to the first one; 0: unknown */
+	struct runtime_range loops[PYTHON_LOOPS_MAX];
+	size_t n_loops;
+};
+
+struct runtime_session {
+	struct python_codes *codes;
+	struct python_probing *probing; /* NULL: no probes are wanted */
+};
+
+/* --- image --- */
+
+static bool has_symbol(const struct elf_file *file, const char *name)
+{
+	uint64_t vaddr;
+
+	return elf_file__find_symbol(file, name, &vaddr, NULL) == 0;
+}
+
+static int python__detect(const struct elf_file *file)
+{
+	return has_symbol(file, "_PyRuntime") || has_symbol(file, "Py_GetVersion") ||
+	       has_symbol(file, "_PyEval_EvalFrameDefault");
+}
+
+#define VERSION_MAJOR(hex) ((hex) >> 24)
+#define VERSION_MINOR(hex) ((hex) >> 16 & 0xff)
+#define VERSION_MICRO(hex) ((hex) >> 8 & 0xff)
+#define VERSION_LEVEL(hex) ((hex) >> 4 & 0xf)
+#define LEVEL_FINAL	   0xf
+
+static void format_version(uint32_t hex, char *to, size_t size)
+{
+	uint32_t level = VERSION_LEVEL(hex);
+	int n = snprintf(to, size, "%u.%u.%u", VERSION_MAJOR(hex), VERSION_MINOR(hex),
+			 VERSION_MICRO(hex));
+
+	if (level != LEVEL_FINAL)
+		snprintf(to + n, size - n, "%s%u",
+			 level == 0xa	? "a"
+			 : level == 0xb ? "b"
+			 : level == 0xc ? "rc"
+					: "?",
+			 hex & 0xf);
+}
+
+/* Thread-specific data is found by the layout of glibc's struct pthread. */
+static bool needs_glibc(const struct elf_file *file)
+{
+	static const char name[] = "libc.so.6";
+	const Elf_Data *strings = elf_file__section(file, ".dynstr", NULL);
+
+	return !strings || memmem(strings->d_buf, strings->d_size, name, sizeof(name));
+}
+
+static int refuse(struct runtime_verdict *verdict, const char *why)
+{
+	verdict->support = RUNTIME_REFUSED;
+	snprintf(verdict->reason, sizeof(verdict->reason), "CPython %s: %s; " NATIVE_ONLY,
+		 verdict->version, why);
+	return 0;
+}
+
+/* The version's row, or NULL and the refusal in `verdict`. */
+static const struct python_version *choose_version(const struct elf_file *file,
+						   struct runtime_verdict *verdict,
+						   uint32_t *ret_hex)
+{
+	const struct python_version *row;
+
+	if (python_build__version(file, ret_hex)) {
+		snprintf(verdict->version, sizeof(verdict->version), "(unknown)");
+		refuse(verdict, "cannot tell the version of this build");
+		return NULL;
+	}
+	format_version(*ret_hex, verdict->version, sizeof(verdict->version));
+	row = VERSION_MAJOR(*ret_hex) == 3 ? python_version__find(VERSION_MINOR(*ret_hex)) : NULL;
+	if (!row)
+		refuse(verdict, "no walker for this version (" VERSIONS " only)");
+	else if (VERSION_LEVEL(*ret_hex) != LEVEL_FINAL)
+		refuse(verdict, "no walker for pre-releases, use a final release");
+	else
+		return row;
+	return NULL;
+}
+
+/* 3.6 has no _PyRuntime: its state is in local symbols. Where these were stripped, other
+ * interpreters than the thread's first one will not be seen. */
+static const char *locate_3_6(const struct elf_file *file, struct runtime_image *image)
+{
+	if (elf_file__find_symbol(file, "autoTLSkey", &image->key_vaddr, NULL) &&
+	    python_build__key(file, 0, 0, 0, &image->key_vaddr))
+		return "cannot tell where this build keeps its thread key";
+	elf_file__find_symbol(file, "interp_head", &image->interpreters_vaddr, NULL);
+	return NULL;
+}
+
+/* NULL, or why not. */
+static const char *locate(const struct elf_file *file, uint32_t hex, struct runtime_image *image)
+{
+	struct python_version *version = &image->version;
+	uint64_t runtime, size;
+	const char *why;
+
+	if (version->state == PYTHON_STATE_PLAIN_KEY)
+		return locate_3_6(file, image);
+	if (elf_file__find_symbol(file, "_PyRuntime", &runtime, &size))
+		return "its symbol _PyRuntime was stripped";
+	if (python_version__is_described(version)) {
+		why = python_version__read(file, runtime, hex, version);
+		if (why)
+			return why;
+	}
+	if (version->state == PYTHON_STATE_TLS
+		    ? python_build__tls(file, &image->tls)
+		    : python_build__key(file, runtime, size, runtime + version->tss,
+					&image->key_vaddr))
+		return "cannot tell where this build keeps the state of a thread";
+	image->interpreters_vaddr = runtime + version->interpreters;
+	return NULL;
+}
+
+static int python__prepare(const struct elf_file *file, struct runtime_image **ret_image,
+			   struct runtime_verdict *ret_verdict)
+{
+	const struct python_version *version;
+	struct runtime_image *image;
+	const char *why;
+	uint32_t hex;
+
+	memset(ret_verdict, 0, sizeof(*ret_verdict));
+	version = choose_version(file, ret_verdict, &hex);
+	if (!version)
+		return 0;
+	if (has_symbol(file, "_Py_AddToAllObjects"))
+		return refuse(ret_verdict, "built with --with-trace-refs, which moves all fields");
+	if (!needs_glibc(file))
+		return refuse(ret_verdict, "no walker for C libraries other than glibc");
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return -ENOMEM;
+	image->version = *version;
+	why = locate(file, hex, image);
+	if (why) {
+		free(image);
+		return refuse(ret_verdict, why);
+	}
+	image->n_loops = python_build__loops(file, image->loops);
+	ret_verdict->support = RUNTIME_SUPPORTED;
+	*ret_image = image;
+	return 0;
+}
+
+static size_t python__loops(const struct runtime_image *image, const struct runtime_range **ret)
+{
+	*ret = image->loops;
+	return image->n_loops;
+}
+
+static void python__image_free(struct runtime_image *image)
+{
+	free(image);
+}
+
+/* --- session --- */
+
+static const char *const probe_programs[] = { "python_usdt_entry", "python_usdt_return",
+					      "python_eval_entry", "python_eval_return", NULL };
+
+static void python__close(struct runtime_session *session)
+{
+	if (!session)
+		return;
+	python_probing__free(session->probing);
+	python_codes__free(session->codes);
+	free(session);
+}
+
+static int python__open(struct bpf_object *probes, struct runtime_session **ret, struct err *err)
+{
+	struct runtime_session *session = calloc(1, sizeof(*session));
+	int code = 0;
+
+	if (session)
+		session->codes = python_codes__new();
+	if (!session || !session->codes) {
+		python__close(session);
+		return err__set(err, -ENOMEM, "python: out of memory");
+	}
+	if (probes)
+		code = python_probing__new(probes, &session->probing, err);
+	if (code)
+		python__close(session);
+	else
+		*ret = session;
+	return code;
+}
+
+/* --- instance --- */
+
+/* -EINVAL if what is there is no thread key. */
+static int check_key(uint32_t pid, const struct python_proc_rec *rec)
+{
+	uint32_t tss[2]; /* is_initialized, key; 3.6: key, something else */
+
+	if (!procfs__read_memory(pid, rec->state_at, tss, sizeof(tss)))
+		return 0; /* exiting, or not ours to read: left to the kernel half */
+	if (rec->state == PYTHON_STATE_PLAIN_KEY)
+		return tss[0] != UINT32_MAX && tss[0] >= TSS_KEYS_MAX ? -EINVAL : 0;
+	if (tss[0] > 1 || (tss[0] && tss[1] >= TSS_KEYS_MAX))
+		return -EINVAL;
+	return 0;
+}
+
+static int locate_tls(const struct runtime_target *target, struct python_proc_rec *rec)
+{
+	int rc = x86_tls__locate(&target->image->tls, target->pid, target->bias, &rec->tls_module,
+				 (uint64_t *)&rec->state_at);
+
+	if (rec->tls_module)
+		rec->state = PYTHON_STATE_TLS_OF_MODULE;
+	return rc;
+}
+
+static int python__attach(struct runtime_session *session, const struct runtime_target *target,
+			  void *ret_record, struct err *err)
+{
+	const struct runtime_image *image = target->image;
+	struct python_proc_rec *rec = ret_record;
+	int rc;
+
+	(void)session;
+	*rec = (struct python_proc_rec) {
+		.offsets = image->version.offsets,
+		.state = image->version.state,
+		.state_at = target->bias + image->key_vaddr,
+	};
+	if (image->interpreters_vaddr)
+		rec->interpreters = target->bias + image->interpreters_vaddr;
+	rc = rec->state == PYTHON_STATE_TLS ? locate_tls(target, rec) : check_key(target->pid, rec);
+	return rc ? err__set(err, rc, "python: process %u: no thread state at %#llx", target->pid,
+			     (unsigned long long)rec->state_at)
+		  : 0;
+}
+
+static int python__probe(struct runtime_session *session, const struct runtime_target *target,
+			 enum runtime_source source, struct runtime_probing *ret, struct err *err)
+{
+	uint32_t hex = 0;
+
+	if (!target->image &&
+	    (python_build__version(target->file, &hex) || VERSION_MAJOR(hex) != 3))
+		return err__set(err, -ENOTSUP, "python: only probes of CPython 3 are known");
+	return python_probing__attach(session->probing, target,
+				      target->image ? target->image->version.minor
+						    : VERSION_MINOR(hex),
+				      source, ret, err);
+}
+
+static void python__unprobe(struct runtime_session *session, uint32_t pid)
+{
+	python_probing__detach(session->probing, pid);
+}
+
+static void python__unprobe_all(struct runtime_session *session)
+{
+	python_probing__detach_all(session->probing);
+}
+
+/* --- records and names --- */
+
+/* From 3.11 on a loop runs frames until one of them calls C, and the walker finds its address: that
+ * of the C frame (3.11), or of the shim (from 3.12 on) in the loop's native frame. Before, each
+ * loop runs one frame object, which does not know its loop: their order tells. */
+static size_t python__anchors(struct runtime_session *session, const struct runtime_sample *sample,
+			      struct runtime_pair *pairs, size_t n)
+{
+	struct runtime_natives natives;
+
+	(void)session;
+	n = anchors__settle(pairs, n);
+	if (!n || (pairs[n - 1].address && !sample->probed))
+		return n;
+	natives = sample->natives(sample, false);
+	if (!natives.image || natives.image->version.offsets.chain != PYTHON_CHAIN_OBJECTS) {
+		anchors__rest(pairs, n, &natives);
+		return n;
+	}
+	if (sample->native_complete)
+		n = anchors__prune(pairs, n, &natives);
+	anchors__pair(pairs, n, &natives, anchors__are_complete(sample));
+	return n;
+}
+
+static int python__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+{
+	return python_codes__add(session->codes, rec, size);
+}
+
+static int python__symbolize(struct runtime_session *session, uint64_t key,
+			     struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
+{
+	int rc = python_codes__symbolize(session->codes, key, ret);
+
+	return rc ? rc : 1;
+}
+
+/* Of -X perf: "py::QUALNAME:FILE" (Python/perf_trampoline.c at 3.12). */
+static bool python__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
+{
+	static const char prefix[] = "py::";
+	char *colon;
+
+	if (strncmp(symbol, prefix, strlen(prefix)) != 0)
+		return false;
+	snprintf(buf, size, "%s", symbol + strlen(prefix));
+	colon = strchr(buf, ':');
+	if (colon)
+		*colon = '\0';
+	ret->symbol.function = buf;
+	ret->symbol.file = colon ? colon + 1 : NULL;
+	ret->loop = true;
+	return true;
+}
+
+static const char *const python_maps[] = { "python_states", "python_procs", "python_codes", NULL };
+
+const struct runtime runtime_python = {
+	.name = "python",
+	.suffix = "_[py]",
+	.versions = "CPython " VERSIONS,
+	.walker = WALKER_PYTHON,
+	.program = "walk_python",
+	.maps = python_maps,
+	.records = "python_procs",
+	.record_bytes = sizeof(struct python_proc_rec),
+	.probe_programs = probe_programs,
+	.calls_note = "a generator or coroutine counts a call each time that it is resumed",
+	.slot_map = "python_states",
+	.detect = python__detect,
+	.prepare = python__prepare,
+	.image_free = python__image_free,
+	.loops = python__loops,
+	.open = python__open,
+	.close = python__close,
+	.attach = python__attach,
+	.probe = python__probe,
+	.unprobe = python__unprobe,
+	.unprobe_all = python__unprobe_all,
+	.on_code = python__on_code,
+	.anchors = python__anchors,
+	.symbolize = python__symbolize,
+	.label = python__label,
+};

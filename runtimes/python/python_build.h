@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PYTHON_BUILD_H
+#define BRAID_PYTHON_BUILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/elf/elf_file.h"
+#include "runtimes/common/x86_code.h"
+#include "runtimes/runtime.h"
+
+/* What only the machine code of a CPython build tells. There is no disassembler here: a few
+ * instruction forms are looked for at each byte, and what they refer to must make sense. */
+
+/* PY_VERSION_HEX: major, minor, micro (8 bits each), level and serial (4 each). From Py_Version,
+ * and before 3.11 from the string that Py_GetVersion uses. 0 or -ENOENT. */
+int python_build__version(const struct elf_file *file, uint32_t *ret_hex);
+
+/* Link-time address of the thread key that PyGILState_GetThisThreadState uses: a Py_tss_t in
+ * _PyRuntime (at `runtime`, `size` bytes), of which `expected` is preferred if the code refers to
+ * it. In 3.6 (`runtime` 0) a plain int. 0, or -ENOENT: it cannot be told for certain. */
+int python_build__key(const struct elf_file *file, uint64_t runtime, uint64_t size,
+		      uint64_t expected, uint64_t *ret_vaddr);
+
+/* From 3.15 on PyGILState_GetThisThreadState reads a thread-local variable instead. 0 or -ENOENT.
+ */
+int python_build__tls(const struct elf_file *file, struct x86_tls *ret);
+
+/* The ranges of the interpreter loop, _PyEval_EvalFrameDefault: its symbol's, and the cold part
+ * that the compiler may have put elsewhere. Returns their number, at most 2; 0: none. */
+#define PYTHON_LOOPS_MAX 2
+size_t python_build__loops(const struct elf_file *file, struct runtime_range ret[PYTHON_LOOPS_MAX]);
+
+#endif

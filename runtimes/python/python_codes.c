@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/python/python_codes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+#include "runtimes/common/code_text.h"
+#include "runtimes/python/python_lines.h"
+#include "runtimes/python/python_qualname.h"
+
+#define TABLE_BYTES_MAX (1024 * 1024)
+#define UNREADABLE	"[unreadable name]"
+
+struct code {
+	uint32_t number;
+	uint32_t first_line;
+	enum python_line_format line_format;
+	bool is_probed; /* by a probe: frame keys have a line instead of an instruction */
+	char *function;
+	char *file;	/* NULL: unknown */
+	uint8_t *table; /* NULL: unknown */
+	size_t table_size;
+	UT_hash_handle hh;
+};
+
+struct python_codes {
+	struct code *by_number;
+	struct python_sources *sources;
+};
+
+static void code__free(struct code *code)
+{
+	if (!code)
+		return;
+	free(code->function);
+	free(code->file);
+	free(code->table);
+	free(code);
+}
+
+struct python_codes *python_codes__new(void)
+{
+	struct python_codes *codes = calloc(1, sizeof(*codes));
+
+	if (codes)
+		codes->sources = python_sources__new();
+	if (codes && !codes->sources) {
+		free(codes);
+		codes = NULL;
+	}
+	return codes;
+}
+
+void python_codes__free(struct python_codes *codes)
+{
+	struct code *code, *next;
+
+	if (!codes)
+		return;
+	HASH_ITER (hh, codes->by_number, code, next) {
+		HASH_DEL(codes->by_number, code);
+		code__free(code);
+	}
+	python_sources__free(codes->sources);
+	free(codes);
+}
+
+static bool rec__valid(const struct rec_code *rec, size_t size)
+{
+	size_t fixed = offsetof(struct rec_code, table), here = size - fixed;
+
+	if (size < fixed || here > CODE_TABLE_BYTES)
+		return false;
+	return rec->code && code_text__valid(rec->name_kind) && code_text__valid(rec->file_kind) &&
+	       rec->table_format <= PYTHON_LINES_LOCATIONS;
+}
+
+/* Sets no table where it cannot be had: the code has left memory, or the process is gone. */
+static int code__set_table(struct code *code, const struct rec_code *rec, size_t here)
+{
+	uint8_t *table;
+
+	if (!rec->table_size || rec->table_size > TABLE_BYTES_MAX)
+		return 0;
+	table = malloc(rec->table_size);
+	if (!table)
+		return -ENOMEM;
+	if (here == rec->table_size) {
+		memcpy(table, rec->table, here);
+	} else if (!procfs__read_memory(rec->tgid, rec->table_address, table, rec->table_size)) {
+		free(table);
+		return 0;
+	}
+	code->table = table;
+	code->table_size = rec->table_size;
+	return 0;
+}
+
+/* Before 3.11 code objects do not know their qualified names, and probes do not tell them. */
+static int code__qualify(struct code *code, const struct rec_code *rec,
+			 struct python_sources *sources)
+{
+	const char *qualified;
+	char *function;
+
+	if (rec->table_format == PYTHON_LINES_LOCATIONS || !rec->name_kind || !code->file)
+		return 0;
+	qualified = python_sources__qualname(sources, rec->tgid, code->file, code->function,
+					     rec->first_line);
+	if (!qualified)
+		return 0;
+	function = strdup(qualified);
+	if (!function)
+		return -ENOMEM;
+	free(code->function);
+	code->function = function;
+	return 0;
+}
+
+static int code__new(const struct rec_code *rec, size_t size, struct python_sources *sources,
+		     struct code **ret)
+{
+	struct code *code = calloc(1, sizeof(*code));
+	int rc = -ENOMEM;
+
+	if (!code)
+		return -ENOMEM;
+	code->number = rec->code;
+	code->first_line = rec->first_line;
+	code->line_format = rec->table_format;
+	code->is_probed = rec->name_kind == CODE_TEXT_UTF8;
+	code->function = rec->name_kind ? code_text__dup(rec->name, CODE_TEXT_BYTES, rec->name_kind,
+							 rec->name_len)
+					: strdup(UNREADABLE);
+	if (!code->function)
+		goto out;
+	if (rec->file_kind) {
+		code->file =
+			code_text__dup(rec->file, CODE_TEXT_BYTES, rec->file_kind, rec->file_len);
+		if (!code->file)
+			goto out;
+	}
+	rc = code__qualify(code, rec, sources);
+	if (!rc)
+		rc = code__set_table(code, rec,
+				     min_of(size - offsetof(struct rec_code, table),
+					    (size_t)rec->table_size));
+out:
+	if (rc)
+		code__free(code);
+	else
+		*ret = code;
+	return rc;
+}
+
+int python_codes__add(struct python_codes *codes, const struct rec_code *rec, size_t size)
+{
+	struct code *code, *old;
+	int rc;
+
+	if (!rec__valid(rec, size))
+		return -EBADMSG;
+	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), old);
+	if (old)
+		return -EBADMSG; /* numbers are never used again */
+	rc = code__new(rec, size, codes->sources, &code);
+	if (rc)
+		return rc;
+	HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
+	if (!code->hh.tbl) {
+		code__free(code);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
+			    struct runtime_symbol *ret)
+{
+	uint32_t number = FRAME_KEY_CODE(key);
+	struct code *code;
+
+	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
+	if (!code)
+		return -ENOENT;
+	ret->function = code->function;
+	ret->file = code->file;
+	if (code->table)
+		ret->line = python_lines__find(code->line_format, code->table, code->table_size,
+					       code->first_line, FRAME_KEY_INDEX(key));
+	else /* from a probe, which tells the line itself */
+		ret->line = code->is_probed && FRAME_KEY_INDEX(key) ? FRAME_KEY_INDEX(key)
+								    : code->first_line;
+	return 0;
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/ruby/ruby_probing.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+#include "runtimes/common/probing.h"
+#include "runtimes/common/site_frames.h"
+#include "runtimes/ruby/ruby_build.h"
+
+#define HOOK	  "braid_hook"
+#define HOOK_LINE "TracePoint.new(:call, :return) {}.enable"
+#define UNSAFE	  "methods in C are left out, as Ruby 3.0 and 3.1 crash when they are traced"
+
+enum { METHOD_ENTRY, METHOD_RETURN, CMETHOD_ENTRY, CMETHOD_RETURN, N_PROBES };
+
+/* Arguments of all: class, method, file, line (probes.d). */
+#define N_ARGS 4
+
+static const struct {
+	const char *name, *program;
+	uint32_t role;
+} probes[N_PROBES] = {
+	{ "method__entry", "ruby_method_entry", PROBE_ENTRY },
+	{ "method__return", "ruby_method_return", PROBE_RETURN },
+	{ "cmethod__entry", "ruby_cmethod_entry", PROBE_ENTRY },
+	{ "cmethod__return", "ruby_cmethod_return", PROBE_RETURN },
+};
+
+struct ruby_probing {
+	struct probing *probing;
+	const struct bpf_program *programs[N_PROBES];
+	/* Of the file that was looked at last: processes fork, and their children have the same. */
+	const struct elf_file *known_file;
+	struct probing_sites known;
+	bool known_unsafe; /* its C methods are left out */
+	int known_rc;
+	struct err known_err;
+};
+
+int ruby_probing__new(struct bpf_object *object, struct ruby_probing **ret, struct err *err)
+{
+	struct ruby_probing *probing = calloc(1, sizeof(*probing));
+	int rc;
+
+	if (!probing)
+		return err__set(err, -ENOMEM, "ruby: out of memory");
+	rc = probing__new(object, &probing->probing, err);
+	if (rc) {
+		free(probing);
+		return err__prefix(err, rc, "ruby");
+	}
+	for (int i = 0; i < N_PROBES; i++)
+		probing->programs[i] = probing__program(probing->probing, probes[i].program);
+	*ret = probing;
+	return 0;
+}
+
+void ruby_probing__free(struct ruby_probing *probing)
+{
+	if (!probing)
+		return;
+	probing__free(probing->probing);
+	free(probing);
+}
+
+void ruby_probing__detach(struct ruby_probing *probing, uint32_t pid)
+{
+	probing__detach(probing->probing, pid);
+}
+
+void ruby_probing__detach_all(struct ruby_probing *probing)
+{
+	if (probing)
+		probing__detach_all(probing->probing);
+}
+
+/* --- sites --- */
+
+static int probe_of(const struct usdt_site *site)
+{
+	for (int i = 0; i < N_PROBES && strcmp(site->provider, "ruby") == 0; i++)
+		if (strcmp(site->name, probes[i].name) == 0)
+			return i;
+	return -1;
+}
+
+static bool is_in_row(const struct probe_rec *rec)
+{
+	static const uint8_t sizes[N_ARGS] = { 8, 8, 8, 4 };
+
+	for (int i = 0; i < N_ARGS; i++) {
+		const struct probe_arg *arg = &rec->args[i];
+
+		if (arg->kind != PROBE_ARG_MEMORY || arg->reg != rec->args[0].reg ||
+		    arg->index_reg != PROBE_REG_NONE || arg->size != sizes[i] ||
+		    arg->value != rec->args[0].value + 8 * i)
+			return false;
+	}
+	return true;
+}
+
+/* 3.0 and 3.1 do not mark the name of the class that `alias`, `undef`, `**` and `lambda` are
+ * methods in C of (RubyVM::FrozenCore, Init_VM, vm.c): it is gone after the first garbage
+ * collection, and the process crashes when one of them is to be told to whoever listens to methods
+ * in C. Seen with 3.0.7 and 3.1.2, without any probe, by their semaphores alone; not with 2.7.4 nor
+ * from 3.2 on. */
+static bool is_unsafe(const struct elf_file *file)
+{
+	struct ruby_number number;
+
+	return ruby_build__version(file, &number) || (number.major == 3 && number.minor <= 1);
+}
+
+static bool is_wanted(const struct ruby_probing *probing, int probe)
+{
+	return probe == METHOD_ENTRY || probe == METHOD_RETURN || !probing->known_unsafe;
+}
+
+/* Is the probe in this function, too? */
+static bool has_probe(const struct usdt_sites *sites, int probe,
+		      const struct runtime_range *function)
+{
+	for (size_t i = 0; function && i < sites->n; i++)
+		if (probe_of(&sites->list[i]) == probe &&
+		    sites->list[i].pc_vaddr >= function->start &&
+		    sites->list[i].pc_vaddr < function->end)
+			return true;
+	return false;
+}
+
+/* A method in C has its anchor in the frame that calls the function, which both probes are in; if
+ * only the return is, then it tells of what an exception has left, whatever frame that was in. A
+ * method in Ruby has it in the loop that runs it; but 2.7 has one pair of probes around the loop,
+ * for methods that are defined by blocks (invoke_bmethod, vm.c). */
+static int set_anchor(const struct site_frames *frames, const struct usdt_sites *all,
+		      const struct runtime_range *loops, size_t n_loops, int probe,
+		      struct probing_site *site, struct err *err)
+{
+	uint64_t vaddr = site->point.pc_vaddr;
+	const struct runtime_range *function = site_frames__function(frames, vaddr);
+	int rc;
+
+	if (probe == CMETHOD_RETURN && !has_probe(all, CMETHOD_ENTRY, function)) {
+		site->rec.flags |= PROBE_UNWINDS;
+		return 0;
+	}
+	if (probe == CMETHOD_ENTRY || probe == CMETHOD_RETURN)
+		return site_frames__own(frames, vaddr, false, &site->rec, err);
+	rc = site_frames__loop(frames, vaddr, loops, n_loops, &site->rec, err);
+	if (rc == -ENOENT && has_probe(all, METHOD_ENTRY, function) &&
+	    has_probe(all, METHOD_RETURN, function))
+		rc = site_frames__own(frames, vaddr, false, &site->rec, err);
+	return rc;
+}
+
+static int add_sites(struct ruby_probing *probing, const struct site_frames *frames,
+		     const struct usdt_sites *found, struct err *err)
+{
+	struct runtime_range loops[RUBY_LOOPS_MAX];
+	size_t n_loops = ruby_build__loops(frames->file, loops);
+	uint32_t seen = 0;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < found->n; i++) {
+		int probe = probe_of(&found->list[i]);
+		struct probing_site *site;
+
+		seen |= probe < 0 ? 0 : 1U << probe;
+		if (probe < 0 || !is_wanted(probing, probe))
+			continue;
+		rc = probing_sites__add_usdt(&probing->known, frames->file, &found->list[i],
+					     probes[probe].role, N_ARGS, &site, err);
+		if (rc)
+			break;
+		site->program = probing->programs[probe];
+		site->rec.runtime = WALKER_RUBY;
+		if (is_in_row(&site->rec))
+			site->rec.flags |= PROBE_ARGS_IN_ROW;
+		rc = set_anchor(frames, found, loops, n_loops, probe, site, err);
+	}
+	if (!rc && seen != (1U << N_PROBES) - 1)
+		rc = err__set(err, -ENOENT,
+			      "this build has no probes at calls and returns (they come with "
+			      "--enable-dtrace)");
+	return rc;
+}
+
+/* All sites of all four probes, in `known`. */
+static int find_sites(struct ruby_probing *probing, const struct elf_file *file, struct err *err)
+{
+	struct site_frames frames = {};
+	struct usdt_sites found = {};
+	int rc = usdt__read(file, &found, err);
+
+	probing->known_unsafe = is_unsafe(file);
+	if (!rc)
+		rc = site_frames__open(file, &frames, err);
+	if (!rc)
+		rc = add_sites(probing, &frames, &found, err);
+	usdt_sites__done(&found);
+	site_frames__done(&frames);
+	return rc;
+}
+
+/* --- what fires --- */
+
+/* RUBY_EVENT_CALL | RUBY_EVENT_RETURN, include/ruby/internal/event.h */
+#define EVENTS 0x18
+
+/* Do its probes at methods fire? Up to 3.2 it tells which events it has hooks for. */
+static bool has_hook(const struct runtime_target *target)
+{
+	uint64_t vaddr;
+	uint32_t events;
+
+	return !elf_file__find_symbol(target->file, "ruby_vm_event_flags", &vaddr, NULL) &&
+	       procfs__read_memory(target->pid, target->bias + vaddr, &events, sizeof(events)) &&
+	       (events & EVENTS) == EVENTS;
+}
+
+/* Was it started with the hook? */
+static bool will_have_hook(uint32_t pid)
+{
+	static const char rubyopt[] = "RUBYOPT=";
+	char path[64], *entry = NULL;
+	size_t size = 0;
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
+	file = fopen(path, "re");
+	while (file && !found && getdelim(&entry, &size, '\0', file) > 0)
+		found = strncmp(entry, rubyopt, strlen(rubyopt)) == 0 && strstr(entry, HOOK);
+	free(entry);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_target *target,
+			 enum runtime_source source, struct runtime_probing *ret, struct err *err)
+{
+	struct runtime_probing by = { .source = "usdt" };
+	bool hooked;
+	int rc = probing__renew(probing->probing, target, ret, err);
+
+	if (rc)
+		return rc < 0 ? err__prefix(err, rc, "ruby") : 0;
+	if (probing->known_file != target->file) {
+		probing->known = (struct probing_sites) {};
+		probing->known_rc = find_sites(probing, target->file, &probing->known_err);
+		probing->known_file = target->file;
+	}
+	if (probing->known_rc)
+		return err__set(err, probing->known_rc, "ruby: %s", probing->known_err.text);
+	hooked = has_hook(target) || will_have_hook(target->pid);
+	/* Methods in C alone are for those who ask for them. */
+	if (!hooked && (probing->known_unsafe || source == RUNTIME_SOURCE_AUTO))
+		return err__set(err, -ENOTSUP,
+				"ruby: methods in Ruby are seen while a hook for calls and returns "
+				"exists in the process, which has none: run `" HOOK_LINE "` in it, "
+				"or start it by `braid calls -- COMMAND`%s",
+				probing->known_unsafe ? "; " UNSAFE : "");
+	if (!hooked)
+		snprintf(by.note, sizeof(by.note),
+			 "methods in C only: for those in Ruby run `" HOOK_LINE
+			 "` in the process, or "
+			 "start it by `braid calls -- COMMAND`");
+	else if (probing->known_unsafe)
+		snprintf(by.note, sizeof(by.note), UNSAFE);
+	rc = probing__attach(probing->probing, target, &probing->known, &by, err);
+	if (rc)
+		return err__prefix(err, rc, "ruby");
+	*ret = by;
+	return 0;
+}
+
+/* --- commands --- */
+
+/* Where the hook is: beside the program as it was installed, or as it was built. */
+static int find_hook(char ret_directory[PATH_MAX])
+{
+	static const char *const places[] = { "../share/braid", "share/braid" };
+	char program[PATH_MAX], path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	char *slash;
+
+	if (len < 0)
+		return -errno;
+	program[len] = '\0';
+	slash = strrchr(program, '/');
+	if (!slash)
+		return -ENOENT;
+	*slash = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		int n = snprintf(path, sizeof(path), "%s/%s/" HOOK ".rb", program, places[i]);
+
+		if (n >= (int)sizeof(path) || access(path, R_OK) || !realpath(path, ret_directory))
+			continue;
+		*strrchr(ret_directory, '/') = '\0';
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* Does the command go where our files may not be, or may not be read? */
+static bool goes_elsewhere(const char *program)
+{
+	static const char *const names[] = { "chroot",	    "nsenter", "unshare",    "bwrap",
+					     "docker",	    "podman",  "lxc-attach", "machinectl",
+					     "systemd-run", "su",      "runuser",    "setpriv",
+					     "sudo" };
+	const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* RUBYOPT is split at blanks wherever they are: where the path has some, by a name and a search
+ * path. A file that is not found would keep Ruby from starting. */
+void ruby_probing__prepare_command(char *const *command)
+{
+	char directory[PATH_MAX], option[PATH_MAX + 32];
+	int n;
+
+	if (goes_elsewhere(command[0]) || find_hook(directory))
+		return;
+	n = snprintf(option, sizeof(option), "-r%s/" HOOK ".rb", directory);
+	if (n >= (int)sizeof(option))
+		return;
+	if (!strpbrk(directory, " \t"))
+		probing__extend_environment("RUBYOPT", ' ', option);
+	else if (!strchr(directory, ':') && !probing__extend_environment("RUBYLIB", ':', directory))
+		probing__extend_environment("RUBYOPT", ' ', "-r" HOOK);
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The life of processes, as the kernel half would report it, through session's routing to the
+ * tracker and to capture: what is kept of whom, and that nothing is kept of those that have ended.
+ * The parent of all is this process; its children are made up. */
+#include "core/session/routing.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "core/base/util.h"
+#include "core/kernel/spaces.h"
+#include "runtimes/registry.h"
+#include "tests/replay/half.h"
+#include "tests/tap.h"
+
+#define CHILDREN  20000
+#define ROUND	  100	     /* children that end before their last samples are consumed */
+#define PID_FIRST 0x40000000 /* no PID is so high: there is nothing to be read of it */
+
+/* --- who takes the samples: counts --- */
+
+static struct {
+	uint32_t processes, samples;
+	uint32_t process_of; /* of the last sample */
+	char name[64];	     /* the last that a frame got */
+} seen;
+static uint32_t process_of_thread[2 * CHILDREN + 100];
+
+static int take_event(struct sink *sink, uint32_t id, const struct sink_event *event,
+		      struct err *err)
+{
+	(void)sink, (void)id, (void)event, (void)err;
+	return 0;
+}
+
+static int take_process(struct sink *sink, uint32_t id, const struct sink_process *process,
+			struct err *err)
+{
+	(void)sink, (void)id, (void)process, (void)err;
+	seen.processes++;
+	return 0;
+}
+
+static int take_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,
+		       const char *name, struct err *err)
+{
+	(void)sink, (void)tid, (void)name, (void)err;
+	process_of_thread[id] = process;
+	return 0;
+}
+
+static int take_image(struct sink *sink, uint32_t id, const char *path, const char *build_id,
+		      struct err *err)
+{
+	(void)sink, (void)id, (void)path, (void)build_id, (void)err;
+	return 0;
+}
+
+static int take_frame(struct sink *sink, uint32_t id, const struct sink_frame *frame,
+		      struct err *err)
+{
+	(void)sink, (void)id, (void)frame, (void)err;
+	return 0;
+}
+
+static int take_loop(struct sink *sink, uint32_t id, struct err *err)
+{
+	(void)sink, (void)id, (void)err;
+	return 0;
+}
+
+static int take_locations(struct sink *sink, uint32_t frame, const struct sink_location *locations,
+			  size_t n, struct err *err)
+{
+	(void)sink, (void)frame, (void)err;
+	snprintf(seen.name, sizeof(seen.name), "%s", locations[n - 1].function);
+	return 0;
+}
+
+static int take_node(struct sink *sink, uint32_t id, const struct sink_node *node, struct err *err)
+{
+	(void)sink, (void)id, (void)node, (void)err;
+	return 0;
+}
+
+static int take_sample(struct sink *sink, const struct sink_sample *sample, struct err *err)
+{
+	(void)sink, (void)err;
+	seen.samples++;
+	seen.process_of = process_of_thread[sample->thread];
+	return 0;
+}
+
+static int take_source(struct sink *sink, const struct sink_source *source, struct err *err)
+{
+	(void)sink, (void)source, (void)err;
+	return 0;
+}
+
+static const struct sink_ops ops = { take_event,  take_process, take_thread,	take_image,
+				     take_frame,  take_loop,	take_locations, take_node,
+				     take_sample, take_source };
+static struct sink sink = { &ops };
+
+/* --- what is under test --- */
+
+static struct runtime_session *sessions[RUNTIMES_MAX];
+static struct images *images;
+static struct tracker *tracker;
+static struct capture *capture;
+static struct routing routing;
+static struct process *parent;
+static uint32_t program; /* the kernel half's last number */
+
+static bool begin(void)
+{
+	const struct images_opts of_images = { .files_fd = -1, .runtimes = runtimes };
+	struct tracker_opts of_tracker = { .runtimes = runtimes,
+					   .sessions = sessions,
+					   .enabled = ~0U };
+	static const struct capture_event cpu = { { "cpu", SINK_UNIT_SAMPLES }, true };
+	struct capture_opts of_capture = { .sink = &sink,
+					   .events = &cpu,
+					   .n_events = 1,
+					   .runtimes = runtimes,
+					   .sessions = sessions,
+					   .enabled = ~0U,
+					   .kallsyms_path = "/dev/null" };
+	struct err err = {};
+
+	half__open();
+	if (images__new(&of_images, &images))
+		return false;
+	of_tracker.images = of_capture.images = images;
+	if (tracker__new(&of_tracker, &tracker))
+		return false;
+	of_capture.tracker = tracker;
+	if (capture__new(&of_capture, &capture, &err) ||
+	    tracker__add(tracker, getpid(), false, &parent, &err) ||
+	    tracker__refresh(tracker, parent))
+		return false;
+	routing = (struct routing) { tracker, capture };
+	return parent->space != NULL;
+}
+
+static void end(void)
+{
+	capture__free(capture);
+	tracker__free(tracker);
+	images__free(images);
+	half__close();
+}
+
+/* --- records --- */
+
+static void send(const void *rec, size_t size)
+{
+	struct err err = {};
+
+	if (routing__record(&routing, rec, size, &err)) {
+		printf("Bail out! %s\n", err.text);
+		exit(1);
+	}
+}
+
+/* A sample with one native frame. */
+static void sample(uint32_t pid, uint64_t ip)
+{
+	struct {
+		struct rec_sample head;
+		uint64_t words[2];
+	} rec = { .head = { .type = REC_SAMPLE,
+			    .flags = SAMPLE_COMPLETE,
+			    .time_ns = now_ns(),
+			    .event = 1,
+			    .value = 1,
+			    .tgid = pid,
+			    .tid = pid,
+			    .n_native = 1 },
+		  .words = { ip | NATIVE_EXACT, 0x7000 } };
+
+	send(&rec, sizeof(rec));
+}
+
+/* As bpf/process.bpf.c does it. */
+static void fork_off(uint32_t pid)
+{
+	const struct rec_task rec = { .type = REC_FORK,
+				      .tgid = pid,
+				      .tid = pid,
+				      .parent_tgid = parent->pid,
+				      .time_ns = now_ns(),
+				      .program = ++program };
+	const struct proc_rec proc = { .flags = PROC_FOLLOW,
+				       .space = parent->space->id,
+				       .program = program };
+
+	bpf_map_update_elem(kernel_half__map_fd(NULL, "targets"), &pid, &proc, BPF_ANY);
+	send(&rec, sizeof(rec));
+}
+
+static void execute(uint32_t pid)
+{
+	const struct rec_exec rec = { .type = REC_EXEC,
+				      .tgid = pid,
+				      .time_ns = now_ns(),
+				      .program = ++program,
+				      .command_len = 5,
+				      .comm = "true",
+				      .command = "true" };
+	const struct proc_rec proc = { .flags = PROC_FOLLOW, .program = program };
+
+	bpf_map_update_elem(kernel_half__map_fd(NULL, "targets"), &pid, &proc, BPF_ANY);
+	send(&rec, sizeof(rec));
+}
+
+static void map(uint32_t pid, const struct mapped *mapped)
+{
+	const struct rec_mapped rec = { .type = REC_MAPPED,
+					.tgid = pid,
+					.start = mapped->start,
+					.end = mapped->end,
+					.offset = mapped->offset,
+					.program = program,
+					.image = mapped->image->number };
+
+	send(&rec, sizeof(rec));
+}
+
+static void exit_of(uint32_t pid)
+{
+	const struct rec_task rec = {
+		.type = REC_EXIT, .tgid = pid, .tid = pid, .time_ns = now_ns()
+	};
+
+	send(&rec, sizeof(rec));
+}
+
+static bool is_target(uint32_t pid)
+{
+	struct proc_rec rec;
+
+	return !bpf_map_lookup_elem(kernel_half__map_fd(NULL, "targets"), &pid, &rec);
+}
+
+/* All that has been sent, long enough after it was. */
+static void consume_all(void)
+{
+	if (routing__consumed(&routing, now_ns() + TRACKER_LAST_SAMPLE_NS, NULL))
+		exit(1);
+}
+
+/* --- tests --- */
+
+/* One after the other, each with samples before it executes something, after that, and at its end.
+ */
+static void test_children(void)
+{
+	const uint64_t here = (uintptr_t)test_children;
+	const struct mapped *mapped = process__find(parent, here);
+	size_t most = 0;
+	uint32_t i;
+
+	sample(parent->pid, here);
+	for (i = 0; i < CHILDREN; i++) {
+		fork_off(PID_FIRST + i);
+		sample(PID_FIRST + i, here);
+		execute(PID_FIRST + i);
+		map(PID_FIRST + i, mapped);
+		sample(PID_FIRST + i, here);
+		exit_of(PID_FIRST + i);
+		most = max_of(most, tracker__count(tracker));
+		if (i % ROUND == ROUND - 1)
+			consume_all();
+	}
+	is_int(seen.samples, 2 * CHILDREN + 1, "all samples are taken");
+	is_int(seen.processes, 2 * CHILDREN + 1, "a process for each program that ran");
+	is_int(most, 1 + ROUND, "those that may still be sampled are known, and no other");
+	is_int(tracker__count(tracker), 1, "the parent alone is left in the tracker");
+	is_int(capture__count_processes(capture), 1, "... and in capture");
+	is_int(parent->space->refs, 1, "nobody shares its address space");
+	ok(!is_target(PID_FIRST) && !is_target(PID_FIRST + CHILDREN - 1) && is_target(parent->pid),
+	   "the kernel half samples the parent alone");
+	is_int(capture__stats(capture)->unowned, 0, "no sample came too late");
+	sample(PID_FIRST, here);
+	is_int(capture__stats(capture)->unowned, 1, "one that does is counted");
+}
+
+static void test_last_samples(void)
+{
+	const uint64_t here = (uintptr_t)test_children;
+	const uint32_t pid = PID_FIRST + CHILDREN;
+	const struct process *process;
+	uint32_t before;
+	uint64_t gone_ns;
+
+	fork_off(pid);
+	sample(pid, here);
+	before = seen.process_of;
+	exit_of(pid);
+	process = tracker__find(tracker, pid);
+	ok(process && process->gone, "a child has ended");
+	gone_ns = process->gone_ns;
+	routing__consumed(&routing, gone_ns + TRACKER_LAST_SAMPLE_NS - 1, NULL);
+	sample(pid, here);
+	is_int(seen.process_of, before, "a sample of its last moments is its own");
+	routing__consumed(&routing, gone_ns + TRACKER_LAST_SAMPLE_NS, NULL);
+	ok(!tracker__find(tracker, pid), "then it is forgotten");
+}
+
+/* The exit of the one that had the PID before was lost; or it is gone, and not forgotten yet. */
+static void test_same_pid(void)
+{
+	const uint64_t here = (uintptr_t)test_children;
+	const uint32_t pid = PID_FIRST + CHILDREN;
+	uint32_t first;
+
+	fork_off(pid);
+	sample(pid, here);
+	first = seen.process_of;
+	fork_off(pid);
+	sample(pid, here);
+	is_int(seen.process_of, first + 1, "another process with the same PID");
+	exit_of(pid);
+	fork_off(pid);
+	sample(pid, here);
+	is_int(seen.process_of, first + 2, "and one more, after an exit");
+	is_int(tracker__count(tracker), 2, "one is known at a time");
+	is_int(capture__count_processes(capture), 2, "... by capture, too");
+	consume_all();
+	ok(tracker__find(tracker, pid), "it lives: its predecessor's end is not its own");
+	exit_of(pid);
+	consume_all();
+	is_int(tracker__count(tracker), 1, "and ends");
+}
+
+static char map_path[64];
+
+static void remove_map(void)
+{
+	unlink(map_path);
+}
+
+static void write_map(const void *code, const char *name)
+{
+	FILE *file = fopen(map_path, "w");
+
+	if (!file || fprintf(file, "%lx 100 %s\n", (unsigned long)code, name) < 0 || fclose(file))
+		exit(1);
+}
+
+/* A process makes code and forks at once: nothing is known yet of its memory. */
+static void test_inherited_names(void)
+{
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint32_t pid = PID_FIRST + CHILDREN;
+
+	capture__name_frames(capture, false, NULL); /* of the tests before */
+	write_map(code, "inherited");
+	fork_off(pid);
+	sample(pid, (uintptr_t)code + 1);
+	capture__name_frames(capture, false, NULL);
+	is_str(seen.name, "inherited", "code of the parent, by its map");
+	execute(pid);
+	sample(pid, (uintptr_t)code + 1);
+	capture__name_frames(capture, false, NULL);
+	ok(!strncmp(seen.name, "[anon+0x", 8), "none of it is left after exec: %s", seen.name);
+	exit_of(pid);
+	consume_all();
+	remove_map();
+	munmap(code, 4096);
+}
+
+/* Code of its own that has no name until the process ends: its map is read then. The process itself
+ * was asked for by the user. */
+static void test_names_at_the_end(void)
+{
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint32_t pid = parent->pid;
+
+	tracker__refresh(tracker, parent);
+	sample(pid, (uintptr_t)code + 1);
+	capture__name_frames(capture, false, NULL);
+	ok(!strncmp(seen.name, "[anon+0x", 8), "shown by its place: %s", seen.name);
+	write_map(code, "at the end");
+	exit_of(pid);
+	is_str(seen.name, "at the end", "named by what its map says at its end");
+	ok(parent->ending && !parent->gone, "watched until it is gone");
+	is_int(tracker__count_wanted(tracker), 1, "until then the recording goes on");
+	if (routing__gone(&routing, parent, NULL))
+		exit(1);
+	is_int(tracker__count_wanted(tracker), 0, "gone");
+	is_int(tracker__count(tracker), 1, "its last samples may come");
+	consume_all();
+	is_int(tracker__count(tracker), 0, "nobody is left in the tracker");
+	is_int(capture__count_processes(capture), 0, "nor in capture");
+	munmap(code, 4096);
+}
+
+int main(void)
+{
+	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
+	atexit(remove_map);
+	if (!ok(begin(), "begins"))
+		return tap__done();
+	test_children();
+	test_last_samples();
+	test_same_pid();
+	test_inherited_names();
+	test_names_at_the_end();
+	end();
+	return tap__done();
+}
