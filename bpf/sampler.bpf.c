@@ -20,10 +20,14 @@ __u32 last_program = 0;
 
 __u64 sample_until_ns = 0; /* user space may set it, or to an earlier time; 0: no end */
 
-/* By number of the event: of so many occurrences one is sampled, and those that there were. */
-#define EVENT_AT(event) ((event) & (2 * EVENTS_MAX - 1))
+/* By number of the event: of so many occurrences one is sampled; what each is worth, in the event's
+ * unit; below what value there is no sample; and the occurrences that there were. */
 const volatile __u64 cfg_periods[2 * EVENTS_MAX] = {};
+const volatile __u64 cfg_values[2 * EVENTS_MAX] = {};
+const volatile __u64 cfg_minima[2 * EVENTS_MAX] = {};
 __u64 occurrences[2 * EVENTS_MAX] = {};
+
+const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: it is not of this session */
 
 #define COPY_REGS(to, from)                                                             \
 	do {                                                                            \
@@ -115,7 +119,8 @@ static __noinline struct scratch *sample__begin(__u32 event)
 	sample->type = REC_SAMPLE;
 	sample->time_ns = now_ns;
 	sample->event = event;
-	sample->value = cfg_periods[EVENT_AT(event)] ?: 1;
+	sample->condition = (struct rec_condition) { .state = STATE_RUNS, .syscall = NO_SYSCALL };
+	sample->value = (cfg_periods[EVENT_AT(event)] ?: 1) * (cfg_values[EVENT_AT(event)] ?: 1);
 	sample->tgid = tgid;
 	sample->tid = task__tid(task);
 	sample->cpu = bpf_get_smp_processor_id();
@@ -204,7 +209,15 @@ ON_TRACEPOINT(5)
 ON_TRACEPOINT(6)
 ON_TRACEPOINT(7)
 ON_TRACEPOINT(8)
-_Static_assert(EVENTS_MAX == 8, "a program for each");
+ON_TRACEPOINT(9)
+ON_TRACEPOINT(10)
+ON_TRACEPOINT(11)
+ON_TRACEPOINT(12)
+ON_TRACEPOINT(13)
+ON_TRACEPOINT(14)
+ON_TRACEPOINT(15)
+ON_TRACEPOINT(16)
+_Static_assert(EVENTS_MAX == 16, "a program for each");
 
 SEC("?uprobe")
 int on_uprobe(struct pt_regs *ctx)

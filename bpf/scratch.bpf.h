@@ -50,6 +50,15 @@ struct unwind_state {
 	__u64 unknown_start; /* of a mapping of the file image_key, which has no image; 0: none */
 };
 
+/* Of events, by their number. */
+#define EVENT_AT(event) ((event) & (2 * EVENTS_MAX - 1))
+extern const volatile __u64 cfg_periods[2 * EVENTS_MAX];
+extern const volatile __u64 cfg_values[2 * EVENTS_MAX];
+extern const volatile __u64 cfg_minima[2 * EVENTS_MAX];
+
+/* By enum event_slot. */
+extern const volatile __u32 cfg_numbers[EVENT_SLOTS_N];
+
 /* One per slot (bpf/slots.bpf.h): a sample's from its trigger to the end of the last walker. Not a
  * per-CPU map: those are limited to 32 KiB. */
 struct scratch {

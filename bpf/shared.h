@@ -114,7 +114,20 @@ enum { WALKER_PYTHON, WALKER_RUBY, WALKER_JVM, WALKER_SHADOW };
 enum { STAGE_UNWIND = WALKERS_MAX, STAGES_N };
 
 /* --- events --- */
-#define EVENTS_MAX 8 /* in one session; numbered from 1 */
+#define EVENTS_MAX 16 /* in one session; numbered from 1 */
+
+/* Events of which a session has one at most: their programs find its number under these. */
+enum event_slot {
+	EVENT_SLOT_NONE,
+	EVENT_OFF_CPU,
+	EVENT_WALL,
+	EVENT_WAKEUP,
+	EVENT_BLOCK_IO,
+	EVENT_SYSCALL,
+	EVENT_ALLOC,
+	EVENT_LOCK,
+	EVENT_SLOTS_N = 16
+};
 
 /* Slots of scratch memory on one CPU (bpf/slots.bpf.h), a power of two; and how many of them each
  * program type gets that a session uses. Ticks do not interrupt each other. A tracepoint's program
@@ -191,6 +204,34 @@ enum {
 	SAMPLE_RUNTIME_BROKEN = 32,    /* the same, or a runtime's frames are missing at all */
 };
 
+/* What a thread does when it is sampled; where the sample's value is a time, during that. */
+enum thread_state {
+	STATE_UNKNOWN,
+	STATE_RUNS,
+	STATE_PREEMPTED, /* could run, but another task has the CPU */
+	STATE_BLOCKED,	 /* waits in the kernel for something to happen */
+	STATE_STOPPED,	 /* by a signal or a tracer */
+	THREAD_STATES_N
+};
+
+/* How it stands to the lock of its interpreter (CPython's GIL, CRuby's GVL). */
+enum lock_state {
+	LOCK_UNKNOWN, /* there is none, or nothing is known of it */
+	LOCK_HELD,
+	LOCK_FREE, /* runs, or waits for something else, without it */
+	LOCK_WAITED,
+	LOCK_STATES_N
+};
+
+#define NO_SYSCALL (-1)
+
+struct rec_condition {
+	__u8 state;    /* enum thread_state */
+	__u8 lock;     /* enum lock_state */
+	__s16 syscall; /* the system call that it is in; NO_SYSCALL */
+};
+_Static_assert(sizeof(struct rec_condition) == 4, "rec_condition");
+
 /* rec_section.flags */
 enum {
 	SECTION_TRUNCATED = 1, /* frames at the outer end found no room */
@@ -216,6 +257,10 @@ struct rec_sample {
 	__u32 flags;
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 value;   /* in the event's unit; of occurrences: how many this one stands for */
+	__u64 object;  /* what it is about: the address of a futex or a lock, ...; 0: nothing */
+	__u64 link;    /* samples with the same one belong together (who wakes, who is woken); 0 */
+	__u32 peer;    /* the other thread that it is about; 0: none */
+	struct rec_condition condition;
 	__u32 tgid, tid;
 	__u32 event; /* the session's number of it, from 1 */
 	__u32 cpu;
@@ -225,7 +270,7 @@ struct rec_sample {
 	struct rec_section sections[SECTIONS_MAX];
 	char comm[THREAD_NAME_BYTES];
 };
-_Static_assert(sizeof(struct rec_sample) == 80, "rec_sample");
+_Static_assert(sizeof(struct rec_sample) == 104, "rec_sample");
 
 /* A power of two above 127 + 2*1024 + 2*RUNTIME_PAIRS_MAX: the longest stack with one runtime in
  * it. With several their frames share the room. */

@@ -421,6 +421,10 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		.cpu = rec->cpu,
 		.flags = rec->flags,
 		.event = rec->event,
+		.condition = rec->condition,
+		.peer = rec->peer,
+		.object = rec->object,
+		.link = rec->link,
 	};
 	struct stack_owner owner = { .tid = rec->tid, .name = rec->comm, .time_ns = rec->time_ns };
 	struct stack_natives natives = { .kernel = words, .n_kernel = rec->n_kernel };

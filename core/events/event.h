@@ -11,6 +11,7 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/kernel/chain.h"
+#include "core/kernel/kernel_half.h"
 
 /* What a session samples. A kind of event is one file here, and one line of the table in events.c;
  * docs/adding-an-event.md says how to write one. An event is a kind with its argument, such as
@@ -25,6 +26,7 @@ struct event_kind;
 struct event_spec {
 	const struct event_kind *kind;
 	char name[EVENT_NAME_BYTES]; /* KIND or KIND:ARGUMENT: its name in recordings, too */
+	uint64_t minimum; /* in the unit: what is less is not sampled. The kind's `parse` sets it */
 };
 
 /* What is behind "KIND:"; "" where there is none. */
@@ -35,7 +37,9 @@ const char *event__argument(const struct event_spec *spec);
 struct event {
 	struct event_spec spec;
 	uint32_t number;
-	const struct bpf_program *program; /* takes the samples; of the kind's chain type */
+	const struct kernel_half *half;
+	const struct bpf_program *program; /* takes the samples: the type's own trigger, or the
+					    * first of the kind's programs */
 	uint64_t period_ns;		   /* of timed events */
 	bool attached;
 	struct bpf_link **links; /* made with event__add_link; owned */
@@ -56,15 +60,21 @@ struct event_kind {
 	const char *unit;     /* of its values: "samples", "ns", "bytes" or "count" */
 	const char *help;     /* one line */
 	enum chain_type type; /* of the BPF programs that such triggers run */
+	/* Those, if the type's own trigger will not do, which may be of several types; ended by one
+	 * without a name. They find the event's number in cfg_numbers, under `slot`. */
+	const struct chain_program *programs;
+	enum event_slot slot;
+	bool optional; /* it can be without its argument */
 	/* It comes by the clock, at session_opts.frequency_hz, and each sample's value is 1.
 	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. */
 	bool timed;
 	/* It is in files that targets have mapped: attached when that is known. */
 	bool mapped;
 
-	/* Is this an argument of the kind? The text is any user's. -EINVAL with a sentence that
-	 * tells what is. NULL: whatever `argument` says. */
-	int (*parse)(const char *argument, struct err *err);
+	/* Is the spec's argument (event__argument) one of the kind? The text is any user's. May
+	 * shorten the name to what the event is to be called. -EINVAL with a sentence that tells
+	 * what is. NULL: any text will do. */
+	int (*parse)(struct event_spec *spec, struct err *err);
 
 	/* Runs event->program at each occurrence from now on, in whatever process: the program
 	 * knows the targets. All or nothing. -EPERM, -ENOENT, ... with the way out in `err`. */

@@ -61,10 +61,12 @@ static int understand(struct event_spec *spec, struct err *err)
 		return spec->name[len] ? err__set(err, -EINVAL, "the event %s takes no argument",
 						  kind->name)
 				       : 0;
+	if (kind->optional && !spec->name[len])
+		return 0;
 	if (!spec->name[len] || !spec->name[len + 1])
 		return err__set(err, -EINVAL, "the event %s needs an argument: %s:%s", kind->name,
 				kind->name, kind->argument);
-	return kind->parse ? kind->parse(spec->name + len + 1, err) : 0;
+	return kind->parse ? kind->parse(spec, err) : 0;
 }
 
 static int add(struct event_list *list, const char *text, size_t len, struct err *err)
@@ -115,10 +117,18 @@ void event_list__configure(const struct event_list *list, uint64_t period,
 			   struct kernel_half_opts *opts)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
-		const struct event_kind *kind = list->list[i].kind;
+		const struct event_spec *spec = &list->list[i];
+		const struct chain_program *program = spec->kind->programs;
+		uint32_t number = i + 1;
 
-		opts->events[kind->type] |= 1U << (i + 1);
-		opts->periods[i + 1] = kind->timed ? 1 : period;
+		opts->events.programs[number] = program;
+		if (!program)
+			opts->events.of_type[spec->kind->type] |= 1U << number;
+		for (; program && program->name; program++)
+			opts->events.of_type[program->type] |= 1U << number;
+		opts->periods[number] = spec->kind->timed ? 1 : period;
+		opts->minima[number] = spec->minimum;
+		opts->numbers[spec->kind->slot] = number;
 	}
 }
 
@@ -137,7 +147,11 @@ struct events *events__new(const struct event_list *list, const struct kernel_ha
 
 		event->spec = list->list[i];
 		event->number = i + 1;
-		event->program = kernel_half__trigger(half, event->spec.kind->type, event->number);
+		event->half = half;
+		event->program =
+			event->spec.kind->programs
+				? kernel_half__program(half, event->spec.kind->programs)
+				: kernel_half__trigger(half, event->spec.kind->type, event->number);
 		if (event->spec.kind->timed)
 			event->period_ns = NSEC_PER_SEC / max_of(frequency_hz, 1U);
 	}

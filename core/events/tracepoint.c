@@ -20,8 +20,9 @@ static const char *name_of(const char *argument)
 	return strchr(argument, ':') + 1;
 }
 
-static int parse(const char *argument, struct err *err)
+static int parse(struct event_spec *spec, struct err *err)
 {
+	const char *argument = event__argument(spec);
 	const char *colon = strchr(argument, ':'), *at;
 
 	if (!colon || colon == argument || !colon[1])

@@ -32,8 +32,9 @@ struct uprobe {
 	unsigned without_symbol; /* files of that name that have no such symbol */
 };
 
-static int parse(const char *argument, struct err *err)
+static int parse(struct event_spec *spec, struct err *err)
 {
+	const char *argument = event__argument(spec);
 	const char *colon = strchr(argument, ':');
 	char *end = NULL;
 

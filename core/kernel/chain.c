@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/kernel/chain.h"
 
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,10 +11,9 @@
 #include "core/base/util.h"
 #include "core/kernel/kernel_part.h"
 
-#define UNWINDER     "unwind_stack"
-#define TYPE_MAP     ".rodata.type" /* what an object's programs know of their type */
-#define STAGES_MAP   "stages"
-#define PROGRAMS_MAX (EVENTS_MAX + WALKERS_MAX + 2)
+#define UNWINDER   "unwind_stack"
+#define TYPE_MAP   ".rodata.type" /* what an object's programs know of their type */
+#define STAGES_MAP "stages"
 
 static const struct {
 	enum bpf_prog_type program_type;
@@ -54,25 +54,47 @@ bool chain__is_trigger(const char *name, enum chain_type type)
 
 /* Names of programs, with room for what has to be made up. */
 struct names {
-	const char *list[PROGRAMS_MAX]; /* NULL-terminated */
-	size_t n;
+	const char *list[CHAIN_PROGRAMS_MAX]; /* NULL-terminated */
+	size_t n, n_made_up;
 	char made_up[EVENTS_MAX][32];
 };
 
-static void add_triggers(struct names *names, enum chain_type type, uint32_t events)
+static void add_name(struct names *names, const char *name)
 {
-	uint32_t event, n = 0;
+	for (size_t i = 0; i < names->n; i++)
+		if (!strcmp(names->list[i], name))
+			return;
+	assert(names->n < CHAIN_PROGRAMS_MAX - 1);
+	names->list[names->n++] = name;
+}
+
+/* The type's own trigger for that event. */
+static void add_trigger(struct names *names, enum chain_type type, uint32_t event)
+{
+	char *made_up = names->made_up[names->n_made_up];
 
 	if (!types[type].per_event) {
-		names->list[names->n++] = types[type].trigger;
+		add_name(names, types[type].trigger);
 		return;
 	}
-	for (event = 1; event <= EVENTS_MAX; event++) {
-		if (!(events & 1U << event))
+	snprintf(made_up, sizeof(names->made_up[0]), "%s%u", types[type].trigger, event);
+	names->n_made_up++;
+	add_name(names, made_up);
+}
+
+static void add_triggers(struct names *names, enum chain_type type,
+			 const struct chain_events *events)
+{
+	for (uint32_t event = 1; event <= EVENTS_MAX; event++) {
+		const struct chain_program *program = events->programs[event];
+
+		if (!(events->of_type[type] & 1U << event))
 			continue;
-		snprintf(names->made_up[n], sizeof(names->made_up[n]), "%s%u", types[type].trigger,
-			 event);
-		names->list[names->n++] = names->made_up[n++];
+		if (!program)
+			add_trigger(names, type, event);
+		for (; program && program->name; program++)
+			if (program->type == type)
+				add_name(names, program->name);
 	}
 }
 
@@ -105,17 +127,17 @@ static int put_stage(int stages_fd, const struct bpf_object *object, const char 
 	return bpf_map_update_elem(stages_fd, &stage, &fd, BPF_ANY) ? -errno : 0;
 }
 
-int chains__plan(struct chains *chains, struct bpf_object *base,
-		 const uint32_t events[CHAIN_TYPES_N], uint32_t tableless)
+int chains__plan(struct chains *chains, struct bpf_object *base, const struct chain_events *events,
+		 uint32_t tableless)
 {
 	struct names names = {};
 	int type, first = -1;
 
-	*chains = (struct chains) { .base = base, .tableless = tableless };
+	*chains = (struct chains) { .base = base, .events = *events, .tableless = tableless };
 	for (type = 0; type < CHAIN_TYPES_N; type++) {
 		struct chain *chain = &chains->list[type];
 
-		chain->used = events[type];
+		chain->used = events->of_type[type];
 		chain->stages_fd = -1;
 		chain->slot_first = chains->slots;
 		if (!chain->used)
@@ -126,8 +148,8 @@ int chains__plan(struct chains *chains, struct bpf_object *base,
 	}
 	if (first < 0)
 		return 0;
-	add_triggers(&names, first, events[first]);
-	names.list[names.n++] = UNWINDER;
+	add_triggers(&names, first, events);
+	add_name(&names, UNWINDER);
 	chains->list[first].trigger = base;
 	kernel_part__select(base, names.list, true);
 	return set_type(chains, base, first);
@@ -157,7 +179,7 @@ static int load_part(struct chains *chains, enum chain_type type, const char *co
 	return rc;
 }
 
-int chains__load(struct chains *chains, const uint32_t events[CHAIN_TYPES_N])
+int chains__load(struct chains *chains)
 {
 	int type, ret = 0;
 
@@ -168,8 +190,8 @@ int chains__load(struct chains *chains, const uint32_t events[CHAIN_TYPES_N])
 		if (!chain->used)
 			continue;
 		if (!chain->trigger) {
-			add_triggers(&names, type, events[type]);
-			names.list[names.n++] = UNWINDER;
+			add_triggers(&names, type, &chains->events);
+			add_name(&names, UNWINDER);
 			ret = load_part(chains, type, names.list, &chain->trigger);
 		}
 		if (ret)
@@ -210,8 +232,17 @@ const struct bpf_program *chains__trigger(const struct chains *chains, enum chai
 
 	if (!chain->trigger)
 		return NULL;
-	add_triggers(&names, type, 1U << event);
+	add_trigger(&names, type, event);
 	return bpf_object__find_program_by_name(chain->trigger, names.list[0]);
+}
+
+const struct bpf_program *chains__program(const struct chains *chains,
+					  const struct chain_program *program)
+{
+	const struct chain *chain = &chains->list[program->type];
+
+	return chain->trigger ? bpf_object__find_program_by_name(chain->trigger, program->name)
+			      : NULL;
 }
 
 void chains__done(struct chains *chains)

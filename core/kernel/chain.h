@@ -33,6 +33,21 @@ bool chain__is_trigger(const char *name, enum chain_type type);
 
 /* --- those of one session --- */
 
+/* A program that takes samples. */
+struct chain_program {
+	enum chain_type type;
+	const char *name;
+};
+
+#define CHAIN_PROGRAMS_MAX 64 /* of one type, in one session */
+
+/* What runs for the events of a session, by number from 1. */
+struct chain_events {
+	uint32_t of_type[CHAIN_TYPES_N]; /* bit n: event n has triggers of the type */
+	/* Ended by one without a name; NULL: the type's own trigger */
+	const struct chain_program *programs[EVENTS_MAX + 1];
+};
+
 #define CHAIN_PARTS_MAX (CHAIN_TYPES_N * (WALKERS_MAX + 1))
 
 struct chain {
@@ -44,6 +59,7 @@ struct chain {
 
 struct chains {
 	struct bpf_object *base; /* with all maps; borrowed */
+	struct chain_events events;
 	struct chain list[CHAIN_TYPES_N];
 	uint32_t slots;	    /* of each CPU */
 	uint32_t tableless; /* bit n: the unwinder's hook of walker slot n is loaded */
@@ -56,13 +72,13 @@ struct chain_stage {
 	uint32_t stage; /* a walker's slot, or STAGE_UNWIND */
 };
 
-/* Of `types` (bit n: enum chain_type n) with the events' numbers by type (bit n: event n). Decides
- * how many slots there are, and makes the base object load what the first of the types needs. */
-int chains__plan(struct chains *chains, struct bpf_object *base,
-		 const uint32_t events[CHAIN_TYPES_N], uint32_t tableless);
+/* Decides how many slots there are, and makes the base object load what the first of the types
+ * needs. */
+int chains__plan(struct chains *chains, struct bpf_object *base, const struct chain_events *events,
+		 uint32_t tableless);
 
 /* After the base object is loaded: the unwinder and the triggers of all types. */
-int chains__load(struct chains *chains, const uint32_t events[CHAIN_TYPES_N]);
+int chains__load(struct chains *chains);
 
 /* Loads further stages for each type. `tableless`: hooks that the unwinder gets in addition; it is
  * among the stages then. */
@@ -72,6 +88,10 @@ int chains__add(struct chains *chains, const struct chain_stage *stages, size_t 
 /* The program that takes samples of an event of that number; NULL: none of the type is loaded. */
 const struct bpf_program *chains__trigger(const struct chains *chains, enum chain_type type,
 					  uint32_t event);
+
+/* One of those that events name; NULL: it is not loaded. */
+const struct bpf_program *chains__program(const struct chains *chains,
+					  const struct chain_program *program);
 
 void chains__done(struct chains *chains); /* idempotent */
 

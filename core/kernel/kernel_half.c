@@ -118,10 +118,13 @@ static uint32_t hooks_at_start(const struct kernel_half *half)
 static int configure(struct kernel_half *half)
 {
 	struct braid_bpf *skel = half->skel;
-	int err = chains__plan(&half->chains, skel->obj, half->opts.events, hooks_at_start(half));
+	int err = chains__plan(&half->chains, skel->obj, &half->opts.events, hooks_at_start(half));
 
 	skel->rodata->cfg_slots = max_of(half->chains.slots, 1U);
 	memcpy((void *)skel->rodata->cfg_periods, half->opts.periods, sizeof(half->opts.periods));
+	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
+	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
+	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
@@ -190,7 +193,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	if (!rc)
 		rc = braid_bpf__load(half->skel);
 	if (!rc)
-		rc = chains__load(&half->chains, opts->events);
+		rc = chains__load(&half->chains);
 	if (!rc && opts->shadows)
 		rc = open_probes(half);
 	if (rc)
@@ -249,6 +252,12 @@ const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, e
 					       uint32_t event)
 {
 	return chains__trigger(&half->chains, type, event);
+}
+
+const struct bpf_program *kernel_half__program(const struct kernel_half *half,
+					       const struct chain_program *program)
+{
+	return chains__program(&half->chains, program);
 }
 
 int kernel_half__attach(struct kernel_half *half, struct err *err)

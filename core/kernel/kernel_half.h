@@ -23,9 +23,11 @@ struct kernel_half_opts {
 	enum unwind_mode unwind;
 	uint32_t shadows; /* room for so many shadow stacks, a power of two; 0: no probes */
 	bool calls;	  /* count calls in them: there are no samples */
-	/* What takes samples, by type: bit n: the event of number n, from 1. */
-	uint32_t events[CHAIN_TYPES_N];
-	uint64_t periods[EVENTS_MAX + 1]; /* of event n: every so-manieth is sampled; 0: each */
+	struct chain_events events; /* what takes samples */
+	/* Of event n: every so-manieth is sampled; what each is worth; the smallest value of which
+	 * there is a sample. 0 of the first two is 1. */
+	uint64_t periods[EVENTS_MAX + 1], values[EVENTS_MAX + 1], minima[EVENTS_MAX + 1];
+	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
 	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };
 
@@ -47,6 +49,10 @@ int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err);
  * is not among opts.events. */
 const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, enum chain_type type,
 					       uint32_t event);
+
+/* One of opts.events' programs; NULL: it is not loaded. */
+const struct bpf_program *kernel_half__program(const struct kernel_half *half,
+					       const struct chain_program *program);
 
 /* From here on targets are followed, and sampled when triggers are attached. */
 int kernel_half__attach(struct kernel_half *half, struct err *err);

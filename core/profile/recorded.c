@@ -37,6 +37,7 @@ int recorded__init(struct recorded *recorded)
 {
 	*recorded = (struct recorded) {};
 	intern__init(&recorded->stack_index, RECORDED_NONE);
+	intern__init(&recorded->measure_index, RECORDED_NONE);
 	if (array__reserve(&recorded->texts, &recorded->cap_texts, 1, 1))
 		return -ENOMEM;
 	recorded->texts[recorded->n_texts++] = '\0';
@@ -57,6 +58,7 @@ void recorded__done(struct recorded *recorded)
 	free(recorded->counters.rows);
 	free(recorded->texts);
 	intern__done(&recorded->stack_index);
+	intern__done(&recorded->measure_index);
 	*recorded = (struct recorded) {};
 }
 
@@ -249,6 +251,23 @@ int64_t recorded__offset(const struct recorded_node *node)
 	return node->address == MERGE_APART ? SINK_APART : (int64_t)(STACK_BASE - node->address);
 }
 
+/* The same number for stacks of the same event and condition. */
+static int number_measure(struct recorded *recorded, const struct recorded_stack *stack,
+			  uint32_t *ret)
+{
+	uint64_t condition = (uint64_t)stack->condition.state << 24 |
+			     (uint64_t)stack->condition.lock << 16 |
+			     (uint16_t)stack->condition.syscall;
+	uint32_t *place = intern__at(&recorded->measure_index, stack->event, condition);
+
+	if (!place)
+		return -ENOMEM;
+	if (!*place)
+		*place = ++recorded->n_measures;
+	*ret = *place;
+	return 0;
+}
+
 int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		    struct recorded_stack **ret)
 {
@@ -257,12 +276,15 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		.thread = recorded__find(&recorded->threads, sample->thread),
 		.native = recorded__find(&recorded->nodes, sample->native),
 		.runtime = recorded__find(&recorded->nodes, sample->runtime),
+		.condition = sample->condition,
 	};
-	uint32_t *place =
-		intern__at(&recorded->stack_index, (uint64_t)stack.native << 32 | stack.runtime,
-			   (uint64_t)stack.event << 32 | stack.thread);
+	uint32_t measure, *place;
 	struct recorded_stack *row;
 
+	if (number_measure(recorded, &stack, &measure))
+		return -ENOMEM;
+	place = intern__at(&recorded->stack_index, (uint64_t)stack.native << 32 | stack.runtime,
+			   (uint64_t)measure << 32 | stack.thread);
 	if (!place)
 		return -ENOMEM;
 	if (!*place) {

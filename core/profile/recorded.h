@@ -79,6 +79,7 @@ struct recorded_node {
 /* All samples that have these in common. */
 struct recorded_stack {
 	uint32_t event, thread, native, runtime;
+	struct rec_condition condition;
 	uint64_t samples, value; /* value saturates */
 	uint64_t last;		 /* number of the newest one, of all samples */
 };
@@ -104,7 +105,9 @@ struct recorded {
 	RECORDED_ROWS(struct recorded_node) nodes;
 	RECORDED_ROWS(struct recorded_stack) stacks;
 	RECORDED_ROWS(struct recorded_counter) counters;
-	struct intern stack_index; /* private: of stacks, + 1 */
+	struct intern stack_index;   /* private: of stacks, + 1 */
+	struct intern measure_index; /* private: numbers of events with conditions, + 1 */
+	uint32_t n_measures;
 	uint64_t n_samples;
 };
 

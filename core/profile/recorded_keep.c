@@ -189,7 +189,8 @@ static int copy_stacks(const struct marks *marks, const bool *stacks, struct rec
 		const struct sink_sample key = { .event = id_of(&from->events, row->event),
 						 .thread = id_of(&from->threads, row->thread),
 						 .native = id_of(&from->nodes, row->native),
-						 .runtime = id_of(&from->nodes, row->runtime) };
+						 .runtime = id_of(&from->nodes, row->runtime),
+						 .condition = row->condition };
 		struct recorded_stack *copy;
 
 		if (!stacks[i])

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/shared.h"
 #include "core/base/err.h"
 
 /* The vocabulary of what is recorded, and who takes it: a recording (core/store/recording.h), a
@@ -81,6 +82,9 @@ struct sink_sample {
 	uint32_t native;  /* innermost node of the native (and kernel) stack; 0: none */
 	uint32_t runtime; /* innermost node of the runtimes' stack; 0: none */
 	uint32_t flags;	  /* SAMPLE_* of bpf/shared.h */
+	struct rec_condition condition;
+	uint32_t peer;	       /* tid; 0: none */
+	uint64_t object, link; /* as in rec_sample; 0: none */
 };
 
 struct sink;

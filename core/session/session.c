@@ -52,7 +52,7 @@ static int open_target_side(struct session *session, struct err *err)
 
 	event_list__configure(&opts->events, opts->period, &half);
 	if (opts->trigger)
-		half.events[CHAIN_TICK] = 1U << 1;
+		half.events.of_type[CHAIN_TICK] = 1U << 1;
 	ret = kernel_half__load(&half, &session->half, err);
 	if (!ret && half.shadows && opts->source != RUNTIME_SOURCE_AUTO)
 		ret = kernel_half__load_probes(session->half, err);

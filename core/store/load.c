@@ -160,7 +160,10 @@ static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
 					    .native = column_u32(stmt, 2),
 					    .runtime = column_u32(stmt, 3),
 					    .value = column_count(stmt, 4),
-					    .event = column_u32(stmt, 5) };
+					    .event = column_u32(stmt, 5),
+					    .condition = { .state = column_u32(stmt, 6),
+							   .lock = column_u32(stmt, 7),
+							   .syscall = column_u32(stmt, 8) - 1 } };
 
 	return recorded__add_sample(recorded, &sample);
 }
@@ -187,8 +190,9 @@ static const struct reader readers[] = {
 	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
 	{ "node",     "id, parent, frame, offset",                    node_row,     1, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID,                                   sample_row,   1, 2 },
-	{ "sample",   "id, thread, native, runtime, value, event",    sample_row,   3, NOW },
+		      CPU_EVENT_ID ", 0, 0, 0",                       sample_row,   1, 2 },
+	{ "sample",   "id, thread, native, runtime, value, event, "
+		      "state, lock, syscall",                         sample_row,   3, NOW },
 };
 /* clang-format on */
 

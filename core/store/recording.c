@@ -189,10 +189,12 @@ static int write_sample(struct sink *sink, const struct sink_sample *sample, str
 	struct recording *recording = recording_of(sink);
 	/* SQLite's numbers are signed. */
 	int64_t value = sample->value > INT64_MAX ? INT64_MAX : (int64_t)sample->value;
-	int ret = recording_db__insert(&recording->db, TABLE_sample, err, recording->n_samples + 1,
-				       sample->time_ns, sample->event, sample->thread,
-				       (int64_t)sample->cpu, sample->native, sample->runtime,
-				       (int64_t)sample->flags, value);
+	int ret = recording_db__insert(
+		&recording->db, TABLE_sample, err, recording->n_samples + 1, sample->time_ns,
+		sample->event, sample->thread, (int64_t)sample->cpu, sample->native,
+		sample->runtime, (int64_t)sample->flags, value, (uint32_t)sample->condition.state,
+		(uint32_t)sample->condition.lock, (uint32_t)(sample->condition.syscall + 1),
+		(int64_t)sample->object, sample->peer, (int64_t)sample->link);
 
 	recording->n_samples += !ret;
 	return ret;

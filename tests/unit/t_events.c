@@ -26,9 +26,10 @@ static void test_understood(void)
 	ok(event_list__has_timed(&list, true) && event_list__has_timed(&list, false),
 	   "some come by the clock, some do not");
 	event_list__configure(&list, 10, &opts);
-	is_int(opts.events[CHAIN_TRACEPOINT], 1 << 1, "the tracepoint is number 1");
-	is_int(opts.events[CHAIN_TICK], 1 << 2, "the clock's is number 2");
-	is_int(opts.events[CHAIN_UPROBE], 1 << 3 | 1 << 4, "the uprobes are numbers 3 and 4");
+	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1, "the tracepoint is number 1");
+	is_int(opts.events.of_type[CHAIN_TICK], 1 << 2, "the clock's is number 2");
+	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 3 | 1 << 4,
+	       "the uprobes are numbers 3 and 4");
 	is_int(opts.periods[1], 10, "the period is that of events that are counted");
 	is_int(opts.periods[2], 1, "... not of the clock's");
 }
@@ -73,8 +74,9 @@ static void test_refused(void)
 	refuses(longest, "511 bytes at most");
 	refuses("uprobe:a:1x", "neither a symbol nor an offset");
 	refuses("cpu,uprobe:x:a,uprobe:x:b,uprobe:x:c,uprobe:x:d,uprobe:x:e,uprobe:x:f,uprobe:x:g,"
-		"uprobe:x:h",
-		"8 events at most");
+		"uprobe:x:h,uprobe:x:i,uprobe:x:j,uprobe:x:k,uprobe:x:l,uprobe:x:m,uprobe:x:n,"
+		"uprobe:x:o,uprobe:x:p",
+		"16 events at most");
 }
 
 static void test_nearest(void)

@@ -155,6 +155,7 @@ static int be_interrupted(void)
 {
 	struct output_file file;
 
+	signal(SIGINT, SIG_DFL); /* shells ignore it in what they start in the background */
 	if (output_file__open("old", false, &file, &err))
 		return 1;
 	fputs("half", file.stream);

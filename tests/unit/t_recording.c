@@ -123,7 +123,8 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM location"), "1|0|2|1|7 1|1|1|2|-", "location");
 	is_str(sqlite_text(path, "SELECT * FROM node"),
 	       "1|-|1|16 2|1|2|- 3|1|2|-8 4|-|3|-9223372036854775807", "node");
-	is_str(sqlite_text(path, "SELECT * FROM sample"), "1|5|1|1|0|2|-|1|2", "sample");
+	is_str(sqlite_text(path, "SELECT * FROM sample"), "1|5|1|1|0|2|-|1|2|-|-|1|0|-|0",
+	       "sample");
 	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
 	is_str(sqlite_text(path, "PRAGMA user_version"), "3", "version");
 	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");

@@ -77,7 +77,13 @@ CREATE TABLE sample (
 	native INTEGER REFERENCES node, -- innermost; kernel frames are the innermost ones
 	runtime INTEGER REFERENCES node, -- innermost
 	flags INTEGER,
-	value INTEGER -- in the event's unit; until version 2 called weight, of the event cpu
+	value INTEGER, -- in the event's unit; until version 2 called weight, of the event cpu
+	state INTEGER, -- enum thread_state of bpf/shared.h
+	lock INTEGER, -- enum lock_state
+	syscall INTEGER, -- the number of the system call that the thread is in, + 1
+	object INTEGER, -- what it is about: the address of a futex or a lock, ...
+	peer INTEGER, -- the other thread (its id) that it is about
+	link INTEGER -- samples with the same one belong together
 );
 CREATE TABLE counter ( -- what was lost, and why
 	name TEXT PRIMARY KEY,
