@@ -39,11 +39,29 @@ const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: it is not of this se
 		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
 	} while (0)
 
+#define SYSCALLS_MAX  1024 /* of x86-64 there are some 470; what is above is an error or x32's */
+#define SYSCALL_FUTEX 202
+#define CS_COMPAT     0x23 /* __USER32_CS: another numbering */
+
+/* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
+ * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */
+static __always_inline void note_syscall(struct rec_sample *sample, const struct pt_regs *regs)
+{
+	__u64 number = regs->orig_rax;
+
+	if (number >= SYSCALLS_MAX || regs->cs == CS_COMPAT)
+		return;
+	sample->condition.syscall = number;
+	if (number == SYSCALL_FUTEX)
+		sample->object = regs->rdi;
+}
+
 /* User registers at entry to the kernel: those of the system call, fault or interrupt. Returns the
  * code segment, 0 if there are none. */
-static __noinline __u32 read_task_regs(struct unwind_state *u)
+static __noinline __u32 read_task_regs(struct scratch *scratch)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct unwind_state *u = &scratch->unwind;
 	struct pt_regs *regs = &u->kernel_regs;
 
 	if (task->flags & PF_KTHREAD || !task__mm(task))
@@ -52,6 +70,7 @@ static __noinline __u32 read_task_regs(struct unwind_state *u)
 	if (bpf_probe_read_kernel(regs, sizeof(*regs), (void *)bpf_task_pt_regs(task)))
 		return 0;
 	COPY_REGS(u->regs, regs);
+	note_syscall(&scratch->sample, regs);
 	return regs->cs & CS_USER_MASK ? regs->cs : 0; /* io_uring workers never were there */
 }
 
@@ -165,7 +184,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	if (!(ctx->regs.cs & CS_USER_MASK)) {
 		SAMPLE_KERNEL_STACK(ctx, scratch, 0);
 		if (scratch->has_regs)
-			scratch->cs = read_task_regs(&scratch->unwind);
+			scratch->cs = read_task_regs(scratch);
 	} else if (scratch->has_regs) {
 		COPY_REGS(scratch->unwind.regs, &ctx->regs);
 		scratch->cs = ctx->regs.cs;
@@ -187,7 +206,7 @@ static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __
 	if (!scratch)
 		return 0;
 	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);
-	scratch->cs = scratch->has_regs ? read_task_regs(&scratch->unwind) : 0;
+	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
 	sample__unwind(ctx, scratch);
 	return 0;
 }
