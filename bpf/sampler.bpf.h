@@ -20,7 +20,6 @@ extern __u64 occurrences[2 * EVENTS_MAX];
 		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
 	} while (0)
 
-#define SYSCALLS_MAX  1024 /* of x86-64 there are some 470; what is above is an error or x32's */
 #define SYSCALL_FUTEX 202
 #define CS_COMPAT     0x23 /* __USER32_CS: another numbering */
 

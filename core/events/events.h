@@ -24,6 +24,9 @@ int event_list__parse(const char *text, struct event_list *list, struct err *err
 /* Does any come by the clock; or does any not? */
 bool event_list__has_timed(const struct event_list *list, bool timed);
 
+/* Does any come by its rate unless there is a period? */
+bool event_list__has_rated(const struct event_list *list);
+
 /* What the kernel half has to be loaded with: `opts`' events and periods. */
 void event_list__configure(const struct event_list *list, uint64_t period,
 			   struct kernel_half_opts *opts);
@@ -32,7 +35,7 @@ struct events;
 
 /* None is attached yet. NULL: out of memory. */
 struct events *events__new(const struct event_list *list, const struct kernel_half *half,
-			   uint32_t frequency_hz);
+			   uint32_t frequency_hz, uint64_t period);
 
 /* Attaches those that need to know what targets have mapped (`mapped`), or the others. After a
  * failure nothing is attached. */
