@@ -116,6 +116,9 @@ struct event_kind {
 /* Takes a link over, with the perf event that it owns (-1: none). On failure it is destroyed. */
 int event__add_link(struct event *event, struct bpf_link *link, int fd, struct err *err);
 
+#define KPROBES_TYPE \
+	"/sys/bus/event_source/devices/kprobe/type" /* is there if the kernel has any */
+
 /* For kinds of which parts may be uprobes: their `own`. */
 void uprobe__detach(struct event *event);
 

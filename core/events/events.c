@@ -51,10 +51,24 @@ static const struct event_kind *find_kind(const char *text, size_t len)
 	return NULL;
 }
 
+void event_kind__usage(const struct event_kind *kind, char *ret, size_t size)
+{
+	const char *argument = kind->argument ? kind->argument : "";
+
+	if (kind == &event_latency)
+		snprintf(ret, size, "%s", argument);
+	else
+		snprintf(ret, size, "%s%s%s%s", kind->name,
+			 !*argument || *argument == '[' ? ""
+			 : kind->optional		? "[:"
+							: ":",
+			 argument, *argument && *argument != '[' && kind->optional ? "]" : "");
+}
+
 static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 {
 	struct nearest nearest = nearest__to(spec->name, len);
-	char known[300] = "";
+	char known[400] = "", usage[EVENT_NAME_BYTES];
 	size_t used = 0;
 
 	for (int i = 0; event_kinds[i]; i++) {
@@ -63,10 +77,10 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 		nearest__add(&nearest, kind->name);
 		for (size_t k = 0; kind->other_name && kind->other_name(k); k++)
 			nearest__add(&nearest, kind->other_name(k));
+		event_kind__usage(kind, usage, sizeof(usage));
 		if (used < sizeof(known))
-			used += snprintf(known + used, sizeof(known) - used, "%s%s%s%s",
-					 i ? ", " : "", kind->name, kind->argument ? ":" : "",
-					 kind->argument ? kind->argument : "");
+			used += snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 usage);
 	}
 	if (nearest.n)
 		return err__set(err, -EINVAL, "there is no event '%s': did you mean %s?",

@@ -12,6 +12,9 @@
 /* All kinds, NULL-terminated: behind parsing and help. */
 extern const struct event_kind *const event_kinds[];
 
+/* How it is written after -e, what is to be filled in in capitals: "tracepoint:SYS:NAME". */
+void event_kind__usage(const struct event_kind *kind, char *ret, size_t size);
+
 struct event_list {
 	struct event_spec list[EVENTS_MAX]; /* number n is at n - 1 */
 	uint32_t n;

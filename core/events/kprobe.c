@@ -35,7 +35,7 @@ static int refuse(int code, const struct event_spec *at, struct err *err)
 {
 	const char *function = event__argument(at);
 
-	if (access(KPROBES, F_OK))
+	if (access(KPROBES_TYPE, F_OK))
 		return err__set(err, -ENOTSUP,
 				"this kernel has no kprobes (CONFIG_KPROBE_EVENTS): use a "
 				"tracepoint near %s instead (braid events lists them), or "

@@ -178,15 +178,26 @@ static void fill_attr(const struct event *event, struct perf_event_attr *ret)
 	ret->sample_period = event->period ? event->period : event->frequency_hz;
 }
 
-bool perf__has_pmu(void)
+bool perf__counts(const struct perf_name *name)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
-					.type = PERF_TYPE_HARDWARE,
-					.config = PERF_COUNT_HW_CPU_CYCLES };
-	int fd = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+					.type = name->type,
+					.config = name->config,
+					.exclude_kernel = 1 }; /* which needs the least privilege */
+	int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	bool counts = fd >= 0;
 
+	/* Whoever may not count at all is not told that there is nothing. */
+	if (!counts)
+		counts = errno != ENOENT && errno != EOPNOTSUPP && errno != ENODEV;
 	close_fd(&fd);
-	return fd >= 0 || (errno != ENOENT && errno != EOPNOTSUPP && errno != ENODEV);
+	return counts;
+}
+
+bool perf__has_pmu(void)
+{
+	return perf__counts(&(struct perf_name) { .type = PERF_TYPE_HARDWARE,
+						  .config = PERF_COUNT_HW_CPU_CYCLES });
 }
 
 /* What counts something near without a PMU. */

@@ -14,6 +14,9 @@ struct perf_name {
 };
 extern const struct perf_name perf_names[]; /* ended by one without a name */
 
+/* Can that be counted here? */
+bool perf__counts(const struct perf_name *name);
+
 /* Does this machine count what its CPU does? */
 bool perf__has_pmu(void);
 

@@ -146,7 +146,7 @@ static int attach(struct event *event, const struct event_place *place, struct e
 
 const struct event_kind event_syscall = {
 	.name = "syscall",
-	.argument = "[NAME][:MIN]",
+	.argument = "[:NAME][:MIN]",
 	.unit = "ns",
 	.help = "How long a system call takes, or each that does at least MIN: syscall:read:1ms",
 	.type = CHAIN_TRACEPOINT,
