@@ -5,9 +5,11 @@
 /* Events whose value is a time between two occurrences in one thread. What is kept until the end
  * belongs to the task: it goes wherever that goes, and away with it. */
 
+#include "bpf/budget.bpf.h"
 #include "bpf/sampler.bpf.h"
 
 struct task_times {
+	__u64 clock_ns[2 * EVENTS_MAX]; /* as of bpf/budget.bpf.h, by number of the event */
 	__u64 begin_ns[2 * EVENTS_MAX]; /* by number of the event; 0: none has begun */
 	__u64 syscall_ns;		/* since when it is in the system call `syscall`; 0 */
 	__u32 syscall;
@@ -41,6 +43,20 @@ static __always_inline struct task_times *times__make(void)
 	return times;
 }
 
+/* The value of the sample of such an interval; 0: there is none. */
+static __always_inline __u64 interval__value(struct task_times *times, __u32 event, __u64 begin_ns,
+					     __u64 now_ns)
+{
+	__u64 value = now_ns > begin_ns ? now_ns - begin_ns : 1;
+	__u64 *clock_ns = &times->clock_ns[EVENT_AT(event)];
+
+	if (value < cfg_minima[EVENT_AT(event)])
+		return 0;
+	if (!*clock_ns) /* those of threads that begin together are to ring at different times */
+		*clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
+	return budget__value(clock_ns, value, now_ns);
+}
+
 /* What has begun before and has no end yet is forgotten: pairs do not nest. */
 static __always_inline int interval__begin(__u32 event)
 {
@@ -51,10 +67,10 @@ static __always_inline int interval__begin(__u32 event)
 	return 0;
 }
 
-/* How long ago it has begun, in ns, at least 1; 0: there is to be no sample. */
+/* The value of the sample of the interval that ends now; 0: there is to be none. */
 static __always_inline __u64 interval__end(__u32 event)
 {
-	__u64 *begin_ns, value = 0;
+	__u64 *begin_ns, since_ns;
 	struct task_times *times;
 
 	if (!is_target())
@@ -65,9 +81,9 @@ static __always_inline __u64 interval__end(__u32 event)
 		count(COUNT_INTERVAL_UNMATCHED);
 		return 0;
 	}
-	value = bpf_ktime_get_ns() - *begin_ns;
+	since_ns = *begin_ns;
 	*begin_ns = 0;
-	return value ?: 1;
+	return interval__value(times, event, since_ns, bpf_ktime_get_ns());
 }
 
 #endif

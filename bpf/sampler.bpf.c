@@ -29,9 +29,13 @@ const volatile __u64 cfg_values[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_minima[2 * EVENTS_MAX] = {};
 __u64 occurrences[2 * EVENTS_MAX] = {};
 
+const volatile __u32 cfg_budget_permille = 0;
+const volatile __u32 cfg_limited = 0;
+const volatile __u32 cfg_intervals = 0;
+
 /* Bit n: event n has a filter; its value is the time since its beginning. */
 const volatile __u32 cfg_filtered = 0;
-const volatile __u32 cfg_intervals = 0;
+const volatile __u32 cfg_paired = 0;
 
 const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: it is not of this session */
 
@@ -68,7 +72,7 @@ static __always_inline struct scratch *sample__begin_interval(__u32 event)
 	struct scratch *scratch;
 	__u64 value = 1;
 
-	if (cfg_intervals & 1U << event) {
+	if (cfg_paired & 1U << event) {
 		value = interval__end(event);
 		if (!value)
 			return NULL;
@@ -78,12 +82,6 @@ static __always_inline struct scratch *sample__begin_interval(__u32 event)
 		scratch->sample.value *= value;
 	return scratch;
 }
-
-/* Frames of the tracing itself that are always there: the program's and bpf_trace_run's. One of
- * __bpf_trace_NAME or __traceiter_NAME may follow, as the compiler and the kernel's version have
- * it.
- */
-#define TRACING_FRAMES 2
 
 static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __u32 event)
 {

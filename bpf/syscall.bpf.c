@@ -51,22 +51,24 @@ int on_syscall_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_times *times =
 		bpf_task_storage_get(&task_times, bpf_get_current_task_btf(), 0, 0);
-	__u64 value, failed = ctx->args[1];
+	__u64 value, since_ns, now_ns, failed = ctx->args[1];
 	struct scratch *scratch;
 	__u32 event, number;
 
 	if (!times || !times->syscall_ns)
 		return 0;
-	value = bpf_ktime_get_ns() - times->syscall_ns;
+	since_ns = times->syscall_ns;
 	number = times->syscall;
 	times->syscall_ns = 0;
 	event = syscall__event(number);
-	if (!event || value < cfg_minima[EVENT_AT(event)])
+	if (!event)
 		return 0;
-	scratch = sample__begin(event);
+	now_ns = bpf_ktime_get_ns();
+	value = interval__value(times, event, since_ns, now_ns);
+	scratch = value ? sample__begin_at(event, now_ns) : NULL;
 	if (!scratch)
 		return 0;
-	scratch->sample.value *= value ?: 1;
+	scratch->sample.value *= value;
 	/* The program that made the call is gone. */
 	if (!failed && (number == SYSCALL_EXECVE || number == SYSCALL_EXECVEAT))
 		scratch->has_regs = 0;

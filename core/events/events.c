@@ -9,9 +9,10 @@
 #include "core/events/nearest.h"
 
 const struct event_kind *const event_kinds[] = {
-	&event_cpu,	   &event_fault,  &event_software,  &event_pmu,	 &event_syscall,
-	&event_tracepoint, &event_uprobe, &event_uretprobe, &event_usdt, &event_kprobe,
-	&event_kretprobe,  &event_fentry, &event_latency,   NULL
+	&event_cpu,	  &event_wall,	    &event_off_cpu, &event_fault,
+	&event_software,  &event_pmu,	    &event_syscall, &event_tracepoint,
+	&event_uprobe,	  &event_uretprobe, &event_usdt,    &event_kprobe,
+	&event_kretprobe, &event_fentry,    &event_latency, NULL
 };
 
 struct events {
@@ -58,11 +59,11 @@ void event_kind__usage(const struct event_kind *kind, char *ret, size_t size)
 	if (kind == &event_latency)
 		snprintf(ret, size, "%s", argument);
 	else
-		snprintf(ret, size, "%s%s%s%s", kind->name,
-			 !*argument || *argument == '[' ? ""
-			 : kind->optional		? "[:"
-							: ":",
-			 argument, *argument && *argument != '[' && kind->optional ? "]" : "");
+		snprintf(ret, size, "%s%s%s", kind->name,
+			 !*argument	    ? ""
+			 : *argument == '[' ? "[:"
+					    : ":",
+			 argument + (*argument == '[' ? 1 : 0));
 }
 
 static int unknown(const struct event_spec *spec, size_t len, struct err *err)
@@ -113,6 +114,18 @@ int event_spec__parse(struct event_spec *spec, struct err *err)
 	return kind->parse ? kind->parse(spec, err) : 0;
 }
 
+static int check_both(const struct event_spec *a, const struct event_spec *b, struct err *err)
+{
+	if (!strcmp(a->name, b->name))
+		return err__set(err, -EINVAL, "the event %s is there twice", a->name);
+	if (a->kind->contains == b->kind || b->kind->contains == a->kind)
+		return err__set(err, -EINVAL,
+				"%s and %s are not for one recording: one of them contains the "
+				"other",
+				a->name, b->name);
+	return 0;
+}
+
 static int add(struct event_list *list, const char *text, size_t len, struct err *err)
 {
 	struct event_spec *spec = &list->list[list->n];
@@ -129,8 +142,7 @@ static int add(struct event_list *list, const char *text, size_t len, struct err
 	memcpy(spec->name, text, len);
 	code = event_spec__parse(spec, err);
 	for (uint32_t i = 0; !code && i < list->n; i++)
-		if (!strcmp(list->list[i].name, spec->name))
-			code = err__set(err, -EINVAL, "the event %s is there twice", spec->name);
+		code = check_both(&list->list[i], spec, err);
 	if (!code)
 		list->n++;
 	return code;
@@ -165,6 +177,12 @@ bool event_list__has_rated(const struct event_list *list)
 	return false;
 }
 
+/* Occurrences are, here; not by a clock or a counter that samples at its rate. */
+static bool is_counted(const struct event_kind *kind)
+{
+	return !kind->timed && !kind->rated;
+}
+
 static void configure_triggers(const struct event_spec *spec, uint32_t number,
 			       struct chain_events *events)
 {
@@ -183,7 +201,7 @@ static void configure_triggers(const struct event_spec *spec, uint32_t number,
 		events->of_type[program->type] |= bit;
 }
 
-void event_list__configure(const struct event_list *list, uint64_t period,
+void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
 			   struct kernel_half_opts *opts)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
@@ -191,10 +209,15 @@ void event_list__configure(const struct event_list *list, uint64_t period,
 		uint32_t number = i + 1;
 
 		configure_triggers(spec, number, &opts->events);
-		opts->periods[number] = spec->kind->timed || spec->kind->rated ? 1 : period;
+		opts->periods[number] = is_counted(spec->kind) ? period : 1;
 		opts->filtered |= spec->filtered ? 1U << number : 0;
-		opts->intervals |= spec->interval ? 1U << number : 0;
+		opts->paired |= spec->interval ? 1U << number : 0;
+		opts->values[number] = 1;
+		if (spec->kind->timed && spec->kind->intervals)
+			opts->values[number] = NSEC_PER_SEC / max_of(frequency_hz, 1U);
 		opts->minima[number] = spec->minimum;
+		opts->limited |= (is_counted(spec->kind) || spec->kind->intervals) << number;
+		opts->intervals |= spec->kind->intervals << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
 }

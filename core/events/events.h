@@ -30,8 +30,9 @@ bool event_list__has_timed(const struct event_list *list, bool timed);
 /* Does any come by its rate unless there is a period? */
 bool event_list__has_rated(const struct event_list *list);
 
-/* What the kernel half has to be loaded with: `opts`' events and periods. */
-void event_list__configure(const struct event_list *list, uint64_t period,
+/* What the kernel half has to be loaded with: what `opts` says of events. `period`: of those that
+ * are counted. */
+void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
 			   struct kernel_half_opts *opts);
 
 struct events;

@@ -78,6 +78,7 @@ const struct event_kind event_latency = {
 		"uprobe:libc.so.6:malloc:latency:uretprobe:libc.so.6:malloc",
 	.type = CHAIN_TRACEPOINT,
 	.mapped = true,
+	.intervals = true,
 	.parse = parse,
 	.attach = attach,
 	.detach = uprobe__detach,

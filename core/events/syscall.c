@@ -10,7 +10,7 @@
 
 #include "core/base/privilege.h"
 #include "core/base/syscalls.h"
-#include "core/base/util.h"
+#include "core/events/duration.h"
 #include "core/events/nearest.h"
 
 /* How long system calls take: syscall:NAME, or all of them that no other event of the session has,
@@ -18,29 +18,6 @@
  * which call belongs to which (bpf/syscall.bpf.c). */
 
 #define EVENTS_MAP "syscall_events"
-
-/* "1ms", "250us", "2s", "500ns": in ns. */
-static int parse_time(const char *text, uint64_t *ret)
-{
-	static const struct {
-		const char *name;
-		uint64_t ns;
-	} units[] = { { "ns", 1 },
-		      { "us", NSEC_PER_SEC / 1000000 },
-		      { "ms", NSEC_PER_SEC / 1000 },
-		      { "s", NSEC_PER_SEC } };
-	char *end;
-	double value = strtod(text, &end);
-
-	if (!isdigit((unsigned char)*text) || text[strspn(text, "0123456789.nums")])
-		return -EINVAL;
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (!strcmp(end, units[i].name) && value * units[i].ns < 1e18) {
-			*ret = value * units[i].ns;
-			return 0;
-		}
-	return -EINVAL;
-}
 
 static int no_such(const char *name, struct err *err)
 {
@@ -63,7 +40,7 @@ static int take_apart(const char *argument, char *ret_name, size_t size, uint64_
 
 	*ret_minimum = 0;
 	snprintf(ret_name, size, "%.*s", (int)len, argument);
-	if (argument[len] && parse_time(minimum, ret_minimum))
+	if (argument[len] && duration__parse(minimum, ret_minimum))
 		return err__set(
 			err, -EINVAL,
 			"the shortest time in syscall:%s is a number with its unit, such as "
@@ -146,12 +123,13 @@ static int attach(struct event *event, const struct event_place *place, struct e
 
 const struct event_kind event_syscall = {
 	.name = "syscall",
-	.argument = "[:NAME][:MIN]",
+	.argument = "[NAME][:MIN]",
 	.unit = "ns",
 	.help = "How long a system call takes, or each that does at least MIN: syscall:read:1ms",
 	.type = CHAIN_TRACEPOINT,
 	.programs = programs,
 	.slot = EVENT_SYSCALL,
+	.intervals = true,
 	.optional = true,
 	.parse = parse,
 	.attach = attach,

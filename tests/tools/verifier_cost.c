@@ -79,7 +79,7 @@ static int verify(enum chain_type type)
 	}
 	memset(logs, 0, sizeof(logs));
 	skel->rodata->cfg_slots = SLOTS_MAX;
-	skel->rodata->cfg_filtered = skel->rodata->cfg_intervals = ~0U;
+	skel->rodata->cfg_filtered = skel->rodata->cfg_paired = ~0U;
 	skel->rodata_type->cfg_slot_end = chain__slots(type);
 	skel->rodata_type->cfg_tableless = ~0U; /* what is not run is not verified */
 	bpf_object__for_each_program (program, skel->obj) {

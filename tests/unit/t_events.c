@@ -25,7 +25,7 @@ static void test_understood(void)
 	ok(list.list[1].kind == &event_cpu && list.list[3].kind == &event_uprobe, "... and kinds");
 	ok(event_list__has_timed(&list, true) && event_list__has_timed(&list, false),
 	   "some come by the clock, some do not");
-	event_list__configure(&list, 10, &opts);
+	event_list__configure(&list, 10, 99, &opts);
 	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1, "the tracepoint is number 1");
 	is_int(opts.events.of_type[CHAIN_TICK], 1 << 2, "the clock's is number 2");
 	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 3 | 1 << 4,
@@ -52,10 +52,15 @@ static void test_refused(void)
 	refuses("", "name is missing");
 	refuses("cpu,", "name is missing");
 	refuses("cpu,cpu", "the event cpu is there twice");
+	refuses("off-cpu,wall", "one of them contains the other");
+	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("wall:-1ms", "shortest time of waiting");
+	refuses("off-cpu:2days", "shortest time of waiting");
+	refuses("off-cpu:90000s", "shortest time of waiting");
 	refuses("cpus", "did you mean cpu or cs?");
 	refuses("uprobes:x:y", "did you mean uprobe or kprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
-	refuses("nothing-like-it", "there are: cpu, page-fault, ");
+	refuses("nothing-like-it", "there are: cpu, wall[:MIN], off-cpu[:MIN], page-fault, ");
 	refuses("nothing-like-it", "tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL");
 	refuses("page-fualt", "did you mean page-fault");
 	refuses("LLC-load-mises", "did you mean LLC-load-misses");
@@ -83,7 +88,6 @@ static void test_refused(void)
 	refuses("syscall:1m", "such as 1ms or 250us, not '1m'");
 	refuses("syscall:read:1ms:", "not '1ms:'");
 	refuses("syscall:read:nan", "not 'nan'");
-	refuses("syscall:0x10ms", "not '0x10ms'");
 	refuses("uprobe:libc.so.6", "uprobe:FILE:SYMBOL");
 	refuses("uprobe::malloc", "uprobe:FILE:SYMBOL");
 	refuses("uprobe:libc.so.6:0x", "neither a symbol nor an offset");
@@ -145,8 +149,9 @@ static void test_intervals(void)
 				 &list, &err),
 	       0, "three intervals");
 	ok(list.list[0].kind == &event_latency, "are of their own kind, whatever they begin with");
-	event_list__configure(&list, 0, &opts);
-	is_int(opts.intervals, 1 << 1 | 1 << 2 | 1 << 3, "their values are times");
+	event_list__configure(&list, 0, 99, &opts);
+	is_int(opts.paired, 1 << 1 | 1 << 2 | 1 << 3, "their values are times");
+	is_int(opts.intervals, opts.paired, "... which the budget chooses by");
 	is_int(opts.events.begins, 1 << 1, "the first begins at a tracepoint");
 	is_int(opts.events.functions, 1 << 3, "the third is at functions of the kernel");
 	is_int(opts.filtered, 1 << 2 | 1 << 4, "the end of the second and the fourth have filters");
@@ -176,9 +181,10 @@ static void test_names(void)
 	is_int(list.list[5].minimum, 0, "no shortest time");
 	is_int(list.list[6].minimum, 1500000, "one of all calls");
 	is_int(list.list[7].minimum, 2000000000, "one of a call");
-	event_list__configure(&list, 7, &opts);
+	event_list__configure(&list, 7, 99, &opts);
 	is_int(opts.periods[2], 7, "the period is for what the kernel counts");
 	is_int(opts.periods[3], 1, "what the CPU counts has its own");
+	is_int(opts.limited >> 2 & 15, 1 | 8, "... and is not limited otherwise");
 	is_int(opts.minima[8], 2000000000, "and the shortest time reaches the kernel half");
 	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 6 | 1 << 7 | 1 << 8,
 	       "system calls are at tracepoints");
