@@ -125,6 +125,8 @@ static int configure(struct kernel_half *half)
 	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
 	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
 	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
+	skel->rodata->cfg_filtered = half->opts.filtered;
+	skel->rodata->cfg_paired = half->opts.paired;
 	skel->rodata->cfg_limited = half->opts.limited;
 	skel->rodata->cfg_intervals = half->opts.intervals;
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
@@ -258,6 +260,11 @@ const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, e
 					       uint32_t event)
 {
 	return chains__trigger(&half->chains, type, event);
+}
+
+const struct bpf_program *kernel_half__begin(const struct kernel_half *half, uint32_t event)
+{
+	return chains__begin(&half->chains, event);
 }
 
 const struct bpf_program *kernel_half__program(const struct kernel_half *half,
