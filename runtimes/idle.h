@@ -6,12 +6,13 @@
 
 /* What rules have in common: calls that wait for a lock or a condition; that wait for one of
  * several files; what libc calls them, alternatives of a pattern, with its frames that have no
- * name; and libuv's waits, alternatives with a bar at the end. */
+ * name ("[libc.so.6+0x1234]", but fnmatch knows no backslash before a bracket there); and libuv's
+ * waits, alternatives with a bar at the end. */
 #define IDLE_LOCKS "futex futex_wait"
 #define IDLE_POLLS "epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6"
 #define IDLE_LIBC                                                                      \
 	"*futex*|*pthread_cond_*|*sem_*wait*|*epoll_*wait*|*poll|*select|*sigsuspend|" \
-	"\\[libc.so*|\\[libc-2*|\\[libpthread*|\\[ld-musl*"
+	"?libc.so*|?libc-2*|?libpthread*|?ld-musl*"
 #define IDLE_UV "uv_cond_wait|uv_sem_wait|uv__sem_wait|"
 
 /* A wait that means nothing: of a worker for work, of an event loop for events, of a runtime's own

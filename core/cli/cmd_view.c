@@ -75,16 +75,14 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-/* What these formats have no place for. */
-static void print_notes(const struct report_opts *opts)
+/* What was left out is always said; these formats have no place for it, or one that few look at. */
+static void print_idle(const struct report_opts *opts)
 {
 	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
 	size_t n = output__notes(opts->profile, notes);
 
-	if (!opts->format || !opts->format->bare)
-		return;
-	for (size_t i = 0; i < n; i++)
-		fprintf(stderr, "%s\n", notes[i]);
+	if (opts->format && opts->format->bare && opts->profile->idle.weight)
+		fprintf(stderr, "%s\n", notes[n - 1]);
 }
 
 static int refuse_histogram(const struct profile *profile)
@@ -108,7 +106,7 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		profile__free(opts->profile);
 		return status;
 	}
-	print_notes(opts);
+	print_idle(opts);
 	opts->output.annotate = opts->view.annotate;
 	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
 	profile__free(opts->profile);
