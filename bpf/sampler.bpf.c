@@ -8,6 +8,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
 const volatile __u32 cfg_pidns_ino = 0;
+const volatile __u32 cfg_locks = 0;
 const volatile __u32 cfg_slots = 1;
 
 /* Of an object by itself: what its type is. */
@@ -39,9 +40,8 @@ const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: it is not of this se
 		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
 	} while (0)
 
-#define SYSCALLS_MAX  1024 /* of x86-64 there are some 470; what is above is an error or x32's */
-#define SYSCALL_FUTEX 202
-#define CS_COMPAT     0x23 /* __USER32_CS: another numbering */
+#define SYSCALLS_MAX 1024 /* of x86-64 there are some 470; what is above is an error or x32's */
+#define CS_COMPAT    0x23 /* __USER32_CS: another numbering */
 
 /* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
  * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */

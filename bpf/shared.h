@@ -223,7 +223,8 @@ enum lock_state {
 	LOCK_STATES_N
 };
 
-#define NO_SYSCALL (-1)
+#define NO_SYSCALL    (-1)
+#define SYSCALL_FUTEX 202 /* x86-64 */
 
 struct rec_condition {
 	__u8 state;    /* enum thread_state */
