@@ -27,6 +27,10 @@ const volatile __u64 cfg_values[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_minima[2 * EVENTS_MAX] = {};
 __u64 occurrences[2 * EVENTS_MAX] = {};
 
+const volatile __u32 cfg_budget_permille = 0;
+const volatile __u32 cfg_limited = 0;
+const volatile __u32 cfg_intervals = 0;
+
 const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: it is not of this session */
 
 SEC("?perf_event")
@@ -51,12 +55,6 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	sample__unwind(ctx, scratch);
 	return 0;
 }
-
-/* Frames of the tracing itself that are always there: the program's and bpf_trace_run's. One of
- * __bpf_trace_NAME or __traceiter_NAME may follow, as the compiler and the kernel's version have
- * it.
- */
-#define TRACING_FRAMES 2
 
 static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __u32 event)
 {
