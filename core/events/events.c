@@ -8,8 +8,10 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-const struct event_kind *const event_kinds[] = { &event_cpu,	    &event_wall,   &event_off_cpu,
-						 &event_tracepoint, &event_uprobe, NULL };
+const struct event_kind *const event_kinds[] = {
+	&event_cpu,    &event_wall, &event_off_cpu, &event_block_io, &event_tracepoint,
+	&event_uprobe, NULL
+};
 
 struct events {
 	struct event list[EVENTS_MAX];
