@@ -130,8 +130,17 @@ class Recording(gate.Recording):
         database.close()
         return sorted(frames for frames, _ in part.merged("--event", event))
 
+    def user_stacks(self, samples, event="off-cpu"):
+        """The same without the kernel's frames."""
+        stacks = {tuple(frame for frame in frames if not frame.endswith("_[k]"))
+                  for frames in self.stacks(samples, event)}
+        return [list(frames) for frames in sorted(stacks)]
+
 
 SOURCE = "fixtures/native/waits.c"
+
+
+OBEY = [*gate.TO_MAIN, None, None]  # ... to obey
 
 
 def at(function):
@@ -152,6 +161,11 @@ def to(function):
             at(function)]
 
 
+def function(frames, at_frame):
+    """The name of one of them; None: there are fewer."""
+    return frames[at_frame].split(" (")[0].split("_[")[0] if at_frame < len(frames) else None
+
+
 def same_frames(got, want):
     """As gate.check_merged compares. What libc inlines shows where its debug file is: left out."""
     got = [frame for frame in got if not frame.endswith("_[i]")]
@@ -162,10 +176,11 @@ def same_frames(got, want):
 def record(events, *pids, options=()):
     """braid, once it samples."""
     file = gate.path(f"{len(gate.running.processes)}.db")
+    asked_ns = now()
     braid = gate.start(gate.BRAID, "record", "-e", events, *options, "-p", ",".join(map(str, pids)),
                        "-o", file, stderr=gate.subprocess.PIPE)
     gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
-    braid.file = file
+    braid.file, braid.asked_ns = file, asked_ns
     return braid
 
 
