@@ -20,9 +20,8 @@ extern __u64 occurrences[2 * EVENTS_MAX];
 		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
 	} while (0)
 
-#define SYSCALLS_MAX  1024 /* of x86-64 there are some 470; what is above is an error or x32's */
-#define SYSCALL_FUTEX 202
-#define CS_COMPAT     0x23 /* __USER32_CS: another numbering */
+#define SYSCALLS_MAX 1024 /* of x86-64 there are some 470; what is above is an error or x32's */
+#define CS_COMPAT    0x23 /* __USER32_CS: another numbering */
 
 /* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
  * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */
@@ -104,14 +103,14 @@ static __always_inline int is_due(__u32 event, __u64 now_ns, __u64 *ret_value)
 	return 1;
 }
 
-/* Begins the sample of an occurrence of `event` in the current task. NULL: it is not sampled, or it
- * is lost, which is counted. */
-static __noinline struct scratch *sample__begin(__u32 event)
+/* Begins the sample of an occurrence of `event` in the current task, at a time that is now or just
+ * was. NULL: it is not sampled, or it is lost, which is counted. */
+static __noinline struct scratch *sample__begin_at(__u32 event, __u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task__pid(task), in_execve;
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
-	__u64 now_ns = bpf_ktime_get_ns(), value;
+	__u64 value;
 	struct rec_sample *sample;
 	struct scratch *scratch;
 
@@ -146,6 +145,11 @@ static __noinline struct scratch *sample__begin(__u32 event)
 	sample->cpu = bpf_get_smp_processor_id();
 	bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 	return scratch;
+}
+
+static __always_inline struct scratch *sample__begin(__u32 event)
+{
+	return sample__begin_at(event, bpf_ktime_get_ns());
 }
 
 /* In the kernel: with the frames there. A macro, as the context is another type for each. */

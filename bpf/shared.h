@@ -266,7 +266,21 @@ struct waiting_rec {
 	__u32 state;	/* enum thread_state */
 };
 
-#define NO_SYSCALL (-1)
+/* A thread as it stands, which does not run. */
+struct still_thread {
+	__u32 tgid, tid;
+	__u32 n_kernel;
+	__u32 cs; /* 0: it has no user registers */
+	__u64 fs_base;
+	__u64 regs[UNWIND_REGS]; /* as in rec_stack */
+	__u64 runs;		 /* not 0: it has woken up meanwhile, and the rest means nothing */
+	__s64 syscall;		 /* orig_ax: a system call's number, or negative */
+	char comm[THREAD_NAME_BYTES];
+	__u64 kernel[KERNEL_FRAMES_MAX]; /* innermost first */
+};
+
+#define NO_SYSCALL    (-1)
+#define SYSCALL_FUTEX 202 /* arch/x86/entry/syscalls/syscall_64.tbl */
 
 struct rec_condition {
 	__u8 state;    /* enum thread_state */

@@ -24,6 +24,11 @@ void host_programs__open(void)
 	last_code = 0;
 }
 
+void host_programs__number_codes_from(uint32_t last)
+{
+	last_code = last;
+}
+
 /* Without mappings: those of a target that was recorded have all been published. */
 static struct mm_struct memory;
 

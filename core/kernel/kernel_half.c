@@ -339,6 +339,37 @@ int kernel_half__sampler_fd(const struct kernel_half *half)
 	return program ? bpf_program__fd(program) : -ENOENT;
 }
 
+void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret)
+{
+	struct budget_rec *budgets = calloc(half->n_cpus, sizeof(*budgets));
+	uint32_t key = 0;
+
+	*ret = (struct kernel_half_economy) { .below = half->skel->bss->waits_below,
+					      .below_ns = half->skel->bss->waits_below_ns };
+	if (budgets && !bpf_map_lookup_elem(bpf_map__fd(half->skel->maps.budgets), &key, budgets))
+		for (int cpu = 0; cpu < half->n_cpus; cpu++) {
+			ret->occurrences += budgets[cpu].intervals;
+			ret->skipped += budgets[cpu].skipped;
+			ret->period_ns = max_of(ret->period_ns, budgets[cpu].longest_ns);
+			for (int i = 1; i <= EVENTS_MAX; i++)
+				ret->unaccounted += budgets[cpu].carried[i];
+		}
+	free(budgets);
+}
+
+uint32_t kernel_half__last_code(const struct kernel_half *half)
+{
+	return half->skel->bss->last_code;
+}
+
+int kernel_half__beside(const struct kernel_half *half, const char *const *programs,
+			struct bpf_object **ret)
+{
+	const struct kernel_part_map none = {};
+
+	return kernel_part__beside(half->skel->obj, programs, &none, ret);
+}
+
 struct bpf_object *kernel_half__object(struct kernel_half *half)
 {
 	return half->probes ? half->probes : half->skel->obj;

@@ -83,6 +83,24 @@ void kernel_half__detach(struct kernel_half *half);
 void kernel_half__free(struct kernel_half *half); /* NULL is fine */
 
 /* All maps, and the programs of probes, which are loaded by then or later. */
+/* What was done to keep the budget of events that can be frequent, and what was not wanted. */
+struct kernel_half_economy {
+	uint64_t occurrences,
+		skipped;	  /* of all such events; those that got no sample of their own */
+	uint64_t period_ns;	  /* the longest that threads' clocks have had; 0: intervals are all
+				   * sampled */
+	uint64_t unaccounted;	  /* occurrences skipped that no later sample stands for */
+	uint64_t below, below_ns; /* waits that were shorter than the user's minimum */
+};
+void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret);
+
+/* The number of the last code object that was met; no sample may be taken at the time. */
+uint32_t kernel_half__last_code(const struct kernel_half *half);
+
+/* Programs of their own over this one's maps: opened, not loaded (core/kernel/kernel_part.h). */
+int kernel_half__beside(const struct kernel_half *half, const char *const *programs,
+			struct bpf_object **ret);
+
 struct bpf_object *kernel_half__object(struct kernel_half *half);
 int kernel_half__map_fd(const struct kernel_half *half, const char *name); /* -ENOENT */
 

@@ -139,8 +139,10 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
 	if (!ret)
 		ret = session__start_targets(session, err);
-	if (!ret)
+	if (!ret) {
 		begin(session);
+		ret = session__note_waiting(session, err);
+	}
 	if (ret) {
 		child__kill(&session->child);
 		recording__discard(session->recording);
@@ -193,7 +195,11 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();
-	ret = session__drain(session, err);
+	ret = session__sample_waiting(session, err);
+	if (!ret)
+		ret = session__drain(session, err);
+	if (!ret)
+		ret = session__record_waiting(session, err);
 	if (!ret)
 		ret = capture__name_frames(session->capture, true, err);
 	closed = session__write_counters(session, ret ? NULL : err);
@@ -243,6 +249,7 @@ void session__free(struct session *session)
 		if (session->runtime_sessions[i])
 			session->opts.runtimes[i]->close(session->runtime_sessions[i]);
 	kernel_half__free(session->half);
+	session__record_waiting(session, NULL);
 	free(session->remapped);
 	fd_limit__restore(&session->users_files);
 	free(session->polled);
