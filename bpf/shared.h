@@ -449,7 +449,7 @@ enum unwind_mode {
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
 	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                    \
 	/* what user space counts */                                                     \
-	X(UNFINISHED, "samples left out: what they are of had not ended")                \
+	X(UNFINISHED, "samples left out: the end of what they are of was not seen")      \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
 	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")       \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                    \

@@ -52,6 +52,7 @@ struct event {
 struct tracker;
 struct event_place {
 	const struct tracker *tracker; /* the targets, whose mappings are known */
+	bool waits;		       /* waiting is an event of the session */
 };
 
 struct event_kind {
@@ -104,6 +105,7 @@ extern const struct event_kind event_cpu;
 extern const struct event_kind event_off_cpu;
 extern const struct event_kind event_wall;
 extern const struct event_kind event_block_io;
+extern const struct event_kind event_wakeup;
 extern const struct event_kind event_tracepoint;
 extern const struct event_kind event_uprobe;
 

@@ -8,10 +8,10 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-const struct event_kind *const event_kinds[] = {
-	&event_cpu,    &event_wall, &event_off_cpu, &event_block_io, &event_tracepoint,
-	&event_uprobe, NULL
-};
+const struct event_kind *const event_kinds[] = { &event_cpu,	  &event_wall,
+						 &event_off_cpu,  &event_wakeup,
+						 &event_block_io, &event_tracepoint,
+						 &event_uprobe,	  NULL };
 
 struct events {
 	struct event list[EVENTS_MAX];
@@ -124,6 +124,15 @@ bool event_list__has_timed(const struct event_list *list, bool timed)
 		if (list->list[i].kind->timed == timed)
 			return true;
 	return false;
+}
+
+uint32_t event_list__waiting(const struct event_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->list[i].kind->slot == EVENT_OFF_CPU ||
+		    list->list[i].kind->slot == EVENT_WALL)
+			return i + 1;
+	return 0;
 }
 
 void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,

@@ -14,6 +14,7 @@ EVENT = "block-io"
 N = 20
 BLOCK = 4096  # never in two places of the disk
 LARGE = 8 << 20
+UNSEEN = "samples left out: the end of what they are of was not seen"
 
 
 def device_of(path):
@@ -31,9 +32,16 @@ def frames_of(recording, samples):
 
 
 def check(name, recording, waits, call, stack, outlives=False):
-    """One request for each. `outlives`: the program does not wait for it."""
+    """One request for each. `outlives`: the program does not wait for it. Its end may not be seen,
+    where the kernel lets no program run just then, which is counted: seen on Linux 6.18 while
+    other BPF programs are being loaded."""
     samples = [wait.of(recording.waits(waiter.tid, EVENT)) for wait in waits]
-    gate.equal([len(found) for found in samples], [1] * len(waits), f"{name}: a sample for each")
+    unseen = sum(not found for found in samples)
+    gate.ok(unseen <= recording.counters().get(UNSEEN, 0), f"{name}: what is missing is counted")
+    gate.equal([len(found) for found in samples if found], [1] * (len(waits) - unseen),
+               f"{name}: a sample for each")
+    gate.ok(unseen < len(waits), f"{name}: there are some")
+    waits = [wait for wait, found in zip(waits, samples) if found]
     samples = sum(samples, [])
     gate.equal({sample.object for sample in samples}, {BLOCK}, f"{name}: bytes")
     gate.equal({sample.syscall for sample in samples}, {call}, f"{name}: the system call")
@@ -80,7 +88,7 @@ check("write-back", recording, behind, waiting.SYNC_FILE_RANGE,
       [*waiting.to("in_behind"), None, "[write-back]_[k]"], outlives=True)
 # Of fsync: what the file has in the page cache, the file system's own blocks, the device's cache.
 found = [[sample for sample in wait.of(recording.waits(waiter.tid, EVENT))] for wait in synced]
-gate.ok(all(found), "fsync: samples for each")
+gate.ok(UNSEEN in recording.counters() or all(found), "fsync: samples for each")
 gate.equal([True for samples, wait in zip(found, synced) for sample in samples
             if sample.value > wait.after - sample.time_ns], [], "fsync: all has ended before it has")
 for what, samples in [("[synchronous write]", [one for some in found for one in some if one.object]),
@@ -89,6 +97,7 @@ for what, samples in [("[synchronous write]", [one for some in found for one in 
     gate.ok(all(waiting.same_frames(stack, [*waiting.to("in_sync"), None, what + "_[k]"])
                 for stack in stacks), f"fsync: {what}", *stacks)
 samples = large.of(recording.waits(waiter.tid, EVENT))
-gate.equal(sum(sample.object for sample in samples), LARGE, "a large read: all of its bytes")
-gate.check_clean("block-io", recording)
+gate.ok(UNSEEN in recording.counters() or sum(sample.object for sample in samples) == LARGE,
+        "a large read: all of its bytes", *(sample.object for sample in samples))
+gate.equal(recording.counters().keys() - {UNSEEN}, set(), "nothing is lost")
 gate.done()

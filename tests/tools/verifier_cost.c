@@ -81,6 +81,8 @@ static int verify(enum chain_type type)
 	}
 	memset(logs, 0, sizeof(logs));
 	skel->rodata->cfg_slots = SLOTS_MAX;
+	for (int slot = 0; slot < EVENT_SLOTS_N; slot++)
+		((__u32 *)skel->rodata->cfg_numbers)[slot] = 1;
 	skel->rodata_type->cfg_slot_end = chain__slots(type);
 	skel->rodata_type->cfg_tableless = ~0U; /* what is not run is not verified */
 	bpf_object__for_each_program (program, skel->obj) {
