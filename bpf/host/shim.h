@@ -44,6 +44,7 @@
 #define bpf_ringbuf_output(map, data, size, how)  host__output(data, size)
 #define bpf_ringbuf_reserve(map, size, how)	  host__reserve(size)
 #define bpf_ringbuf_submit(data, how)		  host__submit(data)
+#define bpf_ringbuf_discard(data, how)		  host__discard(data)
 #define bpf_probe_read_user_str(to, size, from)	  host__read_str(to, size, (uintptr_t)(from))
 #define bpf_jiffies64()				  (host.jiffies)
 #define bpf_get_attach_cookie(ctx)		  ((void)(ctx), host.cookie)

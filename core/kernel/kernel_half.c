@@ -126,6 +126,7 @@ static int configure(struct kernel_half *half)
 	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
 	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
 	skel->rodata->cfg_unwind = half->opts.unwind;
+	skel->rodata->cfg_known_sets = KNOWN_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
 	if (!err)
