@@ -65,6 +65,7 @@ struct event {
 struct tracker;
 struct event_place {
 	const struct tracker *tracker; /* the targets, whose mappings are known */
+	bool waits;		       /* waiting is an event of the session */
 };
 
 struct event_kind {
@@ -141,6 +142,7 @@ int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.
 extern const struct event_kind event_cpu;
 extern const struct event_kind event_off_cpu;
 extern const struct event_kind event_wall;
+extern const struct event_kind event_wakeup;
 extern const struct event_kind event_fault;
 extern const struct event_kind event_software;
 extern const struct event_kind event_pmu;

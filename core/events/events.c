@@ -9,10 +9,10 @@
 #include "core/events/nearest.h"
 
 const struct event_kind *const event_kinds[] = {
-	&event_cpu,	  &event_wall,	    &event_off_cpu, &event_fault,
-	&event_software,  &event_pmu,	    &event_syscall, &event_tracepoint,
-	&event_uprobe,	  &event_uretprobe, &event_usdt,    &event_kprobe,
-	&event_kretprobe, &event_fentry,    &event_latency, NULL
+	&event_cpu,	  &event_wall, &event_off_cpu, &event_wakeup,	  &event_fault,
+	&event_software,  &event_pmu,  &event_syscall, &event_tracepoint, &event_uprobe,
+	&event_uretprobe, &event_usdt, &event_kprobe,  &event_kretprobe,  &event_fentry,
+	&event_latency,	  NULL
 };
 
 struct events {
@@ -167,6 +167,15 @@ bool event_list__has_timed(const struct event_list *list, bool timed)
 		if (list->list[i].kind->timed == timed)
 			return true;
 	return false;
+}
+
+uint32_t event_list__waiting(const struct event_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->list[i].kind->slot == EVENT_OFF_CPU ||
+		    list->list[i].kind->slot == EVENT_WALL)
+			return i + 1;
+	return 0;
 }
 
 bool event_list__has_rated(const struct event_list *list)

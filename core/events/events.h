@@ -27,6 +27,8 @@ int event_list__parse(const char *text, struct event_list *list, struct err *err
 /* Does any come by the clock; or does any not? */
 bool event_list__has_timed(const struct event_list *list, bool timed);
 
+/* The number of the event that waiting is; 0: of none. */
+uint32_t event_list__waiting(const struct event_list *list);
 /* Does any come by its rate unless there is a period? */
 bool event_list__has_rated(const struct event_list *list);
 

@@ -130,6 +130,14 @@ static int share_target(const struct still_thread *thread)
 	return host_map__update(targets->map, &thread->tgid, &proc);
 }
 
+/* What programs keep of a sample they know by its time, and all of these have the same. */
+static void forget_sample_before(void)
+{
+	for (size_t i = 0; i < host.n_maps; i++)
+		if (host.maps[i].is_array && host.maps[i].value_size)
+			host_map__reset(host.maps[i].map);
+}
+
 static int sample_kernel(struct host_half *host_half, const struct still_thread *thread)
 {
 	struct rec_sample rec = { .type = REC_SAMPLE,
@@ -160,6 +168,7 @@ int host_half__sample(struct host_half *host_half, const struct space *space,
 		return sample_kernel(host_half, thread);
 	if (memory__of_process(thread->tgid, &memory))
 		return -ENOMEM;
+	forget_sample_before();
 	share(host_half, space);
 	memcpy(at.regs, thread->regs, sizeof(at.regs));
 	host.memory = memory;

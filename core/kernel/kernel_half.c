@@ -143,7 +143,8 @@ static int configure(struct kernel_half *half)
 		err = set_slot_map(half, "scratches");
 	if (!err)
 		err = set_slot_map(half, "copy_slots");
-	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL]))
+	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
+		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
 	if (!err)
 		err = configure_probes(half);

@@ -134,8 +134,11 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 	if (!ret)
 		ret = kernel_half__attach(session->half, err);
 	if (!ret)
-		ret = events__attach(session->events, false,
-				     &(struct event_place) { session->tracker }, err);
+		ret = events__attach(
+			session->events, false,
+			&(struct event_place) { session->tracker,
+						event_list__waiting(&session->opts.events) },
+			err);
 	if (!ret)
 		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
 	if (!ret)

@@ -79,6 +79,8 @@ static int verify(enum chain_type type)
 	}
 	memset(logs, 0, sizeof(logs));
 	skel->rodata->cfg_slots = SLOTS_MAX;
+	for (int slot = 0; slot < EVENT_SLOTS_N; slot++)
+		((__u32 *)skel->rodata->cfg_numbers)[slot] = 1;
 	skel->rodata->cfg_filtered = skel->rodata->cfg_paired = ~0U;
 	skel->rodata_type->cfg_slot_end = chain__slots(type);
 	skel->rodata_type->cfg_tableless = ~0U; /* what is not run is not verified */
