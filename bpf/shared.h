@@ -148,6 +148,8 @@ enum event_slot {
 #define FILTER_STEPS_MAX  3
 #define FILTER_TEXT_WORDS 4
 
+#define FILTER_THREAD 0xff
+
 enum filter_op {
 	FILTER_EQUAL,
 	FILTER_UNEQUAL,
@@ -161,7 +163,7 @@ enum filter_op {
 /* argument, or what is found by following it: a pointer at each of `offsets`, and at the last of
  * them the value. */
 struct filter_test {
-	__u8 argument; /* from 0 */
+	__u8 argument; /* from 0; FILTER_THREAD: the current task_struct's address */
 	__u8 n_steps;
 	__u8 bytes; /* of the value: 1, 2, 4 or 8; 0: a text */
 	__u8 op;    /* enum filter_op */

@@ -97,6 +97,8 @@ def check_filters():
               f"{SYSCALLS}/id == 1000 || id == {GETPGID} && regs->di == 0x40000003 || id == -1/": 1,
               f"{SYSCALLS}/id == {GETPGID} && regs->di & 0x40000000/": N - 1,
               f"{SYSCALLS}/id == {GETPGID} && regs->orig_ax != {GETPGID}/": 0,
+              f"{SYSCALLS}/id == {GETPGID} && comm == occurs && pid > 1/": N,
+              f"{SYSCALLS}/id == {GETPGID} && comm == occur/": 0,
               "tracepoint:syscalls:sys_enter_getpgid": N,
               "tracepoint:syscalls:sys_exit_getpgid": N,
               "tracepoint:syscalls:sys_enter_getpgid/regs->di == 0/": 1,
