@@ -5,6 +5,7 @@
 /* Which occurrences of a tracepoint are wanted: tests of its arguments, and of what they point to.
  * Types and offsets are user space's to know (core/events/filter.h). */
 
+#include "bpf/filter.h"
 #include "bpf/scratch.bpf.h"
 
 struct {
