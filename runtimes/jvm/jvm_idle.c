@@ -31,6 +31,12 @@ const struct idle_rule jvm_idle[] = {
 	SERVICE("Notification Th", "runtime/notificationThread.cpp"),
 	SERVICE("Attach Listener", "services/attachListener.cpp"),
 
+	/* The first thread starts the one that runs main, and joins it. */
+	{ .function = "CallJavaMainInNewThread",
+	  .through = "@(*pthread_*join*|" IDLE_LIBC ")",
+	  .native = true,
+	  .syscalls = IDLE_LOCKS,
+	  .source = "src/java.base/unix/native/libjli/java_md.c (JDK 14 to 25)" },
 	{ .function = "java.util.concurrent.ThreadPoolExecutor.getTask",
 	  .through = PARKS,
 	  .source = "java.util.concurrent.ThreadPoolExecutor.getTask (JDK 8 to 25)" },
