@@ -38,7 +38,7 @@ def check_usage():
     check_misuse("either -p PID or -- COMMAND", "-p", own, "--", "true")
     check_misuse("tea", "--format", "tea", command="report")
     check_misuse("--by takes .*'tea'", "--by", "tea", command="flame")
-    check_misuse("--state takes .*'tea'", "--state", "running,tea", command="report")
+    check_misuse("--state takes .*,tea'", "--state", "running,tea", command="report")
     check_misuse("--idle takes .*'tea'", "--idle", "tea", command="flame")
     check_misuse("--histogram", "--histogram", "--format", "tree", command="report")
     check_misuse("", "a", "b", command="report")
