@@ -71,6 +71,7 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
 	char comm[16];
+	void *stack;
 	unsigned int __state; /* 0: it runs, or could */
 	int pid;
 	int tgid;

@@ -125,6 +125,8 @@ static int configure(struct kernel_half *half)
 	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
 	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
 	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
+	skel->rodata->cfg_filtered = half->opts.filtered;
+	skel->rodata->cfg_paired = half->opts.paired;
 	skel->rodata->cfg_limited = half->opts.limited;
 	skel->rodata->cfg_intervals = half->opts.intervals;
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
@@ -141,7 +143,8 @@ static int configure(struct kernel_half *half)
 		err = set_slot_map(half, "scratches");
 	if (!err)
 		err = set_slot_map(half, "copy_slots");
-	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL]))
+	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
+		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
 	if (!err)
 		err = configure_probes(half);
@@ -257,6 +260,11 @@ const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, e
 					       uint32_t event)
 {
 	return chains__trigger(&half->chains, type, event);
+}
+
+const struct bpf_program *kernel_half__begin(const struct kernel_half *half, uint32_t event)
+{
+	return chains__begin(&half->chains, event);
 }
 
 const struct bpf_program *kernel_half__program(const struct kernel_half *half,

@@ -66,7 +66,8 @@ static int open_target_side(struct session *session, struct err *err)
 				    half.shadows ? kernel_half__object(session->half) : NULL, err);
 	if (ret)
 		return ret;
-	session->events = events__new(&opts->events, session->half, opts->frequency_hz);
+	session->events =
+		events__new(&opts->events, session->half, opts->frequency_hz, opts->period);
 	if (!session->events)
 		return err__set(err, -ENOMEM, "out of memory");
 	session->table_arena =
@@ -133,8 +134,11 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 	if (!ret)
 		ret = kernel_half__attach(session->half, err);
 	if (!ret)
-		ret = events__attach(session->events, false,
-				     &(struct event_place) { session->tracker }, err);
+		ret = events__attach(
+			session->events, false,
+			&(struct event_place) { session->tracker,
+						event_list__waiting(&session->opts.events) },
+			err);
 	if (!ret)
 		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
 	if (!ret)

@@ -22,18 +22,6 @@ struct kept_record {
 	uint64_t data[]; /* aligned as in the ring */
 };
 
-/* The event that waiting is of; 0: of none. */
-static uint32_t waiting_event(const struct session *session)
-{
-	const struct event_list *events = &session->opts.events;
-
-	for (uint32_t i = 0; i < events->n; i++)
-		if (events->list[i].kind->slot == EVENT_OFF_CPU ||
-		    events->list[i].kind->slot == EVENT_WALL)
-			return i + 1;
-	return 0;
-}
-
 /* Of the thread alone. */
 static bool is_running(uint32_t tid)
 {
@@ -67,7 +55,7 @@ int session__note_waiting(struct session *session, struct err *err)
 	const struct process *process;
 	int ret = 0;
 
-	if (!waiting_event(session) || session->opts.command)
+	if (!event_list__waiting(&session->opts.events) || session->opts.command)
 		return 0;
 	for (process = tracker__first(session->tracker); !ret && process;
 	     process = process->hh.next)
@@ -96,7 +84,7 @@ static int sample_thread(const struct session *session, struct host_half *host,
 			 const struct still_thread *thread, struct kept_record ***end)
 {
 	const struct process *process = tracker__find(session->tracker, thread->tgid);
-	uint32_t event = waiting_event(session);
+	uint32_t event = event_list__waiting(&session->opts.events);
 	struct still_sample sample = { .event = event, .time_ns = session->end_ns - 1 };
 	struct waiting_rec rec;
 
@@ -126,7 +114,7 @@ int session__sample_waiting(struct session *session, struct err *err)
 	size_t n = 0;
 	int ret;
 
-	if (!waiting_event(session))
+	if (!event_list__waiting(&session->opts.events))
 		return 0;
 	ret = waiting__list(session->half, &threads, &n, err);
 	if (ret)
