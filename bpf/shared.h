@@ -201,6 +201,7 @@ enum rec_type {
 	REC_EXIT,     /* of a process's last thread; samples of its end may still follow */
 	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
 	REC_MAPPED,   /* a mapping of a known file, which user space had not published */
+	REC_VALUE,    /* what a sample that was sent before is worth */
 };
 
 struct rec_task { /* REC_FORK, REC_EXIT */
@@ -247,6 +248,26 @@ struct rec_mapped {
 };
 _Static_assert(sizeof(struct rec_mapped) == 40, "rec_mapped");
 
+struct rec_value {
+	__u32 type;
+	__u32 pad;
+	__u64 link;  /* the sample's */
+	__u64 value; /* 0: the sample is not wanted */
+};
+_Static_assert(sizeof(struct rec_value) == 24, "rec_value");
+
+/* What a thread wants of a block device: the first word of such a sample's kernel frames, which is
+ * no address. */
+enum block_kind {
+	BLOCK_READ = 1,
+	BLOCK_WRITE,	  /* somebody waits for it: O_DIRECT, O_SYNC, fsync */
+	BLOCK_WRITE_BACK, /* of what was written to the page cache before */
+	BLOCK_FLUSH,	  /* of the device's own cache */
+	BLOCK_DISCARD,
+	BLOCK_OTHER,
+	BLOCK_KINDS_N
+};
+
 /* rec_sample.flags */
 enum {
 	SAMPLE_COMPLETE = 1,	/* native frames reach the thread's outermost frame */
@@ -255,6 +276,7 @@ enum {
 	SAMPLE_NATIVE_TRUNCATED = 8,
 	SAMPLE_RUNTIME_TRUNCATED = 16, /* of any section */
 	SAMPLE_RUNTIME_BROKEN = 32,    /* the same, or a runtime's frames are missing at all */
+	SAMPLE_PENDING = 64, /* its value is not known yet: a REC_VALUE with its link follows */
 };
 
 /* What a thread does when it is sampled; where the sample's value is a time, during that. */
@@ -480,7 +502,9 @@ enum unwind_mode {
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
 	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")          \
 	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")            \
+	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                    \
 	/* what user space counts */                                                     \
+	X(UNFINISHED, "samples left out: the end of what they are of was not seen")      \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
 	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")       \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                    \

@@ -142,6 +142,7 @@ int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.
 extern const struct event_kind event_cpu;
 extern const struct event_kind event_off_cpu;
 extern const struct event_kind event_wall;
+extern const struct event_kind event_block_io;
 extern const struct event_kind event_wakeup;
 extern const struct event_kind event_fault;
 extern const struct event_kind event_software;

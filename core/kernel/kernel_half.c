@@ -133,6 +133,7 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
+	skel->rodata->cfg_locks = 1;
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
 									? half->opts.ring_bytes

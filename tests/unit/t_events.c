@@ -60,7 +60,8 @@ static void test_refused(void)
 	refuses("cpus", "did you mean cpu or cs?");
 	refuses("uprobes:x:y", "did you mean uprobe or kprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
-	refuses("nothing-like-it", "there are: cpu, wall[:MIN], off-cpu[:MIN], page-fault, ");
+	refuses("nothing-like-it",
+		"there are: cpu, wall[:MIN], off-cpu[:MIN], wakeup[:MIN], page-fault, ");
 	refuses("nothing-like-it", "tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL");
 	refuses("page-fualt", "did you mean page-fault");
 	refuses("LLC-load-mises", "did you mean LLC-load-misses");
