@@ -54,13 +54,15 @@ WALL = (
     "wall ns 8000000 waiting - nanosleep 50:tool 50:tool n:main;n:sleep",
     "wall ns 9000000 running - - 50:tool 50:tool n:main",
     "wall ns 500 - - - 50:tool 50:tool n:main",
+    "wall ns 20 preempted free - 50:tool 50:tool n:main",
 )
 
 
 def check_states():
     made(*WALL)
     tap.equal(folded("--by", "state"), [
-        "preempted;main;f (app.py);strcmp 6000000",
+        "preempted with the lock;main;f (app.py);strcmp 6000000",
+        "preempted;main 20",
         "running with the lock;main;f (app.py);strcmp 1000000",
         "running without the lock;main;f (app.py);deflate 2000000",
         "running;main 9000000",
@@ -73,7 +75,7 @@ def check_states():
     status, out, err = report()
     tap.equal((status, err), (0, ""), "a table", out)
     tap.equal(out.splitlines()[:3], [
-        "made up", "event wall: 45.0 ms in 10 samples",
+        "made up", "event wall: 45.0 ms in 11 samples",
         "on CPU 12.0 ms, waiting 27.0 ms, preempted 6.00 ms"], "its heading")
     tap.equal(below(out, " Self%")[:3], [
         " 35.6%    16.0 ms 100.0%    45.0 ms    12.0 ms    27.0 ms    6.00 ms  native   main",
@@ -82,11 +84,11 @@ def check_states():
         "on CPU, waiting and preempted in columns", out)
     out = report("--by", "state", "--rows", "3")[1]
     tap.equal([line.split("  ")[-1] for line in below(out, " Self%")],
-              ["running", "waiting", "stopped", "(16 more)"], "groups come first in a table", out)
+              ["running", "waiting", "stopped", "(17 more)"], "groups come first in a table", out)
     out = report("--format", "tree", "--by", "process", "--rows", "3")[1]
     tap.equal(below(out, " Total%")[:3], [
-        " 53.3%    24.0 ms    9.00 ms    15.0 ms       0 ns       0 ns  tool (50)",
-        " 53.3%    24.0 ms    9.00 ms    15.0 ms       0 ns    16.0 ms    main",
+        " 53.3%    24.0 ms    9.00 ms    15.0 ms      20 ns       0 ns  tool (50)",
+        " 53.3%    24.0 ms    9.00 ms    15.0 ms      20 ns    16.0 ms    main",
         " 17.8%    8.00 ms       0 ns    8.00 ms       0 ns    8.00 ms      sleep"],
         "a tree by process", out)
     tap.equal(sorted({line.split(";")[0] for line in folded("--by", "thread")}),
@@ -101,8 +103,8 @@ def check_filters():
         ("--state", "running"), ("--state", "waiting"), ("--state", "preempted,stopped"),
         ("--not-thread", "w"), ("--not-thread", "[aw].*"), ("--not-thread", "50"),
         ("--not-thread", "a"), ("--thread", "w", "--not-thread", "4."))}
-    tap.equal(list(total.values()), [12000000, 20000000, 13000000, 31000500, 24000500, 21000000,
-                                     45000500, 14000000], "filters", total)
+    tap.equal(list(total.values()), [12000000, 20000000, 13000020, 31000520, 24000520, 21000000,
+                                     45000520, 14000000], "filters", total)
     out = report("--state", "waiting")[1]
     tap.ok("On CPU" not in out, "no columns where all is waiting", out)
     for words, status, says in (
@@ -123,7 +125,7 @@ def check_units():
          "alloc bytes 2048 running - - 42:app 42:app n:main;n:malloc",
          "tracepoint:a:b/x==1,y/ ns 7 running - - 42:app 42:app n:main")
     tap.equal(folded("--event", "off-cpu,wall", "--pid", "50"),
-              ["main 16000500", "main;sleep 8000000"], "several events of one unit")
+              ["main 16000520", "main;sleep 8000000"], "several events of one unit")
     tap.equal(folded("--event", "off-cpu,tracepoint:a:b/x==1,y/")[0], "main 107",
               "one that has a comma in its name")
     tap.ok("\nevent wall, off-cpu: 45.0 ms" in report("--event", "off-cpu,wall")[1], "their names")
