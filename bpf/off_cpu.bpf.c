@@ -96,17 +96,29 @@ static __always_inline __u64 off_cpu__value(struct waiting_rec *rec, __u32 event
 	return budget__value(&rec->clock_ns, interval_ns, now_ns);
 }
 
+static __always_inline int is_in_syscall(struct task_struct *task)
+{
+	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	__s64 number = -1;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_rax);
+	return number >= 0;
+}
+
 #define THREAD_BYTES \
 	16384 /* of a kernel stack: THREAD_SIZE, arch/x86/include/asm/page_64_types.h */
 
-/* Does an interrupt do this, whatever thread it has interrupted? Interrupts run on stacks of their
- * own, and the arguments of a raw tracepoint (bpf_trace_run1() in kernel/trace/bpf_trace.c) are on
- * the stack that it is hit on. Not by preempt_count, which has had three names, and none at all
- * without CONFIG_KALLSYMS_ALL. In assembly, as the verifier allows comparing the context's address,
- * but no arithmetic with it. */
+/* Does an interrupt do this, whatever thread it has interrupted? If that was in the kernel,
+ * interrupts run on stacks of their own, and the arguments of a raw tracepoint (bpf_trace_run1() in
+ * kernel/trace/bpf_trace.c) are on the stack that it is hit on. If it was not, they run on the
+ * thread's, as its only way into the kernel: then it is in no system call
+ * (arch/x86/include/asm/irq_stack.h). Not by preempt_count, which has had three names, and none at
+ * all without CONFIG_KALLSYMS_ALL. In assembly, as the verifier allows comparing the context's
+ * address, but no arithmetic with it. */
 static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u64 start = (__u64)BPF_CORE_READ((struct task_struct *)bpf_get_current_task_btf(), stack);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 start = (__u64)BPF_CORE_READ(task, stack);
 	__u64 end = start + THREAD_BYTES, outside = 1;
 
 	asm volatile("if %[ctx] < %[start] goto +2\n"
@@ -114,7 +126,7 @@ static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 		     "%[outside] = 0\n"
 		     : [outside] "+r"(outside)
 		     : [ctx] "r"(ctx), [start] "r"(start), [end] "r"(end));
-	return outside;
+	return outside || !(task->flags & PF_KTHREAD || is_in_syscall(task));
 }
 
 /* The sample of the thread that wakes another one. */

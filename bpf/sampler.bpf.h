@@ -20,8 +20,7 @@ extern __u64 occurrences[2 * EVENTS_MAX];
 		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
 	} while (0)
 
-#define SYSCALLS_MAX 1024 /* of x86-64 there are some 470; what is above is an error or x32's */
-#define CS_COMPAT    0x23 /* __USER32_CS: another numbering */
+#define CS_COMPAT 0x23 /* __USER32_CS: another numbering */
 
 /* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
  * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */

@@ -129,6 +129,59 @@ enum event_slot {
 	EVENT_SLOTS_N = 16
 };
 
+/* Attach cookies of triggers, where their type has any: the event's number, and what the program is
+ * to know of this very trigger. */
+#define COOKIE_EVENT   0xffU
+#define COOKIE_ADDRESS 0x100U /* the perf event has the address that it is about */
+#define COOKIE_PERIOD  0x200U /* ... and how many occurrences this one stands for */
+#define COOKIE_BEGINS  0x400U /* an interval begins here: there is a sample at its end */
+
+/* System calls are known by number to below this; of x86-64 there are some 470, and what is above
+ * is an error or x32's. */
+#define SYSCALLS_MAX 1024
+
+/* --- filters: tests of a tracepoint's arguments. key: the event's number; of what begins an
+ * interval FILTERS_BEGIN more --- */
+#define FILTERS_BEGIN	  (EVENTS_MAX + 1)
+#define FILTERS_N	  (2 * FILTERS_BEGIN)
+#define FILTER_TESTS_MAX  8
+#define FILTER_STEPS_MAX  3
+#define FILTER_TEXT_WORDS 4
+
+enum filter_op {
+	FILTER_EQUAL,
+	FILTER_UNEQUAL,
+	FILTER_LESS,
+	FILTER_AT_MOST,
+	FILTER_GREATER,
+	FILTER_AT_LEAST,
+	FILTER_ANY_BIT,
+};
+
+/* argument, or what is found by following it: a pointer at each of `offsets`, and at the last of
+ * them the value. */
+struct filter_test {
+	__u8 argument; /* from 0 */
+	__u8 n_steps;
+	__u8 bytes; /* of the value: 1, 2, 4 or 8; 0: a text */
+	__u8 op;    /* enum filter_op */
+	__u8 is_signed;
+	__u8 begins; /* the tests before this one were an alternative to it and those after it */
+	__u16 offsets[FILTER_STEPS_MAX];
+	__u32 pad;
+	union {
+		__u64 value;
+		__u64 text[FILTER_TEXT_WORDS]; /* with NULs to its end */
+	};
+};
+_Static_assert(sizeof(struct filter_test) == 48, "filter_test");
+
+struct event_filter {
+	__u32 n;	/* tests; 0: all pass */
+	__u32 required; /* so many of them, the first, must hold whatever the alternatives say */
+	struct filter_test tests[FILTER_TESTS_MAX];
+};
+
 /* Slots of scratch memory on one CPU (bpf/slots.bpf.h), a power of two; and how many of them each
  * program type gets that a session uses. Ticks do not interrupt each other. A tracepoint's program
  * does not interrupt itself, and those of others do so from softirqs and interrupts only. Of uprobe
@@ -448,6 +501,8 @@ enum unwind_mode {
 	X(WAITING_FULL, "threads whose waiting is not seen: table full")                 \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
 	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                    \
+	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")          \
+	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")            \
 	/* what user space counts */                                                     \
 	X(UNFINISHED, "samples left out: the end of what they are of was not seen")      \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \

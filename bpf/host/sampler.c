@@ -15,6 +15,7 @@ void host_programs__open(void)
 	HOST_ARRAY(slot_owners, 1);
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
+	HOST_ARRAY(filters, FILTERS_N);
 	HOST_HASH(targets, 8);
 	host_unwind__open();
 	host_python__open();

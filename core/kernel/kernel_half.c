@@ -125,12 +125,15 @@ static int configure(struct kernel_half *half)
 	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
 	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
 	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
+	skel->rodata->cfg_filtered = half->opts.filtered;
+	skel->rodata->cfg_paired = half->opts.paired;
 	skel->rodata->cfg_limited = half->opts.limited;
 	skel->rodata->cfg_intervals = half->opts.intervals;
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
+	skel->rodata->cfg_locks = 1;
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
 									? half->opts.ring_bytes
@@ -258,6 +261,11 @@ const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, e
 					       uint32_t event)
 {
 	return chains__trigger(&half->chains, type, event);
+}
+
+const struct bpf_program *kernel_half__begin(const struct kernel_half *half, uint32_t event)
+{
+	return chains__begin(&half->chains, event);
 }
 
 const struct bpf_program *kernel_half__program(const struct kernel_half *half,

@@ -27,8 +27,9 @@ struct kernel_half_opts {
 	/* Of event n: every so-manieth is sampled; what each is worth; the smallest value of which
 	 * there is a sample. 0 of the first two is 1. */
 	uint64_t periods[EVENTS_MAX + 1], values[EVENTS_MAX + 1], minima[EVENTS_MAX + 1];
-	uint32_t limited, intervals;	 /* bit n: of event n (bpf/budget.bpf.h) */
-	double budget_percent;		 /* what their samples may cost of each CPU; 0: anything */
+	uint32_t filtered, paired;   /* bit n: event n has a filter; is a time between two others */
+	uint32_t limited, intervals; /* bit n: of event n (bpf/budget.bpf.h) */
+	double budget_percent;	     /* what their samples may cost of each CPU; 0: anything */
 	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
 	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };
@@ -51,6 +52,9 @@ int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err);
  * is not among opts.events. */
 const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, enum chain_type type,
 					       uint32_t event);
+
+/* Where intervals of the event begin, if at a tracepoint; NULL: it is not loaded. */
+const struct bpf_program *kernel_half__begin(const struct kernel_half *half, uint32_t event);
 
 /* One of opts.events' programs; NULL: it is not loaded. */
 const struct bpf_program *kernel_half__program(const struct kernel_half *half,

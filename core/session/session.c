@@ -66,7 +66,8 @@ static int open_target_side(struct session *session, struct err *err)
 				    half.shadows ? kernel_half__object(session->half) : NULL, err);
 	if (ret)
 		return ret;
-	session->events = events__new(&opts->events, session->half, opts->frequency_hz);
+	session->events =
+		events__new(&opts->events, session->half, opts->frequency_hz, opts->period);
 	if (!session->events)
 		return err__set(err, -ENOMEM, "out of memory");
 	session->table_arena =

@@ -145,7 +145,7 @@ class Recording(gate.Recording):
             database.execute("DELETE FROM sample WHERE id NOT IN (%s)" %
                              ",".join(str(sample.id) for sample in samples))
         database.close()
-        return sorted(frames for frames, _ in part.merged("--event", event))
+        return sorted(frames for frames, _ in part.merged("--event", event, "--idle", "show"))
 
     def user_stacks(self, samples, event="off-cpu"):
         """The same without the kernel's frames."""
