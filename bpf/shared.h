@@ -202,6 +202,7 @@ enum rec_type {
 	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
 	REC_MAPPED,   /* a mapping of a known file, which user space had not published */
 	REC_VALUE,    /* what a sample that was sent before is worth */
+	REC_KNOWN,    /* a sample with a stack that a REC_SAMPLE has brought before */
 };
 
 struct rec_task { /* REC_FORK, REC_EXIT */
@@ -359,28 +360,64 @@ struct rec_section {
 /* A thread in more runtimes at once than that loses the rest, which is counted. */
 #define SECTIONS_MAX 4
 
+/* --- stacks that are known (bpf/emit.bpf.c): they cross the ring once --- */
+#define KNOWN_WAYS 4	/* entries of a set: where a stack of that hash may be */
+#define KNOWN_SETS 1024 /* a power of two */
+#define KNOWN_MAX  (KNOWN_SETS * KNOWN_WAYS)
+
+/* Stacks of more words have but the first entry of their set, so that the memory which keeps them
+ * in user space is bounded: by 80 MiB, where all are that deep; some 6 MiB are usual. */
+#define KNOWN_WORDS_SMALL 512
+
 /* The words that follow: n_kernel addresses, n_native pairs (ip, cfa), then of each section its
  * pairs (FRAME_KEY(code, index), stack address), each innermost first. Which runtime called which
  * only the stack addresses tell. */
 struct rec_sample {
 	__u32 type;
-	__u32 flags;
+	__u32 slot;    /* KNOWN_MAX of them: where it is kept ... */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 value;   /* in the event's unit; of occurrences: how many this one stands for */
 	__u64 object;  /* what it is about: the address of a futex or a lock, ...; 0: nothing */
 	__u64 link;    /* samples with the same one belong together (who wakes, who is woken); 0 */
 	__u32 peer;    /* the other thread that it is about; 0: none */
 	struct rec_condition condition;
-	__u32 tgid, tid;
+	__u32 tid;
 	__u32 event; /* the session's number of it, from 1 */
 	__u32 cpu;
+	__u32 generation; /* ... as which of those that were kept there; 0: it is not kept */
+	/* From here on, with the words: what is the same in other samples with this stack. */
+	__u32 tgid;
+	__u32 flags;
 	__u16 n_kernel, n_native;
 	__u16 n_sections;
 	__u16 stop; /* enum counter: why native unwinding stopped, 0: at the end */
 	struct rec_section sections[SECTIONS_MAX];
 	char comm[THREAD_NAME_BYTES];
 };
-_Static_assert(sizeof(struct rec_sample) == 104, "rec_sample");
+_Static_assert(sizeof(struct rec_sample) == 112, "rec_sample");
+
+struct rec_known { /* fields as in rec_sample */
+	__u32 type;
+	__u32 slot;
+	__u64 time_ns;
+	__u64 value;
+	__u32 generation;
+	__u32 tid;
+	__u32 event;
+	__u32 cpu;
+	struct rec_condition condition;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct rec_known) == 48, "rec_known");
+
+struct rec_known_about { /* the same, if it is about something: not all of these are 0 */
+	struct rec_known known;
+	__u64 object;
+	__u64 link;
+	__u32 peer;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct rec_known_about) == 72, "rec_known_about");
 
 /* A power of two above 127 + 2*1024 + 2*RUNTIME_PAIRS_MAX: the longest stack with one runtime in
  * it. With several their frames share the room. */
@@ -468,6 +505,8 @@ enum unwind_mode {
 	X(NONE, "")                                                                      \
 	X(SAMPLES, "samples taken")                                                      \
 	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit") \
+	X(KNOWN, "samples with a stack that was known")                                  \
+	X(EVICTED, "stacks that gave way to others, to be sent again")                   \
 	/* from here on: losses */                                                       \
 	X(RING_FULL, "samples lost: ring buffer full")                                   \
 	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                    \
@@ -500,15 +539,16 @@ enum unwind_mode {
 	X(CALL_LOST, "calls not counted: call tree full")                                \
 	X(WAITING_FULL, "threads whose waiting is not seen: table full")                 \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
-	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                    \
 	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")          \
 	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")            \
+	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                    \
 	/* what user space counts */                                                     \
 	X(UNFINISHED, "samples left out: the end of what they are of was not seen")      \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
 	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")       \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                    \
-	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")
+	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")     \
+	X(KNOWN_LOST, "samples lost: the stack that they refer to is not there")
 
 enum counter {
 #define X(id, text) COUNT_##id,
