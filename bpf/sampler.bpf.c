@@ -52,12 +52,6 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* Frames of the tracing itself that are always there: the program's and bpf_trace_run's. One of
- * __bpf_trace_NAME or __traceiter_NAME may follow, as the compiler and the kernel's version have
- * it.
- */
-#define TRACING_FRAMES 2
-
 static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __u32 event)
 {
 	struct scratch *scratch = sample__begin(event);

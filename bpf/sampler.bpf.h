@@ -138,6 +138,12 @@ static __noinline struct scratch *sample__begin(__u32 event)
 			(scratch)->sample.n_kernel = (scratch)->n_words = bytes / 8;               \
 	} while (0)
 
+/* Frames of the tracing itself that are always there: the program's and bpf_trace_run's. One of
+ * __bpf_trace_NAME or __traceiter_NAME may follow, as the compiler and the kernel's version have
+ * it.
+ */
+#define TRACING_FRAMES 2
+
 /* On to the unwinder, if there are user registers to begin with. */
 static __always_inline void sample__unwind(void *ctx, struct scratch *scratch)
 {

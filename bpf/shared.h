@@ -388,6 +388,7 @@ enum unwind_mode {
 	X(SHADOW_LOST_RETURN, "calls that ended without their return being seen")        \
 	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")         \
 	X(CALL_LOST, "calls not counted: call tree full")                                \
+	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")             \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
 	/* what user space counts */                                                     \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
