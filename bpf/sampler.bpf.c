@@ -27,6 +27,10 @@ const volatile __u64 cfg_values[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_minima[2 * EVENTS_MAX] = {};
 __u64 occurrences[2 * EVENTS_MAX] = {};
 
+const volatile __u32 cfg_budget_permille = 0;
+const volatile __u32 cfg_limited = 0;
+const volatile __u32 cfg_intervals = 0;
+
 const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: it is not of this session */
 
 SEC("?perf_event")

@@ -76,13 +76,32 @@ static __always_inline int is_between_programs(struct task_struct *task, struct 
 	return 0;
 }
 
-/* Is this one of those that are sampled? */
-static __always_inline int is_due(__u32 event)
-{
-	__u64 period = cfg_periods[EVENT_AT(event)];
+/* By number of the event: its samples are limited by the budget; what it measures are intervals, of
+ * which the program chooses by their length. */
+extern const volatile __u32 cfg_limited, cfg_intervals;
 
-	return period <= 1 ||
-	       !((__sync_fetch_and_add(&occurrences[EVENT_AT(event)], 1) + 1) % period);
+/* Is this occurrence one of those that are sampled? Then `ret_value` is what the sample stands for.
+ */
+static __always_inline int is_due(__u32 event, __u64 now_ns, __u64 *ret_value)
+{
+	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1;
+	__u64 value = period * (cfg_values[EVENT_AT(event)] ?: 1);
+	struct budget_rec *budget;
+
+	*ret_value = value;
+	if (period > 1 && (__sync_fetch_and_add(&occurrences[EVENT_AT(event)], 1) + 1) % period)
+		return 0;
+	budget = cfg_limited & ~cfg_intervals & 1U << EVENT_AT(event) ? budget__here() : NULL;
+	if (!budget)
+		return 1;
+	budget->intervals++;
+	if (!budget__has(budget, now_ns)) {
+		__sync_fetch_and_add(&budget->carried[EVENT_AT(event)], value);
+		budget->skipped++;
+		return 0;
+	}
+	*ret_value += __sync_lock_test_and_set(&budget->carried[EVENT_AT(event)], 0);
+	return 1;
 }
 
 /* Begins the sample of an occurrence of `event` in the current task. NULL: it is not sampled, or it
@@ -92,7 +111,7 @@ static __noinline struct scratch *sample__begin(__u32 event)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task__pid(task), in_execve;
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = bpf_ktime_get_ns(), value;
 	struct rec_sample *sample;
 	struct scratch *scratch;
 
@@ -101,7 +120,7 @@ static __noinline struct scratch *sample__begin(__u32 event)
 	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 	if (proc->flags & PROC_STARTING && !in_execve)
 		return NULL; /* what the command has to do with begins with its exec */
-	if (!is_due(event))
+	if (!is_due(event, now_ns, &value))
 		return NULL;
 	count(COUNT_SAMPLES);
 	scratch = slot__claim() ? scratch__get() : NULL;
@@ -114,13 +133,14 @@ static __noinline struct scratch *sample__begin(__u32 event)
 	scratch->proc = *proc;
 	scratch->walkers_left = proc->walkers;
 	scratch->n_words = 0;
+	scratch->limited = cfg_limited >> EVENT_AT(event) & 1;
 	sample = &scratch->sample;
 	__builtin_memset(sample, 0, sizeof(*sample));
 	sample->type = REC_SAMPLE;
 	sample->time_ns = now_ns;
 	sample->event = event;
 	sample->condition = (struct rec_condition) { .state = STATE_RUNS, .syscall = NO_SYSCALL };
-	sample->value = (cfg_periods[EVENT_AT(event)] ?: 1) * (cfg_values[EVENT_AT(event)] ?: 1);
+	sample->value = value;
 	sample->tgid = tgid;
 	sample->tid = task__tid(task);
 	sample->cpu = bpf_get_smp_processor_id();

@@ -223,6 +223,27 @@ enum lock_state {
 	LOCK_STATES_N
 };
 
+/* What a CPU may spend on samples (bpf/budget.bpf.h). */
+struct budget_rec {
+	__u64 filled_ns; /* CLOCK_MONOTONIC, as changed_ns: when it was filled the last time */
+	__s64 left_ns;	 /* below 0: overdrawn */
+	__u64 period_ns; /* of the clocks of threads that wait; a power of two */
+	__u64 changed_ns;
+	__u64 longest_ns; /* period_ns has been */
+	__u64 intervals, skipped;
+	__u64 carried[2 * EVENTS_MAX]; /* by event: what the next sample stands for in addition */
+};
+
+/* A thread that is, or was, off the CPU; key: its id. */
+#define WAITING_MAX 65536
+struct waiting_rec {
+	__u64 off_ns;	/* CLOCK_MONOTONIC: since when; 0: it runs */
+	__u64 clock_ns; /* its clock (bpf/budget.bpf.h) */
+	__u64 link;	/* the sample of who has woken it; 0: none was taken */
+	__u32 peer;	/* who has woken it; 0: not known, or an interrupt */
+	__u32 state;	/* enum thread_state */
+};
+
 #define NO_SYSCALL (-1)
 
 struct rec_condition {
@@ -389,6 +410,7 @@ enum unwind_mode {
 	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")         \
 	X(CALL_LOST, "calls not counted: call tree full")                                \
 	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")             \
+	X(WAITING_FULL, "threads whose waiting is not seen: table full")                 \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
 	/* what user space counts */                                                     \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \

@@ -158,12 +158,14 @@ void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value)
 }
 
 /* What a sample of the event stands for, in occurrences of it. */
-static uint32_t weight_at(const struct capture *capture, uint32_t event, uint64_t time_ns)
+/* Of an event that comes by the clock, what was taken while a thread ran: it may have another
+ * part. */
+static uint32_t weight_at(const struct capture *capture, const struct rec_sample *rec)
 {
-	if (!capture->opts.events[event - 1].timed)
+	if (!capture->opts.events[rec->event - 1].timed || rec->condition.state > STATE_RUNS)
 		return 1;
-	return time_ns < capture->weight.since_ns ? capture->weight_before.value
-						  : capture->weight.value;
+	return rec->time_ns < capture->weight.since_ns ? capture->weight_before.value
+						       : capture->weight.value;
 }
 
 const struct capture_stats *capture__stats(const struct capture *capture)
@@ -438,7 +440,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		capture->stats.malformed++;
 		return 0;
 	}
-	row.value = rec->value * weight_at(capture, rec->event, rec->time_ns);
+	row.value = rec->value * weight_at(capture, rec);
 	if (rec->flags & SAMPLE_HAS_STACK)
 		stack = stack_copies__take(capture->stacks, rec);
 	capture->n_frames = rec->n_native;

@@ -9,30 +9,35 @@
 
 /* Whatever a CPU executes, by its clock: the share of samples is the share of CPU time. */
 
-static int attach(struct event *event, const struct event_place *place, struct err *err)
+int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err)
 {
 	int n_cpus = libbpf_num_possible_cpus(), code = 0;
 
-	(void)place;
 	for (int cpu = 0; !code && cpu < n_cpus; cpu++) {
 		struct bpf_link *link = NULL;
 		int fd = -1;
 
-		code = cpu_clock__attach_event(event->program, cpu, event->period_ns, event->number,
-					       &link, &fd, err);
+		code = cpu_clock__attach_event(program, cpu, event->period_ns, event->number, &link,
+					       &fd, err);
 		if (!code && link)
 			code = event__add_link(event, link, fd, err);
 	}
 	return code;
 }
 
-static int slow_down(struct event *event, uint32_t slowdown)
+static int attach(struct event *event, const struct event_place *place, struct err *err)
+{
+	(void)place;
+	return event__attach_clock(event, event->program, err);
+}
+
+int event__slow_clock(struct event *event, uint32_t slowdown)
 {
 	uint64_t period = event->period_ns * slowdown;
 	int code = 0;
 
 	for (size_t i = 0; i < event->n_links; i++)
-		if (ioctl(event->fds[i], PERF_EVENT_IOC_PERIOD, &period))
+		if (event->fds[i] >= 0 && ioctl(event->fds[i], PERF_EVENT_IOC_PERIOD, &period))
 			code = -errno;
 	return code;
 }
@@ -44,5 +49,5 @@ const struct event_kind event_cpu = {
 	.type = CHAIN_TICK,
 	.timed = true,
 	.attach = attach,
-	.slow_down = slow_down,
+	.slow_down = event__slow_clock,
 };

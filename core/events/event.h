@@ -65,8 +65,13 @@ struct event_kind {
 	const struct chain_program *programs;
 	enum event_slot slot;
 	bool optional; /* it can be without its argument */
+	/* Values are lengths of intervals: of those that are short, what the budget allows
+	 * (bpf/budget.bpf.h). */
+	bool intervals;
+	const struct event_kind *contains; /* not beside that one in a session; NULL: none */
 	/* It comes by the clock, at session_opts.frequency_hz, and each sample's value is 1.
-	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. */
+	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. If it
+	 * `intervals`, too, the ticks are worth the time between them. */
 	bool timed;
 	/* It is in files that targets have mapped: attached when that is known. */
 	bool mapped;
@@ -90,8 +95,14 @@ struct event_kind {
 /* Takes a link over, with the perf event that it owns (-1: none). On failure it is destroyed. */
 int event__add_link(struct event *event, struct bpf_link *link, int fd, struct err *err);
 
+/* Runs `program` by the clock of each CPU, every event->period_ns. */
+int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);
+int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.slow_down */
+
 /* The kinds that there are. */
 extern const struct event_kind event_cpu;
+extern const struct event_kind event_off_cpu;
+extern const struct event_kind event_wall;
 extern const struct event_kind event_tracepoint;
 extern const struct event_kind event_uprobe;
 

@@ -8,8 +8,8 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-const struct event_kind *const event_kinds[] = { &event_cpu, &event_tracepoint, &event_uprobe,
-						 NULL };
+const struct event_kind *const event_kinds[] = { &event_cpu,	    &event_wall,   &event_off_cpu,
+						 &event_tracepoint, &event_uprobe, NULL };
 
 struct events {
 	struct event list[EVENTS_MAX];
@@ -69,6 +69,18 @@ static int understand(struct event_spec *spec, struct err *err)
 	return kind->parse ? kind->parse(spec, err) : 0;
 }
 
+static int check_both(const struct event_spec *a, const struct event_spec *b, struct err *err)
+{
+	if (!strcmp(a->name, b->name))
+		return err__set(err, -EINVAL, "the event %s is there twice", a->name);
+	if (a->kind->contains == b->kind || b->kind->contains == a->kind)
+		return err__set(err, -EINVAL,
+				"%s and %s are not for one recording: one of them contains the "
+				"other",
+				a->name, b->name);
+	return 0;
+}
+
 static int add(struct event_list *list, const char *text, size_t len, struct err *err)
 {
 	struct event_spec *spec = &list->list[list->n];
@@ -85,8 +97,7 @@ static int add(struct event_list *list, const char *text, size_t len, struct err
 	spec->name[len] = '\0';
 	code = understand(spec, err);
 	for (uint32_t i = 0; !code && i < list->n; i++)
-		if (!strcmp(list->list[i].name, spec->name))
-			code = err__set(err, -EINVAL, "the event %s is there twice", spec->name);
+		code = check_both(&list->list[i], spec, err);
 	if (!code)
 		list->n++;
 	return code;
@@ -113,7 +124,7 @@ bool event_list__has_timed(const struct event_list *list, bool timed)
 	return false;
 }
 
-void event_list__configure(const struct event_list *list, uint64_t period,
+void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
 			   struct kernel_half_opts *opts)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
@@ -127,7 +138,12 @@ void event_list__configure(const struct event_list *list, uint64_t period,
 		for (; program && program->name; program++)
 			opts->events.of_type[program->type] |= 1U << number;
 		opts->periods[number] = spec->kind->timed ? 1 : period;
+		opts->values[number] = 1;
+		if (spec->kind->timed && spec->kind->intervals)
+			opts->values[number] = NSEC_PER_SEC / max_of(frequency_hz, 1U);
 		opts->minima[number] = spec->minimum;
+		opts->limited |= (!spec->kind->timed || spec->kind->intervals) << number;
+		opts->intervals |= spec->kind->intervals << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
 }

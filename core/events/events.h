@@ -24,8 +24,9 @@ int event_list__parse(const char *text, struct event_list *list, struct err *err
 /* Does any come by the clock; or does any not? */
 bool event_list__has_timed(const struct event_list *list, bool timed);
 
-/* What the kernel half has to be loaded with: `opts`' events and periods. */
-void event_list__configure(const struct event_list *list, uint64_t period,
+/* What the kernel half has to be loaded with: what `opts` says of events. `period`: of those that
+ * are counted. */
+void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
 			   struct kernel_half_opts *opts);
 
 struct events;

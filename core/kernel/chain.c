@@ -43,15 +43,6 @@ bool chain__is_stage(const char *name)
 	return !strncmp(name, "walk_", 5) || !strcmp(name, UNWINDER);
 }
 
-bool chain__is_trigger(const char *name, enum chain_type type)
-{
-	for (int i = 0; i < CHAIN_TYPES_N; i++)
-		if ((type == CHAIN_TYPES_N || (int)type == i) &&
-		    !strncmp(name, types[i].trigger, strlen(types[i].trigger)))
-			return true;
-	return false;
-}
-
 /* Names of programs, with room for what has to be made up. */
 struct names {
 	const char *list[CHAIN_PROGRAMS_MAX]; /* NULL-terminated */

@@ -28,9 +28,6 @@ uint32_t chain__slots(enum chain_type type);
 /* By the name of a BPF program: does it follow a trigger, whatever the type? */
 bool chain__is_stage(const char *name);
 
-/* Is it run by such triggers; CHAIN_TYPES_N: by any? */
-bool chain__is_trigger(const char *name, enum chain_type type);
-
 /* --- those of one session --- */
 
 /* A program that takes samples. */

@@ -125,6 +125,9 @@ static int configure(struct kernel_half *half)
 	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
 	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
 	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
+	skel->rodata->cfg_limited = half->opts.limited;
+	skel->rodata->cfg_intervals = half->opts.intervals;
+	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
@@ -138,6 +141,8 @@ static int configure(struct kernel_half *half)
 		err = set_slot_map(half, "scratches");
 	if (!err)
 		err = set_slot_map(half, "copy_slots");
+	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL]))
+		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);

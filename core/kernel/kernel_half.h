@@ -27,6 +27,8 @@ struct kernel_half_opts {
 	/* Of event n: every so-manieth is sampled; what each is worth; the smallest value of which
 	 * there is a sample. 0 of the first two is 1. */
 	uint64_t periods[EVENTS_MAX + 1], values[EVENTS_MAX + 1], minima[EVENTS_MAX + 1];
+	uint32_t limited, intervals;	 /* bit n: of event n (bpf/budget.bpf.h) */
+	double budget_percent;		 /* what their samples may cost of each CPU; 0: anything */
 	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
 	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };

@@ -19,6 +19,10 @@ static int open_runtimes(struct session *session, struct bpf_object *probes, str
 	return ret;
 }
 
+/* What samples of events that can be frequent may cost of each CPU unless the user says otherwise.
+ */
+#define EVENTS_PERCENT_DEFAULT 3
+
 /* 50 KiB each. With `auto` probes are the exception. */
 #define SHADOWS	     1024
 #define SHADOWS_AUTO 64
@@ -50,7 +54,8 @@ static int open_target_side(struct session *session, struct err *err)
 					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
 	int ret;
 
-	event_list__configure(&opts->events, opts->period, &half);
+	event_list__configure(&opts->events, opts->period, opts->frequency_hz, &half);
+	half.budget_percent = opts->insist ? opts->max_overhead_percent : EVENTS_PERCENT_DEFAULT;
 	if (opts->trigger)
 		half.events.of_type[CHAIN_TICK] = 1U << 1;
 	ret = kernel_half__load(&half, &session->half, err);

@@ -28,12 +28,18 @@ static int complain(enum libbpf_print_level level, const char *fmt, va_list args
 	return level == LIBBPF_WARN && geteuid() == 0 ? vprintf(fmt, args) : 0;
 }
 
-/* Stages are of the type's own, the rest is verified with the first. */
-static bool is_verified(const char *name, enum chain_type type)
+/* Stages are of every type, what may be a trigger of its own, and the rest is verified with the
+ * first. */
+static bool is_verified(const struct bpf_program *program, enum chain_type type)
 {
-	if (chain__is_stage(name))
+	enum bpf_prog_type own = bpf_program__type(program);
+
+	if (chain__is_stage(bpf_program__name(program)) || own == chain__program_type(type))
 		return true;
-	return chain__is_trigger(name, type) || (!type && !chain__is_trigger(name, CHAIN_TYPES_N));
+	for (int i = 0; i < CHAIN_TYPES_N; i++)
+		if (own == chain__program_type(i))
+			return false;
+	return !type;
 }
 
 static int report(struct braid_bpf *skel, enum chain_type type, int failed)
@@ -84,7 +90,7 @@ static int verify(enum chain_type type)
 			break;
 		if (chain__is_stage(name))
 			bpf_program__set_type(program, chain__program_type(type));
-		bpf_program__set_autoload(program, is_verified(name, type));
+		bpf_program__set_autoload(program, is_verified(program, type));
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
 	}

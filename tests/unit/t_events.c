@@ -25,7 +25,7 @@ static void test_understood(void)
 	ok(list.list[1].kind == &event_cpu && list.list[3].kind == &event_uprobe, "... and kinds");
 	ok(event_list__has_timed(&list, true) && event_list__has_timed(&list, false),
 	   "some come by the clock, some do not");
-	event_list__configure(&list, 10, &opts);
+	event_list__configure(&list, 10, 99, &opts);
 	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1, "the tracepoint is number 1");
 	is_int(opts.events.of_type[CHAIN_TICK], 1 << 2, "the clock's is number 2");
 	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 3 | 1 << 4,
@@ -52,6 +52,11 @@ static void test_refused(void)
 	refuses("", "name is missing");
 	refuses("cpu,", "name is missing");
 	refuses("cpu,cpu", "the event cpu is there twice");
+	refuses("off-cpu,wall", "one of them contains the other");
+	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("wall:-1ms", "shortest time of waiting");
+	refuses("off-cpu:2days", "shortest time of waiting");
+	refuses("off-cpu:90000s", "shortest time of waiting");
 	refuses("cpus", "did you mean cpu?");
 	refuses("uprobes:x:y", "did you mean uprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
