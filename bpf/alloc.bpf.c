@@ -116,10 +116,9 @@ int alloc_on_call(struct pt_regs *ctx)
 		thread->outer_bytes = bytes;
 	}
 	value = inner ? 0 : alloc_value(thread, bytes);
-	scratch = value ? sample__begin(cfg_numbers[EVENT_ALLOC]) : NULL;
+	scratch = value ? sample__begin_with(cfg_numbers[EVENT_ALLOC], value) : NULL;
 	if (!scratch)
 		return 0;
-	scratch->sample.value = value;
 	scratch->cs = 0;
 	if (scratch->has_regs) {
 		COPY_REGS(scratch->unwind.regs, ctx);
@@ -179,11 +178,10 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	bytes = alloc_grown(thread, &regs);
 	value = alloc_is_inner(thread, regs.rip, regs.rsp, bytes) ? 0 : alloc_value(thread, bytes);
-	scratch = value ? sample__begin(cfg_numbers[EVENT_ALLOC]) : NULL;
+	scratch = value ? sample__begin_with(cfg_numbers[EVENT_ALLOC], value) : NULL;
 	if (!scratch)
 		return 0;
 	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);
-	scratch->sample.value = value;
 	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
 	sample__unwind(ctx, scratch);
 	return 0;

@@ -4,7 +4,8 @@
 
 #include <linux/types.h>
 
-/* Allocations, sampled by their bytes: what both halves agree on, and the arithmetic, which is pure.
+/* Allocations, sampled by their bytes: what both halves agree on, and the arithmetic, which is
+ * pure.
  *
  * Each byte that is allocated is chosen with probability 1 / period, each by itself: the way from
  * one chosen byte to the next is exponentially distributed (a Poisson process, as in tcmalloc,
@@ -16,14 +17,14 @@
 /* --- the attach cookie of a probe at a function that allocates: which argument is what --- */
 
 /* An argument of the function, from 0 to 3. */
-#define ALLOC_ARG_NONE	     7U
-#define ALLOC_SIZE(cookie)   ((cookie) & 7)	 /* the size ... */
-#define ALLOC_TIMES(cookie)  (((cookie) >> 3) & 7) /* ... times this, or ALLOC_ARG_NONE */
-#define ALLOC_NESTS(cookie)  (((cookie) >> 6) & 1) /* may call another one to do its work */
+#define ALLOC_ARG_NONE			 7U
+#define ALLOC_SIZE(cookie)		 ((cookie)&7)	       /* the size ... */
+#define ALLOC_TIMES(cookie)		 (((cookie) >> 3) & 7) /* ... times this, or ALLOC_ARG_NONE */
+#define ALLOC_NESTS(cookie)		 (((cookie) >> 6) & 1) /* may call another one to do its work */
 #define ALLOC_COOKIE(size, times, nests) ((size) | (times) << 3 | (nests) << 6)
 
-/* From so many bytes on any of them may call mmap: glibc does so from 128 KiB on, if it was not told
- * otherwise. */
+/* From so many bytes on any of them may call mmap: glibc does so from 128 KiB on, if it was not
+ * told otherwise. */
 #define ALLOC_MMAPS_BYTES (64 * 1024)
 
 /* More is asked for by mistake: no process has so much address space. */
@@ -35,32 +36,31 @@
 
 #define ALLOC_LOG2_BITS 24
 
-/* -log2(x / 2^32) for x > 0, in units of 2^-24: digit after digit, by squaring. */
+/* -log2(x / 2^32) for x > 0, in units of 2^-24: digit after digit, by squaring. Without branches,
+ * of which the verifier would follow each. */
 static inline __u64 alloc__minus_log2(__u32 x)
 {
-	__u64 result = 0, m = x;
+	__u64 m = x, zeros = 0, result, digit;
 	int i;
 
-	/* Into [2^31, 2^32), which stands for [1, 2) of the mantissa. */
+	/* Into [2^31, 2^32), which stands for [1, 2). */
 	for (i = 16; i; i /= 2) {
-		if (m >> (32 - i))
-			continue;
-		m <<= i;
-		result += i;
+		digit = (((m >> (32 - i)) - 1) >> 63) * i;
+		m <<= digit;
+		zeros += digit;
 	}
-	result = (31 - result) << ALLOC_LOG2_BITS; /* the integer part of log2(x) */
+	result = (31 - zeros) << ALLOC_LOG2_BITS; /* the integer part of log2(x) */
 	for (i = ALLOC_LOG2_BITS - 1; i >= 0; i--) {
 		m = m * m >> 31;
-		if (m >> 32) {
-			m >>= 1;
-			result |= 1ULL << i;
-		}
+		digit = m >> 32;
+		m >>= digit;
+		result |= digit << i;
 	}
 	return (32ULL << ALLOC_LOG2_BITS) - result;
 }
 
-/* The bytes to the next one that is chosen: exponentially distributed with this mean, if `random` is
- * uniform. ln 2 = 744261118 / 2^30. */
+/* The bytes to the next one that is chosen: exponentially distributed with this mean, if `random`
+ * is uniform. ln 2 = 744261118 / 2^30. */
 static inline __u64 alloc__draw(__u32 random, __u64 period)
 {
 	__u64 log2 = alloc__minus_log2(random ?: 1);

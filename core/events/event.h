@@ -50,8 +50,11 @@ struct event {
 
 /* What an event may ask when it is attached. */
 struct tracker;
+struct images;
 struct event_place {
-	const struct tracker *tracker; /* the targets, whose mappings are known */
+	const struct tracker *tracker;	       /* the targets, whose mappings are known */
+	const struct images *images;	       /* all files of code that were met so far */
+	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 };
 
 struct event_kind {
@@ -73,6 +76,8 @@ struct event_kind {
 	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. If it
 	 * `intervals`, too, the ticks are worth the time between them. */
 	bool timed;
+	/* -c is an amount of its unit, which is sampled by it, not a number of occurrences. */
+	bool by_value;
 	/* It is in files that targets have mapped: attached when that is known. */
 	bool mapped;
 
@@ -84,6 +89,10 @@ struct event_kind {
 	/* Runs event->program at each occurrence from now on, in whatever process: the program
 	 * knows the targets. All or nothing. -EPERM, -ENOENT, ... with the way out in `err`. */
 	int (*attach)(struct event *event, const struct event_place *place, struct err *err);
+
+	/* Once a second while it is attached: in files that were met since, too. NULL: there is
+	 * nothing to do. */
+	int (*follow)(struct event *event, const struct event_place *place, struct err *err);
 
 	/* Gives `own` back, after the links are gone. NULL: there is nothing. */
 	void (*detach)(struct event *event);
@@ -105,5 +114,6 @@ extern const struct event_kind event_off_cpu;
 extern const struct event_kind event_wall;
 extern const struct event_kind event_tracepoint;
 extern const struct event_kind event_uprobe;
+extern const struct event_kind event_alloc;
 
 #endif

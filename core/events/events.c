@@ -8,8 +8,10 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-const struct event_kind *const event_kinds[] = { &event_cpu,	    &event_wall,   &event_off_cpu,
-						 &event_tracepoint, &event_uprobe, NULL };
+const struct event_kind *const event_kinds[] = {
+	&event_cpu,   &event_wall, &event_off_cpu, &event_tracepoint, &event_uprobe,
+	&event_alloc, NULL
+};
 
 struct events {
 	struct event list[EVENTS_MAX];
@@ -73,6 +75,9 @@ static int check_both(const struct event_spec *a, const struct event_spec *b, st
 {
 	if (!strcmp(a->name, b->name))
 		return err__set(err, -EINVAL, "the event %s is there twice", a->name);
+	if (a->kind->slot && a->kind->slot == b->kind->slot)
+		return err__set(err, -EINVAL, "%s and %s are not for one recording", a->name,
+				b->name);
 	if (a->kind->contains == b->kind || b->kind->contains == a->kind)
 		return err__set(err, -EINVAL,
 				"%s and %s are not for one recording: one of them contains the "
@@ -124,7 +129,15 @@ bool event_list__has_timed(const struct event_list *list, bool timed)
 	return false;
 }
 
-void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
+bool event_list__has_counted(const struct event_list *list, bool by_value)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (!list->list[i].kind->timed && list->list[i].kind->by_value == by_value)
+			return true;
+	return false;
+}
+
+void event_list__configure(const struct event_list *list, const struct event_rates *rates,
 			   struct kernel_half_opts *opts)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
@@ -137,10 +150,11 @@ void event_list__configure(const struct event_list *list, uint64_t period, uint3
 			opts->events.of_type[spec->kind->type] |= 1U << number;
 		for (; program && program->name; program++)
 			opts->events.of_type[program->type] |= 1U << number;
-		opts->periods[number] = spec->kind->timed ? 1 : period;
-		opts->values[number] = 1;
+		opts->periods[number] =
+			spec->kind->timed || spec->kind->by_value ? 1 : rates->period;
+		opts->values[number] = spec->kind->by_value ? rates->bytes : 1;
 		if (spec->kind->timed && spec->kind->intervals)
-			opts->values[number] = NSEC_PER_SEC / max_of(frequency_hz, 1U);
+			opts->values[number] = NSEC_PER_SEC / max_of(rates->frequency_hz, 1U);
 		opts->minima[number] = spec->minimum;
 		opts->limited |= (!spec->kind->timed || spec->kind->intervals) << number;
 		opts->intervals |= spec->kind->intervals << number;
@@ -222,6 +236,19 @@ int events__attach(struct events *events, bool mapped, const struct event_place 
 	if (code)
 		events__detach(events);
 	return code;
+}
+
+int events__follow(struct events *events, const struct event_place *place, struct err *err)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < events->n; i++) {
+		struct event *event = &events->list[i];
+
+		if (event->attached && event->spec.kind->follow)
+			ret = event->spec.kind->follow(event, place, err);
+	}
+	return ret;
 }
 
 int events__slow_down(struct events *events, uint32_t slowdown)

@@ -353,6 +353,18 @@ static bool python__label(const char *symbol, char *buf, size_t size, struct run
 
 static const char *const python_maps[] = { "python_states", "python_procs", "python_codes", NULL };
 
+/* Objects/obmalloc.c: of objects, and of what belongs to them. The raw domain is malloc's. */
+static const struct runtime_allocates allocates[] = {
+	{ "PyObject_Malloc", 0, RUNTIME_ONCE, true, false },
+	{ "PyObject_Calloc", 0, 1, true, false },
+	{ "PyObject_Realloc", 1, RUNTIME_ONCE, true, false },
+	{ "PyMem_Malloc", 0, RUNTIME_ONCE, true, false },
+	{ "PyMem_Calloc", 0, 1, true, false },
+	{ "PyMem_Realloc", 1, RUNTIME_ONCE, true, false },
+	{}
+};
+static const struct runtime_allocator allocator = { .functions = allocates, .exported = true };
+
 const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
@@ -360,6 +372,7 @@ const struct runtime runtime_python = {
 	.walker = WALKER_PYTHON,
 	.program = "walk_python",
 	.maps = python_maps,
+	.allocator = &allocator,
 	.records = "python_procs",
 	.record_bytes = sizeof(struct python_proc_rec),
 	.probe_programs = probe_programs,

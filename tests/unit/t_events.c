@@ -25,7 +25,7 @@ static void test_understood(void)
 	ok(list.list[1].kind == &event_cpu && list.list[3].kind == &event_uprobe, "... and kinds");
 	ok(event_list__has_timed(&list, true) && event_list__has_timed(&list, false),
 	   "some come by the clock, some do not");
-	event_list__configure(&list, 10, 99, &opts);
+	event_list__configure(&list, &(struct event_rates) { 99, 10, 4096 }, &opts);
 	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1, "the tracepoint is number 1");
 	is_int(opts.events.of_type[CHAIN_TICK], 1 << 2, "the clock's is number 2");
 	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 3 | 1 << 4,
