@@ -116,7 +116,8 @@ int alloc_on_call(struct pt_regs *ctx)
 		thread->outer_bytes = bytes;
 	}
 	value = inner ? 0 : alloc_value(thread, bytes);
-	scratch = value ? sample__begin_with(cfg_numbers[EVENT_ALLOC], value) : NULL;
+	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
+			: NULL;
 	if (!scratch)
 		return 0;
 	scratch->cs = 0;
@@ -178,7 +179,8 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	bytes = alloc_grown(thread, &regs);
 	value = alloc_is_inner(thread, regs.rip, regs.rsp, bytes) ? 0 : alloc_value(thread, bytes);
-	scratch = value ? sample__begin_with(cfg_numbers[EVENT_ALLOC], value) : NULL;
+	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
+			: NULL;
 	if (!scratch)
 		return 0;
 	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);

@@ -129,4 +129,12 @@ static __always_inline __u64 budget__value(__u64 *ret_clock_ns, __u64 interval_n
 	return value_ns;
 }
 
+/* Would such an interval be sampled if it ended now? */
+static __always_inline int budget__is_due(__u64 clock_ns, __u64 interval_ns)
+{
+	const struct budget_rec *budget = budget__here();
+
+	return !budget || !cfg_budget_permille || clock_ns + interval_ns >= budget->period_ns;
+}
+
 #endif

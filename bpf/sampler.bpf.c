@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/sampler.bpf.h"
+#include "bpf/filter.bpf.h"
+#include "bpf/interval.bpf.h"
 
 /* What triggers samples: one program for each type that events need, and then, by tail calls, the
  * same stages for all of them (docs/adding-an-event.md). */
@@ -31,18 +33,24 @@ const volatile __u32 cfg_budget_permille = 0;
 const volatile __u32 cfg_limited = 0;
 const volatile __u32 cfg_intervals = 0;
 
+/* Bit n: event n has a filter; its value is the time since its beginning. */
+const volatile __u32 cfg_filtered = 0;
+const volatile __u32 cfg_paired = 0;
+
 const volatile __u32 cfg_numbers[EVENT_SLOTS_N] = {}; /* 0: it is not of this session */
 
 SEC("?perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
 {
-	__u64 event = bpf_get_attach_cookie(ctx);
+	__u64 cookie = bpf_get_attach_cookie(ctx);
 	/* A perf event that a child has inherited (a breakpoint's) has the program, but not its
 	 * cookie: the session's first event is the only one of these. */
-	struct scratch *scratch = sample__begin(event ? event : 1);
+	struct scratch *scratch = sample__begin(cookie & COOKIE_EVENT ?: 1);
 
 	if (!scratch)
 		return 0;
+	if (cookie & COOKIE_PERIOD)
+		scratch->sample.value = ctx->sample_period;
 	scratch->cs = 0;
 	if (!(ctx->regs.cs & CS_USER_MASK)) {
 		SAMPLE_KERNEL_STACK(ctx, scratch, 0);
@@ -52,14 +60,36 @@ int on_sample(struct bpf_perf_event_data *ctx)
 		COPY_REGS(scratch->unwind.regs, &ctx->regs);
 		scratch->cs = ctx->regs.cs;
 	}
+	if (cookie & COOKIE_ADDRESS)
+		scratch->sample.object = ctx->addr;
 	sample__unwind(ctx, scratch);
 	return 0;
 }
 
+/* As sample__begin, where an interval may end. */
+static __always_inline struct scratch *sample__begin_interval(__u32 event)
+{
+	struct scratch *scratch;
+	__u64 value = 1;
+
+	if (cfg_paired & 1U << event) {
+		value = interval__end(event);
+		if (!value)
+			return NULL;
+	}
+	scratch = sample__begin(event);
+	if (scratch)
+		scratch->sample.value *= value;
+	return scratch;
+}
+
 static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __u32 event)
 {
-	struct scratch *scratch = sample__begin(event);
+	struct scratch *scratch;
 
+	if (cfg_filtered & 1U << event && (!is_target() || !filter__passes(ctx, event)))
+		return 0;
+	scratch = sample__begin_interval(event);
 	if (!scratch)
 		return 0;
 	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);
@@ -68,13 +98,24 @@ static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __
 	return 0;
 }
 
-/* One for each event that a session can have: raw tracepoints have had no attach cookie until Linux
- * 6.10. */
+static __always_inline int on_begin(struct bpf_raw_tracepoint_args *ctx, __u32 event)
+{
+	return is_target() && filter__passes(ctx, FILTERS_BEGIN + event) ? interval__begin(event)
+									 : 0;
+}
+
+/* For each event that a session can have one that takes samples, and one where an interval begins:
+ * raw tracepoints have had no attach cookie until Linux 6.10. */
 #define ON_TRACEPOINT(event)                                           \
 	SEC("?raw_tp")                                                 \
 	int on_tracepoint_##event(struct bpf_raw_tracepoint_args *ctx) \
 	{                                                              \
 		return on_tracepoint(ctx, event);                      \
+	}                                                              \
+	SEC("?raw_tp")                                                 \
+	int on_begin_##event(struct bpf_raw_tracepoint_args *ctx)      \
+	{                                                              \
+		return on_begin(ctx, event);                           \
 	}
 
 ON_TRACEPOINT(1)
@@ -98,8 +139,13 @@ _Static_assert(EVENTS_MAX == 16, "a program for each");
 SEC("?uprobe")
 int on_uprobe(struct pt_regs *ctx)
 {
-	struct scratch *scratch = sample__begin(bpf_get_attach_cookie(ctx));
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 event = EVENT_AT(cookie & COOKIE_EVENT);
+	struct scratch *scratch;
 
+	if (cookie & COOKIE_BEGINS)
+		return interval__begin(event);
+	scratch = sample__begin_interval(event);
 	if (!scratch)
 		return 0;
 	scratch->cs = 0;
@@ -107,6 +153,25 @@ int on_uprobe(struct pt_regs *ctx)
 		COPY_REGS(scratch->unwind.regs, ctx);
 		scratch->cs = ctx->cs;
 	}
+	sample__unwind(ctx, scratch);
+	return 0;
+}
+
+/* At a function of the kernel, or its return. */
+SEC("?kprobe")
+int on_kprobe(struct pt_regs *ctx)
+{
+	__u64 cookie = bpf_get_attach_cookie(ctx);
+	__u32 event = EVENT_AT(cookie & COOKIE_EVENT);
+	struct scratch *scratch;
+
+	if (cookie & COOKIE_BEGINS)
+		return interval__begin(event);
+	scratch = sample__begin_interval(event);
+	if (!scratch)
+		return 0;
+	SAMPLE_KERNEL_STACK(ctx, scratch, 0);
+	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
 	sample__unwind(ctx, scratch);
 	return 0;
 }

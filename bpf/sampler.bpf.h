@@ -20,9 +20,7 @@ extern __u64 occurrences[2 * EVENTS_MAX];
 		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
 	} while (0)
 
-#define SYSCALLS_MAX  1024 /* of x86-64 there are some 470; what is above is an error or x32's */
-#define SYSCALL_FUTEX 202
-#define CS_COMPAT     0x23 /* __USER32_CS: another numbering */
+#define CS_COMPAT 0x23 /* __USER32_CS: another numbering */
 
 /* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
  * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */
@@ -102,32 +100,22 @@ static __always_inline int is_due(__u32 event, __u64 now_ns, __u64 *ret_value)
 	return 1;
 }
 
-/* Begins the sample of an occurrence of `event` in the current task, with that value. NULL: it is
- * not sampled, or it is lost, which is counted. */
-static __noinline struct scratch *sample__begin_with(__u32 event, __u64 value)
+/* Scratch memory with a sample of the current task in it, which has no frames yet, in a process
+ * that is a target. NULL: the sample is lost, which is counted. */
+static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, __u64 value,
+						     const struct proc_rec *proc, __u32 tgid)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 tgid = task__pid(task), in_execve;
-	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
-	__u64 now_ns = bpf_ktime_get_ns();
 	struct rec_sample *sample;
 	struct scratch *scratch;
 
-	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
-		return NULL;
-	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
-	if (proc->flags & PROC_STARTING && !in_execve)
-		return NULL; /* what the command has to do with begins with its exec */
-	if (!is_due(event, now_ns, &value))
-		return NULL;
 	count(COUNT_SAMPLES);
 	scratch = slot__claim() ? scratch__get() : NULL;
 	if (!scratch) {
 		count(COUNT_SCRATCH);
 		return NULL;
 	}
-	scratch->has_regs =
-		!is_between_programs(task, proc, in_execve) && !(proc->flags & PROC_STARTING);
+	scratch->has_regs = 0;
 	scratch->proc = *proc;
 	scratch->walkers_left = proc->walkers;
 	scratch->n_words = 0;
@@ -146,12 +134,43 @@ static __noinline struct scratch *sample__begin_with(__u32 event, __u64 value)
 	return scratch;
 }
 
+/* Begins the sample of an occurrence of `event`, which stands for `value`, in the current task, at
+ * a time that is now or just was. NULL: it is not sampled, or it is lost, which is counted. */
+static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __u64 value)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task__pid(task), in_execve;
+	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+	struct scratch *scratch;
+
+	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
+		return NULL;
+	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+	if (proc->flags & PROC_STARTING && !in_execve)
+		return NULL; /* what the command has to do with begins with its exec */
+	if (!is_due(event, now_ns, &value))
+		return NULL;
+	scratch = sample__claim(event, now_ns, value, proc, tgid);
+	if (!scratch)
+		return NULL;
+	scratch->has_regs =
+		!is_between_programs(task, proc, in_execve) && !(proc->flags & PROC_STARTING);
+	scratch->proc = *proc; /* it may have lost its memory by now */
+	scratch->walkers_left = proc->walkers;
+	return scratch;
+}
+
 /* The same of one that stands for as many as all of the event do. */
-static __always_inline struct scratch *sample__begin(__u32 event)
+static __always_inline struct scratch *sample__begin_at(__u32 event, __u64 now_ns)
 {
 	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1;
 
-	return sample__begin_with(event, period * (cfg_values[EVENT_AT(event)] ?: 1));
+	return sample__begin_of(event, now_ns, period * (cfg_values[EVENT_AT(event)] ?: 1));
+}
+
+static __always_inline struct scratch *sample__begin(__u32 event)
+{
+	return sample__begin_at(event, bpf_ktime_get_ns());
 }
 
 /* In the kernel: with the frames there. A macro, as the context is another type for each. */

@@ -129,6 +129,59 @@ enum event_slot {
 	EVENT_SLOTS_N = 16
 };
 
+/* Attach cookies of triggers, where their type has any: the event's number, and what the program is
+ * to know of this very trigger. */
+#define COOKIE_EVENT   0xffU
+#define COOKIE_ADDRESS 0x100U /* the perf event has the address that it is about */
+#define COOKIE_PERIOD  0x200U /* ... and how many occurrences this one stands for */
+#define COOKIE_BEGINS  0x400U /* an interval begins here: there is a sample at its end */
+
+/* System calls are known by number to below this; of x86-64 there are some 470, and what is above
+ * is an error or x32's. */
+#define SYSCALLS_MAX 1024
+
+/* --- filters: tests of a tracepoint's arguments. key: the event's number; of what begins an
+ * interval FILTERS_BEGIN more --- */
+#define FILTERS_BEGIN	  (EVENTS_MAX + 1)
+#define FILTERS_N	  (2 * FILTERS_BEGIN)
+#define FILTER_TESTS_MAX  8
+#define FILTER_STEPS_MAX  3
+#define FILTER_TEXT_WORDS 4
+
+enum filter_op {
+	FILTER_EQUAL,
+	FILTER_UNEQUAL,
+	FILTER_LESS,
+	FILTER_AT_MOST,
+	FILTER_GREATER,
+	FILTER_AT_LEAST,
+	FILTER_ANY_BIT,
+};
+
+/* argument, or what is found by following it: a pointer at each of `offsets`, and at the last of
+ * them the value. */
+struct filter_test {
+	__u8 argument; /* from 0 */
+	__u8 n_steps;
+	__u8 bytes; /* of the value: 1, 2, 4 or 8; 0: a text */
+	__u8 op;    /* enum filter_op */
+	__u8 is_signed;
+	__u8 begins; /* the tests before this one were an alternative to it and those after it */
+	__u16 offsets[FILTER_STEPS_MAX];
+	__u32 pad;
+	union {
+		__u64 value;
+		__u64 text[FILTER_TEXT_WORDS]; /* with NULs to its end */
+	};
+};
+_Static_assert(sizeof(struct filter_test) == 48, "filter_test");
+
+struct event_filter {
+	__u32 n;	/* tests; 0: all pass */
+	__u32 required; /* so many of them, the first, must hold whatever the alternatives say */
+	struct filter_test tests[FILTER_TESTS_MAX];
+};
+
 /* Slots of scratch memory on one CPU (bpf/slots.bpf.h), a power of two; and how many of them each
  * program type gets that a session uses. Ticks do not interrupt each other. A tracepoint's program
  * does not interrupt itself, and those of others do so from softirqs and interrupts only. Of uprobe
@@ -244,7 +297,21 @@ struct waiting_rec {
 	__u32 state;	/* enum thread_state */
 };
 
-#define NO_SYSCALL (-1)
+/* A thread as it stands, which does not run. */
+struct still_thread {
+	__u32 tgid, tid;
+	__u32 n_kernel;
+	__u32 cs; /* 0: it has no user registers */
+	__u64 fs_base;
+	__u64 regs[UNWIND_REGS]; /* as in rec_stack */
+	__u64 runs;		 /* not 0: it has woken up meanwhile, and the rest means nothing */
+	__s64 syscall;		 /* orig_ax: a system call's number, or negative */
+	char comm[THREAD_NAME_BYTES];
+	__u64 kernel[KERNEL_FRAMES_MAX]; /* innermost first */
+};
+
+#define NO_SYSCALL    (-1)
+#define SYSCALL_FUTEX 202 /* arch/x86/entry/syscalls/syscall_64.tbl */
 
 struct rec_condition {
 	__u8 state;    /* enum thread_state */
@@ -412,6 +479,8 @@ enum unwind_mode {
 	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")             \
 	X(WAITING_FULL, "threads whose waiting is not seen: table full")                 \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
+	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")          \
+	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")            \
 	/* what user space counts */                                                     \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
 	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")       \

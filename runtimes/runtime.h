@@ -25,6 +25,7 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/elf/elf_file.h"
+#include "runtimes/idle.h"
 
 #define RUNTIME_VERSION_BYTES 32
 #define RUNTIME_REASON_BYTES  200
@@ -169,6 +170,8 @@ struct runtime {
 	/* The unwinder has a hook for its code (bpf/tableless.bpf.h) that is too expensive to load
 	 * where there is none: it comes with the walker. */
 	bool tableless;
+	/* Which waits of its programs are idle; ends with an empty one. NULL: none known. */
+	const struct idle_rule *idle;
 
 	/* --- image --- */
 

@@ -183,7 +183,7 @@ static int check_load(char *detail, size_t size)
 	if (!ret)
 		ret = kernel_half__attach(half, &err);
 	if (!ret) {
-		events = events__new(&cpu, half, 99);
+		events = events__new(&cpu, half, 99, 0);
 		ret = events ? events__attach(events, false, NULL, &err)
 			     : err__set(&err, -ENOMEM, "out of memory");
 	}

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 
 #include "core/kernel/cpu_clock.h"
@@ -42,8 +43,25 @@ int event__slow_clock(struct event *event, uint32_t slowdown)
 	return code;
 }
 
+/* What perf calls it is the same here, as only targets are sampled. */
+static const char *other_name(size_t i)
+{
+	static const char *const names[] = { "cpu-clock", "task-clock", NULL };
+
+	return names[i];
+}
+
+static int parse(struct event_spec *spec, struct err *err)
+{
+	(void)err;
+	snprintf(spec->name, sizeof(spec->name), "%s", event_cpu.name);
+	return 0;
+}
+
 const struct event_kind event_cpu = {
 	.name = "cpu",
+	.other_name = other_name,
+	.parse = parse,
 	.unit = "samples",
 	.help = "CPU time, by the clock of each CPU",
 	.type = CHAIN_TICK,

@@ -9,15 +9,19 @@
 
 /* Waiting, and waiting together with running (bpf/off_cpu.bpf.c). */
 
-enum { LEAVE, RETURN, TICK };
-static const struct chain_program programs[] = { [LEAVE] = { CHAIN_TRACEPOINT, "off_cpu_leave" },
-						 [RETURN] = { CHAIN_TRACEPOINT, "off_cpu_return" },
+#define LEAVE  "off_cpu_leave"
+#define RETURN "off_cpu_return"
+#define WAKE   "off_cpu_wake"
+#define TICK   "on_sample"
+
+static const struct chain_program programs[] = { { CHAIN_TRACEPOINT, LEAVE },
+						 { CHAIN_TRACEPOINT, RETURN },
 						 {} };
 static const struct chain_program wall_programs[] = {
-	[LEAVE] = { CHAIN_TRACEPOINT, "off_cpu_leave" },
-	[RETURN] = { CHAIN_TRACEPOINT, "off_cpu_return" },
-	[TICK] = { CHAIN_TICK, "on_sample" },
-	{}
+	{ CHAIN_TRACEPOINT, LEAVE }, { CHAIN_TRACEPOINT, RETURN }, { CHAIN_TICK, TICK }, {}
+};
+static const struct chain_program wakeup_programs[] = {
+	{ CHAIN_TRACEPOINT, LEAVE }, { CHAIN_TRACEPOINT, RETURN }, { CHAIN_TRACEPOINT, WAKE }, {}
 };
 
 static int parse(struct event_spec *spec, struct err *err)
@@ -33,11 +37,12 @@ static int parse(struct event_spec *spec, struct err *err)
 	return 0;
 }
 
-static int attach_to(struct event *event, int program, const char *tracepoint, struct err *err)
+static int attach_to(struct event *event, const char *program, const char *tracepoint,
+		     struct err *err)
 {
+	const struct chain_program wanted = { CHAIN_TRACEPOINT, program };
 	struct bpf_link *link = bpf_program__attach_raw_tracepoint(
-		kernel_half__program(event->half, &event->spec.kind->programs[program]),
-		tracepoint);
+		kernel_half__program(event->half, &wanted), tracepoint);
 	int ret = link ? 0 : -errno;
 
 	if (ret == -EPERM || ret == -EACCES)
@@ -49,21 +54,34 @@ static int attach_to(struct event *event, int program, const char *tracepoint, s
 }
 
 /* The return first: what leaves is to be seen when it returns. */
-static int attach(struct event *event, const struct event_place *place, struct err *err)
+static int attach_switches(struct event *event, struct err *err)
 {
 	int ret = attach_to(event, RETURN, "sched_exit_tp", err);
 
-	(void)place;
 	return ret ? ret : attach_to(event, LEAVE, "sched_switch", err);
+}
+
+static int attach(struct event *event, const struct event_place *place, struct err *err)
+{
+	(void)place;
+	return attach_switches(event, err);
 }
 
 static int attach_wall(struct event *event, const struct event_place *place, struct err *err)
 {
+	const struct chain_program tick = { CHAIN_TICK, TICK };
 	int ret = attach(event, place, err);
 
 	return ret ? ret
-		   : event__attach_clock(
-			     event, kernel_half__program(event->half, &wall_programs[TICK]), err);
+		   : event__attach_clock(event, kernel_half__program(event->half, &tick), err);
+}
+
+/* Beside the event of waiting its programs are attached already, and a wait ends but once. */
+static int attach_wakeup(struct event *event, const struct event_place *place, struct err *err)
+{
+	int ret = place->waits ? 0 : attach_switches(event, err);
+
+	return ret ? ret : attach_to(event, WAKE, "sched_waking", err);
 }
 
 const struct event_kind event_off_cpu = {
@@ -95,4 +113,18 @@ const struct event_kind event_wall = {
 	.parse = parse,
 	.attach = attach_wall,
 	.slow_down = event__slow_clock,
+};
+
+const struct event_kind event_wakeup = {
+	.name = "wakeup",
+	.argument = "[MIN]",
+	.optional = true,
+	.unit = "ns",
+	.help = "Who wakes a thread that waits, by how long it has waited",
+	.type = CHAIN_TRACEPOINT,
+	.programs = wakeup_programs,
+	.slot = EVENT_WAKEUP,
+	.intervals = true,
+	.parse = parse,
+	.attach = attach_wakeup,
 };

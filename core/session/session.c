@@ -70,7 +70,8 @@ static int open_target_side(struct session *session, struct err *err)
 				    half.shadows ? kernel_half__object(session->half) : NULL, err);
 	if (ret)
 		return ret;
-	session->events = events__new(&opts->events, session->half, opts->frequency_hz);
+	session->events =
+		events__new(&opts->events, session->half, opts->frequency_hz, opts->period);
 	if (!session->events)
 		return err__set(err, -ENOMEM, "out of memory");
 	session->table_arena =
@@ -138,15 +139,20 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 		ret = kernel_half__attach(session->half, err);
 	if (!ret)
 		ret = events__attach(session->events, false,
-				     &(struct event_place) { session->tracker, session->images,
-							     opts->runtimes },
+				     &(struct event_place) {
+					     .tracker = session->tracker,
+					     .images = session->images,
+					     .runtimes = opts->runtimes,
+					     .waits = event_list__waiting(&session->opts.events) },
 				     err);
 	if (!ret)
 		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
 	if (!ret)
 		ret = session__start_targets(session, err);
-	if (!ret)
+	if (!ret) {
 		begin(session);
+		ret = session__note_waiting(session, err);
+	}
 	if (ret) {
 		child__kill(&session->child);
 		recording__discard(session->recording);
@@ -199,7 +205,11 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();
-	ret = session__drain(session, err);
+	ret = session__sample_waiting(session, err);
+	if (!ret)
+		ret = session__drain(session, err);
+	if (!ret)
+		ret = session__record_waiting(session, err);
 	if (!ret)
 		ret = capture__name_frames(session->capture, true, err);
 	closed = session__write_counters(session, ret ? NULL : err);
@@ -249,6 +259,7 @@ void session__free(struct session *session)
 		if (session->runtime_sessions[i])
 			session->opts.runtimes[i]->close(session->runtime_sessions[i]);
 	kernel_half__free(session->half);
+	session__record_waiting(session, NULL);
 	free(session->remapped);
 	fd_limit__restore(&session->users_files);
 	free(session->polled);

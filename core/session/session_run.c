@@ -115,8 +115,9 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 	ret = capture__name_frames(session->capture, false, err);
 	if (!ret)
 		ret = events__follow(session->events,
-				     &(struct event_place) { session->tracker, session->images,
-							     session->opts.runtimes },
+				     &(struct event_place) { .tracker = session->tracker,
+							     .images = session->images,
+							     .runtimes = session->opts.runtimes },
 				     err);
 	if (!ret)
 		ret = session__write_counters(session, err);

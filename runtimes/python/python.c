@@ -10,6 +10,7 @@
 #include "runtimes/common/probing.h"
 #include "runtimes/python/python_build.h"
 #include "runtimes/python/python_codes.h"
+#include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_probing.h"
 #include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
@@ -368,6 +369,7 @@ const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
 	.versions = "CPython " VERSIONS,
+	.idle = python_idle,
 	.walker = WALKER_PYTHON,
 	.program = "walk_python",
 	.maps = python_maps,
