@@ -120,7 +120,7 @@ static int check_both(const struct event_spec *a, const struct event_spec *b, st
 {
 	if (!strcmp(a->name, b->name))
 		return err__set(err, -EINVAL, "the event %s is there twice", a->name);
-	if (a->kind->slot && a->kind->slot == b->kind->slot)
+	if (a->kind->by_value && a->kind->slot == b->kind->slot)
 		return err__set(err, -EINVAL, "%s and %s are not for one recording", a->name,
 				b->name);
 	if (a->kind->contains == b->kind || b->kind->contains == a->kind)
