@@ -69,6 +69,7 @@ struct event_place {
 	const struct images *images;	       /* all files of code that were met so far */
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	bool waits;			       /* waiting is an event of the session */
+	bool locks;			       /* waiting for locks is */
 };
 
 struct event_kind {
@@ -158,6 +159,8 @@ extern const struct event_kind event_syscall;
 extern const struct event_kind event_tracepoint;
 extern const struct event_kind event_uprobe;
 extern const struct event_kind event_alloc;
+extern const struct event_kind event_lock;
+extern const struct event_kind event_lock_holder;
 extern const struct event_kind event_uretprobe;
 extern const struct event_kind event_usdt;
 extern const struct event_kind event_kprobe;

@@ -9,12 +9,10 @@
 #include "core/events/nearest.h"
 
 const struct event_kind *const event_kinds[] = {
-	&event_cpu,	&event_wall,	  &event_off_cpu,
-	&event_wakeup,	&event_fault,	  &event_software,
-	&event_pmu,	&event_syscall,	  &event_tracepoint,
-	&event_uprobe,	&event_uretprobe, &event_usdt,
-	&event_kprobe,	&event_kretprobe, &event_fentry,
-	&event_latency, &event_alloc,	  NULL
+	&event_cpu,	  &event_wall,	&event_off_cpu, &event_wakeup,	    &event_fault,
+	&event_software,  &event_pmu,	&event_syscall, &event_tracepoint,  &event_uprobe,
+	&event_uretprobe, &event_usdt,	&event_kprobe,	&event_kretprobe,   &event_fentry,
+	&event_latency,	  &event_alloc, &event_lock,	&event_lock_holder, NULL
 };
 
 struct events {
@@ -180,6 +178,14 @@ bool event_list__has_counted(const struct event_list *list, bool by_value)
 		if (!list->list[i].kind->timed && list->list[i].kind->by_value == by_value)
 			return true;
 	return false;
+}
+
+uint32_t event_list__of_slot(const struct event_list *list, enum event_slot slot)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->list[i].kind->slot == slot)
+			return i + 1;
+	return 0;
 }
 
 uint32_t event_list__waiting(const struct event_list *list)

@@ -30,6 +30,8 @@ bool event_list__has_timed(const struct event_list *list, bool timed);
 /* Are any counted, by occurrences or by their unit? */
 bool event_list__has_counted(const struct event_list *list, bool by_value);
 
+/* The number of the event of that slot; 0: there is none. */
+uint32_t event_list__of_slot(const struct event_list *list, enum event_slot slot);
 /* The number of the event that waiting is; 0: of none. */
 uint32_t event_list__waiting(const struct event_list *list);
 /* Does any come by its rate unless there is a period? */

@@ -138,13 +138,15 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 	if (!ret)
 		ret = kernel_half__attach(session->half, err);
 	if (!ret)
-		ret = events__attach(session->events, false,
-				     &(struct event_place) {
-					     .tracker = session->tracker,
-					     .images = session->images,
-					     .runtimes = opts->runtimes,
-					     .waits = event_list__waiting(&session->opts.events) },
-				     err);
+		ret = events__attach(
+			session->events, false,
+			&(struct event_place) {
+				.tracker = session->tracker,
+				.images = session->images,
+				.runtimes = opts->runtimes,
+				.waits = event_list__waiting(&session->opts.events),
+				.locks = event_list__of_slot(&session->opts.events, EVENT_LOCK) },
+			err);
 	if (!ret)
 		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
 	if (!ret)
