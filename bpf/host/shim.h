@@ -65,6 +65,7 @@ static inline long host__copy_text(void *to, size_t size, const char *from)
 #define bpf_ringbuf_output(map, data, size, how)  host__output(data, size)
 #define bpf_ringbuf_reserve(map, size, how)	  host__reserve(size)
 #define bpf_ringbuf_submit(data, how)		  host__submit(data)
+#define bpf_ringbuf_discard(data, how)		  host__discard(data)
 #define bpf_probe_read_user_str(to, size, from)	  host__read_str(to, size, (uintptr_t)(from))
 #define bpf_probe_read_kernel_str(to, size, from) host__copy_text(to, size, from)
 /* No task of the host's has any. */

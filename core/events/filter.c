@@ -9,8 +9,8 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-#define NESTED_MAX 8 /* of anonymous structs in one another */
-#define KNOWN_MAX  300
+#define NESTED_MAX    8 /* of anonymous structs in one another */
+#define SUGGESTED_MAX 300
 
 /* Without typedefs and qualifiers. */
 static const struct btf_type *type_of(const struct btf *btf, uint32_t id)
@@ -59,18 +59,18 @@ static void list_one(char *known, const char *name, struct nearest *nearest)
 
 	if (*name)
 		nearest__add(nearest, name);
-	if (*name && used < KNOWN_MAX - 8)
-		snprintf(known + used, KNOWN_MAX - used, "%s%.*s", used ? ", " : "",
-			 (int)(KNOWN_MAX - used - 8), name);
-	if (strlen(known) >= KNOWN_MAX - 8)
-		snprintf(known + KNOWN_MAX - 8, 8, ", ...");
+	if (*name && used < SUGGESTED_MAX - 8)
+		snprintf(known + used, SUGGESTED_MAX - used, "%s%.*s", used ? ", " : "",
+			 (int)(SUGGESTED_MAX - used - 8), name);
+	if (strlen(known) >= SUGGESTED_MAX - 8)
+		snprintf(known + SUGGESTED_MAX - 8, 8, ", ...");
 }
 
 static const char *meant(struct nearest *nearest, char *known)
 {
 	if (!nearest->n)
 		return known;
-	snprintf(known, KNOWN_MAX, "%s", nearest__text(nearest));
+	snprintf(known, SUGGESTED_MAX, "%s", nearest__text(nearest));
 	return known;
 }
 
@@ -79,7 +79,7 @@ static int unknown_argument(const struct btf *btf, const struct btf_type *proto,
 {
 	const struct btf_param *params = btf_params(proto);
 	struct nearest nearest = nearest__to(name, strlen(name));
-	char known[KNOWN_MAX] = "";
+	char known[SUGGESTED_MAX] = "";
 
 	if (btf_vlen(proto) <= 1)
 		return err__set(err, -ENOENT,
@@ -178,7 +178,7 @@ static int unknown_field(const struct btf *btf, const struct btf_type *in, const
 			 struct err *err)
 {
 	struct nearest nearest = nearest__to(name, strlen(name));
-	char known[KNOWN_MAX] = "";
+	char known[SUGGESTED_MAX] = "";
 
 	list_fields(btf, in, NESTED_MAX, known, &nearest);
 	return err__set(err, -ENOENT, "the kernel's struct %s has no field '%s'; %s: %s",

@@ -54,6 +54,7 @@ static void test_refused(void)
 	refuses("cpu,cpu", "the event cpu is there twice");
 	refuses("off-cpu,wall", "one of them contains the other");
 	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("block-io:5", "shortest time of block I/O");
 	refuses("wall:-1ms", "shortest time of waiting");
 	refuses("off-cpu:2days", "shortest time of waiting");
 	refuses("off-cpu:90000s", "shortest time of waiting");
