@@ -82,6 +82,19 @@ def check_faults():
     gate.ok(max(runs) >= N, "page-fault: with the address, page by page", addresses)
 
 
+def check_major_faults():
+    recording, answers = recorded("major faults", ["major-fault"], f"file {gate.path('pages')} 20")
+    n = int(answers[0].split()[1])
+    if not n:
+        gate.skip("major-fault", "files here are in memory")
+        return
+    found = [(frames, count) for frames, count in recording.merged("--event", "major-fault")
+             if any(frame.startswith("in_file (") for frame in frames)]
+    gate.equal(sum(count for _, count in found), n, "major-fault: as many as getrusage has counted")
+    gate.equal({innermost(frames)[-1].split(" ")[0] for frames, _ in found}, {"in_file"},
+               "major-fault: in the function that reads")
+
+
 def check_period():
     recording, _ = recorded("period", ["page-fault"], f"touch {10 * N}", options=("-c", "10"))
     values = [value for value, in recording.sql("SELECT DISTINCT value FROM sample")]
@@ -266,6 +279,7 @@ def check_list():
 
 gate.need_root()
 check_faults()
+check_major_faults()
 check_period()
 check_filters()
 check_texts()
