@@ -112,6 +112,7 @@ def check_filters():
             (["--state", "running,"], 2, "--state takes"),
             (["--by", "colour"], 2, "--by takes state, syscall, process or thread, not 'colour'"),
             (["--idle", "maybe"], 2, "--idle takes hide or show, not 'maybe'"),
+            (["--histogram=tea"], 2, "--histogram takes stacks or nothing, not 'tea'"),
             (["--histogram", "--format", "tree"], 2, "--histogram is a format of its own"),
             (["--not-thread", "a("], 1, r"--not-thread a\( is no regular expression: ")):
         got, out, err = report(*words)
@@ -160,6 +161,17 @@ def check_histogram():
               ["no system call: 9223372037 s in 1 samples", "poll: 12.0 us in 2 samples"],
               "by group, the greatest first", out)
     tap.ok(out.endswith("\n\n(1 more)\n"), "and no more of them", out)
+    out = report("--event", "off-cpu", "--histogram=stacks", "--state", "waiting")[1]
+    tap.equal([out.splitlines()[at] for at in (3, 19, 20, 21, -4, -3, -2, -1)], [
+        "mean 2.75 us, p50 < 2.05 us, p90 < 8.19 us, p99 < 8.19 us",
+        "main;poll", "this stack: 12.0 us in 2 samples",
+        "mean 6.00 us, p50 < 8.19 us, p90 < 8.19 us, p99 < 8.19 us",
+        *[f"{f'{128 << n} ns':>10} .. {f'{256 << n} ns' if n < 2 else '1.02 us':>10}          0  |"
+          + " " * 40 + "|" for n in range(3)],
+        "   1.02 us ..    2.05 us          3  |" + "#" * 40 + "|"], "by stack", out)
+    out = report("--event", "off-cpu", "--histogram=stacks", "--rows", "1")[1]
+    tap.ok("this stack: 9223372037 s in 5 samples" in out and out.endswith("\n(1 more)\n"),
+           "some of the stacks", out)
     out = report("--event", "alloc", "--histogram")[1]
     tap.ok("mean 4.00 KiB, p50 < 8.00 KiB" in out and "4.00 KiB ..   8.00 KiB          2" in out,
            "of sizes", out)

@@ -223,8 +223,8 @@ static void check_states(void)
 	struct profile_value value = { .weight = 100, .waiting = 70, .preempted = 10 };
 
 	profile__measures(profile, "wall", "ns");
-	profile__add_value(profile, &f, 1, &value);
-	profile__add_value(profile, NULL, 0, &(struct profile_value) { .weight = 5 });
+	profile__add_value(profile, &f, 1, &value, NULL);
+	profile__add_value(profile, NULL, 0, &(struct profile_value) { .weight = 5 }, NULL);
 	profile->idle.weight = 15;
 	profile->idle.whole = 120;
 	profile->idle.threads = 1;

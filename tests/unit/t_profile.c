@@ -91,9 +91,9 @@ static void check_parts(void)
 	uint32_t frame;
 
 	profile__frame(profile, KIND_NATIVE, "f", NULL, 0, &frame);
-	profile__add_value(profile, &frame, 1, &waits);
+	profile__add_value(profile, &frame, 1, &waits, NULL);
 	ok(!profile__mixes(profile), "all is of waiting");
-	profile__add_value(profile, &frame, 1, &both);
+	profile__add_value(profile, &frame, 1, &both, NULL);
 	ok(profile__mixes(profile), "some is not");
 	is_int(profile->nodes[1].self, 13, "weight");
 	is_int(profile->nodes[1].waiting, 6, "waiting");
