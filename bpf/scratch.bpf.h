@@ -2,6 +2,7 @@
 #ifndef BRAID_SCRATCH_BPF_H
 #define BRAID_SCRATCH_BPF_H
 
+#include "bpf/kept.h"
 #include "bpf/kernel.h"
 #include "bpf/shared.h"
 #include "bpf/slots.bpf.h"
@@ -48,6 +49,8 @@ struct unwind_state {
 	__u64 node[VMA_NODE_WORDS]; /* bpf/vma.bpf.h */
 	struct image_key image_key;
 	__u64 unknown_start; /* of a mapping of the file image_key, which has no image; 0: none */
+	__u32 tabled;	     /* the rule is of a table */
+	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
 };
 
 /* Of events, by their number. */
@@ -72,6 +75,7 @@ struct scratch {
 	__u32 has_regs;	    /* the task's user registers are those of what it executes */
 	__u32 cs;	    /* their code segment; 0: there are none */
 	__u32 limited;	    /* what it costs is taken from the budget */
+	struct kept_state kept;
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
 };

@@ -7,6 +7,7 @@
  * end too early. Loaded once for each type of programs that trigger. */
 
 const volatile __u32 cfg_unwind = UNWIND_MODE_AUTO;
+const volatile __u32 cfg_kept = 0;
 
 #define CS_COMPAT 0x23 /* __USER32_CS */
 
@@ -62,10 +63,13 @@ static __always_inline void unwind_native(struct scratch *scratch)
 	__builtin_memcpy(scratch->interrupted, u->regs, sizeof(scratch->interrupted));
 	unwind__start(u);
 	unwind__start_probes(u, bpf_get_current_task_btf(), sample->flags & SAMPLE_KERNEL_MODE);
-	if (scratch->cs == CS_COMPAT)
+	if (scratch->cs == CS_COMPAT) {
 		u->stop = COUNT_COMPAT;
-	else
+	} else {
+		kept__begin(scratch);
 		bpf_loop(NATIVE_FRAMES_MAX, unwind__step, NULL, 0);
+		kept__save(scratch);
+	}
 	if (u->complete)
 		sample->flags |= SAMPLE_COMPLETE;
 	else if (!u->stop)

@@ -6,6 +6,7 @@
  * scratch memory, so that the verifier sees each step once. The searches are global functions (not
  * static): the verifier then checks each by itself, once, instead of on every path to it. */
 
+#include "bpf/kept.bpf.h"
 #include "bpf/scratch.bpf.h"
 #include "bpf/tableless.bpf.h"
 #include "bpf/unwind_probes.bpf.h"
@@ -96,11 +97,27 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	if (u->pc >= found->end)
 		return COUNT_UNMAPPED_PC;
 	u->mapping = *found;
+	u->unpublished = 0;
 	barrier();
 	if (!(changes & 1) && *(volatile __u32 *)&list->changes == changes)
 		return 0;
 	u->mapping.start = u->mapping.end = 0;
 	return COUNT_TORN_MAPPINGS;
+}
+
+__noinline __u32 mappings__version(__u32 space)
+{
+	void *inner = bpf_map_lookup_elem(&mappings, &space);
+	const struct mappings_rec *rec;
+	__u32 zero = 0, changes;
+
+	if (!inner)
+		return KEPT_NO_VERSION;
+	rec = bpf_map_lookup_elem(inner, &zero);
+	if (!rec)
+		return KEPT_NO_VERSION;
+	changes = rec->active ? rec->lists[1].changes : rec->lists[0].changes;
+	return changes & 1 ? KEPT_NO_VERSION : changes | !!rec->active;
 }
 
 /* Number of the rule in force at `at` (from the address of the table's page 0), where rule 0 means
@@ -239,6 +256,7 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 
 	if (!u)
 		return COUNT_TABLE;
+	u->tabled = 0;
 	m = &u->mapping;
 	if (u->pc < m->start || u->pc >= m->end) {
 		err = mapping__find(u, space);
@@ -260,6 +278,7 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	if (!found)
 		return COUNT_TABLE;
 	u->rule = *found;
+	u->tabled = 1;
 	return 0;
 }
 
@@ -358,10 +377,12 @@ __noinline int unwind__to_caller(struct unwind_state *u)
 }
 
 /* Leaves the current frame by u->rule. Returns a counter on failure. */
-static __always_inline int unwind__apply(struct unwind_state *u)
+__noinline int unwind__apply(struct unwind_state *u)
 {
 	int err;
 
+	if (!u)
+		return COUNT_TABLE;
 	switch (u->rule.kind) {
 	case UNWIND_UNSUPPORTED:
 		return COUNT_UNSUPPORTED;
@@ -406,6 +427,8 @@ static long unwind__step(__u32 index, void *unused)
 	if (!scratch)
 		return 1;
 	u = &scratch->unwind;
+	if (cfg_kept && kept__enter(scratch) == KEPT_ENDED)
+		return 1;
 	ip = u->pc | (u->exact ? NATIVE_EXACT : 0);
 	u->cfa = 0;
 	__builtin_memset(&u->rule, 0, sizeof(u->rule));
@@ -419,6 +442,8 @@ static long unwind__step(__u32 index, void *unused)
 		err = unwind__apply(u);
 	if (!err && called && !u->pc)
 		err = COUNT_NO_RULE;
+	if (cfg_kept)
+		kept__leave(scratch, err);
 	scratch__push(scratch, ip, u->cfa);
 	u->n++;
 	u->stop = err;

@@ -181,6 +181,7 @@ __noinline int vma__find(struct unwind_state *u, int otherwise)
 		m->start = m->end = 0;
 		return otherwise;
 	}
+	u->unpublished = 1;
 	offset = u->image_key.ino ? BPF_CORE_READ(vma, vm_pgoff) * PAGE_BYTES : 0;
 	m->bias = m->start - offset - image->vaddr_less_offset;
 	m->vaddr_start = image->vaddr_start;

@@ -8,13 +8,16 @@
 #include <string.h>
 
 #include "bpf/braid.skel.h"
+#include "bpf/kept.h"
 #include "bpf/probe_rec.h"
+#include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/kernel/breakpoint.h"
 #include "core/kernel/chain.h"
 #include "core/kernel/kernel_part.h"
 #include "core/kernel/libbpf_warning.h"
+#include <stdlib.h>
 
 #define RING_BYTES	  (16U << 20)
 #define RING_WAKEUP_BYTES (2U << 20)
@@ -40,11 +43,12 @@ struct kernel_half {
 	struct bpf_link *follower_links[ARRAY_SIZE(followers)];
 };
 
-static int set_slot_map(struct kernel_half *half, const char *name)
+static int set_slot_map(struct kernel_half *half, const char *name, uint32_t per_slot)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(half->skel->obj, name);
 
-	return map ? bpf_map__set_max_entries(map, half->n_cpus * max_of(half->chains.slots, 1U))
+	return map ? bpf_map__set_max_entries(map, half->n_cpus * max_of(half->chains.slots, 1U) *
+							   per_slot)
 		   : -ENOENT;
 }
 
@@ -68,7 +72,8 @@ static int configure_runtime(struct kernel_half *half, const struct runtime *run
 
 	if (!err)
 		err = enable_maps(half, runtime->probe_maps, enabled && half->opts.shadows);
-	return !err && enabled && runtime->slot_map ? set_slot_map(half, runtime->slot_map) : err;
+	return !err && enabled && runtime->slot_map ? set_slot_map(half, runtime->slot_map, 1)
+						    : err;
 }
 
 static int configure_runtimes(struct kernel_half *half)
@@ -131,6 +136,7 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_intervals = half->opts.intervals;
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
+	skel->rodata->cfg_kept = 1;
 	skel->rodata->cfg_known_sets = KNOWN_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
@@ -142,9 +148,11 @@ static int configure(struct kernel_half *half)
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.slot_owners, half->n_cpus);
 	if (!err)
-		err = set_slot_map(half, "scratches");
+		err = set_slot_map(half, "scratches", 1);
 	if (!err)
-		err = set_slot_map(half, "copy_slots");
+		err = set_slot_map(half, "copy_slots", 1);
+	if (!err)
+		err = set_slot_map(half, "kept_stacks", KEPT_WAYS);
 	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
 		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);

@@ -34,6 +34,7 @@ struct bundle {
 	size_t n_images, cap_images;
 	struct memory *memory; /* of the case */
 	char lacks[PACK_NAME_BYTES + 100];
+	bool forgives;
 };
 
 /* --- laying out --- */
@@ -204,7 +205,7 @@ static void __attribute__((format(printf, 2, 3))) lack(struct bundle *bundle, co
 {
 	va_list args;
 
-	if (bundle->lacks[0])
+	if (bundle->lacks[0] || bundle->forgives)
 		return; /* the first is the one to look at */
 	va_start(args, fmt);
 	vsnprintf(bundle->lacks, sizeof(bundle->lacks), fmt, args);
@@ -215,6 +216,11 @@ static void on_read(void *ctx, uint64_t address, size_t size, int ret)
 {
 	if (ret == -ENODATA)
 		lack(ctx, "%zu bytes of memory at %#" PRIx64, size, address);
+}
+
+void bundle__forgive(struct bundle *bundle, bool forgives)
+{
+	bundle->forgives = forgives;
 }
 
 const char *bundle__lacks(const struct bundle *bundle)

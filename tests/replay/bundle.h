@@ -30,6 +30,9 @@ int bundle__next(struct bundle *bundle, struct bundle_case *ret, struct err *err
 
 /* What the case read of the target or of its files and the bundle does not have, as a sentence;
  * NULL: nothing. Only what ran since bundle__next counts. */
+/* From now on what is not there is no mistake, or is one again. */
+void bundle__forgive(struct bundle *bundle, bool forgives);
+
 const char *bundle__lacks(const struct bundle *bundle);
 
 /* Is the code at this link-time address of an image described? To be asked for every native frame.

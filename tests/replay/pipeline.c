@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bpf/host/host.h"
+#include "bpf/kept.h"
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/capture/capture.h"
@@ -163,6 +164,8 @@ static int open_run(struct run *run, const struct pipeline_input *input, struct 
 	return code;
 }
 
+extern const volatile uint32_t cfg_kept; /* bpf/unwind.bpf.c */
+
 static int take_sample(struct run *run, const struct pipeline_input *input, struct err *err)
 {
 	const struct routing routing = { run->tracker, run->capture };
@@ -176,6 +179,49 @@ static int take_sample(struct run *run, const struct pipeline_input *input, stru
 		code = routing__record(&routing, run->records[i].data, run->records[i].size, err);
 	if (!code)
 		code = capture__name_frames(run->capture, true, err);
+	return code;
+}
+
+/* Native frames of the thread, to be compared. */
+static int sample_again(const struct host_thread *thread, uint64_t ret_words[SAMPLE_WORDS_MAX])
+{
+	const struct rec_sample *rec = &host.sample.head;
+
+	host_programs__sample(thread, now_ns());
+	memcpy(ret_words, host.sample.words + rec->n_kernel, 16 * (size_t)rec->n_native);
+	return rec->n_native;
+}
+
+/* The same sample once more, after others of the same thread which were interrupted further out:
+ * frames that are kept from these are the frames that unwinding finds. */
+static int check_kept(const struct pipeline_input *input, struct err *err)
+{
+	static uint64_t want[SAMPLE_WORDS_MAX], got[SAMPLE_WORDS_MAX];
+	static struct kept_frame frames[KEPT_FRAMES_MAX];
+	struct host_thread other = input->thread;
+	const uint32_t zero = input->thread.tid % KEPT_WAYS;
+	const struct kept_stack *kept =
+		host_map__lookup(host_map__named("kept_stacks")->map, &zero);
+	int n = sample_again(&input->thread, want), same, code = 0;
+	uint32_t n_kept;
+
+	host__set(&cfg_kept, 1);
+	sample_again(&input->thread, got);
+	n_kept = kept->n;
+	memcpy(frames, kept->frames, sizeof(frames));
+	for (uint32_t i = 0; !code && i <= n_kept; i++) {
+		same = sample_again(&input->thread, got) == n && !memcmp(got, want, 16 * n);
+		if (!same || kept->n != n_kept)
+			code = err__set(err, -EBADMSG, "with kept frames the stack is another one");
+		if (i == n_kept)
+			break;
+		other.regs[UNWIND_REG_PC] = frames[i].pc;
+		other.regs[UNWIND_REG_RSP] = frames[i].sp;
+		other.regs[UNWIND_REG_RBP] = frames[i].rbp;
+		other.regs[UNWIND_REG_RBX] = frames[i].rbx;
+		sample_again(&other, got);
+	}
+	host__set(&cfg_kept, 0);
 	return code;
 }
 
@@ -338,6 +384,11 @@ int pipeline__run(struct pipeline *pipeline, const struct pipeline_input *input,
 		code = take_sample(&run, input, err);
 	if (!code)
 		code = take_natives(&run, ret);
+	if (!code && input->on_repeat) {
+		input->on_repeat(input->ctx, true);
+		code = check_kept(input, err);
+		input->on_repeat(input->ctx, false);
+	}
 	if (!code)
 		code = recording__commit(run.recording, err);
 	if (!code)

@@ -50,6 +50,9 @@ struct pipeline_input {
 	/* Called with the stack when it is known, while everything that led to it is still there.
 	 * NULL: nobody. */
 	void (*inspect)(void *ctx, struct process *process, const struct pipeline_stack *stack);
+	/* Called before and after the sample is taken again and again, to see whether frames that
+	 * are kept from samples before make it another one. NULL: that is not done. */
+	void (*on_repeat)(void *ctx, bool begins);
 	void *ctx;
 };
 

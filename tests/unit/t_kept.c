@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Frames that are kept from a sample before: whatever has changed since in the stack, the
+ * registers, the tables or the thread, the stack is the one that unwinding all of it finds. */
+#include "core/base/util.h"
+#include "tests/tap.h"
+
+#include "tests/unit/made_up.h"
+
+#define ROUNDS 300000
+
+static uint64_t seed = 1;
+
+static uint32_t any_below(uint32_t n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (seed >> 33) % n;
+}
+
+static struct unwind_rule any_rule(void)
+{
+	struct unwind_rule rule = RSP(8 * (1 + (int)any_below(6)));
+
+	switch (any_below(40)) {
+	case 0:
+		rule = (struct unwind_rule)RBP(16);
+		break;
+	case 1:
+		rule = (struct unwind_rule)RBX(8 * (int)any_below(4));
+		break;
+	case 2:
+		rule = (struct unwind_rule)RULE(PLT, UNWIND_REG_RSP, 8, .cfa_add = 11);
+		break;
+	case 3:
+		rule = (struct unwind_rule)RULE(DEREF, UNWIND_REG_RBP, -8 * (int)any_below(4),
+						.cfa_add = 8);
+		break;
+	case 4:
+		if (!any_below(3))
+			rule = (struct unwind_rule) { .kind = UNWIND_NONE };
+		break;
+	case 5:
+		if (!any_below(3))
+			rule = (struct unwind_rule)RULE(SIGNAL, UNWIND_REG_RSP, 0);
+		break;
+	default:
+		break;
+	}
+	rule.rbp_words = any_below(3) ? 0 : -2 - (int)any_below(3);
+	rule.rbx_words = any_below(3) ? 0 : -2 - (int)any_below(4);
+	if (!any_below(12))
+		rule.rbp_words = UNWIND_WORDS_LOST;
+	if (!any_below(12))
+		rule.rbx_words = UNWIND_WORDS_LOST;
+	rule.flags = !any_below(40) ? UNWIND_RBP_AT_RBP : !any_below(40) ? UNWIND_RBX_AT_RBP : 0;
+	return rule;
+}
+
+static uint64_t any_word(void)
+{
+	switch (any_below(16)) {
+	case 0:
+		return any_below(3) ? PC(CODE_PAGES - 1) : 0;
+	case 1:
+		return AT(any_below(STACK_WORDS));
+	case 2:
+		return any_below(20) ? 7 * any_below(1000) : JIT + any_below(256);
+	case 3:
+		return AT(any_below(STACK_WORDS)) + any_below(8);
+	default:
+		return PC(any_below(CODE_PAGES - 1)) + any_below(4);
+	}
+}
+
+/* As user space does it: the other list, then that one. */
+static void publish(void)
+{
+	struct mappings_rec *rec = sampler__mappings();
+	struct mapping_list *list = &rec->lists[!rec->active];
+
+	list->changes++;
+	list->n = rec->lists[rec->active].n;
+	memcpy(list->mappings, rec->lists[rec->active].mappings, 2 * sizeof(list->mappings[0]));
+	list->changes++;
+	rec->active = !rec->active;
+}
+
+static void change_rules(void)
+{
+	struct unwind_rule rules[CODE_PAGES];
+
+	for (int i = 0; i < CODE_PAGES; i++)
+		rules[i] = any_rule();
+	rules[CODE_PAGES - 1] = (struct unwind_rule)END;
+	if (!any_below(4))
+		rules[CODE_PAGES - 1].reg = UNWIND_REG_RBP;
+	set_rules(rules);
+	publish();
+}
+
+static void change_all(void)
+{
+	for (int i = 0; i < STACK_WORDS; i++)
+		stack[i] = any_word();
+	for (int i = 0; i < UNWIND_REGS; i++)
+		regs[i] = AT(any_below(STACK_WORDS));
+}
+
+/* The stack pointer is near the top, so that stacks are deep; somewhere below it things change. */
+static void change_some(void)
+{
+	uint32_t top = any_below(8);
+
+	if (!any_below(4))
+		regs[UNWIND_REG_RSP] = AT(top);
+	regs[UNWIND_REG_PC] = PC(any_below(CODE_PAGES - 1)) + any_below(16);
+	if (!any_below(4))
+		regs[UNWIND_REG_RBP] = AT(any_below(64));
+	if (!any_below(4))
+		regs[UNWIND_REG_RBX] = AT(any_below(64));
+	for (uint32_t n = any_below(6); n-- > 0;)
+		stack[any_below(any_below(3) ? 40 : 600)] = any_word();
+	host.task.pid = TGID + (any_below(10) ? 0 : any_below(2 * KEPT_WAYS));
+}
+
+int main(void)
+{
+	static struct host_sample want;
+	static const uint32_t zero = 0;
+	struct scratch *scratch;
+	uint64_t n_used = 0, n_bad = 0, n_partly = 0, n_differ = 0, n_complete = 0;
+
+	sampler__open();
+	reset();
+	scratch = bpf_map_lookup_elem(&scratches, &zero);
+	for (int i = 0; i < ROUNDS; i++) {
+		if (i % 300 == 0)
+			change_all();
+		if (i % 100 == 0)
+			change_rules();
+		change_some();
+		host__set(&cfg_kept, 0);
+		host.now_ns = i;
+		sampler__run(regs);
+		want = host.sample;
+		memset(&host.sample, 0, sizeof(host.sample));
+		host__set(&cfg_kept, 1);
+		sampler__run(regs);
+		n_bad += host.sample_bytes != sizeof(want.head) + 8 * (want.head.n_kernel +
+								       2 * want.head.n_native) ||
+			 memcmp(&host.sample, &want, host.sample_bytes) != 0;
+		n_complete += want.head.flags & SAMPLE_COMPLETE;
+		n_used += scratch->kept.n_kept > 0;
+		n_partly += scratch->kept.n_kept > 0 && scratch->kept.end > 0;
+		n_differ += scratch->kept.first > 0;
+	}
+	is_int(n_bad, 0, "%d samples: with kept frames each is the same", ROUNDS);
+	ok(n_used > ROUNDS / 40 && n_partly > ROUNDS / 40 && n_differ > ROUNDS / 200,
+	   "which ended in kept ones (%d), behind others (%d), or were found to differ (%d), of %d "
+	   "complete ones",
+	   (int)n_used, (int)n_partly, (int)n_differ, (int)n_complete);
+	sampler__close();
+	return tap__done();
+}
