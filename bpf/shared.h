@@ -250,7 +250,8 @@ enum thread_state {
 	THREAD_STATES_N
 };
 
-/* How it stands to the lock of its interpreter (CPython's GIL, CRuby's GVL). */
+/* How it stands to the lock of its interpreter (CPython's GIL, CRuby's GVL). Of HotSpot's monitors
+ * only LOCK_WAITED is told, with the monitor in rec_sample.object. */
 enum lock_state {
 	LOCK_UNKNOWN, /* there is none, or nothing is known of it */
 	LOCK_HELD,
