@@ -51,6 +51,7 @@ $(shell mkdir -p $(OUTPUT) && \
 BPF_SRC  := $(sort $(wildcard bpf/*.bpf.c))
 BPF_OBJ  := $(BPF_SRC:%.c=$(OUTPUT)/%.o)
 SKEL     := $(OUTPUT)/bpf/braid.skel.h
+SYSCALLS := $(OUTPUT)/core/base/syscalls.inc
 LIB_SRC  := $(sort $(filter-out core/cli/main.c,$(wildcard core/*/*.c probes/*.c runtimes/*.c runtimes/*/*.c bench/*.c)))
 HOST_SRC := $(sort $(wildcard bpf/host/*.c))
 LIB_OBJ  := $(LIB_SRC:%.c=$(OUTPUT)/%.o) $(HOST_SRC:%.c=$(OUTPUT)/%.o)
@@ -98,6 +99,16 @@ $(OUTPUT)/bpf/braid.linked.o: $(BPF_OBJ)
 $(SKEL): $(OUTPUT)/bpf/braid.linked.o
 	$(call msg,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name braid_bpf > $@
+
+# Names of system calls, from the kernel's headers.
+$(SYSCALLS): $(FLAGS_STAMP)
+	$(call msg,GEN,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '#include <asm/unistd.h>' | $(CC) -E -dM - | \
+		sed -n 's/^#define __NR_\([a-z][a-z0-9_]*\) \([0-9][0-9]*\)$$/[\2] = "\1",/p' | sort -u > $@
+	$(Q)grep -q '"read"' $@
+
+$(OUTPUT)/core/base/syscalls.o $(OUTPUT)/fuzz/core/base/syscalls.o: | $(SYSCALLS)
 
 $(VERIFIED): $(OUTPUT)/tests/tools/verifier_cost $(SKEL)
 	$(Q)$<

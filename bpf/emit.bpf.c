@@ -294,6 +294,8 @@ __noinline int scratch__emit(struct scratch *scratch)
 
 	if (!scratch)
 		return 0;
+	if (scratch->limited)
+		budget__spend(scratch->sample.time_ns);
 	n_words = scratch->n_words;
 	if (n_words >= SAMPLE_WORDS_MAX)
 		n_words = SAMPLE_WORDS_MAX - 1;

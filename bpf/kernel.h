@@ -70,6 +70,9 @@ struct signal_struct { /* of a process */
 struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
+	char comm[16];
+	void *stack;
+	unsigned int __state; /* 0: it runs, or could */
 	int pid;
 	int tgid;
 	struct mm_struct *mm;
@@ -82,6 +85,17 @@ struct task_struct {
 	struct uprobe_task *utask;
 	unsigned long long start_time;	   /* CLOCK_MONOTONIC, ns */
 	unsigned long long start_boottime; /* CLOCK_BOOTTIME, ns */
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task { /* context of a program that is run for each task */
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 
 #pragma clang attribute pop

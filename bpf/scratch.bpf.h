@@ -62,6 +62,8 @@ extern const volatile __u64 cfg_minima[2 * EVENTS_MAX];
 /* By enum event_slot. */
 extern const volatile __u32 cfg_numbers[EVENT_SLOTS_N];
 
+#include "bpf/budget.bpf.h"
+
 /* One per slot (bpf/slots.bpf.h): a sample's from its trigger to the end of the last walker. Not a
  * per-CPU map: those are limited to 32 KiB. */
 struct scratch {
@@ -72,6 +74,7 @@ struct scratch {
 	__u32 n_words;	    /* used of sample.words */
 	__u32 has_regs;	    /* the task's user registers are those of what it executes */
 	__u32 cs;	    /* their code segment; 0: there are none */
+	__u32 limited;	    /* what it costs is taken from the budget */
 	struct kept_state kept;
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
@@ -127,14 +130,15 @@ extern const volatile __u32 cfg_pidns_ino; /* 0: the initial one */
 #define PIDNS_LEVELS_MAX 33 /* MAX_PID_NS_LEVEL is 32, include/linux/pid_namespace.h */
 
 /* The task's id in that namespace, 0 if it is not in it. */
-static __always_inline __u32 task__id(struct task_struct *task)
+static __always_inline __u32 task__id(const struct task_struct *task)
 {
-	const void *numbers = (void *)task->thread_pid + bpf_core_field_offset(struct pid, numbers);
+	const struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	const void *numbers = (const void *)pid + bpf_core_field_offset(struct pid, numbers);
 	struct upid upid;
 	__u32 level;
 
 	for (level = 0; level < PIDNS_LEVELS_MAX; level++) {
-		if (!task->thread_pid || level > task->thread_pid->level ||
+		if (!pid || level > BPF_CORE_READ(pid, level) ||
 		    bpf_probe_read_kernel(&upid, sizeof(upid), numbers + level * sizeof(upid)))
 			return 0;
 		if (BPF_CORE_READ(upid.ns, ns.inum) == cfg_pidns_ino)
@@ -160,6 +164,12 @@ static __always_inline struct mm_struct *task__mm(const struct task_struct *task
 static __always_inline __u32 task__tid(struct task_struct *task)
 {
 	return cfg_pidns_ino ? task__id(task) : task->pid;
+}
+
+/* The same of any task that the kernel names. */
+static __always_inline __u32 task__tid_of(const struct task_struct *task)
+{
+	return cfg_pidns_ino ? task__id(task) : BPF_CORE_READ(task, pid);
 }
 
 extern __u32 last_code;

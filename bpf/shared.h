@@ -129,6 +129,59 @@ enum event_slot {
 	EVENT_SLOTS_N = 16
 };
 
+/* Attach cookies of triggers, where their type has any: the event's number, and what the program is
+ * to know of this very trigger. */
+#define COOKIE_EVENT   0xffU
+#define COOKIE_ADDRESS 0x100U /* the perf event has the address that it is about */
+#define COOKIE_PERIOD  0x200U /* ... and how many occurrences this one stands for */
+#define COOKIE_BEGINS  0x400U /* an interval begins here: there is a sample at its end */
+
+/* System calls are known by number to below this; of x86-64 there are some 470, and what is above
+ * is an error or x32's. */
+#define SYSCALLS_MAX 1024
+
+/* --- filters: tests of a tracepoint's arguments. key: the event's number; of what begins an
+ * interval FILTERS_BEGIN more --- */
+#define FILTERS_BEGIN	  (EVENTS_MAX + 1)
+#define FILTERS_N	  (2 * FILTERS_BEGIN)
+#define FILTER_TESTS_MAX  8
+#define FILTER_STEPS_MAX  3
+#define FILTER_TEXT_WORDS 4
+
+enum filter_op {
+	FILTER_EQUAL,
+	FILTER_UNEQUAL,
+	FILTER_LESS,
+	FILTER_AT_MOST,
+	FILTER_GREATER,
+	FILTER_AT_LEAST,
+	FILTER_ANY_BIT,
+};
+
+/* argument, or what is found by following it: a pointer at each of `offsets`, and at the last of
+ * them the value. */
+struct filter_test {
+	__u8 argument; /* from 0 */
+	__u8 n_steps;
+	__u8 bytes; /* of the value: 1, 2, 4 or 8; 0: a text */
+	__u8 op;    /* enum filter_op */
+	__u8 is_signed;
+	__u8 begins; /* the tests before this one were an alternative to it and those after it */
+	__u16 offsets[FILTER_STEPS_MAX];
+	__u32 pad;
+	union {
+		__u64 value;
+		__u64 text[FILTER_TEXT_WORDS]; /* with NULs to its end */
+	};
+};
+_Static_assert(sizeof(struct filter_test) == 48, "filter_test");
+
+struct event_filter {
+	__u32 n;	/* tests; 0: all pass */
+	__u32 required; /* so many of them, the first, must hold whatever the alternatives say */
+	struct filter_test tests[FILTER_TESTS_MAX];
+};
+
 /* Slots of scratch memory on one CPU (bpf/slots.bpf.h), a power of two; and how many of them each
  * program type gets that a session uses. Ticks do not interrupt each other. A tracepoint's program
  * does not interrupt itself, and those of others do so from softirqs and interrupts only. Of uprobe
@@ -148,6 +201,7 @@ enum rec_type {
 	REC_EXIT,     /* of a process's last thread; samples of its end may still follow */
 	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
 	REC_MAPPED,   /* a mapping of a known file, which user space had not published */
+	REC_VALUE,    /* what a sample that was sent before is worth */
 	REC_KNOWN,    /* a sample with a stack that a REC_SAMPLE has brought before */
 };
 
@@ -195,6 +249,26 @@ struct rec_mapped {
 };
 _Static_assert(sizeof(struct rec_mapped) == 40, "rec_mapped");
 
+struct rec_value {
+	__u32 type;
+	__u32 pad;
+	__u64 link;  /* the sample's */
+	__u64 value; /* 0: the sample is not wanted */
+};
+_Static_assert(sizeof(struct rec_value) == 24, "rec_value");
+
+/* What a thread wants of a block device: the first word of such a sample's kernel frames, which is
+ * no address. */
+enum block_kind {
+	BLOCK_READ = 1,
+	BLOCK_WRITE,	  /* somebody waits for it: O_DIRECT, O_SYNC, fsync */
+	BLOCK_WRITE_BACK, /* of what was written to the page cache before */
+	BLOCK_FLUSH,	  /* of the device's own cache */
+	BLOCK_DISCARD,
+	BLOCK_OTHER,
+	BLOCK_KINDS_N
+};
+
 /* rec_sample.flags */
 enum {
 	SAMPLE_COMPLETE = 1,	/* native frames reach the thread's outermost frame */
@@ -203,6 +277,7 @@ enum {
 	SAMPLE_NATIVE_TRUNCATED = 8,
 	SAMPLE_RUNTIME_TRUNCATED = 16, /* of any section */
 	SAMPLE_RUNTIME_BROKEN = 32,    /* the same, or a runtime's frames are missing at all */
+	SAMPLE_PENDING = 64, /* its value is not known yet: a REC_VALUE with its link follows */
 };
 
 /* What a thread does when it is sampled; where the sample's value is a time, during that. */
@@ -224,7 +299,42 @@ enum lock_state {
 	LOCK_STATES_N
 };
 
-#define NO_SYSCALL (-1)
+/* What a CPU may spend on samples (bpf/budget.bpf.h). */
+struct budget_rec {
+	__u64 filled_ns; /* CLOCK_MONOTONIC, as changed_ns: when it was filled the last time */
+	__s64 left_ns;	 /* below 0: overdrawn */
+	__u64 period_ns; /* of the clocks of threads that wait; a power of two */
+	__u64 changed_ns;
+	__u64 longest_ns; /* period_ns has been */
+	__u64 intervals, skipped;
+	__u64 carried[2 * EVENTS_MAX]; /* by event: what the next sample stands for in addition */
+};
+
+/* A thread that is, or was, off the CPU; key: its id. */
+#define WAITING_MAX 65536
+struct waiting_rec {
+	__u64 off_ns;	/* CLOCK_MONOTONIC: since when; 0: it runs */
+	__u64 clock_ns; /* its clock (bpf/budget.bpf.h) */
+	__u64 link;	/* the sample of who has woken it; 0: none was taken */
+	__u32 peer;	/* who has woken it; 0: not known, or an interrupt */
+	__u32 state;	/* enum thread_state */
+};
+
+/* A thread as it stands, which does not run. */
+struct still_thread {
+	__u32 tgid, tid;
+	__u32 n_kernel;
+	__u32 cs; /* 0: it has no user registers */
+	__u64 fs_base;
+	__u64 regs[UNWIND_REGS]; /* as in rec_stack */
+	__u64 runs;		 /* not 0: it has woken up meanwhile, and the rest means nothing */
+	__s64 syscall;		 /* orig_ax: a system call's number, or negative */
+	char comm[THREAD_NAME_BYTES];
+	__u64 kernel[KERNEL_FRAMES_MAX]; /* innermost first */
+};
+
+#define NO_SYSCALL    (-1)
+#define SYSCALL_FUTEX 202 /* arch/x86/entry/syscalls/syscall_64.tbl */
 
 struct rec_condition {
 	__u8 state;    /* enum thread_state */
@@ -427,8 +537,13 @@ enum unwind_mode {
 	X(SHADOW_LOST_RETURN, "calls that ended without their return being seen")        \
 	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")         \
 	X(CALL_LOST, "calls not counted: call tree full")                                \
+	X(WAITING_FULL, "threads whose waiting is not seen: table full")                 \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
+	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")          \
+	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")            \
+	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                    \
 	/* what user space counts */                                                     \
+	X(UNFINISHED, "samples left out: the end of what they are of was not seen")      \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
 	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")       \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                    \

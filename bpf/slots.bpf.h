@@ -22,7 +22,8 @@
 #define SLOT_NONE 0xffffffff
 
 struct cpu_slots {
-	__u64 owners[SLOTS_MAX]; /* thread ids of the initial PID namespace; 0: free */
+	__u64 owners[SLOTS_MAX]; /* SLOT_TAKEN and a thread id of the initial PID namespace; 0: free
+				  */
 };
 
 struct {
@@ -46,9 +47,11 @@ static __always_inline struct cpu_slots *slots__here(void)
 	return bpf_map_lookup_elem(&slot_owners, &cpu);
 }
 
+#define SLOT_TAKEN (1ULL << 32) /* idle tasks have the id 0 */
+
 static __always_inline __u64 slots__me(void)
 {
-	return (__u32)bpf_get_current_task_btf()->pid;
+	return SLOT_TAKEN | (__u32)bpf_get_current_task_btf()->pid;
 }
 
 /* Highest slot of this task; SLOT_NONE: it has none. */

@@ -25,6 +25,7 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/elf/elf_file.h"
+#include "runtimes/idle.h"
 
 #define RUNTIME_VERSION_BYTES 32
 #define RUNTIME_REASON_BYTES  200
@@ -132,7 +133,8 @@ struct runtime {
 	const char *suffix;	 /* for --annotate: "_[py]" */
 	const char *versions;	 /* for people: what is supported */
 	int walker;		 /* slot in the kernel half (bpf/shared.h), -1: no walker */
-	const char *program;	 /* name of the walker's BPF program; NULL: none */
+	const char *program;	 /* name of the walker's BPF program; NULL: none. It also says how
+				  * the thread stands to the interpreter's lock (bpf/lock.bpf.h) */
 	const char *const *maps; /* its BPF maps, NULL-terminated; NULL: none */
 	/* That one of these maps which tells the walker of each address space (its key), and the
 	 * size of its values: what `attach` fills in. NULL: no walker. */
@@ -152,6 +154,8 @@ struct runtime {
 	/* The unwinder has a hook for its code (bpf/tableless.bpf.h) that is too expensive to load
 	 * where there is none: it comes with the walker. */
 	bool tableless;
+	/* Which waits of its programs are idle; ends with an empty one. NULL: none known. */
+	const struct idle_rule *idle;
 
 	/* --- image --- */
 

@@ -61,6 +61,21 @@ static struct host_entry *host_map__entry(const struct host_map *map, const void
 	return NULL;
 }
 
+static void *fetch(const struct host_map *map, const void *key)
+{
+	void *value;
+
+	if (!host.fetch || map->is_array || !map->value_size)
+		return NULL;
+	value = calloc(1, map->value_size);
+	if (value && host.fetch(map, key, value) && !host_map__update(map->map, key, value)) {
+		free(value);
+		return host_map__entry(map, key)->value;
+	}
+	free(value);
+	return NULL;
+}
+
 /* An address that is no known map's is that of an inner map, which stands for its only value. */
 void *host_map__lookup(const void *map, const void *key)
 {
@@ -70,7 +85,7 @@ void *host_map__lookup(const void *map, const void *key)
 	if (!host_map)
 		return (void *)map;
 	entry = host_map__entry(host_map, key);
-	return entry ? entry->value : NULL;
+	return entry ? entry->value : fetch(host_map, key);
 }
 
 long host_map__update(const void *map, const void *key, const void *value)

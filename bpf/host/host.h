@@ -148,6 +148,10 @@ struct host {
 	 */
 	void (*at_reserve)(bool reserved);
 
+	/* Of a hash that lacks the key: its value from elsewhere, which the map keeps. NULL: there
+	 * is nothing elsewhere. */
+	bool (*fetch)(const struct host_map *map, const void *key, void *ret_value);
+
 	/* What came through the ring. */
 	bool ring_full;
 	struct host_sample sample; /* the last one */

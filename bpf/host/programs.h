@@ -18,6 +18,9 @@ struct host_thread { /* that is to be sampled */
 /* Adds the maps of all programs, empty, and fills the walkers' slots. host__done ends it. */
 void host_programs__open(void);
 
+/* Code objects that are met for the first time get the numbers behind this one. */
+void host_programs__number_codes_from(uint32_t last_code);
+
 /* One sample of the thread, as if a timer had interrupted it in user mode at `now_ns`
  * (CLOCK_MONOTONIC): its records come through host.on_record. The process must be in the map
  * `targets`, and its memory in host.memory. */

@@ -15,6 +15,7 @@ void host_programs__open(void)
 	HOST_ARRAY(slot_owners, 1);
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
+	HOST_ARRAY(filters, FILTERS_N);
 	HOST_HASH(targets, 8);
 	host_unwind__open();
 	host_python__open();
@@ -22,6 +23,11 @@ void host_programs__open(void)
 	host_jvm__open();
 	host__set(&cfg_tableless, ~0U);
 	last_code = 0;
+}
+
+void host_programs__number_codes_from(uint32_t last)
+{
+	last_code = last;
 }
 
 /* Without mappings: those of a target that was recorded have all been published. */

@@ -36,6 +36,15 @@
 
 /* --- the helpers --- */
 
+static inline long host__copy_text(void *to, size_t size, const char *from)
+{
+	size_t len = strnlen(from, size - 1);
+
+	memcpy(to, from, len);
+	((char *)to)[len] = '\0';
+	return len + 1;
+}
+
 #define bpf_map_lookup_elem(map, key)		  host_map__lookup(map, key)
 #define bpf_map_update_elem(map, key, value, how) host_map__update(map, key, value)
 #define bpf_map_delete_elem(map, key)		  host_map__delete(map, key)
@@ -46,9 +55,14 @@
 #define bpf_ringbuf_submit(data, how)		  host__submit(data)
 #define bpf_ringbuf_discard(data, how)		  host__discard(data)
 #define bpf_probe_read_user_str(to, size, from)	  host__read_str(to, size, (uintptr_t)(from))
-#define bpf_jiffies64()				  (host.jiffies)
-#define bpf_get_attach_cookie(ctx)		  ((void)(ctx), host.cookie)
-#define bpf_ringbuf_query(map, what)		  ((uint64_t)0)
+#define bpf_probe_read_kernel_str(to, size, from) host__copy_text(to, size, from)
+/* No task of the host's has any. */
+#define bpf_task_storage_get(map, task, value, flags) \
+	((void)(map), (void)(task), (struct task_times *)NULL)
+#define bpf_jiffies64()		     (host.jiffies)
+#define bpf_get_prandom_u32()	     4
+#define bpf_get_attach_cookie(ctx)   ((void)(ctx), host.cookie)
+#define bpf_ringbuf_query(map, what) ((uint64_t)0)
 /* A tail call does not return, unless the slot is empty. */
 #define bpf_tail_call(ctx, map, slot)           \
 	do {                                    \

@@ -13,6 +13,7 @@
 #include "core/capture/naming.h"
 #include "core/capture/naming_compiled.h"
 #include "core/capture/pairing.h"
+#include "core/capture/pending_values.h"
 #include "core/capture/place_frames.h"
 #include "core/capture/sample_record.h"
 #include "core/capture/sections.h"
@@ -44,6 +45,7 @@ struct capture {
 	size_t n_frames;
 	struct runtime_pair pairs[RUNTIME_STACK_MAX]; /* of all sections */
 	struct pairing *pairing;
+	struct pending_values *pending;
 	struct sections *sections;
 	struct runtime_stack runtime_stack;
 	struct capture_weight weight, weight_before;
@@ -98,7 +100,9 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 	capture->known = known_stacks__new();
 	capture->pairing = pairing__new();
 	capture->sections = sections__new();
-	if (capture->stacks && capture->known && capture->pairing && capture->sections)
+	capture->pending = pending_values__new(&capture->ids, &capture->stats);
+	if (capture->stacks && capture->known && capture->pairing && capture->sections &&
+	    capture->pending)
 		rc = begin_ids(capture, err);
 	if (!rc)
 		rc = naming__new(&(struct naming_opts) { .ids = capture->ids,
@@ -147,6 +151,7 @@ void capture__free(struct capture *capture)
 	naming__free(capture->naming);
 	unwind_copy__free(capture->copier);
 	pairing__free(capture->pairing);
+	pending_values__free(capture->pending);
 	sections__free(capture->sections);
 	stack_nodes__free(capture->nodes);
 	stack_copies__free(capture->stacks);
@@ -162,13 +167,14 @@ void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value)
 	capture->weight = (struct capture_weight) { since_ns, value };
 }
 
-/* What a sample of the event stands for, in occurrences of it. */
-static uint32_t weight_at(const struct capture *capture, uint32_t event, uint64_t time_ns)
+/* What a sample stands for, in occurrences of its event. One that comes by the clock may have
+ * another part, of what is taken while the thread does not run. */
+static uint32_t weight_at(const struct capture *capture, const struct rec_sample *rec)
 {
-	if (!capture->opts.events[event - 1].timed)
+	if (!capture->opts.events[rec->event - 1].timed || rec->condition.state > STATE_RUNS)
 		return 1;
-	return time_ns < capture->weight.since_ns ? capture->weight_before.value
-						  : capture->weight.value;
+	return rec->time_ns < capture->weight.since_ns ? capture->weight_before.value
+						       : capture->weight.value;
 }
 
 const struct capture_stats *capture__stats(const struct capture *capture)
@@ -180,6 +186,7 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 {
 	int ret = naming__run(capture->naming, last, err);
 
+	capture->stats.unfinished = last ? pending_values__unfinished(capture->pending) : 0;
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
 	return ret || hurries(capture) ? ret : naming_compiled__run(capture->compiled, last, err);
 }
@@ -427,7 +434,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		capture->stats.malformed++;
 		return 0;
 	}
-	row.value = rec->value * weight_at(capture, rec->event, rec->time_ns);
+	row.value = rec->value * weight_at(capture, rec);
 	if (rec->flags & SAMPLE_HAS_STACK)
 		stack = stack_copies__take(capture->stacks, rec);
 	capture->n_frames = rec->n_native;
@@ -446,7 +453,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		ret = runtime_nodes(capture, &owner, rec, native + 2 * rec->n_native,
 				    row.flags & SAMPLE_COMPLETE, &row.runtime, err);
 	if (!ret)
-		ret = ids__sample(capture->ids, &row, err);
+		ret = pending_values__sample(capture->pending, &row, err);
 	capture->stats.samples++;
 	capture->stats.event_samples[rec->event - 1]++;
 	capture->stats.complete += !!(row.flags & SAMPLE_COMPLETE);
@@ -484,6 +491,8 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 			      ?: on_sample(capture, data, size, err);
 	else if (size >= sizeof(struct rec_known) && *type == REC_KNOWN)
 		ret = on_known(capture, data, size, err);
+	else if (size >= sizeof(struct rec_value) && *type == REC_VALUE)
+		ret = pending_values__value(capture->pending, data, err);
 	else if (size >= REC_STACK_HEADER && *type == REC_STACK)
 		stack_copies__keep(capture->stacks, data, size);
 	else if (size >= sizeof(*type) && *type == REC_CODE)

@@ -197,6 +197,10 @@ enum {
 	OPT_PID,
 	OPT_THREAD,
 	OPT_RUNTIME,
+	OPT_NOT_THREAD,
+	OPT_STATE,
+	OPT_IDLE,
+	OPT_BY,
 };
 
 static const struct argp_option view_options[] = {
@@ -207,14 +211,63 @@ static const struct argp_option view_options[] = {
 	  "Show interpreter loops, too, not only the frames that they run", 1 },
 	{ "annotate", OPT_ANNOTATE, NULL, 0,
 	  "Append the frame's kind to its name: _[k] kernel, _[n] native, _[i] inlined, ...", 1 },
-	{ "event", OPT_EVENT, "EVENT", 0,
-	  "Samples of this event (default: cpu, or else the first that was recorded)", 2 },
+	{ "by", OPT_BY, "WHAT", 0,
+	  "Outermost level: state (running, waiting, ..., with and without the interpreter's "
+	  "lock), "
+	  "syscall (that the thread is in), process or thread",
+	  1 },
+	{ "event", OPT_EVENT, "EVENT,...", 0,
+	  "Samples of this event (default: cpu, or else the first that was recorded), or of "
+	  "several in one unit",
+	  2 },
 	{ "pid", OPT_PID, "PID", 0, "Only samples of this process", 2 },
 	{ "thread", OPT_THREAD, "TID|NAME", 0, "Only samples of this thread", 2 },
+	{ "not-thread", OPT_NOT_THREAD, "TID|REGEX", 0,
+	  "No samples of these threads: an extended regular expression that the whole name fits",
+	  2 },
+	{ "state", OPT_STATE, "STATE,...", 0,
+	  "Only samples of threads that were running, preempted, waiting or stopped", 2 },
+	{ "idle", OPT_IDLE, "hide|show", 0,
+	  "Time that threads waited because there was nothing to do (pool workers without work, "
+	  "event loops, threads of the runtime): hide (default), and say how much, or show",
+	  2 },
 	{ "runtime", OPT_RUNTIME, "KIND", 0,
 	  "Only samples with a frame of this kind (kernel, native, python, ...)", 2 },
 	{}
 };
+
+static uint32_t parse_states(struct argp_state *state, const char *list)
+{
+	uint32_t bits = 0;
+	const char *at = list;
+
+	do {
+		size_t len = strcspn(at, ",");
+		struct rec_condition condition = { .state = THREAD_STATES_N };
+
+		while (condition.state-- > 0) {
+			const char *name = group__state(&condition);
+
+			if (name && strlen(name) == len && !memcmp(name, at, len))
+				break;
+		}
+		if (condition.state >= THREAD_STATES_N)
+			cli__misused(state,
+				     "--state takes running, preempted, waiting, stopped, or "
+				     "several with commas, not '%s'",
+				     list);
+		bits |= 1U << condition.state;
+		at += len + 1;
+	} while (at[-1]);
+	return bits;
+}
+
+static bool parse_idle(struct argp_state *state, const char *text)
+{
+	if (strcmp(text, "hide") != 0 && strcmp(text, "show") != 0)
+		cli__misused(state, "--idle takes hide or show, not '%s'", text);
+	return !strcmp(text, "show");
+}
 
 static error_t parse_view(int key, char *arg, struct argp_state *state)
 {
@@ -248,6 +301,20 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 	case OPT_RUNTIME:
 		opts->filter.runtime = arg;
 		break;
+	case OPT_NOT_THREAD:
+		opts->filter.not_thread = arg;
+		break;
+	case OPT_STATE:
+		opts->filter.states = parse_states(state, arg);
+		break;
+	case OPT_IDLE:
+		opts->show_idle = parse_idle(state, arg);
+		break;
+	case OPT_BY:
+		opts->filter.by = group__find(arg);
+		if (opts->filter.by == PROFILE_BYS_N)
+			cli__misused(state, "--by takes " GROUPS ", not '%s'", arg);
+		break;
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
 			cli__misused(state, "one recording at a time, not also '%s'", arg);
@@ -261,11 +328,27 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 
 const struct argp view_argp = { .options = view_options, .parser = parse_view };
 
-int view__load(const struct view_opts *opts, struct profile **ret)
+int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
+	       struct profile **ret)
 {
+	struct profile_filter filter = opts->filter;
+	const struct idle_rule **rules;
+	size_t n = 0, i;
 	struct err err = {};
+	int code;
 
-	if (load__profile(opts->file, &opts->filter, ret, NULL, &err))
+	while (runtimes[n])
+		n++;
+	rules = calloc(n + 1, sizeof(*rules));
+	if (!rules)
+		return cli__fail("out of memory");
+	for (n = 0, i = 0; runtimes[i]; i++)
+		if (runtimes[i]->idle)
+			rules[n++] = runtimes[i]->idle;
+	filter.idle = opts->show_idle ? NULL : rules;
+	code = load__profile(opts->file, &filter, ret, NULL, &err);
+	free(rules);
+	if (code)
 		return cli__fail("%s", err.text);
 	if (!opts->filter.event && *(*ret)->other_events)
 		escape__line(stderr, "other events in %s: %s (--event)", opts->file,

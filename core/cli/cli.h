@@ -31,6 +31,7 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_report(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_events(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
 
 /* Texts from targets, recordings and the command line reach a terminal by escape__line
@@ -86,12 +87,15 @@ struct view_opts {
 	const char *output; /* NULL: standard output */
 	bool force;
 	bool annotate;
+	bool show_idle;
 	struct profile_filter filter;
 };
 extern const struct argp view_argp; /* child parser; its input is a struct view_opts */
 
-/* Loads and merges what `opts` asks for. Prints the error. Returns an exit status. */
-int view__load(const struct view_opts *opts, struct profile **ret);
+/* Loads and merges what `opts` asks for; what is idle, the runtimes know. Prints the error. Returns
+ * an exit status. */
+int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
+	       struct profile **ret);
 
 /* Has `write` write to what -o named (NULL: standard output), as core/cli/output_file.h says.
  * Prints the error. Returns an exit status. */

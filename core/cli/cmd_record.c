@@ -31,11 +31,15 @@ static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0, "Record these running processes, all their threads", 0 },
 	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
 	{ "event", 'e', "EVENT,...", 0,
-	  "What to sample (default: cpu): cpu, tracepoint:SYS:NAME, uprobe:FILE:SYMBOL or "
-	  "uprobe:FILE:0xOFFSET; several at once are fine",
+	  "What to sample (default: cpu): cpu, page-fault, syscall[:NAME][:MIN], "
+	  "tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, uretprobe:, "
+	  "usdt:FILE:PROVIDER:NAME, kprobe:FUNCTION, A:latency:B, cycles and others; braid events "
+	  "lists them. Up to 16 at once are fine; a comma ends an event, also in a filter",
 	  0 },
 	{ "frequency", 'F', "HZ", 0,
-	  "Samples per second and CPU of the event cpu, 1 to 10000 (default 99)", 0 },
+	  "Samples per second and CPU of the event cpu, and of what CPUs count (cycles, ...) "
+	  "without -c, 1 to 10000 (default 99)",
+	  0 },
 	{ "count", 'c', "N", 0, "Of other events: sample every Nth (default: each)", 0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0,
 	  "Only these runtimes (default: all that are found); native frames are always recorded",
@@ -105,8 +109,11 @@ static void parse_events(struct argp_state *state, struct session_opts *opts, co
 static void check_rates(struct argp_state *state, struct session_opts *opts)
 {
 	bool timed = !opts->events.n || event_list__has_timed(&opts->events, true);
+	bool rated = event_list__has_rated(&opts->events) && !opts->period;
 
-	if (opts->frequency_hz && !timed)
+	if (opts->frequency_hz && !timed && event_list__has_rated(&opts->events) && !rated)
+		cli__misused(state, "-F and -c both say how often to sample: give one of them");
+	if (opts->frequency_hz && !timed && !rated)
 		cli__misused(state, "-F is for events that come by the clock, and there is none: "
 				    "add -e cpu, or give -c");
 	if (opts->period && !event_list__has_timed(&opts->events, false))
@@ -255,7 +262,7 @@ static void print_events(const struct session_opts *opts, const struct capture_s
 		const struct event_spec *event = &opts->events.list[i];
 		char rate[48] = "";
 
-		if (event->kind->timed)
+		if (event->kind->timed || (event->kind->rated && !opts->period))
 			snprintf(rate, sizeof(rate), " at %u Hz", opts->frequency_hz);
 		else if (opts->period > 1)
 			snprintf(rate, sizeof(rate), ", one of %" PRIu64 " occurrences each",
@@ -347,6 +354,9 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid record -r python -- python3 app.py --option\n"
 		       "  braid record -e cpu,tracepoint:sched:sched_switch -p 4711 -d 10\n"
 		       "  braid record -e uprobe:libc.so.6:malloc -c 100 -- ./program\n"
+		       "  braid record -e page-fault,syscall:fsync:1ms -p 4711\n"
+		       "  braid record -e 'tracepoint:sched:sched_switch/prev->prio < 100/' -p "
+		       "4711\n"
 		       "Then: braid flame, braid report",
 	};
 	struct record_opts opts = { .session = { .runtimes = runtimes,

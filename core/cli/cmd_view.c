@@ -6,6 +6,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
+#include "core/profile/out_common.h"
 #include "core/profile/output.h"
 
 /* `braid report` and `braid flame`: a recording in, a picture or text out. */
@@ -13,19 +14,24 @@
 struct report_opts {
 	struct view_opts view;
 	struct output_opts output;
-	const struct output_format *format; /* NULL: a flame graph, by `flame` */
-	int (*flame)(const struct profile *, const struct output_opts *, FILE *);
+	const struct output_format *format; /* NULL: what `write` writes */
+	int (*write)(const struct profile *, const struct output_opts *, FILE *);
 	struct profile *profile;
 };
 
-enum { OPT_FORMAT = 0x200, OPT_ROWS };
+enum { OPT_FORMAT = 0x200, OPT_ROWS, OPT_HISTOGRAM };
 
 static const struct argp_option report_options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0,
 	  "table (default): self and total per function; tree: what called what; folded: one line "
 	  "per stack; pprof: for the tool of that name, binary",
 	  0 },
-	{ "rows", OPT_ROWS, "N", 0, "At most N rows of a table or tree (default: all)", 0 },
+	{ "rows", OPT_ROWS, "N", 0,
+	  "At most N rows of a table or tree, or groups of a histogram (default: all)", 0 },
+	{ "histogram", OPT_HISTOGRAM, NULL, 0,
+	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
+	  "--by also of each group",
+	  0 },
 	{}
 };
 
@@ -33,7 +39,7 @@ static int write_profile(void *ctx, FILE *out)
 {
 	const struct report_opts *opts = ctx;
 
-	return (opts->format ? opts->format->write : opts->flame)(opts->profile, &opts->output,
+	return (opts->format ? opts->format->write : opts->write)(opts->profile, &opts->output,
 								  out);
 }
 
@@ -53,18 +59,54 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 	case OPT_ROWS:
 		opts->output.rows = cli__number(state, "--rows", arg, 1, 1e9);
 		break;
+	case OPT_HISTOGRAM:
+		opts->view.filter.histogram = true;
+		opts->write = output__histogram;
+		break;
+	case ARGP_KEY_END:
+		if (opts->format && opts->write)
+			cli__misused(state, "--histogram is a format of its own: without --format");
+		if (!opts->format && !opts->write)
+			opts->format = output__find_format("table");
+		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 	return 0;
 }
 
-static int run_view(struct report_opts *opts)
+/* What was left out is always said; these formats have no place for it, or one that few look at. */
+static void print_idle(const struct report_opts *opts)
 {
-	int status = view__load(&opts->view, &opts->profile);
+	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t n = output__notes(opts->profile, notes);
 
-	if (status)
+	if (opts->format && opts->format->bare && opts->profile->idle.weight)
+		fprintf(stderr, "%s\n", notes[n - 1]);
+}
+
+static int refuse_histogram(const struct profile *profile)
+{
+	if (!profile->n_histograms || profile->unit == PROFILE_NANOSECONDS ||
+	    profile->unit == PROFILE_BYTES)
+		return EXIT_OK;
+	return cli__fail("occurrences of %s are counted and have no time or size of their own for "
+			 "--histogram; other events: %s (--event)",
+			 profile->event ? profile->event : "cpu",
+			 *profile->other_events ? profile->other_events : "none");
+}
+
+static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
+{
+	int status = view__load(&opts->view, runtimes, &opts->profile);
+
+	if (!status)
+		status = refuse_histogram(opts->profile);
+	if (status) {
+		profile__free(opts->profile);
 		return status;
+	}
+	print_idle(opts);
 	opts->output.annotate = opts->view.annotate;
 	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
 	profile__free(opts->profile);
@@ -87,16 +129,17 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --format folded --lines app.db > app.folded\n"
 		       "  braid report --format pprof --lines -o app.pb.gz app.db\n"
 		       "  braid report --thread worker-1 --runtime python app.db\n"
-		       "  braid report --format tree --event uprobe:/lib/libc.so.6:malloc app.db",
+		       "  braid report --format tree --event uprobe:/lib/libc.so.6:malloc app.db\n"
+		       "  braid report --by state --format tree app.db\n"
+		       "  braid report --event off-cpu --histogram --by syscall app.db",
 		.children = children,
 	};
-	struct report_opts opts = { .view.file = "braid.db",
-				    .format = output__find_format("table") };
+	struct report_opts opts = { .view.file = "braid.db" };
 
-	(void)runtimes;
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
-	return cli__refuses_terminal(opts.format, opts.view.output) ? EXIT_MISUSED
-								    : run_view(&opts);
+	if (opts.format && cli__refuses_terminal(opts.format, opts.view.output))
+		return EXIT_MISUSED;
+	return run_view(&opts, runtimes);
 }
 
 static error_t parse_flame(int key, char *arg, struct argp_state *state)
@@ -136,11 +179,10 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 	struct report_opts opts = { .view.file = "braid.db", .view.output = "braid.html" };
 	int status;
 
-	(void)runtimes;
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
 	if (!strcmp(opts.view.output, "-"))
 		opts.view.output = NULL;
-	opts.flame = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
+	opts.write = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
 									     : output__flame_html;
 	if (opts.view.output && !ends_with(opts.view.output, ".svg") &&
 	    !ends_with(opts.view.output, ".html") && !ends_with(opts.view.output, ".htm")) {
@@ -148,7 +190,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 			  opts.view.output);
 		return EXIT_MISUSED;
 	}
-	status = run_view(&opts);
+	status = run_view(&opts, runtimes);
 	if (!status && opts.view.output)
 		escape__line(stdout, "%s", opts.view.output);
 	return status;

@@ -177,13 +177,13 @@ static int check_load(char *detail, size_t size)
 	struct err err = {};
 	int ret = event_list__parse(event_cpu.name, &cpu, &err);
 
-	event_list__configure(&cpu, 0, &opts);
+	event_list__configure(&cpu, 0, 99, &opts);
 	if (!ret)
 		ret = kernel_half__load(&opts, &half, &err);
 	if (!ret)
 		ret = kernel_half__attach(half, &err);
 	if (!ret) {
-		events = events__new(&cpu, half, 99);
+		events = events__new(&cpu, half, 99, 0);
 		ret = events ? events__attach(events, false, NULL, &err)
 			     : err__set(&err, -ENOMEM, "out of memory");
 	}

@@ -1,50 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/events/event.h"
 
+#include <stdio.h>
+
 #include "core/kernel/cpu_clock.h"
 #include "core/kernel/varied_clock.h"
 
 /* Whatever a CPU executes, by its clock: the share of samples is the share of CPU time. */
 
-static int attach(struct event *event, const struct event_place *place, struct err *err)
+int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err)
 {
 	int n_cpus = libbpf_num_possible_cpus(), code = 0;
+	size_t first = event->n_links;
 	struct varied_clock *clock;
 
-	(void)place;
 	for (int cpu = 0; !code && cpu < n_cpus; cpu++) {
 		struct bpf_link *link = NULL;
 		int fd = -1;
 
-		code = cpu_clock__attach_event(event->program, cpu, event->period_ns, event->number,
-					       &link, &fd, err);
+		code = cpu_clock__attach_event(program, cpu, event->period_ns, event->number, &link,
+					       &fd, err);
 		if (!code && link)
 			code = event__add_link(event, link, fd, err);
 	}
 	if (!code)
-		code = varied_clock__new(event->fds, event->n_links, event->period_ns, &clock, err);
+		code = varied_clock__new(event->fds + first, event->n_links - first,
+					 event->period_ns, &clock, err);
 	if (!code)
 		event->own = clock;
 	return code;
 }
 
-static void detach(struct event *event)
+static int attach(struct event *event, const struct event_place *place, struct err *err)
+{
+	(void)place;
+	return event__attach_clock(event, event->program, err);
+}
+
+void event__detach_clock(struct event *event)
 {
 	varied_clock__free(event->own);
 }
 
-static int slow_down(struct event *event, uint32_t slowdown)
+int event__slow_clock(struct event *event, uint32_t slowdown)
 {
 	return varied_clock__set_mean(event->own, event->period_ns * slowdown);
 }
 
+/* What perf calls it is the same here, as only targets are sampled. */
+static const char *other_name(size_t i)
+{
+	static const char *const names[] = { "cpu-clock", "task-clock", NULL };
+
+	return names[i];
+}
+
+static int parse(struct event_spec *spec, struct err *err)
+{
+	(void)err;
+	snprintf(spec->name, sizeof(spec->name), "%s", event_cpu.name);
+	return 0;
+}
+
 const struct event_kind event_cpu = {
 	.name = "cpu",
+	.other_name = other_name,
+	.parse = parse,
 	.unit = "samples",
 	.help = "CPU time, by the clock of each CPU",
 	.type = CHAIN_TICK,
 	.timed = true,
 	.attach = attach,
-	.detach = detach,
-	.slow_down = slow_down,
+	.detach = event__detach_clock,
+	.slow_down = event__slow_clock,
 };

@@ -26,8 +26,19 @@ struct event_kind;
 struct event_spec {
 	const struct event_kind *kind;
 	char name[EVENT_NAME_BYTES]; /* KIND or KIND:ARGUMENT: its name in recordings, too */
-	uint64_t minimum; /* in the unit: what is less is not sampled. The kind's `parse` sets it */
+	/* The kind's `parse` sets these: */
+	uint64_t minimum; /* in the unit: what is less is not sampled */
+	uint32_t types;	  /* bit n: triggers of chain type n; 0: those of the kind's */
+	bool filtered;	  /* it has a filter of its arguments (core/events/filter.h) */
+	bool interval;	  /* its value is the time since ... */
+	bool begins;	  /* ... a tracepoint */
+	bool functions;	  /* it has triggers at functions of the kernel */
 };
+
+/* Of spec->name, the rest. -EINVAL and a sentence. */
+int event_spec__parse(struct event_spec *spec, struct err *err);
+
+#define EVENT_LATENCY ":latency:" /* between the two events of an interval */
 
 /* What is behind "KIND:"; "" where there is none. */
 const char *event__argument(const struct event_spec *spec);
@@ -41,6 +52,8 @@ struct event {
 	const struct bpf_program *program; /* takes the samples: the type's own trigger, or the
 					    * first of the kind's programs */
 	uint64_t period_ns;		   /* of timed events */
+	uint64_t period;		   /* of rated ones; 0: by their rate, ... */
+	uint32_t frequency_hz;		   /* ... which is this */
 	bool attached;
 	struct bpf_link **links; /* made with event__add_link; owned */
 	int *fds;		 /* of the perf events that these own; -1: none */
@@ -52,10 +65,16 @@ struct event {
 struct tracker;
 struct event_place {
 	const struct tracker *tracker; /* the targets, whose mappings are known */
+	bool waits;		       /* waiting is an event of the session */
 };
 
 struct event_kind {
 	const char *name;
+	/* The i-th other one that it goes by, NULL after the last, and further ones that are no
+	 * fixed texts; both may be NULL. `parse` may tell them apart, or put the one name into
+	 * spec->name. */
+	const char *(*other_name)(size_t i);
+	bool (*is_name)(const char *text, size_t len);
 	const char *argument; /* for people: "SYS:NAME"; NULL: it takes none */
 	const char *unit;     /* of its values: "samples", "ns", "bytes" or "count" */
 	const char *help;     /* one line */
@@ -65,20 +84,33 @@ struct event_kind {
 	const struct chain_program *programs;
 	enum event_slot slot;
 	bool optional; /* it can be without its argument */
+	/* Values are lengths of intervals: of those that are short, what the budget allows
+	 * (bpf/budget.bpf.h). */
+	bool intervals;
+	const struct event_kind *contains; /* not beside that one in a session; NULL: none */
 	/* It comes by the clock, at session_opts.frequency_hz, and each sample's value is 1.
-	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. */
+	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. If it
+	 * `intervals`, too, the ticks are worth the time between them. */
 	bool timed;
+	/* It is counted by the kernel, by its rate (session_opts.frequency_hz) unless there is a
+	 * period (-c): whatever samples come are wanted, each with how many it stands for. */
+	bool rated;
 	/* It is in files that targets have mapped: attached when that is known. */
 	bool mapped;
 
 	/* Is the spec's argument (event__argument) one of the kind? The text is any user's. May
-	 * shorten the name to what the event is to be called. -EINVAL with a sentence that tells
+	 * change the name to what the event is to be called. -EINVAL with a sentence that tells
 	 * what is. NULL: any text will do. */
 	int (*parse)(struct event_spec *spec, struct err *err);
 
 	/* Runs event->program at each occurrence from now on, in whatever process: the program
 	 * knows the targets. All or nothing. -EPERM, -ENOENT, ... with the way out in `err`. */
 	int (*attach)(struct event *event, const struct event_place *place, struct err *err);
+
+	/* The same for another's event: an interval that begins (`begins`), or else ends, at what
+	 * `at`, of this kind, says. NULL: intervals cannot. */
+	int (*attach_at)(struct event *event, const struct event_spec *at, bool begins,
+			 const struct event_place *place, struct err *err);
 
 	/* Gives `own` back, after the links are gone. NULL: there is nothing. */
 	void (*detach)(struct event *event);
@@ -90,9 +122,40 @@ struct event_kind {
 /* Takes a link over, with the perf event that it owns (-1: none). On failure it is destroyed. */
 int event__add_link(struct event *event, struct bpf_link *link, int fd, struct err *err);
 
+#define KPROBES_TYPE \
+	"/sys/bus/event_source/devices/kprobe/type" /* is there if the kernel has any */
+
+/* For kinds of which parts may be uprobes: their `own`. */
+void uprobe__detach(struct event *event);
+
+/* What a trigger of the event has for a cookie. */
+static inline uint64_t event__cookie(const struct event *event, bool begins)
+{
+	return event->number | (begins ? COOKIE_BEGINS : 0);
+}
+
+/* Runs `program` by the clock of each CPU, every event->period_ns. */
+int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);
+int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.slow_down */
+void event__detach_clock(struct event *event);		       /* as event_kind.detach */
+
 /* The kinds that there are. */
 extern const struct event_kind event_cpu;
+extern const struct event_kind event_off_cpu;
+extern const struct event_kind event_wall;
+extern const struct event_kind event_block_io;
+extern const struct event_kind event_wakeup;
+extern const struct event_kind event_fault;
+extern const struct event_kind event_software;
+extern const struct event_kind event_pmu;
+extern const struct event_kind event_syscall;
 extern const struct event_kind event_tracepoint;
 extern const struct event_kind event_uprobe;
+extern const struct event_kind event_uretprobe;
+extern const struct event_kind event_usdt;
+extern const struct event_kind event_kprobe;
+extern const struct event_kind event_kretprobe;
+extern const struct event_kind event_fentry;
+extern const struct event_kind event_latency;
 
 #endif

@@ -8,8 +8,14 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-const struct event_kind *const event_kinds[] = { &event_cpu, &event_tracepoint, &event_uprobe,
-						 NULL };
+const struct event_kind *const event_kinds[] = {
+	&event_cpu,	   &event_wall,	    &event_off_cpu,
+	&event_wakeup,	   &event_block_io, &event_fault,
+	&event_software,   &event_pmu,	    &event_syscall,
+	&event_tracepoint, &event_uprobe,   &event_uretprobe,
+	&event_usdt,	   &event_kprobe,   &event_kretprobe,
+	&event_fentry,	   &event_latency,  NULL
+};
 
 struct events {
 	struct event list[EVENTS_MAX];
@@ -25,41 +31,82 @@ const char *event__argument(const struct event_spec *spec)
 	return colon ? colon + 1 : "";
 }
 
-static const struct event_kind *find_kind(const char *name, size_t len)
+static bool is_text(const char *name, const char *text, size_t len)
+{
+	return strlen(name) == len && !memcmp(name, text, len);
+}
+
+static bool goes_by(const struct event_kind *kind, const char *text, size_t len)
+{
+	if (is_text(kind->name, text, len))
+		return true;
+	for (size_t i = 0; kind->other_name && kind->other_name(i); i++)
+		if (is_text(kind->other_name(i), text, len))
+			return true;
+	return kind->is_name && kind->is_name(text, len);
+}
+
+static const struct event_kind *find_kind(const char *text, size_t len)
 {
 	for (int i = 0; event_kinds[i]; i++)
-		if (strlen(event_kinds[i]->name) == len && !memcmp(event_kinds[i]->name, name, len))
+		if (goes_by(event_kinds[i], text, len))
 			return event_kinds[i];
 	return NULL;
+}
+
+void event_kind__usage(const struct event_kind *kind, char *ret, size_t size)
+{
+	const char *argument = kind->argument ? kind->argument : "";
+
+	if (kind == &event_latency)
+		snprintf(ret, size, "%s", argument);
+	else
+		snprintf(ret, size, "%s%s%s", kind->name,
+			 !*argument	    ? ""
+			 : *argument == '[' ? "[:"
+					    : ":",
+			 argument + (*argument == '[' ? 1 : 0));
 }
 
 static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 {
 	struct nearest nearest = nearest__to(spec->name, len);
+	char known[400] = "", usage[EVENT_NAME_BYTES];
+	size_t used = 0;
 
-	for (int i = 0; event_kinds[i]; i++)
-		nearest__add(&nearest, event_kinds[i]->name);
+	for (int i = 0; event_kinds[i]; i++) {
+		const struct event_kind *kind = event_kinds[i];
+
+		nearest__add(&nearest, kind->name);
+		for (size_t k = 0; kind->other_name && kind->other_name(k); k++)
+			nearest__add(&nearest, kind->other_name(k));
+		event_kind__usage(kind, usage, sizeof(usage));
+		if (used < sizeof(known))
+			used += snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+					 usage);
+	}
 	if (nearest.n)
 		return err__set(err, -EINVAL, "there is no event '%s': did you mean %s?",
 				spec->name, nearest__text(&nearest));
 	return err__set(err, -EINVAL,
-			"there is no event '%s'; there are: cpu, " /* the table */
-			"tracepoint:SYS:NAME, uprobe:FILE:SYMBOL",
-			spec->name);
+			"there is no event '%s'; there are: %s; braid events lists them",
+			spec->name, known);
 }
 
-/* The kind and the argument of spec->name. */
-static int understand(struct event_spec *spec, struct err *err)
+int event_spec__parse(struct event_spec *spec, struct err *err)
 {
 	size_t len = strcspn(spec->name, ":");
 	const struct event_kind *kind = find_kind(spec->name, len);
 
+	if (strstr(spec->name, EVENT_LATENCY))
+		kind = &event_latency; /* A:latency:B, whatever A is */
 	if (!kind)
 		return unknown(spec, len, err);
 	spec->kind = kind;
 	if (!kind->argument)
-		return spec->name[len] ? err__set(err, -EINVAL, "the event %s takes no argument",
-						  kind->name)
+		return spec->name[len] ? err__set(err, -EINVAL, "the event %.*s takes no argument",
+						  (int)len, spec->name)
+		       : kind->parse   ? kind->parse(spec, err)
 				       : 0;
 	if (kind->optional && !spec->name[len])
 		return 0;
@@ -67,6 +114,18 @@ static int understand(struct event_spec *spec, struct err *err)
 		return err__set(err, -EINVAL, "the event %s needs an argument: %s:%s", kind->name,
 				kind->name, kind->argument);
 	return kind->parse ? kind->parse(spec, err) : 0;
+}
+
+static int check_both(const struct event_spec *a, const struct event_spec *b, struct err *err)
+{
+	if (!strcmp(a->name, b->name))
+		return err__set(err, -EINVAL, "the event %s is there twice", a->name);
+	if (a->kind->contains == b->kind || b->kind->contains == a->kind)
+		return err__set(err, -EINVAL,
+				"%s and %s are not for one recording: one of them contains the "
+				"other",
+				a->name, b->name);
+	return 0;
 }
 
 static int add(struct event_list *list, const char *text, size_t len, struct err *err)
@@ -81,12 +140,11 @@ static int add(struct event_list *list, const char *text, size_t len, struct err
 				EVENT_NAME_BYTES - 1);
 	if (list->n == EVENTS_MAX)
 		return err__set(err, -EINVAL, "a recording has %d events at most", EVENTS_MAX);
+	*spec = (struct event_spec) {};
 	memcpy(spec->name, text, len);
-	spec->name[len] = '\0';
-	code = understand(spec, err);
+	code = event_spec__parse(spec, err);
 	for (uint32_t i = 0; !code && i < list->n; i++)
-		if (!strcmp(list->list[i].name, spec->name))
-			code = err__set(err, -EINVAL, "the event %s is there twice", spec->name);
+		code = check_both(&list->list[i], spec, err);
 	if (!code)
 		list->n++;
 	return code;
@@ -113,21 +171,64 @@ bool event_list__has_timed(const struct event_list *list, bool timed)
 	return false;
 }
 
-void event_list__configure(const struct event_list *list, uint64_t period,
+uint32_t event_list__waiting(const struct event_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->list[i].kind->slot == EVENT_OFF_CPU ||
+		    list->list[i].kind->slot == EVENT_WALL)
+			return i + 1;
+	return 0;
+}
+
+bool event_list__has_rated(const struct event_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->list[i].kind->rated)
+			return true;
+	return false;
+}
+
+/* Occurrences are, here; not by a clock or a counter that samples at its rate. */
+static bool is_counted(const struct event_kind *kind)
+{
+	return !kind->timed && !kind->rated;
+}
+
+static void configure_triggers(const struct event_spec *spec, uint32_t number,
+			       struct chain_events *events)
+{
+	const struct chain_program *program = spec->kind->programs;
+	uint32_t bit = 1U << number;
+
+	events->programs[number] = program;
+	events->begins |= spec->begins ? bit : 0;
+	events->functions |= spec->functions ? bit : 0;
+	for (int type = 0; type < CHAIN_TYPES_N; type++)
+		if (spec->types & 1U << type)
+			events->of_type[type] |= bit;
+	if (!program && !spec->types)
+		events->of_type[spec->kind->type] |= bit;
+	for (; program && program->name; program++)
+		events->of_type[program->type] |= bit;
+}
+
+void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
 			   struct kernel_half_opts *opts)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct event_spec *spec = &list->list[i];
-		const struct chain_program *program = spec->kind->programs;
 		uint32_t number = i + 1;
 
-		opts->events.programs[number] = program;
-		if (!program)
-			opts->events.of_type[spec->kind->type] |= 1U << number;
-		for (; program && program->name; program++)
-			opts->events.of_type[program->type] |= 1U << number;
-		opts->periods[number] = spec->kind->timed ? 1 : period;
+		configure_triggers(spec, number, &opts->events);
+		opts->periods[number] = is_counted(spec->kind) ? period : 1;
+		opts->filtered |= spec->filtered ? 1U << number : 0;
+		opts->paired |= spec->interval ? 1U << number : 0;
+		opts->values[number] = 1;
+		if (spec->kind->timed && spec->kind->intervals)
+			opts->values[number] = NSEC_PER_SEC / max_of(frequency_hz, 1U);
 		opts->minima[number] = spec->minimum;
+		opts->limited |= (is_counted(spec->kind) || spec->kind->intervals) << number;
+		opts->intervals |= spec->kind->intervals << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
 }
@@ -135,7 +236,7 @@ void event_list__configure(const struct event_list *list, uint64_t period,
 /* --- what is attached --- */
 
 struct events *events__new(const struct event_list *list, const struct kernel_half *half,
-			   uint32_t frequency_hz)
+			   uint32_t frequency_hz, uint64_t period)
 {
 	struct events *events = calloc(1, sizeof(*events));
 
@@ -154,6 +255,8 @@ struct events *events__new(const struct event_list *list, const struct kernel_ha
 				: kernel_half__trigger(half, event->spec.kind->type, event->number);
 		if (event->spec.kind->timed)
 			event->period_ns = NSEC_PER_SEC / max_of(frequency_hz, 1U);
+		event->period = period;
+		event->frequency_hz = max_of(frequency_hz, 1U);
 	}
 	return events;
 }

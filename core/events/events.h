@@ -12,6 +12,9 @@
 /* All kinds, NULL-terminated: behind parsing and help. */
 extern const struct event_kind *const event_kinds[];
 
+/* How it is written after -e, what is to be filled in in capitals: "tracepoint:SYS:NAME". */
+void event_kind__usage(const struct event_kind *kind, char *ret, size_t size);
+
 struct event_list {
 	struct event_spec list[EVENTS_MAX]; /* number n is at n - 1 */
 	uint32_t n;
@@ -24,15 +27,21 @@ int event_list__parse(const char *text, struct event_list *list, struct err *err
 /* Does any come by the clock; or does any not? */
 bool event_list__has_timed(const struct event_list *list, bool timed);
 
-/* What the kernel half has to be loaded with: `opts`' events and periods. */
-void event_list__configure(const struct event_list *list, uint64_t period,
+/* The number of the event that waiting is; 0: of none. */
+uint32_t event_list__waiting(const struct event_list *list);
+/* Does any come by its rate unless there is a period? */
+bool event_list__has_rated(const struct event_list *list);
+
+/* What the kernel half has to be loaded with: what `opts` says of events. `period`: of those that
+ * are counted. */
+void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
 			   struct kernel_half_opts *opts);
 
 struct events;
 
 /* None is attached yet. NULL: out of memory. */
 struct events *events__new(const struct event_list *list, const struct kernel_half *half,
-			   uint32_t frequency_hz);
+			   uint32_t frequency_hz, uint64_t period);
 
 /* Attaches those that need to know what targets have mapped (`mapped`), or the others. After a
  * failure nothing is attached. */

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/events/event.h"
 
+#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/privilege.h"
+#include "core/base/syscalls.h"
+#include "core/events/filter.h"
 #include "core/events/nearest.h"
 
 /* The kernel's tracepoints, as raw ones: by name and without tracefs, which is not mounted, or not
@@ -14,37 +18,91 @@
  * other one. */
 
 #define BTF_PREFIX "btf_trace_" /* of a typedef that the kernel's BTF has for each */
+#define SYSCALLS   "syscalls:"	/* a subsystem that tracefs alone has */
+#define ENTER	   "sys_enter_"
+#define EXIT	   "sys_exit_"
 
-static const char *name_of(const char *argument)
+/* What `tracepoint:SYS:NAME/FILTER/` is made of. */
+struct parts {
+	char name[EVENT_NAME_BYTES]; /* as the kernel knows it */
+	const char *filter;	     /* NULL: none */
+	char text[EVENT_NAME_BYTES]; /* of that */
+	char required[64];	     /* a filter that holds besides; "": none */
+};
+
+static int misnamed(const char *argument, struct err *err)
 {
-	return strchr(argument, ':') + 1;
+	return err__set(err, -EINVAL,
+			"a tracepoint is tracepoint:SYS:NAME, such as "
+			"tracepoint:sched:sched_switch, or with a filter tracepoint:SYS:NAME/"
+			"FILTER/, not tracepoint:%s",
+			argument);
+}
+
+/* tracefs makes these from raw_syscalls:sys_enter and sys_exit, by the number of the call. */
+static int take_syscall(struct parts *ret, struct err *err)
+{
+	const char *name = ret->name;
+	bool enter = !strncmp(name, ENTER, strlen(ENTER));
+	const char *call = name + strlen(enter ? ENTER : EXIT);
+	int number;
+
+	if (!enter && strncmp(name, EXIT, strlen(EXIT)) != 0)
+		return err__set(err, -EINVAL,
+				"a tracepoint of system calls is tracepoint:" SYSCALLS ENTER
+				"NAME or " EXIT "NAME, not %s",
+				name);
+	number = syscall__number(call);
+	if (number < 0)
+		return err__set(err, -EINVAL,
+				"there is no system call '%s' (tracepoint:" SYSCALLS "%s)", call,
+				name);
+	/* Not those of 32-bit code, which have other numbers. */
+	snprintf(ret->required, sizeof(ret->required), "%s == %d && regs->cs == 0x33",
+		 enter ? "id" : "regs->orig_ax", number);
+	snprintf(ret->name, sizeof(ret->name), "%s", enter ? "sys_enter" : "sys_exit");
+	return 0;
+}
+
+static int take_apart(const char *argument, struct parts *ret, struct err *err)
+{
+	const char *colon = strchr(argument, ':'), *slash = strchr(argument, '/'), *at;
+	size_t len = slash ? (size_t)(slash - argument) : strlen(argument);
+	const char *end = argument + len;
+
+	*ret = (struct parts) {};
+	if (!colon || colon == argument || colon + 1 >= end)
+		return misnamed(argument, err);
+	for (at = argument; at < end; at++)
+		if (!isalnum((unsigned char)*at) && *at != '_' && at != colon)
+			return err__set(err, -EINVAL, "tracepoint:%s is no name of a tracepoint",
+					argument);
+	snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(end - colon - 1), colon + 1);
+	if (slash) {
+		snprintf(ret->text, sizeof(ret->text), "%s", slash + 1);
+		len = strlen(ret->text);
+		if (len < 2 || ret->text[len - 1] != '/')
+			return err__set(
+				err, -EINVAL,
+				"a filter begins and ends with a slash: tracepoint:SYS:NAME/"
+				"FILTER/, not tracepoint:%s",
+				argument);
+		ret->text[len - 1] = '\0';
+		ret->filter = ret->text;
+	}
+	if (strncmp(argument, SYSCALLS, strlen(SYSCALLS)) != 0)
+		return 0;
+	return take_syscall(ret, err);
 }
 
 static int parse(struct event_spec *spec, struct err *err)
 {
-	const char *argument = event__argument(spec);
-	const char *colon = strchr(argument, ':'), *at;
+	struct filter_terms terms;
+	struct parts parts;
+	int code = take_apart(event__argument(spec), &parts, err);
 
-	if (!colon || colon == argument || !colon[1])
-		return err__set(err, -EINVAL,
-				"a tracepoint is tracepoint:SYS:NAME, such as "
-				"tracepoint:sched:sched_switch, not tracepoint:%s",
-				argument);
-	for (at = argument; *at; at++)
-		if (!isalnum((unsigned char)*at) && *at != '_' && at != colon)
-			return err__set(err, -EINVAL, "tracepoint:%s is no name of a tracepoint",
-					argument);
-	/* The kernel makes these from raw_syscalls:sys_enter, in tracefs only. */
-	if (!strncmp(argument, "syscalls:", 9))
-		return err__set(err, -EINVAL,
-				"tracepoint:%s is none of the kernel's own, but derived from "
-				"raw_syscalls:sys_%s, which comes with every system call: record "
-				"tracepoint:raw_syscalls:sys_%s, or the function of the C library "
-				"that calls it: uprobe:libc.so.6:%s",
-				argument, strncmp(colon + 1, "sys_exit_", 9) ? "enter" : "exit",
-				strncmp(colon + 1, "sys_exit_", 9) ? "enter" : "exit",
-				strncmp(colon + 1, "sys_e", 5) ? "NAME" : strrchr(colon, '_') + 1);
-	return 0;
+	spec->filtered = parts.filter || parts.required[0];
+	return code || !parts.filter ? code : filter_terms__parse(parts.filter, &terms, err);
 }
 
 static int no_such(const char *name, struct err *err)
@@ -68,29 +126,77 @@ static int no_such(const char *name, struct err *err)
 	return code;
 }
 
-static int attach(struct event *event, const struct event_place *place, struct err *err)
+/* Tells the kernel half what is wanted of it. */
+static int put_filter(const struct event *event, uint32_t key, const struct parts *parts,
+		      struct err *err)
 {
-	const char *name = name_of(event__argument(&event->spec));
-	struct bpf_link *link = bpf_program__attach_raw_tracepoint(event->program, name);
-	int code = link ? 0 : -errno;
+	int fd = kernel_half__map_fd(event->half, "filters"), code = 0;
+	struct btf *btf = btf__load_vmlinux_btf();
+	struct event_filter filter = {};
+	struct filter_terms terms;
+	bool named;
+
+	if (!btf)
+		code = err__set(err, -errno, "the kernel's types cannot be read: %s",
+				strerror(errno));
+	if (!code && !filter__arguments(btf, parts->name, &named))
+		code = no_such(parts->name, err);
+	if (!code && parts->required[0])
+		code = filter_terms__parse(parts->required, &terms, err);
+	if (!code && parts->required[0])
+		code = filter__compile(&terms, btf, parts->name, &filter, err);
+	if (!code && parts->filter)
+		code = filter_terms__parse(parts->filter, &terms, err);
+	if (!code && parts->filter)
+		code = filter__compile(&terms, btf, parts->name, &filter, err);
+	else
+		filter.required = filter.n;
+	btf__free(btf);
+	if (!code && bpf_map_update_elem(fd, &key, &filter, BPF_ANY))
+		code = err__set(err, -errno, "the filter cannot be set: %s", strerror(errno));
+	return code;
+}
+
+static int attach_at(struct event *event, const struct event_spec *at, bool begins,
+		     const struct event_place *place, struct err *err)
+{
+	const struct bpf_program *program =
+		begins ? kernel_half__begin(event->half, event->number)
+		       : kernel_half__trigger(event->half, CHAIN_TRACEPOINT, event->number);
+	struct bpf_link *link;
+	struct parts parts;
+	int code = take_apart(event__argument(at), &parts, err);
 
 	(void)place;
+	if (!code && at->filtered)
+		code = put_filter(event, (begins ? FILTERS_BEGIN : 0) + event->number, &parts, err);
+	if (code)
+		return code;
+	link = bpf_program__attach_raw_tracepoint(program, parts.name);
+	code = link ? 0 : -errno;
 	if (code == -ENOENT)
-		return no_such(name, err);
+		return no_such(parts.name, err);
 	if (code == -EPERM || code == -EACCES)
 		return privilege__explain(1U << PRIVILEGE_EVENTS, "to attach to tracepoints", err);
 	if (code)
-		return err__set(err, code, "cannot attach to the tracepoint %s: %s", name,
+		return err__set(err, code, "cannot attach to the tracepoint %s: %s", parts.name,
 				strerror(-code));
 	return event__add_link(event, link, -1, err);
 }
 
+static int attach(struct event *event, const struct event_place *place, struct err *err)
+{
+	return attach_at(event, &event->spec, false, place, err);
+}
+
 const struct event_kind event_tracepoint = {
 	.name = "tracepoint",
-	.argument = "SYS:NAME",
+	.argument = "SYS:NAME[/FILTER/]",
 	.unit = "count",
-	.help = "A tracepoint of the kernel: tracepoint:sched:sched_switch",
+	.help = "A tracepoint of the kernel, where its arguments are so: "
+		"tracepoint:sched:sched_switch/prev->prio < 100/",
 	.type = CHAIN_TRACEPOINT,
 	.parse = parse,
 	.attach = attach,
+	.attach_at = attach_at,
 };

@@ -14,42 +14,62 @@
 #include "core/elf/minidebug.h"
 #include "core/target/tracker.h"
 #include "probes/attach.h"
+#include "probes/usdt.h"
 
-/* A place in a file of code, mostly the beginning of a function, in every process that maps the
- * file. It is attached in the files of that name which targets have mapped; if there is none, in
- * that which a program here would get by the name. */
+/* Places in a file of code, in every process that maps the file: a function's beginning, its
+ * return, or the sites of a probe that the program was built with. They are attached in the files
+ * of that name which targets have mapped; if there is none, in that which a program here would get
+ * by the name. */
 
 #define FILES_MAX  16 /* of one name, in containers for instance */
 #define PATH_BYTES 1024
 
 struct uprobe {
 	char file[EVENT_NAME_BYTES]; /* a path, or the end of one */
-	const char *symbol;
+	const char *place;	     /* a symbol, an offset, or PROVIDER:NAME */
+	const struct event_spec *at;
 	struct event *event;
+	const struct bpf_program *program;
+	bool begins;
 	struct probe_links *links;
 	const struct elf_file *done[FILES_MAX];
 	size_t n_done;
-	unsigned without_symbol; /* files of that name that have no such symbol */
+	unsigned without; /* files of that name that have no such place */
+	char known[300];  /* what the last of them has instead, if that is simple to tell */
 };
 
 static int parse(struct event_spec *spec, struct err *err)
 {
-	const char *argument = event__argument(spec);
+	const char *argument = event__argument(spec), *kind = spec->kind->name;
 	const char *colon = strchr(argument, ':');
 	char *end = NULL;
 
 	if (!colon || colon == argument || !colon[1])
 		return err__set(err, -EINVAL,
-				"a uprobe is uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, such as "
-				"uprobe:libc.so.6:malloc, not uprobe:%s",
-				argument);
+				"a %s is %s:FILE:SYMBOL or %s:FILE:0xOFFSET, such as "
+				"%s:libc.so.6:malloc, not %s:%s",
+				kind, kind, kind, kind, kind, argument);
 	errno = 0;
 	if (isdigit((unsigned char)colon[1]) &&
 	    (strncmp(colon + 1, "0x", 2) != 0 || !isxdigit((unsigned char)colon[3]) ||
 	     !strtoull(colon + 1, &end, 16) || *end || errno))
 		return err__set(err, -EINVAL,
-				"the place in uprobe:%s is neither a symbol nor an offset in the "
+				"the place in %s:%s is neither a symbol nor an offset in the "
 				"file such as 0x1a30",
+				kind, argument);
+	return 0;
+}
+
+static int parse_usdt(struct event_spec *spec, struct err *err)
+{
+	const char *argument = event__argument(spec);
+	const char *colon = strchr(argument, ':');
+	const char *second = colon ? strchr(colon + 1, ':') : NULL;
+
+	if (!second || colon == argument || second == colon + 1 || !second[1])
+		return err__set(err, -EINVAL,
+				"a USDT probe is usdt:FILE:PROVIDER:NAME, such as "
+				"usdt:libstdc++.so.6:libstdcxx:throw, not usdt:%s",
 				argument);
 	return 0;
 }
@@ -79,9 +99,60 @@ static int find_place(const struct elf_file *file, const char *symbol, uint64_t 
 	return elf_file__offset_to_vaddr(file, strtoull(symbol, NULL, 16), ret_vaddr) ? 0 : -ENOENT;
 }
 
+static int attach_place(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
+{
+	struct probe_point point = { .file = file,
+				     .retprobe = uprobe->at->kind == &event_uretprobe,
+				     .cookie = event__cookie(uprobe->event, uprobe->begins) };
+
+	if (find_place(file, uprobe->place, &point.pc_vaddr))
+		return -ENOENT;
+	return probe_links__attach(uprobe->links, uprobe->program, -1, &point, 1, err);
+}
+
+static void note_known(struct uprobe *uprobe, const struct usdt_site *site)
+{
+	size_t used = strlen(uprobe->known);
+	char one[100];
+
+	snprintf(one, sizeof(one), "%.40s:%.40s", site->provider, site->name);
+	if (strstr(uprobe->known, one) || used + strlen(one) + 8 > sizeof(uprobe->known))
+		return;
+	snprintf(uprobe->known + used, sizeof(uprobe->known) - used, "%s%s", used ? ", " : "", one);
+}
+
+/* All sites of the probe. */
+static int attach_sites(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
+{
+	size_t provider = strcspn(uprobe->place, ":");
+	struct usdt_sites sites = {};
+	bool found = false;
+	int code = usdt__read(file, &sites, err);
+
+	for (size_t i = 0; !code && i < sites.n; i++) {
+		const struct usdt_site *site = &sites.list[i];
+		struct probe_point point = { .file = file,
+					     .pc_vaddr = site->pc_vaddr,
+					     .semaphore_vaddr = site->semaphore_vaddr,
+					     .cookie =
+						     event__cookie(uprobe->event, uprobe->begins) };
+
+		if (strlen(site->provider) != provider ||
+		    memcmp(site->provider, uprobe->place, provider) != 0 ||
+		    strcmp(site->name, uprobe->place + provider + 1) != 0) {
+			note_known(uprobe, site);
+			continue;
+		}
+		found = true;
+		code = probe_links__attach(uprobe->links, uprobe->program, -1, &point, 1, err);
+	}
+	usdt_sites__done(&sites);
+	return code ? code : found ? 0 : -ENOENT;
+}
+
 static int attach_in(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
 {
-	struct probe_point point = { .file = file, .cookie = uprobe->event->number };
+	struct err ignored = {};
 	int code;
 
 	for (size_t i = 0; i < uprobe->n_done; i++)
@@ -90,14 +161,16 @@ static int attach_in(struct uprobe *uprobe, const struct elf_file *file, struct 
 	if (uprobe->n_done == FILES_MAX)
 		return err__set(err, -E2BIG, "%s: there are more than %d such files",
 				uprobe->event->spec.name, FILES_MAX);
-	if (find_place(file, uprobe->symbol, &point.pc_vaddr)) {
-		uprobe->without_symbol++;
+	code = uprobe->at->kind == &event_usdt ? attach_sites(uprobe, file, &ignored)
+					       : attach_place(uprobe, file, &ignored);
+	if (code == -ENOENT || code == -EBADMSG) {
+		uprobe->without++;
 		return 0;
 	}
-	code = probe_links__attach(uprobe->links, uprobe->event->program, -1, &point, 1, err);
-	if (!code)
-		uprobe->done[uprobe->n_done++] = file;
-	return code;
+	if (code)
+		return err__set(err, code, "%s", ignored.text);
+	uprobe->done[uprobe->n_done++] = file;
+	return 0;
 }
 
 static int attach_mapped(struct uprobe *uprobe, const struct tracker *tracker, struct err *err)
@@ -162,52 +235,80 @@ static int attach_named(struct uprobe *uprobe, struct err *err)
 	return code;
 }
 
-static int attach(struct event *event, const struct event_place *place, struct err *err)
+static int refuse(const struct uprobe *uprobe, struct err *err)
 {
-	struct uprobe *uprobe = calloc(1, sizeof(*uprobe));
-	int code;
-
-	if (!uprobe)
-		return err__set(err, -ENOMEM, "out of memory");
-	event->own = uprobe;
-	snprintf(uprobe->file, sizeof(uprobe->file), "%s", event__argument(&event->spec));
-	uprobe->symbol = strchr(event__argument(&event->spec), ':') + 1;
-	*strchr(uprobe->file, ':') = '\0';
-	uprobe->event = event;
-	uprobe->links = probe_links__new();
-	if (!uprobe->links)
-		return err__set(err, -ENOMEM, "out of memory");
-	code = attach_mapped(uprobe, place->tracker, err);
-	if (!code && !uprobe->n_done)
-		code = attach_named(uprobe, err);
-	if (code < 0 || uprobe->n_done)
-		return code;
-	if (uprobe->without_symbol)
+	if (!uprobe->without)
+		return err__set(err, -ENOENT,
+				"no target has mapped a file %s, and there is none of that name "
+				"here: give its path",
+				uprobe->file);
+	if (uprobe->at->kind != &event_usdt)
 		return err__set(err, -ENOENT,
 				"%s has no symbol %s, in no symbol table that there is",
-				uprobe->file, uprobe->symbol);
-	return err__set(err, -ENOENT,
-			"no target has mapped a file %s, and there is none of that name here: give "
-			"its path",
-			uprobe->file);
+				uprobe->file, uprobe->place);
+	return err__set(err, -ENOENT, "%s has no probe %s; %s%s", uprobe->file, uprobe->place,
+			uprobe->known[0] ? "there are: " : "it was built without any",
+			uprobe->known);
 }
 
-static void detach(struct event *event)
+static int attach_at(struct event *event, const struct event_spec *at, bool begins,
+		     const struct event_place *place, struct err *err)
 {
-	struct uprobe *uprobe = event->own;
+	struct uprobe uprobe = { .event = event,
+				 .at = at,
+				 .program = kernel_half__trigger(event->half, CHAIN_UPROBE,
+								 event->number),
+				 .begins = begins,
+				 .place = strchr(event__argument(at), ':') + 1 };
+	int code;
 
-	probe_links__free(uprobe->links);
-	free(uprobe);
+	snprintf(uprobe.file, sizeof(uprobe.file), "%s", event__argument(at));
+	*strchr(uprobe.file, ':') = '\0';
+	if (!event->own)
+		event->own = probe_links__new();
+	if (!event->own)
+		return err__set(err, -ENOMEM, "out of memory");
+	uprobe.links = event->own;
+	code = attach_mapped(&uprobe, place->tracker, err);
+	if (!code && !uprobe.n_done)
+		code = attach_named(&uprobe, err);
+	return code < 0 || uprobe.n_done ? code : refuse(&uprobe, err);
 }
+
+static int attach(struct event *event, const struct event_place *place, struct err *err)
+{
+	return attach_at(event, &event->spec, false, place, err);
+}
+
+void uprobe__detach(struct event *event)
+{
+	probe_links__free(event->own);
+}
+
+#define UPROBE                                                                   \
+	.unit = "count", .type = CHAIN_UPROBE, .mapped = true, .attach = attach, \
+	.attach_at = attach_at, .detach = uprobe__detach
 
 const struct event_kind event_uprobe = {
 	.name = "uprobe",
 	.argument = "FILE:SYMBOL",
-	.unit = "count",
 	.help = "A function of a program or library is called: uprobe:libc.so.6:malloc",
-	.type = CHAIN_UPROBE,
-	.mapped = true,
 	.parse = parse,
-	.attach = attach,
-	.detach = detach,
+	UPROBE,
+};
+
+const struct event_kind event_uretprobe = {
+	.name = "uretprobe",
+	.argument = "FILE:SYMBOL",
+	.help = "... returns, with the stack of who called it: uretprobe:libc.so.6:malloc",
+	.parse = parse,
+	UPROBE,
+};
+
+const struct event_kind event_usdt = {
+	.name = "usdt",
+	.argument = "FILE:PROVIDER:NAME",
+	.help = "A probe that the program was built with: usdt:libstdc++.so.6:libstdcxx:throw",
+	.parse = parse_usdt,
+	UPROBE,
 };

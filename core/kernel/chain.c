@@ -14,6 +14,8 @@
 #define UNWINDER   "unwind_stack"
 #define TYPE_MAP   ".rodata.type" /* what an object's programs know of their type */
 #define STAGES_MAP "stages"
+#define ON_BEGIN   "on_begin_" /* the event's number follows */
+#define ON_KPROBE  "on_kprobe"
 
 static const struct {
 	enum bpf_prog_type program_type;
@@ -43,20 +45,11 @@ bool chain__is_stage(const char *name)
 	return !strncmp(name, "walk_", 5) || !strcmp(name, UNWINDER);
 }
 
-bool chain__is_trigger(const char *name, enum chain_type type)
-{
-	for (int i = 0; i < CHAIN_TYPES_N; i++)
-		if ((type == CHAIN_TYPES_N || (int)type == i) &&
-		    !strncmp(name, types[i].trigger, strlen(types[i].trigger)))
-			return true;
-	return false;
-}
-
 /* Names of programs, with room for what has to be made up. */
 struct names {
 	const char *list[CHAIN_PROGRAMS_MAX]; /* NULL-terminated */
 	size_t n, n_made_up;
-	char made_up[EVENTS_MAX][32];
+	char made_up[2 * EVENTS_MAX][32];
 };
 
 static void add_name(struct names *names, const char *name)
@@ -68,18 +61,21 @@ static void add_name(struct names *names, const char *name)
 	names->list[names->n++] = name;
 }
 
+static void add_numbered(struct names *names, const char *name, uint32_t event)
+{
+	char *made_up = names->made_up[names->n_made_up++];
+
+	snprintf(made_up, sizeof(names->made_up[0]), "%s%u", name, event);
+	add_name(names, made_up);
+}
+
 /* The type's own trigger for that event. */
 static void add_trigger(struct names *names, enum chain_type type, uint32_t event)
 {
-	char *made_up = names->made_up[names->n_made_up];
-
-	if (!types[type].per_event) {
+	if (types[type].per_event)
+		add_numbered(names, types[type].trigger, event);
+	else
 		add_name(names, types[type].trigger);
-		return;
-	}
-	snprintf(made_up, sizeof(names->made_up[0]), "%s%u", types[type].trigger, event);
-	names->n_made_up++;
-	add_name(names, made_up);
 }
 
 static void add_triggers(struct names *names, enum chain_type type,
@@ -92,6 +88,10 @@ static void add_triggers(struct names *names, enum chain_type type,
 			continue;
 		if (!program)
 			add_trigger(names, type, event);
+		if (type == CHAIN_TRACEPOINT && events->begins & 1U << event)
+			add_numbered(names, ON_BEGIN, event);
+		if (type == CHAIN_UPROBE && events->functions & 1U << event)
+			add_name(names, ON_KPROBE);
 		for (; program && program->name; program++)
 			if (program->type == type)
 				add_name(names, program->name);
@@ -233,6 +233,17 @@ const struct bpf_program *chains__trigger(const struct chains *chains, enum chai
 	if (!chain->trigger)
 		return NULL;
 	add_trigger(&names, type, event);
+	return bpf_object__find_program_by_name(chain->trigger, names.list[0]);
+}
+
+const struct bpf_program *chains__begin(const struct chains *chains, uint32_t event)
+{
+	const struct chain *chain = &chains->list[CHAIN_TRACEPOINT];
+	struct names names = {};
+
+	if (!chain->trigger)
+		return NULL;
+	add_numbered(&names, ON_BEGIN, event);
 	return bpf_object__find_program_by_name(chain->trigger, names.list[0]);
 }
 

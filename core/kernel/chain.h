@@ -28,9 +28,6 @@ uint32_t chain__slots(enum chain_type type);
 /* By the name of a BPF program: does it follow a trigger, whatever the type? */
 bool chain__is_stage(const char *name);
 
-/* Is it run by such triggers; CHAIN_TYPES_N: by any? */
-bool chain__is_trigger(const char *name, enum chain_type type);
-
 /* --- those of one session --- */
 
 /* A program that takes samples. */
@@ -46,6 +43,9 @@ struct chain_events {
 	uint32_t of_type[CHAIN_TYPES_N]; /* bit n: event n has triggers of the type */
 	/* Ended by one without a name; NULL: the type's own trigger */
 	const struct chain_program *programs[EVENTS_MAX + 1];
+	uint32_t begins; /* bit n: intervals of event n begin at a tracepoint */
+	uint32_t
+		functions; /* bit n: event n has triggers at the kernel's functions: CHAIN_UPROBE */
 };
 
 #define CHAIN_PARTS_MAX (CHAIN_TYPES_N * (WALKERS_MAX + 1))
@@ -88,6 +88,9 @@ int chains__add(struct chains *chains, const struct chain_stage *stages, size_t 
 /* The program that takes samples of an event of that number; NULL: none of the type is loaded. */
 const struct bpf_program *chains__trigger(const struct chains *chains, enum chain_type type,
 					  uint32_t event);
+
+/* Where intervals of the event begin at a tracepoint; NULL: it is not loaded. */
+const struct bpf_program *chains__begin(const struct chains *chains, uint32_t event);
 
 /* One of those that events name; NULL: it is not loaded. */
 const struct bpf_program *chains__program(const struct chains *chains,

@@ -129,11 +129,17 @@ static int configure(struct kernel_half *half)
 	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
 	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
 	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
+	skel->rodata->cfg_filtered = half->opts.filtered;
+	skel->rodata->cfg_paired = half->opts.paired;
+	skel->rodata->cfg_limited = half->opts.limited;
+	skel->rodata->cfg_intervals = half->opts.intervals;
+	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_kept = 1;
 	skel->rodata->cfg_known_sets = KNOWN_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
+	skel->rodata->cfg_locks = 1;
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
 									? half->opts.ring_bytes
@@ -146,6 +152,9 @@ static int configure(struct kernel_half *half)
 		err = set_slot_map(half, "copy_slots", 1);
 	if (!err)
 		err = set_slot_map(half, "kept_stacks", KEPT_WAYS);
+	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
+		     half->opts.numbers[EVENT_WAKEUP]))
+		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);
@@ -262,6 +271,11 @@ const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, e
 	return chains__trigger(&half->chains, type, event);
 }
 
+const struct bpf_program *kernel_half__begin(const struct kernel_half *half, uint32_t event)
+{
+	return chains__begin(&half->chains, event);
+}
+
 const struct bpf_program *kernel_half__program(const struct kernel_half *half,
 					       const struct chain_program *program)
 {
@@ -340,6 +354,37 @@ int kernel_half__sampler_fd(const struct kernel_half *half)
 	for (int type = 0; !program && type < CHAIN_TYPES_N; type++)
 		program = chains__trigger(&half->chains, type, 1);
 	return program ? bpf_program__fd(program) : -ENOENT;
+}
+
+void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret)
+{
+	struct budget_rec *budgets = calloc(half->n_cpus, sizeof(*budgets));
+	uint32_t key = 0;
+
+	*ret = (struct kernel_half_economy) { .below = half->skel->bss->waits_below,
+					      .below_ns = half->skel->bss->waits_below_ns };
+	if (budgets && !bpf_map_lookup_elem(bpf_map__fd(half->skel->maps.budgets), &key, budgets))
+		for (int cpu = 0; cpu < half->n_cpus; cpu++) {
+			ret->occurrences += budgets[cpu].intervals;
+			ret->skipped += budgets[cpu].skipped;
+			ret->period_ns = max_of(ret->period_ns, budgets[cpu].longest_ns);
+			for (int i = 1; i <= EVENTS_MAX; i++)
+				ret->unaccounted += budgets[cpu].carried[i];
+		}
+	free(budgets);
+}
+
+uint32_t kernel_half__last_code(const struct kernel_half *half)
+{
+	return half->skel->bss->last_code;
+}
+
+int kernel_half__beside(const struct kernel_half *half, const char *const *programs,
+			struct bpf_object **ret)
+{
+	const struct kernel_part_map none = {};
+
+	return kernel_part__beside(half->skel->obj, programs, &none, ret);
 }
 
 struct bpf_object *kernel_half__object(struct kernel_half *half)

@@ -27,6 +27,9 @@ struct kernel_half_opts {
 	/* Of event n: every so-manieth is sampled; what each is worth; the smallest value of which
 	 * there is a sample. 0 of the first two is 1. */
 	uint64_t periods[EVENTS_MAX + 1], values[EVENTS_MAX + 1], minima[EVENTS_MAX + 1];
+	uint32_t filtered, paired;   /* bit n: event n has a filter; is a time between two others */
+	uint32_t limited, intervals; /* bit n: of event n (bpf/budget.bpf.h) */
+	double budget_percent;	     /* what their samples may cost of each CPU; 0: anything */
 	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
 	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };
@@ -49,6 +52,9 @@ int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err);
  * is not among opts.events. */
 const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, enum chain_type type,
 					       uint32_t event);
+
+/* Where intervals of the event begin, if at a tracepoint; NULL: it is not loaded. */
+const struct bpf_program *kernel_half__begin(const struct kernel_half *half, uint32_t event);
 
 /* One of opts.events' programs; NULL: it is not loaded. */
 const struct bpf_program *kernel_half__program(const struct kernel_half *half,
@@ -81,6 +87,24 @@ void kernel_half__detach(struct kernel_half *half);
 void kernel_half__free(struct kernel_half *half); /* NULL is fine */
 
 /* All maps, and the programs of probes, which are loaded by then or later. */
+/* What was done to keep the budget of events that can be frequent, and what was not wanted. */
+struct kernel_half_economy {
+	uint64_t occurrences,
+		skipped;	  /* of all such events; those that got no sample of their own */
+	uint64_t period_ns;	  /* the longest that threads' clocks have had; 0: intervals are all
+				   * sampled */
+	uint64_t unaccounted;	  /* occurrences skipped that no later sample stands for */
+	uint64_t below, below_ns; /* waits that were shorter than the user's minimum */
+};
+void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret);
+
+/* The number of the last code object that was met; no sample may be taken at the time. */
+uint32_t kernel_half__last_code(const struct kernel_half *half);
+
+/* Programs of their own over this one's maps: opened, not loaded (core/kernel/kernel_part.h). */
+int kernel_half__beside(const struct kernel_half *half, const char *const *programs,
+			struct bpf_object **ret);
+
 struct bpf_object *kernel_half__object(struct kernel_half *half);
 int kernel_half__map_fd(const struct kernel_half *half, const char *name); /* -ENOENT */
 

@@ -103,6 +103,11 @@ int table_arena__add(struct table_arena *arena, const struct unwind_table *table
 	return 0;
 }
 
+const struct chunk *table_arena__chunk(const struct table_arena *arena, uint32_t i)
+{
+	return i < arena->n_chunks ? arena->chunks[i] : NULL;
+}
+
 size_t table_arena__max_bytes(const struct table_arena *arena)
 {
 	return (size_t)arena->max * sizeof(uint32_t);

@@ -21,6 +21,9 @@ void table_arena__free(struct table_arena *arena); /* NULL is fine */
 int table_arena__add(struct table_arena *arena, const struct unwind_table *table,
 		     uint32_t *ret_base);
 
+/* Chunk `i`, to be read; NULL: there are no more. */
+const struct chunk *table_arena__chunk(const struct table_arena *arena, uint32_t i);
+
 size_t table_arena__max_bytes(const struct table_arena *arena); /* there is room for */
 
 /* Bytes of kernel memory. */

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/profile/select.h"
+#include "core/profile/idle.h"
+#include "core/profile/sums.h"
 
 /* A file can name the same long stacks in so many combinations that no memory holds them. */
 #define PROFILE_NODES_MAX (1u << 26)
@@ -46,6 +47,7 @@ struct build {
 	struct merge_placed placed[2 * RECORDED_DEPTH_MAX];
 	uint32_t *stack; /* profile frames, root first */
 	size_t cap_stack;
+	bool *idle_threads; /* by thread: some of its time was left out */
 };
 
 /* The first kinds are what profile.h says; a file cannot rename them. Frames of a kind that the
@@ -65,6 +67,17 @@ static void map_kinds(struct build *build)
 		if (kind >= 0)
 			build->kinds[i] = kind;
 	}
+}
+
+/* Where there is no room for one more kind, groups look like native frames. */
+static void map_group(struct build *build)
+{
+	int kind;
+
+	if (!build->filter->by)
+		return;
+	kind = profile__kind(build->profile, group__name(build->filter->by), "");
+	build->profile->group_kind = kind > 0 ? kind : KIND_NATIVE;
 }
 
 static int add_name(struct build *build, struct shown *shown, uint8_t kind, const char *name,
@@ -177,7 +190,22 @@ static const struct merge_frame *chain__set(struct chain *chain, const struct re
 	return &chain->frames[RECORDED_DEPTH_MAX - n];
 }
 
-static int add_stack(struct build *build, const struct recorded_stack *stack)
+/* The frame that stands for what the user has grouped by. */
+static int add_group(struct build *build, const struct recorded_stack *stack)
+{
+	enum profile_by by = build->filter->by;
+	char label[GROUP_LABEL_BYTES];
+
+	group__label(build->recorded, by, stack, label, sizeof(label));
+	if (array__reserve(&build->stack, &build->cap_stack, 1, sizeof(*build->stack)))
+		return -ENOMEM;
+	return profile__frame(build->profile, build->profile->group_kind, label, NULL, 0,
+			      &build->stack[0]);
+}
+
+/* The merged stack, root first, into build->stack. */
+static int add_frames(struct build *build, const struct recorded_stack *stack, uint64_t samples,
+		      size_t *ret_n)
 {
 	const struct merge_frame *native =
 		chain__set(&build->native, build->recorded, stack->native);
@@ -189,11 +217,14 @@ static int add_stack(struct build *build, const struct recorded_stack *stack)
 	n_placed = merge__run(native, build->native.n, runtime, build->runtime.n,
 			      build->filter->keep_vm, build->placed, &report);
 	assert(n_placed <= build->native.n + build->runtime.n);
-	build->report.by_address += report.by_address * stack->samples;
-	build->report.by_order += report.by_order * stack->samples;
-	build->report.appended += report.appended * stack->samples;
-	build->report.apart += report.apart * stack->samples;
-	build->report.loops += report.loops * stack->samples;
+	build->report.by_address += report.by_address * samples;
+	build->report.by_order += report.by_order * samples;
+	build->report.appended += report.appended * samples;
+	build->report.apart += report.apart * samples;
+	build->report.loops += report.loops * samples;
+	if (build->filter->by && add_group(build, stack))
+		return -ENOMEM;
+	n = build->filter->by ? 1 : 0;
 	for (i = n_placed; i-- > 0;) {
 		const struct shown *shown;
 		uint32_t level;
@@ -207,55 +238,107 @@ static int add_stack(struct build *build, const struct recorded_stack *stack)
 	}
 	if (build->profile->n_nodes + n > PROFILE_NODES_MAX)
 		return -ENOMEM;
-	build->profile->samples += stack->samples;
-	return profile__add(build->profile, build->stack, n, stack->value);
+	*ret_n = n;
+	return 0;
 }
 
-/* The samples of one pair of stacks, whatever their threads, are merged at once. */
-static int sum_up(const struct recorded *recorded, const struct selection *selection,
-		  struct recorded_stack **ret_stacks, size_t *ret_n)
+/* Time that idle threads waited is counted and left out. */
+static bool is_idle(struct build *build, struct sum *sum, size_t n)
 {
-	struct recorded_stack *stacks = malloc((recorded->stacks.n + 1) * sizeof(*stacks));
-	struct intern index;
-	size_t n = 0;
-	int ret = stacks ? 0 : -ENOMEM;
+	struct profile *profile = build->profile;
+	uint32_t thread = sum->stack->thread;
 
-	intern__init(&index, RECORDED_NONE);
-	for (size_t i = 0; !ret && i < recorded->stacks.n; i++) {
-		const struct recorded_stack *stack = &recorded->stacks.rows[i];
-		uint32_t *place;
-
-		if (!selection__has(selection, stack))
-			continue;
-		place = intern__at(&index, (uint64_t)stack->native << 32 | stack->runtime, 0);
-		if (!place) {
-			ret = -ENOMEM;
-		} else if (!*place) {
-			stacks[n++] = *stack;
-			*place = n;
-		} else {
-			struct recorded_stack *sum = &stacks[*place - 1];
-
-			sum->samples += stack->samples;
-			if (__builtin_add_overflow(sum->value, stack->value, &sum->value))
-				sum->value = UINT64_MAX;
-		}
+	if (!build->filter->idle || profile->unit != PROFILE_NANOSECONDS)
+		return false;
+	sum->hidden = idle__matches(build->filter->idle, build->recorded, sum->stack, profile,
+				    build->stack, n);
+	if (!sum->hidden)
+		return false;
+	if (__builtin_add_overflow(profile->idle.weight, sum->value, &profile->idle.weight))
+		profile->idle.weight = UINT64_MAX;
+	if (thread != RECORDED_NONE && !build->idle_threads[thread]) {
+		build->idle_threads[thread] = true;
+		profile->idle.threads++;
 	}
-	intern__done(&index);
-	*ret_stacks = stacks;
-	*ret_n = n;
+	return true;
+}
+
+static int add_sum(struct build *build, struct sum *sum)
+{
+	const struct profile_value value = { .weight = sum->value,
+					     .waiting = sum->waiting,
+					     .preempted = sum->preempted };
+	const struct recorded_stack *stack = sum->stack;
+	size_t n;
+
+	if (add_frames(build, stack, sum->samples, &n))
+		return -ENOMEM;
+	if (is_idle(build, sum, n))
+		return 0;
+	build->profile->samples += sum->samples;
+	return profile__add_value(build->profile, build->stack, n, &value);
+}
+
+static int add_histogram(struct build *build, const struct recorded_bucket *bucket,
+			 const struct sum *sum, struct intern *groups)
+{
+	enum profile_by by = build->filter->by;
+	uint32_t *place = intern__at(groups, group__key(by, sum->stack), 0);
+	char label[GROUP_LABEL_BYTES];
+
+	if (!place)
+		return -ENOMEM;
+	profile__count(&build->profile->histograms[0], bucket->bits, bucket->samples,
+		       bucket->value);
+	if (by == PROFILE_BY_STACK)
+		return 0;
+	if (!*place) {
+		group__label(build->recorded, by, sum->stack, label, sizeof(label));
+		if (!profile__add_histogram(build->profile, label))
+			return -ENOMEM;
+		*place = build->profile->n_histograms;
+	}
+	profile__count(&build->profile->histograms[*place - 1], bucket->bits, bucket->samples,
+		       bucket->value);
+	return 0;
+}
+
+/* Of all that is shown, and then of each group. */
+static int add_histograms(struct build *build, const struct sums *sums)
+{
+	const struct recorded *recorded = build->recorded;
+	struct intern groups;
+	int ret = 0;
+
+	if (!build->filter->histogram)
+		return 0;
+	if (!profile__add_histogram(build->profile, ""))
+		return -ENOMEM;
+	intern__init(&groups, RECORDED_NONE);
+	for (size_t i = 0; !ret && i < recorded->buckets.n; i++) {
+		const struct recorded_bucket *bucket = &recorded->buckets.rows[i];
+		uint32_t sum = sums->of[bucket->stack];
+
+		if (sum && !sums->rows[sum - 1].hidden)
+			ret = add_histogram(build, bucket, &sums->rows[sum - 1], &groups);
+	}
+	intern__done(&groups);
 	return ret;
 }
 
 static int add_stacks(struct build *build, const struct selection *selection)
 {
-	struct recorded_stack *stacks;
-	size_t n;
-	int ret = sum_up(build->recorded, selection, &stacks, &n);
+	struct profile *profile = build->profile;
+	struct sums sums;
+	int ret = sums__init(&sums, build->recorded, build->filter, selection);
 
-	for (size_t i = 0; !ret && i < n; i++)
-		ret = add_stack(build, &stacks[i]);
-	free(stacks);
+	for (size_t i = 0; !ret && i < sums.n; i++)
+		ret = add_sum(build, &sums.rows[i]);
+	if (!ret)
+		ret = add_histograms(build, &sums);
+	if (__builtin_add_overflow(profile->total, profile->idle.weight, &profile->idle.whole))
+		profile->idle.whole = UINT64_MAX;
+	sums__done(&sums);
 	return ret;
 }
 
@@ -267,13 +350,8 @@ static int add_titles(struct build *build, const struct selection *selection)
 	size_t i;
 	int ret = 0;
 
-	if (selection->event != RECORDED_NONE) {
-		const struct recorded_event *row = &recorded->events.rows[selection->event];
-
-		if (profile__measures(profile, recorded__text(recorded, row->name),
-				      recorded__text(recorded, row->unit)))
-			return -ENOMEM;
-	}
+	if (selection__measures(selection, recorded, profile))
+		return -ENOMEM;
 	profile->duration_s = recorded->duration_s;
 	if (profile->unit == PROFILE_SAMPLES) /* what comes with others is no matter of a rate */
 		profile->frequency_hz = recorded->frequency_hz;
@@ -300,6 +378,7 @@ static void build_free(struct build *build)
 	free(build->shown);
 	free(build->names);
 	free(build->stack);
+	free(build->idle_threads);
 	free(build);
 }
 
@@ -316,9 +395,11 @@ static int build_selected(const struct recorded *recorded, const struct profile_
 	build->filter = filter;
 	build->profile = profile__new();
 	build->shown = calloc(recorded->frames.n + 1, sizeof(*build->shown));
-	if (!build->profile || !build->shown)
+	build->idle_threads = calloc(recorded->threads.n + 1, sizeof(*build->idle_threads));
+	if (!build->profile || !build->shown || !build->idle_threads)
 		goto out;
 	map_kinds(build);
+	map_group(build);
 	code = add_titles(build, selection);
 	if (!code)
 		code = add_stacks(build, selection);

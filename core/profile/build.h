@@ -3,20 +3,31 @@
 #define BRAID_BUILD_H
 
 #include "core/base/err.h"
+#include "core/profile/group.h"
 #include "core/profile/merge.h"
 #include "core/profile/profile.h"
 #include "core/profile/recorded.h"
+#include "runtimes/idle.h"
 
 /* What was recorded -> the merged profile of one event. Pure. */
 
 struct profile_filter {
-	bool lines;	     /* keep lines apart: frames of one function differ by line */
-	bool keep_vm;	     /* show interpreter loops, too */
-	uint32_t pid;	     /* 0: all */
-	const char *thread;  /* a tid in decimal or a thread name; NULL: all */
-	const char *runtime; /* only samples with frames of this kind (its name in the table
-				`kind`); NULL: all */
-	const char *event;   /* its name; NULL: "cpu", or the first one if there is no such */
+	bool lines;		/* keep lines apart: frames of one function differ by line */
+	bool keep_vm;		/* show interpreter loops, too */
+	uint32_t pid;		/* 0: all */
+	const char *thread;	/* a tid in decimal or a thread name; NULL: all */
+	const char *runtime;	/* only samples with frames of this kind (its name in the table
+				   `kind`); NULL: all */
+	const char *event;	/* its name, or those of several of one unit, with commas; NULL:
+				   "cpu", or the first one if there is no such */
+	const char *not_thread; /* not these: as for `thread`, or an extended regular expression
+				   that the whole name fits; NULL: none */
+	uint32_t states;	/* only samples of these: 1 << enum thread_state; 0: all */
+	enum profile_by by;	/* the outermost level */
+	bool histogram;		/* of the samples' values, too */
+	/* Idle waits of events in ns are left out by these rules (core/profile/idle.h); NULL: none
+	 * are. */
+	const struct idle_rule *const *idle;
 };
 
 /* `what`: the recording's name in sentences. 0; -ENOENT, -EINVAL: the filter can select nothing,

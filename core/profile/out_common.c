@@ -135,6 +135,34 @@ static void walk(struct out_tree *tree, const struct profile *profile, const str
 	}
 }
 
+/* Adds each node's own to those of its ancestors: `totals` has the former. */
+static void sum_up(const struct profile *profile, uint64_t *totals)
+{
+	for (size_t i = profile->n_nodes - 1; i > 0; i--) {
+		uint64_t *total = &totals[profile->nodes[i].parent];
+
+		if (__builtin_add_overflow(*total, totals[i], total))
+			*total = UINT64_MAX;
+	}
+}
+
+static int add_parts(struct out_tree *tree, const struct profile *profile)
+{
+	size_t n = profile->n_nodes;
+
+	tree->waiting = malloc(n * sizeof(*tree->waiting));
+	tree->preempted = malloc(n * sizeof(*tree->preempted));
+	if (!tree->waiting || !tree->preempted)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		tree->waiting[i] = profile->nodes[i].waiting;
+		tree->preempted[i] = profile->nodes[i].preempted;
+	}
+	sum_up(profile, tree->waiting);
+	sum_up(profile, tree->preempted);
+	return 0;
+}
+
 int out_tree__init(struct out_tree *ret_tree, const struct profile *profile)
 {
 	struct out_tree tree = { 0 };
@@ -149,12 +177,9 @@ int out_tree__init(struct out_tree *ret_tree, const struct profile *profile)
 		goto out;
 	for (i = 0; i < n; i++)
 		tree.total[i] = profile->nodes[i].self;
-	for (i = n - 1; i > 0; i--) {
-		uint64_t *total = &tree.total[profile->nodes[i].parent];
-
-		if (__builtin_add_overflow(*total, tree.total[i], total))
-			*total = UINT64_MAX;
-	}
+	sum_up(profile, tree.total);
+	if (profile__mixes(profile) && add_parts(&tree, profile))
+		goto out;
 	err = links_init(&links, profile);
 	if (err)
 		goto out;
@@ -173,6 +198,8 @@ void out_tree__done(struct out_tree *tree)
 	free(tree->order);
 	free(tree->depth);
 	free(tree->total);
+	free(tree->waiting);
+	free(tree->preempted);
 }
 
 char *output__label(const struct profile *profile, const struct profile_frame *frame, int annotate)
@@ -280,15 +307,62 @@ void output__summary(const struct profile *profile, char *buf, size_t size)
 	escape__printable(buf);
 }
 
+static uint64_t on_cpu(uint64_t total, uint64_t waiting, uint64_t preempted)
+{
+	uint64_t rest = total - min_of(waiting, total);
+
+	return rest - min_of(preempted, rest);
+}
+
+size_t output__notes(const struct profile *profile, char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES])
+{
+	char text[3][32];
+	size_t n = 0;
+
+	if (profile__mixes(profile)) {
+		output__weight(profile,
+			       on_cpu(profile->total, profile->waiting, profile->preempted),
+			       text[0], sizeof(text[0]));
+		output__weight(profile, profile->waiting, text[1], sizeof(text[1]));
+		output__weight(profile, profile->preempted, text[2], sizeof(text[2]));
+		snprintf(notes[n++], OUTPUT_NOTE_BYTES, "on CPU %s, waiting %s, preempted %s",
+			 text[0], text[1], text[2]);
+	}
+	if (profile->idle.weight) {
+		output__weight(profile, profile->idle.weight, text[0], sizeof(text[0]));
+		output__weight(profile, profile->idle.whole, text[1], sizeof(text[1]));
+		snprintf(notes[n++], OUTPUT_NOTE_BYTES,
+			 "hidden as idle: %s of %s in %u thread%s (--idle show)", text[0], text[1],
+			 profile->idle.threads, profile->idle.threads == 1 ? "" : "s");
+	}
+	return n;
+}
+
+void output__states(const struct profile *profile, uint64_t total, uint64_t waiting,
+		    uint64_t preempted, char *buf, size_t size)
+{
+	char text[3][32];
+
+	*buf = '\0';
+	if (!profile__mixes(profile))
+		return;
+	output__weight(profile, on_cpu(total, waiting, preempted), text[0], sizeof(text[0]));
+	output__weight(profile, waiting, text[1], sizeof(text[1]));
+	output__weight(profile, preempted, text[2], sizeof(text[2]));
+	snprintf(buf, size, " %10s %10s %10s", text[0], text[1], text[2]);
+}
+
 void output__heading(const struct profile *profile, FILE *out)
 {
-	char summary[OUTPUT_SUMMARY_BYTES];
-	size_t i;
+	char summary[OUTPUT_SUMMARY_BYTES], notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t i, n_notes = output__notes(profile, notes);
 
 	output__summary(profile, summary, sizeof(summary));
 	if (profile->target && *profile->target)
 		escape__line(out, "%s", profile->target);
 	fprintf(out, "%s\n", summary);
+	for (i = 0; i < n_notes; i++)
+		fprintf(out, "%s\n", notes[i]);
 	for (i = 0; i < profile->n_losses; i++)
 		escape__line(out, "lost: %s: %" PRIu64, profile->losses[i].name,
 			     profile->losses[i].count);

@@ -15,8 +15,9 @@ struct out_tree {
 	uint32_t *order; /* the root, then nodes with weight or calls in them or above: depth
 			    first, siblings by name */
 	size_t n_order;
-	uint32_t *depth; /* by node; the root has 0 */
-	uint64_t *total; /* by node: its weight and that of everything above it */
+	uint32_t *depth;	       /* by node; the root has 0 */
+	uint64_t *total;	       /* by node: its weight and that of everything above it */
+	uint64_t *waiting, *preempted; /* by node: parts of that; NULL unless the profile mixes */
 	uint32_t depth_max;
 };
 
@@ -38,7 +39,20 @@ const char *output__unit(const struct profile *profile);
 #define OUTPUT_SUMMARY_BYTES 256
 void output__summary(const struct profile *profile, char *buf, size_t size);
 
-/* Above a text: the target, the summary, and a line for each loss. */
+/* What else is said below the summary, a line each, printable: how weights are divided among
+ * running and not running, and, last, what was left out. Returns how many. */
+#define OUTPUT_NOTES_MAX  2
+#define OUTPUT_NOTE_BYTES 128
+size_t output__notes(const struct profile *profile,
+		     char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES]);
+
+/* The columns of running and of not running: "" unless the profile mixes. */
+#define OUTPUT_STATES_TITLE "     On CPU    Waiting  Preempted"
+#define OUTPUT_STATES_BYTES 128
+void output__states(const struct profile *profile, uint64_t total, uint64_t waiting,
+		    uint64_t preempted, char *buf, size_t size);
+
+/* Above a text: the target, the summary, the notes, and a line for each loss. */
 void output__heading(const struct profile *profile, FILE *out);
 
 /* How a weight is shown: "1234", or "1.23 ms" or "1.23 MiB" in three digits. */

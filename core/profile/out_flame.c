@@ -77,8 +77,10 @@ static int flame_init(struct flame *flame, const struct profile *profile, int an
 	return err;
 }
 
-static size_t colour_of(size_t kind)
+static size_t colour_of(const struct profile *profile, size_t kind)
 {
+	if (kind && kind == profile->group_kind)
+		return KIND_RUNTIME + RUNTIME_COLOURS - 1;
 	return kind < KIND_RUNTIME ? kind : KIND_RUNTIME + (kind - KIND_RUNTIME) % RUNTIME_COLOURS;
 }
 
@@ -115,14 +117,31 @@ static void put_tree(const struct flame *flame, FILE *out)
 	}
 }
 
-static void put_calls(const struct flame *flame, FILE *out)
+/* One number of each node; `at`: where in it. */
+static void put_numbers(const struct flame *flame, const char *name, size_t at, FILE *out)
 {
-	size_t i;
+	fprintf(out, "],\n\"%s\":[", name);
+	for (size_t i = 0; i < flame->tree.n_order; i++) {
+		const struct profile_node *node = &flame->profile->nodes[flame->tree.order[i]];
+		uint64_t number;
 
-	for (i = 0; i < flame->tree.n_order; i++) {
+		memcpy(&number, (const char *)node + at, sizeof(number));
 		fputs_unlocked(i ? ",\n" : "\n", out);
-		output__number(out, flame->profile->nodes[flame->tree.order[i]].calls);
+		output__number(out, number);
 	}
+}
+
+static void put_notes(const struct profile *profile, FILE *out)
+{
+	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t n = output__notes(profile, notes);
+
+	fputs(",\n\"notes\":[", out);
+	for (size_t i = 0; i < n; i++) {
+		fputs(i ? "," : "", out);
+		escape__json(out, notes[i]);
+	}
+	fprintf(out, "],\n\"group\":%u", profile->group_kind);
 }
 
 /* The format is described where it is read, in flame.js and flame_tree.js. */
@@ -139,6 +158,7 @@ static void put_data(const struct flame *flame, FILE *out)
 	escape__json(out, summary);
 	fputs(",\n\"unit\":", out);
 	escape__json(out, output__unit(profile));
+	put_notes(profile, out);
 	fputs(",\n\"losses\":[", out);
 	for (i = 0; i < profile->n_losses; i++) {
 		fputs(i ? ",[" : "[", out);
@@ -151,7 +171,7 @@ static void put_data(const struct flame *flame, FILE *out)
 	for (i = 0; i < profile->n_kinds; i++) {
 		fputs(i ? ",[" : "[", out);
 		escape__json(out, profile->kinds[i].name);
-		fprintf(out, ",%zu]", colour_of(i));
+		fprintf(out, ",%zu]", colour_of(profile, i));
 	}
 	fputs("],\n\"strings\":[", out);
 	for (i = 0; i < strtab__count(flame->strings); i++) {
@@ -164,9 +184,11 @@ static void put_data(const struct flame *flame, FILE *out)
 			profile->frames[i].line, profile->frames[i].kind);
 	fputs("],\n\"nodes\":[", out);
 	put_tree(flame, out);
-	if (profile->counts_calls) {
-		fputs("],\n\"calls\":[", out);
-		put_calls(flame, out);
+	if (profile->counts_calls)
+		put_numbers(flame, "calls", offsetof(struct profile_node, calls), out);
+	if (profile__mixes(profile)) {
+		put_numbers(flame, "waiting", offsetof(struct profile_node, waiting), out);
+		put_numbers(flame, "preempted", offsetof(struct profile_node, preempted), out);
 	}
 	fputs("]}\n", out);
 }
@@ -261,12 +283,14 @@ static uint32_t put_heading(const struct profile *profile, FILE *out)
 {
 	const uint64_t wide = (WIDTH - 2 * MARGIN) * 10;
 	uint32_t y = MARGIN + ROW;
-	char text[256];
-	size_t i;
+	char text[256], notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t i, n_notes = output__notes(profile, notes);
 
 	put_cut_text(out, MARGIN * 10, y, wide, target_of(profile));
 	output__summary(profile, text, sizeof(text));
 	put_cut_text(out, MARGIN * 10, y += ROW, wide, text);
+	for (i = 0; i < n_notes; i++)
+		put_cut_text(out, MARGIN * 10, y += ROW, wide, notes[i]);
 	for (i = 0; i < profile->n_losses; i++) {
 		snprintf(text, sizeof(text), "lost: %.200s: %llu", profile->losses[i].name,
 			 (unsigned long long)profile->losses[i].count);
@@ -276,7 +300,7 @@ static uint32_t put_heading(const struct profile *profile, FILE *out)
 		uint64_t x = MARGIN + i % 9 * (WIDTH - 2 * MARGIN) / 9;
 
 		y += i % 9 ? 0 : ROW;
-		put_rect(out, colour_of(i), x * 10, y - ROW + TEXT_RISE, ROW * 10);
+		put_rect(out, colour_of(profile, i), x * 10, y - ROW + TEXT_RISE, ROW * 10);
 		put_cut_text(out, (x + ROW) * 10, y, 1100, profile->kinds[i].name);
 	}
 	return y + MARGIN;
@@ -303,8 +327,10 @@ static int put_picture(const struct flame *flame, uint32_t top, FILE *out)
 		start[depth] += total;
 		if (total < tree->total[0] / FRAMES_SHARE_MIN)
 			continue;
-		put_rect(out, node ? (int)colour_of(flame->profile->frames[frame].kind) : -1, x, y,
-			 end - x);
+		put_rect(out,
+			 node ? (int)colour_of(flame->profile, flame->profile->frames[frame].kind)
+			      : -1,
+			 x, y, end - x);
 		put_cut_text(out, x, y + ROW - TEXT_RISE, end - x,
 			     node ? strtab__get(flame->strings, flame->labels[frame]) : "all");
 		putc_unlocked('\n', out);
@@ -317,7 +343,9 @@ static int put_static(const struct flame *flame, FILE *out)
 {
 	const struct profile *profile = flame->profile;
 	uint32_t legend_rows = (profile->n_kinds + 8) / 9;
-	uint32_t top = 3 * MARGIN + (2 + profile->n_losses + legend_rows) * ROW;
+	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t n_lines = 2 + output__notes(profile, notes) + profile->n_losses;
+	uint32_t top = 3 * MARGIN + (n_lines + legend_rows) * ROW;
 	uint64_t height = top + (uint64_t)(flame->tree.depth_max + 1) * ROW + MARGIN;
 	int err = 0;
 

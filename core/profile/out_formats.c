@@ -5,10 +5,10 @@
 #include "core/profile/output.h"
 
 static const struct output_format formats[] = {
-	{ "table", output__table, false },
-	{ "tree", output__tree, false },
-	{ "folded", output__folded, false },
-	{ "pprof", output__pprof, true },
+	{ "table", output__table, false, false },
+	{ "tree", output__tree, false, false },
+	{ "folded", output__folded, false, true },
+	{ "pprof", output__pprof, true, true },
 };
 
 const struct output_format *output__find_format(const char *name)

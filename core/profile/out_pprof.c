@@ -35,7 +35,9 @@ enum {
 
 	SAMPLE_LOCATION_ID = 1, /* packed, leaf first */
 	SAMPLE_VALUE = 2,	/* packed */
-
+	SAMPLE_LABEL = 3,
+	LABEL_KEY = 1,
+	LABEL_STR = 2,
 	MAPPING_ID = 1,
 	MAPPING_HAS_FUNCTIONS = 7, /* then filenames, line numbers */
 	MAPPING_HAS_INLINE_FRAMES = 10,
@@ -281,19 +283,45 @@ static void put_stack(struct pprof *pprof, uint32_t number)
 	protobuf__part(&pprof->part, SAMPLE_LOCATION_ID, &pprof->list);
 }
 
-static int put_sample(struct pprof *pprof, uint32_t number)
+static int put_label(struct pprof *pprof, const char *text)
 {
-	const struct profile_node *node = &pprof->profile->nodes[number];
+	uint32_t key, str;
 
-	if (!node->self && !node->calls)
+	if (!text)
+		return 0;
+	if (add_string(pprof, "state", "", &key) || add_string(pprof, text, "", &str))
+		return -ENOMEM;
+	protobuf__number(&pprof->list, LABEL_KEY, key);
+	protobuf__number(&pprof->list, LABEL_STR, str);
+	protobuf__part(&pprof->part, SAMPLE_LABEL, &pprof->list);
+	return 0;
+}
+
+static int put_part(struct pprof *pprof, uint32_t number, enum pprof_part part)
+{
+	const struct profile_node node = pprof_part__of(&pprof->profile->nodes[number], part);
+
+	if (!node.self && !node.calls)
 		return 0;
 	put_stack(pprof, number);
 	for (size_t i = 0; i < pprof->n_values; i++)
 		protobuf__varint(&pprof->list,
-				 pprof_values__get(&pprof->values[i], node, pprof->period_ns));
+				 pprof_values__get(&pprof->values[i], &node, pprof->period_ns));
 	protobuf__part(&pprof->part, SAMPLE_VALUE, &pprof->list);
+	if (put_label(pprof, pprof_part__name(part)))
+		return -ENOMEM;
 	protobuf__part(&pprof->message, PROFILE_SAMPLE, &pprof->part);
 	return flush_message(pprof);
+}
+
+static int put_sample(struct pprof *pprof, uint32_t number)
+{
+	int err = 0;
+
+	for (enum pprof_part part = PPROF_ALL; part < PPROF_PARTS_N && !err; part++)
+		if (pprof_part__used(pprof->profile, part))
+			err = put_part(pprof, number, part);
+	return err;
 }
 
 /* Tells pprof that there is nothing left to be named, so that it looks for no program. */
@@ -345,7 +373,18 @@ static int put_comment(struct pprof *pprof, const char *text)
 	return 0;
 }
 
-/* The comments are the target and what was lost; `pprof -comments` shows them. */
+static int put_notes(struct pprof *pprof)
+{
+	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t n = output__notes(pprof->profile, notes);
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = put_comment(pprof, notes[i]);
+	return err;
+}
+
+/* The comments are the target, notes and what was lost; `pprof -comments` shows them. */
 static int put_tail(struct pprof *pprof)
 {
 	const struct profile *profile = pprof->profile;
@@ -361,6 +400,8 @@ static int put_tail(struct pprof *pprof)
 	protobuf__number(&pprof->tail, PROFILE_PERIOD, period);
 	if (!err && profile->target && *profile->target)
 		err = put_comment(pprof, profile->target);
+	if (!err)
+		err = put_notes(pprof);
 	for (i = 0; i < profile->n_losses && !err; i++) {
 		const struct profile_loss *loss = &profile->losses[i];
 		char *text;

@@ -14,8 +14,9 @@
 struct row {
 	struct profile_frame function; /* line 0 */
 	uint64_t self, total, calls;
-	uint32_t open; /* how many of its frames are on the path being walked */
-	bool is_root;  /* stands for samples without any frame */
+	uint64_t waiting, preempted; /* parts of total */
+	uint32_t open;		     /* how many of its frames are on the path being walked */
+	bool is_root;		     /* stands for samples without any frame */
 };
 
 struct table {
@@ -66,6 +67,17 @@ static int table_init(struct table *table)
 	return 0;
 }
 
+/* The root's row is of the samples that end there. */
+static void add_total(struct row *row, const struct out_tree *tree, const struct profile_node *at,
+		      uint32_t node)
+{
+	row->total += row->is_root ? at->self : tree->total[node];
+	if (!tree->waiting)
+		return;
+	row->waiting += row->is_root ? at->waiting : tree->waiting[node];
+	row->preempted += row->is_root ? at->preempted : tree->preempted[node];
+}
+
 /* Walks depth first and remembers which functions the path has, so that a function's total takes
  * only the outermost of its frames in a stack. */
 static int table_count(struct table *table)
@@ -91,7 +103,7 @@ static int table_count(struct table *table)
 		row->self += profile->nodes[node].self;
 		row->calls += profile->nodes[node].calls;
 		if (!row->open++)
-			row->total += row->is_root ? row->self : tree.total[node];
+			add_total(row, &tree, &profile->nodes[node], node);
 	}
 	err = path ? 0 : -ENOMEM;
 	free(path);
@@ -99,12 +111,23 @@ static int table_count(struct table *table)
 	return err;
 }
 
+static bool is_group(const struct profile *profile, const struct row *row)
+{
+	return profile->group_kind && !row->is_root && row->function.kind == profile->group_kind;
+}
+
+/* Groups come first. */
 static int compare_rows(const void *a, const void *b, void *arg)
 {
 	const struct row *x = a, *y = b;
 	const struct strtab *strings = ((const struct profile *)arg)->strings;
+	bool x_groups = is_group(arg, x), y_groups = is_group(arg, y);
 	int diff;
 
+	if (x_groups != y_groups)
+		return x_groups ? -1 : 1;
+	if (x_groups && x->total != y->total)
+		return x->total > y->total ? -1 : 1;
 	if (x->self != y->self)
 		return x->self > y->self ? -1 : 1;
 	if (x->total != y->total)
@@ -137,7 +160,7 @@ static int put_row(const struct table *table, const struct row *row, int annotat
 	double percent = 100.0 / profile->total;
 	char kind[sizeof(profile->kinds[0].name)] = "-";
 	char *label = function_label(profile, row, annotate);
-	char self[32], total[32], calls[32] = "";
+	char self[32], total[32], calls[32] = "", states[OUTPUT_STATES_BYTES];
 
 	if (!label)
 		return -ENOMEM;
@@ -148,8 +171,9 @@ static int put_row(const struct table *table, const struct row *row, int annotat
 	output__weight(profile, row->total, total, sizeof(total));
 	if (profile->counts_calls)
 		snprintf(calls, sizeof(calls), " %10" PRIu64, row->calls);
-	fprintf(out, "%5.1f%% %10s %5.1f%% %10s%s  %-*s  %s\n", row->self * percent, self,
-		row->total * percent, total, calls, kind_width, kind, label);
+	output__states(profile, row->total, row->waiting, row->preempted, states, sizeof(states));
+	fprintf(out, "%5.1f%% %10s %5.1f%% %10s%s%s  %-*s  %s\n", row->self * percent, self,
+		row->total * percent, total, states, calls, kind_width, kind, label);
 	free(label);
 	return 0;
 }
@@ -163,8 +187,9 @@ static int put_rows(const struct table *table, const struct output_opts *opts, F
 
 	for (i = 0; i < profile->n_kinds; i++)
 		kind_width = max_of(kind_width, (int)strlen(profile->kinds[i].name));
-	fprintf(out, "\n%6s %10s %6s %10s%s  %-*s  %s\n", "Self%", "Self", "Total%", "Total", calls,
-		kind_width, "Kind", "Function");
+	fprintf(out, "\n%6s %10s %6s %10s%s%s  %-*s  %s\n", "Self%", "Self", "Total%", "Total",
+		profile__mixes(profile) ? OUTPUT_STATES_TITLE : "", calls, kind_width, "Kind",
+		"Function");
 	for (i = 0; i < table->n_rows; i++, n++) {
 		const struct row *row = &table->rows[i];
 

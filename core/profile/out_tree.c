@@ -40,7 +40,7 @@ static int print_node(struct printed *printed, uint32_t node)
 {
 	const struct profile_node *at = &printed->profile->nodes[node];
 	uint32_t depth = printed->tree.depth[node] - 1;
-	char total[32], self[32];
+	char total[32], self[32], states[OUTPUT_STATES_BYTES] = "";
 	char *label = output__label(printed->profile, &printed->profile->frames[at->frame],
 				    printed->opts->annotate);
 
@@ -49,9 +49,13 @@ static int print_node(struct printed *printed, uint32_t node)
 	escape__printable(label);
 	output__weight(printed->profile, printed->tree.total[node], total, sizeof(total));
 	output__weight(printed->profile, at->self, self, sizeof(self));
-	fprintf(printed->out, "%5.1f%% %10s %10s",
+	if (printed->tree.waiting)
+		output__states(printed->profile, printed->tree.total[node],
+			       printed->tree.waiting[node], printed->tree.preempted[node], states,
+			       sizeof(states));
+	fprintf(printed->out, "%5.1f%% %10s%s %10s",
 		printed->whole ? 100.0 * printed->tree.total[node] / printed->whole : 0, total,
-		self);
+		states, self);
 	if (printed->profile->counts_calls)
 		fprintf(printed->out, " %11" PRIu64, at->calls);
 	fprintf(printed->out, "  %*s%s\n", (int)min_of(2 * depth, (uint32_t)INDENT_MAX), "", label);
@@ -112,7 +116,8 @@ int output__tree(const struct profile *profile, const struct output_opts *opts, 
 	}
 	printed.whole = printed.tree.total[0];
 	output__heading(profile, out);
-	fprintf(out, "\n Total%%      Total       Self%s  Function\n",
+	fprintf(out, "\n Total%%      Total%s       Self%s  Function\n",
+		printed.tree.waiting ? OUTPUT_STATES_TITLE : "",
 		profile->counts_calls ? "       Calls" : "");
 	err = print_all(&printed, first, next, stack);
 	if (!err && printed.left_out)

@@ -24,6 +24,10 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
  * path. What has less than 0.1 % of the whole is left out. */
 int output__tree(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* How the values of samples are spread: so many in each power of two, of all and of each group of
+ * the profile, the greatest sum first, at most opts->rows of them. */
+int output__histogram(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* `root;...;leaf WEIGHT`, one line per distinct stack, sorted; plain numbers in the event's
  * unit. `;` inside a
  * name becomes `:`, control characters become `?`. */
@@ -45,6 +49,7 @@ struct output_format {
 	const char *name;
 	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
 	bool binary; /* not for terminals */
+	bool bare;   /* has no place for output__notes */
 };
 
 /* NULL: no such format. */

@@ -31,6 +31,35 @@ size_t pprof_values__of(const struct profile *profile, uint64_t period_ns,
 	return 1;
 }
 
+const char *pprof_part__name(enum pprof_part part)
+{
+	static const char *const names[PPROF_PARTS_N] = { [PPROF_RUNNING] = "running",
+							  [PPROF_WAITING] = "waiting",
+							  [PPROF_PREEMPTED] = "preempted" };
+
+	return names[part];
+}
+
+bool pprof_part__used(const struct profile *profile, enum pprof_part part)
+{
+	return (part != PPROF_ALL) == (profile->waiting || profile->preempted);
+}
+
+struct profile_node pprof_part__of(const struct profile_node *node, enum pprof_part part)
+{
+	struct profile_node of = *node;
+
+	if (part == PPROF_RUNNING)
+		of.self -= min_of(of.self, node->waiting);
+	if (part == PPROF_RUNNING)
+		of.self -= min_of(of.self, node->preempted);
+	if (part == PPROF_WAITING)
+		of.self = node->waiting;
+	if (part == PPROF_PREEMPTED)
+		of.self = node->preempted;
+	return of;
+}
+
 uint64_t pprof_values__get(const struct pprof_value *value, const struct profile_node *node,
 			   uint64_t period_ns)
 {

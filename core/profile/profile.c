@@ -150,6 +150,9 @@ void profile__free(struct profile *profile)
 	for (i = 0; i < profile->n_losses; i++)
 		free(profile->losses[i].name);
 	free(profile->losses);
+	for (i = 0; i < profile->n_histograms; i++)
+		free(profile->histograms[i].name);
+	free(profile->histograms);
 	free(profile->target);
 	free(profile->event);
 	free(profile->unit_name);
@@ -293,6 +296,13 @@ static int stack_node(struct profile *profile, const uint32_t *frames, size_t n,
 int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n,
 		       uint64_t weight_ns, uint64_t calls)
 {
+	return profile__add_value(profile, frames, n,
+				  &(struct profile_value) { .weight = weight_ns, .calls = calls });
+}
+
+int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
+		       const struct profile_value *value)
+{
 	struct profile_node *end;
 	uint32_t node;
 
@@ -300,10 +310,43 @@ int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n
 		return -ENOMEM;
 	assert(node < profile->n_nodes);
 	end = &profile->nodes[node];
-	end->self = add_saturated(end->self, weight_ns);
-	end->calls = add_saturated(end->calls, calls);
-	profile->total = add_saturated(profile->total, weight_ns);
+	end->self = add_saturated(end->self, value->weight);
+	end->calls = add_saturated(end->calls, value->calls);
+	end->waiting = add_saturated(end->waiting, value->waiting);
+	end->preempted = add_saturated(end->preempted, value->preempted);
+	profile->total = add_saturated(profile->total, value->weight);
+	profile->waiting = add_saturated(profile->waiting, value->waiting);
+	profile->preempted = add_saturated(profile->preempted, value->preempted);
 	return 0;
+}
+
+bool profile__mixes(const struct profile *profile)
+{
+	uint64_t off_cpu = add_saturated(profile->waiting, profile->preempted);
+
+	return off_cpu && off_cpu < profile->total;
+}
+
+struct profile_histogram *profile__add_histogram(struct profile *profile, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (!copy || array__reserve(&profile->histograms, &profile->cap_histograms,
+				    profile->n_histograms + 1, sizeof(*profile->histograms))) {
+		free(copy);
+		return NULL;
+	}
+	profile->histograms[profile->n_histograms] = (struct profile_histogram) { .name = copy };
+	return &profile->histograms[profile->n_histograms++];
+}
+
+void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t samples,
+		    uint64_t value)
+{
+	assert(bucket < PROFILE_BUCKETS);
+	histogram->buckets[bucket] = add_saturated(histogram->buckets[bucket], samples);
+	histogram->samples = add_saturated(histogram->samples, samples);
+	histogram->value = add_saturated(histogram->value, value);
 }
 
 int profile__add_loss(struct profile *profile, const char *name, uint64_t count)

@@ -47,8 +47,23 @@ struct profile_frame {
 struct profile_node {
 	uint32_t parent;
 	uint32_t frame;
-	uint64_t self;	/* weight of the stacks that end here */
-	uint64_t calls; /* of those stacks; 0 unless calls were counted */
+	uint64_t self;	    /* weight of the stacks that end here */
+	uint64_t calls;	    /* of those stacks; 0 unless calls were counted */
+	uint64_t waiting;   /* part of `self`: the thread waited, or was stopped */
+	uint64_t preempted; /* part of `self`: it could have run, but another had the CPU */
+};
+
+/* What a stack adds to the node where it ends. */
+struct profile_value {
+	uint64_t weight, calls, waiting, preempted;
+};
+
+/* How many samples had values in [2^(i-1), 2^i), or 0 for i == 0. */
+#define PROFILE_BUCKETS 65
+struct profile_histogram {
+	char *name; /* of the group; "" for all */
+	uint64_t samples, value;
+	uint64_t buckets[PROFILE_BUCKETS];
 };
 
 struct profile_loss {
@@ -72,6 +87,19 @@ struct profile {
 	char *unit_name;	/* NULL: "samples" */
 	char *event;		/* NULL: "cpu" */
 	bool counts_calls;	/* weights are the time of the nodes' calls */
+	uint8_t group_kind;	/* of outermost frames that are no code, but what the user has
+				   grouped by; 0: there are none */
+
+	/* Waiting that means nothing, left out: its weight, that of all with it, and the threads
+	 * in which it was. */
+	struct {
+		uint64_t weight, whole;
+		uint32_t threads;
+	} idle;
+
+	/* The first is that of all; none unless the maker adds some. */
+	struct profile_histogram *histograms;
+	size_t n_histograms, cap_histograms;
 
 	/* for titles */
 	char *other_events; /* "a, b": what else the recording has; NULL or "": nothing */
@@ -79,6 +107,7 @@ struct profile {
 	double duration_s;
 	double frequency_hz;
 	uint64_t total;		     /* sum of all weights */
+	uint64_t waiting, preempted; /* parts of it, as for nodes */
 	uint64_t samples;	     /* that they come from; 0: not known */
 	struct profile_loss *losses; /* only counters that are not zero */
 	size_t n_losses, cap_losses;
@@ -105,6 +134,18 @@ int profile__add(struct profile *profile, const uint32_t *frames, size_t n, uint
 /* profile__add for stacks whose calls were counted and timed. */
 int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n,
 		       uint64_t weight_ns, uint64_t calls);
+
+/* The same for all that a stack can add. The parts are at most the weight. */
+int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
+		       const struct profile_value *value);
+
+/* Are some weights of running and some of not running? */
+bool profile__mixes(const struct profile *profile);
+
+/* A new one, empty, borrowed until the next; NULL: out of memory. */
+struct profile_histogram *profile__add_histogram(struct profile *profile, const char *name);
+void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t samples,
+		    uint64_t value);
 
 int profile__add_loss(struct profile *profile, const char *name, uint64_t count);
 

@@ -38,6 +38,7 @@ int recorded__init(struct recorded *recorded)
 	*recorded = (struct recorded) {};
 	intern__init(&recorded->stack_index, RECORDED_NONE);
 	intern__init(&recorded->measure_index, RECORDED_NONE);
+	intern__init(&recorded->bucket_index, RECORDED_NONE);
 	if (array__reserve(&recorded->texts, &recorded->cap_texts, 1, 1))
 		return -ENOMEM;
 	recorded->texts[recorded->n_texts++] = '\0';
@@ -55,10 +56,12 @@ void recorded__done(struct recorded *recorded)
 	free(recorded->locations.rows);
 	free(recorded->nodes.rows);
 	free(recorded->stacks.rows);
+	free(recorded->buckets.rows);
 	free(recorded->counters.rows);
 	free(recorded->texts);
 	intern__done(&recorded->stack_index);
 	intern__done(&recorded->measure_index);
+	intern__done(&recorded->bucket_index);
 	*recorded = (struct recorded) {};
 }
 
@@ -73,7 +76,8 @@ size_t recorded__bytes(const struct recorded *recorded)
 	       table_bytes(recorded->images) + table_bytes(recorded->functions) +
 	       table_bytes(recorded->frames) + table_bytes(recorded->locations) +
 	       table_bytes(recorded->nodes) + table_bytes(recorded->stacks) +
-	       recorded->stacks.n * INDEX_BYTES + table_bytes(recorded->counters);
+	       (recorded->stacks.n + recorded->buckets.n) * INDEX_BYTES +
+	       table_bytes(recorded->buckets) + table_bytes(recorded->counters);
 }
 
 static int compare_id(const void *key, const void *row)
@@ -298,6 +302,28 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 	return 0;
 }
 
+static int count_value(struct recorded *recorded, uint32_t stack, uint64_t value)
+{
+	uint8_t bits = value ? 64 - __builtin_clzll(value) : 0;
+	uint32_t *place = intern__at(&recorded->bucket_index, stack, bits);
+	struct recorded_bucket *row;
+
+	if (!place)
+		return -ENOMEM;
+	if (!*place) {
+		row = add_row(&recorded->buckets);
+		if (!row)
+			return -ENOMEM;
+		*row = (struct recorded_bucket) { .stack = stack, .bits = bits };
+		*place = recorded->buckets.n;
+	}
+	row = &recorded->buckets.rows[*place - 1];
+	row->samples++;
+	if (__builtin_add_overflow(row->value, value, &row->value))
+		row->value = UINT64_MAX;
+	return 0;
+}
+
 int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sample)
 {
 	struct recorded_stack *row;
@@ -308,5 +334,7 @@ int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sa
 	row->last = ++recorded->n_samples;
 	if (__builtin_add_overflow(row->value, sample->value, &row->value))
 		row->value = UINT64_MAX;
-	return 0;
+	if (!recorded->keeps_buckets)
+		return 0;
+	return count_value(recorded, row - recorded->stacks.rows, sample->value);
 }

@@ -84,6 +84,13 @@ struct recorded_stack {
 	uint64_t last;		 /* number of the newest one, of all samples */
 };
 
+/* Those of a stack's samples whose value has so many significant bits. */
+struct recorded_bucket {
+	uint32_t stack;
+	uint8_t bits;
+	uint64_t samples, value; /* value saturates */
+};
+
 struct recorded_counter {
 	recorded_text name;
 	uint64_t value;
@@ -104,8 +111,11 @@ struct recorded {
 	RECORDED_ROWS(struct recorded_location) locations;
 	RECORDED_ROWS(struct recorded_node) nodes;
 	RECORDED_ROWS(struct recorded_stack) stacks;
+	RECORDED_ROWS(struct recorded_bucket) buckets; /* none unless keeps_buckets */
 	RECORDED_ROWS(struct recorded_counter) counters;
+	bool keeps_buckets;	     /* set it before the first sample */
 	struct intern stack_index;   /* private: of stacks, + 1 */
+	struct intern bucket_index;  /* private: of buckets, + 1 */
 	struct intern measure_index; /* private: numbers of events with conditions, + 1 */
 	uint32_t n_measures;
 	uint64_t n_samples;

@@ -2,11 +2,13 @@
 #include "core/profile/select.h"
 
 #include <errno.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/escape.h"
+#include "core/base/util.h"
 
 /* Things that an error lists, and then "...". */
 #define LISTED_MAX 8
@@ -80,13 +82,49 @@ static int no_thread(const struct recorded *recorded, const char *what,
 			list.text);
 }
 
+/* The pattern is that of a whole name. */
+static int compile(const char *pattern, regex_t *ret, struct err *err)
+{
+	char *whole, why[100];
+	int code;
+
+	if (asprintf(&whole, "^(%s)$", pattern) < 0)
+		return err__set(err, -ENOMEM, "out of memory");
+	code = regcomp(ret, whole, REG_EXTENDED | REG_NOSUB);
+	free(whole);
+	if (!code)
+		return 0;
+	regerror(code, ret, why, sizeof(why));
+	return err__set(err, -EINVAL, "--not-thread %.64s is no regular expression: %s", pattern,
+			why);
+}
+
+static int deselect_threads(struct selection *selection, const struct recorded *recorded,
+			    const struct profile_filter *filter, struct err *err)
+{
+	regex_t regex;
+	int ret = compile(filter->not_thread, &regex, err);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < recorded->threads.n; i++) {
+		const struct recorded_thread *thread = &recorded->threads.rows[i];
+
+		if (thread_matches(recorded, thread, filter->not_thread) ||
+		    !regexec(&regex, recorded__text(recorded, thread->name), 0, NULL, 0))
+			selection->threads[i] = false;
+	}
+	regfree(&regex);
+	return 0;
+}
+
 static int select_threads(struct selection *selection, const struct recorded *recorded,
 			  const char *what, const struct profile_filter *filter, struct err *err)
 {
 	bool any_process = false, any_thread = false;
 	size_t i;
 
-	if (!filter->pid && !filter->thread)
+	if (!filter->pid && !filter->thread && !filter->not_thread)
 		return 0;
 	for (i = 0; i < recorded->processes.n; i++)
 		any_process |= process_matches(recorded, i, filter->pid);
@@ -103,7 +141,9 @@ static int select_threads(struct selection *selection, const struct recorded *re
 		selection->threads[i] = wanted;
 		any_thread |= wanted;
 	}
-	return filter->thread && !any_thread ? no_thread(recorded, what, filter, err) : 0;
+	if (filter->thread && !any_thread)
+		return no_thread(recorded, what, filter, err);
+	return filter->not_thread ? deselect_threads(selection, recorded, filter, err) : 0;
 }
 
 static uint32_t kind_bit(uint8_t kind)
@@ -165,30 +205,91 @@ static int select_kinds(struct selection *selection, const struct recorded *reco
 	return mark_nodes(selection, recorded, kinds) ? err__set(err, -ENOMEM, "out of memory") : 0;
 }
 
-static uint32_t find_event(const struct recorded *recorded, const char *name)
+static const char *event_name(const struct recorded *recorded, uint32_t event)
 {
-	for (size_t i = 0; i < recorded->events.n; i++)
-		if (!strcmp(recorded__text(recorded, recorded->events.rows[i].name), name))
+	return recorded__text(recorded, recorded->events.rows[event].name);
+}
+
+static uint32_t find_event(const struct recorded *recorded, const char *name, size_t len)
+{
+	for (size_t i = 0; i < recorded->events.n; i++) {
+		const char *other = event_name(recorded, i);
+
+		if (strlen(other) == len && !memcmp(other, name, len))
 			return i;
+	}
 	return RECORDED_NONE;
+}
+
+static int no_event(const struct recorded *recorded, const char *what, const char *name, size_t len,
+		    struct err *err)
+{
+	const struct selection none = { .events = NULL };
+	char names[LIST_BYTES];
+
+	selection__others(&none, recorded, names, sizeof(names));
+	return err__set(err, -EINVAL, "%s has no event %.*s; there are: %s", what,
+			(int)min_of(len, (size_t)64), name, names);
+}
+
+/* Sums are of values in one unit. */
+static int add_event(struct selection *selection, const struct recorded *recorded, uint32_t event,
+		     struct err *err)
+{
+	const struct recorded_event *first, *row = &recorded->events.rows[event];
+
+	if (selection->event == RECORDED_NONE)
+		selection->event = event;
+	first = &recorded->events.rows[selection->event];
+	if (strcmp(recorded__text(recorded, first->unit), recorded__text(recorded, row->unit)) != 0)
+		return err__set(err, -EINVAL,
+				"%.64s is in %.20s and %.64s in %.20s, which cannot be added up: "
+				"look at one after the other, each with its own --event",
+				event_name(recorded, selection->event),
+				recorded__text(recorded, first->unit), event_name(recorded, event),
+				recorded__text(recorded, row->unit));
+	selection->events[event] = true;
+	return 0;
+}
+
+/* Names have commas of their own, maybe: the longest that there is goes first. */
+static int select_named(struct selection *selection, const struct recorded *recorded,
+			const char *what, const char *names, struct err *err)
+{
+	int ret = 0;
+
+	while (!ret && names) {
+		size_t len = strlen(names), at = len;
+		uint32_t event = find_event(recorded, names, len);
+
+		while (event == RECORDED_NONE && at) {
+			for (at--; at && names[at] != ',';)
+				at--;
+			if (at)
+				event = find_event(recorded, names, at);
+		}
+		if (event == RECORDED_NONE)
+			return no_event(recorded, what, names, strcspn(names, ","), err);
+		ret = add_event(selection, recorded, event, err);
+		names = at < len ? names + at + 1 : NULL;
+	}
+	return ret;
 }
 
 static int select_event(struct selection *selection, const struct recorded *recorded,
 			const char *what, const struct profile_filter *filter, struct err *err)
 {
-	char names[LIST_BYTES];
+	uint32_t cpu = find_event(recorded, "cpu", strlen("cpu"));
 
-	selection->event = find_event(recorded, filter->event ? filter->event : "cpu");
-	if (selection->event != RECORDED_NONE)
+	selection->events = calloc(recorded->events.n + 1, sizeof(*selection->events));
+	if (!selection->events)
+		return err__set(err, -ENOMEM, "out of memory");
+	selection->event = RECORDED_NONE;
+	if (filter->event)
+		return select_named(selection, recorded, what, filter->event, err);
+	if (!recorded->events.n)
 		return 0;
-	if (filter->event) {
-		selection__others(selection, recorded, names, sizeof(names));
-		return err__set(err, -EINVAL, "%s has no event %.64s; there are: %s", what,
-				filter->event, names);
-	}
-	if (recorded->events.n)
-		selection->event = 0;
-	return 0;
+	return add_event(selection, recorded, cpu == RECORDED_NONE ? 0 : cpu, err);
 }
 
 int selection__init(struct selection *selection, const struct recorded *recorded, const char *what,
@@ -196,7 +297,7 @@ int selection__init(struct selection *selection, const struct recorded *recorded
 {
 	int ret;
 
-	*selection = (struct selection) {};
+	*selection = (struct selection) { .states = filter->states };
 	ret = select_event(selection, recorded, what, filter, err);
 	if (!ret)
 		ret = select_threads(selection, recorded, what, filter, err);
@@ -205,6 +306,7 @@ int selection__init(struct selection *selection, const struct recorded *recorded
 
 void selection__done(struct selection *selection)
 {
+	free(selection->events);
 	free(selection->threads);
 	free(selection->nodes);
 }
@@ -213,7 +315,11 @@ bool selection__has(const struct selection *selection, const struct recorded_sta
 {
 	const bool *nodes = selection->nodes;
 
-	if (stack->event != selection->event)
+	if (stack->event == RECORDED_NONE ? selection->event != RECORDED_NONE
+					  : !selection->events[stack->event])
+		return false;
+	if (selection->states && !(stack->condition.state < THREAD_STATES_N &&
+				   selection->states & 1U << stack->condition.state))
 		return false;
 	if (selection->threads &&
 	    (stack->thread == RECORDED_NONE || !selection->threads[stack->thread]))
@@ -228,7 +334,22 @@ void selection__others(const struct selection *selection, const struct recorded 
 	struct list list = { 0 };
 
 	for (size_t i = 0; i < recorded->events.n; i++)
-		if (i != selection->event)
+		if (!selection->events || !selection->events[i])
 			list_add(&list, recorded__text(recorded, recorded->events.rows[i].name), 0);
 	snprintf(buf, size, "%s", list.text);
+}
+
+int selection__measures(const struct selection *selection, const struct recorded *recorded,
+			struct profile *profile)
+{
+	uint32_t first = selection->event;
+	struct list list = { 0 };
+
+	if (first == RECORDED_NONE)
+		return 0;
+	for (size_t i = 0; i < recorded->events.n; i++)
+		if (selection->events[i])
+			list_add(&list, event_name(recorded, i), 0);
+	return profile__measures(profile, list.n > 1 ? list.text : event_name(recorded, first),
+				 recorded__text(recorded, recorded->events.rows[first].unit));
 }

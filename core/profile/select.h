@@ -6,9 +6,11 @@
 
 /* What a filter selects of what was recorded. */
 struct selection {
-	uint32_t event; /* RECORDED_NONE: there are no events */
-	bool *threads;	/* NULL: all */
-	bool *nodes;	/* from which outwards there is a frame of the wanted kind; NULL: all do */
+	bool *events;
+	uint32_t event; /* the first of them; RECORDED_NONE: there are no events */
+	uint32_t states;
+	bool *threads; /* NULL: all */
+	bool *nodes;   /* from which outwards there is a frame of the wanted kind; NULL: all do */
 };
 
 /* A filter that can select nothing is an error that says what there is: -ENOENT, -EINVAL, or
@@ -19,7 +21,11 @@ void selection__done(struct selection *selection);
 
 bool selection__has(const struct selection *selection, const struct recorded_stack *stack);
 
-/* The names of all events but the selected one, for people: "a, b"; "" if there are none. */
+/* Has the profile say what is measured. 0 or -ENOMEM. */
+int selection__measures(const struct selection *selection, const struct recorded *recorded,
+			struct profile *profile);
+
+/* The names of all events but the selected ones, for people: "a, b"; "" if there are none. */
 void selection__others(const struct selection *selection, const struct recorded *recorded,
 		       char *buf, size_t size);
 

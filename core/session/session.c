@@ -19,6 +19,10 @@ static int open_runtimes(struct session *session, struct bpf_object *probes, str
 	return ret;
 }
 
+/* What samples of events that can be frequent may cost of each CPU unless the user says otherwise.
+ */
+#define EVENTS_PERCENT_DEFAULT 3
+
 /* 50 KiB each. With `auto` probes are the exception. */
 #define SHADOWS	     1024
 #define SHADOWS_AUTO 64
@@ -50,7 +54,8 @@ static int open_target_side(struct session *session, struct err *err)
 					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
 	int ret;
 
-	event_list__configure(&opts->events, opts->period, &half);
+	event_list__configure(&opts->events, opts->period, opts->frequency_hz, &half);
+	half.budget_percent = opts->insist ? opts->max_overhead_percent : EVENTS_PERCENT_DEFAULT;
 	if (opts->trigger)
 		half.events.of_type[CHAIN_TICK] = 1U << 1;
 	ret = kernel_half__load(&half, &session->half, err);
@@ -61,7 +66,8 @@ static int open_target_side(struct session *session, struct err *err)
 				    half.shadows ? kernel_half__object(session->half) : NULL, err);
 	if (ret)
 		return ret;
-	session->events = events__new(&opts->events, session->half, opts->frequency_hz);
+	session->events =
+		events__new(&opts->events, session->half, opts->frequency_hz, opts->period);
 	if (!session->events)
 		return err__set(err, -ENOMEM, "out of memory");
 	session->table_arena =
@@ -128,14 +134,19 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 	if (!ret)
 		ret = kernel_half__attach(session->half, err);
 	if (!ret)
-		ret = events__attach(session->events, false,
-				     &(struct event_place) { session->tracker }, err);
+		ret = events__attach(
+			session->events, false,
+			&(struct event_place) { session->tracker,
+						event_list__waiting(&session->opts.events) },
+			err);
 	if (!ret)
 		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
 	if (!ret)
 		ret = session__start_targets(session, err);
-	if (!ret)
+	if (!ret) {
 		begin(session);
+		ret = session__note_waiting(session, err);
+	}
 	if (ret) {
 		child__kill(&session->child);
 		recording__discard(session->recording);
@@ -188,7 +199,11 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();
-	ret = session__drain(session, err);
+	ret = session__sample_waiting(session, err);
+	if (!ret)
+		ret = session__drain(session, err);
+	if (!ret)
+		ret = session__record_waiting(session, err);
 	if (!ret)
 		ret = capture__name_frames(session->capture, true, err);
 	closed = session__write_counters(session, ret ? NULL : err);
@@ -238,6 +253,7 @@ void session__free(struct session *session)
 		if (session->runtime_sessions[i])
 			session->opts.runtimes[i]->close(session->runtime_sessions[i]);
 	kernel_half__free(session->half);
+	session__record_waiting(session, NULL);
 	free(session->remapped);
 	fd_limit__restore(&session->users_files);
 	free(session->polled);

@@ -9,7 +9,8 @@
  *   session_ring.c       what the kernel half sends
  *   session_run.c        the loop: waits, ticks, ends
  *   session_recording.c  the sink, counters and figures
- *   session_limit.c      --max-overhead */
+ *   session_limit.c      --max-overhead
+ *   session_waiting.c    threads that wait at the beginning and at the end */
 
 #include <poll.h>
 #include <signal.h>
@@ -65,6 +66,8 @@ struct session {
 	uint64_t consume_end_ns; /* when it has to look at other things again */
 	bool behind;		 /* it did so before all was consumed */
 
+	struct kept_record *still; /* samples of threads that wait at the end; owned */
+
 	/* --- the loop --- */
 	uint64_t last_tick_ns;
 	double last_cpu_s;
@@ -117,6 +120,15 @@ void session__on_source(void *ctx, struct process *process, const struct runtime
 
 /* Sums over all CPUs, less what was cut in the kernel half but completed from a stack copy. */
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);
+
+/* At start_ns: notes which threads wait, if that is an event. */
+int session__note_waiting(struct session *session, struct err *err);
+
+/* After end_ns, when nothing is attached any more: takes samples of those that still do. */
+int session__sample_waiting(struct session *session, struct err *err);
+
+/* After all that is in the ring: records these; without `err` it only frees them. Idempotent. */
+int session__record_waiting(struct session *session, struct err *err);
 
 /* After the kernel half is loaded: gets ready to keep --max-overhead, if there is one. */
 int session__begin_limit(struct session *session, bool probes, struct err *err);

@@ -243,7 +243,7 @@ static int read_table(struct reading *reading, const struct reader *reader, stru
 	return ret;
 }
 
-static int read_all(struct reading *reading, struct err *err)
+static int read_all(struct reading *reading, const struct profile_filter *filter, struct err *err)
 {
 	uint32_t version = 0;
 	int ret = load_file__open(reading->path, &reading->db, &version, err);
@@ -252,6 +252,7 @@ static int read_all(struct reading *reading, struct err *err)
 		     (version < 3 && recorded__add_event(&reading->recorded, CPU_EVENT, "cpu",
 							 SINK_UNIT_SAMPLES))))
 		ret = err__set(err, -ENOMEM, "out of memory");
+	reading->recorded.keeps_buckets = filter->histogram;
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++)
 		if (version >= readers[i].from && version <= readers[i].to)
 			ret = read_table(reading, &readers[i], err);
@@ -262,7 +263,7 @@ int load__profile(const char *path, const struct profile_filter *filter, struct 
 		  struct merge_report *report, struct err *err)
 {
 	struct reading reading = { .path = path };
-	int code = read_all(&reading, err);
+	int code = read_all(&reading, filter, err);
 
 	sqlite3_close(reading.db);
 	if (!code)

@@ -12,6 +12,7 @@
 #include "runtimes/common/probing.h"
 #include "runtimes/jvm/jvm_codes.h"
 #include "runtimes/jvm/jvm_flags.h"
+#include "runtimes/jvm/jvm_idle.h"
 #include "runtimes/jvm/jvm_map.h"
 #include "runtimes/jvm/jvm_probing.h"
 #include "runtimes/jvm/jvm_vm.h"
@@ -262,6 +263,7 @@ const struct runtime runtime_jvm = {
 	.name = "jvm",
 	.suffix = "_[j]",
 	.versions = "HotSpot 17 to 25",
+	.idle = jvm_idle,
 	.walker = WALKER_JVM,
 	.program = "walk_jvm",
 	.maps = maps,

@@ -8,6 +8,7 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
+#include "runtimes/node/node_idle.h"
 #include "runtimes/node/node_label.h"
 #include "runtimes/runtime.h"
 
@@ -184,6 +185,7 @@ const struct runtime runtime_node = {
 	.name = "node",
 	.suffix = "_[j]",
 	.versions = "Node.js 18 to 25, with --perf-basic-prof or --perf-prof",
+	.idle = node_idle,
 	.walker = -1,
 	.jit = "[JavaScript]",
 	.jitdump_skew = V8_LINE_SKEW,

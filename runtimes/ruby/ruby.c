@@ -10,6 +10,7 @@
 #include "runtimes/common/probing.h"
 #include "runtimes/ruby/ruby_build.h"
 #include "runtimes/ruby/ruby_codes.h"
+#include "runtimes/ruby/ruby_idle.h"
 #include "runtimes/ruby/ruby_probing.h"
 #include "runtimes/ruby/ruby_versions.h"
 #include "runtimes/runtime.h"
@@ -255,6 +256,7 @@ const struct runtime runtime_ruby = {
 	.name = "ruby",
 	.suffix = "_[rb]",
 	.versions = "CRuby " VERSIONS,
+	.idle = ruby_idle,
 	.walker = WALKER_RUBY,
 	.program = "walk_ruby",
 	.maps = maps,

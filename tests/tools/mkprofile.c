@@ -189,6 +189,30 @@ static void make_odd(struct profile *profile)
 	make_event(profile, "<furlongs>", 10);
 }
 
+/* The small one as the whole life of threads: what reads waits, fib is preempted in a tenth, and
+ * all is below a state. */
+static void make_wall(struct profile *profile)
+{
+	make_event(profile, "ns", 1000000);
+	profile__kind(profile, "state", "");
+	profile->group_kind = profile->n_kinds - 1;
+	profile->frames[0].kind = profile->group_kind; /* _start */
+	for (size_t i = 1; i < profile->n_nodes; i++) {
+		struct profile_node *node = &profile->nodes[i];
+		const struct profile_frame *frame = &profile->frames[node->frame];
+
+		if (frame->kind == KIND_KERNEL)
+			node->waiting = node->self;
+		else if (!strcmp(strtab__get(profile->strings, frame->name), "fib"))
+			node->preempted = node->self / 10;
+		profile->waiting += node->waiting;
+		profile->preempted += node->preempted;
+	}
+	profile->idle.weight = 2 * profile->total;
+	profile->idle.whole = 3 * profile->total;
+	profile->idle.threads = 8;
+}
+
 static const struct {
 	const char *name;
 	void (*make)(struct profile *profile);
@@ -196,6 +220,7 @@ static const struct {
 	{ "empty", make_empty }, { "zero", make_zero },	  { "small", make_small },
 	{ "wide", make_wide },	 { "deep", make_deep },	  { "hostile", make_hostile },
 	{ "times", make_times }, { "bytes", make_bytes }, { "odd", make_odd },
+	{ "wall", make_wall },
 };
 
 static const struct {

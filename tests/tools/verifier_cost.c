@@ -19,7 +19,7 @@
 #define BUDGET	    100000
 #define LOG_STATS   5 /* BPF_LOG_STATS | BPF_LOG_LEVEL1 */
 #define LOG_SHOWN   3000
-#define PROGRAM_MAX 64
+#define PROGRAM_MAX 128
 
 static char logs[PROGRAM_MAX][LOG_BYTES];
 
@@ -28,12 +28,16 @@ static int complain(enum libbpf_print_level level, const char *fmt, va_list args
 	return level == LIBBPF_WARN && geteuid() == 0 ? vprintf(fmt, args) : 0;
 }
 
-/* Stages are of the type's own, the rest is verified with the first. */
-static bool is_verified(const char *name, enum chain_type type)
+/* Stages are verified with each type, other programs with their own: what tail calls lead to is of
+ * one type. */
+static bool is_verified(const struct bpf_program *program, enum chain_type type)
 {
-	if (chain__is_stage(name))
+	if (chain__is_stage(bpf_program__name(program)))
 		return true;
-	return chain__is_trigger(name, type) || (!type && !chain__is_trigger(name, CHAIN_TYPES_N));
+	for (enum chain_type own = 0; own < CHAIN_TYPES_N; own++)
+		if (bpf_program__type(program) == chain__program_type(own))
+			return own == type;
+	return !type;
 }
 
 static int report(struct braid_bpf *skel, enum chain_type type, int failed)
@@ -75,6 +79,11 @@ static int verify(enum chain_type type)
 	}
 	memset(logs, 0, sizeof(logs));
 	skel->rodata->cfg_slots = SLOTS_MAX;
+	for (int slot = 0; slot < EVENT_SLOTS_N; slot++)
+		((__u32 *)skel->rodata->cfg_numbers)[slot] = 1;
+	skel->rodata->cfg_filtered = skel->rodata->cfg_paired = ~0U;
+	skel->rodata->cfg_kept = 1;
+	skel->rodata->cfg_known_sets = KNOWN_SETS;
 	skel->rodata_type->cfg_slot_end = chain__slots(type);
 	skel->rodata_type->cfg_tableless = ~0U; /* what is not run is not verified */
 	bpf_object__for_each_program (program, skel->obj) {
@@ -82,9 +91,9 @@ static int verify(enum chain_type type)
 
 		if (n == PROGRAM_MAX)
 			break;
+		bpf_program__set_autoload(program, is_verified(program, type));
 		if (chain__is_stage(name))
 			bpf_program__set_type(program, chain__program_type(type));
-		bpf_program__set_autoload(program, is_verified(name, type));
 		bpf_program__set_log_level(program, LOG_STATS);
 		bpf_program__set_log_buf(program, logs[n++], LOG_BYTES);
 	}

@@ -119,14 +119,22 @@ cat > "$dir/harness.js" << 'END'
 			t.one('input').dispatchEvent(new Event('input'));
 		}),
 		matched: () => t.one('.matched').textContent,
+		// The colour on which the text begins.
+		fillBelow: start => t.find(start).fill.match(/[0-9a-f]{2}/g)
+			.map(channel => parseInt(channel, 16)),
 	};
-	const { fillText, scale } = CanvasRenderingContext2D.prototype;
+	const { fillRect, fillText, scale } = CanvasRenderingContext2D.prototype;
 	CanvasRenderingContext2D.prototype.scale = function (...by) {
 		t.drawn = []; // what a drawing begins with: another may have come between
 		scale.apply(this, by);
 	};
+	let fill = '';
+	CanvasRenderingContext2D.prototype.fillRect = function (...rect) {
+		fill = this.fillStyle;
+		fillRect.apply(this, rect);
+	};
 	CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
-		t.drawn.push({ text, x, y, alpha: this.globalAlpha });
+		t.drawn.push({ text, x, y, alpha: this.globalAlpha, fill });
 		fillText.call(this, text, x, y, ...rest);
 	};
 	try {
@@ -234,6 +242,37 @@ END
 		'10.00% of total', 'hover tells sizes');
 	await t.search('ksys');
 	t.is(t.matched(), 'matched 10.00% (150 KiB)', 'search tells a size');
+END
+
+	check wall $form << 'END'
+	await t.redrawn(() => {});
+	t.is([...document.querySelectorAll('.note')].map(p => p.textContent).join('|'),
+		'on CPU 830 ms, waiting 100 ms, preempted 70.0 ms|' +
+		'hidden as idle: 2.00 s of 3.00 s in 8 threads (--idle show)', 'notes');
+	t.is(t.one('.heat').textContent, 'on CPU 83.00%waiting 10.00%preempted 7.00%',
+		'what the whole is made of');
+	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+		'kernel 10.00%,native 12.00%,inlined 6.00%,python 72.00%',
+		'a group is no kind of code');
+	const colour = name => {
+		const probe = document.createElementNS('http://www.w3.org/1999/xhtml', 'i');
+		probe.className = name;
+		t.one('.page').append(probe);
+		const rgb = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+		probe.remove();
+		return rgb;
+	};
+	const near = (got, want) => got.every((c, i) => Math.abs(c - want[i]) <= 20);
+	t.ok(near(t.fillBelow('ksys_read'), colour('waiting')), 'what waits has the colour of waiting');
+	t.ok(near(t.fillBelow('parse_value'), colour('running')), 'what runs that of running');
+	t.ok(!near(t.fillBelow('Loader'), colour('running')) && !near(t.fillBelow('Loader'), colour('waiting')),
+		'what does both, one between');
+	t.mouse('mousemove', 'Loader.load');
+	t.ok(t.one('.tip').textContent.endsWith(
+		'\non CPU 180 ms, waiting 100 ms, preempted 0 ns'), 'hover tells the parts');
+	await t.press('.heat');
+	t.is(t.one('.heat').getAttribute('aria-pressed'), 'false', 'a click goes back to kinds');
+	t.ok(!near(t.fillBelow('ksys_read'), colour('waiting')), 'and to their colours');
 END
 
 	check odd $form << 'END'

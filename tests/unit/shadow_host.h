@@ -10,6 +10,7 @@
 #include "bpf/host/shim.h"
 
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
+const volatile __u32 cfg_budget_permille = 0;
 const volatile __u32 cfg_pidns_ino = 0;
 const volatile __u32 cfg_slots = 1, cfg_slot_first = 0, cfg_slot_end = 1;
 __u32 last_code = 0;

@@ -25,7 +25,7 @@ static void test_understood(void)
 	ok(list.list[1].kind == &event_cpu && list.list[3].kind == &event_uprobe, "... and kinds");
 	ok(event_list__has_timed(&list, true) && event_list__has_timed(&list, false),
 	   "some come by the clock, some do not");
-	event_list__configure(&list, 10, &opts);
+	event_list__configure(&list, 10, 99, &opts);
 	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1, "the tracepoint is number 1");
 	is_int(opts.events.of_type[CHAIN_TICK], 1 << 2, "the clock's is number 2");
 	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 3 | 1 << 4,
@@ -52,10 +52,23 @@ static void test_refused(void)
 	refuses("", "name is missing");
 	refuses("cpu,", "name is missing");
 	refuses("cpu,cpu", "the event cpu is there twice");
-	refuses("cpus", "did you mean cpu?");
-	refuses("uprobes:x:y", "did you mean uprobe?");
+	refuses("off-cpu,wall", "one of them contains the other");
+	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("wall:-1ms", "shortest time of waiting");
+	refuses("off-cpu:2days", "shortest time of waiting");
+	refuses("off-cpu:90000s", "shortest time of waiting");
+	refuses("cpus", "did you mean cpu or cs?");
+	refuses("uprobes:x:y", "did you mean uprobe or kprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
-	refuses("page-faults", "there are: cpu, ");
+	refuses("nothing-like-it", "there are: cpu, wall[:MIN], off-cpu[:MIN], wakeup[:MIN], "
+				   "block-io[:MIN], page-fault, ");
+	refuses("nothing-like-it", "tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL");
+	refuses("page-fualt", "did you mean page-fault");
+	refuses("LLC-load-mises", "did you mean LLC-load-misses");
+	refuses("r12x", "there is no event 'r12x'");
+	refuses("page-faults,faults", "the event page-fault is there twice");
+	refuses("cycles:u", "the event cycles takes no argument");
+	refuses("faults:u", "the event faults takes no argument");
 	refuses("cpu:1", "takes no argument");
 	refuses("tracepoint", "needs an argument: tracepoint:SYS:NAME");
 	refuses("uprobe:", "needs an argument: uprobe:FILE:SYMBOL");
@@ -63,8 +76,19 @@ static void test_refused(void)
 	refuses("tracepoint:sched:", "tracepoint:SYS:NAME");
 	refuses("tracepoint:sched:a b", "no name of a tracepoint");
 	refuses("tracepoint:a:b:c", "no name of a tracepoint");
-	refuses("tracepoint:syscalls:sys_enter_openat", "tracepoint:raw_syscalls:sys_enter");
-	refuses("tracepoint:syscalls:sys_exit_openat", "tracepoint:raw_syscalls:sys_exit");
+	refuses("tracepoint:syscalls:sys_enter_opnat", "there is no system call 'opnat'");
+	refuses("tracepoint:syscalls:openat", "sys_enter_NAME or sys_exit_NAME, not openat");
+	refuses("usdt:libc.so.6:setjmp", "usdt:FILE:PROVIDER:NAME");
+	refuses("usdt:libc.so.6::setjmp", "usdt:FILE:PROVIDER:NAME");
+	refuses("usdt:libc.so.6:libc:", "usdt:FILE:PROVIDER:NAME");
+	refuses("uretprobe:libc.so.6", "uretprobe:FILE:SYMBOL");
+	refuses("kprobe:a b", "kprobe:a b is no function of the kernel: kprobe:FUNCTION");
+	refuses("kretprobe:", "needs an argument: kretprobe:FUNCTION");
+	refuses("syscall:raed", "there is no system call 'raed': did you mean read");
+	refuses("syscall:read:1", "such as 1ms or 250us, not '1'");
+	refuses("syscall:1m", "such as 1ms or 250us, not '1m'");
+	refuses("syscall:read:1ms:", "not '1ms:'");
+	refuses("syscall:read:nan", "not 'nan'");
 	refuses("uprobe:libc.so.6", "uprobe:FILE:SYMBOL");
 	refuses("uprobe::malloc", "uprobe:FILE:SYMBOL");
 	refuses("uprobe:libc.so.6:0x", "neither a symbol nor an offset");
@@ -77,6 +101,94 @@ static void test_refused(void)
 		"uprobe:x:h,uprobe:x:i,uprobe:x:j,uprobe:x:k,uprobe:x:l,uprobe:x:m,uprobe:x:n,"
 		"uprobe:x:o,uprobe:x:p",
 		"16 events at most");
+}
+
+static void test_filters_refused(void)
+{
+	char deep[] = "tracepoint:s:n/a->b->c->d->e == 1/";
+
+	refuses("tracepoint:s:n/", "a filter begins and ends with a slash");
+	refuses("tracepoint:s:n/a == 1", "a filter begins and ends with a slash");
+	refuses("tracepoint:s:n//", "a filter begins and ends with a slash");
+	refuses("tracepoint:s:n/ /", "there is none at ''");
+	refuses("tracepoint:s:n/1 == a/", "there is none at '1 == a'");
+	refuses("tracepoint:s:n/a/", "not by ''");
+	refuses("tracepoint:s:n/a = 1/", "not by '= 1'");
+	refuses("tracepoint:s:n/a && b/", "not by '&& b'");
+	refuses("tracepoint:s:n/a ==/", "not with ''");
+	refuses("tracepoint:s:n/a == (1)/", "not with '(1)'");
+	refuses("tracepoint:s:n/a == 1x/", "no number that fits: 1x");
+	refuses("tracepoint:s:n/a == 0x1ffffffffffffffff/", "no number that fits");
+	refuses("tracepoint:s:n/a == -9223372036854775809/", "no number that fits");
+	refuses("tracepoint:s:n/a == 1 b == 2/", "joined by && or ||, not by 'b == 2'");
+	refuses("tracepoint:s:n/a == \"b/", "the text in a filter has no end: \"b");
+	refuses("tracepoint:s:n/a < b/", "texts are compared by == and != only: b");
+	refuses("tracepoint:s:n/a == abcdefghijklmnopqrstuvwxyzabcdef/", "31 characters at most");
+	refuses(deep, "a filter follows 3 fields at most, not 'e == 1'");
+	refuses("tracepoint:s:n/a==1||a==2||a==3||a==4||a==5||a==6||a==7||a==8||a==9/",
+		"a filter has 8 comparisons at most");
+}
+
+static void test_intervals(void)
+{
+	struct event_list list = {};
+	struct kernel_half_opts opts = {};
+	struct err err = {};
+
+	refuses("latency", "needs an argument: latency:A:latency:B");
+	refuses("latency:x", "an interval is A:latency:B");
+	refuses(":latency:uprobe:a:b", "an interval is A:latency:B");
+	refuses("uprobe:a:b:latency:", "an interval is A:latency:B");
+	refuses("uprobe:a:b:latency:uprobe:a:c:latency:uprobe:a:d", "has two ends, not three");
+	refuses("cpu:latency:uprobe:a:b", "cannot begin or end at cpu");
+	refuses("uprobe:a:b:latency:syscall:read", "cannot begin or end at syscall:read");
+	refuses("uprobe:a:b:latency:uprob:a:c", "did you mean uprobe");
+	refuses("uprobe:a:latency:uprobe:a:c", "uprobe:FILE:SYMBOL");
+	is_int(event_list__parse("tracepoint:s:n/a==1/:latency:uretprobe:x:f,"
+				 "usdt:x:p:n:latency:tracepoint:s:n/a==1/,"
+				 "kprobe:f:latency:kretprobe:f,tracepoint:s:n/a==1/",
+				 &list, &err),
+	       0, "three intervals");
+	ok(list.list[0].kind == &event_latency, "are of their own kind, whatever they begin with");
+	event_list__configure(&list, 0, 99, &opts);
+	is_int(opts.paired, 1 << 1 | 1 << 2 | 1 << 3, "their values are times");
+	is_int(opts.intervals, opts.paired, "... which the budget chooses by");
+	is_int(opts.events.begins, 1 << 1, "the first begins at a tracepoint");
+	is_int(opts.events.functions, 1 << 3, "the third is at functions of the kernel");
+	is_int(opts.filtered, 1 << 2 | 1 << 4, "the end of the second and the fourth have filters");
+	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1 | 1 << 2 | 1 << 4, "tracepoints ...");
+	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 1 | 1 << 2 | 1 << 3,
+	       "... and uprobes or functions where there are such ends");
+}
+
+static void test_names(void)
+{
+	struct event_list list = {};
+	struct kernel_half_opts opts = {};
+	struct err err = {};
+
+	is_int(event_list__parse("task-clock,faults,cpu-cycles,r01a2,cs,syscall,syscall:1.5ms,"
+				 "syscall:read:2s",
+				 &list, &err),
+	       0, "events by perf's names, and system calls");
+	is_str(list.list[0].name, "cpu", "a clock is the event cpu");
+	is_str(list.list[1].name, "page-fault", "one of several names is the name");
+	is_str(list.list[2].name, "cycles", "... of the CPU's counters, too");
+	is_str(list.list[3].name, "r01a2", "a raw one keeps its own");
+	is_str(list.list[4].name, "context-switches", "an abbreviation is written out");
+	ok(list.list[2].kind->rated && list.list[3].kind == &event_pmu && !list.list[4].kind->rated,
+	   "what the CPU counts has a rate");
+	ok(event_list__has_rated(&list), "... which the list says");
+	is_int(list.list[5].minimum, 0, "no shortest time");
+	is_int(list.list[6].minimum, 1500000, "one of all calls");
+	is_int(list.list[7].minimum, 2000000000, "one of a call");
+	event_list__configure(&list, 7, 99, &opts);
+	is_int(opts.periods[2], 7, "the period is for what the kernel counts");
+	is_int(opts.periods[3], 1, "what the CPU counts has its own");
+	is_int(opts.limited >> 2 & 15, 1 | 8, "... and is not limited otherwise");
+	is_int(opts.minima[8], 2000000000, "and the shortest time reaches the kernel half");
+	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 6 | 1 << 7 | 1 << 8,
+	       "system calls are at tracepoints");
 }
 
 static void test_nearest(void)
@@ -111,6 +223,9 @@ int main(void)
 {
 	test_understood();
 	test_refused();
+	test_filters_refused();
+	test_intervals();
+	test_names();
 	test_nearest();
 	return tap__done();
 }

@@ -8,6 +8,7 @@
 #include "bpf/host/shim.h"
 
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
+const volatile __u32 cfg_budget_permille = 0;
 const volatile __u32 cfg_pidns_ino = 0;
 __u32 last_code = 0;
 __u32 last_program = 0;

@@ -6,6 +6,7 @@
 //
 // The data (core/profile/out_flame.c writes it):
 //   target, summary   texts
+//   notes             texts: what else is said of the whole
 //   losses            [name, count] each
 //   kinds             [name, colour class] each
 //   strings           texts; what `frames` refers to
@@ -13,6 +14,9 @@
 //   nodes             see FlameTree; the root's frame is one after the last of `frames`
 //   unit              what weights are: samples, ns, bytes, count, or any other text
 //   calls             only where calls were counted: by node
+//   waiting           only where some weights are of running and some of not running: by node,
+//   preempted         the part of its own weight that is of the one or the other
+//   group             the kind whose frames are no code, but what was grouped by; 0: none
 'use strict';
 
 (() => {
@@ -79,7 +83,15 @@ const state = {
 	icicle: false,
 	matches: null, // by frame, or null while nothing is searched
 	kinds: new Set(), // highlighted; empty: all
+	heat: false, // colours tell running from waiting, not kinds
 };
+
+// By node: what of its weight is not of running. Null where there is no such difference.
+const offCpu = profile.waiting && {
+	waiting: tree.sumUp(profile.waiting),
+	preempted: tree.sumUp(profile.preempted),
+};
+state.heat = Boolean(offCpu);
 
 const frameOf = node => frames[tree.frame[node]];
 const percent = (part, whole) => (whole ? 100 * part / whole : 0).toFixed(2) + '%';
@@ -110,6 +122,8 @@ function pageParent() {
 const page = add(pageParent(), 'div', { class: 'page' });
 add(page, 'h1', { title: profile.target }, profile.target);
 add(page, 'p', {}, profile.summary);
+for (const note of profile.notes)
+	add(page, 'p', { class: 'note' }, note);
 if (profile.losses.length)
 	add(page, 'p', { class: 'loss' }, 'Lost: ' + profile.losses.map(
 		([name, count]) => `${name}: ${count.toLocaleString('en')}`).join(', '));
@@ -127,6 +141,8 @@ const resetButton = add(bar, 'button', { type: 'button', class: 'reset', title: 
 const flipButton = add(bar, 'button', { type: 'button', class: 'flip', 'aria-pressed': 'false',
 	title: 'Root at the top' }, 'Icicle');
 const matched = add(bar, 'output', { class: 'matched', hidden: '', 'aria-live': 'polite' });
+const heat = offCpu && add(bar, 'button', { type: 'button', class: 'heat',
+	'aria-pressed': 'true', title: 'Colours tell running from waiting; else what code it is' });
 const legend = add(bar, 'div', { class: 'legend', role: 'group',
 	'aria-label': 'Highlight kinds; their shares of self' });
 const view = add(page, 'div', { class: 'view' });
@@ -138,17 +154,41 @@ const tip = add(page, 'div', { class: 'tip', role: 'status', hidden: '' });
 const context = canvas.getContext('2d');
 context.font = FONT;
 const charWidth = context.measureText('M'.repeat(100)).width / 100;
-const colours = { kinds: [], ink: '', match: '' };
+const colours = { kinds: [], heat: [], ink: '', match: '' };
 
 const height = (tree.depthMax + 1) * ROW;
 add(scroller, 'div').style.height = height + 'px';
+
+const HEATS = ['running', 'waiting', 'preempted'];
+
+// What a node's weight is made of, in the order of HEATS.
+function partsOf(node) {
+	const parts = [0, offCpu.waiting[node], offCpu.preempted[node]];
+	parts[0] = Math.max(tree.total[node] - parts[1] - parts[2], 0);
+	return parts;
+}
+
+function buildHeat() {
+	if (!offCpu)
+		return;
+	partsOf(0).forEach((part, i) => {
+		const item = add(heat, 'span', { class: 'part' });
+		add(item, 'span', { class: 'swatch ' + HEATS[i] });
+		item.append(`${i ? HEATS[i] : 'on CPU'} ${percent(part, tree.total[0])}`);
+	});
+	heat.addEventListener('click', () => {
+		state.heat = !state.heat;
+		heat.setAttribute('aria-pressed', state.heat);
+		redraw();
+	});
+}
 
 function buildLegend() {
 	const weights = new Float64Array(profile.kinds.length + 1);
 	for (let i = 0; i < tree.n; i++)
 		weights[frameOf(i).kind] += tree.self[i];
 	profile.kinds.forEach(([name, colour], kind) => {
-		if (!frames.some(frame => frame.kind === kind))
+		if (!frames.some(frame => frame.kind === kind) || kind && kind === profile.group)
 			return;
 		const button = add(legend, 'button', { type: 'button', 'aria-pressed': 'false' });
 		add(button, 'span', { class: 'swatch k' + colour });
@@ -165,11 +205,15 @@ function buildLegend() {
 // The colours are the style sheet's, which knows light from dark.
 function readColours() {
 	const probe = add(page, 'span');
-	const shades = name => {
+	const channels = name => {
 		probe.className = name;
-		const rgb = getComputedStyle(probe).color.match(/[\d.]+/g);
-		return SHADES.map(s => `rgb(${rgb.slice(0, 3).map(c => Math.round(c * s))})`);
+		return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
 	};
+	const shades = name => {
+		const rgb = channels(name);
+		return SHADES.map(s => `rgb(${rgb.map(c => Math.round(c * s))})`);
+	};
+	colours.heat = HEATS.map(channels);
 	colours.kinds = profile.kinds.map(([, colour]) => shades('k' + colour));
 	colours.kinds.push(shades('root'));
 	const style = getComputedStyle(page);
@@ -189,6 +233,19 @@ function cut(text, width) {
 		: text.slice(0, fit - 1).replace(/[\ud800-\udbff]$/, '') + '\u2026';
 }
 
+// Mixed by what the weight is made of, so that a frame that mostly waits looks like it.
+function heatOf(node, shade) {
+	const parts = partsOf(node);
+	const sum = parts.reduce((a, b) => a + b) || 1;
+	const mixed = [0, 1, 2].map(channel =>
+		parts.reduce((all, part, i) => all + colours.heat[i][channel] * part / sum, 0));
+	return `rgb(${mixed.map(c => Math.round(c * SHADES[shade]))})`;
+}
+
+function fillOf(node, frame) {
+	return state.heat ? heatOf(node, frame.shade) : colours.kinds[frame.kind][frame.shade];
+}
+
 function drawFrame(node, x, width, top) {
 	const frame = frameOf(node);
 	const match = state.matches && state.matches[tree.frame[node]];
@@ -196,7 +253,7 @@ function drawFrame(node, x, width, top) {
 		state.matches && !match || node < state.zoom;
 	const gap = width > 3 ? 1 : 0;
 	context.globalAlpha = faded ? 0.4 : 1;
-	context.fillStyle = match ? colours.match : colours.kinds[frame.kind][frame.shade];
+	context.fillStyle = match ? colours.match : fillOf(node, frame);
 	context.fillRect(x, top, Math.max(width - gap, 0.5), ROW - 1);
 	if (width >= TEXT_MIN) {
 		const room = width - gap - 2 * PAD;
@@ -279,6 +336,10 @@ function showTip(node, x, y) {
 	const zoomed = tree.total[state.zoom];
 	if (state.zoom && node >= state.zoom)
 		text += `, ${percent(tree.total[node], zoomed)} of the zoomed frame`;
+	if (offCpu) {
+		const [running, waiting, preempted] = partsOf(node).map(weight);
+		text += `\non CPU ${running}, waiting ${waiting}, preempted ${preempted}`;
+	}
 	add(tip, 'div', {}, text);
 	tip.hidden = false;
 	tip.style.left = Math.max(0, Math.min(x + 14, innerWidth - tip.offsetWidth - 8)) + 'px';
@@ -364,6 +425,7 @@ function flip() {
 	redraw();
 }
 
+buildHeat();
 buildLegend();
 readColours();
 zoomTo(0);

@@ -23,6 +23,14 @@ class FlameTree {
 		this.sortByDepth();
 	}
 
+	// Own numbers by node, with those of everything above: depth first, as here.
+	sumUp(own) {
+		const total = Float64Array.from(own);
+		for (let i = this.n - 1; i > 0; i--)
+			total[this.parent[i]] += total[i];
+		return total;
+	}
+
 	read(flat) {
 		let parent = -1;
 		for (let i = 0; i < this.n; i++) {

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_BUDGET_BPF_H
+#define BRAID_BUDGET_BPF_H
+
+/* What samples may cost (--max-overhead), of events that can be frequent: each CPU has a share of
+ * its time to spend, which fills up as time passes and from which a sample takes as long as it
+ * took.
+ *
+ * When that is used up, two things follow. Of occurrences that all count the same (a tracepoint's),
+ * none is sampled until there is budget again, and the next sample stands for those, too: the sum
+ * of values stays exact.
+ *
+ * Of intervals (waiting, a system call), those are sampled that meet a clock. Each thread has one
+ * that runs while it waits, and rings every `period_ns`: the interval in which it rings is sampled,
+ * with that value. So the chance of an interval is in proportion to its length, what is reported is
+ * unbiased, and the sum is right but for what is left on the clock. No interval as long as the
+ * period is ever missed, and such ones are reported with their exact length. The period doubles as
+ * long as there is no budget, and is halved after a time of plenty. A sample by chance per
+ * occurrence would do neither: it takes short ones and long ones alike. */
+
+#include "bpf/kernel.h"
+#include "bpf/shared.h"
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+/* What can gather: so much time's share. */
+#define BUDGET_WINDOW_NS 100000000ULL
+
+#define PERIOD_LEAST_NS	  1024
+#define PERIOD_MOST_NS	  (1ULL << 27) /* 134 ms */
+#define PERIOD_DOUBLED_NS 1000000ULL   /* at most once in so long a time */
+#define PERIOD_HALVED_NS  1000000000ULL
+
+/* Tenths of a percent of a CPU's time; 0: no limit. */
+extern const volatile __u32 cfg_budget_permille;
+
+/* Of one CPU. What interrupts another user of it may lose an update; that does not add up. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct budget_rec);
+} budgets __weak SEC(".maps");
+
+static __always_inline struct budget_rec *budget__here(void)
+{
+	__u32 key = 0;
+
+	return bpf_map_lookup_elem(&budgets, &key);
+}
+
+static __always_inline void budget__fill(struct budget_rec *budget, __u64 now_ns)
+{
+	const __s64 most_ns = BUDGET_WINDOW_NS / 1000 * cfg_budget_permille;
+	__u64 passed_ns = now_ns - budget->filled_ns;
+
+	budget->filled_ns = now_ns;
+	if (passed_ns > BUDGET_WINDOW_NS)
+		passed_ns = BUDGET_WINDOW_NS;
+	budget->left_ns += passed_ns * cfg_budget_permille / 1000;
+	if (budget->left_ns > most_ns)
+		budget->left_ns = most_ns;
+}
+
+/* Is there any left? */
+static __always_inline int budget__has(struct budget_rec *budget, __u64 now_ns)
+{
+	if (!cfg_budget_permille)
+		return 1;
+	budget__fill(budget, now_ns);
+	return budget->left_ns > 0;
+}
+
+/* A sample that was begun at `since_ns` ends now. */
+static __always_inline void budget__spend(__u64 since_ns)
+{
+	struct budget_rec *budget = budget__here();
+
+	if (budget && cfg_budget_permille)
+		budget->left_ns -= bpf_ktime_get_ns() - since_ns;
+}
+
+/* The period that is right now. */
+static __always_inline __u64 budget__period(struct budget_rec *budget, __u64 now_ns)
+{
+	const __s64 plenty_ns = BUDGET_WINDOW_NS / 2000 * cfg_budget_permille;
+	__u64 period_ns = budget->period_ns;
+
+	if (!cfg_budget_permille)
+		return 0;
+	if (period_ns < PERIOD_LEAST_NS)
+		period_ns = PERIOD_LEAST_NS;
+	if (!budget__has(budget, now_ns)) {
+		if (now_ns - budget->changed_ns > PERIOD_DOUBLED_NS && period_ns < PERIOD_MOST_NS) {
+			budget->changed_ns = now_ns;
+			period_ns *= 2;
+		}
+	} else if (budget->left_ns > plenty_ns && period_ns > PERIOD_LEAST_NS &&
+		   now_ns - budget->changed_ns > PERIOD_HALVED_NS) {
+		budget->changed_ns = now_ns;
+		period_ns /= 2;
+	}
+	if (period_ns > budget->longest_ns)
+		budget->longest_ns = period_ns;
+	budget->period_ns = period_ns;
+	return period_ns;
+}
+
+/* Of an interval that ends now, and of which `ret_clock_ns` is its thread's clock: the value of its
+ * sample; 0: none is taken. */
+static __always_inline __u64 budget__value(__u64 *ret_clock_ns, __u64 interval_ns, __u64 now_ns)
+{
+	struct budget_rec *budget = budget__here();
+	__u64 period_ns, value_ns, clock_ns = *ret_clock_ns;
+
+	if (!budget)
+		return interval_ns;
+	budget->intervals++;
+	period_ns = budget__period(budget, now_ns);
+	if (interval_ns >= period_ns)
+		return interval_ns;
+	clock_ns += interval_ns;
+	value_ns = clock_ns & ~(period_ns - 1); /* periods are powers of two */
+	*ret_clock_ns = clock_ns - value_ns;
+	if (!value_ns)
+		budget->skipped++;
+	return value_ns;
+}
+
+/* Would such an interval be sampled if it ended now? */
+static __always_inline int budget__is_due(__u64 clock_ns, __u64 interval_ns)
+{
+	const struct budget_rec *budget = budget__here();
+
+	return !budget || !cfg_budget_permille || clock_ns + interval_ns >= budget->period_ns;
+}
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/sampler.bpf.h"
+
+/* Waiting: intervals in which a thread is off the CPU.
+ *
+ * A switch is seen twice in the thread that it is about: when it leaves the CPU (sched_switch,
+ * which comes while it is still the current task) and when it has come back (sched_exit_tp,
+ * Linux 6.16 on, at the end of __schedule() in kernel/sched/core.c). Leaving is only noted. The
+ * stack is walked on the way back, and only if the interval is worth a sample: the thread has not
+ * moved meanwhile, its memory is mapped again, and the kernel's frames are still those under which
+ * it waited.
+ *
+ * The note is in a hash by thread id, not in task storage: the program of sched_waking gets another
+ * task than its own, which raw tracepoints cannot pass to bpf_task_storage_get(); user space puts
+ * in threads that wait when the recording begins, and reads which wait when it ends. */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* user space: WAITING_MAX */
+	__type(key, __u32);
+	__type(value, struct waiting_rec);
+} waiting __weak SEC(".maps");
+
+/* What list_threads makes up; nobody else does at the same time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct still_thread);
+} listed SEC(".maps");
+
+/* What is below the minimum that the user wants is only summed up. */
+__u64 waits_below = 0, waits_below_ns = 0;
+
+/* include/linux/sched.h */
+#define TASK_STOPPED_OR_TRACED (4 | 8)
+#define TASK_DEAD	       0x80
+
+static __always_inline __u32 off_cpu__event(void)
+{
+	return cfg_numbers[EVENT_OFF_CPU] ?: cfg_numbers[EVENT_WALL];
+}
+
+static __always_inline __u32 state_of(int preempted, __u64 task_state)
+{
+	if (preempted || !task_state) /* or it has yielded */
+		return STATE_PREEMPTED;
+	return task_state & TASK_STOPPED_OR_TRACED ? STATE_STOPPED : STATE_BLOCKED;
+}
+
+/* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
+SEC("?raw_tp")
+int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task__pid(task), tid = task__tid(task);
+	struct waiting_rec *rec, new = {};
+	__u32 state = state_of(ctx->args[0], ctx->args[3]);
+
+	if (!tid || !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	if (ctx->args[3] & TASK_DEAD) {
+		bpf_map_delete_elem(&waiting, &tid);
+		return 0;
+	}
+	rec = bpf_map_lookup_elem(&waiting, &tid);
+	if (rec) {
+		rec->state = state;
+		rec->link = 0;
+		rec->peer = 0;
+		rec->off_ns = bpf_ktime_get_ns();
+		return 0;
+	}
+	new.state = state;
+	/* Clocks of threads that begin together are to ring at different times. */
+	new.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
+	new.off_ns = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&waiting, &tid, &new, BPF_ANY))
+		count(COUNT_WAITING_FULL);
+	return 0;
+}
+
+/* The value of the sample; 0: there is none. */
+static __always_inline __u64 off_cpu__value(struct waiting_rec *rec, __u32 event, __u64 off_ns,
+					    __u64 now_ns)
+{
+	__u64 interval_ns = now_ns - off_ns;
+
+	if (off_ns >= now_ns)
+		return 0;
+	if (interval_ns < cfg_minima[EVENT_AT(event)]) {
+		__sync_fetch_and_add(&waits_below, 1);
+		__sync_fetch_and_add(&waits_below_ns, interval_ns);
+		return 0;
+	}
+	return budget__value(&rec->clock_ns, interval_ns, now_ns);
+}
+
+static __always_inline int is_in_syscall(struct task_struct *task)
+{
+	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	__s64 number = -1;
+
+	bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_rax);
+	return number >= 0;
+}
+
+#define THREAD_BYTES \
+	16384 /* of a kernel stack: THREAD_SIZE, arch/x86/include/asm/page_64_types.h */
+
+/* Does an interrupt do this, whatever thread it has interrupted? If that was in the kernel,
+ * interrupts run on stacks of their own, and the arguments of a raw tracepoint (bpf_trace_run1() in
+ * kernel/trace/bpf_trace.c) are on the stack that it is hit on. If it was not, they run on the
+ * thread's, as its only way into the kernel: then it is in no system call
+ * (arch/x86/include/asm/irq_stack.h). Not by preempt_count, which has had three names, and none at
+ * all without CONFIG_KALLSYMS_ALL. In assembly, as the verifier allows comparing the context's
+ * address, but no arithmetic with it. */
+static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 start = (__u64)BPF_CORE_READ(task, stack);
+	__u64 end = start + THREAD_BYTES, outside = 1;
+
+	asm volatile("if %[ctx] < %[start] goto +2\n"
+		     "if %[ctx] >= %[end] goto +1\n"
+		     "%[outside] = 0\n"
+		     : [outside] "+r"(outside)
+		     : [ctx] "r"(ctx), [start] "r"(start), [end] "r"(end));
+	return outside || !(task->flags & PF_KTHREAD || is_in_syscall(task));
+}
+
+/* The sample of the thread that wakes another one. */
+static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, __u64 now_ns,
+						    __u32 wakee_tgid)
+{
+	const struct proc_rec *proc;
+	struct scratch *scratch;
+
+	scratch = interrupt ? NULL : sample__begin_at(event, now_ns);
+	if (scratch)
+		return scratch;
+	/* An interrupt, or a process that is no target: the kernel's frames tell what is to be
+	 * told, and it is shown beside the thread that is woken. */
+	proc = bpf_map_lookup_elem(&targets, &wakee_tgid);
+	if (!proc || (sample_until_ns && now_ns >= sample_until_ns))
+		return NULL;
+	scratch = sample__claim(event, now_ns, 0, proc, wakee_tgid);
+	if (scratch && interrupt) {
+		scratch->sample.tid = 0;
+		__builtin_memcpy(scratch->sample.comm, "(interrupt)", 12);
+	}
+	return scratch;
+}
+
+/* (struct task_struct *p), in the thread that wakes it. */
+SEC("?raw_tp")
+int off_cpu_wake(struct bpf_raw_tracepoint_args *ctx)
+{
+	const struct task_struct *wakee = (const struct task_struct *)ctx->args[0];
+	__u32 tid = task__tid_of(wakee), event = cfg_numbers[EVENT_WAKEUP], tgid;
+	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
+	__u64 now_ns = bpf_ktime_get_ns(), interval_ns;
+	struct scratch *scratch;
+
+	if (!rec || !rec->off_ns || rec->off_ns >= now_ns || rec->state == STATE_PREEMPTED)
+		return 0;
+	interval_ns = now_ns - rec->off_ns;
+	if (interval_ns < cfg_minima[EVENT_AT(event)] ||
+	    !budget__is_due(rec->clock_ns, interval_ns))
+		return 0;
+	tgid = cfg_pidns_ino ? task__id(BPF_CORE_READ(wakee, group_leader))
+			     : BPF_CORE_READ(wakee, tgid);
+	scratch = waker__begin(is_interrupt(ctx), event, now_ns, tgid);
+	if (!scratch)
+		return 0;
+	rec->link = now_ns << 8 | (bpf_get_smp_processor_id() & 0xff);
+	rec->peer = scratch->sample.tid;
+	scratch->sample.value = interval_ns;
+	scratch->sample.link = rec->link;
+	scratch->sample.peer = tid;
+	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);
+	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
+	sample__unwind(ctx, scratch);
+	return 0;
+}
+
+/* (bool is_switch), in the thread that has come back. */
+SEC("?raw_tp")
+int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tid = task__tid(task), event = off_cpu__event();
+	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
+	struct scratch *scratch;
+	__u64 value, off_ns, now_ns;
+
+	/* Not after a schedule() that has switched to nobody. */
+	if (!rec || !rec->off_ns || !ctx->args[0])
+		return 0;
+	/* What had begun by the end of the recording is in it, up to then. */
+	now_ns = bpf_ktime_get_ns();
+	if (sample_until_ns && now_ns >= sample_until_ns)
+		now_ns = sample_until_ns - 1;
+	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
+	if (!event)
+		return 0; /* only who wakes it is wanted */
+	value = off_cpu__value(rec, event, off_ns, now_ns);
+	scratch = value ? sample__begin_at(event, now_ns) : NULL;
+	if (!scratch)
+		return 0;
+	scratch->sample.value = value;
+	scratch->sample.link = rec->link;
+	scratch->sample.peer = rec->peer;
+	scratch->sample.condition.state = rec->state;
+	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);
+	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
+	sample__unwind(ctx, scratch);
+	return 0;
+}
+
+/* Threads of targets that wait, for user space: which has no other way to the registers of those
+ * that it does not stop. */
+SEC("?iter/task")
+int list_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u32 key = 0, tgid;
+	struct still_thread *thread = bpf_map_lookup_elem(&listed, &key);
+	struct pt_regs regs = {};
+	long bytes;
+
+	if (!task || !thread || task->flags & PF_KTHREAD)
+		return 0;
+	tgid = task__pid(task);
+	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	thread->tgid = tgid;
+	thread->tid = task__tid(task);
+	thread->runs = !task->__state;
+	thread->cs = 0;
+	thread->syscall = NO_SYSCALL;
+	if (!bpf_probe_read_kernel(&regs, sizeof(regs), (void *)bpf_task_pt_regs(task)) &&
+	    regs.cs & CS_USER_MASK) {
+		COPY_REGS(thread->regs, &regs);
+		thread->cs = regs.cs;
+		thread->syscall = regs.orig_rax;
+	}
+	thread->fs_base = task->thread.fsbase;
+	bpf_probe_read_kernel_str(thread->comm, sizeof(thread->comm), task->comm);
+	bytes = bpf_get_task_stack(task, thread->kernel, sizeof(thread->kernel), 0);
+	thread->n_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;
+	bpf_seq_write(ctx->meta->seq, thread, sizeof(*thread));
+	return 0;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_SAMPLER_BPF_H
+#define BRAID_SAMPLER_BPF_H
+
+/* What triggers have in common: whether there is to be a sample, its user registers, its kernel
+ * frames, and the way on to the unwinder (docs/adding-an-event.md). */
+
+#include "bpf/scratch.bpf.h"
+
+extern __u64 sample_until_ns;
+extern __u64 occurrences[2 * EVENTS_MAX];
+
+#define COPY_REGS(to, from)                                                             \
+	do {                                                                            \
+		(to)[0] = (from)->rax, (to)[1] = (from)->rdx, (to)[2] = (from)->rcx;    \
+		(to)[3] = (from)->rbx, (to)[4] = (from)->rsi, (to)[5] = (from)->rdi;    \
+		(to)[6] = (from)->rbp, (to)[7] = (from)->rsp, (to)[8] = (from)->r8;     \
+		(to)[9] = (from)->r9, (to)[10] = (from)->r10, (to)[11] = (from)->r11;   \
+		(to)[12] = (from)->r12, (to)[13] = (from)->r13, (to)[14] = (from)->r14; \
+		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
+	} while (0)
+
+#define CS_COMPAT 0x23 /* __USER32_CS: another numbering */
+
+/* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
+ * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */
+static __always_inline void note_syscall(struct rec_sample *sample, const struct pt_regs *regs)
+{
+	__u64 number = regs->orig_rax;
+
+	if (number >= SYSCALLS_MAX || regs->cs == CS_COMPAT)
+		return;
+	sample->condition.syscall = number;
+	if (number == SYSCALL_FUTEX)
+		sample->object = regs->rdi;
+}
+
+/* User registers at entry to the kernel: those of the system call, fault or interrupt. Returns the
+ * code segment, 0 if there are none. */
+static __noinline __u32 read_task_regs(struct scratch *scratch)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct unwind_state *u = &scratch->unwind;
+	struct pt_regs *regs = &u->kernel_regs;
+
+	if (task->flags & PF_KTHREAD || !task__mm(task))
+		return 0;
+	/* The kernel's struct pt_regs and the user-visible one have the same layout on x86-64. */
+	if (bpf_probe_read_kernel(regs, sizeof(*regs), (void *)bpf_task_pt_regs(task)))
+		return 0;
+	COPY_REGS(u->regs, regs);
+	note_syscall(&scratch->sample, regs);
+	return regs->cs & CS_USER_MASK ? regs->cs : 0; /* io_uring workers never were there */
+}
+
+/* Does the task execute something else by now, while its registers are still those of the program
+ * before, of which the memory is gone? What on_exec has noted can have been overwritten by what
+ * user space published of that program just then: other memory shows it. */
+static __always_inline int is_between_programs(struct task_struct *task, struct proc_rec *proc,
+					       __u32 in_execve)
+{
+	__u64 mm = (__u64)task__mm(task);
+
+	if (!mm || proc->mm == mm)
+		return 0;
+	if (in_execve)
+		return proc->mm != 0;
+	if (proc->mm) {
+		proc->space = 0;
+		proc->walkers = 0;
+		proc->program = program__new();
+	}
+	proc->mm = mm;
+	return 0;
+}
+
+/* By number of the event: its samples are limited by the budget; what it measures are intervals, of
+ * which the program chooses by their length. */
+extern const volatile __u32 cfg_limited, cfg_intervals;
+
+/* Is this occurrence one of those that are sampled? Then `ret_value` is what the sample stands for.
+ */
+static __always_inline int is_due(__u32 event, __u64 now_ns, __u64 *ret_value)
+{
+	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1;
+	__u64 value = period * (cfg_values[EVENT_AT(event)] ?: 1);
+	struct budget_rec *budget;
+
+	*ret_value = value;
+	if (period > 1 && (__sync_fetch_and_add(&occurrences[EVENT_AT(event)], 1) + 1) % period)
+		return 0;
+	budget = cfg_limited & ~cfg_intervals & 1U << EVENT_AT(event) ? budget__here() : NULL;
+	if (!budget)
+		return 1;
+	budget->intervals++;
+	if (!budget__has(budget, now_ns)) {
+		__sync_fetch_and_add(&budget->carried[EVENT_AT(event)], value);
+		budget->skipped++;
+		return 0;
+	}
+	*ret_value += __sync_lock_test_and_set(&budget->carried[EVENT_AT(event)], 0);
+	return 1;
+}
+
+/* Scratch memory with a sample of the current task in it, which has no frames yet, in a process
+ * that is a target. NULL: the sample is lost, which is counted. */
+static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, __u64 value,
+						     const struct proc_rec *proc, __u32 tgid)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct rec_sample *sample;
+	struct scratch *scratch;
+
+	count(COUNT_SAMPLES);
+	scratch = slot__claim() ? scratch__get() : NULL;
+	if (!scratch) {
+		count(COUNT_SCRATCH);
+		return NULL;
+	}
+	scratch->has_regs = 0;
+	scratch->proc = *proc;
+	scratch->walkers_left = proc->walkers;
+	scratch->n_words = 0;
+	scratch->limited = cfg_limited >> EVENT_AT(event) & 1;
+	sample = &scratch->sample;
+	__builtin_memset(sample, 0, sizeof(*sample));
+	sample->type = REC_SAMPLE;
+	sample->time_ns = now_ns;
+	sample->event = event;
+	sample->condition = (struct rec_condition) { .state = STATE_RUNS, .syscall = NO_SYSCALL };
+	sample->value = value;
+	sample->tgid = tgid;
+	sample->tid = task__tid(task);
+	sample->cpu = bpf_get_smp_processor_id();
+	bpf_get_current_comm(sample->comm, sizeof(sample->comm));
+	return scratch;
+}
+
+/* Begins the sample of an occurrence of `event` in the current task, at a time that is now or just
+ * was. NULL: it is not sampled, or it is lost, which is counted. */
+static __noinline struct scratch *sample__begin_at(__u32 event, __u64 now_ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = task__pid(task), in_execve;
+	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+	struct scratch *scratch;
+	__u64 value;
+
+	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
+		return NULL;
+	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+	if (proc->flags & PROC_STARTING && !in_execve)
+		return NULL; /* what the command has to do with begins with its exec */
+	if (!is_due(event, now_ns, &value))
+		return NULL;
+	scratch = sample__claim(event, now_ns, value, proc, tgid);
+	if (!scratch)
+		return NULL;
+	scratch->has_regs =
+		!is_between_programs(task, proc, in_execve) && !(proc->flags & PROC_STARTING);
+	scratch->proc = *proc; /* it may have lost its memory by now */
+	scratch->walkers_left = proc->walkers;
+	return scratch;
+}
+
+static __always_inline struct scratch *sample__begin(__u32 event)
+{
+	return sample__begin_at(event, bpf_ktime_get_ns());
+}
+
+/* In the kernel: with the frames there. A macro, as the context is another type for each. */
+#define SAMPLE_KERNEL_STACK(ctx, scratch, skipped)                                                 \
+	do {                                                                                       \
+		long bytes = bpf_get_stack(ctx, (scratch)->words, KERNEL_FRAMES_MAX * 8, skipped); \
+                                                                                                   \
+		(scratch)->sample.flags |= SAMPLE_KERNEL_MODE;                                     \
+		if (bytes > 0)                                                                     \
+			(scratch)->sample.n_kernel = (scratch)->n_words = bytes / 8;               \
+	} while (0)
+
+/* Frames of the tracing itself that are always there: the program's and bpf_trace_run's. One of
+ * __bpf_trace_NAME or __traceiter_NAME may follow, as the compiler and the kernel's version have
+ * it.
+ */
+#define TRACING_FRAMES 2
+
+/* On to the unwinder, if there are user registers to begin with. */
+static __always_inline void sample__unwind(void *ctx, struct scratch *scratch)
+{
+	if (scratch->cs) {
+		bpf_tail_call(ctx, &stages, STAGE_UNWIND);
+		count(COUNT_WALK_TAIL_CALL);
+	} else { /* in the middle of exec or exit: the kernel's frames are all there are */
+		scratch->sample.flags |= SAMPLE_COMPLETE;
+		count(COUNT_NO_USER_REGS);
+	}
+	scratch__emit(scratch);
+}
+
+#endif

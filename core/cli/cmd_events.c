@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/cli.h"
+
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/events/catalogue.h"
+
+struct events_opts {
+	uint32_t *pids;
+	size_t n_pids;
+	const char *pattern;
+};
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID[,PID...]", 0,
+	  "The probes that these processes were built with (USDT), instead of what the machine "
+	  "has",
+	  0 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct events_opts *opts = state->input;
+
+	switch (key) {
+	case 'p':
+		free(opts->pids);
+		cli__pids(state, arg, &opts->pids, &opts->n_pids);
+		break;
+	case ARGP_KEY_ARG:
+		if (state->arg_num)
+			cli__misused(state, "one pattern at a time, not also '%s'", arg);
+		opts->pattern = arg;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static int read_catalogue(const struct events_opts *opts, struct catalogue *ret, struct err *err)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < opts->n_pids; i++)
+		code = catalogue__read_process(opts->pids[i], ret, err);
+	return opts->n_pids ? code : catalogue__read(ret, err);
+}
+
+static int refuse(const struct events_opts *opts, struct nearest *nearest)
+{
+	if (!opts->pattern)
+		return cli__fail("no probes were built into what these processes have mapped");
+	if (!nearest->n)
+		return cli__fail("there is no event '%s' here; without a pattern all are listed",
+				 opts->pattern);
+	return cli__fail("there is no event '%s' here: did you mean %s?", opts->pattern,
+			 nearest__text(nearest));
+}
+
+/* What is not in the list, and why. */
+static void print_missing(const struct catalogue *catalogue)
+{
+	if (catalogue->no_pmu)
+		fputs("not here: cycles, cache-misses and what else CPUs count, as this machine "
+		      "has no counters of the CPU's (PMU), as many virtual machines do not; cpu "
+		      "goes by the clock\n",
+		      stderr);
+	if (catalogue->no_kprobes)
+		fputs("not here: kprobe, kretprobe and fentry, as this kernel has no kprobes; "
+		      "tracepoints and syscall do without\n",
+		      stderr);
+}
+
+int cmd_events(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "[PATTERN]",
+		.doc = "List the events that this machine has, one line each: the name that "
+		       "record -e takes, the unit of its values, and what it is; of tracepoints "
+		       "the arguments, which filters compare. With PATTERN, those whose names hold "
+		       "it, or are as it says if there is a *, ? or [ in it. Exits with 1 if there "
+		       "are none.\v"
+		       "Examples:\n"
+		       "  braid events\n"
+		       "  braid events fault\n"
+		       "  braid events 'tracepoint:sched:*'\n"
+		       "  sudo braid events -p 4711\n",
+	};
+	struct events_opts opts = {};
+	struct catalogue catalogue = {};
+	struct nearest nearest = {};
+	struct err err = {};
+	int status = EXIT_OK;
+
+	(void)runtimes;
+	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	if (read_catalogue(&opts, &catalogue, &err)) {
+		status = cli__fail("%s", err.text);
+		goto out;
+	}
+	if (opts.pattern) {
+		nearest = catalogue__nearest(&catalogue, opts.pattern);
+		catalogue__keep(&catalogue, opts.pattern);
+	}
+	for (size_t i = 0; i < catalogue.n; i++)
+		escape__line(stdout, "%-42s %-7s %s", catalogue.list[i].name,
+			     catalogue.list[i].unit, catalogue.list[i].help);
+	if (!catalogue.n)
+		status = refuse(&opts, &nearest);
+	else if (!opts.pattern && !opts.n_pids)
+		print_missing(&catalogue);
+out:
+	catalogue__done(&catalogue);
+	free(opts.pids);
+	return status;
+}

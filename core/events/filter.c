@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/events/filter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/events/nearest.h"
+
+#define NESTED_MAX    8 /* of anonymous structs in one another */
+#define SUGGESTED_MAX 300
+
+/* Without typedefs and qualifiers. */
+static const struct btf_type *type_of(const struct btf *btf, uint32_t id)
+{
+	const struct btf_type *type = btf__type_by_id(btf, id);
+
+	for (int i = 0; i < 32 && type; i++) {
+		if (!btf_is_mod(type) && !btf_is_typedef(type) && !btf_is_type_tag(type))
+			return type;
+		type = btf__type_by_id(btf, type->type);
+	}
+	return NULL;
+}
+
+static const char *name_at(const struct btf *btf, uint32_t offset)
+{
+	const char *name = btf__name_by_offset(btf, offset);
+
+	return name ? name : "";
+}
+
+const struct btf_type *filter__arguments(const struct btf *btf, const char *tracepoint,
+					 bool *ret_named)
+{
+	const struct btf_type *type;
+	char name[200];
+	int id;
+
+	/* The function that calls what is attached: since Linux 5.10 one for each tracepoint. */
+	snprintf(name, sizeof(name), "__traceiter_%s", tracepoint);
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
+	*ret_named = id > 0;
+	if (id > 0)
+		return type_of(btf, btf__type_by_id(btf, id)->type);
+	/* What attaching goes by: a pointer to a prototype. */
+	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
+	id = btf__find_by_name_kind(btf, name, BTF_KIND_TYPEDEF);
+	type = id > 0 ? type_of(btf, id) : NULL;
+	type = type && btf_is_ptr(type) ? type_of(btf, type->type) : NULL;
+	return type && btf_is_func_proto(type) ? type : NULL;
+}
+
+static void list_one(char *known, const char *name, struct nearest *nearest)
+{
+	size_t used = strlen(known);
+
+	if (*name)
+		nearest__add(nearest, name);
+	if (*name && used < SUGGESTED_MAX - 8)
+		snprintf(known + used, SUGGESTED_MAX - used, "%s%.*s", used ? ", " : "",
+			 (int)(SUGGESTED_MAX - used - 8), name);
+	if (strlen(known) >= SUGGESTED_MAX - 8)
+		snprintf(known + SUGGESTED_MAX - 8, 8, ", ...");
+}
+
+static const char *meant(struct nearest *nearest, char *known)
+{
+	if (!nearest->n)
+		return known;
+	snprintf(known, SUGGESTED_MAX, "%s", nearest__text(nearest));
+	return known;
+}
+
+static int unknown_argument(const struct btf *btf, const struct btf_type *proto, bool named,
+			    const char *name, const char *tracepoint, struct err *err)
+{
+	const struct btf_param *params = btf_params(proto);
+	struct nearest nearest = nearest__to(name, strlen(name));
+	char known[SUGGESTED_MAX] = "";
+
+	if (btf_vlen(proto) <= 1)
+		return err__set(err, -ENOENT, "the tracepoint %s has no arguments to filter by",
+				tracepoint);
+	for (int i = 1; named && i < btf_vlen(proto); i++)
+		list_one(known, name_at(btf, params[i].name_off), &nearest);
+	if (!named)
+		snprintf(known, sizeof(known), "arg0 up to arg%d", btf_vlen(proto) - 2);
+	return err__set(err, -ENOENT, "the tracepoint %s has no argument '%s'; there are: %s",
+			tracepoint, name, known);
+}
+
+/* Index of the argument of that name, or argN; -1. */
+static int find_argument(const struct btf *btf, const struct btf_type *proto, const char *name)
+{
+	const struct btf_param *params = btf_params(proto);
+	char made_up[16];
+
+	for (int i = 1; i < btf_vlen(proto); i++) {
+		snprintf(made_up, sizeof(made_up), "arg%d", i - 1);
+		if (!strcmp(name_at(btf, params[i].name_off), name) || !strcmp(made_up, name))
+			return i - 1;
+	}
+	return -1;
+}
+
+struct field {
+	const struct btf_type *type;
+	uint64_t offset; /* bytes */
+	bool bits;	 /* it is some bits of a word */
+};
+
+/* Also in anonymous structs and unions of it. */
+static bool find_field(const struct btf *btf, const struct btf_type *in, const char *name,
+		       int depth, struct field *ret)
+{
+	const struct btf_member *members = btf_members(in);
+
+	for (int i = 0; i < btf_vlen(in); i++) {
+		uint64_t offset = btf_member_bit_offset(in, i);
+		const char *its = name_at(btf, members[i].name_off);
+		const struct btf_type *type = type_of(btf, members[i].type);
+		struct field inner;
+
+		if (type && !strcmp(its, name)) {
+			*ret = (struct field) { type, offset / 8,
+						btf_member_bitfield_size(in, i) || offset % 8 };
+			return true;
+		}
+		if (*its || !type || !btf_is_composite(type) || !depth ||
+		    !find_field(btf, type, name, depth - 1, &inner))
+			continue;
+		*ret = inner;
+		ret->offset += offset / 8;
+		return true;
+	}
+	return false;
+}
+
+static void list_fields(const struct btf *btf, const struct btf_type *in, int depth, char *known,
+			struct nearest *nearest)
+{
+	const struct btf_member *members = btf_members(in);
+
+	for (int i = 0; i < btf_vlen(in); i++) {
+		const char *its = name_at(btf, members[i].name_off);
+		const struct btf_type *type = type_of(btf, members[i].type);
+
+		if (*its)
+			list_one(known, its, nearest);
+		else if (type && btf_is_composite(type) && depth)
+			list_fields(btf, type, depth - 1, known, nearest);
+	}
+}
+
+static int unknown_field(const struct btf *btf, const struct btf_type *in, const char *name,
+			 struct err *err)
+{
+	struct nearest nearest = nearest__to(name, strlen(name));
+	char known[SUGGESTED_MAX] = "";
+
+	list_fields(btf, in, NESTED_MAX, known, &nearest);
+	return err__set(err, -ENOENT, "the kernel's struct %s has no field '%s'; %s: %s",
+			name_at(btf, in->name_off), name, nearest.n ? "did you mean" : "there are",
+			meant(&nearest, known));
+}
+
+static bool is_char(const struct btf_type *type)
+{
+	return type && btf_is_int(type) && type->size == 1;
+}
+
+/* What is compared, and whether it can be with such a value. */
+static int finish_test(const struct btf *btf, const struct filter_term *term,
+		       const struct btf_type *type, struct filter_test *test, struct err *err)
+{
+	const char *name = term->names[term->n_names - 1];
+	bool pointer = btf_is_ptr(type),
+	     text = (btf_is_array(type) && is_char(type_of(btf, btf_array(type)->type))) ||
+		    (pointer && is_char(type_of(btf, type->type)));
+
+	if (term->is_text && !text)
+		return err__set(err, -ENOTSUP, "%s is no text, and cannot be compared with '%s'",
+				name, term->text);
+	if (term->is_text) {
+		if (pointer) { /* one step more: to where it points */
+			if (test->n_steps == FILTER_STEPS_MAX)
+				return err__set(err, -ENOTSUP, "%s lies behind too many pointers",
+						name);
+			test->n_steps++;
+		}
+		memcpy(test->text, term->text, sizeof(test->text));
+		return 0;
+	}
+	test->value = term->value;
+	test->bytes = pointer ? 8 : type->size;
+	if (pointer)
+		return 0;
+	test->is_signed = btf_is_int(type)    ? !!(btf_int_encoding(type) & BTF_INT_SIGNED)
+			  : btf_is_enum(type) ? btf_kflag(type)
+					      : 0;
+	if ((btf_is_int(type) || btf_is_any_enum(type)) && test->bytes && test->bytes <= 8 &&
+	    !(test->bytes & (test->bytes - 1)))
+		return 0;
+	if (text)
+		return err__set(err, -ENOTSUP, "%s is a text: compare it with \"...\"", name);
+	return err__set(err, -ENOTSUP, "%s is a %s, no number: name one of its fields, %s.FIELD",
+			name, btf_is_composite(type) ? "struct" : "whole array", name);
+}
+
+static int compile_term(const struct filter_term *term, const struct btf *btf,
+			const struct btf_type *proto, struct filter_test *test, struct err *err)
+{
+	const struct btf_type *type = type_of(btf, btf_params(proto)[test->argument + 1].type);
+	bool in_place = false; /* `type` lies at the last of the offsets, it is not pointed to */
+	struct field field;
+
+	test->op = term->op;
+	test->begins = term->begins;
+	for (size_t i = 1; type && i < term->n_names; i++) {
+		const struct btf_type *in = type;
+
+		if (btf_is_ptr(type)) {
+			in = type_of(btf, type->type);
+			in_place = false;
+		} else if (!in_place) {
+			in = NULL; /* an argument that is no pointer */
+		}
+		if (!in || !btf_is_composite(in))
+			return err__set(err, -ENOENT, "%s has no fields: there is no %s->%s",
+					term->names[i - 1], term->names[i - 1], term->names[i]);
+		if (!find_field(btf, in, term->names[i], NESTED_MAX, &field))
+			return unknown_field(btf, in, term->names[i], err);
+		if (field.bits)
+			return err__set(err, -ENOTSUP,
+					"%s is a bit field, which cannot be compared",
+					term->names[i]);
+		if (!in_place && test->n_steps == FILTER_STEPS_MAX)
+			return err__set(err, -ENOTSUP, "%s lies behind too many pointers",
+					term->names[i]);
+		if (!in_place)
+			test->offsets[test->n_steps++] = 0;
+		if (test->offsets[test->n_steps - 1] + field.offset > UINT16_MAX)
+			return err__set(err, -ENOTSUP, "%s lies too deep in its struct",
+					term->names[i]);
+		test->offsets[test->n_steps - 1] += field.offset;
+		type = field.type;
+		in_place = true;
+	}
+	if (!type)
+		return err__set(err, -ENOTSUP, "the kernel does not say what %s is",
+				term->names[term->n_names - 1]);
+	return finish_test(btf, term, type, test, err);
+}
+
+int filter__compile(const struct filter_terms *terms, const struct btf *btf, const char *tracepoint,
+		    struct event_filter *ret, struct err *err)
+{
+	bool named;
+	const struct btf_type *proto = filter__arguments(btf, tracepoint, &named);
+	int code = 0;
+
+	if (!proto)
+		return err__set(err, -ENOENT, "the kernel does not say what arguments %s has",
+				tracepoint);
+	ret->required = ret->n;
+	for (size_t i = 0; !code && i < terms->n; i++) {
+		const struct filter_term *term = &terms->list[i];
+		struct filter_test *test = &ret->tests[ret->n];
+		int argument = find_argument(btf, proto, term->names[0]);
+
+		if (ret->n == FILTER_TESTS_MAX)
+			return err__set(err, -E2BIG, "a filter has %zu comparisons at most here",
+					(size_t)(FILTER_TESTS_MAX - ret->required));
+		if (argument < 0)
+			return unknown_argument(btf, proto, named, term->names[0], tracepoint, err);
+		*test = (struct filter_test) { .argument = argument };
+		code = compile_term(term, btf, proto, test, err);
+		ret->n++;
+	}
+	return code;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/events/filter.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+
+static const char *skip_blanks(const char *at)
+{
+	return at + strspn(at, " \t");
+}
+
+static bool begins_name(char c)
+{
+	return isalpha((unsigned char)c) || c == '_';
+}
+
+static size_t name_length(const char *at)
+{
+	size_t len = 0;
+
+	while (begins_name(at[len]) || (len && isdigit((unsigned char)at[len])))
+		len++;
+	return len;
+}
+
+/* argument->field.field */
+static int read_names(const char **at, struct filter_term *term, struct err *err)
+{
+	const char *next = *at;
+
+	for (;;) {
+		size_t len = name_length(next);
+
+		if (!len || len >= FILTER_NAME_MAX)
+			return err__set(err, -EINVAL,
+					"a filter compares arguments of the tracepoint, such as "
+					"prev->prio < 100: there is none at '%s'",
+					next);
+		if (term->n_names == FILTER_NAMES_MAX)
+			return err__set(err, -EINVAL,
+					"a filter follows %d fields at most, not '%s' as well",
+					FILTER_NAMES_MAX - 1, next);
+		memcpy(term->names[term->n_names], next, len);
+		term->names[term->n_names++][len] = '\0';
+		next = skip_blanks(next + len);
+		if (next[0] == '-' && next[1] == '>')
+			next = skip_blanks(next + 2);
+		else if (next[0] == '.')
+			next = skip_blanks(next + 1);
+		else
+			break;
+	}
+	*at = next;
+	return 0;
+}
+
+static int read_operator(const char **at, struct filter_term *term, struct err *err)
+{
+	static const struct {
+		const char *text; /* no earlier one begins a later one */
+		enum filter_op op;
+	} operators[] = { { "==", FILTER_EQUAL },   { "!=", FILTER_UNEQUAL },
+			  { "<=", FILTER_AT_MOST }, { ">=", FILTER_AT_LEAST },
+			  { "<", FILTER_LESS },	    { ">", FILTER_GREATER },
+			  { "&", FILTER_ANY_BIT } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(operators); i++) {
+		size_t len = strlen(operators[i].text);
+
+		if (strncmp(*at, operators[i].text, len) != 0 || !strncmp(*at, "&&", 2))
+			continue;
+		term->op = operators[i].op;
+		*at = skip_blanks(*at + len);
+		return 0;
+	}
+	return err__set(
+		err, -EINVAL,
+		"a filter compares by ==, !=, <, <=, >, >= or & (any of these bits), not by "
+		"'%s'",
+		*at);
+}
+
+static int read_text(const char **at, struct filter_term *term, struct err *err)
+{
+	char quote = **at == '"' || **at == '\'' ? *(*at)++ : '\0';
+	size_t len = quote ? strcspn(*at, quote == '"' ? "\"" : "'") : strcspn(*at, " \t&|");
+
+	if (quote && !(*at)[len])
+		return err__set(err, -EINVAL, "the text in a filter has no end: %c%s", quote, *at);
+	if (len >= sizeof(term->text))
+		return err__set(err, -EINVAL, "a text in a filter has %zu characters at most: %s",
+				sizeof(term->text) - 1, *at);
+	if (term->op != FILTER_EQUAL && term->op != FILTER_UNEQUAL)
+		return err__set(err, -EINVAL, "texts are compared by == and != only: %.*s",
+				(int)len, *at);
+	term->is_text = true;
+	memcpy(term->text, *at, len);
+	*at += len + !!quote;
+	return 0;
+}
+
+static int read_value(const char **at, struct filter_term *term, struct err *err)
+{
+	bool negative = **at == '-';
+	char *end;
+
+	if (**at == '"' || **at == '\'' || begins_name(**at))
+		return read_text(at, term, err);
+	errno = 0;
+	if (!isdigit((unsigned char)(*at)[negative]))
+		return err__set(err, -EINVAL,
+				"a filter compares with a number or a text, not with '%s'", *at);
+	term->value = strtoull(*at + negative, &end, 0);
+	if (errno || isalnum((unsigned char)*end) || (negative && term->value > 1ULL << 63))
+		return err__set(err, -EINVAL, "no number that fits: %s", *at);
+	if (negative)
+		term->value = -term->value;
+	*at = end;
+	return 0;
+}
+
+int filter_terms__parse(const char *text, struct filter_terms *ret, struct err *err)
+{
+	const char *at = skip_blanks(text);
+	bool begins = false;
+	int code;
+
+	*ret = (struct filter_terms) {};
+	for (;;) {
+		struct filter_term *term = &ret->list[ret->n];
+
+		if (ret->n == FILTER_TESTS_MAX)
+			return err__set(err, -EINVAL, "a filter has %d comparisons at most",
+					FILTER_TESTS_MAX);
+		term->begins = begins;
+		code = read_names(&at, term, err);
+		if (!code)
+			code = read_operator(&at, term, err);
+		if (!code)
+			code = read_value(&at, term, err);
+		if (code)
+			return code;
+		ret->n++;
+		at = skip_blanks(at);
+		if (!*at)
+			return 0;
+		begins = !strncmp(at, "||", 2);
+		if (!begins && strncmp(at, "&&", 2) != 0)
+			return err__set(
+				err, -EINVAL,
+				"comparisons of a filter are joined by && or ||, not by '%s'", at);
+		at = skip_blanks(at + 2);
+	}
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/kernel/host_half.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/host/host.h"
+#include "bpf/host/programs.h"
+#include "core/base/memory.h"
+
+struct host_half {
+	const struct kernel_half *half;
+	const struct table_arena *arena;
+	uint32_t n_chunks; /* that the host's map has */
+	uint32_t last_space;
+
+	/* Of the sample that is being taken: */
+	const struct still_thread *thread;
+	const struct still_sample *sample;
+	int (*record)(void *ctx, const void *data, size_t size);
+	void *ctx;
+	int ret;
+};
+
+static const struct kernel_half *fetched; /* the host has one owner at a time */
+
+/* What the kernel half's maps hold, by the same names. */
+static bool fetch(const struct host_map *map, const void *key, void *ret_value)
+{
+	int fd = kernel_half__map_fd(fetched, map->name);
+
+	return fd >= 0 && !bpf_map_lookup_elem(fd, key, ret_value);
+}
+
+int host_half__new(const struct kernel_half *half, const struct table_arena *arena,
+		   struct host_half **ret)
+{
+	struct host_half *host_half = calloc(1, sizeof(*host_half));
+
+	if (!host_half)
+		return -ENOMEM;
+	host_half->half = fetched = half;
+	host_half->arena = arena;
+	host_programs__open();
+	host_programs__number_codes_from(kernel_half__last_code(half));
+	host.fetch = fetch;
+	*ret = host_half;
+	return 0;
+}
+
+void host_half__free(struct host_half *host_half)
+{
+	if (!host_half)
+		return;
+	host.fetch = NULL;
+	host__done();
+	free(host_half);
+}
+
+/* The kernel's frames go in front, and what is known of the sample takes its place. */
+static int complete(struct host_half *host_half, const struct rec_sample *from, size_t size)
+{
+	const struct still_thread *thread = host_half->thread;
+	const struct still_sample *sample = host_half->sample;
+	size_t kernel_bytes = 8 * thread->n_kernel, n_words = size - sizeof(*from);
+	struct rec_sample *rec = malloc(size + kernel_bytes);
+	int ret;
+
+	if (!rec)
+		return -ENOMEM;
+	*rec = *from;
+	memcpy(rec + 1, thread->kernel, kernel_bytes);
+	memcpy((char *)(rec + 1) + kernel_bytes, from + 1, n_words);
+	rec->n_kernel = thread->n_kernel;
+	rec->flags |= SAMPLE_KERNEL_MODE;
+	rec->time_ns = sample->time_ns;
+	rec->value = sample->value;
+	rec->event = sample->event;
+	rec->object = sample->object;
+	rec->link = sample->link;
+	rec->peer = sample->peer;
+	rec->condition.state = sample->condition.state;
+	rec->condition.syscall = sample->condition.syscall;
+	ret = host_half->record(host_half->ctx, rec, size + kernel_bytes);
+	free(rec);
+	return ret;
+}
+
+static void on_record(void *ctx, const void *data, size_t size)
+{
+	struct host_half *host_half = ctx;
+	const uint32_t *type = data;
+	bool is_sample = *type == REC_SAMPLE && size >= sizeof(struct rec_sample);
+
+	if (!host_half->ret)
+		host_half->ret = is_sample ? complete(host_half, data, size)
+					   : host_half->record(host_half->ctx, data, size);
+}
+
+/* The maps of maps are memory of this process. */
+static void share(struct host_half *host_half, const struct space *space)
+{
+	const struct host_map *chunks = host_map__named("chunks");
+	const struct host_map *mappings = host_map__named("mappings");
+	const struct chunk *chunk;
+
+	while ((chunk = table_arena__chunk(host_half->arena, host_half->n_chunks))) {
+		host_map__update(chunks->map, &host_half->n_chunks, chunk);
+		host_half->n_chunks++;
+	}
+	if (host_half->last_space != space->id) {
+		host_map__clear(mappings->map);
+		host_map__update(mappings->map, &space->id, space->shared);
+	}
+	host_half->last_space = space->id;
+}
+
+/* The target's record, whose memory the kernel knows by another address. */
+static int share_target(const struct still_thread *thread)
+{
+	const struct host_map *targets = host_map__named("targets");
+	struct proc_rec proc;
+
+	if (!fetch(targets, &thread->tgid, &proc))
+		return -ESRCH;
+	proc.mm = 0;
+	host_map__clear(targets->map);
+	return host_map__update(targets->map, &thread->tgid, &proc);
+}
+
+/* What programs keep of a sample they know by its time, and all of these have the same. */
+static void forget_sample_before(void)
+{
+	for (size_t i = 0; i < host.n_maps; i++)
+		if (host.maps[i].is_array && host.maps[i].value_size)
+			host_map__reset(host.maps[i].map);
+}
+
+static int sample_kernel(struct host_half *host_half, const struct still_thread *thread)
+{
+	struct rec_sample rec = { .type = REC_SAMPLE,
+				  .tgid = thread->tgid,
+				  .tid = thread->tid,
+				  .flags = SAMPLE_COMPLETE };
+
+	memcpy(rec.comm, thread->comm, sizeof(rec.comm));
+	return complete(host_half, &rec, sizeof(rec));
+}
+
+int host_half__sample(struct host_half *host_half, const struct space *space,
+		      const struct still_thread *thread, const struct still_sample *sample,
+		      int (*record)(void *ctx, const void *data, size_t size), void *ctx)
+{
+	struct host_thread at = { .tgid = thread->tgid,
+				  .tid = thread->tid,
+				  .fs_base = thread->fs_base,
+				  .name = thread->comm };
+	struct memory *memory = NULL;
+
+	host_half->thread = thread;
+	host_half->sample = sample;
+	host_half->record = record;
+	host_half->ctx = ctx;
+	host_half->ret = 0;
+	if (!space || !thread->cs || share_target(thread))
+		return sample_kernel(host_half, thread);
+	if (memory__of_process(thread->tgid, &memory))
+		return -ENOMEM;
+	forget_sample_before();
+	share(host_half, space);
+	memcpy(at.regs, thread->regs, sizeof(at.regs));
+	host.memory = memory;
+	host.on_record = on_record;
+	host.record_ctx = host_half;
+	host_programs__sample(&at, sample->time_ns);
+	host.on_record = NULL;
+	host.memory = NULL;
+	memory__free(memory);
+	return host_half->ret;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_HOST_HALF_H
+#define BRAID_HOST_HALF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/kernel/kernel_half.h"
+#include "core/kernel/spaces.h"
+#include "core/kernel/table_arena.h"
+
+/* Samples of threads that do not run. The kernel half's programs, built for this process
+ * (bpf/host), read the target's memory from here, with what the kernel half's maps say of it. Only
+ * while no sample is taken in the kernel: both number code objects. One at a time. */
+struct host_half;
+
+int host_half__new(const struct kernel_half *half, const struct table_arena *arena,
+		   struct host_half **ret);	   /* -ENOMEM */
+void host_half__free(struct host_half *host_half); /* NULL is fine */
+
+/* What such a sample says besides its frames. */
+struct still_sample {
+	uint64_t time_ns, value, object, link;
+	uint32_t event, peer;
+	struct rec_condition condition;
+};
+
+/* Takes a sample of the thread, which runs in `space`, and gives its records to `record`, as the
+ * ring would. Without `space` it has the kernel's frames only. -ENOMEM, or what `record` returned.
+ */
+int host_half__sample(struct host_half *host_half, const struct space *space,
+		      const struct still_thread *thread, const struct still_sample *sample,
+		      int (*record)(void *ctx, const void *data, size_t size), void *ctx);
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/kernel/waiting.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+
+#define MAP	  "waiting"
+#define READ_SIZE (256 * sizeof(struct still_thread))
+
+int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns)
+{
+	struct waiting_rec rec = { .off_ns = since_ns, .state = STATE_BLOCKED };
+
+	if (bpf_map_update_elem(kernel_half__map_fd(half, MAP), &tid, &rec, BPF_NOEXIST))
+		return errno == EEXIST ? 0 : -errno;
+	return 0;
+}
+
+bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret)
+{
+	return !bpf_map_lookup_and_delete_elem(kernel_half__map_fd(half, MAP), &tid, ret) &&
+	       ret->off_ns;
+}
+
+/* One read gives as much as fits into the kernel's buffer, whole records only. */
+static int read_all(int fd, struct still_thread **ret_list, size_t *ret_n)
+{
+	size_t n_bytes = 0, cap = 0;
+	char *bytes = NULL;
+	ssize_t n;
+
+	do {
+		if (array__reserve(&bytes, &cap, n_bytes + READ_SIZE, 1)) {
+			free(bytes);
+			return -ENOMEM;
+		}
+		n = read(fd, bytes + n_bytes, READ_SIZE);
+		n_bytes += max_of(n, 0);
+	} while (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)));
+	if (n < 0) {
+		free(bytes);
+		return -errno;
+	}
+	*ret_list = (struct still_thread *)bytes;
+	*ret_n = n_bytes / sizeof(struct still_thread);
+	return 0;
+}
+
+int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
+		  struct err *err)
+{
+	const char *const programs[] = { "list_threads", NULL };
+	struct bpf_object *object = NULL;
+	struct bpf_link *link = NULL;
+	int ret = kernel_half__beside(half, programs, &object), fd = -1;
+
+	if (!ret)
+		ret = bpf_object__load(object);
+	if (!ret) {
+		link = bpf_program__attach_iter(
+			bpf_object__find_program_by_name(object, programs[0]), NULL);
+		fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
+		ret = fd < 0 ? -errno : read_all(fd, ret_list, ret_n);
+	}
+	if (ret)
+		err__set(err, ret, "cannot list the threads that wait: %s", strerror(-ret));
+	close_fd(&fd);
+	bpf_link__destroy(link);
+	bpf_object__close(object);
+	return ret;
+}

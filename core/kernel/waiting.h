@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_WAITING_H
+#define BRAID_WAITING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "core/base/err.h"
+#include "core/kernel/kernel_half.h"
+
+/* Threads that wait, as user space puts them into the kernel half's notes (bpf/off_cpu.bpf.c) and
+ * takes them out. All is by thread ids of this process's PID namespace. */
+
+/* The thread waits since `since_ns` (CLOCK_MONOTONIC); what the kernel half knows of it counts
+ * more. -errno of the kernel. */
+int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns);
+
+/* Takes the note of a thread out. False: there is none, or it runs. */
+bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);
+
+/* All threads of targets as they stand. `ret_list` is the caller's to free. */
+int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
+		  struct err *err);
+
+#endif

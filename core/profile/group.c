@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/syscalls.h"
+
+static const char *const names[PROFILE_BYS_N] = {
+	[PROFILE_BY_STATE] = "state",
+	[PROFILE_BY_SYSCALL] = "syscall",
+	[PROFILE_BY_PROCESS] = "process",
+	[PROFILE_BY_THREAD] = "thread",
+};
+
+const char *group__name(enum profile_by by)
+{
+	return names[by];
+}
+
+enum profile_by group__find(const char *name)
+{
+	enum profile_by by = PROFILE_BY_STACK + 1;
+
+	while (by < PROFILE_BYS_N && strcmp(names[by], name) != 0)
+		by++;
+	return by;
+}
+
+const char *group__state(const struct rec_condition *condition)
+{
+	static const char *const states[THREAD_STATES_N] = {
+		[STATE_RUNS] = "running",
+		[STATE_PREEMPTED] = "preempted",
+		[STATE_BLOCKED] = "waiting",
+		[STATE_STOPPED] = "stopped",
+	};
+
+	return condition->state < THREAD_STATES_N ? states[condition->state] : NULL;
+}
+
+/* How it stands to the lock of its interpreter matters while it runs or waits. Who is about to
+ * wait for the lock, or has just got it, still runs: the lock is what it is there for. */
+static const char *state_label(const struct rec_condition *condition)
+{
+	static const char *const running[LOCK_STATES_N] = {
+		[LOCK_UNKNOWN] = "running",
+		[LOCK_HELD] = "running with the lock",
+		[LOCK_FREE] = "running without the lock",
+		[LOCK_WAITED] = "waiting for the lock",
+	};
+	static const char *const blocked[LOCK_STATES_N] = {
+		[LOCK_UNKNOWN] = "waiting",
+		[LOCK_HELD] = "waiting with the lock",
+		[LOCK_FREE] = "waiting elsewhere",
+		[LOCK_WAITED] = "waiting for the lock",
+	};
+	uint8_t lock = condition->lock < LOCK_STATES_N ? condition->lock : LOCK_UNKNOWN;
+	const char *state = group__state(condition);
+
+	if (condition->state == STATE_RUNS)
+		return running[lock];
+	if (condition->state == STATE_BLOCKED)
+		return blocked[lock];
+	return state ? state : "state not known";
+}
+
+uint32_t group__key(enum profile_by by, const struct recorded_stack *stack)
+{
+	switch (by) {
+	case PROFILE_BY_STATE:
+		return (uint32_t)stack->condition.state << 8 | stack->condition.lock;
+	case PROFILE_BY_SYSCALL:
+		return stack->condition.syscall;
+	case PROFILE_BY_PROCESS: /* the threads' processes have one label each */
+	case PROFILE_BY_THREAD:
+		return stack->thread;
+	default:
+		return 0;
+	}
+}
+
+static void syscall_label(int number, char *buf, size_t size)
+{
+	const char *name = syscall__name(number);
+
+	if (name)
+		snprintf(buf, size, "%s", name);
+	else if (number == NO_SYSCALL)
+		snprintf(buf, size, "no system call");
+	else
+		snprintf(buf, size, "system call %d", number);
+}
+
+static void process_label(const struct recorded *recorded, uint32_t process, char *buf, size_t size)
+{
+	const struct recorded_process *row = &recorded->processes.rows[process];
+
+	if (process == RECORDED_NONE)
+		snprintf(buf, size, "process not known");
+	else
+		snprintf(buf, size, "%.255s (%u)", recorded__text(recorded, row->name), row->pid);
+}
+
+void group__label(const struct recorded *recorded, enum profile_by by,
+		  const struct recorded_stack *stack, char *buf, size_t size)
+{
+	const struct recorded_thread *thread = &recorded->threads.rows[stack->thread];
+	bool known = stack->thread != RECORDED_NONE;
+
+	switch (by) {
+	case PROFILE_BY_STATE:
+		snprintf(buf, size, "%s", state_label(&stack->condition));
+		break;
+	case PROFILE_BY_SYSCALL:
+		syscall_label(stack->condition.syscall, buf, size);
+		break;
+	case PROFILE_BY_PROCESS:
+		process_label(recorded, known ? thread->process : RECORDED_NONE, buf, size);
+		break;
+	default:
+		if (known)
+			snprintf(buf, size, "%.255s (%u)", recorded__text(recorded, thread->name),
+				 thread->tid);
+		else
+			snprintf(buf, size, "thread not known");
+	}
+}

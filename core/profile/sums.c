@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/sums.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static void add(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
+}
+
+static void add_stack(struct sum *sum, const struct recorded_stack *stack)
+{
+	sum->samples += stack->samples;
+	add(&sum->value, stack->value);
+	if (stack->condition.state == STATE_BLOCKED || stack->condition.state == STATE_STOPPED)
+		add(&sum->waiting, stack->value);
+	if (stack->condition.state == STATE_PREEMPTED)
+		add(&sum->preempted, stack->value);
+}
+
+/* The same number for stacks that no rule tells apart, but by their frames. */
+static int number_wait(struct intern *waits, const struct profile_filter *filter,
+		       const struct recorded_stack *stack, uint32_t *ret)
+{
+	uint32_t *place;
+
+	*ret = 0;
+	if (!filter->idle || stack->condition.state != STATE_BLOCKED)
+		return 0;
+	place = intern__at(waits, stack->thread,
+			   (uint64_t)stack->condition.lock << 16 |
+				   (uint16_t)stack->condition.syscall);
+	if (!place)
+		return -ENOMEM;
+	if (!*place)
+		*place = waits->n;
+	*ret = *place;
+	return 0;
+}
+
+int sums__init(struct sums *sums, const struct recorded *recorded,
+	       const struct profile_filter *filter, const struct selection *selection)
+{
+	struct intern index, waits;
+	int ret = 0;
+
+	*sums = (struct sums) { .rows = calloc(recorded->stacks.n + 1, sizeof(*sums->rows)),
+				.of = calloc(recorded->stacks.n + 1, sizeof(*sums->of)) };
+	if (!sums->rows || !sums->of)
+		return -ENOMEM;
+	intern__init(&index, RECORDED_NONE);
+	intern__init(&waits, RECORDED_NONE);
+	for (size_t i = 0; !ret && i < recorded->stacks.n; i++) {
+		const struct recorded_stack *stack = &recorded->stacks.rows[i];
+		uint32_t wait, *place;
+
+		if (!selection__has(selection, stack))
+			continue;
+		ret = number_wait(&waits, filter, stack, &wait);
+		if (ret)
+			break;
+		place = intern__at(&index, (uint64_t)stack->native << 32 | stack->runtime,
+				   (uint64_t)group__key(filter->by, stack) << 32 | wait);
+		if (!place) {
+			ret = -ENOMEM;
+			break;
+		}
+		if (!*place) {
+			sums->rows[sums->n++].stack = stack;
+			*place = sums->n;
+		}
+		add_stack(&sums->rows[*place - 1], stack);
+		sums->of[i] = *place;
+	}
+	intern__done(&index);
+	intern__done(&waits);
+	return ret;
+}
+
+void sums__done(struct sums *sums)
+{
+	free(sums->rows);
+	free(sums->of);
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Threads that wait when the recording begins, and those that still do when it ends. The kernel
+ * half sees a wait when it is over; what a deadlock needs is the other case. So at the beginning
+ * the waits that are under way are noted for it, and at the end those whose notes are left are
+ * sampled from here: a thread that does not run has its registers in the kernel and its stack in
+ * memory that this process can read. */
+#include "core/session/session_state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/kernel/host_half.h"
+#include "core/kernel/waiting.h"
+
+struct kept_record {
+	struct kept_record *next;
+	size_t size;
+	uint64_t data[]; /* aligned as in the ring */
+};
+
+/* Of the thread alone. */
+static bool is_running(uint32_t tid)
+{
+	struct procfs_info info;
+
+	return procfs__info(tid, &info, NULL) || info.state == 'R';
+}
+
+static int note_threads(const struct session *session, uint32_t pid)
+{
+	struct dirent *entry;
+	char path[32];
+	DIR *dir;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	while (dir && !ret && (entry = readdir(dir))) {
+		uint32_t tid = strtoul(entry->d_name, NULL, 10);
+
+		if (tid && !is_running(tid)) /* what runs will be seen to leave the CPU */
+			ret = waiting__put(session->half, tid, session->start_ns);
+	}
+	if (dir)
+		closedir(dir);
+	return ret == -E2BIG ? 0 : ret;
+}
+
+int session__note_waiting(struct session *session, struct err *err)
+{
+	const struct process *process;
+	int ret = 0;
+
+	if (!event_list__waiting(&session->opts.events) || session->opts.command)
+		return 0;
+	for (process = tracker__first(session->tracker); !ret && process;
+	     process = process->hh.next)
+		if (!process->gone)
+			ret = note_threads(session, process->pid);
+	return ret ? err__set(err, ret, "cannot note the threads that wait: %s", strerror(-ret))
+		   : 0;
+}
+
+static int keep_record(void *ctx, const void *data, size_t size)
+{
+	struct kept_record ***end = ctx, *kept = malloc(sizeof(*kept) + size);
+
+	if (!kept)
+		return -ENOMEM;
+	kept->next = NULL;
+	kept->size = size;
+	memcpy(kept->data, data, size);
+	**end = kept;
+	*end = &kept->next;
+	return 0;
+}
+
+/* What is of no interest is no error. */
+static int sample_thread(const struct session *session, struct host_half *host,
+			 const struct still_thread *thread, struct kept_record ***end)
+{
+	const struct process *process = tracker__find(session->tracker, thread->tgid);
+	uint32_t event = event_list__waiting(&session->opts.events);
+	struct still_sample sample = { .event = event, .time_ns = session->end_ns - 1 };
+	struct waiting_rec rec;
+
+	if (!waiting__take(session->half, thread->tid, &rec) || rec.off_ns >= session->end_ns ||
+	    !process)
+		return 0;
+	/* It was noted at the beginning just when it began to run, and has not stopped since. */
+	if (rec.off_ns == session->start_ns && thread->runs && is_running(thread->tid))
+		return 0;
+	sample.value = session->end_ns - rec.off_ns;
+	if (sample.value < session->opts.events.list[event - 1].minimum)
+		return 0;
+	sample.condition.state = rec.state;
+	sample.condition.syscall =
+		thread->syscall >= 0 && thread->syscall < INT16_MAX ? thread->syscall : NO_SYSCALL;
+	if (sample.condition.syscall == SYSCALL_FUTEX)
+		sample.object = thread->regs[UNWIND_REG_RDI];
+	return host_half__sample(host, thread->runs ? NULL : process->space, thread, &sample,
+				 keep_record, end);
+}
+
+int session__sample_waiting(struct session *session, struct err *err)
+{
+	struct kept_record **end = &session->still;
+	struct still_thread *threads = NULL;
+	struct host_half *host = NULL;
+	size_t n = 0;
+	int ret;
+
+	if (!event_list__waiting(&session->opts.events))
+		return 0;
+	ret = waiting__list(session->half, &threads, &n, err);
+	if (ret)
+		return ret;
+	ret = host_half__new(session->half, session->table_arena, &host);
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = sample_thread(session, host, &threads[i], &end);
+	host_half__free(host);
+	free(threads);
+	return ret ? err__set(err, ret, "cannot sample the threads that wait: %s", strerror(-ret))
+		   : 0;
+}
+
+int session__record_waiting(struct session *session, struct err *err)
+{
+	struct kept_record *kept;
+	int ret = 0;
+
+	while ((kept = session->still)) {
+		session->still = kept->next;
+		if (!ret && err)
+			ret = routing__record(&session->routing, kept->data, kept->size, err);
+		free(kept);
+	}
+	return ret;
+}

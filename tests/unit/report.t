@@ -1,0 +1,284 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`braid report` of made-up recordings whose samples say what their threads did: states, groups,
+idle waits, units, histograms."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import tap  # noqa: E402
+
+OUTPUT = os.environ.get("OUTPUT", "build")
+WORK = tempfile.TemporaryDirectory()
+FILE = os.path.join(WORK.name, "made.db")
+
+
+def made(*samples):
+    """Each is the fields of tests/tools/mksamples, with blanks between; names have none."""
+    if os.path.exists(FILE):
+        os.unlink(FILE)
+    lines = "".join(sample.replace(" ", "\t").replace("~", " ") + "\n" for sample in samples)
+    subprocess.run([OUTPUT + "/tests/tools/mksamples", FILE], input=lines, text=True, check=True)
+
+
+def braid(*words):
+    result = subprocess.run([OUTPUT + "/braid", *words], capture_output=True, text=True, check=False)
+    return result.returncode, result.stdout, result.stderr
+
+
+def report(*words):
+    return braid("report", *words, FILE)
+
+
+def folded(*words):
+    status, out, err = report("--format", "folded", *words)
+    return (err if status else out).splitlines()
+
+
+def below(text, heading):
+    """The lines of a table or tree, without heading."""
+    return text[text.index(heading):].splitlines()[1:]
+
+
+WALL = (
+    "wall ns 1000000 running held - 42:app 42:app n:main;python:f@/x/app.py;n:strcmp",
+    "wall ns 2000000 running free - 42:app 43:w n:main;python:f@/x/app.py;n:deflate",
+    "wall ns 3000000 waiting waited futex 42:app 43:w n:main;python:f@/x/app.py;n:take_gil",
+    "wall ns 4000000 waiting free read 42:app 43:w n:main;python:f@/x/app.py;n:read;k:vfs_read",
+    "wall ns 5000000 waiting held fsync 42:app 43:w n:main;python:f@/x/app.py;n:fsync",
+    "wall ns 6000000 preempted held - 42:app 42:app n:main;python:f@/x/app.py;n:strcmp",
+    "wall ns 7000000 stopped - - 50:tool 50:tool n:main",
+    "wall ns 8000000 waiting - nanosleep 50:tool 50:tool n:main;n:sleep",
+    "wall ns 9000000 running - - 50:tool 50:tool n:main",
+    "wall ns 500 - - - 50:tool 50:tool n:main",
+)
+
+
+def check_states():
+    made(*WALL)
+    tap.equal(folded("--by", "state"), [
+        "preempted;main;f (app.py);strcmp 6000000",
+        "running with the lock;main;f (app.py);strcmp 1000000",
+        "running without the lock;main;f (app.py);deflate 2000000",
+        "running;main 9000000",
+        "state not known;main 500",
+        "stopped;main 7000000",
+        "waiting elsewhere;main;f (app.py);read;vfs_read 4000000",
+        "waiting for the lock;main;f (app.py);take_gil 3000000",
+        "waiting with the lock;main;f (app.py);fsync 5000000",
+        "waiting;main;sleep 8000000"], "--by state: folded")
+    status, out, err = report()
+    tap.equal((status, err), (0, ""), "a table", out)
+    tap.equal(out.splitlines()[:3], [
+        "made up", "event wall: 45.0 ms in 10 samples",
+        "on CPU 12.0 ms, waiting 27.0 ms, preempted 6.00 ms"], "its heading")
+    tap.equal(below(out, " Self%")[:3], [
+        " 35.6%    16.0 ms 100.0%    45.0 ms    12.0 ms    27.0 ms    6.00 ms  native   main",
+        " 17.8%    8.00 ms  17.8%    8.00 ms       0 ns    8.00 ms       0 ns  native   sleep",
+        " 15.6%    7.00 ms  15.6%    7.00 ms    1.00 ms       0 ns    6.00 ms  native   strcmp"],
+        "on CPU, waiting and preempted in columns", out)
+    out = report("--by", "state", "--rows", "3")[1]
+    tap.equal([line.split("  ")[-1] for line in below(out, " Self%")],
+              ["running", "waiting", "stopped", "(16 more)"], "groups come first in a table", out)
+    out = report("--format", "tree", "--by", "process", "--rows", "3")[1]
+    tap.equal(below(out, " Total%")[:3], [
+        " 53.3%    24.0 ms    9.00 ms    15.0 ms       0 ns       0 ns  tool (50)",
+        " 53.3%    24.0 ms    9.00 ms    15.0 ms       0 ns    16.0 ms    main",
+        " 17.8%    8.00 ms       0 ns    8.00 ms       0 ns    8.00 ms      sleep"],
+        "a tree by process", out)
+    tap.equal(sorted({line.split(";")[0] for line in folded("--by", "thread")}),
+              ["app (42)", "tool (50)", "w (43)"], "--by thread")
+    tap.equal(sorted({line.split(";")[0] for line in folded("--by", "syscall")}),
+              ["fsync", "futex", "nanosleep", "no system call", "read"], "--by syscall")
+
+
+def check_filters():
+    made(*WALL)
+    total = {words: sum(int(line.split()[-1]) for line in folded(*words)) for words in (
+        ("--state", "running"), ("--state", "waiting"), ("--state", "preempted,stopped"),
+        ("--not-thread", "w"), ("--not-thread", "[aw].*"), ("--not-thread", "50"),
+        ("--not-thread", "a"), ("--thread", "w", "--not-thread", "4."))}
+    tap.equal(list(total.values()), [12000000, 20000000, 13000000, 31000500, 24000500, 21000000,
+                                     45000500, 14000000], "filters", total)
+    out = report("--state", "waiting")[1]
+    tap.ok("On CPU" not in out, "no columns where all is waiting", out)
+    for words, status, says in (
+            (["--state", "asleep"], 2, "--state takes running, .*, not 'asleep'"),
+            (["--state", "running,"], 2, "--state takes"),
+            (["--by", "colour"], 2, "--by takes state, syscall, process or thread, not 'colour'"),
+            (["--idle", "maybe"], 2, "--idle takes hide or show, not 'maybe'"),
+            (["--histogram", "--format", "tree"], 2, "--histogram is a format of its own"),
+            (["--not-thread", "a("], 1, r"--not-thread a\( is no regular expression: ")):
+        got, out, err = report(*words)
+        tap.equal((got, out), (status, ""), f"{words}: status")
+        tap.matches(says, err, f"{words}: says why")
+
+
+def check_units():
+    made(*WALL, "cpu samples 1 running - - 42:app 42:app n:main",
+         "off-cpu ns 100 waiting - - 42:app 42:app n:main",
+         "alloc bytes 2048 running - - 42:app 42:app n:main;n:malloc",
+         "tracepoint:a:b/x==1,y/ ns 7 running - - 42:app 42:app n:main")
+    tap.equal(folded("--event", "off-cpu,wall", "--pid", "50"),
+              ["main 16000500", "main;sleep 8000000"], "several events of one unit")
+    tap.equal(folded("--event", "off-cpu,tracepoint:a:b/x==1,y/")[0], "main 107",
+              "one that has a comma in its name")
+    tap.ok("\nevent wall, off-cpu: 45.0 ms" in report("--event", "off-cpu,wall")[1], "their names")
+    tap.ok("\nevent alloc: 2.00 KiB in 1 samples" in report("--event", "alloc")[1], "bytes")
+    for events, says in (
+            ("cpu,wall", "cpu is in samples and wall in ns, which cannot be added up: .*--event"),
+            ("wall,alloc", "wall is in ns and alloc in bytes"),
+            ("wall,race", "no event race; there are: "), ("wall,", "no event ;")):
+        status, out, err = report("--event", events)
+        tap.equal((status, out), (1, ""), f"{events}: status")
+        tap.matches(says, err, f"{events}: says why")
+
+
+def check_histogram():
+    made("off-cpu ns 0 waiting - read 42:app 42:app n:main",
+         *["off-cpu ns 1500 waiting - read 42:app 42:app n:main"] * 3,
+         *["off-cpu ns 6000 waiting - poll 42:app 43:w n:main;n:poll"] * 2,
+         "off-cpu ns 9223372036854775807 stopped - - 42:app 43:w n:main",
+         "fault count 1 running - - 42:app 42:app n:main",
+         *["alloc bytes 4096 running - - 42:app 42:app n:main"] * 2)
+    out = report("--event", "off-cpu", "--histogram", "--state", "waiting")[1]
+    tap.equal(out.splitlines()[3:], [
+        "mean 2.75 us, p50 < 2.05 us, p90 < 8.19 us, p99 < 8.19 us",
+        "      0 ns ..       1 ns          1  |" + "#############".ljust(40) + "|",
+        *[f"{f'{1 << n} ns':>10} .. {f'{2 << n} ns' if n < 9 else '1.02 us':>10}          0  |"
+          + " " * 40 + "|" for n in range(10)],
+        "   1.02 us ..    2.05 us          3  |" + "#" * 40 + "|",
+        "   2.05 us ..    4.10 us          0  |" + " " * 40 + "|",
+        "   4.10 us ..    8.19 us          2  |" + "#" * 27 + " " * 13 + "|"], "a histogram", out)
+    out = report("--event", "off-cpu", "--histogram", "--by", "syscall", "--rows", "2")[1]
+    tap.equal([line for line in out.splitlines() if ": " in line][1:],
+              ["no system call: 9223372037 s in 1 samples", "poll: 12.0 us in 2 samples"],
+              "by group, the greatest first", out)
+    tap.ok(out.endswith("\n\n(1 more)\n"), "and no more of them", out)
+    out = report("--event", "alloc", "--histogram")[1]
+    tap.ok("mean 4.00 KiB, p50 < 8.00 KiB" in out and "4.00 KiB ..   8.00 KiB          2" in out,
+           "of sizes", out)
+    status, out, err = report("--event", "fault", "--histogram")
+    tap.equal((status, out), (1, ""), "counts have no histogram")
+    tap.matches("occurrences of fault are counted.*other events: off-cpu, alloc", err, "which it says")
+
+
+EXECUTOR = "n:main;python:_bootstrap@/lib/threading.py;python:_worker@/lib/concurrent/futures/thread.py"
+LIBC = "n:pthread_cond_wait@/lib/libc.so.6;n:@/lib/libc.so.6;k:futex_wait"
+PARKS = ("n:start@/lib/libjvm.so;jvm:java.util.concurrent.ThreadPoolExecutor.runWorker@;"
+         "jvm:java.util.concurrent.ThreadPoolExecutor.getTask@;"
+         "jvm:java.util.concurrent.LinkedBlockingQueue.take@;jvm:jdk.internal.misc.Unsafe.park@;"
+         "n:Unsafe_Park@/lib/libjvm.so;") + LIBC
+
+# What is hidden: lock, system call, thread, frames.
+IDLE = {
+    "an executor's worker": f"- futex w {EXECUTOR};{LIBC}",
+    "asyncio":
+        "free epoll_wait app n:main;python:BaseEventLoop._run_once@/lib/asyncio/base_events.py;"
+        "python:EpollSelector.select@/lib/selectors.py;n:epoll_wait;k:ep_poll",
+    "socketserver":
+        "- poll app n:main;python:BaseServer.serve_forever@/lib/socketserver.py;"
+        "python:_PollLikeSelector.select@/lib/selectors.py;n:poll",
+    "multiprocessing's worker":
+        "- read w n:main;python:worker@/lib/multiprocessing/pool.py;"
+        "python:SimpleQueue.get@/lib/multiprocessing/queues.py;"
+        "python:_ConnectionBase.recv_bytes@/lib/multiprocessing/connection.py;"
+        "python:Connection._recv@/lib/multiprocessing/connection.py;n:read",
+    "gunicorn's worker": "- select app n:main;python:SyncWorker.wait@/a/gunicorn/workers/sync.py;n:x",
+    "puma's worker":
+        "- futex puma~srv~tp~1 n:start;ruby:block~(3~levels)~in~Puma::ThreadPool#spawn_thread@/a.rb;"
+        "ruby:Thread::ConditionVariable#wait@;ruby:Thread::Mutex#sleep@;" + LIBC,
+    "puma's reactor":
+        "- epoll_wait puma n:start;ruby:Puma::Reactor#select_loop@/a.rb;ruby:NIO::Selector#select@;n:x",
+    "a Java executor's worker": f"- futex pool-1-thread-1 {PARKS}",
+    "a Java selector":
+        "- epoll_wait nio n:x;jvm:sun.nio.ch.SelectorImpl.lockAndDoSelect@;"
+        "jvm:sun.nio.ch.EPollSelectorImpl.doSelect@;jvm:sun.nio.ch.EPoll.wait@;n:epoll_wait",
+    "accept": "- poll t n:x;jvm:java.net.ServerSocket.accept@;jvm:sun.nio.ch.Net.accept@;n:x",
+    "the JIT compiler": f"- futex C2~CompilerThre n:start@/jdk/lib/server/libjvm.so;{LIBC}",
+    "the collector": f"- futex G1~Conc#0 n:start@/jdk/lib/server/libjvm.so;{LIBC}",
+    "libuv's loop": "- epoll_pwait node n:main;n:uv_run;n:uv__io_poll;n:epoll_pwait;k:ep_poll",
+    "libuv's worker": f"- futex node n:start_thread;n:worker@/usr/bin/node;n:uv_cond_wait;{LIBC}",
+    "a worker of Node's platform":
+        f"- futex node n:node::(anonymous~namespace)::PlatformWorkerThread;n:uv_cond_wait;{LIBC}",
+    "nginx": "- epoll_wait nginx n:main;n:ngx_epoll_process_events;n:epoll_wait",
+    "GLib's loop": "- poll app n:main;n:g_main_loop_run;n:@/lib/libglib-2.0.so.0;n:poll",
+}
+
+# What is not, though it looks alike.
+SHOWN = {
+    "an executor's worker that waits for the lock": f"waited futex w {EXECUTOR};{LIBC}",
+    "an executor's worker in a task": f"- futex w {EXECUTOR};python:_WorkItem.run@/t.py;{LIBC}",
+    "an executor's worker that reads": f"- read w {EXECUTOR};{LIBC}",
+    "an executor's worker in no system call": f"- - w {EXECUTOR};{LIBC}",
+    "another _worker": f"- futex w n:main;python:_worker@/home/thread.py;{LIBC}",
+    "a selector of one's own":
+        "- epoll_wait app n:main;python:mine@/x.py;python:EpollSelector.select@/lib/selectors.py;n:x",
+    "a Java worker in a task":
+        f"- futex p {PARKS.replace('getTask', 'runWorker').replace('LinkedBlockingQueue.take', 'X')}",
+    "a queue that is not Java's":
+        f"- futex p {PARKS.replace('java.util.concurrent.LinkedBlockingQueue', 'my.Queue')}",
+    "a thread that is called like the collector": f"- futex G1~Conc#0 n:start@/app;{LIBC}",
+    "a callback of libuv": "- epoll_wait node n:uv_run;n:uv__io_poll;n:on_read;n:epoll_wait",
+    "worker of another program": f"- futex x n:worker@/app;n:uv_cond_wait;{LIBC}",
+}
+
+
+def sample(text, state="waiting", event="wall ns 1000"):
+    lock, call, thread, frames = text.split(" ")
+    return f"{event} {state} {lock} {call} 42:app 42:{thread} {frames}"
+
+
+def check_idle():
+    busy = "wall ns 500 running - - 42:app 42:app n:main;n:busy"
+    for name, text in IDLE.items():
+        made(busy, sample(text))
+        status, out, err = report("--format", "folded")
+        tap.equal((status, out, err), (
+            0, "main;busy 500\n",
+            "hidden as idle: 1.00 us of 1.50 us in 1 thread (--idle show)\n"), f"{name}: hidden")
+        made(sample(text, "running"), sample(text, "preempted"))
+        tap.ok(sum(int(line.split()[-1]) for line in folded()) == 2000,
+               f"{name}: not while it runs or could", folded())
+    for name, text in SHOWN.items():
+        made(sample(text))
+        status, out, err = report("--format", "folded")
+        tap.equal((status, out.split()[-1:], err), (0, ["1000"], ""), f"{name}: shown")
+
+
+def check_hidden():
+    """How much was hidden is always said."""
+    idle = [sample(text) for text in IDLE.values()]
+    worker = sample(IDLE["an executor's worker"])
+    made(*idle, worker, worker.replace("42:w", "43:w"),
+         "wall ns 3000 waiting - read 42:app 42:w n:main;n:read",
+         worker.replace("wall ns 1000", "switches count 1"))
+    hidden = "hidden as idle: 19.0 us of 22.0 us in 12 threads (--idle show)"
+    out = report()[1]
+    tap.equal(out.splitlines()[1:3], ["event wall: 3.00 us in 1 samples", hidden], "a table's heading")
+    tap.ok(hidden in report("--histogram")[1], "a histogram's")
+    tap.ok("mean 3.00 us" in report("--histogram")[1], "and what it counts")
+    tap.ok(hidden in report("--format", "tree")[1], "a tree's")
+    tap.ok("event wall: 22.0 us in 20 samples" in report("--idle", "show")[1], "--idle show")
+    tap.ok("hidden" not in report("--idle", "show")[1], "then nothing is hidden")
+    tap.equal(report("--format", "folded", "--event", "switches")[2], "", "what is no time is kept")
+    for page in "made.html", "made.svg":
+        page = os.path.join(WORK.name, page)
+        tap.equal(braid("flame", "-o", page, FILE)[0], 0, f"{page[-4:]}: status")
+        with open(page, encoding="utf-8") as text:
+            tap.ok(f'"notes":["{hidden}"]' in text.read(), f"{page[-4:]}: says so")
+    made(*idle)
+    status, out, err = report()
+    tap.equal((status, len(out.splitlines()), err), (0, 3, ""), "where nothing is left", out)
+
+
+check_states()
+check_filters()
+check_units()
+check_histogram()
+check_idle()
+check_hidden()
+tap.done()
