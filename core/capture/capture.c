@@ -287,9 +287,7 @@ static int runtime_of_walker(const struct capture *capture, uint32_t walker)
 
 static uint64_t stack_base(const struct capture *capture)
 {
-	size_t i;
-
-	for (i = capture->n_frames; i-- > 0;)
+	for (size_t i = capture->n_frames; i-- > 0;)
 		if (capture->frames[i].cfa)
 			return capture->frames[i].cfa;
 	return 0;

@@ -10,6 +10,7 @@
 #include "bpf/braid.skel.h"
 #include "bpf/kept.h"
 #include "bpf/probe_rec.h"
+#include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/kernel/breakpoint.h"
