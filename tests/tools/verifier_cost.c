@@ -82,6 +82,8 @@ static int verify(enum chain_type type)
 	for (int slot = 0; slot < EVENT_SLOTS_N; slot++)
 		((__u32 *)skel->rodata->cfg_numbers)[slot] = 1;
 	skel->rodata->cfg_filtered = skel->rodata->cfg_paired = ~0U;
+	skel->rodata->cfg_kept = 1;
+	skel->rodata->cfg_known_sets = KNOWN_SETS;
 	skel->rodata_type->cfg_slot_end = chain__slots(type);
 	skel->rodata_type->cfg_tableless = ~0U; /* what is not run is not verified */
 	bpf_object__for_each_program (program, skel->obj) {
