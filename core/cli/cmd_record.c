@@ -337,6 +337,10 @@ static void print_summary(const struct session_opts *opts, const struct session_
 	if (stats->copies_used)
 		fprintf(stderr, "%" PRIu64 " stacks completed from a stack copy\n",
 			stats->copies_used);
+	for (uint32_t i = 0; i < opts->events.n; i++)
+		if (summary->event_notes[i] && *summary->event_notes[i])
+			escape__line(stderr, "%s: %s", opts->events.list[i].name,
+				     summary->event_notes[i]);
 	print_unseen(summary);
 	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
 	cli__print_losses(summary->counters);
