@@ -19,7 +19,7 @@
  * occurrence would do neither: it takes short ones and long ones alike. */
 
 #include "bpf/kernel.h"
-#include "bpf/shared.h"
+#include "bpf/waiting.h"
 
 #include <linux/bpf.h>
 

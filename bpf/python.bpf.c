@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "bpf/python_gil.bpf.h"
 #include "bpf/python_tstate.bpf.h"
 
 /* Walks CPython's frames of the interrupted thread. The thread state is found from the thread
@@ -44,6 +45,8 @@ static __always_inline int several_interpreters(struct python_proc_rec *proc, __
 		if (!read_user(&first, sizeof(first), proc->interpreters) && first)
 			read_user(&second, sizeof(second), first + proc->offsets.interp_next);
 		proc->several = !!second;
+		if (proc->offsets.interp_gil)
+			proc->gil = 0; /* perhaps of one that is gone */
 		proc->checked_ns = now_ns;
 	}
 	return proc->several;
@@ -381,6 +384,8 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 		find_states(state, tstate);
 	else
 		state->n_tstates = 1;
+	if (cfg_locks)
+		note_gil(state, sample, proc);
 	if (!chain__start(state, scratch) && bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL,
 						      0) >= STEPS_MAX / FRAMES_PER_STEP)
 		state->truncated = 1;

@@ -57,13 +57,24 @@ struct python_offsets {
 	__u16 interp_next;
 	__u16 interp_threads; /* PyInterpreterState.threads.head or tstate_head */
 	__u16 line_format;    /* not the walker's: enum python_line_format */
+	/* The lock of the interpreter */
+	__u16 tstate_native_id; /* the thread's id in its own PID namespace; 0: not there */
+	__u16 interp_gil;	/* the pointer PyInterpreterState.ceval.gil; 0: in _PyRuntime */
+	__u32 pad;
 };
-_Static_assert(sizeof(struct python_offsets) == 40, "python_offsets");
+_Static_assert(sizeof(struct python_offsets) == 48, "python_offsets");
 
 #define PYTHON_CODE_BYTES      128 /* a power of two */
 #define PYTHON_TSTATE_NEXT     8
+#define PYTHON_TSTATE_INTERP   16
 #define PYTHON_OWNER_SHIM      3 /* 3.12, 3.13: FRAME_OWNED_BY_CSTACK; 3.14: ..._BY_INTERPRETER */
 #define PYTHON_OWNER_GENERATOR 1 /* 3.11: FRAME_OWNED_BY_GENERATOR */
+
+/* struct _gil_runtime_state, from 3.7 on. Who waits for it waits for one of its mutexes and
+ * condition variables (Python/ceval_gil.c). */
+#define PYTHON_GIL_HOLDER 8  /* last_holder: a PyThreadState; whose it is if locked is 1 */
+#define PYTHON_GIL_LOCKED 16 /* an int; -1: not made yet */
+#define PYTHON_GIL_BYTES  208
 
 /* PyBytesObject, all versions */
 #define PYTHON_BYTES_SIZE 16
@@ -81,13 +92,16 @@ struct python_proc_rec { /* key: address space */
 	struct python_offsets offsets;
 	__u64 state_at;
 	__u64 interpreters; /* address of the pointer to the first interpreter; 0: unknown */
-	__u32 state;	    /* enum python_state_kind */
+	__u64 gil;	    /* address; 0: unknown or, with interp_gil, not found yet */
+	/* Relative to gil: in 3.6 these are variables, which may as well lie before it. */
+	__u64 gil_holder, gil_locked;
+	__u32 gil_bytes; /* what is in these has to do with the lock */
+	__u32 state;	 /* enum python_state_kind */
 	__u32 tls_module;
 	/* The kernel half's: */
-	__u64 checked_ns; /* when it looked for further interpreters last */
-	__u32 several;	  /* and whether there were any */
-	__u32 pad;
+	__u32 several;	  /* are there further interpreters? */
+	__u64 checked_ns; /* when it looked for them last */
 };
-_Static_assert(sizeof(struct python_proc_rec) == 80, "python_proc_rec");
+_Static_assert(sizeof(struct python_proc_rec) == 112, "python_proc_rec");
 
 #endif

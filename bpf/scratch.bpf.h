@@ -258,20 +258,9 @@ static __always_inline void scratch__walked(struct scratch *scratch, __u32 walke
 				     : SECTION_BROKEN);
 }
 
-/* The chain's end. */
-static __always_inline void scratch__emit(struct scratch *scratch)
-{
-	__u32 n_words = scratch->n_words, size;
-
-	if (n_words >= SAMPLE_WORDS_MAX)
-		n_words = SAMPLE_WORDS_MAX - 1;
-	if (scratch->limited)
-		budget__spend(scratch->sample.time_ns);
-	size = sizeof(scratch->sample) + n_words * 8;
-	if (bpf_ringbuf_output(&ring, &scratch->sample, size, ring__flags()))
-		count(COUNT_RING_FULL);
-	slot__release();
-}
+/* The chain's end: sends the sample, and gives the slot back. A function that the verifier checks
+ * by itself. bpf/emit.bpf.c */
+__noinline int scratch__emit(struct scratch *scratch);
 
 /* Runs the next walker of this sample by a tail call or, if none is left, emits the sample. */
 static __always_inline void scratch__next(void *ctx, struct scratch *scratch)

@@ -7,6 +7,7 @@
 
 #include <linux/types.h>
 
+#include "bpf/counters.h"
 #include "bpf/unwind_rule.h"
 
 #define KERNEL_FRAMES_MAX  127 /* sysctl kernel.perf_event_max_stack's default */
@@ -141,48 +142,6 @@ enum event_slot {
  * is an error or x32's. */
 #define SYSCALLS_MAX 1024
 
-/* --- filters: tests of a tracepoint's arguments. key: the event's number; of what begins an
- * interval FILTERS_BEGIN more --- */
-#define FILTERS_BEGIN	  (EVENTS_MAX + 1)
-#define FILTERS_N	  (2 * FILTERS_BEGIN)
-#define FILTER_TESTS_MAX  8
-#define FILTER_STEPS_MAX  3
-#define FILTER_TEXT_WORDS 4
-
-enum filter_op {
-	FILTER_EQUAL,
-	FILTER_UNEQUAL,
-	FILTER_LESS,
-	FILTER_AT_MOST,
-	FILTER_GREATER,
-	FILTER_AT_LEAST,
-	FILTER_ANY_BIT,
-};
-
-/* argument, or what is found by following it: a pointer at each of `offsets`, and at the last of
- * them the value. */
-struct filter_test {
-	__u8 argument; /* from 0 */
-	__u8 n_steps;
-	__u8 bytes; /* of the value: 1, 2, 4 or 8; 0: a text */
-	__u8 op;    /* enum filter_op */
-	__u8 is_signed;
-	__u8 begins; /* the tests before this one were an alternative to it and those after it */
-	__u16 offsets[FILTER_STEPS_MAX];
-	__u32 pad;
-	union {
-		__u64 value;
-		__u64 text[FILTER_TEXT_WORDS]; /* with NULs to its end */
-	};
-};
-_Static_assert(sizeof(struct filter_test) == 48, "filter_test");
-
-struct event_filter {
-	__u32 n;	/* tests; 0: all pass */
-	__u32 required; /* so many of them, the first, must hold whatever the alternatives say */
-	struct filter_test tests[FILTER_TESTS_MAX];
-};
-
 /* Slots of scratch memory on one CPU (bpf/slots.bpf.h), a power of two; and how many of them each
  * program type gets that a session uses. Ticks do not interrupt each other. A tracepoint's program
  * does not interrupt itself, and those of others do so from softirqs and interrupts only. Of uprobe
@@ -202,6 +161,8 @@ enum rec_type {
 	REC_EXIT,     /* of a process's last thread; samples of its end may still follow */
 	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
 	REC_MAPPED,   /* a mapping of a known file, which user space had not published */
+	REC_VALUE,    /* what a sample that was sent before is worth */
+	REC_KNOWN,    /* a sample with a stack that a REC_SAMPLE has brought before */
 };
 
 struct rec_task { /* REC_FORK, REC_EXIT */
@@ -248,6 +209,26 @@ struct rec_mapped {
 };
 _Static_assert(sizeof(struct rec_mapped) == 40, "rec_mapped");
 
+struct rec_value {
+	__u32 type;
+	__u32 pad;
+	__u64 link;  /* the sample's */
+	__u64 value; /* 0: the sample is not wanted */
+};
+_Static_assert(sizeof(struct rec_value) == 24, "rec_value");
+
+/* What a thread wants of a block device: the first word of such a sample's kernel frames, which is
+ * no address. */
+enum block_kind {
+	BLOCK_READ = 1,
+	BLOCK_WRITE,	  /* somebody waits for it: O_DIRECT, O_SYNC, fsync */
+	BLOCK_WRITE_BACK, /* of what was written to the page cache before */
+	BLOCK_FLUSH,	  /* of the device's own cache */
+	BLOCK_DISCARD,
+	BLOCK_OTHER,
+	BLOCK_KINDS_N
+};
+
 /* rec_sample.flags */
 enum {
 	SAMPLE_COMPLETE = 1,	/* native frames reach the thread's outermost frame */
@@ -256,6 +237,7 @@ enum {
 	SAMPLE_NATIVE_TRUNCATED = 8,
 	SAMPLE_RUNTIME_TRUNCATED = 16, /* of any section */
 	SAMPLE_RUNTIME_BROKEN = 32,    /* the same, or a runtime's frames are missing at all */
+	SAMPLE_PENDING = 64, /* its value is not known yet: a REC_VALUE with its link follows */
 };
 
 /* What a thread does when it is sampled; where the sample's value is a time, during that. */
@@ -275,40 +257,6 @@ enum lock_state {
 	LOCK_FREE, /* runs, or waits for something else, without it */
 	LOCK_WAITED,
 	LOCK_STATES_N
-};
-
-/* What a CPU may spend on samples (bpf/budget.bpf.h). */
-struct budget_rec {
-	__u64 filled_ns; /* CLOCK_MONOTONIC, as changed_ns: when it was filled the last time */
-	__s64 left_ns;	 /* below 0: overdrawn */
-	__u64 period_ns; /* of the clocks of threads that wait; a power of two */
-	__u64 changed_ns;
-	__u64 longest_ns; /* period_ns has been */
-	__u64 intervals, skipped;
-	__u64 carried[2 * EVENTS_MAX]; /* by event: what the next sample stands for in addition */
-};
-
-/* A thread that is, or was, off the CPU; key: its id. */
-#define WAITING_MAX 65536
-struct waiting_rec {
-	__u64 off_ns;	/* CLOCK_MONOTONIC: since when; 0: it runs */
-	__u64 clock_ns; /* its clock (bpf/budget.bpf.h) */
-	__u64 link;	/* the sample of who has woken it; 0: none was taken */
-	__u32 peer;	/* who has woken it; 0: not known, or an interrupt */
-	__u32 state;	/* enum thread_state */
-};
-
-/* A thread as it stands, which does not run. */
-struct still_thread {
-	__u32 tgid, tid;
-	__u32 n_kernel;
-	__u32 cs; /* 0: it has no user registers */
-	__u64 fs_base;
-	__u64 regs[UNWIND_REGS]; /* as in rec_stack */
-	__u64 runs;		 /* not 0: it has woken up meanwhile, and the rest means nothing */
-	__s64 syscall;		 /* orig_ax: a system call's number, or negative */
-	char comm[THREAD_NAME_BYTES];
-	__u64 kernel[KERNEL_FRAMES_MAX]; /* innermost first */
 };
 
 #define NO_SYSCALL    (-1)
@@ -338,28 +286,64 @@ struct rec_section {
 /* A thread in more runtimes at once than that loses the rest, which is counted. */
 #define SECTIONS_MAX 4
 
+/* --- stacks that are known (bpf/emit.bpf.c): they cross the ring once --- */
+#define KNOWN_WAYS 4	/* entries of a set: where a stack of that hash may be */
+#define KNOWN_SETS 1024 /* a power of two */
+#define KNOWN_MAX  (KNOWN_SETS * KNOWN_WAYS)
+
+/* Stacks of more words have but the first entry of their set, so that the memory which keeps them
+ * in user space is bounded: by 80 MiB, where all are that deep; some 6 MiB are usual. */
+#define KNOWN_WORDS_SMALL 512
+
 /* The words that follow: n_kernel addresses, n_native pairs (ip, cfa), then of each section its
  * pairs (FRAME_KEY(code, index), stack address), each innermost first. Which runtime called which
  * only the stack addresses tell. */
 struct rec_sample {
 	__u32 type;
-	__u32 flags;
+	__u32 slot;    /* KNOWN_MAX of them: where it is kept ... */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
 	__u64 value;   /* in the event's unit; of occurrences: how many this one stands for */
 	__u64 object;  /* what it is about: the address of a futex or a lock, ...; 0: nothing */
 	__u64 link;    /* samples with the same one belong together (who wakes, who is woken); 0 */
 	__u32 peer;    /* the other thread that it is about; 0: none */
 	struct rec_condition condition;
-	__u32 tgid, tid;
+	__u32 tid;
 	__u32 event; /* the session's number of it, from 1 */
 	__u32 cpu;
+	__u32 generation; /* ... as which of those that were kept there; 0: it is not kept */
+	/* From here on, with the words: what is the same in other samples with this stack. */
+	__u32 tgid;
+	__u32 flags;
 	__u16 n_kernel, n_native;
 	__u16 n_sections;
 	__u16 stop; /* enum counter: why native unwinding stopped, 0: at the end */
 	struct rec_section sections[SECTIONS_MAX];
 	char comm[THREAD_NAME_BYTES];
 };
-_Static_assert(sizeof(struct rec_sample) == 104, "rec_sample");
+_Static_assert(sizeof(struct rec_sample) == 112, "rec_sample");
+
+struct rec_known { /* fields as in rec_sample */
+	__u32 type;
+	__u32 slot;
+	__u64 time_ns;
+	__u64 value;
+	__u32 generation;
+	__u32 tid;
+	__u32 event;
+	__u32 cpu;
+	struct rec_condition condition;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct rec_known) == 48, "rec_known");
+
+struct rec_known_about { /* the same, if it is about something: not all of these are 0 */
+	struct rec_known known;
+	__u64 object;
+	__u64 link;
+	__u32 peer;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct rec_known_about) == 72, "rec_known_about");
 
 /* A power of two above 127 + 2*1024 + 2*RUNTIME_PAIRS_MAX: the longest stack with one runtime in
  * it. With several their frames share the room. */
@@ -441,60 +425,5 @@ enum unwind_mode {
 #define COPIES_WINDOW_NS 5000000000ULL
 #define AUTO_COPIES_MAX	 1000
 #define START_COPIES_MAX 5000
-
-/* --- counters: every early return in the kernel half has one, and what user space gives up --- */
-#define COUNTERS(X)                                                                         \
-	X(NONE, "")                                                                         \
-	X(SAMPLES, "samples taken")                                                         \
-	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit")    \
-	/* from here on: losses */                                                          \
-	X(RING_FULL, "samples lost: ring buffer full")                                      \
-	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                       \
-	X(COMPAT, "samples in 32-bit code, native frames not unwound")                      \
-	X(NO_MAPPINGS, "stacks cut: mappings of the process not read yet")                  \
-	X(UNMAPPED_PC, "stacks cut: pc outside every known mapping")                        \
-	X(TORN_MAPPINGS, "stacks cut: mappings were being written")                         \
-	X(NO_RULE, "stacks cut: no unwind table and no usable frame pointer")               \
-	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")                 \
-	X(TABLE, "stacks cut: unwind table inconsistent")                                   \
-	X(STACK_READ, "stacks cut: stack memory not readable")                              \
-	X(NOT_GROWING, "stacks cut: frame address not above the one before")                \
-	X(LOST_REG, "stacks cut: a register that the rule needs was not saved")             \
-	X(TRUNCATED, "stacks cut: more native frames than shown")                           \
-	X(COPY_FAILED, "stack copies lost: ring buffer full")                               \
-	X(EVENT_LOST, "process events lost: ring buffer full")                              \
-	X(TARGETS_FULL, "child processes not followed: table full")                         \
-	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")          \
-	X(WALK_READ, "runtime stacks cut: frame not readable")                              \
-	X(WALK_CODE, "runtime frames unnamed: code object not readable")                    \
-	X(WALK_TRUNCATED, "runtime stacks cut: more frames than shown")                     \
-	X(CODE_LOST, "runtime frames unnamed: ring buffer or table full")                   \
-	X(WALK_TAIL_CALL, "runtime stacks missing: walker not loaded")                      \
-	X(PROBE_UNKNOWN, "calls unseen: probe without a record")                            \
-	X(PROBE_READ, "calls unseen: arguments of the probe not readable")                  \
-	X(SHADOW_NO_MEMORY, "calls unseen: no memory for the thread's shadow stack")        \
-	X(SHADOW_UNMATCHED, "returns from calls that were not seen")                        \
-	X(SHADOW_LOST_RETURN, "calls that ended without their return being seen")           \
-	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")            \
-	X(CALL_LOST, "calls not counted: call tree full")                                   \
-	X(LOCK_WAITERS, "threads that wait for a lock, whose holder is not seen: too many") \
-	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")                \
-	X(WAITING_FULL, "threads whose waiting is not seen: table full")                    \
-	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")                 \
-	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")             \
-	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")               \
-	/* what user space counts */                                                        \
-	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")         \
-	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")          \
-	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                       \
-	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")
-
-enum counter {
-#define X(id, text) COUNT_##id,
-	COUNTERS(X)
-#undef X
-		COUNTERS_N,
-	COUNT_FIRST_LOSS = COUNT_RING_FULL
-};
 
 #endif

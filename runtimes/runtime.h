@@ -148,7 +148,8 @@ struct runtime {
 	const char *suffix;	 /* for --annotate: "_[py]" */
 	const char *versions;	 /* for people: what is supported */
 	int walker;		 /* slot in the kernel half (bpf/shared.h), -1: no walker */
-	const char *program;	 /* name of the walker's BPF program; NULL: none */
+	const char *program;	 /* name of the walker's BPF program; NULL: none. It also says how
+				  * the thread stands to the interpreter's lock (bpf/lock.bpf.h) */
 	const char *const *maps; /* its BPF maps, NULL-terminated; NULL: none */
 	/* That one of these maps which tells the walker of each address space (its key), and the
 	 * size of its values: what `attach` fills in. NULL: no walker. */

@@ -280,34 +280,86 @@ static void keep(uint32_t type, const void *data, size_t size)
 	}
 }
 
-long host__output(const void *data, size_t size)
+/* In the order in which room was reserved, as from the kernel's ring: what comes behind a record
+ * that is not submitted yet has to wait. */
+struct host_record {
+	struct host_record *next;
+	size_t size;
+	enum { RESERVED, SUBMITTED, DISCARDED } state;
+	uint64_t data[];
+};
+
+static struct host_record *first_record, **last_record = &first_record;
+
+static void deliver(void)
 {
+	struct host_record *record;
 	uint32_t type;
 
-	if (host.ring_full)
-		return -EAGAIN;
-	memcpy(&type, data, sizeof(type));
-	keep(type, data, size);
-	if (host.on_record)
-		host.on_record(host.record_ctx, data, size);
-	return 0;
+	while ((record = first_record) && record->state != RESERVED) {
+		first_record = record->next;
+		if (!first_record)
+			last_record = &first_record;
+		memcpy(&type, record->data, sizeof(type));
+		if (record->state == SUBMITTED)
+			keep(type, record->data, record->size);
+		if (record->state == SUBMITTED && host.on_record)
+			host.on_record(host.record_ctx, record->data, record->size);
+		free(record);
+	}
 }
 
-/* A record that is made in the ring itself: its size is in front of it. */
+static void interrupt_reserve(bool reserved)
+{
+	void (*interrupt)(bool) = host.at_reserve;
+
+	host.at_reserve = NULL;
+	if (interrupt)
+		interrupt(reserved);
+}
+
 void *host__reserve(size_t size)
 {
-	uint64_t *data = host.ring_full ? NULL : malloc(sizeof(size) + size);
+	struct host_record *record;
 
-	if (!data)
+	interrupt_reserve(false);
+	record = host.ring_full ? NULL : malloc(sizeof(*record) + size);
+	if (!record)
 		return NULL;
-	*data = size;
-	return memset(data + 1, 0xee, size);
+	*record = (struct host_record) { .size = size };
+	memset(record->data, 0xee, size);
+	*last_record = record;
+	last_record = &record->next;
+	interrupt_reserve(true);
+	return record->data;
+}
+
+static void end_record(void *data, int state)
+{
+	struct host_record *record =
+		(struct host_record *)((char *)data - offsetof(struct host_record, data));
+
+	record->state = state;
+	deliver();
 }
 
 void host__submit(void *data)
 {
-	uint64_t *start = (uint64_t *)data - 1;
+	end_record(data, SUBMITTED);
+}
 
-	host__output(data, *start);
-	free(start);
+void host__discard(void *data)
+{
+	end_record(data, DISCARDED);
+}
+
+long host__output(const void *data, size_t size)
+{
+	void *record = host__reserve(size);
+
+	if (!record)
+		return -EAGAIN;
+	memcpy(record, data, size);
+	host__submit(record);
+	return 0;
 }

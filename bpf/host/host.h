@@ -144,6 +144,9 @@ struct host {
 	/* Called, once, before user memory is read the next time: a test's, which has something
 	 * else run in the middle of a program. NULL: nothing does. */
 	void (*interrupt)(void);
+	/* The same, before room in the ring is reserved, or just after that; may set itself again.
+	 */
+	void (*at_reserve)(bool reserved);
 
 	/* Of a hash that lacks the key: its value from elsewhere, which the map keeps. NULL: there
 	 * is nothing elsewhere. */
@@ -201,8 +204,9 @@ void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf);
 long host__read_user(void *to, uint32_t size, uint64_t from);
 long host__read_str(void *to, uint32_t size, uint64_t from);
 long host__output(const void *data, size_t size);
-void *host__reserve(size_t size); /* one record at a time */
+void *host__reserve(size_t size);
 void host__submit(void *data);
+void host__discard(void *data);
 long host__get_stack(void *to, uint32_t size);
 bool host__tail_call(void *ctx, uint32_t stage);
 long bpf_loop(uint32_t n, long (*step)(uint32_t, void *), void *ctx, uint64_t flags);

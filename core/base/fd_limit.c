@@ -13,7 +13,7 @@
 
 /* A session's own, maps and programs first of all; links and events of each CPU. */
 #define OWN	    80
-#define OWN_PER_CPU 4
+#define OWN_PER_CPU 5
 
 static void set_soft(rlim_t soft)
 {

@@ -9,10 +9,13 @@
 #include "core/base/util.h"
 #include "core/capture/captured.h"
 #include "core/capture/ids.h"
+#include "core/capture/known_stacks.h"
 #include "core/capture/naming.h"
 #include "core/capture/naming_compiled.h"
 #include "core/capture/pairing.h"
+#include "core/capture/pending_values.h"
 #include "core/capture/place_frames.h"
+#include "core/capture/sample_record.h"
 #include "core/capture/sections.h"
 #include "core/capture/stack_copies.h"
 #include "core/capture/stack_nodes.h"
@@ -37,10 +40,12 @@ struct capture {
 	uint32_t copied_serial;	    /* whose images it remembers ... */
 	uint64_t copied_changed_ns; /* ... as they were mapped then */
 	struct stack_copies *stacks;
+	struct known_stacks *known;
 	struct native_frame frames[NATIVE_FRAMES_MAX];
 	size_t n_frames;
 	struct runtime_pair pairs[RUNTIME_STACK_MAX]; /* of all sections */
 	struct pairing *pairing;
+	struct pending_values *pending;
 	struct sections *sections;
 	struct runtime_stack runtime_stack;
 	struct capture_weight weight, weight_before;
@@ -92,9 +97,12 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 	capture->opts = *opts;
 	capture->weight.value = 1;
 	capture->stacks = stack_copies__new(libbpf_num_possible_cpus());
+	capture->known = known_stacks__new();
 	capture->pairing = pairing__new();
 	capture->sections = sections__new();
-	if (capture->stacks && capture->pairing && capture->sections)
+	capture->pending = pending_values__new(&capture->ids, &capture->stats);
+	if (capture->stacks && capture->known && capture->pairing && capture->sections &&
+	    capture->pending)
 		rc = begin_ids(capture, err);
 	if (!rc)
 		rc = naming__new(&(struct naming_opts) { .ids = capture->ids,
@@ -143,9 +151,11 @@ void capture__free(struct capture *capture)
 	naming__free(capture->naming);
 	unwind_copy__free(capture->copier);
 	pairing__free(capture->pairing);
+	pending_values__free(capture->pending);
 	sections__free(capture->sections);
 	stack_nodes__free(capture->nodes);
 	stack_copies__free(capture->stacks);
+	known_stacks__free(capture->known);
 	captured_set__done(&capture->processes);
 	ids__free(capture->ids);
 	free(capture);
@@ -157,9 +167,8 @@ void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value)
 	capture->weight = (struct capture_weight) { since_ns, value };
 }
 
-/* What a sample of the event stands for, in occurrences of it. */
-/* Of an event that comes by the clock, what was taken while a thread ran: it may have another
- * part. */
+/* What a sample stands for, in occurrences of its event. One that comes by the clock may have
+ * another part, of what is taken while the thread does not run. */
 static uint32_t weight_at(const struct capture *capture, const struct rec_sample *rec)
 {
 	if (!capture->opts.events[rec->event - 1].timed || rec->condition.state > STATE_RUNS)
@@ -177,6 +186,7 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 {
 	int ret = naming__run(capture->naming, last, err);
 
+	capture->stats.unfinished = last ? pending_values__unfinished(capture->pending) : 0;
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
 	return ret || hurries(capture) ? ret : naming_compiled__run(capture->compiled, last, err);
 }
@@ -277,9 +287,7 @@ static int runtime_of_walker(const struct capture *capture, uint32_t walker)
 
 static uint64_t stack_base(const struct capture *capture)
 {
-	size_t i;
-
-	for (i = capture->n_frames; i-- > 0;)
+	for (size_t i = capture->n_frames; i-- > 0;)
 		if (capture->frames[i].cfa)
 			return capture->frames[i].cfa;
 	return 0;
@@ -397,22 +405,6 @@ static bool ran_own_code(const struct capture *capture, const struct rec_sample 
 	return false;
 }
 
-static bool sample_is_sane(const struct capture *capture, const struct rec_sample *rec, size_t size)
-{
-	size_t pairs = 0;
-
-	if (!rec->event || rec->event > capture->opts.n_events ||
-	    rec->n_native > NATIVE_FRAMES_MAX || rec->n_sections > SECTIONS_MAX)
-		return false;
-	for (int i = 0; i < rec->n_sections; i++) {
-		if (rec->sections[i].n > RUNTIME_PAIRS_MAX)
-			return false;
-		pairs += rec->sections[i].n;
-	}
-	return pairs <= RUNTIME_STACK_MAX &&
-	       size >= sizeof(*rec) + 8 * (rec->n_kernel + 2 * (rec->n_native + pairs));
-}
-
 static int on_sample(struct capture *capture, const struct rec_sample *rec, size_t size,
 		     struct err *err)
 {
@@ -436,7 +428,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	capture->stats.unowned += !process;
 	if (!process)
 		return 0;
-	if (!sample_is_sane(capture, rec, size)) {
+	if (!sample_record__is_sane(rec, size, capture->opts.n_events)) {
 		capture->stats.malformed++;
 		return 0;
 	}
@@ -459,7 +451,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		ret = runtime_nodes(capture, &owner, rec, native + 2 * rec->n_native,
 				    row.flags & SAMPLE_COMPLETE, &row.runtime, err);
 	if (!ret)
-		ret = ids__sample(capture->ids, &row, err);
+		ret = pending_values__sample(capture->pending, &row, err);
 	capture->stats.samples++;
 	capture->stats.event_samples[rec->event - 1]++;
 	capture->stats.complete += !!(row.flags & SAMPLE_COMPLETE);
@@ -479,13 +471,26 @@ static int on_code(struct capture *capture, const struct rec_code *rec, size_t s
 	return ret == -ENOMEM ? ret : 0;
 }
 
+static int on_known(struct capture *capture, const void *data, size_t size, struct err *err)
+{
+	const struct rec_sample *rec = known_stacks__take(capture->known, data, size, &size);
+
+	capture->stats.known_lost += !rec;
+	return rec ? on_sample(capture, rec, size, err) : 0;
+}
+
 int capture__record(struct capture *capture, const void *data, size_t size, struct err *err)
 {
 	const uint32_t *type = data;
 	int ret = 0;
 
 	if (size >= sizeof(struct rec_sample) && *type == REC_SAMPLE)
-		ret = on_sample(capture, data, size, err);
+		ret = known_stacks__keep(capture->known, data, size)
+			      ?: on_sample(capture, data, size, err);
+	else if (size >= sizeof(struct rec_known) && *type == REC_KNOWN)
+		ret = on_known(capture, data, size, err);
+	else if (size >= sizeof(struct rec_value) && *type == REC_VALUE)
+		ret = pending_values__value(capture->pending, data, err);
 	else if (size >= REC_STACK_HEADER && *type == REC_STACK)
 		stack_copies__keep(capture->stacks, data, size);
 	else if (size >= sizeof(*type) && *type == REC_CODE)

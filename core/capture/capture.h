@@ -40,8 +40,10 @@ struct capture_opts {
 struct capture_stats {
 	uint64_t samples, complete;
 	uint64_t event_samples[EVENTS_MAX]; /* of these, of event n at n - 1 */
-	uint64_t unowned;   /* samples that came of no process that is known: lost */
-	uint64_t malformed; /* the same of what cannot be one */
+	uint64_t unowned;    /* samples that came of no process that is known: lost */
+	uint64_t malformed;  /* the same of what cannot be one */
+	uint64_t unfinished; /* samples whose value had not come at the end: lost, too */
+	uint64_t known_lost; /* the same of those whose stack should have come before */
 	uint64_t kernel_frames, native_frames;
 	uint64_t kernel_unnamed; /* places, as the kernel hides its symbols */
 	uint64_t runtime_frames[RUNTIMES_MAX];

@@ -142,11 +142,24 @@ static int read_kallsyms(struct naming *naming)
 	return naming->kallsyms_read ? 0 : ret;
 }
 
+/* What is no address: enum block_kind. */
+static const char *const block_kinds[BLOCK_KINDS_N] = {
+	[BLOCK_READ] = "[read]",
+	[BLOCK_WRITE] = "[synchronous write]",
+	[BLOCK_WRITE_BACK] = "[write-back]",
+	[BLOCK_FLUSH] = "[flush]",
+	[BLOCK_DISCARD] = "[discard]",
+	[BLOCK_OTHER] = "[other request]",
+};
+
 static int name_kernel(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const char *name = NULL, *module;
 	char text[40];
 
+	if (pending->address < BLOCK_KINDS_N && block_kinds[pending->address])
+		return name_one(naming, pending->frame, KIND_KERNEL, block_kinds[pending->address],
+				NULL, 0, err);
 	if (!naming->kallsyms_read && read_kallsyms(naming))
 		return err__set(err, -ENOMEM, "out of memory");
 	if (naming->kallsyms)

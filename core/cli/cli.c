@@ -200,6 +200,7 @@ enum {
 	OPT_NOT_THREAD,
 	OPT_STATE,
 	OPT_IDLE,
+	OPT_WAKER,
 	OPT_BY,
 };
 
@@ -231,6 +232,10 @@ static const struct argp_option view_options[] = {
 	  "Time that threads waited because there was nothing to do (pool workers without work, "
 	  "event loops, threads of the runtime): hide (default), and say how much, or show",
 	  2 },
+	{ "waker", OPT_WAKER, NULL, 0,
+	  "Inside each wait who has ended it, the waker's innermost frame first (recorded with "
+	  "--waker)",
+	  1 },
 	{ "runtime", OPT_RUNTIME, "KIND", 0,
 	  "Only samples with a frame of this kind (kernel, native, python, ...)", 2 },
 	{}
@@ -306,6 +311,9 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_STATE:
 		opts->filter.states = parse_states(state, arg);
+		break;
+	case OPT_WAKER:
+		opts->filter.wakers = true;
 		break;
 	case OPT_IDLE:
 		opts->show_idle = parse_idle(state, arg);

@@ -26,15 +26,18 @@ struct record_opts {
 	bool status;	 /* a status line on the terminal */
 	bool quiet_line; /* the status line is on the screen and must be ended */
 	bool native_only;
+	bool waker; /* of waits, too */
 };
 
-enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD };
+enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WAKER };
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0, "Record these running processes, all their threads", 0 },
 	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
 	{ "event", 'e', "EVENT,...", 0,
-	  "What to sample (default: cpu): cpu, page-fault, syscall[:NAME][:MIN], "
+	  "What to sample (default: cpu): cpu, wall[:MIN] (the whole time of threads), "
+	  "off-cpu[:MIN] "
+	  "(their waiting), wakeup[:MIN], block-io[:MIN], page-fault, syscall[:NAME][:MIN], "
 	  "tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, uretprobe:, "
 	  "usdt:FILE:PROVIDER:NAME, kprobe:FUNCTION, A:latency:B, cycles and others; braid events "
 	  "lists them. Up to 16 at once are fine; a comma ends an event, also in a filter",
@@ -46,6 +49,10 @@ static const struct argp_option options[] = {
 	{ "count", 'c', "N", 0,
 	  "Of other events: sample every Nth (default: each); of alloc: one in so many bytes, such "
 	  "as 512k (the default)",
+	  0 },
+	{ "waker", OPT_WAKER, NULL, 0,
+	  "With off-cpu or wall: also who ends each wait, as the event wakeup; report --waker and "
+	  "flame --waker show it inside the wait",
 	  0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0,
 	  "Only these runtimes (default: all that are found); native frames are always recorded",
@@ -130,6 +137,20 @@ static void parse_count(struct argp_state *state, struct session_opts *opts, con
 		cli__misused(state, "-c takes at most %g bytes, not '%s'", BYTES_MAX, arg);
 }
 
+/* What is too short for a wait's own sample has no waker either. */
+static void add_waker(struct argp_state *state, struct session_opts *opts)
+{
+	uint32_t waiting = event_list__waiting(&opts->events);
+
+	if (!waiting)
+		cli__misused(state, "--waker is about waits: add -e off-cpu or -e wall");
+	for (uint32_t i = 0; i < opts->events.n; i++)
+		if (opts->events.list[i].kind == &event_wakeup)
+			return;
+	parse_events(state, opts, event_wakeup.name);
+	opts->events.list[opts->events.n - 1].minimum = opts->events.list[waiting - 1].minimum;
+}
+
 /* Each says what it means for events that are there. */
 static void check_rates(struct argp_state *state, struct session_opts *opts)
 {
@@ -172,6 +193,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'c':
 		parse_count(state, opts, arg);
 		break;
+	case OPT_WAKER:
+		record->waker = true;
+		break;
 	case OPT_SOURCE:
 		parse_source(state, record, arg);
 		break;
@@ -190,6 +214,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		cli__parse_target(key, arg, state, opts, &record->pids);
 		cli__default_max_overhead(opts);
+		if (record->waker)
+			add_waker(state, opts);
 		check_rates(state, opts);
 		if (record->native_only)
 			opts->enabled = 0;

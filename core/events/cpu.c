@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/events/event.h"
 
-#include <errno.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 
 #include "core/kernel/cpu_clock.h"
+#include "core/kernel/varied_clock.h"
 
 /* Whatever a CPU executes, by its clock: the share of samples is the share of CPU time. */
 
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err)
 {
 	int n_cpus = libbpf_num_possible_cpus(), code = 0;
+	size_t first = event->n_links;
+	struct varied_clock *clock;
 
 	for (int cpu = 0; !code && cpu < n_cpus; cpu++) {
 		struct bpf_link *link = NULL;
@@ -23,6 +23,11 @@ int event__attach_clock(struct event *event, const struct bpf_program *program, 
 		if (!code && link)
 			code = event__add_link(event, link, fd, err);
 	}
+	if (!code)
+		code = varied_clock__new(event->fds + first, event->n_links - first,
+					 event->period_ns, &clock, err);
+	if (!code)
+		event->own = clock;
 	return code;
 }
 
@@ -32,15 +37,14 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	return event__attach_clock(event, event->program, err);
 }
 
+void event__detach_clock(struct event *event)
+{
+	varied_clock__free(event->own);
+}
+
 int event__slow_clock(struct event *event, uint32_t slowdown)
 {
-	uint64_t period = event->period_ns * slowdown;
-	int code = 0;
-
-	for (size_t i = 0; i < event->n_links; i++)
-		if (event->fds[i] >= 0 && ioctl(event->fds[i], PERF_EVENT_IOC_PERIOD, &period))
-			code = -errno;
-	return code;
+	return varied_clock__set_mean(event->own, event->period_ns * slowdown);
 }
 
 /* What perf calls it is the same here, as only targets are sampled. */
@@ -67,5 +71,6 @@ const struct event_kind event_cpu = {
 	.type = CHAIN_TICK,
 	.timed = true,
 	.attach = attach,
+	.detach = event__detach_clock,
 	.slow_down = event__slow_clock,
 };

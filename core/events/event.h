@@ -153,11 +153,13 @@ static inline uint64_t event__cookie(const struct event *event, bool begins)
 /* Runs `program` by the clock of each CPU, every event->period_ns. */
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);
 int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.slow_down */
+void event__detach_clock(struct event *event);		       /* as event_kind.detach */
 
 /* The kinds that there are. */
 extern const struct event_kind event_cpu;
 extern const struct event_kind event_off_cpu;
 extern const struct event_kind event_wall;
+extern const struct event_kind event_block_io;
 extern const struct event_kind event_wakeup;
 extern const struct event_kind event_fault;
 extern const struct event_kind event_software;

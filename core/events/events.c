@@ -9,10 +9,11 @@
 #include "core/events/nearest.h"
 
 const struct event_kind *const event_kinds[] = {
-	&event_cpu,	  &event_wall,	&event_off_cpu, &event_wakeup,	    &event_fault,
-	&event_software,  &event_pmu,	&event_syscall, &event_tracepoint,  &event_uprobe,
-	&event_uretprobe, &event_usdt,	&event_kprobe,	&event_kretprobe,   &event_fentry,
-	&event_latency,	  &event_alloc, &event_lock,	&event_lock_holder, NULL
+	&event_cpu,    &event_wall,	 &event_off_cpu, &event_wakeup,	 &event_block_io,
+	&event_fault,  &event_software,	 &event_pmu,	 &event_syscall, &event_tracepoint,
+	&event_uprobe, &event_uretprobe, &event_usdt,	 &event_kprobe,	 &event_kretprobe,
+	&event_fentry, &event_latency,	 &event_alloc,	 &event_lock,	 &event_lock_holder,
+	NULL
 };
 
 struct events {
@@ -69,7 +70,7 @@ void event_kind__usage(const struct event_kind *kind, char *ret, size_t size)
 static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 {
 	struct nearest nearest = nearest__to(spec->name, len);
-	char known[400] = "", usage[EVENT_NAME_BYTES];
+	char known[400] = "";
 	size_t used = 0;
 
 	for (int i = 0; event_kinds[i]; i++) {
@@ -78,16 +79,16 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 		nearest__add(&nearest, kind->name);
 		for (size_t k = 0; kind->other_name && kind->other_name(k); k++)
 			nearest__add(&nearest, kind->other_name(k));
-		event_kind__usage(kind, usage, sizeof(usage));
 		if (used < sizeof(known))
 			used += snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
-					 usage);
+					 kind == &event_latency ? kind->argument : kind->name);
 	}
 	if (nearest.n)
 		return err__set(err, -EINVAL, "there is no event '%s': did you mean %s?",
 				spec->name, nearest__text(&nearest));
 	return err__set(err, -EINVAL,
-			"there is no event '%s'; there are: %s; braid events lists them",
+			"there is no event '%s'; there are: %s; braid events "
+			"says more of them",
 			spec->name, known);
 }
 

@@ -112,6 +112,7 @@ const struct event_kind event_wall = {
 	.contains = &event_off_cpu,
 	.parse = parse,
 	.attach = attach_wall,
+	.detach = event__detach_clock,
 	.slow_down = event__slow_clock,
 };
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/waiting.h"
 #include "core/kernel/kernel_half.h"
 #include "core/kernel/spaces.h"
 #include "core/kernel/table_arena.h"

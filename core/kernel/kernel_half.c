@@ -9,6 +9,7 @@
 
 #include "bpf/braid.skel.h"
 #include "bpf/probe_rec.h"
+#include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/kernel/breakpoint.h"
@@ -131,8 +132,10 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_intervals = half->opts.intervals;
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
+	skel->rodata->cfg_known_sets = KNOWN_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
+	skel->rodata->cfg_locks = 1;
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
 									? half->opts.ring_bytes

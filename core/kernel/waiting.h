@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bpf/shared.h"
+#include "bpf/waiting.h"
 #include "core/base/err.h"
 #include "core/kernel/kernel_half.h"
 

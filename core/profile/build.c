@@ -47,6 +47,8 @@ struct build {
 	struct merge_placed placed[2 * RECORDED_DEPTH_MAX];
 	uint32_t *stack; /* profile frames, root first */
 	size_t cap_stack;
+	size_t n_own; /* of these, without who has ended the wait */
+	int waker_kind;
 	bool *idle_threads; /* by thread: some of its time was left out */
 };
 
@@ -74,6 +76,8 @@ static void map_group(struct build *build)
 {
 	int kind;
 
+	kind = build->filter->wakers ? profile__kind(build->profile, "waker", "") : 0;
+	build->waker_kind = kind > 0 ? kind : KIND_NATIVE;
 	if (!build->filter->by)
 		return;
 	kind = profile__kind(build->profile, group__name(build->filter->by), "");
@@ -203,16 +207,16 @@ static int add_group(struct build *build, const struct recorded_stack *stack)
 			      &build->stack[0]);
 }
 
-/* The merged stack, root first, into build->stack. */
-static int add_frames(struct build *build, const struct recorded_stack *stack, uint64_t samples,
-		      size_t *ret_n)
+/* The merged stack, root first, behind the `n` frames that are in build->stack. */
+static int append_stack(struct build *build, const struct recorded_stack *stack, uint64_t samples,
+			size_t n, size_t *ret_n)
 {
 	const struct merge_frame *native =
 		chain__set(&build->native, build->recorded, stack->native);
 	const struct merge_frame *runtime =
 		chain__set(&build->runtime, build->recorded, stack->runtime);
 	struct merge_report report = { 0 };
-	size_t n_placed, n = 0, i;
+	size_t n_placed, i;
 
 	n_placed = merge__run(native, build->native.n, runtime, build->runtime.n,
 			      build->filter->keep_vm, build->placed, &report);
@@ -222,9 +226,6 @@ static int add_frames(struct build *build, const struct recorded_stack *stack, u
 	build->report.appended += report.appended * samples;
 	build->report.apart += report.apart * samples;
 	build->report.loops += report.loops * samples;
-	if (build->filter->by && add_group(build, stack))
-		return -ENOMEM;
-	n = build->filter->by ? 1 : 0;
 	for (i = n_placed; i-- > 0;) {
 		const struct shown *shown;
 		uint32_t level;
@@ -236,14 +237,52 @@ static int add_frames(struct build *build, const struct recorded_stack *stack, u
 		for (level = shown->n; level-- > 0;)
 			build->stack[n++] = build->names[shown->first + level];
 	}
-	if (build->profile->n_nodes + n > PROFILE_NODES_MAX)
+	*ret_n = n;
+	return 0;
+}
+
+/* Who has ended the wait: a frame that says so, then its frames, innermost first, as the wakeup is
+ * what touches the wait. */
+static int append_waker(struct build *build, const struct recorded_stack *stack, size_t *n)
+{
+	const struct recorded_stack *waker = &build->recorded->stacks.rows[stack->waker];
+	size_t first = *n + 1, last;
+	char name[GROUP_LABEL_BYTES], label[GROUP_LABEL_BYTES + 16];
+
+	group__label(build->recorded, PROFILE_BY_THREAD, waker, name, sizeof(name));
+	snprintf(label, sizeof(label), "woken by %s", name);
+	if (array__reserve(&build->stack, &build->cap_stack, first, sizeof(*build->stack)) ||
+	    profile__frame(build->profile, build->waker_kind, label, NULL, 0, &build->stack[*n]) ||
+	    append_stack(build, waker, 0, first, n))
+		return -ENOMEM;
+	for (last = *n; last > first + 1;) {
+		uint32_t frame = build->stack[--last];
+
+		build->stack[last] = build->stack[first];
+		build->stack[first++] = frame;
+	}
+	return 0;
+}
+
+/* All that is shown of the stack, root first, into build->stack. */
+static int add_frames(struct build *build, const struct recorded_stack *stack, uint64_t samples,
+		      size_t *ret_n)
+{
+	size_t n = build->filter->by ? 1 : 0;
+
+	if ((build->filter->by && add_group(build, stack)) ||
+	    append_stack(build, stack, samples, n, &build->n_own))
+		return -ENOMEM;
+	n = build->n_own;
+	if ((stack->waker != RECORDED_NONE && append_waker(build, stack, &n)) ||
+	    build->profile->n_nodes + n > PROFILE_NODES_MAX)
 		return -ENOMEM;
 	*ret_n = n;
 	return 0;
 }
 
 /* Time that idle threads waited is counted and left out. */
-static bool is_idle(struct build *build, struct sum *sum, size_t n)
+static bool is_idle(struct build *build, struct sum *sum)
 {
 	struct profile *profile = build->profile;
 	uint32_t thread = sum->stack->thread;
@@ -251,7 +290,7 @@ static bool is_idle(struct build *build, struct sum *sum, size_t n)
 	if (!build->filter->idle || profile->unit != PROFILE_NANOSECONDS)
 		return false;
 	sum->hidden = idle__matches(build->filter->idle, build->recorded, sum->stack, profile,
-				    build->stack, n);
+				    build->stack, build->n_own);
 	if (!sum->hidden)
 		return false;
 	if (__builtin_add_overflow(profile->idle.weight, sum->value, &profile->idle.weight))
@@ -273,7 +312,7 @@ static int add_sum(struct build *build, struct sum *sum)
 
 	if (add_frames(build, stack, sum->samples, &n))
 		return -ENOMEM;
-	if (is_idle(build, sum, n))
+	if (is_idle(build, sum))
 		return 0;
 	build->profile->samples += sum->samples;
 	return profile__add_value(build->profile, build->stack, n, &value);
@@ -421,6 +460,11 @@ int build__profile(const struct recorded *recorded, const char *what,
 	struct selection selection;
 	int code = selection__init(&selection, recorded, what, filter, err);
 
+	if (!code && filter->wakers && !recorded->link_index.n)
+		code = err__set(err, -EINVAL,
+				"%s does not say who has ended waits: record with -e off-cpu "
+				"--waker",
+				what);
 	if (!code && build_selected(recorded, filter, &selection, ret, report))
 		code = err__set(err, -ENOMEM, "out of memory for the stacks in %s", what);
 	selection__done(&selection);

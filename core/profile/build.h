@@ -24,6 +24,7 @@ struct profile_filter {
 				   that the whole name fits; NULL: none */
 	uint32_t states;	/* only samples of these: 1 << enum thread_state; 0: all */
 	enum profile_by by;	/* the outermost level */
+	bool wakers;		/* what has ended a wait is shown inside it */
 	bool histogram;		/* of the samples' values, too */
 	/* Idle waits of events in ns are left out by these rules (core/profile/idle.h); NULL: none
 	 * are. */

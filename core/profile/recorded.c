@@ -38,6 +38,7 @@ int recorded__init(struct recorded *recorded)
 	*recorded = (struct recorded) {};
 	intern__init(&recorded->stack_index, RECORDED_NONE);
 	intern__init(&recorded->measure_index, RECORDED_NONE);
+	intern__init(&recorded->link_index, RECORDED_NONE);
 	intern__init(&recorded->bucket_index, RECORDED_NONE);
 	if (array__reserve(&recorded->texts, &recorded->cap_texts, 1, 1))
 		return -ENOMEM;
@@ -61,6 +62,7 @@ void recorded__done(struct recorded *recorded)
 	free(recorded->texts);
 	intern__done(&recorded->stack_index);
 	intern__done(&recorded->measure_index);
+	intern__done(&recorded->link_index);
 	intern__done(&recorded->bucket_index);
 	*recorded = (struct recorded) {};
 }
@@ -255,14 +257,15 @@ int64_t recorded__offset(const struct recorded_node *node)
 	return node->address == MERGE_APART ? SINK_APART : (int64_t)(STACK_BASE - node->address);
 }
 
-/* The same number for stacks of the same event and condition. */
+/* The same number for stacks of the same event, waker and condition. */
 static int number_measure(struct recorded *recorded, const struct recorded_stack *stack,
 			  uint32_t *ret)
 {
 	uint64_t condition = (uint64_t)stack->condition.state << 24 |
 			     (uint64_t)stack->condition.lock << 16 |
 			     (uint16_t)stack->condition.syscall;
-	uint32_t *place = intern__at(&recorded->measure_index, stack->event, condition);
+	uint64_t who = (uint64_t)(stack->waker + 1) << 32 | stack->event;
+	uint32_t *place = intern__at(&recorded->measure_index, who, condition);
 
 	if (!place)
 		return -ENOMEM;
@@ -272,19 +275,34 @@ static int number_measure(struct recorded *recorded, const struct recorded_stack
 	return 0;
 }
 
+static bool is_wakeup(const struct recorded *recorded, uint32_t event)
+{
+	return event != RECORDED_NONE &&
+	       !strcmp(recorded__text(recorded, recorded->events.rows[event].name),
+		       SINK_EVENT_WAKEUP);
+}
+
 int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		    struct recorded_stack **ret)
 {
-	const struct recorded_stack stack = {
+	struct recorded_stack stack = {
 		.event = recorded__find(&recorded->events, sample->event),
 		.thread = recorded__find(&recorded->threads, sample->thread),
 		.native = recorded__find(&recorded->nodes, sample->native),
 		.runtime = recorded__find(&recorded->nodes, sample->runtime),
 		.condition = sample->condition,
+		.waker = RECORDED_NONE,
 	};
-	uint32_t measure, *place;
+	uint32_t measure, *place, *linked = NULL;
 	struct recorded_stack *row;
 
+	if (recorded->keeps_wakers && sample->link) {
+		linked = intern__at(&recorded->link_index, sample->link, 0);
+		if (!linked)
+			return -ENOMEM;
+		if (*linked && !is_wakeup(recorded, stack.event))
+			stack.waker = *linked - 1;
+	}
 	if (number_measure(recorded, &stack, &measure))
 		return -ENOMEM;
 	place = intern__at(&recorded->stack_index, (uint64_t)stack.native << 32 | stack.runtime,
@@ -298,6 +316,8 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		*row = stack;
 		*place = recorded->stacks.n;
 	}
+	if (linked && !*linked && is_wakeup(recorded, stack.event))
+		*linked = *place;
 	*ret = &recorded->stacks.rows[*place - 1];
 	return 0;
 }

@@ -80,6 +80,7 @@ struct recorded_node {
 struct recorded_stack {
 	uint32_t event, thread, native, runtime;
 	struct rec_condition condition;
+	uint32_t waker; /* the stack of who has ended the wait; RECORDED_NONE unless keeps_wakers */
 	uint64_t samples, value; /* value saturates */
 	uint64_t last;		 /* number of the newest one, of all samples */
 };
@@ -114,6 +115,8 @@ struct recorded {
 	RECORDED_ROWS(struct recorded_bucket) buckets; /* none unless keeps_buckets */
 	RECORDED_ROWS(struct recorded_counter) counters;
 	bool keeps_buckets;	     /* set it before the first sample */
+	bool keeps_wakers;	     /* the same */
+	struct intern link_index;    /* private: of stacks, + 1, by their samples' links */
 	struct intern stack_index;   /* private: of stacks, + 1 */
 	struct intern bucket_index;  /* private: of buckets, + 1 */
 	struct intern measure_index; /* private: numbers of events with conditions, + 1 */

@@ -23,6 +23,9 @@ struct sink_event {
 	const char *unit; /* what values are: SINK_UNIT_* */
 };
 
+/* Samples of this event and of others with the same `link`: who wakes, and who is woken. */
+#define SINK_EVENT_WAKEUP "wakeup"
+
 /* Units of values. Readers show those of others' making as they are. */
 #define SINK_UNIT_SAMPLES "samples" /* ticks of a timer: how many the sample stands for */
 #define SINK_UNIT_NS	  "ns"

@@ -20,18 +20,21 @@ static void add_stack(struct sum *sum, const struct recorded_stack *stack)
 		add(&sum->preempted, stack->value);
 }
 
-/* The same number for stacks that no rule tells apart, but by their frames. */
+/* The same number for stacks that nothing tells apart but their frames: no rule of idle waits, and
+ * not who has ended them. */
 static int number_wait(struct intern *waits, const struct profile_filter *filter,
 		       const struct recorded_stack *stack, uint32_t *ret)
 {
+	bool ruled = filter->idle && stack->condition.state == STATE_BLOCKED;
+	uint64_t condition =
+		(uint64_t)stack->condition.lock << 16 | (uint16_t)stack->condition.syscall;
 	uint32_t *place;
 
 	*ret = 0;
-	if (!filter->idle || stack->condition.state != STATE_BLOCKED)
+	if (!ruled && stack->waker == RECORDED_NONE)
 		return 0;
-	place = intern__at(waits, stack->thread,
-			   (uint64_t)stack->condition.lock << 16 |
-				   (uint16_t)stack->condition.syscall);
+	place = intern__at(waits, (uint64_t)(stack->waker + 1) << 32 | (ruled ? stack->thread : 0),
+			   ruled ? condition + 1 : 0);
 	if (!place)
 		return -ENOMEM;
 	if (!*place)

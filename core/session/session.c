@@ -101,12 +101,13 @@ static void stop_sampling(void *ctx)
 }
 
 /* Sampling ends when it should, whether or not anything else gets to its end in time. */
-static void begin(struct session *session)
+int session__begin(struct session *session, struct err *err)
 {
 	session->start_ns = session->last_tick_ns = now_ns();
 	if (session->opts.duration_s > 0)
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
+	return session__note_waiting(session, err);
 }
 
 int session__open(const struct session_opts *opts, struct session **ret_session, struct err *err)
@@ -154,10 +155,6 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
 	if (!ret)
 		ret = session__start_targets(session, err);
-	if (!ret) {
-		begin(session);
-		ret = session__note_waiting(session, err);
-	}
 	if (ret) {
 		child__kill(&session->child);
 		recording__discard(session->recording);

@@ -124,6 +124,8 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 
 	kernel_half__counters(session->half, ret_counters);
 	ret_counters[COUNT_SECTION_UNPLACED] = capture__stats(session->capture)->unplaced;
+	ret_counters[COUNT_UNFINISHED] = capture__stats(session->capture)->unfinished;
+	ret_counters[COUNT_KNOWN_LOST] = capture__stats(session->capture)->known_lost;
 	ret_counters[COUNT_PROCESS_UNREAD] = tracker__unread(session->tracker);
 	ret_counters[COUNT_IMAGE_UNREAD] = images__stats(session->images)->unread;
 	ret_counters[COUNT_TABLE_UNPLACED] = images__stats(session->images)->tableless;

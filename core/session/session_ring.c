@@ -17,17 +17,26 @@
 /* At the end, stack copies that have come are unwound for so long; each takes some milliseconds. */
 #define DRAIN_NS NSEC_PER_SEC
 
+/* When the sample was taken; 0: it is none. */
+static uint64_t sample_time(const void *data, size_t size)
+{
+	const struct rec_sample *sample = data;
+	const struct rec_known *known = data;
+
+	if (size >= sizeof(*sample) && sample->type == REC_SAMPLE)
+		return sample->time_ns;
+	return size >= sizeof(*known) && known->type == REC_KNOWN ? known->time_ns : 0;
+}
+
 static int on_ring_record(void *ctx, void *data, size_t size)
 {
 	struct session *session = ctx;
-	const struct rec_sample *rec = data;
 	int ret = routing__record(&session->routing, data, size, &session->ring_err);
 
 	if (ret)
 		return ret;
 	session->behind = now_ns() >= session->consume_end_ns;
-	if (session->behind || (size >= sizeof(*rec) && rec->type == REC_SAMPLE &&
-				rec->time_ns > session->consume_until_ns))
+	if (session->behind || sample_time(data, size) > session->consume_until_ns)
 		return -EAGAIN;
 	return 0;
 }

@@ -108,7 +108,10 @@ int session__add_targets(struct session *session, struct err *err);
 /* Reads what running targets have mapped, and finds their runtimes. */
 int session__refresh_targets(struct session *session, struct err *err);
 
-/* Attaches what depends on mappings, makes the first commit (by which the recording takes its
+/* From now on the time counts. */
+int session__begin(struct session *session, struct err *err);
+
+/* Attaches what depends on mappings, begins, makes the first commit (by which the recording takes its
  * place: the last thing that can fail), and lets the command run. */
 int session__start_targets(struct session *session, struct err *err);
 

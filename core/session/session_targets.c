@@ -104,6 +104,8 @@ static int start_command(struct session *session, struct err *err)
 	if (!ret)
 		ret = attach_in_targets(session, err);
 	if (!ret)
+		ret = session__begin(session, err);
+	if (!ret)
 		ret = session__commit(session, err);
 	if (!ret) /* else it is not to run on */
 		child__release(&session->child);
@@ -117,5 +119,7 @@ int session__start_targets(struct session *session, struct err *err)
 	if (session->opts.command)
 		return start_command(session, err);
 	ret = attach_in_targets(session, err);
+	if (!ret)
+		ret = session__begin(session, err);
 	return ret ? ret : session__commit(session, err);
 }

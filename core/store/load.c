@@ -163,7 +163,8 @@ static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
 					    .event = column_u32(stmt, 5),
 					    .condition = { .state = column_u32(stmt, 6),
 							   .lock = column_u32(stmt, 7),
-							   .syscall = column_u32(stmt, 8) - 1 } };
+							   .syscall = column_u32(stmt, 8) - 1 },
+					    .link = column_i64(stmt, 9, 0) };
 
 	return recorded__add_sample(recorded, &sample);
 }
@@ -190,9 +191,9 @@ static const struct reader readers[] = {
 	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
 	{ "node",     "id, parent, frame, offset",                    node_row,     1, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID ", 0, 0, 0",                       sample_row,   1, 2 },
+		      CPU_EVENT_ID ", 0, 0, 0, 0",                       sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall",                         sample_row,   3, NOW },
+		      "state, lock, syscall, link",                         sample_row,   3, NOW },
 };
 /* clang-format on */
 
@@ -253,6 +254,7 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 							 SINK_UNIT_SAMPLES))))
 		ret = err__set(err, -ENOMEM, "out of memory");
 	reading->recorded.keeps_buckets = filter->histogram;
+	reading->recorded.keeps_wakers = filter->wakers;
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++)
 		if (version >= readers[i].from && version <= readers[i].to)
 			ret = read_table(reading, &readers[i], err);

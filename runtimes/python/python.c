@@ -23,11 +23,17 @@
 /* PTHREAD_KEYS_MAX, which is what glibc allows */
 #define TSS_KEYS_MAX 1024
 
+/* Two mutexes of 40 bytes and two condition variables of 48, and what lies between them */
+#define GIL_3_6_BYTES_MAX 1024
+
 struct runtime_image {
 	struct python_version version;
 	uint64_t key_vaddr;	     /* of a Py_tss_t; 3.6: of an int */
 	struct x86_tls tls;	     /* from 3.15 on */
 	uint64_t interpreters_vaddr; /* of the pointer to the first one; 0: unknown */
+	uint64_t gil_vaddr;	     /* 0: unknown, or found by the interpreter */
+	uint64_t gil_holder, gil_locked;
+	uint32_t gil_bytes;
 	struct runtime_range loops[PYTHON_LOOPS_MAX];
 	size_t n_loops;
 };
@@ -113,14 +119,39 @@ static const struct python_version *choose_version(const struct elf_file *file,
 	return NULL;
 }
 
+/* 3.6: variables of Python/ceval_gil.h. Those of the compiler's own order lie side by side. */
+static void locate_lock_3_6(const struct elf_file *file, struct runtime_image *image)
+{
+	static const char *const waited[] = { "gil_cond", "gil_mutex", "switch_cond",
+					      "switch_mutex" };
+	uint64_t holder, locked, vaddr, size, start = UINT64_MAX, end = 0;
+
+	if (elf_file__find_symbol(file, "gil_last_holder", &holder, NULL) ||
+	    elf_file__find_symbol(file, "gil_locked", &locked, NULL))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(waited); i++) {
+		if (elf_file__find_symbol(file, waited[i], &vaddr, &size))
+			return;
+		start = min_of(start, vaddr);
+		end = max_of(end, vaddr + size);
+	}
+	if (end - start > GIL_3_6_BYTES_MAX)
+		return;
+	image->gil_vaddr = start;
+	image->gil_holder = holder - start;
+	image->gil_locked = locked - start;
+	image->gil_bytes = end - start;
+}
+
 /* 3.6 has no _PyRuntime: its state is in local symbols. Where these were stripped, other
- * interpreters than the thread's first one will not be seen. */
+ * interpreters than the thread's first one will not be seen, nor the lock. */
 static const char *locate_3_6(const struct elf_file *file, struct runtime_image *image)
 {
 	if (elf_file__find_symbol(file, "autoTLSkey", &image->key_vaddr, NULL) &&
 	    python_build__key(file, 0, 0, 0, &image->key_vaddr))
 		return "cannot tell where this build keeps its thread key";
 	elf_file__find_symbol(file, "interp_head", &image->interpreters_vaddr, NULL);
+	locate_lock_3_6(file, image);
 	return NULL;
 }
 
@@ -146,6 +177,12 @@ static const char *locate(const struct elf_file *file, uint32_t hex, struct runt
 					&image->key_vaddr))
 		return "cannot tell where this build keeps the state of a thread";
 	image->interpreters_vaddr = runtime + version->interpreters;
+	/* Between them only what is the same in all patch releases: gilstate begins behind it. */
+	if (version->gil)
+		image->gil_vaddr = image->key_vaddr - version->tss + version->gil;
+	image->gil_holder = PYTHON_GIL_HOLDER;
+	image->gil_locked = PYTHON_GIL_LOCKED;
+	image->gil_bytes = PYTHON_GIL_BYTES;
 	return NULL;
 }
 
@@ -263,9 +300,14 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 		.offsets = image->version.offsets,
 		.state = image->version.state,
 		.state_at = target->bias + image->key_vaddr,
+		.gil_holder = image->gil_holder,
+		.gil_locked = image->gil_locked,
+		.gil_bytes = image->gil_bytes,
 	};
 	if (image->interpreters_vaddr)
 		rec->interpreters = target->bias + image->interpreters_vaddr;
+	if (image->gil_vaddr)
+		rec->gil = target->bias + image->gil_vaddr;
 	rc = rec->state == PYTHON_STATE_TLS ? locate_tls(target, rec) : check_key(target->pid, rec);
 	return rc ? err__set(err, rc, "python: process %u: no thread state at %#llx", target->pid,
 			     (unsigned long long)rec->state_at)

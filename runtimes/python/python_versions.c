@@ -49,24 +49,28 @@ static const struct python_version versions[] = {
 	{
 		.minor = 7,
 		.tss = 1504, /* 1416 in 3.7.0 to 3.7.3: the code of the build has the last word */
+		.gil = 1264,
 		.interpreters = 24,
 		.offsets = { OBJECTS_FROM_3_7, CODE_BEFORE_3_8 },
 	},
 	{
 		.minor = 8,
 		.tss = 1392,
+		.gil = 1152,
 		.interpreters = 32,
 		.offsets = { OBJECTS_FROM_3_7, CODE_FROM_3_8, .line_format = PYTHON_LINES_LNOTAB },
 	},
 	{
 		.minor = 9,
 		.tss = 584,
+		.gil = 352,
 		.interpreters = 32,
 		.offsets = { OBJECTS_FROM_3_7, CODE_FROM_3_8, .line_format = PYTHON_LINES_LNOTAB },
 	},
 	{
 		.minor = 10,
 		.tss = 584,
+		.gil = 352,
 		.interpreters = 32,
 		.offsets = {
 			OBJECTS,
@@ -81,6 +85,7 @@ static const struct python_version versions[] = {
 	{
 		.minor = 11,
 		.tss = 592,
+		.gil = 360,
 		.interpreters = 40,
 		.offsets = {
 			.chain = PYTHON_CHAIN_CFRAMES,
@@ -104,6 +109,7 @@ static const struct python_version versions[] = {
 			.interp_next = 0,
 			.interp_threads = 16,
 			.line_format = PYTHON_LINES_LOCATIONS,
+			.tstate_native_id = 160,
 		},
 	},
 	{
@@ -132,6 +138,8 @@ static const struct python_version versions[] = {
 			.interp_next = 0,
 			.interp_threads = 72,
 			.line_format = PYTHON_LINES_LOCATIONS,
+			.tstate_native_id = 144,
+			.interp_gil = 384,
 		},
 	},
 	{ .minor = 13, .tss = 2160 },
@@ -156,7 +164,8 @@ const struct python_version *python_version__find(unsigned int minor)
 struct debug_words { /* where in it is what: index of the word */
 	uint8_t interpreters_head;
 	uint8_t interp_next, interp_threads;
-	uint8_t tstate_next, tstate_frame, tstate_thread_id;
+	uint8_t interp_gil, gil, gil_locked, gil_holder;
+	uint8_t tstate_next, tstate_interp, tstate_frame, tstate_thread_id, tstate_native_id;
 	uint8_t frame_previous, frame_code, frame_instr, frame_owner;
 	uint8_t code_file, code_qualname, code_line_table, code_first_line, code_bytecode;
 };
@@ -165,9 +174,15 @@ static const struct debug_words words_3_13 = {
 	.interpreters_head = 5,
 	.interp_next = 8,
 	.interp_threads = 9,
+	.interp_gil = 14,
+	.gil = 15,
+	.gil_locked = 17,
+	.gil_holder = 18,
 	.tstate_next = 21,
+	.tstate_interp = 22,
 	.tstate_frame = 23,
 	.tstate_thread_id = 24,
+	.tstate_native_id = 25,
 	.frame_previous = 29,
 	.frame_code = 30,
 	.frame_instr = 31,
@@ -183,9 +198,15 @@ static const struct debug_words words_3_14 = {
 	.interpreters_head = 5,
 	.interp_next = 8,
 	.interp_threads = 9,
+	.interp_gil = 15,
+	.gil = 16,
+	.gil_locked = 18,
+	.gil_holder = 19,
 	.tstate_next = 24,
+	.tstate_interp = 25,
 	.tstate_frame = 26,
 	.tstate_thread_id = 27,
+	.tstate_native_id = 28,
 	.frame_previous = 32,
 	.frame_code = 33,
 	.frame_instr = 34,
@@ -201,9 +222,15 @@ static const struct debug_words words_3_15 = {
 	.interpreters_head = 5,
 	.interp_next = 8,
 	.interp_threads = 9,
+	.interp_gil = 15,
+	.gil = 16,
+	.gil_locked = 18,
+	.gil_holder = 19,
 	.tstate_next = 24,
+	.tstate_interp = 25,
 	.tstate_frame = 26,
 	.tstate_thread_id = 30,
+	.tstate_native_id = 31,
 	.frame_previous = 40,
 	.frame_code = 41,
 	.frame_instr = 42,
@@ -242,11 +269,15 @@ static bool take_words(const uint64_t *words, const struct debug_words *at,
 		       struct python_version *version)
 {
 	uint64_t all = words[at->interpreters_head];
+	bool with_lock;
 
 	for (size_t i = 0; i < sizeof(*at); i++)
 		all |= words[((const uint8_t *)at)[i]];
 	if (all > UINT16_MAX || words[at->tstate_next] != PYTHON_TSTATE_NEXT)
 		return false;
+	with_lock = words[at->tstate_interp] == PYTHON_TSTATE_INTERP &&
+		    words[at->gil_holder] - words[at->gil] == PYTHON_GIL_HOLDER &&
+		    words[at->gil_locked] - words[at->gil] == PYTHON_GIL_LOCKED;
 	version->interpreters = words[at->interpreters_head];
 	version->offsets = (struct python_offsets) {
 		.chain = PYTHON_CHAIN_SHIMS,
@@ -267,6 +298,8 @@ static bool take_words(const uint64_t *words, const struct debug_words *at,
 		.interp_next = words[at->interp_next],
 		.interp_threads = words[at->interp_threads],
 		.line_format = PYTHON_LINES_LOCATIONS,
+		.tstate_native_id = words[at->tstate_native_id],
+		.interp_gil = with_lock ? words[at->interp_gil] : 0,
 	};
 	return fits(&version->offsets);
 }

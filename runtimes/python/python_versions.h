@@ -13,6 +13,7 @@ struct python_version {
 	unsigned int minor; /* of 3.minor */
 	enum python_state_kind state;
 	unsigned int tss;	   /* STATE_KEY: of gilstate.autoTSSkey in _PyRuntime */
+	unsigned int gil;	   /* of ceval.gil in _PyRuntime; 0: elsewhere */
 	unsigned int interpreters; /* of interpreters.head in _PyRuntime; 0: there is none */
 	struct python_offsets offsets;
 };

@@ -273,7 +273,7 @@ def symbols(file, addresses):
     return dict(zip(addresses, map(Symbol, names)))
 
 
-def _is_frame(got, want):
+def is_frame(got, want):
     """`want`: None is a native function whose file exports no symbol for it (with its debug file
     it may have one); a name without a place is that of a native function, whatever the line, and
     whichever number gcc gave to its clone."""
@@ -296,7 +296,7 @@ def check_merged(name, stacks, want, count, natives=None):
         return
     got = stacks[0][0]
     wrong = [f"{i}: got {a!r}, want {b!r}" for i, (a, b) in enumerate(zip(got, want))
-             if not _is_frame(a, b)]
+             if not is_frame(a, b)]
     ok(len(got) == len(want) and not wrong, f"{name}: the merged stack, frame by frame",
        f"{len(got)} frames, want {len(want)}", *wrong, *got)
     if natives is not None:

@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The ring buffer overflows: what is recorded and what is counted as lost are all the hits there were,
-and as many are recorded as fit."""
+and as many are recorded as fit: those of a stack that is known as short records. A stack that found
+no room is sent again."""
 
 import os
 import re
@@ -11,11 +12,13 @@ import gate
 
 RING_BYTES = 4096
 HITS = 200
-# Of a record in the ring: its own head, and struct rec_sample.
+# Of a record in the ring: its own head, and struct rec_known.
 SHARED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bpf/shared.h")
 with open(SHARED, encoding="utf-8") as header:
-    HEADER_BYTES = 8 + int(re.search(r"sizeof\(struct rec_sample\) == (\d+)", header.read()).group(1))
+    KNOWN_BYTES = 8 + int(re.search(r"sizeof\(struct rec_known\) == (\d+)", header.read()).group(1))
 LOST = "samples lost: ring buffer full"
+DEEP = 3
+OVER = DEEP + 1  # hits of the other stack
 
 
 def stop(process):
@@ -27,23 +30,38 @@ def stop(process):
 
 gate.need_root()
 target = gate.marked(gate.MARKS)
-recorder = gate.recorder(2 * HITS + 2, target, options=("-b", RING_BYTES))
+recorder = gate.recorder(2 * HITS + 2 + OVER + DEEP, target, options=("-b", RING_BYTES))
 recorded = 0
+seen = []  # which hits are recorded
+hits = 0
+fit = (RING_BYTES - 1) // KNOWN_BYTES
+gate.ok(KNOWN_BYTES <= 64, "a stack that is known takes at most 64 bytes", KNOWN_BYTES)
 for name in "once", "twice":
     gate.ask(target, "here 1")
     recorded += 1
+    seen.append(hits)
+    hits += 1
     gate.wait_line(recorder, f"recorded {recorded}")  # and the ring is empty
     stop(recorder)
     gate.ask(target, f"here {HITS}")
+    seen += range(hits, hits + fit)
+    hits += HITS
+    if name == "once":
+        gate.ask(target, f"deep {DEEP} {OVER}")  # no room: lost, and not known
+        hits += OVER
     recorder.send_signal(signal.SIGCONT)
-    fit = (RING_BYTES - 1) // (HEADER_BYTES + 2 * 8 * len(gate.HERE))
     recorded += fit
     if name == "once":
         gate.wait_line(recorder, f"recorded {recorded}")
-recording = gate.finish(recorder, 2 * HITS + 2, recorded)
-gate.equal(recording.counters(), {LOST: 2 * (HITS - fit)}, "what does not fit is counted")
+        gate.ask(target, f"deep {DEEP} {DEEP}")  # sent again, and then known
+        seen += range(hits, hits + DEEP)
+        hits += DEEP
+        recorded += DEEP
+        gate.wait_line(recorder, f"recorded {recorded}")
+recording = gate.finish(recorder, hits, recorded)
+gate.equal(recording.counters(), {LOST: hits - recorded}, "what does not fit is counted")
 gate.equal(recording.count(), recorded, "what fits is recorded")
-gate.check_merged("overflow", recording.merged(), gate.HERE, recorded)
-samples = recording.samples()
-gate.check_native("overflow", samples[:1 + fit], gate.Maps(target.pid), gate.traces()[:1 + fit])
+gate.equal(sorted(count for _, count in recording.merged()), [DEEP, recorded - DEEP], "two stacks")
+traces = gate.traces()
+gate.check_native("overflow", recording.samples(), gate.Maps(target.pid), [traces[i] for i in seen])
 gate.done()

@@ -39,7 +39,8 @@ static bool at_entry; /* 3.11: the next frame begins a loop */
 		.frame_instr = 56, .frame_owner = owner, .frame_bytes = frame_size,             \
 		.code_base = 64, .code_first_line = 68, .code_file = 112, .code_name = 128,     \
 		.code_line_table = 136, .code_bytecode = bytecode, .unicode_ascii_data = 40,    \
-		.unicode_compact_data = 56, .interp_next = next, .interp_threads = threads      \
+		.unicode_compact_data = 56, .interp_next = next, .interp_threads = threads,     \
+		.tstate_native_id = thread_id + 8, .interp_gil = 16                             \
 	}
 static const struct python_offsets described[] = {
 	DESCRIBED(152, 70, 72, 200, 7264, 7344), /* 3.13.0 */
@@ -223,6 +224,7 @@ static inline void make_tstate(uint64_t interp)
 	tstate = make(512);
 	put(tstate + o->tstate_thread_id, thread);
 	put(tstate + PYTHON_TSTATE_NEXT, get(interp + o->interp_threads));
+	put(tstate + PYTHON_TSTATE_INTERP, interp);
 	put(interp + o->interp_threads, tstate);
 	frame = cframe = n_loops = 0;
 	if (with_cframes())
@@ -232,7 +234,8 @@ static inline void make_tstate(uint64_t interp)
 /* First in the list of interpreters. */
 static inline uint64_t make_interpreter(void)
 {
-	uint64_t interp = make(max_of(o->interp_next, o->interp_threads) + 8U);
+	uint64_t interp =
+		make(max_of(max_of(o->interp_next, o->interp_threads), o->interp_gil) + 8U);
 
 	put(interp + o->interp_next, get(proc.interpreters));
 	put(proc.interpreters, interp);

@@ -92,6 +92,42 @@ static void check_sections(struct capture *capture)
 	}
 }
 
+/* The second one refers to the stack of the first, the third to one that never came. */
+static void check_known(struct capture *capture)
+{
+	struct {
+		struct rec_sample head;
+		uint64_t words[1];
+	} rec = { .head = { .type = REC_SAMPLE,
+			    .slot = 3,
+			    .generation = 2,
+			    .time_ns = 3 * CHANGE_NS,
+			    .event = TICK,
+			    .value = 1,
+			    .tgid = PID,
+			    .tid = PID,
+			    .n_kernel = 1 },
+		  .words = { KERNEL_IP } };
+	struct rec_known known = { .type = REC_KNOWN,
+				   .slot = 3,
+				   .generation = 2,
+				   .time_ns = 3 * CHANGE_NS + 1,
+				   .event = WAIT,
+				   .value = 99,
+				   .tid = PID + 1 };
+	uint64_t before = capture__stats(capture)->samples;
+
+	ok(!capture__record(capture, &rec, sizeof(rec), NULL) &&
+		   !capture__record(capture, &known, sizeof(known), NULL) &&
+		   capture__stats(capture)->samples == before + 2,
+	   "a sample with a stack that came before");
+	known.generation = 4;
+	ok(!capture__record(capture, &known, sizeof(known), NULL) &&
+		   capture__stats(capture)->samples == before + 2 &&
+		   capture__stats(capture)->known_lost == 1,
+	   "one whose stack is not there is counted as lost");
+}
+
 static int keep_row(void *ctx, int n, char **values, char **names)
 {
 	(void)n, (void)names;
@@ -179,11 +215,15 @@ int main(void)
 	check_events(capture);
 	check_stats(capture);
 	check_sections(capture);
+	check_known(capture);
 	ok(!capture__name_frames(capture, true, &err) && !recording__close(recording, &err),
 	   "ends");
-	is_str(recorded("SELECT value FROM sample ORDER BY id"), "1 1 4 4 4 2 12345 2 ",
+	is_str(recorded("SELECT value FROM sample ORDER BY id"), "1 1 4 4 4 2 12345 2 2 99 ",
 	       "each sample weighs what it did when it was taken");
-	is_str(recorded("SELECT event FROM sample ORDER BY id"), "1 1 1 1 1 1 2 1 ",
+	is_str(recorded("SELECT count(DISTINCT native) || '/' || count(DISTINCT thread) FROM "
+			"sample WHERE time_ns >= 3000"),
+	       "1/2 ", "known: one stack, of two threads");
+	is_str(recorded("SELECT event FROM sample ORDER BY id"), "1 1 1 1 1 1 2 1 1 2 ",
 	       "each has its event");
 	is_str(recorded("SELECT name || '/' || unit FROM event ORDER BY id"),
 	       "cpu/samples wait/ns ", "and that its name and its unit");

@@ -54,14 +54,15 @@ static void test_refused(void)
 	refuses("cpu,cpu", "the event cpu is there twice");
 	refuses("off-cpu,wall", "one of them contains the other");
 	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("block-io:5", "shortest time of block I/O");
 	refuses("wall:-1ms", "shortest time of waiting");
 	refuses("off-cpu:2days", "shortest time of waiting");
 	refuses("off-cpu:90000s", "shortest time of waiting");
 	refuses("cpus", "did you mean cpu or cs?");
 	refuses("uprobes:x:y", "did you mean uprobe or kprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
-	refuses("nothing-like-it", "there are: cpu, wall[:MIN], off-cpu[:MIN], page-fault, ");
-	refuses("nothing-like-it", "tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL");
+	refuses("nothing-like-it", ", syscall, tracepoint, uprobe, ");
+	refuses("nothing-like-it", "A:latency:B; braid events says more of them");
 	refuses("page-fualt", "did you mean page-fault");
 	refuses("LLC-load-mises", "did you mean LLC-load-misses");
 	refuses("r12x", "there is no event 'r12x'");

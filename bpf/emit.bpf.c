@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/scratch.bpf.h"
+
+/* The end of a sample: into the ring, the whole of it once, and from then on, as long as nothing
+ * but its time, thread and value differ, as a REC_KNOWN that names the one before by a slot and the
+ * generation of what is in it.
+ *
+ * Such a record never comes before the stack that it refers to, and never after one that has taken
+ * its slot. The ring is one queue in the order in which room was reserved, and
+ *   - an entry becomes valid after the whole sample has got its room: who finds it reserves later;
+ *   - who wants to change an entry makes its version odd before it reserves. Who uses the entry
+ *     looks at the version again after having reserved: still the same, it came first; else it
+ *     gives the room back, and sends the whole sample.
+ * Reserving takes a lock, which orders these accesses. A full ring leaves no hole: the entry stays
+ * what it was, and the stack is sent the next time that it is seen.
+ *
+ * Two that would write one entry exclude each other: the second one sends its sample without
+ * keeping it. So does a tick that interrupts a program which is about to write. */
+
+const volatile __u32 cfg_known_sets = 0; /* a power of two, at most KNOWN_SETS; 0: none are kept */
+
+struct known_stack {
+	__u32 version; /* odd: it is being written. Else the generation of what is kept */
+	__u32 tgid;    /* whatever the hashes of others may be: never taken for another process's */
+	__u32 words;   /* as many as the sample has */
+	__u32 used;    /* when last, by known__now; 0: there is none */
+	__u64 hash, check;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, KNOWN_MAX);
+	__type(key, __u32);
+	__type(value, struct known_stack);
+} known_stacks __weak SEC(".maps");
+
+/* Milliseconds, about; only to find out what was not used for long. */
+static __always_inline __u32 known__now(const struct rec_sample *sample)
+{
+	return (__u32)(sample->time_ns >> 20) | 1;
+}
+
+/* --- two independent hashes of a sample's content --- */
+
+/* Random odd numbers. A block of words adds up to one word for each hash, so that products do not
+ * wait for each other: the whole costs about as much as copying does. */
+#define HASH_BLOCK 16
+#define HASH_FACTORS(X)                               \
+	X(0, 0x9bbf89cd4a5c6de7, 0xd1b54a32d192ed03)  \
+	X(1, 0xf1357aea2e62a9c5, 0xaef17502108ef2d9)  \
+	X(2, 0x8cb92ba72f3d8dd7, 0xdb4f0b9175ae2165)  \
+	X(3, 0xd6e8feb86659fd93, 0xbbe0563303a4615f)  \
+	X(4, 0xa24baed4963ee407, 0xe7037ed1a0b428db)  \
+	X(5, 0xc6bc279692b5c323, 0x8ebc6af09c88c6e3)  \
+	X(6, 0x9e3779b97f4a7c15, 0x589965cc75374cc3)  \
+	X(7, 0xeb44accab455d165, 0x1d8e4e27c47d124f)  \
+	X(8, 0x9fb21c651e98df25, 0xa0761d6478bd642f)  \
+	X(9, 0xe220a8397b1dcdaf, 0x3c79ac492ba7b653)  \
+	X(10, 0xbf58476d1ce4e5b9, 0x1c69b3f74ac4ae35) \
+	X(11, 0x94d049bb133111eb, 0x4cf5ad432745937f) \
+	X(12, 0xff51afd7ed558ccd, 0x52dce729da3ed7a1) \
+	X(13, 0xc4ceb9fe1a85ec53, 0x69a329e2e7f7c2b5) \
+	X(14, 0x87c37b91114253d5, 0x2127599bf4325c37) \
+	X(15, 0x4cf5ad432745937b, 0x880355f21e6d1965)
+
+struct content {
+	const struct scratch *scratch;
+	__u64 hash, check;
+};
+
+static __always_inline void content__mix(struct content *content, __u64 hash, __u64 check)
+{
+	hash = (content->hash ^ hash) * 0xff51afd7ed558ccd;
+	check = (content->check ^ check) * 0xc4ceb9fe1a85ec53;
+	content->hash = hash ^ hash >> 32;
+	content->check = check ^ check >> 29;
+}
+
+static long content__add_block(__u32 index, void *ctx)
+{
+	struct content *content = ctx;
+	const __u64 *words =
+		&content->scratch->words[index * HASH_BLOCK & (SAMPLE_WORDS_MAX - HASH_BLOCK)];
+	__u64 hash = 0, check = 0;
+
+#define X(i, first, second)                \
+	hash += words[i] * (__u64)(first); \
+	check += words[i] * (__u64)(second);
+	HASH_FACTORS(X)
+#undef X
+	content__mix(content, hash, check);
+	return 0;
+}
+
+/* What a sample's head has of its content, as words. */
+#define CONTENT_AT    __builtin_offsetof(struct rec_sample, tgid)
+#define CONTENT_WORDS 6
+_Static_assert(CONTENT_AT + 8 * CONTENT_WORDS == sizeof(struct rec_sample), "a sample's head");
+
+/* The sample's words are filled up with zeros to a block. */
+static __always_inline void content__hash(struct content *content, struct scratch *scratch,
+					  __u32 n_words)
+{
+	const __u64 *head = (const __u64 *)((const char *)&scratch->sample + CONTENT_AT);
+	__u64 numbers = (__u64)scratch->proc.program << 32 | n_words;
+	__u32 i;
+
+	content->scratch = scratch;
+	content->hash = numbers * 0x9fb21c651e98df25;
+	content->check = numbers * 0xe220a8397b1dcdaf;
+	for (i = 0; i < CONTENT_WORDS; i++)
+		content__mix(content, head[i] * 0x9bbf89cd4a5c6de7, head[i] * 0xd1b54a32d192ed03);
+	for (i = 0; i < HASH_BLOCK; i++)
+		scratch->words[(n_words + i) & (SAMPLE_WORDS_MAX - 1)] = 0;
+	bpf_loop((n_words + HASH_BLOCK - 1) / HASH_BLOCK, content__add_block, content, 0);
+}
+
+/* --- the table --- */
+
+struct known_search {
+	__u32 first;   /* slot of the set's first entry */
+	__u32 found;   /* KNOWN_MAX: none */
+	__u32 version; /* of what was found */
+	__u32 victim;  /* else: what may go */
+	__u32 age;     /* of that */
+};
+
+static __always_inline struct known_stack *known__at(__u32 slot)
+{
+	return bpf_map_lookup_elem(&known_stacks, &slot);
+}
+
+static __always_inline void known__find(struct known_search *search, const struct content *content,
+					__u32 tgid, __u32 words, __u32 now)
+{
+	__u32 ways = words > KNOWN_WORDS_SMALL ? 1 : KNOWN_WAYS, way;
+
+	search->first = ((__u32)(content->hash >> 32) & (cfg_known_sets - 1)) * KNOWN_WAYS;
+	search->found = KNOWN_MAX;
+	search->victim = search->first;
+	search->age = 0;
+	for (way = 0; way < KNOWN_WAYS; way++) {
+		const struct known_stack *known = known__at(search->first + way);
+		__u32 version, age;
+
+		if (!known || way >= ways)
+			return;
+		version = *(volatile __u32 *)&known->version;
+		barrier();
+		age = known->used ? now - known->used : ~0U;
+		if (!(version & 1) && known->used && known->hash == content->hash &&
+		    known->check == content->check && known->tgid == tgid &&
+		    known->words == words) {
+			search->found = search->first + way;
+			search->version = version;
+			return;
+		}
+		if (age > search->age) {
+			search->age = age;
+			search->victim = search->first + way;
+		}
+	}
+}
+
+/* --- into the ring --- */
+
+enum sent { SENT, NOT_SENT, NOT_VALID };
+
+static __always_inline void known__fill(struct rec_known *rec, const struct rec_sample *sample,
+					const struct known_search *search)
+{
+	rec->type = REC_KNOWN;
+	rec->slot = search->found;
+	rec->time_ns = sample->time_ns;
+	rec->value = sample->value;
+	rec->generation = search->version;
+	rec->tid = sample->tid;
+	rec->event = sample->event;
+	rec->cpu = sample->cpu;
+	rec->condition = sample->condition;
+	rec->pad = 0;
+}
+
+static __always_inline int known__is_still(const struct known_search *search)
+{
+	const struct known_stack *known = known__at(search->found);
+
+	barrier(); /* after the room was reserved */
+	return known && *(volatile __u32 *)&known->version == search->version;
+}
+
+static __always_inline enum sent known__send(const struct rec_sample *sample,
+					     const struct known_search *search)
+{
+	struct rec_known *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+
+	if (!rec)
+		return NOT_SENT;
+	if (!known__is_still(search)) {
+		bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
+		return NOT_VALID;
+	}
+	known__fill(rec, sample, search);
+	bpf_ringbuf_submit(rec, ring__flags());
+	return SENT;
+}
+
+static __always_inline enum sent known__send_about(const struct rec_sample *sample,
+						   const struct known_search *search)
+{
+	struct rec_known_about *rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
+
+	if (!rec)
+		return NOT_SENT;
+	if (!known__is_still(search)) {
+		bpf_ringbuf_discard(rec, BPF_RB_NO_WAKEUP);
+		return NOT_VALID;
+	}
+	known__fill(&rec->known, sample, search);
+	rec->object = sample->object;
+	rec->link = sample->link;
+	rec->peer = sample->peer;
+	rec->pad = 0;
+	bpf_ringbuf_submit(rec, ring__flags());
+	return SENT;
+}
+
+/* Whole, with the slot and the generation that are in it. */
+static __always_inline enum sent sample__send(struct scratch *scratch, __u32 n_words)
+{
+	__u32 size = sizeof(scratch->sample) + (n_words & (SAMPLE_WORDS_MAX - 1)) * 8;
+
+	return bpf_ringbuf_output(&ring, &scratch->sample, size, ring__flags()) ? NOT_SENT : SENT;
+}
+
+/* Whole, and keeps it in the place of what was used least. */
+static __always_inline enum sent sample__keep(struct scratch *scratch, __u32 n_words,
+					      const struct content *content,
+					      const struct known_search *search, __u32 now)
+{
+	struct known_stack *known = known__at(search->victim);
+	__u32 version = known ? *(volatile __u32 *)&known->version : 1;
+	enum sent sent;
+
+	if (version & 1 || !__sync_bool_compare_and_swap(&known->version, version, version + 1))
+		return sample__send(scratch, n_words); /* another one writes there */
+	scratch->sample.slot = search->victim;
+	scratch->sample.generation = version + 2;
+	sent = sample__send(scratch, n_words);
+	if (sent == SENT) {
+		if (known->used)
+			count(COUNT_EVICTED);
+		known->tgid = scratch->sample.tgid;
+		known->words = n_words;
+		known->hash = content->hash;
+		known->check = content->check;
+		known->used = now;
+		version += 2;
+	} /* else what is there stays there */
+	barrier();
+	*(volatile __u32 *)&known->version = version;
+	return sent;
+}
+
+static __always_inline enum sent sample__send_once(struct scratch *scratch, __u32 n_words)
+{
+	const struct rec_sample *sample = &scratch->sample;
+	__u32 now = known__now(sample);
+	struct known_search search;
+	struct known_stack *known;
+	struct content content;
+	enum sent sent;
+
+	content__hash(&content, scratch, n_words);
+	known__find(&search, &content, sample->tgid, n_words, now);
+	if (search.found == KNOWN_MAX)
+		return sample__keep(scratch, n_words, &content, &search, now);
+	sent = sample->object || sample->link || sample->peer ? known__send_about(sample, &search)
+							      : known__send(sample, &search);
+	if (sent == NOT_VALID)
+		return sample__send(scratch, n_words);
+	known = known__at(search.found);
+	if (known && sent == SENT)
+		known->used = now;
+	if (sent == SENT)
+		count(COUNT_KNOWN);
+	return sent;
+}
+
+__noinline int scratch__emit(struct scratch *scratch)
+{
+	enum sent sent;
+	__u32 n_words;
+
+	if (!scratch)
+		return 0;
+	if (scratch->limited)
+		budget__spend(scratch->sample.time_ns);
+	n_words = scratch->n_words;
+	if (n_words >= SAMPLE_WORDS_MAX)
+		n_words = SAMPLE_WORDS_MAX - 1;
+	/* What has a copy of the stack beside it is another one each time. */
+	if (!cfg_known_sets || scratch->sample.flags & SAMPLE_HAS_STACK ||
+	    n_words > SAMPLE_WORDS_MAX - HASH_BLOCK)
+		sent = sample__send(scratch, n_words);
+	else
+		sent = sample__send_once(scratch, n_words);
+	if (sent != SENT)
+		count(COUNT_RING_FULL);
+	slot__release();
+	return 0;
+}

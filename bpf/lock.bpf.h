@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_LOCK_BPF_H
+#define BRAID_LOCK_BPF_H
+
+#include "bpf/thread_local.bpf.h"
+
+/* How the thread stands to the lock of its interpreter (CPython's GIL, CRuby's GVL). Walkers ask
+ * it, whose runtime's structs tell: what they cannot read leaves LOCK_UNKNOWN, and nothing else
+ * depends on it. */
+
+extern const volatile __u32 cfg_locks; /* 0: nobody asks */
+
+/* glibc's struct pthread (nptl/descr.h) on x86-64: pid_t tid, behind 704 bytes of header and
+ * the two pointers of a list. In the PID namespace of the thread. */
+#define PTHREAD_TID 720
+
+/* Does the thread wait for a futex in there? */
+static __always_inline int waits_in(const struct rec_sample *sample, __u64 start, __u64 bytes)
+{
+	return sample->condition.syscall == SYSCALL_FUTEX && sample->object - start < bytes;
+}
+
+/* A thread with several interpreters may hold one's lock while it waits for another's. */
+static __always_inline void sample__lock(struct rec_sample *sample, enum lock_state lock)
+{
+	__u8 before = sample->condition.lock;
+
+	if (lock == LOCK_WAITED || before == LOCK_UNKNOWN ||
+	    (lock == LOCK_HELD && before == LOCK_FREE))
+		sample->condition.lock = lock;
+}
+
+/* Is the task's own PID namespace the one of braid? Else the ids that the target knows of its
+ * threads are other numbers. */
+static __always_inline int numbers_are_ours(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const void *numbers = (void *)task->thread_pid + bpf_core_field_offset(struct pid, numbers);
+	struct upid upid;
+
+	if (!task->thread_pid)
+		return 0;
+	if (!cfg_pidns_ino)
+		return !task->thread_pid->level;
+	return !bpf_probe_read_kernel(&upid, sizeof(upid),
+				      numbers + task->thread_pid->level * sizeof(upid)) &&
+	       BPF_CORE_READ(upid.ns, ns.inum) == cfg_pidns_ino;
+}
+
+/* It waits for a lock that the thread holds whose id, as it knows it itself, is at that address. */
+static __always_inline void sample__waits_for(struct rec_sample *sample, __u64 tid_at)
+{
+	__u32 tid;
+
+	if (!sample->peer && tid_at && numbers_are_ours() && !read_user(&tid, sizeof(tid), tid_at))
+		sample->peer = tid;
+}
+
+#endif

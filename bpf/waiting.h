@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_WAITING_REC_H
+#define BRAID_WAITING_REC_H
+
+#include "bpf/shared.h"
+
+/* What both halves keep of waiting (bpf/off_cpu.bpf.c), and of what events may cost. */
+
+/* What a CPU may spend on samples (bpf/budget.bpf.h). */
+struct budget_rec {
+	__u64 filled_ns; /* CLOCK_MONOTONIC, as changed_ns: when it was filled the last time */
+	__s64 left_ns;	 /* below 0: overdrawn */
+	__u64 period_ns; /* of the clocks of threads that wait; a power of two */
+	__u64 changed_ns;
+	__u64 longest_ns; /* period_ns has been */
+	__u64 intervals, skipped;
+	__u64 carried[2 * EVENTS_MAX]; /* by event: what the next sample stands for in addition */
+};
+
+/* A thread that is, or was, off the CPU; key: its id. */
+#define WAITING_MAX 65536
+struct waiting_rec {
+	__u64 off_ns;	/* CLOCK_MONOTONIC: since when; 0: it runs */
+	__u64 clock_ns; /* its clock (bpf/budget.bpf.h) */
+	__u64 link;	/* the sample of who has woken it; 0: none was taken */
+	__u32 peer;	/* who has woken it; 0: not known, or an interrupt */
+	__u32 state;	/* enum thread_state */
+};
+
+/* A thread as it stands, which does not run. */
+struct still_thread {
+	__u32 tgid, tid;
+	__u32 n_kernel;
+	__u32 cs; /* 0: it has no user registers */
+	__u64 fs_base;
+	__u64 regs[UNWIND_REGS]; /* as in rec_stack */
+	__u64 runs;		 /* not 0: it has woken up meanwhile, and the rest means nothing */
+	__s64 syscall;		 /* orig_ax: a system call's number, or negative */
+	char comm[THREAD_NAME_BYTES];
+	__u64 kernel[KERNEL_FRAMES_MAX]; /* innermost first */
+};
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/events/event.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/privilege.h"
+#include "core/base/util.h"
+#include "core/events/duration.h"
+
+/* How long block devices take, by who has asked them (bpf/block_io.bpf.c). */
+
+static const struct chain_program programs[] = { { CHAIN_TRACEPOINT, "block_io_queue" },
+						 { CHAIN_TRACEPOINT, "block_io_split" },
+						 { CHAIN_TRACEPOINT, "block_io_done" },
+						 { CHAIN_TRACEPOINT, "block_io_bio_done" },
+						 {} };
+
+/* What runs them. The beginning comes last: what begins is to be seen when it ends. */
+static const struct {
+	int program;
+	const char *tracepoint;
+} places[] = { { 1, "block_split" },
+	       { 2, "block_rq_complete" },
+	       { 3, "block_bio_complete" },
+	       { 0, "block_bio_queue" } };
+
+static int parse(struct event_spec *spec, struct err *err)
+{
+	const char *argument = event__argument(spec);
+
+	if (duration__parse(argument, &spec->minimum))
+		return err__set(err, -EINVAL,
+				"%s is not the shortest time of block I/O that is wanted: "
+				"block-io:100us, block-io:5ms",
+				argument);
+	strcpy(spec->name, spec->kind->name);
+	return 0;
+}
+
+static int attach(struct event *event, const struct event_place *place, struct err *err)
+{
+	int ret = 0;
+
+	(void)place;
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(places); i++) {
+		const struct bpf_program *program =
+			kernel_half__program(event->half, &programs[places[i].program]);
+		struct bpf_link *link =
+			bpf_program__attach_raw_tracepoint(program, places[i].tracepoint);
+
+		ret = link ? event__add_link(event, link, -1, err) : -errno;
+		if (!link && (ret == -EPERM || ret == -EACCES))
+			ret = privilege__explain(1U << PRIVILEGE_EVENTS, "to see block I/O", err);
+		else if (!link)
+			ret = err__set(err, ret, "cannot attach to the tracepoint %s: %s",
+				       places[i].tracepoint, strerror(-ret));
+	}
+	return ret;
+}
+
+const struct event_kind event_block_io = {
+	.name = "block-io",
+	.argument = "[MIN]",
+	.optional = true,
+	.unit = "ns",
+	.help = "Time that block devices take: block-io, or block-io:1ms for nothing shorter",
+	.type = CHAIN_TRACEPOINT,
+	.programs = programs,
+	.slot = EVENT_BLOCK_IO,
+	.parse = parse,
+	.attach = attach,
+};

@@ -1,0 +1,109 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Waiting, of a program in C: each time that a thread leaves the CPU is one sample, with the stack
+under which it waits, why, in which system call, and how long: not longer than the thread's own
+readings before and after say, and not shorter than from when the test has seen it off the CPU until
+the test has ended the wait."""
+
+import os
+
+import gate
+import waiting
+from waiting import BLOCKED, FUTEX, PREEMPTED, READ, STOPPED
+
+WAITS = os.path.join(gate.OUTPUT, "fixtures/native/waits")
+N = 5
+TRIES = 500
+
+
+def record(*pids):
+    return waiting.record("off-cpu:1ns", *pids, options=["--max-overhead", "none"])
+
+
+def check(name, recording, waiter, waits, call, stack, state=BLOCKED):
+    """One long sample of each wait, and as many samples in all as the kernel has counted."""
+    everything = recording.waits(waiter.tid)
+    found = [wait.of(everything) for wait in waits]
+    gate.equal([sum(sample.state in (BLOCKED, STOPPED) for sample in samples) for samples in found],
+               [wait.more[0] for wait in waits], f"{name}: a sample for each switch")
+    if waits[0].least:
+        found = [[sample for sample in samples if sample.value >= wait.least]
+                 for wait, samples in zip(waits, found)]
+        gate.equal([len(samples) for samples in found], [1] * len(waits),
+                   f"{name}: one is as long as the wait")
+    gate.equal([wait.before for wait, samples in zip(waits, found)
+                if sum(sample.value for sample in samples) > wait.after - wait.before], [],
+               f"{name}: and not longer")
+    samples = [sample for some in found for sample in some if sample.state == state]
+    gate.equal({sample.syscall for sample in samples}, {call}, f"{name}: the system call")
+    gate.ok(len(samples) >= len(waits), f"{name}: the state")
+    stacks = recording.user_stacks(samples)
+    gate.ok(len(stacks) == 1 and waiting.same_frames(stacks[0], stack), f"{name}: the stack",
+            *stacks, stack)
+
+
+def disk_waits(waiter, line):
+    """A disk may have done before the thread would have to wait: some for which it had to, if any."""
+    waits = []
+    for _ in range(TRIES):
+        wait = waiting.Wait(gate.ask(waiter.process, line))
+        waits += [wait] * (wait.more[0] > 0)
+        if len(waits) == N:
+            break
+    return waits
+
+
+def check_waits():
+    waiter = waiting.Waiter(WAITS)
+    file = gate.path("file")
+    braid = record(waiter.pid)
+    mutex = [waiter.wait("mutex", FUTEX) for _ in range(N)]
+    pipe = [waiter.wait("pipe", READ) for _ in range(N)]
+    sock = [waiter.wait("socket", waiting.RECVFROM) for _ in range(N)]
+    sleep = [waiter.sleep("sleep 20000000", waiting.NANOSLEEP) for _ in range(N)]
+    stop = [waiter.wait("stop", waiting.TGKILL) for _ in range(N)]
+    sync, read, touch = (disk_waits(waiter, f"{what} {file}") for what in ("sync", "read", "touch"))
+    recording = waiting.finish("waits", braid)
+    for name, waits, call, function, inner, state in [
+            ("mutex", mutex, FUTEX, "in_mutex", ["pthread_mutex_lock_[n]", None], BLOCKED),
+            ("pipe", pipe, READ, "in_pipe", ["read_[n]"], BLOCKED),
+            ("socket", sock, waiting.RECVFROM, "in_socket", ["recv_[n]"], BLOCKED),
+            ("sleep", sleep, waiting.NANOSLEEP, "in_sleep", ["clock_nanosleep_[n]"], BLOCKED),
+            ("stop", stop, waiting.TGKILL, "in_stop", ["syscall_[n]"], STOPPED),
+            ("sync", sync, waiting.FSYNC, "in_sync", ["fsync_[n]"], BLOCKED),
+            ("read", read, waiting.PREAD64, "in_read", [None], BLOCKED),
+            ("touch", touch, None, "in_touch", [], BLOCKED)]:
+        if waits:
+            check(name, recording, waiter, waits, call, [*waiting.to(function), *inner], state)
+        else:
+            gate.skip(name, "the disk is too fast for anybody to wait")
+    gate.check_clean("waits", recording)
+
+
+def check_preempted():
+    """Two threads, one CPU: neither gives it up."""
+    waiters = [waiting.Waiter(WAITS) for _ in range(2)]
+    for waiter in waiters:
+        os.sched_setaffinity(waiter.pid, {min(os.sched_getaffinity(0))})
+    braid = record(*(waiter.pid for waiter in waiters))
+    for waiter in waiters:
+        gate.say(waiter.process, f"spin {N}")
+    waits = [waiting.Wait(gate.line_of(waiter.process)) for waiter in waiters]
+    recording = waiting.finish("preempted", braid)
+    for number, (waiter, wait) in enumerate(zip(waiters, waits)):
+        samples = wait.of(recording.waits(waiter.tid))
+        taken = [sample for sample in samples if sample.state == PREEMPTED]
+        gate.ok(len(taken) >= N, f"preempted {number}: a sample for each time", len(taken))
+        gate.equal(len(samples) - len(taken), wait.more[0], f"preempted {number}: and no other")
+        gate.ok(sum(sample.value for sample in samples) <= wait.after - wait.before,
+                f"preempted {number}: not longer than the thread says")
+        stacks = recording.user_stacks(taken)
+        gate.ok(stacks, f"preempted {number}: stacks")
+        gate.equal([frames for frames in stacks if waiting.function(frames, len(waiting.OBEY))
+                    != "in_spin"], [], f"preempted {number}: in in_spin")
+
+
+gate.need_root()
+check_waits()
+check_preempted()
+gate.done()
