@@ -33,6 +33,12 @@ struct {
 	__type(value, struct alloc_thread);
 } alloc_threads __weak SEC(".maps");
 
+/* Calls may be watched part of the time only (core/events/alloc_windows.h): until when
+ * (CLOCK_MONOTONIC; 0: all the time), and how many times its value each sample counts, in 256ths.
+ */
+__u64 alloc_until_ns = 0;
+__u64 alloc_scale = 0; /* 0: 256 */
+
 static __always_inline __u64 alloc_period(void)
 {
 	return cfg_values[EVENT_AT(cfg_numbers[EVENT_ALLOC])];
@@ -99,7 +105,7 @@ int alloc_on_call(struct pt_regs *ctx)
 	struct scratch *scratch;
 	int inner;
 
-	if (!thread)
+	if (!thread || (alloc_until_ns && bpf_ktime_get_ns() >= alloc_until_ns))
 		return 0;
 	bytes = arguments[ALLOC_SIZE(cookie)];
 	times = arguments[ALLOC_TIMES(cookie)];
@@ -115,7 +121,7 @@ int alloc_on_call(struct pt_regs *ctx)
 		thread->outer_pc = ctx->rip;
 		thread->outer_bytes = bytes;
 	}
-	value = inner ? 0 : alloc_value(thread, bytes);
+	value = inner ? 0 : alloc_value(thread, bytes) * (alloc_scale ?: 256) >> 8;
 	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
 			: NULL;
 	if (!scratch)

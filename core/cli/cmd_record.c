@@ -118,20 +118,6 @@ static void parse_events(struct argp_state *state, struct session_opts *opts, co
 		cli__misused(state, "-e: %s", err.text);
 }
 
-/* What is too short for a wait's own sample has no waker either. */
-static void add_waker(struct argp_state *state, struct session_opts *opts)
-{
-	uint32_t waiting = event_list__waiting(&opts->events);
-
-	if (!waiting)
-		cli__misused(state, "--waker is about waits: add -e off-cpu or -e wall");
-	for (uint32_t i = 0; i < opts->events.n; i++)
-		if (opts->events.list[i].kind == &event_wakeup)
-			return;
-	parse_events(state, opts, event_wakeup.name);
-	opts->events.list[opts->events.n - 1].minimum = opts->events.list[waiting - 1].minimum;
-}
-
 /* A number of occurrences; with a unit, of bytes. */
 static void parse_count(struct argp_state *state, struct session_opts *opts, const char *arg)
 {
@@ -149,6 +135,20 @@ static void parse_count(struct argp_state *state, struct session_opts *opts, con
 		      (1 << 10 * (unit - units));
 	if (opts->bytes > BYTES_MAX)
 		cli__misused(state, "-c takes at most %g bytes, not '%s'", BYTES_MAX, arg);
+}
+
+/* What is too short for a wait's own sample has no waker either. */
+static void add_waker(struct argp_state *state, struct session_opts *opts)
+{
+	uint32_t waiting = event_list__waiting(&opts->events);
+
+	if (!waiting)
+		cli__misused(state, "--waker is about waits: add -e off-cpu or -e wall");
+	for (uint32_t i = 0; i < opts->events.n; i++)
+		if (opts->events.list[i].kind == &event_wakeup)
+			return;
+	parse_events(state, opts, event_wakeup.name);
+	opts->events.list[opts->events.n - 1].minimum = opts->events.list[waiting - 1].minimum;
 }
 
 /* Each says what it means for events that are there. */
@@ -334,6 +334,27 @@ static void print_events(const struct session_opts *opts, const struct capture_s
 	}
 }
 
+/* What was done to keep the limit, and what was not wanted. */
+static void print_economy(const struct kernel_half_economy *economy)
+{
+	if (economy->skipped && economy->period_ns > 1)
+		fprintf(stderr,
+			"of %" PRIu64 " intervals %" PRIu64 " have no sample of their own: shorter "
+			"than %.3g ms at most, they are sampled by time; sums are right "
+			"(--max-overhead none samples all)\n",
+			economy->occurrences, economy->skipped, economy->period_ns / 1e6);
+	else if (economy->skipped)
+		fprintf(stderr,
+			"of %" PRIu64 " occurrences %" PRIu64 " have no sample of their own: "
+			"later ones stand for them, but for %" PRIu64 " at the end "
+			"(--max-overhead none samples all)\n",
+			economy->occurrences, economy->skipped, economy->unaccounted);
+	if (economy->below)
+		fprintf(stderr,
+			"%" PRIu64 " waits were shorter than what is wanted: %.3g s in all\n",
+			economy->below, economy->below_ns / 1e9);
+}
+
 static void print_summary(const struct session_opts *opts, const struct session_summary *summary)
 {
 	const struct capture_stats *stats = summary->stats;
@@ -363,7 +384,12 @@ static void print_summary(const struct session_opts *opts, const struct session_
 	if (stats->copies_used)
 		fprintf(stderr, "%" PRIu64 " stacks completed from a stack copy\n",
 			stats->copies_used);
+	for (uint32_t i = 0; i < opts->events.n; i++)
+		if (summary->event_notes[i] && *summary->event_notes[i])
+			escape__line(stderr, "%s: %s", opts->events.list[i].name,
+				     summary->event_notes[i]);
 	print_unseen(summary);
+	print_economy(&summary->economy);
 	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
 	cli__print_losses(summary->counters);
 	print_tableless(summary);

@@ -44,7 +44,8 @@ struct found {
 	const struct runtime_allocator *allocator;
 	struct alloc_site *sites;
 	size_t n;
-	bool first;    /* the first function of the list is there, which makes it an allocator */
+	bool first; /* the first function of the list is there, which makes it an allocator */
+	size_t at_first;
 	bool is_glibc; /* of which it is known what calls what */
 };
 
@@ -68,6 +69,14 @@ static void add(struct found *found, const struct runtime_allocates *function, u
 		found->sites[found->n++] = (struct alloc_site) { vaddr, cookie };
 }
 
+static void swap(struct alloc_site *a, struct alloc_site *b)
+{
+	struct alloc_site kept = *a;
+
+	*a = *b;
+	*b = kept;
+}
+
 static void search(struct found *found, const struct elf_file *file, const char *section)
 {
 	const struct runtime_allocates *function;
@@ -86,8 +95,11 @@ static void search(struct found *found, const struct elf_file *file, const char 
 		function = find(found->allocator->functions, name);
 		if (!function)
 			continue;
-		found->first |= function == found->allocator->functions;
 		add(found, function, symbol.st_value);
+		if (function == found->allocator->functions && !found->first) {
+			found->first = true;
+			found->at_first = found->n - 1;
+		}
 	}
 }
 
@@ -126,6 +138,9 @@ size_t alloc_sites__find(const struct elf_file *file, const struct runtime_alloc
 		if (!found.first && !debugfile__open(file, "", false, &other))
 			search_other(&found, other);
 	}
+	/* The one that is called most gets its probe last: attaching takes the kernel its time. */
+	if (found.first && found.n)
+		swap(&ret[found.at_first], &ret[found.n - 1]);
 	for (size_t i = 0; allocator == &alloc_malloc && !found.is_glibc && i < found.n; i++)
 		ret[i].cookie |= ALLOC_COOKIE(0, 0, 1);
 	return found.first ? found.n : 0;

@@ -19,6 +19,7 @@
  * (rec_sample.event). */
 
 #define EVENT_NAME_BYTES 512
+#define EVENT_NOTE_BYTES 200
 
 struct event_kind;
 
@@ -48,7 +49,7 @@ const char *event__argument(const struct event_spec *spec);
 struct event {
 	struct event_spec spec;
 	uint32_t number;
-	const struct kernel_half *half;
+	struct kernel_half *half;
 	const struct bpf_program *program; /* takes the samples: the type's own trigger, or the
 					    * first of the kind's programs */
 	uint64_t period_ns;		   /* of timed events */
@@ -58,7 +59,8 @@ struct event {
 	struct bpf_link **links; /* made with event__add_link; owned */
 	int *fds;		 /* of the perf events that these own; -1: none */
 	size_t n_links, cap_links;
-	void *own; /* the kind's */
+	void *own;		     /* the kind's */
+	char note[EVENT_NOTE_BYTES]; /* what keeping the limit has meant; "": nothing */
 };
 
 /* What an event may ask when it is attached. */
@@ -70,6 +72,7 @@ struct event_place {
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	bool waits;			       /* waiting is an event of the session */
 	bool locks;			       /* waiting for locks is */
+	double max_overhead_percent;	       /* that samples may cost; 0: no limit */
 };
 
 struct event_kind {
@@ -120,6 +123,10 @@ struct event_kind {
 	 * `at`, of this kind, says. NULL: intervals cannot. */
 	int (*attach_at)(struct event *event, const struct event_spec *at, bool begins,
 			 const struct event_place *place, struct err *err);
+
+	/* In each round while it is attached: keeps to event_place.max_overhead_percent. NULL:
+	 * there is nothing to do. */
+	int (*keep)(struct event *event, struct err *err);
 
 	/* Gives `own` back, after the links are gone. NULL: there is nothing. */
 	void (*detach)(struct event *event);

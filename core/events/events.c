@@ -257,7 +257,7 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 
 /* --- what is attached --- */
 
-struct events *events__new(const struct event_list *list, const struct kernel_half *half,
+struct events *events__new(const struct event_list *list, struct kernel_half *half,
 			   uint32_t frequency_hz, uint64_t period)
 {
 	struct events *events = calloc(1, sizeof(*events));
@@ -344,6 +344,21 @@ int events__follow(struct events *events, const struct event_place *place, struc
 			ret = event->spec.kind->follow(event, place, err);
 	}
 	return ret;
+}
+
+int events__keep(struct events *events, struct err *err)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < events->n; i++)
+		if (events->list[i].attached && events->list[i].spec.kind->keep)
+			ret = events->list[i].spec.kind->keep(&events->list[i], err);
+	return ret;
+}
+
+const char *events__note(const struct events *events, uint32_t number)
+{
+	return number && number <= events->n ? events->list[number - 1].note : "";
 }
 
 int events__slow_down(struct events *events, uint32_t slowdown)

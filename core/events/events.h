@@ -51,7 +51,7 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 struct events;
 
 /* None is attached yet. NULL: out of memory. */
-struct events *events__new(const struct event_list *list, const struct kernel_half *half,
+struct events *events__new(const struct event_list *list, struct kernel_half *half,
 			   uint32_t frequency_hz, uint64_t period);
 
 /* Attaches those that need to know what targets have mapped (`mapped`), or the others. After a
@@ -61,6 +61,13 @@ int events__attach(struct events *events, bool mapped, const struct event_place 
 
 /* Once a second: has those attached also in files that targets have mapped since. */
 int events__follow(struct events *events, const struct event_place *place, struct err *err);
+
+/* In each round: has them keep to their limits. */
+int events__keep(struct events *events, struct err *err);
+
+/* What keeping the limit has meant for event `number`; "": nothing. Also after they are detached.
+ */
+const char *events__note(const struct events *events, uint32_t number);
 
 /* Those that come by the clock: at the n-th part of their rate. -errno of one that keeps its. */
 int events__slow_down(struct events *events, uint32_t slowdown);

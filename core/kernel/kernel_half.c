@@ -340,6 +340,12 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 		;
 }
 
+void kernel_half__watch_calls(struct kernel_half *half, uint64_t until_ns, double scale)
+{
+	half->skel->bss->alloc_scale = min_of(scale * 256, 65535.0);
+	__atomic_store_n(&half->skel->bss->alloc_until_ns, until_ns, __ATOMIC_RELEASE);
+}
+
 uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns)
 {
 	uint64_t until_ns = __atomic_load_n(&half->skel->bss->sample_until_ns, __ATOMIC_ACQUIRE);

@@ -59,7 +59,9 @@ static int open_target_side(struct session *session, struct err *err)
 						      .period = opts->period,
 						      .bytes = opts->bytes },
 			      &half);
-	half.budget_percent = opts->insist ? opts->max_overhead_percent : EVENTS_PERCENT_DEFAULT;
+	session->events_percent =
+		opts->insist ? opts->max_overhead_percent : EVENTS_PERCENT_DEFAULT;
+	half.budget_percent = session->events_percent;
 	if (opts->trigger)
 		half.events.of_type[CHAIN_TICK] = 1U << 1;
 	ret = kernel_half__load(&half, &session->half, err);
@@ -145,6 +147,7 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 				.tracker = session->tracker,
 				.images = session->images,
 				.runtimes = opts->runtimes,
+				.max_overhead_percent = session->events_percent,
 				.waits = event_list__waiting(&session->opts.events),
 				.locks = event_list__of_slot(&session->opts.events, EVENT_LOCK) },
 			err);
@@ -201,6 +204,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	tracker__stop_probes(session->tracker);
 	session__end_limit(session);
 	session__limit(session, &summary.limit);
+	for (uint32_t i = 0; i < session->opts.events.n; i++)
+		summary.event_notes[i] = events__note(session->events, i + 1);
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();
@@ -218,6 +223,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	if (!closed)
 		session->in_file = *capture__stats(session->capture);
 	session__counters(session, summary.counters);
+	kernel_half__economy(session->half, &summary.economy);
 	summary.stats = &session->in_file;
 	summary.samples_lost = capture__stats(session->capture)->samples - session->in_file.samples;
 	summary.unread = images__unread(session->images);

@@ -82,6 +82,8 @@ struct session_summary {
 	size_t table_bytes, table_max_bytes; /* kernel memory of unwind tables; room for them */
 	const struct images_stats *images;
 	struct session_limit limit;
+	struct kernel_half_economy economy;  /* with samples of events that can be frequent */
+	const char *event_notes[EVENTS_MAX]; /* as events__note; of number n at n - 1 */
 	/* Of the program that takes samples: how often it ran, and for how long, while the kernel's
 	 * BPF statistics were on. */
 	uint64_t sampler_runs, sampler_ns;

@@ -238,6 +238,8 @@ int session__step(struct session *session, bool *ret_over, struct err *err)
 		ret = err__set(err, -ENOMEM, "out of memory");
 	if (!ret)
 		ret = session__keep_limit(session, err);
+	if (!ret)
+		ret = events__keep(session->events, err);
 	load_ahead(session, now);
 	if (!ret && now - session->last_tick_ns >= TICK_NS)
 		ret = tick(session, now, err);

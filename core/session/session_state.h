@@ -78,6 +78,7 @@ struct session {
 	uint64_t lost_events; /* one more than there were when exits were last looked for */
 
 	/* --- --max-overhead --- */
+	double events_percent;	   /* of events that can be frequent; 0: no limit */
 	struct governor *governor; /* NULL: no limit */
 	uint64_t exceeded_ns;	   /* when probes were given up; 0: they were not */
 	char exceeded_why[RUNTIME_REASON_BYTES];

@@ -66,7 +66,8 @@ static int attach_in_targets(struct session *session, struct err *err)
 	const struct session_trigger *trigger = session->opts.trigger;
 	const struct event_place place = { .tracker = session->tracker,
 					   .images = session->images,
-					   .runtimes = session->opts.runtimes };
+					   .runtimes = session->opts.runtimes,
+					   .max_overhead_percent = session->events_percent };
 	struct process *process;
 	uint64_t address;
 	int ret = events__attach(session->events, true, &place, err);
