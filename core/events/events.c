@@ -9,10 +9,10 @@
 #include "core/events/nearest.h"
 
 const struct event_kind *const event_kinds[] = {
-	&event_cpu,    &event_wall,	 &event_off_cpu, &event_wakeup,	 &event_block_io,
-	&event_fault,  &event_software,	 &event_pmu,	 &event_syscall, &event_tracepoint,
-	&event_uprobe, &event_uretprobe, &event_usdt,	 &event_kprobe,	 &event_kretprobe,
-	&event_fentry, &event_latency,	 &event_alloc,	 &event_lock,	 &event_lock_holder,
+	&event_cpu,    &event_wall,	 &event_off_cpu, &event_wakeup,	     &event_block_io,
+	&event_fault,  &event_software,	 &event_pmu,	 &event_syscall,     &event_tracepoint,
+	&event_uprobe, &event_uretprobe, &event_usdt,	 &event_kprobe,	     &event_kretprobe,
+	&event_fentry, &event_alloc,	 &event_lock,	 &event_lock_holder, &event_latency,
 	NULL
 };
 
