@@ -23,6 +23,7 @@ struct alloc_thread {
 	 * allocation of its own: the stack pointer at its entry, the return address there, which
 	 * stays there until it returns, and what was asked for. */
 	__u64 outer_sp, outer_return, outer_pc, outer_bytes;
+	struct pt_regs regs; /* of a system call: too large for the stack */
 	__u64 brk; /* before the system call of that name that the thread is in; 0: none */
 };
 
@@ -172,7 +173,7 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct alloc_thread *thread;
 	struct scratch *scratch;
-	struct pt_regs regs;
+	struct pt_regs *regs;
 	__u64 number, bytes, value;
 
 	if (bpf_probe_read_kernel(&number, sizeof(number),
@@ -180,11 +181,15 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	    (number != SYSCALL_MMAP && number != SYSCALL_BRK && number != SYSCALL_MREMAP))
 		return 0;
 	thread = alloc_thread();
-	if (!thread || bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]) ||
-	    regs.cs == CS_COMPAT || regs.rax >= ERRORS_FIRST)
+	if (!thread)
 		return 0;
-	bytes = alloc_grown(thread, &regs);
-	value = alloc_is_inner(thread, regs.rip, regs.rsp, bytes) ? 0 : alloc_value(thread, bytes);
+	regs = &thread->regs;
+	if (bpf_probe_read_kernel(regs, sizeof(*regs), (void *)ctx->args[0]) ||
+	    regs->cs == CS_COMPAT || regs->rax >= ERRORS_FIRST)
+		return 0;
+	bytes = alloc_grown(thread, regs);
+	value = alloc_is_inner(thread, regs->rip, regs->rsp, bytes) ? 0
+								    : alloc_value(thread, bytes);
 	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
 			: NULL;
 	if (!scratch)

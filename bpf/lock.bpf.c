@@ -33,6 +33,15 @@
 
 #define TIDS_MAX (1U << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
 
+/* The registers of the system call that say what it is about: all would not fit on the stack. */
+struct futex_call {
+	__u64 rdx, rsi, rdi;
+	__u64 orig_rax, rip, cs; /* in this order in struct pt_regs */
+};
+_Static_assert(__builtin_offsetof(struct pt_regs, cs) ==
+		       __builtin_offsetof(struct pt_regs, rdx) + 40,
+	       "contiguous");
+
 /* By thread. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -92,7 +101,7 @@ struct glibc_mutex {
 
 /* The thread that has the lock that is waited for; 0: that cannot be told. As the process itself
  * calls it: in another PID namespace, nobody here. */
-static __always_inline __u32 lock__owner(const struct pt_regs *regs, __u32 command)
+static __always_inline __u32 lock__owner(const struct futex_call *regs, __u32 command)
 {
 	struct glibc_mutex mutex = {};
 
@@ -108,7 +117,7 @@ static __always_inline __u32 lock__owner(const struct pt_regs *regs, __u32 comma
 		       : 0;
 }
 
-static __always_inline void lock__note(const struct pt_regs *regs, __u32 command, __u32 tgid)
+static __always_inline void lock__note(const struct futex_call *regs, __u32 command, __u32 tgid)
 {
 	__u32 tid = task__tid(bpf_get_current_task_btf()), i;
 	struct waiting_rec *rec = bpf_map_lookup_elem(&lock_waits, &tid), new = {};
@@ -199,13 +208,13 @@ SEC("?raw_tp")
 int lock_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u32 tgid, command;
-	struct pt_regs regs;
+	struct futex_call regs;
 
 	if (ctx->args[1] != SYSCALL_FUTEX)
 		return 0;
 	tgid = task__pid(bpf_get_current_task_btf());
 	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid) ||
-	    bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]) ||
+	    bpf_probe_read_kernel(&regs, sizeof(regs), &((struct pt_regs *)ctx->args[0])->rdx) ||
 	    regs.cs == CS_COMPAT)
 		return 0;
 	command = regs.rsi & FUTEX_COMMANDS;

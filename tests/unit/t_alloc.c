@@ -9,6 +9,7 @@
 
 #include "core/base/util.h"
 #include "core/events/alloc_sites.h"
+#include "core/events/alloc_windows.h"
 #include "tests/tap.h"
 
 static uint64_t seed;
@@ -173,6 +174,47 @@ static void test_sites(void)
 	elf_file__free(self);
 }
 
+/* What the windows stand for is the time that has passed; the limit is kept; it ends with the load.
+ */
+static void test_windows(void)
+{
+	const uint64_t second = NSEC_PER_SEC, begin = 5 * second;
+	uint64_t now = begin, watched = 0;
+	struct windows windows;
+	double told = 0, spent = 0;
+	int n = 0;
+
+	windows__init(&windows, 3, 2, 1, now);
+	now += second / 10;
+	ok(!windows__spend(&windows, 0.01 * second, now), "little is spent: all is watched");
+	now += second / 10;
+	ok(windows__spend(&windows, 0.1 * second, now), "too much: windows begin");
+	told = now - begin;
+	ok(!windows__is_due(&windows, now), "... but not at once");
+	while (now < begin + 600 * second) {
+		now += second / 100;
+		if (!windows__is_due(&windows, now))
+			continue;
+		told += windows__open(&windows, now) * WINDOW_NS;
+		watched += WINDOW_NS;
+		now += WINDOW_NS + second / 100;
+		spent += 0.06 * second;
+		windows__close(&windows, 0.06 * second, now);
+	}
+	ok(fabs(told / (now - begin) - 1) < 0.01, "they stand for the whole time");
+	ok(spent / (now - begin) < 0.06 * 1.01, "the limit is kept");
+	ok(spent / (now - begin) > 0.06 * 0.8, "... and used");
+	ok(fabs(windows__share(&windows, now) - (double)(watched + second / 5) / (now - begin)) <
+		   1e-9,
+	   "how much was watched is known");
+	for (n = 0; n < 100 && !windows.open_always; n++) {
+		now = windows.next_ns;
+		windows__open(&windows, now);
+		windows__close(&windows, 1000, now + WINDOW_NS);
+	}
+	ok(windows.open_always, "when little is allocated again, all is watched");
+}
+
 int main(void)
 {
 	test_logarithm();
@@ -180,5 +222,6 @@ int main(void)
 	test_weight();
 	test_unbiased();
 	test_sites();
+	test_windows();
 	return tap__done();
 }
