@@ -5,53 +5,55 @@
 /* A part of bpf/shared.h. */
 
 /* --- counters: every early return in the kernel half has one, and what user space gives up --- */
-#define COUNTERS(X)                                                                      \
-	X(NONE, "")                                                                      \
-	X(SAMPLES, "samples taken")                                                      \
-	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit") \
-	X(KNOWN, "samples with a stack that was known")                                  \
-	X(EVICTED, "stacks that gave way to others, to be sent again")                   \
-	/* from here on: losses */                                                       \
-	X(RING_FULL, "samples lost: ring buffer full")                                   \
-	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                    \
-	X(COMPAT, "samples in 32-bit code, native frames not unwound")                   \
-	X(NO_MAPPINGS, "stacks cut: mappings of the process not read yet")               \
-	X(UNMAPPED_PC, "stacks cut: pc outside every known mapping")                     \
-	X(TORN_MAPPINGS, "stacks cut: mappings were being written")                      \
-	X(NO_RULE, "stacks cut: no unwind table and no usable frame pointer")            \
-	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")              \
-	X(TABLE, "stacks cut: unwind table inconsistent")                                \
-	X(STACK_READ, "stacks cut: stack memory not readable")                           \
-	X(NOT_GROWING, "stacks cut: frame address not above the one before")             \
-	X(LOST_REG, "stacks cut: a register that the rule needs was not saved")          \
-	X(TRUNCATED, "stacks cut: more native frames than shown")                        \
-	X(COPY_FAILED, "stack copies lost: ring buffer full")                            \
-	X(EVENT_LOST, "process events lost: ring buffer full")                           \
-	X(TARGETS_FULL, "child processes not followed: table full")                      \
-	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")       \
-	X(WALK_READ, "runtime stacks cut: frame not readable")                           \
-	X(WALK_CODE, "runtime frames unnamed: code object not readable")                 \
-	X(WALK_TRUNCATED, "runtime stacks cut: more frames than shown")                  \
-	X(CODE_LOST, "runtime frames unnamed: ring buffer or table full")                \
-	X(WALK_TAIL_CALL, "runtime stacks missing: walker not loaded")                   \
-	X(PROBE_UNKNOWN, "calls unseen: probe without a record")                         \
-	X(PROBE_READ, "calls unseen: arguments of the probe not readable")               \
-	X(SHADOW_NO_MEMORY, "calls unseen: no memory for the thread's shadow stack")     \
-	X(SHADOW_UNMATCHED, "returns from calls that were not seen")                     \
-	X(SHADOW_LOST_RETURN, "calls that ended without their return being seen")        \
-	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")         \
-	X(CALL_LOST, "calls not counted: call tree full")                                \
-	X(WAITING_FULL, "threads whose waiting is not seen: table full")                 \
-	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")              \
-	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")          \
-	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")            \
-	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                    \
-	/* what user space counts */                                                     \
-	X(UNFINISHED, "samples left out: the end of what they are of was not seen")      \
-	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")      \
-	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")       \
-	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                    \
-	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")     \
+#define COUNTERS(X)                                                                         \
+	X(NONE, "")                                                                         \
+	X(SAMPLES, "samples taken")                                                         \
+	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit")    \
+	X(KNOWN, "samples with a stack that was known")                                     \
+	X(EVICTED, "stacks that gave way to others, to be sent again")                      \
+	/* from here on: losses */                                                          \
+	X(RING_FULL, "samples lost: ring buffer full")                                      \
+	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                       \
+	X(COMPAT, "samples in 32-bit code, native frames not unwound")                      \
+	X(NO_MAPPINGS, "stacks cut: mappings of the process not read yet")                  \
+	X(UNMAPPED_PC, "stacks cut: pc outside every known mapping")                        \
+	X(TORN_MAPPINGS, "stacks cut: mappings were being written")                         \
+	X(NO_RULE, "stacks cut: no unwind table and no usable frame pointer")               \
+	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")                 \
+	X(TABLE, "stacks cut: unwind table inconsistent")                                   \
+	X(STACK_READ, "stacks cut: stack memory not readable")                              \
+	X(NOT_GROWING, "stacks cut: frame address not above the one before")                \
+	X(LOST_REG, "stacks cut: a register that the rule needs was not saved")             \
+	X(TRUNCATED, "stacks cut: more native frames than shown")                           \
+	X(COPY_FAILED, "stack copies lost: ring buffer full")                               \
+	X(EVENT_LOST, "process events lost: ring buffer full")                              \
+	X(TARGETS_FULL, "child processes not followed: table full")                         \
+	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")          \
+	X(WALK_READ, "runtime stacks cut: frame not readable")                              \
+	X(WALK_CODE, "runtime frames unnamed: code object not readable")                    \
+	X(WALK_TRUNCATED, "runtime stacks cut: more frames than shown")                     \
+	X(CODE_LOST, "runtime frames unnamed: ring buffer or table full")                   \
+	X(WALK_TAIL_CALL, "runtime stacks missing: walker not loaded")                      \
+	X(PROBE_UNKNOWN, "calls unseen: probe without a record")                            \
+	X(PROBE_READ, "calls unseen: arguments of the probe not readable")                  \
+	X(SHADOW_NO_MEMORY, "calls unseen: no memory for the thread's shadow stack")        \
+	X(SHADOW_UNMATCHED, "returns from calls that were not seen")                        \
+	X(SHADOW_LOST_RETURN, "calls that ended without their return being seen")           \
+	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")            \
+	X(CALL_LOST, "calls not counted: call tree full")                                   \
+	X(LOCK_WAITERS, "threads that wait for a lock, whose holder is not seen: too many") \
+	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")                \
+	X(WAITING_FULL, "threads whose waiting is not seen: table full")                    \
+	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")                 \
+	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")             \
+	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")               \
+	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                       \
+	/* what user space counts */                                                        \
+	X(UNFINISHED, "samples left out: the end of what they are of was not seen")         \
+	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")         \
+	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")          \
+	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                       \
+	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")        \
 	X(KNOWN_LOST, "samples lost: the stack that they refer to is not there")
 
 enum counter {

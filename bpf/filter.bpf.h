@@ -5,6 +5,7 @@
 /* Which occurrences of a tracepoint are wanted: tests of its arguments, and of what they point to.
  * Types and offsets are user space's to know (core/events/filter.h). */
 
+#include "bpf/filter.h"
 #include "bpf/scratch.bpf.h"
 
 struct {
@@ -81,9 +82,14 @@ static __noinline int filter__holds(const void *arguments, const struct filter_t
 {
 	__u64 value = 0;
 
-	if (!test ||
-	    bpf_probe_read_kernel(&value, sizeof(value), arguments + 8 * (__u64)test->argument) ||
-	    !filter__value(test, value, &value))
+	if (!test)
+		return 0;
+	if (test->argument == FILTER_THREAD)
+		value = (__u64)bpf_get_current_task_btf();
+	else if (bpf_probe_read_kernel(&value, sizeof(value),
+				       arguments + 8 * (__u64)test->argument))
+		return 0;
+	if (!filter__value(test, value, &value))
 		return 0;
 	return test->bytes ? filter__compare(test, value) : filter__text_holds(test, value);
 }

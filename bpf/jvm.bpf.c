@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/jvm_state.bpf.h"
+#include "bpf/lock.bpf.h"
 
 /* Java frames of a sample: each is a native frame that the unwinder has met in HotSpot's code. Here
  * they get their numbers. */
@@ -96,6 +97,39 @@ static __always_inline void compiled__push(struct scratch *scratch, const struct
 	scratch__push(scratch, FRAME_KEY(code, frame->at), frame->cfa - 8);
 }
 
+/* Whether the thread waits to enter a monitor, and whose it is. `at`: of its JavaThread. */
+static __noinline int monitor__note(const struct jvm_proc_rec *proc, struct rec_sample *sample,
+				    __u64 at)
+{
+	__u64 thread, monitor, owner, osthread, kind, its_kind;
+	const struct jvm_monitor_offsets *offsets;
+
+	if (!proc || !sample)
+		return 0;
+	offsets = &proc->monitors;
+	if (!offsets->pending_monitor || jvm__read(&thread, 8, at) ||
+	    jvm__read(&monitor, 8, thread + offsets->pending_monitor) || !monitor)
+		return 0;
+	sample__lock(sample, LOCK_WAITED);
+	sample->object = monitor;
+	/* Up to JDK 21 a monitor's owner may also be a place on its stack: no JavaThread begins
+	 * there, as this one does, with the address of its class's virtual functions. */
+	if (offsets->with_owner && !jvm__read(&owner, 8, monitor + offsets->owner) && owner &&
+	    !jvm__read(&kind, 8, thread) && !jvm__read(&its_kind, 8, owner) && kind == its_kind &&
+	    !jvm__read(&osthread, 8, owner + offsets->osthread))
+		sample__waits_for(sample, osthread + offsets->thread_id);
+	return 0;
+}
+
+/* Of the outermost frame that called into Java; 0: there is none. */
+static __always_inline void thread__note(struct jvm_state *state, const struct jvm_proc_rec *proc,
+					 const struct jvm_frame *frame)
+{
+	if (frame->kind == JVM_BLOB && proc->call_stub_return &&
+	    frame->code + (frame->at & ~JVM_EXACT) == proc->call_stub_return)
+		state->thread_at = frame->cfa + JVM_CALL_STUB_THREAD;
+}
+
 static long walk_frame(__u32 index, void *unused)
 {
 	struct jvm_state *state = jvm_state__get();
@@ -112,6 +146,7 @@ static long walk_frame(__u32 index, void *unused)
 	if (!proc)
 		return 1;
 	frame = &state->frames[index & (NATIVE_FRAMES_MAX - 1)];
+	thread__note(state, proc, frame);
 	if (frame->kind != JVM_INTERPRETED)
 		compiled__push(scratch, frame);
 	else if (interpreted__push(scratch, &proc->offsets, frame))
@@ -124,6 +159,7 @@ int walk_jvm(void *ctx)
 {
 	struct jvm_state *state = jvm_state__get();
 	struct scratch *scratch = scratch__get();
+	struct jvm_proc_rec *proc;
 	__u32 first_word;
 
 	if (!scratch || !state) {
@@ -132,7 +168,11 @@ int walk_jvm(void *ctx)
 	}
 	if (state->time_ns == scratch->sample.time_ns && state->n) {
 		first_word = scratch->n_words;
+		state->thread_at = 0;
 		bpf_loop(state->n, walk_frame, NULL, 0);
+		proc = bpf_map_lookup_elem(&jvm_procs, &scratch->proc.space);
+		if (cfg_locks && proc && state->thread_at)
+			monitor__note(proc, &scratch->sample, state->thread_at);
 		scratch__walked(scratch, WALKER_JVM, first_word, 1, 0);
 	}
 	scratch__next(ctx, scratch);

@@ -36,9 +36,24 @@ struct jvm_offsets {
 	__u16 const_method_code_size; /* u16: bytes of bytecodes */
 };
 
+/* To see what monitor a thread wants to enter; pending_monitor 0: not known. */
+struct jvm_monitor_offsets {
+	__u16 pending_monitor; /* of JavaThread: ObjectMonitor * */
+	__u16 osthread;	       /* of JavaThread: OSThread * */
+	__u16 thread_id;       /* of OSThread: i32, in the PID namespace of the thread */
+	__u16 owner;	       /* of ObjectMonitor: JavaThread *, or on the stack of its thread; */
+	__u16 with_owner;      /* ... 0: it is no address */
+	__u16 pad[3];
+};
+
+/* A word of the frame that called into Java (StubGenerator::generate_call_stub of x86-64), behind
+ * the return address and another argument: the JavaThread. */
+#define JVM_CALL_STUB_THREAD 8
+
 /* State of one JVM; key: address space. */
 struct jvm_proc_rec {
 	struct jvm_offsets offsets;
+	struct jvm_monitor_offsets monitors;
 	__u32 n_heaps;
 	__u32 pad;
 	struct jvm_heap heaps[JVM_HEAPS_MAX];

@@ -48,6 +48,7 @@ struct jvm_state {
 	/* A compiled method that an interpreted one was called from ends where the latter says, as
 	 * arguments were moved: at `sender_sp` instead of `sender_cfa`. */
 	__u64 sender_cfa, sender_sp;
+	__u64 thread_at; /* where the thread's JavaThread is told; 0: not known */
 	__u8 tags[JVM_TAGS];
 	__u8 blob[JVM_BLOB_BYTES];
 	struct jvm_frame frames[NATIVE_FRAMES_MAX];

@@ -26,6 +26,7 @@ struct mm_struct {
 	struct maple_tree mm_mt;   /* of vm_area_structs, by address; since Linux 6.1 */
 	unsigned long start_stack; /* the stack pointer of its first instruction */
 	unsigned long arg_start, arg_end;
+	unsigned long brk; /* the end of the heap */
 	struct uprobes_state uprobes_state;
 };
 

@@ -53,17 +53,16 @@ SEC("?raw_tp")
 int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 tgid = task__pid(task), tid = task__tid(task);
-	struct waiting_rec *rec, new = {};
+	__u32 tid = task__tid(task), tgid;
+	/* First, as threads that switch often are known: one lookup is all that it takes them. */
+	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid), new = {};
 	__u32 state = state_of(ctx->args[0], ctx->args[3]);
 
-	if (!tid || !bpf_map_lookup_elem(&targets, &tgid))
-		return 0;
 	if (ctx->args[3] & TASK_DEAD) {
-		bpf_map_delete_elem(&waiting, &tid);
+		if (rec)
+			bpf_map_delete_elem(&waiting, &tid);
 		return 0;
 	}
-	rec = bpf_map_lookup_elem(&waiting, &tid);
 	if (rec) {
 		rec->state = state;
 		rec->link = 0;
@@ -71,6 +70,9 @@ int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 		rec->off_ns = bpf_ktime_get_ns();
 		return 0;
 	}
+	tgid = task__pid(task);
+	if (!tid || !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
 	new.state = state;
 	/* Clocks of threads that begin together are to ring at different times. */
 	new.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);

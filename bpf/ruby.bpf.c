@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/ruby_code.bpf.h"
 #include "bpf/ruby_ec.bpf.h"
+#include "bpf/ruby_gvl.bpf.h"
 
 /* Walks CRuby's control frames of the interrupted thread, C methods included. The execution context
  * is the thread's own, so threads without the GVL are walked, too, and a fiber's frames when it
@@ -377,6 +378,8 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 	state->call.tgid = sample->tgid;
 	if (walk__start(state, proc))
 		return;
+	if (cfg_locks)
+		note_gvl(&proc->offsets, state->thread, sample);
 	if (collects_garbage(proc, state->thread))
 		scratch__push(scratch, FRAME_KEY(RUBY_GC_CODE, 0), 0);
 	if (bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=

@@ -40,8 +40,22 @@ struct ruby_offsets {
 	/* 3.2 only, where a class's name is an instance variable like others: of its pointer to
 	 * them. The first is the name or, in a singleton class, what it is attached to. */
 	__u16 class_ivs;
+	/* The lock of the interpreter: up to 3.1 rb_global_vm_lock_t, then struct rb_thread_sched.
+	 * It is a part of the thread's rb_ractor_t, in 2.7 of the rb_vm_t. */
+	__u16 lock_of;	    /* rb_thread_t.ractor; 2.7: .vm */
+	__u16 lock_start;   /* in there: threads.sched, .gvl */
+	__u16 lock_bytes;   /* what is in these has to do with the lock */
+	__u16 lock_running; /* in there: the lock's rb_thread_t *running, owner */
+	__u16 lock_ready;   /* rb_thread_t: the node in the list of those that wait for it, ... */
+	__u16 lock_cond;    /* ... by this condition variable, which has other uses, too */
+	/* From 3.2 on rb_thread_t.nt, a pointer to what lock_cond and lock_tid are in; else 0:
+	 * they are in rb_thread_t. */
+	__u16 lock_native;
+	__u16 lock_tid;		  /* the thread's id in its own PID namespace, ... */
+	__u8 lock_tid_is_pthread; /* ... up to 3.0 in a struct pthread that is pointed to */
+	__u8 pad[7];
 };
-_Static_assert(sizeof(struct ruby_offsets) == 48, "ruby_offsets");
+_Static_assert(sizeof(struct ruby_offsets) == 72, "ruby_offsets");
 
 /* Where a thread has its rb_execution_context_t. */
 enum ruby_state_kind {
@@ -59,7 +73,7 @@ struct ruby_proc_rec { /* key: address space */
 	/* The kernel half's: */
 	__u64 objspace; /* 0: not found yet */
 };
-_Static_assert(sizeof(struct ruby_proc_rec) == 80, "ruby_proc_rec");
+_Static_assert(sizeof(struct ruby_proc_rec) == 104, "ruby_proc_rec");
 
 /* --- code objects: rec_code.table of WALKER_RUBY --- */
 

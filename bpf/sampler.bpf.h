@@ -78,15 +78,13 @@ static __always_inline int is_between_programs(struct task_struct *task, struct 
  * which the program chooses by their length. */
 extern const volatile __u32 cfg_limited, cfg_intervals;
 
-/* Is this occurrence one of those that are sampled? Then `ret_value` is what the sample stands for.
- */
+/* Is this occurrence one of those that are sampled? `ret_value` is what it stands for, and becomes
+ * what its sample does. */
 static __always_inline int is_due(__u32 event, __u64 now_ns, __u64 *ret_value)
 {
-	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1;
-	__u64 value = period * (cfg_values[EVENT_AT(event)] ?: 1);
+	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1, value = *ret_value;
 	struct budget_rec *budget;
 
-	*ret_value = value;
 	if (period > 1 && (__sync_fetch_and_add(&occurrences[EVENT_AT(event)], 1) + 1) % period)
 		return 0;
 	budget = cfg_limited & ~cfg_intervals & 1U << EVENT_AT(event) ? budget__here() : NULL;
@@ -136,15 +134,14 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, 
 	return scratch;
 }
 
-/* Begins the sample of an occurrence of `event` in the current task, at a time that is now or just
- * was. NULL: it is not sampled, or it is lost, which is counted. */
-static __noinline struct scratch *sample__begin_at(__u32 event, __u64 now_ns)
+/* Begins the sample of an occurrence of `event`, which stands for `value`, in the current task, at
+ * a time that is now or just was. NULL: it is not sampled, or it is lost, which is counted. */
+static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __u64 value)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task__pid(task), in_execve;
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
 	struct scratch *scratch;
-	__u64 value;
 
 	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
 		return NULL;
@@ -161,6 +158,14 @@ static __noinline struct scratch *sample__begin_at(__u32 event, __u64 now_ns)
 	scratch->proc = *proc; /* it may have lost its memory by now */
 	scratch->walkers_left = proc->walkers;
 	return scratch;
+}
+
+/* The same of one that stands for as many as all of the event do. */
+static __always_inline struct scratch *sample__begin_at(__u32 event, __u64 now_ns)
+{
+	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1;
+
+	return sample__begin_of(event, now_ns, period * (cfg_values[EVENT_AT(event)] ?: 1));
 }
 
 static __always_inline struct scratch *sample__begin(__u32 event)

@@ -127,6 +127,7 @@ enum event_slot {
 	EVENT_SYSCALL,
 	EVENT_ALLOC,
 	EVENT_LOCK,
+	EVENT_LOCK_HOLDER,
 	EVENT_SLOTS_N = 16
 };
 
@@ -140,48 +141,6 @@ enum event_slot {
 /* System calls are known by number to below this; of x86-64 there are some 470, and what is above
  * is an error or x32's. */
 #define SYSCALLS_MAX 1024
-
-/* --- filters: tests of a tracepoint's arguments. key: the event's number; of what begins an
- * interval FILTERS_BEGIN more --- */
-#define FILTERS_BEGIN	  (EVENTS_MAX + 1)
-#define FILTERS_N	  (2 * FILTERS_BEGIN)
-#define FILTER_TESTS_MAX  8
-#define FILTER_STEPS_MAX  3
-#define FILTER_TEXT_WORDS 4
-
-enum filter_op {
-	FILTER_EQUAL,
-	FILTER_UNEQUAL,
-	FILTER_LESS,
-	FILTER_AT_MOST,
-	FILTER_GREATER,
-	FILTER_AT_LEAST,
-	FILTER_ANY_BIT,
-};
-
-/* argument, or what is found by following it: a pointer at each of `offsets`, and at the last of
- * them the value. */
-struct filter_test {
-	__u8 argument; /* from 0 */
-	__u8 n_steps;
-	__u8 bytes; /* of the value: 1, 2, 4 or 8; 0: a text */
-	__u8 op;    /* enum filter_op */
-	__u8 is_signed;
-	__u8 begins; /* the tests before this one were an alternative to it and those after it */
-	__u16 offsets[FILTER_STEPS_MAX];
-	__u32 pad;
-	union {
-		__u64 value;
-		__u64 text[FILTER_TEXT_WORDS]; /* with NULs to its end */
-	};
-};
-_Static_assert(sizeof(struct filter_test) == 48, "filter_test");
-
-struct event_filter {
-	__u32 n;	/* tests; 0: all pass */
-	__u32 required; /* so many of them, the first, must hold whatever the alternatives say */
-	struct filter_test tests[FILTER_TESTS_MAX];
-};
 
 /* Slots of scratch memory on one CPU (bpf/slots.bpf.h), a power of two; and how many of them each
  * program type gets that a session uses. Ticks do not interrupt each other. A tracepoint's program
@@ -291,7 +250,8 @@ enum thread_state {
 	THREAD_STATES_N
 };
 
-/* How it stands to the lock of its interpreter (CPython's GIL, CRuby's GVL). */
+/* How it stands to the lock of its interpreter (CPython's GIL, CRuby's GVL). Of HotSpot's monitors
+ * only LOCK_WAITED is told, with the monitor in rec_sample.object. */
 enum lock_state {
 	LOCK_UNKNOWN, /* there is none, or nothing is known of it */
 	LOCK_HELD,

@@ -9,6 +9,7 @@
 
 #define UNWIND_REG_RDX 1
 #define UNWIND_REG_RBX 3
+#define UNWIND_REG_RSI 4
 #define UNWIND_REG_RDI 5
 #define UNWIND_REG_RBP 6
 #define UNWIND_REG_RSP 7

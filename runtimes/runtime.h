@@ -127,6 +127,21 @@ struct runtime_label {
 	bool loop;
 };
 
+/* A function that allocates. */
+struct runtime_allocates {
+	const char *name;
+	uint8_t size, times; /* numbers of its arguments, from 0: so many bytes, so many times */
+	bool nests;	     /* it may call another one of these to do its work */
+	bool prefix;	     /* the symbol goes on with what a release's types are called */
+};
+#define RUNTIME_ONCE 7 /* as `times`: there is no such argument */
+
+struct runtime_allocator {
+	const struct runtime_allocates *functions; /* the first must be there; ends with no name */
+	bool exported; /* they are among the symbols that a library exports; else in .symtab */
+	const char *why_not; /* there is no hook that tells bytes: the way out; else NULL */
+};
+
 struct runtime {
 	/* --- identity --- */
 	const char *name;	 /* as in -r and in recordings: "python" */
@@ -151,6 +166,8 @@ struct runtime {
 	const char *calls_note;
 	/* The map among `maps`, or NULL, that holds one entry per slot (bpf/slots.bpf.h). */
 	const char *slot_map;
+	/* How its own allocator is seen at work, for -e alloc:NAME; NULL: not at all. */
+	const struct runtime_allocator *allocator;
 	/* The unwinder has a hook for its code (bpf/tableless.bpf.h) that is too expensive to load
 	 * where there is none: it comes with the walker. */
 	bool tableless;

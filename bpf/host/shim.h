@@ -36,9 +36,21 @@
 
 /* --- the helpers --- */
 
+/* The kernel's memory is this process's; at a null pointer there is none. */
+static inline long host__read_kernel(void *to, size_t size, const void *from)
+{
+	if ((uintptr_t)from < 4096)
+		return -1;
+	memcpy(to, from, size);
+	return 0;
+}
+
 static inline long host__copy_text(void *to, size_t size, const char *from)
 {
-	size_t len = strnlen(from, size - 1);
+	size_t len = (uintptr_t)from < 4096 ? size : strnlen(from, size - 1);
+
+	if (len == size)
+		return -1;
 
 	memcpy(to, from, len);
 	((char *)to)[len] = '\0';
@@ -49,7 +61,7 @@ static inline long host__copy_text(void *to, size_t size, const char *from)
 #define bpf_map_update_elem(map, key, value, how) host_map__update(map, key, value)
 #define bpf_map_delete_elem(map, key)		  host_map__delete(map, key)
 #define bpf_probe_read_user(to, size, from)	  host__read_user(to, size, (uintptr_t)(from))
-#define bpf_probe_read_kernel(to, size, from)	  (memcpy(to, from, size), 0)
+#define bpf_probe_read_kernel(to, size, from)	  host__read_kernel(to, size, (const void *)(from))
 #define bpf_ringbuf_output(map, data, size, how)  host__output(data, size)
 #define bpf_ringbuf_reserve(map, size, how)	  host__reserve(size)
 #define bpf_ringbuf_submit(data, how)		  host__submit(data)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -16,6 +17,8 @@
 #define FREQUENCY_MAX_HZ 10000
 #define FREQUENCY_HZ	 99 /* by default */
 #define PERIOD_MAX	 1e9
+#define BYTES_MAX	 1e12
+#define BYTES		 (512 << 10) /* as Go and tcmalloc have it */
 
 struct record_opts {
 	struct session_opts session;
@@ -43,7 +46,10 @@ static const struct argp_option options[] = {
 	  "Samples per second and CPU of the event cpu, and of what CPUs count (cycles, ...) "
 	  "without -c, 1 to 10000 (default 99)",
 	  0 },
-	{ "count", 'c', "N", 0, "Of other events: sample every Nth (default: each)", 0 },
+	{ "count", 'c', "N", 0,
+	  "Of other events: sample every Nth (default: each); of alloc: one in so many bytes, such "
+	  "as 512k (the default)",
+	  0 },
 	{ "waker", OPT_WAKER, NULL, 0,
 	  "With off-cpu or wall: also who ends each wait, as the event wakeup; report --waker and "
 	  "flame --waker show it inside the wait",
@@ -126,6 +132,25 @@ static void add_waker(struct argp_state *state, struct session_opts *opts)
 	opts->events.list[opts->events.n - 1].minimum = opts->events.list[waiting - 1].minimum;
 }
 
+/* A number of occurrences; with a unit, of bytes. */
+static void parse_count(struct argp_state *state, struct session_opts *opts, const char *arg)
+{
+	static const char units[] = "bkmg";
+	size_t len = strlen(arg);
+	const char *unit = len > 1 ? strchr(units, tolower((unsigned char)arg[len - 1])) : NULL;
+	char number[32];
+
+	if (!unit || len >= sizeof(number)) {
+		opts->period = cli__number(state, "-c", arg, 1, PERIOD_MAX);
+		return;
+	}
+	snprintf(number, sizeof(number), "%.*s", (int)len - 1, arg);
+	opts->bytes = cli__number(state, "-c (with b, k, m or g behind it)", number, 1, BYTES_MAX) *
+		      (1 << 10 * (unit - units));
+	if (opts->bytes > BYTES_MAX)
+		cli__misused(state, "-c takes at most %g bytes, not '%s'", BYTES_MAX, arg);
+}
+
 /* Each says what it means for events that are there. */
 static void check_rates(struct argp_state *state, struct session_opts *opts)
 {
@@ -137,9 +162,18 @@ static void check_rates(struct argp_state *state, struct session_opts *opts)
 	if (opts->frequency_hz && !timed && !rated)
 		cli__misused(state, "-F is for events that come by the clock, and there is none: "
 				    "add -e cpu, or give -c");
-	if (opts->period && !event_list__has_timed(&opts->events, false))
+	if ((opts->period || opts->bytes) && !event_list__has_timed(&opts->events, false))
 		cli__misused(state, "-c is for events that are counted, and cpu comes by the "
 				    "clock: give -F");
+	if (opts->bytes && !event_list__has_counted(&opts->events, true))
+		cli__misused(state, "-c with a unit is for events in bytes, and there is none: "
+				    "add -e alloc, or give a number of occurrences");
+	if (opts->period && !event_list__has_counted(&opts->events, false)) {
+		opts->bytes = opts->bytes ?: opts->period;
+		opts->period = 0;
+	}
+	if (!opts->bytes)
+		opts->bytes = BYTES;
 	if (!opts->frequency_hz)
 		opts->frequency_hz = FREQUENCY_HZ;
 }
@@ -157,7 +191,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opts->frequency_hz = cli__number(state, "-F", arg, 1, FREQUENCY_MAX_HZ);
 		break;
 	case 'c':
-		opts->period = cli__number(state, "-c", arg, 1, PERIOD_MAX);
+		parse_count(state, opts, arg);
 		break;
 	case OPT_WAKER:
 		record->waker = true;
@@ -290,7 +324,9 @@ static void print_events(const struct session_opts *opts, const struct capture_s
 
 		if (event->kind->timed || (event->kind->rated && !opts->period))
 			snprintf(rate, sizeof(rate), " at %u Hz", opts->frequency_hz);
-		else if (opts->period > 1)
+		else if (event->kind->by_value && opts->bytes > 1)
+			snprintf(rate, sizeof(rate), ", one in %" PRIu64 " bytes", opts->bytes);
+		else if (!event->kind->by_value && opts->period > 1)
 			snprintf(rate, sizeof(rate), ", one of %" PRIu64 " occurrences each",
 				 opts->period);
 		escape__line(stderr, "  %s: %" PRIu64 " samples%s", event->name,

@@ -19,6 +19,8 @@ struct report_opts {
 	struct profile *profile;
 };
 
+#define HISTOGRAM_STACKS 10 /* that are shown unless the user says how many */
+
 enum { OPT_FORMAT = 0x200, OPT_ROWS, OPT_HISTOGRAM };
 
 static const struct argp_option report_options[] = {
@@ -28,9 +30,9 @@ static const struct argp_option report_options[] = {
 	  0 },
 	{ "rows", OPT_ROWS, "N", 0,
 	  "At most N rows of a table or tree, or groups of a histogram (default: all)", 0 },
-	{ "histogram", OPT_HISTOGRAM, NULL, 0,
+	{ "histogram", OPT_HISTOGRAM, "stacks", OPTION_ARG_OPTIONAL,
 	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
-	  "--by also of each group",
+	  "--by also of each group; =stacks: also of each stack (default: of 10)",
 	  0 },
 	{}
 };
@@ -60,7 +62,10 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->output.rows = cli__number(state, "--rows", arg, 1, 1e9);
 		break;
 	case OPT_HISTOGRAM:
+		if (arg && strcmp(arg, "stacks") != 0)
+			cli__misused(state, "--histogram takes stacks or nothing, not '%s'", arg);
 		opts->view.filter.histogram = true;
+		opts->view.filter.histogram_stacks = arg != NULL;
 		opts->write = output__histogram;
 		break;
 	case ARGP_KEY_END:
@@ -68,6 +73,8 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 			cli__misused(state, "--histogram is a format of its own: without --format");
 		if (!opts->format && !opts->write)
 			opts->format = output__find_format("table");
+		if (opts->view.filter.histogram_stacks && !opts->output.rows)
+			opts->output.rows = HISTOGRAM_STACKS;
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -177,7 +177,7 @@ static int check_load(char *detail, size_t size)
 	struct err err = {};
 	int ret = event_list__parse(event_cpu.name, &cpu, &err);
 
-	event_list__configure(&cpu, 0, 99, &opts);
+	event_list__configure(&cpu, &(struct event_rates) { .frequency_hz = 99 }, &opts);
 	if (!ret)
 		ret = kernel_half__load(&opts, &half, &err);
 	if (!ret)

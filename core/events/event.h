@@ -63,9 +63,13 @@ struct event {
 
 /* What an event may ask when it is attached. */
 struct tracker;
+struct images;
 struct event_place {
-	const struct tracker *tracker; /* the targets, whose mappings are known */
-	bool waits;		       /* waiting is an event of the session */
+	const struct tracker *tracker;	       /* the targets, whose mappings are known */
+	const struct images *images;	       /* all files of code that were met so far */
+	const struct runtime *const *runtimes; /* all known, NULL-terminated */
+	bool waits;			       /* waiting is an event of the session */
+	bool locks;			       /* waiting for locks is */
 };
 
 struct event_kind {
@@ -92,6 +96,8 @@ struct event_kind {
 	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. If it
 	 * `intervals`, too, the ticks are worth the time between them. */
 	bool timed;
+	/* -c is an amount of its unit, which is sampled by it, not a number of occurrences. */
+	bool by_value;
 	/* It is counted by the kernel, by its rate (session_opts.frequency_hz) unless there is a
 	 * period (-c): whatever samples come are wanted, each with how many it stands for. */
 	bool rated;
@@ -107,6 +113,9 @@ struct event_kind {
 	 * knows the targets. All or nothing. -EPERM, -ENOENT, ... with the way out in `err`. */
 	int (*attach)(struct event *event, const struct event_place *place, struct err *err);
 
+	/* Once a second while it is attached: in files that were met since, too. NULL: there is
+	 * nothing to do. */
+	int (*follow)(struct event *event, const struct event_place *place, struct err *err);
 	/* The same for another's event: an interval that begins (`begins`), or else ends, at what
 	 * `at`, of this kind, says. NULL: intervals cannot. */
 	int (*attach_at)(struct event *event, const struct event_spec *at, bool begins,
@@ -151,6 +160,9 @@ extern const struct event_kind event_pmu;
 extern const struct event_kind event_syscall;
 extern const struct event_kind event_tracepoint;
 extern const struct event_kind event_uprobe;
+extern const struct event_kind event_alloc;
+extern const struct event_kind event_lock;
+extern const struct event_kind event_lock_holder;
 extern const struct event_kind event_uretprobe;
 extern const struct event_kind event_usdt;
 extern const struct event_kind event_kprobe;

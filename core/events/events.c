@@ -10,7 +10,8 @@
 
 const struct event_kind *const event_kinds[] = {
 	&event_cpu,	   &event_wall,	    &event_off_cpu,
-	&event_wakeup,	   &event_block_io, &event_fault,
+	&event_wakeup,	   &event_lock,	    &event_lock_holder,
+	&event_alloc,	   &event_block_io, &event_fault,
 	&event_software,   &event_pmu,	    &event_syscall,
 	&event_tracepoint, &event_uprobe,   &event_uretprobe,
 	&event_usdt,	   &event_kprobe,   &event_kretprobe,
@@ -71,7 +72,7 @@ void event_kind__usage(const struct event_kind *kind, char *ret, size_t size)
 static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 {
 	struct nearest nearest = nearest__to(spec->name, len);
-	char known[400] = "", usage[EVENT_NAME_BYTES];
+	char known[400] = "";
 	size_t used = 0;
 
 	for (int i = 0; event_kinds[i]; i++) {
@@ -80,16 +81,16 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 		nearest__add(&nearest, kind->name);
 		for (size_t k = 0; kind->other_name && kind->other_name(k); k++)
 			nearest__add(&nearest, kind->other_name(k));
-		event_kind__usage(kind, usage, sizeof(usage));
 		if (used < sizeof(known))
 			used += snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
-					 usage);
+					 kind == &event_latency ? kind->argument : kind->name);
 	}
 	if (nearest.n)
 		return err__set(err, -EINVAL, "there is no event '%s': did you mean %s?",
 				spec->name, nearest__text(&nearest));
 	return err__set(err, -EINVAL,
-			"there is no event '%s'; there are: %s; braid events lists them",
+			"there is no event '%s'; there are: %s; braid events "
+			"says more of them",
 			spec->name, known);
 }
 
@@ -120,6 +121,9 @@ static int check_both(const struct event_spec *a, const struct event_spec *b, st
 {
 	if (!strcmp(a->name, b->name))
 		return err__set(err, -EINVAL, "the event %s is there twice", a->name);
+	if (a->kind->by_value && a->kind->slot == b->kind->slot)
+		return err__set(err, -EINVAL, "%s and %s are not for one recording", a->name,
+				b->name);
 	if (a->kind->contains == b->kind || b->kind->contains == a->kind)
 		return err__set(err, -EINVAL,
 				"%s and %s are not for one recording: one of them contains the "
@@ -171,6 +175,22 @@ bool event_list__has_timed(const struct event_list *list, bool timed)
 	return false;
 }
 
+bool event_list__has_counted(const struct event_list *list, bool by_value)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (!list->list[i].kind->timed && list->list[i].kind->by_value == by_value)
+			return true;
+	return false;
+}
+
+uint32_t event_list__of_slot(const struct event_list *list, enum event_slot slot)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->list[i].kind->slot == slot)
+			return i + 1;
+	return 0;
+}
+
 uint32_t event_list__waiting(const struct event_list *list)
 {
 	for (uint32_t i = 0; i < list->n; i++)
@@ -191,7 +211,7 @@ bool event_list__has_rated(const struct event_list *list)
 /* Occurrences are, here; not by a clock or a counter that samples at its rate. */
 static bool is_counted(const struct event_kind *kind)
 {
-	return !kind->timed && !kind->rated;
+	return !kind->timed && !kind->rated && !kind->by_value;
 }
 
 static void configure_triggers(const struct event_spec *spec, uint32_t number,
@@ -212,7 +232,7 @@ static void configure_triggers(const struct event_spec *spec, uint32_t number,
 		events->of_type[program->type] |= bit;
 }
 
-void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
+void event_list__configure(const struct event_list *list, const struct event_rates *rates,
 			   struct kernel_half_opts *opts)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
@@ -220,14 +240,16 @@ void event_list__configure(const struct event_list *list, uint64_t period, uint3
 		uint32_t number = i + 1;
 
 		configure_triggers(spec, number, &opts->events);
-		opts->periods[number] = is_counted(spec->kind) ? period : 1;
+		opts->periods[number] = is_counted(spec->kind) ? rates->period : 1;
 		opts->filtered |= spec->filtered ? 1U << number : 0;
 		opts->paired |= spec->interval ? 1U << number : 0;
-		opts->values[number] = 1;
+		opts->values[number] = spec->kind->by_value ? rates->bytes : 1;
 		if (spec->kind->timed && spec->kind->intervals)
-			opts->values[number] = NSEC_PER_SEC / max_of(frequency_hz, 1U);
+			opts->values[number] = NSEC_PER_SEC / max_of(rates->frequency_hz, 1U);
 		opts->minima[number] = spec->minimum;
-		opts->limited |= (is_counted(spec->kind) || spec->kind->intervals) << number;
+		opts->limited |=
+			(is_counted(spec->kind) || spec->kind->intervals || spec->kind->by_value)
+			<< number;
 		opts->intervals |= spec->kind->intervals << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
@@ -309,6 +331,19 @@ int events__attach(struct events *events, bool mapped, const struct event_place 
 	if (code)
 		events__detach(events);
 	return code;
+}
+
+int events__follow(struct events *events, const struct event_place *place, struct err *err)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < events->n; i++) {
+		struct event *event = &events->list[i];
+
+		if (event->attached && event->spec.kind->follow)
+			ret = event->spec.kind->follow(event, place, err);
+	}
+	return ret;
 }
 
 int events__slow_down(struct events *events, uint32_t slowdown)

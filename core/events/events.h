@@ -27,14 +27,25 @@ int event_list__parse(const char *text, struct event_list *list, struct err *err
 /* Does any come by the clock; or does any not? */
 bool event_list__has_timed(const struct event_list *list, bool timed);
 
+/* Are any counted, by occurrences or by their unit? */
+bool event_list__has_counted(const struct event_list *list, bool by_value);
+
+/* The number of the event of that slot; 0: there is none. */
+uint32_t event_list__of_slot(const struct event_list *list, enum event_slot slot);
 /* The number of the event that waiting is; 0: of none. */
 uint32_t event_list__waiting(const struct event_list *list);
 /* Does any come by its rate unless there is a period? */
 bool event_list__has_rated(const struct event_list *list);
 
-/* What the kernel half has to be loaded with: what `opts` says of events. `period`: of those that
- * are counted. */
-void event_list__configure(const struct event_list *list, uint64_t period, uint32_t frequency_hz,
+/* How often there is a sample. */
+struct event_rates {
+	uint32_t frequency_hz; /* of events that come by the clock */
+	uint64_t period;       /* of what is counted: each of so many; 0: each */
+	uint64_t bytes;	       /* of what is sampled by bytes: one in so many; 0 or 1: each */
+};
+
+/* What the kernel half has to be loaded with: what `opts` says of events. */
+void event_list__configure(const struct event_list *list, const struct event_rates *rates,
 			   struct kernel_half_opts *opts);
 
 struct events;
@@ -47,6 +58,9 @@ struct events *events__new(const struct event_list *list, const struct kernel_ha
  * failure nothing is attached. */
 int events__attach(struct events *events, bool mapped, const struct event_place *place,
 		   struct err *err);
+
+/* Once a second: has those attached also in files that targets have mapped since. */
+int events__follow(struct events *events, const struct event_place *place, struct err *err);
 
 /* Those that come by the clock: at the n-th part of their rate. -errno of one that keeps its. */
 int events__slow_down(struct events *events, uint32_t slowdown);

@@ -82,13 +82,17 @@ static int unknown_argument(const struct btf *btf, const struct btf_type *proto,
 	char known[SUGGESTED_MAX] = "";
 
 	if (btf_vlen(proto) <= 1)
-		return err__set(err, -ENOENT, "the tracepoint %s has no arguments to filter by",
+		return err__set(err, -ENOENT,
+				"the tracepoint %s has no arguments to filter by, only pid, tid "
+				"and comm of the thread",
 				tracepoint);
 	for (int i = 1; named && i < btf_vlen(proto); i++)
 		list_one(known, name_at(btf, params[i].name_off), &nearest);
 	if (!named)
 		snprintf(known, sizeof(known), "arg0 up to arg%d", btf_vlen(proto) - 2);
-	return err__set(err, -ENOENT, "the tracepoint %s has no argument '%s'; there are: %s",
+	return err__set(err, -ENOENT,
+			"the tracepoint %s has no argument '%s'; there are: %s; and of the thread "
+			"pid, tid and comm",
 			tracepoint, name, known);
 }
 
@@ -104,6 +108,21 @@ static int find_argument(const struct btf *btf, const struct btf_type *proto, co
 			return i - 1;
 	}
 	return -1;
+}
+
+/* What the filter of any tracepoint may ask of the thread in which it is: that argument does not
+ * have the tracepoint. */
+static const struct {
+	const char *name, *field; /* of struct task_struct */
+} of_thread[] = { { "pid", "tgid" }, { "tid", "pid" }, { "comm", "comm" } };
+
+/* The field; NULL: it is no such name. */
+static const char *thread_field(const struct filter_term *term)
+{
+	for (size_t i = 0; term->n_names == 1 && i < ARRAY_SIZE(of_thread); i++)
+		if (!strcmp(term->names[0], of_thread[i].name))
+			return of_thread[i].field;
+	return NULL;
 }
 
 struct field {
@@ -210,10 +229,10 @@ static int finish_test(const struct btf *btf, const struct filter_term *term,
 			name, btf_is_composite(type) ? "struct" : "whole array", name);
 }
 
+/* `type`: that of the argument. */
 static int compile_term(const struct filter_term *term, const struct btf *btf,
-			const struct btf_type *proto, struct filter_test *test, struct err *err)
+			const struct btf_type *type, struct filter_test *test, struct err *err)
 {
-	const struct btf_type *type = type_of(btf, btf_params(proto)[test->argument + 1].type);
 	bool in_place = false; /* `type` lies at the last of the offsets, it is not pointed to */
 	struct field field;
 
@@ -255,6 +274,25 @@ static int compile_term(const struct filter_term *term, const struct btf *btf,
 	return finish_test(btf, term, type, test, err);
 }
 
+/* The same for `pid`, `tid` or `comm`: a field of the thread's task. */
+static int compile_thread(const struct filter_term *term, const struct btf *btf,
+			  struct filter_test *test, struct err *err)
+{
+	int id = btf__find_by_name_kind(btf, "task_struct", BTF_KIND_STRUCT);
+	const struct btf_type *task = id > 0 ? type_of(btf, id) : NULL;
+	struct field field;
+
+	if (!task || !find_field(btf, task, thread_field(term), 0, &field) ||
+	    field.offset > UINT16_MAX)
+		return err__set(err, -ENOTSUP, "the kernel does not say where a task's %s is",
+				term->names[0]);
+	test->argument = FILTER_THREAD;
+	test->op = term->op;
+	test->begins = term->begins;
+	test->offsets[test->n_steps++] = field.offset;
+	return finish_test(btf, term, field.type, test, err);
+}
+
 int filter__compile(const struct filter_terms *terms, const struct btf *btf, const char *tracepoint,
 		    struct event_filter *ret, struct err *err)
 {
@@ -274,10 +312,15 @@ int filter__compile(const struct filter_terms *terms, const struct btf *btf, con
 		if (ret->n == FILTER_TESTS_MAX)
 			return err__set(err, -E2BIG, "a filter has %zu comparisons at most here",
 					(size_t)(FILTER_TESTS_MAX - ret->required));
-		if (argument < 0)
+		if (argument < 0 && !thread_field(term))
 			return unknown_argument(btf, proto, named, term->names[0], tracepoint, err);
 		*test = (struct filter_test) { .argument = argument };
-		code = compile_term(term, btf, proto, test, err);
+		if (argument < 0)
+			code = compile_thread(term, btf, test, err);
+		else
+			code = compile_term(term, btf,
+					    type_of(btf, btf_params(proto)[argument + 1].type),
+					    test, err);
 		ret->n++;
 	}
 	return code;

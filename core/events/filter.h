@@ -8,7 +8,7 @@
 
 #include <bpf/btf.h>
 
-#include "bpf/shared.h"
+#include "bpf/filter.h"
 #include "core/base/err.h"
 
 /* Filters of tracepoints: `prev->prio < 100 && next->comm == "bash" || prev->pid == 4711`.

@@ -82,11 +82,10 @@ static int take_apart(const char *argument, struct parts *ret, struct err *err)
 		snprintf(ret->text, sizeof(ret->text), "%s", slash + 1);
 		len = strlen(ret->text);
 		if (len < 2 || ret->text[len - 1] != '/')
-			return err__set(
-				err, -EINVAL,
-				"a filter begins and ends with a slash: tracepoint:SYS:NAME/"
-				"FILTER/, not tracepoint:%s",
-				argument);
+			return err__set(err, -EINVAL,
+					"a filter begins and ends with a slash, and has no comma: "
+					"tracepoint:SYS:NAME/FILTER/, not tracepoint:%s",
+					argument);
 		ret->text[len - 1] = '\0';
 		ret->filter = ret->text;
 	}

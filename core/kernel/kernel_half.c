@@ -156,6 +156,10 @@ static int configure(struct kernel_half *half)
 	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
 		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
+	if (!err && (half->opts.numbers[EVENT_LOCK] || half->opts.numbers[EVENT_LOCK_HOLDER]))
+		err = bpf_map__set_max_entries(skel->maps.lock_waits, WAITING_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);

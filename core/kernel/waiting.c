@@ -10,6 +10,7 @@
 #include "core/base/util.h"
 
 #define MAP	  "waiting"
+#define LOCK_MAP  "lock_waits"
 #define READ_SIZE (256 * sizeof(struct still_thread))
 
 int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns)
@@ -21,10 +22,21 @@ int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns
 	return 0;
 }
 
+static bool take(const struct kernel_half *half, const char *map, uint32_t tid,
+		 struct waiting_rec *ret)
+{
+	return !bpf_map_lookup_and_delete_elem(kernel_half__map_fd(half, map), &tid, ret) &&
+	       ret->off_ns;
+}
+
 bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret)
 {
-	return !bpf_map_lookup_and_delete_elem(kernel_half__map_fd(half, MAP), &tid, ret) &&
-	       ret->off_ns;
+	return take(half, MAP, tid, ret);
+}
+
+bool waiting__take_lock(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret)
+{
+	return take(half, LOCK_MAP, tid, ret);
 }
 
 /* One read gives as much as fits into the kernel's buffer, whole records only. */

@@ -20,6 +20,9 @@ int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns
 /* Takes the note of a thread out. False: there is none, or it runs. */
 bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);
 
+/* The same of a thread that waits for a lock (bpf/lock.bpf.c). */
+bool waiting__take_lock(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);
+
 /* All threads of targets as they stand. `ret_list` is the caller's to free. */
 int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
 		  struct err *err);

@@ -315,34 +315,40 @@ static int add_sum(struct build *build, struct sum *sum)
 	if (is_idle(build, sum))
 		return 0;
 	build->profile->samples += sum->samples;
-	return profile__add_value(build->profile, build->stack, n, &value);
+	return profile__add_value(build->profile, build->stack, n, &value, &sum->node);
 }
 
 static int add_histogram(struct build *build, const struct recorded_bucket *bucket,
 			 const struct sum *sum, struct intern *groups)
 {
 	enum profile_by by = build->filter->by;
-	uint32_t *place = intern__at(groups, group__key(by, sum->stack), 0);
-	char label[GROUP_LABEL_BYTES];
+	bool stacks = build->filter->histogram_stacks;
+	uint32_t *place =
+		intern__at(groups, stacks ? sum->node : group__key(by, sum->stack), stacks);
+	char label[GROUP_LABEL_BYTES] = "";
 
 	if (!place)
 		return -ENOMEM;
 	profile__count(&build->profile->histograms[0], bucket->bits, bucket->samples,
 		       bucket->value);
-	if (by == PROFILE_BY_STACK)
+	if (by == PROFILE_BY_STACK && !stacks)
 		return 0;
 	if (!*place) {
-		group__label(build->recorded, by, sum->stack, label, sizeof(label));
+		if (!stacks)
+			group__label(build->recorded, by, sum->stack, label, sizeof(label));
+		else if (!sum->node)
+			strcpy(label, "[no stack]");
 		if (!profile__add_histogram(build->profile, label))
 			return -ENOMEM;
 		*place = build->profile->n_histograms;
+		build->profile->histograms[*place - 1].node = stacks ? sum->node : 0;
 	}
 	profile__count(&build->profile->histograms[*place - 1], bucket->bits, bucket->samples,
 		       bucket->value);
 	return 0;
 }
 
-/* Of all that is shown, and then of each group. */
+/* Of all that is shown, and then of each group or stack. */
 static int add_histograms(struct build *build, const struct sums *sums)
 {
 	const struct recorded *recorded = build->recorded;

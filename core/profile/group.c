@@ -39,8 +39,8 @@ const char *group__state(const struct rec_condition *condition)
 	return condition->state < THREAD_STATES_N ? states[condition->state] : NULL;
 }
 
-/* How it stands to the lock of its interpreter matters while it runs or waits. Who is about to
- * wait for the lock, or has just got it, still runs: the lock is what it is there for. */
+/* Who is about to wait for the lock of its interpreter, or has just got it, still runs: the lock is
+ * what it is there for. */
 static const char *state_label(const struct rec_condition *condition)
 {
 	static const char *const running[LOCK_STATES_N] = {
@@ -62,6 +62,8 @@ static const char *state_label(const struct rec_condition *condition)
 		return running[lock];
 	if (condition->state == STATE_BLOCKED)
 		return blocked[lock];
+	if (condition->state == STATE_PREEMPTED && lock == LOCK_HELD)
+		return "preempted with the lock"; /* all others of its interpreter wait, too */
 	return state ? state : "state not known";
 }
 

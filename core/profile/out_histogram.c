@@ -71,12 +71,53 @@ static void put_bucket(const struct profile *profile, const struct profile_histo
 	fprintf(out, "%10s .. %10s %10" PRIu64 "  |%-*s|\n", from, to, count, BAR_WIDTH, bar);
 }
 
+/* The stack as the folded form has it. */
+static int put_stack(const struct profile *profile, uint32_t node, FILE *out)
+{
+	size_t n = 0, cap = 0;
+	uint32_t *chain = NULL;
+	int ret = 0;
+
+	for (; node && !ret; node = profile->nodes[node].parent) {
+		ret = array__reserve(&chain, &cap, n + 1, sizeof(*chain));
+		if (!ret)
+			chain[n++] = profile->nodes[node].frame;
+	}
+	while (n && !ret) {
+		char *label = output__label(profile, &profile->frames[chain[--n]], 0);
+
+		if (!label)
+			ret = -ENOMEM;
+		else
+			escape__printable(label);
+		fprintf(out, "%s%s", label ? label : "", n ? ";" : "\n");
+		free(label);
+	}
+	free(chain);
+	return ret;
+}
+
+static int put_heading(const struct profile *profile, const struct profile_histogram *histogram,
+		       FILE *out)
+{
+	const char *name = histogram->node ? "this stack" : histogram->name;
+	char value[32];
+	int ret = 0;
+
+	fputs("\n", out);
+	if (histogram->node)
+		ret = put_stack(profile, histogram->node, out);
+	output__weight(profile, histogram->value, value, sizeof(value));
+	if (*name)
+		escape__line(out, "%s: %s in %" PRIu64 " samples", name, value, histogram->samples);
+	return ret;
+}
+
 static void put_histogram(const struct profile *profile, const struct profile_histogram *histogram,
 			  FILE *out)
 {
 	unsigned first = PROFILE_BUCKETS, last = 0;
 	uint64_t most = 1;
-	char value[32];
 
 	for (unsigned i = 0; i < PROFILE_BUCKETS; i++) {
 		if (!histogram->buckets[i])
@@ -85,11 +126,6 @@ static void put_histogram(const struct profile *profile, const struct profile_hi
 		last = i;
 		most = max_of(most, histogram->buckets[i]);
 	}
-	fputs("\n", out);
-	output__weight(profile, histogram->value, value, sizeof(value));
-	if (*histogram->name)
-		escape__line(out, "%s: %s in %" PRIu64 " samples", histogram->name, value,
-			     histogram->samples);
 	if (!histogram->samples)
 		return;
 	put_shares(profile, histogram, out);
@@ -104,6 +140,8 @@ static int compare_values(const void *a, const void *b)
 
 	if (x->value != y->value)
 		return x->value > y->value ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
@@ -112,19 +150,21 @@ int output__histogram(const struct profile *profile, const struct output_opts *o
 	size_t i, n = profile->n_histograms;
 	const struct profile_histogram **sorted = calloc(n + 1, sizeof(struct profile_histogram *));
 
+	int ret = 0;
+
 	if (!sorted)
 		return -ENOMEM;
 	output__heading(profile, out);
 	for (i = 0; i < n; i++)
 		sorted[i] = &profile->histograms[i];
-	if (n)
-		put_histogram(profile, sorted[0], out);
 	if (n > 1)
 		qsort(sorted + 1, n - 1, sizeof(*sorted), compare_values);
-	for (i = 1; i < n && (!opts->rows || i <= opts->rows); i++)
+	for (i = 0; !ret && i < n && (!opts->rows || i <= opts->rows); i++) {
+		ret = put_heading(profile, sorted[i], out);
 		put_histogram(profile, sorted[i], out);
+	}
 	if (i < n)
 		fprintf(out, "\n(%zu more)\n", n - i);
 	free(sorted);
-	return output__finish(out);
+	return ret ? ret : output__finish(out);
 }

@@ -297,11 +297,12 @@ int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n
 		       uint64_t weight_ns, uint64_t calls)
 {
 	return profile__add_value(profile, frames, n,
-				  &(struct profile_value) { .weight = weight_ns, .calls = calls });
+				  &(struct profile_value) { .weight = weight_ns, .calls = calls },
+				  NULL);
 }
 
 int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
-		       const struct profile_value *value)
+		       const struct profile_value *value, uint32_t *ret_node)
 {
 	struct profile_node *end;
 	uint32_t node;
@@ -309,6 +310,8 @@ int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n
 	if (stack_node(profile, frames, n, &node))
 		return -ENOMEM;
 	assert(node < profile->n_nodes);
+	if (ret_node)
+		*ret_node = node;
 	end = &profile->nodes[node];
 	end->self = add_saturated(end->self, value->weight);
 	end->calls = add_saturated(end->calls, value->calls);

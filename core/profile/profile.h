@@ -61,7 +61,8 @@ struct profile_value {
 /* How many samples had values in [2^(i-1), 2^i), or 0 for i == 0. */
 #define PROFILE_BUCKETS 65
 struct profile_histogram {
-	char *name; /* of the group; "" for all */
+	char *name;    /* of the group; "" for all and for a stack */
+	uint32_t node; /* where the stack ends; 0: it is not of one */
 	uint64_t samples, value;
 	uint64_t buckets[PROFILE_BUCKETS];
 };
@@ -135,9 +136,10 @@ int profile__add(struct profile *profile, const uint32_t *frames, size_t n, uint
 int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n,
 		       uint64_t weight_ns, uint64_t calls);
 
-/* The same for all that a stack can add. The parts are at most the weight. */
+/* The same for all that a stack can add. The parts are at most the weight. `ret_node`: where it
+ * ends; may be NULL. */
 int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
-		       const struct profile_value *value);
+		       const struct profile_value *value, uint32_t *ret_node);
 
 /* Are some weights of running and some of not running? */
 bool profile__mixes(const struct profile *profile);

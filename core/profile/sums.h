@@ -9,7 +9,8 @@
 struct sum {
 	const struct recorded_stack *stack; /* one of them */
 	uint64_t samples, value, waiting, preempted;
-	bool hidden; /* for who uses it */
+	uint32_t node; /* for who uses it: where it ends in a profile */
+	bool hidden;   /* the same: it is not in it */
 };
 
 struct sums {

@@ -54,7 +54,11 @@ static int open_target_side(struct session *session, struct err *err)
 					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
 	int ret;
 
-	event_list__configure(&opts->events, opts->period, opts->frequency_hz, &half);
+	event_list__configure(&opts->events,
+			      &(struct event_rates) { .frequency_hz = opts->frequency_hz,
+						      .period = opts->period,
+						      .bytes = opts->bytes },
+			      &half);
 	half.budget_percent = opts->insist ? opts->max_overhead_percent : EVENTS_PERCENT_DEFAULT;
 	if (opts->trigger)
 		half.events.of_type[CHAIN_TICK] = 1U << 1;
@@ -137,8 +141,12 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 	if (!ret)
 		ret = events__attach(
 			session->events, false,
-			&(struct event_place) { session->tracker,
-						event_list__waiting(&session->opts.events) },
+			&(struct event_place) {
+				.tracker = session->tracker,
+				.images = session->images,
+				.runtimes = opts->runtimes,
+				.waits = event_list__waiting(&session->opts.events),
+				.locks = event_list__of_slot(&session->opts.events, EVENT_LOCK) },
 			err);
 	if (!ret)
 		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);

@@ -45,6 +45,7 @@ struct session_opts {
 	struct event_list events; /* empty: cpu, if anything */
 	uint32_t frequency_hz;	  /* of those that come by the clock */
 	uint64_t period;	  /* of the others: one of so many is sampled; 0: each */
+	uint64_t bytes;		  /* of those sampled by bytes: one in so many; 0: each */
 	const struct session_trigger *trigger; /* NULL: the events; else instead of them */
 	uint32_t ring_bytes;  /* of the ring buffer, a power of two, in pages; 0: the usual */
 	uint32_t table_bytes; /* room for unwind tables; 0: the usual */

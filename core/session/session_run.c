@@ -114,6 +114,12 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 		return err__set(err, ret, "cannot follow the targets: %s", strerror(-ret));
 	ret = capture__name_frames(session->capture, false, err);
 	if (!ret)
+		ret = events__follow(session->events,
+				     &(struct event_place) { .tracker = session->tracker,
+							     .images = session->images,
+							     .runtimes = session->opts.runtimes },
+				     err);
+	if (!ret)
 		ret = session__write_counters(session, err);
 	if (!ret)
 		ret = session__commit(session, err);

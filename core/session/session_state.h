@@ -110,8 +110,8 @@ int session__refresh_targets(struct session *session, struct err *err);
 /* From now on the time counts. */
 int session__begin(struct session *session, struct err *err);
 
-/* Attaches what depends on mappings, begins, makes the first commit (by which the recording takes its
- * place: the last thing that can fail), and lets the command run. */
+/* Attaches what depends on mappings, begins, makes the first commit (by which the recording takes
+ * its place: the last thing that can fail), and lets the command run. */
 int session__start_targets(struct session *session, struct err *err);
 
 /* Creates the recording, and capture before it. */

@@ -64,7 +64,9 @@ int session__refresh_targets(struct session *session, struct err *err)
 static int attach_in_targets(struct session *session, struct err *err)
 {
 	const struct session_trigger *trigger = session->opts.trigger;
-	const struct event_place place = { .tracker = session->tracker };
+	const struct event_place place = { .tracker = session->tracker,
+					   .images = session->images,
+					   .runtimes = session->opts.runtimes };
 	struct process *process;
 	uint64_t address;
 	int ret = events__attach(session->events, true, &place, err);

@@ -79,24 +79,46 @@ static int keep_record(void *ctx, const void *data, size_t size)
 	return 0;
 }
 
+/* futex(2): commands without their flags, and those that wait. */
+#define FUTEX_COMMANDS 127
+#define FUTEX_WAITS    (1U << 0 | 1U << 6 | 1U << 9 | 1U << 11 | 1U << 13)
+
+/* One that waited before it was seen to has done so since the beginning. */
+static bool take_lock(const struct session *session, const struct still_thread *thread,
+		      struct waiting_rec *ret)
+{
+	uint64_t command = thread->regs[UNWIND_REG_RSI] & FUTEX_COMMANDS;
+
+	if (thread->runs || thread->syscall != SYSCALL_FUTEX || command >= 32 ||
+	    !(FUTEX_WAITS & 1U << command))
+		return false;
+	if (!waiting__take_lock(session->half, thread->tid, ret))
+		*ret = (struct waiting_rec) { .off_ns = session->start_ns, .state = STATE_BLOCKED };
+	return true;
+}
+
 /* What is of no interest is no error. */
 static int sample_thread(const struct session *session, struct host_half *host,
-			 const struct still_thread *thread, struct kept_record ***end)
+			 const struct still_thread *thread, uint32_t event,
+			 struct kept_record ***end)
 {
 	const struct process *process = tracker__find(session->tracker, thread->tgid);
-	uint32_t event = event_list__waiting(&session->opts.events);
+	bool lock = session->opts.events.list[event - 1].kind->slot == EVENT_LOCK;
 	struct still_sample sample = { .event = event, .time_ns = session->end_ns - 1 };
 	struct waiting_rec rec;
 
-	if (!waiting__take(session->half, thread->tid, &rec) || rec.off_ns >= session->end_ns ||
-	    !process)
+	if (!(lock ? take_lock(session, thread, &rec)
+		   : waiting__take(session->half, thread->tid, &rec)) ||
+	    rec.off_ns >= session->end_ns || !process)
 		return 0;
 	/* It was noted at the beginning just when it began to run, and has not stopped since. */
-	if (rec.off_ns == session->start_ns && thread->runs && is_running(thread->tid))
+	if (!lock && rec.off_ns == session->start_ns && thread->runs && is_running(thread->tid))
 		return 0;
 	sample.value = session->end_ns - rec.off_ns;
 	if (sample.value < session->opts.events.list[event - 1].minimum)
 		return 0;
+	sample.link = lock ? rec.link : 0;
+	sample.peer = lock ? rec.peer : 0;
 	sample.condition.state = rec.state;
 	sample.condition.syscall =
 		thread->syscall >= 0 && thread->syscall < INT16_MAX ? thread->syscall : NO_SYSCALL;
@@ -108,20 +130,24 @@ static int sample_thread(const struct session *session, struct host_half *host,
 
 int session__sample_waiting(struct session *session, struct err *err)
 {
+	uint32_t waits = event_list__waiting(&session->opts.events);
+	uint32_t locks = event_list__of_slot(&session->opts.events, EVENT_LOCK);
 	struct kept_record **end = &session->still;
 	struct still_thread *threads = NULL;
 	struct host_half *host = NULL;
 	size_t n = 0;
 	int ret;
 
-	if (!event_list__waiting(&session->opts.events))
+	if (!waits && !locks)
 		return 0;
 	ret = waiting__list(session->half, &threads, &n, err);
 	if (ret)
 		return ret;
 	ret = host_half__new(session->half, session->table_arena, &host);
 	for (size_t i = 0; !ret && i < n; i++)
-		ret = sample_thread(session, host, &threads[i], &end);
+		ret = waits ? sample_thread(session, host, &threads[i], waits, &end) : 0;
+	for (size_t i = 0; !ret && locks && i < n; i++)
+		ret = sample_thread(session, host, &threads[i], locks, &end);
 	host_half__free(host);
 	free(threads);
 	return ret ? err__set(err, ret, "cannot sample the threads that wait: %s", strerror(-ret))

@@ -259,6 +259,17 @@ static int jvm__map_asked(struct runtime_session *session, uint32_t pid, unsigne
 
 static const char *const maps[] = { "jvm_states", "jvm_procs", "jvm_codes", NULL };
 
+/* src/hotspot/share/gc/shared/allocTracer.cpp, since JDK 10: (Klass *, HeapWord *, size_t
+ * tlab_size, ...) where a thread gets its next piece of the heap, (Klass *, HeapWord *, size_t
+ * alloc_size, ...) for what is too large for one. They are called whether or not somebody traces.
+ */
+static const struct runtime_allocates allocates[] = {
+	{ "_ZN11AllocTracer27send_allocation_in_new_tlabE", 2, RUNTIME_ONCE, false, true },
+	{ "_ZN11AllocTracer28send_allocation_outside_tlabE", 2, RUNTIME_ONCE, false, true },
+	{}
+};
+static const struct runtime_allocator allocator = { .functions = allocates };
+
 const struct runtime runtime_jvm = {
 	.name = "jvm",
 	.suffix = "_[j]",
@@ -267,6 +278,7 @@ const struct runtime runtime_jvm = {
 	.walker = WALKER_JVM,
 	.program = "walk_jvm",
 	.maps = maps,
+	.allocator = &allocator,
 	.records = "jvm_procs",
 	.record_bytes = sizeof(struct jvm_proc_rec),
 	.probe_programs = probe_programs,

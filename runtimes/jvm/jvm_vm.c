@@ -18,6 +18,7 @@
 #define BLOB_LIMIT	 (JVM_SMALL_BLOB_BYTES - 8)
 #define NMETHOD_LIMIT	 (JVM_BLOB_BYTES - 8)
 #define TEXT_PART	 64 /* divides a page */
+#define OWNER_IS_ID	 24 /* the JDK from which on a monitor's owner is no address */
 
 struct jvm_vm {
 	uint32_t pid;
@@ -347,6 +348,33 @@ static void fill_call_stub(struct jvm_vm *vm)
 		vm->rec.call_stub_return = 0;
 }
 
+/* Without it, monitors that threads wait for are not told. _owner is the id of a Java thread from
+ * JDK 24 on. */
+static void fill_monitors(struct jvm_vm *vm)
+{
+	struct jvm_monitor_offsets *ret = &vm->rec.monitors;
+	const char *thread = "JavaThread";
+	const struct jvm_field *owner = jvm_tables__field(vm->tables, "ObjectMonitor", "_owner");
+	uint64_t pending, osthread, thread_id;
+
+	if (jvm_vm__field(vm, thread, "_current_pending_monitor", &pending))
+		thread = "Thread"; /* until JDK 16 */
+	if (jvm_vm__field(vm, thread, "_current_pending_monitor", &pending) || pending > UINT16_MAX)
+		return;
+	ret->pending_monitor = pending;
+	if (jvm_vm__field(vm, "JavaThread", "_osthread", &osthread) &&
+	    jvm_vm__field(vm, "Thread", "_osthread", &osthread))
+		return;
+	if (!owner || owner->is_static || vm->major >= OWNER_IS_ID ||
+	    jvm_vm__field(vm, "OSThread", "_thread_id", &thread_id) || owner->at > UINT16_MAX ||
+	    osthread > UINT16_MAX || thread_id > UINT16_MAX)
+		return;
+	ret->owner = owner->at;
+	ret->osthread = osthread;
+	ret->thread_id = thread_id;
+	ret->with_owner = 1;
+}
+
 static int see_name(const struct jvm_blob *blob, void *arg)
 {
 	struct jvm_proc_rec *rec = arg;
@@ -413,6 +441,7 @@ static int fill_rec(struct filler *filler)
 	if (rc)
 		return rc;
 	fill_call_stub(vm);
+	fill_monitors(vm);
 	/* There may be none yet, and then the kernel half reads the text of the names. */
 	for (size_t i = 0; i < vm->rec.n_heaps; i++)
 		jvm_blobs__each(vm, i, NAME_BLOCKS_MAX, see_name, &vm->rec);

@@ -396,6 +396,17 @@ static bool python__label(const char *symbol, char *buf, size_t size, struct run
 
 static const char *const python_maps[] = { "python_states", "python_procs", "python_codes", NULL };
 
+/* Objects/obmalloc.c: pymalloc, of objects and of what belongs to them (the raw domain is
+ * malloc's), with the allocator's context first. What is exported, PyObject_Malloc, only jumps
+ * there, and is not on the way of calls from within an interpreter that was linked as one (LTO). */
+static const struct runtime_allocates allocates[] = {
+	{ "_PyObject_Malloc", 1, RUNTIME_ONCE, true, false },
+	{ "_PyObject_Calloc", 1, 2, true, false },
+	{ "_PyObject_Realloc", 2, RUNTIME_ONCE, true, false },
+	{}
+};
+static const struct runtime_allocator allocator = { .functions = allocates };
+
 const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
@@ -404,6 +415,7 @@ const struct runtime runtime_python = {
 	.walker = WALKER_PYTHON,
 	.program = "walk_python",
 	.maps = python_maps,
+	.allocator = &allocator,
 	.records = "python_procs",
 	.record_bytes = sizeof(struct python_proc_rec),
 	.probe_programs = probe_programs,

@@ -252,6 +252,13 @@ static int ruby__symbolize(struct runtime_session *session, uint64_t key,
 
 static const char *const maps[] = { "ruby_states", "ruby_procs", "ruby_codes", NULL };
 
+static const struct runtime_allocator allocator = {
+	.why_not = "Ruby's own probe at the creation of objects does not tell their size: what is "
+		   "larger than a slot of its heap is -e alloc:malloc, the heap's growth -e "
+		   "alloc:mmap, and objects are counted by -e usdt:FILE:ruby:object__create where "
+		   "FILE has it",
+};
+
 const struct runtime runtime_ruby = {
 	.name = "ruby",
 	.suffix = "_[rb]",
@@ -260,6 +267,7 @@ const struct runtime runtime_ruby = {
 	.walker = WALKER_RUBY,
 	.program = "walk_ruby",
 	.maps = maps,
+	.allocator = &allocator,
 	.records = "ruby_procs",
 	.record_bytes = sizeof(struct ruby_proc_rec),
 	.probe_programs = probe_programs,

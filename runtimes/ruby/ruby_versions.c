@@ -15,7 +15,7 @@
 
 #define ANY_LATER UINT_MAX /* the last row of a minor version serves its later patch levels */
 
-#define COMMON .fiber_ec = 80, .body_first_line = 88
+#define COMMON .fiber_ec = 80, .body_first_line = 88, .lock_of = 24
 
 #define COMMON_TO_3_1                                                                          \
 	COMMON, .body_entries = 120, .body_n_entries = 136, .body_positions = 144,             \
@@ -32,14 +32,22 @@
 
 #define CLASS_3_3_AND_3_4 .class_path = 120, .class_attached = 96
 
+/* thread_pthread.h, ractor_core.h */
+#define LOCK_OF_RACTOR .lock_start = 336, .lock_bytes = 184, .lock_running = 336
+#define LOCK_FROM_3_3 \
+	.lock_bytes = 96, .lock_ready = 72, .lock_native = 40, .lock_cond = 40, .lock_tid = 24
+
 /* In rb_vm_t, 3.1.4 and 3.2.3 insert loaded_features_realpath_map; 3.2.4 has static_ext_inits in
  * all builds, not only in those with extensions linked in. */
-#define ROW_3_1                                                                           \
-	COMMON_TO_3_1, .ec_thread = 48, .thread_ec = 40, .thread_vm = 32, .cfp_size = 64, \
-		       .entry_size = 12, .fiber_prev = 512, .last_op_id = 169
-#define ROW_3_2                                                                   \
-	COMMON_3_2_TO_3_4, .objspace_flags = 16, .cfp_size = 64, .class_ivs = 32, \
-			   .singleton_bit = 12, .fiber_prev = 520, .last_op_id = 169
+#define ROW_3_1                                                                                \
+	COMMON_TO_3_1, .ec_thread = 48, .thread_ec = 40, .thread_vm = 32, .cfp_size = 64,      \
+		       .entry_size = 12, .fiber_prev = 512, .last_op_id = 169, LOCK_OF_RACTOR, \
+		       .lock_ready = 104, .lock_cond = 120, .lock_tid = 88
+#define ROW_3_2                                                                                  \
+	COMMON_3_2_TO_3_4, .objspace_flags = 16, .cfp_size = 64, .class_ivs = 32,                \
+			   .singleton_bit = 12, .fiber_prev = 520, .last_op_id = 169,            \
+			   LOCK_OF_RACTOR, .lock_ready = 56, .lock_native = 40, .lock_cond = 32, \
+			   .lock_tid = 16
 
 static const struct ruby_version versions[] = {
 	{
@@ -58,6 +66,13 @@ static const struct ruby_version versions[] = {
 			.entry_size = 8,
 			.fiber_prev = 520,
 			.last_op_id = 168,
+			.lock_start = 8,
+			.lock_bytes = 184,
+			.lock_running = 8,
+			.lock_ready = 88,
+			.lock_cond = 104,
+			.lock_tid = 72,
+			.lock_tid_is_pthread = 1,
 		},
 	},
 	{
@@ -75,6 +90,11 @@ static const struct ruby_version versions[] = {
 			.entry_size = 8,
 			.fiber_prev = 520,
 			.last_op_id = 168,
+			LOCK_OF_RACTOR,
+			.lock_ready = 96,
+			.lock_cond = 112,
+			.lock_tid = 80,
+			.lock_tid_is_pthread = 1,
 		},
 	},
 	{
@@ -123,6 +143,9 @@ static const struct ruby_version versions[] = {
 		.offsets = {
 			COMMON_3_2_TO_3_4,
 			CLASS_3_3_AND_3_4,
+			LOCK_FROM_3_3,
+			.lock_start = 288,
+			.lock_running = 328,
 			.vm_objspace = 1304,
 			.objspace_flags = 16,
 			.cfp_size = 56,
@@ -139,6 +162,9 @@ static const struct ruby_version versions[] = {
 		.offsets = {
 			COMMON_3_2_TO_3_4,
 			CLASS_3_3_AND_3_4,
+			LOCK_FROM_3_3,
+			.lock_start = 288,
+			.lock_running = 328,
 			.vm_objspace = 1296,
 			.objspace_flags = 20,
 			.cfp_size = 56,
@@ -154,6 +180,9 @@ static const struct ruby_version versions[] = {
 		.verified = true,
 		.offsets = {
 			COMMON_FROM_3_2,
+			LOCK_FROM_3_3,
+			.lock_start = 216,
+			.lock_running = 256,
 			.vm_objspace = 1248,
 			.objspace_flags = 28,
 			.cfp_size = 56,

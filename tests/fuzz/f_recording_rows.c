@@ -115,7 +115,8 @@ static void show(const struct profile *profile)
 	static int (*const writers[])(const struct profile *, const struct output_opts *,
 				      FILE *) = { output__table,     output__tree,
 						  output__folded,    output__flame_html,
-						  output__flame_svg, output__pprof };
+						  output__flame_svg, output__pprof,
+						  output__histogram };
 	const struct output_opts opts = { .annotate = true };
 	static FILE *nowhere;
 

@@ -7,6 +7,8 @@
 #include "core/capture/ids.h"
 #include "core/store/load.h"
 #include "core/store/recording.h"
+#include "runtimes/jvm/jvm_idle.h"
+#include "runtimes/native/native_idle.h"
 #include "tests/fuzz/fuzz.h"
 
 #define FUNCTION    "seed_function"
@@ -26,7 +28,7 @@ struct parts {
 static void add_names(struct recording *to, struct ids *ids, struct parts *parts)
 {
 	static const struct sink_event event = { "cpu", SINK_UNIT_SAMPLES };
-	static const struct sink_event other = { OTHER_EVENT, SINK_UNIT_BYTES };
+	static const struct sink_event other = { OTHER_EVENT, SINK_UNIT_NS };
 	static const struct sink_process process = { 100, 1, 5, "seed", "./seed of it" };
 	struct err err = {};
 
@@ -103,6 +105,7 @@ static void add_samples(struct ids *ids, const struct parts *parts)
 	check(ids__sample(ids, &sample, &err), &err);
 	sample.event = parts->other_event;
 	sample.value = UINT64_MAX;
+	sample.condition = (struct rec_condition) { .state = STATE_BLOCKED, .syscall = 1 };
 	check(ids__sample(ids, &sample, &err), &err);
 }
 
@@ -140,14 +143,14 @@ uint8_t *recording_seed__make(size_t *ret_size)
 	return data;
 }
 
-static bool load(const char *path, const char *event, void (*show)(const struct profile *profile))
+static bool load(const char *path, const struct profile_filter *filter,
+		 void (*show)(const struct profile *profile))
 {
-	const struct profile_filter filter = { .lines = true, .event = event };
 	struct profile *profile = NULL;
 	struct merge_report report;
 	bool named = false;
 
-	if (load__profile(path, &filter, &profile, &report, NULL) != 0)
+	if (load__profile(path, filter, &profile, &report, NULL) != 0)
 		return false;
 	for (size_t i = 0; i < profile->n_frames; i++)
 		named |= !strcmp(strtab__get(profile->strings, profile->frames[i].name), FUNCTION);
@@ -160,8 +163,17 @@ static bool load(const char *path, const char *event, void (*show)(const struct 
 
 bool recording_seed__load(const char *path, void (*show)(const struct profile *profile))
 {
-	bool named = load(path, NULL, show);
+	const struct idle_rule *const rules[] = { native_idle, jvm_idle, NULL };
+	const struct profile_filter plain = { .lines = true };
+	struct profile_filter filter = { .lines = true, .event = OTHER_EVENT, .histogram = true };
+	bool named = load(path, &plain, show);
 
-	load(path, OTHER_EVENT, show);
+	load(path, &filter, show);
+	filter.idle = rules;
+	filter.not_thread = "a.*";
+	filter.by = PROFILE_BY_STATE;
+	load(path, &filter, show);
+	filter.by = PROFILE_BY_THREAD;
+	load(path, &filter, NULL);
 	return named;
 }

@@ -130,7 +130,7 @@ def check_refused():
             ("cpuu", 2, "there is no event 'cpuu': did you mean cpu?"),
             ("cpu,cpu", 2, "the event cpu is there twice"),
             (",".join(f"tracepoint:x:t{number}" for number in range(17)), 2, "16 events at most"),
-            ("tracepoint:syscalls:sys_enter_read", 2, "tracepoint:raw_syscalls:sys_enter"),
+            ("tracepoint:syscalls:sys_enter_raed", 2, "there is no system call 'raed'"),
             ("uprobe:libc.so.6:0x", 2, "neither a symbol nor an offset"),
             ("tracepoint:sched:sched_swich", 1,
              "no tracepoint sched_swich: did you mean sched_switch?"),

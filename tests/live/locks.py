@@ -11,7 +11,8 @@ import time
 import gate
 
 HELD, FREE, WAITED = 1, 2, 3  # enum lock_state of bpf/shared.h
-READ, FUTEX, NO_SYSCALL = 0, 202, -1
+READ, FUTEX, OPENAT, PPOLL, NO_SYSCALL = 0, 202, 257, 271, -1
+READS = READ, 7, PPOLL  # or poll(), ppoll() before it
 SWITCH = "tracepoint:sched:sched_switch"
 UPROBE = f"uprobe:{gate.MARKER}:braid_marker"
 
@@ -27,9 +28,16 @@ class Target:
 
     def other(self):
         """Its other thread, once that is blocked in a read."""
-        tid, = (int(name) for name in os.listdir(f"/proc/{self.pid}/task") if int(name) != self.pid)
-        self.until(tid, READ)
-        return tid
+        def blocked():
+            return [tid for tid in map(int, os.listdir(f"/proc/{self.pid}/task"))
+                    if tid != self.pid and self.words(tid)[0] == str(READ)]
+
+        return gate.wait_until(blocked, "another thread in a read")[0]
+
+    def words(self, tid):
+        """The number and arguments of the system call that the thread is blocked in."""
+        with open(f"/proc/{self.pid}/task/{tid}/syscall", encoding="ascii") as file:
+            return file.read().split()
 
     def record(self, events):
         self.braid = gate.start(gate.BRAID, "record", "-e", events, "-p", self.pid, "-o", self.file,
@@ -37,14 +45,13 @@ class Target:
         gate.wait_until(lambda: os.path.exists(self.file) or self.braid.poll() is not None,
                         "the first commit")
 
-    def until(self, tid, number, size=None):
-        """Waits until the thread is blocked there; the time. It has been switched out by then."""
+    def until(self, tid, *numbers, size=None):
+        """Waits until the thread is blocked in one of these system calls; the time. It has been switched out by then."""
         def there():
-            with open(f"/proc/{self.pid}/task/{tid}/syscall", encoding="ascii") as file:
-                words = file.read().split()
-            return words[0] == str(number) and (size is None or int(words[3], 16) == size)
+            words = self.words(tid)
+            return words[0] in map(str, numbers) and size in (None, int(words[3], 16))
 
-        gate.wait_until(there, f"thread {tid} in the system call {number}")
+        gate.wait_until(there, f"thread {tid} in the system call {numbers}")
         return time.monotonic_ns()
 
     def go_on(self):

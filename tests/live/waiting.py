@@ -4,6 +4,7 @@ long anything takes: a thread has waited at most from one reading of its own clo
 least from when the test has seen that it is off the CPU until the test ended the wait."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -82,18 +83,34 @@ class Waiter:
         else:
             os.write(self.fifo, b"x")
 
+    def switches(self):
+        """How often the thread has given up the CPU."""
+        with open(f"/proc/{self.pid}/task/{self.tid}/status", encoding="utf-8") as status:
+            return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status.read(), re.M)[1])
+
+    def pause(self, *calls):
+        """Until the thread has not run for a while, in one of these system calls: what the test
+        says of how long, in ns. (It may have woken for a moment, to look after other things.)"""
+        while True:
+            self.until_in(*calls)
+            before, begun = self.switches(), now()
+            if not syscall_of(self.pid, self.tid):
+                continue
+            time.sleep(PAUSE_S)
+            paused = now() - begun
+            if syscall_of(self.pid, self.tid) and self.switches() == before:
+                return paused
+
     def wait(self, line, *calls):
         """From its begin to its end."""
-        self.begin(line, *calls)
-        least = now()
-        time.sleep(PAUSE_S)
-        least = now() - least
+        gate.say(self.process, line)
+        least = self.pause(*calls)
         self.end(line)
         return Wait(gate.line_of(self.process), least)
 
-    def sleep(self, line, call):
+    def sleep(self, line, *calls):
         """What ends by itself, at a time that the answer may tell."""
-        self.begin(line, call)
+        self.begin(line, *calls)
         seen = now()
         wait = Wait(gate.line_of(self.process))
         if len(wait.more) == 2:
@@ -128,7 +145,7 @@ class Recording(gate.Recording):
             database.execute("DELETE FROM sample WHERE id NOT IN (%s)" %
                              ",".join(str(sample.id) for sample in samples))
         database.close()
-        return sorted(frames for frames, _ in part.merged("--event", event))
+        return sorted(frames for frames, _ in part.merged("--event", event, "--idle", "show"))
 
     def user_stacks(self, samples, event="off-cpu"):
         """The same without the kernel's frames."""
@@ -180,6 +197,9 @@ def record(events, *pids, options=()):
     braid = gate.start(gate.BRAID, "record", "-e", events, *options, "-p", ",".join(map(str, pids)),
                        "-o", file, stderr=gate.subprocess.PIPE)
     gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    # All is attached when it first waits for something to happen.
+    gate.wait_until(lambda: braid.poll() is not None or
+                    (syscall_of(braid.pid, braid.pid) or (None,))[0] == POLL, "the loop")
     braid.file, braid.asked_ns = file, asked_ns
     return braid
 
@@ -190,3 +210,41 @@ def finish(name, braid):
     said = braid.stderr.read().decode()
     gate.equal(braid.wait(), 0, f"{name}: status", said)
     return Recording(braid.file)
+
+
+# --- programs with a runtime ---
+
+def runtime_part(frames, suffix):
+    """The names of a runtime's functions in a merged stack, without their classes and places."""
+    names = [frame[:-len(suffix)].split(" (")[0] for frame in frames if frame.endswith(suffix)]
+    return [name.rpartition(".")[2].rpartition("#")[2] for name in names]
+
+
+def ends(frames, want):
+    """Are these the innermost frames?"""
+    frames = [frame for frame in frames if not frame.endswith("_[i]")]
+    return same_frames(frames[-len(want):], want)
+
+
+def check_long(name, recording, tid, waits, calls, is_stack):
+    """Of each wait there is one sample that is as long: blocked, in one of these system calls, with a stack
+    of which `is_stack` is true. Other threads, and the runtime's lock, may keep it waiting for a
+    while longer; all of that lies between its own readings."""
+    everything = recording.waits(tid)
+    found = [wait.of(everything) for wait in waits]
+    gate.equal([wait.before for wait, samples in zip(waits, found)
+                if sum(sample.value for sample in samples) > wait.after - wait.before], [],
+               f"{name}: not longer than the program says")
+    if any(wait.least for wait in waits):
+        long = [[sample for sample in samples if sample.value >= wait.least]
+                for wait, samples in zip(waits, found)]
+    else:  # the longest: its end is known to the kernel alone
+        long = [sorted(samples, key=lambda sample: -sample.value)[:1] for samples in found]
+    gate.equal([len(samples) for samples in long], [1] * len(waits),
+               f"{name}: one sample is as long as the wait")
+    samples = [sample for some in long for sample in some]
+    gate.equal({sample.state for sample in samples}, {BLOCKED}, f"{name}: blocked")
+    gate.ok({sample.syscall for sample in samples} <= set(calls), f"{name}: the system call",
+            *(sample.syscall for sample in samples))
+    stacks = recording.user_stacks(samples)
+    gate.ok(len(stacks) == 1 and is_stack(stacks[0]), f"{name}: the stack", *stacks)

@@ -13,6 +13,7 @@ from waiting import BLOCKED, FUTEX, PREEMPTED, READ, STOPPED
 
 WAITS = os.path.join(gate.OUTPUT, "fixtures/native/waits")
 N = 5
+TRIES = 500
 
 
 def record(*pids):
@@ -41,6 +42,17 @@ def check(name, recording, waiter, waits, call, stack, state=BLOCKED):
             *stacks, stack)
 
 
+def disk_waits(waiter, line):
+    """A disk may have done before the thread would have to wait: some for which it had to, if any."""
+    waits = []
+    for _ in range(TRIES):
+        wait = waiting.Wait(gate.ask(waiter.process, line))
+        waits += [wait] * (wait.more[0] > 0)
+        if len(waits) == N:
+            break
+    return waits
+
+
 def check_waits():
     waiter = waiting.Waiter(WAITS)
     file = gate.path("file")
@@ -50,8 +62,7 @@ def check_waits():
     sock = [waiter.wait("socket", waiting.RECVFROM) for _ in range(N)]
     sleep = [waiter.sleep("sleep 20000000", waiting.NANOSLEEP) for _ in range(N)]
     stop = [waiter.wait("stop", waiting.TGKILL) for _ in range(N)]
-    sync, read, touch = ([waiting.Wait(gate.ask(waiter.process, f"{what} {file}"))
-                          for _ in range(N)] for what in ("sync", "read", "touch"))
+    sync, read, touch = (disk_waits(waiter, f"{what} {file}") for what in ("sync", "read", "touch"))
     recording = waiting.finish("waits", braid)
     for name, waits, call, function, inner, state in [
             ("mutex", mutex, FUTEX, "in_mutex", ["pthread_mutex_lock_[n]", None], BLOCKED),
@@ -62,7 +73,10 @@ def check_waits():
             ("sync", sync, waiting.FSYNC, "in_sync", ["fsync_[n]"], BLOCKED),
             ("read", read, waiting.PREAD64, "in_read", [None], BLOCKED),
             ("touch", touch, None, "in_touch", [], BLOCKED)]:
-        check(name, recording, waiter, waits, call, [*waiting.to(function), *inner], state)
+        if waits:
+            check(name, recording, waiter, waits, call, [*waiting.to(function), *inner], state)
+        else:
+            gate.skip(name, "the disk is too fast for anybody to wait")
     gate.check_clean("waits", recording)
 
 

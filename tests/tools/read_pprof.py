@@ -5,7 +5,8 @@ proto/profile.proto) and prints it as text: the oracle of t_pprof. Exits with a 
 file breaks any of their rules.
 
     KEY VALUE...                 what is said of the profile as a whole
-    stack VALUE... FRAME;FRAME   root first, sorted; ">" in place of ";" before an inlined function
+    stack VALUE... FRAME;FRAME   root first, sorted; ">" in place of ";" before an inlined function;
+                                 behind it {KEY=TEXT} for each label
 """
 
 import sys
@@ -17,7 +18,8 @@ TYPE = {1: ("type", None), 2: ("unit", None)}
 LINE = {1: ("function_id", None), 2: ("line", None)}
 PROFILE = {
     1: ("sample_type", TYPE),
-    2: ("sample", {1: ("location_id", "packed"), 2: ("value", "packed")}),
+    2: ("sample", {1: ("location_id", "packed"), 2: ("value", "packed"),
+                    3: ("label", {1: ("key", None), 2: ("str", None)})}),
     3: ("mapping", {1: ("id", None), 7: ("has_functions", None), 8: ("has_filenames", None),
                     9: ("has_line_numbers", None), 10: ("has_inline_frames", None)}),
     4: ("location", {1: ("id", None), 2: ("mapping_id", None), 4: ("line", LINE)}),
@@ -109,7 +111,9 @@ class Reader:
         locations = [self.locations[i] for i in reversed(sample["location_id"])]
         assert all(one["mapping_id"][0] in self.mappings for one in locations)
         frames = [">".join(map(self.frame, reversed(one["line"]))) for one in locations]
-        return "stack {} {}".format(" ".join(map(str, sample["value"])), ";".join(frames))
+        labels = "".join(f" {{{self.text(one, 'key')}={self.text(one, 'str')}}}"
+                         for one in sample["label"])
+        return "stack {} {}{}".format(" ".join(map(str, sample["value"])), ";".join(frames), labels)
 
     def lines(self):
         yield "types " + " ".join(map(self.type, self.top["sample_type"]))

@@ -21,6 +21,7 @@ __u32 last_code;
 #include "bpf/ruby.bpf.c"
 
 static uint32_t space = 7; /* of what runs */
+static uint64_t futex;	   /* that it waits for; 0: it runs */
 static struct ruby_codes *names;
 static uint32_t n_codes;	 /* REC_CODE */
 static struct rec_code last_rec; /* of them */
@@ -73,6 +74,8 @@ static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 	scratch->sample.type = REC_SAMPLE;
 	scratch->sample.tgid = tgid;
 	scratch->sample.time_ns = host.now_ns;
+	scratch->sample.condition.syscall = futex ? SYSCALL_FUTEX : NO_SYSCALL;
+	scratch->sample.object = futex;
 	scratch->proc.space = space;
 	scratch->n_words = 0;
 	host.task.thread.fsbase = fsbase;

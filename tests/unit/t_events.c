@@ -25,7 +25,7 @@ static void test_understood(void)
 	ok(list.list[1].kind == &event_cpu && list.list[3].kind == &event_uprobe, "... and kinds");
 	ok(event_list__has_timed(&list, true) && event_list__has_timed(&list, false),
 	   "some come by the clock, some do not");
-	event_list__configure(&list, 10, 99, &opts);
+	event_list__configure(&list, &(struct event_rates) { 99, 10, 4096 }, &opts);
 	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1, "the tracepoint is number 1");
 	is_int(opts.events.of_type[CHAIN_TICK], 1 << 2, "the clock's is number 2");
 	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 3 | 1 << 4,
@@ -54,15 +54,15 @@ static void test_refused(void)
 	refuses("cpu,cpu", "the event cpu is there twice");
 	refuses("off-cpu,wall", "one of them contains the other");
 	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("block-io:5", "shortest time of block I/O");
 	refuses("wall:-1ms", "shortest time of waiting");
 	refuses("off-cpu:2days", "shortest time of waiting");
 	refuses("off-cpu:90000s", "shortest time of waiting");
 	refuses("cpus", "did you mean cpu or cs?");
 	refuses("uprobes:x:y", "did you mean uprobe or kprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
-	refuses("nothing-like-it", "there are: cpu, wall[:MIN], off-cpu[:MIN], wakeup[:MIN], "
-				   "block-io[:MIN], page-fault, ");
-	refuses("nothing-like-it", "tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL");
+	refuses("nothing-like-it", ", syscall, tracepoint, uprobe, ");
+	refuses("nothing-like-it", "A:latency:B; braid events says more of them");
 	refuses("page-fualt", "did you mean page-fault");
 	refuses("LLC-load-mises", "did you mean LLC-load-misses");
 	refuses("r12x", "there is no event 'r12x'");
@@ -150,7 +150,7 @@ static void test_intervals(void)
 				 &list, &err),
 	       0, "three intervals");
 	ok(list.list[0].kind == &event_latency, "are of their own kind, whatever they begin with");
-	event_list__configure(&list, 0, 99, &opts);
+	event_list__configure(&list, &(struct event_rates) { 99, 0, 0 }, &opts);
 	is_int(opts.paired, 1 << 1 | 1 << 2 | 1 << 3, "their values are times");
 	is_int(opts.intervals, opts.paired, "... which the budget chooses by");
 	is_int(opts.events.begins, 1 << 1, "the first begins at a tracepoint");
@@ -182,7 +182,7 @@ static void test_names(void)
 	is_int(list.list[5].minimum, 0, "no shortest time");
 	is_int(list.list[6].minimum, 1500000, "one of all calls");
 	is_int(list.list[7].minimum, 2000000000, "one of a call");
-	event_list__configure(&list, 7, 99, &opts);
+	event_list__configure(&list, &(struct event_rates) { 99, 7, 0 }, &opts);
 	is_int(opts.periods[2], 7, "the period is for what the kernel counts");
 	is_int(opts.periods[3], 1, "what the CPU counts has its own");
 	is_int(opts.limited >> 2 & 15, 1 | 8, "... and is not limited otherwise");

@@ -21,7 +21,9 @@ static const char schema[] =
 	"  int64 duration_nanos = 10; Type period_type = 11; int64 period = 12;\n"
 	"  repeated int64 comment = 13; }\n"
 	"message Type { int64 type = 1; int64 unit = 2; }\n"
-	"message Sample { repeated uint64 location_id = 1; repeated int64 value = 2; }\n"
+	"message Sample { repeated uint64 location_id = 1; repeated int64 value = 2;\n"
+	"  repeated Label label = 3; }\n"
+	"message Label { int64 key = 1; int64 str = 2; }\n"
 	"message Mapping { uint64 id = 1; bool has_functions = 7; bool has_filenames = 8;\n"
 	"  bool has_line_numbers = 9; bool has_inline_frames = 10; }\n"
 	"message Location { uint64 id = 1; uint64 mapping_id = 2; repeated Line line = 4; }\n"
@@ -213,6 +215,32 @@ static void check_events(void)
 	profile__free(profile);
 }
 
+/* Where time was waited, a stack has a sample for each state. */
+static void check_states(void)
+{
+	struct profile *profile = profile__new();
+	uint32_t f = frame_of(profile, KIND_NATIVE, "f", NULL, 0);
+	struct profile_value value = { .weight = 100, .waiting = 70, .preempted = 10 };
+
+	profile__measures(profile, "wall", "ns");
+	profile__add_value(profile, &f, 1, &value, NULL);
+	profile__add_value(profile, NULL, 0, &(struct profile_value) { .weight = 5 }, NULL);
+	profile->idle.weight = 15;
+	profile->idle.whole = 120;
+	profile->idle.threads = 1;
+	check_text(profile, &plain, "states.pb.gz",
+		   "types wall/nanoseconds\n"
+		   "period 1 wall/nanoseconds\n"
+		   "comment on CPU 25 ns, waiting 70 ns, preempted 10 ns\n"
+		   "comment hidden as idle: 15 ns of 120 ns in 1 thread (--idle show)\n"
+		   "stack 10 f {state=preempted}\n"
+		   "stack 20 f {state=running}\n"
+		   "stack 5 [no stack] {state=running}\n"
+		   "stack 70 f {state=waiting}\n");
+	check_protoc("states.pb.gz");
+	profile__free(profile);
+}
+
 static void check_empty(void)
 {
 	struct profile *profile = profile__new();
@@ -345,6 +373,7 @@ int main(void)
 	check_samples();
 	check_times();
 	check_events();
+	check_states();
 	check_empty();
 	check_random();
 	check_order();

@@ -82,6 +82,31 @@ static void check_weights(void)
 	profile__free(profile);
 }
 
+/* Of running and of not running. */
+static void check_parts(void)
+{
+	struct profile *profile = profile__new();
+	struct profile_value waits = { .weight = 4, .waiting = 4 };
+	struct profile_value both = { .weight = 9, .waiting = 2, .preempted = 3 };
+	uint32_t frame;
+
+	profile__frame(profile, KIND_NATIVE, "f", NULL, 0, &frame);
+	profile__add_value(profile, &frame, 1, &waits, NULL);
+	ok(!profile__mixes(profile), "all is of waiting");
+	profile__add_value(profile, &frame, 1, &both, NULL);
+	ok(profile__mixes(profile), "some is not");
+	is_int(profile->nodes[1].self, 13, "weight");
+	is_int(profile->nodes[1].waiting, 6, "waiting");
+	is_int(profile->nodes[1].preempted, 3, "preempted");
+	is_int(profile->waiting, 6, "waiting in all");
+	is_int(profile->preempted, 3, "preempted in all");
+	profile__free(profile);
+	profile = profile__new();
+	profile__add(profile, &frame, 0, 7);
+	ok(!profile__mixes(profile), "all is of running");
+	profile__free(profile);
+}
+
 /* Every stack of up to DEPTH frames of three has its own number in base 4: counting by that
  * number is the oracle for the tree. */
 enum { DEPTH = 6, NUMBERS = 4096 };
@@ -171,6 +196,7 @@ int main(void)
 	check_frames();
 	check_losses();
 	check_weights();
+	check_parts();
 	check_tree();
 	check_labels();
 	return tap__done();

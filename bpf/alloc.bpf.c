@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/sampler.bpf.h"
+
+#include "bpf/alloc.h"
+
+/* The event alloc: functions that allocate, and what is mapped without a file behind it, sampled by
+ * bytes (bpf/alloc.h). A call that is not sampled only counts its thread's bytes down. */
+
+#define SYSCALL_MMAP   9
+#define SYSCALL_BRK    12
+#define SYSCALL_MREMAP 25
+
+#define MAP_ANONYMOUS 0x20
+#define PROT_WRITE    2
+#define ERRORS_FIRST  (~0ULL - 4094) /* a system call returns errors as -4095 to -1 */
+
+/* An allocator needs less stack between its entry and the innermost function that it calls. */
+#define ALLOC_STACK_BYTES 2048
+
+struct alloc_thread {
+	__u64 left; /* bytes until the next one that is sampled */
+	/* The last call of a function that may call another one, for what that does is no
+	 * allocation of its own: the stack pointer at its entry, the return address there, which
+	 * stays there until it returns, and what was asked for. */
+	__u64 outer_sp, outer_return, outer_pc, outer_bytes;
+	__u64 brk; /* before the system call of that name that the thread is in; 0: none */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct alloc_thread);
+} alloc_threads __weak SEC(".maps");
+
+static __always_inline __u64 alloc_period(void)
+{
+	return cfg_values[EVENT_AT(cfg_numbers[EVENT_ALLOC])];
+}
+
+/* NULL: the thread is none of a target, or there is no memory, which is counted. */
+static __always_inline struct alloc_thread *alloc_thread(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct alloc_thread *thread = bpf_task_storage_get(&alloc_threads, task, 0, 0);
+	__u32 tgid;
+
+	if (thread)
+		return thread;
+	tgid = task__pid(task);
+	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid))
+		return NULL;
+	thread = bpf_task_storage_get(&alloc_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (thread)
+		thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
+	else
+		count(COUNT_ALLOC_THREAD);
+	return thread;
+}
+
+/* Is the function at `pc`, entered at `sp`, called by the one that was entered before it? A tail
+ * call leaves no return address of its own. */
+static __always_inline int alloc_is_inner(const struct alloc_thread *thread, __u64 pc, __u64 sp,
+					  __u64 bytes)
+{
+	__u64 word;
+
+	return thread->outer_sp && sp <= thread->outer_sp &&
+	       thread->outer_sp - sp <= ALLOC_STACK_BYTES && bytes >= thread->outer_bytes &&
+	       pc != thread->outer_pc &&
+	       !bpf_probe_read_user(&word, sizeof(word), (void *)thread->outer_sp) &&
+	       word == thread->outer_return;
+}
+
+/* What it stands for; 0: it is not sampled. */
+static __always_inline __u64 alloc_value(struct alloc_thread *thread, __u64 bytes)
+{
+	__u64 period = alloc_period();
+
+	if (bytes - 1 >= ALLOC_BYTES_MAX)
+		return 0;
+	if (period <= 1)
+		return bytes;
+	if (bytes < thread->left) {
+		thread->left -= bytes;
+		return 0;
+	}
+	thread->left = alloc__draw(bpf_get_prandom_u32(), period);
+	return alloc__weight(bytes, period);
+}
+
+SEC("?uprobe")
+int alloc_on_call(struct pt_regs *ctx)
+{
+	/* By number of the register; what is none counts once. */
+	volatile __u64 arguments[8] = { ctx->rdi, ctx->rsi, ctx->rdx, ctx->rcx, 1, 1, 1, 1 };
+	__u64 cookie = bpf_get_attach_cookie(ctx), bytes, times, value, sp = ctx->rsp;
+	struct alloc_thread *thread = alloc_thread();
+	struct scratch *scratch;
+	int inner;
+
+	if (!thread)
+		return 0;
+	bytes = arguments[ALLOC_SIZE(cookie)];
+	times = arguments[ALLOC_TIMES(cookie)];
+	if (times != 1 && times && bytes > ALLOC_BYTES_MAX / times)
+		return 0; /* it fails */
+	bytes *= times;
+	inner = alloc_is_inner(thread, ctx->rip, sp, bytes);
+	if (!inner)
+		thread->outer_sp = 0;
+	if (!inner && (ALLOC_NESTS(cookie) || bytes >= ALLOC_MMAPS_BYTES) &&
+	    !bpf_probe_read_user(&thread->outer_return, sizeof(__u64), (void *)sp)) {
+		thread->outer_sp = sp;
+		thread->outer_pc = ctx->rip;
+		thread->outer_bytes = bytes;
+	}
+	value = inner ? 0 : alloc_value(thread, bytes);
+	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
+			: NULL;
+	if (!scratch)
+		return 0;
+	scratch->cs = 0;
+	if (scratch->has_regs) {
+		COPY_REGS(scratch->unwind.regs, ctx);
+		scratch->cs = ctx->cs;
+	}
+	sample__unwind(ctx, scratch);
+	return 0;
+}
+
+/* The break is where it was until the call is over. */
+SEC("?raw_tp")
+int alloc_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct alloc_thread *thread;
+
+	if (ctx->args[1] != SYSCALL_BRK)
+		return 0;
+	thread = alloc_thread();
+	if (thread)
+		thread->brk = BPF_CORE_READ(bpf_get_current_task_btf(), mm, brk);
+	return 0;
+}
+
+/* By how many bytes the system call has made the process larger. */
+static __always_inline __u64 alloc_grown(struct alloc_thread *thread, const struct pt_regs *regs)
+{
+	__u64 brk = thread->brk;
+
+	thread->brk = 0;
+	switch (regs->orig_rax) {
+	case SYSCALL_MMAP:
+		return regs->r10 & MAP_ANONYMOUS && regs->rdx & PROT_WRITE ? regs->rsi : 0;
+	case SYSCALL_MREMAP:
+		return regs->rdx > regs->rsi ? regs->rdx - regs->rsi : 0;
+	case SYSCALL_BRK:
+		return brk && regs->rax > brk ? regs->rax - brk : 0;
+	default:
+		return 0;
+	}
+}
+
+SEC("?raw_tp")
+int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct alloc_thread *thread;
+	struct scratch *scratch;
+	struct pt_regs regs;
+	__u64 number, bytes, value;
+
+	if (bpf_probe_read_kernel(&number, sizeof(number),
+				  &((struct pt_regs *)ctx->args[0])->orig_rax) ||
+	    (number != SYSCALL_MMAP && number != SYSCALL_BRK && number != SYSCALL_MREMAP))
+		return 0;
+	thread = alloc_thread();
+	if (!thread || bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]) ||
+	    regs.cs == CS_COMPAT || regs.rax >= ERRORS_FIRST)
+		return 0;
+	bytes = alloc_grown(thread, &regs);
+	value = alloc_is_inner(thread, regs.rip, regs.rsp, bytes) ? 0 : alloc_value(thread, bytes);
+	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
+			: NULL;
+	if (!scratch)
+		return 0;
+	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);
+	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
+	sample__unwind(ctx, scratch);
+	return 0;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_ALLOC_H
+#define BRAID_ALLOC_H
+
+#include <linux/types.h>
+
+/* Allocations, sampled by their bytes: what both halves agree on, and the arithmetic, which is
+ * pure.
+ *
+ * Each byte that is allocated is chosen with probability 1 / period, each by itself: the way from
+ * one chosen byte to the next is exponentially distributed (a Poisson process, as in tcmalloc,
+ * jemalloc and Go). A thread counts its own bytes down to the next one. An allocation of s bytes is
+ * sampled if one of its bytes is chosen, which has the probability 1 - exp(-s / period), and stands
+ * for s / (1 - exp(-s / period)) bytes: the expected sum of what samples stand for is the sum of
+ * what was allocated, whatever the sizes. */
+
+/* --- the attach cookie of a probe at a function that allocates: which argument is what --- */
+
+/* An argument of the function, from 0 to 3. */
+#define ALLOC_ARG_NONE			 7U
+#define ALLOC_SIZE(cookie)		 ((cookie)&7)	       /* the size ... */
+#define ALLOC_TIMES(cookie)		 (((cookie) >> 3) & 7) /* ... times this, or ALLOC_ARG_NONE */
+#define ALLOC_NESTS(cookie)		 (((cookie) >> 6) & 1) /* may call another one to do its work */
+#define ALLOC_COOKIE(size, times, nests) ((size) | (times) << 3 | (nests) << 6)
+
+/* From so many bytes on any of them may call mmap: glibc does so from 128 KiB on, if it was not
+ * told otherwise. */
+#define ALLOC_MMAPS_BYTES (64 * 1024)
+
+/* More is asked for by mistake: no process has so much address space. */
+#define ALLOC_BYTES_MAX (1ULL << 47)
+
+#define ALLOC_PERIOD_MAX (1ULL << 40)
+
+/* --- the arithmetic, in integers as BPF has nothing else --- */
+
+#define ALLOC_LOG2_BITS 24
+
+/* -log2(x / 2^32) for x > 0, in units of 2^-24: digit after digit, by squaring. Without branches,
+ * of which the verifier would follow each. */
+static inline __u64 alloc__minus_log2(__u32 x)
+{
+	__u64 m = x, zeros = 0, result, digit;
+	int i;
+
+	/* Into [2^31, 2^32), which stands for [1, 2). */
+	for (i = 16; i; i /= 2) {
+		digit = (((m >> (32 - i)) - 1) >> 63) * i;
+		m <<= digit;
+		zeros += digit;
+	}
+	result = (31 - zeros) << ALLOC_LOG2_BITS; /* the integer part of log2(x) */
+	for (i = ALLOC_LOG2_BITS - 1; i >= 0; i--) {
+		m = m * m >> 31;
+		digit = m >> 32;
+		m >>= digit;
+		result |= digit << i;
+	}
+	return (32ULL << ALLOC_LOG2_BITS) - result;
+}
+
+/* The bytes to the next one that is chosen: exponentially distributed with this mean, if `random`
+ * is uniform. ln 2 = 744261118 / 2^30. */
+static inline __u64 alloc__draw(__u32 random, __u64 period)
+{
+	__u64 log2 = alloc__minus_log2(random ?: 1);
+	__u64 ln = log2 * 744261118ULL >> 24; /* 30 binary digits */
+
+	/* Periods up to 2^40 times up to 23: in two halves. */
+	return (((period >> 20) * ln >> 10) + ((period & 0xfffff) * ln >> 30)) ?: 1;
+}
+
+/* exp(-x) for 1 <= x < 32, with 32 binary digits; x with 20. exp(-x / 32) by its series, then five
+ * times its square. */
+static inline __u64 alloc__exp_minus(__u64 x)
+{
+	__u64 y = x << 7; /* x / 32 with 32 digits, below 1 */
+	__u64 one = 1ULL << 32, sum = one, term = one;
+	int i;
+
+	for (i = 1; i <= 9; i++) {
+		term = (term * (y >> 1) >> 31) / i;
+		sum = i & 1 ? sum - term : sum + term;
+	}
+	for (i = 0; i < 5; i++)
+		sum = (sum >> 1) * (sum >> 1) >> 30;
+	return sum;
+}
+
+/* a * b / 2^32, b being below 2^32. */
+static inline __u64 alloc__times(__u64 a, __u64 b)
+{
+	return ((a >> 16) * b >> 16) + ((a & 0xffff) * b >> 32);
+}
+
+/* What a sampled allocation stands for. */
+static inline __u64 alloc__weight(__u64 bytes, __u64 period)
+{
+	__u64 x, square, fourth, rest;
+
+	if (period <= 1 || bytes >= 32 * period)
+		return bytes;
+	x = (bytes << 16) / period; /* 16 binary digits */
+	if (x < 1 << 16) {
+		/* s / (1 - exp(-x)) = period (1 + x/2 + x^2/12 - x^4/720 + x^6/30240 ...) */
+		square = x * x; /* these have 32 digits */
+		fourth = (square >> 16) * (square >> 16);
+		rest = square / 12 - fourth / 720 + (fourth >> 16) * (square >> 16) / 30240;
+		return period + bytes / 2 + alloc__times(period, rest);
+	}
+	rest = alloc__exp_minus(x << 4);
+	return bytes + alloc__times(bytes, (rest << 31) / ((1ULL << 32) - rest) << 1);
+}
+
+#endif

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/sampler.bpf.h"
+
+/* Contended locks of user space: threads that wait for a futex, for how long, and who lets them go
+ * on. A lock that nobody waits for is no system call, and costs nothing.
+ *
+ * A wait is noted where the system call begins and sampled where it ends: the thread has not moved
+ * meanwhile, and its registers are those of the call. Notes are in a hash by thread id: user space
+ * reads which threads still wait at the end of the recording (a deadlock is over never). */
+
+#define FUTEX_COMMANDS	      127 /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
+#define FUTEX_WAIT	      0
+#define FUTEX_WAKE	      1
+#define FUTEX_REQUEUE	      3
+#define FUTEX_CMP_REQUEUE     4
+#define FUTEX_WAKE_OP	      5
+#define FUTEX_LOCK_PI	      6
+#define FUTEX_UNLOCK_PI	      7
+#define FUTEX_WAIT_BITSET     9
+#define FUTEX_WAKE_BITSET     10
+#define FUTEX_WAIT_REQUEUE_PI 11
+#define FUTEX_CMP_REQUEUE_PI  12
+#define FUTEX_LOCK_PI2	      13
+#define FUTEX_TIDS	      0x3fffffff /* FUTEX_TID_MASK */
+
+#define COMMAND(number) (1U << FUTEX_##number)
+#define COMMANDS_WAIT                                                                  \
+	(COMMAND(WAIT) | COMMAND(WAIT_BITSET) | COMMAND(LOCK_PI) | COMMAND(LOCK_PI2) | \
+	 COMMAND(WAIT_REQUEUE_PI))
+#define COMMANDS_WAKE                                                                   \
+	(COMMAND(WAKE) | COMMAND(WAKE_BITSET) | COMMAND(WAKE_OP) | COMMAND(UNLOCK_PI) | \
+	 COMMAND(REQUEUE) | COMMAND(CMP_REQUEUE) | COMMAND(CMP_REQUEUE_PI))
+
+#define TIDS_MAX (1U << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
+
+/* By thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* user space: WAITING_MAX */
+	__type(key, __u32);
+	__type(value, struct waiting_rec);
+} lock_waits __weak SEC(".maps");
+
+struct lock_key {
+	__u64 address;
+	__u32 tgid;
+	__u32 pad;
+};
+
+/* Who waits at an address: of those that came first, the thread, since when, and its sample's link.
+ * 0: free. */
+#define LOCK_WAITERS 8
+struct lock_waiters {
+	struct {
+		__u64 link, since_ns;
+		__u32 tid, pad;
+	} list[LOCK_WAITERS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1); /* user space: WAITING_MAX */
+	__type(key, struct lock_key);
+	__type(value, struct lock_waiters);
+} lock_waiters __weak SEC(".maps");
+
+static __u64 last_lock_link = 0;
+static const volatile struct lock_waiters nobody = {};
+
+static __always_inline struct lock_waiters *lock__at(__u64 address, __u32 tgid, int make)
+{
+	const struct lock_key key = { .address = address, .tgid = tgid };
+	struct lock_waiters *waiters = bpf_map_lookup_elem(&lock_waiters, &key);
+
+	if (waiters || !make)
+		return waiters;
+	bpf_map_update_elem(&lock_waiters, &key, (void *)&nobody, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&lock_waiters, &key);
+}
+
+/* struct __pthread_mutex_s of glibc (sysdeps/x86/nptl/bits/struct_mutex.h, unchanged since 2.0 in
+ * these), which begins with the futex. */
+struct glibc_mutex {
+	__u32 lock, count;
+	__s32 owner;
+	__u32 users;
+	__s32 kind;
+};
+
+#define MUTEX_KINDS_MAX 1024 /* bits of types and flags, below this */
+#define MUTEX_WAITED	2    /* of `lock`: taken, and somebody waits */
+
+/* The thread that has the lock that is waited for; 0: that cannot be told. As the process itself
+ * calls it: in another PID namespace, nobody here. */
+static __always_inline __u32 lock__owner(const struct pt_regs *regs, __u32 command)
+{
+	struct glibc_mutex mutex = {};
+
+	if (bpf_probe_read_user(&mutex, sizeof(mutex), (void *)regs->rdi))
+		return 0;
+	if (COMMAND(LOCK_PI) & 1U << command || COMMAND(LOCK_PI2) & 1U << command)
+		return mutex.lock & FUTEX_TIDS;
+	if (command != FUTEX_WAIT || regs->rdx != MUTEX_WAITED || mutex.lock != MUTEX_WAITED)
+		return 0;
+	return mutex.owner > 0 && (__u32)mutex.owner < TIDS_MAX && mutex.users &&
+			       mutex.users < TIDS_MAX && (__u32)mutex.kind < MUTEX_KINDS_MAX
+		       ? mutex.owner
+		       : 0;
+}
+
+static __always_inline void lock__note(const struct pt_regs *regs, __u32 command, __u32 tgid)
+{
+	__u32 tid = task__tid(bpf_get_current_task_btf()), i;
+	struct waiting_rec *rec = bpf_map_lookup_elem(&lock_waits, &tid), new = {};
+	struct lock_waiters *waiters;
+
+	if (!rec) {
+		/* Clocks of threads that begin together are to ring at different times. */
+		new.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
+		if (bpf_map_update_elem(&lock_waits, &tid, &new, BPF_ANY)) {
+			count(COUNT_WAITING_FULL);
+			return;
+		}
+		rec = bpf_map_lookup_elem(&lock_waits, &tid);
+	}
+	if (!rec)
+		return;
+	rec->state = STATE_BLOCKED;
+	rec->peer = lock__owner(regs, command);
+	rec->link = 0;
+	rec->off_ns = bpf_ktime_get_ns();
+	if (!cfg_numbers[EVENT_LOCK_HOLDER])
+		return;
+	rec->link = __sync_fetch_and_add(&last_lock_link, 1) + 1;
+	waiters = lock__at(regs->rdi, tgid, 1);
+	for (i = 0; waiters && i < LOCK_WAITERS; i++) {
+		if (__sync_val_compare_and_swap(&waiters->list[i].link, 0, rec->link))
+			continue;
+		waiters->list[i].tid = tid;
+		waiters->list[i].since_ns = rec->off_ns;
+		return;
+	}
+	count(COUNT_LOCK_WAITERS);
+}
+
+static __always_inline void lock__forget(const struct waiting_rec *rec, __u64 address, __u32 tgid)
+{
+	struct lock_waiters *waiters = rec->link ? lock__at(address, tgid, 0) : NULL;
+	__u32 i;
+
+	for (i = 0; waiters && i < LOCK_WAITERS; i++)
+		if (waiters->list[i].link == rec->link) {
+			waiters->list[i].since_ns = 0;
+			waiters->list[i].link = 0;
+		}
+}
+
+/* The value of a sample of who lets others go on: how long the first of these has waited. 0: there
+ * is none, or not for long. */
+static __always_inline __u64 lock__first(const struct lock_waiters *waiters, __u64 now_ns,
+					 __u64 *ret_link, __u32 *ret_tid)
+{
+	__u64 longest_ns = 0, since_ns;
+	__u32 i;
+
+	for (i = 0; i < LOCK_WAITERS; i++) {
+		since_ns = waiters->list[i].since_ns;
+		if (!waiters->list[i].link || !since_ns || since_ns >= now_ns ||
+		    now_ns - since_ns <= longest_ns)
+			continue;
+		longest_ns = now_ns - since_ns;
+		*ret_link = waiters->list[i].link;
+		*ret_tid = waiters->list[i].tid;
+	}
+	return longest_ns;
+}
+
+static __always_inline void lock__sample_holder(void *ctx, __u64 address, __u32 tgid)
+{
+	__u32 event = cfg_numbers[EVENT_LOCK_HOLDER], tid = 0;
+	struct lock_waiters *waiters = event ? lock__at(address, tgid, 0) : NULL;
+	__u64 now_ns = bpf_ktime_get_ns(), link = 0, value;
+	struct scratch *scratch;
+
+	value = waiters ? lock__first(waiters, now_ns, &link, &tid) : 0;
+	if (!value || value < cfg_minima[EVENT_AT(event)])
+		return;
+	scratch = sample__begin_of(event, now_ns, value);
+	if (!scratch)
+		return;
+	scratch->sample.link = link;
+	scratch->sample.peer = tid;
+	scratch->sample.flags |= SAMPLE_KERNEL_MODE;
+	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
+	sample__unwind(ctx, scratch);
+}
+
+SEC("?raw_tp")
+int lock_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 tgid, command;
+	struct pt_regs regs;
+
+	if (ctx->args[1] != SYSCALL_FUTEX)
+		return 0;
+	tgid = task__pid(bpf_get_current_task_btf());
+	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid) ||
+	    bpf_probe_read_kernel(&regs, sizeof(regs), (void *)ctx->args[0]) ||
+	    regs.cs == CS_COMPAT)
+		return 0;
+	command = regs.rsi & FUTEX_COMMANDS;
+	if (command >= 32)
+		return 0;
+	if (COMMANDS_WAIT & 1U << command)
+		lock__note(&regs, command, tgid);
+	else if (COMMANDS_WAKE & 1U << command)
+		lock__sample_holder(ctx, regs.rdi, tgid);
+	return 0;
+}
+
+SEC("?raw_tp")
+int lock_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 tid, tgid, event = cfg_numbers[EVENT_LOCK];
+	__u64 number, address, now_ns, since_ns, interval_ns, value;
+	struct pt_regs *regs = (struct pt_regs *)ctx->args[0];
+	struct waiting_rec *rec;
+	struct scratch *scratch;
+
+	if (bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_rax) ||
+	    number != SYSCALL_FUTEX)
+		return 0;
+	tid = task__tid(bpf_get_current_task_btf());
+	rec = bpf_map_lookup_elem(&lock_waits, &tid);
+	if (!rec || !rec->off_ns || bpf_probe_read_kernel(&address, sizeof(address), &regs->rdi))
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	since_ns = rec->off_ns;
+	rec->off_ns = 0;
+	tgid = task__pid(bpf_get_current_task_btf());
+	lock__forget(rec, address, tgid);
+	interval_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+	if (!event || interval_ns < cfg_minima[EVENT_AT(event)])
+		return 0;
+	value = budget__value(&rec->clock_ns, interval_ns, now_ns);
+	scratch = value ? sample__begin_of(event, now_ns, value) : NULL;
+	if (!scratch)
+		return 0;
+	scratch->sample.link = rec->link;
+	scratch->sample.peer = rec->peer;
+	scratch->sample.condition.state = STATE_BLOCKED;
+	scratch->sample.flags |= SAMPLE_KERNEL_MODE;
+	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
+	sample__unwind(ctx, scratch);
+	return 0;
+}

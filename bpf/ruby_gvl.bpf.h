@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_RUBY_GVL_BPF_H
+#define BRAID_RUBY_GVL_BPF_H
+
+#include "bpf/lock.bpf.h"
+#include "bpf/ruby.h"
+
+/* Whether the thread has the GVL, its ractor's, or waits for it (thread_pthread.c). The lock knows
+ * the thread that has it. Those that want it are in a list, and each waits for a condition variable
+ * of its own, which it sleeps by for other reasons, too. */
+
+/* `where` has lock_cond and lock_tid. */
+static __always_inline int read_native(const struct ruby_offsets *offsets, __u64 thread,
+				       __u64 *ret_where)
+{
+	*ret_where = thread;
+	return offsets->lock_native
+		       ? read_user(ret_where, sizeof(*ret_where), thread + offsets->lock_native)
+		       : 0;
+}
+
+static __always_inline __u64 runner__tid_at(const struct ruby_offsets *offsets, __u64 thread)
+{
+	__u64 where, pthread;
+
+	if (!offsets->lock_tid || read_native(offsets, thread, &where))
+		return 0;
+	if (!offsets->lock_tid_is_pthread)
+		return where + offsets->lock_tid;
+	return read_user(&pthread, sizeof(pthread), where + offsets->lock_tid)
+		       ? 0
+		       : pthread + PTHREAD_TID;
+}
+
+#define LOCK_COND_BYTES 48 /* pthread_cond_t */
+
+/* In the list, and asleep; a node that is in no list points at itself, or never was in one. */
+static __always_inline int waits_for_turn(const struct ruby_offsets *offsets, __u64 thread,
+					  const struct rec_sample *sample)
+{
+	__u64 node = thread + offsets->lock_ready, next, where;
+
+	return !read_user(&next, sizeof(next), node) && next && next != node &&
+	       !read_native(offsets, thread, &where) &&
+	       waits_in(sample, where + offsets->lock_cond, LOCK_COND_BYTES);
+}
+
+static __always_inline void note_gvl(const struct ruby_offsets *offsets, __u64 thread,
+				     struct rec_sample *sample)
+{
+	__u64 owner, running;
+
+	if (!offsets->lock_bytes || read_user(&owner, sizeof(owner), thread + offsets->lock_of) ||
+	    read_user(&running, sizeof(running), owner + offsets->lock_running))
+		return;
+	if (running == thread) {
+		sample__lock(sample, LOCK_HELD);
+	} else if (sample->condition.syscall == SYSCALL_FUTEX &&
+		   (waits_in(sample, owner + offsets->lock_start, offsets->lock_bytes) ||
+		    waits_for_turn(offsets, thread, sample))) {
+		sample__lock(sample, LOCK_WAITED);
+		if (running)
+			sample__waits_for(sample, runner__tid_at(offsets, running));
+	} else {
+		sample__lock(sample, LOCK_FREE);
+	}
+}
+
+#endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/events/event.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/privilege.h"
+#include "core/base/util.h"
+#include "core/events/alloc_sites.h"
+#include "core/events/nearest.h"
+#include "core/target/images.h"
+#include "probes/attach.h"
+
+/* What is allocated, by bytes (bpf/alloc.bpf.c): by the functions of whatever library has a malloc,
+ * and by the system calls that map memory. Libraries that targets map later are found once a
+ * second. */
+
+enum { CALL, SYS_ENTER, SYS_EXIT };
+
+struct alloc {
+	struct probe_links *links;
+	uint32_t seen; /* images up to this number have been looked at */
+	size_t n_files;
+	const struct runtime_allocator *allocator;
+};
+
+/* What -e alloc:DOMAIN means; NULL: nothing. */
+static const struct runtime_allocator *find_allocator(const struct event *event,
+						      const struct event_place *place)
+{
+	const char *argument = event__argument(&event->spec);
+
+	if (!*argument || !strcmp(argument, "malloc"))
+		return &alloc_malloc;
+	for (int i = 0; place->runtimes[i]; i++)
+		if (!strcmp(place->runtimes[i]->name, argument))
+			return place->runtimes[i]->allocator;
+	return NULL;
+}
+
+static int attach_file(struct event *event, const struct elf_file *file, struct err *err)
+{
+	struct alloc *alloc = event->own;
+	struct alloc_site sites[ALLOC_SITES_MAX];
+	struct probe_point points[ALLOC_SITES_MAX];
+	size_t n = alloc_sites__find(file, alloc->allocator, sites), i;
+
+	for (i = 0; i < n; i++)
+		points[i] = (struct probe_point) { .file = file,
+						   .pc_vaddr = sites[i].vaddr,
+						   .cookie = sites[i].cookie };
+	alloc->n_files += n > 0;
+	return probe_links__attach(alloc->links, event->program, -1, points, n, err);
+}
+
+/* Those that were met since the last time. */
+static int attach_images(struct event *event, const struct event_place *place, struct err *err)
+{
+	struct alloc *alloc = event->own;
+	const struct image *image = images__first(place->images);
+	uint32_t newest = image ? image->number : 0;
+	int ret = 0;
+
+	for (; !ret && image && image->number > alloc->seen; image = image->next)
+		if (image->file && image->file->fd >= 0)
+			ret = attach_file(event, image->file, err);
+	alloc->seen = newest;
+	return ret;
+}
+
+static int nothing_found(struct event *event, const struct event_place *place, struct err *err)
+{
+	const struct alloc *alloc = event->own;
+	const char *name = alloc->allocator->functions->name;
+	const struct image *image;
+
+	for (image = images__first(place->images); image; image = image->next)
+		if (image->file && image->file->fd >= 0 && alloc_sites__is_static(image->file))
+			return err__set(
+				err, -ENOENT,
+				"%s has no libraries, and no symbol %s: what it takes from the "
+				"kernel is -e alloc:mmap; where it has an allocator whose place is "
+				"known: -e uprobe:FILE:0xOFFSET",
+				image->file->path, name);
+	return err__set(err, -ENOENT,
+			"no target has mapped a file with a function %s: what is taken from the "
+			"kernel is -e alloc:mmap",
+			name);
+}
+
+static int no_allocator(const struct event *event, const struct event_place *place, struct err *err)
+{
+	char names[200] = "";
+
+	for (int i = 0; place->runtimes[i]; i++)
+		if (place->runtimes[i]->allocator && !place->runtimes[i]->allocator->why_not)
+			snprintf(names + strlen(names), sizeof(names) - strlen(names), ", alloc:%s",
+				 place->runtimes[i]->name);
+	return err__set(err, -EINVAL,
+			"there is no event %s; there are alloc, alloc:malloc, alloc:mmap%s",
+			event->spec.name, names);
+}
+
+static int attach_calls(struct event *event, const struct event_place *place, struct err *err)
+{
+	struct alloc *alloc = calloc(1, sizeof(*alloc));
+	int ret;
+
+	event->own = alloc;
+	if (alloc)
+		alloc->links = probe_links__new();
+	if (!alloc || !alloc->links)
+		return err__set(err, -ENOMEM, "out of memory");
+	alloc->allocator = find_allocator(event, place);
+	if (!alloc->allocator)
+		return no_allocator(event, place, err);
+	if (alloc->allocator->why_not)
+		return err__set(err, -ENOTSUP, "%s: %s", event->spec.name,
+				alloc->allocator->why_not);
+	ret = attach_images(event, place, err);
+	if (!ret && !alloc->n_files)
+		ret = nothing_found(event, place, err);
+	return ret;
+}
+
+static int attach_to(struct event *event, const char *program, const char *tracepoint,
+		     struct err *err)
+{
+	const struct chain_program wanted = { CHAIN_TRACEPOINT, program };
+	struct bpf_link *link = bpf_program__attach_raw_tracepoint(
+		kernel_half__program(event->half, &wanted), tracepoint);
+	int ret = link ? 0 : -errno;
+
+	if (ret == -EPERM || ret == -EACCES)
+		return privilege__explain(1U << PRIVILEGE_EVENTS, "to see system calls", err);
+	if (ret)
+		return err__set(err, ret, "cannot attach to the tracepoint %s: %s", tracepoint,
+				strerror(-ret));
+	return event__add_link(event, link, -1, err);
+}
+
+/* Calls first: what is mapped within one is no allocation of its own. */
+static int attach_all(struct event *event, const struct event_place *place, struct err *err)
+{
+	int ret = attach_calls(event, place, err);
+
+	return ret ? ret : attach_to(event, "alloc_on_sys_exit", "sys_exit", err);
+}
+
+static int attach_mmap(struct event *event, const struct event_place *place, struct err *err)
+{
+	int ret = attach_to(event, "alloc_on_sys_exit", "sys_exit", err);
+
+	(void)place;
+	return ret ? ret : attach_to(event, "alloc_on_sys_enter", "sys_enter", err);
+}
+
+static void detach(struct event *event)
+{
+	struct alloc *alloc = event->own;
+
+	probe_links__free(alloc->links);
+	free(alloc);
+}
+
+/* --- its domains: kinds of their own, as they need other programs --- */
+
+static const struct chain_program calls[] = { { CHAIN_UPROBE, "alloc_on_call" }, {} };
+static const struct chain_program mmaps[] = { { CHAIN_TRACEPOINT, "alloc_on_sys_enter" },
+					      { CHAIN_TRACEPOINT, "alloc_on_sys_exit" },
+					      {} };
+static const struct chain_program all[] = { { CHAIN_UPROBE, "alloc_on_call" },
+					    { CHAIN_TRACEPOINT, "alloc_on_sys_exit" },
+					    {} };
+
+static const struct event_kind of_calls = {
+	.name = "alloc",
+	.unit = "bytes",
+	.type = CHAIN_UPROBE,
+	.programs = calls,
+	.slot = EVENT_ALLOC,
+	.by_value = true,
+	.mapped = true,
+	.attach = attach_calls,
+	.follow = attach_images,
+	.detach = detach,
+};
+
+static const struct event_kind of_mmap = {
+	.name = "alloc",
+	.unit = "bytes",
+	.type = CHAIN_TRACEPOINT,
+	.programs = mmaps,
+	.slot = EVENT_ALLOC,
+	.by_value = true,
+	.attach = attach_mmap,
+};
+
+/* The runtimes are known when it is attached. */
+static int parse(struct event_spec *spec, struct err *err)
+{
+	static const char *const names[] = { "malloc", "mmap" };
+	const char *argument = event__argument(spec);
+	struct nearest nearest = nearest__to(argument, strlen(argument));
+
+	spec->kind = strcmp(argument, "mmap") ? &of_calls : &of_mmap;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(argument, names[i]))
+			return 0;
+		nearest__add(&nearest, names[i]);
+	}
+	if (nearest.n)
+		return err__set(err, -EINVAL, "there is no event %s: did you mean alloc:%s?",
+				spec->name, nearest__text(&nearest));
+	return 0;
+}
+
+const struct event_kind event_alloc = {
+	.name = "alloc",
+	.argument = "[DOMAIN]",
+	.optional = true,
+	.unit = "bytes",
+	.help = "What is allocated, by bytes (-c 512k): alloc, alloc:malloc, alloc:mmap, "
+		"alloc:RUNTIME",
+	.type = CHAIN_UPROBE,
+	.programs = all,
+	.slot = EVENT_ALLOC,
+	.by_value = true,
+	.mapped = true,
+	.parse = parse,
+	.attach = attach_all,
+	.follow = attach_images,
+	.detach = detach,
+};

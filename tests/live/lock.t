@@ -1,0 +1,118 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The event lock: each wait for a futex once, with its time by the waiter's own clock, its lock, its
+stack and who has the lock; who lets it go on has a sample that is joined to it; a deadlock shows."""
+
+import os
+import signal
+
+import gate
+
+LOCKS = os.path.join(gate.OUTPUT, "fixtures/native/locks")
+ROUNDS, MS = 5, 30
+LEAST_NS = MS * 1000000
+
+
+def begin(event, target):
+    file = gate.path(f"{len(os.listdir(gate.tmp))}.db")
+    braid = gate.start(gate.BRAID, "record", "-e", event, "--max-overhead", "none", "-p",
+                       target.pid, "-o", file, stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    braid.file = file
+    return braid
+
+
+def finish(name, braid):
+    braid.send_signal(signal.SIGINT)
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, f"{name}: status", said)
+    recording = gate.Recording(braid.file)
+    gate.equal(recording.counters(), {}, f"{name}: nothing is lost")
+    return recording
+
+
+def started():
+    target = gate.start(LOCKS)
+    gate.wait_line(target, "ready")
+    return target
+
+
+def rows(recording, event):
+    """[(tid, value, object, peer, link, state)], in order of time."""
+    return recording.sql(
+        "SELECT tid, value, object & -1, peer, link, state FROM sample "
+        "JOIN thread ON thread.id = thread JOIN event ON event.id = event "
+        f"WHERE event.name = '{event}' ORDER BY time_ns")
+
+
+def names(frames):
+    return [frame.split(" ")[0] for frame in frames]
+
+
+def check_mutex():
+    target = started()
+    braid = begin(f"lock:{MS}ms,lock-holder:{MS}ms", target)
+    _, waited, address, holder, waiter = gate.ask(target, f"mutex {ROUNDS} {MS}").split()
+    recording = finish("mutex", braid)
+    waits = [row for row in rows(recording, "lock") if row[2] == int(address)]
+    gate.equal([(tid, peer, state) for tid, _, _, peer, _, state in waits],
+               [(int(waiter), int(holder), 3)] * ROUNDS,
+               "mutex: each wait is a sample of who waits, blocked, with who has the lock")
+    total = sum(row[1] for row in waits)
+    gate.ok(ROUNDS * LEAST_NS <= total <= int(waited), "mutex: the time is no longer than the "
+            "waiter's own clock says, and no shorter than the lock was held", total, waited)
+    lets = [row for row in rows(recording, "lock-holder") if row[2] == int(address)]
+    gate.equal([(tid, peer, link) for tid, _, _, peer, link, _ in lets],
+               [(int(holder), int(waiter), row[4]) for row in waits],
+               "mutex: who lets go has a sample, too, joined to the wait")
+    gate.equal([let for let, wait in zip(lets, waits) if not LEAST_NS <= let[1] <= wait[1]], [],
+               "mutex: with how long the other has waited until then")
+    stacks = [names(frames) for frames, _ in recording.merged("--event", "lock")]
+    gate.ok(any("by_mutex" in frames for frames in stacks), "mutex: below by_mutex", *stacks)
+    stacks = [names(frames) for frames, _ in recording.merged("--event", "lock-holder")]
+    gate.ok(any("hold" in frames for frames in stacks), "mutex: let go by hold", *stacks)
+    gate.say(target, "end")
+
+
+def check_condition():
+    target = started()
+    braid = begin("lock", target)
+    gate.ask(target, f"condition {ROUNDS} {MS}")
+    recording = finish("condition", braid)
+    found = [(frames, value) for frames, value in recording.merged()
+             if "by_condition" in names(frames) and value >= LEAST_NS]
+    gate.equal(len(found), 1, "condition: one stack of by_condition waits that long")
+    gate.ok(any(name.startswith("pthread_cond_wait") for name in names(found[0][0])),
+            "condition: and says that it is a condition", *found[0][0])
+    gate.say(target, "end")
+
+
+def check_deadlock():
+    target = started()
+    _, first, other, second, mutex = gate.ask(target, "deadlock").split()
+    braid = begin("lock", target)
+    recording = finish("deadlock", braid)
+    waits = rows(recording, "lock")
+    gate.equal(sorted((tid, lock) for tid, _, lock, _, _, _ in waits),
+               sorted([(int(first), int(other)), (int(second), int(mutex))]),
+               "deadlock: both threads, and what they wait for")
+    gate.equal(len({row[1] for row in waits}), 1, "deadlock: as long as the recording")
+    stacks = [names(frames) for frames, _ in recording.merged()]
+    gate.equal(sorted(name for frames in stacks for name in frames if name in ("first", "second")),
+               ["first", "second"], "deadlock: with their stacks")
+    target.kill()
+
+
+def check_refused():
+    for event in ("lock:fast", "lock:10", "lock-holder:-1ms"):
+        result = gate.braid("record", "-e", event, "-o", gate.path("refused.db"), "--", "true")
+        gate.equal(result.status, 2, f"{event}: status", result.err)
+        gate.ok("shortest time of waiting" in result.err, f"{event}: says why", result.err)
+
+
+gate.need_root()
+check_mutex()
+check_condition()
+check_deadlock()
+check_refused()
+gate.done()

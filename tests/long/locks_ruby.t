@@ -1,0 +1,5 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The live test of the GVL with every CRuby at hand.
+
+BRAID_EVERY_INTERPRETER=1 exec tests/live/locks_ruby.t
