@@ -463,11 +463,10 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 static int on_code(struct capture *capture, const struct rec_code *rec, size_t size)
 {
 	int runtime = size >= REC_CODE_HEADER ? runtime_of_walker(capture, rec->walker) : -1;
-	int ret;
+	int ret = runtime < 0 ? 0
+			      : capture->opts.runtimes[runtime]->on_code(
+					capture->opts.sessions[runtime], rec, size);
 
-	if (runtime < 0)
-		return 0;
-	ret = capture->opts.runtimes[runtime]->on_code(capture->opts.sessions[runtime], rec, size);
 	return ret == -ENOMEM ? ret : 0;
 }
 
