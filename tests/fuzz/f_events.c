@@ -21,7 +21,8 @@ bool target__run(const uint8_t *data, size_t size)
 	code = event_list__parse(text, &list, &err);
 	if (code ? !err.text[0] : !list.n)
 		abort();
-	event_list__configure(&list, 10, 99, &opts);
+	event_list__configure(&list, &(struct event_rates) { .period = 10, .frequency_hz = 99 },
+			      &opts);
 	for (uint32_t i = 0; i < list.n; i++)
 		if (!list.list[i].kind || !list.list[i].name[0])
 			abort();
