@@ -28,7 +28,7 @@
 /* What can gather: so much time's share. */
 #define BUDGET_WINDOW_NS 100000000ULL
 
-#define PERIOD_LEAST_NS	  1024
+#define PERIOD_LEAST_NS	  WAITING_PERIOD_LEAST_NS
 #define PERIOD_MOST_NS	  (1ULL << 27) /* 134 ms */
 #define PERIOD_DOUBLED_NS 1000000ULL   /* at most once in so long a time */
 #define PERIOD_HALVED_NS  1000000000ULL

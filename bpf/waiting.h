@@ -17,6 +17,8 @@ struct budget_rec {
 	__u64 carried[2 * EVENTS_MAX]; /* by event: what the next sample stands for in addition */
 };
 
+#define WAITING_PERIOD_LEAST_NS 1024 /* of clocks; a power of two */
+
 /* A thread that is, or was, off the CPU; key: its id. */
 #define WAITING_MAX 65536
 struct waiting_rec {

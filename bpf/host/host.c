@@ -231,12 +231,16 @@ void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf)
 	};
 }
 
-/* Three frames in the kernel. */
+/* Three frames in the kernel, unless there are real ones. */
 long host__get_stack(void *to, uint32_t size)
 {
 	static const uint64_t frames[] = { -3, -2, -1 };
 
-	(void)size;
+	if (host.kernel) {
+		size = size < 8 * host.n_kernel ? size : 8 * host.n_kernel;
+		memcpy(to, host.kernel, size);
+		return size;
+	}
 	memcpy(to, frames, sizeof(frames));
 	return sizeof(frames);
 }

@@ -138,6 +138,8 @@ struct host {
 	struct task_struct task;
 	char comm[THREAD_NAME_BYTES];
 	struct pt_regs kernel_entry; /* what the task's user registers were */
+	const uint64_t *kernel;	     /* its frames in the kernel; NULL: made-up ones */
+	uint32_t n_kernel;
 	uint64_t now_ns, jiffies;
 	uint64_t cookie; /* of the probe that hits */
 

@@ -13,6 +13,10 @@ struct host_thread { /* that is to be sampled */
 	uint64_t regs[UNWIND_REGS]; /* in the order of DWARF (bpf/unwind_rule.h) */
 	uint64_t fs_base;
 	const char *name; /* at most THREAD_NAME_BYTES - 1 count */
+	/* Of one that is in the kernel: its frames there, and orig_ax. NULL: it is not. */
+	const uint64_t *kernel;
+	uint32_t n_kernel;
+	int64_t syscall;
 };
 
 /* Adds the maps of all programs, empty, and fills the walkers' slots. host__done ends it. */
@@ -21,7 +25,10 @@ void host_programs__open(void);
 /* Code objects that are met for the first time get the numbers behind this one. */
 void host_programs__number_codes_from(uint32_t last_code);
 
-/* One sample of the thread, as if a timer had interrupted it in user mode at `now_ns`
+/* How it stands to its interpreter's lock is looked at, too. */
+void host_programs__look_at_locks(void);
+
+/* One sample of the thread, as if a timer had interrupted it at `now_ns`
  * (CLOCK_MONOTONIC): its records come through host.on_record. The process must be in the map
  * `targets`, and its memory in host.memory. */
 void host_programs__sample(const struct host_thread *thread, uint64_t now_ns);

@@ -30,6 +30,11 @@ void host_programs__number_codes_from(uint32_t last)
 	last_code = last;
 }
 
+void host_programs__look_at_locks(void)
+{
+	host__set(&cfg_locks, 1);
+}
+
 /* Without mappings: those of a target that was recorded have all been published. */
 static struct mm_struct memory;
 
@@ -49,5 +54,11 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 	memset(host.comm, 0, sizeof(host.comm));
 	strncpy(host.comm, thread->name, sizeof(host.comm) - 1);
 	host__set_regs(&ctx.regs, thread->regs);
+	host.kernel_entry = ctx.regs;
+	host.kernel_entry.orig_rax = thread->syscall;
+	host.kernel = thread->kernel;
+	host.n_kernel = thread->n_kernel;
+	if (thread->kernel)
+		ctx.regs.cs = 0x10; /* __KERNEL_CS */
 	on_sample(&ctx);
 }

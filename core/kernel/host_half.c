@@ -45,6 +45,7 @@ int host_half__new(const struct kernel_half *half, const struct table_arena *are
 	host_half->arena = arena;
 	host_programs__open();
 	host_programs__number_codes_from(kernel_half__last_code(half));
+	host_programs__look_at_locks();
 	host.fetch = fetch;
 	*ret = host_half;
 	return 0;
@@ -59,31 +60,24 @@ void host_half__free(struct host_half *host_half)
 	free(host_half);
 }
 
-/* The kernel's frames go in front, and what is known of the sample takes its place. */
+/* What is known of the sample takes its place; what the programs have found out of the thread
+ * stays. */
 static int complete(struct host_half *host_half, const struct rec_sample *from, size_t size)
 {
-	const struct still_thread *thread = host_half->thread;
 	const struct still_sample *sample = host_half->sample;
-	size_t kernel_bytes = 8 * thread->n_kernel, n_words = size - sizeof(*from);
-	struct rec_sample *rec = malloc(size + kernel_bytes);
+	struct rec_sample *rec = malloc(size);
 	int ret;
 
 	if (!rec)
 		return -ENOMEM;
-	*rec = *from;
-	memcpy(rec + 1, thread->kernel, kernel_bytes);
-	memcpy((char *)(rec + 1) + kernel_bytes, from + 1, n_words);
-	rec->n_kernel = thread->n_kernel;
-	rec->flags |= SAMPLE_KERNEL_MODE;
-	rec->time_ns = sample->time_ns;
+	memcpy(rec, from, size);
 	rec->value = sample->value;
 	rec->event = sample->event;
-	rec->object = sample->object;
 	rec->link = sample->link;
-	rec->peer = sample->peer;
 	rec->condition.state = sample->condition.state;
-	rec->condition.syscall = sample->condition.syscall;
-	ret = host_half->record(host_half->ctx, rec, size + kernel_bytes);
+	if (sample->peer)
+		rec->peer = sample->peer;
+	ret = host_half->record(host_half->ctx, rec, size);
 	free(rec);
 	return ret;
 }
@@ -138,15 +132,26 @@ static void forget_sample_before(void)
 			host_map__reset(host.maps[i].map);
 }
 
-static int sample_kernel(struct host_half *host_half, const struct still_thread *thread)
+/* A thread whose memory says nothing. */
+static int sample_kernel(struct host_half *host_half)
 {
-	struct rec_sample rec = { .type = REC_SAMPLE,
-				  .tgid = thread->tgid,
-				  .tid = thread->tid,
-				  .flags = SAMPLE_COMPLETE };
+	const struct still_thread *thread = host_half->thread;
+	const struct still_sample *sample = host_half->sample;
+	struct {
+		struct rec_sample head;
+		uint64_t words[KERNEL_FRAMES_MAX];
+	} rec = { .head = { .type = REC_SAMPLE,
+			    .time_ns = sample->time_ns,
+			    .tgid = thread->tgid,
+			    .tid = thread->tid,
+			    .flags = SAMPLE_COMPLETE | SAMPLE_KERNEL_MODE,
+			    .n_kernel = thread->n_kernel,
+			    .object = sample->object,
+			    .condition = sample->condition } };
 
-	memcpy(rec.comm, thread->comm, sizeof(rec.comm));
-	return complete(host_half, &rec, sizeof(rec));
+	memcpy(rec.head.comm, thread->comm, sizeof(rec.head.comm));
+	memcpy(rec.words, thread->kernel, 8 * thread->n_kernel);
+	return complete(host_half, &rec.head, sizeof(rec.head) + 8 * thread->n_kernel);
 }
 
 int host_half__sample(struct host_half *host_half, const struct space *space,
@@ -156,7 +161,10 @@ int host_half__sample(struct host_half *host_half, const struct space *space,
 	struct host_thread at = { .tgid = thread->tgid,
 				  .tid = thread->tid,
 				  .fs_base = thread->fs_base,
-				  .name = thread->comm };
+				  .name = thread->comm,
+				  .kernel = (const uint64_t *)thread->kernel,
+				  .n_kernel = thread->n_kernel,
+				  .syscall = thread->syscall };
 	struct memory *memory = NULL;
 
 	host_half->thread = thread;
@@ -165,7 +173,7 @@ int host_half__sample(struct host_half *host_half, const struct space *space,
 	host_half->ctx = ctx;
 	host_half->ret = 0;
 	if (!space || !thread->cs || share_target(thread))
-		return sample_kernel(host_half, thread);
+		return sample_kernel(host_half);
 	if (memory__of_process(thread->tgid, &memory))
 		return -ENOMEM;
 	forget_sample_before();

@@ -117,6 +117,10 @@ static int sample_thread(const struct session *session, struct host_half *host,
 	sample.value = session->end_ns - rec.off_ns;
 	if (sample.value < session->opts.events.list[event - 1].minimum)
 		return 0;
+	/* What short waits before have left on the thread's clock. It begins anywhere below the
+	 * shortest period, which says nothing. */
+	if (!lock && rec.clock_ns >= WAITING_PERIOD_LEAST_NS)
+		sample.value += rec.clock_ns;
 	sample.link = lock ? rec.link : 0;
 	sample.peer = lock ? rec.peer : 0;
 	sample.condition.state = rec.state;
