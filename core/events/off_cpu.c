@@ -48,11 +48,12 @@ static int attach_to(struct event *event, const char *program, const char *trace
 	if (ret == -EPERM || ret == -EACCES)
 		return privilege__explain(1U << PRIVILEGE_EVENTS, "to see threads wait", err);
 	if (ret == -ENOENT)
-		return err__set(err, ret,
-				"this kernel has no tracepoint %s, which %s needs (Linux 6.16 and "
-				"later have it): tracepoint:sched:sched_switch samples where threads "
-				"leave the CPU, and syscall:MIN how long their system calls take",
-				tracepoint, event->spec.kind->name);
+		return err__set(
+			err, ret,
+			"this kernel has no tracepoint %s, which %s needs (Linux 6.16 and "
+			"later have it): tracepoint:sched:sched_switch samples where threads "
+			"leave the CPU, and syscall:MIN how long their system calls take",
+			tracepoint, event->spec.kind->name);
 	if (ret)
 		return err__set(err, ret, "cannot attach to the tracepoint %s: %s", tracepoint,
 				strerror(-ret));
