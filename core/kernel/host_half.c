@@ -10,6 +10,9 @@
 #include "bpf/host/programs.h"
 #include "core/base/memory.h"
 
+/* New code objects that it can meet: functions in which threads wait, and which no sample had. */
+#define CODES 65536
+
 struct host_half {
 	const struct kernel_half *half;
 	const struct table_arena *arena;
@@ -44,7 +47,7 @@ int host_half__new(const struct kernel_half *half, const struct table_arena *are
 	host_half->half = fetched = half;
 	host_half->arena = arena;
 	host_programs__open();
-	host_programs__number_codes_from(kernel_half__last_code(half));
+	host_programs__number_codes_from(kernel_half__take_codes(half, CODES));
 	host_programs__look_at_locks();
 	host.fetch = fetch;
 	*ret = host_half;

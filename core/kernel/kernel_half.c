@@ -385,9 +385,9 @@ void kernel_half__economy(const struct kernel_half *half, struct kernel_half_eco
 	free(budgets);
 }
 
-uint32_t kernel_half__last_code(const struct kernel_half *half)
+uint32_t kernel_half__take_codes(const struct kernel_half *half, uint32_t n)
 {
-	return half->skel->bss->last_code;
+	return __atomic_fetch_add(&half->skel->bss->last_code, n, __ATOMIC_RELAXED);
 }
 
 int kernel_half__beside(const struct kernel_half *half, const char *const *programs,

@@ -102,8 +102,9 @@ struct kernel_half_economy {
 };
 void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret);
 
-/* The number of the last code object that was met; no sample may be taken at the time. */
-uint32_t kernel_half__last_code(const struct kernel_half *half);
+/* Takes numbers of code objects, `n` behind the one that is returned, which the kernel half will
+ * not give. */
+uint32_t kernel_half__take_codes(const struct kernel_half *half, uint32_t n);
 
 /* Programs of their own over this one's maps: opened, not loaded (core/kernel/kernel_part.h). */
 int kernel_half__beside(const struct kernel_half *half, const char *const *programs,

@@ -29,6 +29,11 @@ static bool take(const struct kernel_half *half, const char *map, uint32_t tid,
 	       ret->off_ns;
 }
 
+bool waiting__get(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret)
+{
+	return !bpf_map_lookup_elem(kernel_half__map_fd(half, MAP), &tid, ret) && ret->off_ns;
+}
+
 bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret)
 {
 	return take(half, MAP, tid, ret);

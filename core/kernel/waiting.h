@@ -17,6 +17,9 @@
  * more. -errno of the kernel. */
 int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns);
 
+/* The note of a thread. False: there is none, or it runs. */
+bool waiting__get(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);
+
 /* Takes the note of a thread out. False: there is none, or it runs. */
 bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);
 

@@ -189,7 +189,8 @@ int session__calls(struct session *session, bool lines, struct profile **ret_pro
 int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
 {
 	struct session_summary summary = { .end = session->end };
-	int ret, closed;
+	struct err ignored = {};
+	int ret, closed, waited;
 
 	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no
 	 * sample may see that. */
@@ -199,9 +200,13 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	summary.duration_s = (session->end_ns - session->start_ns) / 1e9;
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)
 		tracker__stop_probes(session->tracker);
+	/* Whoever wakes up in the middle of that is still seen to come back. */
+	waited = session__sample_waiting(session, err);
 	events__detach(session->events);
 	kernel_half__detach(session->half);
 	tracker__stop_probes(session->tracker);
+	if (!waited)
+		waited = session__sample_locks(session, err);
 	session__end_limit(session);
 	session__limit(session, &summary.limit);
 	for (uint32_t i = 0; i < session->opts.events.n; i++)
@@ -209,9 +214,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();
-	ret = session__sample_waiting(session, err);
-	if (!ret)
-		ret = session__drain(session, err);
+	ret = session__drain(session, waited ? &ignored : err);
+	ret = waited ? waited : ret;
 	if (!ret)
 		ret = session__record_waiting(session, err);
 	if (!ret)

@@ -128,7 +128,9 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 /* At start_ns: notes which threads wait, if that is an event. */
 int session__note_waiting(struct session *session, struct err *err);
 
-/* After end_ns, when nothing is attached any more: takes samples of those that still do. */
+/* After end_ns: takes samples of those that still do, while the kernel half sees who wakes up; and,
+ * when nothing is attached any more, of those that wait for locks. */
+int session__sample_locks(struct session *session, struct err *err);
 int session__sample_waiting(struct session *session, struct err *err);
 
 /* After all that is in the ring: records these; without `err` it only frees them. Idempotent. */

@@ -97,65 +97,115 @@ static bool take_lock(const struct session *session, const struct still_thread *
 	return true;
 }
 
-/* What is of no interest is no error. */
+static void drop(struct kept_record ***end, struct kept_record **from)
+{
+	struct kept_record *kept;
+
+	while ((kept = *from)) {
+		*from = kept->next;
+		free(kept);
+	}
+	*end = from;
+}
+
+static struct still_sample describe(const struct session *session, uint32_t event,
+				    const struct still_thread *thread,
+				    const struct waiting_rec *rec)
+{
+	struct still_sample sample = { .event = event,
+				       .time_ns = session->end_ns - 1,
+				       .value = session->end_ns - rec->off_ns,
+				       .link = rec->link,
+				       .peer = rec->peer };
+
+	/* What short waits before have left on the thread's clock. It begins anywhere below the
+	 * shortest period, which says nothing. */
+	if (rec->clock_ns >= WAITING_PERIOD_LEAST_NS)
+		sample.value += rec->clock_ns;
+	sample.condition.state = rec->state;
+	sample.condition.syscall =
+		thread->syscall >= 0 && thread->syscall < INT16_MAX ? thread->syscall : NO_SYSCALL;
+	if (sample.condition.syscall == SYSCALL_FUTEX)
+		sample.object = thread->regs[UNWIND_REG_RDI];
+	return sample;
+}
+
+/* The thread's note, as far as it is about a wait that belongs into the recording. */
+static bool find_note(const struct session *session, const struct still_thread *thread,
+		      uint32_t event, struct waiting_rec *ret)
+{
+	const struct event_spec *spec = &session->opts.events.list[event - 1];
+	bool lock = spec->kind->slot == EVENT_LOCK;
+
+	if (!(lock ? take_lock(session, thread, ret)
+		   : waiting__get(session->half, thread->tid, ret)) ||
+	    ret->off_ns >= session->end_ns || session->end_ns - ret->off_ns < spec->minimum)
+		return false;
+	if (lock)
+		ret->clock_ns = 0;
+	else
+		ret->link = ret->peer = 0; /* who has woken it belongs to the wait's own end */
+	/* It was noted at the beginning just when it began to run, and has not stopped since. */
+	return lock || ret->off_ns != session->start_ns || !thread->runs ||
+	       !is_running(thread->tid);
+}
+
+/* What the thread's stack was read from is right if the thread has not run meanwhile: then its note
+ * is still there, and is taken, so that nobody samples the wait once more. Else the kernel half has
+ * done so. What is of no interest is no error. */
 static int sample_thread(const struct session *session, struct host_half *host,
 			 const struct still_thread *thread, uint32_t event,
 			 struct kept_record ***end)
 {
 	const struct process *process = tracker__find(session->tracker, thread->tgid);
-	bool lock = session->opts.events.list[event - 1].kind->slot == EVENT_LOCK;
-	struct still_sample sample = { .event = event, .time_ns = session->end_ns - 1 };
-	struct waiting_rec rec;
+	struct kept_record **from = *end;
+	struct still_sample sample;
+	struct waiting_rec rec, now;
+	int ret;
 
-	if (!(lock ? take_lock(session, thread, &rec)
-		   : waiting__take(session->half, thread->tid, &rec)) ||
-	    rec.off_ns >= session->end_ns || !process)
+	if (!process || !find_note(session, thread, event, &rec))
 		return 0;
-	/* It was noted at the beginning just when it began to run, and has not stopped since. */
-	if (!lock && rec.off_ns == session->start_ns && thread->runs && is_running(thread->tid))
-		return 0;
-	sample.value = session->end_ns - rec.off_ns;
-	if (sample.value < session->opts.events.list[event - 1].minimum)
-		return 0;
-	/* What short waits before have left on the thread's clock. It begins anywhere below the
-	 * shortest period, which says nothing. */
-	if (!lock && rec.clock_ns >= WAITING_PERIOD_LEAST_NS)
-		sample.value += rec.clock_ns;
-	sample.link = lock ? rec.link : 0;
-	sample.peer = lock ? rec.peer : 0;
-	sample.condition.state = rec.state;
-	sample.condition.syscall =
-		thread->syscall >= 0 && thread->syscall < INT16_MAX ? thread->syscall : NO_SYSCALL;
-	if (sample.condition.syscall == SYSCALL_FUTEX)
-		sample.object = thread->regs[UNWIND_REG_RDI];
-	return host_half__sample(host, thread->runs ? NULL : process->space, thread, &sample,
-				 keep_record, end);
+	sample = describe(session, event, thread, &rec);
+	ret = host_half__sample(host, process->space, thread, &sample, keep_record, end);
+	if (ret || session->opts.events.list[event - 1].kind->slot == EVENT_LOCK)
+		return ret;
+	if (!waiting__take(session->half, thread->tid, &now) || now.off_ns != rec.off_ns)
+		drop(end, from);
+	return 0;
 }
 
-int session__sample_waiting(struct session *session, struct err *err)
+static int sample_event(struct session *session, uint32_t event, struct err *err)
 {
-	uint32_t waits = event_list__waiting(&session->opts.events);
-	uint32_t locks = event_list__of_slot(&session->opts.events, EVENT_LOCK);
 	struct kept_record **end = &session->still;
 	struct still_thread *threads = NULL;
 	struct host_half *host = NULL;
 	size_t n = 0;
 	int ret;
 
-	if (!waits && !locks)
+	if (!event)
 		return 0;
 	ret = waiting__list(session->half, &threads, &n, err);
 	if (ret)
 		return ret;
+	while (*end)
+		end = &(*end)->next;
 	ret = host_half__new(session->half, session->table_arena, &host);
 	for (size_t i = 0; !ret && i < n; i++)
-		ret = waits ? sample_thread(session, host, &threads[i], waits, &end) : 0;
-	for (size_t i = 0; !ret && locks && i < n; i++)
-		ret = sample_thread(session, host, &threads[i], locks, &end);
+		ret = sample_thread(session, host, &threads[i], event, &end);
 	host_half__free(host);
 	free(threads);
 	return ret ? err__set(err, ret, "cannot sample the threads that wait: %s", strerror(-ret))
 		   : 0;
+}
+
+int session__sample_waiting(struct session *session, struct err *err)
+{
+	return sample_event(session, event_list__waiting(&session->opts.events), err);
+}
+
+int session__sample_locks(struct session *session, struct err *err)
+{
+	return sample_event(session, event_list__of_slot(&session->opts.events, EVENT_LOCK), err);
 }
 
 int session__record_waiting(struct session *session, struct err *err)
