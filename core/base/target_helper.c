@@ -222,36 +222,42 @@ static int wait_answer(uint64_t end_ns)
 	return n > 0 ? -EINTR : -ETIMEDOUT;
 }
 
-int target_helper__ask(const struct target_request *request, int fd, struct target_answer *ret,
-		       int *ret_fd)
+/* One question to a helper that runs. -EPIPE: it has died, before or after it had the question. */
+static int ask_once(const struct target_request *request, int fd, struct target_answer *ret,
+		    int *ret_fd)
 {
 	size_t n = offsetof(struct target_request, path) + strlen(request->path) + 1;
 	uint64_t end_ns = now_ns() + WHOLE_MAX_MS * NSEC_PER_MS;
-	int code = start_helper();
+	int code = target_helper__send(helper.fd, request, n, fd), got;
+
+	if (code < 0)
+		return code;
+	do {
+		close_fd(ret_fd);
+		code = wait_answer(end_ns);
+		got = code ? 0 : target_helper__receive(helper.fd, ret, sizeof(*ret), ret_fd);
+		if (!code && got != sizeof(*ret))
+			code = !got || got == -ECONNRESET ? -EPIPE : -EIO;
+	} while (!code && ret->code == EINPROGRESS);
+	return code;
+}
+
+int target_helper__ask(const struct target_request *request, int fd, struct target_answer *ret,
+		       int *ret_fd)
+{
+	int code = -EPIPE;
 
 	*ret_fd = -1;
-	if (code)
-		return code;
-	code = target_helper__send(helper.fd, request, n, fd);
-	if (code == -EPIPE) { /* somebody has killed it */
-		give_up();
+	for (int tries = 0; code == -EPIPE && tries < 2;
+	     tries++) { /* somebody may have killed it */
 		code = start_helper();
 		if (code)
 			return code;
-		code = target_helper__send(helper.fd, request, n, fd);
+		code = ask_once(request, fd, ret, ret_fd);
+		if (code >= 0)
+			return ret->code;
+		close_fd(ret_fd);
+		give_up();
 	}
-	if (code > 0) {
-		do {
-			close_fd(ret_fd);
-			code = wait_answer(end_ns);
-			if (!code && target_helper__receive(helper.fd, ret, sizeof(*ret), ret_fd) !=
-					     sizeof(*ret))
-				code = -EIO;
-		} while (!code && ret->code == EINPROGRESS);
-	}
-	if (code >= 0)
-		return ret->code;
-	close_fd(ret_fd);
-	give_up();
 	return code;
 }
