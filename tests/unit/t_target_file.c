@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "core/base/util.h"
 #include "tests/tap.h"
@@ -126,6 +127,38 @@ static int helper_pid(void)
 		line[0] = '\0';
 	pclose(pipe);
 	return atoi(line);
+}
+
+/* Kills the helper when its question has been asked: while the caller waits for the answer. */
+static void kill_while_asked(int pid)
+{
+	char path[32], text[16] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", getppid());
+	while (strncmp(text, "7 ", 2) != 0) { /* poll: arch/x86/entry/syscalls/syscall_64.tbl */
+		file = fopen(path, "r");
+		if (!file || !fgets(text, sizeof(text), file))
+			text[0] = '\0';
+		if (file)
+			fclose(file);
+	}
+	kill(pid, SIGKILL);
+	_exit(0);
+}
+
+static void test_killed_while_asked(void)
+{
+	int pid = helper_pid();
+	pid_t killer;
+
+	kill(pid, SIGSTOP);
+	killer = fork();
+	if (!killer)
+		kill_while_asked(pid);
+	refuse("more/nothing", true, -ENOENT, "killed with the question: another one answers");
+	waitpid(killer, NULL, 0);
+	ok(helper_pid() > 0 && helper_pid() != pid, "which is there now");
 }
 
 static void test_killed(void)
@@ -247,6 +280,7 @@ int main(void)
 	test_kinds();
 	test_facts();
 	test_killed();
+	test_killed_while_asked();
 	test_hang();
 	close(root);
 	return tap__done();
