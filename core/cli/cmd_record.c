@@ -36,11 +36,11 @@ static const struct argp_option options[] = {
 	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
 	{ "event", 'e', "EVENT,...", 0,
 	  "What to sample (default: cpu): cpu, wall[:MIN] (the whole time of threads), "
-	  "off-cpu[:MIN] "
-	  "(their waiting), wakeup[:MIN], block-io[:MIN], page-fault, syscall[:NAME][:MIN], "
-	  "tracepoint:SYS:NAME[/FILTER/], uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, uretprobe:, "
-	  "usdt:FILE:PROVIDER:NAME, kprobe:FUNCTION, A:latency:B, cycles and others; braid events "
-	  "lists them. Up to 16 at once are fine; a comma ends an event, also in a filter",
+	  "off-cpu[:MIN] (their waiting), wakeup[:MIN], lock[:MIN], alloc[:DOMAIN], "
+	  "block-io[:MIN], page-fault, syscall[:NAME][:MIN], tracepoint:SYS:NAME[/FILTER/], "
+	  "uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, uretprobe:, usdt:FILE:PROVIDER:NAME, "
+	  "kprobe:FUNCTION, A:latency:B, cycles and others; braid events lists them. Up to 16 at "
+	  "once are fine; a comma ends an event, also in a filter",
 	  0 },
 	{ "frequency", 'F', "HZ", 0,
 	  "Samples per second and CPU of the event cpu, and of what CPUs count (cycles, ...) "
@@ -68,8 +68,11 @@ static const struct argp_option options[] = {
 	  1 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "PCT", 0,
 	  "What probes may cost, in percent of all CPUs' time, 0.1 to 100, or none (default 5 with "
-	  "-p, none with a command): above that probes are detached and frames walked. If "
-	  "given, braid also samples less often when it uses more CPU itself",
+	  "-p, none with a command): above that probes are detached and frames walked. And what "
+	  "samples of events that can be frequent may cost of each CPU (default 3): above that "
+	  "samples stand for several. If given, braid also samples less often when it uses more "
+	  "CPU "
+	  "itself",
 	  1 },
 	{ "output", 'o', "FILE", 0, "The recording (default braid.db)", 2 },
 	{ "force", OPT_FORCE, NULL, 0, "Overwrite FILE even if it is no recording", 2 },
@@ -440,6 +443,8 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid record -p 4711 -d 10\n"
 		       "  braid record -p 4711,4712 -F 999 -o web.db\n"
 		       "  braid record -r python -- python3 app.py --option\n"
+		       "  braid record -e wall -p 4711 -d 10\n"
+		       "  braid record -e off-cpu:1ms --waker -p 4711 -d 10\n"
 		       "  braid record -e cpu,tracepoint:sched:sched_switch -p 4711 -d 10\n"
 		       "  braid record -e uprobe:libc.so.6:malloc -c 100 -- ./program\n"
 		       "  braid record -e page-fault,syscall:fsync:1ms -p 4711\n"
