@@ -14,9 +14,9 @@
  * that runs while it waits, and rings every `period_ns`: the interval in which it rings is sampled,
  * with that value. So the chance of an interval is in proportion to its length, what is reported is
  * unbiased, and the sum is right but for what is left on the clock. No interval as long as the
- * period is ever missed, and such ones are reported with their exact length. The period doubles as
- * long as there is no budget, and is halved after a time of plenty. A sample by chance per
- * occurrence would do neither: it takes short ones and long ones alike. */
+ * period is ever missed, and such ones are reported with their exact length. The period doubles
+ * where samples cost too much, and is halved where they cost less than half of what they may. A
+ * sample by chance per occurrence would do neither: it takes short ones and long ones alike. */
 
 #include "bpf/kernel.h"
 #include "bpf/waiting.h"
@@ -30,8 +30,9 @@
 
 #define PERIOD_LEAST_NS	  WAITING_PERIOD_LEAST_NS
 #define PERIOD_MOST_NS	  (1ULL << 27) /* 134 ms */
-#define PERIOD_DOUBLED_NS 1000000ULL   /* at most once in so long a time */
-#define PERIOD_HALVED_NS  1000000000ULL
+#define PERIOD_RAISED_NS  5000000ULL   /* it is looked at so long after a change, at least, */
+#define PERIOD_LOWERED_NS 100000000ULL /* and then may fall */
+#define PERIOD_STEPS_MAX  8	       /* doublings at once */
 
 /* Tenths of a percent of a CPU's time; 0: no limit. */
 extern const volatile __u32 cfg_budget_permille;
@@ -77,31 +78,43 @@ static __always_inline int budget__has(struct budget_rec *budget, __u64 now_ns)
 static __always_inline void budget__spend(__u64 since_ns)
 {
 	struct budget_rec *budget = budget__here();
+	__u64 spent_ns;
 
-	if (budget && cfg_budget_permille)
-		budget->left_ns -= bpf_ktime_get_ns() - since_ns;
+	if (!budget || !cfg_budget_permille)
+		return;
+	spent_ns = bpf_ktime_get_ns() - since_ns;
+	budget->left_ns -= spent_ns;
+	budget->spent_ns += spent_ns;
 }
 
-/* The period that is right now. */
+/* The period that is right now: such that samples cost what they may, judging by what they have
+ * cost since it was changed. */
 static __always_inline __u64 budget__period(struct budget_rec *budget, __u64 now_ns)
 {
-	const __s64 plenty_ns = BUDGET_WINDOW_NS / 2000 * cfg_budget_permille;
-	__u64 period_ns = budget->period_ns;
+	__u64 period_ns = budget->period_ns, passed_ns = now_ns - budget->changed_ns, may_ns;
+	__u32 steps = 0;
 
 	if (!cfg_budget_permille)
 		return 0;
-	if (period_ns < PERIOD_LEAST_NS)
-		period_ns = PERIOD_LEAST_NS;
-	if (!budget__has(budget, now_ns)) {
-		if (now_ns - budget->changed_ns > PERIOD_DOUBLED_NS && period_ns < PERIOD_MOST_NS) {
-			budget->changed_ns = now_ns;
-			period_ns *= 2;
-		}
-	} else if (budget->left_ns > plenty_ns && period_ns > PERIOD_LEAST_NS &&
-		   now_ns - budget->changed_ns > PERIOD_HALVED_NS) {
+	if (period_ns < PERIOD_LEAST_NS) {
 		budget->changed_ns = now_ns;
-		period_ns /= 2;
+		budget->period_ns = period_ns = PERIOD_LEAST_NS;
+		passed_ns = 0;
 	}
+	if (passed_ns < PERIOD_RAISED_NS)
+		return period_ns;
+	may_ns = passed_ns / 1000 * cfg_budget_permille;
+	while (steps < PERIOD_STEPS_MAX && budget->spent_ns > may_ns << steps)
+		steps++;
+	period_ns <<= steps;
+	if (!steps && (passed_ns < PERIOD_LOWERED_NS || budget->spent_ns > may_ns / 2))
+		return period_ns;
+	if (!steps && period_ns > PERIOD_LEAST_NS)
+		period_ns /= 2;
+	if (period_ns > PERIOD_MOST_NS)
+		period_ns = PERIOD_MOST_NS;
+	budget->changed_ns = now_ns;
+	budget->spent_ns = 0;
 	if (period_ns > budget->longest_ns)
 		budget->longest_ns = period_ns;
 	budget->period_ns = period_ns;

@@ -8,10 +8,11 @@
 
 /* What a CPU may spend on samples (bpf/budget.bpf.h). */
 struct budget_rec {
-	__u64 filled_ns; /* CLOCK_MONOTONIC, as changed_ns: when it was filled the last time */
-	__s64 left_ns;	 /* below 0: overdrawn */
-	__u64 period_ns; /* of the clocks of threads that wait; a power of two */
-	__u64 changed_ns;
+	__u64 filled_ns;  /* CLOCK_MONOTONIC, as changed_ns: when it was filled the last time */
+	__s64 left_ns;	  /* below 0: overdrawn */
+	__u64 period_ns;  /* of the clocks of threads that wait; a power of two */
+	__u64 changed_ns; /* when that was changed the last time, */
+	__u64 spent_ns;	  /* and what samples have cost since */
 	__u64 longest_ns; /* period_ns has been */
 	__u64 intervals, skipped;
 	__u64 carried[2 * EVENTS_MAX]; /* by event: what the next sample stands for in addition */
