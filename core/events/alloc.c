@@ -11,7 +11,6 @@
 
 #include <bpf/bpf.h>
 
-#include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/alloc_windows.h"
@@ -282,17 +281,7 @@ static int attach_calls(struct event *event, const struct event_place *place, st
 static int attach_to(struct event *event, const char *program, const char *tracepoint,
 		     struct err *err)
 {
-	const struct chain_program wanted = { CHAIN_TRACEPOINT, program };
-	struct bpf_link *link = bpf_program__attach_raw_tracepoint(
-		kernel_half__program(event->half, &wanted), tracepoint);
-	int ret = link ? 0 : -errno;
-
-	if (ret == -EPERM || ret == -EACCES)
-		return privilege__explain(1U << PRIVILEGE_EVENTS, "to see system calls", err);
-	if (ret)
-		return err__set(err, ret, "cannot attach to the tracepoint %s: %s", tracepoint,
-				strerror(-ret));
-	return event__add_link(event, link, -1, err);
+	return event__attach_raw(event, program, tracepoint, "to see system calls", err);
 }
 
 /* Calls first: what is mapped within one is no allocation of its own. */

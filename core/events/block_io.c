@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/events/duration.h"
 
@@ -43,19 +42,9 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	int ret = 0;
 
 	(void)place;
-	for (size_t i = 0; !ret && i < ARRAY_SIZE(places); i++) {
-		const struct bpf_program *program =
-			kernel_half__program(event->half, &programs[places[i].program]);
-		struct bpf_link *link =
-			bpf_program__attach_raw_tracepoint(program, places[i].tracepoint);
-
-		ret = link ? event__add_link(event, link, -1, err) : -errno;
-		if (!link && (ret == -EPERM || ret == -EACCES))
-			ret = privilege__explain(1U << PRIVILEGE_EVENTS, "to see block I/O", err);
-		else if (!link)
-			ret = err__set(err, ret, "cannot attach to the tracepoint %s: %s",
-				       places[i].tracepoint, strerror(-ret));
-	}
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(places); i++)
+		ret = event__attach_raw(event, programs[places[i].program].name,
+					places[i].tracepoint, "to see block I/O", err);
 	return ret;
 }
 

@@ -150,6 +150,15 @@ static inline uint64_t event__cookie(const struct event *event, bool begins)
 	return event->number | (begins ? COOKIE_BEGINS : 0);
 }
 
+/* An argument [MIN]: the smallest interval of `what` ("waiting"), after which the name is the
+ * kind's alone. -EINVAL with the sentence. */
+int event__parse_minimum(struct event_spec *spec, const char *what, struct err *err);
+
+/* Runs one of the kind's CHAIN_TRACEPOINT programs at a tracepoint of the kernel's. `purpose`: what
+ * for, if it is not permitted ("to see threads wait"). -EPERM, -ENOENT, ... with the sentence. */
+int event__attach_raw(struct event *event, const char *program, const char *tracepoint,
+		      const char *purpose, struct err *err);
+
 /* Runs `program` by the clock of each CPU, every event->period_ns. */
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);
 int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.slow_down */

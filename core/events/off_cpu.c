@@ -2,10 +2,6 @@
 #include "core/events/event.h"
 
 #include <errno.h>
-#include <string.h>
-
-#include "core/base/privilege.h"
-#include "core/events/duration.h"
 
 /* Waiting, and waiting together with running (bpf/off_cpu.bpf.c). */
 
@@ -26,27 +22,14 @@ static const struct chain_program wakeup_programs[] = {
 
 static int parse(struct event_spec *spec, struct err *err)
 {
-	const char *argument = event__argument(spec);
-
-	if (duration__parse(argument, &spec->minimum))
-		return err__set(err, -EINVAL,
-				"%s is not the shortest time of waiting that is wanted: "
-				"%s:10us, %s:1ms",
-				argument, spec->kind->name, spec->kind->name);
-	strcpy(spec->name, spec->kind->name);
-	return 0;
+	return event__parse_minimum(spec, "waiting", err);
 }
 
 static int attach_to(struct event *event, const char *program, const char *tracepoint,
 		     struct err *err)
 {
-	const struct chain_program wanted = { CHAIN_TRACEPOINT, program };
-	struct bpf_link *link = bpf_program__attach_raw_tracepoint(
-		kernel_half__program(event->half, &wanted), tracepoint);
-	int ret = link ? 0 : -errno;
+	int ret = event__attach_raw(event, program, tracepoint, "to see threads wait", err);
 
-	if (ret == -EPERM || ret == -EACCES)
-		return privilege__explain(1U << PRIVILEGE_EVENTS, "to see threads wait", err);
 	if (ret == -ENOENT)
 		return err__set(
 			err, ret,
@@ -54,10 +37,7 @@ static int attach_to(struct event *event, const char *program, const char *trace
 			"later have it): tracepoint:sched:sched_switch samples where threads "
 			"leave the CPU, and syscall:MIN how long their system calls take",
 			tracepoint, event->spec.kind->name);
-	if (ret)
-		return err__set(err, ret, "cannot attach to the tracepoint %s: %s", tracepoint,
-				strerror(-ret));
-	return event__add_link(event, link, -1, err);
+	return ret;
 }
 
 /* The return first: what leaves is to be seen when it returns. */

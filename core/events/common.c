@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/events/event.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/privilege.h"
+#include "core/events/duration.h"
+
+/* What kinds with a smallest interval, and with programs at tracepoints of their own, have in
+ * common. */
+
+int event__parse_minimum(struct event_spec *spec, const char *what, struct err *err)
+{
+	const char *argument = event__argument(spec);
+
+	if (duration__parse(argument, &spec->minimum))
+		return err__set(err, -EINVAL,
+				"%s is not the shortest time of %s that is wanted: "
+				"%s:10us, %s:1ms",
+				argument, what, spec->kind->name, spec->kind->name);
+	strcpy(spec->name, spec->kind->name);
+	return 0;
+}
+
+int event__attach_raw(struct event *event, const char *program, const char *tracepoint,
+		      const char *purpose, struct err *err)
+{
+	const struct chain_program wanted = { CHAIN_TRACEPOINT, program };
+	struct bpf_link *link = bpf_program__attach_raw_tracepoint(
+		kernel_half__program(event->half, &wanted), tracepoint);
+	int ret = link ? 0 : -errno;
+
+	if (ret == -EPERM || ret == -EACCES)
+		return privilege__explain(1U << PRIVILEGE_EVENTS, purpose, err);
+	if (ret)
+		return err__set(err, ret, "cannot attach to the tracepoint %s: %s", tracepoint,
+				strerror(-ret));
+	return event__add_link(event, link, -1, err);
+}
