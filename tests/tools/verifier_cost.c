@@ -4,8 +4,8 @@
  * trigger. Without the privilege to load it says so and succeeds.
  *
  * What constants switch off is not verified, so that everything is switched on for the figures; and
- * then everything off: what is inlined or spilled where differs, and with it the depth of the stack,
- * which is bounded for all functions of a call together. */
+ * then everything off: what is inlined or spilled where differs, and with it the depth of the
+ * stack, which is bounded for all functions of a call together. */
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdarg.h>
