@@ -7,7 +7,7 @@
 
 #include "bpf/scratch.bpf.h"
 
-extern __u64 sample_until_ns;
+extern __u64 sample_from_ns, sample_until_ns;
 extern __u64 occurrences[2 * EVENTS_MAX];
 
 #define COPY_REGS(to, from)                                                             \
@@ -143,7 +143,8 @@ static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
 	struct scratch *scratch;
 
-	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
+	if (!proc || !tgid || now_ns < sample_from_ns ||
+	    (sample_until_ns && now_ns >= sample_until_ns))
 		return NULL;
 	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 	if (proc->flags & PROC_STARTING && !in_execve)

@@ -134,6 +134,9 @@ error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct s
 		cli__pids(state, arg, pids, &opts->n_pids);
 		opts->pids = *pids;
 		break;
+	case CLI_NO_CHILDREN:
+		opts->no_children = true;
+		break;
 	case 'd':
 		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
 		break;

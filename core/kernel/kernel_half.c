@@ -329,6 +329,11 @@ void kernel_half__free(struct kernel_half *half)
 	free(half);
 }
 
+void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns)
+{
+	__atomic_store_n(&half->skel->bss->sample_from_ns, time_ns, __ATOMIC_RELEASE);
+}
+
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 {
 	__u64 *until_ns = &half->skel->bss->sample_until_ns;

@@ -30,6 +30,7 @@
 struct session {
 	struct session_opts opts;
 	uint64_t start_ns, end_ns;
+	double start_cpu_s; /* activity__cpu_s then */
 	enum session_end end;
 	struct stopper *stopper;
 	struct rlimit users_files; /* the limit of open files, which a command gets back */
