@@ -39,7 +39,8 @@ static const struct argp_option options[] = {
 	  "off-cpu[:MIN] (their waiting), wakeup[:MIN], lock[:MIN], alloc[:DOMAIN], "
 	  "block-io[:MIN], page-fault, syscall[:NAME][:MIN], tracepoint:SYS:NAME[/FILTER/], "
 	  "uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, uretprobe:, usdt:FILE:PROVIDER:NAME, "
-	  "kprobe:FUNCTION, A:latency:B, cycles and others; braid events lists them. Up to 16 at "
+	  "kprobe:FUNCTION, A:latency:B[:MIN], cycles and others; braid events lists them. Up to "
+	  "16 at "
 	  "once are fine; a comma ends an event, also in a filter",
 	  0 },
 	{ "frequency", 'F', "HZ", 0,

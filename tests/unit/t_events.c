@@ -62,7 +62,7 @@ static void test_refused(void)
 	refuses("uprobes:x:y", "did you mean uprobe or kprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
 	refuses("nothing-like-it", ", syscall, tracepoint, uprobe, ");
-	refuses("nothing-like-it", "A:latency:B; braid events says more of them");
+	refuses("nothing-like-it", "A:latency:B[:MIN]; braid events says more of them");
 	refuses("page-fualt", "did you mean page-fault");
 	refuses("LLC-load-mises", "did you mean LLC-load-misses");
 	refuses("r12x", "there is no event 'r12x'");
@@ -135,7 +135,7 @@ static void test_intervals(void)
 	struct kernel_half_opts opts = {};
 	struct err err = {};
 
-	refuses("latency", "needs an argument: latency:A:latency:B");
+	refuses("latency", "needs an argument: latency:A:latency:B[:MIN]");
 	refuses("latency:x", "an interval is A:latency:B");
 	refuses(":latency:uprobe:a:b", "an interval is A:latency:B");
 	refuses("uprobe:a:b:latency:", "an interval is A:latency:B");
@@ -144,12 +144,17 @@ static void test_intervals(void)
 	refuses("uprobe:a:b:latency:syscall:read", "cannot begin or end at syscall:read");
 	refuses("uprobe:a:b:latency:uprob:a:c", "did you mean uprobe");
 	refuses("uprobe:a:latency:uprobe:a:c", "uprobe:FILE:SYMBOL");
+	refuses("uprobe:a:b:latency:uprobe:a:c:10", "10 is not the shortest time between two");
+	refuses("uprobe:a:b:latency:uprobe:a:4711", "neither a symbol nor an offset");
+	refuses("uprobe:a:b:latency:uprobe:a:1ms", "neither a symbol nor an offset");
+	refuses("uprobe:a:b:1ms:latency:uprobe:a:c", "comes last, A:latency:B:MIN");
 	is_int(event_list__parse("tracepoint:s:n/a==1/:latency:uretprobe:x:f,"
 				 "usdt:x:p:n:latency:tracepoint:s:n/a==1/,"
 				 "kprobe:f:latency:kretprobe:f,tracepoint:s:n/a==1/",
 				 &list, &err),
 	       0, "three intervals");
 	ok(list.list[0].kind == &event_latency, "are of their own kind, whatever they begin with");
+	is_int(list.list[0].minimum, 0, "without a minimum");
 	event_list__configure(&list, &(struct event_rates) { 99, 0, 0 }, &opts);
 	is_int(opts.paired, 1 << 1 | 1 << 2 | 1 << 3, "their values are times");
 	is_int(opts.intervals, opts.paired, "... which the budget chooses by");
@@ -159,6 +164,18 @@ static void test_intervals(void)
 	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1 | 1 << 2 | 1 << 4, "tracepoints ...");
 	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 1 | 1 << 2 | 1 << 3,
 	       "... and uprobes or functions where there are such ends");
+	list.n = 0;
+	is_int(event_list__parse("uprobe:a:b:latency:uprobe:a:0x10:1.5ms,"
+				 "uprobe:a:b:latency:usdt:x:p:n:20us,"
+				 "uprobe:a:b:latency:tracepoint:s:n/c == \"1:1ms\"/:1s,"
+				 "uprobe:a:b:latency:tracepoint:s:n/c == \"1:1ms\"/",
+				 &list, &err),
+	       0, "with a minimum");
+	is_int(list.list[0].minimum, 1500000, "behind an offset");
+	is_int(list.list[1].minimum, 20000, "... a probe");
+	is_int(list.list[2].minimum, 1000000000, "... a filter");
+	is_int(list.list[3].minimum, 0, "... not in it");
+	is_str(list.list[1].name, "uprobe:a:b:latency:usdt:x:p:n:20us", "is in the name");
 }
 
 static void test_names(void)
