@@ -96,6 +96,9 @@ def check_deadlock():
     gate.equal(sorted((tid, lock) for tid, _, lock, _, _, _ in waits),
                sorted([(int(first), int(other)), (int(second), int(mutex))]),
                "deadlock: both threads, and what they wait for")
+    gate.equal(sorted((tid, peer) for tid, _, _, peer, _, _ in waits),
+               sorted([(int(first), int(second)), (int(second), int(first))]),
+               "deadlock: and that each has what the other waits for")
     gate.equal(len({row[1] for row in waits}), 1, "deadlock: as long as the recording")
     stacks = [names(frames) for frames, _ in recording.merged()]
     gate.equal(sorted(name for frames in stacks for name in frames if name in ("first", "second")),
