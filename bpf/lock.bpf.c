@@ -95,7 +95,7 @@ static __always_inline void lock__note(const struct futex_call *regs, __u32 comm
 	rec->state = STATE_BLOCKED;
 	rec->peer = lock__owner(regs, command);
 	rec->link = 0;
-	rec->off_ns = bpf_ktime_get_ns();
+	rec->off_ns = thread->last_ns = bpf_ktime_get_ns();
 	if (!cfg_numbers[EVENT_LOCK_HOLDER])
 		return;
 	rec->link = __sync_fetch_and_add(&last_lock_link, 1) + 1;

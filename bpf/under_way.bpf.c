@@ -44,6 +44,18 @@ static __always_inline void put_lock(struct task_struct *task, struct call_rec *
 	ret->lock_ns = call__since(&thread->rec.off_ns, &thread->heard);
 }
 
+/* One that has begun before its probes were there is not seen. */
+static __always_inline void put_call(struct task_struct *task, struct call_rec *ret)
+{
+	struct lock_call_rec *call = bpf_task_storage_get(&lock_calls, task, 0, 0);
+
+	if (!call)
+		return;
+	ret->address = call->address;
+	ret->call_peer = call->owner;
+	ret->call_ns = calls_taken ? __sync_lock_test_and_set(&call->since_ns, 0) : call->since_ns;
+}
+
 SEC("?iter/task")
 int list_calls(struct bpf_iter__task *ctx)
 {
@@ -61,7 +73,9 @@ int list_calls(struct bpf_iter__task *ctx)
 		put_syscall(task, &rec);
 	if (cfg_numbers[EVENT_LOCK])
 		put_lock(task, &rec);
-	if (rec.syscall_ns || rec.lock_ns)
+	if (cfg_numbers[EVENT_LOCK_CALL])
+		put_call(task, &rec);
+	if (rec.syscall_ns || rec.lock_ns || rec.call_ns)
 		bpf_seq_write(ctx->meta->seq, &rec, sizeof(rec));
 	return 0;
 }

@@ -13,9 +13,12 @@ struct call_rec {
 	__u64 syscall;	  /* CALL_UNKNOWN: nothing was heard */
 	__u64 lock_ns;	  /* the same of its wait */
 	__u64 link;	  /* of its sample */
+	__u64 call_ns;	  /* the same of its call for a lock */
+	__u64 address;	  /* ... which is there */
 	__u32 peer;	  /* who has the lock; 0: not known */
-	__u32 tid;
+	__u32 call_peer;  /* the same of the call's */
+	__u32 tid, pad;
 };
-_Static_assert(sizeof(struct call_rec) == 40, "call_rec");
+_Static_assert(sizeof(struct call_rec) == 64, "call_rec");
 
 #endif

@@ -20,7 +20,7 @@
 struct call {
 	uint32_t tid;
 	uint64_t since_ns;
-	bool lock; /* a wait for one */
+	enum { CALL_SYSCALL, CALL_LOCK, CALL_FUNCTION } kind;
 	struct kept_record *records;
 };
 
@@ -32,7 +32,7 @@ struct calls {
 	struct call *list;
 	size_t n_threads, n_recs, n, cap;
 	int events_fd; /* which system call belongs to which event; -1: to none */
-	uint32_t lock_event;
+	uint32_t lock_event, function_event; /* 0: there is none */
 };
 
 int still__keep(void *ctx, const void *data, size_t size)
@@ -104,7 +104,7 @@ static uint64_t clip(const struct session *session, uint64_t since_ns, uint32_t 
 }
 
 static int add(struct calls *calls, const struct still_thread *thread, struct still_sample *sample,
-	       uint64_t since_ns, bool lock)
+	       uint64_t since_ns, int kind)
 {
 	struct session *session = calls->session;
 	const struct process *process = tracker__find(session->tracker, thread->tgid);
@@ -117,13 +117,13 @@ static int add(struct calls *calls, const struct still_thread *thread, struct st
 	if (array__reserve(&calls->list, &calls->cap, calls->n + 1, sizeof(*calls->list)))
 		return -ENOMEM;
 	call = &calls->list[calls->n++];
-	*call = (struct call) { .tid = thread->tid, .since_ns = since_ns, .lock = lock };
+	*call = (struct call) { .tid = thread->tid, .since_ns = since_ns, .kind = kind };
 	end = &call->records;
 	sample->time_ns = session->end_ns - 1;
 	sample->value = session->end_ns - from_ns;
 	sample->condition =
 		(struct rec_condition) { .state = STATE_BLOCKED, .syscall = thread->syscall };
-	if (thread->syscall == SYSCALL_FUTEX)
+	if (thread->syscall == SYSCALL_FUTEX && !sample->object)
 		sample->object = thread->regs[UNWIND_REG_RDI];
 	return host_half__sample(calls->host, process->space, thread, sample, still__keep, &end);
 }
@@ -141,7 +141,7 @@ static int add_lock(struct calls *calls, const struct still_thread *thread,
 		return 0;
 	if (!sample.peer)
 		sample.peer = owner_of(thread);
-	return add(calls, thread, &sample, rec->lock_ns, true);
+	return add(calls, thread, &sample, rec->lock_ns, CALL_LOCK);
 }
 
 static int add_syscall(struct calls *calls, const struct still_thread *thread,
@@ -154,7 +154,23 @@ static int add_syscall(struct calls *calls, const struct still_thread *thread,
 	    (rec->syscall != CALL_UNKNOWN && rec->syscall != number) ||
 	    bpf_map_lookup_elem(calls->events_fd, &number, &sample.event) || !sample.event)
 		return 0;
-	return add(calls, thread, &sample, rec->syscall_ns, false);
+	return add(calls, thread, &sample, rec->syscall_ns, CALL_SYSCALL);
+}
+
+/* A call for a lock is a wait if its thread sleeps in it. */
+static int add_function(struct calls *calls, const struct still_thread *thread,
+			const struct call_rec *rec)
+{
+	struct still_sample sample = { .event = calls->function_event,
+				       .link = rec->link,
+				       .object = rec->address,
+				       .peer = rec->call_peer };
+
+	if (!calls->function_event || thread->syscall != SYSCALL_FUTEX)
+		return 0;
+	if (!sample.peer)
+		sample.peer = owner_of(thread);
+	return add(calls, thread, &sample, rec->call_ns, CALL_FUNCTION);
 }
 
 /* A thread that runs may be anywhere: its call is sampled when it ends, or not at all. */
@@ -166,6 +182,8 @@ static int add_thread(struct calls *calls, const struct still_thread *thread)
 	if (!rec || thread->runs || !thread->cs || thread->cs == CS_COMPAT || thread->syscall < 0)
 		return 0;
 	ret = add_lock(calls, thread, rec);
+	if (!ret)
+		ret = add_function(calls, thread, rec);
 	return ret ? ret : add_syscall(calls, thread, rec);
 }
 
@@ -177,11 +195,18 @@ static uint32_t type_of(const struct kept_record *kept)
 	return type;
 }
 
+static uint64_t since(const struct call_rec *rec, int kind)
+{
+	return kind == CALL_LOCK       ? rec->lock_ns
+	       : kind == CALL_FUNCTION ? rec->call_ns
+				       : rec->syscall_ns;
+}
+
 /* What was named on the way is kept even if the sample is not: it is named once. */
 static void keep(struct calls *calls, struct call *call)
 {
 	const struct call_rec *rec = find(calls->recs, calls->n_recs, call->tid);
-	bool taken = rec && (call->lock ? rec->lock_ns : rec->syscall_ns) == call->since_ns;
+	bool taken = rec && since(rec, call->kind) == call->since_ns;
 	struct kept_record **end = &calls->session->still, *kept;
 
 	while (*end)
@@ -204,11 +229,12 @@ int session__sample_under_way(struct session *session, struct err *err)
 	struct calls calls = {
 		.session = session,
 		.events_fd = syscalls ? kernel_half__map_fd(session->half, "syscall_events") : -1,
-		.lock_event = event_list__of_slot(&session->opts.events, EVENT_LOCK)
+		.lock_event = event_list__of_slot(&session->opts.events, EVENT_LOCK),
+		.function_event = event_list__of_slot(&session->opts.events, EVENT_LOCK_CALL)
 	};
 	int ret;
 
-	if (!syscalls && !calls.lock_event)
+	if (!syscalls && !calls.lock_event && !calls.function_event)
 		return 0;
 	ret = waiting__list(session->half, &calls.threads, &calls.n_threads, err);
 	if (!ret)

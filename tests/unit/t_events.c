@@ -34,6 +34,19 @@ static void test_understood(void)
 	is_int(opts.periods[2], 1, "... not of the clock's");
 }
 
+static void test_locks(void)
+{
+	struct event_list list = {};
+	struct err err = {};
+
+	is_int(event_list__parse("lock:1ms,lock:pthread:20us,lock-holder", &list, &err), 0,
+	       "waits for locks, and calls for them");
+	is_str(list.list[1].name, "lock:pthread", "calls go by that name");
+	is_int(list.list[1].minimum, 20000, "with a minimum");
+	is_int(event_list__of_slot(&list, EVENT_LOCK_CALL), 2, "are another event");
+	is_int(event_list__of_slot(&list, EVENT_LOCK), 1, "... than waits");
+}
+
 static void refuses(const char *text, const char *words)
 {
 	struct event_list list = {};
@@ -54,6 +67,11 @@ static void test_refused(void)
 	refuses("cpu,cpu", "the event cpu is there twice");
 	refuses("off-cpu,wall", "one of them contains the other");
 	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("lock:pthread:5", "lock:pthread:10us");
+	refuses("lock:pthread:", "lock:pthread:10us");
+	refuses("lock:pthreads", "shortest time of waiting");
+	refuses("lock-holder:pthread", "shortest time of waiting");
+	refuses("lock:pthread,lock:pthread:1ms", "lock:pthread is there twice");
 	refuses("block-io:5", "shortest time of block I/O");
 	refuses("wall:-1ms", "shortest time of waiting");
 	refuses("off-cpu:2days", "shortest time of waiting");
@@ -242,6 +260,7 @@ int main(void)
 	test_refused();
 	test_filters_refused();
 	test_intervals();
+	test_locks();
 	test_names();
 	test_nearest();
 	return tap__done();
