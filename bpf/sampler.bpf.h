@@ -20,8 +20,6 @@ extern __u64 occurrences[2 * EVENTS_MAX];
 		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
 	} while (0)
 
-#define CS_COMPAT 0x23 /* __USER32_CS: another numbering */
-
 /* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
  * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */
 static __always_inline void note_syscall(struct rec_sample *sample, const struct pt_regs *regs)
@@ -37,7 +35,7 @@ static __always_inline void note_syscall(struct rec_sample *sample, const struct
 
 /* User registers at entry to the kernel: those of the system call, fault or interrupt. Returns the
  * code segment, 0 if there are none. */
-static __noinline __u32 read_task_regs(struct scratch *scratch)
+static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *scratch)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct unwind_state *u = &scratch->unwind;

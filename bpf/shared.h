@@ -128,6 +128,8 @@ enum event_slot {
 	EVENT_ALLOC,
 	EVENT_LOCK,
 	EVENT_LOCK_HOLDER,
+	EVENT_LOCK_CALL,
+	EVENT_LOCK_ORDER,
 	EVENT_SLOTS_N = 16
 };
 
@@ -261,7 +263,8 @@ enum lock_state {
 };
 
 #define NO_SYSCALL    (-1)
-#define SYSCALL_FUTEX 202 /* arch/x86/entry/syscalls/syscall_64.tbl */
+#define CS_COMPAT     0x23 /* __USER32_CS: another numbering */
+#define SYSCALL_FUTEX 202  /* arch/x86/entry/syscalls/syscall_64.tbl */
 
 struct rec_condition {
 	__u8 state;    /* enum thread_state */

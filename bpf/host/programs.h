@@ -17,6 +17,10 @@ struct host_thread { /* that is to be sampled */
 	const uint64_t *kernel;
 	uint32_t n_kernel;
 	int64_t syscall;
+	/* Return probes, as in struct still_thread. */
+	uint64_t trampoline;
+	const uint64_t (*returns)[2];
+	uint32_t n_returns;
 };
 
 /* Adds the maps of all programs, empty, and fills the walkers' slots. host__done ends it. */

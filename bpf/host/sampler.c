@@ -38,6 +38,25 @@ void host_programs__look_at_locks(void)
 /* Without mappings: those of a target that was recorded have all been published. */
 static struct mm_struct memory;
 
+static struct xol_area area;
+static struct uprobe_task utask;
+static struct return_instance instances[STILL_RETURNS_MAX];
+
+/* As the kernel keeps them. */
+static void set_returns(const struct host_thread *thread)
+{
+	uint32_t n = thread->n_returns < STILL_RETURNS_MAX ? thread->n_returns : STILL_RETURNS_MAX;
+
+	area.vaddr = thread->trampoline;
+	memory.uprobes_state.xol_area = thread->trampoline ? &area : NULL;
+	utask = (struct uprobe_task) { .return_instances = n ? instances : NULL };
+	for (uint32_t i = 0; i < n; i++)
+		instances[i] =
+			(struct return_instance) { thread->returns[i][0], thread->returns[i][1],
+						   i + 1 < n ? &instances[i + 1] : NULL };
+	host.task.utask = thread->trampoline ? &utask : NULL;
+}
+
 void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 {
 	struct bpf_perf_event_data ctx = { 0 };
@@ -51,6 +70,7 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 		.group_leader = &host.task,
 		.thread.fsbase = thread->fs_base,
 	};
+	set_returns(thread);
 	memset(host.comm, 0, sizeof(host.comm));
 	strncpy(host.comm, thread->name, sizeof(host.comm) - 1);
 	host__set_regs(&ctx.regs, thread->regs);

@@ -49,10 +49,12 @@ static const struct argp_option options[] = {
 	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
 	{ "event", 'e', "EVENT,...", 0,
 	  "What to sample (default: cpu): cpu, wall[:MIN] (the whole time of threads), "
-	  "off-cpu[:MIN] (their waiting), wakeup[:MIN], lock[:MIN], alloc[:DOMAIN], "
+	  "off-cpu[:MIN] (their waiting), wakeup[:MIN], lock[:MIN], lock:pthread[:MIN], "
+	  "alloc[:DOMAIN], "
 	  "block-io[:MIN], page-fault, syscall[:NAME][:MIN], tracepoint:SYS:NAME[/FILTER/], "
 	  "uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, uretprobe:, usdt:FILE:PROVIDER:NAME, "
-	  "kprobe:FUNCTION, A:latency:B, cycles and others; braid events lists them. Up to 16 at "
+	  "kprobe:FUNCTION, A:latency:B[:MIN], cycles and others; braid events lists them. Up to "
+	  "16 at "
 	  "once are fine; a comma ends an event, also in a filter",
 	  0 },
 	{ "frequency", 'F', "HZ", 0,

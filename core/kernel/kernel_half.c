@@ -156,8 +156,6 @@ static int configure(struct kernel_half *half)
 	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
 		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
-	if (!err && (half->opts.numbers[EVENT_LOCK] || half->opts.numbers[EVENT_LOCK_HOLDER]))
-		err = bpf_map__set_max_entries(skel->maps.lock_waits, WAITING_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
 	if (!err)
@@ -343,6 +341,16 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 	       !__atomic_compare_exchange_n(until_ns, &before, time_ns, false, __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))
 		;
+}
+
+void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns)
+{
+	__atomic_store_n(&half->skel->bss->session_begin_ns, time_ns, __ATOMIC_RELEASE);
+}
+
+void kernel_half__take_calls(struct kernel_half *half, bool taken)
+{
+	__atomic_store_n(&half->skel->bss->calls_taken, taken, __ATOMIC_RELEASE);
 }
 
 void kernel_half__watch_calls(struct kernel_half *half, uint64_t until_ns, double scale)

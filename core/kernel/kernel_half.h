@@ -76,6 +76,12 @@ void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns);
  * busy with; the earliest that was told counts. From any thread. */
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns);
 
+/* What is under way at this time (CLOCK_MONOTONIC) counts from there on. */
+void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns);
+
+/* Whether listing what is under way (core/kernel/under_way.h) takes it, too. */
+void kernel_half__take_calls(struct kernel_half *half, bool taken);
+
 /* Calls that allocate are seen until that time (CLOCK_MONOTONIC; 0: always), and what is sampled of
  * them counts `scale` times. */
 void kernel_half__watch_calls(struct kernel_half *half, uint64_t until_ns, double scale);

@@ -111,6 +111,7 @@ int session__begin(struct session *session, struct err *err)
 	if (session->opts.duration_s > 0)
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
+	kernel_half__begin_at(session->half, session->start_ns);
 	return session__note_waiting(session, err);
 }
 
@@ -208,11 +209,11 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 		tracker__stop_probes(session->tracker);
 	/* Whoever wakes up in the middle of that is still seen to come back. */
 	waited = session__sample_waiting(session, err);
+	if (!waited)
+		waited = session__sample_under_way(session, err);
 	events__detach(session->events);
 	kernel_half__detach(session->half);
 	tracker__stop_probes(session->tracker);
-	if (!waited)
-		waited = session__sample_locks(session, err);
 	session__end_limit(session);
 	session__limit(session, &summary.limit);
 	for (uint32_t i = 0; i < session->opts.events.n; i++)
