@@ -14,31 +14,44 @@ _Static_assert(RUNTIME_ONCE == ALLOC_ARG_NONE, "the kernel half's");
 
 /* `nests` is what is true of glibc. */
 static const struct runtime_allocates of_malloc[] = {
-	{ "malloc", 0, NONE, false, false },
-	{ "calloc", 0, 1, false, false },
-	{ "realloc", 1, NONE, true, false },
-	{ "reallocarray", 1, 2, true, false },
-	{ "aligned_alloc", 1, NONE, true, false },
-	{ "memalign", 1, NONE, true, false },
-	{ "posix_memalign", 2, NONE, true, false },
-	{ "valloc", 0, NONE, true, false },
-	{ "pvalloc", 0, NONE, true, false },
-	{ "mallocx", 0, NONE, true, false }, /* jemalloc */
-	{ "rallocx", 1, NONE, true, false },
+	{ "malloc", 0, .times = NONE },
+	{ "calloc", 0, .times = 1 },
+	{ "realloc", 1, NONE, .nests = true, .frees = 1 },
+	{ "reallocarray", 1, 2, .nests = true, .frees = 1 },
+	{ "aligned_alloc", 1, NONE, .nests = true },
+	{ "memalign", 1, NONE, .nests = true },
+	{ "posix_memalign", 2, NONE, .nests = true, .writes = true },
+	{ "valloc", 0, NONE, .nests = true },
+	{ "pvalloc", 0, NONE, .nests = true },
+	{ "mallocx", 0, NONE, .nests = true }, /* jemalloc */
+	{ "rallocx", 1, NONE, .nests = true, .frees = 1 },
 	/* C++'s operators new and new[], plain, with nothrow, with an alignment, with both. Those
 	 * of libstdc++ call malloc; an allocator's library may have its own. */
-	{ "_Znwm", 0, NONE, true, false },
-	{ "_Znam", 0, NONE, true, false },
-	{ "_ZnwmRKSt9nothrow_t", 0, NONE, true, false },
-	{ "_ZnamRKSt9nothrow_t", 0, NONE, true, false },
-	{ "_ZnwmSt11align_val_t", 0, NONE, true, false },
-	{ "_ZnamSt11align_val_t", 0, NONE, true, false },
-	{ "_ZnwmSt11align_val_tRKSt9nothrow_t", 0, NONE, true, false },
-	{ "_ZnamSt11align_val_tRKSt9nothrow_t", 0, NONE, true, false },
+	{ "_Znwm", 0, NONE, .nests = true, .throws = true },
+	{ "_Znam", 0, NONE, .nests = true, .throws = true },
+	{ "_ZnwmRKSt9nothrow_t", 0, NONE, .nests = true },
+	{ "_ZnamRKSt9nothrow_t", 0, NONE, .nests = true },
+	{ "_ZnwmSt11align_val_t", 0, NONE, .nests = true, .throws = true },
+	{ "_ZnamSt11align_val_t", 0, NONE, .nests = true, .throws = true },
+	{ "_ZnwmSt11align_val_tRKSt9nothrow_t", 0, NONE, .nests = true },
+	{ "_ZnamSt11align_val_tRKSt9nothrow_t", 0, NONE, .nests = true },
 	{}
 };
 
-const struct runtime_allocator alloc_malloc = { .functions = of_malloc, .exported = true };
+/* delete and delete[] as well, with whatever arguments behind the address. */
+static const struct runtime_frees of_free[] = { { .name = "free" },
+						{ .name = "cfree" },
+						{ .name = "free_sized" },
+						{ .name = "free_aligned_sized" },
+						{ .name = "dallocx" },
+						{ .name = "sdallocx" },
+						{ "_ZdlPv", 0, true },
+						{ "_ZdaPv", 0, true },
+						{} };
+
+const struct runtime_allocator alloc_malloc = { .functions = of_malloc,
+						.frees = of_free,
+						.exported = true };
 
 struct found {
 	const struct runtime_allocator *allocator;
@@ -47,6 +60,7 @@ struct found {
 	bool first; /* the first function of the list is there, which makes it an allocator */
 	size_t at_first;
 	bool is_glibc; /* of which it is known what calls what */
+	bool frees;    /* what frees is wanted, not what allocates */
 };
 
 static const struct runtime_allocates *find(const struct runtime_allocates *list, const char *name)
@@ -58,15 +72,39 @@ static const struct runtime_allocates *find(const struct runtime_allocates *list
 	return NULL;
 }
 
-static void add(struct found *found, const struct runtime_allocates *function, uint64_t vaddr)
+static void add(struct found *found, const struct alloc_site *site)
 {
-	uint64_t cookie = ALLOC_COOKIE(function->size, function->times, function->nests);
-
 	for (size_t i = 0; i < found->n; i++)
-		if (found->sites[i].vaddr == vaddr)
+		if (found->sites[i].vaddr == site->vaddr)
 			return;
 	if (found->n < ALLOC_SITES_MAX)
-		found->sites[found->n++] = (struct alloc_site) { vaddr, cookie };
+		found->sites[found->n++] = *site;
+}
+
+static void add_function(struct found *found, const struct runtime_allocates *function,
+			 uint64_t vaddr)
+{
+	struct alloc_site site = { vaddr,
+				   ALLOC_COOKIE(function->size, function->times, function->nests),
+				   function->throws };
+
+	if (function->writes)
+		site.cookie |= ALLOC_WRITES_COOKIE;
+	if (function->frees)
+		site.cookie |= ALLOC_FREES_COOKIE(function->frees - 1U);
+	add(found, &site);
+}
+
+static void add_free(struct found *found, const char *name, uint64_t vaddr)
+{
+	const struct runtime_frees *function = found->allocator->frees;
+
+	for (; function->name; function++)
+		if (function->prefix ? !strncmp(name, function->name, strlen(function->name))
+				     : !strcmp(name, function->name))
+			add(found, &(struct alloc_site) {
+					   .vaddr = vaddr,
+					   .cookie = ALLOC_FREES_COOKIE(function->address) });
 }
 
 static void swap(struct alloc_site *a, struct alloc_site *b)
@@ -93,12 +131,13 @@ static void search(struct found *found, const struct elf_file *file, const char 
 			continue;
 		found->is_glibc |= !strcmp(name, "gnu_get_libc_version");
 		function = find(found->allocator->functions, name);
-		if (!function)
-			continue;
-		add(found, function, symbol.st_value);
+		if (found->frees)
+			add_free(found, name, symbol.st_value);
+		else if (function)
+			add_function(found, function, symbol.st_value);
 		if (function == found->allocator->functions && !found->first) {
 			found->first = true;
-			found->at_first = found->n - 1;
+			found->at_first = max_of(found->n, (size_t)1) - 1;
 		}
 	}
 }
@@ -123,21 +162,37 @@ static void search_other(struct found *found, struct elf_file *other)
 	elf_file__free(other);
 }
 
+static void search_all(struct found *found, const struct elf_file *file)
+{
+	struct elf_file *other;
+
+	if (found->allocator->exported)
+		search(found, file, ".dynsym");
+	if (found->first || (found->allocator->exported && !alloc_sites__is_static(file)))
+		return;
+	search(found, file, ".symtab");
+	if (!found->first && !minidebug__open(file, &other))
+		search_other(found, other);
+	if (!found->first && !debugfile__open(file, "", false, &other))
+		search_other(found, other);
+}
+
+size_t alloc_sites__find_frees(const struct elf_file *file,
+			       const struct runtime_allocator *allocator,
+			       struct alloc_site ret[ALLOC_SITES_MAX])
+{
+	struct found found = { .allocator = allocator, .sites = ret, .frees = true };
+
+	search_all(&found, file);
+	return found.first ? found.n : 0;
+}
+
 size_t alloc_sites__find(const struct elf_file *file, const struct runtime_allocator *allocator,
 			 struct alloc_site ret[ALLOC_SITES_MAX])
 {
 	struct found found = { .allocator = allocator, .sites = ret };
-	struct elf_file *other;
 
-	if (allocator->exported)
-		search(&found, file, ".dynsym");
-	if (!found.first && (!allocator->exported || alloc_sites__is_static(file))) {
-		search(&found, file, ".symtab");
-		if (!found.first && !minidebug__open(file, &other))
-			search_other(&found, other);
-		if (!found.first && !debugfile__open(file, "", false, &other))
-			search_other(&found, other);
-	}
+	search_all(&found, file);
 	/* The one that is called most gets its probe last: attaching takes the kernel its time. */
 	if (found.first && found.n)
 		swap(&ret[found.at_first], &ret[found.n - 1]);

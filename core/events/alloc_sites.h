@@ -17,6 +17,7 @@ extern const struct runtime_allocator alloc_malloc;
 struct alloc_site {
 	uint64_t vaddr;
 	uint64_t cookie; /* ALLOC_COOKIE (bpf/alloc.h) */
+	bool throws;	 /* exceptions */
 };
 
 #define ALLOC_SITES_MAX 48
@@ -26,6 +27,11 @@ struct alloc_site {
  * table that it has. */
 size_t alloc_sites__find(const struct elf_file *file, const struct runtime_allocator *allocator,
 			 struct alloc_site ret[ALLOC_SITES_MAX]);
+
+/* The same of functions that free, if there are any of the others; the allocator has such. */
+size_t alloc_sites__find_frees(const struct elf_file *file,
+			       const struct runtime_allocator *allocator,
+			       struct alloc_site ret[ALLOC_SITES_MAX]);
 
 /* Is it a program that has no libraries? */
 bool alloc_sites__is_static(const struct elf_file *file);
