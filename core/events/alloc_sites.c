@@ -61,7 +61,24 @@ struct found {
 	size_t at_first;
 	bool is_glibc; /* of which it is known what calls what */
 	bool frees;    /* what frees is wanted, not what allocates */
+	bool prefixed; /* only names with a prefix are those of an allocator */
 };
+
+/* jemalloc's functions, or mimalloc's, in a program that has them for its own use: by configuration
+ * and in Redis, in Rust (tikv-jemallocator), by their own names. */
+static const char *const prefixes[] = { "je_", "_rjem_", "mi_" };
+
+/* The name without such a prefix; NULL: it has none. */
+static const char *without_prefix(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		size_t len = strlen(prefixes[i]);
+
+		if (!strncmp(name, prefixes[i], len))
+			return name + len;
+	}
+	return NULL;
+}
 
 static const struct runtime_allocates *find(const struct runtime_allocates *list, const char *name)
 {
@@ -130,6 +147,10 @@ static void search(struct found *found, const struct elf_file *file, const char 
 		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;
 		found->is_glibc |= !strcmp(name, "gnu_get_libc_version");
+		if (found->allocator == &alloc_malloc)
+			name = without_prefix(name) ?: found->prefixed ? NULL : name;
+		if (!name)
+			continue;
 		function = find(found->allocator->functions, name);
 		if (found->frees)
 			add_free(found, name, symbol.st_value);
@@ -168,9 +189,14 @@ static void search_all(struct found *found, const struct elf_file *file)
 
 	if (found->allocator->exported)
 		search(found, file, ".dynsym");
-	if (found->first || (found->allocator->exported && !alloc_sites__is_static(file)))
+	if (found->first)
 		return;
+	found->prefixed = found->allocator->exported && !alloc_sites__is_static(file);
+	if (found->prefixed && !elf_file__section(file, ".interp", NULL))
+		return; /* a library */
 	search(found, file, ".symtab");
+	if (found->prefixed)
+		return;
 	if (!found->first && !minidebug__open(file, &other))
 		search_other(found, other);
 	if (!found->first && !debugfile__open(file, "", false, &other))
