@@ -8,6 +8,7 @@
 #include "core/elf/debugfile.h"
 #include "core/elf/elf_symbols.h"
 #include "core/elf/minidebug.h"
+#include "core/kernel/trap.h"
 
 #define NONE RUNTIME_ONCE
 _Static_assert(RUNTIME_ONCE == ALLOC_ARG_NONE, "the kernel half's");
@@ -54,6 +55,7 @@ const struct runtime_allocator alloc_malloc = { .functions = of_malloc,
 						.exported = true };
 
 struct found {
+	const struct elf_file *file; /* that has the code */
 	const struct runtime_allocator *allocator;
 	struct alloc_site *sites;
 	size_t n;
@@ -89,17 +91,20 @@ static const struct runtime_allocates *find(const struct runtime_allocates *list
 	return NULL;
 }
 
-static void add(struct found *found, const struct alloc_site *site)
+/* Returns its place. */
+static size_t add(struct found *found, const struct alloc_site *site)
 {
-	for (size_t i = 0; i < found->n; i++)
-		if (found->sites[i].vaddr == site->vaddr)
-			return;
-	if (found->n < ALLOC_SITES_MAX)
+	size_t i = 0;
+
+	while (i < found->n && found->sites[i].vaddr != site->vaddr)
+		i++;
+	if (i == found->n && i < ALLOC_SITES_MAX)
 		found->sites[found->n++] = *site;
+	return min_of(i, (size_t)ALLOC_SITES_MAX - 1);
 }
 
-static void add_function(struct found *found, const struct runtime_allocates *function,
-			 uint64_t vaddr)
+static size_t add_function(struct found *found, const struct runtime_allocates *function,
+			   uint64_t vaddr)
 {
 	struct alloc_site site = { vaddr,
 				   ALLOC_COOKIE(function->size, function->times, function->nests),
@@ -109,19 +114,55 @@ static void add_function(struct found *found, const struct runtime_allocates *fu
 		site.cookie |= ALLOC_WRITES_COOKIE;
 	if (function->frees)
 		site.cookie |= ALLOC_FREES_COOKIE(function->frees - 1U);
-	add(found, &site);
+	return add(found, &site);
+}
+
+/* glibc's free begins with "test %rdi, %rdi; je", which the kernel would have to single-step: ten
+ * times as expensive as the push behind it, where the argument and the stack pointer are still
+ * what they were, and where freeing nothing does not come by. */
+static uint64_t skip_null_check(const struct elf_file *file, uint64_t vaddr)
+{
+	static const uint8_t marker[] = { 0xf3, 0x0f, 0x1e, 0xfa }, test[] = { 0x48, 0x85, 0xff };
+	uint8_t code[sizeof(marker) + sizeof(test) + 6 + 2];
+	size_t at = 0;
+
+	if (elf_file__read(file, vaddr, code, sizeof(code)))
+		return vaddr;
+	if (!memcmp(code, marker, sizeof(marker)))
+		at = sizeof(marker);
+	if (memcmp(code + at, test, sizeof(test)) != 0)
+		return vaddr;
+	at += sizeof(test);
+	if (code[at] == 0x74) /* je, short and long */
+		at += 2;
+	else if (code[at] == 0x0f && code[at + 1] == 0x84)
+		at += 6;
+	else
+		return vaddr;
+	if (trap__kind(code + at, sizeof(code) - at, false) != TRAP_PUSH || code[at] >= 0xe8)
+		return vaddr;
+	return vaddr + at;
 }
 
 static void add_free(struct found *found, const char *name, uint64_t vaddr)
 {
 	const struct runtime_frees *function = found->allocator->frees;
+	struct alloc_site site;
+	size_t at;
 
-	for (; function->name; function++)
-		if (function->prefix ? !strncmp(name, function->name, strlen(function->name))
-				     : !strcmp(name, function->name))
-			add(found, &(struct alloc_site) {
-					   .vaddr = vaddr,
-					   .cookie = ALLOC_FREES_COOKIE(function->address) });
+	while (function->name &&
+	       (function->prefix ? strncmp(name, function->name, strlen(function->name)) != 0
+				 : strcmp(name, function->name) != 0))
+		function++;
+	if (!function->name)
+		return;
+	site = (struct alloc_site) { .vaddr = vaddr,
+				     .cookie = ALLOC_FREES_COOKIE(function->address) };
+	if (!function->address)
+		site.vaddr = skip_null_check(found->file, vaddr);
+	at = add(found, &site);
+	if (function == found->allocator->frees)
+		found->at_first = at;
 }
 
 static void swap(struct alloc_site *a, struct alloc_site *b)
@@ -138,6 +179,7 @@ static void search(struct found *found, const struct elf_file *file, const char 
 	struct elf_symbols symbols;
 	const char *name;
 	GElf_Sym symbol;
+	size_t at = 0;
 
 	if (!elf_symbols__open(file, section, &symbols))
 		return;
@@ -155,11 +197,12 @@ static void search(struct found *found, const struct elf_file *file, const char 
 		if (found->frees)
 			add_free(found, name, symbol.st_value);
 		else if (function)
-			add_function(found, function, symbol.st_value);
-		if (function == found->allocator->functions && !found->first) {
-			found->first = true;
-			found->at_first = max_of(found->n, (size_t)1) - 1;
-		}
+			at = add_function(found, function, symbol.st_value);
+		if (function != found->allocator->functions)
+			continue;
+		if (!found->first && !found->frees)
+			found->at_first = at;
+		found->first = true;
 	}
 }
 
@@ -207,9 +250,11 @@ size_t alloc_sites__find_frees(const struct elf_file *file,
 			       const struct runtime_allocator *allocator,
 			       struct alloc_site ret[ALLOC_SITES_MAX])
 {
-	struct found found = { .allocator = allocator, .sites = ret, .frees = true };
+	struct found found = { .file = file, .allocator = allocator, .sites = ret, .frees = true };
 
 	search_all(&found, file);
+	if (found.n)
+		swap(&ret[found.at_first], &ret[found.n - 1]);
 	return found.first ? found.n : 0;
 }
 

@@ -51,7 +51,8 @@ struct outstanding {
 	double percent, rate, left_ns; /* as in core/events/alloc_windows.h */
 	uint64_t began_ns, filled_ns;
 	double spent_ns;
-	pthread_t thread; /* detaches */
+	enum trap_kind traps[PROGRAMS_N]; /* of what is called most */
+	pthread_t thread;		  /* detaches */
 	bool detaching;
 };
 
@@ -81,6 +82,8 @@ static int attach_sites(struct outstanding *outstanding, const struct elf_file *
 						   .pc_vaddr = sites[i].vaddr,
 						   .retprobe = program == ON_RETURN,
 						   .cookie = sites[i].cookie };
+	if (n) /* the last one is called most */
+		outstanding->traps[program] = probe_point__trap(&points[n - 1]);
 	return probe_links__attach(outstanding->links, outstanding->programs[program].program, -1,
 				   points, n, err);
 }
@@ -125,7 +128,10 @@ static void begin_limit(struct event *event, const struct event_place *place)
 	struct outstanding *outstanding = event->own;
 	struct trap_costs costs = {};
 	struct err ignored = {};
+	uint32_t wanted = 0;
 
+	for (int i = 0; i < PROGRAMS_N; i++)
+		wanted |= 1U << outstanding->traps[i];
 	outstanding->percent = place->max_overhead_percent;
 	outstanding->began_ns = outstanding->filled_ns = now_ns();
 	outstanding->rate = outstanding->percent / 100 * max_of(sysconf(_SC_NPROCESSORS_ONLN), 1);
@@ -139,13 +145,11 @@ static void begin_limit(struct event *event, const struct event_place *place)
 		snprintf(event->note, sizeof(event->note),
 			 "no limit is kept: the kernel's BPF statistics are unavailable: %s",
 			 strerror(errno));
-	if (outstanding->stats_fd < 0 ||
-	    trap__measure(1U << TRAP_STEP | 1U << TRAP_PUSH | 1U << TRAP_RETURN, &costs, &ignored))
+	if (outstanding->stats_fd < 0 || trap__measure(wanted, &costs, &ignored))
 		return;
-	/* A return's is over that of the entry, which others have told of already. */
-	outstanding->programs[ON_CALL].trap_ns = costs.ns[TRAP_PUSH];
-	outstanding->programs[ON_FREE].trap_ns = costs.ns[TRAP_PUSH];
-	outstanding->programs[ON_RETURN].trap_ns = costs.ns[TRAP_RETURN];
+	/* A return's is over that of the entry. */
+	for (int i = 0; i < PROGRAMS_N; i++)
+		outstanding->programs[i].trap_ns = costs.ns[outstanding->traps[i]];
 }
 
 static double spent_ns(struct outstanding *outstanding)

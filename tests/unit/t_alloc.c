@@ -10,6 +10,7 @@
 #include "core/base/util.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/alloc_windows.h"
+#include "probes/attach.h"
 #include "tests/tap.h"
 
 static uint64_t seed;
@@ -178,6 +179,7 @@ static void test_sites(void)
 	struct elf_file *program = open_file("/bin/sh");
 	struct alloc_site sites[ALLOC_SITES_MAX];
 	const struct alloc_site *site;
+	uint64_t vaddr = 0;
 	size_t n;
 
 	if (!libc) {
@@ -202,9 +204,14 @@ static void test_sites(void)
 		ok(site && ALLOC_FREES(site->cookie) && ALLOC_FREED(site->cookie) == 0,
 		   "realloc frees its first argument");
 		n = alloc_sites__find_frees(libc, &alloc_malloc, sites);
-		site = site_of(sites, n, libc, "free");
-		ok(site && ALLOC_FREES(site->cookie) && ALLOC_FREED(site->cookie) == 0,
-		   "free does, too");
+		site = &sites[n - 1];
+		ok(n && ALLOC_FREES(site->cookie) && ALLOC_FREED(site->cookie) == 0 &&
+			   !elf_file__find_symbol(libc, "free", &vaddr, NULL) &&
+			   site->vaddr - vaddr < 16,
+		   "free does, too, and comes last, at its beginning or behind its look for NULL");
+		ok(probe_point__trap(&(struct probe_point) {
+			   .file = libc, .pc_vaddr = site->vaddr }) == TRAP_PUSH,
+		   "... at an instruction that is emulated");
 		ok(!site_of(sites, n, libc, "malloc"), "malloc does not");
 		ok(!alloc_sites__is_static(libc), "a library is no static program");
 	}
