@@ -214,10 +214,11 @@ _Static_assert(sizeof(struct rec_mapped) == 40, "rec_mapped");
 struct rec_value {
 	__u32 type;
 	__u32 pad;
-	__u64 link;  /* the sample's */
-	__u64 value; /* 0: the sample is not wanted */
+	__u64 link;   /* the sample's */
+	__u64 value;  /* 0: the sample is not wanted */
+	__u64 object; /* what it is about, if that was not known either; 0: it was */
 };
-_Static_assert(sizeof(struct rec_value) == 24, "rec_value");
+_Static_assert(sizeof(struct rec_value) == 32, "rec_value");
 
 /* What a thread wants of a block device: the first word of such a sample's kernel frames, which is
  * no address. */

@@ -80,10 +80,12 @@ int pending_values__value(struct pending_values *pending, const struct rec_value
 	if (!rec->value) {
 		pending->stats->samples--;
 		pending->stats->event_samples[sample.event - 1]--;
+		pending->stats->complete -= !!(sample.flags & SAMPLE_COMPLETE);
 		return 0;
 	}
 	sample.link = 0;
 	sample.value *= rec->value;
+	sample.object = rec->object ?: sample.object;
 	return finish(pending, &sample, err);
 }
 

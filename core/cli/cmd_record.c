@@ -34,12 +34,13 @@ struct record_opts {
 	bool status;	 /* a status line on the terminal */
 	bool quiet_line; /* the status line is on the screen and must be ended */
 	bool native_only;
-	bool waker; /* of waits, too */
+	bool waker;	  /* of waits, too */
+	bool outstanding; /* of allocations those that are not freed */
 	bool verbose;
 	struct told_source told[SOURCES_TOLD];
 };
 
-enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WAKER };
+enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WAKER, OPT_OUTSTANDING };
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0,
@@ -68,6 +69,10 @@ static const struct argp_option options[] = {
 	{ "waker", OPT_WAKER, NULL, 0,
 	  "With off-cpu or wall: also who ends each wait, as the event wakeup; report --waker and "
 	  "flame --waker show it inside the wait",
+	  0 },
+	{ "outstanding", OPT_OUTSTANDING, NULL, 0,
+	  "With alloc: only what is not freed when the recording ends; report --by age and "
+	  "--min-age tell how long it has been held",
 	  0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0,
 	  "Only these runtimes (default: all that are found); native frames are always recorded",
@@ -173,6 +178,26 @@ static void add_waker(struct argp_state *state, struct session_opts *opts)
 	opts->events.list[opts->events.n - 1].minimum = opts->events.list[waiting - 1].minimum;
 }
 
+/* alloc:DOMAIN becomes outstanding:DOMAIN. */
+static void want_outstanding(struct argp_state *state, struct session_opts *opts)
+{
+	uint32_t number = event_list__of_slot(&opts->events, EVENT_ALLOC);
+	char domain[EVENT_NAME_BYTES];
+	struct event_spec *spec;
+	struct err err = {};
+
+	if (!number)
+		cli__misused(state, "--outstanding is about what is allocated: add -e alloc");
+	spec = &opts->events.list[number - 1];
+	if (spec->kind->outstanding)
+		return;
+	snprintf(domain, sizeof(domain), "%s", event__argument(spec));
+	snprintf(spec->name, sizeof(spec->name), "%s%s%.400s", event_outstanding.name,
+		 *domain ? ":" : "", domain);
+	if (event_spec__parse(spec, &err))
+		cli__misused(state, "-e alloc:%s --outstanding: %s", domain, err.text);
+}
+
 /* Each says what it means for events that are there. */
 static void check_rates(struct argp_state *state, struct session_opts *opts)
 {
@@ -218,6 +243,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_WAKER:
 		record->waker = true;
 		break;
+	case OPT_OUTSTANDING:
+		record->outstanding = true;
+		break;
 	case OPT_SOURCE:
 		parse_source(state, record, arg);
 		break;
@@ -243,6 +271,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			add_waker(state, opts);
 		if (!opts->events.n)
 			parse_events(state, opts, (char[]) { "cpu" });
+		if (record->outstanding)
+			want_outstanding(state, opts);
 		check_rates(state, opts);
 		if (record->native_only)
 			opts->enabled = 0;

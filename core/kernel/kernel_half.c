@@ -9,6 +9,7 @@
 
 #include "bpf/braid.skel.h"
 #include "bpf/kept.h"
+#include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
@@ -141,6 +142,7 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
 	skel->rodata->cfg_locks = 1;
+	skel->rodata->cfg_outstanding = half->opts.outstanding;
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
 									? half->opts.ring_bytes
@@ -158,6 +160,8 @@ static int configure(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
+	if (!err && half->opts.outstanding)
+		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);

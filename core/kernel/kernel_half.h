@@ -31,6 +31,7 @@ struct kernel_half_opts {
 	uint32_t limited, intervals; /* bit n: of event n (bpf/budget.bpf.h) */
 	double budget_percent;	     /* what their samples may cost of each CPU; 0: anything */
 	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
+	bool outstanding;		 /* what is allocated is of interest if it is not freed */
 	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };
 

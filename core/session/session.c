@@ -224,6 +224,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	ret = session__drain(session, waited ? &ignored : err);
 	ret = waited ? waited : ret;
 	if (!ret)
+		ret = session__record_outstanding(session, err);
+	if (!ret)
 		ret = session__record_waiting(session, err);
 	if (!ret)
 		ret = capture__name_frames(session->capture, true, err);
@@ -276,6 +278,7 @@ void session__free(struct session *session)
 			session->opts.runtimes[i]->close(session->runtime_sessions[i]);
 	kernel_half__free(session->half);
 	session__record_waiting(session, NULL);
+	free(session->ends);
 	free(session->remapped);
 	fd_limit__restore(&session->users_files);
 	free(session->polled);
