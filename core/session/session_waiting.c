@@ -22,12 +22,11 @@ struct kept_record {
 	uint64_t data[]; /* aligned as in the ring */
 };
 
-/* Of the thread alone. */
 static bool is_running(uint32_t tid)
 {
-	struct procfs_info info;
+	char state = procfs__thread_state(tid);
 
-	return procfs__info(tid, &info, NULL) || info.state == 'R';
+	return !state || state == 'R';
 }
 
 static int note_threads(const struct session *session, uint32_t pid)

@@ -159,6 +159,16 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 	return 0;
 }
 
+char procfs__thread_state(uint32_t tid)
+{
+	struct procfs_info info = {};
+	char text[4096];
+
+	return read_file(tid, "stat", text, sizeof(text)) < 0 || parse_stat(text, &info)
+		       ? '\0'
+		       : info.state;
+}
+
 /* Do PIDs mean the same there and here? */
 static int check_numbers(struct err *err)
 {
