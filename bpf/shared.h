@@ -419,9 +419,10 @@ _Static_assert(sizeof(struct rec_code) == REC_CODE_HEADER + 2 * CODE_TEXT_BYTES 
 
 /* --- how to unwind: cfg_unwind --- */
 enum unwind_mode {
-	UNWIND_MODE_AUTO, /* tables, frame pointers without one, a stack copy where both fail */
-	UNWIND_MODE_FP,	  /* frame pointers only */
-	UNWIND_MODE_COPY, /* tables, and a stack copy with every sample */
+	UNWIND_MODE_AUTO,  /* tables, frame pointers without one, a stack copy where both fail */
+	UNWIND_MODE_FP,	   /* frame pointers only */
+	UNWIND_MODE_COPY,  /* tables, and a stack copy with every sample */
+	UNWIND_MODE_TWICE, /* as auto, and compared with what is found without kept frames */
 };
 
 /* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and COPIES_WINDOW_NS; more while a

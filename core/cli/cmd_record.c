@@ -84,7 +84,8 @@ static const struct argp_option options[] = {
 	  1 },
 	{ "unwind", OPT_UNWIND, "HOW", 0,
 	  "Native stacks: auto (tables, default), fp (frame pointers only), copy (stack copies "
-	  "unwound in user space, slow; compares them with the tables)",
+	  "unwound in user space, slow; compares them with the tables), twice (auto, and again "
+	  "without what is kept of the last stack; compares them)",
 	  1 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "PCT", 0,
 	  "What probes may cost, in percent of all CPUs' time, 0.1 to 100, or none (default 5 with "
@@ -126,14 +127,17 @@ static void parse_source(struct argp_state *state, struct record_opts *record, c
 static enum unwind_mode parse_unwind(struct argp_state *state, const char *arg)
 {
 	static const char *const names[] = {
-		[UNWIND_MODE_AUTO] = "auto", [UNWIND_MODE_FP] = "fp", [UNWIND_MODE_COPY] = "copy"
+		[UNWIND_MODE_AUTO] = "auto",
+		[UNWIND_MODE_FP] = "fp",
+		[UNWIND_MODE_COPY] = "copy",
+		[UNWIND_MODE_TWICE] = "twice",
 	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++)
 		if (!strcmp(arg, names[i]))
 			return i;
-	cli__misused(state, "--unwind takes auto, fp or copy, not '%s'", arg);
+	cli__misused(state, "--unwind takes auto, fp, copy or twice, not '%s'", arg);
 	return UNWIND_MODE_AUTO;
 }
 
