@@ -15,6 +15,8 @@ static void text(FILE *out, const char *name, const char *value)
 static const char *state_name(char state)
 {
 	switch (state) {
+	case 0:
+		return "core";
 	case 'R':
 		return "running";
 	case 'D':
@@ -79,6 +81,8 @@ static void write_thread(FILE *out, const struct dump_thread *thread,
 	fprintf(out, "{\"tid\":%u,", thread->tid);
 	text(out, "name", thread->name);
 	fprintf(out, ",\"state\":\"%s\"", state_name(thread->state));
+	if (thread->signal)
+		fprintf(out, ",\"signal\":%d", thread->signal);
 	if (thread->call >= 0) {
 		fputs(",\"syscall\":{", out);
 		if (call) {
@@ -105,6 +109,10 @@ void dump__json(FILE *out, const struct dump_process *process,
 {
 	fprintf(out, "{\"pid\":%u,", process->info.pid);
 	text(out, "command", process->info.command);
+	if (process->note[0]) {
+		fputc(',', out);
+		text(out, "note", process->note);
+	}
 	fputs(",\"runtimes\":[", out);
 	for (size_t i = 0; i < process->n_sources; i++) {
 		const struct dump_source *source = &process->sources[i];

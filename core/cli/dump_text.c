@@ -95,14 +95,30 @@ static void add_lock(struct line *line, const struct dump_process *process,
 		add(line, " (held by %u)", thread->holder);
 }
 
+static const char *signal_name(int number)
+{
+	static char text[32];
+	const char *name = sigabbrev_np(number);
+
+	if (name)
+		snprintf(text, sizeof(text), "SIG%s", name);
+	else
+		snprintf(text, sizeof(text), "signal %d", number);
+	return text;
+}
+
 static void print_head(FILE *out, const struct dump_process *process,
 		       const struct dump_thread *thread)
 {
 	const char *call = thread->call >= 0 ? syscall__name(thread->call) : NULL;
-	bool waits = !strchr("RTt", thread->state);
+	bool waits = !thread->state || !strchr("RTt", thread->state);
 	struct line line = {};
 
-	add(&line, "Thread %u \"%s\" %s", thread->tid, thread->name, state_text(thread->state));
+	add(&line, "Thread %u \"%s\"", thread->tid, thread->name);
+	if (thread->state)
+		add(&line, " %s", state_text(thread->state));
+	if (thread->signal)
+		add(&line, " got %s", signal_name(thread->signal));
 	if (waits && thread->call >= 0)
 		call ? add(&line, " in %s", call) : add(&line, " in system call %d", thread->call);
 	if (thread->waited_ns && thread->state != 'R') {
@@ -197,7 +213,10 @@ static void print_cost(FILE *out, const struct dump_process *process)
 void dump__print(FILE *out, const struct dump_process *process,
 		 const struct runtime *const *runtimes)
 {
-	escape__line(out, "Process %u: %s", process->info.pid, process->info.command);
+	escape__line(out, "%s %u: %s", process->is_core ? "Core file of process" : "Process",
+		     process->info.pid, process->info.command);
+	if (process->note[0])
+		escape__line(out, "  note: %s", process->note);
 	for (size_t i = 0; i < process->n_sources; i++) {
 		const struct dump_source *source = &process->sources[i];
 
@@ -208,5 +227,6 @@ void dump__print(FILE *out, const struct dump_process *process,
 	for (size_t i = 0; i < process->n_threads; i++)
 		print_thread(out, process, &process->threads[i], runtimes);
 	print_deadlocks(out, process);
-	print_cost(out, process);
+	if (!process->is_core)
+		print_cost(out, process);
 }

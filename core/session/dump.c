@@ -142,25 +142,29 @@ static bool has_own_ids(uint32_t pid)
 	return !stat("/proc/self/ns/pid", &ours) && !stat(path, &its) && ours.st_ino == its.st_ino;
 }
 
-static int open_process(struct dump *dump, uint32_t pid, struct err *err)
+int dump__open_process(struct dump *dump, uint32_t pid, const struct memory *memory,
+		       struct err *err)
 {
 	int code = tracker__add(dump->tracker, pid, false, &dump->process, err);
 
-	if (!code)
+	if (!code && !memory)
 		code = process__check_access(&dump->process->info, err);
 	if (code)
 		return code;
 	pid = dump->process->pid;
 	dump->result->info = dump->process->info;
-	dump->own_ids = has_own_ids(pid);
+	dump->own_ids = memory || has_own_ids(pid);
+	if (!memory && memory__of_process(pid, &dump->own_memory))
+		return err__set(err, -ENOMEM, "out of memory");
+	dump->memory = memory ? memory : dump->own_memory;
 	if (tracker__refresh(dump->tracker, dump->process) ||
-	    memory__of_process(pid, &dump->memory) || memory__cached(dump->memory, &dump->cached) ||
-	    thread_bases__new(pid, dump->memory, &dump->bases))
+	    memory__cached(dump->memory, &dump->cached) ||
+	    (!memory && thread_bases__new(pid, dump->memory, &dump->bases)))
 		return err__set(err, -ENOMEM, "out of memory");
 	return open_capture(dump, err);
 }
 
-static void close_process(struct dump *dump)
+void dump__close_process(struct dump *dump)
 {
 	struct err ignored = {};
 
@@ -169,26 +173,16 @@ static void close_process(struct dump *dump)
 	live_profile__free(dump->live);
 	thread_bases__free(dump->bases);
 	memory__free(dump->cached);
-	memory__free(dump->memory);
+	memory__free(dump->own_memory);
 	dump->capture = NULL;
 	dump->live = NULL;
 	dump->bases = NULL;
-	dump->cached = dump->memory = NULL;
+	dump->cached = dump->own_memory = NULL;
+	dump->memory = NULL;
 	if (dump->process)
 		tracker__forget(dump->tracker, dump->process);
 	dump->process = NULL;
 	dump->result = NULL;
-}
-
-/* What the walker of the innermost runtime with a lock calls it. */
-static const char *lock_name(const struct dump *dump)
-{
-	for (int i = 0; i < dump->sample.n_sections; i++)
-		for (int r = 0; dump->opts.runtimes[r]; r++)
-			if (dump->opts.runtimes[r]->walker == dump->sample.sections[i].walker &&
-			    dump->opts.runtimes[r]->lock)
-				return dump->opts.runtimes[r]->lock;
-	return NULL;
 }
 
 static int take_thread(struct dump *dump, struct dump_thread *thread, struct err *err)
@@ -205,11 +199,6 @@ static int take_thread(struct dump *dump, struct dump_thread *thread, struct err
 				dump->process->pid);
 	if (code)
 		return err__set(err, code, "thread %u: %s", tid, strerror(-code));
-	if (dump->sampled) {
-		thread->complete = dump->sample.flags & SAMPLE_COMPLETE;
-		if (!thread->lock_name && thread->lock)
-			thread->lock_name = lock_name(dump);
-	}
 	return dump__route(dump, err);
 }
 
@@ -239,21 +228,29 @@ static int take_threads(struct dump *dump, struct err *err)
 	return code;
 }
 
+int dump__finish_process(struct dump *dump, struct err *err)
+{
+	struct dump_process *result = dump->result;
+	int code = capture__name_frames(dump->capture, true, err);
+
+	for (size_t i = 0; !code && i < result->n_threads; i++)
+		code = dump__frames(dump, &result->threads[i], err);
+	dump__find_deadlocks(result);
+	return code;
+}
+
 int dump__process(struct dump *dump, uint32_t pid, struct dump_process *ret, struct err *err)
 {
 	int code;
 
 	*ret = (struct dump_process) {};
 	dump->result = ret;
-	code = open_process(dump, pid, err);
+	code = dump__open_process(dump, pid, NULL, err);
 	if (!code)
 		code = take_threads(dump, err);
 	if (!code)
-		code = capture__name_frames(dump->capture, true, err);
-	for (size_t i = 0; !code && i < ret->n_threads; i++)
-		code = dump__frames(dump, &ret->threads[i], err);
-	dump__find_deadlocks(ret);
-	close_process(dump);
+		code = dump__finish_process(dump, err);
+	dump__close_process(dump);
 	if (code)
 		dump_process__done(ret);
 	return code;

@@ -41,7 +41,8 @@ struct dump_thread {
 	uint32_t tid;
 	char name[16];
 	char state; /* as /proc tells: 'R' runs, 'S' sleeps, 'D' the same without being wakeable by
-		     * signals, 'T' stopped, 't' traced */
+		     * signals, 'T' stopped, 't' traced; 0: of a core file */
+	int signal; /* that it had got, of a core file; 0: none */
 	enum dump_way way;
 	uint64_t held_ns;
 	int call;	    /* system call; below 0: none, or not known */
@@ -71,6 +72,8 @@ struct dump_process {
 	struct procfs_info info;
 	struct dump_thread *threads;
 	size_t n_threads;
+	bool is_core;
+	char note[1024]; /* what makes this worth less; "": nothing */
 	struct dump_source *sources;
 	size_t n_sources, cap_sources;
 };
@@ -81,6 +84,11 @@ void dump__free(struct dump *dump); /* NULL is fine */
 /* One process, with all its threads. A negative errno comes with the sentence: -ESRCH, -EINVAL for
  * what has no threads to be looked at, -EPERM, -ENOTSUP for 32-bit programs. */
 int dump__process(struct dump *dump, uint32_t pid, struct dump_process *ret, struct err *err);
+
+/* The same of a process that has left a core file. `root`: below which the files are that it had
+ * mapped ("/"). -EBADMSG, -ENOTSUP, errors of open. */
+int dump__core(struct dump *dump, const char *path, const char *root, struct dump_process *ret,
+	       struct err *err);
 void dump_process__done(struct dump_process *process); /* idempotent */
 
 #endif

@@ -5,6 +5,7 @@
 /* A dump from inside.
  *
  *   dump.c         the order of everything
+ *   dump_core.c    the same of a core file
  *   dump_take.c    one thread: when it is stopped, and what is read of it
  *   dump_frames.c  from what was captured to frames
  *   dump_locks.c   who holds what others wait for */
@@ -40,7 +41,8 @@ struct dump {
 	/* --- of the process that is being dumped --- */
 	struct process *process;
 	struct dump_process *result;
-	struct memory *memory, *cached;
+	struct memory *own_memory, *cached;
+	const struct memory *memory;
 	struct thread_bases *bases; /* NULL: it is none of /proc */
 	bool own_ids;		    /* it has braid's PID namespace */
 	struct dump_record *records, **end;
@@ -52,6 +54,19 @@ struct dump {
 /* Fills in all but the frames, which are in dump->records then. -ESRCH: the thread is gone; -EPERM:
  * it must be stopped, and that is not permitted; -ENOMEM. */
 int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret);
+
+/* One sample: what came of it is in dump->records and, its head, in dump->sample. -ENOMEM. */
+struct host_thread;
+int dump__sample(struct dump *dump, const struct host_thread *thread);
+
+/* What its runtime's walker, or the futex that it waits for, says of locks. */
+void dump__describe(const struct dump *dump, struct dump_thread *ret);
+
+/* `memory`: of a core file; NULL: of the live process. dump__close_process must follow. */
+int dump__open_process(struct dump *dump, uint32_t pid, const struct memory *memory,
+		       struct err *err);
+int dump__finish_process(struct dump *dump, struct err *err); /* names all frames */
+void dump__close_process(struct dump *dump);
 
 /* Records what is in dump->records, and forgets it. */
 int dump__route(struct dump *dump, struct err *err);

@@ -95,7 +95,7 @@ int dump__route(struct dump *dump, struct err *err)
 	return ret;
 }
 
-static int sample(struct dump *dump, const struct host_thread *thread)
+int dump__sample(struct dump *dump, const struct host_thread *thread)
 {
 	drop_samples(dump);
 	dump->sampled = false;
@@ -141,12 +141,24 @@ static struct host_thread as_it_stands(const struct dump *dump, const struct thr
 	return thread;
 }
 
-/* What its runtime's walker, or the futex that it waits for, says of locks. */
-static void describe(struct dump *dump, struct dump_thread *ret)
+/* What the walker of the innermost runtime with a lock calls it. */
+static const char *lock_name(const struct dump *dump)
 {
+	for (int i = 0; i < dump->sample.n_sections; i++)
+		for (int r = 0; dump->opts.runtimes[r]; r++)
+			if (dump->opts.runtimes[r]->walker == dump->sample.sections[i].walker &&
+			    dump->opts.runtimes[r]->lock)
+				return dump->opts.runtimes[r]->lock;
+	return NULL;
+}
+
+void dump__describe(const struct dump *dump, struct dump_thread *ret)
+{
+	ret->complete = dump->sampled && dump->sample.flags & SAMPLE_COMPLETE;
 	ret->lock = dump->sampled ? dump->sample.condition.lock : LOCK_UNKNOWN;
 	ret->holder = ret->lock == LOCK_WAITED ? dump->sample.peer : 0;
 	ret->lock_address = ret->lock == LOCK_WAITED ? dump->sample.object : 0;
+	ret->lock_name = ret->lock ? lock_name(dump) : NULL;
 	dump__see_mutex(dump, ret);
 }
 
@@ -161,11 +173,11 @@ static int take_still(struct dump *dump, const struct thread_now *now, struct du
 
 	thread__kernel_stack(dump->process->pid, now->tid, kernel);
 	ret->waited_ns = thread__waited_ns(dump->process->pid, now);
-	code = sample(dump, &thread);
+	code = dump__sample(dump, &thread);
 	if (code)
 		return code;
 	memcpy(ret->args, now->args, sizeof(ret->args));
-	describe(dump, ret);
+	dump__describe(dump, ret);
 	*ret_still = thread__read(dump->process->pid, now->tid, &after) &&
 		     thread__stood_still(now, &after);
 	if (!*ret_still)
@@ -189,7 +201,7 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 	thread.syscall = held.call;
 	if (held.call < 0)
 		thread.kernel = NULL;
-	code = held.compat ? -ENOTSUP : sample(dump, &thread);
+	code = held.compat ? -ENOTSUP : dump__sample(dump, &thread);
 	thread__release(now->tid);
 	ret->held_ns = now_ns() - held.since_ns;
 	ret->way = DUMP_STOPPED;
@@ -202,7 +214,7 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 		ret->args[1] = held.regs[UNWIND_REG_RSI];
 		ret->args[2] = held.regs[UNWIND_REG_RDX];
 	}
-	describe(dump, ret);
+	dump__describe(dump, ret);
 	return 0;
 }
 
@@ -260,11 +272,13 @@ static int take_running(struct dump *dump, const struct thread_now *now, struct 
 	thread.kernel = NULL;
 	if (now->off_cpu) {
 		ret->way = DUMP_RUNNING;
-		return sample(dump, &thread);
+		code = dump__sample(dump, &thread);
+		dump__describe(dump, ret);
+		return code;
 	}
 	thread.regs[UNWIND_REG_PC] = thread.regs[UNWIND_REG_RSP] = UNKNOWN_REG;
 	for (int i = 0; !code && i < READS_MAX; i++) {
-		code = sample(dump, &thread);
+		code = dump__sample(dump, &thread);
 		if (code)
 			return code;
 		drop_natives(dump);
