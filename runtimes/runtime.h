@@ -161,6 +161,8 @@ struct runtime {
 	const char *name;	 /* as in -r and in recordings: "python" */
 	const char *suffix;	 /* for --annotate: "_[py]" */
 	const char *versions;	 /* for people: what is supported */
+	const char *lock;	 /* the same: what its program tells of (enum lock_state): "the
+				  * GIL"; NULL: nothing */
 	int walker;		 /* slot in the kernel half (bpf/shared.h), -1: no walker */
 	const char *program;	 /* name of the walker's BPF program; NULL: none. It also says how
 				  * the thread stands to the interpreter's lock (bpf/lock.bpf.h) */

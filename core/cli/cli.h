@@ -33,6 +33,7 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_report(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_events(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
 

@@ -40,6 +40,11 @@ struct kernel_half_opts {
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err);
 
+/* Not in the kernel, and without any privilege: its programs built for this process (bpf/host), for
+ * threads that do not run (core/kernel/host_half.h). Nothing can be attached. One at a time.
+ * -ENOMEM. */
+int kernel_half__on_host(struct kernel_half **ret);
+
 /* Before the first probe: loads the programs that probes run, and from here on shadow stacks follow
  * forks, execs and exits. Idempotent, also in what it returns. -ENOTSUP where no probes are wanted,
  * else as kernel_half__load. */

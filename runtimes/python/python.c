@@ -411,6 +411,7 @@ static const struct runtime_allocator allocator = { .functions = allocates, .fre
 const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
+	.lock = "the GIL",
 	.versions = "CPython " VERSIONS,
 	.idle = python_idle,
 	.walker = WALKER_PYTHON,
