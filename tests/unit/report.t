@@ -77,15 +77,25 @@ def check_states():
     tap.equal(out.splitlines()[:3], [
         "made up", "event wall: 45.0 ms in 11 samples",
         "on CPU 12.0 ms, waiting 27.0 ms, preempted 6.00 ms"], "its heading")
-    tap.equal(below(out, " Self%")[:3], [
+    tap.equal(below(out, "Script%")[:3], [
+        " 46.7%    21.0 ms   0.0%       0 ns  46.7%    21.0 ms    3.00 ms    12.0 ms    6.00 ms"
+        "  python   f (app.py)",
+        " 35.6%    16.0 ms  35.6%    16.0 ms  53.3%    24.0 ms    9.00 ms    15.0 ms      20 ns"
+        "  native   main",
+        " 17.8%    8.00 ms  17.8%    8.00 ms  17.8%    8.00 ms       0 ns    8.00 ms       0 ns"
+        "  native   sleep"],
+        "on CPU, waiting and preempted in columns", out)
+    out = report("--frames", "all", "--sort", "self")[1]
+    tap.equal([line[18:] for line in below(out, "Script%")[:3]], [
         " 35.6%    16.0 ms 100.0%    45.0 ms    12.0 ms    27.0 ms    6.00 ms  native   main",
         " 17.8%    8.00 ms  17.8%    8.00 ms       0 ns    8.00 ms       0 ns  native   sleep",
         " 15.6%    7.00 ms  15.6%    7.00 ms    1.00 ms       0 ns    6.00 ms  native   strcmp"],
-        "on CPU, waiting and preempted in columns", out)
+        "with all frames, by self", out)
     out = report("--by", "state", "--rows", "3")[1]
-    tap.equal([line.split("  ")[-1] for line in below(out, " Self%")],
-              ["running", "waiting", "stopped", "(17 more)"], "groups come first in a table", out)
-    out = report("--format", "tree", "--by", "process", "--rows", "3")[1]
+    tap.equal([line.split("  ")[-1] for line in below(out, "Script%")],
+              ["running", "waiting", "stopped", "(13 more)"], "groups come first in a table", out)
+    out = report("--format", "tree", "--by", "process", "--frames", "all",
+                 "--rows", "7")[1]
     tap.equal(below(out, " Total%")[:3], [
         " 53.3%    24.0 ms    9.00 ms    15.0 ms      20 ns       0 ns  tool (50)",
         " 53.3%    24.0 ms    9.00 ms    15.0 ms      20 ns    16.0 ms    main",
