@@ -188,6 +188,8 @@ int out_tree__init(struct out_tree *ret_tree, const struct profile *profile)
 		goto out;
 	walk(&tree, profile, &links);
 	assert(tree.n_order <= n);
+	tree.ranks = links.ranks;
+	links.ranks = NULL;
 	*ret_tree = tree;
 	memset(&tree, 0, sizeof(tree));
 out:
@@ -203,6 +205,7 @@ void out_tree__done(struct out_tree *tree)
 	free(tree->total);
 	free(tree->waiting);
 	free(tree->preempted);
+	free(tree->ranks);
 }
 
 char *output__label(const struct profile *profile, const struct profile_frame *frame, int annotate)

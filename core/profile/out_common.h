@@ -19,6 +19,7 @@ struct out_tree {
 	uint64_t *total;	       /* by node: its weight and that of everything above it */
 	uint64_t *waiting, *preempted; /* by node: parts of that; NULL unless the profile mixes */
 	uint32_t depth_max;
+	uint32_t *ranks; /* by frame: how many frames come before it in the order of names */
 };
 
 /* 0 or -ENOMEM; only after 0 it needs out_tree__done. */
