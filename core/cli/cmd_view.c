@@ -19,6 +19,8 @@ struct report_opts {
 	int frames; /* enum profile_frames; -1: what suits the format */
 	bool rows_given;
 	struct profile *profile;
+	struct profile **others; /* of other events, for formats with room for them */
+	size_t n_others;
 };
 
 #define ROWS_DEFAULT 30
@@ -208,46 +210,69 @@ static int refuse_histogram(const struct profile *profile)
 			 *profile->other_events ? profile->other_events : "none");
 }
 
-/* The profile as it is shown. The page has all frames, and shows what its user wants. */
-static int choose_frames(struct report_opts *opts)
+static void replace(struct profile **profile, struct profile *by)
+{
+	profile__free(*profile);
+	*profile = by;
+}
+
+static int choose_frames(const struct report_opts *opts, struct profile **profile)
 {
 	struct profile *view;
 
+	if (opts->frames != FRAMES_ALL && frames__differ(*profile)) {
+		if (frames__view(*profile, opts->frames, &view))
+			return cli__fail("out of memory");
+		replace(profile, view);
+	}
+	if (opts->output.inverted) {
+		if (profile__inverted(*profile, &view))
+			return cli__fail("out of memory");
+		replace(profile, view);
+	}
+	return EXIT_OK;
+}
+
+/* What is shown of what was loaded. The page has all frames, and shows what its user wants. */
+static int choose_view(struct report_opts *opts)
+{
+	int status = refuse_histogram(opts->profile);
+
+	opts->output.others = opts->others;
+	opts->output.n_others = opts->n_others;
 	if (opts->write == output__flame_html || opts->write == output__flame_svg) {
 		opts->output.frames = opts->frames;
-		return EXIT_OK;
+		return status;
 	}
-	if (opts->frames == FRAMES_ALL || !frames__differ(opts->profile))
-		goto inverted;
-	if (frames__view(opts->profile, opts->frames, &view))
-		return cli__fail("out of memory");
-	profile__free(opts->profile);
-	opts->profile = view;
-inverted:
-	if (!opts->output.inverted)
-		return EXIT_OK;
-	if (profile__inverted(opts->profile, &view))
-		return cli__fail("out of memory");
-	profile__free(opts->profile);
-	opts->profile = view;
-	return EXIT_OK;
+	if (!status)
+		status = choose_frames(opts, &opts->profile);
+	for (size_t i = 0; !status && i < opts->n_others; i++)
+		status = choose_frames(opts, &opts->others[i]);
+	return status;
 }
 
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
-	int status = view__load(&opts->view, runtimes, &opts->profile);
+	bool pprof = opts->format && opts->format->write == output__pprof;
+	int status;
 
+	opts->view.filter.threads = pprof;
+	if (pprof)
+		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
+					&opts->n_others);
+	else
+		status = view__load(&opts->view, runtimes, &opts->profile);
 	if (!status)
-		status = refuse_histogram(opts->profile);
-	if (!status)
-		status = choose_frames(opts);
-	if (status) {
-		profile__free(opts->profile);
-		return status;
-	}
+		status = choose_view(opts);
+	if (status)
+		goto out;
 	print_idle(opts);
 	opts->output.annotate = opts->view.annotate;
 	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
+out:
+	for (size_t i = 0; i < opts->n_others; i++)
+		profile__free(opts->others[i]);
+	free(opts->others);
 	profile__free(opts->profile);
 	return status;
 }

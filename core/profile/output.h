@@ -31,6 +31,9 @@ enum output_sort {
 struct output_opts {
 	int annotate; /* append the kind's suffix to every name */
 	size_t rows;  /* table, tree: at most so many rows; 0: all */
+	/* pprof: the same recording's other events, to be written beside the profile */
+	struct profile *const *others;
+	size_t n_others;
 	enum output_group group;
 	enum output_sort sort;
 	enum profile_frames frames; /* the page: what it shows at first; all others show what the
@@ -71,7 +74,8 @@ int output__flame_svg(const struct profile *profile, const struct output_opts *o
 /* For `pprof` (github.com/google/pprof, proto/profile.proto), gzip'd: binary. Of the CPU's time
  * each stack has two values, samples and nanoseconds (only the first where the frequency is not
  * known), of calls their number and nanoseconds, of other events one, named like the event. The
- * same profile gives the same bytes. */
+ * same profile gives the same bytes. What is divided among threads has their labels: pid, process,
+ * tid, thread. */
 int output__pprof(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
 struct output_format {

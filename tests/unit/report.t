@@ -320,10 +320,85 @@ def check_hidden():
     tap.equal((status, len(out.splitlines()), err), (0, 3, ""), "where nothing is left", out)
 
 
+def pprof(*words):
+    file = os.path.join(WORK.name, "made.pb.gz")
+    status, _, err = report("--format", "pprof", "-o", file, *words)
+    if status:
+        return [err]
+    reader = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools/read_pprof.py")
+    return subprocess.run([sys.executable, reader, file], capture_output=True, text=True,
+                          check=True).stdout.splitlines()
+
+
+def check_pprof():
+    """All events as sample types; processes and threads as labels."""
+    made("cpu samples 1 running - - 42:app 42:app n:main;script:f@/x/app.s;n:add@/lib/libq.so",
+         "cpu samples 2 running - - 42:app 43:w n:main;script:f@/x/app.s;n:add@/lib/libq.so",
+         "cpu samples 4 running - - 42:app 43:w n:main;script:f@/x/app.s;n:add@/lib/libq.so",
+         "wall ns 300 waiting - read 42:app 43:w n:main;script:f@/x/app.s;n:read",
+         "alloc bytes 64 running - - 50:tool 50:tool n:main;n:malloc",
+         "pmu samples 9 running - - 50:tool 50:tool n:main")
+    app, w, tool = (f" {{pid={pid}}} {{process={process}}} {{tid={tid}}} {{thread={thread}}}"
+                    for pid, process, tid, thread in (
+                        (42, "app", 42, "app"), (42, "app", 43, "w"), (50, "tool", 50, "tool")))
+    tap.equal(pprof(), [
+        "types samples/count wall/nanoseconds alloc/bytes pmu:samples/count",
+        "comment made up", "default samples",
+        "stack 0 0 0 9 main" + tool, "stack 0 0 64 0 main;malloc" + tool,
+        "stack 0 300 0 0 main;f (app.s);read {state=waiting}" + w,
+        "stack 1 0 0 0 main;f (app.s);add" + app, "stack 6 0 0 0 main;f (app.s);add" + w],
+        "pprof: all events, all threads")
+    tap.equal(pprof("--event", "wall")[0], "types wall/nanoseconds", "pprof: of one event")
+    tap.equal(pprof("--frames", "script", "--thread", "w"), [
+        "types samples/count wall/nanoseconds", "comment made up", "default samples",
+        "stack 0 300 f (app.s) {state=waiting}" + w, "stack 6 0 f (app.s)" + w],
+        "pprof: script frames of one thread")
+
+
+def check_frames():
+    made("cpu samples 1 running - - 42:app 42:app n:main@/bin/x;script:f@/x/app.s;"
+         "n:go@/lib/libq.so.1;n:step@/lib/libq.so.1;k:entry;k:__x64_sys_read;k:vfs_read",
+         "cpu samples 2 running - - 42:app 42:app n:main@/bin/x;n:idle@/bin/x")
+    tap.equal(folded(), ["main;f (app.s);go;step;entry;__x64_sys_read;vfs_read 1", "main;idle 2"],
+              "folded has all frames")
+    tap.equal(folded("--frames", "collapsed"), ["main;f (app.s);go;__x64_sys_read 1", "main;idle 2"],
+              "unless others are wanted")
+    tap.equal(folded("--frames", "script"), ["f (app.s) 1", "main;idle 2"], "script frames")
+    out = report("--format", "tree")[1]
+    tap.equal(below(out, " Total%"), [
+        "100.0%          3          0  main", " 66.7%          2          2    idle",
+        " 33.3%          1          0    f (app.s)",
+        " 33.3%          1          0      go [libq ×2]",
+        " 33.3%          1          1        __x64_sys_read [kernel ×3]"],
+        "a tree has collapsed ones", out)
+    out = report("--group", "library", "--sort", "total")[1]
+    tap.equal([line.split()[-1] for line in below(out, " Self%")],
+              ["x", "kernel", "libq", "script"], "by library, of all frames", out)
+    out = report("--group", "process")[1]
+    tap.equal(below(out, "Total%"), ["100.0%          3  process  app (42)"], "by process", out)
+    made(*[f"cpu samples {n} running - - 42:app 42:app n:f{n}" for n in range(1, 34)])
+    tap.equal(len(below(report()[1], " Self%")), 31, "30 rows, and how many more")
+    tap.equal(len(below(report("--rows", "all")[1], " Self%")), 33, "all rows")
+    for words, says in (
+            (["--frames", "few"], "--frames takes script, collapsed or all, not 'few'"),
+            (["--sort", "size"], "--sort takes script, self, total, name or samples, not 'size'"),
+            (["--group", "state"], "--group takes function, file, library, kind, process or "
+                                   "thread, not 'state'"),
+            (["--sort", "self", "--format", "tree"], "--sort and --group are of tables"),
+            (["--inverted"], "--inverted is of trees"),
+            (["--histogram", "--frames", "all"], "--histogram is of occurrences"),
+            (["--rows", "0"], r"--rows \(or all\) takes a number from 1")):
+        status, out, err = report(*words)
+        tap.equal((status, out), (2, ""), f"{words}: status")
+        tap.matches(says, err, f"{words}: says why")
+
+
 check_states()
 check_filters()
 check_units()
 check_histogram()
 check_idle()
 check_hidden()
+check_pprof()
+check_frames()
 tap.done()
