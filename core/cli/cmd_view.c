@@ -6,6 +6,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
+#include "core/cli/pager.h"
 #include "core/profile/out_common.h"
 #include "core/profile/output.h"
 
@@ -253,7 +254,7 @@ static int choose_view(struct report_opts *opts)
 
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
-	bool pprof = opts->format && opts->format->write == output__pprof;
+	bool pprof = opts->format && opts->format->write == output__pprof, for_people;
 	int status;
 
 	opts->view.filter.threads = pprof;
@@ -268,7 +269,15 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		goto out;
 	print_idle(opts);
 	opts->output.annotate = opts->view.annotate;
+	for_people =
+		!opts->view.output && (opts->write == output__histogram ||
+				       (opts->format && (opts->format->write == output__table ||
+							 opts->format->write == output__tree)));
+	opts->output.colour = for_people && pager__wants_colour();
+	if (for_people)
+		pager__start();
 	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
+	pager__finish();
 out:
 	for (size_t i = 0; i < opts->n_others; i++)
 		profile__free(opts->others[i]);

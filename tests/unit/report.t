@@ -4,6 +4,7 @@
 idle waits, units, histograms."""
 
 import os
+import pty
 import subprocess
 import sys
 import tempfile
@@ -393,6 +394,45 @@ def check_frames():
         tap.matches(says, err, f"{words}: says why")
 
 
+def on_terminal(*words, **environment):
+    """What arrives at a terminal, and the exit status."""
+    pid, terminal = pty.fork()
+    if not pid:
+        for name in ("NO_COLOR", "PAGER", "BRAID_PAGER", "LESS"):
+            os.environ.pop(name, None)
+        os.environ.update({"TERM": "xterm", **environment})
+        os.execv(OUTPUT + "/braid", ["braid", "report", *words, FILE])
+    got = b""
+    try:
+        while part := os.read(terminal, 65536):
+            got += part
+    except OSError:  # the terminal's other end is closed
+        pass
+    os.close(terminal)
+    return got.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def check_terminal():
+    made("cpu samples 1 running - - 42:app 42:app n:main@/bin/x;script:f@/x/app.s")
+    plain = report()[1]
+    text, status = on_terminal(BRAID_PAGER="")
+    tap.ok("  \033[36mf (app.s)\033[m\n" in text, "colours on a terminal", text)
+    tap.equal((text.replace("\033[36m", "").replace("\033[33m", "").replace("\033[m", ""), status),
+              (plain, 0), "and nothing else")
+    tap.equal(on_terminal(BRAID_PAGER="cat", NO_COLOR="1"), (plain, 0), "NO_COLOR")
+    tap.equal(on_terminal(TERM="dumb", BRAID_PAGER="echo no"), (plain, 0),
+              "no pager, no colours on a terminal that is dumb")
+    tap.equal(on_terminal(NO_COLOR="1", BRAID_PAGER="sed 's/^/> /'", PAGER="echo no"),
+              ("".join(f"> {line}\n" for line in plain.splitlines()), 0), "BRAID_PAGER")
+    tap.equal(on_terminal(PAGER="echo $LESS; cat > /dev/null"), ("FRX\n", 0), "PAGER, as git has it")
+    tap.equal(on_terminal(PAGER="true"), ("", 0), "a pager that has seen enough")
+    tap.equal(on_terminal("--format", "folded", PAGER="echo no")[0], folded()[0] + "\n",
+              "none for what is for programs")
+    env = {**os.environ, "PAGER": "echo no", "TERM": "xterm"}
+    tap.equal(subprocess.run([OUTPUT + "/braid", "report", FILE], capture_output=True, text=True,
+                             check=False, env=env).stdout, plain, "nor into a pipe")
+
+
 check_states()
 check_filters()
 check_units()
@@ -401,4 +441,5 @@ check_idle()
 check_hidden()
 check_pprof()
 check_frames()
+check_terminal()
 tap.done()
