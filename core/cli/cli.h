@@ -111,6 +111,10 @@ extern const struct argp view_argp; /* child parser; its input is a struct view_
 int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
 	       struct profile **ret);
 
+/* The same with those of the other events, unless the user has chosen one: as load__profiles. */
+int view__load_all(const struct view_opts *opts, const struct runtime *const *runtimes,
+		   struct profile **ret, struct profile ***ret_others, size_t *ret_n);
+
 /* Has `write` write to what -o named (NULL: standard output), as core/cli/output_file.h says.
  * Prints the error. Returns an exit status. */
 #define FORCE_HELP "Replace a recording, write into what is no regular file"
