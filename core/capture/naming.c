@@ -8,9 +8,12 @@
 
 #include "core/base/util.h"
 #include "core/capture/code_label.h"
+#include "core/elf/demangle.h"
 #include "core/elf/kallsyms.h"
 #include "core/profile/profile.h"
 #include "core/target/compiled_code.h"
+
+#define SYMBOL_BYTES 512 /* the kernel's KSYM_NAME_LEN */
 
 enum pending_kind {
 	PENDING_KERNEL,
@@ -155,7 +158,7 @@ static const char *const block_kinds[BLOCK_KINDS_N] = {
 static int name_kernel(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const char *name = NULL, *module;
-	char text[40];
+	char text[SYMBOL_BYTES];
 
 	if (pending->address < BLOCK_KINDS_N && block_kinds[pending->address])
 		return name_one(naming, pending->frame, KIND_KERNEL, block_kinds[pending->address],
@@ -165,8 +168,11 @@ static int name_kernel(struct naming *naming, const struct pending *pending, str
 	if (naming->kallsyms)
 		name = kallsyms__find(naming->kallsyms, pending->address, &module);
 	naming->kernel_unnamed += !naming->kallsyms;
-	snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
-	return name_one(naming, pending->frame, KIND_KERNEL, name ? name : text, NULL, 0, err);
+	if (name)
+		snprintf(text, sizeof(text), "%.*s", (int)symbol_name__length(name), name);
+	else
+		snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
+	return name_one(naming, pending->frame, KIND_KERNEL, text, NULL, 0, err);
 }
 
 /* Does a runtime say that it names code in this image in the map of a process? */
