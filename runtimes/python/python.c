@@ -12,6 +12,7 @@
 #include "runtimes/python/python_codes.h"
 #include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_probing.h"
+#include "runtimes/python/python_tables.h"
 #include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
 
@@ -427,6 +428,7 @@ const struct runtime runtime_python = {
 	.prepare = python__prepare,
 	.image_free = python__image_free,
 	.loops = python__loops,
+	.function_names = python_tables__read,
 	.open = python__open,
 	.close = python__close,
 	.attach = python__attach,
