@@ -239,11 +239,13 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	/* Not after a schedule() that has switched to nobody. */
 	if (!rec || !rec->off_ns || !ctx->args[0])
 		return 0;
-	/* What had begun by the end of the recording is in it, up to then. */
+	/* Of what had begun before the recording, or by its end, the part that lies inside. */
 	now_ns = bpf_ktime_get_ns();
 	if (sample_until_ns && now_ns >= sample_until_ns)
 		now_ns = sample_until_ns - 1;
 	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
+	if (off_ns < sample_from_ns)
+		off_ns = sample_from_ns;
 	rec->on_ns = now_ns;
 	if (!event)
 		return 0; /* only who wakes it is wanted */
