@@ -149,6 +149,23 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* The return probes that the thread's stack is changed by. */
+static __always_inline void put_returns(struct task_struct *task, struct still_thread *ret)
+{
+	const struct xol_area *area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
+	const struct return_instance *instance =
+		area ? BPF_CORE_READ(task, utask, return_instances) : NULL;
+	__u32 i;
+
+	ret->trampoline = area ? BPF_CORE_READ(area, vaddr) : 0;
+	for (i = 0; i < STILL_RETURNS_MAX && instance; i++) {
+		ret->returns[i][0] = BPF_CORE_READ(instance, stack);
+		ret->returns[i][1] = BPF_CORE_READ(instance, orig_ret_vaddr);
+		instance = BPF_CORE_READ(instance, next);
+	}
+	ret->n_returns = i;
+}
+
 /* Threads of targets that wait, for user space: which has no other way to the registers of those
  * that it does not stop. */
 SEC("?iter/task")
@@ -180,6 +197,8 @@ int list_threads(struct bpf_iter__task *ctx)
 	bpf_probe_read_kernel_str(thread->comm, sizeof(thread->comm), task->comm);
 	bytes = bpf_get_task_stack(task, thread->kernel, sizeof(thread->kernel), 0);
 	thread->n_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;
+	if (bpf_core_field_exists(task->utask))
+		put_returns(task, thread);
 	bpf_seq_write(ctx->meta->seq, thread, sizeof(*thread));
 	return 0;
 }

@@ -76,6 +76,10 @@ struct scratch {
 	__u32 cs;	    /* their code segment; 0: there are none */
 	__u32 limited;	    /* what it costs is taken from the budget */
 	struct kept_state kept;
+	struct {
+		struct frames_hash hash;
+		__u32 begin, end; /* words that are added next */
+	} content;		  /* bpf/emit.bpf.c */
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
 };

@@ -37,6 +37,8 @@ struct waiting_rec {
 /* Waits of which that is true, at a time (bpf/off_cpu_before.bpf.c). */
 #define WAITS_OVER_MAX 4096
 
+#define STILL_RETURNS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
+
 /* A thread as it stands, which does not run. */
 struct still_thread {
 	__u32 tgid, tid;
@@ -48,6 +50,11 @@ struct still_thread {
 	__s64 syscall;		 /* orig_ax: a system call's number, or negative */
 	char comm[THREAD_NAME_BYTES];
 	__u64 kernel[KERNEL_FRAMES_MAX]; /* innermost first */
+	/* Return probes, innermost first: where on the stack the trampoline's address is, and what
+	 * was there before. */
+	__u64 trampoline; /* 0: it has none */
+	__u64 n_returns;
+	__u64 returns[STILL_RETURNS_MAX][2];
 };
 
 #endif
