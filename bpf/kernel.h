@@ -89,6 +89,7 @@ struct task_struct {
 	unsigned long sas_ss_sp; /* the signal stack */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
+	void *rseq; /* restartable sequences, user space's address; NULL: none are registered */
 	unsigned long nvcsw;		   /* how often it has given up the CPU */
 	unsigned long long start_time;	   /* CLOCK_MONOTONIC, ns */
 	unsigned long long start_boottime; /* CLOCK_BOOTTIME, ns */

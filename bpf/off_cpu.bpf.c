@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/sampler.bpf.h"
+#include "bpf/off_cpu.bpf.h"
 
 /* Waiting: intervals in which a thread is off the CPU.
  *
@@ -8,18 +8,7 @@
  * Linux 6.16 on, at the end of __schedule() in kernel/sched/core.c). Leaving is only noted. The
  * stack is walked on the way back, and only if the interval is worth a sample: the thread has not
  * moved meanwhile, its memory is mapped again, and the kernel's frames are still those under which
- * it waited.
- *
- * The note is in a hash by thread id, not in task storage: the program of sched_waking gets another
- * task than its own, which raw tracepoints cannot pass to bpf_task_storage_get(); user space puts
- * in threads that wait when the recording begins, and reads which wait when it ends. */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* user space: WAITING_MAX */
-	__type(key, __u32);
-	__type(value, struct waiting_rec);
-} waiting __weak SEC(".maps");
+ * it waited. Older kernels: bpf/off_cpu_before.bpf.c. */
 
 /* What list_threads makes up; nobody else does at the same time. */
 struct {
@@ -32,110 +21,12 @@ struct {
 /* What is below the minimum that the user wants is only summed up. */
 __u64 waits_below = 0, waits_below_ns = 0;
 
-/* include/linux/sched.h */
-#define TASK_STOPPED_OR_TRACED (4 | 8)
-#define TASK_DEAD	       0x80
-
-static __always_inline __u32 off_cpu__event(void)
-{
-	return cfg_numbers[EVENT_OFF_CPU] ?: cfg_numbers[EVENT_WALL];
-}
-
-static __always_inline __u32 state_of(int preempted, __u64 task_state)
-{
-	if (preempted || !task_state) /* or it has yielded */
-		return STATE_PREEMPTED;
-	return task_state & TASK_STOPPED_OR_TRACED ? STATE_STOPPED : STATE_BLOCKED;
-}
-
-/* A switch takes a microsecond or two, and the scheduler counts it as running, of whom it switches
- * to, from before sched_switch on (update_rq_clock() in __schedule(), kernel/sched/core.c). The
- * hooks are later. By how much is known when the thread leaves the next time, and is taken off its
- * waits then: else threads that switch tens of thousands of times a second would wait longer than
- * their wall time less what they have run. Where it runs or waits for long this makes no
- * difference, and the clocks' rates differ by more: */
-#define SHORT_NS 1000000
-
-static __always_inline void note_run(struct waiting_rec *rec, struct task_struct *task,
-				     __u64 now_ns)
-{
-	__u64 exec_ns = task->se.sum_exec_runtime, run_ns = now_ns - rec->on_ns;
-
-	if (rec->exec_ns && run_ns < SHORT_NS)
-		rec->ahead_ns += exec_ns - rec->exec_ns - run_ns;
-	rec->exec_ns = exec_ns;
-}
-
-/* The length of a wait. */
-static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 off_ns, __u64 now_ns)
-{
-	__u64 interval_ns = now_ns - off_ns, taken_ns;
-
-	if (interval_ns >= SHORT_NS) {
-		rec->ahead_ns = 0;
-		return interval_ns;
-	}
-	if (rec->ahead_ns <= 0) /* an interrupt's time, or a hypervisor's, is no running */
-		return interval_ns;
-	taken_ns = rec->ahead_ns;
-	if (taken_ns >= interval_ns)
-		taken_ns = interval_ns - 1;
-	rec->ahead_ns -= taken_ns;
-	return interval_ns - taken_ns;
-}
-
 /* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
 SEC("?raw_tp")
 int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 tid = task__tid(task), tgid;
-	/* First, as threads that switch often are known: one lookup is all that it takes them. */
-	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid), new = {};
-	__u32 state = state_of(ctx->args[0], ctx->args[3]);
-	__u64 now_ns = bpf_ktime_get_ns();
-
-	if (ctx->args[3] & TASK_DEAD) {
-		if (rec)
-			bpf_map_delete_elem(&waiting, &tid);
-		return 0;
-	}
-	if (rec) {
-		rec->state = state;
-		rec->link = 0;
-		rec->peer = 0;
-		rec->off_ns = now_ns;
-		note_run(rec, task, now_ns);
-		return 0;
-	}
-	tgid = task__pid(task);
-	if (!tid || !bpf_map_lookup_elem(&targets, &tgid))
-		return 0;
-	new.state = state;
-	/* Clocks of threads that begin together are to ring at different times. */
-	new.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
-	new.off_ns = now_ns;
-	new.exec_ns = task->se.sum_exec_runtime;
-	if (bpf_map_update_elem(&waiting, &tid, &new, BPF_ANY))
-		count(COUNT_WAITING_FULL);
+	off_cpu__leave(bpf_get_current_task_btf(), ctx->args[0], ctx->args[3]);
 	return 0;
-}
-
-/* The value of the sample; 0: there is none. */
-static __always_inline __u64 off_cpu__value(struct waiting_rec *rec, __u32 event, __u64 off_ns,
-					    __u64 now_ns)
-{
-	__u64 interval_ns;
-
-	if (off_ns >= now_ns)
-		return 0;
-	interval_ns = off_cpu__interval(rec, off_ns, now_ns);
-	if (interval_ns < cfg_minima[EVENT_AT(event)]) {
-		__sync_fetch_and_add(&waits_below, 1);
-		__sync_fetch_and_add(&waits_below_ns, interval_ns);
-		return 0;
-	}
-	return budget__value(&rec->clock_ns, interval_ns, now_ns);
 }
 
 static __always_inline int is_in_syscall(struct task_struct *task)
@@ -239,13 +130,8 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	/* Not after a schedule() that has switched to nobody. */
 	if (!rec || !rec->off_ns || !ctx->args[0])
 		return 0;
-	/* Of what had begun before the recording, or by its end, the part that lies inside. */
-	now_ns = bpf_ktime_get_ns();
-	if (sample_until_ns && now_ns >= sample_until_ns)
-		now_ns = sample_until_ns - 1;
+	now_ns = off_cpu__now();
 	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
-	if (off_ns < sample_from_ns)
-		off_ns = sample_from_ns;
 	rec->on_ns = now_ns;
 	if (!event)
 		return 0; /* only who wakes it is wanted */

@@ -31,7 +31,11 @@ struct waiting_rec {
 	__u64 on_ns;	/* when it came back; 0: not seen yet */
 	__u64 exec_ns;	/* how long it had run when it left, as the scheduler counts */
 	__s64 ahead_ns; /* by so much that counts more as running than the hooks do */
+	__u64 over;	/* not 0: its last wait is over, and not sampled yet */
 };
+
+/* Waits of which that is true, at a time (bpf/off_cpu_before.bpf.c). */
+#define WAITS_OVER_MAX 4096
 
 #define STILL_RETURNS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
 

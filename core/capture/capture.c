@@ -415,7 +415,8 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		.link = rec->link,
 	};
 	struct stack_owner owner = { .tid = rec->tid, .name = rec->comm, .time_ns = rec->time_ns };
-	struct stack_natives natives = { .kernel = words, .n_kernel = rec->n_kernel };
+	uint64_t kernel[KERNEL_FRAMES_MAX + 1];
+	struct stack_natives natives = { .kernel = kernel, .frames = capture->frames };
 	const struct rec_stack *stack = NULL;
 	int ret;
 
@@ -436,9 +437,10 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	if (stack && !ran_own_code(capture, rec) && !capture->skips_copies && !hurries(capture))
 		unwind_stack_copy(capture, process, stack, rec->stop, &row.flags);
 	owner.base = stack_base(capture);
-	natives.frames = capture->frames;
 	natives.n = capture->n_frames;
-	ret = captured_of(capture, process, &owner.captured, err);
+	ret = naming__kernel_frames(capture->naming, rec, words, kernel, &natives.n_kernel);
+	if (!ret)
+		ret = captured_of(capture, process, &owner.captured, err);
 	if (!ret)
 		ret = stack_nodes__thread(capture->nodes, &owner, &row.thread, err);
 	if (!ret)
@@ -452,7 +454,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	capture->stats.event_samples[rec->event - 1]++;
 	capture->stats.ticks += is_tick(capture, rec);
 	capture->stats.complete += !!(row.flags & SAMPLE_COMPLETE);
-	capture->stats.kernel_frames += rec->n_kernel;
+	capture->stats.kernel_frames += natives.n_kernel;
 	capture->stats.native_frames += capture->n_frames;
 	return ret;
 }

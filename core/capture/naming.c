@@ -39,6 +39,7 @@ struct naming {
 	struct naming_opts opts;
 	struct kallsyms *kallsyms; /* NULL: hidden, or not read yet */
 	bool kallsyms_read;
+	struct kernel_texts texts;
 	uint64_t kernel_unnamed; /* places */
 	struct pending *pending;
 	size_t n, cap;
@@ -143,7 +144,18 @@ static int read_kallsyms(struct naming *naming)
 	int ret = kallsyms__load(naming->opts.kallsyms_path, &naming->kallsyms, NULL);
 
 	naming->kallsyms_read = ret != -ENOMEM;
+	naming->texts = kernel_texts__of(naming->kallsyms);
 	return naming->kallsyms_read ? 0 : ret;
+}
+
+int naming__kernel_frames(struct naming *naming, const struct rec_sample *rec,
+			  const uint64_t *words, uint64_t *ret, size_t *ret_n)
+{
+	bool needed = kernel_frames__are_cut(rec) && !naming->kallsyms_read;
+	int code = needed ? read_kallsyms(naming) : 0;
+
+	*ret_n = code ? 0 : kernel_frames__of(&naming->texts, rec, words, ret);
+	return code;
 }
 
 /* What is no address: enum block_kind. */

@@ -90,6 +90,9 @@ struct event_kind {
 	/* Those, if the type's own trigger will not do, which may be of several types; ended by one
 	 * without a name. They find the event's number in cfg_numbers, under `slot`. */
 	const struct chain_program *programs;
+	/* Instead of those on kernels without the tracepoint `newest`; NULL: it needs none. */
+	const struct chain_program *older_programs;
+	const char *newest;
 	enum event_slot slot;
 	bool optional; /* it can be without its argument */
 	/* Values are lengths of intervals: of those that are short, what the budget allows
@@ -161,6 +164,9 @@ int event__parse_minimum(struct event_spec *spec, const char *what, struct err *
  * for, if it is not permitted ("to see threads wait"). -EPERM, -ENOENT, ... with the sentence. */
 int event__attach_raw(struct event *event, const char *program, const char *tracepoint,
 		      const char *purpose, struct err *err);
+
+/* Those that it runs on this kernel; NULL: its type's own trigger. */
+const struct chain_program *event_kind__programs(const struct event_kind *kind);
 
 /* Runs `program` by the clock of each CPU, every event->period_ns. */
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);

@@ -215,7 +215,7 @@ static bool is_counted(const struct event_kind *kind)
 static void configure_triggers(const struct event_spec *spec, uint32_t number,
 			       struct chain_events *events)
 {
-	const struct chain_program *program = spec->kind->programs;
+	const struct chain_program *program = event_kind__programs(spec->kind);
 	uint32_t bit = 1U << number;
 
 	events->programs[number] = program;
@@ -266,14 +266,14 @@ struct events *events__new(const struct event_list *list, struct kernel_half *ha
 	events->n = list->n;
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct event *event = &events->list[i];
+		const struct chain_program *programs = event_kind__programs(list->list[i].kind);
 
 		event->spec = list->list[i];
 		event->number = i + 1;
 		event->half = half;
-		event->program =
-			event->spec.kind->programs
-				? kernel_half__program(half, event->spec.kind->programs)
-				: kernel_half__trigger(half, event->spec.kind->type, event->number);
+		event->program = programs ? kernel_half__program(half, programs)
+					  : kernel_half__trigger(half, event->spec.kind->type,
+								 event->number);
 		if (event->spec.kind->timed)
 			event->period_ns = NSEC_PER_SEC / max_of(frequency_hz, 1U);
 		event->period = period;

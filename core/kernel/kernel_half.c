@@ -162,6 +162,8 @@ static int configure(struct kernel_half *half)
 	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
 		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
+	if (!err && bpf_program__autoload(skel->progs.off_cpu_over))
+		err = bpf_map__set_max_entries(skel->maps.waits_over, WAITS_OVER_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
 	if (!err && half->opts.outstanding)
@@ -405,6 +407,15 @@ int kernel_half__sampler_fd(const struct kernel_half *half)
 	for (int type = 0; !program && type < CHAIN_TYPES_N; type++)
 		program = chains__trigger(&half->chains, type, 1);
 	return program ? bpf_program__fd(program) : -ENOENT;
+}
+
+bool kernel_half__waits_without_rseq(const struct kernel_half *half)
+{
+	bool met = half->skel->bss->off_cpu_without_rseq == 1;
+
+	if (met)
+		half->skel->bss->off_cpu_without_rseq = 2;
+	return met;
 }
 
 void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret)

@@ -118,6 +118,10 @@ struct kernel_half_economy {
 };
 void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret);
 
+/* Has a thread of a target waited that only sys_exit sees come back (bpf/off_cpu_before.bpf.c)?
+ * True once. */
+bool kernel_half__waits_without_rseq(const struct kernel_half *half);
+
 /* Takes numbers of code objects, `n` behind the one that is returned, which the kernel half will
  * not give. */
 uint32_t kernel_half__take_codes(const struct kernel_half *half, uint32_t n);
