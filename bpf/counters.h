@@ -45,6 +45,8 @@
 	X(CALL_LOST, "calls not counted: call tree full")                                   \
 	X(LOCK_WAITERS, "threads that wait for a lock, whose holder is not seen: too many") \
 	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")                \
+	X(HELD_FULL, "allocations not followed until they are freed: too many at once")     \
+	X(HELD_REUSED, "frees that were not seen: the address was allocated again")         \
 	X(WAITING_FULL, "threads whose waiting is not seen: table full")                    \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")                 \
 	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")             \
