@@ -25,7 +25,7 @@ static __always_inline void kept__begin(struct scratch *scratch)
 	state->follows = state->left = state->n_kept = state->first = 0;
 	state->absent = 0;
 	state->bytes = 0;
-	if (!cfg_kept || cfg_unwind == UNWIND_MODE_FP || scratch->unwind.trampoline)
+	if (!cfg_kept || cfg_unwind == UNWIND_MODE_FP)
 		return;
 	kept = kept__stack();
 	if (!kept)

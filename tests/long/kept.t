@@ -121,11 +121,11 @@ total = 0
 signal.alarm(1800)
 
 
-def check(name, *command):
+def check(name, *command, calls=CALLS):
     global total
     file = gate.path(f"{name}.db")
     subprocess.run([os.path.join(gate.OUTPUT, "braid"), "record", "-e", EVENTS, "-F", "999", "--unwind", "twice",
-                    "--max-overhead", "none", "-o", file, "--", *command, str(CALLS)],
+                    "--max-overhead", "none", "-o", file, "--", *command, str(calls)],
                    check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with sqlite3.connect(file) as recording:
         counters = dict(recording.execute("SELECT name, value FROM counter"))
@@ -147,7 +147,7 @@ def inline(name, suffix, text, *command):
         check(name, *command, file)
 
 
-check("native", os.path.join(gate.OUTPUT, "fixtures/native/varied"))
+check("native", os.path.join(gate.OUTPUT, "fixtures/native/varied"), calls=CALLS // 4)  # by each of four threads
 inline("python", ".py", PYTHON, "/usr/bin/python3")
 inline("ruby", ".rb", RUBY, "ruby")
 inline("java", ".java", JAVA, "java")
