@@ -25,6 +25,7 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/elf/elf_file.h"
+#include "core/elf/function_names.h"
 #include "runtimes/idle.h"
 
 #define RUNTIME_VERSION_BYTES 32
@@ -161,6 +162,8 @@ struct runtime {
 	const char *name;	 /* as in -r and in recordings: "python" */
 	const char *suffix;	 /* for --annotate: "_[py]" */
 	const char *versions;	 /* for people: what is supported */
+	const char *lock;	 /* the same: what its program tells of (enum lock_state): "the
+				  * GIL"; NULL: nothing */
 	int walker;		 /* slot in the kernel half (bpf/shared.h), -1: no walker */
 	const char *program;	 /* name of the walker's BPF program; NULL: none. It also says how
 				  * the thread stands to the interpreter's lock (bpf/lock.bpf.h) */
@@ -202,6 +205,12 @@ struct runtime {
 
 	/* The ranges of the interpreter loop's code. Returns their number. NULL: it has none. */
 	size_t (*loops)(const struct runtime_image *image, const struct runtime_range **ret);
+
+	/* Names of functions that tables in a file tell, for code that has no symbol:
+	 * docs/symbols.md. Any file in which such code was met is asked, and most have none: that
+	 * must be cheap to see. Exactly the function that begins at an address, or none. 0 or
+	 * -ENOMEM. NULL: there are no such tables. */
+	int (*function_names)(const struct elf_file *file, struct function_names *names);
 
 	/* Why a process with this command line has no frames of this runtime, though its user may
 	 * expect them (the language runs on another runtime); NULL: nothing to say. */

@@ -116,6 +116,22 @@ static const char *age_label(uint8_t age)
 	return ages[age <= RECORDED_AGES ? age : 0];
 }
 
+struct group_thread group__thread(const struct recorded *recorded, uint32_t thread)
+{
+	struct group_thread of = { .process = "", .name = "" };
+	const struct recorded_thread *row = &recorded->threads.rows[thread];
+
+	if (thread == RECORDED_NONE)
+		return of;
+	of.tid = row->tid;
+	of.name = recorded__text(recorded, row->name);
+	if (row->process == RECORDED_NONE)
+		return of;
+	of.pid = recorded->processes.rows[row->process].pid;
+	of.process = recorded__text(recorded, recorded->processes.rows[row->process].name);
+	return of;
+}
+
 void group__label(const struct recorded *recorded, enum profile_by by,
 		  const struct recorded_stack *stack, char *buf, size_t size)
 {

@@ -28,6 +28,16 @@
 
 #define TARGET_BYTES 400
 
+/* What is recorded after all that is in the ring. */
+struct kept_record {
+	struct kept_record *next;
+	size_t size;
+	uint64_t data[]; /* aligned as in the ring */
+};
+
+/* Puts a record at the end of a list; `ctx`: where that is, which moves on. -ENOMEM. */
+int still__keep(void *ctx, const void *data, size_t size);
+
 /* A process has ended, or what it executed has. */
 struct session_end_of {
 	uint32_t pid;
@@ -37,6 +47,7 @@ struct session_end_of {
 struct session {
 	struct session_opts opts;
 	uint64_t start_ns, end_ns;
+	double start_cpu_s; /* activity__cpu_s then */
 	enum session_end end;
 	struct stopper *stopper;
 	struct rlimit users_files; /* the limit of open files, which a command gets back */
@@ -139,9 +150,9 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 /* At start_ns: notes which threads wait, if that is an event. */
 int session__note_waiting(struct session *session, struct err *err);
 
-/* After end_ns: takes samples of those that still do, while the kernel half sees who wakes up; and,
- * when nothing is attached any more, of those that wait for locks. */
-int session__sample_locks(struct session *session, struct err *err);
+/* After end_ns, while the kernel half sees who wakes up: takes samples of those that still do, and
+ * of those that are in a system call or wait for a lock. */
+int session__sample_under_way(struct session *session, struct err *err);
 int session__sample_waiting(struct session *session, struct err *err);
 
 /* After all that is in the ring: records these; without `err` it only frees them. Idempotent. */

@@ -263,15 +263,76 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 	return ret;
 }
 
-int load__profile(const char *path, const struct profile_filter *filter, struct profile **ret,
-		  struct merge_report *report, struct err *err)
+static int load(const char *path, const struct profile_filter *filter, struct recorded *ret,
+		struct err *err)
 {
 	struct reading reading = { .path = path };
 	int code = read_all(&reading, filter, err);
 
 	sqlite3_close(reading.db);
+	*ret = reading.recorded;
+	return code;
+}
+
+int load__profile(const char *path, const struct profile_filter *filter, struct profile **ret,
+		  struct merge_report *report, struct err *err)
+{
+	struct recorded recorded;
+	int code = load(path, filter, &recorded, err);
+
 	if (!code)
-		code = build__profile(&reading.recorded, path, filter, ret, report, err);
-	recorded__done(&reading.recorded);
+		code = build__profile(&recorded, path, filter, ret, report, err);
+	recorded__done(&recorded);
+	return code;
+}
+
+static int build_other(const struct recorded *recorded, const char *path,
+		       const struct profile_filter *filter, size_t event, struct profile **others,
+		       size_t *n, struct err *err)
+{
+	struct profile_filter of = *filter;
+	int code;
+
+	of.event = recorded__text(recorded, recorded->events.rows[event].name);
+	code = build__profile(recorded, path, &of, &others[*n], NULL, err);
+	if (!code && others[*n]->total)
+		++*n;
+	else if (!code)
+		profile__free(others[*n]);
+	return code;
+}
+
+int load__profiles(const char *path, const struct profile_filter *filter, struct profile **ret,
+		   struct profile ***ret_others, size_t *ret_n, struct err *err)
+{
+	struct recorded recorded;
+	struct profile **others = NULL;
+	size_t n = 0;
+	int code = load(path, filter, &recorded, err);
+
+	if (!code)
+		code = build__profile(&recorded, path, filter, ret, NULL, err);
+	if (code)
+		goto out;
+	others = calloc(recorded.events.n + 1, sizeof(struct profile *));
+	if (!others)
+		code = err__set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; !code && i < recorded.events.n; i++) {
+		const char *name = recorded__text(&recorded, recorded.events.rows[i].name);
+
+		if (!(*ret)->event || strcmp((*ret)->event, name) != 0)
+			code = build_other(&recorded, path, filter, i, others, &n, err);
+	}
+out:
+	recorded__done(&recorded);
+	*ret_others = others;
+	*ret_n = n;
+	if (!code)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		profile__free(others[i]);
+	free(others);
+	*ret_others = NULL;
+	*ret_n = 0;
 	return code;
 }

@@ -273,6 +273,7 @@ static const struct runtime_allocator allocator = { .functions = allocates };
 const struct runtime runtime_jvm = {
 	.name = "jvm",
 	.suffix = "_[j]",
+	.lock = "a monitor",
 	.versions = "HotSpot 17 to 25",
 	.idle = jvm_idle,
 	.walker = WALKER_JVM,

@@ -12,6 +12,7 @@
 #include "runtimes/python/python_codes.h"
 #include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_probing.h"
+#include "runtimes/python/python_tables.h"
 #include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
 
@@ -411,6 +412,7 @@ static const struct runtime_allocator allocator = { .functions = allocates, .fre
 const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
+	.lock = "the GIL",
 	.versions = "CPython " VERSIONS,
 	.idle = python_idle,
 	.walker = WALKER_PYTHON,
@@ -426,6 +428,7 @@ const struct runtime runtime_python = {
 	.prepare = python__prepare,
 	.image_free = python__image_free,
 	.loops = python__loops,
+	.function_names = python_tables__read,
 	.open = python__open,
 	.close = python__close,
 	.attach = python__attach,
