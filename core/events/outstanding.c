@@ -189,7 +189,8 @@ static void give_up(struct event *event, uint64_t now)
 	if (!outstanding->detaching)
 		probe_links__detach(outstanding->links);
 	snprintf(event->note, sizeof(event->note),
-		 "seeing every call and free costs %.0f %% of the machine, and --max-overhead is "
+		 "seeing every call and free, in all programs with these libraries, costs %.0f %% "
+		 "of the machine, and --max-overhead is "
 		 "%g: this is what was outstanding after %.1f s; --max-overhead none goes on",
 		 100 * outstanding->spent_ns / passed_ns / max_of(sysconf(_SC_NPROCESSORS_ONLN), 1),
 		 outstanding->percent, passed_ns / 1e9);

@@ -10,6 +10,8 @@ import time
 import gate
 
 ALLOCS = os.path.join(gate.OUTPUT, "fixtures/native/allocs")
+PYTHON = os.path.expanduser("~/.pyenv/versions/3.11.7/bin/python3.11")
+HELD_MAX = 65536  # bpf/outstanding.h
 
 
 def record(title, lines, counters=None, options=("-c", "1"), ends=False):
@@ -131,6 +133,30 @@ def check_sampled():
                "sampled: what is small stands for about the period")
 
 
+def check_bound():
+    """More at once than there is room for: what comes later is not followed, and counted."""
+    full = "allocations not followed until they are freed: too many at once"
+    recording = record("bound", [f"keep {HELD_MAX + 100} 32", "drop 200 0", "keep 50 40"],
+                       {full: 100})
+    gate.equal(sizes(recording), [32] * (HELD_MAX - 100) + [40] * 50,
+               "bound: what was freed makes room again")
+
+
+def check_python():
+    """CPython's own allocator, where the interpreter has its symbols."""
+    file = gate.path("python.db")
+    script = ("import sys\ndef keep(n):\n return [bytes(300) for i in range(n)]\n"
+              "def drop(n):\n keep(n)\nkept = keep(1000)\ndrop(1000)\n"
+              "import os\nos._exit(0)\n")
+    result = gate.braid("record", "-e", "alloc:python", "--outstanding", "-c", "1",
+                        "--max-overhead", "none", "-o", file, "--", PYTHON, "-c", script)
+    gate.equal(result.status, 0, "python: status", result.err)
+    held = gate.Recording(file).sql("""SELECT runtime, value, count(*) FROM leaf
+                                        WHERE value = 333 GROUP BY 1, 2""")
+    gate.equal(held, [("keep.<locals>.<listcomp>", 333, 1000)],
+               "python: what is held, below who made it, not what was dropped")
+
+
 def check_refused():
     for event, status, words in [
             ("cpu", 2, "add -e alloc"), ("alloc:mmap", 2, "/proc/PID/smaps"),
@@ -171,6 +197,9 @@ check_others()
 check_ends()
 check_exec()
 check_sampled()
+check_bound()
+if os.path.exists(PYTHON):
+    check_python()
 check_refused()
 check_limit()
 gate.done()
