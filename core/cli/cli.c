@@ -134,6 +134,9 @@ error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct s
 		cli__pids(state, arg, pids, &opts->n_pids);
 		opts->pids = *pids;
 		break;
+	case CLI_NO_CHILDREN:
+		opts->no_children = true;
+		break;
 	case 'd':
 		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
 		break;
@@ -202,6 +205,7 @@ enum {
 	OPT_IDLE,
 	OPT_WAKER,
 	OPT_BY,
+	OPT_MIN_AGE,
 };
 
 static const struct argp_option view_options[] = {
@@ -215,7 +219,7 @@ static const struct argp_option view_options[] = {
 	{ "by", OPT_BY, "WHAT", 0,
 	  "Outermost level: state (running, waiting, ..., with and without the interpreter's "
 	  "lock), "
-	  "syscall (that the thread is in), process or thread",
+	  "syscall (that the thread is in), process, thread, or age (of what is outstanding)",
 	  1 },
 	{ "event", OPT_EVENT, "EVENT,...", 0,
 	  "Samples of this event (default: cpu, or else the first that was recorded), or of "
@@ -232,6 +236,8 @@ static const struct argp_option view_options[] = {
 	  "Time that threads waited because there was nothing to do (pool workers without work, "
 	  "event loops, threads of the runtime): hide (default), and say how much, or show",
 	  2 },
+	{ "min-age", OPT_MIN_AGE, "SECONDS", 0,
+	  "Of what is outstanding (record --outstanding) only what has been held so long", 2 },
 	{ "waker", OPT_WAKER, NULL, 0,
 	  "Inside each wait who has ended it, the waker's innermost frame first (recorded with "
 	  "--waker)",
@@ -311,6 +317,10 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_STATE:
 		opts->filter.states = parse_states(state, arg);
+		break;
+	case OPT_MIN_AGE:
+		opts->filter.min_age_ns =
+			cli__number(state, "--min-age", arg, 1e-9, 1e9) * NSEC_PER_SEC;
 		break;
 	case OPT_WAKER:
 		opts->filter.wakers = true;

@@ -311,7 +311,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --event off-cpu --histogram --by syscall app.db",
 		.children = children,
 	};
-	struct report_opts opts = { .view.file = "braid.db", .frames = -1 };
+	struct report_opts opts = { .view.file = OUTPUT_DEFAULT, .frames = -1 };
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
 	if (opts.format && cli__refuses_terminal(opts.format, opts.view.output))
@@ -354,7 +354,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid flame --pid 4711 --lines -o worker.html app.db",
 		.children = children,
 	};
-	struct report_opts opts = { .view.file = "braid.db",
+	struct report_opts opts = { .view.file = OUTPUT_DEFAULT,
 				    .view.output = "braid.html",
 				    .frames = -1 };
 	int status;

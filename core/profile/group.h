@@ -11,9 +11,10 @@ enum profile_by {
 	PROFILE_BY_SYSCALL,
 	PROFILE_BY_PROCESS,
 	PROFILE_BY_THREAD,
+	PROFILE_BY_AGE,
 	PROFILE_BYS_N,
 };
-#define GROUPS "state, syscall, process or thread" /* for people */
+#define GROUPS "state, syscall, process, thread or age" /* for people */
 
 /* "state", ...; NULL for PROFILE_BY_STACK. */
 const char *group__name(enum profile_by by);

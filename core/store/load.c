@@ -164,7 +164,8 @@ static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
 					    .condition = { .state = column_u32(stmt, 6),
 							   .lock = column_u32(stmt, 7),
 							   .syscall = column_u32(stmt, 8) - 1 },
-					    .link = column_i64(stmt, 9, 0) };
+					    .link = column_i64(stmt, 9, 0),
+					    .object = column_i64(stmt, 10, 0) };
 
 	return recorded__add_sample(recorded, &sample);
 }
@@ -191,9 +192,9 @@ static const struct reader readers[] = {
 	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
 	{ "node",     "id, parent, frame, offset",                    node_row,     1, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID ", 0, 0, 0, 0",                       sample_row,   1, 2 },
+		      CPU_EVENT_ID ", 0, 0, 0, 0, 0",                       sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link",                         sample_row,   3, NOW },
+		      "state, lock, syscall, link, object",                         sample_row,   3, NOW },
 };
 /* clang-format on */
 
@@ -255,6 +256,7 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 		ret = err__set(err, -ENOMEM, "out of memory");
 	reading->recorded.keeps_buckets = filter->histogram;
 	reading->recorded.keeps_wakers = filter->wakers;
+	reading->recorded.min_age_ns = filter->min_age_ns;
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++)
 		if (version >= readers[i].from && version <= readers[i].to)
 			ret = read_table(reading, &readers[i], err);

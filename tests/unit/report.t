@@ -121,7 +121,7 @@ def check_filters():
     for words, status, says in (
             (["--state", "asleep"], 2, "--state takes running, .*, not 'asleep'"),
             (["--state", "running,"], 2, "--state takes"),
-            (["--by", "colour"], 2, "--by takes state, syscall, process or thread, not 'colour'"),
+            (["--by", "colour"], 2, "--by takes state, syscall, process, thread or age, not 'colour'"),
             (["--idle", "maybe"], 2, "--idle takes hide or show, not 'maybe'"),
             (["--histogram=tea"], 2, "--histogram takes stacks or nothing, not 'tea'"),
             (["--histogram", "--format", "tree"], 2, "--histogram is a format of its own"),
@@ -321,6 +321,30 @@ def check_hidden():
     tap.equal((status, len(out.splitlines()), err), (0, 3, ""), "where nothing is left", out)
 
 
+def check_ages():
+    """Of what is outstanding `object` is how long it has been held, in ns; of others it is not."""
+    second = 1000000000
+    ages = [1, second - 1, second, 10 * second, 60 * second, 600 * second, 3600 * second]
+    made(*(f"outstanding:malloc bytes {10 ** i} - - - 42:app 42:app n:main;n:f {age}"
+           for i, age in enumerate(ages)),
+         "alloc bytes 7 - - - 42:app 42:app n:main 5000000000",
+         "outstandings bytes 7 - - - 42:app 42:app n:main 5000000000")
+    event = ("--event", "outstanding:malloc")
+    tap.equal(sorted(folded("--by", "age", *event)), [
+        "held 1 h or longer;main;f 1000000", "held 1 min to 10 min;main;f 10000",
+        "held 1 s to 10 s;main;f 100", "held 10 min to 1 h;main;f 100000",
+        "held 10 s to 1 min;main;f 1000", "held less than 1 s;main;f 11"], "--by age")
+    tap.equal(folded(*event, "--min-age", "10"), ["main;f 1111000"], "--min-age: as old or older")
+    tap.equal(folded(*event, "--min-age", "0.999999999"), ["main;f 1111110"],
+              "--min-age: to the nanosecond")
+    tap.equal(folded(*event, "--min-age", "3601"), [], "--min-age: nothing is so old")
+    for other in ("alloc", "outstandings"):
+        for words in (("--by", "age"), ("--min-age", "1")):
+            status, out, err = report("--event", other, *words)
+            tap.equal((status, out), (1, ""), f"{other} {words[0]}: status")
+            tap.ok(f"{other} has no age" in err, f"{other} {words[0]}: says why", err)
+
+
 def pprof(*words):
     file = os.path.join(WORK.name, "made.pb.gz")
     status, _, err = report("--format", "pprof", "-o", file, *words)
@@ -435,6 +459,7 @@ def check_terminal():
 
 check_states()
 check_filters()
+check_ages()
 check_units()
 check_histogram()
 check_idle()
