@@ -190,6 +190,10 @@ struct runtime {
 	bool tableless;
 	/* Which waits of its programs are idle; ends with an empty one. NULL: none known. */
 	const struct idle_rule *idle;
+	/* Functions of its own that do nothing but call a function in native code for a script, by
+	 * fnmatch(3)'s patterns up to a NULL, so that readers can name what a script has called.
+	 * NULL: none known. */
+	const char *const *callers;
 
 	/* --- image --- */
 

@@ -361,6 +361,20 @@ static const struct idle_rule **idle_rules(const struct runtime *const *runtimes
 	return rules;
 }
 
+/* The same of their functions that call others for scripts. Lives on, as profiles refer to it. */
+static const char *const *all_callers(const struct runtime *const *runtimes)
+{
+	static const char *callers[64];
+	size_t n = 0;
+
+	for (; *runtimes; runtimes++)
+		for (size_t i = 0; (*runtimes)->callers && (*runtimes)->callers[i]; i++)
+			if (n + 1 < ARRAY_SIZE(callers))
+				callers[n++] = (*runtimes)->callers[i];
+	callers[n] = NULL;
+	return callers;
+}
+
 int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
 	       struct profile **ret)
 {
@@ -378,6 +392,7 @@ int view__load_all(const struct view_opts *opts, const struct runtime *const *ru
 	if (!rules)
 		return cli__fail("out of memory");
 	filter.idle = opts->show_idle ? NULL : rules;
+	filter.callers = all_callers(runtimes);
 	if (ret_others && !opts->filter.event)
 		code = load__profiles(opts->file, &filter, ret, ret_others, ret_n, &err);
 	else

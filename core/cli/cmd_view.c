@@ -300,7 +300,9 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "braid.db; nothing but this file "
 		       "is needed, no privilege and no target.\v"
 		       "Examples:\n"
-		       "  braid report --rows 20\n"
+		       "  braid report --rows 20 --sort total\n"
+		       "  braid report --frames script --format tree app.db\n"
+		       "  braid report --group library app.db\n"
 		       "  braid report --format folded --lines app.db > app.folded\n"
 		       "  braid report --format pprof --lines -o app.pb.gz app.db\n"
 		       "  braid report --thread worker-1 --runtime python app.db\n"
@@ -348,7 +350,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		       "as HTML).\v"
 		       "Examples:\n"
 		       "  braid flame\n"
-		       "  braid flame -o app.svg app.db\n"
+		       "  braid flame -o app.svg --frames script app.db\n"
 		       "  braid flame --pid 4711 --lines -o worker.html app.db",
 		.children = children,
 	};

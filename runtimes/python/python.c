@@ -409,12 +409,26 @@ static const struct runtime_allocates allocates[] = {
 static const struct runtime_frees frees[] = { { "_PyObject_Free", .address = 1 }, {} };
 static const struct runtime_allocator allocator = { .functions = allocates, .frees = frees };
 
+/* Objects/methodobject.c and Objects/descrobject.c (CPython 3.8 to 3.14), Objects/call.c
+ * (3.6, 3.7). Compilers add ".lto_priv.0" and the like. */
+static const char *const callers[] = {
+	"cfunction_vectorcall_@(NOARGS|O|FASTCALL|FASTCALL_KEYWORDS|FASTCALL_KEYWORDS_METHOD)*",
+	"cfunction_call",
+	"cfunction_call.*",
+	"method_vectorcall_@(NOARGS|O|FASTCALL|FASTCALL_KEYWORDS|FASTCALL_KEYWORDS_METHOD|"
+	"VARARGS|VARARGS_KEYWORDS)*",
+	"_PyMethodDef_RawFastCall@(Keywords|Dict)*",
+	"_PyCFunction_FastCall@(Keywords|Dict)*",
+	NULL
+};
+
 const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
 	.lock = "the GIL",
 	.versions = "CPython " VERSIONS,
 	.idle = python_idle,
+	.callers = callers,
 	.walker = WALKER_PYTHON,
 	.program = "walk_python",
 	.maps = python_maps,

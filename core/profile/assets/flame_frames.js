@@ -52,11 +52,7 @@ class FrameView {
 		this.named = new Uint8Array(n);
 		this.has = new Uint8Array(n);
 		this.will = new Uint8Array(n);
-		this.blocks = new Map(); // library -> frame
-		frames.forEach((frame, i) => {
-			if (frame.role === ROLE.block)
-				this.blocks.set(frame.library, i);
-		});
+		this.readFrames();
 		this.nodes = new ViewNodes(2 * n + 1);
 		this.lookAhead();
 		for (let i = 1; i < n; i++)
@@ -64,8 +60,24 @@ class FrameView {
 		this.number(trunk);
 	}
 
-	frameOf(node) {
-		return this.frames[this.all.frame[node]];
+	// What the rules ask of frames, as numbers: there may be millions of nodes.
+	readFrames() {
+		const { frames } = this;
+		const numbers = new Map(); // of libraries
+		this.runtime = Uint8Array.from(frames, frame => FrameView.isRuntime(frame) ? 1 : 0);
+		this.label = Uint8Array.from(frames, frame => frame.isLabel ? 1 : 0);
+		this.role = Uint8Array.from(frames, frame => frame.role);
+		this.library = Int32Array.from(frames, ({ kind, library }) => {
+			const key = (kind === KIND_KERNEL ? 'k' : 'n') + library;
+			if (!numbers.has(key))
+				numbers.set(key, numbers.size);
+			return numbers.get(key);
+		});
+		this.blocks = new Map(); // library -> frame
+		frames.forEach((frame, i) => {
+			if (frame.role === ROLE.block)
+				this.blocks.set(this.library[i], i);
+		});
 	}
 
 	static isRuntime(frame) {
@@ -73,77 +85,65 @@ class FrameView {
 	}
 
 	lookAhead() {
-		for (let i = this.all.n - 1; i > 0; i--) {
-			const frame = this.frameOf(i);
-			if (frame.isLabel)
+		const { all, will, label, runtime } = this;
+		for (let i = all.n - 1; i > 0; i--) {
+			const frame = all.frame[i];
+			if (label[frame])
 				continue;
-			this.will[i] |= FrameView.isRuntime(frame);
-			this.will[this.all.parent[i]] |= this.will[i];
+			will[i] |= runtime[frame];
+			will[all.parent[i]] |= will[i];
 		}
 	}
 
-	goesOn(node) {
-		const parent = this.all.parent[node];
-		if (!parent || !this.length[parent])
-			return false;
-		const frame = this.frameOf(node);
-		const outer = this.frameOf(parent);
-		return outer.library === frame.library &&
-			(outer.kind === KIND_KERNEL) === (frame.kind === KIND_KERNEL);
-	}
-
-	addToRun(node) {
-		const { all, nodes } = this;
-		const parent = all.parent[node];
-		const frame = this.frameOf(node);
-		const going = this.goesOn(node);
-		this.base[node] = going ? this.base[parent] : this.viewed[parent];
-		this.length[node] = going ? this.length[parent] + 1 : 1;
-		this.start[node] = going ? this.start[parent] : node;
-		this.named[node] = going && this.named[parent];
-		this.viewed[node] = this.viewed[parent];
-		if (this.opened.has(this.start[node])) {
-			this.viewed[node] = nodes.child(this.viewed[parent], all.frame[node]);
+	addToRun(node, parent, frame) {
+		const { nodes, role, viewed, base, length, start, named } = this;
+		const outer = this.all.frame[parent];
+		const going = parent && length[parent] && this.library[outer] === this.library[frame];
+		base[node] = going ? base[parent] : viewed[parent];
+		length[node] = going ? length[parent] + 1 : 1;
+		start[node] = going ? start[parent] : node;
+		named[node] = going ? named[parent] : 0;
+		viewed[node] = viewed[parent];
+		if (this.opened.size && this.opened.has(start[node])) {
+			viewed[node] = nodes.child(viewed[parent], frame);
 			return;
 		}
-		const called = going && this.frameOf(parent).role === ROLE.caller &&
-			frame.role !== ROLE.caller;
-		if (!this.named[node] && (frame.role === ROLE.syscall || called)) {
-			this.named[node] = 1;
-			this.viewed[node] = nodes.child(this.base[node], all.frame[node]);
+		const called = going && role[outer] === ROLE.caller && role[frame] !== ROLE.caller;
+		if (!named[node] && (role[frame] === ROLE.syscall || called)) {
+			named[node] = 1;
+			viewed[node] = nodes.child(base[node], frame);
 		} else if (!going) {
-			const interprets = [ROLE.interpreter, ROLE.caller].includes(frame.role);
-			this.viewed[node] = nodes.child(this.base[node],
-				interprets ? this.blocks.get(frame.library) : all.frame[node]);
+			const own = role[frame] === ROLE.interpreter || role[frame] === ROLE.caller;
+			viewed[node] = nodes.child(base[node],
+				own ? this.blocks.get(this.library[frame]) : frame);
 		}
-		const shown = this.viewed[node];
-		if (shown)
-			nodes.run[shown] = Math.max(nodes.run[shown], this.length[node]);
+		const shown = viewed[node];
+		if (shown && nodes.run[shown] < length[node])
+			nodes.run[shown] = length[node];
 	}
 
 	place(node) {
 		const { all, nodes, whole, viewed, has } = this;
 		const parent = all.parent[node];
-		const frame = this.frameOf(node);
+		const frame = all.frame[node];
 		if (this.mode === 'all') {
-			viewed[node] = whole[node] = nodes.child(whole[parent], all.frame[node]);
+			viewed[node] = whole[node] = nodes.child(whole[parent], frame);
 			return;
 		}
-		if (frame.isLabel) {
-			viewed[node] = whole[node] = nodes.child(
-				has[parent] ? viewed[parent] : whole[parent], all.frame[node]);
+		if (this.label[frame]) {
+			viewed[node] = whole[node] =
+				nodes.child(has[parent] ? viewed[parent] : whole[parent], frame);
 			return;
 		}
-		const runtime = FrameView.isRuntime(frame);
-		has[node] = runtime || has[parent];
+		has[node] = this.runtime[frame] | has[parent];
 		if (!has[node])
-			whole[node] = nodes.child(whole[parent], all.frame[node]);
+			whole[node] = nodes.child(whole[parent], frame);
 		if (!has[node] && !this.will[node])
 			return;
-		if (runtime)
-			viewed[node] = nodes.child(viewed[parent], all.frame[node]);
+		if (this.runtime[frame])
+			viewed[node] = nodes.child(viewed[parent], frame);
 		else if (this.mode === 'collapsed')
-			this.addToRun(node);
+			this.addToRun(node, parent, frame);
 		else
 			viewed[node] = viewed[parent];
 	}
