@@ -14,6 +14,7 @@
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
 #include "core/base/util.h"
+#include "core/kernel/spaces.h"
 #include "core/target/thread_stop.h"
 
 /* No address: a rule that needs the register ends the stack. */
@@ -136,7 +137,7 @@ static struct host_thread as_it_stands(const struct dump *dump, const struct thr
 	thread.regs[UNWIND_REG_RSI] = now->args[1];
 	thread.regs[UNWIND_REG_RSP] = now->sp;
 	thread.regs[UNWIND_REG_PC] = now->pc;
-	if (dump->bases)
+	if (dump->bases && dump->process->space && dump->process->space->walkers)
 		thread.fs_base = thread_bases__find(dump->bases, now->inner_tid, now->sp);
 	return thread;
 }
@@ -157,7 +158,10 @@ void dump__describe(const struct dump *dump, struct dump_thread *ret)
 	ret->complete = dump->sampled && dump->sample.flags & SAMPLE_COMPLETE;
 	ret->lock = dump->sampled ? dump->sample.condition.lock : LOCK_UNKNOWN;
 	ret->holder = ret->lock == LOCK_WAITED ? dump->sample.peer : 0;
-	ret->lock_address = ret->lock == LOCK_WAITED ? dump->sample.object : 0;
+	/* Of interpreters' locks the walkers tell no address: that is the futex's. */
+	ret->lock_address = ret->lock == LOCK_WAITED && dump->sample.object != ret->args[0]
+				    ? dump->sample.object
+				    : 0;
 	ret->lock_name = ret->lock ? lock_name(dump) : NULL;
 	dump__see_mutex(dump, ret);
 }
