@@ -18,6 +18,10 @@ struct host_thread { /* that is to be sampled */
 	const uint64_t *kernel;
 	uint32_t n_kernel;
 	int64_t syscall;
+	/* Return probes, as in struct still_thread. */
+	uint64_t trampoline;
+	const uint64_t (*returns)[2];
+	uint32_t n_returns;
 	bool own_ids; /* what the target knows as ids of its threads are what braid does */
 };
 

@@ -11,6 +11,7 @@
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
 #include "bpf/kept.h"
+#include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
@@ -145,6 +146,7 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
 	skel->rodata->cfg_locks = 1;
+	skel->rodata->cfg_outstanding = half->opts.outstanding;
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
 									? half->opts.ring_bytes
@@ -160,10 +162,10 @@ static int configure(struct kernel_half *half)
 	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
 		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
-	if (!err && (half->opts.numbers[EVENT_LOCK] || half->opts.numbers[EVENT_LOCK_HOLDER]))
-		err = bpf_map__set_max_entries(skel->maps.lock_waits, WAITING_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
+	if (!err && half->opts.outstanding)
+		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);
@@ -352,6 +354,11 @@ void kernel_half__free(struct kernel_half *half)
 	free(half);
 }
 
+void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns)
+{
+	__atomic_store_n(&half->skel->bss->sample_from_ns, time_ns, __ATOMIC_RELEASE);
+}
+
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 {
 	__u64 *until_ns = &half->skel->bss->sample_until_ns;
@@ -361,6 +368,16 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 	       !__atomic_compare_exchange_n(until_ns, &before, time_ns, false, __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))
 		;
+}
+
+void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns)
+{
+	__atomic_store_n(&half->skel->bss->session_begin_ns, time_ns, __ATOMIC_RELEASE);
+}
+
+void kernel_half__take_calls(struct kernel_half *half, bool taken)
+{
+	__atomic_store_n(&half->skel->bss->calls_taken, taken, __ATOMIC_RELEASE);
 }
 
 void kernel_half__watch_calls(struct kernel_half *half, uint64_t until_ns, double scale)

@@ -31,6 +31,7 @@ struct kernel_half_opts {
 	uint32_t limited, intervals; /* bit n: of event n (bpf/budget.bpf.h) */
 	double budget_percent;	     /* what their samples may cost of each CPU; 0: anything */
 	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
+	bool outstanding;		 /* what is allocated is of interest if it is not freed */
 	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };
 
@@ -73,9 +74,19 @@ int kernel_half__attach(struct kernel_half *half, struct err *err);
 int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address,
 			  struct err *err);
 
+/* No sample of what happens before this time (CLOCK_MONOTONIC) is taken; without a call: of nothing
+ * before there are triggers. */
+void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns);
+
 /* No sample is taken at this time (CLOCK_MONOTONIC) or later, exactly and whatever user space is
  * busy with; the earliest that was told counts. From any thread. */
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns);
+
+/* What is under way at this time (CLOCK_MONOTONIC) counts from there on. */
+void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns);
+
+/* Whether listing what is under way (core/kernel/under_way.h) takes it, too. */
+void kernel_half__take_calls(struct kernel_half *half, bool taken);
 
 /* Calls that allocate are seen until that time (CLOCK_MONOTONIC; 0: always), and what is sampled of
  * them counts `scale` times. */

@@ -138,7 +138,8 @@ int tracker__publish(struct tracker *tracker, const struct process *process)
 int tracker__publish_over(struct tracker *tracker, const struct process *process,
 			  const struct proc_rec *before)
 {
-	struct proc_rec rec = { .flags = PROC_FOLLOW | (process->starting ? PROC_STARTING : 0),
+	struct proc_rec rec = { .flags = (tracker->opts.alone ? 0 : PROC_FOLLOW) |
+					 (process->starting ? PROC_STARTING : 0),
 				.program = process->program,
 				.mm = before->program == process->program ? before->mm : 0 };
 
