@@ -240,6 +240,10 @@ struct runtime {
 	 * cannot fail. NULL: the session keeps nothing of it. */
 	void (*detach)(struct runtime_session *session, uint32_t space);
 
+	/* Of a lock whose address the walker has told (rec_sample.object), but not its holder: an
+	 * address that is on the stack of the thread that holds it. 0: not known. NULL: never. */
+	uint64_t (*lock_holder)(struct runtime_session *session, uint32_t pid, uint64_t lock);
+
 	/* For who wants probes, when `attach` has said -EAGAIN: what probes can be attached
 	 * already, so that they see all from the beginning. `probe` or `unprobe` follow. NULL:
 	 * nothing. */

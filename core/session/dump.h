@@ -49,15 +49,16 @@ struct dump_thread {
 	uint64_t args[6];   /* of the call, if it is known */
 	uint64_t waited_ns; /* since it left the CPU; 0: not known */
 
-	uint8_t lock;		   /* enum lock_state, of `lock_name` */
-	const char *lock_name;	   /* "the GIL", "a mutex"; NULL: nothing is known of locks */
-	uint64_t lock_address;	   /* 0: not known */
-	uint32_t holder;	   /* the thread that has it, of the same process; 0: not known */
-	bool deadlocked;	   /* it waits for one that waits ... for it: */
-	uint32_t circle;	   /* the lowest id of these */
-	bool complete;		   /* the frames reach the thread's outermost one */
-	const char *why_cut;	   /* else: a part of a sentence; NULL: not known */
-	struct dump_frame *frames; /* innermost first */
+	uint8_t lock;	       /* enum lock_state, of `lock_name` */
+	const char *lock_name; /* "the GIL", "a mutex"; NULL: nothing is known of locks */
+	uint64_t lock_address; /* 0: not known */
+	uint32_t holder;       /* the thread that has it, of the same process; 0: not known */
+	uint64_t stack_start, stack_end; /* 0: not known */
+	bool deadlocked;		 /* it waits for one that waits ... for it: */
+	uint32_t circle;		 /* the lowest id of these */
+	bool complete;			 /* the frames reach the thread's outermost one */
+	const char *why_cut;		 /* else: a part of a sentence; NULL: not known */
+	struct dump_frame *frames;	 /* innermost first */
 	size_t n_frames, cap_frames;
 };
 

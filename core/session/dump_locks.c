@@ -51,6 +51,41 @@ void dump__see_mutex(const struct dump *dump, struct dump_thread *thread)
 	thread->holder = mutex.owner;
 }
 
+/* What lies behind a stack's outermost frame may be another's: the nearest above whose innermost
+ * frame the address is. 0: none. */
+static uint32_t on_whose_stack(const struct dump_process *process, uint64_t at)
+{
+	const struct dump_thread *best = NULL;
+
+	for (size_t i = 0; i < process->n_threads; i++) {
+		const struct dump_thread *thread = &process->threads[i];
+
+		if (thread->stack_start && at >= thread->stack_start && at < thread->stack_end &&
+		    (!best || thread->stack_start > best->stack_start))
+			best = thread;
+	}
+	return best ? best->tid : 0;
+}
+
+void dump__find_holders(const struct dump *dump, struct dump_process *process)
+{
+	const struct runtime *const *runtimes = dump->opts.runtimes;
+	uint64_t at;
+
+	for (size_t i = 0; i < process->n_threads; i++) {
+		struct dump_thread *thread = &process->threads[i];
+
+		for (int r = 0; thread->lock_address && !thread->holder && runtimes[r]; r++) {
+			if (!runtimes[r]->lock_holder || thread->lock_name != runtimes[r]->lock ||
+			    !dump->sessions[r])
+				continue;
+			at = runtimes[r]->lock_holder(dump->sessions[r], dump->process->pid,
+						      thread->lock_address);
+			thread->holder = at ? on_whose_stack(process, at) : 0;
+		}
+	}
+}
+
 static struct dump_thread *holder_of(struct dump_process *process, const struct dump_thread *thread)
 {
 	return thread->lock == LOCK_WAITED && thread->holder

@@ -14,6 +14,7 @@
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
 #include "core/base/util.h"
+#include "core/kernel/spaces.h"
 #include "core/target/thread_stop.h"
 
 /* No address: a rule that needs the register ends the stack. */
@@ -136,7 +137,7 @@ static struct host_thread as_it_stands(const struct dump *dump, const struct thr
 	thread.regs[UNWIND_REG_RSI] = now->args[1];
 	thread.regs[UNWIND_REG_RSP] = now->sp;
 	thread.regs[UNWIND_REG_PC] = now->pc;
-	if (dump->bases)
+	if (dump->bases && dump->process->space && dump->process->space->walkers)
 		thread.fs_base = thread_bases__find(dump->bases, now->inner_tid, now->sp);
 	return thread;
 }
@@ -152,12 +153,39 @@ static const char *lock_name(const struct dump *dump)
 	return NULL;
 }
 
+/* The last sample's record; NULL: there is none. */
+static struct rec_sample *last_sample(const struct dump *dump)
+{
+	for (struct dump_record *at = dump->records; at; at = at->next)
+		if (type_of(at) == REC_SAMPLE)
+			return (struct rec_sample *)at->data;
+	return NULL;
+}
+
+/* From the innermost frame's stack pointer, or near it, to the outermost frame's. */
+static void find_stack(const struct dump *dump, struct dump_thread *ret)
+{
+	const struct rec_sample *rec = last_sample(dump);
+	const uint64_t *pairs = (const uint64_t *)(rec + 1) + (rec ? rec->n_kernel : 0);
+
+	if (!rec || !rec->n_native)
+		return;
+	ret->stack_start = pairs[1];
+	for (int i = 0; i < rec->n_native; i++) /* the outermost may have none */
+		ret->stack_end = max_of(ret->stack_end, pairs[2 * i + 1]);
+}
+
 void dump__describe(const struct dump *dump, struct dump_thread *ret)
 {
 	ret->complete = dump->sampled && dump->sample.flags & SAMPLE_COMPLETE;
+	if (dump->sampled)
+		find_stack(dump, ret);
 	ret->lock = dump->sampled ? dump->sample.condition.lock : LOCK_UNKNOWN;
 	ret->holder = ret->lock == LOCK_WAITED ? dump->sample.peer : 0;
-	ret->lock_address = ret->lock == LOCK_WAITED ? dump->sample.object : 0;
+	/* Of interpreters' locks the walkers tell no address: that is the futex's. */
+	ret->lock_address = ret->lock == LOCK_WAITED && dump->sample.object != ret->args[0]
+				    ? dump->sample.object
+				    : 0;
 	ret->lock_name = ret->lock ? lock_name(dump) : NULL;
 	dump__see_mutex(dump, ret);
 }
@@ -219,15 +247,6 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 }
 
 /* --- all of it --- */
-
-/* The last sample's record; NULL: there is none. */
-static struct rec_sample *last_sample(const struct dump *dump)
-{
-	for (struct dump_record *at = dump->records; at; at = at->next)
-		if (type_of(at) == REC_SAMPLE)
-			return (struct rec_sample *)at->data;
-	return NULL;
-}
 
 /* Where it is in native code nobody knows: what its walkers have found remains. */
 static void drop_natives(struct dump *dump)

@@ -177,14 +177,17 @@ uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint
 		search(bases, sp, min_of(range->end, sp + ABOVE_SP_MAX), inner_tid);
 		base = find_known(bases, inner_tid);
 	}
-	for (i = 0; !base && !bases->searched && i < bases->n_ranges; i++) {
+	if (base || bases->searched)
+		return base;
+	for (i = bases->n_ranges; !base && i--;) { /* what was mapped first is at the end */
 		const struct range *range = &bases->ranges[i];
 
 		search(bases,
 		       range->end - range->start <= SMALL_BYTES ? range->start
 								: range->end - CHUNK_BYTES,
-		       range->end, 0);
+		       range->end, inner_tid);
+		base = find_known(bases, inner_tid);
 	}
-	bases->searched |= !base;
-	return base ? base : find_known(bases, inner_tid);
+	bases->searched = !base;
+	return base;
 }
