@@ -21,7 +21,7 @@ struct report_opts {
 
 #define HISTOGRAM_STACKS 10 /* that are shown unless the user says how many */
 
-enum { OPT_FORMAT = 0x200, OPT_ROWS, OPT_HISTOGRAM };
+enum { OPT_FORMAT = 0x200, OPT_ROWS, OPT_HISTOGRAM, OPT_LOCK_ORDER };
 
 static const struct argp_option report_options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0,
@@ -33,6 +33,11 @@ static const struct argp_option report_options[] = {
 	{ "histogram", OPT_HISTOGRAM, "stacks", OPTION_ARG_OPTIONAL,
 	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
 	  "--by also of each group; =stacks: also of each stack (default: of 10)",
+	  0 },
+	{ "lock-order", OPT_LOCK_ORDER, NULL, 0,
+	  "Instead, potential deadlocks: mutexes that threads take in different orders, with "
+	  "where; "
+	  "of a recording of the event lock-order",
 	  0 },
 	{}
 };
@@ -68,9 +73,16 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->view.filter.histogram_stacks = arg != NULL;
 		opts->write = output__histogram;
 		break;
+	case OPT_LOCK_ORDER:
+		opts->view.filter.event = "lock-order";
+		opts->view.filter.by = PROFILE_BY_THREAD;
+		opts->write = output__lock_order;
+		break;
 	case ARGP_KEY_END:
 		if (opts->format && opts->write)
-			cli__misused(state, "--histogram is a format of its own: without --format");
+			cli__misused(state, "--%s is a format of its own: without --format",
+				     opts->write == output__lock_order ? "lock-order"
+								       : "histogram");
 		if (!opts->format && !opts->write)
 			opts->format = output__find_format("table");
 		if (opts->view.filter.histogram_stacks && !opts->output.rows)
@@ -138,7 +150,8 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --thread worker-1 --runtime python app.db\n"
 		       "  braid report --format tree --event uprobe:/lib/libc.so.6:malloc app.db\n"
 		       "  braid report --by state --format tree app.db\n"
-		       "  braid report --event off-cpu --histogram --by syscall app.db",
+		       "  braid report --event off-cpu --histogram --by syscall app.db\n"
+		       "  braid report --lock-order --lines app.db",
 		.children = children,
 	};
 	struct report_opts opts = { .view.file = "braid.db" };

@@ -9,6 +9,7 @@
 
 #include "bpf/braid.skel.h"
 #include "bpf/kept.h"
+#include "bpf/lock_calls.h"
 #include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
@@ -158,6 +159,10 @@ static int configure(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_edges, LOCK_EDGES_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_lives, LOCK_LIVES_MAX);
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);
