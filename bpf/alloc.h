@@ -23,9 +23,21 @@
 #define ALLOC_NESTS(cookie)		 (((cookie) >> 6) & 1) /* may call another one to do its work */
 #define ALLOC_COOKIE(size, times, nests) ((size) | (times) << 3 | (nests) << 6)
 
+/* Where what is outstanding is asked for: it leaves the address where its first argument says; one
+ * of its arguments is freed by it, if it succeeds. That one is all that is known of a function
+ * which only frees. */
+#define ALLOC_WRITES(cookie)	  (((cookie) >> 7) & 1)
+#define ALLOC_FREES(cookie)	  (((cookie) >> 8) & 1)
+#define ALLOC_FREED(cookie)	  (((cookie) >> 9) & 7)
+#define ALLOC_WRITES_COOKIE	  (1U << 7)
+#define ALLOC_FREES_COOKIE(which) (1U << 8 | (which) << 9)
+
 /* From so many bytes on any of them may call mmap: glibc does so from 128 KiB on, if it was not
  * told otherwise. */
 #define ALLOC_MMAPS_BYTES (64 * 1024)
+
+/* An allocator needs less stack between its entry and the innermost function that it calls. */
+#define ALLOC_STACK_BYTES 2048
 
 /* More is asked for by mistake: no process has so much address space. */
 #define ALLOC_BYTES_MAX (1ULL << 47)

@@ -48,6 +48,42 @@ static __always_inline __u32 state_of(int preempted, __u64 task_state)
 	return task_state & TASK_STOPPED_OR_TRACED ? STATE_STOPPED : STATE_BLOCKED;
 }
 
+/* A switch takes a microsecond or two, and the scheduler counts it as running, of whom it switches
+ * to, from before sched_switch on (update_rq_clock() in __schedule(), kernel/sched/core.c). The
+ * hooks are later. By how much is known when the thread leaves the next time, and is taken off its
+ * waits then: else threads that switch tens of thousands of times a second would wait longer than
+ * their wall time less what they have run. Where it runs or waits for long this makes no
+ * difference, and the clocks' rates differ by more: */
+#define SHORT_NS 1000000
+
+static __always_inline void note_run(struct waiting_rec *rec, struct task_struct *task,
+				     __u64 now_ns)
+{
+	__u64 exec_ns = task->se.sum_exec_runtime, run_ns = now_ns - rec->on_ns;
+
+	if (rec->exec_ns && run_ns < SHORT_NS)
+		rec->ahead_ns += exec_ns - rec->exec_ns - run_ns;
+	rec->exec_ns = exec_ns;
+}
+
+/* The length of a wait. */
+static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 off_ns, __u64 now_ns)
+{
+	__u64 interval_ns = now_ns - off_ns, taken_ns;
+
+	if (interval_ns >= SHORT_NS) {
+		rec->ahead_ns = 0;
+		return interval_ns;
+	}
+	if (rec->ahead_ns <= 0) /* an interrupt's time, or a hypervisor's, is no running */
+		return interval_ns;
+	taken_ns = rec->ahead_ns;
+	if (taken_ns >= interval_ns)
+		taken_ns = interval_ns - 1;
+	rec->ahead_ns -= taken_ns;
+	return interval_ns - taken_ns;
+}
+
 /* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
 SEC("?raw_tp")
 int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
@@ -57,6 +93,7 @@ int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 	/* First, as threads that switch often are known: one lookup is all that it takes them. */
 	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid), new = {};
 	__u32 state = state_of(ctx->args[0], ctx->args[3]);
+	__u64 now_ns = bpf_ktime_get_ns();
 
 	if (ctx->args[3] & TASK_DEAD) {
 		if (rec)
@@ -67,7 +104,8 @@ int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 		rec->state = state;
 		rec->link = 0;
 		rec->peer = 0;
-		rec->off_ns = bpf_ktime_get_ns();
+		rec->off_ns = now_ns;
+		note_run(rec, task, now_ns);
 		return 0;
 	}
 	tgid = task__pid(task);
@@ -76,7 +114,8 @@ int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 	new.state = state;
 	/* Clocks of threads that begin together are to ring at different times. */
 	new.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
-	new.off_ns = bpf_ktime_get_ns();
+	new.off_ns = now_ns;
+	new.exec_ns = task->se.sum_exec_runtime;
 	if (bpf_map_update_elem(&waiting, &tid, &new, BPF_ANY))
 		count(COUNT_WAITING_FULL);
 	return 0;
@@ -86,10 +125,11 @@ int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 static __always_inline __u64 off_cpu__value(struct waiting_rec *rec, __u32 event, __u64 off_ns,
 					    __u64 now_ns)
 {
-	__u64 interval_ns = now_ns - off_ns;
+	__u64 interval_ns;
 
 	if (off_ns >= now_ns)
 		return 0;
+	interval_ns = off_cpu__interval(rec, off_ns, now_ns);
 	if (interval_ns < cfg_minima[EVENT_AT(event)]) {
 		__sync_fetch_and_add(&waits_below, 1);
 		__sync_fetch_and_add(&waits_below_ns, interval_ns);
@@ -199,11 +239,14 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	/* Not after a schedule() that has switched to nobody. */
 	if (!rec || !rec->off_ns || !ctx->args[0])
 		return 0;
-	/* What had begun by the end of the recording is in it, up to then. */
+	/* Of what had begun before the recording, or by its end, the part that lies inside. */
 	now_ns = bpf_ktime_get_ns();
 	if (sample_until_ns && now_ns >= sample_until_ns)
 		now_ns = sample_until_ns - 1;
 	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
+	if (off_ns < sample_from_ns)
+		off_ns = sample_from_ns;
+	rec->on_ns = now_ns;
 	if (!event)
 		return 0; /* only who wakes it is wanted */
 	value = off_cpu__value(rec, event, off_ns, now_ns);

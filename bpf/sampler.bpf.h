@@ -7,7 +7,7 @@
 
 #include "bpf/scratch.bpf.h"
 
-extern __u64 sample_until_ns;
+extern __u64 sample_from_ns, sample_until_ns;
 extern __u64 occurrences[2 * EVENTS_MAX];
 
 #define COPY_REGS(to, from)                                                             \
@@ -117,6 +117,7 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, 
 	scratch->proc = *proc;
 	scratch->walkers_left = proc->walkers;
 	scratch->n_words = 0;
+	scratch->kept.absent = 0;
 	scratch->limited = cfg_limited >> EVENT_AT(event) & 1;
 	sample = &scratch->sample;
 	__builtin_memset(sample, 0, sizeof(*sample));
@@ -141,7 +142,8 @@ static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
 	struct scratch *scratch;
 
-	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
+	if (!proc || !tgid || now_ns < sample_from_ns ||
+	    (sample_until_ns && now_ns >= sample_until_ns))
 		return NULL;
 	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 	if (proc->flags & PROC_STARTING && !in_execve)

@@ -214,10 +214,11 @@ _Static_assert(sizeof(struct rec_mapped) == 40, "rec_mapped");
 struct rec_value {
 	__u32 type;
 	__u32 pad;
-	__u64 link;  /* the sample's */
-	__u64 value; /* 0: the sample is not wanted */
+	__u64 link;   /* the sample's */
+	__u64 value;  /* 0: the sample is not wanted */
+	__u64 object; /* what it is about, if that was not known either; 0: it was */
 };
-_Static_assert(sizeof(struct rec_value) == 24, "rec_value");
+_Static_assert(sizeof(struct rec_value) == 32, "rec_value");
 
 /* What a thread wants of a block device: the first word of such a sample's kernel frames, which is
  * no address. */
@@ -418,9 +419,10 @@ _Static_assert(sizeof(struct rec_code) == REC_CODE_HEADER + 2 * CODE_TEXT_BYTES 
 
 /* --- how to unwind: cfg_unwind --- */
 enum unwind_mode {
-	UNWIND_MODE_AUTO, /* tables, frame pointers without one, a stack copy where both fail */
-	UNWIND_MODE_FP,	  /* frame pointers only */
-	UNWIND_MODE_COPY, /* tables, and a stack copy with every sample */
+	UNWIND_MODE_AUTO,  /* tables, frame pointers without one, a stack copy where both fail */
+	UNWIND_MODE_FP,	   /* frame pointers only */
+	UNWIND_MODE_COPY,  /* tables, and a stack copy with every sample */
+	UNWIND_MODE_TWICE, /* as auto, and compared with what is found without kept frames */
 };
 
 /* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and COPIES_WINDOW_NS; more while a

@@ -28,6 +28,9 @@ struct waiting_rec {
 	__u64 link;	/* the sample of who has woken it; 0: none was taken */
 	__u32 peer;	/* who has woken it; 0: not known, or an interrupt */
 	__u32 state;	/* enum thread_state */
+	__u64 on_ns;	/* when it came back; 0: not seen yet */
+	__u64 exec_ns;	/* how long it had run when it left, as the scheduler counts */
+	__s64 ahead_ns; /* by so much that counts more as running than the hooks do */
 };
 
 #define STILL_RETURNS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */

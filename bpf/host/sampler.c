@@ -16,7 +16,7 @@ void host_programs__open(void)
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(filters, FILTERS_N);
-	HOST_HASH(targets, 8);
+	HOST_HASH(targets, 1024);
 	host_unwind__open();
 	host_python__open();
 	host_ruby__open();
@@ -37,6 +37,7 @@ void host_programs__look_at_locks(void)
 
 /* Without mappings: those of a target that was recorded have all been published. */
 static struct mm_struct memory;
+static struct pid numbers; /* of the outermost namespace, which is as good as braid's own */
 
 static struct xol_area area;
 static struct uprobe_task utask;
@@ -69,6 +70,7 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 		.mm = &memory,
 		.group_leader = &host.task,
 		.thread.fsbase = thread->fs_base,
+		.thread_pid = thread->own_ids ? &numbers : NULL,
 	};
 	set_returns(thread);
 	memset(host.comm, 0, sizeof(host.comm));

@@ -8,9 +8,13 @@
 
 #include "core/base/util.h"
 #include "core/capture/code_label.h"
+#include "core/elf/demangle.h"
 #include "core/elf/kallsyms.h"
 #include "core/profile/profile.h"
 #include "core/target/compiled_code.h"
+#include "core/target/image_names.h"
+
+#define SYMBOL_BYTES 512 /* the kernel's KSYM_NAME_LEN */
 
 enum pending_kind {
 	PENDING_KERNEL,
@@ -164,7 +168,7 @@ static const char *const block_kinds[BLOCK_KINDS_N] = {
 static int name_kernel(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const char *name = NULL, *module;
-	char text[40];
+	char text[SYMBOL_BYTES];
 
 	if (pending->address < BLOCK_KINDS_N && block_kinds[pending->address])
 		return name_one(naming, pending->frame, KIND_KERNEL, block_kinds[pending->address],
@@ -174,8 +178,11 @@ static int name_kernel(struct naming *naming, const struct pending *pending, str
 	if (naming->kallsyms)
 		name = kallsyms__find(naming->kallsyms, pending->address, &module);
 	naming->kernel_unnamed += !naming->kallsyms;
-	snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
-	return name_one(naming, pending->frame, KIND_KERNEL, name ? name : text, NULL, 0, err);
+	if (name)
+		snprintf(text, sizeof(text), "%.*s", (int)symbol_name__length(name), name);
+	else
+		snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
+	return name_one(naming, pending->frame, KIND_KERNEL, text, NULL, 0, err);
 }
 
 /* Does a runtime say that it names code in this image in the map of a process? */
@@ -217,27 +224,38 @@ static int name_by_place(struct naming *naming, const struct pending *pending, u
 	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
 }
 
+/* By what the image itself, or its frame descriptions, say of the function around that has no
+ * symbol. */
+static int name_by_function(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	uint64_t start = pending->address;
+	const char *name = NULL;
+	int ret = symbols__function_start(pending->image->symbols, pending->address, &start);
+
+	if (!ret)
+		ret = image_names__find(pending->image, naming->opts.runtimes,
+					naming->opts.sessions, start, &name);
+	if (ret == -ENOMEM)
+		return err__set(err, ret, "out of memory");
+	return name ? name_one(naming, pending->frame, KIND_NATIVE, name, NULL, 0, err)
+		    : name_by_place(naming, pending, start, err);
+}
+
 static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	struct sink_location locations[SYMBOL_INLINES_MAX];
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
-	uint64_t start = pending->address;
 	int n, i;
 
 	if (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx))
-		return name_by_place(naming, pending, start, err);
+		return name_by_place(naming, pending, pending->address, err);
 	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
 	if (n == -ENOMEM)
 		return err__set(err, n, "out of memory");
 	if (n <= 0) {
 		int ret = name_by_map(naming, pending, err);
 
-		if (ret != -ENOENT)
-			return ret;
-		if (symbols__function_start(pending->image->symbols, pending->address, &start) ==
-		    -ENOMEM)
-			return err__set(err, -ENOMEM, "out of memory");
-		return name_by_place(naming, pending, start, err);
+		return ret == -ENOENT ? name_by_function(naming, pending, err) : ret;
 	}
 	for (i = 0; i < n; i++)
 		locations[i] =

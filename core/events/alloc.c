@@ -12,6 +12,7 @@
 #include <bpf/bpf.h>
 
 #include "core/base/util.h"
+#include "core/events/alloc.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/alloc_windows.h"
 #include "core/events/nearest.h"
@@ -42,9 +43,8 @@ struct alloc {
 	uint64_t runs, run_ns; /* of the program, up to the last look */
 };
 
-/* What -e alloc:DOMAIN means; NULL: nothing. */
-static const struct runtime_allocator *find_allocator(const struct event *event,
-						      const struct event_place *place)
+const struct runtime_allocator *alloc__find(const struct event *event,
+					    const struct event_place *place)
 {
 	const char *argument = event__argument(&event->spec);
 
@@ -217,10 +217,10 @@ static int keep(struct event *event, struct err *err)
 	return ret;
 }
 
-static int nothing_found(struct event *event, const struct event_place *place, struct err *err)
+int alloc__nothing_found(const struct runtime_allocator *allocator, const struct event_place *place,
+			 struct err *err)
 {
-	const struct alloc *alloc = event->own;
-	const char *name = alloc->allocator->functions->name;
+	const char *name = allocator->functions->name;
 	const struct image *image;
 
 	for (image = images__first(place->images); image; image = image->next)
@@ -237,7 +237,7 @@ static int nothing_found(struct event *event, const struct event_place *place, s
 			name);
 }
 
-static int no_allocator(const struct event *event, const struct event_place *place, struct err *err)
+int alloc__unknown(const struct event *event, const struct event_place *place, struct err *err)
 {
 	char names[200] = "";
 
@@ -264,15 +264,15 @@ static int attach_calls(struct event *event, const struct event_place *place, st
 		alloc->links = probe_links__new();
 	if (!alloc || !alloc->links)
 		return err__set(err, -ENOMEM, "out of memory");
-	alloc->allocator = find_allocator(event, place);
+	alloc->allocator = alloc__find(event, place);
 	if (!alloc->allocator)
-		return no_allocator(event, place, err);
+		return alloc__unknown(event, place, err);
 	if (alloc->allocator->why_not)
 		return err__set(err, -ENOTSUP, "%s: %s", event->spec.name,
 				alloc->allocator->why_not);
 	ret = attach_images(event, place, err);
 	if (!ret && !alloc->n_files)
-		ret = nothing_found(event, place, err);
+		ret = alloc__nothing_found(alloc->allocator, place, err);
 	if (!ret)
 		begin_limit(event, place);
 	return ret;

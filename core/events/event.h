@@ -61,6 +61,7 @@ struct event {
 	size_t n_links, cap_links;
 	void *own;		     /* the kind's */
 	char note[EVENT_NOTE_BYTES]; /* what keeping the limit has meant; "": nothing */
+	uint64_t ended_ns;	     /* it was given up at that time; 0: it was not */
 };
 
 /* What an event may ask when it is attached. */
@@ -101,6 +102,8 @@ struct event_kind {
 	bool timed;
 	/* -c is an amount of its unit, which is sampled by it, not a number of occurrences. */
 	bool by_value;
+	/* What is allocated is sampled, and counts if it is not freed until the end. */
+	bool outstanding;
 	/* It is counted by the kernel, by its rate (session_opts.frequency_hz) unless there is a
 	 * period (-c): whatever samples come are wanted, each with how many it stands for. */
 	bool rated;
@@ -177,6 +180,7 @@ extern const struct event_kind event_syscall;
 extern const struct event_kind event_tracepoint;
 extern const struct event_kind event_uprobe;
 extern const struct event_kind event_alloc;
+extern const struct event_kind event_outstanding;
 extern const struct event_kind event_lock;
 extern const struct event_kind event_lock_holder;
 extern const struct event_kind event_lock_order;

@@ -8,17 +8,29 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-const struct event_kind *const event_kinds[] = { &event_cpu,	    &event_wall,
-						 &event_off_cpu,    &event_wakeup,
-						 &event_lock,	    &event_lock_holder,
-						 &event_lock_order, &event_alloc,
-						 &event_block_io,   &event_fault,
-						 &event_software,   &event_pmu,
-						 &event_syscall,    &event_tracepoint,
-						 &event_uprobe,	    &event_uretprobe,
-						 &event_usdt,	    &event_kprobe,
-						 &event_kretprobe,  &event_fentry,
-						 &event_latency,    NULL };
+const struct event_kind *const event_kinds[] = { &event_cpu,
+						 &event_wall,
+						 &event_off_cpu,
+						 &event_wakeup,
+						 &event_lock,
+						 &event_lock_holder,
+						 &event_lock_order,
+						 &event_alloc,
+						 &event_outstanding,
+						 &event_block_io,
+						 &event_fault,
+						 &event_software,
+						 &event_pmu,
+						 &event_syscall,
+						 &event_tracepoint,
+						 &event_uprobe,
+						 &event_uretprobe,
+						 &event_usdt,
+						 &event_kprobe,
+						 &event_kretprobe,
+						 &event_fentry,
+						 &event_latency,
+						 NULL };
 
 struct events {
 	struct event list[EVENTS_MAX];
@@ -249,9 +261,10 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 		if (spec->kind->timed && spec->kind->intervals)
 			opts->values[number] = NSEC_PER_SEC / max_of(rates->frequency_hz, 1U);
 		opts->minima[number] = spec->minimum;
-		opts->limited |=
-			(is_counted(spec->kind) || spec->kind->intervals || spec->kind->by_value)
-			<< number;
+		opts->limited |= (is_counted(spec->kind) || spec->kind->intervals ||
+				  (spec->kind->by_value && !spec->kind->outstanding))
+				 << number;
+		opts->outstanding |= spec->kind->outstanding;
 		opts->intervals |= spec->kind->intervals << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
@@ -361,6 +374,11 @@ int events__keep(struct events *events, struct err *err)
 const char *events__note(const struct events *events, uint32_t number)
 {
 	return number && number <= events->n ? events->list[number - 1].note : "";
+}
+
+uint64_t events__ended_ns(const struct events *events, uint32_t number)
+{
+	return number && number <= events->n ? events->list[number - 1].ended_ns : 0;
 }
 
 int events__slow_down(struct events *events, uint32_t slowdown)

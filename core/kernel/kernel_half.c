@@ -8,8 +8,11 @@
 #include <string.h>
 
 #include "bpf/braid.skel.h"
+#include "bpf/host/host.h"
+#include "bpf/host/programs.h"
 #include "bpf/kept.h"
 #include "bpf/lock_calls.h"
+#include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
@@ -18,6 +21,7 @@
 #include "core/kernel/chain.h"
 #include "core/kernel/kernel_part.h"
 #include "core/kernel/libbpf_warning.h"
+#include "core/kernel/maps.h"
 #include <stdlib.h>
 
 #define RING_BYTES	  (16U << 20)
@@ -32,7 +36,8 @@ static const char *const followers[] = { "shadow_on_fork", "shadow_on_exec", "sh
  * triggers. What only some sessions need is loaded beside it when the need shows, as most of a
  * start's time is the verifier's: other types, the walker of a runtime, the programs of probes. */
 struct kernel_half {
-	struct braid_bpf *skel;
+	struct braid_bpf *skel; /* NULL: it is ... */
+	bool on_host;
 	struct kernel_half_opts opts;
 	int n_cpus;
 	struct chains chains;
@@ -142,6 +147,7 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
 	skel->rodata->cfg_locks = 1;
+	skel->rodata->cfg_outstanding = half->opts.outstanding;
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
 									? half->opts.ring_bytes
@@ -163,6 +169,8 @@ static int configure(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.lock_edges, LOCK_EDGES_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_lives, LOCK_LIVES_MAX);
+	if (!err && half->opts.outstanding)
+		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);
@@ -231,6 +239,18 @@ out:
 	return rc;
 }
 
+int kernel_half__on_host(struct kernel_half **ret)
+{
+	struct kernel_half *half = calloc(1, sizeof(*half));
+
+	if (!half)
+		return -ENOMEM;
+	half->on_host = true;
+	host_programs__open();
+	*ret = half;
+	return 0;
+}
+
 static int load_probes(struct kernel_half *half)
 {
 	const struct chain_stage walker = { "walk_shadow", WALKER_SHADOW };
@@ -256,7 +276,7 @@ int kernel_half__load_probes(struct kernel_half *half, struct err *err)
 	return half->probes_code ? explain(half->probes_code, err) : 0;
 }
 
-int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err)
+static int load_runtime(struct kernel_half *half, int i, struct err *err)
 {
 	const struct runtime *runtime = half->opts.runtimes[i];
 	const struct chain_stage stages[] = { { runtime->program, runtime->walker },
@@ -271,6 +291,11 @@ int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err)
 		return explain(ret, err);
 	half->loaded |= 1U << i;
 	return 0;
+}
+
+int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err)
+{
+	return half->on_host ? 0 : load_runtime(half, i, err);
 }
 
 const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, enum chain_type type,
@@ -326,10 +351,17 @@ void kernel_half__free(struct kernel_half *half)
 	if (!half)
 		return;
 	kernel_half__detach(half);
+	if (half->on_host)
+		host__done();
 	bpf_object__close(half->probes);
 	chains__done(&half->chains);
 	braid_bpf__destroy(half->skel);
 	free(half);
+}
+
+void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns)
+{
+	__atomic_store_n(&half->skel->bss->sample_from_ns, time_ns, __ATOMIC_RELEASE);
 }
 
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
@@ -418,12 +450,13 @@ struct bpf_object *kernel_half__object(struct kernel_half *half)
 
 int kernel_half__map_fd(const struct kernel_half *half, const char *name)
 {
-	return bpf_object__find_map_fd_by_name(half->skel->obj, name);
+	return half->on_host ? maps__of_host(name)
+			     : bpf_object__find_map_fd_by_name(half->skel->obj, name);
 }
 
 void kernel_half__set_plain(struct kernel_half *half, uint32_t image, bool plain)
 {
-	if (image < IMAGE_FILES_MAX)
+	if (!half->on_host && image < IMAGE_FILES_MAX)
 		half->skel->bss->plain_images[image] = plain;
 }
 

@@ -31,6 +31,7 @@ struct kernel_half_opts {
 	uint32_t limited, intervals; /* bit n: of event n (bpf/budget.bpf.h) */
 	double budget_percent;	     /* what their samples may cost of each CPU; 0: anything */
 	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
+	bool outstanding;		 /* what is allocated is of interest if it is not freed */
 	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };
 
@@ -38,6 +39,11 @@ struct kernel_half_opts {
  * returns; the sentence in `err` has the remedy. */
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err);
+
+/* Not in the kernel, and without any privilege: its programs built for this process (bpf/host), for
+ * threads that do not run (core/kernel/host_half.h). Nothing can be attached. One at a time.
+ * -ENOMEM. */
+int kernel_half__on_host(struct kernel_half **ret);
 
 /* Before the first probe: loads the programs that probes run, and from here on shadow stacks follow
  * forks, execs and exits. Idempotent, also in what it returns. -ENOTSUP where no probes are wanted,
@@ -67,6 +73,10 @@ int kernel_half__attach(struct kernel_half *half, struct err *err);
  * processes that it starts later, as event 1, which is a CHAIN_TICK. */
 int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address,
 			  struct err *err);
+
+/* No sample of what happens before this time (CLOCK_MONOTONIC) is taken; without a call: of nothing
+ * before there are triggers. */
+void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns);
 
 /* No sample is taken at this time (CLOCK_MONOTONIC) or later, exactly and whatever user space is
  * busy with; the earliest that was told counts. From any thread. */

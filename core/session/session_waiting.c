@@ -16,12 +16,11 @@
 #include "core/kernel/host_half.h"
 #include "core/kernel/waiting.h"
 
-/* Of the thread alone. */
 static bool is_running(uint32_t tid)
 {
-	struct procfs_info info;
+	char state = procfs__thread_state(tid);
 
-	return procfs__info(tid, &info, NULL) || info.state == 'R';
+	return !state || state == 'R';
 }
 
 static int note_threads(const struct session *session, uint32_t pid)
@@ -76,7 +75,8 @@ static struct still_sample describe(const struct session *session, uint32_t even
 {
 	struct still_sample sample = { .event = event,
 				       .time_ns = session->end_ns - 1,
-				       .value = session->end_ns - rec->off_ns,
+				       .value = session->end_ns -
+						max_of(rec->off_ns, session->start_ns),
 				       .link = rec->link,
 				       .peer = rec->peer };
 
@@ -99,7 +99,7 @@ static bool find_note(const struct session *session, const struct still_thread *
 	const struct event_spec *spec = &session->opts.events.list[event - 1];
 
 	if (!waiting__get(session->half, thread->tid, ret) || ret->off_ns >= session->end_ns ||
-	    session->end_ns - ret->off_ns < spec->minimum)
+	    session->end_ns - max_of(ret->off_ns, session->start_ns) < spec->minimum)
 		return false;
 	ret->link = ret->peer = 0; /* who has woken it belongs to the wait's own end */
 	/* It was noted at the beginning just when it began to run, and has not stopped since. */

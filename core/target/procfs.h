@@ -50,8 +50,15 @@ void procfs__join_arguments(const char *arguments, size_t len, struct procfs_inf
 /* A process chooses its own name and arguments: they must not steer a terminal. */
 void procfs__make_printable(char *text, size_t len);
 
-/* `id` may be any thread's id. -ESRCH: no such process; others as of open and read. */
+/* `id` may be any thread's id: what is told is its process's. -ESRCH: no such process; others as of
+ * open and read. */
 int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
+
+/* Of the thread alone, where procfs__info is about its process: the letter of proc(5), such as 'R'.
+ * '\0': there is no such thread. */
+char procfs__thread_state(uint32_t tid);
+
+uint32_t procfs__parent(uint32_t pid); /* 0: none in this PID namespace, or no such process */
 
 /* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie, and all where /proc is that
  * of other PIDs than braid's (-EINVAL), with the sentence. */

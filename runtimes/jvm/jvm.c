@@ -264,8 +264,8 @@ static const char *const maps[] = { "jvm_states", "jvm_procs", "jvm_codes", NULL
  * alloc_size, ...) for what is too large for one. They are called whether or not somebody traces.
  */
 static const struct runtime_allocates allocates[] = {
-	{ "_ZN11AllocTracer27send_allocation_in_new_tlabE", 2, RUNTIME_ONCE, false, true },
-	{ "_ZN11AllocTracer28send_allocation_outside_tlabE", 2, RUNTIME_ONCE, false, true },
+	{ "_ZN11AllocTracer27send_allocation_in_new_tlabE", 2, RUNTIME_ONCE, .prefix = true },
+	{ "_ZN11AllocTracer28send_allocation_outside_tlabE", 2, RUNTIME_ONCE, .prefix = true },
 	{}
 };
 static const struct runtime_allocator allocator = { .functions = allocates };
@@ -273,6 +273,7 @@ static const struct runtime_allocator allocator = { .functions = allocates };
 const struct runtime runtime_jvm = {
 	.name = "jvm",
 	.suffix = "_[j]",
+	.lock = "a monitor",
 	.versions = "HotSpot 17 to 25",
 	.idle = jvm_idle,
 	.walker = WALKER_JVM,

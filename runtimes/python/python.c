@@ -12,6 +12,7 @@
 #include "runtimes/python/python_codes.h"
 #include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_probing.h"
+#include "runtimes/python/python_tables.h"
 #include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
 
@@ -400,16 +401,18 @@ static const char *const python_maps[] = { "python_states", "python_procs", "pyt
  * malloc's), with the allocator's context first. What is exported, PyObject_Malloc, only jumps
  * there, and is not on the way of calls from within an interpreter that was linked as one (LTO). */
 static const struct runtime_allocates allocates[] = {
-	{ "_PyObject_Malloc", 1, RUNTIME_ONCE, true, false },
-	{ "_PyObject_Calloc", 1, 2, true, false },
-	{ "_PyObject_Realloc", 2, RUNTIME_ONCE, true, false },
+	{ "_PyObject_Malloc", 1, RUNTIME_ONCE, .nests = true },
+	{ "_PyObject_Calloc", 1, 2, .nests = true },
+	{ "_PyObject_Realloc", 2, RUNTIME_ONCE, .nests = true, .frees = 2 },
 	{}
 };
-static const struct runtime_allocator allocator = { .functions = allocates };
+static const struct runtime_frees frees[] = { { "_PyObject_Free", .address = 1 }, {} };
+static const struct runtime_allocator allocator = { .functions = allocates, .frees = frees };
 
 const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
+	.lock = "the GIL",
 	.versions = "CPython " VERSIONS,
 	.idle = python_idle,
 	.walker = WALKER_PYTHON,
@@ -425,6 +428,7 @@ const struct runtime runtime_python = {
 	.prepare = python__prepare,
 	.image_free = python__image_free,
 	.loops = python__loops,
+	.function_names = python_tables__read,
 	.open = python__open,
 	.close = python__close,
 	.attach = python__attach,

@@ -23,11 +23,37 @@ thread = threading.Thread(target=stuck, daemon=True)
 thread.start()
 holds()
 """
+# The same, but the process's first thread runs all the time, and so does its process, by its state.
+BUSY = """
+import threading
+def stuck():
+    lock.acquire()
+lock = threading.Lock()
+lock.acquire()
+thread = threading.Thread(target=stuck, daemon=True)
+thread.start()
+print(thread.native_id, flush=True)
+while True:
+    pass
+"""
 
 
 def is_in(pid, tid, number):
     with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as file:
         return file.read().split()[0] == str(number)
+
+
+def record(process):
+    """Up to the first commit, and no longer."""
+    if gate.os.path.exists(file):
+        gate.os.unlink(file)
+    braid = gate.start(gate.BRAID, "record", "-e", "off-cpu", "-p", process.pid, "-o", file,
+                       stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: gate.os.path.exists(file), "the first commit")
+    braid.send_signal(signal.SIGINT)
+    messages = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, "status", messages)
+    return messages
 
 
 gate.need_root()
@@ -37,12 +63,7 @@ holder, stuck = map(int, gate.line_of(target).split())
 gate.wait_until(lambda: is_in(target.pid, holder, PAUSE), "the holder waits")
 gate.wait_until(lambda: is_in(target.pid, stuck, FUTEX), "the other one waits")
 file = gate.path("still.db")
-braid = gate.start(gate.BRAID, "record", "-e", "off-cpu", "-p", target.pid, "-o", file,
-                   stderr=gate.subprocess.PIPE)
-gate.wait_until(lambda: gate.os.path.exists(file), "the first commit")
-braid.send_signal(signal.SIGINT)
-err = braid.stderr.read().decode()
-gate.equal(braid.wait(), 0, "status", err)
+err = record(target)
 recording = gate.Recording(file)
 rows = {tid: rest for tid, *rest in recording.sql(
     "SELECT tid, count(*), state, lock, syscall - 1 FROM sample JOIN thread ON thread.id = thread "
@@ -54,5 +75,15 @@ gate.matches(r"(?m)^.*;<module> \(<string>\);holds \(<string>\);.*pause;.* \d+$"
              "the holder: its frames")
 gate.matches(r"(?m)^.*;Thread\.run \(threading\.py\);.*stuck \(<string>\);.*futex.* \d+$", folded,
              "the other one: its frames")
+target.kill()
+
+target = gate.start(PYTHON, "-c", BUSY)
+stuck = int(gate.line_of(target))
+gate.wait_until(lambda: is_in(target.pid, stuck, FUTEX), "the thread of a busy process waits")
+err = record(target)
+rows = dict(gate.Recording(file).sql(
+    f"SELECT tid, count(*) FROM sample JOIN thread ON thread.id = thread WHERE tid = {stuck} "
+    "GROUP BY tid"))
+gate.equal(rows, {stuck: 1}, "a thread that waits beside one that runs: one sample", err)
 target.kill()
 gate.done()
