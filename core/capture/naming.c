@@ -21,7 +21,8 @@ enum pending_kind {
 	PENDING_NATIVE,
 	PENDING_ANONYMOUS,
 	PENDING_JIT,
-	PENDING_RUNTIME
+	PENDING_RUNTIME,
+	PENDING_LOCK
 };
 
 struct pending {
@@ -30,7 +31,7 @@ struct pending {
 	int runtime;
 	uint64_t address;
 	struct image *image;
-	char path[64];
+	char path[192];
 	uint32_t serial; /* PENDING_NATIVE: of the process where it was met, at ... */
 	uint64_t met_at;
 };
@@ -116,6 +117,14 @@ int naming__add_anonymous(struct naming *naming, uint32_t frame, const char *pat
 int naming__add_jit(struct naming *naming, uint32_t frame, const char *name)
 {
 	struct pending pending = { .kind = PENDING_JIT, .frame = frame };
+
+	snprintf(pending.path, sizeof(pending.path), "%s", name);
+	return add(naming, &pending);
+}
+
+int naming__add_lock(struct naming *naming, uint32_t frame, const char *name)
+{
+	struct pending pending = { .kind = PENDING_LOCK, .frame = frame };
 
 	snprintf(pending.path, sizeof(pending.path), "%s", name);
 	return add(naming, &pending);
@@ -286,6 +295,11 @@ static int name_jit(struct naming *naming, const struct pending *pending, struct
 	return name_one(naming, pending->frame, KIND_NATIVE, pending->path, NULL, 0, err);
 }
 
+static int name_lock(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	return name_one(naming, pending->frame, KIND_KERNEL, pending->path, NULL, 0, err);
+}
+
 static int name_runtime(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const struct runtime *runtime = naming->opts.runtimes[pending->runtime];
@@ -312,7 +326,7 @@ static int run(struct naming *naming, uint32_t serial, struct err *err)
 	static int (*const names[])(struct naming *, const struct pending *, struct err *) = {
 		[PENDING_KERNEL] = name_kernel,	      [PENDING_NATIVE] = name_native,
 		[PENDING_ANONYMOUS] = name_anonymous, [PENDING_JIT] = name_jit,
-		[PENDING_RUNTIME] = name_runtime,
+		[PENDING_RUNTIME] = name_runtime,     [PENDING_LOCK] = name_lock,
 	};
 	size_t n = naming->n, i;
 	int ret = 0;

@@ -2,13 +2,18 @@
 #include "core/capture/stack_nodes.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/lock_calls.h"
+#include "bpf/shared.h"
 #include "core/base/u64map.h"
 #include "core/capture/stack_cache.h"
 #include "core/profile/profile.h"
 #include "core/target/compiled_code.h"
+#include "core/target/data_symbol.h"
 
 struct stack_nodes {
 	struct stack_nodes_opts opts;
@@ -83,6 +88,35 @@ static int kernel_frame(struct stack_nodes *nodes, uint64_t address, uint32_t *r
 	if (!ret)
 		ret = naming__add_kernel(nodes->opts.naming, *ret_id, address);
 	return ret;
+}
+
+/* Of no kernel frame, but a mutex (bpf/lock_calls.h), which one process has. */
+static bool is_lock(uint64_t word)
+{
+	return word >= BLOCK_KINDS_N && !(word >> 63);
+}
+
+static int lock_frame(struct stack_nodes *nodes, const struct stack_owner *owner, uint64_t word,
+		      uint32_t *ret_id, struct err *err)
+{
+	const struct process *process = owner->captured->process;
+	struct ids_frame frame = { .kind = KIND_KERNEL,
+				   .process = owner->captured->id,
+				   .address = word };
+	uint32_t life = LOCK_NODE_LIFE(word);
+	char symbol[150] = "", number[16] = "", text[220];
+	bool is_new = false;
+	int ret = ids__frame(nodes->opts.ids, &frame, ret_id, &is_new, err);
+
+	if (ret || !is_new)
+		return ret;
+	if (life) /* another one that has come there */
+		snprintf(number, sizeof(number), " #%u", life);
+	if (!data_symbol__of(process, LOCK_NODE_ADDRESS(word), symbol, sizeof(symbol)))
+		strcat(symbol, " ");
+	snprintf(text, sizeof(text), "[mutex %s0x%" PRIx64 "%s of pid %u]", symbol,
+		 (uint64_t)LOCK_NODE_ADDRESS(word), number, process->pid);
+	return naming__add_lock(nodes->opts.naming, *ret_id, text);
 }
 
 /* On what the nodes of the thread's native stack depend, now. */
@@ -165,7 +199,9 @@ int stack_nodes__native(struct stack_nodes *nodes, const struct stack_owner *own
 		ret = inner_nodes(nodes, owner, stack, natives, known, &node, err);
 	}
 	for (i = natives->n_kernel; !ret && i-- > 0;) {
-		ret = kernel_frame(nodes, natives->kernel[i], &frame, err);
+		ret = is_lock(natives->kernel[i])
+			      ? lock_frame(nodes, owner, natives->kernel[i], &frame, err)
+			      : kernel_frame(nodes, natives->kernel[i], &frame, err);
 		if (!ret)
 			ret = ids__node(nodes->opts.ids, node, frame, SINK_NO_OFFSET, &node, err);
 	}

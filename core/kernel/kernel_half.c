@@ -11,6 +11,7 @@
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
 #include "bpf/kept.h"
+#include "bpf/lock_calls.h"
 #include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
@@ -166,6 +167,10 @@ static int configure(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.waits_over, WAITS_OVER_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_edges, LOCK_EDGES_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_lives, LOCK_LIVES_MAX);
 	if (!err && half->opts.outstanding)
 		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
 	if (!err)

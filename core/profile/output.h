@@ -60,6 +60,10 @@ int output__tree(const struct profile *profile, const struct output_opts *opts, 
  * the profile, the greatest sum first, at most opts->rows of them. */
 int output__histogram(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* Potential deadlocks in a profile of the event lock-order by thread, at most opts->rows of them.
+ */
+int output__lock_order(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* `root;...;leaf WEIGHT`, one line per distinct stack, sorted; plain numbers in the event's
  * unit. `;` inside a
  * name becomes `:`, control characters become `?`. */
