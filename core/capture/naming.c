@@ -236,6 +236,23 @@ static int name_by_place(struct naming *naming, const struct pending *pending, u
 	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
 }
 
+/* What a runtime of the process where it was met, as long as that is there, calls the function that
+ * begins at `start`. */
+static const char *native_name(const struct naming *naming, const struct pending *pending,
+			       uint64_t start)
+{
+	const struct captured *met_in = captured__find(naming->opts.set, pending->serial);
+	const struct runtime *const *runtimes = naming->opts.runtimes;
+	const char *name = NULL;
+
+	for (int i = 0; met_in && !name && runtimes[i]; i++)
+		if (naming->opts.sessions[i] && runtimes[i]->native_name)
+			name = runtimes[i]->native_name(
+				naming->opts.sessions[i], met_in->process->pid,
+				pending->met_at - (pending->address - start));
+	return name;
+}
+
 /* By what the image itself, or its frame descriptions, say of the function around that has no
  * symbol. */
 static int name_by_function(struct naming *naming, const struct pending *pending, struct err *err)
@@ -249,6 +266,8 @@ static int name_by_function(struct naming *naming, const struct pending *pending
 					naming->opts.sessions, start, &name);
 	if (ret == -ENOMEM)
 		return err__set(err, ret, "out of memory");
+	if (!ret && !name)
+		name = native_name(naming, pending, start);
 	return name ? name_one(naming, pending->frame, KIND_NATIVE, name, NULL, 0, err)
 		    : name_by_place(naming, pending, start, err);
 }

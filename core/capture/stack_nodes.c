@@ -15,6 +15,8 @@
 #include "core/target/compiled_code.h"
 #include "core/target/data_symbol.h"
 
+#define GIVEN_NAME_BYTES 256
+
 struct stack_nodes {
 	struct stack_nodes_opts opts;
 	struct stack_cache *cache;
@@ -55,15 +57,48 @@ void stack_nodes__free(struct stack_nodes *nodes)
 	free(nodes);
 }
 
+/* Asks the runtimes of the process that were not asked yet for the thread's name. 0 or -ENOMEM. */
+static int ask_name(struct stack_nodes *nodes, const struct stack_owner *owner,
+		    struct cached_thread *thread, char name[GIVEN_NAME_BYTES])
+{
+	uint32_t attached = process__attached(owner->captured->process);
+	int ret = -ENOENT;
+
+	for (int i = 0; ret && nodes->opts.runtimes[i]; i++) {
+		const struct runtime *runtime = nodes->opts.runtimes[i];
+
+		if (!(attached & ~thread->asked & 1U << i))
+			continue;
+		if (runtime->thread_name)
+			ret = runtime->thread_name(nodes->opts.sessions[i],
+						   owner->captured->process->pid, owner->tid, name,
+						   GIVEN_NAME_BYTES);
+		if (ret == -ENOMEM)
+			return ret;
+		if (ret != -EAGAIN)
+			thread->asked |= 1U << i;
+	}
+	thread->given = !ret && name[0];
+	return 0;
+}
+
 int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *owner,
 			uint32_t *ret_id, struct err *err)
 {
 	struct cached_thread *thread =
 		stack_cache__thread(nodes->cache, owner->captured->id, owner->tid);
-	char name[THREAD_NAME_BYTES + 1] = "";
+	char name[THREAD_NAME_BYTES + 1] = "", given[GIVEN_NAME_BYTES] = "";
 	int ret = 0;
 
-	if (!thread->row || memcmp(thread->name, owner->name, THREAD_NAME_BYTES) != 0) {
+	if (!thread->given && process__attached(owner->captured->process) & ~thread->asked) {
+		if (ask_name(nodes, owner, thread, given))
+			return no_memory(err);
+		if (thread->given)
+			ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, given,
+					  &thread->row, err);
+	}
+	if (!thread->given &&
+	    (!thread->row || memcmp(thread->name, owner->name, THREAD_NAME_BYTES) != 0)) {
 		memcpy(name, owner->name, THREAD_NAME_BYTES);
 		ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, name,
 				  &thread->row, err);

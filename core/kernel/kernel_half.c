@@ -377,11 +377,6 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 		;
 }
 
-void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns)
-{
-	__atomic_store_n(&half->skel->bss->session_begin_ns, time_ns, __ATOMIC_RELEASE);
-}
-
 void kernel_half__take_calls(struct kernel_half *half, bool taken)
 {
 	__atomic_store_n(&half->skel->bss->calls_taken, taken, __ATOMIC_RELEASE);
