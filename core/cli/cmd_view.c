@@ -42,7 +42,8 @@ enum {
 static const struct argp_option report_options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0,
 	  "table (default): self and total per function; tree: what called what; folded: one line "
-	  "per stack; pprof: for the tool of that name, binary",
+	  "per stack; pprof: for the tool of that name, binary; speedscope: JSON for "
+	  "speedscope.app",
 	  0 },
 	{ "rows", OPT_ROWS, "N|all", 0,
 	  "At most N rows of a table or tree (default 30), or groups of a histogram (default: all)",
@@ -274,11 +275,11 @@ static int choose_view(struct report_opts *opts)
 
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
-	bool pprof = opts->format && opts->format->write == output__pprof, for_people;
+	bool for_people;
 	int status;
 
-	opts->view.filter.threads = pprof;
-	if (pprof)
+	opts->view.filter.threads = opts->format && opts->format->threads;
+	if (opts->format && opts->format->events)
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);
 	else
