@@ -244,6 +244,11 @@ int stack_nodes__native(struct stack_nodes *nodes, const struct stack_owner *own
 	return ret;
 }
 
+bool stack_nodes__is_moving(const struct stack_nodes *nodes, const struct stack_owner *owner)
+{
+	return stack_cache__native(nodes->cache, owner->tid)->moving;
+}
+
 static int runtime_frame(struct stack_nodes *nodes, uint32_t process, int runtime, uint64_t key,
 			 uint32_t *ret_id, struct err *err)
 {
