@@ -220,10 +220,14 @@ static __always_inline enum sent known__send_about(const struct rec_sample *samp
 /* Whole, with the slot and the generation that are in it. */
 static __always_inline enum sent sample__send(struct scratch *scratch, __u32 n_words)
 {
-	__u32 size = sizeof(scratch->sample) + (n_words & (SAMPLE_WORDS_MAX - 1)) * 8;
-
 	kept__complete(scratch);
-	return bpf_ringbuf_output(&ring, &scratch->sample, size, ring__flags()) ? NOT_SENT : SENT;
+	/* Else the compiler drops the mask, which Linux 6.1's verifier wants. */
+	barrier_var(n_words);
+	n_words &= SAMPLE_WORDS_MAX - 1;
+	return bpf_ringbuf_output(&ring, &scratch->sample, sizeof(scratch->sample) + n_words * 8,
+				  ring__flags())
+		       ? NOT_SENT
+		       : SENT;
 }
 
 /* Whole, and keeps it in the place of what was used least. */

@@ -1,9 +1,9 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """kernels.t [DIRECTORY...]: a part of the live tests on other kernels, in an emulated machine
-(scripts/on-kernel): the programs load, stacks of Python and Ruby are whole, waiting is seen. A
-DIRECTORY is where a kernel's package was unpacked; without any, it is Debian's newest for this release,
-from the mirror that apt uses here."""
+(scripts/on-kernel): the verifier takes all programs, stacks of Python and Ruby are whole, waiting is
+seen. A DIRECTORY is where a kernel's package was unpacked; without any, it is Debian's newest for this
+release (6.1 in Debian 12) and the newest 6.12 (Debian 13's), from the mirror that apt uses here."""
 
 import os
 import re
@@ -19,37 +19,60 @@ LIMIT_S = 1200  # of a test: machines are emulated
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def debians():
-    """Debian's kernel, unpacked."""
-    said = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True, text=True, check=False)
-    package = re.search(r"linux-image-\S*\d\S*-amd64", said.stdout)
-    if not package:
-        gate.skip_all("apt knows no kernel")
-    where = gate.path("kernel")
+def newest(*command, pattern):
+    """The package with the highest number among those that a question to apt names."""
+    said = subprocess.run(["apt-cache", *command], capture_output=True, text=True, check=False).stdout
+    found = re.findall(pattern, said, re.M)
+    return max(found, key=lambda name: [int(number) for number in re.findall(r"\d+", name)], default=None)
+
+
+def unpacked(package):
+    where = gate.path(package)
     os.mkdir(where)
-    got = subprocess.run(["apt-get", "download", package[0]], cwd=where, check=False)
+    got = subprocess.run(["apt-get", "download", package], cwd=where, stdout=subprocess.DEVNULL, check=False)
     files = [name for name in os.listdir(where) if name.endswith(".deb")]
     if got.returncode or not files:
-        gate.skip_all(f"apt does not download {package[0]}")
+        gate.skip(package, "apt does not download it")
+        return []
     subprocess.run(["dpkg", "-x", os.path.join(where, files[0]), where], check=True)
-    return where
+    os.remove(os.path.join(where, files[0]))
+    return [where]
+
+
+def debians():
+    """Debian's kernels, unpacked: of this release, and 6.12 where it is offered as well."""
+    own = newest("depends", "linux-image-amd64", pattern=r"linux-image-\S*\d\S*-amd64$")
+    newer = newest("pkgnames", "linux-image-6.12.", pattern=r"^linux-image-6\.12\.[\w.+]+-amd64$")
+    packages = sorted({package for package in (own, newer) if package})
+    if not packages:
+        gate.skip_all("apt knows no kernel")
+    return [where for package in packages for where in unpacked(package)]
+
+
+def run(kernel, command):
+    """Its status there, and what it and `uname -r` have said."""
+    ran = subprocess.run([os.path.join(TOP, "scripts/on-kernel"), kernel, "sh", "-c",
+                          f"uname -r; exec {command}"], cwd=TOP, text=True,
+                         env={**os.environ, "OUTPUT": gate.OUTPUT, "LIMIT": str(LIMIT_S)},
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    release, _, said = ran.stdout.partition("\n")
+    return ran.returncode, release.strip(), said
 
 
 def check(kernel):
+    status, release, said = run(kernel, os.path.join(gate.OUTPUT, "tests/tools/verifier_cost"))
+    gate.ok(status == 0 and "VERIFY" in said and "not loaded" not in said,
+            f"{release}: the verifier takes all programs", *said.splitlines()[-40:])
     for test in TESTS:
-        ran = subprocess.run([os.path.join(TOP, "scripts/on-kernel"), kernel, "sh", "-c",
-                              f"uname -r; exec tests/live/{test}"], cwd=TOP, text=True,
-                             env={**os.environ, "OUTPUT": gate.OUTPUT, "LIMIT": str(LIMIT_S)},
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        release = ran.stdout.split("\n", 1)[0].strip()
-        wrong = re.findall(r"^not ok.*", ran.stdout, re.M)
-        plan = re.search(r"^1\.\.(\d+)\s*$", ran.stdout, re.M)
-        gate.ok(ran.returncode == 0 and plan and not wrong, f"{release}: {test}", *wrong,
-                *([] if wrong else ran.stdout.splitlines()[-10:]))
+        status, _, said = run(kernel, f"tests/live/{test}")
+        wrong = re.findall(r"^not ok.*", said, re.M)
+        plan = re.search(r"^1\.\.(\d+)\s*$", said, re.M)
+        gate.ok(status == 0 and plan and not wrong, f"{release}: {test}", *wrong,
+                *([] if wrong else said.splitlines()[-10:]))
 
 
 gate.signal.alarm(0)  # on-kernel has its limit
 gate.need_root()
-for directory in sys.argv[1:] or [debians()]:
+for directory in sys.argv[1:] or debians():
     check(directory)
 gate.done()
