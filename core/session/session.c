@@ -129,7 +129,6 @@ int session__begin(struct session *session, struct err *err)
 	if (session->opts.duration_s > 0)
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
-	kernel_half__begin_at(session->half, session->start_ns);
 	return session__note_waiting(session, err);
 }
 
