@@ -44,6 +44,7 @@
 	X(CALL_TREE_FULL, "calls counted without their callers: call tree full")            \
 	X(CALL_LOST, "calls not counted: call tree full")                                   \
 	X(LOCK_WAITERS, "threads that wait for a lock, whose holder is not seen: too many") \
+	X(LOCKS_HELD, "mutexes whose order is not seen: the thread has too many at once")   \
 	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")                \
 	X(HELD_FULL, "allocations not followed until they are freed: too many at once")     \
 	X(HELD_REUSED, "frees that were not seen: the address was allocated again")         \

@@ -23,10 +23,6 @@ struct {
 	__type(value, struct task_times);
 } task_times __weak SEC(".maps");
 
-/* When the recording began (CLOCK_MONOTONIC): what was under way then counts from there. 0: it has
- * not. User space sets it. */
-extern __u64 session_begin_ns;
-
 /* What had begun by the end of the recording is in it, up to then. */
 static __always_inline __u64 interval__now(void)
 {

@@ -14,7 +14,7 @@ struct jvm_key {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
+	__uint(max_entries, CODES_KEPT);
 	__type(key, struct jvm_key);
 	__type(value, __u32);
 } jvm_codes SEC(".maps");

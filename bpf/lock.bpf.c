@@ -222,7 +222,7 @@ int lock_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	since_ns = thread ? __sync_lock_test_and_set(&thread->rec.off_ns, 0) : 0;
 	if (!since_ns) {
 		thread = lock__under_way(regs, thread);
-		since_ns = session_begin_ns;
+		since_ns = sample_from_ns;
 	}
 	if (!thread || bpf_probe_read_kernel(&address, sizeof(address), &regs->rdi))
 		return 0;

@@ -62,7 +62,7 @@ struct code_entry {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
+	__uint(max_entries, CODES_KEPT);
 	__type(key, struct code_key);
 	__type(value, struct code_entry);
 } python_codes __weak SEC(".maps");

@@ -291,6 +291,10 @@ struct rec_section {
 /* A thread in more runtimes at once than that loses the rest, which is counted. */
 #define SECTIONS_MAX 4
 
+/* Of each runtime: so much code that was announced is remembered, some 100 to 140 bytes each whether
+ * it is used or not. What was not met for longest gives way, and is announced again. */
+#define CODES_KEPT 32768
+
 /* --- stacks that are known (bpf/emit.bpf.c): they cross the ring once --- */
 #define KNOWN_WAYS 4	/* entries of a set: where a stack of that hash may be */
 #define KNOWN_SETS 1024 /* a power of two */

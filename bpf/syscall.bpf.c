@@ -98,7 +98,7 @@ int on_syscall_exit(struct bpf_raw_tracepoint_args *ctx)
 		number = times->syscall;
 	} else {
 		times = syscall__under_way(ctx, times, &number);
-		since_ns = session_begin_ns;
+		since_ns = sample_from_ns;
 	}
 	event = syscall__event(number);
 	now_ns = interval__now();

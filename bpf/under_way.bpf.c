@@ -15,10 +15,10 @@ static __always_inline __u64 call__since(__u64 *since_ns, __u64 *heard)
 	__u64 ns, was;
 
 	if (!calls_taken)
-		return *since_ns ?: *heard ? 0 : session_begin_ns;
+		return *since_ns ?: *heard ? 0 : sample_from_ns;
 	ns = __sync_lock_test_and_set(since_ns, 0);
 	was = __sync_lock_test_and_set(heard, 1);
-	return ns ?: was ? 0 : session_begin_ns;
+	return ns ?: was ? 0 : sample_from_ns;
 }
 
 static __always_inline void put_syscall(struct task_struct *task, struct call_rec *ret)

@@ -288,6 +288,18 @@ struct runtime {
 	int (*symbolize)(struct runtime_session *session, uint64_t key,
 			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 
+	/* The name that the program has given to a thread, in full, where the kernel's (`comm`) has
+	 * but 15 bytes of it or another one. Asked once for each thread, at its first sample. 0;
+	 * -ENOENT: it has none; -EAGAIN: to be asked again, at its next sample; -ENOMEM. NULL:
+	 * threads of the runtime have no names of their own. */
+	int (*thread_name)(struct runtime_session *session, uint32_t pid, uint32_t tid, char *buf,
+			   size_t size);
+
+	/* What the function of native code that begins at this address of the process is to the
+	 * runtime: the name of the method that it is, for code without a symbol. Exactly that
+	 * function, or NULL. Borrowed until the session's next call. The hook NULL: not known. */
+	const char *(*native_name)(struct runtime_session *session, uint32_t pid, uint64_t entry);
+
 	/* --- names of compiled code: docs/jit-code.md ---
 	 *
 	 * The core reads perf maps and jitdump files, of each process that a runtime with `label`

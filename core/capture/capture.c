@@ -8,7 +8,9 @@
 
 #include "core/base/util.h"
 #include "core/capture/captured.h"
+#include "core/capture/copied_frames.h"
 #include "core/capture/ids.h"
+#include "core/capture/known_result.h"
 #include "core/capture/known_stacks.h"
 #include "core/capture/naming.h"
 #include "core/capture/naming_compiled.h"
@@ -20,7 +22,6 @@
 #include "core/capture/stack_copies.h"
 #include "core/capture/stack_nodes.h"
 #include "core/capture/tick_weight.h"
-#include "core/unwind/unwind_copy.h"
 
 struct capture {
 	struct capture_opts opts;
@@ -31,10 +32,7 @@ struct capture {
 	struct place_frames *place_frames;
 	struct captured_set processes;
 	struct stack_nodes *nodes;
-	struct unwind_copy *copier;
-	struct process *copied;	    /* whose stack the copier unwinds; while it does */
-	uint32_t copied_serial;	    /* whose images it remembers ... */
-	uint64_t copied_changed_ns; /* ... as they were mapped then */
+	struct copied_frames *copier;
 	struct stack_copies *stacks;
 	struct known_stacks *known;
 	struct native_frame frames[NATIVE_FRAMES_MAX];
@@ -45,19 +43,9 @@ struct capture {
 	struct sections *sections;
 	struct runtime_stack runtime_stack;
 	struct tick_weight weight;
+	uint64_t n_codes; /* records of them */
 	bool skips_copies;
 };
-
-static const struct elf_file *find_image(void *ctx, uint64_t ip, uint64_t *ret_bias)
-{
-	struct capture *capture = ctx;
-	const struct mapped *mapped = process__find(capture->copied, ip);
-
-	if (!mapped || !mapped->image)
-		return NULL;
-	*ret_bias = mapped->bias;
-	return mapped->image->file;
-}
 
 static bool hurries(const struct capture *capture)
 {
@@ -130,7 +118,7 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 								   opts->runtimes, opts->sessions },
 				      &capture->nodes);
 	if (!rc)
-		rc = unwind_copy__new(find_image, capture, &capture->copier);
+		rc = copied_frames__new(&capture->copier);
 	if (rc)
 		capture__free(capture);
 	else
@@ -145,7 +133,7 @@ void capture__free(struct capture *capture)
 	naming_compiled__free(capture->compiled);
 	place_frames__free(capture->place_frames);
 	naming__free(capture->naming);
-	unwind_copy__free(capture->copier);
+	copied_frames__free(capture->copier);
 	pairing__free(capture->pairing);
 	pending_values__free(capture->pending);
 	sections__free(capture->sections);
@@ -306,13 +294,12 @@ static void pair_section(struct capture *capture, const struct stack_owner *owne
 							 .native_complete = native_complete,
 							 .flags = rec->flags },
 			      pairs, rec->n);
-	capture->stats.runtime_frames[runtime] += ret->n;
 }
 
 /* `words`: of all sections. */
 static int runtime_nodes(struct capture *capture, const struct stack_owner *owner,
 			 const struct rec_sample *rec, const void *words, bool native_complete,
-			 uint32_t *ret_node, struct err *err)
+			 struct known_result *result, struct err *err)
 {
 	struct section sections[SECTIONS_MAX];
 	size_t n = 0, used = 0, i;
@@ -325,28 +312,19 @@ static int runtime_nodes(struct capture *capture, const struct stack_owner *owne
 		       section->n * sizeof(*pairs));
 		used += section->n;
 		pair_section(capture, owner, section, native_complete, pairs, &sections[n]);
-		if (sections[n].n)
-			capture->stats.runtime_ticks[sections[n++].runtime] +=
-				is_tick(capture, rec);
+		if (!sections[n].n)
+			continue;
+		result->sections[n].runtime = sections[n].runtime;
+		result->sections[n].frames = sections[n].n;
+		n++;
 	}
+	result->n_sections = n;
 	if (!n)
 		return 0;
-	capture->stats.unplaced += sections__merge(capture->sections, sections, n, capture->frames,
-						   capture->n_frames, &capture->runtime_stack);
-	return stack_nodes__runtime(capture->nodes, owner, &capture->runtime_stack, ret_node, err);
-}
-
-/* Of code that a compiler made libunwind knows nothing, and may take it to return anywhere: frames
- * up to the first that is outside of all code. */
-static int count_frames_in_code(const struct process *process,
-				const struct unwind_copy_frame *frames, int n)
-{
-	int i;
-
-	for (i = 1; i < n; i++)
-		if (!process__find(process, frames[i].ip))
-			return i;
-	return n;
+	result->unplaced = sections__merge(capture->sections, sections, n, capture->frames,
+					   capture->n_frames, &capture->runtime_stack);
+	return stack_nodes__runtime(capture->nodes, owner, &capture->runtime_stack,
+				    &result->runtime, err);
 }
 
 /* Unwinds the stack copy that came with a sample, and takes the result if it is complete or
@@ -354,35 +332,15 @@ static int count_frames_in_code(const struct process *process,
 static void unwind_stack_copy(struct capture *capture, struct process *process,
 			      const struct rec_stack *stack, uint16_t stop, uint32_t *flags)
 {
-	static struct unwind_copy_frame frames[NATIVE_FRAMES_MAX];
-	struct unwind_copy_input input = { .stack_start = stack->start,
-					   .stack = stack->data,
-					   .stack_size = stack->size };
-	bool complete = false;
-	int n, in_code, i;
+	static struct native_frame frames[NATIVE_FRAMES_MAX];
+	bool complete;
+	size_t n = copied_frames__of(capture->copier, process, stack, frames, &complete);
 
-	memcpy(input.regs, stack->regs, sizeof(input.regs));
-	if (capture->copied_serial != process->serial ||
-	    capture->copied_changed_ns != process->changed_ns)
-		unwind_copy__flush(capture->copier);
-	capture->copied = process;
-	capture->copied_serial = process->serial;
-	capture->copied_changed_ns = process->changed_ns;
-	n = unwind_copy__run(capture->copier, &input, frames, NATIVE_FRAMES_MAX, &complete);
-	capture->copied = NULL;
-	if (n <= 0)
-		return;
-	in_code = count_frames_in_code(process, frames, n);
-	complete = complete && in_code == n;
-	n = in_code;
-	if (!complete && (*flags & SAMPLE_COMPLETE || (size_t)n <= capture->n_frames))
+	if (!n || (!complete && (*flags & SAMPLE_COMPLETE || n <= capture->n_frames)))
 		return;
 	capture->stats.copies_used += !(*flags & SAMPLE_COMPLETE);
 	capture->stats.recovered[stop < COUNTERS_N ? stop : 0] += complete;
-	for (i = 0; i < n; i++)
-		capture->frames[i] =
-			(struct native_frame) { frames[i].ip | (frames[i].exact ? NATIVE_EXACT : 0),
-						frames[i].cfa };
+	memcpy(capture->frames, frames, n * sizeof(frames[0]));
 	capture->n_frames = n;
 	*flags = (*flags & ~SAMPLE_COMPLETE) | (complete ? SAMPLE_COMPLETE : 0);
 }
@@ -399,15 +357,64 @@ static bool ran_own_code(const struct capture *capture, const struct rec_sample 
 	return false;
 }
 
+/* What becomes of a sample's stack: all that its row needs of it. */
+static int make_result(struct capture *capture, const struct rec_sample *rec,
+		       struct stack_owner *owner, struct known_result *ret_result, struct err *err)
+{
+	struct process *process = owner->captured->process;
+	const uint64_t *words = (const uint64_t *)(rec + 1), *native = words + rec->n_kernel;
+	uint64_t kernel[KERNEL_FRAMES_MAX + 1];
+	struct stack_natives natives = { .kernel = kernel, .frames = capture->frames };
+	const struct rec_stack *stack = NULL;
+	int ret;
+
+	*ret_result = (struct known_result) { .flags = rec->flags };
+	if (rec->flags & SAMPLE_HAS_STACK)
+		stack = stack_copies__take(capture->stacks, rec);
+	capture->n_frames = rec->n_native;
+	memcpy(capture->frames, native, rec->n_native * sizeof(*capture->frames));
+	if (stack && !ran_own_code(capture, rec) && !capture->skips_copies && !hurries(capture))
+		unwind_stack_copy(capture, process, stack, rec->stop, &ret_result->flags);
+	owner->base = stack_base(capture);
+	natives.n = capture->n_frames;
+	ret = naming__kernel_frames(capture->naming, rec, words, kernel, &natives.n_kernel);
+	if (!ret)
+		ret = stack_nodes__native(capture->nodes, owner, &natives, &ret_result->native,
+					  err);
+	if (!ret)
+		ret = runtime_nodes(capture, owner, rec, native + 2 * rec->n_native,
+				    ret_result->flags & SAMPLE_COMPLETE, ret_result, err);
+	ret_result->kernel_frames = natives.n_kernel;
+	ret_result->native_frames = capture->n_frames;
+	return ret;
+}
+
+/* `known`: what was made of the same stack before, and where that is kept; NULL: of none. */
+static int result_of(struct capture *capture, const struct rec_sample *rec,
+		     struct stack_owner *owner, struct known_result *known,
+		     struct known_result *ret_result, struct err *err)
+{
+	int ret = known ? known_result__holds(known, rec, owner->captured, capture->n_codes) : 0;
+
+	if (ret > 0) {
+		*ret_result = *known;
+		return place_frames__see_runtimes(capture->place_frames, owner->captured, err);
+	}
+	if (!ret)
+		ret = make_result(capture, rec, owner, ret_result, err);
+	if (!ret && known)
+		ret = known_result__keep(known, rec, owner->captured, capture->n_codes,
+					 stack_nodes__is_moving(capture->nodes, owner), ret_result);
+	return ret;
+}
+
 static int on_sample(struct capture *capture, const struct rec_sample *rec, size_t size,
-		     struct err *err)
+		     struct known_result *known, struct err *err)
 {
 	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
-	const uint64_t *words = (const uint64_t *)(rec + 1), *native = words + rec->n_kernel;
 	struct sink_sample row = {
 		.time_ns = rec->time_ns,
 		.cpu = rec->cpu,
-		.flags = rec->flags,
 		.event = rec->event,
 		.condition = rec->condition,
 		.peer = rec->peer,
@@ -415,9 +422,7 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		.link = rec->link,
 	};
 	struct stack_owner owner = { .tid = rec->tid, .name = rec->comm, .time_ns = rec->time_ns };
-	uint64_t kernel[KERNEL_FRAMES_MAX + 1];
-	struct stack_natives natives = { .kernel = kernel, .frames = capture->frames };
-	const struct rec_stack *stack = NULL;
+	struct known_result result = {};
 	int ret;
 
 	capture->stats.unowned += !process;
@@ -430,32 +435,20 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	row.value = rec->value;
 	if (is_tick(capture, rec))
 		row.value *= tick_weight__at(&capture->weight, rec->time_ns);
-	if (rec->flags & SAMPLE_HAS_STACK)
-		stack = stack_copies__take(capture->stacks, rec);
-	capture->n_frames = rec->n_native;
-	memcpy(capture->frames, native, rec->n_native * sizeof(*capture->frames));
-	if (stack && !ran_own_code(capture, rec) && !capture->skips_copies && !hurries(capture))
-		unwind_stack_copy(capture, process, stack, rec->stop, &row.flags);
-	owner.base = stack_base(capture);
-	natives.n = capture->n_frames;
-	ret = naming__kernel_frames(capture->naming, rec, words, kernel, &natives.n_kernel);
-	if (!ret)
-		ret = captured_of(capture, process, &owner.captured, err);
+	ret = captured_of(capture, process, &owner.captured, err);
 	if (!ret)
 		ret = stack_nodes__thread(capture->nodes, &owner, &row.thread, err);
 	if (!ret)
-		ret = stack_nodes__native(capture->nodes, &owner, &natives, &row.native, err);
-	if (!ret)
-		ret = runtime_nodes(capture, &owner, rec, native + 2 * rec->n_native,
-				    row.flags & SAMPLE_COMPLETE, &row.runtime, err);
+		ret = result_of(capture, rec, &owner, known, &result, err);
+	row.native = result.native;
+	row.runtime = result.runtime;
+	row.flags = result.flags;
 	if (!ret)
 		ret = pending_values__sample(capture->pending, &row, err);
 	capture->stats.samples++;
 	capture->stats.event_samples[rec->event - 1]++;
 	capture->stats.ticks += is_tick(capture, rec);
-	capture->stats.complete += !!(row.flags & SAMPLE_COMPLETE);
-	capture->stats.kernel_frames += natives.n_kernel;
-	capture->stats.native_frames += capture->n_frames;
+	known_result__count(&result, is_tick(capture, rec), &capture->stats);
 	return ret;
 }
 
@@ -466,15 +459,18 @@ static int on_code(struct capture *capture, const struct rec_code *rec, size_t s
 			      : capture->opts.runtimes[runtime]->on_code(
 					capture->opts.sessions[runtime], rec, size);
 
+	capture->n_codes++;
 	return ret == -ENOMEM ? ret : 0;
 }
 
 static int on_known(struct capture *capture, const void *data, size_t size, struct err *err)
 {
-	const struct rec_sample *rec = known_stacks__take(capture->known, data, size, &size);
+	struct known_result *result;
+	const struct rec_sample *rec =
+		known_stacks__take(capture->known, data, size, &size, &result);
 
 	capture->stats.known_lost += !rec;
-	return rec ? on_sample(capture, rec, size, err) : 0;
+	return rec ? on_sample(capture, rec, size, result, err) : 0;
 }
 
 int capture__record(struct capture *capture, const void *data, size_t size, struct err *err)
@@ -484,7 +480,7 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 
 	if (size >= sizeof(struct rec_sample) && *type == REC_SAMPLE)
 		ret = known_stacks__keep(capture->known, data, size)
-			      ?: on_sample(capture, data, size, err);
+			      ?: on_sample(capture, data, size, NULL, err);
 	else if (size >= sizeof(struct rec_known) && *type == REC_KNOWN)
 		ret = on_known(capture, data, size, err);
 	else if (size >= sizeof(struct rec_value) && *type == REC_VALUE)

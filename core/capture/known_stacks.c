@@ -6,8 +6,9 @@
 #include <string.h>
 
 struct known_stack {
-	struct rec_sample *rec; /* owned; the words follow */
-	size_t size, cap;	/* bytes */
+	struct rec_sample *rec;	     /* owned; the words follow */
+	size_t size, cap;	     /* bytes */
+	struct known_result *result; /* owned; of what is kept, if it is there */
 };
 
 struct known_stacks {
@@ -23,8 +24,10 @@ void known_stacks__free(struct known_stacks *known)
 {
 	if (!known)
 		return;
-	for (size_t i = 0; i < KNOWN_MAX; i++)
+	for (size_t i = 0; i < KNOWN_MAX; i++) {
 		free(known->list[i].rec);
+		free(known->list[i].result);
+	}
 	free(known);
 }
 
@@ -54,11 +57,22 @@ int known_stacks__keep(struct known_stacks *known, const struct rec_sample *rec,
 		return -ENOMEM;
 	memcpy(stack->rec, rec, size);
 	stack->size = size;
+	if (stack->result)
+		stack->result->is_there = false;
 	return 0;
 }
 
+/* As many stacks come but once, only those that come again have one. */
+static struct known_result *result_of(struct known_stack *stack)
+{
+	if (!stack->result)
+		stack->result = calloc(1, sizeof(*stack->result));
+	return stack->result;
+}
+
 const struct rec_sample *known_stacks__take(struct known_stacks *known, const struct rec_known *rec,
-					    size_t size, size_t *ret_size)
+					    size_t size, size_t *ret_size,
+					    struct known_result **ret_result)
 {
 	const struct rec_known_about *about = (const struct rec_known_about *)rec;
 	struct known_stack *stack = &known->list[rec->slot % KNOWN_MAX];
@@ -79,5 +93,7 @@ const struct rec_sample *known_stacks__take(struct known_stacks *known, const st
 		sample->peer = about->peer;
 	}
 	*ret_size = stack->size;
+	if (ret_result)
+		*ret_result = result_of(stack);
 	return sample;
 }

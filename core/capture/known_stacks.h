@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "bpf/shared.h"
+#include "core/capture/known_result.h"
 
 /* Samples that the kernel half may refer to (REC_KNOWN): the last whole one of each of its slots.
  * Memory grows with what is kept, and is bounded (KNOWN_WORDS_SMALL in bpf/shared.h). */
@@ -17,8 +18,10 @@ void known_stacks__free(struct known_stacks *known); /* NULL is fine */
 int known_stacks__keep(struct known_stacks *known, const struct rec_sample *rec, size_t size);
 
 /* The whole sample that a REC_KNOWN of `size` bytes stands for, and its bytes. Borrowed until the
- * next call. NULL: the stack is not there. */
+ * next call, as is where the result of its stack is kept (may be NULL, and gives NULL if memory is
+ * short). NULL: the stack is not there. */
 const struct rec_sample *known_stacks__take(struct known_stacks *known, const struct rec_known *rec,
-					    size_t size, size_t *ret_size);
+					    size_t size, size_t *ret_size,
+					    struct known_result **ret_result);
 
 #endif

@@ -21,7 +21,8 @@ enum pending_kind {
 	PENDING_NATIVE,
 	PENDING_ANONYMOUS,
 	PENDING_JIT,
-	PENDING_RUNTIME
+	PENDING_RUNTIME,
+	PENDING_LOCK
 };
 
 struct pending {
@@ -30,7 +31,7 @@ struct pending {
 	int runtime;
 	uint64_t address;
 	struct image *image;
-	char path[64];
+	char path[192];
 	uint32_t serial; /* PENDING_NATIVE: of the process where it was met, at ... */
 	uint64_t met_at;
 };
@@ -116,6 +117,14 @@ int naming__add_anonymous(struct naming *naming, uint32_t frame, const char *pat
 int naming__add_jit(struct naming *naming, uint32_t frame, const char *name)
 {
 	struct pending pending = { .kind = PENDING_JIT, .frame = frame };
+
+	snprintf(pending.path, sizeof(pending.path), "%s", name);
+	return add(naming, &pending);
+}
+
+int naming__add_lock(struct naming *naming, uint32_t frame, const char *name)
+{
+	struct pending pending = { .kind = PENDING_LOCK, .frame = frame };
 
 	snprintf(pending.path, sizeof(pending.path), "%s", name);
 	return add(naming, &pending);
@@ -227,6 +236,23 @@ static int name_by_place(struct naming *naming, const struct pending *pending, u
 	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
 }
 
+/* What a runtime of the process where it was met, as long as that is there, calls the function that
+ * begins at `start`. */
+static const char *native_name(const struct naming *naming, const struct pending *pending,
+			       uint64_t start)
+{
+	const struct captured *met_in = captured__find(naming->opts.set, pending->serial);
+	const struct runtime *const *runtimes = naming->opts.runtimes;
+	const char *name = NULL;
+
+	for (int i = 0; met_in && !name && runtimes[i]; i++)
+		if (naming->opts.sessions[i] && runtimes[i]->native_name)
+			name = runtimes[i]->native_name(
+				naming->opts.sessions[i], met_in->process->pid,
+				pending->met_at - (pending->address - start));
+	return name;
+}
+
 /* By what the image itself, or its frame descriptions, say of the function around that has no
  * symbol. */
 static int name_by_function(struct naming *naming, const struct pending *pending, struct err *err)
@@ -240,6 +266,8 @@ static int name_by_function(struct naming *naming, const struct pending *pending
 					naming->opts.sessions, start, &name);
 	if (ret == -ENOMEM)
 		return err__set(err, ret, "out of memory");
+	if (!ret && !name)
+		name = native_name(naming, pending, start);
 	return name ? name_one(naming, pending->frame, KIND_NATIVE, name, NULL, 0, err)
 		    : name_by_place(naming, pending, start, err);
 }
@@ -286,6 +314,11 @@ static int name_jit(struct naming *naming, const struct pending *pending, struct
 	return name_one(naming, pending->frame, KIND_NATIVE, pending->path, NULL, 0, err);
 }
 
+static int name_lock(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	return name_one(naming, pending->frame, KIND_KERNEL, pending->path, NULL, 0, err);
+}
+
 static int name_runtime(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const struct runtime *runtime = naming->opts.runtimes[pending->runtime];
@@ -312,7 +345,7 @@ static int run(struct naming *naming, uint32_t serial, struct err *err)
 	static int (*const names[])(struct naming *, const struct pending *, struct err *) = {
 		[PENDING_KERNEL] = name_kernel,	      [PENDING_NATIVE] = name_native,
 		[PENDING_ANONYMOUS] = name_anonymous, [PENDING_JIT] = name_jit,
-		[PENDING_RUNTIME] = name_runtime,
+		[PENDING_RUNTIME] = name_runtime,     [PENDING_LOCK] = name_lock,
 	};
 	size_t n = naming->n, i;
 	int ret = 0;

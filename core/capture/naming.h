@@ -44,6 +44,8 @@ int naming__add_native(struct naming *naming, uint32_t frame, const struct place
 int naming__add_anonymous(struct naming *naming, uint32_t frame, const char *path, uint64_t offset);
 /* Code that a runtime made, under a name for all of it. */
 int naming__add_jit(struct naming *naming, uint32_t frame, const char *name);
+/* What a mutex is called. */
+int naming__add_lock(struct naming *naming, uint32_t frame, const char *name);
 int naming__add_runtime(struct naming *naming, uint32_t frame, int runtime, uint64_t key);
 
 /* Writes the locations of all that is queued. What a runtime does not know yet (another CPU may

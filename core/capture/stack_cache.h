@@ -46,6 +46,8 @@ struct cached_stack {
 struct cached_thread {
 	uint32_t process, tid; /* its id; of the thread */
 	uint32_t row;	       /* the id of the thread under this name; 0: not known */
+	uint32_t asked; /* bit n: runtimes[n] was asked for the name that the program gave it */
+	bool given;	/* the row has that name, which counts more than the kernel's */
 	char name[THREAD_NAME_BYTES];
 };
 

@@ -2,13 +2,20 @@
 #include "core/capture/stack_nodes.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/lock_calls.h"
+#include "bpf/shared.h"
 #include "core/base/u64map.h"
 #include "core/capture/stack_cache.h"
 #include "core/profile/profile.h"
 #include "core/target/compiled_code.h"
+#include "core/target/data_symbol.h"
+
+#define GIVEN_NAME_BYTES 256
 
 struct stack_nodes {
 	struct stack_nodes_opts opts;
@@ -50,15 +57,48 @@ void stack_nodes__free(struct stack_nodes *nodes)
 	free(nodes);
 }
 
+/* Asks the runtimes of the process that were not asked yet for the thread's name. 0 or -ENOMEM. */
+static int ask_name(struct stack_nodes *nodes, const struct stack_owner *owner,
+		    struct cached_thread *thread, char name[GIVEN_NAME_BYTES])
+{
+	uint32_t attached = process__attached(owner->captured->process);
+	int ret = -ENOENT;
+
+	for (int i = 0; ret && nodes->opts.runtimes[i]; i++) {
+		const struct runtime *runtime = nodes->opts.runtimes[i];
+
+		if (!(attached & ~thread->asked & 1U << i))
+			continue;
+		if (runtime->thread_name)
+			ret = runtime->thread_name(nodes->opts.sessions[i],
+						   owner->captured->process->pid, owner->tid, name,
+						   GIVEN_NAME_BYTES);
+		if (ret == -ENOMEM)
+			return ret;
+		if (ret != -EAGAIN)
+			thread->asked |= 1U << i;
+	}
+	thread->given = !ret && name[0];
+	return 0;
+}
+
 int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *owner,
 			uint32_t *ret_id, struct err *err)
 {
 	struct cached_thread *thread =
 		stack_cache__thread(nodes->cache, owner->captured->id, owner->tid);
-	char name[THREAD_NAME_BYTES + 1] = "";
+	char name[THREAD_NAME_BYTES + 1] = "", given[GIVEN_NAME_BYTES] = "";
 	int ret = 0;
 
-	if (!thread->row || memcmp(thread->name, owner->name, THREAD_NAME_BYTES) != 0) {
+	if (!thread->given && process__attached(owner->captured->process) & ~thread->asked) {
+		if (ask_name(nodes, owner, thread, given))
+			return no_memory(err);
+		if (thread->given)
+			ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, given,
+					  &thread->row, err);
+	}
+	if (!thread->given &&
+	    (!thread->row || memcmp(thread->name, owner->name, THREAD_NAME_BYTES) != 0)) {
 		memcpy(name, owner->name, THREAD_NAME_BYTES);
 		ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, name,
 				  &thread->row, err);
@@ -83,6 +123,35 @@ static int kernel_frame(struct stack_nodes *nodes, uint64_t address, uint32_t *r
 	if (!ret)
 		ret = naming__add_kernel(nodes->opts.naming, *ret_id, address);
 	return ret;
+}
+
+/* Of no kernel frame, but a mutex (bpf/lock_calls.h), which one process has. */
+static bool is_lock(uint64_t word)
+{
+	return word >= BLOCK_KINDS_N && !(word >> 63);
+}
+
+static int lock_frame(struct stack_nodes *nodes, const struct stack_owner *owner, uint64_t word,
+		      uint32_t *ret_id, struct err *err)
+{
+	const struct process *process = owner->captured->process;
+	struct ids_frame frame = { .kind = KIND_KERNEL,
+				   .process = owner->captured->id,
+				   .address = word };
+	uint32_t life = LOCK_NODE_LIFE(word);
+	char symbol[150] = "", number[16] = "", text[220];
+	bool is_new = false;
+	int ret = ids__frame(nodes->opts.ids, &frame, ret_id, &is_new, err);
+
+	if (ret || !is_new)
+		return ret;
+	if (life) /* another one that has come there */
+		snprintf(number, sizeof(number), " #%u", life);
+	if (!data_symbol__of(process, LOCK_NODE_ADDRESS(word), symbol, sizeof(symbol)))
+		strcat(symbol, " ");
+	snprintf(text, sizeof(text), "[mutex %s0x%" PRIx64 "%s of pid %u]", symbol,
+		 (uint64_t)LOCK_NODE_ADDRESS(word), number, process->pid);
+	return naming__add_lock(nodes->opts.naming, *ret_id, text);
 }
 
 /* On what the nodes of the thread's native stack depend, now. */
@@ -165,12 +234,19 @@ int stack_nodes__native(struct stack_nodes *nodes, const struct stack_owner *own
 		ret = inner_nodes(nodes, owner, stack, natives, known, &node, err);
 	}
 	for (i = natives->n_kernel; !ret && i-- > 0;) {
-		ret = kernel_frame(nodes, natives->kernel[i], &frame, err);
+		ret = is_lock(natives->kernel[i])
+			      ? lock_frame(nodes, owner, natives->kernel[i], &frame, err)
+			      : kernel_frame(nodes, natives->kernel[i], &frame, err);
 		if (!ret)
 			ret = ids__node(nodes->opts.ids, node, frame, SINK_NO_OFFSET, &node, err);
 	}
 	*ret_node = node;
 	return ret;
+}
+
+bool stack_nodes__is_moving(const struct stack_nodes *nodes, const struct stack_owner *owner)
+{
+	return stack_cache__native(nodes->cache, owner->tid)->moving;
 }
 
 static int runtime_frame(struct stack_nodes *nodes, uint32_t process, int runtime, uint64_t key,

@@ -2,6 +2,7 @@
 #ifndef BRAID_STACK_NODES_H
 #define BRAID_STACK_NODES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,10 @@ struct stack_natives {
 };
 int stack_nodes__native(struct stack_nodes *nodes, const struct stack_owner *owner,
 			const struct stack_natives *natives, uint32_t *ret_node, struct err *err);
+
+/* May frames of the native stack that stack_nodes__native was just called for be of code that no
+ * image holds, so that they depend on what the process tells of it? */
+bool stack_nodes__is_moving(const struct stack_nodes *nodes, const struct stack_owner *owner);
 
 /* The runtimes' frames. */
 int stack_nodes__runtime(struct stack_nodes *nodes, const struct stack_owner *owner,

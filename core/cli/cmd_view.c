@@ -28,12 +28,22 @@ struct report_opts {
 
 #define HISTOGRAM_STACKS 10 /* that are shown unless the user says how many */
 
-enum { OPT_FORMAT = 0x200, OPT_ROWS, OPT_HISTOGRAM, OPT_SORT, OPT_GROUP, OPT_INVERTED, OPT_FRAMES };
+enum {
+	OPT_FORMAT = 0x200,
+	OPT_ROWS,
+	OPT_HISTOGRAM,
+	OPT_SORT,
+	OPT_GROUP,
+	OPT_INVERTED,
+	OPT_FRAMES,
+	OPT_LOCK_ORDER
+};
 
 static const struct argp_option report_options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0,
 	  "table (default): self and total per function; tree: what called what; folded: one line "
-	  "per stack; pprof: for the tool of that name, binary",
+	  "per stack; pprof: for the tool of that name, binary; speedscope: JSON for "
+	  "speedscope.app",
 	  0 },
 	{ "rows", OPT_ROWS, "N|all", 0,
 	  "At most N rows of a table or tree (default 30), or groups of a histogram (default: all)",
@@ -49,6 +59,11 @@ static const struct argp_option report_options[] = {
 	{ "histogram", OPT_HISTOGRAM, "stacks", OPTION_ARG_OPTIONAL,
 	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
 	  "--by also of each group; =stacks: also of each stack (default: of 10)",
+	  0 },
+	{ "lock-order", OPT_LOCK_ORDER, NULL, 0,
+	  "Instead, potential deadlocks: mutexes that threads take in different orders, with "
+	  "where; "
+	  "of a recording of the event lock-order",
 	  0 },
 	{}
 };
@@ -122,10 +137,11 @@ static void parse_group(struct argp_state *state, const char *name, struct repor
 /* Options that make no sense for what is written, and what is left to braid. */
 static void finish_report(struct argp_state *state, struct report_opts *opts)
 {
+	const char *own = opts->write == output__lock_order ? "lock-order" : "histogram";
 	bool table, tree;
 
 	if (opts->format && opts->write)
-		cli__misused(state, "--histogram is a format of its own: without --format");
+		cli__misused(state, "--%s is a format of its own: without --format", own);
 	if (!opts->format && !opts->write)
 		opts->format = output__find_format("table");
 	table = opts->format && opts->format->write == output__table;
@@ -135,7 +151,7 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 	if (!tree && opts->output.inverted)
 		cli__misused(state, "--inverted is of trees: --format tree");
 	if (opts->write && opts->frames >= 0)
-		cli__misused(state, "--histogram is of occurrences: it has no --frames");
+		cli__misused(state, "--%s is of occurrences: it has no --frames", own);
 	if (!opts->rows_given && (table || tree))
 		opts->output.rows = ROWS_DEFAULT;
 	if (!opts->rows_given && opts->view.filter.histogram_stacks)
@@ -180,6 +196,11 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->view.filter.histogram = true;
 		opts->view.filter.histogram_stacks = arg != NULL;
 		opts->write = output__histogram;
+		break;
+	case OPT_LOCK_ORDER:
+		opts->view.filter.event = "lock-order";
+		opts->view.filter.by = PROFILE_BY_THREAD;
+		opts->write = output__lock_order;
 		break;
 	case ARGP_KEY_END:
 		finish_report(state, opts);
@@ -254,11 +275,11 @@ static int choose_view(struct report_opts *opts)
 
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
-	bool pprof = opts->format && opts->format->write == output__pprof, for_people;
+	bool for_people;
 	int status;
 
-	opts->view.filter.threads = pprof;
-	if (pprof)
+	opts->view.filter.threads = opts->format && opts->format->threads;
+	if (opts->format && opts->format->events)
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);
 	else
@@ -308,7 +329,8 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --thread worker-1 --runtime python app.db\n"
 		       "  braid report --format tree --event uprobe:/lib/libc.so.6:malloc app.db\n"
 		       "  braid report --by state --format tree app.db\n"
-		       "  braid report --event off-cpu --histogram --by syscall app.db",
+		       "  braid report --event off-cpu --histogram --by syscall app.db\n"
+		       "  braid report --lock-order --lines app.db",
 		.children = children,
 	};
 	struct report_opts opts = { .view.file = OUTPUT_DEFAULT, .frames = -1 };

@@ -189,6 +189,7 @@ extern const struct event_kind event_alloc;
 extern const struct event_kind event_outstanding;
 extern const struct event_kind event_lock;
 extern const struct event_kind event_lock_holder;
+extern const struct event_kind event_lock_order;
 extern const struct event_kind event_uretprobe;
 extern const struct event_kind event_usdt;
 extern const struct event_kind event_kprobe;

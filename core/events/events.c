@@ -8,13 +8,29 @@
 #include "core/base/util.h"
 #include "core/events/nearest.h"
 
-const struct event_kind *const event_kinds[] = {
-	&event_cpu,	    &event_wall,  &event_off_cpu,     &event_wakeup,	 &event_lock,
-	&event_lock_holder, &event_alloc, &event_outstanding, &event_block_io,	 &event_fault,
-	&event_software,    &event_pmu,	  &event_syscall,     &event_tracepoint, &event_uprobe,
-	&event_uretprobe,   &event_usdt,  &event_kprobe,      &event_kretprobe,	 &event_fentry,
-	&event_latency,	    NULL
-};
+const struct event_kind *const event_kinds[] = { &event_cpu,
+						 &event_wall,
+						 &event_off_cpu,
+						 &event_wakeup,
+						 &event_lock,
+						 &event_lock_holder,
+						 &event_lock_order,
+						 &event_alloc,
+						 &event_outstanding,
+						 &event_block_io,
+						 &event_fault,
+						 &event_software,
+						 &event_pmu,
+						 &event_syscall,
+						 &event_tracepoint,
+						 &event_uprobe,
+						 &event_uretprobe,
+						 &event_usdt,
+						 &event_kprobe,
+						 &event_kretprobe,
+						 &event_fentry,
+						 &event_latency,
+						 NULL };
 
 struct events {
 	struct event list[EVENTS_MAX];

@@ -217,6 +217,30 @@ static int attach_waits(struct event *event, const struct event_place *place, st
 	return attach_functions(event, place, lock_functions_wait, "lock_on_return", err);
 }
 
+static const struct chain_program orders[] = { { CHAIN_UPROBE, "lock_order_on_call" },
+					       { CHAIN_UPROBE, "lock_order_on_return" },
+					       {} };
+
+static int attach_orders(struct event *event, const struct event_place *place, struct err *err)
+{
+	return attach_functions(event, place, lock_functions_order, "lock_order_on_return", err);
+}
+
+const struct event_kind event_lock_order = {
+	.name = "lock-order",
+	.unit = "count",
+	.help = "Which mutexes threads have when they take another one, for braid report "
+		"--lock-order",
+	.type = CHAIN_UPROBE,
+	.programs = orders,
+	.slot = EVENT_LOCK_ORDER,
+	.mapped = true,
+	.attach = attach_orders,
+	.follow = attach_images,
+	.keep = keep,
+	.detach = detach,
+};
+
 const struct event_kind event_lock_calls = {
 	.name = "lock",
 	.unit = "ns",

@@ -11,6 +11,7 @@
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
 #include "bpf/kept.h"
+#include "bpf/lock_calls.h"
 #include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
@@ -166,6 +167,10 @@ static int configure(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.waits_over, WAITS_OVER_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_edges, LOCK_EDGES_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_lives, LOCK_LIVES_MAX);
 	if (!err && half->opts.outstanding)
 		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
 	if (!err)
@@ -370,11 +375,6 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 	       !__atomic_compare_exchange_n(until_ns, &before, time_ns, false, __ATOMIC_RELEASE,
 					    __ATOMIC_RELAXED))
 		;
-}
-
-void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns)
-{
-	__atomic_store_n(&half->skel->bss->session_begin_ns, time_ns, __ATOMIC_RELEASE);
 }
 
 void kernel_half__take_calls(struct kernel_half *half, bool taken)

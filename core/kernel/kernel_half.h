@@ -74,16 +74,13 @@ int kernel_half__attach(struct kernel_half *half, struct err *err);
 int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address,
 			  struct err *err);
 
-/* No sample of what happens before this time (CLOCK_MONOTONIC) is taken; without a call: of nothing
- * before there are triggers. */
+/* No sample of what happens before this time (CLOCK_MONOTONIC) is taken, and what is under way then
+ * counts from there on. Without a call: of nothing before there are triggers, and nothing is. */
 void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns);
 
 /* No sample is taken at this time (CLOCK_MONOTONIC) or later, exactly and whatever user space is
  * busy with; the earliest that was told counts. From any thread. */
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns);
-
-/* What is under way at this time (CLOCK_MONOTONIC) counts from there on. */
-void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns);
 
 /* Whether listing what is under way (core/kernel/under_way.h) takes it, too. */
 void kernel_half__take_calls(struct kernel_half *half, bool taken);

@@ -5,10 +5,20 @@
 #include "core/profile/output.h"
 
 static const struct output_format formats[] = {
-	{ "table", output__table, false, false },
-	{ "tree", output__tree, false, false },
-	{ "folded", output__folded, false, true },
-	{ "pprof", output__pprof, true, true },
+	{ .name = "table", .write = output__table },
+	{ .name = "tree", .write = output__tree },
+	{ .name = "folded", .write = output__folded, .bare = true },
+	{ .name = "pprof",
+	  .write = output__pprof,
+	  .binary = true,
+	  .bare = true,
+	  .threads = true,
+	  .events = true },
+	{ .name = "speedscope",
+	  .write = output__speedscope,
+	  .bare = true,
+	  .threads = true,
+	  .events = true },
 };
 
 const struct output_format *output__find_format(const char *name)

@@ -31,7 +31,8 @@ enum output_sort {
 struct output_opts {
 	int annotate; /* append the kind's suffix to every name */
 	size_t rows;  /* table, tree: at most so many rows; 0: all */
-	/* pprof: the same recording's other events, to be written beside the profile */
+	/* formats with `events`: the same recording's other events, to be written beside the
+	 * profile */
 	struct profile *const *others;
 	size_t n_others;
 	enum output_group group;
@@ -60,6 +61,10 @@ int output__tree(const struct profile *profile, const struct output_opts *opts, 
  * the profile, the greatest sum first, at most opts->rows of them. */
 int output__histogram(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* Potential deadlocks in a profile of the event lock-order by thread, at most opts->rows of them.
+ */
+int output__lock_order(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* `root;...;leaf WEIGHT`, one line per distinct stack, sorted; plain numbers in the event's
  * unit. `;` inside a
  * name becomes `:`, control characters become `?`. */
@@ -78,15 +83,20 @@ int output__flame_svg(const struct profile *profile, const struct output_opts *o
  * tid, thread. */
 int output__pprof(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* JSON for https://www.speedscope.app: a profile for each event and thread. */
+int output__speedscope(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 struct output_format {
 	const char *name;
 	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
-	bool binary; /* not for terminals */
-	bool bare;   /* has no place for output__notes */
+	bool binary;  /* not for terminals */
+	bool bare;    /* has no place for output__notes */
+	bool threads; /* wants to know what is of which thread */
+	bool events;  /* has room for all events of a recording: opts->others */
 };
 
 /* NULL: no such format. */
 const struct output_format *output__find_format(const char *name);
-#define OUTPUT_FORMATS "table, tree, folded or pprof" /* for people */
+#define OUTPUT_FORMATS "table, tree, folded, pprof or speedscope" /* for people */
 
 #endif

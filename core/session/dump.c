@@ -236,6 +236,7 @@ int dump__finish_process(struct dump *dump, struct err *err)
 	for (size_t i = 0; !code && i < result->n_threads; i++)
 		code = dump__frames(dump, &result->threads[i], err);
 	dump__find_holders(dump, result);
+	dump__find_names(dump, result);
 	dump__find_deadlocks(result);
 	return code;
 }

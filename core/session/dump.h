@@ -37,9 +37,11 @@ enum dump_way {
 	DUMP_RUNNING, /* the same, and it was not: it may be of several instants */
 };
 
+#define DUMP_NAME_BYTES 128
+
 struct dump_thread {
 	uint32_t tid;
-	char name[16];
+	char name[DUMP_NAME_BYTES]; /* as the program gave it, else the kernel's; hostile */
 	char state; /* as /proc tells: 'R' runs, 'S' sleeps, 'D' the same without being wakeable by
 		     * signals, 'T' stopped, 't' traced; 0: of a core file */
 	int signal; /* that it had got, of a core file; 0: none */

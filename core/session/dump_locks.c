@@ -86,6 +86,23 @@ void dump__find_holders(const struct dump *dump, struct dump_process *process)
 	}
 }
 
+void dump__find_names(const struct dump *dump, struct dump_process *process)
+{
+	const struct runtime *const *runtimes = dump->opts.runtimes;
+	char name[DUMP_NAME_BYTES];
+
+	for (size_t i = 0; i < process->n_threads; i++) {
+		struct dump_thread *thread = &process->threads[i];
+
+		for (int r = 0; runtimes[r]; r++)
+			if (runtimes[r]->thread_name && dump->sessions[r] &&
+			    !runtimes[r]->thread_name(dump->sessions[r], dump->process->pid,
+						      thread->tid, name, sizeof(name)) &&
+			    name[0])
+				memcpy(thread->name, name, sizeof(name));
+	}
+}
+
 static struct dump_thread *holder_of(struct dump_process *process, const struct dump_thread *thread)
 {
 	return thread->lock == LOCK_WAITED && thread->holder

@@ -84,6 +84,9 @@ int dump_thread__add_kernel(struct dump_thread *thread, const char *text);
 /* While the thread stands still: is it a lock of C's that it waits for? */
 void dump__see_mutex(const struct dump *dump, struct dump_thread *thread);
 
+/* Of threads to which the program has given names of its own. */
+void dump__find_names(const struct dump *dump, struct dump_process *process);
+
 /* When all are known: holders that only the stacks tell, and who waits for whom in a circle. */
 void dump__find_holders(const struct dump *dump, struct dump_process *process);
 void dump__find_deadlocks(struct dump_process *process);

@@ -323,7 +323,7 @@ int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret)
 		if (!thread__read(dump->process->pid, tid, &now) || strchr("ZX", now.state))
 			return -ESRCH;
 		may_stop = !dump->opts.nonblocking && now.state != 'D' && !must_not_stop(now.call);
-		memcpy(ret->name, now.name, sizeof(ret->name));
+		memcpy(ret->name, now.name, sizeof(now.name));
 		ret->state = now.state;
 		ret->call = now.call;
 		if (!now.off_cpu || !now.sp)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/fd_limit.h"
 #include "core/base/util.h"
@@ -34,6 +35,23 @@ static uint32_t shadows_wanted(enum runtime_source source)
 									     : SHADOWS;
 }
 
+/* Where samples come by the clock alone, and so many a second at most, half of the usual ring is
+ * enough: for 1,000 of the deepest stacks that are not known yet. A ring is mapped twice. */
+#define RING_SAMPLES_SMALL 4000
+#define RING_BYTES_SMALL   (8U << 20)
+
+/* 0: the usual. */
+static uint32_t ring_bytes(const struct session_opts *opts)
+{
+	uint64_t samples = (uint64_t)opts->frequency_hz * max_of(sysconf(_SC_NPROCESSORS_CONF), 1);
+	bool small = !opts->trigger && opts->unwind != UNWIND_MODE_COPY &&
+		     samples <= RING_SAMPLES_SMALL && !event_list__has_timed(&opts->events, false);
+
+	if (opts->ring_bytes || !small)
+		return opts->ring_bytes;
+	return RING_BYTES_SMALL;
+}
+
 /* Everything that looks at targets, up to but not including the recording. */
 static int open_target_side(struct session *session, struct err *err)
 {
@@ -51,7 +69,7 @@ static int open_target_side(struct session *session, struct err *err)
 					 .enabled = opts->enabled,
 					 .unwind = opts->unwind,
 					 .shadows = shadows_wanted(opts->source),
-					 .ring_bytes = opts->ring_bytes,
+					 .ring_bytes = ring_bytes(opts),
 					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
 	int ret;
 
@@ -111,7 +129,6 @@ int session__begin(struct session *session, struct err *err)
 	if (session->opts.duration_s > 0)
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
-	kernel_half__begin_at(session->half, session->start_ns);
 	return session__note_waiting(session, err);
 }
 

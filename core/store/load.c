@@ -295,6 +295,8 @@ static int build_other(const struct recorded *recorded, const char *path,
 
 	of.event = recorded__text(recorded, recorded->events.rows[event].name);
 	code = build__profile(recorded, path, &of, &others[*n], NULL, err);
+	if (code == -EINVAL) /* it has nothing of what is asked for, such as an age */
+		return 0;
 	if (!code && others[*n]->total)
 		++*n;
 	else if (!code)

@@ -26,6 +26,7 @@ struct places {
 	uint32_t epoch;
 	uint32_t generation; /* of what is met for the first time: above all of former epochs */
 	uint32_t last_generation;
+	uint32_t renamed; /* places__renamed */
 	/* A round ends where an address may have become something else. */
 	uint32_t round;
 	uint64_t changed_ns; /* of the process's mappings, in this round */
@@ -40,6 +41,7 @@ static void forget_all(struct places *places)
 	*places = (struct places) { .epoch = places->epoch + 1,
 				    .generation = places->last_generation + 1,
 				    .last_generation = places->last_generation + 1,
+				    .renamed = places->renamed,
 				    .round = places->round,
 				    .changed_ns = places->changed_ns,
 				    .attached = places->attached };
@@ -179,6 +181,12 @@ static int look_again(struct process *process, struct places *places, uint64_t a
 	return *ret ? 0 : -ENOMEM;
 }
 
+static void set_compiled(struct places *places, struct slot *slot)
+{
+	places->renamed += slot->place.kind != PLACE_COMPILED;
+	slot->place.kind = PLACE_COMPILED;
+}
+
 /* What code without an image is at the place at that time. */
 static int follow(struct process *process, struct places *places, uint64_t time_ns,
 		  struct slot **ret)
@@ -200,7 +208,7 @@ static int follow(struct process *process, struct places *places, uint64_t time_
 		life = life_of(places, slot);
 	}
 	if (life->in_map.entry.text)
-		slot->place.kind = PLACE_COMPILED;
+		set_compiled(places, slot);
 	return min_of(rc, 0);
 }
 
@@ -254,7 +262,7 @@ bool place__symbol(struct process *process, uint32_t number, struct code_symbol 
 	found = compiled_code__symbol(process, slot->place.address, life_of(process->places, slot),
 				      ret);
 	if (found)
-		slot->place.kind = PLACE_COMPILED;
+		set_compiled(process->places, slot);
 	return found;
 }
 
@@ -285,4 +293,9 @@ uint32_t places__epoch(const struct process *process)
 uint32_t places__count(const struct process *process)
 {
 	return process->places ? process->places->n : 0;
+}
+
+uint32_t places__renamed(const struct process *process)
+{
+	return process->places ? process->places->renamed : 0;
 }

@@ -62,6 +62,9 @@ const struct place *place__numbered(struct process *process, uint32_t number);
 uint32_t places__epoch(const struct process *process); /* from 1; 0: no place yet */
 uint32_t places__count(const struct process *process); /* numbers of this epoch */
 
+/* Grows whenever a place that was met turns out to be a compiler's code, as it is in a map. */
+uint32_t places__renamed(const struct process *process);
+
 void places__free(struct places *places); /* NULL is fine */
 
 #endif

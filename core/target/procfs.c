@@ -410,6 +410,28 @@ bool procfs__has_perf_map(uint32_t pid)
 	return has;
 }
 
+uint32_t procfs__namespace_tid(uint32_t pid, uint32_t tid)
+{
+	char path[PROCFS_PATH_BYTES], line[256];
+	uint32_t inner = tid;
+	const char *last;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%u/task/%u/status", procfs__root(), pid, tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		last = strrchr(line, '\t');
+		if (last && strtoul(last, NULL, 10))
+			inner = strtoul(last, NULL, 10);
+		break;
+	}
+	if (file)
+		fclose(file);
+	return inner;
+}
+
 bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size)
 {
 	struct iovec local = { .iov_base = to, .iov_len = size };

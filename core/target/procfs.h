@@ -106,6 +106,10 @@ int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping);
 /* Has the process written a perf map (/tmp/perf-PID.map, where it sees that)? */
 bool procfs__has_perf_map(uint32_t pid);
 
+/* The thread's number in its own PID namespace, which is what the process itself knows; `tid` where
+ * that cannot be told. */
+uint32_t procfs__namespace_tid(uint32_t pid, uint32_t tid);
+
 /* Copies `size` bytes of a process's memory. False: not all of it can be read. */
 bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size);
 

@@ -13,6 +13,7 @@
 #include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_probing.h"
 #include "runtimes/python/python_tables.h"
+#include "runtimes/python/python_threads.h"
 #include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
 
@@ -41,6 +42,7 @@ struct runtime_image {
 
 struct runtime_session {
 	struct python_codes *codes;
+	struct python_threads *threads;
 	struct python_probing *probing; /* NULL: no probes are wanted */
 };
 
@@ -239,6 +241,7 @@ static void python__close(struct runtime_session *session)
 	if (!session)
 		return;
 	python_probing__free(session->probing);
+	python_threads__free(session->threads);
 	python_codes__free(session->codes);
 	free(session);
 }
@@ -250,7 +253,9 @@ static int python__open(struct bpf_object *probes, struct runtime_session **ret,
 
 	if (session)
 		session->codes = python_codes__new();
-	if (!session || !session->codes) {
+	if (session)
+		session->threads = python_threads__new();
+	if (!session || !session->codes || !session->threads) {
 		python__close(session);
 		return err__set(err, -ENOMEM, "python: out of memory");
 	}
@@ -296,7 +301,6 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 	struct python_proc_rec *rec = ret_record;
 	int rc;
 
-	(void)session;
 	*rec = (struct python_proc_rec) {
 		.offsets = image->version.offsets,
 		.state = image->version.state,
@@ -310,9 +314,25 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 	if (image->gil_vaddr)
 		rec->gil = target->bias + image->gil_vaddr;
 	rc = rec->state == PYTHON_STATE_TLS ? locate_tls(target, rec) : check_key(target->pid, rec);
-	return rc ? err__set(err, rc, "python: process %u: no thread state at %#llx", target->pid,
-			     (unsigned long long)rec->state_at)
-		  : 0;
+	if (rc)
+		return err__set(err, rc, "python: process %u: no thread state at %#llx",
+				target->pid, (unsigned long long)rec->state_at);
+	rc = rec->interpreters
+		     ? python_threads__attach(session->threads, target->pid, target->space,
+					      &image->version, rec->interpreters)
+		     : 0;
+	return rc ? err__set(err, rc, "python: out of memory") : 0;
+}
+
+static void python__detach(struct runtime_session *session, uint32_t space)
+{
+	python_threads__detach(session->threads, space);
+}
+
+static int python__thread_name(struct runtime_session *session, uint32_t pid, uint32_t tid,
+			       char *buf, size_t size)
+{
+	return python_threads__name(session->threads, pid, tid, buf, size);
 }
 
 static int python__probe(struct runtime_session *session, const struct runtime_target *target,
@@ -446,6 +466,8 @@ const struct runtime runtime_python = {
 	.open = python__open,
 	.close = python__close,
 	.attach = python__attach,
+	.detach = python__detach,
+	.thread_name = python__thread_name,
 	.probe = python__probe,
 	.unprobe = python__unprobe,
 	.unprobe_all = python__unprobe_all,

@@ -58,6 +58,7 @@ static const struct python_version versions[] = {
 		.tss = 1392,
 		.gil = 1152,
 		.interpreters = 32,
+		.modules = 56,
 		.offsets = { OBJECTS_FROM_3_7, CODE_FROM_3_8, .line_format = PYTHON_LINES_LNOTAB },
 	},
 	{
@@ -65,6 +66,7 @@ static const struct python_version versions[] = {
 		.tss = 584,
 		.gil = 352,
 		.interpreters = 32,
+		.modules = 856,
 		.offsets = { OBJECTS_FROM_3_7, CODE_FROM_3_8, .line_format = PYTHON_LINES_LNOTAB },
 	},
 	{
@@ -72,6 +74,7 @@ static const struct python_version versions[] = {
 		.tss = 584,
 		.gil = 352,
 		.interpreters = 32,
+		.modules = 856,
 		.offsets = {
 			OBJECTS,
 			CODE_FROM_3_8,
@@ -87,6 +90,7 @@ static const struct python_version versions[] = {
 		.tss = 592,
 		.gil = 360,
 		.interpreters = 40,
+		.modules = 888,
 		.offsets = {
 			.chain = PYTHON_CHAIN_CFRAMES,
 			.instr = PYTHON_INSTR_ADDRESS,
@@ -116,6 +120,7 @@ static const struct python_version versions[] = {
 		.minor = 12,
 		.tss = 1544,
 		.interpreters = 40,
+		.modules = 944,
 		.offsets = {
 			.chain = PYTHON_CHAIN_CFRAME_SHIMS,
 			.instr = PYTHON_INSTR_ADDRESS,
@@ -164,7 +169,7 @@ const struct python_version *python_version__find(unsigned int minor)
 struct debug_words { /* where in it is what: index of the word */
 	uint8_t interpreters_head;
 	uint8_t interp_next, interp_threads;
-	uint8_t interp_gil, gil, gil_locked, gil_holder;
+	uint8_t interp_modules, interp_gil, gil, gil_locked, gil_holder;
 	uint8_t tstate_next, tstate_interp, tstate_frame, tstate_thread_id, tstate_native_id;
 	uint8_t frame_previous, frame_code, frame_instr, frame_owner;
 	uint8_t code_file, code_qualname, code_line_table, code_first_line, code_bytecode;
@@ -174,6 +179,7 @@ static const struct debug_words words_3_13 = {
 	.interpreters_head = 5,
 	.interp_next = 8,
 	.interp_threads = 9,
+	.interp_modules = 11,
 	.interp_gil = 14,
 	.gil = 15,
 	.gil_locked = 17,
@@ -198,6 +204,7 @@ static const struct debug_words words_3_14 = {
 	.interpreters_head = 5,
 	.interp_next = 8,
 	.interp_threads = 9,
+	.interp_modules = 12,
 	.interp_gil = 15,
 	.gil = 16,
 	.gil_locked = 18,
@@ -222,6 +229,7 @@ static const struct debug_words words_3_15 = {
 	.interpreters_head = 5,
 	.interp_next = 8,
 	.interp_threads = 9,
+	.interp_modules = 12,
 	.interp_gil = 15,
 	.gil = 16,
 	.gil_locked = 18,
@@ -279,6 +287,7 @@ static bool take_words(const uint64_t *words, const struct debug_words *at,
 		    words[at->gil_holder] - words[at->gil] == PYTHON_GIL_HOLDER &&
 		    words[at->gil_locked] - words[at->gil] == PYTHON_GIL_LOCKED;
 	version->interpreters = words[at->interpreters_head];
+	version->modules = words[at->interp_modules];
 	version->offsets = (struct python_offsets) {
 		.chain = PYTHON_CHAIN_SHIMS,
 		.instr = PYTHON_INSTR_ADDRESS,

@@ -15,6 +15,8 @@ struct python_version {
 	unsigned int tss;	   /* STATE_KEY: of gilstate.autoTSSkey in _PyRuntime */
 	unsigned int gil;	   /* of ceval.gil in _PyRuntime; 0: elsewhere */
 	unsigned int interpreters; /* of interpreters.head in _PyRuntime; 0: there is none */
+	unsigned int
+		modules; /* of the pointer to sys.modules in PyInterpreterState; 0: not known */
 	struct python_offsets offsets;
 };
 

@@ -250,6 +250,11 @@ static int ruby__symbolize(struct runtime_session *session, uint64_t key,
 	return rc ? rc : 1;
 }
 
+static const char *ruby__native_name(struct runtime_session *session, uint32_t pid, uint64_t entry)
+{
+	return ruby_codes__native_name(session->codes, pid, entry);
+}
+
 static const char *const maps[] = { "ruby_states", "ruby_procs", "ruby_codes", NULL };
 
 static const struct runtime_allocator allocator = {
@@ -289,4 +294,5 @@ const struct runtime runtime_ruby = {
 	.on_code = ruby__on_code,
 	.anchors = ruby__anchors,
 	.symbolize = ruby__symbolize,
+	.native_name = ruby__native_name,
 };

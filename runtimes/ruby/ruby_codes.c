@@ -24,6 +24,7 @@ struct code {
 	UT_hash_handle hh;
 	uint32_t number;
 	uint32_t first_line;
+	uint32_t pid;
 	uint64_t native; /* 0: not written in C */
 	char *function;
 	char *file; /* NULL: unknown */
@@ -250,6 +251,7 @@ static int code__new(struct rec_code *rec, struct code **ret)
 		text__fetch(rec->tgid, rec->address, rec->file_len, rec->file, &rec->file_kind);
 	memcpy(&table, rec->table, sizeof(table));
 	code->number = rec->code;
+	code->pid = rec->tgid;
 	code->first_line = rec->first_line;
 	if (table.kind == RUBY_CODE_C)
 		code->native = table.native ? table.native : ANCHOR_FUNCTION_UNKNOWN;
@@ -336,4 +338,17 @@ uint64_t ruby_codes__native(const struct ruby_codes *codes, uint64_t key)
 		return ANCHOR_FUNCTION_UNKNOWN;
 	code = find(codes, key);
 	return code ? code->native : 0;
+}
+
+/* Of several names of one function (Array#map and Array#collect) that which was met first. */
+const char *ruby_codes__native_name(const struct ruby_codes *codes, uint32_t pid, uint64_t entry)
+{
+	const struct code *code;
+
+	if (!entry || entry == ANCHOR_FUNCTION_UNKNOWN)
+		return NULL;
+	for (code = codes->by_number; code; code = code->hh.next)
+		if (code->native == entry && code->pid == pid)
+			return code->function;
+	return NULL;
 }

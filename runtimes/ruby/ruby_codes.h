@@ -25,6 +25,9 @@ int ruby_codes__symbolize(const struct ruby_codes *codes, uint64_t key, struct r
 
 /* Address in the process of the native function that the frame is (a method in C), or
  * ANCHOR_FUNCTION_UNKNOWN; 0: an interpreter loop runs it. */
+/* The method in C whose function begins there in this process; NULL: none that is known. */
+const char *ruby_codes__native_name(const struct ruby_codes *codes, uint32_t pid, uint64_t entry);
+
 uint64_t ruby_codes__native(const struct ruby_codes *codes, uint64_t key);
 
 #endif

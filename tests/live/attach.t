@@ -50,7 +50,7 @@ def check_duration(target):
     file = gate.path("duration.db")
     result = gate.braid("record", "-p", target.pid, "-d", "0.05", "-o", file)
     gate.equal(result.status, 0, "-d: status", result.err)
-    gate.matches(r"^\S+: \d+ samples in [\d.]+ s at 99 Hz, ", result.err, "-d: summary")
+    gate.matches(r"^\S+: 0 samples in 0\.\d s\n", result.err, "-d: summary")
     gate.equal(gate.Recording(file).meta("target"), f"pid {target.pid} ({gate.MARKS})",
                "-d: the target")
 

@@ -90,7 +90,7 @@ def check_hog(name, process):
           f"{name}: who has it")
     equal(holder.places("python")[0][0], "hog", f"{name}: what that does")
     text = gate.braid("dump", "-p", process.pid).out
-    matches(rf'\nThread {process.pid} "[^"]+" sleeping in futex \([^)]+\), waits for the GIL '
+    matches(rf'\nThread {process.pid} "MainThread" sleeping in futex \([^)]+\), waits for the GIL '
             rf'\(held by {hog} "[^"]+"\)\n', text, f"{name}: the same for people")
 
 

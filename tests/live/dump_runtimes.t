@@ -105,7 +105,8 @@ def check_java():
 
 
 def check_node():
-    process = gate.start("node", "--perf-basic-prof", "--interpreted-frames-native-stack", NODE)
+    process = gate.start("node", "--perf-basic-prof", "--interpreted-frames-native-stack",
+                         os.path.abspath(NODE), cwd=gate.tmp)
     want = json.loads(gate.wait_line(process, "[")[-1])
     dumps.stands(process.pid, process.pid)
     thread = dumps.dump("-p", process.pid).threads[process.pid]
@@ -113,6 +114,7 @@ def check_node():
     equal([function for function, _, _ in got][:len(want)], want, "node: functions of the script")
     equal((thread.state, thread.call()), ("sleeping", "read"), "node: state")
     process.kill()
+    os.unlink(f"/tmp/perf-{process.pid}.map")
 
 
 if shutil.which("ruby"):

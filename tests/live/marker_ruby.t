@@ -51,11 +51,11 @@ gate.check_merged("ruby", recording.merged(), [
     *loop("<main>", "outer", "compare"),
     *method("Array#each"), "rb_ary_each_[n]", "rb_yield_[n]",
     *loop("block in compare"),
-    *method("Comparable#>"), None, "rb_funcallv_[n]",  # cmp_gt
+    *method("Comparable#>"), "Comparable#>_[n]", "rb_funcallv_[n]",  # cmp_gt
     *loop("<=>"),
-    *method("Integer#times"), None, None,  # int_dotimes, rb_yield_1
+    *method("Integer#times"), "Integer#times_[n]", None,  # int_dotimes, rb_yield_1
     *loop("block in <=>", "leaf"),
-    *method("Process.ppid"), None,  # proc_get_ppid
+    *method("Process.ppid"), "Process.ppid_[n]",  # proc_get_ppid
     *gate.hit()], HITS, natives=len(seen[0][1]))
 gate.equal(recording.sql("SELECT runtime, source FROM source"), [("ruby", "walk")],
            "the source is recorded")

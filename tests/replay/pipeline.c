@@ -93,6 +93,20 @@ void pipeline__free(struct pipeline *pipeline)
 	free(pipeline);
 }
 
+/* A bundle has the memory that a walk reads, and not what threads are called. */
+static const struct runtime *const *without_thread_names(void)
+{
+	static const struct runtime *list[RUNTIMES_MAX + 1];
+	static struct runtime copies[RUNTIMES_MAX];
+
+	for (int i = 0; runtimes[i] && i < RUNTIMES_MAX; i++) {
+		memcpy(&copies[i], runtimes[i], sizeof(copies[i]));
+		copies[i].thread_name = NULL;
+		list[i] = &copies[i];
+	}
+	return list;
+}
+
 static int open_runtimes(struct run *run, struct err *err)
 {
 	int code = 0;
@@ -150,7 +164,7 @@ static int open_run(struct run *run, const struct pipeline_input *input, struct 
 							     .n_events = 1,
 							     .tracker = run->tracker,
 							     .images = run->pipeline->images,
-							     .runtimes = runtimes,
+							     .runtimes = without_thread_names(),
 							     .sessions = run->sessions,
 							     .kallsyms_path = "/dev/null",
 							     .enabled = run->pipeline->enabled },

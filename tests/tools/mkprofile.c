@@ -309,17 +309,17 @@ static const struct {
 static const struct {
 	const char *name;
 	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
-	bool page; /* has all frames, whatever it shows */
-} formats[] = {
-	{ "table", output__table, false },   { "tree", output__tree, false },
-	{ "folded", output__folded, false }, { "html", output__flame_html, true },
-	{ "svg", output__flame_svg, true },
+} pages[] = {
+	/* have all frames, whatever they show */
+	{ "html", output__flame_html },
+	{ "svg", output__flame_svg },
 };
 
 int main(int argc, char **argv)
 {
 	struct profile *profile = profile__new(), *view;
 	struct output_opts opts = { 0 };
+	const struct output_format *format;
 	size_t i;
 	int err = -1;
 
@@ -336,9 +336,12 @@ int main(int argc, char **argv)
 			shapes[i].make(profile);
 	if (frames__view(profile, opts.frames, &view))
 		return 1;
-	for (i = 0; i < ARRAY_SIZE(formats); i++)
-		if (!strcmp(formats[i].name, argv[2]))
-			err = formats[i].write(formats[i].page ? profile : view, &opts, stdout);
+	format = output__find_format(argv[2]);
+	if (format)
+		err = format->write(view, &opts, stdout);
+	for (i = 0; i < ARRAY_SIZE(pages); i++)
+		if (!strcmp(pages[i].name, argv[2]))
+			err = pages[i].write(profile, &opts, stdout);
 	profile__free(profile);
 	profile__free(view);
 	return err ? 1 : 0;

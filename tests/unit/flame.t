@@ -400,6 +400,8 @@ END
 	t.ok(t.shows('<main>') && t.shows('serve') && t.shows('libvm') && !t.shows('4 frames'),
 		'a click opens the trunk');
 	t.ok(t.shows('vm_malloc'), 'what was open stays so');
+	await t.click('libvm');
+	t.ok(t.shows('vm_call') && !t.shows('libvm'), 'a block of one frame opens, too');
 	await t.click('query');
 	t.ok(!t.shows('render') && t.shows('sql_step'), 'zoomed');
 	await t.press('[data-mode=script]');

@@ -373,6 +373,7 @@ def check_pprof():
         "stack 0 300 0 0 main;f (app.s);read {state=waiting}" + w,
         "stack 1 0 0 0 main;f (app.s);add" + app, "stack 6 0 0 0 main;f (app.s);add" + w],
         "pprof: all events, all threads")
+    tap.matches("has no age", pprof("--min-age", "1")[0], "pprof: of no event that there is")
     tap.equal(pprof("--event", "wall")[0], "types wall/nanoseconds", "pprof: of one event")
     tap.equal(pprof("--frames", "script", "--thread", "w"), [
         "types samples/count wall/nanoseconds", "comment made up", "default samples",

@@ -72,7 +72,7 @@ static void take(void *ctx, const void *data, size_t size)
 		n_known++;
 		if (!plain_only || size == sizeof(struct rec_known))
 			most_bytes = max_of(most_bytes, (uint64_t)size);
-		rec = known_stacks__take(known, data, size, &size);
+		rec = known_stacks__take(known, data, size, &size, NULL);
 	} else {
 		n_whole++;
 		if (known_stacks__keep(known, rec, size))
@@ -266,18 +266,18 @@ static void test_hostile(void)
 	size_t size = sizeof(rec);
 
 	begin(1);
-	ok(!known_stacks__take(known, &rec, size, &size), "a slot that there is not");
+	ok(!known_stacks__take(known, &rec, size, &size, NULL), "a slot that there is not");
 	ok(!known_stacks__keep(known, &sample, sizeof(sample)), "nothing is kept there");
-	ok(!known_stacks__take(known, &rec, size, &size), "so nothing is there");
+	ok(!known_stacks__take(known, &rec, size, &size, NULL), "so nothing is there");
 	rec.slot = sample.slot = 5;
 	ok(!known_stacks__keep(known, &sample, sizeof(sample)) &&
-		   known_stacks__take(known, &rec, size, &size) && size == sizeof(sample),
+		   known_stacks__take(known, &rec, size, &size, NULL) && size == sizeof(sample),
 	   "one that there is");
 	rec.generation = 4;
-	ok(!known_stacks__take(known, &rec, size, &size), "another generation");
+	ok(!known_stacks__take(known, &rec, size, &size, NULL), "another generation");
 	rec.generation = sample.generation = 0;
 	ok(!known_stacks__keep(known, &sample, sizeof(sample)) &&
-		   !known_stacks__take(known, &rec, size, &size),
+		   !known_stacks__take(known, &rec, size, &size, NULL),
 	   "what is not to be kept is not kept");
 }
 

@@ -381,6 +381,41 @@ static void test_files(void)
 	memory__free(memory);
 }
 
+static void count_read(void *ctx, uint64_t address, size_t size, int ret)
+{
+	(void)address, (void)size, (void)ret;
+	++*(unsigned *)ctx;
+}
+
+/* Pages at 0x10000 and 0x11000, and 16 bytes of the next. */
+static void test_cached(void)
+{
+	static unsigned char two[8192], part[16] = { 1, 2, 3 };
+	struct memory *inner = NULL, *cached = NULL;
+	unsigned char got[16];
+	unsigned n = 0;
+
+	memset(two, 7, sizeof(two));
+	memory__of_pages(&inner);
+	memory__add_bytes(inner, 0x10000, two, sizeof(two));
+	memory__add_bytes(inner, 0x12000, part, sizeof(part));
+	memory__cached(inner, &cached);
+	memory__observe(inner, count_read, &n);
+	is_int(memory__read(cached, 0x10ff8, got, 16), 0, "cached: across pages");
+	ok(got[0] == 7 && got[15] == 7 && n == 2, "cached: each page is read once");
+	memory__read(cached, 0x10000, got, 16);
+	is_int(n, 2, "cached: and not again");
+	memory__forget(cached);
+	memory__read(cached, 0x10000, got, 16);
+	is_int(n, 3, "cached: until it is forgotten");
+	is_int(memory__read(cached, 0x12000, got, 3), 0, "cached: of a page that is there in part");
+	ok(!memcmp(got, part, 3), "cached: its bytes");
+	is_int(memory__read(cached, 0x13000, got, 1), -EFAULT, "cached: what is not there");
+	is_int(memory__read(cached, UINT64_MAX - 3, got, 8), -EFAULT, "cached: what wraps");
+	memory__free(cached);
+	memory__free(inner);
+}
+
 int main(void)
 {
 	char command[512];
@@ -390,6 +425,7 @@ int main(void)
 	start_child();
 	test_process();
 	test_pages();
+	test_cached();
 	snprintf(command, sizeof(command),
 		 "cd '%s' && gcore -o core %d >log 2>&1 && mv core.%d core", workdir, child, child);
 	if (system(command) == 0)

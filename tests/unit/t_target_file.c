@@ -117,11 +117,11 @@ static void test_facts(void)
 
 /* --- the helper --- */
 
-/* The one child that is called so; 0: none. */
+/* The newest child that is called so, as the one before it may not be reaped yet; 0: none. */
 static int helper_pid(void)
 {
 	char line[64] = "";
-	FILE *pipe = workdir__pipe("pgrep -P %d -x braid-files || :", getpid());
+	FILE *pipe = workdir__pipe("pgrep -n -P %d -x braid-files || :", getpid());
 
 	if (!fgets(line, sizeof(line), pipe))
 		line[0] = '\0';

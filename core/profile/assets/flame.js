@@ -117,12 +117,12 @@ function show() {
 show();
 
 const frameOf = node => frames[tree.frame[node]] || trunkFrame;
-const isBlock = node => view.run[node] > 1;
+const isBlock = node => view.run[node] > 1 || frameOf(node).role === ROLE.block;
 
 // As output__node_label in core/profile/out_common.c.
 function labelOf(node) {
 	const frame = frameOf(node);
-	if (!isBlock(node))
+	if (view.run[node] <= 1)
 		return frame.label;
 	const times = `\u00d7${view.run[node]}`;
 	return frame.role === ROLE.block || !frame.library ? `${frame.label} ${times}`

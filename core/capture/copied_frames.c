@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/capture/copied_frames.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/unwind/unwind_copy.h"
+
+struct copied_frames {
+	struct unwind_copy *copier;
+	const struct process *process; /* whose stack is unwound; while it is */
+	uint32_t serial;	       /* whose images the copier remembers ... */
+	uint64_t changed_ns;	       /* ... as they were mapped then */
+	struct unwind_copy_frame frames[NATIVE_FRAMES_MAX];
+};
+
+static const struct elf_file *find_image(void *ctx, uint64_t ip, uint64_t *ret_bias)
+{
+	struct copied_frames *copied = ctx;
+	const struct mapped *mapped = process__find(copied->process, ip);
+
+	if (!mapped || !mapped->image)
+		return NULL;
+	*ret_bias = mapped->bias;
+	return mapped->image->file;
+}
+
+int copied_frames__new(struct copied_frames **ret)
+{
+	struct copied_frames *copied = calloc(1, sizeof(*copied));
+	int rc = copied ? unwind_copy__new(find_image, copied, &copied->copier) : -ENOMEM;
+
+	if (rc)
+		free(copied);
+	else
+		*ret = copied;
+	return rc;
+}
+
+void copied_frames__free(struct copied_frames *copied)
+{
+	if (!copied)
+		return;
+	unwind_copy__free(copied->copier);
+	free(copied);
+}
+
+/* Of code that a compiler made libunwind knows nothing, and may take it to return anywhere: frames
+ * up to the first that is outside of all code. */
+static int count_frames_in_code(const struct process *process,
+				const struct unwind_copy_frame *frames, int n)
+{
+	int i;
+
+	for (i = 1; i < n; i++)
+		if (!process__find(process, frames[i].ip))
+			return i;
+	return n;
+}
+
+size_t copied_frames__of(struct copied_frames *copied, const struct process *process,
+			 const struct rec_stack *stack, struct native_frame *ret,
+			 bool *ret_complete)
+{
+	const struct unwind_copy_frame *frames = copied->frames;
+	struct unwind_copy_input input = { .stack_start = stack->start,
+					   .stack = stack->data,
+					   .stack_size = stack->size };
+	int n, in_code, i;
+
+	*ret_complete = false;
+	memcpy(input.regs, stack->regs, sizeof(input.regs));
+	if (copied->serial != process->serial || copied->changed_ns != process->changed_ns)
+		unwind_copy__flush(copied->copier);
+	copied->process = process;
+	copied->serial = process->serial;
+	copied->changed_ns = process->changed_ns;
+	n = unwind_copy__run(copied->copier, &input, copied->frames, NATIVE_FRAMES_MAX,
+			     ret_complete);
+	copied->process = NULL;
+	if (n <= 0)
+		return 0;
+	in_code = count_frames_in_code(process, frames, n);
+	*ret_complete = *ret_complete && in_code == n;
+	for (i = 0; i < in_code; i++)
+		ret[i] =
+			(struct native_frame) { frames[i].ip | (frames[i].exact ? NATIVE_EXACT : 0),
+						frames[i].cfa };
+	return in_code;
+}

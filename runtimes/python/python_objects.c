@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/python/python_objects.h"
+
+#include <string.h>
+
+#include "bpf/shared.h"
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+#include "runtimes/common/code_text.h"
+
+/* Include/object.h, Include/cpython/object.h; the same in all versions */
+#define OBJECT_TYPE	 8
+#define TYPE_BASICSIZE	 32
+#define TYPE_FLAGS	 168
+#define TYPE_DICTOFFSET	 288
+#define FLAG_MANAGED	 (1 << 4) /* Py_TPFLAGS_MANAGED_DICT, from 3.11 on */
+#define FLAG_INLINE	 (1 << 2) /* Py_TPFLAGS_INLINE_VALUES, from 3.13 on */
+#define MODULE_DICT	 16	  /* Objects/moduleobject.c: md_dict */
+#define DICT_KEYS	 32	  /* Include/cpython/dictobject.h: ma_keys, ma_values */
+#define MANAGED_DICT	 (-24)	  /* Include/internal/pycore_object.h, before the object */
+#define MANAGED_VALUES	 (-32)	  /* 3.11 only */
+#define INT_DIGITS	 24
+#define INT_DIGIT_BITS	 30
+#define STR_LENGTH	 16 /* and hash, state */
+#define ENTRIES_MAX	 65536
+#define LOG2_ENTRIES_MAX 20
+
+static bool read_bytes(struct python_reader *reader, uint64_t at, void *to, size_t size)
+{
+	if (!reader->reads_left)
+		return false;
+	reader->reads_left--;
+	return at && procfs__read_memory(reader->pid, at, to, size);
+}
+
+bool python_reader__word(struct python_reader *reader, uint64_t at, uint64_t *ret)
+{
+	return read_bytes(reader, at, ret, sizeof(*ret));
+}
+
+/* --- strings and numbers --- */
+
+struct str {
+	uint64_t length, hash;
+	uint32_t state, pad; /* interned:2 kind:3 compact:1 ascii:1 */
+};
+
+static bool read_str(struct python_reader *reader, uint64_t at, struct str *ret, unsigned *ret_kind,
+		     uint64_t *ret_data)
+{
+	const struct python_offsets *offsets = &reader->version->offsets;
+
+	if (!read_bytes(reader, at + STR_LENGTH, ret, sizeof(*ret)))
+		return false;
+	*ret_kind = ret->state >> 2 & 7;
+	*ret_data = at + (ret->state & 1 << 6 ? offsets->unicode_ascii_data
+					      : offsets->unicode_compact_data);
+	return ret->state & 1 << 5 && (*ret_kind == 1 || *ret_kind == 2 || *ret_kind == 4);
+}
+
+static bool str_is(struct python_reader *reader, uint64_t at, const char *want)
+{
+	size_t len = strlen(want);
+	struct str str;
+	uint64_t data;
+	unsigned kind;
+	char text[64];
+
+	return len <= sizeof(text) && read_str(reader, at, &str, &kind, &data) && kind == 1 &&
+	       str.length == len && read_bytes(reader, data, text, len) && !memcmp(text, want, len);
+}
+
+char *python_str__dup(struct python_reader *reader, uint64_t object)
+{
+	char text[CODE_TEXT_BYTES];
+	struct str str;
+	uint64_t data;
+	unsigned kind;
+	size_t size;
+
+	if (!read_str(reader, object, &str, &kind, &data))
+		return NULL;
+	size = min_of(str.length, (uint64_t)sizeof(text) / kind) * kind;
+	if (size && !read_bytes(reader, data, text, size))
+		return NULL;
+	return code_text__dup(text, size, kind, str.length);
+}
+
+bool python_int__get(struct python_reader *reader, uint64_t object, uint64_t *ret)
+{
+	uint64_t size;
+	uint32_t digits[2] = { 0 };
+
+	/* ob_size; from 3.12 on lv_tag: the number of digits lies above three bits */
+	if (!python_reader__word(reader, object + 16, &size))
+		return false;
+	if (reader->version->minor >= 12)
+		size = size & 3 ? 0 : size >> 3;
+	if (size < 1 || size > 2 || !read_bytes(reader, object + INT_DIGITS, digits, 4 * size))
+		return false;
+	*ret = digits[0] | (uint64_t)digits[1] << INT_DIGIT_BITS;
+	return true;
+}
+
+/* --- tables of keys --- */
+
+struct keys { /* PyDictKeysObject */
+	uint64_t entries, n;
+	unsigned entry_size, key; /* where a key is in its entry; the value follows */
+};
+
+/* Objects/dict-common.h up to 3.10: refcount, size, lookup function, usable, number of entries. */
+static bool open_old_keys(struct python_reader *reader, uint64_t at, struct keys *ret)
+{
+	uint64_t words[5], width;
+
+	if (!read_bytes(reader, at, words, sizeof(words)) || !words[1] ||
+	    words[1] > 1ULL << LOG2_ENTRIES_MAX)
+		return false;
+	width = words[1] <= 0xff ? 1 : words[1] <= 0xffff ? 2 : 4;
+	*ret = (struct keys) { .entries = at + sizeof(words) + words[1] * width,
+			       .n = words[4],
+			       .entry_size = 24,
+			       .key = 8 };
+	return true;
+}
+
+/* Include/internal/pycore_dict.h from 3.11 on. */
+static bool open_keys(struct python_reader *reader, uint64_t at, struct keys *ret)
+{
+	struct {
+		uint64_t refcount;
+		uint8_t log2_size, log2_index_bytes, kind, pad;
+		uint32_t version;
+		uint64_t usable, n;
+	} head;
+
+	if (reader->version->minor <= 10) {
+		if (!open_old_keys(reader, at, ret))
+			return false;
+	} else {
+		if (!read_bytes(reader, at, &head, sizeof(head)) || head.kind > 2 ||
+		    head.log2_index_bytes > LOG2_ENTRIES_MAX + 2)
+			return false;
+		*ret = (struct keys) { .entries =
+					       at + sizeof(head) + (1ULL << head.log2_index_bytes),
+				       .n = head.n,
+				       .entry_size = head.kind ? 16 : 24,
+				       .key = head.kind ? 0 : 8 };
+	}
+	return ret->n <= ENTRIES_MAX;
+}
+
+/* Index of the entry with this key, and the value that it has there; -1: there is none. */
+static int64_t find_key(struct python_reader *reader, const struct keys *keys, const char *want,
+			uint64_t *ret_value)
+{
+	uint64_t pair[2];
+
+	for (uint64_t i = 0; i < keys->n; i++) {
+		if (!read_bytes(reader, keys->entries + i * keys->entry_size + keys->key, pair,
+				sizeof(pair)))
+			return -1;
+		if (!pair[0] || !str_is(reader, pair[0], want))
+			continue;
+		*ret_value = pair[1];
+		return i;
+	}
+	return -1;
+}
+
+/* Value number `i` of a table of its own: up to 3.12 that is all it has, then a head of 8 bytes. */
+static uint64_t value_of(struct python_reader *reader, uint64_t values, uint64_t i)
+{
+	uint64_t value = 0;
+
+	if (reader->version->minor >= 13)
+		values += 8;
+	return python_reader__word(reader, values + 8 * i, &value) ? value : 0;
+}
+
+uint64_t python_dict__get(struct python_reader *reader, uint64_t dict, const char *key)
+{
+	uint64_t tables[2], value = 0; /* keys; values, if they are not in there, too */
+	struct keys keys;
+	int64_t i;
+
+	if (!read_bytes(reader, dict + DICT_KEYS, tables, sizeof(tables)) ||
+	    !open_keys(reader, tables[0], &keys))
+		return 0;
+	i = find_key(reader, &keys, key, &value);
+	if (i < 0)
+		return 0;
+	return tables[1] ? value_of(reader, tables[1], i) : value;
+}
+
+uint64_t python_module__get(struct python_reader *reader, uint64_t module, const char *key)
+{
+	uint64_t dict;
+
+	return python_reader__word(reader, module + MODULE_DICT, &dict)
+		       ? python_dict__get(reader, dict, key)
+		       : 0;
+}
+
+int python_dict__values(struct python_reader *reader, uint64_t dict, python_value_fn on_value,
+			void *ctx)
+{
+	uint64_t tables[2], pair[2];
+	struct keys keys;
+	int ret = 0;
+
+	if (!read_bytes(reader, dict + DICT_KEYS, tables, sizeof(tables)) || tables[1] ||
+	    !open_keys(reader, tables[0], &keys))
+		return 0;
+	for (uint64_t i = 0; i < keys.n && ret >= 0; i++)
+		if (read_bytes(reader, keys.entries + i * keys.entry_size + keys.key, pair,
+			       sizeof(pair)) &&
+		    pair[0] && pair[1])
+			ret = on_value(ctx, pair[1]);
+	return ret < 0 ? ret : 0;
+}
+
+/* --- attributes --- */
+
+/* Where the type has the keys of its objects' attributes: PyHeapTypeObject.ht_cached_keys. */
+static unsigned cached_keys(unsigned minor)
+{
+	static const uint16_t offsets[] = {
+		[8] = 872, [9] = 864, [10] = 872, [11] = 872, [12] = 880, [13] = 880, [14] = 880
+	};
+
+	return minor < ARRAY_SIZE(offsets) ? offsets[minor] : 0;
+}
+
+/* By keys that are the type's, and values of the object's own. */
+static uint64_t split_get(struct python_reader *reader, uint64_t type, uint64_t values,
+			  const char *key)
+{
+	struct keys keys;
+	uint64_t at, value;
+	int64_t i;
+
+	if (!python_reader__word(reader, type + cached_keys(reader->version->minor), &at) ||
+	    !open_keys(reader, at, &keys))
+		return 0;
+	i = find_key(reader, &keys, key, &value);
+	return i < 0 ? 0 : value_of(reader, values, i);
+}
+
+/* 3.11 has two words before an object, values and dict; 3.12 one, an odd one for values; from 3.13
+ * on values follow the object, as long as there is no dict. */
+static uint64_t managed_get(struct python_reader *reader, uint64_t object, uint64_t type,
+			    uint64_t flags, const char *key)
+{
+	unsigned minor = reader->version->minor;
+	uint64_t dict, values = 0, size;
+
+	if (!python_reader__word(reader, object + MANAGED_DICT, &dict))
+		return 0;
+	if (minor == 11) {
+		if (!python_reader__word(reader, object + MANAGED_VALUES, &values))
+			return 0;
+	} else if (minor == 12) {
+		values = dict & 1 ? dict + 1 : 0;
+	} else if (!dict && flags & FLAG_INLINE) {
+		if (!python_reader__word(reader, type + TYPE_BASICSIZE, &size) || size > 65536)
+			return 0;
+		values = object + size;
+	}
+	return values ? split_get(reader, type, values, key) : python_dict__get(reader, dict, key);
+}
+
+uint64_t python_object__get(struct python_reader *reader, uint64_t object, const char *key)
+{
+	uint64_t type, flags, offset, dict;
+
+	if (!python_reader__word(reader, object + OBJECT_TYPE, &type) ||
+	    !python_reader__word(reader, type + TYPE_FLAGS, &flags))
+		return 0;
+	if (reader->version->minor >= 11 && flags & FLAG_MANAGED)
+		return managed_get(reader, object, type, flags, key);
+	if (!python_reader__word(reader, type + TYPE_DICTOFFSET, &offset) || !offset ||
+	    offset > 65536 || !python_reader__word(reader, object + offset, &dict))
+		return 0;
+	return python_dict__get(reader, dict, key);
+}

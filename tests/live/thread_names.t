@@ -1,0 +1,57 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads have the names in full that the program gave them. The machine's own CPython; with
+BRAID_EVERY_INTERPRETER each from 3.8 to 3.14, those of the test roots included."""
+
+import collections
+import glob
+import json
+import os
+
+import gate
+
+SCRIPT = "fixtures/python/named_threads.py"
+HITS = 3
+THREADS = 11
+
+
+def pythons():
+    yield ["/usr/bin/python3"]
+    if not os.environ.get("BRAID_EVERY_INTERPRETER"):
+        return
+    for file in sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))):
+        yield [file]
+    roots = os.environ.get("BRAID_TEST_ROOTS", os.path.expanduser("~/.cache/braid-tests"))
+    for file in sorted(glob.glob(roots + "/*/usr/bin/python3.*")):
+        root = file[:-len("/usr/bin/") - len(os.path.basename(file))]
+        linker = glob.glob(root + "/lib/x86_64-linux-gnu/ld-*.so*")
+        if not linker or file.endswith("-pie"):
+            continue
+        yield ["env", f"PYTHONHOME={root}/usr", linker[0], "--library-path",
+               root + "/usr/lib/x86_64-linux-gnu:" + root + "/lib/x86_64-linux-gnu", file]
+
+
+def version(command):
+    """None: it does not run with the marker, whose libraries may be too new for it."""
+    told = gate.run(*command, "-I", "-c", "import sys; print(*sys.version_info[:2])",
+                    env=dict(os.environ, LD_PRELOAD=gate.MARKER))
+    return tuple(map(int, told.out.split())) if not told.status and told.out else None
+
+
+gate.need_root()
+for command in pythons():
+    number = version(command)
+    if not number or not (3, 8) <= number <= (3, 14):
+        continue
+    what = f"{number[0]}.{number[1]}, {os.path.basename(command[-1])}"
+    target = gate.marked(*command, "-B", SCRIPT)
+    recorder = gate.recorder(THREADS * HITS, target)
+    names = dict(json.loads(gate.ask(target, str(HITS))))
+    recording = gate.finish(recorder, THREADS * HITS)
+    gate.equal(len(names), THREADS, f"{what}: the program has so many threads")
+    gate.equal(collections.Counter((sample.tid, sample.thread) for sample in recording.samples()),
+               collections.Counter({(tid, name): HITS for tid, name in names.items()}),
+               f"{what}: each sample has the name that the program gave its thread")
+    target.stdin.close()
+    target.wait()
+gate.done()

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Readers of the files that `braid report --format` writes for viewers, by what their formats'
+documents say alone: the oracle of formats.t. Each takes bytes, asserts the format's rules and
+returns {track: [(frames root first, value), ...]}."""
+
+import json
+
+# Characters of the categories Cc, Cf and Co... that a name must not have in any file: those that
+# are invisible or turn text round, and lone surrogates cannot even be decoded.
+HOSTILE = [*map(chr, range(0x20)), "\x7f", "\u200e", "\u202e", "\u2066", "\ufeff"]
+
+
+def text_of(data, allowed="\n"):
+    text = data.decode()  # strict: it is UTF-8
+    found = [sign for sign in HOSTILE if sign in text and sign not in allowed]
+    assert not found, found
+    return text
+
+
+def json_of(data):
+    """Of what is escaped in it, too."""
+    def no_number(text):
+        raise AssertionError(text)
+
+    def check(value):
+        if isinstance(value, str):
+            text_of(value.encode(), "")
+        elif isinstance(value, dict):
+            list(map(check, [*value.keys(), *value.values()]))
+        elif isinstance(value, list):
+            list(map(check, value))
+
+    value = json.loads(text_of(data), parse_constant=no_number)
+    check(value)
+    return value
+
+
+def whole(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def speedscope(data):
+    """file-format-schema.json of speedscope 1.25; tracks are "NAME [UNIT]", the active one first,
+    frames "NAME (FILE:LINE)"."""
+    file = json_of(data)
+    assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    assert set(file) == {"$schema", "shared", "profiles", "name", "exporter", "activeProfileIndex"}
+    assert isinstance(file["name"], str) and set(file["shared"]) == {"frames"} and file["profiles"]
+    names = []
+    for frame in file["shared"]["frames"]:
+        assert set(frame) <= {"name", "file", "line"} and isinstance(frame["name"], str)
+        assert isinstance(frame.get("file", ""), str)
+        assert "line" not in frame or (whole(frame["line"]) and frame["line"])
+        place = frame.get("file", "") + (f":{frame['line']}" if "line" in frame else "")
+        names.append(f"{frame['name']} ({place})" if place else frame["name"])
+    tracks, used = {}, {0}
+    for profile in file["profiles"]:
+        assert set(profile) == {"type", "name", "unit", "startValue", "endValue", "samples",
+                                "weights"} and profile["type"] == "sampled"
+        assert profile["unit"] in ("none", "nanoseconds", "microseconds", "milliseconds", "seconds",
+                                   "bytes") and profile["startValue"] == 0
+        assert len(profile["samples"]) == len(profile["weights"])
+        assert all(map(whole, profile["weights"]))
+        assert profile["endValue"] == min(sum(profile["weights"]), (1 << 64) - 1)
+        assert all(stack and all(map(whole, stack)) for stack in profile["samples"])
+        used.update(frame for stack in profile["samples"] for frame in stack)
+        track = f"{profile['name']} [{profile['unit']}]"
+        assert track not in tracks
+        tracks[track] = [(tuple(names[frame] for frame in stack), weight)
+                         for stack, weight in zip(profile["samples"], profile["weights"])]
+    assert used == set(range(len(names))), "frames that no stack has"
+    active = list(tracks)[file["activeProfileIndex"]]
+    return {active: tracks[active], **tracks}

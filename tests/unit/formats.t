@@ -1,0 +1,84 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `braid report --format` writes for viewers, read back by tests/tools/read_formats.py."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "../tools")]
+import read_formats  # noqa: E402
+import tap  # noqa: E402
+
+OUTPUT = os.environ.get("OUTPUT", "build")
+WORK = tempfile.TemporaryDirectory()
+FILE = os.path.join(WORK.name, "made.db")
+
+SAMPLES = (
+    "wall ns 1000000 running - - 42:app 42:app n:main;python:f@/x/app.py;n:strcmp",
+    "wall ns 2000000 running - - 42:app 43:w n:main;python:f@/x/app.py;n:deflate",
+    "wall ns 500000 waiting - read 42:app 43:w n:main;python:f@/x/app.py;n:read@/l/libc.so.6;k:vfs_read",
+    "wall ns 250000 waiting - read 42:app 43:w n:main;python:f@/x/app.py;n:read@/l/libc.so.6;k:vfs_read",
+    "wall ns 7000000 stopped - - 50:tool 50:tool n:main",
+    "alloc bytes 2048 running - - 42:app 42:app n:main;n:malloc",
+    "fault count 3 running - - 42:app 42:app n:main",
+)
+
+
+def made(*samples):
+    """As in report.t: fields of tests/tools/mksamples, with blanks between."""
+    if os.path.exists(FILE):
+        os.unlink(FILE)
+    lines = "".join(sample.replace(" ", "\t") + "\n" for sample in samples)
+    subprocess.run([OUTPUT + "/tests/tools/mksamples", FILE], input=lines, text=True, check=True)
+
+
+def written(name, *words):
+    result = subprocess.run([OUTPUT + "/braid", "report", "--format", name, *words, FILE],
+                            capture_output=True, check=False)
+    tap.equal((result.returncode, result.stderr), (0, b""), f"{name} {words}: is written")
+    return result.stdout
+
+
+def profile(shape, name):
+    result = subprocess.run([OUTPUT + "/tests/tools/mkprofile", shape, name], capture_output=True,
+                            check=False)
+    tap.equal(result.returncode, 0, f"{name}: {shape}")
+    return result.stdout
+
+
+def check_read(reader, name, shapes=("empty", "zero", "hostile", "wide", "deep", "times", "odd")):
+    """Profiles of all shapes obey the format's rules, with the sum that the folded form has."""
+    for shape in shapes:
+        tracks = reader(profile(shape, name))
+        folded = profile(shape, "folded").decode().splitlines()
+        period = 10101010 if shape in ("hostile", "wide", "deep") else 1
+        want = sum(int(line.rsplit(" ", 1)[1]) for line in folded) * period
+        got = sum(value for track in tracks.values() for _, value in track)
+        tap.equal(got, want, f"{name}: the whole of {shape}")
+
+
+def check_speedscope():
+    made(*SAMPLES)
+    tap.equal(list(read_formats.speedscope(written("speedscope")).items()), [
+        ("wall: tool (50) [nanoseconds]", [(("main",), 7000000)]),
+        ("wall: app (42) [nanoseconds]", [(("main", "f (/x/app.py)", "strcmp"), 1000000)]),
+        ("wall: w (43) of app (42) [nanoseconds]", [
+            (("main", "f (/x/app.py)", "deflate"), 2000000),
+            (("main", "f (/x/app.py)", "read", "vfs_read"), 750000)]),
+        ("alloc: app (42) [bytes]", [(("main", "malloc"), 2048)]),
+        ("fault: app (42) [none]", [(("main",), 3)])], "speedscope: a profile of each event and thread")
+    tap.equal(read_formats.speedscope(written("speedscope", "--event", "wall", "--thread", "w",
+                                              "--frames", "script")),
+              {"wall: w (43) of app (42) [nanoseconds]": [(("f (/x/app.py)",), 2750000)]},
+              "speedscope: what is selected")
+    tap.equal(read_formats.speedscope(written("speedscope", "--event", "fault", "--annotate")),
+              {"fault: app (42) [none]": [(("main_[n]",), 3)]},
+              "speedscope: options are as for other formats")
+    check_read(read_formats.speedscope, "speedscope")
+
+
+check_speedscope()
+tap.done()
