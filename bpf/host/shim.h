@@ -83,6 +83,7 @@ static inline long host__copy_text(void *to, size_t size, const char *from)
 	} while (0)
 #define bpf_get_smp_processor_id()	  0
 #define bpf_get_current_task_btf()	  (&host.task)
+#define bpf_get_current_task()		  ((__u64)&host.task)
 #define bpf_task_pt_regs(task)		  (&host.kernel_entry)
 #define bpf_ktime_get_ns()		  (host.now_ns)
 #define bpf_get_current_comm(to, size)	  memcpy(to, host.comm, size)
