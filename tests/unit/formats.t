@@ -28,10 +28,10 @@ SAMPLES = (
 
 
 def made(*samples):
-    """As in report.t: fields of tests/tools/mksamples, with blanks between."""
+    """As in report.t: fields of tests/tools/mksamples, with blanks between; in names "~"."""
     if os.path.exists(FILE):
         os.unlink(FILE)
-    lines = "".join(sample.replace(" ", "\t") + "\n" for sample in samples)
+    lines = "".join(sample.replace(" ", "\t").replace("~", " ") + "\n" for sample in samples)
     subprocess.run([OUTPUT + "/tests/tools/mksamples", FILE], input=lines, text=True, check=True)
 
 
@@ -80,5 +80,23 @@ def check_speedscope():
     check_read(read_formats.speedscope, "speedscope")
 
 
+def check_perf():
+    made(*SAMPLES)
+    f = "f (/x/app.py)"
+    tap.equal(list(read_formats.perf(written("perf")).items()), [
+        ("wall app 42/42", [(("main (made)", f, "strcmp (made)"), 1000000)]),
+        ("wall w 42/43", [(("main (made)", f, "deflate (made)"), 2000000),
+                          (("main (made)", f, "read (libc)", "vfs_read ([kernel.kallsyms])"),
+                           750000)]),
+        ("wall tool 50/50", [(("main (made)",), 7000000)]),
+        ("alloc app 42/42", [(("main (made)", "malloc (made)"), 2048)]),
+        ("fault app 42/42", [(("main (made)",), 3)])], "perf: samples of each event and thread")
+    made("cpu samples 1 running - - 42:a~b 43:x~(y)~z n:main@/l/lib~(a).so.1;python:a(b)~(c)@/x/a~(b).py")
+    tap.equal(read_formats.perf(written("perf")), {"cpu x_(y)_z 42/43": [
+        (("main (lib__a_)", "a(b) (c) (/x/a__b_.py)"), 1)]}, "perf: nothing looks like another field")
+    check_read(read_formats.perf, "perf", ("empty", "zero", "hostile", "wide", "times"))
+
+
 check_speedscope()
+check_perf()
 tap.done()
