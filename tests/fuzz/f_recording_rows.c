@@ -117,7 +117,7 @@ static void show(const struct profile *profile)
 						  output__folded,    output__flame_html,
 						  output__flame_svg, output__pprof,
 						  output__histogram, output__speedscope,
-						  output__perf };
+						  output__perf,	     output__dot };
 	const struct output_opts opts = { .annotate = true };
 	static FILE *nowhere;
 

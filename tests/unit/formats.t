@@ -3,6 +3,7 @@
 """What `braid report --format` writes for viewers, read back by tests/tools/read_formats.py."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,28 @@ def check_perf():
     check_read(read_formats.perf, "perf", ("empty", "zero", "hostile", "wide", "times"))
 
 
+def check_dot():
+    made("wall ns 900 running - - 42:app 42:app n:main;n:f;n:g;n:f;n:g",
+         "wall ns 97 running - - 42:app 42:app n:main;n:f",
+         "wall ns 3 running - - 42:app 42:app n:main;n:seldom",
+         r'wall ns 100 running - - 42:app 42:app n:a"]\&e;n:f')
+    tap.equal(written("dot").decode().splitlines()[3:], [
+        r'	n1 [label="main\nself 0 ns (0.0%)\ntotal 1.00 us (90.9%)" fontsize=8];',
+        r'	n2 [label="f\nself 197 ns (17.9%)\ntotal 1.10 us (99.7%)" fontsize=12];',
+        r'	n3 [label="g\nself 900 ns (81.8%)\ntotal 900 ns (81.8%)" fontsize=24];',
+        r'	n5 [label="a\"]\\&amp;e\nself 0 ns (0.0%)\ntotal 100 ns (9.1%)" fontsize=8];',
+        '\tn5 -> n2 [label="100 ns" penwidth=1.4];', '\tn1 -> n2 [label="997 ns" penwidth=4.6];',
+        '\tn2 -> n3 [label="900 ns" penwidth=4.3];', '\tn3 -> n2 [label="900 ns" penwidth=4.3];',
+        "}"], "dot: a function, and a call, once a stack")
+    if not shutil.which("dot"):
+        return
+    for shape in ("empty", "zero", "hostile"):
+        result = subprocess.run(["dot", "-Tplain"], input=profile(shape, "dot"), capture_output=True,
+                                check=False)
+        tap.equal((result.returncode, result.stderr), (0, b""), f"dot takes {shape}")
+
+
 check_speedscope()
+check_dot()
 check_perf()
 tap.done()
