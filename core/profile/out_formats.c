@@ -14,6 +14,8 @@ static const struct output_format formats[] = {
 	  .bare = true,
 	  .threads = true,
 	  .events = true },
+	{ .name = "perf", .write = output__perf, .threads = true, .events = true },
+	{ .name = "dot", .write = output__dot, .bare = true },
 	{ .name = "speedscope",
 	  .write = output__speedscope,
 	  .bare = true,

@@ -86,6 +86,12 @@ int output__pprof(const struct profile *profile, const struct output_opts *opts,
 /* JSON for https://www.speedscope.app: a profile for each event and thread. */
 int output__speedscope(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* Text as perf-script(1) writes it, for what reads that; the period of a sample is its value. */
+int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* A graph of calls for Graphviz's dot: functions with at least 0.5 % of the whole, and calls. */
+int output__dot(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 struct output_format {
 	const char *name;
 	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
@@ -97,6 +103,6 @@ struct output_format {
 
 /* NULL: no such format. */
 const struct output_format *output__find_format(const char *name);
-#define OUTPUT_FORMATS "table, tree, folded, pprof or speedscope" /* for people */
+#define OUTPUT_FORMATS "table, tree, folded, pprof, speedscope, perf or dot" /* for people */
 
 #endif

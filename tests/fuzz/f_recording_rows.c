@@ -116,7 +116,8 @@ static void show(const struct profile *profile)
 				      FILE *) = { output__table,     output__tree,
 						  output__folded,    output__flame_html,
 						  output__flame_svg, output__pprof,
-						  output__histogram, output__speedscope };
+						  output__histogram, output__speedscope,
+						  output__perf,	     output__dot };
 	const struct output_opts opts = { .annotate = true };
 	static FILE *nowhere;
 

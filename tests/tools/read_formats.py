@@ -4,6 +4,7 @@ documents say alone: the oracle of formats.t. Each takes bytes, asserts the form
 returns {track: [(frames root first, value), ...]}."""
 
 import json
+import re
 
 # Characters of the categories Cc, Cf and Co... that a name must not have in any file: those that
 # are invisible or turn text round, and lone surrogates cannot even be decoded.
@@ -71,3 +72,39 @@ def speedscope(data):
     assert used == set(range(len(names))), "frames that no stack has"
     active = list(tracks)[file["activeProfileIndex"]]
     return {active: tracks[active], **tracks}
+
+
+# The fields of perf-script(1) as its readers take them apart, each by an expression of its own.
+HEADER = re.compile(r"(\S.*?)\s+(\d+)/(\d+)\s+(\d+)\.(\d{9}): +(\d+) (\S+): $")
+FRAME = re.compile(r"\t *([0-9a-f]+) (.+) \(([^\s()]+)\)$")
+
+
+def perf(data):
+    """Tracks are "EVENT COMM PID/TID", frames "SYMBOL (DSO)"; times must be where the values of the
+    thread's samples before them end, or microseconds."""
+    tracks, stack, track, value, times = {}, None, None, None, {}
+    text = text_of(data, "\n\t")
+    assert text.endswith("\n")
+    for line in text.split("\n")[:-1]:
+        header, frame = HEADER.match(line), FRAME.match(line)
+        if line.startswith("#"):
+            assert not tracks, "a comment between samples"
+        elif stack is None:
+            comm, pid, tid, seconds, nanos, value, event = header.groups()
+            assert " " not in comm
+            track, value, stack = f"{event} {comm} {pid}/{tid}", int(value), []
+            now = int(seconds) * 10**9 + int(nanos)
+            tracks.setdefault(track, [])
+            ends, steps = times.setdefault(track, ([0, 0], {0, 1}))
+            steps -= {step for step in (0, 1) if ends[step] != now}
+            ends[0], ends[1] = ends[0] + value, ends[1] + 1000
+            assert steps, line
+        elif line:
+            assert int(frame[1], 16) == 0
+            stack.append(f"{frame[2]} ({frame[3]})")
+        else:
+            assert stack
+            tracks[track].append((tuple(reversed(stack)), value))
+            stack = None
+    assert stack is None
+    return tracks

@@ -3,6 +3,7 @@
 """What `braid report --format` writes for viewers, read back by tests/tools/read_formats.py."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,10 +29,10 @@ SAMPLES = (
 
 
 def made(*samples):
-    """As in report.t: fields of tests/tools/mksamples, with blanks between."""
+    """As in report.t: fields of tests/tools/mksamples, with blanks between; in names "~"."""
     if os.path.exists(FILE):
         os.unlink(FILE)
-    lines = "".join(sample.replace(" ", "\t") + "\n" for sample in samples)
+    lines = "".join(sample.replace(" ", "\t").replace("~", " ") + "\n" for sample in samples)
     subprocess.run([OUTPUT + "/tests/tools/mksamples", FILE], input=lines, text=True, check=True)
 
 
@@ -80,5 +81,45 @@ def check_speedscope():
     check_read(read_formats.speedscope, "speedscope")
 
 
+def check_perf():
+    made(*SAMPLES)
+    f = "f (/x/app.py)"
+    tap.equal(list(read_formats.perf(written("perf")).items()), [
+        ("wall app 42/42", [(("main (made)", f, "strcmp (made)"), 1000000)]),
+        ("wall w 42/43", [(("main (made)", f, "deflate (made)"), 2000000),
+                          (("main (made)", f, "read (libc)", "vfs_read ([kernel.kallsyms])"),
+                           750000)]),
+        ("wall tool 50/50", [(("main (made)",), 7000000)]),
+        ("alloc app 42/42", [(("main (made)", "malloc (made)"), 2048)]),
+        ("fault app 42/42", [(("main (made)",), 3)])], "perf: samples of each event and thread")
+    made("cpu samples 1 running - - 42:a~b 43:x~(y)~z n:main@/l/lib~(a).so.1;python:a(b)~(c)@/x/a~(b).py")
+    tap.equal(read_formats.perf(written("perf")), {"cpu x_(y)_z 42/43": [
+        (("main (lib__a_)", "a(b) (c) (/x/a__b_.py)"), 1)]}, "perf: nothing looks like another field")
+    check_read(read_formats.perf, "perf", ("empty", "zero", "hostile", "wide", "times"))
+
+
+def check_dot():
+    made("wall ns 900 running - - 42:app 42:app n:main;n:f;n:g;n:f;n:g",
+         "wall ns 97 running - - 42:app 42:app n:main;n:f",
+         "wall ns 3 running - - 42:app 42:app n:main;n:seldom",
+         r'wall ns 100 running - - 42:app 42:app n:a"]\&e;n:f')
+    tap.equal(written("dot").decode().splitlines()[3:], [
+        r'	n1 [label="main\nself 0 ns (0.0%)\ntotal 1.00 us (90.9%)" fontsize=8];',
+        r'	n2 [label="f\nself 197 ns (17.9%)\ntotal 1.10 us (99.7%)" fontsize=12];',
+        r'	n3 [label="g\nself 900 ns (81.8%)\ntotal 900 ns (81.8%)" fontsize=24];',
+        r'	n5 [label="a\"]\\&amp;e\nself 0 ns (0.0%)\ntotal 100 ns (9.1%)" fontsize=8];',
+        '\tn5 -> n2 [label="100 ns" penwidth=1.4];', '\tn1 -> n2 [label="997 ns" penwidth=4.6];',
+        '\tn2 -> n3 [label="900 ns" penwidth=4.3];', '\tn3 -> n2 [label="900 ns" penwidth=4.3];',
+        "}"], "dot: a function, and a call, once a stack")
+    if not shutil.which("dot"):
+        return
+    for shape in ("empty", "zero", "hostile"):
+        result = subprocess.run(["dot", "-Tplain"], input=profile(shape, "dot"), capture_output=True,
+                                check=False)
+        tap.equal((result.returncode, result.stderr), (0, b""), f"dot takes {shape}")
+
+
 check_speedscope()
+check_dot()
+check_perf()
 tap.done()

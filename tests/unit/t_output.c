@@ -432,6 +432,8 @@ int main(void)
 	check_extremes(output__flame_svg, "svg");
 	check_extremes(output__pprof, "pprof");
 	check_extremes(output__speedscope, "speedscope");
+	check_extremes(output__perf, "perf");
+	check_extremes(output__dot, "dot");
 	check_overflow(output__table, "table");
 	check_overflow(output__folded, "folded");
 	check_overflow(output__flame_html, "html");

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/base/util.h"
+#include "core/profile/out_tracks.h"
+
+/* Text as perf-script(1) writes with -F comm,pid,tid,time,period,event,ip,sym,dso (Linux 6.12,
+ * tools/perf/builtin-script.c): per sample a line with the thread and the event, then a line per
+ * frame, leaf first, and an empty one. Its readers cut at blanks and at the last " (". */
+
+#define NS_PER_S 1000000000
+
+/* What a sample of no known length takes on the line of time. */
+#define STEP_NS 1000
+
+/* Printable; what the line format needs itself becomes '_'. Owned by the caller; NULL: out of
+ * memory. */
+static char *word(const char *text, const char *signs)
+{
+	char *copy = strdup(text), *at;
+
+	if (!copy)
+		return NULL;
+	escape__printable(copy);
+	for (at = copy; (at = strpbrk(at, signs)) != NULL;)
+		*at = '_';
+	return copy;
+}
+
+/* "/app/run.py:3", "libc", "[kernel.kallsyms]", "(inlined)", "[label]": in which file it is, or
+ * what it is. */
+static char *module_of(const struct profile *profile, const struct profile_frame *frame)
+{
+	const char *file = strtab__get(profile->strings, frame->file);
+	const char *library = strtab__get(profile->strings, frame->library);
+	const char *kind = profile->kinds[frame->kind].name;
+	char *module = NULL, *clean;
+	int n;
+
+	if (frame->kind == KIND_KERNEL)
+		return strdup("[kernel.kallsyms]");
+	if (frame->line && *file)
+		n = asprintf(&module, "%s:%u", file, frame->line);
+	else if (frame->kind == KIND_INLINED)
+		return strdup("inlined");
+	else if (frame->kind == KIND_NATIVE)
+		n = asprintf(&module, "%s", *library ? library : "[unknown]");
+	else
+		n = asprintf(&module, *file ? "%s" : "[%s]", *file ? file : kind);
+	if (n < 0)
+		return NULL;
+	clean = word(module, " ()");
+	free(module);
+	return clean;
+}
+
+/* By frame of the profile: its line. Made when first needed. */
+struct lines {
+	char **of;
+	size_t n;
+};
+
+static void lines_done(struct lines *lines)
+{
+	for (size_t i = 0; lines->of && i < lines->n; i++)
+		free(lines->of[i]);
+	free(lines->of);
+}
+
+/* Addresses are not what a profile is about: 0. */
+static const char *line_of(struct lines *lines, const struct profile *profile, uint32_t number,
+			   int annotate)
+{
+	const struct profile_frame *frame = &profile->frames[number];
+	char *name = NULL, *module = NULL, **line = &lines->of[number];
+
+	if (*line)
+		return *line;
+	name = out_tracks__name(profile, frame, annotate);
+	module = module_of(profile, frame);
+	if (name && module) {
+		escape__printable(name);
+		if (asprintf(line, "\t%16x %s (%s)\n", 0, *name ? name : "[unknown]", module) < 0)
+			*line = NULL;
+	}
+	free(name);
+	free(module);
+	return *line;
+}
+
+static int put_header(const struct profile_thread *thread, uint64_t now, uint64_t value,
+		      const char *event, FILE *out)
+{
+	char *comm = word(thread && thread->name ? thread->name : "", " ");
+
+	if (!comm)
+		return -ENOMEM;
+	fprintf(out, "%s  %5u/%-5u %5" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s: \n",
+		*comm ? comm : "braid", thread ? thread->pid : 0, thread ? thread->tid : 0,
+		now / NS_PER_S, now % NS_PER_S, value, event);
+	free(comm);
+	return 0;
+}
+
+static int put_stack(struct out_tracks *tracks, size_t part, struct lines *lines, int annotate,
+		     FILE *out)
+{
+	size_t n;
+	const uint32_t *stack = out_tracks__stack(tracks, part, &n);
+
+	if (!n)
+		fprintf(out, "\t%16x [no stack] ([unknown])\n", 0);
+	while (n-- > 0) {
+		const char *line = line_of(lines, tracks->profile, stack[n], annotate);
+
+		if (!line)
+			return -ENOMEM;
+		fputs_unlocked(line, out);
+	}
+	putc_unlocked('\n', out);
+	return 0;
+}
+
+static int put_samples(struct out_tracks *tracks, struct lines *lines, const char *event,
+		       int annotate, FILE *out)
+{
+	bool timed = !strcmp(tracks->value.unit, "nanoseconds");
+	uint64_t now = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < tracks->n_parts && !ret; i++) {
+		uint64_t value = out_tracks__value(tracks, i);
+
+		if (i && tracks->parts[i - 1].thread != tracks->parts[i].thread)
+			now = 0;
+		ret = put_header(out_tracks__thread(tracks, i), now, value, event, out);
+		if (!ret)
+			ret = put_stack(tracks, i, lines, annotate, out);
+		if (__builtin_add_overflow(now, timed ? value : STEP_NS, &now))
+			now = UINT64_MAX;
+	}
+	return ret;
+}
+
+static int put_event(const struct profile *profile, int annotate, FILE *out)
+{
+	struct lines lines = { calloc(profile->n_frames + 1, sizeof(*lines.of)),
+			       profile->n_frames };
+	struct out_tracks tracks;
+	int ret = out_tracks__init(&tracks, profile);
+	char *event = ret ? NULL : word(tracks.value.event, " \t");
+
+	if (!ret && (!lines.of || !event))
+		ret = -ENOMEM;
+	if (!ret)
+		ret = put_samples(&tracks, &lines, event, annotate, out);
+	free(event);
+	lines_done(&lines);
+	out_tracks__done(&tracks);
+	return ret;
+}
+
+static void put_heading(const struct profile *profile, FILE *out)
+{
+	char summary[OUTPUT_SUMMARY_BYTES], notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t n = output__notes(profile, notes);
+
+	output__summary(profile, summary, sizeof(summary));
+	fprintf(out, "# %s\n", summary);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "# %s\n", notes[i]);
+	for (size_t i = 0; i < profile->n_losses; i++)
+		escape__line(out, "# lost: %s: %" PRIu64, profile->losses[i].name,
+			     profile->losses[i].count);
+}
+
+int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out)
+{
+	int ret;
+
+	fputs("# ========\n# by braid, as perf script; times follow from values, addresses are not "
+	      "known\n",
+	      out);
+	if (profile->target && *profile->target)
+		escape__line(out, "# target: %s", profile->target);
+	put_heading(profile, out);
+	for (size_t i = 0; i < opts->n_others; i++)
+		put_heading(opts->others[i], out);
+	fputs("# ========\n#\n", out);
+	ret = put_event(profile, opts->annotate, out);
+	for (size_t i = 0; !ret && i < opts->n_others; i++)
+		ret = put_event(opts->others[i], opts->annotate, out);
+	return ret ? ret : output__finish(out);
+}
