@@ -68,12 +68,18 @@ struct signal_struct { /* of a process */
 	atomic_t live; /* threads that have not begun to exit */
 };
 
+struct sched_info {
+	unsigned long long run_delay; /* ns that it could run, but another task had the CPU */
+};
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
 	char comm[16];
 	void *stack;
 	unsigned int __state; /* 0: it runs, or could */
+	int on_cpu;	      /* it does */
+	struct sched_info sched_info;
 	int pid;
 	int tgid;
 	struct mm_struct *mm;
@@ -81,7 +87,8 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct thread_struct thread;
-	unsigned long sas_ss_sp; /* the signal stack */
+	unsigned long nvcsw, nivcsw; /* switches to other tasks */
+	unsigned long sas_ss_sp;     /* the signal stack */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
 	unsigned long long start_time;	   /* CLOCK_MONOTONIC, ns */

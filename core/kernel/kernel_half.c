@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "bpf/kept.h"
 #include "bpf/probe_rec.h"
@@ -17,6 +18,7 @@
 #include "core/kernel/chain.h"
 #include "core/kernel/kernel_part.h"
 #include "core/kernel/libbpf_warning.h"
+#include "core/kernel/uprobe_multi.h"
 #include <stdlib.h>
 
 #define RING_BYTES	  (16U << 20)
@@ -195,6 +197,14 @@ static int open_probes(struct kernel_half *half)
 	return ret ? ret : kernel_part__select(half->probes, followers, true);
 }
 
+/* Are its calls all that is probed? Other events have perf's links. */
+static bool has_only_alloc(const struct kernel_half_opts *opts)
+{
+	uint32_t number = opts->numbers[EVENT_ALLOC];
+
+	return number && opts->events.of_type[CHAIN_UPROBE] == 1U << number;
+}
+
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err)
 {
@@ -204,6 +214,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	if (!half)
 		return err__set(err, -ENOMEM, "out of memory");
 	half->opts = *opts;
+	half->opts.events.multi = has_only_alloc(opts) && uprobe_multi__works();
 	half->n_cpus = libbpf_num_possible_cpus();
 	libbpf_warning__keep();
 	half->skel = braid_bpf__open();
@@ -340,10 +351,14 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 		;
 }
 
-void kernel_half__watch_calls(struct kernel_half *half, uint64_t until_ns, double scale)
+volatile struct alloc_window *kernel_half__alloc_window(struct kernel_half *half)
 {
-	half->skel->bss->alloc_scale = min_of(scale * 256, 65535.0);
-	__atomic_store_n(&half->skel->bss->alloc_until_ns, until_ns, __ATOMIC_RELEASE);
+	return (volatile struct alloc_window *)&half->skel->bss->alloc_window;
+}
+
+uint64_t kernel_half__value(const struct kernel_half *half, uint32_t number)
+{
+	return half->opts.values[number];
 }
 
 uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns)
