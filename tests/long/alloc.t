@@ -43,6 +43,6 @@ def check(line, shares):
 
 
 lib.need_bpf()
-check("busy", {"large": 0.9, "small": 0.1})
+check("busy", {"large": 9 / 11, "small": 2 / 11})
 check("rate", None)
 lib.done()
