@@ -2,6 +2,7 @@
 #include "bpf/sampler.bpf.h"
 
 #include "bpf/alloc_window.bpf.h"
+#include "bpf/outstanding.bpf.h"
 
 /* The event alloc: functions that allocate, and what is mapped without a file behind it, sampled by
  * bytes (bpf/alloc.h). A call that is not sampled only counts its thread's bytes down. */
@@ -13,9 +14,6 @@
 #define MAP_ANONYMOUS 0x20
 #define PROT_WRITE    2
 #define ERRORS_FIRST  (~0ULL - 4094) /* a system call returns errors as -4095 to -1 */
-
-/* An allocator needs less stack between its entry and the innermost function that it calls. */
-#define ALLOC_STACK_BYTES 2048
 
 struct alloc_thread {
 	__u64 left;	   /* bytes until the next one that is sampled, */
@@ -43,7 +41,9 @@ static __always_inline __u64 alloc_period_asked(void)
 
 static __always_inline __u64 alloc_period(void)
 {
-	return alloc_window.windows ? alloc_window.period : alloc_period_asked();
+	__u64 asked = alloc_period_asked(), period = alloc_window.period;
+
+	return alloc_window.windows && period < asked ? period : asked;
 }
 
 /* NULL: the thread is none of a target, or there is no memory, which is counted. */
@@ -148,7 +148,7 @@ int alloc_on_call(struct pt_regs *ctx)
 	if (times != 1 && times && bytes > ALLOC_BYTES_MAX / times)
 		return 0; /* it fails */
 	bytes *= times;
-	inner = alloc_is_inner(thread, ctx->rip, sp, bytes);
+	inner = cfg_outstanding ? held__is_inner(ctx) : alloc_is_inner(thread, ctx->rip, sp, bytes);
 	if (!inner)
 		thread->outer_sp = 0;
 	if (!inner && (ALLOC_NESTS(cookie) || bytes >= ALLOC_MMAPS_BYTES) &&
@@ -157,10 +157,14 @@ int alloc_on_call(struct pt_regs *ctx)
 		thread->outer_pc = ctx->rip;
 		thread->outer_bytes = bytes;
 	}
+	if (cfg_outstanding && !inner)
+		held__enter(ctx, cookie, bytes, arguments);
 	value = inner ? 0 : alloc_value_of_call(thread, bytes, now_ns);
 	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], now_ns, value) : NULL;
 	if (!scratch)
 		return 0;
+	if (cfg_outstanding)
+		held__sampled(&scratch->sample);
 	scratch->cs = 0;
 	if (scratch->has_regs) {
 		COPY_REGS(scratch->unwind.regs, ctx);

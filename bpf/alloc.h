@@ -23,6 +23,15 @@
 #define ALLOC_NESTS(cookie)		 (((cookie) >> 6) & 1) /* may call another one to do its work */
 #define ALLOC_COOKIE(size, times, nests) ((size) | (times) << 3 | (nests) << 6)
 
+/* Where what is outstanding is asked for: it leaves the address where its first argument says; one
+ * of its arguments is freed by it, if it succeeds. That one is all that is known of a function
+ * which only frees. */
+#define ALLOC_WRITES(cookie)	  (((cookie) >> 7) & 1)
+#define ALLOC_FREES(cookie)	  (((cookie) >> 8) & 1)
+#define ALLOC_FREED(cookie)	  (((cookie) >> 9) & 7)
+#define ALLOC_WRITES_COOKIE	  (1U << 7)
+#define ALLOC_FREES_COOKIE(which) (1U << 8 | (which) << 9)
+
 /* By which link it is attached: that of an earlier window may still be there. */
 #define ALLOC_LINK_SHIFT   32
 #define ALLOC_LINK(cookie) ((cookie) >> ALLOC_LINK_SHIFT)
@@ -30,6 +39,9 @@
 /* From so many bytes on any of them may call mmap: glibc does so from 128 KiB on, if it was not
  * told otherwise. */
 #define ALLOC_MMAPS_BYTES (64 * 1024)
+
+/* An allocator needs less stack between its entry and the innermost function that it calls. */
+#define ALLOC_STACK_BYTES 2048
 
 /* More is asked for by mistake: no process has so much address space. */
 #define ALLOC_BYTES_MAX (1ULL << 47)
@@ -55,7 +67,7 @@ struct alloc_window {
 	__u64 width_ns; /* of a thread's life */
 	__u64 cost_ns;	/* what a hit takes of that */
 	__u64 tick_ns;	/* and a tick of the clock */
-	__u64 period;	/* of its samples, in bytes */
+	__u64 period;	/* of its samples at most, in bytes */
 	/* The kernel half's: */
 	__u64 opened;	 /* number of the window that has been opened */
 	__u64 opened_ns; /* when */

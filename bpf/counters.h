@@ -11,6 +11,7 @@
 	X(NO_USER_REGS, "samples with kernel frames only: the task was in exec or exit")    \
 	X(KNOWN, "samples with a stack that was known")                                     \
 	X(EVICTED, "stacks that gave way to others, to be sent again")                      \
+	X(KEPT_SAME, "stacks with kept frames that are the same without")                   \
 	/* from here on: losses */                                                          \
 	X(RING_FULL, "samples lost: ring buffer full")                                      \
 	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                       \
@@ -19,6 +20,7 @@
 	X(UNMAPPED_PC, "stacks cut: pc outside every known mapping")                        \
 	X(TORN_MAPPINGS, "stacks cut: mappings were being written")                         \
 	X(NO_RULE, "stacks cut: no unwind table and no usable frame pointer")               \
+	X(KEPT_DIFFERS, "stacks with kept frames that are others without")                  \
 	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")                 \
 	X(TABLE, "stacks cut: unwind table inconsistent")                                   \
 	X(STACK_READ, "stacks cut: stack memory not readable")                              \
@@ -43,6 +45,8 @@
 	X(CALL_LOST, "calls not counted: call tree full")                                   \
 	X(LOCK_WAITERS, "threads that wait for a lock, whose holder is not seen: too many") \
 	X(ALLOC_THREAD, "threads whose allocations are not seen: no memory")                \
+	X(HELD_FULL, "allocations not followed until they are freed: too many at once")     \
+	X(HELD_REUSED, "frees that were not seen: the address was allocated again")         \
 	X(WAITING_FULL, "threads whose waiting is not seen: table full")                    \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")                 \
 	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")             \

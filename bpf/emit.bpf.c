@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/scratch.bpf.h"
+#include "bpf/kept_words.bpf.h"
 
 /* The end of a sample: into the ring, the whole of it once, and from then on, as long as nothing
  * but its time, thread and value differ, as a REC_KNOWN that names the one before by a slot and the
@@ -42,53 +42,39 @@ static __always_inline __u32 known__now(const struct rec_sample *sample)
 
 /* --- two independent hashes of a sample's content --- */
 
-/* Random odd numbers. A block of words adds up to one word for each hash, so that products do not
- * wait for each other: the whole costs about as much as copying does. */
-#define HASH_BLOCK 16
-#define HASH_FACTORS(X)                               \
-	X(0, 0x9bbf89cd4a5c6de7, 0xd1b54a32d192ed03)  \
-	X(1, 0xf1357aea2e62a9c5, 0xaef17502108ef2d9)  \
-	X(2, 0x8cb92ba72f3d8dd7, 0xdb4f0b9175ae2165)  \
-	X(3, 0xd6e8feb86659fd93, 0xbbe0563303a4615f)  \
-	X(4, 0xa24baed4963ee407, 0xe7037ed1a0b428db)  \
-	X(5, 0xc6bc279692b5c323, 0x8ebc6af09c88c6e3)  \
-	X(6, 0x9e3779b97f4a7c15, 0x589965cc75374cc3)  \
-	X(7, 0xeb44accab455d165, 0x1d8e4e27c47d124f)  \
-	X(8, 0x9fb21c651e98df25, 0xa0761d6478bd642f)  \
-	X(9, 0xe220a8397b1dcdaf, 0x3c79ac492ba7b653)  \
-	X(10, 0xbf58476d1ce4e5b9, 0x1c69b3f74ac4ae35) \
-	X(11, 0x94d049bb133111eb, 0x4cf5ad432745937f) \
-	X(12, 0xff51afd7ed558ccd, 0x52dce729da3ed7a1) \
-	X(13, 0xc4ceb9fe1a85ec53, 0x69a329e2e7f7c2b5) \
-	X(14, 0x87c37b91114253d5, 0x2127599bf4325c37) \
-	X(15, 0x4cf5ad432745937b, 0x880355f21e6d1965)
+#define PAIRS_PER_STEP 4
 
-struct content {
-	const struct scratch *scratch;
-	__u64 hash, check;
-};
-
-static __always_inline void content__mix(struct content *content, __u64 hash, __u64 check)
+/* Words of the sample between content.begin and content.end, in pairs from the last one on. */
+static long content__add_pairs(__u32 index, void *ctx)
 {
-	hash = (content->hash ^ hash) * 0xff51afd7ed558ccd;
-	check = (content->check ^ check) * 0xc4ceb9fe1a85ec53;
-	content->hash = hash ^ hash >> 32;
-	content->check = check ^ check >> 29;
+	struct scratch *scratch = *(struct scratch **)ctx;
+	struct frames_hash hash = scratch->content.hash;
+	__u32 begin = scratch->content.begin, end = scratch->content.end, i;
+
+	(void)index;
+	for (i = 0; i < PAIRS_PER_STEP; i++) {
+		if (end < begin + 2)
+			break;
+		end -= 2;
+		frames_hash__add(&hash, scratch->words[end & (SAMPLE_WORDS_MAX - 1)],
+				 scratch->words[(end + 1) & (SAMPLE_WORDS_MAX - 1)]);
+	}
+	if (i < PAIRS_PER_STEP && end > begin) {
+		end--;
+		frames_hash__add(&hash, scratch->words[end & (SAMPLE_WORDS_MAX - 1)], 0);
+	}
+	scratch->content.hash = hash;
+	scratch->content.end = end;
+	return end <= begin;
 }
 
-static long content__add_block(__u32 index, void *ctx)
+__noinline int content__add(struct scratch *scratch, __u32 begin, __u32 end)
 {
-	struct content *content = ctx;
-	const __u64 *words =
-		&content->scratch->words[index * HASH_BLOCK & (SAMPLE_WORDS_MAX - HASH_BLOCK)];
-	__u64 hash = 0, check = 0;
-
-#define X(i, first, second)                \
-	hash += words[i] * (__u64)(first); \
-	check += words[i] * (__u64)(second);
-	HASH_FACTORS(X)
-#undef X
-	content__mix(content, hash, check);
+	if (!scratch || begin >= end)
+		return 0;
+	scratch->content.begin = begin;
+	scratch->content.end = end;
+	bpf_loop((end - begin) / 2 / PAIRS_PER_STEP + 1, content__add_pairs, &scratch, 0);
 	return 0;
 }
 
@@ -97,22 +83,29 @@ static long content__add_block(__u32 index, void *ctx)
 #define CONTENT_WORDS 6
 _Static_assert(CONTENT_AT + 8 * CONTENT_WORDS == sizeof(struct rec_sample), "a sample's head");
 
-/* The sample's words are filled up with zeros to a block. */
-static __always_inline void content__hash(struct content *content, struct scratch *scratch,
-					  __u32 n_words)
+static __always_inline __u32 min_u32(__u32 a, __u32 b)
+{
+	return a < b ? a : b;
+}
+
+/* Native frames come first, as the hash of the absent ones is known. */
+static __always_inline void content__hash(struct scratch *scratch, __u32 n_words)
 {
 	const __u64 *head = (const __u64 *)((const char *)&scratch->sample + CONTENT_AT);
-	__u64 numbers = (__u64)scratch->proc.program << 32 | n_words;
-	__u32 i;
+	const struct kept_state *kept = &scratch->kept;
+	__u32 native = min_u32(scratch->sample.n_kernel, n_words);
+	__u32 walked = min_u32(native + 2 * scratch->sample.n_native, n_words), i;
+	struct frames_hash *hash = &scratch->content.hash;
 
-	content->scratch = scratch;
-	content->hash = numbers * 0x9fb21c651e98df25;
-	content->check = numbers * 0xe220a8397b1dcdaf;
-	for (i = 0; i < CONTENT_WORDS; i++)
-		content__mix(content, head[i] * 0x9bbf89cd4a5c6de7, head[i] * 0xd1b54a32d192ed03);
-	for (i = 0; i < HASH_BLOCK; i++)
-		scratch->words[(n_words + i) & (SAMPLE_WORDS_MAX - 1)] = 0;
-	bpf_loop((n_words + HASH_BLOCK - 1) / HASH_BLOCK, content__add_block, content, 0);
+	*hash = FRAMES_HASH_BEGIN;
+	if (kept->absent)
+		*hash = kept->absent_hash;
+	content__add(scratch, native, kept->absent ? kept->absent_at : walked);
+	content__add(scratch, 0, native);
+	content__add(scratch, walked, n_words);
+	frames_hash__add(hash, scratch->proc.program, n_words);
+	for (i = 0; i < CONTENT_WORDS; i += 2)
+		frames_hash__add(hash, head[i], head[i + 1]);
 }
 
 /* --- the table --- */
@@ -130,12 +123,12 @@ static __always_inline struct known_stack *known__at(__u32 slot)
 	return bpf_map_lookup_elem(&known_stacks, &slot);
 }
 
-static __always_inline void known__find(struct known_search *search, const struct content *content,
+static __always_inline void known__find(struct known_search *search, const struct frames_hash *hash,
 					__u32 tgid, __u32 words, __u32 now)
 {
 	__u32 ways = words > KNOWN_WORDS_SMALL ? 1 : KNOWN_WAYS, way;
 
-	search->first = ((__u32)(content->hash >> 32) & (cfg_known_sets - 1)) * KNOWN_WAYS;
+	search->first = ((__u32)(hash->hash >> 32) & (cfg_known_sets - 1)) * KNOWN_WAYS;
 	search->found = KNOWN_MAX;
 	search->victim = search->first;
 	search->age = 0;
@@ -148,9 +141,8 @@ static __always_inline void known__find(struct known_search *search, const struc
 		version = *(volatile __u32 *)&known->version;
 		barrier();
 		age = known->used ? now - known->used : ~0U;
-		if (!(version & 1) && known->used && known->hash == content->hash &&
-		    known->check == content->check && known->tgid == tgid &&
-		    known->words == words) {
+		if (!(version & 1) && known->used && known->hash == hash->hash &&
+		    known->check == hash->check && known->tgid == tgid && known->words == words) {
 			search->found = search->first + way;
 			search->version = version;
 			return;
@@ -230,15 +222,16 @@ static __always_inline enum sent sample__send(struct scratch *scratch, __u32 n_w
 {
 	__u32 size = sizeof(scratch->sample) + (n_words & (SAMPLE_WORDS_MAX - 1)) * 8;
 
+	kept__complete(scratch);
 	return bpf_ringbuf_output(&ring, &scratch->sample, size, ring__flags()) ? NOT_SENT : SENT;
 }
 
 /* Whole, and keeps it in the place of what was used least. */
 static __always_inline enum sent sample__keep(struct scratch *scratch, __u32 n_words,
-					      const struct content *content,
 					      const struct known_search *search, __u32 now)
 {
 	struct known_stack *known = known__at(search->victim);
+	const struct frames_hash *hash = &scratch->content.hash;
 	__u32 version = known ? *(volatile __u32 *)&known->version : 1;
 	enum sent sent;
 
@@ -252,8 +245,8 @@ static __always_inline enum sent sample__keep(struct scratch *scratch, __u32 n_w
 			count(COUNT_EVICTED);
 		known->tgid = scratch->sample.tgid;
 		known->words = n_words;
-		known->hash = content->hash;
-		known->check = content->check;
+		known->hash = hash->hash;
+		known->check = hash->check;
 		known->used = now;
 		version += 2;
 	} /* else what is there stays there */
@@ -268,13 +261,12 @@ static __always_inline enum sent sample__send_once(struct scratch *scratch, __u3
 	__u32 now = known__now(sample);
 	struct known_search search;
 	struct known_stack *known;
-	struct content content;
 	enum sent sent;
 
-	content__hash(&content, scratch, n_words);
-	known__find(&search, &content, sample->tgid, n_words, now);
+	content__hash(scratch, n_words);
+	known__find(&search, &scratch->content.hash, sample->tgid, n_words, now);
 	if (search.found == KNOWN_MAX)
-		return sample__keep(scratch, n_words, &content, &search, now);
+		return sample__keep(scratch, n_words, &search, now);
 	sent = sample->object || sample->link || sample->peer ? known__send_about(sample, &search)
 							      : known__send(sample, &search);
 	if (sent == NOT_VALID)
@@ -301,7 +293,7 @@ __noinline int scratch__emit(struct scratch *scratch)
 		n_words = SAMPLE_WORDS_MAX - 1;
 	/* What has a copy of the stack beside it is another one each time. */
 	if (!cfg_known_sets || scratch->sample.flags & SAMPLE_HAS_STACK ||
-	    n_words > SAMPLE_WORDS_MAX - HASH_BLOCK)
+	    n_words == SAMPLE_WORDS_MAX - 1)
 		sent = sample__send(scratch, n_words);
 	else
 		sent = sample__send_once(scratch, n_words);

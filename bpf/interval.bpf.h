@@ -12,8 +12,8 @@ struct task_times {
 	__u64 clock_ns[2 * EVENTS_MAX]; /* as of bpf/budget.bpf.h, by number of the event */
 	__u64 begin_ns[2 * EVENTS_MAX]; /* by number of the event; 0: none has begun */
 	__u64 syscall_ns;		/* since when it is in the system call `syscall`; 0 */
-	__u32 syscall;
-	__u32 pad;
+	__u64 syscall;
+	__u64 heard; /* 1: a system call that is wanted has begun or ended in it since we listen */
 };
 
 struct {
@@ -22,6 +22,18 @@ struct {
 	__type(key, int);
 	__type(value, struct task_times);
 } task_times __weak SEC(".maps");
+
+/* When the recording began (CLOCK_MONOTONIC): what was under way then counts from there. 0: it has
+ * not. User space sets it. */
+extern __u64 session_begin_ns;
+
+/* What had begun by the end of the recording is in it, up to then. */
+static __always_inline __u64 interval__now(void)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	return sample_until_ns && now_ns >= sample_until_ns ? sample_until_ns - 1 : now_ns;
+}
 
 /* Is the current task one of those that are sampled? */
 static __noinline int is_target(void)

@@ -290,12 +290,14 @@ __noinline int compiled__check(struct unwind_state *u, const struct jvm_proc_rec
 /* A virtual thread's frames are put on the stack a few at a time. The outermost of them returns to
  * a stub, the return barrier, which fetches more. Outside of it is what mounted the thread: its
  * ContinuationEntry, then rbp and a return address, the only one in there. */
-#define ENTRY_WORDS	 24 /* of a ContinuationEntry, and what may be between */
+/* Half of the words of a ContinuationEntry, and what may be between: all functions together have
+ * 512 bytes of stack. */
+#define ENTRY_PART	 12
 #define STUB_FRAME_BYTES 512
 
 __noinline int barrier__rule(struct unwind_state *u, const struct jvm_proc_rec *proc)
 {
-	__u64 words[ENTRY_WORDS];
+	__u64 words[ENTRY_PART];
 	__u32 i;
 
 	if (!u || !proc || jvm__read(words, sizeof(words), u->sp))
@@ -305,13 +307,18 @@ __noinline int barrier__rule(struct unwind_state *u, const struct jvm_proc_rec *
 		rule__set(u, UNWIND_REG_RBP, 16, -2);
 		return 1;
 	}
-	for (i = 1; i < ENTRY_WORDS; i++) {
-		if (!heap__find(proc, words[i]))
-			continue;
-		rule__set(u, UNWIND_REG_RSP, 8 * (i + 1), -2);
-		return 1;
-	}
+	for (i = 1; i < ENTRY_PART; i++)
+		if (heap__find(proc, words[i]))
+			goto found;
+	if (jvm__read(words, sizeof(words), u->sp + sizeof(words)))
+		return 0;
+	for (; i < 2 * ENTRY_PART; i++)
+		if (heap__find(proc, words[i - ENTRY_PART]))
+			goto found;
 	return 0;
+found:
+	rule__set(u, UNWIND_REG_RSP, 8 * (i + 1), -2);
+	return 1;
 }
 
 /* What the stub method_entry_barrier pushes before it makes its frame. */

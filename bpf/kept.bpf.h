@@ -5,28 +5,11 @@
 /* The outer frames of the thread's last stack: bpf/kept.h. Global functions, which the verifier
  * checks each by itself. */
 
-#include "bpf/scratch.bpf.h"
+#include "bpf/kept_words.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 extern const volatile __u32 cfg_unwind;
 extern const volatile __u32 cfg_kept; /* 0: no stacks are kept */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* user space: KEPT_WAYS for each slot */
-	__type(key, __u32);
-	__type(value, struct kept_stack);
-} kept_stacks __weak SEC(".maps");
-
-static __always_inline struct kept_stack *kept__stack(void)
-{
-	__u32 key = slot__key();
-
-	if (key == SLOT_NONE)
-		return NULL;
-	key = key * KEPT_WAYS + (__u32)slots__me() % KEPT_WAYS;
-	return bpf_map_lookup_elem(&kept_stacks, &key);
-}
 
 /* Number of the last change of the tables of this address space: what the unwinder looks up is the
  * same as long as it is. */
@@ -40,8 +23,9 @@ static __always_inline void kept__begin(struct scratch *scratch)
 
 	state->version = KEPT_NO_VERSION;
 	state->follows = state->left = state->n_kept = state->first = 0;
-	state->start = 0;
-	if (!cfg_kept || cfg_unwind == UNWIND_MODE_FP || scratch->unwind.trampoline)
+	state->absent = 0;
+	state->bytes = 0;
+	if (!cfg_kept || cfg_unwind == UNWIND_MODE_FP)
 		return;
 	kept = kept__stack();
 	if (!kept)
@@ -52,50 +36,27 @@ static __always_inline void kept__begin(struct scratch *scratch)
 		state->left = kept->n;
 }
 
-/* A word of stack memory into u->value. */
-__noinline int kept__read(struct scratch *scratch, __u64 address)
+/* Has the block hold the word at `address`. No further than to `end`, where kept frames end: the
+ * stack may end there, too. */
+__noinline int kept__fill(struct scratch *scratch, __u64 address, __u64 end)
 {
 	struct kept_state *state;
-	__u64 at;
+	__u64 bytes, start;
 
 	if (!scratch || address & 7)
 		return -1;
 	state = &scratch->kept;
-	at = address - state->start;
-	if (!state->start || at >= sizeof(state->block)) {
-		/* The registers that belong to a return address are saved a little below. */
-		state->start = address - 64;
-		at = 64;
-		if (bpf_probe_read_user(state->block, sizeof(state->block), (void *)state->start)) {
-			state->start = 0; /* too close to the stack's end */
-			return stack__read(&scratch->unwind, address);
-		}
-	}
-	scratch->unwind.value = state->block[(at >> 3) & (KEPT_BLOCK_WORDS - 1)];
-	return 0;
-}
-
-static __always_inline int kept__is(struct scratch *scratch, __u64 address, __u64 value)
-{
-	const struct kept_state *state = &scratch->kept;
-	__u64 at = address - state->start;
-
-	if (state->start && at < sizeof(state->block) && !(at & 7)) { /* most often */
-		barrier_var(at); /* or the compiler leaves out what the verifier wants */
-		return state->block[(at >> 3) & (KEPT_BLOCK_WORDS - 1)] == value;
-	}
-	return !kept__read(scratch, address) && scratch->unwind.value == value;
-}
-
-/* Does the frame lead to the next one still? */
-static __always_inline int kept__holds(struct scratch *scratch, const struct kept_frame *frame,
-				       const struct kept_frame *next)
-{
-	if (!kept__is(scratch, frame->cfa - 8, next->pc))
-		return 0;
-	if (frame->rbp_at && !kept__is(scratch, frame->cfa + frame->rbp_at, next->rbp))
-		return 0;
-	return !frame->rbx_at || kept__is(scratch, frame->cfa + frame->rbx_at, next->rbx);
+	/* The registers that belong to a return address are saved a little below. */
+	start = address - 64;
+	bytes = end - start;
+	if (bytes > sizeof(state->block))
+		bytes = sizeof(state->block);
+	state->start = start;
+	state->bytes = 0;
+	if (bpf_probe_read_user(state->block, bytes, (void *)start))
+		return -1;
+	state->bytes = bytes;
+	return address - start < bytes ? 0 : -1;
 }
 
 static __always_inline int kept__is_state(const struct unwind_state *u,
@@ -123,62 +84,102 @@ enum kept_found {
 	KEPT_ENDED, /* frames are there to the end, or so many that there is no room for more */
 };
 
+/* Address of the innermost one of a kept frame's slots. */
+static __always_inline __u64 kept_frame__top(const struct kept_frame *frame)
+{
+	if (frame->rbp_at)
+		return frame->cfa + frame->rbp_at;
+	return frame->rbx_at ? frame->cfa + frame->rbx_at : frame->cfa - 8;
+}
+
+#define KEPT_SLOTS_PER_STEP 4
+
 struct kept_following {
 	struct scratch *scratch;
 	const struct kept_stack *kept;
-	__u64 found; /* enum kept_found */
+	__u64 address; /* of the slot that is compared next */
+	__u64 end;     /* of all of them */
+	__u32 left;    /* slots */
 };
 
-static long kept__follow_frame(__u32 index, void *ctx)
+/* Compares so many slots; ends at the first difference. */
+static long kept__compare(__u32 index, void *ctx)
 {
 	struct kept_following *following = ctx;
 	struct scratch *scratch = following->scratch;
+	const struct kept_stack *kept = following->kept;
 	struct kept_state *state = &scratch->kept;
-	struct unwind_state *u = &scratch->unwind;
-	__u32 at = (state->left - 1) & (KEPT_FRAMES_MAX - 1);
-	const struct kept_frame *frame = &following->kept->frames[at];
-	const struct kept_frame *next = &following->kept->frames[(at - 1) & (KEPT_FRAMES_MAX - 1)];
-	int holds;
+	__u64 address = following->address, at;
+	__u32 left = following->left, i, slot;
 
 	(void)index;
-	following->found = KEPT_ENDED;
-	if (u->n >= NATIVE_FRAMES_MAX)
-		return 1;
-	state->left = at;
-	if (at)
-		holds = kept__holds(scratch, frame, next);
-	else
-		holds = frame->flags & KEPT_OUTERMOST || kept__is(scratch, frame->cfa - 8, 0);
-	if (!holds) {
-		following->found = KEPT_NONE;
-		kept__resume(u, frame);
-		state->follows = state->n_kept = 0;
-		state->first = u->n;
-		return 1;
+	for (i = 0; i < KEPT_SLOTS_PER_STEP; i++) {
+		if (!left)
+			return 1;
+		at = address - state->start;
+		if (at >= state->bytes) {
+			if (kept__fill(scratch, address, following->end))
+				return 1;
+			at = address - state->start;
+		}
+		slot = (left - 1) & (KEPT_SLOTS_MAX - 1);
+		if (state->block[(at >> 3) & (KEPT_BLOCK_WORDS - 1)] != kept->values[slot])
+			return 1;
+		address += kept->steps[slot];
+		left--;
+		following->left = left;
 	}
-	scratch__push(scratch, frame->pc, frame->cfa);
-	u->n++;
-	u->complete = !at;
-	return !at;
+	following->address = address;
+	return 0;
 }
 
-/* Frames that are as they were, from this one on. */
-static __always_inline int kept__follow(struct scratch *scratch, const struct kept_stack *kept)
+/* Frames that are as they were, from this one on. Whether that is so of all of them. */
+static __always_inline int kept__follow(struct scratch *scratch, struct kept_stack *kept)
 {
-	struct kept_following following = { .scratch = scratch, .kept = kept };
 	struct kept_state *state = &scratch->kept;
+	struct unwind_state *u = &scratch->unwind;
+	const struct kept_frame *innermost =
+		&kept->frames[(state->left - 1) & (KEPT_FRAMES_MAX - 1)];
+	struct kept_following following = { .scratch = scratch,
+					    .kept = kept,
+					    .address = kept_frame__top(innermost),
+					    .end = kept->end,
+					    .left = innermost->slots };
+	__u32 same = state->left, at = scratch->n_words;
 
-	state->follows = 1;
-	state->n_kept = state->left;
-	state->end = scratch->unwind.n;
-	bpf_loop(KEPT_FRAMES_MAX, kept__follow_frame, &following, 0);
-	return (int)following.found;
+	if (u->n + same > NATIVE_FRAMES_MAX)
+		return 0; /* too many: which ones are left out is for the unwinder to say */
+	bpf_loop(KEPT_SLOTS_MAX / KEPT_SLOTS_PER_STEP + 1, kept__compare, &following, 0);
+	if (following.left) {
+		/* At a frame that leads to another one now: it is to be unwound. */
+		__u32 frame = kept->owners[(following.left - 1) & (KEPT_SLOTS_MAX - 1)];
+
+		same = state->left - 1 - frame;
+		if (same >= KEPT_FRAMES_MAX)
+			return 0;
+		kept__copy(scratch, kept, state->left, same, at);
+		state->left = frame;
+		kept__resume(u, &kept->frames[frame & (KEPT_FRAMES_MAX - 1)]);
+		state->first = u->n + same;
+	} else {
+		state->absent = state->n_kept = same;
+		state->absent_at = at;
+		state->absent_hash = kept->hashes[(same - 1) & (KEPT_FRAMES_MAX - 1)];
+		kept__copy(scratch, kept, 1, 1, at + 2 * (same - 1));
+		state->follows = 1;
+		state->left = 0;
+		state->end = u->n;
+		u->complete = 1;
+	}
+	scratch->n_words = at + 2 * same;
+	u->n += same;
+	return !following.left;
 }
 
 /* Before a frame is unwound. */
 __noinline int kept__enter(struct scratch *scratch)
 {
-	const struct kept_stack *kept;
+	struct kept_stack *kept;
 	struct kept_state *state;
 	struct kept_frame *entered;
 	struct unwind_state *u;
@@ -202,9 +203,9 @@ __noinline int kept__enter(struct scratch *scratch)
 		if (frame->sp > u->sp)
 			break;
 		if (kept__is_state(u, frame)) {
-			if (kept__follow(scratch, kept) == KEPT_ENDED)
+			if (kept__follow(scratch, kept))
 				return KEPT_ENDED;
-			break; /* at a frame that leads to another one now: it is to be unwound */
+			break;
 		}
 		state->left--;
 	}
@@ -271,7 +272,46 @@ __noinline int kept__leave(struct scratch *scratch, int failed)
 struct kept_saving {
 	const struct kept_state *state;
 	struct kept_stack *kept;
+	struct frames_hash hash;
+	__u64 top; /* address of the last slot */
+	__u32 slots;
 };
+
+static __always_inline int kept__save_slot(struct kept_saving *saving, __u64 address, __u64 value)
+{
+	struct kept_stack *kept = saving->kept;
+	__u32 slot = saving->slots;
+	__s64 step = slot ? (__s64)(saving->top - address) : 0;
+
+	if (slot >= KEPT_SLOTS_MAX || address & 7 || !kept__is_near(step))
+		return -1;
+	saving->slots = slot + 1;
+	saving->top = address;
+	if (!slot)
+		kept->end = address + 8;
+	barrier_var(slot); /* or the compiler leaves out what the verifier wants */
+	slot &= KEPT_SLOTS_MAX - 1;
+	kept->values[slot] = value;
+	kept->steps[slot] = (__s32)step;
+	kept->owners[slot] = kept->n;
+	return 0;
+}
+
+/* What leads from this frame to the one around it, which is kept. */
+static __always_inline int kept__save_slots(struct kept_saving *saving,
+					    const struct kept_frame *frame)
+{
+	const struct kept_stack *kept = saving->kept;
+	const struct kept_frame *outer = &kept->frames[(kept->n - 1) & (KEPT_FRAMES_MAX - 1)];
+
+	if (kept__save_slot(saving, frame->cfa - 8, outer->pc))
+		return -1;
+	if (frame->rbx_at && kept__save_slot(saving, frame->cfa + frame->rbx_at, outer->rbx))
+		return -1;
+	if (frame->rbp_at && kept__save_slot(saving, frame->cfa + frame->rbp_at, outer->rbp))
+		return -1;
+	return 0;
+}
 
 /* The index-th of those that were unwound, from the outermost one on. */
 static long kept__save_frame(__u32 index, void *ctx)
@@ -281,11 +321,23 @@ static long kept__save_frame(__u32 index, void *ctx)
 	struct kept_stack *kept = saving->kept;
 	__u32 number = state->end - 1 - index, at = kept->n;
 	const struct kept_frame *frame = &state->frames[number & (KEPT_FRAMES_MAX - 1)];
+	struct kept_frame *to = &kept->frames[at & (KEPT_FRAMES_MAX - 1)];
 
 	if (state->end <= index || number < state->first || at >= KEPT_FRAMES_MAX ||
 	    !(frame->flags & KEPT_GOOD))
 		return 1;
-	kept->frames[at & (KEPT_FRAMES_MAX - 1)] = *frame;
+	*to = *frame;
+	if (at) {
+		if (kept__save_slots(saving, frame))
+			return 1;
+	} else { /* there is none around it */
+		to->rbp_at = to->rbx_at = 0;
+		if (!(frame->flags & KEPT_OUTERMOST) && kept__save_slot(saving, frame->cfa - 8, 0))
+			return 1;
+	}
+	to->slots = saving->slots;
+	frames_hash__add(&saving->hash, frame->pc, frame->cfa);
+	kept->hashes[at & (KEPT_FRAMES_MAX - 1)] = saving->hash;
 	kept->n = at + 1;
 	return 0;
 }
@@ -315,6 +367,17 @@ __noinline int kept__save(struct scratch *scratch)
 	kept->version = state->version;
 	saving.state = state;
 	saving.kept = kept;
+	saving.hash = FRAMES_HASH_BEGIN;
+	saving.slots = 0;
+	saving.top = 0;
+	if (kept->n) {
+		const struct kept_frame *last =
+			&kept->frames[(kept->n - 1) & (KEPT_FRAMES_MAX - 1)];
+
+		saving.hash = state->absent_hash;
+		saving.slots = last->slots;
+		saving.top = kept_frame__top(last);
+	}
 	bpf_loop(KEPT_FRAMES_MAX, kept__save_frame, &saving, 0);
 	return 0;
 }

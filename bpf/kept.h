@@ -7,8 +7,10 @@
  * and what it leads to depends, besides these and the tables, on a few words of the stack: the
  * return address, and the saved rbp and rbx. So where the unwinder comes to the very state that it
  * had in a kept frame, and these words are what they were, the callers are what they were. The
- * words are compared, of frame after frame, in memory that is read in large blocks; nothing is
- * looked up. At the first difference unwinding goes on as ever, from the state of that frame.
+ * words are compared, one after the other, in memory that is read in large blocks; nothing is
+ * looked up, and nothing is written: the frames are copied into the sample only if it is sent
+ * whole, and their hash is that of the outermost frames so far, which is kept, too. At the first
+ * difference unwinding goes on as ever, from the state of that frame.
  *
  * What is kept is never trusted to be of this time, nor of this thread. It is of the same process
  * and tables, by the number of their last change (mapping_list.changes). Frames whose rule came
@@ -21,8 +23,9 @@
 #include <linux/types.h>
 
 #define KEPT_WAYS	8
-#define KEPT_FRAMES_MAX 128 /* the outermost; a power of two */
-#define KEPT_SEARCHED	8   /* kept frames that are passed at each frame, at most */
+#define KEPT_FRAMES_MAX 256  /* the outermost; a power of two */
+#define KEPT_SLOTS_MAX	1024 /* words of the stack that their frames depend on; a power of two */
+#define KEPT_SEARCHED	8    /* kept frames that are passed at each frame, at most */
 
 #define KEPT_BLOCK_WORDS 256 /* a power of two */
 
@@ -41,7 +44,12 @@ struct kept_frame {
 	__u64 cfa;
 	__s32 rbp_at, rbx_at; /* where its caller's are, from the CFA; 0: not saved */
 	__u32 flags;
-	__u32 pad;
+	__u32 slots; /* of this frame and those around it; of a kept one */
+};
+
+/* Two independent hashes of frames, from the outermost one on. */
+struct frames_hash {
+	__u64 hash, check;
 };
 
 struct kept_stack {
@@ -50,7 +58,13 @@ struct kept_stack {
 	__u32 version; /* mappings__version */
 	__u32 n;
 	__u32 pad;
-	struct kept_frame frames[KEPT_FRAMES_MAX]; /* outermost first */
+	__u64 end;				    /* address behind the outermost slot */
+	struct kept_frame frames[KEPT_FRAMES_MAX];  /* outermost first */
+	struct frames_hash hashes[KEPT_FRAMES_MAX]; /* of each and those around it */
+	/* Of all frames, in the same order; within a frame the return address, rbx, rbp. */
+	__u64 values[KEPT_SLOTS_MAX];
+	__s32 steps[KEPT_SLOTS_MAX];  /* bytes to the next outer one */
+	__u16 owners[KEPT_SLOTS_MAX]; /* whose it is */
 };
 
 /* Of the stack that is being unwound. */
@@ -61,7 +75,12 @@ struct kept_state {
 	__u32 n_kept;  /* that are the outermost ones of this stack */
 	__u32 first;   /* number of the innermost frame since frames were last kept ones */
 	__u32 end;     /* of those that were unwound */
-	__u64 start;   /* address of block[0]; 0: nothing read yet */
+	/* Outermost frames that are not in the sample yet, but for the last one, and the word where
+	 * they begin; 0: all are there. */
+	__u32 absent, absent_at;
+	struct frames_hash absent_hash;
+	__u64 start; /* address of block[0] */
+	__u64 bytes; /* valid; 0: nothing read yet */
 	__u64 block[KEPT_BLOCK_WORDS];
 	struct kept_frame frames[KEPT_FRAMES_MAX]; /* unwound; by number, the last so many */
 };

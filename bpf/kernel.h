@@ -14,6 +14,10 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct sched_entity {
+	unsigned long long sum_exec_runtime; /* the first figure of /proc/PID/schedstat */
+};
+
 struct xol_area { /* a page of the process's: the return probes' trampoline comes first in it */
 	unsigned long vaddr;
 };
@@ -87,10 +91,12 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct thread_struct thread;
-	unsigned long nvcsw, nivcsw; /* switches to other tasks */
-	unsigned long sas_ss_sp;     /* the signal stack */
+	struct sched_entity se;
+	unsigned long sas_ss_sp; /* the signal stack */
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
+	void *rseq; /* restartable sequences, user space's address; NULL: none are registered */
+	unsigned long nvcsw, nivcsw;	   /* switches to others: it waited, its turn was over */
 	unsigned long long start_time;	   /* CLOCK_MONOTONIC, ns */
 	unsigned long long start_boottime; /* CLOCK_BOOTTIME, ns */
 };

@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/sampler.bpf.h"
+#include "bpf/futex.h"
+#include "bpf/interval.bpf.h"
+#include "bpf/lock_thread.bpf.h"
 
 /* Contended locks of user space: threads that wait for a futex, for how long, and who lets them go
  * on. A lock that nobody waits for is no system call, and costs nothing.
  *
  * A wait is noted where the system call begins and sampled where it ends: the thread has not moved
- * meanwhile, and its registers are those of the call. Notes are in a hash by thread id: user space
- * reads which threads still wait at the end of the recording (a deadlock is over never). */
-
-#define FUTEX_COMMANDS	      127 /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
-#define FUTEX_WAIT	      0
-#define FUTEX_WAKE	      1
-#define FUTEX_REQUEUE	      3
-#define FUTEX_CMP_REQUEUE     4
-#define FUTEX_WAKE_OP	      5
-#define FUTEX_LOCK_PI	      6
-#define FUTEX_UNLOCK_PI	      7
-#define FUTEX_WAIT_BITSET     9
-#define FUTEX_WAKE_BITSET     10
-#define FUTEX_WAIT_REQUEUE_PI 11
-#define FUTEX_CMP_REQUEUE_PI  12
-#define FUTEX_LOCK_PI2	      13
-#define FUTEX_TIDS	      0x3fffffff /* FUTEX_TID_MASK */
-
-#define COMMAND(number) (1U << FUTEX_##number)
-#define COMMANDS_WAIT                                                                  \
-	(COMMAND(WAIT) | COMMAND(WAIT_BITSET) | COMMAND(LOCK_PI) | COMMAND(LOCK_PI2) | \
-	 COMMAND(WAIT_REQUEUE_PI))
-#define COMMANDS_WAKE                                                                   \
-	(COMMAND(WAKE) | COMMAND(WAKE_BITSET) | COMMAND(WAKE_OP) | COMMAND(UNLOCK_PI) | \
-	 COMMAND(REQUEUE) | COMMAND(CMP_REQUEUE) | COMMAND(CMP_REQUEUE_PI))
-
-#define TIDS_MAX (1U << 22) /* PID_MAX_LIMIT, include/linux/threads.h */
+ * meanwhile, and its registers are those of the call. Which threads still wait at the end of the
+ * recording (a deadlock is over never) bpf/under_way.bpf.c tells. */
 
 /* The registers of the system call that say what it is about: all would not fit on the stack. */
 struct futex_call {
@@ -41,14 +18,6 @@ struct futex_call {
 _Static_assert(__builtin_offsetof(struct pt_regs, cs) ==
 		       __builtin_offsetof(struct pt_regs, rdx) + 40,
 	       "contiguous");
-
-/* By thread. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* user space: WAITING_MAX */
-	__type(key, __u32);
-	__type(value, struct waiting_rec);
-} lock_waits __weak SEC(".maps");
 
 struct lock_key {
 	__u64 address;
@@ -87,57 +56,46 @@ static __always_inline struct lock_waiters *lock__at(__u64 address, __u32 tgid, 
 	return bpf_map_lookup_elem(&lock_waiters, &key);
 }
 
-/* struct __pthread_mutex_s of glibc (sysdeps/x86/nptl/bits/struct_mutex.h, unchanged since 2.0 in
- * these), which begins with the futex. */
-struct glibc_mutex {
-	__u32 lock, count;
-	__s32 owner;
-	__u32 users;
-	__s32 kind;
-};
-
-#define MUTEX_KINDS_MAX 1024 /* bits of types and flags, below this */
-#define MUTEX_WAITED	2    /* of `lock`: taken, and somebody waits */
-
-/* The thread that has the lock that is waited for; 0: that cannot be told. As the process itself
- * calls it: in another PID namespace, nobody here. */
+/* The thread that has the lock that is waited for; 0: that cannot be told. */
 static __always_inline __u32 lock__owner(const struct futex_call *regs, __u32 command)
 {
 	struct glibc_mutex mutex = {};
 
 	if (bpf_probe_read_user(&mutex, sizeof(mutex), (void *)regs->rdi))
 		return 0;
-	if (COMMAND(LOCK_PI) & 1U << command || COMMAND(LOCK_PI2) & 1U << command)
-		return mutex.lock & FUTEX_TIDS;
-	if (command != FUTEX_WAIT || regs->rdx != MUTEX_WAITED || mutex.lock != MUTEX_WAITED)
-		return 0;
-	return mutex.owner > 0 && (__u32)mutex.owner < TIDS_MAX && mutex.users &&
-			       mutex.users < TIDS_MAX && (__u32)mutex.kind < MUTEX_KINDS_MAX
-		       ? mutex.owner
-		       : 0;
+	return futex__owner(&mutex, command, regs->rdx);
+}
+
+/* The current task's; NULL: no memory, which is counted. */
+static __always_inline struct lock_thread *lock__thread(void)
+{
+	struct lock_thread *thread = bpf_task_storage_get(&lock_threads, bpf_get_current_task_btf(),
+							  0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!thread) {
+		count(COUNT_WAITING_FULL);
+		return NULL;
+	}
+	/* Clocks of threads that begin together are to ring at different times. */
+	if (!thread->rec.clock_ns)
+		thread->rec.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
+	return thread;
 }
 
 static __always_inline void lock__note(const struct futex_call *regs, __u32 command, __u32 tgid)
 {
 	__u32 tid = task__tid(bpf_get_current_task_btf()), i;
-	struct waiting_rec *rec = bpf_map_lookup_elem(&lock_waits, &tid), new = {};
+	struct lock_thread *thread = lock__thread();
+	struct waiting_rec *rec = thread ? &thread->rec : NULL;
 	struct lock_waiters *waiters;
 
-	if (!rec) {
-		/* Clocks of threads that begin together are to ring at different times. */
-		new.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
-		if (bpf_map_update_elem(&lock_waits, &tid, &new, BPF_ANY)) {
-			count(COUNT_WAITING_FULL);
-			return;
-		}
-		rec = bpf_map_lookup_elem(&lock_waits, &tid);
-	}
 	if (!rec)
 		return;
+	thread->heard = 1;
 	rec->state = STATE_BLOCKED;
 	rec->peer = lock__owner(regs, command);
 	rec->link = 0;
-	rec->off_ns = bpf_ktime_get_ns();
+	rec->off_ns = thread->last_ns = bpf_ktime_get_ns();
 	if (!cfg_numbers[EVENT_LOCK_HOLDER])
 		return;
 	rec->link = __sync_fetch_and_add(&last_lock_link, 1) + 1;
@@ -227,29 +185,52 @@ int lock_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* A wait whose beginning was not seen: if it is the first that is heard of the thread, it was under
+ * way when the recording began. NULL: it is none. */
+static __always_inline struct lock_thread *lock__under_way(const struct pt_regs *from,
+							   struct lock_thread *thread)
+{
+	struct futex_call regs;
+	__u32 command;
+
+	if ((thread && thread->heard) || bpf_probe_read_kernel(&regs, sizeof(regs), &from->rdx) ||
+	    regs.cs == CS_COMPAT || !is_target())
+		return NULL;
+	command = regs.rsi & FUTEX_COMMANDS;
+	if (command >= 32 || !(COMMANDS_WAIT & 1U << command))
+		return NULL;
+	if (!thread)
+		thread = lock__thread();
+	/* User space may have taken the one that never ended. */
+	return thread && !__sync_lock_test_and_set(&thread->heard, 1) ? thread : NULL;
+}
+
 SEC("?raw_tp")
 int lock_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u32 tid, tgid, event = cfg_numbers[EVENT_LOCK];
 	__u64 number, address, now_ns, since_ns, interval_ns, value;
 	struct pt_regs *regs = (struct pt_regs *)ctx->args[0];
+	__u32 event = cfg_numbers[EVENT_LOCK];
+	struct lock_thread *thread;
 	struct waiting_rec *rec;
 	struct scratch *scratch;
 
 	if (bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_rax) ||
 	    number != SYSCALL_FUTEX)
 		return 0;
-	tid = task__tid(bpf_get_current_task_btf());
-	rec = bpf_map_lookup_elem(&lock_waits, &tid);
-	if (!rec || !rec->off_ns || bpf_probe_read_kernel(&address, sizeof(address), &regs->rdi))
+	thread = bpf_task_storage_get(&lock_threads, bpf_get_current_task_btf(), 0, 0);
+	since_ns = thread ? __sync_lock_test_and_set(&thread->rec.off_ns, 0) : 0;
+	if (!since_ns) {
+		thread = lock__under_way(regs, thread);
+		since_ns = session_begin_ns;
+	}
+	if (!thread || bpf_probe_read_kernel(&address, sizeof(address), &regs->rdi))
 		return 0;
-	now_ns = bpf_ktime_get_ns();
-	since_ns = rec->off_ns;
-	rec->off_ns = 0;
-	tgid = task__pid(bpf_get_current_task_btf());
-	lock__forget(rec, address, tgid);
-	interval_ns = now_ns > since_ns ? now_ns - since_ns : 0;
-	if (!event || interval_ns < cfg_minima[EVENT_AT(event)])
+	rec = &thread->rec;
+	now_ns = interval__now();
+	lock__forget(rec, address, task__pid(bpf_get_current_task_btf()));
+	interval_ns = since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
+	if (!event || !interval_ns || interval_ns < cfg_minima[EVENT_AT(event)])
 		return 0;
 	value = budget__value(&rec->clock_ns, interval_ns, now_ns);
 	scratch = value ? sample__begin_of(event, now_ns, value) : NULL;

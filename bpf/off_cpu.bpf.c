@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/sampler.bpf.h"
+#include "bpf/off_cpu.bpf.h"
 
 /* Waiting: intervals in which a thread is off the CPU.
  *
@@ -8,18 +8,7 @@
  * Linux 6.16 on, at the end of __schedule() in kernel/sched/core.c). Leaving is only noted. The
  * stack is walked on the way back, and only if the interval is worth a sample: the thread has not
  * moved meanwhile, its memory is mapped again, and the kernel's frames are still those under which
- * it waited.
- *
- * The note is in a hash by thread id, not in task storage: the program of sched_waking gets another
- * task than its own, which raw tracepoints cannot pass to bpf_task_storage_get(); user space puts
- * in threads that wait when the recording begins, and reads which wait when it ends. */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* user space: WAITING_MAX */
-	__type(key, __u32);
-	__type(value, struct waiting_rec);
-} waiting __weak SEC(".maps");
+ * it waited. Older kernels: bpf/off_cpu_before.bpf.c. */
 
 /* What list_threads makes up; nobody else does at the same time. */
 struct {
@@ -32,70 +21,12 @@ struct {
 /* What is below the minimum that the user wants is only summed up. */
 __u64 waits_below = 0, waits_below_ns = 0;
 
-/* include/linux/sched.h */
-#define TASK_STOPPED_OR_TRACED (4 | 8)
-#define TASK_DEAD	       0x80
-
-static __always_inline __u32 off_cpu__event(void)
-{
-	return cfg_numbers[EVENT_OFF_CPU] ?: cfg_numbers[EVENT_WALL];
-}
-
-static __always_inline __u32 state_of(int preempted, __u64 task_state)
-{
-	if (preempted || !task_state) /* or it has yielded */
-		return STATE_PREEMPTED;
-	return task_state & TASK_STOPPED_OR_TRACED ? STATE_STOPPED : STATE_BLOCKED;
-}
-
 /* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
 SEC("?raw_tp")
 int off_cpu_leave(struct bpf_raw_tracepoint_args *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 tid = task__tid(task), tgid;
-	/* First, as threads that switch often are known: one lookup is all that it takes them. */
-	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid), new = {};
-	__u32 state = state_of(ctx->args[0], ctx->args[3]);
-
-	if (ctx->args[3] & TASK_DEAD) {
-		if (rec)
-			bpf_map_delete_elem(&waiting, &tid);
-		return 0;
-	}
-	if (rec) {
-		rec->state = state;
-		rec->link = 0;
-		rec->peer = 0;
-		rec->off_ns = bpf_ktime_get_ns();
-		return 0;
-	}
-	tgid = task__pid(task);
-	if (!tid || !bpf_map_lookup_elem(&targets, &tgid))
-		return 0;
-	new.state = state;
-	/* Clocks of threads that begin together are to ring at different times. */
-	new.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
-	new.off_ns = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&waiting, &tid, &new, BPF_ANY))
-		count(COUNT_WAITING_FULL);
+	off_cpu__leave(bpf_get_current_task_btf(), ctx->args[0], ctx->args[3]);
 	return 0;
-}
-
-/* The value of the sample; 0: there is none. */
-static __always_inline __u64 off_cpu__value(struct waiting_rec *rec, __u32 event, __u64 off_ns,
-					    __u64 now_ns)
-{
-	__u64 interval_ns = now_ns - off_ns;
-
-	if (off_ns >= now_ns)
-		return 0;
-	if (interval_ns < cfg_minima[EVENT_AT(event)]) {
-		__sync_fetch_and_add(&waits_below, 1);
-		__sync_fetch_and_add(&waits_below_ns, interval_ns);
-		return 0;
-	}
-	return budget__value(&rec->clock_ns, interval_ns, now_ns);
 }
 
 static __always_inline int is_in_syscall(struct task_struct *task)
@@ -199,11 +130,9 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	/* Not after a schedule() that has switched to nobody. */
 	if (!rec || !rec->off_ns || !ctx->args[0])
 		return 0;
-	/* What had begun by the end of the recording is in it, up to then. */
-	now_ns = bpf_ktime_get_ns();
-	if (sample_until_ns && now_ns >= sample_until_ns)
-		now_ns = sample_until_ns - 1;
+	now_ns = off_cpu__now();
 	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
+	rec->on_ns = now_ns;
 	if (!event)
 		return 0; /* only who wakes it is wanted */
 	value = off_cpu__value(rec, event, off_ns, now_ns);
@@ -218,6 +147,23 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
 	sample__unwind(ctx, scratch);
 	return 0;
+}
+
+/* The return probes that the thread's stack is changed by. */
+static __always_inline void put_returns(struct task_struct *task, struct still_thread *ret)
+{
+	const struct xol_area *area = BPF_CORE_READ(task, mm, uprobes_state.xol_area);
+	const struct return_instance *instance =
+		area ? BPF_CORE_READ(task, utask, return_instances) : NULL;
+	__u32 i;
+
+	ret->trampoline = area ? BPF_CORE_READ(area, vaddr) : 0;
+	for (i = 0; i < STILL_RETURNS_MAX && instance; i++) {
+		ret->returns[i][0] = BPF_CORE_READ(instance, stack);
+		ret->returns[i][1] = BPF_CORE_READ(instance, orig_ret_vaddr);
+		instance = BPF_CORE_READ(instance, next);
+	}
+	ret->n_returns = i;
 }
 
 /* Threads of targets that wait, for user space: which has no other way to the registers of those
@@ -251,6 +197,8 @@ int list_threads(struct bpf_iter__task *ctx)
 	bpf_probe_read_kernel_str(thread->comm, sizeof(thread->comm), task->comm);
 	bytes = bpf_get_task_stack(task, thread->kernel, sizeof(thread->kernel), 0);
 	thread->n_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;
+	if (bpf_core_field_exists(task->utask))
+		put_returns(task, thread);
 	bpf_seq_write(ctx->meta->seq, thread, sizeof(*thread));
 	return 0;
 }

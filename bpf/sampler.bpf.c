@@ -21,7 +21,10 @@ const volatile __u32 cfg_tableless SEC(".rodata.type") = 0; /* bit n: hook of wa
 __u32 last_code = 0;
 __u32 last_program = 0;
 
+__u64 sample_from_ns = 0;  /* user space sets it once all is attached */
 __u64 sample_until_ns = 0; /* user space may set it, or to an earlier time; 0: no end */
+
+__u64 session_begin_ns = 0;
 
 /* By number of the event: of so many occurrences one is sampled; what each is worth, in the event's
  * unit; below what value there is no sample; and the occurrences that there were. */

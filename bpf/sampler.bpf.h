@@ -7,7 +7,7 @@
 
 #include "bpf/scratch.bpf.h"
 
-extern __u64 sample_until_ns;
+extern __u64 sample_from_ns, sample_until_ns;
 extern __u64 occurrences[2 * EVENTS_MAX];
 
 #define COPY_REGS(to, from)                                                             \
@@ -19,8 +19,6 @@ extern __u64 occurrences[2 * EVENTS_MAX];
 		(to)[12] = (from)->r12, (to)[13] = (from)->r13, (to)[14] = (from)->r14; \
 		(to)[15] = (from)->r15, (to)[16] = (from)->rip;                         \
 	} while (0)
-
-#define CS_COMPAT 0x23 /* __USER32_CS: another numbering */
 
 /* Which system call the task is in, if it is; and which futex it is about. The kernel leaves -1 in
  * orig_ax where it was entered by a fault, and a vector's complement for interrupts. */
@@ -37,7 +35,7 @@ static __always_inline void note_syscall(struct rec_sample *sample, const struct
 
 /* User registers at entry to the kernel: those of the system call, fault or interrupt. Returns the
  * code segment, 0 if there are none. */
-static __noinline __u32 read_task_regs(struct scratch *scratch)
+static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *scratch)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct unwind_state *u = &scratch->unwind;
@@ -119,6 +117,7 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, 
 	scratch->proc = *proc;
 	scratch->walkers_left = proc->walkers;
 	scratch->n_words = 0;
+	scratch->kept.absent = 0;
 	scratch->limited = cfg_limited >> EVENT_AT(event) & 1;
 	sample = &scratch->sample;
 	__builtin_memset(sample, 0, sizeof(*sample));
@@ -143,7 +142,8 @@ static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
 	struct scratch *scratch;
 
-	if (!proc || !tgid || (sample_until_ns && now_ns >= sample_until_ns))
+	if (!proc || !tgid || now_ns < sample_from_ns ||
+	    (sample_until_ns && now_ns >= sample_until_ns))
 		return NULL;
 	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 	if (proc->flags & PROC_STARTING && !in_execve)

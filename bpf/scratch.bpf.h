@@ -76,6 +76,10 @@ struct scratch {
 	__u32 cs;	    /* their code segment; 0: there are none */
 	__u32 limited;	    /* what it costs is taken from the budget */
 	struct kept_state kept;
+	struct {
+		struct frames_hash hash;
+		__u32 begin, end; /* words that are added next */
+	} content;		  /* bpf/emit.bpf.c */
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
 };
@@ -206,11 +210,14 @@ static __always_inline void scratch__abandon(void)
 /* A pair for which there is no room is counted along, until scratch__section finds that. */
 static __always_inline void scratch__push(struct scratch *scratch, __u64 first, __u64 second)
 {
-	__u32 at = scratch->n_words;
+	__u32 at = scratch->n_words, next = at + 1;
 
 	if (at <= SAMPLE_WORDS_MAX - 2) {
+		/* Linux 6.1's verifier does not see what the compiler does: that the mask is not
+		 * needed. */
+		asm volatile("" : "+r"(next));
 		scratch->words[at & (SAMPLE_WORDS_MAX - 1)] = first;
-		scratch->words[(at + 1) & (SAMPLE_WORDS_MAX - 1)] = second;
+		scratch->words[next & (SAMPLE_WORDS_MAX - 1)] = second;
 	}
 	scratch->n_words = at + 2;
 }

@@ -128,6 +128,8 @@ enum event_slot {
 	EVENT_ALLOC,
 	EVENT_LOCK,
 	EVENT_LOCK_HOLDER,
+	EVENT_LOCK_CALL,
+	EVENT_LOCK_ORDER,
 	EVENT_SLOTS_N = 16
 };
 
@@ -212,10 +214,11 @@ _Static_assert(sizeof(struct rec_mapped) == 40, "rec_mapped");
 struct rec_value {
 	__u32 type;
 	__u32 pad;
-	__u64 link;  /* the sample's */
-	__u64 value; /* 0: the sample is not wanted */
+	__u64 link;   /* the sample's */
+	__u64 value;  /* 0: the sample is not wanted */
+	__u64 object; /* what it is about, if that was not known either; 0: it was */
 };
-_Static_assert(sizeof(struct rec_value) == 24, "rec_value");
+_Static_assert(sizeof(struct rec_value) == 32, "rec_value");
 
 /* What a thread wants of a block device: the first word of such a sample's kernel frames, which is
  * no address. */
@@ -261,7 +264,8 @@ enum lock_state {
 };
 
 #define NO_SYSCALL    (-1)
-#define SYSCALL_FUTEX 202 /* arch/x86/entry/syscalls/syscall_64.tbl */
+#define CS_COMPAT     0x23 /* __USER32_CS: another numbering */
+#define SYSCALL_FUTEX 202  /* arch/x86/entry/syscalls/syscall_64.tbl */
 
 struct rec_condition {
 	__u8 state;    /* enum thread_state */
@@ -415,9 +419,10 @@ _Static_assert(sizeof(struct rec_code) == REC_CODE_HEADER + 2 * CODE_TEXT_BYTES 
 
 /* --- how to unwind: cfg_unwind --- */
 enum unwind_mode {
-	UNWIND_MODE_AUTO, /* tables, frame pointers without one, a stack copy where both fail */
-	UNWIND_MODE_FP,	  /* frame pointers only */
-	UNWIND_MODE_COPY, /* tables, and a stack copy with every sample */
+	UNWIND_MODE_AUTO,  /* tables, frame pointers without one, a stack copy where both fail */
+	UNWIND_MODE_FP,	   /* frame pointers only */
+	UNWIND_MODE_COPY,  /* tables, and a stack copy with every sample */
+	UNWIND_MODE_TWICE, /* as auto, and compared with what is found without kept frames */
 };
 
 /* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and COPIES_WINDOW_NS; more while a

@@ -62,7 +62,7 @@ static __noinline int copy_stack(struct scratch *scratch)
 
 	if (!slot)
 		return 0;
-	if (cfg_unwind == UNWIND_MODE_AUTO) {
+	if (cfg_unwind != UNWIND_MODE_COPY) {
 		if (sample->time_ns - slot->window_ns > COPIES_WINDOW_NS) {
 			slot->window_ns = sample->time_ns;
 			slot->n = 0;

@@ -4,8 +4,12 @@
 /* How long system calls take. The sample is taken at the end, in the thread itself, where the
  * registers that the kernel has saved are still those of the call. */
 
+#define SYSCALL_CLONE	 56
+#define SYSCALL_FORK	 57
+#define SYSCALL_VFORK	 58
 #define SYSCALL_EXECVE	 59
 #define SYSCALL_EXECVEAT 322
+#define SYSCALL_CLONE3	 435
 
 /* By number of the call: that of the event; 0: it is not wanted. */
 struct {
@@ -39,9 +43,43 @@ int on_syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 	times = times__make();
 	if (!times)
 		return 0;
+	times->heard = 1;
 	times->syscall = number;
 	times->syscall_ns = bpf_ktime_get_ns();
 	return 0;
+}
+
+/* What begins a thread or a program ends in it as a call that it never made. */
+static __always_inline int is_birth(__u64 number, __u64 failed)
+{
+	return number == SYSCALL_EXECVE || number == SYSCALL_EXECVEAT ||
+	       (!failed && (number == SYSCALL_CLONE || number == SYSCALL_FORK ||
+			    number == SYSCALL_VFORK || number == SYSCALL_CLONE3));
+}
+
+/* A call whose beginning was not seen: if it is the first that is heard of the thread, it was under
+ * way when the recording began. NULL: it is not wanted. */
+static __always_inline struct task_times *syscall__under_way(struct bpf_raw_tracepoint_args *ctx,
+							     struct task_times *times,
+							     __u64 *ret_number)
+{
+	struct {
+		__u64 orig_rax, rip, cs; /* in this order in struct pt_regs */
+	} regs;
+
+	if ((times && times->heard) ||
+	    bpf_probe_read_kernel(&regs, sizeof(regs),
+				  &((struct pt_regs *)ctx->args[0])->orig_rax) ||
+	    regs.cs == CS_COMPAT || !syscall__event(regs.orig_rax) ||
+	    is_birth(regs.orig_rax, ctx->args[1]) || !is_target())
+		return NULL;
+	if (!times)
+		times = times__make();
+	/* User space may have taken the one that never ended. */
+	if (!times || __sync_lock_test_and_set(&times->heard, 1))
+		return NULL;
+	*ret_number = regs.orig_rax;
+	return times;
 }
 
 /* sys_exit's arguments: struct pt_regs *regs, long ret. The kernel's frames here say nothing of the
@@ -51,19 +89,21 @@ int on_syscall_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_times *times =
 		bpf_task_storage_get(&task_times, bpf_get_current_task_btf(), 0, 0);
-	__u64 value, since_ns, now_ns, failed = ctx->args[1];
+	__u64 value, since_ns, now_ns, number = 0, failed = ctx->args[1];
 	struct scratch *scratch;
-	__u32 event, number;
+	__u32 event;
 
-	if (!times || !times->syscall_ns)
-		return 0;
-	since_ns = times->syscall_ns;
-	number = times->syscall;
-	times->syscall_ns = 0;
+	since_ns = times ? __sync_lock_test_and_set(&times->syscall_ns, 0) : 0;
+	if (since_ns) {
+		number = times->syscall;
+	} else {
+		times = syscall__under_way(ctx, times, &number);
+		since_ns = session_begin_ns;
+	}
 	event = syscall__event(number);
-	if (!event)
+	now_ns = interval__now();
+	if (!times || !event || !since_ns || since_ns > now_ns)
 		return 0;
-	now_ns = bpf_ktime_get_ns();
 	value = interval__value(times, event, since_ns, now_ns);
 	scratch = value ? sample__begin_at(event, now_ns) : NULL;
 	if (!scratch)

@@ -55,21 +55,86 @@ static __always_inline void report_unmapped(const struct scratch *scratch)
 		count(COUNT_EVENT_LOST);
 }
 
+static __always_inline void unwind_frames(struct scratch *scratch, int with_kept)
+{
+	struct unwind_state *u = &scratch->unwind;
+
+	unwind__start(u);
+	unwind__start_probes(u, bpf_get_current_task_btf(),
+			     scratch->sample.flags & SAMPLE_KERNEL_MODE);
+	if (scratch->cs == CS_COMPAT) {
+		u->stop = COUNT_COMPAT;
+		return;
+	}
+	scratch->kept.version = KEPT_NO_VERSION;
+	if (with_kept)
+		kept__begin(scratch);
+	bpf_loop(NATIVE_FRAMES_MAX, unwind__step, NULL, 0);
+	if (with_kept)
+		kept__save(scratch);
+}
+
+/* --- UNWIND_MODE_TWICE --- */
+
+#define TWICE_AT 4096 /* words of the sample for the second stack, behind those of the first */
+_Static_assert(KERNEL_FRAMES_MAX + 2 * NATIVE_FRAMES_MAX <= TWICE_AT &&
+		       TWICE_AT + 2 * NATIVE_FRAMES_MAX <= SAMPLE_WORDS_MAX,
+	       "room for two stacks");
+
+struct twice {
+	struct scratch *scratch;
+	__u32 at, differs;
+};
+
+static long twice__compare(__u32 index, void *ctx)
+{
+	struct twice *twice = ctx;
+	const __u64 *words = twice->scratch->words;
+
+	if (words[(twice->at + index) & (SAMPLE_WORDS_MAX - 1)] ==
+	    words[(TWICE_AT + index) & (SAMPLE_WORDS_MAX - 1)])
+		return 0;
+	twice->differs = 1;
+	return 1;
+}
+
+/* First without what is kept. Not compared are stacks without kept frames, and such during which
+ * user space changed the tables. */
+static __always_inline void unwind_twice(struct scratch *scratch)
+{
+	struct twice twice = { .scratch = scratch, .at = scratch->n_words };
+	__u32 version = mappings__version(scratch->proc.space), n, complete;
+	struct unwind_state *u = &scratch->unwind;
+
+	scratch->n_words = TWICE_AT;
+	scratch->sample.time_ns ^= 1; /* for walkers that gather frames meanwhile: another sample */
+	unwind_frames(scratch, 0);
+	scratch->sample.time_ns ^= 1;
+	scratch->n_words = twice.at;
+	n = u->n;
+	complete = u->complete;
+	__builtin_memcpy(u->regs, scratch->interrupted, sizeof(u->regs)); /* signal frames' now */
+	unwind_frames(scratch, 1);
+	if (scratch->kept.version == KEPT_NO_VERSION || scratch->kept.version != version ||
+	    version != mappings__version(scratch->proc.space) ||
+	    (!scratch->kept.n_kept && !scratch->kept.first))
+		return;
+	kept__complete(scratch);
+	twice.differs = n != u->n || complete != u->complete;
+	bpf_loop(2 * n, twice__compare, &twice, 0);
+	count(twice.differs ? COUNT_KEPT_DIFFERS : COUNT_KEPT_SAME);
+}
+
 static __always_inline void unwind_native(struct scratch *scratch)
 {
 	struct rec_sample *sample = &scratch->sample;
 	struct unwind_state *u = &scratch->unwind;
 
 	__builtin_memcpy(scratch->interrupted, u->regs, sizeof(scratch->interrupted));
-	unwind__start(u);
-	unwind__start_probes(u, bpf_get_current_task_btf(), sample->flags & SAMPLE_KERNEL_MODE);
-	if (scratch->cs == CS_COMPAT) {
-		u->stop = COUNT_COMPAT;
-	} else {
-		kept__begin(scratch);
-		bpf_loop(NATIVE_FRAMES_MAX, unwind__step, NULL, 0);
-		kept__save(scratch);
-	}
+	if (cfg_unwind == UNWIND_MODE_TWICE)
+		unwind_twice(scratch);
+	else
+		unwind_frames(scratch, 1);
 	if (u->complete)
 		sample->flags |= SAMPLE_COMPLETE;
 	else if (!u->stop)

@@ -48,13 +48,15 @@ static __always_inline struct image_rec *image__find(struct image_key *key,
 						     const struct vm_area_struct *vma)
 {
 	const struct file *file = BPF_CORE_READ(vma, vm_file);
+	struct image_key found;
 
 	__builtin_memset(key, 0, sizeof(*key));
 	if (file)
 		image_key__of_file(key, file);
 	else if (!image_key__of_vdso(key, vma))
 		return NULL;
-	return bpf_map_lookup_elem(&image_files, key);
+	found = *key; /* Linux 6.1 takes no key out of memory that a function was given */
+	return bpf_map_lookup_elem(&image_files, &found);
 }
 
 /* --- the tree --- */

@@ -30,7 +30,16 @@ struct waiting_rec {
 	__u64 link;	/* the sample of who has woken it; 0: none was taken */
 	__u32 peer;	/* who has woken it; 0: not known, or an interrupt */
 	__u32 state;	/* enum thread_state */
+	__u64 on_ns;	/* when it came back; 0: not seen yet */
+	__u64 exec_ns;	/* how long it had run when it left, as the scheduler counts */
+	__s64 ahead_ns; /* by so much that counts more as running than the hooks do */
+	__u64 over;	/* not 0: its last wait is over, and not sampled yet */
 };
+
+/* Waits of which that is true, at a time (bpf/off_cpu_before.bpf.c). */
+#define WAITS_OVER_MAX 4096
+
+#define STILL_RETURNS_MAX 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
 
 /* A thread as it stands, which does not run. */
 struct still_thread {
@@ -43,6 +52,11 @@ struct still_thread {
 	__s64 syscall;		 /* orig_ax: a system call's number, or negative */
 	char comm[THREAD_NAME_BYTES];
 	__u64 kernel[KERNEL_FRAMES_MAX]; /* innermost first */
+	/* Return probes, innermost first: where on the stack the trampoline's address is, and what
+	 * was there before. */
+	__u64 trampoline; /* 0: it has none */
+	__u64 n_returns;
+	__u64 returns[STILL_RETURNS_MAX][2];
 };
 
 #endif

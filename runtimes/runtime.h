@@ -25,6 +25,7 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/elf/elf_file.h"
+#include "core/elf/function_names.h"
 #include "runtimes/idle.h"
 
 #define RUNTIME_VERSION_BYTES 32
@@ -133,11 +134,25 @@ struct runtime_allocates {
 	uint8_t size, times; /* numbers of its arguments, from 0: so many bytes, so many times */
 	bool nests;	     /* it may call another one of these to do its work */
 	bool prefix;	     /* the symbol goes on with what a release's types are called */
+	/* For what is outstanding: the number of the argument that it frees, + 1; 0: none. */
+	uint8_t frees;
+	bool writes; /* it leaves the address where its first argument points to, and returns 0 */
+	bool throws; /* an exception, which would end where a probe has the return address */
 };
 #define RUNTIME_ONCE 7 /* as `times`: there is no such argument */
 
+/* A function that frees, by the number of the argument that is the address. */
+struct runtime_frees {
+	const char *name;
+	uint8_t address;
+	bool prefix; /* as above */
+};
+
 struct runtime_allocator {
 	const struct runtime_allocates *functions; /* the first must be there; ends with no name */
+	/* All that free what these allocate, ends with no name; NULL: that is not for programs to
+	 * do. */
+	const struct runtime_frees *frees;
 	bool exported; /* they are among the symbols that a library exports; else in .symtab */
 	const char *why_not; /* there is no hook that tells bytes: the way out; else NULL */
 };
@@ -147,6 +162,8 @@ struct runtime {
 	const char *name;	 /* as in -r and in recordings: "python" */
 	const char *suffix;	 /* for --annotate: "_[py]" */
 	const char *versions;	 /* for people: what is supported */
+	const char *lock;	 /* the same: what its program tells of (enum lock_state): "the
+				  * GIL"; NULL: nothing */
 	int walker;		 /* slot in the kernel half (bpf/shared.h), -1: no walker */
 	const char *program;	 /* name of the walker's BPF program; NULL: none. It also says how
 				  * the thread stands to the interpreter's lock (bpf/lock.bpf.h) */
@@ -173,6 +190,10 @@ struct runtime {
 	bool tableless;
 	/* Which waits of its programs are idle; ends with an empty one. NULL: none known. */
 	const struct idle_rule *idle;
+	/* Functions of its own that do nothing but call a function in native code for a script, by
+	 * fnmatch(3)'s patterns up to a NULL, so that readers can name what a script has called.
+	 * NULL: none known. */
+	const char *const *callers;
 
 	/* --- image --- */
 
@@ -188,6 +209,12 @@ struct runtime {
 
 	/* The ranges of the interpreter loop's code. Returns their number. NULL: it has none. */
 	size_t (*loops)(const struct runtime_image *image, const struct runtime_range **ret);
+
+	/* Names of functions that tables in a file tell, for code that has no symbol:
+	 * docs/symbols.md. Any file in which such code was met is asked, and most have none: that
+	 * must be cheap to see. Exactly the function that begins at an address, or none. 0 or
+	 * -ENOMEM. NULL: there are no such tables. */
+	int (*function_names)(const struct elf_file *file, struct function_names *names);
 
 	/* Why a process with this command line has no frames of this runtime, though its user may
 	 * expect them (the language runs on another runtime); NULL: nothing to say. */
@@ -212,6 +239,10 @@ struct runtime {
 	/* The address space is gone (exit, exec); the caller has taken the record back. Idempotent,
 	 * cannot fail. NULL: the session keeps nothing of it. */
 	void (*detach)(struct runtime_session *session, uint32_t space);
+
+	/* Of a lock whose address the walker has told (rec_sample.object), but not its holder: an
+	 * address that is on the stack of the thread that holds it. 0: not known. NULL: never. */
+	uint64_t (*lock_holder)(struct runtime_session *session, uint32_t pid, uint64_t lock);
 
 	/* For who wants probes, when `attach` has said -EAGAIN: what probes can be attached
 	 * already, so that they see all from the beginning. `probe` or `unprobe` follow. NULL:

@@ -2,6 +2,7 @@
 #ifndef BRAID_BPF_HOST_PROGRAMS_H
 #define BRAID_BPF_HOST_PROGRAMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/shared.h"
@@ -17,6 +18,11 @@ struct host_thread { /* that is to be sampled */
 	const uint64_t *kernel;
 	uint32_t n_kernel;
 	int64_t syscall;
+	/* Return probes, as in struct still_thread. */
+	uint64_t trampoline;
+	const uint64_t (*returns)[2];
+	uint32_t n_returns;
+	bool own_ids; /* what the target knows as ids of its threads are what braid does */
 };
 
 /* Adds the maps of all programs, empty, and fills the walkers' slots. host__done ends it. */

@@ -8,7 +8,7 @@ void host_ruby__open(void);
 void host_ruby__open(void)
 {
 	HOST_ARRAY(ruby_states, 1);
-	HOST_HASH(ruby_procs, 8);
+	HOST_HASH(ruby_procs, 1024);
 	HOST_HASH(ruby_codes, 65536);
 	host.stages[WALKER_RUBY] = walk_ruby;
 }

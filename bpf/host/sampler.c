@@ -16,7 +16,7 @@ void host_programs__open(void)
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(filters, FILTERS_N);
-	HOST_HASH(targets, 8);
+	HOST_HASH(targets, 1024);
 	host_unwind__open();
 	host_python__open();
 	host_ruby__open();
@@ -37,6 +37,26 @@ void host_programs__look_at_locks(void)
 
 /* Without mappings: those of a target that was recorded have all been published. */
 static struct mm_struct memory;
+static struct pid numbers; /* of the outermost namespace, which is as good as braid's own */
+
+static struct xol_area area;
+static struct uprobe_task utask;
+static struct return_instance instances[STILL_RETURNS_MAX];
+
+/* As the kernel keeps them. */
+static void set_returns(const struct host_thread *thread)
+{
+	uint32_t n = thread->n_returns < STILL_RETURNS_MAX ? thread->n_returns : STILL_RETURNS_MAX;
+
+	area.vaddr = thread->trampoline;
+	memory.uprobes_state.xol_area = thread->trampoline ? &area : NULL;
+	utask = (struct uprobe_task) { .return_instances = n ? instances : NULL };
+	for (uint32_t i = 0; i < n; i++)
+		instances[i] =
+			(struct return_instance) { thread->returns[i][0], thread->returns[i][1],
+						   i + 1 < n ? &instances[i + 1] : NULL };
+	host.task.utask = thread->trampoline ? &utask : NULL;
+}
 
 void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 {
@@ -50,7 +70,9 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 		.mm = &memory,
 		.group_leader = &host.task,
 		.thread.fsbase = thread->fs_base,
+		.thread_pid = thread->own_ids ? &numbers : NULL,
 	};
+	set_returns(thread);
 	memset(host.comm, 0, sizeof(host.comm));
 	strncpy(host.comm, thread->name, sizeof(host.comm) - 1);
 	host__set_regs(&ctx.regs, thread->regs);

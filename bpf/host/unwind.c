@@ -12,6 +12,6 @@ void host_unwind__open(void)
 	HOST_HASH(image_files, 64);
 	HOST_HASH(told, 64);
 	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
-	HOST_HASH_OF_MAPS(mappings, 64);
+	HOST_HASH_OF_MAPS(mappings, 2048);
 	host.stages[STAGE_UNWIND] = unwind_stack;
 }

@@ -27,6 +27,11 @@ int memory__of_self(struct memory **ret);
  * (NT_FILE names it). -EBADMSG: no such core file; -ENOMEM; the sentence in `err` names `path`. */
 int memory__of_core(int fd, const char *path, struct memory **ret, struct err *err);
 
+/* What was read of `inner` (borrowed) once is read from a copy, until memory__forget: pages of 4096
+ * bytes, some of which are kept. For many reads within a time in which nothing changes. -ENOMEM. */
+int memory__cached(const struct memory *inner, struct memory **ret);
+void memory__forget(struct memory *cached);
+
 /* Recorded pages: empty at first. -ENOMEM. */
 int memory__of_pages(struct memory **ret);
 

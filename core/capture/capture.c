@@ -19,12 +19,8 @@
 #include "core/capture/sections.h"
 #include "core/capture/stack_copies.h"
 #include "core/capture/stack_nodes.h"
+#include "core/capture/tick_weight.h"
 #include "core/unwind/unwind_copy.h"
-
-struct capture_weight { /* of samples taken since then, CLOCK_MONOTONIC */
-	uint64_t since_ns;
-	uint32_t value;
-};
 
 struct capture {
 	struct capture_opts opts;
@@ -48,7 +44,7 @@ struct capture {
 	struct pending_values *pending;
 	struct sections *sections;
 	struct runtime_stack runtime_stack;
-	struct capture_weight weight, weight_before;
+	struct tick_weight weight;
 	bool skips_copies;
 };
 
@@ -95,7 +91,7 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 	if (!capture)
 		return err__set(err, -ENOMEM, "out of memory");
 	capture->opts = *opts;
-	capture->weight.value = 1;
+	tick_weight__change(&capture->weight, 0, 1);
 	capture->stacks = stack_copies__new(libbpf_num_possible_cpus());
 	capture->known = known_stacks__new();
 	capture->pairing = pairing__new();
@@ -163,18 +159,14 @@ void capture__free(struct capture *capture)
 
 void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value)
 {
-	capture->weight_before = capture->weight;
-	capture->weight = (struct capture_weight) { since_ns, value };
+	tick_weight__change(&capture->weight, since_ns, value);
 }
 
-/* What a sample stands for, in occurrences of its event. One that comes by the clock may have
- * another part, of what is taken while the thread does not run. */
-static uint32_t weight_at(const struct capture *capture, const struct rec_sample *rec)
+/* An event that comes by the clock may have another part, of what is taken while the thread does
+ * not run. */
+static bool is_tick(const struct capture *capture, const struct rec_sample *rec)
 {
-	if (!capture->opts.events[rec->event - 1].timed || rec->condition.state > STATE_RUNS)
-		return 1;
-	return rec->time_ns < capture->weight.since_ns ? capture->weight_before.value
-						       : capture->weight.value;
+	return capture->opts.events[rec->event - 1].timed && rec->condition.state <= STATE_RUNS;
 }
 
 const struct capture_stats *capture__stats(const struct capture *capture)
@@ -333,7 +325,9 @@ static int runtime_nodes(struct capture *capture, const struct stack_owner *owne
 		       section->n * sizeof(*pairs));
 		used += section->n;
 		pair_section(capture, owner, section, native_complete, pairs, &sections[n]);
-		n += sections[n].n > 0;
+		if (sections[n].n)
+			capture->stats.runtime_ticks[sections[n++].runtime] +=
+				is_tick(capture, rec);
 	}
 	if (!n)
 		return 0;
@@ -421,7 +415,8 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		.link = rec->link,
 	};
 	struct stack_owner owner = { .tid = rec->tid, .name = rec->comm, .time_ns = rec->time_ns };
-	struct stack_natives natives = { .kernel = words, .n_kernel = rec->n_kernel };
+	uint64_t kernel[KERNEL_FRAMES_MAX + 1];
+	struct stack_natives natives = { .kernel = kernel, .frames = capture->frames };
 	const struct rec_stack *stack = NULL;
 	int ret;
 
@@ -432,7 +427,9 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		capture->stats.malformed++;
 		return 0;
 	}
-	row.value = rec->value * weight_at(capture, rec);
+	row.value = rec->value;
+	if (is_tick(capture, rec))
+		row.value *= tick_weight__at(&capture->weight, rec->time_ns);
 	if (rec->flags & SAMPLE_HAS_STACK)
 		stack = stack_copies__take(capture->stacks, rec);
 	capture->n_frames = rec->n_native;
@@ -440,9 +437,10 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	if (stack && !ran_own_code(capture, rec) && !capture->skips_copies && !hurries(capture))
 		unwind_stack_copy(capture, process, stack, rec->stop, &row.flags);
 	owner.base = stack_base(capture);
-	natives.frames = capture->frames;
 	natives.n = capture->n_frames;
-	ret = captured_of(capture, process, &owner.captured, err);
+	ret = naming__kernel_frames(capture->naming, rec, words, kernel, &natives.n_kernel);
+	if (!ret)
+		ret = captured_of(capture, process, &owner.captured, err);
 	if (!ret)
 		ret = stack_nodes__thread(capture->nodes, &owner, &row.thread, err);
 	if (!ret)
@@ -454,8 +452,9 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 		ret = pending_values__sample(capture->pending, &row, err);
 	capture->stats.samples++;
 	capture->stats.event_samples[rec->event - 1]++;
+	capture->stats.ticks += is_tick(capture, rec);
 	capture->stats.complete += !!(row.flags & SAMPLE_COMPLETE);
-	capture->stats.kernel_frames += rec->n_kernel;
+	capture->stats.kernel_frames += natives.n_kernel;
 	capture->stats.native_frames += capture->n_frames;
 	return ret;
 }

@@ -39,7 +39,10 @@ struct capture_opts {
 /* What has been recorded so far. */
 struct capture_stats {
 	uint64_t samples, complete;
-	uint64_t event_samples[EVENTS_MAX]; /* of these, of event n at n - 1 */
+	uint64_t event_samples[EVENTS_MAX];	    /* of these, of event n at n - 1 */
+	uint64_t sums[EVENTS_MAX][THREAD_STATES_N]; /* of their values, by the thread's state */
+	uint64_t ticks;				    /* samples that came by the clock, */
+	uint64_t runtime_ticks[RUNTIMES_MAX];	    /* of these, with frames of the runtime */
 	uint64_t unowned;    /* samples that came of no process that is known: lost */
 	uint64_t malformed;  /* the same of what cannot be one */
 	uint64_t unfinished; /* samples whose value had not come at the end: lost, too */

@@ -8,9 +8,13 @@
 
 #include "core/base/util.h"
 #include "core/capture/code_label.h"
+#include "core/elf/demangle.h"
 #include "core/elf/kallsyms.h"
 #include "core/profile/profile.h"
 #include "core/target/compiled_code.h"
+#include "core/target/image_names.h"
+
+#define SYMBOL_BYTES 512 /* the kernel's KSYM_NAME_LEN */
 
 enum pending_kind {
 	PENDING_KERNEL,
@@ -35,6 +39,7 @@ struct naming {
 	struct naming_opts opts;
 	struct kallsyms *kallsyms; /* NULL: hidden, or not read yet */
 	bool kallsyms_read;
+	struct kernel_texts texts;
 	uint64_t kernel_unnamed; /* places */
 	struct pending *pending;
 	size_t n, cap;
@@ -139,7 +144,18 @@ static int read_kallsyms(struct naming *naming)
 	int ret = kallsyms__load(naming->opts.kallsyms_path, &naming->kallsyms, NULL);
 
 	naming->kallsyms_read = ret != -ENOMEM;
+	naming->texts = kernel_texts__of(naming->kallsyms);
 	return naming->kallsyms_read ? 0 : ret;
+}
+
+int naming__kernel_frames(struct naming *naming, const struct rec_sample *rec,
+			  const uint64_t *words, uint64_t *ret, size_t *ret_n)
+{
+	bool needed = kernel_frames__are_cut(rec) && !naming->kallsyms_read;
+	int code = needed ? read_kallsyms(naming) : 0;
+
+	*ret_n = code ? 0 : kernel_frames__of(&naming->texts, rec, words, ret);
+	return code;
 }
 
 /* What is no address: enum block_kind. */
@@ -155,7 +171,7 @@ static const char *const block_kinds[BLOCK_KINDS_N] = {
 static int name_kernel(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const char *name = NULL, *module;
-	char text[40];
+	char text[SYMBOL_BYTES];
 
 	if (pending->address < BLOCK_KINDS_N && block_kinds[pending->address])
 		return name_one(naming, pending->frame, KIND_KERNEL, block_kinds[pending->address],
@@ -165,8 +181,11 @@ static int name_kernel(struct naming *naming, const struct pending *pending, str
 	if (naming->kallsyms)
 		name = kallsyms__find(naming->kallsyms, pending->address, &module);
 	naming->kernel_unnamed += !naming->kallsyms;
-	snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
-	return name_one(naming, pending->frame, KIND_KERNEL, name ? name : text, NULL, 0, err);
+	if (name)
+		snprintf(text, sizeof(text), "%.*s", (int)symbol_name__length(name), name);
+	else
+		snprintf(text, sizeof(text), "[kernel+0x%" PRIx64 "]", pending->address);
+	return name_one(naming, pending->frame, KIND_KERNEL, text, NULL, 0, err);
 }
 
 /* Does a runtime say that it names code in this image in the map of a process? */
@@ -208,27 +227,38 @@ static int name_by_place(struct naming *naming, const struct pending *pending, u
 	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
 }
 
+/* By what the image itself, or its frame descriptions, say of the function around that has no
+ * symbol. */
+static int name_by_function(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	uint64_t start = pending->address;
+	const char *name = NULL;
+	int ret = symbols__function_start(pending->image->symbols, pending->address, &start);
+
+	if (!ret)
+		ret = image_names__find(pending->image, naming->opts.runtimes,
+					naming->opts.sessions, start, &name);
+	if (ret == -ENOMEM)
+		return err__set(err, ret, "out of memory");
+	return name ? name_one(naming, pending->frame, KIND_NATIVE, name, NULL, 0, err)
+		    : name_by_place(naming, pending, start, err);
+}
+
 static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	struct sink_location locations[SYMBOL_INLINES_MAX];
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
-	uint64_t start = pending->address;
 	int n, i;
 
 	if (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx))
-		return name_by_place(naming, pending, start, err);
+		return name_by_place(naming, pending, pending->address, err);
 	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
 	if (n == -ENOMEM)
 		return err__set(err, n, "out of memory");
 	if (n <= 0) {
 		int ret = name_by_map(naming, pending, err);
 
-		if (ret != -ENOENT)
-			return ret;
-		if (symbols__function_start(pending->image->symbols, pending->address, &start) ==
-		    -ENOMEM)
-			return err__set(err, -ENOMEM, "out of memory");
-		return name_by_place(naming, pending, start, err);
+		return ret == -ENOENT ? name_by_function(naming, pending, err) : ret;
 	}
 	for (i = 0; i < n; i++)
 		locations[i] =

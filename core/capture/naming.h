@@ -8,6 +8,7 @@
 #include "core/base/err.h"
 #include "core/capture/captured.h"
 #include "core/capture/ids.h"
+#include "core/capture/kernel_frames.h"
 #include "core/target/place.h"
 #include "runtimes/runtime.h"
 
@@ -29,6 +30,10 @@ void naming__free(struct naming *naming); /* NULL is fine */
 
 /* Kernel addresses that got no names, as the kernel hides its symbols from this process. */
 uint64_t naming__kernel_unnamed(const struct naming *naming);
+
+/* The kernel's frames that say something of the sample, as kernel_frames__of. -ENOMEM. */
+int naming__kernel_frames(struct naming *naming, const struct rec_sample *rec,
+			  const uint64_t *words, uint64_t *ret, size_t *ret_n);
 
 /* Queues a frame. -ENOMEM. */
 int naming__add_kernel(struct naming *naming, uint32_t frame, uint64_t address);

@@ -39,13 +39,20 @@ void pending_values__free(struct pending_values *pending)
 	free(pending);
 }
 
+/* The sample is known in full. */
+static int finish(struct pending_values *pending, const struct sink_sample *sample, struct err *err)
+{
+	pending->stats->sums[sample->event - 1][sample->condition.state] += sample->value;
+	return ids__sample(*pending->ids, sample, err);
+}
+
 int pending_values__sample(struct pending_values *pending, const struct sink_sample *sample,
 			   struct err *err)
 {
 	struct pending_value *one;
 
 	if (!(sample->flags & SAMPLE_PENDING))
-		return ids__sample(*pending->ids, sample, err);
+		return finish(pending, sample, err);
 	one = calloc(1, sizeof(*one));
 	if (!one)
 		return err__set(err, -ENOMEM, "out of memory");
@@ -73,11 +80,13 @@ int pending_values__value(struct pending_values *pending, const struct rec_value
 	if (!rec->value) {
 		pending->stats->samples--;
 		pending->stats->event_samples[sample.event - 1]--;
+		pending->stats->complete -= !!(sample.flags & SAMPLE_COMPLETE);
 		return 0;
 	}
 	sample.link = 0;
 	sample.value *= rec->value;
-	return ids__sample(*pending->ids, &sample, err);
+	sample.object = rec->object ?: sample.object;
+	return finish(pending, &sample, err);
 }
 
 uint64_t pending_values__unfinished(const struct pending_values *pending)

@@ -12,7 +12,7 @@
 
 /* Samples of what has only begun (SAMPLE_PENDING), until their values come (REC_VALUE). Bounded:
  * with more than PENDING_MAX the oldest are given up. */
-#define PENDING_MAX 65536
+#define PENDING_MAX 131072
 
 struct pending_values;
 

@@ -16,7 +16,7 @@ static inline bool sample_record__is_sane(const struct rec_sample *rec, size_t s
 	size_t pairs = 0;
 
 	if (!rec->event || rec->event > n_events || rec->n_native > NATIVE_FRAMES_MAX ||
-	    rec->n_sections > SECTIONS_MAX)
+	    rec->n_sections > SECTIONS_MAX || rec->condition.state >= THREAD_STATES_N)
 		return false;
 	for (int i = 0; i < rec->n_sections; i++) {
 		if (rec->sections[i].n > RUNTIME_PAIRS_MAX)

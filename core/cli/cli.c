@@ -134,6 +134,9 @@ error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct s
 		cli__pids(state, arg, pids, &opts->n_pids);
 		opts->pids = *pids;
 		break;
+	case CLI_NO_CHILDREN:
+		opts->no_children = true;
+		break;
 	case 'd':
 		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
 		break;
@@ -202,6 +205,7 @@ enum {
 	OPT_IDLE,
 	OPT_WAKER,
 	OPT_BY,
+	OPT_MIN_AGE,
 };
 
 static const struct argp_option view_options[] = {
@@ -215,7 +219,7 @@ static const struct argp_option view_options[] = {
 	{ "by", OPT_BY, "WHAT", 0,
 	  "Outermost level: state (running, waiting, ..., with and without the interpreter's "
 	  "lock), "
-	  "syscall (that the thread is in), process or thread",
+	  "syscall (that the thread is in), process, thread, or age (of what is outstanding)",
 	  1 },
 	{ "event", OPT_EVENT, "EVENT,...", 0,
 	  "Samples of this event (default: cpu, or else the first that was recorded), or of "
@@ -232,6 +236,8 @@ static const struct argp_option view_options[] = {
 	  "Time that threads waited because there was nothing to do (pool workers without work, "
 	  "event loops, threads of the runtime): hide (default), and say how much, or show",
 	  2 },
+	{ "min-age", OPT_MIN_AGE, "SECONDS", 0,
+	  "Of what is outstanding (record --outstanding) only what has been held so long", 2 },
 	{ "waker", OPT_WAKER, NULL, 0,
 	  "Inside each wait who has ended it, the waker's innermost frame first (recorded with "
 	  "--waker)",
@@ -312,6 +318,10 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 	case OPT_STATE:
 		opts->filter.states = parse_states(state, arg);
 		break;
+	case OPT_MIN_AGE:
+		opts->filter.min_age_ns =
+			cli__number(state, "--min-age", arg, 1e-9, 1e9) * NSEC_PER_SEC;
+		break;
 	case OPT_WAKER:
 		opts->filter.wakers = true;
 		break;
@@ -336,29 +346,61 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 
 const struct argp view_argp = { .options = view_options, .parser = parse_view };
 
-int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
-	       struct profile **ret)
+/* What all runtimes know, one list after the other, up to a NULL. Owned by the caller. */
+static const struct idle_rule **idle_rules(const struct runtime *const *runtimes)
 {
-	struct profile_filter filter = opts->filter;
 	const struct idle_rule **rules;
 	size_t n = 0, i;
-	struct err err = {};
-	int code;
 
 	while (runtimes[n])
 		n++;
 	rules = calloc(n + 1, sizeof(*rules));
-	if (!rules)
-		return cli__fail("out of memory");
-	for (n = 0, i = 0; runtimes[i]; i++)
+	for (n = 0, i = 0; rules && runtimes[i]; i++)
 		if (runtimes[i]->idle)
 			rules[n++] = runtimes[i]->idle;
+	return rules;
+}
+
+/* The same of their functions that call others for scripts. Lives on, as profiles refer to it. */
+static const char *const *all_callers(const struct runtime *const *runtimes)
+{
+	static const char *callers[64];
+	size_t n = 0;
+
+	for (; *runtimes; runtimes++)
+		for (size_t i = 0; (*runtimes)->callers && (*runtimes)->callers[i]; i++)
+			if (n + 1 < ARRAY_SIZE(callers))
+				callers[n++] = (*runtimes)->callers[i];
+	callers[n] = NULL;
+	return callers;
+}
+
+int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
+	       struct profile **ret)
+{
+	return view__load_all(opts, runtimes, ret, NULL, NULL);
+}
+
+int view__load_all(const struct view_opts *opts, const struct runtime *const *runtimes,
+		   struct profile **ret, struct profile ***ret_others, size_t *ret_n)
+{
+	struct profile_filter filter = opts->filter;
+	const struct idle_rule **rules = idle_rules(runtimes);
+	struct err err = {};
+	int code;
+
+	if (!rules)
+		return cli__fail("out of memory");
 	filter.idle = opts->show_idle ? NULL : rules;
-	code = load__profile(opts->file, &filter, ret, NULL, &err);
+	filter.callers = all_callers(runtimes);
+	if (ret_others && !opts->filter.event)
+		code = load__profiles(opts->file, &filter, ret, ret_others, ret_n, &err);
+	else
+		code = load__profile(opts->file, &filter, ret, NULL, &err);
 	free(rules);
 	if (code)
 		return cli__fail("%s", err.text);
-	if (!opts->filter.event && *(*ret)->other_events)
+	if (!ret_others && !opts->filter.event && *(*ret)->other_events)
 		escape__line(stderr, "other events in %s: %s (--event)", opts->file,
 			     (*ret)->other_events);
 	return EXIT_OK;

@@ -20,6 +20,8 @@
 
 #define BRAID_VERSION "0.1.0"
 
+#define OUTPUT_DEFAULT "braid.db" /* of record; what flame and report read */
+
 struct command {
 	const char *name;
 	const char *summary; /* one line of `braid --help` */
@@ -31,6 +33,7 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_report(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_events(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
 
@@ -63,7 +66,18 @@ uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *ru
 /* "1,2,3" into a malloc'ed array. */
 void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n);
 
-/* What commands that look at processes have in common: -p, -d, -r, and the command behind them.
+/* The key of --no-children; its row in a table of options. */
+#define CLI_NO_CHILDREN 0x1000
+#define CLI_NO_CHILDREN_OPTION                                                               \
+	{                                                                                    \
+		"no-children", CLI_NO_CHILDREN, NULL, 0,                                     \
+			"Not the processes below those given, and not those that a command " \
+			"starts (default: all of them)",                                     \
+			0                                                                    \
+	}
+
+/* What commands that look at processes have in common: -p, --no-children, -d, -r, and the command
+ * behind them.
  * ARGP_ERR_UNKNOWN for all other keys. The caller frees `*pids` at the end. */
 error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
 			  uint32_t **pids);
@@ -96,6 +110,10 @@ extern const struct argp view_argp; /* child parser; its input is a struct view_
  * an exit status. */
 int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
 	       struct profile **ret);
+
+/* The same with those of the other events, unless the user has chosen one: as load__profiles. */
+int view__load_all(const struct view_opts *opts, const struct runtime *const *runtimes,
+		   struct profile **ret, struct profile ***ret_others, size_t *ret_n);
 
 /* Has `write` write to what -o named (NULL: standard output), as core/cli/output_file.h says.
  * Prints the error. Returns an exit status. */

@@ -26,6 +26,7 @@ enum { OPT_FORMAT = 0x100, OPT_ROWS, OPT_LINES, OPT_ANNOTATE, OPT_MAX_OVERHEAD, 
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0, "Count the calls of these running processes", 0 },
+	CLI_NO_CHILDREN_OPTION,
 	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0, "Only these runtimes (default: all that are found)",
 	  1 },
@@ -119,7 +120,7 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 static void on_note(void *ctx, const char *text)
 {
 	(void)ctx;
-	escape__line(stderr, "no limit is kept: %s", text);
+	escape__line(stderr, "%s", text);
 }
 
 static int write_profile(void *ctx, FILE *out)

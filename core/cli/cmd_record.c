@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/cli.h"
+#include "core/cli/record_summary.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -20,26 +21,41 @@
 #define BYTES_MAX	 1e12
 #define BYTES		 (512 << 10) /* as Go and tcmalloc have it */
 
+/* What was said of a process; it is not said again of its likes. */
+#define SOURCES_TOLD 8
+struct told_source {
+	const struct runtime *runtime;
+	char version[32], source[16], reason[RUNTIME_REASON_BYTES];
+};
+
 struct record_opts {
 	struct session_opts session;
 	uint32_t *pids;
 	bool status;	 /* a status line on the terminal */
 	bool quiet_line; /* the status line is on the screen and must be ended */
 	bool native_only;
-	bool waker; /* of waits, too */
+	bool waker;	  /* of waits, too */
+	bool outstanding; /* of allocations those that are not freed */
+	bool verbose;
+	struct told_source told[SOURCES_TOLD];
 };
 
-enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WAKER };
+enum { OPT_SOURCE = 0x100, OPT_UNWIND, OPT_FORCE, OPT_MAX_OVERHEAD, OPT_WAKER, OPT_OUTSTANDING };
 
 static const struct argp_option options[] = {
-	{ "pid", 'p', "PID[,PID...]", 0, "Record these running processes, all their threads", 0 },
+	{ "pid", 'p', "PID[,PID...]", 0,
+	  "Record these running processes with all their threads, and the processes below them",
+	  0 },
+	CLI_NO_CHILDREN_OPTION,
 	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
 	{ "event", 'e', "EVENT,...", 0,
 	  "What to sample (default: cpu): cpu, wall[:MIN] (the whole time of threads), "
-	  "off-cpu[:MIN] (their waiting), wakeup[:MIN], lock[:MIN], alloc[:DOMAIN], "
+	  "off-cpu[:MIN] (their waiting), wakeup[:MIN], lock[:MIN], lock:pthread[:MIN], "
+	  "alloc[:DOMAIN], "
 	  "block-io[:MIN], page-fault, syscall[:NAME][:MIN], tracepoint:SYS:NAME[/FILTER/], "
 	  "uprobe:FILE:SYMBOL or uprobe:FILE:0xOFFSET, uretprobe:, usdt:FILE:PROVIDER:NAME, "
-	  "kprobe:FUNCTION, A:latency:B, cycles and others; braid events lists them. Up to 16 at "
+	  "kprobe:FUNCTION, A:latency:B[:MIN], cycles and others; braid events lists them. Up to "
+	  "16 at "
 	  "once are fine; a comma ends an event, also in a filter",
 	  0 },
 	{ "frequency", 'F', "HZ", 0,
@@ -54,6 +70,10 @@ static const struct argp_option options[] = {
 	  "With off-cpu or wall: also who ends each wait, as the event wakeup; report --waker and "
 	  "flame --waker show it inside the wait",
 	  0 },
+	{ "outstanding", OPT_OUTSTANDING, NULL, 0,
+	  "With alloc: only what is not freed when the recording ends; report --by age and "
+	  "--min-age tell how long it has been held",
+	  0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0,
 	  "Only these runtimes (default: all that are found); native frames are always recorded",
 	  1 },
@@ -64,7 +84,8 @@ static const struct argp_option options[] = {
 	  1 },
 	{ "unwind", OPT_UNWIND, "HOW", 0,
 	  "Native stacks: auto (tables, default), fp (frame pointers only), copy (stack copies "
-	  "unwound in user space, slow; compares them with the tables)",
+	  "unwound in user space, slow; compares them with the tables), twice (auto, and again "
+	  "without what is kept of the last stack; compares them)",
 	  1 },
 	{ "max-overhead", OPT_MAX_OVERHEAD, "PCT", 0,
 	  "What probes may cost, in percent of all CPUs' time, 0.1 to 100, or none (default 5 with "
@@ -76,6 +97,10 @@ static const struct argp_option options[] = {
 	  1 },
 	{ "output", 'o', "FILE", 0, "The recording (default braid.db)", 2 },
 	{ "force", OPT_FORCE, NULL, 0, "Overwrite FILE even if it is no recording", 2 },
+	{ "verbose", 'v', NULL, 0,
+	  "Say at the end what frames there are, how complete stacks are, and what it cost; and of "
+	  "each process where its frames come from, not only of the first one of its kind",
+	  2 },
 	{}
 };
 
@@ -102,14 +127,17 @@ static void parse_source(struct argp_state *state, struct record_opts *record, c
 static enum unwind_mode parse_unwind(struct argp_state *state, const char *arg)
 {
 	static const char *const names[] = {
-		[UNWIND_MODE_AUTO] = "auto", [UNWIND_MODE_FP] = "fp", [UNWIND_MODE_COPY] = "copy"
+		[UNWIND_MODE_AUTO] = "auto",
+		[UNWIND_MODE_FP] = "fp",
+		[UNWIND_MODE_COPY] = "copy",
+		[UNWIND_MODE_TWICE] = "twice",
 	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++)
 		if (!strcmp(arg, names[i]))
 			return i;
-	cli__misused(state, "--unwind takes auto, fp or copy, not '%s'", arg);
+	cli__misused(state, "--unwind takes auto, fp, copy or twice, not '%s'", arg);
 	return UNWIND_MODE_AUTO;
 }
 
@@ -152,6 +180,26 @@ static void add_waker(struct argp_state *state, struct session_opts *opts)
 			return;
 	parse_events(state, opts, event_wakeup.name);
 	opts->events.list[opts->events.n - 1].minimum = opts->events.list[waiting - 1].minimum;
+}
+
+/* alloc:DOMAIN becomes outstanding:DOMAIN. */
+static void want_outstanding(struct argp_state *state, struct session_opts *opts)
+{
+	uint32_t number = event_list__of_slot(&opts->events, EVENT_ALLOC);
+	char domain[EVENT_NAME_BYTES];
+	struct event_spec *spec;
+	struct err err = {};
+
+	if (!number)
+		cli__misused(state, "--outstanding is about what is allocated: add -e alloc");
+	spec = &opts->events.list[number - 1];
+	if (spec->kind->outstanding)
+		return;
+	snprintf(domain, sizeof(domain), "%s", event__argument(spec));
+	snprintf(spec->name, sizeof(spec->name), "%s%s%.400s", event_outstanding.name,
+		 *domain ? ":" : "", domain);
+	if (event_spec__parse(spec, &err))
+		cli__misused(state, "-e alloc:%s --outstanding: %s", domain, err.text);
 }
 
 /* Each says what it means for events that are there. */
@@ -199,6 +247,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_WAKER:
 		record->waker = true;
 		break;
+	case OPT_OUTSTANDING:
+		record->outstanding = true;
+		break;
 	case OPT_SOURCE:
 		parse_source(state, record, arg);
 		break;
@@ -207,6 +258,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'o':
 		opts->output = arg;
+		break;
+	case 'v':
+		record->verbose = true;
 		break;
 	case OPT_FORCE:
 		opts->force = true;
@@ -219,6 +273,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		cli__default_max_overhead(opts);
 		if (record->waker)
 			add_waker(state, opts);
+		if (!opts->events.n)
+			parse_events(state, opts, (char[]) { "cpu" });
+		if (record->outstanding)
+			want_outstanding(state, opts);
 		check_rates(state, opts);
 		if (record->native_only)
 			opts->enabled = 0;
@@ -238,9 +296,31 @@ static void end_status_line(struct record_opts *record)
 	record->quiet_line = false;
 }
 
+/* Else a server's workers would say the same, one by one. */
+static bool was_told(struct record_opts *record, const struct told_source *now)
+{
+	size_t i;
+
+	for (i = 0; i < SOURCES_TOLD && record->told[i].runtime; i++)
+		if (!memcmp(&record->told[i], now, sizeof(*now)))
+			return !record->verbose;
+	if (i < SOURCES_TOLD)
+		record->told[i] = *now;
+	return false;
+}
+
 static void on_source(void *ctx, struct process *process, const struct runtime *runtime,
 		      const char *version, const char *source, const char *reason)
 {
+	struct told_source now;
+
+	memset(&now, 0, sizeof(now));
+	now.runtime = runtime;
+	snprintf(now.version, sizeof(now.version), "%s", version ?: "");
+	snprintf(now.source, sizeof(now.source), "%s", source);
+	snprintf(now.reason, sizeof(now.reason), "%s", reason ?: "");
+	if (was_told(ctx, &now))
+		return;
 	end_status_line(ctx);
 	cli__print_source(process->pid, runtime->name, version, source, reason);
 }
@@ -248,7 +328,7 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 static void on_note(void *ctx, const char *text)
 {
 	end_status_line(ctx);
-	escape__line(stderr, "no limit is kept: %s", text);
+	escape__line(stderr, "%s", text);
 }
 
 static void on_progress(void *ctx, const struct session_progress *progress)
@@ -263,139 +343,6 @@ static void on_progress(void *ctx, const struct session_progress *progress)
 		progress->lost, progress->own_cpu_percent);
 	fflush(stderr);
 	record->quiet_line = true;
-}
-
-/* Of the runtimes that were met. */
-static void print_frames(const struct session_opts *opts, const struct capture_stats *stats)
-{
-	int i;
-
-	fprintf(stderr, "frames: %" PRIu64 " kernel, %" PRIu64 " native", stats->kernel_frames,
-		stats->native_frames);
-	for (i = 0; opts->runtimes[i]; i++)
-		if (stats->runtime_frames[i])
-			fprintf(stderr, ", %" PRIu64 " %s", stats->runtime_frames[i],
-				opts->runtimes[i]->name);
-	fputc('\n', stderr);
-}
-
-/* What is missing in it for want of a privilege. */
-static void print_unseen(const struct session_summary *summary)
-{
-	unsigned unread = unread_files__count(summary->unread);
-	char why[300], path[400];
-	uint32_t pid;
-
-	if (summary->stats->kernel_unnamed) {
-		privilege__why_hidden(why, sizeof(why));
-		fprintf(stderr, "kernel frames are addresses without names: %s\n", why);
-	}
-	if (!unread)
-		return;
-	unread_files__why(summary->unread, why, sizeof(why));
-	snprintf(path, sizeof(path), "%s", unread_files__first(summary->unread, &pid));
-	escape__printable(path);
-	fprintf(stderr,
-		"%u file%s with code cannot be opened, so stacks end there: %s of PID %u%s: %s\n",
-		unread, unread > 1 ? "s" : "", path, pid, unread > 1 ? ", ..." : "", why);
-}
-
-static void print_tableless(const struct session_summary *summary)
-{
-	const struct images_stats *images = summary->images;
-	char path[400];
-
-	if (!images->tableless)
-		return;
-	snprintf(path, sizeof(path), "%s", images->first_tableless);
-	escape__printable(path);
-	fprintf(stderr,
-		"without unwind table: %s%s; %zu MiB of tables are in use, of %zu that there can "
-		"be. Frames in them come from stack copies, which are few; recording fewer "
-		"programs "
-		"at a time (-p) leaves more room\n",
-		path, images->tableless > 1 ? " and others" : "", summary->table_bytes >> 20,
-		summary->table_max_bytes >> 20);
-}
-
-/* Of several events, each; of one, the line above says it. */
-static void print_events(const struct session_opts *opts, const struct capture_stats *stats)
-{
-	for (uint32_t i = 0; opts->events.n > 1 && i < opts->events.n; i++) {
-		const struct event_spec *event = &opts->events.list[i];
-		char rate[48] = "";
-
-		if (event->kind->timed || (event->kind->rated && !opts->period))
-			snprintf(rate, sizeof(rate), " at %u Hz", opts->frequency_hz);
-		else if (event->kind->by_value && opts->bytes > 1)
-			snprintf(rate, sizeof(rate), ", one in %" PRIu64 " bytes", opts->bytes);
-		else if (!event->kind->by_value && opts->period > 1)
-			snprintf(rate, sizeof(rate), ", one of %" PRIu64 " occurrences each",
-				 opts->period);
-		escape__line(stderr, "  %s: %" PRIu64 " samples%s", event->name,
-			     stats->event_samples[i], rate);
-	}
-}
-
-/* What was done to keep the limit, and what was not wanted. */
-static void print_economy(const struct kernel_half_economy *economy)
-{
-	if (economy->skipped && economy->period_ns > 1)
-		fprintf(stderr,
-			"of %" PRIu64 " intervals %" PRIu64 " have no sample of their own: shorter "
-			"than %.3g ms at most, they are sampled by time; sums are right "
-			"(--max-overhead none samples all)\n",
-			economy->occurrences, economy->skipped, economy->period_ns / 1e6);
-	else if (economy->skipped)
-		fprintf(stderr,
-			"of %" PRIu64 " occurrences %" PRIu64 " have no sample of their own: "
-			"later ones stand for them, but for %" PRIu64 " at the end "
-			"(--max-overhead none samples all)\n",
-			economy->occurrences, economy->skipped, economy->unaccounted);
-	if (economy->below)
-		fprintf(stderr,
-			"%" PRIu64 " waits were shorter than what is wanted: %.3g s in all\n",
-			economy->below, economy->below_ns / 1e9);
-}
-
-static void print_summary(const struct session_opts *opts, const struct session_summary *summary)
-{
-	const struct capture_stats *stats = summary->stats;
-	char rate[32] = "";
-
-	if (opts->command)
-		cli__print_command_end(summary->command_pid, summary->command_status);
-	if (!opts->events.n || (opts->events.n == 1 && event_list__has_timed(&opts->events, true)))
-		snprintf(rate, sizeof(rate), " at %u Hz", opts->frequency_hz);
-	escape__line(stderr, "%s: %" PRIu64 " samples in %.1f s%s, own CPU %.2f s", opts->output,
-		     stats->samples, summary->duration_s, rate, summary->own_cpu_s);
-	print_events(opts, stats);
-	if (summary->samples_lost)
-		fprintf(stderr, "%" PRIu64 " more samples could not be written\n",
-			summary->samples_lost);
-	print_frames(opts, stats);
-	if (stats->samples)
-		fprintf(stderr,
-			"stacks complete to the root: %.2f %% (%" PRIu64 " of %" PRIu64 ")\n",
-			100.0 * stats->complete / stats->samples, stats->complete, stats->samples);
-	if (summary->compiled.places)
-		fprintf(stderr,
-			"compiled code: %" PRIu64 " places, %" PRIu64 " with a name from a map (of "
-			"%" PRIu64 " symbols)\n",
-			summary->compiled.places, summary->compiled.named,
-			summary->compiled.symbols);
-	if (stats->copies_used)
-		fprintf(stderr, "%" PRIu64 " stacks completed from a stack copy\n",
-			stats->copies_used);
-	for (uint32_t i = 0; i < opts->events.n; i++)
-		if (summary->event_notes[i] && *summary->event_notes[i])
-			escape__line(stderr, "%s: %s", opts->events.list[i].name,
-				     summary->event_notes[i]);
-	print_unseen(summary);
-	print_economy(&summary->economy);
-	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
-	cli__print_losses(summary->counters);
-	print_tableless(summary);
 }
 
 static void go_on(int number)
@@ -419,7 +366,7 @@ static int record(struct record_opts *record)
 	ret = session__run(session, &err);
 	finished = session__finish(session, &summary, &finish_err);
 	end_status_line(record);
-	print_summary(&record->session, &summary);
+	record_summary__print(&record->session, &summary, record->verbose);
 	session__free(session);
 	if (!ret && !finished)
 		return EXIT_OK;
@@ -454,7 +401,7 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 	};
 	struct record_opts opts = { .session = { .runtimes = runtimes,
 						 .enabled = UINT32_MAX,
-						 .output = "braid.db",
+						 .output = OUTPUT_DEFAULT,
 						 .on_source = on_source,
 						 .on_note = on_note,
 						 .on_progress = on_progress },

@@ -6,6 +6,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
+#include "core/cli/pager.h"
 #include "core/profile/out_common.h"
 #include "core/profile/output.h"
 
@@ -16,26 +17,65 @@ struct report_opts {
 	struct output_opts output;
 	const struct output_format *format; /* NULL: what `write` writes */
 	int (*write)(const struct profile *, const struct output_opts *, FILE *);
+	int frames; /* enum profile_frames; -1: what suits the format */
+	bool rows_given;
 	struct profile *profile;
+	struct profile **others; /* of other events, for formats with room for them */
+	size_t n_others;
 };
+
+#define ROWS_DEFAULT 30
 
 #define HISTOGRAM_STACKS 10 /* that are shown unless the user says how many */
 
-enum { OPT_FORMAT = 0x200, OPT_ROWS, OPT_HISTOGRAM };
+enum { OPT_FORMAT = 0x200, OPT_ROWS, OPT_HISTOGRAM, OPT_SORT, OPT_GROUP, OPT_INVERTED, OPT_FRAMES };
 
 static const struct argp_option report_options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0,
 	  "table (default): self and total per function; tree: what called what; folded: one line "
 	  "per stack; pprof: for the tool of that name, binary",
 	  0 },
-	{ "rows", OPT_ROWS, "N", 0,
-	  "At most N rows of a table or tree, or groups of a histogram (default: all)", 0 },
+	{ "rows", OPT_ROWS, "N|all", 0,
+	  "At most N rows of a table or tree (default 30), or groups of a histogram (default: all)",
+	  0 },
+	{ "sort", OPT_SORT, "COLUMN", 0,
+	  "Order of a table: script (default: own time with the native code that it calls), self, "
+	  "total, name or samples",
+	  0 },
+	{ "group", OPT_GROUP, "WHAT", 0,
+	  "Rows of a table: function (default), file, library, kind, process or thread", 0 },
+	{ "inverted", OPT_INVERTED, NULL, 0,
+	  "Tree: what each function was called by, instead of what it called", 0 },
 	{ "histogram", OPT_HISTOGRAM, "stacks", OPTION_ARG_OPTIONAL,
 	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
 	  "--by also of each group; =stacks: also of each stack (default: of 10)",
 	  0 },
 	{}
 };
+
+static const struct argp_option frames_options[] = {
+	{ "frames", OPT_FRAMES, "WHICH", 0,
+	  "script: only frames of runtimes, with the time of the native code that they call; "
+	  "collapsed: one frame of each run of native frames of one library; all. Default: "
+	  "collapsed "
+	  "for people, all in files for other tools",
+	  1 },
+	{}
+};
+
+static error_t parse_frames(int key, char *arg, struct argp_state *state)
+{
+	int *frames = state->input;
+
+	if (key != OPT_FRAMES)
+		return ARGP_ERR_UNKNOWN;
+	*frames = frames__find(arg);
+	if (*frames == FRAMES_N)
+		cli__misused(state, "--frames takes " FRAMES_CHOICES ", not '%s'", arg);
+	return 0;
+}
+
+static const struct argp frames_argp = { .options = frames_options, .parser = parse_frames };
 
 static int write_profile(void *ctx, FILE *out)
 {
@@ -45,6 +85,66 @@ static int write_profile(void *ctx, FILE *out)
 								  out);
 }
 
+static void parse_sort(struct argp_state *state, const char *name, struct output_opts *opts)
+{
+	static const char *const names[OUTPUT_SORTS_N] = {
+		[OUTPUT_SORT_SELF] = "self",	   [OUTPUT_SORT_TOTAL] = "total",
+		[OUTPUT_SORT_SCRIPT] = "script",   [OUTPUT_SORT_NAME] = "name",
+		[OUTPUT_SORT_SAMPLES] = "samples",
+	};
+
+	for (opts->sort = 1; opts->sort < OUTPUT_SORTS_N; opts->sort++)
+		if (!strcmp(names[opts->sort], name))
+			return;
+	cli__misused(state, "--sort takes script, self, total, name or samples, not '%s'", name);
+}
+
+static void parse_group(struct argp_state *state, const char *name, struct report_opts *opts)
+{
+	static const char *const names[] = { [OUTPUT_FUNCTIONS] = "function",
+					     [OUTPUT_FILES] = "file",
+					     [OUTPUT_LIBRARIES] = "library",
+					     [OUTPUT_KINDS] = "kind" };
+	enum output_group *group = &opts->output.group;
+
+	for (*group = 0; *group < ARRAY_SIZE(names); ++*group)
+		if (!strcmp(names[*group], name))
+			return;
+	*group = OUTPUT_LABELS;
+	opts->view.filter.by = group__find(name);
+	if (opts->view.filter.by != PROFILE_BY_PROCESS && opts->view.filter.by != PROFILE_BY_THREAD)
+		cli__misused(state,
+			     "--group takes function, file, library, kind, process or thread, not "
+			     "'%s'",
+			     name);
+}
+
+/* Options that make no sense for what is written, and what is left to braid. */
+static void finish_report(struct argp_state *state, struct report_opts *opts)
+{
+	bool table, tree;
+
+	if (opts->format && opts->write)
+		cli__misused(state, "--histogram is a format of its own: without --format");
+	if (!opts->format && !opts->write)
+		opts->format = output__find_format("table");
+	table = opts->format && opts->format->write == output__table;
+	tree = opts->format && opts->format->write == output__tree;
+	if (!table && (opts->output.sort || opts->output.group))
+		cli__misused(state, "--sort and --group are of tables: without --format");
+	if (!tree && opts->output.inverted)
+		cli__misused(state, "--inverted is of trees: --format tree");
+	if (opts->write && opts->frames >= 0)
+		cli__misused(state, "--histogram is of occurrences: it has no --frames");
+	if (!opts->rows_given && (table || tree))
+		opts->output.rows = ROWS_DEFAULT;
+	if (!opts->rows_given && opts->view.filter.histogram_stacks)
+		opts->output.rows = HISTOGRAM_STACKS;
+	if (opts->frames < 0)
+		opts->frames =
+			tree || (table && !opts->output.group) ? FRAMES_COLLAPSED : FRAMES_ALL;
+}
+
 static error_t parse_report(int key, char *arg, struct argp_state *state)
 {
 	struct report_opts *opts = state->input;
@@ -52,6 +152,7 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &opts->view;
+		state->child_inputs[1] = &opts->frames;
 		break;
 	case OPT_FORMAT:
 		opts->format = output__find_format(arg);
@@ -59,7 +160,19 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 			cli__misused(state, "--format takes " OUTPUT_FORMATS ", not '%s'", arg);
 		break;
 	case OPT_ROWS:
-		opts->output.rows = cli__number(state, "--rows", arg, 1, 1e9);
+		opts->rows_given = true;
+		opts->output.rows = !strcmp(arg, "all")
+					    ? 0
+					    : cli__number(state, "--rows (or all)", arg, 1, 1e9);
+		break;
+	case OPT_SORT:
+		parse_sort(state, arg, &opts->output);
+		break;
+	case OPT_GROUP:
+		parse_group(state, arg, opts);
+		break;
+	case OPT_INVERTED:
+		opts->output.inverted = true;
 		break;
 	case OPT_HISTOGRAM:
 		if (arg && strcmp(arg, "stacks") != 0)
@@ -69,12 +182,7 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->write = output__histogram;
 		break;
 	case ARGP_KEY_END:
-		if (opts->format && opts->write)
-			cli__misused(state, "--histogram is a format of its own: without --format");
-		if (!opts->format && !opts->write)
-			opts->format = output__find_format("table");
-		if (opts->view.filter.histogram_stacks && !opts->output.rows)
-			opts->output.rows = HISTOGRAM_STACKS;
+		finish_report(state, opts);
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -103,24 +211,84 @@ static int refuse_histogram(const struct profile *profile)
 			 *profile->other_events ? profile->other_events : "none");
 }
 
-static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
+static void replace(struct profile **profile, struct profile *by)
 {
-	int status = view__load(&opts->view, runtimes, &opts->profile);
+	profile__free(*profile);
+	*profile = by;
+}
 
-	if (!status)
-		status = refuse_histogram(opts->profile);
-	if (status) {
-		profile__free(opts->profile);
+static int choose_frames(const struct report_opts *opts, struct profile **profile)
+{
+	struct profile *view;
+
+	if (opts->frames != FRAMES_ALL && frames__differ(*profile)) {
+		if (frames__view(*profile, opts->frames, &view))
+			return cli__fail("out of memory");
+		replace(profile, view);
+	}
+	if (opts->output.inverted) {
+		if (profile__inverted(*profile, &view))
+			return cli__fail("out of memory");
+		replace(profile, view);
+	}
+	return EXIT_OK;
+}
+
+/* What is shown of what was loaded. The page has all frames, and shows what its user wants. */
+static int choose_view(struct report_opts *opts)
+{
+	int status = refuse_histogram(opts->profile);
+
+	opts->output.others = opts->others;
+	opts->output.n_others = opts->n_others;
+	if (opts->write == output__flame_html || opts->write == output__flame_svg) {
+		opts->output.frames = opts->frames;
 		return status;
 	}
+	if (!status)
+		status = choose_frames(opts, &opts->profile);
+	for (size_t i = 0; !status && i < opts->n_others; i++)
+		status = choose_frames(opts, &opts->others[i]);
+	return status;
+}
+
+static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
+{
+	bool pprof = opts->format && opts->format->write == output__pprof, for_people;
+	int status;
+
+	opts->view.filter.threads = pprof;
+	if (pprof)
+		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
+					&opts->n_others);
+	else
+		status = view__load(&opts->view, runtimes, &opts->profile);
+	if (!status)
+		status = choose_view(opts);
+	if (status)
+		goto out;
 	print_idle(opts);
 	opts->output.annotate = opts->view.annotate;
+	for_people =
+		!opts->view.output && (opts->write == output__histogram ||
+				       (opts->format && (opts->format->write == output__table ||
+							 opts->format->write == output__tree)));
+	opts->output.colour = for_people && pager__wants_colour();
+	if (for_people)
+		pager__start();
 	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
+	pager__finish();
+out:
+	for (size_t i = 0; i < opts->n_others; i++)
+		profile__free(opts->others[i]);
+	free(opts->others);
 	profile__free(opts->profile);
 	return status;
 }
 
-static const struct argp_child children[] = { { &view_argp, 0, NULL, 0 }, {} };
+static const struct argp_child children[] = { { &view_argp, 0, NULL, 0 },
+					      { &frames_argp, 0, NULL, 0 },
+					      {} };
 
 int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 {
@@ -132,7 +300,9 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "braid.db; nothing but this file "
 		       "is needed, no privilege and no target.\v"
 		       "Examples:\n"
-		       "  braid report --rows 20\n"
+		       "  braid report --rows 20 --sort total\n"
+		       "  braid report --frames script --format tree app.db\n"
+		       "  braid report --group library app.db\n"
 		       "  braid report --format folded --lines app.db > app.folded\n"
 		       "  braid report --format pprof --lines -o app.pb.gz app.db\n"
 		       "  braid report --thread worker-1 --runtime python app.db\n"
@@ -141,7 +311,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --event off-cpu --histogram --by syscall app.db",
 		.children = children,
 	};
-	struct report_opts opts = { .view.file = "braid.db" };
+	struct report_opts opts = { .view.file = OUTPUT_DEFAULT, .frames = -1 };
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
 	if (opts.format && cli__refuses_terminal(opts.format, opts.view.output))
@@ -156,6 +326,7 @@ static error_t parse_flame(int key, char *arg, struct argp_state *state)
 	(void)arg;
 	if (key == ARGP_KEY_INIT) {
 		state->child_inputs[0] = &opts->view;
+		state->child_inputs[1] = &opts->frames;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -179,16 +350,20 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		       "as HTML).\v"
 		       "Examples:\n"
 		       "  braid flame\n"
-		       "  braid flame -o app.svg app.db\n"
+		       "  braid flame -o app.svg --frames script app.db\n"
 		       "  braid flame --pid 4711 --lines -o worker.html app.db",
 		.children = children,
 	};
-	struct report_opts opts = { .view.file = "braid.db", .view.output = "braid.html" };
+	struct report_opts opts = { .view.file = OUTPUT_DEFAULT,
+				    .view.output = "braid.html",
+				    .frames = -1 };
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
 	if (!strcmp(opts.view.output, "-"))
 		opts.view.output = NULL;
+	if (opts.frames < 0)
+		opts.frames = FRAMES_COLLAPSED;
 	opts.write = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
 									     : output__flame_html;
 	if (opts.view.output && !ends_with(opts.view.output, ".svg") &&

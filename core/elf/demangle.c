@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/elf/demangle.h"
 
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -33,14 +34,51 @@ static void append(const char *part, size_t len, void *arg)
 	text->len += len;
 }
 
-/* Parts of a function that the compiler moved or cloned (f.cold, f.part.0) keep that suffix, as in
- * C; libiberty shows it only along with parameters. Those of ThinLTO (f.llvm.123) mean nothing. */
-static void append_clone(const char *name, struct text *text)
-{
-	const char *suffix = strchr(name, '.');
+/* GCC (clone_function_name, lto/lto-partition.c) and LLVM (ThinLTO, unique linkage names). */
+static const struct {
+	const char *word;
+	bool numbered; /* a number follows, always */
+} suffixes[] = { { "cold", false },  { "part", true },	     { "constprop", true },
+		 { "isra", true },   { "llvm", true },	     { "lto_priv", true },
+		 { "__uniq", true }, { "localalias", false } };
 
-	if (suffix && strncmp(suffix, ".llvm.", 6) != 0)
-		append(suffix, strlen(suffix), text);
+/* Of one such suffix at the end of `len` characters; 0: there is none. */
+static size_t suffix__length(const char *name, size_t len)
+{
+	size_t end = len, digits = 0, n;
+
+	while (end > 0 && isdigit((unsigned char)name[end - 1]))
+		end--;
+	digits = len - end;
+	if (digits && (!end || name[end - 1] != '.'))
+		return 0;
+	end -= digits > 0;
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		n = strlen(suffixes[i].word);
+		if ((digits || !suffixes[i].numbered) && end > n + 1 && name[end - n - 1] == '.' &&
+		    !memcmp(name + end - n, suffixes[i].word, n))
+			return len - (end - n - 1);
+	}
+	return 0;
+}
+
+size_t symbol_name__length(const char *name)
+{
+	size_t len = strlen(name), n;
+
+	while ((n = suffix__length(name, len)))
+		len -= n;
+	return len;
+}
+
+/* What else follows a mangled name stays, as in C; libiberty shows it only along with parameters.
+ */
+static void append_rest(const char *name, struct text *text)
+{
+	const char *rest = strchr(name, '.');
+
+	if (rest)
+		append(rest, strlen(rest), text);
 }
 
 static bool print_demangled(const char *name, struct text *text)
@@ -53,15 +91,18 @@ static bool print_demangled(const char *name, struct text *text)
 	text->len = 0;
 	if (name[1] != 'Z' || !cplus_demangle_v3_callback(name, DMGL_NO_OPTS, append, text))
 		return false;
-	append_clone(name, text);
+	append_rest(name, text);
 	return true;
 }
 
 char *demangle(const char *name)
 {
+	char *bare = strndup(name, symbol_name__length(name));
 	struct text text;
 
-	if (name[0] != '_' || (name[1] != 'Z' && name[1] != 'R') || !print_demangled(name, &text))
-		return strdup(name);
+	if (!bare || bare[0] != '_' || (bare[1] != 'Z' && bare[1] != 'R') ||
+	    !print_demangled(bare, &text))
+		return bare;
+	free(bare);
 	return strndup(text.buf, text.len);
 }

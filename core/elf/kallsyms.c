@@ -196,3 +196,12 @@ const char *kallsyms__find(const struct kallsyms *kallsyms, uint64_t address,
 		*ret_module = found->module ? kallsyms->text + found->module : NULL;
 	return kallsyms->text + found->name;
 }
+
+uint64_t kallsyms__address(const struct kallsyms *kallsyms, const char *name)
+{
+	for (size_t i = 0; i < kallsyms->n; i++)
+		if (!kallsyms->entries[i].module &&
+		    !strcmp(kallsyms->text + kallsyms->entries[i].name, name))
+			return kallsyms->entries[i].address;
+	return 0;
+}

@@ -18,4 +18,7 @@ void kallsyms__free(struct kallsyms *kallsyms); /* NULL is fine */
 const char *kallsyms__find(const struct kallsyms *kallsyms, uint64_t address,
 			   const char **ret_module);
 
+/* The address of the kernel's own symbol, 0: there is none. Looks through all of them. */
+uint64_t kallsyms__address(const struct kallsyms *kallsyms, const char *name);
+
 #endif

@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 
 #include "core/base/util.h"
+#include "core/events/alloc.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/alloc_watch.h"
 #include "core/events/nearest.h"
@@ -27,9 +28,8 @@ struct alloc {
 	const struct runtime_allocator *allocator;
 };
 
-/* What -e alloc:DOMAIN means; NULL: nothing. */
-static const struct runtime_allocator *find_allocator(const struct event *event,
-						      const struct event_place *place)
+const struct runtime_allocator *alloc__find(const struct event *event,
+					    const struct event_place *place)
 {
 	const char *argument = event__argument(&event->spec);
 
@@ -96,10 +96,10 @@ static int keep(struct event *event, struct err *err)
 	return alloc_watch__keep(alloc->watch, err);
 }
 
-static int nothing_found(struct event *event, const struct event_place *place, struct err *err)
+int alloc__nothing_found(const struct runtime_allocator *allocator, const struct event_place *place,
+			 struct err *err)
 {
-	const struct alloc *alloc = event->own;
-	const char *name = alloc->allocator->functions->name;
+	const char *name = allocator->functions->name;
 	const struct image *image;
 
 	for (image = images__first(place->images); image; image = image->next)
@@ -116,7 +116,7 @@ static int nothing_found(struct event *event, const struct event_place *place, s
 			name);
 }
 
-static int no_allocator(const struct event *event, const struct event_place *place, struct err *err)
+int alloc__unknown(const struct event *event, const struct event_place *place, struct err *err)
 {
 	char names[200] = "";
 
@@ -140,15 +140,15 @@ static int attach_calls(struct event *event, const struct event_place *place, st
 	ret = alloc_watch__new(event, &alloc->watch, err);
 	if (ret)
 		return ret;
-	alloc->allocator = find_allocator(event, place);
+	alloc->allocator = alloc__find(event, place);
 	if (!alloc->allocator)
-		return no_allocator(event, place, err);
+		return alloc__unknown(event, place, err);
 	if (alloc->allocator->why_not)
 		return err__set(err, -ENOTSUP, "%s: %s", event->spec.name,
 				alloc->allocator->why_not);
 	ret = attach_images(event, place, err);
 	if (!ret && !alloc->n_files)
-		ret = nothing_found(event, place, err);
+		ret = alloc__nothing_found(alloc->allocator, place, err);
 	if (!ret)
 		alloc_watch__begin_limit(alloc->watch, place->max_overhead_percent);
 	return ret;

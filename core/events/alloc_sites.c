@@ -8,46 +8,79 @@
 #include "core/elf/debugfile.h"
 #include "core/elf/elf_symbols.h"
 #include "core/elf/minidebug.h"
+#include "core/kernel/trap.h"
 
 #define NONE RUNTIME_ONCE
 _Static_assert(RUNTIME_ONCE == ALLOC_ARG_NONE, "the kernel half's");
 
 /* `nests` is what is true of glibc. */
 static const struct runtime_allocates of_malloc[] = {
-	{ "malloc", 0, NONE, false, false },
-	{ "calloc", 0, 1, false, false },
-	{ "realloc", 1, NONE, true, false },
-	{ "reallocarray", 1, 2, true, false },
-	{ "aligned_alloc", 1, NONE, true, false },
-	{ "memalign", 1, NONE, true, false },
-	{ "posix_memalign", 2, NONE, true, false },
-	{ "valloc", 0, NONE, true, false },
-	{ "pvalloc", 0, NONE, true, false },
-	{ "mallocx", 0, NONE, true, false }, /* jemalloc */
-	{ "rallocx", 1, NONE, true, false },
+	{ "malloc", 0, .times = NONE },
+	{ "calloc", 0, .times = 1 },
+	{ "realloc", 1, NONE, .nests = true, .frees = 1 },
+	{ "reallocarray", 1, 2, .nests = true, .frees = 1 },
+	{ "aligned_alloc", 1, NONE, .nests = true },
+	{ "memalign", 1, NONE, .nests = true },
+	{ "posix_memalign", 2, NONE, .nests = true, .writes = true },
+	{ "valloc", 0, NONE, .nests = true },
+	{ "pvalloc", 0, NONE, .nests = true },
+	{ "mallocx", 0, NONE, .nests = true }, /* jemalloc */
+	{ "rallocx", 1, NONE, .nests = true, .frees = 1 },
 	/* C++'s operators new and new[], plain, with nothrow, with an alignment, with both. Those
 	 * of libstdc++ call malloc; an allocator's library may have its own. */
-	{ "_Znwm", 0, NONE, true, false },
-	{ "_Znam", 0, NONE, true, false },
-	{ "_ZnwmRKSt9nothrow_t", 0, NONE, true, false },
-	{ "_ZnamRKSt9nothrow_t", 0, NONE, true, false },
-	{ "_ZnwmSt11align_val_t", 0, NONE, true, false },
-	{ "_ZnamSt11align_val_t", 0, NONE, true, false },
-	{ "_ZnwmSt11align_val_tRKSt9nothrow_t", 0, NONE, true, false },
-	{ "_ZnamSt11align_val_tRKSt9nothrow_t", 0, NONE, true, false },
+	{ "_Znwm", 0, NONE, .nests = true, .throws = true },
+	{ "_Znam", 0, NONE, .nests = true, .throws = true },
+	{ "_ZnwmRKSt9nothrow_t", 0, NONE, .nests = true },
+	{ "_ZnamRKSt9nothrow_t", 0, NONE, .nests = true },
+	{ "_ZnwmSt11align_val_t", 0, NONE, .nests = true, .throws = true },
+	{ "_ZnamSt11align_val_t", 0, NONE, .nests = true, .throws = true },
+	{ "_ZnwmSt11align_val_tRKSt9nothrow_t", 0, NONE, .nests = true },
+	{ "_ZnamSt11align_val_tRKSt9nothrow_t", 0, NONE, .nests = true },
 	{}
 };
 
-const struct runtime_allocator alloc_malloc = { .functions = of_malloc, .exported = true };
+/* delete and delete[] as well, with whatever arguments behind the address. */
+static const struct runtime_frees of_free[] = { { .name = "free" },
+						{ .name = "cfree" },
+						{ .name = "free_sized" },
+						{ .name = "free_aligned_sized" },
+						{ .name = "dallocx" },
+						{ .name = "sdallocx" },
+						{ "_ZdlPv", 0, true },
+						{ "_ZdaPv", 0, true },
+						{} };
+
+const struct runtime_allocator alloc_malloc = { .functions = of_malloc,
+						.frees = of_free,
+						.exported = true };
 
 struct found {
+	const struct elf_file *file; /* that has the code */
 	const struct runtime_allocator *allocator;
 	struct alloc_site *sites;
 	size_t n;
 	bool first; /* the first function of the list is there, which makes it an allocator */
 	size_t at_first;
 	bool is_glibc; /* of which it is known what calls what */
+	bool frees;    /* what frees is wanted, not what allocates */
+	bool prefixed; /* only names with a prefix are those of an allocator */
 };
+
+/* jemalloc's functions, or mimalloc's, in a program that has them for its own use: by configuration
+ * and in Redis, in Rust (tikv-jemallocator), by their own names. */
+static const char *const prefixes[] = { "je_", "_rjem_", "mi_" };
+
+/* The name without such a prefix; NULL: it has none. */
+static const char *without_prefix(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		size_t len = strlen(prefixes[i]);
+
+		if (!strncmp(name, prefixes[i], len))
+			return name + len;
+	}
+	return NULL;
+}
 
 static const struct runtime_allocates *find(const struct runtime_allocates *list, const char *name)
 {
@@ -58,15 +91,78 @@ static const struct runtime_allocates *find(const struct runtime_allocates *list
 	return NULL;
 }
 
-static void add(struct found *found, const struct runtime_allocates *function, uint64_t vaddr)
+/* Returns its place. */
+static size_t add(struct found *found, const struct alloc_site *site)
 {
-	uint64_t cookie = ALLOC_COOKIE(function->size, function->times, function->nests);
+	size_t i = 0;
 
-	for (size_t i = 0; i < found->n; i++)
-		if (found->sites[i].vaddr == vaddr)
-			return;
-	if (found->n < ALLOC_SITES_MAX)
-		found->sites[found->n++] = (struct alloc_site) { vaddr, cookie };
+	while (i < found->n && found->sites[i].vaddr != site->vaddr)
+		i++;
+	if (i == found->n && i < ALLOC_SITES_MAX)
+		found->sites[found->n++] = *site;
+	return min_of(i, (size_t)ALLOC_SITES_MAX - 1);
+}
+
+static size_t add_function(struct found *found, const struct runtime_allocates *function,
+			   uint64_t vaddr)
+{
+	struct alloc_site site = { vaddr,
+				   ALLOC_COOKIE(function->size, function->times, function->nests),
+				   function->throws };
+
+	if (function->writes)
+		site.cookie |= ALLOC_WRITES_COOKIE;
+	if (function->frees)
+		site.cookie |= ALLOC_FREES_COOKIE(function->frees - 1U);
+	return add(found, &site);
+}
+
+/* glibc's free begins with "test %rdi, %rdi; je", which the kernel would have to single-step: ten
+ * times as expensive as the push behind it, where the argument and the stack pointer are still
+ * what they were, and where freeing nothing does not come by. */
+static uint64_t skip_null_check(const struct elf_file *file, uint64_t vaddr)
+{
+	static const uint8_t marker[] = { 0xf3, 0x0f, 0x1e, 0xfa }, test[] = { 0x48, 0x85, 0xff };
+	uint8_t code[sizeof(marker) + sizeof(test) + 6 + 2];
+	size_t at = 0;
+
+	if (elf_file__read(file, vaddr, code, sizeof(code)))
+		return vaddr;
+	if (!memcmp(code, marker, sizeof(marker)))
+		at = sizeof(marker);
+	if (memcmp(code + at, test, sizeof(test)) != 0)
+		return vaddr;
+	at += sizeof(test);
+	if (code[at] == 0x74) /* je, short and long */
+		at += 2;
+	else if (code[at] == 0x0f && code[at + 1] == 0x84)
+		at += 6;
+	else
+		return vaddr;
+	if (trap__kind(code + at, sizeof(code) - at, false) != TRAP_PUSH || code[at] >= 0xe8)
+		return vaddr;
+	return vaddr + at;
+}
+
+static void add_free(struct found *found, const char *name, uint64_t vaddr)
+{
+	const struct runtime_frees *function = found->allocator->frees;
+	struct alloc_site site;
+	size_t at;
+
+	while (function->name &&
+	       (function->prefix ? strncmp(name, function->name, strlen(function->name)) != 0
+				 : strcmp(name, function->name) != 0))
+		function++;
+	if (!function->name)
+		return;
+	site = (struct alloc_site) { .vaddr = vaddr,
+				     .cookie = ALLOC_FREES_COOKIE(function->address) };
+	if (!function->address)
+		site.vaddr = skip_null_check(found->file, vaddr);
+	at = add(found, &site);
+	if (function == found->allocator->frees)
+		found->at_first = at;
 }
 
 static void swap(struct alloc_site *a, struct alloc_site *b)
@@ -83,6 +179,7 @@ static void search(struct found *found, const struct elf_file *file, const char 
 	struct elf_symbols symbols;
 	const char *name;
 	GElf_Sym symbol;
+	size_t at = 0;
 
 	if (!elf_symbols__open(file, section, &symbols))
 		return;
@@ -92,14 +189,20 @@ static void search(struct found *found, const struct elf_file *file, const char 
 		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;
 		found->is_glibc |= !strcmp(name, "gnu_get_libc_version");
-		function = find(found->allocator->functions, name);
-		if (!function)
+		if (found->allocator == &alloc_malloc)
+			name = without_prefix(name) ?: found->prefixed ? NULL : name;
+		if (!name)
 			continue;
-		add(found, function, symbol.st_value);
-		if (function == found->allocator->functions && !found->first) {
-			found->first = true;
-			found->at_first = found->n - 1;
-		}
+		function = find(found->allocator->functions, name);
+		if (found->frees)
+			add_free(found, name, symbol.st_value);
+		else if (function)
+			at = add_function(found, function, symbol.st_value);
+		if (function != found->allocator->functions)
+			continue;
+		if (!found->first && !found->frees)
+			found->at_first = at;
+		found->first = true;
 	}
 }
 
@@ -123,21 +226,44 @@ static void search_other(struct found *found, struct elf_file *other)
 	elf_file__free(other);
 }
 
+static void search_all(struct found *found, const struct elf_file *file)
+{
+	struct elf_file *other;
+
+	if (found->allocator->exported)
+		search(found, file, ".dynsym");
+	if (found->first)
+		return;
+	found->prefixed = found->allocator->exported && !alloc_sites__is_static(file);
+	if (found->prefixed && !elf_file__section(file, ".interp", NULL))
+		return; /* a library */
+	search(found, file, ".symtab");
+	if (found->prefixed)
+		return;
+	if (!found->first && !minidebug__open(file, &other))
+		search_other(found, other);
+	if (!found->first && !debugfile__open(file, "", false, &other))
+		search_other(found, other);
+}
+
+size_t alloc_sites__find_frees(const struct elf_file *file,
+			       const struct runtime_allocator *allocator,
+			       struct alloc_site ret[ALLOC_SITES_MAX])
+{
+	struct found found = { .file = file, .allocator = allocator, .sites = ret, .frees = true };
+
+	search_all(&found, file);
+	if (found.n)
+		swap(&ret[found.at_first], &ret[found.n - 1]);
+	return found.first ? found.n : 0;
+}
+
 size_t alloc_sites__find(const struct elf_file *file, const struct runtime_allocator *allocator,
 			 struct alloc_site ret[ALLOC_SITES_MAX])
 {
 	struct found found = { .allocator = allocator, .sites = ret };
-	struct elf_file *other;
 
-	if (allocator->exported)
-		search(&found, file, ".dynsym");
-	if (!found.first && (!allocator->exported || alloc_sites__is_static(file))) {
-		search(&found, file, ".symtab");
-		if (!found.first && !minidebug__open(file, &other))
-			search_other(&found, other);
-		if (!found.first && !debugfile__open(file, "", false, &other))
-			search_other(&found, other);
-	}
+	search_all(&found, file);
 	/* The one that is called most gets its probe last: attaching takes the kernel its time. */
 	if (found.first && found.n)
 		swap(&ret[found.at_first], &ret[found.n - 1]);

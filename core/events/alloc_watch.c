@@ -222,8 +222,7 @@ static void prepare(struct alloc_watch *watch, uint64_t number, uint64_t link)
 	window->width_ns = watch->windows.width_ns;
 	window->cost_ns = windows__cost_ns(&watch->windows);
 	window->tick_ns = watch->threads ? alloc_threads__tick_ns(watch->threads) : 0;
-	window->period = windows__period(&watch->windows, kernel_half__value(watch->event->half,
-									     watch->event->number));
+	window->period = windows__period(&watch->windows, ALLOC_PERIOD_MAX);
 }
 
 static int watch_window(struct alloc_watch *watch, struct watcher *watcher)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/events/event.h"
 
+#include <bpf/btf.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/privilege.h"
@@ -37,4 +40,25 @@ int event__attach_raw(struct event *event, const char *program, const char *trac
 		return err__set(err, ret, "cannot attach to the tracepoint %s: %s", tracepoint,
 				strerror(-ret));
 	return event__add_link(event, link, -1, err);
+}
+
+/* For tests: as on a kernel without any tracepoint that a kind could do without. */
+#define OLDER "BRAID_TEST_OLDER_KERNEL"
+
+static bool has_tracepoint(const char *name)
+{
+	struct btf *btf = getenv(OLDER) ? NULL : btf__load_vmlinux_btf();
+	char type[64];
+	bool has;
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	has = btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+	btf__free(btf);
+	return has;
+}
+
+const struct chain_program *event_kind__programs(const struct event_kind *kind)
+{
+	return kind->newest && !has_tracepoint(kind->newest) ? kind->older_programs
+							     : kind->programs;
 }

@@ -61,6 +61,7 @@ struct event {
 	size_t n_links, cap_links;
 	void *own;		     /* the kind's */
 	char note[EVENT_NOTE_BYTES]; /* what keeping the limit has meant; "": nothing */
+	uint64_t ended_ns;	     /* it was given up at that time; 0: it was not */
 };
 
 /* What an event may ask when it is attached. */
@@ -89,6 +90,9 @@ struct event_kind {
 	/* Those, if the type's own trigger will not do, which may be of several types; ended by one
 	 * without a name. They find the event's number in cfg_numbers, under `slot`. */
 	const struct chain_program *programs;
+	/* Instead of those on kernels without the tracepoint `newest`; NULL: it needs none. */
+	const struct chain_program *older_programs;
+	const char *newest;
 	enum event_slot slot;
 	bool optional; /* it can be without its argument */
 	/* Values are lengths of intervals: of those that are short, what the budget allows
@@ -101,6 +105,8 @@ struct event_kind {
 	bool timed;
 	/* -c is an amount of its unit, which is sampled by it, not a number of occurrences. */
 	bool by_value;
+	/* What is allocated is sampled, and counts if it is not freed until the end. */
+	bool outstanding;
 	/* It is counted by the kernel, by its rate (session_opts.frequency_hz) unless there is a
 	 * period (-c): whatever samples come are wanted, each with how many it stands for. */
 	bool rated;
@@ -159,6 +165,9 @@ int event__parse_minimum(struct event_spec *spec, const char *what, struct err *
 int event__attach_raw(struct event *event, const char *program, const char *tracepoint,
 		      const char *purpose, struct err *err);
 
+/* Those that it runs on this kernel; NULL: its type's own trigger. */
+const struct chain_program *event_kind__programs(const struct event_kind *kind);
+
 /* Runs `program` by the clock of each CPU, every event->period_ns. */
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);
 int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.slow_down */
@@ -177,6 +186,7 @@ extern const struct event_kind event_syscall;
 extern const struct event_kind event_tracepoint;
 extern const struct event_kind event_uprobe;
 extern const struct event_kind event_alloc;
+extern const struct event_kind event_outstanding;
 extern const struct event_kind event_lock;
 extern const struct event_kind event_lock_holder;
 extern const struct event_kind event_uretprobe;

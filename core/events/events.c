@@ -9,13 +9,11 @@
 #include "core/events/nearest.h"
 
 const struct event_kind *const event_kinds[] = {
-	&event_cpu,	   &event_wall,	    &event_off_cpu,
-	&event_wakeup,	   &event_lock,	    &event_lock_holder,
-	&event_alloc,	   &event_block_io, &event_fault,
-	&event_software,   &event_pmu,	    &event_syscall,
-	&event_tracepoint, &event_uprobe,   &event_uretprobe,
-	&event_usdt,	   &event_kprobe,   &event_kretprobe,
-	&event_fentry,	   &event_latency,  NULL
+	&event_cpu,	    &event_wall,  &event_off_cpu,     &event_wakeup,	 &event_lock,
+	&event_lock_holder, &event_alloc, &event_outstanding, &event_block_io,	 &event_fault,
+	&event_software,    &event_pmu,	  &event_syscall,     &event_tracepoint, &event_uprobe,
+	&event_uretprobe,   &event_usdt,  &event_kprobe,      &event_kretprobe,	 &event_fentry,
+	&event_latency,	    NULL
 };
 
 struct events {
@@ -217,7 +215,7 @@ static bool is_counted(const struct event_kind *kind)
 static void configure_triggers(const struct event_spec *spec, uint32_t number,
 			       struct chain_events *events)
 {
-	const struct chain_program *program = spec->kind->programs;
+	const struct chain_program *program = event_kind__programs(spec->kind);
 	uint32_t bit = 1U << number;
 
 	events->programs[number] = program;
@@ -247,9 +245,10 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 		if (spec->kind->timed && spec->kind->intervals)
 			opts->values[number] = NSEC_PER_SEC / max_of(rates->frequency_hz, 1U);
 		opts->minima[number] = spec->minimum;
-		opts->limited |=
-			(is_counted(spec->kind) || spec->kind->intervals || spec->kind->by_value)
-			<< number;
+		opts->limited |= (is_counted(spec->kind) || spec->kind->intervals ||
+				  (spec->kind->by_value && !spec->kind->outstanding))
+				 << number;
+		opts->outstanding |= spec->kind->outstanding;
 		opts->intervals |= spec->kind->intervals << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
@@ -267,14 +266,14 @@ struct events *events__new(const struct event_list *list, struct kernel_half *ha
 	events->n = list->n;
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct event *event = &events->list[i];
+		const struct chain_program *programs = event_kind__programs(list->list[i].kind);
 
 		event->spec = list->list[i];
 		event->number = i + 1;
 		event->half = half;
-		event->program =
-			event->spec.kind->programs
-				? kernel_half__program(half, event->spec.kind->programs)
-				: kernel_half__trigger(half, event->spec.kind->type, event->number);
+		event->program = programs ? kernel_half__program(half, programs)
+					  : kernel_half__trigger(half, event->spec.kind->type,
+								 event->number);
 		if (event->spec.kind->timed)
 			event->period_ns = NSEC_PER_SEC / max_of(frequency_hz, 1U);
 		event->period = period;
@@ -359,6 +358,11 @@ int events__keep(struct events *events, struct err *err)
 const char *events__note(const struct events *events, uint32_t number)
 {
 	return number && number <= events->n ? events->list[number - 1].note : "";
+}
+
+uint64_t events__ended_ns(const struct events *events, uint32_t number)
+{
+	return number && number <= events->n ? events->list[number - 1].ended_ns : 0;
 }
 
 int events__slow_down(struct events *events, uint32_t slowdown)

@@ -69,6 +69,9 @@ int events__keep(struct events *events, struct err *err);
  */
 const char *events__note(const struct events *events, uint32_t number);
 
+/* When it was given up, to keep the limit; 0: it was not. */
+uint64_t events__ended_ns(const struct events *events, uint32_t number);
+
 /* Those that come by the clock: at the n-th part of their rate. -errno of one that keeps its. */
 int events__slow_down(struct events *events, uint32_t slowdown);
 

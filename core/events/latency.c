@@ -1,17 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/events/event.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A:latency:B, the time from A to the next B in the same thread, in ns, with the stack of B. What
- * has begun is kept with the thread (bpf/interval.bpf.h): of several A before one B the last
+#include "core/events/duration.h"
+
+/* A:latency:B[:MIN], the time from A to the next B in the same thread, in ns, with the stack of B.
+ * What has begun is kept with the thread (bpf/interval.bpf.h): of several A before one B the last
  * counts, and a B without an A is counted as such. */
 
 struct ends {
 	struct event_spec list[2]; /* A and B */
+	uint64_t minimum;	   /* ns */
 };
+
+/* Takes :MIN off the name of B. A last word that looks like a time is one only if there is an event
+ * without it: uprobe:FILE:4711 is a wrong place, no time. */
+static int take_minimum(struct event_spec *second, uint64_t *ret_minimum, struct err *err)
+{
+	char *last = strrchr(second->name, ':');
+	struct event_spec rest = {};
+	struct err ignored = {};
+
+	if (!last || !isdigit((unsigned char)last[1]) || strchr(last, '/') ||
+	    !strncmp(last + 1, "0x", 2))
+		return 0;
+	snprintf(rest.name, sizeof(rest.name), "%.*s", (int)(last - second->name), second->name);
+	if (event_spec__parse(&rest, &ignored))
+		return 0;
+	if (duration__parse(last + 1, ret_minimum))
+		return err__set(err, -EINVAL,
+				"%s is not the shortest time between two events that is wanted: "
+				"A:latency:B:10us, A:latency:B:1ms",
+				last + 1);
+	*last = '\0';
+	return 0;
+}
 
 static int take_apart(const char *name, struct ends *ret, struct err *err)
 {
@@ -19,16 +46,25 @@ static int take_apart(const char *name, struct ends *ret, struct err *err)
 	int code = 0;
 
 	if (!between || between == name || !between[strlen(EVENT_LATENCY)])
-		return err__set(err, -EINVAL,
-				"an interval is A:latency:B, such as uprobe:FILE:SYMBOL:latency:"
-				"uretprobe:FILE:SYMBOL, not %s",
-				name);
+		return err__set(
+			err, -EINVAL,
+			"an interval is A:latency:B[:MIN], such as uprobe:FILE:SYMBOL:latency:"
+			"uretprobe:FILE:SYMBOL, not %s",
+			name);
 	second = between + strlen(EVENT_LATENCY);
 	if (strstr(second, EVENT_LATENCY))
 		return err__set(err, -EINVAL, "an interval has two ends, not three: %s", name);
 	*ret = (struct ends) {};
 	snprintf(ret->list[0].name, sizeof(ret->list[0].name), "%.*s", (int)(between - name), name);
 	snprintf(ret->list[1].name, sizeof(ret->list[1].name), "%s", second);
+	code = take_minimum(&ret->list[0], &ret->minimum, err);
+	if (!code && ret->minimum)
+		code = err__set(err, -EINVAL,
+				"the shortest time of an interval comes last, A:latency:B:MIN, not "
+				"as in %s",
+				name);
+	if (!code)
+		code = take_minimum(&ret->list[1], &ret->minimum, err);
 	for (int i = 0; !code && i < 2; i++) {
 		code = event_spec__parse(&ret->list[i], err);
 		if (!code && !ret->list[i].kind->attach_at)
@@ -56,6 +92,7 @@ static int parse(struct event_spec *spec, struct err *err)
 	spec->begins = ends.list[0].kind->type == CHAIN_TRACEPOINT;
 	spec->filtered = ends.list[1].filtered; /* the beginning asks by itself */
 	spec->interval = true;
+	spec->minimum = ends.minimum;
 	return 0;
 }
 
@@ -72,9 +109,9 @@ static int attach(struct event *event, const struct event_place *place, struct e
 
 const struct event_kind event_latency = {
 	.name = "latency",
-	.argument = "A" EVENT_LATENCY "B",
+	.argument = "A" EVENT_LATENCY "B[:MIN]",
 	.unit = "ns",
-	.help = "From A to B in a thread: "
+	.help = "From A to B in a thread, if that takes MIN: "
 		"uprobe:libc.so.6:malloc:latency:uretprobe:libc.so.6:malloc",
 	.type = CHAIN_TRACEPOINT,
 	.mapped = true,

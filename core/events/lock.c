@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/events/event.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/events/duration.h"
+#include "core/events/lock_calls.h"
+
 /* Contended locks: threads that wait for a futex, and those that let them go on (bpf/lock.bpf.c).
  * Both events can be in one recording: the programs are attached once. */
 
@@ -8,7 +15,28 @@ static const struct chain_program programs[] = { { CHAIN_TRACEPOINT, "lock_on_sy
 						 { CHAIN_TRACEPOINT, "lock_on_sys_exit" },
 						 {} };
 
+#define OF_CALLS "pthread"
+
+/* [MIN], or pthread[:MIN]. */
 static int parse(struct event_spec *spec, struct err *err)
+{
+	const char *argument = event__argument(spec);
+	size_t len = strlen(OF_CALLS);
+
+	if (!strncmp(argument, OF_CALLS, len) && (!argument[len] || argument[len] == ':')) {
+		if (argument[len] && duration__parse(argument + len + 1, &spec->minimum))
+			return err__set(err, -EINVAL,
+					"%s is not the shortest time of waiting that is wanted: "
+					"lock:pthread:10us, lock:pthread:1ms",
+					argument + len + 1);
+		spec->kind = &event_lock_calls;
+		strcpy(spec->name, "lock:" OF_CALLS);
+		return 0;
+	}
+	return event__parse_minimum(spec, "waiting", err);
+}
+
+static int parse_holder(struct event_spec *spec, struct err *err)
 {
 	return event__parse_minimum(spec, "waiting", err);
 }
@@ -36,10 +64,11 @@ static int attach_holder(struct event *event, const struct event_place *place, s
 
 const struct event_kind event_lock = {
 	.name = "lock",
-	.argument = "[MIN]",
+	.argument = "[pthread][:MIN]",
 	.optional = true,
 	.unit = "ns",
-	.help = "Time in which threads wait for locks: lock, or lock:1ms for nothing shorter",
+	.help = "Time in which threads wait for locks: lock, lock:1ms for nothing shorter; "
+		"lock:pthread[:MIN], in calls of the C library, by probes",
 	.type = CHAIN_TRACEPOINT,
 	.programs = programs,
 	.slot = EVENT_LOCK,
@@ -58,6 +87,6 @@ const struct event_kind event_lock_holder = {
 	.programs = programs,
 	.slot = EVENT_LOCK_HOLDER,
 	.intervals = true,
-	.parse = parse,
+	.parse = parse_holder,
 	.attach = attach_holder,
 };

@@ -2,6 +2,7 @@
 #include "core/events/event.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Waiting, and waiting together with running (bpf/off_cpu.bpf.c). */
 
@@ -10,15 +11,32 @@
 #define WAKE   "off_cpu_wake"
 #define TICK   "on_sample"
 
-static const struct chain_program programs[] = { { CHAIN_TRACEPOINT, LEAVE },
-						 { CHAIN_TRACEPOINT, RETURN },
-						 {} };
-static const struct chain_program wall_programs[] = {
-	{ CHAIN_TRACEPOINT, LEAVE }, { CHAIN_TRACEPOINT, RETURN }, { CHAIN_TICK, TICK }, {}
-};
-static const struct chain_program wakeup_programs[] = {
-	{ CHAIN_TRACEPOINT, LEAVE }, { CHAIN_TRACEPOINT, RETURN }, { CHAIN_TRACEPOINT, WAKE }, {}
-};
+/* Where a thread that has come back is seen, since Linux 6.16; and what does without that. */
+#define NEWEST "sched_exit_tp"
+#define SWITCH "off_cpu_switch"
+#define OVER   "off_cpu_over"
+
+#define PROGRAMS                         \
+	{ CHAIN_TRACEPOINT, LEAVE },     \
+	{                                \
+		CHAIN_TRACEPOINT, RETURN \
+	}
+#define OLDER_PROGRAMS                 \
+	{ CHAIN_TRACEPOINT, SWITCH },  \
+	{                              \
+		CHAIN_TRACEPOINT, OVER \
+	}
+
+static const struct chain_program programs[] = { PROGRAMS, {} };
+static const struct chain_program older_programs[] = { OLDER_PROGRAMS, {} };
+static const struct chain_program wall_programs[] = { PROGRAMS, { CHAIN_TICK, TICK }, {} };
+static const struct chain_program older_wall_programs[] = { OLDER_PROGRAMS,
+							    { CHAIN_TICK, TICK },
+							    {} };
+static const struct chain_program wakeup_programs[] = { PROGRAMS, { CHAIN_TRACEPOINT, WAKE }, {} };
+static const struct chain_program older_wakeup_programs[] = { OLDER_PROGRAMS,
+							      { CHAIN_TRACEPOINT, WAKE },
+							      {} };
 
 static int parse(struct event_spec *spec, struct err *err)
 {
@@ -28,23 +46,52 @@ static int parse(struct event_spec *spec, struct err *err)
 static int attach_to(struct event *event, const char *program, const char *tracepoint,
 		     struct err *err)
 {
-	int ret = event__attach_raw(event, program, tracepoint, "to see threads wait", err);
+	return event__attach_raw(event, program, tracepoint, "to see threads wait", err);
+}
 
-	if (ret == -ENOENT)
-		return err__set(
-			err, ret,
-			"this kernel has no tracepoint %s, which %s needs (Linux 6.16 and "
-			"later have it): tracepoint:sched:sched_switch samples where threads "
-			"leave the CPU, and syscall:MIN how long their system calls take",
-			tracepoint, event->spec.kind->name);
-	return ret;
+static bool is_older(const struct event *event)
+{
+	const struct chain_program over = { CHAIN_TRACEPOINT, OVER };
+
+	return bpf_program__fd(kernel_half__program(event->half, &over)) >= 0;
+}
+
+/* What has come back first, as it is to be told before what follows; a kernel without restartable
+ * sequences has threads without them, too. */
+static int attach_older(struct event *event, struct err *err)
+{
+	const struct chain_program wanted = { CHAIN_TRACEPOINT, SWITCH };
+	int ret = attach_to(event, OVER, "sched_switch", err);
+	struct bpf_link *link;
+
+	if (!ret)
+		ret = attach_to(event, OVER, "rseq_update", err);
+	if (ret && ret != -ENOENT)
+		return ret;
+	link = bpf_program__attach(kernel_half__program(event->half, &wanted));
+	if (!link)
+		return err__set(err, -errno, "cannot attach to the tracepoint sched_switch: %s",
+				strerror(errno));
+	return event__add_link(event, link, -1, err);
+}
+
+/* Every system call of the machine would pay for it: attached when a thread needs it. */
+static int follow(struct event *event, const struct event_place *place, struct err *err)
+{
+	(void)place;
+	return kernel_half__waits_without_rseq(event->half)
+		       ? attach_to(event, OVER, "sys_exit", err)
+		       : 0;
 }
 
 /* The return first: what leaves is to be seen when it returns. */
 static int attach_switches(struct event *event, struct err *err)
 {
-	int ret = attach_to(event, RETURN, "sched_exit_tp", err);
+	int ret;
 
+	if (is_older(event))
+		return attach_older(event, err);
+	ret = attach_to(event, RETURN, NEWEST, err);
 	return ret ? ret : attach_to(event, LEAVE, "sched_switch", err);
 }
 
@@ -79,10 +126,13 @@ const struct event_kind event_off_cpu = {
 	.help = "Time in which threads wait: off-cpu, or off-cpu:1ms for nothing shorter",
 	.type = CHAIN_TRACEPOINT,
 	.programs = programs,
+	.older_programs = older_programs,
+	.newest = NEWEST,
 	.slot = EVENT_OFF_CPU,
 	.intervals = true,
 	.parse = parse,
 	.attach = attach,
+	.follow = follow,
 };
 
 const struct event_kind event_wall = {
@@ -93,12 +143,15 @@ const struct event_kind event_wall = {
 	.help = "The whole time of threads, running (by the clock, -F) and waiting",
 	.type = CHAIN_TRACEPOINT,
 	.programs = wall_programs,
+	.older_programs = older_wall_programs,
+	.newest = NEWEST,
 	.slot = EVENT_WALL,
 	.intervals = true,
 	.timed = true,
 	.contains = &event_off_cpu,
 	.parse = parse,
 	.attach = attach_wall,
+	.follow = follow,
 	.detach = event__detach_clock,
 	.slow_down = event__slow_clock,
 };
@@ -111,8 +164,11 @@ const struct event_kind event_wakeup = {
 	.help = "Who wakes a thread that waits, by how long it has waited",
 	.type = CHAIN_TRACEPOINT,
 	.programs = wakeup_programs,
+	.older_programs = older_wakeup_programs,
+	.newest = NEWEST,
 	.slot = EVENT_WAKEUP,
 	.intervals = true,
 	.parse = parse,
 	.attach = attach_wakeup,
+	.follow = follow,
 };

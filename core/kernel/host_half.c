@@ -80,6 +80,8 @@ static int complete(struct host_half *host_half, const struct rec_sample *from, 
 	rec->condition.state = sample->condition.state;
 	if (sample->peer)
 		rec->peer = sample->peer;
+	if (sample->object)
+		rec->object = sample->object;
 	ret = host_half->record(host_half->ctx, rec, size);
 	free(rec);
 	return ret;
@@ -167,7 +169,10 @@ int host_half__sample(struct host_half *host_half, const struct space *space,
 				  .name = thread->comm,
 				  .kernel = (const uint64_t *)thread->kernel,
 				  .n_kernel = thread->n_kernel,
-				  .syscall = thread->syscall };
+				  .syscall = thread->syscall,
+				  .trampoline = thread->trampoline,
+				  .returns = (const uint64_t(*)[2])thread->returns,
+				  .n_returns = thread->n_returns };
 	struct memory *memory = NULL;
 
 	host_half->thread = thread;

@@ -6,35 +6,47 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-int inner_map__create(const char *name, size_t bytes, void **ret_memory, int *ret_fd)
+#include "core/base/util.h"
+#include "core/kernel/maps.h"
+
+#define INNERS_MAX 1024 /* as many chunks as there can be */
+
+int inner_map__create(int array, const char *name, size_t bytes, struct inner_map *ret)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(uint32_t), bytes, 1, &opts);
+	bool host = maps__is_host(array);
+	int fd = host ? -1
+		      : bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(uint32_t), bytes, 1, &opts);
 	void *memory;
-	int ret;
+	int code;
 
-	if (fd < 0)
+	if (fd < 0 && !host)
 		return -errno;
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		      host ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED) {
-		ret = -errno;
-		close(fd);
-		return ret;
+		code = -errno;
+		close_fd(&fd);
+		return code;
 	}
-	*ret_memory = memory;
-	*ret_fd = fd;
+	*ret = (struct inner_map) { memory, fd };
 	return 0;
 }
 
 /* All in one call waits once; kernels that cannot do that take them one by one. */
-int inner_maps__add(int array_fd, const uint32_t *places, const int *fds, uint32_t n)
+int inner_maps__add(int array, const uint32_t *places, const struct inner_map *inners, uint32_t n)
 {
+	int fds[INNERS_MAX], code = 0;
 	uint32_t done = n, i;
 
-	if (!bpf_map_update_batch(array_fd, places, fds, &done, NULL))
-		return 0;
+	if (n > INNERS_MAX)
+		return -E2BIG;
 	for (i = 0; i < n; i++)
-		if (bpf_map_update_elem(array_fd, &places[i], &fds[i], BPF_ANY))
-			return -errno;
-	return 0;
+		fds[i] = inners[i].fd;
+	if (!maps__is_host(array) && !bpf_map_update_batch(array, places, fds, &done, NULL))
+		return 0;
+	for (i = 0; !code && i < n; i++)
+		code = map__update(array, &places[i],
+				   maps__is_host(array) ? inners[i].memory : (void *)&fds[i]);
+	return code;
 }

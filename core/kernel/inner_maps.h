@@ -6,13 +6,18 @@
 #include <stdint.h>
 
 /* Maps of one value that stand in an array of maps and are written through memory. Adding them
- * waits for an RCU grace period (10 to 20 ms), once for all that are added together. */
+ * waits for an RCU grace period (10 to 20 ms), once for all that are added together. `array` as in
+ * core/kernel/maps.h: where that is the host's, so are they. */
 
-/* A map of `bytes`, mapped at `ret_memory` (the caller's to munmap), not in an array yet; `ret_fd`
- * is the caller's to close. -errno of creating or mapping it. */
-int inner_map__create(const char *name, size_t bytes, void **ret_memory, int *ret_fd);
+struct inner_map {
+	void *memory; /* mapped; the caller's to munmap */
+	int fd;	      /* the caller's to close; -1: the host's have none */
+};
 
-/* Puts maps `fds` at `places` of array `array_fd`, `n` of each. -errno of the kernel. */
-int inner_maps__add(int array_fd, const uint32_t *places, const int *fds, uint32_t n);
+/* A map of `bytes`, not in the array yet. -errno of creating or mapping it. */
+int inner_map__create(int array, const char *name, size_t bytes, struct inner_map *ret);
+
+/* Puts `n` of them at `places` of the array. -errno of the kernel. */
+int inner_maps__add(int array, const uint32_t *places, const struct inner_map *inners, uint32_t n);
 
 #endif

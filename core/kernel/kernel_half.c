@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
+#include "bpf/host/host.h"
+#include "bpf/host/programs.h"
 #include "bpf/kept.h"
+#include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
@@ -18,6 +20,7 @@
 #include "core/kernel/chain.h"
 #include "core/kernel/kernel_part.h"
 #include "core/kernel/libbpf_warning.h"
+#include "core/kernel/maps.h"
 #include "core/kernel/uprobe_multi.h"
 #include <stdlib.h>
 
@@ -33,7 +36,8 @@ static const char *const followers[] = { "shadow_on_fork", "shadow_on_exec", "sh
  * triggers. What only some sessions need is loaded beside it when the need shows, as most of a
  * start's time is the verifier's: other types, the walker of a runtime, the programs of probes. */
 struct kernel_half {
-	struct braid_bpf *skel;
+	struct braid_bpf *skel; /* NULL: it is ... */
+	bool on_host;
 	struct kernel_half_opts opts;
 	int n_cpus;
 	struct chains chains;
@@ -143,6 +147,7 @@ static int configure(struct kernel_half *half)
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
 	skel->rodata->cfg_locks = 1;
+	skel->rodata->cfg_outstanding = half->opts.outstanding;
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
 									? half->opts.ring_bytes
@@ -158,10 +163,12 @@ static int configure(struct kernel_half *half)
 	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
 		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
-	if (!err && (half->opts.numbers[EVENT_LOCK] || half->opts.numbers[EVENT_LOCK_HOLDER]))
-		err = bpf_map__set_max_entries(skel->maps.lock_waits, WAITING_MAX);
+	if (!err && bpf_program__autoload(skel->progs.off_cpu_over))
+		err = bpf_map__set_max_entries(skel->maps.waits_over, WAITS_OVER_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
+	if (!err && half->opts.outstanding)
+		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);
@@ -214,7 +221,8 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	if (!half)
 		return err__set(err, -ENOMEM, "out of memory");
 	half->opts = *opts;
-	half->opts.events.multi = has_only_alloc(opts) && uprobe_multi__works();
+	half->opts.events.multi =
+		!opts->outstanding && has_only_alloc(opts) && uprobe_multi__works();
 	half->n_cpus = libbpf_num_possible_cpus();
 	libbpf_warning__keep();
 	half->skel = braid_bpf__open();
@@ -237,6 +245,18 @@ out:
 	else
 		*ret = half;
 	return rc;
+}
+
+int kernel_half__on_host(struct kernel_half **ret)
+{
+	struct kernel_half *half = calloc(1, sizeof(*half));
+
+	if (!half)
+		return -ENOMEM;
+	half->on_host = true;
+	host_programs__open();
+	*ret = half;
+	return 0;
 }
 
 static int load_probes(struct kernel_half *half)
@@ -264,7 +284,7 @@ int kernel_half__load_probes(struct kernel_half *half, struct err *err)
 	return half->probes_code ? explain(half->probes_code, err) : 0;
 }
 
-int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err)
+static int load_runtime(struct kernel_half *half, int i, struct err *err)
 {
 	const struct runtime *runtime = half->opts.runtimes[i];
 	const struct chain_stage stages[] = { { runtime->program, runtime->walker },
@@ -279,6 +299,11 @@ int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err)
 		return explain(ret, err);
 	half->loaded |= 1U << i;
 	return 0;
+}
+
+int kernel_half__load_runtime(struct kernel_half *half, int i, struct err *err)
+{
+	return half->on_host ? 0 : load_runtime(half, i, err);
 }
 
 const struct bpf_program *kernel_half__trigger(const struct kernel_half *half, enum chain_type type,
@@ -334,10 +359,17 @@ void kernel_half__free(struct kernel_half *half)
 	if (!half)
 		return;
 	kernel_half__detach(half);
+	if (half->on_host)
+		host__done();
 	bpf_object__close(half->probes);
 	chains__done(&half->chains);
 	braid_bpf__destroy(half->skel);
 	free(half);
+}
+
+void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns)
+{
+	__atomic_store_n(&half->skel->bss->sample_from_ns, time_ns, __ATOMIC_RELEASE);
 }
 
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
@@ -351,14 +383,19 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
 		;
 }
 
+void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns)
+{
+	__atomic_store_n(&half->skel->bss->session_begin_ns, time_ns, __ATOMIC_RELEASE);
+}
+
+void kernel_half__take_calls(struct kernel_half *half, bool taken)
+{
+	__atomic_store_n(&half->skel->bss->calls_taken, taken, __ATOMIC_RELEASE);
+}
+
 volatile struct alloc_window *kernel_half__alloc_window(struct kernel_half *half)
 {
 	return (volatile struct alloc_window *)&half->skel->bss->alloc_window;
-}
-
-uint64_t kernel_half__value(const struct kernel_half *half, uint32_t number)
-{
-	return half->opts.values[number];
 }
 
 uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns)
@@ -380,6 +417,15 @@ int kernel_half__sampler_fd(const struct kernel_half *half)
 	for (int type = 0; !program && type < CHAIN_TYPES_N; type++)
 		program = chains__trigger(&half->chains, type, 1);
 	return program ? bpf_program__fd(program) : -ENOENT;
+}
+
+bool kernel_half__waits_without_rseq(const struct kernel_half *half)
+{
+	bool met = half->skel->bss->off_cpu_without_rseq == 1;
+
+	if (met)
+		half->skel->bss->off_cpu_without_rseq = 2;
+	return met;
 }
 
 void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret)
@@ -420,12 +466,13 @@ struct bpf_object *kernel_half__object(struct kernel_half *half)
 
 int kernel_half__map_fd(const struct kernel_half *half, const char *name)
 {
-	return bpf_object__find_map_fd_by_name(half->skel->obj, name);
+	return half->on_host ? maps__of_host(name)
+			     : bpf_object__find_map_fd_by_name(half->skel->obj, name);
 }
 
 void kernel_half__set_plain(struct kernel_half *half, uint32_t image, bool plain)
 {
-	if (image < IMAGE_FILES_MAX)
+	if (!half->on_host && image < IMAGE_FILES_MAX)
 		half->skel->bss->plain_images[image] = plain;
 }
 
@@ -448,15 +495,4 @@ void kernel_half__counters(const struct kernel_half *half, uint64_t ret_counters
 uint32_t kernel_half__call_nodes(const struct kernel_half *half)
 {
 	return min_of(half->skel->bss->call_nodes_used, CALL_NODES - 1);
-}
-
-const char *counter__text(unsigned counter)
-{
-	static const char *const texts[] = {
-#define X(id, text) [COUNT_##id] = text,
-		COUNTERS(X)
-#undef X
-	};
-
-	return counter < ARRAY_SIZE(texts) ? texts[counter] : "";
 }

@@ -32,6 +32,7 @@ struct kernel_half_opts {
 	uint32_t limited, intervals; /* bit n: of event n (bpf/budget.bpf.h) */
 	double budget_percent;	     /* what their samples may cost of each CPU; 0: anything */
 	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
+	bool outstanding;		 /* what is allocated is of interest if it is not freed */
 	uint32_t ring_bytes; /* a power of two, in pages; 0: as much as a recording needs */
 };
 
@@ -39,6 +40,11 @@ struct kernel_half_opts {
  * returns; the sentence in `err` has the remedy. */
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err);
+
+/* Not in the kernel, and without any privilege: its programs built for this process (bpf/host), for
+ * threads that do not run (core/kernel/host_half.h). Nothing can be attached. One at a time.
+ * -ENOMEM. */
+int kernel_half__on_host(struct kernel_half **ret);
 
 /* Before the first probe: loads the programs that probes run, and from here on shadow stacks follow
  * forks, execs and exits. Idempotent, also in what it returns. -ENOTSUP where no probes are wanted,
@@ -69,15 +75,22 @@ int kernel_half__attach(struct kernel_half *half, struct err *err);
 int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address,
 			  struct err *err);
 
+/* No sample of what happens before this time (CLOCK_MONOTONIC) is taken; without a call: of nothing
+ * before there are triggers. */
+void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns);
+
 /* No sample is taken at this time (CLOCK_MONOTONIC) or later, exactly and whatever user space is
  * busy with; the earliest that was told counts. From any thread. */
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns);
 
+/* What is under way at this time (CLOCK_MONOTONIC) counts from there on. */
+void kernel_half__begin_at(struct kernel_half *half, uint64_t time_ns);
+
+/* Whether listing what is under way (core/kernel/under_way.h) takes it, too. */
+void kernel_half__take_calls(struct kernel_half *half, bool taken);
+
 /* Which calls that allocate are counted: written while no probe is attached (bpf/alloc.h). */
 volatile struct alloc_window *kernel_half__alloc_window(struct kernel_half *half);
-
-/* What each sample of the event of that number is worth, as it was asked for. */
-uint64_t kernel_half__value(const struct kernel_half *half, uint32_t number);
 
 /* That time if it is past, else `now_ns`. */
 uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns);
@@ -104,6 +117,10 @@ struct kernel_half_economy {
 	uint64_t below, below_ns; /* waits that were shorter than the user's minimum */
 };
 void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret);
+
+/* Has a thread of a target waited that only sys_exit sees come back (bpf/off_cpu_before.bpf.c)?
+ * True once. */
+bool kernel_half__waits_without_rseq(const struct kernel_half *half);
 
 /* Takes numbers of code objects, `n` behind the one that is returned, which the kernel half will
  * not give. */

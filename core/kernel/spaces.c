@@ -65,21 +65,20 @@ static void append(struct spaces *spaces, struct space *space)
 	spaces->n_free++;
 }
 
-/* A space whose map is yet to be added. The map's fd through `ret_fd`. */
-static int create(struct spaces *spaces, struct space **ret, int *ret_fd)
+/* A space whose map is yet to be added. */
+static int create(struct spaces *spaces, struct space **ret, struct inner_map *ret_map)
 {
 	struct space *space = calloc(1, sizeof(*space));
-	void *shared;
 	int err;
 
 	if (!space)
 		return -ENOMEM;
-	err = inner_map__create("mappings", sizeof(*space->shared), &shared, ret_fd);
+	err = inner_map__create(spaces->mappings_fd, "mappings", sizeof(*space->shared), ret_map);
 	if (err) {
 		free(space);
 		return err;
 	}
-	space->shared = shared;
+	space->shared = ret_map->memory;
 	space->id = ++spaces->last_id;
 	*ret = space;
 	return 0;
@@ -89,23 +88,24 @@ int spaces__refill(struct spaces *spaces)
 {
 	uint32_t ids[READY_MAX] = {}, n = 0, i;
 	struct space *created[READY_MAX];
-	int fds[READY_MAX] = {}, err = 0;
+	struct inner_map maps[READY_MAX] = {};
+	int err = 0;
 
 	if (spaces->n_free >= READY_MIN)
 		return 0;
 	while (!err && n < READY_MAX - spaces->n_free) {
-		err = create(spaces, &created[n], &fds[n]);
+		err = create(spaces, &created[n], &maps[n]);
 		if (!err) {
 			ids[n] = created[n]->id;
 			n++;
 		}
 	}
 	if (n) /* as many as there is room for */
-		err = inner_maps__add(spaces->mappings_fd, ids, fds, n);
+		err = inner_maps__add(spaces->mappings_fd, ids, maps, n);
 	if (err)
 		spaces->last_id -= n;
 	for (i = 0; i < n; i++) {
-		close(fds[i]);
+		close_fd(&maps[i].fd);
 		if (err)
 			space__free(created[i]);
 		else

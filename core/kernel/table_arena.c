@@ -36,8 +36,8 @@ void table_arena__free(struct table_arena *arena)
 static int grow(struct table_arena *arena, uint32_t n)
 {
 	uint32_t places[CHUNKS_MAX] = {}, first = arena->n_chunks, i;
-	int fds[CHUNKS_MAX] = {}, ret = 0;
-	void *chunk;
+	struct inner_map maps[CHUNKS_MAX] = {};
+	int ret = 0;
 
 	if (n > CHUNKS_MAX)
 		return -ENOSPC;
@@ -45,17 +45,18 @@ static int grow(struct table_arena *arena, uint32_t n)
 		return 0;
 	n = min_of(n + 1, (uint32_t)CHUNKS_MAX);
 	for (i = first; i < n; i++) {
-		ret = inner_map__create("chunk", sizeof(struct chunk), &chunk, &fds[i - first]);
+		ret = inner_map__create(arena->chunks_fd, "chunk", sizeof(struct chunk),
+					&maps[i - first]);
 		if (ret)
 			break;
-		arena->chunks[i] = chunk;
+		arena->chunks[i] = maps[i - first].memory;
 		places[i - first] = i;
 	}
 	n = i;
 	if (!ret)
-		ret = inner_maps__add(arena->chunks_fd, places, fds, n - first);
+		ret = inner_maps__add(arena->chunks_fd, places, maps, n - first);
 	for (i = first; i < n; i++) {
-		close(fds[i - first]);
+		close_fd(&maps[i - first].fd);
 		if (ret)
 			munmap(arena->chunks[i], sizeof(struct chunk));
 	}

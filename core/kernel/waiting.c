@@ -10,8 +10,7 @@
 #include "core/base/util.h"
 
 #define MAP	  "waiting"
-#define LOCK_MAP  "lock_waits"
-#define READ_SIZE (256 * sizeof(struct still_thread))
+#define READ_SIZE (512U << 10)
 
 int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns)
 {
@@ -22,13 +21,6 @@ int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns
 	return 0;
 }
 
-static bool take(const struct kernel_half *half, const char *map, uint32_t tid,
-		 struct waiting_rec *ret)
-{
-	return !bpf_map_lookup_and_delete_elem(kernel_half__map_fd(half, map), &tid, ret) &&
-	       ret->off_ns;
-}
-
 bool waiting__get(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret)
 {
 	return !bpf_map_lookup_elem(kernel_half__map_fd(half, MAP), &tid, ret) && ret->off_ns;
@@ -36,16 +28,12 @@ bool waiting__get(const struct kernel_half *half, uint32_t tid, struct waiting_r
 
 bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret)
 {
-	return take(half, MAP, tid, ret);
-}
-
-bool waiting__take_lock(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret)
-{
-	return take(half, LOCK_MAP, tid, ret);
+	return !bpf_map_lookup_and_delete_elem(kernel_half__map_fd(half, MAP), &tid, ret) &&
+	       ret->off_ns;
 }
 
 /* One read gives as much as fits into the kernel's buffer, whole records only. */
-static int read_all(int fd, struct still_thread **ret_list, size_t *ret_n)
+static int read_all(int fd, char **ret_bytes, size_t *ret_n)
 {
 	size_t n_bytes = 0, cap = 0;
 	char *bytes = NULL;
@@ -63,15 +51,16 @@ static int read_all(int fd, struct still_thread **ret_list, size_t *ret_n)
 		free(bytes);
 		return -errno;
 	}
-	*ret_list = (struct still_thread *)bytes;
-	*ret_n = n_bytes / sizeof(struct still_thread);
+	*ret_bytes = bytes;
+	*ret_n = n_bytes;
 	return 0;
 }
 
-int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
-		  struct err *err)
+/* What the kernel half's program writes of each task: whole records. */
+static int iterate(const struct kernel_half *half, const char *program, char **ret_bytes,
+		   size_t *ret_n, struct err *err)
 {
-	const char *const programs[] = { "list_threads", NULL };
+	const char *const programs[] = { program, NULL };
 	struct bpf_object *object = NULL;
 	struct bpf_link *link = NULL;
 	int ret = kernel_half__beside(half, programs, &object), fd = -1;
@@ -79,15 +68,41 @@ int waiting__list(const struct kernel_half *half, struct still_thread **ret_list
 	if (!ret)
 		ret = bpf_object__load(object);
 	if (!ret) {
-		link = bpf_program__attach_iter(
-			bpf_object__find_program_by_name(object, programs[0]), NULL);
+		link = bpf_program__attach_iter(bpf_object__find_program_by_name(object, program),
+						NULL);
 		fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
-		ret = fd < 0 ? -errno : read_all(fd, ret_list, ret_n);
+		ret = fd < 0 ? -errno : read_all(fd, ret_bytes, ret_n);
 	}
 	if (ret)
 		err__set(err, ret, "cannot list the threads that wait: %s", strerror(-ret));
 	close_fd(&fd);
 	bpf_link__destroy(link);
 	bpf_object__close(object);
+	return ret;
+}
+
+int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
+		  struct err *err)
+{
+	char *bytes = NULL;
+	size_t n = 0;
+	int ret = iterate(half, "list_threads", &bytes, &n, err);
+
+	*ret_list = (struct still_thread *)bytes;
+	*ret_n = n / sizeof(**ret_list);
+	return ret;
+}
+
+int waiting__calls(struct kernel_half *half, bool taken, struct call_rec **ret_list, size_t *ret_n,
+		   struct err *err)
+{
+	char *bytes = NULL;
+	size_t n = 0;
+	int ret;
+
+	kernel_half__take_calls(half, taken);
+	ret = iterate(half, "list_calls", &bytes, &n, err);
+	*ret_list = (struct call_rec *)bytes;
+	*ret_n = n / sizeof(**ret_list);
 	return ret;
 }

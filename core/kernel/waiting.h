@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/under_way.h"
 #include "bpf/waiting.h"
 #include "core/base/err.h"
 #include "core/kernel/kernel_half.h"
@@ -23,11 +24,13 @@ bool waiting__get(const struct kernel_half *half, uint32_t tid, struct waiting_r
 /* Takes the note of a thread out. False: there is none, or it runs. */
 bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);
 
-/* The same of a thread that waits for a lock (bpf/lock.bpf.c). */
-bool waiting__take_lock(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);
-
 /* All threads of targets as they stand. `ret_list` is the caller's to free. */
 int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
 		  struct err *err);
+
+/* The system calls and waits for locks that are under way (bpf/under_way.bpf.c). `taken`: the
+ * kernel half does not sample them any more when they end. `ret_list` is the caller's to free. */
+int waiting__calls(struct kernel_half *half, bool taken, struct call_rec **ret_list, size_t *ret_n,
+		   struct err *err);
 
 #endif

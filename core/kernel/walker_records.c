@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include <bpf/bpf.h>
+#include "core/kernel/maps.h"
 
 int walker_record__write(const struct kernel_half *half, const struct runtime *runtime,
 			 uint32_t space, const void *record, struct err *err)
 {
 	int fd = kernel_half__map_fd(half, runtime->records), ret = fd < 0 ? fd : 0;
 
-	if (!ret && bpf_map_update_elem(fd, &space, record, BPF_ANY))
-		ret = -errno;
+	if (!ret)
+		ret = map__update(fd, &space, record);
 	return ret ? err__set(err, ret, "%s: BPF map %s: %s", runtime->name, runtime->records,
 			      strerror(-ret))
 		   : 0;
@@ -24,5 +24,5 @@ void walker_record__delete(const struct kernel_half *half, const struct runtime 
 	int fd = runtime->records ? kernel_half__map_fd(half, runtime->records) : -ENOENT;
 
 	if (fd >= 0)
-		bpf_map_delete_elem(fd, &space);
+		map__delete(fd, &space);
 }

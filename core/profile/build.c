@@ -9,22 +9,15 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/profile/frame_names.h"
 #include "core/profile/idle.h"
 #include "core/profile/sums.h"
 
 /* A file can name the same long stacks in so many combinations that no memory holds them. */
 #define PROFILE_NODES_MAX (1u << 26)
 
-#define UNKNOWN "[unknown]"
-
 /* The counter that is not a loss. */
 #define COUNTER_TAKEN "samples taken"
-
-/* What frames are shown as: places in `names`, innermost first. Made when first needed, so that
- * the profile has nothing in it that was filtered out. */
-struct shown {
-	uint32_t first, n; /* n 0: not made yet */
-};
 
 /* The frames from a node outwards. They end where the array ends, so that those which the next
  * chain has in common with this one are where they belong already. */
@@ -39,10 +32,7 @@ struct build {
 	const struct profile_filter *filter;
 	struct profile *profile;
 	struct merge_report report;
-	int kinds[KINDS_MAX + 1]; /* of the file -> of the profile */
-	struct shown *shown;	  /* by frame; one more for frames that lead nowhere */
-	uint32_t *names;	  /* profile frames */
-	size_t n_names, cap_names;
+	struct frame_names names;
 	struct chain native, runtime;
 	struct merge_placed placed[2 * RECORDED_DEPTH_MAX];
 	uint32_t *stack; /* profile frames, root first */
@@ -50,112 +40,20 @@ struct build {
 	size_t n_own; /* of these, without who has ended the wait */
 	int waker_kind;
 	bool *idle_threads; /* by thread: some of its time was left out */
+	uint32_t *threads;  /* by thread: number in the profile + 1 */
 };
-
-/* The first kinds are what profile.h says; a file cannot rename them. Frames of a kind that the
- * file does not name are shown as native ones. */
-static void map_kinds(struct build *build)
-{
-	const struct recorded *recorded = build->recorded;
-	int i;
-
-	for (i = 0; i <= KINDS_MAX; i++)
-		build->kinds[i] = i < KIND_RUNTIME ? i : KIND_NATIVE;
-	for (i = KIND_RUNTIME; i < KINDS_MAX; i++) {
-		const char *name = recorded__text(recorded, recorded->kind_names[i]);
-		const char *suffix = recorded__text(recorded, recorded->kind_suffixes[i]);
-		int kind = *name ? profile__kind(build->profile, name, suffix) : -ENOENT;
-
-		if (kind >= 0)
-			build->kinds[i] = kind;
-	}
-}
 
 /* Where there is no room for one more kind, groups look like native frames. */
 static void map_group(struct build *build)
 {
 	int kind;
 
-	kind = build->filter->wakers ? profile__kind(build->profile, "waker", "") : 0;
+	kind = build->filter->wakers ? profile__label_kind(build->profile, "waker") : 0;
 	build->waker_kind = kind > 0 ? kind : KIND_NATIVE;
 	if (!build->filter->by)
 		return;
-	kind = profile__kind(build->profile, group__name(build->filter->by), "");
+	kind = profile__label_kind(build->profile, group__name(build->filter->by));
 	build->profile->group_kind = kind > 0 ? kind : KIND_NATIVE;
-}
-
-static int add_name(struct build *build, struct shown *shown, uint8_t kind, const char *name,
-		    const char *file, uint32_t line)
-{
-	uint32_t frame;
-
-	if (array__reserve(&build->names, &build->cap_names, build->n_names + 1,
-			   sizeof(*build->names)) ||
-	    profile__frame(build->profile, build->kinds[kind], name, file,
-			   build->filter->lines ? line : 0, &frame))
-		return -ENOMEM;
-	build->names[build->n_names++] = frame;
-	shown->n++;
-	return 0;
-}
-
-/* The recorder was killed before it could name it. */
-static int add_unnamed(struct build *build, struct shown *shown, const struct recorded_frame *frame)
-{
-	const struct recorded *recorded = build->recorded;
-	const char *image = NULL;
-	char name[300];
-
-	if (frame->kind == KIND_KERNEL)
-		image = "kernel";
-	else if (frame->kind == KIND_NATIVE && frame->image != RECORDED_NONE)
-		image = recorded__text(recorded, recorded->images.rows[frame->image].name);
-	if (!image || !*image)
-		return add_name(build, shown, frame->kind, UNKNOWN, NULL, 0);
-	snprintf(name, sizeof(name), "[%.255s+0x%" PRIx64 "]", image, frame->address);
-	return add_name(build, shown, frame->kind, name, NULL, 0);
-}
-
-static int add_location(struct build *build, struct shown *shown,
-			const struct recorded_location *location)
-{
-	const struct recorded *recorded = build->recorded;
-	const char *name = "", *file = NULL;
-
-	if (location->function != RECORDED_NONE) {
-		const struct recorded_function *function =
-			&recorded->functions.rows[location->function];
-
-		name = recorded__text(recorded, function->name);
-		file = recorded__text(recorded, function->file);
-	}
-	return add_name(build, shown, location->kind, *name ? name : UNKNOWN, file, location->line);
-}
-
-static int show(struct build *build, uint32_t frame, const struct shown **ret)
-{
-	const struct recorded_frame *from = NULL;
-	struct shown *shown;
-	int ret_code = 0;
-	uint32_t i;
-
-	if (frame == RECORDED_NONE)
-		frame = build->recorded->frames.n;
-	else
-		from = &build->recorded->frames.rows[frame];
-	shown = &build->shown[frame];
-	*ret = shown;
-	if (shown->n)
-		return 0;
-	shown->first = build->n_names;
-	if (!from)
-		return add_name(build, shown, KIND_NATIVE, UNKNOWN, NULL, 0);
-	if (!from->n_locations)
-		return add_unnamed(build, shown, from);
-	for (i = 0; !ret_code && i < from->n_locations; i++)
-		ret_code = add_location(build, shown,
-					&build->recorded->locations.rows[from->location + i]);
-	return ret_code;
 }
 
 static struct merge_frame merge_frame(const struct recorded *recorded,
@@ -227,15 +125,15 @@ static int append_stack(struct build *build, const struct recorded_stack *stack,
 	build->report.apart += report.apart * samples;
 	build->report.loops += report.loops * samples;
 	for (i = n_placed; i-- > 0;) {
-		const struct shown *shown;
+		const uint32_t *shown;
 		uint32_t level;
 
-		if (show(build, build->placed[i].frame, &shown) ||
-		    array__reserve(&build->stack, &build->cap_stack, n + shown->n,
+		if (frame_names__get(&build->names, build->placed[i].frame, &shown, &level) ||
+		    array__reserve(&build->stack, &build->cap_stack, n + level,
 				   sizeof(*build->stack)))
 			return -ENOMEM;
-		for (level = shown->n; level-- > 0;)
-			build->stack[n++] = build->names[shown->first + level];
+		while (level-- > 0)
+			build->stack[n++] = shown[level];
 	}
 	*ret_n = n;
 	return 0;
@@ -302,11 +200,32 @@ static bool is_idle(struct build *build, struct sum *sum)
 	return true;
 }
 
+static int add_share(struct build *build, const struct sum *sum, const struct profile_value *value)
+{
+	const struct recorded *recorded = build->recorded;
+	uint32_t row = sum->stack->thread, *place = NULL;
+	struct profile_share share = { .node = sum->node, .value = *value };
+
+	if (row == RECORDED_NONE)
+		row = recorded->threads.n;
+	place = &build->threads[row];
+	if (!*place) {
+		struct group_thread of = group__thread(recorded, sum->stack->thread);
+
+		if (profile__add_thread(build->profile, of.pid, of.process, of.tid, of.name, place))
+			return -ENOMEM;
+		++*place;
+	}
+	share.thread = *place - 1;
+	return profile__add_share(build->profile, &share);
+}
+
 static int add_sum(struct build *build, struct sum *sum)
 {
 	const struct profile_value value = { .weight = sum->value,
 					     .waiting = sum->waiting,
-					     .preempted = sum->preempted };
+					     .preempted = sum->preempted,
+					     .samples = sum->samples };
 	const struct recorded_stack *stack = sum->stack;
 	size_t n;
 
@@ -315,7 +234,9 @@ static int add_sum(struct build *build, struct sum *sum)
 	if (is_idle(build, sum))
 		return 0;
 	build->profile->samples += sum->samples;
-	return profile__add_value(build->profile, build->stack, n, &value, &sum->node);
+	if (profile__add_value(build->profile, build->stack, n, &value, &sum->node))
+		return -ENOMEM;
+	return build->filter->threads ? add_share(build, sum, &value) : 0;
 }
 
 static int add_histogram(struct build *build, const struct recorded_bucket *bucket,
@@ -420,10 +341,10 @@ static void build_free(struct build *build)
 	if (!build)
 		return;
 	profile__free(build->profile);
-	free(build->shown);
-	free(build->names);
+	frame_names__done(&build->names);
 	free(build->stack);
 	free(build->idle_threads);
+	free(build->threads);
 	free(build);
 }
 
@@ -439,11 +360,11 @@ static int build_selected(const struct recorded *recorded, const struct profile_
 	build->recorded = recorded;
 	build->filter = filter;
 	build->profile = profile__new();
-	build->shown = calloc(recorded->frames.n + 1, sizeof(*build->shown));
 	build->idle_threads = calloc(recorded->threads.n + 1, sizeof(*build->idle_threads));
-	if (!build->profile || !build->shown || !build->idle_threads)
+	build->threads = calloc(recorded->threads.n + 1, sizeof(*build->threads));
+	if (!build->profile || !build->idle_threads || !build->threads ||
+	    frame_names__init(&build->names, recorded, filter, build->profile))
 		goto out;
-	map_kinds(build);
 	map_group(build);
 	code = add_titles(build, selection);
 	if (!code)

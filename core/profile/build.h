@@ -24,12 +24,15 @@ struct profile_filter {
 				   that the whole name fits; NULL: none */
 	uint32_t states;	/* only samples of these: 1 << enum thread_state; 0: all */
 	enum profile_by by;	/* the outermost level */
+	uint64_t min_age_ns;	/* of what is outstanding only what has been held so long */
 	bool wakers;		/* what has ended a wait is shown inside it */
+	bool threads;		/* divide values among threads: profile->shares */
 	bool histogram;		/* of the samples' values, too, in all and of each group */
 	bool histogram_stacks;	/* and of each stack instead of each group */
 	/* Idle waits of events in ns are left out by these rules (core/profile/idle.h); NULL: none
 	 * are. */
 	const struct idle_rule *const *idle;
+	const char *const *callers; /* as in struct profile; outlives it */
 };
 
 /* `what`: the recording's name in sentences. 0; -ENOENT, -EINVAL: the filter can select nothing,

@@ -7,10 +7,9 @@
 #include "core/base/syscalls.h"
 
 static const char *const names[PROFILE_BYS_N] = {
-	[PROFILE_BY_STATE] = "state",
-	[PROFILE_BY_SYSCALL] = "syscall",
-	[PROFILE_BY_PROCESS] = "process",
-	[PROFILE_BY_THREAD] = "thread",
+	[PROFILE_BY_STATE] = "state",	  [PROFILE_BY_SYSCALL] = "syscall",
+	[PROFILE_BY_PROCESS] = "process", [PROFILE_BY_THREAD] = "thread",
+	[PROFILE_BY_AGE] = "age",
 };
 
 const char *group__name(enum profile_by by)
@@ -77,6 +76,8 @@ uint32_t group__key(enum profile_by by, const struct recorded_stack *stack)
 	case PROFILE_BY_PROCESS: /* the threads' processes have one label each */
 	case PROFILE_BY_THREAD:
 		return stack->thread;
+	case PROFILE_BY_AGE:
+		return stack->age;
 	default:
 		return 0;
 	}
@@ -104,6 +105,33 @@ static void process_label(const struct recorded *recorded, uint32_t process, cha
 		snprintf(buf, size, "%.255s (%u)", recorded__text(recorded, row->name), row->pid);
 }
 
+static const char *age_label(uint8_t age)
+{
+	static const char *const ages[RECORDED_AGES + 1] = {
+		"age not known",      "held less than 1 s",   "held 1 s to 10 s",
+		"held 10 s to 1 min", "held 1 min to 10 min", "held 10 min to 1 h",
+		"held 1 h or longer",
+	};
+
+	return ages[age <= RECORDED_AGES ? age : 0];
+}
+
+struct group_thread group__thread(const struct recorded *recorded, uint32_t thread)
+{
+	struct group_thread of = { .process = "", .name = "" };
+	const struct recorded_thread *row = &recorded->threads.rows[thread];
+
+	if (thread == RECORDED_NONE)
+		return of;
+	of.tid = row->tid;
+	of.name = recorded__text(recorded, row->name);
+	if (row->process == RECORDED_NONE)
+		return of;
+	of.pid = recorded->processes.rows[row->process].pid;
+	of.process = recorded__text(recorded, recorded->processes.rows[row->process].name);
+	return of;
+}
+
 void group__label(const struct recorded *recorded, enum profile_by by,
 		  const struct recorded_stack *stack, char *buf, size_t size)
 {
@@ -116,6 +144,9 @@ void group__label(const struct recorded *recorded, enum profile_by by,
 		break;
 	case PROFILE_BY_SYSCALL:
 		syscall_label(stack->condition.syscall, buf, size);
+		break;
+	case PROFILE_BY_AGE:
+		snprintf(buf, size, "%s", age_label(stack->age));
 		break;
 	case PROFILE_BY_PROCESS:
 		process_label(recorded, known ? thread->process : RECORDED_NONE, buf, size);

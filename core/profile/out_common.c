@@ -27,8 +27,11 @@ static int compare_frames(const void *a, const void *b, void *arg)
 			      strtab__get(profile->strings, y->file));
 	else if (x->line != y->line)
 		diff = x->line < y->line ? -1 : 1;
-	else
+	else if (x->kind != y->kind)
 		diff = x->kind - y->kind;
+	else
+		diff = strcmp(strtab__get(profile->strings, x->library),
+			      strtab__get(profile->strings, y->library));
 	return diff;
 }
 
@@ -185,6 +188,8 @@ int out_tree__init(struct out_tree *ret_tree, const struct profile *profile)
 		goto out;
 	walk(&tree, profile, &links);
 	assert(tree.n_order <= n);
+	tree.ranks = links.ranks;
+	links.ranks = NULL;
 	*ret_tree = tree;
 	memset(&tree, 0, sizeof(tree));
 out:
@@ -200,6 +205,7 @@ void out_tree__done(struct out_tree *tree)
 	free(tree->total);
 	free(tree->waiting);
 	free(tree->preempted);
+	free(tree->ranks);
 }
 
 char *output__label(const struct profile *profile, const struct profile_frame *frame, int annotate)
@@ -211,6 +217,26 @@ char *output__label(const struct profile *profile, const struct profile_frame *f
 
 	if (label)
 		profile__label(profile, frame, annotate, label, size);
+	return label;
+}
+
+char *output__node_label(const struct profile *profile, uint32_t node, int annotate)
+{
+	const struct profile_node *at = &profile->nodes[node];
+	const struct profile_frame *frame = &profile->frames[at->frame];
+	const char *library = strtab__get(profile->strings, frame->library);
+	char *label = output__label(profile, frame, annotate), *whole = NULL;
+	bool named = frame->role != ROLE_BLOCK && *library;
+
+	if (label && at->run > 1) {
+		if (asprintf(&whole, named ? "%s [%s ×%u]" : "%s%.0s ×%u", label, library,
+			     at->run) < 0)
+			whole = NULL;
+		free(label);
+		label = whole;
+	}
+	if (label)
+		escape__printable(label);
 	return label;
 }
 
@@ -257,6 +283,31 @@ void output__weight(const struct profile *profile, uint64_t weight, char *buf, s
 			 profile->unit == PROFILE_NANOSECONDS ? " ns"
 			 : profile->unit == PROFILE_BYTES     ? " B"
 							      : "");
+}
+
+void output__amount(const struct profile *profile, uint64_t weight, char *buf, size_t size)
+{
+	struct profile as = { .unit = PROFILE_NANOSECONDS };
+	bool clock = profile->unit == PROFILE_SAMPLES && !profile->counts_calls;
+	double ns = clock && profile->frequency_hz > 0 ? weight * (1e9 / profile->frequency_hz) : 0;
+
+	if (ns >= 1 && ns < 1e19)
+		output__weight(&as, ns + 0.5, buf, size);
+	else
+		output__weight(profile, weight, buf, size);
+}
+
+const char *output__colour(const struct profile *profile, uint8_t kind)
+{
+	static const char *const runtimes[] = { "\033[36m", "\033[32m", "\033[35m" };
+
+	if (profile->kinds[kind].label)
+		return "\033[1m";
+	if (kind == KIND_KERNEL)
+		return "\033[31m";
+	if (kind < KIND_RUNTIME)
+		return "\033[33m";
+	return runtimes[(kind - KIND_RUNTIME) % ARRAY_SIZE(runtimes)];
 }
 
 static void summarize_calls(const struct profile *profile, char *buf, size_t size)

@@ -19,6 +19,7 @@ struct out_tree {
 	uint64_t *total;	       /* by node: its weight and that of everything above it */
 	uint64_t *waiting, *preempted; /* by node: parts of that; NULL unless the profile mixes */
 	uint32_t depth_max;
+	uint32_t *ranks; /* by frame: how many frames come before it in the order of names */
 };
 
 /* 0 or -ENOMEM; only after 0 it needs out_tree__done. */
@@ -27,6 +28,9 @@ void out_tree__done(struct out_tree *tree);
 
 /* profile__label in full. Owned by the caller; NULL: out of memory. */
 char *output__label(const struct profile *profile, const struct profile_frame *frame, int annotate);
+
+/* The same of a node, printable: with how many frames it stands for, and of what library. */
+char *output__node_label(const struct profile *profile, uint32_t node, int annotate);
 
 /* Is it of an event that the reader has to be told, not of the CPU's time or of calls? */
 bool output__names_event(const struct profile *profile);
@@ -57,6 +61,15 @@ void output__heading(const struct profile *profile, FILE *out);
 
 /* How a weight is shown: "1234", or "1.23 ms" or "1.23 MiB" in three digits. */
 void output__weight(const struct profile *profile, uint64_t weight, char *buf, size_t size);
+
+/* The same, but samples of a clock are shown as the time that they stand for. */
+void output__amount(const struct profile *profile, uint64_t weight, char *buf, size_t size);
+
+/* How names of that kind are coloured on a terminal: an SGR sequence, which OUTPUT_COLOUR_END
+ * ends. */
+#define OUTPUT_COLOUR_END   "\033[m"
+#define OUTPUT_COLOUR_FAINT "\033[2m"
+const char *output__colour(const struct profile *profile, uint8_t kind);
 
 /* In decimal; printf is too slow for a million of them. */
 void output__number(FILE *out, uint64_t number);

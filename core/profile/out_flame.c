@@ -14,6 +14,7 @@
  * viewers that run no script. */
 
 extern const char asset_flame_tree_js_start[], asset_flame_tree_js_end[];
+extern const char asset_flame_frames_js_start[], asset_flame_frames_js_end[];
 extern const char asset_flame_js_start[], asset_flame_js_end[];
 extern const char asset_flame_css_start[], asset_flame_css_end[];
 
@@ -36,7 +37,8 @@ struct flame {
 	struct out_tree tree;
 	struct strtab *strings; /* the texts of the page */
 	uint32_t *labels;	/* by frame */
-	uint32_t *files;
+	uint32_t *files, *libraries;
+	uint32_t *by_rank; /* frames in the order of names, which is how the page numbers them */
 };
 
 static void flame_done(struct flame *flame)
@@ -45,6 +47,8 @@ static void flame_done(struct flame *flame)
 	strtab__free(flame->strings);
 	free(flame->labels);
 	free(flame->files);
+	free(flame->libraries);
+	free(flame->by_rank);
 }
 
 static int flame_init(struct flame *flame, const struct profile *profile, int annotate)
@@ -59,7 +63,10 @@ static int flame_init(struct flame *flame, const struct profile *profile, int an
 	flame->strings = strtab__new();
 	flame->labels = calloc(profile->n_frames + 1, sizeof(*flame->labels));
 	flame->files = calloc(profile->n_frames + 1, sizeof(*flame->files));
-	if (!flame->strings || !flame->labels || !flame->files)
+	flame->libraries = calloc(profile->n_frames + 1, sizeof(*flame->libraries));
+	flame->by_rank = calloc(profile->n_frames + 1, sizeof(*flame->by_rank));
+	if (!flame->strings || !flame->labels || !flame->files || !flame->libraries ||
+	    !flame->by_rank)
 		return -ENOMEM;
 	for (i = 0; i < profile->n_frames && !err; i++) {
 		const struct profile_frame *frame = &profile->frames[i];
@@ -72,6 +79,11 @@ static int flame_init(struct flame *flame, const struct profile *profile, int an
 			err = strtab__intern(flame->strings,
 					     strtab__get(profile->strings, frame->file),
 					     &flame->files[i]);
+		if (!err)
+			err = strtab__intern(flame->strings,
+					     strtab__get(profile->strings, frame->library),
+					     &flame->libraries[i]);
+		flame->by_rank[flame->tree.ranks[i]] = i;
 		free(label);
 	}
 	return err;
@@ -110,7 +122,8 @@ static void put_tree(const struct flame *flame, FILE *out)
 		fputs_unlocked(i ? ",\n" : "\n", out);
 		output__number(out, i ? depth + 1 - flame->tree.depth[node] : 0);
 		putc_unlocked(',', out);
-		output__number(out, i ? profile->nodes[node].frame : profile->n_frames);
+		output__number(out, i ? flame->tree.ranks[profile->nodes[node].frame]
+				      : profile->n_frames);
 		putc_unlocked(',', out);
 		output__number(out, profile->nodes[node].self);
 		depth = flame->tree.depth[node];
@@ -145,7 +158,7 @@ static void put_notes(const struct profile *profile, FILE *out)
 }
 
 /* The format is described where it is read, in flame.js and flame_tree.js. */
-static void put_data(const struct flame *flame, FILE *out)
+static void put_data(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
 	const struct profile *profile = flame->profile;
 	char summary[OUTPUT_SUMMARY_BYTES];
@@ -158,6 +171,7 @@ static void put_data(const struct flame *flame, FILE *out)
 	escape__json(out, summary);
 	fputs(",\n\"unit\":", out);
 	escape__json(out, output__unit(profile));
+	fprintf(out, ",\n\"mode\":\"%s\"", frames__name(opts->frames));
 	put_notes(profile, out);
 	fputs(",\n\"losses\":[", out);
 	for (i = 0; i < profile->n_losses; i++) {
@@ -171,7 +185,7 @@ static void put_data(const struct flame *flame, FILE *out)
 	for (i = 0; i < profile->n_kinds; i++) {
 		fputs(i ? ",[" : "[", out);
 		escape__json(out, profile->kinds[i].name);
-		fprintf(out, ",%zu]", colour_of(profile, i));
+		fprintf(out, ",%zu,%d]", colour_of(profile, i), profile->kinds[i].label);
 	}
 	fputs("],\n\"strings\":[", out);
 	for (i = 0; i < strtab__count(flame->strings); i++) {
@@ -179,9 +193,14 @@ static void put_data(const struct flame *flame, FILE *out)
 		escape__json(out, strtab__get(flame->strings, i));
 	}
 	fputs("],\n\"frames\":[", out);
-	for (i = 0; i < profile->n_frames; i++)
-		fprintf(out, "%s%u,%u,%u,%u", i ? ",\n" : "\n", flame->labels[i], flame->files[i],
-			profile->frames[i].line, profile->frames[i].kind);
+	for (i = 0; i < profile->n_frames; i++) {
+		uint32_t number = flame->by_rank[i];
+		const struct profile_frame *frame = &profile->frames[number];
+
+		fprintf(out, "%s%u,%u,%u,%u,%u,%u", i ? ",\n" : "\n", flame->labels[number],
+			flame->files[number], frame->line, frame->kind, flame->libraries[number],
+			frame->role);
+	}
 	fputs("],\n\"nodes\":[", out);
 	put_tree(flame, out);
 	if (profile->counts_calls)
@@ -201,6 +220,7 @@ static void put_asset(FILE *out, const char *start, const char *end)
 static void put_script(FILE *out)
 {
 	put_asset(out, asset_flame_tree_js_start, asset_flame_tree_js_end);
+	put_asset(out, asset_flame_frames_js_start, asset_flame_frames_js_end);
 	put_asset(out, asset_flame_js_start, asset_flame_js_end);
 }
 
@@ -224,7 +244,7 @@ int output__flame_html(const struct profile *profile, const struct output_opts *
 	      ".svg shows a picture without.</noscript>\n"
 	      "<script type=\"application/json\" id=\"profile\">\n",
 	      out);
-	put_data(&flame, out);
+	put_data(&flame, opts, out);
 	fputs("</script>\n<script>\n", out);
 	put_script(out);
 	fputs("</script>\n</body>\n</html>\n", out);
@@ -370,6 +390,23 @@ static int put_static(const struct flame *flame, FILE *out)
 	return err;
 }
 
+/* The picture shows what the page shows at first. */
+static int put_view(const struct profile *profile, const struct output_opts *opts, FILE *out)
+{
+	struct profile *view = NULL;
+	struct flame flame = { 0 };
+	int ret;
+
+	ret = frames__view(profile, opts->frames, &view);
+	if (!ret)
+		ret = flame_init(&flame, view, opts->annotate);
+	if (!ret)
+		ret = put_static(&flame, out);
+	flame_done(&flame);
+	profile__free(view);
+	return ret;
+}
+
 int output__flame_svg(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
 	struct flame flame = { 0 };
@@ -379,11 +416,11 @@ int output__flame_svg(const struct profile *profile, const struct output_opts *o
 	if (err)
 		goto out;
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
-	err = put_static(&flame, out);
+	err = put_view(profile, opts, out);
 	if (err)
 		goto out;
 	fputs("<script type=\"application/json\" id=\"profile\">\n", out);
-	put_data(&flame, out);
+	put_data(&flame, opts, out);
 	fputs("</script>\n<script><![CDATA[\n", out);
 	put_script(out);
 	fputs("]]></script>\n</svg>\n", out);

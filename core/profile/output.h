@@ -5,19 +5,51 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/profile/frames.h"
 #include "core/profile/profile.h"
+
+/* What rows of a table are of. */
+enum output_group {
+	OUTPUT_FUNCTIONS,
+	OUTPUT_FILES,
+	OUTPUT_LIBRARIES,
+	OUTPUT_KINDS,
+	OUTPUT_LABELS, /* what the profile's outermost frames are: processes, threads, ... */
+	OUTPUT_GROUPS_N,
+};
+
+enum output_sort {
+	OUTPUT_SORT_DEFAULT, /* script where there is such a column, else self */
+	OUTPUT_SORT_SELF,
+	OUTPUT_SORT_TOTAL,
+	OUTPUT_SORT_SCRIPT,
+	OUTPUT_SORT_NAME,
+	OUTPUT_SORT_SAMPLES, /* which also has a column for them */
+	OUTPUT_SORTS_N,
+};
 
 struct output_opts {
 	int annotate; /* append the kind's suffix to every name */
 	size_t rows;  /* table, tree: at most so many rows; 0: all */
+	/* pprof: the same recording's other events, to be written beside the profile */
+	struct profile *const *others;
+	size_t n_others;
+	enum output_group group;
+	enum output_sort sort;
+	enum profile_frames frames; /* the page: what it shows at first; all others show what the
+				       profile has */
+	bool colour;		    /* table, tree: for a terminal that knows SGR sequences */
+	bool inverted;		    /* tree: of callers; the profile is inverted already */
 };
 
 /* All writers write the whole profile to `out` and return 0, -ENOMEM, or the negative errno of a
  * failed write (the stream is flushed before they return). */
 
-/* One row per function (name, file and kind; lines do not split a function): self and total
- * weight and percentages, with times also calls, kind. Total counts a stack once however often the
- * function recurs in it. Sorted by self, then total, then calls, then name. */
+/* One row per function (name, file and kind; lines do not split a function): script, self and total
+ * weight and percentages, with times also calls, kind. Script is the function's own time with the
+ * native code that it calls (frames__script_owners); it is left out where it is the same as self
+ * for all. Total counts a stack once however often the function recurs in it. Sorted as wanted,
+ * then by self, total, calls, name. */
 int output__table(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
 /* The tree of calls, root first, siblings by weight: total, self, and with times calls, of each
@@ -42,7 +74,8 @@ int output__flame_svg(const struct profile *profile, const struct output_opts *o
 /* For `pprof` (github.com/google/pprof, proto/profile.proto), gzip'd: binary. Of the CPU's time
  * each stack has two values, samples and nanoseconds (only the first where the frequency is not
  * known), of calls their number and nanoseconds, of other events one, named like the event. The
- * same profile gives the same bytes. */
+ * same profile gives the same bytes. What is divided among threads has their labels: pid, process,
+ * tid, thread. */
 int output__pprof(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
 struct output_format {

@@ -5,6 +5,20 @@
 
 #include "core/base/util.h"
 
+uint64_t pprof_values__nanos(double value)
+{
+	if (!(value >= 1))
+		return 0;
+	return value < 9e18 ? (uint64_t)(value + 0.5) : (uint64_t)INT64_MAX;
+}
+
+uint64_t pprof_values__period_ns(const struct profile *profile)
+{
+	if (profile->unit != PROFILE_SAMPLES || !(profile->frequency_hz > 0))
+		return 0;
+	return pprof_values__nanos(1e9 / profile->frequency_hz);
+}
+
 size_t pprof_values__of(const struct profile *profile, uint64_t period_ns,
 			struct pprof_value ret[PPROF_VALUES_MAX])
 {
@@ -14,20 +28,20 @@ size_t pprof_values__of(const struct profile *profile, uint64_t period_ns,
 	const char *event = profile->event ? profile->event : "cpu";
 
 	if (profile->counts_calls) {
-		ret[0] = (struct pprof_value) { "calls", "count", PPROF_CALLS };
-		ret[1] = (struct pprof_value) { "time", "nanoseconds", PPROF_WEIGHT };
+		ret[0] = (struct pprof_value) { "calls", "count", PPROF_CALLS, event };
+		ret[1] = (struct pprof_value) { "time", "nanoseconds", PPROF_WEIGHT, event };
 		return 2;
 	}
 	if (profile->unit == PROFILE_SAMPLES) {
-		ret[0] = (struct pprof_value) { "samples", "count", PPROF_WEIGHT };
-		ret[1] = (struct pprof_value) { event, "nanoseconds", PPROF_TIME };
+		ret[0] = (struct pprof_value) { "samples", "count", PPROF_WEIGHT, event };
+		ret[1] = (struct pprof_value) { event, "nanoseconds", PPROF_TIME, event };
 		return period_ns ? 2 : 1;
 	}
 	assert(profile->unit == PROFILE_OTHER || units[profile->unit]);
 	ret[0] = (struct pprof_value) { event,
 					profile->unit == PROFILE_OTHER ? profile->unit_name
 								       : units[profile->unit],
-					PPROF_WEIGHT };
+					PPROF_WEIGHT, event };
 	return 1;
 }
 

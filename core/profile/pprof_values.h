@@ -19,9 +19,16 @@ enum pprof_source {
 struct pprof_value {
 	const char *type, *unit; /* borrowed of the profile */
 	enum pprof_source source;
+	const char *event; /* the same */
 };
 
 #define PPROF_VALUES_MAX 2
+
+/* Of a number that comes from a file. */
+uint64_t pprof_values__nanos(double value);
+
+/* That a sample of a clock stands for; 0: not known. */
+uint64_t pprof_values__period_ns(const struct profile *profile);
 
 /* In their order; `period_ns` 0: not known. At least one. */
 size_t pprof_values__of(const struct profile *profile, uint64_t period_ns,

@@ -153,6 +153,13 @@ void profile__free(struct profile *profile)
 	for (i = 0; i < profile->n_histograms; i++)
 		free(profile->histograms[i].name);
 	free(profile->histograms);
+	for (i = 0; i < profile->n_threads; i++) {
+		free(profile->threads[i].process);
+		free(profile->threads[i].name);
+	}
+	free(profile->threads);
+	free(profile->shares);
+	free(profile->interpreters);
 	free(profile->target);
 	free(profile->event);
 	free(profile->unit_name);
@@ -203,13 +210,29 @@ int profile__kind(struct profile *profile, const char *name, const char *suffix)
 	return profile->n_kinds++;
 }
 
+int profile__label_kind(struct profile *profile, const char *name)
+{
+	int kind = profile__kind(profile, name, "");
+
+	if (kind >= KIND_RUNTIME)
+		profile->kinds[kind].label = true;
+	return kind;
+}
+
 static int same_frame(const struct profile_frame *a, const struct profile_frame *b)
 {
-	return a->name == b->name && a->file == b->file && a->line == b->line && a->kind == b->kind;
+	return a->name == b->name && a->file == b->file && a->line == b->line &&
+	       a->library == b->library && a->kind == b->kind;
 }
 
 int profile__frame(struct profile *profile, uint8_t kind, const char *name, const char *file,
 		   uint32_t line, uint32_t *ret_frame)
+{
+	return profile__code(profile, kind, name, file, line, NULL, ret_frame);
+}
+
+int profile__code(struct profile *profile, uint8_t kind, const char *name, const char *file,
+		  uint32_t line, const char *library, uint32_t *ret_frame)
 {
 	struct profile_frame frame = { .line = line, .kind = kind };
 	struct hash_index *index = profile->frame_index;
@@ -219,10 +242,12 @@ int profile__frame(struct profile *profile, uint8_t kind, const char *name, cons
 	if (kind >= profile->n_kinds)
 		return -EINVAL;
 	if (strtab__intern(profile->strings, name, &frame.name) ||
-	    strtab__intern(profile->strings, file ? file : "", &frame.file) || index_reserve(index))
+	    strtab__intern(profile->strings, file ? file : "", &frame.file) ||
+	    strtab__intern(profile->strings, library ? library : "", &frame.library) ||
+	    index_reserve(index))
 		return -ENOMEM;
 	hash = hash_of((uint64_t)frame.name << 32 | frame.file);
-	hash = hash_of((uint64_t)hash << 32 | line) + kind;
+	hash = hash_of((uint64_t)hash << 32 | line) + kind + (frame.library << 5);
 	for (slot = first_slot(index, hash); slot->place; slot = next_slot(index, slot, hash))
 		if (same_frame(&profile->frames[slot->place - 1], &frame))
 			goto found;
@@ -230,6 +255,7 @@ int profile__frame(struct profile *profile, uint8_t kind, const char *name, cons
 	    array__reserve(&profile->frames, &profile->cap_frames, profile->n_frames + 1,
 			   sizeof(*profile->frames)))
 		return -ENOMEM;
+	frame.role = profile__role(profile, &frame);
 	profile->frames[profile->n_frames++] = frame;
 	*slot = (struct slot) { hash, profile->n_frames };
 	index->used++;
@@ -238,8 +264,7 @@ found:
 	return 0;
 }
 
-/* The child of `parent` for that frame, added if it is not there. */
-static int node_child(struct profile *profile, uint32_t parent, uint32_t frame, uint32_t *ret_node)
+int profile__child(struct profile *profile, uint32_t parent, uint32_t frame, uint32_t *ret_node)
 {
 	uint32_t hash = hash_of((uint64_t)parent << 32 | frame);
 	struct hash_index *index = profile->node_index;
@@ -284,7 +309,7 @@ static int stack_node(struct profile *profile, const uint32_t *frames, size_t n,
 	    array__reserve(&path->nodes, &path->cap_nodes, n, sizeof(node)))
 		return -ENOMEM;
 	for (path->n = i; i < n; path->n = ++i) {
-		if (node_child(profile, node, frames[i], &node))
+		if (profile__child(profile, node, frames[i], &node))
 			return -ENOMEM;
 		path->frames[i] = frames[i];
 		path->nodes[i] = node;
@@ -301,25 +326,31 @@ int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n
 				  NULL);
 }
 
-int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
-		       const struct profile_value *value, uint32_t *ret_node)
+void profile__add_at(struct profile *profile, uint32_t node, const struct profile_value *value)
 {
-	struct profile_node *end;
-	uint32_t node;
+	struct profile_node *end = &profile->nodes[node];
 
-	if (stack_node(profile, frames, n, &node))
-		return -ENOMEM;
 	assert(node < profile->n_nodes);
-	if (ret_node)
-		*ret_node = node;
-	end = &profile->nodes[node];
 	end->self = add_saturated(end->self, value->weight);
 	end->calls = add_saturated(end->calls, value->calls);
 	end->waiting = add_saturated(end->waiting, value->waiting);
 	end->preempted = add_saturated(end->preempted, value->preempted);
+	end->samples = add_saturated(end->samples, value->samples);
 	profile->total = add_saturated(profile->total, value->weight);
 	profile->waiting = add_saturated(profile->waiting, value->waiting);
 	profile->preempted = add_saturated(profile->preempted, value->preempted);
+}
+
+int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
+		       const struct profile_value *value, uint32_t *ret_node)
+{
+	uint32_t node;
+
+	if (stack_node(profile, frames, n, &node))
+		return -ENOMEM;
+	if (ret_node)
+		*ret_node = node;
+	profile__add_at(profile, node, value);
 	return 0;
 }
 

@@ -34,13 +34,25 @@ enum profile_unit {
 struct profile_kind {
 	char name[32];	/* "kernel", "native", "inlined", then runtimes' names */
 	char suffix[8]; /* for --annotate: "_[k]", "_[n]", "_[i]", ...; may be "" */
+	bool label;	/* its frames are no code: groups, "woken by ..." */
+};
+
+/* What a frame is to the run of native frames that it stands in (core/profile/frames.h). */
+enum profile_role {
+	ROLE_PLAIN,
+	ROLE_INTERPRETER, /* of a library that runs a runtime's frames */
+	ROLE_CALLER,	  /* the same, and what it calls is a function that a script called */
+	ROLE_SYSCALL,	  /* where the kernel begins with a certain system call */
+	ROLE_BLOCK,	  /* stands for a run of frames of an interpreter's library */
 };
 
 struct profile_frame {
-	uint32_t name; /* strtab ids */
-	uint32_t file; /* full path, or "" */
-	uint32_t line; /* 0: unknown or not wanted */
+	uint32_t name;	  /* strtab ids */
+	uint32_t file;	  /* full path, or "" */
+	uint32_t line;	  /* 0: unknown or not wanted */
+	uint32_t library; /* of native code and the kernel: in short; "": none, or unknown */
 	uint8_t kind;
+	uint8_t role; /* enum profile_role; follows from the others */
 };
 
 /* Node 0 is the root and has no frame. A node's parent always has a smaller index. */
@@ -51,11 +63,24 @@ struct profile_node {
 	uint64_t calls;	    /* of those stacks; 0 unless calls were counted */
 	uint64_t waiting;   /* part of `self`: the thread waited, or was stopped */
 	uint64_t preempted; /* part of `self`: it could have run, but another had the CPU */
+	uint64_t samples;   /* that `self` comes from; 0: not known */
+	uint32_t run;	    /* it stands for so many frames at most; 0 or 1: for its own */
 };
 
 /* What a stack adds to the node where it ends. */
 struct profile_value {
-	uint64_t weight, calls, waiting, preempted;
+	uint64_t weight, calls, waiting, preempted, samples;
+};
+
+/* A part of a node's own value: that of one thread. */
+struct profile_share {
+	uint32_t node, thread;
+	struct profile_value value;
+};
+
+struct profile_thread {
+	uint32_t pid, tid;
+	char *process, *name;
 };
 
 /* How many samples had values in [2^(i-1), 2^i), or 0 for i == 0. */
@@ -82,6 +107,17 @@ struct profile {
 	size_t n_nodes, cap_nodes;
 	void *frame_index, *node_index; /* private: hash tables of profile.c */
 	struct profile_path *paths;	/* private */
+	/* Names of functions of interpreters that call native functions for scripts, patterns of
+	 * fnmatch(3) with FNM_EXTMATCH up to a NULL, borrowed; NULL: not known. */
+	const char *const *callers;
+	uint32_t *interpreters; /* libraries, by profile__interpreter */
+	size_t n_interpreters, cap_interpreters;
+
+	/* All values, divided among threads; none unless the maker was asked for them. */
+	struct profile_thread *threads;
+	size_t n_threads, cap_threads;
+	struct profile_share *shares;
+	size_t n_shares, cap_shares;
 
 	/* What was measured: profile__measures. */
 	enum profile_unit unit; /* PROFILE_SAMPLES unless the maker sets it */
@@ -125,7 +161,33 @@ int profile__measures(struct profile *profile, const char *event, const char *un
 /* Kind number of a runtime of that name, added at first sight; or -ENOSPC. */
 int profile__kind(struct profile *profile, const char *name, const char *suffix);
 
-/* Interns a frame; `file` may be NULL. 0 or -ENOMEM. */
+/* The same for a kind whose frames are no code. */
+int profile__label_kind(struct profile *profile, const char *name);
+
+/* Is it a function of a runtime? */
+static inline bool profile__is_runtime(const struct profile *profile,
+				       const struct profile_frame *frame)
+{
+	return frame->kind >= KIND_RUNTIME && !profile->kinds[frame->kind].label;
+}
+
+/* What a file of native code is called in short: "libc" for "/lib/libc.so.6". */
+#define PROFILE_LIBRARY_BYTES 256
+void profile__library(const char *file, char *buf, size_t size);
+
+/* Frames of this library (in short) that come later run a runtime's frames. 0 or -ENOMEM. */
+int profile__interpreter(struct profile *profile, const char *library);
+
+/* The frame that stands for a run of such a library's frames. 0 or -ENOMEM. */
+int profile__block(struct profile *profile, uint32_t library, uint32_t *ret_frame);
+
+/* For profile.c: enum profile_role of a frame that is otherwise complete. */
+uint8_t profile__role(const struct profile *profile, const struct profile_frame *frame);
+
+/* Interns a frame; `file` and `library` may be NULL. 0 or -ENOMEM. */
+int profile__code(struct profile *profile, uint8_t kind, const char *name, const char *file,
+		  uint32_t line, const char *library, uint32_t *ret_frame);
+/* The same without a library. */
 int profile__frame(struct profile *profile, uint8_t kind, const char *name, const char *file,
 		   uint32_t line, uint32_t *ret_frame);
 
@@ -140,6 +202,25 @@ int profile__add_calls(struct profile *profile, const uint32_t *frames, size_t n
  * ends; may be NULL. */
 int profile__add_value(struct profile *profile, const uint32_t *frames, size_t n,
 		       const struct profile_value *value, uint32_t *ret_node);
+
+/* The same for a node that is there already. */
+void profile__add_at(struct profile *profile, uint32_t node, const struct profile_value *value);
+
+/* The node of `parent`'s child for that frame, added if it is not there. 0 or -ENOMEM. */
+int profile__child(struct profile *profile, uint32_t parent, uint32_t frame, uint32_t *ret_node);
+
+/* 0 or -ENOMEM. `ret`: its number in shares. */
+int profile__add_thread(struct profile *profile, uint32_t pid, const char *process, uint32_t tid,
+			const char *name, uint32_t *ret);
+int profile__add_share(struct profile *profile, const struct profile_share *share);
+
+/* An empty one with the titles, losses, kinds and frames (by the same numbers) of another. NULL:
+ * out of memory. */
+struct profile *profile__like(const struct profile *profile);
+
+/* The same samples with their stacks turned round: what functions were called by. The outermost
+ * labels stay outermost. Calls stay with no node. The caller frees `*ret`. 0 or -ENOMEM. */
+int profile__inverted(const struct profile *profile, struct profile **ret);
 
 /* Are some weights of running and some of not running? */
 bool profile__mixes(const struct profile *profile);

@@ -263,7 +263,7 @@ static int number_measure(struct recorded *recorded, const struct recorded_stack
 {
 	uint64_t condition = (uint64_t)stack->condition.state << 24 |
 			     (uint64_t)stack->condition.lock << 16 |
-			     (uint16_t)stack->condition.syscall;
+			     (uint16_t)stack->condition.syscall | (uint64_t)stack->age << 32;
 	uint64_t who = (uint64_t)(stack->waker + 1) << 32 | stack->event;
 	uint32_t *place = intern__at(&recorded->measure_index, who, condition);
 
@@ -282,6 +282,36 @@ static bool is_wakeup(const struct recorded *recorded, uint32_t event)
 		       SINK_EVENT_WAKEUP);
 }
 
+bool recorded__is_outstanding(const struct recorded *recorded, uint32_t event)
+{
+	static const char name[] = SINK_EVENT_OUTSTANDING;
+	const char *text;
+
+	if (event == RECORDED_NONE)
+		return false;
+	text = recorded__text(recorded, recorded->events.rows[event].name);
+	return !strncmp(text, name, sizeof(name) - 1) &&
+	       (!text[sizeof(name) - 1] || text[sizeof(name) - 1] == ':');
+}
+
+uint64_t recorded__least_age(unsigned age)
+{
+	static const uint64_t seconds[RECORDED_AGES] = { 0, 1, 10, 60, 600, 3600 };
+
+	if (age > RECORDED_AGES)
+		return UINT64_MAX;
+	return age > 1 ? seconds[age - 1] * NSEC_PER_SEC : 1;
+}
+
+static uint8_t age_class(uint64_t age_ns)
+{
+	uint8_t age = 0;
+
+	while (age < RECORDED_AGES && age_ns >= recorded__least_age(age + 1))
+		age++;
+	return age;
+}
+
 int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		    struct recorded_stack **ret)
 {
@@ -296,6 +326,8 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 	uint32_t measure, *place, *linked = NULL;
 	struct recorded_stack *row;
 
+	if (sample->object && recorded__is_outstanding(recorded, stack.event))
+		stack.age = age_class(sample->object);
 	if (recorded->keeps_wakers && sample->link) {
 		linked = intern__at(&recorded->link_index, sample->link, 0);
 		if (!linked)
@@ -348,6 +380,9 @@ int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sa
 {
 	struct recorded_stack *row;
 
+	if (sample->object < recorded->min_age_ns &&
+	    recorded__is_outstanding(recorded, recorded__find(&recorded->events, sample->event)))
+		return 0;
 	if (recorded__stack(recorded, sample, &row))
 		return -ENOMEM;
 	row->samples++;

@@ -80,6 +80,7 @@ struct recorded_node {
 struct recorded_stack {
 	uint32_t event, thread, native, runtime;
 	struct rec_condition condition;
+	uint8_t age;	/* of what is outstanding: 1 to RECORDED_AGES, by recorded__least_age; 0 */
 	uint32_t waker; /* the stack of who has ended the wait; RECORDED_NONE unless keeps_wakers */
 	uint64_t samples, value; /* value saturates */
 	uint64_t last;		 /* number of the newest one, of all samples */
@@ -116,6 +117,7 @@ struct recorded {
 	RECORDED_ROWS(struct recorded_counter) counters;
 	bool keeps_buckets;	     /* set it before the first sample */
 	bool keeps_wakers;	     /* the same */
+	uint64_t min_age_ns;	     /* the same: what is outstanding, but younger, is left out */
 	struct intern link_index;    /* private: of stacks, + 1, by their samples' links */
 	struct intern stack_index;   /* private: of stacks, + 1 */
 	struct intern bucket_index;  /* private: of buckets, + 1 */
@@ -173,6 +175,15 @@ int recorded__add_node(struct recorded *recorded, uint32_t id, const struct sink
  * first. Borrowed until the next row. */
 int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		    struct recorded_stack **ret);
+
+/* Is it about what was allocated and not freed? Then samples' `object` is how long that was held,
+ * in ns. */
+bool recorded__is_outstanding(const struct recorded *recorded, uint32_t event);
+
+/* The smallest age of a class from 1, in ns; that of the one after the last is the greatest there
+ * is. */
+#define RECORDED_AGES 6
+uint64_t recorded__least_age(unsigned age);
 
 /* Adds to the stack's sums. */
 int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sample);

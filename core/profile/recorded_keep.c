@@ -190,7 +190,9 @@ static int copy_stacks(const struct marks *marks, const bool *stacks, struct rec
 						 .thread = id_of(&from->threads, row->thread),
 						 .native = id_of(&from->nodes, row->native),
 						 .runtime = id_of(&from->nodes, row->runtime),
-						 .condition = row->condition };
+						 .condition = row->condition,
+						 .object = row->age ? recorded__least_age(row->age)
+								    : 0 };
 		struct recorded_stack *copy;
 
 		if (!stacks[i])

@@ -292,6 +292,23 @@ static int select_event(struct selection *selection, const struct recorded *reco
 	return add_event(selection, recorded, cpu == RECORDED_NONE ? 0 : cpu, err);
 }
 
+/* Has what is selected an age, if that is asked for? */
+static int check_ages(const struct selection *selection, const struct recorded *recorded,
+		      const struct profile_filter *filter, struct err *err)
+{
+	if (!filter->min_age_ns && filter->by != PROFILE_BY_AGE)
+		return 0;
+	for (size_t i = 0; i < recorded->events.n; i++)
+		if (selection->events[i] && recorded__is_outstanding(recorded, i))
+			return 0;
+	return err__set(err, -EINVAL,
+			"%.64s has no age, which what is outstanding has (record -e alloc "
+			"--outstanding): leave out %s",
+			selection->event == RECORDED_NONE ? "this recording"
+							  : event_name(recorded, selection->event),
+			filter->min_age_ns ? "--min-age" : "--by age");
+}
+
 int selection__init(struct selection *selection, const struct recorded *recorded, const char *what,
 		    const struct profile_filter *filter, struct err *err)
 {
@@ -299,6 +316,8 @@ int selection__init(struct selection *selection, const struct recorded *recorded
 
 	*selection = (struct selection) { .states = filter->states };
 	ret = select_event(selection, recorded, what, filter, err);
+	if (!ret)
+		ret = check_ages(selection, recorded, filter, err);
 	if (!ret)
 		ret = select_threads(selection, recorded, what, filter, err);
 	return ret ? ret : select_kinds(selection, recorded, what, filter, err);

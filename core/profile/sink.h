@@ -26,6 +26,9 @@ struct sink_event {
 /* Samples of this event and of others with the same `link`: who wakes, and who is woken. */
 #define SINK_EVENT_WAKEUP "wakeup"
 
+/* Of this, or what begins with it and a colon, `object` is how long something was held, in ns. */
+#define SINK_EVENT_OUTSTANDING "outstanding"
+
 /* Units of values. Readers show those of others' making as they are. */
 #define SINK_UNIT_SAMPLES "samples" /* ticks of a timer: how many the sample stands for */
 #define SINK_UNIT_NS	  "ns"

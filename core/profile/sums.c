@@ -20,20 +20,22 @@ static void add_stack(struct sum *sum, const struct recorded_stack *stack)
 		add(&sum->preempted, stack->value);
 }
 
-/* The same number for stacks that nothing tells apart but their frames: no rule of idle waits, and
- * not who has ended them. */
+/* The same number for stacks that nothing tells apart but their frames: no rule of idle waits, not
+ * who has ended them, nor, where threads matter, whose they are. */
 static int number_wait(struct intern *waits, const struct profile_filter *filter,
 		       const struct recorded_stack *stack, uint32_t *ret)
 {
 	bool ruled = filter->idle && stack->condition.state == STATE_BLOCKED;
+	bool threads = ruled || filter->threads;
 	uint64_t condition =
 		(uint64_t)stack->condition.lock << 16 | (uint16_t)stack->condition.syscall;
 	uint32_t *place;
 
 	*ret = 0;
-	if (!ruled && stack->waker == RECORDED_NONE)
+	if (!threads && stack->waker == RECORDED_NONE)
 		return 0;
-	place = intern__at(waits, (uint64_t)(stack->waker + 1) << 32 | (ruled ? stack->thread : 0),
+	place = intern__at(waits,
+			   (uint64_t)(stack->waker + 1) << 32 | (threads ? stack->thread : 0),
 			   ruled ? condition + 1 : 0);
 	if (!place)
 		return -ENOMEM;

@@ -44,6 +44,7 @@ static int open_target_side(struct session *session, struct err *err)
 					.enabled = opts->enabled,
 					.source = opts->source,
 					.probes = shadows_wanted(opts->source) > 0,
+					.alone = opts->no_children,
 					.on_source = session__on_source,
 					.ctx = session };
 	struct kernel_half_opts half = { .runtimes = opts->runtimes,
@@ -103,10 +104,14 @@ static void stop_sampling(void *ctx)
 /* Sampling ends when it should, whether or not anything else gets to its end in time. */
 int session__begin(struct session *session, struct err *err)
 {
+	session->start_cpu_s = activity__cpu_s(session->tracker);
 	session->start_ns = session->last_tick_ns = now_ns();
+	if (!session->opts.command) /* of which the exec belongs to it, and is over */
+		kernel_half__sample_from(session->half, session->start_ns);
 	if (session->opts.duration_s > 0)
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
+	kernel_half__begin_at(session->half, session->start_ns);
 	return session__note_waiting(session, err);
 }
 
@@ -196,17 +201,19 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	 * sample may see that. */
 	kernel_half__sample_until(session->half, now_ns());
 	session->end_ns = session__now_ns(session);
+	if (capture__stats(session->capture)->samples < ACTIVITY_SAMPLES)
+		activity__read(session->tracker, session->start_cpu_s, &summary.activity);
 	kernel_half__end_probes(session->half);
 	summary.duration_s = (session->end_ns - session->start_ns) / 1e9;
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)
 		tracker__stop_probes(session->tracker);
 	/* Whoever wakes up in the middle of that is still seen to come back. */
 	waited = session__sample_waiting(session, err);
+	if (!waited)
+		waited = session__sample_under_way(session, err);
 	events__detach(session->events);
 	kernel_half__detach(session->half);
 	tracker__stop_probes(session->tracker);
-	if (!waited)
-		waited = session__sample_locks(session, err);
 	session__end_limit(session);
 	session__limit(session, &summary.limit);
 	for (uint32_t i = 0; i < session->opts.events.n; i++)
@@ -216,6 +223,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	fd_limit__open_reserve();
 	ret = session__drain(session, waited ? &ignored : err);
 	ret = waited ? waited : ret;
+	if (!ret)
+		ret = session__record_outstanding(session, err);
 	if (!ret)
 		ret = session__record_waiting(session, err);
 	if (!ret)
@@ -269,6 +278,7 @@ void session__free(struct session *session)
 			session->opts.runtimes[i]->close(session->runtime_sessions[i]);
 	kernel_half__free(session->half);
 	session__record_waiting(session, NULL);
+	free(session->ends);
 	free(session->remapped);
 	fd_limit__restore(&session->users_files);
 	free(session->polled);

@@ -10,6 +10,7 @@
 #include "core/capture/capture.h"
 #include "core/events/events.h"
 #include "core/profile/profile.h"
+#include "core/session/activity.h"
 #include "runtimes/runtime.h"
 
 /* One recording from beginning to end: open, run, close. */
@@ -41,6 +42,7 @@ struct session_opts {
 	const uint32_t *pids;		       /* either these ... */
 	size_t n_pids;
 	char *const *command;	  /* ... or this, NULL-terminated, started by the session */
+	bool no_children;	  /* those processes alone, without any below them */
 	double duration_s;	  /* 0: until a signal or the targets' end */
 	struct event_list events; /* empty: cpu, if anything */
 	uint32_t frequency_hz;	  /* of those that come by the clock */
@@ -88,8 +90,9 @@ struct session_summary {
 	 * BPF statistics were on. */
 	uint64_t sampler_runs, sampler_ns;
 	enum session_end end;
-	int command_pid;    /* 0: none, or ended */
-	int command_status; /* as from wait */
+	struct activity activity; /* with less than ACTIVITY_SAMPLES samples; else empty */
+	int command_pid;	  /* 0: none, or ended */
+	int command_status;	  /* as from wait */
 };
 
 /* Checks everything, then begins to sample. On failure nothing is left behind: no file, no probe,

@@ -58,12 +58,16 @@ static void give_up(struct session *session, uint64_t now)
 /* A limit that nobody asked for is given up with a word where it cannot be kept. */
 static int cannot_keep(struct session *session, int code, const struct err *why, struct err *err)
 {
+	char text[sizeof(why->text) + 32];
+
 	if (session->opts.insist) {
 		*err = *why;
 		return code;
 	}
-	if (session->opts.on_note)
-		session->opts.on_note(session->opts.ctx, why->text);
+	if (session->opts.on_note) {
+		snprintf(text, sizeof(text), "no limit is kept: %s", why->text);
+		session->opts.on_note(session->opts.ctx, text);
+	}
 	session__end_limit(session);
 	return 0;
 }

@@ -146,6 +146,9 @@ int session__write_counters(struct session *session, struct err *err)
 	session__counters(session, counters);
 	for (i = COUNT_FIRST_LOSS; !ret && i < COUNTERS_N; i++)
 		ret = recording__counter(session->recording, counter__text(i), counters[i], err);
+	if (!ret && counters[COUNT_KEPT_SAME])
+		ret = recording__counter(session->recording, counter__text(COUNT_KEPT_SAME),
+					 counters[COUNT_KEPT_SAME], err);
 	if (!ret)
 		ret = recording__counter(session->recording, JIT_SKIPPED, compiled.skipped, err);
 	if (!ret && stats->kernel_unnamed)

@@ -33,6 +33,8 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 	struct session *session = ctx;
 	int ret = routing__record(&session->routing, data, size, &session->ring_err);
 
+	if (!ret && session__has_outstanding(session))
+		ret = session__note_end(session, data, size);
 	if (ret)
 		return ret;
 	session->behind = now_ns() >= session->consume_end_ns;

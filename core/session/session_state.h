@@ -10,7 +10,8 @@
  *   session_run.c        the loop: waits, ticks, ends
  *   session_recording.c  the sink, counters and figures
  *   session_limit.c      --max-overhead
- *   session_waiting.c    threads that wait at the beginning and at the end */
+ *   session_waiting.c    threads that wait at the beginning and at the end
+ *   session_outstanding.c  what is not freed at the end */
 
 #include <poll.h>
 #include <signal.h>
@@ -27,9 +28,26 @@
 
 #define TARGET_BYTES 400
 
+/* What is recorded after all that is in the ring. */
+struct kept_record {
+	struct kept_record *next;
+	size_t size;
+	uint64_t data[]; /* aligned as in the ring */
+};
+
+/* Puts a record at the end of a list; `ctx`: where that is, which moves on. -ENOMEM. */
+int still__keep(void *ctx, const void *data, size_t size);
+
+/* A process has ended, or what it executed has. */
+struct session_end_of {
+	uint32_t pid;
+	uint64_t time_ns;
+};
+
 struct session {
 	struct session_opts opts;
 	uint64_t start_ns, end_ns;
+	double start_cpu_s; /* activity__cpu_s then */
 	enum session_end end;
 	struct stopper *stopper;
 	struct rlimit users_files; /* the limit of open files, which a command gets back */
@@ -65,6 +83,10 @@ struct session {
 	uint64_t consume_until_ns;
 	uint64_t consume_end_ns; /* when it has to look at other things again */
 	bool behind;		 /* it did so before all was consumed */
+
+	/* In the order of the ring, if anything is outstanding. */
+	struct session_end_of *ends;
+	size_t n_ends, cap_ends;
 
 	struct kept_record *still; /* samples of threads that wait at the end; owned */
 
@@ -128,13 +150,22 @@ void session__counters(const struct session *session, uint64_t ret_counters[COUN
 /* At start_ns: notes which threads wait, if that is an event. */
 int session__note_waiting(struct session *session, struct err *err);
 
-/* After end_ns: takes samples of those that still do, while the kernel half sees who wakes up; and,
- * when nothing is attached any more, of those that wait for locks. */
-int session__sample_locks(struct session *session, struct err *err);
+/* After end_ns, while the kernel half sees who wakes up: takes samples of those that still do, and
+ * of those that are in a system call or wait for a lock. */
+int session__sample_under_way(struct session *session, struct err *err);
 int session__sample_waiting(struct session *session, struct err *err);
 
 /* After all that is in the ring: records these; without `err` it only frees them. Idempotent. */
 int session__record_waiting(struct session *session, struct err *err);
+
+/* Is what is allocated of interest if it is not freed? */
+bool session__has_outstanding(const struct session *session);
+
+/* Of what is in the ring: notes when processes end. -ENOMEM. */
+int session__note_end(struct session *session, const void *data, size_t size);
+
+/* After all that is in the ring: the samples of what has not been freed get their values. */
+int session__record_outstanding(struct session *session, struct err *err);
 
 /* After the kernel half is loaded: gets ready to keep --max-overhead, if there is one. */
 int session__begin_limit(struct session *session, bool probes, struct err *err);

@@ -29,6 +29,8 @@ int session__add_targets(struct session *session, struct err *err)
 		pid = session->child.pid;
 		return ret ? ret : tracker__add(session->tracker, pid, true, &process, err);
 	}
+	/* What happens until all is attached is not sampled. */
+	kernel_half__sample_from(session->half, UINT64_MAX);
 	for (i = 0; !ret && i < opts->n_pids; i++) {
 		ret = tracker__add(session->tracker, opts->pids[i], false, &process, err);
 		if (!ret && opts->n_pids == 1)
@@ -50,6 +52,8 @@ int session__refresh_targets(struct session *session, struct err *err)
 	if (session->opts.command)
 		return 0;
 	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
+		if (process->space) /* it has been read */
+			continue;
 		if (tracker__refresh(session->tracker, process))
 			return err__set(err, -ENOMEM, "out of memory");
 		if (session->opts.source != RUNTIME_SOURCE_CALLS &&
@@ -112,13 +116,40 @@ static int start_command(struct session *session, struct err *err)
 	return ret;
 }
 
+/* Forks are seen by now, so that none is missed. */
+static int add_descendants(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	char text[160];
+	unsigned n = 0;
+	int ret = 0;
+
+	if (!opts->no_children)
+		ret = tracker__add_descendants(session->tracker, &n);
+	if (ret)
+		return err__set(err, ret, "cannot find the processes below those to record: %s",
+				strerror(-ret));
+	if (n && opts->on_note) {
+		snprintf(text, sizeof(text),
+			 "%u process%s below %s recorded, too (--no-children: not)", n,
+			 n > 1 ? "es" : "",
+			 opts->n_pids > 1 ? "these are"
+			 : n > 1	  ? "it are"
+					  : "it is");
+		opts->on_note(opts->ctx, text);
+	}
+	return n ? session__refresh_targets(session, err) : 0;
+}
+
 int session__start_targets(struct session *session, struct err *err)
 {
 	int ret;
 
 	if (session->opts.command)
 		return start_command(session, err);
-	ret = attach_in_targets(session, err);
+	ret = add_descendants(session, err);
+	if (!ret)
+		ret = attach_in_targets(session, err);
 	if (!ret)
 		ret = session__begin(session, err);
 	return ret ? ret : session__commit(session, err);

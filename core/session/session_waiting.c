@@ -16,12 +16,6 @@
 #include "core/kernel/host_half.h"
 #include "core/kernel/waiting.h"
 
-struct kept_record {
-	struct kept_record *next;
-	size_t size;
-	uint64_t data[]; /* aligned as in the ring */
-};
-
 static bool is_running(uint32_t tid)
 {
 	char state = procfs__thread_state(tid);
@@ -64,38 +58,6 @@ int session__note_waiting(struct session *session, struct err *err)
 		   : 0;
 }
 
-static int keep_record(void *ctx, const void *data, size_t size)
-{
-	struct kept_record ***end = ctx, *kept = malloc(sizeof(*kept) + size);
-
-	if (!kept)
-		return -ENOMEM;
-	kept->next = NULL;
-	kept->size = size;
-	memcpy(kept->data, data, size);
-	**end = kept;
-	*end = &kept->next;
-	return 0;
-}
-
-/* futex(2): commands without their flags, and those that wait. */
-#define FUTEX_COMMANDS 127
-#define FUTEX_WAITS    (1U << 0 | 1U << 6 | 1U << 9 | 1U << 11 | 1U << 13)
-
-/* One that waited before it was seen to has done so since the beginning. */
-static bool take_lock(const struct session *session, const struct still_thread *thread,
-		      struct waiting_rec *ret)
-{
-	uint64_t command = thread->regs[UNWIND_REG_RSI] & FUTEX_COMMANDS;
-
-	if (thread->runs || thread->syscall != SYSCALL_FUTEX || command >= 32 ||
-	    !(FUTEX_WAITS & 1U << command))
-		return false;
-	if (!waiting__take_lock(session->half, thread->tid, ret))
-		*ret = (struct waiting_rec) { .off_ns = session->start_ns, .state = STATE_BLOCKED };
-	return true;
-}
-
 static void drop(struct kept_record ***end, struct kept_record **from)
 {
 	struct kept_record *kept;
@@ -113,7 +75,8 @@ static struct still_sample describe(const struct session *session, uint32_t even
 {
 	struct still_sample sample = { .event = event,
 				       .time_ns = session->end_ns - 1,
-				       .value = session->end_ns - rec->off_ns,
+				       .value = session->end_ns -
+						max_of(rec->off_ns, session->start_ns),
 				       .link = rec->link,
 				       .peer = rec->peer };
 
@@ -134,19 +97,13 @@ static bool find_note(const struct session *session, const struct still_thread *
 		      uint32_t event, struct waiting_rec *ret)
 {
 	const struct event_spec *spec = &session->opts.events.list[event - 1];
-	bool lock = spec->kind->slot == EVENT_LOCK;
 
-	if (!(lock ? take_lock(session, thread, ret)
-		   : waiting__get(session->half, thread->tid, ret)) ||
-	    ret->off_ns >= session->end_ns || session->end_ns - ret->off_ns < spec->minimum)
+	if (!waiting__get(session->half, thread->tid, ret) || ret->off_ns >= session->end_ns ||
+	    session->end_ns - max_of(ret->off_ns, session->start_ns) < spec->minimum)
 		return false;
-	if (lock)
-		ret->clock_ns = 0;
-	else
-		ret->link = ret->peer = 0; /* who has woken it belongs to the wait's own end */
+	ret->link = ret->peer = 0; /* who has woken it belongs to the wait's own end */
 	/* It was noted at the beginning just when it began to run, and has not stopped since. */
-	return lock || ret->off_ns != session->start_ns || !thread->runs ||
-	       !is_running(thread->tid);
+	return ret->off_ns != session->start_ns || !thread->runs || !is_running(thread->tid);
 }
 
 /* What the thread's stack was read from is right if the thread has not run meanwhile: then its note
@@ -165,16 +122,17 @@ static int sample_thread(const struct session *session, struct host_half *host,
 	if (!process || !find_note(session, thread, event, &rec))
 		return 0;
 	sample = describe(session, event, thread, &rec);
-	ret = host_half__sample(host, process->space, thread, &sample, keep_record, end);
-	if (ret || session->opts.events.list[event - 1].kind->slot == EVENT_LOCK)
+	ret = host_half__sample(host, process->space, thread, &sample, still__keep, end);
+	if (ret)
 		return ret;
 	if (!waiting__take(session->half, thread->tid, &now) || now.off_ns != rec.off_ns)
 		drop(end, from);
 	return 0;
 }
 
-static int sample_event(struct session *session, uint32_t event, struct err *err)
+int session__sample_waiting(struct session *session, struct err *err)
 {
+	uint32_t event = event_list__waiting(&session->opts.events);
 	struct kept_record **end = &session->still;
 	struct still_thread *threads = NULL;
 	struct host_half *host = NULL;
@@ -195,16 +153,6 @@ static int sample_event(struct session *session, uint32_t event, struct err *err
 	free(threads);
 	return ret ? err__set(err, ret, "cannot sample the threads that wait: %s", strerror(-ret))
 		   : 0;
-}
-
-int session__sample_waiting(struct session *session, struct err *err)
-{
-	return sample_event(session, event_list__waiting(&session->opts.events), err);
-}
-
-int session__sample_locks(struct session *session, struct err *err)
-{
-	return sample_event(session, event_list__of_slot(&session->opts.events, EVENT_LOCK), err);
 }
 
 int session__record_waiting(struct session *session, struct err *err)

@@ -164,7 +164,8 @@ static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
 					    .condition = { .state = column_u32(stmt, 6),
 							   .lock = column_u32(stmt, 7),
 							   .syscall = column_u32(stmt, 8) - 1 },
-					    .link = column_i64(stmt, 9, 0) };
+					    .link = column_i64(stmt, 9, 0),
+					    .object = column_i64(stmt, 10, 0) };
 
 	return recorded__add_sample(recorded, &sample);
 }
@@ -191,9 +192,9 @@ static const struct reader readers[] = {
 	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
 	{ "node",     "id, parent, frame, offset",                    node_row,     1, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID ", 0, 0, 0, 0",                       sample_row,   1, 2 },
+		      CPU_EVENT_ID ", 0, 0, 0, 0, 0",                       sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link",                         sample_row,   3, NOW },
+		      "state, lock, syscall, link, object",                         sample_row,   3, NOW },
 };
 /* clang-format on */
 
@@ -255,21 +256,83 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 		ret = err__set(err, -ENOMEM, "out of memory");
 	reading->recorded.keeps_buckets = filter->histogram;
 	reading->recorded.keeps_wakers = filter->wakers;
+	reading->recorded.min_age_ns = filter->min_age_ns;
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++)
 		if (version >= readers[i].from && version <= readers[i].to)
 			ret = read_table(reading, &readers[i], err);
 	return ret;
 }
 
-int load__profile(const char *path, const struct profile_filter *filter, struct profile **ret,
-		  struct merge_report *report, struct err *err)
+static int load(const char *path, const struct profile_filter *filter, struct recorded *ret,
+		struct err *err)
 {
 	struct reading reading = { .path = path };
 	int code = read_all(&reading, filter, err);
 
 	sqlite3_close(reading.db);
+	*ret = reading.recorded;
+	return code;
+}
+
+int load__profile(const char *path, const struct profile_filter *filter, struct profile **ret,
+		  struct merge_report *report, struct err *err)
+{
+	struct recorded recorded;
+	int code = load(path, filter, &recorded, err);
+
 	if (!code)
-		code = build__profile(&reading.recorded, path, filter, ret, report, err);
-	recorded__done(&reading.recorded);
+		code = build__profile(&recorded, path, filter, ret, report, err);
+	recorded__done(&recorded);
+	return code;
+}
+
+static int build_other(const struct recorded *recorded, const char *path,
+		       const struct profile_filter *filter, size_t event, struct profile **others,
+		       size_t *n, struct err *err)
+{
+	struct profile_filter of = *filter;
+	int code;
+
+	of.event = recorded__text(recorded, recorded->events.rows[event].name);
+	code = build__profile(recorded, path, &of, &others[*n], NULL, err);
+	if (!code && others[*n]->total)
+		++*n;
+	else if (!code)
+		profile__free(others[*n]);
+	return code;
+}
+
+int load__profiles(const char *path, const struct profile_filter *filter, struct profile **ret,
+		   struct profile ***ret_others, size_t *ret_n, struct err *err)
+{
+	struct recorded recorded;
+	struct profile **others = NULL;
+	size_t n = 0;
+	int code = load(path, filter, &recorded, err);
+
+	if (!code)
+		code = build__profile(&recorded, path, filter, ret, NULL, err);
+	if (code)
+		goto out;
+	others = calloc(recorded.events.n + 1, sizeof(struct profile *));
+	if (!others)
+		code = err__set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; !code && i < recorded.events.n; i++) {
+		const char *name = recorded__text(&recorded, recorded.events.rows[i].name);
+
+		if (!(*ret)->event || strcmp((*ret)->event, name) != 0)
+			code = build_other(&recorded, path, filter, i, others, &n, err);
+	}
+out:
+	recorded__done(&recorded);
+	*ret_others = others;
+	*ret_n = n;
+	if (!code)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		profile__free(others[i]);
+	free(others);
+	*ret_others = NULL;
+	*ret_n = 0;
 	return code;
 }

@@ -13,4 +13,10 @@
 int load__profile(const char *path, const struct profile_filter *filter, struct profile **ret,
 		  struct merge_report *report, struct err *err);
 
+/* The same of all its events: `ret` is what load__profile gives, `ret_others` are those of the
+ * events that it is not of and that have samples, which the caller frees one by one and as a list.
+ */
+int load__profiles(const char *path, const struct profile_filter *filter, struct profile **ret,
+		   struct profile ***ret_others, size_t *ret_n, struct err *err);
+
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/target/image_files.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 
 #include "core/base/util.h"
+#include "core/kernel/maps.h"
 
 struct image_key image_key__of(const struct procfs_mapping *mapping, uint64_t size,
 			       int64_t ctime_ns)
@@ -36,5 +36,5 @@ int image_files__publish(int map_fd, const struct image_key *key, const struct i
 		rec.rules_at = image->table.rules_at;
 		rec.rows_at = image->table.rows_at;
 	}
-	return bpf_map_update_elem(map_fd, key, &rec, BPF_ANY) ? -errno : 0;
+	return map__update(map_fd, key, &rec);
 }

@@ -70,6 +70,7 @@ static void image__free(const struct images *images, struct image *image)
 		if (image->runtimes[i].image)
 			images->opts.runtimes[i]->image_free(image->runtimes[i].image);
 	symbols__free(image->symbols);
+	function_names__free(image->names);
 	unwind_table__done(&image->table);
 	elf_file__free(image->file);
 	free(image);

@@ -8,6 +8,7 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/elf/elf_file.h"
+#include "core/elf/function_names.h"
 #include "core/elf/symbols.h"
 #include "core/kernel/table_arena.h"
 #include "core/target/procfs.h"
@@ -30,8 +31,9 @@ struct image_runtime { /* what one runtime says of this image */
 struct image {
 	struct elf_file *file;
 	struct symbols *symbols;
-	struct unwind_table table; /* words are released once they are in the kernel half */
-	uint32_t base;		   /* in the table arena */
+	struct function_names *names; /* from tables (core/target/image_names.h); NULL: not read */
+	struct unwind_table table;    /* words are released once they are in the kernel half */
+	uint32_t base;		      /* in the table arena */
 	bool has_table;
 	uint32_t number; /* from 1 */
 	bool is_plain; /* no process that executed it had a runtime so far, and one was looked at */

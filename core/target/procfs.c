@@ -103,6 +103,14 @@ void procfs__join_arguments(const char *arguments, size_t len, struct procfs_inf
 		snprintf(ret->command, sizeof(ret->command), "%s", ret->name);
 }
 
+static int read_stat(uint32_t id, struct procfs_info *ret)
+{
+	char text[4096];
+	ssize_t n = read_file(id, "stat", text, sizeof(text));
+
+	return n < 0 ? n : parse_stat(text, ret);
+}
+
 static void read_command(uint32_t pid, struct procfs_info *ret)
 {
 	char arguments[sizeof(ret->command)];
@@ -151,8 +159,7 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 		return err__set(err, n, "cannot read /proc/%u/status: %s", id, strerror(-n));
 	if (!parse_status(text, &info))
 		return err__set(err, -EBADMSG, "/proc/%u/status names no thread group", id);
-	n = read_file(info.pid, "stat", text, sizeof(text));
-	if (n < 0 || parse_stat(text, &info))
+	if (read_stat(info.pid, &info))
 		return err__set(err, -ESRCH, "process %u has just ended", id);
 	read_command(info.pid, &info);
 	*ret = info;
@@ -162,11 +169,15 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 char procfs__thread_state(uint32_t tid)
 {
 	struct procfs_info info = {};
-	char text[4096];
 
-	return read_file(tid, "stat", text, sizeof(text)) < 0 || parse_stat(text, &info)
-		       ? '\0'
-		       : info.state;
+	return read_stat(tid, &info) ? '\0' : info.state;
+}
+
+uint32_t procfs__parent(uint32_t pid)
+{
+	struct procfs_info info = {};
+
+	return read_stat(pid, &info) ? 0 : info.parent_pid;
 }
 
 /* Do PIDs mean the same there and here? */

@@ -58,6 +58,8 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
  * '\0': there is no such thread. */
 char procfs__thread_state(uint32_t tid);
 
+uint32_t procfs__parent(uint32_t pid); /* 0: none in this PID namespace, or no such process */
+
 /* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie, and all where /proc is that
  * of other PIDs than braid's (-EINVAL), with the sentence. */
 int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/target/tracker_state.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "core/base/util.h"
+#include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
 #include "core/target/tracker_runtimes.h"
 
@@ -129,7 +129,7 @@ int tracker__publish(struct tracker *tracker, const struct process *process)
 {
 	struct proc_rec rec = { .program = process->program };
 
-	if (!bpf_map_lookup_elem(tracker->targets_fd, &process->pid, &rec) &&
+	if (!map__lookup(tracker->targets_fd, &process->pid, &rec) &&
 	    rec.program != process->program)
 		return 0;
 	return tracker__publish_over(tracker, process, &rec);
@@ -138,7 +138,8 @@ int tracker__publish(struct tracker *tracker, const struct process *process)
 int tracker__publish_over(struct tracker *tracker, const struct process *process,
 			  const struct proc_rec *before)
 {
-	struct proc_rec rec = { .flags = PROC_FOLLOW | (process->starting ? PROC_STARTING : 0),
+	struct proc_rec rec = { .flags = (tracker->opts.alone ? 0 : PROC_FOLLOW) |
+					 (process->starting ? PROC_STARTING : 0),
 				.program = process->program,
 				.mm = before->program == process->program ? before->mm : 0 };
 
@@ -150,7 +151,7 @@ int tracker__publish_over(struct tracker *tracker, const struct process *process
 		rec.space = process->space->id;
 		rec.walkers = process->space->walkers;
 	}
-	return bpf_map_update_elem(tracker->targets_fd, &process->pid, &rec, BPF_ANY) ? -errno : 0;
+	return map__update(tracker->targets_fd, &process->pid, &rec);
 }
 
 void tracker__count_unread(struct tracker *tracker, struct process *process)

@@ -26,6 +26,7 @@ struct tracker_opts {
 	uint32_t enabled;
 	enum runtime_source source;
 	bool probes; /* the kernel half has what probes need */
+	bool alone;  /* children of processes are not followed */
 	tracker_source_fn on_source;
 	void *ctx;
 };
@@ -38,6 +39,11 @@ void tracker__free(struct tracker *tracker); /* NULL is fine */
  * `err`. */
 int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct process **ret,
 		 struct err *err);
+
+/* Adds all processes below those that are known, but not this process. The kernel half must follow
+ * forks by now. `ret_n`: how many; their mappings are yet to be read. -ENOMEM, what bpf() returned,
+ * or as of opendir. */
+int tracker__add_descendants(struct tracker *tracker, unsigned *ret_n);
 
 struct process *tracker__find(const struct tracker *tracker, uint32_t pid); /* or NULL */
 struct process *tracker__first(const struct tracker *tracker);	      /* then process->hh.next */

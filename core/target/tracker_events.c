@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/target/tracker_state.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
 #include "core/target/tracker_runtimes.h"
 
@@ -39,7 +39,7 @@ static int share_space(struct tracker *tracker, struct process *child, const str
 	struct proc_rec rec;
 	int ret = copy_mapped(child, parent);
 
-	if (ret || bpf_map_lookup_elem(tracker->targets_fd, &child->pid, &rec) || !rec.space ||
+	if (ret || map__lookup(tracker->targets_fd, &child->pid, &rec) || !rec.space ||
 	    rec.program != child->program || !parent->space)
 		return ret;
 	child->space = parent->space;
@@ -142,7 +142,7 @@ int tracker__on_exec(struct tracker *tracker, struct process *process, const str
 	process->exe = images__by_number(tracker->opts.images, rec->image);
 	/* What was published while it executed this may have overwritten what the kernel half
 	 * knows. */
-	if (!bpf_map_lookup_elem(tracker->targets_fd, &process->pid, &now) &&
+	if (!map__lookup(tracker->targets_fd, &process->pid, &now) &&
 	    (now.program < rec->program || (now.program == rec->program && now.space)))
 		tracker__publish_over(tracker, process, &now);
 	return is_plain(process) ? 0 : tracker__refresh(tracker, process);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/target/tracker_state.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -9,6 +8,7 @@
 
 #include "core/base/fd_limit.h"
 #include "core/base/util.h"
+#include "core/kernel/maps.h"
 #include "core/target/tracker_runtimes.h"
 
 /* How the end of a process is learnt of: the kernel half reports its exit. Of most processes that
@@ -22,7 +22,7 @@ static int open_living(const struct tracker *tracker, uint32_t pid)
 {
 	struct proc_rec rec;
 
-	if (bpf_map_lookup_elem(tracker->targets_fd, &pid, &rec))
+	if (map__lookup(tracker->targets_fd, &pid, &rec))
 		return -1;
 	return syscall(SYS_pidfd_open, pid, 0);
 }
@@ -81,9 +81,9 @@ void tracker__on_gone(struct tracker *tracker, struct process *process)
 	DL_APPEND2(tracker->gone, process, prev_gone, next_gone);
 	tracker__evaluate_pre_attached(tracker, process);
 	tracker__unprobe(tracker, process);
-	if (!bpf_map_lookup_elem(tracker->targets_fd, &process->pid, &rec) &&
+	if (!map__lookup(tracker->targets_fd, &process->pid, &rec) &&
 	    rec.program == process->program) /* else another has its PID by now */
-		bpf_map_delete_elem(tracker->targets_fd, &process->pid);
+		map__delete(tracker->targets_fd, &process->pid);
 	process->attached = process__attached(process);
 	tracker__put_space(tracker, process->space);
 	process->space = NULL;

@@ -177,6 +177,20 @@ static void jvm__detach(struct runtime_session *session, uint32_t space)
 	jvm_codes__forget_vm(session->codes, space);
 }
 
+/* What ObjectMonitor::_owner is until JDK 23 for a monitor that was locked before it was contended:
+ * the place on its owner's stack where that notes it. */
+static uint64_t jvm__lock_holder(struct runtime_session *session, uint32_t pid, uint64_t lock)
+{
+	const struct jvm_vm *vm = jvm_codes__vm(session->codes, pid);
+	const struct jvm_monitor_offsets *monitors = vm ? &jvm_vm__rec(vm)->monitors : NULL;
+	uint64_t owner;
+
+	if (!monitors || !monitors->with_owner ||
+	    jvm_vm__read(vm, lock + monitors->owner, &owner, sizeof(owner)))
+		return 0;
+	return owner;
+}
+
 static void jvm__expect(struct runtime_session *session, const struct runtime_target *target)
 {
 	jvm_probing__expect(session->probing, target);
@@ -264,8 +278,8 @@ static const char *const maps[] = { "jvm_states", "jvm_procs", "jvm_codes", NULL
  * alloc_size, ...) for what is too large for one. They are called whether or not somebody traces.
  */
 static const struct runtime_allocates allocates[] = {
-	{ "_ZN11AllocTracer27send_allocation_in_new_tlabE", 2, RUNTIME_ONCE, false, true },
-	{ "_ZN11AllocTracer28send_allocation_outside_tlabE", 2, RUNTIME_ONCE, false, true },
+	{ "_ZN11AllocTracer27send_allocation_in_new_tlabE", 2, RUNTIME_ONCE, .prefix = true },
+	{ "_ZN11AllocTracer28send_allocation_outside_tlabE", 2, RUNTIME_ONCE, .prefix = true },
 	{}
 };
 static const struct runtime_allocator allocator = { .functions = allocates };
@@ -273,6 +287,7 @@ static const struct runtime_allocator allocator = { .functions = allocates };
 const struct runtime runtime_jvm = {
 	.name = "jvm",
 	.suffix = "_[j]",
+	.lock = "a monitor",
 	.versions = "HotSpot 17 to 25",
 	.idle = jvm_idle,
 	.walker = WALKER_JVM,
@@ -305,5 +320,6 @@ const struct runtime runtime_jvm = {
 	.symbolize = jvm__symbolize,
 	.label = jvm_map__label,
 	.ask_map = jvm__ask_map,
+	.lock_holder = jvm__lock_holder,
 	.map_asked = jvm__map_asked,
 };

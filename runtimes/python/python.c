@@ -12,6 +12,7 @@
 #include "runtimes/python/python_codes.h"
 #include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_probing.h"
+#include "runtimes/python/python_tables.h"
 #include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
 
@@ -400,18 +401,34 @@ static const char *const python_maps[] = { "python_states", "python_procs", "pyt
  * malloc's), with the allocator's context first. What is exported, PyObject_Malloc, only jumps
  * there, and is not on the way of calls from within an interpreter that was linked as one (LTO). */
 static const struct runtime_allocates allocates[] = {
-	{ "_PyObject_Malloc", 1, RUNTIME_ONCE, true, false },
-	{ "_PyObject_Calloc", 1, 2, true, false },
-	{ "_PyObject_Realloc", 2, RUNTIME_ONCE, true, false },
+	{ "_PyObject_Malloc", 1, RUNTIME_ONCE, .nests = true },
+	{ "_PyObject_Calloc", 1, 2, .nests = true },
+	{ "_PyObject_Realloc", 2, RUNTIME_ONCE, .nests = true, .frees = 2 },
 	{}
 };
-static const struct runtime_allocator allocator = { .functions = allocates };
+static const struct runtime_frees frees[] = { { "_PyObject_Free", .address = 1 }, {} };
+static const struct runtime_allocator allocator = { .functions = allocates, .frees = frees };
+
+/* Objects/methodobject.c and Objects/descrobject.c (CPython 3.8 to 3.14), Objects/call.c
+ * (3.6, 3.7). Compilers add ".lto_priv.0" and the like. */
+static const char *const callers[] = {
+	"cfunction_vectorcall_@(NOARGS|O|FASTCALL|FASTCALL_KEYWORDS|FASTCALL_KEYWORDS_METHOD)*",
+	"cfunction_call",
+	"cfunction_call.*",
+	"method_vectorcall_@(NOARGS|O|FASTCALL|FASTCALL_KEYWORDS|FASTCALL_KEYWORDS_METHOD|"
+	"VARARGS|VARARGS_KEYWORDS)*",
+	"_PyMethodDef_RawFastCall@(Keywords|Dict)*",
+	"_PyCFunction_FastCall@(Keywords|Dict)*",
+	NULL
+};
 
 const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
+	.lock = "the GIL",
 	.versions = "CPython " VERSIONS,
 	.idle = python_idle,
+	.callers = callers,
 	.walker = WALKER_PYTHON,
 	.program = "walk_python",
 	.maps = python_maps,
@@ -425,6 +442,7 @@ const struct runtime runtime_python = {
 	.prepare = python__prepare,
 	.image_free = python__image_free,
 	.loops = python__loops,
+	.function_names = python_tables__read,
 	.open = python__open,
 	.close = python__close,
 	.attach = python__attach,

@@ -262,6 +262,7 @@ static const struct runtime_allocator allocator = {
 const struct runtime runtime_ruby = {
 	.name = "ruby",
 	.suffix = "_[rb]",
+	.lock = "the GVL",
 	.versions = "CRuby " VERSIONS,
 	.idle = ruby_idle,
 	.walker = WALKER_RUBY,

@@ -184,7 +184,8 @@ def check_returns():
     called = f"uprobe:{OCCURS}:returning"
     returns = f"uretprobe:{OCCURS}:returning"
     both = f"{called}:latency:{returns}"
-    recording, _ = recorded("returns", [called, returns, both], f"return {N}")
+    least, most = f"{both}:100us", f"{both}:80000s"
+    recording, _ = recorded("returns", [called, returns, both, least, most], f"return {N}")
     for event, last in (called, "returning"), (returns, "in_return"), (both, "in_return"):
         found = recording.merged("--event", event)
         gate.equal([frames[-1].split(" ")[0] for frames, _ in found], [last],
@@ -193,6 +194,12 @@ def check_returns():
                                  "WHERE event.name = ?", event), N, f"{event}: as many as calls")
     gate.ok(recording.one("SELECT min(value) FROM sample JOIN event ON event.id = event "
                           "WHERE event.name = ?", both) >= 100000, f"{both}: as long as they run")
+    for event, n in (least, N), (most, 0):
+        gate.equal(recording.one("SELECT count(*) FROM sample JOIN event ON event.id = event "
+                                 "WHERE event.name = ?", event), n, f"{event}: {n} that are as long")
+    shown = gate.braid("report", "--histogram", "--event", least, recording.file)
+    gate.equal((shown.status, sum(map(int, gate.re.findall(r" (\d+)  \|", shown.out)))),
+               (0, N), "report --histogram: all of them", shown.out, shown.err)
 
 
 def check_sites():
@@ -257,7 +264,7 @@ def check_refused():
 
 def check_list():
     names = [row.split()[0] for row in gate.braid("events").out.splitlines()]
-    for name in ("cpu", "page-fault", "context-switches", "syscall[:NAME][:MIN]", "A:latency:B",
+    for name in ("cpu", "page-fault", "context-switches", "syscall[:NAME][:MIN]", "A:latency:B[:MIN]",
                  "tracepoint:sched:sched_switch", "tracepoint:raw_syscalls:sys_enter"):
         gate.equal(names.count(name), 1, f"events: {name} is listed")
     result = gate.braid("events", "sched_switch")

@@ -3,50 +3,12 @@
 """The event lock: each wait for a futex once, with its time by the waiter's own clock, its lock, its
 stack and who has the lock; who lets it go on has a sample that is joined to it; a deadlock shows."""
 
-import os
-import signal
-
+import contended
 import gate
+from contended import begin, finish, names, rows, started
 
-LOCKS = os.path.join(gate.OUTPUT, "fixtures/native/locks")
-ROUNDS, MS = 5, 30
-LEAST_NS = MS * 1000000
-
-
-def begin(event, target):
-    file = gate.path(f"{len(os.listdir(gate.tmp))}.db")
-    braid = gate.start(gate.BRAID, "record", "-e", event, "--max-overhead", "none", "-p",
-                       target.pid, "-o", file, stderr=gate.subprocess.PIPE)
-    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
-    braid.file = file
-    return braid
-
-
-def finish(name, braid):
-    braid.send_signal(signal.SIGINT)
-    said = braid.stderr.read().decode()
-    gate.equal(braid.wait(), 0, f"{name}: status", said)
-    recording = gate.Recording(braid.file)
-    gate.equal(recording.counters(), {}, f"{name}: nothing is lost")
-    return recording
-
-
-def started():
-    target = gate.start(LOCKS)
-    gate.wait_line(target, "ready")
-    return target
-
-
-def rows(recording, event):
-    """[(tid, value, object, peer, link, state)], in order of time."""
-    return recording.sql(
-        "SELECT tid, value, object & -1, peer, link, state FROM sample "
-        "JOIN thread ON thread.id = thread JOIN event ON event.id = event "
-        f"WHERE event.name = '{event}' ORDER BY time_ns")
-
-
-def names(frames):
-    return [frame.split(" ")[0] for frame in frames]
+ROUNDS, MS = contended.ROUNDS, contended.MS
+LEAST_NS = contended.LEAST_NS
 
 
 def check_mutex():
@@ -96,6 +58,9 @@ def check_deadlock():
     gate.equal(sorted((tid, lock) for tid, _, lock, _, _, _ in waits),
                sorted([(int(first), int(other)), (int(second), int(mutex))]),
                "deadlock: both threads, and what they wait for")
+    gate.equal(sorted((tid, peer) for tid, _, _, peer, _, _ in waits),
+               sorted([(int(first), int(second)), (int(second), int(first))]),
+               "deadlock: and that each has what the other waits for")
     gate.equal(len({row[1] for row in waits}), 1, "deadlock: as long as the recording")
     stacks = [names(frames) for frames, _ in recording.merged()]
     gate.equal(sorted(name for frames in stacks for name in frames if name in ("first", "second")),
@@ -104,7 +69,7 @@ def check_deadlock():
 
 
 def check_refused():
-    for event in ("lock:fast", "lock:10", "lock-holder:-1ms"):
+    for event in ("lock:pthread:fast", "lock:pthread:", "lock:pthreads", "lock:fast", "lock:10", "lock-holder:-1ms"):
         result = gate.braid("record", "-e", event, "-o", gate.path("refused.db"), "--", "true")
         gate.equal(result.status, 2, f"{event}: status", result.err)
         gate.ok("shortest time of waiting" in result.err, f"{event}: says why", result.err)

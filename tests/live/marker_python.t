@@ -44,13 +44,13 @@ gate.check_merged("python", recording.merged(), [
     None, None, None,  # pyrun_file, run_mod, run_eval_code_obj
     "PyEval_EvalCode_[n]", *loop(*frames[:3]),
     "PyObject_Vectorcall_[n]",
-    None, None,  # cfunction_vectorcall of sorted, builtin_sorted
-    None, None, None,  # ... of list.sort, list_sort, list_sort_impl
+    None, "builtins.sorted_[n]",  # cfunction_vectorcall of sorted, builtin_sorted
+    None, "list.sort_[n]", None,  # ... of list.sort, list_sort, list_sort_impl
     "PyObject_CallOneArg_[n]", "_PyFunction_Vectorcall_[n]", *loop(frames[3]),
     "PyObject_Vectorcall_[n]",
-    None, None, None,  # cfunction_vectorcall, builtin_sum, gen_iternext
+    None, "builtins.sum_[n]", "generator.__next___[n]",  # cfunction_vectorcall, builtin_sum, ...
     *loop(*frames[4:]),
-    "PyObject_Vectorcall_[n]", None, None,  # cfunction_vectorcall_NOARGS, os_getppid
+    "PyObject_Vectorcall_[n]", None, "posix.getppid_[n]",  # cfunction_vectorcall_NOARGS, ...
     *gate.hit()], HITS, natives=len(seen[0][1]))
 gate.equal(recording.sql("SELECT runtime, source FROM source"), [("python", "walk")],
            "the source is recorded")

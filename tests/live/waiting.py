@@ -32,6 +32,20 @@ def syscall_of(pid, tid):
     return (int(words[0]), int(words[1], 16)) if len(words) > 3 else None
 
 
+def on_each_kernel(check):
+    """With what this kernel has, and again as on one before 6.16: what that returns is the same."""
+    results = [check()]
+    os.environ["BRAID_TEST_OLDER_KERNEL"] = "1"
+    print("# as on a kernel before 6.16")
+    results.append(check())
+    del os.environ["BRAID_TEST_OLDER_KERNEL"]
+    gate.equal(results[1], results[0], "the same on kernels before 6.16")
+
+
+def kernel_part(frames):
+    return [frame for frame in frames if frame.endswith("_[k]")]
+
+
 class Wait:
     """One that is over: the thread's readings, and how long it was off the CPU at least."""
 

@@ -40,6 +40,7 @@ def check(name, recording, waiter, waits, call, stack, state=BLOCKED):
     stacks = recording.user_stacks(samples)
     gate.ok(len(stacks) == 1 and waiting.same_frames(stacks[0], stack), f"{name}: the stack",
             *stacks, stack)
+    return sorted({tuple(waiting.kernel_part(frames)) for frames in recording.stacks(samples)})
 
 
 def disk_waits(waiter, line):
@@ -55,7 +56,7 @@ def disk_waits(waiter, line):
 
 def check_waits():
     waiter = waiting.Waiter(WAITS)
-    file = gate.path("file")
+    file = gate.path(f"file-{waiter.pid}")
     braid = record(waiter.pid)
     mutex = [waiter.wait("mutex", FUTEX) for _ in range(N)]
     pipe = [waiter.wait("pipe", READ) for _ in range(N)]
@@ -64,6 +65,7 @@ def check_waits():
     stop = [waiter.wait("stop", waiting.TGKILL) for _ in range(N)]
     sync, read, touch = (disk_waits(waiter, f"{what} {file}") for what in ("sync", "read", "touch"))
     recording = waiting.finish("waits", braid)
+    kernel_stacks = {}
     for name, waits, call, function, inner, state in [
             ("mutex", mutex, FUTEX, "in_mutex", ["pthread_mutex_lock_[n]", None], BLOCKED),
             ("pipe", pipe, READ, "in_pipe", ["read_[n]"], BLOCKED),
@@ -74,10 +76,16 @@ def check_waits():
             ("read", read, waiting.PREAD64, "in_read", [None], BLOCKED),
             ("touch", touch, None, "in_touch", [], BLOCKED)]:
         if waits:
-            check(name, recording, waiter, waits, call, [*waiting.to(function), *inner], state)
+            kernel_stacks[name] = check(name, recording, waiter, waits, call,
+                                        [*waiting.to(function), *inner], state)
         else:
             gate.skip(name, "the disk is too fast for anybody to wait")
     gate.check_clean("waits", recording)
+    frames = {frame for stacks in kernel_stacks.values() for stack in stacks for frame in stack}
+    gate.ok("do_syscall_64_[k]" in frames, "waits: the kernel's frames", *frames)
+    gate.equal(frames & {"schedule_[k]", "__schedule_[k]"}, set(), "waits: not the scheduler's")
+    # What a disk waits in is the file system's affair, and can differ from one time to the next.
+    return {name: kernel_stacks[name] for name in ("mutex", "pipe", "socket", "sleep", "stop")}
 
 
 def check_preempted():
@@ -104,6 +112,6 @@ def check_preempted():
 
 
 gate.need_root()
-check_waits()
-check_preempted()
+waiting.on_each_kernel(check_waits)
+waiting.on_each_kernel(check_preempted)
 gate.done()

@@ -54,6 +54,10 @@ def check_outside():
         stacks = recording.user_stacks([sample])
         gate.ok(waiting.same_frames(stacks[0], [*waiting.to("in_socket"), "recv_[n]"]),
                 "blocked at the end: the stack", *stacks)
+    kernel = [waiting.kernel_part(frames) for frames in recording.stacks(before + after)]
+    gate.equal([set(frames) & {"schedule_[k]", "__schedule_[k]"} for frames in kernel],
+               [set(), set()], "neither has the scheduler's frames")
+    return kernel
 
 
 def check_deadlock():
@@ -84,6 +88,6 @@ def check_deadlock():
 
 
 gate.need_root()
-check_outside()
-check_deadlock()
+waiting.on_each_kernel(check_outside)
+waiting.on_each_kernel(check_deadlock)
 gate.done()

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <bpf/bpf.h>
-
 #include "core/base/util.h"
+#include "core/kernel/kernel_half.h"
+#include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
 #include "runtimes/registry.h"
 #include "tests/replay/half.h"
@@ -200,7 +200,7 @@ static void fork_off(uint32_t pid)
 				       .space = parent->space->id,
 				       .program = program };
 
-	bpf_map_update_elem(kernel_half__map_fd(NULL, "targets"), &pid, &proc, BPF_ANY);
+	map__update(kernel_half__map_fd(NULL, "targets"), &pid, &proc);
 	send(&rec, sizeof(rec));
 }
 
@@ -215,7 +215,7 @@ static void execute(uint32_t pid)
 				      .command = "true" };
 	const struct proc_rec proc = { .flags = PROC_FOLLOW, .program = program };
 
-	bpf_map_update_elem(kernel_half__map_fd(NULL, "targets"), &pid, &proc, BPF_ANY);
+	map__update(kernel_half__map_fd(NULL, "targets"), &pid, &proc);
 	send(&rec, sizeof(rec));
 }
 
@@ -245,7 +245,7 @@ static bool is_target(uint32_t pid)
 {
 	struct proc_rec rec;
 
-	return !bpf_map_lookup_elem(kernel_half__map_fd(NULL, "targets"), &pid, &rec);
+	return !map__lookup(kernel_half__map_fd(NULL, "targets"), &pid, &rec);
 }
 
 /* All that has been sent, long enough after it was. */

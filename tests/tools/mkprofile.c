@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* mkprofile SHAPE FORMAT: writes a made-up profile to stdout, the same at each run. */
+/* mkprofile SHAPE FORMAT [FRAMES]: writes a made-up profile to stdout, the same at each run; with
+ * these frames (default: all), which is for a page what it shows at first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,6 +214,88 @@ static void make_wall(struct profile *profile)
 	profile->idle.threads = 8;
 }
 
+static uint32_t code_of(struct profile *profile, uint8_t kind, const char *name,
+			const char *library)
+{
+	uint32_t frame;
+
+	if (profile__code(profile, kind, name, NULL, 0, library, &frame))
+		abort();
+	return frame;
+}
+
+/* Stacks in which frames of a runtime, an interpreter's, libraries', inlined ones, the kernel's and
+ * labels stand in any order, in runs of all lengths. */
+static void make_mixed(struct profile *profile)
+{
+	static const char *const callers[] = { "call_c*", NULL };
+	static const char *const libraries[] = { "libvm", "libvm", "libvm", "libq", "libc", "" };
+	int script = profile__kind(profile, "script", "_[s]");
+	int label = profile__label_kind(profile, "waker");
+	uint32_t frames[64], stack[40], n = 0, depth, at, i;
+	char name[64];
+
+	profile->callers = callers;
+	profile__interpreter(profile, "libvm");
+	for (i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "%s%u", i % 9 ? "native" : "call_c", i);
+		frames[n++] = code_of(profile, i % 7 ? KIND_NATIVE : KIND_INLINED, name,
+				      libraries[i / 3 % ARRAY_SIZE(libraries)]);
+	}
+	for (i = 0; i < 9; i++) {
+		snprintf(name, sizeof(name), "%s%u", i % 3 ? "kernel" : "__x64_sys_", i);
+		frames[n++] = code_of(profile, KIND_KERNEL, name, "kernel");
+	}
+	for (i = 0; i < 13; i++) {
+		snprintf(name, sizeof(name), "%s%u", i ? "script" : "woken by ", i);
+		frames[n++] = frame_of(profile, i ? script : label, name, NULL, 0);
+	}
+	for (i = 0; i < 4000; i++) {
+		depth = random_below(ARRAY_SIZE(stack));
+		for (at = 0, n = 0; at < depth; at++) {
+			/* three neighbours are of one library: runs */
+			n = random_below(3) ? n / 3 * 3 + random_below(3) : random_below(62);
+			stack[at] = frames[min_of(n, 61U)];
+		}
+		add_stack(profile, stack, depth, 1 + random_below(9));
+	}
+}
+
+/* A server: what all samples have in common, then a fork, with native code in runs. */
+static void make_server(struct profile *profile)
+{
+	int script = profile__kind(profile, "script", "_[s]");
+	uint32_t stack[9], n = 0, add, malloc_, render, query, step, exec, sys, enter;
+
+	profile__interpreter(profile, "libvm");
+	stack[n++] = code_of(profile, KIND_NATIVE, "_start", "app");
+	stack[n++] = frame_of(profile, script, "<main>", "/srv/app.s", 0);
+	stack[n++] = code_of(profile, KIND_NATIVE, "vm_call", "libvm");
+	stack[n++] = frame_of(profile, script, "serve", "/srv/app.s", 0);
+	stack[n++] = frame_of(profile, script, "request", "/srv/app.s", 0);
+	render = frame_of(profile, script, "render", "/srv/app.s", 0);
+	query = frame_of(profile, script, "query", "/srv/app.s", 0);
+	add = code_of(profile, KIND_NATIVE, "vm_add", "libvm");
+	malloc_ = code_of(profile, KIND_NATIVE, "vm_malloc", "libvm");
+	step = code_of(profile, KIND_NATIVE, "sql_step", "libsql");
+	exec = code_of(profile, KIND_NATIVE, "sql_exec", "libsql");
+	enter = code_of(profile, KIND_KERNEL, "entry_SYSCALL_64", "kernel");
+	sys = code_of(profile, KIND_KERNEL, "__x64_sys_pread64", "kernel");
+	stack[n] = render;
+	add_stack(profile, stack, n + 1, 100);
+	stack[n + 1] = add;
+	add_stack(profile, stack, n + 2, 200);
+	stack[n + 2] = malloc_;
+	add_stack(profile, stack, n + 3, 300);
+	stack[n] = query;
+	stack[n + 1] = step;
+	stack[n + 2] = exec;
+	add_stack(profile, stack, n + 3, 350);
+	stack[n + 2] = enter;
+	stack[n + 3] = sys;
+	add_stack(profile, stack, n + 4, 50);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(struct profile *profile);
@@ -220,27 +303,30 @@ static const struct {
 	{ "empty", make_empty }, { "zero", make_zero },	  { "small", make_small },
 	{ "wide", make_wide },	 { "deep", make_deep },	  { "hostile", make_hostile },
 	{ "times", make_times }, { "bytes", make_bytes }, { "odd", make_odd },
-	{ "wall", make_wall },
+	{ "wall", make_wall },	 { "mixed", make_mixed }, { "server", make_server },
 };
 
 static const struct {
 	const char *name;
 	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
+	bool page; /* has all frames, whatever it shows */
 } formats[] = {
-	{ "table", output__table },
-	{ "folded", output__folded },
-	{ "html", output__flame_html },
-	{ "svg", output__flame_svg },
+	{ "table", output__table, false },   { "tree", output__tree, false },
+	{ "folded", output__folded, false }, { "html", output__flame_html, true },
+	{ "svg", output__flame_svg, true },
 };
 
 int main(int argc, char **argv)
 {
-	struct profile *profile = profile__new();
+	struct profile *profile = profile__new(), *view;
 	struct output_opts opts = { 0 };
 	size_t i;
 	int err = -1;
 
-	if (!profile || argc != 3)
+	if (!profile || argc < 3)
+		return 2;
+	opts.frames = argc > 3 ? frames__find(argv[3]) : FRAMES_ALL;
+	if (opts.frames == FRAMES_N)
 		return 2;
 	profile->target = strdup("pid 4711 (python3 app.py)");
 	profile->duration_s = 10;
@@ -248,9 +334,12 @@ int main(int argc, char **argv)
 	for (i = 0; i < ARRAY_SIZE(shapes); i++)
 		if (!strcmp(shapes[i].name, argv[1]))
 			shapes[i].make(profile);
+	if (frames__view(profile, opts.frames, &view))
+		return 1;
 	for (i = 0; i < ARRAY_SIZE(formats); i++)
 		if (!strcmp(formats[i].name, argv[2]))
-			err = formats[i].write(profile, &opts, stdout);
+			err = formats[i].write(formats[i].page ? profile : view, &opts, stdout);
 	profile__free(profile);
+	profile__free(view);
 	return err ? 1 : 0;
 }

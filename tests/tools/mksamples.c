@@ -2,7 +2,7 @@
 /* mksamples FILE: writes a recording of the samples on standard input, a line each, with tabs
  * between:
  *
- *	EVENT UNIT VALUE STATE LOCK SYSCALL PID:COMM TID:THREAD FRAME;FRAME;...
+ *	EVENT UNIT VALUE STATE LOCK SYSCALL PID:COMM TID:THREAD FRAME;FRAME;... [OBJECT]
  *
  * STATE: running, preempted, waiting, stopped or -. LOCK: held, free, waited or -. SYSCALL: a name
  * or -. Frames come root first: k:NAME of the kernel, n:NAME or n:NAME@IMAGE native (NAME may be
@@ -184,6 +184,7 @@ static void add_sample(char *line, uint64_t number)
 	thread = after_number(fields[7], &tid);
 	check(ids__thread(ids, process, tid, thread, &sample.thread, &err));
 	add_frames(&sample, process, fields[8]);
+	sample.object = line ? strtoull(line, NULL, 10) : 0;
 	check(ids__sample(ids, &sample, &err));
 }
 

@@ -6,7 +6,7 @@ file breaks any of their rules.
 
     KEY VALUE...                 what is said of the profile as a whole
     stack VALUE... FRAME;FRAME   root first, sorted; ">" in place of ";" before an inlined function;
-                                 behind it {KEY=TEXT} for each label
+                                 behind it {KEY=TEXT} or {KEY=NUMBER} for each label
 """
 
 import sys
@@ -19,14 +19,14 @@ LINE = {1: ("function_id", None), 2: ("line", None)}
 PROFILE = {
     1: ("sample_type", TYPE),
     2: ("sample", {1: ("location_id", "packed"), 2: ("value", "packed"),
-                    3: ("label", {1: ("key", None), 2: ("str", None)})}),
+                    3: ("label", {1: ("key", None), 2: ("str", None), 3: ("num", None)})}),
     3: ("mapping", {1: ("id", None), 7: ("has_functions", None), 8: ("has_filenames", None),
                     9: ("has_line_numbers", None), 10: ("has_inline_frames", None)}),
     4: ("location", {1: ("id", None), 2: ("mapping_id", None), 4: ("line", LINE)}),
     5: ("function", {1: ("id", None), 2: ("name", None), 4: ("filename", None)}),
     6: ("string_table", "text"),
     10: ("duration_nanos", None), 11: ("period_type", TYPE), 12: ("period", None),
-    13: ("comment", "packed"),
+    13: ("comment", "packed"), 14: ("default_sample_type", None),
 }
 
 
@@ -111,7 +111,9 @@ class Reader:
         locations = [self.locations[i] for i in reversed(sample["location_id"])]
         assert all(one["mapping_id"][0] in self.mappings for one in locations)
         frames = [">".join(map(self.frame, reversed(one["line"]))) for one in locations]
-        labels = "".join(f" {{{self.text(one, 'key')}={self.text(one, 'str')}}}"
+        assert all(len(one["str"]) + len(one["num"]) == 1 for one in sample["label"])
+        labels = "".join(f" {{{self.text(one, 'key')}={self.text(one, 'str')}}}" if one["str"]
+                         else f" {{{self.text(one, 'key')}={one['num'][0]}}}"
                          for one in sample["label"])
         return "stack {} {}{}".format(" ".join(map(str, sample["value"])), ";".join(frames), labels)
 
@@ -123,6 +125,8 @@ class Reader:
             yield f"duration {duration}"
         for comment in self.top["comment"]:
             yield f"comment {self.strings[comment]}"
+        for default in self.top["default_sample_type"]:
+            yield f"default {self.strings[default]}"
         yield from sorted(map(self.stack, self.top["sample"]))
         assert self.used == set(self.locations), "locations that no stack has"
 

@@ -43,12 +43,12 @@ page()
 		sed '1d; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g'
 }
 
-# check SHAPE FORM: runs the checks of stdin, JavaScript, inside the page of that profile.
+# check SHAPE FORM [FRAMES]: runs the checks of stdin, JavaScript, inside the page of that profile.
 check()
 {
 	local file=$dir/$1.$2 begin='<script>' end='</script>' results
 
-	"$mkprofile" "$1" "$2" > "$file" || { report <<< "not ok - mkprofile $1 $2"; return; }
+	"$mkprofile" "$1" "$2" "${3:-all}" > "$file" || { report <<< "not ok - mkprofile $1 $2"; return; }
 	# A browser without a screen may never come to draw a frame.
 	sed -i 's,^<script type=,<script>requestAnimationFrame = setTimeout;</script>&,' "$file"
 	if [[ $2 == svg ]]; then
@@ -65,6 +65,18 @@ check()
 		report <<< "not ok - $1.$2: the checks ran to their end"
 	fi
 	report < <(grep -v '^end of checks' <<< "$results" | sed "s/ok - /ok - $1.$2: /")
+}
+
+# stacks SHAPE: what braid itself makes of each choice of frames, as JavaScript.
+stacks()
+{
+	local frames
+
+	for frames in script collapsed all; do
+		echo "$frames: \`"
+		"$mkprofile" "$1" folded "$frames"
+		echo "\`,"
+	done
 }
 
 # share SHAPE AWK-CONDITION: what the page must say is matched, counted over the folded stacks.
@@ -324,6 +336,95 @@ END
 	t.is(window.pwned, undefined, 'nothing was run');
 	t.ok(t.one('h1').textContent.startsWith('\x3c/title>\x3cscript>'), 'the title is text');
 	t.ok(document.title.startsWith('\x3c/title>\x3cscript>'), 'the window title as well');
+END
+
+	check mixed $form collapsed << END
+	const want = { $(stacks mixed) };
+	const profile = JSON.parse(t.one('#profile').textContent);
+	const all = new FlameTree(profile.nodes);
+	const frames = [];
+	for (let i = 0; i < profile.frames.length; i += 6)
+		frames.push({ label: profile.strings[profile.frames[i]],
+			kind: profile.frames[i + 3],
+			isLabel: Boolean(profile.kinds[profile.frames[i + 3]][2]),
+			library: profile.strings[profile.frames[i + 4]],
+			role: profile.frames[i + 5] });
+	frames.push({ label: 'all' });
+	for (const mode of ['script', 'collapsed', 'all']) {
+		const view = new FrameView(all, frames, mode, new Set(), true);
+		const paths = [''];
+		const lines = [];
+		for (let i = 0; i < view.tree.n; i++) {
+			const label = frames[view.tree.frame[i]].label;
+			if (i)
+				paths[i] = paths[view.tree.parent[i]] + (view.tree.parent[i] ? ';' : '') + label;
+			if (view.tree.self[i])
+				lines.push(\`\${paths[i] || '[no stack]'} \${view.tree.self[i]}\`);
+		}
+		const wanted = want[mode].trim().split('\\n').sort();
+		lines.sort();
+		t.ok(lines.length > 100 && wanted.length === lines.length,
+			\`\${mode} frames: as many stacks as braid makes (\${lines.length})\`);
+		t.is(lines.find((line, i) => line !== wanted[i]), undefined,
+			\`\${mode} frames: the same stacks\`);
+	}
+END
+
+	check server $form collapsed << 'END'
+	await t.redrawn(() => {});
+	const modes = () => [...document.querySelectorAll('.frames button')].map(
+		b => b.textContent + (b.getAttribute('aria-pressed') === 'true' ? '*' : '')).join();
+	t.is(modes(), 'script,collapsed*,all', 'a switch for frames');
+	t.ok(t.shows('4 frames common to all samples') && !t.shows('serve'),
+		'the common trunk is one row');
+	t.ok(t.shows('request (app.s)') && t.shows('render (app.s)'), 'then comes the fork');
+	t.ok(t.shows('libvm \u00d72') && t.shows('sql_step [libsql \u00d72]'), 'runs are blocks');
+	t.ok(t.shows('__x64_') && !t.shows('entry_'), 'a system call is named');
+	t.ok(!t.shows('vm_add') && !t.shows('sql_exec'), 'what is in blocks is not shown');
+	t.mouse('mousemove', 'render');
+	t.is(t.one('.tip').textContent, 'render (app.s)/srv/app.sscript, 600 samples, 100 self, ' +
+		'600 with the native code that it calls\n60.00% of total', 'hover tells script self');
+	t.mouse('mousemove', 'libvm');
+	t.is(t.one('.tip').textContent, 'libvm \u00d72native, 500 samples, 500 self\n' +
+		'50.00% of total\nclick shows the frames', 'hover on a block');
+	await t.search('vm_malloc');
+	t.is(t.matched(), 'matched 30.00% (300 samples)', 'search finds what blocks hide');
+	t.ok(t.find('libvm').alpha === 1 && t.find('sql_step').alpha < 1, 'and marks them');
+	await t.search('serve');
+	t.is(t.matched(), 'matched 100.00% (1,000 samples)', 'and what the trunk hides');
+	await t.search('');
+	await t.click('libvm');
+	t.ok(t.shows('vm_add') && t.shows('vm_malloc') && t.shows('sql_step [libsql'),
+		'a click opens a block, and no other');
+	await t.click('4 frames');
+	t.ok(t.shows('<main>') && t.shows('serve') && t.shows('libvm') && !t.shows('4 frames'),
+		'a click opens the trunk');
+	t.ok(t.shows('vm_malloc'), 'what was open stays so');
+	await t.click('query');
+	t.ok(!t.shows('render') && t.shows('sql_step'), 'zoomed');
+	await t.press('[data-mode=script]');
+	t.is(modes(), 'script*,collapsed,all', 'script frames');
+	t.ok(t.shows('query') && !t.shows('sql_step') && !t.shows('_start') && !t.shows('render'),
+		'no native frame is left; what was zoomed still is');
+	t.mouse('mousemove', 'query');
+	t.ok(t.one('.tip').textContent.includes('400 samples, 400 self\n'), 'its time is kept');
+	await t.press('[data-mode=all]');
+	t.ok(t.shows('sql_exec') && t.shows('entry_SYSCALL_64') && t.shows('4 frames'), 'all frames');
+	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+		'kernel 5.00%,native 85.00%,script 10.00%', 'the legend tells of all frames');
+END
+
+	check deep $form << 'END'
+	await t.redrawn(() => {});
+	t.is(t.one('.frames button:nth-child(3)').getAttribute('aria-pressed'), 'true', 'all frames');
+	const scroller = t.one('.scroll');
+	await t.redrawn(() => { scroller.scrollTop = 0; });
+	await t.click('Level#step_1500');
+	t.ok(scroller.scrollTop === 0, 'what is zoomed at the top is in view');
+	await t.press('.reset');
+	t.ok(t.shows('all') && scroller.scrollTop > 20000, 'the root is, once nothing is zoomed');
+	await t.press('.flip');
+	t.ok(t.shows('all') && scroller.scrollTop === 0, 'and with the root at the top');
 END
 
 	for shape in empty zero; do

@@ -4,6 +4,7 @@
 idle waits, units, histograms."""
 
 import os
+import pty
 import subprocess
 import sys
 import tempfile
@@ -77,15 +78,25 @@ def check_states():
     tap.equal(out.splitlines()[:3], [
         "made up", "event wall: 45.0 ms in 11 samples",
         "on CPU 12.0 ms, waiting 27.0 ms, preempted 6.00 ms"], "its heading")
-    tap.equal(below(out, " Self%")[:3], [
+    tap.equal(below(out, "Script%")[:3], [
+        " 46.7%    21.0 ms   0.0%       0 ns  46.7%    21.0 ms    3.00 ms    12.0 ms    6.00 ms"
+        "  python   f (app.py)",
+        " 35.6%    16.0 ms  35.6%    16.0 ms  53.3%    24.0 ms    9.00 ms    15.0 ms      20 ns"
+        "  native   main",
+        " 17.8%    8.00 ms  17.8%    8.00 ms  17.8%    8.00 ms       0 ns    8.00 ms       0 ns"
+        "  native   sleep"],
+        "on CPU, waiting and preempted in columns", out)
+    out = report("--frames", "all", "--sort", "self")[1]
+    tap.equal([line[18:] for line in below(out, "Script%")[:3]], [
         " 35.6%    16.0 ms 100.0%    45.0 ms    12.0 ms    27.0 ms    6.00 ms  native   main",
         " 17.8%    8.00 ms  17.8%    8.00 ms       0 ns    8.00 ms       0 ns  native   sleep",
         " 15.6%    7.00 ms  15.6%    7.00 ms    1.00 ms       0 ns    6.00 ms  native   strcmp"],
-        "on CPU, waiting and preempted in columns", out)
+        "with all frames, by self", out)
     out = report("--by", "state", "--rows", "3")[1]
-    tap.equal([line.split("  ")[-1] for line in below(out, " Self%")],
-              ["running", "waiting", "stopped", "(17 more)"], "groups come first in a table", out)
-    out = report("--format", "tree", "--by", "process", "--rows", "3")[1]
+    tap.equal([line.split("  ")[-1] for line in below(out, "Script%")],
+              ["running", "waiting", "stopped", "(13 more)"], "groups come first in a table", out)
+    out = report("--format", "tree", "--by", "process", "--frames", "all",
+                 "--rows", "7")[1]
     tap.equal(below(out, " Total%")[:3], [
         " 53.3%    24.0 ms    9.00 ms    15.0 ms      20 ns       0 ns  tool (50)",
         " 53.3%    24.0 ms    9.00 ms    15.0 ms      20 ns    16.0 ms    main",
@@ -110,7 +121,7 @@ def check_filters():
     for words, status, says in (
             (["--state", "asleep"], 2, "--state takes running, .*, not 'asleep'"),
             (["--state", "running,"], 2, "--state takes"),
-            (["--by", "colour"], 2, "--by takes state, syscall, process or thread, not 'colour'"),
+            (["--by", "colour"], 2, "--by takes state, syscall, process, thread or age, not 'colour'"),
             (["--idle", "maybe"], 2, "--idle takes hide or show, not 'maybe'"),
             (["--histogram=tea"], 2, "--histogram takes stacks or nothing, not 'tea'"),
             (["--histogram", "--format", "tree"], 2, "--histogram is a format of its own"),
@@ -310,10 +321,150 @@ def check_hidden():
     tap.equal((status, len(out.splitlines()), err), (0, 3, ""), "where nothing is left", out)
 
 
+def check_ages():
+    """Of what is outstanding `object` is how long it has been held, in ns; of others it is not."""
+    second = 1000000000
+    ages = [1, second - 1, second, 10 * second, 60 * second, 600 * second, 3600 * second]
+    made(*(f"outstanding:malloc bytes {10 ** i} - - - 42:app 42:app n:main;n:f {age}"
+           for i, age in enumerate(ages)),
+         "alloc bytes 7 - - - 42:app 42:app n:main 5000000000",
+         "outstandings bytes 7 - - - 42:app 42:app n:main 5000000000")
+    event = ("--event", "outstanding:malloc")
+    tap.equal(sorted(folded("--by", "age", *event)), [
+        "held 1 h or longer;main;f 1000000", "held 1 min to 10 min;main;f 10000",
+        "held 1 s to 10 s;main;f 100", "held 10 min to 1 h;main;f 100000",
+        "held 10 s to 1 min;main;f 1000", "held less than 1 s;main;f 11"], "--by age")
+    tap.equal(folded(*event, "--min-age", "10"), ["main;f 1111000"], "--min-age: as old or older")
+    tap.equal(folded(*event, "--min-age", "0.999999999"), ["main;f 1111110"],
+              "--min-age: to the nanosecond")
+    tap.equal(folded(*event, "--min-age", "3601"), [], "--min-age: nothing is so old")
+    for other in ("alloc", "outstandings"):
+        for words in (("--by", "age"), ("--min-age", "1")):
+            status, out, err = report("--event", other, *words)
+            tap.equal((status, out), (1, ""), f"{other} {words[0]}: status")
+            tap.ok(f"{other} has no age" in err, f"{other} {words[0]}: says why", err)
+
+
+def pprof(*words):
+    file = os.path.join(WORK.name, "made.pb.gz")
+    status, _, err = report("--format", "pprof", "-o", file, *words)
+    if status:
+        return [err]
+    reader = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tools/read_pprof.py")
+    return subprocess.run([sys.executable, reader, file], capture_output=True, text=True,
+                          check=True).stdout.splitlines()
+
+
+def check_pprof():
+    """All events as sample types; processes and threads as labels."""
+    made("cpu samples 1 running - - 42:app 42:app n:main;script:f@/x/app.s;n:add@/lib/libq.so",
+         "cpu samples 2 running - - 42:app 43:w n:main;script:f@/x/app.s;n:add@/lib/libq.so",
+         "cpu samples 4 running - - 42:app 43:w n:main;script:f@/x/app.s;n:add@/lib/libq.so",
+         "wall ns 300 waiting - read 42:app 43:w n:main;script:f@/x/app.s;n:read",
+         "alloc bytes 64 running - - 50:tool 50:tool n:main;n:malloc",
+         "pmu samples 9 running - - 50:tool 50:tool n:main")
+    app, w, tool = (f" {{pid={pid}}} {{process={process}}} {{tid={tid}}} {{thread={thread}}}"
+                    for pid, process, tid, thread in (
+                        (42, "app", 42, "app"), (42, "app", 43, "w"), (50, "tool", 50, "tool")))
+    tap.equal(pprof(), [
+        "types samples/count wall/nanoseconds alloc/bytes pmu:samples/count",
+        "comment made up", "default samples",
+        "stack 0 0 0 9 main" + tool, "stack 0 0 64 0 main;malloc" + tool,
+        "stack 0 300 0 0 main;f (app.s);read {state=waiting}" + w,
+        "stack 1 0 0 0 main;f (app.s);add" + app, "stack 6 0 0 0 main;f (app.s);add" + w],
+        "pprof: all events, all threads")
+    tap.equal(pprof("--event", "wall")[0], "types wall/nanoseconds", "pprof: of one event")
+    tap.equal(pprof("--frames", "script", "--thread", "w"), [
+        "types samples/count wall/nanoseconds", "comment made up", "default samples",
+        "stack 0 300 f (app.s) {state=waiting}" + w, "stack 6 0 f (app.s)" + w],
+        "pprof: script frames of one thread")
+
+
+def check_frames():
+    made("cpu samples 1 running - - 42:app 42:app n:main@/bin/x;script:f@/x/app.s;"
+         "n:go@/lib/libq.so.1;n:step@/lib/libq.so.1;k:entry;k:__x64_sys_read;k:vfs_read",
+         "cpu samples 2 running - - 42:app 42:app n:main@/bin/x;n:idle@/bin/x")
+    tap.equal(folded(), ["main;f (app.s);go;step;entry;__x64_sys_read;vfs_read 1", "main;idle 2"],
+              "folded has all frames")
+    tap.equal(folded("--frames", "collapsed"), ["main;f (app.s);go;__x64_sys_read 1", "main;idle 2"],
+              "unless others are wanted")
+    tap.equal(folded("--frames", "script"), ["f (app.s) 1", "main;idle 2"], "script frames")
+    out = report("--format", "tree")[1]
+    tap.equal(below(out, " Total%"), [
+        "100.0%          3          0  main", " 66.7%          2          2    idle",
+        " 33.3%          1          0    f (app.s)",
+        " 33.3%          1          0      go [libq ×2]",
+        " 33.3%          1          1        __x64_sys_read [kernel ×3]"],
+        "a tree has collapsed ones", out)
+    out = report("--group", "library", "--sort", "total")[1]
+    tap.equal([line.split()[-1] for line in below(out, " Self%")],
+              ["x", "kernel", "libq", "script"], "by library, of all frames", out)
+    out = report("--group", "process")[1]
+    tap.equal(below(out, "Total%"), ["100.0%          3  process  app (42)"], "by process", out)
+    made(*[f"cpu samples {n} running - - 42:app 42:app n:f{n}" for n in range(1, 34)])
+    tap.equal(len(below(report()[1], " Self%")), 31, "30 rows, and how many more")
+    tap.equal(len(below(report("--rows", "all")[1], " Self%")), 33, "all rows")
+    for words, says in (
+            (["--frames", "few"], "--frames takes script, collapsed or all, not 'few'"),
+            (["--sort", "size"], "--sort takes script, self, total, name or samples, not 'size'"),
+            (["--group", "state"], "--group takes function, file, library, kind, process or "
+                                   "thread, not 'state'"),
+            (["--sort", "self", "--format", "tree"], "--sort and --group are of tables"),
+            (["--inverted"], "--inverted is of trees"),
+            (["--histogram", "--frames", "all"], "--histogram is of occurrences"),
+            (["--rows", "0"], r"--rows \(or all\) takes a number from 1")):
+        status, out, err = report(*words)
+        tap.equal((status, out), (2, ""), f"{words}: status")
+        tap.matches(says, err, f"{words}: says why")
+
+
+def on_terminal(*words, **environment):
+    """What arrives at a terminal, and the exit status."""
+    pid, terminal = pty.fork()
+    if not pid:
+        for name in ("NO_COLOR", "PAGER", "BRAID_PAGER", "LESS"):
+            os.environ.pop(name, None)
+        os.environ.update({"TERM": "xterm", **environment})
+        os.execv(OUTPUT + "/braid", ["braid", "report", *words, FILE])
+    got = b""
+    try:
+        while part := os.read(terminal, 65536):
+            got += part
+    except OSError:  # the terminal's other end is closed
+        pass
+    os.close(terminal)
+    return got.decode().replace("\r\n", "\n"), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def check_terminal():
+    made("cpu samples 1 running - - 42:app 42:app n:main@/bin/x;script:f@/x/app.s")
+    plain = report()[1]
+    text, status = on_terminal(BRAID_PAGER="")
+    tap.ok("  \033[36mf (app.s)\033[m\n" in text, "colours on a terminal", text)
+    tap.equal((text.replace("\033[36m", "").replace("\033[33m", "").replace("\033[m", ""), status),
+              (plain, 0), "and nothing else")
+    tap.equal(on_terminal(BRAID_PAGER="cat", NO_COLOR="1"), (plain, 0), "NO_COLOR")
+    tap.equal(on_terminal(TERM="dumb", BRAID_PAGER="echo no"), (plain, 0),
+              "no pager, no colours on a terminal that is dumb")
+    tap.equal(on_terminal(NO_COLOR="1", BRAID_PAGER="sed 's/^/> /'", PAGER="echo no"),
+              ("".join(f"> {line}\n" for line in plain.splitlines()), 0), "BRAID_PAGER")
+    tap.equal(on_terminal(PAGER="echo $LESS; cat > /dev/null"), ("FRX\n", 0), "PAGER, as git has it")
+    tap.equal(on_terminal(PAGER="true"), ("", 0), "a pager that has seen enough")
+    tap.equal(on_terminal("--format", "folded", PAGER="echo no")[0], folded()[0] + "\n",
+              "none for what is for programs")
+    env = {**os.environ, "PAGER": "echo no", "TERM": "xterm"}
+    tap.equal(subprocess.run([OUTPUT + "/braid", "report", FILE], capture_output=True, text=True,
+                             check=False, env=env).stdout, plain, "nor into a pipe")
+
+
 check_states()
 check_filters()
+check_ages()
 check_units()
 check_histogram()
 check_idle()
 check_hidden()
+check_pprof()
+check_frames()
+check_terminal()
 tap.done()

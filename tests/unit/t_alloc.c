@@ -10,6 +10,7 @@
 #include "core/base/util.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/alloc_windows.h"
+#include "probes/attach.h"
 #include "tests/tap.h"
 
 static uint64_t seed;
@@ -120,6 +121,38 @@ static void test_unbiased(void)
 	}
 }
 
+/* Of what is outstanding at the end: those of the samples that nobody has freed, and some sizes are
+ * freed more often than others. */
+static void test_outstanding(void)
+{
+	const uint64_t sizes[] = { 16, 100, 5000, 70000, 1 << 20 }, period = 65536;
+	uint64_t left = alloc__draw(draw(), period);
+	double truth = 0, sum = 0, variance = 0;
+
+	seed = 6;
+	for (size_t i = 0; i < 5000000; i++) {
+		uint64_t size = sizes[i % ARRAY_SIZE(sizes)];
+		bool freed = draw() % 1000 >= 30 * (i % ARRAY_SIZE(sizes) + 1);
+		double p = -expm1(-(double)size / period);
+		uint64_t value = 0;
+
+		if (size < left) {
+			left -= size;
+		} else {
+			left = alloc__draw(draw(), period);
+			value = alloc__weight(size, period);
+		}
+		if (freed)
+			continue;
+		truth += size;
+		sum += value;
+		variance += (double)size * size * (1 - p) / p;
+	}
+	ok(fabs(sum - truth) < 3 * sqrt(variance) + 1e-4 * truth,
+	   "outstanding: the estimate is within three standard deviations");
+	tap__diag("%.5f of the truth, deviation %.5f", sum / truth, sqrt(variance) / truth);
+}
+
 static struct elf_file *open_file(const char *path)
 {
 	struct elf_file *file = NULL;
@@ -146,6 +179,7 @@ static void test_sites(void)
 	struct elf_file *program = open_file("/bin/sh");
 	struct alloc_site sites[ALLOC_SITES_MAX];
 	const struct alloc_site *site;
+	uint64_t vaddr = 0;
 	size_t n;
 
 	if (!libc) {
@@ -158,13 +192,27 @@ static void test_sites(void)
 		site = site_of(sites, n, libc, "calloc");
 		ok(site && site->cookie == ALLOC_COOKIE(0, 1, 0), "calloc's is a product");
 		site = site_of(sites, n, libc, "posix_memalign");
-		ok(site && site->cookie == ALLOC_COOKIE(2, ALLOC_ARG_NONE, 1),
+		ok(site && site->cookie ==
+				   (ALLOC_COOKIE(2, ALLOC_ARG_NONE, 1) | ALLOC_WRITES_COOKIE),
 		   "posix_memalign's is the third, and it may call malloc");
 		for (size_t i = 0; i < n; i++)
 			for (size_t k = 0; k < i; k++)
 				if (sites[i].vaddr == sites[k].vaddr)
 					n = 0;
 		ok(n >= 7, "each address is there once");
+		site = site_of(sites, n, libc, "realloc");
+		ok(site && ALLOC_FREES(site->cookie) && ALLOC_FREED(site->cookie) == 0,
+		   "realloc frees its first argument");
+		n = alloc_sites__find_frees(libc, &alloc_malloc, sites);
+		site = &sites[n - 1];
+		ok(n && ALLOC_FREES(site->cookie) && ALLOC_FREED(site->cookie) == 0 &&
+			   !elf_file__find_symbol(libc, "free", &vaddr, NULL) &&
+			   site->vaddr - vaddr < 16,
+		   "free does, too, and comes last, at its beginning or behind its look for NULL");
+		ok(probe_point__trap(&(struct probe_point) {
+			   .file = libc, .pc_vaddr = site->vaddr }) == TRAP_PUSH,
+		   "... at an instruction that is emulated");
+		ok(!site_of(sites, n, libc, "malloc"), "malloc does not");
 		ok(!alloc_sites__is_static(libc), "a library is no static program");
 	}
 	is_int(alloc_sites__find(program, &alloc_malloc, sites), 0,
@@ -297,6 +345,7 @@ int main(void)
 	test_draw();
 	test_weight();
 	test_unbiased();
+	test_outstanding();
 	test_sites();
 	test_windows();
 	test_width();

@@ -192,8 +192,12 @@ int main(void)
 	struct recording *recording;
 	struct capture *capture;
 	struct err err = {};
+	char kallsyms[100];
 
 	workdir__make();
+	workdir__write("kallsyms", "ffffffff81000000 t schedule.isra.0.cold\n"
+				   "ffffffff81000100 T next\n");
+	snprintf(kallsyms, sizeof(kallsyms), "%s/kallsyms", workdir);
 	snprintf(path, sizeof(path), "%s/capture.db", workdir);
 	tracker.opts.runtimes = none;
 	tracker.opts.sessions = sessions;
@@ -207,7 +211,7 @@ int main(void)
 							       .tracker = &tracker,
 							       .runtimes = none,
 							       .sessions = sessions,
-							       .kallsyms_path = "/dev/null" },
+							       .kallsyms_path = kallsyms },
 				      &capture, &err),
 		"begins"))
 		return tap__done();
@@ -223,6 +227,8 @@ int main(void)
 	is_str(recorded("SELECT count(DISTINCT native) || '/' || count(DISTINCT thread) FROM "
 			"sample WHERE time_ns >= 3000"),
 	       "1/2 ", "known: one stack, of two threads");
+	is_str(recorded("SELECT name FROM function WHERE name LIKE '%schedule%'"), "schedule ",
+	       "a kernel symbol's name is shown without what the compiler put behind it");
 	is_str(recorded("SELECT event FROM sample ORDER BY id"), "1 1 1 1 1 1 2 1 1 2 ",
 	       "each has its event");
 	is_str(recorded("SELECT name || '/' || unit FROM event ORDER BY id"),

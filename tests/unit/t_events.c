@@ -34,6 +34,19 @@ static void test_understood(void)
 	is_int(opts.periods[2], 1, "... not of the clock's");
 }
 
+static void test_locks(void)
+{
+	struct event_list list = {};
+	struct err err = {};
+
+	is_int(event_list__parse("lock:1ms,lock:pthread:20us,lock-holder", &list, &err), 0,
+	       "waits for locks, and calls for them");
+	is_str(list.list[1].name, "lock:pthread", "calls go by that name");
+	is_int(list.list[1].minimum, 20000, "with a minimum");
+	is_int(event_list__of_slot(&list, EVENT_LOCK_CALL), 2, "are another event");
+	is_int(event_list__of_slot(&list, EVENT_LOCK), 1, "... than waits");
+}
+
 static void refuses(const char *text, const char *words)
 {
 	struct event_list list = {};
@@ -54,6 +67,11 @@ static void test_refused(void)
 	refuses("cpu,cpu", "the event cpu is there twice");
 	refuses("off-cpu,wall", "one of them contains the other");
 	refuses("off-cpu:5", "shortest time of waiting");
+	refuses("lock:pthread:5", "lock:pthread:10us");
+	refuses("lock:pthread:", "lock:pthread:10us");
+	refuses("lock:pthreads", "shortest time of waiting");
+	refuses("lock-holder:pthread", "shortest time of waiting");
+	refuses("lock:pthread,lock:pthread:1ms", "lock:pthread is there twice");
 	refuses("block-io:5", "shortest time of block I/O");
 	refuses("wall:-1ms", "shortest time of waiting");
 	refuses("off-cpu:2days", "shortest time of waiting");
@@ -62,7 +80,7 @@ static void test_refused(void)
 	refuses("uprobes:x:y", "did you mean uprobe or kprobe?");
 	refuses("tracepoit:sched:sched_switch", "did you mean tracepoint?");
 	refuses("nothing-like-it", ", syscall, tracepoint, uprobe, ");
-	refuses("nothing-like-it", "A:latency:B; braid events says more of them");
+	refuses("nothing-like-it", "A:latency:B[:MIN]; braid events says more of them");
 	refuses("page-fualt", "did you mean page-fault");
 	refuses("LLC-load-mises", "did you mean LLC-load-misses");
 	refuses("r12x", "there is no event 'r12x'");
@@ -135,7 +153,7 @@ static void test_intervals(void)
 	struct kernel_half_opts opts = {};
 	struct err err = {};
 
-	refuses("latency", "needs an argument: latency:A:latency:B");
+	refuses("latency", "needs an argument: latency:A:latency:B[:MIN]");
 	refuses("latency:x", "an interval is A:latency:B");
 	refuses(":latency:uprobe:a:b", "an interval is A:latency:B");
 	refuses("uprobe:a:b:latency:", "an interval is A:latency:B");
@@ -144,12 +162,17 @@ static void test_intervals(void)
 	refuses("uprobe:a:b:latency:syscall:read", "cannot begin or end at syscall:read");
 	refuses("uprobe:a:b:latency:uprob:a:c", "did you mean uprobe");
 	refuses("uprobe:a:latency:uprobe:a:c", "uprobe:FILE:SYMBOL");
+	refuses("uprobe:a:b:latency:uprobe:a:c:10", "10 is not the shortest time between two");
+	refuses("uprobe:a:b:latency:uprobe:a:4711", "neither a symbol nor an offset");
+	refuses("uprobe:a:b:latency:uprobe:a:1ms", "neither a symbol nor an offset");
+	refuses("uprobe:a:b:1ms:latency:uprobe:a:c", "comes last, A:latency:B:MIN");
 	is_int(event_list__parse("tracepoint:s:n/a==1/:latency:uretprobe:x:f,"
 				 "usdt:x:p:n:latency:tracepoint:s:n/a==1/,"
 				 "kprobe:f:latency:kretprobe:f,tracepoint:s:n/a==1/",
 				 &list, &err),
 	       0, "three intervals");
 	ok(list.list[0].kind == &event_latency, "are of their own kind, whatever they begin with");
+	is_int(list.list[0].minimum, 0, "without a minimum");
 	event_list__configure(&list, &(struct event_rates) { 99, 0, 0 }, &opts);
 	is_int(opts.paired, 1 << 1 | 1 << 2 | 1 << 3, "their values are times");
 	is_int(opts.intervals, opts.paired, "... which the budget chooses by");
@@ -159,6 +182,18 @@ static void test_intervals(void)
 	is_int(opts.events.of_type[CHAIN_TRACEPOINT], 1 << 1 | 1 << 2 | 1 << 4, "tracepoints ...");
 	is_int(opts.events.of_type[CHAIN_UPROBE], 1 << 1 | 1 << 2 | 1 << 3,
 	       "... and uprobes or functions where there are such ends");
+	list.n = 0;
+	is_int(event_list__parse("uprobe:a:b:latency:uprobe:a:0x10:1.5ms,"
+				 "uprobe:a:b:latency:usdt:x:p:n:20us,"
+				 "uprobe:a:b:latency:tracepoint:s:n/c == \"1:1ms\"/:1s,"
+				 "uprobe:a:b:latency:tracepoint:s:n/c == \"1:1ms\"/",
+				 &list, &err),
+	       0, "with a minimum");
+	is_int(list.list[0].minimum, 1500000, "behind an offset");
+	is_int(list.list[1].minimum, 20000, "... a probe");
+	is_int(list.list[2].minimum, 1000000000, "... a filter");
+	is_int(list.list[3].minimum, 0, "... not in it");
+	is_str(list.list[1].name, "uprobe:a:b:latency:usdt:x:p:n:20us", "is in the name");
 }
 
 static void test_names(void)
@@ -225,6 +260,7 @@ int main(void)
 	test_refused();
 	test_filters_refused();
 	test_intervals();
+	test_locks();
 	test_names();
 	test_nearest();
 	return tap__done();

@@ -122,6 +122,102 @@ static void change_some(void)
 	host.task.pid = TGID + (any_below(10) ? 0 : any_below(2 * KEPT_WAYS));
 }
 
+extern const volatile __u32 cfg_known_sets; /* bpf/emit.bpf.c */
+
+/* By what a stack is known again: the hash of what the sample has, whether or not kept frames were
+ * copied into it. */
+static struct frames_hash hash_of(bool with_kept)
+{
+	static const uint32_t zero = 0;
+	const struct scratch *scratch = bpf_map_lookup_elem(&scratches, &zero);
+
+	host__set(&cfg_kept, with_kept);
+	host__set(&cfg_known_sets, 1);
+	sampler__run(regs);
+	host__set(&cfg_known_sets, 0);
+	return scratch->content.hash;
+}
+
+static const struct unwind_rule next_word = RSP(8), next_two = RSP(16), next_four = RSP(32);
+
+static void set_rule_of_1(struct unwind_rule rule)
+{
+	const struct unwind_rule rules[CODE_PAGES] = { next_word, rule,	     next_two,	next_word,
+						       next_word, next_word, next_word, END };
+
+	set_rules(rules);
+	publish();
+}
+
+/* Samples with frames kept, from `at` on; whether the stack is the one that there is without. */
+static bool is_same(uint32_t at)
+{
+	static struct host_sample want;
+
+	regs[UNWIND_REG_RSP] = AT(at);
+	host__set(&cfg_kept, 0);
+	sampler__run(regs);
+	want = host.sample;
+	host__set(&cfg_kept, 1);
+	sampler__run(regs);
+	return host.sample.head.n_native == want.head.n_native &&
+	       !memcmp(host.sample.words + want.head.n_kernel, want.words + want.head.n_kernel,
+		       16 * (size_t)want.head.n_native);
+}
+
+/* Frames that a sample does not unwind leave what an earlier one, of other tables, had under their
+ * numbers. That is not kept. */
+static void check_numbers(void)
+{
+	bool same = true;
+
+	reset();
+	regs[UNWIND_REG_PC] = PC(0);
+	for (int i = 0; i < 20; i++)
+		stack[i] = PC(0);
+	set_rule_of_1(next_four);
+	stack[9] = PC(1); /* frame 6, up to word 14 */
+	stack[13] = PC(2);
+	stack[15] = PC(7);
+	same &= is_same(4);
+	set_rule_of_1(next_two);
+	same &= is_same(11); /* frames 1 to 4 are kept */
+	stack[9] = PC(0);
+	stack[15] = PC(0); /* what frame 7 leads to */
+	stack[16] = PC(7);
+	same &= is_same(7);
+	stack[9] = PC(1);
+	same &= is_same(9);
+	ok(same, "numbers of frames that were not unwound");
+}
+
+/* Where the code of a frame without a table is replaced, the frame may be another one. */
+static void check_tableless(void)
+{
+	static const unsigned char sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	bool same = true;
+
+	reset();
+	regs[UNWIND_REG_PC] = PC(0);
+	regs[UNWIND_REG_RBP] = AT(10);
+	set_rule_of_1(next_two);
+	stack[4] = PC(3);
+	stack[5] = JIT + 16; /* from word 6 up to its CFA, word 12 */
+	stack[10] = AT(30);
+	stack[11] = PC(3);
+	stack[12] = PC(3);
+	stack[13] = PC(7);
+	same &= is_same(4);
+	same &= is_same(4);
+	memcpy(jit_code + 16, sigreturn, sizeof(sigreturn));
+	stack[6 + 5 + 15] = AT(40);
+	stack[6 + 5 + 16] = PC(3);
+	stack[40] = PC(7);
+	same &= is_same(4);
+	ok(same && host.sample.head.n_native == 5, "code without a table that was replaced");
+	regs[UNWIND_REG_RBP] = 0;
+}
+
 int main(void)
 {
 	static struct host_sample want;
@@ -130,6 +226,8 @@ int main(void)
 	uint64_t n_used = 0, n_bad = 0, n_partly = 0, n_differ = 0, n_complete = 0;
 
 	sampler__open();
+	check_numbers();
+	check_tableless();
 	reset();
 	scratch = bpf_map_lookup_elem(&scratches, &zero);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -152,6 +250,11 @@ int main(void)
 		n_used += scratch->kept.n_kept > 0;
 		n_partly += scratch->kept.n_kept > 0 && scratch->kept.end > 0;
 		n_differ += scratch->kept.first > 0;
+		if (scratch->kept.n_kept) {
+			struct frames_hash hash = hash_of(true), wanted = hash_of(false);
+
+			n_bad += memcmp(&hash, &wanted, sizeof(hash)) != 0;
+		}
 	}
 	is_int(n_bad, 0, "%d samples: with kept frames each is the same", ROUNDS);
 	ok(n_used > ROUNDS / 40 && n_partly > ROUNDS / 40 && n_differ > ROUNDS / 200,

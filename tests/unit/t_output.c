@@ -180,28 +180,30 @@ static void check_table(void)
 	profile->duration_s = 2.5;
 	profile->frequency_hz = 99;
 	profile__add_loss(profile, "ring buffer full", 3);
-	check_rendered(output__table, profile, &plain,
-		       "pid 1?[2J (app)\n"
-		       "63 samples, 2.5 s, 99 Hz\n"
-		       "lost: ring buffer full: 3\n"
-		       "\n"
-		       " Self%       Self Total%      Total  Kind     Function\n"
-		       " 50.8%         32  50.8%         32  -        [no stack]\n"
-		       " 25.4%         16  25.4%         16  native   main1\n"
-		       " 12.7%          8  23.8%         15  native   main\n"
-		       "  7.9%          5   7.9%          5  kernel   a;b;??\n"
-		       "  3.2%          2   4.8%          3  python   f (x.py)\n"
-		       "  0.0%          0   6.3%          4  python   f (x.py)\n",
-		       "table: a function per file, recursion counted once");
-	check_rendered(output__table, profile, &(struct output_opts) { .rows = 1, .annotate = 1 },
-		       "pid 1?[2J (app)\n"
-		       "63 samples, 2.5 s, 99 Hz\n"
-		       "lost: ring buffer full: 3\n"
-		       "\n"
-		       " Self%       Self Total%      Total  Kind     Function\n"
-		       " 50.8%         32  50.8%         32  -        [no stack]\n"
-		       "(5 more)\n",
-		       "table: as many rows as wanted");
+	check_rendered(
+		output__table, profile, &plain,
+		"pid 1?[2J (app)\n"
+		"63 samples, 2.5 s, 99 Hz\n"
+		"lost: ring buffer full: 3\n"
+		"\n"
+		"Script%    Script  Self%       Self Total%      Total  Kind     Function\n"
+		" 50.8%     323 ms  50.8%     323 ms  50.8%     323 ms  -        [no stack]\n"
+		" 25.4%     162 ms  25.4%     162 ms  25.4%     162 ms  native   main1\n"
+		" 12.7%    80.8 ms  12.7%    80.8 ms  23.8%     152 ms  native   main\n"
+		"  6.3%    40.4 ms   0.0%          0   6.3%    40.4 ms  python   f (x.py)\n"
+		"  4.8%    30.3 ms   3.2%    20.2 ms   4.8%    30.3 ms  python   f (x.py)\n"
+		"  0.0%          0   7.9%    50.5 ms   7.9%    50.5 ms  kernel   a;b;??\n",
+		"table: a function per file, recursion counted once");
+	check_rendered(
+		output__table, profile, &(struct output_opts) { .rows = 1, .annotate = 1 },
+		"pid 1?[2J (app)\n"
+		"63 samples, 2.5 s, 99 Hz\n"
+		"lost: ring buffer full: 3\n"
+		"\n"
+		"Script%    Script  Self%       Self Total%      Total  Kind     Function\n"
+		" 50.8%     323 ms  50.8%     323 ms  50.8%     323 ms  -        [no stack]\n"
+		"(5 more)\n",
+		"table: as many rows as wanted");
 	profile__free(profile);
 }
 

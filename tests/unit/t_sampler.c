@@ -402,7 +402,7 @@ static void test_pid_namespace(void)
 	host.task.tgid = host.task.pid = TGID;
 }
 
-static void test_end(void)
+static void test_beginning_and_end(void)
 {
 	uint32_t n;
 
@@ -418,6 +418,13 @@ static void test_end(void)
 	sample_until_ns = 0;
 	sampler__run(regs);
 	is_int(host.n_samples, n + 2, "where there is none");
+	sample_from_ns = 1001;
+	sampler__run(regs);
+	is_int(host.n_samples, n + 2, "none before the beginning");
+	sample_from_ns = 1000;
+	sampler__run(regs);
+	is_int(host.n_samples, n + 3, "a sample at the beginning");
+	sample_from_ns = 0;
 }
 
 int main(void)
@@ -433,7 +440,7 @@ int main(void)
 	test_torn_mappings();
 	test_kernel_mode();
 	test_pid_namespace();
-	test_end();
+	test_beginning_and_end();
 	sampler__close();
 	return tap__done();
 }

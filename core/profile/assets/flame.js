@@ -8,9 +8,11 @@
 //   target, summary   texts
 //   notes             texts: what else is said of the whole
 //   losses            [name, count] each
-//   kinds             [name, colour class] each
+//   mode              what is shown at first: script, collapsed or all (flame_frames.js)
+//   kinds             [name, colour class, 1 for labels, which are no code] each
 //   strings           texts; what `frames` refers to
-//   frames            flat, four each: label, file (strings), line (0: none), kind
+//   frames            flat, six each, by name: label, file (strings), line (0: none), kind,
+//                     library (strings), role (ROLE in flame_frames.js)
 //   nodes             see FlameTree; the root's frame is one after the last of `frames`
 //   unit              what weights are: samples, ns, bytes, count, or any other text
 //   calls             only where calls were counted: by node
@@ -25,6 +27,7 @@ const PAD = 3;
 const TEXT_MIN = 22; // no text in narrower frames
 const DRAWN_MIN = 0.3; // narrower frames are drawn only where nothing else is
 const SHADES = [1, 0.98, 0.955, 0.93];
+const THIN_FONT = '10px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 
 const svg = document.currentScript.closest('svg');
@@ -44,10 +47,12 @@ function shadeOf(label) {
 
 function buildFrames(flat, strings) {
 	const list = [];
-	for (let i = 0; i < flat.length; i += 4) {
+	for (let i = 0; i < flat.length; i += 6) {
 		const label = strings[flat[i]];
-		list.push({ label, file: strings[flat[i + 1]], line: flat[i + 2],
-			kind: flat[i + 3], shade: shadeOf(label) });
+		const kind = flat[i + 3];
+		list.push({ label, file: strings[flat[i + 1]], line: flat[i + 2], kind,
+			isLabel: Boolean(profile.kinds[kind][2]), library: strings[flat[i + 4]],
+			role: flat[i + 5], shade: shadeOf(label) });
 	}
 	list.push({ label: 'all', file: '', line: 0, kind: profile.kinds.length, shade: 0 });
 	return list;
@@ -75,25 +80,54 @@ const weights = new Map([
 const weight = weights.get(profile.unit) ||
 	(count => `${count.toLocaleString('en')} ${profile.unit}`);
 
-const tree = new FlameTree(profile.nodes);
+const all = new FlameTree(profile.nodes);
+all.calls = profile.calls;
 const frames = buildFrames(profile.frames, profile.strings);
+const trunkFrame = { label: '', file: '', line: 0, kind: profile.kinds.length, shade: 0 };
 const state = {
+	mode: profile.mode,
+	opened: new Set(), // blocks, by where their runs start in `all`
+	trunk: false, // is it open?
 	zoom: 0,
 	hover: -1,
 	icicle: false,
 	matches: null, // by frame, or null while nothing is searched
+	marks: null, // the same by node of what is shown
 	kinds: new Set(), // highlighted; empty: all
 	heat: false, // colours tell running from waiting, not kinds
 };
 
-// By node: what of its weight is not of running. Null where there is no such difference.
-const offCpu = profile.waiting && {
-	waiting: tree.sumUp(profile.waiting),
-	preempted: tree.sumUp(profile.preempted),
-};
-state.heat = Boolean(offCpu);
+state.heat = Boolean(profile.waiting);
 
-const frameOf = node => frames[tree.frame[node]];
+// What is shown of all frames: the view, its tree, and by its nodes what of their weight is not of
+// running (null where there is no such difference), calls, and own time with called native code.
+let view, tree, offCpu, calls, script;
+
+function show() {
+	view = new FrameView(all, frames, state.mode, state.opened, state.trunk);
+	tree = view.tree;
+	offCpu = profile.waiting && {
+		waiting: tree.sumUp(view.sums(profile.waiting)),
+		preempted: tree.sumUp(view.sums(profile.preempted)),
+	};
+	calls = profile.calls && view.sums(profile.calls);
+	script = view.scriptSelf();
+	trunkFrame.label = `${view.hidden.length} frames common to all samples`;
+}
+show();
+
+const frameOf = node => frames[tree.frame[node]] || trunkFrame;
+const isBlock = node => view.run[node] > 1;
+
+// As output__node_label in core/profile/out_common.c.
+function labelOf(node) {
+	const frame = frameOf(node);
+	if (!isBlock(node))
+		return frame.label;
+	const times = `\u00d7${view.run[node]}`;
+	return frame.role === ROLE.block || !frame.library ? `${frame.label} ${times}`
+		: `${frame.label} [${frame.library} ${times}]`;
+}
 const percent = (part, whole) => (whole ? 100 * part / whole : 0).toFixed(2) + '%';
 
 // ---- the page ----
@@ -127,7 +161,7 @@ for (const note of profile.notes)
 if (profile.losses.length)
 	add(page, 'p', { class: 'loss' }, 'Lost: ' + profile.losses.map(
 		([name, count]) => `${name}: ${count.toLocaleString('en')}`).join(', '));
-if (!tree.total[0]) {
+if (!all.total[0]) {
 	add(page, 'p', { class: 'empty' }, profile.calls ? 'no calls' : 'no samples');
 	return;
 }
@@ -140,15 +174,17 @@ const resetButton = add(bar, 'button', { type: 'button', class: 'reset', title: 
 	'Reset zoom');
 const flipButton = add(bar, 'button', { type: 'button', class: 'flip', 'aria-pressed': 'false',
 	title: 'Root at the top' }, 'Icicle');
+const modes = all.frame.some((frame, i) => i && FrameView.isRuntime(frames[frame])) &&
+	add(bar, 'div', { class: 'frames', role: 'group', 'aria-label': 'Which frames are shown' });
 const matched = add(bar, 'output', { class: 'matched', hidden: '', 'aria-live': 'polite' });
-const heat = offCpu && add(bar, 'button', { type: 'button', class: 'heat',
+const heat = profile.waiting && add(bar, 'button', { type: 'button', class: 'heat',
 	'aria-pressed': 'true', title: 'Colours tell running from waiting; else what code it is' });
 const legend = add(bar, 'div', { class: 'legend', role: 'group',
 	'aria-label': 'Highlight kinds; their shares of self' });
-const view = add(page, 'div', { class: 'view' });
-const canvas = add(view, 'canvas', { 'aria-hidden': 'true' });
+const graph = add(page, 'div', { class: 'view' });
+const canvas = add(graph, 'canvas', { 'aria-hidden': 'true' });
 // Lies over the canvas, so that the browser scrolls while only what is visible is drawn.
-const scroller = add(view, 'div', { class: 'scroll', tabindex: '0', role: 'img',
+const scroller = add(graph, 'div', { class: 'scroll', tabindex: '0', role: 'img',
 	'aria-label': 'Flame graph; the search box tells what share a function has' });
 const tip = add(page, 'div', { class: 'tip', role: 'status', hidden: '' });
 const context = canvas.getContext('2d');
@@ -156,8 +192,13 @@ context.font = FONT;
 const charWidth = context.measureText('M'.repeat(100)).width / 100;
 const colours = { kinds: [], heat: [], ink: '', match: '' };
 
-const height = (tree.depthMax + 1) * ROW;
-add(scroller, 'div').style.height = height + 'px';
+const room = add(scroller, 'div');
+let height;
+function measure() {
+	height = (tree.depthMax + 1) * ROW;
+	room.style.height = height + 'px';
+}
+measure();
 
 const HEATS = ['running', 'waiting', 'preempted'];
 
@@ -169,7 +210,7 @@ function partsOf(node) {
 }
 
 function buildHeat() {
-	if (!offCpu)
+	if (!heat)
 		return;
 	partsOf(0).forEach((part, i) => {
 		const item = add(heat, 'span', { class: 'part' });
@@ -183,16 +224,41 @@ function buildHeat() {
 	});
 }
 
+const MODES = {
+	script: 'Only the frames of scripts, with the time of the native code that they call',
+	collapsed: 'Each run of native frames of a library is one thin block; click opens it',
+	all: 'All frames',
+};
+
+function buildModes() {
+	for (const [mode, title] of modes ? Object.entries(MODES) : []) {
+		const button = add(modes, 'button', { type: 'button', 'data-mode': mode, title,
+			'aria-pressed': mode === state.mode }, mode);
+		button.addEventListener('click', () => {
+			state.mode = mode;
+			state.opened.clear();
+			state.trunk = false;
+			for (const other of modes.children)
+				other.setAttribute('aria-pressed', other === button);
+			showAnew();
+		});
+	}
+}
+
 function buildLegend() {
 	const weights = new Float64Array(profile.kinds.length + 1);
-	for (let i = 0; i < tree.n; i++)
-		weights[frameOf(i).kind] += tree.self[i];
+	const used = new Set();
+	for (let i = 0; i < all.n; i++) {
+		const { kind } = frames[all.frame[i]];
+		weights[kind] += all.self[i];
+		used.add(kind);
+	}
 	profile.kinds.forEach(([name, colour], kind) => {
-		if (!frames.some(frame => frame.kind === kind) || kind && kind === profile.group)
+		if (!used.has(kind) || kind && kind === profile.group)
 			return;
 		const button = add(legend, 'button', { type: 'button', 'aria-pressed': 'false' });
 		add(button, 'span', { class: 'swatch k' + colour });
-		button.append(`${name} ${percent(weights[kind], tree.total[0])}`);
+		button.append(`${name} ${percent(weights[kind], all.total[0])}`);
 		button.addEventListener('click', () => {
 			if (!state.kinds.delete(kind))
 				state.kinds.add(kind);
@@ -248,19 +314,21 @@ function fillOf(node, frame) {
 
 function drawFrame(node, x, width, top) {
 	const frame = frameOf(node);
-	const match = state.matches && state.matches[tree.frame[node]];
+	const match = state.marks && state.marks[node];
+	const thin = isBlock(node) ? 3 : 0;
 	const faded = state.kinds.size && !state.kinds.has(frame.kind) ||
 		state.matches && !match || node < state.zoom;
 	const gap = width > 3 ? 1 : 0;
 	context.globalAlpha = faded ? 0.4 : 1;
 	context.fillStyle = match ? colours.match : fillOf(node, frame);
-	context.fillRect(x, top, Math.max(width - gap, 0.5), ROW - 1);
+	context.fillRect(x, top + thin, Math.max(width - gap, 0.5), ROW - 1 - 2 * thin);
 	if (width >= TEXT_MIN) {
 		const room = width - gap - 2 * PAD;
 		context.globalAlpha = faded ? 0.75 : 1;
 		context.fillStyle = colours.ink;
 		// Wide characters are squeezed rather than let into the next frame.
-		context.fillText(cut(frame.label, room), x + PAD, top + ROW / 2, room);
+		context.font = thin ? THIN_FONT : FONT;
+		context.fillText(cut(labelOf(node), thin ? 1.2 * room : room), x + PAD, top + ROW / 2, room);
 	}
 	if (node === state.hover) {
 		context.globalAlpha = 1;
@@ -324,15 +392,18 @@ function showTip(node, x, y) {
 	const frame = frameOf(node);
 	const kind = profile.kinds[frame.kind];
 	tip.textContent = '';
-	add(tip, 'b', {}, frame.label);
+	add(tip, 'b', {}, labelOf(node));
 	if (frame.file)
 		add(tip, 'div', { class: 'file' },
 			frame.file + (frame.line ? ':' + frame.line : ''));
-	const self = ['ns', 'bytes'].includes(profile.unit) ? weight(tree.self[node])
-		: tree.self[node].toLocaleString('en');
-	const calls = profile.calls && node ? `, ${counted(profile.calls[node], 'call')}` : '';
-	let text = `${kind ? kind[0] + ', ' : ''}${weight(tree.total[node])}, ${self} self` +
-		`${calls}\n${percent(tree.total[node], tree.total[0])} of total`;
+	const own = own => ['ns', 'bytes'].includes(profile.unit) ? weight(own)
+		: own.toLocaleString('en');
+	const called = calls && node ? `, ${counted(calls[node], 'call')}` : '';
+	const scripted = script[node] > tree.self[node]
+		? `, ${own(script[node])} with the native code that it calls` : '';
+	let text = `${kind ? kind[0] + ', ' : ''}${weight(tree.total[node])}, ` +
+		`${own(tree.self[node])} self${scripted}` +
+		`${called}\n${percent(tree.total[node], tree.total[0])} of total`;
 	const zoomed = tree.total[state.zoom];
 	if (state.zoom && node >= state.zoom)
 		text += `, ${percent(tree.total[node], zoomed)} of the zoomed frame`;
@@ -340,6 +411,8 @@ function showTip(node, x, y) {
 		const [running, waiting, preempted] = partsOf(node).map(weight);
 		text += `\non CPU ${running}, waiting ${waiting}, preempted ${preempted}`;
 	}
+	if (isBlock(node) || frame === trunkFrame)
+		text += '\nclick shows the frames';
 	add(tip, 'div', {}, text);
 	tip.hidden = false;
 	tip.style.left = Math.max(0, Math.min(x + 14, innerWidth - tip.offsetWidth - 8)) + 'px';
@@ -357,25 +430,80 @@ function hover(node, x, y) {
 		showTip(node, x, y);
 }
 
+// Weight within a node whose stack has a match, each counted once however many it has, also where
+// it is not shown.
+function matchedWeight(zoom) {
+	const hit = new Uint8Array(all.n);
+	let sum = 0;
+	for (let i = 1; i < all.n; i++) {
+		hit[i] = state.matches[all.frame[i]] || hit[all.parent[i]];
+		const end = hit[i] && all.self[i] ? view.seen(i) : -1;
+		if (end >= zoom && end < tree.end[zoom])
+			sum += all.self[i];
+	}
+	return sum;
+}
+
+function mark() {
+	state.marks = state.matches && new Uint8Array(tree.n);
+	for (let i = 1; state.matches && i < all.n; i++) {
+		if (state.matches[all.frame[i]] && view.seen(i) > 0)
+			state.marks[view.seen(i)] = 1;
+	}
+}
+
 function showMatched() {
 	const { matches, zoom } = state;
 	matched.hidden = !matches;
 	if (!matches)
 		return;
-	const sum = tree.matchedWeight(0, matches);
+	const sum = matchedWeight(0);
 	matched.textContent = `matched ${percent(sum, tree.total[0])} (${weight(sum)})`;
 	if (zoom) {
-		const share = percent(tree.matchedWeight(zoom, matches), tree.total[zoom]);
+		const share = percent(matchedWeight(zoom), tree.total[zoom]);
 		matched.textContent += `, ${share} of the zoomed frame`;
 	}
+}
+
+// So that what is zoomed is in view, with some of its callers.
+function scrollTo(node) {
+	const visible = scroller.clientHeight;
+	const top = state.icicle ? tree.depth[node] * ROW : height - (tree.depth[node] + 1) * ROW;
+	if (height > visible)
+		scroller.scrollTop = state.icicle ? top - 3 * ROW : top - visible + 4 * ROW;
 }
 
 function zoomTo(node) {
 	state.zoom = node;
 	resetButton.disabled = !node;
+	scrollTo(node);
 	hover(-1);
 	showMatched();
 	redraw();
+}
+
+// After a change of what is shown. What was zoomed stays so, if it is still there.
+function showAnew() {
+	let zoomed = 0;
+	for (let i = 1; state.zoom && !zoomed && i < all.n; i++)
+		zoomed = view.seen(i) === state.zoom ? i : 0;
+	show();
+	measure();
+	mark();
+	zoomTo(zoomed ? Math.max(view.seen(zoomed), 0) : 0);
+}
+
+function click(node) {
+	if (frameOf(node) === trunkFrame) {
+		state.trunk = true;
+	} else if (isBlock(node)) {
+		for (const run of view.runsOf(node))
+			state.opened.add(run);
+	} else {
+		zoomTo(node);
+		return;
+	}
+	showAnew();
 }
 
 function searchFor(text) {
@@ -389,6 +517,7 @@ function searchFor(text) {
 	const root = frames.length - 1;
 	state.matches = text ?
 		frames.map((frame, i) => i < root && pattern.test(frame.label)) : null;
+	mark();
 	showMatched();
 	redraw();
 }
@@ -413,23 +542,24 @@ function onMouse(event) {
 		tree.start[state.zoom] + (event.clientX - box.left) * scale);
 	scroller.style.cursor = node < 0 ? 'default' : 'pointer';
 	if (event.type === 'click' && node >= 0)
-		zoomTo(node);
-	hover(node, event.clientX, event.clientY);
+		click(node);
+	else
+		hover(node, event.clientX, event.clientY);
 }
 
 function flip() {
 	state.icicle = !state.icicle;
 	flipButton.setAttribute('aria-pressed', state.icicle);
-	scroller.scrollTop = state.icicle ? 0 : height;
+	scrollTo(state.zoom);
 	hover(-1);
 	redraw();
 }
 
+buildModes();
 buildHeat();
 buildLegend();
 readColours();
 zoomTo(0);
-scroller.scrollTop = height;
 draw();
 scroller.addEventListener('mousemove', onMouse);
 scroller.addEventListener('click', onMouse);

@@ -104,19 +104,4 @@ class FlameTree {
 			place < this.start[node] + this.total[node];
 		return inside ? node : -1;
 	}
-
-	// Weight within `node` whose stack has a match, each counted once however many it has.
-	// `matches` is by frame.
-	matchedWeight(node, matches) {
-		for (let i = node; i >= 0; i = this.parent[i])
-			if (matches[this.frame[i]])
-				return this.total[node];
-		let sum = 0;
-		for (let i = node + 1; i < this.end[node];) {
-			const hit = matches[this.frame[i]];
-			sum += hit ? this.total[i] : 0;
-			i = hit ? this.end[i] : i + 1;
-		}
-		return sum;
-	}
 }

@@ -81,7 +81,7 @@ CREATE TABLE sample (
 	state INTEGER, -- enum thread_state of bpf/shared.h
 	lock INTEGER, -- enum lock_state
 	syscall INTEGER, -- the number of the system call that the thread is in, + 1
-	object INTEGER, -- what it is about: the address of a futex or a lock, the bytes of block I/O, ...
+	object INTEGER, -- what it is about: the address of a futex or a lock, the bytes of block I/O, how many ns it was held, ...
 	peer INTEGER, -- the other thread (its id) that it is about
 	link INTEGER -- samples with the same one belong together
 );

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_KEPT_WORDS_BPF_H
+#define BRAID_KEPT_WORDS_BPF_H
+
+/* Kept frames as words of a sample: bpf/kept.h. */
+
+#include "bpf/scratch.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space: KEPT_WAYS for each slot */
+	__type(key, __u32);
+	__type(value, struct kept_stack);
+} kept_stacks __weak SEC(".maps");
+
+static __always_inline struct kept_stack *kept__stack(void)
+{
+	__u32 key = slot__key();
+
+	if (key == SLOT_NONE)
+		return NULL;
+	key = key * KEPT_WAYS + (__u32)slots__me() % KEPT_WAYS;
+	return bpf_map_lookup_elem(&kept_stacks, &key);
+}
+
+/* Frames are added from the outermost one on, so that what is known of the outer ones serves all
+ * stacks that they are part of. Random odd numbers. */
+#define FRAMES_HASH_BEGIN                                                     \
+	(struct frames_hash)                                                  \
+	{                                                                     \
+		.hash = 0x9fb21c651e98df25ULL, .check = 0xe220a8397b1dcdafULL \
+	}
+
+static __always_inline void frames_hash__add(struct frames_hash *of, __u64 first, __u64 second)
+{
+	__u64 hash = first * 0x9bbf89cd4a5c6de7 + second * 0xd1b54a32d192ed03;
+	__u64 check = first * 0xaef17502108ef2d9 + second * 0xdb4f0b9175ae2165;
+
+	hash = (of->hash ^ hash) * 0xff51afd7ed558ccd;
+	check = (of->check ^ check) * 0xc4ceb9fe1a85ec53;
+	of->hash = hash ^ hash >> 32;
+	of->check = check ^ check >> 29;
+}
+
+struct kept_copying {
+	struct scratch *scratch;
+	const struct kept_stack *kept;
+	__u32 at;   /* word of the sample */
+	__u32 from; /* frames up to this one, and not this one */
+};
+
+static long kept__copy_frame(__u32 index, void *ctx)
+{
+	struct kept_copying *copying = ctx;
+	__u32 at = copying->at;
+	const struct kept_frame *frame =
+		&copying->kept->frames[(copying->from - 1 - index) & (KEPT_FRAMES_MAX - 1)];
+
+	copying->scratch->words[at & (SAMPLE_WORDS_MAX - 1)] = frame->pc;
+	copying->scratch->words[(at + 1) & (SAMPLE_WORDS_MAX - 1)] = frame->cfa;
+	copying->at = at + 2;
+	return 0;
+}
+
+/* `n` kept frames, from the innermost of the `from` outermost ones on, to words from `at` on. */
+__weak __noinline int kept__copy(struct scratch *scratch, struct kept_stack *kept, __u32 from,
+				 __u32 n, __u32 at)
+{
+	struct kept_copying copying = { .scratch = scratch, .kept = kept, .at = at, .from = from };
+
+	if (scratch && kept)
+		bpf_loop(n, kept__copy_frame, &copying, 0);
+	return 0;
+}
+
+/* The sample gets its absent frames. */
+__weak __noinline int kept__complete(struct scratch *scratch)
+{
+	struct kept_stack *kept;
+
+	if (!scratch || !scratch->kept.absent)
+		return 0;
+	kept = kept__stack();
+	if (kept)
+		kept__copy(scratch, kept, scratch->kept.absent, scratch->kept.absent,
+			   scratch->kept.absent_at);
+	scratch->kept.absent = 0;
+	return 0;
+}
+
+#endif

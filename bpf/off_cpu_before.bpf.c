@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/off_cpu.bpf.h"
+
+/* Waiting, on kernels that have no hook where a thread has just come back (sched_exit_tp, Linux
+ * 6.16): before, nothing of the scheduler runs in the thread itself but where it leaves.
+ *
+ * How long it was away, and so whether that is a sample, is known at the sched_switch by which it
+ * comes back: in the task before it, which can look at its kernel stack and its registers, but not
+ * at its memory. That is walked where the thread passes next without having run user code:
+ *   - rseq_update, on the way to user space, of each thread that has been switched and has
+ *     registered restartable sequences: glibc does for all since 2.35 (kernel/rseq.c);
+ *   - sys_exit, of others that waited in a system call;
+ *   - the next sched_switch by which it leaves, as it may wait more than once on its way.
+ * One that is none of these and has moved on is sampled with the kernel's frames alone. */
+
+struct wait_over {
+	__u64 value, link;
+	__u64 sp, ip; /* the user's, by which it is seen whether it has moved on */
+	__u32 peer, state;
+	__u64 n_kernel;
+	__u64 kernel[KERNEL_FRAMES_MAX];
+};
+
+/* By thread id: waits that are over, and that are to be samples. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* user space: WAITS_OVER_MAX */
+	__type(key, __u32);
+	__type(value, struct wait_over);
+} waits_over SEC(".maps");
+
+/* What is put in there is made up here. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct wait_over);
+} wait_over_new SEC(".maps");
+
+/* 1: a thread was met that only sys_exit sees come back. 2: user space has taken note. */
+__u32 off_cpu_without_rseq = 0;
+
+static __always_inline void note_over(struct waiting_rec *rec, struct task_struct *task, __u32 tid,
+				      __u64 value)
+{
+	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
+	__u32 key = 0;
+	struct wait_over *over = bpf_map_lookup_elem(&wait_over_new, &key);
+	long bytes;
+
+	if (!over)
+		return;
+	over->value = value;
+	over->link = rec->link;
+	over->peer = rec->peer;
+	over->state = rec->state;
+	bpf_probe_read_kernel(&over->sp, sizeof(over->sp), &regs->rsp);
+	bpf_probe_read_kernel(&over->ip, sizeof(over->ip), &regs->rip);
+	bytes = bpf_get_task_stack(task, over->kernel, sizeof(over->kernel), 0);
+	over->n_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;
+	if (bpf_map_update_elem(&waits_over, &tid, over, BPF_ANY))
+		count(COUNT_WAITING_FULL);
+	else
+		rec->over = 1;
+	if (!off_cpu_without_rseq &&
+	    (!bpf_core_field_exists(task->rseq) || !BPF_CORE_READ(task, rseq)))
+		off_cpu_without_rseq = 1;
+}
+
+static __always_inline void come_back(struct task_struct *task)
+{
+	__u32 tid = task__tid(task), event = off_cpu__event();
+	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
+	__u64 value, off_ns, now_ns;
+
+	if (!rec || !rec->off_ns)
+		return;
+	now_ns = off_cpu__now();
+	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
+	rec->on_ns = now_ns;
+	if (!event)
+		return; /* only who wakes it is wanted */
+	value = off_cpu__value(rec, event, off_ns, now_ns);
+	if (!value)
+		return;
+	note_over(rec, task, tid, value);
+	budget__spend(now_ns);
+}
+
+/* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
+SEC("?tp_btf/sched_switch")
+int off_cpu_switch(__u64 *ctx)
+{
+	off_cpu__leave((struct task_struct *)ctx[1], ctx[0], ctx[3]);
+	come_back((struct task_struct *)ctx[2]);
+	return 0;
+}
+
+static __always_inline int has_moved(const struct wait_over *over, const struct pt_regs *regs)
+{
+	/* A system call that is to be restarted: regs->ip -= 2, arch/x86/kernel/signal.c */
+	return regs->rsp != over->sp || over->ip - regs->rip > 2;
+}
+
+/* At each of the places above, in the thread itself. */
+SEC("?raw_tp")
+int off_cpu_over(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 tid = task__tid(bpf_get_current_task_btf()), n_kernel;
+	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
+	struct wait_over *over;
+	struct scratch *scratch;
+
+	if (!rec || !rec->over)
+		return 0;
+	rec->over = 0;
+	over = bpf_map_lookup_elem(&waits_over, &tid);
+	scratch = over ? sample__begin_at(off_cpu__event(), off_cpu__now()) : NULL;
+	if (scratch) {
+		scratch->sample.value = over->value;
+		scratch->sample.link = over->link;
+		scratch->sample.peer = over->peer;
+		scratch->sample.condition.state = over->state;
+		scratch->sample.flags |= SAMPLE_KERNEL_MODE;
+		n_kernel = over->n_kernel & KERNEL_FRAMES_MAX;
+		bpf_probe_read_kernel(scratch->words, n_kernel * 8, over->kernel);
+		scratch->sample.n_kernel = scratch->n_words = n_kernel;
+		scratch->cs = scratch->has_regs ? read_task_regs(scratch) : 0;
+		if (scratch->cs && has_moved(over, &scratch->unwind.kernel_regs)) {
+			scratch->cs = 0;
+			scratch->sample.condition.syscall = NO_SYSCALL;
+			scratch->sample.object = 0;
+		}
+	}
+	bpf_map_delete_elem(&waits_over, &tid);
+	if (scratch)
+		sample__unwind(ctx, scratch);
+	return 0;
+}

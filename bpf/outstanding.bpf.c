@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/outstanding.bpf.h"
+
+/* The event outstanding: where calls that allocate return, and functions that free. */
+
+const volatile __u32 cfg_outstanding = 0;
+
+/* Links that nobody else has: those of block I/O begin at 1. */
+__u64 last_held = 1ULL << 62;
+
+static __always_inline void held__note(const struct held_key *key, const struct held_rec *rec)
+{
+	if (!bpf_map_update_elem(&held, key, rec, BPF_ANY))
+		return;
+	count(COUNT_HELD_FULL);
+	held__drop(rec->link);
+}
+
+/* What the call that was entered at `sp` has allocated; 0: nothing. */
+static __always_inline __u64 held__returned(const struct held_call *call, __u64 result)
+{
+	__u64 address;
+
+	if (!call->out)
+		return result;
+	if (result || bpf_probe_read_user(&address, sizeof(address), (void *)call->out))
+		return 0;
+	return address;
+}
+
+/* The return address is not on the stack any more. */
+SEC("?uprobe")
+int outstanding_on_return(struct pt_regs *ctx)
+{
+	struct held_call *call =
+		bpf_task_storage_get(&held_calls, bpf_get_current_task_btf(), 0, 0);
+	struct held_rec old;
+	struct held_key key;
+	__u64 address;
+
+	if (!call || !call->sp || ctx->rsp != call->sp + sizeof(__u64))
+		return 0;
+	call->sp = 0;
+	address = held__returned(call, ctx->rax);
+	if (call->old.link && !address && call->bytes)
+		held__note(&call->moved, &call->old); /* it has failed */
+	else if (call->old.link)
+		held__drop(call->old.link);
+	if (!address || !held__key(&key, address)) {
+		if (call->new.link)
+			held__drop(call->new.link);
+		return 0;
+	}
+	if (held__take(&key, &old)) {
+		count(COUNT_HELD_REUSED);
+		held__drop(old.link);
+	}
+	if (call->new.link)
+		held__note(&key, &call->new);
+	return 0;
+}
+
+SEC("?uprobe")
+int outstanding_on_free(struct pt_regs *ctx)
+{
+	/* By number of the register. */
+	volatile __u64 arguments[8] = { ctx->rdi, ctx->rsi, ctx->rdx, ctx->rcx };
+	__u64 address = arguments[ALLOC_FREED(bpf_get_attach_cookie(ctx))];
+	struct held_rec rec;
+	struct held_key key;
+
+	if (address && held__key(&key, address) && held__take(&key, &rec))
+		held__drop(rec.link);
+	return 0;
+}

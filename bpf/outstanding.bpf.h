@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_OUTSTANDING_BPF_H
+#define BRAID_OUTSTANDING_BPF_H
+
+#include "bpf/scratch.bpf.h"
+
+#include "bpf/alloc.h"
+#include "bpf/outstanding.h"
+
+/* What was allocated and is not freed. A sample of the call that allocates (bpf/alloc.bpf.c) waits
+ * for its value: at the call's return its address is known, and noted; whoever frees the address
+ * says that the sample is not wanted. What is noted at the end is outstanding, and user space says
+ * so of its samples. */
+
+/* The outermost call under way. Those that it makes itself are not sampled, and what they return is
+ * what it returns. */
+struct held_call {
+	__u64 sp, pc;	       /* at its entry; 0: there is none */
+	__u64 out;	       /* where it writes the address; 0: it returns it */
+	__u64 bytes;	       /* that are asked for */
+	struct held_key moved; /* what it frees if it succeeds ... */
+	struct held_rec old;   /* ... if that has a sample; link 0: it has none */
+	struct held_rec new;   /* its own sample; the same */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct held_call);
+} held_calls __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1); /* user space: HELD_MAX where it is used */
+	__type(key, struct held_key);
+	__type(value, struct held_rec);
+} held __weak SEC(".maps");
+
+extern __u64 sample_until_ns;
+extern const volatile __u32 cfg_outstanding;
+extern __u64 last_held;
+
+/* False: the task is none of a target. */
+static __always_inline int held__key(struct held_key *key, __u64 address)
+{
+	__u32 tgid = task__pid(bpf_get_current_task_btf());
+	const struct proc_rec *proc = tgid ? bpf_map_lookup_elem(&targets, &tgid) : NULL;
+
+	if (!proc)
+		return 0;
+	*key = (struct held_key) { .tgid = tgid, .program = proc->program, .address = address };
+	return 1;
+}
+
+/* The note is taken away: whoever calls this owns the address. What is freed after the end was
+ * outstanding then. */
+static __always_inline int held__take(const struct held_key *key, struct held_rec *ret)
+{
+	const struct held_rec *rec = bpf_map_lookup_elem(&held, key);
+
+	if (!rec || (sample_until_ns && bpf_ktime_get_ns() >= sample_until_ns))
+		return 0;
+	*ret = *rec;
+	return !bpf_map_delete_elem(&held, key);
+}
+
+static __always_inline void held__drop(__u64 link)
+{
+	struct rec_value rec = { .type = REC_VALUE, .link = link };
+
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring__flags()))
+		count(COUNT_RING_FULL);
+}
+
+/* Is this call made by the one under way? That has not returned, or its return would have been
+ * seen. A tail call leaves no return address of its own. */
+static __always_inline int held__is_inner(const struct pt_regs *ctx)
+{
+	const struct held_call *call =
+		bpf_task_storage_get(&held_calls, bpf_get_current_task_btf(), 0, 0);
+
+	return call && call->sp && ctx->rsp <= call->sp &&
+	       call->sp - ctx->rsp <= ALLOC_STACK_BYTES &&
+	       (ctx->rsp < call->sp || ctx->rip != call->pc);
+}
+
+/* A call that is made by none of the others begins. */
+static __always_inline void held__enter(const struct pt_regs *ctx, __u64 cookie, __u64 bytes,
+					const volatile __u64 *arguments)
+{
+	struct held_call *call = bpf_task_storage_get(&held_calls, bpf_get_current_task_btf(), 0,
+						      BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!call) {
+		count(COUNT_ALLOC_THREAD);
+		return;
+	}
+	call->sp = ctx->rsp;
+	call->pc = ctx->rip;
+	call->out = ALLOC_WRITES(cookie) ? ctx->rdi : 0;
+	call->bytes = bytes;
+	call->old.link = call->new.link = 0;
+	/* At once, although it may fail: when it returns, another thread may have the address. */
+	if (ALLOC_FREES(cookie) && arguments[ALLOC_FREED(cookie)] &&
+	    held__key(&call->moved, arguments[ALLOC_FREED(cookie)]) &&
+	    !held__take(&call->moved, &call->old))
+		call->old.link = 0;
+}
+
+/* It is sampled. */
+static __always_inline void held__sampled(struct rec_sample *sample)
+{
+	struct held_call *call =
+		bpf_task_storage_get(&held_calls, bpf_get_current_task_btf(), 0, 0);
+
+	sample->flags |= SAMPLE_PENDING;
+	sample->link = __sync_fetch_and_add(&last_held, 1) + 1;
+	if (call)
+		call->new = (struct held_rec) { sample->link, sample->time_ns };
+}
+
+#endif

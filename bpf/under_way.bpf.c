@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/under_way.h"
+#include "bpf/interval.bpf.h"
+#include "bpf/lock_thread.bpf.h"
+
+/* System calls and waits for locks that are under way when the recording ends. Whoever takes a note
+ * samples it: the call's end, or user space, which asks twice: once to see, and once to take. What
+ * was not taken by anybody in between has not ended in between. */
+
+__u64 calls_taken = 0; /* 1: they are taken */
+
+/* Since when; 0: it is in none. Of a thread of which nothing was heard, since the beginning. */
+static __always_inline __u64 call__since(__u64 *since_ns, __u64 *heard)
+{
+	__u64 ns, was;
+
+	if (!calls_taken)
+		return *since_ns ?: *heard ? 0 : session_begin_ns;
+	ns = __sync_lock_test_and_set(since_ns, 0);
+	was = __sync_lock_test_and_set(heard, 1);
+	return ns ?: was ? 0 : session_begin_ns;
+}
+
+static __always_inline void put_syscall(struct task_struct *task, struct call_rec *ret)
+{
+	struct task_times *times =
+		bpf_task_storage_get(&task_times, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!times)
+		return;
+	ret->syscall = times->heard ? times->syscall : CALL_UNKNOWN;
+	ret->syscall_ns = call__since(&times->syscall_ns, &times->heard);
+}
+
+static __always_inline void put_lock(struct task_struct *task, struct call_rec *ret)
+{
+	struct lock_thread *thread =
+		bpf_task_storage_get(&lock_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!thread)
+		return;
+	ret->link = thread->rec.link;
+	ret->peer = thread->rec.peer;
+	ret->lock_ns = call__since(&thread->rec.off_ns, &thread->heard);
+}
+
+/* One that has begun before its probes were there is not seen. */
+static __always_inline void put_call(struct task_struct *task, struct call_rec *ret)
+{
+	struct lock_call_rec *call = bpf_task_storage_get(&lock_calls, task, 0, 0);
+
+	if (!call)
+		return;
+	ret->address = call->address;
+	ret->call_peer = call->owner;
+	ret->call_ns = calls_taken ? __sync_lock_test_and_set(&call->since_ns, 0) : call->since_ns;
+}
+
+SEC("?iter/task")
+int list_calls(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct call_rec rec = {};
+	__u32 tgid;
+
+	if (!task || task->flags & PF_KTHREAD)
+		return 0;
+	tgid = task__pid(task);
+	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid))
+		return 0;
+	rec.tid = task__tid(task);
+	if (cfg_numbers[EVENT_SYSCALL])
+		put_syscall(task, &rec);
+	if (cfg_numbers[EVENT_LOCK])
+		put_lock(task, &rec);
+	if (cfg_numbers[EVENT_LOCK_CALL])
+		put_call(task, &rec);
+	if (rec.syscall_ns || rec.lock_ns || rec.call_ns)
+		bpf_seq_write(ctx->meta->seq, &rec, sizeof(rec));
+	return 0;
+}

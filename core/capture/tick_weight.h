@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_TICK_WEIGHT_H
+#define BRAID_TICK_WEIGHT_H
+
+#include <stdint.h>
+
+#include "bpf/shared.h"
+
+/* What samples that come by the clock stand for, in ticks of the rate that was asked for: one, or
+ * several since the rate was lowered. */
+struct tick_weight {
+	struct {
+		uint64_t since_ns; /* CLOCK_MONOTONIC */
+		uint32_t value;
+	} before, now;
+};
+
+static inline void tick_weight__change(struct tick_weight *weight, uint64_t since_ns,
+				       uint32_t value)
+{
+	weight->before = weight->now;
+	weight->now.since_ns = since_ns;
+	weight->now.value = value;
+}
+
+static inline uint32_t tick_weight__at(const struct tick_weight *weight, uint64_t time_ns)
+{
+	return time_ns < weight->now.since_ns ? weight->before.value : weight->now.value;
+}
+
+#endif

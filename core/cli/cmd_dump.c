@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/cli.h"
+
+#include <errno.h>
+
+#include "core/cli/dump_print.h"
+#include "core/session/dump.h"
+#include "core/target/threads.h"
+
+struct opts {
+	const struct runtime *const *runtimes;
+	uint32_t *pids;
+	size_t n_pids;
+	struct dump_opts dump;
+	size_t n_named; /* the first of them are the user's, the others their children */
+	const char *core, *sysroot;
+	bool json, alone;
+};
+
+enum { OPT_CORE = 256, OPT_SYSROOT, OPT_JSON, OPT_NONBLOCKING, OPT_NO_CHILDREN, OPT_KEEP_VM };
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID[,PID...]", 0, "Processes, each with all that it has started", 0 },
+	{ "core", OPT_CORE, "FILE", 0, "A core file instead of a process", 0 },
+	{ "sysroot", OPT_SYSROOT, "DIR", 0,
+	  "With --core: where the programs and libraries are that the process had mapped, if they "
+	  "came from another machine",
+	  0 },
+	{ "no-children", OPT_NO_CHILDREN, NULL, 0, "These processes alone", 0 },
+	{ "json", OPT_JSON, NULL, 0, "For programs: one JSON document (docs/dump.md)", 0 },
+	{ "nonblocking", OPT_NONBLOCKING, NULL, 0,
+	  "Stop no thread, not for a moment; stacks of threads that run may be torn or missing",
+	  0 },
+	{ "keep-vm", OPT_KEEP_VM, NULL, 0, "Show the interpreters' own frames, too", 0 },
+	{ "runtimes", 'r', "LIST", 0, "Only frames of these runtimes: see record", 0 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct opts *opts = state->input;
+
+	switch (key) {
+	case 'p':
+		free(opts->pids);
+		cli__pids(state, arg, &opts->pids, &opts->n_pids);
+		break;
+	case 'r':
+		opts->dump.enabled = cli__runtimes(state, opts->runtimes, arg);
+		break;
+	case OPT_CORE:
+		opts->core = arg;
+		break;
+	case OPT_SYSROOT:
+		opts->sysroot = arg;
+		break;
+	case OPT_JSON:
+		opts->json = true;
+		break;
+	case OPT_NO_CHILDREN:
+		opts->alone = true;
+		break;
+	case OPT_NONBLOCKING:
+		opts->dump.nonblocking = true;
+		break;
+	case OPT_KEEP_VM:
+		opts->dump.native = true;
+		break;
+	case ARGP_KEY_ARG:
+		cli__misused(state, "'%s'? Processes are named with -p", arg);
+		break;
+	case ARGP_KEY_END:
+		if (!opts->n_pids == !opts->core)
+			cli__misused(state, "either -p PID or --core FILE");
+		if (opts->sysroot && !opts->core)
+			cli__misused(state, "--sysroot is for --core FILE");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static void show(const struct opts *opts, struct dump_process *process, const char **separator)
+{
+	fputs(*separator, stdout);
+	*separator = opts->json ? ",\n" : "\n";
+	opts->json ? dump__json(stdout, process, opts->runtimes)
+		   : dump__print(stdout, process, opts->runtimes);
+	dump_process__done(process);
+}
+
+/* One after the other: what is known of a file serves all that have mapped it. */
+static int dump_all(const struct opts *opts)
+{
+	const char *separator = "";
+	struct dump *dump = NULL;
+	struct dump_process process;
+	struct err err = {};
+	int status = EXIT_OK, code;
+
+	if (dump__new(&opts->dump, &dump, &err))
+		return cli__fail("%s", err.text);
+	if (opts->json)
+		printf("{\"version\":1,\"processes\":[");
+	if (opts->core) {
+		if (dump__core(dump, opts->core, opts->sysroot ? opts->sysroot : "/", &process,
+			       &err))
+			status = cli__fail("%s", err.text);
+		else
+			show(opts, &process, &separator);
+	}
+	for (size_t i = 0; i < opts->n_pids; i++) {
+		code = dump__process(dump, opts->pids[i], &process, &err);
+		if (!code)
+			show(opts, &process, &separator);
+		else if (i < opts->n_named || (code != -ESRCH && code != -EINVAL))
+			status = cli__fail("%s", err.text); /* else a child that has ended */
+	}
+	if (opts->json)
+		printf("]}\n");
+	dump__free(dump);
+	return status;
+}
+
+int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes)
+{
+	static const struct argp argp = {
+		.options = options,
+		.parser = parse,
+		.args_doc = "",
+		.doc = "Show what each thread of a process does now: its stack with kernel, native "
+		       "and "
+		       "interpreted frames in one, what it waits for, and who holds that.\v"
+		       "Examples:\n"
+		       "  braid dump -p 4711\n"
+		       "  braid dump --core core.4711\n"
+		       "  braid dump -p 4711 --json | jq '.processes[].threads[].name'\n",
+	};
+	struct opts opts = { .runtimes = runtimes,
+			     .dump = { .runtimes = runtimes, .enabled = ~0U } };
+	int status;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	opts.n_named = opts.n_pids;
+	status = !opts.alone && opts.n_pids && processes__add_children(&opts.pids, &opts.n_pids)
+			 ? cli__fail("out of memory")
+			 : dump_all(&opts);
+	free(opts.pids);
+	return status;
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/dump_print.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/base/syscalls.h"
+#include "core/base/util.h"
+#include "core/profile/profile.h"
+
+#define LINE_BYTES 1024
+
+/* A line that grows; what finds no room in it is left out. */
+struct line {
+	char text[LINE_BYTES];
+	size_t n;
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct line *line, const char *fmt, ...)
+{
+	size_t room = sizeof(line->text) - line->n;
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(line->text + line->n, room, fmt, args);
+	va_end(args);
+	if (n > 0)
+		line->n += min_of((size_t)n, room - 1);
+}
+
+const struct dump_thread *dump__find(const struct dump_process *process, uint32_t tid)
+{
+	for (size_t i = 0; tid && i < process->n_threads; i++)
+		if (process->threads[i].tid == tid)
+			return &process->threads[i];
+	return NULL;
+}
+
+const char *dump__kind(const struct dump_frame *frame, const struct runtime *const *runtimes)
+{
+	if (frame->kind >= KIND_RUNTIME)
+		return runtimes[frame->kind - KIND_RUNTIME]->name;
+	return frame->kind == KIND_KERNEL    ? "kernel"
+	       : frame->kind == KIND_INLINED ? "inlined"
+					     : "native";
+}
+
+/* "12 ms", "2.3 s", "3 h 25 min" */
+static void add_time(struct line *line, uint64_t ns)
+{
+	double s = ns / 1e9;
+
+	if (s < 0.001)
+		add(line, "%.0f us", s * 1e6);
+	else if (s < 1)
+		add(line, "%.0f ms", s * 1e3);
+	else if (s < 100)
+		add(line, "%.1f s", s);
+	else if (s < 3600)
+		add(line, "%d min %d s", (int)s / 60, (int)s % 60);
+	else
+		add(line, "%.0f h %d min", s / 3600 - 0.5, (int)(s / 60) % 60);
+}
+
+static const char *state_text(char state)
+{
+	switch (state) {
+	case 'R':
+		return "running";
+	case 'D':
+		return "in uninterruptible sleep";
+	case 'T':
+		return "stopped by a signal";
+	case 't':
+		return "stopped by a debugger";
+	default:
+		return "sleeping";
+	}
+}
+
+/* "a mutex at 0x55d0e0 (held by 12 "two")" */
+static void add_lock(struct line *line, const struct dump_process *process,
+		     const struct dump_thread *thread)
+{
+	const struct dump_thread *holder = dump__find(process, thread->holder);
+
+	add(line, "%s", thread->lock_name);
+	if (thread->lock_address)
+		add(line, " at 0x%llx", (unsigned long long)thread->lock_address);
+	if (holder)
+		add(line, " (held by %u \"%s\")", holder->tid, holder->name);
+	else if (thread->holder)
+		add(line, " (held by %u)", thread->holder);
+}
+
+static const char *signal_name(int number)
+{
+	static char text[32];
+	const char *name = sigabbrev_np(number);
+
+	if (name)
+		snprintf(text, sizeof(text), "SIG%s", name);
+	else
+		snprintf(text, sizeof(text), "signal %d", number);
+	return text;
+}
+
+static void print_head(FILE *out, const struct dump_process *process,
+		       const struct dump_thread *thread)
+{
+	const char *call = thread->call >= 0 ? syscall__name(thread->call) : NULL;
+	bool waits = !thread->state || !strchr("RTt", thread->state);
+	struct line line = {};
+
+	add(&line, "Thread %u \"%s\"", thread->tid, thread->name);
+	if (thread->state)
+		add(&line, " %s", state_text(thread->state));
+	if (thread->signal)
+		add(&line, " got %s", signal_name(thread->signal));
+	if (waits && thread->call >= 0)
+		call ? add(&line, " in %s", call) : add(&line, " in system call %d", thread->call);
+	if (thread->waited_ns && thread->state != 'R') {
+		add(&line, " (");
+		add_time(&line, thread->waited_ns);
+		add(&line, ")");
+	}
+	if (thread->lock == LOCK_HELD && thread->lock_name)
+		add(&line, ", holds %s", thread->lock_name);
+	if (thread->lock == LOCK_WAITED && thread->lock_name) {
+		add(&line, ", waits for ");
+		add_lock(&line, process, thread);
+	}
+	escape__line(out, "%s", line.text);
+}
+
+/* Script frames stand out: they are what people have written. */
+static void print_frame(FILE *out, const struct dump_frame *frame,
+			const struct runtime *const *runtimes)
+{
+	bool script = frame->kind >= KIND_RUNTIME;
+	struct line line = {};
+
+	add(&line, "  %s %-8s%s", script ? ">" : " ", dump__kind(frame, runtimes), frame->function);
+	if (frame->file[0] && frame->line)
+		add(&line, " (%s:%u)", frame->file, frame->line);
+	else if (frame->file[0] && script)
+		add(&line, " (%s)", frame->file);
+	escape__line(out, "%s", line.text);
+}
+
+static void print_thread(FILE *out, const struct dump_process *process,
+			 const struct dump_thread *thread, const struct runtime *const *runtimes)
+{
+	fputc('\n', out);
+	print_head(out, process, thread);
+	for (size_t i = 0; i < thread->n_frames; i++)
+		print_frame(out, &thread->frames[i], runtimes);
+	if (thread->way >= DUMP_TWICE)
+		escape__line(out, "    [the thread ran while it was read%s%s%s]",
+			     thread->why_cut ? ", as " : "", thread->why_cut ? thread->why_cut : "",
+			     thread->way == DUMP_RUNNING
+				     ? ": these frames may be of several instants"
+				     : "");
+	else if (!thread->complete)
+		escape__line(out, "    [what has called this could not be told]");
+}
+
+/* Each circle once, beginning with its first thread. */
+static void print_deadlocks(FILE *out, const struct dump_process *process)
+{
+	for (size_t i = 0; i < process->n_threads; i++) {
+		const struct dump_thread *first = &process->threads[i], *at = first;
+		struct line line = {};
+
+		if (!first->deadlocked || first->circle != first->tid)
+			continue;
+		add(&line, "Deadlock: %u \"%s\" waits for ", at->tid, at->name);
+		for (;;) {
+			add_lock(&line, process, at);
+			at = dump__find(process, at->holder);
+			if (!at || at == first)
+				break;
+			add(&line, ", which waits for ");
+		}
+		fputc('\n', out);
+		escape__line(out, "%s", line.text);
+	}
+}
+
+static void print_cost(FILE *out, const struct dump_process *process)
+{
+	uint64_t longest = 0;
+	struct line line = {};
+	size_t stopped = 0;
+
+	for (size_t i = 0; i < process->n_threads; i++) {
+		stopped += process->threads[i].way == DUMP_STOPPED;
+		longest = max_of(longest, process->threads[i].held_ns);
+	}
+	add(&line, "%zu thread%s", process->n_threads, process->n_threads == 1 ? "" : "s");
+	if (stopped) {
+		add(&line, ", %zu stopped for at most ", stopped);
+		add_time(&line, longest);
+	} else {
+		add(&line, ", none stopped");
+	}
+	fputc('\n', out);
+	escape__line(out, "%s", line.text);
+}
+
+void dump__print(FILE *out, const struct dump_process *process,
+		 const struct runtime *const *runtimes)
+{
+	escape__line(out, "%s %u: %s", process->is_core ? "Core file of process" : "Process",
+		     process->info.pid, process->info.command);
+	if (process->note[0])
+		escape__line(out, "  note: %s", process->note);
+	for (size_t i = 0; i < process->n_sources; i++) {
+		const struct dump_source *source = &process->sources[i];
+
+		escape__line(out, "  %s%s%s%s%s", source->runtime->name,
+			     source->version[0] ? " " : "", source->version,
+			     source->reason[0] ? ": " : "", source->reason);
+	}
+	for (size_t i = 0; i < process->n_threads; i++)
+		print_thread(out, process, &process->threads[i], runtimes);
+	print_deadlocks(out, process);
+	if (!process->is_core)
+		print_cost(out, process);
+}

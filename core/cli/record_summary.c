@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/record_summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/base/privilege.h"
+#include "core/cli/cli.h"
+#include "core/profile/out_common.h"
+
+#define TEXT_BYTES 256
+
+#define COMPLETE_USUAL 0.99 /* of stacks; what is less is worth a word */
+
+static uint64_t sum_of(const uint64_t *by_state)
+{
+	uint64_t sum = 0;
+
+	for (int state = 0; state < THREAD_STATES_N; state++)
+		sum += by_state[state];
+	return sum;
+}
+
+static const char *amount(enum profile_unit unit, double value, char buf[32])
+{
+	const struct profile profile = { .unit = unit };
+
+	output__weight(&profile, value, buf, 32);
+	return buf;
+}
+
+/* "= 1.43 s CPU in 13.3 s (11 % of one CPU)" */
+static void describe_cpu(double cpu_ns, double duration_s, char *buf, size_t size)
+{
+	char cpu[32];
+
+	snprintf(buf, size, "= %s CPU in %.1f s (%.0f %% of one CPU)",
+		 amount(PROFILE_NANOSECONDS, cpu_ns, cpu), duration_s,
+		 duration_s > 0 ? cpu_ns / 1e7 / duration_s : 0);
+}
+
+/* Where an event has all of the threads' time, or what they do not run in. */
+static void describe_time(const uint64_t *by_state, const char *name, double duration_s, char *buf,
+			  size_t size)
+{
+	uint64_t waits = by_state[STATE_BLOCKED] + by_state[STATE_STOPPED];
+	char sum[32], runs[32], waiting[32], preempted[32];
+
+	amount(PROFILE_NANOSECONDS, sum_of(by_state), sum);
+	amount(PROFILE_NANOSECONDS, by_state[STATE_RUNS] + by_state[STATE_UNKNOWN], runs);
+	amount(PROFILE_NANOSECONDS, waits, waiting);
+	amount(PROFILE_NANOSECONDS, by_state[STATE_PREEMPTED], preempted);
+	if (!strcmp(name, event_wall.name))
+		snprintf(buf, size,
+			 "= %s of threads' time in %.1f s: %s on CPU, %s waiting, %s preempted",
+			 sum, duration_s, runs, waiting, preempted);
+	else if (!strcmp(name, event_off_cpu.name))
+		snprintf(buf, size, "= %s off the CPU in %.1f s: %s waiting, %s preempted", sum,
+			 duration_s, waiting, preempted);
+	else
+		snprintf(buf, size, "= %s in %.1f s", sum, duration_s);
+}
+
+static void describe(const struct session_opts *opts, const struct session_summary *summary,
+		     uint32_t i, char *buf, size_t size)
+{
+	const struct event_spec *event = &opts->events.list[i];
+	const uint64_t *by_state = summary->stats->sums[i];
+	const char *unit = event->kind->unit;
+	char sum[32];
+
+	if (!summary->stats->event_samples[i])
+		snprintf(buf, size, "in %.1f s", summary->duration_s);
+	else if (!strcmp(unit, SINK_UNIT_SAMPLES))
+		describe_cpu(1e9 * sum_of(by_state) / opts->frequency_hz, summary->duration_s, buf,
+			     size);
+	else if (!strcmp(unit, SINK_UNIT_NS))
+		describe_time(by_state, event->kind->name, summary->duration_s, buf, size);
+	else
+		snprintf(buf, size, "= %s%s in %.1f s",
+			 amount(!strcmp(unit, SINK_UNIT_BYTES) ? PROFILE_BYTES : PROFILE_COUNT,
+				sum_of(by_state), sum),
+			 strcmp(unit, SINK_UNIT_BYTES) != 0 ? " occurrences" : "",
+			 summary->duration_s);
+}
+
+/* "; 98 % in NAME" of runtimes, of the time on CPU. */
+static void describe_runtimes(const struct session_opts *opts, const struct capture_stats *stats,
+			      char *buf, size_t size)
+{
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (int i = 0; stats->ticks && opts->runtimes[i] && len < size; i++)
+		if (stats->runtime_ticks[i])
+			len += snprintf(buf + len, size - len, "%s%.0f %% in %s", len ? ", " : "; ",
+					100.0 * stats->runtime_ticks[i] / stats->ticks,
+					opts->runtimes[i]->name);
+}
+
+static void print_events(const struct session_opts *opts, const struct session_summary *summary)
+{
+	const struct capture_stats *stats = summary->stats;
+	char text[TEXT_BYTES], runtimes[TEXT_BYTES];
+	uint32_t i, n = opts->events.n;
+
+	describe_runtimes(opts, stats, runtimes, sizeof(runtimes));
+	if (n > 1)
+		escape__line(stderr, "%s: %" PRIu64 " samples%s", opts->output, stats->samples,
+			     runtimes);
+	for (i = 0; i < n; i++) {
+		describe(opts, summary, i, text, sizeof(text));
+		escape__line(stderr, "%s%s: %" PRIu64 " samples %s%s", n > 1 ? "  " : "",
+			     n > 1 ? opts->events.list[i].name : opts->output,
+			     stats->event_samples[i], text, n > 1 ? "" : runtimes);
+	}
+}
+
+/* Those who find nothing in it want to know why. */
+static void print_activity(const struct session_opts *opts, const struct session_summary *summary)
+{
+	const struct activity *activity = &summary->activity;
+	bool waits = event_list__waiting(&opts->events) > 0;
+	char calls[TEXT_BYTES] = "";
+	size_t len = 0;
+
+	if (!activity->processes)
+		return;
+	for (size_t i = 0; i < activity->n_calls && len < sizeof(calls); i++)
+		len += snprintf(calls + len, sizeof(calls) - len, "%s%s (%u)",
+				i ? ", " : "; now in ", activity->calls[i].name,
+				activity->calls[i].threads);
+	fprintf(stderr, "%s used %.2f s of CPU in that time with %u thread%s%s%s\n",
+		activity->processes > 1 ? "the processes have" : "the process has", activity->cpu_s,
+		activity->threads, activity->threads == 1 ? "" : "s", calls,
+		waits ? "" : ": try -e wall, which shows where threads wait, too");
+}
+
+/* Of the runtimes that were met. */
+static void print_frames(const struct session_opts *opts, const struct capture_stats *stats)
+{
+	int i;
+
+	fprintf(stderr, "frames: %" PRIu64 " kernel, %" PRIu64 " native", stats->kernel_frames,
+		stats->native_frames);
+	for (i = 0; opts->runtimes[i]; i++)
+		if (stats->runtime_frames[i])
+			fprintf(stderr, ", %" PRIu64 " %s", stats->runtime_frames[i],
+				opts->runtimes[i]->name);
+	fputc('\n', stderr);
+}
+
+/* What is missing in it for want of a privilege. */
+static void print_unseen(const struct session_summary *summary)
+{
+	unsigned unread = unread_files__count(summary->unread);
+	char why[300], path[400];
+	uint32_t pid;
+
+	if (summary->stats->kernel_unnamed) {
+		privilege__why_hidden(why, sizeof(why));
+		fprintf(stderr, "kernel frames are addresses without names: %s\n", why);
+	}
+	if (!unread)
+		return;
+	unread_files__why(summary->unread, why, sizeof(why));
+	snprintf(path, sizeof(path), "%s", unread_files__first(summary->unread, &pid));
+	escape__printable(path);
+	fprintf(stderr,
+		"%u file%s with code cannot be opened, so stacks end there: %s of PID %u%s: %s\n",
+		unread, unread > 1 ? "s" : "", path, pid, unread > 1 ? ", ..." : "", why);
+}
+
+static void print_tableless(const struct session_summary *summary)
+{
+	const struct images_stats *images = summary->images;
+	char path[400];
+
+	if (!images->tableless)
+		return;
+	snprintf(path, sizeof(path), "%s", images->first_tableless);
+	escape__printable(path);
+	fprintf(stderr,
+		"without unwind table: %s%s; %zu MiB of tables are in use, of %zu that there can "
+		"be. Frames in them come from stack copies, which are few; recording fewer "
+		"programs "
+		"at a time (-p) leaves more room\n",
+		path, images->tableless > 1 ? " and others" : "", summary->table_bytes >> 20,
+		summary->table_max_bytes >> 20);
+}
+
+/* What was done to keep the limit, and what was not wanted. */
+static void print_economy(const struct kernel_half_economy *economy)
+{
+	if (economy->skipped && economy->period_ns > 1)
+		fprintf(stderr,
+			"of %" PRIu64 " intervals %" PRIu64 " have no sample of their own: shorter "
+			"than %.3g ms at most, they are sampled by time; sums are right "
+			"(--max-overhead none samples all)\n",
+			economy->occurrences, economy->skipped, economy->period_ns / 1e6);
+	else if (economy->skipped)
+		fprintf(stderr,
+			"of %" PRIu64 " occurrences %" PRIu64 " have no sample of their own: "
+			"later ones stand for them, but for %" PRIu64 " at the end "
+			"(--max-overhead none samples all)\n",
+			economy->occurrences, economy->skipped, economy->unaccounted);
+	if (economy->below)
+		fprintf(stderr,
+			"%" PRIu64 " waits were shorter than what is wanted: %.3g s in all\n",
+			economy->below, economy->below_ns / 1e9);
+}
+
+/* How, and at what cost. */
+static void print_details(const struct session_opts *opts, const struct session_summary *summary)
+{
+	const struct capture_stats *stats = summary->stats;
+
+	fprintf(stderr, "own CPU %.2f s", summary->own_cpu_s);
+	if (event_list__has_timed(&opts->events, true) || event_list__has_rated(&opts->events))
+		fprintf(stderr, ", %u Hz", opts->frequency_hz);
+	if (opts->period > 1)
+		fprintf(stderr, ", one of %" PRIu64 " occurrences each", opts->period);
+	if (opts->bytes > 1 && event_list__has_counted(&opts->events, true))
+		fprintf(stderr, ", one in %" PRIu64 " bytes", opts->bytes);
+	fputc('\n', stderr);
+	print_frames(opts, stats);
+	if (summary->compiled.places)
+		fprintf(stderr,
+			"compiled code: %" PRIu64 " places, %" PRIu64 " with a name from a map (of "
+			"%" PRIu64 " symbols)\n",
+			summary->compiled.places, summary->compiled.named,
+			summary->compiled.symbols);
+	if (stats->copies_used)
+		fprintf(stderr, "%" PRIu64 " stacks completed from a stack copy\n",
+			stats->copies_used);
+}
+
+static void print_complete(const struct capture_stats *stats)
+{
+	fprintf(stderr, "stacks complete to the root: %.2f %% (%" PRIu64 " of %" PRIu64 ")\n",
+		100.0 * stats->complete / stats->samples, stats->complete, stats->samples);
+}
+
+/* Only what has a meaning for whoever has just recorded it. */
+static void print_next(const struct session_opts *opts, const struct capture_stats *stats)
+{
+	bool usual = !strcmp(opts->output, OUTPUT_DEFAULT);
+
+	if (stats->samples)
+		escape__line(stderr, "next: braid flame%s%s, braid report%s%s", usual ? "" : " ",
+			     usual ? "" : opts->output, usual ? "" : " ",
+			     usual ? "" : opts->output);
+}
+
+void record_summary__print(const struct session_opts *opts, const struct session_summary *summary,
+			   bool verbose)
+{
+	const struct capture_stats *stats = summary->stats;
+
+	if (opts->command)
+		cli__print_command_end(summary->command_pid, summary->command_status);
+	print_events(opts, summary);
+	if (summary->samples_lost)
+		fprintf(stderr, "%" PRIu64 " more samples could not be written\n",
+			summary->samples_lost);
+	print_activity(opts, summary);
+	if (verbose)
+		print_details(opts, summary);
+	if (stats->samples && (verbose || stats->complete < COMPLETE_USUAL * stats->samples))
+		print_complete(stats);
+	for (uint32_t i = 0; i < opts->events.n; i++)
+		if (summary->event_notes[i] && *summary->event_notes[i])
+			escape__line(stderr, "%s: %s", opts->events.list[i].name,
+				     summary->event_notes[i]);
+	print_unseen(summary);
+	print_economy(&summary->economy);
+	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
+	cli__print_losses(summary->counters);
+	print_tableless(summary);
+	print_next(opts, stats);
+}

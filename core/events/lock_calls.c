@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/events/lock_calls.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "core/base/util.h"
+#include "core/events/lock_sites.h"
+#include "core/target/images.h"
+#include "probes/attach.h"
+
+/* Events at functions of the C library that take locks (bpf/lock_calls.bpf.c,
+ * bpf/lock_order.bpf.c): lock:pthread, calls that wait, and lock-order, which of two mutexes is
+ * taken first. Each call costs its probes, whether or not it waits. Watching a part of the time, as
+ * alloc does, would never see a wait that is longer than that: so where the probes cost more than
+ * --max-overhead allows, they are detached for good, and it is said. */
+
+#define ASSUMED_NS 1000 /* of a hit, where that cannot be measured */
+
+struct lock_calls {
+	struct probe_links *links;
+	const struct lock_function *functions;
+	const struct bpf_program *at_return;
+	uint32_t seen; /* images up to this number have been looked at */
+	size_t n_files;
+
+	/* --- what they cost (event_place.max_overhead_percent) --- */
+	int stats_fd; /* the kernel keeps statistics while it is open; -1: there is no limit */
+	double percent, rate; /* ... of ns per ns of all CPUs */
+	double left_ns;
+	uint64_t began_ns, filled_ns;
+	double entry_ns, return_ns;
+	uint64_t spent_ns; /* of both programs, up to the last look */
+	bool given_up, detaching;
+	pthread_t thread; /* has `links` while it is `detaching` */
+};
+
+static int attach_file(struct event *event, const struct elf_file *file, struct err *err)
+{
+	struct lock_calls *calls = event->own;
+	struct lock_site sites[LOCK_SITES_MAX];
+	struct probe_point begins[LOCK_SITES_MAX], ends[LOCK_SITES_MAX];
+	size_t n = lock_sites__find(file, calls->functions, sites), n_ends = 0;
+	int ret;
+
+	for (size_t i = 0; i < n; i++) {
+		begins[i] = (struct probe_point) { .file = file,
+						   .pc_vaddr = sites[i].vaddr,
+						   .cookie = sites[i].cookie };
+		if (!sites[i].at_return)
+			continue;
+		ends[n_ends] = begins[i];
+		ends[n_ends++].retprobe = true;
+	}
+	if (!n)
+		return 0;
+	calls->n_files++;
+	ret = probe_links__attach(calls->links, calls->at_return, -1, ends, n_ends, err);
+	return ret ? ret : probe_links__attach(calls->links, event->program, -1, begins, n, err);
+}
+
+/* Those that were met since the last time. */
+static int attach_images(struct event *event, const struct event_place *place, struct err *err)
+{
+	struct lock_calls *calls = event->own;
+	const struct image *image = images__first(place->images);
+	uint32_t newest = image ? image->number : 0;
+	int ret = 0;
+
+	if (calls->given_up)
+		return 0;
+	for (; !ret && image && image->number > calls->seen; image = image->next)
+		if (image->file && image->file->fd >= 0)
+			ret = attach_file(event, image->file, err);
+	calls->seen = newest;
+	return ret;
+}
+
+static double cost_of(const struct bpf_program *program, double trap_ns)
+{
+	struct bpf_prog_info info = {};
+	uint32_t size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		return 0;
+	return info.run_cnt * trap_ns + info.run_time_ns;
+}
+
+static uint64_t cost(const struct event *event)
+{
+	const struct lock_calls *calls = event->own;
+
+	return cost_of(event->program, calls->entry_ns) +
+	       cost_of(calls->at_return, calls->return_ns);
+}
+
+static void begin_limit(struct event *event, const struct event_place *place)
+{
+	struct lock_calls *calls = event->own;
+	struct trap_costs costs = {};
+	struct err ignored = {};
+
+	calls->percent = place->max_overhead_percent;
+	if (calls->percent <= 0)
+		return;
+	calls->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (calls->stats_fd < 0) {
+		snprintf(event->note, sizeof(event->note),
+			 "no limit is kept: the kernel's BPF statistics are unavailable: %s",
+			 strerror(errno));
+		return;
+	}
+	calls->entry_ns = calls->return_ns = ASSUMED_NS;
+	if (!trap__measure(1U << TRAP_STEP | 1U << TRAP_RETURN, &costs, &ignored)) {
+		calls->entry_ns = costs.ns[TRAP_STEP];
+		calls->return_ns = costs.ns[TRAP_RETURN];
+	}
+	calls->rate = calls->percent / 100 * max_of(sysconf(_SC_NPROCESSORS_ONLN), 1);
+	calls->left_ns = calls->rate * NSEC_PER_SEC;
+	calls->began_ns = calls->filled_ns = now_ns();
+	calls->spent_ns = cost(event);
+}
+
+/* The kernel takes the breakpoints out at once, but up to a second until it is done. */
+static void *detach_links(void *arg)
+{
+	probe_links__detach(arg);
+	return NULL;
+}
+
+static void give_up(struct event *event, uint64_t at_ns)
+{
+	struct lock_calls *calls = event->own;
+
+	calls->given_up = true;
+	snprintf(
+		event->note, sizeof(event->note),
+		"the probes cost more than --max-overhead %g, and were detached after %.1f s: what "
+		"comes later is not seen; -e lock has no probes",
+		calls->percent, (at_ns - calls->began_ns) / 1e9);
+	calls->detaching = !pthread_create(&calls->thread, NULL, detach_links, calls->links);
+	if (!calls->detaching)
+		probe_links__detach(calls->links);
+}
+
+/* A bucket of what one second may cost: a burst is no reason to give up. */
+static int keep(struct event *event, struct err *err)
+{
+	struct lock_calls *calls = event->own;
+	uint64_t at_ns, spent_ns;
+
+	(void)err;
+	if (calls->stats_fd < 0 || calls->given_up)
+		return 0;
+	at_ns = now_ns();
+	spent_ns = cost(event);
+	calls->left_ns += calls->rate * (at_ns - calls->filled_ns) - (spent_ns - calls->spent_ns);
+	calls->left_ns = min_of(calls->left_ns, calls->rate * NSEC_PER_SEC);
+	calls->filled_ns = at_ns;
+	calls->spent_ns = spent_ns;
+	if (calls->left_ns < 0)
+		give_up(event, at_ns);
+	return 0;
+}
+
+static int attach_functions(struct event *event, const struct event_place *place,
+			    const struct lock_function *functions, const char *at_return,
+			    struct err *err)
+{
+	const struct chain_program program = { CHAIN_UPROBE, at_return };
+	struct lock_calls *calls = calloc(1, sizeof(*calls));
+	int ret;
+
+	event->own = calls;
+	if (calls) {
+		calls->stats_fd = -1;
+		calls->functions = functions;
+		calls->at_return = kernel_half__program(event->half, &program);
+		calls->links = probe_links__new();
+	}
+	if (!calls || !calls->links)
+		return err__set(err, -ENOMEM, "out of memory");
+	ret = attach_images(event, place, err);
+	if (!ret && !calls->n_files)
+		ret = err__set(err, -ENOENT,
+			       "no target has mapped a C library with threads, or the program has "
+			       "one built in without symbols: waits for whatever locks there are "
+			       "is -e lock");
+	if (!ret)
+		begin_limit(event, place);
+	return ret;
+}
+
+static void detach(struct event *event)
+{
+	struct lock_calls *calls = event->own;
+
+	if (calls->detaching)
+		pthread_join(calls->thread, NULL);
+	probe_links__free(calls->links);
+	close_fd(&calls->stats_fd);
+	free(calls);
+}
+
+static const struct chain_program waits[] = { { CHAIN_UPROBE, "lock_on_call" },
+					      { CHAIN_UPROBE, "lock_on_return" },
+					      {} };
+
+static int attach_waits(struct event *event, const struct event_place *place, struct err *err)
+{
+	return attach_functions(event, place, lock_functions_wait, "lock_on_return", err);
+}
+
+const struct event_kind event_lock_calls = {
+	.name = "lock",
+	.unit = "ns",
+	.type = CHAIN_UPROBE,
+	.programs = waits,
+	.slot = EVENT_LOCK_CALL,
+	.intervals = true,
+	.mapped = true,
+	.attach = attach_waits,
+	.follow = attach_images,
+	.keep = keep,
+	.detach = detach,
+};

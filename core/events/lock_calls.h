@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_LOCK_CALLS_EVENT_H
+#define BRAID_LOCK_CALLS_EVENT_H
+
+#include "core/events/event.h"
+
+/* lock:pthread[:MIN], what `-e lock:pthread` becomes. */
+extern const struct event_kind event_lock_calls;
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_LOCK_SITES_H
+#define BRAID_LOCK_SITES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/elf/elf_file.h"
+
+/* Where a C library has its functions of locks. */
+
+struct lock_function {
+	const char *name; /* NULL: the end of a list */
+	uint32_t call;	  /* enum lock_call */
+	bool at_return;	  /* there, too */
+};
+
+/* Those that wait, and those that the order of locks is known by. */
+extern const struct lock_function lock_functions_wait[], lock_functions_order[];
+
+struct lock_site {
+	uint64_t vaddr;
+	uint64_t cookie; /* bpf/lock_calls.h */
+	bool at_return;
+};
+
+#define LOCK_SITES_MAX 48
+
+/* Those of the file, each address once: how many. None where threads are not made either: the
+ * libc.so.6 of glibc up to 2.33 only leads to libpthread.so.0. */
+size_t lock_sites__find(const struct elf_file *file, const struct lock_function *functions,
+			struct lock_site ret[LOCK_SITES_MAX]);
+
+#endif

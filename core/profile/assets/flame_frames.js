@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// How much of the stacks is shown: the rules of core/profile/frames.h, as frames.c has them, for a
+// user who switches. tests/unit/flame.t compares the two. What is more here: blocks that were
+// opened, and what all samples have in common as one row.
+'use strict';
+
+const ROLE = { plain: 0, interpreter: 1, caller: 2, syscall: 3, block: 4 };
+const KIND_KERNEL = 0;
+const KIND_RUNTIME = 3;
+const TRUNK_MIN = 4; // frames; as CHAIN_MIN in out_tree.c
+
+// Nodes by parent and frame: a hash in arrays, as there may be millions.
+class ViewNodes {
+	constructor(max) {
+		this.parent = new Int32Array(max);
+		this.frame = new Int32Array(max);
+		this.run = new Uint32Array(max); // stands for so many frames at most
+		this.n = 1;
+		this.slots = new Int32Array(1 << Math.ceil(Math.log2(2 * max + 2)));
+	}
+
+	child(parent, frame) {
+		const mask = this.slots.length - 1;
+		let hash = Math.imul(parent, 0x9e3779b1) ^ Math.imul(frame, 0x85ebca6b);
+		hash = Math.imul(hash ^ hash >>> 15, 0x2c1b3c6d);
+		let slot = (hash ^ hash >>> 13) & mask;
+		for (; this.slots[slot]; slot = slot + 1 & mask) {
+			const node = this.slots[slot];
+			if (this.parent[node] === parent && this.frame[node] === frame)
+				return node;
+		}
+		this.slots[slot] = this.n;
+		this.parent[this.n] = parent;
+		this.frame[this.n] = frame;
+		return this.n++;
+	}
+}
+
+class FrameView {
+	// `all`: a FlameTree; `frames`: [{ kind, library, role, label }, ...] in the order in which
+	// siblings stand, the root's one last; `mode`: script, collapsed or all; `opened`: numbers
+	// of nodes in `all` whose runs are shown in full; `trunk`: is the trunk, too?
+	constructor(all, frames, mode, opened, trunk) {
+		Object.assign(this, { all, frames, mode, opened });
+		const n = all.n;
+		this.whole = new Int32Array(n);
+		this.viewed = new Int32Array(n);
+		this.base = new Int32Array(n);
+		this.length = new Uint32Array(n); // of the run up to here; 0: in none
+		this.start = new Int32Array(n); // where that begins
+		this.named = new Uint8Array(n);
+		this.has = new Uint8Array(n);
+		this.will = new Uint8Array(n);
+		this.readFrames();
+		this.nodes = new ViewNodes(2 * n + 1);
+		this.lookAhead();
+		for (let i = 1; i < n; i++)
+			this.place(i);
+		this.number(trunk);
+	}
+
+	// What the rules ask of frames, as numbers: there may be millions of nodes.
+	readFrames() {
+		const { frames } = this;
+		const numbers = new Map(); // of libraries
+		this.runtime = Uint8Array.from(frames, frame => FrameView.isRuntime(frame) ? 1 : 0);
+		this.label = Uint8Array.from(frames, frame => frame.isLabel ? 1 : 0);
+		this.role = Uint8Array.from(frames, frame => frame.role);
+		this.library = Int32Array.from(frames, ({ kind, library }) => {
+			const key = (kind === KIND_KERNEL ? 'k' : 'n') + library;
+			if (!numbers.has(key))
+				numbers.set(key, numbers.size);
+			return numbers.get(key);
+		});
+		this.blocks = new Map(); // library -> frame
+		frames.forEach((frame, i) => {
+			if (frame.role === ROLE.block)
+				this.blocks.set(this.library[i], i);
+		});
+	}
+
+	static isRuntime(frame) {
+		return frame.kind >= KIND_RUNTIME && !frame.isLabel;
+	}
+
+	lookAhead() {
+		const { all, will, label, runtime } = this;
+		for (let i = all.n - 1; i > 0; i--) {
+			const frame = all.frame[i];
+			if (label[frame])
+				continue;
+			will[i] |= runtime[frame];
+			will[all.parent[i]] |= will[i];
+		}
+	}
+
+	addToRun(node, parent, frame) {
+		const { nodes, role, viewed, base, length, start, named } = this;
+		const outer = this.all.frame[parent];
+		const going = parent && length[parent] && this.library[outer] === this.library[frame];
+		base[node] = going ? base[parent] : viewed[parent];
+		length[node] = going ? length[parent] + 1 : 1;
+		start[node] = going ? start[parent] : node;
+		named[node] = going ? named[parent] : 0;
+		viewed[node] = viewed[parent];
+		if (this.opened.size && this.opened.has(start[node])) {
+			viewed[node] = nodes.child(viewed[parent], frame);
+			return;
+		}
+		const called = going && role[outer] === ROLE.caller && role[frame] !== ROLE.caller;
+		if (!named[node] && (role[frame] === ROLE.syscall || called)) {
+			named[node] = 1;
+			viewed[node] = nodes.child(base[node], frame);
+		} else if (!going) {
+			const own = role[frame] === ROLE.interpreter || role[frame] === ROLE.caller;
+			viewed[node] = nodes.child(base[node],
+				own ? this.blocks.get(this.library[frame]) : frame);
+		}
+		const shown = viewed[node];
+		if (shown && nodes.run[shown] < length[node])
+			nodes.run[shown] = length[node];
+	}
+
+	place(node) {
+		const { all, nodes, whole, viewed, has } = this;
+		const parent = all.parent[node];
+		const frame = all.frame[node];
+		if (this.mode === 'all') {
+			viewed[node] = whole[node] = nodes.child(whole[parent], frame);
+			return;
+		}
+		if (this.label[frame]) {
+			viewed[node] = whole[node] =
+				nodes.child(has[parent] ? viewed[parent] : whole[parent], frame);
+			return;
+		}
+		has[node] = this.runtime[frame] | has[parent];
+		if (!has[node])
+			whole[node] = nodes.child(whole[parent], frame);
+		if (!has[node] && !this.will[node])
+			return;
+		if (this.runtime[frame])
+			viewed[node] = nodes.child(viewed[parent], frame);
+		else if (this.mode === 'collapsed')
+			this.addToRun(node, parent, frame);
+		else
+			viewed[node] = viewed[parent];
+	}
+
+	endOf(node) {
+		return this.has[node] ? this.viewed[node] : this.whole[node];
+	}
+
+	// The nodes that have anything, depth first, siblings by name: `tree`, `run` by its nodes, and
+	// `numbers` from nodes here to those, -1 where there is none.
+	number(trunk) {
+		const { all, nodes } = this;
+		const self = new Float64Array(nodes.n);
+		const shown = new Uint8Array(nodes.n);
+		const total = new Float64Array(nodes.n);
+		for (let i = 0; i < all.n; i++) {
+			const end = this.endOf(i);
+			self[end] += all.self[i];
+			shown[end] |= all.self[i] > 0 || all.calls && all.calls[i] > 0;
+		}
+		total.set(self);
+		for (let i = nodes.n - 1; i > 0; i--) {
+			total[nodes.parent[i]] += total[i];
+			shown[nodes.parent[i]] |= shown[i];
+		}
+		const first = new Int32Array(nodes.n);
+		const next = new Int32Array(nodes.n);
+		const order = this.byFrame();
+		for (let i = order.length - 1; i >= 0; i--) {
+			const node = order[i];
+			if (!shown[node])
+				continue;
+			next[node] = first[nodes.parent[node]];
+			first[nodes.parent[node]] = node;
+		}
+		this.hideTrunk(trunk, first, next, self, total);
+		this.flatten(first, next, self);
+	}
+
+	// The nodes but the root in the order of their frames.
+	byFrame() {
+		const { nodes } = this;
+		const at = new Int32Array(this.frames.length + 1);
+		const order = new Int32Array(nodes.n - 1);
+		for (let i = 1; i < nodes.n; i++)
+			at[nodes.frame[i] + 1]++;
+		for (let i = 1; i < at.length; i++)
+			at[i] += at[i - 1];
+		for (let i = 1; i < nodes.n; i++)
+			order[at[nodes.frame[i]]++] = i;
+		return order;
+	}
+
+	// A row that stands for the frames that all samples have in common, if they are many.
+	hideTrunk(open, first, next, self, total) {
+		const hidden = [];
+		this.trunk = 0;
+		let node = 0;
+		for (let child = first[0]; child && !next[child] && !self[node] &&
+				total[child] === total[0] && !this.all.calls &&
+				!this.frames[this.nodes.frame[child]].isLabel; child = first[node]) {
+			node = child;
+			hidden.push(node);
+		}
+		hidden.pop();
+		this.hidden = hidden;
+		if (open || hidden.length + 1 < TRUNK_MIN)
+			return;
+		this.trunk = hidden[0];
+		first[this.trunk] = node;
+	}
+
+	flatten(first, next, self) {
+		const { nodes } = this;
+		const flat = new Float64Array(3 * nodes.n);
+		const run = new Uint32Array(nodes.n);
+		let n = 0;
+		this.numbers = new Int32Array(nodes.n).fill(-1);
+		let depth = 0;
+		let last = 0;
+		for (let node = 0; ;) {
+			const frame = node ? nodes.frame[node] : this.frames.length - 1;
+			this.numbers[node] = n;
+			flat[3 * n] = n ? last + 1 - depth : 0;
+			flat[3 * n + 1] = node && node === this.trunk ? this.frames.length : frame;
+			flat[3 * n + 2] = self[node];
+			run[n++] = nodes.run[node];
+			last = depth;
+			if (first[node]) {
+				node = first[node];
+				depth++;
+				continue;
+			}
+			while (node && !next[node]) {
+				node = this.parentIn(node);
+				depth--;
+			}
+			if (!node)
+				break;
+			node = next[node];
+		}
+		for (const node of this.trunk ? this.hidden : [])
+			this.numbers[node] = this.numbers[this.trunk];
+		this.tree = new FlameTree(flat.subarray(0, 3 * n));
+		this.run = run.subarray(0, n);
+	}
+
+	// The row of the trunk has one child, whose parent is not shown.
+	parentIn(node) {
+		const parent = this.nodes.parent[node];
+		return this.trunk && parent === this.hidden.at(-1) ? this.trunk : parent;
+	}
+
+	// Numbers by node of `all`, as those by node of the view.
+	sums(own) {
+		const sums = new Float64Array(this.tree.n);
+		for (let i = 0; i < this.all.n; i++) {
+			if (own[i])
+				sums[this.numbers[this.endOf(i)]] += own[i];
+		}
+		return sums;
+	}
+
+	// Where a node of `all` is seen; -1: nowhere.
+	seen(node) {
+		const end = this.numbers[this.endOf(node)];
+		return end >= 0 ? end : this.numbers[this.viewed[node]];
+	}
+
+	// The runs that a node of the view stands for, by where they start in `all`.
+	runsOf(number) {
+		const runs = new Set();
+		for (let i = 1; i < this.all.n; i++) {
+			if (this.length[i] && this.numbers[this.viewed[i]] === number &&
+					!this.opened.has(this.start[i]))
+				runs.add(this.start[i]);
+		}
+		return runs;
+	}
+
+	// By node of the view: its own time with that of the native code that it calls.
+	scriptSelf() {
+		const { tree } = this;
+		const script = Float64Array.from(tree.self);
+		const owner = new Int32Array(tree.n);
+		for (let i = 1; i < tree.n; i++) {
+			const frame = this.frames[tree.frame[i]];
+			owner[i] = !frame || frame.isLabel ? 0
+				: FrameView.isRuntime(frame) ? i : owner[tree.parent[i]];
+			if (owner[i] && owner[i] !== i) {
+				script[owner[i]] += script[i];
+				script[i] = 0;
+			}
+		}
+		return script;
+	}
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/frame_names.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/util.h"
+
+#define UNKNOWN "[unknown]"
+
+/* The first kinds are what profile.h says; a file cannot rename them. Frames of a kind that the
+ * file does not name are shown as native ones. */
+static void map_kinds(struct frame_names *names)
+{
+	const struct recorded *recorded = names->recorded;
+	int i;
+
+	for (i = 0; i <= KINDS_MAX; i++)
+		names->kinds[i] = i < KIND_RUNTIME ? i : KIND_NATIVE;
+	for (i = KIND_RUNTIME; i < KINDS_MAX; i++) {
+		const char *name = recorded__text(recorded, recorded->kind_names[i]);
+		const char *suffix = recorded__text(recorded, recorded->kind_suffixes[i]);
+		int kind = *name ? profile__kind(names->profile, name, suffix) : -ENOENT;
+
+		if (kind >= 0)
+			names->kinds[i] = kind;
+	}
+}
+
+/* The image of a frame of native code, or RECORDED_NONE. */
+static uint32_t image_of(const struct recorded_frame *frame)
+{
+	return frame && frame->kind == KIND_NATIVE ? frame->image : RECORDED_NONE;
+}
+
+/* Images with an interpreter's loop run a runtime's frames. */
+static int map_interpreters(struct frame_names *names)
+{
+	const struct recorded *recorded = names->recorded;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < recorded->frames.n; i++) {
+		const struct recorded_frame *frame = &recorded->frames.rows[i];
+		uint32_t image = image_of(frame);
+		char library[PROFILE_LIBRARY_BYTES];
+
+		if (!frame->loop || image == RECORDED_NONE || names->interprets[image])
+			continue;
+		names->interprets[image] = true;
+		profile__library(recorded__text(recorded, recorded->images.rows[image].name),
+				 library, sizeof(library));
+		ret = profile__interpreter(names->profile, library);
+	}
+	return ret;
+}
+
+/* `frame`: as it was recorded; NULL: it leads nowhere. */
+static int add_name(struct frame_names *names, struct frame_shown *shown,
+		    const struct recorded_frame *frame, uint8_t kind, const char *name,
+		    const char *file, uint32_t line)
+{
+	const struct recorded *recorded = names->recorded;
+	uint32_t image = image_of(frame), shown_frame;
+	char library[PROFILE_LIBRARY_BYTES] = "";
+
+	if (image != RECORDED_NONE && kind < KIND_RUNTIME)
+		profile__library(recorded__text(recorded, recorded->images.rows[image].name),
+				 library, sizeof(library));
+	if (array__reserve(&names->list, &names->cap, names->n + 1, sizeof(*names->list)) ||
+	    profile__code(names->profile, names->kinds[kind], name, file, names->lines ? line : 0,
+			  kind == KIND_KERNEL ? "kernel" : library, &shown_frame))
+		return -ENOMEM;
+	names->list[names->n++] = shown_frame;
+	shown->n++;
+	return 0;
+}
+
+/* The recorder was killed before it could name it. */
+static int add_unnamed(struct frame_names *names, struct frame_shown *shown,
+		       const struct recorded_frame *frame)
+{
+	const struct recorded *recorded = names->recorded;
+	const char *image = NULL;
+	char name[300];
+
+	if (frame->kind == KIND_KERNEL)
+		image = "kernel";
+	else if (frame->kind == KIND_NATIVE && frame->image != RECORDED_NONE)
+		image = recorded__text(recorded, recorded->images.rows[frame->image].name);
+	if (!image || !*image)
+		return add_name(names, shown, frame, frame->kind, UNKNOWN, NULL, 0);
+	snprintf(name, sizeof(name), "[%.255s+0x%" PRIx64 "]", image, frame->address);
+	return add_name(names, shown, frame, frame->kind, name, NULL, 0);
+}
+
+static int add_location(struct frame_names *names, struct frame_shown *shown,
+			const struct recorded_frame *frame,
+			const struct recorded_location *location)
+{
+	const struct recorded *recorded = names->recorded;
+	const char *name = "", *file = NULL;
+
+	if (location->function != RECORDED_NONE) {
+		const struct recorded_function *function =
+			&recorded->functions.rows[location->function];
+
+		name = recorded__text(recorded, function->name);
+		file = recorded__text(recorded, function->file);
+	}
+	return add_name(names, shown, frame, location->kind, *name ? name : UNKNOWN, file,
+			location->line);
+}
+
+static int make(struct frame_names *names, uint32_t frame, struct frame_shown *shown)
+{
+	const struct recorded *recorded = names->recorded;
+	const struct recorded_frame *from;
+	int ret = 0;
+
+	shown->first = names->n;
+	if (frame == RECORDED_NONE)
+		return add_name(names, shown, NULL, KIND_NATIVE, UNKNOWN, NULL, 0);
+	from = &recorded->frames.rows[frame];
+	if (!from->n_locations)
+		return add_unnamed(names, shown, from);
+	for (uint32_t i = 0; !ret && i < from->n_locations; i++)
+		ret = add_location(names, shown, from,
+				   &recorded->locations.rows[from->location + i]);
+	return ret;
+}
+
+int frame_names__get(struct frame_names *names, uint32_t frame, const uint32_t **ret,
+		     uint32_t *ret_n)
+{
+	size_t place = frame == RECORDED_NONE ? names->recorded->frames.n : frame;
+	struct frame_shown *shown = &names->shown[place];
+	int code = shown->n ? 0 : make(names, frame, shown);
+
+	*ret = names->list + shown->first;
+	*ret_n = shown->n;
+	return code;
+}
+
+int frame_names__init(struct frame_names *names, const struct recorded *recorded,
+		      const struct profile_filter *filter, struct profile *profile)
+{
+	*names = (struct frame_names) { .recorded = recorded,
+					.profile = profile,
+					.lines = filter->lines };
+	names->shown = calloc(recorded->frames.n + 1, sizeof(*names->shown));
+	names->interprets = calloc(recorded->images.n + 1, sizeof(*names->interprets));
+	profile->callers = filter->callers;
+	if (!names->shown || !names->interprets)
+		return -ENOMEM;
+	map_kinds(names);
+	return map_interpreters(names);
+}
+
+void frame_names__done(struct frame_names *names)
+{
+	free(names->shown);
+	free(names->interprets);
+	free(names->list);
+}

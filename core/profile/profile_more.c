@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/profile/profile.h"
+
+/* Libraries, threads, and copies of a profile: what is made of its frames and nodes, not how they
+ * are kept. */
+
+/* Names of shared objects end with ".so", numbers of a version, or, for the modules of an
+ * interpreter, begin the end with what it is called: all that is from the first dot on that no
+ * digit follows ("libx3.11.so.1.0", "_x.abi3.so"). Other names stay. */
+void profile__library(const char *file, char *buf, size_t size)
+{
+	const char *slash = strrchr(file, '/'), *name = slash && slash[1] ? slash + 1 : file;
+	const char *so = strstr(name, ".so"), *dot;
+	size_t len = strlen(name);
+
+	if (so && so > name && (!so[3] || so[3] == '.')) {
+		for (dot = strchr(name, '.'); dot && isdigit((unsigned char)dot[1]);)
+			dot = strchr(dot + 1, '.');
+		if (dot && dot > name)
+			len = dot - name;
+	}
+	snprintf(buf, size, "%.*s", (int)min_of(len, size), name);
+}
+
+static bool is_interpreter(const struct profile *profile, uint32_t library)
+{
+	for (size_t i = 0; i < profile->n_interpreters; i++)
+		if (profile->interpreters[i] == library)
+			return true;
+	return false;
+}
+
+static bool is_caller(const struct profile *profile, const char *name)
+{
+	for (const char *const *caller = profile->callers; caller && *caller; caller++)
+		if (!fnmatch(*caller, name, FNM_EXTMATCH))
+			return true;
+	return false;
+}
+
+/* System calls by how arch/ARCH/include/asm/syscall_wrapper.h (Linux 6.1) calls them. */
+uint8_t profile__role(const struct profile *profile, const struct profile_frame *frame)
+{
+	static const char *const syscalls[] = { "__x64_sys_", "__ia32_sys_", "__arm64_sys_" };
+	const char *name = strtab__get(profile->strings, frame->name);
+	bool native = frame->kind == KIND_NATIVE || frame->kind == KIND_INLINED;
+
+	for (size_t i = 0; frame->kind == KIND_KERNEL && i < ARRAY_SIZE(syscalls); i++)
+		if (!strncmp(name, syscalls[i], strlen(syscalls[i])))
+			return ROLE_SYSCALL;
+	if (!native || !is_interpreter(profile, frame->library))
+		return ROLE_PLAIN;
+	if (frame->name == frame->library)
+		return ROLE_BLOCK;
+	return is_caller(profile, name) ? ROLE_CALLER : ROLE_INTERPRETER;
+}
+
+int profile__interpreter(struct profile *profile, const char *library)
+{
+	uint32_t id, block;
+
+	if (strtab__intern(profile->strings, library, &id) ||
+	    array__reserve(&profile->interpreters, &profile->cap_interpreters,
+			   profile->n_interpreters + 1, sizeof(*profile->interpreters)))
+		return -ENOMEM;
+	if (!id || is_interpreter(profile, id))
+		return 0;
+	profile->interpreters[profile->n_interpreters++] = id;
+	return profile__block(profile, id, &block);
+}
+
+int profile__block(struct profile *profile, uint32_t library, uint32_t *ret_frame)
+{
+	const char *name = strtab__get(profile->strings, library);
+
+	return profile__code(profile, KIND_NATIVE, name, NULL, 0, name, ret_frame);
+}
+
+int profile__add_thread(struct profile *profile, uint32_t pid, const char *process, uint32_t tid,
+			const char *name, uint32_t *ret)
+{
+	struct profile_thread thread = { pid, tid, strdup(process), strdup(name) };
+
+	if (!thread.process || !thread.name ||
+	    array__reserve(&profile->threads, &profile->cap_threads, profile->n_threads + 1,
+			   sizeof(thread))) {
+		free(thread.process);
+		free(thread.name);
+		return -ENOMEM;
+	}
+	*ret = profile->n_threads;
+	profile->threads[profile->n_threads++] = thread;
+	return 0;
+}
+
+int profile__add_share(struct profile *profile, const struct profile_share *share)
+{
+	if (array__reserve(&profile->shares, &profile->cap_shares, profile->n_shares + 1,
+			   sizeof(*share)))
+		return -ENOMEM;
+	profile->shares[profile->n_shares++] = *share;
+	return 0;
+}
+
+static char *copy_of(const char *text, bool *failed)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	*failed |= text && !copy;
+	return copy;
+}
+
+static int copy_frames(const struct profile *from, struct profile *to)
+{
+	int ret = 0;
+	size_t i;
+
+	to->callers = from->callers;
+	for (i = 0; !ret && i < from->n_frames; i++) {
+		const struct profile_frame *frame = &from->frames[i];
+		uint32_t id;
+
+		ret = profile__code(to, frame->kind, strtab__get(from->strings, frame->name),
+				    strtab__get(from->strings, frame->file), frame->line,
+				    strtab__get(from->strings, frame->library), &id);
+		if (!ret)
+			to->frames[id].role = frame->role;
+	}
+	for (i = 0; !ret && i < from->n_interpreters; i++)
+		ret = profile__interpreter(to, strtab__get(from->strings, from->interpreters[i]));
+	return ret;
+}
+
+struct profile *profile__like(const struct profile *from)
+{
+	struct profile *to = profile__new();
+	bool failed = false;
+	size_t i;
+
+	if (!to)
+		return NULL;
+	memcpy(to->kinds, from->kinds, sizeof(to->kinds));
+	to->n_kinds = from->n_kinds;
+	to->unit = from->unit;
+	to->counts_calls = from->counts_calls;
+	to->group_kind = from->group_kind;
+	to->idle = from->idle;
+	to->duration_s = from->duration_s;
+	to->frequency_hz = from->frequency_hz;
+	to->samples = from->samples;
+	to->unit_name = copy_of(from->unit_name, &failed);
+	to->event = copy_of(from->event, &failed);
+	to->other_events = copy_of(from->other_events, &failed);
+	to->target = copy_of(from->target, &failed);
+	for (i = 0; i < from->n_losses; i++)
+		failed |= profile__add_loss(to, from->losses[i].name, from->losses[i].count) != 0;
+	if (failed || copy_frames(from, to)) {
+		profile__free(to);
+		return NULL;
+	}
+	return to;
+}
+
+/* What a file can make of this: long stacks, all different from their ends. */
+#define INVERTED_NODES_MAX (1u << 26)
+
+/* The stack that ends at `node`, as it is shown turned round. */
+static int invert_stack(const struct profile *from, uint32_t node, struct profile *to,
+			uint32_t *stack)
+{
+	const struct profile_node *end = &from->nodes[node];
+	const struct profile_value value = { .weight = end->self,
+					     .waiting = end->waiting,
+					     .preempted = end->preempted,
+					     .samples = end->samples };
+	size_t n = 0;
+
+	if (!end->self && !end->samples)
+		return 0;
+	stack++; /* there is room for what is outermost */
+	for (; node; node = from->nodes[node].parent)
+		stack[n++] = from->nodes[node].frame;
+	if (n && from->kinds[from->frames[stack[n - 1]].kind].label) {
+		stack[-1] = stack[n - 1];
+		stack--;
+	}
+	if (to->n_nodes + n > INVERTED_NODES_MAX)
+		return -ENOMEM;
+	return profile__add_value(to, stack, n, &value, NULL);
+}
+
+int profile__inverted(const struct profile *from, struct profile **ret)
+{
+	struct profile *to = profile__like(from);
+	uint32_t *stack = NULL, *depth = calloc(from->n_nodes, sizeof(*depth));
+	uint32_t deepest = 0;
+	int code = -ENOMEM;
+
+	for (size_t i = 1; depth && i < from->n_nodes; i++) {
+		depth[i] = depth[from->nodes[i].parent] + 1;
+		deepest = max_of(deepest, depth[i]);
+	}
+	stack = calloc(deepest + 2, sizeof(*stack));
+	if (!to || !depth || !stack)
+		goto out;
+	code = 0;
+	for (size_t i = 0; !code && i < from->n_nodes; i++)
+		code = invert_stack(from, i, to, stack);
+	if (code)
+		goto out;
+	*ret = to;
+	to = NULL;
+out:
+	profile__free(to);
+	free(stack);
+	free(depth);
+	return code;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_DUMP_STATE_H
+#define BRAID_DUMP_STATE_H
+
+/* A dump from inside.
+ *
+ *   dump.c         the order of everything
+ *   dump_core.c    the same of a core file
+ *   dump_take.c    one thread: when it is stopped, and what is read of it
+ *   dump_frames.c  from what was captured to frames
+ *   dump_locks.c   who holds what others wait for */
+
+#include "core/base/memory.h"
+#include "core/capture/capture.h"
+#include "core/kernel/kernel_half.h"
+#include "core/kernel/table_arena.h"
+#include "core/profile/live_profile.h"
+#include "core/session/dump.h"
+#include "core/session/routing.h"
+#include "core/target/thread_base.h"
+#include "core/target/threads.h"
+
+struct dump_record { /* as from the ring; owned */
+	struct dump_record *next;
+	size_t size;
+	uint64_t data[];
+};
+
+struct dump {
+	struct dump_opts opts;
+	struct kernel_half *half;
+	struct runtime_session *sessions[RUNTIMES_MAX];
+	struct table_arena *table_arena;
+	struct images *images;
+	char *cache_dir;
+	struct tracker *tracker;
+	struct live_profile *live;
+	struct capture *capture;
+	struct routing routing;
+
+	/* --- of the process that is being dumped --- */
+	struct process *process;
+	struct dump_process *result;
+	struct memory *own_memory, *cached;
+	const struct memory *memory;
+	struct thread_bases *bases; /* NULL: it is none of /proc */
+	bool own_ids;		    /* it has braid's PID namespace */
+	struct dump_record *records, **end;
+	struct rec_sample sample; /* the head of the last one */
+	bool sampled;
+	int record_ret;
+};
+
+/* Fills in all but the frames, which are in dump->records then. -ESRCH: the thread is gone; -EPERM:
+ * it must be stopped, and that is not permitted; -ENOMEM. */
+int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret);
+
+/* One sample: what came of it is in dump->records and, its head, in dump->sample. -ENOMEM. */
+struct host_thread;
+int dump__sample(struct dump *dump, const struct host_thread *thread);
+
+/* What its runtime's walker, or the futex that it waits for, says of locks. */
+void dump__describe(const struct dump *dump, struct dump_thread *ret);
+
+/* `memory`: of a core file; NULL: of the live process. dump__close_process must follow. */
+int dump__open_process(struct dump *dump, uint32_t pid, const struct memory *memory,
+		       struct err *err);
+int dump__finish_process(struct dump *dump, struct err *err); /* names all frames */
+void dump__close_process(struct dump *dump);
+
+/* Records what is in dump->records, and forgets it. */
+int dump__route(struct dump *dump, struct err *err);
+
+/* After all are named: the frames of the thread, behind those that it has already. */
+int dump__frames(struct dump *dump, struct dump_thread *thread, struct err *err);
+
+/* Adds one behind the others. -ENOMEM. */
+int dump_thread__add(struct dump_thread *thread, int kind, const char *function, const char *file,
+		     uint32_t line);
+
+/* Adds those of /proc/PID/task/TID/stack. */
+int dump_thread__add_kernel(struct dump_thread *thread, const char *text);
+
+/* While the thread stands still: is it a lock of C's that it waits for? */
+void dump__see_mutex(const struct dump *dump, struct dump_thread *thread);
+
+/* When all are known: holders that only the stacks tell, and who waits for whom in a circle. */
+void dump__find_holders(const struct dump *dump, struct dump_process *process);
+void dump__find_deadlocks(struct dump_process *process);
+
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/access.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/base/privilege.h"
+
+/* What Yama says of tracing (Documentation/admin-guide/LSM/Yama.rst); 0: it is not there. */
+static int ptrace_scope(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+
+	if (file && fscanf(file, "%d", &scope) != 1)
+		scope = 0;
+	if (file)
+		fclose(file);
+	return scope;
+}
+
+static int not_permitted(const struct procfs_info *info, struct err *err)
+{
+	char what[120];
+	bool same = info->uid == geteuid();
+
+	snprintf(what, sizeof(what), "to look into PID %u (%s)", info->pid, info->name);
+	if (!same || !privilege__missing(1U << PRIVILEGE_PROCESSES))
+		return privilege__explain(1U << PRIVILEGE_PROCESSES, what, err);
+	if (ptrace_scope())
+		return err__set(
+			err, -EPERM,
+			"not permitted %s, though it is user %u's own: "
+			"kernel.yama.ptrace_scope is %d, so that this takes CAP_SYS_PTRACE: "
+			"run as root (sudo), or set it to 0",
+			what, info->uid, ptrace_scope());
+	return err__set(err, -EPERM,
+			"not permitted %s, though it is user %u's own: it is not dumpable, or has "
+			"capabilities that braid lacks: run as root (sudo)",
+			what, info->uid);
+}
+
+/* The first readable mapping. False: there is none, or maps cannot be read. */
+static bool first_mapping(uint32_t pid, uint64_t *ret, int *ret_errno)
+{
+	char path[64], perms[8] = "";
+	FILE *maps;
+
+	*ret_errno = 0;
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	maps = fopen(path, "re");
+	if (!maps) {
+		*ret_errno = errno;
+		return false;
+	}
+	errno = 0;
+	while (perms[0] != 'r' && fscanf(maps, "%" SCNx64 "-%*x %7s%*[^\n]", ret, perms) == 2)
+		;
+	*ret_errno = errno;
+	fclose(maps);
+	return perms[0] == 'r';
+}
+
+int process__check_access(const struct procfs_info *info, struct err *err)
+{
+	uint8_t head[EI_NIDENT];
+	struct iovec local = { head, sizeof(head) }, remote = { NULL, sizeof(head) };
+	uint64_t address = 0;
+	int code;
+
+	if (!first_mapping(info->pid, &address, &code))
+		return code == EACCES || code == EPERM
+			       ? not_permitted(info, err)
+			       : err__set(err, -ESRCH, "process %u has just ended", info->pid);
+	remote.iov_base = (void *)(uintptr_t)address;
+	if (process_vm_readv(info->pid, &local, 1, &remote, 1, 0) < 0) {
+		if (errno == EPERM)
+			return not_permitted(info, err);
+		return errno == ESRCH
+			       ? err__set(err, -ESRCH, "process %u has just ended", info->pid)
+			       : 0;
+	}
+	/* A program is mapped from its file's start on, and the lowest of all unless it is
+	 * position-independent; then that is the dynamic linker's matter, which has its class. */
+	if (!memcmp(head, ELFMAG, SELFMAG) && head[EI_CLASS] == ELFCLASS32)
+		return err__set(err, -ENOTSUP,
+				"PID %u (%s) is a 32-bit program: braid understands 64-bit ones",
+				info->pid, info->name);
+	return 0;
+}

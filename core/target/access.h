@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_ACCESS_H
+#define BRAID_ACCESS_H
+
+#include "core/base/err.h"
+#include "core/target/procfs.h"
+
+/* May braid read the memory of a live process, and understand it? 0; -EPERM: not permitted;
+ * -ENOTSUP: a 32-bit program; -ESRCH: it is gone; with the sentence. */
+int process__check_access(const struct procfs_info *info, struct err *err);
+
+#endif

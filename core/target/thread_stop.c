@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/thread_stop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "core/base/util.h"
+
+#define HOLD_NS		 50000000ULL
+#define USER32_CS	 0x23 /* __USER32_CS */
+#define EVENT_OF(status) ((status) >> 16)
+
+static int signal_held; /* that was about to be delivered when the thread stopped; 0: none */
+
+/* SIGCHLD tells of the stop; it is only waited for while it is blocked. */
+static void block(sigset_t *ret_before)
+{
+	static const struct sigaction usual = { .sa_handler = SIG_DFL };
+	sigset_t child;
+
+	sigaction(SIGCHLD, &usual, NULL); /* who has started braid may have ignored it */
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, ret_before);
+}
+
+/* Until something is known of the thread. 1; 0: nothing within the time; -ESRCH */
+static int wait_for(uint32_t tid, int *ret_status)
+{
+	uint64_t end_ns = now_ns() + HOLD_NS, now;
+	sigset_t child;
+	pid_t got;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	for (;;) {
+		struct timespec left = {};
+
+		got = waitpid(tid, ret_status, __WALL | WNOHANG);
+		if (got)
+			return got < 0 ? -ESRCH : 1;
+		now = now_ns();
+		if (now >= end_ns)
+			return 0;
+		left.tv_nsec = end_ns - now;
+		sigtimedwait(&child, NULL, &left);
+	}
+}
+
+static int read_registers(uint32_t tid, struct thread_held *ret)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs))
+		return -errno;
+	*ret = (struct thread_held) {
+		.regs = { regs.rax, regs.rdx, regs.rcx, regs.rbx, regs.rsi, regs.rdi, regs.rbp,
+			  regs.rsp, regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13,
+			  regs.r14, regs.r15, regs.rip },
+		.fs_base = regs.fs_base,
+		.call = (int64_t)regs.orig_rax,
+		.compat = regs.cs == USER32_CS,
+	};
+	return 0;
+}
+
+/* A thread in an uninterruptible wait stays seized, as only a stopped one can be let go: it stops
+ * when the wait is over. Until then it is on this list, at this process's end the kernel sees to
+ * it.
+ */
+#define LEFT_MAX 256
+static uint32_t left[LEFT_MAX];
+static unsigned n_left;
+
+void threads__let_go(void)
+{
+	int status;
+
+	for (unsigned i = 0; i < n_left; i++) {
+		if (!waitpid(left[i], &status, __WALL | WNOHANG))
+			continue;
+		ptrace(PTRACE_DETACH, left[i], NULL, NULL);
+		left[i--] = left[--n_left];
+	}
+}
+
+int thread__hold(uint32_t tid, struct thread_held *ret)
+{
+	sigset_t before;
+	int status, code;
+
+	signal_held = 0;
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL))
+		return errno == EPERM ? -EPERM : -errno;
+	block(&before);
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL)) {
+		code = -errno;
+		goto out;
+	}
+	code = wait_for(tid, &status);
+	if (!code) {
+		if (n_left < LEFT_MAX)
+			left[n_left++] = tid;
+		code = -ETIMEDOUT;
+		goto out;
+	}
+	if (code < 0 || !WIFSTOPPED(status)) {
+		code = -ESRCH;
+		goto out;
+	}
+	if (EVENT_OF(status) != PTRACE_EVENT_STOP)
+		signal_held = WSTOPSIG(status);
+	code = read_registers(tid, ret);
+	if (code)
+		thread__release(tid);
+	else
+		ret->since_ns = now_ns();
+out:
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return code;
+}
+
+void thread__release(uint32_t tid)
+{
+	ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)signal_held);
+}

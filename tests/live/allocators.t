@@ -1,0 +1,93 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""alloc:malloc, and what is outstanding of it, with other allocators than glibc's: loaded before it
+(jemalloc, tcmalloc), instead of it (musl), within the program. Each call counts once, for the allocator
+that is really called."""
+
+import os
+import signal
+import subprocess
+
+import gate
+
+ALLOCS = os.path.join(gate.OUTPUT, "fixtures/native/allocs")
+SOURCE = "fixtures/native/allocs.c"
+LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+LINES = ["malloc 3 100", "malloc 1 3000000", "calloc 5 40", "realloc 2 1000", "aligned 1 64",
+         "keep 3 1000", "keep_calloc 2 400", "keep_aligned 1 640", "grow 1 30000", "keep 1 3000000",
+         "drop 1 0", "keep 1 48"]
+ALLOCATED = sorted([100] * 3 + [3000000] * 2 + [40] * 5 + [1000, 2000] * 2 + [64] * 3 +
+                   [1000] * 3 + [400] * 2 + [640] * 3 + [30000, 48])
+HELD = sorted([1000] * 3 + [400] * 2 + [640] * 2 + [30000, 48])
+
+
+def record(name, command, environment, lines, *options):
+    target = gate.start(*command, env={**os.environ, **environment})
+    gate.wait_line(target, "ready")
+    file = gate.path(f"{len(os.listdir(gate.tmp))}.db")
+    braid = gate.start(gate.BRAID, "record", "-e", "alloc:malloc", "-c", "1", *options,
+                       "--max-overhead", "none", "-p", target.pid, "-o", file,
+                       stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    for line in lines:
+        gate.equal(gate.ask(target, line), "done", f"{name}: {line}")
+    braid.send_signal(signal.SIGINT)
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, f"{name}: status", said)
+    target.stdin.close()
+    target.wait()
+    return gate.Recording(file), said
+
+
+def check(name, command, environment=None, seen=None):
+    """`seen`: losses, where the allocator has no unwind tables."""
+    for options, wanted, what in (((), ALLOCATED, "allocated"),
+                                  (("--outstanding",), HELD, "outstanding")):
+        recording, said = record(name, command, environment or {}, LINES, *options)
+        gate.equal({key: value for key, value in recording.counters().items()
+                    if key != seen}, {}, f"{name}: nothing is lost", said)
+        gate.equal(sorted(value for value, in recording.sql("SELECT value FROM sample")), wanted,
+                   f"{name}: what is {what}, each once")
+
+
+def check_operators(library):
+    """Operators new of an allocator's own library; of those that may throw is said that what they
+    return is not followed."""
+    program = os.path.join(gate.OUTPUT, "fixtures/native/operators")
+    environment = {"LD_PRELOAD": library} if library else {}
+    name = os.path.basename(library or "libstdc++")
+    recording, _ = record(name, [program], environment, ["go"])
+    sums = recording.sql("SELECT value, count(*) FROM sample WHERE value > 5000 GROUP BY 1")
+    gate.equal(sums, [(10001, 3), (10002, 3), (10003, 3)], f"{name}: operators new count once")
+    recording, said = record(name, [program], environment, ["go"], "--outstanding")
+    held = recording.sql("SELECT value, count(*) FROM sample WHERE value > 5000 GROUP BY 1")
+    if library:
+        gate.equal(held, [(10003, 1)], f"{name}: what operator new with nothrow made and is held")
+        gate.ok(f"operators new of {os.path.basename(os.path.realpath(library))} are not followed"
+                in said, f"{name}: that others are not seen is said", said)
+    else:
+        gate.equal(held, [(10001, 1), (10002, 1), (10003, 1)], f"{name}: what is held")
+
+
+gate.need_root()
+gate.need_program("/usr/bin/cc")
+preloads = [LIBRARIES + name for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4")]
+check("glibc", [ALLOCS])
+for path in preloads:
+    if os.path.exists(path):
+        check(os.path.basename(path), [ALLOCS], {"LD_PRELOAD": path})
+own = gate.path("own")
+subprocess.run(["cc", "-g", "-O1", "-include", "fixtures/native/prefixed.h", "-o", own, SOURCE],
+               check=True)
+check("je_malloc", [own])
+if os.path.exists("/usr/bin/musl-gcc"):
+    musl = gate.path("musl")
+    subprocess.run(["musl-gcc", "-g", "-O1", "-o", musl, SOURCE], check=True)
+    check("musl", [musl], seen="stacks cut: no unwind table and no usable frame pointer")
+    subprocess.run(["musl-gcc", "-static", "-g", "-O1", "-o", musl, SOURCE], check=True)
+    check("musl, static", [musl], seen="stacks cut: no unwind table and no usable frame pointer")
+check_operators(None)
+for path in preloads:
+    if os.path.exists(path):
+        check_operators(path)
+gate.done()

@@ -1,0 +1,100 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""braid dump of Python programs: each thread's frames are those that the interpreter itself knows of
+(sys._current_frames), live, without stopping and from a core file; who waits for the GIL, and whose it
+is; tasks of asyncio."""
+
+import glob
+import json
+import os
+import shutil
+
+import dumps
+import gate
+from gate import equal, matches
+
+STANDS = "fixtures/python/stands/stands.py"
+
+
+def pythons():
+    """The system's; as in scripts/check-long others that happen to be there."""
+    found = []
+    if os.environ.get("BRAID_EVERY_INTERPRETER"):
+        found = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
+    return ["/usr/bin/python3.11", *sorted(found)]
+
+
+def short(places, version):
+    """Before 3.11 the interpreter itself knows functions' names, and not whose they are."""
+    if version >= (3, 11):
+        return places
+    return [[function.rpartition(".")[2], *rest] for function, *rest in places]
+
+
+def check_threads(python):
+    version = tuple(map(int, gate.run(python, "-c", "import sys; print(*sys.version_info[:2])")
+                        .out.split()))
+    if version < (3, 8):
+        return  # no thread knows its native id
+    name = ".".join(map(str, version))
+    process = gate.start(python, "-B", STANDS)
+    gate.wait_line(process, "ready")
+    for tid in os.listdir(f"/proc/{process.pid}/task"):
+        dumps.stands(process.pid, tid)
+    want = {int(tid): frames for tid, frames in json.loads(gate.ask(process, "frames")).items()}
+    equal(len(want), 3, f"{name}: threads")
+    dumps.stands(process.pid, process.pid)
+    for options in [], ["--nonblocking"]:
+        dump = dumps.dump("-p", process.pid, *options)
+        equal((dump.result.status, dump.result.err), (0, ""), f"{name} {options}: status")
+        equal([source["name"] for process in dump.processes for source in process["runtimes"]],
+              ["python"], f"{name}: the runtime")
+        for tid, frames in want.items():
+            dumps.check_stack(f"{name} {options}: frames as the interpreter knows them",
+                              short(dump.threads[tid].places("python"), version), frames)
+            equal((dump.threads[tid].read, dump.threads[tid].complete), ("still", True),
+                  f"{name} {options}: not stopped, and complete")
+            equal(dump.threads[tid].stands_to()[:2], ("free", "the GIL"), f"{name}: without the GIL")
+        equal(short(dump.threads[process.pid].places("python"), version)[-1][0], "<module>",
+              f"{name}: the main thread")
+    if python == "/usr/bin/python3.11" and shutil.which("gcore"):
+        check_core(process.pid, want)
+    check_hog(name, process)
+
+
+def check_core(pid, want):
+    gate.run("gcore", "-o", gate.path("core"), pid)
+    core = gate.path(f"core.{pid}")
+    dump = dumps.dump("--core", core)
+    equal((dump.result.status, dump.result.err), (0, ""), "core: status")
+    for tid, frames in want.items():
+        dumps.check_stack("core: frames as the interpreter knows them",
+                          dump.threads[tid].places("python"), frames)
+    os.unlink(core)
+
+
+def check_hog(name, process):
+    """A thread never gives the GIL back; main waits for it."""
+    hog = int(gate.ask(process, "hog"))
+    gate.say(process, "and main wakes up")
+
+    def waits():
+        dump = dumps.dump("-p", process.pid)
+        relation = dump.threads[process.pid].stands_to()
+        return relation and relation[0] == "waits" and dump
+    dump = gate.wait_until(waits, "main to wait for the GIL")
+    equal(dump.threads[process.pid].stands_to(), ("waits", "the GIL", hog),
+          f"{name}: who waits for the GIL, and whose it is")
+    holder = dump.threads[hog]
+    equal((holder.stands_to(), holder.read), (("holds", "the GIL", None), "stopped"),
+          f"{name}: who has it")
+    equal(holder.places("python")[0][0], "hog", f"{name}: what that does")
+    text = gate.braid("dump", "-p", process.pid).out
+    matches(rf'\nThread {process.pid} "[^"]+" sleeping in futex \([^)]+\), waits for the GIL '
+            rf'\(held by {hog} "[^"]+"\)\n', text, f"{name}: the same for people")
+
+
+gate.need_program("/usr/bin/python3.11")
+for each in pythons():
+    check_threads(each)
+gate.done()
