@@ -316,16 +316,20 @@ static void say(const struct alloc_watch *watch)
 {
 	const struct windows *windows = &watch->windows;
 	double margin = windows__margin(windows);
-	char known[32] = "margin unknown";
+	char known[64] = "by how much that may be off is not known";
 
-	if (margin >= 0)
+	if (windows->value <= 0)
+		snprintf(known, sizeof(known), "(none met a call: it is not known)");
+	else if (margin >= 0)
 		snprintf(known, sizeof(known), "± %.1f %%", 100 * margin);
 	snprintf(watch->event->note, sizeof(watch->event->note),
 		 "every call would cost more than --max-overhead %g: calls were watched in %llu "
-		 "windows of %.3g ms at random times, which stand for the rest: %.4g GB %s, %.4g "
-		 "million calls; a probe took %.0f ns",
+		 "windows of %.3g ms at random times, of which %llu met a thread that did not wait "
+		 "for a CPU and stand for the rest: %.4g GB %s, %.4g million calls; a probe took "
+		 "%.0f ns",
 		 watch->percent, (unsigned long long)windows->n, windows->width_ns / 1e6,
-		 windows->value / 1e9, known, windows->calls / 1e6, windows__cost_ns(windows));
+		 (unsigned long long)windows->n_met, windows->value / 1e9, known,
+		 windows->calls / 1e6, windows__cost_ns(windows));
 }
 
 int alloc_watch__keep(struct alloc_watch *watch, struct err *err)

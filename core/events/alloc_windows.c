@@ -5,7 +5,8 @@
 
 #include "core/base/util.h"
 
-#define AVERAGED 16 /* windows, for what the next one will be like */
+#define NORMAL_95 1.96 /* standard deviations, for 95 of 100 */
+#define AVERAGED  16   /* windows, for what the next one will be like */
 
 void windows__init(struct windows *windows, double percent, unsigned n_cpus, double assumed_ns,
 		   uint64_t seed, uint64_t now_ns)
@@ -111,6 +112,7 @@ static void estimate(struct windows *windows, const struct alloc_sums *seen, dou
 	windows->less_bytes += times * seen->less_bytes;
 	windows->calls += times * seen->calls;
 	windows->life_ns += life_ns;
+	windows->squared_life += life_ns * life_ns;
 	off = times * seen->value - windows->value / windows->life_ns * life_ns;
 	step = off - windows->off_before;
 	windows->variance += windows->had_before ? step * step / 2 : 0;
@@ -139,6 +141,7 @@ bool windows__close(struct windows *windows, double spent_ns, const struct alloc
 	plan(windows);
 	if (life_ns <= 0)
 		return false;
+	windows->n_met++;
 	average(&windows->bytes_per_window, seen->bytes, n);
 	average(&windows->calls_per_window, seen->calls, n);
 	add(&windows->sums, seen);
@@ -184,14 +187,26 @@ static double cost_error(const struct windows *windows)
 		    WINDOW_COST_ERROR * WINDOW_COST_ERROR);
 }
 
+/* Student's t for 95 %, to the first order of 1/n (Cornish and Fisher); of windows that tell of
+ * unequal lives, so many equal ones would tell as much (Kish). */
+static double deviations(const struct windows *windows)
+{
+	double n = windows->life_ns * windows->life_ns / windows->squared_life;
+
+	return NORMAL_95 + (NORMAL_95 * NORMAL_95 * NORMAL_95 + NORMAL_95) / 4 / max_of(n - 1, 1.0);
+}
+
 double windows__margin(const struct windows *windows)
 {
 	/* What an eighth of the cost changes, of which its error is a part. */
 	double by_cost = 8 * (windows->bytes - windows->less_bytes) * cost_error(windows);
+	double by_chance;
 
-	if (windows->n < 10 || windows->value <= 0)
+	if (windows->n_met < 10 || windows->value <= 0)
 		return -1;
 	if (windows->bytes > 0)
 		by_cost *= windows->value / windows->bytes;
-	return 1.96 * sqrt(windows->variance + by_cost * by_cost) / windows->value;
+	by_chance = deviations(windows) * sqrt(windows->variance);
+	by_cost *= NORMAL_95;
+	return sqrt(by_chance * by_chance + by_cost * by_cost) / windows->value;
 }

@@ -51,6 +51,7 @@ struct windows {
 
 	/* --- what was seen --- */
 	uint64_t n, began_ns;
+	uint64_t n_met;		/* of them that had a thread */
 	uint64_t always_ns;	/* in which all was watched */
 	struct alloc_sums sums; /* in all windows */
 	double assumed_ns;	/* of a hit, until it is known better */
@@ -60,6 +61,7 @@ struct windows {
 	double off_before; /* of the window before */
 	bool had_before;
 	double variance;
+	double squared_life;			   /* the sum of squares of what windows tell of */
 	double bytes_per_window, calls_per_window; /* on average of the last ones, ... */
 	uint64_t n_averaged;			   /* which are so many */
 };
@@ -90,9 +92,9 @@ double windows__cost_ns(const struct windows *windows);
 /* The period of samples in the next window, if `period` is wanted of all bytes together. */
 uint64_t windows__period(const struct windows *windows, uint64_t period);
 
-/* How much `value` may be wrong by, as a share of it: 1.96 standard deviations,
- * from the differences of windows that follow each other and from what is not known of the cost of
- * a hit. Below 0: not known yet. */
+/* How much `value` may be wrong by, as a share of it, in 95 of 100 cases: from
+ * the differences of windows that follow each other, of which there may be few, and from what is
+ * not known of the cost of a hit. Below 0: not known yet. */
 double windows__margin(const struct windows *windows);
 
 #endif

@@ -337,6 +337,11 @@ static void test_margin(void)
 		see(&windows, &seen, 1000 + i);
 	ok(fabs(windows__margin(&windows) / (1.96 * 8 * 0.05 * WINDOW_ASSUMED_ERROR) - 1) < 1e-6,
 	   "what is not known of the cost of a hit is part of it");
+	windows__init(&windows, 3, 2, 1000, 1, 0);
+	see(&windows, &seen, 1000);
+	for (int i = 0; i < n; i++)
+		windows__close(&windows, 1, &seen, 7, 0, 2000 + i);
+	ok(windows__margin(&windows) < 0, "windows without a thread tell of nothing");
 }
 
 int main(void)
