@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/sampler.bpf.h"
 
-#include "bpf/alloc.h"
+#include "bpf/alloc_window.bpf.h"
 #include "bpf/outstanding.bpf.h"
 
 /* The event alloc: functions that allocate, and what is mapped without a file behind it, sampled by
@@ -16,13 +16,15 @@
 #define ERRORS_FIRST  (~0ULL - 4094) /* a system call returns errors as -4095 to -1 */
 
 struct alloc_thread {
-	__u64 left; /* bytes until the next one that is sampled */
+	__u64 left;	   /* bytes until the next one that is sampled, */
+	__u64 mapped_left; /* and of what is mapped */
 	/* The last call of a function that may call another one, for what that does is no
 	 * allocation of its own: the stack pointer at its entry, the return address there, which
 	 * stays there until it returns, and what was asked for. */
 	__u64 outer_sp, outer_return, outer_pc, outer_bytes;
 	struct pt_regs regs; /* of a system call: too large for the stack */
 	__u64 brk; /* before the system call of that name that the thread is in; 0: none */
+	struct alloc_turn turn; /* in the window that is open */
 };
 
 struct {
@@ -32,21 +34,21 @@ struct {
 	__type(value, struct alloc_thread);
 } alloc_threads __weak SEC(".maps");
 
-/* Calls may be watched part of the time only (core/events/alloc_windows.h): until when
- * (CLOCK_MONOTONIC; 0: all the time), and how many times its value each sample counts, in 256ths.
- */
-__u64 alloc_until_ns = 0;
-__u64 alloc_scale = 0; /* 0: 256 */
-
-static __always_inline __u64 alloc_period(void)
+static __always_inline __u64 alloc_period_asked(void)
 {
 	return cfg_values[EVENT_AT(cfg_numbers[EVENT_ALLOC])];
 }
 
-/* NULL: the thread is none of a target, or there is no memory, which is counted. */
-static __always_inline struct alloc_thread *alloc_thread(void)
+static __always_inline __u64 alloc_period(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 asked = alloc_period_asked(), period = alloc_window.period;
+
+	return alloc_window.windows && period < asked ? period : asked;
+}
+
+/* NULL: the thread is none of a target, or there is no memory, which is counted. */
+static __always_inline struct alloc_thread *alloc_thread_of(struct task_struct *task)
+{
 	struct alloc_thread *thread = bpf_task_storage_get(&alloc_threads, task, 0, 0);
 	__u32 tgid;
 
@@ -56,11 +58,18 @@ static __always_inline struct alloc_thread *alloc_thread(void)
 	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid))
 		return NULL;
 	thread = bpf_task_storage_get(&alloc_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (thread)
-		thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
-	else
+	if (!thread) {
 		count(COUNT_ALLOC_THREAD);
+		return NULL;
+	}
+	thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
+	thread->mapped_left = alloc__draw(bpf_get_prandom_u32(), alloc_period_asked());
 	return thread;
+}
+
+static __always_inline struct alloc_thread *alloc_thread(void)
+{
+	return alloc_thread_of(bpf_get_current_task_btf());
 }
 
 /* Is the function at `pc`, entered at `sp`, called by the one that was entered before it? A tail
@@ -77,21 +86,47 @@ static __always_inline int alloc_is_inner(const struct alloc_thread *thread, __u
 	       word == thread->outer_return;
 }
 
-/* What it stands for; 0: it is not sampled. */
-static __always_inline __u64 alloc_value(struct alloc_thread *thread, __u64 bytes)
+/* What it stands for; 0: it is not sampled. `ret_left`: bytes until the next one that is. */
+static __always_inline __u64 alloc_value(__u64 *ret_left, __u64 bytes, __u64 period)
 {
-	__u64 period = alloc_period();
-
 	if (bytes - 1 >= ALLOC_BYTES_MAX)
 		return 0;
 	if (period <= 1)
 		return bytes;
-	if (bytes < thread->left) {
-		thread->left -= bytes;
+	if (bytes < *ret_left) {
+		*ret_left -= bytes;
 		return 0;
 	}
-	thread->left = alloc__draw(bpf_get_prandom_u32(), period);
+	*ret_left = alloc__draw(bpf_get_prandom_u32(), period);
 	return alloc__weight(bytes, period);
+}
+
+/* While calls are watched in windows: is this one counted? */
+static __always_inline int alloc_is_in_window(struct alloc_thread *thread, __u64 now_ns, __u64 site)
+{
+	struct alloc_sums *sums = alloc_sums_here();
+
+	if (sums && thread->turn.window && thread->turn.window == alloc_window.opened)
+		return alloc_turn_hit(&thread->turn, sums, now_ns, site);
+	thread->turn.before_ns = now_ns;
+	return 0;
+}
+
+/* What a call that is no part of another stands for. */
+static __always_inline __u64 alloc_value_of_call(struct alloc_thread *thread, __u64 bytes,
+						 __u64 now_ns)
+{
+	__u64 value = alloc_value(&thread->left, bytes, alloc_period());
+	struct alloc_sums *sums = alloc_window.windows ? alloc_sums_here() : NULL;
+
+	if (!sums || bytes - 1 >= ALLOC_BYTES_MAX)
+		return value;
+	alloc_turn_count(&thread->turn, sums, bytes);
+	if (!value)
+		return 0;
+	sums->value += value;
+	thread->turn.sample_ns = now_ns;
+	return alloc_scaled(value);
 }
 
 SEC("?uprobe")
@@ -100,11 +135,13 @@ int alloc_on_call(struct pt_regs *ctx)
 	/* By number of the register; what is none counts once. */
 	volatile __u64 arguments[8] = { ctx->rdi, ctx->rsi, ctx->rdx, ctx->rcx, 1, 1, 1, 1 };
 	__u64 cookie = bpf_get_attach_cookie(ctx), bytes, times, value, sp = ctx->rsp;
+	__u64 now_ns = bpf_ktime_get_ns();
 	struct alloc_thread *thread = alloc_thread();
 	struct scratch *scratch;
 	int inner;
 
-	if (!thread || (alloc_until_ns && bpf_ktime_get_ns() >= alloc_until_ns))
+	if (!thread || ALLOC_LINK(cookie) != alloc_window.link ||
+	    (alloc_window.windows && !alloc_is_in_window(thread, now_ns, ctx->rip)))
 		return 0;
 	bytes = arguments[ALLOC_SIZE(cookie)];
 	times = arguments[ALLOC_TIMES(cookie)];
@@ -122,9 +159,8 @@ int alloc_on_call(struct pt_regs *ctx)
 	}
 	if (cfg_outstanding && !inner)
 		held__enter(ctx, cookie, bytes, arguments);
-	value = inner ? 0 : alloc_value(thread, bytes) * (alloc_scale ?: 256) >> 8;
-	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
-			: NULL;
+	value = inner ? 0 : alloc_value_of_call(thread, bytes, now_ns);
+	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], now_ns, value) : NULL;
 	if (!scratch)
 		return 0;
 	if (cfg_outstanding)
@@ -135,6 +171,61 @@ int alloc_on_call(struct pt_regs *ctx)
 		scratch->cs = ctx->cs;
 	}
 	sample__unwind(ctx, scratch);
+	return 0;
+}
+
+/* For each thread: when windows open, while they are, and when they close. */
+SEC("?iter/task")
+int alloc_on_thread(struct bpf_iter__task *ctx)
+{
+	struct alloc_sums *sums = alloc_sums_here();
+	struct task_struct *task = ctx->task;
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct alloc_thread *thread;
+
+	if (!task && alloc_window.visit == ALLOC_OPEN)
+		alloc_window_open(now_ns);
+	if (!task || !sums || task->flags & PF_KTHREAD)
+		return 0;
+	thread = alloc_thread_of(task);
+	if (!thread)
+		return 0;
+	if (alloc_window.visit != ALLOC_OPEN) {
+		alloc_turn_look(&thread->turn, task, sums, now_ns);
+		return 0;
+	}
+	/* It may be another period: the way to the next byte has no memory. */
+	thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
+	thread->outer_sp = 0;
+	alloc_turn_begin(&thread->turn, task, now_ns);
+	return 0;
+}
+
+/* By the clock, while a window is open: where is the thread, in the probe or in its own code? */
+SEC("?perf_event")
+int alloc_on_tick(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct alloc_thread *thread;
+	struct pt_regs *regs;
+	__u64 ip;
+
+	thread = bpf_task_storage_get(&alloc_threads, task, 0, 0);
+	if (!thread || thread->turn.window != alloc_window.number)
+		return 0;
+	thread->turn.lost_ns += alloc_window.tick_ns;
+	if (!thread->turn.hit_ns)
+		return 0;
+	ip = ctx->regs.rip;
+	if (!(ctx->regs.cs & 3)) {
+		regs = (struct pt_regs *)bpf_task_pt_regs(task);
+		if (bpf_probe_read_kernel(&ip, sizeof(ip), &regs->rip))
+			return 0;
+	}
+	if (alloc_turn_is_at_site(&thread->turn, task, ip))
+		thread->turn.trap_ticks++;
+	else
+		thread->turn.own_ticks++;
 	return 0;
 }
 
@@ -190,8 +281,9 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	    regs->cs == CS_COMPAT || regs->rax >= ERRORS_FIRST)
 		return 0;
 	bytes = alloc_grown(thread, regs);
-	value = alloc_is_inner(thread, regs->rip, regs->rsp, bytes) ? 0
-								    : alloc_value(thread, bytes);
+	value = alloc_is_inner(thread, regs->rip, regs->rsp, bytes)
+			? 0
+			: alloc_value(&thread->mapped_left, bytes, alloc_period_asked());
 	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
 			: NULL;
 	if (!scratch)

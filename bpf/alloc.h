@@ -32,6 +32,10 @@
 #define ALLOC_WRITES_COOKIE	  (1U << 7)
 #define ALLOC_FREES_COOKIE(which) (1U << 8 | (which) << 9)
 
+/* By which link it is attached: that of an earlier window may still be there. */
+#define ALLOC_LINK_SHIFT   32
+#define ALLOC_LINK(cookie) ((cookie) >> ALLOC_LINK_SHIFT)
+
 /* From so many bytes on any of them may call mmap: glibc does so from 128 KiB on, if it was not
  * told otherwise. */
 #define ALLOC_MMAPS_BYTES (64 * 1024)
@@ -43,6 +47,51 @@
 #define ALLOC_BYTES_MAX (1ULL << 47)
 
 #define ALLOC_PERIOD_MAX (1ULL << 40)
+
+/* --- windows: calls are watched for a moment now and then (core/events/alloc_windows.h) --- */
+
+/* What alloc_on_thread does with each thread of the targets. */
+enum alloc_visit {
+	ALLOC_OPEN,  /* its window begins, unless it waits for a CPU */
+	ALLOC_LOOK,  /* has it had its window? */
+	ALLOC_CLOSE, /* its window ends, as it is */
+};
+
+/* What user space says of the window that is open. */
+struct alloc_window {
+	__u64 number;	/* from 1 */
+	__u64 link;	/* the hits of this one count */
+	__u64 windows;	/* 0: there are none, calls are watched all the time */
+	__u64 since_ns; /* CLOCK_MONOTONIC: when there began to be any */
+	__u64 visit;	/* enum alloc_visit */
+	__u64 width_ns; /* of a thread's life */
+	__u64 cost_ns;	/* what a hit takes of that */
+	__u64 tick_ns;	/* and a tick of the clock */
+	__u64 period;	/* of its samples at most, in bytes */
+	/* The kernel half's: */
+	__u64 opened;	 /* number of the window that has been opened */
+	__u64 opened_ns; /* when */
+	__u64 threads;	 /* that got one */
+	__u64 life_ns;	 /* of all threads, of which no window has told yet */
+	__u64 told_ns;	 /* that of which this one tells */
+	__u64 scale;	 /* how many times its value each sample counts, in 256ths */
+};
+
+/* What the kernel half says of all windows so far, of one CPU. */
+struct alloc_sums {
+	__u64 unfinished;   /* threads that were looked at before they had theirs */
+	__u64 calls, bytes; /* within windows */
+	__u64 less_bytes;   /* would have been, if a hit took ALLOC_LESS of what it does */
+	__u64 value;	    /* of the samples, without the scale */
+	/* Between a thread's hits, where it was not off the CPU: what a hit really takes. */
+	__u64 gaps, gap_ns;
+	__u64 sample_ns;	     /* of these: what samples took */
+	__u64 trap_ticks, own_ticks; /* by the clock: within the probe, and in the program itself */
+	__u64 window, lost_ns;	     /* in that window: what probes took of a thread at most */
+};
+
+/* 7/8 of it. */
+#define ALLOC_LESS(ns) ((ns) - (ns) / 8)
 
 /* --- the arithmetic, in integers as BPF has nothing else --- */
 

@@ -87,6 +87,28 @@ static __always_inline void budget__spend(__u64 since_ns)
 	budget->spent_ns += spent_ns;
 }
 
+/* A sample of the current thread is ready. */
+static __always_inline void budget__note_emitted(void)
+{
+	struct budget_rec *budget = budget__here();
+
+	if (!budget)
+		return;
+	budget->emitted_by = (__u32)bpf_get_current_task_btf()->pid;
+	budget->emitted_ns = bpf_ktime_get_ns();
+}
+
+/* When that was, if it was on this CPU and since then; 0: it is not known. */
+static __always_inline __u64 budget__emitted(__u64 since_ns)
+{
+	const struct budget_rec *budget = budget__here();
+
+	if (!budget || budget->emitted_by != (__u32)bpf_get_current_task_btf()->pid ||
+	    budget->emitted_ns < since_ns)
+		return 0;
+	return budget->emitted_ns;
+}
+
 /* The period that is right now: such that samples cost what they may, judging by what they have
  * cost since it was changed. */
 static __always_inline __u64 budget__period(struct budget_rec *budget, __u64 now_ns)

@@ -303,6 +303,8 @@ __noinline int scratch__emit(struct scratch *scratch)
 		sent = sample__send_once(scratch, n_words);
 	if (sent != SENT)
 		count(COUNT_RING_FULL);
+	if (scratch->limited)
+		budget__note_emitted();
 	slot__release();
 	return 0;
 }

@@ -72,12 +72,18 @@ struct signal_struct { /* of a process */
 	atomic_t live; /* threads that have not begun to exit */
 };
 
+struct sched_info {
+	unsigned long long run_delay; /* ns that it could run, but another task had the CPU */
+};
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
 	char comm[16];
 	void *stack;
 	unsigned int __state; /* 0: it runs, or could */
+	int on_cpu;	      /* it does */
+	struct sched_info sched_info;
 	int pid;
 	int tgid;
 	struct mm_struct *mm;
@@ -90,7 +96,7 @@ struct task_struct {
 	unsigned long sas_ss_size;
 	struct uprobe_task *utask;
 	void *rseq; /* restartable sequences, user space's address; NULL: none are registered */
-	unsigned long nvcsw;		   /* how often it has given up the CPU */
+	unsigned long nvcsw, nivcsw;	   /* switches to others: it waited, its turn was over */
 	unsigned long long start_time;	   /* CLOCK_MONOTONIC, ns */
 	unsigned long long start_boottime; /* CLOCK_BOOTTIME, ns */
 };

@@ -15,6 +15,8 @@ struct budget_rec {
 	__u64 spent_ns;	  /* and what samples have cost since */
 	__u64 longest_ns; /* period_ns has been */
 	__u64 intervals, skipped;
+	__u64 emitted_ns; /* when a sample was last ready, of the thread of this id */
+	__u64 emitted_by;
 	__u64 carried[2 * EVENTS_MAX]; /* by event: what the next sample stands for in addition */
 };
 

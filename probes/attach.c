@@ -10,6 +10,7 @@
 #include "core/base/privilege.h"
 #include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/kernel/uprobe_multi.h"
 
 /* Of a site, by which the kind of its trap is known: an instruction has up to 15. */
 #define CODE_BYTES   16
@@ -18,6 +19,8 @@
 struct probe_links {
 	struct bpf_link **list;
 	size_t n, cap;
+	int *fds; /* of links at several places each */
+	size_t n_fds, cap_fds;
 	uint32_t traps;
 };
 
@@ -29,6 +32,12 @@ struct probe_links *probe_links__new(void)
 uint32_t probe_links__traps(const struct probe_links *links)
 {
 	return links->traps;
+}
+
+static void detach_fds(struct probe_links *links, size_t first)
+{
+	while (links->n_fds > first)
+		close(links->fds[--links->n_fds]);
 }
 
 static void detach_from(struct probe_links *links, size_t first)
@@ -76,8 +85,10 @@ void probe_links__detach_all(struct probe_links *const *list, size_t n)
 	struct bpf_link **all;
 	size_t n_all = 0, at = 0;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		detach_fds(list[i], 0);
 		n_all += list[i]->n;
+	}
 	all = calloc(max_of(n_all, 1U), sizeof(*all));
 	for (size_t i = 0; all && i < n; i++)
 		for (size_t k = 0; k < list[i]->n; k++)
@@ -103,6 +114,7 @@ void probe_links__free(struct probe_links *links)
 		return;
 	probe_links__detach(links);
 	free(links->list);
+	free(links->fds);
 	free(links);
 }
 
@@ -154,9 +166,10 @@ enum trap_kind probe_point__trap(const struct probe_point *point)
 /* A return has the kernel put a trap at the function's entry as well. */
 static uint32_t traps_of(const struct probe_point *point)
 {
-	uint32_t entry = 1U << kind_at(point->file, point->pc_vaddr, false);
+	uint64_t vaddr = skip_marker(point->file, point->pc_vaddr);
+	uint32_t entry = 1U << kind_at(point->file, vaddr, false);
 
-	return point->retprobe ? entry | 1U << kind_at(point->file, point->pc_vaddr, true) : entry;
+	return point->retprobe ? entry | 1U << kind_at(point->file, vaddr, true) : entry;
 }
 
 static int explain(int code, const struct probe_point *point, struct err *err)
@@ -170,24 +183,18 @@ static int explain(int code, const struct probe_point *point, struct err *err)
 				: "");
 }
 
-static int attach_one(struct probe_links *links, const struct bpf_program *program, pid_t pid,
-		      const struct probe_point *wanted, struct err *err)
+/* Where in its file, and where its semaphore is (0: none). */
+static int find_offsets(const struct probe_point *point, uint64_t *ret_offset,
+			uint64_t *ret_semaphore, struct err *err)
 {
-	struct probe_point at = *wanted;
-	const struct probe_point *point = &at;
-	LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = point->cookie,
-		    .retprobe = point->retprobe);
-	struct bpf_link *link;
-	uint64_t offset, semaphore = 0;
-	char path[64];
-
-	at.pc_vaddr = skip_marker(at.file, at.pc_vaddr);
-	if (!vaddr_to_offset(point->file, point->pc_vaddr, true, &offset))
+	*ret_semaphore = 0;
+	if (!vaddr_to_offset(point->file, skip_marker(point->file, point->pc_vaddr), true,
+			     ret_offset))
 		return err__set(err, -EINVAL, "%s: no code at 0x%llx", point->file->path,
 				(unsigned long long)point->pc_vaddr);
 	if (point->semaphore_vaddr &&
-	    (!vaddr_to_offset(point->file, point->semaphore_vaddr, false, &semaphore) ||
-	     semaphore > UINT32_MAX)) /* the width of the event's field */
+	    (!vaddr_to_offset(point->file, point->semaphore_vaddr, false, ret_semaphore) ||
+	     *ret_semaphore > UINT32_MAX)) /* the width of the event's field */
 		return err__set(err, -EINVAL, "%s: no semaphore at 0x%llx", point->file->path,
 				(unsigned long long)point->semaphore_vaddr);
 	if (target_file__is_copy(point->file->fd))
@@ -195,6 +202,21 @@ static int attach_one(struct probe_links *links, const struct bpf_program *progr
 			err, -ENOTSUP,
 			"%s lies on a file system that may not answer: no probe is put there",
 			point->file->path);
+	return 0;
+}
+
+static int attach_one(struct probe_links *links, const struct bpf_program *program, pid_t pid,
+		      const struct probe_point *point, struct err *err)
+{
+	LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = point->cookie,
+		    .retprobe = point->retprobe);
+	uint64_t offset, semaphore;
+	struct bpf_link *link;
+	char path[64];
+	int ret = find_offsets(point, &offset, &semaphore, err);
+
+	if (ret)
+		return ret;
 	if (array__reserve(&links->list, &links->cap, links->n + 1, sizeof(*links->list)))
 		return err__set(err, -ENOMEM, "out of memory");
 	opts.ref_ctr_offset = semaphore;
@@ -207,16 +229,47 @@ static int attach_one(struct probe_links *links, const struct bpf_program *progr
 	return 0;
 }
 
+/* Those from the first on that are in its file, by one link; `ret_n`: how many. */
+static int attach_some(struct probe_links *links, const struct bpf_program *program, pid_t pid,
+		       const struct probe_point *points, size_t n, size_t *ret_n, struct err *err)
+{
+	uint64_t offsets[UPROBE_MULTI_MAX], cookies[UPROBE_MULTI_MAX], semaphore;
+	char path[64];
+	size_t i;
+	int ret;
+
+	n = min_of(n, (size_t)UPROBE_MULTI_MAX);
+	for (i = 0; i < n && points[i].file == points->file; i++) {
+		ret = find_offsets(&points[i], &offsets[i], &semaphore, err);
+		if (ret)
+			return ret;
+		cookies[i] = points[i].cookie;
+		links->traps |= traps_of(&points[i]);
+	}
+	*ret_n = i;
+	if (array__reserve(&links->fds, &links->cap_fds, links->n_fds + 1, sizeof(*links->fds)))
+		return err__set(err, -ENOMEM, "out of memory");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", points->file->fd);
+	ret = uprobe_multi__attach(program, path, pid, offsets, cookies, i);
+	if (ret < 0)
+		return explain(ret, points, err);
+	links->fds[links->n_fds++] = ret;
+	return 0;
+}
+
 int probe_links__attach(struct probe_links *links, const struct bpf_program *program, pid_t pid,
 			const struct probe_point *points, size_t n, struct err *err)
 {
-	size_t first = links->n;
+	size_t first = links->n, first_fd = links->n_fds, some = 1;
+	bool multi = uprobe_multi__is_set(program);
 
-	for (size_t i = 0; i < n; i++) {
-		int ret = attach_one(links, program, pid, &points[i], err);
+	for (size_t i = 0; i < n; i += some) {
+		int ret = multi ? attach_some(links, program, pid, &points[i], n - i, &some, err)
+				: attach_one(links, program, pid, &points[i], err);
 
 		if (ret) {
 			detach_from(links, first);
+			detach_fds(links, first_fd);
 			return ret;
 		}
 	}

@@ -2,45 +2,30 @@
 #include "core/events/event.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 
 #include "core/base/util.h"
 #include "core/events/alloc.h"
 #include "core/events/alloc_sites.h"
-#include "core/events/alloc_windows.h"
+#include "core/events/alloc_watch.h"
 #include "core/events/nearest.h"
 #include "core/target/images.h"
-#include "probes/attach.h"
+#include "core/target/process.h"
+#include "core/target/tracker.h"
 
 /* What is allocated, by bytes (bpf/alloc.bpf.c): by the functions of whatever library has a malloc,
  * and by the system calls that map memory. Libraries that targets map later are found once a
  * second. */
 
-#define ASSUMED_NS 1000 /* of a hit, where that cannot be measured */
-
 struct alloc {
-	struct probe_links *links;
+	struct alloc_watch *watch;
 	uint32_t seen; /* images up to this number have been looked at */
 	size_t n_files;
 	const struct runtime_allocator *allocator;
-
-	/* --- where they are attached, and what that costs (event_place.max_overhead_percent) ---
-	 */
-	struct probe_point *points;
-	size_t n_points, cap_points;
-	struct windows windows;
-	pthread_t thread;
-	bool detaching; /* ... by that thread, which has `links` meanwhile */
-	int stats_fd;	/* the kernel keeps statistics while it is open; -1: there is no limit */
-	double percent, trap_ns;
-	uint64_t runs, run_ns; /* of the program, up to the last look */
 };
 
 const struct runtime_allocator *alloc__find(const struct event *event,
@@ -70,15 +55,7 @@ static int attach_file(struct event *event, const struct elf_file *file, struct 
 	if (!n)
 		return 0;
 	alloc->n_files++;
-	if (array__reserve(&alloc->points, &alloc->cap_points, alloc->n_points + n,
-			   sizeof(*alloc->points)))
-		return err__set(err, -ENOMEM, "out of memory");
-	memcpy(alloc->points + alloc->n_points, points, n * sizeof(*points));
-	alloc->n_points += n;
-	/* Else with the next window. */
-	return alloc->windows.open_always
-		       ? probe_links__attach(alloc->links, event->program, -1, points, n, err)
-		       : 0;
+	return alloc_watch__add(alloc->watch, points, n, err);
 }
 
 /* Those that were met since the last time. */
@@ -96,125 +73,27 @@ static int attach_images(struct event *event, const struct event_place *place, s
 	return ret;
 }
 
-/* What calls have cost since the last time. */
-static double spent_ns(struct event *event)
+/* While there is one process only, windows need not be opened in all that the machine has. */
+static pid_t only_process(const struct event_place *place)
 {
-	struct alloc *alloc = event->own;
-	struct bpf_prog_info info = {};
-	uint32_t size = sizeof(info);
-	double spent;
+	const struct process *process = tracker__first(place->tracker);
 
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(event->program), &info, &size))
-		return 0;
-	spent = (info.run_cnt - alloc->runs) * alloc->trap_ns + (info.run_time_ns - alloc->run_ns);
-	alloc->runs = info.run_cnt;
-	alloc->run_ns = info.run_time_ns;
-	return spent;
+	return process && !process->hh.next ? (pid_t)process->pid : -1;
 }
 
-/* Without the kernel's statistics there is no limit, which is said. */
-static void begin_limit(struct event *event, const struct event_place *place)
-{
-	struct alloc *alloc = event->own;
-	/* The last one is called most. */
-	enum trap_kind trap = probe_point__trap(&alloc->points[alloc->n_points - 1]);
-	struct trap_costs costs = {};
-	struct err ignored = {};
-
-	windows__init(&alloc->windows, place->max_overhead_percent,
-		      max_of(sysconf(_SC_NPROCESSORS_ONLN), 1), now_ns(), now_ns());
-	alloc->percent = place->max_overhead_percent;
-	alloc->trap_ns = ASSUMED_NS;
-	if (alloc->percent <= 0)
-		return;
-	alloc->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	if (alloc->stats_fd < 0)
-		snprintf(event->note, sizeof(event->note),
-			 "no limit is kept: the kernel's BPF statistics are unavailable: %s",
-			 strerror(errno));
-	if (alloc->stats_fd < 0 || trap__measure(1U << trap, &costs, &ignored))
-		return;
-	alloc->trap_ns = costs.ns[trap];
-}
-
-/* The kernel takes the breakpoints out at once, but up to a second until it is done. */
-static void *detach_links(void *arg)
-{
-	probe_links__detach(arg);
-	return NULL;
-}
-
-static void begin_detaching(struct alloc *alloc)
-{
-	alloc->detaching = !pthread_create(&alloc->thread, NULL, detach_links, alloc->links);
-	if (!alloc->detaching)
-		probe_links__detach(alloc->links);
-}
-
-static void end_detaching(struct alloc *alloc)
-{
-	if (alloc->detaching)
-		pthread_join(alloc->thread, NULL);
-	alloc->detaching = false;
-}
-
-static int attach_again(struct event *event, struct err *err)
+static int follow(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct alloc *alloc = event->own;
 
-	end_detaching(alloc);
-	return probe_links__attach(alloc->links, event->program, -1, alloc->points, alloc->n_points,
-				   err);
-}
-
-/* Watches calls for a moment. */
-static int watch(struct event *event, struct err *err)
-{
-	struct timespec end;
-	struct alloc *alloc = event->own;
-	uint64_t until_ns;
-	double scale;
-	int ret = attach_again(event, err);
-
-	if (ret)
-		return ret;
-	until_ns = now_ns();
-	scale = windows__open(&alloc->windows, until_ns);
-	until_ns += WINDOW_NS;
-	kernel_half__watch_calls(event->half, until_ns, scale);
-	end = (struct timespec) { until_ns / NSEC_PER_SEC, until_ns % NSEC_PER_SEC };
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
-		;
-	begin_detaching(alloc);
-	if (!windows__close(&alloc->windows, spent_ns(event), now_ns()))
-		return 0;
-	kernel_half__watch_calls(event->half, 0, 1);
-	return attach_again(event, err);
+	alloc_watch__set_pid(alloc->watch, only_process(place));
+	return attach_images(event, place, err);
 }
 
 static int keep(struct event *event, struct err *err)
 {
 	struct alloc *alloc = event->own;
-	struct windows *windows = &alloc->windows;
-	int ret = 0;
 
-	if (alloc->stats_fd < 0)
-		return 0;
-	if (windows->open_always && windows__spend(windows, spent_ns(event), now_ns())) {
-		kernel_half__watch_calls(event->half, 1, 1);
-		begin_detaching(alloc);
-	} else if (windows__is_due(windows, now_ns())) {
-		ret = watch(event, err);
-	}
-	if (windows->n)
-		snprintf(
-			event->note, sizeof(event->note),
-			"every call would cost more than --max-overhead %g: calls were watched "
-			"%.1f %% of the time, in %llu windows at random times, which stand for the "
-			"rest",
-			alloc->percent, 100 * windows__share(windows, now_ns()),
-			(unsigned long long)windows->n);
-	return ret;
+	return alloc_watch__keep(alloc->watch, err);
 }
 
 int alloc__nothing_found(const struct runtime_allocator *allocator, const struct event_place *place,
@@ -256,14 +135,11 @@ static int attach_calls(struct event *event, const struct event_place *place, st
 	int ret;
 
 	event->own = alloc;
-	if (alloc) {
-		alloc->stats_fd = -1;
-		alloc->windows.open_always = true;
-	}
-	if (alloc)
-		alloc->links = probe_links__new();
-	if (!alloc || !alloc->links)
+	if (!alloc)
 		return err__set(err, -ENOMEM, "out of memory");
+	ret = alloc_watch__new(event, &alloc->watch, err);
+	if (ret)
+		return ret;
 	alloc->allocator = alloc__find(event, place);
 	if (!alloc->allocator)
 		return alloc__unknown(event, place, err);
@@ -274,7 +150,7 @@ static int attach_calls(struct event *event, const struct event_place *place, st
 	if (!ret && !alloc->n_files)
 		ret = alloc__nothing_found(alloc->allocator, place, err);
 	if (!ret)
-		begin_limit(event, place);
+		alloc_watch__begin_limit(alloc->watch, place->max_overhead_percent);
 	return ret;
 }
 
@@ -304,10 +180,7 @@ static void detach(struct event *event)
 {
 	struct alloc *alloc = event->own;
 
-	end_detaching(alloc);
-	probe_links__free(alloc->links);
-	close_fd(&alloc->stats_fd);
-	free(alloc->points);
+	alloc_watch__free(alloc->watch);
 	free(alloc);
 }
 
@@ -330,7 +203,7 @@ static const struct event_kind of_calls = {
 	.by_value = true,
 	.mapped = true,
 	.attach = attach_calls,
-	.follow = attach_images,
+	.follow = follow,
 	.keep = keep,
 	.detach = detach,
 };
@@ -378,7 +251,7 @@ const struct event_kind event_alloc = {
 	.mapped = true,
 	.parse = parse,
 	.attach = attach_all,
-	.follow = attach_images,
+	.follow = follow,
 	.keep = keep,
 	.detach = detach,
 };

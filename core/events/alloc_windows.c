@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/events/alloc_windows.h"
 
+#include <math.h>
+
 #include "core/base/util.h"
 
-void windows__init(struct windows *windows, double percent, unsigned n_cpus, uint64_t seed,
-		   uint64_t now_ns)
+#define NORMAL_95 1.96 /* standard deviations, for 95 of 100 */
+#define AVERAGED  16   /* windows, for what the next one will be like */
+
+void windows__init(struct windows *windows, double percent, unsigned n_cpus, double assumed_ns,
+		   uint64_t seed, uint64_t now_ns)
 {
 	double rate = percent / 100 * n_cpus;
 
@@ -13,6 +18,8 @@ void windows__init(struct windows *windows, double percent, unsigned n_cpus, uin
 				      .filled_ns = now_ns,
 				      .open_always = true,
 				      .seed = seed,
+				      .width_ns = WINDOW_WIDTH_NS,
+				      .assumed_ns = assumed_ns,
 				      .began_ns = now_ns };
 }
 
@@ -34,14 +41,18 @@ static uint64_t draw_gap(struct windows *windows)
 	return windows->gap_ns * (0.5 + (x >> 11) * 0x1p-53);
 }
 
-/* The average gap that keeps the budget, if a window costs so much; what is overdrawn is paid back
- * over some windows. */
-static void plan(struct windows *windows, double spent_ns)
+static void average(double *of, double value, uint64_t n)
+{
+	*of += (value - *of) / min_of(max_of(n, 1U), (uint64_t)AVERAGED);
+}
+
+/* The average gap that keeps the budget; what is overdrawn is paid back over some windows. */
+static void plan(struct windows *windows)
 {
 	double debt = windows->left_ns < 0 ? -windows->left_ns / 8 : 0;
-	double gap_ns = (spent_ns + debt) / windows->rate;
+	double gap_ns = (windows->spent_ns + debt) / windows->rate;
 
-	windows->gap_ns = max_of(min_of(gap_ns, (double)WINDOW_GAP_MAX), (double)WINDOW_NS);
+	windows->gap_ns = max_of(min_of(gap_ns, (double)WINDOW_GAP_MAX), (double)WINDOW_GAP_MIN);
 }
 
 bool windows__spend(struct windows *windows, double ns, uint64_t now_ns)
@@ -50,14 +61,16 @@ bool windows__spend(struct windows *windows, double ns, uint64_t now_ns)
 
 	if (!windows->open_always || windows->rate <= 0 || !passed_ns)
 		return false;
-	windows->watched_ns += passed_ns;
+	windows->always_ns += passed_ns;
 	fill(windows, ns, now_ns);
 	if (windows->left_ns >= 0)
 		return false;
 	windows->open_always = false;
-	windows->told_ns = now_ns;
-	plan(windows, ns * WINDOW_NS / passed_ns);
+	windows->left_ns = 0; /* what came at once is no debt of the windows */
+	plan(windows);
 	windows->next_ns = now_ns + draw_gap(windows) / 2;
+	windows->had_before = false;
+	windows->n_averaged = 0;
 	return true;
 }
 
@@ -66,36 +79,134 @@ bool windows__is_due(const struct windows *windows, uint64_t now_ns)
 	return !windows->open_always && now_ns >= windows->next_ns;
 }
 
-double windows__open(struct windows *windows, uint64_t now_ns)
+void windows__open(struct windows *windows, uint64_t now_ns)
 {
-	uint64_t end_ns = now_ns + WINDOW_NS, gap_ns = draw_gap(windows), told_ns;
-
-	/* The next one comes when that has passed, and stands for the other half, or for more if it
-	 * comes later than it should. */
-	windows->next_ns = end_ns + gap_ns;
-	told_ns = windows->told_ns;
-	windows->told_ns = end_ns + gap_ns / 2;
+	windows->next_ns = now_ns + draw_gap(windows);
 	windows->n++;
-	windows->watched_ns += WINDOW_NS;
-	return (double)(windows->told_ns - min_of(told_ns, now_ns)) / WINDOW_NS;
 }
 
-bool windows__close(struct windows *windows, double spent_ns, uint64_t now_ns)
+static void add(struct alloc_sums *sums, const struct alloc_sums *seen)
 {
-	uint64_t passed_ns = now_ns - windows->filled_ns;
+	sums->calls += seen->calls;
+	sums->bytes += seen->bytes;
+	sums->less_bytes += seen->less_bytes;
+	sums->value += seen->value;
+	sums->gaps += seen->gaps;
+	sums->gap_ns += seen->gap_ns;
+	sums->sample_ns += seen->sample_ns;
+	sums->trap_ticks += seen->trap_ticks;
+	sums->own_ticks += seen->own_ticks;
+}
+
+/* The estimate is a ratio: so many bytes in so much of life, times all life. A window is off by
+ * what it tells of more than that life would have. The variance of the sum, if what is sampled
+ * changes slowly and the rest is noise around it: half of the squared differences of neighbours, as
+ * for systematic samples. */
+static void estimate(struct windows *windows, const struct alloc_sums *seen, double times,
+		     double life_ns)
+{
+	double off, step;
+
+	windows->value += times * seen->value;
+	windows->bytes += times * seen->bytes;
+	windows->less_bytes += times * seen->less_bytes;
+	windows->calls += times * seen->calls;
+	windows->life_ns += life_ns;
+	windows->squared_life += life_ns * life_ns;
+	off = times * seen->value - windows->value / windows->life_ns * life_ns;
+	step = off - windows->off_before;
+	windows->variance += windows->had_before ? step * step / 2 : 0;
+	windows->off_before = off;
+	windows->had_before = true;
+}
+
+/* The next one's: so that no thread is cut off. */
+static void fit(struct windows *windows, uint64_t lost_ns)
+{
+	if (lost_ns >= WINDOW_LOST_MAX_NS)
+		windows->width_ns = max_of(windows->width_ns / 2, WINDOW_WIDTH_MIN_NS);
+	else if (lost_ns < WINDOW_LOST_MAX_NS / 4)
+		windows->width_ns =
+			min_of(windows->width_ns + windows->width_ns / 16, WINDOW_WIDTH_NS);
+}
+
+bool windows__close(struct windows *windows, double spent_ns, const struct alloc_sums *seen,
+		    double times, double life_ns, uint64_t now_ns)
+{
+	uint64_t n = windows->n_averaged += life_ns > 0;
+	double calls_ns;
 
 	fill(windows, spent_ns, now_ns);
-	plan(windows, spent_ns);
-	/* From here on all is watched; the window has spoken for a little of that. */
-	if (windows->left_ns > windows->rate * NSEC_PER_SEC / 2 && passed_ns &&
-	    spent_ns < windows->rate * WINDOW_NS / 2)
-		windows->open_always = true;
+	average(&windows->spent_ns, spent_ns, windows->n);
+	plan(windows);
+	if (life_ns <= 0)
+		return false;
+	windows->n_met++;
+	average(&windows->bytes_per_window, seen->bytes, n);
+	average(&windows->calls_per_window, seen->calls, n);
+	add(&windows->sums, seen);
+	estimate(windows, seen, times, life_ns);
+	fit(windows, seen->lost_ns);
+	calls_ns = windows->calls_per_window * windows__cost_ns(windows);
+	windows->open_always = n >= 4 * AVERAGED && windows->left_ns >= 0 &&
+			       calls_ns < windows->rate * windows->width_ns / 4;
 	return windows->open_always;
 }
 
-double windows__share(const struct windows *windows, uint64_t now_ns)
+static uint64_t ticks(const struct windows *windows)
 {
-	uint64_t passed_ns = now_ns - windows->began_ns;
+	return windows->sums.trap_ticks + windows->sums.own_ticks;
+}
 
-	return passed_ns ? min_of(1.0, (double)windows->watched_ns / passed_ns) : 1;
+double windows__cost_ns(const struct windows *windows)
+{
+	const struct alloc_sums *sums = &windows->sums;
+	double trapped_ns;
+
+	if (ticks(windows) < WINDOW_TICKS_MIN || !sums->gaps)
+		return windows->assumed_ns;
+	trapped_ns = (double)sums->gap_ns * sums->trap_ticks / ticks(windows) - sums->sample_ns;
+	return max_of(trapped_ns / sums->gaps, 0.0);
+}
+
+uint64_t windows__period(const struct windows *windows, uint64_t period)
+{
+	double wanted = windows->bytes_per_window / WINDOW_SAMPLES;
+
+	return period <= 1 ? period : max_of(min_of(wanted, (double)period), 1.0);
+}
+
+/* The relative error of the share of ticks that are within the probe. */
+static double cost_error(const struct windows *windows)
+{
+	uint64_t n = ticks(windows);
+
+	if (n < WINDOW_TICKS_MIN || !windows->sums.trap_ticks)
+		return WINDOW_ASSUMED_ERROR;
+	return sqrt((double)windows->sums.own_ticks / windows->sums.trap_ticks / n +
+		    WINDOW_COST_ERROR * WINDOW_COST_ERROR);
+}
+
+/* Student's t for 95 %, to the first order of 1/n (Cornish and Fisher); of windows that tell of
+ * unequal lives, so many equal ones would tell as much (Kish). */
+static double deviations(const struct windows *windows)
+{
+	double n = windows->life_ns * windows->life_ns / windows->squared_life;
+
+	return NORMAL_95 + (NORMAL_95 * NORMAL_95 * NORMAL_95 + NORMAL_95) / 4 / max_of(n - 1, 1.0);
+}
+
+double windows__margin(const struct windows *windows)
+{
+	/* What an eighth of the cost changes, of which its error is a part. */
+	double by_cost = 8 * (windows->bytes - windows->less_bytes) * cost_error(windows);
+	double by_chance;
+
+	if (windows->n_met < 10 || windows->value <= 0)
+		return -1;
+	if (windows->bytes > 0)
+		by_cost *= windows->value / windows->bytes;
+	by_chance = deviations(windows) * sqrt(windows->variance);
+	by_cost *= NORMAL_95;
+	return sqrt(by_chance * by_chance + by_cost * by_cost) / windows->value;
 }

@@ -19,7 +19,7 @@
  * (rec_sample.event). */
 
 #define EVENT_NAME_BYTES 512
-#define EVENT_NOTE_BYTES 200
+#define EVENT_NOTE_BYTES 400
 
 struct event_kind;
 

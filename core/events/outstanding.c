@@ -183,7 +183,7 @@ static void give_up(struct event *event, uint64_t now)
 	double passed_ns = now - outstanding->began_ns;
 
 	event->ended_ns = now;
-	kernel_half__watch_calls(event->half, 1, 1);
+	kernel_half__alloc_window(event->half)->link = UINT64_MAX; /* no call counts */
 	outstanding->detaching =
 		!pthread_create(&outstanding->thread, NULL, detach_links, outstanding->links);
 	if (!outstanding->detaching)

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "core/base/util.h"
 #include "core/kernel/kernel_part.h"
+#include "core/kernel/uprobe_multi.h"
 
 #define UNWINDER   "unwind_stack"
 #define TYPE_MAP   ".rodata.type" /* what an object's programs know of their type */
@@ -113,6 +115,11 @@ static int set_type(const struct chains *chains, struct bpf_object *object, enum
 	bpf_object__for_each_program (program, object)
 		if (!ret && chain__is_stage(bpf_program__name(program)))
 			ret = bpf_program__set_type(program, types[type].program_type);
+	/* All of a chain are attached alike, or the kernel refuses the tail calls. */
+	bpf_object__for_each_program (program, object)
+		if (!ret && type == CHAIN_UPROBE && chains->events.multi &&
+		    bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
+			ret = uprobe_multi__set(program);
 	return ret;
 }
 

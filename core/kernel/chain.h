@@ -44,6 +44,7 @@ struct chain_events {
 	/* Ended by one without a name; NULL: the type's own trigger */
 	const struct chain_program *programs[EVENTS_MAX + 1];
 	uint32_t begins; /* bit n: intervals of event n begin at a tracepoint */
+	bool multi;	 /* CHAIN_UPROBE's are attached by core/kernel/uprobe_multi.h */
 	uint32_t
 		functions; /* bit n: event n has triggers at the kernel's functions: CHAIN_UPROBE */
 };

@@ -22,6 +22,7 @@
 #include "core/kernel/kernel_part.h"
 #include "core/kernel/libbpf_warning.h"
 #include "core/kernel/maps.h"
+#include "core/kernel/uprobe_multi.h"
 #include <stdlib.h>
 
 #define RING_BYTES	  (16U << 20)
@@ -208,6 +209,14 @@ static int open_probes(struct kernel_half *half)
 	return ret ? ret : kernel_part__select(half->probes, followers, true);
 }
 
+/* Are its calls all that is probed? Other events have perf's links. */
+static bool has_only_alloc(const struct kernel_half_opts *opts)
+{
+	uint32_t number = opts->numbers[EVENT_ALLOC];
+
+	return number && opts->events.of_type[CHAIN_UPROBE] == 1U << number;
+}
+
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err)
 {
@@ -217,6 +226,8 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	if (!half)
 		return err__set(err, -ENOMEM, "out of memory");
 	half->opts = *opts;
+	half->opts.events.multi =
+		!opts->outstanding && has_only_alloc(opts) && uprobe_multi__works();
 	half->n_cpus = libbpf_num_possible_cpus();
 	libbpf_warning__keep();
 	half->skel = braid_bpf__open();
@@ -382,10 +393,9 @@ void kernel_half__take_calls(struct kernel_half *half, bool taken)
 	__atomic_store_n(&half->skel->bss->calls_taken, taken, __ATOMIC_RELEASE);
 }
 
-void kernel_half__watch_calls(struct kernel_half *half, uint64_t until_ns, double scale)
+volatile struct alloc_window *kernel_half__alloc_window(struct kernel_half *half)
 {
-	half->skel->bss->alloc_scale = min_of(scale * 256, 65535.0);
-	__atomic_store_n(&half->skel->bss->alloc_until_ns, until_ns, __ATOMIC_RELEASE);
+	return (volatile struct alloc_window *)&half->skel->bss->alloc_window;
 }
 
 uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns)
@@ -485,15 +495,4 @@ void kernel_half__counters(const struct kernel_half *half, uint64_t ret_counters
 uint32_t kernel_half__call_nodes(const struct kernel_half *half)
 {
 	return min_of(half->skel->bss->call_nodes_used, CALL_NODES - 1);
-}
-
-const char *counter__text(unsigned counter)
-{
-	static const char *const texts[] = {
-#define X(id, text) [COUNT_##id] = text,
-		COUNTERS(X)
-#undef X
-	};
-
-	return counter < ARRAY_SIZE(texts) ? texts[counter] : "";
 }

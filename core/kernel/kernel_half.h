@@ -7,6 +7,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "bpf/alloc.h"
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/kernel/chain.h"
@@ -85,9 +86,8 @@ void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns);
 /* Whether listing what is under way (core/kernel/under_way.h) takes it, too. */
 void kernel_half__take_calls(struct kernel_half *half, bool taken);
 
-/* Calls that allocate are seen until that time (CLOCK_MONOTONIC; 0: always), and what is sampled of
- * them counts `scale` times. */
-void kernel_half__watch_calls(struct kernel_half *half, uint64_t until_ns, double scale);
+/* Which calls that allocate are counted: written while no probe is attached (bpf/alloc.h). */
+volatile struct alloc_window *kernel_half__alloc_window(struct kernel_half *half);
 
 /* That time if it is past, else `now_ns`. */
 uint64_t kernel_half__sampled_until(const struct kernel_half *half, uint64_t now_ns);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "bpf/shared.h"
 #include "core/base/util.h"

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/events/alloc_watch.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "core/base/util.h"
+#include "core/events/alloc_threads.h"
+#include "core/events/alloc_windows.h"
+#include "core/kernel/uprobe_multi.h"
+
+#define ASSUMED_NS 1000 /* of a hit, where that cannot be measured */
+#define PROGRAM_NS 500	/* of that, what alloc_on_call takes, until it is known */
+
+/* A probe is taken out at once, but the kernel waits for some 30 ms then: meanwhile others open
+ * windows. */
+#define WATCHERS 3
+
+struct watcher {
+	struct alloc_watch *watch;
+	pthread_t thread;
+	bool started;
+	struct probe_links *links;
+	uint64_t number; /* of its link: ALLOC_LINK */
+};
+
+struct alloc_watch {
+	struct event *event;
+	pthread_mutex_t lock; /* for all of this */
+	pthread_cond_t wake;
+	bool over;
+	struct err err; /* of a watcher */
+	int ret;
+
+	/* --- where they are attached --- */
+	struct probe_point *points;
+	size_t n_points, cap_points;
+	struct probe_links *links; /* while all is watched; their number is 0 */
+	bool attached;
+	pid_t pid;
+
+	/* --- what that costs --- */
+	double percent;
+	int stats_fd; /* the kernel keeps statistics while it is open; -1: there is no limit */
+	double trap_ns, carried_ns;
+	uint64_t runs, run_ns; /* of the program, up to the last look */
+
+	/* --- in windows --- */
+	struct windows windows;
+	struct watcher watchers[WATCHERS];
+	struct alloc_threads *threads;
+	struct alloc_sums before, *per_cpu; /* up to the last window; room to read them */
+	int sums_fd, n_cpus;
+};
+
+/* --- where --- */
+
+static int attach(struct alloc_watch *watch, struct probe_links *links, uint64_t number, pid_t pid,
+		  size_t first, struct err *err)
+{
+	for (size_t i = first; i < watch->n_points; i++)
+		watch->points[i].cookie =
+			(uint32_t)watch->points[i].cookie | number << ALLOC_LINK_SHIFT;
+	return probe_links__attach(links, watch->event->program, pid, watch->points + first,
+				   watch->n_points - first, err);
+}
+
+int alloc_watch__add(struct alloc_watch *watch, const struct probe_point *points, size_t n,
+		     struct err *err)
+{
+	size_t first;
+	int ret = 0;
+
+	pthread_mutex_lock(&watch->lock);
+	first = watch->n_points;
+	if (array__reserve(&watch->points, &watch->cap_points, first + n, sizeof(*points))) {
+		ret = err__set(err, -ENOMEM, "out of memory");
+	} else {
+		memcpy(watch->points + first, points, n * sizeof(*points));
+		watch->n_points += n;
+		if (watch->windows.open_always) /* else with the next window */
+			ret = attach(watch, watch->links, 0, -1, first, err);
+	}
+	pthread_mutex_unlock(&watch->lock);
+	return ret;
+}
+
+void alloc_watch__set_pid(struct alloc_watch *watch, pid_t pid)
+{
+	pthread_mutex_lock(&watch->lock);
+	watch->pid = pid;
+	pthread_mutex_unlock(&watch->lock);
+}
+
+/* --- what it costs --- */
+
+/* What hits have cost since the last time. */
+static double spent_ns(struct alloc_watch *watch)
+{
+	struct bpf_prog_info info = {};
+	uint32_t size = sizeof(info);
+	double spent = watch->carried_ns;
+
+	watch->carried_ns = 0;
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(watch->event->program), &info, &size))
+		return spent;
+	spent += (info.run_cnt - watch->runs) * watch->trap_ns;
+	spent += info.run_time_ns - watch->run_ns;
+	watch->runs = info.run_cnt;
+	watch->run_ns = info.run_time_ns;
+	return spent;
+}
+
+void alloc_watch__begin_limit(struct alloc_watch *watch, double percent)
+{
+	/* The last one is called most. */
+	enum trap_kind trap = probe_point__trap(&watch->points[watch->n_points - 1]);
+	struct trap_costs costs = {};
+	struct err ignored = {};
+
+	watch->percent = percent;
+	watch->trap_ns = ASSUMED_NS;
+	if (percent > 0) {
+		watch->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+		if (watch->stats_fd < 0)
+			snprintf(watch->event->note, sizeof(watch->event->note),
+				 "no limit is kept: the kernel's BPF statistics are unavailable: "
+				 "%s",
+				 strerror(errno));
+		else if (!trap__measure(1U << trap, &costs, &ignored))
+			watch->trap_ns = costs.ns[trap];
+	}
+	windows__init(&watch->windows, watch->stats_fd < 0 ? 0 : percent,
+		      max_of(sysconf(_SC_NPROCESSORS_ONLN), 1), watch->trap_ns + PROGRAM_NS,
+		      now_ns(), now_ns());
+}
+
+/* --- windows --- */
+
+/* Since the last time, and of the window with that number what probes took of a thread. */
+static void read_sums(struct alloc_watch *watch, uint64_t window, struct alloc_sums *ret)
+{
+	uint64_t *sums = (uint64_t *)ret, *cpu;
+	uint32_t key = 0;
+
+	*ret = (struct alloc_sums) {};
+	if (bpf_map_lookup_elem(watch->sums_fd, &key, watch->per_cpu))
+		return;
+	for (int i = 0; i < watch->n_cpus; i++) {
+		uint64_t lost_ns = ret->lost_ns;
+
+		cpu = (uint64_t *)&watch->per_cpu[i];
+		for (size_t k = 0; k < sizeof(*ret) / sizeof(*sums); k++)
+			sums[k] += cpu[k];
+		ret->lost_ns = watch->per_cpu[i].window == window
+				       ? max_of(lost_ns, watch->per_cpu[i].lost_ns)
+				       : lost_ns;
+	}
+}
+
+static void take_sums(struct alloc_watch *watch, uint64_t window, struct alloc_sums *ret)
+{
+	struct alloc_sums now;
+	uint64_t *sums = (uint64_t *)ret, *before = (uint64_t *)&watch->before;
+
+	read_sums(watch, window, &now);
+	*ret = now;
+	for (size_t k = 0; k < sizeof(*ret) / sizeof(*sums); k++)
+		sums[k] -= before[k];
+	ret->lost_ns = now.lost_ns;
+	watch->before = now;
+}
+
+static void sleep_until(uint64_t time_ns)
+{
+	struct timespec end = { time_ns / NSEC_PER_SEC, time_ns % NSEC_PER_SEC };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+		;
+}
+
+static void visit(struct alloc_watch *watch, enum alloc_visit visit)
+{
+	kernel_half__alloc_window(watch->event->half)->visit = visit;
+	alloc_threads__visit(watch->threads, watch->pid);
+}
+
+/* Until each thread has had its share. */
+static void hold(struct alloc_watch *watch, uint64_t window)
+{
+	uint64_t from_ns = now_ns(), step_ns = watch->windows.width_ns;
+	struct alloc_sums before, after;
+
+	do {
+		sleep_until(now_ns() + step_ns);
+		step_ns += step_ns / 2;
+		read_sums(watch, window, &before);
+		visit(watch, ALLOC_LOOK);
+		read_sums(watch, window, &after);
+	} while (after.unfinished > before.unfinished && after.lost_ns < WINDOW_LOST_MAX_NS &&
+		 now_ns() < from_ns + WINDOW_HELD_MAX_NS);
+}
+
+/* Nothing counts until the window is open. */
+static void prepare(struct alloc_watch *watch, uint64_t number, uint64_t link)
+{
+	volatile struct alloc_window *window = kernel_half__alloc_window(watch->event->half);
+
+	window->threads = 0;
+	window->number = number;
+	window->windows = 1;
+	window->link = link;
+	window->width_ns = watch->windows.width_ns;
+	window->cost_ns = windows__cost_ns(&watch->windows);
+	window->tick_ns = watch->threads ? alloc_threads__tick_ns(watch->threads) : 0;
+	window->period = windows__period(&watch->windows, ALLOC_PERIOD_MAX);
+}
+
+static int watch_window(struct alloc_watch *watch, struct watcher *watcher)
+{
+	volatile struct alloc_window *window = kernel_half__alloc_window(watch->event->half);
+	uint64_t number = watch->windows.n + 1;
+	struct alloc_sums seen;
+	bool opened;
+	int ret;
+
+	prepare(watch, number, watcher->number);
+	ret = attach(watch, watcher->links, watcher->number, watch->pid, 0, &watch->err);
+	if (ret)
+		return ret;
+	alloc_threads__tick(watch->threads, true);
+	windows__open(&watch->windows, now_ns());
+	visit(watch, ALLOC_OPEN);
+	opened = window->opened == number;
+	if (opened)
+		hold(watch, number);
+	visit(watch, ALLOC_CLOSE);
+	alloc_threads__tick(watch->threads, false);
+	take_sums(watch, number, &seen);
+	if (!windows__close(&watch->windows, spent_ns(watch), &seen, window->scale / 256.0,
+			    opened ? window->told_ns : 0, now_ns()))
+		return 0;
+	window->link = 0;
+	ret = attach(watch, watch->links, 0, -1, 0, &watch->err);
+	window->windows = 0;
+	return ret;
+}
+
+/* Whoever has the lock waits for the next window. */
+static void *watch_windows(void *arg)
+{
+	struct watcher *watcher = arg;
+	struct alloc_watch *watch = watcher->watch;
+	double began_ns;
+
+	prctl(PR_SET_TIMERSLACK, 1);
+	setpriority(PRIO_PROCESS, 0, -20); /* probes cost others while it waits for its turn */
+	pthread_mutex_lock(&watch->lock);
+	while (!watch->over && !watch->ret) {
+		struct timespec next = { watch->windows.next_ns / NSEC_PER_SEC,
+					 watch->windows.next_ns % NSEC_PER_SEC };
+
+		if (watch->windows.open_always) {
+			pthread_cond_wait(&watch->wake, &watch->lock);
+			continue;
+		}
+		if (!windows__is_due(&watch->windows, now_ns())) {
+			pthread_cond_timedwait(&watch->wake, &watch->lock, &next);
+			continue;
+		}
+		began_ns = thread_cpu_ns();
+		watch->ret = watch_window(watch, watcher);
+		pthread_mutex_unlock(&watch->lock);
+		probe_links__detach(watcher->links);
+		pthread_mutex_lock(&watch->lock);
+		watch->carried_ns += thread_cpu_ns() - began_ns;
+	}
+	pthread_mutex_unlock(&watch->lock);
+	return NULL;
+}
+
+/* The first time that it has to be. */
+static int start_watchers(struct alloc_watch *watch, struct err *err)
+{
+	int n = uprobe_multi__is_set(watch->event->program) ? WATCHERS : 1, ret = 0;
+
+	if (!watch->threads)
+		ret = alloc_threads__new(watch->event->half, &watch->threads, err);
+	for (int i = 0; !ret && i < n && !watch->watchers[i].started; i++) {
+		struct watcher *watcher = &watch->watchers[i];
+
+		*watcher = (struct watcher) { .watch = watch, .number = i + 1 };
+		watcher->links = probe_links__new();
+		ret = watcher->links
+			      ? -pthread_create(&watcher->thread, NULL, watch_windows, watcher)
+			      : -ENOMEM;
+		if (ret)
+			return err__set(err, ret, "cannot start a thread: %s", strerror(-ret));
+		watcher->started = true;
+	}
+	return ret;
+}
+
+/* --- the limit --- */
+
+static void say(const struct alloc_watch *watch)
+{
+	const struct windows *windows = &watch->windows;
+	double margin = windows__margin(windows);
+	char known[64] = "by how much that may be off is not known";
+
+	if (windows->value <= 0)
+		snprintf(known, sizeof(known), "(none met a call: it is not known)");
+	else if (margin >= 0)
+		snprintf(known, sizeof(known), "± %.1f %%", 100 * margin);
+	snprintf(watch->event->note, sizeof(watch->event->note),
+		 "every call would cost more than --max-overhead %g: calls were watched in %llu "
+		 "windows of %.3g ms at random times, of which %llu met a thread that did not wait "
+		 "for a CPU and stand for the rest: %.4g GB %s, %.4g million calls; a probe took "
+		 "%.0f ns",
+		 watch->percent, (unsigned long long)windows->n, windows->width_ns / 1e6,
+		 (unsigned long long)windows->n_met, windows->value / 1e9, known,
+		 windows->calls / 1e6, windows__cost_ns(windows));
+}
+
+int alloc_watch__keep(struct alloc_watch *watch, struct err *err)
+{
+	int ret;
+
+	if (watch->stats_fd < 0)
+		return 0;
+	pthread_mutex_lock(&watch->lock);
+	ret = watch->ret;
+	if (ret)
+		*err = watch->err;
+	if (!ret && watch->windows.open_always &&
+	    windows__spend(&watch->windows, spent_ns(watch), now_ns())) {
+		kernel_half__alloc_window(watch->event->half)->since_ns = now_ns();
+		kernel_half__alloc_window(watch->event->half)->life_ns = 0;
+		prepare(watch, UINT64_MAX, UINT64_MAX);
+		probe_links__detach(watch->links);
+		ret = start_watchers(watch, err);
+		pthread_cond_broadcast(&watch->wake);
+	}
+	if (watch->windows.n)
+		say(watch);
+	pthread_mutex_unlock(&watch->lock);
+	return ret;
+}
+
+/* --- life --- */
+
+int alloc_watch__new(struct event *event, struct alloc_watch **ret, struct err *err)
+{
+	struct alloc_watch *watch = calloc(1, sizeof(*watch));
+	pthread_condattr_t attr;
+
+	if (!watch)
+		return err__set(err, -ENOMEM, "out of memory");
+	pthread_mutex_init(&watch->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&watch->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	watch->event = event;
+	watch->stats_fd = -1;
+	watch->pid = -1;
+	watch->windows.open_always = true;
+	watch->links = probe_links__new();
+	watch->n_cpus = libbpf_num_possible_cpus();
+	watch->per_cpu = calloc(max_of(watch->n_cpus, 1), sizeof(*watch->per_cpu));
+	watch->sums_fd = kernel_half__map_fd(event->half, "alloc_sums");
+	*ret = watch;
+	return watch->links && watch->per_cpu ? 0 : err__set(err, -ENOMEM, "out of memory");
+}
+
+void alloc_watch__free(struct alloc_watch *watch)
+{
+	if (!watch)
+		return;
+	pthread_mutex_lock(&watch->lock);
+	watch->over = true;
+	pthread_cond_broadcast(&watch->wake);
+	pthread_mutex_unlock(&watch->lock);
+	for (int i = 0; i < WATCHERS; i++) {
+		if (watch->watchers[i].started)
+			pthread_join(watch->watchers[i].thread, NULL);
+		probe_links__free(watch->watchers[i].links);
+	}
+	alloc_threads__free(watch->threads);
+	probe_links__free(watch->links);
+	close_fd(&watch->stats_fd);
+	pthread_cond_destroy(&watch->wake);
+	pthread_mutex_destroy(&watch->lock);
+	free(watch->per_cpu);
+	free(watch->points);
+	free(watch);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/kernel/uprobe_multi.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+
+/* include/uapi/linux/bpf.h at Linux 6.12: younger than the headers that braid is built with. */
+#define TRACE_UPROBE_MULTI 48
+
+struct link_create {
+	uint32_t prog_fd, target_fd, attach_type, flags;
+	uint64_t path, offsets, ref_ctr_offsets, cookies;
+	uint32_t cnt, multi_flags, pid, pad;
+};
+
+static int create(struct link_create *attr)
+{
+	int fd = syscall(SYS_bpf, BPF_LINK_CREATE, attr, sizeof(*attr));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int load_nothing(void)
+{
+	/* r0 = 0; exit */
+	static const struct bpf_insn code[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = TRACE_UPROBE_MULTI);
+
+	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "multi", "GPL", code, ARRAY_SIZE(code), &opts);
+}
+
+/* It looks at the file, which is none, before the process. Kernels that take a process for a thread
+ * do not refuse a number that is none, which comes before the file (libbpf asks in this way, too).
+ */
+static bool ask(void)
+{
+	uint64_t offset = 0;
+	struct link_create attr = { .attach_type = TRACE_UPROBE_MULTI,
+				    .path = (uintptr_t) "/",
+				    .offsets = (uintptr_t)&offset,
+				    .cnt = 1 };
+	int fd = load_nothing();
+	bool works;
+
+	if (fd < 0)
+		return false;
+	attr.prog_fd = fd;
+	works = create(&attr) == -EBADF;
+	attr.pid = -1;
+	works = works && create(&attr) == -EINVAL;
+	close(fd);
+	return works;
+}
+
+bool uprobe_multi__works(void)
+{
+	static int known; /* 1: no, 2: yes */
+
+	if (!known)
+		known = 1 + ask();
+	return known == 2;
+}
+
+int uprobe_multi__set(struct bpf_program *program)
+{
+	return bpf_program__set_expected_attach_type(program, TRACE_UPROBE_MULTI);
+}
+
+bool uprobe_multi__is_set(const struct bpf_program *program)
+{
+	return bpf_program__expected_attach_type(program) == TRACE_UPROBE_MULTI;
+}
+
+int uprobe_multi__attach(const struct bpf_program *program, const char *path, pid_t pid,
+			 const uint64_t *offsets, const uint64_t *cookies, size_t n)
+{
+	struct link_create attr = { .prog_fd = bpf_program__fd(program),
+				    .attach_type = TRACE_UPROBE_MULTI,
+				    .path = (uintptr_t)path,
+				    .offsets = (uintptr_t)offsets,
+				    .cookies = (uintptr_t)cookies,
+				    .cnt = n,
+				    .pid = pid > 0 ? pid : 0 };
+
+	return create(&attr);
+}
