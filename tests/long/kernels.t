@@ -39,7 +39,7 @@ def unpacked(package):
     return [where]
 
 
-def debians():
+def releases():
     """Debian's kernels, unpacked: of this release, and 6.12 where it is offered as well."""
     own = newest("depends", "linux-image-amd64", pattern=r"linux-image-\S*\d\S*-amd64$")
     newer = newest("pkgnames", "linux-image-6.12.", pattern=r"^linux-image-6\.12\.[\w.+]+-amd64$")
@@ -73,6 +73,6 @@ def check(kernel):
 
 gate.signal.alarm(0)  # on-kernel has its limit
 gate.need_root()
-for directory in sys.argv[1:] or debians():
+for directory in sys.argv[1:] or releases():
     check(directory)
 gate.done()
