@@ -73,7 +73,7 @@ def check_inside():
     result = gate.run("unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
                       '"$0" & pid=$!; "$1" record -o "$2" -d 0.3 -p $pid; kill $pid; echo $pid',
                       BUSY, PROGRAM, file)
-    gate.matches(r"\A\d+ samples|: \d+ samples in ", result.err, "inside: records")
+    gate.matches(r"\A\d+ samples|: \d+ samples (=|in) ", result.err, "inside: records")
     pids = {sample.pid for sample in gate.Recording(file).samples()}
     gate.equal(pids, {int(result.out.splitlines()[-1])}, "inside: PIDs are those of inside")
     stacks = {";".join(frames) for frames, _ in gate.Recording(file).merged()}
