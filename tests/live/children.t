@@ -67,6 +67,12 @@ counts, messages = record("--no-children")
 gate.equal(counts, {target.pid: 1}, "--no-children: that process alone", messages)
 gate.ok("below it" not in messages, "and no word of others", messages)
 
+# Nobody runs: the summary says what they do instead.
+result = gate.braid("record", "-d", "0.05", "-o", gate.path("cpu.db"), "-p", target.pid)
+gate.matches(r"\n\S+: 0 samples in 0\.\d s\nthe processes have used 0\.\d\d s of CPU in that time with 5 "
+             r"threads; now in pause \(4\), clock_nanosleep \(1\): try -e wall, ", result.err,
+             "no samples: what they do")
+
 # One that is forked meanwhile is not followed, either.
 path = gate.path("forked.db")
 result = gate.braid("record", "--no-children", "-o", path, "--", "/bin/sh", "-c", "/bin/true; /bin/true; :")
