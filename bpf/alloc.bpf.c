@@ -165,12 +165,7 @@ int alloc_on_call(struct pt_regs *ctx)
 		return 0;
 	if (cfg_outstanding)
 		held__sampled(&scratch->sample);
-	scratch->cs = 0;
-	if (scratch->has_regs) {
-		COPY_REGS(scratch->unwind.regs, ctx);
-		scratch->cs = ctx->cs;
-	}
-	sample__unwind(ctx, scratch);
+	sample__unwind_from(ctx, scratch);
 	return 0;
 }
 

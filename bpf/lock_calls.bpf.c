@@ -164,11 +164,6 @@ int lock_on_return(struct pt_regs *ctx)
 	scratch->sample.peer = rec->owner;
 	scratch->sample.link = lock_call__link(since_ns);
 	scratch->sample.condition.state = STATE_BLOCKED;
-	scratch->cs = 0;
-	if (scratch->has_regs) {
-		COPY_REGS(scratch->unwind.regs, ctx);
-		scratch->cs = ctx->cs;
-	}
-	sample__unwind(ctx, scratch);
+	sample__unwind_from(ctx, scratch);
 	return 0;
 }

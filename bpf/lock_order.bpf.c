@@ -224,12 +224,7 @@ int lock_order_on_call(struct pt_regs *ctx)
 	}
 	if (!scratch)
 		return 0;
-	scratch->cs = 0;
-	if (scratch->has_regs) {
-		COPY_REGS(scratch->unwind.regs, ctx);
-		scratch->cs = ctx->cs;
-	}
-	sample__unwind(ctx, scratch);
+	sample__unwind_from(ctx, scratch);
 	return 0;
 }
 

@@ -152,12 +152,7 @@ int on_uprobe(struct pt_regs *ctx)
 	scratch = sample__begin_interval(event);
 	if (!scratch)
 		return 0;
-	scratch->cs = 0;
-	if (scratch->has_regs) {
-		COPY_REGS(scratch->unwind.regs, ctx);
-		scratch->cs = ctx->cs;
-	}
-	sample__unwind(ctx, scratch);
+	sample__unwind_from(ctx, scratch);
 	return 0;
 }
 

@@ -202,4 +202,15 @@ static __always_inline void sample__unwind(void *ctx, struct scratch *scratch)
 	scratch__emit(scratch);
 }
 
+/* From a user's registers that come with the trigger: a uprobe's. */
+static __always_inline void sample__unwind_from(struct pt_regs *ctx, struct scratch *scratch)
+{
+	scratch->cs = 0;
+	if (scratch->has_regs) {
+		COPY_REGS(scratch->unwind.regs, ctx);
+		scratch->cs = ctx->cs;
+	}
+	sample__unwind(ctx, scratch);
+}
+
 #endif
