@@ -15,7 +15,8 @@
 
 struct wait_over {
 	__u64 value, link;
-	__u64 sp, ip; /* the user's, by which it is seen whether it has moved on */
+	__u64 time_ns; /* when it ended */
+	__u64 sp, ip;  /* the user's, by which it is seen whether it has moved on */
 	__u32 peer, state;
 	__u64 n_kernel;
 	__u64 kernel[KERNEL_FRAMES_MAX];
@@ -40,8 +41,30 @@ struct {
 /* 1: a thread was met that only sys_exit sees come back. 2: user space has taken note. */
 __u32 off_cpu_without_rseq = 0;
 
+static __always_inline void note_rseq(struct task_struct *task)
+{
+	if (!off_cpu_without_rseq &&
+	    (!bpf_core_field_exists(task->rseq) || !BPF_CORE_READ(task, rseq)))
+		off_cpu_without_rseq = 1;
+}
+
+/* Threads of targets, before anything is sampled. */
+SEC("?iter/task")
+int off_cpu_note_rseq(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u32 tgid;
+
+	if (!task || task->flags & PF_KTHREAD)
+		return 0;
+	tgid = task__pid(task);
+	if (tgid && bpf_map_lookup_elem(&targets, &tgid))
+		note_rseq(task);
+	return 0;
+}
+
 static __always_inline void note_over(struct waiting_rec *rec, struct task_struct *task, __u32 tid,
-				      __u64 value)
+				      __u64 value, __u64 now_ns)
 {
 	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	__u32 key = 0;
@@ -51,6 +74,7 @@ static __always_inline void note_over(struct waiting_rec *rec, struct task_struc
 	if (!over)
 		return;
 	over->value = value;
+	over->time_ns = now_ns;
 	over->link = rec->link;
 	over->peer = rec->peer;
 	over->state = rec->state;
@@ -62,9 +86,7 @@ static __always_inline void note_over(struct waiting_rec *rec, struct task_struc
 		count(COUNT_WAITING_FULL);
 	else
 		rec->over = 1;
-	if (!off_cpu_without_rseq &&
-	    (!bpf_core_field_exists(task->rseq) || !BPF_CORE_READ(task, rseq)))
-		off_cpu_without_rseq = 1;
+	note_rseq(task);
 }
 
 static __always_inline void come_back(struct task_struct *task)
@@ -83,7 +105,7 @@ static __always_inline void come_back(struct task_struct *task)
 	value = off_cpu__value(rec, event, off_ns, now_ns);
 	if (!value)
 		return;
-	note_over(rec, task, tid, value);
+	note_over(rec, task, tid, value, now_ns);
 	budget__spend(now_ns);
 }
 
@@ -115,7 +137,7 @@ int off_cpu_over(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	rec->over = 0;
 	over = bpf_map_lookup_elem(&waits_over, &tid);
-	scratch = over ? sample__begin_at(off_cpu__event(), off_cpu__now()) : NULL;
+	scratch = over ? sample__begin_at(off_cpu__event(), over->time_ns) : NULL;
 	if (scratch) {
 		scratch->sample.value = over->value;
 		scratch->sample.link = over->link;

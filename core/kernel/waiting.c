@@ -81,6 +81,20 @@ static int iterate(const struct kernel_half *half, const char *program, char **r
 	return ret;
 }
 
+int waiting__note_rseq(const struct kernel_half *half, struct err *err)
+{
+	const struct chain_program older = { CHAIN_TRACEPOINT, "off_cpu_over" };
+	char *bytes = NULL;
+	size_t n;
+	int ret;
+
+	if (bpf_program__fd(kernel_half__program(half, &older)) < 0)
+		return 0;
+	ret = iterate(half, "off_cpu_note_rseq", &bytes, &n, err);
+	free(bytes);
+	return ret;
+}
+
 int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
 		  struct err *err)
 {

@@ -24,6 +24,10 @@ bool waiting__get(const struct kernel_half *half, uint32_t tid, struct waiting_r
 /* Takes the note of a thread out. False: there is none, or it runs. */
 bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);
 
+/* Where that depends on it (bpf/off_cpu_before.bpf.c): has the kernel half look whether there are
+ * threads without restartable sequences among those of targets. */
+int waiting__note_rseq(const struct kernel_half *half, struct err *err);
+
 /* All threads of targets as they stand. `ret_list` is the caller's to free. */
 int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
 		  struct err *err);

@@ -122,6 +122,10 @@ static void stop_sampling(void *ctx)
 /* Sampling ends when it should, whether or not anything else gets to its end in time. */
 int session__begin(struct session *session, struct err *err)
 {
+	int ret = session__prepare_waiting(session, err);
+
+	if (ret)
+		return ret;
 	session->start_cpu_s = activity__cpu_s(session->tracker);
 	session->start_ns = session->last_tick_ns = now_ns();
 	if (!session->opts.command) /* of which the exec belongs to it, and is over */

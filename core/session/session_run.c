@@ -104,6 +104,15 @@ static void report_progress(struct session *session, uint64_t now)
 	session->opts.on_progress(session->opts.ctx, &progress);
 }
 
+int session__follow(struct session *session, struct err *err)
+{
+	const struct event_place place = { .tracker = session->tracker,
+					   .images = session->images,
+					   .runtimes = session->opts.runtimes };
+
+	return events__follow(session->events, &place, err);
+}
+
 /* Once a second: name what is new, commit. */
 static int tick(struct session *session, uint64_t now, struct err *err)
 {
@@ -114,11 +123,7 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 		return err__set(err, ret, "cannot follow the targets: %s", strerror(-ret));
 	ret = capture__name_frames(session->capture, false, err);
 	if (!ret)
-		ret = events__follow(session->events,
-				     &(struct event_place) { .tracker = session->tracker,
-							     .images = session->images,
-							     .runtimes = session->opts.runtimes },
-				     err);
+		ret = session__follow(session, err);
 	if (!ret)
 		ret = session__write_counters(session, err);
 	if (!ret)

@@ -147,6 +147,12 @@ void session__on_source(void *ctx, struct process *process, const struct runtime
 /* Sums over all CPUs, less what was cut in the kernel half but completed from a stack copy. */
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);
 
+/* Has events look at what is new among the targets. */
+int session__follow(struct session *session, struct err *err);
+
+/* Before anything is sampled: attaches what the targets' threads need where waiting is an event. */
+int session__prepare_waiting(struct session *session, struct err *err);
+
 /* At start_ns: notes which threads wait, if that is an event. */
 int session__note_waiting(struct session *session, struct err *err);
 

@@ -43,6 +43,16 @@ static int note_threads(const struct session *session, uint32_t pid)
 	return ret == -E2BIG ? 0 : ret;
 }
 
+int session__prepare_waiting(struct session *session, struct err *err)
+{
+	int ret;
+
+	if (!event_list__waiting(&session->opts.events) || session->opts.command)
+		return 0;
+	ret = waiting__note_rseq(session->half, err);
+	return ret ? ret : session__follow(session, err);
+}
+
 int session__note_waiting(struct session *session, struct err *err)
 {
 	const struct process *process;

@@ -54,7 +54,8 @@ def disk_waits(waiter, line):
     return waits
 
 
-def check_waits():
+def check_waits(outside=()):
+    """`outside`: waits that nobody sees the end of in the thread itself."""
     waiter = waiting.Waiter(WAITS)
     file = gate.path(f"file-{waiter.pid}")
     braid = record(waiter.pid)
@@ -75,7 +76,16 @@ def check_waits():
             ("sync", sync, waiting.FSYNC, "in_sync", ["fsync_[n]"], BLOCKED),
             ("read", read, waiting.PREAD64, "in_read", [None], BLOCKED),
             ("touch", touch, None, "in_touch", [], BLOCKED)]:
-        if waits:
+        if waits and name in outside:
+            samples = [sample for wait in waits for sample in wait.of(recording.waits(waiter.tid))
+                       if sample.state == state]
+            gate.ok(len(samples) >= len(waits), f"{name}: samples of each")
+            right = [*waiting.to(function), *inner]
+            gate.equal([frames for frames in recording.user_stacks(samples)
+                        if frames and not waiting.same_frames(frames, right)], [],
+                       f"{name}: the user's frames, or none of them")
+            gate.ok(all(recording.stacks(samples)), f"{name}: with the kernel's")
+        elif waits:
             kernel_stacks[name] = check(name, recording, waiter, waits, call,
                                         [*waiting.to(function), *inner], state)
         else:
@@ -85,7 +95,17 @@ def check_waits():
     gate.ok("do_syscall_64_[k]" in frames, "waits: the kernel's frames", *frames)
     gate.equal(frames & {"schedule_[k]", "__schedule_[k]"}, set(), "waits: not the scheduler's")
     # What a disk waits in is the file system's affair, and can differ from one time to the next.
-    return {name: kernel_stacks[name] for name in ("mutex", "pipe", "socket", "sleep", "stop")}
+    return {name: kernel_stacks.get(name) for name in ("mutex", "pipe", "socket", "sleep", "stop")}
+
+
+def check_without_rseq():
+    """Older kernels see threads without restartable sequences come back from system calls only
+    (docs/decisions/0024-waiting-before-6.16.md)."""
+    without = {"BRAID_TEST_OLDER_KERNEL": "1", "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+    os.environ.update(without)
+    check_waits(("stop", "touch"))
+    for name in without:
+        del os.environ[name]
 
 
 def check_preempted():
@@ -113,5 +133,6 @@ def check_preempted():
 
 gate.need_root()
 waiting.on_each_kernel(check_waits)
+check_without_rseq()
 waiting.on_each_kernel(check_preempted)
 gate.done()
