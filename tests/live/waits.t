@@ -25,7 +25,12 @@ def check(name, recording, waiter, waits, call, stack, state=BLOCKED):
     everything = recording.waits(waiter.tid)
     found = [wait.of(everything) for wait in waits]
     gate.equal([sum(sample.state in (BLOCKED, STOPPED) for sample in samples) for samples in found],
-               [wait.more[0] for wait in waits], f"{name}: a sample for each switch")
+               [wait.more[0] for wait in waits], f"{name}: a sample for each switch",
+               "(before, after, samples since the wait before), us",
+               *(((wait.after - wait.before) // 1000,
+                  [((sample.time_ns - wait.before) // 1000, sample.value // 1000, sample.state)
+                   for sample in everything if last.before <= sample.time_ns <= wait.after + 10**8])
+                 for last, wait in zip(waits[:1] + waits, waits)))
     if waits[0].least:
         found = [[sample for sample in samples if sample.value >= wait.least]
                  for wait, samples in zip(waits, found)]
