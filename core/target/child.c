@@ -150,14 +150,27 @@ static uint64_t entry_of(int pid)
 	return entry;
 }
 
-static int set_breakpoint(int pid, uint64_t address, uint64_t control)
+#define INT3 0xcc
+
+/* The word of the process's code at `address`; `ret`: what was there. */
+static int set_breakpoint(int pid, uint64_t address, long *ret)
 {
-	return ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[0]), address) ||
-	       ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, u_debugreg[7]), control);
+	errno = 0;
+	*ret = ptrace(PTRACE_PEEKTEXT, pid, address, NULL);
+	return errno || ptrace(PTRACE_POKETEXT, pid, address, (*ret & ~0xffL) | INT3);
 }
 
-/* Until it stops at `entry` (true), or has ended; then it is not reaped yet. */
-static bool wait_entry(int pid, uint64_t entry)
+/* The process is to execute what it was stopped at. */
+static void remove_breakpoint(int pid, uint64_t address, long word)
+{
+	ptrace(PTRACE_POKETEXT, pid, address, word);
+	ptrace(PTRACE_POKEUSER, pid, offsetof(struct user, regs.rip), address);
+}
+
+enum stopped { ENDED /* it is not reaped yet */, ENTERED, EXECUTED /* another program */ };
+
+/* Until it stops behind the breakpoint at `entry`, which may never come. */
+static enum stopped wait_entry(int pid, uint64_t entry)
 {
 	siginfo_t info;
 	uint64_t pc;
@@ -167,34 +180,41 @@ static bool wait_entry(int pid, uint64_t entry)
 		if (waitid(P_PID, pid, &info, WEXITED | WSTOPPED | WNOWAIT)) {
 			if (errno == EINTR)
 				continue;
-			return false;
+			return ENDED;
 		}
 		if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED)
-			return false;
+			return ENDED;
 		waitpid(pid, &status, 0);
 		pc = ptrace(PTRACE_PEEKUSER, pid, offsetof(struct user, regs.rip), NULL);
-		if (WSTOPSIG(status) == SIGTRAP && pc == entry)
-			return true;
+		if (WSTOPSIG(status) == SIGTRAP && pc == entry + 1)
+			return ENTERED;
+		if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8))
+			return EXECUTED;
 		ptrace(PTRACE_CONT, pid, NULL, status >> 16 ? 0 : (void *)(long)WSTOPSIG(status));
 	}
 }
 
 void child__run_to_entry(struct child *child)
 {
-	uint64_t entry = entry_of(child->pid);
+	/* If the profiler dies now, the command does, too: the breakpoint would end it anyway. */
+	long options = PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC, word;
+	enum stopped stopped = EXECUTED;
+	uint64_t entry;
 
-	/* A debug register, which changes nothing in the process's memory. If the profiler dies
-	 * now, the command does, too: the breakpoint would end it anyway. */
-	if (!child->held || !entry ||
-	    ptrace(PTRACE_SETOPTIONS, child->pid, NULL, (void *)PTRACE_O_EXITKILL) ||
-	    set_breakpoint(child->pid, entry, 1))
+	if (!child->held || ptrace(PTRACE_SETOPTIONS, child->pid, NULL, (void *)options))
 		return;
-	ptrace(PTRACE_CONT, child->pid, NULL, NULL);
-	child->held = wait_entry(child->pid, entry);
-	if (!child->held)
-		return;
-	set_breakpoint(child->pid, 0, 0);
-	ptrace(PTRACE_SETOPTIONS, child->pid, NULL, NULL);
+	/* The breakpoint is in the process's own copy of the page, as debuggers do it: there are
+	 * virtual machines on which debug registers can be set, and never fire. */
+	while (stopped == EXECUTED && (entry = entry_of(child->pid)) &&
+	       !set_breakpoint(child->pid, entry, &word)) {
+		ptrace(PTRACE_CONT, child->pid, NULL, NULL);
+		stopped = wait_entry(child->pid, entry);
+	}
+	child->held = stopped != ENDED;
+	if (stopped == ENTERED)
+		remove_breakpoint(child->pid, entry, word);
+	if (child->held)
+		ptrace(PTRACE_SETOPTIONS, child->pid, NULL, NULL);
 }
 
 void child__release(struct child *child)

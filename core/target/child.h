@@ -32,8 +32,8 @@ int child__fork(struct child *child, char *const *command, const struct rlimit *
 int child__exec(struct child *child, const char *name, struct err *err);
 
 /* Lets the dynamic linker of a held command run, and holds the command where its own code begins:
- * the libraries that it is linked with are all there then. Where that cannot be had (no debug
- * registers) it stays where it is. */
+ * the libraries that it is linked with are all there then. Where that cannot be had it stays where
+ * it is. */
 void child__run_to_entry(struct child *child);
 
 /* Lets it run, untraced. */

@@ -35,6 +35,15 @@ def check_hits():
     gate.say(target, "end")
 
 
+def check_executed_again():
+    """Another program, before the first had come to its own code: that is waited for instead."""
+    again = os.path.join(gate.OUTPUT, "fixtures/native/again")
+    target = gate.recorder(3, gate.MARKS, env=dict(with_marker(), EXECUTED_AGAIN="marks",
+                                                   LD_PRELOAD=f"{gate.MARKER}:{again}"))
+    gate.say(target, "here 3\nend")
+    gate.check_merged("executed again", gate.finish(target, 3).merged(), gate.HERE, 3)
+
+
 def check_end():
     """The recorder ends with the command, whatever it waits for."""
     target = gate.recorder(1000, gate.MARKS, env=with_marker())
@@ -119,6 +128,7 @@ def check_not_begun():
 
 gate.need_root()
 check_hits()
+check_executed_again()
 check_end()
 check_statuses()
 check_summary()
