@@ -2,6 +2,7 @@
 #ifndef BRAID_BREAKPOINT_H
 #define BRAID_BREAKPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,5 +27,8 @@ int breakpoints__attach(struct breakpoints *breakpoints, const struct bpf_progra
 			uint32_t pid, uint64_t address, struct err *err);
 
 void breakpoints__detach(struct breakpoints *breakpoints); /* idempotent */
+
+/* Do they on this machine? Not on every virtual one where they can be set. Tried in this thread. */
+bool breakpoints__fire(void);
 
 #endif

@@ -17,7 +17,6 @@
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
-#include "core/kernel/breakpoint.h"
 #include "core/kernel/chain.h"
 #include "core/kernel/kernel_part.h"
 #include "core/kernel/libbpf_warning.h"
@@ -42,8 +41,7 @@ struct kernel_half {
 	struct kernel_half_opts opts;
 	int n_cpus;
 	struct chains chains;
-	uint32_t loaded; /* bit n: the walker of runtimes[n] is */
-	struct breakpoints breakpoints;
+	uint32_t loaded;	   /* bit n: the walker of runtimes[n] is */
 	struct bpf_object *probes; /* NULL: none are wanted */
 	bool probes_tried;
 	int probes_code; /* of loading them */
@@ -339,18 +337,10 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 	return 0;
 }
 
-int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address, struct err *err)
-{
-	return breakpoints__attach(&half->breakpoints,
-				   chains__trigger(&half->chains, CHAIN_TICK, 1), pid, address,
-				   err);
-}
-
 void kernel_half__detach(struct kernel_half *half)
 {
 	if (!half)
 		return;
-	breakpoints__detach(&half->breakpoints);
 	for (size_t i = 0; followers[i]; i++) {
 		bpf_link__destroy(half->follower_links[i]);
 		half->follower_links[i] = NULL;

@@ -70,11 +70,6 @@ const struct bpf_program *kernel_half__program(const struct kernel_half *half,
 /* From here on targets are followed, and sampled when triggers are attached. */
 int kernel_half__attach(struct kernel_half *half, struct err *err);
 
-/* Samples each execution of the instruction at `address` by the process, and by threads and
- * processes that it starts later, as event 1, which is a CHAIN_TICK. */
-int kernel_half__break_at(struct kernel_half *half, uint32_t pid, uint64_t address,
-			  struct err *err);
-
 /* No sample of what happens before this time (CLOCK_MONOTONIC) is taken, and what is under way then
  * counts from there on. Without a call: of nothing before there are triggers, and nothing is. */
 void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns);
@@ -99,7 +94,7 @@ int kernel_half__sampler_fd(const struct kernel_half *half);
  * which takes the kernel some tenths of a second. */
 void kernel_half__end_probes(struct kernel_half *half);
 
-/* Stops following, and break_at; keeps maps readable. Idempotent. */
+/* Stops following; keeps maps readable. Idempotent. */
 void kernel_half__detach(struct kernel_half *half);
 void kernel_half__free(struct kernel_half *half); /* NULL is fine */
 

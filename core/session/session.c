@@ -82,7 +82,7 @@ static int open_target_side(struct session *session, struct err *err)
 		opts->insist ? opts->max_overhead_percent : EVENTS_PERCENT_DEFAULT;
 	half.budget_percent = session->events_percent;
 	if (opts->trigger)
-		half.events.of_type[CHAIN_TICK] = 1U << 1;
+		half.events.of_type[trigger__type()] = 1U << 1;
 	ret = kernel_half__load(&half, &session->half, err);
 	if (!ret && half.shadows && opts->source != RUNTIME_SOURCE_AUTO)
 		ret = kernel_half__load_probes(session->half, err);
@@ -233,6 +233,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	if (!waited)
 		waited = session__sample_under_way(session, err);
 	events__detach(session->events);
+	trigger__free(session->trigger);
+	session->trigger = NULL;
 	kernel_half__detach(session->half);
 	tracker__stop_probes(session->tracker);
 	session__end_limit(session);
@@ -285,6 +287,7 @@ void session__free(struct session *session)
 		return;
 	stopper__free(session->stopper);
 	events__free(session->events);
+	trigger__free(session->trigger);
 	kernel_half__detach(session->half);
 	session__end_limit(session);
 	ring_buffer__free(session->ring);

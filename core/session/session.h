@@ -11,6 +11,7 @@
 #include "core/events/events.h"
 #include "core/profile/profile.h"
 #include "core/session/activity.h"
+#include "core/session/trigger.h"
 #include "runtimes/runtime.h"
 
 /* One recording from beginning to end: open, run, close. */
@@ -30,12 +31,6 @@ struct session_limit {
 	uint32_t lowest_hz;   /* lowest rate of samples; 0: never lower than was asked for */
 };
 
-/* What a sample is taken at, instead of the clock's ticks: the first instruction of a function. */
-struct session_trigger {
-	const char *file;   /* the end of the path of a mapped file: "libc.so.6" */
-	const char *symbol; /* in its symbol tables */
-};
-
 struct session_opts {
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
@@ -48,7 +43,7 @@ struct session_opts {
 	uint32_t frequency_hz;	  /* of those that come by the clock */
 	uint64_t period;	  /* of the others: one of so many is sampled; 0: each */
 	uint64_t bytes;		  /* of those sampled by bytes: one in so many; 0: each */
-	const struct session_trigger *trigger; /* NULL: the events; else instead of them */
+	const struct trigger_place *trigger; /* NULL: the events; else instead of them */
 	uint32_t ring_bytes;  /* of the ring buffer, a power of two, in pages; 0: the usual */
 	uint32_t table_bytes; /* room for unwind tables; 0: the usual */
 	enum unwind_mode unwind;

@@ -55,6 +55,7 @@ struct session {
 	/* --- what looks at targets --- */
 	struct kernel_half *half;
 	struct events *events;
+	struct trigger *trigger; /* NULL: none */
 	struct table_arena *table_arena;
 	struct images *images;
 	struct runtime_session *runtime_sessions[RUNTIMES_MAX];

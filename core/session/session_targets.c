@@ -67,23 +67,16 @@ int session__refresh_targets(struct session *session, struct err *err)
  * the trigger of tests. */
 static int attach_in_targets(struct session *session, struct err *err)
 {
-	const struct session_trigger *trigger = session->opts.trigger;
 	const struct event_place place = { .tracker = session->tracker,
 					   .images = session->images,
 					   .runtimes = session->opts.runtimes,
 					   .max_overhead_percent = session->events_percent };
-	struct process *process;
-	uint64_t address;
 	int ret = events__attach(session->events, true, &place, err);
 
-	for (process = tracker__first(session->tracker); !ret && trigger && process;
-	     process = process->hh.next) {
-		ret = process__find_symbol(process, trigger->file, trigger->symbol, &address);
-		ret = ret ? err__set(err, ret, "PID %u has no function %s of a file %s",
-				     process->pid, trigger->symbol, trigger->file)
-			  : kernel_half__break_at(session->half, process->pid, address, err);
-	}
-	return ret;
+	return ret || !session->opts.trigger
+		       ? ret
+		       : trigger__attach(session->opts.trigger, session->half, session->tracker,
+					 &session->trigger, err);
 }
 
 /* The exec is seen, and the tables of the program and of its dynamic linker are there, before its

@@ -65,20 +65,17 @@ bool path__ends_with(const char *path, const char *file)
 	       (n == n_file || path[n - n_file - 1] == '/');
 }
 
-int process__find_symbol(const struct process *process, const char *file, const char *symbol,
-			 uint64_t *ret_address)
+const struct mapped *process__find_symbol(const struct process *process, const char *file,
+					  const char *symbol, uint64_t *ret_vaddr)
 {
 	size_t i;
 
 	for (i = 0; i < process->n_mapped; i++) {
 		const struct mapped *mapped = &process->mapped[i];
-		uint64_t vaddr;
 
-		if (!mapped->image || !path__ends_with(mapped->path, file) ||
-		    elf_file__find_symbol(mapped->image->file, symbol, &vaddr, NULL))
-			continue;
-		*ret_address = vaddr + mapped->bias;
-		return 0;
+		if (mapped->image && path__ends_with(mapped->path, file) &&
+		    !elf_file__find_symbol(mapped->image->file, symbol, ret_vaddr, NULL))
+			return mapped;
 	}
-	return -ENOENT;
+	return NULL;
 }

@@ -88,10 +88,10 @@ const struct mapped *process__find(const struct process *process, uint64_t addre
 /* Is it the path of `file`: that itself, or with directories in front of it? */
 bool path__ends_with(const char *path, const char *file);
 
-/* Where a function begins: of the mapped file whose path ends with `file` after a slash, or is
- * that. -ENOENT. */
-int process__find_symbol(const struct process *process, const char *file, const char *symbol,
-			 uint64_t *ret_address);
+/* Where a function begins in the mapped file whose path ends with `file` after a slash, or is that.
+ * The mapping of it; NULL: there is none. */
+const struct mapped *process__find_symbol(const struct process *process, const char *file,
+					  const char *symbol, uint64_t *ret_vaddr);
 
 /* Nothing is mapped any more. */
 void process__clear_mapped(struct process *process);

@@ -4,6 +4,7 @@
 
 import errno
 import os
+import re
 import sys
 
 import gate
@@ -73,7 +74,7 @@ def check_braid(directory):
         lines = stderr.read().splitlines()
     errors = [line for line in lines if line.startswith("braid: ")]
     count = gate.Recording(file).count()
-    gate.equal([line.split(" in ")[0] for line in lines if line.startswith(file)],
+    gate.equal([re.split(" (in|=) ", line)[0] for line in lines if line.startswith(file)],
                [f"{file}: {count} samples"], "braid: the summary counts what is in the file")
     gate.equal(errors, [f"braid: cannot write {file}: No space left on device; what was recorded "
                         f"until then is in {file}"], "braid: one line says what is wrong, and "

@@ -2,11 +2,10 @@
 /* record_at [-p PID,...] -n N [-b RING_BYTES] [-t TABLE_BYTES] [-r native] -o OUT.db FILE:SYMBOL
  *           [-- COMMAND...]
  *
- * Records as braid does, but takes its samples where a function is entered, of which it sets a
- * hardware breakpoint, and ends after N of them, or with the target. Says line by line what a test
- * may wait for:
+ * Records as braid does, but takes its samples where a function is entered, and ends after N of
+ * them, or with the target. Says line by line what a test may wait for:
  *   source PID RUNTIME VERSION SOURCE   how a runtime's frames will be had
- *   ready                               the breakpoint is set
+ *   ready                               it is watched for
  *   recorded K                          samples are in the recording's hands
  *   tableless K PATH                    files whose unwind table had no room, if any; the first
  *   taken K, recorded K                 at the end: those that were lost, too, and those that were
@@ -24,7 +23,7 @@
 
 struct options {
 	struct session_opts session;
-	struct session_trigger trigger;
+	struct trigger_place trigger;
 	uint32_t pids[PIDS_MAX];
 	uint64_t n;
 };
@@ -72,7 +71,7 @@ static int parse(int argc, char **argv, struct options *options)
 	if (!colon || !session->output || !options->n)
 		return -1;
 	*colon = '\0';
-	options->trigger = (struct session_trigger) { argv[optind], colon + 1 };
+	options->trigger = (struct trigger_place) { argv[optind], colon + 1 };
 	session->trigger = &options->trigger;
 	session->pids = options->pids;
 	if (optind + 1 < argc && !strcmp(argv[optind + 1], "--"))
