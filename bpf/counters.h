@@ -49,6 +49,7 @@
 	X(HELD_FULL, "allocations not followed until they are freed: too many at once")     \
 	X(HELD_REUSED, "frees that were not seen: the address was allocated again")         \
 	X(WAITING_FULL, "threads whose waiting is not seen: table full")                    \
+	X(RETURN_UNSEEN, "waits without the kernel's frames: their end was not told")       \
 	X(HIDDEN_PC, "stacks cut: return address just replaced by a probe")                 \
 	X(INTERVAL_UNMATCHED, "intervals not seen: an end without a beginning")             \
 	X(INTERVAL_NO_MEMORY, "intervals not seen: no memory for the thread")               \

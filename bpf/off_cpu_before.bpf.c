@@ -11,7 +11,11 @@
  *     registered restartable sequences: glibc does for all since 2.35 (kernel/rseq.c);
  *   - sys_exit, of others that waited in a system call;
  *   - the next sched_switch by which it leaves, as it may wait more than once on its way.
- * One that is none of these and has moved on is sampled with the kernel's frames alone. */
+ * One that is none of these and has moved on is sampled with the kernel's frames alone.
+ *
+ * On some machines not every switch is told: those from threads of Firecracker's agent in the guest
+ * are missing now and then, to all tracers alike. Whoever has come back unseen is noticed at the
+ * same places. */
 
 struct wait_over {
 	__u64 value, link;
@@ -63,8 +67,9 @@ int off_cpu_note_rseq(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* Of a task that is about to run, or of the current one, whose wait's end was not seen. */
 static __always_inline void note_over(struct waiting_rec *rec, struct task_struct *task, __u32 tid,
-				      __u64 value, __u64 now_ns)
+				      __u64 value, __u64 now_ns, int seen)
 {
 	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	__u32 key = 0;
@@ -80,8 +85,10 @@ static __always_inline void note_over(struct waiting_rec *rec, struct task_struc
 	over->state = rec->state;
 	bpf_probe_read_kernel(&over->sp, sizeof(over->sp), &regs->rsp);
 	bpf_probe_read_kernel(&over->ip, sizeof(over->ip), &regs->rip);
-	bytes = bpf_get_task_stack(task, over->kernel, sizeof(over->kernel), 0);
+	bytes = seen ? bpf_get_task_stack(task, over->kernel, sizeof(over->kernel), 0) : 0;
 	over->n_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;
+	if (!seen)
+		count(COUNT_RETURN_UNSEEN);
 	if (bpf_map_update_elem(&waits_over, &tid, over, BPF_ANY))
 		count(COUNT_WAITING_FULL);
 	else
@@ -89,15 +96,12 @@ static __always_inline void note_over(struct waiting_rec *rec, struct task_struc
 	note_rseq(task);
 }
 
-static __always_inline void come_back(struct task_struct *task)
+static __always_inline void come_back(struct waiting_rec *rec, struct task_struct *task, __u32 tid,
+				      __u64 now_ns, int seen)
 {
-	__u32 tid = task__tid(task), event = off_cpu__event();
-	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
-	__u64 value, off_ns, now_ns;
+	__u32 event = off_cpu__event();
+	__u64 value, off_ns;
 
-	if (!rec || !rec->off_ns)
-		return;
-	now_ns = off_cpu__now();
 	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
 	rec->on_ns = now_ns;
 	if (!event)
@@ -105,7 +109,7 @@ static __always_inline void come_back(struct task_struct *task)
 	value = off_cpu__value(rec, event, off_ns, now_ns);
 	if (!value)
 		return;
-	note_over(rec, task, tid, value, now_ns);
+	note_over(rec, task, tid, value, now_ns, seen);
 	budget__spend(now_ns);
 }
 
@@ -113,8 +117,14 @@ static __always_inline void come_back(struct task_struct *task)
 SEC("?tp_btf/sched_switch")
 int off_cpu_switch(__u64 *ctx)
 {
+	struct task_struct *task = (struct task_struct *)ctx[2];
+	__u32 tid = task__tid(task);
+	struct waiting_rec *rec;
+
 	off_cpu__leave((struct task_struct *)ctx[1], ctx[0], ctx[3]);
-	come_back((struct task_struct *)ctx[2]);
+	rec = bpf_map_lookup_elem(&waiting, &tid);
+	if (rec && rec->off_ns)
+		come_back(rec, task, tid, off_cpu__now(), 1);
 	return 0;
 }
 
@@ -124,15 +134,31 @@ static __always_inline int has_moved(const struct wait_over *over, const struct 
 	return regs->rsp != over->sp || over->ip - regs->rip > 2;
 }
 
-/* At each of the places above, in the thread itself. */
+/* The current thread runs, and nobody has seen it come back. (A note without `exec_ns` is user
+ * space's, made of a thread that may have been on its way back.) When that was, the scheduler
+ * knows, if it has counted since: where the thread leaves. */
+static __always_inline void come_back_unseen(struct waiting_rec *rec, struct task_struct *task,
+					     __u32 tid)
+{
+	__u64 now_ns = off_cpu__now(), run_ns = task->se.sum_exec_runtime - rec->exec_ns;
+
+	if (run_ns < now_ns - rec->off_ns)
+		now_ns -= run_ns;
+	come_back(rec, task, tid, now_ns, 0);
+}
+
+/* At each of the places above, in the thread itself; where it leaves, before off_cpu_switch. */
 SEC("?raw_tp")
 int off_cpu_over(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u32 tid = task__tid(bpf_get_current_task_btf()), n_kernel;
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tid = task__tid(task), n_kernel;
 	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
 	struct wait_over *over;
 	struct scratch *scratch;
 
+	if (rec && rec->off_ns && rec->exec_ns)
+		come_back_unseen(rec, task, tid);
 	if (!rec || !rec->over)
 		return 0;
 	rec->over = 0;

@@ -154,7 +154,22 @@ class Sample:
 PREEMPTED, BLOCKED, STOPPED = 2, 3, 4
 
 
+# Of threads that come back from a switch that the kernel tells no tracer of; some machines have such
+# (bpf/off_cpu_before.bpf.c).
+UNTOLD = "waits without the kernel's frames: their end was not told"
+
+
 class Recording(gate.Recording):
+    def counters(self):
+        counters = super().counters()
+        counters.pop(UNTOLD, None)
+        return counters
+
+    def kernel_stacks(self, samples):
+        """The kernel's part of the stacks of these samples, each once; of those that have one."""
+        stacks = {tuple(kernel_part(frames)) for frames in self.stacks(samples)}
+        return sorted(stacks - ({()} if UNTOLD in super().counters() else set()))
+
     def waits(self, tid=None, event="off-cpu"):
         """Samples of the event, in order of time; syscall: its number, None for none."""
         rows = self.sql(
