@@ -127,7 +127,9 @@ int session__begin(struct session *session, struct err *err)
 	if (ret)
 		return ret;
 	session->start_cpu_s = activity__cpu_s(session->tracker);
-	session->start_ns = session->last_tick_ns = now_ns();
+	/* A signal may have come already: then it begins where it ends. */
+	session->start_ns = session->last_tick_ns =
+		kernel_half__sampled_until(session->half, now_ns());
 	if (!session->opts.command) /* of which the exec belongs to it, and is over */
 		kernel_half__sample_from(session->half, session->start_ns);
 	if (session->opts.duration_s > 0)

@@ -102,8 +102,20 @@ def check_duration():
     os.kill(pid, signal.SIGKILL)
 
 
+def check_early():
+    """The signal is there before the recording begins."""
+    def interrupt():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        os.kill(os.getpid(), signal.SIGINT)
+    target = gate.start(gate.MARKS)
+    result = gate.braid("record", "-o", gate.path("early.db"), "-p", target.pid,
+                        preexec_fn=interrupt)
+    gate.matches(r"early\.db: 0 samples in 0\.0 s\n", result.err, "early: it has taken no time")
+
+
 gate.need_root()
 check_signal()
 check_two_signals()
 check_duration()
+check_early()
 gate.done()
