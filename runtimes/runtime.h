@@ -157,6 +157,11 @@ struct runtime_allocator {
 	const char *why_not; /* there is no hook that tells bytes: the way out; else NULL */
 };
 
+struct runtime_holder {
+	uint64_t on_stack;
+	uint32_t tid;
+};
+
 struct runtime {
 	/* --- identity --- */
 	const char *name;	 /* as in -r and in recordings: "python" */
@@ -241,8 +246,10 @@ struct runtime {
 	void (*detach)(struct runtime_session *session, uint32_t space);
 
 	/* Of a lock whose address the walker has told (rec_sample.object), but not its holder: an
-	 * address that is on the stack of the thread that holds it. 0: not known. NULL: never. */
-	uint64_t (*lock_holder)(struct runtime_session *session, uint32_t pid, uint64_t lock);
+	 * address that is on the stack of the thread that holds it, or the thread's id as the
+	 * process sees it. Both 0: not known. NULL: never. */
+	struct runtime_holder (*lock_holder)(struct runtime_session *session, uint32_t pid,
+					     uint64_t lock);
 
 	/* For who wants probes, when `attach` has said -EAGAIN: what probes can be attached
 	 * already, so that they see all from the beginning. `probe` or `unprobe` follow. NULL:

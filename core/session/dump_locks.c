@@ -67,10 +67,22 @@ static uint32_t on_whose_stack(const struct dump_process *process, uint64_t at)
 	return best ? best->tid : 0;
 }
 
+/* `tid`: as the process sees it. 0: none. */
+static uint32_t by_own_id(const struct dump *dump, const struct dump_process *process, uint32_t tid)
+{
+	for (size_t i = 0; i < process->n_threads; i++) {
+		uint32_t seen = process->threads[i].tid;
+
+		if ((dump->own_ids ? seen : procfs__namespace_tid(process->info.pid, seen)) == tid)
+			return seen;
+	}
+	return 0;
+}
+
 void dump__find_holders(const struct dump *dump, struct dump_process *process)
 {
 	const struct runtime *const *runtimes = dump->opts.runtimes;
-	uint64_t at;
+	struct runtime_holder holder;
 
 	for (size_t i = 0; i < process->n_threads; i++) {
 		struct dump_thread *thread = &process->threads[i];
@@ -79,9 +91,12 @@ void dump__find_holders(const struct dump *dump, struct dump_process *process)
 			if (!runtimes[r]->lock_holder || thread->lock_name != runtimes[r]->lock ||
 			    !dump->sessions[r])
 				continue;
-			at = runtimes[r]->lock_holder(dump->sessions[r], dump->process->pid,
-						      thread->lock_address);
-			thread->holder = at ? on_whose_stack(process, at) : 0;
+			holder = runtimes[r]->lock_holder(dump->sessions[r], dump->process->pid,
+							  thread->lock_address);
+			thread->holder = holder.tid ? by_own_id(dump, process, holder.tid)
+					 : holder.on_stack
+						 ? on_whose_stack(process, holder.on_stack)
+						 : 0;
 		}
 	}
 }

@@ -15,6 +15,7 @@
 #include "runtimes/jvm/jvm_idle.h"
 #include "runtimes/jvm/jvm_map.h"
 #include "runtimes/jvm/jvm_probing.h"
+#include "runtimes/jvm/jvm_threads.h"
 #include "runtimes/jvm/jvm_vm.h"
 #include "runtimes/runtime.h"
 
@@ -32,6 +33,7 @@ struct runtime_image {
 struct runtime_session {
 	struct jvm_codes *codes;
 	struct jvm_map *map;
+	struct thread_names *threads;
 	struct jvm_probing *probing; /* NULL: no probes are wanted */
 };
 
@@ -116,6 +118,7 @@ static void jvm__close(struct runtime_session *session)
 		return;
 	jvm_probing__free(session->probing);
 	jvm_map__free(session->map);
+	thread_names__free(session->threads);
 	jvm_codes__free(session->codes);
 	free(session);
 }
@@ -128,8 +131,9 @@ static int jvm__open(struct bpf_object *probes, struct runtime_session **ret, st
 	if (session) {
 		session->codes = jvm_codes__new();
 		session->map = jvm_map__new();
+		session->threads = thread_names__new(jvm_threads__search, sizeof(struct jvm_vm *));
 	}
-	if (!session || !session->codes || !session->map) {
+	if (!session || !session->codes || !session->map || !session->threads) {
 		jvm__close(session);
 		return err__set(err, -ENOMEM, "jvm: out of memory");
 	}
@@ -169,26 +173,29 @@ static int jvm__attach(struct runtime_session *session, const struct runtime_tar
 		return err__prefix(err, rc, "jvm: process %u", target->pid);
 	memcpy(ret_record, jvm_vm__rec(vm), sizeof(struct jvm_proc_rec));
 	rc = jvm_codes__add_vm(session->codes, target->space, vm);
+	if (!rc)
+		rc = thread_names__attach(session->threads, target->pid, target->space, &vm);
 	return rc ? err__set(err, rc, "jvm: out of memory") : 0;
 }
 
 static void jvm__detach(struct runtime_session *session, uint32_t space)
 {
+	thread_names__detach(session->threads, space);
 	jvm_codes__forget_vm(session->codes, space);
 }
 
-/* What ObjectMonitor::_owner is until JDK 23 for a monitor that was locked before it was contended:
- * the place on its owner's stack where that notes it. */
-static uint64_t jvm__lock_holder(struct runtime_session *session, uint32_t pid, uint64_t lock)
+static struct runtime_holder jvm__lock_holder(struct runtime_session *session, uint32_t pid,
+					      uint64_t lock)
 {
 	const struct jvm_vm *vm = jvm_codes__vm(session->codes, pid);
-	const struct jvm_monitor_offsets *monitors = vm ? &jvm_vm__rec(vm)->monitors : NULL;
-	uint64_t owner;
 
-	if (!monitors || !monitors->with_owner ||
-	    jvm_vm__read(vm, lock + monitors->owner, &owner, sizeof(owner)))
-		return 0;
-	return owner;
+	return vm ? jvm_threads__holder(vm, lock) : (struct runtime_holder) {};
+}
+
+static int jvm__thread_name(struct runtime_session *session, uint32_t pid, uint32_t tid, char *buf,
+			    size_t size)
+{
+	return thread_names__get(session->threads, pid, tid, buf, size);
 }
 
 static void jvm__expect(struct runtime_session *session, const struct runtime_target *target)
@@ -321,5 +328,6 @@ const struct runtime runtime_jvm = {
 	.label = jvm_map__label,
 	.ask_map = jvm__ask_map,
 	.lock_holder = jvm__lock_holder,
+	.thread_name = jvm__thread_name,
 	.map_asked = jvm__map_asked,
 };

@@ -8,30 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpf/shared.h"
 #include "core/base/strtab.h"
 #include "core/base/u64map.h"
 #include "core/base/util.h"
-#include "runtimes/common/code_text.h"
 #include "runtimes/jvm/jvm_lines.h"
 #include "runtimes/jvm/jvm_names.h"
+#include "runtimes/jvm/jvm_symbols.h"
 
 #define CONST_METHOD_BYTES 128		 /* of its fields, at most; 56 in JDK 21 */
 #define METHOD_BYTES_MAX   (1024 * 1024) /* of a ConstMethod with all that follows it */
-#define SYMBOL_BYTES	   1024		 /* of a name; longer ones are cut */
-#define TAG_UTF8	   1		 /* JVM_CONSTANT_Utf8 */
 #define WORD_BYTES	   8
 
-/* Offsets, in Method, ConstMethod, ConstantPool, Klass, Symbol. */
+/* Offsets, in Method, ConstMethod, ConstantPool, Klass. */
 struct layout {
 	uint64_t const_method;
 	uint64_t constants, const_method_words, flags, code_size, name_index;
-	uint64_t const_method_bytes; /* sizeof, as the next one */
-	uint64_t constant_pool_bytes;
-	uint64_t tags, tags_data, holder, pool_length, source_file;
+	uint64_t const_method_bytes; /* sizeof */
+	uint64_t holder, source_file;
 	bool source_file_in_class; /* until JDK 15 */
 	uint64_t class_name;
-	uint64_t symbol_length, symbol_body;
 	int64_t flag_lines;
 };
 
@@ -52,6 +47,7 @@ struct entry {
 struct jvm_methods {
 	const struct jvm_vm *vm;
 	struct layout layout;
+	struct jvm_symbols symbols;
 	bool is_without_zero;	  /* see struct jvm_stream */
 	struct u64map by_address; /* Method -> index into `list` + 1 */
 	struct entry **list;
@@ -62,7 +58,7 @@ struct jvm_methods {
 /* --- layout --- */
 
 struct wanted {
-	const char *type, *field, *other_name;
+	const char *type, *field;
 	uint64_t *to;
 };
 
@@ -81,33 +77,24 @@ static int find_flags(const struct jvm_vm *vm, struct layout *layout)
 static int find_layout(const struct jvm_vm *vm, struct layout *layout)
 {
 	const struct wanted fields[] = {
-		{ "Method", "_constMethod", NULL, &layout->const_method },
-		{ "ConstMethod", "_constants", NULL, &layout->constants },
-		{ "ConstMethod", "_constMethod_size", NULL, &layout->const_method_words },
-		{ "ConstMethod", "_code_size", NULL, &layout->code_size },
-		{ "ConstMethod", "_name_index", NULL, &layout->name_index },
-		{ "ConstantPool", "_tags", NULL, &layout->tags },
-		{ "ConstantPool", "_pool_holder", NULL, &layout->holder },
-		{ "ConstantPool", "_length", NULL, &layout->pool_length },
-		{ "Array<u1>", "_data", NULL, &layout->tags_data },
-		{ "Klass", "_name", NULL, &layout->class_name },
-		{ "Symbol", "_length", NULL, &layout->symbol_length },
-		{ "Symbol", "_body", "_body[0]", &layout->symbol_body },
+		{ "Method", "_constMethod", &layout->const_method },
+		{ "ConstMethod", "_constants", &layout->constants },
+		{ "ConstMethod", "_constMethod_size", &layout->const_method_words },
+		{ "ConstMethod", "_code_size", &layout->code_size },
+		{ "ConstMethod", "_name_index", &layout->name_index },
+		{ "ConstantPool", "_pool_holder", &layout->holder },
+		{ "Klass", "_name", &layout->class_name },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
-		if (jvm_vm__field(vm, fields[i].type, fields[i].field, fields[i].to) &&
-		    (!fields[i].other_name ||
-		     jvm_vm__field(vm, fields[i].type, fields[i].other_name, fields[i].to)))
+		if (jvm_vm__field(vm, fields[i].type, fields[i].field, fields[i].to))
 			return -ENOTSUP;
 	layout->source_file_in_class = jvm_vm__field(vm, "ConstantPool", "_source_file_name_index",
 						     &layout->source_file) != 0;
 	if (layout->source_file_in_class &&
 	    jvm_vm__field(vm, "InstanceKlass", "_source_file_name_index", &layout->source_file))
 		return -ENOTSUP;
-	if (find_flags(vm, layout) ||
-	    jvm_vm__size(vm, "ConstMethod", &layout->const_method_bytes) ||
-	    jvm_vm__size(vm, "ConstantPool", &layout->constant_pool_bytes))
+	if (find_flags(vm, layout) || jvm_vm__size(vm, "ConstMethod", &layout->const_method_bytes))
 		return -ENOTSUP;
 	return layout->const_method_bytes > CONST_METHOD_BYTES ||
 			       max_of(max_of(layout->constants, layout->const_method_words),
@@ -128,6 +115,8 @@ int jvm_methods__new(const struct jvm_vm *vm, struct jvm_methods **ret)
 	methods->is_without_zero = jvm_vm__major(vm) >= JVM_STREAM_WITHOUT_ZERO;
 	methods->files = strtab__new();
 	rc = methods->files ? find_layout(vm, &methods->layout) : -ENOMEM;
+	if (!rc)
+		rc = jvm_symbols__find(vm, &methods->symbols);
 	if (rc)
 		jvm_methods__free(methods);
 	else
@@ -203,60 +192,17 @@ static bool identity__equal(const struct identity *a, const struct identity *b)
 	       a->name_index == b->name_index;
 }
 
-/* Owned text of a Symbol; NULL with a reason in `ret_rc`. */
-static int read_symbol(const struct jvm_methods *methods, uint64_t symbol, char **ret)
-{
-	char body[SYMBOL_BYTES];
-	uint16_t length;
-	int rc = jvm_vm__read(methods->vm, symbol + methods->layout.symbol_length, &length,
-			      sizeof(length));
-
-	if (!rc && !length)
-		rc = -EBADMSG;
-	if (!rc)
-		rc = jvm_vm__read(methods->vm, symbol + methods->layout.symbol_body, body,
-				  min_of(length, sizeof(body)));
-	if (rc)
-		return rc;
-	*ret = code_text__dup(body, sizeof(body), CODE_TEXT_UTF8, length);
-	return *ret ? 0 : -ENOMEM;
-}
-
-/* A name in a constant pool. */
-static int read_constant(const struct jvm_methods *methods, uint64_t pool, uint32_t index,
-			 char **ret)
-{
-	const struct layout *layout = &methods->layout;
-	uint64_t tags, symbol;
-	uint32_t length;
-	uint8_t tag;
-	int rc = jvm_vm__read(methods->vm, pool + layout->pool_length, &length, sizeof(length));
-
-	if (!rc && (!index || index >= length))
-		rc = -EBADMSG;
-	if (!rc)
-		rc = read_u64(methods, pool + layout->tags, &tags);
-	if (!rc)
-		rc = jvm_vm__read(methods->vm, tags + layout->tags_data + index, &tag, sizeof(tag));
-	if (!rc && tag != TAG_UTF8)
-		rc = -EBADMSG;
-	if (!rc)
-		rc = read_u64(methods, pool + layout->constant_pool_bytes + index * WORD_BYTES,
-			      &symbol);
-	return rc ? rc : read_symbol(methods, symbol, ret);
-}
-
 /* --- entries --- */
 
 static int entry__read_name(struct entry *entry, const struct jvm_methods *methods)
 {
 	const struct identity *identity = &entry->identity;
 	char *class_name = NULL, *method_name = NULL;
-	int rc = read_symbol(methods, identity->class_name, &class_name);
+	int rc = jvm_symbols__text(&methods->symbols, identity->class_name, &class_name);
 
 	if (!rc)
-		rc = read_constant(methods, identity->constants, identity->name_index,
-				   &method_name);
+		rc = jvm_symbols__constant(&methods->symbols, identity->constants,
+					   identity->name_index, &method_name);
 	if (!rc) {
 		entry->name = jvm_name__method(class_name, method_name);
 		entry->method.name = entry->name;
@@ -280,7 +226,7 @@ static int entry__read_file(struct entry *entry, const struct jvm_methods *metho
 
 	if (rc || !index)
 		return rc;
-	rc = read_constant(methods, identity->constants, index, &file);
+	rc = jvm_symbols__constant(&methods->symbols, identity->constants, index, &file);
 	if (!rc)
 		rc = strtab__intern(methods->files, file, &id);
 	if (!rc)

@@ -74,14 +74,19 @@ int jvm_vm__static(const struct jvm_vm *vm, const char *type, const char *field,
 	return find_field(vm, type, field, true, ret_address);
 }
 
-int jvm_vm__field_size(const struct jvm_vm *vm, const char *type, const char *field,
-		       uint64_t *ret_size)
+const char *jvm_vm__field_kind(const struct jvm_vm *vm, const char *type, const char *field)
 {
 	const struct jvm_field *found = jvm_tables__field(vm->tables, type, field);
 
-	if (!found || !found->kind)
-		return -ENOENT;
-	return jvm_tables__size(vm->tables, found->kind, ret_size);
+	return found ? found->kind : NULL;
+}
+
+int jvm_vm__field_size(const struct jvm_vm *vm, const char *type, const char *field,
+		       uint64_t *ret_size)
+{
+	const char *kind = jvm_vm__field_kind(vm, type, field);
+
+	return kind ? jvm_tables__size(vm->tables, kind, ret_size) : -ENOENT;
 }
 
 int jvm_vm__size(const struct jvm_vm *vm, const char *type, uint64_t *ret_size)

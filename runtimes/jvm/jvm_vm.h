@@ -32,6 +32,8 @@ int jvm_vm__field(const struct jvm_vm *vm, const char *type, const char *field,
 		  uint64_t *ret_offset);
 int jvm_vm__static(const struct jvm_vm *vm, const char *type, const char *field,
 		   uint64_t *ret_address);
+/* The field's type as HotSpot writes it: "OopHandle"; NULL: this version has no such field. */
+const char *jvm_vm__field_kind(const struct jvm_vm *vm, const char *type, const char *field);
 /* Bytes that the field has. */
 int jvm_vm__field_size(const struct jvm_vm *vm, const char *type, const char *field,
 		       uint64_t *ret_size);

@@ -42,7 +42,7 @@ struct runtime_image {
 
 struct runtime_session {
 	struct python_codes *codes;
-	struct python_threads *threads;
+	struct thread_names *threads;
 	struct python_probing *probing; /* NULL: no probes are wanted */
 };
 
@@ -233,6 +233,8 @@ static void python__image_free(struct runtime_image *image)
 
 /* --- session --- */
 
+#define THREADS_SINCE 8 /* Thread._native_id */
+
 static const char *const probe_programs[] = { "python_usdt_entry", "python_usdt_return",
 					      "python_eval_entry", "python_eval_return", NULL };
 
@@ -241,7 +243,7 @@ static void python__close(struct runtime_session *session)
 	if (!session)
 		return;
 	python_probing__free(session->probing);
-	python_threads__free(session->threads);
+	thread_names__free(session->threads);
 	python_codes__free(session->codes);
 	free(session);
 }
@@ -254,7 +256,8 @@ static int python__open(struct bpf_object *probes, struct runtime_session **ret,
 	if (session)
 		session->codes = python_codes__new();
 	if (session)
-		session->threads = python_threads__new();
+		session->threads =
+			thread_names__new(python_threads__search, sizeof(struct python_threads));
 	if (!session || !session->codes || !session->threads) {
 		python__close(session);
 		return err__set(err, -ENOMEM, "python: out of memory");
@@ -317,22 +320,22 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 	if (rc)
 		return err__set(err, rc, "python: process %u: no thread state at %#llx",
 				target->pid, (unsigned long long)rec->state_at);
-	rc = rec->interpreters
-		     ? python_threads__attach(session->threads, target->pid, target->space,
-					      &image->version, rec->interpreters)
-		     : 0;
+	if (rec->interpreters && image->version.minor >= THREADS_SINCE && image->version.modules)
+		rc = thread_names__attach(session->threads, target->pid, target->space,
+					  &(struct python_threads) { target->pid, image->version,
+								     rec->interpreters });
 	return rc ? err__set(err, rc, "python: out of memory") : 0;
 }
 
 static void python__detach(struct runtime_session *session, uint32_t space)
 {
-	python_threads__detach(session->threads, space);
+	thread_names__detach(session->threads, space);
 }
 
 static int python__thread_name(struct runtime_session *session, uint32_t pid, uint32_t tid,
 			       char *buf, size_t size)
 {
-	return python_threads__name(session->threads, pid, tid, buf, size);
+	return thread_names__get(session->threads, pid, tid, buf, size);
 }
 
 static int python__probe(struct runtime_session *session, const struct runtime_target *target,

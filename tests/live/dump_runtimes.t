@@ -3,6 +3,7 @@
 """braid dump of Ruby, Java and Node programs: each thread's frames are those that the interpreter itself
 knows of."""
 
+import glob
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from gate import equal, ok
 
 RUBY = "fixtures/ruby/stands/stands.rb"
 JAVA = "fixtures/java/stands/Stands.java"
+LONG = "sleeper of many wörds – λ"
 NODE = "fixtures/node/stands/stands.js"
 
 
@@ -44,51 +46,45 @@ def check_ruby():
 
 
 def jstack(said):
-    """{name: [[Class.method, file, line]]}, innermost first, of threads that jstack knows."""
+    """{name: (tid, [[Class.method, file, line]])}, innermost first, of threads that jstack knows."""
     threads = {}
     for block in said.split("Found one")[0].split("\n\n"):
-        name = re.match(r'"([^"]+)"', block)
+        name = re.match(r'"([^"]+)".* nid=(\w+) ', block)
         if name:
-            threads[name[1]] = [
+            threads[name[1]] = int(name[2], 0), [
                 [function, file.rpartition("/")[2], int(line) if line else None] for function, file, line in
                 re.findall(r"\tat (?:[\w.]+@[\w.]+/|[\w.]+/)?([^(\s]+)\(([^:)]+)(?::(\d+))?\)", block)]
     return threads
 
 
-def deadlocked(pid):
+def deadlocked(directory, pid):
     """What jstack knows once it says so, and the others stand, too; None: not yet."""
-    said = gate.run("jstack", pid).out
+    said = gate.run(directory + "/jstack", pid).out
     known = jstack(said)
-    stand = [known[name][0][0] for name in ("sleeper", "waiter")
-             if known.get(name)]
+    stand = [known[name][1][0][0] for name in (LONG, "waiter") if known.get(name, ("", ""))[1]]
     return ("Found one Java-level deadlock" in said and
-            stand == ["java.lang.Thread.sleep", "java.lang.Object.wait"] and known)
+            len(stand) == 2 and stand[0].startswith("java.lang.Thread.sleep") and
+            stand[1].startswith("java.lang.Object.wait") and known)
 
 
-def check_java():
-    gate.run("javac", "-d", gate.tmp, JAVA)
-    process = gate.start("java", "-cp", gate.tmp, "Stands")
+def check_java(directory, *options):
+    process = gate.start(directory + "/java", *options, "-cp", gate.tmp, "Stands")
     gate.wait_line(process, "ready")
-    wanted = ["one", "two", "sleeper", "waiter"]
-
-    def tids():
-        names = {}
-        for tid in os.listdir(f"/proc/{process.pid}/task"):
-            with open(f"/proc/{process.pid}/task/{tid}/comm", encoding="utf-8") as comm:
-                names[comm.read().rstrip("\n")] = int(tid)
-        return names
-    tid_of = gate.wait_until(lambda: (lambda names: set(wanted) <= set(names) and names)(tids()),
-                             "the names of all threads")
-    known = gate.wait_until(lambda: deadlocked(process.pid), "the deadlock")
+    known = gate.wait_until(lambda: deadlocked(directory, process.pid), "the deadlock")
+    tid_of = {name: tid for name, (tid, _) in known.items()}
+    wanted = ["one", "two", LONG, "waiter"]
     for name in wanted:
         dumps.stands(process.pid, tid_of[name])
     dump = dumps.dump("-p", process.pid)
     equal((dump.result.status, dump.result.err), (0, ""), "java: status")
+    equal({tid: dump.threads[tid].name for name, tid in tid_of.items() if known[name][1]},
+          {tid: name for name, tid in tid_of.items() if known[name][1]},
+          "java: the names of Java's threads")
     for name in wanted:
         thread = dump.threads[tid_of[name]]
         got = [[function, file, line] for function, file, line in thread.places("jvm")
                if not function.endswith("stub") and "Lambda" not in function]
-        want = [[function, file, line] for function, file, line in known[name]
+        want = [[function, file, line] for function, file, line in known[name][1]
                 if "Lambda" not in function]
         # Of native methods jstack says no file.
         for one, other in zip(got, want):
@@ -119,8 +115,11 @@ def check_node():
 
 if shutil.which("ruby"):
     check_ruby()
-if shutil.which("javac") and shutil.which("jstack"):
-    check_java()
+if shutil.which("javac"):
+    gate.run("javac", "--release", "17", "-d", gate.tmp, JAVA)
+    for jstack_file in glob.glob("/usr/lib/jvm/*/bin/jstack"):
+        if not os.path.islink(os.path.dirname(os.path.dirname(jstack_file))):
+            check_java(os.path.dirname(jstack_file))
 if shutil.which("node"):
     check_node()
 gate.done()

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/common/thread_names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+
+#define THREADS_MAX 65536
+#define BUSY_SHARE  10 /* a search waits for so many times what the last one took */
+
+/* A thread may be seen before the runtime knows it; many never get a name, as they run none of its
+ * code. So these are looked for again, more and more rarely. */
+#define PAUSE_MIN_NS (NSEC_PER_SEC / 100)
+#define PAUSE_MAX_NS (4 * NSEC_PER_SEC)
+
+struct thread {
+	UT_hash_handle hh;
+	uint32_t tid; /* in its own PID namespace */
+	char *name;   /* NULL: it has none so far, and is not looked for again before ... */
+	uint64_t next_ns, pause_ns;
+};
+
+struct thread_finds {
+	UT_hash_handle hh;
+	uint32_t pid, space;
+	struct thread *threads;
+	uint64_t next_ns; /* not searched again before */
+	_Alignas(max_align_t) char process[];
+};
+
+struct thread_names {
+	thread_search_fn search;
+	size_t process_bytes;
+	struct thread_finds *by_space;
+};
+
+struct thread_names *thread_names__new(thread_search_fn search, size_t process_bytes)
+{
+	struct thread_names *names = calloc(1, sizeof(*names));
+
+	if (names)
+		*names = (struct thread_names) { search, process_bytes, NULL };
+	return names;
+}
+
+/* What was found some time ago may be of a thread that has ended, whose number has another now. */
+static void forget_threads(struct thread_finds *finds, bool also_nameless)
+{
+	struct thread *thread, *next;
+
+	HASH_ITER (hh, finds->threads, thread, next) {
+		if (!thread->name && !also_nameless)
+			continue;
+		HASH_DEL(finds->threads, thread);
+		free(thread->name);
+		free(thread);
+	}
+}
+
+void thread_names__detach(struct thread_names *names, uint32_t space)
+{
+	struct thread_finds *finds;
+
+	HASH_FIND(hh, names->by_space, &space, sizeof(space), finds);
+	if (!finds)
+		return;
+	HASH_DEL(names->by_space, finds);
+	forget_threads(finds, true);
+	free(finds);
+}
+
+void thread_names__free(struct thread_names *names)
+{
+	if (!names)
+		return;
+	while (names->by_space)
+		thread_names__detach(names, names->by_space->space);
+	free(names);
+}
+
+int thread_names__attach(struct thread_names *names, uint32_t pid, uint32_t space,
+			 const void *process)
+{
+	struct thread_finds *finds;
+
+	thread_names__detach(names, space);
+	finds = calloc(1, sizeof(*finds) + names->process_bytes);
+	if (!finds)
+		return -ENOMEM;
+	finds->pid = pid;
+	finds->space = space;
+	memcpy(finds->process, process, names->process_bytes);
+	HASH_ADD(hh, names->by_space, space, sizeof(space), finds);
+	if (!finds->hh.tbl) {
+		free(finds);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* The entry of a thread, which it gets now if it has none; NULL: out of memory. */
+static struct thread *get_thread(struct thread_finds *finds, uint32_t tid)
+{
+	struct thread *thread;
+
+	HASH_FIND(hh, finds->threads, &tid, sizeof(tid), thread);
+	if (thread)
+		return thread;
+	thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return NULL;
+	*thread = (struct thread) { .tid = tid, .pause_ns = PAUSE_MIN_NS };
+	HASH_ADD(hh, finds->threads, tid, sizeof(tid), thread);
+	if (!thread->hh.tbl) {
+		free(thread);
+		return NULL;
+	}
+	return thread;
+}
+
+int thread_finds__add(struct thread_finds *finds, uint32_t tid, char *name)
+{
+	struct thread *thread = NULL;
+
+	if (HASH_COUNT(finds->threads) < THREADS_MAX)
+		thread = get_thread(finds, tid);
+	else
+		HASH_FIND(hh, finds->threads, &tid, sizeof(tid), thread);
+	if (!thread) {
+		free(name);
+		return HASH_COUNT(finds->threads) < THREADS_MAX ? -ENOMEM : 0;
+	}
+	free(thread->name);
+	thread->name = name;
+	return 0;
+}
+
+int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, char *buf,
+		      size_t size)
+{
+	uint64_t begin_ns = now_ns();
+	struct thread_finds *finds;
+	struct thread *thread;
+	int ret;
+
+	for (finds = names->by_space; finds; finds = finds->hh.next)
+		if (finds->pid == pid)
+			break;
+	if (!finds)
+		return -ENOENT;
+	thread = get_thread(finds, procfs__namespace_tid(pid, tid));
+	if (!thread)
+		return -ENOMEM;
+	if (!thread->name) {
+		if (begin_ns < max_of(finds->next_ns, thread->next_ns))
+			return -EAGAIN;
+		forget_threads(finds, false);
+		ret = names->search(finds->process, finds);
+		finds->next_ns = now_ns() + BUSY_SHARE * (now_ns() - begin_ns);
+		if (ret)
+			return ret;
+	}
+	if (!thread->name) {
+		thread->next_ns = now_ns() + thread->pause_ns;
+		thread->pause_ns = min_of(2 * thread->pause_ns, PAUSE_MAX_NS);
+		return -EAGAIN;
+	}
+	snprintf(buf, size, "%s", thread->name);
+	return 0;
+}

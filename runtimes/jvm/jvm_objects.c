@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/jvm/jvm_objects.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "runtimes/common/code_text.h"
+#include "runtimes/jvm/jvm_flags.h"
+#include "runtimes/jvm/jvm_stream.h"
+
+#define FIELDS_BYTES_MAX 65536 /* what HotSpot keeps of the fields of a class */
+#define STRING_CHARS_MAX 256   /* that are read */
+#define IS_STATIC	 0x8   /* JVM_ACC_STATIC */
+
+/* oops/markWord.hpp, JDK 24 on */
+#define MARK_CLASS_SHIFT 42
+#define MARK_BYTES	 8
+
+/* Since which JDK the elements of an array begin right behind its length (JDK-8139457). */
+#define ELEMENTS_UNALIGNED 23
+
+static int read_static(const struct jvm_vm *vm, const char *type, const char *field, void *ret,
+		       size_t size)
+{
+	uint64_t address;
+	int rc = jvm_vm__static(vm, type, field, &address);
+
+	return rc ? -ENOTSUP : jvm_vm__read(vm, address, ret, size);
+}
+
+/* An option that a JVM does not have is not in force. */
+static int read_flag(const struct jvm_vm *vm, const char *name, bool *ret)
+{
+	int rc = jvm_flags__bool(vm, name, ret);
+
+	if (rc == -ENOENT)
+		*ret = false;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+int jvm_objects__class(const struct jvm_vm *vm, const char *name, uint64_t *ret)
+{
+	char field[96];
+	int rc;
+
+	snprintf(field, sizeof(field), "_klasses[static_cast<int>(vmClassID::%s_klass_knum)]",
+		 name);
+	rc = read_static(vm, "vmClasses", field, ret, sizeof(*ret));
+	if (rc != -ENOTSUP)
+		return rc;
+	snprintf(field, sizeof(field), "_well_known_klasses[SystemDictionary::%s_klass_knum]",
+		 name);
+	return read_static(vm, "SystemDictionary", field, ret, sizeof(*ret)); /* until JDK 16 */
+}
+
+/* --- fields --- */
+
+struct field {
+	uint32_t name, signature; /* in the constant pool */
+	uint32_t offset, access;
+};
+
+/* The Array<T> to which the field of the class points. */
+static int read_array(const struct jvm_objects *objects, uint64_t at, const char *type,
+		      uint32_t element_bytes, uint8_t **ret_bytes, uint32_t *ret_n)
+{
+	const struct jvm_vm *vm = objects->vm;
+	uint64_t array, data;
+	uint32_t n;
+	int rc = jvm_vm__field(vm, type, "_data", &data);
+
+	if (!rc)
+		rc = jvm_vm__read(vm, at, &array, sizeof(array));
+	if (!rc)
+		rc = jvm_vm__read(vm, array, &n, sizeof(n)); /* Array::_length is first */
+	if (!rc && n > FIELDS_BYTES_MAX / element_bytes)
+		rc = -EBADMSG;
+	if (rc)
+		return rc;
+	*ret_bytes = malloc((size_t)n * element_bytes + 1);
+	if (!*ret_bytes)
+		return -ENOMEM;
+	*ret_n = n;
+	rc = jvm_vm__read(vm, array + data, *ret_bytes, (size_t)n * element_bytes);
+	if (rc)
+		free(*ret_bytes);
+	return rc;
+}
+
+/* Whether it is the one; 0: no. */
+static int matches(const struct jvm_objects *objects, uint64_t pool, const struct field *field,
+		   const char *name, const char *signature)
+{
+	char *text = NULL;
+	int rc = field->access & IS_STATIC ? -EBADMSG : 0;
+	bool same;
+
+	if (!rc)
+		rc = jvm_symbols__constant(&objects->symbols, pool, field->name, &text);
+	if (rc)
+		return rc == -EBADMSG ? 0 : rc;
+	same = strcmp(text, name) == 0;
+	free(text);
+	if (!same)
+		return 0;
+	rc = jvm_symbols__constant(&objects->symbols, pool, field->signature, &text);
+	if (rc)
+		return rc;
+	same = strcmp(text, signature) == 0;
+	free(text);
+	return same;
+}
+
+/* Until JDK 20: six u2 for each (oops/fieldInfo.hpp). */
+static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
+			 const char *name, const char *signature, uint32_t *ret_offset)
+{
+	const struct jvm_vm *vm = objects->vm;
+	enum { ACCESS, NAME, SIGNATURE, INITIAL, LOW, HIGH, SLOTS };
+	enum { TAG_BITS = 2 };
+	uint64_t fields, java_fields;
+	const uint16_t *slot;
+	uint8_t *bytes;
+	uint32_t n;
+	uint16_t n_java;
+	int rc = jvm_vm__field(vm, "InstanceKlass", "_fields", &fields);
+
+	if (!rc)
+		rc = jvm_vm__field(vm, "InstanceKlass", "_java_fields_count", &java_fields);
+	if (rc)
+		return -ENOTSUP;
+	rc = jvm_vm__read(vm, class + java_fields, &n_java, sizeof(n_java));
+	if (!rc)
+		rc = read_array(objects, class + fields, "Array<u2>", sizeof(*slot), &bytes, &n);
+	if (rc)
+		return rc;
+	slot = (const uint16_t *)bytes;
+	for (uint32_t i = 0; !rc && i < n_java && (i + 1) * SLOTS <= n; i++, slot += SLOTS) {
+		struct field field = { .name = slot[NAME],
+				       .signature = slot[SIGNATURE],
+				       .access = slot[ACCESS] };
+
+		*ret_offset = ((uint32_t)slot[HIGH] << 16 | slot[LOW]) >> TAG_BITS;
+		rc = matches(objects, pool, &field, name, signature);
+	}
+	free(bytes);
+	return rc < 0 ? rc : rc ? 0 : -ENOENT;
+}
+
+/* JDK 21 on: numbers of differing lengths. */
+static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
+			  const char *name, const char *signature, uint32_t *ret_offset)
+{
+	enum { INITIALIZED = 1 << 0, GENERIC = 1 << 2, CONTENDED = 1 << 4 };
+	struct jvm_stream stream = { .is_without_zero = true };
+	uint64_t fields;
+	uint32_t n, size, flags;
+	uint8_t *bytes;
+	int rc = jvm_vm__field(objects->vm, "InstanceKlass", "_fieldinfo_stream", &fields);
+
+	if (!rc)
+		rc = read_array(objects, class + fields, "Array<u1>", 1, &bytes, &size);
+	if (rc)
+		return rc;
+	stream.bytes = bytes;
+	stream.size = size;
+	n = jvm_stream__u32(&stream);
+	jvm_stream__u32(&stream); /* of the fields that HotSpot adds, which come last */
+	for (uint32_t i = 0; !rc && i < n && !stream.failed; i++) {
+		struct field field = { .name = jvm_stream__u32(&stream) };
+
+		field.signature = jvm_stream__u32(&stream);
+		*ret_offset = jvm_stream__u32(&stream);
+		field.access = jvm_stream__u32(&stream);
+		flags = jvm_stream__u32(&stream);
+		for (uint32_t bit = INITIALIZED; bit <= CONTENDED; bit <<= 2)
+			if (flags & bit)
+				jvm_stream__u32(&stream);
+		rc = stream.failed ? -EBADMSG : matches(objects, pool, &field, name, signature);
+	}
+	free(bytes);
+	return rc < 0 ? rc : rc ? 0 : -ENOENT;
+}
+
+int jvm_objects__field(const struct jvm_objects *objects, uint64_t class, const char *name,
+		       const char *signature, uint32_t *ret_offset)
+{
+	uint64_t constants, stream, pool;
+	int rc = jvm_vm__field(objects->vm, "InstanceKlass", "_constants", &constants);
+
+	if (rc)
+		return -ENOTSUP;
+	rc = jvm_vm__read(objects->vm, class + constants, &pool, sizeof(pool));
+	if (rc)
+		return rc;
+	return jvm_vm__field(objects->vm, "InstanceKlass", "_fieldinfo_stream", &stream)
+		       ? find_in_table(objects, class, pool, name, signature, ret_offset)
+		       : find_in_stream(objects, class, pool, name, signature, ret_offset);
+}
+
+/* --- references --- */
+
+static int find_base(const struct jvm_vm *vm, const char *type, const char *older,
+		     uint64_t *ret_base, uint32_t *ret_shift)
+{
+	char base[64], shift[64];
+	int rc;
+
+	snprintf(base, sizeof(base), "%s._base", older);
+	snprintf(shift, sizeof(shift), "%s._shift", older);
+	rc = read_static(vm, type, "_base", ret_base, sizeof(*ret_base));
+	if (rc == -ENOTSUP)
+		rc = read_static(vm, type, base, ret_base, sizeof(*ret_base));
+	if (rc)
+		return rc;
+	rc = read_static(vm, type, "_shift", ret_shift, sizeof(*ret_shift));
+	return rc == -ENOTSUP ? read_static(vm, type, shift, ret_shift, sizeof(*ret_shift)) : rc;
+}
+
+/* The generational ZGC's references have their address above the bits that it wants; the older
+ * one's are addresses as they are. */
+int jvm_objects__color_bits(const struct jvm_vm *vm, uint32_t *ret)
+{
+	uint64_t globals, shift_at, at, shift;
+	bool is_zgc;
+	int rc = read_flag(vm, "UseZGC", &is_zgc);
+
+	*ret = 0;
+	if (rc || !is_zgc || jvm_vm__field(vm, "ZGlobalsForVMStructs", "_ZPointerLoadShift", &at))
+		return rc;
+	rc = read_static(vm, "ZGlobalsForVMStructs", "_instance_p", &globals, sizeof(globals));
+	if (!rc)
+		rc = jvm_vm__read(vm, globals + at, &shift_at, sizeof(shift_at));
+	if (!rc)
+		rc = jvm_vm__read(vm, shift_at, &shift, sizeof(shift));
+	if (!rc && shift > 32)
+		rc = -ENOTSUP;
+	*ret = rc ? 0 : shift;
+	return rc;
+}
+
+static int find_shapes(struct jvm_objects *objects)
+{
+	const struct jvm_vm *vm = objects->vm;
+	int rc = read_flag(vm, "UseCompressedOops", &objects->narrow_refs);
+
+	if (!rc)
+		rc = read_flag(vm, "UseCompressedClassPointers", &objects->narrow_classes);
+	if (!rc)
+		rc = read_flag(vm, "UseCompactObjectHeaders", &objects->is_class_in_mark);
+	if (!rc && objects->narrow_refs)
+		rc = find_base(vm, "CompressedOops", "_narrow_oop", &objects->ref_base,
+			       &objects->ref_shift);
+	if (!rc && (objects->narrow_classes || objects->is_class_in_mark))
+		rc = find_base(vm, "CompressedKlassPointers", "_narrow_klass", &objects->class_base,
+			       &objects->class_shift);
+	if (!rc)
+		rc = jvm_objects__color_bits(vm, &objects->color_bits);
+	if (rc)
+		return rc;
+	objects->array_length = MARK_BYTES + (objects->is_class_in_mark ? 0
+					      : objects->narrow_classes ? 4
+									: 8);
+	objects->array_elements = objects->array_length + sizeof(uint32_t);
+	if (jvm_vm__major(vm) < ELEMENTS_UNALIGNED)
+		objects->array_elements = (objects->array_elements + 7) & ~7U;
+	return 0;
+}
+
+int jvm_objects__find(const struct jvm_vm *vm, struct jvm_objects *ret)
+{
+	int rc;
+
+	*ret = (struct jvm_objects) { .vm = vm };
+	rc = jvm_symbols__find(vm, &ret->symbols);
+	if (!rc)
+		rc = find_shapes(ret);
+	if (!rc)
+		rc = jvm_objects__class(vm, "String", &ret->string_class);
+	if (!rc)
+		rc = jvm_objects__field(ret, ret->string_class, "value", "[B", &ret->string_bytes);
+	if (!rc)
+		rc = jvm_objects__field(ret, ret->string_class, "coder", "B", &ret->string_coder);
+	return rc == -ENOENT ? -ENOTSUP : rc;
+}
+
+int jvm_objects__handle(const struct jvm_objects *objects, uint64_t address, uint64_t *ret)
+{
+	int rc = jvm_vm__read(objects->vm, address, ret, sizeof(*ret));
+
+	*ret = rc ? 0 : *ret >> objects->color_bits;
+	return rc;
+}
+
+int jvm_objects__ref(const struct jvm_objects *objects, uint64_t address, uint64_t *ret)
+{
+	uint32_t narrow;
+	int rc;
+
+	if (!objects->narrow_refs)
+		return jvm_objects__handle(objects, address, ret);
+	rc = jvm_vm__read(objects->vm, address, &narrow, sizeof(narrow));
+	*ret = rc || !narrow ? 0 : objects->ref_base + ((uint64_t)narrow << objects->ref_shift);
+	return rc;
+}
+
+static bool is_string(const struct jvm_objects *objects, uint64_t object)
+{
+	uint64_t mark, class = 0;
+	size_t size = objects->narrow_classes ? sizeof(uint32_t) : sizeof(uint64_t);
+
+	if (objects->is_class_in_mark) {
+		if (jvm_vm__read(objects->vm, object, &mark, sizeof(mark)))
+			return false;
+		class = mark >> MARK_CLASS_SHIFT;
+	} else if (jvm_vm__read(objects->vm, object + MARK_BYTES, &class, size)) {
+		return false;
+	}
+	if (objects->is_class_in_mark || objects->narrow_classes)
+		class = objects->class_base + (class << objects->class_shift);
+	return class == objects->string_class;
+}
+
+/* UTF-16 as UTF-32, with pairs of surrogates put together. Returns the number of characters. */
+static size_t widen(const uint16_t *from, size_t n, uint32_t *to)
+{
+	size_t n_to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool pair = from[i] >> 10 == 0x36 && i + 1 < n && from[i + 1] >> 10 == 0x37;
+
+		to[n_to++] = pair ? 0x10000 + ((from[i] & 0x3ffU) << 10) + (from[i + 1] & 0x3ffU)
+				  : from[i];
+		i += pair;
+	}
+	return n_to;
+}
+
+char *jvm_objects__string(const struct jvm_objects *objects, uint64_t object)
+{
+	uint16_t chars[STRING_CHARS_MAX];
+	uint32_t wide[STRING_CHARS_MAX], bytes, n;
+	uint64_t array;
+	uint8_t coder; /* 0: a byte for each character; 1: UTF-16 */
+
+	if (!is_string(objects, object) ||
+	    jvm_vm__read(objects->vm, object + objects->string_coder, &coder, sizeof(coder)) ||
+	    coder > 1 || jvm_objects__ref(objects, object + objects->string_bytes, &array) ||
+	    jvm_vm__read(objects->vm, array + objects->array_length, &bytes, sizeof(bytes)))
+		return NULL;
+	n = min_of(bytes >> coder, STRING_CHARS_MAX);
+	if (jvm_vm__read(objects->vm, array + objects->array_elements, chars, (size_t)n << coder))
+		return NULL;
+	if (!coder)
+		return code_text__dup((const char *)chars, n, 1, bytes);
+	n = widen(chars, n, wide);
+	return code_text__dup((const char *)wide, (size_t)n * sizeof(*wide), sizeof(*wide), n);
+}

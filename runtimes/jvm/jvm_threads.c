@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* ThreadsSMRSupport::_java_thread_list is a list of pointers that is never changed, but replaced by
+ * another one (runtime/threadSMR.hpp): one that is read may be freed meanwhile, so that anything
+ * may be in it. */
+#include "runtimes/jvm/jvm_threads.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "runtimes/jvm/jvm_objects.h"
+
+#define THREADS_MAX 65536
+
+struct list {
+	const struct jvm_vm *vm;
+	uint64_t *threads; /* JavaThread *; owned */
+	uint32_t n;
+	uint64_t osthread, thread_id; /* of JavaThread, of OSThread */
+};
+
+static void list__done(struct list *list)
+{
+	free(list->threads);
+}
+
+/* list__done() after any end. */
+static int list__read(const struct jvm_vm *vm, struct list *ret)
+{
+	uint64_t at, length, threads, list, array;
+	int rc;
+
+	*ret = (struct list) { .vm = vm };
+	if (jvm_vm__static(vm, "ThreadsSMRSupport", "_java_thread_list", &at) ||
+	    jvm_vm__field(vm, "ThreadsList", "_length", &length) ||
+	    jvm_vm__field(vm, "ThreadsList", "_threads", &threads) ||
+	    jvm_vm__field(vm, "OSThread", "_thread_id", &ret->thread_id) ||
+	    (jvm_vm__field(vm, "JavaThread", "_osthread", &ret->osthread) &&
+	     jvm_vm__field(vm, "Thread", "_osthread", &ret->osthread)))
+		return -ENOTSUP;
+	rc = jvm_vm__read(vm, at, &list, sizeof(list));
+	if (!rc)
+		rc = jvm_vm__read(vm, list + length, &ret->n, sizeof(ret->n));
+	if (!rc)
+		rc = jvm_vm__read(vm, list + threads, &array, sizeof(array));
+	if (rc)
+		return rc;
+	ret->n = min_of(ret->n, THREADS_MAX);
+	ret->threads = malloc(ret->n * sizeof(*ret->threads) + 1);
+	if (!ret->threads)
+		return -ENOMEM;
+	return jvm_vm__read(vm, array, ret->threads, ret->n * sizeof(*ret->threads));
+}
+
+/* Where the kernel's id of a thread is. */
+static int list__tid_at(const struct list *list, uint64_t thread, uint64_t *ret_address)
+{
+	int rc = jvm_vm__read(list->vm, thread + list->osthread, ret_address, sizeof(*ret_address));
+
+	if (!rc && !*ret_address)
+		rc = -ENOENT; /* not started yet, or over */
+	*ret_address += list->thread_id;
+	return rc;
+}
+
+struct names {
+	struct jvm_objects objects;
+	uint64_t thread_object; /* of JavaThread */
+	bool is_handle;		/* that is an OopHandle: JDK 16 on */
+	uint32_t name;		/* of java.lang.Thread */
+};
+
+static int names__find(const struct jvm_vm *vm, struct names *ret)
+{
+	const char *kind = jvm_vm__field_kind(vm, "JavaThread", "_threadObj");
+	int rc = jvm_objects__find(vm, &ret->objects);
+	uint64_t class;
+
+	if (!rc)
+		rc = jvm_objects__class(vm, "Thread", &class);
+	if (!rc)
+		rc = jvm_objects__field(&ret->objects, class, "name", "Ljava/lang/String;",
+					&ret->name);
+	if (!rc)
+		rc = jvm_vm__field(vm, "JavaThread", "_threadObj", &ret->thread_object);
+	ret->is_handle = kind && strcmp(kind, "OopHandle") == 0;
+	return rc;
+}
+
+/* Owned; NULL: it has none that can be read. */
+static char *names__read(const struct names *names, uint64_t thread)
+{
+	const struct jvm_objects *objects = &names->objects;
+	uint64_t at = thread + names->thread_object, object, name;
+
+	if (names->is_handle && jvm_vm__read(objects->vm, at, &at, sizeof(at)))
+		return NULL;
+	if (jvm_objects__handle(objects, at, &object) || !object ||
+	    jvm_objects__ref(objects, object + names->name, &name) || !name)
+		return NULL;
+	return jvm_objects__string(objects, name);
+}
+
+int jvm_threads__search(const void *process, struct thread_finds *finds)
+{
+	const struct jvm_vm *vm = *(const struct jvm_vm *const *)process;
+	struct names names;
+	struct list list;
+	uint64_t tid_at;
+	uint32_t tid;
+	char *name;
+	int rc = list__read(vm, &list);
+
+	if (!rc)
+		rc = names__find(vm, &names);
+	for (uint32_t i = 0; !rc && i < list.n; i++) {
+		if (list__tid_at(&list, list.threads[i], &tid_at) ||
+		    jvm_vm__read(vm, tid_at, &tid, sizeof(tid)))
+			continue;
+		name = names__read(&names, list.threads[i]);
+		if (name)
+			rc = thread_finds__add(finds, tid, name);
+	}
+	list__done(&list);
+	return rc == -ENOMEM ? rc : 0;
+}
+
+/* --- who holds a monitor --- */
+
+/* What ObjectMonitor::_owner is (runtime/objectMonitor.hpp):
+ *   - until JDK 23 a JavaThread, which the walker knows, or where the thread's stack notes that it
+ *     had locked the object before others wanted it; from JDK 24 on an id of Java's own;
+ *   - anonymous, if the thread had locked the object before others wanted it: then the object is in
+ *     the thread's LockStack (JDK 21 on), or the monitor has the place on its stack (JDK 24 on). */
+#define OWNER_ANONYMOUS 1
+#define OWNER_FIRST	3 /* what is below is no thread */
+
+#define LOCK_STACK_MAX 8 /* LockStack::CAPACITY, runtime/lockStack.hpp */
+
+/* What to find, and where, in a JavaThread. */
+struct owner {
+	uint64_t id, id_at;
+	uint64_t object, stack_at, top_at, base_at;
+	bool by_id;
+};
+
+static uint64_t read_field(const struct jvm_vm *vm, uint64_t object, const char *type,
+			   const char *field)
+{
+	uint64_t at, value;
+
+	if (jvm_vm__field(vm, type, field, &at) ||
+	    jvm_vm__read(vm, object + at, &value, sizeof(value)))
+		return 0;
+	return value;
+}
+
+static int find_object(const struct jvm_vm *vm, uint64_t monitor, struct owner *ret)
+{
+	uint64_t handle = read_field(vm, monitor, "ObjectMonitor", "_object");
+	uint32_t color_bits;
+
+	if (!handle || jvm_vm__field(vm, "JavaThread", "_lock_stack", &ret->stack_at) ||
+	    jvm_vm__field(vm, "LockStack", "_top", &ret->top_at) ||
+	    jvm_vm__field(vm, "LockStack", "_base[0]", &ret->base_at) ||
+	    jvm_objects__color_bits(vm, &color_bits) ||
+	    jvm_vm__read(vm, handle, &ret->object, sizeof(ret->object)))
+		return -ENOENT;
+	ret->object >>= color_bits;
+	return ret->object ? 0 : -ENOENT;
+}
+
+static bool owner__is(const struct owner *owner, const struct jvm_vm *vm, uint64_t thread)
+{
+	uint64_t id, objects[LOCK_STACK_MAX], base = owner->stack_at + owner->base_at;
+	uint32_t top; /* behind the last one, from the beginning of JavaThread */
+
+	if (owner->by_id)
+		return !jvm_vm__read(vm, thread + owner->id_at, &id, sizeof(id)) && id == owner->id;
+	if (jvm_vm__read(vm, thread + owner->stack_at + owner->top_at, &top, sizeof(top)) ||
+	    jvm_vm__read(vm, thread + base, objects, sizeof(objects)))
+		return false;
+	for (size_t i = 0; i < LOCK_STACK_MAX && base + (i + 1) * sizeof(*objects) <= top; i++)
+		if (objects[i] == owner->object)
+			return true;
+	return false;
+}
+
+static uint32_t find_thread(const struct jvm_vm *vm, const struct owner *owner)
+{
+	struct list list;
+	uint32_t ret = 0;
+	uint64_t tid_at;
+
+	if (!list__read(vm, &list))
+		for (uint32_t i = 0; !ret && i < list.n; i++)
+			if (owner__is(owner, vm, list.threads[i]) &&
+			    (list__tid_at(&list, list.threads[i], &tid_at) ||
+			     jvm_vm__read(vm, tid_at, &ret, sizeof(ret))))
+				ret = 0;
+	list__done(&list);
+	return ret;
+}
+
+struct runtime_holder jvm_threads__holder(const struct jvm_vm *vm, uint64_t monitor)
+{
+	struct owner owner = { .id = read_field(vm, monitor, "ObjectMonitor", "_owner") };
+	struct runtime_holder holder = {};
+
+	if (owner.id == OWNER_ANONYMOUS) {
+		holder.on_stack = read_field(vm, monitor, "ObjectMonitor", "_stack_locker");
+		if (!holder.on_stack && !find_object(vm, monitor, &owner))
+			holder.tid = find_thread(vm, &owner);
+	} else if (!jvm_vm__field(vm, "JavaThread", "_monitor_owner_id", &owner.id_at)) {
+		owner.by_id = true;
+		holder.tid = owner.id < OWNER_FIRST ? 0 : find_thread(vm, &owner);
+	} else {
+		holder.on_stack = owner.id;
+	}
+	return holder;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_JVM_THREADS_H
+#define BRAID_JVM_THREADS_H
+
+#include <stdint.h>
+
+#include "runtimes/common/thread_names.h"
+#include "runtimes/jvm/jvm_vm.h"
+#include "runtimes/runtime.h"
+
+/* The JVM's list of its Java threads. JDK 10 on. */
+
+/* What Java programs call their threads: a thread_search_fn. `process`: const struct jvm_vm *. */
+int jvm_threads__search(const void *process, struct thread_finds *finds);
+
+/* The thread that holds an ObjectMonitor. */
+struct runtime_holder jvm_threads__holder(const struct jvm_vm *vm, uint64_t monitor);
+
+#endif
