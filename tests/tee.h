@@ -41,6 +41,11 @@ static int tee_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_t
 	TEE_EACH(thread, id, process, tid, name, err)
 }
 
+static int tee_thread_is_called(struct sink *sink, uint32_t id, const char *name, struct err *err)
+{
+	TEE_EACH(thread_is_called, id, name, err)
+}
+
 static int tee_image(struct sink *sink, uint32_t id, const char *path, const char *build_id,
 		     struct err *err)
 {
@@ -83,6 +88,7 @@ static const struct sink_ops tee_ops = {
 	.event = tee_event,
 	.process = tee_process,
 	.thread = tee_thread,
+	.thread_is_called = tee_thread_is_called,
 	.image = tee_image,
 	.frame = tee_frame,
 	.frame_is_loop = tee_frame_is_loop,

@@ -74,6 +74,11 @@ int ids__thread(struct ids *ids, uint32_t process, uint32_t tid, const char *nam
 	return is_new ? ids->sink->ops->thread(ids->sink, *ret_id, process, tid, name, err) : 0;
 }
 
+int ids__thread_is_called(struct ids *ids, uint32_t thread, const char *name, struct err *err)
+{
+	return ids->sink->ops->thread_is_called(ids->sink, thread, name, err);
+}
+
 int ids__image(struct ids *ids, const char *path, const char *build_id, uint32_t *ret_id,
 	       struct err *err)
 {

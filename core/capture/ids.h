@@ -23,9 +23,11 @@ int ids__event(struct ids *ids, const struct sink_event *event, uint32_t *ret_id
 int ids__process(struct ids *ids, const struct sink_process *process, uint32_t *ret_id,
 		 struct err *err);
 
-/* By (process, tid, name): a thread that renames itself has two ids. */
+/* By (process, tid, name): a thread that renames itself has two ids, unless the program's own name
+ * for it comes to be known. */
 int ids__thread(struct ids *ids, uint32_t process, uint32_t tid, const char *name, uint32_t *ret_id,
 		struct err *err);
+int ids__thread_is_called(struct ids *ids, uint32_t thread, const char *name, struct err *err);
 
 /* By path and build-id (hexadecimal, "" for none). */
 int ids__image(struct ids *ids, const char *path, const char *build_id, uint32_t *ret_id,

@@ -93,7 +93,9 @@ int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *own
 	if (!thread->given && process__attached(owner->captured->process) & ~thread->asked) {
 		if (ask_name(nodes, owner, thread, given))
 			return no_memory(err);
-		if (thread->given)
+		if (thread->given && thread->row)
+			ret = ids__thread_is_called(nodes->opts.ids, thread->row, given, err);
+		else if (thread->given)
 			ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, given,
 					  &thread->row, err);
 	}

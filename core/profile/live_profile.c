@@ -181,6 +181,11 @@ static int take_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_
 	return result(recorded__add_thread(&live_of(sink)->recorded, id, process, tid, name), err);
 }
 
+static int take_thread_is_called(struct sink *sink, uint32_t id, const char *name, struct err *err)
+{
+	return result(recorded__name_thread(&live_of(sink)->recorded, id, name), err);
+}
+
 static int take_image(struct sink *sink, uint32_t id, const char *path, const char *build_id,
 		      struct err *err)
 {
@@ -277,6 +282,7 @@ static const struct sink_ops live_ops = {
 	.event = take_event,
 	.process = take_process,
 	.thread = take_thread,
+	.thread_is_called = take_thread_is_called,
 	.image = take_image,
 	.frame = take_frame,
 	.frame_is_loop = take_frame_is_loop,

@@ -160,6 +160,16 @@ int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t proces
 	return recorded__add_text(recorded, name, &row->name);
 }
 
+/* Of one that there is. */
+int recorded__name_thread(struct recorded *recorded, uint32_t id, const char *name)
+{
+	uint32_t index = recorded__find(&recorded->threads, id);
+
+	return index == RECORDED_NONE
+		       ? 0
+		       : recorded__add_text(recorded, name, &recorded->threads.rows[index].name);
+}
+
 int recorded__add_image(struct recorded *recorded, uint32_t id, const char *path)
 {
 	struct recorded_image *row = add_row_of(&recorded->images, id);

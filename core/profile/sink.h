@@ -102,9 +102,11 @@ struct sink_ops {
 		     struct err *err);
 	int (*process)(struct sink *sink, uint32_t id, const struct sink_process *process,
 		       struct err *err);
-	/* One per name that a thread had. */
+	/* One per name that the kernel had for a thread. */
 	int (*thread)(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,
 		      const char *name, struct err *err);
+	/* What the program calls the thread that was offered as `id`, instead of that name. */
+	int (*thread_is_called)(struct sink *sink, uint32_t id, const char *name, struct err *err);
 	/* `build_id`: hexadecimal, "" for none. */
 	int (*image)(struct sink *sink, uint32_t id, const char *path, const char *build_id,
 		     struct err *err);

@@ -134,6 +134,11 @@ static int write_thread(struct sink *sink, uint32_t id, uint32_t process, uint32
 				    name);
 }
 
+static int write_thread_is_called(struct sink *sink, uint32_t id, const char *name, struct err *err)
+{
+	return recording_db__insert(&recording_of(sink)->db, TABLE_thread_is_called, err, name, id);
+}
+
 static int write_image(struct sink *sink, uint32_t id, const char *path, const char *build_id,
 		       struct err *err)
 {
@@ -211,6 +216,7 @@ static const struct sink_ops recording_ops = {
 	.event = write_event,
 	.process = write_process,
 	.thread = write_thread,
+	.thread_is_called = write_thread_is_called,
 	.image = write_image,
 	.frame = write_frame,
 	.frame_is_loop = write_frame_is_loop,

@@ -102,9 +102,23 @@ static int take_source(struct sink *sink, const struct sink_source *source, stru
 	return 0;
 }
 
-static const struct sink_ops ops = { take_event,  take_process, take_thread,	take_image,
-				     take_frame,  take_loop,	take_locations, take_node,
-				     take_sample, take_source };
+static int take_thread_is_called(struct sink *sink, uint32_t id, const char *name, struct err *err)
+{
+	(void)sink, (void)id, (void)name, (void)err;
+	return 0;
+}
+
+static const struct sink_ops ops = { .event = take_event,
+				     .process = take_process,
+				     .thread = take_thread,
+				     .thread_is_called = take_thread_is_called,
+				     .image = take_image,
+				     .frame = take_frame,
+				     .frame_is_loop = take_loop,
+				     .locations = take_locations,
+				     .node = take_node,
+				     .sample = take_sample,
+				     .source = take_source };
 static struct sink sink = { &ops };
 
 /* --- what is under test --- */

@@ -44,6 +44,12 @@ static int take_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_
 	return TAKE("thread %u %u %u %s\n", id, process, tid, name);
 }
 
+static int take_thread_is_called(struct sink *sink, uint32_t id, const char *name, struct err *e)
+{
+	(void)sink, (void)e;
+	return TAKE("thread %u is called %s\n", id, name);
+}
+
 static int take_image(struct sink *sink, uint32_t id, const char *path, const char *build_id,
 		      struct err *e)
 {
@@ -96,6 +102,7 @@ static const struct sink_ops ops = {
 	.event = take_event,
 	.process = take_process,
 	.thread = take_thread,
+	.thread_is_called = take_thread_is_called,
 	.image = take_image,
 	.frame = take_frame,
 	.frame_is_loop = take_frame_is_loop,
@@ -146,6 +153,8 @@ static void test_texts(void)
 	is_int(again, thread, "a thread is known again");
 	is_str(taken(), "thread 1 2 43 worker\nthread 2 2 43 renamed\nthread 3 1 43 worker\n",
 	       "by process, number and name");
+	ids__thread_is_called(ids, thread, "the worker", &err);
+	is_str(taken(), "thread 1 is called the worker\n", "the program's name for it");
 	ids__image(ids, "/bin/app", "ab", &id, &err);
 	ids__image(ids, "/bin/ap", "pab", &again, &err);
 	ids__image(ids, "/bin/app", "ab", &again, &err);

@@ -143,6 +143,13 @@ static int take_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_
 	return 0;
 }
 
+static int take_thread_is_called(struct sink *sink, uint32_t id, const char *name, struct err *e)
+{
+	(void)e;
+	fprintf(out_of(sink), "thread %u is called %s\n", id, name);
+	return 0;
+}
+
 static int take_image(struct sink *sink, uint32_t id, const char *path, const char *build_id,
 		      struct err *err)
 {
@@ -202,6 +209,7 @@ static const struct sink_ops ops = {
 	.event = take_event,
 	.process = take_process,
 	.thread = take_thread,
+	.thread_is_called = take_thread_is_called,
 	.image = take_image,
 	.frame = take_frame,
 	.frame_is_loop = take_loop,

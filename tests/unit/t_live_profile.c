@@ -58,7 +58,8 @@ static void begin(struct stream *stream)
 	ids__process(ids, &tool, &second, &err);
 	ids__thread(ids, first, 42, "app", &stream->threads[0], &err);
 	ids__thread(ids, first, 42, "renamed", &stream->threads[1], &err);
-	ids__thread(ids, second, 44, "worker", &stream->threads[2], &err);
+	ids__thread(ids, second, 44, "work", &stream->threads[2], &err);
+	ids__thread_is_called(ids, stream->threads[2], "worker", &err);
 	ids__image(ids, "/usr/bin/app", "ab", &image, &err);
 	for (uint32_t i = 0; i < FUNCTIONS; i++) {
 		stream->native[i] = frame_of(ids, &(struct ids_frame) { .kind = KIND_NATIVE,

@@ -102,6 +102,7 @@ static void test_rows(void)
 	       "a loss");
 	recording__counter(recording, "repaired", 0, &err);
 	ids__frame_is_loop(ids, 1, &err);
+	ids__thread_is_called(ids, 1, "the worker", &err);
 	is_str(sqlite_text(path, "SELECT count(*) FROM sample"), "1", "one after it");
 	recording__counter(recording, "lost", 1ULL << 40, &err);
 	is_int(recording__close(recording, &err), 0, "close");
@@ -113,7 +114,8 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM event"), "1|cpu|samples 2|faults|count", "event");
 	is_str(sqlite_text(path, "SELECT * FROM process WHERE id = 2"),
 	       "2|77|1|123456|app|./app --x", "process");
-	is_str(sqlite_text(path, "SELECT * FROM thread"), "1|2|78|worker 2|2|78|renamed", "thread");
+	is_str(sqlite_text(path, "SELECT * FROM thread"), "1|2|78|the worker 2|2|78|renamed",
+	       "thread");
 	is_str(sqlite_text(path, "SELECT * FROM source"), "2|python|3.11|walk|-", "source");
 	is_str(sqlite_text(path, "SELECT * FROM image"), "1|/bin/app|abcd 2|/bin/ap|", "image");
 	is_str(sqlite_text(path, "SELECT * FROM function"), "1|inner|a.c 2|outer|-", "function");
