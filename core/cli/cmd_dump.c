@@ -15,9 +15,18 @@ struct opts {
 	size_t n_named; /* the first of them are the user's, the others their children */
 	const char *core, *sysroot;
 	bool json, alone;
+	enum profile_frames frames; /* FRAMES_N: what suits people */
 };
 
-enum { OPT_CORE = 256, OPT_SYSROOT, OPT_JSON, OPT_NONBLOCKING, OPT_NO_CHILDREN, OPT_KEEP_VM };
+enum {
+	OPT_CORE = 256,
+	OPT_SYSROOT,
+	OPT_JSON,
+	OPT_NONBLOCKING,
+	OPT_NO_CHILDREN,
+	OPT_KEEP_VM,
+	OPT_FRAMES
+};
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0, "Processes, each with all that it has started", 0 },
@@ -30,6 +39,10 @@ static const struct argp_option options[] = {
 	{ "json", OPT_JSON, NULL, 0, "For programs: one JSON document (docs/dump.md)", 0 },
 	{ "nonblocking", OPT_NONBLOCKING, NULL, 0,
 	  "Stop no thread, not for a moment; stacks of threads that run may be torn or missing",
+	  0 },
+	{ "frames", OPT_FRAMES, "WHICH", 0,
+	  "Of threads that run scripts: only frames of runtimes (script), one line of each longer "
+	  "run of others (collapsed; default), or all",
 	  0 },
 	{ "keep-vm", OPT_KEEP_VM, NULL, 0, "Show the interpreters' own frames, too", 0 },
 	{ "runtimes", 'r', "LIST", 0, "Only frames of these runtimes: see record", 0 },
@@ -63,6 +76,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_NONBLOCKING:
 		opts->dump.nonblocking = true;
 		break;
+	case OPT_FRAMES:
+		opts->frames = frames__find(arg);
+		if (opts->frames == FRAMES_N)
+			cli__misused(state, "--frames takes " FRAMES_CHOICES ", not '%s'", arg);
+		break;
 	case OPT_KEEP_VM:
 		opts->dump.native = true;
 		break;
@@ -74,6 +92,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			cli__misused(state, "either -p PID or --core FILE");
 		if (opts->sysroot && !opts->core)
 			cli__misused(state, "--sysroot is for --core FILE");
+		if (opts->json && opts->frames != FRAMES_N)
+			cli__misused(state, "--frames is for people; --json has all frames");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -86,7 +106,8 @@ static void show(const struct opts *opts, struct dump_process *process, const ch
 	fputs(*separator, stdout);
 	*separator = opts->json ? ",\n" : "\n";
 	opts->json ? dump__json(stdout, process, opts->runtimes)
-		   : dump__print(stdout, process, opts->runtimes);
+		   : dump__print(stdout, process, opts->runtimes,
+				 opts->frames == FRAMES_N ? FRAMES_COLLAPSED : opts->frames);
 	dump_process__done(process);
 }
 
@@ -138,6 +159,7 @@ int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid dump -p 4711 --json | jq '.processes[].threads[].name'\n",
 	};
 	struct opts opts = { .runtimes = runtimes,
+			     .frames = FRAMES_N,
 			     .dump = { .runtimes = runtimes, .enabled = ~0U } };
 	int status;
 

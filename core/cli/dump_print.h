@@ -4,11 +4,13 @@
 
 #include <stdio.h>
 
+#include "core/profile/frames.h"
 #include "core/session/dump.h"
 
-/* For people. */
+/* For people. Of a stack with frames of a runtime those that `frames` says: with FRAMES_COLLAPSED
+ * one line for each longer run of others. */
 void dump__print(FILE *out, const struct dump_process *process,
-		 const struct runtime *const *runtimes);
+		 const struct runtime *const *runtimes, enum profile_frames frames);
 
 /* One process of the document for programs: docs/dump.md has the schema. */
 void dump__json(FILE *out, const struct dump_process *process,

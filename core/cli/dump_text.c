@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/dump_print.h"
 
+#include <fnmatch.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -150,13 +151,85 @@ static void print_frame(FILE *out, const struct dump_frame *frame,
 	escape__line(out, "%s", line.text);
 }
 
+#define RUN_MIN 3 /* frames that one line stands for */
+
+/* Frames of the kernel, or native ones with those that are inlined into them. */
+static size_t run_length(const struct dump_thread *thread, size_t first)
+{
+	bool kernel = thread->frames[first].kind == KIND_KERNEL;
+	size_t n = 0;
+
+	while (first + n < thread->n_frames && thread->frames[first + n].kind < KIND_RUNTIME &&
+	       (thread->frames[first + n].kind == KIND_KERNEL) == kernel)
+		n++;
+	return n;
+}
+
+static bool is_caller(const struct dump_frame *frame, const struct runtime *runtime)
+{
+	for (size_t i = 0; runtime->callers && runtime->callers[i]; i++)
+		if (!fnmatch(runtime->callers[i], frame->function, FNM_EXTMATCH))
+			return true;
+	return false;
+}
+
+/* Of a run inside a frame of the runtime, the function that the script has called; the outermost
+ * one if that is not known, or the run is none of these. */
+static const struct dump_frame *called(const struct dump_frame *inner, size_t n,
+				       const struct runtime *runtime)
+{
+	for (size_t i = n; runtime && i > 1; i--)
+		if (is_caller(&inner[i - 1], runtime) && !is_caller(&inner[i - 2], runtime))
+			return &inner[i - 2];
+	return &inner[n - 1];
+}
+
+/* What the thread is in, and by what it got there: the names between say little. */
+static void print_run(FILE *out, const struct dump_frame *inner, size_t n,
+		      const struct runtime *runtime)
+{
+	const struct dump_frame *outer = called(inner, n, runtime);
+	const char *kind = inner->kind == KIND_KERNEL ? "kernel" : "native";
+
+	if (outer == inner)
+		escape__line(out, "    %-8s%s (%zu frames)", kind, inner->function, n);
+	else
+		escape__line(out, "    %-8s%s ... %s (%zu frames)", kind, inner->function,
+			     outer->function, n);
+}
+
+static void print_stack(FILE *out, const struct dump_thread *thread,
+			const struct runtime *const *runtimes, enum profile_frames frames)
+{
+	bool scripts = false;
+	size_t i, n;
+
+	for (i = 0; i < thread->n_frames; i++)
+		scripts |= thread->frames[i].kind >= KIND_RUNTIME;
+	for (i = 0; i < thread->n_frames; i += n) {
+		n = scripts && frames != FRAMES_ALL ? run_length(thread, i) : 0;
+		if (n && frames == FRAMES_SCRIPT)
+			continue;
+		if (n >= RUN_MIN) {
+			print_run(out, &thread->frames[i], n,
+				  i + n < thread->n_frames &&
+						  thread->frames[i + n].kind >= KIND_RUNTIME
+					  ? runtimes[thread->frames[i + n].kind - KIND_RUNTIME]
+					  : NULL);
+		} else {
+			n = 1;
+			print_frame(out, &thread->frames[i], runtimes);
+		}
+	}
+}
+
 static void print_thread(FILE *out, const struct dump_process *process,
-			 const struct dump_thread *thread, const struct runtime *const *runtimes)
+			 const struct dump_thread *thread, const struct runtime *const *runtimes,
+			 enum profile_frames frames)
 {
 	fputc('\n', out);
 	print_head(out, process, thread);
-	for (size_t i = 0; i < thread->n_frames; i++)
-		print_frame(out, &thread->frames[i], runtimes);
+	print_stack(out, thread, runtimes, frames);
 	if (thread->way >= DUMP_TWICE)
 		escape__line(out, "    [the thread ran while it was read%s%s%s]",
 			     thread->why_cut ? ", as " : "", thread->why_cut ? thread->why_cut : "",
@@ -211,7 +284,7 @@ static void print_cost(FILE *out, const struct dump_process *process)
 }
 
 void dump__print(FILE *out, const struct dump_process *process,
-		 const struct runtime *const *runtimes)
+		 const struct runtime *const *runtimes, enum profile_frames frames)
 {
 	escape__line(out, "%s %u: %s", process->is_core ? "Core file of process" : "Process",
 		     process->info.pid, process->info.command);
@@ -225,7 +298,7 @@ void dump__print(FILE *out, const struct dump_process *process,
 			     source->reason[0] ? ": " : "", source->reason);
 	}
 	for (size_t i = 0; i < process->n_threads; i++)
-		print_thread(out, process, &process->threads[i], runtimes);
+		print_thread(out, process, &process->threads[i], runtimes, frames);
 	print_deadlocks(out, process);
 	if (!process->is_core)
 		print_cost(out, process);

@@ -7,6 +7,7 @@ is; tasks of asyncio."""
 import glob
 import json
 import os
+import re
 import shutil
 
 import dumps
@@ -94,7 +95,41 @@ def check_hog(name, process):
             rf'\(held by {hog} "[^"]+"\)\n', text, f"{name}: the same for people")
 
 
+def runs(frames):
+    """[(kind, the frames of it that follow each other)]; inlined ones are native."""
+    found = []
+    for frame in frames:
+        kind = "native" if frame["kind"] == "inlined" else frame["kind"]
+        if not found or found[-1][0] != kind or kind == "python":
+            found.append((kind, []))
+        found[-1][1].append(frame["function"])
+    return found
+
+
+def check_frames():
+    """--frames, of a program whose C functions have no names that would tell more."""
+    process = gate.start("/usr/bin/python3.11", "-c", "def nap():\n import time\n time.sleep(1000)\nnap()")
+    call = gate.wait_until(lambda: dumps.dump("-p", process.pid).threads[process.pid].call(), "the wait")
+    gate.wait_until(lambda: dumps.dump("-p", process.pid).threads[process.pid].call() ==
+                    "clock_nanosleep", f"another wait than {call}")
+    want = runs(dumps.dump("-p", process.pid).threads[process.pid].frames)
+
+    def shown(*options):
+        text = gate.braid("dump", "-p", process.pid, *options).out
+        return [re.sub(r" \([^()]*:\d+\)$", "", " ".join(line[4:].split()))
+                for line in text.splitlines() if line.startswith(("    ", "  > "))]
+    script = [f"python {names[0]}" for kind, names in want if kind == "python"]
+    equal(script, ["python nap", "python <module>"], "--frames: what the script is in")
+    equal(shown("--frames", "script"), script, "--frames script")
+    equal(shown(), [line for kind, names in want for line in (
+        [f"{kind} {names[0]} ... {names[-1]} ({len(names)} frames)"] if len(names) > 2 else
+        [f"{kind} {name}" for name in names])], "--frames collapsed, which is the default")
+    equal([line.split(" ", 1)[1] for line in shown("--frames", "all")],
+          [name for _, names in want for name in names], "--frames all")
+
+
 gate.need_program("/usr/bin/python3.11")
+check_frames()
 for each in pythons():
     check_threads(each)
 gate.done()
