@@ -15,7 +15,7 @@ import gate
 
 TESTS = ["marker_python.t", "marker_ruby.t", "events_more.t", "waits.t", "waits_outside.t",
          "waits_python.t", "waits_ruby.t"]
-LIMIT_S = 1200  # of a test: machines are emulated
+LIMIT_S = 2400  # of a test: machines are emulated
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
