@@ -24,6 +24,7 @@
 
 #include "bpf/shared.h"
 #include "core/base/err.h"
+#include "core/base/memory.h"
 #include "core/elf/elf_file.h"
 #include "core/elf/function_names.h"
 #include "runtimes/idle.h"
@@ -156,6 +157,17 @@ struct runtime_allocator {
 	bool exported; /* they are among the symbols that a library exports; else in .symtab */
 	const char *why_not; /* there is no hook that tells bytes: the way out; else NULL */
 };
+
+/* Borrowed. */
+struct runtime_task {
+	const char *name;
+	const char *waits_for; /* another task's name; NULL: none, or not known */
+	uint64_t fs_base;      /* of a thread that has run frames of the runtime */
+	const struct memory_patch *patches;
+	size_t n_patches;
+};
+
+typedef int (*runtime_task_fn)(void *ctx, const struct runtime_task *task);
 
 struct runtime_holder {
 	uint64_t on_stack;
@@ -301,6 +313,13 @@ struct runtime {
 	 * threads of the runtime have no names of their own. */
 	int (*thread_name)(struct runtime_session *session, uint32_t pid, uint32_t tid, char *buf,
 			   size_t size);
+
+	/* Work of the process that waits outside of any thread, such as tasks of an event loop: to
+	 * be seen by the runtime's walker as the frames of a thread whose memory has these words
+	 * instead of its own. A negative return of `on_task` ends it and is returned; -ENOMEM.
+	 * NULL: there is no such thing. */
+	int (*tasks)(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
+		     void *ctx);
 
 	/* What the function of native code that begins at this address of the process is to the
 	 * runtime: the name of the method that it is, for code without a symbol. Exactly that

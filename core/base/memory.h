@@ -32,6 +32,14 @@ int memory__of_core(int fd, const char *path, struct memory **ret, struct err *e
 int memory__cached(const struct memory *inner, struct memory **ret);
 void memory__forget(struct memory *cached);
 
+/* Memory as if some words of it were others, also where nothing is mapped: `inner` (borrowed), with
+ * what memory__patch was last given, which is copied and must not overlap. -ENOMEM. */
+struct memory_patch {
+	uint64_t address, word;
+};
+int memory__patched(const struct memory *inner, struct memory **ret);
+int memory__patch(struct memory *patched, const struct memory_patch *patches, size_t n);
+
 /* Recorded pages: empty at first. -ENOMEM. */
 int memory__of_pages(struct memory **ret);
 

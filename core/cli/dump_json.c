@@ -104,6 +104,19 @@ static void write_thread(FILE *out, const struct dump_thread *thread,
 	fputc('}', out);
 }
 
+static void write_task(FILE *out, const struct dump_thread *task,
+		       const struct runtime *const *runtimes)
+{
+	fputc('{', out);
+	text(out, "name", task->name);
+	if (task->waits_for[0]) {
+		fputc(',', out);
+		text(out, "waits_for", task->waits_for);
+	}
+	write_frames(out, task, runtimes);
+	fputc('}', out);
+}
+
 void dump__json(FILE *out, const struct dump_process *process,
 		const struct runtime *const *runtimes)
 {
@@ -134,5 +147,12 @@ void dump__json(FILE *out, const struct dump_process *process,
 		fputs(i ? ",\n" : "\n", out);
 		write_thread(out, &process->threads[i], runtimes);
 	}
-	fputs("]}", out);
+	fputc(']', out);
+	if (process->n_tasks)
+		fputs(",\n\"tasks\":[", out);
+	for (size_t i = 0; i < process->n_tasks; i++) {
+		fputs(i ? ",\n" : "\n", out);
+		write_task(out, &process->tasks[i], runtimes);
+	}
+	fputs(process->n_tasks ? "]}" : "}", out);
 }

@@ -240,6 +240,17 @@ static void print_thread(FILE *out, const struct dump_process *process,
 		escape__line(out, "    [what has called this could not be told]");
 }
 
+static void print_task(FILE *out, const struct dump_thread *task,
+		       const struct runtime *const *runtimes, enum profile_frames frames)
+{
+	const char *to = task->waits_for;
+
+	fputc('\n', out);
+	escape__line(out, "Task \"%s\" waits%s%s%s", task->name, to[0] ? " for task \"" : "", to,
+		     to[0] ? "\"" : "");
+	print_stack(out, task, runtimes, frames);
+}
+
 /* Each circle once, beginning with its first thread. */
 static void print_deadlocks(FILE *out, const struct dump_process *process)
 {
@@ -299,6 +310,8 @@ void dump__print(FILE *out, const struct dump_process *process,
 	}
 	for (size_t i = 0; i < process->n_threads; i++)
 		print_thread(out, process, &process->threads[i], runtimes, frames);
+	for (size_t i = 0; i < process->n_tasks; i++)
+		print_task(out, &process->tasks[i], runtimes, frames);
 	print_deadlocks(out, process);
 	if (!process->is_core)
 		print_cost(out, process);

@@ -235,6 +235,8 @@ int dump__finish_process(struct dump *dump, struct err *err)
 
 	for (size_t i = 0; !code && i < result->n_threads; i++)
 		code = dump__frames(dump, &result->threads[i], err);
+	for (size_t i = 0; !code && i < result->n_tasks; i++)
+		code = dump__frames(dump, &result->tasks[i], err);
 	dump__find_holders(dump, result);
 	dump__find_names(dump, result);
 	dump__find_deadlocks(result);
@@ -251,6 +253,8 @@ int dump__process(struct dump *dump, uint32_t pid, struct dump_process *ret, str
 	if (!code)
 		code = take_threads(dump, err);
 	if (!code)
+		code = dump__take_tasks(dump, err);
+	if (!code)
 		code = dump__finish_process(dump, err);
 	dump__close_process(dump);
 	if (code)
@@ -258,18 +262,22 @@ int dump__process(struct dump *dump, uint32_t pid, struct dump_process *ret, str
 	return code;
 }
 
+static void free_threads(struct dump_thread *threads, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < threads[i].n_frames; k++) {
+			free(threads[i].frames[k].function);
+			free(threads[i].frames[k].file);
+		}
+		free(threads[i].frames);
+	}
+	free(threads);
+}
+
 void dump_process__done(struct dump_process *process)
 {
-	for (size_t i = 0; i < process->n_threads; i++) {
-		struct dump_thread *thread = &process->threads[i];
-
-		for (size_t k = 0; k < thread->n_frames; k++) {
-			free(thread->frames[k].function);
-			free(thread->frames[k].file);
-		}
-		free(thread->frames);
-	}
-	free(process->threads);
+	free_threads(process->threads, process->n_threads);
+	free_threads(process->tasks, process->n_tasks);
 	free(process->sources);
 	*process = (struct dump_process) {};
 }

@@ -58,6 +58,7 @@ struct dump_thread {
 	uint64_t stack_start, stack_end; /* 0: not known */
 	bool deadlocked;		 /* it waits for one that waits ... for it: */
 	uint32_t circle;		 /* the lowest id of these */
+	char waits_for[DUMP_NAME_BYTES]; /* of a task: another one's name; "": none is known */
 	bool complete;			 /* the frames reach the thread's outermost one */
 	const char *why_cut;		 /* else: a part of a sentence; NULL: not known */
 	struct dump_frame *frames;	 /* innermost first */
@@ -75,6 +76,8 @@ struct dump_process {
 	struct procfs_info info;
 	struct dump_thread *threads;
 	size_t n_threads;
+	struct dump_thread *tasks; /* that wait outside of threads: names and frames only */
+	size_t n_tasks, cap_tasks;
 	bool is_core;
 	char note[1024]; /* what makes this worth less; "": nothing */
 	struct dump_source *sources;

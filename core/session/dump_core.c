@@ -97,7 +97,7 @@ static int take(struct dump *dump, const struct core_thread *from, struct dump_t
 	ret->args[2] = from->regs[UNWIND_REG_RDX];
 	if (from->call >= 0)
 		thread.kernel = no_kernel_frames;
-	code = dump__sample(dump, &thread);
+	code = dump__sample(dump, &thread, dump->cached);
 	if (code)
 		return err__set(err, code, "out of memory");
 	dump__describe(dump, ret);
@@ -141,6 +141,8 @@ int dump__core(struct dump *dump, const char *path, const char *root, struct dum
 		check_files(dump, ret);
 		code = take_threads(dump, core, err);
 	}
+	if (!code)
+		code = dump__take_tasks(dump, err);
 	if (!code)
 		code = dump__finish_process(dump, err);
 	dump__close_process(dump);

@@ -8,6 +8,7 @@
  *   dump_core.c    the same of a core file
  *   dump_take.c    one thread: when it is stopped, and what is read of it
  *   dump_frames.c  from what was captured to frames
+ *   dump_tasks.c   what waits outside of threads
  *   dump_locks.c   who holds what others wait for */
 
 #include "core/base/memory.h"
@@ -55,9 +56,19 @@ struct dump {
  * it must be stopped, and that is not permitted; -ENOMEM. */
 int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret);
 
-/* One sample: what came of it is in dump->records and, its head, in dump->sample. -ENOMEM. */
+/* No address: a rule that needs the register ends the stack. */
+#define UNKNOWN_REG 0xdead000000000000ULL
+
+/* One sample: what came of it is in dump->records and, its head, in dump->sample. `memory`: what
+ * its walkers see. -ENOMEM. */
 struct host_thread;
-int dump__sample(struct dump *dump, const struct host_thread *thread);
+int dump__sample(struct dump *dump, const struct host_thread *thread, const struct memory *memory);
+
+/* Of the last sample nothing but what the walkers have found remains, under that thread's id. */
+void dump__keep_runtimes(struct dump *dump, uint32_t tid);
+
+/* What waits outside of threads. */
+int dump__take_tasks(struct dump *dump, struct err *err);
 
 /* What its runtime's walker, or the futex that it waits for, says of locks. */
 void dump__describe(const struct dump *dump, struct dump_thread *ret);

@@ -17,9 +17,6 @@
 #include "core/kernel/spaces.h"
 #include "core/target/thread_stop.h"
 
-/* No address: a rule that needs the register ends the stack. */
-#define UNKNOWN_REG 0xdead000000000000ULL
-
 /* Those that return EINTR after a stop (signal(7), "Interruption of system calls ... by stop
  * signals"): a thread in them is not stopped. */
 static bool must_not_stop(int call)
@@ -96,13 +93,13 @@ int dump__route(struct dump *dump, struct err *err)
 	return ret;
 }
 
-int dump__sample(struct dump *dump, const struct host_thread *thread)
+int dump__sample(struct dump *dump, const struct host_thread *thread, const struct memory *memory)
 {
 	drop_samples(dump);
 	dump->sampled = false;
 	dump->record_ret = 0;
 	memory__forget(dump->cached);
-	host.memory = dump->cached;
+	host.memory = memory;
 	host.on_record = on_record;
 	host.record_ctx = dump;
 	host_programs__sample(thread, now_ns());
@@ -201,7 +198,7 @@ static int take_still(struct dump *dump, const struct thread_now *now, struct du
 
 	thread__kernel_stack(dump->process->pid, now->tid, kernel);
 	ret->waited_ns = thread__waited_ns(dump->process->pid, now);
-	code = dump__sample(dump, &thread);
+	code = dump__sample(dump, &thread, dump->cached);
 	if (code)
 		return code;
 	memcpy(ret->args, now->args, sizeof(ret->args));
@@ -229,7 +226,7 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 	thread.syscall = held.call;
 	if (held.call < 0)
 		thread.kernel = NULL;
-	code = held.compat ? -ENOTSUP : dump__sample(dump, &thread);
+	code = held.compat ? -ENOTSUP : dump__sample(dump, &thread, dump->cached);
 	thread__release(now->tid);
 	ret->held_ns = now_ns() - held.since_ns;
 	ret->way = DUMP_STOPPED;
@@ -248,8 +245,7 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 
 /* --- all of it --- */
 
-/* Where it is in native code nobody knows: what its walkers have found remains. */
-static void drop_natives(struct dump *dump)
+void dump__keep_runtimes(struct dump *dump, uint32_t tid)
 {
 	struct rec_sample *rec = last_sample(dump);
 	uint64_t *words = (uint64_t *)(rec + 1) + (rec ? rec->n_kernel : 0);
@@ -261,6 +257,7 @@ static void drop_natives(struct dump *dump)
 		n += 2 * (size_t)rec->sections[i].n;
 	memmove(words, words + 2 * (size_t)rec->n_native, n * sizeof(*words));
 	rec->n_native = 0;
+	rec->tid = tid;
 	rec->flags &= ~(SAMPLE_COMPLETE | SAMPLE_HAS_STACK);
 	dump->sample = *rec;
 }
@@ -291,16 +288,17 @@ static int take_running(struct dump *dump, const struct thread_now *now, struct 
 	thread.kernel = NULL;
 	if (now->off_cpu) {
 		ret->way = DUMP_RUNNING;
-		code = dump__sample(dump, &thread);
+		code = dump__sample(dump, &thread, dump->cached);
 		dump__describe(dump, ret);
 		return code;
 	}
 	thread.regs[UNWIND_REG_PC] = thread.regs[UNWIND_REG_RSP] = UNKNOWN_REG;
 	for (int i = 0; !code && i < READS_MAX; i++) {
-		code = dump__sample(dump, &thread);
+		code = dump__sample(dump, &thread, dump->cached);
 		if (code)
 			return code;
-		drop_natives(dump);
+		/* Where it is in native code nobody knows. */
+		dump__keep_runtimes(dump, now->tid);
 		hash = hash_of(dump);
 		ret->way = i && hash == before ? DUMP_TWICE : DUMP_RUNNING;
 		if (ret->way == DUMP_TWICE)

@@ -142,17 +142,31 @@ int thread_finds__add(struct thread_finds *finds, uint32_t tid, char *name)
 	return 0;
 }
 
-int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, char *buf,
-		      size_t size)
+static struct thread_finds *find_process(const struct thread_names *names, uint32_t pid)
 {
-	uint64_t begin_ns = now_ns();
 	struct thread_finds *finds;
-	struct thread *thread;
-	int ret;
 
 	for (finds = names->by_space; finds; finds = finds->hh.next)
 		if (finds->pid == pid)
 			break;
+	return finds;
+}
+
+const void *thread_names__process(const struct thread_names *names, uint32_t pid)
+{
+	const struct thread_finds *finds = find_process(names, pid);
+
+	return finds ? finds->process : NULL;
+}
+
+int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, char *buf,
+		      size_t size)
+{
+	struct thread_finds *finds = find_process(names, pid);
+	uint64_t begin_ns = now_ns();
+	struct thread *thread;
+	int ret;
+
 	if (!finds)
 		return -ENOENT;
 	thread = get_thread(finds, procfs__namespace_tid(pid, tid));

@@ -28,6 +28,9 @@ int thread_names__attach(struct thread_names *names, uint32_t pid, uint32_t spac
 			 const void *process);
 void thread_names__detach(struct thread_names *names, uint32_t space); /* idempotent */
 
+/* What thread_names__attach was given of a process; NULL: nothing. */
+const void *thread_names__process(const struct thread_names *names, uint32_t pid);
+
 /* As the hook. For threads that have no name no more than a tenth of the time is spent on
  * searching. */
 int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, char *buf,

@@ -13,6 +13,7 @@
 #include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_probing.h"
 #include "runtimes/python/python_tables.h"
+#include "runtimes/python/python_tasks.h"
 #include "runtimes/python/python_threads.h"
 #include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
@@ -338,6 +339,14 @@ static int python__thread_name(struct runtime_session *session, uint32_t pid, ui
 	return thread_names__get(session->threads, pid, tid, buf, size);
 }
 
+static int python__tasks(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
+			 void *ctx)
+{
+	const struct python_threads *process = thread_names__process(session->threads, pid);
+
+	return process ? python_tasks__list(process, on_task, ctx) : 0;
+}
+
 static int python__probe(struct runtime_session *session, const struct runtime_target *target,
 			 enum runtime_source source, struct runtime_probing *ret, struct err *err)
 {
@@ -471,6 +480,7 @@ const struct runtime runtime_python = {
 	.attach = python__attach,
 	.detach = python__detach,
 	.thread_name = python__thread_name,
+	.tasks = python__tasks,
 	.probe = python__probe,
 	.unprobe = python__unprobe,
 	.unprobe_all = python__unprobe_all,

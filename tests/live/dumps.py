@@ -32,6 +32,7 @@ class Dump:
     def __init__(self, result):
         self.result = result
         self.processes = json.loads(result.out)["processes"] if result.out else []
+        self.tasks = [Thread(task) for process in self.processes for task in process.get("tasks", [])]
         self.threads = {thread["tid"]: Thread(thread)
                         for process in self.processes for thread in process["threads"]}
 

@@ -416,6 +416,35 @@ static void test_cached(void)
 	memory__free(inner);
 }
 
+static void test_patched(void)
+{
+	const struct memory_patch patches[] = { { 0x10004, 0x0807060504030201 },
+						{ 0x500, 0x11 },
+						{ UINT64_MAX - 3, 0x22 } };
+	static const unsigned char want[16] = { 9, 9, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9 };
+	struct memory *inner = NULL, *patched = NULL;
+	unsigned char nines[16], got[16];
+
+	memset(nines, 9, sizeof(nines));
+	memory__of_pages(&inner);
+	memory__add_bytes(inner, 0x10000, nines, sizeof(nines));
+	memory__patched(inner, &patched);
+	memory__patch(patched, patches, 3);
+	is_int(memory__read(patched, 0x10000, got, 16), 0, "patched: around a word");
+	ok(!memcmp(got, want, 16), "patched: its bytes, and others'");
+	is_int(memory__read(patched, 0x10008, got, 2), 0, "patched: within it");
+	ok(got[0] == 5 && got[1] == 6, "patched: a part of it");
+	is_int(memory__read(patched, 0x500, got, 8), 0, "patched: where nothing is");
+	ok(got[0] == 0x11 && !got[7], "patched: what was put there");
+	is_int(memory__read(patched, 0x500, got, 9), -EFAULT, "patched: and not behind it");
+	is_int(memory__read(patched, UINT64_MAX - 3, got, 8), -EFAULT, "patched: what wraps");
+	memory__patch(patched, NULL, 0);
+	memory__read(patched, 0x10000, got, 16);
+	ok(!memcmp(got, nines, 16), "patched: no more");
+	memory__free(patched);
+	memory__free(inner);
+}
+
 int main(void)
 {
 	char command[512];
@@ -426,6 +455,7 @@ int main(void)
 	test_process();
 	test_pages();
 	test_cached();
+	test_patched();
 	snprintf(command, sizeof(command),
 		 "cd '%s' && gcore -o core %d >log 2>&1 && mv core.%d core", workdir, child, child);
 	if (system(command) == 0)

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A task of asyncio has a coroutine, whose frame lies in the coroutine object and has what it
+ * awaits on top of its stack: another coroutine, and so on, until something that is none, such as a
+ * future. While nobody runs them these frames do not know each other. The walker is shown a memory
+ * in which they do, and in which a thread runs the innermost one.
+ *
+ * asyncio knows its tasks by a set of weak references in the module asyncio.tasks, from 3.14 on by
+ * lists of the threads that they run in, and one of the interpreter for those whose thread has
+ * ended. What a task object, which C has made, consists of differs from version to version, but it
+ * has one member that is a coroutine, and the task's name behind that (Modules/_asynciomodule.c).
+ */
+#include "runtimes/python/python_tasks.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "runtimes/python/python_asyncio.h"
+#include "runtimes/python/python_objects.h"
+
+#define READS_MAX  400000 /* of one list, some 0.5 us each */
+#define TASKS_MAX  10000
+#define CHAIN_MAX  256 /* coroutines of one task */
+#define NAME_BYTES 32  /* of a type; those of interest are shorter */
+
+/* Include/object.h, Include/cpython/setobject.h, Include/cpython/weakrefobject.h: the same in all
+ * of these versions. */
+#define OBJECT_TYPE    8
+#define TYPE_NAME      24
+#define TYPE_BASICSIZE 32
+#define TYPE_BASE      256
+#define SET_MASK       32
+#define SET_TABLE      40
+#define SET_ENTRY      16
+#define WEAKREF_OBJECT 16
+#define WORD	       8
+
+#define BASES_MAX     16
+#define TASK_BYTES    512 /* of a task object, at most; 208 in 3.11 */
+#define SET_SLOTS_MAX (1U << 20)
+
+/* Include/genobject.h, Include/internal/pycore_frame.h, until 3.10 Include/cpython/frameobject.h,
+ * at each version: where a coroutine has its frame, and a frame the top of its stack. */
+struct layout {
+	unsigned minor;
+	uint16_t frame;	    /* of a coroutine; until 3.10 a pointer */
+	uint16_t stack;	    /* of a frame: where its values begin, in 3.10 a pointer to that */
+	uint16_t stack_top; /* how many these are, or a pointer behind the last */
+	bool is_pointer;
+};
+
+static const struct layout layouts[] = {
+	{ 8, 16, 64, 72, true },   { 9, 16, 64, 72, true },   { 10, 16, 64, 80, false },
+	{ 11, 80, 72, 64, false }, { 12, 72, 72, 64, false }, { 13, 72, 72, 64, false },
+	{ 14, 72, 80, 64, true },
+};
+
+#define TAGS                                                                                     \
+	7 /* bits of a reference on a frame's stack, 3.14 on: Include/internal/pycore_stackref.h \
+	   */
+
+#define LISTS_SINCE 14 /* 3.14 */
+
+struct search {
+	const struct python_version *version;
+	struct python_reader reader;
+	const struct layout *layout;
+	struct python_asyncio asyncio; /* LISTS_SINCE on */
+	uint64_t thread;	       /* a PyThreadState */
+	uint64_t fs_base;	       /* of its thread */
+	runtime_task_fn on_task;
+	void *ctx;
+};
+
+static uint64_t word_at(struct search *search, uint64_t at)
+{
+	uint64_t word;
+
+	return python_reader__word(&search->reader, at, &word) ? word : 0;
+}
+
+/* --- objects --- */
+
+static void read_type_name(struct search *search, uint64_t type, char ret[NAME_BYTES])
+{
+	uint64_t name = word_at(search, type + TYPE_NAME), word;
+
+	memset(ret, 0, NAME_BYTES);
+	for (size_t i = 0; i < NAME_BYTES - 1; i += WORD) {
+		if (!python_reader__word(&search->reader, name + i, &word))
+			return;
+		memcpy(ret + i, &word, min_of((size_t)WORD, NAME_BYTES - 1 - i));
+		if (memchr(&word, 0, sizeof(word)))
+			return;
+	}
+}
+
+/* Is it of this type, or of one that is derived from it? */
+static bool is_a(struct search *search, uint64_t object, const char *type_name)
+{
+	uint64_t type = object & 7 ? 0 : word_at(search, object + OBJECT_TYPE);
+	char name[NAME_BYTES];
+
+	for (int i = 0; i < BASES_MAX && type; i++) {
+		read_type_name(search, type, name);
+		if (strcmp(name, type_name) == 0)
+			return true;
+		type = word_at(search, type + TYPE_BASE);
+	}
+	return false;
+}
+
+static bool is_coroutine(struct search *search, uint64_t object)
+{
+	return object && (is_a(search, object, "coroutine") || is_a(search, object, "generator") ||
+			  is_a(search, object, "async_generator"));
+}
+
+/* --- a coroutine's frame --- */
+
+static uint64_t frame_of(struct search *search, uint64_t coroutine)
+{
+	uint64_t at = coroutine + search->layout->frame, frame, code;
+
+	frame = search->version->minor <= 10 ? word_at(search, at) : at;
+	code = frame ? word_at(search, frame + search->version->offsets.frame_code) &
+			       ~(uint64_t)TAGS
+		     : 0;
+	return code && is_a(search, code, "code") ? frame : 0;
+}
+
+/* What is on top of its stack; 0: nothing, or it runs. */
+static uint64_t awaited_by(struct search *search, uint64_t frame)
+{
+	const struct layout *layout = search->layout;
+	uint64_t at = frame + layout->stack, top = word_at(search, frame + layout->stack_top);
+
+	if (layout->is_pointer)
+		return top ? word_at(search, top - WORD) & ~(uint64_t)TAGS : 0;
+	if (layout->minor == 10)
+		at = word_at(search, at);
+	if ((int32_t)top < 1 || (int32_t)top > UINT16_MAX)
+		return 0;
+	return word_at(search, at + ((uint32_t)top - 1) * (uint64_t)WORD);
+}
+
+/* The coroutine behind the objects that await it for others: each has it as its first member
+ * (Objects/genobject.c). */
+static uint64_t behind(struct search *search, uint64_t object)
+{
+	static const char *const wrappers[] = { "coroutine_wrapper", "async_generator_asend",
+						"async_generator_athrow", "anext_awaitable" };
+
+	for (size_t i = 0; object && i < ARRAY_SIZE(wrappers); i++)
+		if (is_a(search, object, wrappers[i]))
+			return word_at(search, object + 2 * WORD);
+	return object;
+}
+
+/* --- a task --- */
+
+struct chain {
+	uint64_t frames[CHAIN_MAX]; /* outermost first */
+	size_t n;
+	uint64_t awaited; /* by the innermost one */
+};
+
+static void follow(struct search *search, uint64_t coroutine, struct chain *ret)
+{
+	uint64_t frame;
+
+	ret->n = 0;
+	ret->awaited = coroutine;
+	while (ret->n < CHAIN_MAX && is_coroutine(search, ret->awaited)) {
+		frame = frame_of(search, ret->awaited);
+		if (!frame)
+			return;
+		ret->frames[ret->n++] = frame;
+		ret->awaited = behind(search, awaited_by(search, frame));
+	}
+}
+
+/* An address that no process has, of a frame that is none of Python's: from 3.12 on the outermost
+ * one, which says that here a loop begins. */
+#define SHIM	   0x1000ULL
+#define SHIM_WORDS 16
+
+static size_t add_shim(const struct search *search, struct memory_patch *patches)
+{
+	const struct python_offsets *offsets = &search->version->offsets;
+
+	for (size_t i = 0; i < SHIM_WORDS; i++)
+		patches[i] = (struct memory_patch) { SHIM + i * WORD, 0 };
+	patches[offsets->frame_owner / WORD].word = (uint64_t)PYTHON_OWNER_SHIM
+						    << 8 * (offsets->frame_owner % WORD);
+	return SHIM_WORDS;
+}
+
+#define PATCHES_MAX (CHAIN_MAX + SHIM_WORDS + 2)
+
+/* The thread runs the innermost one, which was called by the next, and so on. */
+static size_t link_frames(struct search *search, const struct chain *chain,
+			  struct memory_patch patches[PATCHES_MAX])
+{
+	const struct python_offsets *offsets = &search->version->offsets;
+	bool shims = offsets->chain >= PYTHON_CHAIN_CFRAME_SHIMS;
+	uint64_t current = search->thread + offsets->tstate_frame;
+	uint64_t innermost = chain->frames[chain->n - 1];
+	size_t n = shims ? add_shim(search, patches) : 0;
+
+	for (size_t i = 0; i < chain->n; i++)
+		patches[n++] = (struct memory_patch) { chain->frames[i] + offsets->frame_previous,
+						       i       ? chain->frames[i - 1]
+						       : shims ? SHIM
+							       : 0 };
+	if (offsets->chain == PYTHON_CHAIN_CFRAMES || offsets->chain == PYTHON_CHAIN_CFRAME_SHIMS) {
+		current = word_at(search, current) + offsets->cframe_current_frame;
+		patches[n++] = (struct memory_patch) { current + WORD, 0 };
+	}
+	patches[n++] = (struct memory_patch) { current, innermost };
+	return n;
+}
+
+/* What the task object has: its coroutine, the name behind that, and another task that it waits
+ * for. */
+struct members {
+	uint64_t coroutine;
+	char *name; /* owned */
+	uint64_t waits_for;
+};
+
+/* Owned; NULL: it has none. From 3.12 on a number as long as nobody has asked for the name. */
+static char *read_name(struct search *search, uint64_t object)
+{
+	char *name = python_str__dup(&search->reader, object);
+	uint64_t number;
+
+	if (!name && python_int__get(&search->reader, object, &number) &&
+	    asprintf(&name, "Task-%" PRIu64, number) < 0)
+		name = NULL;
+	return name;
+}
+
+static void read_members(struct search *search, uint64_t task, struct members *ret)
+{
+	uint64_t type = word_at(search, task + OBJECT_TYPE), member;
+	uint64_t size = min_of(word_at(search, type + TYPE_BASICSIZE), TASK_BYTES);
+
+	*ret = (struct members) {};
+	for (uint64_t at = 2 * WORD; at + WORD <= size; at += WORD) {
+		member = word_at(search, task + at);
+		if (!ret->coroutine && is_coroutine(search, member)) {
+			ret->coroutine = member;
+			ret->name = read_name(search, word_at(search, task + at + WORD));
+		} else if (!ret->waits_for && at != search->asyncio.task_awaited_by &&
+			   is_a(search, member, "_asyncio.Task")) {
+			ret->waits_for = member;
+		}
+	}
+}
+
+static int see_task(struct search *search, uint64_t task)
+{
+	struct memory_patch patches[PATCHES_MAX];
+	struct members members, other = {};
+	struct chain chain;
+	int ret = 0;
+
+	read_members(search, task, &members);
+	follow(search, members.coroutine, &chain);
+	if (chain.n && chain.awaited) { /* else it is done, runs, or has not begun */
+		if (members.waits_for)
+			read_members(search, members.waits_for, &other);
+		ret = search->on_task(search->ctx,
+				      &(struct runtime_task) {
+					      .name = members.name ?: "",
+					      .waits_for = other.name,
+					      .fs_base = search->fs_base,
+					      .patches = patches,
+					      .n_patches = link_frames(search, &chain, patches) });
+	}
+	free(members.name);
+	free(other.name);
+	return ret;
+}
+
+/* --- all of them --- */
+
+/* A set of weak references. */
+static int see_set(struct search *search, uint64_t set)
+{
+	uint64_t slots = word_at(search, set + SET_MASK) + 1, table, key, task;
+	int ret = 0;
+
+	table = word_at(search, set + SET_TABLE);
+	if (!table || slots > SET_SLOTS_MAX)
+		return 0;
+	for (uint64_t i = 0, n = 0; !ret && i < slots && n < TASKS_MAX; i++) {
+		key = word_at(search, table + i * SET_ENTRY);
+		task = key ? word_at(search, key + WEAKREF_OBJECT) : 0;
+		if (!task || !is_a(search, task, "_asyncio.Task"))
+			continue;
+		n++;
+		ret = see_task(search, task);
+	}
+	return ret;
+}
+
+static int see_module(struct search *search, uint64_t interpreter)
+{
+	const char *name = search->version->minor < 12 ? "_all_tasks" : "_scheduled_tasks";
+	struct python_reader *reader = &search->reader;
+	uint64_t module, set;
+
+	module = python_dict__get(reader, word_at(search, interpreter + search->version->modules),
+				  "asyncio.tasks");
+	set = module ? python_module__get(reader, module, name) : 0;
+	set = set ? python_object__get(reader, set, "data") : 0;
+	return set ? see_set(search, set) : 0;
+}
+
+/* A circle of nodes, each in a task. Include/internal/pycore_llist.h */
+static int see_list(struct search *search, uint64_t head)
+{
+	uint64_t node = word_at(search, head), task;
+	int ret = 0;
+
+	for (uint64_t n = 0; !ret && node && node != head && n < TASKS_MAX; n++) {
+		task = node - search->asyncio.task_node;
+		if (is_a(search, task, "_asyncio.Task"))
+			ret = see_task(search, task);
+		node = word_at(search, node);
+	}
+	return ret;
+}
+
+static int see_lists(struct search *search, uint64_t interpreter)
+{
+	int ret = see_list(search, interpreter + search->asyncio.interpreter_tasks);
+	uint64_t at = word_at(search, interpreter + search->version->offsets.interp_threads);
+
+	for (; !ret && at; at = word_at(search, at + PYTHON_TSTATE_NEXT))
+		ret = see_list(search, at + search->asyncio.thread_tasks);
+	return ret;
+}
+
+/* The thread state that is oldest: threads are put in front of the list. */
+static uint64_t oldest_thread(struct search *search, uint64_t interpreter)
+{
+	uint64_t at = word_at(search, interpreter + search->version->offsets.interp_threads), last;
+
+	for (last = at; at; at = word_at(search, at + PYTHON_TSTATE_NEXT))
+		last = at;
+	return last;
+}
+
+static int see_interpreter(struct search *search, uint64_t interpreter)
+{
+	search->thread = oldest_thread(search, interpreter);
+	if (!search->thread)
+		return 0;
+	search->fs_base =
+		word_at(search, search->thread + search->version->offsets.tstate_thread_id);
+	return search->version->minor < LISTS_SINCE ? see_module(search, interpreter)
+						    : see_lists(search, interpreter);
+}
+
+int python_tasks__list(const struct python_threads *process, runtime_task_fn on_task, void *ctx)
+{
+	const struct python_version *version = &process->version;
+	struct search search = { .version = version,
+				 .reader = { process->pid, version, READS_MAX },
+				 .on_task = on_task,
+				 .ctx = ctx };
+	uint64_t interpreter;
+	int ret = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++)
+		if (layouts[i].minor == version->minor)
+			search.layout = &layouts[i];
+	if (!search.layout ||
+	    (version->minor >= LISTS_SINCE && python_asyncio__find(process->pid, &search.asyncio)))
+		return 0;
+	interpreter = word_at(&search, process->interpreters);
+	for (; !ret && interpreter;
+	     interpreter = word_at(&search, interpreter + version->offsets.interp_next))
+		ret = see_interpreter(&search, interpreter);
+	return ret;
+}
