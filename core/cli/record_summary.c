@@ -173,6 +173,16 @@ static void print_unseen(const struct session_summary *summary)
 		unread, unread > 1 ? "s" : "", path, pid, unread > 1 ? ", ..." : "", why);
 }
 
+static void print_fetched(const struct fetched_names_stats *fetched)
+{
+	const char *failure = debuginfod__failure();
+
+	if (fetched->asked)
+		fprintf(stderr, "DEBUGINFOD_URLS: names of %u of %u stripped files%s%s\n",
+			fetched->found, fetched->asked, failure ? "; not asked any more: " : "",
+			failure ?: "");
+}
+
 static void print_tableless(const struct session_summary *summary)
 {
 	const struct images_stats *images = summary->images;
@@ -275,6 +285,7 @@ void record_summary__print(const struct session_opts *opts, const struct session
 			escape__line(stderr, "%s: %s", opts->events.list[i].name,
 				     summary->event_notes[i]);
 	print_unseen(summary);
+	print_fetched(&stats->fetched);
 	print_economy(&summary->economy);
 	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
 	cli__print_losses(summary->counters);

@@ -66,11 +66,35 @@ static int write_meta(struct session *session, struct err *err)
 	return ret;
 }
 
+/* The first signal ends the recording, the next one what is done for names. */
 static bool hurries(void *ctx)
 {
 	const struct session *session = ctx;
 
-	return stopper__hurries(session->stopper);
+	return stopper__hurries(session->stopper) ||
+	       (session->fetches && session->end != SESSION_SIGNAL &&
+		stopper__has_signal(session->stopper));
+}
+
+static void on_fetch(void *ctx)
+{
+	const struct session *session = ctx;
+
+	if (session->opts.on_note)
+		session->opts.on_note(session->opts.ctx,
+				      "asking the servers of DEBUGINFOD_URLS for names of stripped "
+				      "files, for half a minute at most; Ctrl-C ends that");
+}
+
+int session__name_last(struct session *session, struct err *err)
+{
+	int ret = capture__name_frames(session->capture, true, err);
+
+	if (ret || !debuginfod__is_wanted() || stopper__hurries(session->stopper))
+		return ret;
+	ret = session__commit(session, err); /* what there is, whatever becomes of the rest */
+	session->fetches = true;
+	return ret ? ret : capture__fetch_names(session->capture, err);
 }
 
 static int open_capture(struct session *session, struct err *err)
@@ -97,6 +121,7 @@ static int open_capture(struct session *session, struct err *err)
 						     .enabled = opts->enabled,
 						     .on_source = session__on_source,
 						     .hurries = hurries,
+						     .on_fetch = on_fetch,
 						     .ctx = session },
 			    &session->capture, err);
 }
