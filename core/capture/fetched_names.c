@@ -99,6 +99,8 @@ int fetched_names__run(struct fetched_names *names, struct ids *ids,
 
 		ret->asked++;
 		ret->found += !fetched;
+		if (!fetched)
+			frames->image->nameless = 0;
 		if (fetched == -ENOMEM)
 			code = err__set(err, -ENOMEM, "out of memory");
 		for (k = 0; !code && !fetched && k < groups[i].n; k++)

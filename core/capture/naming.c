@@ -271,6 +271,7 @@ static int name_by_function(struct naming *naming, const struct pending *pending
 		return err__set(err, ret, "out of memory");
 	if (!ret && !name)
 		name = native_name(naming, pending, start);
+	pending->image->nameless += !name;
 	return name ? name_one(naming, pending->frame, KIND_NATIVE, name, NULL, 0, err)
 		    : name_by_place(naming, pending, start, err);
 }
@@ -282,6 +283,7 @@ static int name_native(struct naming *naming, const struct pending *pending, str
 
 	if (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx))
 		return name_by_place(naming, pending, pending->address, err);
+	pending->image->places++;
 	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
 	if (n == -ENOMEM ||
 	    fetched_names__add(&naming->fetched, pending->frame, pending->image, pending->address))

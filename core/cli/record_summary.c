@@ -183,6 +183,22 @@ static void print_fetched(const struct fetched_names_stats *fetched)
 			failure ?: "");
 }
 
+#define NAMELESS_MIN 100    /* samples of which shares are said ... */
+#define NAMELESS_MAX 100000 /* ... and which are quick to read */
+
+static void print_nameless(const struct session_opts *opts, const struct capture_stats *stats)
+{
+	struct profile_filter filter = {};
+	struct profile *profile = NULL;
+
+	if (stats->samples < NAMELESS_MIN || stats->samples > NAMELESS_MAX ||
+	    load__profile(opts->output, &filter, &profile, NULL, NULL))
+		return;
+	if (profile->nameless)
+		escape__line(stderr, "%s", profile->nameless);
+	profile__free(profile);
+}
+
 static void print_tableless(const struct session_summary *summary)
 {
 	const struct images_stats *images = summary->images;
@@ -286,6 +302,7 @@ void record_summary__print(const struct session_opts *opts, const struct session
 				     summary->event_notes[i]);
 	print_unseen(summary);
 	print_fetched(&stats->fetched);
+	print_nameless(opts, stats);
 	print_economy(&summary->economy);
 	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
 	cli__print_losses(summary->counters);

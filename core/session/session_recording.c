@@ -10,6 +10,7 @@
 
 #include "core/base/fd_limit.h"
 #include "core/base/util.h"
+#include "core/elf/debug_package.h"
 
 #define KALLSYMS    "/proc/kallsyms"
 #define JIT_SKIPPED "entries of perf maps and jitdumps not understood, or too many"
@@ -95,6 +96,31 @@ int session__name_last(struct session *session, struct err *err)
 	ret = session__commit(session, err); /* what there is, whatever becomes of the rest */
 	session->fetches = true;
 	return ret ? ret : capture__fetch_names(session->capture, err);
+}
+
+#define PACKAGE_SAMPLES 100 /* of fewer, shares say little */
+#define PACKAGE_SHARE	20  /* one place of so many has no symbol, or more */
+
+int session__write_package(struct session *session, struct err *err)
+{
+	static const struct debug_package_places places = { "", "/usr/bin/apt-cache" };
+	const struct image *image, *most = NULL;
+	char package[DEBUG_PACKAGE_BYTES];
+	uint64_t n = 0;
+	int ret;
+
+	if (capture__stats(session->capture)->samples < PACKAGE_SAMPLES)
+		return 0;
+	for (image = images__first(session->images); image; image = image->next) {
+		n += image->places;
+		if (image->nameless > (most ? most->nameless : 0))
+			most = image;
+	}
+	if (!most || most->nameless < n / PACKAGE_SHARE || stopper__hurries(session->stopper) ||
+	    debug_package__find(most->file, &places, package))
+		return 0;
+	ret = recording__meta(session->recording, META_SYMBOLS_OF, most->file->path, err);
+	return ret ? ret : recording__meta(session->recording, META_SYMBOLS_PACKAGE, package, err);
 }
 
 static int open_capture(struct session *session, struct err *err)

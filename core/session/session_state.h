@@ -191,6 +191,9 @@ void session__end_limit(struct session *session); /* idempotent */
 /* Names all that has no name yet, then asks the user's debug servers for better ones. */
 int session__name_last(struct session *session, struct err *err);
 
+/* Writes which package would give symbols to the file that lacks them most, if that is worth it. */
+int session__write_package(struct session *session, struct err *err);
+
 /* Commits the recording. */
 int session__commit(struct session *session, struct err *err);
 

@@ -22,6 +22,10 @@
 #define RECORDING_SCHEMA_VERSION 3
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */
 
+/* Keys of the table meta: a file without symbols, and the package that has them. */
+#define META_SYMBOLS_OF	     "symbols_of"
+#define META_SYMBOLS_PACKAGE "symbols_package"
+
 struct recording;
 
 /* Creates `path`, mode 0600, the user's who called sudo, with the first commit; until that has
