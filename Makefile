@@ -292,19 +292,20 @@ $(SHELLS:%=$(OUTPUT)/completions/%): $(OUTPUT)/completions/%: $(OUTPUT)/braid sc
 
 MAN_DIR   = $(DESTDIR)$(PREFIX)/share/man/man1
 COMPL_DIR = $(DESTDIR)$(PREFIX)/share
+ZSH_DIR   = $(COMPL_DIR)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 install: all $(OUTPUT)/man/.stamp $(SHELLS:%=$(OUTPUT)/completions/%)
 	install -Dm755 $(OUTPUT)/braid $(DESTDIR)$(PREFIX)/bin/braid
 	install -Dm644 $(OUTPUT)/$(SHARED) $(DESTDIR)$(PREFIX)/$(SHARED)
 	install -d $(MAN_DIR)
 	install -m644 $(OUTPUT)/man/*.1 $(MAN_DIR)
 	install -Dm644 $(OUTPUT)/completions/bash $(COMPL_DIR)/bash-completion/completions/braid
-	install -Dm644 $(OUTPUT)/completions/zsh $(COMPL_DIR)/zsh/vendor-completions/_braid
+	install -Dm644 $(OUTPUT)/completions/zsh $(ZSH_DIR)/_braid
 	install -Dm644 $(OUTPUT)/completions/fish $(COMPL_DIR)/fish/vendor_completions.d/braid.fish
 
 # What install has put there, with the pages of commands that there are no longer.
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/braid $(DESTDIR)$(PREFIX)/$(SHARED) $(MAN_DIR)/braid.1 $(MAN_DIR)/braid-*.1 \
-		$(COMPL_DIR)/bash-completion/completions/braid $(COMPL_DIR)/zsh/vendor-completions/_braid \
+		$(COMPL_DIR)/bash-completion/completions/braid $(ZSH_DIR)/_braid \
 		$(COMPL_DIR)/fish/vendor_completions.d/braid.fish
 	-rmdir $(DESTDIR)$(PREFIX)/share/braid
 

@@ -373,7 +373,8 @@ static int build_selected(const struct recorded *recorded, const struct profile_
 	if (!code)
 		code = nameless__find(build->profile,
 				      recorded__text(recorded, recorded->symbols_of),
-				      recorded__text(recorded, recorded->symbols_package));
+				      recorded__text(recorded, recorded->symbols_package),
+				      recorded->symbols_asked);
 	if (code)
 		goto out;
 	*ret = build->profile;

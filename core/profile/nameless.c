@@ -34,7 +34,7 @@ static double *weigh(const struct profile *profile)
 }
 
 static int write_note(struct profile *profile, double share, uint32_t library, const char *file,
-		      const char *package)
+		      const char *package, bool asked)
 {
 	const char *name = strtab__get(profile->strings, library);
 	char in_file[PROFILE_LIBRARY_BYTES], shown[PROFILE_LIBRARY_BYTES];
@@ -50,16 +50,19 @@ static int write_note(struct profile *profile, double share, uint32_t library, c
 	free(profile->nameless);
 	if (asprintf(&profile->nameless,
 		     "%.0f %% of native frames have no symbol, most of them in %s: %s%s%s",
-		     100 * share, shown, known ? "apt-get install " : "set DEBUGINFOD_URLS",
-		     known ? package : " when recording",
-		     known ? " (or set DEBUGINFOD_URLS)" : "") < 0) {
+		     100 * share, shown,
+		     known   ? "apt-get install "
+		     : asked ? "debug servers did not give them"
+			     : "set DEBUGINFOD_URLS when recording",
+		     known ? package : "",
+		     known && !asked ? " (or set DEBUGINFOD_URLS)" : "") < 0) {
 		profile->nameless = NULL;
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-int nameless__find(struct profile *profile, const char *file, const char *package)
+int nameless__find(struct profile *profile, const char *file, const char *package, bool asked)
 {
 	double *weights = weigh(profile), all = 0, nameless = 0;
 	double *by_frame = calloc(profile->n_frames + 1, sizeof(*by_frame));
@@ -83,7 +86,7 @@ int nameless__find(struct profile *profile, const char *file, const char *packag
 			most = frame->library;
 	}
 	if (!code && nameless > 0 && nameless >= WORTH_A_NOTE * all)
-		code = write_note(profile, nameless / all, most, file, package);
+		code = write_note(profile, nameless / all, most, file, package, asked);
 	free(by_library);
 	free(by_frame);
 	free(weights);

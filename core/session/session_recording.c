@@ -104,13 +104,19 @@ int session__name_last(struct session *session, struct err *err)
 int session__write_package(struct session *session, struct err *err)
 {
 	static const struct debug_package_places places = { "", "/usr/bin/apt-cache" };
+	const struct capture_stats *stats = capture__stats(session->capture);
 	const struct image *image, *most = NULL;
 	char package[DEBUG_PACKAGE_BYTES];
+	char asked[16];
 	uint64_t n = 0;
-	int ret;
+	int ret = 0;
 
-	if (capture__stats(session->capture)->samples < PACKAGE_SAMPLES)
-		return 0;
+	if (stats->fetched.asked) {
+		snprintf(asked, sizeof(asked), "%u", stats->fetched.asked);
+		ret = recording__meta(session->recording, META_SYMBOLS_ASKED, asked, err);
+	}
+	if (ret || stats->samples < PACKAGE_SAMPLES)
+		return ret;
 	for (image = images__first(session->images); image; image = image->next) {
 		n += image->places;
 		if (image->nameless > (most ? most->nameless : 0))

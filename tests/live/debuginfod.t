@@ -84,12 +84,16 @@ def environment(url, cache, **more):
     return dict(os.environ, DEBUGINFOD_URLS=url, XDG_CACHE_HOME=path("cache-" + cache), **more)
 
 
+def own_frames(dump, pid):
+    """[(function, line)] of the program's own code."""
+    return [(frame["function"], frame.get("line")) for frame in dump.threads[pid].frames
+            if frame["function"].startswith("[stripped+") or frame.get("file", "").endswith("p.c")]
+
+
 def frames(pid, env):
-    """(status, what is on stderr, [(function, line)] of the program's own code)."""
+    """(status, what is on stderr, own frames)."""
     dump = dumps.dump("-p", str(pid), env=env)
-    own = [(frame["function"], frame.get("line")) for frame in dump.threads[pid].frames
-           if frame["function"].startswith("[stripped+") or frame.get("file", "").endswith("p.c")]
-    return dump.result.status, dump.result.err, own
+    return dump.result.status, dump.result.err, own_frames(dump, pid)
 
 
 def real_server(build_id):
@@ -120,6 +124,16 @@ status, err, nameless = frames(program.pid, dict(os.environ, DEBUGINFOD_URLS="")
 equal((status, err), (0, ""), "without servers: status")
 ok(len(nameless) >= 2 and all(name.startswith("[stripped+") for name, _ in nameless),
    "without servers: no name", nameless)
+
+# Below /usr/lib/debug, where braid is: a mount namespace of its own, that the program is not in.
+inside = ('mount -t tmpfs none /usr/lib/debug && d=/usr/lib/debug/.build-id/$1 && mkdir -p $d && '
+          'cp "$2" "$d/$3.debug" && shift 3 && exec "$@"')
+os.makedirs("/usr/lib/debug", exist_ok=True)
+installed = dumps.Dump(gate.run("unshare", "--mount", "sh", "-c", inside, "sh", build_id[:2],
+                                path("served/p.debug"), build_id[2:], gate.BRAID, "dump", "--json",
+                                "-p", program.pid, env=dict(os.environ, DEBUGINFOD_URLS="")))
+equal(own_frames(installed, program.pid)[:3], NAMED, "a debug file below /usr/lib/debug",
+      installed.result.err)
 
 if shutil.which("debuginfod"):
     url = real_server(build_id)

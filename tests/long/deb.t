@@ -43,7 +43,7 @@ def check_install():
     files = files_below(root)
     for name in ("bin/braid", "share/braid/braid_hook.rb", "share/man/man1/braid.1",
                  "share/man/man1/braid-record.1", "share/bash-completion/completions/braid",
-                 "share/zsh/vendor-completions/_braid", "share/fish/vendor_completions.d/braid.fish"):
+                 "share/zsh/site-functions/_braid", "share/fish/vendor_completions.d/braid.fish"):
         ok("opt/braid/" + name in files, f"make install: {name}")
     matches("^braid ", run(root + "/opt/braid/bin/braid", "--version")[1], "what is installed runs")
     with open(root + "/opt/braid/bin/other", "w", encoding="ascii"):

@@ -18,9 +18,11 @@ static uint32_t code(int kind, const char *name, const char *library)
 	return frame;
 }
 
+static bool asked;
+
 static const char *note(const char *file, const char *package)
 {
-	if (nameless__find(profile, file, package))
+	if (nameless__find(profile, file, package, asked))
 		return "error";
 	return profile->nameless;
 }
@@ -72,6 +74,16 @@ int main(void)
 	       "30 % of native frames have no symbol, most of them in libzebra: set "
 	       "DEBUGINFOD_URLS when recording",
 	       "what a recording calls a package is none");
+	asked = true;
+	is_str(note("", ""),
+	       "30 % of native frames have no symbol, most of them in libzebra: debug servers did "
+	       "not give them",
+	       "they were asked in vain");
+	is_str(note("libzebra.so.1", "zebra-dbg"),
+	       "30 % of native frames have no symbol, most of them in libzebra: apt-get install "
+	       "zebra-dbg",
+	       "the same, and there is a package");
+	asked = false;
 	is_int(output__notes(profile, notes), 1, "one note");
 	is_str(notes[0], profile->nameless, "reports and pages have it");
 	fill(1);
