@@ -23,10 +23,10 @@
 #define APT_MAX_MS     2000
 #define CANDIDATES_MAX 3
 
-typedef char name_t[DEBUG_PACKAGE_BYTES];
+typedef char package_text[DEBUG_PACKAGE_BYTES];
 
 struct owner {
-	name_t package, version, source;
+	package_text package, version, source;
 };
 
 /* --- files of dpkg, which are root's --- */
@@ -82,7 +82,7 @@ static bool lists_file(const char *list, const char *path)
 	return found;
 }
 
-static int find_owner(const char *root, const char *path, name_t ret)
+static int find_owner(const char *root, const char *path, package_text ret)
 {
 	static const char end[] = ".list";
 	char dir_path[PATH_MAX], list[PATH_MAX + NAME_MAX + 2];
@@ -100,7 +100,7 @@ static int find_owner(const char *root, const char *path, name_t ret)
 		snprintf(list, sizeof(list), "%s/%s", dir_path, entry->d_name);
 		found = lists_file(list, path);
 		if (found) /* "libc6:amd64.list" */
-			snprintf(ret, sizeof(name_t), "%.*s",
+			snprintf(ret, sizeof(package_text), "%.*s",
 				 (int)min_of(strcspn(entry->d_name, ":"), len - strlen(end)),
 				 entry->d_name);
 	}
@@ -110,7 +110,7 @@ static int find_owner(const char *root, const char *path, name_t ret)
 }
 
 /* A field of a paragraph; "" if it has none. */
-static void get_field(const char *at, const char *end, const char *name, name_t ret)
+static void get_field(const char *at, const char *end, const char *name, package_text ret)
 {
 	size_t len = strlen(name);
 
@@ -121,7 +121,7 @@ static void get_field(const char *at, const char *end, const char *name, name_t 
 		if ((size_t)(eol - at) > len + 1 && !memcmp(at, name, len) && at[len] == ':') {
 			for (at += len + 1; at < eol && *at == ' ';)
 				at++;
-			snprintf(ret, sizeof(name_t), "%.*s", (int)(eol - at), at);
+			snprintf(ret, sizeof(package_text), "%.*s", (int)(eol - at), at);
 			return;
 		}
 		at = eol + 1;
@@ -136,7 +136,7 @@ static const char *find_installed(const struct text *status, const char *package
 
 	while (at && at < end) {
 		const char *next = memmem(at, end - at, "\n\n", 2);
-		name_t name, state;
+		package_text name, state;
 
 		*ret_end = next ?: end;
 		get_field(at, *ret_end, "Package", name);
@@ -217,10 +217,11 @@ static size_t show(const char *apt_cache, char *const *argv, char *buf, size_t s
 	return len;
 }
 
-static int find_available(const char *apt_cache, const name_t *names, size_t n, const char *version,
-			  name_t ret)
+static int find_available(const char *apt_cache, const package_text *names, size_t n,
+			  const char *version, package_text ret)
 {
-	char words[CANDIDATES_MAX][2 * sizeof(name_t)], lines[CANDIDATES_MAX][sizeof(name_t) + 16];
+	char words[CANDIDATES_MAX][2 * sizeof(package_text)],
+		lines[CANDIDATES_MAX][sizeof(package_text) + 16];
 	char *argv[3 + CANDIDATES_MAX] = { "apt-cache", "show" }, *output = malloc(1 << 16);
 	struct text text = { output, 0 };
 	int code = -ENOENT;
@@ -235,7 +236,7 @@ static int find_available(const char *apt_cache, const name_t *names, size_t n, 
 	for (size_t i = 0; code && i < n && text.size; i++) {
 		if (!has_line(&text, lines[i]))
 			continue;
-		memcpy(ret, names[i], sizeof(name_t));
+		memcpy(ret, names[i], sizeof(package_text));
 		code = 0;
 	}
 	free(output);
@@ -262,7 +263,7 @@ int debug_package__find(const struct elf_file *file, const struct debug_package_
 			char ret[DEBUG_PACKAGE_BYTES])
 {
 	static const char *const ends[] = { "-dbgsym", "-dbg" };
-	name_t names[CANDIDATES_MAX];
+	package_text names[CANDIDATES_MAX];
 	char path[PATH_MAX];
 	struct owner owner;
 	struct text status;
@@ -276,9 +277,9 @@ int debug_package__find(const struct elf_file *file, const struct debug_package_
 	status = map_text(path);
 	code = read_owner(&status, &owner);
 	for (size_t i = 0; !code && i < ARRAY_SIZE(ends); i++)
-		snprintf(names[n++], sizeof(name_t), "%.100s%s", owner.package, ends[i]);
+		snprintf(names[n++], sizeof(package_text), "%.100s%s", owner.package, ends[i]);
 	if (!code && *owner.source && strcmp(owner.source, owner.package) != 0)
-		snprintf(names[n++], sizeof(name_t), "%.100s-dbg", owner.source);
+		snprintf(names[n++], sizeof(package_text), "%.100s-dbg", owner.source);
 	for (size_t i = 0; !code && i < n; i++)
 		if (find_installed(&status, names[i], &end))
 			code = -ENOENT; /* it has not helped */

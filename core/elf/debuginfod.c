@@ -144,7 +144,7 @@ static void give_up(const char *why)
 {
 	kill(helper.pid, SIGKILL);
 	close(helper.fd);
-	waitpid(helper.pid, NULL, 0);
+	waitpid(helper.pid, NULL, WNOHANG); /* where its file system hangs it cannot end */
 	helper.pid = 0;
 	helper.failure = why;
 }
