@@ -99,7 +99,7 @@ int session__name_last(struct session *session, struct err *err)
 }
 
 #define PACKAGE_SAMPLES 100 /* of fewer, shares say little */
-#define PACKAGE_SHARE	20  /* one place of so many has no symbol, or more */
+#define PACKAGE_SHARE	100 /* one place of so many has no symbol, or more */
 
 int session__write_package(struct session *session, struct err *err)
 {

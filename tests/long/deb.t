@@ -4,6 +4,7 @@
 Python program."""
 
 import os
+import re
 import shutil
 import subprocess
 
@@ -71,6 +72,18 @@ def in_root(root, *command):
                         PATH="/usr/sbin:/usr/bin:/sbin:/bin", XDG_CACHE_HOME="/tmp/cache"))
 
 
+def check_advice(root, record, err):
+    """Debian's interpreter is stripped: what braid advises gives the names."""
+    advised = re.search(r"no symbol, most of them in (python3\.\d+): apt-get install (\S+) ", err)
+    equal(advised and advised[2], advised and advised[1] + "-dbg",
+          "it says which package has the interpreter's symbols", err)
+    status, out, _ = in_root(root, "apt-get", "install", "-q", "-y", "--no-install-recommends",
+                             advised[2] if advised else "none")
+    equal(status, 0, "which there is", out[-500:])
+    status, _, err = in_root(root, *record)
+    equal((status, "most of them in python" in err), (0, False), "and which has them", err)
+
+
 def check_package():
     status, out, err = make("deb")
     equal(status, 0, "make deb", err)
@@ -91,12 +104,14 @@ def check_package():
     status, out, err = in_root(root, "apt-get", "install", "-q", "-y", "--no-install-recommends",
                                "/tmp/braid.deb", "python3-minimal")
     equal(status, 0, "it can be installed there", out[-500:], err[-500:])
-    status, out, err = in_root(root, "braid", "record", "-o", "/tmp/a.db", "--", "/usr/bin/python3",
-                               "/tmp/program.py")
+    record = ["braid", "record", "-F", "999", "-o", "/tmp/a.db", "--", "/usr/bin/python3",
+              "/tmp/program.py"]
+    status, out, err = in_root(root, *record)
     equal(status, 0, "it records there", out, err)
     matches("python 3[.0-9]+: walk", err, "it walks the interpreter's frames")
     matches(r"spin_here \(program\.py\)",
             in_root(root, "braid", "report", "/tmp/a.db")[1], "the function is in the report")
+    check_advice(root, record, err)
     status, _, err = in_root(root, "apt-get", "purge", "-q", "-y", "braid")
     equal((status, [name for name in files_below(root + "/usr") if "braid" in name]), (0, []),
           "it can be removed", err)
