@@ -6,7 +6,8 @@
 # make check-quick unit and replay tests, no root    SAN=address,undefined
 # make check-live  the live gate only, as root       CC=clang works too
 # make check-long  other releases, statistics: hours, as root
-# make fuzz lint install clean                       The tests: docs/testing.md
+# make install uninstall deb     DESTDIR=DIR PREFIX=/usr/local
+# make fuzz lint clean           The tests: docs/testing.md
 
 OUTPUT ?= build
 CC     ?= gcc
@@ -77,7 +78,7 @@ VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
 .PHONY: all setup tests fixtures demo check check-quick check-live check-long corpus fuzz fuzz-build \
-	fuzz-quick sanitized lint install clean
+	fuzz-quick sanitized lint install uninstall deb clean
 all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
 setup:
@@ -277,14 +278,41 @@ corpus: all $(REPLAY_BIN) fixtures
 lint:
 	$(Q)scripts/lint
 
-$(OUTPUT)/braid.1: $(OUTPUT)/braid scripts/man docs/man.in
-	$(call msg,MAN,$@)
-	$(Q)scripts/man $(OUTPUT)/braid docs/man.in > $@
+# --- man pages and completions, from the program's option tables ---
+$(OUTPUT)/man/.stamp: $(OUTPUT)/braid scripts/man scripts/options docs/man.in
+	$(call msg,MAN,$(@D))
+	$(Q)scripts/man $(OUTPUT)/braid docs/man.in $(@D)
+	$(Q)touch $@
 
-install: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(OUTPUT)/braid.1
+SHELLS = bash zsh fish
+$(SHELLS:%=$(OUTPUT)/completions/%): $(OUTPUT)/completions/%: $(OUTPUT)/braid scripts/completions scripts/options
+	$(call msg,COMPL,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)scripts/completions $(OUTPUT)/braid $* > $@
+
+MAN_DIR   = $(DESTDIR)$(PREFIX)/share/man/man1
+COMPL_DIR = $(DESTDIR)$(PREFIX)/share
+ZSH_DIR   = $(COMPL_DIR)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
+install: all $(OUTPUT)/man/.stamp $(SHELLS:%=$(OUTPUT)/completions/%)
 	install -Dm755 $(OUTPUT)/braid $(DESTDIR)$(PREFIX)/bin/braid
 	install -Dm644 $(OUTPUT)/$(SHARED) $(DESTDIR)$(PREFIX)/$(SHARED)
-	install -Dm644 $(OUTPUT)/braid.1 $(DESTDIR)$(PREFIX)/share/man/man1/braid.1
+	install -d $(MAN_DIR)
+	install -m644 $(OUTPUT)/man/*.1 $(MAN_DIR)
+	install -Dm644 $(OUTPUT)/completions/bash $(COMPL_DIR)/bash-completion/completions/braid
+	install -Dm644 $(OUTPUT)/completions/zsh $(ZSH_DIR)/_braid
+	install -Dm644 $(OUTPUT)/completions/fish $(COMPL_DIR)/fish/vendor_completions.d/braid.fish
+
+# What install has put there, with the pages of commands that there are no longer.
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/braid $(DESTDIR)$(PREFIX)/$(SHARED) $(MAN_DIR)/braid.1 $(MAN_DIR)/braid-*.1 \
+		$(COMPL_DIR)/bash-completion/completions/braid $(ZSH_DIR)/_braid \
+		$(COMPL_DIR)/fish/vendor_completions.d/braid.fish
+	-rmdir $(DESTDIR)$(PREFIX)/share/braid
+
+# A Debian package: build/braid_VERSION_ARCH.deb.
+deb:
+	$(Q)$(MAKE) --no-print-directory all $(OUTPUT)/man/.stamp $(SHELLS:%=$(OUTPUT)/completions/%)
+	$(Q)scripts/deb $(OUTPUT)
 
 clean:
 	rm -rf $(OUTPUT)

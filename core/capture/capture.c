@@ -95,6 +95,7 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 							 .sessions = opts->sessions,
 							 .kallsyms_path = opts->kallsyms_path,
 							 .hurries = opts->hurries,
+							 .on_fetch = opts->on_fetch,
 							 .ctx = opts->ctx },
 				 &capture->naming, err);
 	if (!rc)
@@ -169,6 +170,11 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 	capture->stats.unfinished = last ? pending_values__unfinished(capture->pending) : 0;
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
 	return ret || hurries(capture) ? ret : naming_compiled__run(capture->compiled, last, err);
+}
+
+int capture__fetch_names(struct capture *capture, struct err *err)
+{
+	return naming__fetch(capture->naming, &capture->stats.fetched, err);
 }
 
 static int no_memory(struct err *err)

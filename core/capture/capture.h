@@ -33,6 +33,7 @@ struct capture_opts {
 	uint32_t enabled;	     /* bit n: runtimes[n] is wanted */
 	tracker_source_fn on_source; /* what the user should know of names; may be NULL */
 	bool (*hurries)(void *ctx);  /* names that take long are left out; NULL: never */
+	void (*on_fetch)(void *ctx); /* debug servers are asked from now on; NULL: nobody cares */
 	void *ctx;
 };
 
@@ -49,6 +50,7 @@ struct capture_stats {
 	uint64_t known_lost; /* the same of those whose stack should have come before */
 	uint64_t kernel_frames, native_frames;
 	uint64_t kernel_unnamed; /* places, as the kernel hides its symbols */
+	struct fetched_names_stats fetched;
 	uint64_t runtime_frames[RUNTIMES_MAX];
 	uint64_t unplaced;    /* of these, of samples with several runtimes: by order alone */
 	uint64_t copies_used; /* stacks that only a stack copy made longer */
@@ -73,6 +75,10 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 /* Names what is new since the last call, all of it if this is the `last`. To be called before each
  * commit. */
 int capture__name_frames(struct capture *capture, bool last, struct err *err);
+
+/* After the last: better names for code of stripped files, from the user's debug servers, if he has
+ * any (core/elf/debuginfod.h). Takes half a minute at most. */
+int capture__fetch_names(struct capture *capture, struct err *err);
 
 /* The process is gone, or is about to execute something else: names what its files still tell,
  * while what the tracker knows of it is there. Samples of its last moments may follow. */

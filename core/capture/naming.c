@@ -8,6 +8,7 @@
 
 #include "core/base/util.h"
 #include "core/capture/code_label.h"
+#include "core/capture/fetched_names.h"
 #include "core/elf/demangle.h"
 #include "core/elf/kallsyms.h"
 #include "core/profile/profile.h"
@@ -45,6 +46,7 @@ struct naming {
 	struct pending *pending;
 	size_t n, cap;
 	bool last; /* run: what has no name yet will have none */
+	struct fetched_names fetched;
 };
 
 int naming__new(const struct naming_opts *opts, struct naming **ret, struct err *err)
@@ -63,6 +65,7 @@ void naming__free(struct naming *naming)
 	if (!naming)
 		return;
 	kallsyms__free(naming->kallsyms);
+	fetched_names__done(&naming->fetched);
 	free(naming->pending);
 	free(naming);
 }
@@ -268,32 +271,27 @@ static int name_by_function(struct naming *naming, const struct pending *pending
 		return err__set(err, ret, "out of memory");
 	if (!ret && !name)
 		name = native_name(naming, pending, start);
+	pending->image->nameless += !name;
 	return name ? name_one(naming, pending->frame, KIND_NATIVE, name, NULL, 0, err)
 		    : name_by_place(naming, pending, start, err);
 }
 
 static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
 {
-	struct sink_location locations[SYMBOL_INLINES_MAX];
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
-	int n, i;
+	int n, ret;
 
 	if (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx))
 		return name_by_place(naming, pending, pending->address, err);
+	pending->image->places++;
 	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
-	if (n == -ENOMEM)
-		return err__set(err, n, "out of memory");
-	if (n <= 0) {
-		int ret = name_by_map(naming, pending, err);
-
-		return ret == -ENOENT ? name_by_function(naming, pending, err) : ret;
-	}
-	for (i = 0; i < n; i++)
-		locations[i] =
-			(struct sink_location) { frames[i].inlined ? KIND_INLINED : KIND_NATIVE,
-						 frames[i].function, frames[i].file,
-						 frames[i].line };
-	return ids__locations(naming->opts.ids, pending->frame, locations, n, err);
+	if (n == -ENOMEM ||
+	    fetched_names__add(&naming->fetched, pending->frame, pending->image, pending->address))
+		return err__set(err, -ENOMEM, "out of memory");
+	if (n > 0)
+		return symbol_frames__write(naming->opts.ids, pending->frame, frames, n, err);
+	ret = name_by_map(naming, pending, err);
+	return ret == -ENOENT ? name_by_function(naming, pending, err) : ret;
 }
 
 static int name_anonymous(struct naming *naming, const struct pending *pending, struct err *err)
@@ -374,4 +372,13 @@ int naming__run(struct naming *naming, bool last, struct err *err)
 int naming__process_ended(struct naming *naming, uint32_t serial, struct err *err)
 {
 	return run(naming, serial, err);
+}
+
+int naming__fetch(struct naming *naming, struct fetched_names_stats *ret, struct err *err)
+{
+	const struct debuginfod_wait wait = { naming->opts.hurries, naming->opts.ctx };
+
+	if (naming->fetched.n && naming->opts.on_fetch)
+		naming->opts.on_fetch(naming->opts.ctx);
+	return fetched_names__run(&naming->fetched, naming->opts.ids, &wait, ret, err);
 }

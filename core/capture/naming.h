@@ -7,6 +7,7 @@
 
 #include "core/base/err.h"
 #include "core/capture/captured.h"
+#include "core/capture/fetched_names.h"
 #include "core/capture/ids.h"
 #include "core/capture/kernel_frames.h"
 #include "core/target/place.h"
@@ -21,7 +22,8 @@ struct naming_opts {
 	const struct runtime *const *runtimes;
 	struct runtime_session *const *sessions;
 	const char *kallsyms_path;
-	bool (*hurries)(void *ctx); /* symbols are not looked for any more; NULL: never */
+	bool (*hurries)(void *ctx);  /* symbols are not looked for any more; NULL: never */
+	void (*on_fetch)(void *ctx); /* servers are asked from now on; may be NULL */
 	void *ctx;
 };
 
@@ -55,5 +57,9 @@ int naming__run(struct naming *naming, bool last, struct err *err);
 /* Names those that maps of the process may name, as long as these are there; others wait: loading
  * symbols takes long, just when what the process executes next needs its tables. */
 int naming__process_ended(struct naming *naming, uint32_t serial, struct err *err);
+
+/* Better names from the user's debug servers, if any, for what was named until now. Takes half a
+ * minute at most. Adds to `ret`. */
+int naming__fetch(struct naming *naming, struct fetched_names_stats *ret, struct err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "core/cli/dump_print.h"
+#include "core/elf/debuginfod.h"
 #include "core/session/dump.h"
 #include "core/target/threads.h"
 
@@ -141,6 +142,8 @@ static int dump_all(const struct opts *opts)
 	if (opts->json)
 		printf("]}\n");
 	dump__free(dump);
+	if (debuginfod__failure())
+		fprintf(stderr, "DEBUGINFOD_URLS: not asked any more: %s\n", debuginfod__failure());
 	return status;
 }
 

@@ -173,6 +173,32 @@ static void print_unseen(const struct session_summary *summary)
 		unread, unread > 1 ? "s" : "", path, pid, unread > 1 ? ", ..." : "", why);
 }
 
+static void print_fetched(const struct fetched_names_stats *fetched)
+{
+	const char *failure = debuginfod__failure();
+
+	if (fetched->asked)
+		fprintf(stderr, "DEBUGINFOD_URLS: names of %u of %u stripped files%s%s\n",
+			fetched->found, fetched->asked, failure ? "; not asked any more: " : "",
+			failure ?: "");
+}
+
+#define NAMELESS_MIN 100    /* samples of which shares are said ... */
+#define NAMELESS_MAX 100000 /* ... and which are quick to read */
+
+static void print_nameless(const struct session_opts *opts, const struct capture_stats *stats)
+{
+	struct profile_filter filter = {};
+	struct profile *profile = NULL;
+
+	if (stats->samples < NAMELESS_MIN || stats->samples > NAMELESS_MAX ||
+	    load__profile(opts->output, &filter, &profile, NULL, NULL))
+		return;
+	if (profile->nameless)
+		escape__line(stderr, "%s", profile->nameless);
+	profile__free(profile);
+}
+
 static void print_tableless(const struct session_summary *summary)
 {
 	const struct images_stats *images = summary->images;
@@ -275,6 +301,8 @@ void record_summary__print(const struct session_opts *opts, const struct session
 			escape__line(stderr, "%s: %s", opts->events.list[i].name,
 				     summary->event_notes[i]);
 	print_unseen(summary);
+	print_fetched(&stats->fetched);
+	print_nameless(opts, stats);
 	print_economy(&summary->economy);
 	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
 	cli__print_losses(summary->counters);

@@ -194,17 +194,35 @@ int debugfile__open(const struct elf_file *file, const char *root, bool stays,
 	return open_below_roots(file, root, stays, &link, open_linked, ret);
 }
 
-int debugfile__open_alt(const struct elf_file *file, const char *root, bool stays,
-			struct elf_file **ret)
+static bool read_alt_link(const struct elf_file *file, struct link *ret)
 {
 	Elf_Data *data = elf_file__section(file, ".gnu_debugaltlink", NULL);
 	const char *end = data ? memchr(data->d_buf, '\0', data->d_size) : NULL;
-	struct link link = { 0 };
 
 	if (!end)
+		return false;
+	ret->name = data->d_buf;
+	ret->build_id = end + 1;
+	ret->build_id_len = data->d_size - (end + 1 - ret->name);
+	return true;
+}
+
+const void *debugfile__alt_build_id(const struct elf_file *file, size_t *ret_len)
+{
+	struct link link;
+
+	if (!read_alt_link(file, &link))
+		return NULL;
+	*ret_len = link.build_id_len;
+	return link.build_id;
+}
+
+int debugfile__open_alt(const struct elf_file *file, const char *root, bool stays,
+			struct elf_file **ret)
+{
+	struct link link = { 0 };
+
+	if (!read_alt_link(file, &link))
 		return -ENOENT;
-	link.name = data->d_buf;
-	link.build_id = end + 1;
-	link.build_id_len = data->d_size - (end + 1 - link.name);
 	return open_below_roots(file, root, stays, &link, open_shared, ret);
 }

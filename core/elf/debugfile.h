@@ -17,4 +17,7 @@ int debugfile__open(const struct elf_file *file, const char *root, bool stays,
 int debugfile__open_alt(const struct elf_file *file, const char *root, bool stays,
 			struct elf_file **ret);
 
+/* The build-id that the link asks for, borrowed from the file; NULL: there is no link. */
+const void *debugfile__alt_build_id(const struct elf_file *file, size_t *ret_len);
+
 #endif

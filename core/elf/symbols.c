@@ -19,6 +19,8 @@ struct symbols {
 	char *root;
 	bool stays_below; /* the root: no look-ups below our own */
 	bool opened;
+	bool has_full_table;
+	const struct debuginfod_wait *asks; /* servers for what is shared; NULL: it does not */
 	struct elf_file *debug, *alt, *minidebug; /* NULL: none */
 	struct symtab symtab, plt;		  /* borrow their names from the three files */
 	struct dwarf *dwarf;			  /* NULL: none; borrows one of the files */
@@ -86,10 +88,21 @@ static int open_debugfile(struct symbols *symbols)
 	return debugfile__open(symbols->file, symbols->root, symbols->stays_below, &symbols->debug);
 }
 
+static int open_alt(struct symbols *symbols, const struct elf_file *file)
+{
+	int rc = debugfile__open_alt(file, symbols->root, symbols->stays_below, &symbols->alt);
+	const void *build_id;
+	size_t len;
+
+	build_id = rc == -ENOENT && symbols->asks ? debugfile__alt_build_id(file, &len) : NULL;
+	if (build_id && debuginfod__open_shared(build_id, len, symbols->asks, &symbols->alt))
+		symbols->alt = NULL; /* names without lines, then */
+	return optional(rc);
+}
+
 static int open_dwarf_of(struct symbols *symbols, const struct elf_file *file)
 {
-	int rc = optional(
-		debugfile__open_alt(file, symbols->root, symbols->stays_below, &symbols->alt));
+	int rc = open_alt(symbols, file);
 
 	if (!rc)
 		rc = dwarf__new(file, symbols->alt, &symbols->dwarf);
@@ -105,7 +118,7 @@ static int open_dwarf(struct symbols *symbols)
 	int rc = open_dwarf_of(symbols, symbols->file);
 
 	if (rc == -ENOENT)
-		rc = optional(open_debugfile(symbols));
+		rc = symbols->debug ? 0 : optional(open_debugfile(symbols));
 	if (!rc && symbols->debug)
 		rc = open_dwarf_of(symbols, symbols->debug);
 	return optional(rc);
@@ -125,6 +138,7 @@ static int add_full_table(struct symbols *symbols)
 		rc = optional(minidebug__open(symbols->file, &symbols->minidebug));
 	if (!n && !rc && symbols->minidebug)
 		n = symtab__add_section(&symbols->symtab, symbols->minidebug, ".symtab");
+	symbols->has_full_table = n > 0;
 	return rc ? rc : n;
 }
 
@@ -172,6 +186,26 @@ int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_fram
 		return rc;
 	*ret = (struct symbol_frame) { .function = owner };
 	return 1;
+}
+
+bool symbols__is_stripped(const struct symbols *symbols)
+{
+	return symbols->opened && !symbols->has_full_table && !symbols->dwarf;
+}
+
+int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait)
+{
+	struct elf_file *debug;
+	int rc = debuginfod__open(symbols->file, wait, &debug);
+
+	if (rc)
+		return rc;
+	close_sources(symbols);
+	symbols->debug = debug;
+	symbols->asks = wait;
+	rc = open_sources(symbols);
+	symbols->asks = NULL;
+	return rc;
 }
 
 static int add_function(void *ctx, uint64_t start, uint64_t end)

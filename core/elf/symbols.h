@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/elf/debuginfod.h"
 #include "core/elf/elf_file.h"
 
 /* Names, lines and inlined frames of one image, from the best of: the file's own .symtab and
@@ -17,7 +18,7 @@ struct symbols;
 #define SYMBOL_INLINES_MAX 32
 
 struct symbol_frame {
-	const char *function; /* demangled; borrowed until symbols__free */
+	const char *function; /* demangled; borrowed until the next fetch, or the end */
 	const char *file;     /* source path as DWARF has it, or NULL */
 	uint32_t line;	      /* 0: unknown */
 	bool inlined;	      /* inlined into the entry that follows it */
@@ -36,6 +37,14 @@ void symbols__free(struct symbols *symbols); /* NULL is fine */
  * contains the address (a symbol of size 0 — hand-written assembly — reaches to the next symbol or
  * the end of its section, whichever comes first). -ENOMEM. Never the nearest wrong one. */
 int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max);
+
+/* After a resolve: does nothing but .dynsym name the file's code, so that a debug server may help?
+ */
+bool symbols__is_stripped(const struct symbols *symbols);
+
+/* Reads the symbols anew with the debug file that a server has. 0; else there are no more names
+ * than before: as debuginfod__open, or -ENOMEM. */
+int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait);
 
 /* Where the function around `vaddr` starts, by the call frame information: for code that has no
  * symbol, so that all of one function is one frame. 0, -ENOENT or -ENOMEM. */

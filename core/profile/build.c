@@ -11,6 +11,7 @@
 #include "core/base/util.h"
 #include "core/profile/frame_names.h"
 #include "core/profile/idle.h"
+#include "core/profile/nameless.h"
 #include "core/profile/sums.h"
 
 /* A file can name the same long stacks in so many combinations that no memory holds them. */
@@ -369,6 +370,11 @@ static int build_selected(const struct recorded *recorded, const struct profile_
 	code = add_titles(build, selection);
 	if (!code)
 		code = add_stacks(build, selection);
+	if (!code)
+		code = nameless__find(build->profile,
+				      recorded__text(recorded, recorded->symbols_of),
+				      recorded__text(recorded, recorded->symbols_package),
+				      recorded->symbols_asked);
 	if (code)
 		goto out;
 	*ret = build->profile;

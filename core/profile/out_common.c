@@ -379,6 +379,8 @@ size_t output__notes(const struct profile *profile, char notes[OUTPUT_NOTES_MAX]
 		snprintf(notes[n++], OUTPUT_NOTE_BYTES, "on CPU %s, waiting %s, preempted %s",
 			 text[0], text[1], text[2]);
 	}
+	if (profile->nameless)
+		snprintf(notes[n++], OUTPUT_NOTE_BYTES, "%s", profile->nameless);
 	if (profile->idle.weight) {
 		output__weight(profile, profile->idle.weight, text[0], sizeof(text[0]));
 		output__weight(profile, profile->idle.whole, text[1], sizeof(text[1]));

@@ -164,6 +164,7 @@ void profile__free(struct profile *profile)
 	free(profile->event);
 	free(profile->unit_name);
 	free(profile->other_events);
+	free(profile->nameless);
 	free(profile->nodes);
 	free(profile->frames);
 	paths_free(profile->paths);

@@ -140,7 +140,8 @@ struct profile {
 
 	/* for titles */
 	char *other_events; /* "a, b": what else the recording has; NULL or "": nothing */
-	char *target;	    /* "pid 4711 (python3 app.py)" */
+	char *nameless; /* what native code has no symbols, a sentence; NULL: all that counts has */
+	char *target;	/* "pid 4711 (python3 app.py)" */
 	double duration_s;
 	double frequency_hz;
 	uint64_t total;		     /* sum of all weights */

@@ -159,6 +159,7 @@ struct profile *profile__like(const struct profile *from)
 	to->unit_name = copy_of(from->unit_name, &failed);
 	to->event = copy_of(from->event, &failed);
 	to->other_events = copy_of(from->other_events, &failed);
+	to->nameless = copy_of(from->nameless, &failed);
 	to->target = copy_of(from->target, &failed);
 	for (i = 0; i < from->n_losses; i++)
 		failed |= profile__add_loss(to, from->losses[i].name, from->losses[i].count) != 0;

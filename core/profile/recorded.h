@@ -103,6 +103,8 @@ struct recorded {
 	size_t n_texts, cap_texts;
 	recorded_text kind_names[KINDS_MAX], kind_suffixes[KINDS_MAX]; /* "": no such kind */
 	recorded_text target;
+	recorded_text symbols_of, symbols_package; /* a file, and which package has its symbols */
+	bool symbols_asked;			   /* debug servers were asked for symbols */
 	double duration_s, frequency_hz;
 	RECORDED_ROWS(struct recorded_event) events;
 	RECORDED_ROWS(struct recorded_process) processes;

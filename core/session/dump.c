@@ -233,6 +233,8 @@ int dump__finish_process(struct dump *dump, struct err *err)
 	struct dump_process *result = dump->result;
 	int code = capture__name_frames(dump->capture, true, err);
 
+	if (!code)
+		code = capture__fetch_names(dump->capture, err);
 	for (size_t i = 0; !code && i < result->n_threads; i++)
 		code = dump__frames(dump, &result->threads[i], err);
 	for (size_t i = 0; !code && i < result->n_tasks; i++)

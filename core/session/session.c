@@ -253,7 +253,9 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	if (!ret)
 		ret = session__record_waiting(session, err);
 	if (!ret)
-		ret = capture__name_frames(session->capture, true, err);
+		ret = session__name_last(session, err);
+	if (!ret)
+		ret = session__write_package(session, err);
 	closed = session__write_counters(session, ret ? NULL : err);
 	ret = ret ? ret : closed;
 	closed = recording__close(session->recording, ret ? NULL : err);

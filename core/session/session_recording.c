@@ -10,6 +10,7 @@
 
 #include "core/base/fd_limit.h"
 #include "core/base/util.h"
+#include "core/elf/debug_package.h"
 
 #define KALLSYMS    "/proc/kallsyms"
 #define JIT_SKIPPED "entries of perf maps and jitdumps not understood, or too many"
@@ -66,11 +67,66 @@ static int write_meta(struct session *session, struct err *err)
 	return ret;
 }
 
+/* The first signal ends the recording, the next one what is done for names. */
 static bool hurries(void *ctx)
 {
 	const struct session *session = ctx;
 
-	return stopper__hurries(session->stopper);
+	return stopper__hurries(session->stopper) ||
+	       (session->fetches && session->end != SESSION_SIGNAL &&
+		stopper__has_signal(session->stopper));
+}
+
+static void on_fetch(void *ctx)
+{
+	const struct session *session = ctx;
+
+	if (session->opts.on_note)
+		session->opts.on_note(session->opts.ctx,
+				      "asking the servers of DEBUGINFOD_URLS for names of stripped "
+				      "files, for half a minute at most; Ctrl-C ends that");
+}
+
+int session__name_last(struct session *session, struct err *err)
+{
+	int ret = capture__name_frames(session->capture, true, err);
+
+	if (ret || !debuginfod__is_wanted() || stopper__hurries(session->stopper))
+		return ret;
+	ret = session__commit(session, err); /* what there is, whatever becomes of the rest */
+	session->fetches = true;
+	return ret ? ret : capture__fetch_names(session->capture, err);
+}
+
+#define PACKAGE_SAMPLES 100 /* of fewer, shares say little */
+#define PACKAGE_SHARE	100 /* one place of so many has no symbol, or more */
+
+int session__write_package(struct session *session, struct err *err)
+{
+	static const struct debug_package_places places = { "", "/usr/bin/apt-cache" };
+	const struct capture_stats *stats = capture__stats(session->capture);
+	const struct image *image, *most = NULL;
+	char package[DEBUG_PACKAGE_BYTES];
+	char asked[16];
+	uint64_t n = 0;
+	int ret = 0;
+
+	if (stats->fetched.asked) {
+		snprintf(asked, sizeof(asked), "%u", stats->fetched.asked);
+		ret = recording__meta(session->recording, META_SYMBOLS_ASKED, asked, err);
+	}
+	if (ret || stats->samples < PACKAGE_SAMPLES)
+		return ret;
+	for (image = images__first(session->images); image; image = image->next) {
+		n += image->places;
+		if (image->nameless > (most ? most->nameless : 0))
+			most = image;
+	}
+	if (!most || most->nameless < n / PACKAGE_SHARE || stopper__hurries(session->stopper) ||
+	    debug_package__find(most->file, &places, package))
+		return 0;
+	ret = recording__meta(session->recording, META_SYMBOLS_OF, most->file->path, err);
+	return ret ? ret : recording__meta(session->recording, META_SYMBOLS_PACKAGE, package, err);
 }
 
 static int open_capture(struct session *session, struct err *err)
@@ -97,6 +153,7 @@ static int open_capture(struct session *session, struct err *err)
 						     .enabled = opts->enabled,
 						     .on_source = session__on_source,
 						     .hurries = hurries,
+						     .on_fetch = on_fetch,
 						     .ctx = session },
 			    &session->capture, err);
 }

@@ -72,6 +72,7 @@ struct session {
 	struct capture *capture;
 	struct routing routing;
 	struct capture_event sampled[EVENTS_MAX]; /* what events are called */
+	bool fetches;				  /* names from debug servers */
 	struct capture_stats in_file; /* what is in the recording: all up to its last commit */
 
 	/* --- what the kernel half sends --- */
@@ -186,6 +187,12 @@ void session__keep_pace(struct session *session, uint64_t elapsed_ns);
 void session__limit(const struct session *session, struct session_limit *ret);
 int session__write_limit(struct session *session, struct err *err);
 void session__end_limit(struct session *session); /* idempotent */
+
+/* Names all that has no name yet, then asks the user's debug servers for better ones. */
+int session__name_last(struct session *session, struct err *err);
+
+/* Writes which package would give symbols to the file that lacks them most, if that is worth it. */
+int session__write_package(struct session *session, struct err *err);
 
 /* Commits the recording. */
 int session__commit(struct session *session, struct err *err);

@@ -78,7 +78,13 @@ static int meta_row(struct recorded *recorded, sqlite3_stmt *stmt)
 
 	if (!strcmp(key, "target"))
 		return recorded__add_text(recorded, value, &recorded->target);
-	if (!strcmp(key, "duration_s"))
+	if (!strcmp(key, META_SYMBOLS_OF))
+		return recorded__add_text(recorded, value, &recorded->symbols_of);
+	if (!strcmp(key, META_SYMBOLS_PACKAGE))
+		return recorded__add_text(recorded, value, &recorded->symbols_package);
+	if (!strcmp(key, META_SYMBOLS_ASKED))
+		recorded->symbols_asked = number_of(value) > 0;
+	else if (!strcmp(key, "duration_s"))
 		recorded->duration_s = number_of(value);
 	else if (!strcmp(key, "frequency_hz"))
 		recorded->frequency_hz = number_of(value);

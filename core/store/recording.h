@@ -22,6 +22,12 @@
 #define RECORDING_SCHEMA_VERSION 3
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */
 
+/* Keys of the table meta: a file without symbols, and the package that has them; of how many files
+ * debug servers were asked. */
+#define META_SYMBOLS_OF	     "symbols_of"
+#define META_SYMBOLS_PACKAGE "symbols_package"
+#define META_SYMBOLS_ASKED   "symbols_asked"
+
 struct recording;
 
 /* Creates `path`, mode 0600, the user's who called sudo, with the first commit; until that has

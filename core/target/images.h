@@ -38,6 +38,7 @@ struct image {
 	uint32_t number; /* from 1 */
 	bool is_plain; /* no process that executed it had a runtime so far, and one was looked at */
 	bool asked;    /* what follows is known */
+	uint32_t places, nameless; /* of its code in stacks; of these, without symbol */
 	struct image_runtime runtimes[RUNTIMES_MAX];
 	struct image *next; /* all images */
 };

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_FETCHED_NAMES_H
+#define BRAID_FETCHED_NAMES_H
+
+#include <stdbool.h>
+
+#include "core/base/err.h"
+#include "core/capture/ids.h"
+#include "core/elf/debuginfod.h"
+#include "core/target/images.h"
+
+/* Frames in stripped files, which get better names at the end if the user's debug servers have the
+ * symbols of these (core/elf/debuginfod.h). */
+struct fetched_names {
+	struct stripped_frame {
+		uint32_t frame;
+		uint64_t address;
+		struct image *image;
+	} * frames;
+	size_t n, cap;
+};
+
+/* A native frame that was resolved, in case its file is stripped. Does nothing where the user has
+ * named no server. -ENOMEM. */
+int fetched_names__add(struct fetched_names *names, uint32_t frame, struct image *image,
+		       uint64_t address);
+
+struct fetched_names_stats {
+	unsigned asked, found; /* files */
+};
+
+/* Asks for each file, those with the most frames first, and writes new locations. Adds to
+ * `ret`. */
+int fetched_names__run(struct fetched_names *names, struct ids *ids,
+		       const struct debuginfod_wait *wait, struct fetched_names_stats *ret,
+		       struct err *err);
+void fetched_names__done(struct fetched_names *names);
+
+/* Gives a frame the locations of what symbols__resolve has returned. */
+int symbol_frames__write(struct ids *ids, uint32_t frame, const struct symbol_frame *frames, int n,
+			 struct err *err);
+
+#endif

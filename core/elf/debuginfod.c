@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What libdebuginfod does may take as long as a server likes, and it is the one part of braid that
+ * talks to others: so it runs in a helper, which holds nothing of braid's. An answer is a
+ * descriptor of the file in its cache. */
+#include "core/elf/debuginfod.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/target_helper.h"
+#include "core/base/util.h"
+
+#define LIBRARY		"libdebuginfod.so.1"
+#define BUDGET_MS	30000
+#define POLL_MS		100
+#define SERVER_SILENT_S "5"	     /* unless DEBUGINFOD_TIMEOUT is set */
+#define FILE_BYTES_MAX	"1073741824" /* unless DEBUGINFOD_MAXSIZE is set */
+
+struct request {
+	uint32_t len;
+	uint8_t build_id[ELF_BUILD_ID_MAX];
+};
+
+struct library {
+	void *(*begin)(void);
+	int (*find)(void *client, const unsigned char *build_id, int len, char **ret_path);
+	void *client;
+};
+
+static struct {
+	pid_t owner; /* process; another, forked from it, has none of this */
+	pid_t pid;   /* 0: no helper runs */
+	int fd;
+	int64_t left_ms;
+	const char *failure;
+} helper;
+
+bool debuginfod__is_wanted(void)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+
+	return urls && urls[strspn(urls, " \t")];
+}
+
+const char *debuginfod__failure(void)
+{
+	return helper.failure;
+}
+
+/* --- the helper's side --- */
+
+/* 0 or what is the matter, as an errno that libdebuginfod does not have. */
+static int load(struct library *library)
+{
+	void *handle = dlopen(LIBRARY, RTLD_NOW);
+
+	if (!handle)
+		return -ELIBACC;
+	library->begin = (void *(*)(void))dlsym(handle, "debuginfod_begin");
+	library->find = (int (*)(void *, const unsigned char *, int,
+				 char **))dlsym(handle, "debuginfod_find_debuginfo");
+	if (!library->begin || !library->find)
+		return -ELIBBAD;
+	library->client = library->begin();
+	return library->client ? 0 : -ENOMEM;
+}
+
+static void __attribute__((noreturn)) run_helper(int fd, pid_t parent)
+{
+	struct library library = {};
+	struct request request;
+	int code, ignored;
+
+	target_helper__hold_only(fd);
+	while ((code = open("/dev/null", O_RDWR)) >= 0 && code < STDERR_FILENO)
+		; /* what the library says must not get into a file that it opens */
+	prctl(PR_SET_NAME, "braid-debuginfo");
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	setenv("DEBUGINFOD_TIMEOUT", SERVER_SILENT_S, 0);
+	setenv("DEBUGINFOD_MAXSIZE", FILE_BYTES_MAX, 0);
+	code = load(&library);
+	while (target_helper__receive(fd, &request, sizeof(request), &ignored) == sizeof(request)) {
+		int found =
+			code ? code
+			     : library.find(library.client, request.build_id, request.len, NULL);
+		int told = min_of(found, 0);
+
+		if (target_helper__send(fd, &told, sizeof(told), found) < 0)
+			break;
+		close_fd(&found);
+	}
+	_exit(0);
+}
+
+/* --- braid's side --- */
+
+static int start_helper(void)
+{
+	pid_t parent = getpid();
+	sigset_t all, old;
+	int fds[2], code;
+
+	if (helper.owner != parent) {
+		helper.owner = parent;
+		helper.pid = 0;
+		helper.failure = NULL;
+		helper.left_ms = BUDGET_MS;
+	}
+	if (helper.pid || helper.failure)
+		return helper.failure ? -EPIPE : 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	helper.pid = fork();
+	code = -errno;
+	if (!helper.pid)
+		run_helper(fds[1], parent);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	close(fds[1]);
+	if (helper.pid < 0) {
+		helper.pid = 0;
+		close(fds[0]);
+		return code;
+	}
+	helper.fd = fds[0];
+	return 0;
+}
+
+static void give_up(const char *why)
+{
+	kill(helper.pid, SIGKILL);
+	close(helper.fd);
+	waitpid(helper.pid, NULL, WNOHANG); /* where its file system hangs it cannot end */
+	helper.pid = 0;
+	helper.failure = why;
+}
+
+static int wait_answer(const struct debuginfod_wait *wait)
+{
+	struct pollfd polled = { .fd = helper.fd, .events = POLLIN };
+	int n = 0;
+
+	while (n <= 0 && helper.left_ms > 0) {
+		uint64_t before = now_ns();
+
+		if (wait->cancelled && wait->cancelled(wait->ctx))
+			return -ECANCELED;
+		n = poll(&polled, 1, POLL_MS);
+		helper.left_ms -= (int64_t)((now_ns() - before) / 1000000);
+	}
+	return n > 0 ? 0 : -ETIMEDOUT;
+}
+
+/* NULL: the servers have answered. */
+static const char *failure_of(int code)
+{
+	switch (code) {
+	case 0:
+	case -ENOENT:
+	case -EFBIG:
+		return NULL;
+	case -ELIBACC:
+	case -ELIBBAD:
+		return LIBRARY " is not installed (Debian: libdebuginfod1)";
+	case -ECANCELED:
+		return "interrupted";
+	case -ETIMEDOUT:
+	case -ETIME:
+		return "no answer in time";
+	case -ECONNREFUSED:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+		return "the servers cannot be reached";
+	case -EACCES:
+	case -EROFS:
+		return "its cache cannot be written";
+	}
+	return "the servers fail";
+}
+
+static int ask(const void *build_id, size_t len, const struct debuginfod_wait *wait, int *ret_fd)
+{
+	struct request request = { .len = len };
+	const char *failure;
+	int code, told = -EIO;
+
+	*ret_fd = -1;
+	if (!len || len > sizeof(request.build_id))
+		return -ENOENT;
+	code = start_helper();
+	if (code)
+		return code;
+	memcpy(request.build_id, build_id, len);
+	code = target_helper__send(helper.fd, &request, sizeof(request), -1);
+	code = code < 0 ? code : wait_answer(wait);
+	if (!code && target_helper__receive(helper.fd, &told, sizeof(told), ret_fd) == sizeof(told))
+		code = told;
+	else if (!code)
+		code = -EPIPE;
+	failure = failure_of(code);
+	if (failure)
+		give_up(failure);
+	if (!code && *ret_fd < 0)
+		code = -ENOENT;
+	if (code)
+		close_fd(ret_fd);
+	return code;
+}
+
+static int open_answer(const void *build_id, size_t len, const struct debuginfod_wait *wait,
+		       struct elf_file **ret)
+{
+	struct elf_file *debug = NULL;
+	int fd, code = ask(build_id, len, wait, &fd);
+
+	if (code)
+		return code;
+	code = elf_file__open(fd, "debuginfod", &debug, NULL);
+	if (code)
+		return code == -ENOMEM ? code : -ENOENT;
+	if (debug->build_id_len != len || memcmp(debug->build_id, build_id, len) != 0) {
+		elf_file__free(debug);
+		return -ENOENT;
+	}
+	*ret = debug;
+	return 0;
+}
+
+int debuginfod__open(const struct elf_file *file, const struct debuginfod_wait *wait,
+		     struct elf_file **ret)
+{
+	struct elf_file *debug;
+	int code = open_answer(file->build_id, file->build_id_len, wait, &debug);
+
+	if (code)
+		return code;
+	if (!elf_file__section(debug, ".symtab", NULL)) { /* cut off, or of no use */
+		elf_file__free(debug);
+		return -ENOENT;
+	}
+	*ret = debug;
+	return 0;
+}
+
+int debuginfod__open_shared(const void *build_id, size_t len, const struct debuginfod_wait *wait,
+			    struct elf_file **ret)
+{
+	return open_answer(build_id, len, wait, ret);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/nameless.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/base/util.h"
+
+#define WORTH_A_NOTE 0.05
+
+#define PACKAGE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789.+-"
+
+/* "[FILE+0xOFFSET]": no symbol begins so. */
+static bool is_nameless(const struct profile *profile, const struct profile_frame *frame)
+{
+	return *strtab__get(profile->strings, frame->name) == '[' &&
+	       *strtab__get(profile->strings, frame->library);
+}
+
+/* Of each node, with all below it. NULL: out of memory. */
+static double *weigh(const struct profile *profile)
+{
+	double *weights = calloc(profile->n_nodes, sizeof(*weights));
+
+	for (size_t i = profile->n_nodes; weights && i-- > 0;) {
+		weights[i] += profile->nodes[i].self;
+		if (i)
+			weights[profile->nodes[i].parent] += weights[i];
+	}
+	return weights;
+}
+
+static int write_note(struct profile *profile, double share, uint32_t library, const char *file,
+		      const char *package, bool asked)
+{
+	const char *name = strtab__get(profile->strings, library);
+	char in_file[PROFILE_LIBRARY_BYTES], shown[PROFILE_LIBRARY_BYTES];
+	const char *slash = strrchr(file, '/');
+	bool known;
+
+	profile__library(slash ? slash + 1 : file, in_file, sizeof(in_file));
+	known = *package && strlen(package) < 100 &&
+		package[strspn(package, PACKAGE_LETTERS)] == '\0' && package[0] != '-' &&
+		!strcmp(in_file, name);
+	snprintf(shown, sizeof(shown), "%.60s", name);
+	escape__printable(shown);
+	free(profile->nameless);
+	if (asprintf(&profile->nameless,
+		     "%.0f %% of native frames have no symbol, most of them in %s: %s%s%s",
+		     100 * share, shown,
+		     known   ? "apt-get install "
+		     : asked ? "debug servers did not give them"
+			     : "set DEBUGINFOD_URLS when recording",
+		     known ? package : "",
+		     known && !asked ? " (or set DEBUGINFOD_URLS)" : "") < 0) {
+		profile->nameless = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int nameless__find(struct profile *profile, const char *file, const char *package, bool asked)
+{
+	double *weights = weigh(profile), all = 0, nameless = 0;
+	double *by_frame = calloc(profile->n_frames + 1, sizeof(*by_frame));
+	double *by_library = calloc(strtab__count(profile->strings) + 1, sizeof(*by_library));
+	uint32_t most = 0;
+	int code = weights && by_frame && by_library ? 0 : -ENOMEM;
+
+	for (size_t i = 1; !code && i < profile->n_nodes; i++)
+		by_frame[profile->nodes[i].frame] += weights[i];
+	for (size_t i = 0; !code && i < profile->n_frames; i++) {
+		const struct profile_frame *frame = &profile->frames[i];
+
+		if (frame->kind != KIND_NATIVE)
+			continue;
+		all += by_frame[i];
+		if (!is_nameless(profile, frame))
+			continue;
+		nameless += by_frame[i];
+		by_library[frame->library] += by_frame[i];
+		if (by_library[frame->library] > by_library[most])
+			most = frame->library;
+	}
+	if (!code && nameless > 0 && nameless >= WORTH_A_NOTE * all)
+		code = write_note(profile, nameless / all, most, file, package, asked);
+	free(by_library);
+	free(by_frame);
+	free(weights);
+	return code;
+}

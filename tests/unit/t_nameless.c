@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The note about native frames without symbol. */
+#include "core/profile/nameless.h"
+
+#include <string.h>
+
+#include "core/profile/out_common.h"
+#include "tests/tap.h"
+
+static struct profile *profile;
+
+static uint32_t code(int kind, const char *name, const char *library)
+{
+	uint32_t frame = 0;
+
+	if (profile__code(profile, kind, name, NULL, 0, library, &frame))
+		printf("Bail out! out of memory\n");
+	return frame;
+}
+
+static bool asked;
+
+static const char *note(const char *file, const char *package)
+{
+	if (nameless__find(profile, file, package, asked))
+		return "error";
+	return profile->nameless;
+}
+
+static void begin(void)
+{
+	profile__free(profile);
+	profile = profile__new();
+}
+
+/* `nameless` of 20 samples end in a function of libzebra that has no symbol. */
+static void fill(unsigned nameless)
+{
+	uint32_t zebra, named;
+
+	begin();
+	zebra = code(KIND_NATIVE, "[libzebra.so.1+0x10]", "libzebra");
+	named = code(KIND_NATIVE, "graze", "libzebra");
+	profile__add(profile, &zebra, 1, nameless);
+	profile__add(profile, &named, 1, 20 - nameless);
+}
+
+int main(void)
+{
+	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	uint32_t stack[5];
+
+	begin();
+	is_str(note("", ""), NULL, "nothing was recorded");
+	fill(0);
+	is_str(note("", ""), NULL, "all have symbols");
+	begin();
+	stack[0] = code(KIND_NATIVE, "main", "app");
+	stack[1] = code(KIND_NATIVE, "[libzebra.so.1+0x10]", "libzebra");
+	stack[2] = code(KIND_NATIVE, "[JIT]", NULL);
+	stack[3] = code(KIND_INLINED, "inlined", "app");
+	stack[4] = code(KIND_KERNEL, "[kernel+0x1]", "kernel");
+	profile__add(profile, stack, 5, 3);
+	profile__add(profile, stack, 1, 1);
+	is_str(note("/usr/lib/libzebra.so.1", "zebra-dbg"),
+	       "30 % of native frames have no symbol, most of them in libzebra: apt-get install "
+	       "zebra-dbg (or set DEBUGINFOD_URLS)",
+	       "3 of 4 + 3 + 3, in samples; kernel, inlined and compiled code do not count");
+	is_str(note("/usr/lib/libhorse.so.1", "horse-dbg"),
+	       "30 % of native frames have no symbol, most of them in libzebra: set "
+	       "DEBUGINFOD_URLS when recording",
+	       "the package is of another file");
+	is_str(note("/usr/lib/libzebra.so.1", "zebra-dbg; reboot"),
+	       "30 % of native frames have no symbol, most of them in libzebra: set "
+	       "DEBUGINFOD_URLS when recording",
+	       "what a recording calls a package is none");
+	asked = true;
+	is_str(note("", ""),
+	       "30 % of native frames have no symbol, most of them in libzebra: debug servers did "
+	       "not give them",
+	       "they were asked in vain");
+	is_str(note("libzebra.so.1", "zebra-dbg"),
+	       "30 % of native frames have no symbol, most of them in libzebra: apt-get install "
+	       "zebra-dbg",
+	       "the same, and there is a package");
+	asked = false;
+	is_int(output__notes(profile, notes), 1, "one note");
+	is_str(notes[0], profile->nameless, "reports and pages have it");
+	fill(1);
+	ok(note("", "") && !strncmp(note("", ""), "5 %", 3), "as few as one in twenty");
+	begin();
+	stack[0] = code(KIND_NATIVE, "[zebra+0x10]", "\033[31mz\xff");
+	profile__add(profile, stack, 1, 1);
+	is_str(note("", ""),
+	       "100 % of native frames have no symbol, most of them in ?[31mz?: set "
+	       "DEBUGINFOD_URLS when recording",
+	       "a hostile file name");
+	profile__free(profile);
+	return tap__done();
+}
