@@ -7,6 +7,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/cli/pager.h"
+#include "core/profile/diff.h"
 #include "core/profile/out_common.h"
 #include "core/profile/output.h"
 
@@ -22,6 +23,10 @@ struct report_opts {
 	struct profile *profile;
 	struct profile **others; /* of other events, for formats with room for them */
 	size_t n_others;
+	const char *old_file; /* to compare with; NULL: none */
+	bool by_value, by_given;
+	struct profile *old;
+	struct diff *diff;
 };
 
 #define ROWS_DEFAULT 30
@@ -36,7 +41,9 @@ enum {
 	OPT_GROUP,
 	OPT_INVERTED,
 	OPT_FRAMES,
-	OPT_LOCK_ORDER
+	OPT_LOCK_ORDER,
+	OPT_DIFF,
+	OPT_DIFF_BY
 };
 
 static const struct argp_option report_options[] = {
@@ -59,6 +66,14 @@ static const struct argp_option report_options[] = {
 	{ "histogram", OPT_HISTOGRAM, "stacks", OPTION_ARG_OPTIONAL,
 	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
 	  "--by also of each group; =stacks: also of each stack (default: of 10)",
+	  0 },
+	{ "diff", OPT_DIFF, "OLD", 0,
+	  "Compare with this older recording of the same event: table, tree or folded (with two "
+	  "columns, for difffolded.pl's readers); rows by the size of the change, and whether it "
+	  "is within the sampling error",
+	  0 },
+	{ "diff-by", OPT_DIFF_BY, "share|value", 0,
+	  "Compare shares of each recording's whole (default), or values per second of recording",
 	  0 },
 	{ "lock-order", OPT_LOCK_ORDER, NULL, 0,
 	  "Instead, potential deadlocks: mutexes that threads take in different orders, with "
@@ -96,8 +111,8 @@ static int write_profile(void *ctx, FILE *out)
 {
 	const struct report_opts *opts = ctx;
 
-	return (opts->format ? opts->format->write : opts->write)(opts->profile, &opts->output,
-								  out);
+	return (opts->format ? opts->format->write : opts->write)(
+		opts->diff ? opts->diff->both : opts->profile, &opts->output, out);
 }
 
 static void parse_sort(struct argp_state *state, const char *name, struct output_opts *opts)
@@ -134,6 +149,19 @@ static void parse_group(struct argp_state *state, const char *name, struct repor
 			     name);
 }
 
+static void finish_diff(struct argp_state *state, const struct report_opts *opts)
+{
+	if (!opts->old_file && opts->by_given)
+		cli__misused(state, "--diff-by says how to compare: with --diff OLD");
+	if (!opts->old_file)
+		return;
+	if (!opts->format || !opts->format->diff)
+		cli__misused(state, "--diff is for the formats table, tree and folded");
+	if (opts->output.sort == OUTPUT_SORT_SAMPLES)
+		cli__misused(state, "--diff has no samples to --sort by, but script, self, total "
+				    "and name");
+}
+
 /* Options that make no sense for what is written, and what is left to braid. */
 static void finish_report(struct argp_state *state, struct report_opts *opts)
 {
@@ -159,6 +187,7 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 	if (opts->frames < 0)
 		opts->frames =
 			tree || (table && !opts->output.group) ? FRAMES_COLLAPSED : FRAMES_ALL;
+	finish_diff(state, opts);
 }
 
 static error_t parse_report(int key, char *arg, struct argp_state *state)
@@ -196,6 +225,15 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->view.filter.histogram = true;
 		opts->view.filter.histogram_stacks = arg != NULL;
 		opts->write = output__histogram;
+		break;
+	case OPT_DIFF:
+		opts->old_file = arg;
+		break;
+	case OPT_DIFF_BY:
+		opts->by_given = true;
+		opts->by_value = !strcmp(arg, "value");
+		if (!opts->by_value && strcmp(arg, "share") != 0)
+			cli__misused(state, "--diff-by takes share or value, not '%s'", arg);
 		break;
 	case OPT_LOCK_ORDER:
 		opts->view.filter.event = "lock-order";
@@ -273,12 +311,37 @@ static int choose_view(struct report_opts *opts)
 	return status;
 }
 
+/* The older one is loaded and shown as the newer one is. */
+static int compare(struct report_opts *opts, const struct runtime *const *runtimes)
+{
+	struct view_opts view = opts->view;
+	struct err err = {};
+	int status;
+
+	view.file = opts->old_file;
+	if (!view.filter.event)
+		view.filter.event = opts->profile->event ? opts->profile->event : "cpu";
+	status = view__load(&view, runtimes, &opts->old);
+	if (!status)
+		status = choose_frames(opts, &opts->old);
+	if (status)
+		return status;
+	if (diff__new(opts->old, opts->profile, opts->by_value, &opts->diff, &err))
+		return cli__fail("%s", err.text);
+	opts->output.diff = opts->diff;
+	if (opts->format->bare && diff__scale(opts->diff) != 1)
+		fprintf(stderr, "old values are multiplied by %.6g: %s\n", diff__scale(opts->diff),
+			opts->by_value ? "per second, or sample, of the new recording"
+				       : "both recordings have the same whole");
+	return EXIT_OK;
+}
+
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
 	bool for_people;
 	int status;
 
-	opts->view.filter.threads = opts->format && opts->format->threads;
+	opts->view.filter.threads = (opts->format && opts->format->threads) || opts->old_file;
 	if (opts->format && opts->format->events)
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);
@@ -286,6 +349,8 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		status = view__load(&opts->view, runtimes, &opts->profile);
 	if (!status)
 		status = choose_view(opts);
+	if (!status && opts->old_file)
+		status = compare(opts, runtimes);
 	if (status)
 		goto out;
 	print_idle(opts);
@@ -303,6 +368,8 @@ out:
 	for (size_t i = 0; i < opts->n_others; i++)
 		profile__free(opts->others[i]);
 	free(opts->others);
+	diff__free(opts->diff);
+	profile__free(opts->old);
 	profile__free(opts->profile);
 	return status;
 }
@@ -330,7 +397,9 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --format tree --event uprobe:/lib/libc.so.6:malloc app.db\n"
 		       "  braid report --by state --format tree app.db\n"
 		       "  braid report --event off-cpu --histogram --by syscall app.db\n"
-		       "  braid report --lock-order --lines app.db",
+		       "  braid report --lock-order --lines app.db\n"
+		       "  braid report --diff before.db after.db\n"
+		       "  braid report --diff before.db --diff-by value --format tree after.db",
 		.children = children,
 	};
 	struct report_opts opts = { .view.file = OUTPUT_DEFAULT, .frames = -1 };

@@ -5,9 +5,9 @@
 #include "core/profile/output.h"
 
 static const struct output_format formats[] = {
-	{ .name = "table", .write = output__table },
-	{ .name = "tree", .write = output__tree },
-	{ .name = "folded", .write = output__folded, .bare = true },
+	{ .name = "table", .write = output__table, .diff = true },
+	{ .name = "tree", .write = output__tree, .diff = true },
+	{ .name = "folded", .write = output__folded, .bare = true, .diff = true },
 	{ .name = "pprof",
 	  .write = output__pprof,
 	  .binary = true,
