@@ -91,6 +91,9 @@ int output__pprof(const struct profile *profile, const struct output_opts *opts,
 /* JSON for https://www.speedscope.app: a profile for each event and thread. */
 int output__speedscope(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* JSON for https://profiler.firefox.com: a thread for each event and thread. */
+int output__firefox(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* Text as perf-script(1) writes it, for what reads that; the period of a sample is its value. */
 int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
@@ -109,6 +112,7 @@ struct output_format {
 
 /* NULL: no such format. */
 const struct output_format *output__find_format(const char *name);
-#define OUTPUT_FORMATS "table, tree, folded, pprof, speedscope, perf or dot" /* for people */
+#define OUTPUT_FORMATS \
+	"table, tree, folded, pprof, speedscope, firefox, perf or dot" /* for people */
 
 #endif

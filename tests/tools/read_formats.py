@@ -3,6 +3,7 @@
 documents say alone: the oracle of formats.t. Each takes bytes, asserts the format's rules and
 returns {track: [(frames root first, value), ...]}."""
 
+import decimal
 import json
 import re
 
@@ -72,6 +73,84 @@ def speedscope(data):
     assert used == set(range(len(names))), "frames that no stack has"
     active = list(tracks)[file["activeProfileIndex"]]
     return {active: tracks[active], **tracks}
+
+
+def columns(table, *names):
+    """A table of the Firefox profiler: all columns are as long as it says."""
+    assert set(table) == {"length", *names}, table.keys()
+    assert all(len(table[name]) == table["length"] for name in names)
+    return range(table["length"])
+
+
+def firefox_stacks(shared, categories):
+    """The stacks of the shared tables, root first, as "NAME (FILE:LINE) [LIBRARY] CATEGORY"."""
+    strings, funcs, frames = shared["stringArray"], shared["funcTable"], shared["frameTable"]
+    sources, resources = shared["sources"], shared["resourceTable"]
+    assert all(isinstance(text, str) for text in strings) and len(set(strings)) == len(strings)
+    columns(sources, "filename", "id", "startLine", "startColumn", "sourceMapURL", "content")
+    columns(resources, "name", "host", "type")
+    columns(shared["nativeSymbols"], "libIndex", "address", "name", "functionSize")
+    columns(shared["sourceLocationTable"], "source", "line", "column")
+    names = []
+    for i in columns(funcs, "name", "resource", "source", "isJS", "relevantForJS", "lineNumber",
+                     "columnNumber", "originalLocation"):
+        source, resource = funcs["source"][i], funcs["resource"][i]
+        names.append((strings[funcs["name"][i]],
+                      None if source is None else strings[sources["filename"][source]],
+                      None if resource == -1 else strings[resources["name"][resource]]))
+    labels = []
+    for i in columns(frames, "func", "category", "line", "subcategory", "address", "lib",
+                     "inlineDepth", "nativeSymbol", "innerWindowID", "column", "originalLocation"):
+        name, file, library = names[frames["func"][i]]
+        line = frames["line"][i]
+        assert line is None or line > 0
+        assert frames["address"][i] == -1 and frames["lib"][i] == -1
+        place = (file or "") + (f":{line}" if line else "")
+        labels.append(name + (f" ({place})" if place else "") + (f" [{library}]" if library else "")
+                      + " " + categories[frames["category"][i]]["name"])
+    assert set(frames["func"]) == set(range(len(names))), "functions that no frame has"
+    assert set(shared["stackTable"]["frame"]) == set(range(len(labels))), "frames without a stack"
+    stacks = []
+    for i in columns(shared["stackTable"], "frame", "prefixOffset"):
+        offset = shared["stackTable"]["prefixOffset"][i]
+        assert whole(offset) and offset <= i
+        stacks.append((stacks[i - offset] if offset else ()) +
+                      (labels[shared["stackTable"]["frame"][i]],))
+    return stacks
+
+
+def firefox(data):
+    """src/types/profile.ts of the Firefox profiler at format version 70; tracks are "NAME of PROCESS
+    PID/TID [WEIGHTS]", times the ends of the samples before, and weights in ms are given in ns."""
+    json_of(data)
+    file = json.loads(data, parse_float=decimal.Decimal)
+    meta = file["meta"]
+    assert set(file) == {"meta", "libs", "threads", "shared"} and file["libs"] == []
+    assert (meta["preprocessedProfileVersion"], meta["symbolicated"]) == (70, True)
+    assert meta["categories"][0]["color"] == "grey" and meta["interval"] > 0
+    assert all(category["subcategories"] == ["Other"] for category in meta["categories"])
+    assert len({category["name"] for category in meta["categories"]}) == len(meta["categories"])
+    stacks = firefox_stacks(file["shared"], meta["categories"])
+    tracks = {}
+    assert file["threads"]
+    for thread in file["threads"]:
+        assert isinstance(thread["pid"], str) and whole(thread["tid"])
+        columns(thread["markers"], "data", "name", "startTime", "endTime", "phase", "category")
+        samples = thread["samples"]
+        kind, now = samples["weightType"], decimal.Decimal(0)
+        track = tracks.setdefault(f"{thread['name']} of {thread['processName']} {thread['pid']}/"
+                                  f"{thread['tid']} [{kind}]", [])
+        assert not track and (not thread["isMainThread"] or thread["pid"] == str(thread["tid"]))
+        rows = zip(samples["stack"], samples["time"], samples["weight"])
+        assert len(samples) == 5 and samples["length"] == len(samples["stack"])
+        assert samples["length"] == len(samples["time"]) == len(samples["weight"])
+        for stack, time, weight in rows:
+            value = weight * 10**6 if kind == "tracing-ms" else weight
+            assert value == int(value) >= 0 and kind in ("tracing-ms", "bytes", "samples")
+            assert abs(time - now) <= max(now * decimal.Decimal("1e-12"), decimal.Decimal("2e-6"))
+            now += weight if kind == "tracing-ms" else decimal.Decimal("0.001")
+            track.append((() if stack is None else stacks[stack], int(value)))
+    return tracks
 
 
 # The fields of perf-script(1) as its readers take them apart, each by an expression of its own.

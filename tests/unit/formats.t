@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `braid report --format` writes for viewers, read back by tests/tools/read_formats.py."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -81,6 +82,27 @@ def check_speedscope():
     check_read(read_formats.speedscope, "speedscope")
 
 
+def check_firefox():
+    made(*SAMPLES)
+    f = "f (/x/app.py) python"
+    tap.equal(list(read_formats.firefox(written("firefox")).items()), [
+        ("app of app 42/42 [tracing-ms]", [(("main [made] native", f, "strcmp [made] native"),
+                                            1000000)]),
+        ("w of app 42/43 [tracing-ms]", [
+            (("main [made] native", f, "deflate [made] native"), 2000000),
+            (("main [made] native", f, "read [libc] native", "vfs_read [kernel] kernel"), 750000)]),
+        ("tool of tool 50/50 [tracing-ms]", [(("main [made] native",), 7000000)]),
+        ("app (alloc) of app 42/42 [bytes]", [(("main [made] native", "malloc [made] native"), 2048)]),
+        ("app (fault) of app 42/42 [samples]", [(("main [made] native",), 3)])],
+              "firefox: a thread for each event and thread")
+    made("cpu samples 1 running - - 42:app 42:app n:main;python:f@/x/app.py",
+         "cpu samples 0 running - - 42:app 42:app n:main;python:g@/x/app.py")
+    file = json.loads(written("firefox", "--frames", "script", "--annotate"))
+    tap.equal((len(file["threads"]), file["shared"]["stringArray"]), (1, ["", "f", "/x/app.py"]),
+              "firefox: nothing without a value")
+    check_read(read_formats.firefox, "firefox")
+
+
 def check_perf():
     made(*SAMPLES)
     f = "f (/x/app.py)"
@@ -121,5 +143,6 @@ def check_dot():
 
 check_speedscope()
 check_dot()
+check_firefox()
 check_perf()
 tap.done()
