@@ -94,6 +94,10 @@ int output__speedscope(const struct profile *profile, const struct output_opts *
 /* JSON for https://profiler.firefox.com: a thread for each event and thread. */
 int output__firefox(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* OpenTelemetry's profiles, as a request for a collector: binary. A profile for each process and
+ * event. */
+int output__otlp(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* Text as perf-script(1) writes it, for what reads that; the period of a sample is its value. */
 int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
@@ -113,6 +117,6 @@ struct output_format {
 /* NULL: no such format. */
 const struct output_format *output__find_format(const char *name);
 #define OUTPUT_FORMATS \
-	"table, tree, folded, pprof, speedscope, firefox, perf or dot" /* for people */
+	"table, tree, folded, pprof, speedscope, firefox, otlp, perf or dot" /* for people */
 
 #endif

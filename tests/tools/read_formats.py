@@ -5,7 +5,9 @@ returns {track: [(frames root first, value), ...]}."""
 
 import decimal
 import json
+import os
 import re
+import subprocess
 
 # Characters of the categories Cc, Cf and Co... that a name must not have in any file: those that
 # are invisible or turn text round, and lone surrogates cannot even be decoded.
@@ -186,4 +188,117 @@ def perf(data):
             tracks[track].append((tuple(reversed(stack)), value))
             stack = None
     assert stack is None
+    return tracks
+
+
+def decoded(data, message):
+    """What protoc makes of it, as {field: [value, ...]}; it says no word of what it knows."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    result = subprocess.run(["protoc", "--decode=" + message, "-I", here, here + "/otlp.proto"],
+                            input=data, capture_output=True, check=True)
+    assert not result.stderr, result.stderr  # as of strings that are not UTF-8
+    open_ones = [{}]
+    for line in result.stdout.decode().splitlines():
+        line = line.strip()
+        if line == "}":
+            open_ones.pop()
+        elif line.endswith(" {") and ": " not in line:
+            open_ones[-1].setdefault(line[:-2], []).append({})
+            open_ones.append(open_ones[-1][line[:-2]][-1])
+        else:
+            field, value = line.split(": ", 1)
+            assert not field.isdigit(), f"a field that is not known: {line}"
+            if value[0] == '"':
+                value = value[1:-1].encode().decode("unicode_escape").encode("latin1")
+            open_ones[-1].setdefault(field, []).append(
+                value if isinstance(value, bytes) else int(value))
+    assert len(open_ones) == 1
+    return open_ones[0]
+
+
+def any_value(value):
+    assert len(value) == 1
+    return [found.decode() if isinstance(found, bytes) else found
+            for found, in value.values()][0]
+
+
+def attributes_of(attributes):
+    """{key: value}, of a resource."""
+    pairs = [(of["key"][0].decode(), any_value(of["value"][0])) for of in attributes]
+    assert len({key for key, _ in pairs}) == len(pairs)
+    return dict(pairs)
+
+
+class Dictionary:
+    """The tables: entry 0 is empty, nothing is twice, and all that there is has been asked for."""
+    def __init__(self, tables):
+        self.tables = tables
+        self.used = {name: {0} for name in ("mapping", "location", "function", "string",
+                                            "attribute", "stack")}
+        assert tables["link_table"] == [{"trace_id": [bytes(16)], "span_id": [bytes(8)]}]
+        for name in self.used:
+            entries = tables[name + "_table"]
+            assert entries[0] == (b"" if name == "string" else {}), entries[0]
+            keys = [repr(entry) for entry in entries]
+            assert len(set(keys)) == len(keys), f"a {name} is twice"
+
+    def get(self, name, index):
+        self.used[name].add(index)
+        return self.tables[name + "_table"][index]
+
+    def text(self, of, field):
+        text = text_of(self.get("string", of.get(field, [0])[0]), "")
+        return text
+
+    def attributes(self, of):
+        found = [self.get("attribute", index) for index in of.get("attribute_indices", [])]
+        pairs = [(self.text(one, "key_strindex"), any_value(one["value"][0])) for one in found]
+        assert len({key for key, _ in pairs}) == len(pairs)
+        return dict(pairs)
+
+    def frame(self, index):
+        of = self.get("location", index)
+        line, = of["lines"]
+        function = self.get("function", line.get("function_index", [0])[0])
+        mapping = self.get("mapping", of.get("mapping_index", [0])[0])
+        name, file = (self.text(function, field) for field in ("name_strindex", "filename_strindex"))
+        place = file + "".join(f":{number}" for number in line.get("line", []))
+        library = self.text(mapping, "filename_strindex")
+        return name + (f" ({place})" if place else "") + (f" [{library}]" if library else "") + " " + \
+            self.attributes(of)["profile.frame.type"]
+
+    def check_used(self):
+        for name, used in self.used.items():
+            assert used == set(range(len(self.tables[name + "_table"]))), f"a {name} without use"
+
+
+def otlp(data):
+    """OpenTelemetry's rules for profiles; tracks are "TYPE THREAD TID of SERVICE PID [UNIT]"."""
+    request = decoded(data, "Request")
+    tables = Dictionary(request["dictionary"][0])
+    tracks = {}
+    for resource in request.get("resource_profiles", []):
+        of = attributes_of(resource["resource"][0].get("attributes", []))
+        assert of.get("service.name") == of.get("process.executable.name")
+        scope, = resource["scope_profiles"]
+        assert scope["scope"] == [{"name": [b"braid"]}]
+        for profile in scope["profiles"]:
+            kind = profile["sample_type"][0]
+            name, unit = (tables.text(kind, field) for field in ("type_strindex", "unit_strindex"))
+            assert ("period" in profile) == ("period_type" in profile)
+            assert profile.get("period_type", [kind]) == [kind]
+            seen = set()
+            for sample in profile["samples"]:
+                thread = tables.attributes(sample)
+                stack = tables.get("stack", sample.get("stack_index", [0])[0])
+                frames = tuple(map(tables.frame, reversed(stack.get("location_indices", []))))
+                value, = sample["values"]  # without times there is one
+                identity = (sample.get("stack_index", [0])[0],
+                            frozenset(sample.get("attribute_indices", [])))
+                assert value > 0 and identity not in seen, "two samples are one"
+                seen.add(identity)
+                track = f"{name} {thread.get('thread.name')} {thread.get('thread.id')} of " \
+                    f"{of.get('service.name')} {of.get('process.pid')} [{unit}]"
+                tracks.setdefault(track, []).append((frames, value))
+    tables.check_used()
     return tracks

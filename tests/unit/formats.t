@@ -103,6 +103,26 @@ def check_firefox():
     check_read(read_formats.firefox, "firefox")
 
 
+def check_otlp():
+    made(*SAMPLES)
+    f = "f (/x/app.py) python"
+    tap.equal(list(read_formats.otlp(written("otlp")).items()), [
+        ("wall app 42 of app 42 [nanoseconds]", [
+            (("main [made] native", f, "strcmp [made] native"), 1000000)]),
+        ("wall w 43 of app 42 [nanoseconds]", [
+            (("main [made] native", f, "deflate [made] native"), 2000000),
+            (("main [made] native", f, "read [libc] native", "vfs_read [kernel] kernel"), 750000)]),
+        ("alloc app 42 of app 42 [bytes]", [(("main [made] native", "malloc [made] native"), 2048)]),
+        ("fault app 42 of app 42 [count]", [(("main [made] native",), 3)]),
+        ("wall tool 50 of tool 50 [nanoseconds]", [(("main [made] native",), 7000000)])],
+              "otlp: a profile of each event and process, samples of threads")
+    made("cpu samples 1 running - - 42:app 42:app n:main;n:",
+         "cpu samples 2 running - - 42:app 42:app n:main;python:f@/x/app.py")
+    tap.equal(sum(value for track in read_formats.otlp(written("otlp")).values()
+                  for _, value in track), 3, "otlp: a frame without a name")
+    check_read(read_formats.otlp, "otlp")
+
+
 def check_perf():
     made(*SAMPLES)
     f = "f (/x/app.py)"
@@ -144,5 +164,6 @@ def check_dot():
 check_speedscope()
 check_dot()
 check_firefox()
+check_otlp()
 check_perf()
 tap.done()
