@@ -51,7 +51,7 @@ static const struct argp_option report_options[] = {
 	  "table (default): self and total per function; tree: what called what; folded: one line "
 	  "per stack; pprof: for the tool of that name, binary; speedscope: JSON for "
 	  "speedscope.app; firefox: JSON for profiler.firefox.com; otlp: for OpenTelemetry "
-	  "collectors, binary; perf: as perf script writes it; "
+	  "collectors, binary; chrome: JSON for Perfetto; perf: as perf script writes it; "
 	  "dot: graph of calls",
 	  0 },
 	{ "rows", OPT_ROWS, "N|all", 0,

@@ -98,6 +98,9 @@ int output__firefox(const struct profile *profile, const struct output_opts *opt
  * event. */
 int output__otlp(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* JSON for Perfetto and chrome://tracing: a slice for each path of calls, of sums. */
+int output__chrome(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* Text as perf-script(1) writes it, for what reads that; the period of a sample is its value. */
 int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
@@ -116,7 +119,8 @@ struct output_format {
 
 /* NULL: no such format. */
 const struct output_format *output__find_format(const char *name);
-#define OUTPUT_FORMATS \
-	"table, tree, folded, pprof, speedscope, firefox, otlp, perf or dot" /* for people */
+#define OUTPUT_FORMATS                                                                             \
+	"table, tree, folded, pprof, speedscope, firefox, otlp, chrome, perf or dot" /* for people \
+										      */
 
 #endif

@@ -155,6 +155,37 @@ def firefox(data):
     return tracks
 
 
+def chrome(data):
+    """Chrome's Trace Event Format: slices nest; tracks are "TITLE in PROCESS PID", of what is open
+    between one event and the next, in microseconds times 1000; frames "NAME CATEGORY CALLS"."""
+    json_of(data)
+    file = json.loads(data, parse_float=decimal.Decimal)
+    assert set(file) == {"displayTimeUnit", "otherData", "traceEvents"}
+    names, tracks, open_ones, last = {}, {}, {}, {}
+    for event in file["traceEvents"]:
+        at = event["pid"], event["tid"]
+        if event["ph"] == "M":
+            assert set(event) == {"ph", "pid", "tid", "name", "args"} and at not in open_ones
+            names.setdefault(at, {})[event["name"]] = event["args"]["name"]
+            continue
+        stack, now = open_ones.setdefault(at, []), event["ts"]
+        track = tracks.setdefault(f"{names[at]['thread_name']} in {names[at]['process_name']} "
+                                  f"{at[0]}", [])
+        passed = (now - last.get(at, 0)) * 1000
+        assert passed == int(passed) >= 0
+        if passed:
+            track.append((tuple(stack), int(passed)))
+        last[at] = now
+        if event["ph"] == "B":
+            calls = "".join(f" {n}" for n in event.get("args", {}).values())
+            stack.append(f"{event['name']} {event['cat']}{calls}")
+        else:
+            assert set(event) == {"ph", "pid", "tid", "ts"} and event["ph"] == "E"
+            stack.pop()
+    assert not any(open_ones.values())
+    return tracks
+
+
 # The fields of perf-script(1) as its readers take them apart, each by an expression of its own.
 HEADER = re.compile(r"(\S.*?)\s+(\d+)/(\d+)\s+(\d+)\.(\d{9}): +(\d+) (\S+): $")
 FRAME = re.compile(r"\t *([0-9a-f]+) (.+) \(([^\s()]+)\)$")

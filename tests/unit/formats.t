@@ -100,7 +100,7 @@ def check_firefox():
     file = json.loads(written("firefox", "--frames", "script", "--annotate"))
     tap.equal((len(file["threads"]), file["shared"]["stringArray"]), (1, ["", "f", "/x/app.py"]),
               "firefox: nothing without a value")
-    check_read(read_formats.firefox, "firefox")
+    check_read(read_formats.firefox, "firefox", ("empty", "zero", "hostile", "deep", "times", "odd"))
 
 
 def check_otlp():
@@ -120,7 +120,28 @@ def check_otlp():
          "cpu samples 2 running - - 42:app 42:app n:main;python:f@/x/app.py")
     tap.equal(sum(value for track in read_formats.otlp(written("otlp")).values()
                   for _, value in track), 3, "otlp: a frame without a name")
-    check_read(read_formats.otlp, "otlp")
+    check_read(read_formats.otlp, "otlp", ("empty", "zero", "hostile", "times", "odd"))
+
+
+def check_chrome():
+    made(*SAMPLES)
+    f = "f (app.py) python"
+    tap.equal(list(read_formats.chrome(written("chrome")).items()), [
+        ("wall: app (42) in app 42", [(("main native", f, "strcmp native"), 1000000)]),
+        ("wall: w (43) of app (42) in app 42", [
+            (("main native", f, "deflate native"), 2000000),
+            (("main native", f, "read native", "vfs_read kernel"), 750000)]),
+        ("wall: tool (50) in tool 50", [(("main native",), 7000000)]),
+        ("alloc: app (42) in app 42", [(("main native", "malloc native"), 2048000)]),
+        ("fault: app (42) in app 42", [(("main native",), 3000)])],
+              "chrome: a track for each event and thread")
+    track, = read_formats.chrome(profile("times", "chrome")).values()
+    lines = [line.rsplit(" ", 1) for line in profile("times", "folded").decode().splitlines()]
+    tap.equal([([frame.rsplit(" ", 2)[0] for frame in stack], value) for stack, value in track],
+              [(stack.split(";"), int(value)) for stack, value in lines], "chrome: times of calls")
+    tap.equal(track[-1][0], ("_start native 0", "<module> (main.py) python 21891",
+                             *["fib (math.py:12) python 21891"] * 3), "chrome: calls are counted")
+    check_read(read_formats.chrome, "chrome", ("empty", "zero", "hostile", "deep"))
 
 
 def check_perf():
@@ -165,5 +186,6 @@ check_speedscope()
 check_dot()
 check_firefox()
 check_otlp()
+check_chrome()
 check_perf()
 tap.done()
