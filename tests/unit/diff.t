@@ -6,6 +6,7 @@ number generator, and what the change of each function must be by arithmetic on 
 import collections
 import math
 import os
+import pty
 import random
 import sqlite3
 import statistics
@@ -261,6 +262,39 @@ def check_refused():
     refused(OLD)
 
 
+def on_terminal(*words):
+    pid, terminal = pty.fork()
+    if not pid:
+        for name in ("NO_COLOR", "PAGER", "LESS"):
+            os.environ.pop(name, None)
+        os.environ.update({"TERM": "xterm", "BRAID_PAGER": "cat"})
+        os.execv(OUTPUT + "/braid", ["braid", "report", "--diff", OLD, *words, NEW])
+    got = b""
+    try:
+        while part := os.read(terminal, 65536):
+            got += part
+    except OSError:  # the terminal's other end is closed
+        pass
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return got.decode().replace("\r\n", "\n")
+
+
+def check_colours():
+    """Of check_words' recordings: more is red, less blue, what may be chance grey."""
+    colours = {"\033[31m": ("more", "new"), "\033[34m": ("less", "gone"), "\033[2m": ()}
+    for words in ((), ("--format", "tree")):
+        text = on_terminal(*words)
+        rows = [row for row in text[text.index("Change"):].splitlines()[1:] if "%" in row]
+        for row in rows:
+            colour = next((one for one in colours if row.startswith(one)), None)
+            sure = "σ" in row and "within" not in row
+            want = [one for one, of in colours.items()
+                    if (any(word in row for word in of) if sure else not of)]
+            tap.equal([colour], want, f"the colour of: {row[5:60]}")
+            tap.ok(row.endswith("\033[m"), "and its end", row)
+
+
 def check_empty():
     made(OLD, cpu(1, "n:f", value=0))
     made(NEW, cpu(3, "n:f"))
@@ -276,6 +310,7 @@ def check_empty():
 
 check_words()
 check_folded()
+check_colours()
 check_drawn()
 check_values()
 check_empty()
