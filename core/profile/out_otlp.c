@@ -180,6 +180,8 @@ static int put_event(struct writing *writing, const struct profile *profile)
 	size_t at = 0, end;
 	int code = out_tracks__init(&tracks, profile);
 
+	if (!code)
+		code = otlp__enter(&writing->otlp, profile);
 	for (; !code && at < tracks.n_parts; at = end) {
 		const struct profile_thread *of = out_tracks__thread(&tracks, at);
 		struct resource *resource = find_resource(writing, of);

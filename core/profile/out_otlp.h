@@ -18,13 +18,17 @@ struct otlp_table {
 struct otlp {
 	const struct output_opts *opts;
 	struct otlp_table mappings, locations, functions, strings, attributes, stacks;
-	struct strtab *paths; /* "PARENT LOCATION", of ids of paths: what stacks are told by */
+	struct strtab *paths;  /* "PARENT LOCATION", of ids of paths: what stacks are told by */
+	uint32_t *location_of; /* by frame of the profile at hand; 0: not yet */
 	struct protobuf part, list, inner;
 };
 
 /* 0 or -ENOMEM; call otlp__done in any case. */
 int otlp__init(struct otlp *otlp, const struct output_opts *opts);
 void otlp__done(struct otlp *otlp);
+
+/* Has to be called before a profile's first stack. 0 or -ENOMEM. */
+int otlp__enter(struct otlp *otlp, const struct profile *profile);
 
 /* The number of what is found or added. `text` is any bytes; strings of the format are UTF-8. 0 or
  * -ENOMEM. */

@@ -177,6 +177,13 @@ static int add_location(struct otlp *otlp, const struct profile *profile, uint32
 	return 0;
 }
 
+int otlp__enter(struct otlp *otlp, const struct profile *profile)
+{
+	free(otlp->location_of);
+	otlp->location_of = calloc(profile->n_frames + 1, sizeof(*otlp->location_of));
+	return otlp->location_of ? 0 : -ENOMEM;
+}
+
 int otlp__stack(struct otlp *otlp, const struct profile *profile, const uint32_t *frames, size_t n,
 		uint32_t *locations, uint32_t *ret)
 {
@@ -186,7 +193,11 @@ int otlp__stack(struct otlp *otlp, const struct profile *profile, const uint32_t
 	int code = 0;
 
 	for (size_t i = 0; !code && i < n; i++) {
-		code = add_location(otlp, profile, frames[i], &locations[i]);
+		uint32_t *location = &otlp->location_of[frames[i]];
+
+		if (!*location)
+			code = add_location(otlp, profile, frames[i], location);
+		locations[i] = *location;
 		snprintf(key, sizeof(key), "%u %u", path, locations[i]);
 		if (!code && strtab__intern(otlp->paths, key, &path))
 			code = -ENOMEM;
@@ -265,6 +276,7 @@ void otlp__done(struct otlp *otlp)
 		protobuf__done(&tables[i]->entries);
 	}
 	strtab__free(otlp->paths);
+	free(otlp->location_of);
 	protobuf__done(&otlp->part);
 	protobuf__done(&otlp->list);
 	protobuf__done(&otlp->inner);
