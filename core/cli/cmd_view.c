@@ -7,7 +7,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/cli/pager.h"
-#include "core/profile/diff.h"
+#include "core/cli/view_diff.h"
 #include "core/profile/out_common.h"
 #include "core/profile/output.h"
 
@@ -23,8 +23,7 @@ struct report_opts {
 	struct profile *profile;
 	struct profile **others; /* of other events, for formats with room for them */
 	size_t n_others;
-	const char *old_file; /* to compare with; NULL: none */
-	bool by_value, by_given;
+	struct diff_opts compared;
 	struct profile *old;
 	struct diff *diff;
 };
@@ -41,9 +40,7 @@ enum {
 	OPT_GROUP,
 	OPT_INVERTED,
 	OPT_FRAMES,
-	OPT_LOCK_ORDER,
-	OPT_DIFF,
-	OPT_DIFF_BY
+	OPT_LOCK_ORDER
 };
 
 static const struct argp_option report_options[] = {
@@ -68,14 +65,6 @@ static const struct argp_option report_options[] = {
 	{ "histogram", OPT_HISTOGRAM, "stacks", OPTION_ARG_OPTIONAL,
 	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
 	  "--by also of each group; =stacks: also of each stack (default: of 10)",
-	  0 },
-	{ "diff", OPT_DIFF, "OLD", 0,
-	  "Compare with this older recording of the same event: table, tree or folded (with two "
-	  "columns, for difffolded.pl's readers); rows by the size of the change, and whether it "
-	  "is within the sampling error",
-	  0 },
-	{ "diff-by", OPT_DIFF_BY, "share|value", 0,
-	  "Compare shares of each recording's whole (default), or values per second of recording",
 	  0 },
 	{ "lock-order", OPT_LOCK_ORDER, NULL, 0,
 	  "Instead, potential deadlocks: mutexes that threads take in different orders, with "
@@ -151,19 +140,6 @@ static void parse_group(struct argp_state *state, const char *name, struct repor
 			     name);
 }
 
-static void finish_diff(struct argp_state *state, const struct report_opts *opts)
-{
-	if (!opts->old_file && opts->by_given)
-		cli__misused(state, "--diff-by says how to compare: with --diff OLD");
-	if (!opts->old_file)
-		return;
-	if (!opts->format || !opts->format->diff)
-		cli__misused(state, "--diff is for the formats table, tree and folded");
-	if (opts->output.sort == OUTPUT_SORT_SAMPLES)
-		cli__misused(state, "--diff has no samples to --sort by, but script, self, total "
-				    "and name");
-}
-
 /* Options that make no sense for what is written, and what is left to braid. */
 static void finish_report(struct argp_state *state, struct report_opts *opts)
 {
@@ -189,7 +165,7 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 	if (opts->frames < 0)
 		opts->frames =
 			tree || (table && !opts->output.group) ? FRAMES_COLLAPSED : FRAMES_ALL;
-	finish_diff(state, opts);
+	view_diff__check(state, &opts->compared, opts->format, opts->output.sort);
 }
 
 static error_t parse_report(int key, char *arg, struct argp_state *state)
@@ -200,6 +176,7 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &opts->view;
 		state->child_inputs[1] = &opts->frames;
+		state->child_inputs[2] = &opts->compared;
 		break;
 	case OPT_FORMAT:
 		opts->format = output__find_format(arg);
@@ -227,15 +204,6 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->view.filter.histogram = true;
 		opts->view.filter.histogram_stacks = arg != NULL;
 		opts->write = output__histogram;
-		break;
-	case OPT_DIFF:
-		opts->old_file = arg;
-		break;
-	case OPT_DIFF_BY:
-		opts->by_given = true;
-		opts->by_value = !strcmp(arg, "value");
-		if (!opts->by_value && strcmp(arg, "share") != 0)
-			cli__misused(state, "--diff-by takes share or value, not '%s'", arg);
 		break;
 	case OPT_LOCK_ORDER:
 		opts->view.filter.event = "lock-order";
@@ -316,26 +284,16 @@ static int choose_view(struct report_opts *opts)
 /* The older one is loaded and shown as the newer one is. */
 static int compare(struct report_opts *opts, const struct runtime *const *runtimes)
 {
-	struct view_opts view = opts->view;
-	struct err err = {};
-	int status;
+	int status =
+		view_diff__load(&opts->compared, &opts->view, runtimes, opts->profile, &opts->old);
 
-	view.file = opts->old_file;
-	if (!view.filter.event)
-		view.filter.event = opts->profile->event ? opts->profile->event : "cpu";
-	status = view__load(&view, runtimes, &opts->old);
 	if (!status)
 		status = choose_frames(opts, &opts->old);
-	if (status)
-		return status;
-	if (diff__new(opts->old, opts->profile, opts->by_value, &opts->diff, &err))
-		return cli__fail("%s", err.text);
+	if (!status)
+		status = view_diff__compare(&opts->compared, opts->old, opts->profile,
+					    opts->format->bare, &opts->diff);
 	opts->output.diff = opts->diff;
-	if (opts->format->bare && diff__scale(opts->diff) != 1)
-		fprintf(stderr, "old values are multiplied by %.6g: %s\n", diff__scale(opts->diff),
-			opts->by_value ? "per second, or sample, of the new recording"
-				       : "both recordings have the same whole");
-	return EXIT_OK;
+	return status;
 }
 
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
@@ -343,7 +301,8 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 	bool for_people;
 	int status;
 
-	opts->view.filter.threads = (opts->format && opts->format->threads) || opts->old_file;
+	opts->view.filter.threads =
+		(opts->format && opts->format->threads) || opts->compared.old_file;
 	if (opts->format && opts->format->events)
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);
@@ -351,7 +310,7 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		status = view__load(&opts->view, runtimes, &opts->profile);
 	if (!status)
 		status = choose_view(opts);
-	if (!status && opts->old_file)
+	if (!status && opts->compared.old_file)
 		status = compare(opts, runtimes);
 	if (status)
 		goto out;
@@ -380,6 +339,10 @@ static const struct argp_child children[] = { { &view_argp, 0, NULL, 0 },
 					      { &frames_argp, 0, NULL, 0 },
 					      {} };
 
+static const struct argp_child report_children[] = {
+	{ &view_argp, 0, NULL, 0 }, { &frames_argp, 0, NULL, 0 }, { &diff_argp, 0, NULL, 0 }, {}
+};
+
 int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 {
 	static const struct argp argp = {
@@ -402,7 +365,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --lock-order --lines app.db\n"
 		       "  braid report --diff before.db after.db\n"
 		       "  braid report --diff before.db --diff-by value --format tree after.db",
-		.children = children,
+		.children = report_children,
 	};
 	struct report_opts opts = { .view.file = OUTPUT_DEFAULT, .frames = -1 };
 
