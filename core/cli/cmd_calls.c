@@ -36,7 +36,8 @@ static const struct argp_option options[] = {
 	  1 },
 	{ "format", OPT_FORMAT, "FORMAT", 0,
 	  "table (default): calls, time in each function itself and in all; tree: the same by what "
-	  "called what; others as of braid report: stacks weighted by time",
+	  "called what; chrome: JSON for Perfetto, a slice for all calls of a path; others as of "
+	  "braid report: stacks weighted by time",
 	  2 },
 	{ "rows", OPT_ROWS, "N", 0, "At most N rows of a table or tree (default: all)", 2 },
 	{ "lines", OPT_LINES, NULL, 0, "Show the line that a function begins at", 2 },

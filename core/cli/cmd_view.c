@@ -7,6 +7,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/cli/pager.h"
+#include "core/cli/view_diff.h"
 #include "core/profile/out_common.h"
 #include "core/profile/output.h"
 
@@ -22,6 +23,9 @@ struct report_opts {
 	struct profile *profile;
 	struct profile **others; /* of other events, for formats with room for them */
 	size_t n_others;
+	struct diff_opts compared;
+	struct profile *old;
+	struct diff *diff;
 };
 
 #define ROWS_DEFAULT 30
@@ -43,7 +47,9 @@ static const struct argp_option report_options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0,
 	  "table (default): self and total per function; tree: what called what; folded: one line "
 	  "per stack; pprof: for the tool of that name, binary; speedscope: JSON for "
-	  "speedscope.app; perf: as perf script writes it; dot: graph of calls",
+	  "speedscope.app; firefox: JSON for profiler.firefox.com; otlp: for OpenTelemetry "
+	  "collectors, binary; chrome: JSON for Perfetto; perf: as perf script writes it; "
+	  "dot: graph of calls",
 	  0 },
 	{ "rows", OPT_ROWS, "N|all", 0,
 	  "At most N rows of a table or tree (default 30), or groups of a histogram (default: all)",
@@ -96,8 +102,8 @@ static int write_profile(void *ctx, FILE *out)
 {
 	const struct report_opts *opts = ctx;
 
-	return (opts->format ? opts->format->write : opts->write)(opts->profile, &opts->output,
-								  out);
+	return (opts->format ? opts->format->write : opts->write)(
+		opts->diff ? opts->diff->both : opts->profile, &opts->output, out);
 }
 
 static void parse_sort(struct argp_state *state, const char *name, struct output_opts *opts)
@@ -159,6 +165,7 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 	if (opts->frames < 0)
 		opts->frames =
 			tree || (table && !opts->output.group) ? FRAMES_COLLAPSED : FRAMES_ALL;
+	view_diff__check(state, &opts->compared, opts->format, opts->output.sort);
 }
 
 static error_t parse_report(int key, char *arg, struct argp_state *state)
@@ -169,6 +176,7 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &opts->view;
 		state->child_inputs[1] = &opts->frames;
+		state->child_inputs[2] = &opts->compared;
 		break;
 	case OPT_FORMAT:
 		opts->format = output__find_format(arg);
@@ -273,12 +281,28 @@ static int choose_view(struct report_opts *opts)
 	return status;
 }
 
+/* The older one is loaded and shown as the newer one is. */
+static int compare(struct report_opts *opts, const struct runtime *const *runtimes)
+{
+	int status =
+		view_diff__load(&opts->compared, &opts->view, runtimes, opts->profile, &opts->old);
+
+	if (!status)
+		status = choose_frames(opts, &opts->old);
+	if (!status)
+		status = view_diff__compare(&opts->compared, opts->old, opts->profile,
+					    opts->format->bare, &opts->diff);
+	opts->output.diff = opts->diff;
+	return status;
+}
+
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
 	bool for_people;
 	int status;
 
-	opts->view.filter.threads = opts->format && opts->format->threads;
+	opts->view.filter.threads =
+		(opts->format && opts->format->threads) || opts->compared.old_file;
 	if (opts->format && opts->format->events)
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);
@@ -286,6 +310,8 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		status = view__load(&opts->view, runtimes, &opts->profile);
 	if (!status)
 		status = choose_view(opts);
+	if (!status && opts->compared.old_file)
+		status = compare(opts, runtimes);
 	if (status)
 		goto out;
 	print_idle(opts);
@@ -303,6 +329,8 @@ out:
 	for (size_t i = 0; i < opts->n_others; i++)
 		profile__free(opts->others[i]);
 	free(opts->others);
+	diff__free(opts->diff);
+	profile__free(opts->old);
 	profile__free(opts->profile);
 	return status;
 }
@@ -310,6 +338,10 @@ out:
 static const struct argp_child children[] = { { &view_argp, 0, NULL, 0 },
 					      { &frames_argp, 0, NULL, 0 },
 					      {} };
+
+static const struct argp_child report_children[] = {
+	{ &view_argp, 0, NULL, 0 }, { &frames_argp, 0, NULL, 0 }, { &diff_argp, 0, NULL, 0 }, {}
+};
 
 int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 {
@@ -330,8 +362,10 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --format tree --event uprobe:/lib/libc.so.6:malloc app.db\n"
 		       "  braid report --by state --format tree app.db\n"
 		       "  braid report --event off-cpu --histogram --by syscall app.db\n"
-		       "  braid report --lock-order --lines app.db",
-		.children = children,
+		       "  braid report --lock-order --lines app.db\n"
+		       "  braid report --diff before.db after.db\n"
+		       "  braid report --diff before.db --diff-by value --format tree after.db",
+		.children = report_children,
 	};
 	struct report_opts opts = { .view.file = OUTPUT_DEFAULT, .frames = -1 };
 

@@ -17,6 +17,9 @@ struct relabel {
 	struct profile *labels;
 	uint32_t *caller, *leaf; /* by frame of the original: frame of `labels` */
 	uint32_t no_stack;
+	/* Of two recordings: a stack of `labels` has what the newer has as its weight, and as its
+	 * calls what the older has. */
+	const struct diff *diff;
 };
 
 static int relabel_frame(struct relabel *relabel, const struct profile *profile, size_t frame,
@@ -46,23 +49,38 @@ out:
 	return err;
 }
 
+static struct profile_value value_of(const struct relabel *relabel, const struct profile *profile,
+				     uint32_t node)
+{
+	const struct diff *diff = relabel->diff;
+	double old, new;
+
+	if (!diff)
+		return (struct profile_value) { .weight = profile->nodes[node].self };
+	old = diff->of_node[DIFF_OLD][node] / diff->sides[DIFF_OLD].unit * diff__scale(diff);
+	new = diff->of_node[DIFF_NEW][node] / diff->sides[DIFF_NEW].unit;
+	/* Below 2^64 the sums stay what can be added. */
+	return (struct profile_value) { .weight = min_of(new, 1e18) + 0.5,
+					.calls = min_of(old, 1e18) + 0.5 };
+}
+
 /* The stack that ends at `node`, root first, its last frame as a leaf. */
 static int relabel_stack(struct relabel *relabel, const struct profile *profile, uint32_t node,
 			 uint32_t depth, uint32_t *stack)
 {
-	uint64_t self = profile->nodes[node].self;
+	struct profile_value value = value_of(relabel, profile, node);
 	uint32_t i = depth;
 
-	if (!self)
+	if (!value.weight && !value.calls)
 		return 0;
 	if (!node)
-		return profile__add(relabel->labels, &relabel->no_stack, 1, self);
+		return profile__add_value(relabel->labels, &relabel->no_stack, 1, &value, NULL);
 	stack[--i] = relabel->leaf[profile->nodes[node].frame];
 	while (i) {
 		node = profile->nodes[node].parent;
 		stack[--i] = relabel->caller[profile->nodes[node].frame];
 	}
-	return profile__add(relabel->labels, stack, depth, self);
+	return profile__add_value(relabel->labels, stack, depth, &value, NULL);
 }
 
 static int relabel_all(struct relabel *relabel, const struct profile *profile, int annotate)
@@ -91,7 +109,7 @@ static int relabel_all(struct relabel *relabel, const struct profile *profile, i
 
 /* Walks depth first with the line up to here in one buffer; `ends` says where each depth's part
  * of it ends. */
-static int write_lines(const struct profile *labels, FILE *out)
+static int write_lines(const struct profile *labels, bool two, FILE *out)
 {
 	size_t i, cap = 0, *ends = NULL;
 	struct out_tree tree;
@@ -114,9 +132,13 @@ static int write_lines(const struct profile *labels, FILE *out)
 		if (err)
 			break;
 		memcpy(line + end[-1], name, *end - end[-1]);
-		if (!node->self)
+		if (!node->self && !node->calls)
 			continue;
 		fwrite_unlocked(line, 1, *end, out);
+		if (two) {
+			output__number(out, node->calls);
+			putc_unlocked(' ', out);
+		}
 		output__number(out, node->self);
 		putc_unlocked('\n', out);
 	}
@@ -129,6 +151,7 @@ static int write_lines(const struct profile *labels, FILE *out)
 int output__folded(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
 	struct relabel relabel = {
+		.diff = opts->diff,
 		.labels = profile__new(),
 		.caller = calloc(profile->n_frames + 1, sizeof(*relabel.caller)),
 		.leaf = calloc(profile->n_frames + 1, sizeof(*relabel.leaf)),
@@ -139,7 +162,7 @@ int output__folded(const struct profile *profile, const struct output_opts *opts
 		goto out;
 	err = relabel_all(&relabel, profile, opts->annotate);
 	if (!err)
-		err = write_lines(relabel.labels, out);
+		err = write_lines(relabel.labels, opts->diff != NULL, out);
 	if (!err)
 		err = output__finish(out);
 out:

@@ -10,133 +10,43 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/profile/out_common.h"
-
-/* What tells the rows apart: texts of the profile, or of the table where rows are of anything but
- * functions. */
-struct key {
-	uint32_t name, file;
-	uint8_t kind;
-};
+#include "core/profile/out_diff.h"
+#include "core/profile/out_rows.h"
 
 struct row {
-	struct key key;
+	uint32_t number; /* of table.of */
 	uint64_t self, script, total, calls;
 	uint64_t waiting, preempted, samples; /* parts of total */
 	uint32_t open; /* how many of its frames are on the path being walked */
-	bool is_root;  /* stands for samples without any frame */
 };
 
 struct table {
 	const struct profile *profile;
 	const struct output_opts *opts;
-	struct strtab *texts;
-	struct key *keys; /* by frame */
-	struct row *rows; /* the first is the root's */
-	size_t n_rows;
-	uint32_t *row_of;  /* by frame */
+	struct out_rows of;
+	struct row *rows;  /* until they are sorted, by number */
 	uint64_t *samples; /* by node, with those of everything above it */
 	bool scripts;	   /* there is a difference between script and self */
 	enum output_sort sort;
 	int kind_width;
 };
 
-static bool is_label(const struct profile *profile, uint8_t kind)
-{
-	return profile->kinds[kind].label;
-}
-
-/* What a frame's row is called where rows are not of functions; printf's `[...]` where it is not
- * known in which file it is. */
-static int add_text(struct table *table, const struct profile_frame *frame, uint32_t *ret)
-{
-	const struct profile *profile = table->profile;
-	const char *file = strtab__get(profile->strings, frame->file);
-	const char *library = strtab__get(profile->strings, frame->library);
-	const char *kind = profile->kinds[frame->kind].name;
-	char text[PROFILE_LIBRARY_BYTES + 2];
-
-	if (is_label(profile, frame->kind))
-		return strtab__intern(table->texts, strtab__get(profile->strings, frame->name),
-				      ret);
-	if (table->opts->group == OUTPUT_FILES && *file)
-		return strtab__intern(table->texts, file, ret);
-	if (table->opts->group == OUTPUT_KINDS || !*library)
-		library = kind;
-	snprintf(text, sizeof(text), table->opts->group == OUTPUT_FILES ? "[%.250s]" : "%.250s",
-		 library);
-	return strtab__intern(table->texts, text, ret);
-}
-
-static int make_key(struct table *table, size_t i)
-{
-	const struct profile_frame *frame = &table->profile->frames[i];
-	struct key *key = &table->keys[i];
-
-	if (table->opts->group == OUTPUT_FUNCTIONS) {
-		*key = (struct key) { frame->name, frame->file, frame->kind };
-		return 0;
-	}
-	key->kind = frame->kind == KIND_INLINED && table->opts->group != OUTPUT_KINDS ? KIND_NATIVE
-										      : frame->kind;
-	return add_text(table, frame, &key->name);
-}
-
-static int compare_keys(const struct key *x, const struct key *y)
-{
-	if (x->name != y->name)
-		return x->name < y->name ? -1 : 1;
-	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	return x->kind - y->kind;
-}
-
-static int compare_frames(const void *a, const void *b, void *arg)
-{
-	const struct key *keys = arg;
-
-	return compare_keys(&keys[*(const uint32_t *)a], &keys[*(const uint32_t *)b]);
-}
-
 static int table_init(struct table *table)
 {
-	const struct profile *profile = table->profile;
-	size_t i, n = profile->n_frames;
-	uint32_t *sorted = malloc((n + 1) * sizeof(*sorted));
-	int ret = -ENOMEM;
+	int ret = out_rows__init(&table->of, table->profile, table->opts->group);
 
-	table->texts = strtab__new();
-	table->keys = calloc(n + 1, sizeof(*table->keys));
-	table->rows = calloc(n + 1, sizeof(*table->rows));
-	table->row_of = calloc(n + 1, sizeof(*table->row_of));
-	if (!sorted || !table->texts || !table->keys || !table->rows || !table->row_of)
-		goto out;
-	for (i = 0; i < n; i++) {
-		sorted[i] = i;
-		if (make_key(table, i))
-			goto out;
-	}
-	qsort_r(sorted, n, sizeof(*sorted), compare_frames, table->keys);
-	table->rows[0].is_root = true;
-	table->n_rows = 1;
-	for (i = 0; i < n; i++) {
-		const struct key *key = &table->keys[sorted[i]];
-
-		if (!i || compare_keys(&table->keys[sorted[i - 1]], key))
-			table->rows[table->n_rows++].key = *key;
-		table->row_of[sorted[i]] = table->n_rows - 1;
-	}
-	ret = 0;
-out:
-	free(sorted);
-	return ret;
+	if (ret)
+		return ret;
+	table->rows = calloc(table->of.n, sizeof(*table->rows));
+	for (size_t i = 0; table->rows && i < table->of.n; i++)
+		table->rows[i].number = i;
+	return table->rows ? 0 : -ENOMEM;
 }
 
 static void table_done(struct table *table)
 {
-	strtab__free(table->texts);
-	free(table->keys);
+	out_rows__done(&table->of);
 	free(table->rows);
-	free(table->row_of);
 	free(table->samples);
 }
 
@@ -146,17 +56,12 @@ static void add_total(const struct table *table, struct row *row, const struct o
 {
 	const struct profile_node *at = &table->profile->nodes[node];
 
-	row->total += row->is_root ? at->self : tree->total[node];
-	row->samples += row->is_root ? at->samples : table->samples[node];
+	row->total += row->number ? tree->total[node] : at->self;
+	row->samples += row->number ? table->samples[node] : at->samples;
 	if (!tree->waiting)
 		return;
-	row->waiting += row->is_root ? at->waiting : tree->waiting[node];
-	row->preempted += row->is_root ? at->preempted : tree->preempted[node];
-}
-
-static uint32_t row_number(const struct table *table, uint32_t node)
-{
-	return node ? table->row_of[table->profile->nodes[node].frame] : 0;
+	row->waiting += row->number ? tree->waiting[node] : at->waiting;
+	row->preempted += row->number ? tree->preempted[node] : at->preempted;
 }
 
 /* Walks depth first and remembers which rows the path has, so that a row's total takes only the
@@ -167,7 +72,7 @@ static int count(struct table *table, const struct out_tree *tree, const uint32_
 	uint32_t depth = 0, *path = calloc(tree->depth_max + 1, sizeof(*path));
 
 	for (size_t i = 0; i < tree->n_order && path; i++) {
-		uint32_t node = tree->order[i], number = row_number(table, node);
+		uint32_t node = tree->order[i], number = out_rows__of(&table->of, node);
 		struct row *row = &table->rows[number];
 
 		for (; depth > tree->depth[node]; depth--)
@@ -175,9 +80,10 @@ static int count(struct table *table, const struct out_tree *tree, const uint32_
 		path[depth++] = number;
 		row->self += profile->nodes[node].self;
 		row->calls += profile->nodes[node].calls;
-		table->rows[row_number(table, owners[node])].script += profile->nodes[node].self;
-		table->scripts |=
-			row_number(table, owners[node]) != number && profile->nodes[node].self;
+		table->rows[out_rows__of(&table->of, owners[node])].script +=
+			profile->nodes[node].self;
+		table->scripts |= out_rows__of(&table->of, owners[node]) != number &&
+				  profile->nodes[node].self;
 		if (!row->open++)
 			add_total(table, row, tree, node);
 	}
@@ -214,19 +120,6 @@ out:
 
 /* ---- order ---- */
 
-static bool is_group(const struct table *table, const struct row *row)
-{
-	return table->profile->group_kind && !row->is_root &&
-	       row->key.kind == table->profile->group_kind;
-}
-
-static const char *name_of(const struct table *table, const struct row *row)
-{
-	return strtab__get(table->opts->group == OUTPUT_FUNCTIONS ? table->profile->strings
-								  : table->texts,
-			   row->key.name);
-}
-
 static uint64_t sorted_by(const struct row *row, enum output_sort sort)
 {
 	switch (sort) {
@@ -246,9 +139,13 @@ static int compare_rows(const void *a, const void *b, void *arg)
 {
 	const struct row *x = a, *y = b;
 	const struct table *table = arg;
-	bool x_groups = is_group(table, x), y_groups = is_group(table, y);
+	bool x_groups = out_rows__is_group(&table->of, x->number);
+	bool y_groups = out_rows__is_group(&table->of, y->number);
+	const struct out_row_key *x_key = &table->of.keys[x->number];
+	const struct out_row_key *y_key = &table->of.keys[y->number];
 	uint64_t by_x = sorted_by(x, table->sort), by_y = sorted_by(y, table->sort);
-	int diff = strcmp(name_of(table, x), name_of(table, y));
+	int diff = strcmp(out_rows__name(&table->of, x->number),
+			  out_rows__name(&table->of, y->number));
 
 	if (x_groups != y_groups)
 		return x_groups ? -1 : 1;
@@ -265,31 +162,12 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	if (x->calls != y->calls)
 		return x->calls > y->calls ? -1 : 1;
 	if (!diff)
-		diff = strcmp(strtab__get(table->profile->strings, x->key.file),
-			      strtab__get(table->profile->strings, y->key.file));
-	return diff ? diff : x->key.kind - y->key.kind;
+		diff = strcmp(strtab__get(table->profile->strings, x_key->file),
+			      strtab__get(table->profile->strings, y_key->file));
+	return diff ? diff : x_key->kind - y_key->kind;
 }
 
 /* ---- what is written ---- */
-
-/* Printable; owned by the caller; NULL: out of memory. */
-static char *row_label(const struct table *table, const struct row *row)
-{
-	const struct profile_frame function = { .name = row->key.name,
-						.file = row->key.file,
-						.kind = row->key.kind };
-	char *label;
-
-	if (row->is_root)
-		label = strdup("[no stack]");
-	else if (table->opts->group == OUTPUT_FUNCTIONS)
-		label = output__label(table->profile, &function, table->opts->annotate);
-	else
-		label = strdup(name_of(table, row));
-	if (label)
-		escape__printable(label);
-	return label;
-}
 
 static void put_share(const struct table *table, uint64_t weight, FILE *out)
 {
@@ -302,14 +180,15 @@ static void put_share(const struct table *table, uint64_t weight, FILE *out)
 static int put_row(const struct table *table, const struct row *row, FILE *out)
 {
 	const struct profile *profile = table->profile;
-	bool colour = table->opts->colour && !row->is_root;
+	uint8_t row_kind = table->of.keys[row->number].kind;
+	bool colour = table->opts->colour && row->number;
 	char kind[sizeof(profile->kinds[0].name)] = "-", states[OUTPUT_STATES_BYTES];
-	char *label = row_label(table, row);
+	char *label = out_rows__label(&table->of, row->number, table->opts->annotate);
 
 	if (!label)
 		return -ENOMEM;
-	if (!row->is_root)
-		strcpy(kind, profile->kinds[row->key.kind].name);
+	if (row->number)
+		strcpy(kind, profile->kinds[row_kind].name);
 	escape__printable(kind);
 	if (table->opts->group != OUTPUT_LABELS) {
 		if (table->scripts)
@@ -326,7 +205,7 @@ static int put_row(const struct table *table, const struct row *row, FILE *out)
 	if (table->sort == OUTPUT_SORT_SAMPLES)
 		fprintf(out, "%10" PRIu64 " ", row->samples);
 	fprintf(out, " %-*s  %s%s%s\n", table->kind_width, kind,
-		colour ? output__colour(profile, row->key.kind) : "", label,
+		colour ? output__colour(profile, row_kind) : "", label,
 		colour ? OUTPUT_COLOUR_END : "");
 	free(label);
 	return 0;
@@ -334,8 +213,6 @@ static int put_row(const struct table *table, const struct row *row, FILE *out)
 
 static void put_titles(const struct table *table, FILE *out)
 {
-	static const char *const titles[OUTPUT_GROUPS_N] = { "Function", "File", "Library",
-							     "Kind of code", "Group" };
 	const struct profile *profile = table->profile;
 
 	putc('\n', out);
@@ -351,7 +228,7 @@ static void put_titles(const struct table *table, FILE *out)
 		putc(' ', out);
 	fputs(profile->counts_calls ? "     Calls " : "", out);
 	fputs(table->sort == OUTPUT_SORT_SAMPLES ? "   Samples " : "", out);
-	fprintf(out, " %-*s  %s\n", table->kind_width, "Kind", titles[table->opts->group]);
+	fprintf(out, " %-*s  %s\n", table->kind_width, "Kind", out_rows__title(table->opts->group));
 }
 
 static int put_rows(const struct table *table, FILE *out)
@@ -360,11 +237,11 @@ static int put_rows(const struct table *table, FILE *out)
 	int ret = 0;
 
 	put_titles(table, out);
-	for (size_t i = 0; i < table->n_rows && !ret; i++) {
+	for (size_t i = 0; i < table->of.n && !ret; i++) {
 		const struct row *row = &table->rows[i];
 
-		if ((!row->total && !row->calls) ||
-		    (table->opts->group == OUTPUT_LABELS && !is_group(table, row)))
+		if ((!row->total && !row->calls) || (table->opts->group == OUTPUT_LABELS &&
+						     !out_rows__is_group(&table->of, row->number)))
 			continue;
 		if (!rows || n < rows)
 			ret = put_row(table, row, out);
@@ -380,6 +257,8 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 	struct table table = { .profile = profile, .opts = opts, .kind_width = 4 };
 	int ret = 0;
 
+	if (opts->diff)
+		return out_diff__table(opts, out);
 	output__heading(profile, out);
 	if (!profile->total)
 		goto out;
@@ -393,7 +272,7 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 	table.sort = opts->sort	     ? opts->sort
 		     : table.scripts ? OUTPUT_SORT_SCRIPT
 				     : OUTPUT_SORT_SELF;
-	qsort_r(table.rows, table.n_rows, sizeof(*table.rows), compare_rows, &table);
+	qsort_r(table.rows, table.of.n, sizeof(*table.rows), compare_rows, &table);
 	ret = put_rows(&table, out);
 out:
 	if (!ret)

@@ -9,6 +9,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/profile/out_common.h"
+#include "core/profile/out_diff.h"
 
 /* Nodes with less of the whole are left out, and counted. Where rows are few, more is needed: so
  * much that what is shown fits. */
@@ -40,6 +41,7 @@ struct printed {
 	uint32_t trunk; /* node up to which all stacks are the same, where that is worth a row */
 	uint32_t trunk_frames;
 	size_t left_out;
+	struct diff_rows changes; /* by node, of two recordings */
 	FILE *out;
 };
 
@@ -52,6 +54,17 @@ static int compare_nodes(const void *a, const void *b, void *arg)
 	if (printed->tree.total[x] != printed->tree.total[y])
 		return printed->tree.total[x] > printed->tree.total[y] ? -1 : 1;
 	return printed->place[x] < printed->place[y] ? -1 : printed->place[x] > printed->place[y];
+}
+
+/* Each node is a row of its own. */
+static int init_changes(struct printed *printed)
+{
+	uint32_t *rows = printed->place;
+
+	for (uint32_t i = 0; i < printed->profile->n_nodes; i++)
+		rows[i] = i;
+	return diff_rows__init(&printed->changes, printed->opts->diff, DIFF_TOTAL, rows,
+			       printed->profile->n_nodes);
 }
 
 static int printed_init(struct printed *printed)
@@ -67,6 +80,8 @@ static int printed_init(struct printed *printed)
 	printed->stack = calloc(n, sizeof(*printed->stack));
 	if (!printed->place || !printed->sorted || !printed->child || !printed->sibling ||
 	    !printed->chosen || !printed->stack || out_tree__init(&printed->tree, profile))
+		return -ENOMEM;
+	if (printed->opts->diff && init_changes(printed))
 		return -ENOMEM;
 	n = printed->tree.n_order - 1;
 	for (size_t i = 0; i < n; i++) {
@@ -93,6 +108,7 @@ static void printed_done(struct printed *printed)
 	free(printed->chosen);
 	free(printed->stack);
 	out_tree__done(&printed->tree);
+	diff_rows__done(&printed->changes);
 }
 
 static bool is_label(const struct printed *printed, uint32_t node)
@@ -243,11 +259,24 @@ static void put_elided(const struct printed *printed, uint32_t frames, uint32_t 
 	int width = 17 + (printed->tree.waiting ? (int)strlen(OUTPUT_STATES_TITLE) : 0) +
 		    (printed->opts->inverted ? 0 : 11) + (profile->counts_calls ? 12 : 0);
 
+	if (printed->opts->diff)
+		width = strlen(out_diff__titles(printed->opts->diff)) - 2;
 	fprintf(printed->out, "%*s", width, "");
 	put_indent(printed, level);
 	fprintf(printed->out, "%s… %u frames …%s\n",
 		printed->opts->colour ? OUTPUT_COLOUR_FAINT : "", frames,
 		printed->opts->colour ? OUTPUT_COLOUR_END : "");
+}
+
+static void put_change(const struct printed *printed, uint32_t node)
+{
+	struct diff_change change = diff_rows__change(&printed->changes, node);
+	char columns[OUT_DIFF_BYTES];
+
+	out_diff__columns(printed->opts->diff, &change, columns, sizeof(columns));
+	columns[strlen(columns) - 2] = '\0'; /* which the indentation begins with */
+	fprintf(printed->out, "%s%s", printed->opts->colour ? out_diff__colour(&change) : "",
+		columns);
 }
 
 static void put_numbers(const struct printed *printed, uint32_t node)
@@ -257,6 +286,10 @@ static void put_numbers(const struct printed *printed, uint32_t node)
 	uint64_t whole = printed->tree.total[0];
 	char text[32], states[OUTPUT_STATES_BYTES] = "";
 
+	if (printed->opts->diff) {
+		put_change(printed, node);
+		return;
+	}
 	output__amount(profile, printed->tree.total[node], text, sizeof(text));
 	if (printed->tree.waiting)
 		output__states(profile, printed->tree.total[node], printed->tree.waiting[node],
@@ -281,8 +314,8 @@ static int put_node(const struct printed *printed, uint32_t node, uint32_t level
 	put_numbers(printed, node);
 	put_indent(printed, level);
 	fprintf(printed->out, "%s%s%s\n",
-		printed->opts->colour ? output__colour(profile, kind) : "", label,
-		printed->opts->colour ? OUTPUT_COLOUR_END : "");
+		printed->opts->colour && !printed->opts->diff ? output__colour(profile, kind) : "",
+		label, printed->opts->colour ? OUTPUT_COLOUR_END : "");
 	free(label);
 	return 0;
 }
@@ -357,6 +390,23 @@ static int put_all(struct printed *printed)
 	return ret;
 }
 
+static void put_titles(const struct printed *printed)
+{
+	const struct output_opts *opts = printed->opts;
+	FILE *out = printed->out;
+
+	if (opts->diff) {
+		out_diff__heading(opts->diff, out);
+		fprintf(out, "\n%sFunction\n", out_diff__titles(opts->diff));
+		return;
+	}
+	output__heading(printed->profile, out);
+	fprintf(out, "\n Total%%      Total%s%s%s  Function\n",
+		printed->tree.waiting ? OUTPUT_STATES_TITLE : "",
+		opts->inverted ? "" : "       Self",
+		printed->profile->counts_calls ? "       Calls" : "");
+}
+
 int output__tree(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
 	struct printed printed = { .profile = profile, .opts = opts, .out = out };
@@ -364,10 +414,7 @@ int output__tree(const struct profile *profile, const struct output_opts *opts, 
 
 	if (ret)
 		goto out;
-	output__heading(profile, out);
-	fprintf(out, "\n Total%%      Total%s%s%s  Function\n",
-		printed.tree.waiting ? OUTPUT_STATES_TITLE : "",
-		opts->inverted ? "" : "       Self", profile->counts_calls ? "       Calls" : "");
+	put_titles(&printed);
 	find_trunk(&printed);
 	choose(&printed);
 	ret = put_all(&printed);

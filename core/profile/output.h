@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/profile/diff.h"
 #include "core/profile/frames.h"
 #include "core/profile/profile.h"
 
@@ -41,6 +42,9 @@ struct output_opts {
 				       profile has */
 	bool colour;		    /* table, tree: for a terminal that knows SGR sequences */
 	bool inverted;		    /* tree: of callers; the profile is inverted already */
+	/* table, tree, folded: two recordings instead of one, whose `both` is the profile; NULL:
+	 * one */
+	const struct diff *diff;
 };
 
 /* All writers write the whole profile to `out` and return 0, -ENOMEM, or the negative errno of a
@@ -67,7 +71,8 @@ int output__lock_order(const struct profile *profile, const struct output_opts *
 
 /* `root;...;leaf WEIGHT`, one line per distinct stack, sorted; plain numbers in the event's
  * unit. `;` inside a
- * name becomes `:`, control characters become `?`. */
+ * name becomes `:`, control characters become `?`. Of two recordings `... OLD NEW`, as
+ * difffolded.pl of FlameGraph writes it, where OLD is scaled to be like NEW (diff__scale). */
 int output__folded(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
 /* One self-contained HTML page: interactive flame graph, no network. */
@@ -86,6 +91,16 @@ int output__pprof(const struct profile *profile, const struct output_opts *opts,
 /* JSON for https://www.speedscope.app: a profile for each event and thread. */
 int output__speedscope(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* JSON for https://profiler.firefox.com: a thread for each event and thread. */
+int output__firefox(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* OpenTelemetry's profiles, as a request for a collector: binary. A profile for each process and
+ * event. */
+int output__otlp(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* JSON for Perfetto and chrome://tracing: a slice for each path of calls, of sums. */
+int output__chrome(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* Text as perf-script(1) writes it, for what reads that; the period of a sample is its value. */
 int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
@@ -99,10 +114,13 @@ struct output_format {
 	bool bare;    /* has no place for output__notes */
 	bool threads; /* wants to know what is of which thread */
 	bool events;  /* has room for all events of a recording: opts->others */
+	bool diff;    /* can compare two: opts->diff */
 };
 
 /* NULL: no such format. */
 const struct output_format *output__find_format(const char *name);
-#define OUTPUT_FORMATS "table, tree, folded, pprof, speedscope, perf or dot" /* for people */
+#define OUTPUT_FORMATS                                                                             \
+	"table, tree, folded, pprof, speedscope, firefox, otlp, chrome, perf or dot" /* for people \
+										      */
 
 #endif

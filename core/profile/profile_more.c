@@ -175,7 +175,7 @@ struct profile *profile__like(const struct profile *from)
 
 /* The stack that ends at `node`, as it is shown turned round. */
 static int invert_stack(const struct profile *from, uint32_t node, struct profile *to,
-			uint32_t *stack)
+			uint32_t *stack, uint32_t *ret_node)
 {
 	const struct profile_node *end = &from->nodes[node];
 	const struct profile_value value = { .weight = end->self,
@@ -195,14 +195,36 @@ static int invert_stack(const struct profile *from, uint32_t node, struct profil
 	}
 	if (to->n_nodes + n > INVERTED_NODES_MAX)
 		return -ENOMEM;
-	return profile__add_value(to, stack, n, &value, NULL);
+	return profile__add_value(to, stack, n, &value, ret_node);
+}
+
+/* `nodes`: by node, where its stack ends now. */
+static int copy_shares(const struct profile *from, const uint32_t *nodes, struct profile *to)
+{
+	uint32_t number;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < from->n_threads; i++) {
+		const struct profile_thread *thread = &from->threads[i];
+
+		ret = profile__add_thread(to, thread->pid, thread->process, thread->tid,
+					  thread->name, &number);
+	}
+	for (size_t i = 0; !ret && i < from->n_shares; i++) {
+		struct profile_share share = from->shares[i];
+
+		share.node = nodes[share.node];
+		share.value.calls = 0;
+		ret = profile__add_share(to, &share);
+	}
+	return ret;
 }
 
 int profile__inverted(const struct profile *from, struct profile **ret)
 {
 	struct profile *to = profile__like(from);
 	uint32_t *stack = NULL, *depth = calloc(from->n_nodes, sizeof(*depth));
-	uint32_t deepest = 0;
+	uint32_t *nodes = calloc(from->n_nodes, sizeof(*nodes)), deepest = 0;
 	int code = -ENOMEM;
 
 	for (size_t i = 1; depth && i < from->n_nodes; i++) {
@@ -210,11 +232,13 @@ int profile__inverted(const struct profile *from, struct profile **ret)
 		deepest = max_of(deepest, depth[i]);
 	}
 	stack = calloc(deepest + 2, sizeof(*stack));
-	if (!to || !depth || !stack)
+	if (!to || !depth || !nodes || !stack)
 		goto out;
 	code = 0;
 	for (size_t i = 0; !code && i < from->n_nodes; i++)
-		code = invert_stack(from, i, to, stack);
+		code = invert_stack(from, i, to, stack, &nodes[i]);
+	if (!code)
+		code = copy_shares(from, nodes, to);
 	if (code)
 		goto out;
 	*ret = to;
@@ -222,6 +246,7 @@ int profile__inverted(const struct profile *from, struct profile **ret)
 out:
 	profile__free(to);
 	free(stack);
+	free(nodes);
 	free(depth);
 	return code;
 }

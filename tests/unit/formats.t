@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `braid report --format` writes for viewers, read back by tests/tools/read_formats.py."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -81,6 +82,68 @@ def check_speedscope():
     check_read(read_formats.speedscope, "speedscope")
 
 
+def check_firefox():
+    made(*SAMPLES)
+    f = "f (/x/app.py) python"
+    tap.equal(list(read_formats.firefox(written("firefox")).items()), [
+        ("app of app 42/42 [tracing-ms]", [(("main [made] native", f, "strcmp [made] native"),
+                                            1000000)]),
+        ("w of app 42/43 [tracing-ms]", [
+            (("main [made] native", f, "deflate [made] native"), 2000000),
+            (("main [made] native", f, "read [libc] native", "vfs_read [kernel] kernel"), 750000)]),
+        ("tool of tool 50/50 [tracing-ms]", [(("main [made] native",), 7000000)]),
+        ("app (alloc) of app 42/42 [bytes]", [(("main [made] native", "malloc [made] native"), 2048)]),
+        ("app (fault) of app 42/42 [samples]", [(("main [made] native",), 3)])],
+              "firefox: a thread for each event and thread")
+    made("cpu samples 1 running - - 42:app 42:app n:main;python:f@/x/app.py",
+         "cpu samples 0 running - - 42:app 42:app n:main;python:g@/x/app.py")
+    file = json.loads(written("firefox", "--frames", "script", "--annotate"))
+    tap.equal((len(file["threads"]), file["shared"]["stringArray"]), (1, ["", "f", "/x/app.py"]),
+              "firefox: nothing without a value")
+    check_read(read_formats.firefox, "firefox", ("empty", "zero", "hostile", "deep", "times", "odd"))
+
+
+def check_otlp():
+    made(*SAMPLES)
+    f = "f (/x/app.py) python"
+    tap.equal(list(read_formats.otlp(written("otlp")).items()), [
+        ("wall app 42 of app 42 [nanoseconds]", [
+            (("main [made] native", f, "strcmp [made] native"), 1000000)]),
+        ("wall w 43 of app 42 [nanoseconds]", [
+            (("main [made] native", f, "deflate [made] native"), 2000000),
+            (("main [made] native", f, "read [libc] native", "vfs_read [kernel] kernel"), 750000)]),
+        ("alloc app 42 of app 42 [bytes]", [(("main [made] native", "malloc [made] native"), 2048)]),
+        ("fault app 42 of app 42 [count]", [(("main [made] native",), 3)]),
+        ("wall tool 50 of tool 50 [nanoseconds]", [(("main [made] native",), 7000000)])],
+              "otlp: a profile of each event and process, samples of threads")
+    made("cpu samples 1 running - - 42:app 42:app n:main;n:",
+         "cpu samples 2 running - - 42:app 42:app n:main;python:f@/x/app.py")
+    tap.equal(sum(value for track in read_formats.otlp(written("otlp")).values()
+                  for _, value in track), 3, "otlp: a frame without a name")
+    check_read(read_formats.otlp, "otlp", ("empty", "zero", "hostile", "times", "odd"))
+
+
+def check_chrome():
+    made(*SAMPLES)
+    f = "f (app.py) python"
+    tap.equal(list(read_formats.chrome(written("chrome")).items()), [
+        ("wall: app (42) in app 42", [(("main native", f, "strcmp native"), 1000000)]),
+        ("wall: w (43) of app (42) in app 42", [
+            (("main native", f, "deflate native"), 2000000),
+            (("main native", f, "read native", "vfs_read kernel"), 750000)]),
+        ("wall: tool (50) in tool 50", [(("main native",), 7000000)]),
+        ("alloc: app (42) in app 42", [(("main native", "malloc native"), 2048000)]),
+        ("fault: app (42) in app 42", [(("main native",), 3000)])],
+              "chrome: a track for each event and thread")
+    track, = read_formats.chrome(profile("times", "chrome")).values()
+    lines = [line.rsplit(" ", 1) for line in profile("times", "folded").decode().splitlines()]
+    tap.equal([([frame.rsplit(" ", 2)[0] for frame in stack], value) for stack, value in track],
+              [(stack.split(";"), int(value)) for stack, value in lines], "chrome: times of calls")
+    tap.equal(track[-1][0], ("_start native 0", "<module> (main.py) python 21891",
+                             *["fib (math.py:12) python 21891"] * 3), "chrome: calls are counted")
+    check_read(read_formats.chrome, "chrome", ("empty", "zero", "hostile", "deep"))
+
+
 def check_perf():
     made(*SAMPLES)
     f = "f (/x/app.py)"
@@ -121,5 +184,8 @@ def check_dot():
 
 check_speedscope()
 check_dot()
+check_firefox()
+check_otlp()
+check_chrome()
 check_perf()
 tap.done()

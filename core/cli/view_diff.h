@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_VIEW_DIFF_H
+#define BRAID_VIEW_DIFF_H
+
+#include "core/cli/cli.h"
+
+/* Options of commands that compare a recording with an older one. */
+struct diff_opts {
+	const char *old_file; /* NULL: nothing to compare with */
+	bool by_value, by_given;
+};
+extern const struct argp diff_argp; /* child parser; its input is a struct diff_opts */
+
+/* Ends the program if the options make no sense, or not with these. */
+void view_diff__check(struct argp_state *state, const struct diff_opts *opts,
+		      const struct output_format *format, enum output_sort sort);
+
+/* Loads the older recording as `view` and `now` say. Prints the error. Returns an exit status. */
+int view_diff__load(const struct diff_opts *opts, const struct view_opts *view,
+		    const struct runtime *const *runtimes, const struct profile *now,
+		    struct profile **ret);
+
+/* Compares them; `bare`: there will be no heading that says how. The same. */
+int view_diff__compare(const struct diff_opts *opts, const struct profile *old,
+		       const struct profile *now, bool bare, struct diff **ret);
+
+#endif

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/out_otlp.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/base/util.h"
+#include "core/profile/out_tracks.h"
+
+/* The messages of github.com/open-telemetry/opentelemetry-proto, profiles/v1development at 1.10: a
+ * request for a collector, which is the same in bytes as ProfilesData of a file. Nothing is twice
+ * in any table of the dictionary, and nothing that no sample needs; entry 0 of each is empty. */
+enum {
+	REQUEST_RESOURCE_PROFILES = 1,
+	REQUEST_DICTIONARY = 2,
+	RESOURCE_PROFILES_RESOURCE = 1,
+	RESOURCE_PROFILES_SCOPE_PROFILES = 2,
+	RESOURCE_ATTRIBUTES = 1,
+	KEY_VALUE_KEY = 1,
+	KEY_VALUE_VALUE = 2,
+	SCOPE_PROFILES_SCOPE = 1,
+	SCOPE_PROFILES_PROFILES = 2,
+	SCOPE_NAME = 1,
+
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_DURATION_NANO = 4,
+	PROFILE_PERIOD_TYPE = 5,
+	PROFILE_PERIOD = 6,
+	VALUE_TYPE_TYPE = 1,
+	VALUE_TYPE_UNIT = 2,
+	SAMPLE_STACK = 1,
+	SAMPLE_ATTRIBUTES = 2, /* packed */
+	SAMPLE_VALUES = 4,     /* packed */
+};
+
+/* What is of one process. */
+struct resource {
+	uint32_t pid;
+	char *process;
+	struct protobuf profiles; /* as fields of ScopeProfiles */
+};
+
+struct writing {
+	struct otlp otlp;
+	struct resource *resources;
+	size_t n_resources, cap_resources;
+};
+
+/* ---- samples ---- */
+
+/* What differs in stack or attributes; the value of what does not is a sum. */
+struct sample {
+	uint32_t stack, attributes[2]; /* the latter: 0: none */
+	uint64_t value;
+};
+
+static int make_samples(struct otlp *otlp, struct out_tracks *tracks, size_t first, size_t end,
+			struct sample *samples, size_t *ret_n)
+{
+	uint32_t *locations = calloc(tracks->tree.depth_max + 1, sizeof(*locations));
+	struct strtab *keys = strtab__new();
+	int code = locations && keys ? 0 : -ENOMEM;
+
+	*ret_n = 0;
+	for (size_t i = first; !code && i < end; i++) {
+		const struct profile_thread *thread = out_tracks__thread(tracks, i);
+		struct sample sample = { .value = out_tracks__value(tracks, i) };
+		const uint32_t *frames;
+		uint32_t at;
+		char key[64];
+		size_t n;
+
+		frames = out_tracks__stack(tracks, i, &n);
+		code = otlp__stack(otlp, tracks->profile, frames, n, locations, &sample.stack);
+		if (!code && thread && thread->tid)
+			code = otlp__attribute(otlp, "thread.id", NULL, thread->tid,
+					       &sample.attributes[0]);
+		if (!code && thread && thread->name && *thread->name)
+			code = otlp__attribute(otlp, "thread.name", thread->name, 0,
+					       &sample.attributes[1]);
+		snprintf(key, sizeof(key), "%u %u %u", sample.stack, sample.attributes[0],
+			 sample.attributes[1]);
+		if (!code && strtab__intern(keys, key, &at))
+			code = -ENOMEM;
+		if (code)
+			break;
+		if (at > *ret_n)
+			samples[(*ret_n)++] = sample;
+		else if (__builtin_add_overflow(samples[at - 1].value, sample.value,
+						&samples[at - 1].value) ||
+			 samples[at - 1].value > INT64_MAX)
+			samples[at - 1].value = INT64_MAX;
+	}
+	strtab__free(keys);
+	free(locations);
+	return code;
+}
+
+static void put_sample(struct otlp *otlp, const struct sample *sample, struct protobuf *profile)
+{
+	protobuf__number(&otlp->part, SAMPLE_STACK, sample->stack);
+	for (size_t i = 0; i < ARRAY_SIZE(sample->attributes); i++)
+		if (sample->attributes[i])
+			protobuf__varint(&otlp->list, sample->attributes[i]);
+	if (otlp->list.len)
+		protobuf__part(&otlp->part, SAMPLE_ATTRIBUTES, &otlp->list);
+	protobuf__varint(&otlp->list, sample->value);
+	protobuf__part(&otlp->part, SAMPLE_VALUES, &otlp->list);
+	protobuf__part(profile, PROFILE_SAMPLE, &otlp->part);
+}
+
+static int put_value_type(struct otlp *otlp, int field, const struct pprof_value *value,
+			  struct protobuf *profile)
+{
+	uint32_t type, unit;
+	int code = otlp__string(otlp, value->type, &type);
+
+	if (!code)
+		code = otlp__string(otlp, value->unit, &unit);
+	if (code)
+		return code;
+	protobuf__number(&otlp->part, VALUE_TYPE_TYPE, type);
+	protobuf__number(&otlp->part, VALUE_TYPE_UNIT, unit);
+	protobuf__part(profile, field, &otlp->part);
+	return 0;
+}
+
+/* One event of one process. */
+static int put_profile(struct otlp *otlp, struct out_tracks *tracks, size_t first, size_t end,
+		       struct resource *resource)
+{
+	struct sample *samples = calloc(end - first + 1, sizeof(*samples));
+	struct protobuf profile = {};
+	size_t n;
+	int code = samples ? make_samples(otlp, tracks, first, end, samples, &n) : -ENOMEM;
+
+	if (!code)
+		code = put_value_type(otlp, PROFILE_SAMPLE_TYPE, &tracks->value, &profile);
+	for (size_t i = 0; !code && i < n; i++)
+		put_sample(otlp, &samples[i], &profile);
+	protobuf__number(&profile, PROFILE_DURATION_NANO,
+			 pprof_values__nanos(tracks->profile->duration_s * 1e9));
+	if (!code && tracks->period_ns) {
+		code = put_value_type(otlp, PROFILE_PERIOD_TYPE, &tracks->value, &profile);
+		protobuf__number(&profile, PROFILE_PERIOD, tracks->period_ns);
+	}
+	protobuf__part(&resource->profiles, SCOPE_PROFILES_PROFILES, &profile);
+	protobuf__done(&profile);
+	free(samples);
+	return code;
+}
+
+static struct resource *find_resource(struct writing *writing, const struct profile_thread *thread)
+{
+	const char *process = thread && thread->process ? thread->process : "";
+	uint32_t pid = thread ? thread->pid : 0;
+	struct resource *resource = writing->resources;
+
+	for (; resource < writing->resources + writing->n_resources; resource++)
+		if (resource->pid == pid && !strcmp(resource->process, process))
+			return resource;
+	if (array__reserve(&writing->resources, &writing->cap_resources, writing->n_resources + 1,
+			   sizeof(*writing->resources)))
+		return NULL;
+	resource = &writing->resources[writing->n_resources];
+	*resource = (struct resource) { .pid = pid, .process = strdup(process) };
+	if (!resource->process)
+		return NULL;
+	writing->n_resources++;
+	return resource;
+}
+
+static int put_event(struct writing *writing, const struct profile *profile)
+{
+	struct out_tracks tracks;
+	size_t at = 0, end;
+	int code = out_tracks__init(&tracks, profile);
+
+	if (!code)
+		code = otlp__enter(&writing->otlp, profile);
+	for (; !code && at < tracks.n_parts; at = end) {
+		const struct profile_thread *of = out_tracks__thread(&tracks, at);
+		struct resource *resource = find_resource(writing, of);
+
+		for (end = at; end < tracks.n_parts; end = out_tracks__end(&tracks, end)) {
+			const struct profile_thread *thread = out_tracks__thread(&tracks, end);
+
+			if (thread != of && (thread->pid != of->pid ||
+					     strcmp(thread->process ? thread->process : "",
+						    of->process ? of->process : "") != 0))
+				break;
+		}
+		code = resource ? put_profile(&writing->otlp, &tracks, at, end, resource) : -ENOMEM;
+	}
+	out_tracks__done(&tracks);
+	return code;
+}
+
+/* ---- the whole ---- */
+
+static void put_attribute(struct protobuf *resource, const char *key, const char *text,
+			  uint64_t number)
+{
+	struct protobuf attribute = {};
+
+	protobuf__text(&attribute, KEY_VALUE_KEY, key, strlen(key));
+	otlp__value(&attribute, KEY_VALUE_VALUE, text, number);
+	protobuf__part(resource, RESOURCE_ATTRIBUTES, &attribute);
+	protobuf__done(&attribute);
+}
+
+static void put_resource(struct resource *resource, struct protobuf *request)
+{
+	struct protobuf of = {}, scope = {}, profiles = {}, whole = {};
+
+	escape__printable(resource->process);
+	if (*resource->process) {
+		put_attribute(&of, "service.name", resource->process, 0);
+		put_attribute(&of, "process.executable.name", resource->process, 0);
+	}
+	if (resource->pid)
+		put_attribute(&of, "process.pid", NULL, resource->pid);
+	protobuf__text(&scope, SCOPE_NAME, "braid", strlen("braid"));
+	protobuf__part(&profiles, SCOPE_PROFILES_SCOPE, &scope);
+	protobuf__append(&profiles, &resource->profiles);
+	protobuf__part(&whole, RESOURCE_PROFILES_RESOURCE, &of);
+	protobuf__part(&whole, RESOURCE_PROFILES_SCOPE_PROFILES, &profiles);
+	protobuf__part(request, REQUEST_RESOURCE_PROFILES, &whole);
+	protobuf__done(&of);
+	protobuf__done(&scope);
+	protobuf__done(&profiles);
+	protobuf__done(&whole);
+}
+
+static int write_all(struct writing *writing, FILE *out)
+{
+	struct protobuf request = {};
+	int code = 0;
+
+	for (size_t i = 0; i < writing->n_resources; i++)
+		put_resource(&writing->resources[i], &request);
+	otlp__dictionary(&writing->otlp, REQUEST_DICTIONARY, &request);
+	if (request.failed)
+		code = -ENOMEM;
+	else
+		fwrite(request.data, 1, request.len, out);
+	protobuf__done(&request);
+	return code ? code : output__finish(out);
+}
+
+int output__otlp(const struct profile *profile, const struct output_opts *opts, FILE *out)
+{
+	struct writing writing = {};
+	int code = otlp__init(&writing.otlp, opts);
+
+	if (!code)
+		code = put_event(&writing, profile);
+	for (size_t i = 0; !code && i < opts->n_others; i++)
+		code = put_event(&writing, opts->others[i]);
+	if (!code)
+		code = write_all(&writing, out);
+	for (size_t i = 0; i < writing.n_resources; i++) {
+		free(writing.resources[i].process);
+		protobuf__done(&writing.resources[i].profiles);
+	}
+	free(writing.resources);
+	otlp__done(&writing.otlp);
+	return code;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/out_rows.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/profile/out_common.h"
+
+/* What a frame's row is called where rows are not of functions; printf's `[...]` where it is not
+ * known in which file it is. */
+static int add_text(struct out_rows *rows, const struct profile_frame *frame, uint32_t *ret)
+{
+	const struct profile *profile = rows->profile;
+	const char *file = strtab__get(profile->strings, frame->file);
+	const char *library = strtab__get(profile->strings, frame->library);
+	const char *kind = profile->kinds[frame->kind].name;
+	char text[PROFILE_LIBRARY_BYTES + 2];
+
+	if (profile->kinds[frame->kind].label)
+		return strtab__intern(rows->texts, strtab__get(profile->strings, frame->name), ret);
+	if (rows->group == OUTPUT_FILES && *file)
+		return strtab__intern(rows->texts, file, ret);
+	if (rows->group == OUTPUT_KINDS || !*library)
+		library = kind;
+	snprintf(text, sizeof(text), rows->group == OUTPUT_FILES ? "[%.250s]" : "%.250s", library);
+	return strtab__intern(rows->texts, text, ret);
+}
+
+static int make_key(struct out_rows *rows, size_t i)
+{
+	const struct profile_frame *frame = &rows->profile->frames[i];
+	struct out_row_key *key = &rows->frame_keys[i];
+
+	if (rows->group == OUTPUT_FUNCTIONS) {
+		*key = (struct out_row_key) { frame->name, frame->file, frame->kind };
+		return 0;
+	}
+	key->kind = frame->kind == KIND_INLINED && rows->group != OUTPUT_KINDS ? KIND_NATIVE
+									       : frame->kind;
+	return add_text(rows, frame, &key->name);
+}
+
+static int compare_keys(const struct out_row_key *x, const struct out_row_key *y)
+{
+	if (x->name != y->name)
+		return x->name < y->name ? -1 : 1;
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	return x->kind - y->kind;
+}
+
+static int compare_frames(const void *a, const void *b, void *arg)
+{
+	const struct out_row_key *keys = arg;
+
+	return compare_keys(&keys[*(const uint32_t *)a], &keys[*(const uint32_t *)b]);
+}
+
+int out_rows__init(struct out_rows *rows, const struct profile *profile, enum output_group group)
+{
+	size_t i, n = profile->n_frames;
+	uint32_t *sorted = malloc((n + 1) * sizeof(*sorted));
+	int ret = -ENOMEM;
+
+	*rows = (struct out_rows) { .profile = profile,
+				    .group = group,
+				    .texts = strtab__new(),
+				    .frame_keys = calloc(n + 1, sizeof(*rows->frame_keys)),
+				    .keys = calloc(n + 1, sizeof(*rows->keys)),
+				    .row_of = calloc(n + 1, sizeof(*rows->row_of)) };
+	if (!sorted || !rows->texts || !rows->frame_keys || !rows->keys || !rows->row_of)
+		goto out;
+	for (i = 0; i < n; i++) {
+		sorted[i] = i;
+		if (make_key(rows, i))
+			goto out;
+	}
+	qsort_r(sorted, n, sizeof(*sorted), compare_frames, rows->frame_keys);
+	rows->n = 1;
+	for (i = 0; i < n; i++) {
+		const struct out_row_key *key = &rows->frame_keys[sorted[i]];
+
+		if (!i || compare_keys(&rows->frame_keys[sorted[i - 1]], key))
+			rows->keys[rows->n++] = *key;
+		rows->row_of[sorted[i]] = rows->n - 1;
+	}
+	ret = 0;
+out:
+	free(sorted);
+	return ret;
+}
+
+void out_rows__done(struct out_rows *rows)
+{
+	strtab__free(rows->texts);
+	free(rows->frame_keys);
+	free(rows->keys);
+	free(rows->row_of);
+	memset(rows, 0, sizeof(*rows));
+}
+
+bool out_rows__is_group(const struct out_rows *rows, uint32_t row)
+{
+	return rows->profile->group_kind && row &&
+	       rows->keys[row].kind == rows->profile->group_kind;
+}
+
+const char *out_rows__name(const struct out_rows *rows, uint32_t row)
+{
+	return strtab__get(rows->group == OUTPUT_FUNCTIONS ? rows->profile->strings : rows->texts,
+			   rows->keys[row].name);
+}
+
+char *out_rows__label(const struct out_rows *rows, uint32_t row, int annotate)
+{
+	const struct out_row_key *key = &rows->keys[row];
+	const struct profile_frame function = { .name = key->name,
+						.file = key->file,
+						.kind = key->kind };
+	char *label;
+
+	if (!row)
+		label = strdup("[no stack]");
+	else if (rows->group == OUTPUT_FUNCTIONS)
+		label = output__label(rows->profile, &function, annotate);
+	else
+		label = strdup(out_rows__name(rows, row));
+	if (label)
+		escape__printable(label);
+	return label;
+}
+
+const char *out_rows__title(enum output_group group)
+{
+	static const char *const titles[OUTPUT_GROUPS_N] = { "Function", "File", "Library",
+							     "Kind of code", "Group" };
+
+	return titles[group];
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_OUT_ROWS_H
+#define BRAID_OUT_ROWS_H
+
+#include "core/profile/output.h"
+
+/* What the rows of a table are of: functions, whatever their lines, or files, libraries, ... */
+
+/* What tells rows apart: texts of the profile, or of the rows where they are of anything but
+ * functions. */
+struct out_row_key {
+	uint32_t name, file;
+	uint8_t kind;
+};
+
+struct out_rows {
+	const struct profile *profile;
+	enum output_group group;
+	struct strtab *texts;
+	struct out_row_key *frame_keys; /* private: by frame */
+	struct out_row_key *keys;	/* by row; the first row is of samples without a stack */
+	size_t n;
+	uint32_t *row_of; /* by frame */
+};
+
+/* 0 or -ENOMEM; call out_rows__done in any case. */
+int out_rows__init(struct out_rows *rows, const struct profile *profile, enum output_group group);
+void out_rows__done(struct out_rows *rows);
+
+/* The row of a node's frame; that of the root is 0. */
+static inline uint32_t out_rows__of(const struct out_rows *rows, uint32_t node)
+{
+	return node ? rows->row_of[rows->profile->nodes[node].frame] : 0;
+}
+
+/* Is it of a group that the user asked for? */
+bool out_rows__is_group(const struct out_rows *rows, uint32_t row);
+
+const char *out_rows__name(const struct out_rows *rows, uint32_t row);
+
+/* Printable; owned by the caller; NULL: out of memory. */
+char *out_rows__label(const struct out_rows *rows, uint32_t row, int annotate);
+
+/* "Function" or what else the rows are of. */
+const char *out_rows__title(enum output_group group);
+
+#endif
