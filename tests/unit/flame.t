@@ -32,21 +32,13 @@ report()
 	done
 }
 
-# page FILE: prints what the page's checks wrote.
-page()
-{
-	timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
-		--disable-background-networking --disable-component-update --disable-sync \
-		--user-data-dir="$dir/profile" --window-size=1400,600 --virtual-time-budget=20000 \
-		--dump-dom "file://$1" 2> "$dir/errors" > "$dir/dom"
-	sed -n '/id="results"/,/^end of checks/p' "$dir/dom" |
-		sed '1d; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g'
-}
-
-# check SHAPE FORM [FRAMES]: runs the checks of stdin, JavaScript, inside the page of that profile.
+# check SHAPE FORM [FRAMES [HASH]]: the checks of stdin, JavaScript, are to run inside the page of
+# that profile. All pages are frames of one, one after the other, as a start of the browser takes
+# longer than what is tested.
+n_pages=0
 check()
 {
-	local file=$dir/$1.$2 begin='<script>' end='</script>' results
+	local file=$dir/$n_pages.$2 begin='<script>' end='</script>'
 
 	"$mkprofile" "$1" "$2" "${3:-all}" > "$file" || { report <<< "not ok - mkprofile $1 $2"; return; }
 	# A browser without a screen may never come to draw a frame.
@@ -60,11 +52,47 @@ check()
 		cat "$dir/harness.js" -
 		echo "});$end"
 	} >> "$file"
-	results=$(page "$file" | sed '/^$/d')
-	if [[ $results != *'end of checks'* ]]; then
-		report <<< "not ok - $1.$2: the checks ran to their end"
-	fi
-	report < <(grep -v '^end of checks' <<< "$results" | sed "s/ok - /ok - $1.$2: /")
+	echo "['$n_pages.$2${4:+#$4}', '$1.$2'],"  >> "$dir/pages"
+	n_pages=$((n_pages + 1))
+}
+
+# Runs all checks.
+run()
+{
+	{
+		echo '<body style="margin:0"><pre id="results"></pre><script>(async () => { const pages = ['
+		cat "$dir/pages"
+		cat << 'END'
+];
+const lines = [];
+for (const [file, name] of pages) {
+	const frame = document.createElement('iframe');
+	frame.style.cssText = 'width:1400px; height:600px; border:0; position:fixed; left:0; top:0';
+	const message = new Promise(done => {
+		onmessage = ({ data }) => done(data);
+		setTimeout(() => done(['not ok - the page was loaded']), 20000);
+	});
+	frame.src = file;
+	document.body.append(frame);
+	lines.push(...(await message).map(line => line.replace('ok - ', `ok - ${name}: `)));
+	frame.remove();
+}
+document.getElementById('results').textContent = `\n${lines.join('\n')}\nend of checks\n`;
+})();</script>
+END
+	} > "$dir/index.html"
+	page "$dir/index.html"
+}
+
+# page FILE: prints what the page's checks wrote.
+page()
+{
+	timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+		--disable-background-networking --disable-component-update --disable-sync \
+		--user-data-dir="$dir/profile" --window-size=1400,600 --virtual-time-budget=500000 \
+		--allow-file-access-from-files --dump-dom "file://$1" 2> "$dir/errors" > "$dir/dom"
+	sed -n '/id="results"/,/^end of checks/p' "$dir/dom" |
+		sed '1d; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g'
 }
 
 # stacks SHAPE: what braid itself makes of each choice of frames, as JavaScript.
@@ -92,7 +120,10 @@ cat > "$dir/harness.js" << 'END'
 (async checks => {
 	const lines = [];
 	const t = {
-		drawn: [],
+		canvases: new Map(), // what is drawn on them
+		at: 0, // number of the graph that is listened to
+		graph: selector => document.querySelectorAll('.view')[t.at].querySelector(selector),
+		get drawn() { return t.canvases.get(t.graph('canvas')) || []; },
 		ok: (good, name) => lines.push(`${good ? 'ok' : 'not ok'} - ${name}`),
 		is: (got, want, name) => {
 			t.ok(got === want, name);
@@ -106,13 +137,13 @@ cat > "$dir/harness.js" << 'END'
 		settle: () => new Promise(done => setTimeout(done, 20)),
 		async redrawn(action) {
 			action();
-			t.drawn = [];
-			t.one('.scroll').dispatchEvent(new Event('scroll'));
+			t.canvases.clear();
+			t.graph('.scroll').dispatchEvent(new Event('scroll'));
 			await t.settle();
 		},
 		mouse(type, start) {
 			const { x, y } = t.find(start);
-			const box = t.one('canvas').getBoundingClientRect();
+			const box = t.graph('canvas').getBoundingClientRect();
 			const at = { bubbles: true,
 				clientX: box.left + x + 1, clientY: box.top + y };
 			document.elementFromPoint(at.clientX, at.clientY)
@@ -130,6 +161,19 @@ cat > "$dir/harness.js" << 'END'
 			t.one('input').value = text;
 			t.one('input').dispatchEvent(new Event('input'));
 		}),
+		rows: selector => [...document.querySelectorAll(`${selector} tr`)].map(
+			row => [...row.cells].map(cell => cell.textContent).join('|')),
+		// What a button gives the user to save; nothing waits for a disk.
+		async saved(selector) {
+			const { Blob: blob, URL: { createObjectURL } } = window;
+			let text;
+			window.Blob = function (parts) { text = parts.join(''); };
+			URL.createObjectURL = () => 'data:,';
+			await t.press(selector);
+			window.Blob = blob;
+			URL.createObjectURL = createObjectURL;
+			return text;
+		},
 		matched: () => t.one('.matched').textContent,
 		// The colour on which the text begins.
 		fillBelow: start => t.find(start).fill.match(/[0-9a-f]{2}/g)
@@ -137,7 +181,7 @@ cat > "$dir/harness.js" << 'END'
 	};
 	const { fillRect, fillText, scale } = CanvasRenderingContext2D.prototype;
 	CanvasRenderingContext2D.prototype.scale = function (...by) {
-		t.drawn = []; // what a drawing begins with: another may have come between
+		t.canvases.set(this.canvas, []); // what a drawing begins with
 		scale.apply(this, by);
 	};
 	let fill = '';
@@ -146,19 +190,18 @@ cat > "$dir/harness.js" << 'END'
 		fillRect.apply(this, rect);
 	};
 	CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
-		t.drawn.push({ text, x, y, alpha: this.globalAlpha, fill });
+		if (t.canvases.has(this.canvas))
+			t.canvases.get(this.canvas).push({ text, x, y, alpha: this.globalAlpha, fill });
 		fillText.call(this, text, x, y, ...rest);
 	};
+	setTimeout(() => parent.postMessage([...lines, 'not ok - the checks ran to their end'], '*'), 15000);
 	try {
 		await t.settle();
 		await checks(t);
 	} catch (error) {
 		lines.push(`not ok - ${error} ${error.stack}`);
 	}
-	const pre = document.createElementNS('http://www.w3.org/1999/xhtml', 'pre');
-	pre.id = 'results';
-	pre.textContent = `\n\n${lines.join('\n')}\nend of checks\n`;
-	(document.body || document.documentElement).append(pre);
+	parent.postMessage(lines, '*');
 })(async t => {
 END
 
@@ -180,7 +223,7 @@ for form in html svg; do
 	t.is(t.one('h1').textContent, 'pid 4711 (python3 app.py)', 'title');
 	t.ok(/1000 samples, 10.0 s, 99 Hz/.test(t.one('.page').textContent), 'summary');
 	t.is(t.one('.loss').textContent, 'Lost: ring buffer full: 12, stacks cut: 3', 'losses');
-	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
 		'kernel 10.00%,native 12.00%,inlined 6.00%,python 72.00%', 'legend');
 
 	await t.click('parse_value');
@@ -263,7 +306,7 @@ END
 		'hidden as idle: 2.00 s of 3.00 s in 8 threads (--idle show)', 'notes');
 	t.is(t.one('.heat').textContent, 'on CPU 83.00%waiting 10.00%preempted 7.00%',
 		'what the whole is made of');
-	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
 		'kernel 10.00%,native 12.00%,inlined 6.00%,python 72.00%',
 		'a group is no kind of code');
 	const colour = name => {
@@ -340,16 +383,7 @@ END
 
 	check mixed $form collapsed << END
 	const want = { $(stacks mixed) };
-	const profile = JSON.parse(t.one('#profile').textContent);
-	const all = new FlameTree(profile.nodes);
-	const frames = [];
-	for (let i = 0; i < profile.frames.length; i += 6)
-		frames.push({ label: profile.strings[profile.frames[i]],
-			kind: profile.frames[i + 3],
-			isLabel: Boolean(profile.kinds[profile.frames[i + 3]][2]),
-			library: profile.strings[profile.frames[i + 4]],
-			role: profile.frames[i + 5] });
-	frames.push({ label: 'all' });
+	const { all, frames } = new FlameData(JSON.parse(t.one('#profile').textContent));
 	for (const mode of ['script', 'collapsed', 'all']) {
 		const view = new FrameView(all, frames, mode, new Set(), true);
 		const paths = [''];
@@ -412,7 +446,7 @@ END
 	t.ok(t.one('.tip').textContent.includes('400 samples, 400 self\n'), 'its time is kept');
 	await t.press('[data-mode=all]');
 	t.ok(t.shows('sql_exec') && t.shows('entry_SYSCALL_64') && t.shows('4 frames'), 'all frames');
-	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
 		'kernel 5.00%,native 85.00%,script 10.00%', 'the legend tells of all frames');
 END
 
@@ -436,6 +470,207 @@ END
 END
 	done
 done
+
+# The rest is of the script alone, which is the same in both forms.
+folded=$("$mkprofile" small folded | sort)
+check small html << END
+	await t.redrawn(() => t.key('2'));
+	t.is(t.one('[aria-selected=true]').textContent, 'Table', '2 shows the table');
+	t.is(t.rows('.table')[0], 'Function|Script self|Self|Total|Kind', 'columns');
+	t.is(t.rows('.table').slice(1).join('; '), 'fib (math.py)|70070.00%|70070.00%|70070.00%|python; ' +
+		'Loader.load (load.py)|28028.00%|00.00%|28028.00%|python; ' +
+		'<module> (main.py)|202.00%|202.00%|1,000100.00%|python; ' +
+		'parse_value|00.00%|12012.00%|18018.00%|native; ' +
+		'copy_to_user|00.00%|808.00%|808.00%|kernel; skip_space|00.00%|606.00%|606.00%|inlined; ' +
+		'ksys_read|00.00%|202.00%|10010.00%|kernel; _start|00.00%|00.00%|1,000100.00%|native',
+		'by script self; recursion counts once');
+	await t.press('[data-sort=total]');
+	t.ok(t.rows('.table')[1].startsWith('<module>'), 'sorted by total');
+	await t.press('[data-sort=total]');
+	t.ok(t.rows('.table')[1].startsWith('skip_space'), 'and the other way round');
+	await t.search('pars');
+	t.is(t.rows('.table').length, 3, 'a search selects rows, by file, too');
+	await t.search('');
+	await t.press('.table [data-fn] .name');
+	t.is(t.one('.table [aria-selected=true]').textContent, t.one('.table [data-fn]').textContent,
+		'a click selects');
+	await t.press('[data-tab=flame]');
+	await t.click('Loader.load');
+	t.at = 1;
+	await t.press('[data-tab=callers]');
+	await t.redrawn(() => {});
+	t.is(t.one('.callers .title').textContent.slice(0, 49), 'Loader.load (load.py): 280 samples, 28.00% of tot',
+		'callers and callees of what was clicked');
+	t.is(t.drawn.map(({ text }) => text).join(), '_start,<module> (main.py),Loader.load (load.py:3)', 'callers');
+	t.at = 2;
+	await t.redrawn(() => {});
+	t.is(t.drawn.map(({ text }) => text).join(), 'Loader.load (load.py:3),ksys_read,parse_value (parse.c:99),' +
+		'copy_to_user,skip_space (parse.c:12)', 'callees');
+	t.mouse('mousemove', 'skip_space');
+	t.is(t.one('.tip').textContent, 'skip_space (parse.c:12)/src/parse.c60 samples\n' +
+		'6.00% of total, 21.43% of the function', 'hover');
+	await t.click('parse_value');
+	t.ok(t.shows('skip_space') && !t.shows('Loader'), 'a click goes to that function');
+	await t.press('[data-tab=source]');
+	t.is(t.rows('.source').join('; '), '6.00%|6.00%|12|skip_space; 18.00%|12.00%|99|parse_value',
+		'lines of its file');
+	t.ok(t.one('.source').textContent.includes('braid flame --source'), 'and how to have its text');
+END
+
+check small html << END
+	const folded = \`$folded\n\`;
+	await t.search('fib');
+	await t.press('.only');
+	t.ok(t.shows('fib') && !t.shows('ksys'), 'keeps only what is found');
+	t.ok(t.one('.trust').textContent.endsWith('left out by your choice 300 samples (30.00%)'), 'and says so');
+	await t.press('.only');
+	t.ok(t.shows('ksys'), 'and all again');
+	const at = () => t.one('.matched').textContent.split(', ').at(-1);
+	await t.press('.next');
+	t.is(at(), '1 of 3 frames', 'goes to a match');
+	await t.redrawn(() => t.key('n'));
+	t.is(at(), '2 of 3 frames', 'to the next');
+	await t.redrawn(() => t.key('N'));
+	await t.redrawn(() => t.key('N'));
+	t.is(at(), '3 of 3 frames', 'and back, in a circle');
+	t.is(t.one('.pinned b').textContent, 'fib (math.py:12)', 'which is pinned');
+	await t.search('load (');
+	t.is(t.one('.error').textContent, 'searched as text: Unterminated group', 'what is wrong with an expression');
+	await t.search('');
+
+	await t.click('parse_value');
+	t.is(t.one('.facts').textContent, 'native, 180 samples, 120 self \u00b7 1.82 s \u00b7 ' +
+		'18.00% \u00b1 2.38% of total \u00b7 64.29% of its parent \u00b7 /src/parse.c:99', 'a click pins');
+	t.mouse('mousemove', 'skip_space');
+	t.is(t.one('.facts').textContent.slice(0, 19), 'native, 180 samples', 'what the mouse does not change');
+	t.is(t.one('.trust').textContent, '1,000 samples \u00b7 lost or cut 15, by cause above \u00b7 ' +
+		'99 Hz wanted, 99.0 Hz effective \u00b7 this frame 6.00% \u00b1 1.47% (95 %)', 'how far it can be trusted');
+	const copied = async action => {
+		let text = '';
+		document.execCommand = () => { text = document.activeElement.value; };
+		await action();
+		return text;
+	};
+	t.is(await copied(() => t.press('[data-do=copy-name]')), 'parse_value (parse.c:99)', 'copies the name');
+	t.is(await copied(() => t.redrawn(() => t.key('C'))), '_start\n<module> (main.py)\nLoader.load (load.py:3)\n' +
+		'parse_value (parse.c:99)', 'and the stack');
+
+	const trail = () => [...document.querySelectorAll('.change')].map(({ textContent }) => textContent).join();
+	await t.press('[data-do=merge]');
+	t.is(trail(), 'merged: parse_value \u00d7', 'the trail says what was changed');
+	t.ok(!t.shows('parse_value') && t.shows('skip_'), 'merged into its caller');
+	t.mouse('mousemove', 'Loader');
+	t.ok(t.one('.tip').textContent.includes('280 samples, 120 self'), 'which has its time');
+	await t.press('.reset');
+	await t.click('fib');
+	await t.redrawn(() => t.key('r'));
+	t.is(t.drawn.filter(({ text }) => text.startsWith('fib')).length, 1, 'recursion collapsed');
+	t.mouse('mousemove', 'fib');
+	t.ok(t.one('.tip').textContent.includes('700 samples, 700 self'), 'with all its time');
+	await t.press('.reset');
+	await t.click('Loader');
+	await t.redrawn(() => t.key('f'));
+	t.ok(!t.shows('<module>') && !t.shows('fib') && t.shows('ksys'), 'focus');
+	t.ok(t.one('.trust').textContent.includes('left out by your choice 720 samples'), 'says what is left out');
+	await t.click('copy_to');
+	await t.redrawn(() => t.key('d'));
+	t.ok(!t.shows('copy_to') && t.shows('ksys'), 'drop');
+	t.is(trail().split(',').length, 4, 'four changes');
+	await t.press('.change');
+	t.ok(t.shows('parse_value') && t.shows('skip_') && !t.shows('fib'), 'the first of them removed');
+	await t.click('skip_');
+	await t.press('[data-do=library]');
+	t.ok(t.shows('parse_value') && !t.shows('skip_'), 'a library collapsed');
+	for (let i = 0; i < 4; i++)
+		await t.redrawn(() => t.key('Backspace'));
+	t.is(trail(), '', 'Backspace removes changes');
+	await t.press('.reset');
+	t.ok(t.shows('fib') && t.shows('skip_'), 'all is as it was');
+	await t.press('.kind .hide');
+	t.ok(!t.shows('ksys') && !t.shows('copy'), 'a kind hidden');
+	t.mouse('mousemove', 'Loader');
+	t.ok(t.one('.tip').textContent.includes('280 samples, 100 self'), 'its time is the caller\'s');
+	t.ok(t.one('.trust').textContent.includes('given to callers: kernel'), 'and that is said');
+	await t.press('.kind .hide');
+
+	await t.redrawn(() => t.key('i'));
+	await t.redrawn(() => t.key('v'));
+	t.ok(t.find('fib').y > t.find('all').y && t.find('copy').y === t.find('fib').y, 'inverted: leaves at the root');
+	t.mouse('mousemove', 'fib');
+	t.is(t.one('.tip').textContent, 'fib (math.py:12)/srv/app/math.py:12python, 700 samples\n70.00% of total',
+		'with all that ends there');
+	await t.redrawn(() => t.key('v'));
+	await t.redrawn(() => t.key('i'));
+	await t.redrawn(() => t.key('ArrowUp'));
+	await t.redrawn(() => t.key('ArrowUp'));
+	await t.redrawn(() => t.key('ArrowUp'));
+	t.is(t.one('.pinned b').textContent, 'fib (math.py:12)', 'arrows: to callees, the heaviest');
+	await t.redrawn(() => t.key('ArrowLeft'));
+	t.is(t.one('.pinned b').textContent, 'Loader.load (load.py:3)', 'to a neighbour');
+	await t.redrawn(() => t.key('Enter'));
+	t.ok(!t.shows('fib') && t.shows('ksys'), 'Enter zooms');
+	await t.redrawn(() => t.key('ArrowDown'));
+	t.ok(t.one('.pinned b').textContent === '<module> (main.py)', 'to the caller');
+	await t.redrawn(() => t.key('Escape'));
+	t.ok(t.shows('fib') && t.one('.pinned').hidden, 'Escape ends both');
+	t.key('?');
+	t.ok(!t.one('.help').hidden && t.one('.help').textContent.includes('next and previous match'), '? helps');
+	t.key('Escape');
+	t.ok(t.one('.help').hidden, 'until Escape');
+
+	t.is((await t.saved('.save-folded')).split('\n').sort().join('\n').trim(), folded.trim(),
+		'saved stacks are those that braid writes');
+	const svg = new DOMParser().parseFromString(await t.saved('.save-svg'), 'image/svg+xml');
+	t.is([...svg.querySelectorAll('g > title')].map(({ textContent }) => textContent).slice(0, 3).join(),
+		'all: 1,000 samples, 100.00%,_start: 1,000 samples, 100.00%,<module> (main.py): 1,000 samples, 100.00%',
+		'a saved picture');
+	t.is(svg.querySelectorAll('g > rect').length, 11, 'has all frames');
+
+	const paper = () => getComputedStyle(t.one('.page')).backgroundColor;
+	const kernel = () => t.fillBelow('ksys').join();
+	const light = [paper(), kernel()];
+	await t.press('.theme');
+	t.ok(paper() === 'rgb(23, 25, 28)' && kernel() !== light[1], 'dark, the canvas too');
+	await t.redrawn(() => t.key('t'));
+	t.is([paper(), kernel()].join(), light.join(), 'and light again');
+END
+
+check small html all 'drop=fib%20(math.py)&query=ksys&icicle=1&zoom=3&tab=flame&mode=all&theme=dark' << 'END'
+	await t.redrawn(() => {});
+	t.ok(!t.shows('fib') && t.find('all').y < t.find('_start').y, 'the hash has changes and switches');
+	t.is(t.matched().slice(0, 37), 'matched 33.33% (100 samples), 35.71% ', 'search and zoom');
+	t.is(getComputedStyle(t.one('.page')).backgroundColor, 'rgb(23, 25, 28)', 'and colours');
+	await t.click('all');
+	await t.press('.flip');
+	t.is(location.hash, '#theme=dark&query=ksys&drop=fib%20(math.py)', 'and what the user does comes in');
+END
+
+check small html all 'tab=__proto__&mode=constructor&zoom=99999999&kinds=77-1e9&range=1-2&thread=4&fn=%3Cimg%20src=x%20onerror=window.pwned=1%3E&theme=%22%3E%3Cscript%3E&query=%3Cscript%3Ewindow.pwned=2%3C/script%3E&merge=%3Cscript%3Ewindow.pwned=3%3C/script%3E&toString=1&%ff=%ff&opened=0-1-2-88888888' << 'END'
+	await t.redrawn(() => {});
+	t.ok(t.shows('fib') && t.shows('ksys'), 'a hostile hash changes nothing');
+	t.is(document.querySelectorAll('.page script, .page img').length, 0, 'makes no element');
+	t.is(window.pwned, undefined, 'and runs nothing');
+	t.is(t.one('.change').textContent, 'merged: \x3cscript>window.pwned=3\x3c/script> \u00d7', 'text stays text');
+END
+
+check hostile html << 'END'
+	const svg = new DOMParser().parseFromString(await t.saved('.save-svg'), 'image/svg+xml');
+	t.is(svg.querySelectorAll('parsererror, script, image, img').length, 0, 'a saved picture is well-formed');
+	t.ok(/^([^;\n]+(;[^;\n]+)* \d+\n)+$/.test(await t.saved('.save-folded')), 'so are saved stacks');
+	for (const tab of ['table', 'callers', 'source']) {
+		await t.press(`[data-tab=${tab}]`);
+		if (tab === 'table')
+			await t.press('.table .name');
+	}
+	t.is(window.pwned, undefined, 'nothing runs in any tab');
+	t.is(document.querySelectorAll('.page script, .page img').length, 0, 'and nothing is made of names');
+END
+
+results=$(run)
+if [[ $results != *'end of checks'* ]]; then
+	report <<< 'not ok - the checks ran to their end'
+fi
+report < <(sed '/^$/d; /^end of checks/d' <<< "$results")
 
 # An image runs no script: what loads is the picture, and only if it is well-formed.
 for shape in small deep hostile empty; do

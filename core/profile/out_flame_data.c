@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/out_flame.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+
+#define RUNTIME_COLOURS 6 /* classes k3... in flame.css; then they repeat */
+
+void flame__done(struct flame *flame)
+{
+	out_tree__done(&flame->tree);
+	strtab__free(flame->strings);
+	free(flame->labels);
+	free(flame->names);
+	free(flame->files);
+	free(flame->libraries);
+	free(flame->by_rank);
+}
+
+static int intern_frame(struct flame *flame, uint32_t number, int annotate)
+{
+	const struct profile *profile = flame->profile;
+	struct profile_frame frame = profile->frames[number];
+	char *label = output__label(profile, &frame, annotate), *name;
+	int err = -ENOMEM;
+
+	frame.line = 0;
+	name = output__label(profile, &frame, annotate);
+	if (label && name)
+		err = strtab__intern(flame->strings, label, &flame->labels[number]);
+	if (!err)
+		err = strtab__intern(flame->strings, name, &flame->names[number]);
+	if (!err)
+		err = strtab__intern(flame->strings, strtab__get(profile->strings, frame.file),
+				     &flame->files[number]);
+	if (!err)
+		err = strtab__intern(flame->strings, strtab__get(profile->strings, frame.library),
+				     &flame->libraries[number]);
+	flame->by_rank[flame->tree.ranks[number]] = number;
+	free(label);
+	free(name);
+	return err;
+}
+
+int flame__init(struct flame *flame, const struct profile *profile, int annotate)
+{
+	int err;
+
+	flame->profile = profile;
+	err = out_tree__init(&flame->tree, profile);
+	if (err)
+		return err;
+	flame->strings = strtab__new();
+	flame->labels = calloc(profile->n_frames + 1, sizeof(*flame->labels));
+	flame->names = calloc(profile->n_frames + 1, sizeof(*flame->names));
+	flame->files = calloc(profile->n_frames + 1, sizeof(*flame->files));
+	flame->libraries = calloc(profile->n_frames + 1, sizeof(*flame->libraries));
+	flame->by_rank = calloc(profile->n_frames + 1, sizeof(*flame->by_rank));
+	if (!flame->strings || !flame->labels || !flame->names || !flame->files ||
+	    !flame->libraries || !flame->by_rank)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->n_frames && !err; i++)
+		err = intern_frame(flame, i, annotate);
+	return err;
+}
+
+size_t flame__colour(const struct profile *profile, size_t kind)
+{
+	if (kind && kind == profile->group_kind)
+		return KIND_RUNTIME + RUNTIME_COLOURS - 1;
+	return kind < KIND_RUNTIME ? kind : KIND_RUNTIME + (kind - KIND_RUNTIME) % RUNTIME_COLOURS;
+}
+
+const char *flame__target(const struct profile *profile)
+{
+	return profile->target && *profile->target ? profile->target : "Flame graph";
+}
+
+const char *flame__event(const struct profile *profile)
+{
+	return profile->event && *profile->event ? profile->event : "cpu";
+}
+
+static void put_tree(const struct flame *flame, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	uint32_t depth = 0;
+	size_t i;
+
+	for (i = 0; i < flame->tree.n_order; i++) {
+		uint32_t node = flame->tree.order[i];
+
+		fputs_unlocked(i ? ",\n" : "\n", out);
+		output__number(out, i ? depth + 1 - flame->tree.depth[node] : 0);
+		putc_unlocked(',', out);
+		output__number(out, i ? flame->tree.ranks[profile->nodes[node].frame]
+				      : profile->n_frames);
+		putc_unlocked(',', out);
+		output__number(out, profile->nodes[node].self);
+		depth = flame->tree.depth[node];
+	}
+}
+
+/* One number of each node; `at`: where in it. */
+static void put_numbers(const struct flame *flame, const char *name, size_t at, FILE *out)
+{
+	fprintf(out, "],\n\"%s\":[", name);
+	for (size_t i = 0; i < flame->tree.n_order; i++) {
+		const struct profile_node *node = &flame->profile->nodes[flame->tree.order[i]];
+		uint64_t number;
+
+		memcpy(&number, (const char *)node + at, sizeof(number));
+		fputs_unlocked(i ? ",\n" : "\n", out);
+		output__number(out, number);
+	}
+}
+
+static void put_notes(const struct profile *profile, FILE *out)
+{
+	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t n = output__notes(profile, notes);
+
+	fputs(",\n\"notes\":[", out);
+	for (size_t i = 0; i < n; i++) {
+		fputs(i ? "," : "", out);
+		escape__json(out, notes[i]);
+	}
+	fprintf(out, "],\n\"group\":%u", profile->group_kind);
+}
+
+/* Numbers of the whole. */
+static void put_facts(const struct profile *profile, FILE *out)
+{
+	fputs(",\n\"event\":", out);
+	escape__json(out, flame__event(profile));
+	fputs(",\n\"samples\":", out);
+	output__number(out, profile->samples);
+	fputs(",\n\"frequency\":", out);
+	output__number(out, profile->frequency_hz);
+	fputs(",\n\"idle\":[", out);
+	output__number(out, profile->idle.weight);
+	putc_unlocked(',', out);
+	output__number(out, profile->idle.whole);
+	fprintf(out, ",%u]", profile->idle.threads);
+}
+
+static void put_losses(const struct profile *profile, FILE *out)
+{
+	fputs(",\n\"losses\":[", out);
+	for (size_t i = 0; i < profile->n_losses; i++) {
+		fputs(i ? ",[" : "[", out);
+		escape__json(out, profile->losses[i].name);
+		fputs(",", out);
+		output__number(out, profile->losses[i].count);
+		fputs("]", out);
+	}
+	fputs("]", out);
+}
+
+static void put_frames(const struct flame *flame, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	size_t i;
+
+	fputs(",\n\"kinds\":[", out);
+	for (i = 0; i < profile->n_kinds; i++) {
+		fputs(i ? ",[" : "[", out);
+		escape__json(out, profile->kinds[i].name);
+		fprintf(out, ",%zu,%d]", flame__colour(profile, i), profile->kinds[i].label);
+	}
+	fputs("],\n\"strings\":[", out);
+	for (i = 0; i < strtab__count(flame->strings); i++) {
+		fputs_unlocked(i ? ",\n" : "", out);
+		escape__json(out, strtab__get(flame->strings, i));
+	}
+	fputs("],\n\"frames\":[", out);
+	for (i = 0; i < profile->n_frames; i++) {
+		uint32_t number = flame->by_rank[i];
+		const struct profile_frame *frame = &profile->frames[number];
+
+		fprintf(out, "%s%u,%u,%u,%u,%u,%u,%u", i ? ",\n" : "\n", flame->labels[number],
+			flame->files[number], frame->line, frame->kind, flame->libraries[number],
+			frame->role, flame->names[number]);
+	}
+	fputs("]", out);
+}
+
+/* The format is described where it is read, in flame_data.js. */
+void flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	char summary[OUTPUT_SUMMARY_BYTES];
+
+	output__summary(profile, summary, sizeof(summary));
+	fputs("{\"target\":", out);
+	escape__json(out, flame__target(profile));
+	fputs(",\n\"summary\":", out);
+	escape__json(out, summary);
+	fputs(",\n\"unit\":", out);
+	escape__json(out, output__unit(profile));
+	fprintf(out, ",\n\"mode\":\"%s\"", frames__name(opts->frames));
+	put_facts(profile, out);
+	put_notes(profile, out);
+	put_losses(profile, out);
+	put_frames(flame, out);
+	fputs(",\n\"nodes\":[", out);
+	put_tree(flame, out);
+	if (profile->counts_calls)
+		put_numbers(flame, "calls", offsetof(struct profile_node, calls), out);
+	if (profile__mixes(profile)) {
+		put_numbers(flame, "waiting", offsetof(struct profile_node, waiting), out);
+		put_numbers(flame, "preempted", offsetof(struct profile_node, preempted), out);
+	}
+	fputs("]}\n", out);
+}
