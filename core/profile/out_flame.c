@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/profile/out_flame.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "core/base/escape.h"
 
 /* Both forms carry the same data, style and script: the script builds the page from the data, on
@@ -46,14 +50,75 @@ static void put_script(FILE *out)
 	put_asset(out, asset_flame_js_start, asset_flame_js_end);
 }
 
-/* The data of one event. */
-static void put_block(const struct flame *flame, const struct output_opts *opts, FILE *out)
+/* The data of one event. `id`: of what is shown at first. */
+static int put_block(const struct flame *flame, const struct output_opts *opts, const char *id,
+		     FILE *out)
 {
-	fputs("<script type=\"application/json\" id=\"profile\" data-event=\"", out);
+	int err;
+
+	fprintf(out, "<script type=\"application/json\"%s data-event=\"", id);
 	escape__markup(out, flame__event(flame->profile));
 	fputs("\">\n", out);
-	flame__put_data(flame, opts, out);
+	err = flame__put_data(flame, opts, out);
 	fputs("</script>\n", out);
+	return err;
+}
+
+/* The JSON's texts have no white space but blanks: a line is a text, and a tab four blanks. */
+static int put_lines(const char *text, FILE *out)
+{
+	char *line = malloc(4 * strlen(text) + 1);
+
+	if (!line)
+		return -ENOMEM;
+	for (;;) {
+		size_t n = 0;
+
+		for (; *text && *text != '\n'; text++)
+			for (int i = *text == '\t' ? 4 : 1; i > 0; i--)
+				line[n++] = *text == '\t' ? ' ' : *text;
+		line[n] = '\0';
+		escape__json(out, line);
+		if (!*text++ || !*text)
+			break;
+		putc_unlocked(',', out);
+	}
+	free(line);
+	return 0;
+}
+
+static int put_sources(const struct output_opts *opts, FILE *out)
+{
+	int err = 0;
+
+	fputs("<script type=\"application/json\" id=\"sources\">\n[", out);
+	for (size_t i = 0; !err && i < opts->n_sources; i++) {
+		fputs(i ? ",\n[" : "[", out);
+		escape__json(out, opts->sources[i].file);
+		fprintf(out, ",%u,[", opts->sources[i].first);
+		err = put_lines(opts->sources[i].text, out);
+		fputs("]]", out);
+	}
+	fputs("]</script>\n", out);
+	return err;
+}
+
+/* All data: of what is shown at first, of the other events, and files. */
+static int put_blocks(const struct flame *flame, const struct output_opts *opts, FILE *out)
+{
+	int err = put_block(flame, opts, " id=\"profile\"", out);
+
+	for (size_t i = 0; !err && i < opts->n_others; i++) {
+		struct flame other = { 0 };
+
+		err = flame__init(&other, opts->others[i], opts->annotate);
+		if (!err)
+			err = put_block(&other, opts, "", out);
+		flame__done(&other);
+	}
+	if (!err && opts->n_sources)
+		err = put_sources(opts, out);
+	return err;
 }
 
 int output__flame_html(const struct profile *profile, const struct output_opts *opts, FILE *out)
@@ -75,11 +140,12 @@ int output__flame_html(const struct profile *profile, const struct output_opts *
 	fputs("</style>\n<body>\n<noscript>This page needs its script; a flame graph written as "
 	      ".svg shows a picture without.</noscript>\n",
 	      out);
-	put_block(&flame, opts, out);
+	err = put_blocks(&flame, opts, out);
 	fputs("<script>\n", out);
 	put_script(out);
 	fputs("</script>\n</body>\n</html>\n", out);
-	err = output__finish(out);
+	if (!err)
+		err = output__finish(out);
 out:
 	flame__done(&flame);
 	return err;
@@ -114,11 +180,12 @@ int output__flame_svg(const struct profile *profile, const struct output_opts *o
 	err = put_view(profile, opts, out);
 	if (err)
 		goto out;
-	put_block(&flame, opts, out);
+	err = put_blocks(&flame, opts, out);
 	fputs("<script><![CDATA[\n", out);
 	put_script(out);
 	fputs("]]></script>\n</svg>\n", out);
-	err = output__finish(out);
+	if (!err)
+		err = output__finish(out);
 out:
 	flame__done(&flame);
 	return err;

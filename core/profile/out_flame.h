@@ -29,8 +29,8 @@ size_t flame__colour(const struct profile *profile, size_t kind);
 const char *flame__target(const struct profile *profile);
 const char *flame__event(const struct profile *profile);
 
-/* As JSON. */
-void flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out);
+/* As JSON. 0 or -ENOMEM. */
+int flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out);
 
 /* For viewers of an SVG that run no script, from the `<svg>` tag on, with title and style. 0 or
  * -ENOMEM. */

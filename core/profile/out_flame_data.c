@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/escape.h"
+#include "core/base/util.h"
 
 #define RUNTIME_COLOURS 6 /* classes k3... in flame.css; then they repeat */
 
@@ -189,8 +190,53 @@ static void put_frames(const struct flame *flame, FILE *out)
 	fputs("]", out);
 }
 
+/* Flat, as there are many: flame_times.js. */
+static int put_times(const struct flame *flame, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	uint32_t *numbers, column = 0;
+	size_t i;
+
+	if (!profile->n_cells)
+		return 0;
+	numbers = calloc(profile->n_nodes + 1, sizeof(*numbers)); /* in the page, by node */
+	if (!numbers)
+		return -ENOMEM;
+	for (i = 0; i < flame->tree.n_order; i++)
+		numbers[flame->tree.order[i]] = i;
+	fputs(",\n\"threads\":[", out);
+	for (i = 0; i < profile->n_threads; i++) {
+		const struct profile_thread *thread = &profile->threads[i];
+
+		fprintf(out, "%s[%u,", i ? ",\n" : "\n", thread->pid);
+		escape__json(out, thread->process);
+		fprintf(out, ",%u,", thread->tid);
+		escape__json(out, thread->name);
+		putc_unlocked(']', out);
+	}
+	fputs("],\n\"times\":{\"width\":", out);
+	output__number(out, profile->column_ns);
+	fprintf(out, ",\"columns\":%u,\"cells\":[", profile->n_columns);
+	for (i = 0; i < profile->n_cells; i++) {
+		const struct profile_cell *cell = &profile->cells[i];
+		const uint64_t row[] = { cell->column - column, cell->thread, numbers[cell->node],
+					 cell->state, cell->weight };
+
+		fputs_unlocked(i ? ",\n" : "\n", out);
+		for (size_t at = 0; at < ARRAY_SIZE(row); at++) {
+			if (at)
+				putc_unlocked(',', out);
+			output__number(out, row[at]);
+		}
+		column = cell->column;
+	}
+	fputs("]}", out);
+	free(numbers);
+	return 0;
+}
+
 /* The format is described where it is read, in flame_data.js. */
-void flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out)
+int flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
 	const struct profile *profile = flame->profile;
 	char summary[OUTPUT_SUMMARY_BYTES];
@@ -203,6 +249,7 @@ void flame__put_data(const struct flame *flame, const struct output_opts *opts, 
 	fputs(",\n\"unit\":", out);
 	escape__json(out, output__unit(profile));
 	fprintf(out, ",\n\"mode\":\"%s\"", frames__name(opts->frames));
+	fprintf(out, ",\n\"joined\":%d", opts->joins_lines);
 	put_facts(profile, out);
 	put_notes(profile, out);
 	put_losses(profile, out);
@@ -215,5 +262,9 @@ void flame__put_data(const struct flame *flame, const struct output_opts *opts, 
 		put_numbers(flame, "waiting", offsetof(struct profile_node, waiting), out);
 		put_numbers(flame, "preempted", offsetof(struct profile_node, preempted), out);
 	}
-	fputs("]}\n", out);
+	fputs("]", out);
+	if (put_times(flame, out))
+		return -ENOMEM;
+	fputs("}\n", out);
+	return 0;
 }

@@ -512,7 +512,7 @@ check small html << END
 	await t.click('parse_value');
 	t.ok(t.shows('skip_space') && !t.shows('Loader'), 'a click goes to that function');
 	await t.press('[data-tab=source]');
-	t.is(t.rows('.source').join('; '), '6.00%|6.00%|12|skip_space; 18.00%|12.00%|99|parse_value',
+	t.is(t.rows('.source').slice(1).join('; '), '6.00%|6.00%|12|skip_space; 18.00%|12.00%|99|parse_value',
 		'lines of its file');
 	t.ok(t.one('.source').textContent.includes('braid flame --source'), 'and how to have its text');
 END
@@ -651,6 +651,78 @@ check small html all 'tab=__proto__&mode=constructor&zoom=99999999&kinds=77-1e9&
 	t.is(document.querySelectorAll('.page script, .page img').length, 0, 'makes no element');
 	t.is(window.pwned, undefined, 'and runs nothing');
 	t.is(t.one('.change').textContent, 'merged: \x3cscript>window.pwned=3\x3c/script> \u00d7', 'text stays text');
+END
+
+check moments html << 'END'
+	await t.redrawn(() => {});
+	t.ok(t.shows('fib (math.py)') && !t.shows('fib (math.py:'), 'lines of a function are one at first');
+	await t.press('.lines');
+	t.ok(t.shows('fib (math.py:12)'), 'and apart on demand');
+	await t.press('.lines');
+	const labels = selector => [...document.querySelectorAll(`${selector} option`)].map(o => o.textContent).join();
+	t.is(labels('.process'), 'all processes,python3 (4711),reader (4800)', 'processes');
+	t.is(labels('.thread').slice(0, 64), 'all threads,python3 (4711): worker-1 (4712),python3 (4711): \x3cb>w',
+		'threads');
+	t.is(labels('.event'), 'cpu,page \x3cfaults>', 'events');
+	const choose = (selector, value) => t.redrawn(() => {
+		t.one(selector).value = value;
+		t.one(selector).dispatchEvent(new Event('change'));
+	});
+	const all = () => {
+		t.mouse('mousemove', 'all');
+		return t.one('.tip').textContent.match(/[\d,]+ samples/)[0];
+	};
+	await choose('.thread', 2);
+	t.ok(all() === '180 samples' && t.shows('parse') && !t.shows('fib'), 'of one thread');
+	await choose('.process', 3);
+	t.ok(all() === '120 samples' && t.shows('ksys') && !t.shows('parse'), 'of one process');
+	await choose('.process', 0);
+	const drag = (from, to, shiftKey = false) => t.redrawn(() => {
+		const box = t.one('.tracks').getBoundingClientRect();
+		const at = share => ({ bubbles: true, cancelable: true, shiftKey, clientY: box.top + 5,
+			clientX: box.left + box.width * share });
+		t.one('.tracks').dispatchEvent(new MouseEvent('mousedown', at(from)));
+		t.one('.tracks').dispatchEvent(new MouseEvent('mousemove', at(to)));
+		t.one('.tracks').dispatchEvent(new MouseEvent('mouseup', at(to)));
+	});
+	await drag(0.3, 0.55);
+	t.is(t.one('.range').textContent, '3.00 s to 5.50 s', 'a range of time');
+	t.ok(!t.shows('parse') && !t.shows('ksys'), 'has what was in it');
+	await drag(0.55, 0.8);
+	t.ok(t.shows('parse') && !t.shows('fib'), 'another one');
+	await t.press('[data-tab=table]');
+	t.is(t.rows('.table').slice(1, 3).join('; '), 'Loader.load (load.py)|180100.00%|00.00%|180100.00%|python; ' +
+		'parse_value|00.00%|12066.67%|180100.00%|native', 'all tabs follow, with what the trunk hides');
+	await t.press('[data-tab=flame]');
+	await drag(0.85, 0.95, true);
+	t.ok(t.shows('ksys') && t.shows('parse'), 'two ranges together');
+	const [red, , blue] = t.fillBelow('ksys');
+	const [red2, , blue2] = t.fillBelow('parse');
+	t.ok(red > blue && red2 < blue2, 'red is what there is more of, blue what there is less of');
+	t.mouse('mousemove', 'Loader');
+	t.is(t.one('.tip').textContent.split('\n').at(-1), 'first range 100.00%, second 83.33%: -16.67 points',
+		'hover compares');
+	t.is(location.hash, '#range=55-80&other=85-95', 'ranges are in the hash');
+	await t.press('.all-time');
+	t.ok(all() === '1,000 samples' && t.shows('fib'), 'all time again');
+	await t.redrawn(() => {
+		t.one('.tracks').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }));
+		t.one('.tracks').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }));
+	});
+	t.is(t.one('.range').textContent, '1.00 s to 2.00 s', 'and by the keyboard');
+	await t.press('.all-time');
+	await t.click('parse');
+	await t.press('[data-do=source]');
+	t.is(t.rows('.source').join('; '), 'Total|Self|Line; 6.00%|6.00%|12|skip_space; ||97|int parse(void); ' +
+		'||98|{; 18.00%|12.00%|99|    return skip("\x3cb>");; ||100|}', 'the text of a file');
+	t.is(document.querySelectorAll('.page b').length, 2, 'which makes no element');
+END
+
+check moments svg all 'event=page%20%3Cfaults%3E' << 'END'
+	await t.redrawn(() => {});
+	t.ok(t.one('.page').textContent.includes('event page \x3cfaults>: 1.46 MiB'), 'another event');
+	t.is(t.one('.event').value, '1', 'is what the choice says');
+	t.is(t.one('.tracks'), null, 'and has no times');
 END
 
 check hostile html << 'END'

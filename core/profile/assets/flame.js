@@ -272,7 +272,9 @@ class FlameEvents {
 	}
 
 	read() {
-		return JSON.parse(this.blocks[this.at].textContent);
+		const sources = document.getElementById('sources');
+		return new FlameData(JSON.parse(this.blocks[this.at].textContent),
+			sources ? JSON.parse(sources.textContent) : []);
 	}
 
 	addChoice(parent) {
@@ -310,6 +312,5 @@ function pageParent() {
 }
 
 const events = new FlameEvents();
-const data = new FlameData(events.read());
-new FlamePage(add(pageParent(), 'div', { class: 'page' }), data, events);
+new FlamePage(add(pageParent(), 'div', { class: 'page' }), events.read(), events);
 })();

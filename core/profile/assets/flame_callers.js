@@ -37,8 +37,9 @@ class FlameSandwich {
 	// Of the function that is chosen, or else of the one with the greatest share.
 	show() {
 		const { model } = this;
-		const { data, upright } = model;
-		const { tree, run } = upright;
+		const { data } = model;
+		const full = model.full();
+		const { tree, run } = full;
 		const { fn } = model.state;
 		const nodes = outermostOf(tree, frame => fn >= 0 && (data.frames[frame] || {}).fn === fn);
 		if (!nodes.length) {
@@ -55,7 +56,7 @@ class FlameSandwich {
 			{ run, skip: true, rootFrame });
 		const callees = calleesOf(tree, data.frames.length, nodes, run, rootFrame);
 		this.sheets = [callers, callees].map(part =>
-			new FlameSheet(model, part.tree, part.run, upright.trunk));
+			new FlameSheet(model, part.tree, part.run, full.trunk));
 		const whole = this.sheets[1].tree.total[0];
 		this.title.textContent = `${data.functions[fn].label}: ${data.weight(whole)}, ` +
 			`${percent(whole, tree.total[0])} of total; above it what it was called by, below what it called`;

@@ -20,15 +20,17 @@
 //   waiting           only where some weights are of running and some of not running: by node,
 //   preempted         the part of its own weight that is of the one or the other
 //   group             the kind whose frames are no code, but what was grouped by; 0: none
-//   threads, times    only where samples have times: see FlameTimes
-//   sources           [file, first line, text] each, by --source
+//   joined            1: lines of a function are one at first
+//   threads, times    only where samples have times: see flame_times.js
 'use strict';
 
 const FRAME_FIELDS = 7;
 
 class FlameData {
-	constructor(profile) {
+	// `sources`: [file, first line, [lines]] each, by --source.
+	constructor(profile, sources = []) {
 		this.profile = profile;
+		this.sources = sources;
 		this.kinds = profile.kinds;
 		this.weight = weightOf(profile.unit);
 		this.frames = [];

@@ -194,20 +194,22 @@ class FlameModel {
 		const moved = Object.create(this.changed);
 		moved.self = this.moved(this.base.self);
 		moved.calls = profile.calls && this.moved(profile.calls);
-		this.view = new FrameView(moved, frames, state.mode, state.opened, state.trunk);
-		const trunk = { label: `${this.view.hidden.length} frames common to all samples`,
-			file: '', line: 0, library: '', kind: data.kinds.length, shade: 0, fn: -1 };
-		trunk.name = trunk.label;
-		this.upright = new FlameSheet(this, this.view.tree, this.view.run, trunk);
-		this.upright.script = this.view.scriptSelf();
-		this.sheet = this.upright;
+		const view = open => new FrameView(moved, frames, state.mode, state.opened, open);
+		this.view = view(state.trunk || state.inverted);
+		const label = `${this.view.hidden.length} frames common to all samples`;
+		const trunk = { label, name: label, file: '', line: 0, library: '',
+			kind: data.kinds.length, shade: 0, fn: -1 };
+		const sheetOf = ({ tree, run }) => new FlameSheet(this, tree, run, trunk);
+		const upright = of => Object.assign(sheetOf(of), { script: of.scriptSelf() });
+		this.sheet = this.upright = upright(this.view);
 		this.turned = null;
 		if (state.inverted) {
-			// a trunk is in all stacks' ends, as one more frame
-			const { tree, run } = this.view;
-			this.turned = FlameCallers.invert(tree, frames.length, run);
-			this.sheet = new FlameSheet(this, this.turned.tree, this.turned.run, trunk);
+			this.turned = FlameCallers.invert(this.view.tree, frames.length, this.view.run);
+			this.sheet = sheetOf(this.turned);
 		}
+		// what is said of functions is also of those that the trunk hides
+		let full = this.view.trunk ? null : this.upright;
+		this.full = () => full = full || upright(view(true));
 		this.tree = this.sheet.tree;
 		this.calls = profile.calls && this.sums(profile.calls);
 		this.offCpu = data.mixes ? {
@@ -289,12 +291,13 @@ class FlameModel {
 	// By function: own weight, that with native code, and with all that it calls, once however
 	// often it recurs.
 	table() {
-		const { tree, script } = this.upright;
+		const full = this.full();
+		const { tree, script } = full;
 		const { functions } = this.data;
 		const rows = functions.map((fn, i) => ({ fn: i, self: 0, script: 0, total: 0 }));
 		const open = new Uint32Array(functions.length);
 		for (let i = 1; i < tree.n; i++) {
-			const { fn } = this.upright.frameOf(i);
+			const { fn } = full.frameOf(i);
 			if (fn < 0)
 				continue;
 			rows[fn].self += tree.self[i];

@@ -9,31 +9,47 @@ class FlameSource {
 		this.box = add(parent, 'div', { class: 'tab source', tabindex: '0', 'aria-label': 'Lines' });
 	}
 
-	// By line of the file: own weight, and that with all that is called from it, once however
-	// often it recurs.
+	// By line of the file: what was in it, of scripts with the native code that they called, and
+	// that with all that was called from it, once however often it recurs. Lines are those of the
+	// profile: what is shown may have joined them.
 	lines(file) {
-		const { tree, frames } = this.model.upright;
+		const { model } = this;
+		const { data, changed } = model;
+		const { all, frames } = data;
+		const own = model.base.self.map((self, i) => !changed.of || changed.of[i] >= 0 ? self : 0);
+		const totals = all.sumUp(own);
 		const lines = new Map();
 		const open = new Map();
-		for (let i = 1; i < tree.n; i++) {
-			const frame = frames[tree.frame[i]];
-			if (!frame || frame.file !== file || !frame.line)
+		const owner = new Int32Array(all.n); // the nearest frame of a script
+		for (let i = 1; i < all.n; i++) {
+			const frame = frames[all.frame[i]];
+			owner[i] = FrameView.isRuntime(frame) ? i : frame.isLabel ? 0 : owner[all.parent[i]];
+			for (const node of owner[i] && owner[i] !== i ? [owner[i], i] : [i]) {
+				const mine = frames[all.frame[node]];
+				if (mine.file === file && mine.line && own[i])
+					FlameSource.lineOf(lines, mine).self += own[i];
+			}
+			if (frame.file !== file || !frame.line || !totals[i])
 				continue;
-			const line = lines.get(frame.line) || { self: 0, total: 0, names: new Set() };
-			lines.set(frame.line, line);
-			line.names.add(frame.name);
-			line.self += tree.self[i];
+			const line = FlameSource.lineOf(lines, frame);
 			if (i >= (open.get(frame.line) || 0)) {
-				line.total += tree.total[i];
-				open.set(frame.line, tree.end[i]);
+				line.total += totals[i];
+				open.set(frame.line, all.end[i]);
 			}
 		}
 		return lines;
 	}
 
+	static lineOf(lines, { line, name }) {
+		const sums = lines.get(line) || { self: 0, total: 0, names: new Set() };
+		sums.names.add(name);
+		lines.set(line, sums);
+		return sums;
+	}
+
 	textOf(file) {
-		const source = (this.model.data.profile.sources || []).find(([name]) => name === file);
-		return source ? { first: source[1], lines: source[2].split('\n') } : { first: 1, lines: [] };
+		const source = this.model.data.sources.find(([name]) => name === file);
+		return source ? { first: source[1], lines: source[2] } : { first: 1, lines: [] };
 	}
 
 	say(text) {
@@ -51,11 +67,15 @@ class FlameSource {
 			return this.say(`${fn.label}: its file is not known.`);
 		const lines = this.lines(fn.file);
 		if (!lines.size)
-			return this.say(`${fn.file}: no lines of it are in this page, or shown. ` +
+			return this.say(`${fn.file}: no lines of it are in this page, or in what is chosen. ` +
 				'Lines: braid flame --lines; with the text: --source.');
 		add(box, 'h2', {}, fn.file);
 		const text = this.textOf(fn.file);
-		this.addLines(add(add(box, 'table'), 'tbody'), fn, lines, text);
+		const table = add(box, 'table');
+		const head = add(add(table, 'thead'), 'tr');
+		for (const name of ['Total', 'Self', 'Line'])
+			add(head, 'th', { scope: 'col', class: 'number' }, name);
+		this.addLines(add(table, 'tbody'), fn, lines, text);
 		if (!text.lines.length)
 			this.say('The text is not in this page: braid flame --source, where the file can be read.');
 	}
@@ -66,7 +86,7 @@ class FlameSource {
 		const numbers = new Set(lines.keys());
 		for (let line = text.first; line < last; line++)
 			numbers.add(line);
-		let scrolled = false;
+		let first = null;
 		for (const line of [...numbers].sort((a, b) => a - b)) {
 			const sums = lines.get(line);
 			const row = add(body, 'tr', sums ? { class: 'hot' } : {});
@@ -79,12 +99,10 @@ class FlameSource {
 			add(row, 'td', { class: 'number line' }, String(line));
 			add(row, 'td', { class: 'text' }, line >= text.first && line < last
 				? text.lines[line - text.first] : [...sums.names].join(', '));
-			if (!scrolled && sums && sums.names.has(fn.label)) {
-				scrolled = true;
-				this.first = row;
-			}
+			if (!first && sums && sums.names.has(fn.label))
+				first = row;
 		}
-		if (this.first)
-			this.first.scrollIntoView({ block: 'center' });
+		if (first)
+			first.scrollIntoView({ block: 'center' });
 	}
 }

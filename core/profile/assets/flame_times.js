@@ -12,7 +12,8 @@
 const STATES = ['running', 'waiting', 'preempted', 'lock'];
 const CELL_FIELDS = 5;
 const TRACK = 14;
-const TRACKS_MAX = 10;
+const TRACKS_MAX = 8;
+const TRACK_MIN = 0.005; // of all weight: threads with less have none
 
 class FlameTimes {
 	constructor({ times, threads }) {
@@ -69,7 +70,8 @@ class FlameTimes {
 		const weights = new Float64Array(this.threads.length);
 		for (let i = 0; i < this.n; i++)
 			weights[this.thread[i]] += threads[this.thread[i]] * this.weight[i];
-		const shown = [...weights.keys()].filter(thread => weights[thread])
+		const least = TRACK_MIN * weights.reduce((a, b) => a + b, 0);
+		const shown = [...weights.keys()].filter(thread => weights[thread] > least)
 			.sort((a, b) => weights[b] - weights[a]).slice(0, TRACKS_MAX);
 		const tracks = [null, ...shown].map(thread => ({ thread,
 			parts: STATES.map(() => new Float64Array(this.columns)) }));
@@ -243,7 +245,8 @@ class FlameTimeline {
 		context.font = '10px system-ui, sans-serif';
 		context.textBaseline = 'middle';
 		tracks.forEach(({ thread }, i) => {
-			const name = thread === null ? 'all' : FlameTimeline.nameOf(this.times.threads[thread]);
+			const [, , tid, own] = thread === null ? [] : this.times.threads[thread];
+			const name = thread === null ? 'all' : `${own} (${tid})`;
 			context.globalAlpha = 0.75;
 			context.fillStyle = colours.paper;
 			context.fillRect(0, i * TRACK, context.measureText(name).width + 6, TRACK - 1);
@@ -253,21 +256,25 @@ class FlameTimeline {
 		});
 	}
 
-	// Several columns share a pixel where there are more of them.
-	drawTrack(context, { parts }, top, width, palette) {
-		const { columns } = this.times;
-		const bins = Math.min(columns, Math.floor(width));
+	// Several columns are one bar where there are more of them than pixels, or than samples to
+	// fill them. A thread's bar is full where all of its time is known, others where there is
+	// most.
+	drawTrack(context, { parts, thread }, top, width, palette) {
+		const { columns, n } = this.times;
+		const { unit } = this.model.data.profile;
+		const bins = Math.max(Math.floor(Math.min(columns, width / 2, Math.max(n / 4, 100))), 1);
 		const sums = parts.map(part => {
 			const sum = new Float64Array(bins);
 			part.forEach((weight, column) => { sum[Math.floor(column * bins / columns)] += weight; });
 			return sum;
 		});
 		const totals = sums[0].map((weight, bin) => sums.reduce((all, sum) => all + sum[bin], 0));
-		const most = totals.reduce((a, b) => Math.max(a, b), 0) || 1;
+		const most = unit === 'ns' && thread !== null ? this.times.width * columns / bins
+			: totals.reduce((a, b) => Math.max(a, b), 0) || 1;
 		totals.forEach((total, bin) => {
 			if (!total)
 				return;
-			const height = Math.max((TRACK - 2) * total / most, 1);
+			const height = Math.max((TRACK - 2) * Math.min(total / most, 1), 1);
 			context.fillStyle = FlameColours.mix(sums.map(sum => sum[bin]), palette);
 			context.fillRect(bin * width / bins, top + TRACK - 1 - height,
 				Math.max(width / bins, 1), height);
