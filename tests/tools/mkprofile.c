@@ -338,11 +338,12 @@ static void make_moments(struct profile *profile)
 	profile__finish_cells(profile, PROFILE_CELLS_MAX);
 }
 
-/* 200,000 distinct stacks, a tenth of them 1,000 frames deep, and one runtime. */
+/* 200,000 distinct stacks on 200 ways through a program, a tenth of which are 1,000 frames deep. */
 static void make_huge(struct profile *profile)
 {
+	enum { WAYS = 200, DEPTH = 1000, ENDS = 4 };
 	int script = profile__kind(profile, "script", "_[s]");
-	uint32_t frames[5000], stack[1000], depth, i, n;
+	uint32_t frames[5000], stack[DEPTH], way, depth, i, n;
 	char name[64];
 
 	for (i = 0; i < ARRAY_SIZE(frames); i++) {
@@ -351,16 +352,13 @@ static void make_huge(struct profile *profile)
 				     i % 3 ? "/srv/app.s" : NULL, 0);
 	}
 	for (n = 0; n < 200000; n++) {
-		depth = n % 10 ? 20 + random_below(40) : ARRAY_SIZE(stack);
-		/* deep ones share all but their ends, as recursion does */
-		for (i = 0; i < depth; i++) {
-			uint32_t ways = i < 6 ? 3 : i + 3 < depth ? 1 + (depth < 100) : 1000;
-
-			stack[i] = frames[(i * 71 + random_below(ways)) % ARRAY_SIZE(frames)];
-		}
-		if (depth == ARRAY_SIZE(stack))
-			for (i = 6; i + 3 + n % 50 < depth; i++)
-				stack[i] = frames[i * 71 % ARRAY_SIZE(frames)];
+		way = n % WAYS;
+		depth = way % 10 ? 20 + way % 60 : DEPTH;
+		for (i = 0; i < depth - ENDS; i++) /* neighbours part late */
+			stack[i] =
+				frames[(i * 71 + (i < 4 ? 0 : way * i / 8)) % ARRAY_SIZE(frames)];
+		for (; i < depth; i++)
+			stack[i] = frames[random_below(ARRAY_SIZE(frames))];
 		add_stack(profile, stack, depth, 1 + random_below(3));
 	}
 }

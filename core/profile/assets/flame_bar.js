@@ -42,7 +42,6 @@ class FlameBar {
 		this.addHeat();
 		this.addLegend();
 		this.trail = add(page, 'div', { class: 'bar trail', 'aria-label': 'Changes of stacks' });
-		this.show();
 	}
 
 	addSwitch(parent, attributes, text, is, onClick) {
@@ -108,10 +107,7 @@ class FlameBar {
 	showLegend() {
 		const { legend, model } = this;
 		const { data, state } = model;
-		const weights = new Float64Array(data.kinds.length + 1);
-		for (let i = 0; i < data.all.n; i++)
-			weights[data.frames[data.all.frame[i]].kind] += model.base.self[i];
-		const whole = model.base.self.reduce((a, b) => a + b, 0);
+		const { weights, whole } = this.weighKinds();
 		rebuild(legend, () => {
 			add(legend, 'span', { class: 'says',
 				title: 'How much ends in a frame of that kind' }, 'self:');
@@ -122,6 +118,22 @@ class FlameBar {
 					this.addKind(kind, share);
 			});
 		});
+	}
+
+	// Anew only where weights are others: there may be millions of nodes.
+	weighKinds() {
+		const { data, base } = this.model;
+		if (this.weighed === base.self)
+			return this;
+		const kinds = Uint8Array.from(data.frames, ({ kind }) => kind);
+		this.weighed = base.self;
+		this.weights = new Float64Array(data.kinds.length + 1);
+		this.whole = 0;
+		for (let i = 0; i < data.all.n; i++) {
+			this.weights[kinds[data.all.frame[i]]] += base.self[i];
+			this.whole += base.self[i];
+		}
+		return this;
 	}
 
 	addKind(kind, share) {

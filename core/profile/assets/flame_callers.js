@@ -5,6 +5,7 @@
 
 class FlameSandwich {
 	constructor(parent, model, colours, facts) {
+		const { data } = model;
 		this.model = model;
 		this.box = add(parent, 'div', { class: 'tab callers' });
 		this.title = add(this.box, 'p', { class: 'title' });
@@ -19,7 +20,7 @@ class FlameSandwich {
 			click: node => this.click(this.sheets[up ? 0 : 1], node),
 			hover: (node, x, y) => facts.showOther(this.sheets[up ? 0 : 1], node, x, y),
 		}));
-		const none = new FlameTree([0, 0, 0]);
+		const none = FlameTree.from([0, data.frames.length - 1, 0]);
 		this.sheets = [0, 1].map(() => new FlameSheet(model, none, [0], null));
 	}
 
@@ -52,9 +53,9 @@ class FlameSandwich {
 			return;
 		const rootFrame = tree.frame[nodes[0]];
 		const weights = nodes.map(node => tree.total[node]);
-		const callers = new FlameCallers(tree, data.frames.length, nodes, weights,
+		const callers = new FlameCallers(tree, nodes, weights,
 			{ run, skip: true, rootFrame });
-		const callees = calleesOf(tree, data.frames.length, nodes, run, rootFrame);
+		const callees = calleesOf(tree, nodes, run, rootFrame);
 		this.sheets = [callers, callees].map(part =>
 			new FlameSheet(model, part.tree, part.run, full.trunk));
 		const whole = this.sheets[1].tree.total[0];

@@ -36,7 +36,7 @@ class FlameData {
 		this.frames = [];
 		this.functions = []; // { label, file, kind, library, lines }
 		this.readFrames();
-		this.all = new FlameTree(profile.nodes);
+		this.all = FlameTree.from(profile.nodes);
 		this.all.calls = profile.calls;
 		this.times = profile.times ? new FlameTimes(profile) : null;
 		this.samples = profile.samples || (profile.unit === 'samples' ? this.all.total[0] : 0);

@@ -26,10 +26,16 @@ class FrameView {
 		this.has = new Uint8Array(n);
 		this.will = new Uint8Array(n);
 		this.readFrames();
-		this.nodes = new FlameTrie(2 * n + 1);
-		this.lookAhead();
-		for (let i = 1; i < n; i++)
-			this.place(i);
+		if (mode === 'all') {
+			this.nodes = FlameTrie.like(all);
+			this.whole = Int32Array.from(this.viewed.keys());
+			this.viewed = this.whole;
+		} else {
+			this.nodes = new FlameTrie(2 * n + 1);
+			this.lookAhead();
+			for (let i = 1; i < n; i++)
+				this.place(i);
+		}
 		this.number(trunk);
 	}
 
@@ -99,10 +105,6 @@ class FrameView {
 		const { all, nodes, whole, viewed, has } = this;
 		const parent = all.parent[node];
 		const frame = all.frame[node];
-		if (this.mode === 'all') {
-			viewed[node] = whole[node] = nodes.child(whole[parent], frame);
-			return;
-		}
 		if (this.label[frame]) {
 			viewed[node] = whole[node] =
 				nodes.child(has[parent] ? viewed[parent] : whole[parent], frame);
@@ -129,22 +131,26 @@ class FrameView {
 	// `numbers` from nodes here to those, -1 where there is none.
 	number(trunk) {
 		const { all, nodes } = this;
+		const { has, viewed, whole } = this;
+		const { self: own, calls } = all;
 		const self = new Float64Array(nodes.n);
 		const shown = new Uint8Array(nodes.n);
-		const total = new Float64Array(nodes.n);
 		for (let i = 0; i < all.n; i++) {
-			const end = this.endOf(i);
-			self[end] += all.self[i];
-			shown[end] |= all.self[i] > 0 || all.calls && all.calls[i] > 0;
+			if (!own[i] && !(calls && calls[i]))
+				continue;
+			const end = has[i] ? viewed[i] : whole[i];
+			self[end] += own[i];
+			shown[end] = 1;
 		}
-		total.set(self);
+		const total = Float64Array.from(self);
+		const { parent } = nodes;
 		for (let i = nodes.n - 1; i > 0; i--) {
-			total[nodes.parent[i]] += total[i];
-			shown[nodes.parent[i]] |= shown[i];
+			total[parent[i]] += total[i];
+			shown[parent[i]] |= shown[i];
 		}
-		const links = nodes.links(this.frames.length, shown);
+		const links = nodes.links(shown);
 		this.hideTrunk(trunk, links, self, total);
-		this.flatten(links, self);
+		this.flatten(links, shown, self);
 	}
 
 	// A row that stands for the frames that all samples have in common, if they are many.
@@ -166,11 +172,11 @@ class FrameView {
 		first[this.trunk] = node;
 	}
 
-	flatten(links, self) {
+	flatten(links, shown, self) {
 		const { frames, hidden, nodes } = this;
 		const trunk = this.trunk &&
 			{ node: this.trunk, last: hidden.at(-1), frame: frames.length };
-		Object.assign(this, nodes.flatten(links, self, frames.length - 1, trunk));
+		Object.assign(this, nodes.flatten(links, shown, self, frames.length - 1, trunk));
 		for (const node of trunk ? hidden : [])
 			this.numbers[node] = this.numbers[this.trunk];
 	}

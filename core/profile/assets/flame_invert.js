@@ -8,7 +8,7 @@ const INVERTED_MAX = 4e6; // nodes
 
 // What is walked rootwards from each of `ends`: nodes of `tree`, with their weights.
 class FlameCallers {
-	constructor(tree, frames, ends, weights, { run, skip, rootFrame } = {}) {
+	constructor(tree, ends, weights, { run, skip, rootFrame } = {}) {
 		this.end = new Int32Array(tree.n); // by node of `tree`: where it ends here
 		let steps = 0;
 		for (const node of ends)
@@ -29,7 +29,7 @@ class FlameCallers {
 		}
 		const self = new Float64Array(trie.n);
 		ends.forEach((node, i) => { self[this.end[node]] += weights[i]; });
-		Object.assign(this, trie.shown(frames + 1, self, rootFrame));
+		Object.assign(this, trie.shown(self, rootFrame));
 		for (const node of ends)
 			this.end[node] = this.numbers[this.end[node]];
 		this.cut = cut ? most : 0;
@@ -42,7 +42,7 @@ class FlameCallers {
 			if (tree.self[i])
 				ends.push(i);
 		}
-		return new FlameCallers(tree, frames, ends, ends.map(i => tree.self[i]),
+		return new FlameCallers(tree, ends, ends.map(i => tree.self[i]),
 			{ run, rootFrame: frames - 1 });
 	}
 }
@@ -60,7 +60,7 @@ function outermostOf(tree, is) {
 }
 
 // All below these nodes, as if they were one.
-function calleesOf(tree, frames, nodes, run, rootFrame) {
+function calleesOf(tree, nodes, run, rootFrame) {
 	let n = 1;
 	for (const node of nodes)
 		n += tree.end[node] - node;
@@ -75,5 +75,5 @@ function calleesOf(tree, frames, nodes, run, rootFrame) {
 			self[map[i]] += tree.self[i];
 		}
 	}
-	return trie.shown(frames + 1, self, rootFrame);
+	return trie.shown(self, rootFrame);
 }
