@@ -86,22 +86,29 @@ const char *flame__event(const struct profile *profile)
 	return profile->event && *profile->event ? profile->event : "cpu";
 }
 
+/* Short, and soon read: unpack in flame_data.js. */
+static void put_packed(FILE *out, uint64_t number)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
+
+	for (; number >= 32; number /= 32)
+		putc_unlocked(digits[number % 32 + 32], out);
+	putc_unlocked(digits[number], out);
+}
+
 static void put_tree(const struct flame *flame, FILE *out)
 {
 	const struct profile *profile = flame->profile;
 	uint32_t depth = 0;
-	size_t i;
 
-	for (i = 0; i < flame->tree.n_order; i++) {
+	for (size_t i = 0; i < flame->tree.n_order; i++) {
 		uint32_t node = flame->tree.order[i];
 
-		fputs_unlocked(i ? ",\n" : "\n", out);
-		output__number(out, i ? depth + 1 - flame->tree.depth[node] : 0);
-		putc_unlocked(',', out);
-		output__number(out, i ? flame->tree.ranks[profile->nodes[node].frame]
-				      : profile->n_frames);
-		putc_unlocked(',', out);
-		output__number(out, profile->nodes[node].self);
+		put_packed(out, i ? depth + 1 - flame->tree.depth[node] : 0);
+		put_packed(out,
+			   i ? flame->tree.ranks[profile->nodes[node].frame] : profile->n_frames);
+		put_packed(out, profile->nodes[node].self);
 		depth = flame->tree.depth[node];
 	}
 }
@@ -109,15 +116,15 @@ static void put_tree(const struct flame *flame, FILE *out)
 /* One number of each node; `at`: where in it. */
 static void put_numbers(const struct flame *flame, const char *name, size_t at, FILE *out)
 {
-	fprintf(out, "],\n\"%s\":[", name);
+	fprintf(out, ",\n\"%s\":\"", name);
 	for (size_t i = 0; i < flame->tree.n_order; i++) {
 		const struct profile_node *node = &flame->profile->nodes[flame->tree.order[i]];
 		uint64_t number;
 
 		memcpy(&number, (const char *)node + at, sizeof(number));
-		fputs_unlocked(i ? ",\n" : "\n", out);
-		output__number(out, number);
+		put_packed(out, number);
 	}
+	fputs("\"", out);
 }
 
 static void put_notes(const struct profile *profile, FILE *out)
@@ -216,21 +223,17 @@ static int put_times(const struct flame *flame, FILE *out)
 	}
 	fputs("],\n\"times\":{\"width\":", out);
 	output__number(out, profile->column_ns);
-	fprintf(out, ",\"columns\":%u,\"cells\":[", profile->n_columns);
+	fprintf(out, ",\"columns\":%u,\"cells\":\"", profile->n_columns);
 	for (i = 0; i < profile->n_cells; i++) {
 		const struct profile_cell *cell = &profile->cells[i];
 		const uint64_t row[] = { cell->column - column, cell->thread, numbers[cell->node],
 					 cell->state, cell->weight };
 
-		fputs_unlocked(i ? ",\n" : "\n", out);
-		for (size_t at = 0; at < ARRAY_SIZE(row); at++) {
-			if (at)
-				putc_unlocked(',', out);
-			output__number(out, row[at]);
-		}
+		for (size_t at = 0; at < ARRAY_SIZE(row); at++)
+			put_packed(out, row[at]);
 		column = cell->column;
 	}
-	fputs("]}", out);
+	fputs("\"}", out);
 	free(numbers);
 	return 0;
 }
@@ -254,15 +257,15 @@ int flame__put_data(const struct flame *flame, const struct output_opts *opts, F
 	put_notes(profile, out);
 	put_losses(profile, out);
 	put_frames(flame, out);
-	fputs(",\n\"nodes\":[", out);
+	fputs(",\n\"nodes\":\"", out);
 	put_tree(flame, out);
+	fputs("\"", out);
 	if (profile->counts_calls)
 		put_numbers(flame, "calls", offsetof(struct profile_node, calls), out);
 	if (profile__mixes(profile)) {
 		put_numbers(flame, "waiting", offsetof(struct profile_node, waiting), out);
 		put_numbers(flame, "preempted", offsetof(struct profile_node, preempted), out);
 	}
-	fputs("]", out);
 	if (put_times(flame, out))
 		return -ENOMEM;
 	fputs("}\n", out);

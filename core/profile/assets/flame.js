@@ -247,7 +247,13 @@ class FlamePage {
 			part.show();
 	}
 
+	// Soon: the browser takes longer for it than a frame of a display.
 	store() {
+		clearTimeout(this.storing);
+		this.storing = setTimeout(() => this.storeNow(), 100);
+	}
+
+	storeNow() {
 		const hash = hashOf(this.model, [['event', this.events.chosen], ['theme', this.theme.chosen]]);
 		try {
 			history.replaceState(null, '', '#' + hash);

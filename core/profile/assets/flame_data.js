@@ -14,10 +14,10 @@
 //   strings           texts; what `frames` refers to
 //   frames            flat, seven each, by name: label, file (strings), line (0: none), kind,
 //                     library (strings), role (ROLE in flame_frames.js), label without the line
-//   nodes             see FlameTree; the root's frame is one after the last of `frames`
+//   nodes             packed, see FlameTree; the root's frame is one after the last of `frames`
 //   unit              what weights are: samples, ns, bytes, count, or any other text
-//   calls             only where calls were counted: by node
-//   waiting           only where some weights are of running and some of not running: by node,
+//   calls             packed, only where calls were counted: by node
+//   waiting           packed, only where some weights are of running and some of not running: by node,
 //   preempted         the part of its own weight that is of the one or the other
 //   group             the kind whose frames are no code, but what was grouped by; 0: none
 //   joined            1: lines of a function are one at first
@@ -26,9 +26,38 @@
 
 const FRAME_FIELDS = 7;
 
+// Numbers as text, where there are millions: five bits a character, the least significant ones
+// first, and 32 more where there are more of them. As put_packed in core/profile/out_flame_data.c.
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-';
+
+function unpack(text) {
+	const digits = new Uint8Array(128);
+	for (let i = 0; i < DIGITS.length; i++)
+		digits[DIGITS.charCodeAt(i)] = i;
+	let count = 0;
+	for (let i = 0; i < text.length; i++)
+		count += digits[text.charCodeAt(i)] < 32;
+	const numbers = new Float64Array(count);
+	let number = 0;
+	let scale = 1;
+	for (let i = 0, at = 0; i < text.length; i++) {
+		const digit = digits[text.charCodeAt(i)];
+		number += (digit & 31) * scale;
+		scale *= 32;
+		if (digit < 32) {
+			numbers[at++] = number;
+			number = 0;
+			scale = 1;
+		}
+	}
+	return numbers;
+}
+
 class FlameData {
 	// `sources`: [file, first line, [lines]] each, by --source.
 	constructor(profile, sources = []) {
+		for (const name of ['nodes', 'calls', 'waiting', 'preempted'])
+			profile[name] = profile[name] && unpack(profile[name]);
 		this.profile = profile;
 		this.sources = sources;
 		this.kinds = profile.kinds;

@@ -9,9 +9,10 @@ class FlameFacts {
 		this.model = model;
 		this.graph = graph;
 		this.node = -1; // what is pinned
-		this.pinned = add(page, 'div', { class: 'pinned', hidden: '' });
+		this.pinned = add(page, 'div', { class: 'pinned' });
 		this.trust = add(page, 'p', { class: 'trust', 'aria-live': 'off' });
 		this.tip = add(page, 'div', { class: 'tip', role: 'status', hidden: '' });
+		this.pin(-1);
 		this.showTrust(-1);
 	}
 
@@ -98,10 +99,11 @@ class FlameFacts {
 		const { sheet, tree, data } = model;
 		this.node = node;
 		graph.select(node);
-		pinned.hidden = node < 0;
 		pinned.textContent = '';
-		if (node < 0)
+		if (node < 0) {
+			add(pinned, 'span', { class: 'facts' }, 'Click a frame to pin what is said of it. ? for keys.');
 			return;
+		}
 		const frame = sheet.frameOf(node);
 		add(pinned, 'b', {}, sheet.labelOf(node));
 		const parent = node ? tree.parent[node] : 0;

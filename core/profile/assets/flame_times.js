@@ -5,7 +5,7 @@
 //
 //   profile.threads   [pid, process, tid, name] each
 //   profile.times     { width: of a column in ns, columns, cells }
-//   cells             flat, five each, by column: columns since the one before, thread, node, state
+//   cells             packed, five each, by column: columns since the one before, thread, node, state
 //                     (STATES), weight
 'use strict';
 
@@ -17,7 +17,7 @@ const TRACK_MIN = 0.005; // of all weight: threads with less have none
 
 class FlameTimes {
 	constructor({ times, threads }) {
-		const { cells } = times;
+		const cells = unpack(times.cells);
 		const n = cells.length / CELL_FIELDS;
 		this.threads = threads;
 		this.width = times.width;
