@@ -15,7 +15,7 @@
 /* clang-format off */
 #define SCRIPTS(_) \
 	_(text) _(tree) _(trie) _(frames) _(times) _(data) _(change) _(invert) _(state) _(model) \
-	_(graph) _(facts) _(table) _(callers) _(source) _(bar) _(export) _(keys)
+	_(graph) _(facts) _(table) _(callers) _(source) _(bar) _(export) _(pprof) _(keys)
 /* clang-format on */
 
 #define DECLARE(name) \

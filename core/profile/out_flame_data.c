@@ -127,6 +127,15 @@ static void put_numbers(const struct flame *flame, const char *name, size_t at, 
 	fputs("\"", out);
 }
 
+/* Is it known how many samples nodes' weights come from? */
+static bool has_samples(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->n_nodes; i++)
+		if (profile->nodes[i].samples)
+			return true;
+	return false;
+}
+
 static void put_notes(const struct profile *profile, FILE *out)
 {
 	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
@@ -262,6 +271,8 @@ int flame__put_data(const struct flame *flame, const struct output_opts *opts, F
 	fputs("\"", out);
 	if (profile->counts_calls)
 		put_numbers(flame, "calls", offsetof(struct profile_node, calls), out);
+	if (profile->unit != PROFILE_SAMPLES && has_samples(profile))
+		put_numbers(flame, "counts", offsetof(struct profile_node, samples), out);
 	if (profile__mixes(profile)) {
 		put_numbers(flame, "waiting", offsetof(struct profile_node, waiting), out);
 		put_numbers(flame, "preempted", offsetof(struct profile_node, preempted), out);

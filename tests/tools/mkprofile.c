@@ -176,8 +176,10 @@ static void make_event(struct profile *profile, const char *unit, uint64_t value
 	profile->frequency_hz = 0;
 	profile->samples = profile->total;
 	profile->total *= value;
-	for (size_t i = 0; i < profile->n_nodes; i++)
+	for (size_t i = 0; i < profile->n_nodes; i++) {
+		profile->nodes[i].samples = profile->nodes[i].self;
 		profile->nodes[i].self *= value;
+	}
 }
 
 static void make_bytes(struct profile *profile)

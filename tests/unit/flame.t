@@ -131,6 +131,7 @@ cat > "$dir/harness.js" << 'END'
 				lines.push(`got  ${JSON.stringify(got)}`,
 					`want ${JSON.stringify(want)}`);
 		},
+		note: text => lines.push(text),
 		one: selector => document.querySelector(selector),
 		find: start => t.drawn.find(text => text.text.startsWith(start)),
 		shows: start => t.find(start) !== undefined,
@@ -168,7 +169,7 @@ cat > "$dir/harness.js" << 'END'
 		async saved(selector) {
 			const { Blob: blob, URL: { createObjectURL } } = window;
 			let text;
-			window.Blob = function (parts) { text = parts.join(''); };
+			window.Blob = function ([part]) { text = part; };
 			URL.createObjectURL = () => 'data:,';
 			await t.press(selector);
 			window.Blob = blob;
@@ -621,6 +622,7 @@ check small html << END
 
 	t.is((await t.saved('.save-folded')).split('\n').sort().join('\n').trim(), folded.trim(),
 		'saved stacks are those that braid writes');
+	t.note('pprof ' + btoa(String.fromCharCode(...await t.saved('.save-pprof'))));
 	const svg = new DOMParser().parseFromString(await t.saved('.save-svg'), 'image/svg+xml');
 	t.is([...svg.querySelectorAll('g > title')].map(({ textContent }) => textContent).slice(0, 3).join(),
 		'all: 1,000 samples, 100.00%,_start: 1,000 samples, 100.00%,<module> (main.py): 1,000 samples, 100.00%',
@@ -726,6 +728,10 @@ check moments svg all 'event=page%20%3Cfaults%3E' << 'END'
 	t.ok(t.one('.page').textContent.includes('event page \x3cfaults>: 1.46 MiB'), 'another event');
 	t.is(t.one('.event').value, '1', 'is what the choice says');
 	t.is(t.one('.tracks'), null, 'and has no times');
+	await t.press('[data-tab=table]');
+	await t.press('[data-sort=samples]');
+	t.is(t.rows('.table').slice(0, 2).join('; '), 'Function|Script self|Self|Total|Samples|Kind; ' +
+		'<module> (main.py)|30.0 KiB2.00%|30.0 KiB2.00%|1.46 MiB100.00%|1,000|python', 'samples have a column');
 END
 
 check hostile html << 'END'
@@ -745,7 +751,16 @@ results=$(run)
 if [[ $results != *'end of checks'* ]]; then
 	report <<< 'not ok - the checks ran to their end'
 fi
-report < <(sed '/^$/d; /^end of checks/d' <<< "$results")
+report < <(sed '/^$/d; /^end of checks/d; /^pprof /d' <<< "$results")
+
+# What the page saves for pprof, as who knows its specification reads it.
+sed -n 's/^pprof //p' <<< "$results" | base64 -d | gzip -n > "$dir/saved.pb.gz"
+stacks=$(python3 tests/tools/read_pprof.py "$dir/saved.pb.gz" | sed -n 's/^stack \([0-9]*\) \(.*\)/\2 \1/p' | sort)
+if [[ -n $folded && $stacks == "$folded" ]]; then
+	report <<< 'ok - small.html: stacks saved for pprof'
+else
+	report <<< "not ok - small.html: stacks saved for pprof: $stacks"
+fi
 
 # An image runs no script: what loads is the picture, and only if it is well-formed.
 for shape in small deep hostile empty; do

@@ -104,6 +104,8 @@ class FlamePage {
 			() => download(svgOf(model, this.graph), 'braid.svg', 'image/svg+xml'));
 		addButton(tools, { class: 'save-folded', title: 'The stacks as they are shown, a line each' }, 'Folded',
 			() => download(foldedOf(model), 'braid.folded', 'text/plain'));
+		addButton(tools, { class: 'save-pprof', title: 'The stacks as they are shown, for go tool pprof' }, 'pprof',
+			() => download(new FlamePprof(model).bytes(), 'braid.pb', 'application/octet-stream'));
 		addButton(tools, { class: 'theme', title: 't' }, 'Light/dark', () => this.theme.toggle());
 		addButton(tools, { class: 'keys', title: 'Keys' }, '?', () => this.help.toggle());
 	}

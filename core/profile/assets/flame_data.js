@@ -17,6 +17,7 @@
 //   nodes             packed, see FlameTree; the root's frame is one after the last of `frames`
 //   unit              what weights are: samples, ns, bytes, count, or any other text
 //   calls             packed, only where calls were counted: by node
+//   counts            packed, only where weights are no samples: by node, how many they come from
 //   waiting           packed, only where some weights are of running and some of not running: by node,
 //   preempted         the part of its own weight that is of the one or the other
 //   group             the kind whose frames are no code, but what was grouped by; 0: none
@@ -56,7 +57,7 @@ function unpack(text) {
 class FlameData {
 	// `sources`: [file, first line, [lines]] each, by --source.
 	constructor(profile, sources = []) {
-		for (const name of ['nodes', 'calls', 'waiting', 'preempted'])
+		for (const name of ['nodes', 'calls', 'counts', 'waiting', 'preempted'])
 			profile[name] = profile[name] && unpack(profile[name]);
 		this.profile = profile;
 		this.sources = sources;

@@ -200,7 +200,7 @@ class FlameModel {
 		const trunk = { label, name: label, file: '', line: 0, library: '',
 			kind: data.kinds.length, shade: 0, fn: -1 };
 		const sheetOf = ({ tree, run }) => new FlameSheet(this, tree, run, trunk);
-		const upright = of => Object.assign(sheetOf(of), { script: of.scriptSelf() });
+		const upright = of => Object.assign(sheetOf(of), { view: of, script: of.scriptSelf() });
 		this.sheet = this.upright = upright(this.view);
 		this.turned = null;
 		if (state.inverted) {
@@ -288,13 +288,19 @@ class FlameModel {
 		return sum;
 	}
 
+	// How many samples a weight comes from is known of all time and all threads only.
+	knowsCounts() {
+		return Boolean(this.data.profile.counts) && this.base.self === this.data.all.self;
+	}
+
 	// By function: own weight, that with native code, and with all that it calls, once however
 	// often it recurs.
 	table() {
 		const full = this.full();
 		const { tree, script } = full;
 		const { functions } = this.data;
-		const rows = functions.map((fn, i) => ({ fn: i, self: 0, script: 0, total: 0 }));
+		const rows = functions.map((fn, i) => ({ fn: i, self: 0, script: 0, total: 0, samples: 0 }));
+		const counts = this.knowsCounts() && tree.sumUp(full.view.sums(this.moved(this.data.profile.counts)));
 		const open = new Uint32Array(functions.length);
 		for (let i = 1; i < tree.n; i++) {
 			const { fn } = full.frameOf(i);
@@ -304,6 +310,7 @@ class FlameModel {
 			rows[fn].script += script[i];
 			if (i >= open[fn]) {
 				rows[fn].total += tree.total[i];
+				rows[fn].samples += counts ? counts[i] : 0;
 				open[fn] = tree.end[i];
 			}
 		}

@@ -21,7 +21,7 @@ class FlameTable {
 			{ name: 'function', title: 'Function', of: row => data.functions[row.fn].label },
 			number('script', 'Script self'), number('self', 'Self'), number('total', 'Total'),
 		];
-		if (data.profile.counts)
+		if (this.model.knowsCounts())
 			columns.push(number('samples', 'Samples'));
 		columns.push({ name: 'kind', title: 'Kind',
 			of: row => data.kinds[data.functions[row.fn].kind][0] });
