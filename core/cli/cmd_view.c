@@ -425,6 +425,8 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		opts.frames = FRAMES_COLLAPSED;
 	opts.write = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
 									     : output__flame_html;
+	/* the picture in an SVG has lines, and shows what the page shows at first */
+	opts.output.joins_lines &= opts.write == output__flame_html;
 	if (opts.view.output && !ends_with(opts.view.output, ".svg") &&
 	    !ends_with(opts.view.output, ".html") && !ends_with(opts.view.output, ".htm")) {
 		cli__fail("the name of the flame graph ends with .html or .svg, unlike '%s'",

@@ -157,7 +157,7 @@ static void put_facts(const struct profile *profile, FILE *out)
 	fputs(",\n\"samples\":", out);
 	output__number(out, profile->samples);
 	fputs(",\n\"frequency\":", out);
-	output__number(out, profile->frequency_hz);
+	output__number(out, min_of(profile->frequency_hz, 1e9));
 	fputs(",\n\"idle\":[", out);
 	output__number(out, profile->idle.weight);
 	putc_unlocked(',', out);

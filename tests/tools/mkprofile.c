@@ -330,7 +330,7 @@ static void make_moments(struct profile *profile)
 		else if (parse || !strcmp(name, "skip_space"))
 			add_cell(profile, 60 + i, 1, i, PROFILE_RUNNING, node->self);
 		else
-			add_cell(profile, 90, 2, i, PROFILE_RUNNING, node->self);
+			add_cell(profile, 90, 2, i, PROFILE_LOCKED, node->self);
 	}
 	for (i = 0; i < profile->n_cells;)
 		if (profile->cells[i].weight)

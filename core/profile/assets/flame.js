@@ -13,7 +13,9 @@ class FlameTheme {
 		this.dark = matchMedia('(prefers-color-scheme: dark)');
 		this.chosen = '';
 		this.onChange = onChange;
-		const rules = [...document.styleSheets].flatMap(sheet => [...sheet.cssRules]);
+		// others, such as those of extensions, may not be read
+		const own = [...document.styleSheets].filter(sheet => !sheet.href);
+		const rules = own.flatMap(sheet => [...sheet.cssRules]);
 		this.rule = rules.find(rule => rule.media && rule.media.mediaText.includes('dark'));
 		this.dark.addEventListener('change', () => this.set(this.chosen));
 	}

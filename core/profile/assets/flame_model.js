@@ -100,8 +100,12 @@ class FlameModel {
 		}
 		if (is('mode') && !('trunk' in changes))
 			state.trunk = false;
-		const anew = !this.changed || is('opened', 'trunk', 'inverted', 'process', 'thread',
-			'range', 'other', 'query');
+		const anew = !this.changed ||
+			is('opened', 'trunk', 'inverted', 'process', 'thread', 'range', 'other');
+		if (!anew && is('query')) {
+			this.search();
+			this.mark();
+		}
 		if (anew) {
 			this.update();
 			if (!('zoom' in changes))

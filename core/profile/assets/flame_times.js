@@ -105,6 +105,7 @@ class FlameTimeline {
 		this.box = add(page, 'div', { class: 'timeline' });
 		this.bar = add(this.box, 'div', { class: 'bar' });
 		this.addChoices();
+		this.addStates();
 		this.says = add(this.bar, 'output', { class: 'range', 'aria-live': 'polite' });
 		this.all = addButton(this.bar, { class: 'all-time' }, 'All time',
 			() => model.set({ range: null, other: null }));
@@ -141,6 +142,17 @@ class FlameTimeline {
 			select.addEventListener('change', () => model.set({ [key]: Number(select.value),
 				...key === 'process' ? { thread: 0 } : {} }));
 			this.choices.push([key, select]);
+		}
+	}
+
+	// What the colours are, where there are several.
+	addStates() {
+		const shown = STATES.filter((state, i) => this.times.state.includes(i));
+		const names = { running: 'on CPU', lock: 'waiting for the interpreter\u2019s lock' };
+		const states = add(this.bar, 'span', { class: 'states' });
+		for (const state of shown.length > 1 ? shown : []) {
+			add(states, 'span', { class: 'swatch ' + state });
+			states.append(names[state] || state);
 		}
 	}
 
