@@ -43,6 +43,7 @@ class FlamePage {
 		this.addHead();
 		if (!data.all.total[0]) {
 			add(page, 'p', { class: 'empty' }, data.profile.calls ? 'no calls' : 'no samples');
+			events.addChoice(add(page, 'div', { class: 'bar' }));
 			return;
 		}
 		this.colours = new FlameColours(page, data.kinds);
@@ -55,11 +56,13 @@ class FlamePage {
 		model.on(what => this.changed(what));
 		listenToKeys(this);
 		addEventListener('hashchange', () => {
+			if (events.at !== events.wanted())
+				location.reload();
 			model.set(stateOf(data, location.hash));
 			this.restoreTheme();
 		});
-		this.restoreTheme();
 		this.changed({ anew: true, is: () => true });
+		this.restoreTheme();
 		this.graph.draw();
 	}
 
@@ -276,9 +279,14 @@ class FlameEvents {
 	constructor() {
 		this.blocks = [...document.querySelectorAll('script[data-event]')];
 		this.names = this.blocks.map(block => block.getAttribute('data-event'));
-		const pair = hashPairs(location.hash).find(([key]) => key === 'event');
-		this.at = Math.max(this.names.indexOf(pair && pair[1]), 0);
+		this.at = this.wanted();
 		this.chosen = this.at ? this.names[this.at] : '';
+	}
+
+	// By the hash.
+	wanted() {
+		const pair = hashPairs(location.hash).find(([key]) => key === 'event');
+		return Math.max(this.names.indexOf(pair && pair[1]), 0);
 	}
 
 	read() {

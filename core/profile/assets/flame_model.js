@@ -133,7 +133,7 @@ class FlameModel {
 
 	search() {
 		const { frames } = this.data;
-		const { query } = this.state;
+		const { lines, query } = this.state;
 		this.error = '';
 		this.matches = null;
 		if (!query)
@@ -142,7 +142,7 @@ class FlameModel {
 		const root = frames.length - 1;
 		this.error = error;
 		this.matches = Uint8Array.from(frames,
-			(frame, i) => i < root && pattern.test(frame.label) ? 1 : 0);
+			(frame, i) => i < root && pattern.test(lines ? frame.label : frame.name) ? 1 : 0);
 	}
 
 	change() {

@@ -114,8 +114,8 @@ class FlameTimeline {
 		this.canvas = add(this.view, 'canvas', { 'aria-hidden': 'true' });
 		this.marks = ['range', 'other'].map(name =>
 			add(this.view, 'div', { class: 'mark ' + name, hidden: '' }));
+		this.tracks = [];
 		this.listen();
-		this.show();
 	}
 
 	static nameOf([pid, process, tid, name]) {
