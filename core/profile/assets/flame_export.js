@@ -12,6 +12,8 @@ const escapeXml = text => text
 	.replace(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd')
 	.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
 
+const element = (tag, text, attributes = '') => `<${tag} ${attributes}>${escapeXml(text)}</${tag}>`;
+
 // As output__folded writes it.
 function foldedOf(model) {
 	const { sheet, tree } = model;
@@ -50,7 +52,7 @@ function svgOf(model, graph) {
 	const out = [`<svg xmlns="http://www.w3.org/2000/svg" width="${EXPORT_WIDTH}" height="${height}" ` +
 		`viewBox="0 0 ${EXPORT_WIDTH} ${height}" font-family="monospace" font-size="12" fill="${escapeXml(ink)}">`,
 	`<rect width="100%" height="100%" fill="${escapeXml(paper)}"/>`,
-	`<text x="4" y="18">${escapeXml(data.profile.target)}: ${escapeXml(data.profile.summary)}</text>`];
+	element('text', `${data.profile.target}: ${data.profile.summary}`, 'x="4" y="18"')];
 	for (const node of shown) {
 		const x = (tree.start[node] - tree.start[zoom]) * scale;
 		const width = tree.total[node] * scale;
@@ -58,12 +60,12 @@ function svgOf(model, graph) {
 		const y = 30 + (state.icicle ? row : deepest - row) * ROW;
 		const fill = model.marks && model.marks[node] ? graph.colours.match : graph.what.fill(node);
 		const label = sheet.labelOf(node);
-		out.push(`<g><title>${escapeXml(`${label}: ${data.weight(tree.total[node])}, ` +
-			percent(tree.total[node], tree.total[0]))}</title>` +
+		const says = `${label}: ${data.weight(tree.total[node])}, ${percent(tree.total[node], tree.total[0])}`;
+		out.push(`<g>${element('title', says)}` +
 			`<rect x="${x.toFixed(1)}" y="${y}" width="${Math.max(width - 0.5, 0.4).toFixed(1)}" ` +
 			`height="${ROW - 1}" fill="${escapeXml(fill)}"/>` +
-			(width < TEXT_MIN ? '' : `<text x="${(x + PAD).toFixed(1)}" y="${y + 13}">` +
-			`${escapeXml(cutText(label, Math.floor((width - 2 * PAD) / 7.3)))}</text>`) + '</g>');
+			(width < TEXT_MIN ? '' : element('text', cutText(label, Math.floor((width - 2 * PAD) / 7.3)),
+				`x="${(x + PAD).toFixed(1)}" y="${y + 13}"`)) + '</g>');
 	}
 	out.push('</svg>');
 	return out.join('\n') + '\n';

@@ -4,7 +4,7 @@
 // compressed, which it reads as well.
 'use strict';
 
-// A message of protocol buffers: https://protobuf.dev/programming-guides/encoding/
+// A message of protocol buffers, as protobuf.dev describes their encoding.
 class FlameMessage {
 	constructor() {
 		this.bytes = [];
