@@ -7,6 +7,7 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/cli/pager.h"
+#include "core/cli/source_text.h"
 #include "core/cli/view_diff.h"
 #include "core/profile/out_common.h"
 #include "core/profile/output.h"
@@ -21,6 +22,7 @@ struct report_opts {
 	int frames; /* enum profile_frames; -1: what suits the format */
 	bool rows_given;
 	struct profile *profile;
+	bool source;		 /* the page has files' text */
 	struct profile **others; /* of other events, for formats with room for them */
 	size_t n_others;
 	struct diff_opts compared;
@@ -40,7 +42,8 @@ enum {
 	OPT_GROUP,
 	OPT_INVERTED,
 	OPT_FRAMES,
-	OPT_LOCK_ORDER
+	OPT_LOCK_ORDER,
+	OPT_SOURCE
 };
 
 static const struct argp_option report_options[] = {
@@ -263,6 +266,11 @@ static int choose_frames(const struct report_opts *opts, struct profile **profil
 	return EXIT_OK;
 }
 
+static bool is_page(const struct report_opts *opts)
+{
+	return opts->write == output__flame_html || opts->write == output__flame_svg;
+}
+
 /* What is shown of what was loaded. The page has all frames, and shows what its user wants. */
 static int choose_view(struct report_opts *opts)
 {
@@ -270,7 +278,7 @@ static int choose_view(struct report_opts *opts)
 
 	opts->output.others = opts->others;
 	opts->output.n_others = opts->n_others;
-	if (opts->write == output__flame_html || opts->write == output__flame_svg) {
+	if (is_page(opts)) {
 		opts->output.frames = opts->frames;
 		return status;
 	}
@@ -298,12 +306,14 @@ static int compare(struct report_opts *opts, const struct runtime *const *runtim
 
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
+	struct source_texts texts = {};
 	bool for_people;
 	int status;
 
 	opts->view.filter.threads =
 		(opts->format && opts->format->threads) || opts->compared.old_file;
-	if (opts->format && opts->format->events)
+	opts->view.filter.times = is_page(opts);
+	if (is_page(opts) || (opts->format && opts->format->events))
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);
 	else
@@ -315,6 +325,12 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 	if (status)
 		goto out;
 	print_idle(opts);
+	if (opts->source && source_texts__read(&texts, opts->profile)) {
+		status = cli__fail("out of memory");
+		goto out;
+	}
+	opts->output.sources = texts.rows;
+	opts->output.n_sources = texts.n;
 	opts->output.annotate = opts->view.annotate;
 	for_people =
 		!opts->view.output && (opts->write == output__histogram ||
@@ -326,6 +342,7 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
 	pager__finish();
 out:
+	source_texts__done(&texts);
 	for (size_t i = 0; i < opts->n_others; i++)
 		profile__free(opts->others[i]);
 	free(opts->others);
@@ -380,13 +397,31 @@ static error_t parse_flame(int key, char *arg, struct argp_state *state)
 	struct report_opts *opts = state->input;
 
 	(void)arg;
-	if (key == ARGP_KEY_INIT) {
+	switch (key) {
+	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &opts->view;
 		state->child_inputs[1] = &opts->frames;
 		return 0;
+	case OPT_SOURCE:
+		opts->source = true;
+		return 0;
+	case ARGP_KEY_END:
+		opts->output.joins_lines = opts->source && !opts->view.filter.lines;
+		opts->view.filter.lines |= opts->source;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
-	return ARGP_ERR_UNKNOWN;
 }
+
+static const struct argp_option flame_options[] = {
+	{ "source", OPT_SOURCE, NULL, 0,
+	  "Put the text of source files into the page, as far as they can be read now: the lines "
+	  "with samples and some around them, at most 1 MB of all. Implies line numbers, which the "
+	  "page then joins until its user says otherwise",
+	  0 },
+	{}
+};
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -398,6 +433,7 @@ static bool ends_with(const char *text, const char *end)
 int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 {
 	static const struct argp argp = {
+		.options = flame_options,
 		.parser = parse_flame,
 		.args_doc = "[FILE]",
 		.doc = "Draw the interactive flame graph of a recording: one self-contained HTML "
@@ -407,6 +443,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		       "Examples:\n"
 		       "  braid flame\n"
 		       "  braid flame -o app.svg --frames script app.db\n"
+		       "  braid flame --source -o app.html app.db\n"
 		       "  braid flame --pid 4711 --lines -o worker.html app.db",
 		.children = children,
 	};
@@ -422,6 +459,8 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		opts.frames = FRAMES_COLLAPSED;
 	opts.write = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
 									     : output__flame_html;
+	/* the picture in an SVG has lines, and shows what the page shows at first */
+	opts.output.joins_lines &= opts.write == output__flame_html;
 	if (opts.view.output && !ends_with(opts.view.output, ".svg") &&
 	    !ends_with(opts.view.output, ".html") && !ends_with(opts.view.output, ".htm")) {
 		cli__fail("the name of the flame graph ends with .html or .svg, unlike '%s'",

@@ -201,24 +201,68 @@ static bool is_idle(struct build *build, struct sum *sum)
 	return true;
 }
 
-static int add_share(struct build *build, const struct sum *sum, const struct profile_value *value)
+/* The number in the profile of a recorded thread, or of none. */
+static int number_thread(struct build *build, uint32_t thread, uint32_t *ret)
 {
 	const struct recorded *recorded = build->recorded;
-	uint32_t row = sum->stack->thread, *place = NULL;
-	struct profile_share share = { .node = sum->node, .value = *value };
+	uint32_t row = thread == RECORDED_NONE ? recorded->threads.n : thread;
+	uint32_t *place = &build->threads[row];
 
-	if (row == RECORDED_NONE)
-		row = recorded->threads.n;
-	place = &build->threads[row];
 	if (!*place) {
-		struct group_thread of = group__thread(recorded, sum->stack->thread);
+		struct group_thread of = group__thread(recorded, thread);
 
 		if (profile__add_thread(build->profile, of.pid, of.process, of.tid, of.name, place))
 			return -ENOMEM;
 		++*place;
 	}
-	share.thread = *place - 1;
+	*ret = *place - 1;
+	return 0;
+}
+
+static int add_share(struct build *build, const struct sum *sum, const struct profile_value *value)
+{
+	struct profile_share share = { .node = sum->node, .value = *value };
+
+	if (number_thread(build, sum->stack->thread, &share.thread))
+		return -ENOMEM;
 	return profile__add_share(build->profile, &share);
+}
+
+static enum profile_state state_of(const struct rec_condition *condition)
+{
+	if (condition->state == STATE_PREEMPTED)
+		return PROFILE_PREEMPTED;
+	if (condition->state != STATE_BLOCKED && condition->state != STATE_STOPPED)
+		return PROFILE_RUNNING;
+	return condition->lock == LOCK_WAITED ? PROFILE_LOCKED : PROFILE_WAITING;
+}
+
+static int add_cells(struct build *build, const struct sums *sums)
+{
+	const struct recorded *recorded = build->recorded;
+	struct profile *profile = build->profile;
+
+	if (!build->filter->times)
+		return 0;
+	profile->column_ns = recorded->columns.width_ns;
+	profile->n_columns = recorded->columns.n;
+	for (size_t i = 0; i < recorded->moments.n; i++) {
+		const struct recorded_moment *moment = &recorded->moments.rows[i];
+		const struct recorded_stack *stack = &recorded->stacks.rows[moment->stack];
+		struct profile_cell cell = { .column = moment->column,
+					     .state = state_of(&stack->condition),
+					     .weight = moment->value };
+		uint32_t sum = sums->of[moment->stack];
+
+		if (!sum || sums->rows[sum - 1].hidden || !moment->value)
+			continue;
+		cell.node = sums->rows[sum - 1].node;
+		if (number_thread(build, stack->thread, &cell.thread) ||
+		    profile__add_cell(profile, &cell))
+			return -ENOMEM;
+	}
+	profile__finish_cells(profile, PROFILE_CELLS_MAX);
+	return 0;
 }
 
 static int add_sum(struct build *build, struct sum *sum)
@@ -303,6 +347,8 @@ static int add_stacks(struct build *build, const struct selection *selection)
 		ret = add_sum(build, &sums.rows[i]);
 	if (!ret)
 		ret = add_histograms(build, &sums);
+	if (!ret)
+		ret = add_cells(build, &sums);
 	if (__builtin_add_overflow(profile->total, profile->idle.weight, &profile->idle.whole))
 		profile->idle.whole = UINT64_MAX;
 	sums__done(&sums);

@@ -27,6 +27,7 @@ struct profile_filter {
 	uint64_t min_age_ns;	/* of what is outstanding only what has been held so long */
 	bool wakers;		/* what has ended a wait is shown inside it */
 	bool threads;		/* divide values among threads: profile->shares */
+	bool times;		/* the same, and among columns of time: profile->cells */
 	bool histogram;		/* of the samples' values, too, in all and of each group */
 	bool histogram_stacks;	/* and of each stack instead of each group */
 	/* Idle waits of events in ns are left out by these rules (core/profile/idle.h); NULL: none

@@ -29,6 +29,13 @@ enum output_sort {
 	OUTPUT_SORTS_N,
 };
 
+/* Some of the lines of a file, for the page. */
+struct output_source {
+	char *file;
+	uint32_t first; /* line */
+	char *text;	/* in UTF-8, or not */
+};
+
 struct output_opts {
 	int annotate; /* append the kind's suffix to every name */
 	size_t rows;  /* table, tree: at most so many rows; 0: all */
@@ -40,8 +47,12 @@ struct output_opts {
 	enum output_sort sort;
 	enum profile_frames frames; /* the page: what it shows at first; all others show what the
 				       profile has */
-	bool colour;		    /* table, tree: for a terminal that knows SGR sequences */
-	bool inverted;		    /* tree: of callers; the profile is inverted already */
+	bool joins_lines; /* the page: shows lines of a function as one, unless its user says
+			     otherwise */
+	const struct output_source *sources; /* the page: files of its frames */
+	size_t n_sources;
+	bool colour;   /* table, tree: for a terminal that knows SGR sequences */
+	bool inverted; /* tree: of callers; the profile is inverted already */
 	/* table, tree, folded: two recordings instead of one, whose `both` is the profile; NULL:
 	 * one */
 	const struct diff *diff;

@@ -159,6 +159,7 @@ void profile__free(struct profile *profile)
 	}
 	free(profile->threads);
 	free(profile->shares);
+	free(profile->cells);
 	free(profile->interpreters);
 	free(profile->target);
 	free(profile->event);

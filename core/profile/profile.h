@@ -78,6 +78,19 @@ struct profile_share {
 	struct profile_value value;
 };
 
+/* What a thread's samples in a column of time add to the node where they end. */
+enum profile_state {
+	PROFILE_RUNNING,
+	PROFILE_WAITING,
+	PROFILE_PREEMPTED,
+	PROFILE_LOCKED, /* waiting for the lock of its interpreter */
+};
+struct profile_cell {
+	uint32_t column, thread, node;
+	uint8_t state; /* enum profile_state */
+	uint64_t weight;
+};
+
 struct profile_thread {
 	uint32_t pid, tid;
 	char *process, *name;
@@ -118,6 +131,12 @@ struct profile {
 	size_t n_threads, cap_threads;
 	struct profile_share *shares;
 	size_t n_shares, cap_shares;
+
+	/* The same over time, in columns: profile__add_cell. None unless the maker was asked. */
+	struct profile_cell *cells;
+	size_t n_cells, cap_cells;
+	uint64_t column_ns;
+	uint32_t n_columns;
 
 	/* What was measured: profile__measures. */
 	enum profile_unit unit; /* PROFILE_SAMPLES unless the maker sets it */
@@ -214,6 +233,14 @@ int profile__child(struct profile *profile, uint32_t parent, uint32_t frame, uin
 int profile__add_thread(struct profile *profile, uint32_t pid, const char *process, uint32_t tid,
 			const char *name, uint32_t *ret);
 int profile__add_share(struct profile *profile, const struct profile_share *share);
+
+int profile__add_cell(struct profile *profile, const struct profile_cell *cell);
+
+/* After the last one: sorts them by column, thread, node and state, adds up what is alike, and
+ * makes columns wider until there are at most `most`; where that takes too wide ones, there are
+ * none. */
+#define PROFILE_CELLS_MAX 300000
+void profile__finish_cells(struct profile *profile, size_t most);
 
 /* An empty one with the titles, losses, kinds and frames (by the same numbers) of another. NULL:
  * out of memory. */

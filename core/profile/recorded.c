@@ -40,6 +40,7 @@ int recorded__init(struct recorded *recorded)
 	intern__init(&recorded->measure_index, RECORDED_NONE);
 	intern__init(&recorded->link_index, RECORDED_NONE);
 	intern__init(&recorded->bucket_index, RECORDED_NONE);
+	intern__init(&recorded->moment_index, RECORDED_NONE);
 	if (array__reserve(&recorded->texts, &recorded->cap_texts, 1, 1))
 		return -ENOMEM;
 	recorded->texts[recorded->n_texts++] = '\0';
@@ -58,12 +59,14 @@ void recorded__done(struct recorded *recorded)
 	free(recorded->nodes.rows);
 	free(recorded->stacks.rows);
 	free(recorded->buckets.rows);
+	free(recorded->moments.rows);
 	free(recorded->counters.rows);
 	free(recorded->texts);
 	intern__done(&recorded->stack_index);
 	intern__done(&recorded->measure_index);
 	intern__done(&recorded->link_index);
 	intern__done(&recorded->bucket_index);
+	intern__done(&recorded->moment_index);
 	*recorded = (struct recorded) {};
 }
 
@@ -386,6 +389,30 @@ static int count_value(struct recorded *recorded, uint32_t stack, uint64_t value
 	return 0;
 }
 
+/* A time that lies outside is that of the nearest column: it is not the stack's fault. */
+static int count_moment(struct recorded *recorded, uint32_t stack, uint64_t time_ns, uint64_t value)
+{
+	const struct recorded_columns *columns = &recorded->columns;
+	uint64_t since = time_ns > columns->first_ns ? time_ns - columns->first_ns : 0;
+	uint32_t column = min_of(since / columns->width_ns, (uint64_t)columns->n - 1);
+	uint32_t *place = intern__at(&recorded->moment_index, stack, column);
+	struct recorded_moment *row;
+
+	if (!place)
+		return -ENOMEM;
+	if (!*place) {
+		row = add_row(&recorded->moments);
+		if (!row)
+			return -ENOMEM;
+		*row = (struct recorded_moment) { .stack = stack, .column = column };
+		*place = recorded->moments.n;
+	}
+	row = &recorded->moments.rows[*place - 1];
+	if (__builtin_add_overflow(row->value, value, &row->value))
+		row->value = UINT64_MAX;
+	return 0;
+}
+
 int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sample)
 {
 	struct recorded_stack *row;
@@ -399,7 +426,10 @@ int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sa
 	row->last = ++recorded->n_samples;
 	if (__builtin_add_overflow(row->value, sample->value, &row->value))
 		row->value = UINT64_MAX;
-	if (!recorded->keeps_buckets)
+	if (recorded->keeps_buckets &&
+	    count_value(recorded, row - recorded->stacks.rows, sample->value))
+		return -ENOMEM;
+	if (!recorded->columns.width_ns)
 		return 0;
-	return count_value(recorded, row - recorded->stacks.rows, sample->value);
+	return count_moment(recorded, row - recorded->stacks.rows, sample->time_ns, sample->value);
 }

@@ -93,6 +93,18 @@ struct recorded_bucket {
 	uint64_t samples, value; /* value saturates */
 };
 
+/* Those of a stack's samples that were taken in a column of time. */
+struct recorded_moment {
+	uint32_t stack, column;
+	uint64_t value; /* saturates */
+};
+
+/* What the recording's time is divided into, from its first sample on. */
+struct recorded_columns {
+	uint64_t first_ns, width_ns; /* width 0: moments are not kept */
+	uint32_t n;
+};
+
 struct recorded_counter {
 	recorded_text name;
 	uint64_t value;
@@ -116,13 +128,16 @@ struct recorded {
 	RECORDED_ROWS(struct recorded_node) nodes;
 	RECORDED_ROWS(struct recorded_stack) stacks;
 	RECORDED_ROWS(struct recorded_bucket) buckets; /* none unless keeps_buckets */
+	RECORDED_ROWS(struct recorded_moment) moments; /* none unless columns has a width */
 	RECORDED_ROWS(struct recorded_counter) counters;
-	bool keeps_buckets;	     /* set it before the first sample */
-	bool keeps_wakers;	     /* the same */
+	struct recorded_columns columns; /* set it before the first sample */
+	bool keeps_buckets;		 /* set it before the first sample */
+	bool keeps_wakers;		 /* the same */
 	uint64_t min_age_ns;	     /* the same: what is outstanding, but younger, is left out */
 	struct intern link_index;    /* private: of stacks, + 1, by their samples' links */
 	struct intern stack_index;   /* private: of stacks, + 1 */
 	struct intern bucket_index;  /* private: of buckets, + 1 */
+	struct intern moment_index;  /* private: of moments, + 1 */
 	struct intern measure_index; /* private: numbers of events with conditions, + 1 */
 	uint32_t n_measures;
 	uint64_t n_samples;

@@ -171,12 +171,15 @@ static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
 							   .lock = column_u32(stmt, 7),
 							   .syscall = column_u32(stmt, 8) - 1 },
 					    .link = column_i64(stmt, 9, 0),
-					    .object = column_i64(stmt, 10, 0) };
+					    .object = column_i64(stmt, 10, 0),
+					    .time_ns = column_count(stmt, 11) };
 
 	return recorded__add_sample(recorded, &sample);
 }
 
 #define NOW RECORDING_SCHEMA_VERSION
+
+#define COLUMNS 2000 /* of time: more than a screen has */
 
 /* The only event until version 2, whose values were called weights. */
 #define CPU_EVENT    1
@@ -198,9 +201,9 @@ static const struct reader readers[] = {
 	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
 	{ "node",     "id, parent, frame, offset",                    node_row,     1, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID ", 0, 0, 0, 0, 0",                       sample_row,   1, 2 },
+		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns",                       sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link, object",                         sample_row,   3, NOW },
+		      "state, lock, syscall, link, object, time_ns",                         sample_row,   3, NOW },
 };
 /* clang-format on */
 
@@ -251,6 +254,32 @@ static int read_table(struct reading *reading, const struct reader *reader, stru
 	return ret;
 }
 
+/* Divides the time from the first sample to the last. */
+static int find_columns(struct reading *reading, struct err *err)
+{
+	struct recorded_columns *columns = &reading->recorded.columns;
+	sqlite3_stmt *stmt = NULL;
+	uint64_t first, last;
+	int code =
+		sqlite3_prepare_v2(reading->db,
+				   "SELECT min(time_ns), max(time_ns) FROM main.sample NOT INDEXED",
+				   -1, &stmt, NULL);
+
+	if (!code)
+		code = sqlite3_step(stmt);
+	if (code != SQLITE_ROW) {
+		sqlite3_finalize(stmt);
+		return load_file__failed(reading->path, code, err);
+	}
+	first = column_count(stmt, 0);
+	last = max_of(column_count(stmt, 1), first);
+	sqlite3_finalize(stmt);
+	columns->first_ns = first;
+	columns->n = COLUMNS;
+	columns->width_ns = (last - first) / COLUMNS + 1;
+	return 0;
+}
+
 static int read_all(struct reading *reading, const struct profile_filter *filter, struct err *err)
 {
 	uint32_t version = 0;
@@ -263,6 +292,8 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 	reading->recorded.keeps_buckets = filter->histogram;
 	reading->recorded.keeps_wakers = filter->wakers;
 	reading->recorded.min_age_ns = filter->min_age_ns;
+	if (!ret && filter->times)
+		ret = find_columns(reading, err);
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++)
 		if (version >= readers[i].from && version <= readers[i].to)
 			ret = read_table(reading, &readers[i], err);

@@ -164,7 +164,7 @@ static bool load(const char *path, const struct profile_filter *filter,
 bool recording_seed__load(const char *path, void (*show)(const struct profile *profile))
 {
 	const struct idle_rule *const rules[] = { native_idle, jvm_idle, NULL };
-	const struct profile_filter plain = { .lines = true };
+	const struct profile_filter plain = { .lines = true, .times = true };
 	struct profile_filter filter = { .lines = true, .event = OTHER_EVENT, .histogram = true };
 	bool named = load(path, &plain, show);
 

@@ -176,8 +176,10 @@ static void make_event(struct profile *profile, const char *unit, uint64_t value
 	profile->frequency_hz = 0;
 	profile->samples = profile->total;
 	profile->total *= value;
-	for (size_t i = 0; i < profile->n_nodes; i++)
+	for (size_t i = 0; i < profile->n_nodes; i++) {
+		profile->nodes[i].samples = profile->nodes[i].self;
 		profile->nodes[i].self *= value;
+	}
 }
 
 static void make_bytes(struct profile *profile)
@@ -296,14 +298,82 @@ static void make_server(struct profile *profile)
 	add_stack(profile, stack, n + 4, 50);
 }
 
+static void add_cell(struct profile *profile, uint32_t column, uint32_t thread, uint32_t node,
+		     uint8_t state, uint64_t weight)
+{
+	const struct profile_cell cell = { column, thread, node, state, weight };
+
+	if (profile__add_cell(profile, &cell))
+		abort();
+}
+
+/* The small one over 10 s, in 100 columns: a worker in fib for the first 5 s, then one in load;
+ * one in another process reads all the time. */
+static void make_moments(struct profile *profile)
+{
+	uint32_t thread, i;
+
+	make_small(profile);
+	if (profile__add_thread(profile, 4711, "python3", 4712, "worker-1", &thread) ||
+	    profile__add_thread(profile, 4711, "python3", 4713, "<b>worker-2", &thread) ||
+	    profile__add_thread(profile, 4800, "reader", 4800, "reader", &thread))
+		abort();
+	profile->n_columns = 100;
+	profile->column_ns = 100000000;
+	for (i = 1; i < profile->n_nodes; i++) {
+		const struct profile_node *node = &profile->nodes[i];
+		const char *name = strtab__get(profile->strings, profile->frames[node->frame].name);
+		bool fib = !strcmp(name, "fib"), parse = !strcmp(name, "parse_value");
+
+		if (fib || !node->self)
+			add_cell(profile, fib ? 5 * i : 0, 0, i, PROFILE_RUNNING, node->self);
+		else if (parse || !strcmp(name, "skip_space"))
+			add_cell(profile, 60 + i, 1, i, PROFILE_RUNNING, node->self);
+		else
+			add_cell(profile, 90, 2, i, PROFILE_LOCKED, node->self);
+	}
+	for (i = 0; i < profile->n_cells;)
+		if (profile->cells[i].weight)
+			i++;
+		else
+			profile->cells[i] = profile->cells[--profile->n_cells];
+	profile__finish_cells(profile, PROFILE_CELLS_MAX);
+}
+
+/* 200,000 distinct stacks on 200 ways through a program, a tenth of which are 1,000 frames deep. */
+static void make_huge(struct profile *profile)
+{
+	enum { WAYS = 200, DEPTH = 1000, ENDS = 4 };
+	int script = profile__kind(profile, "script", "_[s]");
+	uint32_t frames[5000], stack[DEPTH], way, depth, i, n;
+	char name[64];
+
+	for (i = 0; i < ARRAY_SIZE(frames); i++) {
+		snprintf(name, sizeof(name), "module%u::function_%u", i % 37, i);
+		frames[i] = frame_of(profile, i % 3 ? script : KIND_NATIVE, name,
+				     i % 3 ? "/srv/app.s" : NULL, 0);
+	}
+	for (n = 0; n < 200000; n++) {
+		way = n % WAYS;
+		depth = way % 10 ? 20 + way % 60 : DEPTH;
+		for (i = 0; i < depth - ENDS; i++) /* neighbours part late */
+			stack[i] =
+				frames[(i * 71 + (i < 4 ? 0 : way * i / 8)) % ARRAY_SIZE(frames)];
+		for (; i < depth; i++)
+			stack[i] = frames[random_below(ARRAY_SIZE(frames))];
+		add_stack(profile, stack, depth, 1 + random_below(3));
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*make)(struct profile *profile);
 } shapes[] = {
-	{ "empty", make_empty }, { "zero", make_zero },	  { "small", make_small },
-	{ "wide", make_wide },	 { "deep", make_deep },	  { "hostile", make_hostile },
-	{ "times", make_times }, { "bytes", make_bytes }, { "odd", make_odd },
-	{ "wall", make_wall },	 { "mixed", make_mixed }, { "server", make_server },
+	{ "empty", make_empty },     { "zero", make_zero },   { "small", make_small },
+	{ "wide", make_wide },	     { "deep", make_deep },   { "hostile", make_hostile },
+	{ "times", make_times },     { "bytes", make_bytes }, { "odd", make_odd },
+	{ "wall", make_wall },	     { "mixed", make_mixed }, { "server", make_server },
+	{ "moments", make_moments }, { "huge", make_huge },
 };
 
 static const struct {
@@ -314,6 +384,25 @@ static const struct {
 	{ "html", output__flame_html },
 	{ "svg", output__flame_svg },
 };
+
+/* Another event, and a file. */
+static void add_more(struct output_opts *opts)
+{
+	static const struct output_source source = {
+		(char *)"/src/parse.c", 97, (char *)"int parse(void)\n{\n\treturn skip(\"<b>\");\n}"
+	};
+	static struct profile *others[1];
+
+	others[0] = profile__new();
+	if (!others[0])
+		abort();
+	make_bytes(others[0]);
+	opts->others = others;
+	opts->n_others = 1;
+	opts->sources = &source;
+	opts->n_sources = 1;
+	opts->joins_lines = true;
+}
 
 int main(int argc, char **argv)
 {
@@ -339,9 +428,13 @@ int main(int argc, char **argv)
 	format = output__find_format(argv[2]);
 	if (format)
 		err = format->write(view, &opts, stdout);
+	if (!strcmp(argv[1], "moments"))
+		add_more(&opts);
 	for (i = 0; i < ARRAY_SIZE(pages); i++)
 		if (!strcmp(pages[i].name, argv[2]))
 			err = pages[i].write(profile, &opts, stdout);
+	for (i = 0; i < opts.n_others; i++)
+		profile__free(opts.others[i]);
 	profile__free(profile);
 	profile__free(view);
 	return err ? 1 : 0;

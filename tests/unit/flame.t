@@ -32,21 +32,13 @@ report()
 	done
 }
 
-# page FILE: prints what the page's checks wrote.
-page()
-{
-	timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
-		--disable-background-networking --disable-component-update --disable-sync \
-		--user-data-dir="$dir/profile" --window-size=1400,600 --virtual-time-budget=20000 \
-		--dump-dom "file://$1" 2> "$dir/errors" > "$dir/dom"
-	sed -n '/id="results"/,/^end of checks/p' "$dir/dom" |
-		sed '1d; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g'
-}
-
-# check SHAPE FORM [FRAMES]: runs the checks of stdin, JavaScript, inside the page of that profile.
+# check SHAPE FORM [FRAMES [HASH]]: the checks of stdin, JavaScript, are to run inside the page of
+# that profile. All pages are frames of one, one after the other, as a start of the browser takes
+# longer than what is tested.
+n_pages=0
 check()
 {
-	local file=$dir/$1.$2 begin='<script>' end='</script>' results
+	local file=$dir/$n_pages.$2 begin='<script>' end='</script>'
 
 	"$mkprofile" "$1" "$2" "${3:-all}" > "$file" || { report <<< "not ok - mkprofile $1 $2"; return; }
 	# A browser without a screen may never come to draw a frame.
@@ -60,11 +52,47 @@ check()
 		cat "$dir/harness.js" -
 		echo "});$end"
 	} >> "$file"
-	results=$(page "$file" | sed '/^$/d')
-	if [[ $results != *'end of checks'* ]]; then
-		report <<< "not ok - $1.$2: the checks ran to their end"
-	fi
-	report < <(grep -v '^end of checks' <<< "$results" | sed "s/ok - /ok - $1.$2: /")
+	echo "['$n_pages.$2${4:+#$4}', '$1.$2'],"  >> "$dir/pages"
+	n_pages=$((n_pages + 1))
+}
+
+# Runs all checks.
+run()
+{
+	{
+		echo '<body style="margin:0"><pre id="results"></pre><script>(async () => { const pages = ['
+		cat "$dir/pages"
+		cat << 'END'
+];
+const lines = [];
+for (const [file, name] of pages) {
+	const frame = document.createElement('iframe');
+	frame.style.cssText = 'width:1400px; height:600px; border:0; position:fixed; left:0; top:0';
+	const message = new Promise(done => {
+		onmessage = ({ data }) => done(data);
+		setTimeout(() => done(['not ok - the page was loaded']), 20000);
+	});
+	frame.src = file;
+	document.body.append(frame);
+	lines.push(...(await message).map(line => line.replace('ok - ', `ok - ${name}: `)));
+	frame.remove();
+}
+document.getElementById('results').textContent = `\n${lines.join('\n')}\nend of checks\n`;
+})();</script>
+END
+	} > "$dir/index.html"
+	page "$dir/index.html"
+}
+
+# page FILE: prints what the page's checks wrote.
+page()
+{
+	timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
+		--disable-background-networking --disable-component-update --disable-sync \
+		--user-data-dir="$dir/profile" --window-size=1400,600 --virtual-time-budget=500000 \
+		--allow-file-access-from-files --dump-dom "file://$1" 2> "$dir/errors" > "$dir/dom"
+	sed -n '/id="results"/,/^end of checks/p' "$dir/dom" |
+		sed '1d; s/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g'
 }
 
 # stacks SHAPE: what braid itself makes of each choice of frames, as JavaScript.
@@ -92,7 +120,10 @@ cat > "$dir/harness.js" << 'END'
 (async checks => {
 	const lines = [];
 	const t = {
-		drawn: [],
+		canvases: new Map(), // what is drawn on them
+		at: 0, // number of the graph that is listened to
+		graph: selector => document.querySelectorAll('.view')[t.at].querySelector(selector),
+		get drawn() { return t.canvases.get(t.graph('canvas')) || []; },
 		ok: (good, name) => lines.push(`${good ? 'ok' : 'not ok'} - ${name}`),
 		is: (got, want, name) => {
 			t.ok(got === want, name);
@@ -100,19 +131,21 @@ cat > "$dir/harness.js" << 'END'
 				lines.push(`got  ${JSON.stringify(got)}`,
 					`want ${JSON.stringify(want)}`);
 		},
+		note: text => lines.push(text),
 		one: selector => document.querySelector(selector),
 		find: start => t.drawn.find(text => text.text.startsWith(start)),
 		shows: start => t.find(start) !== undefined,
+		stored: () => new Promise(done => setTimeout(done, 200)),
 		settle: () => new Promise(done => setTimeout(done, 20)),
 		async redrawn(action) {
 			action();
-			t.drawn = [];
-			t.one('.scroll').dispatchEvent(new Event('scroll'));
+			t.canvases.clear();
+			t.graph('.scroll').dispatchEvent(new Event('scroll'));
 			await t.settle();
 		},
 		mouse(type, start) {
 			const { x, y } = t.find(start);
-			const box = t.one('canvas').getBoundingClientRect();
+			const box = t.graph('canvas').getBoundingClientRect();
 			const at = { bubbles: true,
 				clientX: box.left + x + 1, clientY: box.top + y };
 			document.elementFromPoint(at.clientX, at.clientY)
@@ -130,6 +163,19 @@ cat > "$dir/harness.js" << 'END'
 			t.one('input').value = text;
 			t.one('input').dispatchEvent(new Event('input'));
 		}),
+		rows: selector => [...document.querySelectorAll(`${selector} tr`)].map(
+			row => [...row.cells].map(cell => cell.textContent).join('|')),
+		// What a button gives the user to save; nothing waits for a disk.
+		async saved(selector) {
+			const { Blob: blob, URL: { createObjectURL } } = window;
+			let text;
+			window.Blob = function ([part]) { text = part; };
+			URL.createObjectURL = () => 'data:,';
+			await t.press(selector);
+			window.Blob = blob;
+			URL.createObjectURL = createObjectURL;
+			return text;
+		},
 		matched: () => t.one('.matched').textContent,
 		// The colour on which the text begins.
 		fillBelow: start => t.find(start).fill.match(/[0-9a-f]{2}/g)
@@ -137,7 +183,7 @@ cat > "$dir/harness.js" << 'END'
 	};
 	const { fillRect, fillText, scale } = CanvasRenderingContext2D.prototype;
 	CanvasRenderingContext2D.prototype.scale = function (...by) {
-		t.drawn = []; // what a drawing begins with: another may have come between
+		t.canvases.set(this.canvas, []); // what a drawing begins with
 		scale.apply(this, by);
 	};
 	let fill = '';
@@ -146,19 +192,18 @@ cat > "$dir/harness.js" << 'END'
 		fillRect.apply(this, rect);
 	};
 	CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
-		t.drawn.push({ text, x, y, alpha: this.globalAlpha, fill });
+		if (t.canvases.has(this.canvas))
+			t.canvases.get(this.canvas).push({ text, x, y, alpha: this.globalAlpha, fill });
 		fillText.call(this, text, x, y, ...rest);
 	};
+	setTimeout(() => parent.postMessage([...lines, 'not ok - the checks ran to their end'], '*'), 15000);
 	try {
 		await t.settle();
 		await checks(t);
 	} catch (error) {
 		lines.push(`not ok - ${error} ${error.stack}`);
 	}
-	const pre = document.createElementNS('http://www.w3.org/1999/xhtml', 'pre');
-	pre.id = 'results';
-	pre.textContent = `\n\n${lines.join('\n')}\nend of checks\n`;
-	(document.body || document.documentElement).append(pre);
+	parent.postMessage(lines, '*');
 })(async t => {
 END
 
@@ -180,7 +225,7 @@ for form in html svg; do
 	t.is(t.one('h1').textContent, 'pid 4711 (python3 app.py)', 'title');
 	t.ok(/1000 samples, 10.0 s, 99 Hz/.test(t.one('.page').textContent), 'summary');
 	t.is(t.one('.loss').textContent, 'Lost: ring buffer full: 12, stacks cut: 3', 'losses');
-	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
 		'kernel 10.00%,native 12.00%,inlined 6.00%,python 72.00%', 'legend');
 
 	await t.click('parse_value');
@@ -263,7 +308,7 @@ END
 		'hidden as idle: 2.00 s of 3.00 s in 8 threads (--idle show)', 'notes');
 	t.is(t.one('.heat').textContent, 'on CPU 83.00%waiting 10.00%preempted 7.00%',
 		'what the whole is made of');
-	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
 		'kernel 10.00%,native 12.00%,inlined 6.00%,python 72.00%',
 		'a group is no kind of code');
 	const colour = name => {
@@ -340,16 +385,7 @@ END
 
 	check mixed $form collapsed << END
 	const want = { $(stacks mixed) };
-	const profile = JSON.parse(t.one('#profile').textContent);
-	const all = new FlameTree(profile.nodes);
-	const frames = [];
-	for (let i = 0; i < profile.frames.length; i += 6)
-		frames.push({ label: profile.strings[profile.frames[i]],
-			kind: profile.frames[i + 3],
-			isLabel: Boolean(profile.kinds[profile.frames[i + 3]][2]),
-			library: profile.strings[profile.frames[i + 4]],
-			role: profile.frames[i + 5] });
-	frames.push({ label: 'all' });
+	const { all, frames } = new FlameData(JSON.parse(t.one('#profile').textContent));
 	for (const mode of ['script', 'collapsed', 'all']) {
 		const view = new FrameView(all, frames, mode, new Set(), true);
 		const paths = [''];
@@ -412,7 +448,7 @@ END
 	t.ok(t.one('.tip').textContent.includes('400 samples, 400 self\n'), 'its time is kept');
 	await t.press('[data-mode=all]');
 	t.ok(t.shows('sql_exec') && t.shows('entry_SYSCALL_64') && t.shows('4 frames'), 'all frames');
-	t.is([...document.querySelectorAll('.legend button')].map(b => b.textContent).join(),
+	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
 		'kernel 5.00%,native 85.00%,script 10.00%', 'the legend tells of all frames');
 END
 
@@ -436,6 +472,24 @@ END
 END
 	done
 done
+
+# shellcheck source=tests/unit/flame_checks.sh
+. tests/unit/flame_checks.sh
+
+results=$(run)
+if [[ $results != *'end of checks'* ]]; then
+	report <<< 'not ok - the checks ran to their end'
+fi
+report < <(sed '/^$/d; /^end of checks/d; /^pprof /d' <<< "$results")
+
+# What the page saves for pprof, as who knows its specification reads it.
+sed -n 's/^pprof //p' <<< "$results" | base64 -d | gzip -n > "$dir/saved.pb.gz"
+stacks=$(python3 tests/tools/read_pprof.py "$dir/saved.pb.gz" | sed -n 's/^stack \([0-9]*\) \(.*\)/\2 \1/p' | sort)
+if [[ -n $folded && $stacks == "$folded" ]]; then
+	report <<< 'ok - small.html: stacks saved for pprof'
+else
+	report <<< "not ok - small.html: stacks saved for pprof: $stacks"
+fi
 
 # An image runs no script: what loads is the picture, and only if it is well-formed.
 for shape in small deep hostile empty; do

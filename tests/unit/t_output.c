@@ -272,12 +272,12 @@ static void check_times(void)
 	check_rendered(output__folded, profile, &plain, "f 1500000\nf;f 500000\nf;g 2000000\n",
 		       "folded: nanoseconds");
 	text = render(output__flame_html, profile, &plain);
-	ok(strstr(text, "\"calls\":[\n0,\n3,\n20000,\n2,\n7]"), "flame graph: calls by node");
+	ok(strstr(text, "\"calls\":\"ADgxTCH\""), "flame graph: calls by node: 0 3 20000 2 7");
 	free(text);
 	profile->unit = PROFILE_SAMPLES;
 	profile->counts_calls = false;
 	text = render(output__flame_html, profile, &plain);
-	ok(!strstr(text, "\"calls\":["), "flame graph of samples: no calls");
+	ok(!strstr(text, "\"calls\":"), "flame graph of samples: no calls");
 	free(text);
 	profile__free(profile);
 }

@@ -10,33 +10,6 @@ const KIND_KERNEL = 0;
 const KIND_RUNTIME = 3;
 const TRUNK_MIN = 4; // frames; as CHAIN_MIN in out_tree.c
 
-// Nodes by parent and frame: a hash in arrays, as there may be millions.
-class ViewNodes {
-	constructor(max) {
-		this.parent = new Int32Array(max);
-		this.frame = new Int32Array(max);
-		this.run = new Uint32Array(max); // stands for so many frames at most
-		this.n = 1;
-		this.slots = new Int32Array(1 << Math.ceil(Math.log2(2 * max + 2)));
-	}
-
-	child(parent, frame) {
-		const mask = this.slots.length - 1;
-		let hash = Math.imul(parent, 0x9e3779b1) ^ Math.imul(frame, 0x85ebca6b);
-		hash = Math.imul(hash ^ hash >>> 15, 0x2c1b3c6d);
-		let slot = (hash ^ hash >>> 13) & mask;
-		for (; this.slots[slot]; slot = slot + 1 & mask) {
-			const node = this.slots[slot];
-			if (this.parent[node] === parent && this.frame[node] === frame)
-				return node;
-		}
-		this.slots[slot] = this.n;
-		this.parent[this.n] = parent;
-		this.frame[this.n] = frame;
-		return this.n++;
-	}
-}
-
 class FrameView {
 	// `all`: a FlameTree; `frames`: [{ kind, library, role, label }, ...] in the order in which
 	// siblings stand, the root's one last; `mode`: script, collapsed or all; `opened`: numbers
@@ -53,10 +26,16 @@ class FrameView {
 		this.has = new Uint8Array(n);
 		this.will = new Uint8Array(n);
 		this.readFrames();
-		this.nodes = new ViewNodes(2 * n + 1);
-		this.lookAhead();
-		for (let i = 1; i < n; i++)
-			this.place(i);
+		if (mode === 'all') {
+			this.nodes = FlameTrie.like(all);
+			this.whole = Int32Array.from(this.viewed.keys());
+			this.viewed = this.whole;
+		} else {
+			this.nodes = new FlameTrie(2 * n + 1);
+			this.lookAhead();
+			for (let i = 1; i < n; i++)
+				this.place(i);
+		}
 		this.number(trunk);
 	}
 
@@ -126,10 +105,6 @@ class FrameView {
 		const { all, nodes, whole, viewed, has } = this;
 		const parent = all.parent[node];
 		const frame = all.frame[node];
-		if (this.mode === 'all') {
-			viewed[node] = whole[node] = nodes.child(whole[parent], frame);
-			return;
-		}
 		if (this.label[frame]) {
 			viewed[node] = whole[node] =
 				nodes.child(has[parent] ? viewed[parent] : whole[parent], frame);
@@ -156,49 +131,30 @@ class FrameView {
 	// `numbers` from nodes here to those, -1 where there is none.
 	number(trunk) {
 		const { all, nodes } = this;
+		const { has, viewed, whole } = this;
+		const { self: own, calls } = all;
 		const self = new Float64Array(nodes.n);
 		const shown = new Uint8Array(nodes.n);
-		const total = new Float64Array(nodes.n);
 		for (let i = 0; i < all.n; i++) {
-			const end = this.endOf(i);
-			self[end] += all.self[i];
-			shown[end] |= all.self[i] > 0 || all.calls && all.calls[i] > 0;
-		}
-		total.set(self);
-		for (let i = nodes.n - 1; i > 0; i--) {
-			total[nodes.parent[i]] += total[i];
-			shown[nodes.parent[i]] |= shown[i];
-		}
-		const first = new Int32Array(nodes.n);
-		const next = new Int32Array(nodes.n);
-		const order = this.byFrame();
-		for (let i = order.length - 1; i >= 0; i--) {
-			const node = order[i];
-			if (!shown[node])
+			if (!own[i] && !(calls && calls[i]))
 				continue;
-			next[node] = first[nodes.parent[node]];
-			first[nodes.parent[node]] = node;
+			const end = has[i] ? viewed[i] : whole[i];
+			self[end] += own[i];
+			shown[end] = 1;
 		}
-		this.hideTrunk(trunk, first, next, self, total);
-		this.flatten(first, next, self);
-	}
-
-	// The nodes but the root in the order of their frames.
-	byFrame() {
-		const { nodes } = this;
-		const at = new Int32Array(this.frames.length + 1);
-		const order = new Int32Array(nodes.n - 1);
-		for (let i = 1; i < nodes.n; i++)
-			at[nodes.frame[i] + 1]++;
-		for (let i = 1; i < at.length; i++)
-			at[i] += at[i - 1];
-		for (let i = 1; i < nodes.n; i++)
-			order[at[nodes.frame[i]]++] = i;
-		return order;
+		const total = Float64Array.from(self);
+		const { parent } = nodes;
+		for (let i = nodes.n - 1; i > 0; i--) {
+			total[parent[i]] += total[i];
+			shown[parent[i]] |= shown[i];
+		}
+		const links = nodes.links(shown);
+		this.hideTrunk(trunk, links, self, total);
+		this.flatten(links, shown, self);
 	}
 
 	// A row that stands for the frames that all samples have in common, if they are many.
-	hideTrunk(open, first, next, self, total) {
+	hideTrunk(open, { first, next }, self, total) {
 		const hidden = [];
 		this.trunk = 0;
 		let node = 0;
@@ -216,45 +172,13 @@ class FrameView {
 		first[this.trunk] = node;
 	}
 
-	flatten(first, next, self) {
-		const { nodes } = this;
-		const flat = new Float64Array(3 * nodes.n);
-		const run = new Uint32Array(nodes.n);
-		let n = 0;
-		this.numbers = new Int32Array(nodes.n).fill(-1);
-		let depth = 0;
-		let last = 0;
-		for (let node = 0; ;) {
-			const frame = node ? nodes.frame[node] : this.frames.length - 1;
-			this.numbers[node] = n;
-			flat[3 * n] = n ? last + 1 - depth : 0;
-			flat[3 * n + 1] = node && node === this.trunk ? this.frames.length : frame;
-			flat[3 * n + 2] = self[node];
-			run[n++] = nodes.run[node];
-			last = depth;
-			if (first[node]) {
-				node = first[node];
-				depth++;
-				continue;
-			}
-			while (node && !next[node]) {
-				node = this.parentIn(node);
-				depth--;
-			}
-			if (!node)
-				break;
-			node = next[node];
-		}
-		for (const node of this.trunk ? this.hidden : [])
+	flatten(links, shown, self) {
+		const { frames, hidden, nodes } = this;
+		const trunk = this.trunk &&
+			{ node: this.trunk, last: hidden.at(-1), frame: frames.length };
+		Object.assign(this, nodes.flatten(links, shown, self, frames.length - 1, trunk));
+		for (const node of trunk ? hidden : [])
 			this.numbers[node] = this.numbers[this.trunk];
-		this.tree = new FlameTree(flat.subarray(0, 3 * n));
-		this.run = run.subarray(0, n);
-	}
-
-	// The row of the trunk has one child, whose parent is not shown.
-	parentIn(node) {
-		const parent = this.nodes.parent[node];
-		return this.trunk && parent === this.hidden.at(-1) ? this.trunk : parent;
 	}
 
 	// Numbers by node of `all`, as those by node of the view.

@@ -6,21 +6,32 @@
 'use strict';
 
 class FlameTree {
-	// `flat` has three numbers a node, depth first, siblings by name: how many levels its
-	// parent is above the node before it, frame, own weight. The first node is the root.
-	constructor(flat) {
-		const n = flat.length / 3;
-		this.n = n;
-		this.frame = new Uint32Array(n);
-		this.parent = new Int32Array(n);
-		this.depth = new Uint32Array(n);
-		this.self = new Float64Array(n);
-		this.total = new Float64Array(n);
-		this.start = new Float64Array(n);
-		this.end = new Uint32Array(n);
-		this.read(flat);
+	// By node, depth first, siblings by name, parents before children: the root's is -1.
+	constructor(frame, parent, depth, self) {
+		Object.assign(this, { n: frame.length, frame, parent, depth, self });
 		this.addUp();
 		this.sortByDepth();
+	}
+
+	// `flat` has three numbers a node: how many levels its parent is above the node before it,
+	// frame, own weight. The first node is the root.
+	static from(flat) {
+		const n = flat.length / 3;
+		const frame = new Uint32Array(n);
+		const parent = new Int32Array(n);
+		const depth = new Uint32Array(n);
+		const self = new Float64Array(n);
+		let above = -1;
+		for (let i = 0, at = 0; i < n; i++) {
+			for (let up = flat[at++]; up > 0; up--)
+				above = parent[above];
+			parent[i] = above;
+			depth[i] = i ? depth[above] + 1 : 0;
+			frame[i] = flat[at++];
+			self[i] = flat[at++];
+			above = i;
+		}
+		return new FlameTree(frame, parent, depth, self);
 	}
 
 	// Own numbers by node, with those of everything above: depth first, as here.
@@ -31,45 +42,42 @@ class FlameTree {
 		return total;
 	}
 
-	read(flat) {
-		let parent = -1;
-		for (let i = 0; i < this.n; i++) {
-			for (let up = flat[3 * i]; up > 0; up--)
-				parent = this.parent[parent];
-			this.parent[i] = parent;
-			this.depth[i] = i ? this.depth[parent] + 1 : 0;
-			this.frame[i] = flat[3 * i + 1];
-			this.self[i] = this.total[i] = flat[3 * i + 2];
-			this.end[i] = i + 1;
-			parent = i;
-		}
-	}
-
 	addUp() {
-		for (let i = this.n - 1; i > 0; i--) {
-			const parent = this.parent[i];
-			this.total[parent] += this.total[i];
-			this.end[parent] = Math.max(this.end[parent], this.end[i]);
+		const { n, parent } = this;
+		const total = this.total = Float64Array.from(this.self);
+		const end = this.end = new Uint32Array(n);
+		const start = this.start = new Float64Array(n);
+		for (let i = n - 1; i > 0; i--) {
+			const above = parent[i];
+			end[i] = end[i] || i + 1;
+			total[above] += total[i];
+			if (end[above] < end[i])
+				end[above] = end[i];
 		}
-		const next = new Float64Array(this.n); // where a node's next child begins
-		for (let i = 1; i < this.n; i++) {
-			const parent = this.parent[i];
-			this.start[i] = next[i] = next[parent];
-			next[parent] += this.total[i];
+		end[0] = n;
+		const next = new Float64Array(n); // where a node's next child begins
+		for (let i = 1; i < n; i++) {
+			const above = parent[i];
+			start[i] = next[i] = next[above];
+			next[above] += total[i];
 		}
 	}
 
 	sortByDepth() {
-		this.depthMax = this.depth.reduce((a, b) => Math.max(a, b), 0);
-		this.rows = new Uint32Array(this.depthMax + 2);
-		this.byDepth = new Uint32Array(this.n);
-		for (const depth of this.depth)
-			this.rows[depth + 1]++;
-		for (let d = 1; d < this.rows.length; d++)
-			this.rows[d] += this.rows[d - 1];
-		const fill = this.rows.slice();
-		for (let i = 0; i < this.n; i++)
-			this.byDepth[fill[this.depth[i]]++] = i;
+		const { n, depth } = this;
+		let most = 0;
+		for (let i = 0; i < n; i++)
+			most = depth[i] > most ? depth[i] : most;
+		const rows = this.rows = new Uint32Array(most + 2);
+		const byDepth = this.byDepth = new Uint32Array(n);
+		this.depthMax = most;
+		for (let i = 0; i < n; i++)
+			rows[depth[i] + 1]++;
+		for (let d = 1; d < rows.length; d++)
+			rows[d] += rows[d - 1];
+		const fill = rows.slice();
+		for (let i = 0; i < n; i++)
+			byDepth[fill[depth[i]]++] = i;
 	}
 
 	// The first place in byDepth, within that row, whose node does not satisfy `before`.

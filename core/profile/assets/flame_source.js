@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The tab with the lines of a function's file, and their weights.
+'use strict';
+
+class FlameSource {
+	constructor(parent, model) {
+		this.model = model;
+		this.box = add(parent, 'div', { class: 'tab source', tabindex: '0', 'aria-label': 'Lines' });
+	}
+
+	// By line of the file: what was in it, of scripts with the native code that they called, and
+	// that with all that was called from it, once however often it recurs. Lines are those of the
+	// profile: what is shown may have joined them.
+	lines(file) {
+		const { model } = this;
+		const { data, changed } = model;
+		const { all, frames } = data;
+		const own = model.base.self.map((self, i) => !changed.of || changed.of[i] >= 0 ? self : 0);
+		const totals = all.sumUp(own);
+		const lines = new Map();
+		const open = new Map();
+		const owner = new Int32Array(all.n); // the nearest frame of a script
+		for (let i = 1; i < all.n; i++) {
+			const frame = frames[all.frame[i]];
+			owner[i] = FrameView.isRuntime(frame) ? i : frame.isLabel ? 0 : owner[all.parent[i]];
+			for (const node of owner[i] && owner[i] !== i ? [owner[i], i] : [i]) {
+				const mine = frames[all.frame[node]];
+				if (mine.file === file && mine.line && own[i])
+					FlameSource.lineOf(lines, mine).self += own[i];
+			}
+			if (frame.file !== file || !frame.line || !totals[i])
+				continue;
+			const line = FlameSource.lineOf(lines, frame);
+			if (i >= (open.get(frame.line) || 0)) {
+				line.total += totals[i];
+				open.set(frame.line, all.end[i]);
+			}
+		}
+		return lines;
+	}
+
+	static lineOf(lines, { line, name }) {
+		const sums = lines.get(line) || { self: 0, total: 0, names: new Set() };
+		sums.names.add(name);
+		lines.set(line, sums);
+		return sums;
+	}
+
+	textOf(file) {
+		const source = this.model.data.sources.find(([name]) => name === file);
+		return source ? { first: source[1], lines: source[2] } : { first: 1, lines: [] };
+	}
+
+	say(text) {
+		add(this.box, 'p', {}, text);
+	}
+
+	show() {
+		const { box, model } = this;
+		const { data, state } = model;
+		const fn = data.functions[state.fn];
+		box.textContent = '';
+		if (!fn)
+			return this.say('Choose a function: a click in the flame graph or table.');
+		if (!fn.file)
+			return this.say(`${fn.label}: its file is not known.`);
+		const lines = this.lines(fn.file);
+		if (!lines.size)
+			return this.say(`${fn.file}: no lines of it are in this page, or in what is chosen. ` +
+				'Lines: braid flame --lines; with the text: --source.');
+		add(box, 'h2', {}, fn.file);
+		const text = this.textOf(fn.file);
+		const table = add(box, 'table');
+		const head = add(add(table, 'thead'), 'tr');
+		for (const name of ['Total', 'Self', 'Line'])
+			add(head, 'th', { scope: 'col', class: 'number' }, name);
+		this.addLines(add(table, 'tbody'), fn, lines, text);
+		if (!text.lines.length)
+			this.say('The text is not in this page: braid flame --source, where the file can be read.');
+	}
+
+	addLines(body, fn, lines, text) {
+		const { data, tree } = this.model;
+		const last = text.first + text.lines.length;
+		const numbers = new Set(lines.keys());
+		for (let line = text.first; line < last; line++)
+			numbers.add(line);
+		let first = null;
+		for (const line of [...numbers].sort((a, b) => a - b)) {
+			const sums = lines.get(line);
+			const row = add(body, 'tr', sums ? { class: 'hot' } : {});
+			for (const sum of sums ? [sums.total, sums.self] : [0, 0]) {
+				const cell = add(row, 'td', { class: 'number' },
+					sum ? percent(sum, tree.total[0]) : '');
+				if (sum)
+					cell.title = data.weight(sum);
+			}
+			add(row, 'td', { class: 'number line' }, String(line));
+			add(row, 'td', { class: 'text' }, line >= text.first && line < last
+				? text.lines[line - text.first] : [...sums.names].join(', '));
+			if (!first && sums && sums.names.has(fn.label))
+				first = row;
+		}
+		if (first)
+			first.scrollIntoView({ block: 'center' });
+	}
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/out_flame.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/escape.h"
+#include "core/base/util.h"
+
+#define RUNTIME_COLOURS 6 /* classes k3... in flame.css; then they repeat */
+
+void flame__done(struct flame *flame)
+{
+	out_tree__done(&flame->tree);
+	strtab__free(flame->strings);
+	free(flame->labels);
+	free(flame->names);
+	free(flame->files);
+	free(flame->libraries);
+	free(flame->by_rank);
+}
+
+static int intern_frame(struct flame *flame, uint32_t number, int annotate)
+{
+	const struct profile *profile = flame->profile;
+	struct profile_frame frame = profile->frames[number];
+	char *label = output__label(profile, &frame, annotate), *name;
+	int err = -ENOMEM;
+
+	frame.line = 0;
+	name = output__label(profile, &frame, annotate);
+	if (label && name)
+		err = strtab__intern(flame->strings, label, &flame->labels[number]);
+	if (!err)
+		err = strtab__intern(flame->strings, name, &flame->names[number]);
+	if (!err)
+		err = strtab__intern(flame->strings, strtab__get(profile->strings, frame.file),
+				     &flame->files[number]);
+	if (!err)
+		err = strtab__intern(flame->strings, strtab__get(profile->strings, frame.library),
+				     &flame->libraries[number]);
+	flame->by_rank[flame->tree.ranks[number]] = number;
+	free(label);
+	free(name);
+	return err;
+}
+
+int flame__init(struct flame *flame, const struct profile *profile, int annotate)
+{
+	int err;
+
+	flame->profile = profile;
+	err = out_tree__init(&flame->tree, profile);
+	if (err)
+		return err;
+	flame->strings = strtab__new();
+	flame->labels = calloc(profile->n_frames + 1, sizeof(*flame->labels));
+	flame->names = calloc(profile->n_frames + 1, sizeof(*flame->names));
+	flame->files = calloc(profile->n_frames + 1, sizeof(*flame->files));
+	flame->libraries = calloc(profile->n_frames + 1, sizeof(*flame->libraries));
+	flame->by_rank = calloc(profile->n_frames + 1, sizeof(*flame->by_rank));
+	if (!flame->strings || !flame->labels || !flame->names || !flame->files ||
+	    !flame->libraries || !flame->by_rank)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile->n_frames && !err; i++)
+		err = intern_frame(flame, i, annotate);
+	return err;
+}
+
+size_t flame__colour(const struct profile *profile, size_t kind)
+{
+	if (kind && kind == profile->group_kind)
+		return KIND_RUNTIME + RUNTIME_COLOURS - 1;
+	return kind < KIND_RUNTIME ? kind : KIND_RUNTIME + (kind - KIND_RUNTIME) % RUNTIME_COLOURS;
+}
+
+const char *flame__target(const struct profile *profile)
+{
+	return profile->target && *profile->target ? profile->target : "Flame graph";
+}
+
+const char *flame__event(const struct profile *profile)
+{
+	return profile->event && *profile->event ? profile->event : "cpu";
+}
+
+/* Short, and soon read: unpack in flame_data.js. */
+static void put_packed(FILE *out, uint64_t number)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
+
+	for (; number >= 32; number /= 32)
+		putc_unlocked(digits[number % 32 + 32], out);
+	putc_unlocked(digits[number], out);
+}
+
+static void put_tree(const struct flame *flame, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	uint32_t depth = 0;
+
+	for (size_t i = 0; i < flame->tree.n_order; i++) {
+		uint32_t node = flame->tree.order[i];
+
+		put_packed(out, i ? depth + 1 - flame->tree.depth[node] : 0);
+		put_packed(out,
+			   i ? flame->tree.ranks[profile->nodes[node].frame] : profile->n_frames);
+		put_packed(out, profile->nodes[node].self);
+		depth = flame->tree.depth[node];
+	}
+}
+
+/* One number of each node; `at`: where in it. */
+static void put_numbers(const struct flame *flame, const char *name, size_t at, FILE *out)
+{
+	fprintf(out, ",\n\"%s\":\"", name);
+	for (size_t i = 0; i < flame->tree.n_order; i++) {
+		const struct profile_node *node = &flame->profile->nodes[flame->tree.order[i]];
+		uint64_t number;
+
+		memcpy(&number, (const char *)node + at, sizeof(number));
+		put_packed(out, number);
+	}
+	fputs("\"", out);
+}
+
+/* Is it known how many samples nodes' weights come from? */
+static bool has_samples(const struct profile *profile)
+{
+	for (size_t i = 0; i < profile->n_nodes; i++)
+		if (profile->nodes[i].samples)
+			return true;
+	return false;
+}
+
+static void put_notes(const struct profile *profile, FILE *out)
+{
+	char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES];
+	size_t n = output__notes(profile, notes);
+
+	fputs(",\n\"notes\":[", out);
+	for (size_t i = 0; i < n; i++) {
+		fputs(i ? "," : "", out);
+		escape__json(out, notes[i]);
+	}
+	fprintf(out, "],\n\"group\":%u", profile->group_kind);
+}
+
+/* Numbers of the whole. */
+static void put_facts(const struct profile *profile, FILE *out)
+{
+	fputs(",\n\"event\":", out);
+	escape__json(out, flame__event(profile));
+	fputs(",\n\"samples\":", out);
+	output__number(out, profile->samples);
+	fputs(",\n\"frequency\":", out);
+	output__number(out, min_of(profile->frequency_hz, 1e9));
+	fputs(",\n\"idle\":[", out);
+	output__number(out, profile->idle.weight);
+	putc_unlocked(',', out);
+	output__number(out, profile->idle.whole);
+	fprintf(out, ",%u]", profile->idle.threads);
+}
+
+static void put_losses(const struct profile *profile, FILE *out)
+{
+	fputs(",\n\"losses\":[", out);
+	for (size_t i = 0; i < profile->n_losses; i++) {
+		fputs(i ? ",[" : "[", out);
+		escape__json(out, profile->losses[i].name);
+		fputs(",", out);
+		output__number(out, profile->losses[i].count);
+		fputs("]", out);
+	}
+	fputs("]", out);
+}
+
+static void put_frames(const struct flame *flame, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	size_t i;
+
+	fputs(",\n\"kinds\":[", out);
+	for (i = 0; i < profile->n_kinds; i++) {
+		fputs(i ? ",[" : "[", out);
+		escape__json(out, profile->kinds[i].name);
+		fprintf(out, ",%zu,%d]", flame__colour(profile, i), profile->kinds[i].label);
+	}
+	fputs("],\n\"strings\":[", out);
+	for (i = 0; i < strtab__count(flame->strings); i++) {
+		fputs_unlocked(i ? ",\n" : "", out);
+		escape__json(out, strtab__get(flame->strings, i));
+	}
+	fputs("],\n\"frames\":[", out);
+	for (i = 0; i < profile->n_frames; i++) {
+		uint32_t number = flame->by_rank[i];
+		const struct profile_frame *frame = &profile->frames[number];
+
+		fprintf(out, "%s%u,%u,%u,%u,%u,%u,%u", i ? ",\n" : "\n", flame->labels[number],
+			flame->files[number], frame->line, frame->kind, flame->libraries[number],
+			frame->role, flame->names[number]);
+	}
+	fputs("]", out);
+}
+
+/* Flat, as there are many: flame_times.js. */
+static int put_times(const struct flame *flame, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	uint32_t *numbers, column = 0;
+	size_t i;
+
+	if (!profile->n_cells)
+		return 0;
+	numbers = calloc(profile->n_nodes + 1, sizeof(*numbers)); /* in the page, by node */
+	if (!numbers)
+		return -ENOMEM;
+	for (i = 0; i < flame->tree.n_order; i++)
+		numbers[flame->tree.order[i]] = i;
+	fputs(",\n\"threads\":[", out);
+	for (i = 0; i < profile->n_threads; i++) {
+		const struct profile_thread *thread = &profile->threads[i];
+
+		fprintf(out, "%s[%u,", i ? ",\n" : "\n", thread->pid);
+		escape__json(out, thread->process);
+		fprintf(out, ",%u,", thread->tid);
+		escape__json(out, thread->name);
+		putc_unlocked(']', out);
+	}
+	fputs("],\n\"times\":{\"width\":", out);
+	output__number(out, profile->column_ns);
+	fprintf(out, ",\"columns\":%u,\"cells\":\"", profile->n_columns);
+	for (i = 0; i < profile->n_cells; i++) {
+		const struct profile_cell *cell = &profile->cells[i];
+		const uint64_t row[] = { cell->column - column, cell->thread, numbers[cell->node],
+					 cell->state, cell->weight };
+
+		for (size_t at = 0; at < ARRAY_SIZE(row); at++)
+			put_packed(out, row[at]);
+		column = cell->column;
+	}
+	fputs("\"}", out);
+	free(numbers);
+	return 0;
+}
+
+/* The format is described where it is read, in flame_data.js. */
+int flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	char summary[OUTPUT_SUMMARY_BYTES];
+
+	output__summary(profile, summary, sizeof(summary));
+	fputs("{\"target\":", out);
+	escape__json(out, flame__target(profile));
+	fputs(",\n\"summary\":", out);
+	escape__json(out, summary);
+	fputs(",\n\"unit\":", out);
+	escape__json(out, output__unit(profile));
+	fprintf(out, ",\n\"mode\":\"%s\"", frames__name(opts->frames));
+	fprintf(out, ",\n\"joined\":%d", opts->joins_lines);
+	put_facts(profile, out);
+	put_notes(profile, out);
+	put_losses(profile, out);
+	put_frames(flame, out);
+	fputs(",\n\"nodes\":\"", out);
+	put_tree(flame, out);
+	fputs("\"", out);
+	if (profile->counts_calls)
+		put_numbers(flame, "calls", offsetof(struct profile_node, calls), out);
+	if (profile->unit != PROFILE_SAMPLES && has_samples(profile))
+		put_numbers(flame, "counts", offsetof(struct profile_node, samples), out);
+	if (profile__mixes(profile)) {
+		put_numbers(flame, "waiting", offsetof(struct profile_node, waiting), out);
+		put_numbers(flame, "preempted", offsetof(struct profile_node, preempted), out);
+	}
+	if (put_times(flame, out))
+		return -ENOMEM;
+	fputs("}\n", out);
+	return 0;
+}
