@@ -61,7 +61,7 @@ int sums__init(struct sums *sums, const struct recorded *recorded,
 		const struct recorded_stack *stack = &recorded->stacks.rows[i];
 		uint32_t wait, *place;
 
-		if (!selection__has(selection, stack))
+		if ((!stack->samples && !stack->value) || !selection__has(selection, stack))
 			continue;
 		ret = number_wait(&waits, filter, stack, &wait);
 		if (ret)
