@@ -163,8 +163,8 @@ static void test_bounds(void)
 	for (uint64_t second = 0; second < SECONDS; second++) {
 		live_profile__turn(live, second * S);
 		for (int i = 0; i < EACH; i++) {
-			add_function(sink, ++number);
 			take(sink, 1, 1, second * S + i, 2);
+			add_function(sink, ++number);
 			take(sink, 1, number, second * S + i, 1);
 			live_profile__stats(live, &stats);
 			within = within && stats.bytes <= LIMIT;
