@@ -154,10 +154,16 @@ class Terminal:
 
     def wait(self, *patterns):
         """For a screen that has them all."""
+        text = None
+
         def look():
+            nonlocal text
             text = self.screen()
             return text if all(re.search(p, text, re.M) for p in patterns) else None
-        return gate.wait_until(look, patterns)
+        try:
+            return gate.wait_until(look, patterns)
+        except TimeoutError as late:
+            raise TimeoutError(f"{patterns} do not come to:\n{text}") from late
 
     def check_restored(self, name):
         self.wait("^what was there before$", r"\$ \Z|\$ *\n*\Z")
@@ -174,9 +180,9 @@ def functions(text):
 
 
 def check_keys(terminal, target):
-    gate.ok(terminal.wait(r"%  python  busy \(app\.py\)", "^functions by script, frames: collapsed$",
+    gate.ok(terminal.wait(r"  python  busy \(app\.py\)", "^functions by script, frames: collapsed$",
                           "^Script% .*Function", "^q quit  ") and True, "the table comes by itself")
-    terminal.keys("f", "f")
+    terminal.keys("f")
     terminal.wait("frames: script$")
     terminal.keys("4")
     text = terminal.wait("^functions by name, frames: script$")
@@ -196,7 +202,7 @@ def check_keys(terminal, target):
     terminal.wait("frames: script, PAUSED$")
     terminal.keys("Tab")
     text = terminal.wait("^threads by share, PAUSED$")
-    gate.matches(rf"(?m)^100\.0% +\S+ \S+ +\w+ +{target.pid} +{target.pid}  MainThread \(python3\)$",
+    gate.matches(rf"(?m)^100\.0% +\S+ \S+ +\w+ +{target.pid} +{target.pid}  \S+ \(python3\)$",
                  text, "p, Tab: by thread")
     terminal.keys("Tab", "p")
     terminal.wait("frames: script$")
