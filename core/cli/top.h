@@ -13,6 +13,7 @@
  *
  *   cmd_top.c     options, and the loop
  *   top_data.c    what is shown: the profile of the window, and the rows that follow from it
+ *   top_threads.c threads without samples
  *   top_text.c    its lines, for a terminal of any width and for pipes
  *   top_keys.c    what the user does with it
  *   top_screen.c  the terminal, which is left as it was found: the only one that knows curses */
@@ -72,6 +73,11 @@ int top__take(struct top *top, struct err *err);
 /* The rows again, after what decides about them has changed. 0 or -ENOMEM. */
 int top__arrange(struct top *top);
 void top__done(struct top *top);
+
+/* --- top_threads.c --- */
+
+/* Rows of threads that have none yet. 0 or -ENOMEM. */
+int top__add_threads(struct top *top);
 
 /* --- top_text.c --- */
 

@@ -65,6 +65,8 @@ int top__arrange(struct top *top)
 	if (!ret)
 		ret = top->by == TOP_THREADS ? rows__threads(top->profile, &top->rows)
 					     : rows__functions(top->viewed, &top->rows);
+	if (!ret && top->by == TOP_THREADS && !top->ended)
+		ret = top__add_threads(top);
 	if (ret)
 		return ret;
 	keep_found(top);

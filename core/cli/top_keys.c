@@ -135,6 +135,7 @@ static int table_key(struct top *top, int key)
 int top__key(struct top *top, int key)
 {
 	top->changed = true;
+	*top->note = '\0'; /* it was read */
 	if (key == TOP_KEY_RESIZE)
 		return 0;
 	if (top->mode == TOP_SEARCH)

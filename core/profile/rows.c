@@ -111,7 +111,7 @@ int rows__functions(const struct profile *profile, struct rows *ret)
 	struct out_tree tree;
 	int code = -ENOMEM;
 
-	*ret = (struct rows) { .list = calloc(n, sizeof(*ret->list)) };
+	*ret = (struct rows) { .list = calloc(n, sizeof(*ret->list)), .cap = n };
 	counting.row_of = calloc(n, sizeof(*counting.row_of));
 	counting.open = calloc(n, sizeof(*counting.open));
 	counting.owners = calloc(profile->n_nodes, sizeof(*counting.owners));
@@ -149,7 +149,8 @@ int rows__threads(const struct profile *profile, struct rows *ret)
 	int code = 0;
 
 	intern__init(&index, UINT32_MAX);
-	*ret = (struct rows) { .list = calloc(profile->n_threads + 1, sizeof(*ret->list)) };
+	*ret = (struct rows) { .list = calloc(profile->n_threads + 1, sizeof(*ret->list)),
+			       .cap = profile->n_threads + 1 };
 	if (!row_of || !ret->list)
 		code = -ENOMEM;
 	for (size_t i = 0; !code && i < profile->n_threads; i++) {

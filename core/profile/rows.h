@@ -16,7 +16,7 @@ struct row {
 
 struct rows {
 	struct row *list;
-	size_t n;
+	size_t n, cap;
 	bool scripts; /* there is a difference between script and self */
 };
 

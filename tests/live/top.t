@@ -76,9 +76,11 @@ def check_once_native(target, tids):
     gate.equal([row[2 if row[1] == "0" else 3] for row in rows if row[-1] == "in_spin"],
                ["100.0%"], "native: and in all")
     _, _, _, rows = table("--once", "-p", target.pid, "--by", "thread")
-    gate.equal([[row[0], *row[3:]] for row in rows],
-               [["100.0%", "running", str(target.pid), tids[3], "spin", "(stands)"]],
-               "by thread: one alone runs")
+    gate.equal([row[0] + " " + " ".join(row[-5:]) for row in rows],
+               [f"100.0% running {target.pid} {tids[3]} spin (stands)",
+                *[f"0.0% sleeping {target.pid} {tid} {name} (stands)" for tid, name in
+                  ((tids[2], "epoll"), (tids[0], "one"), (target.pid, "stands"),
+                   (tids[1], "two"))]], "by thread: one alone runs")
     _, _, _, rows = table("--once", "-p", target.pid, "--by", "thread", "-e", "wall", "--sort",
                           "name")
     gate.equal([row[3:] for row in rows],
@@ -237,6 +239,24 @@ def check_terminal(braid):
     return terminal
 
 
+def check_threads(terminal, braid, target, tids):
+    """Those that wait have no samples, and are there; the window goes on without the one that ran."""
+    terminal.run(f"{braid} top -F 999 -i 0.1 --window 0.2 --by thread --sort name -p {target.pid}")
+    text = terminal.wait(r"^100\.0% .* spin \(stands\)$")
+    gate.equal(re.findall(r"(?m)% +\S.* (\w+) +(\d+) +(\d+)  (\w+) \(stands\)$", text),
+               [(state, str(target.pid), tid, name) for state, tid, name in
+                (("sleeping", tids[2], "epoll"), ("sleeping", tids[0], "one"),
+                 ("running", tids[3], "spin"), ("sleeping", str(target.pid), "stands"),
+                 ("sleeping", tids[1], "two"))], "threads: those that wait, too")
+    os.kill(target.pid, signal.SIGSTOP)
+    gate.ok(terminal.wait(r"^  0\.0% +0  stopped .* spin \(stands\)$", r" 0\.00 CPUs"),
+            "threads: what has stopped leaves the window")
+    os.kill(target.pid, signal.SIGCONT)
+    gate.ok(terminal.wait(r"^100\.0% .* spin \(stands\)$"), "threads: and comes back")
+    terminal.keys("q")
+    terminal.check_restored("threads")
+
+
 def check_signals(terminal, braid, target):
     """One that the session knows, and one that ends the process at once; of another terminal."""
     for number in signal.SIGTERM, signal.SIGQUIT:
@@ -268,6 +288,7 @@ if not shutil.which("tmux"):
 else:
     program = os.path.abspath(gate.BRAID)
     tty = check_terminal(program)
+    check_threads(tty, program, process, threads)
     check_signals(tty, program, process)
     check_dumb(tty, program, process)
     tty.close()
