@@ -59,16 +59,18 @@ static const char *sort_name(const struct top *top)
 static void put_rates(const struct top *top, char *buf, size_t size)
 {
 	const struct profile *profile = top->profile;
+	struct live_profile_stats stats;
 	double busy_s = 0;
 	size_t len;
 
+	live_profile__stats(top->live, &stats);
 	if (profile && profile->unit == PROFILE_SAMPLES)
 		busy_s = (double)profile->total / top->opts.frequency_hz;
 	else if (profile)
 		busy_s = profile->total / 1e9;
 	len = snprintf(buf, size, "%s, %u Hz: %.0f samples/s, %" PRIu64 " lost, own CPU %.1f %%",
 		       top->opts.events.list[0].name, top->opts.frequency_hz, top->samples_per_s,
-		       top->lost, top->own_cpu_percent);
+		       top->lost + stats.evicted, top->own_cpu_percent);
 	if (top->shown_s > 0)
 		len += snprintf(buf + len, size - len, ", %.2f %s", busy_s / top->shown_s,
 				profile && profile->unit == PROFILE_SAMPLES ? "CPUs" : "threads");

@@ -20,12 +20,11 @@
 
 static struct err err;
 
-static uint64_t seed = 1;
-
-static uint32_t random_below(uint32_t n)
+/* The same at each run. */
+static uint32_t random_below(uint64_t *seed, uint32_t n)
 {
-	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (seed >> 33) % n;
+	*seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (*seed >> 33) % n;
 }
 
 static size_t in_use(void)
@@ -37,14 +36,16 @@ static size_t in_use(void)
 
 static void take(struct ids *ids, const uint32_t *threads, uint64_t time_ns, uint32_t salt)
 {
-	uint64_t stack = random_below(STACKS), stream = seed;
+	static uint64_t seed = 1;
+	uint64_t stack = random_below(&seed, STACKS); /* which decides about all of it */
 	struct sink_sample sample = {
-		.event = 1, .thread = threads[random_below(8)], .value = 1, .time_ns = time_ns
+		.event = 1, .thread = threads[stack % 8], .value = 1, .time_ns = time_ns
 	};
 
 	for (uint32_t depth = 0; depth < DEPTH; depth++) {
 		/* Few choices further out, and the same functions in any place. */
-		uint32_t number = (depth * 7919 + random_below(depth < 20 ? 2 : 6)) % FUNCTIONS;
+		uint32_t number =
+			(depth * 7919 + random_below(&stack, depth < 20 ? 2 : 6)) % FUNCTIONS;
 		struct ids_frame row = { .kind = KIND_NATIVE, .process = 1, .address = number };
 		char function[32];
 		const struct sink_location location = { KIND_NATIVE, function, "a.c", 0 };
@@ -59,7 +60,6 @@ static void take(struct ids *ids, const uint32_t *threads, uint64_t time_ns, uin
 			ids__locations(ids, frame, &location, 1, &err);
 		ids__node(ids, sample.native, frame, 64 * depth, &sample.native, &err);
 	}
-	seed = stream;
 	ids__sample(ids, &sample, &err);
 }
 
