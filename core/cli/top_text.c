@@ -21,8 +21,7 @@ static const char *const help[] = {
 	"  f                            frames: script, collapsed, all",
 	"  s                            sort by the next column",
 	"  1 2 3 4                      sort by script, self, total, name",
-	"  /                            search: only names that fit, a text or a regular "
-	"expression",
+	"  /                            search names: a text or a regular expression",
 	"  Esc                          end the search",
 	"  p or space                   pause, go on",
 	"  ? or h                       this help",

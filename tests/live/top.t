@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import gate
 
@@ -161,7 +162,10 @@ class Terminal:
         def look():
             nonlocal text
             text = self.screen()
-            return text if all(re.search(p, text, re.M) for p in patterns) else None
+            if all(re.search(p, text, re.M) for p in patterns):
+                return text
+            time.sleep(0.05)  # looking costs more than it does elsewhere
+            return None
         try:
             return gate.wait_until(look, patterns)
         except TimeoutError as late:
