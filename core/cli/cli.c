@@ -406,6 +406,20 @@ int view__load_all(const struct view_opts *opts, const struct runtime *const *ru
 	return EXIT_OK;
 }
 
+int cli__live_profile(const struct live_profile *live, const struct runtime *const *runtimes,
+		      struct profile **ret, struct err *err)
+{
+	const struct idle_rule **rules = idle_rules(runtimes);
+	const struct profile_filter filter = { .threads = true,
+					       .idle = rules,
+					       .callers = all_callers(runtimes) };
+	int code = rules ? live_profile__get(live, &filter, ret, NULL, err)
+			 : err__set(err, -ENOMEM, "out of memory");
+
+	free(rules);
+	return code;
+}
+
 int cli__write(const char *path, bool force, int (*write)(void *ctx, FILE *out), void *ctx)
 {
 	struct output_file file;

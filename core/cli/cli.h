@@ -34,6 +34,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_top(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_events(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
 
@@ -114,6 +115,11 @@ int view__load(const struct view_opts *opts, const struct runtime *const *runtim
 /* The same with those of the other events, unless the user has chosen one: as load__profiles. */
 int view__load_all(const struct view_opts *opts, const struct runtime *const *runtimes,
 		   struct profile **ret, struct profile ***ret_others, size_t *ret_n);
+
+/* What a live profile has, as a recording would be loaded. Errors as live_profile__get. */
+struct live_profile;
+int cli__live_profile(const struct live_profile *live, const struct runtime *const *runtimes,
+		      struct profile **ret, struct err *err);
 
 /* Has `write` write to what -o named (NULL: standard output), as core/cli/output_file.h says.
  * Prints the error. Returns an exit status. */

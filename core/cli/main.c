@@ -17,6 +17,7 @@ static const struct command commands[] = {
 	{ "flame", "Draw a recording as an interactive flame graph", cmd_flame },
 	{ "calls", "Count and time every call of interpreted functions, by probes", cmd_calls },
 	{ "dump", "Show what each thread does now, and what it waits for", cmd_dump },
+	{ "top", "Show what runs now, function by function or by thread", cmd_top },
 	{ "events", "List the events that this machine has", cmd_events },
 	{ "probes", "Show probe sites, whether they fire, and the frame source that follows",
 	  cmd_probes },

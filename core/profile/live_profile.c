@@ -7,11 +7,13 @@
 
 #include "core/base/text_ids.h"
 #include "core/base/util.h"
+#include "core/profile/live_window.h"
 
 struct live_profile {
 	struct sink sink; /* the first member: see live_of */
 	struct recorded recorded;
 	struct text_ids functions; /* ids of recorded.functions */
+	struct live_window window;
 	size_t bytes_max, evict_at;
 	uint64_t samples, evicted;
 };
@@ -43,6 +45,7 @@ void live_profile__free(struct live_profile *live)
 {
 	if (!live)
 		return;
+	live_window__done(&live->window);
 	recorded__done(&live->recorded);
 	text_ids__done(&live->functions);
 	free(live);
@@ -56,6 +59,16 @@ struct sink *live_profile__sink(struct live_profile *live)
 int live_profile__kind(struct live_profile *live, int kind, const char *name, const char *suffix)
 {
 	return recorded__add_kind(&live->recorded, kind, name, suffix);
+}
+
+int live_profile__window(struct live_profile *live, unsigned slots, uint64_t now_ns)
+{
+	return live_window__init(&live->window, slots, now_ns);
+}
+
+void live_profile__turn(struct live_profile *live, uint64_t now_ns)
+{
+	live_window__turn(&live->window, &live->recorded, now_ns);
 }
 
 int live_profile__get(const struct live_profile *live, const struct profile_filter *filter,
@@ -75,12 +88,17 @@ int live_profile__get(const struct live_profile *live, const struct profile_filt
 	return 0;
 }
 
+static size_t bytes_of(const struct live_profile *live)
+{
+	return recorded__bytes(&live->recorded) + live_window__bytes(&live->window);
+}
+
 void live_profile__stats(const struct live_profile *live, struct live_profile_stats *ret)
 {
 	*ret = (struct live_profile_stats) { .samples = live->samples,
 					     .evicted = live->evicted,
 					     .stacks = live->recorded.stacks.n,
-					     .bytes = recorded__bytes(&live->recorded) };
+					     .bytes = bytes_of(live) };
 }
 
 /* --- eviction --- */
@@ -124,6 +142,8 @@ static int evict_half(struct live_profile *live)
 		ret = recorded__keep(&live->recorded, newer, &kept);
 	for (size_t i = 0; !ret && i < live->recorded.stacks.n; i++)
 		live->evicted += newer[i] ? 0 : live->recorded.stacks.rows[i].samples;
+	if (!ret && live->window.n)
+		ret = live_window__keep(&live->window, newer, live->recorded.stacks.n);
 	free(newer);
 	if (ret) {
 		recorded__done(&kept);
@@ -140,14 +160,13 @@ static int make_room(struct live_profile *live)
 {
 	int ret = 0;
 
-	if (recorded__bytes(&live->recorded) <= live->evict_at)
+	if (bytes_of(live) <= live->evict_at)
 		return 0;
 	do {
 		ret = evict_half(live);
-	} while (!ret && live->recorded.stacks.n > 1 &&
-		 recorded__bytes(&live->recorded) > live->bytes_max / 2);
+	} while (!ret && live->recorded.stacks.n > 1 && bytes_of(live) > live->bytes_max / 2);
 	/* What cannot go, threads above all, must not make this a matter of each sample. */
-	live->evict_at = max_of(live->bytes_max, 2 * recorded__bytes(&live->recorded));
+	live->evict_at = max_of(live->bytes_max, 2 * bytes_of(live));
 	return ret;
 }
 
@@ -256,6 +275,27 @@ static int take_node(struct sink *sink, uint32_t id, const struct sink_node *nod
 	return result(recorded__add_node(recorded, id, node), err);
 }
 
+static bool is_interval(const struct recorded *recorded, uint32_t id)
+{
+	uint32_t event = recorded__find(&recorded->events, id);
+
+	return event != RECORDED_NONE &&
+	       !strcmp(recorded__text(recorded, recorded->events.rows[event].unit), SINK_UNIT_NS);
+}
+
+static int add_to_window(struct live_profile *live, const struct sink_sample *sample)
+{
+	struct recorded *recorded = &live->recorded;
+	struct recorded_stack *row;
+	int ret = recorded__stack(recorded, sample, &row);
+
+	if (ret)
+		return ret;
+	row->last = ++recorded->n_samples;
+	return live_window__add(&live->window, recorded, row - recorded->stacks.rows, sample,
+				is_interval(recorded, sample->event));
+}
+
 static int take_sample(struct sink *sink, const struct sink_sample *sample, struct err *err)
 {
 	struct live_profile *live = live_of(sink);
@@ -268,7 +308,8 @@ static int take_sample(struct sink *sink, const struct sink_sample *sample, stru
 		live->evicted++;
 		return 0;
 	}
-	ret = recorded__add_sample(&live->recorded, sample);
+	ret = live->window.n ? add_to_window(live, sample)
+			     : recorded__add_sample(&live->recorded, sample);
 	return result(ret ? ret : make_room(live), err);
 }
 

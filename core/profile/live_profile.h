@@ -24,6 +24,12 @@ struct sink *live_profile__sink(struct live_profile *live); /* borrowed */
 /* Kind numbers are those of the frames to come; once per kind. -ENOMEM. */
 int live_profile__kind(struct live_profile *live, int kind, const char *name, const char *suffix);
 
+/* From now on, before the first sample, only what came last counts: what was recorded during the
+ * `slots` calls of live_profile__turn that came last, and since (core/profile/live_window.h).
+ * -ENOMEM. */
+int live_profile__window(struct live_profile *live, unsigned slots, uint64_t now_ns);
+void live_profile__turn(struct live_profile *live, uint64_t now_ns);
+
 /* The profile so far, with what was evicted as a loss. Errors as build__profile. */
 int live_profile__get(const struct live_profile *live, const struct profile_filter *filter,
 		      struct profile **ret, struct merge_report *report, struct err *err);

@@ -61,7 +61,8 @@ int sums__init(struct sums *sums, const struct recorded *recorded,
 		const struct recorded_stack *stack = &recorded->stacks.rows[i];
 		uint32_t wait, *place;
 
-		if (!selection__has(selection, stack))
+		/* Of a live profile's stacks there may be nothing in the window. */
+		if ((!stack->samples && !stack->value) || !selection__has(selection, stack))
 			continue;
 		ret = number_wait(&waits, filter, stack, &wait);
 		if (ret)

@@ -9,6 +9,7 @@
 #include "core/base/err.h"
 #include "core/capture/capture.h"
 #include "core/events/events.h"
+#include "core/profile/live_profile.h"
 #include "core/profile/profile.h"
 #include "core/session/activity.h"
 #include "core/session/trigger.h"
@@ -49,6 +50,7 @@ struct session_opts {
 	enum unwind_mode unwind;
 	enum runtime_source source; /* RUNTIME_SOURCE_CALLS: count calls, take no samples */
 	const char *output;	    /* NULL: the recording is not kept */
+	struct live_profile *live;  /* takes all samples instead of a recording; NULL: none */
 	bool force;		    /* overwrite whatever `output` is */
 	/* What probes may cost, in percent of all CPUs' time; 0: anything. `insist`: the session
 	 * fails if that cannot be kept, and samples less often if it costs more itself. */
@@ -101,6 +103,15 @@ int session__run(struct session *session, struct err *err);
 
 /* One round of session__run: waits a little for something to happen, and sees to it. */
 int session__step(struct session *session, bool *ret_over, struct err *err);
+
+/* Names what is not named yet, so that a live profile can be shown. */
+int session__name_frames(struct session *session, struct err *err);
+
+/* The user wants an end: SIGINT, SIGTERM or SIGHUP has come, also after session__finish. */
+bool session__has_signal(const struct session *session);
+
+/* What is profiled, for people: "pid 4711 (python3 app.py)". Borrowed. */
+const char *session__target(const struct session *session);
 
 /* Samples that were taken until now, also those that were lost; and those that were recorded. */
 uint64_t session__taken(const struct session *session);

@@ -3,6 +3,7 @@
  * what was lost, what keeping the limits meant. */
 #include "core/session/session_state.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -30,6 +31,32 @@ void session__on_source(void *ctx, struct process *process, const struct runtime
 		session->ring_ret = ret;
 }
 
+static int add_kind(struct session *session, int kind, const char *name, const char *suffix,
+		    struct err *err)
+{
+	if (session->recording)
+		return recording__kind(session->recording, kind, name, suffix, err);
+	return live_profile__kind(session->opts.live, kind, name, suffix)
+		       ? err__set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+static int add_kinds(struct session *session, struct err *err)
+{
+	const struct runtime *const *runtimes = session->opts.runtimes;
+	int ret = add_kind(session, KIND_KERNEL, "kernel", "_[k]", err);
+
+	if (!ret)
+		ret = add_kind(session, KIND_NATIVE, "native", "_[n]", err);
+	if (!ret)
+		ret = add_kind(session, KIND_INLINED, "inlined", "_[i]", err);
+	for (int i = 0; !ret && runtimes[i]; i++)
+		if (runtimes[i]->walker >= 0 || runtimes[i]->label)
+			ret = add_kind(session, KIND_RUNTIME + i, runtimes[i]->name,
+				       runtimes[i]->suffix, err);
+	return ret;
+}
+
 static int write_meta(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
@@ -37,7 +64,7 @@ static int write_meta(struct session *session, struct err *err)
 	char hz[16], start[32];
 	struct utsname uts = {};
 	time_t now = time(NULL);
-	int i, ret;
+	int i, ret = 0;
 
 	uname(&uts);
 	snprintf(hz, sizeof(hz), "%u", opts->frequency_hz);
@@ -52,16 +79,6 @@ static int write_meta(struct session *session, struct err *err)
 		     { "kernel", uts.release },
 		     { "machine", uts.machine } };
 
-	ret = recording__kind(session->recording, KIND_KERNEL, "kernel", "_[k]", err);
-	if (!ret)
-		ret = recording__kind(session->recording, KIND_NATIVE, "native", "_[n]", err);
-	if (!ret)
-		ret = recording__kind(session->recording, KIND_INLINED, "inlined", "_[i]", err);
-	for (i = 0; !ret && opts->runtimes[i]; i++)
-		if (opts->runtimes[i]->walker >= 0 || opts->runtimes[i]->label)
-			ret = recording__kind(session->recording, KIND_RUNTIME + i,
-					      opts->runtimes[i]->name, opts->runtimes[i]->suffix,
-					      err);
 	for (i = 0; !ret && i < (int)ARRAY_SIZE(rows); i++)
 		ret = recording__meta(session->recording, rows[i].key, rows[i].value, err);
 	return ret;
@@ -132,6 +149,8 @@ int session__write_package(struct session *session, struct err *err)
 static int open_capture(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
+	struct sink *sink =
+		opts->live ? live_profile__sink(opts->live) : recording__sink(session->recording);
 	uint32_t n = opts->events.n, i;
 
 	for (i = 0; i < n; i++) {
@@ -142,7 +161,7 @@ static int open_capture(struct session *session, struct err *err)
 	}
 	if (!n) /* a trigger of the tests', or calls that are counted */
 		session->sampled[0] = (struct capture_event) { { "cpu", SINK_UNIT_SAMPLES }, true };
-	return capture__new(&(struct capture_opts) { .sink = recording__sink(session->recording),
+	return capture__new(&(struct capture_opts) { .sink = sink,
 						     .events = session->sampled,
 						     .n_events = max_of(n, 1U),
 						     .tracker = session->tracker,
@@ -161,11 +180,14 @@ static int open_capture(struct session *session, struct err *err)
 int session__open_recording(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
-	int ret = recording__create(opts->output, opts->force, &session->recording, err);
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	ret = write_meta(session, err);
+	if (!opts->live)
+		ret = recording__create(opts->output, opts->force, &session->recording, err);
+	if (!ret)
+		ret = add_kinds(session, err);
+	if (!ret && session->recording)
+		ret = write_meta(session, err);
 	if (!ret)
 		ret = open_capture(session, err);
 	if (ret)
@@ -199,6 +221,8 @@ int session__write_counters(struct session *session, struct err *err)
 	char text[32];
 	int i, ret = 0;
 
+	if (!session->recording)
+		return 0;
 	capture__compiled_stats(session->capture, &compiled);
 	session__counters(session, counters);
 	for (i = COUNT_FIRST_LOSS; !ret && i < COUNTERS_N; i++)
@@ -249,6 +273,10 @@ int session__commit(struct session *session, struct err *err)
 	const struct capture_stats *stats = capture__stats(session->capture);
 	int ret;
 
+	if (!session->recording) { /* a live profile has it at once */
+		session->in_file = *stats;
+		return 0;
+	}
 	fd_limit__open_reserve(); /* for the journal */
 	ret = recording__commit(session->recording, err);
 	fd_limit__close_reserve();

@@ -261,6 +261,21 @@ int session__run(struct session *session, struct err *err)
 	return ret;
 }
 
+int session__name_frames(struct session *session, struct err *err)
+{
+	return capture__name_frames(session->capture, false, err);
+}
+
+bool session__has_signal(const struct session *session)
+{
+	return stopper__has_signal(session->stopper);
+}
+
+const char *session__target(const struct session *session)
+{
+	return session->target;
+}
+
 uint64_t session__taken(const struct session *session)
 {
 	uint64_t counters[COUNTERS_N];

@@ -1,0 +1,299 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`braid top` of programs in which one function alone runs: as a table for pipes, and on a terminal,
+which is tmux: what it shows, what keys do, and that it is left as it was, however it ends."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import gate
+
+STANDS = os.path.join(gate.OUTPUT, "fixtures/native/stands")
+SCRIPT = """\
+def busy():
+    sum(range(10 ** 15))
+def outer():
+    print("ready", flush=True)
+    busy()
+outer()
+"""
+COMMON = "-F", 999, "-i", 0.3
+
+
+def python():
+    file = gate.path("app.py")
+    with open(file, "w", encoding="utf-8") as out:
+        out.write(SCRIPT)
+    process = gate.start("/usr/bin/python3", file)
+    gate.wait_line(process, "ready")
+    return process
+
+
+def stands():
+    process = gate.start(STANDS)
+    return process, gate.wait_line(process, "ready")[-1].split()[1:]
+
+
+def table(*args):
+    """(header, titles, rows) of --once; a row is its words."""
+    result = gate.braid("top", *COMMON, *args)
+    gate.equal(result.status, 0, f"{args}: status", result)
+    header, _, rest = result.out.partition("\n\n")
+    titles, *rows = rest.splitlines()
+    return result, header.splitlines(), titles.split(), [row.split() for row in rows]
+
+
+# --- once ---
+
+def check_once_python(target):
+    _, header, titles, rows = table("--once", "-p", target.pid, "--frames", "script")
+    gate.matches(rf"^last 0\.\d s of pid {target.pid} \(/usr/bin/python3 .*app\.py\)$", header[0],
+                 "python: the target")
+    gate.matches(r"^cpu, 999 Hz: \d+ samples/s, 0 lost, own CPU [\d.]+ %, [\d.]+ CPUs; "
+                 r"python 3\.\d+\.\d+\S* \(walk\)$", header[1], "python: rates, and the runtime")
+    gate.equal(header[2], "functions by self, frames: script", "python: what is shown")
+    gate.equal(titles, ["Self%", "Self", "Total%", "Total", "Kind", "Function"], "python: titles")
+    gate.equal([(row[0], row[-4 if "module" in row[-2] else -3:], len(row)) for row in rows[:1]],
+               [("100.0%", ["python", "busy", "(app.py)"], len(rows[0]))], "python: busy is first")
+    gate.equal(sorted(row[-2] for row in rows), ["<module>", "busy", "outer"],
+               "python: its functions")
+    _, _, titles, rows = table("--once", "-p", target.pid, "--sort", "script", "-n", 1)
+    gate.equal(titles[:2], ["Script%", "Script"], "python: with native frames there is a column")
+    gate.equal([rows[0][0], *rows[0][-3:]], ["100.0%", "python", "busy", "(app.py)"],
+               "python: by script")
+    gate.matches(r"^\(\d+ more\)$", " ".join(rows[1]), "python: -n 1")
+
+
+def check_once_native(target, tids):
+    result, header, _, rows = table("-p", target.pid, "--frames", "all")
+    gate.equal(result.err, "standard output is no terminal: one table, of 0.3 s, as with --once\n",
+               "native: a pipe is told")
+    gate.ok("; " not in header[1], "native: no runtime", header)
+    gate.equal(rows[0][-2:], ["native", "in_spin"], "native: in_spin is first")
+    gate.equal([row[2 if row[1] == "0" else 3] for row in rows if row[-1] == "in_spin"],
+               ["100.0%"], "native: and in all")
+    _, _, _, rows = table("--once", "-p", target.pid, "--by", "thread")
+    gate.equal([row[0] + " " + " ".join(row[-5:]) for row in rows],
+               [f"100.0% running {target.pid} {tids[3]} spin (stands)",
+                *[f"0.0% sleeping {target.pid} {tid} {name} (stands)" for tid, name in
+                  ((tids[2], "epoll"), (tids[0], "one"), (target.pid, "stands"),
+                   (tids[1], "two"))]], "by thread: one alone runs")
+    _, _, _, rows = table("--once", "-p", target.pid, "--by", "thread", "-e", "wall", "--sort",
+                          "name")
+    gate.equal([row[3:] for row in rows],
+               [[state, str(target.pid), tid, name, "(stands)"] for state, tid, name in
+                (("sleeping", tids[2], "epoll"), ("sleeping", tids[0], "one"),
+                 ("running", tids[3], "spin"), ("sleeping", str(target.pid), "stands"),
+                 ("sleeping", tids[1], "two"))], "by thread, wall: those that wait, too")
+
+
+def check_end():
+    result, header, titles, rows = table("--once", "--", "/bin/true")
+    gate.equal((header[0].split()[-1], header[2].split(", ")[-1]), ("/bin/true", "ENDED"),
+               "a command that ends: it is said", result)
+    result = gate.braid("top", "--once", "--", "/bin/sh", "-c", "exit 3")
+    gate.equal(result.err, "the command ended with status 3\n", "and with what status")
+
+
+def check_misuse(pattern, *args):
+    result = gate.braid("top", *args)
+    gate.equal((result.status, result.out), (2, ""), f"{args}: status")
+    gate.matches(pattern, result.err, f"{args}: why")
+
+
+def check_wrong():
+    own = str(os.getpid())
+    check_misuse("-e takes cpu or wall, not 'lock': other events", "-e", "lock", "-p", own)
+    check_misuse("--frames takes script, collapsed or all, not 'x'", "--frames", "x", "-p", own)
+    check_misuse("--sort takes .*, not 'x'", "--sort", "x", "-p", own)
+    check_misuse("--by takes function or thread, not 'x'", "--by", "x", "-p", own)
+    check_misuse("-i takes a number from 0.1 to 3600, not '0'", "-i", "0", "-p", own)
+    check_misuse("-n takes a number", "-n", "0", "-p", own)
+    check_misuse("--window takes a number", "--window", "0", "-p", own)
+    check_misuse(r"--window \(1 s\) is shorter than .*2 s", "--window", "1", "-i", "2", "-p", own)
+    check_misuse("--once shows one interval", "--once", "--window", "9", "-p", own)
+    check_misuse("either -p PID or -- COMMAND")
+
+
+# --- on a terminal ---
+
+class Terminal:
+    """A shell in tmux, with a server of its own."""
+
+    def __init__(self):
+        self.start = ["tmux", "-S", gate.path("tmux"), "-f", "/dev/null"]
+        self.tmux("new-session", "-d", "-x", "120", "-y", "24", "env PS1='$ ' /bin/sh")
+        self.run("echo 'what was' there before")
+        self.wait("^what was there before$")
+        self.settings = self.tell("stty -g")
+
+    def tmux(self, *words):
+        return subprocess.run([*self.start, *map(str, words)], check=True, text=True,
+                              capture_output=True).stdout
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def run(self, command):
+        self.tmux("send-keys", "-l", command)
+        self.keys("Enter")
+
+    def tell(self, command):
+        """What it writes."""
+        file = gate.path("told")
+        self.run(f"{command} >{file}.new; mv {file}.new {file}")
+        gate.wait_until(lambda: os.path.exists(file), command)
+        with open(file, encoding="utf-8") as told:
+            text = told.read()
+        os.unlink(file)
+        return text
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def wait(self, *patterns):
+        """For a screen that has them all."""
+        text = None
+
+        def look():
+            nonlocal text
+            text = self.screen()
+            if all(re.search(p, text, re.M) for p in patterns):
+                return text
+            time.sleep(0.05)  # looking costs more than it does elsewhere
+            return None
+        try:
+            return gate.wait_until(look, patterns)
+        except TimeoutError as late:
+            raise TimeoutError(f"{patterns} do not come to:\n{text}") from late
+
+    def check_restored(self, name):
+        self.wait("^what was there before$", r"\$ \Z|\$ *\n*\Z")
+        gate.equal(self.tell("stty -g"), self.settings, f"{name}: settings as before")
+        gate.equal(self.tmux("display", "-p", "#{alternate_on} #{cursor_flag}"), "0 1\n",
+                   f"{name}: the screen and the cursor, too")
+
+    def close(self):
+        self.tmux("kill-server")
+
+
+def functions(text):
+    return re.findall(r"python  (\S+) \(app\.py\)", text)
+
+
+def check_keys(terminal, target):
+    gate.ok(terminal.wait(r"  python  busy \(app\.py\)", "^functions by script, frames: collapsed$",
+                          "^Script% .*Function", "^q quit  ") and True, "the table comes by itself")
+    terminal.keys("f")
+    terminal.wait("frames: script$")
+    terminal.keys("4")
+    text = terminal.wait("^functions by name, frames: script$")
+    gate.equal(functions(text), ["<module>", "busy", "outer"], "4: by name")
+    terminal.keys("2")
+    text = terminal.wait("^functions by self, frames: script$")
+    gate.equal(functions(text)[0], "busy", "2: by self")
+    terminal.keys("/", "^", "O", "U")
+    text = terminal.wait(r"search: \^OU \(1 of 3\)$", r"^search: \^OU_$")
+    gate.equal(functions(text), ["outer"], "/: a regular expression")
+    terminal.keys("(", "Enter")
+    terminal.wait(r"search: \^OU\( \(0 of 3\)$", "^.no name fits the search.$")
+    terminal.keys("Escape")
+    text = terminal.wait("frames: script$", "busy")
+    gate.equal(len(functions(text)), 3, "Escape: all again")
+    terminal.keys("p")
+    terminal.wait("frames: script, PAUSED$")
+    terminal.keys("Tab")
+    text = terminal.wait("^threads by share, PAUSED$")
+    gate.matches(rf"(?m)^100\.0% +\S+ \S+ +\w+ +{target.pid} +{target.pid}  \S+ \(python3\)$",
+                 text, "p, Tab: by thread")
+    terminal.keys("Tab", "p")
+    terminal.wait("frames: script$")
+    terminal.keys("?")
+    gate.ok(terminal.wait("^braid top: what", "^  q +quit$", "Any key"), "?: help")
+    terminal.keys("q")
+    gate.ok(terminal.wait("frames: script$"), "any key: back")
+
+
+def check_resize(terminal):
+    terminal.tmux("resize-window", "-x", 50, "-y", 10)
+    text = terminal.wait("^ Self% Total%  Kind    Function$", "^q quit")
+    lines = text.split("\n")
+    gate.ok(all(len(line) <= 50 for line in lines) and len(lines) == 11 and
+            lines[0].startswith("last ") and lines[0].endswith("~"), "resize: cut to the width",
+            text)
+
+
+def check_terminal(braid):
+    target = python()
+    terminal = Terminal()
+    terminal.run(f"{braid} top {' '.join(map(str, COMMON))} --window 2 -p {target.pid}")
+    check_keys(terminal, target)
+    check_resize(terminal)
+    target.kill()
+    target.wait()
+    text = terminal.wait("^the target has ended; ", "ENDED$")
+    gate.equal(len(functions(text)), 3, "the end: what was there stays")
+    terminal.keys("q")
+    terminal.tmux("resize-window", "-x", 120, "-y", 24)
+    terminal.check_restored("q")
+    return terminal
+
+
+def check_threads(terminal, braid, target, tids):
+    """Those that wait have no samples, and are there; the window goes on without the one that ran."""
+    terminal.run(f"{braid} top -F 999 -i 0.1 --window 0.2 --by thread --sort name -p {target.pid}")
+    text = terminal.wait(r"^100\.0% .* spin \(stands\)$")
+    gate.equal(re.findall(r"(?m)% +\S.* (\w+) +(\d+) +(\d+)  (\w+) \(stands\)$", text),
+               [(state, str(target.pid), tid, name) for state, tid, name in
+                (("sleeping", tids[2], "epoll"), ("sleeping", tids[0], "one"),
+                 ("running", tids[3], "spin"), ("sleeping", str(target.pid), "stands"),
+                 ("sleeping", tids[1], "two"))], "threads: those that wait, too")
+    os.kill(target.pid, signal.SIGSTOP)
+    gate.ok(terminal.wait(r"^  0\.0% +0  stopped .* spin \(stands\)$", r" 0\.00 CPUs"),
+            "threads: what has stopped leaves the window")
+    os.kill(target.pid, signal.SIGCONT)
+    gate.ok(terminal.wait(r"^100\.0% .* spin \(stands\)$"), "threads: and comes back")
+    terminal.keys("q")
+    terminal.check_restored("threads")
+
+
+def check_signals(terminal, braid, target):
+    """One that the session knows, and one that ends the process at once; of another terminal."""
+    for number in signal.SIGTERM, signal.SIGQUIT:
+        terminal.run(f"TERM=xterm NO_COLOR=1 {braid} top -p {target.pid} & echo $! "
+                     f">{gate.path('pid')}; fg >/dev/null; echo status $?")
+        terminal.wait("^q quit")
+        with open(gate.path("pid"), encoding="utf-8") as file:
+            os.kill(int(file.read()), number)
+        terminal.check_restored(number.name)
+    gate.matches(r"(?m)^status 0$.*^status 131$", terminal.screen(), "signals: status")
+
+
+def check_dumb(terminal, braid, target):
+    terminal.run(f"clear; TERM=dumb {braid} top -p {target.pid}; echo status $?")
+    gate.matches(r"(?m)^braid: the terminal 'dumb' cannot show it: .*--once\nstatus 1$",
+                 terminal.wait("^status"), "a terminal that cannot is refused")
+
+
+gate.need_root()
+process = python()
+check_once_python(process)
+process.kill()
+process, threads = stands()
+check_once_native(process, threads)
+check_end()
+check_wrong()
+if not shutil.which("tmux"):
+    gate.skip("on a terminal", "there is no tmux")
+else:
+    program = os.path.abspath(gate.BRAID)
+    tty = check_terminal(program)
+    check_threads(tty, program, process, threads)
+    check_signals(tty, program, process)
+    check_dumb(tty, program, process)
+    tty.close()
+gate.done()
