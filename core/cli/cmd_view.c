@@ -295,11 +295,11 @@ static int compare(struct report_opts *opts, const struct runtime *const *runtim
 	int status =
 		view_diff__load(&opts->compared, &opts->view, runtimes, opts->profile, &opts->old);
 
-	if (!status)
+	if (!status && !is_page(opts))
 		status = choose_frames(opts, &opts->old);
 	if (!status)
 		status = view_diff__compare(&opts->compared, opts->old, opts->profile,
-					    opts->format->bare, &opts->diff);
+					    opts->format && opts->format->bare, &opts->diff);
 	opts->output.diff = opts->diff;
 	return status;
 }
@@ -312,8 +312,8 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 
 	opts->view.filter.threads =
 		(opts->format && opts->format->threads) || opts->compared.old_file;
-	opts->view.filter.times = is_page(opts);
-	if (is_page(opts) || (opts->format && opts->format->events))
+	opts->view.filter.times = is_page(opts) && !opts->compared.old_file;
+	if ((is_page(opts) && !opts->compared.old_file) || (opts->format && opts->format->events))
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);
 	else
@@ -352,11 +352,7 @@ out:
 	return status;
 }
 
-static const struct argp_child children[] = { { &view_argp, 0, NULL, 0 },
-					      { &frames_argp, 0, NULL, 0 },
-					      {} };
-
-static const struct argp_child report_children[] = {
+static const struct argp_child children[] = {
 	{ &view_argp, 0, NULL, 0 }, { &frames_argp, 0, NULL, 0 }, { &diff_argp, 0, NULL, 0 }, {}
 };
 
@@ -382,7 +378,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --lock-order --lines app.db\n"
 		       "  braid report --diff before.db after.db\n"
 		       "  braid report --diff before.db --diff-by value --format tree after.db",
-		.children = report_children,
+		.children = children,
 	};
 	struct report_opts opts = { .view.file = OUTPUT_DEFAULT, .frames = -1 };
 
@@ -401,6 +397,7 @@ static error_t parse_flame(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &opts->view;
 		state->child_inputs[1] = &opts->frames;
+		state->child_inputs[2] = &opts->compared;
 		return 0;
 	case OPT_SOURCE:
 		opts->source = true;
@@ -408,6 +405,7 @@ static error_t parse_flame(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		opts->output.joins_lines = opts->source && !opts->view.filter.lines;
 		opts->view.filter.lines |= opts->source;
+		view_diff__check_page(state, &opts->compared);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -444,6 +442,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid flame\n"
 		       "  braid flame -o app.svg --frames script app.db\n"
 		       "  braid flame --source -o app.html app.db\n"
+		       "  braid flame --diff before.db after.db\n"
 		       "  braid flame --pid 4711 --lines -o worker.html app.db",
 		.children = children,
 	};

@@ -7,9 +7,9 @@ enum { OPT_DIFF = 0x300, OPT_DIFF_BY };
 
 static const struct argp_option options[] = {
 	{ "diff", OPT_DIFF, "OLD", 0,
-	  "Compare with this older recording of the same event: table, tree or folded (with two "
-	  "columns, for difffolded.pl's readers); rows by the size of the change, and whether it "
-	  "is within the sampling error",
+	  "Compare with this older recording of the same event: the page, a table, tree or folded "
+	  "(with two columns, for difffolded.pl's readers); by the size of the change, and whether "
+	  "it is within the sampling error",
 	  0 },
 	{ "diff-by", OPT_DIFF_BY, "share|value", 0,
 	  "Compare shares of each recording's whole (default), or values per second of recording",
@@ -39,11 +39,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp diff_argp = { .options = options, .parser = parse };
 
-void view_diff__check(struct argp_state *state, const struct diff_opts *opts,
-		      const struct output_format *format, enum output_sort sort)
+static void check(struct argp_state *state, const struct diff_opts *opts)
 {
 	if (!opts->old_file && opts->by_given)
 		cli__misused(state, "--diff-by says how to compare: with --diff OLD");
+}
+
+void view_diff__check_page(struct argp_state *state, const struct diff_opts *opts)
+{
+	check(state, opts);
+	if (opts->by_value)
+		cli__misused(state, "the page compares shares: --diff-by value is for report");
+}
+
+void view_diff__check(struct argp_state *state, const struct diff_opts *opts,
+		      const struct output_format *format, enum output_sort sort)
+{
+	check(state, opts);
 	if (!opts->old_file)
 		return;
 	if (!format || !format->diff)

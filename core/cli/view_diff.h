@@ -11,7 +11,10 @@ struct diff_opts {
 };
 extern const struct argp diff_argp; /* child parser; its input is a struct diff_opts */
 
-/* Ends the program if the options make no sense, or not with these. */
+/* Ends the program if the options make no sense, or not for the page. */
+void view_diff__check_page(struct argp_state *state, const struct diff_opts *opts);
+
+/* The same, or not with these. */
 void view_diff__check(struct argp_state *state, const struct diff_opts *opts,
 		      const struct output_format *format, enum output_sort sort);
 

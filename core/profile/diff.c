@@ -303,6 +303,10 @@ int diff__new(const struct profile *old, const struct profile *new, bool by_valu
 	roles = strtab__new();
 	code = diff->both && roles ? profile__measures(diff->both, event_of(new), output__unit(new))
 				   : -ENOMEM;
+	if (!code && new->target) {
+		diff->both->target = strdup(new->target);
+		code = diff->both->target ? 0 : -ENOMEM;
+	}
 	for (int i = 0; !code && i < DIFF_SIDES; i++)
 		code = join(diff, &diff->sides[i], roles);
 	strtab__free(roles);

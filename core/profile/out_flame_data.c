@@ -8,6 +8,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
+#include "core/profile/diff.h"
 
 #define RUNTIME_COLOURS 6 /* classes k3... in flame.css; then they repeat */
 
@@ -113,6 +114,16 @@ static void put_tree(const struct flame *flame, FILE *out)
 	}
 }
 
+/* Two recordings: what each has in the nodes, in the numbers that it was recorded with. */
+static void put_side(const struct flame *flame, const struct diff *diff, int side, FILE *out)
+{
+	fprintf(out, ",\n\"%s\":\"", side == DIFF_OLD ? "old" : "new");
+	for (size_t i = 0; i < flame->tree.n_order; i++)
+		put_packed(out, diff->of_node[side][flame->tree.order[i]] / diff->sides[side].unit +
+					0.5);
+	fputs("\"", out);
+}
+
 /* One number of each node; `at`: where in it. */
 static void put_numbers(const struct flame *flame, const char *name, size_t at, FILE *out)
 {
@@ -150,12 +161,12 @@ static void put_notes(const struct profile *profile, FILE *out)
 }
 
 /* Numbers of the whole. */
-static void put_facts(const struct profile *profile, FILE *out)
+static void put_facts(const struct profile *profile, uint64_t samples, FILE *out)
 {
 	fputs(",\n\"event\":", out);
 	escape__json(out, flame__event(profile));
 	fputs(",\n\"samples\":", out);
-	output__number(out, profile->samples);
+	output__number(out, samples);
 	fputs(",\n\"frequency\":", out);
 	output__number(out, min_of(profile->frequency_hz, 1e9));
 	fputs(",\n\"idle\":[", out);
@@ -251,9 +262,14 @@ static int put_times(const struct flame *flame, FILE *out)
 int flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
 	const struct profile *profile = flame->profile;
+	const struct diff *diff = opts->diff;
+	uint64_t samples = profile->samples;
 	char summary[OUTPUT_SUMMARY_BYTES];
 
-	output__summary(profile, summary, sizeof(summary));
+	output__summary(diff ? diff->sides[DIFF_NEW].profile : profile, summary, sizeof(summary));
+	if (diff)
+		samples = diff->sides[DIFF_OLD].profile->samples +
+			  diff->sides[DIFF_NEW].profile->samples;
 	fputs("{\"target\":", out);
 	escape__json(out, flame__target(profile));
 	fputs(",\n\"summary\":", out);
@@ -262,7 +278,7 @@ int flame__put_data(const struct flame *flame, const struct output_opts *opts, F
 	escape__json(out, output__unit(profile));
 	fprintf(out, ",\n\"mode\":\"%s\"", frames__name(opts->frames));
 	fprintf(out, ",\n\"joined\":%d", opts->joins_lines);
-	put_facts(profile, out);
+	put_facts(profile, samples, out);
 	put_notes(profile, out);
 	put_losses(profile, out);
 	put_frames(flame, out);
@@ -277,6 +293,8 @@ int flame__put_data(const struct flame *flame, const struct output_opts *opts, F
 		put_numbers(flame, "waiting", offsetof(struct profile_node, waiting), out);
 		put_numbers(flame, "preempted", offsetof(struct profile_node, preempted), out);
 	}
+	for (int side = 0; diff && side < DIFF_SIDES; side++)
+		put_side(flame, diff, side, out);
 	if (put_times(flame, out))
 		return -ENOMEM;
 	fputs("}\n", out);

@@ -126,11 +126,14 @@ class FlamePage {
 			: colours.kinds[kind][shade];
 	}
 
-	// Red where the second range has a greater share, blue where it has a smaller one.
+	// Red where the second has a greater share, blue where it has a smaller one; grey where that
+	// may be chance.
 	differenceOf(node, shade) {
 		const { colours } = this;
-		const [from, to] = this.model.shares.map(own => own[0] ? own[node] / own[0] : 0);
-		const by = from + to ? (to - from) / (from + to) : 0;
+		const sides = this.model.sidesOf(node);
+		const [from, to] = sides.map(({ part, whole }) => whole ? part / whole : 0);
+		const chance = this.model.data.byChance(...sides);
+		const by = from + to && !chance ? (to - from) / (from + to) : 0;
 		return FlameColours.mix([1 - Math.abs(by), Math.max(by, 0), Math.max(-by, 0)],
 			[colours.same, colours.more, colours.less], shade);
 	}

@@ -22,10 +22,15 @@
 //   preempted         the part of its own weight that is of the one or the other
 //   group             the kind whose frames are no code, but what was grouped by; 0: none
 //   joined            1: lines of a function are one at first
+//   old, new          packed, only where two recordings are compared: by node, the own weight in each;
+//                     those in `nodes` are only there to be compared with each other
 //   threads, times    only where samples have times: see flame_times.js
 'use strict';
 
 const FRAME_FIELDS = 7;
+
+const ERRORS = 3; // standard errors that chance makes
+const EXPECTED_LEAST = 5; // samples, for that to be known
 
 // Numbers as text, where there are millions: five bits a character, the least significant ones
 // first, and 32 more where there are more of them. As put_packed in core/profile/out_flame_data.c.
@@ -57,7 +62,8 @@ function unpack(text) {
 class FlameData {
 	// `sources`: [file, first line, [lines]] each, by --source.
 	constructor(profile, sources = []) {
-		for (const name of ['nodes', 'calls', 'counts', 'waiting', 'preempted'])
+		for (const name of ['nodes', 'calls', 'counts', 'waiting', 'preempted',
+			'old', 'new'])
 			profile[name] = profile[name] && unpack(profile[name]);
 		this.profile = profile;
 		this.sources = sources;
@@ -69,7 +75,9 @@ class FlameData {
 		this.all = FlameTree.from(profile.nodes);
 		this.all.calls = profile.calls;
 		this.times = profile.times ? new FlameTimes(profile) : null;
-		this.samples = profile.samples || (profile.unit === 'samples' ? this.all.total[0] : 0);
+		this.compares = Boolean(profile.old);
+		this.samples = profile.samples ||
+			(profile.unit === 'samples' && !this.compares ? this.all.total[0] : 0);
 		this.mixes = Boolean(profile.waiting);
 		this.hasRuntime = this.all.frame.some(
 			(frame, i) => i && FrameView.isRuntime(this.frames[frame]));
@@ -102,6 +110,18 @@ class FlameData {
 		}
 		this.frames.push({ label: 'all', name: 'all', file: '', line: 0, library: '',
 			kind: this.kinds.length, shade: 0, fn: -1 });
+	}
+
+	// May two shares, of so many samples each, differ by chance? As core/profile/diff_rows.c has
+	// it, of a clock's samples, each taken for one of its own; null: not known.
+	byChance(from, to) {
+		if (this.profile.unit !== 'samples' || !from.whole || !to.whole)
+			return null;
+		const share = (from.part + to.part) / (from.whole + to.whole);
+		const least = share * Math.min(from.whole, to.whole);
+		const error = Math.sqrt(share * (1 - share) * (1 / from.whole + 1 / to.whole));
+		const change = to.part / to.whole - from.part / from.whole;
+		return least < EXPECTED_LEAST || Math.abs(change) <= ERRORS * error;
 	}
 
 	// A weight that stands beside one with its unit.

@@ -25,6 +25,17 @@ class FlameFacts {
 		return margin < 0 ? share : `${share} \u00b1 ${percent(margin, 1)}`;
 	}
 
+	static changeOf(data, sides) {
+		const names = data.compares ? ['old', 'new'] : ['first range', 'second'];
+		const shares = sides.map(({ part, whole }) => whole ? 100 * part / whole : 0);
+		const told = sides.map(({ part }, i) => `${names[i]} ` +
+			(data.compares ? `${data.weight(part)}, ` : '') + `${shares[i].toFixed(2)}%`);
+		const [from, to] = shares;
+		const chance = data.byChance(...sides) ? ', within the sampling error' : '';
+		return `${told.join(data.compares ? '; ' : ', ')}: ` +
+			`${to < from ? '' : '+'}${(to - from).toFixed(2)} points${chance}`;
+	}
+
 	textOf(node) {
 		const { model } = this;
 		const { data, tree, sheet, state, calls, upright } = model;
@@ -34,20 +45,20 @@ class FlameFacts {
 		const scripted = script > tree.self[node]
 			? `, ${data.own(script)} with the native code that it calls` : '';
 		const self = model.turned ? '' : `, ${data.own(tree.self[node])} self`;
-		let text = `${kind ? kind[0] + ', ' : ''}${data.weight(tree.total[node])}` +
-			`${self}${scripted}${called}\n` +
-			`${percent(tree.total[node], tree.total[0])} of total`;
+		let text = kind ? kind[0] : 'all';
+		if (!data.compares) {
+			text = `${kind ? kind[0] + ', ' : ''}${data.weight(tree.total[node])}` +
+				`${self}${scripted}${called}\n` +
+				`${percent(tree.total[node], tree.total[0])} of total`;
+		}
 		if (state.zoom && node >= state.zoom)
 			text += `, ${percent(tree.total[node], tree.total[state.zoom])} of the zoomed frame`;
 		if (model.offCpu) {
 			const [running, waiting, preempted] = model.partsOf(node).map(data.weight);
 			text += `\non CPU ${running}, waiting ${waiting}, preempted ${preempted}`;
 		}
-		if (model.shares) {
-			const [from, to] = model.shares.map(own => own[0] ? 100 * own[node] / own[0] : 0);
-			text += `\nfirst range ${from.toFixed(2)}%, second ${to.toFixed(2)}%: ` +
-				`${to < from ? '' : '+'}${(to - from).toFixed(2)} points`;
-		}
+		if (model.shares)
+			text += `\n${FlameFacts.changeOf(data, model.sidesOf(node))}`;
 		if (!model.turned && (sheet.isBlock(node) || sheet.frameOf(node) === sheet.trunk))
 			text += '\nclick shows the frames';
 		return text;

@@ -180,7 +180,7 @@ class FlameModel {
 		const { profile, times } = data;
 		this.base = { self: data.all.self, waiting: profile.waiting,
 			preempted: profile.preempted };
-		this.pair = null;
+		this.pair = data.compares ? [profile.old, profile.new] : null;
 		if (!times || !state.process && !state.thread && !state.range)
 			return;
 		this.base = times.sums(data.all.n, state, state.range);
@@ -305,6 +305,7 @@ class FlameModel {
 		const { functions } = this.data;
 		const rows = functions.map((fn, i) => ({ fn: i, self: 0, script: 0, total: 0, samples: 0 }));
 		const counts = this.knowsCounts() && tree.sumUp(full.view.sums(this.moved(this.data.profile.counts)));
+		const pair = this.pair && this.pair.map(own => tree.sumUp(full.view.sums(this.moved(own))));
 		const open = new Uint32Array(functions.length);
 		for (let i = 1; i < tree.n; i++) {
 			const { fn } = full.frameOf(i);
@@ -315,10 +316,22 @@ class FlameModel {
 			if (i >= open[fn]) {
 				rows[fn].total += tree.total[i];
 				rows[fn].samples += counts ? counts[i] : 0;
+				if (pair)
+					this.addPair(rows[fn], pair, i);
 				open[fn] = tree.end[i];
 			}
 		}
 		return rows.filter(row => row.total > 0);
+	}
+
+	// What a node has in each of the two that are compared.
+	sidesOf(node) {
+		return this.shares && this.shares.map(own => ({ part: own[node], whole: own[0] }));
+	}
+
+	addPair(row, pair, node) {
+		row.sides = row.sides || pair.map(own => ({ part: 0, whole: own[0] }));
+		pair.forEach((own, i) => { row.sides[i].part += own[node]; });
 	}
 
 	// Opens what a node hides; false: it hides nothing.

@@ -17,22 +17,41 @@ class FlameTable {
 		const { data } = this.model;
 		const number = (name, title) => ({ name, title, number: true,
 			of: row => row[name] });
+		const share = ({ part, whole }) => whole ? 100 * part / whole : 0;
+		const side = (name, title, i) => ({ name, title, number: true,
+			of: row => share(row.sides[i]), text: row => `${share(row.sides[i]).toFixed(2)}%` });
+		const change = row => share(row.sides[1]) - share(row.sides[0]);
 		const columns = [
 			{ name: 'function', title: 'Function', of: row => data.functions[row.fn].label },
 			number('script', 'Script self'), number('self', 'Self'), number('total', 'Total'),
 		];
+		if (this.model.pair)
+			columns.push(side('old', data.compares ? 'Old total' : 'First total', 0),
+				side('new', data.compares ? 'New total' : 'Second total', 1),
+				{ name: 'change', title: 'Change', number: true, of: row => Math.abs(change(row)),
+					text: row => this.changeText(row, change(row)) });
 		if (this.model.knowsCounts())
 			columns.push(number('samples', 'Samples'));
 		columns.push({ name: 'kind', title: 'Kind',
 			of: row => data.kinds[data.functions[row.fn].kind][0] });
-		return data.hasRuntime ? columns : columns.filter(({ name }) => name !== 'script');
+		const left = name => data.compares ? !['script', 'self', 'total'].includes(name)
+			: data.hasRuntime || name !== 'script';
+		return columns.filter(({ name }) => left(name));
+	}
+
+	changeText(row, points) {
+		const { data } = this.model;
+		const [from, to] = row.sides.map(({ part }) => part);
+		const chance = data.byChance(...row.sides);
+		const what = chance ? 'within error' : !from ? 'new' : !to ? 'gone' : '';
+		return `${points < 0 ? '' : '+'}${points.toFixed(2)}${what && ' '}${what}`;
 	}
 
 	rows(columns) {
 		const { model } = this;
 		const { functions } = model.data;
 		const column = columns.find(({ name }) => name === this.by) ||
-			columns.find(({ name }) => name === 'self');
+			columns.find(({ name }) => name === (model.data.compares ? 'change' : 'self'));
 		const found = model.matches && new Set(model.data.frames.filter(
 			(frame, i) => model.matches[i]).map(({ fn }) => fn));
 		const rows = model.table().filter(row => !found || found.has(row.fn));
@@ -89,6 +108,8 @@ class FlameTable {
 			if (column.name === 'function') {
 				addButton(cell, { title: file, class: 'name' }, label,
 					() => model.set({ fn: row.fn }));
+			} else if (column.text) {
+				cell.textContent = column.text(row);
 			} else if (column.number && column.name !== 'samples') {
 				cell.textContent = data.own(column.of(row));
 				add(cell, 'span', { class: 'share' }, percent(column.of(row), whole));
