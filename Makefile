@@ -188,6 +188,8 @@ order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1)
 QUICK_TESTS = $(call tests_in,unit) $(filter-out %/sanitized.t,$(call tests_in,replay))
 LIVE_TESTS  = $(call tests_in,live)
 JOBS ?= $(shell nproc)
+# Tests wait for much: for processes, for the kernel to take probes back.
+TEST_JOBS ?= $(shell expr $(JOBS) + $(JOBS) / 2 + 1)
 IN_TESTS = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT))
 PROVE = $(IN_TESTS) prove --timer --exec ''
 
@@ -200,10 +202,10 @@ check: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) fuzz-build sanitized
-	$(Q)$(PROVE) -j$(JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_BIN)
+	$(Q)$(PROVE) -j$(TEST_JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_BIN)
 
 check-quick: all tests
-	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))
+	$(Q)$(PROVE) -j$(TEST_JOBS) $(call order,$(QUICK_TESTS))
 
 check-live: all tests
 	$(Q)$(PROVE) $(LIVE_TESTS)

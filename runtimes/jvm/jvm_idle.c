@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/jvm/jvm_idle.h"
 
-/* What threads of the VM are called, as far as the kernel keeps it: 15 bytes. */
+/* What threads of the VM are called: Java ones by their whole name, others, and where that was not
+ * read, as far as the kernel keeps it: 15 bytes. */
 #define SERVICE(name, where)                                                               \
 	{                                                                                  \
 		.thread = name, .image = "libjvm.so", .source = "src/hotspot/share/" where \
@@ -13,7 +14,7 @@
 	"java.lang.Object.wait*)"
 
 const struct idle_rule jvm_idle[] = {
-	SERVICE("C[12] CompilerThre", "compiler/compileBroker.cpp, init_compiler_threads"),
+	SERVICE("C[12] CompilerThre*", "compiler/compileBroker.cpp, init_compiler_threads"),
 	SERVICE("Sweeper thread", "runtime/sweeper.cpp (JDK 8 to 19)"),
 	SERVICE("GC Thread#*", "gc/shared/workerThread.cpp"),
 	SERVICE("G1 @(Main Marker|Conc#*|Refine#*|Service|Young RemSet*)", "gc/g1"),
@@ -21,14 +22,14 @@ const struct idle_rule jvm_idle[] = {
 	SERVICE("Shenandoah*", "gc/shenandoah/shenandoahController.cpp"),
 	SERVICE("StringDedup*", "gc/shared/stringdedup/stringDedupProcessor.cpp"),
 	SERVICE("VM Thread", "runtime/vmThread.cpp, VMThread::name"),
-	SERVICE("VM Periodic Tas", "runtime/nonJavaThread.cpp, WatcherThread"),
-	SERVICE("Reference Handl", "../../java.base/share/classes/java/lang/ref/Reference.java"),
+	SERVICE("VM Periodic Tas*", "runtime/nonJavaThread.cpp, WatcherThread"),
+	SERVICE("Reference Handl*", "../../java.base/share/classes/java/lang/ref/Reference.java"),
 	SERVICE("Finalizer", "../../java.base/share/classes/java/lang/ref/Finalizer.java"),
 	SERVICE("Common-Cleaner", "../../java.base/share/classes/jdk/internal/ref/CleanerFactory"),
-	SERVICE("Signal Dispatch", "runtime/os.cpp, initialize_jdk_signal_support"),
+	SERVICE("Signal Dispatch*", "runtime/os.cpp, initialize_jdk_signal_support"),
 	SERVICE("Service Thread", "runtime/serviceThread.cpp"),
-	SERVICE("Monitor Deflati", "runtime/monitorDeflationThread.cpp"),
-	SERVICE("Notification Th", "runtime/notificationThread.cpp"),
+	SERVICE("Monitor Deflati*", "runtime/monitorDeflationThread.cpp"),
+	SERVICE("Notification Th*", "runtime/notificationThread.cpp"),
 	SERVICE("Attach Listener", "services/attachListener.cpp"),
 
 	/* The first thread starts the one that runs main, and joins it. */

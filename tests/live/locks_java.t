@@ -38,7 +38,7 @@ def check(java, major):
                 if one.lock and (one.tid != tids["other"] or
                                  one.time_ns <= end and one.peer != peer)], [],
                f"{java}: and no other one waits")
-    objects = {one.object for one in moments if one.lock == WAITED}
+    objects = {one.object for one in moments if one.lock == WAITED and one.time_ns <= end}
     gate.equal(len(objects), 1, f"{java}: all the time for one object")
     gate.ok(not any(one.object in objects for one in moments if one.lock != WAITED),
             f"{java}: which is no futex")

@@ -224,6 +224,7 @@ IDLE = {
         "jvm:sun.nio.ch.EPollSelectorImpl.doSelect@;jvm:sun.nio.ch.EPoll.wait@;n:epoll_wait",
     "accept": "- poll t n:x;jvm:java.net.ServerSocket.accept@;jvm:sun.nio.ch.Net.accept@;n:x",
     "the JIT compiler": f"- futex C2~CompilerThre n:start@/jdk/lib/server/libjvm.so;{LIBC}",
+    "the same by its whole name": f"- futex C2~CompilerThread0 n:start@/jdk/lib/server/libjvm.so;{LIBC}",
     "the collector": f"- futex G1~Conc#0 n:start@/jdk/lib/server/libjvm.so;{LIBC}",
     "libuv's loop": "- epoll_pwait node n:main;n:uv_run;n:uv__io_poll;n:epoll_pwait;k:ep_poll",
     "libuv's worker": f"- futex node n:start_thread;n:worker@/usr/bin/node;n:uv_cond_wait;{LIBC}",
