@@ -78,7 +78,7 @@ VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
 
 .PHONY: all setup tests fixtures demo check check-quick check-live check-long corpus fuzz fuzz-build \
-	fuzz-quick sanitized lint install uninstall deb clean
+	fuzz-quick sanitized sanitized-quick lint install uninstall deb clean
 all: $(OUTPUT)/braid $(OUTPUT)/$(SHARED) $(VERIFIED)
 
 setup:
@@ -188,8 +188,6 @@ order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1)
 QUICK_TESTS = $(call tests_in,unit) $(filter-out %/sanitized.t,$(call tests_in,replay))
 LIVE_TESTS  = $(call tests_in,live)
 JOBS ?= $(shell nproc)
-# Tests wait for much: for processes, for the kernel to take probes back.
-TEST_JOBS ?= $(shell expr $(JOBS) + $(JOBS) / 2 + 1)
 IN_TESTS = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT))
 PROVE = $(IN_TESTS) prove --timer --exec ''
 
@@ -201,11 +199,11 @@ demo: setup
 check: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
-	$(Q)$(MAKE) --no-print-directory -j$(JOBS) fuzz-build sanitized
-	$(Q)$(PROVE) -j$(TEST_JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_BIN)
+	$(Q)$(MAKE) --no-print-directory -j$(JOBS) fuzz-build sanitized-quick
+	$(Q)$(PROVE) -j$(JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_QUICK)
 
 check-quick: all tests
-	$(Q)$(PROVE) -j$(TEST_JOBS) $(call order,$(QUICK_TESTS))
+	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))
 
 check-live: all tests
 	$(Q)$(PROVE) $(LIVE_TESTS)
@@ -252,6 +250,10 @@ fuzz-build: $(FUZZ_BIN)
 SAN_NOT   = python_build ruby_build pprof python_lines ruby_walk jvm_vm memory
 SAN_UNIT  = $(filter-out $(foreach test,$(SAN_NOT),%/t_$(test)),$(filter $(OUTPUT)/tests/unit/%,$(TEST_BIN)))
 SAN_BIN   = $(SAN_UNIT:$(OUTPUT)/%=$(FUZZ)/%)
+# Those that take most of the time with sanitizers have check-long.
+SAN_SLOW  = known kept output shadow recording_survival load_damage recording jvm_attach code_index \
+	    python_qualname
+SAN_QUICK = $(filter-out $(foreach test,$(SAN_SLOW),%/t_$(test)),$(SAN_BIN))
 
 SAN_LD    = $(CLANG) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN) $(LDFLAGS)
 
@@ -264,6 +266,7 @@ $(FUZZ)/tests/replay/replay: $(FUZZ)/tests/replay/replay.o $(REPLAY_OBJ:$(OUTPUT
 	$(Q)$(SAN_LD) -Wl,--wrap=elf_file__read $^ $(LIBS) -o $@
 
 sanitized: $(SAN_BIN) $(FUZZ)/tests/replay/replay
+sanitized-quick: $(SAN_QUICK) $(FUZZ)/tests/replay/replay
 
 # Keeps what it finds on the way in $(FUZZ)/corpus, to start from there the next time.
 fuzz: fuzz-build

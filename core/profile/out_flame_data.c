@@ -258,22 +258,36 @@ static int put_times(const struct flame *flame, FILE *out)
 	return 0;
 }
 
+static void put_summary(const struct profile *profile, const struct diff *diff, FILE *out)
+{
+	char summary[OUTPUT_SUMMARY_BYTES], old[OUTPUT_SUMMARY_BYTES],
+		both[3 * OUTPUT_SUMMARY_BYTES];
+
+	output__summary(diff ? diff->sides[DIFF_NEW].profile : profile, summary, sizeof(summary));
+	if (diff) {
+		output__summary(diff->sides[DIFF_OLD].profile, old, sizeof(old));
+		snprintf(both, sizeof(both),
+			 "old: %s; new: %s; red has a greater share in the new one, blue a smaller "
+			 "one, grey may be chance",
+			 old, summary);
+	}
+	fputs(",\n\"summary\":", out);
+	escape__json(out, diff ? both : summary);
+}
+
 /* The format is described where it is read, in flame_data.js. */
 int flame__put_data(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
 	const struct profile *profile = flame->profile;
 	const struct diff *diff = opts->diff;
 	uint64_t samples = profile->samples;
-	char summary[OUTPUT_SUMMARY_BYTES];
 
-	output__summary(diff ? diff->sides[DIFF_NEW].profile : profile, summary, sizeof(summary));
 	if (diff)
 		samples = diff->sides[DIFF_OLD].profile->samples +
 			  diff->sides[DIFF_NEW].profile->samples;
 	fputs("{\"target\":", out);
 	escape__json(out, flame__target(profile));
-	fputs(",\n\"summary\":", out);
-	escape__json(out, summary);
+	put_summary(profile, diff, out);
 	fputs(",\n\"unit\":", out);
 	escape__json(out, output__unit(profile));
 	fprintf(out, ",\n\"mode\":\"%s\"", frames__name(opts->frames));

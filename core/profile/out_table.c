@@ -223,7 +223,7 @@ static void put_titles(const struct table *table, FILE *out)
 	}
 	fprintf(out, "%6s %10s ", "Total%", "Total");
 	if (profile__mixes(profile))
-		fputs(OUTPUT_STATES_TITLE + 1, out);
+		fputs(&OUTPUT_STATES_TITLE[1], out);
 	if (profile__mixes(profile))
 		putc(' ', out);
 	fputs(profile->counts_calls ? "     Calls " : "", out);

@@ -32,6 +32,8 @@ struct prpsinfo {
 	char arguments[80];
 };
 
+#define DIR_BYTES 160
+
 struct core_file {
 	int fd;
 	uint64_t size;
@@ -47,7 +49,7 @@ struct core_file {
 	uint64_t n_files;
 	uint64_t vdso;
 	struct memory *memory;
-	char dir[64]; /* stands in for /proc; "": not made yet */
+	char dir[DIR_BYTES]; /* stands in for /proc; "": not made yet */
 	struct procfs_source source;
 	char note[400];
 };
@@ -217,7 +219,7 @@ static int write_file(const struct core_file *core, const char *name, const char
 
 static FILE *create(const struct core_file *core, const char *name)
 {
-	char path[128];
+	char path[DIR_BYTES + 64];
 
 	snprintf(path, sizeof(path), "%s/%u/%s", core->dir, core_file__pid(core), name);
 	return fopen(path, "wxe");
@@ -340,13 +342,15 @@ static void safe_copy(char *to, size_t size, const char *from, size_t max)
 
 static int lay_out(struct core_file *core, const char *root)
 {
+	const char *parent = getenv("TMPDIR");
 	uint32_t pid = core_file__pid(core);
-	char name[32], arguments[96], path[128];
+	char name[32], arguments[96], path[DIR_BYTES + 64];
 	int code;
 
 	safe_copy(name, sizeof(name), core->info.name, sizeof(core->info.name));
 	safe_copy(arguments, sizeof(arguments), core->info.arguments, sizeof(core->info.arguments));
-	snprintf(core->dir, sizeof(core->dir), "/tmp/braid-core-XXXXXX");
+	snprintf(core->dir, sizeof(core->dir), "%s/braid-core-XXXXXX",
+		 parent && strlen(parent) < DIR_BYTES / 2 ? parent : "/tmp");
 	if (!mkdtemp(core->dir)) {
 		core->dir[0] = '\0';
 		return -errno;
@@ -408,7 +412,7 @@ out:
 void core_file__close(struct core_file *core)
 {
 	static const char *const names[] = { "status", "stat", "cmdline", "maps", "root", "" };
-	char path[128];
+	char path[DIR_BYTES + 64];
 
 	if (!core)
 		return;

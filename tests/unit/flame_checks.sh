@@ -304,6 +304,8 @@ check diff html << 'END'
 	};
 	t.ok(reds('more') > 60 && reds('less') < -40 && Math.abs(reds('same')) < 40, 'red, blue, grey',
 		t.drawn.map(({ text, fill }) => text + fill).join());
+	t.ok(document.body.textContent.includes('old: 100 samples; new: 100 samples; red has a greater share'),
+		'what is compared, and what colours mean');
 	t.mouse('mousemove', 'more');
 	t.is(t.one('.tip').textContent, 'morenative\nold 0 samples, 0.00%; new 40 samples, 40.00%: +40.00 points',
 		'what a frame had in each');
