@@ -134,9 +134,9 @@ static __always_inline int has_moved(const struct wait_over *over, const struct 
 	return regs->rsp != over->sp || over->ip - regs->rip > 2;
 }
 
-/* The current thread runs, and nobody has seen it come back. (A note without `exec_ns` is user
- * space's, made of a thread that may have been on its way back.) When that was, the scheduler
- * knows, if it has counted since: where the thread leaves. */
+/* The current thread runs, and nobody has seen it come back. When that was, the scheduler knows, if
+ * it has counted since: where the thread leaves. So a note of user space's, made of a thread that
+ * was on its way back, is worth nothing; one without `exec_ns` cannot tell. */
 static __always_inline void come_back_unseen(struct waiting_rec *rec, struct task_struct *task,
 					     __u32 tid)
 {

@@ -14,9 +14,9 @@
 /* Threads that wait, as user space puts them into the kernel half's notes (bpf/off_cpu.bpf.c) and
  * takes them out. All is by thread ids of this process's PID namespace. */
 
-/* The thread waits since `since_ns` (CLOCK_MONOTONIC); what the kernel half knows of it counts
- * more. -errno of the kernel. */
-int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns);
+/* The thread waits since `since_ns` (CLOCK_MONOTONIC), after it has run for `exec_ns` (0: not
+ * known); what the kernel half knows of it counts more. -errno of the kernel. */
+int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns, uint64_t exec_ns);
 
 /* The note of a thread. False: there is none, or it runs. */
 bool waiting__get(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);

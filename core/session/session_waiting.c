@@ -36,7 +36,8 @@ static int note_threads(const struct session *session, uint32_t pid)
 		uint32_t tid = strtoul(entry->d_name, NULL, 10);
 
 		if (tid && !is_running(tid)) /* what runs will be seen to leave the CPU */
-			ret = waiting__put(session->half, tid, session->start_ns);
+			ret = waiting__put(session->half, tid, session->start_ns,
+					   procfs__thread_exec_ns(tid));
 	}
 	if (dir)
 		closedir(dir);

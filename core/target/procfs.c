@@ -392,6 +392,22 @@ int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping)
 	return fd;
 }
 
+uint64_t procfs__thread_exec_ns(uint32_t tid)
+{
+	char path[PROCFS_PATH_BYTES];
+	uint64_t exec_ns;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%u/schedstat", procfs__root(), tid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%" SCNu64, &exec_ns) != 1)
+		exec_ns = 0;
+	fclose(file);
+	return exec_ns;
+}
+
 bool procfs__has_perf_map(uint32_t pid)
 {
 	struct target_file file = TARGET_FILE_NONE;

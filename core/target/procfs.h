@@ -58,6 +58,9 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
  * '\0': there is no such thread. */
 char procfs__thread_state(uint32_t tid);
 
+/* How long the thread has run, as the scheduler counts (se.sum_exec_runtime). 0: not known. */
+uint64_t procfs__thread_exec_ns(uint32_t tid);
+
 uint32_t procfs__parent(uint32_t pid); /* 0: none in this PID namespace, or no such process */
 
 /* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie, and all where /proc is that
