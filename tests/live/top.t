@@ -127,6 +127,7 @@ class Terminal:
     def __init__(self):
         self.start = ["tmux", "-S", gate.path("tmux"), "-f", "/dev/null"]
         self.tmux("new-session", "-d", "-x", "120", "-y", "24", "env PS1='$ ' /bin/sh")
+        self.wait(r"^\$ *$")  # what comes before the prompt is written twice
         self.run("echo 'what was' there before")
         self.wait("^what was there before$")
         self.settings = self.tell("stty -g")
