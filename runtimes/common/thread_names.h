@@ -12,9 +12,9 @@ struct thread_names;
 /* What a search adds to. */
 struct thread_finds;
 
-/* Looks through all threads of a process; `process` is what thread_names__attach was given. 0 or
- * -ENOMEM. */
-typedef int (*thread_search_fn)(const void *process, struct thread_finds *finds);
+/* Looks through all threads of a process; `process` is the copy of what thread_names__attach was
+ * given, where a search may keep what the next one needs, too. 0 or -ENOMEM. */
+typedef int (*thread_search_fn)(void *process, struct thread_finds *finds);
 
 /* `tid` as the process sees it. Takes `name`, also on failure. 0 or -ENOMEM. */
 int thread_finds__add(struct thread_finds *finds, uint32_t tid, char *name);

@@ -131,7 +131,8 @@ static int jvm__open(struct bpf_object *probes, struct runtime_session **ret, st
 	if (session) {
 		session->codes = jvm_codes__new();
 		session->map = jvm_map__new();
-		session->threads = thread_names__new(jvm_threads__search, sizeof(struct jvm_vm *));
+		session->threads =
+			thread_names__new(jvm_threads__search, sizeof(struct jvm_threads));
 	}
 	if (!session || !session->codes || !session->map || !session->threads) {
 		jvm__close(session);
@@ -174,7 +175,8 @@ static int jvm__attach(struct runtime_session *session, const struct runtime_tar
 	memcpy(ret_record, jvm_vm__rec(vm), sizeof(struct jvm_proc_rec));
 	rc = jvm_codes__add_vm(session->codes, target->space, vm);
 	if (!rc)
-		rc = thread_names__attach(session->threads, target->pid, target->space, &vm);
+		rc = thread_names__attach(session->threads, target->pid, target->space,
+					  &(struct jvm_threads) { .vm = vm });
 	return rc ? err__set(err, rc, "jvm: out of memory") : 0;
 }
 

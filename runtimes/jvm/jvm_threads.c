@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "runtimes/jvm/jvm_objects.h"
 
 #define THREADS_MAX 65536
 
@@ -65,61 +64,56 @@ static int list__tid_at(const struct list *list, uint64_t thread, uint64_t *ret_
 	return rc;
 }
 
-struct names {
-	struct jvm_objects objects;
-	uint64_t thread_object; /* of JavaThread */
-	bool is_handle;		/* that is an OopHandle: JDK 16 on */
-	uint32_t name;		/* of java.lang.Thread */
-};
-
-static int names__find(const struct jvm_vm *vm, struct names *ret)
+static int find_names(struct jvm_threads *threads)
 {
+	const struct jvm_vm *vm = threads->vm;
 	const char *kind = jvm_vm__field_kind(vm, "JavaThread", "_threadObj");
-	int rc = jvm_objects__find(vm, &ret->objects);
+	int rc = jvm_objects__find(vm, &threads->objects);
 	uint64_t class;
 
 	if (!rc)
 		rc = jvm_objects__class(vm, "Thread", &class);
 	if (!rc)
-		rc = jvm_objects__field(&ret->objects, class, "name", "Ljava/lang/String;",
-					&ret->name);
+		rc = jvm_objects__field(&threads->objects, class, "name", "Ljava/lang/String;",
+					&threads->name);
 	if (!rc)
-		rc = jvm_vm__field(vm, "JavaThread", "_threadObj", &ret->thread_object);
-	ret->is_handle = kind && strcmp(kind, "OopHandle") == 0;
+		rc = jvm_vm__field(vm, "JavaThread", "_threadObj", &threads->thread_object);
+	threads->is_handle = kind && strcmp(kind, "OopHandle") == 0;
+	threads->is_known = !rc || rc == -ENOTSUP || rc == -ENOENT;
+	threads->code = rc;
 	return rc;
 }
 
 /* Owned; NULL: it has none that can be read. */
-static char *names__read(const struct names *names, uint64_t thread)
+static char *read_name(const struct jvm_threads *threads, uint64_t thread)
 {
-	const struct jvm_objects *objects = &names->objects;
-	uint64_t at = thread + names->thread_object, object, name;
+	const struct jvm_objects *objects = &threads->objects;
+	uint64_t at = thread + threads->thread_object, object, name;
 
-	if (names->is_handle && jvm_vm__read(objects->vm, at, &at, sizeof(at)))
+	if (threads->is_handle && jvm_vm__read(objects->vm, at, &at, sizeof(at)))
 		return NULL;
 	if (jvm_objects__handle(objects, at, &object) || !object ||
-	    jvm_objects__ref(objects, object + names->name, &name) || !name)
+	    jvm_objects__ref(objects, object + threads->name, &name) || !name)
 		return NULL;
 	return jvm_objects__string(objects, name);
 }
 
-int jvm_threads__search(const void *process, struct thread_finds *finds)
+int jvm_threads__search(void *process, struct thread_finds *finds)
 {
-	const struct jvm_vm *vm = *(const struct jvm_vm *const *)process;
-	struct names names;
-	struct list list;
+	struct jvm_threads *threads = process;
+	int rc = threads->is_known ? threads->code : find_names(threads);
+	struct list list = {};
 	uint64_t tid_at;
 	uint32_t tid;
 	char *name;
-	int rc = list__read(vm, &list);
 
 	if (!rc)
-		rc = names__find(vm, &names);
+		rc = list__read(threads->vm, &list);
 	for (uint32_t i = 0; !rc && i < list.n; i++) {
 		if (list__tid_at(&list, list.threads[i], &tid_at) ||
-		    jvm_vm__read(vm, tid_at, &tid, sizeof(tid)))
+		    jvm_vm__read(threads->vm, tid_at, &tid, sizeof(tid)))
 			continue;
-		name = names__read(&names, list.threads[i]);
+		name = read_name(threads, list.threads[i]);
 		if (name)
 			rc = thread_finds__add(finds, tid, name);
 	}

@@ -31,7 +31,7 @@ static int take_thread(void *ctx, uint64_t object)
 }
 
 /* The list of interpreters has the newest in front: the main one is the last. */
-int python_threads__search(const void *process, struct thread_finds *finds)
+int python_threads__search(void *process, struct thread_finds *finds)
 {
 	const struct python_threads *threads = process;
 	struct search search = { finds, { threads->pid, &threads->version, READS_MAX } };

@@ -15,6 +15,6 @@ struct python_threads {
 };
 
 /* A thread_search_fn. `process`: struct python_threads. */
-int python_threads__search(const void *process, struct thread_finds *finds);
+int python_threads__search(void *process, struct thread_finds *finds);
 
 #endif
