@@ -35,7 +35,7 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 CPPFLAGS += -D_GNU_SOURCE -I. -I$(OUTPUT)
 CFLAGS   ?= -g
 ALL_CFLAGS = -std=gnu11 $(WARN) $(OPT) $(SANFLAGS) $(CFLAGS) $(if $(WERROR),-Werror)
-LIBS     = -lbpf -ldw -lelf -lunwind-x86_64 -lunwind -lsqlite3 -liberty -lz -llzma -lncursesw -ltinfo -lm
+LIBS     = -lbpf -ldw -lelf -lunwind-x86_64 -lunwind -lsqlite3 -liberty -lcapstone -lz -llzma -lncursesw -ltinfo -lm
 BPF_CFLAGS = -g -O2 -mcpu=v3 --target=bpf -D__TARGET_ARCH_x86 -Wall -I. \
 	$(if $(ARCH_INCLUDE),-I/usr/include/$(ARCH_INCLUDE))
 
@@ -64,7 +64,9 @@ TOOL_SRC := $(sort $(wildcard tests/tools/*.c))
 TOOL_BIN := $(TOOL_SRC:%.c=$(OUTPUT)/%)
 FIXTURE_SRC := $(sort $(wildcard fixtures/native/*.c))
 FIXTURE_CXX := $(sort $(wildcard fixtures/native/*.cc))
-FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%)
+FIXTURE_GO  := $(if $(shell command -v go),$(sort $(wildcard fixtures/go/*)))
+FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%) \
+	$(FIXTURE_GO:%=$(OUTPUT)/%)
 
 # The two programs of the replay corpus have the kernel half built for the host instead of the
 # kernel's, and see what is read of images.
@@ -164,6 +166,13 @@ $(OUTPUT)/tests/replay/record: $(OUTPUT)/tests/replay/record.o $(OUTPUT)/tests/r
 $(TOOL_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
+
+# A directory is a package. All that it needs is in Go's own library: nothing is fetched.
+.SECONDEXPANSION:
+$(FIXTURE_GO:%=$(OUTPUT)/%): $(OUTPUT)/%: $$(wildcard %/*)
+	$(call msg,FIXTURE,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)cd $* && GO111MODULE=off go build -o $(abspath $@) .
 
 # Fixtures are built as users build programs: no frame pointers, no sanitizer. A first line
 # `/* build: FLAGS */` in the source adds flags.
@@ -296,6 +305,7 @@ $(SHELLS:%=$(OUTPUT)/completions/%): $(OUTPUT)/completions/%: $(OUTPUT)/braid sc
 	$(Q)scripts/completions $(OUTPUT)/braid $* > $@
 
 MAN_DIR   = $(DESTDIR)$(PREFIX)/share/man/man1
+UNIT_DIR  = $(DESTDIR)$(PREFIX)/lib/systemd/system
 COMPL_DIR = $(DESTDIR)$(PREFIX)/share
 ZSH_DIR   = $(COMPL_DIR)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 install: all $(OUTPUT)/man/.stamp $(SHELLS:%=$(OUTPUT)/completions/%)
@@ -306,12 +316,15 @@ install: all $(OUTPUT)/man/.stamp $(SHELLS:%=$(OUTPUT)/completions/%)
 	install -Dm644 $(OUTPUT)/completions/bash $(COMPL_DIR)/bash-completion/completions/braid
 	install -Dm644 $(OUTPUT)/completions/zsh $(ZSH_DIR)/_braid
 	install -Dm644 $(OUTPUT)/completions/fish $(COMPL_DIR)/fish/vendor_completions.d/braid.fish
+	install -d $(UNIT_DIR)
+	sed 's|@BINDIR@|$(PREFIX)/bin|' scripts/braid.service >$(UNIT_DIR)/braid.service
+	chmod 644 $(UNIT_DIR)/braid.service
 
 # What install has put there, with the pages of commands that there are no longer.
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/braid $(DESTDIR)$(PREFIX)/$(SHARED) $(MAN_DIR)/braid.1 $(MAN_DIR)/braid-*.1 \
 		$(COMPL_DIR)/bash-completion/completions/braid $(ZSH_DIR)/_braid \
-		$(COMPL_DIR)/fish/vendor_completions.d/braid.fish
+		$(COMPL_DIR)/fish/vendor_completions.d/braid.fish $(UNIT_DIR)/braid.service
 	-rmdir $(DESTDIR)$(PREFIX)/share/braid
 
 # A Debian package: build/braid_VERSION_ARCH.deb.

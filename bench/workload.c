@@ -20,6 +20,7 @@
 #define ANSWER_BYTES  128
 
 extern const char asset_workload_py_start[], asset_workload_rb_start[];
+extern const char asset_workload_pl_start[], asset_workload_js_start[];
 extern const char asset_Workload_java_start[], asset_Workload_java_end[];
 
 struct kind {
@@ -40,6 +41,14 @@ static const struct kind kinds[] = {
 	  .program = "ruby",
 	  .arguments = { "-e", "%s" },
 	  .start = asset_workload_rb_start },
+	{ .runtime = "perl",
+	  .program = "perl",
+	  .arguments = { "-e", "%s" },
+	  .start = asset_workload_pl_start },
+	{ .runtime = "node",
+	  .program = "node",
+	  .arguments = { "-e", "%s" },
+	  .start = asset_workload_js_start },
 	{ .runtime = "jvm",
 	  .program = "java",
 	  .beside = "javac",

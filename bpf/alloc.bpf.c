@@ -55,7 +55,7 @@ static __always_inline struct alloc_thread *alloc_thread_of(struct task_struct *
 	if (thread)
 		return thread;
 	tgid = task__pid(task);
-	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid))
+	if (!target__is_any(task, tgid))
 		return NULL;
 	thread = bpf_task_storage_get(&alloc_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread) {

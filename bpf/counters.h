@@ -29,7 +29,7 @@
 	X(TRUNCATED, "stacks cut: more native frames than shown")                           \
 	X(COPY_FAILED, "stack copies lost: ring buffer full")                               \
 	X(EVENT_LOST, "process events lost: ring buffer full")                              \
-	X(TARGETS_FULL, "child processes not followed: table full")                         \
+	X(TARGETS_FULL, "processes not seen: table full")                                   \
 	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")          \
 	X(WALK_READ, "runtime stacks cut: frame not readable")                              \
 	X(WALK_CODE, "runtime frames unnamed: code object not readable")                    \

@@ -34,10 +34,11 @@ static __always_inline __u64 interval__now(void)
 /* Is the current task one of those that are sampled? */
 static __noinline int is_target(void)
 {
+	const struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task__pid(bpf_get_current_task_btf());
 	struct proc_rec *proc = tgid ? bpf_map_lookup_elem(&targets, &tgid) : NULL;
 
-	return proc && !(proc->flags & PROC_STARTING);
+	return target__is(task, tgid, proc) && !(proc && proc->flags & PROC_STARTING);
 }
 
 /* The current task's, made if it has none yet; NULL: no memory, which is counted. */

@@ -38,19 +38,22 @@ static __always_inline int code__announce(const struct jvm_key *key, const struc
 	return bpf_ringbuf_output(&ring, header, sizeof(header), BPF_RB_FORCE_WAKEUP);
 }
 
-/* The number of this code, told to user space with its first use. `start`: of its instructions. */
-static __noinline __u32 code__number(const struct jvm_key *key, const struct scratch *scratch,
-				     __u64 start)
+/* The number of this code, told to user space with its first use. `start`: of its instructions. -1:
+ * that could not be told, and the next sample tries again. */
+static __noinline int code__number(const struct jvm_key *key, const struct scratch *scratch,
+				   __u64 start, __u32 *ret_code)
 {
 	__u32 *known = bpf_map_lookup_elem(&jvm_codes, key), code;
 
+	*ret_code = known ? *known : code__new();
 	if (known)
-		return *known;
-	code = code__new();
-	if (code__announce(key, scratch, code, start) ||
-	    bpf_map_update_elem(&jvm_codes, key, &code, BPF_ANY))
-		count(COUNT_CODE_LOST);
-	return code;
+		return 0;
+	code = *ret_code;
+	if (!code__announce(key, scratch, code, start) &&
+	    !bpf_map_update_elem(&jvm_codes, key, &code, BPF_ANY))
+		return 0;
+	count(COUNT_CODE_LOST);
+	return -1;
 }
 
 /* Index of the current bytecode: of the innermost frame it is in r13, where the interpreter has
@@ -65,36 +68,75 @@ static __always_inline __u32 bytecode__index(const struct jvm_offsets *offsets, 
 	return saved - start < 65536 ? saved - start : JVM_NO_BCI;
 }
 
-static __always_inline int interpreted__push(struct scratch *scratch,
+/* Where the number of this code is remembered: no look-up in a hash, and nothing to be read of it.
+ */
+static __always_inline struct jvm_number *number__at(struct jvm_state *state, __u64 address)
+{
+	__u64 hash = address * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+
+	return &state->numbers[hash >> (64 - JVM_NUMBERS_LOG2)];
+}
+
+static __always_inline int number__is(const struct jvm_number *number,
+				      const struct jvm_state *state, __u64 address, __u32 kind)
+{
+	return number->address == address && number->kind == kind &&
+	       number->space == state->space &&
+	       state->time_ns - number->checked_ns < JVM_RECHECK_NS;
+}
+
+/* `start` as for code__number. */
+static __always_inline void number__set(struct jvm_number *number, const struct jvm_state *state,
+					const struct scratch *scratch, const struct jvm_key *key,
+					__u64 start)
+{
+	__u32 code;
+
+	*number = (struct jvm_number) { .address = key->address,
+					.content = key->content,
+					.space = key->space,
+					.kind = key->kind };
+	if (!code__number(key, scratch, start, &code))
+		number->checked_ns = state->time_ns;
+	number->code = code;
+}
+
+static __always_inline int interpreted__push(struct scratch *scratch, struct jvm_state *state,
 					     const struct jvm_offsets *offsets,
 					     const struct jvm_frame *frame)
 {
-	__u64 words[-INTERPRETED_BCP], live = 0;
-	struct jvm_key key = { .space = scratch->proc.space, .kind = JVM_CODE_METHOD };
-	__u32 code, index;
+	struct jvm_key key = { .address = frame->blob,
+			       .space = state->space,
+			       .kind = JVM_CODE_METHOD };
+	struct jvm_number *number = number__at(state, key.address);
+	__u64 live = 0;
 
-	if (jvm__read(words, sizeof(words), frame->blob - sizeof(words)))
-		return -1;
-	key.address = words[-INTERPRETED_BCP + INTERPRETED_METHOD];
-	if (jvm__read(&key.content, 8, key.address + offsets->method_const_method))
-		return -1;
+	if (!number__is(number, state, key.address, key.kind)) {
+		if (jvm__read(&key.content, 8, key.address + offsets->method_const_method))
+			return -1;
+		number__set(number, state, scratch, &key, 0);
+	}
 	if (frame->at & JVM_EXACT)
 		live = scratch->interrupted[13];
-	index = bytecode__index(offsets, key.content, words[0], live);
-	code = code__number(&key, scratch, 0);
-	scratch__push(scratch, FRAME_KEY(code, index), frame->cfa - 8);
+	scratch__push(scratch,
+		      FRAME_KEY(number->code,
+				bytecode__index(offsets, number->content, frame->bcp, live)),
+		      frame->cfa - 8);
 	return 0;
 }
 
-static __always_inline void compiled__push(struct scratch *scratch, const struct jvm_frame *frame)
+static __always_inline void compiled__push(struct scratch *scratch, struct jvm_state *state,
+					   const struct jvm_frame *frame)
 {
-	struct jvm_key key = { .address = frame->blob, .space = scratch->proc.space };
-	__u32 code;
+	struct jvm_key key = { .address = frame->blob,
+			       .content = frame->compile_id,
+			       .space = state->space };
+	struct jvm_number *number = number__at(state, key.address);
 
 	key.kind = frame->kind == JVM_NMETHOD ? JVM_CODE_NMETHOD : JVM_CODE_BLOB;
-	key.content = frame->compile_id;
-	code = code__number(&key, scratch, frame->code);
-	scratch__push(scratch, FRAME_KEY(code, frame->at), frame->cfa - 8);
+	if (!number__is(number, state, key.address, key.kind) || number->content != key.content)
+		number__set(number, state, scratch, &key, frame->code);
+	scratch__push(scratch, FRAME_KEY(number->code, frame->at), frame->cfa - 8);
 }
 
 /* Whether the thread waits to enter a monitor, and whose it is. `at`: of its JavaThread. */
@@ -148,8 +190,8 @@ static long walk_frame(__u32 index, void *unused)
 	frame = &state->frames[index & (NATIVE_FRAMES_MAX - 1)];
 	thread__note(state, proc, frame);
 	if (frame->kind != JVM_INTERPRETED)
-		compiled__push(scratch, frame);
-	else if (interpreted__push(scratch, &proc->offsets, frame))
+		compiled__push(scratch, state, frame);
+	else if (interpreted__push(scratch, state, &proc->offsets, frame))
 		count(COUNT_WALK_READ);
 	return 0;
 }

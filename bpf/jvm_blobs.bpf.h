@@ -127,10 +127,6 @@ __noinline __u64 blob__find(struct jvm_state *state, const struct jvm_proc_rec *
 	return blob;
 }
 
-/* Code may be freed, and its place used for other code: what was looked up is looked up again after
- * this time. That the frame's caller is Java code again is checked each time. */
-#define JVM_RECHECK_NS 200000000ULL
-
 static __always_inline struct jvm_cache *cache__at(struct jvm_state *state, __u64 pc)
 {
 	__u64 hash = pc * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */

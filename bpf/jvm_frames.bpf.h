@@ -114,7 +114,8 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	}
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	ret->kind = JVM_INTERPRETED;
-	ret->blob = u->rbp;
+	ret->blob = words[INTERPRETED_WORDS + INTERPRETED_METHOD];
+	ret->bcp = words[INTERPRETED_WORDS + INTERPRETED_BCP];
 	state->sender_cfa = u->rbp + 16;
 	state->sender_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
 	return 1;

@@ -16,8 +16,9 @@ enum jvm_frame_kind { JVM_INTERPRETED, JVM_NMETHOD, JVM_BLOB };
 
 struct jvm_frame {
 	__u64 cfa;
-	__u64 blob; /* JVM_INTERPRETED: the frame's rbp; JVM_BLOB, 0: the interpreter's */
+	__u64 blob; /* JVM_INTERPRETED: the Method; JVM_BLOB, 0: the interpreter's */
 	__u64 code; /* start of the blob's code */
+	__u64 bcp;  /* JVM_INTERPRETED: the bytecode, as the frame has it saved */
 	__u32 at;   /* the pc, from there; with JVM_EXACT */
 	__u32 kind;
 	__u32 compile_id;
@@ -33,6 +34,16 @@ struct jvm_cache {
 };
 #define JVM_MEMOS_LOG2 11
 #define JVM_MEMOS      (1 << JVM_MEMOS_LOG2)
+
+/* The number of code that was met lately. */
+struct jvm_number {
+	__u64 address, content; /* as in struct jvm_key, bpf/jvm.bpf.c */
+	__u64 checked_ns;
+	__u32 space, kind;
+	__u32 code, pad;
+};
+#define JVM_NUMBERS_LOG2 10
+#define JVM_NUMBERS	 (1 << JVM_NUMBERS_LOG2)
 
 #define JVM_FRAME_BYTES_MAX (1 << 20) /* anything larger is no frame */
 
@@ -53,7 +64,12 @@ struct jvm_state {
 	__u8 blob[JVM_BLOB_BYTES];
 	struct jvm_frame frames[NATIVE_FRAMES_MAX];
 	struct jvm_cache caches[JVM_MEMOS];
+	struct jvm_number numbers[JVM_NUMBERS];
 };
+
+/* Code may be freed, and its place used for other code: what was looked up is looked up again after
+ * this time. That the frame's caller is Java code again is checked each time. */
+#define JVM_RECHECK_NS 200000000ULL
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

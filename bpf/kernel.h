@@ -31,6 +31,7 @@ struct mm_struct {
 	unsigned long start_stack; /* the stack pointer of its first instruction */
 	unsigned long arg_start, arg_end;
 	unsigned long brk; /* the end of the heap */
+	struct file *exe_file;
 	struct uprobes_state uprobes_state;
 };
 
@@ -76,6 +77,28 @@ struct sched_info {
 	unsigned long long run_delay; /* ns that it could run, but another task had the CPU */
 };
 
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+struct cred {
+	kuid_t euid;
+};
+
+struct kernfs_node {
+	unsigned long long id; /* what name_to_handle_at(2) calls a file of this kind */
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+	int level;		    /* 0: the root */
+	struct cgroup *ancestors[]; /* by level, with itself; since Linux 6.1 */
+};
+
+struct css_set {		 /* a task's cgroups */
+	struct cgroup *dfl_cgrp; /* that of version 2 */
+};
+
 struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
@@ -88,6 +111,9 @@ struct task_struct {
 	int tgid;
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
+	struct task_struct *real_parent;
+	const struct cred *real_cred;
+	struct css_set *cgroups;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct thread_struct thread;

@@ -171,7 +171,7 @@ int lock_on_sys_enter(struct bpf_raw_tracepoint_args *ctx)
 	if (ctx->args[1] != SYSCALL_FUTEX)
 		return 0;
 	tgid = task__pid(bpf_get_current_task_btf());
-	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid) ||
+	if (!target__is_any(bpf_get_current_task_btf(), tgid) ||
 	    bpf_probe_read_kernel(&regs, sizeof(regs), &((struct pt_regs *)ctx->args[0])->rdx) ||
 	    regs.cs == CS_COMPAT)
 		return 0;

@@ -64,8 +64,9 @@ static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 
 /* The sample of the thread that wakes another one. */
 static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, __u64 now_ns,
-						    __u32 wakee_tgid)
+						    const struct task_struct *wakee)
 {
+	__u32 wakee_tgid = task__pid_of(wakee);
 	const struct proc_rec *proc;
 	struct scratch *scratch;
 
@@ -74,8 +75,10 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 		return scratch;
 	/* An interrupt, or a process that is no target: the kernel's frames tell what is to be
 	 * told, and it is shown beside the thread that is woken. */
-	proc = bpf_map_lookup_elem(&targets, &wakee_tgid);
-	if (!proc || (sample_until_ns && now_ns >= sample_until_ns))
+	if ((sample_until_ns && now_ns >= sample_until_ns) || !target__is_any(wakee, wakee_tgid))
+		return NULL;
+	proc = target__get((__u64)wakee, wakee_tgid);
+	if (!proc)
 		return NULL;
 	scratch = sample__claim(event, now_ns, 0, proc, wakee_tgid);
 	if (scratch && interrupt) {
@@ -90,7 +93,7 @@ SEC("?raw_tp")
 int off_cpu_wake(struct bpf_raw_tracepoint_args *ctx)
 {
 	const struct task_struct *wakee = (const struct task_struct *)ctx->args[0];
-	__u32 tid = task__tid_of(wakee), event = cfg_numbers[EVENT_WAKEUP], tgid;
+	__u32 tid = task__tid_of(wakee), event = cfg_numbers[EVENT_WAKEUP];
 	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
 	__u64 now_ns = bpf_ktime_get_ns(), interval_ns;
 	struct scratch *scratch;
@@ -101,9 +104,7 @@ int off_cpu_wake(struct bpf_raw_tracepoint_args *ctx)
 	if (interval_ns < cfg_minima[EVENT_AT(event)] ||
 	    !budget__is_due(rec->clock_ns, interval_ns))
 		return 0;
-	tgid = cfg_pidns_ino ? task__id(BPF_CORE_READ(wakee, group_leader))
-			     : BPF_CORE_READ(wakee, tgid);
-	scratch = waker__begin(is_interrupt(ctx), event, now_ns, tgid);
+	scratch = waker__begin(is_interrupt(ctx), event, now_ns, wakee);
 	if (!scratch)
 		return 0;
 	rec->link = now_ns << 8 | (bpf_get_smp_processor_id() & 0xff);
@@ -180,7 +181,7 @@ int list_threads(struct bpf_iter__task *ctx)
 	if (!task || !thread || task->flags & PF_KTHREAD)
 		return 0;
 	tgid = task__pid(task);
-	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid))
+	if (!target__is_any(task, tgid))
 		return 0;
 	thread->tgid = tgid;
 	thread->tid = task__tid(task);

@@ -96,7 +96,7 @@ static __always_inline void off_cpu__leave(struct task_struct *task, int preempt
 		return;
 	}
 	tgid = task__pid(task);
-	if (!tid || !bpf_map_lookup_elem(&targets, &tgid))
+	if (!tid || !target__is_any(task, tgid))
 		return;
 	new.state = state;
 	/* Clocks of threads that begin together are to ring at different times. */

@@ -62,7 +62,7 @@ int off_cpu_note_rseq(struct bpf_iter__task *ctx)
 	if (!task || task->flags & PF_KTHREAD)
 		return 0;
 	tgid = task__pid(task);
-	if (tgid && bpf_map_lookup_elem(&targets, &tgid))
+	if (target__is_any(task, tgid))
 		note_rseq(task);
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/image_files.bpf.h"
+#include "bpf/target.bpf.h"
 
 /* What happens to targets as processes. Handled here at once, so that no sample of a child is
  * missed and none of an exec'd program is unwound by its predecessor's tables; user space hears of
@@ -46,38 +46,24 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* Number of the image that is executed; 0: not known. */
-static __always_inline __u32 executed_image(const struct linux_binprm *bprm)
-{
-	const struct image_rec *image;
-	struct image_key key = {};
-
-	image_key__of_file(&key, BPF_CORE_READ(bprm, file));
-	image = bpf_map_lookup_elem(&image_files, &key);
-	return image ? image->number : 0;
-}
-
-static __always_inline void read_command(struct rec_exec *rec, struct task_struct *task)
-{
-	__u64 start = BPF_CORE_READ(task, mm, arg_start), size;
-
-	size = BPF_CORE_READ(task, mm, arg_end) - start;
-	if (size > COMMAND_BYTES)
-		size = COMMAND_BYTES;
-	if (!bpf_probe_read_user(rec->command, size, (void *)start))
-		rec->command_len = size;
-}
-
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	__u32 tgid = task__pid(task);
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
-	struct rec_exec *rec;
+	struct rec_program *rec;
 
 	if (!proc)
 		return 0;
+	if (proc->flags & (PROC_ASKED | PROC_REFUSED)) { /* as if it had never been met */
+		bpf_map_delete_elem(&targets, &tgid);
+		return 0;
+	}
 	proc->flags &= ~PROC_STARTING;
+	if (cfg_scope) /* whose children have their own first samples, unless user space says no */
+		proc->flags &= ~PROC_FOLLOW;
+	if (cfg_scope & SCOPE_NAME)
+		proc->flags |= PROC_ASKED;
 	proc->space = 0;
 	proc->walkers = 0;
 	proc->program = program__new();
@@ -89,12 +75,9 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	}
 	rec->type = REC_EXEC;
 	rec->tgid = tgid;
-	rec->time_ns = bpf_ktime_get_ns();
 	rec->program = proc->program;
-	rec->image = executed_image(bprm);
-	rec->command_len = 0;
-	bpf_get_current_comm(rec->comm, sizeof(rec->comm));
-	read_command(rec, task);
+	rec_program__fill(rec, task, 1);
+	rec->image = image__number(BPF_CORE_READ(bprm, file));
 	bpf_ringbuf_submit(rec, plain_images[rec->image & (IMAGE_FILES_MAX - 1)]
 					? ring__flags()
 					: BPF_RB_FORCE_WAKEUP);
@@ -111,7 +94,23 @@ int BPF_PROG(on_end, struct task_struct *task)
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
 
 	/* What it does until it is gone, such as giving back its memory, is still sampled. */
-	if (proc && !BPF_CORE_READ(task, signal, live.counter))
+	if (!proc || BPF_CORE_READ(task, signal, live.counter))
+		return 0;
+	if (proc->flags & PROC_REFUSED)
+		bpf_map_delete_elem(&targets, &tgid);
+	else
 		emit_task(&rec, proc->flags & PROC_WANTED ? BPF_RB_FORCE_WAKEUP : ring__flags());
+	return 0;
+}
+
+/* A name that is not wanted becomes another one: user space is asked again with the next sample. */
+SEC("?tp_btf/task_rename")
+int BPF_PROG(on_rename, struct task_struct *task)
+{
+	__u32 tgid = task__pid(task);
+	const struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (proc && proc->flags & PROC_REFUSED && task__tid(task) == tgid)
+		bpf_map_delete_elem(&targets, &tgid);
 	return 0;
 }

@@ -9,7 +9,8 @@
 
 #define FRAME_BLOCK_BYTES (FRAME_BLOCK_WORDS * 8)
 #define PAGE_BYTES	  4096
-#define TAG_BITS	  7ULL /* 3.14: of a _PyStackRef */
+#define TAG_BITS	  7ULL	     /* 3.14: of a _PyStackRef */
+#define INDEX_UNKNOWN	  0x7ffffff0 /* no code object is so long: the line is not known */
 
 /* Frames, and the shims between them */
 #define STEPS_MAX RUNTIME_PAIRS_MAX
@@ -287,12 +288,42 @@ static __always_inline int frame__done(struct python_state *state, struct scratc
 	return 1;
 }
 
-/* Bytes from the start of the bytecode. */
-static __always_inline __u32 frame__index(const struct python_state *state, __u64 instr, __u64 code)
+/* Where the instructions of a code object begin that a thread has for itself; 0: not readable.
+ * After code__number. */
+static __noinline __u64 code__copy(struct python_state *state, __u64 code, __u32 copy)
 {
+	struct code_slot *slot = &state->slots[code__slot(code)];
+	__u64 array, size, bytecode;
+
+	if (slot->address == code && slot->copy == copy && slot->bytecode)
+		return slot->bytecode;
+	if (read_user(&array, sizeof(array), code + state->proc.offsets.code_copies) ||
+	    read_user(&size, sizeof(size), array) || copy >= size ||
+	    read_user(&bytecode, sizeof(bytecode), array + 8 + 8 * (__u64)copy))
+		return 0;
+	if (slot->address == code) {
+		slot->copy = copy;
+		slot->bytecode = bytecode;
+	}
+	return bytecode;
+}
+
+/* Bytes from the start of the bytecode, of which the frame executes that copy; 0: the first one,
+ * which is the code object's own. */
+static __always_inline __u32 frame__index(struct python_state *state, __u64 instr, __u64 code,
+					  __u32 copy)
+{
+	__u64 start = code + state->proc.offsets.code_bytecode;
+
 	switch (state->proc.offsets.instr) {
 	case PYTHON_INSTR_ADDRESS:
-		return instr - code - state->proc.offsets.code_bytecode;
+		if (copy)
+			start = code__copy(state, code, copy);
+		if (!start) {
+			count(COUNT_WALK_CODE);
+			return INDEX_UNKNOWN;
+		}
+		return instr - start;
 	case PYTHON_INSTR_UNITS:
 		return 2 * (__u32)instr;
 	default:
@@ -305,7 +336,7 @@ static __always_inline int walk_frame(struct python_state *state, struct scratch
 {
 	const struct python_offsets *offsets;
 	__u64 at, code, instr, previous;
-	__u32 owner, number;
+	__u32 owner, number, copy = 0;
 
 	if (!state->frame)
 		return chain__end(state, scratch);
@@ -330,6 +361,9 @@ static __always_inline int walk_frame(struct python_state *state, struct scratch
 	instr = block__word(state, at + (offsets->frame_instr & ~7));
 	if (offsets->frame_instr & 4)
 		instr >>= 32;
+	if (offsets->frame_copy)
+		copy = block__word(state, at + (offsets->frame_copy & ~7)) >>
+		       8 * (offsets->frame_copy & 7);
 	number = code__number(state, scratch, code);
 	if (!number) {
 		if (!segment__restart(state, scratch))
@@ -337,7 +371,7 @@ static __always_inline int walk_frame(struct python_state *state, struct scratch
 		count(COUNT_WALK_CODE);
 	}
 	if (number != CODE_HIDDEN) {
-		scratch__push(scratch, FRAME_KEY(number, frame__index(state, instr, code)),
+		scratch__push(scratch, FRAME_KEY(number, frame__index(state, instr, code, copy)),
 			      offsets->chain == PYTHON_CHAIN_CFRAMES ? state->cframe : 0);
 		state->n++;
 	}

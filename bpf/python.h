@@ -49,7 +49,7 @@ struct python_offsets {
 	__u16 code_name;
 	__u16 code_line_table;
 	__u16 code_bytecode; /* offset of the instructions; not read */
-	/* PyUnicodeObject: length, hash and state are at 16, 24 and 32 in all versions */
+	/* PyUnicodeObject: length, hash and state follow the head of all objects */
 	__u16 unicode_ascii_data;
 	__u16 unicode_compact_data;
 	/* To find the states of a thread that runs several interpreters. PyThreadState.next is at
@@ -60,9 +60,16 @@ struct python_offsets {
 	/* The lock of the interpreter */
 	__u16 tstate_native_id; /* the thread's id in its own PID namespace; 0: not there */
 	__u16 interp_gil;	/* the pointer PyInterpreterState.ceval.gil; 0: in _PyRuntime */
-	__u32 pad;
+	__u16 object_bytes;	/* sizeof(PyObject): 16, without the GIL 32 */
+	__u16 unicode_shift;	/* of `state`, so that its bits are where they are in most builds */
+	/* From 3.14 on without the GIL: each thread may have instructions of its own, of which a
+	 * frame has the number, and the code object an array {size, addresses[]}; 0: there are none
+	 */
+	__u16 frame_copy; /* 32 bits */
+	__u16 code_copies;
+	__u16 pad[2];
 };
-_Static_assert(sizeof(struct python_offsets) == 48, "python_offsets");
+_Static_assert(sizeof(struct python_offsets) == 56, "python_offsets");
 
 #define PYTHON_CODE_BYTES      128 /* a power of two */
 #define PYTHON_TSTATE_NEXT     8
@@ -76,9 +83,9 @@ _Static_assert(sizeof(struct python_offsets) == 48, "python_offsets");
 #define PYTHON_GIL_LOCKED 16 /* an int; -1: not made yet */
 #define PYTHON_GIL_BYTES  208
 
-/* PyBytesObject, all versions */
-#define PYTHON_BYTES_SIZE 16
-#define PYTHON_BYTES_DATA 32
+/* PyBytesObject, all versions: behind the head of all objects */
+#define PYTHON_BYTES_SIZE 0
+#define PYTHON_BYTES_DATA 16
 
 /* Where a thread has its PyThreadState. */
 enum python_state_kind {
@@ -102,6 +109,6 @@ struct python_proc_rec { /* key: address space */
 	__u32 several;	  /* are there further interpreters? */
 	__u64 checked_ns; /* when it looked for them last */
 };
-_Static_assert(sizeof(struct python_proc_rec) == 112, "python_proc_rec");
+_Static_assert(sizeof(struct python_proc_rec) == 120, "python_proc_rec");
 
 #endif

@@ -21,6 +21,9 @@ struct code_slot {
 	__u64 checked_ns;
 	__u32 space;
 	__u32 code;
+	__u64 bytecode; /* of the copy that was asked for last; 0: of none */
+	__u32 copy;
+	__u32 pad;
 };
 #define CODE_SLOTS_LOG2 12
 #define CODE_SLOTS	(1 << CODE_SLOTS_LOG2)
@@ -100,6 +103,15 @@ static __always_inline __u32 text__kind(const struct unicode_head *head)
 	return kinds >> kind & head->state >> 5 & 1 ? kind : 0;
 }
 
+static __always_inline int text__head(const struct python_offsets *offsets, __u64 text,
+				      struct unicode_head *ret)
+{
+	if (read_user(ret, sizeof(*ret), text + offsets->object_bytes))
+		return -1;
+	ret->state >>= offsets->unicode_shift & 31;
+	return 0;
+}
+
 /* Copies at most CODE_TEXT_BYTES of a string; returns its kind << 16 | length in characters. */
 static __noinline int text__read(const struct python_offsets *offsets, __u64 text, char *to)
 {
@@ -107,7 +119,7 @@ static __noinline int text__read(const struct python_offsets *offsets, __u64 tex
 	__u64 bytes; /* 64 bits: older verifiers lose the bound of a 32-bit product */
 	__u32 kind;
 
-	if (!offsets || !to || read_user(&head, sizeof(head), text + 16))
+	if (!offsets || !to || text__head(offsets, text, &head))
 		return -1;
 	kind = text__kind(&head);
 	if (!kind)
@@ -134,7 +146,7 @@ static __noinline int code__send(struct python_state *state, const struct scratc
 {
 	const struct python_offsets *offsets = &state->proc.offsets;
 	struct rec_code *rec = &state->rec;
-	__u64 table = code__word(state, offsets->code_line_table);
+	__u64 table = code__word(state, offsets->code_line_table) + offsets->object_bytes;
 	__u32 size;
 
 	rec->type = REC_CODE;
@@ -191,7 +203,7 @@ static __noinline __u32 code__intern(struct python_state *state, const struct sc
 	entry.file = code__word(state, offsets->code_file);
 	entry.name = code__word(state, offsets->code_name);
 	entry.line_table = code__word(state, offsets->code_line_table);
-	if (read_user(&head, sizeof(head), entry.name + 16) || !text__kind(&head))
+	if (text__head(offsets, entry.name, &head) || !text__kind(&head))
 		return 0; /* no code object at all */
 	if (entry.file == entry.name && !entry.first_line)
 		return CODE_HIDDEN;
@@ -232,6 +244,7 @@ static __always_inline __u32 code__number(struct python_state *state, const stru
 	slot->address = slot->code ? address : 0;
 	slot->space = scratch->proc.space;
 	slot->checked_ns = state->checked_ns;
+	slot->bytecode = 0;
 	return slot->code;
 }
 

@@ -60,7 +60,7 @@ static __always_inline __u64 object__word(const __u64 *words, const struct pytho
 static __noinline int object__send(const struct python_offsets *offsets,
 				   const struct code_entry *entry, __u64 address)
 {
-	__u64 table = entry->line_table, size;
+	__u64 table = entry->line_table + offsets->object_bytes, size;
 	struct rec_code *rec;
 
 	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
@@ -121,7 +121,7 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 	entry.file = object__word(words, offsets, offsets->code_file);
 	entry.name = object__word(words, offsets, offsets->code_name);
 	entry.line_table = object__word(words, offsets, offsets->code_line_table);
-	if (read_user(&head, sizeof(head), entry.name + 16) || !text__kind(&head)) {
+	if (text__head(offsets, entry.name, &head) || !text__kind(&head)) {
 		count(COUNT_PROBE_READ);
 		return 0;
 	}

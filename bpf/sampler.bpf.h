@@ -6,6 +6,7 @@
  * frames, and the way on to the unwinder (docs/adding-an-event.md). */
 
 #include "bpf/scratch.bpf.h"
+#include "bpf/target.bpf.h"
 
 extern __u64 sample_from_ns, sample_until_ns;
 extern __u64 occurrences[2 * EVENTS_MAX];
@@ -129,6 +130,8 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, 
 	sample->tgid = tgid;
 	sample->tid = task__tid(task);
 	sample->cpu = bpf_get_smp_processor_id();
+	if (proc->flags & PROC_ASKED)
+		sample->flags = SAMPLE_ASKED;
 	bpf_get_current_comm(sample->comm, sizeof(sample->comm));
 	return scratch;
 }
@@ -142,13 +145,16 @@ static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
 	struct scratch *scratch;
 
-	if (!proc || !tgid || now_ns < sample_from_ns ||
-	    (sample_until_ns && now_ns >= sample_until_ns))
+	if (now_ns < sample_from_ns || (sample_until_ns && now_ns >= sample_until_ns) ||
+	    !target__is(task, tgid, proc))
 		return NULL;
 	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
-	if (proc->flags & PROC_STARTING && !in_execve)
+	if (proc && proc->flags & PROC_STARTING && !in_execve)
 		return NULL; /* what the command has to do with begins with its exec */
 	if (!is_due(event, now_ns, &value))
+		return NULL;
+	proc = proc ?: target__get(bpf_get_current_task(), tgid);
+	if (!proc)
 		return NULL;
 	scratch = sample__claim(event, now_ns, value, proc, tgid);
 	if (!scratch)
@@ -195,9 +201,10 @@ static __always_inline void sample__unwind(void *ctx, struct scratch *scratch)
 	if (scratch->cs) {
 		bpf_tail_call(ctx, &stages, STAGE_UNWIND);
 		count(COUNT_WALK_TAIL_CALL);
-	} else { /* in the middle of exec or exit: the kernel's frames are all there are */
+	} else { /* the kernel's frames are all there are */
 		scratch->sample.flags |= SAMPLE_COMPLETE;
-		count(COUNT_NO_USER_REGS);
+		if (!(bpf_get_current_task_btf()->flags & PF_KTHREAD)) /* but in exec or exit */
+			count(COUNT_NO_USER_REGS);
 	}
 	scratch__emit(scratch);
 }

@@ -24,6 +24,8 @@
 
 #define VMA_NODE_WORDS 32
 
+#define PLAIN_LOG2 8
+
 struct unwind_state {
 	__u64 pc, sp, rbp, rbx;
 	__u64 regs[UNWIND_REGS];    /* of the innermost frame, or the one under a signal frame */
@@ -51,6 +53,8 @@ struct unwind_state {
 	__u64 unknown_start; /* of a mapping of the file image_key, which has no image; 0: none */
 	__u32 tabled;	     /* the rule is of a table */
 	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
+	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
+	__u64 plain[1 << PLAIN_LOG2]; /* code that is no trampoline: bpf/unwind_tableless.bpf.h */
 };
 
 /* Of events, by their number. */
@@ -174,6 +178,12 @@ static __always_inline __u32 task__tid(struct task_struct *task)
 static __always_inline __u32 task__tid_of(const struct task_struct *task)
 {
 	return cfg_pidns_ino ? task__id(task) : BPF_CORE_READ(task, pid);
+}
+
+static __always_inline __u32 task__pid_of(const struct task_struct *task)
+{
+	return cfg_pidns_ino ? task__id(BPF_CORE_READ(task, group_leader))
+			     : BPF_CORE_READ(task, tgid);
 }
 
 extern __u32 last_code;

@@ -149,7 +149,7 @@ int walk_shadow(void *ctx)
 		scratch__abandon();
 		return 0;
 	}
-	for (runtime = 0; runtime < WALKER_SHADOW; runtime++)
+	for (runtime = 0; runtime < WALKERS_PROBED; runtime++)
 		found |= walk_runtime(scratch, runtime);
 	if (!found) /* it may be in calls from before the probes */
 		scratch->sample.flags |= SAMPLE_RUNTIME_BROKEN;
@@ -280,7 +280,7 @@ static __always_inline void forget_thread(__u32 tid)
 {
 	__u32 runtime;
 
-	for (runtime = 0; runtime < WALKER_SHADOW; runtime++)
+	for (runtime = 0; runtime < WALKERS_PROBED; runtime++)
 		forget_runtime(tid, runtime);
 }
 
@@ -291,7 +291,7 @@ int BPF_PROG(shadow_on_fork, struct task_struct *parent, struct task_struct *chi
 
 	if (child->tgid == parent->tgid)
 		return 0; /* a thread begins with nothing */
-	for (runtime = 0; runtime < WALKER_SHADOW; runtime++)
+	for (runtime = 0; runtime < WALKERS_PROBED; runtime++)
 		copy_thread(parent->pid, child->pid, runtime);
 	return 0;
 }

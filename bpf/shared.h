@@ -93,6 +93,8 @@ enum {
 	PROC_STARTING = 2, /* about to execute the command: its user code is braid's own still */
 	PROC_URGENT = 4,   /* user space has work to do at a fork: wake it */
 	PROC_WANTED = 8,   /* ... and at the end of this one, but not of its children */
+	PROC_ASKED = 16,   /* user space is asked whether its name is one that is wanted */
+	PROC_REFUSED = 32, /* it is not */
 };
 
 struct proc_rec {
@@ -107,9 +109,26 @@ struct proc_rec {
 };
 _Static_assert(sizeof(struct proc_rec) == 24, "proc_rec");
 
+/* --- which processes become targets without being named: cfg_scope; all that is set must hold ---
+ */
+enum {
+	SCOPE_WIDE = 1,	  /* any that runs; 0: none does */
+	SCOPE_USER = 2,	  /* its effective user ID is cfg_scope_uid */
+	SCOPE_CGROUP = 4, /* its thread is in the cgroup scope_cgroup, or below */
+	SCOPE_NAME = 8,	  /* user space decides by what it is called */
+};
+
 /* Walker slots, in the order in which they run. A slot without a loaded program costs nothing. */
 #define WALKERS_MAX 8
-enum { WALKER_PYTHON, WALKER_RUBY, WALKER_JVM, WALKER_SHADOW };
+enum {
+	WALKER_PYTHON,
+	WALKER_RUBY,
+	WALKER_JVM,
+	WALKERS_PROBED, /* those until here have probes, too: shadow stacks */
+	WALKER_NODE = WALKERS_PROBED,
+	WALKER_PERL,
+	WALKER_SHADOW
+};
 
 /* The unwinder's, behind the walkers'. */
 enum { STAGE_UNWIND = WALKERS_MAX, STAGES_N };
@@ -156,10 +175,11 @@ enum event_slot {
 /* --- records --- */
 enum rec_type {
 	REC_SAMPLE = 1,
-	REC_STACK, /* registers and stack for the sample that follows on the same CPU */
-	REC_CODE,  /* a code object seen for the first time */
-	REC_FORK,  /* of a process, not of a thread */
-	REC_EXEC,
+	REC_STACK,    /* registers and stack for the sample that follows on the same CPU */
+	REC_CODE,     /* a code object seen for the first time */
+	REC_FORK,     /* of a process, not of a thread */
+	REC_EXEC,     /* a target executes a program */
+	REC_FOUND,    /* a process that is not known yet is sampled: it is a target from now on */
 	REC_EXIT,     /* of a process's last thread; samples of its end may still follow */
 	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
 	REC_MAPPED,   /* a mapping of a known file, which user space had not published */
@@ -190,18 +210,22 @@ struct rec_unmapped {
 _Static_assert(sizeof(struct rec_unmapped) == 64, "rec_unmapped");
 
 #define COMMAND_BYTES 512
-struct rec_exec {
+struct rec_program { /* REC_EXEC, REC_FOUND */
 	__u32 type;
 	__u32 tgid;
 	__u64 time_ns;
+	__u64 start_ns; /* of the process, CLOCK_BOOTTIME */
+	__u64 cgroup;	/* id; 0: not known */
+	__u32 parent_tgid;
+	__u32 uid; /* effective */
 	__u32 program;
 	__u32 image;	   /* of the program; 0: not known */
 	__u32 command_len; /* its arguments, each with a NUL; at most COMMAND_BYTES of them */
+	__u32 is_kernel;   /* a thread of the kernel's */
 	char comm[THREAD_NAME_BYTES];
 	char command[COMMAND_BYTES];
-	__u32 pad;
 };
-_Static_assert(sizeof(struct rec_exec) == 560, "rec_exec");
+_Static_assert(sizeof(struct rec_program) == 584, "rec_program");
 
 struct rec_mapped {
 	__u32 type;
@@ -240,7 +264,9 @@ enum {
 	SAMPLE_NATIVE_TRUNCATED = 8,
 	SAMPLE_RUNTIME_TRUNCATED = 16, /* of any section */
 	SAMPLE_RUNTIME_BROKEN = 32,    /* the same, or a runtime's frames are missing at all */
-	SAMPLE_PENDING = 64, /* its value is not known yet: a REC_VALUE with its link follows */
+	SAMPLE_PENDING = 64,	/* its value is not known yet: a REC_VALUE with its link follows */
+	SAMPLE_UNDER_WAY = 128, /* of a wait up to now, which is sampled in full when it ends */
+	SAMPLE_ASKED = 256,	/* of a process that may turn out not to be wanted: PROC_ASKED */
 };
 
 /* What a thread does when it is sampled; where the sample's value is a time, during that. */

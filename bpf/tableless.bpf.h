@@ -17,6 +17,7 @@
 /* In the order in which they are asked: X(walker slot, name of the hook) */
 #define TABLELESS_HOOKS(X)              \
 	X(WALKER_JVM, jvm__tableless)   \
+	X(WALKER_NODE, node__tableless) \
 	X(WALKER_RUBY, ruby__tableless) \
 	X(WALKER_PYTHON, python__tableless)
 

@@ -66,7 +66,7 @@ int list_calls(struct bpf_iter__task *ctx)
 	if (!task || task->flags & PF_KTHREAD)
 		return 0;
 	tgid = task__pid(task);
-	if (!tgid || !bpf_map_lookup_elem(&targets, &tgid))
+	if (!target__is_any(task, tgid))
 		return 0;
 	rec.tid = task__tid(task);
 	if (cfg_numbers[EVENT_SYSCALL])

@@ -8,6 +8,8 @@
 
 const volatile __u32 cfg_unwind = UNWIND_MODE_AUTO;
 const volatile __u32 cfg_kept = 0;
+/* The host's only: the thread stands behind a call, not at an instruction. */
+const volatile __u32 cfg_suspended = 0;
 
 #define CS_COMPAT 0x23 /* __USER32_CS */
 
@@ -20,9 +22,10 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->rbx_lost = u->rbp_lost = 0;
 	u->mapping.start = u->mapping.end = 0;
 	u->block_start = 0;
-	u->exact = u->leaf = 1;
+	u->exact = u->leaf = !cfg_suspended;
 	u->stop = u->complete = u->n = 0;
 	u->unknown_start = 0;
+	u->chained = 0;
 }
 
 static __always_inline int is_unmapped(__u32 stop)

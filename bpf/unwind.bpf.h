@@ -8,6 +8,7 @@
 
 #include "bpf/kept.bpf.h"
 #include "bpf/scratch.bpf.h"
+#include "bpf/switch.bpf.h"
 #include "bpf/tableless.bpf.h"
 #include "bpf/unwind_probes.bpf.h"
 #include "bpf/unwind_tableless.bpf.h"
@@ -376,6 +377,28 @@ __noinline int unwind__to_caller(struct unwind_state *u)
 	return rbp_saved < 0 || rbx_saved < 0 ? COUNT_STACK_READ : 0;
 }
 
+/* To the caller on another stack. Returns a counter on failure. */
+__noinline int unwind__to_other_stack(struct unwind_state *u)
+{
+	int err;
+
+	if (!u)
+		return COUNT_TABLE;
+	err = switch__find(u);
+	if (err || u->rule.kind == UNWIND_END)
+		return err;
+	u->block_start = 0;
+	u->rbp_lost = u->rbx_lost = 1;
+	if (u->rule.flags & UNWIND_PC_FOLLOWS) {
+		u->pc = u->value;
+		u->exact = u->leaf = 0;
+		u->sp = u->cfa;
+		return 0;
+	}
+	u->sp = u->cfa - 16; /* what is below is of no interest */
+	return unwind__to_caller(u);
+}
+
 /* Leaves the current frame by u->rule. Returns a counter on failure. */
 __noinline int unwind__apply(struct unwind_state *u)
 {
@@ -391,6 +414,9 @@ __noinline int unwind__apply(struct unwind_state *u)
 			return COUNT_STACK_READ;
 		u->cfa = u->sp;
 		return 0;
+	case UNWIND_SWITCH:
+	case UNWIND_RESUME:
+		return unwind__to_other_stack(u);
 	case UNWIND_END:
 		unwind__cfa(u); /* nice to have: the stack ends here in any case */
 		return 0;

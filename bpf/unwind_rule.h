@@ -24,8 +24,11 @@ enum unwind_kind {
 	UNWIND_PLT,	 /* CFA = rsp + cfa_off + ((pc & 15) >= cfa_add ? 8 : 0) */
 	UNWIND_SIGNAL,	 /* a signal frame: all registers are in the ucontext at rsp */
 	UNWIND_END,	 /* the return address is undefined: outermost frame; CFA as UNWIND_REG */
-	UNWIND_LINK, /* CFA as UNWIND_REG, and the return address is in register cfa_add: glibc's
-		      * vfork. In the innermost frame, the only one whose registers are known. */
+	UNWIND_LINK,   /* CFA as UNWIND_REG, and the return address is in register cfa_add: glibc's
+			* vfork. In the innermost frame, the only one whose registers are known. */
+	UNWIND_SWITCH, /* the caller is on another stack, whose pointer the thread keeps: see below
+			*/
+	UNWIND_RESUME, /* the same, which was saved in this frame */
 	UNWIND_UNSUPPORTED, /* the table covers the pc with a rule that cannot be expressed here */
 };
 
@@ -36,6 +39,22 @@ enum unwind_kind {
 /* The flag wins over WORDS_SAME (rbp + 0 is a place), WORDS_LOST over the flag. */
 #define UNWIND_RBP_AT_RBP 1 /* flags */
 #define UNWIND_RBX_AT_RBP 2
+
+/* Of threads that switch between stacks by themselves.
+ *
+ * UNWIND_SWITCH: p is the word at thread pointer + cfa_off; then `reg` times, as the bytes of
+ * cfa_add from the lowest one say, the word at p + 8*byte. The last one is the pointer to the other
+ * stack, and CFA = pointer + 8 * the highest byte; the return address is at CFA-8, or with
+ * UNWIND_PC_FOLLOWS in the word behind the one that held the pointer. Where some p on the way is 0
+ * there is no caller: the stack ends. With UNWIND_CHAINED such switches nest, and the pointer of
+ * the next outer one lies where this one's points to.
+ *
+ * UNWIND_RESUME: the word at rsp + cfa_off is 0, and the pointer the word below that, or it is the
+ * address of two words, the bounds of the other stack, and the word below is how far below the
+ * upper one the pointer is. The CFA as above. */
+#define UNWIND_HOPS_MAX	  3
+#define UNWIND_PC_FOLLOWS 4 /* flags */
+#define UNWIND_CHAINED	  8
 
 struct unwind_rule {
 	unsigned char kind;

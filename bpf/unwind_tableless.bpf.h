@@ -6,13 +6,24 @@
 
 /* Frames of code that no table covers. */
 
-/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. */
-__noinline int unwind__is_sigreturn(__u64 pc)
+/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. Where
+ * it is not is remembered, as most code without tables is of a compiler that runs with the program,
+ * and one does not take the other's place. */
+__noinline int unwind__is_sigreturn(struct unwind_state *u)
 {
-	__u64 code = 0;
+	const struct scratch *scratch = scratch__get();
+	__u64 code = 0, tag, *plain;
 
-	return !bpf_probe_read_user(&code, sizeof(code), (void *)pc) &&
-	       code == 0x0f0000000fc0c748ULL;
+	if (!u || !scratch)
+		return 0;
+	tag = (u->pc + scratch->proc.space * 0xbf58476d1ce4e5b9ULL) * 0x9e3779b97f4a7c15ULL;
+	plain = &u->plain[tag >> (64 - PLAIN_LOG2)];
+	if (*plain == tag || bpf_probe_read_user(&code, sizeof(code), (void *)u->pc))
+		return 0;
+	if (code == 0x0f0000000fc0c748ULL)
+		return 1;
+	*plain = tag;
+	return 0;
 }
 
 /* A program's first instructions: nobody has called them, and the stack is as the kernel left it.
@@ -39,7 +50,7 @@ __noinline int unwind__without_rule(struct unwind_state *u)
 		rule->reg = UNWIND_REG_RSP;
 		return 0;
 	}
-	if (unwind__is_sigreturn(u->pc)) {
+	if (unwind__is_sigreturn(u)) {
 		rule->kind = UNWIND_SIGNAL;
 		return 0;
 	}

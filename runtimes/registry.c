@@ -3,10 +3,12 @@
 
 #include "runtimes/registry.h"
 
+extern const struct runtime runtime_go;
 extern const struct runtime runtime_jit;
 extern const struct runtime runtime_jvm;
 extern const struct runtime runtime_native;
 extern const struct runtime runtime_node;
+extern const struct runtime runtime_perl;
 extern const struct runtime runtime_python;
 extern const struct runtime runtime_ruby;
 
@@ -15,7 +17,9 @@ const struct runtime *const runtimes[] = {
 	&runtime_python,
 	&runtime_ruby,
 	&runtime_jvm,
+	&runtime_perl,
 	&runtime_node,
+	&runtime_go,
 	&runtime_jit, /* after those that know their code by name */
 	NULL,
 };

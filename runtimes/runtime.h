@@ -27,6 +27,7 @@
 #include "core/base/memory.h"
 #include "core/elf/elf_file.h"
 #include "core/elf/function_names.h"
+#include "core/unwind/cfi.h"
 #include "runtimes/idle.h"
 
 #define RUNTIME_VERSION_BYTES 32
@@ -45,6 +46,7 @@ struct runtime_verdict {
 	enum runtime_support support;
 	char version[RUNTIME_VERSION_BYTES]; /* "3.11.2" */
 	char reason[RUNTIME_REASON_BYTES];   /* one sentence; "" when supported */
+	bool map_only; /* its walker does not know this version, but a map may name its code */
 };
 
 /* Which frames a session wants, of the ladder in docs/architecture.md. */
@@ -94,6 +96,7 @@ struct runtime_natives {
 	size_t n;
 	/* Of the innermost file of this runtime that has a frame here; NULL: none has. */
 	const struct runtime_image *image;
+	uint64_t bias; /* of that file: address in the process = link-time address + bias */
 };
 
 struct runtime_sample {
@@ -112,6 +115,7 @@ struct runtime_target {
 	uint64_t bias;			   /* address in the process = link-time address + bias */
 	const struct runtime_image *image; /* NULL where prepare refused; then only for `probe` */
 	const struct elf_file *file;	   /* that it was detected in */
+	bool map; /* its frames are to come from a map: nobody will read what `attach` fills in */
 };
 
 /* What a frame key stands for. Strings are borrowed until the session's next call. */
@@ -162,16 +166,36 @@ struct runtime_allocator {
 struct runtime_task {
 	const char *name;
 	const char *waits_for; /* another task's name; NULL: none, or not known */
-	uint64_t fs_base;      /* of a thread that has run frames of the runtime */
+	const char *state; /* the runtime's word for what it does: "suspended"; NULL: it waits */
+	uint32_t tid;	   /* of the thread that it belongs to, as the process sees it; 0: none */
+	uint64_t fs_base;  /* of a thread that has run frames of the runtime */
+	/* Where it goes on: UNWIND_REGS registers behind the call in which it has left the thread.
+	 * NULL: only the runtime's frames can be found. */
+	const uint64_t *regs;
+	bool has_native_frames; /* ... and the native ones among them are its own */
 	const struct memory_patch *patches;
 	size_t n_patches;
 };
 
 typedef int (*runtime_task_fn)(void *ctx, const struct runtime_task *task);
 
+/* A thread, by what is known of it; all 0: none. */
 struct runtime_holder {
-	uint64_t on_stack;
-	uint32_t tid;
+	uint64_t on_stack; /* an address that is on its stack */
+	uint64_t fs_base;
+	uint32_t tid; /* as the process sees it */
+};
+
+/* A thread that waits. */
+struct runtime_waiter {
+	uint64_t fs_base; /* 0: not known */
+	uint64_t futex;	  /* the address that it waits for in the kernel; 0: that is no futex */
+	uint64_t lock;	  /* that the walker has told (rec_sample.object); 0: none */
+	/* What it waits for, for people, "a Lock"; NULL: not known. Then, as far as these are
+	 * known, too: */
+	const char *what;
+	uint64_t address;
+	struct runtime_holder holder;
 };
 
 struct runtime {
@@ -227,6 +251,18 @@ struct runtime {
 	/* The ranges of the interpreter loop's code. Returns their number. NULL: it has none. */
 	size_t (*loops)(const struct runtime_image *image, const struct runtime_range **ret);
 
+	/* How the functions of such a file are left, where its runtime has tables of that: rows in
+	 * braid's own terms, for the file's unwind table, in which they count more than call frame
+	 * information. As cfi__read, but -ENOENT where there are none. Called after `detect` said
+	 * yes, also where the runtime is not enabled. NULL: it has none. */
+	int (*unwind_rows)(const struct elf_file *file, cfi_row_fn row, void *ctx);
+
+	/* The functions at a link-time address, by the image's own tables: those inlined into
+	 * others first, as for `symbolize`. They are frames of the runtime. Returns their number;
+	 * 0: that is no code of the runtime; -ENOMEM. NULL: it has no such tables. */
+	int (*resolve)(const struct runtime_image *image, uint64_t vaddr,
+		       struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
+
 	/* Names of functions that tables in a file tell, for code that has no symbol:
 	 * docs/symbols.md. Any file in which such code was met is asked, and most have none: that
 	 * must be cheap to see. Exactly the function that begins at an address, or none. 0 or
@@ -257,11 +293,10 @@ struct runtime {
 	 * cannot fail. NULL: the session keeps nothing of it. */
 	void (*detach)(struct runtime_session *session, uint32_t space);
 
-	/* Of a lock whose address the walker has told (rec_sample.object), but not its holder: an
-	 * address that is on the stack of the thread that holds it, or the thread's id as the
-	 * process sees it. Both 0: not known. NULL: never. */
-	struct runtime_holder (*lock_holder)(struct runtime_session *session, uint32_t pid,
-					     uint64_t lock);
+	/* Which of its locks these threads of a process wait for, and who holds them, as far as its
+	 * walker has not told. Fills in `what` and what follows, all 0 before. NULL: never. */
+	void (*lock_holders)(struct runtime_session *session, uint32_t pid,
+			     struct runtime_waiter *waiters, size_t n);
 
 	/* For who wants probes, when `attach` has said -EAGAIN: what probes can be attached
 	 * already, so that they see all from the beginning. `probe` or `unprobe` follow. NULL:
@@ -308,11 +343,12 @@ struct runtime {
 			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 
 	/* The name that the program has given to a thread, in full, where the kernel's (`comm`) has
-	 * but 15 bytes of it or another one. Asked once for each thread, at its first sample. 0;
-	 * -ENOENT: it has none; -EAGAIN: to be asked again, at its next sample; -ENOMEM. NULL:
-	 * threads of the runtime have no names of their own. */
-	int (*thread_name)(struct runtime_session *session, uint32_t pid, uint32_t tid, char *buf,
-			   size_t size);
+	 * but 15 bytes of it or another one. Asked at a thread's first sample, and again when the
+	 * kernel's name, `kernel`, has changed. 0; -ENOENT: it has none; -EAGAIN: to be asked
+	 * again, at its next sample; -ENOMEM. NULL: threads of the runtime have no names of their
+	 * own. */
+	int (*thread_name)(struct runtime_session *session, uint32_t pid, uint32_t tid,
+			   const char *kernel, char *buf, size_t size);
 
 	/* Work of the process that waits outside of any thread, such as tasks of an event loop: to
 	 * be seen by the runtime's walker as the frames of a thread whose memory has these words
@@ -320,6 +356,11 @@ struct runtime {
 	 * NULL: there is no such thing. */
 	int (*tasks)(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
 		     void *ctx);
+	/* What people call them: "fiber". NULL: "task". */
+	const char *task;
+	/* After that: which of them it could not tell, a sentence; NULL: none. Borrowed until the
+	 * session's next call. The hook NULL: none ever. */
+	const char *(*tasks_left_out)(struct runtime_session *session);
 
 	/* What the function of native code that begins at this address of the process is to the
 	 * runtime: the name of the method that it is, for code without a symbol. Exactly that

@@ -5,6 +5,7 @@ They run as root, from the top directory, with OUTPUT in the environment."""
 
 import atexit
 import collections
+import contextlib
 import ctypes
 import glob
 import os
@@ -117,7 +118,8 @@ class Recording:
         self.file = file
 
     def sql(self, query, *values):
-        with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True) as database:
+        # Closed at once: as long as it is open, removing the file frees no room.
+        with contextlib.closing(sqlite3.connect(f"file:{self.file}?mode=ro", uri=True)) as database:
             return database.execute(query, values).fetchall()
 
     def one(self, query, *values):

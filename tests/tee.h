@@ -100,7 +100,7 @@ static const struct sink_ops tee_ops = {
 
 static inline struct tee tee__of(struct sink *a, struct sink *b)
 {
-	return (struct tee) { { &tee_ops }, { a, b } };
+	return (struct tee) { { .ops = &tee_ops }, { a, b } };
 }
 
 static int tee_compare_lines(const void *a, const void *b)

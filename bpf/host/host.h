@@ -60,10 +60,31 @@ struct xol_area {
 	unsigned long vaddr;
 };
 
+struct cred {
+	struct {
+		unsigned int val;
+	} euid;
+};
+
+struct kernfs_node {
+	unsigned long long id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[4];
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct mm_struct {
 	struct maple_tree mm_mt;
 	unsigned long start_stack; /* the stack pointer of its first instruction */
 	unsigned long arg_start, arg_end;
+	struct file *exe_file;
 	struct {
 		struct xol_area *xol_area;
 	} uprobes_state;
@@ -80,7 +101,10 @@ struct task_struct {
 	unsigned int in_execve : 1;
 	unsigned int pid, tgid;
 	struct mm_struct *mm;
-	struct task_struct *group_leader;
+	char comm[16];
+	struct task_struct *group_leader, *real_parent;
+	const struct cred *real_cred;
+	struct css_set *cgroups;
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct {

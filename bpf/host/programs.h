@@ -22,7 +22,9 @@ struct host_thread { /* that is to be sampled */
 	uint64_t trampoline;
 	const uint64_t (*returns)[2];
 	uint32_t n_returns;
-	bool own_ids; /* what the target knows as ids of its threads are what braid does */
+	bool own_ids;	/* what the target knows as ids of its threads are what braid does */
+	bool suspended; /* it stands behind a call: pc is a return address, and of the other
+			 * registers the callee-saved ones are true */
 };
 
 /* Adds the maps of all programs, empty, and fills the walkers' slots. host__done ends it. */
@@ -30,6 +32,9 @@ void host_programs__open(void);
 
 /* Code objects that are met for the first time get the numbers behind this one. */
 void host_programs__number_codes_from(uint32_t last_code);
+
+/* The last of these numbers that was given. */
+uint32_t host_programs__codes(void);
 
 /* How it stands to its interpreter's lock is looked at, too. */
 void host_programs__look_at_locks(void);

@@ -5,10 +5,14 @@
 
 #include "bpf/sampler.bpf.c"
 
+extern const volatile uint32_t cfg_suspended;
+
 void host_unwind__open(void);
 void host_python__open(void);
 void host_ruby__open(void);
 void host_jvm__open(void);
+void host_perl__open(void);
+void host_node__open(void);
 
 void host_programs__open(void)
 {
@@ -21,6 +25,8 @@ void host_programs__open(void)
 	host_python__open();
 	host_ruby__open();
 	host_jvm__open();
+	host_perl__open();
+	host_node__open();
 	host__set(&cfg_tableless, ~0U);
 	last_code = 0;
 }
@@ -28,6 +34,11 @@ void host_programs__open(void)
 void host_programs__number_codes_from(uint32_t last)
 {
 	last_code = last;
+}
+
+uint32_t host_programs__codes(void)
+{
+	return last_code;
 }
 
 void host_programs__look_at_locks(void)
@@ -80,6 +91,7 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 	host.kernel_entry.orig_rax = thread->syscall;
 	host.kernel = thread->kernel;
 	host.n_kernel = thread->n_kernel;
+	host__set(&cfg_suspended, thread->suspended);
 	if (thread->kernel)
 		ctx.regs.cs = 0x10; /* __KERNEL_CS */
 	on_sample(&ctx);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/base/intern.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,34 @@ static int grow(struct intern *intern)
 	intern->slots = slots;
 	intern->cap = cap;
 	return 0;
+}
+
+int intern__keep(struct intern *intern, bool (*keeps)(const void *ctx, uint32_t id),
+		 const void *ctx)
+{
+	struct intern kept = { .max = intern->max };
+
+	for (size_t i = 0; i < intern->cap; i++) {
+		const struct intern_slot *old = &intern->slots[i];
+		uint32_t *id;
+
+		if (!old->id || !keeps(ctx, old->id))
+			continue;
+		id = intern__at(&kept, old->a, old->b);
+		if (!id) {
+			intern__done(&kept);
+			return -ENOMEM;
+		}
+		*id = old->id;
+	}
+	intern__done(intern);
+	*intern = kept;
+	return 0;
+}
+
+uint32_t intern__get(const struct intern *intern, uint64_t a, uint64_t b)
+{
+	return intern->cap ? find(intern->slots, intern->cap, a, b)->id : 0;
 }
 
 uint32_t *intern__at(struct intern *intern, uint64_t a, uint64_t b)

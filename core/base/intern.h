@@ -2,6 +2,7 @@
 #ifndef BRAID_INTERN_H
 #define BRAID_INTERN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,13 @@ struct intern {
 /* max: at least 1. Memory comes with use: at most 64 bytes for each of max pairs. */
 void intern__init(struct intern *intern, size_t max);
 void intern__done(struct intern *intern);
+
+/* Forgets all pairs but those whose ids are to be kept. -ENOMEM: it is as before. */
+int intern__keep(struct intern *intern, bool (*keeps)(const void *ctx, uint32_t id),
+		 const void *ctx);
+
+/* The pair's id; 0: it is not there. */
+uint32_t intern__get(const struct intern *intern, uint64_t a, uint64_t b);
 
 /* Where the pair's id is, borrowed until the next call; 0 there means that the pair is new, and
  * the caller must store an id other than 0. NULL: out of memory. */

@@ -9,22 +9,39 @@
 struct patched {
 	struct memory memory;
 	const struct memory *inner;
-	struct memory_patch *patches;
+	struct memory_patch *patches; /* by address */
 	size_t n, cap;
 };
+
+/* The first one that ends behind the address. */
+static size_t first_behind(const struct patched *patched, uint64_t address)
+{
+	size_t low = 0, high = patched->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct memory_patch *patch = &patched->patches[middle];
+
+		if (patch->address + sizeof(patch->word) > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
 
 /* Bytes of the patches in [address, address + size), which `to` gets. */
 static size_t overlay(const struct patched *patched, uint64_t address, void *to, size_t size)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < patched->n; i++) {
+	for (size_t i = first_behind(patched, address); i < patched->n; i++) {
 		const struct memory_patch *patch = &patched->patches[i];
 		uint64_t start = max_of(patch->address, address);
 		uint64_t end = min_of(patch->address + sizeof(patch->word), address + size);
 
 		if (start >= end)
-			continue;
+			break;
 		memcpy((char *)to + (start - address),
 		       (const char *)&patch->word + (start - patch->address), end - start);
 		n += end - start;
@@ -35,9 +52,15 @@ static size_t overlay(const struct patched *patched, uint64_t address, void *to,
 static int patched__read(const struct memory *memory, uint64_t address, void *to, size_t size)
 {
 	const struct patched *patched = (const struct patched *)memory;
-	int code = memory__read(patched->inner, address, to, size);
+	size_t n = overlay(patched, address, to, size);
+	int code;
 
-	return overlay(patched, address, to, size) == size ? 0 : code;
+	if (n == size)
+		return 0;
+	code = memory__read(patched->inner, address, to, size);
+	if (!code && n)
+		overlay(patched, address, to, size);
+	return code;
 }
 
 static void patched__free(struct memory *memory)
@@ -58,14 +81,23 @@ int memory__patched(const struct memory *inner, struct memory **ret)
 	return 0;
 }
 
+static int by_address(const void *a, const void *b)
+{
+	const struct memory_patch *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
 int memory__patch(struct memory *memory, const struct memory_patch *patches, size_t n)
 {
 	struct patched *patched = (struct patched *)memory;
 
 	if (array__reserve(&patched->patches, &patched->cap, n, sizeof(*patches)))
 		return -ENOMEM;
-	if (n)
+	if (n) {
 		memcpy(patched->patches, patches, n * sizeof(*patches));
+		qsort(patched->patches, n, sizeof(*patches), by_address);
+	}
 	patched->n = n;
 	return 0;
 }

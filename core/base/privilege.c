@@ -6,7 +6,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/util.h"
@@ -14,22 +17,26 @@
 #define USER_NS_INIT_INO 0xEFFFFFFDU /* PROC_USER_INIT_INO, include/linux/proc_ns.h */
 
 static const struct privilege_need needs[PRIVILEGES_N] = {
-	[PRIVILEGE_LOAD] = { CAP_BPF, true, "nothing can be recorded" },
-	[PRIVILEGE_EVENTS] = { CAP_PERFMON, true, "nothing can be recorded" },
-	[PRIVILEGE_PROBES] = { CAP_SYS_ADMIN, true,
+	[PRIVILEGE_LOAD] = { CAP_BPF, true, "BPF programs", "nothing can be recorded" },
+	[PRIVILEGE_EVENTS] = { CAP_PERFMON, true, "samples of all processes",
+			       "nothing can be recorded" },
+	[PRIVILEGE_PROBES] = { CAP_SYS_ADMIN, true, "probes in programs",
 			       "`calls`, `probes -p`, `bench` and `record --source probes` do not "
 			       "work" },
-	[PRIVILEGE_STATISTICS] = { CAP_SYS_ADMIN, true, "--max-overhead limits no probes" },
+	[PRIVILEGE_STATISTICS] = { CAP_SYS_ADMIN, true, "the cost of probes",
+				   "--max-overhead limits no probes" },
 	[PRIVILEGE_PROCESSES] = { CAP_SYS_PTRACE, false,
+				  "memory and files of other users' processes",
 				  "code that only processes of other users can see (in containers) "
 				  "has no names, and stacks end there" },
-	[PRIVILEGE_FILES] = { CAP_CHECKPOINT_RESTORE, true,
+	[PRIVILEGE_FILES] = { CAP_CHECKPOINT_RESTORE, true, "deleted and replaced files",
 			      "code of deleted or replaced files has no names, and stacks end "
 			      "there" },
-	[PRIVILEGE_READ] = { CAP_DAC_READ_SEARCH, false,
+	[PRIVILEGE_READ] = { CAP_DAC_READ_SEARCH, false, "programs that one may not read",
 			     "code of files that this user may not read has no names, and stacks "
 			     "end there" },
-	[PRIVILEGE_SYMBOLS] = { CAP_SYSLOG, false, "kernel frames are addresses" },
+	[PRIVILEGE_SYMBOLS] = { CAP_SYSLOG, false, "names of kernel functions",
+				"kernel frames are addresses" },
 };
 
 static const struct {
@@ -147,6 +154,57 @@ int privilege__explain(uint32_t wanted, const char *what, struct err *err)
 			"not permitted %s, though user %u has %s: a container's seccomp profile, a "
 			"security module or the kernel's lockdown forbids it",
 			what, geteuid(), names);
+}
+
+bool privilege__is_lent(void)
+{
+	return getauxval(AT_SECURE) && getuid();
+}
+
+int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err)
+{
+	if (!privilege__is_lent() || uid == getuid())
+		return 0;
+	return err__set(err, -EPERM,
+			"process %u is not user %u's, or not dumpable: braid has its privileges "
+			"from its file, and shows everybody his own processes only; run it as root "
+			"(sudo)",
+			pid, getuid());
+}
+
+/* What root has beside the table: for what is said there. */
+#define OTHERS_KEPT                                                                                \
+	(1ULL << CAP_DAC_OVERRIDE |			  /* files in a directory of the user's */ \
+	 1ULL << CAP_CHOWN | 1ULL << CAP_FOWNER |	  /* whose recordings are */               \
+	 1ULL << CAP_SETUID | 1ULL << CAP_SETGID |	  /* as whom a target is asked */          \
+	 1ULL << CAP_KILL | 1ULL << CAP_SYS_CHROOT |	  /* the same, in its container */         \
+	 1ULL << CAP_SYS_NICE | 1ULL << CAP_SYS_RESOURCE) /* for the limit; for descriptors */
+
+static void keep(uint64_t wanted)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (syscall(SYS_capget, &header, data))
+		return;
+	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
+		data[i].permitted &= wanted >> 32 * i;
+		data[i].effective &= data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	syscall(SYS_capset, &header, data); /* less is always granted */
+}
+
+void privilege__drop_all(void)
+{
+	keep(0);
+}
+
+void privilege__keep_for_recording(void)
+{
+	keep(capabilities_of((1U << PRIVILEGES_N) - 1) | OTHERS_KEPT);
 }
 
 static char kptr_restrict(void)

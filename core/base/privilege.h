@@ -26,6 +26,7 @@ enum privilege {
 struct privilege_need {
 	uint32_t capability; /* bit of it in CapEff */
 	bool by_admin;	     /* or CAP_SYS_ADMIN */
+	const char *purpose; /* what it is for */
 	const char *without; /* what is so without it */
 };
 
@@ -40,6 +41,20 @@ void privilege__names(uint32_t privileges, char *ret, size_t size);
 /* Why the kernel did not permit `what` ("to load BPF programs"), which takes `wanted`, and the way
  * out: what is missing of it; else, if nothing is, who else may forbid it. Returns -EPERM. */
 int privilege__explain(uint32_t wanted, const char *what, struct err *err);
+
+/* Has this process privileges that its user has not: by its file (setuid, capabilities)? Then it is
+ * for him to see his own processes only, and what he says in the environment is not to be followed
+ * where that reaches further than he does. */
+bool privilege__is_lent(void);
+
+/* May the user see a process that belongs to `uid`? 0, or -EPERM with the sentence. */
+int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err);
+
+/* From now on this thread has no capability, or only those that recording takes to its end, and no
+ * program that it executes gets any by its file. Those are the ones of the table, and what else
+ * root has that may be needed when a new process comes: docs/privileges.md. */
+void privilege__drop_all(void);
+void privilege__keep_for_recording(void);
 
 /* The same for addresses of kernel functions that are hidden. */
 void privilege__why_hidden(char *ret, size_t size);

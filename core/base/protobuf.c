@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/base/protobuf.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
 
 /* How a field is encoded. */
-enum { WIRE_VARINT = 0, WIRE_BYTES = 2 };
+enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
 
 static void append(struct protobuf *message, const void *data, size_t len)
 {
@@ -38,6 +39,14 @@ void protobuf__number(struct protobuf *message, int field, uint64_t value)
 		return;
 	protobuf__varint(message, field << 3 | WIRE_VARINT);
 	protobuf__varint(message, value);
+}
+
+void protobuf__fixed64(struct protobuf *message, int field, uint64_t value)
+{
+	uint64_t little = htole64(value);
+
+	protobuf__varint(message, field << 3 | WIRE_FIXED64);
+	append(message, &little, sizeof(little));
 }
 
 void protobuf__text(struct protobuf *message, int field, const void *text, size_t len)

@@ -20,6 +20,9 @@ void protobuf__varint(struct protobuf *message, uint64_t value);
 /* An integer field; nothing if it is 0, which is what readers take for one that is not there. */
 void protobuf__number(struct protobuf *message, int field, uint64_t value);
 
+/* The same in eight bytes. */
+void protobuf__fixed64(struct protobuf *message, int field, uint64_t value);
+
 void protobuf__text(struct protobuf *message, int field, const void *text, size_t len);
 
 /* A message or a packed list as a field of another. `part` is empty afterwards. */

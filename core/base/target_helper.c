@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -107,7 +108,8 @@ static void unmap_shared(void)
 		fclose(maps);
 }
 
-void target_helper__hold_only(int fd)
+/* Lets go of all that is shared with the parent but `fd`. */
+static void hold_only(int fd)
 {
 	if (fd > 0)
 		close_range(0, fd - 1, 0);
@@ -115,14 +117,41 @@ void target_helper__hold_only(int fd)
 	unmap_shared();
 }
 
-static void __attribute__((noreturn)) run_helper(int fd, pid_t parent)
+static void __attribute__((noreturn))
+run_child(const struct target_helper_program *program, int fd, pid_t parent)
 {
-	target_helper__hold_only(fd);
-	prctl(PR_SET_NAME, "braid-files");
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	hold_only(fd);
+	prctl(PR_SET_NAME, program->name);
+	if (!program->cleans_up)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!program->cleans_up && getppid() != parent)
 		_exit(0);
-	target_server__run(fd);
+	program->run(program->ctx, fd);
+}
+
+int target_helper__start(const struct target_helper_program *program, pid_t *ret_pid, int *ret_fd)
+{
+	pid_t parent = getpid(), pid;
+	sigset_t all, old;
+	int fds[2], code;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
+		return -errno;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	code = pid < 0 ? -errno : 0;
+	if (!pid)
+		run_child(program, fds[1], parent);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	close(fds[1]);
+	if (code) {
+		close(fds[0]);
+		return code;
+	}
+	*ret_pid = pid;
+	*ret_fd = fds[0];
+	return 0;
 }
 
 static void reap_stuck(void)
@@ -139,12 +168,11 @@ static void reap_stuck(void)
 
 static int start_helper(void)
 {
-	sigset_t all, old;
-	pid_t parent = getpid();
-	int fds[2], code;
+	static const struct target_helper_program files = { .name = "braid-files",
+							    .run = target_server__run };
 
-	if (helper.owner != parent) {
-		helper.owner = parent;
+	if (helper.owner != getpid()) {
+		helper.owner = getpid();
 		helper.pid = 0;
 		helper.n_stuck = 0;
 	}
@@ -153,23 +181,7 @@ static int start_helper(void)
 	reap_stuck();
 	if (helper.n_stuck == STUCK_MAX)
 		return -ETIMEDOUT;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return -errno;
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
-	helper.pid = fork();
-	code = -errno;
-	if (!helper.pid)
-		run_helper(fds[1], parent);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	close(fds[1]);
-	if (helper.pid < 0) {
-		helper.pid = 0;
-		close(fds[0]);
-		return code;
-	}
-	helper.fd = fds[0];
-	return 0;
+	return target_helper__start(&files, &helper.pid, &helper.fd);
 }
 
 static void give_up(void)

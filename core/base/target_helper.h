@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 /* A process that asks file systems which may never answer. A request to a user-space file system
  * cannot be given up by who made it, not even by its death, once the server has taken it. So it is
@@ -39,12 +40,22 @@ struct target_answer {
 int target_helper__ask(const struct target_request *request, int fd, struct target_answer *ret,
 		       int *ret_fd);
 
-/* In a process that was forked: lets go of all that is shared with its parent but `fd`. Neither
- * probes nor pipes that somebody waits for stay open by a helper that cannot die. */
-void target_helper__hold_only(int fd);
+/* What a helper is: `run` has its end of a socket of messages, with all signals blocked. It holds
+ * nothing else that is shared with braid: neither probes nor pipes that somebody waits for stay
+ * open by a helper that cannot die. */
+struct target_helper_program {
+	const char *name; /* as ps shows it */
+	void (*run)(void *ctx, int fd) __attribute__((noreturn));
+	void *ctx;
+	bool cleans_up; /* when braid dies, which it sees by the socket; others are killed then */
+};
+
+/* Forks one. `ret_fd`: braid's end, which the caller closes. 0, or a negative errno with neither.
+ */
+int target_helper__start(const struct target_helper_program *program, pid_t *ret_pid, int *ret_fd);
 
 /* The helper's side (core/base/target_server.c): answers until the other end is closed. */
-void __attribute__((noreturn)) target_server__run(int fd);
+void __attribute__((noreturn)) target_server__run(void *ctx, int fd);
 
 /* Both sides: a message with at most one descriptor. Bytes, or a negative errno. */
 int target_helper__send(int socket, const void *bytes, size_t n, int fd);

@@ -151,11 +151,12 @@ static int find(int root_fd, const struct target_request *request, int *ret_fd)
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-void target_server__run(int socket)
+void target_server__run(void *ctx, int socket)
 {
 	static struct target_request request;
 	int fd, found;
 
+	(void)ctx;
 	while (target_helper__receive(socket, &request, sizeof(request), &fd) > 0) {
 		struct target_answer answer = {};
 

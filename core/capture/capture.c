@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/capture/capture.h"
+#include "core/capture/capture_state.h"
 
 #include <assert.h>
 #include <bpf/libbpf.h>
@@ -7,45 +7,6 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/capture/captured.h"
-#include "core/capture/copied_frames.h"
-#include "core/capture/ids.h"
-#include "core/capture/known_result.h"
-#include "core/capture/known_stacks.h"
-#include "core/capture/naming.h"
-#include "core/capture/naming_compiled.h"
-#include "core/capture/pairing.h"
-#include "core/capture/pending_values.h"
-#include "core/capture/place_frames.h"
-#include "core/capture/sample_record.h"
-#include "core/capture/sections.h"
-#include "core/capture/stack_copies.h"
-#include "core/capture/stack_nodes.h"
-#include "core/capture/tick_weight.h"
-
-struct capture {
-	struct capture_opts opts;
-	struct capture_stats stats;
-	struct ids *ids;
-	struct naming *naming;
-	struct naming_compiled *compiled;
-	struct place_frames *place_frames;
-	struct captured_set processes;
-	struct stack_nodes *nodes;
-	struct copied_frames *copier;
-	struct stack_copies *stacks;
-	struct known_stacks *known;
-	struct native_frame frames[NATIVE_FRAMES_MAX];
-	size_t n_frames;
-	struct runtime_pair pairs[RUNTIME_STACK_MAX]; /* of all sections */
-	struct pairing *pairing;
-	struct pending_values *pending;
-	struct sections *sections;
-	struct runtime_stack runtime_stack;
-	struct tick_weight weight;
-	uint64_t n_codes; /* records of them */
-	bool skips_copies;
-};
 
 static bool hurries(const struct capture *capture)
 {
@@ -57,11 +18,10 @@ void capture__skip_copies(struct capture *capture)
 	capture->skips_copies = true;
 }
 
-/* The kernel half's numbers of events are those that the sink has them by. */
-static int begin_ids(struct capture *capture, struct err *err)
+int capture__begin_events(struct capture *capture, struct err *err)
 {
-	int ret = ids__new(capture->opts.sink, &capture->ids, err);
 	uint32_t i, id;
+	int ret = 0;
 
 	assert(capture->opts.n_events <= EVENTS_MAX);
 	for (i = 0; !ret && i < capture->opts.n_events; i++) {
@@ -87,7 +47,9 @@ int capture__new(const struct capture_opts *opts, struct capture **ret, struct e
 	capture->pending = pending_values__new(&capture->ids, &capture->stats);
 	if (capture->stacks && capture->known && capture->pairing && capture->sections &&
 	    capture->pending)
-		rc = begin_ids(capture, err);
+		rc = ids__new(opts->sink, &capture->ids, err);
+	if (!rc)
+		rc = capture__begin_events(capture, err);
 	if (!rc)
 		rc = naming__new(&(struct naming_opts) { .ids = capture->ids,
 							 .set = &capture->processes,
@@ -142,6 +104,7 @@ void capture__free(struct capture *capture)
 	stack_copies__free(capture->stacks);
 	known_stacks__free(capture->known);
 	captured_set__done(&capture->processes);
+	pending_records__free(capture->carried);
 	ids__free(capture->ids);
 	free(capture);
 }
@@ -180,85 +143,6 @@ int capture__fetch_names(struct capture *capture, struct err *err)
 static int no_memory(struct err *err)
 {
 	return err__set(err, -ENOMEM, "out of memory");
-}
-
-/* What is kept of the process, which has an id then. */
-static int captured_of(struct capture *capture, struct process *process, struct captured **ret,
-		       struct err *err)
-{
-	const struct sink_process row = { process->info.pid, process->info.parent_pid,
-					  process->info.start_ticks, process->info.name,
-					  process->info.command };
-	struct captured *captured = captured__get(&capture->processes, process);
-
-	*ret = captured;
-	if (!captured)
-		return no_memory(err);
-	return captured->id ? 0 : ids__process(capture->ids, &row, &captured->id, err);
-}
-
-int capture__process_id(struct capture *capture, struct process *process, uint32_t *ret_id,
-			struct err *err)
-{
-	struct captured *captured;
-	int ret = captured_of(capture, process, &captured, err);
-
-	if (!ret)
-		*ret_id = captured->id;
-	return ret;
-}
-
-int capture__read_code(struct capture *capture, struct process *process, struct err *err)
-{
-	struct captured *captured;
-	int ret = captured_of(capture, process, &captured, err);
-
-	return ret ? ret : naming_compiled__begin(capture->compiled, captured, err);
-}
-
-int capture__process_ended(struct capture *capture, const struct process *process, struct err *err)
-{
-	struct captured *captured = captured__find(&capture->processes, process->serial);
-	int ret;
-
-	if (!captured)
-		return 0;
-	ret = process->code ? naming__process_ended(capture->naming, captured->serial, err) : 0;
-	return ret ? ret : naming_compiled__ended(capture->compiled, captured, err);
-}
-
-int capture__forget_process(struct capture *capture, const struct process *process, struct err *err)
-{
-	struct captured *captured = captured__find(&capture->processes, process->serial);
-	/* For the second time, if there were samples since. */
-	int ret = capture__process_ended(capture, process, err);
-
-	if (!captured)
-		return ret;
-	naming_compiled__count(capture->compiled, captured);
-	captured__forget(&capture->processes, captured);
-	return ret;
-}
-
-void capture__compiled_stats(const struct capture *capture, struct compiled_stats *ret)
-{
-	naming_compiled__stats(capture->compiled, ret);
-}
-
-size_t capture__count_processes(const struct capture *capture)
-{
-	return HASH_COUNT(capture->processes.first);
-}
-
-int capture__source(struct capture *capture, struct process *process, const struct runtime *runtime,
-		    const char *version, const char *source, const char *reason, struct err *err)
-{
-	struct sink_source row = {
-		.runtime = runtime->name, .version = version, .source = source, .reason = reason
-	};
-	int ret = capture__process_id(capture, process, &row.process, err);
-
-	return ret ? ret : ids__source(capture->ids, &row, err);
 }
 
 static int runtime_of_walker(const struct capture *capture, uint32_t walker)
@@ -414,8 +298,8 @@ static int result_of(struct capture *capture, const struct rec_sample *rec,
 	return ret;
 }
 
-static int on_sample(struct capture *capture, const struct rec_sample *rec, size_t size,
-		     struct known_result *known, struct err *err)
+int capture__sample(struct capture *capture, const struct rec_sample *rec, size_t size,
+		    struct known_result *known, struct err *err)
 {
 	struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
 	struct sink_sample row = {
@@ -431,9 +315,15 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	struct known_result result = {};
 	int ret;
 
-	capture->stats.unowned += !process;
-	if (!process)
+	if (!process && rec->flags & SAMPLE_ASKED) { /* and so is what it lacks */
+		capture->stats.recovered[rec->stop < COUNTERS_N ? rec->stop : 0]++;
 		return 0;
+	}
+	if (!process || process->hidden) {
+		capture->stats.unowned++;
+		return 0;
+	}
+	capture__forget_gone(capture);
 	if (!sample_record__is_sane(rec, size, capture->opts.n_events)) {
 		capture->stats.malformed++;
 		return 0;
@@ -441,16 +331,21 @@ static int on_sample(struct capture *capture, const struct rec_sample *rec, size
 	row.value = rec->value;
 	if (is_tick(capture, rec))
 		row.value *= tick_weight__at(&capture->weight, rec->time_ns);
-	ret = captured_of(capture, process, &owner.captured, err);
+	ret = capture__captured_of(capture, process, &owner.captured, err);
 	if (!ret)
 		ret = stack_nodes__thread(capture->nodes, &owner, &row.thread, err);
 	if (!ret)
 		ret = result_of(capture, rec, &owner, known, &result, err);
 	row.native = result.native;
 	row.runtime = result.runtime;
-	row.flags = result.flags;
+	row.flags = result.flags & ~SAMPLE_ASKED;
+	if (ret || rec->flags & SAMPLE_UNDER_WAY)
+		return ret ? ret : ids__sample(capture->ids, &row, err);
 	if (!ret)
-		ret = pending_values__sample(capture->pending, &row, err);
+		ret = pending_values__sample(capture->pending, &row,
+					     &(struct pending_origin) { process->serial, rec, size,
+									capture->opts.renews },
+					     err);
 	capture->stats.samples++;
 	capture->stats.event_samples[rec->event - 1]++;
 	capture->stats.ticks += is_tick(capture, rec);
@@ -476,7 +371,7 @@ static int on_known(struct capture *capture, const void *data, size_t size, stru
 		known_stacks__take(capture->known, data, size, &size, &result);
 
 	capture->stats.known_lost += !rec;
-	return rec ? on_sample(capture, rec, size, result, err) : 0;
+	return rec ? capture__sample(capture, rec, size, result, err) : 0;
 }
 
 int capture__record(struct capture *capture, const void *data, size_t size, struct err *err)
@@ -486,7 +381,7 @@ int capture__record(struct capture *capture, const void *data, size_t size, stru
 
 	if (size >= sizeof(struct rec_sample) && *type == REC_SAMPLE)
 		ret = known_stacks__keep(capture->known, data, size)
-			      ?: on_sample(capture, data, size, NULL, err);
+			      ?: capture__sample(capture, data, size, NULL, err);
 	else if (size >= sizeof(struct rec_known) && *type == REC_KNOWN)
 		ret = on_known(capture, data, size, err);
 	else if (size >= sizeof(struct rec_value) && *type == REC_VALUE)

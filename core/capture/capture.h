@@ -32,6 +32,7 @@ struct capture_opts {
 	const char *kallsyms_path;
 	uint32_t enabled;	     /* bit n: runtimes[n] is wanted */
 	tracker_source_fn on_source; /* what the user should know of names; may be NULL */
+	bool renews;		     /* capture__renew will be called */
 	bool (*hurries)(void *ctx);  /* names that take long are left out; NULL: never */
 	void (*on_fetch)(void *ctx); /* debug servers are asked from now on; NULL: nobody cares */
 	void *ctx;
@@ -101,6 +102,13 @@ int capture__process_id(struct capture *capture, struct process *process, uint32
 /* The frame source that was chosen for a runtime in a process, and why not a better one. */
 int capture__source(struct capture *capture, struct process *process, const struct runtime *runtime,
 		    const char *version, const char *source, const char *reason, struct err *err);
+
+/* From one sink to the next, of what `renews`: names all that the first one has, so that nothing
+ * more comes to it, and the stats are of what is in it. Then capture__renew has to follow, by which
+ * all that comes from then on goes to that sink, which knows nothing yet, and the stats begin anew.
+ * A sample whose value is still to come is none of the first one's, but of the next one's. */
+int capture__complete(struct capture *capture, struct err *err);
+int capture__renew(struct capture *capture, struct sink *sink, struct err *err);
 
 const struct capture_stats *capture__stats(const struct capture *capture);
 void capture__compiled_stats(const struct capture *capture, struct compiled_stats *ret);

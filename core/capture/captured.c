@@ -2,6 +2,7 @@
 #include "core/capture/captured.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +32,69 @@ struct captured *captured__get(struct captured_set *set, struct process *process
 	return captured;
 }
 
+static void source_free(struct captured_source *source)
+{
+	if (!source)
+		return;
+	free((char *)source->row.runtime);
+	free((char *)source->row.version);
+	free((char *)source->row.source);
+	free((char *)source->row.reason);
+	free(source);
+}
+
+/* `ok`: in and out. */
+static char *copy_of(const char *text, bool *ok)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	*ok = *ok && (copy || !text);
+	return copy;
+}
+
+int captured__source(struct captured *captured, const struct sink_source *row)
+{
+	struct captured_source *source = calloc(1, sizeof(*source)), **at, *old;
+	bool ok = source != NULL;
+
+	if (!source)
+		return -ENOMEM;
+	source->row.runtime = copy_of(row->runtime, &ok);
+	source->row.version = copy_of(row->version, &ok);
+	source->row.source = copy_of(row->source, &ok);
+	source->row.reason = copy_of(row->reason, &ok);
+	if (!ok) {
+		source_free(source);
+		return -ENOMEM;
+	}
+	for (at = &captured->sources; *at; at = &(*at)->next)
+		if (!strcmp((*at)->row.runtime, row->runtime))
+			break;
+	old = *at;
+	source->next = old ? old->next : NULL;
+	*at = source;
+	source_free(old);
+	return 0;
+}
+
+void captured_set__renew(struct captured_set *set)
+{
+	struct captured *captured;
+
+	for (captured = set->first; captured; captured = captured->hh.next) {
+		captured->id = 0;
+		captured->n_places = captured->n_unknown = 0;
+	}
+}
+
 void captured__forget(struct captured_set *set, struct captured *captured)
 {
+	struct captured_source *source;
+
+	while ((source = captured->sources)) {
+		captured->sources = source->next;
+		source_free(source);
+	}
 	HASH_DEL(set->first, captured);
 	free(captured->places);
 	free(captured->unknown);

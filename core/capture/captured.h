@@ -8,6 +8,7 @@
 #include <uthash.h>
 
 #include "core/capture/map_asking.h"
+#include "core/profile/sink.h"
 #include "core/target/place.h"
 
 /* What capture keeps of each process incarnation, under the serial number that the tracker gave it,
@@ -19,6 +20,12 @@ struct place_frame {  /* one of the process's places as a frame */
 	bool counted; /* as a place of compiled code, or never to be */
 };
 
+/* Where frames of a runtime come from in a process: its row in each recording. */
+struct captured_source {
+	struct captured_source *next;
+	struct sink_source row; /* with texts of its own */
+};
+
 struct captured {
 	UT_hash_handle hh;
 	uint32_t serial;
@@ -27,7 +34,8 @@ struct captured {
 	uint32_t epoch;		    /* of the process's places, of which these are */
 	struct place_frame *places; /* by number - 1 */
 	size_t n_places, cap_places;
-	uint32_t attached; /* runtimes, when it was decided which frames are loops */
+	uint32_t attached;		 /* runtimes, when it was decided which frames are loops */
+	struct captured_source *sources; /* the last one of each runtime */
 
 	/* --- code without an image: naming_compiled.c --- */
 	bool has_own_code; /* samples of it have come */
@@ -51,6 +59,12 @@ struct captured *captured__get(struct captured_set *set, struct process *process
 /* NULL: nothing is kept of it. */
 struct captured *captured__find(const struct captured_set *set, uint32_t serial);
 void captured__forget(struct captured_set *set, struct captured *captured);
+
+/* Remembers it, instead of an earlier one of that runtime. -ENOMEM. */
+int captured__source(struct captured *captured, const struct sink_source *row);
+
+/* No id of it, nor of its places, holds any more. */
+void captured_set__renew(struct captured_set *set);
 void captured_set__done(struct captured_set *set); /* idempotent */
 
 /* The entry of a place that place__at has just given. Those of a former epoch are dropped. NULL:

@@ -21,7 +21,15 @@ struct ids {
 	struct intern nodes, frames;
 	struct text_ids threads, images;
 	uint32_t n_events, n_processes, n_frames, n_nodes;
+	uint32_t forgotten; /* how often the sink has forgotten things */
 };
+
+static void begin(struct ids *ids, struct sink *sink)
+{
+	*ids = (struct ids) { .sink = sink };
+	intern__init(&ids->nodes, NODES_MAX);
+	intern__init(&ids->frames, FRAMES_MAX);
+}
 
 int ids__new(struct sink *sink, struct ids **ret, struct err *err)
 {
@@ -29,22 +37,31 @@ int ids__new(struct sink *sink, struct ids **ret, struct err *err)
 
 	if (!ids)
 		return err__set(err, -ENOMEM, "out of memory");
-	ids->sink = sink;
-	intern__init(&ids->nodes, NODES_MAX);
-	intern__init(&ids->frames, FRAMES_MAX);
+	begin(ids, sink);
 	*ret = ids;
 	return 0;
+}
+
+static void forget(struct ids *ids)
+{
+	intern__done(&ids->nodes);
+	intern__done(&ids->frames);
+	text_ids__done(&ids->threads);
+	text_ids__done(&ids->images);
 }
 
 void ids__free(struct ids *ids)
 {
 	if (!ids)
 		return;
-	intern__done(&ids->nodes);
-	intern__done(&ids->frames);
-	text_ids__done(&ids->threads);
-	text_ids__done(&ids->images);
+	forget(ids);
 	free(ids);
+}
+
+void ids__renew(struct ids *ids, struct sink *sink)
+{
+	forget(ids);
+	begin(ids, sink);
 }
 
 int ids__event(struct ids *ids, const struct sink_event *event, uint32_t *ret_id, struct err *err)
@@ -155,8 +172,39 @@ int ids__source(struct ids *ids, const struct sink_source *source, struct err *e
 	return ids->sink->ops->source(ids->sink, source, err);
 }
 
+static bool has_node(const void *sink, uint32_t id)
+{
+	return ((const struct sink *)sink)->ops->has_node(sink, id);
+}
+
+static bool has_frame(const void *sink, uint32_t id)
+{
+	return ((const struct sink *)sink)->ops->has_frame(sink, id);
+}
+
 int ids__sample(struct ids *ids, const struct sink_sample *sample, struct err *err)
 {
+	struct sink *sink = ids->sink;
+	int ret;
+
 	assert(sample->native <= ids->n_nodes && sample->runtime <= ids->n_nodes);
-	return ids->sink->ops->sample(ids->sink, sample, err);
+	ret = sink->ops->sample(sink, sample, err);
+	if (ret || !sink->forgot)
+		return ret;
+	sink->forgot = false;
+	ids->forgotten++;
+	return intern__keep(&ids->nodes, has_node, sink) ||
+			       intern__keep(&ids->frames, has_frame, sink)
+		       ? err__set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+uint32_t ids__forgotten(const struct ids *ids)
+{
+	return ids->forgotten;
+}
+
+bool ids__has_frame(const struct ids *ids, uint32_t frame)
+{
+	return has_frame(ids->sink, frame);
 }

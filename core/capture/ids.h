@@ -18,6 +18,10 @@ struct ids;
 int ids__new(struct sink *sink, struct ids **ret, struct err *err);
 void ids__free(struct ids *ids); /* NULL is fine */
 
+/* Forgets all that was offered: what comes from now on goes to this sink, with ids from 1. Nobody
+ * may have kept any. */
+void ids__renew(struct ids *ids, struct sink *sink);
+
 /* Not interned: a new one each time. */
 int ids__event(struct ids *ids, const struct sink_event *event, uint32_t *ret_id, struct err *err);
 int ids__process(struct ids *ids, const struct sink_process *process, uint32_t *ret_id,
@@ -58,6 +62,12 @@ int ids__frame_is_loop(struct ids *ids, uint32_t frame, struct err *err);
 int ids__locations(struct ids *ids, uint32_t frame, const struct sink_location *locations, size_t n,
 		   struct err *err);
 int ids__source(struct ids *ids, const struct sink_source *source, struct err *err);
+
+/* The sink may forget something then, and the ids do the same: what comes again is offered again,
+ * under a new id. Who has kept frames' or nodes' ids looks how often that has happened, and lets go
+ * of all nodes, and of the frames that are not there. */
 int ids__sample(struct ids *ids, const struct sink_sample *sample, struct err *err);
+uint32_t ids__forgotten(const struct ids *ids);
+bool ids__has_frame(const struct ids *ids, uint32_t frame); /* once it has happened */
 
 #endif

@@ -70,6 +70,13 @@ static struct known_result *result_of(struct known_stack *stack)
 	return stack->result;
 }
 
+void known_stacks__forget_results(struct known_stacks *known)
+{
+	for (size_t i = 0; i < KNOWN_MAX; i++)
+		if (known->list[i].result)
+			known->list[i].result->is_there = false;
+}
+
 const struct rec_sample *known_stacks__take(struct known_stacks *known, const struct rec_known *rec,
 					    size_t size, size_t *ret_size,
 					    struct known_result **ret_result)

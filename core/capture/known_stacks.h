@@ -17,6 +17,9 @@ void known_stacks__free(struct known_stacks *known); /* NULL is fine */
 /* A REC_SAMPLE, whether it is one of these or not. -ENOMEM. */
 int known_stacks__keep(struct known_stacks *known, const struct rec_sample *rec, size_t size);
 
+/* The stacks stay, but no result of one holds any more. */
+void known_stacks__forget_results(struct known_stacks *known);
+
 /* The whole sample that a REC_KNOWN of `size` bytes stands for, and its bytes. Borrowed until the
  * next call, as is where the result of its stack is kept (may be NULL, and gives NULL if memory is
  * short). NULL: the stack is not there. */

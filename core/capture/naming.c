@@ -276,6 +276,33 @@ static int name_by_function(struct naming *naming, const struct pending *pending
 		    : name_by_place(naming, pending, start, err);
 }
 
+static int write_symbols(struct naming *naming, uint32_t frame, int kind,
+			 const struct runtime_symbol *symbols, int n, struct err *err)
+{
+	struct sink_location locations[RUNTIME_SYMBOLS_MAX];
+
+	for (int i = 0; i < n; i++)
+		locations[i] = (struct sink_location) { kind, symbols[i].function, symbols[i].file,
+							symbols[i].line };
+	return ids__locations(naming->opts.ids, frame, locations, n, err);
+}
+
+/* By the image's own tables, as one of its runtimes reads them; 1: none names it. */
+static int name_by_runtime(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	const struct runtime *const *runtimes = naming->opts.runtimes;
+	struct runtime_symbol symbols[RUNTIME_SYMBOLS_MAX];
+	int n = 0, i;
+
+	for (i = 0; !n && runtimes[i]; i++)
+		if (runtimes[i]->resolve && pending->image->runtimes[i].image)
+			n = runtimes[i]->resolve(pending->image->runtimes[i].image,
+						 pending->address, symbols);
+	if (n < 0)
+		return err__set(err, n, "out of memory");
+	return n ? write_symbols(naming, pending->frame, KIND_RUNTIME + i - 1, symbols, n, err) : 1;
+}
+
 static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
@@ -284,6 +311,9 @@ static int name_native(struct naming *naming, const struct pending *pending, str
 	if (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx))
 		return name_by_place(naming, pending, pending->address, err);
 	pending->image->places++;
+	ret = name_by_runtime(naming, pending, err);
+	if (ret <= 0)
+		return ret;
 	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
 	if (n == -ENOMEM ||
 	    fetched_names__add(&naming->fetched, pending->frame, pending->image, pending->address))
@@ -320,9 +350,8 @@ static int name_lock(struct naming *naming, const struct pending *pending, struc
 static int name_runtime(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const struct runtime *runtime = naming->opts.runtimes[pending->runtime];
-	struct sink_location locations[RUNTIME_SYMBOLS_MAX];
 	struct runtime_symbol symbols[RUNTIME_SYMBOLS_MAX];
-	int kind = KIND_RUNTIME + pending->runtime, n, i;
+	int kind = KIND_RUNTIME + pending->runtime, n;
 
 	n = runtime->symbolize(naming->opts.sessions[pending->runtime], pending->address, symbols);
 	if (n == -ENOMEM)
@@ -331,10 +360,7 @@ static int name_runtime(struct naming *naming, const struct pending *pending, st
 		return add(naming, pending);
 	if (n <= 0)
 		return name_one(naming, pending->frame, kind, "[unknown]", NULL, 0, err);
-	for (i = 0; i < n; i++)
-		locations[i] = (struct sink_location) { kind, symbols[i].function, symbols[i].file,
-							symbols[i].line };
-	return ids__locations(naming->opts.ids, pending->frame, locations, n, err);
+	return write_symbols(naming, pending->frame, kind, symbols, n, err);
 }
 
 /* `serial`: only what is named by the maps of that process; 0: all. */
@@ -367,6 +393,13 @@ int naming__run(struct naming *naming, bool last, struct err *err)
 {
 	naming->last = last;
 	return run(naming, 0, err);
+}
+
+void naming__renew(struct naming *naming)
+{
+	naming->n = 0;
+	naming->kernel_unnamed = 0;
+	fetched_names__done(&naming->fetched);
 }
 
 int naming__process_ended(struct naming *naming, uint32_t serial, struct err *err)

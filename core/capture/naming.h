@@ -54,6 +54,9 @@ int naming__add_runtime(struct naming *naming, uint32_t frame, int runtime, uint
  * announce it a moment after its first use) stays queued, but for the last run. */
 int naming__run(struct naming *naming, bool last, struct err *err);
 
+/* After the last run: what was named before is forgotten, for frames that begin anew. */
+void naming__renew(struct naming *naming);
+
 /* Names those that maps of the process may name, as long as these are there; others wait: loading
  * symbols takes long, just when what the process executes next needs its tables. */
 int naming__process_ended(struct naming *naming, uint32_t serial, struct err *err);

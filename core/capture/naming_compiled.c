@@ -17,6 +17,7 @@ struct naming_compiled {
 	struct naming_compiled_opts opts;
 	struct compiled_stats stats;
 	struct code_maps_counts counts; /* of processes that were forgotten */
+	struct code_maps_counts before; /* all, when counts began anew */
 };
 
 static int no_memory(struct err *err)
@@ -287,14 +288,27 @@ void naming_compiled__count(struct naming_compiled *naming, const struct capture
 	compiled_code__count(captured->process, &naming->counts);
 }
 
-void naming_compiled__stats(const struct naming_compiled *naming, struct compiled_stats *ret)
+static struct code_maps_counts count_all(const struct naming_compiled *naming)
 {
 	struct code_maps_counts counts = naming->counts;
 	const struct captured *captured;
 
 	for (captured = naming->opts.set->first; captured; captured = captured->hh.next)
 		compiled_code__count(captured->process, &counts);
+	return counts;
+}
+
+void naming_compiled__renew(struct naming_compiled *naming)
+{
+	naming->stats = (struct compiled_stats) {};
+	naming->before = count_all(naming);
+}
+
+void naming_compiled__stats(const struct naming_compiled *naming, struct compiled_stats *ret)
+{
+	struct code_maps_counts counts = count_all(naming);
+
 	*ret = naming->stats;
-	ret->symbols = counts.symbols;
-	ret->skipped = counts.skipped;
+	ret->symbols = counts.symbols - min_of(naming->before.symbols, counts.symbols);
+	ret->skipped = counts.skipped - min_of(naming->before.skipped, counts.skipped);
 }

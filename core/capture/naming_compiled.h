@@ -52,6 +52,9 @@ int naming_compiled__ended(struct naming_compiled *naming, struct captured *capt
 /* It will be forgotten: adds what was read of its files. */
 void naming_compiled__count(struct naming_compiled *naming, const struct captured *captured);
 
+/* Counts begin anew. */
+void naming_compiled__renew(struct naming_compiled *naming);
+
 void naming_compiled__stats(const struct naming_compiled *naming, struct compiled_stats *ret);
 
 #endif

@@ -50,8 +50,10 @@ static struct runtime_natives gather(const struct runtime_sample *sample, bool f
 		natives[i].loop = place->loops & 1U << of->index;
 		natives[i].compiled =
 			place->kind == PLACE_COMPILED || place->kind == PLACE_ANONYMOUS;
-		if (!ret.image && place->runtimes & 1U << of->index)
+		if (!ret.image && place->runtimes & 1U << of->index) {
 			ret.image = place->image->runtimes[of->index].image;
+			ret.bias = place->address - place->vaddr;
+		}
 		if (functions)
 			natives[i].function = place__function(of->process, place->number);
 	}

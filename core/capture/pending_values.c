@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uthash.h>
 
 struct pending_value {
 	UT_hash_handle hh; /* in the order in which they came */
 	struct sink_sample sample;
+	struct pending_record *record; /* NULL: it is not kept */
 };
 
 struct pending_values {
@@ -29,6 +31,7 @@ struct pending_values *pending_values__new(struct ids *const *ids, struct captur
 static void forget(struct pending_values *pending, struct pending_value *one)
 {
 	HASH_DEL(pending->first, one);
+	free(one->record);
 	free(one);
 }
 
@@ -46,8 +49,21 @@ static int finish(struct pending_values *pending, const struct sink_sample *samp
 	return ids__sample(*pending->ids, sample, err);
 }
 
+/* NULL: it is not wanted, or memory is short. */
+static struct pending_record *record_of(const struct pending_origin *origin)
+{
+	struct pending_record *record =
+		origin && origin->keeps ? malloc(sizeof(*record) + origin->size) : NULL;
+
+	if (!record)
+		return NULL;
+	*record = (struct pending_record) { .serial = origin->serial, .size = origin->size };
+	memcpy(record->data, origin->rec, origin->size);
+	return record;
+}
+
 int pending_values__sample(struct pending_values *pending, const struct sink_sample *sample,
-			   struct err *err)
+			   const struct pending_origin *origin, struct err *err)
 {
 	struct pending_value *one;
 
@@ -58,12 +74,52 @@ int pending_values__sample(struct pending_values *pending, const struct sink_sam
 		return err__set(err, -ENOMEM, "out of memory");
 	one->sample = *sample;
 	one->sample.flags &= ~SAMPLE_PENDING;
+	one->record = record_of(origin);
 	if (HASH_COUNT(pending->first) >= PENDING_MAX) {
 		forget(pending, pending->first);
 		pending->given_up++;
 	}
 	HASH_ADD(hh, pending->first, sample.link, sizeof(one->sample.link), one);
 	return 0;
+}
+
+/* It is none of the stats. */
+static void count_out(struct pending_values *pending, const struct sink_sample *sample)
+{
+	pending->stats->samples--;
+	pending->stats->event_samples[sample->event - 1]--;
+	pending->stats->complete -= !!(sample->flags & SAMPLE_COMPLETE);
+}
+
+struct pending_record *pending_values__take(struct pending_values *pending)
+{
+	struct pending_record *first = NULL, **end = &first;
+	struct pending_value *one, *next;
+
+	HASH_ITER (hh, pending->first, one, next) {
+		if (one->record) {
+			count_out(pending, &one->sample);
+			*end = one->record;
+			end = &one->record->next;
+			one->record = NULL;
+		} else {
+			pending->given_up++;
+		}
+		forget(pending, one);
+	}
+	pending->stats->unfinished = pending->given_up;
+	pending->given_up = 0;
+	return first;
+}
+
+void pending_records__free(struct pending_record *records)
+{
+	while (records) {
+		struct pending_record *next = records->next;
+
+		free(records);
+		records = next;
+	}
 }
 
 int pending_values__value(struct pending_values *pending, const struct rec_value *rec,
@@ -78,9 +134,7 @@ int pending_values__value(struct pending_values *pending, const struct rec_value
 	sample = one->sample;
 	forget(pending, one);
 	if (!rec->value) {
-		pending->stats->samples--;
-		pending->stats->event_samples[sample.event - 1]--;
-		pending->stats->complete -= !!(sample.flags & SAMPLE_COMPLETE);
+		count_out(pending, &sample);
 		return 0;
 	}
 	sample.link = 0;

@@ -34,6 +34,11 @@ void place_frames__free(struct place_frames *frames)
 	free(frames);
 }
 
+void place_frames__renew(struct place_frames *frames)
+{
+	frames->n_images = 0;
+}
+
 static int image_id(struct place_frames *frames, const struct image *image, uint32_t *ret_id,
 		    struct err *err)
 {

@@ -25,6 +25,9 @@ int place_frames__new(const struct place_frames_opts *opts,
 		      struct place_frames **ret);     /* -ENOMEM */
 void place_frames__free(struct place_frames *frames); /* NULL is fine */
 
+/* No id holds any more. */
+void place_frames__renew(struct place_frames *frames);
+
 /* The frame of a place that place__at has just given for the process, which has its id. 0 or a
  * negative errno with a sentence. */
 int place_frames__get(struct place_frames *frames, struct captured *captured,

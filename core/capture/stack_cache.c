@@ -29,6 +29,12 @@ void stack_cache__free(struct stack_cache *cache)
 	free(cache);
 }
 
+void stack_cache__forget(struct stack_cache *cache)
+{
+	for (size_t i = 0; i < STACK_CACHE_STACKS; i++)
+		cache->natives[i].n = cache->runtimes[i].n = 0;
+}
+
 struct cached_thread *stack_cache__thread(struct stack_cache *cache, uint32_t process, uint32_t tid)
 {
 	/* Threads that began together have numbers in a row. */

@@ -56,6 +56,9 @@ struct stack_cache;
 struct stack_cache *stack_cache__new(void);	   /* NULL: out of memory */
 void stack_cache__free(struct stack_cache *cache); /* NULL is fine */
 
+/* Of stacks; threads stay. */
+void stack_cache__forget(struct stack_cache *cache);
+
 /* Borrowed until the next call; without a row if nothing is known of the thread. */
 struct cached_thread *stack_cache__thread(struct stack_cache *cache, uint32_t process,
 					  uint32_t tid);

@@ -57,29 +57,71 @@ void stack_nodes__free(struct stack_nodes *nodes)
 	free(nodes);
 }
 
-/* Asks the runtimes of the process that were not asked yet for the thread's name. 0 or -ENOMEM. */
-static int ask_name(struct stack_nodes *nodes, const struct stack_owner *owner,
+void stack_nodes__forget(struct stack_nodes *nodes)
+{
+	stack_cache__forget(nodes->cache);
+	u64map__done(&nodes->kernel_frames);
+}
+
+int stack_nodes__renew(struct stack_nodes *nodes)
+{
+	struct stack_cache *cache = stack_cache__new();
+
+	if (!cache)
+		return -ENOMEM;
+	stack_cache__free(nodes->cache);
+	nodes->cache = cache;
+	u64map__done(&nodes->kernel_frames);
+	return 0;
+}
+
+/* Asks the runtimes of the process that were not asked yet for the thread's name. 0; -ENOENT: they
+ * have none; -EAGAIN: one is to be asked again; -ENOMEM. */
+static int ask_name(struct stack_nodes *nodes, const struct stack_owner *owner, const char *kernel,
 		    struct cached_thread *thread, char name[GIVEN_NAME_BYTES])
 {
 	uint32_t attached = process__attached(owner->captured->process);
-	int ret = -ENOENT;
+	int ret = -ENOENT, code;
 
-	for (int i = 0; ret && nodes->opts.runtimes[i]; i++) {
+	for (int i = 0; nodes->opts.runtimes[i]; i++) {
 		const struct runtime *runtime = nodes->opts.runtimes[i];
 
 		if (!(attached & ~thread->asked & 1U << i))
 			continue;
-		if (runtime->thread_name)
-			ret = runtime->thread_name(nodes->opts.sessions[i],
-						   owner->captured->process->pid, owner->tid, name,
-						   GIVEN_NAME_BYTES);
-		if (ret == -ENOMEM)
-			return ret;
-		if (ret != -EAGAIN)
-			thread->asked |= 1U << i;
+		code = runtime->thread_name
+			       ? runtime->thread_name(nodes->opts.sessions[i],
+						      owner->captured->process->pid, owner->tid,
+						      kernel, name, GIVEN_NAME_BYTES)
+			       : -ENOENT;
+		if (code == -EAGAIN) {
+			ret = code;
+			continue;
+		}
+		thread->asked |= 1U << i;
+		if (code == -ENOMEM || (!code && name[0]))
+			return code;
 	}
-	thread->given = !ret && name[0];
-	return 0;
+	return ret;
+}
+
+/* The name that the program has given to the thread: its row gets it. */
+static int name_thread(struct stack_nodes *nodes, const struct stack_owner *owner,
+		       const char *kernel, struct cached_thread *thread, struct err *err)
+{
+	char given[GIVEN_NAME_BYTES] = "";
+	int ret = ask_name(nodes, owner, kernel, thread, given);
+
+	if (ret == -ENOMEM)
+		return no_memory(err);
+	if (!ret)
+		ret = thread->row ? ids__thread_is_called(nodes->opts.ids, thread->row, given, err)
+				  : ids__thread(nodes->opts.ids, owner->captured->id, owner->tid,
+						given, &thread->row, err);
+	else if (ret == -EAGAIN || ret == -ENOENT)
+		return 0;
+	thread->given = !ret;
+	memcpy(thread->name, owner->name, THREAD_NAME_BYTES);
+	return ret;
 }
 
 int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *owner,
@@ -87,22 +129,19 @@ int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *own
 {
 	struct cached_thread *thread =
 		stack_cache__thread(nodes->cache, owner->captured->id, owner->tid);
-	char name[THREAD_NAME_BYTES + 1] = "", given[GIVEN_NAME_BYTES] = "";
+	bool changed = !thread->row || memcmp(thread->name, owner->name, THREAD_NAME_BYTES) != 0;
+	char kernel[THREAD_NAME_BYTES + 1] = "";
 	int ret = 0;
 
-	if (!thread->given && process__attached(owner->captured->process) & ~thread->asked) {
-		if (ask_name(nodes, owner, thread, given))
-			return no_memory(err);
-		if (thread->given && thread->row)
-			ret = ids__thread_is_called(nodes->opts.ids, thread->row, given, err);
-		else if (thread->given)
-			ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, given,
-					  &thread->row, err);
-	}
-	if (!thread->given &&
-	    (!thread->row || memcmp(thread->name, owner->name, THREAD_NAME_BYTES) != 0)) {
-		memcpy(name, owner->name, THREAD_NAME_BYTES);
-		ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, name,
+	memcpy(kernel, owner->name, THREAD_NAME_BYTES);
+	/* A program that calls a thread otherwise mostly tells the kernel, too. */
+	if (thread->given && changed)
+		thread->asked = 0;
+	if ((!thread->given || changed) &&
+	    process__attached(owner->captured->process) & ~thread->asked)
+		ret = name_thread(nodes, owner, kernel, thread, err);
+	if (!ret && !thread->given && changed) {
+		ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, kernel,
 				  &thread->row, err);
 		memcpy(thread->name, owner->name, THREAD_NAME_BYTES);
 	}
@@ -114,15 +153,16 @@ static int kernel_frame(struct stack_nodes *nodes, uint64_t address, uint32_t *r
 			struct err *err)
 {
 	struct ids_frame frame = { .kind = KIND_KERNEL, .address = address };
+	bool is_new;
 	int ret;
 
 	*ret_id = u64map__get(&nodes->kernel_frames, address);
 	if (*ret_id)
 		return 0;
-	ret = ids__frame(nodes->opts.ids, &frame, ret_id, NULL, err);
+	ret = ids__frame(nodes->opts.ids, &frame, ret_id, &is_new, err);
 	if (!ret)
 		ret = u64map__put(&nodes->kernel_frames, address, *ret_id);
-	if (!ret)
+	if (!ret && is_new)
 		ret = naming__add_kernel(nodes->opts.naming, *ret_id, address);
 	return ret;
 }

@@ -37,6 +37,11 @@ struct stack_owner {
 int stack_nodes__new(const struct stack_nodes_opts *opts, struct stack_nodes **ret); /* -ENOMEM */
 void stack_nodes__free(struct stack_nodes *nodes); /* NULL is fine */
 
+/* Nodes and frames that were given before are not relied upon any more. */
+void stack_nodes__forget(struct stack_nodes *nodes);
+/* No id holds any more. -ENOMEM, with all as it was. */
+int stack_nodes__renew(struct stack_nodes *nodes);
+
 /* Each returns 0 or a negative errno with a sentence, and a node, 0 for an empty stack. */
 
 /* The thread's row. */

@@ -12,9 +12,8 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/cli/output_file.h"
+#include "core/cli/view_time.h"
 #include "core/kernel/kernel_half.h"
-
-#define DURATION_MAX_S 31536000.0 /* a year */
 
 int cli__fail(const char *fmt, ...)
 {
@@ -102,60 +101,6 @@ uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *ru
 	return bits;
 }
 
-void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n)
-{
-	const char *at = text;
-	unsigned long pid;
-	size_t cap = 0;
-	char *end;
-
-	*ret_pids = NULL;
-	*ret_n = 0;
-	do {
-		errno = 0;
-		pid = strtoul(at, &end, 10);
-		if (*at < '0' || *at > '9' || errno || !pid || pid > INT32_MAX ||
-		    (*end && *end != ','))
-			cli__misused(state, "-p takes process ids separated by commas, not '%s'",
-				     text);
-		if (array__reserve(ret_pids, &cap, *ret_n + 1, sizeof(**ret_pids)))
-			argp_failure(state, EXIT_FAILED, ENOMEM, "-p");
-		(*ret_pids)[(*ret_n)++] = pid;
-		at = end + 1;
-	} while (*end);
-}
-
-error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
-			  uint32_t **pids)
-{
-	switch (key) {
-	case 'p':
-		free(*pids);
-		cli__pids(state, arg, pids, &opts->n_pids);
-		opts->pids = *pids;
-		break;
-	case CLI_NO_CHILDREN:
-		opts->no_children = true;
-		break;
-	case 'd':
-		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
-		break;
-	case 'r':
-		opts->enabled = cli__runtimes(state, opts->runtimes, arg);
-		break;
-	case ARGP_KEY_ARGS:
-		opts->command = state->argv + state->next;
-		break;
-	case ARGP_KEY_END:
-		if (!opts->command == !opts->n_pids)
-			cli__misused(state, "give either -p PID or -- COMMAND");
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	return 0;
-}
-
 void cli__max_overhead(struct argp_state *state, const char *text, struct session_opts *opts)
 {
 	opts->insist = true;
@@ -206,6 +151,10 @@ enum {
 	OPT_WAKER,
 	OPT_BY,
 	OPT_MIN_AGE,
+	OPT_FROM,
+	OPT_TO,
+	OPT_CONTAINER,
+	OPT_CGROUP,
 };
 
 static const struct argp_option view_options[] = {
@@ -219,7 +168,8 @@ static const struct argp_option view_options[] = {
 	{ "by", OPT_BY, "WHAT", 0,
 	  "Outermost level: state (running, waiting, ..., with and without the interpreter's "
 	  "lock), "
-	  "syscall (that the thread is in), process, thread, or age (of what is outstanding)",
+	  "syscall (that the thread is in), process, thread, container, cgroup, or age (of what is "
+	  "outstanding)",
 	  1 },
 	{ "event", OPT_EVENT, "EVENT,...", 0,
 	  "Samples of this event (default: cpu, or else the first that was recorded), or of "
@@ -227,6 +177,10 @@ static const struct argp_option view_options[] = {
 	  2 },
 	{ "pid", OPT_PID, "PID", 0, "Only samples of this process", 2 },
 	{ "thread", OPT_THREAD, "TID|NAME", 0, "Only samples of this thread", 2 },
+	{ "container", OPT_CONTAINER, "ID|NAME", 0,
+	  "Only samples of this container; the beginning will do", 2 },
+	{ "cgroup", OPT_CGROUP, "PATH", 0,
+	  "Only samples of this cgroup and those below it, as in /proc/PID/cgroup", 2 },
 	{ "not-thread", OPT_NOT_THREAD, "TID|REGEX", 0,
 	  "No samples of these threads: an extended regular expression that the whole name fits",
 	  2 },
@@ -242,6 +196,8 @@ static const struct argp_option view_options[] = {
 	  "Inside each wait who has ended it, the waker's innermost frame first (recorded with "
 	  "--waker)",
 	  1 },
+	{ "from", OPT_FROM, "TIME", 0, "Only samples from then on: " TIMES_TAKEN, 2 },
+	{ "to", OPT_TO, "TIME", 0, "Only samples from before then", 2 },
 	{ "runtime", OPT_RUNTIME, "KIND", 0,
 	  "Only samples with a frame of this kind (kernel, native, python, ...)", 2 },
 	{}
@@ -273,6 +229,13 @@ static uint32_t parse_states(struct argp_state *state, const char *list)
 	return bits;
 }
 
+static void parse_time(struct argp_state *state, const char *option, const char *text,
+		       struct profile_time *ret)
+{
+	if (view_time__parse(text, time(NULL), ret))
+		cli__misused(state, "%s takes " TIMES_TAKEN ", not '%s'", option, text);
+}
+
 static bool parse_idle(struct argp_state *state, const char *text)
 {
 	if (strcmp(text, "hide") != 0 && strcmp(text, "show") != 0)
@@ -280,11 +243,47 @@ static bool parse_idle(struct argp_state *state, const char *text)
 	return !strcmp(text, "show");
 }
 
+/* Which threads' samples. */
+static error_t parse_threads(int key, char *arg, struct argp_state *state)
+{
+	struct view_opts *opts = state->input;
+
+	switch (key) {
+	case OPT_PID:
+		opts->filter.pid = cli__number(state, "--pid", arg, 1, INT32_MAX);
+		break;
+	case OPT_THREAD:
+		opts->filter.thread = arg;
+		break;
+	case OPT_CONTAINER:
+		opts->filter.container = arg;
+		break;
+	case OPT_CGROUP:
+		opts->filter.cgroup = arg;
+		break;
+	case OPT_RUNTIME:
+		opts->filter.runtime = arg;
+		break;
+	case OPT_NOT_THREAD:
+		opts->filter.not_thread = arg;
+		break;
+	case OPT_STATE:
+		opts->filter.states = parse_states(state, arg);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
 static error_t parse_view(int key, char *arg, struct argp_state *state)
 {
 	struct view_opts *opts = state->input;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &opts->db;
+		break;
 	case 'o':
 		opts->output = arg;
 		break;
@@ -303,24 +302,15 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 	case OPT_EVENT:
 		opts->filter.event = arg;
 		break;
-	case OPT_PID:
-		opts->filter.pid = cli__number(state, "--pid", arg, 1, INT32_MAX);
-		break;
-	case OPT_THREAD:
-		opts->filter.thread = arg;
-		break;
-	case OPT_RUNTIME:
-		opts->filter.runtime = arg;
-		break;
-	case OPT_NOT_THREAD:
-		opts->filter.not_thread = arg;
-		break;
-	case OPT_STATE:
-		opts->filter.states = parse_states(state, arg);
-		break;
 	case OPT_MIN_AGE:
 		opts->filter.min_age_ns =
 			cli__number(state, "--min-age", arg, 1e-9, 1e9) * NSEC_PER_SEC;
+		break;
+	case OPT_FROM:
+		parse_time(state, "--from", arg, &opts->filter.from);
+		break;
+	case OPT_TO:
+		parse_time(state, "--to", arg, &opts->filter.to);
 		break;
 	case OPT_WAKER:
 		opts->filter.wakers = true;
@@ -337,14 +327,26 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		if (state->arg_num)
 			cli__misused(state, "one recording at a time, not also '%s'", arg);
 		opts->file = arg;
+		opts->file_given = true;
+		break;
+	case ARGP_KEY_END:
+		if (opts->db.text && opts->file_given)
+			cli__misused(state, "either a recording or --from-db, not also '%s'",
+				     opts->file);
+		if (opts->db.text)
+			opts->file = opts->db.text;
 		break;
 	default:
-		return ARGP_ERR_UNKNOWN;
+		return parse_threads(key, arg, state);
 	}
 	return 0;
 }
 
-const struct argp view_argp = { .options = view_options, .parser = parse_view };
+static const struct argp_child view_children[] = { { &db_argp, 0, NULL, 0 }, {} };
+
+const struct argp view_argp = { .options = view_options,
+				.parser = parse_view,
+				.children = view_children };
 
 /* What all runtimes know, one list after the other, up to a NULL. Owned by the caller. */
 static const struct idle_rule **idle_rules(const struct runtime *const *runtimes)
@@ -375,6 +377,12 @@ static const char *const *all_callers(const struct runtime *const *runtimes)
 	return callers;
 }
 
+static void print_skipped(void *ctx, const char *why)
+{
+	(void)ctx;
+	escape__line(stderr, "left out: %s", why);
+}
+
 int view__load(const struct view_opts *opts, const struct runtime *const *runtimes,
 	       struct profile **ret)
 {
@@ -393,7 +401,12 @@ int view__load_all(const struct view_opts *opts, const struct runtime *const *ru
 		return cli__fail("out of memory");
 	filter.idle = opts->show_idle ? NULL : rules;
 	filter.callers = all_callers(runtimes);
-	if (ret_others && !opts->filter.event)
+	filter.on_skipped = print_skipped;
+	if (ret_others && opts->filter.event)
+		ret_others = NULL;
+	if (opts->db.text)
+		code = view_db__load(&opts->db, &filter, ret, ret_others, ret_n, &err);
+	else if (ret_others)
 		code = load__profiles(opts->file, &filter, ret, ret_others, ret_n, &err);
 	else
 		code = load__profile(opts->file, &filter, ret, NULL, &err);

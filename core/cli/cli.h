@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/base/err.h"
+#include "core/cli/view_db.h"
 #include "core/profile/output.h"
 #include "core/session/session.h"
 #include "core/store/load.h"
@@ -36,6 +37,7 @@ int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_top(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_events(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_push(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
 
 /* Texts from targets, recordings and the command line reach a terminal by escape__line
@@ -77,9 +79,37 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 			0                                                                    \
 	}
 
-/* What commands that look at processes have in common: -p, --no-children, -d, -r, and the command
- * behind them.
- * ARGP_ERR_UNKNOWN for all other keys. The caller frees `*pids` at the end. */
+/* The keys of what chooses among all processes; the rows. */
+enum { CLI_CGROUP = 0x1001, CLI_CONTAINER, CLI_NAME, CLI_USER };
+#define CLI_SCOPE_OPTIONS                                                                          \
+	{ "all", 'a', NULL, 0, "All processes, threads of the kernel, too", 0 },                   \
+		{ "cgroup",                                                                        \
+		  CLI_CGROUP,                                                                      \
+		  "PATH",                                                                          \
+		  0,                                                                               \
+		  "Processes of this cgroup (version 2) and of those below it: its directory, or " \
+		  "its path as in /proc/PID/cgroup",                                               \
+		  0 },                                                                             \
+		{ "container",                                                                     \
+		  CLI_CONTAINER,                                                                   \
+		  "ID|NAME",                                                                       \
+		  0,                                                                               \
+		  "Processes of this container, as its cgroup is called; the beginning will do",   \
+		  0 },                                                                             \
+		{ "name",                                                                          \
+		  CLI_NAME,                                                                        \
+		  "REGEX",                                                                         \
+		  0,                                                                               \
+		  "Processes whose name or command line fits an extended regular expression",      \
+		  0 },                                                                             \
+	{                                                                                          \
+		"user", CLI_USER, "NAME|UID", 0,                                                   \
+			"Processes of this user; of several such options all must hold", 0         \
+	}
+
+/* What commands that look at processes have in common: -p, --no-children, the options above, -d,
+ * -r, and the command behind them. ARGP_ERR_UNKNOWN for all other keys. The caller frees `*pids` at
+ * the end. */
 error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
 			  uint32_t **pids);
 
@@ -98,13 +128,19 @@ bool cli__refuses_terminal(const struct output_format *format, const char *outpu
 
 /* Options that all commands which read a recording share. */
 struct view_opts {
-	const char *file;   /* "braid.db" */
+	const char *file; /* "braid.db" */
+	bool file_given;
+	struct db_opts db;  /* instead of the file, if it has a URL */
 	const char *output; /* NULL: standard output */
 	bool force;
 	bool annotate;
 	bool show_idle;
 	struct profile_filter filter;
 };
+#define VIEW_OPTS_DEFAULT                                     \
+	{                                                     \
+		.file = OUTPUT_DEFAULT, .db = DB_OPTS_DEFAULT \
+	}
 extern const struct argp view_argp; /* child parser; its input is a struct view_opts */
 
 /* Loads and merges what `opts` asks for; what is idle, the runtimes know. Prints the error. Returns

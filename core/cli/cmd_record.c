@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/cli.h"
+#include "core/cli/record_rotation.h"
 #include "core/cli/record_summary.h"
 
 #include <ctype.h>
@@ -37,6 +38,7 @@ struct record_opts {
 	bool waker;	  /* of waits, too */
 	bool outstanding; /* of allocations those that are not freed */
 	bool verbose;
+	bool output_given;
 	struct told_source told[SOURCES_TOLD];
 };
 
@@ -47,6 +49,7 @@ static const struct argp_option options[] = {
 	  "Record these running processes with all their threads, and the processes below them",
 	  0 },
 	CLI_NO_CHILDREN_OPTION,
+	CLI_SCOPE_OPTIONS,
 	{ "duration", 'd', "SECONDS", 0, "Stop after so long (default: at the end or Ctrl-C)", 0 },
 	{ "event", 'e', "EVENT,...", 0,
 	  "What to sample (default: cpu): cpu, wall[:MIN] (the whole time of threads), "
@@ -95,7 +98,10 @@ static const struct argp_option options[] = {
 	  "CPU "
 	  "itself",
 	  1 },
-	{ "output", 'o', "FILE", 0, "The recording (default braid.db)", 2 },
+	{ "output", 'o', "FILE|DIR", 0,
+	  "The recording (default braid.db); with --rotate the directory, which is made, or empty, "
+	  "or was filled by braid before",
+	  2 },
 	{ "force", OPT_FORCE, NULL, 0, "Overwrite FILE even if it is no recording", 2 },
 	{ "verbose", 'v', NULL, 0,
 	  "Say at the end what frames there are, how complete stacks are, and what it cost; and of "
@@ -235,6 +241,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct session_opts *opts = &record->session;
 
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = opts;
+		break;
 	case 'e':
 		parse_events(state, opts, arg);
 		break;
@@ -258,6 +267,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'o':
 		opts->output = arg;
+		record->output_given = true;
 		break;
 	case 'v':
 		record->verbose = true;
@@ -278,6 +288,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (record->outstanding)
 			want_outstanding(state, opts);
 		check_rates(state, opts);
+		record_rotation__check(state, opts, record->output_given);
 		if (record->native_only)
 			opts->enabled = 0;
 		if (!opts->enabled)
@@ -355,7 +366,7 @@ static int record(struct record_opts *record)
 	struct session_summary summary;
 	struct session *session;
 	struct err err = {}, finish_err = {};
-	int ret, finished;
+	int ret, finished, status = EXIT_OK;
 
 	/* A limit of the file's size is an error like a full disk. Not ignored: the command would
 	 * inherit that. */
@@ -367,21 +378,24 @@ static int record(struct record_opts *record)
 	finished = session__finish(session, &summary, &finish_err);
 	end_status_line(record);
 	record_summary__print(&record->session, &summary, record->verbose);
-	session__free(session);
-	if (!ret && !finished)
-		return EXIT_OK;
 	if (ret == -ESTALE || finished == -ESTALE)
-		return cli__fail("%s", ret ? err.text : finish_err.text);
-	return cli__fail("%s; what was recorded until then is in %s",
-			 ret ? err.text : finish_err.text, record->session.output);
+		status = cli__fail("%s", ret ? err.text : finish_err.text);
+	else if (ret || finished)
+		status = cli__fail("%s; what was recorded until then is in %s",
+				   ret ? err.text : finish_err.text, record->session.output);
+	session__free(session); /* Ctrl-C may end braid from here on */
+	return status;
 }
 
 int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 {
+	static const struct argp_child children[] = { { &record_rotation_argp, 0, NULL, 0 }, {} };
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.args_doc = "-p PID[,PID...]\n-- COMMAND...",
+		.children = children,
+		.args_doc = "-p PID[,PID...]\n-a|--cgroup PATH|--container ID|--name REGEX|--user "
+			    "NAME\n-- COMMAND...",
 		.doc = "Record where processes spend CPU time: kernel, native and interpreted "
 		       "frames of every thread, also of threads and child processes born later. "
 		       "Needs root, or CAP_BPF and CAP_PERFMON, and for some targets more: braid "
@@ -390,7 +404,10 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid record -p 4711 -d 10\n"
 		       "  braid record -p 4711,4712 -F 999 -o web.db\n"
 		       "  braid record -r python -- python3 app.py --option\n"
+		       "  braid record -a -d 10\n"
+		       "  braid record --container web --user www-data -d 10\n"
 		       "  braid record -e wall -p 4711 -d 10\n"
+		       "  braid record --rotate 60 --keep 1440 -o recordings -p 4711\n"
 		       "  braid record -e off-cpu:1ms --waker -p 4711 -d 10\n"
 		       "  braid record -e cpu,tracepoint:sched:sched_switch -p 4711 -d 10\n"
 		       "  braid record -e uprobe:libc.so.6:malloc -c 100 -- ./program\n"

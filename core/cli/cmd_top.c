@@ -20,7 +20,7 @@
 #define INTERVAL_S	 1
 #define WINDOW_S	 10
 #define WINDOW_MAX_S	 3600
-#define LIVE_BYTES	 (100 << 20) /* see core/profile/live_profile.h */
+#define LIVE_BYTES	 (40 << 20) /* see core/profile/live_profile.h */
 #define ENDED_POLL_MS	 100
 
 enum { OPT_FRAMES = 0x100, OPT_SORT, OPT_BY, OPT_WINDOW, OPT_ONCE };
@@ -29,6 +29,7 @@ static const struct argp_option options[] = {
 	{ "pid", 'p', "PID[,PID...]", 0, "These running processes, and the processes below them",
 	  0 },
 	CLI_NO_CHILDREN_OPTION,
+	CLI_SCOPE_OPTIONS,
 	{ "event", 'e', "cpu|wall", 0,
 	  "What to sample: cpu (default), or wall, the whole time of threads, also their waiting",
 	  0 },
@@ -256,7 +257,9 @@ static int look(struct top *top, struct loop *loop, uint64_t now, struct err *er
 	loop->look_ns = max_of(loop->look_ns + loop->look_each_ns, now);
 	if (top->paused)
 		return 0;
-	ret = session__name_frames(top->session, err);
+	ret = session__look_at_waits(top->session, err);
+	if (!ret)
+		ret = session__name_frames(top->session, err);
 	return ret ? ret : top__take(top, err);
 }
 

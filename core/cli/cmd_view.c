@@ -7,8 +7,8 @@
 #include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/cli/pager.h"
-#include "core/cli/source_text.h"
 #include "core/cli/view_diff.h"
+#include "core/cli/view_texts.h"
 #include "core/profile/out_common.h"
 #include "core/profile/output.h"
 
@@ -22,7 +22,8 @@ struct report_opts {
 	int frames; /* enum profile_frames; -1: what suits the format */
 	bool rows_given;
 	struct profile *profile;
-	bool source;		 /* the page has files' text */
+	bool source;		 /* the page has files' text and code */
+	const char *function;	 /* whose code is shown */
 	struct profile **others; /* of other events, for formats with room for them */
 	size_t n_others;
 	struct diff_opts compared;
@@ -43,6 +44,7 @@ enum {
 	OPT_INVERTED,
 	OPT_FRAMES,
 	OPT_LOCK_ORDER,
+	OPT_DISASSEMBLE,
 	OPT_SOURCE
 };
 
@@ -68,6 +70,11 @@ static const struct argp_option report_options[] = {
 	{ "histogram", OPT_HISTOGRAM, "stacks", OPTION_ARG_OPTIONAL,
 	  "Instead, how long or how large the occurrences of an event were, in powers of two; with "
 	  "--by also of each group; =stacks: also of each stack (default: of 10)",
+	  0 },
+	{ "disassemble", OPT_DISASSEMBLE, "FUNCTION", 0,
+	  "Instead, the machine code of a native function, with the samples of each instruction, "
+	  "and lines where there is DWARF; its file must be here, and the same as when it was "
+	  "recorded",
 	  0 },
 	{ "lock-order", OPT_LOCK_ORDER, NULL, 0,
 	  "Instead, potential deadlocks: mutexes that threads take in different orders, with "
@@ -146,7 +153,9 @@ static void parse_group(struct argp_state *state, const char *name, struct repor
 /* Options that make no sense for what is written, and what is left to braid. */
 static void finish_report(struct argp_state *state, struct report_opts *opts)
 {
-	const char *own = opts->write == output__lock_order ? "lock-order" : "histogram";
+	const char *own = opts->write == output__lock_order ? "lock-order"
+			  : opts->write == output__code	    ? "disassemble"
+							    : "histogram";
 	bool table, tree;
 
 	if (opts->format && opts->write)
@@ -160,7 +169,8 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 	if (!tree && opts->output.inverted)
 		cli__misused(state, "--inverted is of trees: --format tree");
 	if (opts->write && opts->frames >= 0)
-		cli__misused(state, "--%s is of occurrences: it has no --frames", own);
+		cli__misused(state, "--%s is of %s: it has no --frames", own,
+			     opts->function ? "instructions" : "occurrences");
 	if (!opts->rows_given && (table || tree))
 		opts->output.rows = ROWS_DEFAULT;
 	if (!opts->rows_given && opts->view.filter.histogram_stacks)
@@ -207,6 +217,11 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->view.filter.histogram = true;
 		opts->view.filter.histogram_stacks = arg != NULL;
 		opts->write = output__histogram;
+		break;
+	case OPT_DISASSEMBLE:
+		opts->function = arg;
+		opts->view.filter.addresses = opts->view.filter.keep_vm = true;
+		opts->write = output__code;
 		break;
 	case OPT_LOCK_ORDER:
 		opts->view.filter.event = "lock-order";
@@ -304,15 +319,25 @@ static int compare(struct report_opts *opts, const struct runtime *const *runtim
 	return status;
 }
 
+static bool is_for_people(const struct report_opts *opts)
+{
+	const struct output_format *format = opts->format;
+
+	return !opts->view.output &&
+	       (opts->write == output__histogram || opts->write == output__code ||
+		(format && (format->write == output__table || format->write == output__tree)));
+}
+
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
-	struct source_texts texts = {};
-	bool for_people;
+	struct view_texts texts = {};
+	bool for_people = is_for_people(opts);
 	int status;
 
 	opts->view.filter.threads =
 		(opts->format && opts->format->threads) || opts->compared.old_file;
 	opts->view.filter.times = is_page(opts) && !opts->compared.old_file;
+	opts->view.filter.instants = opts->format && opts->format->instants;
 	if ((is_page(opts) && !opts->compared.old_file) || (opts->format && opts->format->events))
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);
@@ -325,24 +350,18 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 	if (status)
 		goto out;
 	print_idle(opts);
-	if (opts->source && source_texts__read(&texts, opts->profile)) {
-		status = cli__fail("out of memory");
+	if (opts->source || opts->function)
+		status = view_texts__read(&texts, opts->profile, opts->function, &opts->output);
+	if (status)
 		goto out;
-	}
-	opts->output.sources = texts.rows;
-	opts->output.n_sources = texts.n;
 	opts->output.annotate = opts->view.annotate;
-	for_people =
-		!opts->view.output && (opts->write == output__histogram ||
-				       (opts->format && (opts->format->write == output__table ||
-							 opts->format->write == output__tree)));
 	opts->output.colour = for_people && pager__wants_colour();
 	if (for_people)
 		pager__start();
 	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
 	pager__finish();
 out:
-	source_texts__done(&texts);
+	view_texts__done(&texts);
 	for (size_t i = 0; i < opts->n_others; i++)
 		profile__free(opts->others[i]);
 	free(opts->others);
@@ -375,12 +394,15 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --format tree --event uprobe:/lib/libc.so.6:malloc app.db\n"
 		       "  braid report --by state --format tree app.db\n"
 		       "  braid report --event off-cpu --histogram --by syscall app.db\n"
+		       "  braid report --disassemble deflate_slow app.db\n"
 		       "  braid report --lock-order --lines app.db\n"
 		       "  braid report --diff before.db after.db\n"
-		       "  braid report --diff before.db --diff-by value --format tree after.db",
+		       "  braid report --diff before.db --diff-by value --format tree after.db\n"
+		       "  braid report --from-db clickhouse://localhost/braid \\\n"
+		       "    --where \"service = web and time >= now-1h\"",
 		.children = children,
 	};
-	struct report_opts opts = { .view.file = OUTPUT_DEFAULT, .frames = -1 };
+	struct report_opts opts = { .view = VIEW_OPTS_DEFAULT, .frames = -1 };
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
 	if (opts.format && cli__refuses_terminal(opts.format, opts.view.output))
@@ -405,6 +427,7 @@ static error_t parse_flame(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		opts->output.joins_lines = opts->source && !opts->view.filter.lines;
 		opts->view.filter.lines |= opts->source;
+		opts->view.filter.addresses = opts->source;
 		view_diff__check_page(state, &opts->compared);
 		return 0;
 	default:
@@ -446,7 +469,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid flame --pid 4711 --lines -o worker.html app.db",
 		.children = children,
 	};
-	struct report_opts opts = { .view.file = OUTPUT_DEFAULT,
+	struct report_opts opts = { .view = VIEW_OPTS_DEFAULT,
 				    .view.output = "braid.html",
 				    .frames = -1 };
 	int status;

@@ -48,13 +48,18 @@ static int check_capability(enum privilege privilege, char *detail, size_t size)
 		snprintf(detail, size, "user %u lacks %s, without which %s", geteuid(), name,
 			 privilege__need(privilege)->without);
 	else
-		snprintf(detail, size, "%s", name);
+		snprintf(detail, size, "%s, for %s", name, privilege__need(privilege)->purpose);
 	return missing ? -EPERM : 0;
 }
 
 static int check_processes(char *detail, size_t size)
 {
 	return check_capability(PRIVILEGE_PROCESSES, detail, size);
+}
+
+static int check_unreadable(char *detail, size_t size)
+{
+	return check_capability(PRIVILEGE_READ, detail, size);
 }
 
 static int check_statistics(char *detail, size_t size)
@@ -263,6 +268,7 @@ const struct doctor_check doctor_checks[] = {
 	{ "probes", check_probes, WITH_CAPABILITY, false },
 	{ "BPF statistics", check_statistics, WITH_CAPABILITY, false },
 	{ "other users", check_processes, WITH_CAPABILITY, false },
+	{ "unreadable files", check_unreadable, WITH_CAPABILITY, false },
 	{ "deleted files", check_map_files, WITH_CAPABILITY, false },
 	{ "kernel symbols", check_kallsyms,
 	  WITH_CAPABILITY ", and sysctl kernel.kptr_restrict=1 or 0", false },

@@ -108,7 +108,15 @@ static void write_task(FILE *out, const struct dump_thread *task,
 		       const struct runtime *const *runtimes)
 {
 	fputc('{', out);
+	text(out, "kind", task->sort);
+	fputc(',', out);
 	text(out, "name", task->name);
+	if (task->doing[0]) {
+		fputc(',', out);
+		text(out, "state", task->doing);
+	}
+	if (task->of_thread)
+		fprintf(out, ",\"thread\":%u", task->of_thread);
 	if (task->waits_for[0]) {
 		fputc(',', out);
 		text(out, "waits_for", task->waits_for);

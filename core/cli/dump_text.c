@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/dump_print.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <string.h>
@@ -243,12 +244,37 @@ static void print_thread(FILE *out, const struct dump_process *process,
 static void print_task(FILE *out, const struct dump_thread *task,
 		       const struct runtime *const *runtimes, enum profile_frames frames)
 {
-	const char *to = task->waits_for;
+	struct line line = {};
 
+	add(&line, "%c%s", toupper((unsigned char)task->sort[0]), task->sort + 1);
+	if (task->name[0])
+		add(&line, " \"%s\"", task->name);
+	if (task->of_thread)
+		add(&line, " of thread %u", task->of_thread);
+	add(&line, " %s", task->doing[0] ? task->doing : "waits");
+	if (task->waits_for[0])
+		add(&line, " for %s \"%s\"", task->sort, task->waits_for);
 	fputc('\n', out);
-	escape__line(out, "Task \"%s\" waits%s%s%s", task->name, to[0] ? " for task \"" : "", to,
-		     to[0] ? "\"" : "");
+	escape__line(out, "%s", line.text);
 	print_stack(out, task, runtimes, frames);
+}
+
+/* Those of the thread, which are next to each other; 0: of none. */
+static void print_tasks(FILE *out, const struct dump_process *process, uint32_t thread,
+			const struct runtime *const *runtimes, enum profile_frames frames)
+{
+	size_t low = 0, high = process->n_tasks;
+
+	while (low < high) { /* `thread` - 1: they are in that order */
+		size_t middle = low + (high - low) / 2;
+
+		if (process->tasks[middle].of_thread - 1 < thread - 1)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < process->n_tasks && process->tasks[low].of_thread == thread; low++)
+		print_task(out, &process->tasks[low], runtimes, frames);
 }
 
 /* Each circle once, beginning with its first thread. */
@@ -308,10 +334,11 @@ void dump__print(FILE *out, const struct dump_process *process,
 			     source->version[0] ? " " : "", source->version,
 			     source->reason[0] ? ": " : "", source->reason);
 	}
-	for (size_t i = 0; i < process->n_threads; i++)
+	for (size_t i = 0; i < process->n_threads; i++) {
 		print_thread(out, process, &process->threads[i], runtimes, frames);
-	for (size_t i = 0; i < process->n_tasks; i++)
-		print_task(out, &process->tasks[i], runtimes, frames);
+		print_tasks(out, process, process->threads[i].tid, runtimes, frames);
+	}
+	print_tasks(out, process, 0, runtimes, frames);
 	print_deadlocks(out, process);
 	if (!process->is_core)
 		print_cost(out, process);

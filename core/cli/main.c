@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/cli/cli.h"
 #include "probes/probe.h"
@@ -22,6 +23,7 @@ static const struct command commands[] = {
 	{ "probes", "Show probe sites, whether they fire, and the frame source that follows",
 	  cmd_probes },
 	{ "bench", "Measure what probes and sampling cost here", cmd_bench },
+	{ "push", "Send recordings to ClickHouse, Pyroscope or OpenTelemetry", cmd_push },
 	{ "doctor", "Tell what this machine can and cannot do, and the remedy", cmd_doctor },
 };
 
@@ -68,6 +70,10 @@ static int flush_output(int status)
 static int run_command(const struct command *command, int argc, char **argv)
 {
 	char name[64];
+
+	/* It reads and writes what its user names: with his rights alone. */
+	if (privilege__is_lent() && (command->run == cmd_report || command->run == cmd_flame))
+		privilege__drop_all();
 
 	snprintf(name, sizeof(name), "braid %s", command->name);
 	argv[0] = name;

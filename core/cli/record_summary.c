@@ -191,7 +191,8 @@ static void print_nameless(const struct session_opts *opts, const struct capture
 	struct profile_filter filter = {};
 	struct profile *profile = NULL;
 
-	if (stats->samples < NAMELESS_MIN || stats->samples > NAMELESS_MAX ||
+	if (opts->rotation.seconds > 0 || stats->samples < NAMELESS_MIN ||
+	    stats->samples > NAMELESS_MAX ||
 	    load__profile(opts->output, &filter, &profile, NULL, NULL))
 		return;
 	if (profile->nameless)

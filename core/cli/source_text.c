@@ -5,11 +5,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/target_file.h"
 #include "core/base/util.h"
+#include "core/cli/shown_file.h"
 
 enum {
 	AROUND = 40,		/* lines before the first and after the last that is named */
@@ -78,28 +77,19 @@ static int find_wanted(const struct profile *profile, struct wanted **ret, size_
 /* All of a file that may be shown; NULL: it may not, or cannot be read. */
 static char *read_file(int root_fd, const char *path, size_t *ret_size)
 {
-	struct target_file file = TARGET_FILE_NONE;
-	struct stat st;
-	char *text = NULL;
+	uint64_t size;
+	int fd = shown_file__open(root_fd, path, FILE_BYTES, &size);
+	char *text = fd >= 0 ? malloc(size) : NULL;
 	size_t n = 0;
 	ssize_t got;
-	int fd = -1;
 
-	if (target_file__find(root_fd, path, true, &file))
-		return NULL;
-	if (file.size && file.size <= FILE_BYTES && !fstat(file.fd, &st) &&
-	    (geteuid() || st.st_mode & S_IROTH))
-		fd = target_file__open(&file);
-	if (fd >= 0)
-		text = malloc(file.size);
-	while (text && n < file.size) {
-		got = read(fd, text + n, file.size - n);
+	while (text && n < size) {
+		got = read(fd, text + n, size - n);
 		if (got <= 0)
 			break;
 		n += got;
 	}
 	close_fd(&fd);
-	target_file__done(&file);
 	*ret_size = n;
 	if (text && memchr(text, '\0', n)) {
 		free(text);

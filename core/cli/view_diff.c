@@ -7,7 +7,8 @@ enum { OPT_DIFF = 0x300, OPT_DIFF_BY };
 
 static const struct argp_option options[] = {
 	{ "diff", OPT_DIFF, "OLD", 0,
-	  "Compare with this older recording of the same event: the page, a table, tree or folded "
+	  "Compare with this older recording of the same event (of a database: with what this "
+	  "--where has): the page, a table, tree or folded "
 	  "(with two columns, for difffolded.pl's readers); by the size of the change, and whether "
 	  "it is within the sampling error",
 	  0 },
@@ -71,7 +72,10 @@ int view_diff__load(const struct diff_opts *opts, const struct view_opts *view,
 {
 	struct view_opts old = *view;
 
-	old.file = opts->old_file;
+	if (view->db.text)
+		old.db.where = opts->old_file;
+	else
+		old.file = opts->old_file;
 	if (!old.filter.event)
 		old.filter.event = now->event ? now->event : "cpu";
 	return view__load(&old, runtimes, ret);

@@ -8,13 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,7 +45,7 @@ static struct {
 
 bool debuginfod__is_wanted(void)
 {
-	const char *urls = getenv("DEBUGINFOD_URLS");
+	const char *urls = secure_getenv("DEBUGINFOD_URLS");
 
 	return urls && urls[strspn(urls, " \t")];
 }
@@ -76,19 +73,15 @@ static int load(struct library *library)
 	return library->client ? 0 : -ENOMEM;
 }
 
-static void __attribute__((noreturn)) run_helper(int fd, pid_t parent)
+static void __attribute__((noreturn)) run_helper(void *ctx, int fd)
 {
 	struct library library = {};
 	struct request request;
 	int code, ignored;
 
-	target_helper__hold_only(fd);
+	(void)ctx;
 	while ((code = open("/dev/null", O_RDWR)) >= 0 && code < STDERR_FILENO)
 		; /* what the library says must not get into a file that it opens */
-	prctl(PR_SET_NAME, "braid-debuginfo");
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
 	setenv("DEBUGINFOD_TIMEOUT", SERVER_SILENT_S, 0);
 	setenv("DEBUGINFOD_MAXSIZE", FILE_BYTES_MAX, 0);
 	code = load(&library);
@@ -109,35 +102,18 @@ static void __attribute__((noreturn)) run_helper(int fd, pid_t parent)
 
 static int start_helper(void)
 {
-	pid_t parent = getpid();
-	sigset_t all, old;
-	int fds[2], code;
+	static const struct target_helper_program debuginfo = { .name = "braid-debuginfo",
+								.run = run_helper };
 
-	if (helper.owner != parent) {
-		helper.owner = parent;
+	if (helper.owner != getpid()) {
+		helper.owner = getpid();
 		helper.pid = 0;
 		helper.failure = NULL;
 		helper.left_ms = BUDGET_MS;
 	}
 	if (helper.pid || helper.failure)
 		return helper.failure ? -EPIPE : 0;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
-		return -errno;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	helper.pid = fork();
-	code = -errno;
-	if (!helper.pid)
-		run_helper(fds[1], parent);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	close(fds[1]);
-	if (helper.pid < 0) {
-		helper.pid = 0;
-		close(fds[0]);
-		return code;
-	}
-	helper.fd = fds[0];
-	return 0;
+	return target_helper__start(&debuginfo, &helper.pid, &helper.fd);
 }
 
 static void give_up(const char *why)

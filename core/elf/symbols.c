@@ -14,6 +14,10 @@
 #include "core/elf/plt.h"
 #include "core/elf/symtab.h"
 
+struct function_range {
+	uint64_t start, end;
+};
+
 struct symbols {
 	const struct elf_file *file; /* borrowed */
 	char *root;
@@ -25,8 +29,8 @@ struct symbols {
 	struct symtab symtab, plt;		  /* borrow their names from the three files */
 	struct dwarf *dwarf;			  /* NULL: none; borrows one of the files */
 	struct range_map functions;		  /* from call frame information */
-	uint64_t *starts;			  /* their values are indices into this */
-	size_t n_starts, cap_starts;
+	struct function_range *ranges;		  /* their values are indices into this */
+	size_t n_ranges, cap_ranges;
 	bool functions_read;
 };
 
@@ -72,7 +76,7 @@ void symbols__free(struct symbols *symbols)
 		return;
 	close_sources(symbols);
 	range_map__done(&symbols->functions);
-	free(symbols->starts);
+	free(symbols->ranges);
 	free(symbols->root);
 	free(symbols);
 }
@@ -211,13 +215,13 @@ int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait)
 static int add_function(void *ctx, uint64_t start, uint64_t end)
 {
 	struct symbols *symbols = ctx;
-	int rc = array__reserve(&symbols->starts, &symbols->cap_starts, symbols->n_starts + 1,
-				sizeof(*symbols->starts));
+	int rc = array__reserve(&symbols->ranges, &symbols->cap_ranges, symbols->n_ranges + 1,
+				sizeof(*symbols->ranges));
 
 	if (rc)
 		return rc;
-	symbols->starts[symbols->n_starts] = start;
-	return range_map__add(&symbols->functions, start, end, symbols->n_starts++);
+	symbols->ranges[symbols->n_ranges] = (struct function_range) { start, end };
+	return range_map__add(&symbols->functions, start, end, symbols->n_ranges++);
 }
 
 static int read_functions(struct symbols *symbols)
@@ -232,7 +236,8 @@ static int read_functions(struct symbols *symbols)
 	return rc;
 }
 
-int symbols__function_start(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start)
+/* By the call frame information. */
+static int find_function(struct symbols *symbols, uint64_t vaddr, struct function_range *ret)
 {
 	uint32_t at;
 	int rc = symbols->functions_read ? 0 : read_functions(symbols);
@@ -241,6 +246,38 @@ int symbols__function_start(struct symbols *symbols, uint64_t vaddr, uint64_t *r
 		return rc;
 	if (!range_map__find(&symbols->functions, vaddr, &at))
 		return -ENOENT;
-	*ret_start = symbols->starts[at];
+	*ret = symbols->ranges[at];
+	return 0;
+}
+
+int symbols__function_start(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start)
+{
+	struct function_range range;
+	int rc = find_function(symbols, vaddr, &range);
+
+	if (!rc)
+		*ret_start = range.start;
+	return rc;
+}
+
+int symbols__range(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct function_range range;
+	const struct symbol *symbol;
+	int rc = symbols->opened ? 0 : open_sources(symbols);
+
+	if (rc)
+		return rc;
+	symbol = symtab__find(&symbols->symtab, vaddr);
+	if (!symbol)
+		symbol = symtab__find(&symbols->plt, vaddr);
+	if (symbol)
+		range = (struct function_range) { symbol->start, symbol->end };
+	else
+		rc = find_function(symbols, vaddr, &range);
+	if (rc)
+		return rc;
+	*ret_start = range.start;
+	*ret_end = range.end;
 	return 0;
 }

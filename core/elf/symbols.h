@@ -46,6 +46,10 @@ bool symbols__is_stripped(const struct symbols *symbols);
  * than before: as debuginfod__open, or -ENOMEM. */
 int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait);
 
+/* From where to where the function reaches that has the address: its symbol, or else, where it has
+ * none, by the call frame information. 0, -ENOENT or -ENOMEM. */
+int symbols__range(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start, uint64_t *ret_end);
+
 /* Where the function around `vaddr` starts, by the call frame information: for code that has no
  * symbol, so that all of one function is one frame. 0, -ENOENT or -ENOMEM. */
 int symbols__function_start(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start);

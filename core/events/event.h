@@ -107,6 +107,9 @@ struct event_kind {
 	bool by_value;
 	/* What is allocated is sampled, and counts if it is not freed until the end. */
 	bool outstanding;
+	/* Samples are of what was not there before, or at the end: a recording makes sense from the
+	 * session's beginning to its end only. */
+	bool whole;
 	/* It is counted by the kernel, by its rate (session_opts.frequency_hz) unless there is a
 	 * period (-c): whatever samples come are wanted, each with how many it stands for. */
 	bool rated;

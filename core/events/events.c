@@ -189,6 +189,14 @@ bool event_list__has_timed(const struct event_list *list, bool timed)
 	return false;
 }
 
+bool event_list__has_mapped(const struct event_list *list)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->list[i].kind->mapped && *event__argument(&list->list[i]) != '/')
+			return true;
+	return false;
+}
+
 bool event_list__has_counted(const struct event_list *list, bool by_value)
 {
 	for (uint32_t i = 0; i < list->n; i++)

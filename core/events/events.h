@@ -27,6 +27,9 @@ int event_list__parse(const char *text, struct event_list *list, struct err *err
 /* Does any come by the clock; or does any not? */
 bool event_list__has_timed(const struct event_list *list, bool timed);
 
+/* Is one of them in files that targets have mapped, and that are not named by their whole path? */
+bool event_list__has_mapped(const struct event_list *list);
+
 /* Are any counted, by occurrences or by their unit? */
 bool event_list__has_counted(const struct event_list *list, bool by_value);
 

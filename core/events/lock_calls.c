@@ -239,6 +239,7 @@ const struct event_kind event_lock_order = {
 	.follow = attach_images,
 	.keep = keep,
 	.detach = detach,
+	.whole = true,
 };
 
 const struct event_kind event_lock_calls = {

@@ -307,4 +307,5 @@ const struct event_kind event_outstanding = {
 	.follow = attach_images,
 	.keep = keep,
 	.detach = detach,
+	.whole = true,
 };

@@ -16,7 +16,8 @@
 struct host_half {
 	const struct kernel_half *half;
 	const struct table_arena *arena;
-	uint32_t n_chunks; /* that the host's map has */
+	uint32_t n_chunks;   /* that the host's map has */
+	uint32_t first_code; /* numbers of code objects from here on are its own */
 	uint32_t last_space;
 
 	/* Of the sample that is being taken: */
@@ -47,7 +48,8 @@ int host_half__new(const struct kernel_half *half, const struct table_arena *are
 	host_half->half = fetched = half;
 	host_half->arena = arena;
 	host_programs__open();
-	host_programs__number_codes_from(kernel_half__take_codes(half, CODES));
+	host_half->first_code = kernel_half__take_codes(half, CODES);
+	host_programs__number_codes_from(host_half->first_code);
 	host_programs__look_at_locks();
 	host.fetch = fetch;
 	*ret = host_half;
@@ -60,6 +62,8 @@ void host_half__free(struct host_half *host_half)
 		return;
 	host.fetch = NULL;
 	host__done();
+	kernel_half__return_codes(host_half->half, host_half->first_code, CODES,
+				  host_programs__codes() - host_half->first_code);
 	free(host_half);
 }
 
@@ -77,6 +81,7 @@ static int complete(struct host_half *host_half, const struct rec_sample *from, 
 	rec->value = sample->value;
 	rec->event = sample->event;
 	rec->link = sample->link;
+	rec->flags |= sample->flags;
 	rec->condition.state = sample->condition.state;
 	if (sample->peer)
 		rec->peer = sample->peer;

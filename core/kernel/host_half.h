@@ -11,8 +11,8 @@
 #include "core/kernel/table_arena.h"
 
 /* Samples of threads that do not run. The kernel half's programs, built for this process
- * (bpf/host), read the target's memory from here, with what the kernel half's maps say of it. Only
- * while no sample is taken in the kernel: both number code objects. One at a time. */
+ * (bpf/host), read the target's memory from here, with what the kernel half's maps say of it when
+ * it is first asked for: for a moment only. One at a time. */
 struct host_half;
 
 int host_half__new(const struct kernel_half *half, const struct table_arena *arena,
@@ -23,6 +23,7 @@ void host_half__free(struct host_half *host_half); /* NULL is fine */
 struct still_sample {
 	uint64_t time_ns, value, object, link;
 	uint32_t event, peer;
+	uint32_t flags; /* SAMPLE_*, in addition */
 	struct rec_condition condition;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/kernel/kernel_half.h"
+#include "core/kernel/kernel_half_state.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -7,175 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bpf/braid.skel.h"
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
-#include "bpf/kept.h"
-#include "bpf/lock_calls.h"
-#include "bpf/outstanding.h"
-#include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
-#include "core/kernel/chain.h"
 #include "core/kernel/kernel_part.h"
 #include "core/kernel/libbpf_warning.h"
 #include "core/kernel/maps.h"
 #include "core/kernel/uprobe_multi.h"
 #include <stdlib.h>
 
-#define RING_BYTES	  (16U << 20)
-#define RING_WAKEUP_BYTES (2U << 20)
-#define CALL_NODES	  (1U << 18) /* 12 MiB of call_stats, 20 of call_nodes */
-
 /* Attached as long as there may be shadow stacks: threads must not end unseen. */
-static const char *const followers[] = { "shadow_on_fork", "shadow_on_exec", "shadow_on_exit",
-					 NULL };
-
-/* The skeleton has all maps, what follows processes, and what takes samples by the first type of
- * triggers. What only some sessions need is loaded beside it when the need shows, as most of a
- * start's time is the verifier's: other types, the walker of a runtime, the programs of probes. */
-struct kernel_half {
-	struct braid_bpf *skel; /* NULL: it is ... */
-	bool on_host;
-	struct kernel_half_opts opts;
-	int n_cpus;
-	struct chains chains;
-	uint32_t loaded;	   /* bit n: the walker of runtimes[n] is */
-	struct bpf_object *probes; /* NULL: none are wanted */
-	bool probes_tried;
-	int probes_code; /* of loading them */
-	struct bpf_link *follower_links[ARRAY_SIZE(followers)];
-};
-
-static int set_slot_map(struct kernel_half *half, const char *name, uint32_t per_slot)
-{
-	struct bpf_map *map = bpf_object__find_map_by_name(half->skel->obj, name);
-
-	return map ? bpf_map__set_max_entries(map, half->n_cpus * max_of(half->chains.slots, 1U) *
-							   per_slot)
-		   : -ENOENT;
-}
-
-static int enable_maps(struct kernel_half *half, const char *const *names, bool enabled)
-{
-	struct bpf_map *map;
-
-	for (; names && *names; names++) {
-		map = bpf_object__find_map_by_name(half->skel->obj, *names);
-		if (!map)
-			return -ENOENT;
-		bpf_map__set_autocreate(map, enabled);
-	}
-	return 0;
-}
-
-/* Creates the maps of enabled runtimes, and of no other. */
-static int configure_runtime(struct kernel_half *half, const struct runtime *runtime, bool enabled)
-{
-	int err = enable_maps(half, runtime->maps, enabled);
-
-	if (!err)
-		err = enable_maps(half, runtime->probe_maps, enabled && half->opts.shadows);
-	return !err && enabled && runtime->slot_map ? set_slot_map(half, runtime->slot_map, 1)
-						    : err;
-}
-
-static int configure_runtimes(struct kernel_half *half)
-{
-	int i, err = 0;
-
-	for (i = 0; !err && half->opts.runtimes[i]; i++)
-		err = configure_runtime(half, half->opts.runtimes[i], half->opts.enabled & 1U << i);
-	return err;
-}
-
-static int configure_probes(struct kernel_half *half)
-{
-	static const char *const maps[] = { "shadows",	  "probe_recs", "probe_hits", "texts",
-					    "call_nodes", "call_stats", NULL };
-	struct braid_bpf *skel = half->skel;
-	uint32_t nodes = half->opts.calls ? CALL_NODES : 1;
-	int err = enable_maps(half, maps, half->opts.shadows);
-
-	skel->rodata->cfg_calls = half->opts.calls;
-	skel->rodata->cfg_nodes = nodes;
-	skel->rodata->cfg_shadows = half->opts.shadows;
-	if (!err && half->opts.shadows)
-		err = bpf_map__set_max_entries(skel->maps.shadows, half->opts.shadows);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.call_nodes, nodes);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.call_stats, nodes);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.probe_recs, PROBE_SITES_MAX);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.probe_hits, PROBE_SITES_MAX);
-	return err;
-}
-
-/* Hooks of the unwinder that cost the verifier little; the others come with their walkers. */
-static uint32_t hooks_at_start(const struct kernel_half *half)
-{
-	uint32_t later = 0;
-
-	for (int i = 0; half->opts.runtimes[i]; i++)
-		if (half->opts.runtimes[i]->tableless)
-			later |= 1U << half->opts.runtimes[i]->walker;
-	return ~later;
-}
-
-static int configure(struct kernel_half *half)
-{
-	struct braid_bpf *skel = half->skel;
-	int err = chains__plan(&half->chains, skel->obj, &half->opts.events, hooks_at_start(half));
-
-	skel->rodata->cfg_slots = max_of(half->chains.slots, 1U);
-	memcpy((void *)skel->rodata->cfg_periods, half->opts.periods, sizeof(half->opts.periods));
-	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
-	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
-	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
-	skel->rodata->cfg_filtered = half->opts.filtered;
-	skel->rodata->cfg_paired = half->opts.paired;
-	skel->rodata->cfg_limited = half->opts.limited;
-	skel->rodata->cfg_intervals = half->opts.intervals;
-	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
-	skel->rodata->cfg_unwind = half->opts.unwind;
-	skel->rodata->cfg_kept = 1;
-	skel->rodata->cfg_known_sets = KNOWN_SETS;
-	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
-	skel->rodata->cfg_pidns_ino = own_pidns();
-	skel->rodata->cfg_locks = 1;
-	skel->rodata->cfg_outstanding = half->opts.outstanding;
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
-									? half->opts.ring_bytes
-									: RING_BYTES);
-	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.slot_owners, half->n_cpus);
-	if (!err)
-		err = set_slot_map(half, "scratches", 1);
-	if (!err)
-		err = set_slot_map(half, "copy_slots", 1);
-	if (!err)
-		err = set_slot_map(half, "kept_stacks", KEPT_WAYS);
-	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
-		     half->opts.numbers[EVENT_WAKEUP]))
-		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
-	if (!err && bpf_program__autoload(skel->progs.off_cpu_over))
-		err = bpf_map__set_max_entries(skel->maps.waits_over, WAITS_OVER_MAX);
-	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
-		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
-	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
-		err = bpf_map__set_max_entries(skel->maps.lock_edges, LOCK_EDGES_MAX);
-	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
-		err = bpf_map__set_max_entries(skel->maps.lock_lives, LOCK_LIVES_MAX);
-	if (!err && half->opts.outstanding)
-		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
-	if (!err)
-		err = configure_probes(half);
-	return err ? err : configure_runtimes(half);
-}
+static const char *const followers[KERNEL_HALF_FOLLOWERS + 1] = { "shadow_on_fork",
+								  "shadow_on_exec",
+								  "shadow_on_exit", NULL };
 
 static int explain(int ret, struct err *err)
 {
@@ -233,7 +79,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 		rc = explain(-errno, err);
 		goto out;
 	}
-	rc = configure(half);
+	rc = kernel_half__configure(half);
 	if (!rc)
 		rc = braid_bpf__load(half->skel);
 	if (!rc)
@@ -331,7 +177,10 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 	half->skel->links.on_fork = bpf_program__attach(half->skel->progs.on_fork);
 	half->skel->links.on_exec = bpf_program__attach(half->skel->progs.on_exec);
 	half->skel->links.on_end = bpf_program__attach(half->skel->progs.on_end);
-	if (!half->skel->links.on_fork || !half->skel->links.on_exec || !half->skel->links.on_end)
+	if (half->opts.scope & SCOPE_NAME)
+		half->skel->links.on_rename = bpf_program__attach(half->skel->progs.on_rename);
+	if (!half->skel->links.on_fork || !half->skel->links.on_exec || !half->skel->links.on_end ||
+	    (half->opts.scope & SCOPE_NAME && !half->skel->links.on_rename))
 		return err__set(err, -errno, "cannot attach to process events: %s (%s)",
 				strerror(errno), libbpf_warning__last());
 	return 0;
@@ -365,6 +214,12 @@ void kernel_half__free(struct kernel_half *half)
 void kernel_half__sample_from(struct kernel_half *half, uint64_t time_ns)
 {
 	__atomic_store_n(&half->skel->bss->sample_from_ns, time_ns, __ATOMIC_RELEASE);
+}
+
+void kernel_half__set_cgroup(struct kernel_half *half, uint64_t id)
+{
+	__atomic_store_n(&half->skel->bss->scope_cgroup, id, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&half->skel->bss->scope_changes, 1, __ATOMIC_RELEASE);
 }
 
 void kernel_half__sample_until(struct kernel_half *half, uint64_t time_ns)
@@ -439,6 +294,15 @@ void kernel_half__economy(const struct kernel_half *half, struct kernel_half_eco
 uint32_t kernel_half__take_codes(const struct kernel_half *half, uint32_t n)
 {
 	return __atomic_fetch_add(&half->skel->bss->last_code, n, __ATOMIC_RELAXED);
+}
+
+void kernel_half__return_codes(const struct kernel_half *half, uint32_t first, uint32_t n,
+			       uint32_t used)
+{
+	uint32_t last = first + n;
+
+	__atomic_compare_exchange_n(&half->skel->bss->last_code, &last, first + used, false,
+				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 int kernel_half__beside(const struct kernel_half *half, const char *const *programs,

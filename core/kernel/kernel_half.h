@@ -22,8 +22,11 @@ struct kernel_half_opts {
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
 	enum unwind_mode unwind;
-	uint32_t shadows; /* room for so many shadow stacks, a power of two; 0: no probes */
-	bool calls;	  /* count calls in them: there are no samples */
+	uint32_t scope;	    /* SCOPE_*: which processes are targets without being named; 0: none */
+	uint32_t scope_uid; /* of SCOPE_USER */
+	uint32_t scope_not; /* a process that never is one of those; 0: none */
+	uint32_t shadows;   /* room for so many shadow stacks, a power of two; 0: no probes */
+	bool calls;	    /* count calls in them: there are no samples */
 	struct chain_events events; /* what takes samples */
 	/* Of event n: every so-manieth is sampled; what each is worth; the smallest value of which
 	 * there is a sample. 0 of the first two is 1. */
@@ -66,6 +69,9 @@ const struct bpf_program *kernel_half__begin(const struct kernel_half *half, uin
 /* One of opts.events' programs; NULL: it is not loaded. */
 const struct bpf_program *kernel_half__program(const struct kernel_half *half,
 					       const struct chain_program *program);
+
+/* Which cgroup SCOPE_CGROUP is about, from now on. */
+void kernel_half__set_cgroup(struct kernel_half *half, uint64_t id);
 
 /* From here on targets are followed, and sampled when triggers are attached. */
 int kernel_half__attach(struct kernel_half *half, struct err *err);
@@ -117,6 +123,10 @@ bool kernel_half__waits_without_rseq(const struct kernel_half *half);
 /* Takes numbers of code objects, `n` behind the one that is returned, which the kernel half will
  * not give. */
 uint32_t kernel_half__take_codes(const struct kernel_half *half, uint32_t n);
+
+/* Gives back all but the first `used` of these, if nobody has got a number since. */
+void kernel_half__return_codes(const struct kernel_half *half, uint32_t first, uint32_t n,
+			       uint32_t used);
 
 /* Programs of their own over this one's maps: opened, not loaded (core/kernel/kernel_part.h). */
 int kernel_half__beside(const struct kernel_half *half, const char *const *programs,

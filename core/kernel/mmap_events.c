@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BUFFER_PAGES 16 /* per CPU */
+#define BUFFER_PAGES  16	 /* per CPU */
+#define PATIENT_BYTES (32 << 10) /* half of that */
 
 struct mmap_events {
 	struct perf_buffer *buffer;
 	int map_fd; /* what libbpf wants to have; no program writes to it */
-	mmap_events_fn on_mmap;
-	void *ctx;
+	struct mmap_events_opts opts;
 };
 
 /* PERF_RECORD_MMAP and MMAP2 both begin like this. */
@@ -31,11 +31,13 @@ static enum bpf_perf_event_ret on_event(void *ctx, int cpu, struct perf_event_he
 	(void)cpu;
 	if ((header->type == PERF_RECORD_MMAP || header->type == PERF_RECORD_MMAP2) &&
 	    header->size >= sizeof(*record))
-		events->on_mmap(events->ctx, record->pid);
+		events->opts.on_mmap(events->opts.ctx, record->pid);
+	else if (header->type == PERF_RECORD_LOST)
+		events->opts.on_lost(events->opts.ctx);
 	return LIBBPF_PERF_EVENT_CONT;
 }
 
-int mmap_events__new(mmap_events_fn on_mmap, void *ctx, struct mmap_events **ret)
+int mmap_events__new(const struct mmap_events_opts *opts, struct mmap_events **ret)
 {
 	/* A dummy event samples nothing; executable mappings come along as side-band records. */
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
@@ -44,14 +46,13 @@ int mmap_events__new(mmap_events_fn on_mmap, void *ctx, struct mmap_events **ret
 					.mmap = 1,
 					.mmap2 = 1,
 					.watermark = 1,
-					.wakeup_watermark = 1 };
+					.wakeup_watermark = opts->patient ? PATIENT_BYTES : 1 };
 	struct mmap_events *events = calloc(1, sizeof(*events));
 	int err = 0;
 
 	if (!events)
 		return -ENOMEM;
-	events->on_mmap = on_mmap;
-	events->ctx = ctx;
+	events->opts = *opts;
 	events->map_fd = bpf_map_create(BPF_MAP_TYPE_PERF_EVENT_ARRAY, "mmap_events", sizeof(int),
 					sizeof(int), libbpf_num_possible_cpus(), NULL);
 	if (events->map_fd < 0)

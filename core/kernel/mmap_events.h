@@ -2,17 +2,23 @@
 #ifndef BRAID_MMAP_EVENTS_H
 #define BRAID_MMAP_EVENTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Tells at once when any process of the machine maps code, so that a library which is loaded, or
  * replaces another one at the same address, is known before many samples land in it. */
 struct mmap_events;
 
-typedef void (*mmap_events_fn)(void *ctx, uint32_t pid);
+struct mmap_events_opts {
+	void (*on_mmap)(void *ctx, uint32_t pid);
+	void (*on_lost)(void *ctx); /* some have not come */
+	void *ctx;
+	bool patient; /* most are of no interest: wakes only when many have come */
+};
 
 /* 0 or a negative errno. Without it braid still works: mappings are read again when a pc is met
  * that lies in none, and once a second. */
-int mmap_events__new(mmap_events_fn on_mmap, void *ctx, struct mmap_events **ret);
+int mmap_events__new(const struct mmap_events_opts *opts, struct mmap_events **ret);
 void mmap_events__free(struct mmap_events *events); /* NULL is fine */
 
 int mmap_events__fd(const struct mmap_events *events); /* to poll; -1 for NULL */

@@ -14,8 +14,17 @@
 
 #define MAX_WORDS (CHUNKS_MAX * CHUNK_WORDS)
 
+#define REST_NS NSEC_PER_SEC /* until a free place is used again */
+
+struct place {
+	uint32_t at, n; /* words */
+	uint64_t free_ns;
+};
+
 struct table_arena {
 	int chunks_fd;
+	struct place *places; /* free ones, below `used`, by `at`; no two of them touch */
+	size_t n_places, cap_places;
 	uint32_t used, max; /* words */
 	uint32_t n_chunks;
 	struct chunk *chunks[CHUNKS_MAX]; /* mapped */
@@ -29,6 +38,7 @@ void table_arena__free(struct table_arena *arena)
 		return;
 	for (i = 0; i < arena->n_chunks; i++)
 		munmap(arena->chunks[i], sizeof(struct chunk));
+	free(arena->places);
 	free(arena);
 }
 
@@ -79,18 +89,87 @@ struct table_arena *table_arena__new(int chunks_fd, size_t max_bytes)
 	return arena;
 }
 
-int table_arena__add(struct table_arena *arena, const struct unwind_table *table,
+static uint32_t align(uint32_t words)
+{
+	return (words + UNWIND_RULE_WORDS - 1) & ~(UNWIND_RULE_WORDS - 1U);
+}
+
+static void drop_place(struct table_arena *arena, struct place *place)
+{
+	arena->n_places--;
+	memmove(place, place + 1, (arena->places + arena->n_places - place) * sizeof(*place));
+}
+
+/* The first free place that is large enough. */
+static bool take_place(struct table_arena *arena, uint32_t n, uint64_t now, uint32_t *ret)
+{
+	for (size_t i = 0; i < arena->n_places; i++) {
+		struct place *place = &arena->places[i];
+
+		if (place->n < n || now < place->free_ns + REST_NS)
+			continue;
+		*ret = place->at;
+		place->at += n;
+		place->n -= n;
+		if (!place->n)
+			drop_place(arena, place);
+		return true;
+	}
+	return false;
+}
+
+void table_arena__remove(struct table_arena *arena, uint32_t base, uint32_t n_words,
+			 uint64_t now_ns)
+{
+	struct place new = { base, align(n_words), now_ns }, *place;
+	size_t i = 0;
+
+	if (array__reserve(&arena->places, &arena->cap_places, arena->n_places + 1,
+			   sizeof(*arena->places)))
+		return; /* it stays unused */
+	while (i < arena->n_places && arena->places[i].at < base)
+		i++;
+	place = &arena->places[i];
+	if (i < arena->n_places && new.at + new.n == place->at) {
+		new.n += place->n;
+		drop_place(arena, place);
+	}
+	if (i && place[-1].at + place[-1].n == new.at) {
+		place[-1].n += new.n;
+		place[-1].free_ns = new.free_ns;
+		return;
+	}
+	memmove(place + 1, place, (arena->n_places - i) * sizeof(*place));
+	*place = new;
+	arena->n_places++;
+}
+
+/* Behind all others. */
+static int append_place(struct table_arena *arena, uint32_t n, uint32_t *ret)
+{
+	int code;
+
+	if (n > arena->max - min_of(arena->used, arena->max))
+		return -ENOSPC;
+	code = grow(arena, (arena->used + n + CHUNK_WORDS - 1) >> CHUNK_WORDS_BITS);
+	if (code)
+		return code;
+	*ret = arena->used;
+	arena->used += n;
+	return 0;
+}
+
+int table_arena__add(struct table_arena *arena, const struct unwind_table *table, uint64_t now_ns,
 		     uint32_t *ret_base)
 {
-	uint32_t base = (arena->used + UNWIND_RULE_WORDS - 1) & ~(UNWIND_RULE_WORDS - 1U);
-	uint32_t at = base, done = 0, n;
-	int ret;
+	uint32_t base = 0, at, done = 0, n;
+	int ret = 0;
 
-	if (base > arena->max || table->n_words > arena->max - base)
-		return -ENOSPC;
-	ret = grow(arena, (base + table->n_words + CHUNK_WORDS - 1) >> CHUNK_WORDS_BITS);
+	if (!take_place(arena, align(table->n_words), now_ns, &base))
+		ret = append_place(arena, align(table->n_words), &base);
 	if (ret)
 		return ret;
+	at = base;
 	while (done < table->n_words) {
 		n = min_of(table->n_words - done, CHUNK_WORDS - at % CHUNK_WORDS);
 		assert(at >> CHUNK_WORDS_BITS < arena->n_chunks);
@@ -99,7 +178,6 @@ int table_arena__add(struct table_arena *arena, const struct unwind_table *table
 		at += n;
 		done += n;
 	}
-	arena->used = at;
 	*ret_base = base;
 	return 0;
 }

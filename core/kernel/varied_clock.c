@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 
 #define HOLD_TICKS 30	       /* about */
@@ -120,6 +121,7 @@ static void *vary(void *arg)
 {
 	struct varied_clock *clock = arg;
 
+	privilege__keep_for_recording();
 	pthread_mutex_lock(&clock->lock);
 	while (!clock->ends) {
 		uint64_t due_ns = varied_period__due(&clock->period);

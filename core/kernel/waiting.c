@@ -56,28 +56,69 @@ static int read_all(int fd, char **ret_bytes, size_t *ret_n)
 	return 0;
 }
 
-/* What the kernel half's program writes of each task: whole records. */
+/* A program of the kernel half that writes records of tasks. */
+struct waiting_lister {
+	struct bpf_object *object;
+	struct bpf_link *link;
+};
+
+void waiting_lister__free(struct waiting_lister *lister)
+{
+	if (!lister)
+		return;
+	bpf_link__destroy(lister->link);
+	bpf_object__close(lister->object);
+	free(lister);
+}
+
+static int failed(int code, struct err *err)
+{
+	return err__set(err, code, "cannot list the threads that wait: %s", strerror(-code));
+}
+
+static int open_lister(const struct kernel_half *half, const char *program,
+		       struct waiting_lister **ret, struct err *err)
+{
+	const char *const programs[] = { program, NULL };
+	struct waiting_lister *lister = calloc(1, sizeof(*lister));
+	int code = lister ? kernel_half__beside(half, programs, &lister->object) : -ENOMEM;
+
+	if (!code)
+		code = bpf_object__load(lister->object);
+	if (!code) {
+		lister->link = bpf_program__attach_iter(
+			bpf_object__find_program_by_name(lister->object, program), NULL);
+		code = lister->link ? 0 : -errno;
+	}
+	if (code) {
+		waiting_lister__free(lister);
+		return failed(code, err);
+	}
+	*ret = lister;
+	return 0;
+}
+
+/* Whole records. */
+static int run_lister(const struct waiting_lister *lister, char **ret_bytes, size_t *ret_n,
+		      struct err *err)
+{
+	int fd = bpf_iter_create(bpf_link__fd(lister->link));
+	int code = fd < 0 ? -errno : read_all(fd, ret_bytes, ret_n);
+
+	close_fd(&fd);
+	return code ? failed(code, err) : 0;
+}
+
 static int iterate(const struct kernel_half *half, const char *program, char **ret_bytes,
 		   size_t *ret_n, struct err *err)
 {
-	const char *const programs[] = { program, NULL };
-	struct bpf_object *object = NULL;
-	struct bpf_link *link = NULL;
-	int ret = kernel_half__beside(half, programs, &object), fd = -1;
+	struct waiting_lister *lister;
+	int ret = open_lister(half, program, &lister, err);
 
-	if (!ret)
-		ret = bpf_object__load(object);
-	if (!ret) {
-		link = bpf_program__attach_iter(bpf_object__find_program_by_name(object, program),
-						NULL);
-		fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
-		ret = fd < 0 ? -errno : read_all(fd, ret_bytes, ret_n);
-	}
 	if (ret)
-		err__set(err, ret, "cannot list the threads that wait: %s", strerror(-ret));
-	close_fd(&fd);
-	bpf_link__destroy(link);
-	bpf_object__close(object);
+		return ret;
+	ret = run_lister(lister, ret_bytes, ret_n, err);
+	waiting_lister__free(lister);
 	return ret;
 }
 
@@ -95,15 +136,34 @@ int waiting__note_rseq(const struct kernel_half *half, struct err *err)
 	return ret;
 }
 
-int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
-		  struct err *err)
+int waiting_lister__new(const struct kernel_half *half, struct waiting_lister **ret,
+			struct err *err)
+{
+	return open_lister(half, "list_threads", ret, err);
+}
+
+int waiting_lister__list(const struct waiting_lister *lister, struct still_thread **ret_list,
+			 size_t *ret_n, struct err *err)
 {
 	char *bytes = NULL;
 	size_t n = 0;
-	int ret = iterate(half, "list_threads", &bytes, &n, err);
+	int ret = run_lister(lister, &bytes, &n, err);
 
 	*ret_list = (struct still_thread *)bytes;
 	*ret_n = n / sizeof(**ret_list);
+	return ret;
+}
+
+int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
+		  struct err *err)
+{
+	struct waiting_lister *lister;
+	int ret = waiting_lister__new(half, &lister, err);
+
+	if (ret)
+		return ret;
+	ret = waiting_lister__list(lister, ret_list, ret_n, err);
+	waiting_lister__free(lister);
 	return ret;
 }
 

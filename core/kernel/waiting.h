@@ -32,6 +32,14 @@ int waiting__note_rseq(const struct kernel_half *half, struct err *err);
 int waiting__list(const struct kernel_half *half, struct still_thread **ret_list, size_t *ret_n,
 		  struct err *err);
 
+/* The same for who lists them again and again: the kernel checks the program but once. */
+struct waiting_lister;
+int waiting_lister__new(const struct kernel_half *half, struct waiting_lister **ret,
+			struct err *err);
+int waiting_lister__list(const struct waiting_lister *lister, struct still_thread **ret_list,
+			 size_t *ret_n, struct err *err);
+void waiting_lister__free(struct waiting_lister *lister); /* NULL is fine */
+
 /* The system calls and waits for locks that are under way (bpf/under_way.bpf.c). `taken`: the
  * kernel half does not sample them any more when they end. `ret_list` is the caller's to free. */
 int waiting__calls(struct kernel_half *half, bool taken, struct call_rec **ret_list, size_t *ret_n,

@@ -209,9 +209,9 @@ static int number_thread(struct build *build, uint32_t thread, uint32_t *ret)
 	uint32_t *place = &build->threads[row];
 
 	if (!*place) {
-		struct group_thread of = group__thread(recorded, thread);
+		struct profile_thread_of of = group__thread(recorded, thread);
 
-		if (profile__add_thread(build->profile, of.pid, of.process, of.tid, of.name, place))
+		if (profile__add_thread(build->profile, &of, place))
 			return -ENOMEM;
 		++*place;
 	}
@@ -242,10 +242,9 @@ static int add_cells(struct build *build, const struct sums *sums)
 	const struct recorded *recorded = build->recorded;
 	struct profile *profile = build->profile;
 
-	if (!build->filter->times)
-		return 0;
 	profile->column_ns = recorded->columns.width_ns;
 	profile->n_columns = recorded->columns.n;
+	profile->instants = build->filter->instants;
 	for (size_t i = 0; i < recorded->moments.n; i++) {
 		const struct recorded_moment *moment = &recorded->moments.rows[i];
 		const struct recorded_stack *stack = &recorded->stacks.rows[moment->stack];
@@ -261,7 +260,8 @@ static int add_cells(struct build *build, const struct sums *sums)
 		    profile__add_cell(profile, &cell))
 			return -ENOMEM;
 	}
-	profile__finish_cells(profile, PROFILE_CELLS_MAX);
+	if (!profile->instants)
+		profile__finish_cells(profile, PROFILE_CELLS_MAX);
 	return 0;
 }
 
@@ -439,7 +439,7 @@ int build__profile(const struct recorded *recorded, const char *what,
 	struct selection selection;
 	int code = selection__init(&selection, recorded, what, filter, err);
 
-	if (!code && filter->wakers && !recorded->link_index.n)
+	if (!code && filter->wakers && !recorded->has_links)
 		code = err__set(err, -EINVAL,
 				"%s does not say who has ended waits: record with -e off-cpu "
 				"--waker",

@@ -7,12 +7,14 @@
 #include "core/profile/merge.h"
 #include "core/profile/profile.h"
 #include "core/profile/recorded.h"
+#include "core/profile/times.h"
 #include "runtimes/idle.h"
 
 /* What was recorded -> the merged profile of one event. Pure. */
 
 struct profile_filter {
 	bool lines;		/* keep lines apart: frames of one function differ by line */
+	bool addresses;		/* the same by the address of native code */
 	bool keep_vm;		/* show interpreter loops, too */
 	uint32_t pid;		/* 0: all */
 	const char *thread;	/* a tid in decimal or a thread name; NULL: all */
@@ -20,6 +22,8 @@ struct profile_filter {
 				   `kind`); NULL: all */
 	const char *event;	/* its name, or those of several of one unit, with commas; NULL:
 				   "cpu", or the first one if there is no such */
+	const char *container;	/* its id or name, or how that begins; NULL: any, or none */
+	const char *cgroup;	/* its path: that, or one below; NULL: any */
 	const char *not_thread; /* not these: as for `thread`, or an extended regular expression
 				   that the whole name fits; NULL: none */
 	uint32_t states;	/* only samples of these: 1 << enum thread_state; 0: all */
@@ -28,12 +32,17 @@ struct profile_filter {
 	bool wakers;		/* what has ended a wait is shown inside it */
 	bool threads;		/* divide values among threads: profile->shares */
 	bool times;		/* the same, and among columns of time: profile->cells */
+	bool instants;		/* the same, with columns of 1 ns */
 	bool histogram;		/* of the samples' values, too, in all and of each group */
 	bool histogram_stacks;	/* and of each stack instead of each group */
 	/* Idle waits of events in ns are left out by these rules (core/profile/idle.h); NULL: none
 	 * are. */
 	const struct idle_rule *const *idle;
-	const char *const *callers; /* as in struct profile; outlives it */
+	const char *const *callers;   /* as in struct profile; outlives it */
+	struct profile_time from, to; /* only samples of this time */
+	/* Of several recordings, each that is left out, in a sentence; may be NULL. */
+	void (*on_skipped)(void *ctx, const char *why);
+	void *ctx;
 };
 
 /* `what`: the recording's name in sentences. 0; -ENOENT, -EINVAL: the filter can select nothing,
@@ -41,5 +50,11 @@ struct profile_filter {
 int build__profile(const struct recorded *recorded, const char *what,
 		   const struct profile_filter *filter, struct profile **ret,
 		   struct merge_report *report, struct err *err);
+
+/* The same of all events: `ret` is what build__profile gives, `ret_others` are those of the events
+ * that it is not of and that have samples, which the caller frees one by one and as a list. */
+int build__profiles(const struct recorded *recorded, const char *what,
+		    const struct profile_filter *filter, struct profile **ret,
+		    struct profile ***ret_others, size_t *ret_n, struct err *err);
 
 #endif

@@ -17,7 +17,7 @@ int profile__add_cell(struct profile *profile, const struct profile_cell *cell)
 	return 0;
 }
 
-static int order(uint32_t a, uint32_t b)
+static int order(uint64_t a, uint64_t b)
 {
 	return (a > b) - (a < b);
 }
@@ -50,16 +50,27 @@ static void join(struct profile *profile)
 	profile->n_cells = n;
 }
 
+/* So that what begins with a 1, 2 or 5 and zeroes goes on so. */
+static unsigned next_factor(uint64_t width)
+{
+	while (width >= 10)
+		width /= 10;
+	return width == 2 ? 5 : 2;
+}
+
 void profile__finish_cells(struct profile *profile, size_t most)
 {
+	unsigned by = next_factor(profile->column_ns);
+
 	if (!profile->n_cells)
 		return;
 	join(profile);
-	while (profile->n_cells > most && profile->n_columns >= 2 * COLUMNS_MIN) {
+	for (; profile->n_cells > most && profile->n_columns >= by * COLUMNS_MIN;
+	     by = next_factor(profile->column_ns)) {
 		for (size_t i = 0; i < profile->n_cells; i++)
-			profile->cells[i].column /= 2;
-		profile->n_columns = (profile->n_columns + 1) / 2;
-		profile->column_ns *= 2;
+			profile->cells[i].column /= by;
+		profile->n_columns = (profile->n_columns + by - 1) / by;
+		profile->column_ns *= by;
 		join(profile);
 	}
 	if (profile->n_cells > most)

@@ -56,21 +56,43 @@ static int map_interpreters(struct frame_names *names)
 	return ret;
 }
 
+/* The profile's number of an image, + 1. */
+static int number_image(struct frame_names *names, uint32_t image, uint32_t *ret)
+{
+	const struct recorded *recorded = names->recorded;
+	const struct recorded_image *row = &recorded->images.rows[image];
+	int code = names->images[image]
+			   ? 0
+			   : profile__add_image(names->profile, recorded__text(recorded, row->path),
+						recorded__text(recorded, row->build_id),
+						&names->images[image]);
+
+	*ret = names->images[image];
+	return code;
+}
+
 /* `frame`: as it was recorded; NULL: it leads nowhere. */
 static int add_name(struct frame_names *names, struct frame_shown *shown,
 		    const struct recorded_frame *frame, uint8_t kind, const char *name,
 		    const char *file, uint32_t line)
 {
 	const struct recorded *recorded = names->recorded;
+	struct profile_frame at = { .kind = names->kinds[kind], .line = names->lines ? line : 0 };
 	uint32_t image = image_of(frame), shown_frame;
 	char library[PROFILE_LIBRARY_BYTES] = "";
 
 	if (image != RECORDED_NONE && kind < KIND_RUNTIME)
 		profile__library(recorded__text(recorded, recorded->images.rows[image].name),
 				 library, sizeof(library));
+	/* Inlined code is at the address of what it is inlined into. */
+	if (names->addresses && image != RECORDED_NONE && kind == KIND_NATIVE) {
+		at.address = frame->address;
+		if (number_image(names, image, &at.image))
+			return -ENOMEM;
+	}
 	if (array__reserve(&names->list, &names->cap, names->n + 1, sizeof(*names->list)) ||
-	    profile__code(names->profile, names->kinds[kind], name, file, names->lines ? line : 0,
-			  kind == KIND_KERNEL ? "kernel" : library, &shown_frame))
+	    profile__code_at(names->profile, &at, name, file,
+			     kind == KIND_KERNEL ? "kernel" : library, &shown_frame))
 		return -ENOMEM;
 	names->list[names->n++] = shown_frame;
 	shown->n++;
@@ -148,11 +170,13 @@ int frame_names__init(struct frame_names *names, const struct recorded *recorded
 {
 	*names = (struct frame_names) { .recorded = recorded,
 					.profile = profile,
-					.lines = filter->lines };
+					.lines = filter->lines,
+					.addresses = filter->addresses };
 	names->shown = calloc(recorded->frames.n + 1, sizeof(*names->shown));
 	names->interprets = calloc(recorded->images.n + 1, sizeof(*names->interprets));
+	names->images = calloc(recorded->images.n + 1, sizeof(*names->images));
 	profile->callers = filter->callers;
-	if (!names->shown || !names->interprets)
+	if (!names->shown || !names->interprets || !names->images)
 		return -ENOMEM;
 	map_kinds(names);
 	return map_interpreters(names);
@@ -162,5 +186,6 @@ void frame_names__done(struct frame_names *names)
 {
 	free(names->shown);
 	free(names->interprets);
+	free(names->images);
 	free(names->list);
 }

@@ -9,7 +9,8 @@
 struct frame_names {
 	const struct recorded *recorded;
 	struct profile *profile;
-	bool lines;
+	bool lines, addresses;
+	uint32_t *images;	  /* by image: number + 1 in the profile; 0: not yet */
 	int kinds[KINDS_MAX + 1]; /* of the file -> of the profile */
 	bool *interprets;	  /* by image: it has an interpreter's loop */
 	struct frame_shown {

@@ -171,8 +171,7 @@ static int copy_threads(const struct view *view)
 	for (size_t i = 0; !ret && i < all->n_threads; i++) {
 		const struct profile_thread *thread = &all->threads[i];
 
-		ret = profile__add_thread(view->to, thread->pid, thread->process, thread->tid,
-					  thread->name, &number);
+		ret = profile__copy_thread(view->to, thread, &number);
 	}
 	for (size_t i = 0; !ret && i < all->n_shares; i++) {
 		struct profile_share share = all->shares[i];
@@ -180,6 +179,15 @@ static int copy_threads(const struct view *view)
 		share.node = end_of(view, share.node);
 		ret = profile__add_share(view->to, &share);
 	}
+	for (size_t i = 0; !ret && i < all->n_cells; i++) {
+		struct profile_cell cell = all->cells[i];
+
+		cell.node = end_of(view, cell.node);
+		ret = profile__add_cell(view->to, &cell);
+	}
+	view->to->column_ns = all->column_ns;
+	view->to->n_columns = all->n_columns;
+	view->to->instants = all->instants;
 	return ret;
 }
 

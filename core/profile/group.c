@@ -9,7 +9,8 @@
 static const char *const names[PROFILE_BYS_N] = {
 	[PROFILE_BY_STATE] = "state",	  [PROFILE_BY_SYSCALL] = "syscall",
 	[PROFILE_BY_PROCESS] = "process", [PROFILE_BY_THREAD] = "thread",
-	[PROFILE_BY_AGE] = "age",
+	[PROFILE_BY_AGE] = "age",	  [PROFILE_BY_CONTAINER] = "container",
+	[PROFILE_BY_CGROUP] = "cgroup",
 };
 
 const char *group__name(enum profile_by by)
@@ -73,7 +74,9 @@ uint32_t group__key(enum profile_by by, const struct recorded_stack *stack)
 		return (uint32_t)stack->condition.state << 8 | stack->condition.lock;
 	case PROFILE_BY_SYSCALL:
 		return stack->condition.syscall;
-	case PROFILE_BY_PROCESS: /* the threads' processes have one label each */
+	case PROFILE_BY_PROCESS: /* the threads' processes have one label each; ... */
+	case PROFILE_BY_CONTAINER:
+	case PROFILE_BY_CGROUP:
 	case PROFILE_BY_THREAD:
 		return stack->thread;
 	case PROFILE_BY_AGE:
@@ -116,9 +119,9 @@ static const char *age_label(uint8_t age)
 	return ages[age <= RECORDED_AGES ? age : 0];
 }
 
-struct group_thread group__thread(const struct recorded *recorded, uint32_t thread)
+struct profile_thread_of group__thread(const struct recorded *recorded, uint32_t thread)
 {
-	struct group_thread of = { .process = "", .name = "" };
+	struct profile_thread_of of = { .process = "", .name = "", .cgroup = "", .container = "" };
 	const struct recorded_thread *row = &recorded->threads.rows[thread];
 
 	if (thread == RECORDED_NONE)
@@ -129,7 +132,20 @@ struct group_thread group__thread(const struct recorded *recorded, uint32_t thre
 		return of;
 	of.pid = recorded->processes.rows[row->process].pid;
 	of.process = recorded__text(recorded, recorded->processes.rows[row->process].name);
+	of.cgroup = recorded__text(recorded, recorded->processes.rows[row->process].cgroup);
+	of.container = recorded__text(recorded, recorded->processes.rows[row->process].container);
 	return of;
+}
+
+static void place_label(struct profile_thread_of thread, enum profile_by by, char *buf, size_t size)
+{
+	bool container = by == PROFILE_BY_CONTAINER;
+	const char *name = container ? thread.container : thread.cgroup;
+
+	snprintf(buf, size, "%.255s",
+		 *name	     ? name
+		 : container ? "no container"
+			     : "cgroup not known");
 }
 
 void group__label(const struct recorded *recorded, enum profile_by by,
@@ -147,6 +163,10 @@ void group__label(const struct recorded *recorded, enum profile_by by,
 		break;
 	case PROFILE_BY_AGE:
 		snprintf(buf, size, "%s", age_label(stack->age));
+		break;
+	case PROFILE_BY_CONTAINER:
+	case PROFILE_BY_CGROUP:
+		place_label(group__thread(recorded, stack->thread), by, buf, size);
 		break;
 	case PROFILE_BY_PROCESS:
 		process_label(recorded, known ? thread->process : RECORDED_NONE, buf, size);

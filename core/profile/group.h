@@ -12,9 +12,11 @@ enum profile_by {
 	PROFILE_BY_PROCESS,
 	PROFILE_BY_THREAD,
 	PROFILE_BY_AGE,
+	PROFILE_BY_CONTAINER,
+	PROFILE_BY_CGROUP,
 	PROFILE_BYS_N,
 };
-#define GROUPS "state, syscall, process, thread or age" /* for people */
+#define GROUPS "state, syscall, process, thread, container, cgroup or age" /* for people */
 
 /* "state", ...; NULL for PROFILE_BY_STACK. */
 const char *group__name(enum profile_by by);
@@ -29,11 +31,7 @@ const char *group__state(const struct rec_condition *condition);
 uint32_t group__key(enum profile_by by, const struct recorded_stack *stack);
 
 /* Whose a thread (a row, or RECORDED_NONE) is; 0 and "" for what is not known. Borrowed. */
-struct group_thread {
-	uint32_t pid, tid;
-	const char *process, *name;
-};
-struct group_thread group__thread(const struct recorded *recorded, uint32_t thread);
+struct profile_thread_of group__thread(const struct recorded *recorded, uint32_t thread);
 
 /* What the stack's group is called. */
 #define GROUP_LABEL_BYTES 300

@@ -7,6 +7,7 @@
 
 #include "core/base/text_ids.h"
 #include "core/base/util.h"
+#include "core/profile/live_waits.h"
 #include "core/profile/live_window.h"
 
 struct live_profile {
@@ -14,6 +15,7 @@ struct live_profile {
 	struct recorded recorded;
 	struct text_ids functions; /* ids of recorded.functions */
 	struct live_window window;
+	struct live_waits waits;
 	size_t bytes_max, evict_at;
 	uint64_t samples, evicted;
 };
@@ -32,6 +34,7 @@ int live_profile__new(size_t bytes_max, struct live_profile **ret)
 	if (!live)
 		return -ENOMEM;
 	live->sink.ops = &live_ops;
+	live_waits__init(&live->waits);
 	live->bytes_max = live->evict_at = bytes_max;
 	if (recorded__init(&live->recorded)) {
 		live_profile__free(live);
@@ -46,6 +49,7 @@ void live_profile__free(struct live_profile *live)
 	if (!live)
 		return;
 	live_window__done(&live->window);
+	live_waits__done(&live->waits);
 	recorded__done(&live->recorded);
 	text_ids__done(&live->functions);
 	free(live);
@@ -152,6 +156,7 @@ static int evict_half(struct live_profile *live)
 	recorded__done(&live->recorded);
 	live->recorded = kept;
 	text_ids__forget(&live->functions);
+	live->sink.forgot = true;
 	return 0;
 }
 
@@ -190,7 +195,7 @@ static int take_process(struct sink *sink, uint32_t id, const struct sink_proces
 			struct err *err)
 {
 	return result(recorded__add_process(&live_of(sink)->recorded, id, process->pid,
-					    process->name),
+					    process->name, process->cgroup, process->container),
 		      err);
 }
 
@@ -209,7 +214,7 @@ static int take_image(struct sink *sink, uint32_t id, const char *path, const ch
 		      struct err *err)
 {
 	(void)build_id;
-	return result(recorded__add_image(&live_of(sink)->recorded, id, path), err);
+	return result(recorded__add_image(&live_of(sink)->recorded, id, path, build_id), err);
 }
 
 static int take_frame(struct sink *sink, uint32_t id, const struct sink_frame *frame,
@@ -292,8 +297,52 @@ static int add_to_window(struct live_profile *live, const struct sink_sample *sa
 	if (ret)
 		return ret;
 	row->last = ++recorded->n_samples;
+	if (sample->flags & SAMPLE_UNDER_WAY)
+		return live_window__add_under_way(&live->window, recorded,
+						  row - recorded->stacks.rows, sample);
 	return live_window__add(&live->window, recorded, row - recorded->stacks.rows, sample,
 				is_interval(recorded, sample->event));
+}
+
+/* Has something gone of what the sample needs? */
+static bool lacks(const struct recorded *recorded, const struct sink_sample *sample)
+{
+	return went(recorded, sample->native) || went(recorded, sample->runtime) ||
+	       (sample->thread &&
+		recorded__find(&recorded->threads, sample->thread) == RECORDED_NONE);
+}
+
+void live_profile__look(struct live_profile *live)
+{
+	live_window__drop_under_way(&live->window, &live->recorded);
+	live_waits__turn(&live->waits);
+}
+
+int live_profile__waits(struct live_profile *live, uint32_t tid, uint64_t since_ns, uint64_t now_ns)
+{
+	const struct sink_sample *before = live_waits__find(&live->waits, tid, since_ns);
+	struct sink_sample sample;
+
+	if (!before || lacks(&live->recorded, before))
+		return 0;
+	sample = *before;
+	sample.time_ns = now_ns;
+	sample.value = now_ns - since_ns;
+	return add_to_window(live, &sample) || live_waits__add(&live->waits, tid, &sample) ? -ENOMEM
+											   : 1;
+}
+
+/* A wait up to now. */
+static int take_under_way(struct live_profile *live, const struct sink_sample *sample)
+{
+	uint32_t thread = recorded__find(&live->recorded.threads, sample->thread);
+	int ret;
+
+	if (!live->window.n || thread == RECORDED_NONE || lacks(&live->recorded, sample))
+		return 0;
+	ret = add_to_window(live, sample);
+	return ret ? ret
+		   : live_waits__add(&live->waits, live->recorded.threads.rows[thread].tid, sample);
 }
 
 static int take_sample(struct sink *sink, const struct sink_sample *sample, struct err *err)
@@ -301,10 +350,10 @@ static int take_sample(struct sink *sink, const struct sink_sample *sample, stru
 	struct live_profile *live = live_of(sink);
 	int ret;
 
+	if (sample->flags & SAMPLE_UNDER_WAY)
+		return result(take_under_way(live, sample), err);
 	live->samples++;
-	if (went(&live->recorded, sample->native) || went(&live->recorded, sample->runtime) ||
-	    (sample->thread &&
-	     recorded__find(&live->recorded.threads, sample->thread) == RECORDED_NONE)) {
+	if (lacks(&live->recorded, sample)) {
 		live->evicted++;
 		return 0;
 	}
@@ -319,6 +368,20 @@ static int take_source(struct sink *sink, const struct sink_source *source, stru
 	return 0;
 }
 
+static bool has_frame(const struct sink *sink, uint32_t id)
+{
+	const struct live_profile *live = (const struct live_profile *)sink;
+
+	return recorded__find(&live->recorded.frames, id) != RECORDED_NONE;
+}
+
+static bool has_node(const struct sink *sink, uint32_t id)
+{
+	const struct live_profile *live = (const struct live_profile *)sink;
+
+	return recorded__find(&live->recorded.nodes, id) != RECORDED_NONE;
+}
+
 static const struct sink_ops live_ops = {
 	.event = take_event,
 	.process = take_process,
@@ -331,4 +394,6 @@ static const struct sink_ops live_ops = {
 	.node = take_node,
 	.sample = take_sample,
 	.source = take_source,
+	.has_frame = has_frame,
+	.has_node = has_node,
 };

@@ -10,9 +10,7 @@
  * stacks only, up to a limit. Where that is reached, the stacks go that have not been seen for the
  * longest time, half of them at once, and what they alone needed.
  *
- * Who records offers each thing once (core/profile/sink.h) and remembers for long: a stack that
- * comes again after it went cannot be shown, and its samples are counted as evicted, too. With a
- * limit of 100 MB and more that is rare, as core/capture/ids.c forgets earlier and offers anew. */
+ * Who records is told (core/profile/sink.h), and offers what went once more when it comes again. */
 struct live_profile;
 
 /* While stacks go, half as much again is needed. -ENOMEM. */
@@ -29,6 +27,15 @@ int live_profile__kind(struct live_profile *live, int kind, const char *name, co
  * -ENOMEM. */
 int live_profile__window(struct live_profile *live, unsigned slots, uint64_t now_ns);
 void live_profile__turn(struct live_profile *live, uint64_t now_ns);
+
+/* Waits that have not ended are in no sample yet. Who looks at them begins with live_profile__look:
+ * what the last look has found does not count any more. Then each wait of this look is one that is
+ * known from the last one, by its thread and its begin, and counts up to now, or
+ * live_profile__waits returns 0, and it has to come as a sample with SAMPLE_UNDER_WAY. With a
+ * window only. 1, 0, -ENOMEM. */
+void live_profile__look(struct live_profile *live);
+int live_profile__waits(struct live_profile *live, uint32_t tid, uint64_t since_ns,
+			uint64_t now_ns);
 
 /* The profile so far, with what was evicted as a loss. Errors as build__profile. */
 int live_profile__get(const struct live_profile *live, const struct profile_filter *filter,

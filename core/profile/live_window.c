@@ -35,6 +35,7 @@ int live_window__init(struct live_window *window, unsigned slots, uint64_t now_n
 	if (!window->slots)
 		return -ENOMEM;
 	slot_begin(&window->slots[0], now_ns);
+	slot_begin(&window->under_way, now_ns);
 	return 0;
 }
 
@@ -42,6 +43,7 @@ void live_window__done(struct live_window *window)
 {
 	for (unsigned age = 0; age < window->n; age++)
 		slot_done(slot_at(window, age));
+	slot_done(&window->under_way);
 	free(window->slots);
 	*window = (struct live_window) {};
 }
@@ -120,6 +122,42 @@ int live_window__add(struct live_window *window, struct recorded *recorded, uint
 	return ret;
 }
 
+int live_window__add_under_way(struct live_window *window, struct recorded *recorded,
+			       uint32_t stack, const struct sink_sample *sample)
+{
+	uint64_t from = sample->time_ns - min_of(sample->time_ns, sample->value);
+
+	from = max_of(from, slot_at(window, window->n - 1)->start_ns);
+	return add_part(window, &window->under_way, &recorded->stacks.rows[stack], stack, 1,
+			sample->time_ns - min_of(from, sample->time_ns));
+}
+
+void live_window__drop_under_way(struct live_window *window, struct recorded *recorded)
+{
+	take_off(recorded, &window->under_way);
+	window->n_parts -= window->under_way.n;
+	slot_done(&window->under_way);
+	slot_begin(&window->under_way, 0);
+}
+
+/* What is in the slots goes, too, but for what is of stacks that move. */
+static void keep_parts(struct live_window *window, struct live_window_slot *slot,
+		       const uint32_t *moved)
+{
+	size_t n_parts = slot->n;
+
+	window->n_parts -= slot->n;
+	slot->n = 0;
+	intern__done(&slot->index);
+	intern__init(&slot->index, RECORDED_NONE);
+	for (size_t i = 0; i < n_parts; i++) {
+		slot->parts[slot->n] = slot->parts[i];
+		slot->parts[slot->n].stack = moved[slot->parts[i].stack];
+		slot->n += slot->parts[slot->n].stack != RECORDED_NONE;
+	}
+	window->n_parts += slot->n;
+}
+
 int live_window__keep(struct live_window *window, const bool *stacks, size_t n)
 {
 	uint32_t *moved = malloc((n + 1) * sizeof(*moved));
@@ -129,21 +167,9 @@ int live_window__keep(struct live_window *window, const bool *stacks, size_t n)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		moved[i] = stacks[i] ? kept++ : RECORDED_NONE;
-	for (unsigned age = 0; age < window->n; age++) {
-		struct live_window_slot *slot = slot_at(window, age);
-		size_t n_parts = slot->n;
-
-		window->n_parts -= slot->n;
-		slot->n = 0;
-		intern__done(&slot->index);
-		intern__init(&slot->index, RECORDED_NONE);
-		for (size_t i = 0; i < n_parts; i++) {
-			slot->parts[slot->n] = slot->parts[i];
-			slot->parts[slot->n].stack = moved[slot->parts[i].stack];
-			slot->n += slot->parts[slot->n].stack != RECORDED_NONE;
-		}
-		window->n_parts += slot->n;
-	}
+	for (unsigned age = 0; age < window->n; age++)
+		keep_parts(window, slot_at(window, age), moved);
+	keep_parts(window, &window->under_way, moved);
 	free(moved);
 	return 0;
 }

@@ -30,6 +30,7 @@ struct live_window {
 	unsigned n_max, n;
 	unsigned newest;
 	size_t n_parts; /* of all slots */
+	struct live_window_slot under_way;
 };
 
 /* The newest slot, and `slots` before it. -ENOMEM. */
@@ -43,6 +44,12 @@ void live_window__turn(struct live_window *window, struct recorded *recorded, ui
  * so many ns that end at its time. -ENOMEM. */
 int live_window__add(struct live_window *window, struct recorded *recorded, uint32_t stack,
 		     const struct sink_sample *sample, bool interval);
+
+/* The same for an interval that goes on after the sample's time: it counts until the next call of
+ * live_window__drop_under_way, which takes all of these off. -ENOMEM. */
+int live_window__add_under_way(struct live_window *window, struct recorded *recorded,
+			       uint32_t stack, const struct sink_sample *sample);
+void live_window__drop_under_way(struct live_window *window, struct recorded *recorded);
 
 /* Stacks that are not marked go, and the others move up. -ENOMEM. */
 int live_window__keep(struct live_window *window, const bool *stacks, size_t n);

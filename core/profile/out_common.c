@@ -29,9 +29,13 @@ static int compare_frames(const void *a, const void *b, void *arg)
 		diff = x->line < y->line ? -1 : 1;
 	else if (x->kind != y->kind)
 		diff = x->kind - y->kind;
-	else
+	else if (x->library != y->library)
 		diff = strcmp(strtab__get(profile->strings, x->library),
 			      strtab__get(profile->strings, y->library));
+	else if (x->image != y->image)
+		diff = x->image < y->image ? -1 : 1;
+	else
+		diff = (x->address > y->address) - (x->address < y->address);
 	return diff;
 }
 

@@ -179,7 +179,13 @@ static void put_samples(struct firefox *firefox, struct out_tracks *tracks, size
 	}
 	fputs("],\n\"time\":[", out);
 	for (size_t i = first; i < end; i++) {
-		fprintf(out, "%s%.6f", i > first ? "," : "", now);
+		uint64_t ns = tracks->parts[i].time_ns;
+
+		fputs(i > first ? "," : "", out);
+		if (tracks->instants)
+			fprintf(out, "%" PRIu64 ".%06" PRIu64, ns / 1000000, ns % 1000000);
+		else
+			fprintf(out, "%.6f", now);
 		now += weights == WEIGHTS_TIME ? out_tracks__value(tracks, i) / NS_PER_MS : STEP_MS;
 	}
 	fputs("],\n\"weight\":[", out);
@@ -433,7 +439,9 @@ static int put_meta(struct firefox *firefox, const struct profile *profile)
 		ret = put_categories(firefox, firefox->opts->others[i]);
 	fputs("],\n\"extra\":[{\"label\":\"braid\",\"entries\":[", out);
 	put_entry(out, "Times",
-		  "stacks follow each other by name, each as long as its value: not when it was",
+		  profile->instants ? "since the first sample; of what took time, when it ended"
+				    : "stacks follow each other by name, each as long as its "
+				      "value: not when it was",
 		  true);
 	put_notes(profile, out);
 	for (size_t i = 0; i < firefox->opts->n_others; i++)

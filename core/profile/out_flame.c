@@ -14,8 +14,8 @@
 /* The script's files, each after those that it needs when it is read. */
 /* clang-format off */
 #define SCRIPTS(_) \
-	_(text) _(tree) _(trie) _(frames) _(times) _(data) _(change) _(invert) _(state) _(model) \
-	_(graph) _(facts) _(table) _(callers) _(source) _(bar) _(export) _(pprof) _(keys)
+	_(text) _(tree) _(trie) _(frames) _(times) _(heatmap) _(chance) _(data) _(change) _(invert) _(state) _(model) \
+	_(graph) _(facts) _(table) _(callers) _(code) _(source) _(bar) _(export) _(pprof) _(keys)
 /* clang-format on */
 
 #define DECLARE(name) \
@@ -103,6 +103,32 @@ static int put_sources(const struct output_opts *opts, FILE *out)
 	return err;
 }
 
+static void put_codes(const struct output_opts *opts, FILE *out)
+{
+	fputs("<script type=\"application/json\" id=\"codes\">\n[", out);
+	for (size_t i = 0; i < opts->n_codes; i++) {
+		const struct output_code *code = &opts->codes[i];
+
+		fputs(i ? ",\n[" : "[", out);
+		escape__json(out, code->file);
+		fputs(",", out);
+		escape__json(out, code->why ? code->why : "");
+		fputs(",[", out);
+		for (size_t k = 0; k < code->n; k++) {
+			const struct output_instruction *row = &code->rows[k];
+
+			fputs(k ? "," : "", out);
+			output__number(out, row->address);
+			fprintf(out, ",%d,", row->cut);
+			escape__json(out, row->place ? row->place : "");
+			fputs(",", out);
+			escape__json(out, row->text);
+		}
+		fputs("]]", out);
+	}
+	fputs("]</script>\n", out);
+}
+
 /* All data: of what is shown at first, of the other events, and files. */
 static int put_blocks(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
@@ -118,6 +144,8 @@ static int put_blocks(const struct flame *flame, const struct output_opts *opts,
 	}
 	if (!err && opts->n_sources)
 		err = put_sources(opts, out);
+	if (opts->n_codes)
+		put_codes(opts, out);
 	return err;
 }
 

@@ -2,6 +2,7 @@
 #include "core/profile/out_flame.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,52 @@ static void put_side(const struct flame *flame, const struct diff *diff, int sid
 	fputs("\"", out);
 }
 
+/* The same thread by thread. `numbers`: in the page, by node. */
+static void put_shares(const struct diff_side *side, const uint32_t *numbers, FILE *out)
+{
+	uint32_t role = 0;
+
+	for (size_t i = 0; i < side->n_shares; i++) {
+		const struct diff_share *share = &side->shares[i];
+		const uint64_t row[] = { share->role - role, share->thread, numbers[share->node],
+					 share->weight / side->unit + 0.5,
+					 share->weight * share->weight / share->squares + 0.5 };
+
+		for (size_t at = 0; at < ARRAY_SIZE(row); at++)
+			put_packed(out, row[at]);
+		role = share->role;
+	}
+}
+
+/* In the page, by node; owned by the caller, NULL: out of memory. */
+static uint32_t *number_nodes(const struct flame *flame)
+{
+	uint32_t *numbers = calloc(flame->profile->n_nodes + 1, sizeof(*numbers));
+
+	for (size_t i = 0; numbers && i < flame->tree.n_order; i++)
+		numbers[flame->tree.order[i]] = i;
+	return numbers;
+}
+
+static int put_diff(const struct flame *flame, const struct diff *diff, FILE *out)
+{
+	uint32_t *numbers = number_nodes(flame);
+
+	if (!numbers)
+		return -ENOMEM;
+	for (int side = 0; side < DIFF_SIDES; side++)
+		put_side(flame, diff, side, out);
+	fputs(",\n\"shares\":[", out);
+	for (int side = 0; side < DIFF_SIDES; side++) {
+		fputs(side ? ",\n\"" : "\"", out);
+		put_shares(&diff->sides[side], numbers, out);
+		fputs("\"", out);
+	}
+	fputs("]", out);
+	free(numbers);
+	return 0;
+}
+
 /* One number of each node; `at`: where in it. */
 static void put_numbers(const struct flame *flame, const char *name, size_t at, FILE *out)
 {
@@ -217,20 +264,37 @@ static void put_frames(const struct flame *flame, FILE *out)
 	fputs("]", out);
 }
 
+/* Of each frame, in what code it is, and in which instruction of that. */
+static void put_places(const struct flame *flame, const struct output_opts *opts, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+
+	if (!opts->n_codes)
+		return;
+	fputs(",\n\"places\":\"", out);
+	for (size_t i = 0; i < profile->n_frames; i++) {
+		uint32_t row = 0;
+
+		put_packed(out, output__find_code(opts->codes, opts->n_codes, profile,
+						  &profile->frames[flame->by_rank[i]], &row));
+		put_packed(out, row);
+	}
+	fputs("\"", out);
+}
+
 /* Flat, as there are many: flame_times.js. */
 static int put_times(const struct flame *flame, FILE *out)
 {
 	const struct profile *profile = flame->profile;
-	uint32_t *numbers, column = 0;
+	uint32_t *numbers;
+	uint64_t column = 0;
 	size_t i;
 
 	if (!profile->n_cells)
 		return 0;
-	numbers = calloc(profile->n_nodes + 1, sizeof(*numbers)); /* in the page, by node */
+	numbers = number_nodes(flame);
 	if (!numbers)
 		return -ENOMEM;
-	for (i = 0; i < flame->tree.n_order; i++)
-		numbers[flame->tree.order[i]] = i;
 	fputs(",\n\"threads\":[", out);
 	for (i = 0; i < profile->n_threads; i++) {
 		const struct profile_thread *thread = &profile->threads[i];
@@ -239,11 +303,15 @@ static int put_times(const struct flame *flame, FILE *out)
 		escape__json(out, thread->process);
 		fprintf(out, ",%u,", thread->tid);
 		escape__json(out, thread->name);
+		if (*thread->container) {
+			putc_unlocked(',', out);
+			escape__json(out, thread->container);
+		}
 		putc_unlocked(']', out);
 	}
 	fputs("],\n\"times\":{\"width\":", out);
 	output__number(out, profile->column_ns);
-	fprintf(out, ",\"columns\":%u,\"cells\":\"", profile->n_columns);
+	fprintf(out, ",\"columns\":%" PRIu64 ",\"cells\":\"", profile->n_columns);
 	for (i = 0; i < profile->n_cells; i++) {
 		const struct profile_cell *cell = &profile->cells[i];
 		const uint64_t row[] = { cell->column - column, cell->thread, numbers[cell->node],
@@ -296,6 +364,7 @@ int flame__put_data(const struct flame *flame, const struct output_opts *opts, F
 	put_notes(profile, out);
 	put_losses(profile, out);
 	put_frames(flame, out);
+	put_places(flame, opts, out);
 	fputs(",\n\"nodes\":\"", out);
 	put_tree(flame, out);
 	fputs("\"", out);
@@ -307,9 +376,7 @@ int flame__put_data(const struct flame *flame, const struct output_opts *opts, F
 		put_numbers(flame, "waiting", offsetof(struct profile_node, waiting), out);
 		put_numbers(flame, "preempted", offsetof(struct profile_node, preempted), out);
 	}
-	for (int side = 0; diff && side < DIFF_SIDES; side++)
-		put_side(flame, diff, side, out);
-	if (put_times(flame, out))
+	if ((diff && put_diff(flame, diff, out)) || put_times(flame, out))
 		return -ENOMEM;
 	fputs("}\n", out);
 	return 0;

@@ -27,9 +27,11 @@ enum {
 
 	PROFILE_SAMPLE_TYPE = 1,
 	PROFILE_SAMPLE = 2,
+	PROFILE_TIME_UNIX_NANO = 3, /* fixed64 */
 	PROFILE_DURATION_NANO = 4,
 	PROFILE_PERIOD_TYPE = 5,
 	PROFILE_PERIOD = 6,
+	PROFILE_ID = 7,
 	VALUE_TYPE_TYPE = 1,
 	VALUE_TYPE_UNIT = 2,
 	SAMPLE_STACK = 1,
@@ -48,6 +50,7 @@ struct writing {
 	struct otlp otlp;
 	struct resource *resources;
 	size_t n_resources, cap_resources;
+	uint32_t n_profiles;
 };
 
 /* ---- samples ---- */
@@ -129,10 +132,25 @@ static int put_value_type(struct otlp *otlp, int field, const struct pprof_value
 	return 0;
 }
 
+/* Profiles of one request differ in the last bytes of their ids. */
+static void put_id(struct writing *writing, const struct output_origin *origin,
+		   struct protobuf *profile)
+{
+	uint32_t number = writing->n_profiles++;
+	uint8_t id[sizeof(origin->id)];
+
+	memcpy(id, origin->id, sizeof(id));
+	for (size_t i = 0; i < sizeof(number); i++)
+		id[sizeof(id) - 1 - i] ^= number >> 8 * i;
+	protobuf__text(profile, PROFILE_ID, id, sizeof(id));
+}
+
 /* One event of one process. */
-static int put_profile(struct otlp *otlp, struct out_tracks *tracks, size_t first, size_t end,
+static int put_profile(struct writing *writing, struct out_tracks *tracks, size_t first, size_t end,
 		       struct resource *resource)
 {
+	struct otlp *otlp = &writing->otlp;
+	const struct output_origin *origin = otlp->opts->origin;
 	struct sample *samples = calloc(end - first + 1, sizeof(*samples));
 	struct protobuf profile = {};
 	size_t n;
@@ -142,12 +160,17 @@ static int put_profile(struct otlp *otlp, struct out_tracks *tracks, size_t firs
 		code = put_value_type(otlp, PROFILE_SAMPLE_TYPE, &tracks->value, &profile);
 	for (size_t i = 0; !code && i < n; i++)
 		put_sample(otlp, &samples[i], &profile);
+	if (origin)
+		protobuf__fixed64(&profile, PROFILE_TIME_UNIX_NANO, origin->time_ns);
 	protobuf__number(&profile, PROFILE_DURATION_NANO,
-			 pprof_values__nanos(tracks->profile->duration_s * 1e9));
+			 origin ? (uint64_t)origin->duration_ns
+				: pprof_values__nanos(tracks->profile->duration_s * 1e9));
 	if (!code && tracks->period_ns) {
 		code = put_value_type(otlp, PROFILE_PERIOD_TYPE, &tracks->value, &profile);
 		protobuf__number(&profile, PROFILE_PERIOD, tracks->period_ns);
 	}
+	if (origin)
+		put_id(writing, origin, &profile);
 	protobuf__part(&resource->profiles, SCOPE_PROFILES_PROFILES, &profile);
 	protobuf__done(&profile);
 	free(samples);
@@ -194,7 +217,7 @@ static int put_event(struct writing *writing, const struct profile *profile)
 						    of->process ? of->process : "") != 0))
 				break;
 		}
-		code = resource ? put_profile(&writing->otlp, &tracks, at, end, resource) : -ENOMEM;
+		code = resource ? put_profile(writing, &tracks, at, end, resource) : -ENOMEM;
 	}
 	out_tracks__done(&tracks);
 	return code;
@@ -213,15 +236,37 @@ static void put_attribute(struct protobuf *resource, const char *key, const char
 	protobuf__done(&attribute);
 }
 
-static void put_resource(struct resource *resource, struct protobuf *request)
+static int put_printable(struct protobuf *resource, const char *key, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return -ENOMEM;
+	escape__printable(copy);
+	put_attribute(resource, key, copy, 0);
+	free(copy);
+	return 0;
+}
+
+static int put_origin(const struct output_origin *origin, const char *process,
+		      struct protobuf *resource)
+{
+	const char *service = origin && origin->service ? origin->service : process;
+	int code = *service ? put_printable(resource, "service.name", service) : 0;
+
+	if (!code && origin && *origin->host)
+		code = put_printable(resource, "host.name", origin->host);
+	return code;
+}
+
+static int put_resource(const struct writing *writing, struct resource *resource,
+			struct protobuf *request)
 {
 	struct protobuf of = {}, scope = {}, profiles = {}, whole = {};
+	int code = put_origin(writing->otlp.opts->origin, resource->process, &of);
 
-	escape__printable(resource->process);
-	if (*resource->process) {
-		put_attribute(&of, "service.name", resource->process, 0);
-		put_attribute(&of, "process.executable.name", resource->process, 0);
-	}
+	if (!code && *resource->process)
+		code = put_printable(&of, "process.executable.name", resource->process);
 	if (resource->pid)
 		put_attribute(&of, "process.pid", NULL, resource->pid);
 	protobuf__text(&scope, SCOPE_NAME, "braid", strlen("braid"));
@@ -234,6 +279,7 @@ static void put_resource(struct resource *resource, struct protobuf *request)
 	protobuf__done(&scope);
 	protobuf__done(&profiles);
 	protobuf__done(&whole);
+	return code;
 }
 
 static int write_all(struct writing *writing, FILE *out)
@@ -241,12 +287,12 @@ static int write_all(struct writing *writing, FILE *out)
 	struct protobuf request = {};
 	int code = 0;
 
-	for (size_t i = 0; i < writing->n_resources; i++)
-		put_resource(&writing->resources[i], &request);
+	for (size_t i = 0; !code && i < writing->n_resources; i++)
+		code = put_resource(writing, &writing->resources[i], &request);
 	otlp__dictionary(&writing->otlp, REQUEST_DICTIONARY, &request);
 	if (request.failed)
 		code = -ENOMEM;
-	else
+	if (!code)
 		fwrite(request.data, 1, request.len, out);
 	protobuf__done(&request);
 	return code ? code : output__finish(out);

@@ -127,42 +127,98 @@ static int put_stack(struct out_tracks *tracks, size_t part, struct lines *lines
 	return 0;
 }
 
-static int put_samples(struct out_tracks *tracks, struct lines *lines, const char *event,
-		       int annotate, FILE *out)
+/* One of the recording's events. */
+struct event {
+	struct out_tracks tracks;
+	struct lines lines;
+	char *name;
+};
+
+static void event_done(struct event *event)
+{
+	free(event->name);
+	lines_done(&event->lines);
+	out_tracks__done(&event->tracks);
+}
+
+/* Where it is not known when samples were, each is where the values of those before it in its
+ * thread end. */
+static void add_times(struct out_tracks *tracks)
 {
 	bool timed = !strcmp(tracks->value.unit, "nanoseconds");
 	uint64_t now = 0;
-	int ret = 0;
 
-	for (size_t i = 0; i < tracks->n_parts && !ret; i++) {
-		uint64_t value = out_tracks__value(tracks, i);
-
+	for (size_t i = 0; i < tracks->n_parts && !tracks->instants; i++) {
 		if (i && tracks->parts[i - 1].thread != tracks->parts[i].thread)
 			now = 0;
-		ret = put_header(out_tracks__thread(tracks, i), now, value, event, out);
-		if (!ret)
-			ret = put_stack(tracks, i, lines, annotate, out);
-		if (__builtin_add_overflow(now, timed ? value : STEP_NS, &now))
+		tracks->parts[i].time_ns = now;
+		if (__builtin_add_overflow(now, timed ? out_tracks__value(tracks, i) : STEP_NS,
+					   &now))
 			now = UINT64_MAX;
 	}
-	return ret;
 }
 
-static int put_event(const struct profile *profile, int annotate, FILE *out)
+/* Call event_done in any case. */
+static int event_init(struct event *event, const struct profile *profile)
 {
-	struct lines lines = { calloc(profile->n_frames + 1, sizeof(*lines.of)),
-			       profile->n_frames };
-	struct out_tracks tracks;
-	int ret = out_tracks__init(&tracks, profile);
-	char *event = ret ? NULL : word(tracks.value.event, " \t");
+	int ret = out_tracks__init(&event->tracks, profile);
 
-	if (!ret && (!lines.of || !event))
-		ret = -ENOMEM;
-	if (!ret)
-		ret = put_samples(&tracks, &lines, event, annotate, out);
-	free(event);
-	lines_done(&lines);
-	out_tracks__done(&tracks);
+	if (ret)
+		return ret;
+	add_times(&event->tracks);
+	event->lines = (struct lines) { calloc(profile->n_frames + 1, sizeof(*event->lines.of)),
+					profile->n_frames };
+	event->name = word(event->tracks.value.event, " \t");
+	return event->lines.of && event->name ? 0 : -ENOMEM;
+}
+
+struct sample {
+	struct event *event;
+	size_t part;
+	uint64_t time_ns;
+};
+
+/* By time, as perf script has them; what is at one time stays as it is. */
+static int compare_samples(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	if (x->event != y->event)
+		return x->event < y->event ? -1 : 1;
+	return (x->part > y->part) - (x->part < y->part);
+}
+
+static int put_samples(struct event *events, size_t n_events, bool instants, int annotate,
+		       FILE *out)
+{
+	struct sample *samples;
+	size_t n = 0, all = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < n_events; i++)
+		all += events[i].tracks.n_parts;
+	samples = calloc(all + 1, sizeof(*samples));
+	if (!samples)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_events; i++)
+		for (size_t part = 0; part < events[i].tracks.n_parts; part++)
+			samples[n++] = (struct sample) { &events[i], part,
+							 events[i].tracks.parts[part].time_ns };
+	if (instants)
+		qsort(samples, n, sizeof(*samples), compare_samples);
+	for (size_t i = 0; i < n && !ret; i++) {
+		struct out_tracks *tracks = &samples[i].event->tracks;
+
+		ret = put_header(out_tracks__thread(tracks, samples[i].part), samples[i].time_ns,
+				 out_tracks__value(tracks, samples[i].part), samples[i].event->name,
+				 out);
+		if (!ret)
+			ret = put_stack(tracks, samples[i].part, &samples[i].event->lines, annotate,
+					out);
+	}
+	free(samples);
 	return ret;
 }
 
@@ -182,19 +238,26 @@ static void put_heading(const struct profile *profile, FILE *out)
 
 int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
-	int ret;
+	size_t n = opts->n_others + 1;
+	struct event *events = calloc(n, sizeof(*events));
+	int ret = 0;
 
-	fputs("# ========\n# by braid, as perf script; times follow from values, addresses are not "
-	      "known\n",
-	      out);
+	if (!events)
+		return -ENOMEM;
+	fprintf(out, "# ========\n# by braid, as perf script; times %s, addresses are not known\n",
+		profile->instants ? "are since the first sample" : "follow from values");
 	if (profile->target && *profile->target)
 		escape__line(out, "# target: %s", profile->target);
 	put_heading(profile, out);
 	for (size_t i = 0; i < opts->n_others; i++)
 		put_heading(opts->others[i], out);
 	fputs("# ========\n#\n", out);
-	ret = put_event(profile, opts->annotate, out);
-	for (size_t i = 0; !ret && i < opts->n_others; i++)
-		ret = put_event(opts->others[i], opts->annotate, out);
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = event_init(&events[i], i ? opts->others[i - 1] : profile);
+	if (!ret)
+		ret = put_samples(events, n, profile->instants, opts->annotate, out);
+	for (size_t i = 0; i < n; i++)
+		event_done(&events[i]);
+	free(events);
 	return ret ? ret : output__finish(out);
 }

@@ -150,7 +150,11 @@ static int put_thread(struct pprof *pprof, const struct profile_thread *thread)
 		err = put_label(pprof, "process", thread->process);
 	if (!err)
 		err = put_number_label(pprof, "tid", thread->tid);
-	return err ? err : put_label(pprof, "thread", thread->name);
+	if (!err)
+		err = put_label(pprof, "thread", thread->name);
+	if (!err)
+		err = put_label(pprof, "container", thread->container);
+	return err ? err : put_label(pprof, "cgroup", thread->cgroup);
 }
 
 /* `thread`: NULL: not known. */
@@ -282,8 +286,11 @@ static int put_tail(struct pprof *pprof, const struct profile *const *profiles, 
 	uint32_t main_type = 0;
 	int err = 0;
 
+	if (pprof->origin)
+		protobuf__number(&pprof->tail, PROFILE_TIME_NANOS, pprof->origin->time_ns);
 	protobuf__number(&pprof->tail, PROFILE_DURATION_NANOS,
-			 pprof_values__nanos(profile->duration_s * 1e9));
+			 pprof->origin ? (uint64_t)pprof->origin->duration_ns
+				       : pprof_values__nanos(profile->duration_s * 1e9));
 	if (period)
 		err = put_value_type(pprof, &pprof->tail, PROFILE_PERIOD_TYPE, values[last].type,
 				     values[last].unit);
@@ -369,7 +376,7 @@ static void pprof_done(struct pprof *pprof)
 int output__pprof(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
 	enum { GZIP = 16 }; /* a gzip header, whose time is 0 */
-	struct pprof pprof = { .out = out, .strings = strtab__new() };
+	struct pprof pprof = { .origin = opts->origin, .out = out, .strings = strtab__new() };
 	const struct profile **profiles = calloc(opts->n_others + 1, sizeof(*profiles));
 	int err = -ENOMEM;
 

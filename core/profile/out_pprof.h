@@ -10,6 +10,7 @@
 #include "core/base/strtab.h"
 #include "core/base/u64map.h"
 #include "core/profile/out_common.h"
+#include "core/profile/output.h"
 #include "core/profile/pprof_values.h"
 
 /* What out_pprof.c and out_pprof_stacks.c share. */
@@ -23,6 +24,7 @@ enum {
 	PROFILE_LOCATION = 4,
 	PROFILE_FUNCTION = 5,
 	PROFILE_STRING_TABLE = 6,
+	PROFILE_TIME_NANOS = 9,
 	PROFILE_DURATION_NANOS = 10,
 	PROFILE_PERIOD_TYPE = 11,
 	PROFILE_PERIOD = 12,
@@ -93,6 +95,7 @@ struct pprof {
 						     up to n_own */
 	size_t n_own;
 
+	const struct output_origin *origin;
 	FILE *out;
 	z_stream zip;
 	struct protobuf message, part, list;

@@ -41,6 +41,17 @@ const char *out_rows__name(const struct out_rows *rows, uint32_t row);
 /* Printable; owned by the caller; NULL: out of memory. */
 char *out_rows__label(const struct out_rows *rows, uint32_t row, int annotate);
 
+/* What a row has. */
+struct out_row {
+	uint32_t number;
+	uint64_t self, script, total, calls;
+	uint64_t waiting, preempted, samples; /* parts of total */
+};
+
+/* `ret`: by row, room for of->n. `ret_scripts`: there is a difference between script and self. 0 or
+ * -ENOMEM. */
+int out_rows__count(const struct out_rows *of, struct out_row *ret, bool *ret_scripts);
+
 /* "Function" or what else the rows are of. */
 const char *out_rows__title(enum output_group group);
 

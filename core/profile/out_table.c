@@ -13,20 +13,12 @@
 #include "core/profile/out_diff.h"
 #include "core/profile/out_rows.h"
 
-struct row {
-	uint32_t number; /* of table.of */
-	uint64_t self, script, total, calls;
-	uint64_t waiting, preempted, samples; /* parts of total */
-	uint32_t open; /* how many of its frames are on the path being walked */
-};
-
 struct table {
 	const struct profile *profile;
 	const struct output_opts *opts;
 	struct out_rows of;
-	struct row *rows;  /* until they are sorted, by number */
-	uint64_t *samples; /* by node, with those of everything above it */
-	bool scripts;	   /* there is a difference between script and self */
+	struct out_row *rows; /* until they are sorted, by number */
+	bool scripts;	      /* there is a difference between script and self */
 	enum output_sort sort;
 	int kind_width;
 };
@@ -38,8 +30,6 @@ static int table_init(struct table *table)
 	if (ret)
 		return ret;
 	table->rows = calloc(table->of.n, sizeof(*table->rows));
-	for (size_t i = 0; table->rows && i < table->of.n; i++)
-		table->rows[i].number = i;
 	return table->rows ? 0 : -ENOMEM;
 }
 
@@ -47,80 +37,21 @@ static void table_done(struct table *table)
 {
 	out_rows__done(&table->of);
 	free(table->rows);
-	free(table->samples);
-}
-
-/* The root's row is of the samples that end there. */
-static void add_total(const struct table *table, struct row *row, const struct out_tree *tree,
-		      uint32_t node)
-{
-	const struct profile_node *at = &table->profile->nodes[node];
-
-	row->total += row->number ? tree->total[node] : at->self;
-	row->samples += row->number ? table->samples[node] : at->samples;
-	if (!tree->waiting)
-		return;
-	row->waiting += row->number ? tree->waiting[node] : at->waiting;
-	row->preempted += row->number ? tree->preempted[node] : at->preempted;
-}
-
-/* Walks depth first and remembers which rows the path has, so that a row's total takes only the
- * outermost of its frames in a stack. Rows of labels have all that is in them. */
-static int count(struct table *table, const struct out_tree *tree, const uint32_t *owners)
-{
-	const struct profile *profile = table->profile;
-	uint32_t depth = 0, *path = calloc(tree->depth_max + 1, sizeof(*path));
-
-	for (size_t i = 0; i < tree->n_order && path; i++) {
-		uint32_t node = tree->order[i], number = out_rows__of(&table->of, node);
-		struct row *row = &table->rows[number];
-
-		for (; depth > tree->depth[node]; depth--)
-			table->rows[path[depth - 1]].open--;
-		path[depth++] = number;
-		row->self += profile->nodes[node].self;
-		row->calls += profile->nodes[node].calls;
-		table->rows[out_rows__of(&table->of, owners[node])].script +=
-			profile->nodes[node].self;
-		table->scripts |= out_rows__of(&table->of, owners[node]) != number &&
-				  profile->nodes[node].self;
-		if (!row->open++)
-			add_total(table, row, tree, node);
-	}
-	free(path);
-	return path ? 0 : -ENOMEM;
 }
 
 static int table_count(struct table *table)
 {
-	const struct profile *profile = table->profile;
-	size_t n = profile->n_nodes;
-	uint32_t *owners = calloc(n, sizeof(*owners));
-	struct out_tree tree;
-	int ret = -ENOMEM;
+	int ret = out_rows__count(&table->of, table->rows, &table->scripts);
 
-	table->samples = calloc(n, sizeof(*table->samples));
-	if (!owners || !table->samples || out_tree__init(&tree, profile))
-		goto out;
-	frames__script_owners(profile, owners);
-	for (size_t i = n; i-- > 0;) {
-		table->samples[i] += profile->nodes[i].samples;
-		if (i)
-			table->samples[profile->nodes[i].parent] += table->samples[i];
-	}
-	ret = count(table, &tree, owners);
 	/* Of a library or a kind it would tell of other libraries and kinds. */
 	table->scripts &=
 		table->opts->group == OUTPUT_FUNCTIONS || table->opts->group == OUTPUT_FILES;
-	out_tree__done(&tree);
-out:
-	free(owners);
 	return ret;
 }
 
 /* ---- order ---- */
 
-static uint64_t sorted_by(const struct row *row, enum output_sort sort)
+static uint64_t sorted_by(const struct out_row *row, enum output_sort sort)
 {
 	switch (sort) {
 	case OUTPUT_SORT_TOTAL:
@@ -137,7 +68,7 @@ static uint64_t sorted_by(const struct row *row, enum output_sort sort)
 /* Groups come first. */
 static int compare_rows(const void *a, const void *b, void *arg)
 {
-	const struct row *x = a, *y = b;
+	const struct out_row *x = a, *y = b;
 	const struct table *table = arg;
 	bool x_groups = out_rows__is_group(&table->of, x->number);
 	bool y_groups = out_rows__is_group(&table->of, y->number);
@@ -177,7 +108,7 @@ static void put_share(const struct table *table, uint64_t weight, FILE *out)
 	fprintf(out, "%5.1f%% %10s ", weight * (100.0 / table->profile->total), text);
 }
 
-static int put_row(const struct table *table, const struct row *row, FILE *out)
+static int put_row(const struct table *table, const struct out_row *row, FILE *out)
 {
 	const struct profile *profile = table->profile;
 	uint8_t row_kind = table->of.keys[row->number].kind;
@@ -238,7 +169,7 @@ static int put_rows(const struct table *table, FILE *out)
 
 	put_titles(table, out);
 	for (size_t i = 0; i < table->of.n && !ret; i++) {
-		const struct row *row = &table->rows[i];
+		const struct out_row *row = &table->rows[i];
 
 		if ((!row->total && !row->calls) || (table->opts->group == OUTPUT_LABELS &&
 						     !out_rows__is_group(&table->of, row->number)))

@@ -32,10 +32,12 @@ static int compare_threads(const struct profile *profile, uint32_t a, uint32_t b
 
 static int compare_parts(const void *a, const void *b, void *arg)
 {
-	const struct profile_share *x = a, *y = b;
+	const struct out_part *x = a, *y = b;
 	const struct order *order = arg;
 	int diff = compare_threads(order->profile, x->thread, y->thread);
 
+	if (!diff)
+		diff = (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 	if (diff || x->node == y->node)
 		return diff;
 	return order->places[x->node] < order->places[y->node] ? -1 : 1;
@@ -47,10 +49,10 @@ static void add(uint64_t *sum, uint64_t value)
 		*sum = UINT64_MAX;
 }
 
-/* Sorted, and those of one node and thread as one. */
+/* Sorted, and those of one node, thread and time as one. */
 static void sort_parts(struct out_tracks *tracks, struct order *order)
 {
-	struct profile_share *parts = tracks->parts;
+	struct out_part *parts = tracks->parts;
 	size_t n = 0;
 
 	qsort_r(parts, tracks->n_parts, sizeof(*parts), compare_parts, order);
@@ -65,13 +67,38 @@ static void sort_parts(struct out_tracks *tracks, struct order *order)
 	tracks->n_parts = n;
 }
 
-/* One for each share; or for each node, as if all were of one thread. */
+static struct out_part part_of(const struct out_tracks *tracks, size_t i)
+{
+	const struct profile *profile = tracks->profile;
+	struct out_part part = { .thread = NO_THREAD };
+
+	if (tracks->instants) {
+		const struct profile_cell *cell = &profile->cells[i];
+
+		return (struct out_part) {
+			cell->node, cell->thread, cell->column, { .weight = cell->weight }
+		};
+	}
+	if (profile->n_shares) {
+		const struct profile_share *share = &profile->shares[i];
+
+		return (struct out_part) { share->node, share->thread, 0, share->value };
+	}
+	part.node = tracks->tree.order[i];
+	part.value.weight = profile->nodes[part.node].self;
+	part.value.calls = profile->nodes[part.node].calls;
+	return part;
+}
+
+/* One for each sample where it is known when they were, else for each share; or for each node, as
+ * if all were of one thread. */
 static int make_parts(struct out_tracks *tracks)
 {
 	const struct profile *profile = tracks->profile;
-	size_t i, n = profile->n_shares ? profile->n_shares : tracks->tree.n_order;
+	size_t i, n = tracks->instants	  ? profile->n_cells
+		      : profile->n_shares ? profile->n_shares
+					  : tracks->tree.n_order;
 	struct order order = { profile, calloc(profile->n_nodes, sizeof(*order.places)) };
-	struct profile_share part;
 
 	tracks->parts = calloc(n + 1, sizeof(*tracks->parts));
 	if (!tracks->parts || !order.places) {
@@ -81,13 +108,8 @@ static int make_parts(struct out_tracks *tracks)
 	for (i = 0; i < tracks->tree.n_order; i++)
 		order.places[tracks->tree.order[i]] = i;
 	for (i = 0; i < n; i++) {
-		if (profile->n_shares) {
-			part = profile->shares[i];
-		} else {
-			part = (struct profile_share) { tracks->tree.order[i], NO_THREAD, {} };
-			part.value.weight = profile->nodes[part.node].self;
-			part.value.calls = profile->nodes[part.node].calls;
-		}
+		struct out_part part = part_of(tracks, i);
+
 		if (part.value.weight)
 			tracks->parts[tracks->n_parts++] = part;
 	}
@@ -102,6 +124,7 @@ int out_tracks__init(struct out_tracks *tracks, const struct profile *profile)
 	int ret;
 
 	*tracks = (struct out_tracks) { .profile = profile,
+					.instants = profile->instants,
 					.period_ns = pprof_values__period_ns(profile) };
 	tracks->value = values[pprof_values__of(profile, tracks->period_ns, values) - 1];
 	ret = out_tree__init(&tracks->tree, profile);

@@ -9,15 +9,22 @@
 #include "core/profile/out_common.h"
 #include "core/profile/pprof_values.h"
 
-/* What the writers for viewers with a track per thread share: a profile's stacks thread by thread.
- */
+/* What the writers for viewers with a track per thread share: a profile's samples, or stacks,
+ * thread by thread. */
+
+struct out_part {
+	uint32_t node, thread;
+	uint64_t time_ns; /* since the recording's first sample; 0 of sums */
+	struct profile_value value;
+};
 
 struct out_tracks {
 	const struct profile *profile;
 	struct out_tree tree;
-	struct profile_share *parts; /* by thread (pid, tid), then as stacks are shown; of each
-					thread and stack one, none without a value */
+	struct out_part *parts; /* by thread (pid, tid), then time, then as stacks are shown; none
+				   without a value */
 	size_t n_parts;
+	bool instants;		  /* a part is a sample, else all of a thread and stack */
 	struct pprof_value value; /* what their values are, and its unit: the last of a stack's */
 	uint64_t period_ns;	  /* 0: not known, or not of a clock */
 	uint32_t *stack;	  /* room for out_tracks__stack */

@@ -36,6 +36,31 @@ struct output_source {
 	char *text;	/* in UTF-8, or not */
 };
 
+/* Where and when a part of a recording was made, for servers that collect many. */
+struct output_origin {
+	const char *service; /* of all processes; NULL: each by its name */
+	const char *host;    /* "": not known */
+	int64_t time_ns;     /* since 1970 */
+	int64_t duration_ns;
+	uint8_t id[16]; /* of the part */
+};
+
+struct output_instruction {
+	uint64_t address; /* as in the file */
+	char *text;
+	char *place; /* "f.c:12": its line, if that is another than of the one before; NULL */
+	bool cut;    /* some are left out before it */
+};
+
+/* The machine code of a native function, or why there is none. */
+struct output_code {
+	const char *name, *file;
+	const char *why; /* NULL: there is */
+	uint64_t start, end;
+	struct output_instruction *rows;
+	size_t n;
+};
+
 struct output_opts {
 	int annotate; /* append the kind's suffix to every name */
 	size_t rows;  /* table, tree: at most so many rows; 0: all */
@@ -51,11 +76,14 @@ struct output_opts {
 			     otherwise */
 	const struct output_source *sources; /* the page: files of its frames */
 	size_t n_sources;
+	const struct output_code *codes; /* the page, code: of frames with addresses */
+	size_t n_codes;
 	bool colour;   /* table, tree: for a terminal that knows SGR sequences */
 	bool inverted; /* tree: of callers; the profile is inverted already */
 	/* table, tree, folded: two recordings instead of one, whose `both` is the profile; NULL:
 	 * one */
 	const struct diff *diff;
+	const struct output_origin *origin; /* pprof, otlp; NULL: not told */
 };
 
 /* All writers write the whole profile to `out` and return 0, -ENOMEM, or the negative errno of a
@@ -71,6 +99,15 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 /* The tree of calls, root first, siblings by weight: total, self, and with times calls, of each
  * path. What has less than 0.1 % of the whole is left out. */
 int output__tree(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* opts->codes, each instruction with what of the weight was in it (self: where a thread was when
+ * its sample was taken) and in what it called (total), and what part that is of the function's. */
+int output__code(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* Which of them a frame of that profile is in: its number + 1; 0: none. `ret_row`: which of its
+ * instructions has the frame's address, which may lie within it; may be NULL. */
+uint32_t output__find_code(const struct output_code *codes, size_t n, const struct profile *profile,
+			   const struct profile_frame *frame, uint32_t *ret_row);
 
 /* How the values of samples are spread: so many in each power of two, of all and of each group of
  * the profile, the greatest sum first, at most opts->rows of them. */
@@ -121,11 +158,12 @@ int output__dot(const struct profile *profile, const struct output_opts *opts, F
 struct output_format {
 	const char *name;
 	int (*write)(const struct profile *profile, const struct output_opts *opts, FILE *out);
-	bool binary;  /* not for terminals */
-	bool bare;    /* has no place for output__notes */
-	bool threads; /* wants to know what is of which thread */
-	bool events;  /* has room for all events of a recording: opts->others */
-	bool diff;    /* can compare two: opts->diff */
+	bool binary;   /* not for terminals */
+	bool bare;     /* has no place for output__notes */
+	bool threads;  /* wants to know what is of which thread */
+	bool events;   /* has room for all events of a recording: opts->others */
+	bool instants; /* wants to know when each sample was */
+	bool diff;     /* can compare two: opts->diff */
 };
 
 /* NULL: no such format. */

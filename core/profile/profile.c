@@ -154,8 +154,7 @@ void profile__free(struct profile *profile)
 		free(profile->histograms[i].name);
 	free(profile->histograms);
 	for (i = 0; i < profile->n_threads; i++) {
-		free(profile->threads[i].process);
-		free(profile->threads[i].name);
+		profile_thread__done(&profile->threads[i]);
 	}
 	free(profile->threads);
 	free(profile->shares);
@@ -168,6 +167,7 @@ void profile__free(struct profile *profile)
 	free(profile->nameless);
 	free(profile->nodes);
 	free(profile->frames);
+	free(profile->images);
 	paths_free(profile->paths);
 	index_free(profile->node_index);
 	index_free(profile->frame_index);
@@ -224,7 +224,8 @@ int profile__label_kind(struct profile *profile, const char *name)
 static int same_frame(const struct profile_frame *a, const struct profile_frame *b)
 {
 	return a->name == b->name && a->file == b->file && a->line == b->line &&
-	       a->library == b->library && a->kind == b->kind;
+	       a->library == b->library && a->kind == b->kind && a->image == b->image &&
+	       a->address == b->address;
 }
 
 int profile__frame(struct profile *profile, uint8_t kind, const char *name, const char *file,
@@ -236,12 +237,21 @@ int profile__frame(struct profile *profile, uint8_t kind, const char *name, cons
 int profile__code(struct profile *profile, uint8_t kind, const char *name, const char *file,
 		  uint32_t line, const char *library, uint32_t *ret_frame)
 {
-	struct profile_frame frame = { .line = line, .kind = kind };
+	return profile__code_at(profile, &(struct profile_frame) { .line = line, .kind = kind },
+				name, file, library, ret_frame);
+}
+
+int profile__code_at(struct profile *profile, const struct profile_frame *at, const char *name,
+		     const char *file, const char *library, uint32_t *ret_frame)
+{
+	struct profile_frame frame = {
+		.line = at->line, .kind = at->kind, .image = at->image, .address = at->address
+	};
 	struct hash_index *index = profile->frame_index;
 	struct slot *slot;
 	uint32_t hash;
 
-	if (kind >= profile->n_kinds)
+	if (frame.kind >= profile->n_kinds)
 		return -EINVAL;
 	if (strtab__intern(profile->strings, name, &frame.name) ||
 	    strtab__intern(profile->strings, file ? file : "", &frame.file) ||
@@ -249,7 +259,9 @@ int profile__code(struct profile *profile, uint8_t kind, const char *name, const
 	    index_reserve(index))
 		return -ENOMEM;
 	hash = hash_of((uint64_t)frame.name << 32 | frame.file);
-	hash = hash_of((uint64_t)hash << 32 | line) + kind + (frame.library << 5);
+	hash = hash_of((uint64_t)hash << 32 | frame.line) + frame.kind + (frame.library << 5);
+	if (frame.image)
+		hash = hash_of(((uint64_t)hash << 32 | frame.image) ^ hash_of(frame.address));
 	for (slot = first_slot(index, hash); slot->place; slot = next_slot(index, slot, hash))
 		if (same_frame(&profile->frames[slot->place - 1], &frame))
 			goto found;

@@ -52,7 +52,14 @@ struct profile_frame {
 	uint32_t line;	  /* 0: unknown or not wanted */
 	uint32_t library; /* of native code and the kernel: in short; "": none, or unknown */
 	uint8_t kind;
-	uint8_t role; /* enum profile_role; follows from the others */
+	uint8_t role;	/* enum profile_role; follows from the others */
+	uint32_t image; /* number + 1 in the profile's; 0: its address is not known or not wanted */
+	uint64_t address; /* as in the image's file */
+};
+
+/* A file with native code. */
+struct profile_image {
+	uint32_t path, build_id; /* strtab ids */
 };
 
 /* Node 0 is the root and has no frame. A node's parent always has a smaller index. */
@@ -86,7 +93,8 @@ enum profile_state {
 	PROFILE_LOCKED, /* waiting for the lock of its interpreter */
 };
 struct profile_cell {
-	uint32_t column, thread, node;
+	uint64_t column;
+	uint32_t thread, node;
 	uint8_t state; /* enum profile_state */
 	uint64_t weight;
 };
@@ -94,6 +102,14 @@ struct profile_cell {
 struct profile_thread {
 	uint32_t pid, tid;
 	char *process, *name;
+	char *cgroup, *container; /* of the process; "": not known, or none */
+};
+
+/* The same, borrowed. */
+struct profile_thread_of {
+	uint32_t pid, tid;
+	const char *process, *name;
+	const char *cgroup, *container; /* NULL is as good as "" */
 };
 
 /* How many samples had values in [2^(i-1), 2^i), or 0 for i == 0. */
@@ -118,6 +134,8 @@ struct profile {
 	size_t n_frames, cap_frames;
 	struct profile_node *nodes;
 	size_t n_nodes, cap_nodes;
+	struct profile_image *images; /* of frames with addresses */
+	size_t n_images, cap_images;
 	void *frame_index, *node_index; /* private: hash tables of profile.c */
 	struct profile_path *paths;	/* private */
 	/* Names of functions of interpreters that call native functions for scripts, patterns of
@@ -135,8 +153,8 @@ struct profile {
 	/* The same over time, in columns: profile__add_cell. None unless the maker was asked. */
 	struct profile_cell *cells;
 	size_t n_cells, cap_cells;
-	uint64_t column_ns;
-	uint32_t n_columns;
+	uint64_t column_ns, n_columns;
+	bool instants; /* columns are of 1 ns, and cells in no order */
 
 	/* What was measured: profile__measures. */
 	enum profile_unit unit; /* PROFILE_SAMPLES unless the maker sets it */
@@ -198,6 +216,10 @@ void profile__library(const char *file, char *buf, size_t size);
 /* Frames of this library (in short) that come later run a runtime's frames. 0 or -ENOMEM. */
 int profile__interpreter(struct profile *profile, const char *library);
 
+/* `ret`: its number + 1. 0 or -ENOMEM. */
+int profile__add_image(struct profile *profile, const char *path, const char *build_id,
+		       uint32_t *ret);
+
 /* The frame that stands for a run of such a library's frames. 0 or -ENOMEM. */
 int profile__block(struct profile *profile, uint32_t library, uint32_t *ret_frame);
 
@@ -207,6 +229,9 @@ uint8_t profile__role(const struct profile *profile, const struct profile_frame 
 /* Interns a frame; `file` and `library` may be NULL. 0 or -ENOMEM. */
 int profile__code(struct profile *profile, uint8_t kind, const char *name, const char *file,
 		  uint32_t line, const char *library, uint32_t *ret_frame);
+/* The same with kind, line, image and address as in `at`. */
+int profile__code_at(struct profile *profile, const struct profile_frame *at, const char *name,
+		     const char *file, const char *library, uint32_t *ret_frame);
 /* The same without a library. */
 int profile__frame(struct profile *profile, uint8_t kind, const char *name, const char *file,
 		   uint32_t line, uint32_t *ret_frame);
@@ -230,8 +255,11 @@ void profile__add_at(struct profile *profile, uint32_t node, const struct profil
 int profile__child(struct profile *profile, uint32_t parent, uint32_t frame, uint32_t *ret_node);
 
 /* 0 or -ENOMEM. `ret`: its number in shares. */
-int profile__add_thread(struct profile *profile, uint32_t pid, const char *process, uint32_t tid,
-			const char *name, uint32_t *ret);
+int profile__add_thread(struct profile *profile, const struct profile_thread_of *thread,
+			uint32_t *ret);
+int profile__copy_thread(struct profile *profile, const struct profile_thread *thread,
+			 uint32_t *ret);
+void profile_thread__done(struct profile_thread *thread);
 int profile__add_share(struct profile *profile, const struct profile_share *share);
 
 int profile__add_cell(struct profile *profile, const struct profile_cell *cell);

@@ -77,6 +77,21 @@ int profile__interpreter(struct profile *profile, const char *library)
 	return profile__block(profile, id, &block);
 }
 
+int profile__add_image(struct profile *profile, const char *path, const char *build_id,
+		       uint32_t *ret)
+{
+	struct profile_image image;
+
+	if (strtab__intern(profile->strings, path, &image.path) ||
+	    strtab__intern(profile->strings, build_id, &image.build_id) ||
+	    array__reserve(&profile->images, &profile->cap_images, profile->n_images + 1,
+			   sizeof(*profile->images)))
+		return -ENOMEM;
+	profile->images[profile->n_images++] = image;
+	*ret = profile->n_images;
+	return 0;
+}
+
 int profile__block(struct profile *profile, uint32_t library, uint32_t *ret_frame)
 {
 	const char *name = strtab__get(profile->strings, library);
@@ -84,21 +99,41 @@ int profile__block(struct profile *profile, uint32_t library, uint32_t *ret_fram
 	return profile__code(profile, KIND_NATIVE, name, NULL, 0, name, ret_frame);
 }
 
-int profile__add_thread(struct profile *profile, uint32_t pid, const char *process, uint32_t tid,
-			const char *name, uint32_t *ret)
+void profile_thread__done(struct profile_thread *thread)
 {
-	struct profile_thread thread = { pid, tid, strdup(process), strdup(name) };
+	free(thread->process);
+	free(thread->name);
+	free(thread->cgroup);
+	free(thread->container);
+}
 
-	if (!thread.process || !thread.name ||
+int profile__add_thread(struct profile *profile, const struct profile_thread_of *of, uint32_t *ret)
+{
+	struct profile_thread thread = { of->pid,
+					 of->tid,
+					 strdup(of->process),
+					 strdup(of->name),
+					 strdup(of->cgroup ?: ""),
+					 strdup(of->container ?: "") };
+
+	if (!thread.process || !thread.name || !thread.cgroup || !thread.container ||
 	    array__reserve(&profile->threads, &profile->cap_threads, profile->n_threads + 1,
 			   sizeof(thread))) {
-		free(thread.process);
-		free(thread.name);
+		profile_thread__done(&thread);
 		return -ENOMEM;
 	}
 	*ret = profile->n_threads;
 	profile->threads[profile->n_threads++] = thread;
 	return 0;
+}
+
+int profile__copy_thread(struct profile *profile, const struct profile_thread *thread,
+			 uint32_t *ret)
+{
+	const struct profile_thread_of of = { thread->pid,  thread->tid,    thread->process,
+					      thread->name, thread->cgroup, thread->container };
+
+	return profile__add_thread(profile, &of, ret);
 }
 
 int profile__add_share(struct profile *profile, const struct profile_share *share)
@@ -124,13 +159,20 @@ static int copy_frames(const struct profile *from, struct profile *to)
 	size_t i;
 
 	to->callers = from->callers;
+	for (i = 0; !ret && i < from->n_images; i++) {
+		uint32_t number;
+
+		ret = profile__add_image(to, strtab__get(from->strings, from->images[i].path),
+					 strtab__get(from->strings, from->images[i].build_id),
+					 &number);
+	}
 	for (i = 0; !ret && i < from->n_frames; i++) {
 		const struct profile_frame *frame = &from->frames[i];
 		uint32_t id;
 
-		ret = profile__code(to, frame->kind, strtab__get(from->strings, frame->name),
-				    strtab__get(from->strings, frame->file), frame->line,
-				    strtab__get(from->strings, frame->library), &id);
+		ret = profile__code_at(to, frame, strtab__get(from->strings, frame->name),
+				       strtab__get(from->strings, frame->file),
+				       strtab__get(from->strings, frame->library), &id);
 		if (!ret)
 			to->frames[id].role = frame->role;
 	}
@@ -207,8 +249,7 @@ static int copy_shares(const struct profile *from, const uint32_t *nodes, struct
 	for (size_t i = 0; !ret && i < from->n_threads; i++) {
 		const struct profile_thread *thread = &from->threads[i];
 
-		ret = profile__add_thread(to, thread->pid, thread->process, thread->tid,
-					  thread->name, &number);
+		ret = profile__copy_thread(to, thread, &number);
 	}
 	for (size_t i = 0; !ret && i < from->n_shares; i++) {
 		struct profile_share share = from->shares[i];

@@ -38,7 +38,7 @@ struct recorded_event {
 
 struct recorded_process {
 	uint32_t id, pid;
-	recorded_text name;
+	recorded_text name, cgroup, container; /* "": not known, or none */
 };
 
 struct recorded_thread {
@@ -48,7 +48,8 @@ struct recorded_thread {
 
 struct recorded_image {
 	uint32_t id;
-	recorded_text name; /* path without the directory */
+	recorded_text name;	      /* path without the directory */
+	recorded_text path, build_id; /* hexadecimal, "": none */
 };
 
 struct recorded_function {
@@ -95,14 +96,23 @@ struct recorded_bucket {
 
 /* Those of a stack's samples that were taken in a column of time. */
 struct recorded_moment {
-	uint32_t stack, column;
+	uint32_t stack;
+	uint64_t column;
 	uint64_t value; /* saturates */
 };
 
 /* What the recording's time is divided into, from its first sample on. */
 struct recorded_columns {
 	uint64_t first_ns, width_ns; /* width 0: moments are not kept */
-	uint32_t n;
+	uint64_t n;
+};
+
+/* Times of samples. */
+struct recorded_times {
+	int64_t shift_ns; /* is added to them, by who adds samples, and then only ... */
+	uint64_t from_ns,
+		to_ns; /* ... those from the one to before the other are taken; both 0: all
+			*/
 };
 
 struct recorded_counter {
@@ -115,6 +125,9 @@ struct recorded {
 	size_t n_texts, cap_texts;
 	recorded_text kind_names[KINDS_MAX], kind_suffixes[KINDS_MAX]; /* "": no such kind */
 	recorded_text target;
+	recorded_text host;	 /* that it was made on */
+	recorded_text started;	 /* when, in UTC: "2026-11-24T06:30:00Z"; "": not known */
+	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC then; 0: not known */
 	recorded_text symbols_of, symbols_package; /* a file, and which package has its symbols */
 	bool symbols_asked;			   /* debug servers were asked for symbols */
 	double duration_s, frequency_hz;
@@ -131,8 +144,10 @@ struct recorded {
 	RECORDED_ROWS(struct recorded_moment) moments; /* none unless columns has a width */
 	RECORDED_ROWS(struct recorded_counter) counters;
 	struct recorded_columns columns; /* set it before the first sample */
+	struct recorded_times times;	 /* the same */
 	bool keeps_buckets;		 /* set it before the first sample */
 	bool keeps_wakers;		 /* the same */
+	bool has_links;			 /* private: some sample has one */
 	uint64_t min_age_ns;	     /* the same: what is outstanding, but younger, is left out */
 	struct intern link_index;    /* private: of stacks, + 1, by their samples' links */
 	struct intern stack_index;   /* private: of stacks, + 1 */
@@ -168,11 +183,13 @@ int recorded__add_event(struct recorded *recorded, uint32_t id, const char *name
 /* Several with one number: the last one counts. */
 int recorded__add_kind(struct recorded *recorded, uint8_t kind, const char *name,
 		       const char *suffix);
-int recorded__add_process(struct recorded *recorded, uint32_t id, uint32_t pid, const char *name);
+int recorded__add_process(struct recorded *recorded, uint32_t id, uint32_t pid, const char *name,
+			  const char *cgroup, const char *container); /* NULL is as good as "" */
 int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t process, uint32_t tid,
 			 const char *name);
 int recorded__name_thread(struct recorded *recorded, uint32_t id, const char *name);
-int recorded__add_image(struct recorded *recorded, uint32_t id, const char *path);
+int recorded__add_image(struct recorded *recorded, uint32_t id, const char *path,
+			const char *build_id);
 int recorded__add_function(struct recorded *recorded, uint32_t id, const char *name,
 			   const char *file);
 int recorded__add_counter(struct recorded *recorded, const char *name, uint64_t value);
@@ -203,8 +220,22 @@ bool recorded__is_outstanding(const struct recorded *recorded, uint32_t event);
 #define RECORDED_AGES 6
 uint64_t recorded__least_age(unsigned age);
 
+/* The class of an age. */
+uint8_t recorded__age(uint64_t age_ns);
+
 /* Adds to the stack's sums. */
 int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sample);
+
+/* Sums of a stack (by index) in a bucket or a column, which are added to. */
+int recorded__add_bucket(struct recorded *recorded, const struct recorded_bucket *bucket);
+int recorded__add_moment(struct recorded *recorded, const struct recorded_moment *moment);
+
+/* The row of a stack that is the same in all but sums. Borrowed until the next row. */
+int recorded__same_stack(struct recorded *recorded, const struct recorded_stack *stack,
+			 struct recorded_stack **ret);
+
+/* Forgets all samples, and nothing else. */
+void recorded__clear_samples(struct recorded *recorded);
 
 /* Copies into `to`, which is empty, the stacks that are marked by index, and what they need. */
 int recorded__keep(const struct recorded *recorded, const bool *stacks, struct recorded *to);

@@ -5,8 +5,8 @@
 
 #include "core/profile/recorded.h"
 
-/* So many threads and processes are kept even if no stack needs them: they take little, and one
- * that sleeps for long will be back. */
+/* So many threads, processes and files are kept even if no stack needs them: they take little, and
+ * one that sleeps for long will be back. */
 #define KEPT_MAX 65536
 
 /* What is needed, by index. */
@@ -91,6 +91,8 @@ static void mark_all(struct marks *marks, const bool *stacks)
 	}
 	for (size_t i = 0; i < from->processes.n; i++)
 		marks->processes[i] |= all_processes;
+	for (size_t i = 0; i < from->images.n; i++)
+		marks->images[i] |= from->images.n <= KEPT_MAX;
 }
 
 #define id_of(table, index) ((index) == RECORDED_NONE ? 0 : (table)->rows[index].id)
@@ -111,8 +113,9 @@ static int copy_tasks(const struct marks *marks, struct recorded *to)
 		const struct recorded_process *row = &from->processes.rows[i];
 
 		if (marks->processes[i])
-			ret = recorded__add_process(to, row->id, row->pid,
-						    text_of(from, row->name));
+			ret = recorded__add_process(to, row->id, row->pid, text_of(from, row->name),
+						    text_of(from, row->cgroup),
+						    text_of(from, row->container));
 	}
 	for (size_t i = 0; !ret && i < from->threads.n; i++) {
 		const struct recorded_thread *row = &from->threads.rows[i];
@@ -155,7 +158,8 @@ static int copy_code(const struct marks *marks, struct recorded *to)
 		const struct recorded_image *row = &from->images.rows[i];
 
 		if (marks->images[i])
-			ret = recorded__add_image(to, row->id, text_of(from, row->name));
+			ret = recorded__add_image(to, row->id, text_of(from, row->path),
+						  text_of(from, row->build_id));
 	}
 	for (size_t i = 0; !ret && i < from->functions.n; i++) {
 		const struct recorded_function *row = &from->functions.rows[i];

@@ -8,17 +8,7 @@
 #include "core/base/escape.h"
 #include "core/base/intern.h"
 #include "core/base/util.h"
-#include "core/profile/out_common.h"
-
-#define NO_STACK "[no stack]"
-
-struct counting {
-	const struct profile *profile;
-	struct rows *rows;
-	uint32_t *row_of; /* by frame; row 0 is of samples without any frame */
-	uint32_t *open;	  /* by row: how many of its frames are on the path being walked */
-	uint32_t *owners; /* by node */
-};
+#include "core/profile/out_rows.h"
 
 void rows__done(struct rows *rows)
 {
@@ -26,67 +16,6 @@ void rows__done(struct rows *rows)
 		free(rows->list[i].label);
 	free(rows->list);
 	*rows = (struct rows) {};
-}
-
-/* Frames that differ by their library only are one function. */
-static int number_frames(struct counting *counting)
-{
-	const struct profile *profile = counting->profile;
-	struct rows *rows = counting->rows;
-	struct intern index;
-	int ret = 0;
-
-	intern__init(&index, UINT32_MAX);
-	rows->n = 1;
-	rows->list[0].label = strdup(NO_STACK);
-	for (size_t i = 0; !ret && i < profile->n_frames; i++) {
-		const struct profile_frame *frame = &profile->frames[i];
-		uint32_t *place =
-			intern__at(&index, (uint64_t)frame->name << 32 | frame->file, frame->kind);
-
-		if (place && !*place) {
-			rows->list[rows->n].kind = frame->kind;
-			rows->list[rows->n].label = output__label(profile, frame, false);
-			*place = rows->n;
-			rows->n++;
-		}
-		if (!place || !rows->list[*place].label)
-			ret = -ENOMEM;
-		else
-			counting->row_of[i] = *place;
-	}
-	intern__done(&index);
-	return rows->list[0].label ? ret : -ENOMEM;
-}
-
-static uint32_t row_number(const struct counting *counting, uint32_t node)
-{
-	return node ? counting->row_of[counting->profile->nodes[node].frame] : 0;
-}
-
-/* Depth first, so that a row's total takes only the outermost of its frames in a stack. */
-static int count(struct counting *counting, const struct out_tree *tree)
-{
-	const struct profile *profile = counting->profile;
-	uint32_t depth = 0, *path = calloc(tree->depth_max + 1, sizeof(*path));
-
-	for (size_t i = 0; path && i < tree->n_order; i++) {
-		uint32_t node = tree->order[i], number = row_number(counting, node);
-		uint32_t owner = row_number(counting, counting->owners[node]);
-		uint64_t self = profile->nodes[node].self;
-		struct row *row = &counting->rows->list[number];
-
-		for (; depth > tree->depth[node]; depth--)
-			counting->open[path[depth - 1]]--;
-		path[depth++] = number;
-		row->self += self;
-		counting->rows->list[owner].script += self;
-		counting->rows->scripts |= owner != number && self;
-		if (!counting->open[number]++)
-			row->total += node ? tree->total[node] : self;
-	}
-	free(path);
-	return path ? 0 : -ENOMEM;
 }
 
 static void drop_empty(struct rows *rows)
@@ -104,31 +33,38 @@ static void drop_empty(struct rows *rows)
 		escape__printable(rows->list[i].label);
 }
 
+static int add_row(struct rows *rows, const struct out_rows *of, const struct out_row *counted)
+{
+	struct row *row = &rows->list[rows->n++];
+
+	*row = (struct row) { .label = out_rows__label(of, counted->number, false),
+			      .kind = of->keys[counted->number].kind,
+			      .script = counted->script,
+			      .self = counted->self,
+			      .total = counted->total };
+	return row->label ? 0 : -ENOMEM;
+}
+
 int rows__functions(const struct profile *profile, struct rows *ret)
 {
-	struct counting counting = { .profile = profile, .rows = ret };
-	size_t n = profile->n_frames + 1;
-	struct out_tree tree;
-	int code = -ENOMEM;
+	struct out_row *counted = NULL;
+	struct out_rows of;
+	int code = out_rows__init(&of, profile, OUTPUT_FUNCTIONS);
 
-	*ret = (struct rows) { .list = calloc(n, sizeof(*ret->list)), .cap = n };
-	counting.row_of = calloc(n, sizeof(*counting.row_of));
-	counting.open = calloc(n, sizeof(*counting.open));
-	counting.owners = calloc(profile->n_nodes, sizeof(*counting.owners));
-	if (!ret->list || !counting.row_of || !counting.open || !counting.owners ||
-	    number_frames(&counting) || out_tree__init(&tree, profile))
+	*ret = (struct rows) {};
+	if (code)
 		goto out;
-	frames__script_owners(profile, counting.owners);
-	code = count(&counting, &tree);
-	out_tree__done(&tree);
+	*ret = (struct rows) { .list = calloc(of.n, sizeof(*ret->list)), .cap = of.n };
+	counted = calloc(of.n, sizeof(*counted));
+	code = ret->list && counted ? out_rows__count(&of, counted, &ret->scripts) : -ENOMEM;
+	for (size_t i = 0; !code && i < of.n; i++)
+		if (counted[i].total)
+			code = add_row(ret, &of, &counted[i]);
 out:
-	free(counting.row_of);
-	free(counting.open);
-	free(counting.owners);
+	free(counted);
+	out_rows__done(&of);
 	if (code)
 		rows__done(ret);
-	else
-		drop_empty(ret);
 	return code;
 }
 

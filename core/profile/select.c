@@ -52,6 +52,46 @@ static bool process_matches(const struct recorded *recorded, uint32_t process, u
 	return !pid || (process != RECORDED_NONE && recorded->processes.rows[process].pid == pid);
 }
 
+/* Is it in the container and in the cgroup that are wanted? */
+static bool place_matches(const struct recorded *recorded, uint32_t process,
+			  const struct profile_filter *filter)
+{
+	const struct recorded_process *row = &recorded->processes.rows[process];
+	const char *cgroup, *wanted = filter->cgroup;
+	size_t len = wanted ? strlen(wanted) : 0;
+
+	if (!filter->container && !wanted)
+		return true;
+	if (process == RECORDED_NONE)
+		return false;
+	if (filter->container && strncmp(recorded__text(recorded, row->container),
+					 filter->container, strlen(filter->container)) != 0)
+		return false;
+	cgroup = recorded__text(recorded, row->cgroup);
+	while (len && wanted[len - 1] == '/')
+		len--;
+	return !wanted ||
+	       (*cgroup && !strncmp(cgroup, wanted, len) && (!cgroup[len] || cgroup[len] == '/'));
+}
+
+static int no_place(const struct recorded *recorded, const char *what,
+		    const struct profile_filter *filter, struct err *err)
+{
+	struct list list = { 0 };
+
+	for (size_t i = 0; i < recorded->processes.n; i++) {
+		const struct recorded_process *row = &recorded->processes.rows[i];
+		const char *name =
+			recorded__text(recorded, filter->container ? row->container : row->cgroup);
+
+		if (*name && !strstr(list.text, name))
+			list_add(&list, name, 0);
+	}
+	return err__set(err, -ENOENT, "%s has nothing of %s %.64s; there are: %s", what,
+			filter->container ? "container" : "cgroup",
+			filter->container ?: filter->cgroup, list.n ? list.text : "none");
+}
+
 static int no_process(const struct recorded *recorded, const char *what, uint32_t pid,
 		      struct err *err)
 {
@@ -121,10 +161,11 @@ static int deselect_threads(struct selection *selection, const struct recorded *
 static int select_threads(struct selection *selection, const struct recorded *recorded,
 			  const char *what, const struct profile_filter *filter, struct err *err)
 {
-	bool any_process = false, any_thread = false;
+	bool any_process = false, any_thread = false, any_place = false;
 	size_t i;
 
-	if (!filter->pid && !filter->thread && !filter->not_thread)
+	if (!filter->pid && !filter->thread && !filter->not_thread && !filter->container &&
+	    !filter->cgroup)
 		return 0;
 	for (i = 0; i < recorded->processes.n; i++)
 		any_process |= process_matches(recorded, i, filter->pid);
@@ -135,12 +176,16 @@ static int select_threads(struct selection *selection, const struct recorded *re
 		return err__set(err, -ENOMEM, "out of memory");
 	for (i = 0; i < recorded->threads.n; i++) {
 		const struct recorded_thread *thread = &recorded->threads.rows[i];
-		bool wanted = process_matches(recorded, thread->process, filter->pid) &&
+		bool placed = place_matches(recorded, thread->process, filter);
+		bool wanted = process_matches(recorded, thread->process, filter->pid) && placed &&
 			      (!filter->thread || thread_matches(recorded, thread, filter->thread));
 
 		selection->threads[i] = wanted;
 		any_thread |= wanted;
+		any_place |= placed;
 	}
+	if (!any_place)
+		return no_place(recorded, what, filter, err);
 	if (filter->thread && !any_thread)
 		return no_thread(recorded, what, filter, err);
 	return filter->not_thread ? deselect_threads(selection, recorded, filter, err) : 0;
@@ -276,8 +321,8 @@ static int select_named(struct selection *selection, const struct recorded *reco
 	return ret;
 }
 
-static int select_event(struct selection *selection, const struct recorded *recorded,
-			const char *what, const struct profile_filter *filter, struct err *err)
+int selection__events(struct selection *selection, const struct recorded *recorded,
+		      const char *what, const struct profile_filter *filter, struct err *err)
 {
 	uint32_t cpu = find_event(recorded, "cpu", strlen("cpu"));
 
@@ -315,7 +360,7 @@ int selection__init(struct selection *selection, const struct recorded *recorded
 	int ret;
 
 	*selection = (struct selection) { .states = filter->states };
-	ret = select_event(selection, recorded, what, filter, err);
+	ret = selection__events(selection, recorded, what, filter, err);
 	if (!ret)
 		ret = check_ages(selection, recorded, filter, err);
 	if (!ret)

@@ -13,6 +13,10 @@ struct selection {
 	bool *nodes;   /* from which outwards there is a frame of the wanted kind; NULL: all do */
 };
 
+/* The events alone, into one that is zeroed. Errors and the rest as selection__init. */
+int selection__events(struct selection *selection, const struct recorded *recorded,
+		      const char *what, const struct profile_filter *filter, struct err *err);
+
 /* A filter that can select nothing is an error that says what there is: -ENOENT, -EINVAL, or
  * -ENOMEM. Call selection__done in any case. */
 int selection__init(struct selection *selection, const struct recorded *recorded, const char *what,

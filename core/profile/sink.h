@@ -38,9 +38,11 @@ struct sink_event {
 /* A program that a process runs: exec makes a new one. */
 struct sink_process {
 	uint32_t pid, parent_pid;
-	uint64_t start_ticks; /* field 22 of /proc/PID/stat: with pid, one incarnation */
-	const char *name;     /* comm */
-	const char *command;  /* command line, blanks between arguments */
+	uint64_t start_ticks;  /* field 22 of /proc/PID/stat: with pid, one incarnation */
+	const char *name;      /* comm */
+	const char *command;   /* command line, blanks between arguments */
+	const char *cgroup;    /* its path, as in /proc/PID/cgroup; NULL: not known */
+	const char *container; /* its id or name; NULL: none */
 };
 
 /* Where a runtime's frames came from in a process, and why not from a better place. */
@@ -121,11 +123,17 @@ struct sink_ops {
 	int (*node)(struct sink *sink, uint32_t id, const struct sink_node *node, struct err *err);
 	int (*sample)(struct sink *sink, const struct sink_sample *sample, struct err *err);
 	int (*source)(struct sink *sink, const struct sink_source *source, struct err *err);
+
+	/* After `forgot`, which who records takes back: whether what was offered as `id` is still
+	 * there. What is not has to be offered again, under a new id. NULL: it never forgets. */
+	bool (*has_frame)(const struct sink *sink, uint32_t id);
+	bool (*has_node)(const struct sink *sink, uint32_t id);
 };
 
 /* The first member of what takes samples; its owner frees it. */
 struct sink {
 	const struct sink_ops *ops;
+	bool forgot; /* frames and nodes, to save memory: who records asks has_frame and has_node */
 };
 
 #endif

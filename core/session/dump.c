@@ -235,11 +235,10 @@ int dump__finish_process(struct dump *dump, struct err *err)
 
 	if (!code)
 		code = capture__fetch_names(dump->capture, err);
-	for (size_t i = 0; !code && i < result->n_threads; i++)
-		code = dump__frames(dump, &result->threads[i], err);
-	for (size_t i = 0; !code && i < result->n_tasks; i++)
-		code = dump__frames(dump, &result->tasks[i], err);
-	dump__find_holders(dump, result);
+	if (!code)
+		code = dump__frames(dump, err);
+	if (!code && dump__find_holders(dump, result))
+		code = err__set(err, -ENOMEM, "out of memory");
 	dump__find_names(dump, result);
 	dump__find_deadlocks(result);
 	return code;

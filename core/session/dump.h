@@ -37,7 +37,8 @@ enum dump_way {
 	DUMP_RUNNING, /* the same, and it was not: it may be of several instants */
 };
 
-#define DUMP_NAME_BYTES 128
+#define DUMP_NAME_BYTES	 128
+#define DUMP_DOING_BYTES 32
 
 struct dump_thread {
 	uint32_t tid;
@@ -56,12 +57,18 @@ struct dump_thread {
 	uint64_t lock_address; /* 0: not known */
 	uint32_t holder;       /* the thread that has it, of the same process; 0: not known */
 	uint64_t stack_start, stack_end; /* 0: not known */
+	uint64_t fs_base;		 /* 0: not known */
 	bool deadlocked;		 /* it waits for one that waits ... for it: */
 	uint32_t circle;		 /* the lowest id of these */
-	char waits_for[DUMP_NAME_BYTES]; /* of a task: another one's name; "": none is known */
-	bool complete;			 /* the frames reach the thread's outermost one */
-	const char *why_cut;		 /* else: a part of a sentence; NULL: not known */
-	struct dump_frame *frames;	 /* innermost first */
+	/* Of a task: */
+	char waits_for[DUMP_NAME_BYTES]; /* another one's name; "": none is known */
+	const char *sort;		 /* what people call it: "fiber" */
+	char doing[DUMP_DOING_BYTES];	 /* the runtime's word for its state; "": it waits */
+	uint32_t of_thread;		 /* that it belongs to; 0: none */
+
+	bool complete;		   /* the frames reach the thread's outermost one */
+	const char *why_cut;	   /* else: a part of a sentence; NULL: not known */
+	struct dump_frame *frames; /* innermost first */
 	size_t n_frames, cap_frames;
 };
 
@@ -76,7 +83,8 @@ struct dump_process {
 	struct procfs_info info;
 	struct dump_thread *threads;
 	size_t n_threads;
-	struct dump_thread *tasks; /* that wait outside of threads: names and frames only */
+	struct dump_thread *tasks; /* that wait outside of threads: names and frames only; those
+				    * of a thread are next to each other, the threads as above */
 	size_t n_tasks, cap_tasks;
 	bool is_core;
 	char note[1024]; /* what makes this worth less; "": nothing */

@@ -89,7 +89,8 @@ static int take(struct dump *dump, const struct core_thread *from, struct dump_t
 				      .call = from->call >= 0 && from->call < SYSCALLS_MAX
 						      ? (int)from->call
 						      : THREAD_NO_CALL,
-				      .signal = from->signal };
+				      .signal = from->signal,
+				      .fs_base = from->fs_base };
 	snprintf(ret->name, sizeof(ret->name), "%.15s", dump->process->info.name);
 	memcpy(thread.regs, from->regs, sizeof(thread.regs));
 	ret->args[0] = from->regs[UNWIND_REG_RDI];

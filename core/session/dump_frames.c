@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/u64map.h"
 #include "core/base/util.h"
 
 int dump_thread__add(struct dump_thread *thread, int kind, const char *function, const char *file,
@@ -47,14 +48,12 @@ int dump_thread__add_kernel(struct dump_thread *thread, const char *text)
 	return code;
 }
 
-/* Of the only sample that the thread has: from its node to the root, innermost first. */
-static int add_stack(struct dump_thread *thread, const struct profile *profile, const int *kinds)
+/* From the node to the root, innermost first. */
+static int add_stack(struct dump_thread *thread, const struct profile *profile, const int *kinds,
+		     uint32_t node)
 {
-	uint32_t node = 0;
 	int code = 0;
 
-	for (size_t i = 1; i < profile->n_nodes; i++)
-		node = profile->nodes[i].self ? i : node;
 	for (; !code && node; node = profile->nodes[node].parent) {
 		const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
 
@@ -78,24 +77,52 @@ static void map_kinds(const struct dump *dump, const struct profile *profile, in
 	}
 }
 
-int dump__frames(struct dump *dump, struct dump_thread *thread, struct err *err)
+/* By thread id, the node where the stack of its only sample ends. */
+static int index_nodes(const struct profile *profile, struct u64map *ret)
 {
-	char tid[16];
-	struct profile_filter filter = { .lines = true,
-					 .keep_vm = dump->opts.native,
-					 .pid = dump->process->pid,
-					 .thread = tid };
+	int code = 0;
+
+	for (size_t i = 0; !code && i < profile->n_shares; i++) {
+		const struct profile_share *share = &profile->shares[i];
+
+		if (share->node)
+			code = u64map__put(ret, profile->threads[share->thread].tid, share->node);
+	}
+	return code;
+}
+
+static int add_stacks(struct dump_thread *threads, size_t n, const struct profile *profile,
+		      const int *kinds, const struct u64map *nodes)
+{
+	int code = 0;
+
+	for (size_t i = 0; !code && i < n; i++)
+		code = add_stack(&threads[i], profile, kinds, u64map__get(nodes, threads[i].tid));
+	return code;
+}
+
+int dump__frames(struct dump *dump, struct err *err)
+{
+	const struct profile_filter filter = { .lines = true,
+					       .keep_vm = dump->opts.native,
+					       .threads = true };
+	struct dump_process *result = dump->result;
 	struct profile *profile = NULL;
+	struct u64map nodes = {};
 	int kinds[KINDS_MAX], code;
 
-	snprintf(tid, sizeof(tid), "%u", thread->tid);
 	code = live_profile__get(dump->live, &filter, &profile, NULL, err);
-	if (code == -ENOENT || code == -EINVAL) /* it has no sample */
+	if (code == -ENOENT || code == -EINVAL) /* there are no samples */
 		return 0;
 	if (code)
 		return code;
 	map_kinds(dump, profile, kinds);
-	code = add_stack(thread, profile, kinds);
+	code = index_nodes(profile, &nodes);
+	if (!code)
+		code = add_stacks(result->threads, result->n_threads, profile, kinds, &nodes);
+	if (!code)
+		code = add_stacks(result->tasks, result->n_tasks, profile, kinds, &nodes);
+	u64map__done(&nodes);
 	profile__free(profile);
 	return code ? err__set(err, code, "out of memory") : 0;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/session/dump_state.h"
 
+#include <errno.h>
 #include <linux/futex.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
@@ -67,9 +69,10 @@ static uint32_t on_whose_stack(const struct dump_process *process, uint64_t at)
 	return best ? best->tid : 0;
 }
 
-/* `tid`: as the process sees it. 0: none. */
-static uint32_t by_own_id(const struct dump *dump, const struct dump_process *process, uint32_t tid)
+uint32_t dump__by_own_id(const struct dump *dump, uint32_t tid)
 {
+	const struct dump_process *process = dump->result;
+
 	for (size_t i = 0; i < process->n_threads; i++) {
 		uint32_t seen = process->threads[i].tid;
 
@@ -79,40 +82,90 @@ static uint32_t by_own_id(const struct dump *dump, const struct dump_process *pr
 	return 0;
 }
 
-void dump__find_holders(const struct dump *dump, struct dump_process *process)
+static uint32_t by_fs_base(const struct dump_process *process, uint64_t fs_base)
 {
-	const struct runtime *const *runtimes = dump->opts.runtimes;
-	struct runtime_holder holder;
+	for (size_t i = 0; i < process->n_threads; i++)
+		if (process->threads[i].fs_base == fs_base)
+			return process->threads[i].tid;
+	return 0;
+}
 
+static uint32_t find_holder(const struct dump *dump, const struct dump_process *process,
+			    const struct runtime_holder *holder)
+{
+	return holder->tid	  ? dump__by_own_id(dump, holder->tid)
+	       : holder->fs_base  ? by_fs_base(process, holder->fs_base)
+	       : holder->on_stack ? on_whose_stack(process, holder->on_stack)
+				  : 0;
+}
+
+/* What the runtime may know of the thread that has not been told yet. */
+static struct runtime_waiter waiter_of(const struct dump_thread *thread,
+				       const struct runtime *runtime)
+{
+	struct runtime_waiter waiter = { .fs_base = thread->fs_base };
+
+	if (thread->lock != LOCK_WAITED)
+		waiter.futex = thread->call == SYSCALL_FUTEX ? thread->args[0] : 0;
+	else if (thread->lock_name == runtime->lock && !thread->holder)
+		waiter.lock = thread->lock_address;
+	return waiter;
+}
+
+static int ask_runtime(const struct dump *dump, int r, struct dump_process *process)
+{
+	const struct runtime *runtime = dump->opts.runtimes[r];
+	struct runtime_waiter *waiters = calloc(process->n_threads + 1, sizeof(*waiters));
+	bool any = false;
+
+	if (!waiters)
+		return -ENOMEM;
+	for (size_t i = 0; i < process->n_threads; i++) {
+		waiters[i] = waiter_of(&process->threads[i], runtime);
+		any |= waiters[i].futex || waiters[i].lock;
+	}
+	if (any)
+		runtime->lock_holders(dump->sessions[r], dump->process->pid, waiters,
+				      process->n_threads);
 	for (size_t i = 0; i < process->n_threads; i++) {
 		struct dump_thread *thread = &process->threads[i];
 
-		for (int r = 0; thread->lock_address && !thread->holder && runtimes[r]; r++) {
-			if (!runtimes[r]->lock_holder || thread->lock_name != runtimes[r]->lock ||
-			    !dump->sessions[r])
-				continue;
-			holder = runtimes[r]->lock_holder(dump->sessions[r], dump->process->pid,
-							  thread->lock_address);
-			thread->holder = holder.tid ? by_own_id(dump, process, holder.tid)
-					 : holder.on_stack
-						 ? on_whose_stack(process, holder.on_stack)
-						 : 0;
-		}
+		if (!waiters[i].what)
+			continue;
+		thread->lock = LOCK_WAITED;
+		thread->lock_name = waiters[i].what;
+		thread->lock_address = waiters[i].address;
+		thread->holder = find_holder(dump, process, &waiters[i].holder);
 	}
+	free(waiters);
+	return 0;
+}
+
+int dump__find_holders(const struct dump *dump, struct dump_process *process)
+{
+	const struct runtime *const *runtimes = dump->opts.runtimes;
+	int code = 0;
+
+	for (int r = 0; !code && runtimes[r]; r++)
+		if (runtimes[r]->lock_holders && dump->sessions[r])
+			code = ask_runtime(dump, r, process);
+	return code;
 }
 
 void dump__find_names(const struct dump *dump, struct dump_process *process)
 {
 	const struct runtime *const *runtimes = dump->opts.runtimes;
-	char name[DUMP_NAME_BYTES];
+	char name[DUMP_NAME_BYTES], kernel[DUMP_NAME_BYTES];
 
 	for (size_t i = 0; i < process->n_threads; i++) {
 		struct dump_thread *thread = &process->threads[i];
 
+		memcpy(kernel, thread->name, sizeof(kernel));
+
 		for (int r = 0; runtimes[r]; r++)
 			if (runtimes[r]->thread_name && dump->sessions[r] &&
 			    !runtimes[r]->thread_name(dump->sessions[r], dump->process->pid,
-						      thread->tid, name, sizeof(name)) &&
+						      thread->tid, kernel, name, sizeof(name)) &&
 			    name[0])
 				memcpy(thread->name, name, sizeof(name));
 	}

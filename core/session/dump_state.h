@@ -82,8 +82,8 @@ void dump__close_process(struct dump *dump);
 /* Records what is in dump->records, and forgets it. */
 int dump__route(struct dump *dump, struct err *err);
 
-/* After all are named: the frames of the thread, behind those that it has already. */
-int dump__frames(struct dump *dump, struct dump_thread *thread, struct err *err);
+/* After all are named: the frames of all threads and tasks, behind those that they have already. */
+int dump__frames(struct dump *dump, struct err *err);
 
 /* Adds one behind the others. -ENOMEM. */
 int dump_thread__add(struct dump_thread *thread, int kind, const char *function, const char *file,
@@ -95,11 +95,15 @@ int dump_thread__add_kernel(struct dump_thread *thread, const char *text);
 /* While the thread stands still: is it a lock of C's that it waits for? */
 void dump__see_mutex(const struct dump *dump, struct dump_thread *thread);
 
+/* The id of a thread that knows itself by `tid`; 0: there is none. */
+uint32_t dump__by_own_id(const struct dump *dump, uint32_t tid);
+
 /* Of threads to which the program has given names of its own. */
 void dump__find_names(const struct dump *dump, struct dump_process *process);
 
-/* When all are known: holders that only the stacks tell, and who waits for whom in a circle. */
-void dump__find_holders(const struct dump *dump, struct dump_process *process);
+/* When all are known: what the runtimes can tell of who waits for what, and whose that is (0 or
+ * -ENOMEM), and who waits for whom in a circle. */
+int dump__find_holders(const struct dump *dump, struct dump_process *process);
 void dump__find_deadlocks(struct dump_process *process);
 
 #endif

@@ -202,6 +202,7 @@ static int take_still(struct dump *dump, const struct thread_now *now, struct du
 	if (code)
 		return code;
 	memcpy(ret->args, now->args, sizeof(ret->args));
+	ret->fs_base = thread.fs_base;
 	dump__describe(dump, ret);
 	*ret_still = thread__read(dump->process->pid, now->tid, &after) &&
 		     thread__stood_still(now, &after);
@@ -229,6 +230,7 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 	code = held.compat ? -ENOTSUP : dump__sample(dump, &thread, dump->cached);
 	thread__release(now->tid);
 	ret->held_ns = now_ns() - held.since_ns;
+	ret->fs_base = held.fs_base;
 	ret->way = DUMP_STOPPED;
 	if (code)
 		return code;
@@ -286,7 +288,9 @@ static int take_running(struct dump *dump, const struct thread_now *now, struct 
 	int code = 0;
 
 	thread.kernel = NULL;
+	ret->fs_base = thread.fs_base;
 	if (now->off_cpu) {
+		memcpy(ret->args, now->args, sizeof(ret->args));
 		ret->way = DUMP_RUNNING;
 		code = dump__sample(dump, &thread, dump->cached);
 		dump__describe(dump, ret);

@@ -204,6 +204,7 @@ static void *measure(void *arg)
 {
 	struct measuring *measuring = arg;
 
+	privilege__keep_for_recording();
 	measuring->ret = trap__measure(measuring->kinds, &measuring->costs, &measuring->err);
 	__atomic_store_n(&measuring->done, true, __ATOMIC_RELEASE);
 	return NULL;

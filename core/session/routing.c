@@ -17,7 +17,15 @@ static int on_fork(const struct routing *routing, const struct rec_task *rec, st
 	return ret ? ret : tracker__on_fork(routing->tracker, rec);
 }
 
-static int on_exec(const struct routing *routing, const struct rec_exec *rec, struct err *err)
+static int on_found(const struct routing *routing, const struct rec_program *rec, struct err *err)
+{
+	/* What had the PID before. */
+	int ret = leave(routing, tracker__find(routing->tracker, rec->tgid), err);
+
+	return ret ? ret : tracker__on_found(routing->tracker, rec);
+}
+
+static int on_exec(const struct routing *routing, const struct rec_program *rec, struct err *err)
 {
 	struct process *process = tracker__find(routing->tracker, rec->tgid);
 	int ret = leave(routing, process, err);
@@ -33,6 +41,8 @@ static int on_exit_of(const struct routing *routing, const struct rec_task *rec,
 
 	if (!ret && process)
 		tracker__on_exit(routing->tracker, process);
+	else if (!process)
+		tracker__on_stranger_exit(routing->tracker, rec->tgid);
 	return ret;
 }
 
@@ -59,7 +69,9 @@ static int route(const struct routing *routing, uint32_t type, const void *data,
 	case REC_EXIT:
 		return size >= sizeof(struct rec_task) ? on_exit_of(routing, data, err) : 0;
 	case REC_EXEC:
-		return size >= sizeof(struct rec_exec) ? on_exec(routing, data, err) : 0;
+		return size >= sizeof(struct rec_program) ? on_exec(routing, data, err) : 0;
+	case REC_FOUND:
+		return size >= sizeof(struct rec_program) ? on_found(routing, data, err) : 0;
 	case REC_UNMAPPED:
 		return size >= sizeof(struct rec_unmapped) ? on_unmapped(routing, data) : 0;
 	case REC_MAPPED:

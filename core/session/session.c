@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/fd_limit.h"
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 
 static int open_runtimes(struct session *session, struct bpf_object *probes, struct err *err)
@@ -63,14 +64,22 @@ static int open_target_side(struct session *session, struct err *err)
 					.source = opts->source,
 					.probes = shadows_wanted(opts->source) > 0,
 					.alone = opts->no_children,
+					.scope = session->scope,
 					.on_source = session__on_source,
 					.ctx = session };
-	struct kernel_half_opts half = { .runtimes = opts->runtimes,
-					 .enabled = opts->enabled,
-					 .unwind = opts->unwind,
-					 .shadows = shadows_wanted(opts->source),
-					 .ring_bytes = ring_bytes(opts),
-					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
+	struct kernel_half_opts half = {
+		.runtimes = opts->runtimes,
+		.enabled = opts->enabled,
+		.unwind = opts->unwind,
+		.scope = session->scope ? scope__flags(session->scope) : 0,
+		.scope_not = opts->scope.name || event_list__has_timed(&opts->events, false)
+				     ? getpid()
+				     : 0,
+		.scope_uid = session->scope ? scope__uid(session->scope) : 0,
+		.shadows = shadows_wanted(opts->source),
+		.ring_bytes = ring_bytes(opts),
+		.calls = opts->source == RUNTIME_SOURCE_CALLS
+	};
 	int ret;
 
 	event_list__configure(&opts->events,
@@ -132,6 +141,7 @@ int session__begin(struct session *session, struct err *err)
 		kernel_half__sampled_until(session->half, now_ns());
 	if (!session->opts.command) /* of which the exec belongs to it, and is over */
 		kernel_half__sample_from(session->half, session->start_ns);
+	session__begin_part(session, session->start_ns);
 	if (session->opts.duration_s > 0)
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
@@ -152,6 +162,8 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
 			 opts->command[i]);
 	ret = stopper__new(&session->stopper, err);
+	if (!ret && scope_opts__any(&opts->scope))
+		ret = scope__new(&opts->scope, &session->scope, err);
 	if (!ret && !opts->events.n && !opts->trigger && opts->source != RUNTIME_SOURCE_CALLS)
 		ret = event_list__parse(event_cpu.name, &session->opts.events, err);
 	if (!ret)
@@ -162,6 +174,8 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 		ret = session__add_targets(session, err);
 	if (!ret)
 		ret = session__open_recording(session, err);
+	if (!ret && opts->metrics)
+		ret = metrics__open(opts->metrics, &session->metrics, err);
 	if (!ret)
 		ret = session__refresh_targets(session, err);
 	if (!ret)
@@ -185,11 +199,11 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 		ret = session__start_targets(session, err);
 	if (ret) {
 		child__kill(&session->child);
-		recording__discard(session->recording);
-		session->recording = NULL;
+		session__discard_recording(session);
 		session__free(session);
 		return ret;
 	}
+	privilege__keep_for_recording();
 	session->last_cpu_s = own_cpu_s();
 	*ret_session = session;
 	return 0;
@@ -258,14 +272,15 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 		ret = session__write_package(session, err);
 	closed = session__write_counters(session, ret ? NULL : err);
 	ret = ret ? ret : closed;
-	closed = recording__close(session->recording, ret ? NULL : err);
-	session->recording = NULL;
+	closed = session__close_recording(session, ret ? NULL : err);
 	if (!closed)
 		session->in_file = *capture__stats(session->capture);
 	session__counters(session, summary.counters);
 	kernel_half__economy(session->half, &summary.economy);
 	summary.stats = &session->in_file;
 	summary.samples_lost = capture__stats(session->capture)->samples - session->in_file.samples;
+	session__add_finished(session, &session->in_file, summary.counters);
+	summary.files = session->dir ? recording_dir__stats(session->dir) : NULL;
 	summary.unread = images__unread(session->images);
 	capture__compiled_stats(session->capture, &summary.compiled);
 	summary.table_bytes = table_arena__bytes(session->table_arena);
@@ -290,6 +305,7 @@ void session__free(struct session *session)
 	if (!session)
 		return;
 	stopper__free(session->stopper);
+	waiting_lister__free(session->lister);
 	events__free(session->events);
 	trigger__free(session->trigger);
 	kernel_half__detach(session->half);
@@ -297,7 +313,9 @@ void session__free(struct session *session)
 	ring_buffer__free(session->ring);
 	mmap_events__free(session->mmap_events);
 	capture__free(session->capture);
-	recording__close(session->recording, NULL);
+	session__close_recording(session, NULL);
+	recording_dir__free(session->dir);
+	metrics__free(session->metrics);
 	tracker__free(session->tracker);
 	images__free(session->images);
 	table_arena__free(session->table_arena);
@@ -308,6 +326,7 @@ void session__free(struct session *session)
 	session__record_waiting(session, NULL);
 	free(session->ends);
 	free(session->remapped);
+	scope__free(session->scope);
 	fd_limit__restore(&session->users_files);
 	free(session->polled);
 	free(session->cache_dir);

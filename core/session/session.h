@@ -13,6 +13,8 @@
 #include "core/profile/profile.h"
 #include "core/session/activity.h"
 #include "core/session/trigger.h"
+#include "core/store/recording_dir.h"
+#include "core/target/scope.h"
 #include "runtimes/runtime.h"
 
 /* One recording from beginning to end: open, run, close. */
@@ -32,12 +34,20 @@ struct session_limit {
 	uint32_t lowest_hz;   /* lowest rate of samples; 0: never lower than was asked for */
 };
 
+/* One recording after the other, in a directory of bounded size. */
+struct session_rotation {
+	double seconds;	     /* of each; 0: only one, and no directory */
+	uint32_t keep;	     /* recordings, at most */
+	uint64_t keep_bytes; /* of all; 0: any */
+};
+
 struct session_opts {
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
 	const uint32_t *pids;		       /* either these ... */
 	size_t n_pids;
 	char *const *command;	  /* ... or this, NULL-terminated, started by the session */
+	struct scope_opts scope;  /* ... or any process that is one of these */
 	bool no_children;	  /* those processes alone, without any below them */
 	double duration_s;	  /* 0: until a signal or the targets' end */
 	struct event_list events; /* empty: cpu, if anything */
@@ -49,9 +59,11 @@ struct session_opts {
 	uint32_t table_bytes; /* room for unwind tables; 0: the usual */
 	enum unwind_mode unwind;
 	enum runtime_source source; /* RUNTIME_SOURCE_CALLS: count calls, take no samples */
-	const char *output;	    /* NULL: the recording is not kept */
-	struct live_profile *live;  /* takes all samples instead of a recording; NULL: none */
-	bool force;		    /* overwrite whatever `output` is */
+	const char *output;	    /* a file, or the directory; NULL: the recording is not kept */
+	struct session_rotation rotation;
+	const char *metrics; /* where figures of braid itself go, as metrics__open; NULL: nowhere */
+	struct live_profile *live; /* takes all samples instead of a recording; NULL: none */
+	bool force;		   /* overwrite whatever `output` is */
 	/* What probes may cost, in percent of all CPUs' time; 0: anything. `insist`: the session
 	 * fails if that cannot be kept, and samples less often if it costs more itself. */
 	double max_overhead_percent;
@@ -78,7 +90,8 @@ struct session_summary {
 	struct compiled_stats compiled;
 	uint64_t counters[COUNTERS_N];
 	const struct unread_files *unread;
-	size_t table_bytes, table_max_bytes; /* kernel memory of unwind tables; room for them */
+	const struct recording_dir_stats *files; /* of the directory; NULL: there is none */
+	size_t table_bytes, table_max_bytes;	 /* kernel memory of unwind tables; room for them */
 	const struct images_stats *images;
 	struct session_limit limit;
 	struct kernel_half_economy economy;  /* with samples of events that can be frequent */
@@ -103,6 +116,10 @@ int session__run(struct session *session, struct err *err);
 
 /* One round of session__run: waits a little for something to happen, and sees to it. */
 int session__step(struct session *session, bool *ret_over, struct err *err);
+
+/* Where waiting is an event: has the live profile count waits that have not ended, up to now. Until
+ * the next call, or the end of the session. */
+int session__look_at_waits(struct session *session, struct err *err);
 
 /* Names what is not named yet, so that a live profile can be shown. */
 int session__name_frames(struct session *session, struct err *err);

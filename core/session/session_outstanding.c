@@ -29,7 +29,7 @@ bool session__has_outstanding(const struct session *session)
 int session__note_end(struct session *session, const void *data, size_t size)
 {
 	const struct rec_task *task = data;
-	const struct rec_exec *exec = data;
+	const struct rec_program *exec = data;
 	struct session_end_of end;
 
 	if (size >= sizeof(*task) && task->type == REC_EXIT)

@@ -4,6 +4,7 @@
 #include "core/session/session_state.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -51,7 +52,7 @@ static int add_kinds(struct session *session, struct err *err)
 	if (!ret)
 		ret = add_kind(session, KIND_INLINED, "inlined", "_[i]", err);
 	for (int i = 0; !ret && runtimes[i]; i++)
-		if (runtimes[i]->walker >= 0 || runtimes[i]->label)
+		if (runtimes[i]->walker >= 0 || runtimes[i]->label || runtimes[i]->resolve)
 			ret = add_kind(session, KIND_RUNTIME + i, runtimes[i]->name,
 				       runtimes[i]->suffix, err);
 	return ret;
@@ -71,17 +72,21 @@ static int write_meta(struct session *session, struct err *err)
 	strftime(start, sizeof(start), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	const struct {
 		const char *key, *value;
-	} rows[] = { { "target", session->target },
-		     { "frequency_hz", hz },
-		     { "unwind", unwinds[opts->unwind] },
-		     { "started_at", start },
-		     { "host", uts.nodename },
-		     { "kernel", uts.release },
+	} rows[] = { { "target", session->target },	  { "frequency_hz", hz },
+		     { "unwind", unwinds[opts->unwind] }, { META_STARTED_AT, start },
+		     { META_HOST, uts.nodename },	  { "kernel", uts.release },
 		     { "machine", uts.machine } };
 
 	for (i = 0; !ret && i < (int)ARRAY_SIZE(rows); i++)
 		ret = recording__meta(session->recording, rows[i].key, rows[i].value, err);
 	return ret;
+}
+
+int session__write_head(struct session *session, struct err *err)
+{
+	int ret = add_kinds(session, err);
+
+	return ret || !session->recording ? ret : write_meta(session, err);
 }
 
 /* The first signal ends the recording, the next one what is done for names. */
@@ -108,7 +113,7 @@ int session__name_last(struct session *session, struct err *err)
 {
 	int ret = capture__name_frames(session->capture, true, err);
 
-	if (ret || !debuginfod__is_wanted() || stopper__hurries(session->stopper))
+	if (ret || session->dir || !debuginfod__is_wanted() || stopper__hurries(session->stopper))
 		return ret;
 	ret = session__commit(session, err); /* what there is, whatever becomes of the rest */
 	session->fetches = true;
@@ -132,7 +137,7 @@ int session__write_package(struct session *session, struct err *err)
 		snprintf(asked, sizeof(asked), "%u", stats->fetched.asked);
 		ret = recording__meta(session->recording, META_SYMBOLS_ASKED, asked, err);
 	}
-	if (ret || stats->samples < PACKAGE_SAMPLES)
+	if (ret || session->dir || stats->samples < PACKAGE_SAMPLES)
 		return ret;
 	for (image = images__first(session->images); image; image = image->next) {
 		n += image->places;
@@ -170,6 +175,7 @@ static int open_capture(struct session *session, struct err *err)
 						     .sessions = session->runtime_sessions,
 						     .kallsyms_path = KALLSYMS,
 						     .enabled = opts->enabled,
+						     .renews = opts->rotation.seconds > 0,
 						     .on_source = session__on_source,
 						     .hurries = hurries,
 						     .on_fetch = on_fetch,
@@ -179,15 +185,12 @@ static int open_capture(struct session *session, struct err *err)
 
 int session__open_recording(struct session *session, struct err *err)
 {
-	const struct session_opts *opts = &session->opts;
 	int ret = 0;
 
-	if (!opts->live)
-		ret = recording__create(opts->output, opts->force, &session->recording, err);
+	if (!session->opts.live)
+		ret = session__create_recording(session, err);
 	if (!ret)
-		ret = add_kinds(session, err);
-	if (!ret && session->recording)
-		ret = write_meta(session, err);
+		ret = session__write_head(session, err);
 	if (!ret)
 		ret = open_capture(session, err);
 	if (ret)
@@ -196,26 +199,66 @@ int session__open_recording(struct session *session, struct err *err)
 	return session__open_ring(session, err);
 }
 
-void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N])
+static void raw_counters(const struct session *session, uint64_t ret_counters[COUNTERS_N])
 {
-	const uint64_t *recovered = capture__stats(session->capture)->recovered;
-	int i;
-
 	kernel_half__counters(session->half, ret_counters);
-	ret_counters[COUNT_SECTION_UNPLACED] = capture__stats(session->capture)->unplaced;
-	ret_counters[COUNT_UNFINISHED] = capture__stats(session->capture)->unfinished;
-	ret_counters[COUNT_KNOWN_LOST] = capture__stats(session->capture)->known_lost;
 	ret_counters[COUNT_PROCESS_UNREAD] = tracker__unread(session->tracker);
 	ret_counters[COUNT_IMAGE_UNREAD] = images__stats(session->images)->unread;
 	ret_counters[COUNT_TABLE_UNPLACED] = images__stats(session->images)->tableless;
+}
+
+/* Of what cumulative ones were read as. */
+static void part_counters(const struct session *session, const uint64_t raw[COUNTERS_N],
+			  uint64_t ret_counters[COUNTERS_N])
+{
+	const struct capture_stats *stats = capture__stats(session->capture);
+	int i;
+
+	for (i = 0; i < COUNTERS_N; i++)
+		ret_counters[i] = raw[i] - min_of(session->part.before[i], raw[i]);
+	ret_counters[COUNT_SECTION_UNPLACED] = stats->unplaced;
+	ret_counters[COUNT_UNFINISHED] = stats->unfinished;
+	ret_counters[COUNT_KNOWN_LOST] = stats->known_lost;
 	for (i = 1; i < COUNTERS_N; i++)
-		ret_counters[i] -= min_of(recovered[i], ret_counters[i]);
+		ret_counters[i] -= min_of(stats->recovered[i], ret_counters[i]);
+}
+
+void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N])
+{
+	uint64_t raw[COUNTERS_N];
+
+	raw_counters(session, raw);
+	part_counters(session, raw, ret_counters);
+}
+
+void session__end_part(struct session *session, uint64_t ret_counters[COUNTERS_N])
+{
+	part_counters(session, session->part.written, ret_counters);
+	memcpy(session->part.before, session->part.written, sizeof(session->part.before));
+	session->part.unread += session->part.unread_written;
+}
+
+/* When the recording began, by two clocks, and how long it is. */
+static int write_times(struct session *session, struct err *err)
+{
+	uint64_t now = session__now_ns(session), start_ns = session->part.start_ns;
+	char duration[32], start[32], offset[32];
+	int ret;
+
+	snprintf(duration, sizeof(duration), "%.3f", (now - min_of(start_ns, now)) / 1e9);
+	snprintf(start, sizeof(start), "%" PRIu64, start_ns);
+	snprintf(offset, sizeof(offset), "%" PRId64, session->part.clock_offset_ns);
+	ret = recording__meta(session->recording, META_START_NS, start, err);
+	if (!ret)
+		ret = recording__meta(session->recording, META_CLOCK_OFFSET_NS, offset, err);
+	return ret ? ret : recording__meta(session->recording, META_DURATION_S, duration, err);
 }
 
 int session__write_counters(struct session *session, struct err *err)
 {
 	const struct capture_stats *stats = capture__stats(session->capture);
-	unsigned unread = unread_files__count(images__unread(session->images));
+	unsigned unread =
+		unread_files__count(images__unread(session->images)) - session->part.unread;
 	uint64_t counters[COUNTERS_N];
 	struct compiled_stats compiled;
 	char text[32];
@@ -223,8 +266,10 @@ int session__write_counters(struct session *session, struct err *err)
 
 	if (!session->recording)
 		return 0;
+	session->part.unread_written = unread;
 	capture__compiled_stats(session->capture, &compiled);
-	session__counters(session, counters);
+	raw_counters(session, session->part.written);
+	part_counters(session, session->part.written, counters);
 	for (i = COUNT_FIRST_LOSS; !ret && i < COUNTERS_N; i++)
 		ret = recording__counter(session->recording, counter__text(i), counters[i], err);
 	if (!ret && counters[COUNT_KEPT_SAME])
@@ -264,8 +309,7 @@ int session__write_counters(struct session *session, struct err *err)
 	}
 	if (!ret)
 		ret = session__write_limit(session, err);
-	snprintf(text, sizeof(text), "%.3f", (session__now_ns(session) - session->start_ns) / 1e9);
-	return ret ? ret : recording__meta(session->recording, "duration_s", text, err);
+	return ret ? ret : write_times(session, err);
 }
 
 int session__commit(struct session *session, struct err *err)
@@ -278,7 +322,8 @@ int session__commit(struct session *session, struct err *err)
 		return 0;
 	}
 	fd_limit__open_reserve(); /* for the journal */
-	ret = recording__commit(session->recording, err);
+	ret = session->dir ? recording_dir__commit(session->dir, err)
+			   : recording__commit(session->recording, err);
 	fd_limit__close_reserve();
 	if (!ret && recording__committed(session->recording) == stats->samples)
 		session->in_file = *stats;

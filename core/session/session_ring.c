@@ -82,6 +82,13 @@ static void refresh_remapped(struct session *session)
 	session->n_remapped = 0;
 }
 
+static void on_lost(void *ctx)
+{
+	const struct session *session = ctx;
+
+	tracker__on_lost(session->tracker);
+}
+
 int session__consume(struct session *session, struct err *err)
 {
 	int n;
@@ -117,6 +124,10 @@ int session__open_ring(struct session *session, struct err *err)
 					 session, NULL);
 	if (!session->ring)
 		return err__set(err, -errno, "cannot map the ring buffer: %s", strerror(errno));
-	mmap_events__new(on_mmap, session, &session->mmap_events);
+	mmap_events__new(&(struct mmap_events_opts) { .on_mmap = on_mmap,
+						      .on_lost = on_lost,
+						      .ctx = session,
+						      .patient = session->scope },
+			 &session->mmap_events);
 	return 0;
 }

@@ -119,6 +119,7 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 	int ret = tracker__tick(session->tracker);
 
 	look_for_lost_exits(session);
+	session__look_at_scope(session);
 	if (ret)
 		return err__set(err, ret, "cannot follow the targets: %s", strerror(-ret));
 	ret = capture__name_frames(session->capture, false, err);
@@ -128,6 +129,10 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 		ret = session__write_counters(session, err);
 	if (!ret)
 		ret = session__commit(session, err);
+	if (!ret)
+		ret = session__rotate(session, now, err);
+	if (!ret)
+		ret = session__publish(session, err);
 	report_progress(session, now);
 	session__keep_pace(session, now - session->last_tick_ns);
 	session->last_tick_ns = now;
@@ -143,7 +148,7 @@ static bool is_over(struct session *session, uint64_t now)
 	else if (session->opts.duration_s > 0 &&
 		 now - session->start_ns >= session->opts.duration_s * 1e9)
 		session->end = SESSION_DURATION;
-	else if (!tracker__count_wanted(session->tracker))
+	else if (!session->scope && !tracker__count_wanted(session->tracker))
 		session->end = SESSION_TARGETS_ENDED;
 	else
 		return false;
@@ -194,6 +199,8 @@ static bool expects_runtimes(const struct session *session)
 	if (session->opts.source != RUNTIME_SOURCE_AUTO &&
 	    session->opts.source != RUNTIME_SOURCE_WALK)
 		return false;
+	if (session->scope)
+		return true;
 	for (process = tracker__first(session->tracker); process; process = process->hh.next)
 		if (!process->wanted ||
 		    (session->opts.command && process->space && !process__attached(process)))

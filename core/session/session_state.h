@@ -9,6 +9,7 @@
  *   session_ring.c       what the kernel half sends
  *   session_run.c        the loop: waits, ticks, ends
  *   session_recording.c  the sink, counters and figures
+ *   session_rotation.c   one recording after the other
  *   session_limit.c      --max-overhead
  *   session_waiting.c    threads that wait at the beginning and at the end
  *   session_outstanding.c  what is not freed at the end */
@@ -18,12 +19,15 @@
 
 #include "core/kernel/mmap_events.h"
 #include "core/kernel/table_arena.h"
+#include "core/kernel/waiting.h"
 #include "core/session/calls.h"
 #include "core/session/governor.h"
+#include "core/session/metrics.h"
 #include "core/session/routing.h"
 #include "core/session/session.h"
 #include "core/session/stopper.h"
 #include "core/store/recording.h"
+#include "core/store/recording_dir.h"
 #include "core/target/child.h"
 
 #define TARGET_BYTES 400
@@ -37,6 +41,8 @@ struct kept_record {
 
 /* Puts a record at the end of a list; `ctx`: where that is, which moves on. -ENOMEM. */
 int still__keep(void *ctx, const void *data, size_t size);
+
+uint32_t kept_record__type(const struct kept_record *kept); /* REC_* */
 
 /* A process has ended, or what it executed has. */
 struct session_end_of {
@@ -63,12 +69,26 @@ struct session {
 	char *cache_dir;
 
 	/* --- targets --- */
+	struct scope *scope; /* NULL: processes are named, or started */
 	struct child child;
 	int command_status;
 	char target[TARGET_BYTES]; /* for people */
 
 	/* --- the sink --- */
-	struct recording *recording;
+	struct recording *recording; /* the directory's, if there is one; NULL: a live profile */
+	struct recording_dir *dir;
+	struct metrics *metrics; /* NULL: nobody wants any */
+	struct {
+		uint64_t start_ns;	 /* CLOCK_MONOTONIC */
+		int64_t clock_offset_ns; /* CLOCK_REALTIME less that, then */
+		/* What cumulative figures were at its beginning, and when they were last written.
+		 */
+		uint64_t before[COUNTERS_N], written[COUNTERS_N];
+		unsigned unread, unread_written; /* the latter of this recording alone */
+	} part;					 /* the recording that is being written */
+	/* Of recordings that are finished. */
+	struct capture_stats finished;
+	uint64_t finished_counters[COUNTERS_N];
 	struct capture *capture;
 	struct routing routing;
 	struct capture_event sampled[EVENTS_MAX]; /* what events are called */
@@ -90,7 +110,8 @@ struct session {
 	struct session_end_of *ends;
 	size_t n_ends, cap_ends;
 
-	struct kept_record *still; /* samples of threads that wait at the end; owned */
+	struct waiting_lister *lister; /* of looks at who waits; NULL: there was none */
+	struct kept_record *still;     /* samples of threads that wait at the end; owned */
 
 	/* --- the loop --- */
 	uint64_t last_tick_ns;
@@ -129,8 +150,15 @@ int session__open_ring(struct session *session, struct err *err);
 /* Adds the processes that the user asked for, or forks the one that will execute the command. */
 int session__add_targets(struct session *session, struct err *err);
 
+/* Once a second: whether what the user means by a scope is still there. */
+void session__look_at_scope(struct session *session);
+
 /* Reads what running targets have mapped, and finds their runtimes. */
 int session__refresh_targets(struct session *session, struct err *err);
+
+/* Of a thread that is to be sampled from here: its process, with what it has mapped. NULL: none of
+ * those that are recorded. -ENOMEM. */
+int session__known(struct session *session, uint32_t pid, struct process **ret);
 
 /* From now on the time counts. */
 int session__begin(struct session *session, struct err *err);
@@ -146,8 +174,35 @@ int session__open_recording(struct session *session, struct err *err);
 void session__on_source(void *ctx, struct process *process, const struct runtime *runtime,
 			const char *version, const char *source, const char *reason);
 
-/* Sums over all CPUs, less what was cut in the kernel half but completed from a stack copy. */
+/* Of the recording that is being written: sums over all CPUs, less what was cut in the kernel half
+ * but completed from a stack copy. */
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);
+
+/* What was last written are the counters of the recording that ends. */
+void session__end_part(struct session *session, uint64_t ret_counters[COUNTERS_N]);
+
+/* Kinds of frames and what is known at a recording's beginning. */
+int session__write_head(struct session *session, struct err *err);
+
+/* Makes the recording, in the directory if there is one. */
+int session__create_recording(struct session *session, struct err *err);
+
+/* Ends it. Idempotent. */
+int session__close_recording(struct session *session, struct err *err);
+void session__discard_recording(struct session *session);
+
+/* From here on the recording's time counts. */
+void session__begin_part(struct session *session, uint64_t now);
+
+/* At a tick: goes on with the next recording if it is time. */
+int session__rotate(struct session *session, uint64_t now, struct err *err);
+
+/* If anybody wants it: what braid does and costs, now. */
+int session__publish(struct session *session, struct err *err);
+
+/* Of all recordings: adds those that are finished. */
+void session__add_finished(const struct session *session, struct capture_stats *stats,
+			   uint64_t counters[COUNTERS_N]);
 
 /* Has events look at what is new among the targets. */
 int session__follow(struct session *session, struct err *err);

@@ -14,6 +14,42 @@ static void prepare_command(const struct session_opts *opts)
 			opts->runtimes[i]->prepare_command(opts->command);
 }
 
+/* What happens to processes that run has to be known before they are sampled: that they wait, or
+ * where they have mapped what is probed. */
+static bool needs_all(const struct session *session)
+{
+	return session->opts.trigger || event_list__waiting(&session->opts.events) ||
+	       event_list__has_mapped(&session->opts.events);
+}
+
+void session__look_at_scope(struct session *session)
+{
+	struct err note = {};
+
+	if (!session->scope || !scope__look(session->scope, &note))
+		return;
+	kernel_half__set_cgroup(session->half, scope__cgroup(session->scope));
+	if (session->opts.on_note)
+		session->opts.on_note(session->opts.ctx, note.text);
+}
+
+static int add_scope(struct session *session, struct err *err)
+{
+	struct err note = {};
+	int ret = 0;
+
+	snprintf(session->target, sizeof(session->target), "%s", scope__text(session->scope));
+	kernel_half__set_cgroup(session->half, scope__cgroup(session->scope));
+	if (needs_all(session))
+		ret = tracker__add_scope(session->tracker);
+	if (ret)
+		return err__set(err, ret, "cannot look at the processes that run: %s",
+				strerror(-ret));
+	if (!scope__finds_any(session->scope, &note) && session->opts.on_note)
+		session->opts.on_note(session->opts.ctx, note.text);
+	return 0;
+}
+
 int session__add_targets(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
@@ -31,6 +67,8 @@ int session__add_targets(struct session *session, struct err *err)
 	}
 	/* What happens until all is attached is not sampled. */
 	kernel_half__sample_from(session->half, UINT64_MAX);
+	if (session->scope)
+		return add_scope(session, err);
 	for (i = 0; !ret && i < opts->n_pids; i++) {
 		ret = tracker__add(session->tracker, opts->pids[i], false, &process, err);
 		if (!ret && opts->n_pids == 1)
@@ -49,18 +87,34 @@ int session__refresh_targets(struct session *session, struct err *err)
 {
 	struct process *process;
 
-	if (session->opts.command)
+	if (session->opts.command || (session->scope && !session->opts.trigger &&
+				      !event_list__has_mapped(&session->opts.events)))
 		return 0;
 	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
 		if (process->space) /* it has been read */
 			continue;
 		if (tracker__refresh(session->tracker, process))
 			return err__set(err, -ENOMEM, "out of memory");
-		if (session->opts.source != RUNTIME_SOURCE_CALLS &&
+		if (session->opts.source != RUNTIME_SOURCE_CALLS && !session->scope &&
 		    capture__read_code(session->capture, process, err))
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+int session__known(struct session *session, uint32_t pid, struct process **ret)
+{
+	struct process *process = tracker__find(session->tracker, pid);
+	int code = 0;
+
+	if (!process && session->scope) {
+		code = tracker__add_running(session->tracker, pid);
+		process = tracker__find(session->tracker, pid);
+	}
+	if (!code && process && session->scope && !process->space && !process->gone)
+		code = tracker__refresh(session->tracker, process);
+	*ret = process;
+	return code;
 }
 
 /* What is attached where targets have mapped something, which is known by now: events of code, and
@@ -117,7 +171,7 @@ static int add_descendants(struct session *session, struct err *err)
 	unsigned n = 0;
 	int ret = 0;
 
-	if (!opts->no_children)
+	if (!opts->no_children && !session->scope)
 		ret = tracker__add_descendants(session->tracker, &n);
 	if (ret)
 		return err__set(err, ret, "cannot find the processes below those to record: %s",

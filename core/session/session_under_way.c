@@ -49,6 +49,14 @@ int still__keep(void *ctx, const void *data, size_t size)
 	return 0;
 }
 
+uint32_t kept_record__type(const struct kept_record *kept)
+{
+	uint32_t type;
+
+	memcpy(&type, kept->data, sizeof(type));
+	return type;
+}
+
 static int by_tid(const void *a, const void *b)
 {
 	uint32_t one = ((const struct call_rec *)a)->tid, other = ((const struct call_rec *)b)->tid;
@@ -107,13 +115,17 @@ static int add(struct calls *calls, const struct still_thread *thread, struct st
 	       uint64_t since_ns, int kind)
 {
 	struct session *session = calls->session;
-	const struct process *process = tracker__find(session->tracker, thread->tgid);
 	uint64_t from_ns = clip(session, since_ns, sample->event);
 	struct kept_record **end;
+	struct process *process;
 	struct call *call;
+	int ret;
 
-	if (!process || !from_ns)
+	if (!from_ns)
 		return 0;
+	ret = session__known(session, thread->tgid, &process);
+	if (ret || !process)
+		return ret;
 	if (array__reserve(&calls->list, &calls->cap, calls->n + 1, sizeof(*calls->list)))
 		return -ENOMEM;
 	call = &calls->list[calls->n++];
@@ -187,14 +199,6 @@ static int add_thread(struct calls *calls, const struct still_thread *thread)
 	return ret ? ret : add_syscall(calls, thread, rec);
 }
 
-static uint32_t type_of(const struct kept_record *kept)
-{
-	uint32_t type;
-
-	memcpy(&type, kept->data, sizeof(type));
-	return type;
-}
-
 static uint64_t since(const struct call_rec *rec, int kind)
 {
 	return kind == CALL_LOCK       ? rec->lock_ns
@@ -214,7 +218,7 @@ static void keep(struct calls *calls, struct call *call)
 	while ((kept = call->records)) {
 		call->records = kept->next;
 		kept->next = NULL;
-		if (!taken && type_of(kept) == REC_SAMPLE) {
+		if (!taken && kept_record__type(kept) == REC_SAMPLE) {
 			free(kept);
 			continue;
 		}

@@ -80,21 +80,17 @@ static void drop(struct kept_record ***end, struct kept_record **from)
 	*end = from;
 }
 
+/* Of the wait up to `until_ns`. */
 static struct still_sample describe(const struct session *session, uint32_t event,
 				    const struct still_thread *thread,
-				    const struct waiting_rec *rec)
+				    const struct waiting_rec *rec, uint64_t until_ns)
 {
 	struct still_sample sample = { .event = event,
-				       .time_ns = session->end_ns - 1,
-				       .value = session->end_ns -
-						max_of(rec->off_ns, session->start_ns),
+				       .time_ns = until_ns,
+				       .value = until_ns - max_of(rec->off_ns, session->start_ns),
 				       .link = rec->link,
 				       .peer = rec->peer };
 
-	/* What short waits before have left on the thread's clock. It begins anywhere below the
-	 * shortest period, which says nothing. */
-	if (rec->clock_ns >= WAITING_PERIOD_LEAST_NS)
-		sample.value += rec->clock_ns;
 	sample.condition.state = rec->state;
 	sample.condition.syscall =
 		thread->syscall >= 0 && thread->syscall < INT16_MAX ? thread->syscall : NO_SYSCALL;
@@ -103,14 +99,14 @@ static struct still_sample describe(const struct session *session, uint32_t even
 	return sample;
 }
 
-/* The thread's note, as far as it is about a wait that belongs into the recording. */
+/* The thread's note, as far as it is about a wait that counts, up to `until_ns`. */
 static bool find_note(const struct session *session, const struct still_thread *thread,
-		      uint32_t event, struct waiting_rec *ret)
+		      uint32_t event, uint64_t until_ns, struct waiting_rec *ret)
 {
 	const struct event_spec *spec = &session->opts.events.list[event - 1];
 
-	if (!waiting__get(session->half, thread->tid, ret) || ret->off_ns >= session->end_ns ||
-	    session->end_ns - max_of(ret->off_ns, session->start_ns) < spec->minimum)
+	if (!waiting__get(session->half, thread->tid, ret) || ret->off_ns >= until_ns ||
+	    until_ns - max_of(ret->off_ns, session->start_ns) < spec->minimum)
 		return false;
 	ret->link = ret->peer = 0; /* who has woken it belongs to the wait's own end */
 	/* It was noted at the beginning just when it began to run, and has not stopped since. */
@@ -120,19 +116,27 @@ static bool find_note(const struct session *session, const struct still_thread *
 /* What the thread's stack was read from is right if the thread has not run meanwhile: then its note
  * is still there, and is taken, so that nobody samples the wait once more. Else the kernel half has
  * done so. What is of no interest is no error. */
-static int sample_thread(const struct session *session, struct host_half *host,
+static int sample_thread(struct session *session, struct host_half *host,
 			 const struct still_thread *thread, uint32_t event,
 			 struct kept_record ***end)
 {
-	const struct process *process = tracker__find(session->tracker, thread->tgid);
 	struct kept_record **from = *end;
 	struct still_sample sample;
 	struct waiting_rec rec, now;
+	struct process *process;
 	int ret;
 
-	if (!process || !find_note(session, thread, event, &rec))
+	if (!find_note(session, thread, event, session->end_ns, &rec))
 		return 0;
-	sample = describe(session, event, thread, &rec);
+	ret = session__known(session, thread->tgid, &process);
+	if (ret || !process)
+		return ret;
+	sample = describe(session, event, thread, &rec, session->end_ns);
+	sample.time_ns--;
+	/* What short waits before have left on the thread's clock. It begins anywhere below the
+	 * shortest period, which says nothing. */
+	if (rec.clock_ns >= WAITING_PERIOD_LEAST_NS)
+		sample.value += rec.clock_ns;
 	ret = host_half__sample(host, process->space, thread, &sample, still__keep, end);
 	if (ret)
 		return ret;
@@ -152,6 +156,8 @@ int session__sample_waiting(struct session *session, struct err *err)
 
 	if (!event)
 		return 0;
+	if (session->opts.live) /* what it has of them belongs to the samples that come now */
+		live_profile__look(session->opts.live);
 	ret = waiting__list(session->half, &threads, &n, err);
 	if (ret)
 		return ret;
@@ -178,4 +184,87 @@ int session__record_waiting(struct session *session, struct err *err)
 		free(kept);
 	}
 	return ret;
+}
+
+/* --- while it goes on --- */
+
+struct look {
+	struct session *session;
+	struct host_half *host; /* NULL: not needed yet */
+	uint32_t event;
+	uint64_t now_ns;
+};
+
+/* The records of a wait that is met for the first time. `ret_over`: it has ended meanwhile. */
+static int sample_under_way(struct look *look, const struct still_thread *thread,
+			    const struct waiting_rec *rec, const struct process *process,
+			    struct kept_record **ret_first, bool *ret_over)
+{
+	struct session *session = look->session;
+	struct still_sample sample = describe(session, look->event, thread, rec, look->now_ns);
+	struct kept_record **end = ret_first;
+	struct waiting_rec now;
+	int ret = 0;
+
+	sample.flags = SAMPLE_UNDER_WAY;
+	sample.link = sample.peer = 0;
+	if (!look->host)
+		ret = host_half__new(session->half, session->table_arena, &look->host);
+	if (!ret)
+		ret = host_half__sample(look->host, process->space, thread, &sample, still__keep,
+					&end);
+	*ret_over = !waiting__get(session->half, thread->tid, &now) || now.off_ns != rec->off_ns;
+	return ret;
+}
+
+static int look_at(struct look *look, const struct still_thread *thread, struct err *err)
+{
+	struct session *session = look->session;
+	const struct process *process = tracker__find(session->tracker, thread->tgid);
+	struct kept_record *kept = NULL, *next;
+	struct waiting_rec rec;
+	bool over;
+	int ret;
+
+	if (!process || !find_note(session, thread, look->event, look->now_ns, &rec))
+		return 0;
+	ret = live_profile__waits(session->opts.live, thread->tid,
+				  max_of(rec.off_ns, session->start_ns), look->now_ns);
+	if (ret)
+		return min_of(ret, 0);
+	ret = sample_under_way(look, thread, &rec, process, &kept, &over);
+	for (; kept; kept = next) {
+		next = kept->next;
+		/* What was named on the way is named once, whatever becomes of the sample. */
+		if (!ret && !(over && kept_record__type(kept) == REC_SAMPLE))
+			ret = routing__record(&session->routing, kept->data, kept->size, err);
+		free(kept);
+	}
+	return ret;
+}
+
+int session__look_at_waits(struct session *session, struct err *err)
+{
+	struct look look = { .session = session,
+			     .event = event_list__waiting(&session->opts.events) };
+	struct still_thread *threads = NULL;
+	size_t n = 0;
+	int ret;
+
+	if (!look.event)
+		return 0;
+	live_profile__look(session->opts.live);
+	ret = session->lister ? 0 : waiting_lister__new(session->half, &session->lister, err);
+	if (!ret)
+		ret = waiting_lister__list(session->lister, &threads, &n, err);
+	if (ret)
+		return ret;
+	look.now_ns = now_ns();
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = look_at(&look, &threads[i], err);
+	host_half__free(look.host);
+	free(threads);
+	return ret && !err->text[0] ? err__set(err, ret, "cannot sample the threads that wait: %s",
+					       strerror(-ret))
+				    : ret;
 }

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 
 #define APART_NS 300000000ULL /* two signals that are two wishes */
@@ -61,6 +62,7 @@ static void *watch(void *arg)
 	struct stopper *stopper = arg;
 	int number;
 
+	privilege__drop_all();
 	for (;;) {
 		if (sigwait(&stopper->signals, &number))
 			continue;

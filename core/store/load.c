@@ -10,7 +10,9 @@
 
 #include "core/base/util.h"
 #include "core/profile/recorded.h"
+#include "core/store/load_columns.h"
 #include "core/store/load_file.h"
+#include "core/store/load_range.h"
 #include "core/store/recording.h"
 
 /* A table's rows, one after the other, into what was recorded. */
@@ -22,6 +24,8 @@ struct reader {
 
 struct reading {
 	const char *path;
+	const struct recorded_times *times;	/* NULL: all */
+	const struct recorded_columns *columns; /* NULL: from its first sample to its last */
 	sqlite3 *db;
 	struct recorded recorded;
 };
@@ -82,9 +86,15 @@ static int meta_row(struct recorded *recorded, sqlite3_stmt *stmt)
 		return recorded__add_text(recorded, value, &recorded->symbols_of);
 	if (!strcmp(key, META_SYMBOLS_PACKAGE))
 		return recorded__add_text(recorded, value, &recorded->symbols_package);
-	if (!strcmp(key, META_SYMBOLS_ASKED))
+	if (!strcmp(key, META_HOST))
+		return recorded__add_text(recorded, value, &recorded->host);
+	if (!strcmp(key, META_STARTED_AT))
+		return recorded__add_text(recorded, value, &recorded->started);
+	if (!strcmp(key, META_CLOCK_OFFSET_NS))
+		recorded->clock_offset_ns = strtoll(value, NULL, 10);
+	else if (!strcmp(key, META_SYMBOLS_ASKED))
 		recorded->symbols_asked = number_of(value) > 0;
-	else if (!strcmp(key, "duration_s"))
+	else if (!strcmp(key, META_DURATION_S))
 		recorded->duration_s = number_of(value);
 	else if (!strcmp(key, "frequency_hz"))
 		recorded->frequency_hz = number_of(value);
@@ -111,7 +121,8 @@ static int event_row(struct recorded *recorded, sqlite3_stmt *stmt)
 static int process_row(struct recorded *recorded, sqlite3_stmt *stmt)
 {
 	return recorded__add_process(recorded, column_u32(stmt, 0), column_u32(stmt, 1),
-				     column_text(stmt, 2));
+				     column_text(stmt, 2), column_text(stmt, 3),
+				     column_text(stmt, 4));
 }
 
 static int thread_row(struct recorded *recorded, sqlite3_stmt *stmt)
@@ -122,7 +133,8 @@ static int thread_row(struct recorded *recorded, sqlite3_stmt *stmt)
 
 static int image_row(struct recorded *recorded, sqlite3_stmt *stmt)
 {
-	return recorded__add_image(recorded, column_u32(stmt, 0), column_text(stmt, 1));
+	return recorded__add_image(recorded, column_u32(stmt, 0), column_text(stmt, 1),
+				   column_text(stmt, 2));
 }
 
 static int function_row(struct recorded *recorded, sqlite3_stmt *stmt)
@@ -160,26 +172,29 @@ static int node_row(struct recorded *recorded, sqlite3_stmt *stmt)
 	return recorded__add_node(recorded, column_u32(stmt, 0), &node);
 }
 
+static struct sink_sample sample_of(sqlite3_stmt *stmt)
+{
+	return (struct sink_sample) { .thread = column_u32(stmt, 1),
+				      .native = column_u32(stmt, 2),
+				      .runtime = column_u32(stmt, 3),
+				      .value = column_count(stmt, 4),
+				      .event = column_u32(stmt, 5),
+				      .condition = { .state = column_u32(stmt, 6),
+						     .lock = column_u32(stmt, 7),
+						     .syscall = column_u32(stmt, 8) - 1 },
+				      .link = column_i64(stmt, 9, 0),
+				      .object = column_i64(stmt, 10, 0),
+				      .time_ns = column_count(stmt, 11) };
+}
+
 static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
 {
-	const struct sink_sample sample = { .thread = column_u32(stmt, 1),
-					    .native = column_u32(stmt, 2),
-					    .runtime = column_u32(stmt, 3),
-					    .value = column_count(stmt, 4),
-					    .event = column_u32(stmt, 5),
-					    .condition = { .state = column_u32(stmt, 6),
-							   .lock = column_u32(stmt, 7),
-							   .syscall = column_u32(stmt, 8) - 1 },
-					    .link = column_i64(stmt, 9, 0),
-					    .object = column_i64(stmt, 10, 0),
-					    .time_ns = column_count(stmt, 11) };
+	const struct sink_sample sample = sample_of(stmt);
 
 	return recorded__add_sample(recorded, &sample);
 }
 
 #define NOW RECORDING_SCHEMA_VERSION
-
-#define COLUMNS 2000 /* of time: more than a screen has */
 
 /* The only event until version 2, whose values were called weights. */
 #define CPU_EVENT    1
@@ -192,9 +207,10 @@ static const struct reader readers[] = {
 	{ "counter",  "rowid, name, value",                           counter_row,  1, NOW },
 	{ "kind",     "id, name, suffix",                             kind_row,     1, NOW },
 	{ "event",    "id, name, unit",                               event_row,    3, NOW },
-	{ "process",  "id, pid, name",                                process_row,  1, NOW },
+	{ "process",  "id, pid, name, '', ''",                        process_row,  1, 3 },
+	{ "process",  "id, pid, name, cgroup, container",             process_row,  4, NOW },
 	{ "thread",   "id, process, tid, name",                       thread_row,   1, NOW },
-	{ "image",    "id, path",                                     image_row,    1, NOW },
+	{ "image",    "id, path, build_id",                           image_row,    1, NOW },
 	{ "function", "id, name, file",                               function_row, 1, NOW },
 	{ "frame",    "id, kind, image, address, 0",                  frame_row,    1, 1 },
 	{ "frame",    "id, kind, image, address, loop",               frame_row,    2, NOW },
@@ -223,17 +239,29 @@ static int check_id(const struct reader *reader, sqlite3_stmt *stmt, int64_t *la
 	return 0;
 }
 
-/* Never by an index, which could have another order. */
-static int read_table(struct reading *reading, const struct reader *reader, struct err *err)
+/* Never by an index, which could have another order. Returns SQLite's error code. */
+static int prepare(struct reading *reading, const struct reader *reader, sqlite3_stmt **ret)
 {
-	sqlite3_stmt *stmt = NULL;
-	int code, ret = 0, repeats = 0;
-	int64_t last = -1;
-	char sql[128];
+	char sql[160];
 
 	snprintf(sql, sizeof(sql), "SELECT %s FROM main.%s NOT INDEXED", reader->columns,
 		 reader->table);
-	code = sqlite3_prepare_v2(reading->db, sql, -1, &stmt, NULL);
+	return sqlite3_prepare_v2(reading->db, sql, -1, ret, NULL);
+}
+
+static int damaged(const struct reading *reading, const struct reader *reader, int64_t last,
+		   struct err *err)
+{
+	return err__set(err, -EBADMSG, "%s is damaged: table %s, after row %lld", reading->path,
+			reader->table, (long long)last);
+}
+
+static int read_table(struct reading *reading, const struct reader *reader, struct err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+	int code = prepare(reading, reader, &stmt), ret = 0, repeats = 0;
+	int64_t last = -1;
+
 	while (!code && !ret) {
 		code = sqlite3_step(stmt);
 		if (code != SQLITE_ROW)
@@ -244,8 +272,7 @@ static int read_table(struct reading *reading, const struct reader *reader, stru
 			ret = reader->row(&reading->recorded, stmt);
 	}
 	if (ret == -EBADMSG)
-		err__set(err, ret, "%s is damaged: table %s, after row %lld", reading->path,
-			 reader->table, (long long)last);
+		damaged(reading, reader, last, err);
 	else if (ret)
 		err__set(err, ret, "out of memory");
 	else if (code != SQLITE_DONE)
@@ -255,14 +282,15 @@ static int read_table(struct reading *reading, const struct reader *reader, stru
 }
 
 /* Divides the time from the first sample to the last. */
-static int find_columns(struct reading *reading, struct err *err)
+static int find_columns(struct reading *reading, bool instants, struct err *err)
 {
 	struct recorded_columns *columns = &reading->recorded.columns;
 	sqlite3_stmt *stmt = NULL;
 	uint64_t first, last;
 	int code =
 		sqlite3_prepare_v2(reading->db,
-				   "SELECT min(time_ns), max(time_ns) FROM main.sample NOT INDEXED",
+				   "SELECT min(time_ns), max(time_ns) FROM main.sample NOT INDEXED "
+				   "WHERE typeof(time_ns) = 'integer'",
 				   -1, &stmt, NULL);
 
 	if (!code)
@@ -274,13 +302,13 @@ static int find_columns(struct reading *reading, struct err *err)
 	first = column_count(stmt, 0);
 	last = max_of(column_count(stmt, 1), first);
 	sqlite3_finalize(stmt);
-	columns->first_ns = first;
-	columns->n = COLUMNS;
-	columns->width_ns = (last - first) / COLUMNS + 1;
+	load_columns__divide(first, last, instants, columns);
 	return 0;
 }
 
-static int read_all(struct reading *reading, const struct profile_filter *filter, struct err *err)
+/* `ret_samples`: not the samples, but what reads them. */
+static int read_all(struct reading *reading, const struct profile_filter *filter,
+		    const struct reader **ret_samples, struct err *err)
 {
 	uint32_t version = 0;
 	int ret = load_file__open(reading->path, &reading->db, &version, err);
@@ -289,26 +317,43 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 		     (version < 3 && recorded__add_event(&reading->recorded, CPU_EVENT, "cpu",
 							 SINK_UNIT_SAMPLES))))
 		ret = err__set(err, -ENOMEM, "out of memory");
+	if (reading->times)
+		reading->recorded.times = *reading->times;
 	reading->recorded.keeps_buckets = filter->histogram;
 	reading->recorded.keeps_wakers = filter->wakers;
 	reading->recorded.min_age_ns = filter->min_age_ns;
-	if (!ret && filter->times)
-		ret = find_columns(reading, err);
-	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++)
-		if (version >= readers[i].from && version <= readers[i].to)
+	if (!ret && (filter->times || filter->instants) && reading->columns)
+		reading->recorded.columns = *reading->columns;
+	else if (!ret && (filter->times || filter->instants))
+		ret = find_columns(reading, filter->instants, err);
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(readers); i++) {
+		if (version < readers[i].from || version > readers[i].to)
+			continue;
+		if (ret_samples && readers[i].row == sample_row)
+			*ret_samples = &readers[i];
+		else
 			ret = read_table(reading, &readers[i], err);
+	}
 	return ret;
+}
+
+int load__file(const char *path, const struct profile_filter *filter,
+	       const struct recorded_times *times, const struct recorded_columns *columns,
+	       struct recorded *ret, struct err *err)
+{
+	struct reading reading = { .path = path, .times = times, .columns = columns };
+	int code = read_all(&reading, filter, NULL, err);
+
+	sqlite3_close(reading.db);
+	*ret = reading.recorded;
+	return code;
 }
 
 static int load(const char *path, const struct profile_filter *filter, struct recorded *ret,
 		struct err *err)
 {
-	struct reading reading = { .path = path };
-	int code = read_all(&reading, filter, err);
-
-	sqlite3_close(reading.db);
-	*ret = reading.recorded;
-	return code;
+	return load_range__is_wanted(path, filter) ? load_range__of(path, filter, ret, err)
+						   : load__file(path, filter, NULL, NULL, ret, err);
 }
 
 int load__profile(const char *path, const struct profile_filter *filter, struct profile **ret,
@@ -323,55 +368,74 @@ int load__profile(const char *path, const struct profile_filter *filter, struct 
 	return code;
 }
 
-static int build_other(const struct recorded *recorded, const char *path,
-		       const struct profile_filter *filter, size_t event, struct profile **others,
-		       size_t *n, struct err *err)
-{
-	struct profile_filter of = *filter;
-	int code;
-
-	of.event = recorded__text(recorded, recorded->events.rows[event].name);
-	code = build__profile(recorded, path, &of, &others[*n], NULL, err);
-	if (code == -EINVAL) /* it has nothing of what is asked for, such as an age */
-		return 0;
-	if (!code && others[*n]->total)
-		++*n;
-	else if (!code)
-		profile__free(others[*n]);
-	return code;
-}
-
 int load__profiles(const char *path, const struct profile_filter *filter, struct profile **ret,
 		   struct profile ***ret_others, size_t *ret_n, struct err *err)
 {
 	struct recorded recorded;
-	struct profile **others = NULL;
-	size_t n = 0;
 	int code = load(path, filter, &recorded, err);
 
 	if (!code)
-		code = build__profile(&recorded, path, filter, ret, NULL, err);
-	if (code)
-		goto out;
-	others = calloc(recorded.events.n + 1, sizeof(struct profile *));
-	if (!others)
-		code = err__set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; !code && i < recorded.events.n; i++) {
-		const char *name = recorded__text(&recorded, recorded.events.rows[i].name);
-
-		if (!(*ret)->event || strcmp((*ret)->event, name) != 0)
-			code = build_other(&recorded, path, filter, i, others, &n, err);
-	}
-out:
+		code = build__profiles(&recorded, path, filter, ret, ret_others, ret_n, err);
 	recorded__done(&recorded);
-	*ret_others = others;
-	*ret_n = n;
-	if (!code)
-		return 0;
-	for (size_t i = 0; i < n; i++)
-		profile__free(others[i]);
-	free(others);
-	*ret_others = NULL;
-	*ret_n = 0;
 	return code;
+}
+
+/* ---- sample by sample ---- */
+
+struct load_samples {
+	struct reading reading;
+	const struct reader *reader;
+	sqlite3_stmt *stmt;
+	int64_t last;
+	int repeats;
+	bool ended; /* another step would begin anew */
+};
+
+int load_samples__open(const char *path, struct load_samples **ret, struct err *err)
+{
+	const struct profile_filter all = {};
+	struct load_samples *samples = calloc(1, sizeof(*samples));
+	int code;
+
+	*ret = samples;
+	if (!samples || !(samples->reading.path = strdup(path)))
+		return err__set(err, -ENOMEM, "out of memory");
+	samples->last = -1;
+	code = read_all(&samples->reading, &all, &samples->reader, err);
+	if (code)
+		return code;
+	code = prepare(&samples->reading, samples->reader, &samples->stmt);
+	return code ? load_file__failed(path, code, err) : 0;
+}
+
+struct recorded *load_samples__recorded(struct load_samples *samples)
+{
+	return &samples->reading.recorded;
+}
+
+int load_samples__next(struct load_samples *samples, struct sink_sample *ret, struct err *err)
+{
+	int code = samples->ended ? SQLITE_DONE : sqlite3_step(samples->stmt);
+
+	samples->ended = code == SQLITE_DONE;
+	if (samples->ended)
+		return 0;
+	if (code != SQLITE_ROW)
+		return load_file__failed(samples->reading.path, code, err);
+	code = check_id(samples->reader, samples->stmt, &samples->last, &samples->repeats);
+	if (code)
+		return damaged(&samples->reading, samples->reader, samples->last, err);
+	*ret = sample_of(samples->stmt);
+	return 1;
+}
+
+void load_samples__close(struct load_samples *samples)
+{
+	if (!samples)
+		return;
+	sqlite3_finalize(samples->stmt);
+	sqlite3_close(samples->reading.db);
+	recorded__done(&samples->reading.recorded);
+	free((char *)samples->reading.path);
+	free(samples);
 }

@@ -50,18 +50,33 @@ int recording__create(const char *path, bool force, struct recording **ret, stru
 	return code;
 }
 
-int recording__commit(struct recording *recording, struct err *err)
+static int commit(struct recording *recording, bool last, struct err *err)
 {
-	int code = recording_db__commit(&recording->db, false, err);
+	int code = recording_db__commit(&recording->db, last, err);
 
 	if (!code && sqlite3_get_autocommit(recording->db.db)) /* it was not put off */
 		recording->n_committed = recording->n_samples;
 	return code;
 }
 
+int recording__commit(struct recording *recording, struct err *err)
+{
+	return commit(recording, false, err);
+}
+
+int recording__complete(struct recording *recording, struct err *err)
+{
+	return commit(recording, true, err);
+}
+
 uint64_t recording__committed(const struct recording *recording)
 {
 	return recording->n_committed;
+}
+
+void recording__keep_trying(struct recording *recording)
+{
+	recording->db.keeps_trying = true;
 }
 
 int recording__close(struct recording *recording, struct err *err)
@@ -124,7 +139,7 @@ static int write_process(struct sink *sink, uint32_t id, const struct sink_proce
 {
 	return recording_db__insert(&recording_of(sink)->db, TABLE_process, err, id, process->pid,
 				    process->parent_pid, process->start_ticks, process->name,
-				    process->command);
+				    process->command, process->cgroup, process->container);
 }
 
 static int write_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,

@@ -19,14 +19,23 @@
  * stays readable), -ESTALE (the file was moved or removed), -EIO, -ENOMEM; `err` has the sentence.
  * After a failed call only close may follow. */
 
-#define RECORDING_SCHEMA_VERSION 3
+#define RECORDING_SCHEMA_VERSION 4
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */
 
-/* Keys of the table meta: a file without symbols, and the package that has them; of how many files
+/* Keys of the table meta: when the recording began, by CLOCK_MONOTONIC, and what CLOCK_REALTIME was
+ * more than that then; how long it is. */
+#define META_START_NS	     "start_ns"
+#define META_CLOCK_OFFSET_NS "clock_offset_ns"
+#define META_DURATION_S	     "duration_s"
+
+/* The same: a file without symbols, and the package that has them; of how many files
  * debug servers were asked. */
 #define META_SYMBOLS_OF	     "symbols_of"
 #define META_SYMBOLS_PACKAGE "symbols_package"
 #define META_SYMBOLS_ASKED   "symbols_asked"
+/* The same: when, in UTC to the second, and where. */
+#define META_STARTED_AT	     "started_at"
+#define META_HOST	     "host"
 
 struct recording;
 
@@ -38,6 +47,13 @@ struct recording;
  * `path`.old that is none, and a journal or write-ahead log beside either that belongs to no
  * recording (-EEXIST). Nothing is left behind on failure. NULL for `path`: in memory only. */
 int recording__create(const char *path, bool force, struct recording **ret, struct err *err);
+
+/* From now on a full disk (-ENOSPC) ends nothing: all stays as before the commit that failed, which
+ * may be repeated. What came since the last one that succeeded is in memory. */
+void recording__keep_trying(struct recording *recording);
+
+/* As recording__commit, but waits for readers for seconds: to be called at the end. */
+int recording__complete(struct recording *recording, struct err *err);
 
 /* Commits and closes. NULL is fine. Frees in any case. */
 int recording__close(struct recording *recording, struct err *err);

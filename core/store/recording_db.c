@@ -88,9 +88,14 @@ int recording_db__check(const struct recording_db *db, struct err *err)
 
 int recording_db__fail(struct recording_db *db, int code, struct err *err)
 {
+	int rolled_back = SQLITE_OK;
+
 	if (db->db && !sqlite3_get_autocommit(db->db))
-		sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL);
-	db->failed = code;
+		rolled_back = sqlite3_exec(db->db, "ROLLBACK", NULL, NULL, NULL);
+	for (int i = 0; i < TABLES_N; i++)
+		recording_rows__rolled_back(&db->rows[i]);
+	if (code != -ENOSPC || rolled_back || !db->keeps_trying)
+		db->failed = code;
 	return err__set(err, code, "cannot write %s: %s", db->path ? db->path : "to memory",
 			code == -ESTALE ? "it was moved or removed" : strerror(-code));
 }
@@ -240,6 +245,8 @@ int recording_db__commit(struct recording_db *db, bool last, struct err *err)
 		return 0;
 	if (code)
 		return recording_db__fail(db, sqlite_errno(db->db, code), err);
+	for (i = 0; i < TABLES_N; i++)
+		recording_rows__committed(&db->rows[i]);
 	if (db->path && !db->claim.settled)
 		db->failed = recording_file__settle(db->path, &db->claim, err);
 	return db->failed;

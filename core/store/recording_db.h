@@ -19,7 +19,7 @@
 	X(meta,     "tt",        "?,?")                    \
 	X(kind,     "ltt",       "?,?,?")                  \
 	X(event,    "utt",       "?,?,?")                  \
-	X(process,  "uuultt",    "?,?,?,?,?,?")            \
+	X(process,  "uuultttt",  "?,?,?,?,?,?,?,?")        \
 	X(thread,   "uuut",      "?,?,?,?")                \
 	X(source,   "utttt",     "?,?,?,?,?")              \
 	X(image,    "utt",       "?,?,?")                  \
@@ -51,6 +51,7 @@ struct recording_db {
 	sqlite3_stmt *write[TABLES_N];
 	struct recording_rows rows[TABLES_N]; /* since the last commit */
 	int failed;			      /* what the first failed call returned */
+	bool keeps_trying; /* a full disk is no failure: the next commit may succeed */
 };
 
 /* As recording__create. Call recording_db__done in any case. */
@@ -70,7 +71,8 @@ int recording_db__fail(struct recording_db *db, int code, struct err *err);
 int recording_db__insert(struct recording_db *db, enum table table, struct err *err, ...);
 
 /* A reader may hold up a commit. While recording, one that waited too long is put off to the next
- * call, without an error; the last one waits longer, and then fails. */
+ * call, without an error; the last one waits longer, and then fails. If the recording keeps trying,
+ * all is as before after -ENOSPC, and the call may be repeated. */
 int recording_db__commit(struct recording_db *db, bool last, struct err *err);
 
 #endif

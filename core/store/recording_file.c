@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "core/base/file_beside.h"
+#include "core/base/sudo_user.h"
 #include "core/base/util.h"
 #include "core/store/recording.h"
 
@@ -70,6 +71,22 @@ int recording_file__identify(const char *path, uint32_t *ret_version, struct err
 	if (fd < 0)
 		return fd;
 	ret = identify_fd(fd, path, ret_version, err);
+	close_fd(&fd);
+	return ret;
+}
+
+static bool is_marked(int fd)
+{
+	struct flock mark = writer_mark();
+
+	return !fcntl(fd, F_OFD_GETLK, &mark) && mark.l_type != F_UNLCK;
+}
+
+bool recording_file__is_being_written(const char *path)
+{
+	int fd = open_to_look(path, NULL);
+	bool ret = fd >= 0 && is_marked(fd);
+
 	close_fd(&fd);
 	return ret;
 }
@@ -169,7 +186,6 @@ enum there { THERE_NOTHING, THERE_RECORDING, THERE_OTHER };
  * a negative errno. */
 static int find(const char *path, struct err *err)
 {
-	struct flock mark = writer_mark();
 	uint32_t version;
 	bool recording, busy;
 	struct stat st;
@@ -188,7 +204,7 @@ static int find(const char *path, struct err *err)
 	if (fd < 0)
 		return fd;
 	recording = !identify_fd(fd, path, &version, NULL);
-	busy = recording && !fcntl(fd, F_OFD_GETLK, &mark) && mark.l_type != F_UNLCK;
+	busy = recording && is_marked(fd);
 	close_fd(&fd);
 	if (busy)
 		return err__set(err, -EBUSY, "%s is being written by another braid", path);
@@ -229,22 +245,6 @@ static int check(const char *path, bool force, struct err *err)
 
 /* --- taking the place --- */
 
-/* Who asked for it by sudo is to read it without. */
-static void hand_over(int fd)
-{
-	const char *uid = secure_getenv("SUDO_UID"), *gid = secure_getenv("SUDO_GID");
-	char *uid_end, *gid_end;
-	unsigned long owner, group;
-
-	if (geteuid() || !uid || !gid)
-		return;
-	owner = strtoul(uid, &uid_end, 10);
-	group = strtoul(gid, &gid_end, 10);
-	if (*uid && !*uid_end && owner < UINT32_MAX && *gid && !*gid_end && group < UINT32_MAX &&
-	    fchown(fd, owner, group))
-		return; /* then it stays root's: some file systems have no owners */
-}
-
 int recording_file__claim(const char *path, bool force, struct recording_claim *ret,
 			  struct err *err)
 {
@@ -258,7 +258,7 @@ int recording_file__claim(const char *path, bool force, struct recording_claim *
 	if (code < 0)
 		return err__set(err, code, "cannot create %s: %s", path, strerror(-code));
 	ret->fd = code;
-	hand_over(ret->fd);
+	sudo_user__give(ret->fd);
 	/* Where the file system has no locks, two recorders at once go unnoticed. */
 	fcntl(ret->fd, F_OFD_SETLK, &mark);
 	return 0;

@@ -13,6 +13,9 @@
  * (a directory, another format, an empty file); any other errno of open. */
 int recording_file__identify(const char *path, uint32_t *ret_version, struct err *err);
 
+/* Does a recorder have it open? */
+bool recording_file__is_being_written(const char *path);
+
 /* A new recording on its way to its place. What is there stays until the first commit has
  * succeeded, so that a failed start changes nothing. */
 struct recording_claim {

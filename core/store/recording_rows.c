@@ -89,24 +89,34 @@ static size_t bind(sqlite3_stmt *insert, const char *format, const uint8_t *from
 
 int recording_rows__flush(struct recording_rows *rows, const char *format, sqlite3_stmt *insert)
 {
-	size_t done = 0;
 	int code = SQLITE_OK;
 
-	while (done < rows->n_bytes) {
-		size_t size = bind(insert, format, rows->bytes + done);
+	while (rows->n_flushed < rows->n_bytes) {
+		size_t size = bind(insert, format, rows->bytes + rows->n_flushed);
 
-		assert(size && size <= rows->n_bytes - done);
+		assert(size && size <= rows->n_bytes - rows->n_flushed);
 		sqlite3_step(insert);
 		code = sqlite3_reset(insert);
 		if (code)
 			break;
-		done += size;
+		rows->n_flushed += size;
 	}
 	sqlite3_clear_bindings(insert); /* they point at rows that go */
-	if (done)
-		memmove(rows->bytes, rows->bytes + done, rows->n_bytes - done);
-	rows->n_bytes -= done;
 	return code;
+}
+
+void recording_rows__committed(struct recording_rows *rows)
+{
+	if (rows->n_flushed)
+		memmove(rows->bytes, rows->bytes + rows->n_flushed,
+			rows->n_bytes - rows->n_flushed);
+	rows->n_bytes -= rows->n_flushed;
+	rows->n_flushed = 0;
+}
+
+void recording_rows__rolled_back(struct recording_rows *rows)
+{
+	rows->n_flushed = 0;
 }
 
 void recording_rows__done(struct recording_rows *rows)

@@ -342,7 +342,7 @@ static void safe_copy(char *to, size_t size, const char *from, size_t max)
 
 static int lay_out(struct core_file *core, const char *root)
 {
-	const char *parent = getenv("TMPDIR");
+	const char *parent = secure_getenv("TMPDIR");
 	uint32_t pid = core_file__pid(core);
 	char name[32], arguments[96], path[DIR_BYTES + 64];
 	int code;

@@ -68,8 +68,10 @@ static int add_children(struct tracker *tracker, const struct family *family, un
 			    procfs__target(member->pid, &info, NULL))
 				continue;
 			ret = tracker__new_process(tracker, member->pid, &info, &process);
-			if (!ret)
-				ret = tracker__publish(tracker, process);
+			if (ret)
+				break;
+			tracker__set_cgroup(tracker, process, 0);
+			ret = tracker__publish(tracker, process);
 			++*ret_n;
 		}
 	} while (!ret && *ret_n > before);

@@ -9,6 +9,7 @@
 #include <uthash.h>
 
 #include "core/base/util.h"
+#include "core/kernel/maps.h"
 #include "core/target/image_files.h"
 
 #define COMPARE_BYTES (64 << 10)
@@ -24,7 +25,8 @@ struct by_file {
 	UT_hash_handle hh;
 	struct file_key key;
 	struct image_key kernel_key;
-	struct image *image; /* NULL: not usable, with error */
+	struct image_key learned; /* images__learn; ino 0: there is none */
+	struct image *image;	  /* NULL: not usable, with error */
 	int error;
 };
 
@@ -101,16 +103,30 @@ void images__free(struct images *images)
 	free(images);
 }
 
+/* By which its code is left where call frame information does not say; NULL: nobody knows more. Of
+ * runtimes that are not enabled, too: stacks of native code do not depend on that. */
+static unwind_rows_fn rows_of(const struct images *images, const struct image *image)
+{
+	for (int i = 0; images->opts.runtimes[i]; i++)
+		if (images->opts.runtimes[i]->unwind_rows &&
+		    images->opts.runtimes[i]->detect(image->file) > 0)
+			return images->opts.runtimes[i]->unwind_rows;
+	return NULL;
+}
+
 static int load_table(struct images *images, struct image *image, struct err *err)
 {
+	unwind_rows_fn rows;
 	int ret;
 
 	if (!images->opts.table_arena)
 		return 0;
-	ret = unwind_table__get(image->file, images->opts.cache_dir, &image->table, err);
+	rows = rows_of(images, image);
+	ret = rows ? unwind_table__build_with(image->file, rows, &image->table, err)
+		   : unwind_table__get(image->file, images->opts.cache_dir, &image->table, err);
 	if (ret || !image->table.n_pages)
 		return ret == -ENOMEM ? ret : 0; /* malformed: frame pointers are left */
-	ret = table_arena__add(images->opts.table_arena, &image->table, &image->base);
+	ret = table_arena__add(images->opts.table_arena, &image->table, now_ns(), &image->base);
 	image->has_table = !ret;
 	if (ret) {
 		images->stats.tableless++;
@@ -314,6 +330,44 @@ static int open_found(struct images *images, const struct target_file *found, ui
 	return 0;
 }
 
+/* --- tables that nobody needs --- */
+
+#define PARKED_AFTER_NS (60 * NSEC_PER_SEC)
+
+void image__use(struct image *image, uint64_t now_ns)
+{
+	image->used_ns = now_ns;
+}
+
+static int unpark(struct images *images, struct image *image)
+{
+	image->is_parked = false;
+	unwind_table__done(&image->table);
+	return load_table(images, image, NULL);
+}
+
+static void park(struct images *images, struct image *image, uint64_t now_ns)
+{
+	for (struct by_file *file = images->by_file; file; file = file->hh.next) {
+		if (file->image != image || images->opts.files_fd < 0)
+			continue;
+		map__delete(images->opts.files_fd, &file->kernel_key);
+		if (file->learned.ino)
+			map__delete(images->opts.files_fd, &file->learned);
+	}
+	table_arena__remove(images->opts.table_arena, image->base, image->table.n_words, now_ns);
+	image->has_table = false;
+	image->is_parked = true;
+}
+
+void images__park_unused(struct images *images, uint64_t now_ns)
+{
+	for (struct image *image = images->first; image; image = image->next)
+		if (image->has_table && image != images->vdso &&
+		    now_ns > image->used_ns + PARKED_AFTER_NS)
+			park(images, image, now_ns);
+}
+
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err)
 {
@@ -355,6 +409,10 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	}
 	*ret = entry->image;
 	rc = entry->error;
+	if (*ret && (*ret)->is_parked && !unpark(images, *ret))
+		publish(images, &entry->kernel_key, *ret);
+	if (*ret)
+		image__use(*ret, now_ns());
 out:
 	target_file__done(&found);
 	return rc;
@@ -377,10 +435,11 @@ struct image *images__by_number(const struct images *images, uint32_t number)
 
 void images__learn(struct images *images, const struct image_key *key, const struct image *image)
 {
-	const struct by_file *file;
+	struct by_file *file;
 
 	for (file = images->by_file; file; file = file->hh.next)
 		if (file->image == image && image_key__is_same_file(&file->kernel_key, key)) {
+			file->learned = *key;
 			publish(images, key, image);
 			return;
 		}

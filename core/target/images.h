@@ -35,7 +35,9 @@ struct image {
 	struct unwind_table table;    /* words are released once they are in the kernel half */
 	uint32_t base;		      /* in the table arena */
 	bool has_table;
-	uint32_t number; /* from 1 */
+	bool is_parked;	  /* its table was given up, as nobody had mapped it for long */
+	uint64_t used_ns; /* when it was last known to be mapped by somebody */
+	uint32_t number;  /* from 1 */
 	bool is_plain; /* no process that executed it had a runtime so far, and one was looked at */
 	bool asked;    /* what follows is known */
 	uint32_t places, nameless; /* of its code in stacks; of these, without symbol */
@@ -72,6 +74,13 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
  * program that just started should get its unwind tables first: searching the symbols of a large
  * image takes longer than these. -ENOMEM. */
 int images__ask_runtimes(struct images *images, struct image *image);
+
+/* A process that is known maps it. */
+void image__use(struct image *image, uint64_t now_ns);
+
+/* Gives up the tables of those that nobody has used for a while: with the next that maps one it is
+ * made again. */
+void images__park_unused(struct images *images, uint64_t now_ns);
 
 /* Is a runtime in it, or may one be, as images__ask_runtimes did not ask yet? */
 bool image__has_runtime(const struct image *image);

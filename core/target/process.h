@@ -18,6 +18,7 @@
 struct space;	      /* core/kernel/spaces.h */
 struct places;	      /* core/target/place.h */
 struct compiled_code; /* core/target/compiled_code.h */
+struct cgroup;	      /* core/target/cgroups.h */
 
 struct runtime_set {
 	const struct runtime *const *list; /* all known, NULL-terminated */
@@ -45,12 +46,15 @@ struct process {
 		      * it is */
 	bool ending; /* its last thread has begun to exit */
 	bool gone;
+	bool hidden;			       /* it is not for the user to see */
 	bool unread;			       /* counted by tracker__unread */
 	uint64_t gone_ns;		       /* since when */
 	struct process *next_gone, *prev_gone; /* in the order in which they ended */
-	uint32_t program;  /* that the kernel half was executing when it reported last */
-	struct image *exe; /* that it executed; NULL: not known */
-	bool starting;	   /* a child of ours that has not yet executed its command */
+	struct cgroup *cgroup; /* when it was met, or executed this; NULL: not known */
+	uint64_t found_ns;     /* when it was met */
+	uint32_t program;      /* that the kernel half was executing when it reported last */
+	struct image *exe;     /* that it executed; NULL: not known */
+	bool starting;	       /* a child of ours that has not yet executed its command */
 
 	/* --- what is mapped: tracker_mappings.c --- */
 	struct space *space;

@@ -166,6 +166,27 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 	return 0;
 }
 
+int procfs__cgroup(uint32_t pid, char *ret, size_t size)
+{
+	char path[PROCFS_PATH_BYTES], *line = NULL;
+	size_t room = 0;
+	int code = -ENOENT;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%u/cgroup", procfs__root(), pid);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	while (code == -ENOENT && getline(&line, &room, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (!strncmp(line, "0::/", 4))
+			code = snprintf(ret, size, "%s", line + 3) < (int)size ? 0 : -ENAMETOOLONG;
+	}
+	free(line);
+	fclose(file);
+	return code;
+}
+
 char procfs__thread_state(uint32_t tid)
 {
 	struct procfs_info info = {};

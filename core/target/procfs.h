@@ -67,6 +67,10 @@ uint32_t procfs__parent(uint32_t pid); /* 0: none in this PID namespace, or no s
  * of other PIDs than braid's (-EINVAL), with the sentence. */
 int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err);
 
+/* The path of its cgroup of version 2, below the root of braid's cgroup namespace. A negative
+ * errno: it is gone, or there is no version 2. */
+int procfs__cgroup(uint32_t pid, char *ret, size_t size);
+
 /* CPU time in seconds that all threads of a process have used, also those that have ended. 0: there
  * is no such process. */
 double procfs__cpu_s(uint32_t pid);

@@ -5,9 +5,11 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
+#include "core/target/cgroups.h"
 #include "core/target/tracker_runtimes.h"
 
 int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
@@ -20,9 +22,12 @@ int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 	tracker->opts = *opts;
 	tracker->runtimes = (struct runtime_set) { opts->runtimes, opts->enabled };
 	tracker->targets_fd = kernel_half__map_fd(opts->half, "targets");
-	rc = spaces__new(kernel_half__map_fd(opts->half, "mappings"), &tracker->spaces);
+	tracker->cgroups = cgroups__new();
+	rc = tracker->cgroups
+		     ? spaces__new(kernel_half__map_fd(opts->half, "mappings"), &tracker->spaces)
+		     : -ENOMEM;
 	if (rc)
-		free(tracker);
+		tracker__free(tracker);
 	else
 		*ret = tracker;
 	return rc;
@@ -49,22 +54,61 @@ void tracker__free(struct tracker *tracker)
 	HASH_ITER (hh, tracker->processes, process, next)
 		tracker__forget(tracker, process);
 	spaces__free(tracker->spaces);
+	cgroups__free(tracker->cgroups);
 	free(tracker);
+}
+
+/* Whose mappings may be others than it is known. With a scope those are known that were sampled. */
+static bool is_due(const struct tracker *tracker, const struct process *process, uint64_t now)
+{
+	if (!tracker->opts.scope || (tracker->lost && process->space))
+		return true;
+	return !process->refreshed_ns && now > process->found_ns + NSEC_PER_SEC;
+}
+
+#define PARK_NS (10 * NSEC_PER_SEC) /* how often it is looked for them */
+
+/* What no process maps any more needs no table. */
+static void park_images(struct tracker *tracker, uint64_t now)
+{
+	struct process *process;
+
+	if (now < tracker->parked_ns + PARK_NS)
+		return;
+	tracker->parked_ns = now;
+	for (process = tracker->processes; process; process = process->hh.next) {
+		for (size_t i = 0; i < process->n_mapped; i++)
+			if (process->mapped[i].image)
+				image__use(process->mapped[i].image, now);
+		if (process->exe)
+			image__use(process->exe, now);
+	}
+	images__park_unused(tracker->opts.images, now);
 }
 
 int tracker__tick(struct tracker *tracker)
 {
 	struct process *process;
+	uint64_t now = now_ns();
 	int ret = 0;
 
 	for (process = tracker->processes; !ret && process; process = process->hh.next) {
 		if (process->gone)
 			continue;
-		ret = tracker__refresh(tracker, process);
+		if (is_due(tracker, process, now))
+			ret = tracker__refresh(tracker, process);
 		tracker__evaluate_probes(tracker, process, false);
 	}
+	tracker->lost = false;
+	if (tracker->opts.scope)
+		park_images(tracker, now);
 	spaces__refill(tracker->spaces); /* else when one is needed */
 	return ret;
+}
+
+void tracker__on_lost(struct tracker *tracker)
+{
+	tracker->lost = true;
 }
 
 #define RETRY_NS 50000000ULL
@@ -135,10 +179,22 @@ int tracker__publish(struct tracker *tracker, const struct process *process)
 	return tracker__publish_over(tracker, process, &rec);
 }
 
+/* Are its children targets from their birth? Where those are found by their own first samples, only
+ * if they need something of it by then: a runtime's state, names of code that it has made. */
+static bool is_followed(const struct tracker *tracker, const struct process *process)
+{
+	if (tracker->opts.alone || !tracker->opts.scope)
+		return !tracker->opts.alone;
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (!process->mapped[i].image)
+			return true;
+	return process->space && process->space->walkers | process->space->attached;
+}
+
 int tracker__publish_over(struct tracker *tracker, const struct process *process,
 			  const struct proc_rec *before)
 {
-	struct proc_rec rec = { .flags = (tracker->opts.alone ? 0 : PROC_FOLLOW) |
+	struct proc_rec rec = { .flags = (is_followed(tracker, process) ? PROC_FOLLOW : 0) |
 					 (process->starting ? PROC_STARTING : 0),
 				.program = process->program,
 				.mm = before->program == process->program ? before->mm : 0 };
@@ -173,10 +229,28 @@ void tracker__forget(struct tracker *tracker, struct process *process)
 	tracker__unprobe(tracker, process);
 	tracker__put_space(tracker, process->space);
 	close_fd(&process->pidfd);
+	cgroups__give(tracker->cgroups, process->cgroup);
 	HASH_DEL(tracker->processes, process);
 	process__forget_code(process);
 	process__clear_mapped(process);
 	free(process);
+}
+
+void tracker__set_cgroup(struct tracker *tracker, struct process *process, uint64_t id)
+{
+	struct cgroup *before = process->cgroup;
+
+	if (before && before->id && before->id == id)
+		return;
+	process->cgroup = cgroups__take(tracker->cgroups, id, process->pid);
+	cgroups__give(tracker->cgroups, before);
+}
+
+void tracker__share_cgroup(struct process *child, const struct process *parent)
+{
+	child->cgroup = parent ? parent->cgroup : NULL;
+	if (child->cgroup)
+		child->cgroup->refs++;
 }
 
 int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
@@ -194,6 +268,7 @@ int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct pro
 	process->runtimes = &tracker->runtimes;
 	process->info = *info;
 	process->pidfd = -1;
+	process->found_ns = now_ns();
 	HASH_ADD(hh, tracker->processes, pid, sizeof(pid), process);
 	*ret = process;
 	return 0;
@@ -206,6 +281,8 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 	struct procfs_info info;
 	int rc = procfs__target(pid, &info, err);
 
+	if (!rc)
+		rc = privilege__check_owner(info.pid, info.uid, err);
 	if (rc)
 		return rc;
 	process = tracker__find(tracker, info.pid); /* named twice, or by two of its threads */
@@ -219,6 +296,7 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 		tracker->wanted = process;
 	}
 	process->starting = starting;
+	tracker__set_cgroup(tracker, process, 0);
 	rc = tracker__publish(tracker, process);
 	if (rc)
 		return err__set(err, rc, "cannot follow PID %u: %s", info.pid, strerror(-rc));

@@ -27,6 +27,9 @@ struct tracker_opts {
 	enum runtime_source source;
 	bool probes; /* the kernel half has what probes need */
 	bool alone;  /* children of processes are not followed */
+	/* The kernel half finds processes by itself, and most of them are of no interest: each is
+	 * looked at when a sample wants that. NULL: those that are added, and their children. */
+	const struct scope *scope;
 	tracker_source_fn on_source;
 	void *ctx;
 };
@@ -40,6 +43,13 @@ void tracker__free(struct tracker *tracker); /* NULL is fine */
 int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct process **ret,
 		 struct err *err);
 
+/* With a scope: adds those that it takes of the processes that run, but not this one. Their
+ * mappings are yet to be read. Errors as of the next. */
+int tracker__add_scope(struct tracker *tracker);
+
+/* The same of one process. */
+int tracker__add_running(struct tracker *tracker, uint32_t pid);
+
 /* Adds all processes below those that are known, but not this process. The kernel half must follow
  * forks by now. `ret_n`: how many; their mappings are yet to be read. -ENOMEM, what bpf() returned,
  * or as of opendir. */
@@ -52,7 +62,16 @@ struct process *tracker__first_wanted(const struct tracker *tracker); /* then ->
 /* Events from the kernel half. Errors that concern one process only are not errors here: -ENOMEM,
  * or what bpf() returned. */
 int tracker__on_fork(struct tracker *tracker, const struct rec_task *rec);
-int tracker__on_exec(struct tracker *tracker, struct process *process, const struct rec_exec *rec);
+int tracker__on_exec(struct tracker *tracker, struct process *process,
+		     const struct rec_program *rec);
+
+/* A process that the kernel half has found, unless its name is not wanted: then nothing is known of
+ * it, and no more samples are taken. */
+int tracker__on_found(struct tracker *tracker, const struct rec_program *rec);
+
+/* A process of which nothing is known has ended. */
+void tracker__on_stranger_exit(struct tracker *tracker, uint32_t pid);
+
 int tracker__on_mapped(struct tracker *tracker, struct process *process,
 		       const struct rec_mapped *rec);
 
@@ -63,8 +82,12 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 /* Reads the mappings again and passes on what changed. -ENOMEM. */
 int tracker__refresh(struct tracker *tracker, struct process *process);
 
-/* Once a second: reads the mappings of all processes, for changes that went unnoticed. */
+/* Once a second: reads the mappings of all processes, for changes that went unnoticed; with a scope
+ * only of those that have been sampled for a second without being looked at. */
 int tracker__tick(struct tracker *tracker);
+
+/* Notices of mappings were lost: the next tick reads them all. */
+void tracker__on_lost(struct tracker *tracker);
 
 /* Tries again where it was too early to decide on a runtime, not too often. 0 or -ENOMEM. */
 int tracker__retry(struct tracker *tracker, uint64_t now_ns);

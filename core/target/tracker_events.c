@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
@@ -101,13 +102,14 @@ int tracker__on_fork(struct tracker *tracker, const struct rec_task *rec)
 		return ret;
 	child->program = rec->program;
 	child->is_info_derived = parent;
+	tracker__share_cgroup(child, parent);
 	if (!parent)
 		return 0;
 	inherit_code(child, parent, rec->time_ns);
 	return share_space(tracker, child, parent);
 }
 
-static void take_command(struct procfs_info *info, const struct rec_exec *rec)
+void tracker__take_command(struct procfs_info *info, const struct rec_program *rec)
 {
 	size_t len = min_of(rec->command_len, (uint32_t)sizeof(rec->command));
 
@@ -116,17 +118,30 @@ static void take_command(struct procfs_info *info, const struct rec_exec *rec)
 	procfs__join_arguments(rec->command, len, info);
 }
 
-/* Whoever executed the same before had no runtime: what this maps will matter with its first
- * sample, if there is one. */
-static bool is_plain(const struct process *process)
+bool process__is_plain(const struct process *process)
 {
 	return process->exe && process->exe->is_plain;
 }
 
-int tracker__on_exec(struct tracker *tracker, struct process *process, const struct rec_exec *rec)
+/* By its new program it may be somebody else's than the user's who runs braid. One that has ended
+ * since cannot be asked, and is not believed. */
+static bool is_anothers(const struct process *process)
+{
+	struct procfs_info info;
+
+	return privilege__is_lent() && (procfs__info(process->pid, &info, NULL) ||
+					privilege__check_owner(process->pid, info.uid, NULL));
+}
+
+int tracker__on_exec(struct tracker *tracker, struct process *process,
+		     const struct rec_program *rec)
 {
 	struct proc_rec now;
 
+	if (tracker__is_refused(tracker, rec)) {
+		tracker__forget(tracker, process);
+		return 0;
+	}
 	tracker__unprobe(tracker, process);
 	tracker__put_space(tracker, process->space);
 	process->space = NULL;
@@ -135,15 +150,21 @@ int tracker__on_exec(struct tracker *tracker, struct process *process, const str
 	process->serial = ++tracker->last_serial;
 	process->attached = 0;
 	process->n_ancestors = 0;
-	take_command(&process->info, rec);
+	tracker__take_command(&process->info, rec);
 	process->is_info_derived = true;
+	process->refreshed_ns = 0;
+	process->found_ns = now_ns();
 	process->starting = false;
+	process->hidden = is_anothers(process);
 	process->program = rec->program;
 	process->exe = images__by_number(tracker->opts.images, rec->image);
+	if (rec->cgroup)
+		tracker__set_cgroup(tracker, process, rec->cgroup);
 	/* What was published while it executed this may have overwritten what the kernel half
 	 * knows. */
 	if (!map__lookup(tracker->targets_fd, &process->pid, &now) &&
-	    (now.program < rec->program || (now.program == rec->program && now.space)))
+	    (now.program < rec->program ||
+	     (now.program == rec->program && (now.space || now.flags & PROC_ASKED))))
 		tracker__publish_over(tracker, process, &now);
-	return is_plain(process) ? 0 : tracker__refresh(tracker, process);
+	return process__is_plain(process) ? 0 : tracker__refresh(tracker, process);
 }

@@ -76,7 +76,7 @@ static int attach(struct tracker *tracker, int i, const struct runtime_target *t
 	int ret = runtime->attach(tracker->opts.sessions[i], target, record, err);
 
 	assert(runtime->record_bytes <= sizeof(record));
-	if (ret < 0 || !runtime->records)
+	if (ret || target->map || !runtime->records)
 		return ret;
 	ret = walker_record__write(tracker->opts.half, runtime, target->space, record, err);
 	if (ret)
@@ -100,13 +100,15 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 	const struct image_runtime *found = &mapped->image->runtimes[i];
 	struct runtime_target target = process__runtime_target(process, i, mapped);
 	enum runtime_source wanted = tracker->opts.source;
-	bool map = wanted == RUNTIME_SOURCE_MAP ||
-		   (runtime->walker < 0 && wanted != RUNTIME_SOURCE_CALLS);
+	bool map =
+		wanted == RUNTIME_SOURCE_MAP || ((runtime->walker < 0 || found->verdict.map_only) &&
+						 wanted != RUNTIME_SOURCE_CALLS);
 	const char *reason = found->verdict.reason;
 	struct err err = {};
 	int ret = -ENOTSUP;
 
-	if (map && !runtime->label) {
+	target.map = map;
+	if (map && !runtime->label && !runtime->resolve) {
 		reason = "braid knows of no map of its code";
 	} else if (found->image && !map && kernel_half__load_runtime(tracker->opts.half, i, &err)) {
 		reason = err.text;
@@ -136,9 +138,10 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 	if (process->space->attached & 1U << i && !map)
 		process->space->walkers |= 1U << runtime->walker;
 	tracker__report_source(tracker, process, i, found->verdict.version,
-			       ret   ? "none"
-			       : map ? "map"
-				     : "walk",
+			       ret		  ? "none"
+			       : runtime->resolve ? "tables"
+			       : map		  ? "map"
+						  : "walk",
 			       reason);
 }
 
@@ -155,7 +158,9 @@ struct runtime_range tracker__jit_callers(const struct tracker *tracker,
 			const struct runtime *runtime = tracker->opts.runtimes[r];
 			const struct mapped *mapped = &process->mapped[m];
 
-			if (!runtime->jit || !runtime->loops || !mapped->image->runtimes[r].image)
+			/* Code that runs its runtime's frames is left as that says. */
+			if (!runtime->jit || !runtime->loops || runtime->runs_own_code ||
+			    !mapped->image->runtimes[r].image)
 				continue;
 			n = runtime->loops(mapped->image->runtimes[r].image, &ranges);
 			for (i = 0; i < n; i++) {

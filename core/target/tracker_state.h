@@ -8,6 +8,7 @@
  * of processes, tracker_events.c and tracker_exits.c their lives, tracker_mappings.c what they map,
  * and tracker_runtimes.c where their runtimes' frames come from (tracker_runtimes.h). */
 
+struct cgroups;
 struct spaces;
 
 struct tracker {
@@ -16,6 +17,9 @@ struct tracker {
 	uint32_t last_serial;
 	int targets_fd;
 	struct spaces *spaces;
+	struct cgroups *cgroups;
+	bool lost;	    /* since tracker__on_lost */
+	uint64_t parked_ns; /* when unused images were looked for */
 	struct process *processes;
 	struct process *gone;	/* of these, by next_gone: the first to end is the first */
 	uint64_t unread;	/* as tracker__unread reports */
@@ -39,6 +43,22 @@ int tracker__publish_over(struct tracker *tracker, const struct process *process
 /* Forgets one that had this PID before. -ENOMEM. */
 int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct procfs_info *info,
 			 struct process **ret);
+
+/* Where the process is: `id` as the kernel half tells, 0 where it did not. */
+void tracker__set_cgroup(struct tracker *tracker, struct process *process, uint64_t id);
+
+/* A child begins where its parent is; NULL: that is not known. */
+void tracker__share_cgroup(struct process *child, const struct process *parent);
+
+/* What it is called, as the kernel half tells. */
+void tracker__take_command(struct procfs_info *info, const struct rec_program *rec);
+
+/* With a scope: it is not called as it should be. No more samples are taken of it. */
+bool tracker__is_refused(struct tracker *tracker, const struct rec_program *rec);
+
+/* Whoever executed the same before had no runtime: what this maps will matter with its first
+ * sample, if there is one. */
+bool process__is_plain(const struct process *process);
 
 void tracker__count_unread(struct tracker *tracker, struct process *process);
 void tracker__put_space(struct tracker *tracker, struct space *space); /* NULL is fine */

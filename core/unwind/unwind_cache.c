@@ -15,7 +15,7 @@
 #include "core/base/util.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 2 /* of this header, of unwind_rule, and of what the builder makes of a file */
+#define VERSION 3 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
 #define SECTIONS    2
 #define BLOCK_BYTES (64 << 10)

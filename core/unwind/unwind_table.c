@@ -34,6 +34,7 @@
 #include "core/base/util.h"
 #include "core/unwind/cfi.h"
 #include "core/unwind/unwind_cache.h"
+#include "core/unwind/unwind_merge.h"
 
 #define RULE_NONE	 0
 #define RULE_UNSUPPORTED 1
@@ -162,7 +163,34 @@ static int assemble(const struct builder *b, struct unwind_table *ret)
 	return 0;
 }
 
+/* All rows of the file, in order. */
+static int read_rows(const struct elf_file *file, unwind_rows_fn rows, struct builder *b,
+		     struct err *err)
+{
+	struct unwind_merge merge;
+	int rc;
+
+	if (!rows)
+		return cfi__read(file, add_row, b, err);
+	unwind_merge__init(&merge, add_row, b);
+	rc = rows(file, unwind_merge__first, &merge);
+	if (rc != -ENOMEM)
+		rc = cfi__read(file, unwind_merge__other, &merge, err);
+	if (rc == -EBADMSG) /* what came before is there */
+		rc = 0;
+	if (!rc)
+		rc = unwind_merge__end(&merge);
+	unwind_merge__done(&merge);
+	return rc;
+}
+
 int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err)
+{
+	return unwind_table__build_with(file, NULL, ret, err);
+}
+
+int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
+			     struct unwind_table *ret, struct err *err)
 {
 	static const struct unwind_rule none = { .kind = UNWIND_NONE };
 	static const struct unwind_rule unsupported = { .kind = UNWIND_UNSUPPORTED };
@@ -171,7 +199,7 @@ int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, s
 
 	if (b.slots && add_rule(&b, &none) == RULE_NONE &&
 	    add_rule(&b, &unsupported) == RULE_UNSUPPORTED)
-		rc = cfi__read(file, add_row, &b, err);
+		rc = read_rows(file, rows, &b, err);
 	if (!rc)
 		rc = assemble(&b, ret);
 	if (rc == -ENOMEM)
@@ -231,7 +259,7 @@ const struct unwind_rule *unwind_table__find(const struct unwind_table *table, u
 /* $HOME, or what the password file says where it is unset. Borrowed; NULL if not absolute. */
 static const char *home_dir(void)
 {
-	const char *home = getenv("HOME");
+	const char *home = secure_getenv("HOME");
 	struct passwd *user;
 
 	if (!home || !*home) {
@@ -248,7 +276,7 @@ static bool make_dir(const char *path)
 
 char *unwind_table__default_dir(void)
 {
-	const char *cache = getenv("XDG_CACHE_HOME"), *home;
+	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home;
 	char parent[PATH_MAX], *dir = NULL;
 	int n;
 

@@ -8,6 +8,7 @@
 #include "bpf/unwind_rule.h"
 #include "core/base/err.h"
 #include "core/elf/elf_file.h"
+#include "core/unwind/cfi.h"
 
 /* The unwind table of one image, in the words that the kernel half reads (bpf/unwind_rule.h). */
 struct unwind_table {
@@ -26,6 +27,15 @@ struct unwind_table {
  * information that is malformed from the start (what can be read before a malformed entry is
  * kept and the rest dropped). */
 int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err);
+
+/* Rows that a file has in a form of its own (runtimes/runtime.h, unwind_rows): as cfi__read, but
+ * -ENOENT where it has none. */
+typedef int (*unwind_rows_fn)(const struct elf_file *file, cfi_row_fn row, void *ctx);
+
+/* The same with what `rows` tells, which counts more: a function's own table has all of its
+ * instructions. */
+int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
+			     struct unwind_table *ret, struct err *err);
 
 /* As build, but looks first in `dir` (NULL: no cache) for a table made of the same and stores a
  * newly built one there. Images without build-id, and memory images, are never cached. A cache file

@@ -9,6 +9,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "bpf/shared.h"
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 
@@ -16,7 +17,8 @@
 #define BUSY_SHARE  10 /* a search waits for so many times what the last one took */
 
 /* A thread may be seen before the runtime knows it; many never get a name, as they run none of its
- * code. So these are looked for again, more and more rarely. */
+ * code, and some programs change the kernel's name all the time. So one is looked for again more
+ * and more rarely. */
 #define PAUSE_MIN_NS (NSEC_PER_SEC / 100)
 #define PAUSE_MAX_NS (4 * NSEC_PER_SEC)
 
@@ -25,6 +27,9 @@ struct thread {
 	uint32_t tid; /* in its own PID namespace */
 	char *name;   /* NULL: it has none so far, and is not looked for again before ... */
 	uint64_t next_ns, pause_ns;
+	uint32_t search; /* the last one that has found it */
+	/* The kernel's name when it was asked for last; "" if it never was. */
+	char kernel[THREAD_NAME_BYTES + 1];
 };
 
 struct thread_finds {
@@ -32,6 +37,7 @@ struct thread_finds {
 	uint32_t pid, space;
 	struct thread *threads;
 	uint64_t next_ns; /* not searched again before */
+	uint32_t searches;
 	_Alignas(max_align_t) char process[];
 };
 
@@ -50,29 +56,24 @@ struct thread_names *thread_names__new(thread_search_fn search, size_t process_b
 	return names;
 }
 
-/* What was found some time ago may be of a thread that has ended, whose number has another now. */
-static void forget_threads(struct thread_finds *finds, bool also_nameless)
+static void forget_thread(struct thread_finds *finds, struct thread *thread)
 {
-	struct thread *thread, *next;
-
-	HASH_ITER (hh, finds->threads, thread, next) {
-		if (!thread->name && !also_nameless)
-			continue;
-		HASH_DEL(finds->threads, thread);
-		free(thread->name);
-		free(thread);
-	}
+	HASH_DEL(finds->threads, thread);
+	free(thread->name);
+	free(thread);
 }
 
 void thread_names__detach(struct thread_names *names, uint32_t space)
 {
+	struct thread *thread, *next;
 	struct thread_finds *finds;
 
 	HASH_FIND(hh, names->by_space, &space, sizeof(space), finds);
 	if (!finds)
 		return;
 	HASH_DEL(names->by_space, finds);
-	forget_threads(finds, true);
+	HASH_ITER (hh, finds->threads, thread, next)
+		forget_thread(finds, thread);
 	free(finds);
 }
 
@@ -139,6 +140,7 @@ int thread_finds__add(struct thread_finds *finds, uint32_t tid, char *name)
 	}
 	free(thread->name);
 	thread->name = name;
+	thread->search = finds->searches;
 	return 0;
 }
 
@@ -159,12 +161,38 @@ const void *thread_names__process(const struct thread_names *names, uint32_t pid
 	return finds ? finds->process : NULL;
 }
 
-int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, char *buf,
-		      size_t size)
+/* Looks through all threads, for the name of one above all, and forgets those that have a name and
+ * are not there any more: their numbers may be others' by now. 0 or -ENOMEM. */
+static int search_for(struct thread_names *names, struct thread_finds *finds, struct thread *thread)
+{
+	uint64_t begin_ns = thread_cpu_ns();
+	struct thread *at, *next;
+	char *before = thread->name;
+	int ret;
+
+	thread->name = NULL;
+	finds->searches++;
+	ret = names->search(finds->process, finds);
+	finds->next_ns = now_ns() + BUSY_SHARE * (thread_cpu_ns() - begin_ns);
+	if (!thread->name || (before && strcmp(before, thread->name) == 0)) {
+		thread->next_ns = now_ns() + thread->pause_ns;
+		thread->pause_ns = min_of(2 * thread->pause_ns, PAUSE_MAX_NS);
+	}
+	free(before);
+	if (ret)
+		return ret;
+	HASH_ITER (hh, finds->threads, at, next)
+		if (at->name && at->search != finds->searches)
+			forget_thread(finds, at);
+	return 0;
+}
+
+int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, const char *kernel,
+		      char *buf, size_t size)
 {
 	struct thread_finds *finds = find_process(names, pid);
-	uint64_t begin_ns = now_ns();
 	struct thread *thread;
+	uint64_t time_ns = now_ns();
 	int ret;
 
 	if (!finds)
@@ -172,20 +200,20 @@ int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, ch
 	thread = get_thread(finds, procfs__namespace_tid(pid, tid));
 	if (!thread)
 		return -ENOMEM;
-	if (!thread->name) {
-		if (begin_ns < max_of(finds->next_ns, thread->next_ns))
+	if (!thread->name || strcmp(thread->kernel, kernel) != 0) {
+		bool may_search = time_ns >= max_of(finds->next_ns, thread->next_ns);
+
+		/* The name that another one's search has found is better than none; the one under
+		 * another name of the kernel's is an old one. */
+		if (!may_search && (!thread->name || thread->kernel[0]))
 			return -EAGAIN;
-		forget_threads(finds, false);
-		ret = names->search(finds->process, finds);
-		finds->next_ns = now_ns() + BUSY_SHARE * (now_ns() - begin_ns);
+		ret = may_search ? search_for(names, finds, thread) : 0;
 		if (ret)
 			return ret;
 	}
-	if (!thread->name) {
-		thread->next_ns = now_ns() + thread->pause_ns;
-		thread->pause_ns = min_of(2 * thread->pause_ns, PAUSE_MAX_NS);
+	if (!thread->name)
 		return -EAGAIN;
-	}
+	snprintf(thread->kernel, sizeof(thread->kernel), "%s", kernel);
 	snprintf(buf, size, "%s", thread->name);
 	return 0;
 }

@@ -31,9 +31,10 @@ void thread_names__detach(struct thread_names *names, uint32_t space); /* idempo
 /* What thread_names__attach was given of a process; NULL: nothing. */
 const void *thread_names__process(const struct thread_names *names, uint32_t pid);
 
-/* As the hook. For threads that have no name no more than a tenth of the time is spent on
- * searching. */
-int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, char *buf,
-		      size_t size);
+/* As the hook, which is asked again when the kernel's name changes. No more than a tenth of the
+ * time is spent on searching: a thread that another one's search has found may be told by the name
+ * that it had then, so long ago at most. */
+int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, const char *kernel,
+		      char *buf, size_t size);
 
 #endif

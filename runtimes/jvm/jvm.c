@@ -16,6 +16,7 @@
 #include "runtimes/jvm/jvm_map.h"
 #include "runtimes/jvm/jvm_probing.h"
 #include "runtimes/jvm/jvm_threads.h"
+#include "runtimes/jvm/jvm_virtual.h"
 #include "runtimes/jvm/jvm_vm.h"
 #include "runtimes/runtime.h"
 
@@ -35,6 +36,7 @@ struct runtime_session {
 	struct jvm_map *map;
 	struct thread_names *threads;
 	struct jvm_probing *probing; /* NULL: no probes are wanted */
+	char left_out[JVM_VIRTUAL_NOTE_BYTES];
 };
 
 /* --- image --- */
@@ -186,18 +188,40 @@ static void jvm__detach(struct runtime_session *session, uint32_t space)
 	jvm_codes__forget_vm(session->codes, space);
 }
 
-static struct runtime_holder jvm__lock_holder(struct runtime_session *session, uint32_t pid,
-					      uint64_t lock)
+static const char jvm_lock[] = "a monitor";
+
+static void jvm__lock_holders(struct runtime_session *session, uint32_t pid,
+			      struct runtime_waiter *waiters, size_t n)
 {
 	const struct jvm_vm *vm = jvm_codes__vm(session->codes, pid);
 
-	return vm ? jvm_threads__holder(vm, lock) : (struct runtime_holder) {};
+	for (size_t i = 0; vm && i < n; i++) {
+		if (!waiters[i].lock)
+			continue;
+		waiters[i].what = jvm_lock;
+		waiters[i].address = waiters[i].lock;
+		waiters[i].holder = jvm_threads__holder(vm, waiters[i].lock);
+	}
 }
 
-static int jvm__thread_name(struct runtime_session *session, uint32_t pid, uint32_t tid, char *buf,
-			    size_t size)
+static int jvm__thread_name(struct runtime_session *session, uint32_t pid, uint32_t tid,
+			    const char *kernel, char *buf, size_t size)
 {
-	return thread_names__get(session->threads, pid, tid, buf, size);
+	return thread_names__get(session->threads, pid, tid, kernel, buf, size);
+}
+
+static int jvm__tasks(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
+		      void *ctx)
+{
+	const struct jvm_vm *vm = jvm_codes__vm(session->codes, pid);
+
+	session->left_out[0] = '\0';
+	return vm ? jvm_virtual__list(vm, on_task, ctx, session->left_out) : 0;
+}
+
+static const char *jvm__tasks_left_out(struct runtime_session *session)
+{
+	return session->left_out[0] ? session->left_out : NULL;
 }
 
 static void jvm__expect(struct runtime_session *session, const struct runtime_target *target)
@@ -296,7 +320,7 @@ static const struct runtime_allocator allocator = { .functions = allocates };
 const struct runtime runtime_jvm = {
 	.name = "jvm",
 	.suffix = "_[j]",
-	.lock = "a monitor",
+	.lock = jvm_lock,
 	.versions = "HotSpot 17 to 25",
 	.idle = jvm_idle,
 	.walker = WALKER_JVM,
@@ -329,7 +353,10 @@ const struct runtime runtime_jvm = {
 	.symbolize = jvm__symbolize,
 	.label = jvm_map__label,
 	.ask_map = jvm__ask_map,
-	.lock_holder = jvm__lock_holder,
+	.lock_holders = jvm__lock_holders,
 	.thread_name = jvm__thread_name,
+	.tasks = jvm__tasks,
+	.task = "virtual thread",
+	.tasks_left_out = jvm__tasks_left_out,
 	.map_asked = jvm__map_asked,
 };

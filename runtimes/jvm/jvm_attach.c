@@ -26,6 +26,11 @@ struct answer {
 	struct err err;
 };
 
+struct helper_ctx {
+	struct jvm_request request;
+	unsigned timeout_ms;
+};
+
 struct jvm_attach {
 	int helper; /* its process id; 0: reaped */
 	int fd;	    /* a socket: the helper sends its answer, or just closes it */
@@ -46,20 +51,19 @@ static uint64_t monotonic_ns(void)
  * signal on the parent's death would come when its thread ends, is forgotten when the user changes,
  * and would leave files behind. What a terminal sends is not for the helper. The alarm is for where
  * it blocks: a file system of the JVM's user may do anything. */
-static void __attribute__((noreturn))
-run_helper(int fd, struct jvm_request *request, unsigned timeout_ms)
+static void __attribute__((noreturn)) run_helper(void *ctx, int fd)
 {
+	struct helper_ctx *helper = ctx;
 	struct answer answer = {};
 	sigset_t all_but_alarm;
 
-	target_helper__hold_only(fd);
 	signal(SIGALRM, SIG_DFL);
 	sigfillset(&all_but_alarm);
 	sigdelset(&all_but_alarm, SIGALRM);
 	sigprocmask(SIG_SETMASK, &all_but_alarm, NULL);
-	alarm(timeout_ms / 1000 + GRACE_MS / 1000);
-	request->caller_fd = fd;
-	answer.code = jvm_request__run(request, &answer.err);
+	alarm(helper->timeout_ms / 1000 + GRACE_MS / 1000);
+	helper->request.caller_fd = fd;
+	answer.code = jvm_request__run(&helper->request, &answer.err);
 	send(fd, &answer, sizeof(answer), MSG_NOSIGNAL);
 	_exit(0);
 }
@@ -68,35 +72,23 @@ int jvm_attach__start(uint32_t pid, const char *command, unsigned timeout_ms,
 		      struct jvm_attach **ret)
 {
 	struct jvm_attach *attach = calloc(1, sizeof(*attach));
-	struct jvm_request request = { .pid = pid, .command = command };
-	sigset_t all, old;
-	int fds[2], code;
+	struct helper_ctx helper = { .request = { .pid = pid, .command = command },
+				     .timeout_ms = timeout_ms };
+	const struct target_helper_program program = {
+		.name = "braid-jvm", .run = run_helper, .ctx = &helper, .cleans_up = true
+	};
+	int code;
 
 	if (!attach)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)) {
-		code = -errno;
-		free(attach);
-		return code;
-	}
-	request.end_ns = monotonic_ns() + timeout_ms * NSEC_PER_MS;
-	/* No handler of ours may run in the helper. */
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
-	attach->helper = fork();
-	if (!attach->helper)
-		run_helper(fds[1], &request, timeout_ms);
-	code = attach->helper < 0 ? -errno : 0;
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	close(fds[1]);
+	helper.request.end_ns = monotonic_ns() + timeout_ms * NSEC_PER_MS;
+	code = target_helper__start(&program, &attach->helper, &attach->fd);
 	if (code) {
-		close(fds[0]);
 		free(attach);
 		return code;
 	}
-	attach->fd = fds[0];
 	attach->pid = pid;
-	attach->end_ns = request.end_ns + GRACE_MS * NSEC_PER_MS;
+	attach->end_ns = helper.request.end_ns + GRACE_MS * NSEC_PER_MS;
 	*ret = attach;
 	return 0;
 }

@@ -9,11 +9,8 @@
 #include "core/base/util.h"
 #include "runtimes/common/code_text.h"
 #include "runtimes/jvm/jvm_flags.h"
-#include "runtimes/jvm/jvm_stream.h"
 
-#define FIELDS_BYTES_MAX 65536 /* what HotSpot keeps of the fields of a class */
-#define STRING_CHARS_MAX 256   /* that are read */
-#define IS_STATIC	 0x8   /* JVM_ACC_STATIC */
+#define STRING_CHARS_MAX 256 /* that are read */
 
 /* oops/markWord.hpp, JDK 24 on */
 #define MARK_CLASS_SHIFT 42
@@ -54,151 +51,6 @@ int jvm_objects__class(const struct jvm_vm *vm, const char *name, uint64_t *ret)
 	snprintf(field, sizeof(field), "_well_known_klasses[SystemDictionary::%s_klass_knum]",
 		 name);
 	return read_static(vm, "SystemDictionary", field, ret, sizeof(*ret)); /* until JDK 16 */
-}
-
-/* --- fields --- */
-
-struct field {
-	uint32_t name, signature; /* in the constant pool */
-	uint32_t offset, access;
-};
-
-/* The Array<T> to which the field of the class points. */
-static int read_array(const struct jvm_objects *objects, uint64_t at, const char *type,
-		      uint32_t element_bytes, uint8_t **ret_bytes, uint32_t *ret_n)
-{
-	const struct jvm_vm *vm = objects->vm;
-	uint64_t array, data;
-	uint32_t n;
-	int rc = jvm_vm__field(vm, type, "_data", &data);
-
-	if (!rc)
-		rc = jvm_vm__read(vm, at, &array, sizeof(array));
-	if (!rc)
-		rc = jvm_vm__read(vm, array, &n, sizeof(n)); /* Array::_length is first */
-	if (!rc && n > FIELDS_BYTES_MAX / element_bytes)
-		rc = -EBADMSG;
-	if (rc)
-		return rc;
-	*ret_bytes = malloc((size_t)n * element_bytes + 1);
-	if (!*ret_bytes)
-		return -ENOMEM;
-	*ret_n = n;
-	rc = jvm_vm__read(vm, array + data, *ret_bytes, (size_t)n * element_bytes);
-	if (rc)
-		free(*ret_bytes);
-	return rc;
-}
-
-/* Whether it is the one; 0: no. */
-static int matches(const struct jvm_objects *objects, uint64_t pool, const struct field *field,
-		   const char *name, const char *signature)
-{
-	char *text = NULL;
-	int rc = field->access & IS_STATIC ? -EBADMSG : 0;
-	bool same;
-
-	if (!rc)
-		rc = jvm_symbols__constant(&objects->symbols, pool, field->name, &text);
-	if (rc)
-		return rc == -EBADMSG ? 0 : rc;
-	same = strcmp(text, name) == 0;
-	free(text);
-	if (!same)
-		return 0;
-	rc = jvm_symbols__constant(&objects->symbols, pool, field->signature, &text);
-	if (rc)
-		return rc;
-	same = strcmp(text, signature) == 0;
-	free(text);
-	return same;
-}
-
-/* Until JDK 20: six u2 for each (oops/fieldInfo.hpp). */
-static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
-			 const char *name, const char *signature, uint32_t *ret_offset)
-{
-	const struct jvm_vm *vm = objects->vm;
-	enum { ACCESS, NAME, SIGNATURE, INITIAL, LOW, HIGH, SLOTS };
-	enum { TAG_BITS = 2 };
-	uint64_t fields, java_fields;
-	const uint16_t *slot;
-	uint8_t *bytes;
-	uint32_t n;
-	uint16_t n_java;
-	int rc = jvm_vm__field(vm, "InstanceKlass", "_fields", &fields);
-
-	if (!rc)
-		rc = jvm_vm__field(vm, "InstanceKlass", "_java_fields_count", &java_fields);
-	if (rc)
-		return -ENOTSUP;
-	rc = jvm_vm__read(vm, class + java_fields, &n_java, sizeof(n_java));
-	if (!rc)
-		rc = read_array(objects, class + fields, "Array<u2>", sizeof(*slot), &bytes, &n);
-	if (rc)
-		return rc;
-	slot = (const uint16_t *)bytes;
-	for (uint32_t i = 0; !rc && i < n_java && (i + 1) * SLOTS <= n; i++, slot += SLOTS) {
-		struct field field = { .name = slot[NAME],
-				       .signature = slot[SIGNATURE],
-				       .access = slot[ACCESS] };
-
-		*ret_offset = ((uint32_t)slot[HIGH] << 16 | slot[LOW]) >> TAG_BITS;
-		rc = matches(objects, pool, &field, name, signature);
-	}
-	free(bytes);
-	return rc < 0 ? rc : rc ? 0 : -ENOENT;
-}
-
-/* JDK 21 on: numbers of differing lengths. */
-static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
-			  const char *name, const char *signature, uint32_t *ret_offset)
-{
-	enum { INITIALIZED = 1 << 0, GENERIC = 1 << 2, CONTENDED = 1 << 4 };
-	struct jvm_stream stream = { .is_without_zero = true };
-	uint64_t fields;
-	uint32_t n, size, flags;
-	uint8_t *bytes;
-	int rc = jvm_vm__field(objects->vm, "InstanceKlass", "_fieldinfo_stream", &fields);
-
-	if (!rc)
-		rc = read_array(objects, class + fields, "Array<u1>", 1, &bytes, &size);
-	if (rc)
-		return rc;
-	stream.bytes = bytes;
-	stream.size = size;
-	n = jvm_stream__u32(&stream);
-	jvm_stream__u32(&stream); /* of the fields that HotSpot adds, which come last */
-	for (uint32_t i = 0; !rc && i < n && !stream.failed; i++) {
-		struct field field = { .name = jvm_stream__u32(&stream) };
-
-		field.signature = jvm_stream__u32(&stream);
-		*ret_offset = jvm_stream__u32(&stream);
-		field.access = jvm_stream__u32(&stream);
-		flags = jvm_stream__u32(&stream);
-		for (uint32_t bit = INITIALIZED; bit <= CONTENDED; bit <<= 2)
-			if (flags & bit)
-				jvm_stream__u32(&stream);
-		rc = stream.failed ? -EBADMSG : matches(objects, pool, &field, name, signature);
-	}
-	free(bytes);
-	return rc < 0 ? rc : rc ? 0 : -ENOENT;
-}
-
-int jvm_objects__field(const struct jvm_objects *objects, uint64_t class, const char *name,
-		       const char *signature, uint32_t *ret_offset)
-{
-	uint64_t constants, stream, pool;
-	int rc = jvm_vm__field(objects->vm, "InstanceKlass", "_constants", &constants);
-
-	if (rc)
-		return -ENOTSUP;
-	rc = jvm_vm__read(objects->vm, class + constants, &pool, sizeof(pool));
-	if (rc)
-		return rc;
-	return jvm_vm__field(objects->vm, "InstanceKlass", "_fieldinfo_stream", &stream)
-		       ? find_in_table(objects, class, pool, name, signature, ret_offset)
-		       : find_in_stream(objects, class, pool, name, signature, ret_offset);
 }
 
 /* --- references --- */
@@ -267,6 +119,8 @@ static int find_shapes(struct jvm_objects *objects)
 	objects->array_elements = objects->array_length + sizeof(uint32_t);
 	if (jvm_vm__major(vm) < ELEMENTS_UNALIGNED)
 		objects->array_elements = (objects->array_elements + 7) & ~7U;
+	objects->array_refs = objects->narrow_refs ? objects->array_elements
+						   : (objects->array_elements + 7) & ~7U;
 	return 0;
 }
 
@@ -295,33 +149,57 @@ int jvm_objects__handle(const struct jvm_objects *objects, uint64_t address, uin
 	return rc;
 }
 
-int jvm_objects__ref(const struct jvm_objects *objects, uint64_t address, uint64_t *ret)
+int jvm_objects__refs(const struct jvm_objects *objects, uint64_t address, uint64_t *ret, size_t n)
 {
+	size_t size = objects->narrow_refs ? sizeof(uint32_t) : sizeof(*ret);
+	const char *bytes = (const char *)ret;
 	uint32_t narrow;
-	int rc;
+	int rc = jvm_vm__read(objects->vm, address, ret, n * size);
 
-	if (!objects->narrow_refs)
-		return jvm_objects__handle(objects, address, ret);
-	rc = jvm_vm__read(objects->vm, address, &narrow, sizeof(narrow));
-	*ret = rc || !narrow ? 0 : objects->ref_base + ((uint64_t)narrow << objects->ref_shift);
+	for (size_t i = rc ? 0 : n; i-- > 0;) { /* what is narrow becomes wider from the end on */
+		if (!objects->narrow_refs) {
+			ret[i] >>= objects->color_bits;
+			continue;
+		}
+		memcpy(&narrow, bytes + i * size, sizeof(narrow));
+		ret[i] = narrow ? objects->ref_base + ((uint64_t)narrow << objects->ref_shift) : 0;
+	}
+	if (rc)
+		memset(ret, 0, n * sizeof(*ret));
 	return rc;
 }
 
-static bool is_string(const struct jvm_objects *objects, uint64_t object)
+int jvm_objects__ref(const struct jvm_objects *objects, uint64_t address, uint64_t *ret)
 {
-	uint64_t mark, class = 0;
+	return jvm_objects__refs(objects, address, ret, 1);
+}
+
+uint64_t jvm_objects__class_of(const struct jvm_objects *objects, uint64_t object)
+{
 	size_t size = objects->narrow_classes ? sizeof(uint32_t) : sizeof(uint64_t);
+	uint64_t mark, class = 0;
 
 	if (objects->is_class_in_mark) {
 		if (jvm_vm__read(objects->vm, object, &mark, sizeof(mark)))
-			return false;
+			return 0;
 		class = mark >> MARK_CLASS_SHIFT;
 	} else if (jvm_vm__read(objects->vm, object + MARK_BYTES, &class, size)) {
-		return false;
+		return 0;
 	}
 	if (objects->is_class_in_mark || objects->narrow_classes)
 		class = objects->class_base + (class << objects->class_shift);
-	return class == objects->string_class;
+	return class;
+}
+
+int jvm_objects__mirror(const struct jvm_objects *objects, uint64_t class, uint64_t *ret)
+{
+	uint64_t mirror, handle;
+	int rc = jvm_vm__field(objects->vm, "Klass", "_java_mirror", &mirror);
+
+	if (rc)
+		return -ENOTSUP;
+	rc = jvm_vm__read(objects->vm, class + mirror, &handle, sizeof(handle));
+	return rc ? rc : jvm_objects__handle(objects, handle, ret);
 }
 
 /* UTF-16 as UTF-32, with pairs of surrogates put together. Returns the number of characters. */
@@ -346,7 +224,7 @@ char *jvm_objects__string(const struct jvm_objects *objects, uint64_t object)
 	uint64_t array;
 	uint8_t coder; /* 0: a byte for each character; 1: UTF-16 */
 
-	if (!is_string(objects, object) ||
+	if (jvm_objects__class_of(objects, object) != objects->string_class ||
 	    jvm_vm__read(objects->vm, object + objects->string_coder, &coder, sizeof(coder)) ||
 	    coder > 1 || jvm_objects__ref(objects, object + objects->string_bytes, &array) ||
 	    jvm_vm__read(objects->vm, array + objects->array_length, &bytes, sizeof(bytes)))

@@ -21,6 +21,7 @@ struct jvm_objects {
 	uint64_t string_class; /* java.lang.String's */
 	uint32_t string_bytes, string_coder;   /* its fields */
 	uint32_t array_length, array_elements; /* of an array of bytes */
+	uint32_t array_refs;		       /* where the elements of one of references begin */
 };
 
 /* `color_bits`. 0 or -ENOTSUP, -EFAULT, -ESRCH, -ENOMEM. */
@@ -33,13 +34,27 @@ int jvm_objects__find(const struct jvm_vm *vm, struct jvm_objects *ret);
 int jvm_objects__class(const struct jvm_vm *vm, const char *name, uint64_t *ret);
 
 /* Offset of a field of the objects of the class itself, its superclasses' not included, with that
- * name and signature ("Ljava/lang/String;"). -ENOENT; -EBADMSG; -EFAULT, -ESRCH, -ENOMEM. */
+ * name and signature ("Ljava/lang/String;"); either may be NULL: the first with any. -ENOENT;
+ * -EBADMSG; -EFAULT, -ESRCH, -ENOMEM. */
 int jvm_objects__field(const struct jvm_objects *objects, uint64_t class, const char *name,
 		       const char *signature, uint32_t *ret_offset);
 
-/* The object to which a reference in another one leads, and to which a handle of the JVM's own
- * does. 0 or -EFAULT, -ESRCH. */
+/* The same of one that HotSpot has added to those that the class declares, JDK 21 on. */
+int jvm_objects__injected(const struct jvm_objects *objects, uint64_t class, const char *name,
+			  uint32_t *ret_offset);
+
+/* Address of a static field, in the class's java.lang.Class: as objects move, not for long. */
+int jvm_objects__static(const struct jvm_objects *objects, uint64_t class, const char *name,
+			const char *signature, uint64_t *ret_address);
+
+/* The class of an object; 0: not readable. Its java.lang.Class: 0 or -ENOTSUP, -EFAULT, -ESRCH. */
+uint64_t jvm_objects__class_of(const struct jvm_objects *objects, uint64_t object);
+int jvm_objects__mirror(const struct jvm_objects *objects, uint64_t class, uint64_t *ret);
+
+/* The object to which a reference in another one leads, those to which `n` in a row do, and to
+ * which a handle of the JVM's own does. 0 or -EFAULT, -ESRCH. */
 int jvm_objects__ref(const struct jvm_objects *objects, uint64_t address, uint64_t *ret);
+int jvm_objects__refs(const struct jvm_objects *objects, uint64_t address, uint64_t *ret, size_t n);
 int jvm_objects__handle(const struct jvm_objects *objects, uint64_t address, uint64_t *ret);
 
 /* Owned text of a String, cut if it is very long; NULL: it is none, is not readable, or out of

@@ -84,18 +84,44 @@ static int find_names(struct jvm_threads *threads)
 	return rc;
 }
 
+/* 0: it has none that can be read. */
+static uint64_t object_of(const struct jvm_threads *threads, uint64_t thread)
+{
+	uint64_t at = thread + threads->thread_object, object;
+
+	if (threads->is_handle && jvm_vm__read(threads->vm, at, &at, sizeof(at)))
+		return 0;
+	return jvm_objects__handle(&threads->objects, at, &object) ? 0 : object;
+}
+
 /* Owned; NULL: it has none that can be read. */
 static char *read_name(const struct jvm_threads *threads, uint64_t thread)
 {
 	const struct jvm_objects *objects = &threads->objects;
-	uint64_t at = thread + threads->thread_object, object, name;
+	uint64_t object = object_of(threads, thread), name;
 
-	if (threads->is_handle && jvm_vm__read(objects->vm, at, &at, sizeof(at)))
-		return NULL;
-	if (jvm_objects__handle(objects, at, &object) || !object ||
-	    jvm_objects__ref(objects, object + threads->name, &name) || !name)
+	if (!object || jvm_objects__ref(objects, object + threads->name, &name) || !name)
 		return NULL;
 	return jvm_objects__string(objects, name);
+}
+
+int jvm_threads__objects(const struct jvm_vm *vm, uint64_t **ret, size_t *ret_n)
+{
+	struct jvm_threads threads = { .vm = vm };
+	struct list list = {};
+	uint64_t object;
+	int rc = find_names(&threads);
+
+	*ret_n = 0;
+	if (!rc)
+		rc = list__read(vm, &list);
+	for (uint32_t i = 0; !rc && i < list.n; i++) {
+		object = object_of(&threads, list.threads[i]);
+		if (object)
+			list.threads[(*ret_n)++] = object;
+	}
+	*ret = list.threads;
+	return rc;
 }
 
 int jvm_threads__search(void *process, struct thread_finds *finds)

@@ -24,6 +24,9 @@ struct jvm_threads {
 };
 int jvm_threads__search(void *process, struct thread_finds *finds);
 
+/* The java.lang.Thread of each of them. free() the list. -ENOTSUP, -EFAULT, -ESRCH, -ENOMEM. */
+int jvm_threads__objects(const struct jvm_vm *vm, uint64_t **ret, size_t *ret_n);
+
 /* The thread that holds an ObjectMonitor. */
 struct runtime_holder jvm_threads__holder(const struct jvm_vm *vm, uint64_t monitor);
 

@@ -8,19 +8,23 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
+#include "runtimes/node/node_builtins.h"
+#include "runtimes/node/node_codes.h"
 #include "runtimes/node/node_idle.h"
 #include "runtimes/node/node_label.h"
 #include "runtimes/runtime.h"
 
 /* Node.js, or what else has V8 in it and exports V8's data for debuggers. JavaScript frames are
- * native frames, which V8 chains by frame pointers; their names come from a perf map or a jitdump
- * file, which it writes if it is told so at its start. */
+ * native frames, which V8 chains by frame pointers; what functions they are, the walker sees in
+ * them. Where the layout of its objects is not known, names come from a perf map or a jitdump file,
+ * which V8 writes if it is told so at its start. */
 
 /* In all versions from 18 to 25. */
 #define V8_SYMBOL "v8dbg_APIObjectType"
 
 #define V8_LINE_SKEW 0x40 /* of an ELF header: src/diagnostics/perf-jit.cc, LogWriteDebugInfo */
 
+#define BY_MAP	    "JavaScript is named by a perf map only (docs/jit-code.md)"
 #define INTERPRETED "interpreted functions have no names without --interpreted-frames-native-stack"
 #define NO_MAP                                                                                   \
 	"V8 writes no map of its code: start it with NODE_OPTIONS='--perf-basic-prof "           \
@@ -28,11 +32,12 @@
 	"told to"
 
 struct runtime_image {
-	char unused;
+	struct node_layout layout;
+	struct node_builtins builtins;
 };
 
 struct runtime_session {
-	char unused;
+	struct node_codes *codes;
 };
 
 /* --- image --- */
@@ -93,30 +98,85 @@ static int find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BY
 	return 0;
 }
 
+static void node__image_free(struct runtime_image *image)
+{
+	if (!image)
+		return;
+	node_builtins__done(&image->builtins);
+	free(image);
+}
+
 static int node__prepare(const struct elf_file *file, struct runtime_image **ret_image,
 			 struct runtime_verdict *ret_verdict)
 {
+	struct runtime_image *image = calloc(1, sizeof(*image));
+	struct node_proc_rec *rec;
+	struct err err = {};
+	int rc;
+
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
-	*ret_image = calloc(1, sizeof(**ret_image));
-	return *ret_image ? find_version(file, ret_verdict->version) : -ENOMEM;
+	if (!image)
+		return -ENOMEM;
+	rc = node_builtins__read(file, &image->builtins);
+	rc = rc ? rc : find_version(file, ret_verdict->version);
+	if (rc) {
+		node__image_free(image);
+		return rc;
+	}
+	if (node_layout__read(file, &image->layout, &err)) {
+		ret_verdict->support = RUNTIME_DEGRADED;
+		ret_verdict->map_only = true;
+		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), "%.120s; " BY_MAP,
+			 err.text);
+	}
+	rec = &image->layout.rec;
+	rec->blob_start = image->builtins.all.start;
+	rec->blob_bytes = image->builtins.all.end - rec->blob_start;
+	*ret_image = image;
+	return 0;
 }
 
-static void node__image_free(struct runtime_image *image)
+static size_t node__loops(const struct runtime_image *image, const struct runtime_range **ret)
 {
-	free(image);
+	*ret = image->builtins.loops;
+	return image->builtins.n_loops;
+}
+
+/* Electron is no Node.js to be seen by its symbols: it exports none of V8's constants. */
+static const char *node__elsewhere(const char *command)
+{
+	const char *end = command + strcspn(command, " "), *name = end;
+
+	while (name > command && name[-1] != '/')
+		name--;
+	return (size_t)(end - name) == strlen("electron") && !strncmp(name, "electron", end - name)
+		       ? "Electron's V8 is built with pointer compression, for which there is no "
+			 "walker; " BY_MAP
+		       : NULL;
 }
 
 /* --- session --- */
 
 static int node__open(struct bpf_object *probes, struct runtime_session **ret, struct err *err)
 {
+	struct runtime_session *session = calloc(1, sizeof(*session));
+
 	(void)probes;
-	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : err__set(err, -ENOMEM, "node: out of memory");
+	if (session)
+		session->codes = node_codes__new();
+	if (!session || !session->codes) {
+		free(session);
+		return err__set(err, -ENOMEM, "node: out of memory");
+	}
+	*ret = session;
+	return 0;
 }
 
 static void node__close(struct runtime_session *session)
 {
+	if (!session)
+		return;
+	node_codes__free(session->codes);
 	free(session);
 }
 
@@ -165,12 +225,9 @@ static bool has_flag(uint32_t pid, const char *option)
 	return is_given(pid, "cmdline", option) || is_given(pid, "environ", option);
 }
 
-static int node__attach(struct runtime_session *session, const struct runtime_target *target,
-			void *ret_record, struct err *err)
+/* Its map names what it compiles, if it writes one. */
+static int attach_map(uint32_t pid, struct err *err)
 {
-	uint32_t pid = target->pid;
-
-	(void)session, (void)ret_record;
 	if (!has_flag(pid, "--perf-basic-prof") && !has_flag(pid, "--perf-prof") &&
 	    !procfs__has_perf_map(pid)) {
 		err__set(err, 0, NO_MAP);
@@ -181,19 +238,62 @@ static int node__attach(struct runtime_session *session, const struct runtime_ta
 	return 0;
 }
 
+static int node__attach(struct runtime_session *session, const struct runtime_target *target,
+			void *ret_record, struct err *err)
+{
+	const struct node_layout *layout = &target->image->layout;
+
+	if (target->map)
+		return attach_map(target->pid, err);
+	memcpy(ret_record, &layout->rec, sizeof(layout->rec));
+	if (node_codes__attach(session->codes, target->pid, target->space, layout))
+		return err__set(err, -ENOMEM, "node: out of memory");
+	return 0;
+}
+
+static void node__detach(struct runtime_session *session, uint32_t space)
+{
+	node_codes__detach(session->codes, space);
+}
+
+static int node__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+{
+	return node_codes__add(session->codes, rec, size);
+}
+
+static int node__symbolize(struct runtime_session *session, uint64_t key,
+			   struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
+{
+	return node_codes__symbolize(session->codes, key, ret);
+}
+
+static const char *const maps[] = { "node_states", "node_procs", "node_codes", NULL };
+
 const struct runtime runtime_node = {
 	.name = "node",
 	.suffix = "_[j]",
-	.versions = "Node.js 18 to 25, with --perf-basic-prof or --perf-prof",
+	.versions = "Node.js 18, 20, 22, 24 and 25; others with --perf-basic-prof or --perf-prof",
 	.idle = node_idle,
-	.walker = -1,
+	.walker = WALKER_NODE,
+	.program = "walk_node",
+	.maps = maps,
+	.records = "node_procs",
+	.record_bytes = sizeof(struct node_proc_rec),
+	.slot_map = "node_states",
+	.tableless = true,
 	.jit = "[JavaScript]",
+	.runs_own_code = true,
 	.jitdump_skew = V8_LINE_SKEW,
 	.detect = node__detect,
 	.prepare = node__prepare,
 	.image_free = node__image_free,
+	.loops = node__loops,
+	.elsewhere = node__elsewhere,
 	.open = node__open,
 	.close = node__close,
 	.attach = node__attach,
+	.detach = node__detach,
+	.on_code = node__on_code,
+	.symbolize = node__symbolize,
 	.label = node_label__make,
 };

@@ -80,8 +80,7 @@ static int hex_digit(char c)
 					    : -1;
 }
 
-/* A path for a file's URL; others as they are. In place. */
-static char *file_path(char *url)
+char *node_label__path(char *url)
 {
 	char *from, *to;
 
@@ -111,7 +110,7 @@ static void label_function(char *text, struct runtime_symbol *ret)
 	ret->function = *text ? text : "(anonymous)";
 	if (!blank || !blank[1])
 		return;
-	ret->file = file_path(blank + 1);
+	ret->file = node_label__path(blank + 1);
 	ret->line = line ? line : column;
 }
 

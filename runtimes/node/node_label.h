@@ -10,4 +10,7 @@
 /* V8's names of code, in readable form: hook `label` of runtimes/node/node.c. */
 bool node_label__make(const char *symbol, char *buf, size_t size, struct runtime_label *ret);
 
+/* A path for a file's URL; others as they are. In place. */
+char *node_label__path(char *url);
+
 #endif

@@ -11,6 +11,7 @@
 #include "runtimes/python/python_build.h"
 #include "runtimes/python/python_codes.h"
 #include "runtimes/python/python_idle.h"
+#include "runtimes/python/python_locks.h"
 #include "runtimes/python/python_probing.h"
 #include "runtimes/python/python_tables.h"
 #include "runtimes/python/python_tasks.h"
@@ -234,8 +235,6 @@ static void python__image_free(struct runtime_image *image)
 
 /* --- session --- */
 
-#define THREADS_SINCE 8 /* Thread._native_id */
-
 static const char *const probe_programs[] = { "python_usdt_entry", "python_usdt_return",
 					      "python_eval_entry", "python_eval_return", NULL };
 
@@ -321,7 +320,7 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 	if (rc)
 		return err__set(err, rc, "python: process %u: no thread state at %#llx",
 				target->pid, (unsigned long long)rec->state_at);
-	if (rec->interpreters && image->version.minor >= THREADS_SINCE && image->version.modules)
+	if (rec->interpreters)
 		rc = thread_names__attach(session->threads, target->pid, target->space,
 					  &(struct python_threads) { target->pid, image->version,
 								     rec->interpreters });
@@ -334,9 +333,9 @@ static void python__detach(struct runtime_session *session, uint32_t space)
 }
 
 static int python__thread_name(struct runtime_session *session, uint32_t pid, uint32_t tid,
-			       char *buf, size_t size)
+			       const char *kernel, char *buf, size_t size)
 {
-	return thread_names__get(session->threads, pid, tid, buf, size);
+	return thread_names__get(session->threads, pid, tid, kernel, buf, size);
 }
 
 static int python__tasks(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
@@ -345,6 +344,15 @@ static int python__tasks(struct runtime_session *session, uint32_t pid, runtime_
 	const struct python_threads *process = thread_names__process(session->threads, pid);
 
 	return process ? python_tasks__list(process, on_task, ctx) : 0;
+}
+
+static void python__lock_holders(struct runtime_session *session, uint32_t pid,
+				 struct runtime_waiter *waiters, size_t n)
+{
+	const struct python_threads *process = thread_names__process(session->threads, pid);
+
+	if (process)
+		python_locks__find(process, waiters, n);
 }
 
 static int python__probe(struct runtime_session *session, const struct runtime_target *target,
@@ -458,7 +466,7 @@ const struct runtime runtime_python = {
 	.name = "python",
 	.suffix = "_[py]",
 	.lock = "the GIL",
-	.versions = "CPython " VERSIONS,
+	.versions = "CPython " VERSIONS ", free-threaded builds too",
 	.idle = python_idle,
 	.callers = callers,
 	.walker = WALKER_PYTHON,
@@ -481,6 +489,7 @@ const struct runtime runtime_python = {
 	.detach = python__detach,
 	.thread_name = python__thread_name,
 	.tasks = python__tasks,
+	.lock_holders = python__lock_holders,
 	.probe = python__probe,
 	.unprobe = python__unprobe,
 	.unprobe_all = python__unprobe_all,

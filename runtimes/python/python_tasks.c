@@ -4,10 +4,11 @@
  * future. While nobody runs them these frames do not know each other. The walker is shown a memory
  * in which they do, and in which a thread runs the innermost one.
  *
- * asyncio knows its tasks by a set of weak references in the module asyncio.tasks, from 3.14 on by
- * lists of the threads that they run in, and one of the interpreter for those whose thread has
- * ended. What a task object, which C has made, consists of differs from version to version, but it
- * has one member that is a coroutine, and the task's name behind that (Modules/_asynciomodule.c).
+ * asyncio knows its tasks by a set of weak references in the module asyncio.tasks. From 3.14 on
+ * these are those in Python code only; the others are in lists of the threads that they run in, and
+ * in one of the interpreter for those whose thread has ended. What a task object, which C has made,
+ * consists of differs from version to version, but it has one member that is a coroutine, and the
+ * task's name behind that (Modules/_asynciomodule.c).
  */
 #include "runtimes/python/python_tasks.h"
 
@@ -18,56 +19,37 @@
 
 #include "core/base/util.h"
 #include "runtimes/python/python_asyncio.h"
+#include "runtimes/python/python_frames.h"
 #include "runtimes/python/python_objects.h"
 
-#define READS_MAX  400000 /* of one list, some 0.5 us each */
-#define TASKS_MAX  10000
-#define CHAIN_MAX  256 /* coroutines of one task */
-#define NAME_BYTES 32  /* of a type; those of interest are shorter */
+#define READS_MAX 400000 /* of one list, some 0.5 us each */
+#define TASKS_MAX 10000
+#define CHAIN_MAX 256 /* coroutines of one task */
 
 /* Include/object.h, Include/cpython/setobject.h, Include/cpython/weakrefobject.h: the same in all
  * of these versions. */
-#define OBJECT_TYPE    8
-#define TYPE_NAME      24
-#define TYPE_BASICSIZE 32
-#define TYPE_BASE      256
 #define SET_MASK       32
 #define SET_TABLE      40
 #define SET_ENTRY      16
 #define WEAKREF_OBJECT 16
 #define WORD	       8
 
-#define BASES_MAX     16
 #define TASK_BYTES    512 /* of a task object, at most; 208 in 3.11 */
 #define SET_SLOTS_MAX (1U << 20)
 
-/* Include/genobject.h, Include/internal/pycore_frame.h, until 3.10 Include/cpython/frameobject.h,
- * at each version: where a coroutine has its frame, and a frame the top of its stack. */
-struct layout {
-	unsigned minor;
-	uint16_t frame;	    /* of a coroutine; until 3.10 a pointer */
-	uint16_t stack;	    /* of a frame: where its values begin, in 3.10 a pointer to that */
-	uint16_t stack_top; /* how many these are, or a pointer behind the last */
-	bool is_pointer;
-};
+#define TAGS 7ULL /* of a reference, 3.14 on: Include/internal/pycore_stackref.h */
 
-static const struct layout layouts[] = {
-	{ 8, 16, 64, 72, true },   { 9, 16, 64, 72, true },   { 10, 16, 64, 80, false },
-	{ 11, 80, 72, 64, false }, { 12, 72, 72, 64, false }, { 13, 72, 72, 64, false },
-	{ 14, 72, 80, 64, true },
-};
-
-#define TAGS                                                                                     \
-	7 /* bits of a reference on a frame's stack, 3.14 on: Include/internal/pycore_stackref.h \
-	   */
+/* Above what it iterates over a frame has an index, or nothing (GET_ITER of Python/bytecodes.c). */
+#define INDEX_SINCE 15
 
 #define LISTS_SINCE 14 /* 3.14 */
 
 struct search {
 	const struct python_version *version;
 	struct python_reader reader;
-	const struct layout *layout;
-	struct python_asyncio asyncio; /* LISTS_SINCE on */
+	const struct python_layout *layout;
+	bool has_lists;
+	struct python_asyncio asyncio; /* then */
 	uint64_t thread;	       /* a PyThreadState */
 	uint64_t fs_base;	       /* of its thread */
 	runtime_task_fn on_task;
@@ -76,40 +58,14 @@ struct search {
 
 static uint64_t word_at(struct search *search, uint64_t at)
 {
-	uint64_t word;
-
-	return python_reader__word(&search->reader, at, &word) ? word : 0;
+	return python_reader__at(&search->reader, at);
 }
 
 /* --- objects --- */
 
-static void read_type_name(struct search *search, uint64_t type, char ret[NAME_BYTES])
-{
-	uint64_t name = word_at(search, type + TYPE_NAME), word;
-
-	memset(ret, 0, NAME_BYTES);
-	for (size_t i = 0; i < NAME_BYTES - 1; i += WORD) {
-		if (!python_reader__word(&search->reader, name + i, &word))
-			return;
-		memcpy(ret + i, &word, min_of((size_t)WORD, NAME_BYTES - 1 - i));
-		if (memchr(&word, 0, sizeof(word)))
-			return;
-	}
-}
-
-/* Is it of this type, or of one that is derived from it? */
 static bool is_a(struct search *search, uint64_t object, const char *type_name)
 {
-	uint64_t type = object & 7 ? 0 : word_at(search, object + OBJECT_TYPE);
-	char name[NAME_BYTES];
-
-	for (int i = 0; i < BASES_MAX && type; i++) {
-		read_type_name(search, type, name);
-		if (strcmp(name, type_name) == 0)
-			return true;
-		type = word_at(search, type + TYPE_BASE);
-	}
-	return false;
+	return python_object__is_a(&search->reader, object, type_name);
 }
 
 static bool is_coroutine(struct search *search, uint64_t object)
@@ -122,7 +78,9 @@ static bool is_coroutine(struct search *search, uint64_t object)
 
 static uint64_t frame_of(struct search *search, uint64_t coroutine)
 {
-	uint64_t at = coroutine + search->layout->frame, frame, code;
+	uint64_t at = coroutine + search->layout->coroutine_frame +
+		      search->version->offsets.object_bytes - 2 * WORD;
+	uint64_t frame, code;
 
 	frame = search->version->minor <= 10 ? word_at(search, at) : at;
 	code = frame ? word_at(search, frame + search->version->offsets.frame_code) &
@@ -134,11 +92,18 @@ static uint64_t frame_of(struct search *search, uint64_t coroutine)
 /* What is on top of its stack; 0: nothing, or it runs. */
 static uint64_t awaited_by(struct search *search, uint64_t frame)
 {
-	const struct layout *layout = search->layout;
-	uint64_t at = frame + layout->stack, top = word_at(search, frame + layout->stack_top);
+	const struct python_layout *layout = search->layout;
+	uint64_t at = frame + layout->stack, top = word_at(search, frame + layout->stack_top),
+		 value;
 
-	if (layout->is_pointer)
-		return top ? word_at(search, top - WORD) & ~(uint64_t)TAGS : 0;
+	if (layout->is_pointer && !top)
+		return 0;
+	if (layout->is_pointer) {
+		value = word_at(search, top - WORD) & ~TAGS;
+		return value || layout->minor < INDEX_SINCE
+			       ? value
+			       : word_at(search, top - 2 * WORD) & ~TAGS;
+	}
 	if (layout->minor == 10)
 		at = word_at(search, at);
 	if ((int32_t)top < 1 || (int32_t)top > UINT16_MAX)
@@ -155,7 +120,7 @@ static uint64_t behind(struct search *search, uint64_t object)
 
 	for (size_t i = 0; object && i < ARRAY_SIZE(wrappers); i++)
 		if (is_a(search, object, wrappers[i]))
-			return word_at(search, object + 2 * WORD);
+			return python_object__field(&search->reader, object, 2 * WORD);
 	return object;
 }
 
@@ -223,6 +188,25 @@ static size_t link_frames(struct search *search, const struct chain *chain,
 	return n;
 }
 
+/* A task of C's is of a type that is derived from theirs; one in Python code has these attributes.
+ */
+static bool is_of_c(struct search *search, uint64_t task)
+{
+	return is_a(search, task, "_asyncio.Task");
+}
+
+static uint64_t attribute(struct search *search, uint64_t task, const char *name)
+{
+	return python_object__get(&search->reader, task, name);
+}
+
+static bool is_task(struct search *search, uint64_t object)
+{
+	return is_of_c(search, object) ||
+	       (is_a(search, object, "Task") &&
+		is_coroutine(search, attribute(search, object, "_coro")));
+}
+
 /* What the task object has: its coroutine, the name behind that, and another task that it waits
  * for. */
 struct members {
@@ -243,22 +227,39 @@ static char *read_name(struct search *search, uint64_t object)
 	return name;
 }
 
+/* Lib/asyncio/tasks.py: class Task, and what stands in for it. */
+static void read_attributes(struct search *search, uint64_t task, struct members *ret)
+{
+	uint64_t awaited = attribute(search, task, "_fut_waiter");
+
+	*ret = (struct members) { .coroutine = attribute(search, task, "_coro"),
+				  .name = read_name(search, attribute(search, task, "_name")),
+				  .waits_for = is_task(search, awaited) ? awaited : 0 };
+	if (!is_coroutine(search, ret->coroutine))
+		ret->coroutine = 0;
+}
+
 static void read_members(struct search *search, uint64_t task, struct members *ret)
 {
-	uint64_t type = word_at(search, task + OBJECT_TYPE), member;
-	uint64_t size = min_of(word_at(search, type + TYPE_BASICSIZE), TASK_BYTES);
+	uint64_t size = min_of(python_object__bytes(&search->reader, task), TASK_BYTES), member;
 
 	*ret = (struct members) {};
-	for (uint64_t at = 2 * WORD; at + WORD <= size; at += WORD) {
+	for (uint64_t at = search->version->offsets.object_bytes; at + WORD <= size; at += WORD) {
 		member = word_at(search, task + at);
 		if (!ret->coroutine && is_coroutine(search, member)) {
 			ret->coroutine = member;
 			ret->name = read_name(search, word_at(search, task + at + WORD));
 		} else if (!ret->waits_for && at != search->asyncio.task_awaited_by &&
-			   is_a(search, member, "_asyncio.Task")) {
+			   is_task(search, member)) {
 			ret->waits_for = member;
 		}
 	}
+}
+
+static void read_task(struct search *search, uint64_t task, struct members *ret)
+{
+	is_of_c(search, task) ? read_members(search, task, ret)
+			      : read_attributes(search, task, ret);
 }
 
 static int see_task(struct search *search, uint64_t task)
@@ -268,11 +269,13 @@ static int see_task(struct search *search, uint64_t task)
 	struct chain chain;
 	int ret = 0;
 
-	read_members(search, task, &members);
+	read_task(search, task, &members);
 	follow(search, members.coroutine, &chain);
-	if (chain.n && chain.awaited) { /* else it is done, runs, or has not begun */
+	/* Else it is done, runs, or has not begun. A generator that has nothing on its stack may
+	 * be the innermost one. */
+	if (chain.n > 1 || (chain.n && chain.awaited)) {
 		if (members.waits_for)
-			read_members(search, members.waits_for, &other);
+			read_task(search, members.waits_for, &other);
 		ret = search->on_task(search->ctx,
 				      &(struct runtime_task) {
 					      .name = members.name ?: "",
@@ -291,16 +294,16 @@ static int see_task(struct search *search, uint64_t task)
 /* A set of weak references. */
 static int see_set(struct search *search, uint64_t set)
 {
-	uint64_t slots = word_at(search, set + SET_MASK) + 1, table, key, task;
+	uint64_t slots = python_object__field(&search->reader, set, SET_MASK) + 1, table, key, task;
 	int ret = 0;
 
-	table = word_at(search, set + SET_TABLE);
+	table = python_object__field(&search->reader, set, SET_TABLE);
 	if (!table || slots > SET_SLOTS_MAX)
 		return 0;
 	for (uint64_t i = 0, n = 0; !ret && i < slots && n < TASKS_MAX; i++) {
 		key = word_at(search, table + i * SET_ENTRY);
-		task = key ? word_at(search, key + WEAKREF_OBJECT) : 0;
-		if (!task || !is_a(search, task, "_asyncio.Task"))
+		task = key ? python_object__field(&search->reader, key, WEAKREF_OBJECT) : 0;
+		if (!task)
 			continue;
 		n++;
 		ret = see_task(search, task);
@@ -329,7 +332,7 @@ static int see_list(struct search *search, uint64_t head)
 
 	for (uint64_t n = 0; !ret && node && node != head && n < TASKS_MAX; n++) {
 		task = node - search->asyncio.task_node;
-		if (is_a(search, task, "_asyncio.Task"))
+		if (is_of_c(search, task))
 			ret = see_task(search, task);
 		node = word_at(search, node);
 	}
@@ -358,13 +361,15 @@ static uint64_t oldest_thread(struct search *search, uint64_t interpreter)
 
 static int see_interpreter(struct search *search, uint64_t interpreter)
 {
+	int ret;
+
 	search->thread = oldest_thread(search, interpreter);
 	if (!search->thread)
 		return 0;
 	search->fs_base =
 		word_at(search, search->thread + search->version->offsets.tstate_thread_id);
-	return search->version->minor < LISTS_SINCE ? see_module(search, interpreter)
-						    : see_lists(search, interpreter);
+	ret = see_module(search, interpreter);
+	return !ret && search->has_lists ? see_lists(search, interpreter) : ret;
 }
 
 int python_tasks__list(const struct python_threads *process, runtime_task_fn on_task, void *ctx)
@@ -377,12 +382,11 @@ int python_tasks__list(const struct python_threads *process, runtime_task_fn on_
 	uint64_t interpreter;
 	int ret = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++)
-		if (layouts[i].minor == version->minor)
-			search.layout = &layouts[i];
-	if (!search.layout ||
-	    (version->minor >= LISTS_SINCE && python_asyncio__find(process->pid, &search.asyncio)))
+	search.layout = python_layout__find(version->minor);
+	if (!search.layout || !version->modules)
 		return 0;
+	search.has_lists = version->minor >= LISTS_SINCE &&
+			   !python_asyncio__find(process->pid, &search.asyncio);
 	interpreter = word_at(&search, process->interpreters);
 	for (; !ret && interpreter;
 	     interpreter = word_at(&search, interpreter + version->offsets.interp_next))

@@ -10,6 +10,7 @@
 
 #define READS_MAX	 200000 /* of one search, some 0.5 us each */
 #define INTERPRETERS_MAX 256
+#define THREADS_SINCE	 8 /* Thread._native_id */
 
 struct search {
 	struct thread_finds *finds;
@@ -39,7 +40,8 @@ int python_threads__search(void *process, struct thread_finds *finds)
 	uint64_t interpreter, modules, module;
 	int ret = 0;
 
-	if (!python_reader__word(reader, threads->interpreters, &interpreter))
+	if (threads->version.minor < THREADS_SINCE || !threads->version.modules ||
+	    !python_reader__word(reader, threads->interpreters, &interpreter))
 		return 0;
 	for (int i = 0; i < INTERPRETERS_MAX && interpreter && ret >= 0; i++) {
 		if (!python_reader__word(reader, interpreter + threads->version.modules, &modules))

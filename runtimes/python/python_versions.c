@@ -16,6 +16,10 @@
  * Include/internal/pystate.h (_PyRuntimeState). scripts/check-python-offsets compares the rows
  * with DWARF of real builds. */
 
+/* sizeof(PyObject), Include/object.h */
+#define OBJECT_BYTES	  16
+#define OBJECT_BYTES_FREE 32
+
 #define CODE_BEFORE_3_8                                                            \
 	.code_base = 32, .code_first_line = 36, .code_file = 96, .code_name = 104, \
 	.code_line_table = 112, .line_format = PYTHON_LINES_LNOTAB
@@ -24,10 +28,10 @@
 	.code_line_table = 120
 
 /* 3.6 to 3.10: frame objects */
-#define OBJECTS                                                                                    \
-	.chain = PYTHON_CHAIN_OBJECTS, .tstate_frame = 24, .frame_previous = 24, .frame_code = 32, \
-	.unicode_ascii_data = 48, .unicode_compact_data = 72, .interp_next = 0,                    \
-	.interp_threads = 8
+#define OBJECTS                                                                          \
+	.object_bytes = OBJECT_BYTES, .chain = PYTHON_CHAIN_OBJECTS, .tstate_frame = 24, \
+	.frame_previous = 24, .frame_code = 32, .unicode_ascii_data = 48,                \
+	.unicode_compact_data = 72, .interp_next = 0, .interp_threads = 8
 /* f_lasti of 3.7 to 3.9 */
 #define OBJECTS_FROM_3_7                                                                   \
 	OBJECTS, .tstate_thread_id = 176, .instr = PYTHON_INSTR_BYTES, .frame_instr = 104, \
@@ -92,6 +96,7 @@ static const struct python_version versions[] = {
 		.interpreters = 40,
 		.modules = 888,
 		.offsets = {
+			.object_bytes = OBJECT_BYTES,
 			.chain = PYTHON_CHAIN_CFRAMES,
 			.instr = PYTHON_INSTR_ADDRESS,
 			.tstate_frame = 56, /* cframe */
@@ -122,6 +127,7 @@ static const struct python_version versions[] = {
 		.interpreters = 40,
 		.modules = 944,
 		.offsets = {
+			.object_bytes = OBJECT_BYTES,
 			.chain = PYTHON_CHAIN_CFRAME_SHIMS,
 			.instr = PYTHON_INSTR_ADDRESS,
 			.tstate_frame = 56,
@@ -163,8 +169,9 @@ const struct python_version *python_version__find(unsigned int minor)
 /* --- _Py_DebugOffsets, Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h from 3.14
  * on: {char cookie[8]; u64 version; u64 free_threaded; ...}, all else offsets of 64 bits --- */
 
-#define DEBUG_COOKIE "xdebugpy"
-#define DEBUG_WORDS  64
+#define DEBUG_COOKIE	    "xdebugpy"
+#define DEBUG_WORDS	    64
+#define DEBUG_FREE_THREADED 2
 
 struct debug_words { /* where in it is what: index of the word */
 	uint8_t interpreters_head;
@@ -173,6 +180,8 @@ struct debug_words { /* where in it is what: index of the word */
 	uint8_t tstate_next, tstate_interp, tstate_frame, tstate_thread_id, tstate_native_id;
 	uint8_t frame_previous, frame_code, frame_instr, frame_owner;
 	uint8_t code_file, code_qualname, code_line_table, code_first_line, code_bytecode;
+	uint8_t object_bytes;
+	uint8_t frame_copy, code_copies; /* tlbc_index, co_tlbc; 0: not known yet */
 };
 
 static const struct debug_words words_3_13 = {
@@ -198,6 +207,7 @@ static const struct debug_words words_3_13 = {
 	.code_line_table = 38,
 	.code_first_line = 39,
 	.code_bytecode = 43,
+	.object_bytes = 44,
 };
 
 static const struct debug_words words_3_14 = {
@@ -223,6 +233,9 @@ static const struct debug_words words_3_14 = {
 	.code_line_table = 43,
 	.code_first_line = 44,
 	.code_bytecode = 48,
+	.object_bytes = 50,
+	.frame_copy = 38,
+	.code_copies = 49,
 };
 
 static const struct debug_words words_3_15 = {
@@ -248,6 +261,9 @@ static const struct debug_words words_3_15 = {
 	.code_line_table = 51,
 	.code_first_line = 52,
 	.code_bytecode = 56,
+	.object_bytes = 58,
+	.frame_copy = 46,
+	.code_copies = 57,
 };
 
 bool python_version__is_described(const struct python_version *version)
@@ -259,7 +275,8 @@ bool python_version__is_described(const struct python_version *version)
 static bool fits(struct python_offsets *offsets)
 {
 	unsigned int frame = max_of(max_of(offsets->frame_previous, offsets->frame_code),
-				    max_of(offsets->frame_instr, offsets->frame_owner));
+				    max_of(max_of(offsets->frame_instr, offsets->frame_owner),
+					   offsets->frame_copy));
 	unsigned int code =
 		max_of(max_of(offsets->code_file, offsets->code_name), offsets->code_line_table);
 
@@ -268,22 +285,33 @@ static bool fits(struct python_offsets *offsets)
 	return !((offsets->frame_previous | offsets->frame_code | offsets->frame_instr |
 		  offsets->code_file | offsets->code_name | offsets->code_line_table) &
 		 7) &&
-	       frame < 256 && code + 8U - offsets->code_base <= PYTHON_CODE_BYTES &&
+	       !(offsets->frame_copy & 3) && frame < 256 &&
+	       code + 8U - offsets->code_base <= PYTHON_CODE_BYTES &&
 	       offsets->code_name > offsets->code_base &&
 	       offsets->code_line_table > offsets->code_base;
+}
+
+/* Word 0 is the cookie: what has no number is not there. */
+static uint64_t words_at(const uint64_t *words, uint8_t number)
+{
+	return number ? words[number] : 0;
 }
 
 static bool take_words(const uint64_t *words, const struct debug_words *at,
 		       struct python_version *version)
 {
 	uint64_t all = words[at->interpreters_head];
+	uint64_t head = words[at->object_bytes];
 	bool with_lock;
 
+	if (head != (words[DEBUG_FREE_THREADED] ? OBJECT_BYTES_FREE : OBJECT_BYTES))
+		return false;
 	for (size_t i = 0; i < sizeof(*at); i++)
-		all |= words[((const uint8_t *)at)[i]];
+		all |= words_at(words, ((const uint8_t *)at)[i]);
 	if (all > UINT16_MAX || words[at->tstate_next] != PYTHON_TSTATE_NEXT)
 		return false;
-	with_lock = words[at->tstate_interp] == PYTHON_TSTATE_INTERP &&
+	with_lock = !words[DEBUG_FREE_THREADED] &&
+		    words[at->tstate_interp] == PYTHON_TSTATE_INTERP &&
 		    words[at->gil_holder] - words[at->gil] == PYTHON_GIL_HOLDER &&
 		    words[at->gil_locked] - words[at->gil] == PYTHON_GIL_LOCKED;
 	version->interpreters = words[at->interpreters_head];
@@ -302,13 +330,17 @@ static bool take_words(const uint64_t *words, const struct debug_words *at,
 		.code_name = words[at->code_qualname],
 		.code_line_table = words[at->code_line_table],
 		.code_bytecode = words[at->code_bytecode],
-		.unicode_ascii_data = 40,   /* sizeof(PyASCIIObject) and ... */
-		.unicode_compact_data = 56, /* ... PyCompactUnicodeObject, not among the words */
+		.unicode_ascii_data = head + 24,   /* sizeof(PyASCIIObject) and ... */
+		.unicode_compact_data = head + 40, /* ... PyCompactUnicodeObject */
 		.interp_next = words[at->interp_next],
 		.interp_threads = words[at->interp_threads],
 		.line_format = PYTHON_LINES_LOCATIONS,
 		.tstate_native_id = words[at->tstate_native_id],
 		.interp_gil = with_lock ? words[at->interp_gil] : 0,
+		.object_bytes = head,
+		.unicode_shift = words[DEBUG_FREE_THREADED] && version->minor >= 14 ? 6 : 0,
+		.frame_copy = words[DEBUG_FREE_THREADED] ? words_at(words, at->frame_copy) : 0,
+		.code_copies = words[DEBUG_FREE_THREADED] ? words_at(words, at->code_copies) : 0,
 	};
 	return fits(&version->offsets);
 }
@@ -323,8 +355,6 @@ const char *python_version__read(const struct elf_file *file, uint64_t runtime, 
 		return "it has no _Py_DebugOffsets";
 	if (words[1] != hex)
 		return "its _Py_DebugOffsets are of another version";
-	if (words[2])
-		return "no walker for free-threaded builds, use one with the GIL";
 	if (!take_words(words,
 			version->minor == 13   ? &words_3_13
 			: version->minor == 14 ? &words_3_14

@@ -10,8 +10,10 @@
 #include "runtimes/common/probing.h"
 #include "runtimes/ruby/ruby_build.h"
 #include "runtimes/ruby/ruby_codes.h"
+#include "runtimes/ruby/ruby_fibers.h"
 #include "runtimes/ruby/ruby_idle.h"
 #include "runtimes/ruby/ruby_probing.h"
+#include "runtimes/ruby/ruby_threads.h"
 #include "runtimes/ruby/ruby_versions.h"
 #include "runtimes/runtime.h"
 
@@ -22,7 +24,9 @@
 
 struct runtime_image {
 	struct ruby_offsets offsets;
+	struct ruby_thread_offsets threads;
 	struct ruby_state state;
+	uint64_t vm_vaddr;	/* 0: unknown */
 	uint64_t symbols_vaddr; /* 0: unknown */
 	struct runtime_range loops[RUBY_LOOPS_MAX];
 	size_t n_loops;
@@ -30,6 +34,8 @@ struct runtime_image {
 
 struct runtime_session {
 	struct ruby_codes *codes;
+	struct thread_names *threads;
+	bool fibers_left_out;
 	struct ruby_probing *probing; /* NULL: no probes are wanted */
 };
 
@@ -94,6 +100,7 @@ static int ruby__prepare(const struct elf_file *file, struct runtime_image **ret
 	if (!image)
 		return -ENOMEM;
 	image->offsets = version->offsets;
+	image->threads = version->threads;
 	if (ruby_build__state(file, &number, &image->state)) {
 		free(image);
 		return refuse(ret_verdict, what,
@@ -101,6 +108,8 @@ static int ruby__prepare(const struct elf_file *file, struct runtime_image **ret
 	}
 	if (ruby_build__symbols(file, &image->symbols_vaddr))
 		image->symbols_vaddr = 0;
+	if (ruby_build__vm(file, &image->vm_vaddr))
+		image->vm_vaddr = 0;
 	image->n_loops = ruby_build__loops(file, image->loops);
 	*ret_image = image;
 	return judge(version, image, ret_verdict);
@@ -140,6 +149,7 @@ static void ruby__close(struct runtime_session *session)
 	if (!session)
 		return;
 	ruby_probing__free(session->probing);
+	thread_names__free(session->threads);
 	ruby_codes__free(session->codes);
 	free(session);
 }
@@ -149,9 +159,12 @@ static int ruby__open(struct bpf_object *probes, struct runtime_session **ret, s
 	struct runtime_session *session = calloc(1, sizeof(*session));
 	int code = 0;
 
-	if (session)
+	if (session) {
 		session->codes = ruby_codes__new();
-	if (!session || !session->codes) {
+		session->threads =
+			thread_names__new(ruby_threads__search, sizeof(struct ruby_reader));
+	}
+	if (!session || !session->codes || !session->threads) {
 		ruby__close(session);
 		return err__set(err, -ENOMEM, "ruby: out of memory");
 	}
@@ -187,14 +200,51 @@ static int ruby__attach(struct runtime_session *session, const struct runtime_ta
 {
 	const struct runtime_image *image = target->image;
 	struct ruby_proc_rec *rec = ret_record;
+	struct ruby_reader reader;
 	int rc;
 
-	(void)session;
 	*rec = (struct ruby_proc_rec) { .offsets = image->offsets };
 	if (image->symbols_vaddr)
 		rec->symbols = target->bias + image->symbols_vaddr;
 	rc = locate(target, rec);
-	return rc ? err__set(err, rc, "ruby: process %u: no thread state yet", target->pid) : 0;
+	if (rc)
+		return err__set(err, rc, "ruby: process %u: no thread state yet", target->pid);
+	reader = (struct ruby_reader) { .pid = target->pid,
+					.rec = *rec,
+					.threads = image->threads,
+					.vm_at = image->vm_vaddr ? target->bias + image->vm_vaddr
+								 : 0 };
+	rc = thread_names__attach(session->threads, target->pid, target->space, &reader);
+	return rc ? err__set(err, rc, "ruby: out of memory") : 0;
+}
+
+static void ruby__detach(struct runtime_session *session, uint32_t space)
+{
+	thread_names__detach(session->threads, space);
+}
+
+static int ruby__thread_name(struct runtime_session *session, uint32_t pid, uint32_t tid,
+			     const char *kernel, char *buf, size_t size)
+{
+	return thread_names__get(session->threads, pid, tid, kernel, buf, size);
+}
+
+static int ruby__tasks(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
+		       void *ctx)
+{
+	const struct ruby_reader *process = thread_names__process(session->threads, pid);
+	bool is_whole = true;
+	int rc = process ? ruby_fibers__list(process, on_task, ctx, &is_whole) : 0;
+
+	session->fibers_left_out = !is_whole;
+	return rc;
+}
+
+static const char *ruby__tasks_left_out(struct runtime_session *session)
+{
+	return session->fibers_left_out
+		       ? "its heap could not be looked through, so not all of its fibers are listed"
+		       : NULL;
 }
 
 static int ruby__probe(struct runtime_session *session, const struct runtime_target *target,
@@ -287,6 +337,7 @@ const struct runtime runtime_ruby = {
 	.open = ruby__open,
 	.close = ruby__close,
 	.attach = ruby__attach,
+	.detach = ruby__detach,
 	.probe = ruby__probe,
 	.unprobe = ruby__unprobe,
 	.unprobe_all = ruby__unprobe_all,
@@ -295,4 +346,8 @@ const struct runtime runtime_ruby = {
 	.anchors = ruby__anchors,
 	.symbolize = ruby__symbolize,
 	.native_name = ruby__native_name,
+	.thread_name = ruby__thread_name,
+	.tasks = ruby__tasks,
+	.task = "fiber",
+	.tasks_left_out = ruby__tasks_left_out,
 };

@@ -294,3 +294,30 @@ size_t ruby_build__loops(const struct elf_file *file, struct runtime_range ret[R
 	x86_functions__done(&functions);
 	return n;
 }
+
+/* --- virtual machine --- */
+
+int ruby_build__vm(const struct elf_file *file, uint64_t *ret_vaddr)
+{
+	struct x86_stub stub;
+	uint64_t vaddr;
+
+	if (elf_file__find_symbol(file, "ruby_current_vm_ptr", ret_vaddr, NULL) == 0)
+		return 0;
+	/* It begins with ruby_current_vm_ptr->objspace: `mov` or `lea`, 64 bits, relative to rip.
+	 */
+	if (x86_stub__read(file, "rb_during_gc", &stub))
+		return -ENOENT;
+	for (size_t i = 0; i + 7 <= stub.size; i++) {
+		if (!(x86_stub__has(&stub, i, "\x48\x8b", 2) ||
+		      x86_stub__has(&stub, i, "\x48\x8d", 2)) ||
+		    (stub.code[i + 2] & 0xc7) != 0x05)
+			continue;
+		vaddr = x86_stub__relative(&stub, i + 3);
+		if (vaddr % 8 || !x86_code__is_data(file, vaddr))
+			continue;
+		*ret_vaddr = vaddr;
+		return 0;
+	}
+	return -ENOENT;
+}

@@ -42,6 +42,10 @@ int ruby_build__state(const struct elf_file *file, const struct ruby_number *num
 /* ruby_global_symbols, the table of all symbols' names. 0, or -ENOENT: cannot be told. */
 int ruby_build__symbols(const struct elf_file *file, uint64_t *ret_vaddr);
 
+/* ruby_current_vm_ptr, or a pointer to it (in the table of a library's own addresses). 0, or
+ * -ENOENT: cannot be told. */
+int ruby_build__vm(const struct elf_file *file, uint64_t *ret_vaddr);
+
 /* Code of rb_vm_exec, of vm_exec_core and vm_exec_loop where they are functions of their own, and
  * of their cold parts. In no order. Returns the number of ranges, 0 if rb_vm_exec is not found
  * (there must be frame descriptions for that). */

@@ -32,6 +32,14 @@
 
 #define CLASS_3_3_AND_3_4 .class_path = 120, .class_attached = 96
 
+/* vm_core.h (rb_thread_t), cont.c (rb_fiber_t): compared with builds of 2.7, 3.1 and 3.3 only, what
+ * `verified` says or not. Of the other rows they were taken from these headers. */
+#define THREADS_2_7 \
+	.threads = { .name = { 48, 208 }, .proc = 40, .fiber_status = 8, .fiber_context = 16 }
+#define THREADS_FROM_3_0 \
+	.threads = { .name = { 24 }, .proc = 40, .fiber_status = 16, .fiber_context = 24 }
+#define THREADS_UNSEEN THREADS_FROM_3_0 /* in no build */
+
 /* thread_pthread.h, ractor_core.h */
 #define LOCK_OF_RACTOR .lock_start = 336, .lock_bytes = 184, .lock_running = 336
 #define LOCK_FROM_3_3 \
@@ -55,6 +63,7 @@ static const struct ruby_version versions[] = {
 		.minor = 7,
 		.teeny_last = ANY_LATER,
 		.verified = true,
+		THREADS_2_7,
 		.offsets = {
 			COMMON_TO_3_1,
 			.ec_thread = 56,
@@ -80,6 +89,7 @@ static const struct ruby_version versions[] = {
 		.minor = 0,
 		.teeny_last = ANY_LATER,
 		.verified = true,
+		THREADS_UNSEEN,
 		.offsets = {
 			COMMON_TO_3_1,
 			.ec_thread = 56,
@@ -102,6 +112,7 @@ static const struct ruby_version versions[] = {
 		.minor = 1,
 		.teeny_last = 3,
 		.verified = true,
+		THREADS_FROM_3_0,
 		.offsets = { ROW_3_1, .vm_objspace = 1104 },
 	},
 	{
@@ -110,6 +121,7 @@ static const struct ruby_version versions[] = {
 		.teeny_first = 4,
 		.teeny_last = ANY_LATER,
 		.verified = true,
+		THREADS_FROM_3_0,
 		.offsets = { ROW_3_1, .vm_objspace = 1112 },
 	},
 	{
@@ -117,6 +129,7 @@ static const struct ruby_version versions[] = {
 		.minor = 2,
 		.teeny_last = 2,
 		.verified = true,
+		THREADS_UNSEEN,
 		.offsets = { ROW_3_2, .vm_objspace = 1128 },
 	},
 	{
@@ -125,6 +138,7 @@ static const struct ruby_version versions[] = {
 		.teeny_first = 3,
 		.teeny_last = 3,
 		.verified = true,
+		THREADS_UNSEEN,
 		.offsets = { ROW_3_2, .vm_objspace = 1136 },
 	},
 	{
@@ -133,6 +147,7 @@ static const struct ruby_version versions[] = {
 		.teeny_first = 4,
 		.teeny_last = ANY_LATER,
 		.verified = true,
+		THREADS_UNSEEN,
 		.offsets = { ROW_3_2, .vm_objspace = 1144 },
 	},
 	{
@@ -140,6 +155,7 @@ static const struct ruby_version versions[] = {
 		.minor = 3,
 		.teeny_last = ANY_LATER,
 		.verified = true,
+		THREADS_FROM_3_0,
 		.offsets = {
 			COMMON_3_2_TO_3_4,
 			CLASS_3_3_AND_3_4,
@@ -159,6 +175,7 @@ static const struct ruby_version versions[] = {
 		.minor = 4,
 		.teeny_last = ANY_LATER,
 		.verified = true,
+		THREADS_UNSEEN,
 		.offsets = {
 			COMMON_3_2_TO_3_4,
 			CLASS_3_3_AND_3_4,
@@ -178,6 +195,7 @@ static const struct ruby_version versions[] = {
 		.minor = 0,
 		.teeny_last = ANY_LATER,
 		.verified = true,
+		THREADS_UNSEEN,
 		.offsets = {
 			COMMON_FROM_3_2,
 			LOCK_FROM_3_3,

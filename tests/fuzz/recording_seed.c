@@ -29,7 +29,9 @@ static void add_names(struct recording *to, struct ids *ids, struct parts *parts
 {
 	static const struct sink_event event = { "cpu", SINK_UNIT_SAMPLES };
 	static const struct sink_event other = { OTHER_EVENT, SINK_UNIT_NS };
-	static const struct sink_process process = { 100, 1, 5, "seed", "./seed of it" };
+	static const struct sink_process process = {
+		100, 1, 5, "seed", "./seed of it", NULL, NULL
+	};
 	struct err err = {};
 
 	check(recording__meta(to, "target", "pid 100 (seed)", &err), &err);

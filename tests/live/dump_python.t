@@ -4,7 +4,6 @@
 (sys._current_frames), live, without stopping and from a core file; who waits for the GIL, and whose it
 is; tasks of asyncio."""
 
-import glob
 import json
 import os
 import re
@@ -12,18 +11,11 @@ import shutil
 
 import dumps
 import gate
+import pythons
 from gate import equal, matches
 
 STANDS = "fixtures/python/stands/stands.py"
 TASKS = "fixtures/python/tasks.py"
-
-
-def pythons():
-    """The system's; as in scripts/check-long others that happen to be there."""
-    found = []
-    if os.environ.get("BRAID_EVERY_INTERPRETER"):
-        found = glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))
-    return ["/usr/bin/python3.11", *sorted(found)]
 
 
 def short(places, version):
@@ -33,29 +25,13 @@ def short(places, version):
     return [[function.rpartition(".")[2], *rest] for function, *rest in places]
 
 
-def newer():
-    """Pythons of the test roots that this machine has no other of."""
-    roots = os.environ.get("BRAID_TEST_ROOTS", os.path.expanduser("~/.cache/braid-tests"))
-    for file in sorted(glob.glob(roots + "/*/usr/bin/python3.14")):
-        root = file[:-len("/usr/bin/python3.14")]
-        libraries = "/lib/x86_64-linux-gnu"
-        linker = glob.glob(root + libraries + "/ld-*.so*")
-        if os.environ.get("BRAID_EVERY_INTERPRETER") and linker:
-            yield ["env", f"PYTHONHOME={root}/usr", linker[0], "--library-path",
-                   f"{root}/usr{libraries}:{root}{libraries}", file]
-
-
-def version_of(*python):
-    return tuple(map(int, gate.run(*python, "-c", "import sys; print(*sys.version_info[:2])")
-                     .out.split()))
-
-
-def check_threads(python):
-    version = version_of(python)
+def check_threads(*python):
+    version = pythons.version_of(*python)
     if version < (3, 8):
         return  # no thread knows its native id
     name = ".".join(map(str, version))
-    process = gate.start(python, "-B", STANDS)
+    has_gil = pythons.has_gil(*python)
+    process = gate.start(*python, "-B", STANDS)
     gate.wait_line(process, "ready")
     for tid in os.listdir(f"/proc/{process.pid}/task"):
         dumps.stands(process.pid, tid)
@@ -72,17 +48,21 @@ def check_threads(python):
                               short(dump.threads[tid].places("python"), version), frames)
             equal((dump.threads[tid].read, dump.threads[tid].complete), ("still", True),
                   f"{name} {options}: not stopped, and complete")
-            equal(dump.threads[tid].stands_to()[:2], ("free", "the GIL"), f"{name}: without the GIL")
+            equal(dump.threads[tid].stands_to(),
+                  ("waits", "a Lock", None) if any(frame[0].endswith("in_lock") for frame in frames)
+                  else ("free", "the GIL", None) if has_gil else None, f"{name}: without the GIL")
         equal(short(dump.threads[process.pid].places("python"), version)[-1][0], "<module>",
               f"{name}: the main thread")
-    if python == "/usr/bin/python3.11" and shutil.which("gcore"):
+    if python == (pythons.SYSTEM,) and shutil.which("gcore"):
         check_core(process.pid, want)
-    check_hog(name, process)
+    if has_gil:
+        check_hog(name, process)
+    process.kill()
 
 
 def check_tasks(*python):
     """What asyncio's tasks await: as their coroutines know it."""
-    version = version_of(*python)
+    version = pythons.version_of(*python)
     if version < (3, 8):
         return
     name = ".".join(map(str, version))
@@ -94,10 +74,12 @@ def check_tasks(*python):
     equal({task.name: short(task.places("python"), version) for task in dump.tasks},
           want, f"{name}: tasks and what they await")
     equal({task.name: task.said["waits_for"] for task in dump.tasks if "waits_for" in task.said},
-          {"the other's \N{HOURGLASS}": "a chain"}, f"{name}: the task that waits for another one")
+          {"the other's \N{HOURGLASS}": "a chain", "OwnTask: other": "OwnTask: chain",
+           "other of OwnTask": "OwnTask: chain", "PythonTask: other": "PythonTask: chain",
+           "other of PythonTask": "PythonTask: chain"}, f"{name}: tasks that wait for another one")
     matches(r'\nTask "the other\'s \N{HOURGLASS}" waits for task "a chain"\n  > python  other \(',
             gate.braid("dump", "-p", process.pid).out, f"{name}: the same for people")
-    if python == ("/usr/bin/python3.11",) and shutil.which("gcore"):
+    if python == (pythons.SYSTEM,) and shutil.which("gcore"):
         gate.run("gcore", "-o", gate.path("core"), process.pid)
         core = dumps.dump("--core", gate.path(f"core.{process.pid}"))
         equal({task.name: task.places("python") for task in core.tasks}, want, "core: tasks")
@@ -174,9 +156,7 @@ def check_frames():
 
 gate.need_program("/usr/bin/python3.11")
 check_frames()
-for each in pythons():
-    check_threads(each)
-    check_tasks(each)
-for each in newer():
+for each in pythons.every():
+    check_threads(*each)
     check_tasks(*each)
 gate.done()

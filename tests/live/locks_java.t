@@ -3,20 +3,21 @@
 """Monitors of a JVM: who waits to enter one is said to, and for whom. With BRAID_EVERY_INTERPRETER of
 every JVM at hand."""
 
-import glob
 import os
 import subprocess
 
 import gate
 import locks
+import roots
 from locks import FUTEX, READ, WAITED
 
-JAVA = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
+HOME = "/usr/lib/jvm/java-17-openjdk-amd64"
 OWNER_IS_ID = 24  # of the JDK
 
 
-def check(java, major):
-    process = gate.start(java, "-cp", gate.tmp, "Monitors")
+def check(root, home, classes, major):
+    java = root + home
+    process = gate.start(*roots.within(root, home + "/bin/java", "-cp", classes, "Monitors"))
     gate.wait_line(process, "ready")
     target = locks.Target(process)
     target.record(locks.SWITCH)
@@ -46,14 +47,10 @@ def check(java, major):
 
 
 gate.need_root()
-gate.need_program(JAVA)
-gate.need_program(JAVA + "c")
-subprocess.run([JAVA + "c", "-d", gate.tmp, "fixtures/java/Monitors.java"], check=True)
-javas = [JAVA]
-if os.environ.get("BRAID_EVERY_INTERPRETER"):
-    javas = sorted(glob.glob("/usr/lib/jvm/*[0-9]-*/bin/java"))
-for one in javas:
-    said = gate.run(one, "-version").err
-    if os.path.realpath(one) == one:
-        check(one, int(said.partition('"')[2].partition(".")[0].partition('"')[0]))
+gate.need_program(HOME + "/bin/javac")
+subprocess.run([HOME + "/bin/javac", "-d", gate.tmp, "fixtures/java/Monitors.java"], check=True)
+for version, place, jdk in roots.jdks(17):
+    if roots.EVERY or jdk == HOME:
+        with roots.Classes(place) as there:
+            check(place, jdk, there, version)
 gate.done()

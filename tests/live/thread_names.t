@@ -1,18 +1,22 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Threads have the names in full that the program gave them. The machine's own CPython; with
-BRAID_EVERY_INTERPRETER each from 3.8 to 3.14, those of the test roots included."""
+BRAID_EVERY_INTERPRETER each from 3.8 to 3.14, those of the test roots included. Ruby's have the name
+that they got last, as the kernel's changes with it, or the place of their block."""
 
 import collections
 import glob
 import json
 import os
+import shutil
 
 import gate
 
 SCRIPT = "fixtures/python/named_threads.py"
+RUBY = "fixtures/ruby/named_threads.rb"
 HITS = 3
 THREADS = 11
+RUBIES = 5
 
 
 def pythons():
@@ -38,6 +42,27 @@ def version(command):
     return tuple(map(int, told.out.split())) if not told.status and told.out else None
 
 
+def check_ruby():
+    target = gate.marked("ruby", "--disable-gems", RUBY)
+    block = f"named_threads.rb:{gate.line(RUBY, 'thread = Thread.new do')}"
+    recorder = gate.recorder(RUBIES * 2 * HITS, target)
+    gate.ask(target, str(HITS))
+    names = {tid: name or block for tid, name in json.loads(gate.ask(target, str(HITS)))}
+    recording = gate.finish(recorder, RUBIES * 2 * HITS)
+    want = collections.Counter({(tid, name): 2 * HITS for tid, name in names.items()})
+    gate.equal(len(names), RUBIES, "ruby: the program has so many threads")
+    gate.equal(collections.Counter((sample.tid, sample.thread) for sample in recording.samples()), want,
+               "ruby: all samples of a thread have the name that it got last")
+    told = gate.braid("report", "--by", "thread", recording.file).out
+    gate.equal([name for name in names.values() if name not in told], [], "ruby: report --by thread")
+    file = gate.path("names.pb.gz")
+    gate.braid("report", "--format", "pprof", "-o", file, recording.file)
+    told = gate.run("python3", "tests/tools/read_pprof.py", file).out
+    gate.equal([name for name in names.values() if name not in told], [], "ruby: labels of pprof")
+    target.stdin.close()
+    target.wait()
+
+
 gate.need_root()
 for command in pythons():
     number = version(command)
@@ -54,4 +79,8 @@ for command in pythons():
                f"{what}: each sample has the name that the program gave its thread")
     target.stdin.close()
     target.wait()
+if shutil.which("ruby"):
+    check_ruby()
+else:
+    gate.skip("ruby", "it is not there")
 gate.done()

@@ -47,6 +47,31 @@ def check_usage():
     check_misuse("no command 'no-such-command'", command="no-such-command")
 
 
+def check_scopes():
+    """Which of all processes: what makes no sense, and what is not there."""
+    own = str(os.getpid())
+    check_misuse("choose among all processes, and -p says which one", "-a", "-p", own)
+    check_misuse("choose among all processes, and -- COMMAND says", "--user", "root", "--", "true")
+    check_misuse("--no-children is for -p", "-a", "--no-children")
+    for name, pattern, *words in (
+            ("cgroup", "there is no cgroup /no/such: neither a directory", "--cgroup", "/no/such"),
+            ("container", "there is no container 'no-such'", "--container", "no-such"),
+            ("empty container", "takes an id or a name", "--container", ""),
+            ("both", "--cgroup and --container both name a cgroup", "--cgroup", "/", "--container", "x"),
+            ("user", "there is no user 'no-such'", "--user", "no-such"),
+            ("number", "there is no user '-1'", "--user", "-1"),
+            ("name", "--name takes an extended regular expression, not '\\[': ", "--name", "[")):
+        check_failure(name, pattern, gate.braid("record", *words, "-d", "1", "-o", FILE))
+
+
+def check_old_cgroups():
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        old = [line.split()[4] for line in mounts if " - cgroup " in line]
+    if old:
+        check_failure("version 1", "is of a cgroup hierarchy of version 1",
+                      gate.braid("record", "--cgroup", old[0], "-d", "1", "-o", FILE))
+
+
 def check_failure(name, pattern, result):
     gate.equal(result.status, 1, f"{name}: status", result)
     gate.ok(len(result.err.splitlines()) == 1 and result.err.startswith("braid: "),
@@ -120,6 +145,8 @@ def check_no_btf():
 
 gate.need_root()
 check_usage()
+check_scopes()
+check_old_cgroups()
 check_targets()
 check_no_function()
 check_not_root()

@@ -60,7 +60,7 @@ def check_samples(tables):
         lib.ok({("native", "tables", depth), ("native", "frame pointers", depth)} <= kinds,
                f"samples: native, depth {depth}", kinds)
     lib.ok(("native", "stack copies", 100) in kinds, "samples: native, by stack copies", kinds)
-    for runtime in "python", "ruby", "jvm":
+    for runtime in "python", "ruby", "jvm", "perl", "node":
         found = sorted(depth for kind, _, depth in kinds if kind.startswith(runtime + " "))
         lib.ok(found == [10, 500], f"samples: {runtime}", found, tables["samples"]["notes"])
     lib.ok(all(row["samples"] > 100 for row in rows), "samples: enough of them",
@@ -109,7 +109,7 @@ def check_refusals():
         result = lib.braid("bench", *words)
         lib.equal(result.status, 2, f"{' '.join(words)}: misused")
         lib.matches(pattern, result.err, f"{' '.join(words)}: why")
-    result = lib.braid("bench", "-o", "/nowhere/at/all", "-r", "node")
+    result = lib.braid("bench", "-o", "/nowhere/at/all", "-r", "go")
     lib.equal(result.status, 1, "no such file: status", result.err)
     os.chmod(lib.tmp, 0o755)
     program = lib.path("braid")

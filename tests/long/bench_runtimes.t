@@ -118,7 +118,7 @@ def check_missing():
             ("a program that is no Python", "python", babbler, "cannot run the workload"),
             ("a program that does not run", "ruby", broken, "cannot run the workload"),
             ("a Java without a compiler", "jvm", jre, "is a JRE: a JDK is needed"),
-            ("a runtime without a workload", "node", empty, "no workload is bundled for node")):
+            ("a runtime without a workload", "go", empty, "no workload is bundled for go")):
         result = bench(runtimes, path=path)
         lib.equal(result.status, 1, f"{name}: exits with 1", result.out)
         lib.matches(pattern, result.err, f"{name}: says so")

@@ -16,6 +16,7 @@ import time
 import lib
 import pythons
 
+BY_MAP = ("-F", "999", "--source", "map")
 MAP = ["--perf-basic-prof", "--interpreted-frames-native-stack"]
 FIXTURES = "fixtures/node"
 
@@ -29,7 +30,7 @@ class Node:
         version = subprocess.run([*self.command, "--version"], check=True, stdout=subprocess.PIPE)
         self.version = version.stdout.decode().strip()[1:]
         self.label = f"Node {self.version}" + (f" {os.path.basename(root)}" if root else "")
-        self.work = root + lib.path(self.version)
+        self.work = root + lib.path(f"{self.version}-{len(glob.glob(root + lib.path('*')))}")
         shutil.copytree(FIXTURES, self.work, dirs_exist_ok=True)
 
     def no_inlining(self):
@@ -67,6 +68,8 @@ def nodes():
               for directory in os.environ["PATH"].split(":") + ["/usr/bin"]]
     places += [("/usr/bin/node", root) for root in
                sorted(glob.glob(os.path.join(pythons.roots_directory(), "*")))]
+    places += [(program, "") for program in sorted(glob.glob(os.path.join(
+        pythons.roots_directory(), "nodes", "*", "bin", "node")))]
     for program, root in places:
         binary = os.path.realpath(root + program)
         if os.path.exists(binary) and binary not in seen:
@@ -110,7 +113,7 @@ def definitions():
             "loop": line("function loop")}
 
 
-def check_tree(node, what, recording):
+def check_tree(node, what, recording, by_map=True):
     want = v8_stack(node)
     label = f"{node.label}, {what}"
     lib.ok(want[0] == "(anonymous)" and want[-1] == "leaf" and len(want) == 9,
@@ -128,15 +131,37 @@ def check_tree(node, what, recording):
     lib.ok(total >= 0.9 * everything and tree >= 0.98 * total, f"{label}: the functions as V8 sees "
            "them", f"{tree} of {total} of {everything}", want,
            *(frames for frames, _ in sorted(stacks, key=lambda stack: -stack[1])[:2]))
+    lib.check_complete(recording, 99, label)
+    if not by_map:
+        return
     wrong = {name: found for name, line in definitions().items()
              for found in [{got for got_name, got in lines if got_name == name}] if found != {line}}
     lib.equal(wrong, {}, f"{label}: their lines", lines)
-    lib.check_complete(recording, 99, label)
+
+
+def check_walk(node):
+    """No option, no map: what is inlined has frames, too."""
+    target = node.start("tree.js")
+    recordings = [lib.record("-p", target.pid, "-d", 1) for _ in range(2)]
+    lib.stop(target)
+    lib.matches(rf"(^|\n)pid {target.pid}: node {re.escape(node.version)}: walk\n",
+                recordings[0].result.err, f"{node.label}: it is told")
+    for recording, what in zip(recordings, ("walked at first", "walked later")):
+        check_tree(node, what, recording, by_map=False)
+        check_named(node, what, recording)
+
+
+def check_named(node, what, recording):
+    frames = [frame for frames, count in recording.folded("--annotate")
+              for frame in javascript(frames) for _ in range(count)]
+    unknown = sum(frame.startswith("[unknown") for frame in frames)
+    lib.ok(frames and unknown <= 0.002 * len(frames), f"{node.label}, {what}: JavaScript has names",
+           f"{unknown} of {len(frames)} frames have none")
 
 
 def check_map(node):
     target = node.start("tree.js", [*MAP, *node.no_inlining()])
-    recording = lib.record("-p", target.pid, "-d", 1.5)
+    recording = lib.record("-p", target.pid, "-d", 1.5, options=BY_MAP)
     raw = lib.record("-p", target.pid, "-d", 0.5, options=("-F", "999", "-r", "jit"))
     native = lib.record("-p", target.pid, "-d", 0.5, options=("-F", "999", "-r", "native"))
     lib.stop(target)
@@ -160,7 +185,7 @@ def check_environment(node):
     missing is told."""
     env = {**os.environ, "NODE_OPTIONS": "--perf_basic_prof"}
     target = node.start("tree.js", node.no_inlining(), env=env)
-    recording = lib.record("-p", target.pid, "-d", 0.7)
+    recording = lib.record("-p", target.pid, "-d", 0.7, options=BY_MAP)
     lib.stop(target)
     lib.matches(r"node [\d.]+: map: [^\n]*--interpreted-frames-native-stack", recording.result.err,
                 f"{node.label}, NODE_OPTIONS: told")
@@ -171,7 +196,7 @@ def check_environment(node):
 def check_without(node):
     target = node.start("tree.js", node.no_inlining())
     time.sleep(1)  # until then Node 18 interprets
-    recording = lib.record("-p", target.pid, "-d", 0.7)
+    recording = lib.record("-p", target.pid, "-d", 0.7, options=BY_MAP)
     lib.stop(target)
     lib.matches(r"node [\d.]+: none: [^\n]*NODE_OPTIONS=[^\n]*--perf-basic-prof",
                 recording.result.err, f"{node.label}, no map: told, with the remedy")
@@ -187,7 +212,7 @@ def check_jitdump(node):
     command = node.arguments("tree.js", 3, options=["--perf-prof", *MAP[1:], *node.no_inlining()])
     place = len(node.command) - 1  # of the program: it writes where it is
     recording = lib.record("--", *command[:place], "/bin/sh", "-c", 'cd "$0" && exec "$@"',
-                           node.inside(directory), *command[place:])
+                           node.inside(directory), *command[place:], options=BY_MAP)
     stacks = recording.folded("--annotate", "--lines")
     tree = r"outer \(tree\.js:\d+\)_\[j\];.*leaf \(tree\.js:(\d+)\)_\[j\](;|$)"
     lib.check_share(stacks, tree, 0.7, f"{node.label}, jitdump")
@@ -252,7 +277,7 @@ def check_shares(node):
     """By construction, and as V8's own profiler sees it in the same run."""
     directory = os.path.join(node.work, "profile")
     command = node.arguments("shares.mjs", 3, options=[
-        *MAP, *node.no_inlining(), "--cpu-prof", f"--cpu-prof-dir={node.inside(directory)}"])
+        "--cpu-prof", f"--cpu-prof-dir={node.inside(directory)}"])
     recording, has_profile = record_profiled(directory, command)
     own, _ = measured(recording)
     for name, want in ("js60", 0.6), ("json30", 0.3), ("js10", 0.1):
@@ -283,16 +308,14 @@ def find_program(node):
 
 
 def check_program(node):
-    """What takes most of the time, with all that it calls, does so in both profiles. (Of functions
-    that V8 puts into their callers a recording knows only these.)"""
+    """What takes most of the time, with all that it calls, does so in both profiles."""
     name, arguments = find_program(node)
     if not name:
         lib.skip(f"{node.label}: a real program", "neither npm nor acorn is here")
         return
     directory = os.path.join(node.work, "program")
     recording, has_profile = record_profiled(directory, [
-        *node.command, *node.log(), *MAP, *node.no_inlining(), "--cpu-prof",
-        f"--cpu-prof-dir={node.inside(directory)}", *arguments])
+        *node.command, "--cpu-prof", f"--cpu-prof-dir={node.inside(directory)}", *arguments])
     label = f"{node.label}: {name}"
     if not has_profile:
         lib.skip(label, "V8's profiler has locked itself up")
@@ -306,14 +329,13 @@ def check_program(node):
     lib.ok(len(top) >= 8 and len(close) >= 0.75 * len(top),
            f"{label}: functions as in --cpu-prof", found)
     lib.check_complete(recording, 98, label, begin=0.1)
-    places, named = (int(recording.meta(key)) for key in ("jit_places", "jit_places_named"))
-    lib.ok(places >= 50 and named >= 0.8 * places, f"{label}: code has names",
-           f"{named} of {places}")
+    check_named(node, name, recording)
 
 
 lib.need_bpf()
 found_nodes = nodes()
 for found_node in found_nodes:
+    check_walk(found_node)
     check_map(found_node)
     check_environment(found_node)
     check_without(found_node)

@@ -328,8 +328,7 @@ def print_table(rows):
 
 
 def is_known(python):
-    return (OLDEST <= python.version[:2] <= NEWEST and python.level == "final"
-            and not python.free_threaded)
+    return OLDEST <= python.version[:2] <= NEWEST and python.level == "final"
 
 
 def print_skipped(skipped):

@@ -13,7 +13,8 @@
 
 #define HZ	  999
 #define SLOTS	  10
-#define LIMIT	  (100 << 20) /* as in core/cli/cmd_top.c */
+#define LIMIT	  (40 << 20)  /* as in core/cli/cmd_top.c */
+#define GREATEST  (100 << 20) /* of 150 MB for braid */
 #define FUNCTIONS 5000
 #define DEPTH	  24
 #define STACKS	  20000
@@ -79,7 +80,7 @@ static uint64_t total_of(const struct live_profile *live)
 static void run(const char *what, uint64_t seconds, bool always_new)
 {
 	static const struct sink_event cpu = { "cpu", SINK_UNIT_SAMPLES };
-	static const struct sink_process app = { 42, 1, 1, "app", "app" };
+	static const struct sink_process app = { 42, 1, 1, "app", "app", NULL, NULL };
 	struct live_profile_stats stats;
 	struct live_profile *live = NULL;
 	size_t half = 0, greatest = 0;
@@ -107,6 +108,7 @@ static void run(const char *what, uint64_t seconds, bool always_new)
 	ok(within, "%s: the limit is kept", what);
 	is_int(stats.samples, seconds * HZ, "%s: all samples came", what);
 	is_int(total_of(live), (SLOTS + 1) * HZ, "%s: the window is whole", what);
+	ok(greatest <= GREATEST, "%s: that and the ids take no more than 100 MB", what);
 	ok(greatest <= half + half / 20, "%s: %zu KB in the first half, %zu KB in all", what,
 	   half >> 10, greatest >> 10);
 	ids__free(ids);

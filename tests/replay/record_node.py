@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Records the Node.js part of the replay corpus: record_node.py [PATTERN...]
 
-Names come from a perf map (docs/jit-code.md), from which each case gets what lies around it."""
+The machine's own Node, those of npm (scripts/test-nodes) and those of other Debian releases."""
 
 import os
 import re
@@ -10,35 +10,47 @@ import subprocess
 
 import corpus
 
-NAMES = ["--perf-basic-prof", "--interpreted-frames-native-stack", "--no-logfile-per-isolate",
-         "--logfile=/dev/null"]
-NO_INLINING = ["--no-turbo-inlining", "--no-maglev-inlining"]
 SCENARIOS = [  # name, file, options
-    ("calls", "calls.js", NAMES),
-    ("async", "async.js", NAMES),
-    ("hot", "hot.js", NAMES + NO_INLINING),
-    ("baseline", "hot.js", NAMES + NO_INLINING + ["--always-sparkplug"]),
-    ("worker", "worker.js", NAMES),
-    ("module", "module.mjs", NAMES),
+    ("calls", "calls.js", []),
+    ("async", "async.js", []),
+    ("hot", "hot.js", []),
+    ("baseline", "hot.js", ["--always-sparkplug", "--no-opt", "--no-maglev"]),
+    ("maglev", "hot.js", ["--maglev", "--max-optimized-bytecode-size=0"]),
+    ("worker", "worker.js", []),
+    ("module", "module.mjs", []),
 ]
 
 
+def nodes():
+    """(name, path, chroot, directory to bind as /opt/node)"""
+    yield "debian12", "/usr/bin/node", None, None
+    for release in "trixie", "forky":
+        yield release, "/usr/bin/node", corpus.root(release), None
+    for major in "18", "20", "22", "24", "25":
+        directory = os.path.join(corpus.ROOTS, "nodes", major)
+        yield "npm", directory + "/bin/node", None, directory
+
+
+def record_all(name, path, chroot, directory):
+    run = ["chroot", chroot, path] if chroot else [path]
+    major = re.match(r"v(\d+)", subprocess.check_output(run + ["--version"], text=True)).group(1)
+    known = subprocess.check_output(run + ["--v8-options"], text=True)
+    for scenario, file, options in SCENARIOS:
+        if "--maglev " not in known:
+            if "--maglev" in options:
+                continue
+            options = [option for option in options if option != "--no-maglev"]
+        node = "/opt/node/bin/node" if directory else path
+        corpus.record(f"node/{name}-{major}-{scenario}", [node, *options, "/opt/replay/node/" + file],
+                      {directory: "node"} if directory else None, chroot)
+
+
 def main():
-    for release in (None, "trixie", "forky"):
-        chroot = corpus.root(release) if release else None
-        path = os.path.join(chroot or "/", "usr/bin/node")
-        if (release and not chroot) or not os.path.exists(path):
-            print("not here: node of Debian %s" % (release or "12"))
-            continue
-        command = (["chroot", chroot] if chroot else []) + ["/usr/bin/node", "--version"]
-        version = subprocess.check_output(command, text=True)
-        major = re.match(r"v(\d+)", version).group(1)
-        for name, file, options in SCENARIOS:
-            known = subprocess.check_output(command[:-1] + ["--v8-options"], text=True)
-            options = [option for option in options
-                       if option != "--no-maglev-inlining" or "--maglev-inlining" in known]
-            corpus.record("node/%s-%s-%s" % (release or "debian12", major, name),
-                          ["node", *options, "/opt/replay/node/" + file], chroot=chroot)
+    for name, path, chroot, directory in nodes():
+        if os.path.exists((chroot or "") + path) and (chroot or name not in ("trixie", "forky")):
+            record_all(name, path, chroot, directory)
+        else:
+            print("not here: node of", name, directory or "")
     corpus.done()
 
 

@@ -119,7 +119,7 @@ static const struct sink_ops ops = { .event = take_event,
 				     .node = take_node,
 				     .sample = take_sample,
 				     .source = take_source };
-static struct sink sink = { &ops };
+static struct sink sink = { .ops = &ops };
 
 /* --- what is under test --- */
 
@@ -220,13 +220,13 @@ static void fork_off(uint32_t pid)
 
 static void execute(uint32_t pid)
 {
-	const struct rec_exec rec = { .type = REC_EXEC,
-				      .tgid = pid,
-				      .time_ns = now_ns(),
-				      .program = ++program,
-				      .command_len = 5,
-				      .comm = "true",
-				      .command = "true" };
+	const struct rec_program rec = { .type = REC_EXEC,
+					 .tgid = pid,
+					 .time_ns = now_ns(),
+					 .program = ++program,
+					 .command_len = 5,
+					 .comm = "true",
+					 .command = "true" };
 	const struct proc_rec proc = { .flags = PROC_FOLLOW, .program = program };
 
 	map__update(kernel_half__map_fd(NULL, "targets"), &pid, &proc);

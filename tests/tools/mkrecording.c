@@ -49,7 +49,7 @@ static void check(int code)
 
 static void make_frames(struct made *made)
 {
-	struct sink_process process = { 100, 1, 5, "made", "./made up" };
+	struct sink_process process = { 100, 1, 5, "made", "./made up", NULL, NULL };
 	static const struct sink_event event = { "cpu", SINK_UNIT_SAMPLES };
 	uint32_t image, id, i;
 

@@ -6,7 +6,9 @@
  *
  * STATE: running, preempted, waiting, stopped or -. LOCK: held, free, waited or -. SYSCALL: a name
  * or -. Frames come root first: k:NAME of the kernel, n:NAME or n:NAME@IMAGE native (NAME may be
- * empty: it has none), KIND:NAME@FILE of a runtime. */
+ * empty: it has none), with n:NAME@IMAGE+ADDRESS at that address and with the build id that the
+ * file has now, KIND:NAME@FILE of a runtime. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include "core/base/syscalls.h"
 #include "core/base/util.h"
 #include "core/capture/ids.h"
+#include "core/elf/elf_file.h"
 #include "core/profile/profile.h"
 #include "core/store/recording.h"
 
@@ -100,23 +103,44 @@ static int kind_of(const char *name)
 	return *kind;
 }
 
+/* In hexadecimal; "" where there is no such file. */
+static const char *build_id_of(const char *path)
+{
+	static char text[2 * ELF_BUILD_ID_MAX + 1];
+	struct elf_file *file;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	*text = '\0';
+	if (fd < 0 || elf_file__open(fd, path, &file, NULL))
+		return text;
+	for (size_t i = 0; i < file->build_id_len; i++)
+		sprintf(text + 2 * i, "%02x", file->build_id[i]);
+	elf_file__free(file);
+	return text;
+}
+
 static uint32_t frame_of(int kind, uint32_t process, const char *name, const char *file, bool loop)
 {
 	bool native = kind == KIND_NATIVE;
 	const struct sink_location location = { kind, name, native ? NULL : file, 0 };
 	struct ids_frame frame = { .kind = kind, .loop = loop };
-	char key[500];
+	char key[500], path[400], *address;
 	uint32_t id;
 	bool new;
 
+	snprintf(path, sizeof(path), "%s", file ? file : "/bin/made");
+	address = native ? strstr(path, "+0x") : NULL;
+	if (address)
+		*address = '\0';
+
 	snprintf(key, sizeof(key), "%s@%s", name, file ? file : "");
 	if (native)
-		check(ids__image(ids, file ? file : "/bin/made", "", &frame.image, &err));
+		check(ids__image(ids, path, address ? build_id_of(path) : "", &frame.image, &err));
 	else if (kind != KIND_KERNEL)
 		frame.process = process;
 	*number_of("address", key) = 1;
 	strtab__intern(texts, key, &id);
-	frame.address = 64 * (id + 1);
+	frame.address = address ? strtoull(address + 1, NULL, 16) : 64 * (id + 1);
 	check(ids__frame(ids, &frame, &id, &new, &err));
 	if (new &&*name)
 		check(ids__locations(ids, id, &location, 1, &err));

@@ -121,9 +121,10 @@ def firefox_stacks(shared, categories):
     return stacks
 
 
-def firefox(data):
+def firefox(data, times=None):
     """src/types/profile.ts of the Firefox profiler at format version 70; tracks are "NAME of PROCESS
-    PID/TID [WEIGHTS]", times the ends of the samples before, and weights in ms are given in ns."""
+    PID/TID [WEIGHTS]", and weights in ms are given in ns. Times are those of the samples, which `times`
+    gets by track in ns, or, where the file says so, the ends of the samples before."""
     json_of(data)
     file = json.loads(data, parse_float=decimal.Decimal)
     meta = file["meta"]
@@ -133,6 +134,8 @@ def firefox(data):
     assert all(category["subcategories"] == ["Other"] for category in meta["categories"])
     assert len({category["name"] for category in meta["categories"]}) == len(meta["categories"])
     stacks = firefox_stacks(file["shared"], meta["categories"])
+    instants = meta["extra"][0]["entries"][0]["value"].startswith("since the first sample")
+    assert instants or times is None
     tracks = {}
     assert file["threads"]
     for thread in file["threads"]:
@@ -149,8 +152,14 @@ def firefox(data):
         for stack, time, weight in rows:
             value = weight * 10**6 if kind == "tracing-ms" else weight
             assert value == int(value) >= 0 and kind in ("tracing-ms", "bytes", "samples")
-            assert abs(time - now) <= max(now * decimal.Decimal("1e-12"), decimal.Decimal("2e-6"))
-            now += weight if kind == "tracing-ms" else decimal.Decimal("0.001")
+            if instants:
+                assert time >= now and time * 10**6 == int(time * 10**6)
+                now = time
+            else:
+                assert abs(time - now) <= max(now * decimal.Decimal("1e-12"), decimal.Decimal("2e-6"))
+                now += weight if kind == "tracing-ms" else decimal.Decimal("0.001")
+            if times is not None:
+                times.setdefault(f"{thread['name']}/{thread['tid']}", []).append(int(time * 10**6))
             track.append((() if stack is None else stacks[stack], int(value)))
     return tracks
 
@@ -191,10 +200,13 @@ HEADER = re.compile(r"(\S.*?)\s+(\d+)/(\d+)\s+(\d+)\.(\d{9}): +(\d+) (\S+): $")
 FRAME = re.compile(r"\t *([0-9a-f]+) (.+) \(([^\s()]+)\)$")
 
 
-def perf(data):
-    """Tracks are "EVENT COMM PID/TID", frames "SYMBOL (DSO)"; times must be where the values of the
-    thread's samples before them end, or microseconds."""
-    tracks, stack, track, value, times = {}, None, None, None, {}
+def perf(data, instants=None):
+    """Tracks are "EVENT COMM PID/TID", frames "SYMBOL (DSO)"; times must ascend and are given to
+    `instants` by track, in ns, or, where the file says so, be where the values of the thread's
+    samples before them end, or microseconds."""
+    tracks, stack, track, value, times, last = {}, None, None, None, {}, 0
+    timed = b"times are since the first sample" in data
+    assert timed or instants is None
     text = text_of(data, "\n\t")
     assert text.endswith("\n")
     for line in text.split("\n")[:-1]:
@@ -210,7 +222,10 @@ def perf(data):
             ends, steps = times.setdefault(track, ([0, 0], {0, 1}))
             steps -= {step for step in (0, 1) if ends[step] != now}
             ends[0], ends[1] = ends[0] + value, ends[1] + 1000
-            assert steps, line
+            assert now >= last if timed else steps, line
+            last = now
+            if instants is not None:
+                instants.setdefault(track, []).append(now)
         elif line:
             assert int(frame[1], 16) == 0
             stack.append(f"{frame[2]} ({frame[3]})")
@@ -222,10 +237,10 @@ def perf(data):
     return tracks
 
 
-def decoded(data, message):
+def decoded(data, message, proto="otlp.proto"):
     """What protoc makes of it, as {field: [value, ...]}; it says no word of what it knows."""
     here = os.path.dirname(os.path.abspath(__file__))
-    result = subprocess.run(["protoc", "--decode=" + message, "-I", here, here + "/otlp.proto"],
+    result = subprocess.run(["protoc", "--decode=" + message, "-I", here, os.path.join(here, proto)],
                             input=data, capture_output=True, check=True)
     assert not result.stderr, result.stderr  # as of strings that are not UTF-8
     open_ones = [{}]
@@ -303,14 +318,15 @@ class Dictionary:
             assert used == set(range(len(self.tables[name + "_table"]))), f"a {name} without use"
 
 
-def otlp(data):
-    """OpenTelemetry's rules for profiles; tracks are "TYPE THREAD TID of SERVICE PID [UNIT]"."""
+def otlp(data, origin=None):
+    """OpenTelemetry's rules for profiles; tracks are "TYPE THREAD TID of SERVICE PID [UNIT]". `origin`:
+    a list for what is told of a profile's, its host, time and id."""
     request = decoded(data, "Request")
     tables = Dictionary(request["dictionary"][0])
     tracks = {}
     for resource in request.get("resource_profiles", []):
         of = attributes_of(resource["resource"][0].get("attributes", []))
-        assert of.get("service.name") == of.get("process.executable.name")
+        assert origin is not None or of.get("service.name") == of.get("process.executable.name")
         scope, = resource["scope_profiles"]
         assert scope["scope"] == [{"name": [b"braid"]}]
         for profile in scope["profiles"]:
@@ -319,6 +335,11 @@ def otlp(data):
             assert ("period" in profile) == ("period_type" in profile)
             assert profile.get("period_type", [kind]) == [kind]
             seen = set()
+            assert ("profile_id" in profile) == ("time_unix_nano" in profile) == (origin is not None)
+            if origin is not None:
+                assert len(profile["profile_id"][0]) == 16
+                origin.append((of.get("host.name"), profile["time_unix_nano"][0],
+                               profile["profile_id"][0]))
             for sample in profile["samples"]:
                 thread = tables.attributes(sample)
                 stack = tables.get("stack", sample.get("stack_index", [0])[0])

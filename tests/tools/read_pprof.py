@@ -25,7 +25,7 @@ PROFILE = {
     4: ("location", {1: ("id", None), 2: ("mapping_id", None), 4: ("line", LINE)}),
     5: ("function", {1: ("id", None), 2: ("name", None), 4: ("filename", None)}),
     6: ("string_table", "text"),
-    10: ("duration_nanos", None), 11: ("period_type", TYPE), 12: ("period", None),
+    9: ("time_nanos", None), 10: ("duration_nanos", None), 11: ("period_type", TYPE), 12: ("period", None),
     13: ("comment", "packed"), 14: ("default_sample_type", None),
 }
 
@@ -121,6 +121,8 @@ class Reader:
         yield "types " + " ".join(map(self.type, self.top["sample_type"]))
         for one in self.top["period_type"]:
             yield f"period {self.top['period'][0]} {self.type(one)}"
+        for time in self.top["time_nanos"]:
+            yield f"time {time}"
         for duration in self.top["duration_nanos"]:
             yield f"duration {duration}"
         for comment in self.top["comment"]:

@@ -475,6 +475,8 @@ done
 
 # shellcheck source=tests/unit/flame_checks.sh
 . tests/unit/flame_checks.sh
+# shellcheck source=tests/unit/flame_more_checks.sh
+. tests/unit/flame_more_checks.sh
 
 results=$(run)
 if [[ $results != *'end of checks'* ]]; then

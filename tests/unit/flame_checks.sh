@@ -235,7 +235,7 @@ check moments html << 'END'
 	const [red2, , blue2] = t.fillBelow('parse');
 	t.ok(red > blue && red2 < blue2, 'red is what there is more of, blue what there is less of');
 	t.mouse('mousemove', 'Loader');
-	t.is(t.one('.tip').textContent.split('\n').at(-1), 'first range 100.00%, second 83.33%: -16.67 points',
+	t.is(t.one('.tip').textContent.split('\n').at(-1), 'first range 100.00%, second 83.33%: -16.67 points, less 5.7\u03c3',
 		'hover compares');
 	await t.stored();
 	t.is(location.hash, '#range=55-80&other=85-95', 'ranges are in the hash');
@@ -276,47 +276,4 @@ check hostile html << 'END'
 	}
 	t.is(window.pwned, undefined, 'nothing runs in any tab');
 	t.is(document.querySelectorAll('.page script, .page img').length, 0, 'and nothing is made of names');
-END
-
-# Two recordings, of samples in functions that main calls: "FUNCTION COUNT ..." each.
-recorded()
-{
-	while (($# > 1)); do
-		for ((i = 0; i < $2; i++)); do
-			printf 'cpu\tsamples\t1\trunning\t-\t-\t42:app\t42:app\tn:main;n:%s\n' "$1"
-		done
-		shift 2
-	done
-}
-
-made_diff_page()
-{
-	recorded less 60 same 38 gone 2 | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/old.db" &&
-		recorded less 20 same 40 more 40 | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/new.db" &&
-		"${OUTPUT:-build}/braid" flame --diff "$dir/old.db" -o "$dir/compared.html" "$dir/new.db" > "$dir/said" &&
-		cat "$dir/compared.html"
-}
-
-check diff html << 'END'
-	const reds = name => {
-		const [red, , blue] = t.find(name).fill.match(/\w\w/g).map(two => parseInt(two, 16));
-		return red - blue;
-	};
-	t.ok(reds('more') > 60 && reds('less') < -40 && Math.abs(reds('same')) < 40, 'red, blue, grey',
-		t.drawn.map(({ text, fill }) => text + fill).join());
-	t.ok(document.body.textContent.includes('old: 100 samples; new: 100 samples; red has a greater share'),
-		'what is compared, and what colours mean');
-	t.mouse('mousemove', 'more');
-	t.is(t.one('.tip').textContent, 'morenative\nold 0 samples, 0.00%; new 40 samples, 40.00%: +40.00 points',
-		'what a frame had in each');
-	t.mouse('mousemove', 'same');
-	t.is(t.one('.tip').textContent, 'samenative\nold 38 samples, 38.00%; new 40 samples, 40.00%: ' +
-		'+2.00 points, within the sampling error', 'what may be chance');
-	await t.redrawn(() => t.key('2'));
-	t.is(t.rows('.table').join('; '), 'Function|Old total|New total|Change|Kind; ' +
-		'less|60.00%|20.00%|-40.00|native; more|0.00%|40.00%|+40.00 new|native; ' +
-		'same|38.00%|40.00%|+2.00 within error|native; gone|2.00%|0.00%|-2.00 within error|native; ' +
-		'main|100.00%|100.00%|+0.00 within error|native', 'the table, by the size of changes');
-	await t.press('[data-sort=new]');
-	t.ok(t.rows('.table')[1].startsWith('main'), 'sorted by the new one');
 END

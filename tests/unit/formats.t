@@ -5,6 +5,7 @@
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -29,12 +30,23 @@ SAMPLES = (
 )
 
 
+# When each of them was, in ns since the first one: not in the order in which they were written.
+TIMES = (2000000, 0, 7000000, 7250000, 9000000, 7, 1000007)
+
+
 def made(*samples):
     """As in report.t: fields of tests/tools/mksamples, with blanks between; in names "~"."""
     if os.path.exists(FILE):
         os.unlink(FILE)
     lines = "".join(sample.replace(" ", "\t").replace("~", " ") + "\n" for sample in samples)
     subprocess.run([OUTPUT + "/tests/tools/mksamples", FILE], input=lines, text=True, check=True)
+
+
+def made_in_time(*samples, times=TIMES):
+    made(*samples)
+    with sqlite3.connect(FILE) as file:
+        file.executemany("UPDATE sample SET time_ns = ? WHERE id = ?",
+                         [(10**12 + time, i + 1) for i, time in enumerate(times)])
 
 
 def written(name, *words):
@@ -83,18 +95,26 @@ def check_speedscope():
 
 
 def check_firefox():
-    made(*SAMPLES)
+    made_in_time(*SAMPLES)
     f = "f (/x/app.py) python"
-    tap.equal(list(read_formats.firefox(written("firefox")).items()), [
+    times = {}
+    tap.equal(list(read_formats.firefox(written("firefox"), times).items()), [
         ("app of app 42/42 [tracing-ms]", [(("main [made] native", f, "strcmp [made] native"),
                                             1000000)]),
         ("w of app 42/43 [tracing-ms]", [
             (("main [made] native", f, "deflate [made] native"), 2000000),
-            (("main [made] native", f, "read [libc] native", "vfs_read [kernel] kernel"), 750000)]),
+            (("main [made] native", f, "read [libc] native", "vfs_read [kernel] kernel"), 500000),
+            (("main [made] native", f, "read [libc] native", "vfs_read [kernel] kernel"), 250000)]),
         ("tool of tool 50/50 [tracing-ms]", [(("main [made] native",), 7000000)]),
         ("app (alloc) of app 42/42 [bytes]", [(("main [made] native", "malloc [made] native"), 2048)]),
         ("app (fault) of app 42/42 [samples]", [(("main [made] native",), 3)])],
-              "firefox: a thread for each event and thread")
+              "firefox: a thread for each event and thread, a sample for each")
+    tap.equal(times, {"app/42": [2000000], "w/43": [0, 7000000, 7250000], "tool/50": [9000000],
+                      "app (alloc)/42": [7], "app (fault)/42": [1000007]}, "firefox: when they were")
+    for frames in ("script", "collapsed"):
+        times = {}
+        read_formats.firefox(written("firefox", "--frames", frames, "--event", "wall"), times)
+        tap.equal(times["w/43"], [0, 7000000, 7250000], f"firefox: in {frames} frames, too")
     made("cpu samples 1 running - - 42:app 42:app n:main;python:f@/x/app.py",
          "cpu samples 0 running - - 42:app 42:app n:main;python:g@/x/app.py")
     file = json.loads(written("firefox", "--frames", "script", "--annotate"))
@@ -124,17 +144,26 @@ def check_otlp():
 
 
 def check_chrome():
-    made(*SAMPLES)
+    made_in_time(*SAMPLES, "alloc bytes 1 running - - 42:app 42:app n:main",
+                 times=(*TIMES, 307))
     f = "f (app.py) python"
+    reads = ("main native", f, "read native", "vfs_read kernel")
     tap.equal(list(read_formats.chrome(written("chrome")).items()), [
-        ("wall: app (42) in app 42", [(("main native", f, "strcmp native"), 1000000)]),
-        ("wall: w (43) of app (42) in app 42", [
-            (("main native", f, "deflate native"), 2000000),
-            (("main native", f, "read native", "vfs_read kernel"), 750000)]),
-        ("wall: tool (50) in tool 50", [(("main native",), 7000000)]),
-        ("alloc: app (42) in app 42", [(("main native", "malloc native"), 2048000)]),
-        ("fault: app (42) in app 42", [(("main native",), 3000)])],
-              "chrome: a track for each event and thread")
+        ("wall: app (42) in app 42", [((), 1000000), (("main native", f, "strcmp native"), 1000000)]),
+        ("wall: w (43) of app (42) in app 42", [((), 6500000), (reads, 750000)]),
+        ("wall: tool (50) in tool 50", [((), 2000000), (("main native",), 7000000)]),
+        ("alloc: app (42) in app 42", [((), 7), (("main native", "malloc native 2048"), 300),
+                                       (("main native 1",), 1000)]),
+        ("fault: app (42) in app 42", [((), 1000007), (("main native 3",), 1000)])],
+              "chrome: a track for each event and thread; slices end when samples were taken")
+    ticks = [f"cpu samples 1 running - - 42:app 42:app n:main;n:{name}" for name in "ffgf"]
+    made_in_time(*ticks, times=(0, 12000000, 21000000, 60000000))
+    with sqlite3.connect(FILE) as file:
+        file.execute("INSERT INTO meta VALUES ('frequency_hz', '100')")
+    tap.equal(list(read_formats.chrome(written("chrome")).values()), [[
+        (("main native", "f native"), 12000000), (("main native", "g native"), 9000000),
+        ((), 29000000), (("main native", "f native"), 10000000)]],
+              "chrome: ticks that follow each other have no time between them")
     track, = read_formats.chrome(profile("times", "chrome")).values()
     lines = [line.rsplit(" ", 1) for line in profile("times", "folded").decode().splitlines()]
     tap.equal([([frame.rsplit(" ", 2)[0] for frame in stack], value) for stack, value in track],
@@ -145,16 +174,20 @@ def check_chrome():
 
 
 def check_perf():
-    made(*SAMPLES)
+    made_in_time(*SAMPLES)
     f = "f (/x/app.py)"
-    tap.equal(list(read_formats.perf(written("perf")).items()), [
-        ("wall app 42/42", [(("main (made)", f, "strcmp (made)"), 1000000)]),
-        ("wall w 42/43", [(("main (made)", f, "deflate (made)"), 2000000),
-                          (("main (made)", f, "read (libc)", "vfs_read ([kernel.kallsyms])"),
-                           750000)]),
-        ("wall tool 50/50", [(("main (made)",), 7000000)]),
+    reads = ("main (made)", f, "read (libc)", "vfs_read ([kernel.kallsyms])")
+    times = {}
+    tap.equal(list(read_formats.perf(written("perf"), times).items()), [
+        ("wall w 42/43", [(("main (made)", f, "deflate (made)"), 2000000), (reads, 500000),
+                          (reads, 250000)]),
         ("alloc app 42/42", [(("main (made)", "malloc (made)"), 2048)]),
-        ("fault app 42/42", [(("main (made)",), 3)])], "perf: samples of each event and thread")
+        ("fault app 42/42", [(("main (made)",), 3)]),
+        ("wall app 42/42", [(("main (made)", f, "strcmp (made)"), 1000000)]),
+        ("wall tool 50/50", [(("main (made)",), 7000000)])], "perf: samples of all, by time")
+    tap.equal(times, {"wall app 42/42": [2000000], "wall w 42/43": [0, 7000000, 7250000],
+                      "wall tool 50/50": [9000000], "alloc app 42/42": [7],
+                      "fault app 42/42": [1000007]}, "perf: when they were")
     made("cpu samples 1 running - - 42:a~b 43:x~(y)~z n:main@/l/lib~(a).so.1;python:a(b)~(c)@/x/a~(b).py")
     tap.equal(read_formats.perf(written("perf")), {"cpu x_(y)_z 42/43": [
         (("main (lib__a_)", "a(b) (c) (/x/a__b_.py)"), 1)]}, "perf: nothing looks like another field")

@@ -83,8 +83,8 @@ static uint32_t add_node(struct ids *ids, uint32_t parent, int64_t offset,
 static void record(void)
 {
 	static const struct sink_event cpu = { "cpu", SINK_UNIT_SAMPLES };
-	static const struct sink_process app = { 42, 1, 1, "app", "app" };
-	static const struct sink_process tool = { 43, 42, 2, "tool", "tool -v" };
+	static const struct sink_process app = { 42, 1, 1, "app", "app", NULL, NULL };
+	static const struct sink_process tool = { 43, 42, 2, "tool", "tool -v", NULL, NULL };
 	const struct sink_location in_main = { KIND_NATIVE, "main", "src/app.c", 10 };
 	const struct sink_location in_eval = { KIND_NATIVE, "eval", NULL, 0 };
 	const struct sink_location in_strcmp = { KIND_NATIVE, "strcmp", NULL, 0 };

@@ -40,13 +40,32 @@ static bool at_entry; /* 3.11: the next frame begins a loop */
 		.code_base = 64, .code_first_line = 68, .code_file = 112, .code_name = 128,     \
 		.code_line_table = 136, .code_bytecode = bytecode, .unicode_ascii_data = 40,    \
 		.unicode_compact_data = 56, .interp_next = next, .interp_threads = threads,     \
-		.tstate_native_id = thread_id + 8, .interp_gil = 16                             \
+		.tstate_native_id = thread_id + 8, .interp_gil = 16, .object_bytes = 16         \
 	}
 static const struct python_offsets described[] = {
 	DESCRIBED(152, 70, 72, 200, 7264, 7344), /* 3.13.0 */
 	DESCRIBED(152, 74, 80, 208, 7272, 7344), /* 3.14.0 */
 	DESCRIBED(176, 74, 80, 208, 7264, 7336), /* 3.15.0 */
 };
+
+/* The same without the GIL: objects have a longer head. */
+#define DESCRIBED_FREE(thread_id, owner, bytecode, shift, copy, copies)                            \
+	{                                                                                          \
+		.chain = PYTHON_CHAIN_SHIMS, .instr = PYTHON_INSTR_ADDRESS, .tstate_frame = 72,    \
+		.tstate_thread_id = thread_id, .frame_previous = 8, .frame_code = 0,               \
+		.frame_instr = 56, .frame_owner = owner, .frame_bytes = 80, .code_base = 80,       \
+		.code_first_line = 84, .code_file = 128, .code_name = 144, .code_line_table = 152, \
+		.code_bytecode = bytecode, .unicode_ascii_data = 56, .unicode_compact_data = 72,   \
+		.interp_next = 7264, .interp_threads = 7344, .tstate_native_id = thread_id + 8,    \
+		.object_bytes = 32, .unicode_shift = shift, .frame_copy = copy,                    \
+		.code_copies = copies                                                              \
+	}
+static const struct python_offsets described_free[] = {
+	DESCRIBED_FREE(152, 70, 216, 0, 0, 0),	  /* 3.13.5 */
+	DESCRIBED_FREE(152, 78, 232, 6, 72, 224), /* 3.14.10 */
+	DESCRIBED_FREE(176, 78, 232, 6, 72, 224), /* 3.15.2 */
+};
+static bool without_gil; /* for `reset` */
 
 static inline uint64_t make(size_t size)
 {
@@ -85,9 +104,10 @@ static inline uint64_t make_text(const void *chars, size_t len, unsigned int kin
 	uint32_t data = ascii ? o->unicode_ascii_data : o->unicode_compact_data;
 	uint64_t text = make(data + len * kind + kind);
 
-	put(text + 16, len);
-	put(text + 24, 1000 + len + *(const uint8_t *)chars); /* a hash */
-	put32(text + 32, kind << 2 | 1 << 5 | (ascii ? 1 << 6 : 0));
+	put(text + o->object_bytes, len);
+	put(text + o->object_bytes + 8, 1000 + len + *(const uint8_t *)chars); /* a hash */
+	put32(text + o->object_bytes + 16, (kind << 2 | 1 << 5 | (ascii ? 1U << 6 : 0))
+						   << o->unicode_shift);
 	memcpy((void *)(text + data), chars, len * kind);
 	return text;
 }
@@ -99,9 +119,10 @@ static inline uint64_t make_ascii(const char *text)
 
 static inline uint64_t make_code_of(uint64_t name, uint64_t table_bytes)
 {
-	uint64_t code = make(256), table = make(PYTHON_BYTES_DATA + table_bytes + 1);
+	uint64_t code = make(256);
+	uint64_t table = make(o->object_bytes + PYTHON_BYTES_DATA + table_bytes + 1);
 
-	put(table + PYTHON_BYTES_SIZE, table_bytes);
+	put(table + o->object_bytes + PYTHON_BYTES_SIZE, table_bytes);
 	put32(code + o->code_first_line, 42);
 	put(code + o->code_name, name);
 	put(code + o->code_file, make_ascii("/some/file.py"));
@@ -251,7 +272,9 @@ static inline void reset(unsigned int of_minor)
 	host_map__clear(&python_codes);
 	host.now_ns += 1000000000;
 	minor = of_minor;
-	o = minor >= 13 ? &described[minor - 13] : &python_version__find(minor)->offsets;
+	o = minor < 13	  ? &python_version__find(minor)->offsets
+	    : without_gil ? &described_free[minor - 13]
+			  : &described[minor - 13];
 	tss = make(8);
 	thread = make(4096 - TLS_OFFSET) - TLS_OFFSET;
 	proc = (struct python_proc_rec) {

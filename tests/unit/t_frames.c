@@ -183,7 +183,9 @@ static void check_shares(void)
 
 	add(profile, "s:f add@libvm", 1);
 	add(profile, "s:f add@libvm more@libvm", 2);
-	profile__add_thread(profile, 7, "app", 8, "worker", &thread);
+	profile__add_thread(profile,
+			    &(struct profile_thread_of) { 7, 8, "app", "worker", NULL, NULL },
+			    &thread);
 	profile__add_share(profile, &(struct profile_share) { 2, thread, { .weight = 1 } });
 	profile__add_share(profile, &(struct profile_share) { 3, thread, { .weight = 2 } });
 	frames__view(profile, FRAMES_COLLAPSED, &view);

@@ -14,8 +14,9 @@ static struct {
 	struct sink sink;
 	char text[2000];
 	uint32_t n_frames, last_frame;
-	bool dense; /* frames' ids, so far */
-	int fails;  /* what each call returns */
+	bool dense;    /* frames' ids, so far */
+	int fails;     /* what each call returns */
+	uint32_t kept; /* frames and nodes up to here are there still */
 } taker;
 static struct err err;
 
@@ -98,7 +99,15 @@ static int take_source(struct sink *sink, const struct sink_source *source, stru
 	return TAKE("source %u %s\n", source->process, source->source);
 }
 
+static bool is_kept(const struct sink *sink, uint32_t id)
+{
+	(void)sink;
+	return id <= taker.kept;
+}
+
 static const struct sink_ops ops = {
+	.has_frame = is_kept,
+	.has_node = is_kept,
 	.event = take_event,
 	.process = take_process,
 	.thread = take_thread,
@@ -219,6 +228,37 @@ static void test_bounds(void)
 	ids__free(ids);
 }
 
+static void test_forgetting(void)
+{
+	struct ids_frame frame = { .kind = KIND_KERNEL };
+	const struct sink_sample sample = { .event = 1, .value = 1 };
+	struct ids *ids = begin();
+	uint32_t node, kept, gone;
+	bool is_new;
+
+	for (frame.address = 1; frame.address <= 2; frame.address++) {
+		ids__frame(ids, &frame, &node, NULL, &err);
+		ids__node(ids, 0, node, 8, &node, &err);
+	}
+	ids__sample(ids, &sample, &err);
+	is_int(ids__forgotten(ids), 0, "nothing was forgotten");
+	taker.kept = 1;
+	taker.sink.forgot = true;
+	ids__sample(ids, &sample, &err);
+	ok(ids__forgotten(ids) == 1 && !taker.sink.forgot, "something was, once");
+	ok(ids__has_frame(ids, 1) && !ids__has_frame(ids, 2), "which is known");
+	taken();
+	for (frame.address = 1; frame.address <= 2; frame.address++) {
+		ids__frame(ids, &frame, &node, &is_new, &err);
+		ok(is_new == (frame.address == 2), "frame %u", (unsigned)frame.address);
+		ids__node(ids, 0, frame.address, 8, frame.address == 1 ? &kept : &gone, &err);
+	}
+	is_int(kept, 1, "what is there has its id");
+	is_int(gone, 3, "what went gets another one");
+	is_str(taken(), "frame 3 0 0 0 2 0\nnode 3 0 2 8\n", "and is offered again");
+	ids__free(ids);
+}
+
 static void test_failures(void)
 {
 	static const struct ids_frame too_many = { .kind = KIND_NATIVE, .image = 1U << 28 };
@@ -237,6 +277,7 @@ int main(void)
 	test_texts();
 	test_stacks();
 	test_bounds();
+	test_forgetting();
 	test_failures();
 	return tap__done();
 }

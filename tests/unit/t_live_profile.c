@@ -47,8 +47,8 @@ static uint32_t frame_of(struct ids *ids, const struct ids_frame *frame)
 static void begin(struct stream *stream)
 {
 	static const struct sink_event cpu = { "cpu", "samples" }, faults = { "faults", "bytes" };
-	static const struct sink_process app = { 42, 1, 1, "app", "app" },
-					 tool = { 43, 42, 2, "tool", "tool" };
+	static const struct sink_process app = { 42, 1, 1, "app", "app", NULL, NULL },
+					 tool = { 43, 42, 2, "tool", "tool", NULL, NULL };
 	struct ids *ids = stream->ids;
 	uint32_t first, second, image;
 
@@ -250,12 +250,14 @@ static void test_bounds(void)
 	is_int(stats.evicted, STACKS + 1 - stats.stacks, "the others are counted");
 	take_one(&stream, stream.threads[2], 1, 1);
 	live_profile__stats(live, &stats);
-	is_int(stats.evicted, STACKS + 2 - stats.stacks, "and so is one of them that comes again");
+	is_int(stats.evicted, STACKS + 2 - stats.stacks,
+	       "one of them that comes again is no loss more");
 	if (!ok(!live_profile__get(live, &all, &profile, NULL, &err), "a profile"))
 		return;
 	is_int(weight_of(profile, "function 100001"), 3 * STACKS, "what is always there is whole");
 	is_int(weight_of(profile, "function 100000"), 1, "the newest are there");
-	is_int(weight_of(profile, "function 1"), 0, "the oldest are not");
+	is_int(weight_of(profile, "function 1"), 1, "and one that has come again");
+	is_int(weight_of(profile, "function 2"), 0, "the oldest are not");
 	is_int(profile->total, 3 * STACKS + stats.stacks - 1, "nothing else is");
 	ok(profile->n_losses == 1 && profile->losses[0].count == stats.evicted, "a loss says so");
 	profile__free(profile);

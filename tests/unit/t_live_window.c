@@ -21,7 +21,7 @@ static struct sink *begin(struct live_profile **ret, size_t bytes_max, uint64_t 
 {
 	static const struct sink_event cpu = { "cpu", SINK_UNIT_SAMPLES },
 				       wall = { "wall", SINK_UNIT_NS };
-	static const struct sink_process app = { 42, 1, 1, "app", "app" };
+	static const struct sink_process app = { 42, 1, 1, "app", "app", NULL, NULL };
 	struct sink *sink;
 
 	live_profile__new(bytes_max, ret);
@@ -148,6 +148,56 @@ static void test_intervals(void)
 	live_profile__free(live);
 }
 
+static void wait_so_far(struct sink *sink, uint32_t function, uint64_t since_ns, uint64_t now_ns)
+{
+	const struct sink_sample sample = { .event = 2,
+					    .thread = 1 + function % THREADS,
+					    .native = function,
+					    .time_ns = now_ns,
+					    .value = now_ns - since_ns,
+					    .flags = SAMPLE_UNDER_WAY };
+
+	sink->ops->sample(sink, &sample, &err);
+}
+
+static void test_under_way(void)
+{
+	struct live_profile *live;
+	struct sink *sink = begin(&live, SIZE_MAX, 10 * S);
+	struct live_profile_stats stats;
+
+	add_function(sink, 1);
+	add_function(sink, 2);
+	live_profile__look(live);
+	is_int(live_profile__waits(live, 42, 9 * S, 11 * S), 0, "a wait that is not known");
+	wait_so_far(sink, 1, 9 * S, 11 * S);
+	wait_so_far(sink, 2, 10 * S, 11 * S);
+	is_str(sums(live, "wall"), "f1 1000000000/1 f2 1000000000/1", "of waits, what is in it");
+	live_profile__turn(live, 12 * S);
+	live_profile__look(live);
+	is_str(sums(live, "wall"), "", "until the next look");
+	is_int(live_profile__waits(live, 43, 9 * S, 13 * S), 1, "one goes on");
+	is_int(live_profile__waits(live, 42, 11 * S, 13 * S), 0, "another one of a thread");
+	is_str(sums(live, "wall"), "f1 3000000000/1", "counts up to now");
+	take(sink, 2, 2, 12 * S, 2 * S);
+	is_str(sums(live, "wall"), "f1 3000000000/1 f2 2000000000/1", "one that has ended, once");
+	for (int i = 13; i < 17; i++)
+		live_profile__turn(live, i * S);
+	live_profile__look(live);
+	is_int(live_profile__waits(live, 43, 9 * S, 17 * S), 1, "it still goes on");
+	is_str(sums(live, "wall"), "f1 4000000000/1", "what has left the window is left out");
+	take(sink, 2, 1, 17 * S, 8 * S);
+	live_profile__look(live);
+	is_str(sums(live, "wall"), "f1 4000000000/1", "at its end it counts once");
+	is_int(live_profile__waits(live, 43, 9 * S, 18 * S), 1, "what was seen is remembered");
+	live_profile__look(live);
+	live_profile__look(live);
+	is_int(live_profile__waits(live, 43, 9 * S, 19 * S), 0, "until it is not seen any more");
+	live_profile__stats(live, &stats);
+	is_int(stats.samples, 2, "waits that go on are no samples");
+	live_profile__free(live);
+}
+
 /* At each second one function that is always there, and many that never come again. */
 static void test_bounds(void)
 {
@@ -188,6 +238,7 @@ int main(void)
 {
 	test_slots();
 	test_intervals();
+	test_under_way();
 	test_bounds();
 	return tap__done();
 }

@@ -135,6 +135,8 @@ static void test_versions(void)
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 2" },
 		{ "tests/unit/recording_v2.sql",
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
+		{ "tests/unit/recording_v3.sql",
+		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 	};
 	static const struct profile_filter all = {}, cpu = { .event = "cpu" },
 					   other = { .event = "faults" };
@@ -142,7 +144,7 @@ static void test_versions(void)
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
 		FILE *file = fopen(versions[i].file, "r");
 		struct profile *profile = NULL;
-		char sql[8192] = "";
+		char sql[16384] = "";
 		sqlite3 *db;
 
 		if (!file || !fread(sql, 1, sizeof(sql) - 1, file))

@@ -31,7 +31,7 @@ static uint32_t add_node(struct ids *ids, uint32_t parent, char letter)
 /* Stacks of letters, outermost first, in this order. */
 static void record(const char *path, const char *const *stacks, size_t n)
 {
-	static const struct sink_process app = { 42, 1, 1, "app", "app" };
+	static const struct sink_process app = { 42, 1, 1, "app", "app", NULL, NULL };
 	struct sink_sample sample = { .time_ns = 1, .event = 1, .value = 1 };
 	struct recording *recording = NULL;
 	struct ids *ids = NULL;

@@ -18,7 +18,7 @@ static int take(struct sink *sink, const struct sink_sample *sample, struct err 
 }
 
 static const struct sink_ops ops = { .sample = take };
-static struct sink sink = { &ops };
+static struct sink sink = { .ops = &ops };
 static struct capture_stats stats;
 static struct ids *ids;
 
@@ -28,7 +28,8 @@ static void offer(struct pending_values *pending, uint64_t link, uint32_t flags,
 		.event = 2, .link = link, .flags = flags, .value = value, .object = 512
 	};
 
-	is_int(pending_values__sample(pending, &sample, NULL), 0, "sample %d is taken", (int)link);
+	is_int(pending_values__sample(pending, &sample, NULL, NULL), 0, "sample %d is taken",
+	       (int)link);
 	stats.samples++;
 	stats.event_samples[1]++;
 }
@@ -78,7 +79,7 @@ static void test_bound(struct pending_values *pending)
 	int failed = 0;
 
 	for (sample.link = 1; sample.link <= PENDING_MAX + 5; sample.link++)
-		failed += !!pending_values__sample(pending, &sample, NULL);
+		failed += !!pending_values__sample(pending, &sample, NULL, NULL);
 	is_int(failed, 0, "more than there is room for");
 	is_int(pending_values__unfinished(pending), PENDING_MAX + 5, "all of them are unfinished");
 	tell(pending, 5, 10);

@@ -22,7 +22,7 @@ __u32 last_program = 0;
 #define ROOM   4
 
 static struct rec_task told;
-static struct rec_exec told_exec;
+static struct rec_program told_exec;
 static int n_told;
 
 static void keep_record(void *ctx, const void *data, size_t size)
@@ -103,6 +103,8 @@ static void test_fork(void)
 	ok(!n_told, "and not told");
 }
 
+static const char *comm = "";
+
 static void exec_by(uint32_t tgid)
 {
 	struct super_block device = { .s_dev = 0xfe00001 };
@@ -113,8 +115,23 @@ static void exec_by(uint32_t tgid)
 			       .i_ctime_nsec = 5 | 1U << 31 };
 	struct file file = { .f_inode = &inode };
 	struct linux_binprm program = { .file = &file };
-	struct task_struct task = { .pid = tgid, .tgid = tgid, .mm = &memory };
+	struct cgroup root = { .kn = &(struct kernfs_node) { .id = 1 } };
+	struct cgroup cgroup = { .kn = &(struct kernfs_node) { .id = 77 },
+				 .level = 1,
+				 .ancestors = { &root, &cgroup } };
+	struct css_set cgroups = { .dfl_cgrp = &cgroup };
+	struct cred cred = { .euid.val = 1000 };
+	struct task_struct parent = { .pid = PARENT, .tgid = PARENT };
+	struct task_struct task = { .pid = tgid,
+				    .tgid = tgid,
+				    .mm = &memory,
+				    .start_boottime = 12345,
+				    .group_leader = &task,
+				    .real_parent = &parent,
+				    .real_cred = &cred,
+				    .cgroups = &cgroups };
 
+	strcpy(task.comm, comm);
 	n_told = 0;
 	on_exec(&task, tgid, &program);
 }
@@ -130,7 +147,7 @@ static void test_exec(void)
 	exec_by(CHILD + ROOM);
 	ok(!n_told, "an exec of nobody's");
 	put(CHILD, PROC_FOLLOW | PROC_STARTING);
-	strcpy(host.comm, "ls");
+	comm = "ls";
 	before = last_program;
 	exec_by(CHILD);
 	ok(is_target(CHILD, 0, 0, PROC_FOLLOW),
@@ -141,6 +158,9 @@ static void test_exec(void)
 		   told_exec.program == target(CHILD)->program && !told_exec.image &&
 		   !strcmp(told_exec.comm, "ls"),
 	   "and is told");
+	ok(told_exec.parent_tgid == PARENT && told_exec.start_ns == 12345 &&
+		   told_exec.uid == 1000 && told_exec.cgroup == 77 && !told_exec.is_kernel,
+	   "with where it belongs");
 	is_int(told_exec.command_len, 0, "arguments that cannot be read");
 	memory.arg_start = 0x7000;
 	memory.arg_end = 0x7000 + sizeof(command);
@@ -181,6 +201,43 @@ static void test_exit(void)
 	ok(!fork_of(CHILD + ROOM, CHILD), "its PID, used again by a stranger, is nobody's");
 }
 
+static void rename_by(uint32_t tgid, uint32_t tid)
+{
+	struct task_struct task = { .pid = tid, .tgid = tgid };
+
+	on_rename(&task);
+}
+
+/* Where the user has said which processes he means, but named none. */
+static void test_scope(void)
+{
+	host__set(&cfg_scope, SCOPE_WIDE);
+	put(CHILD, PROC_FOLLOW);
+	exec_by(CHILD);
+	ok(n_told == 1 && is_target(CHILD, 0, 0, 0), "what it executes has children of its own");
+	host__set(&cfg_scope, SCOPE_WIDE | SCOPE_NAME);
+	put(CHILD, 0);
+	exec_by(CHILD);
+	ok(n_told == 1 && is_target(CHILD, 0, 0, PROC_ASKED), "another name: is it wanted?");
+	exec_by(CHILD);
+	ok(!n_told && !target(CHILD), "nobody knows yet: it is met anew");
+	put(CHILD, PROC_REFUSED);
+	exec_by(CHILD);
+	ok(!n_told && !target(CHILD), "so is one that was not wanted");
+	put(CHILD, PROC_REFUSED);
+	rename_by(CHILD, CHILD + 1);
+	ok(target(CHILD), "a thread's name is not its process's");
+	rename_by(CHILD, CHILD);
+	ok(!target(CHILD), "with another name it is met anew, too");
+	put(CHILD, 0);
+	rename_by(CHILD, CHILD);
+	ok(target(CHILD), "what is wanted stays so");
+	put(CHILD, PROC_REFUSED);
+	exit_by(CHILD, 0);
+	ok(!n_told && !target(CHILD), "of one that was not wanted the end is not told");
+	host__set(&cfg_scope, 0);
+}
+
 int main(void)
 {
 	HOST_ARRAY(counters, COUNTERS_N);
@@ -190,6 +247,7 @@ int main(void)
 	test_fork();
 	test_exec();
 	test_exit();
+	test_scope();
 	host__done();
 	return tap__done();
 }

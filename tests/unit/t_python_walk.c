@@ -114,11 +114,11 @@ static void test_bad_names(void)
 	ok(loses(COUNT_WALK_CODE, 1, "|;outer|;inner", 0),
 	   "3.%u: a file name that cannot be read is counted", minor);
 	text = get(outer + o->code_name);
-	put32(text + 32, 1 << 2 | 1 << 6); /* not compact */
+	put32(text + o->object_bytes + 16, (1 << 2 | 1 << 6) << o->unicode_shift); /* not compact */
 	host.now_ns += 2 * CODE_RECHECK_NS;
 	ok(loses(COUNT_WALK_CODE, 1, "|;?|;inner", 0), "3.%u: a name that is no compact string",
 	   minor);
-	put32(text + 32, 3 << 2 | 1 << 5);
+	put32(text + o->object_bytes + 16, (3 << 2 | 1 << 5) << o->unicode_shift);
 	ok(loses(COUNT_WALK_CODE, 1, "|;?|;inner", 0), "3.%u: a name of three bytes per character",
 	   minor);
 	put(outer + o->code_name, NOWHERE);
@@ -189,7 +189,7 @@ static void test_reuse(void)
 	/* The same memory, down to the name's, with another content. */
 	text = get(code + o->code_name);
 	memcpy((void *)(text + o->unicode_ascii_data), "Second", 6);
-	put(text + 24, 12345); /* its hash */
+	put(text + o->object_bytes + 8, 12345); /* its hash */
 	host.now_ns += 2 * CODE_RECHECK_NS;
 	run();
 	ok(walked("|;Second", 0), "3.%u: a name of the same length in the same place", minor);
@@ -319,23 +319,70 @@ static void test_thread_state(void)
 	space -= 2;
 }
 
+/* A thread may execute a copy of the instructions, of its own: _PyInterpreterFrame.tlbc_index. */
+static void test_copies(void)
+{
+	uint64_t code, copy, other, array;
+
+	reset(minor);
+	code = make_code("f");
+	copy = make(64);
+	other = make(64);
+	array = make(32);
+	put(array, 3); /* of them: the first is the code object's own */
+	put(array + 8, code + o->code_bytecode);
+	put(array + 16, copy);
+	put(array + 24, other);
+	put(code + o->code_copies, array);
+	enter();
+	call_code(code);
+	put32(frame + o->frame_copy, 1);
+	put(frame + o->frame_instr, copy + 12);
+	run();
+	is_int(FRAME_KEY_INDEX(frames[0].key), 12, "3.%ut: an instruction of a copy", minor);
+	put(frame + o->frame_instr, copy + 14);
+	run();
+	is_int(FRAME_KEY_INDEX(frames[0].key), 14, "3.%ut: which is remembered", minor);
+	put32(frame + o->frame_copy, 2);
+	put(frame + o->frame_instr, other + 6);
+	run();
+	is_int(FRAME_KEY_INDEX(frames[0].key), 6, "3.%ut: another copy of the same", minor);
+	put32(frame + o->frame_copy, 3);
+	ok(loses(COUNT_WALK_CODE, 1, "|;f", 0), "3.%ut: one that is not there: counted", minor);
+	is_int(FRAME_KEY_INDEX(frames[0].key), INDEX_UNKNOWN, "3.%ut: and no line", minor);
+	put(code + o->code_copies, NOWHERE);
+	put32(frame + o->frame_copy, 1);
+	host.now_ns += 1000000000;
+	ok(loses(COUNT_WALK_CODE, 1, "|;f", 0), "3.%ut: not readable: the same", minor);
+}
+
+static void test_version(void)
+{
+	test_places();
+	test_index();
+	test_names();
+	test_bad_names();
+	test_record();
+	test_reuse();
+	test_slots();
+	test_losses();
+	test_thread_state();
+	if (minor < 15)
+		test_keys();
+	else
+		test_tls_of_module();
+}
+
 int main(void)
 {
 	walker__open();
-	for (minor = MINOR_FIRST; minor <= MINOR_LAST; minor++) {
-		test_places();
-		test_index();
-		test_names();
-		test_bad_names();
-		test_record();
-		test_reuse();
-		test_slots();
-		test_losses();
-		test_thread_state();
-		if (minor < 15)
-			test_keys();
-		else
-			test_tls_of_module();
+	for (minor = MINOR_FIRST; minor <= MINOR_LAST; minor++)
+		test_version();
+	without_gil = true;
+	for (minor = 13; minor <= MINOR_LAST; minor++) {
+		test_version();
+		if (minor > 13)
+			test_copies();
 	}
 	walker__close();
 	return tap__done();

@@ -51,7 +51,7 @@ static void clean(void)
 
 static void write_stacks(void)
 {
-	struct sink_process process = { 77, 1, 123456, "app", "./app --x" };
+	struct sink_process process = { 77, 1, 123456, "app", "./app --x", "/a/b", "c" };
 	struct ids_frame native = { .kind = KIND_NATIVE, .image = 1, .address = 0x1234 };
 	struct ids_frame kernel = { .kind = KIND_KERNEL, .address = 0xffffffff81000000 };
 	struct ids_frame loop = {
@@ -113,7 +113,7 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM kind"), "1|native|_[n]", "kind");
 	is_str(sqlite_text(path, "SELECT * FROM event"), "1|cpu|samples 2|faults|count", "event");
 	is_str(sqlite_text(path, "SELECT * FROM process WHERE id = 2"),
-	       "2|77|1|123456|app|./app --x", "process");
+	       "2|77|1|123456|app|./app --x|/a/b|c", "process");
 	is_str(sqlite_text(path, "SELECT * FROM thread"), "1|2|78|the worker 2|2|78|renamed",
 	       "thread");
 	is_str(sqlite_text(path, "SELECT * FROM source"), "2|python|3.11|walk|-", "source");
@@ -128,7 +128,7 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM sample"), "1|5|1|1|0|2|-|1|2|-|-|1|0|-|0",
 	       "sample");
 	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
-	is_str(sqlite_text(path, "PRAGMA user_version"), "3", "version");
+	is_str(sqlite_text(path, "PRAGMA user_version"), "4", "version");
 	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
 	is_int(count_files(), 1, "one file and nothing else");
 	clean();

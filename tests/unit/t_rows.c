@@ -84,10 +84,17 @@ static void test_threads(void)
 	uint32_t threads[4];
 	struct rows rows;
 
-	profile__add_thread(profile, 10, "app", 10, "app", &threads[0]);
-	profile__add_thread(profile, 10, "app", 11, "before", &threads[1]);
-	profile__add_thread(profile, 10, "app", 11, "after\n", &threads[2]);
-	profile__add_thread(profile, 12, "tool", 12, "", &threads[3]);
+	profile__add_thread(profile,
+			    &(struct profile_thread_of) { 10, 10, "app", "app", NULL, NULL },
+			    &threads[0]);
+	profile__add_thread(profile,
+			    &(struct profile_thread_of) { 10, 11, "app", "before", NULL, NULL },
+			    &threads[1]);
+	profile__add_thread(profile,
+			    &(struct profile_thread_of) { 10, 11, "app", "after\n", NULL, NULL },
+			    &threads[2]);
+	profile__add_thread(profile, &(struct profile_thread_of) { 12, 12, "tool", "", NULL, NULL },
+			    &threads[3]);
 	add_share(profile, threads[1], 2);
 	add_share(profile, threads[3], 4);
 	add_share(profile, threads[2], 3);

@@ -134,7 +134,7 @@ static void make_rules(void)
 
 	for (int i = 0; i < CODE_PAGES; i++) {
 		rules[i] = (struct unwind_rule) {
-			.kind = any_below(3) ? UNWIND_REG : any_below(9),
+			.kind = any_below(3) ? UNWIND_REG : any_below(UNWIND_UNSUPPORTED + 1),
 			.reg = any_below(3) ? UNWIND_REG_RSP : any_below(20),
 			.flags = any_below(3) ? 0 : any(),
 			.cfa_off = any_below(20) ? 8 * any_below(20) : any(),

@@ -40,12 +40,12 @@ static void test_exec(void)
 {
 	static const struct runtime *const none[] = { NULL };
 	static const struct images_opts no_images = { .files_fd = -1, .runtimes = none };
-	const struct rec_exec rec = { .type = REC_EXEC,
-				      .tgid = NOBODY,
-				      .program = 3,
-				      .command_len = 17,
-				      .comm = "a\033name",
-				      .command = "/bin/a\0-x\0\033[2J\0y" };
+	const struct rec_program rec = { .type = REC_EXEC,
+					 .tgid = NOBODY,
+					 .program = 3,
+					 .command_len = 17,
+					 .comm = "a\033name",
+					 .command = "/bin/a\0-x\0\033[2J\0y" };
 	struct tracker tracker = { .opts.runtimes = none, .targets_fd = -1, .last_serial = 7 };
 	struct process process = { .pid = NOBODY,
 				   .pidfd = -1,

@@ -132,7 +132,7 @@ class FlamePage {
 		const { colours } = this;
 		const sides = this.model.sidesOf(node);
 		const [from, to] = sides.map(({ part, whole }) => whole ? part / whole : 0);
-		const chance = this.model.data.byChance(...sides);
+		const chance = this.model.chance && !this.model.chance.change(node).sure;
 		const by = from + to && !chance ? (to - from) / (from + to) : 0;
 		return FlameColours.mix([1 - Math.abs(by), Math.max(by, 0), Math.max(-by, 0)],
 			[colours.same, colours.more, colours.less], shade);
@@ -150,7 +150,7 @@ class FlamePage {
 		for (const graph of this.sandwich.graphs)
 			graph.redraw();
 		if (this.timeline)
-			this.timeline.draw();
+			this.timeline.showView();
 	}
 
 	// ---- what the user does ----
@@ -236,8 +236,10 @@ class FlamePage {
 		this.showTab();
 		if (anew || is('icicle'))
 			graph.measure();
-		if (this.timeline && anew)
+		if (this.timeline && (anew || is('cells')))
 			this.timeline.show();
+		else if (this.timeline && is('times'))
+			this.timeline.showView();
 		if (anew || is('zoom', 'icicle', 'tab'))
 			graph.scrollTo(model.state.zoom);
 		facts.showTrust(-1);
@@ -293,9 +295,11 @@ class FlameEvents {
 	}
 
 	read() {
-		const sources = document.getElementById('sources');
-		return new FlameData(JSON.parse(this.blocks[this.at].textContent),
-			sources ? JSON.parse(sources.textContent) : []);
+		const listOf = id => {
+			const block = document.getElementById(id);
+			return block ? JSON.parse(block.textContent) : [];
+		};
+		return new FlameData(JSON.parse(this.blocks[this.at].textContent), listOf('sources'), listOf('codes'));
 	}
 
 	addChoice(parent) {

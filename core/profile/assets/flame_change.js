@@ -105,11 +105,21 @@ class FlameChange {
 
 	// Lines of a function are one.
 	joinLines() {
+		this.join(({ fn }) => fn);
+	}
+
+	// Or only its places in each line.
+	joinPlaces() {
+		this.join(({ fn, line }) => `${fn}:${line}`);
+	}
+
+	join(keyOf) {
 		const first = new Map();
-		const joined = Int32Array.from(this.frames, ({ fn }, i) => {
-			if (fn >= 0 && !first.has(fn))
-				first.set(fn, i);
-			return fn >= 0 ? first.get(fn) : i;
+		const joined = Int32Array.from(this.frames, (frame, i) => {
+			const key = keyOf(frame);
+			if (frame.fn >= 0 && !first.has(key))
+				first.set(key, i);
+			return frame.fn >= 0 ? first.get(key) : i;
 		});
 		for (let i = 1; i < this.tree.n; i++)
 			this.copy(i, joined[this.tree.frame[i]]);

@@ -14,6 +14,8 @@
 //   strings           texts; what `frames` refers to
 //   frames            flat, seven each, by name: label, file (strings), line (0: none), kind,
 //                     library (strings), role (ROLE in flame_frames.js), label without the line
+//   places            packed, two for each of frames, only where there is code: the number of the code
+//                     that it is in + 1, or 0, and which of its instructions
 //   nodes             packed, see FlameTree; the root's frame is one after the last of `frames`
 //   unit              what weights are: samples, ns, bytes, count, or any other text
 //   calls             packed, only where calls were counted: by node
@@ -24,13 +26,13 @@
 //   joined            1: lines of a function are one at first
 //   old, new          packed, only where two recordings are compared: by node, the own weight in each;
 //                     those in `nodes` are only there to be compared with each other
+//   shares            packed, [old, new], of the same: for each thread and node five numbers: roles since that
+//                     of the one before, thread, node, own weight, samples (flame_chance.js)
 //   threads, times    only where samples have times: see flame_times.js
 'use strict';
 
 const FRAME_FIELDS = 7;
-
-const ERRORS = 3; // standard errors that chance makes
-const EXPECTED_LEAST = 5; // samples, for that to be known
+const SHARE_FIELDS = 5;
 
 // Numbers as text, where there are millions: five bits a character, the least significant ones
 // first, and 32 more where there are more of them. As put_packed in core/profile/out_flame_data.c.
@@ -60,13 +62,15 @@ function unpack(text) {
 }
 
 class FlameData {
-	// `sources`: [file, first line, [lines]] each, by --source.
-	constructor(profile, sources = []) {
-		for (const name of ['nodes', 'calls', 'counts', 'waiting', 'preempted',
+	// By --source, `sources`: [file, first line, [lines]] each; `codes`: [file, why there is none, [address,
+	// 1 where some are left out before, line or '', text of each instruction]] each.
+	constructor(profile, sources = [], codes = []) {
+		for (const name of ['nodes', 'places', 'calls', 'counts', 'waiting', 'preempted',
 			'old', 'new'])
 			profile[name] = profile[name] && unpack(profile[name]);
 		this.profile = profile;
 		this.sources = sources;
+		this.codes = codes;
 		this.kinds = profile.kinds;
 		this.weight = weightOf(profile.unit);
 		this.frames = [];
@@ -76,11 +80,27 @@ class FlameData {
 		this.all.calls = profile.calls;
 		this.times = profile.times ? new FlameTimes(profile) : null;
 		this.compares = Boolean(profile.old);
+		this.shares = profile.shares && profile.shares.map(FlameData.sharesOf);
 		this.samples = profile.samples ||
 			(profile.unit === 'samples' && !this.compares ? this.all.total[0] : 0);
 		this.mixes = Boolean(profile.waiting);
 		this.hasRuntime = this.all.frame.some(
 			(frame, i) => i && FrameView.isRuntime(this.frames[frame]));
+	}
+
+	static sharesOf(text) {
+		const flat = unpack(text);
+		const n = flat.length / SHARE_FIELDS;
+		const [role, thread, node] = [0, 1, 2].map(() => new Uint32Array(n));
+		const [weight, samples] = [0, 1].map(() => new Float64Array(n));
+		for (let i = 0, at = 0; i < n; i++) {
+			role[i] = flat[at++] + (i && role[i - 1]);
+			thread[i] = flat[at++];
+			node[i] = flat[at++];
+			weight[i] = flat[at++];
+			samples[i] = flat[at++];
+		}
+		return { role, thread, node, weight, samples };
 	}
 
 	static shadeOf(label) {
@@ -91,7 +111,7 @@ class FlameData {
 	}
 
 	readFrames() {
-		const { frames: flat, strings } = this.profile;
+		const { frames: flat, places, strings } = this.profile;
 		const numbers = new Map();
 		for (let i = 0; i < flat.length; i += FRAME_FIELDS) {
 			const frame = { label: strings[flat[i]], file: strings[flat[i + 1]],
@@ -106,22 +126,12 @@ class FlameData {
 					kind: frame.kind, library: frame.library });
 			}
 			frame.fn = numbers.get(key);
+			const place = 2 * i / FRAME_FIELDS;
+			[frame.code, frame.row] = places ? [places[place], places[place + 1]] : [0, 0];
 			this.frames.push(frame);
 		}
 		this.frames.push({ label: 'all', name: 'all', file: '', line: 0, library: '',
 			kind: this.kinds.length, shade: 0, fn: -1 });
-	}
-
-	// May two shares, of so many samples each, differ by chance? As core/profile/diff_rows.c has
-	// it, of a clock's samples, each taken for one of its own; null: not known.
-	byChance(from, to) {
-		if (this.profile.unit !== 'samples' || !from.whole || !to.whole)
-			return null;
-		const share = (from.part + to.part) / (from.whole + to.whole);
-		const least = share * Math.min(from.whole, to.whole);
-		const error = Math.sqrt(share * (1 - share) * (1 / from.whole + 1 / to.whole));
-		const change = to.part / to.whole - from.part / from.whole;
-		return least < EXPECTED_LEAST || Math.abs(change) <= ERRORS * error;
 	}
 
 	// A weight that stands beside one with its unit.

@@ -25,15 +25,15 @@ class FlameFacts {
 		return margin < 0 ? share : `${share} \u00b1 ${percent(margin, 1)}`;
 	}
 
-	static changeOf(data, sides) {
+	static changeOf(data, sides, change) {
 		const names = data.compares ? ['old', 'new'] : ['first range', 'second'];
 		const shares = sides.map(({ part, whole }) => whole ? 100 * part / whole : 0);
 		const told = sides.map(({ part }, i) => `${names[i]} ` +
 			(data.compares ? `${data.weight(part)}, ` : '') + `${shares[i].toFixed(2)}%`);
 		const [from, to] = shares;
-		const chance = data.byChance(...sides) ? ', within the sampling error' : '';
+		const worth = change ? `, ${change.text}` : '';
 		return `${told.join(data.compares ? '; ' : ', ')}: ` +
-			`${to < from ? '' : '+'}${(to - from).toFixed(2)} points${chance}`;
+			`${to < from ? '' : '+'}${(to - from).toFixed(2)} points${worth}`;
 	}
 
 	textOf(node) {
@@ -58,7 +58,8 @@ class FlameFacts {
 			text += `\non CPU ${running}, waiting ${waiting}, preempted ${preempted}`;
 		}
 		if (model.shares)
-			text += `\n${FlameFacts.changeOf(data, model.sidesOf(node))}`;
+			text += `\n${FlameFacts.changeOf(data, model.sidesOf(node),
+				model.chance && model.chance.change(node))}`;
 		if (!model.turned && (sheet.isBlock(node) || sheet.frameOf(node) === sheet.trunk))
 			text += '\nclick shows the frames';
 		return text;
@@ -152,7 +153,7 @@ class FlameFacts {
 			return actions;
 		actions.push({ name: 'callers', text: 'Callers and callees', title: '3',
 			run: () => model.set({ fn: frame.fn, tab: 'callers' }) });
-		if (frame.file)
+		if (frame.file || frame.code)
 			actions.push({ name: 'source', text: 'Source', title: '4',
 				run: () => model.set({ fn: frame.fn, tab: 'source' }) });
 		for (const [how, { of, title, button }] of Object.entries(CHANGES)) {

@@ -33,6 +33,7 @@ class FlameColours {
 		};
 		this.heat = HEATS.map(channels);
 		this.lock = channels('lock');
+		this.scale = ['cold', 'hot'].map(channels);
 		this.kinds = this.names.map(shades);
 		[this.more, this.less, this.same] = ['more', 'less', 'root'].map(channels);
 		const style = getComputedStyle(this.page);

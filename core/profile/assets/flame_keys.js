@@ -16,6 +16,8 @@ const KEYS = [
 		'recursion, collapse its library'],
 	['Backspace', 'remove the last change'],
 	['c, C', 'copy the name, the stack'],
+	['h', 'time as tracks of threads, or as a heatmap; there: arrows, and Enter at both ends of a range, with ' +
+		'Shift of one to compare'],
 	['t', 'light or dark'],
 	['Escape', 'unpin, and reset the zoom'],
 	['?', 'this help'],
@@ -58,6 +60,8 @@ function keyActions(parts) {
 		['n', () => model.tell({ step: 1 })],
 		['N', () => model.tell({ step: -1 })],
 		['o', () => model.set({ only: !state.only })],
+		['h', () => parts.timeline &&
+			model.set({ times: state.times === 'tracks' ? 'heatmap' : 'tracks' })],
 		['t', () => parts.theme.toggle()],
 		['Backspace', () => model.set({ trail: state.trail.slice(0, -1) })],
 		['Enter', () => parts.enter()],

@@ -76,8 +76,11 @@ class FlameModel {
 			hidden: new Set(), // kinds
 			trail: [], // see CHANGES: { how, what } each
 			fn: -1, // the function that table, callers and source are of
-			process: 0, thread: 0, // index + 1 in profile.threads; 0: all
+			code: false, // source: machine code, even if there are lines
+			container: 0, process: 0, thread: 0, // index + 1 in profile.threads; 0: all
 			range: null, other: null, // columns of time, from and up to: [a, b]
+			times: 'tracks', // how time is shown: TIME_VIEWS
+			cells: '', // what its heatmap counts: one of STATES, or all
 			heat: data.mixes, // colours tell running from waiting, not kinds
 		};
 	}
@@ -101,7 +104,7 @@ class FlameModel {
 		if (is('mode') && !('trunk' in changes))
 			state.trunk = false;
 		const anew = !this.changed ||
-			is('opened', 'trunk', 'inverted', 'process', 'thread', 'range', 'other');
+			is('opened', 'trunk', 'inverted', 'container', 'process', 'thread', 'range', 'other');
 		if (!anew && is('query')) {
 			this.search();
 			this.mark();
@@ -150,8 +153,8 @@ class FlameModel {
 		const { frames } = data;
 		let tree = data.all;
 		const run = (how, is) => { tree = FlameChange.run(tree, frames, how, is); };
-		if (!state.lines)
-			run('joinLines');
+		if (!state.lines || data.codes.length)
+			run(state.lines ? 'joinPlaces' : 'joinLines');
 		for (const change of state.trail)
 			tree = FlameChange.apply(tree, frames, change);
 		if (state.hidden.size)
@@ -181,12 +184,15 @@ class FlameModel {
 		this.base = { self: data.all.self, waiting: profile.waiting,
 			preempted: profile.preempted };
 		this.pair = data.compares ? [profile.old, profile.new] : null;
-		if (!times || !state.process && !state.thread && !state.range)
+		this.sides = data.compares ? data.shares : null; // thread by thread, where that is known
+		if (!times || !state.container && !state.process && !state.thread && !state.range)
 			return;
 		this.base = times.sums(data.all.n, state, state.range);
 		if (state.other && state.range) {
 			const other = times.sums(data.all.n, state, state.other);
 			this.pair = [this.base.self, other.self];
+			if (profile.unit === 'samples')
+				this.sides = [state.range, state.other].map(range => times.shares(state, range));
 			for (const name of ['self', 'waiting', 'preempted'])
 				this.base[name] = this.base[name].map((own, i) => own + other[name][i]);
 		}
@@ -221,6 +227,14 @@ class FlameModel {
 			preempted: this.tree.sumUp(this.sums(this.base.preempted)),
 		} : null;
 		this.shares = this.pair && this.pair.map(own => this.tree.sumUp(this.sums(own)));
+		const { tree } = this;
+		this.chance = this.sides && new FlameChance(this.sides, tree.n, (node, hit) => {
+			let at = this.seen(node);
+			const isSeen = at >= 0;
+			for (; at >= 0; at = tree.parent[at])
+				hit(at);
+			return isSeen;
+		});
 	}
 
 	// Numbers by node of the profile, as those by node of what is shown.
@@ -233,10 +247,15 @@ class FlameModel {
 		return turned;
 	}
 
-	// Where a node of the profile is seen; -1: nowhere.
-	seen(node) {
+	// Where a node of the profile is in a view; -1: nowhere.
+	seenIn(view, node) {
 		const changed = this.changed.of ? this.changed.of[node] : node;
-		const seen = changed >= 0 ? this.view.seen(changed) : -1;
+		return changed >= 0 ? view.seen(changed) : -1;
+	}
+
+	// The same of what is shown.
+	seen(node) {
+		const seen = this.seenIn(this.view, node);
 		return seen >= 0 && this.turned ? this.turned.end[seen] : seen;
 	}
 
@@ -307,6 +326,7 @@ class FlameModel {
 		const counts = this.knowsCounts() && tree.sumUp(full.view.sums(this.moved(this.data.profile.counts)));
 		const pair = this.pair && this.pair.map(own => tree.sumUp(full.view.sums(this.moved(own))));
 		const open = new Uint32Array(functions.length);
+		const chance = this.sides && this.chanceOfFunctions(full);
 		for (let i = 1; i < tree.n; i++) {
 			const { fn } = full.frameOf(i);
 			if (fn < 0)
@@ -321,7 +341,23 @@ class FlameModel {
 				open[fn] = tree.end[i];
 			}
 		}
+		for (const row of rows)
+			row.change = chance && chance.change(row.fn);
 		return rows.filter(row => row.total > 0);
+	}
+
+	chanceOfFunctions(full) {
+		const { parent } = full.tree;
+		return new FlameChance(this.sides, this.data.functions.length, (node, hit) => {
+			let at = this.seenIn(full.view, node);
+			const isSeen = at >= 0;
+			for (; at > 0; at = parent[at]) {
+				const { fn } = full.frameOf(at);
+				if (fn >= 0)
+					hit(fn);
+			}
+			return isSeen;
+		});
 	}
 
 	// What a node has in each of the two that are compared.

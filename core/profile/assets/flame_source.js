@@ -63,9 +63,32 @@ class FlameSource {
 		box.textContent = '';
 		if (!fn)
 			return this.say('Choose a function: a click in the flame graph or table.');
+		const codes = FlameCode.of(data, state.fn);
+		const lines = fn.file ? this.lines(fn.file) : new Map();
+		if (codes.length && lines.size)
+			this.addChoice();
+		if (codes.length && (state.code || !lines.size)) {
+			for (const number of codes)
+				new FlameCode(model, number).show(box);
+			return undefined;
+		}
+		return this.showLines(fn, lines);
+	}
+
+	addChoice() {
+		const { box, model } = this;
+		const choice = add(box, 'div', { class: 'frames', role: 'group', 'aria-label': 'Source or machine code' });
+		for (const [name, code] of [['Lines', false], ['Machine code', true]])
+			addButton(choice, { 'aria-pressed': model.state.code === code, 'data-code': code }, name,
+				() => model.set({ code }));
+	}
+
+	showLines(fn, lines) {
+		const { box } = this;
+		const native = /^(native|inlined)$/.test(this.model.data.kinds[fn.kind][0]);
+		const more = native ? ' Machine code: braid flame --source, where the file can be read.' : '';
 		if (!fn.file)
-			return this.say(`${fn.label}: its file is not known.`);
-		const lines = this.lines(fn.file);
+			return this.say(`${fn.label}: its file is not known.${more}`);
 		if (!lines.size)
 			return this.say(`${fn.file}: no lines of it are in this page, or in what is chosen. ` +
 				'Lines: braid flame --lines; with the text: --source.');
@@ -78,6 +101,7 @@ class FlameSource {
 		this.addLines(add(table, 'tbody'), fn, lines, text);
 		if (!text.lines.length)
 			this.say('The text is not in this page: braid flame --source, where the file can be read.');
+		return undefined;
 	}
 
 	addLines(body, fn, lines, text) {
@@ -86,16 +110,13 @@ class FlameSource {
 		const numbers = new Set(lines.keys());
 		for (let line = text.first; line < last; line++)
 			numbers.add(line);
+		const most = mostOf([...lines.values()]);
 		let first = null;
 		for (const line of [...numbers].sort((a, b) => a - b)) {
 			const sums = lines.get(line);
 			const row = add(body, 'tr', sums ? { class: 'hot' } : {});
-			for (const sum of sums ? [sums.total, sums.self] : [0, 0]) {
-				const cell = add(row, 'td', { class: 'number' },
-					sum ? percent(sum, tree.total[0]) : '');
-				if (sum)
-					cell.title = data.weight(sum);
-			}
+			addShare(row, sums ? sums.total : 0, tree.total[0], most.total, data);
+			addShare(row, sums ? sums.self : 0, tree.total[0], most.self, data);
 			add(row, 'td', { class: 'number line' }, String(line));
 			add(row, 'td', { class: 'text' }, line >= text.first && line < last
 				? text.lines[line - text.first] : [...sums.names].join(', '));

@@ -6,14 +6,15 @@
 
 const HASH_MAX = 20000; // characters
 const TRAIL_MAX = 50;
+const FLAGS = ['lines', 'icicle', 'inverted', 'only', 'heat', 'trunk', 'code'];
 
 function hashOf(model, more) {
 	const { data, state } = model;
 	const fresh = FlameModel.fresh(data);
 	const pairs = [...more];
-	for (const key of ['tab', 'mode', 'query', 'zoom', 'process', 'thread'])
+	for (const key of ['tab', 'mode', 'query', 'zoom', 'container', 'process', 'thread', 'times', 'cells'])
 		pairs.push([key, state[key] !== fresh[key] && state[key]]);
-	for (const key of ['lines', 'icicle', 'inverted', 'only', 'heat', 'trunk'])
+	for (const key of FLAGS)
 		pairs.push([key, state[key] !== fresh[key] && (state[key] ? '1' : '0')]);
 	for (const key of ['range', 'other'])
 		pairs.push([key, state[key] && state[key].join('-')]);
@@ -50,15 +51,18 @@ function stateOf(data, hash) {
 	const readers = new Map([
 		['tab', value => { state.tab = TABS.includes(value) ? value : 'flame'; }],
 		['mode', value => { state.mode = Object.hasOwn(MODES, value) ? value : state.mode; }],
+		['times', value => { state.times = Object.hasOwn(TIME_VIEWS, value) ? value : state.times; }],
+		['cells', value => { state.cells = [...STATES, 'all'].includes(value) ? value : ''; }],
 		['query', value => { state.query = value.slice(0, 500); }],
 		['zoom', value => { [state.zoom = 0] = numbers(value, data.all.n * 2 + 2); }],
+		['container', value => { [state.container = 0] = numbers(value, threads); }],
 		['process', value => { [state.process = 0] = numbers(value, threads); }],
 		['thread', value => { [state.thread = 0] = numbers(value, threads); }],
 		['range', value => { state.range = rangeOf(value); }],
 		['other', value => { state.other = rangeOf(value); }],
 		['fn', value => { state.fn = data.functions.findIndex(({ label }) => label === value); }],
 	]);
-	for (const key of ['lines', 'icicle', 'inverted', 'only', 'heat', 'trunk'])
+	for (const key of FLAGS)
 		readers.set(key, value => { state[key] = value === '1'; });
 	for (const key of ['kinds', 'hidden'])
 		readers.set(key, value => { state[key] = new Set(numbers(value, data.kinds.length)); });

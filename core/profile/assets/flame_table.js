@@ -29,7 +29,7 @@ class FlameTable {
 			columns.push(side('old', data.compares ? 'Old total' : 'First total', 0),
 				side('new', data.compares ? 'New total' : 'Second total', 1),
 				{ name: 'change', title: 'Change', number: true, of: row => Math.abs(change(row)),
-					text: row => this.changeText(row, change(row)) });
+					text: row => FlameTable.changeText(row, change(row)) });
 		if (this.model.knowsCounts())
 			columns.push(number('samples', 'Samples'));
 		columns.push({ name: 'kind', title: 'Kind',
@@ -39,11 +39,9 @@ class FlameTable {
 		return columns.filter(({ name }) => left(name));
 	}
 
-	changeText(row, points) {
-		const { data } = this.model;
+	static changeText(row, points) {
 		const [from, to] = row.sides.map(({ part }) => part);
-		const chance = data.byChance(...row.sides);
-		const what = chance ? 'within error' : !from ? 'new' : !to ? 'gone' : '';
+		const what = row.change ? row.change.text : !from ? 'new' : !to ? 'gone' : '';
 		return `${points < 0 ? '' : '+'}${points.toFixed(2)}${what && ' '}${what}`;
 	}
 

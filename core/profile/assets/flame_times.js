@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// When samples were: the duration in columns, and above the tabs a track for all, and for each of the
-// busiest threads. A drag chooses a range of time, a second one with Shift is compared with it.
+// When samples were: the duration in columns, and above the tabs a heatmap (flame_heatmap.js), or a track
+// for all, and for each of the busiest threads. A drag chooses a range of time, a second one with Shift is compared with it.
 //
-//   profile.threads   [pid, process, tid, name] each
+//   profile.threads   [pid, process, tid, name, container] each; the last one where there is any
 //   profile.times     { width: of a column in ns, columns, cells }
 //   cells             packed, five each, by column: columns since the one before, thread, node, state
 //                     (STATES), weight
 'use strict';
 
 const STATES = ['running', 'waiting', 'preempted', 'lock'];
+const STATE_NAMES = { running: 'on CPU', lock: 'waiting for the interpreter\u2019s lock' };
+const TIME_VIEWS = { tracks: 'Threads', heatmap: 'Heatmap' };
 const CELL_FIELDS = 5;
 const TRACK = 14;
 const TRACKS_MAX = 8;
@@ -41,10 +43,12 @@ class FlameTimes {
 	}
 
 	// Which threads the state selects.
-	threadsOf({ process, thread }) {
+	threadsOf({ container, process, thread }) {
 		const pid = process && this.threads[process - 1][0];
+		const name = container && this.threads[container - 1][4];
 		return Uint8Array.from(this.threads, (other, i) =>
-			(!process || other[0] === pid) && (!thread || i === thread - 1) ? 1 : 0);
+			(!container || other[4] === name) && (!process || other[0] === pid) &&
+			(!thread || i === thread - 1) ? 1 : 0);
 	}
 
 	// By node of the profile, what is of these threads and in this range.
@@ -61,6 +65,30 @@ class FlameTimes {
 				sums[this.state[i] === 2 ? 'preempted' : 'waiting'][this.node[i]] += this.weight[i];
 		}
 		return sums;
+	}
+
+	// What each of the selected threads had in a range, for FlameChance: of ticks of a clock.
+	shares(state, range) {
+		const threads = this.threadsOf(state);
+		const roles = new Map();
+		const roleOfThread = this.threads.map(([, process, , name]) => {
+			const role = roleOf(process, name);
+			return roles.has(role) ? roles.get(role) : roles.set(role, roles.size).get(role);
+		});
+		const sums = new Map(); // by thread and node
+		const nodes = this.node.reduce((a, b) => Math.max(a, b), 0) + 1;
+		for (let i = 0; i < this.n; i++) {
+			if (!threads[this.thread[i]] || this.column[i] < range[0] || this.column[i] >= range[1])
+				continue;
+			const key = this.thread[i] * nodes + this.node[i];
+			sums.set(key, (sums.get(key) || 0) + this.weight[i]);
+		}
+		const threadOf = key => Math.floor(key / nodes);
+		const keys = [...sums.keys()].sort((a, b) =>
+			roleOfThread[threadOf(a)] - roleOfThread[threadOf(b)] || a - b);
+		const weight = keys.map(key => sums.get(key));
+		return { role: keys.map(key => roleOfThread[threadOf(key)]), thread: keys.map(threadOf),
+			node: keys.map(key => key % nodes), weight, samples: weight };
 	}
 
 	// The busiest of the selected threads, and for each of them by column and state the weight.
@@ -104,8 +132,10 @@ class FlameTimeline {
 		this.times = model.data.times;
 		this.box = add(page, 'div', { class: 'timeline' });
 		this.bar = add(this.box, 'div', { class: 'bar' });
+		this.addViews();
 		this.addChoices();
 		this.addStates();
+		this.heatmap = new FlameHeatmap(this);
 		this.says = add(this.bar, 'output', { class: 'range', 'aria-live': 'polite' });
 		this.all = addButton(this.bar, { class: 'all-time' }, 'All time',
 			() => model.set({ range: null, other: null }));
@@ -118,21 +148,34 @@ class FlameTimeline {
 		this.listen();
 	}
 
+	// Which of the two is shown.
+	addViews() {
+		const { model } = this;
+		const views = add(this.bar, 'div', { class: 'frames', role: 'group', 'aria-label': 'How time is shown' });
+		this.views = Object.entries(TIME_VIEWS).map(([times, text]) => new FlameSwitch(views,
+			{ 'data-times': times, title: 'h' }, text, () => model.state.times === times,
+			() => model.set({ times })));
+	}
+
 	static nameOf([pid, process, tid, name]) {
 		return tid === pid && name === process ? `${name} (${tid})` : `${process} (${pid}): ${name} (${tid})`;
 	}
 
-	// Of processes and threads, where there are several.
+	// Of containers, processes and threads, where there are several.
 	addChoices() {
 		const { model, times } = this;
-		const processes = new Map();
-		times.threads.forEach(([pid, process], i) => {
+		const processes = new Map(), containers = new Map();
+		times.threads.forEach(([pid, process, , , container], i) => {
 			if (!processes.has(pid))
 				processes.set(pid, [i + 1, `${process} (${pid})`]);
+			if (!containers.has(container))
+				containers.set(container, [i + 1, container || 'no container']);
 		});
 		const threads = times.threads.map((thread, i) => [i + 1, FlameTimeline.nameOf(thread)]);
 		this.choices = [];
-		for (const [key, choices, text] of [['process', [...processes.values()], 'all processes'],
+		for (const [key, choices, text] of [
+			['container', [...containers.values()], 'all containers'],
+			['process', [...processes.values()], 'all processes'],
 			['thread', threads, 'all threads']]) {
 			if (choices.length < 2)
 				continue;
@@ -140,7 +183,8 @@ class FlameTimeline {
 			for (const [value, name] of [[0, text], ...choices])
 				add(select, 'option', { value }, name);
 			select.addEventListener('change', () => model.set({ [key]: Number(select.value),
-				...key === 'process' ? { thread: 0 } : {} }));
+				...key === 'thread' ? {} : { thread: 0 },
+				...key === 'container' ? { process: 0 } : {} }));
 			this.choices.push([key, select]);
 		}
 	}
@@ -148,11 +192,10 @@ class FlameTimeline {
 	// What the colours are, where there are several.
 	addStates() {
 		const shown = STATES.filter((state, i) => this.times.state.includes(i));
-		const names = { running: 'on CPU', lock: 'waiting for the interpreter\u2019s lock' };
-		const states = add(this.bar, 'span', { class: 'states' });
+		const states = this.states = add(this.bar, 'span', { class: 'states' });
 		for (const state of shown.length > 1 ? shown : []) {
 			add(states, 'span', { class: 'swatch ' + state });
-			states.append(names[state] || state);
+			states.append(STATE_NAMES[state] || state);
 		}
 	}
 
@@ -230,16 +273,36 @@ class FlameTimeline {
 		const { state, data } = model;
 		this.tracks = times.tracks(state, data.profile.unit === 'ns');
 		this.view.style.height = this.tracks.length * TRACK + 'px';
+		this.showView();
 		this.showMark(this.marks[0], state.range);
 		this.showMark(this.marks[1], state.other);
 		for (const [key, select] of this.choices)
 			select.value = String(state[key]);
 		this.all.disabled = !state.range;
-		this.says.textContent = !state.range ? 'drag: a range of time; Shift and drag: compare with another'
+		this.say();
+		this.draw();
+		this.heatmap.show();
+	}
+
+	// Which of the two is seen.
+	showView() {
+		const isMap = this.model.state.times === 'heatmap';
+		for (const each of this.views)
+			each.show();
+		this.view.hidden = this.states.hidden = isMap;
+		this.heatmap.view.hidden = this.heatmap.legend.hidden = !isMap;
+		this.draw();
+		this.heatmap.draw();
+	}
+
+	// What is chosen, or else what is said of a place.
+	say(text = '') {
+		const { state } = this.model;
+		this.says.textContent = text ||
+			(!state.range ? 'drag: a range of time; Shift and drag: compare with another'
 			: state.other ? `${this.textOf(state.range)}, compared with ${this.textOf(state.other)}: ` +
 				'red has a greater share there, blue a smaller'
-				: this.textOf(state.range);
-		this.draw();
+				: this.textOf(state.range));
 	}
 
 	draw() {

@@ -1,4 +1,4 @@
--- Schema of a recording, version 3. docs/recording.md explains it and has example queries.
+-- Schema of a recording, version 4. docs/recording.md explains it and has example queries.
 
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY,
@@ -20,7 +20,9 @@ CREATE TABLE process ( -- one row per program run in it: exec makes a new one
 	parent_pid INTEGER,
 	start_ticks INTEGER, -- field 22 of /proc/PID/stat
 	name TEXT,
-	command TEXT
+	command TEXT,
+	cgroup TEXT, -- of version 2, as in /proc/PID/cgroup; since version 4
+	container TEXT -- its id or name, as its cgroup is called; the same
 );
 CREATE TABLE thread ( -- one row per name that it had
 	id INTEGER PRIMARY KEY,

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_NODE_STATE_BPF_H
+#define BRAID_NODE_STATE_BPF_H
+
+/* What the unwinder leaves to the walker of V8's frames. */
+
+#include "bpf/node.h"
+#include "bpf/scratch.bpf.h"
+
+struct node_frame {
+	__u64 pc; /* of the instruction, or one less than the return address */
+	__u64 fp;
+	__u64 sp;		    /* of the innermost frame; else 0 */
+	__u64 words[NODE_FP_WORDS]; /* those below fp, the last of them first */
+	__u32 in_file;		    /* code of V8's own, in its file */
+	__u32 pad;
+};
+
+/* What a frame was when it was last met, which is the same as long as its words are. */
+struct node_cache {
+	__u64 pc, fp, context, function, bytecodes;
+	__u64 checked_ns;
+	__u32 space, number;
+	__u32 kind, index;
+};
+#define NODE_CACHES_LOG2 11
+#define NODE_CACHES	 (1 << NODE_CACHES_LOG2)
+
+/* Where the code around an address was last found to begin. */
+struct node_place {
+	__u64 pc, start; /* 0: nowhere */
+	__u64 checked_ns;
+	__u32 space, pad;
+};
+#define NODE_PLACES_LOG2 10
+#define NODE_PLACES	 (1 << NODE_PLACES_LOG2)
+
+#define NODE_BLOCK_WORDS 64
+
+/* The Maps of some types, of which a process has one each. */
+struct node_maps {
+	__u64 sfi, stream, bytecodes; /* tagged; 0: not met yet */
+};
+
+/* One per slot. */
+struct node_state {
+	__u64 time_ns; /* of the sample that this belongs to */
+	__u32 n;
+	__u32 space;
+	struct node_maps maps; /* of `space` */
+	struct node_code key;
+	__u64 sfi[NODE_SFI_BYTES / 8];
+	__u64 code[NODE_CODE_BYTES / 8];
+	__u64 block[NODE_BLOCK_WORDS];
+	struct node_frame frames[NATIVE_FRAMES_MAX];
+	struct node_cache caches[NODE_CACHES];
+	struct node_place places[NODE_PLACES];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space: number of slots */
+	__type(key, __u32);
+	__type(value, struct node_state);
+} node_states __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u32); /* address space */
+	__type(value, struct node_proc_rec);
+} node_procs __weak SEC(".maps");
+
+static __always_inline struct node_state *node_state__get(void)
+{
+	__u32 key = slot__key();
+
+	return bpf_map_lookup_elem(&node_states, &key);
+}
+
+static __always_inline int node__read(void *to, __u32 size, __u64 from)
+{
+	return bpf_probe_read_user(to, size, (void *)from) ? -1 : 0;
+}
+
+#endif

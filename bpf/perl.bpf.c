@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/perl_context.bpf.h"
+
+/* Walks Perl's context stacks of the interrupted thread, innermost first: subroutines, formats,
+ * evals, files that are being required, sort blocks and code in patterns. Loops and plain blocks
+ * have contexts, too, and are passed over. The interpreter has a context stack for each
+ * "stackinfo": one for the main program, and a new one for what the interpreter itself calls (tied
+ * variables, overloaded operators, destructors, comparisons of sort, signal handlers).
+ *
+ * A context has no line of its own. The innermost one runs the statement PL_curcop; each keeps the
+ * statement that was current when it began, which is its caller's.
+ *
+ * Calls from Perl to Perl do not nest natively: one Perl_runops_standard runs them all, up to a
+ * subroutine that C has called (call_sv). Such a one has no operation to return to (retop, cop.h),
+ * and ends the loop. */
+
+#define CONTEXTS_MAX	  (1 << 14) /* with blocks and loops, of all stackinfos */
+#define CONTEXTS_PER_STEP 2
+
+/* --- frames --- */
+
+/* Reads what state->cop says. Built without threads, Perl has no text with a statement's file but a
+ * glob with that name, behind "_<". */
+static __noinline __u64 statement__file(struct perl_state *state)
+{
+	__u64 file = (__u64)state->statement.file[1] << 32 | state->statement.file[0], body, name;
+
+	if (state->proc.state != PERL_STATE_GLOBAL || !file)
+		return file;
+	if (read_user(&body, sizeof(body), file) ||
+	    read_user(&name, sizeof(name), body + GLOB_NAME))
+		return 0;
+	return name + HEK_BYTES + 2;
+}
+
+static __noinline int statement__load(struct perl_state *state)
+{
+	if (!state->cop ||
+	    read_user(&state->statement, sizeof(state->statement), state->cop + COP_LINE))
+		__builtin_memset(&state->statement, 0, sizeof(state->statement));
+	return 0;
+}
+
+/* Where a subroutine begins, which is its first statement; 0: unknown. */
+static __noinline __u32 sub__line(struct perl_state *state, __u64 cv)
+{
+	__u32 type, line;
+
+	if (read_sub(&state->call, cv) ||
+	    read_user(&type, sizeof(type), state->call.body.start + OP_TYPE) ||
+	    (type & OP_TYPE_MASK) != state->proc.offsets.op_nextstate ||
+	    read_user(&line, sizeof(line), state->call.body.start + COP_LINE))
+		return 0;
+	return line;
+}
+
+static __noinline int push(struct perl_state *state, struct scratch *scratch, __u32 kind,
+			   __u64 address)
+{
+	__u32 code;
+
+	if (!scratch)
+		return 0;
+	code = code__number(&state->call, state->slots, address, kind);
+	if (!code)
+		count(COUNT_WALK_CODE);
+	scratch__push(scratch, FRAME_KEY(code, state->statement.line), 0);
+	state->n++;
+	return 0;
+}
+
+/* While a subroutine has only been entered, the current statement is still the caller's, unless it
+ * calls itself by this very statement: only the next subroutine outwards tells. */
+static __always_inline void push_sub(struct perl_state *state, struct scratch *scratch, __u64 cv,
+				     __u64 oldcop)
+{
+	if (state->first_cv == cv && state->first_word < SAMPLE_WORDS_MAX) {
+		__u64 *key = &scratch->words[state->first_word & (SAMPLE_WORDS_MAX - 1)];
+
+		*key = FRAME_KEY(FRAME_KEY_CODE(*key), state->first_line);
+	}
+	state->first_cv = 0;
+	statement__load(state);
+	if (!state->n && state->cop == oldcop) {
+		state->first_cv = cv;
+		state->first_word = scratch->n_words;
+		state->first_line = state->statement.line;
+		state->statement.line = sub__line(state, cv);
+	}
+	push(state, scratch, PERL_CODE_SUB, cv);
+}
+
+static __always_inline void push_other(struct perl_state *state, struct scratch *scratch,
+				       __u32 kind)
+{
+	state->first_cv = 0;
+	statement__load(state);
+	push(state, scratch, kind, statement__file(state));
+}
+
+static __always_inline void push_mark(struct scratch *scratch)
+{
+	scratch__push(scratch, FRAME_LOOP_END, 0);
+}
+
+/* --- what runs --- */
+
+static __noinline int operation__load(struct perl_state *state)
+{
+	__u64 words[OP_WORDS], op;
+
+	state->idle = 0;
+	state->op_type = OP_UNKNOWN;
+	if (read_user(&op, sizeof(op), state->base + state->proc.op))
+		return 0;
+	state->idle = !op;
+	if (!op || read_user(words, sizeof(words), op))
+		return 0;
+	state->op_next = words[0];
+	state->op_type = words[OP_TYPE / 8] & OP_TYPE_MASK;
+	return 0;
+}
+
+/* The innermost context may have been begun only, or be left already, and its frame is not there
+ * then. What it calls the caller's statement is true only in the latter case. */
+static __always_inline void leave(struct perl_state *state, __u64 oldcop)
+{
+	const __u16 *ops = state->proc.offsets.op_leave;
+	__u32 op = state->op_type;
+
+	if (state->innermost && (op == ops[0] || op == ops[1] || op == ops[2] || op == ops[3]))
+		state->cop = oldcop;
+}
+
+/* si_cxsubix is set when a context says what it is, and taken back while it still does (cx_pushsub,
+ * cx_popsub and others of inline.h). */
+static __always_inline int context__is_made(const struct perl_state *state)
+{
+	return state->index <= state->sub_index;
+}
+
+/* Is it this subroutine that runs? pp_entersub (pp_hot.c) makes the context of what it calls in
+ * several steps, the operation to return to among the last; until it is done, the pad is the
+ * caller's, whose context is the next one then. */
+static __noinline int sub__runs(struct perl_state *state, __u64 cv, __u64 retop)
+{
+	__u64 comppad, pads, pad;
+
+	if (state->op_type != state->proc.offsets.op_entersub || state->op_next == retop)
+		return 1;
+	return !read_user(&comppad, sizeof(comppad), state->base + state->proc.comppad) &&
+	       !read_sub(&state->call, cv) &&
+	       !read_user(&pads, sizeof(pads), state->call.body.padlist + PADLIST_PADS) &&
+	       !read_user(&pad, sizeof(pad), pads + 8ULL * state->call.body.depth) &&
+	       pad == comppad;
+}
+
+/* What C calls again and again (comparisons of sort, blocks of List::Util) keeps its context in
+ * between, while it is C that runs: the loop has ended, or sort has not begun one yet. */
+static __always_inline int loop__is_over(const struct perl_state *state, __u64 retop)
+{
+	return state->innermost && !retop &&
+	       (state->idle ||
+		(state->type == INFO_SORT && state->op_type == state->proc.offsets.op_sort));
+}
+
+static __always_inline void walk_sub(struct perl_state *state, struct scratch *scratch, __u64 at,
+				     __u32 type)
+{
+	__u64 oldcop = context__word(state, at + CONTEXT_OLDCOP);
+	__u64 retop = context__word(state, at + CONTEXT_RETOP);
+	__u64 cv = context__word(state, at + state->proc.offsets.context_sub + 8);
+
+	if (!context__is_made(state) || !cv) {
+		leave(state, oldcop);
+		return;
+	}
+	if (loop__is_over(state, retop)) {
+		if (state->type != INFO_SORT) /* which has seen to it, S_sortcv of pp_sort.c */
+			state->cop = oldcop;
+		return;
+	}
+	if (state->innermost && (type & CONTEXT_TYPE) == CONTEXT_SUB &&
+	    !sub__runs(state, cv, retop))
+		return;
+	if ((type & CONTEXT_TYPE) == CONTEXT_SUB && type & CONTEXT_RE_FAKE)
+		push_other(state, scratch, PERL_CODE_PATTERN);
+	else
+		push_sub(state, scratch, cv, oldcop);
+	if (!retop)
+		push_mark(scratch);
+	state->cop = oldcop;
+}
+
+/* What C evaluates as a text (eval_sv) ends a loop. The eval around what C calls and whose errors
+ * it wants (call_sv with G_EVAL) has nothing to return to either, and ends none: it is outside. */
+static __always_inline void walk_eval(struct perl_state *state, struct scratch *scratch, __u64 at,
+				      __u32 type)
+{
+	const struct perl_offsets *offsets = &state->proc.offsets;
+	__u64 oldcop = context__word(state, at + CONTEXT_OLDCOP);
+
+	if (!context__is_made(state)) {
+		leave(state, oldcop);
+		return;
+	}
+	if (type & offsets->evals_try) /* no frame for `caller` either */
+		return;
+	if (type & offsets->evals_block) {
+		push_other(state, scratch, PERL_CODE_EVAL_BLOCK);
+	} else {
+		push_other(state, scratch,
+			   context__word(state, at + offsets->context_sub) ? PERL_CODE_REQUIRE
+									   : PERL_CODE_EVAL_TEXT);
+		if (!context__word(state, at + CONTEXT_RETOP))
+			push_mark(scratch);
+	}
+	state->cop = oldcop;
+}
+
+static __always_inline void walk_sort(struct perl_state *state, struct scratch *scratch, __u64 at)
+{
+	if (state->type != INFO_SORT || state->index)
+		return;
+	if (loop__is_over(state, 0))
+		return;
+	push_other(state, scratch, PERL_CODE_SORT_BLOCK);
+	push_mark(scratch);
+	state->cop = context__word(state, at + CONTEXT_OLDCOP);
+}
+
+/* --- the walk --- */
+
+/* The outermost context was the last. Only while it is executed is there a main program. */
+static __always_inline int walk__end(struct perl_state *state, struct scratch *scratch)
+{
+	__u32 phase;
+
+	if (read_user(&phase, sizeof(phase), state->base + state->proc.phase)) {
+		count(COUNT_WALK_READ);
+		return 1;
+	}
+	if (phase == PHASE_RUN) {
+		push_other(state, scratch, PERL_CODE_MAIN);
+		push_mark(scratch);
+	}
+	state->complete = 1;
+	return 1;
+}
+
+static __always_inline int info__next(struct perl_state *state, struct scratch *scratch)
+{
+	state->innermost = 0;
+	if (!state->previous)
+		return walk__end(state, scratch);
+	if (info__load(state, state->previous)) {
+		count(COUNT_WALK_READ);
+		return 1;
+	}
+	return 0;
+}
+
+/* Returns 0 if there is more to walk. */
+static __always_inline int walk_context(struct perl_state *state, struct scratch *scratch)
+{
+	__u32 type;
+	__u64 at;
+
+	if (state->index < 0)
+		return info__next(state, scratch);
+	if (state->n >= RUNTIME_FRAMES_MAX - 1) { /* the main program is a frame, too */
+		state->truncated = 1;
+		return 1;
+	}
+	if (context__load(state, &at)) {
+		count(COUNT_WALK_READ);
+		return 1;
+	}
+	type = context__word(state, at) & 0xff;
+	switch (type & CONTEXT_TYPE) {
+	case CONTEXT_SUB:
+	case CONTEXT_FORMAT:
+		walk_sub(state, scratch, at, type);
+		break;
+	case CONTEXT_EVAL:
+		walk_eval(state, scratch, at, type);
+		break;
+	case CONTEXT_NULL:
+		walk_sort(state, scratch, at);
+	}
+	state->innermost = 0;
+	state->index--;
+	return 0;
+}
+
+static long walk_step(__u32 index, void *unused)
+{
+	struct perl_state *state = state__get();
+	struct scratch *scratch = scratch__get();
+	__u32 i;
+
+	(void)index, (void)unused;
+	if (!state || !scratch)
+		return 1;
+	for (i = 0; i < CONTEXTS_PER_STEP; i++)
+		if (walk_context(state, scratch))
+			return 1;
+	return 0;
+}
+
+/* The thread's interpreter. 1: it has none. */
+static __always_inline int read_interpreter(const struct perl_proc_rec *proc, __u64 *ret_base)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 fsbase = task->thread.fsbase;
+	__u32 key;
+
+	*ret_base = 0;
+	if (proc->state == PERL_STATE_GLOBAL)
+		return 0;
+	if (read_user(&key, sizeof(key), proc->state_at) || read_specific(fsbase, key, ret_base))
+		return -1;
+	return !*ret_base;
+}
+
+static __always_inline int walk__start(struct perl_state *state, struct perl_proc_rec *proc)
+{
+	__u64 info;
+	int ret = read_interpreter(proc, &state->base);
+
+	if (ret > 0)
+		return -1; /* no thread of Perl's */
+	if (ret || read_user(&state->cop, sizeof(state->cop), state->base + proc->curcop) ||
+	    read_user(&info, sizeof(info), state->base + proc->curstackinfo) ||
+	    (info && info__load(state, info))) {
+		count(COUNT_WALK_NO_STATE);
+		return -1;
+	}
+	operation__load(state);
+	state->innermost = 1;
+	state->first_cv = 0;
+	state->n = state->complete = state->truncated = 0;
+	return info ? 0 : -1; /* it is being made, or taken down */
+}
+
+static __always_inline void walk(struct scratch *scratch, struct perl_state *state,
+				 struct perl_proc_rec *proc)
+{
+	struct rec_sample *sample = &scratch->sample;
+	__u32 first_word = scratch->n_words;
+
+	state->proc = *proc;
+	state->call.now_ns = sample->time_ns;
+	state->call.tgid = sample->tgid;
+	state->call.key.space = scratch->proc.space;
+	state->call.offsets = proc->offsets;
+	if (walk__start(state, proc))
+		return;
+	if (bpf_loop(CONTEXTS_MAX / CONTEXTS_PER_STEP, walk_step, NULL, 0) >=
+	    CONTEXTS_MAX / CONTEXTS_PER_STEP)
+		state->truncated = 1;
+	scratch__walked(scratch, WALKER_PERL, first_word, state->complete, state->truncated);
+}
+
+SEC("?perf_event")
+int walk_perl(void *ctx)
+{
+	struct scratch *scratch = scratch__get();
+	struct perl_state *state = state__get();
+	struct perl_proc_rec *proc;
+
+	if (!scratch || !state) {
+		scratch__abandon();
+		return 0;
+	}
+	proc = bpf_map_lookup_elem(&perl_procs, &scratch->proc.space);
+	if (proc)
+		walk(scratch, state, proc);
+	else
+		count(COUNT_WALK_NO_STATE);
+	scratch__next(ctx, scratch);
+	return 0;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_PERL_CODE_BPF_H
+#define BRAID_PERL_CODE_BPF_H
+
+#include "bpf/perl.h"
+#include "bpf/thread_local.bpf.h"
+
+/* Subroutines and their numbers: read once, checked now and then, sent to user space once per
+ * content. What is no subroutine (the main program, evals, what is being required) is known by the
+ * file of the statement that it runs. */
+
+/* What was compared with its entry so recently is taken to be the same. Below that, memory that was
+ * reused for other code may be shown under the old name. */
+#define PERL_RECHECK_NS 10000000ULL
+
+/* Of a subroutine its CV, of other code the text with its file's name. */
+struct perl_code_key {
+	__u64 address;
+	__u32 space;
+	__u32 kind; /* enum perl_code_kind */
+};
+
+struct perl_code_entry {
+	__u64 name, stash, file; /* addresses: HEK, HV, char */
+	__u64 hash; /* of the name: its own hash and length. Of other code: of the file */
+	__u64 checked_ns;
+	__u32 code; /* as in rec_code */
+	__u32 pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, CODES_KEPT);
+	__type(key, struct perl_code_key);
+	__type(value, struct perl_code_entry);
+} perl_codes SEC(".maps");
+
+/* struct sv, sv.h: what all values begin with */
+struct perl_head {
+	__u64 body; /* sv_any */
+	__u32 references;
+	__u32 flags;
+	__u64 value; /* sv_u */
+};
+#define PERL_TYPE      0xff
+#define PERL_TYPE_CODE 13 /* SVt_PVCV */
+#define PERL_TYPE_FORM 14 /* SVt_PVFM */
+
+/* struct xpvcv from xcv_stash on, sv.h */
+struct perl_body {
+	__u64 stash, start, root;
+	__u64 name; /* a GV or, if CODE_NAMED, a HEK */
+	__u64 file; /* char * */
+	__u64 padlist, outside;
+	__u32 outside_seq;
+	__u32 flags;
+	__u32 depth; /* >= 2: it is called by itself */
+	__u32 pad;
+};
+#define CODE_NAMED   0x8000 /* CVf_NAMED, cv.h */
+#define CODE_IS_XSUB 0x8    /* CVf_ISXSUB */
+
+/* struct xpvgv, gv.h and sv.h: the name's HEK at 32, the package at 40 */
+#define GLOB_NAME 32
+
+/* struct hek, hv.h: hash, length in bytes, the bytes, NUL and a byte of flags */
+#define HEK_BYTES     8
+#define HEK_UTF8      1
+#define HEK_BYTES_MAX 0xffff
+
+/* struct xpvhv, hv.h */
+#define HASH_BODY_MAX 24	 /* xhv_max */
+#define HASH_HAS_AUX  0x02000000 /* SVf_OOK, SVphv_HasAUX */
+
+/* What this CPU knows of code: looking here is ten times faster than perl_codes. */
+struct perl_slot {
+	__u64 address;
+	__u64 checked_ns;
+	__u32 space;
+	__u32 kind;
+	__u32 code;
+	__u32 pad;
+};
+#define PERL_SLOTS_LOG2 11
+#define PERL_SLOTS	(1 << PERL_SLOTS_LOG2)
+
+/* What is being looked up. */
+struct perl_call {
+	struct perl_code_key key;
+	__u64 now_ns;
+	__u64 checked_ns;
+	__u32 tgid;
+	__u32 code;
+	struct perl_offsets offsets;
+	struct perl_head head;
+	struct perl_body body; /* of a subroutine */
+	struct perl_code_entry entry;
+	__u64 package; /* HEK; 0: unknown */
+	struct rec_code rec;
+};
+
+static __always_inline struct perl_code_table *call__table(struct perl_call *call)
+{
+	return (struct perl_code_table *)call->rec.table;
+}
+
+/* The package's name, as HvNAME_HEK of hv.h has it; 0: it has none. */
+static __noinline __u64 package__name(struct perl_call *call, __u64 stash)
+{
+	const struct perl_offsets *offsets = &call->offsets;
+	struct perl_head head;
+	__u64 aux, max, name;
+	__s32 names;
+
+	if (read_user(&head, sizeof(head), stash) || !(head.flags & HASH_HAS_AUX))
+		return 0;
+	aux = head.body + offsets->aux;
+	if (!offsets->aux) {
+		if (read_user(&max, sizeof(max), head.body + HASH_BODY_MAX))
+			return 0;
+		aux = head.value + 8 * (max + 1);
+	}
+	if (read_user(&name, sizeof(name), aux + offsets->aux_name) ||
+	    read_user(&names, sizeof(names), aux + offsets->aux_name_count))
+		return 0;
+	/* Of a package with several names it is an array of these. */
+	if (names && name && read_user(&name, sizeof(name), name))
+		return 0;
+	return name;
+}
+
+/* Copies at most `size` bytes of a HEK; returns its kind << 16 | its length, negative: unreadable.
+ */
+static __noinline int hek__read(__u64 hek, char *to, __u32 size)
+{
+	__u64 bytes;
+	__u8 flags;
+	__u32 len;
+
+	if (!to || !hek || read_user(&len, sizeof(len), hek + 4) || len > HEK_BYTES_MAX ||
+	    read_user(&flags, sizeof(flags), hek + HEK_BYTES + len + 1))
+		return -1;
+	bytes = len;
+	if (bytes > size)
+		bytes = size;
+	if (bytes > CODE_TEXT_BYTES)
+		bytes = CODE_TEXT_BYTES;
+	if (read_user(to, bytes, hek + HEK_BYTES))
+		return -1;
+	return (flags & HEK_UTF8 ? CODE_TEXT_UTF8 : 1) << 16 | len;
+}
+
+static __noinline int call__send(struct perl_call *call)
+{
+	struct perl_code_table *table = call__table(call);
+	struct rec_code *rec = &call->rec;
+	int text = hek__read(call->entry.name, rec->name, CODE_TEXT_BYTES);
+	long bytes;
+
+	rec->type = REC_CODE;
+	rec->code = call->entry.code;
+	rec->tgid = call->tgid;
+	rec->walker = WALKER_PERL;
+	rec->address = call->key.address;
+	rec->table_size = sizeof(*table);
+	rec->name_kind = text < 0 ? 0 : text >> 16;
+	rec->name_len = text < 0 ? 0 : text & 0xffff;
+	bytes = bpf_probe_read_user_str(rec->file, sizeof(rec->file), (void *)call->entry.file);
+	rec->file_kind = bytes > 1 ? CODE_TEXT_UTF8 : 0;
+	rec->file_len = bytes > 1 ? bytes - 1 : 0;
+	text = hek__read(call->package, table->package, PERL_PACKAGE_BYTES);
+	table->kind = call->key.kind;
+	table->package_kind = text < 0 ? 0 : text >> 16;
+	table->package_len = text < 0 ? 0 : text & 0xffff;
+	return bpf_ringbuf_output(&ring, rec, sizeof(*rec) - CODE_TABLE_BYTES + sizeof(*table),
+				  ring__flags());
+}
+
+static __noinline int read_sub(struct perl_call *call, __u64 address)
+{
+	__u32 type;
+
+	if (read_user(&call->head, sizeof(call->head), address))
+		return -1;
+	type = call->head.flags & PERL_TYPE;
+	if (type != PERL_TYPE_CODE && type != PERL_TYPE_FORM)
+		return -1;
+	return read_user(&call->body, sizeof(call->body),
+			 call->head.body + call->offsets.code_stash);
+}
+
+/* The entry of a subroutine. It is called by its glob's name and package (gv.h), or, if it has no
+ * glob yet, by its own. */
+static __always_inline int entry__of_sub(struct perl_call *call)
+{
+	struct perl_code_entry *entry = &call->entry;
+	__u64 glob[2], body;
+
+	if (read_sub(call, call->key.address))
+		return -1;
+	entry->name = call->body.name;
+	entry->stash = call->body.stash;
+	if (!(call->body.flags & CODE_NAMED)) {
+		if (read_user(&body, sizeof(body), call->body.name) ||
+		    read_user(glob, sizeof(glob), body + GLOB_NAME))
+			return -1;
+		entry->name = glob[0];
+		entry->stash = glob[1];
+	}
+	entry->file = call->body.file;
+	return read_user(&entry->hash, sizeof(entry->hash), entry->name);
+}
+
+#define FILE_WORDS 12
+
+static __always_inline int entry__of_file(struct perl_call *call)
+{
+	struct perl_code_entry *entry = &call->entry;
+	__u64 words[FILE_WORDS] = {}, hash = 1;
+	int i;
+
+	entry->name = entry->stash = 0;
+	entry->file = call->key.address;
+	if (entry->file && bpf_probe_read_user_str(words, sizeof(words), (void *)entry->file) < 0)
+		return -1;
+	for (i = 0; i < FILE_WORDS; i++)
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL + (hash >> 29);
+	entry->hash = hash;
+	return 0;
+}
+
+static __always_inline int entry__is(const struct perl_code_entry *a,
+				     const struct perl_code_entry *b)
+{
+	return a->name == b->name && a->stash == b->stash && a->file == b->file &&
+	       a->hash == b->hash;
+}
+
+/* Sets call->code: the number of what call->key says, 0 if it cannot be read. */
+static __noinline int call__intern(struct perl_call *call)
+{
+	struct perl_code_entry *known = bpf_map_lookup_elem(&perl_codes, &call->key);
+
+	call->code = 0;
+	if (known && call->now_ns - known->checked_ns < PERL_RECHECK_NS) {
+		call->checked_ns = known->checked_ns;
+		call->code = known->code;
+		return 0;
+	}
+	call->checked_ns = call->now_ns;
+	if (call->key.kind == PERL_CODE_SUB ? entry__of_sub(call) : entry__of_file(call))
+		return 0;
+	call->entry.checked_ns = call->now_ns;
+	if (known && entry__is(known, &call->entry)) {
+		known->checked_ns = call->now_ns;
+		call->code = known->code;
+		return 0;
+	}
+	call->package = call->entry.stash ? package__name(call, call->entry.stash) : 0;
+	call->code = call->entry.code = code__new();
+	/* What could not be sent is not remembered: the next sample tries again. */
+	if (call__send(call) ||
+	    bpf_map_update_elem(&perl_codes, &call->key, &call->entry, BPF_ANY)) {
+		call->checked_ns = 0;
+		count(COUNT_CODE_LOST);
+	}
+	return 0;
+}
+
+/* The same, for less where this CPU has met the code lately. */
+static __noinline __u32 code__number(struct perl_call *call, struct perl_slot *slots, __u64 address,
+				     __u32 kind)
+{
+	__u64 hash = (address + kind) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+	struct perl_slot *slot;
+
+	if (!call || !slots)
+		return 0;
+	slot = &slots[hash >> (64 - PERL_SLOTS_LOG2) & (PERL_SLOTS - 1)];
+	if (slot->code && slot->address == address && slot->kind == kind &&
+	    slot->space == call->key.space && call->now_ns - slot->checked_ns < PERL_RECHECK_NS)
+		return slot->code;
+	call->key.address = address;
+	call->key.kind = kind;
+	call__intern(call);
+	slot->address = address;
+	slot->kind = kind;
+	slot->space = call->key.space;
+	slot->checked_ns = call->checked_ns;
+	slot->code = call->code;
+	return slot->code;
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_TARGET_BPF_H
+#define BRAID_TARGET_BPF_H
+
+/* Who is sampled. A process that the user named is in the map `targets`, put there by user space.
+ * Where he did not name processes but said which he wants (docs/targets.md), that is decided here,
+ * at each sample anew as far as the kernel knows it: a task's user and cgroup change, and looking
+ * costs less than keeping up. A process gets its entry with its first sample, which user space is
+ * told of by a record; until then it costs nobody anything. */
+
+#include "bpf/image_files.bpf.h"
+
+extern const volatile __u32 cfg_scope; /* SCOPE_*; 0: only what user space has named */
+extern const volatile __u32 cfg_scope_uid;
+extern const volatile __u32 cfg_scope_not; /* never this process: braid's own; 0: none */
+extern __u64 scope_cgroup;
+
+/* The task's cgroup of version 2. */
+static __always_inline const struct cgroup *task__cgroup(const struct task_struct *task)
+{
+	const struct css_set *cgroups = BPF_CORE_READ(task, cgroups);
+
+	return BPF_CORE_READ(cgroups, dfl_cgrp);
+}
+
+static __always_inline __u64 cgroup__id(const struct cgroup *cgroup)
+{
+	const struct kernfs_node *node = BPF_CORE_READ(cgroup, kn);
+
+	return node ? BPF_CORE_READ(node, id) : 0;
+}
+
+/* Global functions, which the verifier checks once, and which take addresses as numbers.
+ * bpf/target.bpf.c */
+
+/* Is it the cgroup that is wanted, or below? */
+__noinline int cgroup__is_wanted(__u64 cgroup);
+
+/* The first sample of its process: makes that a target, and tells. Returns 0 if there is an entry
+ * now; else a counter. */
+__noinline int target__found(__u64 task, __u32 tgid);
+
+static __always_inline __u32 task__uid(const struct task_struct *task)
+{
+	const struct cred *cred = BPF_CORE_READ(task, real_cred);
+
+	return BPF_CORE_READ(cred, euid.val);
+}
+
+/* As far as the kernel can tell. */
+static __always_inline int scope__holds(const struct task_struct *task, __u32 tgid)
+{
+	if (!cfg_scope || (cfg_scope_not && tgid == cfg_scope_not))
+		return 0;
+	if (cfg_scope & SCOPE_USER && task__uid(task) != cfg_scope_uid)
+		return 0;
+	return !(cfg_scope & SCOPE_CGROUP) || cgroup__is_wanted((__u64)task__cgroup(task));
+}
+
+/* Is the task of a process that is sampled, or is to be with its first sample? `proc`: what is
+ * known of the process; NULL: nothing is. */
+static __always_inline int target__is(const struct task_struct *task, __u32 tgid,
+				      const struct proc_rec *proc)
+{
+	if (!tgid || (!proc && !cfg_scope))
+		return 0;
+	if (!cfg_scope)
+		return 1;
+	return !(proc && proc->flags & PROC_REFUSED) && scope__holds(task, tgid);
+}
+
+/* The same of any task that the kernel names. */
+static __always_inline int target__is_any(const struct task_struct *task, __u32 tgid)
+{
+	return target__is(task, tgid, tgid ? bpf_map_lookup_elem(&targets, &tgid) : NULL);
+}
+
+/* --- what is told of a process and its program --- */
+
+static __always_inline void read_command(struct rec_program *rec, const struct mm_struct *mm)
+{
+	__u64 start = BPF_CORE_READ(mm, arg_start), size = BPF_CORE_READ(mm, arg_end) - start;
+
+	if (size > COMMAND_BYTES)
+		size = COMMAND_BYTES;
+	if (!bpf_probe_read_user(rec->command, size, (void *)start))
+		rec->command_len = size;
+}
+
+/* Number of the image of this file; 0: not known. */
+static __always_inline __u32 image__number(const struct file *file)
+{
+	const struct image_rec *image;
+	struct image_key key = {};
+
+	if (!file)
+		return 0;
+	image_key__of_file(&key, file);
+	image = bpf_map_lookup_elem(&image_files, &key);
+	return image ? image->number : 0;
+}
+
+/* `is_current`: its memory can be read. */
+static __always_inline void rec_program__fill(struct rec_program *rec,
+					      const struct task_struct *task, int is_current)
+{
+	const struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	const struct mm_struct *mm = task__mm(task);
+
+	rec->time_ns = bpf_ktime_get_ns();
+	rec->start_ns = 0;
+	if (bpf_core_field_exists(leader->start_boottime))
+		rec->start_ns = BPF_CORE_READ(leader, start_boottime);
+	rec->cgroup = cgroup__id(task__cgroup(task));
+	rec->parent_tgid = task__pid_of(BPF_CORE_READ(leader, real_parent));
+	rec->uid = task__uid(task);
+	rec->is_kernel = BPF_CORE_READ(task, flags) & PF_KTHREAD;
+	rec->command_len = 0;
+	__builtin_memset(rec->comm, 0, sizeof(rec->comm));
+	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm),
+				  (const void *)leader +
+					  bpf_core_field_offset(struct task_struct, comm));
+	if (mm && is_current && !rec->is_kernel)
+		read_command(rec, mm);
+}
+
+/* What is known of the process of a task that target__is, which is given as an address; NULL:
+ * nothing can be kept of it, which is counted. */
+static __always_inline struct proc_rec *target__get(__u64 task, __u32 tgid)
+{
+	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+	int failed;
+
+	if (proc || !cfg_scope)
+		return proc;
+	failed = target__found(task, tgid);
+	if (failed) {
+		count(failed);
+		return NULL;
+	}
+	return bpf_map_lookup_elem(&targets, &tgid);
+}
+
+#endif

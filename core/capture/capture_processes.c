@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What capture keeps of processes, from their first mention on. */
+#include <errno.h>
+
+#include "core/base/util.h"
+#include "core/capture/capture_state.h"
+#include "core/target/cgroups.h"
+
+/* Each is told once, and there may have been another sink then. */
+static int offer_sources(struct capture *capture, const struct captured *captured, struct err *err)
+{
+	const struct captured_source *source;
+	int ret = 0;
+
+	for (source = captured->sources; !ret && source; source = source->next) {
+		struct sink_source row = source->row;
+
+		row.process = captured->id;
+		ret = ids__source(capture->ids, &row, err);
+	}
+	return ret;
+}
+
+int capture__captured_of(struct capture *capture, struct process *process, struct captured **ret,
+			 struct err *err)
+{
+	const struct sink_process row = { process->info.pid,
+					  process->info.parent_pid,
+					  process->info.start_ticks,
+					  process->info.name,
+					  process->info.command,
+					  process->cgroup ? process->cgroup->path : NULL,
+					  process->cgroup ? process->cgroup->container : NULL };
+	struct captured *captured = captured__get(&capture->processes, process);
+	int code;
+
+	*ret = captured;
+	if (!captured)
+		return err__set(err, -ENOMEM, "out of memory");
+	if (captured->id)
+		return 0;
+	code = ids__process(capture->ids, &row, &captured->id, err);
+	return code ? code : offer_sources(capture, captured, err);
+}
+
+int capture__process_id(struct capture *capture, struct process *process, uint32_t *ret_id,
+			struct err *err)
+{
+	struct captured *captured;
+	int ret = capture__captured_of(capture, process, &captured, err);
+
+	if (!ret)
+		*ret_id = captured->id;
+	return ret;
+}
+
+int capture__read_code(struct capture *capture, struct process *process, struct err *err)
+{
+	struct captured *captured;
+	int ret = capture__captured_of(capture, process, &captured, err);
+
+	return ret ? ret : naming_compiled__begin(capture->compiled, captured, err);
+}
+
+int capture__process_ended(struct capture *capture, const struct process *process, struct err *err)
+{
+	struct captured *captured = captured__find(&capture->processes, process->serial);
+	int ret;
+
+	if (!captured)
+		return 0;
+	ret = process->code ? naming__process_ended(capture->naming, captured->serial, err) : 0;
+	return ret ? ret : naming_compiled__ended(capture->compiled, captured, err);
+}
+
+int capture__forget_process(struct capture *capture, const struct process *process, struct err *err)
+{
+	struct captured *captured = captured__find(&capture->processes, process->serial);
+	/* For the second time, if there were samples since. */
+	int ret = capture__process_ended(capture, process, err);
+
+	if (!captured)
+		return ret;
+	naming_compiled__count(capture->compiled, captured);
+	captured__forget(&capture->processes, captured);
+	return ret;
+}
+
+void capture__compiled_stats(const struct capture *capture, struct compiled_stats *ret)
+{
+	naming_compiled__stats(capture->compiled, ret);
+}
+
+size_t capture__count_processes(const struct capture *capture)
+{
+	return HASH_COUNT(capture->processes.first);
+}
+
+int capture__source(struct capture *capture, struct process *process, const struct runtime *runtime,
+		    const char *version, const char *source, const char *reason, struct err *err)
+{
+	struct sink_source row = {
+		.runtime = runtime->name, .version = version, .source = source, .reason = reason
+	};
+	struct captured *captured;
+	int ret = capture__captured_of(capture, process, &captured, err);
+
+	if (ret)
+		return ret;
+	if (captured__source(captured, &row))
+		return err__set(err, -ENOMEM, "out of memory");
+	row.process = captured->id;
+	return ids__source(capture->ids, &row, err);
+}
+
+void capture__forget_gone(struct capture *capture)
+{
+	struct captured *captured;
+
+	if (capture->forgotten == ids__forgotten(capture->ids))
+		return;
+	capture->forgotten = ids__forgotten(capture->ids);
+	for (captured = capture->processes.first; captured; captured = captured->hh.next)
+		for (size_t i = 0; i < captured->n_places; i++)
+			if (!ids__has_frame(capture->ids, captured->places[i].id))
+				captured->places[i].id = 0;
+	stack_nodes__forget(capture->nodes);
+	known_stacks__forget_results(capture->known);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* From one sink to the next: no sample is lost, none is in both. Ids hold for one sink, and so does
+ * everything that was made of them; what the kernel half refers to stays. */
+#include <errno.h>
+
+#include "core/capture/capture_state.h"
+
+int capture__complete(struct capture *capture, struct err *err)
+{
+	int ret = naming__run(capture->naming, true, err);
+
+	if (!ret) /* as it must not wait for what processes are asked for */
+		ret = naming_compiled__run(capture->compiled, false, err);
+	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
+	if (ret)
+		return ret;
+	capture->carried = pending_values__take(capture->pending);
+	return 0;
+}
+
+/* Its stack is that of then, in the same program. */
+static int record_again(struct capture *capture, const struct pending_record *record,
+			struct err *err)
+{
+	const struct rec_sample *rec = (const struct rec_sample *)record->data;
+	const struct process *process = tracker__find(capture->opts.tracker, rec->tgid);
+
+	if (process && process->serial == record->serial)
+		return capture__sample(capture, rec, record->size, NULL, err);
+	capture->stats.unowned++;
+	return 0;
+}
+
+int capture__renew(struct capture *capture, struct sink *sink, struct err *err)
+{
+	struct pending_record *carried = capture->carried, *record;
+	int ret;
+
+	capture->carried = NULL;
+	capture->opts.sink = sink;
+	capture->stats = (struct capture_stats) {};
+	ids__renew(capture->ids, sink);
+	captured_set__renew(&capture->processes);
+	place_frames__renew(capture->place_frames);
+	known_stacks__forget_results(capture->known);
+	naming__renew(capture->naming);
+	naming_compiled__renew(capture->compiled);
+	ret = stack_nodes__renew(capture->nodes) ? err__set(err, -ENOMEM, "out of memory")
+						 : capture__begin_events(capture, err);
+	for (record = carried; !ret && record; record = record->next)
+		ret = record_again(capture, record, err);
+	pending_records__free(carried);
+	return ret;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_CAPTURE_STATE_H
+#define BRAID_CAPTURE_STATE_H
+
+/* Capture from inside: its state, and what its files do for each other.
+ *
+ *   capture.c            records and samples
+ *   capture_processes.c  what is kept of processes
+ *   capture_renew.c      another sink in the middle */
+
+#include "core/capture/capture.h"
+#include "core/capture/captured.h"
+#include "core/capture/copied_frames.h"
+#include "core/capture/ids.h"
+#include "core/capture/known_result.h"
+#include "core/capture/known_stacks.h"
+#include "core/capture/naming.h"
+#include "core/capture/naming_compiled.h"
+#include "core/capture/pairing.h"
+#include "core/capture/pending_values.h"
+#include "core/capture/place_frames.h"
+#include "core/capture/sample_record.h"
+#include "core/capture/sections.h"
+#include "core/capture/stack_copies.h"
+#include "core/capture/stack_nodes.h"
+#include "core/capture/tick_weight.h"
+
+struct capture {
+	struct capture_opts opts;
+	struct capture_stats stats;
+	struct ids *ids;
+	struct naming *naming;
+	struct naming_compiled *compiled;
+	struct place_frames *place_frames;
+	struct captured_set processes;
+	struct stack_nodes *nodes;
+	struct copied_frames *copier;
+	struct stack_copies *stacks;
+	struct known_stacks *known;
+	struct native_frame frames[NATIVE_FRAMES_MAX];
+	size_t n_frames;
+	struct runtime_pair pairs[RUNTIME_STACK_MAX]; /* of all sections */
+	struct pairing *pairing;
+	struct pending_values *pending;
+	struct sections *sections;
+	struct runtime_stack runtime_stack;
+	struct tick_weight weight;
+	uint64_t n_codes;   /* records of them */
+	uint32_t forgotten; /* ids__forgotten when that was last looked at */
+	bool skips_copies;
+	struct pending_record *carried; /* samples on their way to the next sink */
+};
+
+/* What is kept of the process, which has an id then. */
+int capture__captured_of(struct capture *capture, struct process *process, struct captured **ret,
+			 struct err *err);
+
+/* `known`: what was made of the same stack before, and where that is kept; NULL: of none. */
+int capture__sample(struct capture *capture, const struct rec_sample *rec, size_t size,
+		    struct known_result *known, struct err *err);
+
+/* Offers the events, whose ids are the kernel half's numbers. */
+int capture__begin_events(struct capture *capture, struct err *err);
+
+/* Where the sink has forgotten frames and nodes: lets go of them, too. */
+void capture__forget_gone(struct capture *capture);
+
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/record_rotation.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/util.h"
+
+#define ROTATE_MAX_S  (366 * 86400.0)
+#define KEEP_MAX      1e6
+#define SIZE_MAX_KEPT 1e15
+
+enum { OPT_ROTATE = 0x400, OPT_KEEP, OPT_KEEP_BYTES, OPT_METRICS };
+
+static const struct argp_option options[] = {
+	{ "rotate", OPT_ROTATE, "SECONDS", 0,
+	  "One recording after the other, each of so long, into the directory of -o", 2 },
+	{ "keep", OPT_KEEP, "N", 0,
+	  "With --rotate: so many finished recordings at most; the oldest ones are removed", 2 },
+	{ "keep-bytes", OPT_KEEP_BYTES, "SIZE", 0, "The same: so much in all, such as 500m or 20g",
+	  2 },
+	{ "metrics", OPT_METRICS, "FILE|unix:PATH", 0,
+	  "Write each second what braid itself does and costs, as OpenMetrics text: into FILE (for "
+	  "node_exporter's textfile collector), or to whoever asks the local socket PATH by GET",
+	  2 },
+	{}
+};
+
+/* A number of bytes, maybe with a unit. */
+static uint64_t parse_size(struct argp_state *state, const char *option, const char *arg)
+{
+	static const char units[] = "bkmgt";
+	size_t len = strlen(arg);
+	const char *unit = len > 1 ? strchr(units, tolower((unsigned char)arg[len - 1])) : NULL;
+	char number[32];
+
+	snprintf(number, sizeof(number), "%.*s", (int)min_of(len - !!unit, sizeof(number) - 1),
+		 arg);
+	return cli__number(state, option, number, 1, SIZE_MAX_KEPT) *
+	       (unit ? 1ULL << 10 * (unit - units) : 1);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct session_opts *opts = state->input;
+
+	switch (key) {
+	case OPT_ROTATE:
+		opts->rotation.seconds = cli__number(state, "--rotate", arg, 1, ROTATE_MAX_S);
+		break;
+	case OPT_KEEP:
+		opts->rotation.keep = cli__number(state, "--keep", arg, 1, KEEP_MAX);
+		break;
+	case OPT_KEEP_BYTES:
+		opts->rotation.keep_bytes = parse_size(state, "--keep-bytes", arg);
+		break;
+	case OPT_METRICS:
+		opts->metrics = arg;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+const struct argp record_rotation_argp = { .options = options, .parser = parse };
+
+void record_rotation__check(struct argp_state *state, struct session_opts *opts, bool output_given)
+{
+	struct session_rotation *rotation = &opts->rotation;
+
+	if (!rotation->seconds && (rotation->keep || rotation->keep_bytes))
+		cli__misused(state, "--keep and --keep-bytes are about recordings in a directory: "
+				    "add --rotate SECONDS");
+	if (!rotation->seconds)
+		return;
+	if (!rotation->keep && !rotation->keep_bytes)
+		cli__misused(state,
+			     "--rotate would fill the disk: say how much to keep, by --keep N "
+			     "or --keep-bytes SIZE");
+	if (!output_given)
+		cli__misused(state, "--rotate takes a directory: name it with -o");
+	if (opts->force)
+		cli__misused(state,
+			     "--force replaces a file: a directory that is not braid's stays "
+			     "as it is");
+	for (uint32_t i = 0; i < opts->events.n; i++)
+		if (opts->events.list[i].kind->whole)
+			cli__misused(state, "%s is about a recording as a whole: not with --rotate",
+				     opts->events.list[i].name);
+	if (!rotation->keep)
+		rotation->keep = UINT32_MAX;
+}

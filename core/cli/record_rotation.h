@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_RECORD_ROTATION_H
+#define BRAID_RECORD_ROTATION_H
+
+#include "core/cli/cli.h"
+
+/* Options of `record` for one recording after the other, and for metrics. */
+extern const struct argp
+	record_rotation_argp; /* child parser; its input is a struct session_opts */
+
+/* Ends the program if they make no sense, or not with the others. */
+void record_rotation__check(struct argp_state *state, struct session_opts *opts, bool output_given);
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/server_opts.h"
+
+#include "core/cli/cli.h"
+
+enum { OPT_CA_FILE = 0x500, OPT_TOKEN_FILE, OPT_TIMEOUT };
+
+static const struct argp_option options[] = {
+	{ "ca-file", OPT_CA_FILE, "FILE", 0,
+	  "Trust the certificates in FILE, and not those of the system", 3 },
+	{ "token-file", OPT_TOKEN_FILE, "FILE", 0,
+	  "Who we are, in a file's one line: user:password, or a bearer's token", 3 },
+	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "For how long a request may take (default 60)", 3 },
+	{}
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct server_opts *opts = state->input;
+
+	switch (key) {
+	case OPT_CA_FILE:
+		opts->ca_file = arg;
+		break;
+	case OPT_TOKEN_FILE:
+		opts->token_file = arg;
+		break;
+	case OPT_TIMEOUT:
+		opts->timeout_s = cli__number(state, "--timeout", arg, 0.01, 86400);
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+const struct argp server_argp = { .options = options, .parser = parse };

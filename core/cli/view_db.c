@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/cli/view_db.h"
+
+#include <time.h>
+
+#include "core/cli/cli.h"
+#include "core/push/from_db.h"
+#include "core/push/where.h"
+
+enum { OPT_FROM_DB = 0x600, OPT_WHERE };
+
+static const struct argp_option options[] = {
+	{ "from-db", OPT_FROM_DB, "URL", 0,
+	  "Instead of a recording what braid push has sent to clickhouse://HOST[:PORT]/DATABASE",
+	  3 },
+	{ "where", OPT_WHERE, "EXPRESSION", 0,
+	  "Of a database only that: service, host, container, process, thread or event = NAME, or "
+	  "~ a regular expression; pid or tid = N; time >= 2026-11-24T06:30 or now-1h; with and, "
+	  "or, not and parentheses",
+	  3 },
+	{}
+};
+
+void view_db__check_where(struct argp_state *state, const char *text)
+{
+	struct where where;
+	struct err err = {};
+
+	if (where__parse(text, time(NULL), &where, &err))
+		cli__misused(state, "%s", err.text);
+	where__done(&where);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct db_opts *opts = state->input;
+	struct err err = {};
+
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &opts->server;
+		break;
+	case OPT_FROM_DB:
+		opts->text = arg;
+		if (url__parse(arg, &opts->url, &err))
+			cli__misused(state, "--from-db: %s", err.text);
+		if (opts->url.format != URL_CLICKHOUSE)
+			cli__misused(state, "--from-db takes clickhouse://HOST[:PORT]/DATABASE");
+		break;
+	case OPT_WHERE:
+		opts->where = arg;
+		view_db__check_where(state, arg);
+		break;
+	case ARGP_KEY_END:
+		if (opts->where && !opts->text)
+			cli__misused(state, "--where is about a database: with --from-db URL");
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+	return 0;
+}
+
+static const struct argp_child children[] = { { &server_argp, 0, NULL, 0 }, {} };
+
+const struct argp db_argp = { .options = options, .parser = parse, .children = children };
+
+int view_db__load(const struct db_opts *opts, const struct profile_filter *filter,
+		  struct profile **ret, struct profile ***ret_others, size_t *ret_n,
+		  struct err *err)
+{
+	const struct from_db_opts db = { .url = opts->url,
+					 .where = opts->where,
+					 .http = { .ca_file = opts->server.ca_file,
+						   .token_file = opts->server.token_file,
+						   .timeout_s = opts->server.timeout_s } };
+	struct profile_filter of = *filter;
+	struct recorded recorded;
+	int code;
+
+	of.times = false; /* not over time: that would be a row for each stack and moment */
+	code = from_db__load(&db, &of, ret_others != NULL, &recorded, err);
+	if (!code && ret_others)
+		code = build__profiles(&recorded, opts->text, &of, ret, ret_others, ret_n, err);
+	else if (!code)
+		code = build__profile(&recorded, opts->text, &of, ret, NULL, err);
+	recorded__done(&recorded);
+	return code;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_VIEW_TIME_H
+#define BRAID_VIEW_TIME_H
+
+#include <time.h>
+
+#include "core/profile/times.h"
+
+#define TIMES_TAKEN                                                                              \
+	"a time (2026-11-24T06:30, 06:30:05, with Z or +01:00 behind it if it is not the local " \
+	"one, @SECONDS), -10m (before the end) or 10m (after the beginning; s, m, h, d)"
+
+/* What a user means by this text, if it is `now`. 0 or -EINVAL. */
+int view_time__parse(const char *text, time_t now, struct profile_time *ret);
+
+#endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/kernel/kernel_half_state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "bpf/kept.h"
+#include "bpf/lock_calls.h"
+#include "bpf/outstanding.h"
+#include "bpf/probe_rec.h"
+#include "bpf/waiting.h"
+#include "core/base/util.h"
+
+#define RING_BYTES	  (16U << 20)
+#define RING_WAKEUP_BYTES (2U << 20)
+
+static int set_slot_map(struct kernel_half *half, const char *name, uint32_t per_slot)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(half->skel->obj, name);
+
+	return map ? bpf_map__set_max_entries(map, half->n_cpus * max_of(half->chains.slots, 1U) *
+							   per_slot)
+		   : -ENOENT;
+}
+
+static int enable_maps(struct kernel_half *half, const char *const *names, bool enabled)
+{
+	struct bpf_map *map;
+
+	for (; names && *names; names++) {
+		map = bpf_object__find_map_by_name(half->skel->obj, *names);
+		if (!map)
+			return -ENOENT;
+		bpf_map__set_autocreate(map, enabled);
+	}
+	return 0;
+}
+
+/* Creates the maps of enabled runtimes, and of no other. */
+static int configure_runtime(struct kernel_half *half, const struct runtime *runtime, bool enabled)
+{
+	int err = enable_maps(half, runtime->maps, enabled);
+
+	if (!err)
+		err = enable_maps(half, runtime->probe_maps, enabled && half->opts.shadows);
+	return !err && enabled && runtime->slot_map ? set_slot_map(half, runtime->slot_map, 1)
+						    : err;
+}
+
+static int configure_runtimes(struct kernel_half *half)
+{
+	int i, err = 0;
+
+	for (i = 0; !err && half->opts.runtimes[i]; i++)
+		err = configure_runtime(half, half->opts.runtimes[i], half->opts.enabled & 1U << i);
+	return err;
+}
+
+static int configure_probes(struct kernel_half *half)
+{
+	static const char *const maps[] = { "shadows",	  "probe_recs", "probe_hits", "texts",
+					    "call_nodes", "call_stats", NULL };
+	struct braid_bpf *skel = half->skel;
+	uint32_t nodes = half->opts.calls ? CALL_NODES : 1;
+	int err = enable_maps(half, maps, half->opts.shadows);
+
+	skel->rodata->cfg_calls = half->opts.calls;
+	skel->rodata->cfg_nodes = nodes;
+	skel->rodata->cfg_shadows = half->opts.shadows;
+	if (!err && half->opts.shadows)
+		err = bpf_map__set_max_entries(skel->maps.shadows, half->opts.shadows);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.call_nodes, nodes);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.call_stats, nodes);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.probe_recs, PROBE_SITES_MAX);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.probe_hits, PROBE_SITES_MAX);
+	return err;
+}
+
+/* Hooks of the unwinder that cost the verifier little; the others come with their walkers. */
+static uint32_t hooks_at_start(const struct kernel_half *half)
+{
+	uint32_t later = 0;
+
+	for (int i = 0; half->opts.runtimes[i]; i++)
+		if (half->opts.runtimes[i]->tableless)
+			later |= 1U << half->opts.runtimes[i]->walker;
+	return ~later;
+}
+
+/* With a scope: cgroups, processes with mappings of their own, and such with one runtime. */
+#define SCOPE_VERDICTS_MAX 8192
+#define SCOPE_SPACES_MAX   32768
+#define SCOPE_RECORDS_MAX  4096
+
+static int configure_scope(struct kernel_half *half)
+{
+	struct braid_bpf *skel = half->skel;
+	uint32_t scope = half->opts.scope;
+	int err = 0;
+
+	skel->rodata->cfg_scope = scope;
+	skel->rodata->cfg_scope_uid = half->opts.scope_uid;
+	skel->rodata->cfg_scope_not = half->opts.scope_not;
+	if (scope & SCOPE_NAME)
+		bpf_program__set_autoload(skel->progs.on_rename, true);
+	if (!err && scope & SCOPE_CGROUP)
+		err = bpf_map__set_max_entries(skel->maps.scope_verdicts, SCOPE_VERDICTS_MAX);
+	if (!err && scope)
+		err = bpf_map__set_max_entries(skel->maps.mappings, SCOPE_SPACES_MAX);
+	for (int i = 0; !err && scope && half->opts.runtimes[i]; i++) {
+		const char *records = half->opts.runtimes[i]->records;
+
+		if (records)
+			err = bpf_map__set_max_entries(bpf_object__find_map_by_name(skel->obj,
+										    records),
+						       SCOPE_RECORDS_MAX);
+	}
+	return err;
+}
+
+int kernel_half__configure(struct kernel_half *half)
+{
+	struct braid_bpf *skel = half->skel;
+	int err = chains__plan(&half->chains, skel->obj, &half->opts.events, hooks_at_start(half));
+
+	skel->rodata->cfg_slots = max_of(half->chains.slots, 1U);
+	memcpy((void *)skel->rodata->cfg_periods, half->opts.periods, sizeof(half->opts.periods));
+	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
+	memcpy((void *)skel->rodata->cfg_minima, half->opts.minima, sizeof(half->opts.minima));
+	memcpy((void *)skel->rodata->cfg_numbers, half->opts.numbers, sizeof(half->opts.numbers));
+	skel->rodata->cfg_filtered = half->opts.filtered;
+	skel->rodata->cfg_paired = half->opts.paired;
+	skel->rodata->cfg_limited = half->opts.limited;
+	skel->rodata->cfg_intervals = half->opts.intervals;
+	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
+	skel->rodata->cfg_unwind = half->opts.unwind;
+	skel->rodata->cfg_kept = 1;
+	skel->rodata->cfg_known_sets = KNOWN_SETS;
+	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
+	skel->rodata->cfg_pidns_ino = own_pidns();
+	skel->rodata->cfg_locks = 1;
+	skel->rodata->cfg_outstanding = half->opts.outstanding;
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.ring, half->opts.ring_bytes
+									? half->opts.ring_bytes
+									: RING_BYTES);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.slot_owners, half->n_cpus);
+	if (!err)
+		err = set_slot_map(half, "scratches", 1);
+	if (!err)
+		err = set_slot_map(half, "copy_slots", 1);
+	if (!err)
+		err = set_slot_map(half, "kept_stacks", KEPT_WAYS);
+	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
+		     half->opts.numbers[EVENT_WAKEUP]))
+		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
+	if (!err && bpf_program__autoload(skel->progs.off_cpu_over))
+		err = bpf_map__set_max_entries(skel->maps.waits_over, WAITS_OVER_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_HOLDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_waiters, WAITING_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_edges, LOCK_EDGES_MAX);
+	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
+		err = bpf_map__set_max_entries(skel->maps.lock_lives, LOCK_LIVES_MAX);
+	if (!err && half->opts.outstanding)
+		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
+	if (!err)
+		err = configure_scope(half);
+	if (!err)
+		err = configure_probes(half);
+	return err ? err : configure_runtimes(half);
+}

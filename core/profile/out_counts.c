@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What rows of a table have: out_rows__count. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/profile/out_common.h"
+#include "core/profile/out_rows.h"
+
+struct counting {
+	const struct out_rows *of;
+	const struct profile *profile;
+	struct out_row *rows;
+	struct out_tree tree;
+	uint32_t *owners;  /* by node */
+	uint64_t *samples; /* by node, with those of everything above it */
+	uint32_t *open;	   /* by row: how many of its frames are on the path being walked */
+	uint32_t *path;
+	bool scripts;
+};
+
+/* The root's row is of the samples that end there. */
+static void add_total(const struct counting *counting, struct out_row *row, uint32_t node)
+{
+	const struct profile_node *at = &counting->profile->nodes[node];
+	const struct out_tree *tree = &counting->tree;
+
+	row->total += row->number ? tree->total[node] : at->self;
+	row->samples += row->number ? counting->samples[node] : at->samples;
+	if (!tree->waiting)
+		return;
+	row->waiting += row->number ? tree->waiting[node] : at->waiting;
+	row->preempted += row->number ? tree->preempted[node] : at->preempted;
+}
+
+/* Walks depth first and remembers which rows the path has, so that a row's total takes only the
+ * outermost of its frames in a stack. Rows of labels have all that is in them. */
+static void walk(struct counting *counting)
+{
+	const struct profile *profile = counting->profile;
+	uint32_t depth = 0;
+
+	for (size_t i = 0; i < counting->tree.n_order; i++) {
+		uint32_t node = counting->tree.order[i];
+		uint32_t number = out_rows__of(counting->of, node);
+		uint32_t owner = out_rows__of(counting->of, counting->owners[node]);
+		uint64_t self = profile->nodes[node].self;
+		struct out_row *row = &counting->rows[number];
+
+		for (; depth > counting->tree.depth[node]; depth--)
+			counting->open[counting->path[depth - 1]]--;
+		counting->path[depth++] = number;
+		row->self += self;
+		row->calls += profile->nodes[node].calls;
+		counting->rows[owner].script += self;
+		counting->scripts |= owner != number && self;
+		if (!counting->open[number]++)
+			add_total(counting, row, node);
+	}
+}
+
+static int prepare(struct counting *counting)
+{
+	const struct profile *profile = counting->profile;
+	size_t n = profile->n_nodes;
+
+	counting->owners = calloc(n, sizeof(*counting->owners));
+	counting->samples = calloc(n, sizeof(*counting->samples));
+	counting->open = calloc(counting->of->n, sizeof(*counting->open));
+	counting->path = calloc(counting->tree.depth_max + 1, sizeof(*counting->path));
+	if (!counting->owners || !counting->samples || !counting->open || !counting->path)
+		return -ENOMEM;
+	frames__script_owners(profile, counting->owners);
+	for (size_t i = n; i-- > 0;) {
+		counting->samples[i] += profile->nodes[i].samples;
+		if (i)
+			counting->samples[profile->nodes[i].parent] += counting->samples[i];
+	}
+	return 0;
+}
+
+int out_rows__count(const struct out_rows *of, struct out_row *rows, bool *ret_scripts)
+{
+	struct counting counting = { .of = of, .profile = of->profile, .rows = rows };
+	int ret = out_tree__init(&counting.tree, of->profile);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < of->n; i++)
+		rows[i] = (struct out_row) { .number = i };
+	ret = prepare(&counting);
+	if (!ret)
+		walk(&counting);
+	*ret_scripts = counting.scripts;
+	out_tree__done(&counting.tree);
+	free(counting.owners);
+	free(counting.samples);
+	free(counting.open);
+	free(counting.path);
+	return ret;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_FROM_DB_CODE_H
+#define BRAID_FROM_DB_CODE_H
+
+#include "core/base/intern.h"
+#include "core/base/strtab.h"
+#include "core/base/u64map.h"
+#include "core/profile/recorded.h"
+#include "core/push/row_binary.h"
+
+/* Definitions that a database has, as rows of what was recorded: from_db.c's other half. */
+
+struct from_db_stack {
+	struct rec_condition condition;
+	uint8_t age;
+	uint16_t n_native, n;	  /* frames */
+	size_t frames;		  /* place in `frame_ids` and `places` */
+	uint32_t native, runtime; /* ids of nodes, once made; 0: none */
+};
+
+struct from_db_code {
+	struct recorded *recorded;
+	struct from_db_stack *stacks;
+	size_t n_stacks, cap_stacks;
+	struct u64map stack_index, frame_index; /* id -> number + 1; recorded id */
+	uint64_t *frame_ids;
+	uint16_t *places;
+	size_t n_frames, cap_frame_ids, cap_places;
+	struct strtab *images, *functions, *kinds;
+	uint32_t n_functions; /* recorded ones */
+	struct intern function_index, node_index;
+	uint8_t n_kinds;
+	uint32_t n_nodes;
+};
+
+int from_db_code__init(struct from_db_code *code, struct recorded *recorded); /* 0 or -ENOMEM */
+void from_db_code__done(struct from_db_code *code);
+
+/* What columns the next two read, in that order. */
+#define FROM_DB_STACKS "stack, state, lock, syscall, age, natives, frames, places"
+#define FROM_DB_FRAMES \
+	"frame, kind, suffix, image, address, flags, kinds, suffixes, functions, files, lines"
+
+/* A row each. 0, -ENOMEM, -EBADMSG. */
+int from_db_code__read_stack(struct from_db_code *code, struct row_reader *rows);
+int from_db_code__read_frame(struct from_db_code *code, struct row_reader *rows);
+
+/* Ids of frames that stacks have, each once; the caller frees it. NULL: out of memory. */
+uint64_t *from_db_code__frames(const struct from_db_code *code, size_t *ret_n);
+
+/* After all frames: the nodes of a stack. 0, -ENOMEM, -EBADMSG. */
+int from_db_code__make_nodes(struct from_db_code *code, struct from_db_stack *stack);
+
+#endif

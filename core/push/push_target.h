@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PUSH_TARGET_H
+#define BRAID_PUSH_TARGET_H
+
+#include "core/push/push_recording.h"
+#include "core/push/sender.h"
+#include "core/push/url.h"
+
+/* A kind of server that takes batches of samples. */
+struct push_target {
+	const struct push_target_ops *ops;
+};
+
+struct push_target_ops {
+	/* Before the first batch of a recording; `recording` lives until the next one begins. NULL:
+	 * there is nothing to do. */
+	enum sent (*begin)(struct push_target *target, struct push_recording *recording,
+			   struct err *err);
+	/* SENT_OK: the server has it, and has it once, as far as the protocol can tell.
+	 * SENT_TOO_LARGE: the caller sends the batch in two halves. Never SENT_AGAIN. */
+	enum sent (*send)(struct push_target *target, const struct push_batch *batch,
+			  struct err *err);
+	void (*free)(struct push_target *target);
+};
+
+/* `sender` outlives the target. 0; -EINVAL: the URL's path does not suit; -ENOMEM. */
+int push_target__new(const struct url *url, struct sender *sender, struct push_target **ret,
+		     struct err *err);
+
+int clickhouse_target__new(const struct url *url, struct sender *sender, struct push_target **ret,
+			   struct err *err);
+int pyroscope_target__new(const struct url *url, struct sender *sender, struct push_target **ret,
+			  struct err *err);
+int otlp_target__new(const struct url *url, struct sender *sender, struct push_target **ret,
+		     struct err *err);
+
+#endif

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "core/base/util.h"
+#include "core/target/cgroup_mount.h"
+#include "core/target/cgroups.h"
+#include "core/target/container.h"
+
+/* Which cgroup, and which container, the user means: looked for in the file system of cgroups. */
+
+/* An inode's number there is the kernel's id of the cgroup (fs/kernfs/inode.c). */
+uint64_t cgroup_place__id_now(const struct cgroup_place *place)
+{
+	struct statfs fs;
+	struct stat st;
+
+	if (stat(place->path, &st) || !S_ISDIR(st.st_mode) || statfs(place->path, &fs) ||
+	    fs.f_type != CGROUP2_SUPER_MAGIC)
+		return 0;
+	return st.st_ino;
+}
+
+bool cgroup_place__is_populated(const struct cgroup_place *place)
+{
+	char path[CGROUP_PATH_BYTES + 16];
+	char line[64];
+	bool populated = false;
+	FILE *events;
+
+	snprintf(path, sizeof(path), "%s/cgroup.events", place->path);
+	events = fopen(path, "re");
+	if (!events) /* the root has none */
+		return errno == ENOENT && cgroup_place__id_now(place);
+	while (fgets(line, sizeof(line), events))
+		populated = populated || !strcmp(line, "populated 1\n");
+	fclose(events);
+	return populated;
+}
+
+static bool is_of(const char *path, unsigned magic)
+{
+	struct statfs fs;
+
+	return !statfs(path, &fs) && (unsigned long)fs.f_type == magic;
+}
+
+static int below(const char *mount, const char *text, struct cgroup_place *ret)
+{
+	int n = snprintf(ret->path, sizeof(ret->path), "%s%s%s", mount, *text == '/' ? "" : "/",
+			 text);
+
+	return n < (int)sizeof(ret->path) ? 0 : -ENAMETOOLONG;
+}
+
+int cgroup_place__find(const char *text, struct cgroup_place *ret, struct err *err)
+{
+	char mount[CGROUP_PATH_BYTES];
+	int code = cgroup_mount__find(mount, err);
+
+	if (code)
+		return code;
+	if (strlen(text) >= sizeof(ret->path))
+		return err__set(err, -ENAMETOOLONG, "a cgroup's path is not that long");
+	if (is_of(text, CGROUP_SUPER_MAGIC))
+		return err__set(err, -EINVAL,
+				"%s is of a cgroup hierarchy of version 1, which has no ids that "
+				"can be asked for: name the cgroup of version 2, below %s",
+				text, mount);
+	strcpy(ret->path, text);
+	ret->id = cgroup_place__id_now(ret);
+	if (!ret->id && !below(mount, text, ret))
+		ret->id = cgroup_place__id_now(ret);
+	return ret->id ? 0
+		       : err__set(err, -ENOENT,
+				  "there is no cgroup %s: neither a directory of it nor, as in "
+				  "/proc/PID/cgroup, one below %s",
+				  text, mount);
+}
+
+/* --- containers --- */
+
+#define LISTED_MAX 8 /* candidates in a message */
+
+struct search {
+	const char *text;
+	struct cgroup_place *place;
+	char *name;
+	unsigned n;	   /* that fit */
+	unsigned n_others; /* that do not */
+	bool exact;
+	char list[400];
+};
+
+static void list(struct search *search, const char *name)
+{
+	size_t len = strlen(search->list);
+
+	snprintf(search->list + len, sizeof(search->list) - len, "%s%.64s", len ? ", " : "", name);
+}
+
+static void consider(struct search *search, const FTSENT *entry, uint64_t id)
+{
+	char name[CONTAINER_BYTES];
+	bool exact;
+
+	if (!container__is_cgroup(entry->fts_level > 1 ? entry->fts_parent->fts_name : "",
+				  entry->fts_name, name))
+		return;
+	exact = !strcmp(name, search->text);
+	if (strncmp(name, search->text, strlen(search->text)) != 0) {
+		if (++search->n_others <= LISTED_MAX && !search->n)
+			list(search, name);
+		return;
+	}
+	if (search->exact && !exact)
+		return;
+	if (!search->n || (exact && !search->exact)) {
+		search->n = 0;
+		search->list[0] = '\0';
+	}
+	search->exact = exact;
+	if (++search->n <= LISTED_MAX)
+		list(search, name);
+	snprintf(search->name, CONTAINER_BYTES, "%s", name);
+	snprintf(search->place->path, sizeof(search->place->path), "%s", entry->fts_path);
+	search->place->id = id;
+}
+
+int cgroup_place__find_container(const char *text, struct cgroup_place *ret, char *ret_name,
+				 struct err *err)
+{
+	struct search search = { .text = text, .place = ret, .name = ret_name };
+	char mount[CGROUP_PATH_BYTES];
+	char *const roots[] = { mount, NULL };
+	int code = cgroup_mount__find(mount, err);
+	FTSENT *entry;
+	FTS *tree;
+
+	if (code)
+		return code;
+	tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+	while (tree && (entry = fts_read(tree)))
+		if (entry->fts_info == FTS_D && entry->fts_level > 0)
+			consider(&search, entry, entry->fts_statp->st_ino);
+	if (tree)
+		fts_close(tree);
+	if (search.n == 1)
+		return 0;
+	if (search.n)
+		return err__set(err, -EEXIST,
+				"%u containers are called '%s...': %s; give more of it", search.n,
+				text, search.list);
+	return err__set(err, -ENOENT,
+			"there is no container '%s': the cgroups below %s tell of %s%s", text,
+			mount, search.n_others ? search.list : "none",
+			search.n_others > LISTED_MAX ? ", and others" : "");
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/scope.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <pwd.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/privilege.h"
+#include "core/target/cgroups.h"
+#include "core/target/container.h"
+#include "core/target/procfs.h"
+
+#define TEXT_BYTES 400
+
+struct scope {
+	uint32_t flags, uid;
+	regex_t name;
+	struct cgroup_place place;
+	bool vanished; /* the user was told so */
+	char container[CONTAINER_BYTES];
+	char text[TEXT_BYTES];
+};
+
+bool scope_opts__any(const struct scope_opts *opts)
+{
+	return opts->all || opts->cgroup || opts->container || opts->name || opts->user;
+}
+
+static void describe(struct scope *scope, const char *what, const char *value)
+{
+	size_t len = strlen(scope->text);
+
+	snprintf(scope->text + len, sizeof(scope->text) - len, "%s%s%s%.200s", len ? ", " : "",
+		 what, *value ? " " : "", value);
+}
+
+static int set_cgroup(struct scope *scope, const struct scope_opts *opts, struct err *err)
+{
+	int ret;
+
+	if (opts->cgroup && opts->container)
+		return err__set(err, -EINVAL,
+				"--cgroup and --container both name a cgroup: give one of them");
+	if (opts->cgroup) {
+		ret = cgroup_place__find(opts->cgroup, &scope->place, err);
+		describe(scope, "cgroup", opts->cgroup);
+	} else {
+		ret = *opts->container
+			      ? cgroup_place__find_container(opts->container, &scope->place,
+							     scope->container, err)
+			      : err__set(err, -EINVAL, "--container takes an id or a name");
+		describe(scope, "container", scope->container);
+	}
+	scope->flags |= SCOPE_CGROUP;
+	return ret;
+}
+
+static int set_user(struct scope *scope, const char *user, struct err *err)
+{
+	const struct passwd *known = getpwnam(user);
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(user, &end, 10);
+	if (known)
+		scope->uid = known->pw_uid;
+	else if (isdigit((unsigned char)*user) && !*end && !errno && number < UINT32_MAX)
+		scope->uid = number;
+	else
+		return err__set(err, -ENOENT,
+				"there is no user '%s': --user takes a name that getpwnam(3) knows "
+				"here, or a number",
+				user);
+	scope->flags |= SCOPE_USER;
+	describe(scope, "user", user);
+	return 0;
+}
+
+static int set_name(struct scope *scope, const char *name, struct err *err)
+{
+	char why[128];
+	int code = regcomp(&scope->name, name, REG_EXTENDED | REG_NOSUB);
+
+	if (code) {
+		regerror(code, &scope->name, why, sizeof(why));
+		return err__set(err, -EINVAL,
+				"--name takes an extended regular expression, not '%s': %s", name,
+				why);
+	}
+	scope->flags |= SCOPE_NAME;
+	describe(scope, "name", name);
+	return 0;
+}
+
+int scope__new(const struct scope_opts *opts, struct scope **ret, struct err *err)
+{
+	struct scope *scope;
+	int code = 0;
+
+	if (privilege__is_lent())
+		return err__set(err, -EPERM,
+				"with privileges that the program's file lends, braid records its "
+				"user's own processes only: name them with -p");
+	scope = calloc(1, sizeof(*scope));
+	if (!scope)
+		return err__set(err, -ENOMEM, "out of memory");
+	scope->flags = SCOPE_WIDE;
+	if (opts->name)
+		code = set_name(scope, opts->name, err);
+	if (!code && opts->user)
+		code = set_user(scope, opts->user, err);
+	if (!code && (opts->cgroup || opts->container))
+		code = set_cgroup(scope, opts, err);
+	if (!scope->text[0])
+		describe(scope, "all processes", "");
+	if (code)
+		scope__free(scope);
+	else
+		*ret = scope;
+	return code;
+}
+
+void scope__free(struct scope *scope)
+{
+	if (!scope)
+		return;
+	if (scope->flags & SCOPE_NAME)
+		regfree(&scope->name);
+	free(scope);
+}
+
+uint32_t scope__flags(const struct scope *scope)
+{
+	return scope->flags;
+}
+
+uint32_t scope__uid(const struct scope *scope)
+{
+	return scope->uid;
+}
+
+uint64_t scope__cgroup(const struct scope *scope)
+{
+	return scope->place.id;
+}
+
+const char *scope__text(const struct scope *scope)
+{
+	return scope->text;
+}
+
+bool scope__takes_name(const struct scope *scope, const char *comm, const char *command)
+{
+	return !(scope->flags & SCOPE_NAME) || !regexec(&scope->name, comm, 0, NULL, 0) ||
+	       !regexec(&scope->name, command, 0, NULL, 0);
+}
+
+/* Is the process's cgroup that one, or below it? */
+static bool is_inside(const struct scope *scope, uint32_t pid)
+{
+	struct cgroup_place place;
+	char path[CGROUP_PATH_BYTES];
+	size_t len = strlen(scope->place.path);
+
+	if (procfs__cgroup(pid, path, sizeof(path)) || cgroup_place__find(path, &place, NULL))
+		return false;
+	while (len > 1 && scope->place.path[len - 1] == '/')
+		len--;
+	return place.id == scope->place.id ||
+	       (!strncmp(place.path, scope->place.path, len) && place.path[len] == '/');
+}
+
+bool scope__takes(const struct scope *scope, uint32_t pid)
+{
+	struct procfs_info info;
+
+	if (procfs__info(pid, &info, NULL) || info.pid != pid)
+		return false;
+	if (scope->flags & SCOPE_USER && info.uid != scope->uid)
+		return false;
+	if (scope->flags & SCOPE_CGROUP && !is_inside(scope, pid))
+		return false;
+	return scope__takes_name(scope, info.name, info.command);
+}
+
+bool scope__look(struct scope *scope, struct err *ret_note)
+{
+	uint64_t id;
+
+	if (!(scope->flags & SCOPE_CGROUP))
+		return false;
+	id = cgroup_place__id_now(&scope->place);
+	if (!id && !scope->vanished) {
+		scope->vanished = true;
+		err__set(ret_note, 0,
+			 "the cgroup %s is gone; the recording goes on, for when it comes again",
+			 scope->place.path);
+		return true;
+	}
+	if (!id || id == scope->place.id)
+		return false;
+	scope->vanished = false;
+	scope->place.id = id;
+	err__set(ret_note, 0, "the cgroup %s was made again, and is recorded", scope->place.path);
+	return true;
+}
+
+bool scope__finds_any(const struct scope *scope, struct err *ret_note)
+{
+	DIR *dir = opendir(procfs__root());
+	struct dirent *entry;
+	bool found = scope->flags == SCOPE_WIDE;
+
+	while (!found && dir && (entry = readdir(dir))) {
+		uint32_t pid = strtoul(entry->d_name, NULL, 10);
+
+		found = pid && pid != (uint32_t)getpid() && scope__takes(scope, pid);
+	}
+	if (dir)
+		closedir(dir);
+	if (!found)
+		err__set(ret_note, 0, "there is no process yet of: %s; waiting for one",
+			 scope->text);
+	return found;
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/tracker_state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+#include "core/kernel/maps.h"
+#include "core/target/scope.h"
+
+/* Processes that nobody has named, found by the kernel half because they run: docs/targets.md. */
+
+static struct procfs_info info_of(const struct rec_program *rec)
+{
+	struct procfs_info info = { .pid = rec->tgid,
+				    .parent_pid = rec->parent_tgid,
+				    .inner_pid = rec->tgid,
+				    .uid = rec->uid,
+				    .start_ticks =
+					    rec->start_ns / (NSEC_PER_SEC / sysconf(_SC_CLK_TCK)),
+				    .kernel_thread = rec->is_kernel };
+
+	tracker__take_command(&info, rec);
+	return info;
+}
+
+/* What was executed meanwhile is asked about by itself. */
+static void refuse(struct tracker *tracker, const struct rec_program *rec)
+{
+	struct proc_rec now;
+
+	if (map__lookup(tracker->targets_fd, &rec->tgid, &now) || now.program != rec->program)
+		return;
+	now.flags = PROC_REFUSED;
+	map__update(tracker->targets_fd, &rec->tgid, &now);
+}
+
+bool tracker__is_refused(struct tracker *tracker, const struct rec_program *rec)
+{
+	struct procfs_info info;
+
+	if (!tracker->opts.scope)
+		return false;
+	info = info_of(rec);
+	/* A command line that could not be read there, or not all of it. */
+	if (!rec->is_kernel && (!rec->command_len || rec->command_len == COMMAND_BYTES))
+		procfs__info(rec->tgid, &info, NULL);
+	if (scope__takes_name(tracker->opts.scope, info.name, info.command))
+		return false;
+	refuse(tracker, rec);
+	return true;
+}
+
+/* It is wanted, and what was published of what the process executed before may be in the way. */
+static void accept(struct tracker *tracker, const struct process *process)
+{
+	struct proc_rec now;
+
+	if (!map__lookup(tracker->targets_fd, &process->pid, &now) &&
+	    now.program <= process->program && now.flags & (PROC_ASKED | PROC_REFUSED))
+		tracker__publish_over(tracker, process, &now);
+}
+
+int tracker__on_found(struct tracker *tracker, const struct rec_program *rec)
+{
+	struct procfs_info info;
+	struct process *process;
+	int ret;
+
+	if (!tracker->opts.scope || tracker__is_refused(tracker, rec))
+		return 0;
+	info = info_of(rec);
+	ret = tracker__new_process(tracker, rec->tgid, &info, &process);
+	if (ret)
+		return ret;
+	process->program = rec->program;
+	process->is_info_derived = !rec->is_kernel;
+	process->exe = images__by_number(tracker->opts.images, rec->image);
+	tracker__set_cgroup(tracker, process, rec->cgroup);
+	accept(tracker, process);
+	if (!rec->is_kernel && !rec->command_len)
+		process__read_info(process);
+	return process__is_plain(process) || rec->is_kernel ? 0
+							    : tracker__refresh(tracker, process);
+}
+
+void tracker__on_stranger_exit(struct tracker *tracker, uint32_t pid)
+{
+	struct proc_rec rec;
+
+	if (tracker->opts.scope && !map__lookup(tracker->targets_fd, &pid, &rec) &&
+	    rec.flags & PROC_REFUSED) /* it had ended when that was said */
+		map__delete(tracker->targets_fd, &pid);
+}
+
+int tracker__add_running(struct tracker *tracker, uint32_t pid)
+{
+	struct process *process = tracker__find(tracker, pid);
+	struct procfs_info info;
+	int ret;
+
+	if ((process && !process->gone) || pid == (uint32_t)getpid() ||
+	    !scope__takes(tracker->opts.scope, pid) || procfs__info(pid, &info, NULL) ||
+	    info.state == 'Z')
+		return 0;
+	ret = tracker__new_process(tracker, pid, &info, &process);
+	if (ret)
+		return ret;
+	tracker__set_cgroup(tracker, process, 0);
+	return tracker__publish(tracker, process);
+}
+
+int tracker__add_scope(struct tracker *tracker)
+{
+	DIR *dir = tracker->opts.scope ? opendir(procfs__root()) : NULL;
+	struct dirent *entry;
+	int ret = tracker->opts.scope && !dir ? -errno : 0;
+
+	while (!ret && dir && (entry = readdir(dir))) {
+		uint32_t pid = strtoul(entry->d_name, NULL, 10);
+
+		if (pid)
+			ret = tracker__add_running(tracker, pid);
+	}
+	if (dir)
+		closedir(dir);
+	return ret;
+}

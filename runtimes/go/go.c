@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "runtimes/go/go_names.h"
+#include "runtimes/go/go_rows.h"
+#include "runtimes/go/go_table.h"
+#include "runtimes/runtime.h"
+
+/* Go. Its functions are native code of files that say themselves, for the garbage collector's sake,
+ * how each frame is left, and what its function, file and line are: docs/go.md. */
+
+struct runtime_image {
+	const struct elf_file *file;
+	struct go_table table;
+	uint64_t data; /* go_names__data */
+	bool has_data; /* it was looked for */
+	struct go_names_buf names;
+};
+
+struct runtime_session {
+	char unused;
+};
+
+/* --- image --- */
+
+static int go__detect(const struct elf_file *file)
+{
+	struct go_table table;
+	size_t n_sections = 0;
+	int ret;
+
+	if (!go_table__is_likely(file) || (!elf_getshdrnum(file->elf, &n_sections) && n_sections))
+		return go_table__is_likely(file);
+	ret = go_table__open(file, &table); /* without sections, any file is */
+	if (!ret)
+		go_table__done(&table);
+	return ret == -ENOMEM ? ret : !ret;
+}
+
+#define BUILD_INFO	 ".go.buildinfo"
+#define BUILD_INFO_BYTES 33 /* up to the version, since Go 1.18 (src/debug/buildinfo) */
+
+/* Since Go 1.18 it is a text in a section of its own, its length before it. */
+static void read_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
+{
+	const Elf_Data *info = elf_file__section(file, BUILD_INFO, NULL);
+	const char *text = info ? info->d_buf : NULL;
+	size_t n = 0;
+
+	if (!text || info->d_size < BUILD_INFO_BYTES + 2 ||
+	    memcmp(text + BUILD_INFO_BYTES, "go", 2)) {
+		snprintf(ret, RUNTIME_VERSION_BYTES, "(unknown)");
+		return;
+	}
+	text += BUILD_INFO_BYTES + 2;
+	while (n < info->d_size - BUILD_INFO_BYTES - 2 && n < RUNTIME_VERSION_BYTES - 1 &&
+	       (isalnum((unsigned char)text[n]) || text[n] == '.'))
+		n++;
+	if (n > (uint8_t)text[-3] - 2U)
+		n = (uint8_t)text[-3] - 2U;
+	snprintf(ret, RUNTIME_VERSION_BYTES, "%.*s", (int)n, text);
+}
+
+static int go__prepare(const struct elf_file *file, struct runtime_image **ret_image,
+		       struct runtime_verdict *ret_verdict)
+{
+	struct runtime_image *image = calloc(1, sizeof(*image));
+	int ret = image ? go_table__open(file, &image->table) : -ENOMEM;
+
+	*ret_verdict = (struct runtime_verdict) { .support = RUNTIME_SUPPORTED };
+	read_version(file, ret_verdict->version);
+	if (ret) {
+		free(image);
+		ret_verdict->support = RUNTIME_REFUSED;
+		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason),
+			 "its table of functions is of a form that braid does not know (Go 1.16 to "
+			 "1.25 are known)");
+		return ret == -ENOMEM ? ret : 0;
+	}
+	image->file = file;
+	*ret_image = image;
+	return 0;
+}
+
+static void go__image_free(struct runtime_image *image)
+{
+	if (image)
+		go_table__done(&image->table);
+	free(image);
+}
+
+static int go__resolve(const struct runtime_image *image, uint64_t vaddr,
+		       struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
+{
+	struct runtime_image *own = (struct runtime_image *)image;
+
+	if (!own->has_data) {
+		own->has_data = true;
+		own->data = go_names__data(own->file, &own->table);
+	}
+	return go_names__resolve(own->file, &own->table, own->data, vaddr, &own->names, ret);
+}
+
+/* --- session, instance --- */
+
+static int go__open(struct bpf_object *probes, struct runtime_session **ret, struct err *err)
+{
+	(void)probes;
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : err__set(err, -ENOMEM, "out of memory");
+}
+
+static void go__close(struct runtime_session *session)
+{
+	free(session);
+}
+
+static int go__attach(struct runtime_session *session, const struct runtime_target *target,
+		      void *ret_record, struct err *err)
+{
+	(void)session, (void)target, (void)ret_record, (void)err;
+	return 0;
+}
+
+const struct runtime runtime_go = {
+	.name = "go",
+	.suffix = "_[go]",
+	.versions = "Go 1.16 to 1.25, stripped or not",
+	.walker = -1,
+	.detect = go__detect,
+	.prepare = go__prepare,
+	.image_free = go__image_free,
+	.unwind_rows = go_rows__read,
+	.resolve = go__resolve,
+	.open = go__open,
+	.close = go__close,
+	.attach = go__attach,
+};

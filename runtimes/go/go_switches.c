@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* All names and code here are of src/runtime/asm_amd64.s, sys_linux_amd64.s and time_linux_amd64.s
+ * of Go 1.16 to 1.24. What is looked for are whole instructions, in functions of a few hundred
+ * bytes that have each of them once or twice. */
+#include "runtimes/go/go_switches.h"
+
+#include <string.h>
+
+#include "core/base/util.h"
+
+#define CODE_MAX 4096
+
+/* Offsets of struct g and gobuf (src/runtime/runtime2.go), which assembly of programs relies on:
+ * the same since Go 1.5. In words. */
+#define G_M	   6 /* g.m */
+#define G_SCHED_SP 7 /* g.sched.sp; g.sched.pc follows */
+#define M_G0	   0 /* m.g0 */
+
+struct code {
+	uint8_t bytes[CODE_MAX];
+	size_t n;
+	uint64_t start;
+};
+
+static bool read_code(const struct elf_file *file, const struct go_function *function,
+		      struct code *ret)
+{
+	ret->start = function->start;
+	ret->n = min_of(function->end - function->start, (uint64_t)CODE_MAX);
+	return !elf_file__read(file, ret->start, ret->bytes, ret->n);
+}
+
+bool go_function__is(const struct go_function *function, const char *name)
+{
+	size_t len = strlen(name);
+
+	return !strncmp(function->name, name, len) &&
+	       (!function->name[len] || !strcmp(function->name + len, ".abi0"));
+}
+
+/* Behind the first instruction from `from` on that has these bytes; 0: there is none. */
+static size_t behind(const struct code *code, size_t from, const char *bytes, size_t n)
+{
+	const uint8_t *at =
+		from < code->n ? memmem(code->bytes + from, code->n - from, bytes, n) : NULL;
+
+	return at ? at - code->bytes + n : 0;
+}
+#define BEHIND(code, from, bytes) behind(code, from, bytes, sizeof(bytes) - 1)
+
+/* Behind the next `mov 0x38(reg),%rsp`, g.sched.sp, or `mov %rbx,%rsp` of what was just read so. */
+static size_t behind_switch(const struct code *code, size_t from)
+{
+	for (size_t i = from; i + 4 <= code->n; i++) {
+		const uint8_t *at = code->bytes + i;
+
+		if ((at[0] == 0x48 || at[0] == 0x49) && at[1] == 0x8b && (at[2] & 0xf8) == 0x60 &&
+		    at[3] == 0x38)
+			return i + 4;
+		if (at[0] == 0x48 && at[1] == 0x89 && at[2] == 0xdc)
+			return i + 3;
+	}
+	return 0;
+}
+
+static int32_t number_at(const struct code *code, size_t at)
+{
+	int32_t number = 0;
+
+	if (at + sizeof(number) <= code->n)
+		memcpy(&number, code->bytes + at, sizeof(number));
+	return number;
+}
+
+static bool find_places(const struct code *code, struct go_places *ret)
+{
+	size_t tls = BEHIND(code, 0, "\x64\x48\x8b\x04\x25"); /* mov %fs:N,%rax */
+	size_t register_ = BEHIND(code, 0, "\x48\xc7\xc1");   /* mov $N,%rcx: may be anywhere */
+	size_t curg = BEHIND(code, 0, "\x48\x3b\x83");	      /* cmp N(%rbx),%rax */
+
+	if (!tls)
+		tls = register_;
+	if (!tls || !curg)
+		return false;
+	ret->g_at = number_at(code, tls);
+	ret->curg_at = number_at(code, curg);
+	return ret->g_at < 0 && ret->g_at % 8 == 0 && ret->curg_at % 8 == 0 &&
+	       ret->curg_at < 8 * 256;
+}
+
+struct go_places go_places__of(const struct elf_file *file, const struct go_table *table)
+{
+	struct go_places places = {};
+	struct go_function function;
+	struct code code;
+
+	for (size_t i = 0; !places.known && i < table->n_functions; i++)
+		if (go_table__function(table, i, &function) &&
+		    go_function__is(&function, "runtime.systemstack") &&
+		    read_code(file, &function, &code))
+			places.known = find_places(&code, &places);
+	return places;
+}
+
+static uint32_t stack_words(const struct go_table *table, const struct go_function *function,
+			    size_t at)
+{
+	int32_t bytes = go_values__at(table, function, function->sp, function->start + at);
+
+	return bytes >= 0 && bytes < 8 * 200 ? bytes / 8 + 1 : 1;
+}
+
+static struct unwind_rule to_stack(const struct go_places *places, uint32_t hop, uint32_t last,
+				   uint32_t words)
+{
+	return (struct unwind_rule) { .kind = places->known ? UNWIND_SWITCH : UNWIND_UNSUPPORTED,
+				      .reg = 3,
+				      .cfa_off = places->g_at,
+				      .cfa_add = G_M | hop << 8 | last << 16 | words << 24,
+				      .rbp_words = UNWIND_WORDS_LOST,
+				      .rbx_words = UNWIND_WORDS_LOST };
+}
+
+/* One part of the function, up to its end if `end` is 0. */
+static size_t one(const struct code *code, size_t start, size_t end, struct unwind_rule rule,
+		  struct go_switch *ret)
+{
+	if (!start)
+		return 0;
+	*ret = (struct go_switch) { .start = code->start + start,
+				    .end = code->start + (end ? end : code->n),
+				    .rule = rule };
+	return 1;
+}
+
+/* Runs a function on g0's stack; the goroutine's pointer is in its sched, as of in here. */
+static size_t of_systemstack(const struct code *code, const struct go_table *table,
+			     const struct go_places *places, const struct go_function *function,
+			     struct go_switch *ret)
+{
+	size_t start = behind_switch(code, 0);
+
+	return one(code, start, behind_switch(code, start),
+		   to_stack(places, places->curg_at / 8, G_SCHED_SP,
+			    stack_words(table, function, start)),
+		   ret);
+}
+
+/* These never return: the goroutine goes on, where its sched says, or none does. */
+static size_t of_leaving(const struct code *code, const struct go_table *table,
+			 const struct go_places *places, const struct go_function *function,
+			 struct go_switch *ret)
+{
+	struct unwind_rule rule = to_stack(places, places->curg_at / 8, G_SCHED_SP, 0);
+
+	(void)table, (void)function;
+	rule.flags = UNWIND_PC_FOLLOWS;
+	return one(code, behind_switch(code, 0), 0, rule, ret);
+}
+
+/* Calls C: what leads back is in the frame, as C may call Go again, which changes g's sched. The
+ * second call is of who was on g0's stack already. */
+static size_t of_asmcgocall(const struct code *code, const struct go_table *table,
+			    const struct go_places *places, const struct go_function *function,
+			    struct go_switch *ret)
+{
+	size_t start = behind_switch(code, 0), goroutine, saved, back, n;
+	uint32_t words = stack_words(table, function, start);
+	struct unwind_rule rule = { .kind = UNWIND_RESUME,
+				    .cfa_add = words << 24,
+				    .rbp_words = UNWIND_WORDS_LOST,
+				    .rbx_words = UNWIND_WORDS_LOST };
+
+	goroutine = start ? BEHIND(code, start, "\x48\x89\x7c\x24") : 0; /* mov %rdi,N(%rsp) */
+	saved = goroutine ? BEHIND(code, goroutine, "\x48\x29\xd7") : 0; /* sub %rdx,%rdi */
+	if (!saved || saved + 8 > code->n)
+		return 0;
+	rule.cfa_off = code->bytes[goroutine];
+	saved += code->bytes[saved + 2] == 0x3c ? 4 : 5; /* mov %rdi,(%rsp) or N(%rsp) */
+	back = BEHIND(code, saved, "\x48\x89\xf4");	 /* mov %rsi,%rsp */
+	n = one(code, start, saved, to_stack(places, places->curg_at / 8, G_SCHED_SP, words), ret);
+	n += one(code, saved, back, rule, ret + n);
+	saved = back ? BEHIND(code, back, "\x48\x89\x14\x24") : 0; /* mov %rdx,(%rsp) */
+	if (back && !saved)
+		saved = BEHIND(code, back, "\x48\x89\x54\x24"); /* N(%rsp); N is passed, too */
+	return n +
+	       (saved ? one(code, saved, BEHIND(code, saved, "\x48\x89\xf4"), rule, ret + n) : 0);
+}
+
+/* C's callback goes on on the goroutine's stack; its own frame, and what called it, is on g0's. */
+static size_t of_cgocallback(const struct code *code, const struct go_table *table,
+			     const struct go_places *places, const struct go_function *function,
+			     struct go_switch *ret)
+{
+	size_t start = BEHIND(code, 0, "\x48\x89\xfc"); /* mov %rdi,%rsp */
+	struct unwind_rule rule =
+		to_stack(places, M_G0, G_SCHED_SP, stack_words(table, function, start));
+
+	rule.flags = UNWIND_CHAINED;
+	return one(code, start, behind_switch(code, start), rule, ret);
+}
+
+/* Calls the vDSO on g0's stack; the caller's stack pointer is in m.vdsoSP. */
+static size_t of_vdso(const struct code *code, const struct go_table *table,
+		      const struct go_places *places, const struct go_function *function,
+		      struct go_switch *ret)
+{
+	size_t start = behind_switch(code, 0), stored = BEHIND(code, 0, "\x48\x89\x93");
+	size_t end = BEHIND(code, start, "\x4c\x89\xe4"); /* mov %r12,%rsp */
+	struct unwind_rule rule = to_stack(places, 0, 0, 0);
+	int32_t at = stored ? number_at(code, stored) : 0; /* mov %rdx,N(%rbx) */
+
+	(void)table, (void)function;
+	if (!end || stored > start || at <= 0 || at % 8 || at >= 8 * 256)
+		return 0;
+	rule.reg = 2;
+	rule.cfa_add = G_M | at / 8 << 8;
+	return one(code, start, end, rule, ret);
+}
+
+size_t go_switches__of(const struct elf_file *file, const struct go_table *table,
+		       const struct go_places *places, const struct go_function *function,
+		       struct go_switch ret[GO_SWITCHES_MAX])
+{
+	static const struct {
+		const char *name;
+		size_t (*find)(const struct code *code, const struct go_table *table,
+			       const struct go_places *places, const struct go_function *function,
+			       struct go_switch *ret);
+	} kinds[] = {
+		{ "runtime.systemstack", of_systemstack },
+		{ "runtime.mcall", of_leaving },
+		{ "runtime.morestack", of_leaving },
+		{ "runtime.asmcgocall", of_asmcgocall },
+		{ "runtime.cgocallback", of_cgocallback },
+		{ "runtime.nanotime1", of_vdso },
+		{ "runtime.walltime", of_vdso },
+		{ "runtime.walltime1", of_vdso },
+		{ "time.now", of_vdso },
+	};
+	struct code code;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (go_function__is(function, kinds[i].name))
+			return read_code(file, function, &code)
+				       ? kinds[i].find(&code, table, places, function, ret)
+				       : 0;
+	return 0;
+}

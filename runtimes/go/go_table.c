@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/go/go_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/elf/elf_words.h"
+
+/* src/debug/gosym/pclntab.go: go116magic, go118magic, go120magic. */
+static const uint32_t magics[GO_LAYOUTS_N] = {
+	[GO_116] = 0xfffffffa,
+	[GO_118] = 0xfffffff0,
+	[GO_120] = 0xfffffff1,
+};
+
+#define FUNCTIONS_MAX (1U << 24)
+#define TEXT_MAX      65536 /* of a name: instances of generic functions have long ones */
+#define HEADER_BYTES  80
+#define SEGMENT_MAX   (1ULL << 30)
+#define ALIGNMENT     8 /* of the header; the linker aligns to 32 */
+
+/* struct _func of src/runtime/runtime2.go: offsets of its fields from Go 1.18 on, where its entry
+ * has four bytes; those before have eight. */
+enum {
+	FUNCTION_NAME = 4,
+	FUNCTION_SP = 16,
+	FUNCTION_FILE = 20,
+	FUNCTION_LINE = 24,
+	FUNCTION_N_VALUES = 28,
+	FUNCTION_UNIT = 32,
+	FUNCTION_BYTES = 40, /* of which the last is the number of data */
+};
+
+static bool read_at(const struct go_table *table, size_t at, void *ret, size_t size)
+{
+	if (at > table->size || size > table->size - at)
+		return false;
+	memcpy(ret, table->bytes + at, size);
+	return true;
+}
+
+bool go_table__u32(const struct go_table *table, size_t at, uint32_t *ret)
+{
+	return read_at(table, at, ret, sizeof(*ret));
+}
+
+const char *go_table__text(const struct go_table *table, size_t from, int64_t offset)
+{
+	size_t at = from + offset;
+
+	if (offset < 0 || at < from || at >= table->size)
+		return NULL;
+	return memchr(table->bytes + at, 0, min_of(table->size - at, (size_t)TEXT_MAX))
+		       ? (const char *)table->bytes + at
+		       : NULL;
+}
+
+/* --- the header --- */
+
+static bool is_code(const struct elf_file *file, uint64_t vaddr)
+{
+	for (size_t i = 0; i < file->n_segments; i++)
+		if (file->segments[i].exec && vaddr >= file->segments[i].vaddr &&
+		    vaddr - file->segments[i].vaddr < file->segments[i].filesz)
+			return true;
+	return false;
+}
+
+/* struct pcHeader of src/runtime/symtab.go: magic, 0, 0, 1, 8, then words. */
+static bool read_header(struct go_table *table, uint64_t words[9])
+{
+	static const uint8_t rest[] = { 0, 0, 1, 8 };
+	uint32_t magic;
+	int i = 0;
+
+	if (!go_table__u32(table, 0, &magic) || !read_at(table, 8, words, 9 * sizeof(*words)) ||
+	    memcmp(table->bytes + 4, rest, sizeof(rest)) != 0)
+		return false;
+	while (i < GO_LAYOUTS_N && magics[i] != magic)
+		i++;
+	table->layout = i;
+	return i < GO_LAYOUTS_N;
+}
+
+/* Of a file that may be loaded anywhere the address is in its relocations. */
+static bool relocated(const struct elf_file *file, uint64_t vaddr, uint64_t *ret)
+{
+	struct elf_words *words;
+	bool found;
+
+	if (file->type != ET_DYN || elf_words__open(file, &words))
+		return false;
+	found = elf_words__get(words, vaddr, ret);
+	elf_words__free(words);
+	return found;
+}
+
+static bool is_table(const struct elf_file *file, struct go_table *table)
+{
+	struct go_function first, last;
+	uint64_t words[9];
+	int text;
+
+	if (!read_header(table, words))
+		return false;
+	text = table->layout >= GO_118;
+	table->n_functions = words[0];
+	table->text = text ? words[2] : 0;
+	table->names_at = words[2 + text];
+	table->units_at = words[3 + text];
+	table->files_at = words[4 + text];
+	table->values_at = words[5 + text];
+	table->functions_at = words[6 + text];
+	if (!table->n_functions || table->n_functions > FUNCTIONS_MAX ||
+	    table->names_at >= table->size || table->units_at >= table->size ||
+	    table->files_at >= table->size || table->values_at >= table->size ||
+	    table->functions_at >= table->size)
+		return false;
+	if (text && !table->text && !relocated(file, table->vaddr + 24, &table->text))
+		return false;
+	return go_table__function(table, 0, &first) &&
+	       go_table__function(table, table->n_functions - 1, &last) &&
+	       is_code(file, first.start) && is_code(file, last.start);
+}
+
+/* --- where it is --- */
+
+static const char *const sections[] = { ".gopclntab", ".data.rel.ro.gopclntab" };
+
+/* The linker's note with the build's id: of type 4, by "Go". */
+static bool has_note(const struct elf_file *file)
+{
+	static const uint8_t name_size[] = { 4, 0, 0, 0 };
+	uint8_t note[4096];
+	size_t n = 0;
+	GElf_Phdr phdr;
+
+	if (elf_getphdrnum(file->elf, &n))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (!gelf_getphdr(file->elf, i, &phdr) || phdr.p_type != PT_NOTE ||
+		    elf_file__read(file, phdr.p_vaddr, note, min_of(phdr.p_filesz, sizeof(note))))
+			continue;
+		for (size_t at = 0; at + 16 <= min_of(phdr.p_filesz, sizeof(note)); at += 4)
+			if (!memcmp(note + at, name_size, sizeof(name_size)) &&
+			    !memcmp(note + at + 12, "Go\0", 4))
+				return true;
+	}
+	return false;
+}
+
+bool go_table__is_likely(const struct elf_file *file)
+{
+	size_t n_sections = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		if (elf_file__section(file, sections[i], NULL))
+			return true;
+	return elf_getshdrnum(file->elf, &n_sections) || !n_sections || has_note(file) ||
+	       elf_file__section(file, ".go.buildinfo", NULL);
+}
+
+static bool is_magic(const uint8_t *at)
+{
+	uint32_t magic;
+
+	memcpy(&magic, at, sizeof(magic));
+	for (int i = 0; i < GO_LAYOUTS_N; i++)
+		if (magics[i] == magic)
+			return true;
+	return false;
+}
+
+static int scan_segment(const struct elf_file *file, const struct elf_segment *segment,
+			struct go_table *ret)
+{
+	uint8_t *bytes = malloc(segment->filesz);
+	uint64_t skipped = -segment->vaddr % ALIGNMENT;
+
+	if (!bytes)
+		return -ENOMEM;
+	if (!elf_file__read(file, segment->vaddr, bytes, segment->filesz))
+		for (uint64_t at = skipped; at + HEADER_BYTES <= segment->filesz; at += ALIGNMENT) {
+			if (!is_magic(bytes + at))
+				continue;
+			*ret = (struct go_table) { .bytes = bytes + at,
+						   .size = segment->filesz - at,
+						   .vaddr = segment->vaddr + at,
+						   .owned = bytes };
+			if (is_table(file, ret))
+				return 0;
+		}
+	free(bytes);
+	return -ENOENT;
+}
+
+int go_table__open(const struct elf_file *file, struct go_table *ret)
+{
+	const Elf_Data *data;
+	int code = -ENOENT;
+	GElf_Shdr shdr;
+
+	*ret = (struct go_table) {};
+	if (!go_table__is_likely(file))
+		return -ENOENT;
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		data = elf_file__section(file, sections[i], &shdr);
+		if (!data)
+			continue;
+		*ret = (struct go_table) { .bytes = data->d_buf,
+					   .size = data->d_size,
+					   .vaddr = shdr.sh_addr };
+		return is_table(file, ret) ? 0 : -ENOENT;
+	}
+	/* Its section has gone into another one, as the linker does it where a file may be loaded
+	 * anywhere, or there are no sections. */
+	for (size_t i = 0; code == -ENOENT && i < file->n_segments; i++)
+		if (!file->segments[i].exec && file->segments[i].filesz <= SEGMENT_MAX)
+			code = scan_segment(file, &file->segments[i], ret);
+	return code;
+}
+
+void go_table__done(struct go_table *table)
+{
+	free(table->owned);
+	*table = (struct go_table) {};
+}
+
+/* --- functions --- */
+
+static size_t entry_bytes(const struct go_table *table)
+{
+	return table->layout == GO_116 ? 8 : 4;
+}
+
+/* The i-th of the pairs of an address and an offset; there is one address more. */
+static bool read_entry(const struct go_table *table, size_t i, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (!read_at(table, table->functions_at + i * 2 * entry_bytes(table), &value,
+		     entry_bytes(table)))
+		return false;
+	*ret = table->text + value;
+	return true;
+}
+
+bool go_table__function(const struct go_table *table, size_t i, struct go_function *ret)
+{
+	size_t wide = entry_bytes(table) - 4, at, bytes = FUNCTION_BYTES + wide;
+	uint64_t offset = 0;
+	uint32_t name;
+
+	if (table->layout >= GO_120)
+		bytes += 4; /* the line where it starts */
+	if (i >= table->n_functions || !read_entry(table, i, &ret->start) ||
+	    !read_entry(table, i + 1, &ret->end) || ret->end <= ret->start ||
+	    !read_at(table, table->functions_at + (2 * i + 1) * entry_bytes(table), &offset,
+		     entry_bytes(table)))
+		return false;
+	at = table->functions_at + offset + wide;
+	if (offset > table->size || !go_table__u32(table, at + FUNCTION_NAME, &name) ||
+	    !go_table__u32(table, at + FUNCTION_SP, &ret->sp) ||
+	    !go_table__u32(table, at + FUNCTION_FILE, &ret->file) ||
+	    !go_table__u32(table, at + FUNCTION_LINE, &ret->line) ||
+	    !go_table__u32(table, at + FUNCTION_N_VALUES, &ret->n_values) ||
+	    !go_table__u32(table, at + FUNCTION_UNIT, &ret->unit) ||
+	    !read_at(table, at - wide + bytes - 1, &ret->n_data, 1))
+		return false;
+	ret->data_at = at - wide + bytes;
+	ret->name = go_table__text(table, table->names_at, (int32_t)name);
+	return ret->name != NULL;
+}
+
+bool go_table__find(const struct go_table *table, uint64_t vaddr, struct go_function *ret)
+{
+	size_t lo = 0, hi = table->n_functions;
+	uint64_t start;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (!read_entry(table, mid, &start))
+			return false;
+		if (start <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && go_table__function(table, lo - 1, ret) && vaddr < ret->end;
+}
+
+const char *go_table__file(const struct go_table *table, const struct go_function *function,
+			   int32_t number)
+{
+	uint32_t offset;
+
+	if (number < 0 || function->unit == UINT32_MAX ||
+	    !go_table__u32(table, table->units_at + 4 * ((size_t)function->unit + (uint32_t)number),
+			   &offset) ||
+	    offset == UINT32_MAX)
+		return NULL;
+	return go_table__text(table, table->files_at, offset);
+}
+
+bool go_function__values(const struct go_table *table, const struct go_function *function,
+			 unsigned int i, uint32_t *ret)
+{
+	return i < function->n_values && go_table__u32(table, function->data_at + 4 * i, ret) &&
+	       *ret;
+}
+
+bool go_function__data(const struct go_table *table, const struct go_function *function,
+		       unsigned int i, uint64_t *ret)
+{
+	size_t at = function->data_at + 4 * (size_t)function->n_values, size = 4;
+
+	if (table->layout == GO_116) {
+		size = 8;
+		at = (at + 7) & ~(size_t)7;
+	}
+	*ret = 0;
+	return i < function->n_data && read_at(table, at + size * i, ret, size) &&
+	       (table->layout == GO_116 ? *ret != 0 : *ret != UINT32_MAX);
+}
+
+/* --- values --- */
+
+static bool read_number(struct go_values *values, uint32_t *ret)
+{
+	*ret = 0;
+	for (int shift = 0; shift < 32 && values->at < values->end; shift += 7) {
+		uint8_t byte = *values->at++;
+
+		*ret |= (uint32_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			return true;
+	}
+	return false;
+}
+
+struct go_values go_values__of(const struct go_table *table, const struct go_function *function,
+			       uint32_t offset)
+{
+	struct go_values values = { .start = function->start,
+				    .until = function->start,
+				    .value = -1,
+				    .end = table->bytes + table->size };
+
+	values.at = offset && offset < table->size - table->values_at
+			    ? table->bytes + table->values_at + offset
+			    : values.end;
+	return values;
+}
+
+bool go_values__next(struct go_values *values)
+{
+	uint32_t change, length;
+
+	if (!read_number(values, &change) || (!change && values->begun) ||
+	    !read_number(values, &length)) {
+		values->at = values->end;
+		return false;
+	}
+	values->begun = true;
+	values->value += (int32_t)(-(change & 1) ^ change >> 1);
+	values->start = values->until;
+	values->until += length;
+	return true;
+}
+
+int32_t go_values__at(const struct go_table *table, const struct go_function *function,
+		      uint32_t offset, uint64_t vaddr)
+{
+	struct go_values values = go_values__of(table, function, offset);
+
+	while (go_values__next(&values))
+		if (vaddr >= values.start && vaddr < values.until)
+			return values.value;
+	return -1;
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Where the fields of a class are. */
+#include "runtimes/jvm/jvm_objects.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtimes/jvm/jvm_stream.h"
+
+#define FIELDS_BYTES_MAX 65536 /* what HotSpot keeps of the fields of a class */
+#define IS_STATIC	 0x8   /* JVM_ACC_STATIC */
+#define VM_SYMBOLS_MAX	 4096  /* JDK 25 has some 1,300 */
+
+struct field {
+	uint32_t name, signature; /* in the constant pool */
+	uint32_t offset, access;
+};
+
+/* The Array<T> to which the field of the class points. */
+static int read_array(const struct jvm_objects *objects, uint64_t at, const char *type,
+		      uint32_t element_bytes, uint8_t **ret_bytes, uint32_t *ret_n)
+{
+	const struct jvm_vm *vm = objects->vm;
+	uint64_t array, data;
+	uint32_t n;
+	int rc = jvm_vm__field(vm, type, "_data", &data);
+
+	if (!rc)
+		rc = jvm_vm__read(vm, at, &array, sizeof(array));
+	if (!rc)
+		rc = jvm_vm__read(vm, array, &n, sizeof(n)); /* Array::_length is first */
+	if (!rc && n > FIELDS_BYTES_MAX / element_bytes)
+		rc = -EBADMSG;
+	if (rc)
+		return rc;
+	*ret_bytes = malloc((size_t)n * element_bytes + 1);
+	if (!*ret_bytes)
+		return -ENOMEM;
+	*ret_n = n;
+	rc = jvm_vm__read(vm, array + data, *ret_bytes, (size_t)n * element_bytes);
+	if (rc)
+		free(*ret_bytes);
+	return rc;
+}
+
+struct wanted {
+	const char *name; /* NULL: any */
+	const char *signature;
+	enum { INSTANCE, STATIC, INJECTED } kind;
+};
+
+/* The names of injected fields are none of the class's constants, but symbols of HotSpot's own, by
+ * number (classfile/vmSymbols.hpp). */
+static int read_text(const struct jvm_objects *objects, uint64_t pool, bool injected,
+		     uint32_t index, char **ret)
+{
+	uint64_t table, symbol;
+	int rc;
+
+	if (!injected)
+		return jvm_symbols__constant(&objects->symbols, pool, index, ret);
+	if (index >= VM_SYMBOLS_MAX)
+		return -EBADMSG;
+	if (jvm_vm__static(objects->vm, "Symbol", "_vm_symbols[0]", &table))
+		return -ENOTSUP;
+	rc = jvm_vm__read(objects->vm, table + index * sizeof(symbol), &symbol, sizeof(symbol));
+	return rc ? rc : jvm_symbols__text(&objects->symbols, symbol, ret);
+}
+
+static int text_is(const struct jvm_objects *objects, uint64_t pool, bool injected, uint32_t index,
+		   const char *wanted)
+{
+	char *text = NULL;
+	int rc = read_text(objects, pool, injected, index, &text);
+	bool same = !rc && strcmp(text, wanted) == 0;
+
+	free(text);
+	return rc ? rc : same;
+}
+
+/* Whether it is the one; 0: no. */
+static int matches(const struct jvm_objects *objects, uint64_t pool, const struct field *field,
+		   const struct wanted *wanted)
+{
+	bool injected = wanted->kind == INJECTED;
+	int rc = 1;
+
+	if (!injected && !!(field->access & IS_STATIC) != (wanted->kind == STATIC))
+		return 0;
+	if (wanted->name)
+		rc = text_is(objects, pool, injected, field->name, wanted->name);
+	if (rc == -EBADMSG)
+		rc = 0;
+	return rc > 0 && wanted->signature
+		       ? text_is(objects, pool, injected, field->signature, wanted->signature)
+		       : rc;
+}
+
+/* Until JDK 20: six u2 for each (oops/fieldInfo.hpp). */
+static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
+			 const struct wanted *wanted, uint32_t *ret_offset)
+{
+	const struct jvm_vm *vm = objects->vm;
+	enum { ACCESS, NAME, SIGNATURE, INITIAL, LOW, HIGH, SLOTS };
+	enum { TAG_BITS = 2 };
+	uint64_t fields, java_fields;
+	const uint16_t *slot;
+	uint8_t *bytes;
+	uint32_t n;
+	uint16_t n_java;
+	int rc = jvm_vm__field(vm, "InstanceKlass", "_fields", &fields);
+
+	if (!rc)
+		rc = jvm_vm__field(vm, "InstanceKlass", "_java_fields_count", &java_fields);
+	if (rc || wanted->kind == INJECTED)
+		return -ENOTSUP;
+	rc = jvm_vm__read(vm, class + java_fields, &n_java, sizeof(n_java));
+	if (!rc)
+		rc = read_array(objects, class + fields, "Array<u2>", sizeof(*slot), &bytes, &n);
+	if (rc)
+		return rc;
+	slot = (const uint16_t *)bytes;
+	for (uint32_t i = 0; !rc && i < n_java && (i + 1) * SLOTS <= n; i++, slot += SLOTS) {
+		struct field field = { .name = slot[NAME],
+				       .signature = slot[SIGNATURE],
+				       .access = slot[ACCESS] };
+
+		*ret_offset = ((uint32_t)slot[HIGH] << 16 | slot[LOW]) >> TAG_BITS;
+		rc = matches(objects, pool, &field, wanted);
+	}
+	free(bytes);
+	return rc < 0 ? rc : rc ? 0 : -ENOENT;
+}
+
+static struct field next_field(struct jvm_stream *stream)
+{
+	enum { INITIALIZED = 1 << 0, GENERIC = 1 << 2, CONTENDED = 1 << 4 };
+	struct field field = { .name = jvm_stream__u32(stream) };
+	uint32_t flags;
+
+	field.signature = jvm_stream__u32(stream);
+	field.offset = jvm_stream__u32(stream);
+	field.access = jvm_stream__u32(stream);
+	flags = jvm_stream__u32(stream);
+	for (uint32_t bit = INITIALIZED; bit <= CONTENDED; bit <<= 2)
+		if (flags & bit)
+			jvm_stream__u32(stream);
+	return field;
+}
+
+/* JDK 21 on: numbers of differing lengths. Fields that HotSpot adds come last. */
+static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
+			  const struct wanted *wanted, uint32_t *ret_offset)
+{
+	struct jvm_stream stream = { .is_without_zero = true };
+	uint64_t fields;
+	uint32_t n, n_injected, size;
+	uint8_t *bytes;
+	int rc = jvm_vm__field(objects->vm, "InstanceKlass", "_fieldinfo_stream", &fields);
+
+	if (!rc)
+		rc = read_array(objects, class + fields, "Array<u1>", 1, &bytes, &size);
+	if (rc)
+		return rc;
+	stream.bytes = bytes;
+	stream.size = size;
+	n = jvm_stream__u32(&stream);
+	n_injected = jvm_stream__u32(&stream);
+	for (uint64_t i = 0; !rc && i < (uint64_t)n + n_injected && !stream.failed; i++) {
+		struct field field = next_field(&stream);
+
+		*ret_offset = field.offset;
+		if (stream.failed)
+			rc = -EBADMSG;
+		else if ((i >= n) == (wanted->kind == INJECTED))
+			rc = matches(objects, pool, &field, wanted);
+	}
+	free(bytes);
+	return rc < 0 ? rc : rc ? 0 : -ENOENT;
+}
+
+static int find(const struct jvm_objects *objects, uint64_t class, const struct wanted *wanted,
+		uint32_t *ret_offset)
+{
+	uint64_t constants, stream, pool;
+	int rc = jvm_vm__field(objects->vm, "InstanceKlass", "_constants", &constants);
+
+	if (rc)
+		return -ENOTSUP;
+	rc = jvm_vm__read(objects->vm, class + constants, &pool, sizeof(pool));
+	if (rc)
+		return rc;
+	return jvm_vm__field(objects->vm, "InstanceKlass", "_fieldinfo_stream", &stream)
+		       ? find_in_table(objects, class, pool, wanted, ret_offset)
+		       : find_in_stream(objects, class, pool, wanted, ret_offset);
+}
+
+int jvm_objects__field(const struct jvm_objects *objects, uint64_t class, const char *name,
+		       const char *signature, uint32_t *ret_offset)
+{
+	return find(objects, class, &(struct wanted) { name, signature, INSTANCE }, ret_offset);
+}
+
+int jvm_objects__static(const struct jvm_objects *objects, uint64_t class, const char *name,
+			const char *signature, uint64_t *ret_address)
+{
+	uint32_t offset;
+	uint64_t mirror;
+	int rc = find(objects, class, &(struct wanted) { name, signature, STATIC }, &offset);
+
+	if (!rc)
+		rc = jvm_objects__mirror(objects, class, &mirror);
+	if (!rc)
+		*ret_address = mirror + offset;
+	return rc;
+}
+
+int jvm_objects__injected(const struct jvm_objects *objects, uint64_t class, const char *name,
+			  uint32_t *ret_offset)
+{
+	return find(objects, class, &(struct wanted) { name, NULL, INJECTED }, ret_offset);
+}

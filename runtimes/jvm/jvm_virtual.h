@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_JVM_VIRTUAL_H
+#define BRAID_JVM_VIRTUAL_H
+
+#include "runtimes/jvm/jvm_vm.h"
+#include "runtimes/runtime.h"
+
+#define JVM_VIRTUAL_NOTE_BYTES 200
+
+/* Virtual threads that are mounted on no thread, as runtime.tasks has it. `ret_note`: which of them
+ * are not among these, a sentence; "": none. JDK 21 on. */
+int jvm_virtual__list(const struct jvm_vm *vm, runtime_task_fn on_task, void *ctx,
+		      char ret_note[JVM_VIRTUAL_NOTE_BYTES]);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_NODE_BUILTINS_H
+#define BRAID_NODE_BUILTINS_H
+
+#include "core/elf/elf_file.h"
+#include "runtimes/runtime.h"
+
+/* The code that V8 has compiled for itself and that is in the file, by its symbols, all of which
+ * begin with "Builtins_": a stripped file has none. */
+struct node_builtins {
+	struct runtime_range all; /* empty: not known */
+	/* What interprets bytecodes: the entry, and what it calls for each of them; in the order of
+	 * addresses, owned. */
+	struct runtime_range *loops;
+	size_t n_loops, cap_loops;
+};
+
+int node_builtins__read(const struct elf_file *file, struct node_builtins *ret); /* 0 or -ENOMEM */
+void node_builtins__done(struct node_builtins *builtins);			 /* idempotent */
+
+#endif

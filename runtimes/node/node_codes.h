@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_NODE_CODES_H
+#define BRAID_NODE_CODES_H
+
+#include "runtimes/node/node_layout.h"
+#include "runtimes/runtime.h"
+
+/* What the walker has announced, of all processes of a session. */
+struct node_codes;
+
+struct node_codes *node_codes__new(void);	 /* NULL: out of memory */
+void node_codes__free(struct node_codes *codes); /* NULL is fine */
+
+/* A process whose walker's numbers will come; the layout is copied. 0 or -ENOMEM. */
+int node_codes__attach(struct node_codes *codes, uint32_t pid, uint32_t space,
+		       const struct node_layout *layout);
+void node_codes__detach(struct node_codes *codes, uint32_t space);
+
+/* Hooks on_code and symbolize of struct runtime. */
+int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t size);
+int node_codes__symbolize(struct node_codes *codes, uint64_t key,
+			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
+
+#endif

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/node/node_functions.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "core/base/util.h"
+
+#define ANONYMOUS     "(anonymous)" /* also of the code of a file, outside of functions */
+#define TABLE_MAX     (4U << 20)
+#define BYTECODES_MAX (4U << 20)
+#define LOCALS_MAX    (1U << 16)
+
+/* ScopeFlags, since V8 9.5 to 14.1 (scope-info.tq). */
+#define SCOPE_TYPE(flags)	 ((flags)&0xf)
+#define SCOPE_HAS_CLASS_VARIABLE (1U << 10)
+#define SCOPE_FUNCTION_VARIABLE	 (3U << 12) /* 0: its function has no name */
+#define SCOPE_HAS_INFERRED_NAME	 (1U << 14)
+#define SCOPE_INLINED_LOCALS_MAX 75 /* kScopeInfoMaxInlinedLocalNamesSize: more are one word */
+
+struct node_function {
+	UT_hash_handle hh;
+	struct node_function_key key;
+	const struct node_layout *layout;
+	const struct node_script *script; /* NULL: it has none, as builtins */
+	char *name;
+	int32_t start; /* position of its parameters in the script; -1: not known */
+	struct node_positions positions; /* of its bytecodes */
+	uint8_t *bytecodes;
+	size_t n_bytecodes;
+};
+
+struct node_functions {
+	struct node_function *by_key;
+	struct node_scripts *scripts;
+};
+
+struct node_functions *node_functions__new(void)
+{
+	struct node_functions *functions = calloc(1, sizeof(*functions));
+
+	if (functions)
+		functions->scripts = node_scripts__new();
+	if (functions && !functions->scripts) {
+		free(functions);
+		functions = NULL;
+	}
+	return functions;
+}
+
+static void function__free(struct node_function *function)
+{
+	free(function->name);
+	free(function->positions.table);
+	free(function->bytecodes);
+	free(function);
+}
+
+void node_functions__free(struct node_functions *functions)
+{
+	struct node_function *function, *next;
+
+	if (!functions)
+		return;
+	HASH_ITER (hh, functions->by_key, function, next) {
+		HASH_DEL(functions->by_key, function);
+		function__free(function);
+	}
+	node_scripts__free(functions->scripts);
+	free(functions);
+}
+
+/* --- names --- */
+
+static int scope_word(const struct node_heap *heap, uint64_t scope, uint64_t i, uint64_t *ret)
+{
+	return node_heap__word(heap, scope, 8 + 8 * i, ret);
+}
+
+/* Where the words of a ScopeInfo are, by number. */
+struct scope {
+	uint32_t flags;
+	uint64_t name; /* the function's; what follows depends on the flags */
+	uint64_t inferred;
+	uint64_t start;
+};
+
+static int scope__read(const struct node_heap *heap, uint64_t object, struct scope *ret)
+{
+	const struct node_layout *layout = heap->layout;
+	uint64_t flags, locals, n;
+
+	if (!node_heap__is(heap, object, layout->type_scope_info) ||
+	    scope_word(heap, object, 0, &flags) ||
+	    scope_word(heap, object, layout->scope_n_locals, &locals) || !NODE_IS_SMI(locals) ||
+	    NODE_SMI(locals) > LOCALS_MAX)
+		return -EBADMSG;
+	n = NODE_SMI(locals);
+	ret->flags = layout->scope_flags_is_smi ? NODE_SMI(flags) : (uint32_t)flags;
+	ret->name = layout->scope_variable + (n < SCOPE_INLINED_LOCALS_MAX ? n : 1) + n;
+	if (SCOPE_TYPE(ret->flags) == layout->scope_module)
+		ret->name++;
+	if (ret->flags & SCOPE_HAS_CLASS_VARIABLE)
+		ret->name++;
+	ret->inferred = ret->name + (ret->flags & SCOPE_FUNCTION_VARIABLE ? 2 : 0);
+	ret->start = layout->scope_start
+			     ? layout->scope_start
+			     : ret->inferred + (ret->flags & SCOPE_HAS_INFERRED_NAME ? 1 : 0);
+	return 0;
+}
+
+/* The text, if there is one that is not empty. 0 or -ENOMEM. */
+static int take_text(const struct node_heap *heap, uint64_t string, char **ret)
+{
+	int rc = node_heap__text(heap, string, ret);
+
+	if (!rc && !(*ret)[0]) {
+		free(*ret);
+		*ret = NULL;
+	}
+	return rc == -ENOMEM ? rc : 0;
+}
+
+/* The name as in the source, or what V8 has made of where it was assigned to, as in its own
+ * profiles (SharedFunctionInfo::DebugNameCStr). */
+static int read_scope(struct node_function *function, const struct node_heap *heap)
+{
+	struct scope scope;
+	uint64_t word;
+	int rc = 0;
+
+	if (scope__read(heap, function->key.name, &scope))
+		return 0;
+	if (scope.flags & SCOPE_FUNCTION_VARIABLE &&
+	    !scope_word(heap, function->key.name, scope.name, &word))
+		rc = take_text(heap, word, &function->name);
+	if (!rc && !function->name && scope.flags & SCOPE_HAS_INFERRED_NAME &&
+	    !scope_word(heap, function->key.name, scope.inferred, &word))
+		rc = take_text(heap, word, &function->name);
+	if (!scope_word(heap, function->key.name, scope.start, &word) && NODE_IS_SMI(word))
+		function->start = NODE_SMI(word);
+	return rc;
+}
+
+static int read_name(struct node_function *function, const struct node_heap *heap)
+{
+	int rc = take_text(heap, function->key.name, &function->name); /* of what has no scope */
+
+	if (!rc && !function->name)
+		rc = read_scope(function, heap);
+	if (!rc && !function->name) {
+		function->name = strdup(ANONYMOUS);
+		rc = function->name ? 0 : -ENOMEM;
+	}
+	return rc;
+}
+
+/* --- bytecodes --- */
+
+/* What a SharedFunctionInfo has in its place may be the bytecodes themselves, what refers to them
+ * (InterpreterData), or Sparkplug's code, which refers to one of these. */
+static int find_bytecodes(const struct node_heap *heap, uint64_t sfi, uint64_t *ret)
+{
+	const struct node_layout *layout = heap->layout;
+	uint64_t object;
+
+	if (node_heap__word(heap, sfi, layout->rec.sfi_data, &object))
+		return -EFAULT;
+	if (node_heap__is(heap, object, layout->type_code) &&
+	    node_heap__word(heap, object, layout->code_deopt, &object))
+		return -EFAULT;
+	*ret = object;
+	if (node_heap__is(heap, object, layout->rec.type_bytecodes))
+		return 0;
+	if (node_heap__word(heap, object, 8, ret) ||
+	    !node_heap__is(heap, *ret, layout->rec.type_bytecodes))
+		return -EBADMSG;
+	return 0;
+}
+
+/* Without them, lines are the function's. 0 or -ENOMEM. */
+static int read_bytecodes(struct node_function *function, const struct node_heap *heap)
+{
+	const struct node_layout *layout = heap->layout;
+	uint64_t object, table, length;
+	uint32_t n;
+	int rc;
+
+	if (find_bytecodes(heap, function->key.sfi, &object) ||
+	    node_heap__word(heap, object, layout->array_length, &length) ||
+	    node_heap__word(heap, object, layout->bytecode_positions, &table))
+		return 0;
+	rc = node_heap__array(heap, table, 1, TABLE_MAX, (void **)&function->positions.table,
+			      &function->positions.size);
+	function->positions.with_bits = layout->positions_with_bits;
+	n = NODE_SMI(length);
+	if (rc || !n || n > BYTECODES_MAX)
+		return rc == -ENOMEM ? rc : 0;
+	function->bytecodes = malloc(n);
+	if (!function->bytecodes)
+		return -ENOMEM;
+	if (node_heap__bytes(heap, object, layout->bytecode_data, function->bytecodes, n))
+		return 0;
+	function->n_bytecodes = n;
+	return 0;
+}
+
+/* --- functions --- */
+
+int node_function_key__read(const struct node_heap *heap, uint64_t sfi,
+			    struct node_function_key *ret)
+{
+	const struct node_proc_rec *rec = &heap->layout->rec;
+
+	ret->sfi = sfi;
+	return !node_heap__is(heap, sfi, rec->type_sfi) ||
+			       node_heap__word(heap, sfi, rec->sfi_name, &ret->name) ||
+			       node_heap__word(heap, sfi, rec->sfi_script, &ret->script)
+		       ? -EBADMSG
+		       : 0;
+}
+
+static bool is_still(const struct node_heap *heap, const struct node_function_key *key)
+{
+	struct node_function_key now;
+
+	return !node_function_key__read(heap, key->sfi, &now) && now.name == key->name &&
+	       now.script == key->script;
+}
+
+/* All of it is read between two looks at whether it is still that function: where the garbage
+ * collector has moved something meanwhile, there is none. */
+static int function__read(struct node_functions *functions, const struct node_heap *heap,
+			  const struct node_function_key *key, struct node_function **ret)
+{
+	struct node_function *function = calloc(1, sizeof(*function));
+	int rc;
+
+	if (!function)
+		return -ENOMEM;
+	function->key = *key;
+	function->layout = heap->layout;
+	function->start = -1;
+	rc = is_still(heap, key) ? 0 : -EBADMSG;
+	if (!rc)
+		rc = node_scripts__get(functions->scripts, heap, key->script, &function->script);
+	rc = rc ? rc : read_name(function, heap);
+	rc = rc ? rc : read_bytecodes(function, heap);
+	if (!rc && !is_still(heap, key))
+		rc = -EBADMSG;
+	if (rc)
+		function__free(function);
+	else
+		*ret = function;
+	return rc;
+}
+
+int node_functions__get(struct node_functions *functions, const struct node_heap *heap,
+			const struct node_function_key *key, const struct node_function **ret)
+{
+	struct node_function *found;
+	int rc;
+
+	*ret = NULL;
+	HASH_FIND(hh, functions->by_key, key, sizeof(*key), found);
+	if (!found) {
+		rc = function__read(functions, heap, key, &found);
+		if (rc)
+			return rc == -ENOMEM ? rc : 0;
+		HASH_ADD(hh, functions->by_key, key, sizeof(*key), found);
+		if (!found->hh.tbl) {
+			function__free(found);
+			return -ENOMEM;
+		}
+	}
+	*ret = found;
+	return 0;
+}
+
+const char *node_function__name(const struct node_function *function)
+{
+	return function->name;
+}
+
+const char *node_function__file(const struct node_function *function)
+{
+	return function->script ? node_script__file(function->script) : NULL;
+}
+
+/* --- lines --- */
+
+uint32_t node_function__line_at(const struct node_function *function, int32_t position)
+{
+	if (!function->script)
+		return 0;
+	return node_script__line(function->script, position >= 0 ? position : function->start);
+}
+
+static uint32_t line_of_bytecode(const struct node_function *function, uint32_t offset)
+{
+	uint64_t position;
+
+	if (offset >= function->n_bytecodes ||
+	    !node_positions__find(&function->positions, offset, &position) ||
+	    NODE_POSITION_IS_EXTERNAL(position))
+		return node_function__line_at(function, -1);
+	return node_function__line_at(function, NODE_POSITION_OFFSET(position));
+}
+
+/* The frame has it from the tagged address of the BytecodeArray on. */
+uint32_t node_function__line(const struct node_function *function, uint32_t index)
+{
+	uint32_t header = function->layout->bytecode_data - NODE_TAG;
+
+	return line_of_bytecode(
+		function, index == NODE_NO_OFFSET || index < header ? UINT32_MAX : index - header);
+}
+
+uint32_t node_function__baseline_line(const struct node_function *function, const uint8_t *table,
+				      size_t size, uint32_t offset)
+{
+	const struct node_bytecodes bytecodes = { .code = function->bytecodes,
+						  .n = function->n_bytecodes,
+						  .sizes = function->layout->bytecode_sizes,
+						  .n_sizes = function->layout->n_bytecodes };
+	uint32_t at;
+
+	if (!node_positions__bytecode(table, size, &bytecodes, offset, &at))
+		at = UINT32_MAX;
+	return line_of_bytecode(function, at);
+}

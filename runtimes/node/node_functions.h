@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_NODE_FUNCTIONS_H
+#define BRAID_NODE_FUNCTIONS_H
+
+#include <stdint.h>
+
+#include "runtimes/node/node_positions.h"
+#include "runtimes/node/node_scripts.h"
+
+/* Functions of one process, as their SharedFunctionInfo tells them. */
+struct node_functions;
+struct node_function;
+
+struct node_functions *node_functions__new(void);	     /* NULL: out of memory */
+void node_functions__free(struct node_functions *functions); /* NULL is fine */
+
+/* What identifies one, as in struct node_code. */
+struct node_function_key {
+	uint64_t sfi, name, script;
+};
+
+/* Reads the key of the SharedFunctionInfo. -EBADMSG: it is none. */
+int node_function_key__read(const struct node_heap *heap, uint64_t sfi,
+			    struct node_function_key *ret);
+
+/* Borrowed until node_functions__free; `*ret` NULL: at the place of the SharedFunctionInfo is not
+ * (any more) what the key says. 0 or -ENOMEM. */
+int node_functions__get(struct node_functions *functions, const struct node_heap *heap,
+			const struct node_function_key *key, const struct node_function **ret);
+
+const char *node_function__name(const struct node_function *function); /* never NULL */
+const char *node_function__file(const struct node_function *function); /* NULL: it has none */
+
+/* The line of a position in its script, as in a SourcePosition; where that is none, of the
+ * function. 0: not known. */
+uint32_t node_function__line_at(const struct node_function *function, int32_t position);
+
+/* Of an index that the walker has told. */
+uint32_t node_function__line(const struct node_function *function, uint32_t index);
+
+/* Of code that Sparkplug has made of it: `table` as node_positions__bytecode wants it. */
+uint32_t node_function__baseline_line(const struct node_function *function, const uint8_t *table,
+				      size_t size, uint32_t offset);
+
+#endif

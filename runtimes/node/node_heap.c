@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/node/node_heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+#include "runtimes/common/code_text.h"
+
+#define TEXT_CHARS_MAX 400	 /* of a name */
+#define PART_BYTES     65536	 /* of a string, read at once */
+#define STRINGS_MAX    65536	 /* that one string is made of */
+#define NESTED_MAX     64	 /* strings that wait for their second half */
+#define NAME_CHARS_MAX (1 << 20) /* characters of a name that is not even looked at */
+
+static bool is_object(uint64_t word)
+{
+	return (word & NODE_TAG_MASK) == NODE_TAG;
+}
+
+int node_heap__bytes(const struct node_heap *heap, uint64_t object, uint32_t offset, void *to,
+		     size_t size)
+{
+	return is_object(object) &&
+			       procfs__read_memory(heap->pid, object - NODE_TAG + offset, to, size)
+		       ? 0
+		       : -EFAULT;
+}
+
+int node_heap__word(const struct node_heap *heap, uint64_t object, uint32_t offset, uint64_t *ret)
+{
+	return node_heap__bytes(heap, object, offset, ret, sizeof(*ret));
+}
+
+int node_heap__type(const struct node_heap *heap, uint64_t object, uint16_t *ret)
+{
+	uint64_t map;
+
+	return node_heap__word(heap, object, 0, &map) ||
+			       node_heap__bytes(heap, map, heap->layout->rec.map_type, ret,
+						sizeof(*ret))
+		       ? -EFAULT
+		       : 0;
+}
+
+bool node_heap__is(const struct node_heap *heap, uint64_t object, uint16_t type)
+{
+	uint16_t its_type;
+
+	return !node_heap__type(heap, object, &its_type) && its_type == type;
+}
+
+/* --- strings --- */
+
+/* A part of one that is to come: so many characters from there on. */
+struct part {
+	uint64_t string;
+	uint32_t from, n;
+};
+
+struct reading {
+	const struct node_heap *heap;
+	node_chars_fn on_chars;
+	void *ctx;
+	struct part parts[NESTED_MAX]; /* the next one last */
+	size_t n_parts, n_strings;
+};
+
+static int push(struct reading *reading, uint64_t string, uint32_t from, uint32_t n)
+{
+	if (!n)
+		return 0;
+	if (reading->n_parts == NESTED_MAX)
+		return -EBADMSG;
+	reading->parts[reading->n_parts++] = (struct part) { string, from, n };
+	return 0;
+}
+
+static int length_of(const struct node_heap *heap, uint64_t string, uint32_t *ret)
+{
+	return node_heap__bytes(heap, string, heap->layout->string_length, ret, sizeof(*ret));
+}
+
+/* `address`: of the whole string's first character. */
+static int give_chars(struct reading *reading, uint64_t address, const struct part *part,
+		      unsigned int width)
+{
+	static char buf[PART_BYTES];
+	uint64_t at = address + (uint64_t)part->from * width, left = (uint64_t)part->n * width;
+	int rc = 0;
+
+	while (!rc && left) {
+		size_t size = min_of(left, (uint64_t)sizeof(buf));
+
+		if (!procfs__read_memory(reading->heap->pid, at, buf, size))
+			return -EFAULT;
+		rc = reading->on_chars(reading->ctx, buf, size / width, width);
+		at += size;
+		left -= size;
+	}
+	return rc;
+}
+
+/* Two strings, one after the other. */
+static int push_cons(struct reading *reading, const struct part *part)
+{
+	const struct node_layout *layout = reading->heap->layout;
+	uint64_t first, second;
+	uint32_t len, in_first;
+	int rc;
+
+	if (node_heap__word(reading->heap, part->string, layout->cons_first, &first) ||
+	    node_heap__word(reading->heap, part->string, layout->cons_second, &second) ||
+	    length_of(reading->heap, first, &len))
+		return -EFAULT;
+	in_first = part->from < len ? min_of(part->n, len - part->from) : 0;
+	rc = push(reading, second, in_first ? 0 : part->from - len, part->n - in_first);
+	return rc ? rc : push(reading, first, part->from, in_first);
+}
+
+static int push_sliced(struct reading *reading, const struct part *part)
+{
+	const struct node_layout *layout = reading->heap->layout;
+	uint64_t parent, offset;
+
+	if (node_heap__word(reading->heap, part->string, layout->sliced_parent, &parent) ||
+	    node_heap__word(reading->heap, part->string, layout->sliced_offset, &offset))
+		return -EFAULT;
+	return push(reading, parent, part->from + NODE_SMI(offset), part->n);
+}
+
+static int give_part(struct reading *reading, const struct part *part)
+{
+	const struct node_layout *layout = reading->heap->layout;
+	uint64_t word;
+	uint32_t len;
+	uint16_t type;
+	unsigned int width;
+
+	if (node_heap__type(reading->heap, part->string, &type) ||
+	    length_of(reading->heap, part->string, &len))
+		return -EFAULT;
+	if (type >= layout->first_nonstring || !fits_in(part->from, part->n, len))
+		return -EBADMSG;
+	width = type & layout->one_byte ? 1 : 2;
+	type &= layout->representation_mask;
+	if (!type)
+		return give_chars(reading, part->string - NODE_TAG + layout->string_chars, part,
+				  width);
+	if (type == layout->cons)
+		return push_cons(reading, part);
+	if (type == layout->sliced)
+		return push_sliced(reading, part);
+	if (type == layout->thin)
+		return node_heap__word(reading->heap, part->string, layout->thin_actual, &word)
+			       ? -EFAULT
+			       : push(reading, word, part->from, part->n);
+	/* The characters of all but short-lived ones have their address in the string, too
+	 * (ExternalString::resource_data, string.tq). */
+	if (type == layout->external)
+		return node_heap__word(reading->heap, part->string, layout->external_resource + 8,
+				       &word)
+			       ? -EFAULT
+			       : give_chars(reading, word, part, width);
+	return -EBADMSG;
+}
+
+static int read_string(const struct node_heap *heap, uint64_t string, uint32_t n,
+		       node_chars_fn on_chars, void *ctx)
+{
+	struct reading reading = { .heap = heap, .on_chars = on_chars, .ctx = ctx };
+	struct part part;
+	int rc = push(&reading, string, 0, n);
+
+	while (!rc && reading.n_parts) {
+		part = reading.parts[--reading.n_parts];
+		rc = ++reading.n_strings > STRINGS_MAX ? -EBADMSG : give_part(&reading, &part);
+	}
+	return rc;
+}
+
+/* Anything may be at the place of a length: first, is it a string? */
+static int check_string(const struct node_heap *heap, uint64_t string, size_t max, uint32_t *ret_n)
+{
+	uint16_t type;
+
+	if (node_heap__type(heap, string, &type) || length_of(heap, string, ret_n))
+		return -EFAULT;
+	return type < heap->layout->first_nonstring && *ret_n <= max ? 0 : -EBADMSG;
+}
+
+int node_heap__chars(const struct node_heap *heap, uint64_t string, size_t max,
+		     node_chars_fn on_chars, void *ctx)
+{
+	uint32_t n;
+	int rc = check_string(heap, string, max, &n);
+
+	return rc ? rc : read_string(heap, string, n, on_chars, ctx);
+}
+
+struct text {
+	uint16_t chars[TEXT_CHARS_MAX];
+	size_t n;
+};
+
+static int add_chars(void *ctx, const void *chars, size_t n, unsigned int width)
+{
+	struct text *text = ctx;
+
+	for (size_t i = 0; i < n && text->n < TEXT_CHARS_MAX; i++)
+		text->chars[text->n++] =
+			width == 1 ? ((const uint8_t *)chars)[i] : ((const uint16_t *)chars)[i];
+	return 0;
+}
+
+int node_heap__text(const struct node_heap *heap, uint64_t string, char **ret)
+{
+	struct text text = {};
+	uint32_t n;
+	int rc = check_string(heap, string, NAME_CHARS_MAX, &n);
+
+	*ret = NULL;
+	if (!rc)
+		rc = read_string(heap, string, min_of(n, (uint32_t)TEXT_CHARS_MAX), add_chars,
+				 &text);
+	if (rc)
+		return rc;
+	*ret = code_text__dup((const char *)text.chars, text.n * sizeof(text.chars[0]),
+			      sizeof(text.chars[0]), n);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* --- arrays --- */
+
+int node_heap__array(const struct node_heap *heap, uint64_t array, size_t size, size_t max,
+		     void **ret, size_t *ret_n)
+{
+	uint64_t length;
+	void *elements;
+	size_t n;
+
+	if (node_heap__word(heap, array, heap->layout->array_length, &length))
+		return -EFAULT;
+	n = NODE_SMI(length);
+	if (!NODE_IS_SMI(length) || (uint32_t)length || n > max)
+		return -EBADMSG;
+	elements = malloc(max_of(n * size, (size_t)1));
+	if (!elements)
+		return -ENOMEM;
+	if (n && node_heap__bytes(heap, array, heap->layout->array_data, elements, n * size)) {
+		free(elements);
+		return -EFAULT;
+	}
+	*ret = elements;
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/node/node_layout.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "runtimes/node/node_versions.h"
+
+#define NAME_BYTES 160
+
+/* --- constants --- */
+
+/* The 32 bits at a symbol. */
+static int read_u32(const struct elf_file *file, const char *symbol, uint32_t *ret)
+{
+	const struct elf_segment *segment;
+	uint64_t vaddr;
+	size_t i;
+
+	if (elf_file__find_symbol(file, symbol, &vaddr, NULL))
+		return -ENOENT;
+	if (!elf_file__read(file, vaddr, ret, sizeof(*ret)))
+		return 0;
+	/* A constant that is 0 may be in .bss. */
+	for (i = 0; i < file->n_segments; i++) {
+		segment = &file->segments[i];
+		if (vaddr >= segment->vaddr + segment->filesz &&
+		    vaddr < segment->vaddr + segment->memsz) {
+			*ret = 0;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+/* The first of the names, up to a NULL, that there is. */
+static int constant(const struct elf_file *file, const char *const *names, uint32_t *ret)
+{
+	char symbol[NAME_BYTES];
+
+	for (; *names; names++) {
+		snprintf(symbol, sizeof(symbol), "v8dbg_%s", *names);
+		if (!read_u32(file, symbol, ret))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+#define NAMES(...) ((const char *const[]) { __VA_ARGS__, NULL })
+
+/* Where a constant's value belongs. */
+struct wanted {
+	size_t at; /* of the u16 in struct node_layout */
+	const char *const *names;
+};
+#define WANTED(field, ...)                                                 \
+	{                                                                  \
+		offsetof(struct node_layout, field), (const char *const[]) \
+		{                                                          \
+			__VA_ARGS__, NULL                                  \
+		}                                                          \
+	}
+
+/* Without any of these there is nothing to go by. */
+static const struct wanted needed[] = {
+	WANTED(rec.map_type, "class_Map__instance_type__uint16_t"),
+	WANTED(rec.function_shared, "class_JSFunction__shared__SharedFunctionInfo"),
+	WANTED(rec.sfi_name, "class_SharedFunctionInfo__name_or_scope_info__Object",
+	       "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
+	       "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_"),
+	WANTED(rec.sfi_script, "class_SharedFunctionInfo__script_or_debug_info__HeapObject",
+	       "class_SharedFunctionInfo__script__Tagged_HeapObject_"),
+	WANTED(rec.stream_header, "class_InstructionStream__instruction_start__uintptr_t",
+	       "class_Code__instruction_start__uintptr_t"),
+	WANTED(rec.kind_mask, "CodeKindFieldMask"),
+	WANTED(rec.kind_baseline, "CodeKindBaseline"),
+	WANTED(rec.type_map, "type_Map__MAP_TYPE"),
+	WANTED(rec.type_sfi, "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE"),
+	WANTED(rec.type_stream, "type_InstructionStream__INSTRUCTION_STREAM_TYPE",
+	       "type_Code__CODE_TYPE"),
+	WANTED(rec.type_bytecodes, "type_BytecodeArray__BYTECODE_ARRAY_TYPE"),
+	WANTED(first_nonstring, "FirstNonstringType"),
+	WANTED(representation_mask, "StringRepresentationMask"),
+	WANTED(one_byte, "OneByteStringTag"),
+	WANTED(cons, "ConsStringTag"),
+	WANTED(external, "ExternalStringTag"),
+	WANTED(sliced, "SlicedStringTag"),
+	WANTED(thin, "ThinStringTag"),
+	WANTED(string_length, "class_String__length__int32_t"),
+	WANTED(string_chars, "class_SeqOneByteString__chars__char"),
+	WANTED(cons_first, "class_ConsString__first__String"),
+	WANTED(cons_second, "class_ConsString__second__String"),
+	WANTED(thin_actual, "class_ThinString__actual__String"),
+	WANTED(sliced_parent, "class_SlicedString__parent__String"),
+	WANTED(sliced_offset, "class_SlicedString__offset__SMI"),
+	WANTED(external_resource, "class_ExternalString__resource__Object"),
+	WANTED(array_length, "class_FixedArrayBase__length__SMI"),
+	WANTED(array_data, "class_FixedArray__data__uintptr_t"),
+	WANTED(type_scope_info, "type_ScopeInfo__SCOPE_INFO_TYPE"),
+	WANTED(type_script, "type_Script__SCRIPT_TYPE"),
+	WANTED(type_fixed_array, "type_FixedArray__FIXED_ARRAY_TYPE"),
+	WANTED(type_code, "type_Code__CODE_TYPE"),
+	WANTED(script_name, "class_Script__name__Object"),
+	WANTED(script_source, "class_Script__source__Object"),
+	WANTED(script_line_ends, "class_Script__line_ends__Object"),
+	WANTED(scope_n_locals, "scopeinfo_idx_ncontextlocals"),
+	WANTED(scope_variable, "scopeinfo_idx_first_vars"),
+	WANTED(bytecode_data, "class_BytecodeArray__data__uintptr_t"),
+};
+
+static int read_needed(const struct elf_file *file, struct node_layout *ret, struct err *err)
+{
+	uint32_t value;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(needed); i++) {
+		if (constant(file, needed[i].names, &value) || value > UINT16_MAX)
+			return err__set(err, -ENOTSUP, "V8's constant v8dbg_%s is missing",
+					needed[i].names[0]);
+		*(uint16_t *)((char *)ret + needed[i].at) = value;
+	}
+	return 0;
+}
+
+/* What the walker does not look up, as it has never been otherwise. */
+static int check_fixed(const struct elf_file *file, struct err *err)
+{
+	static const struct {
+		const char *name;
+		int32_t value;
+	} fixed[] = {
+		{ "HeapObjectTag", NODE_TAG },
+		{ "HeapObjectTagMask", NODE_TAG_MASK },
+		{ "SmiTag", 0 },
+		{ "class_HeapObject__map__Map", 0 },
+		{ "off_fp_context_or_frame_type", -NODE_FP_CONTEXT },
+		{ "off_fp_function", -NODE_FP_FUNCTION },
+		{ "off_fp_bytecode_array", -NODE_FP_BYTECODES },
+		{ "off_fp_bytecode_offset", -NODE_FP_BYTECODE_AT },
+	};
+	uint32_t value;
+	size_t i;
+
+	if (constant(file, NAMES("TaggedSize"), &value) || value != 8 ||
+	    constant(file, NAMES("SmiShiftSize"), &value) || value != 31)
+		return err__set(err, -ENOTSUP,
+				"this V8 is built with pointer compression (as Electron's is), for "
+				"which there is no walker");
+	for (i = 0; i < ARRAY_SIZE(fixed); i++)
+		if (constant(file, NAMES(fixed[i].name), &value) ||
+		    (int32_t)value != fixed[i].value)
+			return err__set(err, -ENOTSUP, "V8's constant v8dbg_%s is not %d",
+					fixed[i].name, fixed[i].value);
+	return 0;
+}
+
+/* --- the table --- */
+
+/* Puts the table's value where it belongs, if what the file exports does not contradict it. */
+static int take(const struct elf_file *file, const char *const *names, uint16_t value,
+		uint16_t *ret, struct err *err)
+{
+	uint32_t told;
+
+	*ret = value;
+	if (constant(file, names, &told) || told == value)
+		return 0;
+	return err__set(err, -ENOTSUP, "V8's constant v8dbg_%s is %u, not %u as in this version",
+			names[0], told, value);
+}
+
+static int read_code(const struct elf_file *file, const struct node_version *version,
+		     struct node_layout *ret, struct err *err)
+{
+	struct node_proc_rec *rec = &ret->rec;
+	int rc;
+
+	rec->stream_code = version->stream_code;
+	rc = take(file, NAMES("class_Code__deoptimization_data__FixedArray"), version->code_deopt,
+		  &ret->code_deopt, err);
+	rc = rc ? rc
+		: take(file, NAMES("class_Code__source_position_table__ByteArray"),
+		       version->code_positions, &ret->code_positions, err);
+	rc = rc ? rc
+		: take(file, NAMES("class_Code__instruction_start__Address"), version->code_start,
+		       &rec->code_start, err);
+	rc = rc ? rc
+		: take(file, NAMES("class_Code__flags__uint32_t"), version->code_flags,
+		       &rec->code_flags, err);
+	return rc ? rc
+		  : take(file, NAMES("class_Code__instruction_size__int"), version->code_size,
+			 &rec->code_size, err);
+}
+
+/* Script's fields that no constant tells lie where they have been since V8 8 (script.tq): each is
+ * one word. */
+static void set_script(struct node_layout *ret)
+{
+	ret->script_line_offset = ret->script_name + 8;
+	ret->script_id = ret->script_line_ends + 8;
+}
+
+/* DeoptimizationData's elements (deoptimization-data.h, code.h up to V8 10). */
+static void read_deopt(const struct elf_file *file, struct node_layout *ret)
+{
+	uint32_t value;
+
+#define ELEMENT(field, otherwise, ...) \
+	ret->field = constant(file, NAMES(__VA_ARGS__), &value) ? (otherwise) : value
+	ELEMENT(deopt_n_inlined, 1, "DeoptimizationDataInlinedFunctionCountIndex");
+	ELEMENT(deopt_literals, 2, "DeoptimizationDataLiteralArrayIndex");
+	ELEMENT(deopt_inlinings, 7, "DeoptimizationDataInliningPositionsIndex");
+	ELEMENT(deopt_function, 6, "DeoptimizationDataWrappedSharedFunctionInfoIndex",
+		"DeoptimizationDataSharedFunctionInfoIndex");
+	ELEMENT(wrapped_function, 0,
+		"class_SharedFunctionInfoWrapper__shared_info__Tagged_SharedFunctionInfo_");
+#undef ELEMENT
+}
+
+/* Only there does compiled code that follows the bytecodes one by one (Sparkplug's) have lines. */
+static void read_bytecode_sizes(const struct elf_file *file, struct node_layout *ret)
+{
+	static const char *const names[] = {
+		"_ZN2v88internal11interpreter9Bytecodes14kBytecodeSizesE",
+		"_ZN2v88internal6detailL14kBytecodeSizesE",
+	};
+	uint64_t vaddr, size;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (elf_file__find_symbol(file, names[i], &vaddr, &size) || !size || size % 3 ||
+		    size > sizeof(ret->bytecode_sizes) ||
+		    elf_file__read(file, vaddr, ret->bytecode_sizes, size))
+			continue;
+		ret->n_bytecodes = size / 3;
+		for (size_t k = 0; k < size; k++)
+			if (!ret->bytecode_sizes[k])
+				ret->n_bytecodes = 0;
+		return;
+	}
+}
+
+/* --- all of it --- */
+
+int node_layout__version(const struct elf_file *file, uint32_t *ret_major, uint32_t *ret_minor)
+{
+	return read_u32(file, "_ZN2v88internal7Version6major_E", ret_major) ||
+			       read_u32(file, "_ZN2v88internal7Version6minor_E", ret_minor)
+		       ? -ENOENT
+		       : 0;
+}
+
+/* The walker reads so much of an object. */
+static bool is_in_reach(const struct node_layout *layout)
+{
+	const struct node_proc_rec *rec = &layout->rec;
+
+	return max_of(max_of(rec->sfi_data, rec->sfi_name), rec->sfi_script) <=
+		       NODE_SFI_BYTES - 8 &&
+	       max_of(max_of(rec->code_start, rec->code_size), rec->code_flags) <=
+		       NODE_CODE_BYTES - 8 &&
+	       layout->code_deopt <= NODE_CODE_BYTES - 8 &&
+	       layout->code_positions <= NODE_CODE_BYTES - 8;
+}
+
+int node_layout__read(const struct elf_file *file, struct node_layout *ret, struct err *err)
+{
+	const struct node_version *version;
+	uint32_t major, minor;
+	int rc;
+
+	memset(ret, 0, sizeof(*ret));
+	if (node_layout__version(file, &major, &minor))
+		return err__set(err, -ENOTSUP, "the program does not tell V8's version");
+	rc = check_fixed(file, err);
+	if (rc)
+		return rc;
+	version = node_versions__find(major, minor);
+	if (!version)
+		return err__set(err, -ENOTSUP, "the layout of V8 %u.%u is not known", major, minor);
+	rc = read_needed(file, ret, err);
+	rc = rc ? rc : read_code(file, version, ret, err);
+	if (rc)
+		return rc;
+	set_script(ret);
+	read_deopt(file, ret);
+	read_bytecode_sizes(file, ret);
+	ret->rec.sfi_data = version->sfi_data;
+	ret->bytecode_positions = version->bytecode_positions;
+	ret->scope_start = version->scope_start;
+	ret->scope_module = version->scope_module;
+	ret->scope_flags_is_smi = version->scope_flags_is_smi;
+	ret->positions_with_bits = version->positions_with_bits;
+	return is_in_reach(ret) ? 0 : err__set(err, -ENOTSUP, "V8's objects are too large");
+}

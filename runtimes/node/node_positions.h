@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_NODE_POSITIONS_H
+#define BRAID_NODE_POSITIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* V8's tables of what code comes from: read from the memory of a process, so anything. */
+
+/* A SourcePosition (deps/v8/src/codegen/source-position.h): where in its script, and into what the
+ * code was inlined. */
+#define NODE_POSITION_IS_EXTERNAL(value) ((value)&1)
+#define NODE_POSITION_OFFSET(value)	 ((int32_t)((value) >> 1 & 0x3fffffff) - 1) /* -1: none */
+#define NODE_POSITION_INLINING(value)	 ((int32_t)((value) >> 31 & 0xffff) - 1)    /* -1: none */
+
+/* A table that tells where the code of each position begins (source-position-table.cc). */
+struct node_positions {
+	uint8_t *table;
+	size_t size;
+	bool with_bits; /* V8 14: there are two bits besides each place; before, its sign */
+};
+
+/* The SourcePosition of the code at `offset`. False: there is none, or the table is broken before
+ * that. */
+bool node_positions__find(const struct node_positions *positions, uint32_t offset, uint64_t *ret);
+
+struct node_bytecodes {
+	const uint8_t *code;
+	size_t n;
+	const uint8_t *sizes; /* as in struct node_layout */
+	size_t n_sizes;
+};
+
+/* The bytecode whose code, made by Sparkplug, holds `offset`: the table has the length of each
+ * (deps/v8/src/baseline/bytecode-offset-iterator.h). False as above; code before the first
+ * bytecode's belongs to that one. */
+bool node_positions__bytecode(const uint8_t *table, size_t size,
+			      const struct node_bytecodes *bytecodes, uint32_t offset,
+			      uint32_t *ret);
+
+#endif

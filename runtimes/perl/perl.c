@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "runtimes/common/anchors.h"
+#include "runtimes/perl/perl_build.h"
+#include "runtimes/perl/perl_codes.h"
+#include "runtimes/perl/perl_versions.h"
+#include "runtimes/perl/perl_xsubs.h"
+#include "runtimes/runtime.h"
+
+/* Perl 5 on x86-64 with glibc. */
+
+#define VERSIONS    "5.30 to 5.40"
+#define NATIVE_ONLY "Perl frames will be missing, native frames are shown"
+
+struct runtime_image {
+	struct perl_offsets offsets;
+	struct perl_place place;
+	struct runtime_range loops[PERL_LOOPS_MAX];
+	size_t n_loops;
+	uint64_t run_vaddr; /* perl_run, which executes the main program */
+};
+
+struct runtime_session {
+	struct perl_codes *codes;
+	struct perl_xsubs *xsubs;
+};
+
+/* --- image --- */
+
+static int perl__detect(const struct elf_file *file)
+{
+	return perl_build__is_perl(file);
+}
+
+static int refuse(struct runtime_verdict *verdict, const char *why)
+{
+	verdict->support = RUNTIME_REFUSED;
+	snprintf(verdict->reason, sizeof(verdict->reason), "Perl %s: %s; " NATIVE_ONLY,
+		 verdict->version, why);
+	return 0;
+}
+
+static int degrade(struct runtime_verdict *verdict, const char *why)
+{
+	verdict->support = RUNTIME_DEGRADED;
+	snprintf(verdict->reason, sizeof(verdict->reason), "Perl %s: %s", verdict->version, why);
+	return 0;
+}
+
+static int evaluate(const struct perl_version *version, const struct runtime_image *image,
+		    struct runtime_verdict *verdict)
+{
+	if (!image->n_loops)
+		return degrade(verdict,
+			       "its run loop cannot be found in this build, so Perl frames "
+			       "are not placed among native ones");
+	if (!version->verified)
+		return degrade(verdict, "its layout was computed from sources, and never compared "
+					"with a real build");
+	verdict->support = RUNTIME_SUPPORTED;
+	return 0;
+}
+
+static int perl__prepare(const struct elf_file *file, struct runtime_image **ret_image,
+			 struct runtime_verdict *ret_verdict)
+{
+	const struct perl_version *version;
+	struct runtime_image *image;
+	struct perl_number number;
+	const char *why;
+
+	memset(ret_verdict, 0, sizeof(*ret_verdict));
+	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "(unknown)");
+	if (perl_build__version(file, &number))
+		return refuse(ret_verdict, "cannot tell the version of this build");
+	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "%u.%u.%u", number.major,
+		 number.minor, number.patch);
+	version = number.major == 5 ? perl_version__find(number.minor) : NULL;
+	if (!version)
+		return refuse(ret_verdict, "no walker for this version (" VERSIONS " only)");
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return -ENOMEM;
+	image->offsets = version->offsets;
+	why = perl_build__place(file, version, &image->place);
+	if (why) {
+		free(image);
+		return refuse(ret_verdict, why);
+	}
+	image->n_loops = perl_build__loops(file, image->loops);
+	if (elf_file__find_symbol(file, "perl_run", &image->run_vaddr, NULL))
+		image->run_vaddr = 0;
+	*ret_image = image;
+	return evaluate(version, image, ret_verdict);
+}
+
+static size_t perl__loops(const struct runtime_image *image, const struct runtime_range **ret)
+{
+	*ret = image->loops;
+	return image->n_loops;
+}
+
+static void perl__image_free(struct runtime_image *image)
+{
+	free(image);
+}
+
+/* --- session --- */
+
+static void perl__close(struct runtime_session *session)
+{
+	if (!session)
+		return;
+	perl_xsubs__free(session->xsubs);
+	perl_codes__free(session->codes);
+	free(session);
+}
+
+static int perl__open(struct bpf_object *probes, struct runtime_session **ret, struct err *err)
+{
+	struct runtime_session *session = calloc(1, sizeof(*session));
+
+	(void)probes;
+	if (session) {
+		session->codes = perl_codes__new();
+		session->xsubs = perl_xsubs__new();
+	}
+	if (!session || !session->codes || !session->xsubs) {
+		perl__close(session);
+		return err__set(err, -ENOMEM, "perl: out of memory");
+	}
+	*ret = session;
+	return 0;
+}
+
+/* --- instance --- */
+
+static void locate(const struct runtime_target *target, struct perl_proc_rec *rec)
+{
+	const struct perl_place *place = &target->image->place;
+	uint64_t bias = place->state == PERL_STATE_GLOBAL ? target->bias : 0;
+
+	rec->state = place->state;
+	rec->state_at = target->bias + place->key_vaddr;
+	rec->op = bias + place->op;
+	rec->curcop = bias + place->curcop;
+	rec->curstackinfo = bias + place->curstackinfo;
+	rec->comppad = bias + place->comppad;
+	rec->phase = place->phase ? bias + place->phase : 0;
+}
+
+static int perl__attach(struct runtime_session *session, const struct runtime_target *target,
+			void *ret_record, struct err *err)
+{
+	struct perl_proc_rec *rec = ret_record;
+	const struct perl_place *place = &target->image->place;
+	bool is_variable = place->state == PERL_STATE_GLOBAL;
+	uint64_t vaddr = is_variable ? place->defstash : place->first_vaddr;
+	int ret = 0;
+
+	*rec = (struct perl_proc_rec) { .offsets = target->image->offsets };
+	locate(target, rec);
+	if (vaddr)
+		ret = perl_xsubs__attach(session->xsubs, target->pid, target->space,
+					 &(struct perl_stashes) { .at = target->bias + vaddr,
+								  .defstash = place->defstash,
+								  .is_pointer = is_variable,
+								  .offsets = rec->offsets });
+	return ret ? err__set(err, ret, "perl: out of memory") : 0;
+}
+
+static void perl__detach(struct runtime_session *session, uint32_t space)
+{
+	perl_xsubs__detach(session->xsubs, space);
+}
+
+/* --- records and names --- */
+
+static int perl__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+{
+	return perl_codes__add(session->codes, rec, size);
+}
+
+static bool has_main(const struct runtime_natives *natives)
+{
+	for (size_t i = 0; i < natives->n; i++)
+		if (natives->list[i].function == natives->bias + natives->image->run_vaddr)
+			return true;
+	return false;
+}
+
+/* Contexts do not know their native frames, but those that end a loop are marked. There is a main
+ * program, as far as the interpreter knows, in a thread of Perl's, too, and in a program that Perl
+ * is embedded in, where nothing runs it. */
+static size_t perl__anchors(struct runtime_session *session, const struct runtime_sample *sample,
+			    struct runtime_pair *pairs, size_t n)
+{
+	struct runtime_natives natives = sample->natives(sample, true);
+	uint64_t functions[RUNTIME_PAIRS_MAX] = {};
+	bool complete = anchors__are_complete(sample);
+
+	if (complete && natives.image && n >= 2 &&
+	    perl_codes__is_main(session->codes, pairs[n - 2].key) && !has_main(&natives))
+		n -= 2;
+	return anchors__match(pairs, functions, n, &natives, complete);
+}
+
+static int perl__symbolize(struct runtime_session *session, uint64_t key,
+			   struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
+{
+	int rc = perl_codes__symbolize(session->codes, key, ret);
+
+	return rc ? rc : 1;
+}
+
+static const char *perl__native_name(struct runtime_session *session, uint32_t pid, uint64_t entry)
+{
+	return perl_xsubs__name(session->xsubs, pid, entry);
+}
+
+static const char *const maps[] = { "perl_states", "perl_procs", "perl_codes", NULL };
+
+/* What calls a function in C for a script: pp_hot.c. */
+static const char *const callers[] = { "Perl_pp_entersub", NULL };
+
+const struct runtime runtime_perl = {
+	.name = "perl",
+	.suffix = "_[pl]",
+	.versions = "Perl " VERSIONS,
+	.walker = WALKER_PERL,
+	.program = "walk_perl",
+	.maps = maps,
+	.records = "perl_procs",
+	.record_bytes = sizeof(struct perl_proc_rec),
+	.slot_map = "perl_states",
+	.callers = callers,
+	.detect = perl__detect,
+	.prepare = perl__prepare,
+	.image_free = perl__image_free,
+	.loops = perl__loops,
+	.open = perl__open,
+	.close = perl__close,
+	.attach = perl__attach,
+	.detach = perl__detach,
+	.on_code = perl__on_code,
+	.anchors = perl__anchors,
+	.symbolize = perl__symbolize,
+	.native_name = perl__native_name,
+};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PERL_BUILD_H
+#define BRAID_PERL_BUILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/elf/elf_file.h"
+#include "runtimes/perl/perl_versions.h"
+#include "runtimes/runtime.h"
+
+/* What a file that holds Perl says of itself. */
+
+struct perl_number {
+	uint8_t major, minor, patch;
+};
+
+bool perl_build__is_perl(const struct elf_file *file);
+
+/* 0 or -ENOENT. */
+int perl_build__version(const struct elf_file *file, struct perl_number *ret);
+
+/* Where its interpreter is, and its fields; link-time addresses. */
+struct perl_place {
+	enum perl_state_kind state;
+	uint64_t key_vaddr;
+	uint64_t first_vaddr; /* of the pointer to the program's first interpreter; 0: unknown */
+	/* Offsets in the interpreter; PERL_STATE_GLOBAL: addresses. `phase` 0: unknown */
+	uint64_t op, curcop, curstackinfo, comppad, phase, defstash;
+};
+
+/* NULL, or why it cannot be walked. */
+const char *perl_build__place(const struct elf_file *file, const struct perl_version *version,
+			      struct perl_place *ret);
+
+/* The code that runs Perl's operations: one for each call of Perl by C. An eval that is entered
+ * there runs the rest of it in a second round within the first (docatch, pp_ctl.c): what starts
+ * that is told as code of the loop, too, so that both are one. Returns the number of ranges, 0:
+ * they cannot be found. */
+#define PERL_LOOPS_MAX 8
+size_t perl_build__loops(const struct elf_file *file, struct runtime_range ret[PERL_LOOPS_MAX]);
+
+#endif

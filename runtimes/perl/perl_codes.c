@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/perl/perl_codes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "bpf/perl.h"
+#include "core/base/util.h"
+#include "runtimes/common/code_text.h"
+
+#define UNREADABLE "[unreadable name]"
+
+struct code {
+	UT_hash_handle hh;
+	uint32_t number;
+	bool is_main;
+	char *function;
+	char *file; /* NULL: unknown */
+};
+
+struct perl_codes {
+	struct code *by_number;
+};
+
+/* As Carp has them, which is what people know from Perl's own stack traces. */
+static const char *const names[PERL_CODE_KINDS_N] = {
+	[PERL_CODE_MAIN] = "<main>",	       [PERL_CODE_EVAL_BLOCK] = "eval {...}",
+	[PERL_CODE_EVAL_TEXT] = "eval '...'",  [PERL_CODE_REQUIRE] = "require",
+	[PERL_CODE_SORT_BLOCK] = "sort {...}", [PERL_CODE_PATTERN] = "(?{...})",
+};
+
+static void code__free(struct code *code)
+{
+	if (!code)
+		return;
+	free(code->function);
+	free(code->file);
+	free(code);
+}
+
+struct perl_codes *perl_codes__new(void)
+{
+	return calloc(1, sizeof(struct perl_codes));
+}
+
+void perl_codes__free(struct perl_codes *codes)
+{
+	struct code *code, *next;
+
+	if (!codes)
+		return;
+	HASH_ITER (hh, codes->by_number, code, next) {
+		HASH_DEL(codes->by_number, code);
+		code__free(code);
+	}
+	free(codes);
+}
+
+/* "Package::sub". Owned; NULL: out of memory. */
+static char *sub__name(const struct rec_code *rec, const struct perl_code_table *table)
+{
+	char *name, *package, *text = NULL;
+
+	if (!rec->name_kind)
+		return strdup(UNREADABLE);
+	name = code_text__dup(rec->name, CODE_TEXT_BYTES, rec->name_kind, rec->name_len);
+	if (!name || !table->package_kind)
+		return name;
+	package = code_text__dup(table->package, PERL_PACKAGE_BYTES, table->package_kind,
+				 table->package_len);
+	if (package && asprintf(&text, "%s::%s", package, name) < 0)
+		text = NULL;
+	free(package);
+	free(name);
+	return text;
+}
+
+/* Each text that is evaluated is a file "(eval N)": the number says nothing to the reader, and
+ * keeps equal functions apart. */
+static void cut_number(char *file)
+{
+	static const char start[] = "(eval ";
+	size_t len = strlen(start), digits;
+
+	if (strncmp(file, start, len) != 0)
+		return;
+	digits = strspn(file + len, "0123456789");
+	if (digits && strcmp(file + len + digits, ")") == 0)
+		strcpy(file + len - 1, ")");
+}
+
+static int code__new(const struct rec_code *rec, const struct perl_code_table *table,
+		     struct code **ret)
+{
+	struct code *code = calloc(1, sizeof(*code));
+
+	if (!code)
+		return -ENOMEM;
+	code->number = rec->code;
+	code->is_main = table->kind == PERL_CODE_MAIN;
+	code->function = names[table->kind] ? strdup(names[table->kind]) : sub__name(rec, table);
+	if (rec->file_kind)
+		code->file =
+			code_text__dup(rec->file, CODE_TEXT_BYTES, rec->file_kind, rec->file_len);
+	if (!code->function || (rec->file_kind && !code->file)) {
+		code__free(code);
+		return -ENOMEM;
+	}
+	if (code->file)
+		cut_number(code->file);
+	*ret = code;
+	return 0;
+}
+
+static bool rec__valid(const struct rec_code *rec, size_t size)
+{
+	const struct perl_code_table *table = (const void *)rec->table;
+
+	return size == offsetof(struct rec_code, table) + sizeof(*table) && rec->code &&
+	       code_text__valid(rec->name_kind) && code_text__valid(rec->file_kind) &&
+	       code_text__valid(table->package_kind) && table->kind < PERL_CODE_KINDS_N;
+}
+
+int perl_codes__add(struct perl_codes *codes, const struct rec_code *rec, size_t size)
+{
+	struct code *code, *old;
+	int ret;
+
+	if (!rec__valid(rec, size))
+		return -EBADMSG;
+	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), old);
+	if (old)
+		return -EBADMSG; /* numbers are never used again */
+	ret = code__new(rec, (const void *)rec->table, &code);
+	if (ret)
+		return ret;
+	HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
+	if (!code->hh.tbl) {
+		code__free(code);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static const struct code *find_code(const struct perl_codes *codes, uint64_t key)
+{
+	uint32_t number = FRAME_KEY_CODE(key);
+	struct code *code;
+
+	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
+	return code;
+}
+
+int perl_codes__symbolize(const struct perl_codes *codes, uint64_t key, struct runtime_symbol *ret)
+{
+	const struct code *code = find_code(codes, key);
+
+	if (!code)
+		return -ENOENT;
+	*ret = (struct runtime_symbol) { code->function, code->file, FRAME_KEY_INDEX(key) };
+	return 0;
+}
+
+bool perl_codes__is_main(const struct perl_codes *codes, uint64_t key)
+{
+	const struct code *code = find_code(codes, key);
+
+	return code && code->is_main;
+}

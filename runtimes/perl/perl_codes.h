@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PERL_CODES_H
+#define BRAID_PERL_CODES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "runtimes/runtime.h"
+
+/* What Perl's contexts run, by the numbers that the kernel half gave. */
+struct perl_codes;
+
+struct perl_codes *perl_codes__new(void); /* NULL: out of memory */
+void perl_codes__free(struct perl_codes *codes);
+
+/* A REC_CODE of `size` bytes, its table being a struct perl_code_table. -EBADMSG or -ENOMEM. */
+int perl_codes__add(struct perl_codes *codes, const struct rec_code *rec, size_t size);
+
+/* As runtime.symbolize. */
+int perl_codes__symbolize(const struct perl_codes *codes, uint64_t key, struct runtime_symbol *ret);
+
+/* Does the frame stand for the main program? */
+bool perl_codes__is_main(const struct perl_codes *codes, uint64_t key);
+
+#endif

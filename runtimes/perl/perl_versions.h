@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PERL_VERSIONS_H
+#define BRAID_PERL_VERSIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/perl.h"
+
+/* Layouts of Perl on x86-64 Linux, one row per minor version: they are the same in all its patch
+ * releases. */
+
+struct perl_version {
+	unsigned int minor; /* of 5.minor */
+	bool verified;	    /* walked and compared with a real build; else from headers only */
+	struct perl_offsets offsets;
+	/* struct interpreter of builds with threads (intrpvar.h). Fields that come later depend on
+	 * more options of the build: they are where the row says only if `size` is the build's own
+	 * PL_interp_size, too. */
+	uint16_t defstash, curcop, curstackinfo, comppad;
+	uint16_t phase, size;
+};
+
+const struct perl_version *perl_version__find(unsigned int minor); /* NULL: none */
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PERL_XSUBS_H
+#define BRAID_PERL_XSUBS_H
+
+#include <stdint.h>
+
+#include "bpf/perl.h"
+
+/* Names of Perl's functions in C ("XSUBs") by the addresses of these, as the symbol table of a
+ * process has them: most extensions are stripped, and their functions are static anyway. */
+struct perl_xsubs;
+
+/* Where a process has its symbol table. */
+struct perl_stashes {
+	uint64_t at;	     /* address of a pointer: to the interpreter, or to the symbol table */
+	uint16_t defstash;   /* offset in the interpreter */
+	uint16_t is_pointer; /* `at` is that of the symbol table */
+	struct perl_offsets offsets;
+};
+
+struct perl_xsubs *perl_xsubs__new(void); /* NULL: out of memory */
+void perl_xsubs__free(struct perl_xsubs *xsubs);
+
+/* -ENOMEM. A second one for the same space takes the place of the first. */
+int perl_xsubs__attach(struct perl_xsubs *xsubs, uint32_t pid, uint32_t space,
+		       const struct perl_stashes *stashes);
+void perl_xsubs__detach(struct perl_xsubs *xsubs, uint32_t space); /* idempotent */
+
+/* "Package::name" of the function that begins at `entry`, of one with several names (ALIAS of
+ * perlxs) all of them; NULL: none is known. Reads the process's symbol table when it is asked for
+ * the first time, and again later, as extensions are loaded any time. Borrowed until the next
+ * call. */
+const char *perl_xsubs__name(struct perl_xsubs *xsubs, uint32_t pid, uint64_t entry);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_RUBY_FIBERS_H
+#define BRAID_RUBY_FIBERS_H
+
+#include <stdbool.h>
+
+#include "runtimes/ruby/ruby_objects.h"
+#include "runtimes/runtime.h"
+
+/* Fibers that wait and none of whose thread's frames show, as runtime.tasks has it. `ret_is_whole`:
+ * these are all. */
+int ruby_fibers__list(const struct ruby_reader *process, runtime_task_fn on_task, void *ctx,
+		      bool *ret_is_whole);
+
+#endif

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The virtual machine's rb_vm_t has pointers to threads at places that differ from build to build.
+ * They are told by what they are: a rb_thread_t knows the virtual machine, and its execution
+ * context knows the thread. Threads of one ractor (2.7: all) are in a circle of list nodes, with
+ * which rb_thread_t begins; the list's head is the only one that is in no thread. */
+#include "runtimes/ruby/ruby_threads.h"
+
+#include <stdlib.h>
+
+#include "core/base/util.h"
+
+#define READS_MAX   100000 /* of one search, some 0.5 us each */
+#define THREADS_MAX 10000
+#define VM_WORDS    256 /* of rb_vm_t, that are looked at; the pointers are in the first kilobyte */
+#define ROOT_WORDS  128 /* the same of rb_thread_t, 500 bytes long */
+#define WORD	    8
+
+/* struct pthread: bpf/thread_local.bpf.h has more of it. */
+#define PTHREAD_TID 720
+
+bool ruby_threads__is_one(struct ruby_reader *reader, uint64_t vm, uint64_t thread)
+{
+	const struct ruby_offsets *offsets = &reader->rec.offsets;
+	uint64_t ec;
+
+	if (!ruby_value__is_object(thread) ||
+	    ruby_reader__word(reader, thread + offsets->thread_vm) != vm)
+		return false;
+	ec = ruby_reader__word(reader, thread + offsets->thread_ec);
+	return ec && ruby_reader__word(reader, ec + offsets->ec_thread) == thread;
+}
+
+uint64_t ruby_threads__first(struct ruby_reader *reader, uint64_t vm)
+{
+	uint64_t words[VM_WORDS];
+
+	if (!vm || !ruby_reader__read(reader, vm, words, sizeof(words)))
+		return 0;
+	for (size_t i = 0; i < VM_WORDS; i++)
+		if (ruby_threads__is_one(reader, vm, words[i]))
+			return words[i];
+	return 0;
+}
+
+uint64_t ruby_threads__vm(struct ruby_reader *reader)
+{
+	uint64_t vm = reader->vm_at;
+
+	for (int i = 0; i < 2 && vm; i++) {
+		vm = ruby_reader__word(reader, vm);
+		if (ruby_threads__first(reader, vm))
+			return vm;
+	}
+	return 0;
+}
+
+/* Where lock_tid is. */
+static uint64_t native_of(struct ruby_reader *reader, uint64_t thread)
+{
+	const struct ruby_offsets *offsets = &reader->rec.offsets;
+
+	return offsets->lock_native ? ruby_reader__word(reader, thread + offsets->lock_native)
+				    : thread;
+}
+
+uint64_t ruby_threads__fs_base(struct ruby_reader *reader, uint64_t thread)
+{
+	const struct ruby_offsets *offsets = &reader->rec.offsets;
+	uint64_t native = native_of(reader, thread);
+
+	if (!native || !offsets->lock_tid)
+		return 0;
+	return ruby_reader__word(reader, native + offsets->lock_tid -
+						 (offsets->lock_tid_is_pthread ? 0 : WORD));
+}
+
+uint32_t ruby_threads__tid(struct ruby_reader *reader, uint64_t thread)
+{
+	const struct ruby_offsets *offsets = &reader->rec.offsets;
+	uint64_t native = native_of(reader, thread), pthread;
+
+	if (!native || !offsets->lock_tid)
+		return 0;
+	if (!offsets->lock_tid_is_pthread)
+		return ruby_reader__word(reader, native + offsets->lock_tid);
+	pthread = ruby_threads__fs_base(reader, thread);
+	return pthread ? ruby_reader__word(reader, pthread + PTHREAD_TID) : 0;
+}
+
+/* --- names --- */
+
+/* Of rb_thread_t, where root_fiber is: the only fiber that it points to, if the thread has ever
+ * asked for its fiber; else at its distance from the block that the thread was started with, the
+ * only Proc there. 0: this thread does not tell, as the main one of a program without fibers. */
+static uint32_t find_root(struct ruby_reader *reader, uint64_t thread)
+{
+	const struct ruby_offsets *offsets = &reader->rec.offsets;
+	uint64_t words[ROOT_WORDS];
+
+	if (!ruby_reader__read(reader, thread, words, sizeof(words)))
+		return 0;
+	for (size_t i = offsets->thread_ec / WORD + 1; i < ROOT_WORDS; i++) {
+		if (!ruby_value__is_object(words[i]))
+			continue;
+		if (ruby_reader__word(reader, words[i] + offsets->fiber_ec + offsets->ec_thread) ==
+		    thread)
+			return i * WORD;
+		if (ruby_data__get(reader, words[i], "proc"))
+			return i * WORD + reader->threads.proc;
+	}
+	return 0;
+}
+
+/* Owned; NULL: it has none, as the main thread. */
+static char *read_name(struct ruby_reader *reader, uint64_t thread, uint64_t root)
+{
+	const struct ruby_thread_offsets *offsets = &reader->threads;
+	char *name = NULL;
+
+	for (size_t i = 0; !name && i < ARRAY_SIZE(offsets->name); i++)
+		if (offsets->name[i])
+			name = ruby_string__dup(
+				reader,
+				ruby_reader__word(reader, thread + root + offsets->name[i]));
+	if (name && *name)
+		return name;
+	free(name);
+	return ruby_proc__place(reader, ruby_reader__word(reader, thread + root - offsets->proc),
+				false);
+}
+
+typedef int (*thread_fn)(struct ruby_reader *reader, uint64_t thread, struct thread_finds *finds);
+
+/* Until `on_thread` returns anything but 0, which is then returned. */
+static int each_thread(struct ruby_reader *reader, thread_fn on_thread, struct thread_finds *finds)
+{
+	uint64_t vm = ruby_threads__vm(reader);
+	uint64_t first = vm ? ruby_threads__first(reader, vm) : 0, at = first;
+	int ret = 0;
+
+	for (int i = 0; at && !ret && i < THREADS_MAX; i++) {
+		if (ruby_threads__is_one(reader, vm, at))
+			ret = on_thread(reader, at, finds);
+		at = ruby_reader__word(reader, at);
+		if (at == first)
+			break;
+	}
+	return ret;
+}
+
+static int see_root(struct ruby_reader *reader, uint64_t thread, struct thread_finds *finds)
+{
+	(void)finds;
+	reader->root_at = find_root(reader, thread);
+	return !!reader->root_at;
+}
+
+static int see_name(struct ruby_reader *reader, uint64_t thread, struct thread_finds *finds)
+{
+	uint32_t tid = ruby_threads__tid(reader, thread);
+	char *name = tid ? read_name(reader, thread, reader->root_at) : NULL;
+
+	return name ? thread_finds__add(finds, tid, name) : 0;
+}
+
+int ruby_threads__search(void *process, struct thread_finds *finds)
+{
+	struct ruby_reader *reader = process;
+
+	reader->reads_left = READS_MAX;
+	if (!reader->root_at)
+		each_thread(reader, see_root, NULL);
+	return reader->root_at ? each_thread(reader, see_name, finds) : 0;
+}

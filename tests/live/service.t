@@ -1,0 +1,224 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The systemd unit: with the capabilities that it names, as another user and with no way to more, braid
+fills a directory from another user's Python; what it keeps of its privileges; its metrics, as another
+program reads them; and who may see whom when the program has privileges of its own."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+
+import gate
+
+PYTHON = os.path.expanduser("~/.pyenv/versions/3.11.7/bin/python3.11")
+PYTHON = PYTHON if os.path.exists(PYTHON) else "/usr/bin/python3"
+UNIT = "scripts/braid.service"
+READER = """if True:
+    import sys
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+    for family in text_string_to_metric_families(sys.stdin.read()):
+        for sample in family.samples:
+            print(sample.name, ",".join(sample.labels.values()), int(sample.value), sep="|")
+"""
+SPIN = "import time\nprint('ready', flush=True)\ndef spin():\n  while True: sum(range(100))\nspin()"
+NOBODY, OTHER = 65534, 65533
+
+
+def unit(key):
+    with open(UNIT, encoding="utf-8") as file:
+        return [line.split("=", 1)[1].split() for line in file.read().splitlines()
+                if line.startswith(key + "=")]
+
+
+def confined(capabilities, *command):
+    """As the unit has it: a user, these capabilities and never others."""
+    names = ",".join("+" + name[4:].lower() for name in capabilities)
+    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+            "--bounding-set=-all" + ("," + names if names else ""), "--inh-caps=-all,"
+            + names, "--ambient-caps=-all," + names, "--no-new-privs", *command]
+
+
+def capabilities_of(pid):
+    """Of each thread: permitted ones, as bits."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/status", encoding="utf-8") as status:
+            found.append({key: int(value, 16) for key, value in
+                          re.findall(r"^(Cap\w+|NoNewPrivs):\s(\w+)$", status.read(), re.M)})
+    return found
+
+
+def get(path, request="GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(path)
+        client.sendall(request.encode())
+        answer = b""
+        while part := client.recv(65536):
+            answer += part
+    head, _, body = answer.decode().partition("\r\n\r\n")
+    return head, body
+
+
+def metrics(text):
+    result = gate.run("/usr/bin/python3", "-c", READER, stdin=None, input=text.encode())
+    gate.equal(result.status, 0, "metrics: another program reads them", result.err)
+    rows = [line.split("|") for line in result.out.splitlines()]
+    return {(name, labels): int(value) for name, labels, value in rows}
+
+
+def check_unit():
+    bounding, = unit("CapabilityBoundingSet")
+    ambient, = unit("AmbientCapabilities")
+    gate.equal(sorted(ambient), sorted(bounding), "unit: has what it may have")
+    result = gate.run("sh", "-c", f"sed 's|@BINDIR@|{gate.OUTPUT}|' {UNIT} >{gate.tmp}/braid.service"
+                      f" && systemd-analyze verify --man=no {gate.tmp}/braid.service")
+    gate.equal((result.status, result.err), (0, ""), "unit: systemd accepts it")
+    return bounding
+
+
+def check_run(capabilities):
+    room = gate.path("room")
+    os.mkdir(room)
+    os.chown(room, NOBODY, NOBODY)
+    program = os.path.join(room, "braid")
+    shutil.copy(gate.BRAID, program)
+    target = gate.start("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", PYTHON,
+                        "-c", SPIN)
+    gate.wait_line(target, "ready")
+    directory, sock = os.path.join(room, "d"), os.path.join(room, "metrics")
+    braid = gate.start(*confined(capabilities), program, "record", "-p", target.pid, "--rotate", "1",
+                       "--keep", "100", "-o", directory, "--metrics", "unix:" + sock,
+                       stderr=gate.subprocess.PIPE,
+                       env=dict(os.environ, XDG_CACHE_HOME=os.path.join(room, "cache")))
+    gate.wait_until(lambda: braid.poll() is not None or (os.path.isdir(directory) and [
+        name for name in os.listdir(directory) if name.endswith(".db")]), "a recording")
+    kept = capabilities_of(braid.pid)
+    check_metrics(sock)
+    braid.send_signal(signal.SIGTERM)
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, "as the unit: status", said)
+    gate.matches(r"(?m)^pid \d+: python 3[\d.]+: walk$", said, "as the unit: is walked")
+    gate.equal(sorted({one["NoNewPrivs"] for one in kept}), [1], "as the unit: no new privileges")
+    gate.equal(min(one["CapPrm"] for one in kept), 0, "as the unit: a thread that needs none has none")
+    gate.ok(not os.path.exists(sock), "as the unit: the socket is gone")
+    modes = {stat.S_IMODE(os.stat(os.path.join(directory, name)).st_mode)
+             for name in os.listdir(directory)}
+    gate.equal((modes, stat.S_IMODE(os.stat(directory).st_mode)), ({0o600}, 0o700),
+               "as the unit: for nobody else to read")
+    stacks = gate.Recording(directory).merged()
+    spin = [frames for frames, _ in stacks if any(frame.startswith("spin (") for frame in frames)]
+    gate.ok(spin, "as the unit: functions of another user's program are named")
+    gate.ok(any(frames[0].startswith("_start") for frames in spin), "as the unit: and native ones",
+            stacks[:3])
+    target.kill()
+
+
+def check_metrics(sock):
+    gate.equal(stat.S_IMODE(os.stat(sock).st_mode), 0o600, "metrics: mode of the socket")
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.connect(sock)  # and says nothing: the next reader is served all the same
+        head, body = get(sock)
+    gate.matches("^HTTP/1.1 200 OK\r\nContent-Type: application/openmetrics-text; version=1.0.0;",
+                 head, "metrics: head")
+    values = metrics(body)
+    gate.equal((values[("braid_processes", "")], values[("braid_probes_given_up", "")],
+                values[("braid_frequency_hertz", "")]), (1, 0, 99), "metrics: values")
+    gate.ok(values[("braid_samples_total", "")] > 0 and values[("braid_memory_bytes", "")] > 1e6 and
+            values[("braid_recordings_finished_total", "")] > 0, "metrics: what grows", values)
+    for request in "POST / HTTP/1.1\r\n\r\n", "x" * 9000, "\r\n\r\n":
+        try:
+            head, body = get(sock, request)
+        except OSError:
+            head, body = "", ""
+        gate.ok(not body and "200" not in head, f"metrics: no answer to {request[:6]!r}", head)
+
+
+def check_file():
+    file = gate.path("braid.prom")
+    directory = gate.path("files")
+    words = ("record", "--rotate", "1", "--keep", "3", "-o", directory, "--metrics", file, "--")
+    result = gate.braid(*words, "sleep", "1.5")
+    gate.equal(result.status, 0, "metrics in a file: status", result.err)
+    with open(file, encoding="utf-8") as text:
+        values = metrics(text.read())
+    gate.ok(("braid_recordings_bytes", "") in values, "metrics in a file: all of them")
+    gate.equal(stat.S_IMODE(os.stat(file).st_mode), 0o644, "metrics in a file: for collectors")
+    with open(file, "w", encoding="utf-8") as text:
+        text.write("precious\n")
+    result = gate.braid(*words, "true")
+    gate.equal((result.status, result.err), (1, f"braid: {file} exists and has no metrics of braid: "
+                                                "name another file\n"),
+               "metrics in a file: nothing else is overwritten")
+    sock = gate.path("taken")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(sock)
+        server.listen()
+        result = gate.braid(*words[:-2], "unix:" + sock, "--", "true")
+        gate.equal((result.status, "Address already in use" in result.err), (1, True),
+                   "metrics: another's socket is refused", result.err)
+    result = gate.braid(*words[:-2], "unix:" + sock, "--", "true")
+    gate.equal(result.status, 0, "metrics: a dead one is replaced", result.err)
+
+
+def check_root():
+    """What root keeps, and that a command gets all of it."""
+    braid = gate.start(gate.BRAID, "record", "-o", gate.path("root.db"), "--", "sh", "-c",
+                       "grep CapPrm /proc/self/status; echo ready; read x",
+                       stderr=gate.subprocess.DEVNULL)
+    said = gate.wait_line(braid, "ready")
+    command = int(said[0].split()[1], 16)
+    with open("/proc/self/status", encoding="utf-8") as status:
+        own = int(re.search(r"CapPrm:\s(\w+)", status.read())[1], 16)
+    gate.equal(command, own, "root: a command has what braid had")
+    threads = capabilities_of(braid.pid)
+    unneeded = sum(1 << bit for bit in (12, 13, 16, 17, 22, 25, 27, 31))  # NET_ADMIN, SYS_MODULE, ...
+    gate.equal([hex(one["CapPrm"] & unneeded) for one in threads], ["0x0"] * len(threads),
+               "root: braid has given up what it never needs")
+    gate.say(braid, "")
+    gate.equal(braid.wait(), 0, "root: status")
+
+
+def check_lent():
+    """A program with capabilities of its own shows everybody his own processes only."""
+    room = gate.path("lent")
+    os.mkdir(room)
+    os.chown(room, NOBODY, NOBODY)
+    program = os.path.join(room, "braid")
+    shutil.copy(gate.BRAID, program)
+    if gate.run("setcap", "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep", program).status:
+        gate.skip("file capabilities", "this file system has none")
+        return
+    as_user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    other = gate.start("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", "sleep",
+                       "1000")
+    own = gate.start(*as_user, "sleep", "1000")
+    gate.wait_until(lambda: os.stat(f"/proc/{other.pid}").st_uid == OTHER and
+                    os.stat(f"/proc/{own.pid}").st_uid == NOBODY, "the users")
+    for words in ("record", "-d", "0.1", "-o", "x.db", "-p"), ("top", "--once", "-p"), ("dump", "-p"):
+        result = gate.run(*as_user, program, *words, other.pid, cwd=room)
+        gate.equal(result.status, 1, f"lent: {words[0]} of another user's: status", result)
+        gate.matches(f"process {other.pid} is not user {NOBODY}'s", result.err, f"lent: {words[0]}")
+    gate.ok(not os.path.exists(os.path.join(room, "x.db")), "lent: nothing is left")
+    result = gate.run(*as_user, program, "record", "-d", "0.1", "-o", "own.db", "-p", own.pid, cwd=room)
+    gate.equal(result.status, 0, "lent: one's own", result.err)
+    secret = gate.path("secret.db")
+    shutil.copy(os.path.join(room, "own.db"), secret)
+    os.chmod(secret, 0o600)
+    result = gate.run(*as_user, program, "report", secret, cwd=room)
+    gate.equal((result.status, "Permission denied" in result.err), (1, True),
+               "lent: report reads what its user may read", result)
+    other.kill()
+    own.kill()
+
+
+gate.need_root()
+gate.need_program("/usr/bin/systemd-analyze")
+os.chmod(gate.tmp, 0o755)
+check_run(check_unit())
+check_file()
+check_root()
+check_lent()
+gate.done()

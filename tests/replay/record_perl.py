@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Records tests/replay/corpus/perl with the Perls at hand: this machine's and those of the test roots
+(scripts/test-roots).
+
+usage: record_perl.py [PATTERN...]"""
+
+import os
+import subprocess
+
+import corpus
+
+SCRIPTS = ("calls", "nested", "steps", "threads")
+
+
+def main():
+    for release in ("bullseye", None, "trixie"):
+        chroot = corpus.root(release) if release else None
+        if (release and not chroot) or not os.path.exists((chroot or "") + "/usr/bin/perl"):
+            print("not here: perl of Debian %s" % (release or "12"))
+            continue
+        command = (["chroot", chroot] if chroot else []) + ["/usr/bin/perl"]
+        version = subprocess.check_output([*command, "-e", 'printf "%vd", $^V'], text=True)
+        version = version.rpartition(".")[0]
+        for script in SCRIPTS:
+            module = {"threads": "threads"}.get(script)
+            if module and subprocess.run([*command, "-e", "use " + module],
+                                         stderr=subprocess.DEVNULL).returncode:
+                print("not here: %s of perl %s" % (module, version))
+                continue
+            corpus.record("perl/%s-%s" % (version, script),
+                          ["perl", "/opt/replay/perl/%s.pl" % script], chroot=chroot)
+    corpus.done()
+
+
+main()

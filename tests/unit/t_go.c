@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What Go's table says of a program against what its linker wrote for debuggers: .debug_frame for
+ * the stack at each instruction, DWARF's lines and inlined functions. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/elf/symbols.h"
+#include "core/unwind/unwind_table.h"
+#include "runtimes/go/go_names.h"
+#include "runtimes/go/go_rows.h"
+#include "runtimes/go/go_switches.h"
+#include "runtimes/go/go_table.h"
+#include "tests/tap.h"
+
+#define PROGRAM "fixtures/go/marked"
+
+static struct err err;
+
+static struct elf_file *open_file(const char *path)
+{
+	struct elf_file *file = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 && !elf_file__open(fd, path, &file, &err) ? file : NULL;
+}
+
+/* Functions that write the stack pointer in assembly: Go's debug information knows no more of them
+ * than the table does, or less. */
+static bool is_compared(const struct elf_file *file, const struct go_table *table,
+			const struct go_places *places, const struct go_function *function,
+			const struct unwind_rule *rule)
+{
+	struct go_switch switches[GO_SWITCHES_MAX];
+
+	return rule->kind == UNWIND_REG &&
+	       !go_switches__of(file, table, places, function, switches);
+}
+
+static void test_rows(const struct elf_file *file, const struct go_table *table)
+{
+	struct go_places places = go_places__of(file, table);
+	struct unwind_table own = {}, debug = {};
+	struct go_function function;
+	size_t compared = 0, wrong = 0, n = 0;
+
+	ok(places.known && places.g_at == -8 && places.curg_at > 8, "where a thread's g is");
+	ok(!unwind_table__build_with(file, go_rows__read, &own, &err) &&
+		   !unwind_table__build(file, &debug, &err),
+	   "both tables are built");
+	for (size_t i = 0; i < table->n_functions; i++) {
+		if (!go_table__function(table, i, &function))
+			continue;
+		n++;
+		for (uint64_t at = function.start; at < function.end; at++) {
+			const struct unwind_rule *got = unwind_table__find(&own, at);
+			const struct unwind_rule *want = unwind_table__find(&debug, at);
+
+			if (want->kind != UNWIND_REG ||
+			    !is_compared(file, table, &places, &function, got))
+				continue;
+			compared++;
+			if ((got->reg != want->reg || got->cfa_off != want->cfa_off) && !wrong++)
+				printf("# %s+%ju: %d, want %d\n", function.name,
+				       (uintmax_t)(at - function.start), got->cfa_off,
+				       want->cfa_off);
+		}
+	}
+	is_int(n, table->n_functions, "all functions can be read");
+	ok(compared > 100000 && !wrong, "%zu of %zu bytes of code: the CFA is as in .debug_frame",
+	   compared - wrong, compared);
+	unwind_table__done(&own);
+	unwind_table__done(&debug);
+}
+
+/* "main.outer": Go's symbols have it, or what is inlined there. */
+static bool is_same(const struct runtime_symbol *got, const struct symbol_frame *want)
+{
+	return !strncmp(got->function, want->function, strlen(got->function)) &&
+	       got->line == want->line && got->file && want->file && !strcmp(got->file, want->file);
+}
+
+static void test_names(const struct elf_file *file, const struct go_table *table)
+{
+	/* Not of the program itself: the lines of calls there are those of what cgo has made of it.
+	 */
+	static const char *const functions[] = { "runtime.mallocgc",	  "runtime.schedule",
+						 "encoding/json.Marshal", "fmt.Fscan",
+						 "bufio.(*Scanner).Scan", NULL };
+	uint64_t data = go_names__data(file, table), at, size;
+	struct runtime_symbol got[RUNTIME_SYMBOLS_MAX];
+	struct symbol_frame want[SYMBOL_INLINES_MAX];
+	struct symbols *symbols = NULL;
+	struct go_names_buf buf;
+	int inlined = 0, wrong = 0, n = 0;
+
+	ok(data, "where functions' data is");
+	symbols__new(file, "", &symbols);
+	for (const char *const *name = functions; *name; name++) {
+		if (elf_file__find_symbol(file, *name, &at, &size))
+			size = 0;
+		for (uint64_t end = at + size; at < end; at++) {
+			int n_got = go_names__resolve(file, table, data, at, &buf, got);
+			int n_want = symbols__resolve(symbols, at, want, SYMBOL_INLINES_MAX);
+			bool same = n_got == n_want;
+
+			/* The linker fills up with instructions that no line is of. */
+			if (n_want < 1 || !want[0].line)
+				continue;
+			for (int i = 0; same && i < n_got; i++)
+				same = is_same(&got[i], &want[i]);
+			n++;
+			inlined += n_got > 1;
+			if (!same && !wrong++)
+				printf("# %s, %#jx: %s %s:%u (%d), want %s %s:%u (%d)\n", *name,
+				       (uintmax_t)at, got[0].function, got[0].file, got[0].line,
+				       n_got, want[0].function, want[0].file, want[0].line, n_want);
+		}
+	}
+	ok(n > 1000 && inlined > 20 && !wrong,
+	   "%d of %d places, %d of them inlined, are as in DWARF", n - wrong, n, inlined);
+	symbols__free(symbols);
+}
+
+int main(void)
+{
+	const char *output = getenv("OUTPUT");
+	struct elf_file *file;
+	struct go_table table;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/" PROGRAM, output ? output : "build");
+	file = open_file(path);
+	if (!file) {
+		printf("1..0 # SKIP there is no Go\n");
+		return 0;
+	}
+	ok(!go_table__open(file, &table), "a table");
+	ok(table.layout < GO_LAYOUTS_N && table.n_functions > 1000, "with functions");
+	test_rows(file, &table);
+	test_names(file, &table);
+	go_table__done(&table);
+	elf_file__free(file);
+	file = open_file("/proc/self/exe");
+	is_int(go_table__open(file, &table), -ENOENT, "a program of another language has none");
+	elf_file__free(file);
+	return tap__done();
+}
