@@ -34,7 +34,10 @@ CASES = {
     "record -e page-f": "page-fault",
     "record -e cpu,page-f": "cpu,page-fault",
     "record -d 1 -o only": "only.db",
+    "record --rotate 60 -o bi": "bin/",
+    "record --metrics on": "only.db",
     "report only": "only.db",
+    "push on": "only.db",
     "record -- zebra-t": "zebra-tool",
     "report --state=waiting,sto": "--state=waiting,stopped",
 }
@@ -84,7 +87,8 @@ def bash():
 
 def zsh():
     shell = Terminal("zsh", "-f", "-i", ready=r"[#%] (\x1b\[\?2004h)?$")
-    shell.run(". ./function; fpath=($PWD/zsh $fpath); autoload -U compinit; compinit -u -D")
+    shell.run(". ./function; fpath=($PWD/zsh $fpath); autoload -U compinit; compinit -u -D; "
+              "unsetopt auto_remove_slash")
     return shell
 
 
