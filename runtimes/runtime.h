@@ -345,8 +345,8 @@ struct runtime {
 	/* The name that the program has given to a thread, in full, where the kernel's (`comm`) has
 	 * but 15 bytes of it or another one. Asked at a thread's first sample, and again when the
 	 * kernel's name, `kernel`, has changed. 0; -ENOENT: it has none; -EAGAIN: to be asked
-	 * again, at its next sample; -ENOMEM. NULL: threads of the runtime have no names of their
-	 * own. */
+	 * again, at its next sample, or with `kernel` NULL when there are no more; -ENOMEM. NULL:
+	 * threads of the runtime have no names of their own. */
 	int (*thread_name)(struct runtime_session *session, uint32_t pid, uint32_t tid,
 			   const char *kernel, char *buf, size_t size);
 

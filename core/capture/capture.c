@@ -132,6 +132,8 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 
 	capture->stats.unfinished = last ? pending_values__unfinished(capture->pending) : 0;
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
+	if (!ret && last && !hurries(capture))
+		ret = stack_nodes__name_threads(capture->nodes, &capture->processes, err);
 	return ret || hurries(capture) ? ret : naming_compiled__run(capture->compiled, last, err);
 }
 

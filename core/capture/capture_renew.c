@@ -12,6 +12,8 @@ int capture__complete(struct capture *capture, struct err *err)
 	if (!ret) /* as it must not wait for what processes are asked for */
 		ret = naming_compiled__run(capture->compiled, false, err);
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
+	if (!ret)
+		ret = stack_nodes__name_threads(capture->nodes, &capture->processes, err);
 	if (ret)
 		return ret;
 	capture->carried = pending_values__take(capture->pending);

@@ -45,6 +45,11 @@ struct cached_thread *stack_cache__thread(struct stack_cache *cache, uint32_t pr
 	return thread;
 }
 
+struct cached_thread *stack_cache__nth_thread(struct stack_cache *cache, size_t n)
+{
+	return &cache->threads[n];
+}
+
 struct cached_stack *stack_cache__native(struct stack_cache *cache, uint32_t tid)
 {
 	return &cache->natives[tid % STACK_CACHE_STACKS];

@@ -46,9 +46,11 @@ struct cached_stack {
 struct cached_thread {
 	uint32_t process, tid; /* its id; of the thread */
 	uint32_t row;	       /* the id of the thread under this name; 0: not known */
+	uint32_t serial;       /* of the process, as the tracker gave it */
 	uint32_t asked; /* bit n: runtimes[n] was asked for the name that the program gave it */
-	bool given;	/* the row has that name, which counts more than the kernel's */
-	char name[THREAD_NAME_BYTES];
+	bool given;	/* the row has that name, which counts more than the kernel's, */
+	bool settled;	/* and the kernel's has not changed since */
+	char name[THREAD_NAME_BYTES]; /* the kernel's, at its last sample */
 };
 
 struct stack_cache;
@@ -62,6 +64,9 @@ void stack_cache__forget(struct stack_cache *cache);
 /* Borrowed until the next call; without a row if nothing is known of the thread. */
 struct cached_thread *stack_cache__thread(struct stack_cache *cache, uint32_t process,
 					  uint32_t tid);
+
+/* Each of them in turn, number 0 to STACK_CACHE_THREADS - 1; without a row: none. */
+struct cached_thread *stack_cache__nth_thread(struct stack_cache *cache, size_t n);
 
 /* One that may be alike. */
 struct cached_stack *stack_cache__native(struct stack_cache *cache, uint32_t tid);

@@ -75,23 +75,28 @@ int stack_nodes__renew(struct stack_nodes *nodes)
 	return 0;
 }
 
-/* Asks the runtimes of the process that were not asked yet for the thread's name. 0; -ENOENT: they
- * have none; -EAGAIN: one is to be asked again; -ENOMEM. */
-static int ask_name(struct stack_nodes *nodes, const struct stack_owner *owner, const char *kernel,
+/* Those of the process that were not asked for the thread's name yet. */
+static uint32_t to_ask(const struct captured *captured, const struct cached_thread *thread)
+{
+	return thread->settled ? 0 : process__attached(captured->process) & ~thread->asked;
+}
+
+/* Asks them. 0; -ENOENT: they have none; -EAGAIN: one is to be asked again; -ENOMEM. */
+static int ask_name(struct stack_nodes *nodes, const struct captured *captured, const char *kernel,
 		    struct cached_thread *thread, char name[GIVEN_NAME_BYTES])
 {
-	uint32_t attached = process__attached(owner->captured->process);
+	uint32_t asks = to_ask(captured, thread);
 	int ret = -ENOENT, code;
 
 	for (int i = 0; nodes->opts.runtimes[i]; i++) {
 		const struct runtime *runtime = nodes->opts.runtimes[i];
 
-		if (!(attached & ~thread->asked & 1U << i))
+		if (!(asks & 1U << i))
 			continue;
 		code = runtime->thread_name
 			       ? runtime->thread_name(nodes->opts.sessions[i],
-						      owner->captured->process->pid, owner->tid,
-						      kernel, name, GIVEN_NAME_BYTES)
+						      captured->process->pid, thread->tid, kernel,
+						      name, GIVEN_NAME_BYTES)
 			       : -ENOENT;
 		if (code == -EAGAIN) {
 			ret = code;
@@ -104,23 +109,23 @@ static int ask_name(struct stack_nodes *nodes, const struct stack_owner *owner, 
 	return ret;
 }
 
-/* The name that the program has given to the thread: its row gets it. */
-static int name_thread(struct stack_nodes *nodes, const struct stack_owner *owner,
+/* The name that the program has given to the thread: its row gets it. `kernel` as the runtimes'
+ * hook takes it. */
+static int name_thread(struct stack_nodes *nodes, const struct captured *captured,
 		       const char *kernel, struct cached_thread *thread, struct err *err)
 {
 	char given[GIVEN_NAME_BYTES] = "";
-	int ret = ask_name(nodes, owner, kernel, thread, given);
+	int ret = ask_name(nodes, captured, kernel, thread, given);
 
 	if (ret == -ENOMEM)
 		return no_memory(err);
 	if (!ret)
 		ret = thread->row ? ids__thread_is_called(nodes->opts.ids, thread->row, given, err)
-				  : ids__thread(nodes->opts.ids, owner->captured->id, owner->tid,
-						given, &thread->row, err);
+				  : ids__thread(nodes->opts.ids, captured->id, thread->tid, given,
+						&thread->row, err);
 	else if (ret == -EAGAIN || ret == -ENOENT)
 		return 0;
-	thread->given = !ret;
-	memcpy(thread->name, owner->name, THREAD_NAME_BYTES);
+	thread->given = thread->settled = !ret;
 	return ret;
 }
 
@@ -134,18 +139,35 @@ int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *own
 	int ret = 0;
 
 	memcpy(kernel, owner->name, THREAD_NAME_BYTES);
+	memcpy(thread->name, owner->name, THREAD_NAME_BYTES);
+	thread->serial = owner->captured->serial;
 	/* A program that calls a thread otherwise mostly tells the kernel, too. */
-	if (thread->given && changed)
+	if (thread->given && changed) {
 		thread->asked = 0;
-	if ((!thread->given || changed) &&
-	    process__attached(owner->captured->process) & ~thread->asked)
-		ret = name_thread(nodes, owner, kernel, thread, err);
-	if (!ret && !thread->given && changed) {
+		thread->settled = false;
+	}
+	if (to_ask(owner->captured, thread))
+		ret = name_thread(nodes, owner->captured, kernel, thread, err);
+	if (!ret && !thread->given && changed)
 		ret = ids__thread(nodes->opts.ids, owner->captured->id, owner->tid, kernel,
 				  &thread->row, err);
-		memcpy(thread->name, owner->name, THREAD_NAME_BYTES);
-	}
 	*ret_id = thread->row;
+	return ret;
+}
+
+int stack_nodes__name_threads(struct stack_nodes *nodes, const struct captured_set *processes,
+			      struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < STACK_CACHE_THREADS; i++) {
+		struct cached_thread *thread = stack_cache__nth_thread(nodes->cache, i);
+		const struct captured *captured =
+			thread->row ? captured__find(processes, thread->serial) : NULL;
+
+		if (captured && to_ask(captured, thread))
+			ret = name_thread(nodes, captured, NULL, thread, err);
+	}
 	return ret;
 }
 

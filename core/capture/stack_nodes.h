@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/capture/captured.h"
 #include "core/capture/ids.h"
 #include "core/capture/naming.h"
 #include "core/capture/pairing.h"
@@ -47,6 +48,10 @@ int stack_nodes__renew(struct stack_nodes *nodes);
 /* The thread's row. */
 int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *owner,
 			uint32_t *ret_id, struct err *err);
+
+/* At the end, for those of the last threads whose names could not be told at their samples. */
+int stack_nodes__name_threads(struct stack_nodes *nodes, const struct captured_set *processes,
+			      struct err *err);
 
 /* The native stack, and the kernel's on top of it. */
 struct stack_natives {

@@ -38,6 +38,7 @@ struct thread_finds {
 	struct thread *threads;
 	uint64_t next_ns; /* not searched again before */
 	uint32_t searches;
+	bool ended; /* searched for the end */
 	_Alignas(max_align_t) char process[];
 };
 
@@ -193,14 +194,16 @@ int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, co
 	struct thread_finds *finds = find_process(names, pid);
 	struct thread *thread;
 	uint64_t time_ns = now_ns();
-	int ret;
+	int ret = 0;
 
 	if (!finds)
 		return -ENOENT;
 	thread = get_thread(finds, procfs__namespace_tid(pid, tid));
 	if (!thread)
 		return -ENOMEM;
-	if (!thread->name || strcmp(thread->kernel, kernel) != 0) {
+	if (!kernel && !finds->ended) {
+		ret = search_for(names, finds, thread);
+	} else if (kernel && (!thread->name || strcmp(thread->kernel, kernel) != 0)) {
 		bool may_search = time_ns >= max_of(finds->next_ns, thread->next_ns);
 
 		/* The name that another one's search has found is better than none; the one under
@@ -208,12 +211,14 @@ int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, co
 		if (!may_search && (!thread->name || thread->kernel[0]))
 			return -EAGAIN;
 		ret = may_search ? search_for(names, finds, thread) : 0;
-		if (ret)
-			return ret;
 	}
+	finds->ended = !kernel;
+	if (ret)
+		return ret;
 	if (!thread->name)
 		return -EAGAIN;
-	snprintf(thread->kernel, sizeof(thread->kernel), "%s", kernel);
+	if (kernel)
+		snprintf(thread->kernel, sizeof(thread->kernel), "%s", kernel);
 	snprintf(buf, size, "%s", thread->name);
 	return 0;
 }

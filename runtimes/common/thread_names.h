@@ -33,7 +33,8 @@ const void *thread_names__process(const struct thread_names *names, uint32_t pid
 
 /* As the hook, which is asked again when the kernel's name changes. No more than a tenth of the
  * time is spent on searching: a thread that another one's search has found may be told by the name
- * that it had then, so long ago at most. */
+ * that it had then, so long ago at most. With `kernel` NULL, which is for the end, all threads are
+ * searched, unless that was done for another one's end just before. */
 int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, const char *kernel,
 		      char *buf, size_t size);
 
