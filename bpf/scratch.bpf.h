@@ -24,8 +24,6 @@
 
 #define VMA_NODE_WORDS 32
 
-#define PLAIN_LOG2 8
-
 struct unwind_state {
 	__u64 pc, sp, rbp, rbx;
 	__u64 regs[UNWIND_REGS];    /* of the innermost frame, or the one under a signal frame */
@@ -54,7 +52,7 @@ struct unwind_state {
 	__u32 tabled;	     /* the rule is of a table */
 	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
 	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
-	__u64 plain[1 << PLAIN_LOG2]; /* code that is no trampoline: bpf/unwind_tableless.bpf.h */
+	__u64 plain;	     /* the last code that was seen to be no signal trampoline */
 };
 
 /* Of events, by their number. */

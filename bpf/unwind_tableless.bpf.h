@@ -6,23 +6,17 @@
 
 /* Frames of code that no table covers. */
 
-/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. Where
- * it is not is remembered, as most code without tables is of a compiler that runs with the program,
- * and one does not take the other's place. */
+/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. In a
+ * recursion of compiled code one frame after the other has the same address. */
 __noinline int unwind__is_sigreturn(struct unwind_state *u)
 {
-	const struct scratch *scratch = scratch__get();
-	__u64 code = 0, tag, *plain;
+	__u64 code = 0;
 
-	if (!u || !scratch)
-		return 0;
-	tag = (u->pc + scratch->proc.space * 0xbf58476d1ce4e5b9ULL) * 0x9e3779b97f4a7c15ULL;
-	plain = &u->plain[tag >> (64 - PLAIN_LOG2)];
-	if (*plain == tag || bpf_probe_read_user(&code, sizeof(code), (void *)u->pc))
+	if (!u || u->pc == u->plain || bpf_probe_read_user(&code, sizeof(code), (void *)u->pc))
 		return 0;
 	if (code == 0x0f0000000fc0c748ULL)
 		return 1;
-	*plain = tag;
+	u->plain = u->pc;
 	return 0;
 }
 
