@@ -309,9 +309,9 @@ def check_signals(terminal, braid, target):
 
 
 def check_dumb(terminal, braid, target):
-    terminal.run(f"clear; TERM=dumb {braid} top -p {target.pid}; echo status $?")
-    gate.matches(r"(?m)^braid: the terminal 'dumb' cannot show it: .*--once\nstatus 1$",
-                 terminal.wait("^status"), "a terminal that cannot is refused")
+    terminal.run(f"clear; TERM=dumb {braid} top -p {target.pid}; echo dumb: status $?")
+    gate.matches(r"(?m)^braid: the terminal 'dumb' cannot show it: .*--once\ndumb: status 1$",
+                 terminal.wait("^dumb: status [0-9]"), "a terminal that cannot is refused")
 
 
 gate.need_root()
