@@ -46,7 +46,7 @@ static const struct argp_option options[] = {
 	  "run of others (collapsed; default), or all",
 	  0 },
 	{ "keep-vm", OPT_KEEP_VM, NULL, 0, "Show the interpreters' own frames, too", 0 },
-	{ "runtimes", 'r', "LIST", 0, "Only frames of these runtimes: see record", 0 },
+	{ "runtimes", 'r', "RUNTIME,...", 0, "Only frames of these runtimes (default: of all)", 0 },
 	{}
 };
 
@@ -152,7 +152,7 @@ int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.args_doc = "",
+		.args_doc = "-p PID[,PID...]\n--core FILE",
 		.doc = "Show what each thread of a process does now: its stack with kernel, native "
 		       "and "
 		       "interpreted frames in one, what it waits for, and who holds that.\v"

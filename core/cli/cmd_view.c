@@ -380,7 +380,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 	static const struct argp argp = {
 		.options = report_options,
 		.parser = parse_report,
-		.args_doc = "[FILE]",
+		.args_doc = "[FILE|DIR]",
 		.doc = "Show a recording as text, or write it for other tools. FILE defaults to "
 		       "braid.db; nothing but this file "
 		       "is needed, no privilege and no target.\v"
@@ -456,7 +456,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 	static const struct argp argp = {
 		.options = flame_options,
 		.parser = parse_flame,
-		.args_doc = "[FILE]",
+		.args_doc = "[FILE|DIR]",
 		.doc = "Draw the interactive flame graph of a recording: one self-contained HTML "
 		       "or "
 		       "SVG file, by the ending of OUT (default braid.html; - is standard output, "

@@ -90,7 +90,7 @@ enum profile_state {
 	PROFILE_RUNNING,
 	PROFILE_WAITING,
 	PROFILE_PREEMPTED,
-	PROFILE_LOCKED, /* waiting for the lock of its interpreter */
+	PROFILE_LOCKED, /* waiting for the lock of its interpreter, or a monitor */
 };
 struct profile_cell {
 	uint64_t column;

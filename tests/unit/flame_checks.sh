@@ -198,7 +198,7 @@ check moments html << 'END'
 	t.is(labels('.thread').slice(0, 64), 'all threads,python3 (4711): worker-1 (4712),python3 (4711): \x3cb>w',
 		'threads');
 	t.is(labels('.event'), 'cpu,page \x3cfaults>', 'events');
-	t.is(t.one('.states').textContent, 'on CPUwaiting for the interpreter\u2019s lock', 'states have colours');
+	t.is(t.one('.states').textContent, 'on CPUwaiting for a lock (GIL, GVL, monitor)', 'states have colours');
 	const choose = (selector, value) => t.redrawn(() => {
 		t.one(selector).value = value;
 		t.one(selector).dispatchEvent(new Event('change'));

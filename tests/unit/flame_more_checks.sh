@@ -25,7 +25,7 @@ check moments html << 'END'
 	t.ok(!t.one('.tracks').hidden, 'a click goes back');
 	await t.press('[data-times=heatmap]');
 	t.is([...t.one('.cells').options].map(({ textContent }) => textContent).join(),
-		'on CPU,waiting for the interpreter\u2019s lock,all', 'what cells can count');
+		'on CPU,waiting for a lock (GIL, GVL, monitor),all', 'what cells can count');
 	const choose = value => t.redrawn(() => {
 		t.one('.cells').value = value;
 		t.one('.cells').dispatchEvent(new Event('change'));

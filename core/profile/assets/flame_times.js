@@ -10,7 +10,7 @@
 'use strict';
 
 const STATES = ['running', 'waiting', 'preempted', 'lock'];
-const STATE_NAMES = { running: 'on CPU', lock: 'waiting for the interpreter\u2019s lock' };
+const STATE_NAMES = { running: 'on CPU', lock: 'waiting for a lock (GIL, GVL, monitor)' };
 const TIME_VIEWS = { tracks: 'Threads', heatmap: 'Heatmap' };
 const CELL_FIELDS = 5;
 const TRACK = 14;
@@ -305,6 +305,13 @@ class FlameTimeline {
 				: this.textOf(state.range));
 	}
 
+	// A thread's name, cut where it would hide more of the track than that.
+	static fitted(context, name, tail, room) {
+		const excess = context.measureText(name + tail).width / room;
+		const fit = excess > 1 ? (name.length + tail.length) / excess - tail.length : name.length;
+		return cutText(name, Math.floor(fit)) + tail;
+	}
+
 	draw() {
 		const { canvas, colours, tracks, view } = this;
 		const width = view.clientWidth;
@@ -321,7 +328,7 @@ class FlameTimeline {
 		context.textBaseline = 'middle';
 		tracks.forEach(({ thread }, i) => {
 			const [, , tid, own] = thread === null ? [] : this.times.threads[thread];
-			const name = thread === null ? 'all' : `${own} (${tid})`;
+			const name = thread === null ? 'all' : FlameTimeline.fitted(context, own, ` (${tid})`, width / 3);
 			context.globalAlpha = 0.75;
 			context.fillStyle = colours.paper;
 			context.fillRect(0, i * TRACK, context.measureText(name).width + 6, TRACK - 1);
