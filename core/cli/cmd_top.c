@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <locale.h>
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@
 #define INTERVAL_S	 1
 #define WINDOW_S	 10
 #define WINDOW_MAX_S	 3600
-#define LIVE_BYTES	 (40 << 20) /* see core/profile/live_profile.h */
+#define LIVE_BYTES	 (40 << 20)  /* see core/profile/live_profile.h */
+#define MAPPED_BYTES	 (256 << 10) /* what is greater goes back to the system when it is freed */
 #define ENDED_POLL_MS	 100
 
 enum { OPT_FRAMES = 0x100, OPT_SORT, OPT_BY, OPT_WINDOW, OPT_ONCE };
@@ -350,6 +352,7 @@ static int run(struct top *top)
 	struct err err = {};
 	int ret = prepare(top, &loop, &err);
 
+	mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
 	if (!ret)
 		ret = session__open(&top->opts, &top->session, &err);
 	if (!ret && top->once)
@@ -372,7 +375,8 @@ int cmd_top(int argc, char **argv, const struct runtime *const *runtimes)
 	static const struct argp argp = {
 		.options = options,
 		.parser = parse,
-		.args_doc = "-p PID[,PID...]\n-- COMMAND...",
+		.args_doc = "-p PID[,PID...]\n-a|--cgroup PATH|--container ID|--name REGEX|--user "
+			    "NAME\n-- COMMAND...",
 		.doc = "Show what processes do now: functions by their share of the last seconds, "
 		       "or threads. Keys: ? shows them, q quits. What a COMMAND writes to the "
 		       "terminal is not shown. Needs what braid record needs.\v"

@@ -45,7 +45,6 @@ struct top {
 	struct session *session;
 	struct live_profile *live;
 	struct profile *profile; /* of the window, with all frames; NULL: none yet */
-	struct profile *viewed;	 /* with those that are shown; NULL: there are none */
 	struct rows rows;	 /* that fit the search, sorted */
 	size_t n_all;		 /* and with those that do not */
 	double shown_s;		 /* so many seconds are in it */

@@ -8,17 +8,9 @@
 
 #include "core/base/util.h"
 
-static void forget_view(struct top *top)
-{
-	if (top->viewed != top->profile)
-		profile__free(top->viewed);
-	top->viewed = NULL;
-	rows__done(&top->rows);
-}
-
 void top__done(struct top *top)
 {
-	forget_view(top);
+	rows__done(&top->rows);
 	profile__free(top->profile);
 	top->profile = NULL;
 }
@@ -51,20 +43,28 @@ static void keep_found(struct top *top)
 		regfree(&regex);
 }
 
+static int find_functions(struct top *top)
+{
+	struct profile *viewed = top->profile;
+	int ret = top->frames == FRAMES_ALL ? 0 : frames__view(top->profile, top->frames, &viewed);
+
+	if (!ret)
+		ret = rows__functions(viewed, &top->rows);
+	if (viewed != top->profile)
+		profile__free(viewed);
+	return ret;
+}
+
 int top__arrange(struct top *top)
 {
-	int ret = 0;
+	int ret;
 
-	forget_view(top);
+	rows__done(&top->rows);
 	top->changed = true;
 	if (!top->profile)
 		return 0;
-	top->viewed = top->profile;
-	if (top->by == TOP_FUNCTIONS && top->frames != FRAMES_ALL)
-		ret = frames__view(top->profile, top->frames, &top->viewed);
-	if (!ret)
-		ret = top->by == TOP_THREADS ? rows__threads(top->profile, &top->rows)
-					     : rows__functions(top->viewed, &top->rows);
+	ret = top->by == TOP_THREADS ? rows__threads(top->profile, &top->rows)
+				     : find_functions(top);
 	if (!ret && top->by == TOP_THREADS && !top->ended)
 		ret = top__add_threads(top);
 	if (ret)
@@ -78,13 +78,14 @@ int top__take(struct top *top, struct err *err)
 {
 	double elapsed_s = (now_ns() - top->begun_ns) / 1e9;
 	struct profile *profile = NULL;
-	int ret = cli__live_profile(top->live, top->opts.runtimes, &profile, err);
+	int ret;
 
+	top__done(top); /* before there is another one, as it may be large */
+	ret = cli__live_profile(top->live, top->opts.runtimes, &profile, err);
 	if (ret)
 		return ret;
 	if (profile->unit == PROFILE_SAMPLES)
 		profile->frequency_hz = top->opts.frequency_hz;
-	top__done(top);
 	top->profile = profile;
 	top->shown_s = top->once ? elapsed_s : min_of(elapsed_s, top->window_s);
 	return top__arrange(top) ? err__set(err, -ENOMEM, "out of memory") : 0;
