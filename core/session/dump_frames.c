@@ -8,6 +8,7 @@
 
 #include "core/base/u64map.h"
 #include "core/base/util.h"
+#include "core/elf/demangle.h"
 
 int dump_thread__add(struct dump_thread *thread, int kind, const char *function, const char *file,
 		     uint32_t line)
@@ -42,6 +43,7 @@ int dump_thread__add_kernel(struct dump_thread *thread, const char *text)
 			continue;
 		at += 2;
 		snprintf(name, sizeof(name), "%.*s", (int)min_of(strcspn(at, "+ \n"), 255u), at);
+		name[symbol_name__length(name)] = '\0';
 		if (name[0])
 			code = dump_thread__add(thread, KIND_KERNEL, name, "", 0);
 	}
