@@ -114,14 +114,3 @@ const char *function_names__find(const struct function_names *names, uint64_t en
 
 	return at ? text_of(&names->functions[at - 1]) : NULL;
 }
-
-size_t function_names__count(const struct function_names *names)
-{
-	return names->n;
-}
-
-uint64_t function_names__at(const struct function_names *names, size_t i, const char **ret)
-{
-	*ret = text_of(&names->functions[i]);
-	return names->functions[i].entry;
-}

@@ -22,9 +22,4 @@ __attribute__((format(printf, 3, 4))) int function_names__add(struct function_na
 #define FUNCTION_NAMES_MAX 3
 const char *function_names__find(const struct function_names *names, uint64_t entry);
 
-size_t function_names__count(const struct function_names *names);
-
-/* Each function in turn, `i` from 0 to count - 1: its entry, and its names as above. */
-uint64_t function_names__at(const struct function_names *names, size_t i, const char **ret);
-
 #endif

@@ -29,23 +29,6 @@ uint64_t cgroup_place__id_now(const struct cgroup_place *place)
 	return st.st_ino;
 }
 
-bool cgroup_place__is_populated(const struct cgroup_place *place)
-{
-	char path[CGROUP_PATH_BYTES + 16];
-	char line[64];
-	bool populated = false;
-	FILE *events;
-
-	snprintf(path, sizeof(path), "%s/cgroup.events", place->path);
-	events = fopen(path, "re");
-	if (!events) /* the root has none */
-		return errno == ENOENT && cgroup_place__id_now(place);
-	while (fgets(line, sizeof(line), events))
-		populated = populated || !strcmp(line, "populated 1\n");
-	fclose(events);
-	return populated;
-}
-
 static bool is_of(const char *path, unsigned magic)
 {
 	struct statfs fs;

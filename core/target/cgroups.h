@@ -49,7 +49,4 @@ int cgroup_place__find_container(const char *text, struct cgroup_place *ret, cha
 /* The id that the directory has now, which is another one where it was made again; 0: none. */
 uint64_t cgroup_place__id_now(const struct cgroup_place *place);
 
-/* Is there anything in it, or below? */
-bool cgroup_place__is_populated(const struct cgroup_place *place);
-
 #endif
