@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/elf/elf_words.h"
 
 /* src/runtime/symtab.go and funcdata.h: the number in the tree of inlined calls that is in force,
  * the tree, and its entries. */
@@ -28,20 +27,9 @@ static const struct {
 
 uint64_t go_names__data(const struct elf_file *file, const struct go_table *table)
 {
-	uint64_t at, n, word,
-		data = 0, gofunc = table->layout == GO_120 ? MODULE_GOFUNC_120 : MODULE_GOFUNC_118;
-	struct elf_words *words;
+	size_t gofunc = table->layout == GO_120 ? MODULE_GOFUNC_120 : MODULE_GOFUNC_118;
 
-	if (table->layout == GO_116 || elf_words__open(file, &words))
-		return 0;
-	for (size_t i = 0; !data && elf_words__writable(words, i, &at, &n); i++)
-		for (; !data && n; n--, at += 8)
-			if (elf_words__get(words, at, &word) && word == table->vaddr &&
-			    elf_words__get(words, at + 8, &word) &&
-			    word == table->vaddr + table->names_at)
-				elf_words__get(words, at + gofunc, &data);
-	elf_words__free(words);
-	return data;
+	return table->layout == GO_116 ? 0 : go_table__module_word(file, table, gofunc);
 }
 
 /* As Go itself shows it: what a generic function is made for is left out. */

@@ -18,6 +18,9 @@ static const uint32_t magics[GO_LAYOUTS_N] = {
 #define FUNCTIONS_MAX (1U << 24)
 #define TEXT_MAX      65536 /* of a name: instances of generic functions have long ones */
 #define HEADER_BYTES  80
+#define HEADER_TEXT   24
+#define TRIED_MAX     16  /* what looks like a header: each may take a look at the whole file */
+#define MODULE_TEXT   176 /* text of struct moduledata, src/runtime/symtab.go */
 #define SEGMENT_MAX   (1ULL << 30)
 #define ALIGNMENT     8 /* of the header; the linker aligns to 32 */
 
@@ -68,15 +71,16 @@ static bool is_code(const struct elf_file *file, uint64_t vaddr)
 	return false;
 }
 
+static const uint8_t header_rest[] = { 0, 0, 1, 8 };
+
 /* struct pcHeader of src/runtime/symtab.go: magic, 0, 0, 1, 8, then words. */
 static bool read_header(struct go_table *table, uint64_t words[9])
 {
-	static const uint8_t rest[] = { 0, 0, 1, 8 };
 	uint32_t magic;
 	int i = 0;
 
 	if (!go_table__u32(table, 0, &magic) || !read_at(table, 8, words, 9 * sizeof(*words)) ||
-	    memcmp(table->bytes + 4, rest, sizeof(rest)) != 0)
+	    memcmp(table->bytes + 4, header_rest, sizeof(header_rest)) != 0)
 		return false;
 	while (i < GO_LAYOUTS_N && magics[i] != magic)
 		i++;
@@ -95,6 +99,35 @@ static bool relocated(const struct elf_file *file, uint64_t vaddr, uint64_t *ret
 	found = elf_words__get(words, vaddr, ret);
 	elf_words__free(words);
 	return found;
+}
+
+uint64_t go_table__module_word(const struct elf_file *file, const struct go_table *table,
+			       size_t offset)
+{
+	uint64_t at, n, word, found = 0;
+	struct elf_words *words;
+
+	if (elf_words__open(file, &words))
+		return 0;
+	for (size_t i = 0; !found && elf_words__writable(words, i, &at, &n); i++)
+		for (; !found && n; n--, at += 8)
+			if (elf_words__get(words, at, &word) && word == table->vaddr &&
+			    elf_words__get(words, at + 8, &word) &&
+			    word == table->vaddr + table->names_at)
+				elf_words__get(words, at + offset, &found);
+	elf_words__free(words);
+	return found;
+}
+
+/* The address that entries count from: in the header, of a file that may be loaded anywhere by its
+ * relocations. From Go 1.26 on only the runtime's own data has it. */
+static bool find_text(const struct elf_file *file, struct go_table *table)
+{
+	if (!table->text && !relocated(file, table->vaddr + HEADER_TEXT, &table->text))
+		table->text = 0;
+	if (!table->text)
+		table->text = go_table__module_word(file, table, MODULE_TEXT);
+	return table->text != 0;
 }
 
 static bool is_table(const struct elf_file *file, struct go_table *table)
@@ -118,7 +151,7 @@ static bool is_table(const struct elf_file *file, struct go_table *table)
 	    table->files_at >= table->size || table->values_at >= table->size ||
 	    table->functions_at >= table->size)
 		return false;
-	if (text && !table->text && !relocated(file, table->vaddr + 24, &table->text))
+	if (text && !find_text(file, table))
 		return false;
 	return go_table__function(table, 0, &first) &&
 	       go_table__function(table, table->n_functions - 1, &last) &&
@@ -166,6 +199,8 @@ static bool is_magic(const uint8_t *at)
 {
 	uint32_t magic;
 
+	if (memcmp(at + sizeof(magic), header_rest, sizeof(header_rest)) != 0)
+		return false;
 	memcpy(&magic, at, sizeof(magic));
 	for (int i = 0; i < GO_LAYOUTS_N; i++)
 		if (magics[i] == magic)
@@ -178,6 +213,7 @@ static int scan_segment(const struct elf_file *file, const struct elf_segment *s
 {
 	uint8_t *bytes = malloc(segment->filesz);
 	uint64_t skipped = -segment->vaddr % ALIGNMENT;
+	int tried = 0;
 
 	if (!bytes)
 		return -ENOMEM;
@@ -185,6 +221,8 @@ static int scan_segment(const struct elf_file *file, const struct elf_segment *s
 		for (uint64_t at = skipped; at + HEADER_BYTES <= segment->filesz; at += ALIGNMENT) {
 			if (!is_magic(bytes + at))
 				continue;
+			if (++tried > TRIED_MAX)
+				break;
 			*ret = (struct go_table) { .bytes = bytes + at,
 						   .size = segment->filesz - at,
 						   .vaddr = segment->vaddr + at,

@@ -25,6 +25,11 @@ struct go_table {
 	size_t names_at, units_at, files_at, values_at, functions_at; /* offsets in bytes */
 };
 
+/* The word at an offset in what the runtime knows of the program (struct moduledata of
+ * src/runtime/symtab.go), which begins with pointers to the table and to its names. 0: none. */
+uint64_t go_table__module_word(const struct elf_file *file, const struct go_table *table,
+			       size_t offset);
+
 /* Cheap for files that are not Go's. */
 bool go_table__is_likely(const struct elf_file *file);
 
