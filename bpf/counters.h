@@ -35,6 +35,7 @@
 	X(WALK_CODE, "runtime frames unnamed: code object not readable")                    \
 	X(WALK_TRUNCATED, "runtime stacks cut: more frames than shown")                     \
 	X(CODE_LOST, "runtime frames unnamed: ring buffer or table full")                   \
+	X(TASK_READ, "samples without the task that the thread is at: not readable")        \
 	X(WALK_TAIL_CALL, "runtime stacks missing: walker not loaded")                      \
 	X(PROBE_UNKNOWN, "calls unseen: probe without a record")                            \
 	X(PROBE_READ, "calls unseen: arguments of the probe not readable")                  \

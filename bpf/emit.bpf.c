@@ -211,6 +211,7 @@ static __always_inline enum sent known__send_about(const struct rec_sample *samp
 	known__fill(&rec->known, sample, search);
 	rec->object = sample->object;
 	rec->link = sample->link;
+	rec->task = sample->task;
 	rec->peer = sample->peer;
 	rec->pad = 0;
 	bpf_ringbuf_submit(rec, ring__flags());
@@ -271,8 +272,9 @@ static __always_inline enum sent sample__send_once(struct scratch *scratch, __u3
 	known__find(&search, &scratch->content.hash, sample->tgid, n_words, now);
 	if (search.found == KNOWN_MAX)
 		return sample__keep(scratch, n_words, &search, now);
-	sent = sample->object || sample->link || sample->peer ? known__send_about(sample, &search)
-							      : known__send(sample, &search);
+	sent = sample->object || sample->link || sample->task || sample->peer
+		       ? known__send_about(sample, &search)
+		       : known__send(sample, &search);
 	if (sent == NOT_VALID)
 		return sample__send(scratch, n_words);
 	known = known__at(search.found);

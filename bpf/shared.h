@@ -127,6 +127,7 @@ enum {
 	WALKERS_PROBED, /* those until here have probes, too: shadow stacks */
 	WALKER_NODE = WALKERS_PROBED,
 	WALKER_PERL,
+	WALKER_GO,
 	WALKER_SHADOW
 };
 
@@ -346,6 +347,7 @@ struct rec_sample {
 	__u32 event; /* the session's number of it, from 1 */
 	__u32 cpu;
 	__u32 generation; /* ... as which of those that were kept there; 0: it is not kept */
+	__u64 task; /* number of the runtime's task that the thread is at (a coroutine); 0: none */
 	/* From here on, with the words: what is the same in other samples with this stack. */
 	__u32 tgid;
 	__u32 flags;
@@ -355,7 +357,7 @@ struct rec_sample {
 	struct rec_section sections[SECTIONS_MAX];
 	char comm[THREAD_NAME_BYTES];
 };
-_Static_assert(sizeof(struct rec_sample) == 112, "rec_sample");
+_Static_assert(sizeof(struct rec_sample) == 120, "rec_sample");
 
 struct rec_known { /* fields as in rec_sample */
 	__u32 type;
@@ -375,10 +377,11 @@ struct rec_known_about { /* the same, if it is about something: not all of these
 	struct rec_known known;
 	__u64 object;
 	__u64 link;
+	__u64 task;
 	__u32 peer;
 	__u32 pad;
 };
-_Static_assert(sizeof(struct rec_known_about) == 72, "rec_known_about");
+_Static_assert(sizeof(struct rec_known_about) == 80, "rec_known_about");
 
 /* A power of two above 127 + 2*1024 + 2*RUNTIME_PAIRS_MAX: the longest stack with one runtime in
  * it. With several their frames share the room. */

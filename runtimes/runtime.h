@@ -222,6 +222,8 @@ struct runtime {
 	bool runs_own_code;
 	/* What a user of `braid calls` has to know of its counts; NULL: nothing */
 	const char *calls_note;
+	/* What its program tells the numbers of (rec_sample.task): "goroutine"; NULL: nothing. */
+	const char *sampled_task;
 	/* The map among `maps`, or NULL, that holds one entry per slot (bpf/slots.bpf.h). */
 	const char *slot_map;
 	/* How its own allocator is seen at work, for -e alloc:NAME; NULL: not at all. */

@@ -312,6 +312,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 		.peer = rec->peer,
 		.object = rec->object,
 		.link = rec->link,
+		.task = rec->task,
 	};
 	struct stack_owner owner = { .tid = rec->tid, .name = rec->comm, .time_ns = rec->time_ns };
 	struct known_result result = {};

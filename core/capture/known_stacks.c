@@ -93,10 +93,11 @@ const struct rec_sample *known_stacks__take(struct known_stacks *known, const st
 	sample->event = rec->event;
 	sample->cpu = rec->cpu;
 	sample->condition = rec->condition;
-	sample->object = sample->link = sample->peer = 0;
+	sample->object = sample->link = sample->task = sample->peer = 0;
 	if (size >= sizeof(*about)) {
 		sample->object = about->object;
 		sample->link = about->link;
+		sample->task = about->task;
 		sample->peer = about->peer;
 	}
 	*ret_size = stack->size;

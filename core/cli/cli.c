@@ -168,8 +168,8 @@ static const struct argp_option view_options[] = {
 	{ "by", OPT_BY, "WHAT", 0,
 	  "Outermost level: state (running, waiting, ..., with and without the interpreter's "
 	  "lock), "
-	  "syscall (that the thread is in), process, thread, container, cgroup, or age (of what is "
-	  "outstanding)",
+	  "syscall (that the thread is in), process, thread, task (of the runtime's: goroutine), "
+	  "container, cgroup, or age (of what is outstanding)",
 	  1 },
 	{ "event", OPT_EVENT, "EVENT,...", 0,
 	  "Samples of this event (default: cpu, or else the first that was recorded), or of "
@@ -241,6 +241,15 @@ static bool parse_idle(struct argp_state *state, const char *text)
 	if (strcmp(text, "hide") != 0 && strcmp(text, "show") != 0)
 		cli__misused(state, "--idle takes hide or show, not '%s'", text);
 	return !strcmp(text, "show");
+}
+
+/* Is it what a runtime calls what its threads are at? */
+static bool is_task(const struct runtime *const *runtimes, const char *name)
+{
+	for (int i = 0; runtimes[i]; i++)
+		if (runtimes[i]->sampled_task && !strcmp(name, runtimes[i]->sampled_task))
+			return true;
+	return false;
 }
 
 /* Which threads' samples. */
@@ -319,7 +328,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		opts->show_idle = parse_idle(state, arg);
 		break;
 	case OPT_BY:
-		opts->filter.by = group__find(arg);
+		opts->filter.by = is_task(opts->runtimes, arg) ? PROFILE_BY_TASK : group__find(arg);
 		if (opts->filter.by == PROFILE_BYS_N)
 			cli__misused(state, "--by takes " GROUPS ", not '%s'", arg);
 		break;

@@ -135,11 +135,12 @@ struct view_opts {
 	bool force;
 	bool annotate;
 	bool show_idle;
+	const struct runtime *const *runtimes; /* whose words --by takes */
 	struct profile_filter filter;
 };
-#define VIEW_OPTS_DEFAULT                                     \
-	{                                                     \
-		.file = OUTPUT_DEFAULT, .db = DB_OPTS_DEFAULT \
+#define VIEW_OPTS_DEFAULT(words)                                                   \
+	{                                                                          \
+		.file = OUTPUT_DEFAULT, .db = DB_OPTS_DEFAULT, .runtimes = (words) \
 	}
 extern const struct argp view_argp; /* child parser; its input is a struct view_opts */
 

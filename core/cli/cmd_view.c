@@ -336,6 +336,7 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 
 	opts->view.filter.threads =
 		(opts->format && opts->format->threads) || opts->compared.old_file;
+	opts->view.filter.tasks = opts->format && opts->format->tasks;
 	opts->view.filter.times = is_page(opts) && !opts->compared.old_file;
 	opts->view.filter.instants = opts->format && opts->format->instants;
 	if ((is_page(opts) && !opts->compared.old_file) || (opts->format && opts->format->events))
@@ -402,7 +403,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "    --where \"service = web and time >= now-1h\"",
 		.children = children,
 	};
-	struct report_opts opts = { .view = VIEW_OPTS_DEFAULT, .frames = -1 };
+	struct report_opts opts = { .view = VIEW_OPTS_DEFAULT(runtimes), .frames = -1 };
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
 	if (opts.format && cli__refuses_terminal(opts.format, opts.view.output))
@@ -469,7 +470,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid flame --pid 4711 --lines -o worker.html app.db",
 		.children = children,
 	};
-	struct report_opts opts = { .view = VIEW_OPTS_DEFAULT,
+	struct report_opts opts = { .view = VIEW_OPTS_DEFAULT(runtimes),
 				    .view.output = "braid.html",
 				    .frames = -1 };
 	int status;

@@ -40,8 +40,9 @@ struct build {
 	size_t cap_stack;
 	size_t n_own; /* of these, without who has ended the wait */
 	int waker_kind;
-	bool *idle_threads; /* by thread: some of its time was left out */
-	uint32_t *threads;  /* by thread: number in the profile + 1 */
+	bool *idle_threads;	    /* by thread: some of its time was left out */
+	uint32_t *threads;	    /* by thread: number in the profile + 1 */
+	struct intern task_threads; /* the same, by task and thread */
 };
 
 /* Where there is no room for one more kind, groups look like native frames. */
@@ -201,16 +202,21 @@ static bool is_idle(struct build *build, struct sum *sum)
 	return true;
 }
 
-/* The number in the profile of a recorded thread, or of none. */
-static int number_thread(struct build *build, uint32_t thread, uint32_t *ret)
+/* The number in the profile of a stack's thread, or of none. */
+static int number_thread(struct build *build, const struct recorded_stack *stack, uint32_t *ret)
 {
 	const struct recorded *recorded = build->recorded;
+	uint32_t thread = stack->thread;
 	uint32_t row = thread == RECORDED_NONE ? recorded->threads.n : thread;
-	uint32_t *place = &build->threads[row];
+	uint64_t task = build->filter->tasks ? stack->task : 0;
+	uint32_t *place = task ? intern__at(&build->task_threads, task, row) : &build->threads[row];
 
+	if (!place)
+		return -ENOMEM;
 	if (!*place) {
 		struct profile_thread_of of = group__thread(recorded, thread);
 
+		of.task = task;
 		if (profile__add_thread(build->profile, &of, place))
 			return -ENOMEM;
 		++*place;
@@ -223,7 +229,7 @@ static int add_share(struct build *build, const struct sum *sum, const struct pr
 {
 	struct profile_share share = { .node = sum->node, .value = *value };
 
-	if (number_thread(build, sum->stack->thread, &share.thread))
+	if (number_thread(build, sum->stack, &share.thread))
 		return -ENOMEM;
 	return profile__add_share(build->profile, &share);
 }
@@ -256,8 +262,7 @@ static int add_cells(struct build *build, const struct sums *sums)
 		if (!sum || sums->rows[sum - 1].hidden || !moment->value)
 			continue;
 		cell.node = sums->rows[sum - 1].node;
-		if (number_thread(build, stack->thread, &cell.thread) ||
-		    profile__add_cell(profile, &cell))
+		if (number_thread(build, stack, &cell.thread) || profile__add_cell(profile, &cell))
 			return -ENOMEM;
 	}
 	if (!profile->instants)
@@ -369,9 +374,10 @@ static int add_titles(struct build *build, const struct selection *selection)
 	if (profile->unit == PROFILE_SAMPLES) /* what comes with others is no matter of a rate */
 		profile->frequency_hz = recorded->frequency_hz;
 	profile->target = strdup(recorded__text(recorded, recorded->target));
+	profile->task_name = strdup(recorded__text(recorded, recorded->task_name));
 	selection__others(selection, recorded, others, sizeof(others));
 	profile->other_events = strdup(others);
-	if (!profile->target || !profile->other_events)
+	if (!profile->target || !profile->task_name || !profile->other_events)
 		return -ENOMEM;
 	for (i = 0; !ret && i < recorded->counters.n; i++) {
 		const struct recorded_counter *counter = &recorded->counters.rows[i];
@@ -392,6 +398,7 @@ static void build_free(struct build *build)
 	free(build->stack);
 	free(build->idle_threads);
 	free(build->threads);
+	intern__done(&build->task_threads);
 	free(build);
 }
 
@@ -407,6 +414,7 @@ static int build_selected(const struct recorded *recorded, const struct profile_
 	build->recorded = recorded;
 	build->filter = filter;
 	build->profile = profile__new();
+	intern__init(&build->task_threads, RECORDED_NONE);
 	build->idle_threads = calloc(recorded->threads.n + 1, sizeof(*build->idle_threads));
 	build->threads = calloc(recorded->threads.n + 1, sizeof(*build->threads));
 	if (!build->profile || !build->idle_threads || !build->threads ||
@@ -436,6 +444,7 @@ int build__profile(const struct recorded *recorded, const char *what,
 		   const struct profile_filter *filter, struct profile **ret,
 		   struct merge_report *report, struct err *err)
 {
+	const char *name = recorded__text(recorded, recorded->task_name);
 	struct selection selection;
 	int code = selection__init(&selection, recorded, what, filter, err);
 
@@ -444,6 +453,10 @@ int build__profile(const struct recorded *recorded, const char *what,
 				"%s does not say who has ended waits: record with -e off-cpu "
 				"--waker",
 				what);
+	if (!code && filter->by == PROFILE_BY_TASK && !recorded->has_tasks)
+		code = err__set(err, -EINVAL,
+				"%s does not say what tasks its threads were at: leave out --by %s",
+				what, *name ? name : "task");
 	if (!code && build_selected(recorded, filter, &selection, ret, report))
 		code = err__set(err, -ENOMEM, "out of memory for the stacks in %s", what);
 	selection__done(&selection);

@@ -31,6 +31,7 @@ struct profile_filter {
 	uint64_t min_age_ns;	/* of what is outstanding only what has been held so long */
 	bool wakers;		/* what has ended a wait is shown inside it */
 	bool threads;		/* divide values among threads: profile->shares */
+	bool tasks;		/* the same, of a thread among its tasks */
 	bool times;		/* the same, and among columns of time: profile->cells */
 	bool instants;		/* the same, with columns of 1 ns */
 	bool histogram;		/* of the samples' values, too, in all and of each group */

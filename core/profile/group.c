@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/profile/group.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ static const char *const names[PROFILE_BYS_N] = {
 	[PROFILE_BY_STATE] = "state",	  [PROFILE_BY_SYSCALL] = "syscall",
 	[PROFILE_BY_PROCESS] = "process", [PROFILE_BY_THREAD] = "thread",
 	[PROFILE_BY_AGE] = "age",	  [PROFILE_BY_CONTAINER] = "container",
-	[PROFILE_BY_CGROUP] = "cgroup",
+	[PROFILE_BY_CGROUP] = "cgroup",	  [PROFILE_BY_TASK] = "task",
 };
 
 const char *group__name(enum profile_by by)
@@ -67,7 +68,7 @@ static const char *state_label(const struct rec_condition *condition)
 	return state ? state : "state not known";
 }
 
-uint32_t group__key(enum profile_by by, const struct recorded_stack *stack)
+uint64_t group__key(enum profile_by by, const struct recorded_stack *stack)
 {
 	switch (by) {
 	case PROFILE_BY_STATE:
@@ -81,6 +82,8 @@ uint32_t group__key(enum profile_by by, const struct recorded_stack *stack)
 		return stack->thread;
 	case PROFILE_BY_AGE:
 		return stack->age;
+	case PROFILE_BY_TASK:
+		return stack->task;
 	default:
 		return 0;
 	}
@@ -106,6 +109,18 @@ static void process_label(const struct recorded *recorded, uint32_t process, cha
 		snprintf(buf, size, "process not known");
 	else
 		snprintf(buf, size, "%.255s (%u)", recorded__text(recorded, row->name), row->pid);
+}
+
+static void task_label(const struct recorded *recorded, uint64_t task, char *buf, size_t size)
+{
+	const char *name = recorded__text(recorded, recorded->task_name);
+
+	if (!*name)
+		name = "task";
+	if (task)
+		snprintf(buf, size, "%.255s %" PRIu64, name, task);
+	else
+		snprintf(buf, size, "no %.255s", name);
 }
 
 static const char *age_label(uint8_t age)
@@ -163,6 +178,9 @@ void group__label(const struct recorded *recorded, enum profile_by by,
 		break;
 	case PROFILE_BY_AGE:
 		snprintf(buf, size, "%s", age_label(stack->age));
+		break;
+	case PROFILE_BY_TASK:
+		task_label(recorded, stack->task, buf, size);
 		break;
 	case PROFILE_BY_CONTAINER:
 	case PROFILE_BY_CGROUP:

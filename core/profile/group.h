@@ -14,9 +14,10 @@ enum profile_by {
 	PROFILE_BY_AGE,
 	PROFILE_BY_CONTAINER,
 	PROFILE_BY_CGROUP,
+	PROFILE_BY_TASK,
 	PROFILE_BYS_N,
 };
-#define GROUPS "state, syscall, process, thread, container, cgroup or age" /* for people */
+#define GROUPS "state, syscall, process, thread, task, container, cgroup or age" /* for people */
 
 /* "state", ...; NULL for PROFILE_BY_STACK. */
 const char *group__name(enum profile_by by);
@@ -28,7 +29,7 @@ enum profile_by group__find(const char *name);
 const char *group__state(const struct rec_condition *condition);
 
 /* The same number for stacks of one group. */
-uint32_t group__key(enum profile_by by, const struct recorded_stack *stack);
+uint64_t group__key(enum profile_by by, const struct recorded_stack *stack);
 
 /* Whose a thread (a row, or RECORDED_NONE) is; 0 and "" for what is not known. Borrowed. */
 struct profile_thread_of group__thread(const struct recorded *recorded, uint32_t thread);

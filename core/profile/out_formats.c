@@ -13,6 +13,7 @@ static const struct output_format formats[] = {
 	  .binary = true,
 	  .bare = true,
 	  .threads = true,
+	  .tasks = true,
 	  .events = true },
 	{ .name = "perf",
 	  .write = output__perf,

@@ -128,7 +128,7 @@ static int put_label(struct pprof *pprof, const char *name, const char *text)
 	return 0;
 }
 
-static int put_number_label(struct pprof *pprof, const char *name, uint32_t number)
+static int put_number_label(struct pprof *pprof, const char *name, uint64_t number)
 {
 	uint32_t key;
 
@@ -144,6 +144,7 @@ static int put_number_label(struct pprof *pprof, const char *name, uint32_t numb
 
 static int put_thread(struct pprof *pprof, const struct profile_thread *thread)
 {
+	const char *task = pprof->profile->task_name ?: "";
 	int err = put_number_label(pprof, "pid", thread->pid);
 
 	if (!err)
@@ -152,6 +153,8 @@ static int put_thread(struct pprof *pprof, const struct profile_thread *thread)
 		err = put_number_label(pprof, "tid", thread->tid);
 	if (!err)
 		err = put_label(pprof, "thread", thread->name);
+	if (!err)
+		err = put_number_label(pprof, *task ? task : "task", thread->task);
 	if (!err)
 		err = put_label(pprof, "container", thread->container);
 	return err ? err : put_label(pprof, "cgroup", thread->cgroup);

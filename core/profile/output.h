@@ -161,6 +161,7 @@ struct output_format {
 	bool binary;   /* not for terminals */
 	bool bare;     /* has no place for output__notes */
 	bool threads;  /* wants to know what is of which thread */
+	bool tasks;    /* ... and of which of its tasks */
 	bool events;   /* has room for all events of a recording: opts->others */
 	bool instants; /* wants to know when each sample was */
 	bool diff;     /* can compare two: opts->diff */

@@ -161,6 +161,7 @@ void profile__free(struct profile *profile)
 	free(profile->cells);
 	free(profile->interpreters);
 	free(profile->target);
+	free(profile->task_name);
 	free(profile->event);
 	free(profile->unit_name);
 	free(profile->other_events);

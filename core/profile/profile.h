@@ -101,6 +101,7 @@ struct profile_cell {
 
 struct profile_thread {
 	uint32_t pid, tid;
+	uint64_t task; /* that it was at; 0: none, or it does not matter */
 	char *process, *name;
 	char *cgroup, *container; /* of the process; "": not known, or none */
 };
@@ -108,6 +109,7 @@ struct profile_thread {
 /* The same, borrowed. */
 struct profile_thread_of {
 	uint32_t pid, tid;
+	uint64_t task;
 	const char *process, *name;
 	const char *cgroup, *container; /* NULL is as good as "" */
 };
@@ -160,6 +162,7 @@ struct profile {
 	enum profile_unit unit; /* PROFILE_SAMPLES unless the maker sets it */
 	char *unit_name;	/* NULL: "samples" */
 	char *event;		/* NULL: "cpu" */
+	char *task_name;	/* what threads' tasks are called; NULL: not known */
 	bool counts_calls;	/* weights are the time of the nodes' calls */
 	uint8_t group_kind;	/* of outermost frames that are no code, but what the user has
 				   grouped by; 0: there are none */

@@ -111,6 +111,7 @@ int profile__add_thread(struct profile *profile, const struct profile_thread_of 
 {
 	struct profile_thread thread = { of->pid,
 					 of->tid,
+					 of->task,
 					 strdup(of->process),
 					 strdup(of->name),
 					 strdup(of->cgroup ?: ""),
@@ -130,8 +131,9 @@ int profile__add_thread(struct profile *profile, const struct profile_thread_of 
 int profile__copy_thread(struct profile *profile, const struct profile_thread *thread,
 			 uint32_t *ret)
 {
-	const struct profile_thread_of of = { thread->pid,  thread->tid,    thread->process,
-					      thread->name, thread->cgroup, thread->container };
+	const struct profile_thread_of of = { thread->pid,	thread->tid,  thread->task,
+					      thread->process,	thread->name, thread->cgroup,
+					      thread->container };
 
 	return profile__add_thread(profile, &of, ret);
 }
@@ -200,6 +202,7 @@ struct profile *profile__like(const struct profile *from)
 	to->samples = from->samples;
 	to->unit_name = copy_of(from->unit_name, &failed);
 	to->event = copy_of(from->event, &failed);
+	to->task_name = copy_of(from->task_name, &failed);
 	to->other_events = copy_of(from->other_events, &failed);
 	to->nameless = copy_of(from->nameless, &failed);
 	to->target = copy_of(from->target, &failed);

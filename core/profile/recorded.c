@@ -29,9 +29,9 @@
 /* Empties them; of zeroed ones, too. */
 static void reset_indexes(struct recorded *recorded)
 {
-	struct intern *const indexes[] = { &recorded->stack_index, &recorded->measure_index,
-					   &recorded->link_index, &recorded->bucket_index,
-					   &recorded->moment_index };
+	struct intern *const indexes[] = { &recorded->stack_index,  &recorded->measure_index,
+					   &recorded->link_index,   &recorded->bucket_index,
+					   &recorded->moment_index, &recorded->task_index };
 
 	for (size_t i = 0; i < ARRAY_SIZE(indexes); i++) {
 		intern__done(indexes[i]);

@@ -82,6 +82,7 @@ struct recorded_stack {
 	uint32_t event, thread, native, runtime;
 	struct rec_condition condition;
 	uint8_t age;	/* of what is outstanding: 1 to RECORDED_AGES, by recorded__least_age; 0 */
+	uint64_t task;	/* 0: none; always unless keeps_tasks */
 	uint32_t waker; /* the stack of who has ended the wait; RECORDED_NONE unless keeps_wakers */
 	uint64_t samples, value; /* value saturates */
 	uint64_t last;		 /* number of the newest one, of all samples */
@@ -125,6 +126,7 @@ struct recorded {
 	size_t n_texts, cap_texts;
 	recorded_text kind_names[KINDS_MAX], kind_suffixes[KINDS_MAX]; /* "": no such kind */
 	recorded_text target;
+	recorded_text task_name; /* what tasks are called; "": not known */
 	recorded_text host;	 /* that it was made on */
 	recorded_text started;	 /* when, in UTC: "2026-11-24T06:30:00Z"; "": not known */
 	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC then; 0: not known */
@@ -147,6 +149,8 @@ struct recorded {
 	struct recorded_times times;	 /* the same */
 	bool keeps_buckets;		 /* set it before the first sample */
 	bool keeps_wakers;		 /* the same */
+	bool keeps_tasks;		 /* the same: there can be as many as samples */
+	bool has_tasks;			 /* some sample has one */
 	bool has_links;			 /* private: some sample has one */
 	uint64_t min_age_ns;	     /* the same: what is outstanding, but younger, is left out */
 	struct intern link_index;    /* private: of stacks, + 1, by their samples' links */
@@ -154,6 +158,7 @@ struct recorded {
 	struct intern bucket_index;  /* private: of buckets, + 1 */
 	struct intern moment_index;  /* private: of moments, + 1 */
 	struct intern measure_index; /* private: numbers of events with conditions, + 1 */
+	struct intern task_index;    /* private: the same of those with tasks */
 	uint32_t n_measures;
 	uint64_t n_samples;
 };

@@ -179,6 +179,7 @@ static int copy_stacks(const struct marks *marks, const bool *stacks, struct rec
 	const struct recorded *from = marks->from;
 	int ret = 0;
 
+	to->keeps_tasks = from->keeps_tasks;
 	for (size_t i = 0; !ret && i < from->nodes.n; i++) {
 		const struct recorded_node *row = &from->nodes.rows[i];
 		const struct sink_node node = { id_of(&from->nodes, row->parent),
@@ -195,6 +196,7 @@ static int copy_stacks(const struct marks *marks, const bool *stacks, struct rec
 						 .native = id_of(&from->nodes, row->native),
 						 .runtime = id_of(&from->nodes, row->runtime),
 						 .condition = row->condition,
+						 .task = row->task,
 						 .object = row->age ? recorded__least_age(row->age)
 								    : 0 };
 		struct recorded_stack *copy;

@@ -7,7 +7,7 @@
 #include "core/profile/recorded.h"
 #include "core/profile/recorded_row.h"
 
-/* The same number for stacks of the same event, waker and condition. */
+/* The same number for stacks of the same event, waker, condition and task. */
 static int number_measure(struct recorded *recorded, const struct recorded_stack *stack,
 			  uint32_t *ret)
 {
@@ -19,6 +19,13 @@ static int number_measure(struct recorded *recorded, const struct recorded_stack
 
 	if (!place)
 		return -ENOMEM;
+	if (!*place)
+		*place = ++recorded->n_measures;
+	if (stack->task) {
+		place = intern__at(&recorded->task_index, stack->task, *place);
+		if (!place)
+			return -ENOMEM;
+	}
 	if (!*place)
 		*place = ++recorded->n_measures;
 	*ret = *place;
@@ -100,6 +107,9 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 	uint32_t *linked = NULL;
 	int code;
 
+	recorded->has_tasks |= sample->task != 0;
+	if (recorded->keeps_tasks)
+		stack.task = sample->task;
 	if (sample->object && recorded__is_outstanding(recorded, stack.event))
 		stack.age = recorded__age(sample->object);
 	if (recorded->keeps_wakers && sample->link) {

@@ -91,8 +91,8 @@ struct sink_sample {
 	uint32_t runtime; /* innermost node of the runtimes' stack; 0: none */
 	uint32_t flags;	  /* SAMPLE_* of bpf/shared.h */
 	struct rec_condition condition;
-	uint32_t peer;	       /* tid; 0: none */
-	uint64_t object, link; /* as in rec_sample; 0: none */
+	uint32_t peer;		     /* tid; 0: none */
+	uint64_t object, link, task; /* as in rec_sample; 0: none */
 };
 
 struct sink;

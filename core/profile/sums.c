@@ -20,8 +20,10 @@ static void add_stack(struct sum *sum, const struct recorded_stack *stack)
 		add(&sum->preempted, stack->value);
 }
 
+#define OF_TASK (1ULL << 63)
+
 /* The same number for stacks that nothing tells apart but their frames: no rule of idle waits, not
- * who has ended them, nor, where threads matter, whose they are. */
+ * who has ended them, nor, where threads or tasks matter, whose they are. */
 static int number_wait(struct intern *waits, const struct profile_filter *filter,
 		       const struct recorded_stack *stack, uint32_t *ret)
 {
@@ -32,7 +34,7 @@ static int number_wait(struct intern *waits, const struct profile_filter *filter
 	uint32_t *place;
 
 	*ret = 0;
-	if (!threads && stack->waker == RECORDED_NONE)
+	if (!threads && stack->waker == RECORDED_NONE && !stack->task)
 		return 0;
 	place = intern__at(waits,
 			   (uint64_t)(stack->waker + 1) << 32 | (threads ? stack->thread : 0),
@@ -41,6 +43,13 @@ static int number_wait(struct intern *waits, const struct profile_filter *filter
 		return -ENOMEM;
 	if (!*place)
 		*place = waits->n;
+	if (stack->task) {
+		place = intern__at(waits, stack->task, OF_TASK | *place);
+		if (!place)
+			return -ENOMEM;
+		if (!*place)
+			*place = waits->n;
+	}
 	*ret = *place;
 	return 0;
 }

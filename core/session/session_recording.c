@@ -79,6 +79,10 @@ static int write_meta(struct session *session, struct err *err)
 
 	for (i = 0; !ret && i < (int)ARRAY_SIZE(rows); i++)
 		ret = recording__meta(session->recording, rows[i].key, rows[i].value, err);
+	for (i = 0; !ret && opts->runtimes[i]; i++)
+		if (opts->runtimes[i]->sampled_task)
+			ret = recording__meta(session->recording, META_TASK,
+					      opts->runtimes[i]->sampled_task, err);
 	return ret;
 }
 

@@ -88,6 +88,8 @@ static int meta_row(struct recorded *recorded, sqlite3_stmt *stmt)
 		return recorded__add_text(recorded, value, &recorded->symbols_package);
 	if (!strcmp(key, META_HOST))
 		return recorded__add_text(recorded, value, &recorded->host);
+	if (!strcmp(key, META_TASK))
+		return recorded__add_text(recorded, value, &recorded->task_name);
 	if (!strcmp(key, META_STARTED_AT))
 		return recorded__add_text(recorded, value, &recorded->started);
 	if (!strcmp(key, META_CLOCK_OFFSET_NS))
@@ -184,7 +186,8 @@ static struct sink_sample sample_of(sqlite3_stmt *stmt)
 						     .syscall = column_u32(stmt, 8) - 1 },
 				      .link = column_i64(stmt, 9, 0),
 				      .object = column_i64(stmt, 10, 0),
-				      .time_ns = column_count(stmt, 11) };
+				      .time_ns = column_count(stmt, 11),
+				      .task = column_i64(stmt, 12, 0) };
 }
 
 static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
@@ -217,9 +220,11 @@ static const struct reader readers[] = {
 	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
 	{ "node",     "id, parent, frame, offset",                    node_row,     1, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns",                       sample_row,   1, 2 },
+		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns, 0",                    sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link, object, time_ns",                         sample_row,   3, NOW },
+		      "state, lock, syscall, link, object, time_ns, 0",                      sample_row,   3, 4 },
+	{ "sample",   "id, thread, native, runtime, value, event, "
+		      "state, lock, syscall, link, object, time_ns, task",                   sample_row,   5, NOW },
 };
 /* clang-format on */
 
@@ -321,6 +326,7 @@ static int read_all(struct reading *reading, const struct profile_filter *filter
 		reading->recorded.times = *reading->times;
 	reading->recorded.keeps_buckets = filter->histogram;
 	reading->recorded.keeps_wakers = filter->wakers;
+	reading->recorded.keeps_tasks = filter->tasks || filter->by == PROFILE_BY_TASK;
 	reading->recorded.min_age_ns = filter->min_age_ns;
 	if (!ret && (filter->times || filter->instants) && reading->columns)
 		reading->recorded.columns = *reading->columns;

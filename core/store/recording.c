@@ -214,7 +214,8 @@ static int write_sample(struct sink *sink, const struct sink_sample *sample, str
 		sample->event, sample->thread, (int64_t)sample->cpu, sample->native,
 		sample->runtime, (int64_t)sample->flags, value, (uint32_t)sample->condition.state,
 		(uint32_t)sample->condition.lock, (uint32_t)(sample->condition.syscall + 1),
-		(int64_t)sample->object, sample->peer, (int64_t)sample->link);
+		(int64_t)sample->object, sample->peer, (int64_t)sample->link,
+		(int64_t)sample->task);
 
 	recording->n_samples += !ret;
 	return ret;

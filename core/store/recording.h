@@ -19,7 +19,7 @@
  * stays readable), -ESTALE (the file was moved or removed), -EIO, -ENOMEM; `err` has the sentence.
  * After a failed call only close may follow. */
 
-#define RECORDING_SCHEMA_VERSION 4
+#define RECORDING_SCHEMA_VERSION 5
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */
 
 /* Keys of the table meta: when the recording began, by CLOCK_MONOTONIC, and what CLOCK_REALTIME was
@@ -36,6 +36,7 @@
 /* The same: when, in UTC to the second, and where. */
 #define META_STARTED_AT	     "started_at"
 #define META_HOST	     "host"
+#define META_TASK	     "task" /* what sample.task are numbers of: "goroutine" */
 
 struct recording;
 

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/go.h"
 #include "core/base/util.h"
 #include "runtimes/go/go_names.h"
 #include "runtimes/go/go_rows.h"
+#include "runtimes/go/go_switches.h"
 #include "runtimes/go/go_table.h"
 #include "runtimes/runtime.h"
 
@@ -17,6 +19,7 @@
 struct runtime_image {
 	const struct elf_file *file;
 	struct go_table table;
+	struct go_places places;
 	uint64_t data; /* go_names__data */
 	bool has_data; /* it was looked for */
 	struct go_names_buf names;
@@ -25,6 +28,8 @@ struct runtime_image {
 struct runtime_session {
 	char unused;
 };
+
+static const char *const go_maps[] = { "go_procs", NULL };
 
 /* --- image --- */
 
@@ -79,10 +84,11 @@ static int go__prepare(const struct elf_file *file, struct runtime_image **ret_i
 		ret_verdict->support = RUNTIME_REFUSED;
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason),
 			 "its table of functions is of a form that braid does not know (Go 1.16 to "
-			 "1.25 are known)");
+			 "1.26 are known)");
 		return ret == -ENOMEM ? ret : 0;
 	}
 	image->file = file;
+	image->places = go_places__of(file, &image->table);
 	*ret_image = image;
 	return 0;
 }
@@ -123,15 +129,30 @@ static void go__close(struct runtime_session *session)
 static int go__attach(struct runtime_session *session, const struct runtime_target *target,
 		      void *ret_record, struct err *err)
 {
-	(void)session, (void)target, (void)ret_record, (void)err;
+	const struct go_places *places = &target->image->places;
+	struct go_proc_rec *rec = ret_record;
+
+	(void)session;
+	if (!places->known || !places->goid_at) {
+		err__set(err, 0, "which goroutines run is not found in this program");
+		return 0;
+	}
+	*rec = (struct go_proc_rec) { .g_at = places->g_at,
+				      .curg_at = places->curg_at,
+				      .goid_at = places->goid_at };
 	return 0;
 }
 
 const struct runtime runtime_go = {
 	.name = "go",
 	.suffix = "_[go]",
-	.versions = "Go 1.16 to 1.25, stripped or not",
-	.walker = -1,
+	.versions = "Go 1.16 to 1.26, stripped or not",
+	.walker = WALKER_GO,
+	.program = "walk_go",
+	.maps = go_maps,
+	.records = "go_procs",
+	.record_bytes = sizeof(struct go_proc_rec),
+	.sampled_task = "goroutine",
 	.detect = go__detect,
 	.prepare = go__prepare,
 	.image_free = go__image_free,

@@ -6,15 +6,16 @@
 
 #include <string.h>
 
+#include "bpf/go.h"
 #include "core/base/util.h"
 
 #define CODE_MAX 4096
 
 /* Offsets of struct g and gobuf (src/runtime/runtime2.go), which assembly of programs relies on:
  * the same since Go 1.5. In words. */
-#define G_M	   6 /* g.m */
-#define G_SCHED_SP 7 /* g.sched.sp; g.sched.pc follows */
-#define M_G0	   0 /* m.g0 */
+#define G_M	   (GO_G_M / 8) /* g.m */
+#define G_SCHED_SP 7		/* g.sched.sp; g.sched.pc follows */
+#define M_G0	   0		/* m.g0 */
 
 struct code {
 	uint8_t bytes[CODE_MAX];
@@ -88,17 +89,44 @@ static bool find_places(const struct code *code, struct go_places *ret)
 	       ret->curg_at < 8 * 256;
 }
 
+/* The status of a goroutine is changed by the one `lock cmpxchg %reg,N(%reg)` of casgstatus. What
+ * follows in struct g (src/runtime/runtime2.go) since Go 1.4 are the 32 bits of its lock, and then
+ * goid. */
+static uint32_t find_goid(const struct code *code)
+{
+	uint32_t found = 0;
+
+	for (size_t at = 0; (at = BEHIND(code, at, "\xf0\x0f\xb1"));) {
+		uint8_t mode = at < code->n ? code->bytes[at] : 0;
+		int32_t status = 0;
+
+		if ((mode & 0xc7) == 0x84) /* with an index */
+			continue;
+		if ((mode & 0xc0) == 0x80)
+			status = number_at(code, at + 1);
+		if (found || status <= 8 * G_SCHED_SP || status % 8 || status >= 8 * 256)
+			return 0;
+		found = status + 8;
+	}
+	return found;
+}
+
 struct go_places go_places__of(const struct elf_file *file, const struct go_table *table)
 {
 	struct go_places places = {};
 	struct go_function function;
 	struct code code;
 
-	for (size_t i = 0; !places.known && i < table->n_functions; i++)
-		if (go_table__function(table, i, &function) &&
-		    go_function__is(&function, "runtime.systemstack") &&
+	for (size_t i = 0; !(places.known && places.goid_at) && i < table->n_functions; i++) {
+		if (!go_table__function(table, i, &function))
+			continue;
+		if (go_function__is(&function, "runtime.systemstack") &&
 		    read_code(file, &function, &code))
 			places.known = find_places(&code, &places);
+		else if (go_function__is(&function, "runtime.casgstatus") &&
+			 read_code(file, &function, &code))
+			places.goid_at = find_goid(&code);
+	}
 	return places;
 }
 

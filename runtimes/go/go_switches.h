@@ -15,12 +15,13 @@ struct go_switch {
 	struct unwind_rule rule;
 };
 
-/* What is the same for all of a file's: found in the code of runtime.systemstack, so that no table
- * of versions is needed. */
+/* What is the same for all of a file's: found in the code of runtime.systemstack and
+ * runtime.casgstatus, so that no table of versions is needed. */
 struct go_places {
 	bool known;
 	int32_t g_at;	  /* of the thread's g, from the thread pointer */
 	uint32_t curg_at; /* of m.curg in m */
+	uint32_t goid_at; /* of g.goid in g; 0: not known */
 };
 struct go_places go_places__of(const struct elf_file *file, const struct go_table *table);
 

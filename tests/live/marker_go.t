@@ -86,6 +86,19 @@ def check_switches(name, target, program):
             f"{name}, grow: who needs more", told, *found)
 
 
+def check_tasks(name, target, program):
+    """The id of the goroutine, while its thread is on another stack."""
+    recorder = gate.recorder(HITS, target, symbol=program + ":runtime.copystack")
+    told = json.loads(gate.ask(target, f"who {HITS}"))
+    recording = gate.finish(recorder, HITS)
+    gate.equal([task for task, in recording.sql("SELECT task FROM sample ORDER BY time_ns")], told,
+               f"{name}: goroutines")
+    gate.equal(len(set(told)), HITS, f"{name}: which are as many")
+    out = gate.braid("report", "--format", "folded", "--by", "goroutine", recording.file).out
+    gate.equal({line.split(";")[0] for line in out.splitlines()}, {f"goroutine {one}" for one in told},
+               f"{name}: --by goroutine")
+
+
 def start(program):
     # The garbage collector starts goroutines and makes their stacks smaller, when it likes.
     target = gate.start(program, env={**os.environ, "GOGC": "off"})
@@ -99,6 +112,7 @@ if not os.path.exists(PROGRAM):
 process = start(PROGRAM)
 check_c("linked", process, PROGRAM)
 check_switches("linked", process, PROGRAM)
+check_tasks("linked", process, PROGRAM)
 stripped = gate.path("stripped")
 subprocess.run(["strip", "-o", stripped, "--keep-symbol=c_marker", PROGRAM], check=True)
 process = start(stripped)

@@ -2,12 +2,12 @@
 /* mksamples FILE: writes a recording of the samples on standard input, a line each, with tabs
  * between:
  *
- *	EVENT UNIT VALUE STATE LOCK SYSCALL PID:COMM TID:THREAD FRAME;FRAME;... [OBJECT]
+ *	EVENT UNIT VALUE STATE LOCK SYSCALL PID:COMM TID:THREAD FRAME;FRAME;... [OBJECT [TASK]]
  *
  * STATE: running, preempted, waiting, stopped or -. LOCK: held, free, waited or -. SYSCALL: a name
- * or -. Frames come root first: k:NAME of the kernel, n:NAME or n:NAME@IMAGE native (NAME may be
- * empty: it has none), with n:NAME@IMAGE+ADDRESS at that address and with the build id that the
- * file has now, KIND:NAME@FILE of a runtime. */
+ * or -. Tasks are called goroutines. Frames come root first: k:NAME of the kernel, n:NAME or
+ *n:NAME@IMAGE native (NAME may be empty: it has none), with n:NAME@IMAGE+ADDRESS at that address
+ *and with the build id that the file has now, KIND:NAME@FILE of a runtime. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,7 +208,8 @@ static void add_sample(char *line, uint64_t number)
 	thread = after_number(fields[7], &tid);
 	check(ids__thread(ids, process, tid, thread, &sample.thread, &err));
 	add_frames(&sample, process, fields[8]);
-	sample.object = line ? strtoull(line, NULL, 10) : 0;
+	sample.object = line ? strtoull(line, &line, 10) : 0;
+	sample.task = line ? strtoull(line, NULL, 10) : 0;
 	check(ids__sample(ids, &sample, &err));
 }
 
@@ -226,6 +227,7 @@ int main(int argc, char **argv)
 	check(recording__kind(recording, KIND_KERNEL, "kernel", "_[k]", &err));
 	check(recording__kind(recording, KIND_NATIVE, "native", "_[n]", &err));
 	check(recording__meta(recording, "target", "made up", &err));
+	check(recording__meta(recording, META_TASK, "goroutine", &err));
 	while (getline(&line, &size, stdin) > 0)
 		add_sample(line, ++number);
 	check(recording__close(recording, &err));

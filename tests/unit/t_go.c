@@ -18,6 +18,7 @@
 #define PROGRAM "fixtures/go/marked"
 
 static struct err err;
+static char program[4096];
 
 static struct elf_file *open_file(const char *path)
 {
@@ -39,6 +40,38 @@ static bool is_compared(const struct elf_file *file, const struct go_table *tabl
 	       !go_switches__of(file, table, places, function, switches);
 }
 
+/* Offset of a structure's member, by debug information as readelf shows it: the names, each with
+ * what follows of its entry. */
+static long member_at(const char *type, const char *member)
+{
+	char line[512], command[4200];
+	bool inside = false, found = false;
+	long offset = -1;
+	FILE *out;
+
+	snprintf(command, sizeof(command), "readelf --debug-dump=info %s 2>&1", program);
+	out = popen(command, "r");
+	while (out && offset < 0 && fgets(line, sizeof(line), out)) {
+		const char *name = strstr(line, "DW_AT_name"), *value = strrchr(line, ':');
+
+		if (strstr(line, "(DW_TAG_structure_type)"))
+			inside = false;
+		if (name && value) {
+			line[strcspn(line, "\n")] = '\0';
+			line[strlen(line) - (line[strlen(line) - 1] == ' ')] = '\0';
+			found = inside && !strcmp(value + 2, member);
+			inside |= !strcmp(value + 2, type);
+		} else if (found && strstr(line, "DW_AT_data_member_location")) {
+			offset = strtol(value + 1, NULL, 0);
+		}
+	}
+	while (out && fgets(line, sizeof(line), out)) {
+	}
+	if (out)
+		pclose(out);
+	return offset;
+}
+
 static void test_rows(const struct elf_file *file, const struct go_table *table)
 {
 	struct go_places places = go_places__of(file, table);
@@ -47,6 +80,8 @@ static void test_rows(const struct elf_file *file, const struct go_table *table)
 	size_t compared = 0, wrong = 0, n = 0;
 
 	ok(places.known && places.g_at == -8 && places.curg_at > 8, "where a thread's g is");
+	is_int(places.goid_at, member_at("runtime.g", "goid"), "where a goroutine's id is");
+	is_int(places.curg_at, member_at("runtime.m", "curg"), "where a thread's goroutine is");
 	ok(!unwind_table__build_with(file, go_rows__read, &own, &err) &&
 		   !unwind_table__build(file, &debug, &err),
 	   "both tables are built");
@@ -129,10 +164,9 @@ int main(void)
 	const char *output = getenv("OUTPUT");
 	struct elf_file *file;
 	struct go_table table;
-	char path[4096];
 
-	snprintf(path, sizeof(path), "%s/" PROGRAM, output ? output : "build");
-	file = open_file(path);
+	snprintf(program, sizeof(program), "%s/" PROGRAM, output ? output : "build");
+	file = open_file(program);
 	if (!file) {
 		printf("1..0 # SKIP there is no Go\n");
 		return 0;

@@ -137,6 +137,8 @@ static void test_versions(void)
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 		{ "tests/unit/recording_v3.sql",
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
+		{ "tests/unit/recording_v4.sql",
+		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 	};
 	static const struct profile_filter all = {}, cpu = { .event = "cpu" },
 					   other = { .event = "faults" };

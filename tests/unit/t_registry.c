@@ -76,7 +76,7 @@ static void check_hooks(const struct runtime *runtime)
 	ok(!runtime->attach || (runtime->open && runtime->prepare),
 	   "%s: instances have a session and an image", name);
 	ok(!runtime->on_code || runtime->symbolize, "%s: what is learnt can be asked for", name);
-	ok(!walker || (runtime->attach && runtime->symbolize),
+	ok(!walker || (runtime->attach && (runtime->symbolize || runtime->resolve)),
 	   "%s: a walker's frames have names and processes", name);
 }
 

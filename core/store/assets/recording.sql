@@ -1,4 +1,4 @@
--- Schema of a recording, version 4. docs/recording.md explains it and has example queries.
+-- Schema of a recording, version 5. docs/recording.md explains it and has example queries.
 
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY,
@@ -85,7 +85,8 @@ CREATE TABLE sample (
 	syscall INTEGER, -- the number of the system call that the thread is in, + 1
 	object INTEGER, -- what it is about: the address of a futex or a lock, the bytes of block I/O, how many ns it was held, ...
 	peer INTEGER, -- the other thread (its id) that it is about
-	link INTEGER -- samples with the same one belong together
+	link INTEGER, -- samples with the same one belong together
+	task INTEGER -- the number that a runtime gives to what the thread works at (meta: task); 0: none; since version 5
 );
 CREATE TABLE counter ( -- what was lost, and why
 	name TEXT PRIMARY KEY,
