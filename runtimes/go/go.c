@@ -7,6 +7,7 @@
 
 #include "bpf/go.h"
 #include "core/base/util.h"
+#include "runtimes/go/go_idle.h"
 #include "runtimes/go/go_names.h"
 #include "runtimes/go/go_rows.h"
 #include "runtimes/go/go_switches.h"
@@ -153,6 +154,7 @@ const struct runtime runtime_go = {
 	.records = "go_procs",
 	.record_bytes = sizeof(struct go_proc_rec),
 	.sampled_task = "goroutine",
+	.idle = go_idle,
 	.detect = go__detect,
 	.prepare = go__prepare,
 	.image_free = go__image_free,

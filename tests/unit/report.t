@@ -108,6 +108,31 @@ def check_states():
               ["fsync", "futex", "nanosleep", "no system call", "read"], "--by syscall")
 
 
+def check_tasks():
+    """A thread's samples by the task that it was at, numbers beyond 32 bits, too."""
+    first, second = 7, 7 + (1 << 32)
+    made(f"cpu samples 1 running - - 42:app 42:app n:main;n:f 0 {first}",
+         f"cpu samples 2 running - - 42:app 42:app n:main;n:f 0 {second}",
+         f"cpu samples 4 running - - 42:app 43:w n:main;n:f 0 {first}",
+         "cpu samples 8 running - - 42:app 43:w n:main;n:f",
+         "wall ns 16 running - - 42:app 43:w n:main;n:f 0 9")
+    want = [f"goroutine {first};main;f 5", f"goroutine {second};main;f 2", "no goroutine;main;f 8"]
+    tap.equal(sorted(folded("--by", "goroutine")), sorted(want), "--by what the runtime calls it")
+    tap.equal(sorted(folded("--by", "task")), sorted(want), "--by task")
+    tap.equal(folded(), ["main;f 15"], "else they are the same")
+    tap.equal(folded("--by", "thread"), ["app (42);main;f 3", "w (43);main;f 12"], "--by thread")
+    out = report("--by", "goroutine", "--event", "wall", "--histogram")[1]
+    tap.ok("goroutine 9" in out, "a histogram's groups", out)
+    app, w = (f" {{pid=42}} {{process=app}} {{tid={tid}}} {{thread={name}}}" for tid, name in ((42, "app"), (43, "w")))
+    tap.equal(sorted(line for line in pprof("--event", "cpu") if line.startswith("stack")), [
+        f"stack 1 main;f{app} {{goroutine={first}}}", f"stack 2 main;f{app} {{goroutine={second}}}",
+        f"stack 4 main;f{w} {{goroutine={first}}}", f"stack 8 main;f{w}"], "pprof: labels")
+    made("cpu samples 1 running - - 42:app 42:app n:main")
+    status, out, err = report("--by", "goroutine")
+    tap.equal((status, out), (1, ""), "where there are none: status")
+    tap.matches("does not say what tasks its threads were at: leave out --by goroutine", err, "says why")
+
+
 def check_filters():
     made(*WALL)
     total = {words: sum(int(line.split()[-1]) for line in folded(*words)) for words in (
@@ -121,7 +146,7 @@ def check_filters():
     for words, status, says in (
             (["--state", "asleep"], 2, "--state takes running, .*, not 'asleep'"),
             (["--state", "running,"], 2, "--state takes"),
-            (["--by", "colour"], 2, "--by takes state, syscall, process, thread, container, cgroup or age, not 'colour'"),
+            (["--by", "colour"], 2, "--by takes state, syscall, process, thread, task, container, cgroup or age, not 'colour'"),
             (["--idle", "maybe"], 2, "--idle takes hide or show, not 'maybe'"),
             (["--histogram=tea"], 2, "--histogram takes stacks or nothing, not 'tea'"),
             (["--histogram", "--format", "tree"], 2, "--histogram is a format of its own"),
@@ -199,6 +224,9 @@ PARKS = ("n:start@/lib/libjvm.so;jvm:java.util.concurrent.ThreadPoolExecutor.run
          "n:Unsafe_Park@/lib/libjvm.so;") + LIBC
 
 # What is hidden: lock, system call, thread, frames.
+GO_WORKER = "n:main;go:runtime.mcall@;go:runtime.park_m@;go:runtime.schedule@"
+GO_SLEEPS = "go:runtime.notesleep@;go:runtime.futexsleep@;go:runtime.futex@;k:futex_wait"
+GO_STOPS = f"go:runtime.stopm@;go:runtime.mPark@;{GO_SLEEPS}"
 IDLE = {
     "an executor's worker": f"- futex w {EXECUTOR};{LIBC}",
     "asyncio":
@@ -244,6 +272,20 @@ IDLE = {
         "python:_ConnectionBase.recv@/a/multiprocessing/connection.py;n:read",
     "libevent": "- epoll_wait app n:main;n:event_base_loop;n:epoll_dispatch;n:epoll_wait",
     "redis": "- epoll_wait app n:main;n:aeMain;n:aeProcessEvents;n:aeApiPoll;n:epoll_wait",
+    "a thread of Go without work": f"- futex app {GO_WORKER};go:runtime.findRunnable@;{GO_STOPS}",
+    "the same up to Go 1.18": f"- futex app {GO_WORKER};go:runtime.findrunnable@;{GO_STOPS}",
+    "one that has handed its work on": f"- futex app {GO_WORKER};go:runtime.startlockedm@;{GO_STOPS}",
+    "Go's poller":
+        f"- epoll_pwait app {GO_WORKER};go:runtime.findRunnable@;go:runtime.netpoll@;go:runtime.epollwait@;k:ep_poll",
+    "the same since Go 1.21":
+        f"- epoll_pwait app {GO_WORKER};go:runtime.findRunnable@;go:runtime.netpoll@;"
+        "go:internal/runtime/syscall.EpollWait@;go:internal/runtime/syscall.Syscall6@;k:ep_poll",
+    "Go's monitor": "- nanosleep app n:main;go:runtime.mstart1@;go:runtime.sysmon@;go:runtime.usleep@;k:do_nanosleep",
+    "Go's thread for threads":
+        f"- futex app n:main;go:runtime.mstart1@;go:runtime.templateThread@;{GO_SLEEPS}",
+    "Go's thread for signals":
+        "- futex app n:main;go:os/signal.loop@;go:os/signal.signal_recv@;go:runtime.notetsleepg@;"
+        "go:runtime.notetsleep_internal@;go:runtime.futexsleep@;go:runtime.futex@",
     "nginx's master": "- rt_sigsuspend nginx n:main;n:ngx_master_process_cycle;n:sigsuspend",
     "WEBrick":
         "- pselect6 ruby n:x;ruby:block~in~WEBrick::GenericServer#start@/s.rb;ruby:IO.select@;n:select",
@@ -254,6 +296,9 @@ IDLE = {
 
 # What is not, though it looks alike.
 SHOWN = {
+    "Go, for the world to start": f"- futex app {GO_WORKER};go:runtime.gcstopm@;{GO_STOPS}",
+    "Go, for a goroutine of its own": f"- futex app {GO_WORKER};go:runtime.stoplockedm@;go:runtime.mPark@;{GO_SLEEPS}",
+    "Go, for a lock": "- futex app n:main;go:runtime.sysmon@;go:runtime.lock2@;go:runtime.futexsleep@;go:runtime.futex@",
     "an executor's worker that waits for the lock": f"waited futex w {EXECUTOR};{LIBC}",
     "an executor's worker in a task": f"- futex w {EXECUTOR};python:_WorkItem.run@/t.py;{LIBC}",
     "an executor's worker that reads": f"- read w {EXECUTOR};{LIBC}",
@@ -461,6 +506,7 @@ def check_terminal():
 
 check_states()
 check_filters()
+check_tasks()
 check_ages()
 check_units()
 check_histogram()

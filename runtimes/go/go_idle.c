@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/go/go_idle.h"
+
+#define SLEEPS "mPark|notesleep|notetsleep|notetsleepg|notetsleep_internal|futexsleep|futex"
+
+/* Waits of goroutines themselves are no waits of threads. What is here are threads without one, and
+ * those of the runtime's own. */
+const struct idle_rule go_idle[] = {
+	/* Not for the world to be started again (gcstopm), nor for the goroutine that is locked to
+	 * the thread (stoplockedm, which does not come here). */
+	{ .function = "runtime.stopm",
+	  .through = "runtime.@(" SLEEPS ")",
+	  .outer = "runtime.@(find[rR]unnable|startlockedm)",
+	  .syscalls = IDLE_LOCKS,
+	  .source = "stopm of src/runtime/proc.go (Go 1.16 to 1.26)" },
+	/* `list := netpoll(delay)` */
+	{ .function = "runtime.netpoll",
+	  .through = "@(runtime.epollwait|*syscall*.EpollWait|*syscall*.Syscall6)",
+	  .outer = "runtime.find[rR]unnable",
+	  .syscalls = IDLE_POLLS,
+	  .source = "findRunnable of src/runtime/proc.go (Go 1.16 to 1.26)" },
+	{ .function = "runtime.sysmon",
+	  .through = "runtime.@(usleep|" SLEEPS ")",
+	  .syscalls = "nanosleep " IDLE_LOCKS,
+	  .source = "sysmon of src/runtime/proc.go (Go 1.16 to 1.26)" },
+	{ .function = "runtime.templateThread",
+	  .through = "runtime.@(" SLEEPS ")",
+	  .syscalls = IDLE_LOCKS,
+	  .source = "templateThread of src/runtime/proc.go (Go 1.16 to 1.26)" },
+	{ .function = "os/signal.signal_recv",
+	  .through = "runtime.@(" SLEEPS ")",
+	  .syscalls = IDLE_LOCKS,
+	  .source = "signal_recv of src/runtime/sigqueue.go (Go 1.16 to 1.26)" },
+	{}
+};
