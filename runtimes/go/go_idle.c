@@ -10,7 +10,7 @@ const struct idle_rule go_idle[] = {
 	 * the thread (stoplockedm, which does not come here). */
 	{ .function = "runtime.stopm",
 	  .through = "runtime.@(" SLEEPS ")",
-	  .outer = "runtime.@(find[rR]unnable|startlockedm)",
+	  .outer = "runtime.@(find[rR]unnable|startlockedm|exitsyscall0)",
 	  .syscalls = IDLE_LOCKS,
 	  .source = "stopm of src/runtime/proc.go (Go 1.16 to 1.26)" },
 	/* `list := netpoll(delay)` */

@@ -275,6 +275,8 @@ IDLE = {
     "a thread of Go without work": f"- futex app {GO_WORKER};go:runtime.findRunnable@;{GO_STOPS}",
     "the same up to Go 1.18": f"- futex app {GO_WORKER};go:runtime.findrunnable@;{GO_STOPS}",
     "one that has handed its work on": f"- futex app {GO_WORKER};go:runtime.startlockedm@;{GO_STOPS}",
+    "one that has left its goroutine to others":
+        f"- futex app n:main;go:runtime.mcall@;go:runtime.exitsyscall0@;{GO_STOPS}",
     "Go's poller":
         f"- epoll_pwait app {GO_WORKER};go:runtime.findRunnable@;go:runtime.netpoll@;go:runtime.epollwait@;k:ep_poll",
     "the same since Go 1.21":
