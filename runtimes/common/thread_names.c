@@ -194,14 +194,17 @@ int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, co
 	struct thread_finds *finds = find_process(names, pid);
 	struct thread *thread;
 	uint64_t time_ns = now_ns();
+	bool ends;
 	int ret = 0;
 
 	if (!finds)
 		return -ENOENT;
+	ends = !kernel && !finds->ended;
+	finds->ended = !kernel;
 	thread = get_thread(finds, procfs__namespace_tid(pid, tid));
 	if (!thread)
 		return -ENOMEM;
-	if (!kernel && !finds->ended) {
+	if (ends) {
 		ret = search_for(names, finds, thread);
 	} else if (kernel && (!thread->name || strcmp(thread->kernel, kernel) != 0)) {
 		bool may_search = time_ns >= max_of(finds->next_ns, thread->next_ns);
@@ -212,7 +215,6 @@ int thread_names__get(struct thread_names *names, uint32_t pid, uint32_t tid, co
 			return -EAGAIN;
 		ret = may_search ? search_for(names, finds, thread) : 0;
 	}
-	finds->ended = !kernel;
 	if (ret)
 		return ret;
 	if (!thread->name)

@@ -314,18 +314,21 @@ static void make_moments(struct profile *profile)
 	uint32_t thread, i;
 
 	make_small(profile);
-	if (profile__add_thread(profile,
-				&(struct profile_thread_of) { 4711, 4712, "python3", "worker-1",
-							      NULL, NULL },
-				&thread) ||
-	    profile__add_thread(profile,
-				&(struct profile_thread_of) { 4711, 4713, "python3", "<b>worker-2",
-							      NULL, NULL },
-				&thread) ||
-	    profile__add_thread(profile,
-				&(struct profile_thread_of) { 4800, 4800, "reader", "reader", NULL,
-							      NULL },
-				&thread))
+	if (profile__add_thread(
+		    profile,
+		    &(struct profile_thread_of) {
+			    .pid = 4711, .tid = 4712, .process = "python3", .name = "worker-1" },
+		    &thread) ||
+	    profile__add_thread(
+		    profile,
+		    &(struct profile_thread_of) {
+			    .pid = 4711, .tid = 4713, .process = "python3", .name = "<b>worker-2" },
+		    &thread) ||
+	    profile__add_thread(
+		    profile,
+		    &(struct profile_thread_of) {
+			    .pid = 4800, .tid = 4800, .process = "reader", .name = "reader" },
+		    &thread))
 		abort();
 	profile->n_columns = 100;
 	profile->column_ns = 100000000;

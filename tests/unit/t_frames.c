@@ -184,7 +184,8 @@ static void check_shares(void)
 	add(profile, "s:f add@libvm", 1);
 	add(profile, "s:f add@libvm more@libvm", 2);
 	profile__add_thread(profile,
-			    &(struct profile_thread_of) { 7, 8, "app", "worker", NULL, NULL },
+			    &(struct profile_thread_of) {
+				    .pid = 7, .tid = 8, .process = "app", .name = "worker" },
 			    &thread);
 	profile__add_share(profile, &(struct profile_share) { 2, thread, { .weight = 1 } });
 	profile__add_share(profile, &(struct profile_share) { 3, thread, { .weight = 2 } });

@@ -85,16 +85,21 @@ static void test_threads(void)
 	struct rows rows;
 
 	profile__add_thread(profile,
-			    &(struct profile_thread_of) { 10, 10, "app", "app", NULL, NULL },
+			    &(struct profile_thread_of) {
+				    .pid = 10, .tid = 10, .process = "app", .name = "app" },
 			    &threads[0]);
 	profile__add_thread(profile,
-			    &(struct profile_thread_of) { 10, 11, "app", "before", NULL, NULL },
+			    &(struct profile_thread_of) {
+				    .pid = 10, .tid = 11, .process = "app", .name = "before" },
 			    &threads[1]);
 	profile__add_thread(profile,
-			    &(struct profile_thread_of) { 10, 11, "app", "after\n", NULL, NULL },
+			    &(struct profile_thread_of) {
+				    .pid = 10, .tid = 11, .process = "app", .name = "after\n" },
 			    &threads[2]);
-	profile__add_thread(profile, &(struct profile_thread_of) { 12, 12, "tool", "", NULL, NULL },
-			    &threads[3]);
+	profile__add_thread(
+		profile,
+		&(struct profile_thread_of) { .pid = 12, .tid = 12, .process = "tool", .name = "" },
+		&threads[3]);
 	add_share(profile, threads[1], 2);
 	add_share(profile, threads[3], 4);
 	add_share(profile, threads[2], 3);
