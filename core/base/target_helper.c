@@ -22,6 +22,7 @@
  * more than one. */
 #define WAIT_MAX_MS	500
 #define WAIT_MIN_MS	10
+#define SIGNAL_WAIT_MS	100 /* after a signal: what does answer, does so within this */
 #define WHOLE_MAX_MS	4000
 #define ALLOWANCE_MS	1000
 #define REFILL_PER_CENT 2
@@ -208,14 +209,14 @@ static int allowed_ms(void)
 }
 
 /* Until there is an answer; 0. A signal that the caller has blocked, to take it in its own time,
- * ends the wait and stays for it. */
+ * ends the wait before long and stays for it. */
 static int wait_answer(uint64_t end_ns)
 {
 	struct pollfd polled[] = { { .fd = helper.fd, .events = POLLIN },
 				   { .fd = -1, .events = POLLIN } };
 	uint64_t now = now_ns(), began = now;
+	bool interrupted = false;
 	sigset_t ending;
-	int n = 0;
 
 	sigemptyset(&ending);
 	sigaddset(&ending, SIGINT);
@@ -223,15 +224,19 @@ static int wait_answer(uint64_t end_ns)
 	sigaddset(&ending, SIGHUP);
 	polled[1].fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
 	end_ns = min_of(end_ns, now + allowed_ms() * NSEC_PER_MS);
-	while (n <= 0 && now < end_ns) {
-		n = poll(polled, 2, (end_ns - now) / NSEC_PER_MS + 1);
+	while (!polled[0].revents && now < end_ns) {
+		poll(polled, interrupted ? 1 : 2, (end_ns - now) / NSEC_PER_MS + 1);
 		now = now_ns();
+		if (polled[1].revents && !interrupted) {
+			interrupted = true;
+			end_ns = min_of(end_ns, now + SIGNAL_WAIT_MS * NSEC_PER_MS);
+		}
 	}
 	close_fd(&polled[1].fd);
-	if (n > 0 && polled[0].revents)
+	if (polled[0].revents)
 		return 0;
 	helper.allowance_ms -= min_of((int64_t)((now - began) / NSEC_PER_MS), helper.allowance_ms);
-	return n > 0 ? -EINTR : -ETIMEDOUT;
+	return interrupted ? -EINTR : -ETIMEDOUT;
 }
 
 /* One question to a helper that runs. -EPIPE: it has died, before or after it had the question. */
