@@ -9,6 +9,7 @@ extern const struct runtime runtime_jvm;
 extern const struct runtime runtime_native;
 extern const struct runtime runtime_node;
 extern const struct runtime runtime_perl;
+extern const struct runtime runtime_php;
 extern const struct runtime runtime_python;
 extern const struct runtime runtime_ruby;
 
@@ -18,6 +19,7 @@ const struct runtime *const runtimes[] = {
 	&runtime_ruby,
 	&runtime_jvm,
 	&runtime_perl,
+	&runtime_php,
 	&runtime_node,
 	&runtime_go,
 	&runtime_jit, /* after those that know their code by name */

@@ -12,6 +12,7 @@ void host_python__open(void);
 void host_ruby__open(void);
 void host_jvm__open(void);
 void host_perl__open(void);
+void host_php__open(void);
 void host_node__open(void);
 void host_go__open(void);
 
@@ -27,6 +28,7 @@ void host_programs__open(void)
 	host_ruby__open();
 	host_jvm__open();
 	host_perl__open();
+	host_php__open();
 	host_node__open();
 	host_go__open();
 	host__set(&cfg_tableless, ~0U);

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "bpf/php_code.bpf.h"
+
+/* Walks PHP's frames, innermost first: from executor_globals.current_execute_data on, by
+ * prev_execute_data. Functions written in C have frames, too.
+ *
+ * Calls from PHP to PHP do not nest natively: one execute_ex runs them all, up to a function that C
+ * has called (a callback, a destructor, the main script, a generator that goes on). Such a one has
+ * ZEND_CALL_TOP and ends the loop. */
+
+#define FRAMES_MAX	(1 << 13)
+#define FRAMES_PER_STEP 2
+
+/* zend_execute_data, zend_compile.h, by words */
+#define FRAME_WORDS  7
+#define FRAME_OPLINE 0
+#define FRAME_FUNC   3
+#define FRAME_INFO   5 /* This.u1.type_info, the lower half */
+#define FRAME_PREV   6
+#define INFO_TOP     (1U << 17) /* ZEND_CALL_TOP */
+
+/* zend_op, zend_compile.h: extended_value, and lineno behind it */
+#define OP_BYTES    32
+#define OP_EXTENDED 20
+
+/* The interpreter's loop keeps these in registers (zend_execute.c), by DWARF's numbers. */
+#define REG_FRAME  14
+#define REG_OPLINE 15
+#define REG_PC	   16
+
+/* What kinds of include there are: the extended_value of the caller's operation (zend_compile.h) */
+#define EXTENDED_EVAL	      1
+#define EXTENDED_INCLUDE      2
+#define EXTENDED_INCLUDE_ONCE 4
+#define EXTENDED_REQUIRE      8
+#define EXTENDED_REQUIRE_ONCE 16
+
+struct php_op {
+	__u32 extended;
+	__u32 line;
+};
+
+struct php_state {
+	struct php_proc_rec proc;
+	__u64 at; /* the next frame; 0: there are no more */
+	__u64 frame[FRAME_WORDS];
+	__u64 function[FUNCTION_WORDS];
+	__u64 live_frame, live_opline; /* as the loop's registers say; 0: they do not */
+	struct php_op op;
+	__u32 n, complete, truncated;
+	struct php_call call;
+	struct php_slot slots[PHP_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space: number of slots */
+	__type(key, __u32);
+	__type(value, struct php_state);
+} php_states SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32); /* address space */
+	__type(value, struct php_proc_rec);
+} php_procs SEC(".maps");
+
+static __always_inline struct php_state *state__get(void)
+{
+	__u32 key = slot__key();
+
+	return bpf_map_lookup_elem(&php_states, &key);
+}
+
+/* --- frames --- */
+
+static __always_inline __u64 function__word(const struct php_state *state, __u32 offset)
+{
+	return state->function[(offset >> 3) & (FUNCTION_WORDS - 1)];
+}
+
+static __always_inline int function__holds(const struct php_state *state, __u64 opline)
+{
+	__u64 from = function__word(state, state->proc.offsets.opcodes);
+	__u32 n = function__word(state, state->proc.offsets.last);
+
+	return opline >= from && opline - from < (__u64)n * OP_BYTES;
+}
+
+/* The operation that the frame is at: state->op. A frame keeps it while it calls; of the one that
+ * runs the loop has it in a register, and stores it only where something may go wrong. While an
+ * exception is on its way out it is one that stands for this, and where it came from is kept. */
+static __noinline int op__load(struct php_state *state)
+{
+	__u64 opline = state->frame[FRAME_OPLINE];
+
+	if (state->live_frame == state->at && function__holds(state, state->live_opline))
+		opline = state->live_opline;
+	if (!function__holds(state, opline) &&
+	    (read_user(&opline, sizeof(opline),
+		       state->proc.globals + state->proc.offsets.exception_opline) ||
+	     !function__holds(state, opline)))
+		opline = 0;
+	if (!opline || read_user(&state->op, sizeof(state->op), opline + OP_EXTENDED))
+		state->op = (struct php_op) {};
+	return 0;
+}
+
+/* What has no name: the main script, or what is being included; the caller's operation tells how.
+ */
+static __noinline __u32 script__kind(struct php_state *state)
+{
+	__u64 opline;
+	__u32 extended;
+
+	if (state->frame[FRAME_INFO] & INFO_TOP)
+		return PHP_CODE_MAIN;
+	if (read_user(&opline, sizeof(opline), state->frame[FRAME_PREV] + 8 * FRAME_OPLINE) ||
+	    read_user(&extended, sizeof(extended), opline + OP_EXTENDED))
+		return PHP_CODE_INCLUDE;
+	switch (extended) {
+	case EXTENDED_EVAL:
+		return PHP_CODE_EVAL;
+	case EXTENDED_INCLUDE_ONCE:
+		return PHP_CODE_INCLUDE_ONCE;
+	case EXTENDED_REQUIRE:
+		return PHP_CODE_REQUIRE;
+	case EXTENDED_REQUIRE_ONCE:
+		return PHP_CODE_REQUIRE_ONCE;
+	}
+	return PHP_CODE_INCLUDE;
+}
+
+static __noinline int push(struct php_state *state, struct scratch *scratch, __u32 kind, __u32 line)
+{
+	struct php_call *call = &state->call;
+	__u32 code;
+
+	if (!scratch)
+		return 0;
+	call->function = state->frame[FRAME_FUNC];
+	call->key.kind = kind;
+	call->key.name = state->function[FUNCTION_NAME];
+	call->key.class = state->function[FUNCTION_CLASS];
+	call->key.code =
+		function__word(state, kind == PHP_CODE_NATIVE ? state->proc.offsets.handler
+							      : state->proc.offsets.opcodes);
+	code = code__number(call, state->slots);
+	if (!code)
+		count(COUNT_WALK_CODE);
+	scratch__push(scratch, FRAME_KEY(code, line), 0);
+	state->n++;
+	return 0;
+}
+
+/* A fiber begins with a function in C that has no name: what is outside waits on another stack. */
+static __always_inline void walk_native(struct php_state *state, struct scratch *scratch)
+{
+	if (state->function[FUNCTION_NAME])
+		push(state, scratch, PHP_CODE_NATIVE, 0);
+	else
+		scratch__push(scratch, FRAME_APART, 0);
+}
+
+static __always_inline void walk_user(struct php_state *state, struct scratch *scratch, __u32 type)
+{
+	__u32 kind = PHP_CODE_FUNCTION;
+
+	op__load(state);
+	if (type == TYPE_EVAL)
+		kind = PHP_CODE_EVAL;
+	else if (!state->function[FUNCTION_NAME])
+		kind = script__kind(state);
+	push(state, scratch, kind, state->op.line);
+	if (state->frame[FRAME_INFO] & INFO_TOP)
+		scratch__push(scratch, FRAME_LOOP_END, 0);
+}
+
+/* --- the walk --- */
+
+/* Returns 0 if there is more to walk. */
+static __always_inline int walk_frame(struct php_state *state, struct scratch *scratch)
+{
+	__u32 type;
+
+	if (!state->at) {
+		state->complete = 1;
+		return 1;
+	}
+	if (state->n >= RUNTIME_FRAMES_MAX) {
+		state->truncated = 1;
+		return 1;
+	}
+	if (read_user(state->frame, sizeof(state->frame), state->at)) {
+		count(COUNT_WALK_READ);
+		return 1;
+	}
+	/* Without a function it stands for what generators delegate to, or for nothing. */
+	if (state->frame[FRAME_FUNC]) {
+		if (read_user(state->function, sizeof(state->function), state->frame[FRAME_FUNC])) {
+			count(COUNT_WALK_READ);
+			return 1;
+		}
+		type = state->function[0] & FUNCTION_TYPE;
+		if (type == TYPE_INTERNAL) {
+			walk_native(state, scratch);
+		} else if (type == TYPE_USER || type == TYPE_EVAL) {
+			walk_user(state, scratch, type);
+		} else {
+			count(COUNT_WALK_CODE);
+			return 1;
+		}
+	}
+	state->at = state->frame[FRAME_PREV];
+	return 0;
+}
+
+static long walk_step(__u32 index, void *unused)
+{
+	struct php_state *state = state__get();
+	struct scratch *scratch = scratch__get();
+	__u32 i;
+
+	(void)index, (void)unused;
+	if (!state || !scratch)
+		return 1;
+	for (i = 0; i < FRAMES_PER_STEP; i++)
+		if (walk_frame(state, scratch))
+			return 1;
+	return 0;
+}
+
+static __always_inline void registers__read(struct php_state *state, const struct scratch *scratch)
+{
+	__u64 pc = scratch->interrupted[REG_PC];
+	int i;
+
+	state->live_frame = state->live_opline = 0;
+	if (!scratch->has_regs)
+		return;
+	for (i = 0; i < PHP_LOOPS_MAX; i++) {
+		if (pc < state->proc.loops[i][0] || pc >= state->proc.loops[i][1])
+			continue;
+		state->live_frame = scratch->interrupted[REG_FRAME];
+		state->live_opline = scratch->interrupted[REG_OPLINE];
+	}
+}
+
+static __always_inline void walk(struct scratch *scratch, struct php_state *state,
+				 struct php_proc_rec *proc)
+{
+	struct rec_sample *sample = &scratch->sample;
+	__u32 first_word = scratch->n_words;
+
+	state->proc = *proc;
+	state->call.now_ns = sample->time_ns;
+	state->call.tgid = sample->tgid;
+	state->call.key.space = scratch->proc.space;
+	state->call.offsets = proc->offsets;
+	state->n = state->complete = state->truncated = 0;
+	/* Without threads of PHP's own there is one thread that runs it, the first. */
+	if (sample->tid != sample->tgid)
+		return;
+	if (read_user(&state->at, sizeof(state->at), proc->globals + proc->offsets.current)) {
+		count(COUNT_WALK_NO_STATE);
+		return;
+	}
+	registers__read(state, scratch);
+	if (bpf_loop(FRAMES_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=
+	    FRAMES_MAX / FRAMES_PER_STEP)
+		state->truncated = 1;
+	scratch__walked(scratch, WALKER_PHP, first_word, state->complete, state->truncated);
+}
+
+SEC("?perf_event")
+int walk_php(void *ctx)
+{
+	struct scratch *scratch = scratch__get();
+	struct php_state *state = state__get();
+	struct php_proc_rec *proc;
+
+	if (!scratch || !state) {
+		scratch__abandon();
+		return 0;
+	}
+	proc = bpf_map_lookup_elem(&php_procs, &scratch->proc.space);
+	if (proc)
+		walk(scratch, state, proc);
+	else
+		count(COUNT_WALK_NO_STATE);
+	scratch__next(ctx, scratch);
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_PHP_H
+#define BRAID_PHP_H
+
+/* What the PHP walker must know of one build, shared by both halves. What is the same from 8.0 to
+ * 8.4 are constants in bpf/php_code.bpf.h and bpf/php.bpf.c. */
+
+#include <linux/types.h>
+
+struct php_offsets {
+	/* zend_executor_globals, zend_globals.h */
+	__u16 current;		/* current_execute_data */
+	__u16 exception_opline; /* opline_before_exception */
+	/* zend_op_array, zend_compile.h */
+	__u16 last;
+	__u16 opcodes;
+	__u16 filename;
+	/* zend_internal_function */
+	__u16 handler;
+	__u16 pad[2];
+};
+_Static_assert(sizeof(struct php_offsets) == 16, "php_offsets");
+
+/* Code of execute_ex: its hot part and its cold one. */
+#define PHP_LOOPS_MAX 2
+
+struct php_proc_rec { /* key: address space */
+	struct php_offsets offsets;
+	__u64 globals;		       /* address of executor_globals */
+	__u64 loops[PHP_LOOPS_MAX][2]; /* from, to; 0, 0: none */
+};
+_Static_assert(sizeof(struct php_proc_rec) == 56, "php_proc_rec");
+
+/* --- code: rec_code.table of WALKER_PHP --- */
+
+enum php_code_kind {
+	PHP_CODE_FUNCTION, /* or method, or closure */
+	PHP_CODE_NATIVE,   /* the same, written in C */
+	/* The rest have no name of their own, only the file of what they run. */
+	PHP_CODE_MAIN,
+	PHP_CODE_EVAL,
+	PHP_CODE_INCLUDE,
+	PHP_CODE_INCLUDE_ONCE,
+	PHP_CODE_REQUIRE,
+	PHP_CODE_REQUIRE_ONCE,
+	PHP_CODE_KINDS_N
+};
+
+#define PHP_CLASS_BYTES 256
+
+struct php_code_table {
+	__u64 handler;	 /* of PHP_CODE_NATIVE: where its function in C begins */
+	__u8 kind;	 /* enum php_code_kind */
+	__u8 class_kind; /* as rec_code.name_kind; 0: unreadable, or none */
+	__u16 class_len;
+	char class_name[PHP_CLASS_BYTES];
+	__u32 pad;
+};
+_Static_assert(sizeof(struct php_code_table) == 272, "php_code_table");
+
+#endif

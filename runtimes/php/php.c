@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "runtimes/common/anchors.h"
+#include "runtimes/common/x86_code.h"
+#include "runtimes/php/php_codes.h"
+#include "runtimes/php/php_versions.h"
+#include "runtimes/runtime.h"
+
+/* PHP 8 on x86-64. */
+
+#define VERSIONS    "8.0 to 8.4"
+#define NATIVE_ONLY "PHP frames will be missing, native frames are shown"
+
+struct runtime_image {
+	struct php_offsets offsets;
+	uint64_t globals_vaddr;
+	struct runtime_range loops[PHP_LOOPS_MAX];
+	size_t n_loops;
+};
+
+struct runtime_session {
+	struct php_codes *codes;
+};
+
+/* --- image --- */
+
+static bool find(const struct elf_file *file, const char *name, uint64_t *ret_vaddr)
+{
+	return elf_file__find_symbol(file, name, ret_vaddr, NULL) == 0;
+}
+
+/* Debian's php, php-fpm, and Apache's module are each a whole PHP. */
+static int php__detect(const struct elf_file *file)
+{
+	uint64_t vaddr;
+
+	return find(file, "execute_ex", &vaddr) && find(file, "std_object_handlers", &vaddr);
+}
+
+/* The version, in the header that it sends: main/SAPI.h. 0 or -ENOENT. */
+static int find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
+{
+	static const char before[] = "X-Powered-By: PHP/";
+	const Elf_Data *data = elf_file__section(file, ".rodata", NULL);
+	const char *text, *end;
+	size_t n = 0;
+
+	text = data ? memmem(data->d_buf, data->d_size, before, strlen(before)) : NULL;
+	if (!text)
+		return -ENOENT;
+	end = (const char *)data->d_buf + data->d_size;
+	text += strlen(before);
+	while (text + n < end && n < RUNTIME_VERSION_BYTES - 1 &&
+	       (isalnum((unsigned char)text[n]) || strchr(".-+~", text[n])) && text[n])
+		n++;
+	snprintf(ret, RUNTIME_VERSION_BYTES, "%.*s", (int)n, text);
+	return n ? 0 : -ENOENT;
+}
+
+static const struct php_version *find_row(const char *version)
+{
+	unsigned int major, minor;
+
+	if (sscanf(version, "%u.%u.", &major, &minor) != 2 || major != 8)
+		return NULL;
+	return php_version__find(minor);
+}
+
+static size_t find_loops(const struct elf_file *file, struct runtime_range ret[PHP_LOOPS_MAX])
+{
+	struct x86_functions functions;
+	const struct runtime_range *hot = NULL;
+	uint64_t vaddr;
+	size_t n = 0;
+
+	if (x86_functions__read(file, &functions))
+		return 0;
+	if (find(file, "execute_ex", &vaddr))
+		hot = x86_functions__at(&functions, vaddr);
+	if (hot) {
+		ret[n++] = *hot;
+		n += x86_functions__cold(&functions, file, hot, &ret[n]);
+	}
+	x86_functions__done(&functions);
+	return n;
+}
+
+static int refuse(struct runtime_verdict *verdict, const char *why)
+{
+	verdict->support = RUNTIME_REFUSED;
+	snprintf(verdict->reason, sizeof(verdict->reason), "PHP %s: %s; " NATIVE_ONLY,
+		 verdict->version, why);
+	return 0;
+}
+
+static int degrade(struct runtime_verdict *verdict, const char *why)
+{
+	verdict->support = RUNTIME_DEGRADED;
+	snprintf(verdict->reason, sizeof(verdict->reason), "PHP %s: %s", verdict->version, why);
+	return 0;
+}
+
+static int php__prepare(const struct elf_file *file, struct runtime_image **ret_image,
+			struct runtime_verdict *ret_verdict)
+{
+	const struct php_version *version;
+	struct runtime_image *image;
+	uint64_t globals;
+
+	memset(ret_verdict, 0, sizeof(*ret_verdict));
+	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "(unknown)");
+	if (find_version(file, ret_verdict->version))
+		return refuse(ret_verdict, "cannot tell the version of this build");
+	version = find_row(ret_verdict->version);
+	if (!version)
+		return refuse(ret_verdict, "no walker for this version (" VERSIONS " only)");
+	if (find(file, "executor_globals_offset", &globals))
+		return refuse(ret_verdict, "built with thread safety (ZTS)");
+	if (!find(file, "executor_globals", &globals))
+		return refuse(ret_verdict, "its variables were stripped");
+	image = calloc(1, sizeof(*image));
+	if (!image)
+		return -ENOMEM;
+	image->offsets = version->offsets;
+	image->globals_vaddr = globals;
+	image->n_loops = find_loops(file, image->loops);
+	*ret_image = image;
+	if (!image->n_loops)
+		return degrade(ret_verdict, "its run loop cannot be found in this build, so PHP "
+					    "frames are not placed among native ones");
+	if (!version->verified)
+		return degrade(ret_verdict, "its layout was computed from sources, and never "
+					    "compared with a real build");
+	ret_verdict->support = RUNTIME_SUPPORTED;
+	return 0;
+}
+
+static size_t php__loops(const struct runtime_image *image, const struct runtime_range **ret)
+{
+	*ret = image->loops;
+	return image->n_loops;
+}
+
+static void php__image_free(struct runtime_image *image)
+{
+	free(image);
+}
+
+/* --- session --- */
+
+static void php__close(struct runtime_session *session)
+{
+	if (!session)
+		return;
+	php_codes__free(session->codes);
+	free(session);
+}
+
+static int php__open(struct bpf_object *probes, struct runtime_session **ret, struct err *err)
+{
+	struct runtime_session *session = calloc(1, sizeof(*session));
+
+	(void)probes;
+	if (session)
+		session->codes = php_codes__new();
+	if (!session || !session->codes) {
+		php__close(session);
+		return err__set(err, -ENOMEM, "php: out of memory");
+	}
+	*ret = session;
+	return 0;
+}
+
+/* --- instance --- */
+
+static int php__attach(struct runtime_session *session, const struct runtime_target *target,
+		       void *ret_record, struct err *err)
+{
+	const struct runtime_image *image = target->image;
+	struct php_proc_rec *rec = ret_record;
+
+	(void)session, (void)err;
+	rec->offsets = image->offsets;
+	rec->globals = target->bias + image->globals_vaddr;
+	for (size_t i = 0; i < image->n_loops; i++) {
+		rec->loops[i][0] = target->bias + image->loops[i].start;
+		rec->loops[i][1] = target->bias + image->loops[i].end;
+	}
+	return 0;
+}
+
+/* --- records and names --- */
+
+static int php__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
+{
+	return php_codes__add(session->codes, rec, size);
+}
+
+/* Frames do not know their native frames, but those that end a loop are marked, and functions in C
+ * are known by where they begin. */
+static size_t php__anchors(struct runtime_session *session, const struct runtime_sample *sample,
+			   struct runtime_pair *pairs, size_t n)
+{
+	struct runtime_natives natives = sample->natives(sample, true);
+	uint64_t functions[RUNTIME_PAIRS_MAX];
+
+	for (size_t i = 0; i < n; i++)
+		functions[i] = FRAME_IS_MARK(pairs[i].key)
+				       ? 0
+				       : php_codes__handler(session->codes, pairs[i].key);
+	return anchors__match(pairs, functions, n, &natives, anchors__are_complete(sample));
+}
+
+static int php__symbolize(struct runtime_session *session, uint64_t key,
+			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
+{
+	int rc = php_codes__symbolize(session->codes, key, ret);
+
+	return rc ? rc : 1;
+}
+
+static const char *php__native_name(struct runtime_session *session, uint32_t pid, uint64_t entry)
+{
+	return php_codes__native_name(session->codes, pid, entry);
+}
+
+static const char *const maps[] = { "php_states", "php_procs", "php_codes", NULL };
+
+const struct runtime runtime_php = {
+	.name = "php",
+	.suffix = "_[php]",
+	.versions = "PHP " VERSIONS,
+	.walker = WALKER_PHP,
+	.program = "walk_php",
+	.maps = maps,
+	.records = "php_procs",
+	.record_bytes = sizeof(struct php_proc_rec),
+	.slot_map = "php_states",
+	.detect = php__detect,
+	.prepare = php__prepare,
+	.image_free = php__image_free,
+	.loops = php__loops,
+	.open = php__open,
+	.close = php__close,
+	.attach = php__attach,
+	.on_code = php__on_code,
+	.anchors = php__anchors,
+	.symbolize = php__symbolize,
+	.native_name = php__native_name,
+};

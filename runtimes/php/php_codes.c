@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/php/php_codes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "bpf/php.h"
+#include "core/base/util.h"
+#include "runtimes/common/code_text.h"
+
+#define UNREADABLE "[unreadable name]"
+
+struct code {
+	UT_hash_handle hh;
+	uint32_t number;
+	uint32_t pid;
+	uint64_t handler; /* 0: written in PHP */
+	char *function;
+	char *file; /* NULL: unknown */
+};
+
+struct php_codes {
+	struct code *by_number;
+};
+
+/* As debug_backtrace() has them. */
+static const char *const names[PHP_CODE_KINDS_N] = {
+	[PHP_CODE_MAIN] = "<main>",	[PHP_CODE_EVAL] = "eval",
+	[PHP_CODE_INCLUDE] = "include", [PHP_CODE_INCLUDE_ONCE] = "include_once",
+	[PHP_CODE_REQUIRE] = "require", [PHP_CODE_REQUIRE_ONCE] = "require_once",
+};
+
+static void code__free(struct code *code)
+{
+	if (!code)
+		return;
+	free(code->function);
+	free(code->file);
+	free(code);
+}
+
+struct php_codes *php_codes__new(void)
+{
+	return calloc(1, sizeof(struct php_codes));
+}
+
+void php_codes__free(struct php_codes *codes)
+{
+	struct code *code, *next;
+
+	if (!codes)
+		return;
+	HASH_ITER (hh, codes->by_number, code, next) {
+		HASH_DEL(codes->by_number, code);
+		code__free(code);
+	}
+	free(codes);
+}
+
+/* Length of a text up to its first NUL: behind that, names of anonymous classes have where they
+ * come from. */
+static size_t visible(const char *text, size_t room, size_t len)
+{
+	size_t n = strnlen(text, len < room ? len : room);
+
+	return n < room ? n : len;
+}
+
+/* "Class::method". Owned; NULL: out of memory. */
+static char *function__name(const struct rec_code *rec, const struct php_code_table *table)
+{
+	char *name, *class, *text = NULL;
+
+	if (!rec->name_kind)
+		return strdup(UNREADABLE);
+	name = code_text__dup(rec->name, CODE_TEXT_BYTES, rec->name_kind,
+			      visible(rec->name, CODE_TEXT_BYTES, rec->name_len));
+	if (!name || !table->class_kind)
+		return name;
+	class = code_text__dup(table->class_name, PHP_CLASS_BYTES, table->class_kind,
+			       visible(table->class_name, PHP_CLASS_BYTES, table->class_len));
+	if (class && asprintf(&text, "%s::%s", class, name) < 0)
+		text = NULL;
+	free(class);
+	free(name);
+	return text;
+}
+
+static int code__new(const struct rec_code *rec, const struct php_code_table *table,
+		     struct code **ret)
+{
+	struct code *code = calloc(1, sizeof(*code));
+
+	if (!code)
+		return -ENOMEM;
+	code->number = rec->code;
+	code->pid = rec->tgid;
+	code->handler = table->handler;
+	code->function =
+		names[table->kind] ? strdup(names[table->kind]) : function__name(rec, table);
+	if (rec->file_kind)
+		code->file =
+			code_text__dup(rec->file, CODE_TEXT_BYTES, rec->file_kind, rec->file_len);
+	if (!code->function || (rec->file_kind && !code->file)) {
+		code__free(code);
+		return -ENOMEM;
+	}
+	*ret = code;
+	return 0;
+}
+
+static bool rec__valid(const struct rec_code *rec, size_t size)
+{
+	const struct php_code_table *table = (const void *)rec->table;
+
+	return size == offsetof(struct rec_code, table) + sizeof(*table) && rec->code &&
+	       code_text__valid(rec->name_kind) && code_text__valid(rec->file_kind) &&
+	       code_text__valid(table->class_kind) && table->kind < PHP_CODE_KINDS_N;
+}
+
+int php_codes__add(struct php_codes *codes, const struct rec_code *rec, size_t size)
+{
+	struct code *code, *old;
+	int ret;
+
+	if (!rec__valid(rec, size))
+		return -EBADMSG;
+	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), old);
+	if (old)
+		return -EBADMSG; /* numbers are never used again */
+	ret = code__new(rec, (const void *)rec->table, &code);
+	if (ret)
+		return ret;
+	HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
+	if (!code->hh.tbl) {
+		code__free(code);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static const struct code *find_code(const struct php_codes *codes, uint64_t key)
+{
+	uint32_t number = FRAME_KEY_CODE(key);
+	struct code *code;
+
+	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
+	return code;
+}
+
+int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct runtime_symbol *ret)
+{
+	const struct code *code = find_code(codes, key);
+
+	if (!code)
+		return -ENOENT;
+	*ret = (struct runtime_symbol) { code->function, code->file, FRAME_KEY_INDEX(key) };
+	return 0;
+}
+
+uint64_t php_codes__handler(const struct php_codes *codes, uint64_t key)
+{
+	const struct code *code = find_code(codes, key);
+
+	return code ? code->handler : 0;
+}
+
+/* Of several names of one function that which was met first. */
+const char *php_codes__native_name(const struct php_codes *codes, uint32_t pid, uint64_t entry)
+{
+	const struct code *code;
+
+	if (!entry)
+		return NULL;
+	for (code = codes->by_number; code; code = code->hh.next)
+		if (code->handler == entry && code->pid == pid)
+			return code->function;
+	return NULL;
+}

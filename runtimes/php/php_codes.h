@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PHP_CODES_H
+#define BRAID_PHP_CODES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/shared.h"
+#include "runtimes/runtime.h"
+
+/* What PHP's frames run, by the numbers that the kernel half gave. */
+struct php_codes;
+
+struct php_codes *php_codes__new(void); /* NULL: out of memory */
+void php_codes__free(struct php_codes *codes);
+
+/* A REC_CODE of `size` bytes, its table being a struct php_code_table. -EBADMSG or -ENOMEM. */
+int php_codes__add(struct php_codes *codes, const struct rec_code *rec, size_t size);
+
+/* As runtime.symbolize. */
+int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct runtime_symbol *ret);
+
+/* Address in the process of the function in C that the frame is; 0: it is written in PHP. */
+uint64_t php_codes__handler(const struct php_codes *codes, uint64_t key);
+
+/* As runtime.native_name. */
+const char *php_codes__native_name(const struct php_codes *codes, uint32_t pid, uint64_t entry);
+
+#endif

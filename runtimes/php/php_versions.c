@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/php/php_versions.h"
+
+#include <stddef.h>
+
+#include "core/base/util.h"
+
+/* Sources, all at the version of the row: Zend/zend_globals.h (struct _zend_executor_globals),
+ * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function).
+ * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed. */
+
+static const struct php_version versions[] = {
+	{ .minor = 2,
+	  .verified = true,
+	  .offsets = { .current = 488,
+		       .exception_opline = 880,
+		       .last = 80,
+		       .opcodes = 88,
+		       .filename = 152,
+		       .handler = 72 } },
+};
+
+const struct php_version *php_version__find(unsigned int minor)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
+		if (versions[i].minor == minor)
+			return &versions[i];
+	return NULL;
+}
