@@ -146,6 +146,7 @@ static __noinline int push(struct php_state *state, struct scratch *scratch, __u
 	call->key.code =
 		function__word(state, kind == PHP_CODE_NATIVE ? state->proc.offsets.handler
 							      : state->proc.offsets.opcodes);
+	call->is_trampoline = !!(state->function[0] & FUNCTION_VIA);
 	code = code__number(call, state->slots);
 	if (!code)
 		count(COUNT_WALK_CODE);

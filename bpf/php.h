@@ -54,7 +54,7 @@ struct php_code_table {
 	__u8 class_kind; /* as rec_code.name_kind; 0: unreadable, or none */
 	__u16 class_len;
 	char class_name[PHP_CLASS_BYTES];
-	__u32 pad;
+	__u32 is_trampoline; /* the function in C serves others, too, by whatever name */
 };
 _Static_assert(sizeof(struct php_code_table) == 272, "php_code_table");
 

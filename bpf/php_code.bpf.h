@@ -40,6 +40,7 @@ struct {
  * by words. */
 #define FUNCTION_WORDS 16
 #define FUNCTION_TYPE  0xff
+#define FUNCTION_VIA   (1ULL << (32 + 18)) /* fn_flags: ZEND_ACC_CALL_VIA_TRAMPOLINE */
 #define FUNCTION_NAME  1
 #define FUNCTION_CLASS 2
 
@@ -72,6 +73,8 @@ struct php_call {
 	__u64 checked_ns;
 	__u32 tgid;
 	__u32 code;
+	__u32 is_trampoline;
+	__u32 pad;
 	struct php_offsets offsets;
 	struct php_code_entry entry;
 	struct rec_code rec;
@@ -141,6 +144,7 @@ static __noinline int call__send(struct php_call *call)
 	table->class_kind = len < 0 ? 0 : CODE_TEXT_UTF8;
 	table->class_len = len < 0 ? 0 : len;
 	table->kind = call->key.kind;
+	table->is_trampoline = call->is_trampoline;
 	table->handler = call->key.kind == PHP_CODE_NATIVE ? call->key.code : 0;
 	return bpf_ringbuf_output(&ring, rec, sizeof(*rec) - CODE_TABLE_BYTES + sizeof(*table),
 				  ring__flags());

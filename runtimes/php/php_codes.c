@@ -20,6 +20,7 @@ struct code {
 	uint32_t number;
 	uint32_t pid;
 	uint64_t handler; /* 0: written in PHP */
+	bool is_trampoline;
 	char *function;
 	char *file; /* NULL: unknown */
 };
@@ -101,6 +102,7 @@ static int code__new(const struct rec_code *rec, const struct php_code_table *ta
 	code->number = rec->code;
 	code->pid = rec->tgid;
 	code->handler = table->handler;
+	code->is_trampoline = table->is_trampoline;
 	code->function =
 		names[table->kind] ? strdup(names[table->kind]) : function__name(rec, table);
 	if (rec->file_kind)
@@ -178,7 +180,7 @@ const char *php_codes__native_name(const struct php_codes *codes, uint32_t pid, 
 	if (!entry)
 		return NULL;
 	for (code = codes->by_number; code; code = code->hh.next)
-		if (code->handler == entry && code->pid == pid)
+		if (code->handler == entry && code->pid == pid && !code->is_trampoline)
 			return code->function;
 	return NULL;
 }
