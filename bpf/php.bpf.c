@@ -98,7 +98,8 @@ static __noinline int op__load(struct php_state *state)
 	if (state->live_frame == state->at && function__holds(state, state->live_opline))
 		opline = state->live_opline;
 	if (!function__holds(state, opline) &&
-	    (read_user(&opline, sizeof(opline),
+	    (!state->proc.offsets.exception_opline ||
+	     read_user(&opline, sizeof(opline),
 		       state->proc.globals + state->proc.offsets.exception_opline) ||
 	     !function__holds(state, opline)))
 		opline = 0;

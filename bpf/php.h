@@ -10,7 +10,7 @@
 struct php_offsets {
 	/* zend_executor_globals, zend_globals.h */
 	__u16 current;		/* current_execute_data */
-	__u16 exception_opline; /* opline_before_exception */
+	__u16 exception_opline; /* opline_before_exception; 0: unknown */
 	/* zend_op_array, zend_compile.h */
 	__u16 last;
 	__u16 opcodes;

@@ -10,6 +10,20 @@
  * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed. */
 
 static const struct php_version versions[] = {
+	{ .minor = 0,
+	  .offsets = { .current = 488,
+		       .exception_opline = 880,
+		       .last = 68,
+		       .opcodes = 72,
+		       .filename = 144,
+		       .handler = 56 } },
+	{ .minor = 1,
+	  .offsets = { .current = 488,
+		       .exception_opline = 880,
+		       .last = 68,
+		       .opcodes = 72,
+		       .filename = 144,
+		       .handler = 56 } },
 	{ .minor = 2,
 	  .verified = true,
 	  .offsets = { .current = 488,
@@ -18,6 +32,20 @@ static const struct php_version versions[] = {
 		       .opcodes = 88,
 		       .filename = 152,
 		       .handler = 72 } },
+	{ .minor = 3,
+	  .offsets = { .current = 488,
+		       .exception_opline = 880,
+		       .last = 76,
+		       .opcodes = 80,
+		       .filename = 144,
+		       .handler = 72 } },
+	{ .minor = 4,
+	  .offsets = { .current = 488,
+		       .exception_opline = 0,
+		       .last = 96,
+		       .opcodes = 104,
+		       .filename = 168,
+		       .handler = 88 } },
 };
 
 const struct php_version *php_version__find(unsigned int minor)

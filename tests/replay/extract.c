@@ -26,7 +26,7 @@
 		  */
 
 /* Texts that runtimes look for in all of a section or a file. */
-static const char *const needles[] = { " JRE (", "/node-v" };
+static const char *const needles[] = { " JRE (", "/node-v", "X-Powered-By: PHP/" };
 
 /* Beginnings of the names of symbols that runtimes look through all symbols for. */
 static const char *const prefixes[] = { "_ZN12StubRoutines" };

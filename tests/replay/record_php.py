@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Records tests/replay/corpus/php with the PHPs at hand: this machine's and those of the test roots
+(scripts/test-roots).
+
+usage: record_php.py [PATTERN...]"""
+
+import os
+import subprocess
+
+import corpus
+
+SCRIPTS = ("calls", "nested")
+
+
+def main():
+    for release in (None, "trixie"):
+        chroot = corpus.root(release) if release else None
+        if (release and not chroot) or not os.path.exists((chroot or "") + "/usr/bin/php"):
+            print("not here: php of Debian %s" % (release or "12"))
+            continue
+        command = (["chroot", chroot] if chroot else []) + ["php", "-n", "-r"]
+        version = subprocess.check_output([*command, 'echo PHP_VERSION;'], text=True)
+        version = version.rpartition(".")[0]
+        for script in SCRIPTS:
+            corpus.record("php/%s-%s" % (version, script),
+                          ["php", "-n", "-d", "extension=posix",
+                           "/opt/replay/php/%s.php" % script], chroot=chroot)
+    corpus.done()
+
+
+main()
