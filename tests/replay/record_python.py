@@ -19,7 +19,8 @@ MORE = BASE + ("interruptions", "exceptions", "classes", "lines", "subinterprete
 ALL = MORE + ("deep", "imports", "coroutines", "optimized")
 
 OF_PYENV = {"3.6": ALL, "3.7": BASE, "3.8": MORE + ("coroutines",), "3.9": BASE + ("deep",),
-            "3.10": BASE + ("interruptions",), "3.11": FEW, "3.12": MORE + ("deep",), "3.13": FEW}
+            "3.10": BASE + ("interruptions",), "3.11": FEW, "3.12": MORE + ("deep",), "3.13": FEW,
+            "3.13t": FEW + ("generators",)}  # without the GIL
 STRIPPED = {"3.6": ("nested",), "3.10": ("nested",), "3.12": ("nested",)}
 EMBEDDED = ("3.6", "3.8", "3.10", "3.12")
 DEPTHS = {"3.6": 300, "3.11": 900, "3.15": 300}  # a text has a line per frame
@@ -89,11 +90,15 @@ def moved(directory, version, work):
 
 def of_pyenv(work):
     """Their libpython is shared."""
-    for version in OF_PYENV:
-        if not glob.glob("%s/versions/%s.*" % (PYENV, version)):
-            print("not there: %s of pyenv" % version)
+    directories = {}
     for directory in sorted(glob.glob(PYENV + "/versions/3.*")):
-        version = ".".join(os.path.basename(directory).split(".")[:2])
+        name = os.path.basename(directory)
+        version = ".".join(name.split(".")[:2]) + ("t" if name.endswith("t") else "")
+        directories[directory] = version
+    for version in OF_PYENV:
+        if version not in directories.values():
+            print("not there: %s of pyenv" % version)
+    for directory, version in directories.items():
         names = ["embedded", *OF_PYENV.get(version, ()),
                  *("stripped-" + name for name in STRIPPED.get(version, ()))]  # of its bundles
         if any(corpus.wanted("python/%s-%s" % (version, name)) for name in names):
