@@ -28,7 +28,7 @@ with open("README.md", encoding="utf-8") as readme:
     text = readme.read()
 table = re.search(r"<!-- scripts/versions -->\n(.*?)<!-- end -->", text, re.S)
 equal(table and table[1], run("scripts/versions"), "the table of versions is what scripts/versions writes")
-for name, label in ("python", "CPython"), ("ruby", "CRuby"), ("perl", "Perl"):
+for name, label in ("python", "CPython"), ("ruby", "CRuby"), ("perl", "Perl"), ("php", "PHP"):
     listed = re.search(label + r" ([0-9., ]+?)(?:, from [^|]*)? \|", table[1])[1].split(", ")
     equal((listed[0], listed[-1]), told(f"runtimes/{name}/{name}.c"),
           f"{name}: the table in the source has what the program says")
