@@ -10,7 +10,7 @@ import subprocess
 
 import corpus
 
-SCRIPTS = ("calls", "nested")
+SCRIPTS = ("calls", "nested", "steps")
 
 
 def main():
