@@ -15,6 +15,7 @@
 #define FRAME_WORDS  7
 #define FRAME_OPLINE 0
 #define FRAME_FUNC   3
+#define FRAME_THIS   4
 #define FRAME_INFO   5 /* This.u1.type_info, the lower half */
 #define FRAME_PREV   6
 #define INFO_TOP     (1U << 17) /* ZEND_CALL_TOP */
@@ -35,6 +36,10 @@
 #define EXTENDED_REQUIRE      8
 #define EXTENDED_REQUIRE_ONCE 16
 
+/* Generators that delegate to one another, one inside the other. */
+#define DELEGATES_MAX	16
+#define GENERATOR_FRAME 56 /* zend_generator.execute_data, zend_generators.h */
+
 struct php_op {
 	__u32 extended;
 	__u32 line;
@@ -48,6 +53,12 @@ struct php_state {
 	__u64 live_frame, live_opline; /* as the loop's registers say; 0: they do not */
 	struct php_op op;
 	__u32 n, complete, truncated;
+	__u32 mark_due; /* the last frame ends a loop, unless generators that delegate to it follow
+			 */
+	/* Frames of these generators, outermost first, and the frame that is outside all of them */
+	__u32 delegating, n_delegates;
+	__u64 outside;
+	__u64 delegates[DELEGATES_MAX];
 	struct php_call call;
 	struct php_slot slots[PHP_SLOTS];
 };
@@ -175,8 +186,63 @@ static __always_inline void walk_user(struct php_state *state, struct scratch *s
 	else if (!state->function[FUNCTION_NAME])
 		kind = script__kind(state);
 	push(state, scratch, kind, state->op.line);
-	if (state->frame[FRAME_INFO] & INFO_TOP)
+	state->mark_due |= !state->delegating && state->frame[FRAME_INFO] & INFO_TOP;
+}
+
+static __always_inline void push_mark(struct php_state *state, struct scratch *scratch)
+{
+	if (state->mark_due)
 		scratch__push(scratch, FRAME_LOOP_END, 0);
+	state->mark_due = 0;
+}
+
+/* `yield from`: the innermost generator runs, and is called by a frame without a function, which is
+ * a part of the outermost one. In between are those on the way from the latter to the former, which
+ * has no parent (zend_generator_check_placeholder_frame, zend_generators.c). */
+static __noinline int delegates__find(struct php_state *state)
+{
+	const struct php_offsets *offsets = &state->proc.offsets;
+	__u64 generator = state->frame[FRAME_THIS], parent;
+	__u32 i;
+
+	state->n_delegates = 0;
+	if (!offsets->generator_fake || state->at != generator + offsets->generator_fake)
+		return 0;
+	for (i = 0; i < DELEGATES_MAX; i++) {
+		if (read_user(&parent, sizeof(parent), generator + offsets->generator_parent))
+			break;
+		if (!parent)
+			break;
+		if (read_user(&state->delegates[i], sizeof(state->delegates[i]),
+			      generator + GENERATOR_FRAME))
+			break;
+		generator = parent;
+	}
+	if (i == DELEGATES_MAX)
+		state->truncated = 1;
+	state->n_delegates = i;
+	state->delegating = 1;
+	state->outside = state->frame[FRAME_PREV];
+	return 0;
+}
+
+static __always_inline void frame__next(struct php_state *state)
+{
+	__u32 n;
+
+	if (!state->frame[FRAME_FUNC])
+		delegates__find(state);
+	state->at = state->frame[FRAME_PREV];
+	if (!state->delegating)
+		return;
+	n = state->n_delegates - 1;
+	state->at = state->outside;
+	if (state->n_delegates) {
+		state->at = state->delegates[n & (DELEGATES_MAX - 1)];
+		state->n_delegates = n;
+	} else {
+		state->delegating = 0;
+	}
 }
 
 /* --- the walk --- */
@@ -187,6 +253,7 @@ static __always_inline int walk_frame(struct php_state *state, struct scratch *s
 	__u32 type;
 
 	if (!state->at) {
+		push_mark(state, scratch);
 		state->complete = 1;
 		return 1;
 	}
@@ -198,8 +265,10 @@ static __always_inline int walk_frame(struct php_state *state, struct scratch *s
 		count(COUNT_WALK_READ);
 		return 1;
 	}
-	/* Without a function it stands for what generators delegate to, or for nothing. */
+	/* Without a function it stands for generators that delegate, or for nothing. */
 	if (state->frame[FRAME_FUNC]) {
+		if (!state->delegating)
+			push_mark(state, scratch);
 		if (read_user(state->function, sizeof(state->function), state->frame[FRAME_FUNC])) {
 			count(COUNT_WALK_READ);
 			return 1;
@@ -214,7 +283,7 @@ static __always_inline int walk_frame(struct php_state *state, struct scratch *s
 			return 1;
 		}
 	}
-	state->at = state->frame[FRAME_PREV];
+	frame__next(state);
 	return 0;
 }
 
@@ -261,6 +330,7 @@ static __always_inline void walk(struct scratch *scratch, struct php_state *stat
 	state->call.key.space = scratch->proc.space;
 	state->call.offsets = proc->offsets;
 	state->n = state->complete = state->truncated = 0;
+	state->mark_due = state->delegating = state->n_delegates = 0;
 	/* Without threads of PHP's own there is one thread that runs it, the first. */
 	if (sample->tid != sample->tgid)
 		return;

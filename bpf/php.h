@@ -17,7 +17,9 @@ struct php_offsets {
 	__u16 filename;
 	/* zend_internal_function */
 	__u16 handler;
-	__u16 pad[2];
+	/* zend_generator, zend_generators.h; 0: unknown */
+	__u16 generator_parent; /* node.parent */
+	__u16 generator_fake;	/* execute_fake */
 };
 _Static_assert(sizeof(struct php_offsets) == 16, "php_offsets");
 

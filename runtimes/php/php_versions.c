@@ -6,7 +6,8 @@
 #include "core/base/util.h"
 
 /* Sources, all at the version of the row: Zend/zend_globals.h (struct _zend_executor_globals),
- * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function).
+ * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function),
+ * Zend/zend_generators.h (struct _zend_generator; unknown of 8.0, 8.1 and 8.4).
  * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed. */
 
 static const struct php_version versions[] = {
@@ -31,14 +32,18 @@ static const struct php_version versions[] = {
 		       .last = 80,
 		       .opcodes = 88,
 		       .filename = 152,
-		       .handler = 72 } },
+		       .handler = 72,
+		       .generator_parent = 152,
+		       .generator_fake = 184 } },
 	{ .minor = 3,
 	  .offsets = { .current = 488,
 		       .exception_opline = 880,
 		       .last = 76,
 		       .opcodes = 80,
 		       .filename = 144,
-		       .handler = 72 } },
+		       .handler = 72,
+		       .generator_parent = 152,
+		       .generator_fake = 184 } },
 	{ .minor = 4,
 	  .offsets = { .current = 488,
 		       .exception_opline = 0,
