@@ -94,6 +94,14 @@ def perl_programs():
                ["perl", shutil.which("pod2man"), "--errors=none", texts, "/dev/null"])
 
 
+def php_programs():
+    sources = "/usr/share/php/PHP/CodeSniffer"
+    if shutil.which("phpcs") and os.path.isdir(sources):
+        yield ("php", version_of(["php"], "-v").split("-")[0], "phpcs",
+               ["phpcs", "--standard=PSR12", "--report=summary", sources, "--runtime-set",
+                "ignore_errors_on_exit", "1", "--runtime-set", "ignore_warnings_on_exit", "1"])
+
+
 def node_programs():
     directory = lib.path("typescript")
     os.makedirs(directory)
@@ -145,8 +153,8 @@ def check(runtime, version, program, command):
 
 lib.need_bpf()
 table = []
-for programs in (python_programs, ruby_programs, java_programs, perl_programs, node_programs,
-                 go_programs):
+for programs in (python_programs, ruby_programs, java_programs, perl_programs, php_programs,
+                 node_programs, go_programs):
     found = list(programs())
     for one in found:
         check(*one)
