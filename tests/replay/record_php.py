@@ -12,6 +12,11 @@ import corpus
 
 SCRIPTS = ("calls", "nested", "steps")
 
+# Compiled code has no unwind tables: of its native frames only those within are known.
+OPCACHE = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1"]
+JIT = [*OPCACHE, "-d", "opcache.jit_buffer_size=16M", "-d", "opcache.jit=function"]
+OPTIONS = {"": [], "-opcache": OPCACHE, "-jit": JIT}
+
 
 def main():
     for release in (None, "trixie"):
@@ -23,9 +28,12 @@ def main():
         version = subprocess.check_output([*command, 'echo PHP_VERSION;'], text=True)
         version = version.rpartition(".")[0]
         for script in SCRIPTS:
-            corpus.record("php/%s-%s" % (version, script),
-                          ["php", "-n", "-d", "extension=posix",
-                           "/opt/replay/php/%s.php" % script], chroot=chroot)
+            for suffix, options in OPTIONS.items():
+                if (script, suffix) == ("steps", "-jit"):
+                    continue  # between its calls compiled code does not tell the line
+                corpus.record("php/%s-%s%s" % (version, script, suffix),
+                              ["php", "-n", "-d", "extension=posix", *options,
+                               "/opt/replay/php/%s.php" % script], chroot=chroot)
     corpus.done()
 
 
