@@ -7,7 +7,7 @@
 
 /* Sources, all at the version of the row: Zend/zend_globals.h (struct _zend_executor_globals),
  * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function),
- * Zend/zend_generators.h (struct _zend_generator; unknown of 8.0, 8.1 and 8.4).
+ * Zend/zend_generators.h (struct _zend_generator; unknown of 8.0 and 8.1).
  * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed. */
 
 static const struct php_version versions[] = {
@@ -45,12 +45,15 @@ static const struct php_version versions[] = {
 		       .generator_parent = 152,
 		       .generator_fake = 184 } },
 	{ .minor = 4,
+	  .verified = true,
 	  .offsets = { .current = 488,
-		       .exception_opline = 0,
+		       .exception_opline = 952,
 		       .last = 96,
 		       .opcodes = 104,
 		       .filename = 168,
-		       .handler = 88 } },
+		       .handler = 88,
+		       .generator_parent = 152,
+		       .generator_fake = 184 } },
 };
 
 const struct php_version *php_version__find(unsigned int minor)
