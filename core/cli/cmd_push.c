@@ -250,6 +250,9 @@ static int push_all(struct push_command *command)
 		return cli__fail("%s", err.text);
 	if (result.stopped)
 		fprintf(stderr, "stopped; what was acknowledged is noted\n");
+	else if (!result.recordings && !result.refused && !result.removed)
+		escape__line(stderr, "nothing in %s that was not sent there before",
+			     command->push.source);
 	return result.refused || result.removed ? EXIT_FAILED : EXIT_OK;
 }
 

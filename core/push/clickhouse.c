@@ -32,6 +32,7 @@ enum {
 	WRONG_PASSWORD = 193,
 	REQUIRED_PASSWORD = 194,
 	MEMORY_LIMIT_EXCEEDED = 241,
+	CANNOT_COMPILE_REGEXP = 427,
 	ACCESS_DENIED = 497,
 	AUTHENTICATION_FAILED = 516,
 };
@@ -65,6 +66,7 @@ static enum sent classify(const struct http_reply *reply, enum sent by_status)
 	case UNKNOWN_USER:
 	case WRONG_PASSWORD:
 	case REQUIRED_PASSWORD:
+	case CANNOT_COMPILE_REGEXP:
 	case ACCESS_DENIED:
 	case AUTHENTICATION_FAILED:
 		return SENT_DENIED;

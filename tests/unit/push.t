@@ -50,6 +50,10 @@ def braid(*words, **options):
     return Result(done.returncode, done.stdout, done.stderr)
 
 
+def nothing_new(source):
+    return Result(0, "", f"nothing in {source} that was not sent there before\n")
+
+
 def push(*words, wait="0.02", **options):
     return braid("push", *words, "--max-wait", wait, **options)
 
@@ -98,7 +102,7 @@ def check_otlp():
     where, headers, _ = server.requests[0]
     equal((where, headers["Content-Type"], headers["Content-Encoding"]),
           ("/v1development/profiles", "application/x-protobuf", "gzip"), "as the protocol has it")
-    equal(push(FILE, "--to", f"otlp://{server.at}"), Result(0, "", ""), "the second time nothing is")
+    equal(push(FILE, "--to", f"otlp://{server.at}"), nothing_new(FILE), "the second time nothing is")
     equal(len(server.requests), 1, "... not even a request")
     forget()
     server.requests.clear()
@@ -311,7 +315,7 @@ def check_directory():
             result.err, "a directory: what cannot is named")
     equal(sorted(os.listdir(path("dir")))[1:], ["a.db", "b.db", "c.db", "d.db", "e.db.tmp"],
           "a directory: nothing else is left there")
-    equal(push(path("dir"), *to), Result(0, "", ""), "a directory: the next time nothing is new")
+    equal(push(path("dir"), *to), nothing_new(path("dir")), "a directory: the next time nothing is new")
     made("dir/f.db")
     equal(push(path("dir"), *to), Result(0, "f.db: 61 samples sent\n", ""), "a directory: one more")
     state, = [name for name in os.listdir(path("dir")) if name.startswith(".braid-push-")]

@@ -157,6 +157,7 @@ def check_where():
     result = from_db("host ~ '('")
     matches("answers .*(regexp|regular expression|OptimizedRegular|compile)", result.stderr,
             "a regular expression that is none")
+    equal("gave up" in result.stderr, False, "... is not asked for again")
     new = from_db("host = one", "--format", "folded", "--diff", "host = two")
     equal(sum(int(line.split()[-1]) for line in new.splitlines()),
           sum(int(one.split()[2]) for one in APP if one.startswith("cpu")), "--diff with another part")
