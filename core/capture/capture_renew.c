@@ -47,8 +47,9 @@ int capture__renew(struct capture *capture, struct sink *sink, struct err *err)
 	known_stacks__forget_results(capture->known);
 	naming__renew(capture->naming);
 	naming_compiled__renew(capture->compiled);
-	ret = stack_nodes__renew(capture->nodes) ? err__set(err, -ENOMEM, "out of memory")
-						 : capture__begin_events(capture, err);
+	ret = stack_nodes__renew(capture->nodes) || copied_frames__renew(capture->copier)
+		      ? err__set(err, -ENOMEM, "out of memory")
+		      : capture__begin_events(capture, err);
 	for (record = carried; !ret && record; record = record->next)
 		ret = record_again(capture, record, err);
 	pending_records__free(carried);

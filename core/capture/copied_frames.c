@@ -46,6 +46,19 @@ void copied_frames__free(struct copied_frames *copied)
 	free(copied);
 }
 
+int copied_frames__renew(struct copied_frames *copied)
+{
+	struct unwind_copy *copier;
+	int ret = unwind_copy__new(find_image, copied, &copier);
+
+	if (ret)
+		return ret;
+	unwind_copy__free(copied->copier);
+	copied->copier = copier;
+	copied->serial = 0;
+	return 0;
+}
+
 /* Of code that a compiler made libunwind knows nothing, and may take it to return anywhere: frames
  * up to the first that is outside of all code. */
 static int count_frames_in_code(const struct process *process,

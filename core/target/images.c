@@ -1,52 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/target/images.h"
+#include "core/target/images_state.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <uthash.h>
 
 #include "core/base/util.h"
-#include "core/kernel/maps.h"
 #include "core/target/image_files.h"
 
 #define COMPARE_BYTES (64 << 10)
-
-/* One version of one file. Its owner can set the time of the last change of its contents, but not
- * that of the last change of anything. */
-struct file_key {
-	uint64_t mount, dev, ino, size;
-	int64_t mtime_ns, ctime_ns;
-};
-
-struct by_file {
-	UT_hash_handle hh;
-	struct file_key key;
-	struct image_key kernel_key;
-	struct image_key learned; /* images__learn; ino 0: there is none */
-	struct image *image;	  /* NULL: not usable, with error */
-	int error;
-};
-
-struct by_build_id {
-	UT_hash_handle hh;
-	uint8_t id[ELF_BUILD_ID_MAX];
-	struct stat opened; /* its file, before anything of it was read */
-	struct image *image;
-};
-
-struct images {
-	struct images_opts opts;
-	struct by_file *by_file;
-	struct by_build_id *by_build_id;
-	struct image *first, *vdso;
-	struct image **by_number; /* from 1 */
-	size_t n_images, cap_images;
-	struct unread_files *unread;
-	struct images_stats stats;
-};
 
 int images__new(const struct images_opts *opts, struct images **ret)
 {
@@ -64,7 +28,7 @@ int images__new(const struct images_opts *opts, struct images **ret)
 	return 0;
 }
 
-static void image__free(const struct images *images, struct image *image)
+void image__free(const struct images *images, struct image *image)
 {
 	int i;
 
@@ -98,7 +62,7 @@ void images__free(struct images *images)
 		images->first = image->next;
 		image__free(images, image);
 	}
-	free(images->by_number);
+	free(images->slots);
 	unread_files__free(images->unread);
 	free(images);
 }
@@ -114,7 +78,7 @@ static unwind_rows_fn rows_of(const struct images *images, const struct image *i
 	return NULL;
 }
 
-static int load_table(struct images *images, struct image *image, struct err *err)
+int image__load_table(struct images *images, struct image *image, struct err *err)
 {
 	unwind_rows_fn rows;
 	int ret;
@@ -167,6 +131,7 @@ static int add_image(struct images *images, struct elf_file *file, const char *r
 		     struct image **ret, struct err *err)
 {
 	struct image *image = calloc(1, sizeof(*image));
+	uint32_t number;
 	int rc;
 
 	if (!image) {
@@ -178,18 +143,20 @@ static int add_image(struct images *images, struct elf_file *file, const char *r
 	if (!rc && procfs__is_recorded())
 		symbols__stay_below_root(image->symbols);
 	if (!rc)
-		rc = load_table(images, image, err);
+		rc = image__load_table(images, image, err);
+	number = images__free_number(images, now_ns());
 	if (!rc)
-		rc = array__reserve(&images->by_number, &images->cap_images, images->n_images + 1,
-				    sizeof(*images->by_number));
+		rc = array__reserve(&images->slots, &images->cap_slots, number,
+				    sizeof(*images->slots));
 	if (rc) {
 		image__free(images, image);
 		return rc;
 	}
 	image->next = images->first;
 	images->first = image;
-	images->by_number[images->n_images++] = image;
-	image->number = images->n_images;
+	images->slots[number - 1] = (struct image_slot) { .image = image };
+	images->n_slots = max_of(images->n_slots, (size_t)number);
+	image->number = number;
 	*ret = image;
 	return 0;
 }
@@ -330,44 +297,6 @@ static int open_found(struct images *images, const struct target_file *found, ui
 	return 0;
 }
 
-/* --- tables that nobody needs --- */
-
-#define PARKED_AFTER_NS (60 * NSEC_PER_SEC)
-
-void image__use(struct image *image, uint64_t now_ns)
-{
-	image->used_ns = now_ns;
-}
-
-static int unpark(struct images *images, struct image *image)
-{
-	image->is_parked = false;
-	unwind_table__done(&image->table);
-	return load_table(images, image, NULL);
-}
-
-static void park(struct images *images, struct image *image, uint64_t now_ns)
-{
-	for (struct by_file *file = images->by_file; file; file = file->hh.next) {
-		if (file->image != image || images->opts.files_fd < 0)
-			continue;
-		map__delete(images->opts.files_fd, &file->kernel_key);
-		if (file->learned.ino)
-			map__delete(images->opts.files_fd, &file->learned);
-	}
-	table_arena__remove(images->opts.table_arena, image->base, image->table.n_words, now_ns);
-	image->has_table = false;
-	image->is_parked = true;
-}
-
-void images__park_unused(struct images *images, uint64_t now_ns)
-{
-	for (struct image *image = images->first; image; image = image->next)
-		if (image->has_table && image != images->vdso &&
-		    now_ns > image->used_ns + PARKED_AFTER_NS)
-			park(images, image, now_ns);
-}
-
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err)
 {
@@ -409,7 +338,7 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	}
 	*ret = entry->image;
 	rc = entry->error;
-	if (*ret && (*ret)->is_parked && !unpark(images, *ret))
+	if (*ret && (*ret)->is_parked && !image__unpark(images, *ret))
 		publish(images, &entry->kernel_key, *ret);
 	if (*ret)
 		image__use(*ret, now_ns());
@@ -430,7 +359,7 @@ bool image__has_runtime(const struct image *image)
 
 struct image *images__by_number(const struct images *images, uint32_t number)
 {
-	return number && number <= images->n_images ? images->by_number[number - 1] : NULL;
+	return number && number <= images->n_slots ? images->slots[number - 1].image : NULL;
 }
 
 void images__learn(struct images *images, const struct image_key *key, const struct image *image)

@@ -64,9 +64,9 @@ struct images_stats {
 int images__new(const struct images_opts *opts, struct images **ret);
 void images__free(struct images *images); /* NULL is fine; frees all images */
 
-/* The image of a mapping; borrowed until images__free. NULL without an error for memory that no
- * file backs; else a negative errno where the file cannot be opened or is no ELF file for this
- * machine. */
+/* The image of a mapping; borrowed until images__free, or until it is released (below). NULL
+ * without an error for memory that no file backs; else a negative errno where the file cannot be
+ * opened or is no ELF file for this machine. */
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err);
 
@@ -82,10 +82,15 @@ void image__use(struct image *image, uint64_t now_ns);
  * made again. */
 void images__park_unused(struct images *images, uint64_t now_ns);
 
+/* Frees those that nobody has used for as long, as if they had never been; but not an image of a
+ * runtime that may have probes there. For an owner that knows that nothing refers to an image that
+ * nobody uses: neither what samples were made of, nor an event that is attached in it. How many. */
+size_t images__release_unused(struct images *images, uint64_t now_ns);
+
 /* Is a runtime in it, or may one be, as images__ask_runtimes did not ask yet? */
 bool image__has_runtime(const struct image *image);
 
-/* NULL: there is none of that number. */
+/* NULL: there is none of that number (any more). */
 struct image *images__by_number(const struct images *images, uint32_t number);
 
 /* The kernel half knows the file of a mapping of this image by `key`, which it has no image for. It

@@ -55,6 +55,13 @@ void places__free(struct places *places)
 	free(places);
 }
 
+void places__use_images(const struct places *places, uint64_t now_ns)
+{
+	for (size_t i = 0; places && i < places->n; i++)
+		if (places->slots[i].place.image)
+			image__use(places->slots[i].place.image, now_ns);
+}
+
 /* The process's places, in the round of now. */
 static struct places *places_of(struct process *process)
 {

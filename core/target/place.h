@@ -65,6 +65,9 @@ uint32_t places__count(const struct process *process); /* numbers of this epoch 
 /* Grows whenever a place that was met turns out to be a compiler's code, as it is in a map. */
 uint32_t places__renamed(const struct process *process);
 
+/* The images of all places are used: image__use. NULL is fine. */
+void places__use_images(const struct places *places, uint64_t now_ns);
+
 void places__free(struct places *places); /* NULL is fine */
 
 #endif

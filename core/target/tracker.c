@@ -10,6 +10,7 @@
 #include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
 #include "core/target/cgroups.h"
+#include "core/target/place.h"
 #include "core/target/tracker_runtimes.h"
 
 int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
@@ -68,22 +69,39 @@ static bool is_due(const struct tracker *tracker, const struct process *process,
 
 #define PARK_NS (10 * NSEC_PER_SEC) /* how often it is looked for them */
 
+/* All that it maps, or has mapped where samples were. */
+static void use_images(const struct process *process, bool met, uint64_t now)
+{
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (process->mapped[i].image)
+			image__use(process->mapped[i].image, now);
+	if (process->exe)
+		image__use(process->exe, now);
+	if (met)
+		places__use_images(process->places, now);
+}
+
 /* What no process maps any more needs no table. */
 static void park_images(struct tracker *tracker, uint64_t now)
 {
-	struct process *process;
+	const struct process *process;
 
 	if (now < tracker->parked_ns + PARK_NS)
 		return;
 	tracker->parked_ns = now;
-	for (process = tracker->processes; process; process = process->hh.next) {
-		for (size_t i = 0; i < process->n_mapped; i++)
-			if (process->mapped[i].image)
-				image__use(process->mapped[i].image, now);
-		if (process->exe)
-			image__use(process->exe, now);
-	}
+	for (process = tracker->processes; process; process = process->hh.next)
+		use_images(process, false, now);
 	images__park_unused(tracker->opts.images, now);
+}
+
+void tracker__release_images(struct tracker *tracker)
+{
+	const struct process *process;
+	uint64_t now = now_ns();
+
+	for (process = tracker->processes; process; process = process->hh.next)
+		use_images(process, true, now);
+	images__release_unused(tracker->opts.images, now);
 }
 
 int tracker__tick(struct tracker *tracker)

@@ -86,6 +86,10 @@ int tracker__refresh(struct tracker *tracker, struct process *process);
  * only of those that have been sampled for a second without being looked at. */
 int tracker__tick(struct tracker *tracker);
 
+/* Forgets what is known of files that no process maps any more. Only places of known processes may
+ * refer to images, nothing else that was made of samples, and no event that is attached in them. */
+void tracker__release_images(struct tracker *tracker);
+
 /* Notices of mappings were lost: the next tick reads them all. */
 void tracker__on_lost(struct tracker *tracker);
 

@@ -243,8 +243,8 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 	struct image *image = images__by_number(tracker->opts.images, rec->image);
 	int ret;
 
-	if (!image)
-		return 0;
+	if (!image) /* it was just released */
+		return refresh_seldom(tracker, process, now_ns());
 	process->program = max_of(process->program, rec->program);
 	ret = insert_mapped(process, rec, image);
 	if (ret || process->gone)

@@ -2,8 +2,11 @@
 /* Which files are one image: copies are, forgeries with the same build-id are not. */
 #include "core/target/images.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <sys/stat.h>
 
+#include "core/base/util.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 
@@ -31,6 +34,75 @@ static void rewrite(const char *name)
 		     name, name, name);
 }
 
+static int open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static int detects(const struct elf_file *file)
+{
+	return strstr(file->path, "/probed.so") ? 1 : 0;
+}
+
+static int prepares(const struct elf_file *file, struct runtime_image **ret,
+		    struct runtime_verdict *ret_verdict)
+{
+	(void)file;
+	*ret = NULL;
+	*ret_verdict = (struct runtime_verdict) { .support = RUNTIME_REFUSED };
+	return 0;
+}
+
+static int probes(struct runtime_session *session, const struct runtime_target *target,
+		  enum runtime_source source, struct runtime_probing *ret, struct err *err)
+{
+	(void)session, (void)target, (void)source, (void)ret, (void)err;
+	return -ENOTSUP;
+}
+
+/* A minute after the last use, if one may be known to be sure that nothing refers to it. */
+static void check_release(void)
+{
+	static const struct runtime probed = {
+		.name = "probed", .detect = detects, .prepare = prepares, .probe = probes
+	};
+	static const struct runtime *const runtimes[] = { &probed, NULL };
+	uint64_t now = now_ns(), later = now + 61 * NSEC_PER_SEC;
+	struct image *one, *two, *sites;
+	int before = open_files();
+
+	if (images__new(
+		    &(struct images_opts) { .runtimes = runtimes, .files_fd = -1, .enabled = 1 },
+		    &images))
+		return;
+	two = get("two.so");
+	one = get("one.so");
+	get("copy.so");
+	sites = get("probed.so");
+	images__ask_runtimes(images, one);
+	images__ask_runtimes(images, sites);
+	is_int(images__release_unused(images, now), 0, "what was used just now stays");
+	image__use(two, later);
+	is_int(images__release_unused(images, later), 1, "of what nobody uses one is released");
+	ok(!images__by_number(images, 2), "... its number is nobody's");
+	is_int(open_files() - before, 2, "... its file is closed");
+	ok(images__by_number(images, 1) == two, "... not that of one that is used");
+	ok(sites && images__by_number(images, sites->number) == sites,
+	   "... nor that of one that may have probes");
+	one = get("copy.so");
+	ok(one && one->number == 4 && images__by_number(images, 4) == one,
+	   "mapped again: a new image, by a number that nobody had");
+	ok(get("copy.so") == one && images__first(images) == one, "... which is found again");
+	images__free(images);
+	is_int(open_files(), before, "all files are closed");
+}
+
 int main(void)
 {
 	static const struct runtime *const none[] = { NULL };
@@ -43,7 +115,7 @@ int main(void)
 		"for i in one two; do gcc -O2 -shared -nostdlib -fPIC -Wl,--build-id=0x11223344 "
 		"-Wl,-soname,x $i.c -o $i.so && strip $i.so; done && cp one.so copy.so && "
 		"test $(stat -c %%s one.so) = $(stat -c %%s two.so)");
-	if (images__new(&(struct images_opts) { .runtimes = none }, &images))
+	if (images__new(&(struct images_opts) { .runtimes = none, .files_fd = -1 }, &images))
 		return 1;
 	forged = get("two.so");
 	genuine = get("one.so");
@@ -53,5 +125,7 @@ int main(void)
 	rewrite("one.so");
 	ok(get("one.so") != genuine, "rewritten with its old time: another image");
 	images__free(images);
+	workdir__run("cp one.so copy.so && cp one.so probed.so && printf x >>probed.so");
+	check_release();
 	return tap__done();
 }
