@@ -62,6 +62,12 @@ static __noinline int copy_stack(struct scratch *scratch)
 
 	if (!slot)
 		return 0;
+	/* A copy takes the room of a hundred samples. When user space is late, these come first. */
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+	    bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2) {
+		count(COUNT_COPY_FAILED);
+		return 0;
+	}
 	if (cfg_unwind != UNWIND_MODE_COPY) {
 		if (sample->time_ns - slot->window_ns > COPIES_WINDOW_NS) {
 			slot->window_ns = sample->time_ns;

@@ -322,6 +322,11 @@ static void interrupt_reserve(bool reserved)
 		interrupt(reserved);
 }
 
+uint64_t host__ring(uint64_t what)
+{
+	return what == BPF_RB_RING_SIZE ? HOST_RING_BYTES : host.ring_used;
+}
+
 void *host__reserve(size_t size)
 {
 	struct host_record *record;

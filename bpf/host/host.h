@@ -141,6 +141,8 @@ struct host_range {
 	const void *bytes;
 };
 
+#define HOST_RING_BYTES (1U << 20)
+
 struct host_sample {
 	struct rec_sample head;
 	uint64_t words[SAMPLE_WORDS_MAX];
@@ -180,6 +182,7 @@ struct host {
 
 	/* What came through the ring. */
 	bool ring_full;
+	uint64_t ring_used;	   /* of HOST_RING_BYTES, as programs are told */
 	struct host_sample sample; /* the last one */
 	size_t sample_bytes;
 	struct rec_stack stack; /* the last one */
@@ -230,6 +233,7 @@ void host__set_regs(struct pt_regs *regs, const uint64_t *dwarf);
 long host__read_user(void *to, uint32_t size, uint64_t from);
 long host__read_str(void *to, uint32_t size, uint64_t from);
 long host__output(const void *data, size_t size);
+uint64_t host__ring(uint64_t what);
 void *host__reserve(size_t size);
 void host__submit(void *data);
 void host__discard(void *data);

@@ -74,7 +74,7 @@ static inline long host__copy_text(void *to, size_t size, const char *from)
 #define bpf_jiffies64()		     (host.jiffies)
 #define bpf_get_prandom_u32()	     4
 #define bpf_get_attach_cookie(ctx)   ((void)(ctx), host.cookie)
-#define bpf_ringbuf_query(map, what) ((uint64_t)0)
+#define bpf_ringbuf_query(map, what) host__ring(what)
 /* A tail call does not return, unless the slot is empty. */
 #define bpf_tail_call(ctx, map, slot)           \
 	do {                                    \

@@ -247,6 +247,7 @@ static void test_random_words(void)
 static void test_modes(void)
 {
 	static const struct unwind_rule rules[CODE_PAGES] = { RSP(8), END };
+	uint32_t samples, stacks;
 
 	reset();
 	set_rules(rules);
@@ -277,6 +278,14 @@ static void test_modes(void)
 	sampler__run(regs);
 	ok(counted(COUNT_COPY_FAILED) == 1 && counted(COUNT_RING_FULL) == 1, "the ring is full");
 	host.ring_full = false;
+	host.ring_used = HOST_RING_BYTES / 2 + 1;
+	samples = host.n_samples;
+	stacks = host.n_stacks;
+	sampler__run(regs);
+	ok(host.n_samples == samples + 1 && !(host.sample.head.flags & SAMPLE_HAS_STACK) &&
+		   host.n_stacks == stacks && counted(COUNT_COPY_FAILED) == 2,
+	   "more than half full: a sample, and no copy");
+	host.ring_used = 0;
 }
 
 static void test_copies_are_limited(void)
