@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "runtimes/common/numbered_codes.h"
 #include "runtimes/jvm/jvm_nmethod.h"
 
 #define FREED	   "[freed Java method]"
@@ -33,8 +31,6 @@ struct place {
 };
 
 struct code {
-	UT_hash_handle hh;
-	uint32_t number;
 	uint8_t kind;
 	uint64_t start; /* of the instructions */
 	const struct instance *instance;
@@ -45,7 +41,7 @@ struct code {
 };
 
 struct jvm_codes {
-	struct code *by_number;
+	struct numbered_codes by_number;
 	struct instance *instances;
 };
 
@@ -54,8 +50,9 @@ struct jvm_codes *jvm_codes__new(void)
 	return calloc(1, sizeof(struct jvm_codes));
 }
 
-static void code__free(struct code *code)
+static void code__free(void *of)
 {
+	struct code *code = of;
 	struct place *place;
 
 	if (!code)
@@ -72,14 +69,9 @@ static void code__free(struct code *code)
 void jvm_codes__free(struct jvm_codes *codes)
 {
 	struct instance *instance;
-	struct code *code, *next;
-
 	if (!codes)
 		return;
-	HASH_ITER (hh, codes->by_number, code, next) {
-		HASH_DEL(codes->by_number, code);
-		code__free(code);
-	}
+	numbered_codes__done(&codes->by_number, code__free);
 	while ((instance = codes->instances)) {
 		codes->instances = instance->next;
 		jvm_methods__free(instance->methods);
@@ -156,13 +148,11 @@ int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t s
 	if (size < REC_CODE_HEADER)
 		return -EBADMSG;
 	instance = instance__find(codes, rec->table_size);
-	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), code);
-	if (!instance || code)
+	if (!instance || numbered_codes__find(&codes->by_number, rec->code))
 		return -EBADMSG;
 	code = calloc(1, sizeof(*code));
 	if (!code)
 		return -ENOMEM;
-	code->number = rec->code;
 	code->kind = rec->table_format;
 	code->start = rec->table_address;
 	code->instance = instance;
@@ -176,21 +166,14 @@ int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t s
 	else
 		snprintf(code->name, sizeof(code->name), "Interpreter");
 	if (rc != -ENOMEM)
-		HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
-	if (rc == -ENOMEM || !code->hh.tbl) {
-		code__free(code);
-		return -ENOMEM;
-	}
-	return 0;
+		return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
+	code__free(code);
+	return rc;
 }
 
 static struct code *code__find(const struct jvm_codes *codes, uint64_t key)
 {
-	uint32_t number = FRAME_KEY_CODE(key);
-	struct code *code;
-
-	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
-	return code;
+	return numbered_codes__of_key(&codes->by_number, key);
 }
 
 /* NULL: out of memory. */

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "runtimes/common/numbered_codes.h"
 #include "runtimes/node/node_compiled.h"
 
 #define UNKNOWN "[unknown JavaScript function]" /* it was moved or freed before it was read */
@@ -22,15 +20,13 @@ struct instance {
 };
 
 struct code {
-	UT_hash_handle hh;
-	uint32_t number;
 	uint8_t kind;
 	const struct node_function *function; /* NULL: not known */
 	struct node_compiled *compiled;	      /* NULL: none, or not known */
 };
 
 struct node_codes {
-	struct code *by_number;
+	struct numbered_codes by_number;
 	struct instance *instances;
 };
 
@@ -39,8 +35,10 @@ struct node_codes *node_codes__new(void)
 	return calloc(1, sizeof(struct node_codes));
 }
 
-static void code__free(struct code *code)
+static void code__free(void *of)
 {
+	struct code *code = of;
+
 	node_compiled__free(code->compiled);
 	free(code);
 }
@@ -48,14 +46,9 @@ static void code__free(struct code *code)
 void node_codes__free(struct node_codes *codes)
 {
 	struct instance *instance;
-	struct code *code, *next;
-
 	if (!codes)
 		return;
-	HASH_ITER (hh, codes->by_number, code, next) {
-		HASH_DEL(codes->by_number, code);
-		code__free(code);
-	}
+	numbered_codes__done(&codes->by_number, code__free);
 	while ((instance = codes->instances)) {
 		codes->instances = instance->next;
 		node_functions__free(instance->functions);
@@ -129,22 +122,17 @@ int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t
 		return -EBADMSG;
 	memcpy(&told, rec->name, sizeof(told));
 	instance = told.space ? instance__find(codes, told.space) : NULL;
-	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), code);
-	if (!instance || code)
+	if (!instance || numbered_codes__find(&codes->by_number, rec->code))
 		return -EBADMSG;
 	code = calloc(1, sizeof(*code));
 	if (!code)
 		return -ENOMEM;
-	code->number = rec->code;
 	code->kind = rec->table_format;
 	rc = code__read(code, instance, &told);
 	if (!rc)
-		HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
-	if (rc || !code->hh.tbl) {
-		code__free(code);
-		return -ENOMEM;
-	}
-	return 0;
+		return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
+	code__free(code);
+	return -ENOMEM;
 }
 
 /* --- names --- */
@@ -161,12 +149,11 @@ static struct runtime_symbol symbol_of(const struct node_function *function, uin
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,
 			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
 {
-	uint32_t number = FRAME_KEY_CODE(key), index = FRAME_KEY_INDEX(key);
+	const struct code *code = numbered_codes__of_key(&codes->by_number, key);
 	struct node_scope scopes[RUNTIME_SYMBOLS_MAX];
-	struct code *code;
+	uint32_t index = FRAME_KEY_INDEX(key);
 	size_t n, i;
 
-	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
 	if (!code)
 		return -ENOENT;
 	if (code->kind == NODE_STUB) {

@@ -6,25 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "bpf/perl.h"
 #include "core/base/util.h"
 #include "runtimes/common/code_text.h"
+#include "runtimes/common/numbered_codes.h"
 
 #define UNREADABLE "[unreadable name]"
 
 struct code {
-	UT_hash_handle hh;
-	uint32_t number;
 	bool is_main;
 	char *function;
 	char *file; /* NULL: unknown */
 };
 
 struct perl_codes {
-	struct code *by_number;
+	struct numbered_codes by_number;
 };
 
 /* As Carp has them, which is what people know from Perl's own stack traces. */
@@ -34,8 +30,10 @@ static const char *const names[PERL_CODE_KINDS_N] = {
 	[PERL_CODE_SORT_BLOCK] = "sort {...}", [PERL_CODE_PATTERN] = "(?{...})",
 };
 
-static void code__free(struct code *code)
+static void code__free(void *of)
 {
+	struct code *code = of;
+
 	if (!code)
 		return;
 	free(code->function);
@@ -50,14 +48,9 @@ struct perl_codes *perl_codes__new(void)
 
 void perl_codes__free(struct perl_codes *codes)
 {
-	struct code *code, *next;
-
 	if (!codes)
 		return;
-	HASH_ITER (hh, codes->by_number, code, next) {
-		HASH_DEL(codes->by_number, code);
-		code__free(code);
-	}
+	numbered_codes__done(&codes->by_number, code__free);
 	free(codes);
 }
 
@@ -101,7 +94,6 @@ static int code__new(const struct rec_code *rec, const struct perl_code_table *t
 
 	if (!code)
 		return -ENOMEM;
-	code->number = rec->code;
 	code->is_main = table->kind == PERL_CODE_MAIN;
 	code->function = names[table->kind] ? strdup(names[table->kind]) : sub__name(rec, table);
 	if (rec->file_kind)
@@ -128,32 +120,22 @@ static bool rec__valid(const struct rec_code *rec, size_t size)
 
 int perl_codes__add(struct perl_codes *codes, const struct rec_code *rec, size_t size)
 {
-	struct code *code, *old;
+	struct code *code;
 	int ret;
 
 	if (!rec__valid(rec, size))
 		return -EBADMSG;
-	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), old);
-	if (old)
+	if (numbered_codes__find(&codes->by_number, rec->code))
 		return -EBADMSG; /* numbers are never used again */
 	ret = code__new(rec, (const void *)rec->table, &code);
 	if (ret)
 		return ret;
-	HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
-	if (!code->hh.tbl) {
-		code__free(code);
-		return -ENOMEM;
-	}
-	return 0;
+	return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
 }
 
 static const struct code *find_code(const struct perl_codes *codes, uint64_t key)
 {
-	uint32_t number = FRAME_KEY_CODE(key);
-	struct code *code;
-
-	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
-	return code;
+	return numbered_codes__of_key(&codes->by_number, key);
 }
 
 int perl_codes__symbolize(const struct perl_codes *codes, uint64_t key, struct runtime_symbol *ret)

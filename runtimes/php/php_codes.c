@@ -6,18 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "bpf/php.h"
 #include "core/base/util.h"
 #include "runtimes/common/code_text.h"
+#include "runtimes/common/numbered_codes.h"
 
 #define UNREADABLE "[unreadable name]"
 
 struct code {
-	UT_hash_handle hh;
-	uint32_t number;
 	uint32_t pid;
 	uint64_t handler; /* 0: written in PHP */
 	bool is_trampoline;
@@ -26,7 +22,7 @@ struct code {
 };
 
 struct php_codes {
-	struct code *by_number;
+	struct numbered_codes by_number;
 };
 
 /* As debug_backtrace() has them. */
@@ -36,8 +32,10 @@ static const char *const names[PHP_CODE_KINDS_N] = {
 	[PHP_CODE_REQUIRE] = "require", [PHP_CODE_REQUIRE_ONCE] = "require_once",
 };
 
-static void code__free(struct code *code)
+static void code__free(void *of)
 {
+	struct code *code = of;
+
 	if (!code)
 		return;
 	free(code->function);
@@ -52,14 +50,9 @@ struct php_codes *php_codes__new(void)
 
 void php_codes__free(struct php_codes *codes)
 {
-	struct code *code, *next;
-
 	if (!codes)
 		return;
-	HASH_ITER (hh, codes->by_number, code, next) {
-		HASH_DEL(codes->by_number, code);
-		code__free(code);
-	}
+	numbered_codes__done(&codes->by_number, code__free);
 	free(codes);
 }
 
@@ -99,7 +92,6 @@ static int code__new(const struct rec_code *rec, const struct php_code_table *ta
 
 	if (!code)
 		return -ENOMEM;
-	code->number = rec->code;
 	code->pid = rec->tgid;
 	code->handler = table->handler;
 	code->is_trampoline = table->is_trampoline;
@@ -127,32 +119,22 @@ static bool rec__valid(const struct rec_code *rec, size_t size)
 
 int php_codes__add(struct php_codes *codes, const struct rec_code *rec, size_t size)
 {
-	struct code *code, *old;
+	struct code *code;
 	int ret;
 
 	if (!rec__valid(rec, size))
 		return -EBADMSG;
-	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), old);
-	if (old)
+	if (numbered_codes__find(&codes->by_number, rec->code))
 		return -EBADMSG; /* numbers are never used again */
 	ret = code__new(rec, (const void *)rec->table, &code);
 	if (ret)
 		return ret;
-	HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
-	if (!code->hh.tbl) {
-		code__free(code);
-		return -ENOMEM;
-	}
-	return 0;
+	return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
 }
 
 static const struct code *find_code(const struct php_codes *codes, uint64_t key)
 {
-	uint32_t number = FRAME_KEY_CODE(key);
-	struct code *code;
-
-	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
-	return code;
+	return numbered_codes__of_key(&codes->by_number, key);
 }
 
 int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct runtime_symbol *ret)
@@ -179,8 +161,10 @@ const char *php_codes__native_name(const struct php_codes *codes, uint32_t pid, 
 
 	if (!entry)
 		return NULL;
-	for (code = codes->by_number; code; code = code->hh.next)
+	for (size_t i = 0; i < codes->by_number.n; i++) {
+		code = codes->by_number.list[i];
 		if (code->handler == entry && code->pid == pid && !code->is_trampoline)
 			return code->function;
+	}
 	return NULL;
 }

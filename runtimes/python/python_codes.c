@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 #include "runtimes/common/code_text.h"
+#include "runtimes/common/numbered_codes.h"
 #include "runtimes/python/python_lines.h"
 #include "runtimes/python/python_qualname.h"
 
@@ -18,7 +16,6 @@
 #define UNREADABLE	"[unreadable name]"
 
 struct code {
-	uint32_t number;
 	uint32_t first_line;
 	enum python_line_format line_format;
 	bool is_probed; /* by a probe: frame keys have a line instead of an instruction */
@@ -26,16 +23,17 @@ struct code {
 	char *file;	/* NULL: unknown */
 	uint8_t *table; /* NULL: unknown */
 	size_t table_size;
-	UT_hash_handle hh;
 };
 
 struct python_codes {
-	struct code *by_number;
+	struct numbered_codes by_number;
 	struct python_sources *sources;
 };
 
-static void code__free(struct code *code)
+static void code__free(void *of)
 {
+	struct code *code = of;
+
 	if (!code)
 		return;
 	free(code->function);
@@ -59,14 +57,9 @@ struct python_codes *python_codes__new(void)
 
 void python_codes__free(struct python_codes *codes)
 {
-	struct code *code, *next;
-
 	if (!codes)
 		return;
-	HASH_ITER (hh, codes->by_number, code, next) {
-		HASH_DEL(codes->by_number, code);
-		code__free(code);
-	}
+	numbered_codes__done(&codes->by_number, code__free);
 	python_sources__free(codes->sources);
 	free(codes);
 }
@@ -131,7 +124,6 @@ static int code__new(const struct rec_code *rec, size_t size, struct python_sour
 
 	if (!code)
 		return -ENOMEM;
-	code->number = rec->code;
 	code->first_line = rec->first_line;
 	code->line_format = rec->table_format;
 	code->is_probed = rec->name_kind == CODE_TEXT_UTF8;
@@ -161,32 +153,24 @@ out:
 
 int python_codes__add(struct python_codes *codes, const struct rec_code *rec, size_t size)
 {
-	struct code *code, *old;
+	struct code *code;
 	int rc;
 
 	if (!rec__valid(rec, size))
 		return -EBADMSG;
-	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), old);
-	if (old)
+	if (numbered_codes__find(&codes->by_number, rec->code))
 		return -EBADMSG; /* numbers are never used again */
 	rc = code__new(rec, size, codes->sources, &code);
 	if (rc)
 		return rc;
-	HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
-	if (!code->hh.tbl) {
-		code__free(code);
-		return -ENOMEM;
-	}
-	return 0;
+	return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
 }
 
 int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
 			    struct runtime_symbol *ret)
 {
-	uint32_t number = FRAME_KEY_CODE(key);
-	struct code *code;
+	const struct code *code = numbered_codes__of_key(&codes->by_number, key);
 
-	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
 	if (!code)
 		return -ENOENT;
 	ret->function = code->function;

@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 #include "runtimes/common/code_text.h"
+#include "runtimes/common/numbered_codes.h"
 #include "runtimes/ruby/ruby_lines.h"
 
 #define ENTRIES_MAX   1000000 /* of a line table */
@@ -21,8 +19,6 @@
 #define GARBAGE	      "(garbage collection)"
 
 struct code {
-	UT_hash_handle hh;
-	uint32_t number;
 	uint32_t first_line;
 	uint32_t pid;
 	uint64_t native; /* 0: not written in C */
@@ -33,11 +29,13 @@ struct code {
 };
 
 struct ruby_codes {
-	struct code *by_number;
+	struct numbered_codes by_number;
 };
 
-static void code__free(struct code *code)
+static void code__free(void *of)
 {
+	struct code *code = of;
+
 	if (!code)
 		return;
 	free(code->function);
@@ -54,14 +52,9 @@ struct ruby_codes *ruby_codes__new(void)
 
 void ruby_codes__free(struct ruby_codes *codes)
 {
-	struct code *code, *next;
-
 	if (!codes)
 		return;
-	HASH_ITER (hh, codes->by_number, code, next) {
-		HASH_DEL(codes->by_number, code);
-		code__free(code);
-	}
+	numbered_codes__done(&codes->by_number, code__free);
 	free(codes);
 }
 
@@ -250,7 +243,6 @@ static int code__new(struct rec_code *rec, struct code **ret)
 	if (!rec->file_kind)
 		text__fetch(rec->tgid, rec->address, rec->file_len, rec->file, &rec->file_kind);
 	memcpy(&table, rec->table, sizeof(table));
-	code->number = rec->code;
 	code->pid = rec->tgid;
 	code->first_line = rec->first_line;
 	if (table.kind == RUBY_CODE_C)
@@ -276,7 +268,7 @@ out:
 
 int ruby_codes__add(struct ruby_codes *codes, const struct rec_code *rec, size_t size)
 {
-	struct code *code, *old;
+	struct code *code;
 	struct rec_code copy;
 	int rc;
 
@@ -287,26 +279,12 @@ int ruby_codes__add(struct ruby_codes *codes, const struct rec_code *rec, size_t
 	rc = code__new(&copy, &code);
 	if (rc)
 		return rc;
-	HASH_FIND(hh, codes->by_number, &rec->code, sizeof(rec->code), old);
-	if (old) {
-		HASH_DEL(codes->by_number, old);
-		code__free(old);
-	}
-	HASH_ADD(hh, codes->by_number, number, sizeof(code->number), code);
-	if (!code->hh.tbl) {
-		code__free(code);
-		return -ENOMEM;
-	}
-	return 0;
+	return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
 }
 
 static const struct code *find(const struct ruby_codes *codes, uint64_t key)
 {
-	uint32_t number = FRAME_KEY_CODE(key);
-	struct code *code;
-
-	HASH_FIND(hh, codes->by_number, &number, sizeof(number), code);
-	return code;
+	return numbered_codes__of_key(&codes->by_number, key);
 }
 
 int ruby_codes__symbolize(const struct ruby_codes *codes, uint64_t key, struct runtime_symbol *ret)
@@ -347,8 +325,10 @@ const char *ruby_codes__native_name(const struct ruby_codes *codes, uint32_t pid
 
 	if (!entry || entry == ANCHOR_FUNCTION_UNKNOWN)
 		return NULL;
-	for (code = codes->by_number; code; code = code->hh.next)
+	for (size_t i = 0; i < codes->by_number.n; i++) {
+		code = codes->by_number.list[i];
 		if (code->native == entry && code->pid == pid)
 			return code->function;
+	}
 	return NULL;
 }

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_NUMBERED_CODES_H
+#define BRAID_NUMBERED_CODES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/u64map.h"
+
+/* What a runtime knows of its code objects, by the numbers that the kernel half announces them with
+ * (rec_code.code), which frame keys have. Numbers are never used again in a session. A zeroed
+ * struct is empty. */
+struct numbered_codes {
+	struct u64map places; /* number: place in `list`, from 1 */
+	void **list;	      /* in the order of their numbers' first announcement */
+	size_t n, cap;
+};
+
+/* NULL: unknown. */
+void *numbered_codes__find(const struct numbered_codes *codes, uint32_t number);
+
+/* That of a frame. */
+void *numbered_codes__of_key(const struct numbered_codes *codes, uint64_t key);
+
+/* Takes `code`; `free_code` frees the one that had the number, if any, or `code` where there is no
+ * memory: -ENOMEM. */
+int numbered_codes__put(struct numbered_codes *codes, uint32_t number, void *code,
+			void (*free_code)(void *code));
+
+/* Idempotent. */
+void numbered_codes__done(struct numbered_codes *codes, void (*free_code)(void *code));
+
+#endif
