@@ -21,11 +21,11 @@ struct perl_code_key {
 };
 
 struct perl_code_entry {
+	__u32 code; /* as in rec_code; first: runtime.codes */
+	__u32 pad;
 	__u64 name, stash, file; /* addresses: HEK, HV, char */
 	__u64 hash; /* of the name: its own hash and length. Of other code: of the file */
 	__u64 checked_ns;
-	__u32 code; /* as in rec_code */
-	__u32 pad;
 };
 
 struct {

@@ -22,11 +22,11 @@ struct php_code_key {
 };
 
 struct php_code_entry {
+	__u32 code; /* as in rec_code; first: runtime.codes */
+	__u32 pad;
 	__u64 file, class_name; /* addresses: zend_string */
 	__u64 name_hash, class_hash, file_hash;
 	__u64 checked_ns;
-	__u32 code; /* as in rec_code */
-	__u32 pad;
 };
 
 struct {

@@ -56,7 +56,7 @@ struct code_key {
 };
 
 struct code_entry {
-	__u32 code; /* as in rec_code */
+	__u32 code; /* as in rec_code; first: runtime.codes */
 	__u32 first_line;
 	__u64 file, name, line_table;
 	__u64 name_length, name_hash;

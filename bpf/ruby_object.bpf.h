@@ -49,10 +49,10 @@
 
 /* What a number stands for, and by what it is known again. */
 struct ruby_entry {
+	__u32 code; /* first: runtime.codes */
+	__u32 size;
 	__u64 start, label, path, definition, owner;
 	__u64 checked_ns;
-	__u32 code;
-	__u32 size;
 };
 
 /* A frame's code. In map memory, as it is too large for a program's stack. */

@@ -25,6 +25,7 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/base/memory.h"
+#include "core/base/u64map.h"
 #include "core/elf/elf_file.h"
 #include "core/elf/function_names.h"
 #include "core/unwind/cfi.h"
@@ -213,6 +214,10 @@ struct runtime {
 	 * size of its values: what `attach` fills in. NULL: no walker. */
 	const char *records;
 	size_t record_bytes; /* at most RUNTIME_RECORD_MAX */
+	/* That one of `maps`, a hash, in which the walker finds the numbers of the code objects
+	 * that it has announced: the first 32 bits of each value. A code object that is not there
+	 * will be announced again, by another number. NULL: it announces none. */
+	const char *codes;
 	/* The same for the shadow stack; not loaded where no probes are wanted. NULL: none. */
 	const char *const *probe_programs, *const *probe_maps;
 	/* Name of code that its compiler made, for where nothing better names it; NULL: none */
@@ -325,6 +330,11 @@ struct runtime {
 	/* A REC_CODE of this runtime's walker. `size` is what arrived: untrusted. 0, -EBADMSG or
 	 * -ENOMEM. Must not block or print. */
 	int (*on_code)(struct runtime_session *session, const struct rec_code *rec, size_t size);
+
+	/* Samples that are still to be named refer to none of the codes whose numbers were not in
+	 * `known` (the keys) this time and the time before: what is known of these can go, and of
+	 * address spaces that were detached, once no code of theirs is left. */
+	void (*forget_codes)(struct runtime_session *session, const struct u64map *known);
 
 	/* Which native frame runs each of these frames (at most RUNTIME_PAIRS_MAX): gives them
 	 * addresses in its span, as far as that can be told, and takes out the pairs that are none

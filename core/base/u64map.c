@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static size_t slot_of(const struct u64map *map, uint64_t key)
 {
@@ -45,6 +46,13 @@ int u64map__put(struct u64map *map, uint64_t key, uint32_t id)
 	map->n += !slot->id;
 	*slot = (struct u64map_slot) { key, id };
 	return 0;
+}
+
+void u64map__clear(struct u64map *map)
+{
+	if (map->cap)
+		memset(map->slots, 0, map->cap * sizeof(*map->slots));
+	map->n = 0;
 }
 
 void u64map__done(struct u64map *map)

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/base/util.h"
+#include "core/kernel/code_numbers.h"
 
 int session__create_recording(struct session *session, struct err *err)
 {
@@ -90,6 +91,28 @@ void session__add_finished(const struct session *session, struct capture_stats *
 	add_counters(counters, session->finished_counters);
 }
 
+/* What is known of code that runs no more. On shadow stacks it may be for as long as they are
+ * there. */
+static int forget_codes(const struct session *session)
+{
+	const struct runtime *const *runtimes = session->opts.runtimes;
+	struct u64map known;
+	int ret = 0;
+
+	if (tracker__has_probes(session->tracker))
+		return 0;
+	for (int i = 0; ret != -ENOMEM && runtimes[i]; i++) {
+		if (!session->runtime_sessions[i] || !runtimes[i]->codes)
+			continue;
+		ret = code_numbers__read(kernel_half__map_fd(session->half, runtimes[i]->codes),
+					 &known);
+		if (!ret)
+			runtimes[i]->forget_codes(session->runtime_sessions[i], &known);
+		u64map__done(&known);
+	}
+	return ret == -ENOMEM ? ret : 0;
+}
+
 /* The last one is complete, and the next one begins. */
 static int turn(struct session *session, uint64_t now, struct err *err)
 {
@@ -108,6 +131,8 @@ static int turn(struct session *session, uint64_t now, struct err *err)
 	renewed = capture__renew(session->capture, recording__sink(next), ret ? NULL : err);
 	if (!event_list__has_mapped(&session->opts.events))
 		tracker__release_images(session->tracker);
+	if (!renewed && forget_codes(session))
+		renewed = err__set(ret ? NULL : err, -ENOMEM, "out of memory");
 	return ret ? ret : renewed;
 }
 

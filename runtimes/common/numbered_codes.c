@@ -11,7 +11,7 @@ void *numbered_codes__find(const struct numbered_codes *codes, uint32_t number)
 {
 	uint32_t place = u64map__get(&codes->places, number);
 
-	return place ? codes->list[place - 1] : NULL;
+	return place ? codes->list[place - 1].code : NULL;
 }
 
 void *numbered_codes__of_key(const struct numbered_codes *codes, uint64_t key)
@@ -25,8 +25,8 @@ int numbered_codes__put(struct numbered_codes *codes, uint32_t number, void *cod
 	uint32_t place = u64map__get(&codes->places, number);
 
 	if (place) {
-		free_code(codes->list[place - 1]);
-		codes->list[place - 1] = code;
+		free_code(codes->list[place - 1].code);
+		codes->list[place - 1].code = code;
 		return 0;
 	}
 	if (array__reserve(&codes->list, &codes->cap, codes->n + 1, sizeof(*codes->list)) ||
@@ -34,14 +34,38 @@ int numbered_codes__put(struct numbered_codes *codes, uint32_t number, void *cod
 		free_code(code);
 		return -ENOMEM;
 	}
-	codes->list[codes->n++] = code;
+	codes->list[codes->n++] = (struct numbered_code) { .code = code, .number = number };
 	return 0;
+}
+
+void numbered_codes__forget(struct numbered_codes *codes, const struct u64map *known,
+			    void (*free_code)(void *code))
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < codes->n; i++) {
+		struct numbered_code one = codes->list[i];
+		bool missing = !u64map__get(known, one.number);
+
+		if (missing && one.missed) {
+			free_code(one.code);
+			continue;
+		}
+		one.missed = missing;
+		codes->list[n++] = one;
+	}
+	if (n == codes->n)
+		return;
+	codes->n = n;
+	u64map__clear(&codes->places);
+	for (size_t i = 0; i < n; i++) /* there is room, as there were more */
+		u64map__put(&codes->places, codes->list[i].number, i + 1);
 }
 
 void numbered_codes__done(struct numbered_codes *codes, void (*free_code)(void *code))
 {
 	for (size_t i = 0; i < codes->n; i++)
-		free_code(codes->list[i]);
+		free_code(codes->list[i].code);
 	free(codes->list);
 	u64map__done(&codes->places);
 	*codes = (struct numbered_codes) {};

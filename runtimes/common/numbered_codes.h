@@ -2,6 +2,7 @@
 #ifndef BRAID_NUMBERED_CODES_H
 #define BRAID_NUMBERED_CODES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,7 +13,11 @@
  * struct is empty. */
 struct numbered_codes {
 	struct u64map places; /* number: place in `list`, from 1 */
-	void **list;	      /* in the order of their numbers' first announcement */
+	struct numbered_code {
+		void *code;
+		uint32_t number;
+		bool missed; /* numbered_codes__forget did not find it the last time */
+	} * list;	     /* in the order of their numbers' first announcement */
 	size_t n, cap;
 };
 
@@ -26,6 +31,10 @@ void *numbered_codes__of_key(const struct numbered_codes *codes, uint64_t key);
  * memory: -ENOMEM. */
 int numbered_codes__put(struct numbered_codes *codes, uint32_t number, void *code,
 			void (*free_code)(void *code));
+
+/* As runtime.forget_codes. */
+void numbered_codes__forget(struct numbered_codes *codes, const struct u64map *known,
+			    void (*free_code)(void *code));
 
 /* Idempotent. */
 void numbered_codes__done(struct numbered_codes *codes, void (*free_code)(void *code));

@@ -247,6 +247,11 @@ static void jvm__unprobe_all(struct runtime_session *session)
 
 /* --- records and names --- */
 
+static void jvm__forget_codes(struct runtime_session *session, const struct u64map *known)
+{
+	jvm_codes__forget(session->codes, known);
+}
+
 static int jvm__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
 {
 	int rc = session->probing ? jvm_probing__on_code(session->probing, rec, size) : -ENOENT;
@@ -328,6 +333,7 @@ const struct runtime runtime_jvm = {
 	.maps = maps,
 	.allocator = &allocator,
 	.records = "jvm_procs",
+	.codes = "jvm_codes",
 	.record_bytes = sizeof(struct jvm_proc_rec),
 	.probe_programs = probe_programs,
 	.probe_maps = probe_maps,
@@ -348,6 +354,7 @@ const struct runtime runtime_jvm = {
 	.unprobe_all = jvm__unprobe_all,
 	.prepare_command = jvm_probing__prepare_command,
 	.on_code = jvm__on_code,
+	.forget_codes = jvm__forget_codes,
 	.anchors = jvm__anchors,
 	.seen = jvm__seen,
 	.symbolize = jvm__symbolize,

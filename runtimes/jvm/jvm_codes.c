@@ -2,6 +2,7 @@
 #include "runtimes/jvm/jvm_codes.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,13 @@ struct jvm_codes {
 	struct instance *instances;
 };
 
+static void instance__free(struct instance *instance)
+{
+	jvm_methods__free(instance->methods);
+	jvm_vm__free(instance->vm);
+	free(instance);
+}
+
 struct jvm_codes *jvm_codes__new(void)
 {
 	return calloc(1, sizeof(struct jvm_codes));
@@ -74,9 +82,7 @@ void jvm_codes__free(struct jvm_codes *codes)
 	numbered_codes__done(&codes->by_number, code__free);
 	while ((instance = codes->instances)) {
 		codes->instances = instance->next;
-		jvm_methods__free(instance->methods);
-		jvm_vm__free(instance->vm);
-		free(instance);
+		instance__free(instance);
 	}
 	free(codes);
 }
@@ -220,6 +226,33 @@ static struct runtime_symbol name_method(const struct jvm_method *method, uint32
 					 .line = bci == JVM_NO_BCI
 							 ? 0
 							 : jvm_method__line(method, bci) };
+}
+
+/* Is there any code of it? */
+static bool is_used(const struct jvm_codes *codes, const struct instance *instance)
+{
+	for (size_t i = 0; i < codes->by_number.n; i++) {
+		const struct code *code = codes->by_number.list[i].code;
+
+		if (code->instance == instance)
+			return true;
+	}
+	return false;
+}
+
+void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known)
+{
+	struct instance **at = &codes->instances, *instance;
+
+	numbered_codes__forget(&codes->by_number, known, code__free);
+	while ((instance = *at)) {
+		if (instance->space || is_used(codes, instance)) {
+			at = &instance->next;
+			continue;
+		}
+		*at = instance->next;
+		instance__free(instance);
+	}
 }
 
 int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,

@@ -28,6 +28,9 @@ void jvm_codes__forget_vm(struct jvm_codes *codes, uint32_t space);
 
 /* As runtime.on_code, runtime.seen and runtime.symbolize. */
 int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t size);
+
+/* As runtime.forget_codes; a VM that was forgotten is freed with the last code of it. */
+void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known);
 void jvm_codes__seen(struct jvm_codes *codes, uint64_t key);
 int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,
 			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);

@@ -256,6 +256,11 @@ static void node__detach(struct runtime_session *session, uint32_t space)
 	node_codes__detach(session->codes, space);
 }
 
+static void node__forget_codes(struct runtime_session *session, const struct u64map *known)
+{
+	node_codes__forget(session->codes, known);
+}
+
 static int node__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
 {
 	return node_codes__add(session->codes, rec, size);
@@ -278,6 +283,7 @@ const struct runtime runtime_node = {
 	.program = "walk_node",
 	.maps = maps,
 	.records = "node_procs",
+	.codes = "node_codes",
 	.record_bytes = sizeof(struct node_proc_rec),
 	.slot_map = "node_states",
 	.tableless = true,
@@ -294,6 +300,7 @@ const struct runtime runtime_node = {
 	.attach = node__attach,
 	.detach = node__detach,
 	.on_code = node__on_code,
+	.forget_codes = node__forget_codes,
 	.symbolize = node__symbolize,
 	.label = node_label__make,
 };

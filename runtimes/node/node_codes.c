@@ -2,6 +2,7 @@
 #include "runtimes/node/node_codes.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct instance {
 };
 
 struct code {
+	const struct instance *instance;
 	uint8_t kind;
 	const struct node_function *function; /* NULL: not known */
 	struct node_compiled *compiled;	      /* NULL: none, or not known */
@@ -29,6 +31,12 @@ struct node_codes {
 	struct numbered_codes by_number;
 	struct instance *instances;
 };
+
+static void instance__free(struct instance *instance)
+{
+	node_functions__free(instance->functions);
+	free(instance);
+}
 
 struct node_codes *node_codes__new(void)
 {
@@ -51,8 +59,7 @@ void node_codes__free(struct node_codes *codes)
 	numbered_codes__done(&codes->by_number, code__free);
 	while ((instance = codes->instances)) {
 		codes->instances = instance->next;
-		node_functions__free(instance->functions);
-		free(instance);
+		instance__free(instance);
 	}
 	free(codes);
 }
@@ -127,6 +134,7 @@ int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t
 	code = calloc(1, sizeof(*code));
 	if (!code)
 		return -ENOMEM;
+	code->instance = instance;
 	code->kind = rec->table_format;
 	rc = code__read(code, instance, &told);
 	if (!rc)
@@ -144,6 +152,33 @@ static struct runtime_symbol symbol_of(const struct node_function *function, uin
 	return (struct runtime_symbol) { .function = node_function__name(function),
 					 .file = node_function__file(function),
 					 .line = line };
+}
+
+/* Is there any code of it? */
+static bool is_used(const struct node_codes *codes, const struct instance *instance)
+{
+	for (size_t i = 0; i < codes->by_number.n; i++) {
+		const struct code *code = codes->by_number.list[i].code;
+
+		if (code->instance == instance)
+			return true;
+	}
+	return false;
+}
+
+void node_codes__forget(struct node_codes *codes, const struct u64map *known)
+{
+	struct instance **at = &codes->instances, *instance;
+
+	numbered_codes__forget(&codes->by_number, known, code__free);
+	while ((instance = *at)) {
+		if (instance->space || is_used(codes, instance)) {
+			at = &instance->next;
+			continue;
+		}
+		*at = instance->next;
+		instance__free(instance);
+	}
 }
 
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,

@@ -18,6 +18,9 @@ void node_codes__detach(struct node_codes *codes, uint32_t space);
 
 /* Hooks on_code and symbolize of struct runtime. */
 int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t size);
+
+/* As runtime.forget_codes. */
+void node_codes__forget(struct node_codes *codes, const struct u64map *known);
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,
 			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 

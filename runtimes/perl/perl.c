@@ -181,6 +181,11 @@ static void perl__detach(struct runtime_session *session, uint32_t space)
 
 /* --- records and names --- */
 
+static void perl__forget_codes(struct runtime_session *session, const struct u64map *known)
+{
+	perl_codes__forget(session->codes, known);
+}
+
 static int perl__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
 {
 	return perl_codes__add(session->codes, rec, size);
@@ -236,6 +241,7 @@ const struct runtime runtime_perl = {
 	.program = "walk_perl",
 	.maps = maps,
 	.records = "perl_procs",
+	.codes = "perl_codes",
 	.record_bytes = sizeof(struct perl_proc_rec),
 	.slot_map = "perl_states",
 	.callers = callers,
@@ -248,6 +254,7 @@ const struct runtime runtime_perl = {
 	.attach = perl__attach,
 	.detach = perl__detach,
 	.on_code = perl__on_code,
+	.forget_codes = perl__forget_codes,
 	.anchors = perl__anchors,
 	.symbolize = perl__symbolize,
 	.native_name = perl__native_name,

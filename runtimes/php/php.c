@@ -197,6 +197,11 @@ static int php__attach(struct runtime_session *session, const struct runtime_tar
 
 /* --- records and names --- */
 
+static void php__forget_codes(struct runtime_session *session, const struct u64map *known)
+{
+	php_codes__forget(session->codes, known);
+}
+
 static int php__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
 {
 	return php_codes__add(session->codes, rec, size);
@@ -240,6 +245,7 @@ const struct runtime runtime_php = {
 	.program = "walk_php",
 	.maps = maps,
 	.records = "php_procs",
+	.codes = "php_codes",
 	.record_bytes = sizeof(struct php_proc_rec),
 	.slot_map = "php_states",
 	.detect = php__detect,
@@ -250,6 +256,7 @@ const struct runtime runtime_php = {
 	.close = php__close,
 	.attach = php__attach,
 	.on_code = php__on_code,
+	.forget_codes = php__forget_codes,
 	.anchors = php__anchors,
 	.symbolize = php__symbolize,
 	.native_name = php__native_name,

@@ -137,6 +137,11 @@ static const struct code *find_code(const struct php_codes *codes, uint64_t key)
 	return numbered_codes__of_key(&codes->by_number, key);
 }
 
+void php_codes__forget(struct php_codes *codes, const struct u64map *known)
+{
+	numbered_codes__forget(&codes->by_number, known, code__free);
+}
+
 int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct runtime_symbol *ret)
 {
 	const struct code *code = find_code(codes, key);
@@ -162,7 +167,7 @@ const char *php_codes__native_name(const struct php_codes *codes, uint32_t pid, 
 	if (!entry)
 		return NULL;
 	for (size_t i = 0; i < codes->by_number.n; i++) {
-		code = codes->by_number.list[i];
+		code = codes->by_number.list[i].code;
 		if (code->handler == entry && code->pid == pid && !code->is_trampoline)
 			return code->function;
 	}

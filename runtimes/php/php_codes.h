@@ -17,6 +17,9 @@ void php_codes__free(struct php_codes *codes);
 /* A REC_CODE of `size` bytes, its table being a struct php_code_table. -EBADMSG or -ENOMEM. */
 int php_codes__add(struct php_codes *codes, const struct rec_code *rec, size_t size);
 
+/* As runtime.forget_codes. */
+void php_codes__forget(struct php_codes *codes, const struct u64map *known);
+
 /* As runtime.symbolize. */
 int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct runtime_symbol *ret);
 

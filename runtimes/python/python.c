@@ -404,6 +404,11 @@ static size_t python__anchors(struct runtime_session *session, const struct runt
 	return n;
 }
 
+static void python__forget_codes(struct runtime_session *session, const struct u64map *known)
+{
+	python_codes__forget(session->codes, known);
+}
+
 static int python__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
 {
 	return python_codes__add(session->codes, rec, size);
@@ -415,24 +420,6 @@ static int python__symbolize(struct runtime_session *session, uint64_t key,
 	int rc = python_codes__symbolize(session->codes, key, ret);
 
 	return rc ? rc : 1;
-}
-
-/* Of -X perf: "py::QUALNAME:FILE" (Python/perf_trampoline.c at 3.12). */
-static bool python__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
-{
-	static const char prefix[] = "py::";
-	char *colon;
-
-	if (strncmp(symbol, prefix, strlen(prefix)) != 0)
-		return false;
-	snprintf(buf, size, "%s", symbol + strlen(prefix));
-	colon = strchr(buf, ':');
-	if (colon)
-		*colon = '\0';
-	ret->symbol.function = buf;
-	ret->symbol.file = colon ? colon + 1 : NULL;
-	ret->loop = true;
-	return true;
 }
 
 static const char *const python_maps[] = { "python_states", "python_procs", "python_codes", NULL };
@@ -474,6 +461,7 @@ const struct runtime runtime_python = {
 	.maps = python_maps,
 	.allocator = &allocator,
 	.records = "python_procs",
+	.codes = "python_codes",
 	.record_bytes = sizeof(struct python_proc_rec),
 	.probe_programs = probe_programs,
 	.calls_note = "a generator or coroutine counts a call each time that it is resumed",
@@ -494,7 +482,8 @@ const struct runtime runtime_python = {
 	.unprobe = python__unprobe,
 	.unprobe_all = python__unprobe_all,
 	.on_code = python__on_code,
+	.forget_codes = python__forget_codes,
 	.anchors = python__anchors,
 	.symbolize = python__symbolize,
-	.label = python__label,
+	.label = python_codes__label,
 };

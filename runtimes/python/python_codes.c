@@ -2,6 +2,7 @@
 #include "runtimes/python/python_codes.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,11 @@ int python_codes__add(struct python_codes *codes, const struct rec_code *rec, si
 	return numbered_codes__put(&codes->by_number, rec->code, code, code__free);
 }
 
+void python_codes__forget(struct python_codes *codes, const struct u64map *known)
+{
+	numbered_codes__forget(&codes->by_number, known, code__free);
+}
+
 int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
 			    struct runtime_symbol *ret)
 {
@@ -182,4 +188,22 @@ int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
 		ret->line = code->is_probed && FRAME_KEY_INDEX(key) ? FRAME_KEY_INDEX(key)
 								    : code->first_line;
 	return 0;
+}
+
+/* Of -X perf: "py::QUALNAME:FILE" (Python/perf_trampoline.c at 3.12). */
+bool python_codes__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
+{
+	static const char prefix[] = "py::";
+	char *colon;
+
+	if (strncmp(symbol, prefix, strlen(prefix)) != 0)
+		return false;
+	snprintf(buf, size, "%s", symbol + strlen(prefix));
+	colon = strchr(buf, ':');
+	if (colon)
+		*colon = '\0';
+	ret->symbol.function = buf;
+	ret->symbol.file = colon ? colon + 1 : NULL;
+	ret->loop = true;
+	return true;
 }

@@ -18,8 +18,14 @@ void python_codes__free(struct python_codes *codes); /* NULL is fine */
  * fetched from the process. 0; -EBADMSG, -ENOMEM, and nothing changes. */
 int python_codes__add(struct python_codes *codes, const struct rec_code *rec, size_t size);
 
-/* 0 or -ENOENT. Strings are borrowed until python_codes__free. */
+/* As runtime.forget_codes. */
+void python_codes__forget(struct python_codes *codes, const struct u64map *known);
+
+/* 0 or -ENOENT. Strings are borrowed until python_codes__free or __forget. */
 int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
 			    struct runtime_symbol *ret);
+
+/* As runtime.label, of what -X perf writes. */
+bool python_codes__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret);
 
 #endif

@@ -265,6 +265,11 @@ static void ruby__unprobe_all(struct runtime_session *session)
 
 /* --- records and names --- */
 
+static void ruby__forget_codes(struct runtime_session *session, const struct u64map *known)
+{
+	ruby_codes__forget(session->codes, known);
+}
+
 static int ruby__on_code(struct runtime_session *session, const struct rec_code *rec, size_t size)
 {
 	return ruby_codes__add(session->codes, rec, size);
@@ -325,6 +330,7 @@ const struct runtime runtime_ruby = {
 	.maps = maps,
 	.allocator = &allocator,
 	.records = "ruby_procs",
+	.codes = "ruby_codes",
 	.record_bytes = sizeof(struct ruby_proc_rec),
 	.probe_programs = probe_programs,
 	.jit = "[JIT]",
@@ -343,6 +349,7 @@ const struct runtime runtime_ruby = {
 	.unprobe_all = ruby__unprobe_all,
 	.prepare_command = ruby_probing__prepare_command,
 	.on_code = ruby__on_code,
+	.forget_codes = ruby__forget_codes,
 	.anchors = ruby__anchors,
 	.symbolize = ruby__symbolize,
 	.native_name = ruby__native_name,

@@ -287,6 +287,11 @@ static const struct code *find(const struct ruby_codes *codes, uint64_t key)
 	return numbered_codes__of_key(&codes->by_number, key);
 }
 
+void ruby_codes__forget(struct ruby_codes *codes, const struct u64map *known)
+{
+	numbered_codes__forget(&codes->by_number, known, code__free);
+}
+
 int ruby_codes__symbolize(const struct ruby_codes *codes, uint64_t key, struct runtime_symbol *ret)
 {
 	uint32_t index = FRAME_KEY_INDEX(key);
@@ -326,7 +331,7 @@ const char *ruby_codes__native_name(const struct ruby_codes *codes, uint32_t pid
 	if (!entry || entry == ANCHOR_FUNCTION_UNKNOWN)
 		return NULL;
 	for (size_t i = 0; i < codes->by_number.n; i++) {
-		code = codes->by_number.list[i];
+		code = codes->by_number.list[i].code;
 		if (code->native == entry && code->pid == pid)
 			return code->function;
 	}

@@ -20,6 +20,9 @@ void ruby_codes__free(struct ruby_codes *codes);
  * was no room for is read from the process, if it still lives. -EBADMSG or -ENOMEM. */
 int ruby_codes__add(struct ruby_codes *codes, const struct rec_code *rec, size_t size);
 
+/* As runtime.forget_codes. */
+void ruby_codes__forget(struct ruby_codes *codes, const struct u64map *known);
+
 /* As runtime.symbolize. */
 int ruby_codes__symbolize(const struct ruby_codes *codes, uint64_t key, struct runtime_symbol *ret);
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the kernel tells of a hash that may be as full as it likes. Needs root. */
+#include "core/kernel/code_numbers.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "bpf/shared.h"
+#include "core/base/util.h"
+#include "tests/tap.h"
+
+struct value {
+	uint32_t code;
+	uint32_t rest[15];
+};
+
+static void check(const char *title, enum bpf_map_type type, uint32_t n)
+{
+	int fd = bpf_map_create(type, "numbers", 16, sizeof(struct value), CODES_KEPT, NULL);
+	struct u64map known;
+	uint32_t there = 0, right = 0;
+	uint64_t key[2] = {};
+
+	for (uint32_t i = 1; i <= n; i++) {
+		struct value value = { .code = 7 * i };
+
+		key[0] = (uint64_t)i << 12;
+		bpf_map_update_elem(fd, key, &value, BPF_ANY);
+	}
+	is_int(code_numbers__read(fd, &known), 0, title);
+	for (uint32_t i = 1; i <= n; i++) {
+		struct value value;
+
+		key[0] = (uint64_t)i << 12;
+		if (bpf_map_lookup_elem(fd, key, &value))
+			continue; /* no room for it was left */
+		there++;
+		right += u64map__get(&known, 7 * i) != 0;
+	}
+	ok(there == known.n && right == there, "... %u numbers, all that are there", there);
+	ok(n > CODES_KEPT ? there > CODES_KEPT / 2 : there == n, "... of %u", n);
+	u64map__done(&known);
+	close(fd);
+}
+
+int main(void)
+{
+	struct u64map known;
+
+	is_int(code_numbers__read(-ENOENT, &known), -ENOTSUP, "no map");
+	check("empty", BPF_MAP_TYPE_LRU_HASH, 0);
+	check("one", BPF_MAP_TYPE_LRU_HASH, 1);
+	check("half full", BPF_MAP_TYPE_LRU_HASH, CODES_KEPT / 2);
+	check("full", BPF_MAP_TYPE_LRU_HASH, 2 * CODES_KEPT);
+	check("a hash that forgets nothing", BPF_MAP_TYPE_HASH, CODES_KEPT / 2);
+	return tap__done();
+}
