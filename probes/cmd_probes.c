@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/escape.h"
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/cli/cli.h"
 #include "core/target/procfs.h"
@@ -249,5 +250,7 @@ int cmd_probes(int argc, char **argv, const struct runtime *const *runtimes)
 	struct probes_opts opts = {};
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	if (opts.file)
+		privilege__drop_lent();
 	return opts.pid ? show_process(&opts, &walkers) : show_file(&opts, &walkers);
 }

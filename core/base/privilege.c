@@ -180,21 +180,47 @@ int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err)
 	 1ULL << CAP_KILL | 1ULL << CAP_SYS_CHROOT |	  /* the same, in its container */         \
 	 1ULL << CAP_SYS_NICE | 1ULL << CAP_SYS_RESOURCE) /* for the limit; for descriptors */
 
-static void keep(uint64_t wanted)
+/* Of the permitted ones; all that stay are effective. Less is always granted. */
+static void keep_capabilities(uint64_t wanted)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
 
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capget, &header, data))
 		return;
 	for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
 		data[i].permitted &= wanted >> 32 * i;
-		data[i].effective &= data[i].permitted;
+		data[i].effective = data[i].permitted;
 		data[i].inheritable = 0;
 	}
-	syscall(SYS_capset, &header, data); /* less is always granted */
+	syscall(SYS_capset, &header, data);
+}
+
+static void keep(uint64_t wanted)
+{
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	keep_capabilities(wanted);
+}
+
+bool privilege__become_user(void)
+{
+	const uid_t uid = getuid();
+	const gid_t gid = getgid();
+
+	if (!privilege__is_lent())
+		return true;
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) || setresgid(gid, gid, gid) ||
+	    setresuid(uid, uid, uid))
+		return false;
+	keep_capabilities(capabilities_of((1U << PRIVILEGES_N) - 1));
+	return true;
+}
+
+void privilege__drop_lent(void)
+{
+	if (privilege__is_lent())
+		privilege__drop_all();
 }
 
 void privilege__drop_all(void)

@@ -47,6 +47,14 @@ int privilege__explain(uint32_t wanted, const char *what, struct err *err);
  * where that reaches further than he does. */
 bool privilege__is_lent(void);
 
+/* Called first of all. Of what is lent only the capabilities of the table stay: files are the
+ * user's to read and write, or not, and what braid starts runs as the user. False: the kernel
+ * refuses, so nothing may go on. */
+bool privilege__become_user(void);
+
+/* From now on everything is done with the user's own rights: for what reads files that he names. */
+void privilege__drop_lent(void);
+
 /* May the user see a process that belongs to `uid`? 0, or -EPERM with the sentence. */
 int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "core/base/privilege.h"
 #include "core/cli/dump_print.h"
 #include "core/elf/debuginfod.h"
 #include "core/session/dump.h"
@@ -167,6 +168,8 @@ int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes)
 	int status;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	if (opts.core)
+		privilege__drop_lent();
 	opts.n_named = opts.n_pids;
 	status = !opts.alone && opts.n_pids && processes__add_children(&opts.pids, &opts.n_pids)
 			 ? cli__fail("out of memory")

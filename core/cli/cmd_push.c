@@ -88,6 +88,11 @@ static void check(struct argp_state *state, struct push_command *command)
 		cli__misused(state, "--init makes tables: it is for clickhouse://");
 	if (!command->init && (command->layout.cluster || command->days_given))
 		cli__misused(state, "--cluster and --days are about tables: with --init");
+	if (command->layout.cluster &&
+	    (!*command->layout.cluster || strpbrk(command->layout.cluster, "'\\\"`;() \t\n")))
+		cli__misused(state, "'%s' is not the name of a cluster", command->layout.cluster);
+	if (command->server.ca_file && !push->url.secure)
+		cli__misused(state, "--ca-file is about TLS: FORMAT+https://");
 	if (push->watch && !push->source)
 		cli__misused(state, "--watch takes a directory");
 	if (!command->give_up_given)

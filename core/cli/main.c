@@ -72,8 +72,8 @@ static int run_command(const struct command *command, int argc, char **argv)
 	char name[64];
 
 	/* It reads and writes what its user names: with his rights alone. */
-	if (privilege__is_lent() && (command->run == cmd_report || command->run == cmd_flame))
-		privilege__drop_all();
+	if (command->run == cmd_report || command->run == cmd_flame || command->run == cmd_push)
+		privilege__drop_lent();
 
 	snprintf(name, sizeof(name), "braid %s", command->name);
 	argv[0] = name;
@@ -87,6 +87,8 @@ int main(int argc, char **argv)
 
 	fill_standard_streams();
 	argp_err_exit_status = EXIT_MISUSED;
+	if (!privilege__become_user())
+		return cli__fail("the kernel does not let braid be its user: %s", strerror(errno));
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_MISUSED;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/view_db.h"
 
+#include <errno.h>
 #include <time.h>
 
 #include "core/cli/cli.h"
@@ -78,6 +79,10 @@ int view_db__load(const struct db_opts *opts, const struct profile_filter *filte
 	struct recorded recorded;
 	int code;
 
+	if (filter->from.kind || filter->to.kind)
+		return err__set(err, -EINVAL,
+				"--from and --to are about recordings: of a database, say time >= "
+				"and time < in --where");
 	of.times = false; /* not over time: that would be a row for each stack and moment */
 	code = from_db__load(&db, &of, ret_others != NULL, &recorded, err);
 	if (!code && ret_others)

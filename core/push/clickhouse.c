@@ -28,6 +28,7 @@ enum {
 	UNKNOWN_DATABASE = 81,
 	UNKNOWN_SETTING = 115,
 	READONLY = 164,
+	BAD_GET = 170, /* no such cluster */
 	UNKNOWN_USER = 192,
 	WRONG_PASSWORD = 193,
 	REQUIRED_PASSWORD = 194,
@@ -35,14 +36,16 @@ enum {
 	CANNOT_COMPILE_REGEXP = 427,
 	ACCESS_DENIED = 497,
 	AUTHENTICATION_FAILED = 516,
+	CLUSTER_DOESNT_EXIST = 701,
+	POCO_EXCEPTION = 1000, /* of 18.16, also where it wants another way to say who we are */
 };
 
-/* "Code: 60, e.displayText() = ..." or "Code: 60. DB::Exception: ...". */
-static int code_of(const struct http_reply *reply)
+/* "Code: 60, e.displayText() = ..." or "Code: 60. DB::Exception: ...", perhaps behind something. */
+static int code_in(const char *text)
 {
-	int code = 0;
+	const char *at = text ? strstr(text, "Code: ") : NULL;
 
-	return reply->body && sscanf(reply->body, "Code: %d", &code) == 1 ? code : 0;
+	return at ? atoi(at + strlen("Code: ")) : 0;
 }
 
 /* 18.16 answers most errors with 500. */
@@ -50,7 +53,7 @@ static enum sent classify(const struct http_reply *reply, enum sent by_status)
 {
 	if (by_status == SENT_OK)
 		return by_status;
-	switch (code_of(reply)) {
+	switch (code_in(reply->body)) {
 	case MEMORY_LIMIT_EXCEEDED:
 		return SENT_TOO_LARGE;
 	case NO_SUCH_COLUMN_IN_TABLE:
@@ -63,13 +66,17 @@ static enum sent classify(const struct http_reply *reply, enum sent by_status)
 	case UNKNOWN_DATABASE:
 	case UNKNOWN_SETTING:
 	case READONLY:
+	case BAD_GET:
 	case UNKNOWN_USER:
 	case WRONG_PASSWORD:
 	case REQUIRED_PASSWORD:
 	case CANNOT_COMPILE_REGEXP:
 	case ACCESS_DENIED:
 	case AUTHENTICATION_FAILED:
+	case CLUSTER_DOESNT_EXIST:
 		return SENT_DENIED;
+	case POCO_EXCEPTION:
+		return strstr(reply->body, "authentication") ? SENT_DENIED : by_status;
 	default:
 		return by_status;
 	}
@@ -282,7 +289,7 @@ static enum sent create_distributed(struct clickhouse *clickhouse, const char *c
 	for (size_t i = 0; sent == SENT_OK && i < ARRAY_SIZE(tables); i++) {
 		snprintf(sql, sizeof(sql),
 			 "CREATE TABLE IF NOT EXISTS %s AS %s_local "
-			 "ENGINE = Distributed(%s, %s, %s_local, %s)",
+			 "ENGINE = Distributed('%s', %s, %s_local, %s)",
 			 tables[i].name, tables[i].name, cluster, database, tables[i].name,
 			 tables[i].sharding);
 		sent = clickhouse__run(clickhouse, sql, err);
@@ -368,6 +375,13 @@ enum sent clickhouse__create(struct clickhouse *clickhouse, const struct clickho
 	return ret->incomplete ? SENT_OK : sent;
 }
 
+static bool is_about_tables(const char *text)
+{
+	int code = code_in(text);
+
+	return code == UNKNOWN_TABLE || code == UNKNOWN_DATABASE;
+}
+
 /* SENT_REFUSED: there is none. The least of several: two that began at once. */
 enum sent clickhouse__salt(struct clickhouse *clickhouse, char ret[CLICKHOUSE_SALT_MAX],
 			   struct err *err)
@@ -381,7 +395,7 @@ enum sent clickhouse__salt(struct clickhouse *clickhouse, char ret[CLICKHOUSE_SA
 	bool known = true;
 
 	*ret = '\0';
-	if (sent == SENT_DENIED)
+	if (sent == SENT_DENIED && is_about_tables(err->text))
 		err__prefix(err, -ENOENT, "no tables of braid there (--init makes them)?");
 	if (sent != SENT_OK)
 		return sent;

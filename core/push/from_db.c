@@ -16,11 +16,10 @@
 #include "core/push/where.h"
 
 #define LISTED_EVENTS_MAX 1000
-#define STACKS_MAX \
-	500000	       /* the greatest of an event; what the others have is shown without a stack */
-#define VOID_MAX   500 /* loads that are named in a query */
-#define IDS_MAX	   100000 /* that are asked for at once */
-#define MAX_WAIT_S 5
+#define STACKS_MAX	  100000 /* the greatest of an event; the others are shown without frames */
+#define VOID_MAX	  500	 /* loads that are named in a query */
+#define IDS_MAX		  100000 /* that are asked for at once */
+#define MAX_WAIT_S	  5
 
 /* A row for each stack, and for each series where threads matter. */
 struct sum {
@@ -40,6 +39,7 @@ struct from_db {
 	char *voids;		  /* a condition on a row of braid_samples: it counts */
 	struct sum *sums;
 	size_t n_sums, cap_sums;
+	uint64_t beyond; /* samples of stacks beyond STACKS_MAX */
 	struct err *err;
 };
 
@@ -229,8 +229,10 @@ static int sum_event(struct from_db *db, uint32_t index)
 	free(name);
 	for (size_t i = before; i < db->n_sums; i++) {
 		db->sums[i].event = event->id;
-		if (i - before >= STACKS_MAX)
-			db->sums[i].stack = 0;
+		if (i - before < STACKS_MAX || !db->sums[i].stack)
+			continue;
+		db->sums[i].stack = 0;
+		db->beyond += db->sums[i].samples;
 	}
 	return ret;
 }
@@ -364,6 +366,7 @@ static int find_series(struct from_db *db)
 /* ---- the whole ---- */
 
 #define UNKNOWN_STACKS "stacks that the database does not know"
+#define BEYOND	       "stacks left out, as they are not among the 100,000 greatest"
 
 static int add_sum(struct from_db *db, const struct sum *sum, uint64_t *unknown)
 {
@@ -407,6 +410,8 @@ static int add_sums(struct from_db *db)
 	for (size_t i = 0; !ret && i < db->n_sums; i++)
 		ret = add_sum(db, &db->sums[i], &unknown);
 	if (!ret && unknown && recorded__add_counter(db->recorded, UNKNOWN_STACKS, unknown))
+		ret = no_memory(db);
+	if (!ret && db->beyond && recorded__add_counter(db->recorded, BEYOND, db->beyond))
 		ret = no_memory(db);
 	return ret;
 }

@@ -43,7 +43,7 @@ static int read_token(const char *path, char *buf, size_t size, struct err *err)
 		return err__set(err, -code, "cannot read %s: %s", path, strerror(code));
 	buf[n] = '\0';
 	len = strcspn(buf, "\r\n");
-	if (!len || buf[len + strspn(buf + len, "\r\n")])
+	if (!len || len + strspn(buf + len, "\r\n") != (size_t)n) /* a NUL, too */
 		return err__set(err, -EINVAL, "%s does not hold one line, a token or user:password",
 				path);
 	buf[len] = '\0';

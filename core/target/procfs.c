@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "core/base/memory.h"
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 
 #define KERNEL_THREAD_FLAG 0x00200000 /* PF_KTHREAD, include/linux/sched.h */
@@ -239,8 +240,10 @@ int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 		return err__set(err, -EINVAL,
 				"PID %u (%s) is a zombie: it has ended and waits for its parent %u",
 				id, info.name, info.parent_pid);
-	*ret = info;
-	return 0;
+	ret_code = privilege__check_owner(info.pid, info.uid, err);
+	if (!ret_code)
+		*ret = info;
+	return ret_code;
 }
 
 int procfs__open_root(uint32_t pid)

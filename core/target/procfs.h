@@ -63,8 +63,9 @@ uint64_t procfs__thread_exec_ns(uint32_t tid);
 
 uint32_t procfs__parent(uint32_t pid); /* 0: none in this PID namespace, or no such process */
 
-/* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie, and all where /proc is that
- * of other PIDs than braid's (-EINVAL), with the sentence. */
+/* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie, all where /proc is that of
+ * other PIDs than braid's (-EINVAL), and what is not for this user to see (-EPERM: privilege.h),
+ * with the sentence. */
 int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err);
 
 /* The path of its cgroup of version 2, below the root of braid's cgroup namespace. A negative

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
@@ -299,8 +298,6 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 	struct procfs_info info;
 	int rc = procfs__target(pid, &info, err);
 
-	if (!rc)
-		rc = privilege__check_owner(info.pid, info.uid, err);
 	if (rc)
 		return rc;
 	process = tracker__find(tracker, info.pid); /* named twice, or by two of its threads */

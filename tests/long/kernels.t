@@ -52,7 +52,7 @@ def releases():
 def run(kernel, command):
     """Its status there, and what it and `uname -r` have said."""
     ran = subprocess.run([os.path.join(TOP, "scripts/on-kernel"), kernel, "sh", "-c",
-                          f"uname -r; exec {command}"], cwd=TOP, text=True,
+                          f"uname -r; exec env HANGS_S={LIMIT_S} {command}"], cwd=TOP, text=True,
                          env={**os.environ, "OUTPUT": gate.OUTPUT, "LIMIT": str(LIMIT_S)},
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     release, _, said = ran.stdout.partition("\n")

@@ -249,7 +249,7 @@ def check_who():
     equal(server.requests[-1][1]["Authorization"], "Basic bWU6c2VjcmV0", "a user and a password")
     forget()
     n = len(server.requests)
-    for wrong in "", "a\nX-Header: b", "a\x1b", "\n":
+    for wrong in "", "a\nX-Header: b", "a\x1b", "\n", "a\0b", "a\n\0":
         with open(path("token"), "w", encoding="ascii") as file:
             file.write(wrong)
         equal(push(FILE, "--to", f"otlp://{server.at}", "--token-file", path("token")).status, 1,
@@ -390,7 +390,7 @@ def check_usage():
             ((FILE, "--to", "otlp://x:123456"), "FORMAT"), ((FILE, "--to", "otlp://x:0x"), "FORMAT"),
             ((FILE, "--to", "otlp://x/?a=b"), "nothing more"), ((FILE, "--to", "otlp://a b"), "FORMAT"),
             ((FILE, "--init", *to), "clickhouse"), ((FILE, "--cluster", "x", *to), "--init"),
-            ((FILE, "--batch", "3", *to), "power of two"), ((FILE, "--give-up", "x", *to), "never")):
+            ((FILE, "--batch", "3", *to), "power of two"), ((FILE, "--ca-file", FILE, *to), "TLS"), ((FILE, "--give-up", "x", *to), "never")):
         result = braid("push", *words)
         equal(result.status, 2, f"refused: {words[:-1]}", result)
         matches(why, result.err, "... with a reason")

@@ -158,6 +158,9 @@ def check_where():
     matches("answers .*(regexp|regular expression|OptimizedRegular|compile)", result.stderr,
             "a regular expression that is none")
     equal("gave up" in result.stderr, False, "... is not asked for again")
+    result = from_db("host = one", "--from", "-1m")
+    equal(result.returncode, 1, "--from is not taken for a time in the database")
+    matches("in --where", result.stderr, "... and it is said how that is asked for")
     new = from_db("host = one", "--format", "folded", "--diff", "host = two")
     equal(sum(int(line.split()[-1]) for line in new.splitlines()),
           sum(int(one.split()[2]) for one in APP if one.startswith("cpu")), "--diff with another part")
@@ -234,8 +237,18 @@ def check_who():
     result = push(path("who.db"), "--token-file", path("token"))
     equal((result.returncode, len(result.stderr.splitlines())), (1, 1), "a wrong password", result)
     ok("wrong" not in result.stderr.replace("Wrong password", ""), "... is not shown", result.stderr)
+    equal("--init" in result.stderr, False, "... is not taken for tables that are missing")
+    with open(path("token"), "w", encoding="ascii") as file:
+        file.write("bearer")
+    result = push(path("who.db"), "--token-file", path("token"))
+    equal((result.returncode, len(result.stderr.splitlines())), (1, 1),
+          "a way to say who we are that the server does not know: is not tried again", result)
     result = push(FILE, to=URL.replace("/braid", "/none"))
     matches("--init", result.stderr, "no such database")
+    result = braid("push", "--init", "--to", URL.replace("/braid", "/none"), "--cluster", "none")
+    equal((result.returncode, len(result.stderr.splitlines())), (1, 1), "no such cluster: ends", result)
+    result = braid("push", "--init", "--to", URL, "--cluster", "x'); --")
+    equal((result.returncode, "name of a cluster" in result.stderr), (2, True), "no name of a cluster")
     for name in "a b", "a/b", "a'b", "a;b", "x" * 80:
         equal(push(FILE, to=URL.replace("/braid", "/" + name)).returncode in (1, 2), True,
               f"no name of a database: {name:.10}")
