@@ -7,27 +7,17 @@
  * none (yet), its caller's. So such frames are left as any code that no table covers, and here only
  * noted, for the walker, bpf/node.bpf.c: what lies below the frame pointer tells the function. */
 
-#define WORDS_BYTES (8 * NODE_FP_WORDS)
-
-static __always_inline int words__are_read(const struct unwind_state *u, __u64 at)
-{
-	return u->block_start && u->block_bytes >= WORDS_BYTES &&
-	       at - u->block_start <= u->block_bytes - WORDS_BYTES;
-}
-
 /* The words below the frame pointer. Below the stack pointer is what was left there: the frame is
  * about to be made, or left. It is not there, then. */
 static __always_inline int frame__read(struct unwind_state *u, struct node_frame *frame)
 {
-	__u64 at = u->rbp - WORDS_BYTES;
+	__u64 at;
 	int i;
 
-	if (!words__are_read(u, at) && stack__read(u, u->rbp - 8))
-		return -1;
-	if (at >= u->sp && words__are_read(u, at)) {
-		at = (at - u->block_start) / 8 + NODE_FP_WORDS - 1;
+	if (!stack__have(u, u->rbp - 8 * NODE_FP_WORDS, 8 * NODE_FP_WORDS, &at)) {
 		for (i = 0; i < NODE_FP_WORDS; i++)
-			frame->words[i] = u->block[(at - i) & (BLOCK_WORDS - 1)];
+			frame->words[i] =
+				u->block[(at + NODE_FP_WORDS - 1 - i) & (BLOCK_WORDS - 1)];
 		return 0;
 	}
 	for (i = 0; i < NODE_FP_WORDS; i++) {

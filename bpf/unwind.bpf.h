@@ -158,7 +158,7 @@ __noinline int block__fill(struct unwind_state *u, __u64 address)
 
 	if (!u)
 		return -1;
-	start = address - 48;
+	start = address - BLOCK_BEFORE;
 	sp = u->sp & ~7ULL;
 	if (start < sp && address >= sp)
 		start = sp;
