@@ -21,8 +21,10 @@ ALL = MORE + ("deep", "imports", "coroutines", "optimized")
 OF_PYENV = {"3.6": ALL, "3.7": BASE, "3.8": MORE + ("coroutines",), "3.9": BASE + ("deep",),
             "3.10": BASE + ("interruptions",), "3.11": FEW, "3.12": MORE + ("deep",), "3.13": FEW,
             "3.13t": FEW + ("generators",)}  # without the GIL
-# Those of scripts/test-pythons, by their own names; all others of its builds have the latter.
-BUILT = {"3.13t": OF_PYENV["3.13t"], "3.14t": ALL, "3.15t": MORE + ("coroutines",)}
+# Those of scripts/test-pythons, by their own names; all others of its builds have the latter. What
+# threads.py tells of other threads is true only while they wait for the GIL.
+WITHOUT_GIL = tuple(name for name in ALL if name != "threads")
+BUILT = {"3.13t": OF_PYENV["3.13t"], "3.14t": WITHOUT_GIL, "3.15t": WITHOUT_GIL}
 BUILT_FEW = FEW + ("generators", "exceptions")
 STRIPPED = {"3.6": ("nested",), "3.10": ("nested",), "3.12": ("nested",)}
 EMBEDDED = ("3.6", "3.8", "3.10", "3.12")
