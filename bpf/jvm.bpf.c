@@ -172,27 +172,27 @@ static __always_inline void thread__note(struct jvm_state *state, const struct j
 		state->thread_at = frame->cfa + JVM_CALL_STUB_THREAD;
 }
 
-static long walk_frame(__u32 index, void *unused)
+/* A step looks its memory up once for so many. */
+#define FRAMES_PER_STEP 4
+
+static long walk_frames(__u32 step, void *unused)
 {
 	struct jvm_state *state = jvm_state__get();
 	struct scratch *scratch = scratch__get();
-	const struct jvm_frame *frame;
-	struct jvm_proc_rec *proc;
-	__u32 space;
+	__u32 i, index = step * FRAMES_PER_STEP;
 
 	(void)unused;
 	if (!state || !scratch)
 		return 1;
-	space = scratch->proc.space;
-	proc = bpf_map_lookup_elem(&jvm_procs, &space);
-	if (!proc)
-		return 1;
-	frame = &state->frames[index & (NATIVE_FRAMES_MAX - 1)];
-	thread__note(state, proc, frame);
-	if (frame->kind != JVM_INTERPRETED)
-		compiled__push(scratch, state, frame);
-	else if (interpreted__push(scratch, state, &proc->offsets, frame))
-		count(COUNT_WALK_READ);
+	for (i = 0; i < FRAMES_PER_STEP && index < state->n; i++, index++) {
+		const struct jvm_frame *frame = &state->frames[index & (NATIVE_FRAMES_MAX - 1)];
+
+		thread__note(state, &state->proc, frame);
+		if (frame->kind != JVM_INTERPRETED)
+			compiled__push(scratch, state, frame);
+		else if (interpreted__push(scratch, state, &state->proc.offsets, frame))
+			count(COUNT_WALK_READ);
+	}
 	return 0;
 }
 
@@ -201,20 +201,18 @@ int walk_jvm(void *ctx)
 {
 	struct jvm_state *state = jvm_state__get();
 	struct scratch *scratch = scratch__get();
-	struct jvm_proc_rec *proc;
 	__u32 first_word;
 
 	if (!scratch || !state) {
 		scratch__abandon();
 		return 0;
 	}
-	if (state->time_ns == scratch->sample.time_ns && state->n) {
+	if (state->time_ns == scratch->sample.time_ns && state->is_known && state->n) {
 		first_word = scratch->n_words;
 		state->thread_at = 0;
-		bpf_loop(state->n, walk_frame, NULL, 0);
-		proc = bpf_map_lookup_elem(&jvm_procs, &scratch->proc.space);
-		if (cfg_locks && proc && state->thread_at)
-			monitor__note(proc, &scratch->sample, state->thread_at);
+		bpf_loop((state->n + FRAMES_PER_STEP - 1) / FRAMES_PER_STEP, walk_frames, NULL, 0);
+		if (cfg_locks && state->thread_at)
+			monitor__note(&state->proc, &scratch->sample, state->thread_at);
 		scratch__walked(scratch, WALKER_JVM, first_word, 1, 0);
 	}
 	scratch__next(ctx, scratch);

@@ -78,11 +78,24 @@ static __always_inline int interpreted__is_entered(struct unwind_state *u,
 	       returns_to_jvm(u, proc, u->rbp + 8);
 }
 
+/* The words that end at rbp. */
+static __always_inline int interpreted__read(struct unwind_state *u, __u64 words[INTERPRETED_WORDS])
+{
+	__u64 start = u->rbp - 8 * INTERPRETED_WORDS, at;
+	int i;
+
+	if (stack__have(u, start, 8 * INTERPRETED_WORDS, &at))
+		return jvm__read(words, 8 * INTERPRETED_WORDS, start);
+	for (i = 0; i < INTERPRETED_WORDS; i++)
+		words[i] = u->block[(at + i) & (BLOCK_WORDS - 1)];
+	return 0;
+}
+
 /* As blob__rule, for the interpreter's code. */
 __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state,
 				 const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
-	__u64 words[INTERPRETED_WORDS]; /* those that end at rbp */
+	__u64 words[INTERPRETED_WORDS];
 
 	if (!u || !state || !proc || !ret)
 		return 0;
@@ -91,8 +104,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	ret->code = proc->interpreter_start;
 	ret->at = u->pc - ret->code;
 	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
-	    jvm__read(words, sizeof(words), u->rbp - sizeof(words)) ||
-	    !interpreted__is_made(u, proc, words)) {
+	    interpreted__read(u, words) || !interpreted__is_made(u, proc, words)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 		if (returns_to_jvm(u, proc, u->sp))
 			return 1;
@@ -414,28 +426,34 @@ __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 	return 1;
 }
 
+/* Whose sample it is. */
+static __always_inline void jvm_state__begin(struct jvm_state *state, const struct scratch *scratch)
+{
+	__u32 space = scratch->proc.space;
+	const struct jvm_proc_rec *proc = bpf_map_lookup_elem(&jvm_procs, &space);
+
+	state->time_ns = scratch->sample.time_ns;
+	state->space = space;
+	state->n = 0;
+	state->sender_cfa = 0;
+	state->is_known = !!proc;
+	if (proc)
+		state->proc = *proc;
+}
+
 /* As jvm__rule, for what the sample's process is (bpf/tableless.bpf.h). */
 __noinline int jvm__tableless(struct unwind_state *u)
 {
 	const struct scratch *scratch = scratch__get();
-	struct jvm_proc_rec *proc;
-	struct jvm_state *state;
-	__u32 space;
+	struct jvm_state *state = jvm_state__get();
 
-	if (!u || !scratch)
+	if (!u || !scratch || !state)
 		return 0;
-	space = scratch->proc.space;
-	proc = bpf_map_lookup_elem(&jvm_procs, &space);
-	state = jvm_state__get();
-	if (!proc || !state)
+	if (!u->n || state->time_ns != scratch->sample.time_ns)
+		jvm_state__begin(state, scratch);
+	if (!state->is_known)
 		return 0;
-	if (!u->n || state->time_ns != scratch->sample.time_ns) {
-		state->time_ns = scratch->sample.time_ns;
-		state->space = space;
-		state->n = 0;
-		state->sender_cfa = 0;
-	}
-	return jvm__rule(u, state, proc) ? TABLELESS_RULE | TABLELESS_CALLED : 0;
+	return jvm__rule(u, state, &state->proc) ? TABLELESS_RULE | TABLELESS_CALLED : 0;
 }
 
 #endif

@@ -55,7 +55,8 @@ struct jvm_state {
 	__u32 n;
 	__u32 tags_at; /* segment of tags[0] */
 	__u32 space;
-	__u32 pad;
+	__u32 is_known;		  /* `proc` is that of the sample's process */
+	struct jvm_proc_rec proc; /* once a sample: to look it up costs what a frame should */
 	/* A compiled method that an interpreted one was called from ends where the latter says, as
 	 * arguments were moved: at `sender_sp` instead of `sender_cfa`. */
 	__u64 sender_cfa, sender_sp;

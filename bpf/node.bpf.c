@@ -233,21 +233,21 @@ static __always_inline void frame__push(struct scratch *scratch, struct node_sta
 	scratch__push(scratch, FRAME_KEY(cache->number, index), frame->fp + 8);
 }
 
-static long walk_frame(__u32 index, void *unused)
+/* A step looks its memory up once for so many. */
+#define FRAMES_PER_STEP 4
+
+static long walk_frames(__u32 step, void *unused)
 {
 	struct node_state *state = node_state__get();
 	struct scratch *scratch = scratch__get();
-	struct node_proc_rec *proc;
-	__u32 space;
+	__u32 i, index = step * FRAMES_PER_STEP;
 
 	(void)unused;
 	if (!state || !scratch)
 		return 1;
-	space = scratch->proc.space;
-	proc = bpf_map_lookup_elem(&node_procs, &space);
-	if (!proc)
-		return 1;
-	frame__push(scratch, state, proc, &state->frames[index & (NATIVE_FRAMES_MAX - 1)]);
+	for (i = 0; i < FRAMES_PER_STEP && index < state->n; i++, index++)
+		frame__push(scratch, state, &state->proc,
+			    &state->frames[index & (NATIVE_FRAMES_MAX - 1)]);
 	return 0;
 }
 
@@ -262,13 +262,13 @@ int walk_node(void *ctx)
 		scratch__abandon();
 		return 0;
 	}
-	if (state->time_ns == scratch->sample.time_ns && state->n) {
+	if (state->time_ns == scratch->sample.time_ns && state->is_known && state->n) {
 		first_word = scratch->n_words;
 		if (state->space != scratch->proc.space) {
 			state->space = scratch->proc.space;
 			state->maps = (struct node_maps) {};
 		}
-		bpf_loop(state->n, walk_frame, NULL, 0);
+		bpf_loop((state->n + FRAMES_PER_STEP - 1) / FRAMES_PER_STEP, walk_frames, NULL, 0);
 		scratch__walked(scratch, WALKER_NODE, first_word, 1, 0);
 	}
 	scratch__next(ctx, scratch);

@@ -46,7 +46,10 @@ struct node_maps {
 struct node_state {
 	__u64 time_ns; /* of the sample that this belongs to */
 	__u32 n;
+	__u32 is_known;		   /* `proc` is that of the sample's process */
+	struct node_proc_rec proc; /* once a sample: to look it up costs what a frame should */
 	__u32 space;
+	__u32 pad;
 	struct node_maps maps; /* of `space` */
 	struct node_code key;
 	__u64 sfi[NODE_SFI_BYTES / 8];

@@ -7,14 +7,19 @@
  * none (yet), its caller's. So such frames are left as any code that no table covers, and here only
  * noted, for the walker, bpf/node.bpf.c: what lies below the frame pointer tells the function. */
 
-static __always_inline int frame__note(struct unwind_state *u, struct node_frame *frame)
+/* The words below the frame pointer. Below the stack pointer is what was left there: the frame is
+ * about to be made, or left. It is not there, then. */
+static __always_inline int frame__read(struct unwind_state *u, struct node_frame *frame)
 {
+	__u64 at;
 	int i;
 
-	/* Below the stack pointer is what was left there: the frame is about to be made, or left.
-	 * It is not there, then. */
-	if (u->rbp - u->sp < NODE_FP_CONTEXT)
-		return -1;
+	if (!stack__have(u, u->rbp - 8 * NODE_FP_WORDS, 8 * NODE_FP_WORDS, &at)) {
+		for (i = 0; i < NODE_FP_WORDS; i++)
+			frame->words[i] =
+				u->block[(at + NODE_FP_WORDS - 1 - i) & (BLOCK_WORDS - 1)];
+		return 0;
+	}
 	for (i = 0; i < NODE_FP_WORDS; i++) {
 		frame->words[i] = 0;
 		if (u->rbp - 8 * (i + 1) < u->sp)
@@ -23,6 +28,13 @@ static __always_inline int frame__note(struct unwind_state *u, struct node_frame
 			return -1;
 		frame->words[i] = u->value;
 	}
+	return 0;
+}
+
+static __always_inline int frame__note(struct unwind_state *u, struct node_frame *frame)
+{
+	if (u->rbp & 7 || u->rbp - u->sp < NODE_FP_CONTEXT || frame__read(u, frame))
+		return -1;
 	if (!NODE_IS_SMI(frame->words[NODE_FP_CONTEXT / 8 - 1]) &&
 	    !frame->words[NODE_FP_FUNCTION / 8 - 1])
 		return -1;
@@ -42,26 +54,31 @@ static __always_inline int is_of_v8(const struct unwind_state *u, const struct n
 	       u->pc - u->mapping.bias - proc->blob_start < proc->blob_bytes;
 }
 
+/* Whose sample it is. */
+static __always_inline void state__begin(struct node_state *state, const struct scratch *scratch)
+{
+	__u32 space = scratch->proc.space;
+	const struct node_proc_rec *proc = bpf_map_lookup_elem(&node_procs, &space);
+
+	state->time_ns = scratch->sample.time_ns;
+	state->n = 0;
+	state->is_known = !!proc;
+	if (proc)
+		state->proc = *proc;
+}
+
 /* bpf/tableless.bpf.h */
 __noinline int node__tableless(struct unwind_state *u)
 {
 	const struct scratch *scratch = scratch__get();
-	const struct node_proc_rec *proc;
-	struct node_state *state;
-	__u32 space;
+	struct node_state *state = node_state__get();
 
-	if (!u || !scratch)
+	if (!u || !scratch || !state)
 		return 0;
-	space = scratch->proc.space;
-	state = node_state__get();
-	proc = bpf_map_lookup_elem(&node_procs, &space);
-	if (!state || !proc)
-		return 0;
-	if (!u->n || state->time_ns != scratch->sample.time_ns) {
-		state->time_ns = scratch->sample.time_ns;
-		state->n = 0;
-	}
-	if (u->rbp_lost || u->rbp < u->sp || !is_of_v8(u, proc) || state->n >= NATIVE_FRAMES_MAX)
+	if (!u->n || state->time_ns != scratch->sample.time_ns)
+		state__begin(state, scratch);
+	if (!state->is_known || u->rbp_lost || u->rbp < u->sp || !is_of_v8(u, &state->proc) ||
+	    state->n >= NATIVE_FRAMES_MAX)
 		return 0;
 	if (!frame__note(u, &state->frames[state->n & (NATIVE_FRAMES_MAX - 1)]))
 		state->n++;

@@ -52,7 +52,6 @@ struct unwind_state {
 	__u32 tabled;	     /* the rule is of a table */
 	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
 	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
-	__u64 plain;	     /* the last code that was seen to be no signal trampoline */
 };
 
 /* Of events, by their number. */

@@ -30,4 +30,25 @@ TABLELESS_HOOKS(X)
 /* One word of stack memory into u->value; -1: not readable. bpf/unwind.bpf.h */
 __noinline int stack__read(struct unwind_state *u, __u64 address);
 
+#define BLOCK_BEFORE 48 /* bytes that are read with a word of the stack, below it */
+
+static __always_inline int stack__holds(const struct unwind_state *u, __u64 at, __u32 bytes)
+{
+	return u->block_start && u->block_bytes >= bytes &&
+	       at - u->block_start <= u->block_bytes - bytes;
+}
+
+/* Has the block hold so much of the stack: it is then at the index `ret_at` of that and behind, and
+ * no call for each of the words is needed. -1: it cannot be had so, stack__read may know more. */
+static __always_inline int stack__have(struct unwind_state *u, __u64 at, __u32 bytes, __u64 *ret_at)
+{
+	if (at & 7 || at < u->sp)
+		return -1;
+	if (!stack__holds(u, at, bytes) &&
+	    (stack__read(u, at + BLOCK_BEFORE) || !stack__holds(u, at, bytes)))
+		return -1;
+	*ret_at = (at - u->block_start) / 8;
+	return 0;
+}
+
 #endif

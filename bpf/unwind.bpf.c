@@ -25,7 +25,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->exact = u->leaf = !cfg_suspended;
 	u->stop = u->complete = u->n = 0;
 	u->unknown_start = 0;
-	u->chained = u->plain = 0;
+	u->chained = 0;
 }
 
 static __always_inline int is_unmapped(__u32 stop)

@@ -158,7 +158,7 @@ __noinline int block__fill(struct unwind_state *u, __u64 address)
 
 	if (!u)
 		return -1;
-	start = address - 48;
+	start = address - BLOCK_BEFORE;
 	sp = u->sp & ~7ULL;
 	if (start < sp && address >= sp)
 		start = sp;
@@ -215,11 +215,7 @@ __noinline int unwind__reg(struct unwind_state *u, __u32 reg)
 	return 0;
 }
 
-/* rt_sigreturn's frame: a ucontext at rsp, general registers from byte 40 in the order r8..r15,
- * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip (arch/x86/include/uapi/asm/sigcontext.h). */
-#define UCONTEXT_REGS_AT 40
-#define UCONTEXT_REGS	 17
-
+/* bpf/unwind_tableless.bpf.h has its layout. */
 __noinline int unwind__signal(struct unwind_state *u)
 {
 	const __u64 *saved;

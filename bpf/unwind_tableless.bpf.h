@@ -2,31 +2,56 @@
 #ifndef BRAID_UNWIND_TABLELESS_BPF_H
 #define BRAID_UNWIND_TABLELESS_BPF_H
 
-#include "bpf/scratch.bpf.h"
+#include "bpf/tableless.bpf.h"
 
 /* Frames of code that no table covers. */
 
-/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. In a
- * recursion of compiled code one frame after the other has the same address. */
+/* rt_sigreturn's frame: a ucontext at rsp, general registers from byte 40 in the order r8..r15,
+ * rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, then the flags, and the segments with cs in the
+ * lowest bits (arch/x86/include/uapi/asm/sigcontext.h). */
+#define UCONTEXT_REGS_AT 40
+#define UCONTEXT_REGS	 17
+#define UCONTEXT_CS_AT	 (UCONTEXT_REGS_AT + 8 * (UCONTEXT_REGS + 1))
+
+#define CS_64	  0x33 /* __USER_CS; under Xen it is FLAT_USER_CS64 */
+#define CS_64_XEN 0xe033
+
+__noinline int block__fill(struct unwind_state *u, __u64 address);
+
+/* Could a signal's frame be at the stack pointer? The word is most often read already, or serves
+ * the frames outside, so that this costs less than to look at the code. */
+static __always_inline int unwind__may_be_signal(struct unwind_state *u)
+{
+	__u64 at = u->sp + UCONTEXT_CS_AT - u->block_start;
+
+	if (!u->block_start || at >= u->block_bytes)
+		block__fill(u, u->sp);
+	if (stack__read(u, u->sp + UCONTEXT_CS_AT))
+		return 1; /* who knows */
+	return (__u16)u->value == CS_64 || (__u16)u->value == CS_64_XEN;
+}
+
+/* `mov $15,%rax; syscall`: the signal trampoline of a C library without unwind information. */
 __noinline int unwind__is_sigreturn(struct unwind_state *u)
 {
 	__u64 code = 0;
 
-	if (!u || u->pc == u->plain || bpf_probe_read_user(&code, sizeof(code), (void *)u->pc))
+	if (!u || !unwind__may_be_signal(u))
 		return 0;
-	if (code == 0x0f0000000fc0c748ULL)
-		return 1;
-	u->plain = u->pc;
-	return 0;
+	return !bpf_probe_read_user(&code, sizeof(code), (void *)u->pc) &&
+	       code == 0x0f0000000fc0c748ULL;
 }
 
 /* A program's first instructions: nobody has called them, and the stack is as the kernel left it.
  * The dynamic linker's, where every program starts, have no call frame information. */
 static __always_inline int unwind__is_first(const struct unwind_state *u)
 {
-	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
+	const struct mm_struct *mm;
 
-	return u->leaf && mm && u->sp == BPF_CORE_READ(mm, start_stack);
+	if (!u->leaf)
+		return 0;
+	mm = task__mm(bpf_get_current_task_btf());
+	return mm && u->sp == BPF_CORE_READ(mm, start_stack);
 }
 
 /* What to do where no table covers the pc, and no runtime knows better: JIT code keeps frame

@@ -40,6 +40,16 @@ def beside(directory):
     return sorted(glob.glob(os.path.join(directory, "*", "bin")))
 
 
+def python_builds():
+    """(program, what its version does not say of it)"""
+    yield "/usr/bin/python3", ""
+    for directory in beside("/root/.pyenv/versions"):
+        yield os.path.join(directory, "python3"), ""
+    for directory in beside(os.path.join(pythons.roots_directory(), "pythons")):
+        build = os.path.basename(os.path.dirname(directory))  # "3.14t", "3.14-jit"
+        yield os.path.join(directory, "python3"), build.lstrip("0123456789.")
+
+
 def python_programs():
     if not os.path.isdir(PYGMENTS):
         return
@@ -47,14 +57,14 @@ def python_programs():
     with open(max(glob.glob("/usr/include/**/*.h", recursive=True), key=os.path.getsize),
               encoding="utf-8") as header, open(source, "w", encoding="utf-8") as to:
         to.write(header.read(400_000))
-    for python in ["/usr/bin/python3", *(os.path.join(directory, "python3") for directory in
-                                         beside("/root/.pyenv/versions"))]:
+    for python, kind in python_builds():
         if os.path.exists(python) and not version_of([python], "-V").startswith("2"):
-            library = lib.path("library-" + version_of([python], "-V"))
+            version = version_of([python], "-V") + kind
+            library = lib.path("library-" + version)
             os.makedirs(library, exist_ok=True)
             if not os.path.exists(library + "/pygments"):
                 shutil.copytree(PYGMENTS, library + "/pygments")
-            yield ("python", version_of([python], "-V"), "pygmentize",
+            yield ("python", version, "pygmentize",
                    ["env", "PYTHONPATH=" + library, python, "-B", "-m", "pygments", "-l", "c",
                     "-f", "html", "-o", "/dev/null", source])
 

@@ -18,14 +18,16 @@ check() { # [--headers] PATH
 	result $(($? != 1)) "a wrong offset would be found in $*"
 }
 
+roots=${BRAID_TEST_ROOTS:-${XDG_CACHE_HOME:-$HOME/.cache}/braid-tests}
 for file in "$HOME"/.pyenv/versions/3.*/lib/libpython3.*.so.1.0 \
 	"$HOME"/.pyenv/versions/3.*/bin/python3.*[0-9] /opt/*/lib/libpython3.*.so.1.0 \
-	/usr/local/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0 /usr/bin/python3; do
+	/usr/local/lib/libpython3.*.so.1.0 /usr/lib/*/libpython3.*.so.1.0 /usr/bin/python3 \
+	"$roots"/pythons/*/lib/libpython3.*.so.1.0 "$roots"/pythons/*/bin/python3.*[0-9t]; do
 	[ -e "$file" ] && check "$file"
 done
-roots=${BRAID_TEST_ROOTS:-${XDG_CACHE_HOME:-$HOME/.cache}/braid-tests}
 for directory in "$HOME"/.pyenv/versions/3.*/include/python3.* /opt/*/include/python3.* \
-	/usr/local/include/python3.* /usr/include/python3.* "$roots"/*/usr/include/python3.*; do
+	/usr/local/include/python3.* /usr/include/python3.* "$roots"/*/usr/include/python3.* \
+	"$roots"/pythons/*/include/python3.*; do
 	[ -e "$directory/Python.h" ] && check --headers "$directory"
 done
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The CPython builds at hand: in PATH, of pyenv, in /opt, in the test roots (scripts/test-roots),
-and stripped copies and virtual environments that a test makes of them."""
+"""The CPython builds at hand: in PATH, of pyenv, in /opt, those that were built for tests
+(scripts/test-pythons), in the test roots (scripts/test-roots), and stripped copies and virtual environments that a test makes of them."""
 
 import ast
 import atexit
@@ -16,7 +16,7 @@ import tempfile
 
 import lib
 
-NAME = re.compile(r"python3\.\d+(-pie)?$")
+NAME = re.compile(r"python3\.\d+t?(-pie)?$")
 ROOTS = ("bullseye", "trixie", "forky")  # as in scripts/test-roots
 
 # Run by the interpreter itself. What is mapped tells a libpython from a static build.
@@ -231,6 +231,9 @@ def candidates():
     for directory in [*os.environ["PATH"].split(":"), "/usr/bin"]:
         if "/shims" not in directory:  # pyenv's scripts
             yield from (("PATH", program, "") for program in programs(directory))
+    for build in sorted(glob.glob(os.path.join(roots_directory(), "pythons/*/bin"))):
+        name = os.path.basename(os.path.dirname(build))
+        yield from (("built " + name, program, "") for program in programs(build))
     for name in ROOTS if os.geteuid() == 0 else ():
         root = os.path.join(roots_directory(), name)
         for program in programs(root + "/usr/bin"):

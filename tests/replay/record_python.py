@@ -21,6 +21,11 @@ ALL = MORE + ("deep", "imports", "coroutines", "optimized")
 OF_PYENV = {"3.6": ALL, "3.7": BASE, "3.8": MORE + ("coroutines",), "3.9": BASE + ("deep",),
             "3.10": BASE + ("interruptions",), "3.11": FEW, "3.12": MORE + ("deep",), "3.13": FEW,
             "3.13t": FEW + ("generators",)}  # without the GIL
+# Those of scripts/test-pythons, by their own names; all others of its builds have the latter. What
+# threads.py tells of other threads is true only while they wait for the GIL.
+WITHOUT_GIL = tuple(name for name in ALL if name != "threads")
+BUILT = {"3.13t": OF_PYENV["3.13t"], "3.14t": WITHOUT_GIL, "3.15t": WITHOUT_GIL}
+BUILT_FEW = FEW + ("generators", "exceptions")
 STRIPPED = {"3.6": ("nested",), "3.10": ("nested",), "3.12": ("nested",)}
 EMBEDDED = ("3.6", "3.8", "3.10", "3.12")
 DEPTHS = {"3.6": 300, "3.11": 900, "3.15": 300}  # a text has a line per frame
@@ -65,7 +70,7 @@ MODULES = "asyncio, copy, ctypes, dataclasses, functools, hashlib, runpy, sqlite
 def moved(directory, version, work):
     """A copy of an installation in which every file calls its place /opt/python/VERSION, spelled with
     as many letters as before. The end stays: the linker may have put other texts there."""
-    copy = os.path.join(work, version)
+    copy = os.path.join(work, os.path.basename(directory))
     place = "/opt/python/" + os.path.basename(directory)
     shutil.copytree(directory, copy, symlinks=True, ignore=LEFT_OUT)
     old = directory.encode()
@@ -105,6 +110,18 @@ def of_pyenv(work):
             home = "python/" + os.path.basename(directory)
             yield Build(version, "/opt/%s/bin/python%s" % (home, version),
                         OF_PYENV.get(version, ALL), {moved(directory, version, work): home})
+
+
+def built(work):
+    for directory in sorted(glob.glob(os.path.join(corpus.ROOTS, "pythons", "[0-9]*"))):
+        name = os.path.basename(directory)
+        if not os.path.isdir(directory):
+            continue
+        scenarios = BUILT.get(name, BUILT_FEW)
+        program = "python" + name.split("-")[0]
+        if any(corpus.wanted("python/%s-%s" % (name, scenario)) for scenario in scenarios):
+            yield Build(name, "/opt/python/%s/bin/%s" % (name, program), scenarios,
+                        {moved(directory, program[len("python"):], work): "python/" + name})
 
 
 def of_debian():
@@ -150,6 +167,8 @@ def main():
             (copy, home), = build.binds.items()
             library = os.path.basename(glob.glob(copy + "/lib/libpython3.*.so.1.0")[0])
             embedded(build, "/opt/%s/lib/%s" % (home, library), work, {"PYTHONHOME": "/opt/" + home})
+        for build in built(work):
+            build.record_all()
         for build in of_debian():
             build.record_all()
             libraries = glob.glob("%s/usr/lib/x86_64-linux-gnu/libpython%s.so.1.0" %

@@ -7,9 +7,10 @@
 #include "tests/unit/pythons.h"
 #include "tests/unit/workdir.h"
 
-/* The interpreters of pythons.h; with BRAID_EVERY_INTERPRETER also those in /opt, and those of
- * other Debian releases in the test roots (scripts/test-roots): their own dynamic linker runs them,
- * by a script in the working directory, so no chroot is needed. */
+/* The interpreters of pythons.h; with BRAID_EVERY_INTERPRETER also those in /opt, those that were
+ * built for tests (scripts/test-pythons), and those of other Debian releases in the test roots
+ * (scripts/test-roots): their own dynamic linker runs them, by a script in the working directory,
+ * so no chroot is needed. */
 
 static inline void pythons__try_root(struct pythons *pythons, const char *path, size_t root_len)
 {
@@ -32,9 +33,19 @@ static inline void pythons__try_root(struct pythons *pythons, const char *path, 
 	globfree(&linker);
 }
 
-static inline void pythons__find_everywhere(struct pythons *pythons)
+static inline void pythons__in_roots(char *buf, size_t size, const char *pattern)
 {
 	const char *roots = getenv("BRAID_TEST_ROOTS"), *cache = getenv("XDG_CACHE_HOME");
+
+	snprintf(buf, size, "%s%s/%s",
+		 roots	 ? roots
+		 : cache ? cache
+			 : "~/.cache",
+		 roots ? "" : "/braid-tests", pattern);
+}
+
+static inline void pythons__find_everywhere(struct pythons *pythons)
+{
 	glob_t found = { 0 };
 	char pattern[4096];
 
@@ -42,14 +53,12 @@ static inline void pythons__find_everywhere(struct pythons *pythons)
 	if (!every_interpreter())
 		return;
 	glob("/opt/*/bin/python3", 0, NULL, &found);
+	pythons__in_roots(pattern, sizeof(pattern), "pythons/*/bin/python3");
+	glob(pattern, GLOB_TILDE | GLOB_APPEND, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		pythons__try(pythons, found.gl_pathv[i]);
 	globfree(&found);
-	snprintf(pattern, sizeof(pattern), "%s%s/*/usr/bin/python3.*",
-		 roots	 ? roots
-		 : cache ? cache
-			 : "~/.cache",
-		 roots ? "" : "/braid-tests");
+	pythons__in_roots(pattern, sizeof(pattern), "*/usr/bin/python3.*");
 	glob(pattern, GLOB_TILDE, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc; i++)
 		pythons__try_root(pythons, found.gl_pathv[i],

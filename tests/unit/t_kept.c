@@ -212,6 +212,7 @@ static void check_tableless(void)
 	memcpy(jit_code + 16, sigreturn, sizeof(sigreturn));
 	stack[6 + 5 + 15] = AT(40);
 	stack[6 + 5 + 16] = PC(3);
+	stack[6 + 5 + 18] = 0x33; /* cs, which is there in what the kernel makes */
 	stack[40] = PC(7);
 	same &= is_same(4);
 	ok(same && host.sample.head.n_native == 5, "code without a table that was replaced");

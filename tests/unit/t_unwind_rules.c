@@ -243,6 +243,7 @@ static void test_unwinding(const struct unwinding *test)
 /* --- signals: the handler's frame returns to the trampoline, on a stack of its own --- */
 
 #define SIGRETURN 0x0f0000000fc0c748ULL /* mov $15,%rax; syscall */
+#define CS	  0x002b000000000033ULL /* ss, fs, gs, cs */
 
 static void put_ucontext(int at, uint64_t pc, uint64_t rsp, uint64_t rbp, uint64_t r10)
 {
@@ -250,6 +251,7 @@ static void put_ucontext(int at, uint64_t pc, uint64_t rsp, uint64_t rbp, uint64
 	stack[at + 5 + 10] = rbp;
 	stack[at + 5 + 15] = rsp;
 	stack[at + 5 + 16] = pc;
+	stack[at + 5 + 18] = CS;
 }
 
 static void test_signals(void)
@@ -279,6 +281,10 @@ static void test_signals(void)
 		ok(check_frames(from_code ? by_code : by_table, 4, COUNT_NONE),
 		   "signal frame known by its %s", from_code ? "code" : "rule");
 	}
+	stack[101 + 5 + 18] = 0; /* no kernel has made that */
+	sampler__run(regs);
+	ok(host.sample.head.n_native == 2 && sample__cfa(1) == AT(202),
+	   "a trampoline's code alone");
 	regs[UNWIND_REG_RSP] = AT(0); /* the interrupted stack comes right after */
 	stack[0] = PC(1);
 	put_ucontext(1, PC(2), AT(30), 0, AT(32));
