@@ -10,12 +10,16 @@ import subprocess
 
 import corpus
 
-SCRIPTS = ("calls", "nested", "steps")
-
-# Compiled code has no unwind tables: of its native frames only those within are known.
-OPCACHE = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1"]
+# Compiled code has no unwind tables: libdwfl finds the native frames within it only.
+OPCACHE = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1",
+           "-d", "opcache.file_update_protection=0"]
 JIT = [*OPCACHE, "-d", "opcache.jit_buffer_size=16M", "-d", "opcache.jit=function"]
-OPTIONS = {"": [], "-opcache": OPCACHE, "-jit": JIT}
+TRACING = [*JIT[:-1], "opcache.jit=tracing"]
+OPTIONS = {"": [], "-opcache": OPCACHE, "-jit": JIT, "-tracing": TRACING}
+
+SCRIPTS = {"calls": ("", "-opcache", "-jit"), "nested": ("", "-opcache", "-jit"),
+           "steps": ("", "-opcache"),  # between its calls compiled code does not tell the line
+           "hot": ("-jit", "-tracing")}
 
 
 def main():
@@ -27,12 +31,10 @@ def main():
         command = (["chroot", chroot] if chroot else []) + ["php", "-n", "-r"]
         version = subprocess.check_output([*command, 'echo PHP_VERSION;'], text=True)
         version = version.rpartition(".")[0]
-        for script in SCRIPTS:
-            for suffix, options in OPTIONS.items():
-                if (script, suffix) == ("steps", "-jit"):
-                    continue  # between its calls compiled code does not tell the line
+        for script, suffixes in SCRIPTS.items():
+            for suffix in suffixes:
                 corpus.record("php/%s-%s%s" % (version, script, suffix),
-                              ["php", "-n", "-d", "extension=posix", *options,
+                              ["php", "-n", "-d", "extension=posix", *OPTIONS[suffix],
                                "/opt/replay/php/%s.php" % script], chroot=chroot)
     corpus.done()
 
