@@ -92,7 +92,8 @@ static __always_inline __u64 function__word(const struct php_state *state, __u32
 static __always_inline int function__holds(const struct php_state *state, __u64 opline)
 {
 	__u64 from = function__word(state, state->proc.offsets.opcodes);
-	__u32 n = function__word(state, state->proc.offsets.last);
+	__u32 last = state->proc.offsets.last;
+	__u32 n = function__word(state, last) >> 8 * (last & 4);
 
 	return opline >= from && opline - from < (__u64)n * OP_BYTES;
 }

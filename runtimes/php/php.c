@@ -13,7 +13,7 @@
 
 /* PHP 8 on x86-64. */
 
-#define VERSIONS    "8.0 to 8.4"
+#define VERSIONS    "8.0 to 8.5"
 #define NATIVE_ONLY "PHP frames will be missing, native frames are shown"
 
 struct runtime_image {
