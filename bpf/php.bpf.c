@@ -25,6 +25,7 @@
 #define OP_EXTENDED 20
 
 /* The interpreter's loop keeps these in registers (zend_execute.c), by DWARF's numbers. */
+#define REG_SP	   7
 #define REG_FRAME  14
 #define REG_OPLINE 15
 #define REG_PC	   16
@@ -40,6 +41,9 @@
 #define DELEGATES_MAX	16
 #define GENERATOR_FRAME 56 /* zend_generator.execute_data, zend_generators.h */
 
+#define GLOBALS_BAILOUT 416 /* zend_executor_globals.bailout, zend_globals.h */
+#define BLOCK_THREAD	16  /* tsrm_tls_entry.thread_id, TSRM.c */
+
 struct php_op {
 	__u32 extended;
 	__u32 line;
@@ -47,7 +51,8 @@ struct php_op {
 
 struct php_state {
 	struct php_proc_rec proc;
-	__u64 at; /* the next frame; 0: there are no more */
+	__u64 globals; /* executor_globals of the sampled thread; 0: it has none */
+	__u64 at;      /* the next frame; 0: there are no more */
 	__u64 frame[FRAME_WORDS];
 	__u64 function[FUNCTION_WORDS];
 	__u64 live_frame, live_opline; /* as the loop's registers say; 0: they do not */
@@ -70,13 +75,6 @@ struct {
 	__type(value, struct php_state);
 } php_states SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32); /* address space */
-	__type(value, struct php_proc_rec);
-} php_procs SEC(".maps");
-
 static __always_inline struct php_state *state__get(void)
 {
 	__u32 key = slot__key();
@@ -94,7 +92,8 @@ static __always_inline __u64 function__word(const struct php_state *state, __u32
 static __always_inline int function__holds(const struct php_state *state, __u64 opline)
 {
 	__u64 from = function__word(state, state->proc.offsets.opcodes);
-	__u32 n = function__word(state, state->proc.offsets.last);
+	__u32 last = state->proc.offsets.last;
+	__u32 n = function__word(state, last) >> 8 * (last & 4);
 
 	return opline >= from && opline - from < (__u64)n * OP_BYTES;
 }
@@ -111,7 +110,7 @@ static __noinline int op__load(struct php_state *state)
 	if (!function__holds(state, opline) &&
 	    (!state->proc.offsets.exception_opline ||
 	     read_user(&opline, sizeof(opline),
-		       state->proc.globals + state->proc.offsets.exception_opline) ||
+		       state->globals + state->proc.offsets.exception_opline) ||
 	     !function__holds(state, opline)))
 		opline = 0;
 	if (!opline || read_user(&state->op, sizeof(state->op), opline + OP_EXTENDED))
@@ -245,6 +244,54 @@ static __always_inline void frame__next(struct php_state *state)
 	}
 }
 
+/* --- the interpreter --- */
+
+/* Without thread safety there is one interpreter. Its innermost place to leave a script from
+ * (zend_try) is a variable on the stack of the thread that runs it, between the stack pointer and,
+ * if that is not the first thread, the thread's own data. None: the first thread. */
+static __noinline int globals__find_single(struct php_state *state, const struct scratch *scratch)
+{
+	const struct php_proc_rec *proc = &state->proc;
+	const struct task_struct *task = bpf_get_current_task_btf();
+	int is_first = scratch->sample.tid == scratch->sample.tgid;
+	__u64 bailout = 0;
+
+	if (read_user(&bailout, sizeof(bailout), proc->globals + GLOBALS_BAILOUT))
+		return -1;
+	if (!bailout || !scratch->has_regs)
+		state->globals = is_first ? proc->globals : 0;
+	else if (bailout >= scratch->interrupted[REG_SP] &&
+		 (is_first || bailout < task->thread.fsbase))
+		state->globals = proc->globals;
+	return 0;
+}
+
+/* With thread safety each thread has one, in a block of TSRM's under a thread key: TSRM/TSRM.c,
+ * tsrm_get_ls_cache(). The block knows its thread, so that a key which is no more, or not yet,
+ * TSRM's does not count. */
+static __noinline int globals__find_own(struct php_state *state)
+{
+	const struct php_proc_rec *proc = &state->proc;
+	const struct task_struct *task = bpf_get_current_task_btf();
+	__u64 offset, block = 0, owner;
+	__u32 key;
+
+	if (read_user(&key, sizeof(key), proc->key_at) ||
+	    read_user(&offset, sizeof(offset), proc->globals) ||
+	    read_specific(task->thread.fsbase, key, &block))
+		return -1;
+	if (offset && block && !read_user(&owner, sizeof(owner), block + BLOCK_THREAD) &&
+	    owner == task->thread.fsbase)
+		state->globals = block + offset;
+	return 0;
+}
+
+static __always_inline int globals__find(struct php_state *state, const struct scratch *scratch)
+{
+	state->globals = 0;
+	return state->proc.key_at ? globals__find_own(state) : globals__find_single(state, scratch);
+}
+
 /* --- the walk --- */
 
 /* Returns 0 if there is more to walk. */
@@ -331,13 +378,14 @@ static __always_inline void walk(struct scratch *scratch, struct php_state *stat
 	state->call.offsets = proc->offsets;
 	state->n = state->complete = state->truncated = 0;
 	state->mark_due = state->delegating = state->n_delegates = 0;
-	/* Without threads of PHP's own there is one thread that runs it, the first. */
-	if (sample->tid != sample->tgid)
-		return;
-	if (read_user(&state->at, sizeof(state->at), proc->globals + proc->offsets.current)) {
+	if (globals__find(state, scratch) ||
+	    (state->globals &&
+	     read_user(&state->at, sizeof(state->at), state->globals + proc->offsets.current))) {
 		count(COUNT_WALK_NO_STATE);
 		return;
 	}
+	if (!state->globals)
+		return;
 	registers__read(state, scratch);
 	if (bpf_loop(FRAMES_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=
 	    FRAMES_MAX / FRAMES_PER_STEP)

@@ -7,6 +7,8 @@
 
 #include <linux/types.h>
 
+#include "bpf/unwind_rule.h"
+
 struct php_offsets {
 	/* zend_executor_globals, zend_globals.h */
 	__u16 current;		/* current_execute_data */
@@ -28,10 +30,14 @@ _Static_assert(sizeof(struct php_offsets) == 16, "php_offsets");
 
 struct php_proc_rec { /* key: address space */
 	struct php_offsets offsets;
-	__u64 globals;		       /* address of executor_globals */
+	__u64 globals; /* address of executor_globals; with thread safety, of its offset */
+	__u64 key_at;  /* of the thread key of what that is an offset in; 0: no thread safety */
 	__u64 loops[PHP_LOOPS_MAX][2]; /* from, to; 0, 0: none */
+	/* How execute_ex is left while it runs a script, and so what opcache has compiled, which
+	 * takes its place. UNWIND_NONE: not known. */
+	struct unwind_rule left;
 };
-_Static_assert(sizeof(struct php_proc_rec) == 56, "php_proc_rec");
+_Static_assert(sizeof(struct php_proc_rec) == 80, "php_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PHP --- */
 

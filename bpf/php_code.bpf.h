@@ -2,7 +2,7 @@
 #ifndef BRAID_PHP_CODE_BPF_H
 #define BRAID_PHP_CODE_BPF_H
 
-#include "bpf/php.h"
+#include "bpf/php_procs.bpf.h"
 #include "bpf/thread_local.bpf.h"
 
 /* Functions and their numbers: read once, checked now and then, sent to user space once per

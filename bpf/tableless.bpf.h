@@ -18,6 +18,7 @@
 #define TABLELESS_HOOKS(X)              \
 	X(WALKER_JVM, jvm__tableless)   \
 	X(WALKER_NODE, node__tableless) \
+	X(WALKER_PHP, php__tableless)   \
 	X(WALKER_RUBY, ruby__tableless) \
 	X(WALKER_PYTHON, python__tableless)
 

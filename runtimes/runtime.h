@@ -225,6 +225,10 @@ struct runtime {
 	/* How that code is named: its frames are frames of the runtime, which are shown instead.
 	 * Else such code is a frame of its own beside them. */
 	bool runs_own_code;
+	/* Such code takes the interpreter loop's place in the loop's own native frame, so that it
+	 * is one of its `loops`, too; it lies in mappings whose names begin so. NULL: not so, and
+	 * it lies in anonymous memory. */
+	const char *loop_memory;
 	/* What a user of `braid calls` has to know of its counts; NULL: nothing */
 	const char *calls_note;
 	/* What its program tells the numbers of (rec_sample.task): "goroutine"; NULL: nothing. */

@@ -116,7 +116,8 @@ static bool is_walked(const struct naming_compiled *naming, const struct process
 	const struct runtime *runtime =
 		place->compiler >= 0 ? naming->opts.runtimes[place->compiler] : NULL;
 
-	return runtime && runtime->runs_own_code && runtime->walker >= 0 && process->space &&
+	return runtime && (runtime->runs_own_code || runtime->loop_memory) &&
+	       runtime->walker >= 0 && process->space &&
 	       process->space->walkers & 1U << runtime->walker;
 }
 

@@ -47,7 +47,8 @@ static struct runtime_natives gather(const struct runtime_sample *sample, bool f
 		natives[i] = (struct runtime_native) { .cfa = of->natives[i].cfa };
 		if (place__at(of->process, address, of->time_ns, &place))
 			continue; /* out of memory: as if nothing were known */
-		natives[i].loop = place->loops & 1U << of->index;
+		natives[i].loop = place->loops & 1U << of->index ||
+				  (place->compiler == (int)of->index && of->runtime->loop_memory);
 		natives[i].compiled =
 			place->kind == PLACE_COMPILED || place->kind == PLACE_ANONYMOUS;
 		if (!ret.image && place->runtimes & 1U << of->index) {

@@ -83,7 +83,10 @@ static int new_image_frame(struct place_frames *frames, const struct captured *c
 /* Does code of this compiler run its runtime's frames, as an interpreter loop does? */
 static bool runs_frames(const struct place_frames *frames, const struct place *place)
 {
-	return place->compiler >= 0 && frames->opts.runtimes[place->compiler]->runs_own_code;
+	const struct runtime *compiler =
+		place->compiler >= 0 ? frames->opts.runtimes[place->compiler] : NULL;
+
+	return compiler && (compiler->runs_own_code || compiler->loop_memory);
 }
 
 static int new_own_frame(struct place_frames *frames, struct captured *captured,

@@ -50,12 +50,20 @@ bool compiled_code__is_made(const struct mapped *mapped)
 	return made;
 }
 
+bool compiled_code__may_be_of(const struct runtime *runtime, const struct mapped *mapped)
+{
+	const char *memory = runtime->loop_memory;
+
+	if (!runtime->jit || !mapped)
+		return false;
+	return memory ? strncmp(mapped->path, memory, strlen(memory)) == 0 : is_anonymous(mapped);
+}
+
 int compiled_code__compiler(const struct process *process, const struct mapped *mapped)
 {
-	bool anonymous = is_anonymous(mapped);
-
-	for (int i = 0; anonymous && process->runtimes->list[i]; i++)
-		if (is_attached(process, i) && process->runtimes->list[i]->jit)
+	for (int i = 0; process->runtimes->list[i]; i++)
+		if (is_attached(process, i) &&
+		    compiled_code__may_be_of(process->runtimes->list[i], mapped))
 			return i;
 	return -1;
 }

@@ -15,6 +15,9 @@
 /* Does runtime number `i` know names of the process's code, if there is a map? */
 bool compiled_code__has_names_of(const struct process *process, int i);
 
+/* Can the memory of `mapped` have code of the runtime's compiler? NULL cannot. */
+bool compiled_code__may_be_of(const struct runtime *runtime, const struct mapped *mapped);
+
 /* The attached runtime, by number, whose compiler has its code in the memory of `mapped`; -1: no
  * one. NULL is fine. */
 int compiled_code__compiler(const struct process *process, const struct mapped *mapped);

@@ -18,7 +18,6 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 	uint32_t active = !__atomic_load_n(&shared->active, __ATOMIC_RELAXED);
 	struct mapping_list *list = &shared->lists[active];
 	size_t n = min_of(process->n_mapped, (size_t)MAPPINGS_MAX), i;
-	struct runtime_range callers = tracker__jit_callers(tracker, process);
 
 	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -31,6 +30,9 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 					      .end = mapped->end,
 					      .bias = mapped->bias };
 		if (!image) {
+			struct runtime_range callers =
+				tracker__jit_callers(tracker, process, mapped);
+
 			rec->callers.start = callers.start;
 			rec->callers.bytes = callers.end - callers.start;
 		}
@@ -98,14 +100,14 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 /* What is published already is published again if that turns out to lack something. */
 static int ask_runtimes(struct tracker *tracker, struct process *process)
 {
-	struct runtime_range before = tracker__jit_callers(tracker, process), now;
+	struct runtime_range before = tracker__jit_callers(tracker, process, NULL), now;
 	size_t i;
 	int ret = 0;
 
 	for (i = 0; !ret && i < process->n_mapped; i++)
 		if (process->mapped[i].image)
 			ret = images__ask_runtimes(tracker->opts.images, process->mapped[i].image);
-	now = tracker__jit_callers(tracker, process);
+	now = tracker__jit_callers(tracker, process, NULL);
 	if (now.start != before.start || now.end != before.end)
 		publish_mappings(tracker, process);
 	return ret;

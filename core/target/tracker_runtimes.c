@@ -8,6 +8,7 @@
 #include "core/base/util.h"
 #include "core/kernel/spaces.h"
 #include "core/kernel/walker_records.h"
+#include "core/target/compiled_code.h"
 
 void tracker__report_source(struct tracker *tracker, struct process *process, int i,
 			    const char *version, const char *source, const char *reason)
@@ -146,7 +147,7 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 }
 
 struct runtime_range tracker__jit_callers(const struct tracker *tracker,
-					  const struct process *process)
+					  const struct process *process, const struct mapped *made)
 {
 	struct runtime_range callers = {};
 	const struct runtime_range *ranges;
@@ -160,6 +161,7 @@ struct runtime_range tracker__jit_callers(const struct tracker *tracker,
 
 			/* Code that runs its runtime's frames is left as that says. */
 			if (!runtime->jit || !runtime->loops || runtime->runs_own_code ||
+			    (made && !compiled_code__may_be_of(runtime, made)) ||
 			    !mapped->image->runtimes[r].image)
 				continue;
 			n = runtime->loops(mapped->image->runtimes[r].image, &ranges);

@@ -44,9 +44,10 @@ void tracker__evaluate_probes(struct tracker *tracker, struct process *process, 
 /* Of a process that has ended: reports the source of what it had too little time to decide on. */
 void tracker__evaluate_pre_attached(struct tracker *tracker, struct process *process);
 
-/* Where code is called from that a runtime's compiler made: the code of the interpreter loops and
- * what lies between; empty if the process has none. */
+/* Where code in the memory of `made` is called from, if a runtime's compiler may have made it
+ * (NULL: any such code): the code of the interpreter loops and what lies between; empty: there is
+ * none. */
 struct runtime_range tracker__jit_callers(const struct tracker *tracker,
-					  const struct process *process);
+					  const struct process *process, const struct mapped *made);
 
 #endif

@@ -47,6 +47,15 @@ uint64_t x86_stub__relative(const struct x86_stub *stub, size_t i)
 	return stub->vaddr + i + 4 + (int64_t)(int32_t)x86_stub__value(stub, i);
 }
 
+uint64_t x86_stub__loads_edi(const struct x86_stub *stub, size_t i)
+{
+	if (i + 6 <= stub->size && x86_stub__has(stub, i, "\x8b\x3d", 2)) /* mov at(%rip),%edi */
+		return x86_stub__relative(stub, i + 2);
+	if (i + 7 <= stub->size && x86_stub__has(stub, i, "\x8b\x3c\x25", 3)) /* mov at,%edi */
+		return x86_stub__value(stub, i + 3);
+	return 0;
+}
+
 /* --- thread-local variables --- */
 
 /* Of a load or lea at byte `i` with %rax as its base: the distance. */

@@ -32,6 +32,9 @@ bool x86_stub__has(const struct x86_stub *stub, size_t i, const char *bytes, siz
 uint32_t x86_stub__value(const struct x86_stub *stub, size_t i);
 uint64_t x86_stub__relative(const struct x86_stub *stub, size_t i);
 
+/* The address that an instruction at byte `i` loads %edi from, a constant one; 0: it does not. */
+uint64_t x86_stub__loads_edi(const struct x86_stub *stub, size_t i);
+
 enum x86_tls_kind {
 	X86_TLS_FIXED, /* at fs base + offset */
 	X86_TLS_SLOT,  /* at fs base + the word at slot_vaddr */

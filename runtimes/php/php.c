@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,21 +6,19 @@
 
 #include "core/base/util.h"
 #include "runtimes/common/anchors.h"
-#include "runtimes/common/x86_code.h"
+#include "runtimes/php/php_build.h"
 #include "runtimes/php/php_codes.h"
 #include "runtimes/php/php_versions.h"
 #include "runtimes/runtime.h"
 
 /* PHP 8 on x86-64. */
 
-#define VERSIONS    "8.0 to 8.4"
+#define VERSIONS    "8.0 to 8.5"
 #define NATIVE_ONLY "PHP frames will be missing, native frames are shown"
 
 struct runtime_image {
 	struct php_offsets offsets;
-	uint64_t globals_vaddr;
-	struct runtime_range loops[PHP_LOOPS_MAX];
-	size_t n_loops;
+	struct php_build build;
 };
 
 struct runtime_session {
@@ -30,37 +27,13 @@ struct runtime_session {
 
 /* --- image --- */
 
-static bool find(const struct elf_file *file, const char *name, uint64_t *ret_vaddr)
-{
-	return elf_file__find_symbol(file, name, ret_vaddr, NULL) == 0;
-}
-
 /* Debian's php, php-fpm, and Apache's module are each a whole PHP. */
 static int php__detect(const struct elf_file *file)
 {
 	uint64_t vaddr;
 
-	return find(file, "execute_ex", &vaddr) && find(file, "std_object_handlers", &vaddr);
-}
-
-/* The version, in the header that it sends: main/SAPI.h. 0 or -ENOENT. */
-static int find_version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
-{
-	static const char before[] = "X-Powered-By: PHP/";
-	const Elf_Data *data = elf_file__section(file, ".rodata", NULL);
-	const char *text, *end;
-	size_t n = 0;
-
-	text = data ? memmem(data->d_buf, data->d_size, before, strlen(before)) : NULL;
-	if (!text)
-		return -ENOENT;
-	end = (const char *)data->d_buf + data->d_size;
-	text += strlen(before);
-	while (text + n < end && n < RUNTIME_VERSION_BYTES - 1 &&
-	       (isalnum((unsigned char)text[n]) || strchr(".-+~", text[n])) && text[n])
-		n++;
-	snprintf(ret, RUNTIME_VERSION_BYTES, "%.*s", (int)n, text);
-	return n ? 0 : -ENOENT;
+	return !elf_file__find_symbol(file, "execute_ex", &vaddr, NULL) &&
+	       !elf_file__find_symbol(file, "std_object_handlers", &vaddr, NULL);
 }
 
 static const struct php_version *find_row(const char *version)
@@ -70,25 +43,6 @@ static const struct php_version *find_row(const char *version)
 	if (sscanf(version, "%u.%u.", &major, &minor) != 2 || major != 8)
 		return NULL;
 	return php_version__find(minor);
-}
-
-static size_t find_loops(const struct elf_file *file, struct runtime_range ret[PHP_LOOPS_MAX])
-{
-	struct x86_functions functions;
-	const struct runtime_range *hot = NULL;
-	uint64_t vaddr;
-	size_t n = 0;
-
-	if (x86_functions__read(file, &functions))
-		return 0;
-	if (find(file, "execute_ex", &vaddr))
-		hot = x86_functions__at(&functions, vaddr);
-	if (hot) {
-		ret[n++] = *hot;
-		n += x86_functions__cold(&functions, file, hot, &ret[n]);
-	}
-	x86_functions__done(&functions);
-	return n;
 }
 
 static int refuse(struct runtime_verdict *verdict, const char *why)
@@ -111,27 +65,26 @@ static int php__prepare(const struct elf_file *file, struct runtime_image **ret_
 {
 	const struct php_version *version;
 	struct runtime_image *image;
-	uint64_t globals;
+	const char *why;
 
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "(unknown)");
-	if (find_version(file, ret_verdict->version))
+	if (php_build__version(file, ret_verdict->version))
 		return refuse(ret_verdict, "cannot tell the version of this build");
 	version = find_row(ret_verdict->version);
 	if (!version)
 		return refuse(ret_verdict, "no walker for this version (" VERSIONS " only)");
-	if (find(file, "executor_globals_offset", &globals))
-		return refuse(ret_verdict, "built with thread safety (ZTS)");
-	if (!find(file, "executor_globals", &globals))
-		return refuse(ret_verdict, "its variables were stripped");
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return -ENOMEM;
 	image->offsets = version->offsets;
-	image->globals_vaddr = globals;
-	image->n_loops = find_loops(file, image->loops);
+	why = php_build__read(file, &image->build);
+	if (why) {
+		free(image);
+		return refuse(ret_verdict, why);
+	}
 	*ret_image = image;
-	if (!image->n_loops)
+	if (!image->build.n_loops)
 		return degrade(ret_verdict, "its run loop cannot be found in this build, so PHP "
 					    "frames are not placed among native ones");
 	if (!version->verified)
@@ -143,8 +96,8 @@ static int php__prepare(const struct elf_file *file, struct runtime_image **ret_
 
 static size_t php__loops(const struct runtime_image *image, const struct runtime_range **ret)
 {
-	*ret = image->loops;
-	return image->n_loops;
+	*ret = image->build.loops;
+	return image->build.n_loops;
 }
 
 static void php__image_free(struct runtime_image *image)
@@ -182,16 +135,18 @@ static int php__open(struct bpf_object *probes, struct runtime_session **ret, st
 static int php__attach(struct runtime_session *session, const struct runtime_target *target,
 		       void *ret_record, struct err *err)
 {
-	const struct runtime_image *image = target->image;
+	const struct php_build *build = &target->image->build;
 	struct php_proc_rec *rec = ret_record;
 
 	(void)session, (void)err;
-	rec->offsets = image->offsets;
-	rec->globals = target->bias + image->globals_vaddr;
-	for (size_t i = 0; i < image->n_loops; i++) {
-		rec->loops[i][0] = target->bias + image->loops[i].start;
-		rec->loops[i][1] = target->bias + image->loops[i].end;
+	rec->offsets = target->image->offsets;
+	rec->globals = target->bias + build->globals_vaddr;
+	rec->key_at = build->key_vaddr ? target->bias + build->key_vaddr : 0;
+	for (size_t i = 0; i < build->n_loops; i++) {
+		rec->loops[i][0] = target->bias + build->loops[i].start;
+		rec->loops[i][1] = target->bias + build->loops[i].end;
 	}
+	rec->left = build->left;
 	return 0;
 }
 
@@ -248,6 +203,9 @@ const struct runtime runtime_php = {
 	.codes = "php_codes",
 	.record_bytes = sizeof(struct php_proc_rec),
 	.slot_map = "php_states",
+	.jit = "[JIT]",
+	.loop_memory = "/dev/zero", /* opcache's shared memory: its buffer is a part of that */
+	.tableless = true,
 	.detect = php__detect,
 	.prepare = php__prepare,
 	.image_free = php__image_free,

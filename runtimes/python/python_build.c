@@ -66,19 +66,17 @@ int python_build__version(const struct elf_file *file, uint32_t *ret_hex)
 static uint64_t key_at(const struct x86_stub *stub, uint64_t runtime, size_t i)
 {
 	const uint8_t *code = stub->code + i;
-	uint64_t back = runtime ? KEY_OFFSET : 0;
+	uint64_t loaded = x86_stub__loads_edi(stub, i);
 
 	if (i + 5 <= stub->size && code[0] == 0xbf) { /* mov $tss,%edi; add _PyRuntime,%rdi */
 		uint64_t value = x86_stub__value(stub, i + 1);
 
 		return value < runtime ? runtime + value : value;
 	}
-	if (i + 6 <= stub->size && code[0] == 0x8b && code[1] == 0x3d) /* mov key(%rip),%edi */
-		return x86_stub__relative(stub, i + 2) - back;
+	if (loaded)
+		return loaded - (runtime ? KEY_OFFSET : 0);
 	if (i + 7 > stub->size)
 		return 0;
-	if (code[0] == 0x8b && code[1] == 0x3c && code[2] == 0x25) /* mov key,%edi */
-		return x86_stub__value(stub, i + 3) - back;
 	if (code[0] == 0x48 && code[1] == 0x8d && code[2] == 0x3d) /* lea tss(%rip),%rdi */
 		return x86_stub__relative(stub, i + 3);
 	if (!runtime || (code[1] & 0xc7) == 0x84) /* the latter would have a SIB byte */

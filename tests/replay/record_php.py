@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Records tests/replay/corpus/php with the PHPs at hand: this machine's and those of the test roots
-(scripts/test-roots).
+(scripts/test-roots), and others of which BRAID_PHPS=VERSION=DIRECTORY:... tells: a directory has
+php/php, php/modules and lib, as npm's packages @libphp/... have them in `native`, or it has libphp.so
+(VERSION-embed: without thread safety), and lib, and maybe php.ini.
 
 usage: record_php.py [PATTERN...]"""
 
@@ -10,12 +12,16 @@ import subprocess
 
 import corpus
 
-SCRIPTS = ("calls", "nested", "steps")
-
-# Compiled code has no unwind tables: of its native frames only those within are known.
-OPCACHE = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1"]
+# Compiled code has no unwind tables: libdwfl finds the native frames within it only.
+OPCACHE = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1",
+           "-d", "opcache.file_update_protection=0"]
 JIT = [*OPCACHE, "-d", "opcache.jit_buffer_size=16M", "-d", "opcache.jit=function"]
-OPTIONS = {"": [], "-opcache": OPCACHE, "-jit": JIT}
+TRACING = [*JIT[:-1], "opcache.jit=tracing"]
+OPTIONS = {"": [], "-opcache": OPCACHE, "-jit": JIT, "-tracing": TRACING}
+
+SCRIPTS = {"calls": ("", "-opcache", "-jit"), "nested": ("", "-opcache", "-jit"),
+           "steps": ("", "-opcache"),  # between its calls compiled code does not tell the line
+           "hot": ("-jit", "-tracing")}
 
 
 def main():
@@ -27,14 +33,47 @@ def main():
         command = (["chroot", chroot] if chroot else []) + ["php", "-n", "-r"]
         version = subprocess.check_output([*command, 'echo PHP_VERSION;'], text=True)
         version = version.rpartition(".")[0]
-        for script in SCRIPTS:
-            for suffix, options in OPTIONS.items():
-                if (script, suffix) == ("steps", "-jit"):
-                    continue  # between its calls compiled code does not tell the line
+        for script, suffixes in SCRIPTS.items():
+            for suffix in suffixes:
                 corpus.record("php/%s-%s%s" % (version, script, suffix),
-                              ["php", "-n", "-d", "extension=posix", *options,
+                              ["php", "-n", "-d", "extension=posix", *OPTIONS[suffix],
                                "/opt/replay/php/%s.php" % script], chroot=chroot)
+    for version, directory in sorted(told()):
+        if os.path.exists(directory + "/libphp.so"):
+            record_threads(version, directory)
+        else:
+            record_package(version, directory)
     corpus.done()
+
+
+def told():
+    return [one.split("=", 1) for one in os.environ.get("BRAID_PHPS", "").split(":") if one]
+
+
+# Without the extension posix the marker is called by FFI, on the way to which steps would begin.
+def record_package(version, directory):
+    posix = os.path.exists(directory + "/php/modules/posix.so")
+    command = ["/opt/php/php/php", "-n", "-d", "extension_dir=/opt/php/php/modules",
+               *(["-d", "extension=posix"] if posix else
+                 ["-d", "extension=ffi", "-d", "ffi.enable=1"])]
+    opcache = os.path.exists(directory + "/php/modules/opcache.so")
+    for script, suffixes in SCRIPTS.items():
+        for suffix in suffixes:
+            if (suffix == "" or opcache) and (script != "steps" or posix):
+                corpus.record("php/%s-%s%s" % (version, script, suffix),
+                              [*command, *OPTIONS[suffix], "/opt/replay/php/%s.php" % script],
+                              binds={directory: "php"}, env={"LD_LIBRARY_PATH": "/opt/php/lib"})
+
+
+def record_threads(version, directory):
+    binds = {directory: "php", os.path.join(corpus.OUTPUT, "fixtures/native"): "native"}
+    for name, scripts in (("second", ["calls"]), ("both", ["nested", "calls"])):
+        if name == "both" and version.endswith("-embed"):
+            continue
+        corpus.record("php/%s-threads-%s" % (version, name),
+                      ["/opt/native/php_host", "/opt/php/libphp.so",
+                       *["/opt/replay/php/%s.php" % script for script in scripts]],
+                      binds=binds, env={"LD_LIBRARY_PATH": "/opt/php/lib", "PHPRC": "/opt/php"})
 
 
 main()

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/php/php_build.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/unwind/cfi.h"
+#include "runtimes/common/x86_code.h"
+
+static bool find(const struct elf_file *file, const char *name, uint64_t *ret_vaddr)
+{
+	return elf_file__find_symbol(file, name, ret_vaddr, NULL) == 0;
+}
+
+/* In the header that it sends: main/SAPI.h. */
+int php_build__version(const struct elf_file *file, char ret[RUNTIME_VERSION_BYTES])
+{
+	static const char before[] = "X-Powered-By: PHP/";
+	const Elf_Data *data = elf_file__section(file, ".rodata", NULL);
+	const char *text, *end;
+	size_t n = 0;
+
+	text = data ? memmem(data->d_buf, data->d_size, before, strlen(before)) : NULL;
+	if (!text)
+		return -ENOENT;
+	end = (const char *)data->d_buf + data->d_size;
+	text += strlen(before);
+	while (text + n < end && n < RUNTIME_VERSION_BYTES - 1 &&
+	       (isalnum((unsigned char)text[n]) || strchr(".-+~", text[n])) && text[n])
+		n++;
+	snprintf(ret, RUNTIME_VERSION_BYTES, "%.*s", (int)n, text);
+	return n ? 0 : -ENOENT;
+}
+
+/* --- run loop --- */
+
+static size_t find_loops(const struct elf_file *file, struct runtime_range ret[PHP_LOOPS_MAX])
+{
+	struct x86_functions functions;
+	const struct runtime_range *hot = NULL;
+	uint64_t vaddr;
+	size_t n = 0;
+
+	if (x86_functions__read(file, &functions))
+		return 0;
+	if (find(file, "execute_ex", &vaddr))
+		hot = x86_functions__at(&functions, vaddr);
+	if (hot) {
+		ret[n++] = *hot;
+		n += x86_functions__cold(&functions, file, hot, &ret[n]);
+	}
+	x86_functions__done(&functions);
+	return n;
+}
+
+struct search { /* for the rule that holds at an address */
+	uint64_t vaddr;
+	struct unwind_rule *rule;
+};
+
+static int search__on_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	struct search *search = ctx;
+
+	if (vaddr > search->vaddr)
+		return 1;
+	*search->rule = *rule;
+	return 0;
+}
+
+/* The rule where execute_ex jumps to a script's first operation: `jmp *(%r15)`. There is none where
+ * operations are functions that it calls (builds by clang). */
+static void find_left(const struct elf_file *file, const struct runtime_range *loop,
+		      struct unwind_rule *ret)
+{
+	static const uint8_t jump[] = { 0x41, 0xff, 0x27 };
+	uint8_t *code = x86_code__read(file, loop);
+	const uint8_t *at = code ? memmem(code, loop->end - loop->start, jump, sizeof(jump)) : NULL;
+	struct search search = { .rule = ret };
+
+	if (at) {
+		search.vaddr = loop->start + (at - code);
+		if (cfi__read(file, search__on_row, &search, NULL) < 0 || ret->kind != UNWIND_REG)
+			*ret = (struct unwind_rule) {};
+	}
+	free(code);
+}
+
+/* --- interpreter --- */
+
+/* Where tsrm_get_ls_cache() has its thread key; 0: it is not seen. */
+static uint64_t find_key(const struct elf_file *file)
+{
+	struct x86_stub stub;
+	uint64_t vaddr;
+
+	if (x86_stub__read(file, "tsrm_get_ls_cache", &stub))
+		return 0;
+	for (size_t i = 0; i < stub.size; i++) {
+		vaddr = x86_stub__loads_edi(&stub, i);
+		if (vaddr && x86_code__is_data(file, vaddr))
+			return vaddr;
+	}
+	return 0;
+}
+
+const char *php_build__read(const struct elf_file *file, struct php_build *ret)
+{
+	struct php_build build = {};
+
+	if (find(file, "executor_globals_offset", &build.globals_vaddr)) {
+		build.key_vaddr = find_key(file);
+		if (!build.key_vaddr)
+			return "built with thread safety (ZTS), and where is not seen";
+	} else if (!find(file, "executor_globals", &build.globals_vaddr)) {
+		return "its variables were stripped";
+	}
+	build.n_loops = find_loops(file, build.loops);
+	if (build.n_loops)
+		find_left(file, &build.loops[0], &build.left);
+	*ret = build;
+	return NULL;
+}
