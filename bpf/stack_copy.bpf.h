@@ -53,6 +53,13 @@ static long copy_page(__u32 index, void *unused)
 	return 0;
 }
 
+/* A copy is fifty times as large as what else is in the ring: the second half is for that. */
+static __always_inline int has_room_for_copies(void)
+{
+	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <=
+	       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2;
+}
+
 static __noinline int copy_stack(struct scratch *scratch)
 {
 	__u32 key = slot__key(), size;
@@ -62,12 +69,6 @@ static __noinline int copy_stack(struct scratch *scratch)
 
 	if (!slot)
 		return 0;
-	/* A copy takes the room of a hundred samples. When user space is late, these come first. */
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
-	    bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2) {
-		count(COUNT_COPY_FAILED);
-		return 0;
-	}
 	if (cfg_unwind != UNWIND_MODE_COPY) {
 		if (sample->time_ns - slot->window_ns > COPIES_WINDOW_NS) {
 			slot->window_ns = sample->time_ns;
@@ -75,6 +76,10 @@ static __noinline int copy_stack(struct scratch *scratch)
 		}
 		if (slot->n++ >= (starting ? START_COPIES_MAX : AUTO_COPIES_MAX))
 			return 0;
+	}
+	if (!has_room_for_copies()) {
+		count(COUNT_COPY_FAILED);
+		return 0;
 	}
 	slot->rec.type = REC_STACK;
 	slot->rec.tgid = sample->tgid;

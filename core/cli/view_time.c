@@ -74,6 +74,15 @@ static bool parse_zone(const char *text, bool *ret_given, int *ret_east_s)
 	return true;
 }
 
+/* strptime takes the 31st of each month. */
+static bool is_date(const struct tm *tm)
+{
+	struct tm same = *tm;
+
+	timegm(&same);
+	return same.tm_mday == tm->tm_mday;
+}
+
 /* As strptime, but leaves `tm` as it was if it fails. */
 static const char *parse_part(const char *text, const char *format, struct tm *tm)
 {
@@ -111,7 +120,7 @@ static int parse_calendar(const char *text, time_t now, int64_t *ret)
 	else if (!at)
 		at = parse_clock(text, &tm);
 	at = at ? parse_fraction(at, &fraction_ns) : NULL;
-	if (!at || !parse_zone(at, &zone, &east_s))
+	if (!at || !is_date(&tm) || !parse_zone(at, &zone, &east_s))
 		return -EINVAL;
 	seconds = zone ? timegm(&tm) - east_s : mktime(&tm);
 	if (seconds < 0 || seconds > SECONDS_MAX)

@@ -5,6 +5,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,22 +18,46 @@ struct mmap_events {
 	struct mmap_events_opts opts;
 };
 
-/* PERF_RECORD_MMAP and MMAP2 both begin like this. */
+/* PERF_RECORD_MMAP2; that without the 2 begins alike. */
 struct mmap_record {
 	struct perf_event_header header;
 	uint32_t pid, tid;
+	uint64_t start, bytes, offset;
+	uint32_t dev_major, dev_minor;
+	uint64_t inode, generation;
+	uint32_t prot, flags;
+	char path[]; /* ends with a NUL */
 };
+
+static struct mmap_event event_of(const struct mmap_record *record)
+{
+	struct mmap_event event = { .pid = record->pid };
+
+	if (record->header.type != PERF_RECORD_MMAP2 ||
+	    record->header.size <= offsetof(struct mmap_record, path) || record->path[0] != '/')
+		return event;
+	event.start = record->start;
+	event.end = record->start + record->bytes;
+	event.offset = record->offset;
+	event.inode = record->inode;
+	event.dev_major = record->dev_major;
+	event.dev_minor = record->dev_minor;
+	event.path = record->path;
+	return event;
+}
 
 static enum bpf_perf_event_ret on_event(void *ctx, int cpu, struct perf_event_header *header)
 {
 	const struct mmap_record *record = (const void *)header;
 	struct mmap_events *events = ctx;
+	struct mmap_event event;
 
 	(void)cpu;
 	if ((header->type == PERF_RECORD_MMAP || header->type == PERF_RECORD_MMAP2) &&
-	    header->size >= sizeof(*record))
-		events->opts.on_mmap(events->opts.ctx, record->pid);
-	else if (header->type == PERF_RECORD_LOST)
+	    header->size >= offsetof(struct mmap_record, start)) {
+		event = event_of(record);
+		events->opts.on_mmap(events->opts.ctx, &event);
+	} else if (header->type == PERF_RECORD_LOST)
 		events->opts.on_lost(events->opts.ctx);
 	return LIBBPF_PERF_EVENT_CONT;
 }

@@ -9,8 +9,16 @@
  * replaces another one at the same address, is known before many samples land in it. */
 struct mmap_events;
 
+struct mmap_event {
+	uint32_t pid;
+	uint64_t start, end, offset; /* in bytes, of the file */
+	uint64_t inode;		     /* 0: the rest is not known, or it is no file */
+	uint32_t dev_major, dev_minor;
+	const char *path; /* as that process sees it; valid in the callback */
+};
+
 struct mmap_events_opts {
-	void (*on_mmap)(void *ctx, uint32_t pid);
+	void (*on_mmap)(void *ctx, const struct mmap_event *event);
 	void (*on_lost)(void *ctx); /* some have not come */
 	void *ctx;
 	bool patient; /* most are of no interest: wakes only when many have come */

@@ -21,6 +21,7 @@
 #define REQUEST_BYTES 8192 /* with all headers */
 #define WAIT_MS	      1000 /* for the whole request, and again for taking the answer */
 #define BACKLOG	      8
+#define FOREVER	      UINT64_MAX
 
 struct metrics_socket {
 	struct sockaddr_un address;
@@ -34,15 +35,17 @@ struct metrics_socket {
 
 /* --- one reader --- */
 
-/* 1: readable or writable in time. 0: not, or the end has come. */
+/* False: not readable or writable in time, or the end has come. */
 static bool wait_for(const struct metrics_socket *metrics, int fd, short events, uint64_t end_ns)
 {
 	struct pollfd polled[] = { { .fd = fd, .events = events },
 				   { .fd = metrics->stop_fd, .events = POLLIN } };
 	uint64_t now = now_ns();
+	int timeout_ms =
+		end_ns == FOREVER ? -1 : (int)((end_ns - min_of(now, end_ns)) / 1000000) + 1;
 
-	return now < end_ns && poll(polled, 2, (end_ns - now) / 1000000 + 1) > 0 &&
-	       !polled[1].revents && polled[0].revents;
+	return now < end_ns && poll(polled, 2, timeout_ms) > 0 && !polled[1].revents &&
+	       polled[0].revents;
 }
 
 /* Up to the empty line. NULL: none came in time. */
@@ -120,7 +123,7 @@ static void *run(void *arg)
 	int fd;
 
 	privilege__drop_all();
-	while (wait_for(metrics, metrics->fd, POLLIN, UINT64_MAX)) {
+	while (wait_for(metrics, metrics->fd, POLLIN, FOREVER)) {
 		fd = accept4(metrics->fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0)
 			serve(metrics, fd);

@@ -43,10 +43,12 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static void on_mmap(void *ctx, uint32_t pid)
+static void on_mmap(void *ctx, const struct mmap_event *event)
 {
 	struct session *session = ctx;
+	uint32_t pid = event->pid;
 
+	tracker__on_mmap(session->tracker, event);
 	if ((session->n_remapped && session->remapped[session->n_remapped - 1] == pid) ||
 	    !tracker__find(session->tracker, pid))
 		return;

@@ -10,6 +10,7 @@
 #include "core/kernel/spaces.h"
 #include "core/target/cgroups.h"
 #include "core/target/place.h"
+#include "core/target/recent_mappings.h"
 #include "core/target/tracker_runtimes.h"
 
 int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
@@ -23,7 +24,8 @@ int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 	tracker->runtimes = (struct runtime_set) { opts->runtimes, opts->enabled };
 	tracker->targets_fd = kernel_half__map_fd(opts->half, "targets");
 	tracker->cgroups = cgroups__new();
-	rc = tracker->cgroups
+	tracker->recent = recent_mappings__new();
+	rc = tracker->cgroups && tracker->recent
 		     ? spaces__new(kernel_half__map_fd(opts->half, "mappings"), &tracker->spaces)
 		     : -ENOMEM;
 	if (rc)
@@ -55,6 +57,7 @@ void tracker__free(struct tracker *tracker)
 		tracker__forget(tracker, process);
 	spaces__free(tracker->spaces);
 	cgroups__free(tracker->cgroups);
+	recent_mappings__free(tracker->recent);
 	free(tracker);
 }
 

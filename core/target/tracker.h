@@ -7,6 +7,7 @@
 
 #include "core/base/err.h"
 #include "core/kernel/kernel_half.h"
+#include "core/kernel/mmap_events.h"
 #include "core/target/process.h"
 
 /* The processes that are being profiled, with what is mapped where, kept in step with the kernel
@@ -71,6 +72,9 @@ int tracker__on_found(struct tracker *tracker, const struct rec_program *rec);
 
 /* A process of which nothing is known has ended. */
 void tracker__on_stranger_exit(struct tracker *tracker, uint32_t pid);
+
+/* Some process has mapped code: what is known of it if it ends before its mappings are read. */
+void tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event);
 
 int tracker__on_mapped(struct tracker *tracker, struct process *process,
 		       const struct rec_mapped *rec);

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/target_file.h"
 #include "core/base/util.h"
 #include "core/kernel/spaces.h"
+#include "core/target/image_files.h"
+#include "core/target/recent_mappings.h"
 #include "core/target/tracker_runtimes.h"
 
 /* What processes have mapped: read, compared with what was known, passed on to the kernel half and
@@ -268,6 +271,69 @@ static void learn_file(struct tracker *tracker, const struct process *process,
 		images__learn(tracker->opts.images, &rec->key, mapped->image);
 }
 
+void tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event)
+{
+	if (event->inode)
+		recent_mappings__add(tracker->recent, event->pid,
+				     &(struct procfs_mapping) { .start = event->start,
+								.end = event->end,
+								.offset = event->offset,
+								.inode = event->inode,
+								.dev_major = event->dev_major,
+								.dev_minor = event->dev_minor,
+								.path = (char *)event->path });
+}
+
+/* By its path, in its own file system or in its parent's, which is the same as a rule: it must be
+ * the file that was mapped. */
+static struct image *find_file(struct tracker *tracker, const struct process *process,
+			       const struct procfs_mapping *mapping, const struct image_key *key)
+{
+	const uint32_t pids[] = { process->pid, process->info.parent_pid };
+	struct target_file file = TARGET_FILE_NONE;
+	struct image *image = NULL;
+	struct image_key found;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(pids) && !image; i++) {
+		if (!pids[i] || procfs__find_mapping(pids[i], mapping, &file))
+			continue;
+		found = (struct image_key) { .ino = file.ino,
+					     .size = file.size,
+					     .ctime_ns = file.ctime_ns };
+		target_file__done(&file);
+		if (found.ino == mapping->inode && (!key || image_key__is_same_file(&found, key)))
+			images__get(tracker->opts.images, pids[i], mapping, &image, NULL);
+	}
+	return image;
+}
+
+/* A program that lives for a millisecond has ended when its mappings are asked for. The next one
+ * will find its files known. */
+static int take_left(struct tracker *tracker, struct process *process,
+		     const struct rec_unmapped *rec)
+{
+	const struct procfs_mapping *mapping;
+	struct image *image;
+	size_t at = 0;
+	int ret = 0;
+
+	if (!rec->start || process__find(process, rec->start))
+		return 0;
+	while (!ret && (mapping = recent_mappings__next(tracker->recent, process->pid, &at))) {
+		bool asked = mapping->start == rec->start;
+
+		image = find_file(tracker, process, mapping, asked ? &rec->key : NULL);
+		if (image && asked)
+			ret = insert_mapped(process,
+					    &(struct rec_mapped) { .start = mapping->start,
+								   .end = mapping->end,
+								   .offset = mapping->offset },
+					    image);
+	}
+	return ret;
+}
+
 int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 			 const struct rec_unmapped *rec)
 {
@@ -275,6 +341,8 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 
 	process->program = max_of(process->program, rec->program);
 	ret = refresh_seldom(tracker, process, rec->time_ns);
+	if (!ret)
+		ret = take_left(tracker, process, rec);
 	learn_file(tracker, process, rec);
 	return ret;
 }

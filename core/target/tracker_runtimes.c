@@ -136,8 +136,10 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 	}
 	if (!ret && !map && tracker->given_up && wanted == RUNTIME_SOURCE_PROBES)
 		reason = tracker->why;
-	if (process->space->attached & 1U << i && !map)
+	if (process->space->attached & 1U << i && !map) {
 		process->space->walkers |= 1U << runtime->walker;
+		tracker__publish(tracker, process); /* so that what is reported is so */
+	}
 	tracker__report_source(tracker, process, i, found->verdict.version,
 			       ret		  ? "none"
 			       : runtime->resolve ? "tables"

@@ -9,6 +9,7 @@
  * and tracker_runtimes.c where their runtimes' frames come from (tracker_runtimes.h). */
 
 struct cgroups;
+struct recent_mappings;
 struct spaces;
 
 struct tracker {
@@ -18,6 +19,7 @@ struct tracker {
 	int targets_fd;
 	struct spaces *spaces;
 	struct cgroups *cgroups;
+	struct recent_mappings *recent;
 	bool lost;	    /* since tracker__on_lost */
 	uint64_t parked_ns; /* when unused images were looked for */
 	struct process *processes;

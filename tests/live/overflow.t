@@ -19,6 +19,7 @@ with open(SHARED, encoding="utf-8") as header:
 LOST = "samples lost: ring buffer full"
 DEEP = 3
 OVER = DEEP + 1  # hits of the other stack
+COPIED = 4000  # so many that what is left behind the copies would be too little
 
 
 def stop(process):
@@ -28,7 +29,27 @@ def stop(process):
     gate.ok(os.WIFSTOPPED(status), "the recorder has stopped")
 
 
+def check_copies():
+    """Copies of stacks, which fill it many times over, leave room for samples."""
+    target = gate.marked(gate.MARKS, trace=False, env={"FILLER": 50000 * "x"})  # on its stack
+    file = gate.path("copies.db")
+    braid = gate.start(gate.BRAID, "record", "-e", f"uprobe:{gate.MARKER}:braid_marker", "--unwind",
+                       "copy", "--max-overhead", "none", "-p", target.pid, "-o", file,
+                       stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    stop(braid)
+    gate.ask(target, f"here {COPIED}")
+    braid.send_signal(signal.SIGCONT)
+    braid.send_signal(signal.SIGINT)
+    gate.equal(braid.wait(), 0, "copies: status", braid.stderr.read().decode())
+    recording = gate.Recording(file)
+    gate.equal((recording.count(), recording.counters().get(LOST, 0)), (COPIED, 0),
+               "copies: no sample is lost")
+    gate.ok(recording.counters()["stack copies lost: ring buffer full"] > 0, "copies: some are")
+
+
 gate.need_root()
+check_copies()
 target = gate.marked(gate.MARKS)
 recorder = gate.recorder(2 * HITS + 2 + OVER + DEEP, target, options=("-b", RING_BYTES))
 recorded = 0

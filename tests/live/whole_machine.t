@@ -56,6 +56,24 @@ def check_short():
                       FROM_CHILD, SHORT)
 
 
+def check_unread():
+    """Each has ended, and its parent has forgotten it, when braid gets to look at it."""
+    program = scopes.program("unread")
+    recorder = scopes.Recorder(own, "-a")
+    environment = dict(gate.os.environ, LD_PRELOAD=own)
+    for run in 1, 2:
+        recorder.process.send_signal(signal.SIGSTOP)
+        gate.wait_until(lambda: gate.state_of(recorder.process.pid) == "T", "braid stands")
+        gate.equal(gate.run(program, 1, env=environment).status, 0, "unread: a program")
+        recorder.process.send_signal(signal.SIGCONT)
+        recorder.wait_samples(run)
+    recording = recorder.finish("unread")
+    last = recording.one("SELECT max(pid) FROM process")
+    gate.check_merged("unread, once its file is known", recording.merged("--pid", last), FROM_CHILD, 1)
+    gate.equal(recording.one("SELECT count(*) FROM sample JOIN node ON node.id = native JOIN frame "
+                             "ON frame.id = frame WHERE image IS NULL"), 0, "unread: names files")
+
+
 def check_python():
     """The first sample makes the interpreter known."""
     target = scopes.obeying(own, PYTHON, SCRIPT)
@@ -93,6 +111,7 @@ gate.need_root()
 own = scopes.marker()
 check_native()
 check_short()
+check_unread()
 if gate.os.path.exists(PYTHON):
     check_python()
 check_kernel_threads()
