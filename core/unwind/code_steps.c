@@ -9,7 +9,8 @@
 #include "bpf/unwind_rule.h"
 #include "core/base/util.h"
 
-#define ZEROES 32 /* so many bytes that are 0 are no code */
+#define PIECE_BYTES (64 << 10)
+#define ZEROES	    32 /* so many bytes that are 0 are no code */
 
 /* DWARF's numbers */
 static uint8_t number_of(x86_reg reg)
@@ -244,6 +245,17 @@ static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const u
 	return 0;
 }
 
+/* In pieces, as all is read but what is only searched (tests/replay/extract.c). */
+static int read_code(const struct elf_file *file, uint64_t start, uint8_t *to, size_t size)
+{
+	int ret = 0;
+
+	for (size_t at = 0; at < size && !ret; at += PIECE_BYTES)
+		ret = elf_file__read(file, start + at, to + at,
+				     min_of((size_t)PIECE_BYTES, size - at));
+	return ret;
+}
+
 int code_steps__read(struct code_steps *steps, const struct elf_file *file, uint64_t start,
 		     uint64_t end)
 {
@@ -253,7 +265,7 @@ int code_steps__read(struct code_steps *steps, const struct elf_file *file, uint
 	cs_insn *insn;
 	int ret = -ENOMEM;
 
-	if (!size || (code && elf_file__read(file, start, code, size))) {
+	if (!size || (code && read_code(file, start, code, size))) {
 		free(code);
 		return 0;
 	}

@@ -16,6 +16,7 @@
 #include "tests/replay/stubs.h"
 
 #define WHOLE_BYTES_MAX (16 * 1024)  /* files up to this size are kept whole */
+#define UNSIZED_BYTES	64	     /* of functions in assembly whose size nobody has said */
 #define BYTES_MAX	(128 * 1024) /* of one want; longer reads look for something (needles) */
 #define NEIGHBOURS	2	     /* frame descriptions on either side of a wanted one */
 #define NEEDLE_HITS_MAX 16
@@ -185,7 +186,7 @@ static bool wants_symbol(const struct extract *extract, const Elf64_Sym *symbol,
 			return true;
 	return symbol->st_shndx != SHN_UNDEF &&
 	       spans__meet(&extract->code, symbol->st_value,
-			   symbol->st_value + max_of(symbol->st_size, (uint64_t)1));
+			   symbol->st_value + (symbol->st_size ?: UNSIZED_BYTES));
 }
 
 static int keep_symbols(struct extract *extract, const char *section_name)
