@@ -16,6 +16,10 @@
  * frame descriptions, of assembly, is not worth the look. */
 #define GAPS_BYTES_MIN (16 << 10)
 
+/* Of a function in assembly, whose size nobody has said. Where it is smaller the next one begins.
+ */
+#define UNSIZED_BYTES 1024
+
 struct range {
 	uint64_t start, end;
 };
@@ -162,28 +166,47 @@ static uint64_t bytes_of(const struct ranges *ranges)
 	return bytes;
 }
 
+struct functions {
+	const struct ranges *code;
+	struct ranges *found;
+};
+
+/* As far as it lies in code. */
+static int on_function(void *ctx, uint64_t start, uint64_t end)
+{
+	const struct functions *functions = ctx;
+
+	end = max_of(end, start + UNSIZED_BYTES * (start == end));
+	for (size_t i = 0; i < functions->code->n; i++) {
+		const struct range *code = &functions->code->list[i];
+
+		if (start >= code->start && start < code->end)
+			return add(functions->found, start, min_of(end, code->end));
+	}
+	return 0;
+}
+
 /* Nothing where there is too little of it. */
 static int find_gaps(const struct elf_file *file, struct ranges *ret)
 {
-	struct ranges code = {}, covered = {};
+	struct ranges code = {}, named = {}, covered = {};
+	struct functions functions = { &code, &named };
 	bool whole;
 	int rc = each_code(file, &code);
 
 	whole = !has_frames(file, bytes_of(&code));
-	if (!rc && !whole) {
-		code.n = 0;
-		if (is_static(file))
-			rc = each_function(file, on_covered, &code);
-		settle(&code);
-	}
-	if (code.n && !rc)
+	if (!rc && !whole && is_static(file))
+		rc = each_function(file, on_function, &functions);
+	settle(&named);
+	if (!rc && (whole || named.n))
 		rc = cfi_entries__functions(file, on_covered, &covered, NULL);
 	settle(&covered);
 	if (rc != -ENOMEM)
-		rc = subtract(&code, &covered, ret);
+		rc = subtract(whole ? &code : &named, &covered, ret);
 	if (!whole && bytes_of(ret) < GAPS_BYTES_MIN)
 		ret->n = 0;
 	free(code.list);
+	free(named.list);
 	free(covered.list);
 	return rc;
 }
