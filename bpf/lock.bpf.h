@@ -10,14 +10,32 @@
 
 extern const volatile __u32 cfg_locks; /* 0: nobody asks */
 
-/* glibc's struct pthread (nptl/descr.h) on x86-64: pid_t tid, behind 704 bytes of header and
- * the two pointers of a list. In the PID namespace of the thread. */
-#define PTHREAD_TID 720
-
 /* Does the thread wait for a futex in there? */
 static __always_inline int waits_in(const struct rec_sample *sample, __u64 start, __u64 bytes)
 {
 	return sample->condition.syscall == SYSCALL_FUTEX && sample->object - start < bytes;
+}
+
+/* Does the thread wait by musl's condition variable at `cond`? Who does so sleeps by a word of his
+ * own stack, in a struct waiter {prev, next, state, barrier} that is linked between those before
+ * and after it, or to the variable's _c_head and _c_tail (src/thread/pthread_cond_timedwait.c, from
+ * 1.1.7 on). The newest is the head: it is looked for in its direction. */
+#define MUSL_COND_HEAD	    8
+#define MUSL_WAITER_BARRIER 20
+#define MUSL_WAITERS_MAX    32
+
+static __always_inline int waits_by_musl_cond(const struct rec_sample *sample, __u64 cond)
+{
+	__u64 head, at = sample->object - MUSL_WAITER_BARRIER;
+	__u32 i;
+
+	if (sample->condition.syscall != SYSCALL_FUTEX ||
+	    read_user(&head, sizeof(head), cond + MUSL_COND_HEAD) || !head)
+		return 0;
+	for (i = 0; i < MUSL_WAITERS_MAX && at != head; i++)
+		if (read_user(&at, sizeof(at), at) || !at)
+			return 0;
+	return at == head;
 }
 
 /* A thread with several interpreters may hold one's lock while it waits for another's. */

@@ -5,7 +5,7 @@
 /* What the CPython walker must know of one interpreter build, shared by both halves. All offsets
  * are bytes from the start of the object. */
 
-#include <linux/types.h>
+#include "bpf/c_library.h"
 
 /* How the frames of a thread hang together, and where they tell their native frame. */
 enum python_chain {
@@ -82,6 +82,11 @@ _Static_assert(sizeof(struct python_offsets) == 56, "python_offsets");
 #define PYTHON_GIL_HOLDER 8  /* last_holder: a PyThreadState; whose it is if locked is 1 */
 #define PYTHON_GIL_LOCKED 16 /* an int; -1: not made yet */
 #define PYTHON_GIL_BYTES  208
+/* cond and switch_cond: 48 bytes each, before a mutex of 40 */
+#define PYTHON_GIL_CONDS \
+	{                \
+		32, 120  \
+	}
 
 /* PyBytesObject, all versions: behind the head of all objects */
 #define PYTHON_BYTES_SIZE 0
@@ -105,10 +110,12 @@ struct python_proc_rec { /* key: address space */
 	__u32 gil_bytes; /* what is in these has to do with the lock */
 	__u32 state;	 /* enum python_state_kind */
 	__u32 tls_module;
+	struct c_library libc;
+	__u16 gil_conds[2]; /* its condition variables, relative to gil */
 	/* The kernel half's: */
 	__u32 several;	  /* are there further interpreters? */
 	__u64 checked_ns; /* when it looked for them last */
 };
-_Static_assert(sizeof(struct python_proc_rec) == 120, "python_proc_rec");
+_Static_assert(sizeof(struct python_proc_rec) == 128, "python_proc_rec");
 
 #endif

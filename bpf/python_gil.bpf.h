@@ -29,7 +29,21 @@ static __always_inline __u64 holder__tid_at(const struct python_state *state, __
 		return holder + state->proc.offsets.tstate_native_id;
 	if (read_user(&thread, sizeof(thread), holder + state->proc.offsets.tstate_thread_id))
 		return 0;
-	return thread + PTHREAD_TID;
+	return state->proc.libc.tid ? thread + state->proc.libc.tid : 0;
+}
+
+/* Does the thread wait for the lock? */
+static __always_inline int waits_for_gil(const struct python_proc_rec *proc, __u64 gil,
+					 const struct rec_sample *sample)
+{
+	__u32 i;
+
+	if (waits_in(sample, gil, proc->gil_bytes))
+		return 1;
+	for (i = 0; i < 2 && proc->libc.values; i++)
+		if (waits_by_musl_cond(sample, gil + proc->gil_conds[i]))
+			return 1;
+	return 0;
 }
 
 static __noinline int gil__note(struct python_state *state, struct rec_sample *sample, __u64 gil)
@@ -53,7 +67,7 @@ static __noinline int gil__note(struct python_state *state, struct rec_sample *s
 		return 0;
 	if (locked && is_own(state, words[0])) {
 		sample__lock(sample, LOCK_HELD);
-	} else if (waits_in(sample, gil, proc->gil_bytes)) {
+	} else if (waits_for_gil(proc, gil, sample)) {
 		sample__lock(sample, LOCK_WAITED);
 		if (locked)
 			sample__waits_for(sample, holder__tid_at(state, words[0]));

@@ -28,7 +28,7 @@ static __always_inline int read_by_key(const struct python_proc_rec *proc, __u64
 	*ret_value = 0;
 	if (read_key(proc, &key))
 		return -1;
-	return key == NO_KEY ? 0 : read_specific(fsbase, key, ret_value);
+	return key == NO_KEY ? 0 : read_specific(&proc->libc, fsbase, key, ret_value);
 }
 
 /* The thread's PyThreadState; 0 where it has none (no Python in this thread, or not yet). */
@@ -40,7 +40,7 @@ static __always_inline int read_tstate(const struct python_proc_rec *proc, __u64
 
 	*ret_tstate = 0;
 	err = proc->state >= PYTHON_STATE_TLS
-		      ? read_tls(fsbase, proc->tls_module, proc->state_at, &tstate)
+		      ? read_tls(&proc->libc, fsbase, proc->tls_module, proc->state_at, &tstate)
 		      : read_by_key(proc, fsbase, &tstate);
 	if (err)
 		return -1;

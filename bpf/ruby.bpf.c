@@ -379,7 +379,7 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 	if (walk__start(state, proc))
 		return;
 	if (cfg_locks)
-		note_gvl(&proc->offsets, state->thread, sample);
+		note_gvl(proc, state->thread, sample);
 	if (collects_garbage(proc, state->thread))
 		scratch__push(scratch, FRAME_KEY(RUBY_GC_CODE, 0), 0);
 	if (bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=

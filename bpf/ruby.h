@@ -6,7 +6,7 @@
  * bytes from the start of the struct that is named. Those that are the same from 2.7 to 4.0 are
  * constants in bpf/ruby_code.bpf.h. */
 
-#include <linux/types.h>
+#include "bpf/c_library.h"
 
 struct ruby_offsets {
 	__u16 ec_thread;     /* rb_execution_context_t.thread_ptr */
@@ -70,10 +70,12 @@ struct ruby_proc_rec { /* key: address space */
 	__u64 symbols; /* address of ruby_global_symbols; 0: unknown */
 	__u32 state;   /* enum ruby_state_kind */
 	__u32 tls_module;
+	struct c_library libc;
+	__u32 pad;
 	/* The kernel half's: */
 	__u64 objspace; /* 0: not found yet */
 };
-_Static_assert(sizeof(struct ruby_proc_rec) == 104, "ruby_proc_rec");
+_Static_assert(sizeof(struct ruby_proc_rec) == 112, "ruby_proc_rec");
 
 /* --- code objects: rec_code.table of WALKER_RUBY --- */
 

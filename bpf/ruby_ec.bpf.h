@@ -34,8 +34,9 @@ static __always_inline int read_ec(const struct ruby_proc_rec *proc, __u64 fsbas
 
 	*ret_ec = 0;
 	if (proc->state != RUBY_STATE_KEY)
-		return read_tls(fsbase, proc->tls_module, proc->state_at, ret_ec);
-	if (read_user(&key, sizeof(key), proc->state_at) || read_specific(fsbase, key, &thread))
+		return read_tls(&proc->libc, fsbase, proc->tls_module, proc->state_at, ret_ec);
+	if (read_user(&key, sizeof(key), proc->state_at) ||
+	    read_specific(&proc->libc, fsbase, key, &thread))
 		return -1;
 	return thread ? read_user(ret_ec, sizeof(*ret_ec), thread + proc->offsets.thread_ec) : 0;
 }

@@ -19,35 +19,41 @@ static __always_inline int read_native(const struct ruby_offsets *offsets, __u64
 		       : 0;
 }
 
-static __always_inline __u64 runner__tid_at(const struct ruby_offsets *offsets, __u64 thread)
+static __always_inline __u64 runner__tid_at(const struct ruby_proc_rec *proc, __u64 thread)
 {
+	const struct ruby_offsets *offsets = &proc->offsets;
 	__u64 where, pthread;
 
 	if (!offsets->lock_tid || read_native(offsets, thread, &where))
 		return 0;
 	if (!offsets->lock_tid_is_pthread)
 		return where + offsets->lock_tid;
-	return read_user(&pthread, sizeof(pthread), where + offsets->lock_tid)
+	return !proc->libc.tid || read_user(&pthread, sizeof(pthread), where + offsets->lock_tid)
 		       ? 0
-		       : pthread + PTHREAD_TID;
+		       : pthread + proc->libc.tid;
 }
 
 #define LOCK_COND_BYTES 48 /* pthread_cond_t */
 
 /* In the list, and asleep; a node that is in no list points at itself, or never was in one. */
-static __always_inline int waits_for_turn(const struct ruby_offsets *offsets, __u64 thread,
+static __always_inline int waits_for_turn(const struct ruby_proc_rec *proc, __u64 thread,
 					  const struct rec_sample *sample)
 {
+	const struct ruby_offsets *offsets = &proc->offsets;
 	__u64 node = thread + offsets->lock_ready, next, where;
 
-	return !read_user(&next, sizeof(next), node) && next && next != node &&
-	       !read_native(offsets, thread, &where) &&
-	       waits_in(sample, where + offsets->lock_cond, LOCK_COND_BYTES);
+	if (read_user(&next, sizeof(next), node) || !next || next == node ||
+	    read_native(offsets, thread, &where))
+		return 0;
+	where += offsets->lock_cond;
+	return proc->libc.values ? waits_by_musl_cond(sample, where)
+				 : waits_in(sample, where, LOCK_COND_BYTES);
 }
 
-static __always_inline void note_gvl(const struct ruby_offsets *offsets, __u64 thread,
+static __always_inline void note_gvl(const struct ruby_proc_rec *proc, __u64 thread,
 				     struct rec_sample *sample)
 {
+	const struct ruby_offsets *offsets = &proc->offsets;
 	__u64 owner, running;
 
 	if (!offsets->lock_bytes || read_user(&owner, sizeof(owner), thread + offsets->lock_of) ||
@@ -57,10 +63,10 @@ static __always_inline void note_gvl(const struct ruby_offsets *offsets, __u64 t
 		sample__lock(sample, LOCK_HELD);
 	} else if (sample->condition.syscall == SYSCALL_FUTEX &&
 		   (waits_in(sample, owner + offsets->lock_start, offsets->lock_bytes) ||
-		    waits_for_turn(offsets, thread, sample))) {
+		    waits_for_turn(proc, thread, sample))) {
 		sample__lock(sample, LOCK_WAITED);
 		if (running)
-			sample__waits_for(sample, runner__tid_at(offsets, running));
+			sample__waits_for(sample, runner__tid_at(proc, running));
 	} else {
 		sample__lock(sample, LOCK_FREE);
 	}

@@ -33,6 +33,8 @@
 
 #include "core/base/util.h"
 #include "core/unwind/cfi.h"
+#include "core/unwind/code_ranges.h"
+#include "core/unwind/code_rows.h"
 #include "core/unwind/unwind_cache.h"
 #include "core/unwind/unwind_merge.h"
 
@@ -170,10 +172,11 @@ static int read_rows(const struct elf_file *file, unwind_rows_fn rows, struct bu
 	struct unwind_merge merge;
 	int rc;
 
-	if (!rows)
-		return cfi__read(file, add_row, b, err);
 	unwind_merge__init(&merge, add_row, b);
-	rc = rows(file, unwind_merge__first, &merge);
+	rc = rows ? rows(file, unwind_merge__first, &merge)
+		  : code_rows__read(file, unwind_merge__first, &merge);
+	if (!rows && rc == -ENOENT)
+		return cfi__read(file, add_row, b, err);
 	if (rc != -ENOMEM)
 		rc = cfi__read(file, unwind_merge__other, &merge, err);
 	if (rc == -EBADMSG) /* what came before is there */
@@ -214,7 +217,7 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 int unwind_table__get(const struct elf_file *file, const char *dir, struct unwind_table *ret,
 		      struct err *err)
 {
-	bool cached = dir && file->fd >= 0 && file->build_id_len;
+	bool cached = dir && file->fd >= 0 && file->build_id_len && !code_ranges__any(file);
 	int rc;
 
 	if (cached && unwind_cache__load(dir, file, ret) == 0)

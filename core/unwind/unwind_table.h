@@ -22,10 +22,11 @@ struct unwind_table {
 	uint32_t *words; /* owned */
 };
 
-/* Builds from .eh_frame, and from .debug_frame for what .eh_frame leaves open. A file without
- * either gives an empty table (n_pages 0), which is no error. -ENOMEM; -EBADMSG for call frame
- * information that is malformed from the start (what can be read before a malformed entry is
- * kept and the rest dropped). */
+/* Builds from .eh_frame, from .debug_frame for what .eh_frame leaves open, and from machine code
+ * for what neither covers, as far as code_rows.h reads that. A file without either gives an empty
+ * table (n_pages 0), which is no error. -ENOMEM; -EBADMSG for call frame information that is
+ * malformed from the start (what can be read before a malformed entry is kept and the rest
+ * dropped). */
 int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err);
 
 /* Rows that a file has in a form of its own (runtimes/runtime.h, unwind_rows): as cfi__read, but
@@ -38,7 +39,8 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 			     struct unwind_table *ret, struct err *err);
 
 /* As build, but looks first in `dir` (NULL: no cache) for a table made of the same and stores a
- * newly built one there. Images without build-id, and memory images, are never cached. A cache file
+ * newly built one there. Images without build-id, memory images, and those whose code had to be
+ * read (core/unwind/code_rows.h) are never cached. A cache file
  * that is corrupt, truncated, of another version or made from another file is rebuilt and replaced;
  * an unwritable directory costs the cache, not the recording. Several processes may do this at
  * once. */

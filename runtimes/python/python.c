@@ -7,6 +7,7 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 #include "runtimes/common/anchors.h"
+#include "runtimes/common/c_library.h"
 #include "runtimes/common/probing.h"
 #include "runtimes/python/python_build.h"
 #include "runtimes/python/python_codes.h"
@@ -19,14 +20,12 @@
 #include "runtimes/python/python_versions.h"
 #include "runtimes/runtime.h"
 
-/* CPython on x86-64 with glibc. */
+/* CPython on x86-64 with glibc or musl. */
 
 #define VERSIONS    "3.6 to 3.15"
 #define NATIVE_ONLY "Python frames will be missing, native frames are shown"
 
-/* PTHREAD_KEYS_MAX, which is what glibc allows */
-#define TSS_KEYS_MAX 1024
-
+#define TSS_KEYS_MAX	  1024 /* glibc's PTHREAD_KEYS_MAX; musl has less */
 /* Two mutexes of 40 bytes and two condition variables of 48, and what lies between them */
 #define GIL_3_6_BYTES_MAX 1024
 
@@ -38,6 +37,7 @@ struct runtime_image {
 	uint64_t gil_vaddr;	     /* 0: unknown, or found by the interpreter */
 	uint64_t gil_holder, gil_locked;
 	uint32_t gil_bytes;
+	uint16_t gil_conds[2];
 	struct runtime_range loops[PYTHON_LOOPS_MAX];
 	size_t n_loops;
 };
@@ -84,15 +84,6 @@ static void format_version(uint32_t hex, char *to, size_t size)
 			 hex & 0xf);
 }
 
-/* Thread-specific data is found by the layout of glibc's struct pthread. */
-static bool needs_glibc(const struct elf_file *file)
-{
-	static const char name[] = "libc.so.6";
-	const Elf_Data *strings = elf_file__section(file, ".dynstr", NULL);
-
-	return !strings || memmem(strings->d_buf, strings->d_size, name, sizeof(name));
-}
-
 static int refuse(struct runtime_verdict *verdict, const char *why)
 {
 	verdict->support = RUNTIME_REFUSED;
@@ -127,18 +118,18 @@ static const struct python_version *choose_version(const struct elf_file *file,
 /* 3.6: variables of Python/ceval_gil.h. Those of the compiler's own order lie side by side. */
 static void locate_lock_3_6(const struct elf_file *file, struct runtime_image *image)
 {
-	static const char *const waited[] = { "gil_cond", "gil_mutex", "switch_cond",
+	static const char *const waited[] = { "gil_cond", "switch_cond", "gil_mutex",
 					      "switch_mutex" };
-	uint64_t holder, locked, vaddr, size, start = UINT64_MAX, end = 0;
+	uint64_t holder, locked, vaddr[4], size, start = UINT64_MAX, end = 0;
 
 	if (elf_file__find_symbol(file, "gil_last_holder", &holder, NULL) ||
 	    elf_file__find_symbol(file, "gil_locked", &locked, NULL))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(waited); i++) {
-		if (elf_file__find_symbol(file, waited[i], &vaddr, &size))
+		if (elf_file__find_symbol(file, waited[i], &vaddr[i], &size))
 			return;
-		start = min_of(start, vaddr);
-		end = max_of(end, vaddr + size);
+		start = min_of(start, vaddr[i]);
+		end = max_of(end, vaddr[i] + size);
 	}
 	if (end - start > GIL_3_6_BYTES_MAX)
 		return;
@@ -146,6 +137,8 @@ static void locate_lock_3_6(const struct elf_file *file, struct runtime_image *i
 	image->gil_holder = holder - start;
 	image->gil_locked = locked - start;
 	image->gil_bytes = end - start;
+	for (int i = 0; i < 2; i++)
+		image->gil_conds[i] = vaddr[i] - start;
 }
 
 /* 3.6 has no _PyRuntime: its state is in local symbols. Where these were stripped, other
@@ -188,6 +181,7 @@ static const char *locate(const struct elf_file *file, uint32_t hex, struct runt
 	image->gil_holder = PYTHON_GIL_HOLDER;
 	image->gil_locked = PYTHON_GIL_LOCKED;
 	image->gil_bytes = PYTHON_GIL_BYTES;
+	memcpy(image->gil_conds, (uint16_t[])PYTHON_GIL_CONDS, sizeof(image->gil_conds));
 	return NULL;
 }
 
@@ -205,8 +199,8 @@ static int python__prepare(const struct elf_file *file, struct runtime_image **r
 		return 0;
 	if (has_symbol(file, "_Py_AddToAllObjects"))
 		return refuse(ret_verdict, "built with --with-trace-refs, which moves all fields");
-	if (!needs_glibc(file))
-		return refuse(ret_verdict, "no walker for C libraries other than glibc");
+	if (!c_library__is_known(file))
+		return refuse(ret_verdict, "no walker for its C library");
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return -ENOMEM;
@@ -312,6 +306,11 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 		.gil_locked = image->gil_locked,
 		.gil_bytes = image->gil_bytes,
 	};
+	memcpy(rec->gil_conds, image->gil_conds, sizeof(rec->gil_conds));
+	rc = c_library__find(target->pid, target->file, &rec->libc);
+	if (rc)
+		return err__set(err, rc, "python: process %u: no walker for its C library",
+				target->pid);
 	if (image->interpreters_vaddr)
 		rec->interpreters = target->bias + image->interpreters_vaddr;
 	if (image->gil_vaddr)

@@ -7,6 +7,7 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 #include "runtimes/common/anchors.h"
+#include "runtimes/common/c_library.h"
 #include "runtimes/common/probing.h"
 #include "runtimes/ruby/ruby_build.h"
 #include "runtimes/ruby/ruby_codes.h"
@@ -17,7 +18,7 @@
 #include "runtimes/ruby/ruby_versions.h"
 #include "runtimes/runtime.h"
 
-/* CRuby on x86-64 with glibc. */
+/* CRuby on x86-64 with glibc or musl. */
 
 #define VERSIONS    "2.7 to 4.0"
 #define NATIVE_ONLY "Ruby frames will be missing, native frames are shown"
@@ -206,6 +207,10 @@ static int ruby__attach(struct runtime_session *session, const struct runtime_ta
 	*rec = (struct ruby_proc_rec) { .offsets = image->offsets };
 	if (image->symbols_vaddr)
 		rec->symbols = target->bias + image->symbols_vaddr;
+	rc = c_library__find(target->pid, target->file, &rec->libc);
+	if (rc)
+		return err__set(err, rc, "ruby: process %u: no walker for its C library",
+				target->pid);
 	rc = locate(target, rec);
 	if (rc)
 		return err__set(err, rc, "ruby: process %u: no thread state yet", target->pid);

@@ -97,7 +97,8 @@ static size_t patch(struct search *search, const struct fiber *fiber, uint64_t f
 	if (rec->state == RUBY_STATE_TLS_OF_MODULE) /* bpf/thread_local.bpf.h */
 		block = ruby_reader__word(&search->reader,
 					  ruby_reader__word(&search->reader, fs_base + WORD) +
-						  2 * WORD * rec->tls_module);
+						  (rec->libc.values ? WORD : 2 * WORD) *
+							  rec->tls_module);
 	if (rec->state != RUBY_STATE_KEY)
 		patches[n++] = (struct memory_patch) { block + rec->state_at, ec };
 	/* Whoever collects garbage now, it is not the fiber. */

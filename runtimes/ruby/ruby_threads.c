@@ -15,9 +15,6 @@
 #define ROOT_WORDS  128 /* the same of rb_thread_t, 500 bytes long */
 #define WORD	    8
 
-/* struct pthread: bpf/thread_local.bpf.h has more of it. */
-#define PTHREAD_TID 720
-
 bool ruby_threads__is_one(struct ruby_reader *reader, uint64_t vm, uint64_t thread)
 {
 	const struct ruby_offsets *offsets = &reader->rec.offsets;
@@ -84,7 +81,9 @@ uint32_t ruby_threads__tid(struct ruby_reader *reader, uint64_t thread)
 	if (!offsets->lock_tid_is_pthread)
 		return ruby_reader__word(reader, native + offsets->lock_tid);
 	pthread = ruby_threads__fs_base(reader, thread);
-	return pthread ? ruby_reader__word(reader, pthread + PTHREAD_TID) : 0;
+	return pthread && reader->rec.libc.tid
+		       ? ruby_reader__word(reader, pthread + reader->rec.libc.tid)
+		       : 0;
 }
 
 /* --- names --- */

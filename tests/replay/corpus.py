@@ -7,6 +7,7 @@ import difflib
 import fnmatch
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ OUTPUT = os.path.abspath(os.environ.get("OUTPUT", os.path.join(TOP, "build")))
 CORPUS = os.path.join(TOP, "tests/replay/corpus")
 ROOTS = os.environ.get("BRAID_TEST_ROOTS") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "braid-tests")
+MUSL = os.environ.get("BRAID_MUSL") or os.path.join(ROOTS, "musl")  # scripts/test-musl
 RECORD_S = 600  # no command of the corpus needs more, on a machine that is busy
 
 _wanted = sys.argv[1:]  # patterns of names; none: all
@@ -26,6 +28,25 @@ def root(release):
     """The directory of another Debian (scripts/test-roots), or None."""
     path = os.path.join(ROOTS, release)
     return path if os.path.isdir(path) else None
+
+
+def moved(directory, place, copy, left_out):
+    """A copy of an installation in which every file calls its place `place`, spelled with as many
+    letters as before. The end stays: the linker may have put other texts there."""
+    shutil.copytree(directory, copy, symlinks=True, ignore=left_out)
+    old = directory.encode()
+    first, rest = place[1:].split("/", 1)
+    new = ("/" + first + ("/." * len(old))[:len(old) - len(place)] + "/" + rest).encode()
+    for parent, _, names in os.walk(copy):
+        for path in (os.path.join(parent, name) for name in names):
+            if os.path.islink(path):
+                continue
+            with open(path, "r+b") as file:
+                text = file.read()
+                if old in text:
+                    file.seek(0)
+                    file.write(text.replace(old, new))
+    return copy
 
 
 def _script(command, binds, chroot):

@@ -16,6 +16,8 @@
 #include "tests/replay/stubs.h"
 
 #define WHOLE_BYTES_MAX (16 * 1024)  /* files up to this size are kept whole */
+#define UNSIZED_READ	1024	     /* core/unwind/code_ranges.c reads so much of them */
+#define UNSIZED_BYTES	64	     /* of functions in assembly whose size nobody has said */
 #define BYTES_MAX	(128 * 1024) /* of one want; longer reads look for something (needles) */
 #define NEIGHBOURS	2	     /* frame descriptions on either side of a wanted one */
 #define NEEDLE_HITS_MAX 16
@@ -185,7 +187,7 @@ static bool wants_symbol(const struct extract *extract, const Elf64_Sym *symbol,
 			return true;
 	return symbol->st_shndx != SHN_UNDEF &&
 	       spans__meet(&extract->code, symbol->st_value,
-			   symbol->st_value + max_of(symbol->st_size, (uint64_t)1));
+			   symbol->st_value + (symbol->st_size ?: UNSIZED_BYTES));
 }
 
 static int keep_symbols(struct extract *extract, const char *section_name)
@@ -208,6 +210,10 @@ static int keep_symbols(struct extract *extract, const char *section_name)
 		if (!ret)
 			ret = spans__add(&extract->pieces, names->sh_offset + name,
 					 names->sh_offset + name + length);
+		if (!ret && !symbol->st_size &&
+		    elf_view__to_offset(&extract->view, symbol->st_value, &offset) &&
+		    elf_view__at(&extract->view, offset, UNSIZED_READ))
+			ret = spans__add(&extract->pieces, offset, offset + UNSIZED_READ);
 	}
 	return ret;
 }

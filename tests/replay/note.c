@@ -28,7 +28,7 @@
 #define STACK_BELOW	256 /* the red zone, and a bit */
 
 struct wish { /* of what was read of an image during a run */
-	const struct elf_file *file;
+	char *path;
 	uint64_t vaddr, size;
 	char *symbol; /* or this one */
 };
@@ -75,8 +75,6 @@ int __wrap_elf_file__find_symbol(const struct elf_file *file, const char *name, 
 
 static void wish(const struct wish *wish)
 {
-	if (!noting)
-		return;
 	reserve(&noting->wishes, &noting->cap_wishes, noting->n_wishes + 1,
 		sizeof(*noting->wishes));
 	noting->wishes[noting->n_wishes++] = *wish;
@@ -84,7 +82,8 @@ static void wish(const struct wish *wish)
 
 int __wrap_elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len)
 {
-	wish(&(struct wish) { file, vaddr, len, NULL });
+	if (noting)
+		wish(&(struct wish) { strdup(file->path), vaddr, len, NULL });
 	return __real_elf_file__read(file, vaddr, buf, len);
 }
 
@@ -92,7 +91,7 @@ int __wrap_elf_file__find_symbol(const struct elf_file *file, const char *name, 
 				 uint64_t *ret_size)
 {
 	if (noting)
-		wish(&(struct wish) { file, 0, 0, strdup(name) });
+		wish(&(struct wish) { strdup(file->path), 0, 0, strdup(name) });
 	return __real_elf_file__find_symbol(file, name, ret_vaddr, ret_size);
 }
 
@@ -227,7 +226,7 @@ static void inspect(void *ctx, struct process *process, const struct pipeline_st
 		for (size_t k = 0; k < note->n_wishes; k++) {
 			const struct wish *wish = &note->wishes[k];
 
-			if (wish->file != image->file)
+			if (strcmp(wish->path, image->file->path) != 0)
 				continue;
 			if (wish->symbol)
 				extract__want_symbol(extract, wish->symbol);
@@ -424,8 +423,10 @@ int note__case(struct note *note, const char *name, const struct host_thread *th
 	    (note->code || add_memory(note) ||
 	     target_files__add_perf_map(&note->cases, note->pid, note->natives, note->n_natives)))
 		code = err__set(err, -EIO, "cannot note what was read");
-	for (size_t i = 0; i < note->n_wishes; i++)
+	for (size_t i = 0; i < note->n_wishes; i++) {
 		free(note->wishes[i].symbol);
+		free(note->wishes[i].path);
+	}
 	return code;
 }
 

@@ -36,6 +36,11 @@ OF_DEBIAN = ((None, "3.11", ALL), ("bullseye", "3.9", FEW), ("trixie", "3.13", M
              ("trixie", "3.13-pie", FEW), ("forky", "3.13", FEW),
              ("forky", "3.14", BASE + ("interruptions", "deep")), ("forky", "3.15", ALL))
 
+# Without libffi and test modules
+ON_MUSL = ("steps", "generators", "waiters")
+OF_MUSL = {"py3.9s": ("3.9-musl", ON_MUSL), "py3.11": ("3.11-musl", ON_MUSL + ("classes", "exceptions")),
+           "py3.11static": ("3.11-musl-static", ON_MUSL), "py3.13s": ("3.13-musl", ON_MUSL)}
+
 
 class Build:
     """An interpreter: `label` names it, `program` is its path where it is recorded."""
@@ -68,22 +73,9 @@ MODULES = "asyncio, copy, ctypes, dataclasses, functools, hashlib, runpy, sqlite
 
 
 def moved(directory, version, work):
-    """A copy of an installation in which every file calls its place /opt/python/VERSION, spelled with
-    as many letters as before. The end stays: the linker may have put other texts there."""
-    copy = os.path.join(work, os.path.basename(directory))
+    """A copy of an installation that calls its place /opt/python/NAME."""
     place = "/opt/python/" + os.path.basename(directory)
-    shutil.copytree(directory, copy, symlinks=True, ignore=LEFT_OUT)
-    old = directory.encode()
-    new = place.replace("python/", "python" + ("/." * len(old))[:len(old) - len(place)] + "/").encode()
-    for parent, _, names in os.walk(copy):
-        for path in (os.path.join(parent, name) for name in names):
-            if os.path.islink(path):
-                continue
-            with open(path, "r+b") as file:
-                text = file.read()
-                if old in text:
-                    file.seek(0)
-                    file.write(text.replace(old, new))
+    copy = corpus.moved(directory, place, os.path.join(work, os.path.basename(directory)), LEFT_OUT)
     subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
                     'mount -t tmpfs tmpfs /opt && mkdir -p %s && mount --bind "$0" %s && '
                     'exec "$@"' % (place, place), copy,
@@ -122,6 +114,18 @@ def built(work):
         if any(corpus.wanted("python/%s-%s" % (name, scenario)) for scenario in scenarios):
             yield Build(name, "/opt/python/%s/bin/%s" % (name, program), scenarios,
                         {moved(directory, program[len("python"):], work): "python/" + name})
+
+
+def of_musl(work):
+    """Those that scripts/test-musl has built."""
+    for name, (label, scenarios) in OF_MUSL.items():
+        directory = os.path.join(corpus.MUSL, name)
+        version = label.split("-")[0]
+        if not os.path.exists("%s/bin/python%s" % (directory, version)):
+            print("not there: %s (scripts/test-musl)" % directory)
+        elif any(corpus.wanted("python/%s-%s" % (label, scenario)) for scenario in scenarios):
+            yield Build(label, "/opt/python/%s/bin/python%s" % (name, version), scenarios,
+                        {moved(directory, version, work): "python/" + name})
 
 
 def of_debian():
@@ -168,6 +172,9 @@ def main():
             library = os.path.basename(glob.glob(copy + "/lib/libpython3.*.so.1.0")[0])
             embedded(build, "/opt/%s/lib/%s" % (home, library), work, {"PYTHONHOME": "/opt/" + home})
         for build in built(work):
+
+
+        for build in of_musl(work):
             build.record_all()
         for build in of_debian():
             build.record_all()

@@ -8,6 +8,7 @@ run in the newest root.
 usage: record_ruby.py [PATTERN...]"""
 
 import os
+import shutil
 import subprocess
 import tempfile
 
@@ -31,6 +32,8 @@ SOMEWHERE = {
 }
 YJIT = ("3.1", "4.0")  # where it is there
 EMBEDDED = "3.1"
+MUSL = {"rb2.7": "2.7", "rb3.1": "3.1", "rb3.1static": "3.1", "rb3.3": "3.3"}  # scripts/test-musl
+OF_MUSL = ("blocks", "exceptions", "names")  # without zlib
 WITH_FIDDLE = ("gc", "native")
 WITHOUT_FIDDLE = ("4.0",)  # where it is a gem
 
@@ -93,6 +96,21 @@ def record_embedded(ruby):
                        "/opt/replay/ruby/embedded.rb"], binds={directory: "native"})
 
 
+def record_musl():
+    with tempfile.TemporaryDirectory() as work:
+        for name, version in MUSL.items():
+            directory = os.path.join(corpus.MUSL, name)
+            label = version + "-musl" + ("-static" if name.endswith("static") else "")
+            if not os.path.exists(directory + "/bin/ruby"):
+                print("not here: %s (scripts/test-musl)" % directory)
+                continue
+            copy = corpus.moved(directory, "/opt/ruby/" + name, os.path.join(work, name),
+                                shutil.ignore_patterns("*.a", "include", "share", "gems"))
+            for script in OF_MUSL:
+                record(Ruby(label, ["/opt/ruby/%s/bin/ruby" % name], binds={copy: "ruby/" + name}),
+                       script)
+
+
 def main():
     for version in VERSIONS:
         ruby = find(version)
@@ -100,6 +118,7 @@ def main():
             record_all(ruby)
         else:
             print("not here: ruby %s" % version)
+    record_musl()
     corpus.done()
 
 

@@ -230,10 +230,16 @@ static inline void set_key(uint32_t key)
 		put(tss, key == NO_KEY_YET ? 0 : 1 | (uint64_t)key << 32);
 }
 
+/* The newest musl's. */
+static const struct c_library musl = { .values = 128, .tid = 48 };
+
 /* Under key 3, or in the thread-local variable. */
 static inline void set_state(uint64_t to)
 {
-	if (minor < 15)
+	if (minor < 15 && proc.libc.values) {
+		put(thread + proc.libc.values, make(8 * MUSL_KEYS_MAX));
+		put(get(thread + proc.libc.values) + 8 * 3, to);
+	} else if (minor < 15)
 		put(thread + PTHREAD_SPECIFIC_FIRST + 16 * 3 + 8, to);
 	else
 		put(thread + TLS_OFFSET, to);

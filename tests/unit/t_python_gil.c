@@ -4,6 +4,7 @@
 #include "tests/unit/python_made_up.h"
 
 #define HOLDER_TID 4711
+#define GLIBC_TID  720
 #define ALIEN_TID  42 /* as another PID namespace has it */
 
 static struct pid numbers;   /* of the thread that is sampled */
@@ -62,6 +63,7 @@ static void reset_with_gil(void)
 	proc.gil_holder = PYTHON_GIL_HOLDER;
 	proc.gil_locked = PYTHON_GIL_LOCKED;
 	proc.gil_bytes = PYTHON_GIL_BYTES;
+	proc.libc = (struct c_library) { .tid = GLIBC_TID };
 	walker__attach(&proc);
 	enter();
 	call("f");
@@ -69,7 +71,7 @@ static void reset_with_gil(void)
 	thread = make(1024);
 	holder = make(512);
 	put(holder + o->tstate_thread_id, thread);
-	its = o->tstate_native_id ? holder + o->tstate_native_id : thread + PTHREAD_TID;
+	its = o->tstate_native_id ? holder + o->tstate_native_id : thread + proc.libc.tid;
 	put32(its, HOLDER_TID);
 	thread = own;
 }
@@ -144,6 +146,51 @@ static void test_variables(void)
 	ok(runs_with(LOCK_FREE, 0), "3.%u: variables: nobody has it", minor);
 }
 
+/* musl's condition variables know who waits by them. */
+static void test_musl(void)
+{
+	static const uint16_t conds[] = PYTHON_GIL_CONDS;
+	uint64_t oldest, newest, its;
+
+	reset_with_gil();
+	proc.libc = musl;
+	memcpy(proc.gil_conds, conds, sizeof(conds));
+	walker__attach(&proc);
+	set_state(tstate);
+	its = get(holder + o->tstate_thread_id);
+	put32(its + proc.libc.tid, HOLDER_TID);
+	set_gil(holder, 1);
+	newest = make(32);
+	oldest = make(32);
+	for (size_t i = 0; i < ARRAY_SIZE(conds); i++) {
+		put(gil + conds[i] + MUSL_COND_HEAD, newest);
+		put(newest + 8, oldest);
+		put(oldest, newest);
+		ok(waits_with(newest + MUSL_WAITER_BARRIER, LOCK_WAITED, HOLDER_TID),
+		   "3.%u: musl: the newest that waits by condition variable %zu", minor, i);
+		ok(waits_with(oldest + MUSL_WAITER_BARRIER, LOCK_WAITED, HOLDER_TID),
+		   "3.%u: musl: the oldest", minor);
+		ok(waits_with(oldest + MUSL_WAITER_BARRIER - 4, LOCK_FREE, 0),
+		   "3.%u: musl: for another word there", minor);
+		put(oldest, oldest);
+		ok(waits_with(oldest + MUSL_WAITER_BARRIER, LOCK_FREE, 0),
+		   "3.%u: musl: a list that leads nowhere", minor);
+		put(oldest, NOWHERE);
+		ok(waits_with(oldest + MUSL_WAITER_BARRIER, LOCK_FREE, 0),
+		   "3.%u: musl: one that cannot be read", minor);
+		put(gil + conds[i] + MUSL_COND_HEAD, 0);
+		ok(waits_with(newest + MUSL_WAITER_BARRIER, LOCK_FREE, 0),
+		   "3.%u: musl: nobody waits by it", minor);
+	}
+	ok(waits_with(gil + 80 + 4, LOCK_WAITED, HOLDER_TID), "3.%u: musl: its mutex", minor);
+	if (!o->tstate_native_id) {
+		proc.libc.tid = 0;
+		walker__attach(&proc);
+		ok(waits_with(gil + 80 + 4, LOCK_WAITED, 0), "3.%u: musl: of an unknown version",
+		   minor);
+	}
+}
+
 /* One that the thread's code in the first one has made and called: of both it has a state. */
 static void test_interpreters(void)
 {
@@ -191,6 +238,7 @@ int main(void)
 		test_lock();
 		test_unknown();
 		test_interpreters();
+		test_musl();
 		if (minor == 6)
 			test_variables();
 	}

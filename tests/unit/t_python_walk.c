@@ -263,6 +263,32 @@ static void test_keys(void)
 	ok(no_state(true), "3.%u: a key that there cannot be", minor);
 }
 
+static void test_musl_keys(void)
+{
+	uint64_t values;
+
+	reset(minor);
+	enter();
+	call("f");
+	proc.libc = musl;
+	walker__attach(&proc);
+	ok(no_state(false), "3.%u: musl: the thread has no values", minor);
+	set_state(tstate);
+	values = get(thread + musl.values);
+	run();
+	ok(walked("|;f", 0), "3.%u: musl: its values are an array", minor);
+	set_key(MUSL_KEYS_MAX - 1);
+	ok(no_state(false), "3.%u: musl: the thread has no Python", minor);
+	put(values + 8 * (MUSL_KEYS_MAX - 1), tstate);
+	run();
+	ok(walked("|;f", 0), "3.%u: musl: the last key", minor);
+	set_key(MUSL_KEYS_MAX);
+	ok(no_state(true), "3.%u: musl: a key that there cannot be", minor);
+	set_key(3);
+	put(thread + musl.values, NOWHERE);
+	ok(no_state(true), "3.%u: musl: values that cannot be read", minor);
+}
+
 /* The variable's block is in the thread's table of modules. */
 static void test_tls_of_module(void)
 {
@@ -294,6 +320,36 @@ static void test_tls_of_module(void)
 	proc.tls_module = TLS_MODULES_MAX;
 	walker__attach(&proc);
 	ok(no_state(true), "3.%u: a module that there cannot be", minor);
+}
+
+static void test_musl_tls(void)
+{
+	uint64_t dtv, block;
+
+	reset(minor);
+	enter();
+	call("f");
+	dtv = make(8 * 8);
+	block = make(64);
+	put(thread + TCB_DTV, dtv);
+	put(block + 24, tstate);
+	put(dtv + 8 * 5, block);
+	proc.libc = musl;
+	proc.state = PYTHON_STATE_TLS_OF_MODULE;
+	proc.state_at = 24;
+	proc.tls_module = 5;
+	walker__attach(&proc);
+	put(dtv, 4);
+	ok(no_state(false), "3.%u: musl: a thread whose table is shorter", minor);
+	put(dtv, 5);
+	run();
+	ok(walked("|;f", 0), "3.%u: musl: a variable in libpython", minor);
+	put(dtv + 8 * 5, 0);
+	ok(no_state(false), "3.%u: musl: a thread that has no such block", minor);
+	put(dtv + 8 * 5, NOWHERE);
+	ok(no_state(true), "3.%u: musl: a block that cannot be read", minor);
+	put(thread + TCB_DTV, NOWHERE);
+	ok(no_state(true), "3.%u: musl: a table that cannot be read", minor);
 }
 
 static void test_thread_state(void)
@@ -367,10 +423,13 @@ static void test_version(void)
 	test_slots();
 	test_losses();
 	test_thread_state();
-	if (minor < 15)
+	if (minor < 15) {
 		test_keys();
-	else
+		test_musl_keys();
+	} else {
 		test_tls_of_module();
+		test_musl_tls();
+	}
 }
 
 int main(void)

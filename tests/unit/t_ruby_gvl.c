@@ -4,6 +4,7 @@
 #include "tests/unit/ruby_made_up.h"
 
 #define RUNNER_TID   4711
+#define GLIBC_TID    720
 #define RACTOR_BYTES 1024
 #define THREAD_BYTES 512
 
@@ -40,11 +41,13 @@ static uint64_t make_native(uint64_t its_thread)
 	return native;
 }
 
-static void reset_with_lock(size_t nth)
+static void reset_with_lock(size_t nth, const struct c_library *libc)
 {
 	uint64_t native, pthread;
 
 	reset(nth);
+	proc.libc = *libc;
+	walker__attach(&proc);
 	call("f");
 	/* The rb_vm_t of 2.7 is there already. */
 	ractor = get(thread + o->lock_of) ?: make(RACTOR_BYTES);
@@ -53,9 +56,9 @@ static void reset_with_lock(size_t nth)
 	runner = make(THREAD_BYTES);
 	native = make_native(runner);
 	if (o->lock_tid_is_pthread) {
-		pthread = make(PTHREAD_TID + 8);
+		pthread = make(GLIBC_TID + 8);
 		put(native + o->lock_tid, pthread);
-		put32(pthread + PTHREAD_TID, RUNNER_TID);
+		put32(pthread + libc->tid, RUNNER_TID);
 	} else {
 		put32(native + o->lock_tid, RUNNER_TID);
 	}
@@ -91,6 +94,36 @@ static void test_lock(void)
 	ok(is_lock(lock + 8, LOCK_WAITED, 0), "%s: a thread that cannot be read", version);
 }
 
+/* musl's condition variables know who waits by them. */
+static void test_musl(size_t nth)
+{
+	static const struct c_library musl = { .values = 128, .tid = 48 };
+	uint64_t waiter;
+
+	reset_with_lock(nth, &musl);
+	if (proc.state == RUBY_STATE_KEY) {
+		uint64_t values = make(8 * MUSL_KEYS_MAX);
+
+		put(tcb + musl.values, values);
+		put(values + 8 * KEY, thread);
+	}
+	walker__attach(&proc);
+	waiter = make(32);
+	put(ractor + o->lock_running, runner);
+	set_ready(true);
+	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_FREE, 0), "%s: musl: for something else",
+	   version);
+	put(cond + MUSL_COND_HEAD, waiter);
+	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_WAITED, RUNNER_TID),
+	   "%s: musl: it waits for its turn", version);
+	put(cond + MUSL_COND_HEAD, NOWHERE);
+	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_FREE, 0), "%s: musl: by nothing readable",
+	   version);
+	set_ready(false);
+	put(cond + MUSL_COND_HEAD, waiter);
+	ok(is_lock(waiter + MUSL_WAITER_BARRIER, LOCK_FREE, 0), "%s: musl: it sleeps", version);
+}
+
 static void test_unknown(void)
 {
 	put(ractor + o->lock_running, thread);
@@ -109,9 +142,10 @@ int main(void)
 	for (size_t nth = 0; nth < ARRAY_SIZE(versions_made_up); nth++) {
 		if (!reset(nth))
 			continue;
-		reset_with_lock(nth);
+		reset_with_lock(nth, &(struct c_library) { .tid = GLIBC_TID });
 		test_lock();
 		test_unknown();
+		test_musl(nth);
 	}
 	walker__close();
 	return tap__done();

@@ -448,6 +448,15 @@ static void test_tls_of_module(void)
 	ok(walked("|;f", 0), "%s: a variable in libruby", version);
 	put(tcb + 8, NOWHERE);
 	ok(no_state(true), "%s: a table that cannot be read", version);
+	put(tcb + 8, dtv);
+	put(dtv, 5);
+	put(dtv + 8 * 5, block);
+	proc.libc.values = 128;
+	walker__attach(&proc);
+	run();
+	ok(walked("|;f", 0), "%s: musl: a variable in libruby", version);
+	put(dtv, 4);
+	ok(no_state(false), "%s: musl: a thread whose table is shorter", version);
 }
 
 int main(void)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/unwind/code_ends.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/base/util.h"
+
+/* Instructions that are looked at in all: what a hostile file can make us do. */
+#define LOOKS_MAX (16 << 20)
+
+struct ends {
+	struct code_steps *steps;
+	uint32_t *looked; /* of each step: for which function it was last */
+	uint32_t *todo;
+	bool *never; /* of each step: the function that starts there does not return */
+	size_t n_todo, cap_todo, looks;
+	uint32_t function;
+	bool full; /* out of memory */
+};
+
+static void look(struct ends *ends, size_t at)
+{
+	if (ends->looked[at] == ends->function)
+		return;
+	if (array__reserve(&ends->todo, &ends->cap_todo, ends->n_todo + 1, sizeof(*ends->todo))) {
+		ends->full = true;
+		return;
+	}
+	ends->looked[at] = ends->function;
+	ends->todo[ends->n_todo++] = at;
+	ends->looks++;
+}
+
+/* May what is jumped to return? In the same function that remains to be seen. */
+static bool jump_returns(struct ends *ends, uint64_t target)
+{
+	const struct code_step *step = code_steps__at(ends->steps, target);
+
+	if (!step)
+		return true;
+	if (step->entry)
+		return !ends->never[step - ends->steps->list];
+	look(ends, step - ends->steps->list);
+	return false;
+}
+
+static bool step_returns(struct ends *ends, size_t at)
+{
+	const struct code_step *step = &ends->steps->list[at], *next = step + 1;
+
+	switch (step->op) {
+	case CODE_RETURN:
+	case CODE_SWITCH:
+	case CODE_SIGNAL:
+		return true;
+	case CODE_STOP:
+		return false;
+	case CODE_JUMP:
+		return jump_returns(ends, step->target);
+	case CODE_BRANCH:
+		if (jump_returns(ends, step->target))
+			return true;
+	}
+	if (at + 1 == ends->steps->n || next->vaddr != step->vaddr + step->size)
+		return true;
+	if (next->entry)
+		return !ends->never[at + 1];
+	look(ends, at + 1);
+	return false;
+}
+
+static bool returns(struct ends *ends, size_t entry)
+{
+	bool ret = false;
+
+	ends->function++;
+	ends->n_todo = 0;
+	look(ends, entry);
+	while (ends->n_todo && !ret)
+		ret = step_returns(ends, ends->todo[--ends->n_todo]) || ends->full ||
+		      ends->looks > LOOKS_MAX;
+	return ret;
+}
+
+static void mark_calls(struct ends *ends)
+{
+	for (size_t at = 0; at < ends->steps->n; at++) {
+		struct code_step *step = &ends->steps->list[at], *target;
+
+		target = step->op == CODE_CALL ? code_steps__at(ends->steps, step->target) : NULL;
+		if (target && ends->never[target - ends->steps->list])
+			step->op = CODE_STOP;
+	}
+}
+
+/* One that does not return may make others such. */
+static void find_all(struct ends *ends)
+{
+	bool more = true;
+
+	while (more && !ends->full && ends->looks <= LOOKS_MAX) {
+		more = false;
+		for (size_t at = 0; at < ends->steps->n; at++) {
+			if (!ends->steps->list[at].entry || ends->never[at] || returns(ends, at))
+				continue;
+			ends->never[at] = more = true;
+		}
+		mark_calls(ends);
+	}
+}
+
+int code_ends__mark(struct code_steps *steps)
+{
+	struct ends ends = { .steps = steps };
+
+	ends.looked = calloc(steps->n + 1, sizeof(*ends.looked));
+	ends.never = calloc(steps->n + 1, sizeof(*ends.never));
+	ends.full = !ends.looked || !ends.never;
+	if (!ends.full)
+		find_all(&ends);
+	free(ends.looked);
+	free(ends.never);
+	free(ends.todo);
+	return ends.full ? -ENOMEM : 0;
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/unwind/code_steps.h"
+
+#include <capstone/capstone.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/unwind_rule.h"
+#include "core/base/util.h"
+
+#define PIECE_BYTES (64 << 10)
+#define ZEROES	    32 /* so many bytes that are 0 are no code */
+
+/* DWARF's numbers */
+static uint8_t number_of(x86_reg reg)
+{
+	static const x86_reg numbers[] = { X86_REG_RAX, X86_REG_RDX, X86_REG_RCX, X86_REG_RBX,
+					   X86_REG_RSI, X86_REG_RDI, X86_REG_RBP, X86_REG_RSP,
+					   X86_REG_R8,	X86_REG_R9,  X86_REG_R10, X86_REG_R11,
+					   X86_REG_R12, X86_REG_R13, X86_REG_R14, X86_REG_R15 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (numbers[i] == reg)
+			return i;
+	return UNWIND_REGS;
+}
+
+static bool is_reg(const cs_x86_op *op, x86_reg reg)
+{
+	return op->type == X86_OP_REG && op->reg == reg;
+}
+
+/* Some part of the register. */
+static bool is_stack_pointer(x86_reg reg)
+{
+	return reg == X86_REG_RSP || reg == X86_REG_ESP || reg == X86_REG_SP || reg == X86_REG_SPL;
+}
+
+static bool is_rbp(x86_reg reg)
+{
+	return reg == X86_REG_RBP || reg == X86_REG_EBP || reg == X86_REG_BP || reg == X86_REG_BPL;
+}
+
+/* Instructions that have the stack pointer as their target. */
+static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code_step *step)
+{
+	step->op = CODE_LOSE;
+	if (insn->id == X86_INS_MOV && is_reg(from, X86_REG_RBP)) {
+		step->op = CODE_LOAD;
+	} else if ((insn->id == X86_INS_ADD || insn->id == X86_INS_SUB) &&
+		   from->type == X86_OP_IMM && from->imm == (int32_t)from->imm) {
+		step->op = CODE_MOVE;
+		step->value = insn->id == X86_INS_ADD ? from->imm : -(int32_t)from->imm;
+	} else if (insn->id == X86_INS_LEA && from->type == X86_OP_MEM &&
+		   from->mem.index == X86_REG_INVALID &&
+		   from->mem.disp == (int32_t)from->mem.disp) {
+		step->value = from->mem.disp;
+		if (from->mem.base == X86_REG_RSP)
+			step->op = CODE_MOVE;
+		else if (from->mem.base == X86_REG_RBP)
+			step->op = CODE_LOAD;
+	}
+}
+
+static void take_operands(const cs_insn *insn, struct code_step *step)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+	const cs_x86_op *op = x86->operands;
+
+	for (int i = 0; i < x86->op_count && step->op == CODE_OTHER; i++) {
+		if (op[i].type != X86_OP_REG || !(op[i].access & CS_AC_WRITE))
+			continue;
+		if (op[i].reg == X86_REG_RSP && !i && x86->op_count == 2)
+			take_pointer(insn, &op[1], step);
+		else if (is_stack_pointer(op[i].reg))
+			step->op = CODE_LOSE;
+		else if (is_rbp(op[i].reg))
+			step->op = insn->id == X86_INS_MOV && is_reg(&op[1], X86_REG_RSP) &&
+						   op[i].reg == X86_REG_RBP
+					   ? CODE_SAVE
+				   : insn->id == X86_INS_XOR && op[0].reg == op[1].reg &&
+						   op[1].type == X86_OP_REG
+					   ? CODE_ZERO_RBP
+					   : CODE_LOSE_RBP;
+	}
+}
+
+static void take_branch(const cs_insn *insn, enum code_op direct, enum code_op other,
+			struct code_step *step)
+{
+	const cs_x86_op *op = &insn->detail->x86.operands[0];
+
+	step->op = other;
+	if (op->type != X86_OP_IMM)
+		return;
+	step->op = direct;
+	step->target = op->imm;
+}
+
+/* lea table(%rip),%reg */
+static void take_table(const cs_insn *insn, struct code_step *step)
+{
+	const cs_x86_op *op = insn->detail->x86.operands;
+
+	take_operands(insn, step);
+	if (step->op != CODE_OTHER || op[1].type != X86_OP_MEM || op[1].mem.base != X86_REG_RIP)
+		return;
+	step->op = CODE_TABLE;
+	step->target = insn->address + insn->size + op[1].mem.disp;
+}
+
+/* jmp *table(,%reg,8) */
+static void take_switch(const cs_insn *insn, struct code_step *step)
+{
+	const cs_x86_op *op = insn->detail->x86.operands;
+
+	take_branch(insn, CODE_JUMP, CODE_SWITCH, step);
+	if (op->type == X86_OP_MEM && op->mem.scale == 8 && op->mem.base == X86_REG_INVALID &&
+	    op->mem.disp > 0)
+		step->target = op->mem.disp;
+}
+
+static void take_stack(const cs_insn *insn, enum code_op op, struct code_step *step)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+
+	step->op = op;
+	step->value = x86->op_count && x86->operands[0].size == 2 ? 2 : 8;
+	step->reg = x86->op_count && x86->operands[0].type == X86_OP_REG
+			    ? number_of(x86->operands[0].reg)
+			    : UNWIND_REGS;
+	if (op == CODE_POP && step->reg == UNWIND_REG_RSP)
+		step->op = CODE_LOSE;
+}
+
+static void take(csh handle, const cs_insn *insn, struct code_step *step)
+{
+	switch (insn->id) {
+	case 0: /* no instruction */
+	case X86_INS_HLT:
+	case X86_INS_INT3:
+	case X86_INS_UD2:
+		step->op = CODE_STOP;
+		return;
+	case X86_INS_NOP:
+		step->op = CODE_PADDING;
+		return;
+	case X86_INS_PUSH:
+	case X86_INS_PUSHFQ:
+		take_stack(insn, CODE_PUSH, step);
+		return;
+	case X86_INS_POP:
+	case X86_INS_POPFQ:
+		take_stack(insn, CODE_POP, step);
+		return;
+	case X86_INS_LEAVE:
+		step->op = CODE_LEAVE;
+		return;
+	case X86_INS_ENTER:
+		step->op = CODE_LOSE;
+		return;
+	case X86_INS_RET:
+	case X86_INS_RETF:
+	case X86_INS_RETFQ:
+		step->op = CODE_RETURN;
+		return;
+	case X86_INS_CALL:
+	case X86_INS_LCALL:
+		take_branch(insn, CODE_CALL, CODE_CALL, step);
+		return;
+	case X86_INS_JMP:
+	case X86_INS_LJMP:
+		take_switch(insn, step);
+		return;
+	case X86_INS_LEA:
+		take_table(insn, step);
+		return;
+	default:
+		if (cs_insn_group(handle, insn, CS_GRP_JUMP))
+			take_branch(insn, CODE_BRANCH, CODE_OTHER, step);
+		else
+			take_operands(insn, step);
+	}
+}
+
+/* `mov $15,%eax` or %rax, in front of a system call. */
+static bool is_sigreturn(const uint8_t *code, size_t size)
+{
+	static const char *const forms[] = { "\x48\xc7\xc0\x0f\0\0\0\x0f\x05",
+					     "\xb8\x0f\0\0\0\x0f\x05" };
+	static const size_t sizes[] = { 9, 7 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		if (size >= sizes[i] && !memcmp(code, forms[i], sizes[i]))
+			return true;
+	return false;
+}
+
+static size_t count_zeroes(const uint8_t *code, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size && !code[n])
+		n++;
+	return n;
+}
+
+static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const uint8_t *code,
+		    size_t size, uint64_t vaddr)
+{
+	bool signal = false;
+
+	while (size) {
+		struct code_step *step;
+		size_t zeroes = count_zeroes(code, min_of(size, ZEROES));
+
+		if (zeroes == ZEROES) {
+			zeroes = count_zeroes(code, size);
+			code += zeroes;
+			size -= zeroes;
+			vaddr += zeroes;
+			continue;
+		}
+		if (steps->n == CODE_STEPS_MAX)
+			return -E2BIG;
+		if (array__reserve(&steps->list, &steps->cap, steps->n + 1, sizeof(*steps->list)))
+			return -ENOMEM;
+		step = &steps->list[steps->n++];
+		*step = (struct code_step) { .vaddr = vaddr, .reg = UNWIND_REGS };
+		if (is_sigreturn(code, size) || signal) {
+			signal = !signal;
+			step->op = CODE_SIGNAL;
+		}
+		if (!cs_disasm_iter(handle, &code, &size, &vaddr, insn)) {
+			step->op = CODE_STOP;
+			code++;
+			size--;
+			vaddr++;
+		} else if (step->op == CODE_OTHER) {
+			take(handle, insn, step);
+		}
+		step->size = vaddr - step->vaddr;
+	}
+	return 0;
+}
+
+/* In pieces, as all is read but what is only searched (tests/replay/extract.c). */
+static int read_code(const struct elf_file *file, uint64_t start, uint8_t *to, size_t size)
+{
+	int ret = 0;
+
+	for (size_t at = 0; at < size && !ret; at += PIECE_BYTES)
+		ret = elf_file__read(file, start + at, to + at,
+				     min_of((size_t)PIECE_BYTES, size - at));
+	return ret;
+}
+
+int code_steps__read(struct code_steps *steps, const struct elf_file *file, uint64_t start,
+		     uint64_t end)
+{
+	size_t size = end - start;
+	uint8_t *code = size ? malloc(size) : NULL;
+	csh handle;
+	cs_insn *insn;
+	int ret = -ENOMEM;
+
+	if (!size || (code && read_code(file, start, code, size))) {
+		free(code);
+		return 0;
+	}
+	if (!code || cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK) {
+		free(code);
+		return ret;
+	}
+	if (cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON) == CS_ERR_OK &&
+	    (insn = cs_malloc(handle)) != NULL) {
+		ret = read_all(handle, insn, steps, code, size, start);
+		cs_free(insn, 1);
+	}
+	cs_close(&handle);
+	free(code);
+	return ret;
+}
+
+void code_steps__done(struct code_steps *steps)
+{
+	free(steps->list);
+	memset(steps, 0, sizeof(*steps));
+}
+
+struct code_step *code_steps__at(const struct code_steps *steps, uint64_t vaddr)
+{
+	size_t lo = 0, hi = steps->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (steps->list[mid].vaddr < vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < steps->n && steps->list[lo].vaddr == vaddr ? &steps->list[lo] : NULL;
+}

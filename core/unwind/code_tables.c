@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Compilers make of a switch a table of addresses, or of distances from the table itself:
+ * lea table(%rip),%a; movslq (%a,%b,4),%c; add %a,%c; jmp *%c */
+#include "core/unwind/code_tables.h"
+
+#include "core/base/util.h"
+
+#define STEPS_BACK                                                                            \
+	256	    /* from the jump to what loads the table's address, perhaps before a loop \
+		     */
+#define CASES_MIN 2 /* so many distances that make sense are a table */
+
+/* The case must be in the same function, as far as one can tell. */
+static const struct code_step *case_at(const struct code_steps *steps, const struct code_step *from,
+				       uint64_t vaddr)
+{
+	const struct code_step *step = code_steps__at(steps, vaddr);
+
+	if (!step || step->entry || step->op == CODE_PADDING)
+		return NULL;
+	for (const struct code_step *at = min_of(step, from); at < max_of(step, from); at++)
+		if (at[1].entry)
+			return NULL;
+	return step;
+}
+
+static size_t read_table(const struct elf_file *file, const struct code_steps *steps,
+			 const struct code_step *from, uint64_t table, size_t bytes,
+			 const struct code_step **ret)
+{
+	size_t n = 0;
+
+	while (n < CODE_CASES_MAX) {
+		int64_t value = 0;
+		int32_t distance;
+
+		if (bytes == sizeof(value)
+			    ? elf_file__read(file, table + n * bytes, &value, bytes)
+			    : elf_file__read(file, table + n * bytes, &distance, bytes))
+			break;
+		ret[n] = case_at(steps, from,
+				 bytes == sizeof(value) ? (uint64_t)value : table + distance);
+		if (!ret[n])
+			break;
+		n++;
+	}
+	return n;
+}
+
+size_t code_tables__read(const struct elf_file *file, const struct code_steps *steps, size_t at,
+			 const struct code_step *ret[CODE_CASES_MAX])
+{
+	const struct code_step *from = &steps->list[at], *step = from;
+	size_t n = 0;
+
+	if (from->target)
+		return read_table(file, steps, from, from->target, sizeof(int64_t), ret);
+	for (size_t i = 0; i < STEPS_BACK && step > steps->list && !step->entry && n < CASES_MIN;
+	     i++) {
+		step--;
+		if (step->op == CODE_TABLE && !code_steps__at(steps, step->target))
+			n = read_table(file, steps, from, step->target, sizeof(int32_t), ret);
+	}
+	return n < CASES_MIN ? 0 : n;
+}

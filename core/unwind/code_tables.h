@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_CODE_TABLES_H
+#define BRAID_CODE_TABLES_H
+
+#include "core/unwind/code_steps.h"
+
+#define CODE_CASES_MAX 1024
+
+/* Where the CODE_SWITCH that is step number `at` leads to, as far as the table by which it jumps
+ * can be told from the code in front of it. Returns how many. */
+size_t code_tables__read(const struct elf_file *file, const struct code_steps *steps, size_t at,
+			 const struct code_step *ret[CODE_CASES_MAX]);
+
+#endif

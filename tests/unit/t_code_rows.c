@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Rules that machine code yields: those that the compiler would have said, of the same code with
+ * call frame information; of musl's assembly; and of code that contradicts itself. */
+#include <fcntl.h>
+
+#include "core/unwind/unwind_table.h"
+#include "tests/tap.h"
+#include "tests/unit/workdir.h"
+
+static const char source[] =
+	"#include <stdarg.h>\n"
+	"extern int out(const char *, ...);\n"
+	"extern void fill(char *, int);\n"
+	"static __attribute__((noinline, noreturn)) void die(int n)\n"
+	"{ for (;;) out(\"die\", n); }\n"
+	"static __attribute__((noinline)) int by_pointer(int n) { out(\"a\"); return n * 3; }\n"
+	"static __attribute__((noinline)) int ends(int n) { if (n > 3) die(n); out(\"b\"); return "
+	"n; }\n"
+	"int (*const pointers[])(int) = { by_pointer, ends };\n"
+	"int choose(int n, int m) {\n"
+	"    char text[300]; int s = 0;\n"
+	"    fill(text, n);\n"
+	"    for (int i = 0; i < n; i++) switch (text[i]) {\n"
+	"    case 0: s += out(\"0\", i, s); break;\n"
+	"    case 1: s ^= out(\"1\", m); break;\n"
+	"    case 2: if (s == m) die(s); s += ends(s); break;\n"
+	"    case 3: s -= pointers[i & 1](s); break;\n"
+	"    case 4: s *= 3; if (s > 100) return out(\"4\"); break;\n"
+	"    case 5: return s;\n"
+	"    case 6: s += out(\"6\", 1, 2, 3, 4, 5, 6, 7, 8, 9); break;\n"
+	"    case 7: s |= text[m & 255];\n"
+	"    }\n"
+	"    return s;\n"
+	"}\n"
+	"int tail(int n) { return n ? choose(n, 1) : out(\"t\"); }\n"
+	"int many(int n, ...) { va_list l; int s = 0; va_start(l, n);\n"
+	"    while (n--) s += out(\"m\", va_arg(l, int)); va_end(l); return s; }\n"
+	"int last(int n) { die(n); }\n";
+
+static const char assembly[] =
+	".text\n"
+	".macro function name\n.globl \\name\n.type \\name,@function\n\\name:\n.endm\n"
+	"function cloned\n" /* as musl's __clone */
+	"mov %rcx,(%rsi)\nsyscall\ntest %eax,%eax\njnz 1f\n"
+	"xor %ebp,%ebp\npop %rdi\ncall *%r9\nat_call: mov %eax,%edi\nsyscall\nhlt\n"
+	"1: ret\n"
+	"function forked\n" /* vfork */
+	"pop %rdx\nat_fork: mov $58,%eax\nsyscall\npush %rdx\npushed: jmp cloned\n"
+	"function restored\n"
+	"mov $15,%rax\nsyscall\n"
+	"function variable\n"
+	"push %rbp\nmov %rsp,%rbp\npush %rbx\nin_frame: sub %rdi,%rsp\nunknown: call *%rsi\n"
+	"lea -8(%rbp),%rsp\npop %rbx\nleave\nleft: ret\n"
+	"function jumper\n" /* longjmp */
+	"mov 48(%rdi),%rsp\nlost: jmp *56(%rdi)\n"
+	"function contradicts\n"
+	"test %edi,%edi\njz 2f\npush %rax\n2: nop\nboth: mov %eax,%edx\nret\n"
+	"function pointless\n" /* rbp is no frame pointer on one of two ways */
+	"push %rbp\ntest %edi,%edi\njz 3f\nmov %rsp,%rbp\n3: mov %eax,%edx\nafter: pop %rbp\nret\n"
+	".globl at_call,at_fork,pushed,in_frame,unknown,left,lost,both,after\n";
+
+static bool build(const char *name, struct unwind_table *ret, struct elf_file **ret_file)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", workdir, name);
+	fd = open(path, O_RDONLY);
+	return fd >= 0 && !elf_file__open(fd, path, ret_file, NULL) &&
+	       !unwind_table__build(*ret_file, ret, NULL);
+}
+
+/* The CFA is what both must agree on: call frame information goes on telling where a register was
+ * saved that has been restored from there. */
+static bool same_cfa(const struct unwind_rule *a, const struct unwind_rule *b)
+{
+	return a->kind == b->kind && a->reg == b->reg && a->cfa_off == b->cfa_off;
+}
+
+/* All code of which the compiler says something. */
+static void compare(const char *options)
+{
+	struct unwind_table told = {}, found = {};
+	struct elf_file *with = NULL, *without = NULL;
+	size_t n = 0, n_wrong = 0;
+
+	if (!ok(workdir__try("gcc %s -shared -nostdlib -fPIC -fno-plt -fno-stack-protector -o "
+			     "with.so source.c && objcopy -R .eh_frame -R .eh_frame_hdr with.so "
+			     "without.so",
+			     options) &&
+			build("with.so", &told, &with) && build("without.so", &found, &without),
+		"%s: built", options))
+		return;
+	for (uint64_t at = told.vaddr_start;
+	     at < told.vaddr_start + (uint64_t)told.n_pages * UNWIND_PAGE_BYTES; at++) {
+		const struct unwind_rule *a = unwind_table__find(&told, at);
+		const struct unwind_rule *b = unwind_table__find(&found, at);
+
+		if (a->kind != UNWIND_REG || b->kind == UNWIND_NONE)
+			continue;
+		n++;
+		n_wrong += !same_cfa(a, b);
+		if (!same_cfa(a, b) && n_wrong < 5)
+			tap__diag("%#lx: rsp+%d, found %u+%d", (long)at, a->cfa_off, b->reg,
+				  b->cfa_off);
+	}
+	ok(n > 500 && !n_wrong, "%s: %zu bytes of code as the compiler says, %zu otherwise",
+	   options, n, n_wrong);
+	unwind_table__done(&told);
+	unwind_table__done(&found);
+	elf_file__free(with);
+	elf_file__free(without);
+}
+
+static void check(const struct elf_file *file, const struct unwind_table *table, const char *symbol,
+		  struct unwind_rule want)
+{
+	const struct unwind_rule *got = NULL;
+	uint64_t vaddr;
+
+	if (!elf_file__find_symbol(file, symbol, &vaddr, NULL))
+		got = unwind_table__find(table, vaddr);
+	if (!ok(got && !memcmp(got, &want, sizeof(want)), "%s", symbol) && got)
+		tap__diag("kind %u reg %u off %d add %d rbp %d rbx %d", got->kind, got->reg,
+			  got->cfa_off, got->cfa_add, got->rbp_words, got->rbx_words);
+}
+
+static struct unwind_rule by(uint8_t reg, int cfa_off, short rbp_words, short rbx_words)
+{
+	return (struct unwind_rule) { .kind = UNWIND_REG,
+				      .reg = reg,
+				      .cfa_off = cfa_off,
+				      .rbp_words = rbp_words,
+				      .rbx_words = rbx_words };
+}
+
+static void test_assembly(void)
+{
+	struct unwind_rule none = {}, fork = by(UNWIND_REG_RSP, 0, 0, 0);
+	struct unwind_table table = {};
+	struct elf_file *file = NULL;
+
+	fork.kind = UNWIND_LINK;
+	fork.cfa_add = UNWIND_REG_RDX;
+	if (!ok(workdir__try("gcc -shared -nostdlib -o asm.so asm.s") &&
+			build("asm.so", &table, &file),
+		"assembly"))
+		return;
+	check(file, &table, "cloned", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "at_call",
+	      (struct unwind_rule) { .kind = UNWIND_END, .reg = UNWIND_REG_RSP });
+	check(file, &table, "forked", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "at_fork", fork);
+	check(file, &table, "pushed", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "restored", (struct unwind_rule) { .kind = UNWIND_SIGNAL });
+	check(file, &table, "in_frame", by(UNWIND_REG_RSP, 24, -2, -3));
+	check(file, &table, "unknown", by(UNWIND_REG_RBP, 16, -2, -3));
+	check(file, &table, "left", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "jumper", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "lost", none);
+	check(file, &table, "both", none);
+	check(file, &table, "after", by(UNWIND_REG_RSP, 16, -2, 0));
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
+/* In a static program only functions without frame descriptions, by their symbols. */
+static void test_static(void)
+{
+	struct unwind_table table = {};
+	struct elf_file *file = NULL;
+
+	workdir__write("main.c", "int bare(int n);\n"
+				 "int main(int n, char **v) { return v ? bare(n) : 1; }\n");
+	workdir__write("bare.c",
+		       "int bare(int n) { volatile char a[100]; a[n] = 1; return a[1]; }\n"
+		       "asm(\".type more,@function\\nmore: .fill 20000,1,0x90\\nret\\n.size "
+		       "more,.-more\");\n");
+	if (ok(workdir__try(
+		       "gcc -O1 -c main.c && gcc -O1 -fno-asynchronous-unwind-tables "
+		       "-fno-stack-protector -c bare.c && gcc -static -o static main.o bare.o") &&
+		       build("static", &table, &file),
+	       "a static program"))
+		check(file, &table, "bare", by(UNWIND_REG_RSP, 8, 0, 0));
+	unwind_table__done(&table);
+	elf_file__free(file);
+	file = NULL;
+	if (ok(workdir__try("sed /asm/d bare.c >small.c && gcc -O1 -fno-asynchronous-unwind-tables "
+			    "-c small.c && "
+			    "gcc -no-pie -o dynamic main.o small.o") &&
+		       build("dynamic", &table, &file),
+	       "a dynamic one"))
+		check(file, &table, "bare", (struct unwind_rule) {});
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
+int main(void)
+{
+	workdir__make();
+	workdir__write("source.c", source);
+	workdir__write("asm.s", assembly);
+	compare("-O2");
+	compare("-Os");
+	compare("-O1 -fno-jump-tables");
+	compare("-O3 -fomit-frame-pointer");
+	test_assembly();
+	test_static();
+	return tap__done();
+}
