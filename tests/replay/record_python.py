@@ -171,10 +171,7 @@ def main():
             (copy, home), = build.binds.items()
             library = os.path.basename(glob.glob(copy + "/lib/libpython3.*.so.1.0")[0])
             embedded(build, "/opt/%s/lib/%s" % (home, library), work, {"PYTHONHOME": "/opt/" + home})
-        for build in built(work):
-
-
-        for build in of_musl(work):
+        for build in (*built(work), *of_musl(work)):
             build.record_all()
         for build in of_debian():
             build.record_all()
