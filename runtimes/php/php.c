@@ -87,9 +87,6 @@ static int php__prepare(const struct elf_file *file, struct runtime_image **ret_
 	if (!image->build.n_loops)
 		return degrade(ret_verdict, "its run loop cannot be found in this build, so PHP "
 					    "frames are not placed among native ones");
-	if (!version->verified)
-		return degrade(ret_verdict, "its layout was computed from sources, and never "
-					    "compared with a real build");
 	ret_verdict->support = RUNTIME_SUPPORTED;
 	return 0;
 }
