@@ -8,6 +8,7 @@
 #include "runtimes/common/anchors.h"
 #include "runtimes/php/php_build.h"
 #include "runtimes/php/php_codes.h"
+#include "runtimes/php/php_idle.h"
 #include "runtimes/php/php_versions.h"
 #include "runtimes/runtime.h"
 
@@ -197,6 +198,7 @@ const struct runtime runtime_php = {
 	.jit = "[JIT]",
 	.loop_memory = "/dev/zero", /* opcache's shared memory: its buffer is a part of that */
 	.tableless = true,
+	.idle = php_idle,
 	.detect = php__detect,
 	.prepare = php__prepare,
 	.image_free = php__image_free,

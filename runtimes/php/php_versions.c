@@ -7,8 +7,9 @@
 
 /* Sources, all at the version of the row: Zend/zend_globals.h (struct _zend_executor_globals),
  * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function),
- * Zend/zend_generators.h (struct _zend_generator; unknown of 8.0 and 8.1).
- * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed. */
+ * Zend/zend_generators.h (struct _zend_generator). The row of 8.5 was read from the machine code of
+ * a build. scripts/check-php-offsets compares the rows with the headers of a PHP that is installed.
+ */
 
 static const struct php_version versions[] = {
 	{ .minor = 0,

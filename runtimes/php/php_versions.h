@@ -6,8 +6,8 @@
 
 #include "bpf/php.h"
 
-/* Layouts of PHP on x86-64 Linux, with and without thread safety, one row per minor version: they are the same in all
- * its patch releases. */
+/* Layouts of PHP on x86-64 Linux, with and without thread safety, one row per minor version: they
+ * are the same in all its patch releases. */
 
 struct php_version {
 	unsigned int minor; /* of 8.minor */
