@@ -33,26 +33,25 @@ def check(*options):
                        "Marked\\inner", "Marked\\numbers", "preg_replace_callback",
                        "Marked\\{closure}", "usort", "Marked\\Item::compare",
                        "Marked\\Item::__call", "Marked\\Item::leaf"], "PHP's own stack")
-    EVALUATED = f"marked.php({lines[3]}) : eval()'d code"
-
+    evaluated = f"marked.php({lines[3]}) : eval()'d code"
 
     def frame(i, file="marked.php", natives=0):
         place = f" ({file}:{lines[i]})" if lines[i] != "0" else ""
         return gate.Frame(f"{names[i]}{place}_[php]", natives=natives)
 
-
     # What libunwind sees ends where compiled code begins.
-    # Each call of PHP by C has one execute_ex. Functions in C are frames beside their native ones, whose
-    # names PHP knows, too; usort only jumps to what it shares. That which calls through FFI has its name from what it calls.
     seen = gate.traces()
     if not options:
         gate.check_native("php", recording.samples(), gate.Maps(target.pid), seen)
+    # Each call of PHP by C has one execute_ex. Functions in C are frames beside their native ones,
+    # whose names PHP knows, too; usort only jumps to what it shares. That which calls through FFI has
+    # its name from what it calls.
     gate.check_merged("php", recording.merged(), [
         *gate.TO_MAIN, None, None, "php_execute_script_[n]", "zend_execute_scripts_[n]",
         "zend_execute_[n]",
         frame(0, natives=1), frame(1), frame(2),
         "array_map_[n]", "zend_call_function_[n]",
-        frame(3, natives=1), frame(4, EVALUATED), frame(5),
+        frame(3, natives=1), frame(4, evaluated), frame(5),
         None, None, None, "zend_generator_resume_[n]",  # foreach: what takes the next from a generator
         frame(6, natives=1), frame(7),
         "preg_replace_callback_[n]", None, None, None, "zend_call_function_[n]",
