@@ -3,7 +3,7 @@
 #define BRAID_PHP_H
 
 /* What the PHP walker must know of one build, shared by both halves. What is the same from 8.0 to
- * 8.4 are constants in bpf/php_code.bpf.h and bpf/php.bpf.c. */
+ * 8.5 are constants in bpf/php_code.bpf.h and bpf/php.bpf.c. */
 
 #include <linux/types.h>
 

@@ -2,7 +2,7 @@
 #include "bpf/php_procs.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-/* What opcache's JIT has compiled (ext/opcache/jit, 8.0 to 8.4) is jumped to from execute_ex and
+/* What opcache's JIT has compiled (ext/opcache/jit, 8.0 to 8.5) is jumped to from execute_ex and
  * jumps back, and so lies in the frame of that, which has room for it
  * (ZEND_VM_HYBRID_JIT_RED_ZONE_SIZE). Where execute_ex keeps a frame pointer, the compiled code
  * leaves that alone. Else the stack pointer is where execute_ex has it, or below that by 8 to 24 in

@@ -280,6 +280,13 @@ static void extend(struct procfs_mapping *code, const char *line)
 		code->end = end;
 }
 
+/* Shared memory without a name: while a compiler writes code there (PHP's opcache), none of it is
+ * executable, though threads are about to return to it. */
+static bool may_hold_code(const char *perms, const char *path)
+{
+	return perms[3] == 's' && !strncmp(path, "/dev/zero", strlen("/dev/zero"));
+}
+
 static bool parse_line(char *line, struct procfs_mapping *ret)
 {
 	static const char deleted[] = " (deleted)";
@@ -292,9 +299,11 @@ static bool parse_line(char *line, struct procfs_mapping *ret)
 	line[strcspn(line, "\n")] = '\0';
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
 		   &end, perms, &offset, &dev_major, &dev_minor, &inode, &at) != 7 ||
-	    !at || start >= end || perms[2] != 'x')
+	    !at || start >= end)
 		return false;
 	path = line + at;
+	if (perms[2] != 'x' && !may_hold_code(perms, path))
+		return false;
 	len = strlen(path);
 	if (len >= strlen(deleted) && !strcmp(path + len - strlen(deleted), deleted))
 		path[len - strlen(deleted)] = '\0';

@@ -94,8 +94,8 @@ struct procfs_mappings {
 	size_t n, cap;
 };
 
-/* Executable mappings of a process; anonymous ones with what is reserved behind them. -ESRCH when
- * it is gone. */
+/* Executable mappings of a process, and shared memory that may be so again in a moment; anonymous
+ * ones with what is reserved behind them. -ESRCH when it is gone. */
 int procfs__mappings(uint32_t pid, struct procfs_mappings *ret);
 
 /* The same from any text of that form; lines that make no sense are left out. */

@@ -8,6 +8,7 @@
 #include "runtimes/common/anchors.h"
 #include "runtimes/php/php_build.h"
 #include "runtimes/php/php_codes.h"
+#include "runtimes/php/php_idle.h"
 #include "runtimes/php/php_versions.h"
 #include "runtimes/runtime.h"
 
@@ -87,9 +88,6 @@ static int php__prepare(const struct elf_file *file, struct runtime_image **ret_
 	if (!image->build.n_loops)
 		return degrade(ret_verdict, "its run loop cannot be found in this build, so PHP "
 					    "frames are not placed among native ones");
-	if (!version->verified)
-		return degrade(ret_verdict, "its layout was computed from sources, and never "
-					    "compared with a real build");
 	ret_verdict->support = RUNTIME_SUPPORTED;
 	return 0;
 }
@@ -206,6 +204,7 @@ const struct runtime runtime_php = {
 	.jit = "[JIT]",
 	.loop_memory = "/dev/zero", /* opcache's shared memory: its buffer is a part of that */
 	.tableless = true,
+	.idle = php_idle,
 	.detect = php__detect,
 	.prepare = php__prepare,
 	.image_free = php__image_free,

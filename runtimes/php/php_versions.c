@@ -7,8 +7,9 @@
 
 /* Sources, all at the version of the row: Zend/zend_globals.h (struct _zend_executor_globals),
  * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function),
- * Zend/zend_generators.h (struct _zend_generator; unknown of 8.0 and 8.1).
- * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed. */
+ * Zend/zend_generators.h (struct _zend_generator). The row of 8.5 was read from the machine code of
+ * a build. scripts/check-php-offsets compares the rows with the headers of a PHP that is installed.
+ */
 
 static const struct php_version versions[] = {
 	{ .minor = 0,
@@ -17,9 +18,10 @@ static const struct php_version versions[] = {
 		       .last = 68,
 		       .opcodes = 72,
 		       .filename = 144,
-		       .handler = 56 } },
+		       .handler = 56,
+		       .generator_parent = 152,
+		       .generator_fake = 192 } },
 	{ .minor = 1,
-	  .verified = true,
 	  .offsets = { .current = 488,
 		       .exception_opline = 880,
 		       .last = 68,
@@ -29,7 +31,6 @@ static const struct php_version versions[] = {
 		       .generator_parent = 152,
 		       .generator_fake = 184 } },
 	{ .minor = 2,
-	  .verified = true,
 	  .offsets = { .current = 488,
 		       .exception_opline = 880,
 		       .last = 80,
@@ -39,7 +40,6 @@ static const struct php_version versions[] = {
 		       .generator_parent = 152,
 		       .generator_fake = 184 } },
 	{ .minor = 3,
-	  .verified = true,
 	  .offsets = { .current = 488,
 		       .exception_opline = 880,
 		       .last = 76,
@@ -49,7 +49,6 @@ static const struct php_version versions[] = {
 		       .generator_parent = 152,
 		       .generator_fake = 184 } },
 	{ .minor = 4,
-	  .verified = true,
 	  .offsets = { .current = 488,
 		       .exception_opline = 952,
 		       .last = 96,
@@ -59,7 +58,6 @@ static const struct php_version versions[] = {
 		       .generator_parent = 152,
 		       .generator_fake = 184 } },
 	{ .minor = 5,
-	  .verified = true,
 	  .offsets = { .current = 512,
 		       .exception_opline = 976,
 		       .last = 96,

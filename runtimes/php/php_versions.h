@@ -2,17 +2,15 @@
 #ifndef BRAID_PHP_VERSIONS_H
 #define BRAID_PHP_VERSIONS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "bpf/php.h"
 
-/* Layouts of PHP on x86-64 Linux without ZTS, one row per minor version: they are the same in all
- * its patch releases. */
+/* Layouts of PHP on x86-64 Linux, with and without thread safety, one row per minor version: they
+ * are the same in all its patch releases. */
 
 struct php_version {
 	unsigned int minor; /* of 8.minor */
-	bool verified;	    /* walked and compared with a real build; else from headers only */
 	struct php_offsets offsets;
 };
 

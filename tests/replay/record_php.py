@@ -52,17 +52,24 @@ def told():
 
 # Without the extension posix the marker is called by FFI, on the way to which steps would begin.
 def record_package(version, directory):
-    posix = os.path.exists(directory + "/php/modules/posix.so")
+    posix, ffi = (os.path.exists("%s/php/modules/%s.so" % (directory, name))
+                  for name in ("posix", "ffi"))
     command = ["/opt/php/php/php", "-n", "-d", "extension_dir=/opt/php/php/modules",
                *(["-d", "extension=posix"] if posix else
-                 ["-d", "extension=ffi", "-d", "ffi.enable=1"])]
-    opcache = os.path.exists(directory + "/php/modules/opcache.so")
+                 ["-d", "extension=ffi", "-d", "ffi.enable=1"] if ffi else [])]
+    env = {"LD_LIBRARY_PATH": "/opt/php/lib"}
+    binds = {directory: "php"}
+    if not posix and not ffi:
+        env["LD_PRELOAD"] = "/opt/native/getpid"
+        binds[os.path.join(corpus.OUTPUT, "fixtures/native")] = "native"
+    module = os.path.exists(directory + "/php/modules/opcache.so")
+    opcache = module or version >= "8.5"  # ... has it in
     for script, suffixes in SCRIPTS.items():
         for suffix in suffixes:
             if (suffix == "" or opcache) and (script != "steps" or posix):
                 corpus.record("php/%s-%s%s" % (version, script, suffix),
-                              [*command, *OPTIONS[suffix], "/opt/replay/php/%s.php" % script],
-                              binds={directory: "php"}, env={"LD_LIBRARY_PATH": "/opt/php/lib"})
+                              [*command, *OPTIONS[suffix][0 if module else 2:], "/opt/replay/php/%s.php" % script],
+                              binds=binds, env=env)
 
 
 def record_threads(version, directory):

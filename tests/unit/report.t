@@ -227,6 +227,7 @@ PARKS = ("n:start@/lib/libjvm.so;jvm:java.util.concurrent.ThreadPoolExecutor.run
 GO_WORKER = "n:main;go:runtime.mcall@;go:runtime.park_m@;go:runtime.schedule@"
 GO_SLEEPS = "go:runtime.notesleep@;go:runtime.futexsleep@;go:runtime.futex@;k:futex_wait"
 GO_STOPS = f"go:runtime.stopm@;go:runtime.mPark@;{GO_SLEEPS}"
+FPM = "n:_start@/usr/sbin/php-fpm8.2;n:__libc_start_main@/lib/libc.so.6;n:@/lib/libc.so.6;n:@/usr/sbin/php-fpm8.2"
 IDLE = {
     "an executor's worker": f"- futex w {EXECUTOR};{LIBC}",
     "asyncio":
@@ -291,6 +292,10 @@ IDLE = {
     "nginx's master": "- rt_sigsuspend nginx n:main;n:ngx_master_process_cycle;n:sigsuspend",
     "WEBrick":
         "- pselect6 ruby n:x;ruby:block~in~WEBrick::GenericServer#start@/s.rb;ruby:IO.select@;n:select",
+    "a worker of php-fpm":
+        f"- accept php-fpm8.2 {FPM};n:@/usr/sbin/php-fpm8.2;n:accept;k:unix_accept",
+    "php-fpm's master":
+        f"- epoll_wait php-fpm8.2 {FPM};n:@/usr/sbin/php-fpm8.2;n:@/usr/sbin/php-fpm8.2;n:epoll_wait;k:ep_poll",
     "Ruby's timer": f"- futex ruby-timer-thr n:x;{LIBC}",
     "nginx": "- epoll_wait nginx n:main;n:ngx_epoll_process_events;n:epoll_wait",
     "GLib's loop": "- poll app n:main;n:g_main_loop_run;n:@/lib/libglib-2.0.so.0;n:poll",
@@ -314,6 +319,10 @@ SHOWN = {
         f"- futex p {PARKS.replace('java.util.concurrent.LinkedBlockingQueue', 'my.Queue')}",
     "a thread that is called like the collector": f"- futex G1~Conc#0 n:start@/app;{LIBC}",
     "a callback of libuv": "- epoll_wait node n:uv_run;n:uv__io_poll;n:on_read;n:epoll_wait",
+    "a script of php-fpm's that waits for others":
+        f"- accept php-fpm8.2 {FPM};n:php_execute_script;php:<main>@/s.php;php:socket_accept@;n:accept",
+    "a worker of php-fpm that reads a request": f"- read php-fpm8.2 {FPM};n:@/usr/sbin/php-fpm8.2;n:read",
+    "another server that accepts": "- accept app n:__libc_start_main;n:main;n:accept",
     "worker of another program": f"- futex x n:worker@/app;n:uv_cond_wait;{LIBC}",
 }
 

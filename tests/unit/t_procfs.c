@@ -59,6 +59,22 @@ static void test_hostile_maps(void)
 	procfs_mappings__done(&maps);
 }
 
+/* Code that its compiler adds to is not executable meanwhile; other memory is none. */
+static void test_shared(void)
+{
+	static const char text[] = "10000-20000 rw-s 00000000 00:01 9 /dev/zero (deleted)\n"
+				   "20000-30000 r-xs 00010000 00:01 9 /dev/zero (deleted)\n"
+				   "30000-40000 rw-s 00000000 00:01 8 /dev/shm/x\n"
+				   "40000-50000 rw-p 00000000 00:01 7 /dev/zero\n";
+	struct procfs_mappings maps = {};
+
+	is_int(parse(text, &maps), 0, "a maps file with shared memory");
+	is_int(maps.n, 2, "that without a name may have code");
+	ok(maps.n == 2 && maps.list[0].start == 0x10000 && maps.list[1].start == 0x20000,
+	   "whether it is executable or not");
+	procfs_mappings__done(&maps);
+}
+
 /* What a compiler has reserved for its code. */
 static void test_reserved(void)
 {
@@ -140,6 +156,7 @@ int main(void)
 {
 	test_maps();
 	test_hostile_maps();
+	test_shared();
 	test_reserved();
 	test_info();
 	test_own_mappings();
