@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`braid push` to two real ClickHouse servers, the shards of a Distributed table: sums, one of them
 down for a minute, and how fast what is (docs/performance.md): pushing, the size of the database, and
-views of SAMPLES samples (the environment; default 100 million)."""
+views of SAMPLES samples (the environment; default 100 million) of STACKS different stacks (10,000)."""
 
 import os
 import signal
@@ -14,8 +14,9 @@ from lib import BRAID, OUTPUT, done, equal, matches, ok, path, skip_all, start
 import servers
 
 SAMPLES = int(os.environ.get("SAMPLES", 100_000_000))
+STACKS = int(os.environ.get("STACKS", 10_000))
 DOWN_S = float(os.environ.get("DOWN_S", 60))
-COUNT = "SELECT count(), sum(value) FROM braid_samples WHERE load NOT IN (SELECT load FROM braid_void)"
+COUNT = "SELECT count(), sum(value) FROM braid_samples WHERE load GLOBAL NOT IN (SELECT load FROM braid_void)"
 
 if not servers.ClickHouse.PROGRAM:
     skip_all("there is no clickhouse-server")
@@ -37,9 +38,9 @@ def folded(*words):
     return result.stdout if not result.returncode else result
 
 
-def made(name, samples, functions, depth):
-    subprocess.run([OUTPUT + "/tests/tools/mkrecording", str(samples), str(functions), str(depth),
-                    path(name)], check=True, stdout=subprocess.DEVNULL)
+def made(name, samples, functions, depth, *stacks):
+    subprocess.run([OUTPUT + "/tests/tools/mkrecording", *map(str, (samples, functions, depth)),
+                    path(name), *map(str, stacks)], check=True, stdout=subprocess.DEVNULL)
     return path(name)
 
 
@@ -51,7 +52,7 @@ def check_push():
         result = braid("push", "--init", "--cluster", "shards", "--to",
                        f"clickhouse://127.0.0.1:{shard.port}/braid")
         equal((result.returncode, "other servers" in result.stderr), (0, False), "both have", result)
-    file = made("big.db", 1_000_000, 400, 30)
+    file = made("big.db", 1_000_000, 400, 30, STACKS)
     result = braid("push", file, "--to", to)
     equal(result.returncode, 0, "a million samples are sent", result)
     print(f"# pushed {1_000_000 / result.seconds:.0f} samples/s, {result.seconds:.1f} s")
@@ -65,6 +66,21 @@ def check_push():
         size = sum(int(shard.ask("SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND "
                                  f"table = 'braid_{table}_local'")) for shard in shards)
         print(f"# {table}: {size / 1e6:.1f} MB of a million samples")
+
+
+def check_many():
+    """More different stacks than a view has, in a database of their own."""
+    many = f"clickhouse://127.0.0.1:{shards[0].port}/many"
+    file = made("many.db", 150_000, 400, 30)
+    for words in ("--init",), (file,):
+        equal(braid("push", *words, "--to", many).returncode, 0, f"many stacks: {words}")
+    stacks = int(shards[0].ask("SELECT uniqExact(stack) FROM braid_samples", "many"))
+    ok(stacks > 100_000, "more stacks than a view has", stacks)
+    left = shards[0].ask("SELECT sum(n) FROM (SELECT count() AS n FROM braid_samples GROUP BY stack "
+                         "ORDER BY n DESC LIMIT 100000, 1000000)", "many").strip()
+    result = braid("report", "--from-db", many, "--rows", "1")
+    matches("^150000 samples", result.stdout.splitlines()[1], "many stacks: all samples are there")
+    matches(f"lost: stacks left out, .*: {left}\n", result.stdout, "... and it is said of how many")
 
 
 def check_outage():
@@ -118,6 +134,7 @@ for _number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(_number, lambda number, _: sys.exit(128 + number))
 try:
     check_push()
+    check_many()
     check_views(check_outage())
 finally:
     for one in shards:

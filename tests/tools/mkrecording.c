@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* mkrecording SAMPLES FUNCTIONS DEPTH FILE: writes a made-up recording, the same at each run, and
- * prints the CPU time in ms that this took. Stacks change by a few inner frames from one sample of
- * a thread to the next; every fourth native frame is an interpreter's loop. */
+/* mkrecording SAMPLES FUNCTIONS DEPTH FILE [STACKS]: writes a made-up recording, the same at each
+ * run, and prints the CPU time in ms that this took. Stacks change by a few inner frames from one
+ * sample of a thread to the next; every fourth native frame is an interpreter's loop. With STACKS
+ * there are no more different ones than that, the n-th as often as 1/n (Zipf), as programs have it.
+ */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -28,6 +31,10 @@ struct made {
 	uint32_t functions, depth;
 	uint32_t *native, *runtime; /* frames, by function */
 	struct stack stacks[THREADS];
+	struct nodes {
+		uint32_t native, runtime;
+	} * pool; /* the stacks that there are, with STACKS */
+	uint32_t n_pool, pool_max;
 };
 
 static uint64_t seed = 1;
@@ -93,25 +100,46 @@ static void change(const struct made *made, struct stack *stack, uint32_t from)
 	}
 }
 
-static void add_sample(struct made *made, struct stack *stack, uint64_t number)
+static struct nodes make_stack(struct made *made, struct stack *stack)
 {
-	struct sink_sample sample = { .time_ns = number * 1000000,
-				      .thread = stack->thread,
-				      .flags = 1,
-				      .event = 1,
-				      .value = 1 };
+	struct nodes nodes = {};
 	uint32_t changed = 1, i;
 
 	while (changed < made->depth && random_below(3))
 		changed++;
 	change(made, stack, made->depth - changed);
 	for (i = 0; i < made->depth; i++) {
-		check(ids__node(made->ids, sample.native, made->native[stack->frames[i]],
-				64 * (int64_t)i, &sample.native, &err));
+		check(ids__node(made->ids, nodes.native, made->native[stack->frames[i]],
+				64 * (int64_t)i, &nodes.native, &err));
 		if (i % LOOP_EVERY == 0)
-			check(ids__node(made->ids, sample.runtime, made->runtime[stack->frames[i]],
-					64 * (int64_t)i + 8, &sample.runtime, &err));
+			check(ids__node(made->ids, nodes.runtime, made->runtime[stack->frames[i]],
+					64 * (int64_t)i + 8, &nodes.runtime, &err));
 	}
+	return nodes;
+}
+
+static struct nodes next_stack(struct made *made, struct stack *stack)
+{
+	double chance = (random_below(1 << 30) + 0.5) / (1 << 30);
+
+	if (!made->pool_max)
+		return make_stack(made, stack);
+	if (made->n_pool == made->pool_max)
+		return made->pool[(uint32_t)(pow(made->pool_max, chance) - 1)];
+	return made->pool[made->n_pool++] = make_stack(made, stack);
+}
+
+static void add_sample(struct made *made, struct stack *stack, uint64_t number)
+{
+	struct nodes nodes = next_stack(made, stack);
+	struct sink_sample sample = { .time_ns = number * 1000000,
+				      .thread = stack->thread,
+				      .flags = 1,
+				      .event = 1,
+				      .value = 1,
+				      .native = nodes.native,
+				      .runtime = nodes.runtime };
+
 	check(ids__sample(made->ids, &sample, &err));
 }
 
@@ -129,14 +157,16 @@ int main(int argc, char **argv)
 	struct made made = {};
 	uint64_t samples, i;
 
-	if (argc != 5)
+	if (argc != 5 && argc != 6)
 		return 2;
+	made.pool_max = argc == 6 ? strtoul(argv[5], NULL, 10) : 0;
+	made.pool = calloc(made.pool_max + 1, sizeof(*made.pool));
 	samples = strtoull(argv[1], NULL, 10);
 	made.functions = max_of(strtoul(argv[2], NULL, 10), (unsigned long)LOOP_EVERY);
 	made.depth = min_of(strtoul(argv[3], NULL, 10), (unsigned long)DEPTH_MAX);
 	made.native = calloc(made.functions, sizeof(*made.native));
 	made.runtime = calloc(made.functions, sizeof(*made.runtime));
-	if (!made.native || !made.runtime)
+	if (!made.native || !made.runtime || !made.pool)
 		return 1;
 	check(recording__create(argv[4], false, &made.recording, &err));
 	check(ids__new(recording__sink(made.recording), &made.ids, &err));
@@ -155,5 +185,6 @@ int main(int argc, char **argv)
 	ids__free(made.ids);
 	free(made.native);
 	free(made.runtime);
+	free(made.pool);
 	return 0;
 }
