@@ -2,6 +2,7 @@
 #include "core/base/util.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -51,4 +52,17 @@ uint32_t own_pidns(void)
 	struct stat st;
 
 	return !stat("/proc/self/ns/pid", &st) && st.st_ino != PID_NS_INIT_INO ? st.st_ino : 0;
+}
+
+bool own_clocks_are_shifted(void)
+{
+	FILE *file = fopen("/proc/self/timens_offsets", "re"); /* time_namespaces(7) */
+	long long seconds, ns;
+	bool shifted = false;
+
+	while (file && !shifted && fscanf(file, "%*s %lld %lld", &seconds, &ns) == 2)
+		shifted = seconds || ns;
+	if (file)
+		fclose(file);
+	return shifted;
 }

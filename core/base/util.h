@@ -29,6 +29,10 @@ int array__reserve(void *array, size_t *cap, size_t need, size_t size);
 /* Inode number of this process's PID namespace; 0: the initial one. */
 uint32_t own_pidns(void);
 
+/* Is this process in a time namespace whose clocks are others than those that the kernel half has?
+ */
+bool own_clocks_are_shifted(void);
+
 uint64_t now_ns(void);	      /* CLOCK_MONOTONIC */
 uint64_t thread_cpu_ns(void); /* CLOCK_THREAD_CPUTIME_ID */
 

@@ -266,6 +266,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opts->unwind = parse_unwind(state, arg);
 		break;
 	case 'o':
+		if (!*arg)
+			cli__misused(state, "-o takes the name of a file, or of a directory with "
+					    "--rotate");
 		opts->output = arg;
 		record->output_given = true;
 		break;

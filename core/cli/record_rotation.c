@@ -41,6 +41,15 @@ static uint64_t parse_size(struct argp_state *state, const char *option, const c
 	       (unit ? 1ULL << 10 * (unit - units) : 1);
 }
 
+static uint32_t parse_keep(struct argp_state *state, const char *arg)
+{
+	double number = cli__number(state, "--keep", arg, 1, KEEP_MAX);
+
+	if (number != (uint32_t)number)
+		cli__misused(state, "--keep takes a whole number, not '%s'", arg);
+	return number;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct session_opts *opts = state->input;
@@ -50,12 +59,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opts->rotation.seconds = cli__number(state, "--rotate", arg, 1, ROTATE_MAX_S);
 		break;
 	case OPT_KEEP:
-		opts->rotation.keep = cli__number(state, "--keep", arg, 1, KEEP_MAX);
+		opts->rotation.keep = parse_keep(state, arg);
 		break;
 	case OPT_KEEP_BYTES:
 		opts->rotation.keep_bytes = parse_size(state, "--keep-bytes", arg);
 		break;
 	case OPT_METRICS:
+		if (!*arg)
+			cli__misused(state, "--metrics takes a file, or unix: and a socket's path");
 		opts->metrics = arg;
 		break;
 	default:

@@ -123,17 +123,20 @@ static void print_activity(const struct session_opts *opts, const struct session
 {
 	const struct activity *activity = &summary->activity;
 	bool waits = event_list__waiting(&opts->events) > 0;
-	char calls[TEXT_BYTES] = "";
+	char calls[TEXT_BYTES] = "", used[64] = "";
 	size_t len = 0;
 
 	if (!activity->processes)
 		return;
+	if (activity->cpu_s >= 0)
+		snprintf(used, sizeof(used), " used %.2f s of CPU in that time with",
+			 activity->cpu_s);
 	for (size_t i = 0; i < activity->n_calls && len < sizeof(calls); i++)
 		len += snprintf(calls + len, sizeof(calls) - len, "%s%s (%u)",
 				i ? ", " : "; now in ", activity->calls[i].name,
 				activity->calls[i].threads);
-	fprintf(stderr, "%s used %.2f s of CPU in that time with %u thread%s%s%s\n",
-		activity->processes > 1 ? "the processes have" : "the process has", activity->cpu_s,
+	fprintf(stderr, "%s%s %u thread%s%s%s\n",
+		activity->processes > 1 ? "the processes have" : "the process has", used,
 		activity->threads, activity->threads == 1 ? "" : "s", calls,
 		waits ? "" : ": try -e wall, which shows where threads wait, too");
 }

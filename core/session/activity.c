@@ -67,9 +67,9 @@ void activity__read(const struct tracker *tracker, double before_s, struct activ
 {
 	const struct process *process;
 	unsigned counts[CALLS_N] = {};
-	double cpu_s = activity__cpu_s(tracker) - before_s;
+	double cpu_s = before_s < 0 ? -1 : max_of(activity__cpu_s(tracker) - before_s, 0.0);
 
-	*ret = (struct activity) { .cpu_s = max_of(cpu_s, 0.0) };
+	*ret = (struct activity) { .cpu_s = cpu_s };
 	for (process = tracker__first(tracker); process; process = process->hh.next) {
 		if (process->gone || !procfs__thread_state(process->pid))
 			continue;

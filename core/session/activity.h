@@ -13,7 +13,7 @@ struct tracker;
 #define ACTIVITY_SAMPLES   20 /* with so many it is not looked at */
 
 struct activity {
-	double cpu_s; /* that they have used since the beginning */
+	double cpu_s; /* that they have used since the beginning; negative: not known */
 	unsigned processes, threads;
 	struct {
 		const char *name; /* of the system call that threads are in now */
@@ -25,7 +25,8 @@ struct activity {
 /* In seconds, all of their lives. */
 double activity__cpu_s(const struct tracker *tracker);
 
-/* `before_s`: what activity__cpu_s was at the beginning. What cannot be read is left out. */
+/* `before_s`: what activity__cpu_s was at the beginning; negative: processes that have run for long
+ * were found since. What cannot be read is left out. */
 void activity__read(const struct tracker *tracker, double before_s, struct activity *ret);
 
 #endif

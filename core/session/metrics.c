@@ -20,6 +20,7 @@
 struct metrics {
 	char *file;		       /* NULL: a socket */
 	struct metrics_socket *socket; /* NULL: a file */
+	bool fails;		       /* the file could not be written the last time */
 };
 
 /* --- the text: https://github.com/prometheus/OpenMetrics, version 1.0 --- */
@@ -153,10 +154,12 @@ static int write_file(const char *path, const char *text)
 	char *beside = NULL;
 	size_t size = strlen(text);
 	int fd = file_beside__create(path, &beside), ret = fd < 0 ? fd : 0;
+	ssize_t written = ret ? 0 : write(fd, text, size);
 
-	if (!ret &&
-	    (write(fd, text, size) != (ssize_t)size || fchmod(fd, 0644) || rename(beside, path)))
-		ret = -EIO;
+	if (!ret && written >= 0 && written < (ssize_t)size)
+		ret = -ENOSPC;
+	else if (!ret && (written < 0 || fchmod(fd, 0644) || rename(beside, path)))
+		ret = -errno;
 	if (ret && fd >= 0)
 		unlink(beside);
 	close_fd(&fd);
@@ -209,9 +212,11 @@ int metrics__open(const char *place, struct metrics **ret, struct err *err)
 	return code;
 }
 
-int metrics__publish(struct metrics *metrics, const struct metrics_values *values)
+int metrics__publish(struct metrics *metrics, const struct metrics_values *values,
+		     struct err *ret_note)
 {
 	char *text = metrics__text(values);
+	int code;
 
 	if (!text)
 		return -ENOMEM;
@@ -219,8 +224,16 @@ int metrics__publish(struct metrics *metrics, const struct metrics_values *value
 		metrics_socket__publish(metrics->socket, text);
 		return 0;
 	}
-	write_file(metrics->file, text);
+	code = write_file(metrics->file, text);
 	free(text);
+	if (code && !metrics->fails)
+		err__set(ret_note, code,
+			 "cannot write metrics to %s: %s; the recording goes on, and it is tried "
+			 "each second",
+			 metrics->file, strerror(-code));
+	else if (!code && metrics->fails)
+		err__set(ret_note, 0, "metrics are written to %s again", metrics->file);
+	metrics->fails = code;
 	return 0;
 }
 

@@ -37,8 +37,10 @@ struct metrics_values {
 int metrics__open(const char *place, struct metrics **ret, struct err *err);
 
 /* From now on these are what is read there. A file that cannot be written now may be next time:
- * that is no error. -ENOMEM. */
-int metrics__publish(struct metrics *metrics, const struct metrics_values *values);
+ * that is no error, and the first time of several in a row `ret_note` says so, and the first time
+ * that it can be written again. -ENOMEM. */
+int metrics__publish(struct metrics *metrics, const struct metrics_values *values,
+		     struct err *ret_note);
 
 /* The socket is gone, a file stays. NULL is fine. */
 void metrics__free(struct metrics *metrics);

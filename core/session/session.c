@@ -135,7 +135,7 @@ int session__begin(struct session *session, struct err *err)
 
 	if (ret)
 		return ret;
-	session->start_cpu_s = activity__cpu_s(session->tracker);
+	session->start_cpu_s = session->scope ? -1 : activity__cpu_s(session->tracker);
 	/* A signal may have come already: then it begins where it ends. */
 	session->start_ns = session->last_tick_ns =
 		kernel_half__sampled_until(session->half, now_ns());
@@ -146,6 +146,16 @@ int session__begin(struct session *session, struct err *err)
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
 	return session__note_waiting(session, err);
+}
+
+/* Numbers of processes and times are those that the kernel half has, too. */
+static int check_namespaces(struct err *err)
+{
+	if (own_clocks_are_shifted())
+		return err__set(err, -EINVAL,
+				"braid is in a time namespace of its own, whose clocks are not "
+				"those of samples: run it outside");
+	return procfs__check_numbers(err);
 }
 
 int session__open(const struct session_opts *opts, struct session **ret_session, struct err *err)
@@ -161,7 +171,9 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 		snprintf(session->target + strlen(session->target),
 			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
 			 opts->command[i]);
-	ret = stopper__new(&session->stopper, err);
+	ret = check_namespaces(err);
+	if (!ret)
+		ret = stopper__new(&session->stopper, err);
 	if (!ret && scope_opts__any(&opts->scope))
 		ret = scope__new(&opts->scope, &session->scope, err);
 	if (!ret && !opts->events.n && !opts->trigger && opts->source != RUNTIME_SOURCE_CALLS)
@@ -275,6 +287,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	closed = session__close_recording(session, ret ? NULL : err);
 	if (!closed)
 		session->in_file = *capture__stats(session->capture);
+	session__publish(session, NULL);
 	session__counters(session, summary.counters);
 	kernel_half__economy(session->half, &summary.economy);
 	summary.stats = &session->in_file;

@@ -158,13 +158,21 @@ int session__publish(struct session *session, struct err *err)
 	uint64_t counters[COUNTERS_N];
 	struct metrics_loss losses[COUNTERS_N];
 	struct metrics_values values = { .losses = losses };
+	struct err note = {};
+	int ret;
 
 	if (!session->metrics)
 		return 0;
 	session__counters(session, counters);
 	session__add_finished(session, &stats, counters);
-	for (int i = COUNT_FIRST_LOSS; i < COUNTERS_N; i++)
-		losses[values.n_losses++] = (struct metrics_loss) { counter__text(i), counters[i] };
+	/* One that was repaired since is a loss no more, but a counter that falls is taken for one
+	 * that began anew. */
+	for (int i = COUNT_FIRST_LOSS; i < COUNTERS_N; i++) {
+		uint64_t *published = &session->published[i];
+
+		*published = max_of(*published, counters[i]);
+		losses[values.n_losses++] = (struct metrics_loss) { counter__text(i), *published };
+	}
 	values.samples = stats.samples;
 	values.samples_complete = stats.complete;
 	values.cpu_s = own_cpu_s();
@@ -174,6 +182,8 @@ int session__publish(struct session *session, struct err *err)
 	values.frequency_hz = session->opts.frequency_hz;
 	values.probes_given_up = session->exceeded_ns > 0;
 	values.files = session->dir ? recording_dir__stats(session->dir) : NULL;
-	return metrics__publish(session->metrics, &values) ? err__set(err, -ENOMEM, "out of memory")
-							   : 0;
+	ret = metrics__publish(session->metrics, &values, &note);
+	if (*note.text && session->opts.on_note)
+		session->opts.on_note(session->opts.ctx, note.text);
+	return ret ? err__set(err, ret, "out of memory") : 0;
 }

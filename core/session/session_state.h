@@ -53,7 +53,7 @@ struct session_end_of {
 struct session {
 	struct session_opts opts;
 	uint64_t start_ns, end_ns;
-	double start_cpu_s; /* activity__cpu_s then */
+	double start_cpu_s; /* activity__cpu_s then; negative: of processes to be found */
 	enum session_end end;
 	struct stopper *stopper;
 	struct rlimit users_files; /* the limit of open files, which a command gets back */
@@ -89,6 +89,7 @@ struct session {
 	/* Of recordings that are finished. */
 	struct capture_stats finished;
 	uint64_t finished_counters[COUNTERS_N];
+	uint64_t published[COUNTERS_N]; /* losses, as metrics had them last */
 	struct capture *capture;
 	struct routing routing;
 	struct capture_event sampled[EVENTS_MAX]; /* what events are called */

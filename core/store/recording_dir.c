@@ -108,6 +108,12 @@ int recording_dir__keep_bounds(struct recording_dir *dir, struct err *err)
 	while (!ret && dir->n_files &&
 	       (dir->n_files > opts->keep ||
 		(opts->keep_bytes && dir->stats.bytes + dir->stats.bytes_now > opts->keep_bytes))) {
+		if (dir->n_files == 1 && !dir->told_keeps_none) {
+			dir->told_keeps_none = true;
+			recording_dir__note(dir,
+					    "--keep-bytes has no room for one finished recording "
+					    "beside the one that is being written: none is kept");
+		}
 		ret = drop(dir, err);
 		dir->stats.dropped += !ret;
 	}

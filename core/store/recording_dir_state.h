@@ -20,6 +20,7 @@ struct recording_dir {
 	size_t n_files, cap_files;
 	struct recording_name newest; /* that was given */
 	bool has_newest;
+	bool told_keeps_none; /* there is room for none */
 
 	/* --- the one that is being written --- */
 	struct recording *recording; /* NULL: none */

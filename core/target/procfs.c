@@ -202,8 +202,7 @@ uint32_t procfs__parent(uint32_t pid)
 	return read_stat(pid, &info) ? 0 : info.parent_pid;
 }
 
-/* Do PIDs mean the same there and here? */
-static int check_numbers(struct err *err)
+int procfs__check_numbers(struct err *err)
 {
 	char self[16];
 	ssize_t n;
@@ -226,7 +225,7 @@ static int check_numbers(struct err *err)
 int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 {
 	struct procfs_info info;
-	int ret_code = check_numbers(err);
+	int ret_code = procfs__check_numbers(err);
 
 	if (!ret_code)
 		ret_code = procfs__info(id, &info, err);

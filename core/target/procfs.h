@@ -63,6 +63,10 @@ uint64_t procfs__thread_exec_ns(uint32_t tid);
 
 uint32_t procfs__parent(uint32_t pid); /* 0: none in this PID namespace, or no such process */
 
+/* Do PIDs mean the same there and here? -EINVAL with the sentence: it is the /proc of another PID
+ * namespace. */
+int procfs__check_numbers(struct err *err);
+
 /* Refuses what cannot be profiled: -ESRCH, a kernel thread or a zombie, all where /proc is that of
  * other PIDs than braid's (-EINVAL), and what is not for this user to see (-EPERM: privilege.h),
  * with the sentence. */

@@ -48,7 +48,9 @@ static int set_cgroup(struct scope *scope, const struct scope_opts *opts, struct
 		return err__set(err, -EINVAL,
 				"--cgroup and --container both name a cgroup: give one of them");
 	if (opts->cgroup) {
-		ret = cgroup_place__find(opts->cgroup, &scope->place, err);
+		ret = *opts->cgroup ? cgroup_place__find(opts->cgroup, &scope->place, err)
+				    : err__set(err, -EINVAL,
+					       "--cgroup takes a path; / is that of all cgroups");
 		describe(scope, "cgroup", opts->cgroup);
 	} else {
 		ret = *opts->container
@@ -86,8 +88,13 @@ static int set_user(struct scope *scope, const char *user, struct err *err)
 static int set_name(struct scope *scope, const char *name, struct err *err)
 {
 	char why[128];
-	int code = regcomp(&scope->name, name, REG_EXTENDED | REG_NOSUB);
+	int code;
 
+	if (!*name) /* a shell's variable that is not set; it would fit all names */
+		return err__set(err, -EINVAL,
+				"--name takes an extended regular expression, and there is none: "
+				"-a is all processes");
+	code = regcomp(&scope->name, name, REG_EXTENDED | REG_NOSUB);
 	if (code) {
 		regerror(code, &scope->name, why, sizeof(why));
 		return err__set(err, -EINVAL,

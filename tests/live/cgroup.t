@@ -113,6 +113,9 @@ def check_waits():
     gate.ask(target, "here 2")
     gate.equal(scopes.counts(recorder.finish("waits")), {target.pid: 2},
                "one that there was none of yet")
+    # What it has used since when is not known.
+    gate.equal([line.split(";")[0] for line in recorder.said if "thread" in line],
+               ["the process has 1 thread"], "what it does")
 
 
 gate.need_root()

@@ -171,6 +171,17 @@ def check_bounds():
                "bounds: one recording, and the mark", kept)
 
 
+def check_too_small():
+    """Room for none: each goes when it is finished, which is said once."""
+    run = Rotation("small", "--keep-bytes", "1")
+    run.turn()
+    run.turn()
+    status, said = run.end()
+    gate.equal((status, run.files()), (0, []), "too small: none is kept")
+    gate.equal(said.count("--keep-bytes has no room for one finished recording"), 1,
+               "too small: it says so, once", said)
+
+
 def check_killed():
     run = Rotation("killed", "--keep", "1000")
     run.hit(5)
@@ -259,7 +270,10 @@ def check_refused():
     for words, wanted in (((), "--rotate would fill the disk"),
                           (("--keep", "2", "--force"), "--force replaces a file"),
                           (("--keep", "2", "-e", "lock-order"), "lock-order is about a recording"),
-                          (("--keep", "0"), "--keep takes"), (("--keep-bytes", "x"), "--keep-bytes")):
+                          (("--keep", "0"), "--keep takes"),
+                          (("--keep", "1.5"), "--keep takes a whole number"),
+                          (("--keep", "2", "--metrics", ""), "--metrics takes a file"),
+                          (("--keep-bytes", "x"), "--keep-bytes")):
         result = gate.braid("record", "--rotate", "1", *words, "-o", gate.path("new"), "--", "true")
         gate.equal(result.status, 2, f"{words}: status", result)
         gate.ok(wanted in result.err, f"{words}: why", result.err)
@@ -270,6 +284,7 @@ def check_refused():
 gate.need_root()
 check_exact()
 check_bounds()
+check_too_small()
 check_killed()
 check_clock()
 check_refused()

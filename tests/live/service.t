@@ -145,6 +145,9 @@ def check_file():
     with open(file, encoding="utf-8") as text:
         values = metrics(text.read())
     gate.ok(("braid_recordings_bytes", "") in values, "metrics in a file: all of them")
+    gate.equal(values[("braid_recordings_finished_total", "")],
+               len([name for name in os.listdir(directory) if name.endswith(".db")]),
+               "metrics in a file: as it was at the end")
     gate.equal(stat.S_IMODE(os.stat(file).st_mode), 0o644, "metrics in a file: for collectors")
     with open(file, "w", encoding="utf-8") as text:
         text.write("precious\n")
@@ -161,6 +164,27 @@ def check_file():
                    "metrics: another's socket is refused", result.err)
     result = gate.braid(*words[:-2], "unix:" + sock, "--", "true")
     gate.equal(result.status, 0, "metrics: a dead one is replaced", result.err)
+
+
+def check_lost_place():
+    """It goes, and comes again."""
+    room = gate.path("place")
+    os.mkdir(room)
+    file = os.path.join(room, "braid.prom")
+    braid = gate.start(gate.BRAID, "record", "-o", gate.path("place.db"), "--metrics", file, "-p",
+                       os.getpid(), stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "metrics")
+    os.rename(room, room + ".away")
+    first = braid.stderr.readline().decode()
+    while first.startswith("pid "):
+        first = braid.stderr.readline().decode()
+    gate.equal(first, f"cannot write metrics to {file}: No such file or directory; the recording goes "
+                      "on, and it is tried each second\n", "metrics: their place is gone")
+    os.rename(room + ".away", room)
+    gate.equal(braid.stderr.readline().decode(), f"metrics are written to {file} again\n",
+               "metrics: it is there again")
+    braid.send_signal(signal.SIGINT)
+    gate.equal(braid.wait(), 0, "metrics: status")
 
 
 def check_root():
@@ -186,5 +210,6 @@ gate.need_program("/usr/bin/systemd-analyze")
 os.chmod(gate.tmp, 0o755)
 check_run(check_unit())
 check_file()
+check_lost_place()
 check_root()
 gate.done()

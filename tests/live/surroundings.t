@@ -57,7 +57,8 @@ def check_proc():
     said = ("braid: /proc is that of another PID namespace, so that PIDs in it are not those that "
             "braid sees: mount its own there (mount -t proc proc /proc), or run braid outside\n")
     for name, command in (("record -p", "record -o never.db -p $$"), ("probes", "probes -p $$"),
-                          ("record --", "record -o never.db -- true")):
+                          ("record --", "record -o never.db -- true"),
+                          ("record -a", "record -o never.db -a -d 1")):
         result = gate.run("unshare", "--pid", "--fork", "sh", "-c", f'"$0" {command}; exit $?',
                           PROGRAM, cwd=ROOM)
         gate.equal(result, (1, "", said), f"another namespace's /proc: {name}")
@@ -65,6 +66,13 @@ def check_proc():
     result = shell("umount -l /proc && \"$0\" record -o never.db -- true")
     gate.equal(result, (1, "", "braid: cannot read /proc/self: No such file or directory (is /proc "
                                "mounted?)\n"), "no /proc")
+
+
+def check_clocks():
+    result = gate.run("unshare", "--time", "--monotonic", "1000", "--fork", PROGRAM, "record", "-o",
+                      "never.db", "--", "true", cwd=ROOM)
+    gate.equal(result, (1, "", "braid: braid is in a time namespace of its own, whose clocks are not "
+                               "those of samples: run it outside\n"), "clocks of a time namespace")
 
 
 def check_inside():
@@ -147,6 +155,7 @@ shutil.copy(os.path.join(gate.OUTPUT, "fixtures/native/recurse"), BUSY)
 os.environ["XDG_CACHE_HOME"] = os.path.join(ROOM, "cache")
 check_streams()
 check_proc()
+check_clocks()
 check_inside()
 check_hidden()
 check_setuid()

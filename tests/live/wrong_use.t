@@ -33,6 +33,7 @@ def check_usage():
     check_misuse("no runtime ''", "-r", "", "-p", own)
     check_misuse("--source takes .*'magic'", "--source", "magic", "-p", own)
     check_misuse("--unwind takes .*'magic'", "--unwind", "magic", "-p", own)
+    check_misuse("-o takes the name of a file", "-o", "", "-p", own)
     check_misuse("unrecognized option", "--no-such-option", "-p", own)
     check_misuse("either -p PID or -- COMMAND")
     check_misuse("either -p PID or -- COMMAND", "-p", own, "--", "true")
@@ -60,6 +61,8 @@ def check_scopes():
             ("both", "--cgroup and --container both name a cgroup", "--cgroup", "/", "--container", "x"),
             ("user", "there is no user 'no-such'", "--user", "no-such"),
             ("number", "there is no user '-1'", "--user", "-1"),
+            ("no cgroup's path", "--cgroup takes a path", "--cgroup", ""),
+            ("no name", "--name takes .*, and there is none", "--name", ""),
             ("name", "--name takes an extended regular expression, not '\\[': ", "--name", "[")):
         check_failure(name, pattern, gate.braid("record", *words, "-d", "1", "-o", FILE))
 
