@@ -8,9 +8,9 @@
 #include "core/elf/cfi_entries.h"
 #include "core/elf/elf_symbols.h"
 
-/* A file has no call frame information if it takes less than a 64th of the code's bytes: that of
- * the PLT. Else it takes a tenth, or more. */
-#define FRAMES_SHARE 64
+/* A file has no call frame information if it takes less than so small a part of the code's bytes:
+ * it is that of the PLT. Else it takes a tenth, or, of huge vectorised functions, a hundredth. */
+#define FRAMES_SHARE 1024
 
 /* A C library that is linked in has more code than that; what other static programs have without
  * frame descriptions, of assembly, is not worth the look. */
@@ -94,7 +94,7 @@ static bool has_frames(const struct elf_file *file, uint64_t code_bytes)
 {
 	const Elf_Data *eh = elf_file__section(file, ".eh_frame", NULL);
 	const Elf_Data *debug = elf_file__section(file, ".debug_frame", NULL);
-	return (eh ? eh->d_size : 0) + (debug ? debug->d_size : 0) >= code_bytes / FRAMES_SHARE;
+	return ((eh ? eh->d_size : 0) + (debug ? debug->d_size : 0)) * FRAMES_SHARE >= code_bytes;
 }
 
 /* Nothing else can be linked into it later. */

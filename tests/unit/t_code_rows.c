@@ -195,6 +195,42 @@ static void test_static(void)
 	elf_file__free(file);
 }
 
+/* The cache must tell files apart by their code, as that is what such a table is made of. */
+static void test_cache(void)
+{
+	struct unwind_table first = {}, second = {}, made = {};
+	struct elf_file *file = NULL;
+	char dir[256];
+
+	snprintf(dir, sizeof(dir), "%s/cache", workdir);
+	if (!ok(workdir__try("mkdir cache && gcc -shared -nostdlib "
+			     "-Wl,--build-id=0x0123456789abcdef -o id.so "
+			     "asm.s") &&
+			build("id.so", &made, &file) &&
+			!unwind_table__get(file, dir, &first, NULL) &&
+			workdir__try("test -s cache/0123456789abcdef.utab"),
+		"a table is kept"))
+		return;
+	unwind_table__done(&made);
+	elf_file__free(file);
+	file = NULL;
+	/* `variable` does not push rbx any more. */
+	if (ok(workdir__try("sed 's/push %%rbx/nop/' asm.s >other.s && gcc -shared -nostdlib "
+			    "-Wl,--build-id=0x0123456789abcdef -o id.so other.s") &&
+		       build("id.so", &made, &file) && !unwind_table__get(file, dir, &second, NULL),
+	       "another file with its build id"))
+		ok(second.n_words == made.n_words &&
+			   !memcmp(second.words, made.words, made.n_words * sizeof(*made.words)) &&
+			   (second.n_words != first.n_words ||
+			    memcmp(second.words, first.words,
+				   first.n_words * sizeof(*first.words))),
+		   "has its own");
+	unwind_table__done(&made);
+	unwind_table__done(&first);
+	unwind_table__done(&second);
+	elf_file__free(file);
+}
+
 int main(void)
 {
 	workdir__make();
@@ -206,5 +242,6 @@ int main(void)
 	compare("-O3 -fomit-frame-pointer");
 	test_assembly();
 	test_static();
+	test_cache();
 	return tap__done();
 }
