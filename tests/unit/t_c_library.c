@@ -67,7 +67,7 @@ static void test_program(const char *compile, bool is_musl)
 	char command[256];
 
 	snprintf(command, sizeof(command), "%s -O2 -o program program.c -pthread", compile);
-	if (!workdir__try(command)) {
+	if (!workdir__try("%s", command)) {
 		tap__skip("not possible here", "%s", compile);
 		return;
 	}
