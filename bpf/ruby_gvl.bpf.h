@@ -46,7 +46,9 @@ static __always_inline int waits_for_turn(const struct ruby_proc_rec *proc, __u6
 	    read_native(offsets, thread, &where))
 		return 0;
 	where += offsets->lock_cond;
-	return proc->libc.values ? waits_by_musl_cond(sample, where)
+	/* thread_pthread.h: with other libraries than glibc, which is trusted to let one variable
+	 * do for both, that for turns follows the one for interrupts. */
+	return proc->libc.values ? waits_by_musl_cond(sample, where + LOCK_COND_BYTES)
 				 : waits_in(sample, where, LOCK_COND_BYTES);
 }
 

@@ -8,9 +8,9 @@
 #include "core/elf/cfi_entries.h"
 #include "core/elf/elf_symbols.h"
 
-/* A file has no call frame information if it takes less than a 64th of the code's bytes: that of
- * the PLT. Else it takes a tenth, or more. */
-#define FRAMES_SHARE 64
+/* A file has no call frame information if it takes less than so small a part of the code's bytes:
+ * it is that of the PLT. Else it takes a tenth, or, of huge vectorised functions, a hundredth. */
+#define FRAMES_SHARE 1024
 
 /* A C library that is linked in has more code than that; what other static programs have without
  * frame descriptions, of assembly, is not worth the look. */
@@ -71,6 +71,22 @@ static int on_covered(void *ctx, uint64_t start, uint64_t end)
 	return add(ctx, start, end);
 }
 
+/* What of it the file has in a segment that may be executed. */
+static int add_code(const struct elf_file *file, uint64_t start, uint64_t size, struct ranges *ret)
+{
+	uint64_t end = size > UINT64_MAX - start ? UINT64_MAX : start + size;
+	int rc = 0;
+
+	for (size_t i = 0; i < file->n_segments && !rc; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+
+		if (segment->exec)
+			rc = add(ret, max_of(start, segment->vaddr),
+				 min_of(end, segment->vaddr + segment->filesz));
+	}
+	return rc;
+}
+
 /* Sections of code; where there are no headers of sections, all that may be executed. */
 static int each_code(const struct elf_file *file, struct ranges *ret)
 {
@@ -81,11 +97,9 @@ static int each_code(const struct elf_file *file, struct ranges *ret)
 	while (!rc && (section = elf_nextscn(file->elf, section)))
 		if (gelf_getshdr(section, &shdr) && shdr.sh_flags & SHF_EXECINSTR &&
 		    shdr.sh_type == SHT_PROGBITS && shdr.sh_addr)
-			rc = add(ret, shdr.sh_addr, shdr.sh_addr + shdr.sh_size);
-	for (size_t i = 0; i < file->n_segments && !rc && !elf_nextscn(file->elf, NULL); i++)
-		if (file->segments[i].exec)
-			rc = add(ret, file->segments[i].vaddr,
-				 file->segments[i].vaddr + file->segments[i].filesz);
+			rc = add_code(file, shdr.sh_addr, shdr.sh_size, ret);
+	if (!rc && !elf_nextscn(file->elf, NULL))
+		rc = add_code(file, 0, UINT64_MAX, ret);
 	settle(ret);
 	return rc;
 }
@@ -94,7 +108,7 @@ static bool has_frames(const struct elf_file *file, uint64_t code_bytes)
 {
 	const Elf_Data *eh = elf_file__section(file, ".eh_frame", NULL);
 	const Elf_Data *debug = elf_file__section(file, ".debug_frame", NULL);
-	return (eh ? eh->d_size : 0) + (debug ? debug->d_size : 0) >= code_bytes / FRAMES_SHARE;
+	return ((eh ? eh->d_size : 0) + (debug ? debug->d_size : 0)) * FRAMES_SHARE >= code_bytes;
 }
 
 /* Nothing else can be linked into it later. */

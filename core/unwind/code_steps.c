@@ -9,6 +9,7 @@
 #include "bpf/unwind_rule.h"
 #include "core/base/util.h"
 
+#define BYTES_MAX   (16 << 20) /* of one range: more than there may be steps */
 #define PIECE_BYTES (64 << 10)
 #define ZEROES	    32 /* so many bytes that are 0 are no code */
 
@@ -260,12 +261,12 @@ int code_steps__read(struct code_steps *steps, const struct elf_file *file, uint
 		     uint64_t end)
 {
 	size_t size = end - start;
-	uint8_t *code = size ? malloc(size) : NULL;
+	uint8_t *code = size && size <= BYTES_MAX ? malloc(size) : NULL;
 	csh handle;
 	cs_insn *insn;
 	int ret = -ENOMEM;
 
-	if (!size || (code && read_code(file, start, code, size))) {
+	if (!size || size > BYTES_MAX || (code && read_code(file, start, code, size))) {
 		free(code);
 		return 0;
 	}

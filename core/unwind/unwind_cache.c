@@ -13,12 +13,16 @@
 #include <zlib.h>
 
 #include "core/base/util.h"
+#include "core/unwind/code_ranges.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 3 /* of this header, of unwind_rule, and of what the builder makes of a file */
+#define VERSION 4 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
 #define SECTIONS    2
 #define BLOCK_BYTES (64 << 10)
+
+/* Larger files whose code is read are not worth their place: musl itself has 700 KB. */
+#define WHOLE_BYTES_MAX (4 << 20)
 
 /* Whoever may be profiled chooses what is in the cache: a build makes as many images as it likes.
  */
@@ -41,11 +45,10 @@ struct header {
 _Static_assert(sizeof(struct header) == 64, "no holes: the checksum covers every byte");
 
 /* What a table is made of (core/unwind/cfi.c): where code is, and the sections as the builder sees
- * them.
- */
+ * them; where it reads code (core/unwind/code_rows.c) the whole file. */
 struct source {
 	uint64_t *facts; /* owned */
-	struct iovec parts[1 + SECTIONS];
+	struct iovec parts[1 + SECTIONS + 1];
 	uint64_t bytes;
 };
 
@@ -63,7 +66,7 @@ static int source__read(const struct elf_file *file, struct source *ret)
 {
 	static const char *const names[SECTIONS] = { ".eh_frame", ".debug_frame" };
 	uint64_t *facts = calloc(2 * file->n_segments + 2 * SECTIONS + 1, sizeof(*facts));
-	size_t n = 1;
+	size_t n = 1, size = 0;
 
 	if (!facts)
 		return -ENOMEM;
@@ -83,6 +86,14 @@ static int source__read(const struct elf_file *file, struct source *ret)
 		facts[n++] = data ? data->d_size : 0;
 		if (data)
 			ret->parts[1 + i] = (struct iovec) { data->d_buf, data->d_size };
+	}
+	if (code_ranges__any(file)) {
+		ret->parts[1 + SECTIONS].iov_base = elf_rawfile(file->elf, &size);
+		if (!ret->parts[1 + SECTIONS].iov_base || size > WHOLE_BYTES_MAX) {
+			free(facts);
+			return -EFBIG;
+		}
+		ret->parts[1 + SECTIONS].iov_len = size;
 	}
 	ret->parts[0] = (struct iovec) { facts, n * sizeof(*facts) };
 	for (size_t i = 0; i < ARRAY_SIZE(ret->parts); i++)

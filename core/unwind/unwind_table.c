@@ -33,7 +33,6 @@
 
 #include "core/base/util.h"
 #include "core/unwind/cfi.h"
-#include "core/unwind/code_ranges.h"
 #include "core/unwind/code_rows.h"
 #include "core/unwind/unwind_cache.h"
 #include "core/unwind/unwind_merge.h"
@@ -217,7 +216,7 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 int unwind_table__get(const struct elf_file *file, const char *dir, struct unwind_table *ret,
 		      struct err *err)
 {
-	bool cached = dir && file->fd >= 0 && file->build_id_len && !code_ranges__any(file);
+	bool cached = dir && file->fd >= 0 && file->build_id_len;
 	int rc;
 
 	if (cached && unwind_cache__load(dir, file, ret) == 0)

@@ -39,8 +39,7 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 			     struct unwind_table *ret, struct err *err);
 
 /* As build, but looks first in `dir` (NULL: no cache) for a table made of the same and stores a
- * newly built one there. Images without build-id, memory images, and those whose code had to be
- * read (core/unwind/code_rows.h) are never cached. A cache file
+ * newly built one there. Images without build-id, and memory images, are never cached. A cache file
  * that is corrupt, truncated, of another version or made from another file is rebuilt and replaced;
  * an unwritable directory costs the cache, not the recording. Several processes may do this at
  * once. */

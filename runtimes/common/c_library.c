@@ -16,8 +16,9 @@ static const struct c_library glibc = { .tid = 720 };
  * `tsd` there. */
 static const struct c_library musls[] = {
 	{ .values = 128, .tid = 48 }, /* from 1.2.2 on, without canary2 */
-	{ .values = 136, .tid = 56 }, /* 1.1.21 to 1.2.1 */
-	{ .values = 152, .tid = 56 }, /* 1.1.7 to 1.1.20 */
+	{ .values = 136, .tid = 56 }, /* 1.1.22 to 1.2.1 */
+	{ .values = 152, .tid = 56 }, /* 1.1.9 to 1.1.21 */
+	{ .values = 144, .tid = 48 }, /* 1.1.3 to 1.1.8 */
 };
 
 #define VALUES_MIN 64 /* behind what asm knows the place of */

@@ -34,7 +34,7 @@ def python_command(program):
     source = lib.path("large.h")
     largest = max(glob.glob("/usr/include/**/*.h", recursive=True), key=os.path.getsize)
     with open(largest, encoding="utf-8") as header, open(source, "w", encoding="utf-8") as to:
-        to.write(header.read(200_000))
+        to.write(header.read(400_000))
     link = lib.path("library")
     os.makedirs(link, exist_ok=True)
     if not os.path.exists(link + "/pygments"):

@@ -67,7 +67,7 @@ static void test_program(const char *compile, bool is_musl)
 	char command[256];
 
 	snprintf(command, sizeof(command), "%s -O2 -o program program.c -pthread", compile);
-	if (!workdir__try(command)) {
+	if (!workdir__try("%s", command)) {
 		tap__skip("not possible here", "%s", compile);
 		return;
 	}
@@ -136,8 +136,9 @@ int main(void)
 	test_program("musl-gcc -static", true);
 	test_other_library();
 	test_code("1.2.2 and later", SELF "mov 0x80(%rax),%rax\n" VALUE, 128, 48);
-	test_code("1.1.21 to 1.2.1", SELF "mov 0x88(%rax),%rax\n" VALUE, 136, 56);
-	test_code("1.1.7 to 1.1.20", SELF "mov 0x98(%rax),%rax\n" VALUE, 152, 56);
+	test_code("1.1.22 to 1.2.1", SELF "mov 0x88(%rax),%rax\n" VALUE, 136, 56);
+	test_code("1.1.9 to 1.1.21", SELF "mov 0x98(%rax),%rax\n" VALUE, 152, 56);
+	test_code("1.1.3 to 1.1.8", SELF "mov 0x90(%rax),%rax\n" VALUE, 144, 48);
 	test_code("clang's",
 		  "mov %edi,%eax\nmov %fs:0,%rcx\nmov 0x80(%rcx),%rcx\n"
 		  "mov (%rcx,%rax,8),%rax",

@@ -3,6 +3,7 @@
  * call frame information; of musl's assembly; and of code that contradicts itself. */
 #include <fcntl.h>
 
+#include "core/base/util.h"
 #include "core/unwind/unwind_table.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
@@ -195,6 +196,68 @@ static void test_static(void)
 	elf_file__free(file);
 }
 
+/* Sections say how large they are; what the file has counts. */
+static void test_sizes(void)
+{
+	static const uint64_t sizes[] = { UINT64_MAX, 0xf2f2f2f2f2f2f2f2, 1ULL << 40 };
+	size_t size;
+	unsigned char *bytes = workdir__read("asm.so", &size);
+	Elf64_Ehdr *head = (Elf64_Ehdr *)bytes;
+	Elf64_Shdr *sections = (Elf64_Shdr *)(bytes + head->e_shoff);
+
+	for (size_t k = 0; k < ARRAY_SIZE(sizes); k++) {
+		struct unwind_table table = {};
+		struct elf_file *file = NULL;
+
+		for (int i = 0; i < head->e_shnum; i++)
+			if (sections[i].sh_flags & SHF_EXECINSTR)
+				sections[i].sh_size = sizes[k];
+		if (!elf_file__open_memory(bytes, size, "asm.so", &file, NULL))
+			unwind_table__build(file, &table, NULL);
+		if (ok(file && table.n_pages, "code of %#lx bytes", (long)sizes[k]))
+			check(file, &table, "left", by(UNWIND_REG_RSP, 8, 0, 0));
+		unwind_table__done(&table);
+		elf_file__free(file);
+	}
+	free(bytes);
+}
+
+/* The cache must tell files apart by their code, as that is what such a table is made of. */
+static void test_cache(void)
+{
+	struct unwind_table first = {}, second = {}, made = {};
+	struct elf_file *file = NULL;
+	char dir[256];
+
+	snprintf(dir, sizeof(dir), "%s/cache", workdir);
+	if (!ok(workdir__try("mkdir cache && gcc -shared -nostdlib "
+			     "-Wl,--build-id=0x0123456789abcdef -o id.so "
+			     "asm.s") &&
+			build("id.so", &made, &file) &&
+			!unwind_table__get(file, dir, &first, NULL) &&
+			workdir__try("test -s cache/0123456789abcdef.utab"),
+		"a table is kept"))
+		return;
+	unwind_table__done(&made);
+	elf_file__free(file);
+	file = NULL;
+	/* `variable` does not push rbx any more. */
+	if (ok(workdir__try("sed 's/push %%rbx/nop/' asm.s >other.s && gcc -shared -nostdlib "
+			    "-Wl,--build-id=0x0123456789abcdef -o id.so other.s") &&
+		       build("id.so", &made, &file) && !unwind_table__get(file, dir, &second, NULL),
+	       "another file with its build id"))
+		ok(second.n_words == made.n_words &&
+			   !memcmp(second.words, made.words, made.n_words * sizeof(*made.words)) &&
+			   (second.n_words != first.n_words ||
+			    memcmp(second.words, first.words,
+				   first.n_words * sizeof(*first.words))),
+		   "has its own");
+	unwind_table__done(&made);
+	unwind_table__done(&first);
+	unwind_table__done(&second);
+	elf_file__free(file);
+}
+
 int main(void)
 {
 	workdir__make();
@@ -205,6 +268,8 @@ int main(void)
 	compare("-O1 -fno-jump-tables");
 	compare("-O3 -fomit-frame-pointer");
 	test_assembly();
+	test_sizes();
 	test_static();
+	test_cache();
 	return tap__done();
 }
