@@ -78,13 +78,37 @@ static void test_empty(const struct fixture *fixture)
 	struct unwind_table table = { .n_pages = 42 };
 	struct elf_file *file;
 
-	fixture__write(fixture, "empty.s", ".globl code\ncode: ret\n");
+	fixture__write(fixture, "empty.s", ".data\n.globl data\ndata: .quad 1\n");
 	ok(fixture__run(fixture, "gcc -shared -nostdlib -o empty.so empty.s"), "as");
 	file = fixture__open(fixture, "empty.so");
-	is_int(file ? unwind_table__build(file, &table, NULL) : -1, 0, "no frame information");
+	is_int(file ? unwind_table__build(file, &table, NULL) : -1, 0,
+	       "no frame information, no code");
 	ok(!table.n_pages && !table.words && !table.n_rows, "gives an empty table");
 	ok(is_rule(unwind_table__find(&table, 0x1000), &none), "that has no rule");
 	unwind_table__done(&table);
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
+/* Rules come from the code itself then, and end with it. */
+static void test_code_alone(const struct fixture *fixture)
+{
+	static const struct unwind_rule leaf = { .kind = UNWIND_REG,
+						 .reg = UNWIND_REG_RSP,
+						 .cfa_off = 8 };
+	struct unwind_table table = {};
+	struct elf_file *file;
+	uint64_t code = 0;
+
+	fixture__write(fixture, "code.s",
+		       ".globl code\n.type code,@function\ncode: ret\n.size code,.-code\n");
+	ok(fixture__run(fixture, "gcc -shared -nostdlib -o code.so code.s"), "as");
+	file = fixture__open(fixture, "code.so");
+	ok(file && !unwind_table__build(file, &table, NULL) &&
+		   !elf_file__find_symbol(file, "code", &code, NULL),
+	   "code without frame information");
+	ok(is_rule(unwind_table__find(&table, code), &leaf), "its return leaves it");
+	ok(is_rule(unwind_table__find(&table, code + 1), &none), "... and nothing is known behind");
 	unwind_table__done(&table);
 	elf_file__free(file);
 }
@@ -192,6 +216,7 @@ int main(void)
 	else
 		tap__skip("not there", "libc.so.6");
 	test_empty(&fixture);
+	test_code_alone(&fixture);
 	test_too_many_rules(&fixture);
 	test_default_dir(&fixture);
 	fixture__end(&fixture);
