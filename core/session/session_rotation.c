@@ -129,7 +129,8 @@ static int turn(struct session *session, uint64_t now, struct err *err)
 	session__begin_part(session, now);
 	session->recording = next;
 	renewed = capture__renew(session->capture, recording__sink(next), ret ? NULL : err);
-	if (!event_list__has_mapped(&session->opts.events))
+	/* Else capture may still refer to images. */
+	if (!renewed && !event_list__has_mapped(&session->opts.events))
 		tracker__release_images(session->tracker);
 	if (!renewed && forget_codes(session))
 		renewed = err__set(ret ? NULL : err, -ENOMEM, "out of memory");
