@@ -2,10 +2,10 @@
 #include "runtimes/jvm/jvm_codes.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "runtimes/common/numbered_codes.h"
 #include "runtimes/jvm/jvm_nmethod.h"
@@ -21,6 +21,7 @@ struct instance {
 	struct jvm_vm *vm;
 	struct jvm_methods *methods;
 	uint32_t space; /* 0: forgotten */
+	size_t n_codes;
 	struct instance *next;
 };
 
@@ -34,7 +35,7 @@ struct place {
 struct code {
 	uint8_t kind;
 	uint64_t start; /* of the instructions */
-	const struct instance *instance;
+	struct instance *instance;
 	const struct jvm_method *method; /* JVM_CODE_METHOD; NULL: not readable */
 	struct jvm_nmethod *nmethod;	 /* JVM_CODE_NMETHOD; NULL: it was gone */
 	struct place *places;
@@ -71,6 +72,7 @@ static void code__free(void *of)
 		free(place);
 	}
 	jvm_nmethod__free(code->nmethod);
+	code->instance->n_codes--;
 	free(code);
 }
 
@@ -162,6 +164,7 @@ int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t s
 	code->kind = rec->table_format;
 	code->start = rec->table_address;
 	code->instance = instance;
+	instance->n_codes++;
 	if (code->kind == JVM_CODE_METHOD)
 		code->method = jvm_methods__get(instance->methods, rec->address);
 	else if (code->kind == JVM_CODE_NMETHOD)
@@ -228,29 +231,16 @@ static struct runtime_symbol name_method(const struct jvm_method *method, uint32
 							 : jvm_method__line(method, bci) };
 }
 
-/* Is there any code of it? */
-static bool is_used(const struct jvm_codes *codes, const struct instance *instance)
-{
-	for (size_t i = 0; i < codes->by_number.n; i++) {
-		const struct code *code = codes->by_number.list[i].code;
-
-		if (code->instance == instance)
-			return true;
-	}
-	return false;
-}
-
 void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known)
 {
-	struct instance **at = &codes->instances, *instance;
+	struct instance *instance, *next;
 
 	numbered_codes__forget(&codes->by_number, known, code__free);
-	while ((instance = *at)) {
-		if (instance->space || is_used(codes, instance)) {
-			at = &instance->next;
+	LL_FOREACH_SAFE(codes->instances, instance, next)
+	{
+		if (instance->space || instance->n_codes)
 			continue;
-		}
-		*at = instance->next;
+		LL_DELETE(codes->instances, instance);
 		instance__free(instance);
 	}
 }

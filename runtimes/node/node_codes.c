@@ -2,9 +2,9 @@
 #include "runtimes/node/node_codes.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "runtimes/common/numbered_codes.h"
 #include "runtimes/node/node_compiled.h"
@@ -17,11 +17,12 @@ struct instance {
 	struct node_heap heap;
 	struct node_functions *functions;
 	uint32_t space; /* 0: forgotten */
+	size_t n_codes;
 	struct instance *next;
 };
 
 struct code {
-	const struct instance *instance;
+	struct instance *instance;
 	uint8_t kind;
 	const struct node_function *function; /* NULL: not known */
 	struct node_compiled *compiled;	      /* NULL: none, or not known */
@@ -48,6 +49,7 @@ static void code__free(void *of)
 	struct code *code = of;
 
 	node_compiled__free(code->compiled);
+	code->instance->n_codes--;
 	free(code);
 }
 
@@ -92,9 +94,9 @@ void node_codes__detach(struct node_codes *codes, uint32_t space)
 			instance->space = 0;
 }
 
-static const struct instance *instance__find(const struct node_codes *codes, uint32_t space)
+static struct instance *instance__find(const struct node_codes *codes, uint32_t space)
 {
-	const struct instance *instance = codes->instances;
+	struct instance *instance = codes->instances;
 
 	while (instance && instance->space != space)
 		instance = instance->next;
@@ -120,7 +122,7 @@ static int code__read(struct code *code, const struct instance *instance,
 
 int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t size)
 {
-	const struct instance *instance;
+	struct instance *instance;
 	struct node_code told;
 	struct code *code;
 	int rc;
@@ -135,6 +137,7 @@ int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t
 	if (!code)
 		return -ENOMEM;
 	code->instance = instance;
+	instance->n_codes++;
 	code->kind = rec->table_format;
 	rc = code__read(code, instance, &told);
 	if (!rc)
@@ -154,29 +157,16 @@ static struct runtime_symbol symbol_of(const struct node_function *function, uin
 					 .line = line };
 }
 
-/* Is there any code of it? */
-static bool is_used(const struct node_codes *codes, const struct instance *instance)
-{
-	for (size_t i = 0; i < codes->by_number.n; i++) {
-		const struct code *code = codes->by_number.list[i].code;
-
-		if (code->instance == instance)
-			return true;
-	}
-	return false;
-}
-
 void node_codes__forget(struct node_codes *codes, const struct u64map *known)
 {
-	struct instance **at = &codes->instances, *instance;
+	struct instance *instance, *next;
 
 	numbered_codes__forget(&codes->by_number, known, code__free);
-	while ((instance = *at)) {
-		if (instance->space || is_used(codes, instance)) {
-			at = &instance->next;
+	LL_FOREACH_SAFE(codes->instances, instance, next)
+	{
+		if (instance->space || instance->n_codes)
 			continue;
-		}
-		*at = instance->next;
+		LL_DELETE(codes->instances, instance);
 		instance__free(instance);
 	}
 }

@@ -146,6 +146,25 @@ static void test_tables(void)
 	   "a table that ends in an entry");
 }
 
+/* Of a process that has ended as long as a sample may name code of it; then nothing is left. */
+static void test_forget(void)
+{
+	struct u64map known = {};
+
+	u64map__put(&known, 1, 1);
+	node_codes__forget(program.codes, &known);
+	is_named(10, 15, "one (/srv/a b.mjs:2)", "missed once, code is named");
+	node_codes__forget(program.codes, &known);
+	is_named(10, 15, "", "missed twice, it is gone");
+	is_named(1, INDEX(2), "one (/srv/a b.mjs:2)",
+		 "what is known stays, and what its name is in");
+	u64map__clear(&known);
+	node_codes__forget(program.codes, &known);
+	node_codes__forget(program.codes, &known);
+	is_named(1, INDEX(2), "", "all of it is gone");
+	u64map__done(&known);
+}
+
 int main(void)
 {
 	ok(!make_program(&program), "a program");
@@ -155,6 +174,7 @@ int main(void)
 	test_tables();
 	node_codes__detach(program.codes, 1);
 	is_named(1, INDEX(2), "one (/srv/a b.mjs:2)", "what has a name keeps it at the end");
+	test_forget();
 	node_codes__free(program.codes);
 	return tap__done();
 }
