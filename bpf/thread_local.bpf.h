@@ -50,9 +50,8 @@ static __always_inline int read_specific(const struct c_library *libc, __u64 fsb
 
 /* TLS variant II: the thread's table of modules is at fs:8. glibc (tcbhead_t and dtv_t): 16 bytes
  * each, allocated with the thread's first use. musl (ldso/dynlink.c): a word each, and the first
- * one says how many there are: from
- * 1.1.22 on a module is in the tables of all threads once dlopen has returned.
- */
+ * one says how many there are: from 1.1.22 on a module is in the tables of all threads once dlopen
+ * has returned. */
 #define TCB_DTV		8
 #define DTV_ENTRY_BYTES 16
 #define DTV_UNALLOCATED (~0ULL)

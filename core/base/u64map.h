@@ -19,6 +19,7 @@ uint32_t u64map__get(const struct u64map *map, uint64_t key);
 
 /* `id` must not be 0. Replaces. 0 or -ENOMEM. */
 int u64map__put(struct u64map *map, uint64_t key, uint32_t id);
+
 /* Empty, with the room that it had. */
 void u64map__clear(struct u64map *map);
 

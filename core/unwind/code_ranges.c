@@ -108,6 +108,7 @@ static bool has_frames(const struct elf_file *file, uint64_t code_bytes)
 {
 	const Elf_Data *eh = elf_file__section(file, ".eh_frame", NULL);
 	const Elf_Data *debug = elf_file__section(file, ".debug_frame", NULL);
+
 	return ((eh ? eh->d_size : 0) + (debug ? debug->d_size : 0)) * FRAMES_SHARE >= code_bytes;
 }
 

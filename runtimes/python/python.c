@@ -25,7 +25,8 @@
 #define VERSIONS    "3.6 to 3.15"
 #define NATIVE_ONLY "Python frames will be missing, native frames are shown"
 
-#define TSS_KEYS_MAX	  1024 /* glibc's PTHREAD_KEYS_MAX; musl has less */
+#define TSS_KEYS_MAX 1024 /* glibc's PTHREAD_KEYS_MAX; musl has less */
+
 /* Two mutexes of 40 bytes and two condition variables of 48, and what lies between them */
 #define GIL_3_6_BYTES_MAX 1024
 
