@@ -21,6 +21,7 @@
 
 extern const char asset_workload_py_start[], asset_workload_rb_start[];
 extern const char asset_workload_pl_start[], asset_workload_js_start[];
+extern const char asset_workload_php_start[], asset_workload_php_end[];
 extern const char asset_Workload_java_start[], asset_Workload_java_end[];
 
 struct kind {
@@ -45,6 +46,11 @@ static const struct kind kinds[] = {
 	  .program = "perl",
 	  .arguments = { "-e", "%s" },
 	  .start = asset_workload_pl_start },
+	{ .runtime = "php",
+	  .program = "php",
+	  .arguments = { "-n", "-f", "%f" },
+	  .start = asset_workload_php_start,
+	  .end = asset_workload_php_end },
 	{ .runtime = "node",
 	  .program = "node",
 	  .arguments = { "-e", "%s" },

@@ -60,7 +60,7 @@ def check_samples(tables):
         lib.ok({("native", "tables", depth), ("native", "frame pointers", depth)} <= kinds,
                f"samples: native, depth {depth}", kinds)
     lib.ok(("native", "stack copies", 100) in kinds, "samples: native, by stack copies", kinds)
-    for runtime in "python", "ruby", "jvm", "perl", "node":
+    for runtime in "python", "ruby", "jvm", "perl", "php", "node":
         found = sorted(depth for kind, _, depth in kinds if kind.startswith(runtime + " "))
         lib.ok(found == [10, 500], f"samples: {runtime}", found, tables["samples"]["notes"])
     lib.ok(all(row["samples"] > 100 for row in rows), "samples: enough of them",
