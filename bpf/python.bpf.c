@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "bpf/kept_words.bpf.h"
 #include "bpf/python_gil.bpf.h"
 #include "bpf/python_tstate.bpf.h"
 
@@ -164,6 +165,55 @@ static __always_inline void chain__forget(struct python_state *state, struct scr
 	state->n = state->chain_n;
 }
 
+static __always_inline int proc__has_loop(const struct python_proc_rec *proc, __u64 pc)
+{
+	return pc - proc->loops[0].start < proc->loops[0].bytes ||
+	       pc - proc->loops[1].start < proc->loops[1].bytes;
+}
+
+struct loop_search {
+	const struct python_proc_rec *proc;
+	const struct scratch *scratch;
+	__u64 cfa; /* of the loop; 0: none found */
+};
+
+/* The index-th caller of the innermost native frame. */
+static long loop_step(__u32 index, void *ctx)
+{
+	struct loop_search *search = ctx;
+	const __u64 *words = search->scratch->words;
+	__u32 at = search->scratch->sample.n_kernel + 2 * (index + 1);
+
+	if (!proc__has_loop(search->proc, words[at & (SAMPLE_WORDS_MAX - 1)] - 1))
+		return 0;
+	search->cfa = words[(at + 1) & (SAMPLE_WORDS_MAX - 1)];
+	return 1;
+}
+
+/* A loop links its C frame a few instructions before it fills it in: till then what is there was
+ * left over from earlier calls, or is garbage. In Debian's builds of 3.11 that is true of both
+ * words, which are written at once. So while a loop begins, the C frame outside it is that of the
+ * next loop among the native frames, at the same distance from the CFA, or the thread's first. */
+static __always_inline void segment__begin(struct python_state *state, struct scratch *scratch)
+{
+	struct loop_search search = { .proc = &state->proc, .scratch = scratch };
+	const struct rec_sample *sample = &scratch->sample;
+	__u64 pc = scratch->interrupted[UNWIND_REG_PC], cfa;
+
+	if (pc - state->proc.loops[0].start >= PYTHON_LOOP_ENTRY_BYTES || !sample->n_native)
+		return;
+	cfa = scratch->words[(sample->n_kernel + 1) & (SAMPLE_WORDS_MAX - 1)];
+	if (state->cframe < scratch->interrupted[UNWIND_REG_RSP] || state->cframe >= cfa)
+		return; /* not linked yet */
+	kept__complete(scratch);
+	bpf_loop(sample->n_native - 1, loop_step, &search, 0);
+	if (search.cfa)
+		state->cframe_previous = search.cfa - (cfa - state->cframe);
+	else if (sample->flags & SAMPLE_COMPLETE)
+		state->cframe_previous = state->tstates[0] + state->proc.offsets.tstate_root_cframe;
+	state->begins = !search.cfa;
+}
+
 /* Starts with the thread's next state. Returns 1 if there is none. */
 static __always_inline int chain__start(struct python_state *state, struct scratch *scratch)
 {
@@ -175,7 +225,7 @@ static __always_inline int chain__start(struct python_state *state, struct scrat
 	}
 	tstate = state->tstates[state->next_tstate++ & (PYTHON_STATES_MAX - 1)];
 	state->segments = 0;
-	state->cframe = state->cframe_previous = 0;
+	state->cframe = state->cframe_previous = state->begins = 0;
 	state->chain_n = state->n;
 	state->chain_word = scratch->n_words;
 	if (read_user(&first, sizeof(first), tstate + state->proc.offsets.tstate_frame))
@@ -183,8 +233,11 @@ static __always_inline int chain__start(struct python_state *state, struct scrat
 	state->frame = first;
 	if (!has_cframes(state))
 		return 0;
-	if (first && !segment__start(state, first))
+	if (first && !segment__start(state, first)) {
+		if (state->next_tstate == 1)
+			segment__begin(state, scratch);
 		return 0;
+	}
 unreadable:
 	count(COUNT_WALK_NO_STATE);
 	return 1;
@@ -262,7 +315,7 @@ static __always_inline int chain__end(struct python_state *state, struct scratch
 	if (!segment__restart(state, scratch))
 		return 0;
 	/* None at all, or none outside of what segment__restart forgot */
-	if (state->n == state->chain_n && state->segments <= 1)
+	if (state->n == state->chain_n && (state->segments <= 1 || state->begins))
 		return chain__start(state, scratch);
 	count(COUNT_WALK_READ);
 	return 1;

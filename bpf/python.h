@@ -67,7 +67,8 @@ struct python_offsets {
 	 */
 	__u16 frame_copy; /* 32 bits */
 	__u16 code_copies;
-	__u16 pad[2];
+	__u16 tstate_root_cframe; /* a thread's outermost C frame, which is not a loop's */
+	__u16 pad;
 };
 _Static_assert(sizeof(struct python_offsets) == 56, "python_offsets");
 
@@ -100,6 +101,16 @@ enum python_state_kind {
 	PYTHON_STATE_TLS_OF_MODULE, /* the same in libpython: at state_at in tls_module's block */
 };
 
+/* The interpreter loop's code: the function, and its cold part. */
+#define PYTHON_LOOPS_MAX 2
+
+/* In so many bytes from its start a loop links its C frame and fills it in. */
+#define PYTHON_LOOP_ENTRY_BYTES 512
+
+struct python_loop {
+	__u64 start, bytes;
+};
+
 struct python_proc_rec { /* key: address space */
 	struct python_offsets offsets;
 	__u64 state_at;
@@ -112,10 +123,11 @@ struct python_proc_rec { /* key: address space */
 	__u32 tls_module;
 	struct c_library libc;
 	__u16 gil_conds[2]; /* its condition variables, relative to gil */
+	struct python_loop loops[PYTHON_LOOPS_MAX];
 	/* The kernel half's: */
 	__u32 several;	  /* are there further interpreters? */
 	__u64 checked_ns; /* when it looked for them last */
 };
-_Static_assert(sizeof(struct python_proc_rec) == 128, "python_proc_rec");
+_Static_assert(sizeof(struct python_proc_rec) == 168, "python_proc_rec");
 
 #endif

@@ -41,6 +41,7 @@ struct python_state {
 	__u32 chain_n;	  /* of them when the thread state's walk began ... */
 	__u32 chain_word; /* ... and words of the sample then */
 	__u32 segments;
+	__u32 begins; /* the thread's first loop does: maybe it has no frame yet */
 	__u32 complete, truncated;
 	__u64 checked_ns; /* the code object that code__intern gave last */
 	__u64 block[FRAME_BLOCK_WORDS];

@@ -308,6 +308,10 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 		.gil_bytes = image->gil_bytes,
 	};
 	memcpy(rec->gil_conds, image->gil_conds, sizeof(rec->gil_conds));
+	for (size_t i = 0; i < image->n_loops; i++)
+		rec->loops[i] =
+			(struct python_loop) { target->bias + image->loops[i].start,
+					       image->loops[i].end - image->loops[i].start };
 	rc = c_library__find(target->pid, target->file, &rec->libc);
 	if (rc)
 		return err__set(err, rc, "python: process %u: no walker for its C library",

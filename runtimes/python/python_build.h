@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "bpf/python.h"
 #include "core/elf/elf_file.h"
 #include "runtimes/common/x86_code.h"
 #include "runtimes/runtime.h"
@@ -29,7 +30,6 @@ int python_build__tls(const struct elf_file *file, struct x86_tls *ret);
 
 /* The ranges of the interpreter loop, _PyEval_EvalFrameDefault: its symbol's, and the cold part
  * that the compiler may have put elsewhere. Returns their number, at most 2; 0: none. */
-#define PYTHON_LOOPS_MAX 2
 size_t python_build__loops(const struct elf_file *file, struct runtime_range ret[PYTHON_LOOPS_MAX]);
 
 #endif

@@ -23,6 +23,13 @@ __u32 last_code = 0;
 
 static uint32_t space = 7; /* of what runs */
 static uint64_t futex;	   /* that it waits for; 0: it runs */
+
+/* Its native frames: pc, CFA; innermost first. The first one takes NATIVE_BYTES of the stack. */
+#define NATIVE_BYTES 64
+static uint64_t native[8][2];
+static size_t n_native;
+static bool native_cut; /* they do not reach the outermost one */
+
 static struct python_codes *names;
 static uint32_t n_codes;	 /* REC_CODE */
 static struct rec_code last_rec; /* of them */
@@ -67,6 +74,18 @@ static inline void walker__attach(const struct python_proc_rec *rec)
 	bpf_map_update_elem(&python_procs, &space, rec, 0);
 }
 
+/* Of the last sample's frames. */
+static inline const uint64_t *walker__words(void)
+{
+	return host.sample.words + 2 * host.sample.head.n_native;
+}
+
+static inline void push_native(uint64_t pc, uint64_t cfa)
+{
+	native[n_native][0] = pc;
+	native[n_native++][1] = cfa;
+}
+
 /* A sample of a thread with this fs base, its Python frames in host.sample and in `frames`. */
 static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 {
@@ -83,10 +102,17 @@ static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 	scratch->sample.object = futex;
 	scratch->proc.space = space;
 	scratch->n_words = 0;
+	scratch->sample.n_native = n_native;
+	for (size_t i = 0; i < n_native; i++)
+		scratch__push(scratch, native[i][0], native[i][1]);
+	if (n_native && !native_cut)
+		scratch->sample.flags |= SAMPLE_COMPLETE;
+	scratch->interrupted[UNWIND_REG_PC] = native[0][0] & ~NATIVE_EXACT;
+	scratch->interrupted[UNWIND_REG_RSP] = native[0][1] - NATIVE_BYTES;
 	host.task.thread.fsbase = fsbase;
 	walk_python(&ctx);
 	n_frames = host.sample.head.sections[0].n;
-	memcpy(frames, host.sample.words, n_frames * sizeof(*frames));
+	memcpy(frames, walker__words(), n_frames * sizeof(*frames));
 	n_frames = anchors__settle(frames, n_frames);
 }
 
@@ -105,7 +131,7 @@ static inline const char *chain(void)
 
 	*text = 0;
 	for (int i = host.sample.head.sections[0].n; i-- > 0 && n < sizeof(text);) {
-		uint64_t key = host.sample.words[2 * i];
+		uint64_t key = walker__words()[2 * i];
 
 		n += key == FRAME_ANCHOR
 			     ? snprintf(text + n, sizeof(text) - n, "|")

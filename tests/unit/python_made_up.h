@@ -255,7 +255,7 @@ static inline void make_tstate(uint64_t interp)
 	put(interp + o->interp_threads, tstate);
 	frame = cframe = n_loops = 0;
 	if (with_cframes())
-		set_cframe(make_cframe(0, 0));
+		set_cframe(tstate + o->tstate_root_cframe);
 }
 
 /* First in the list of interpreters. */

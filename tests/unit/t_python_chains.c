@@ -142,6 +142,46 @@ static void test_left_over(void)
 	ok(loses(COUNT_WALK_READ, 1, "", BROKEN), "3.%u: twice in a row is not for real", minor);
 }
 
+/* Native frames: the loop that begins, C functions, the loop that called them, and others. `what`:
+ * in both words of the C frame of the first one, which is linked. */
+static void test_not_filled_in(uint64_t what)
+{
+	uint64_t inside, outside;
+
+	reset(minor);
+	call_three();
+	inside = make(NATIVE_BYTES); /* stacks grow downwards */
+	enter();
+	call("callback");
+	outside = cframe;
+	put(inside + o->cframe_current_frame, what);
+	put(inside + o->cframe_current_frame + 8, what);
+	set_cframe(inside);
+	proc.loops[0] = (struct python_loop) { 0x10000, 0x8000 };
+	proc.loops[1] = (struct python_loop) { 0x5000, 0x100 }; /* its cold part */
+	walker__attach(&proc);
+	push_native(0x10020 | NATIVE_EXACT, inside + 40);
+	push_native(0x20000, outside + 16);
+	push_native(0x18001, outside + 24); /* just behind the loop */
+	push_native(0x5100, outside + 40);  /* behind a call at its very end */
+	push_native(0x10100, outside + 400);
+	run();
+	ok(walked("|;outer;middle;inner|;callback", SAMPLE_COMPLETE),
+	   "3.%u: a C frame with garbage, %#llx, in a loop that begins", minor,
+	   (unsigned long long)what);
+	ok(anchored(0, 1) && anchored(3, 0), "3.%u: the others keep their addresses", minor);
+	n_native = 3;
+	run();
+	ok(walked("", SAMPLE_COMPLETE), "3.%u: it is the thread's first loop, %#llx", minor,
+	   (unsigned long long)what);
+	native_cut = true;
+	run();
+	ok(walked("", BROKEN), "3.%u: who knows, if the native frames are cut, %#llx", minor,
+	   (unsigned long long)what);
+	native_cut = false;
+	n_native = 0;
+}
+
 static const uint64_t garbage[] = { NOWHERE, 1, 0xdeadbeefdeadbeef, ~0ULL, ~7ULL };
 
 static void test_garbage(uint64_t what)
@@ -395,8 +435,11 @@ int main(void)
 			test_left_over();
 			test_bad_cframes();
 		}
-		for (size_t i = 0; i < ARRAY_SIZE(garbage); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(garbage); i++) {
 			test_garbage(garbage[i]);
+			if (with_cframes())
+				test_not_filled_in(garbage[i]);
+		}
 		test_broken();
 		test_cycles();
 		test_depths();
