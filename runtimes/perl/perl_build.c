@@ -39,19 +39,26 @@ int perl_build__version(const struct elf_file *file, struct perl_number *ret)
 
 /* --- the interpreter --- */
 
-/* Perl_dowantarray (pp_ctl.c) begins with PL_curstackinfo: `mov disp32(%reg),%reg` with a register
- * that is not the stack's. */
-static bool reads_field(const struct elf_file *file, uint16_t offset)
+/* The first `mov disp32(%reg),%reg` with a register that is not the stack's. */
+static bool reads_field_first(const struct elf_file *file, const char *function, uint16_t offset)
 {
 	struct x86_stub stub;
 
-	if (x86_stub__read(file, "Perl_dowantarray", &stub))
+	if (x86_stub__read(file, function, &stub))
 		return false;
 	for (size_t i = 0; i + 7 <= stub.size; i++)
 		if ((stub.code[i] & 0xf8) == 0x48 && stub.code[i + 1] == 0x8b &&
 		    (stub.code[i + 2] & 0xc0) == 0x80 && (stub.code[i + 2] & 7) != 4)
 			return x86_stub__value(&stub, i + 3) == offset;
 	return false;
+}
+
+/* Perl_block_gimme (pp_ctl.c) begins with PL_curstackinfo. Perl_dowantarray, which calls it, has it
+ * inside in a program, but not in a shared library. */
+static bool reads_field(const struct elf_file *file, uint16_t offset)
+{
+	return reads_field_first(file, "Perl_dowantarray", offset) ||
+	       reads_field_first(file, "Perl_block_gimme", offset);
 }
 
 static const char *place_variables(const struct elf_file *file, struct perl_place *ret)
@@ -146,7 +153,10 @@ static size_t add_function(const struct x86_functions *functions, const struct e
 
 size_t perl_build__loops(const struct elf_file *file, struct runtime_range ret[PERL_LOOPS_MAX])
 {
-	static const char *const runners[] = { "Perl_runops_standard", "Perl_runops_debug" };
+	/* A program that Perl is embedded in evaluates a text without a loop (eval_sv in perl.c
+	 * calls it by itself), until it is compiled. */
+	static const char *const runners[] = { "Perl_runops_standard", "Perl_runops_debug",
+					       "Perl_pp_entereval" };
 	static const char *const callers[] = { "Perl_pp_entertry", "Perl_pp_entereval",
 					       "Perl_pp_require" };
 	struct x86_functions functions;
