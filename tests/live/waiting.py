@@ -231,6 +231,11 @@ def same_frames(got, want):
         a == b if a.endswith("_[k]") else gate.is_frame(a, b) for a, b in zip(got, want))
 
 
+def is_in_loop(pid):
+    """All is attached when braid first waits for something to happen."""
+    return (syscall_of(pid, pid) or (None,))[0] == POLL
+
+
 def record(events, *pids, options=()):
     """braid, once it samples."""
     file = gate.path(f"{len(gate.running.processes)}.db")
@@ -238,9 +243,7 @@ def record(events, *pids, options=()):
     braid = gate.start(gate.BRAID, "record", "-e", events, *options, "-p", ",".join(map(str, pids)),
                        "-o", file, stderr=gate.subprocess.PIPE)
     gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
-    # All is attached when it first waits for something to happen.
-    gate.wait_until(lambda: braid.poll() is not None or
-                    (syscall_of(braid.pid, braid.pid) or (None,))[0] == POLL, "the loop")
+    gate.wait_until(lambda: braid.poll() is not None or is_in_loop(braid.pid), "the loop")
     braid.file, braid.asked_ns = file, asked_ns
     return braid
 
