@@ -300,5 +300,6 @@ def check_long(name, recording, tid, waits, calls, is_stack):
     gate.equal({sample.state for sample in samples}, {BLOCKED}, f"{name}: blocked")
     gate.ok({sample.syscall for sample in samples} <= set(calls), f"{name}: the system call",
             *(sample.syscall for sample in samples))
+    # More than one: CPython calls a C function by another way when it has done so some times.
     stacks = recording.user_stacks(samples)
-    gate.ok(len(stacks) == 1 and is_stack(stacks[0]), f"{name}: the stack", *stacks)
+    gate.ok(stacks and all(map(is_stack, stacks)), f"{name}: the stack", *stacks)
