@@ -346,7 +346,8 @@ const struct doctor_check doctor_checks[] = {
 	  "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and later have it)",
 	  true },
 	{ "perf events", check_perf_event,
-	  "run as root, or with CAP_PERFMON; in a container, allow perf_event_open in its seccomp "
+	  "run as root, or with CAP_PERFMON and, on Debian's kernels, sysctl "
+	  "kernel.perf_event_paranoid=2; in a container, allow perf_event_open in its seccomp "
 	  "profile",
 	  true },
 	{ "ring buffer", check_ring_buffer, "Linux 5.8 or later, and CAP_BPF", true },

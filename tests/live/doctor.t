@@ -3,6 +3,7 @@
 """The systemd unit's capabilities, less one at a time: what doctor says of it, row by row, is what
 `record` then does with targets of each kind. (docs/privileges.md)"""
 
+import atexit
 import os
 import re
 import shutil
@@ -214,6 +215,30 @@ def check_probes(targets):
             (not result.status or why in result.err), "as the unit: record -e alloc:malloc", result)
 
 
+def check_paranoid():
+    """Debian's kernels take CAP_SYS_ADMIN for perf events, unless this is 2 or less."""
+    file = "/proc/sys/kernel/perf_event_paranoid"
+    with open(file, encoding="ascii") as setting:
+        before = setting.read().strip()
+    if int(before) <= 2:
+        return
+    row = doctor(ALL)[1]["perf events"]
+    if row[0] != "ok":
+        check_row("paranoid", "perf events", row, "MISSING",
+                  f"not permitted to sample all CPUs: kernel.perf_event_paranoid is {before}, by which this "
+                  "kernel asks for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, or run as root "
+                  "(sudo)", r"sysctl kernel\.perf_event_paranoid=2")
+        result = braid(ALL, "record", "-o", "never.db", "-d", "0.1", "-a")
+        gate.equal(result, (1, "", f"braid: {row[1]}\n"), "paranoid: record -a")
+    atexit.register(write, file, before)
+    write(file, "2")
+
+
+def write(file, text):
+    with open(file, "w", encoding="ascii") as setting:
+        setting.write(text)
+
+
 gate.need_root()
 gate.need_program(PYTHON)
 ROOM = capabilities.room("room")
@@ -223,6 +248,7 @@ gate.equal(set(ALL), {*ROWS, *REFUSED}, "the unit: each capability has its row")
 # With kptr_restrict 2 nobody sees them, and with 0 perhaps everybody.
 SYMBOLS = (hidden_without(("bpf", "perfmon"), "/proc/kallsyms", "^0{16} [tT] ") and
            not hidden_without(ALL, "/proc/kallsyms", "^0{16} [tT] "))
+check_paranoid()
 LIMITS = {row for row, (state, *_) in doctor(ALL)[1].items() if state == "limited"}
 gate.ok(LIMITS <= {"probes", "BPF statistics"}, "as the unit: nothing but probes is limited", LIMITS)
 TARGETS = start_targets()
