@@ -62,6 +62,9 @@ static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 	return outside || !(task->flags & PF_KTHREAD || is_in_syscall(task));
 }
 
+extern const volatile __u32
+	cfg_targets_only; /* nothing is shown of others, who may be another user's */
+
 /* The sample of the thread that wakes another one. */
 static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, __u64 now_ns,
 						    const struct task_struct *wakee)
@@ -75,7 +78,8 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 		return scratch;
 	/* An interrupt, or a process that is no target: the kernel's frames tell what is to be
 	 * told, and it is shown beside the thread that is woken. */
-	if ((sample_until_ns && now_ns >= sample_until_ns) || !target__is_any(wakee, wakee_tgid))
+	if ((sample_until_ns && now_ns >= sample_until_ns) || !target__is_any(wakee, wakee_tgid) ||
+	    (cfg_targets_only && !interrupt))
 		return NULL;
 	proc = target__get((__u64)wakee, wakee_tgid);
 	if (!proc)

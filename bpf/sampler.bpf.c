@@ -10,6 +10,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 const volatile __u32 cfg_ring_wakeup_bytes = 1 << 20;
 const volatile __u32 cfg_pidns_ino = 0;
+const volatile __u32 cfg_targets_only = 0;
 const volatile __u32 cfg_locks = 0;
 const volatile __u32 cfg_slots = 1;
 

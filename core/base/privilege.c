@@ -21,8 +21,8 @@ static const struct privilege_need needs[PRIVILEGES_N] = {
 	[PRIVILEGE_EVENTS] = { CAP_PERFMON, true, "samples of all processes",
 			       "nothing can be recorded" },
 	[PRIVILEGE_PROBES] = { CAP_SYS_ADMIN, true, "probes in programs",
-			       "`calls`, `probes -p`, `bench` and `record --source probes` do not "
-			       "work" },
+			       "`calls`, `probes -p`, `bench`, `record --source probes` and events "
+			       "of probes (docs/privileges.md) do not work" },
 	[PRIVILEGE_STATISTICS] = { CAP_SYS_ADMIN, true, "the cost of probes",
 				   "--max-overhead limits no probes" },
 	[PRIVILEGE_PROCESSES] = { CAP_SYS_PTRACE, false,
@@ -133,6 +133,32 @@ void privilege__names(uint32_t privileges, char *ret, size_t size)
 	list(capabilities_of(privileges), ret, size);
 }
 
+/* The number in a file of /proc/sys; -1: it is not there. */
+static int setting(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	int value = -1;
+
+	if (file && fscanf(file, "%d", &value) != 1)
+		value = -1;
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* Debian's kernels have a patch by which perf_event_open takes CAP_SYS_ADMIN where this is above 2,
+ * as it is by default (debian/patches/features/all/security-perf-allow-further-restriction-of-
+ * perf_event_open.patch). 0: it is not that. */
+static int forbids_events(uint32_t wanted)
+{
+	int paranoid = setting("/proc/sys/kernel/perf_event_paranoid");
+
+	return wanted == 1U << PRIVILEGE_EVENTS && paranoid > 2 &&
+			       !(effective() >> CAP_SYS_ADMIN & 1)
+		       ? paranoid
+		       : 0;
+}
+
 int privilege__explain(uint32_t wanted, const char *what, struct err *err)
 {
 	uint32_t missing = privilege__missing(wanted);
@@ -150,6 +176,13 @@ int privilege__explain(uint32_t wanted, const char *what, struct err *err)
 				"not permitted %s: user %u lacks %s: run as root (sudo), or with "
 				"that (`braid doctor` says how)",
 				what, geteuid(), names);
+	if (forbids_events(wanted))
+		return err__set(
+			err, -EPERM,
+			"not permitted %s: kernel.perf_event_paranoid is %d, by which this "
+			"kernel asks for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, "
+			"or run as root (sudo)",
+			what, forbids_events(wanted));
 	return err__set(err, -EPERM,
 			"not permitted %s, though user %u has %s: a container's seccomp profile, a "
 			"security module or the kernel's lockdown forbids it",
@@ -233,19 +266,9 @@ void privilege__keep_for_recording(void)
 	keep(capabilities_of((1U << PRIVILEGES_N) - 1) | OTHERS_KEPT);
 }
 
-static char kptr_restrict(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/kptr_restrict", "re");
-	int c = file ? getc(file) : EOF;
-
-	if (file)
-		fclose(file);
-	return c == EOF ? '?' : c;
-}
-
 void privilege__why_hidden(char *ret, size_t size)
 {
-	if (kptr_restrict() == '2')
+	if (setting("/proc/sys/kernel/kptr_restrict") == 2)
 		snprintf(ret, size,
 			 "the kernel hides their addresses from everybody: sysctl "
 			 "kernel.kptr_restrict=1");

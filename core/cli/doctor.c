@@ -6,9 +6,12 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/privilege.h"
@@ -33,8 +36,18 @@ static int check_machine(char *detail, size_t size)
 
 static int check_privilege(char *detail, size_t size)
 {
+	uint32_t missing = privilege__missing(TO_RECORD);
+	char names[100];
+	size_t length;
+
 	privilege__own(detail, size);
-	return privilege__missing(TO_RECORD) ? -EPERM : 0;
+	if (!missing)
+		return 0;
+	privilege__names(missing, names, sizeof(names));
+	length = strlen(detail);
+	snprintf(detail + length, size - length, ": it lacks %s, without which %s", names,
+		 privilege__need(PRIVILEGE_LOAD)->without);
+	return -EPERM;
 }
 
 /* 0 if it has the capability. */
@@ -52,9 +65,63 @@ static int check_capability(enum privilege privilege, char *detail, size_t size)
 	return missing ? -EPERM : 0;
 }
 
+/* Until one is killed: not dumpable, which is as if it were another user's. */
+static pid_t start_hidden(void)
+{
+	int ready[2];
+	pid_t child;
+	char c;
+
+	if (pipe2(ready, O_CLOEXEC))
+		return -1;
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_DUMPABLE, 0);
+		close(ready[0]);
+		close(ready[1]);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (child > 0 && read(ready[0], &c, 1) != 0) { /* its end, when the child has closed it */
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		child = -1;
+	}
+	close(ready[0]);
+	return child;
+}
+
+/* Since Linux 6.15 or so CAP_PERFMON suffices for mappings. */
+static bool reads_mappings_of_others(void)
+{
+	pid_t child = start_hidden();
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", child);
+	fd = child < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
 static int check_processes(char *detail, size_t size)
 {
-	return check_capability(PRIVILEGE_PROCESSES, detail, size);
+	int ret = check_capability(PRIVILEGE_PROCESSES, detail, size);
+
+	if (ret && !reads_mappings_of_others())
+		snprintf(detail, size,
+			 "user %u lacks CAP_SYS_PTRACE, without which this kernel shows nothing of "
+			 "other users' processes: they cannot be recorded",
+			 geteuid());
+	return ret;
 }
 
 static int check_unreadable(char *detail, size_t size)
@@ -115,12 +182,12 @@ static int check_btf(char *detail, size_t size)
 	return 0;
 }
 
-static void denied(int code, enum privilege privilege, const char *what, char *detail, size_t size)
+static void denied(int code, uint32_t privileges, const char *what, char *detail, size_t size)
 {
 	struct err err = {};
 
 	if (code == -EPERM || code == -EACCES)
-		privilege__explain(1U << privilege, what, &err);
+		privilege__explain(privileges, what, &err);
 	else
 		err__set(&err, code, "%s", strerror(-code));
 	snprintf(detail, size, "%s", err.text);
@@ -132,7 +199,7 @@ static int check_perf_event(char *detail, size_t size)
 
 	if (fd < 0) {
 		code = fd;
-		denied(code, PRIVILEGE_EVENTS, "to sample all CPUs", detail, size);
+		denied(code, 1U << PRIVILEGE_EVENTS, "to sample all CPUs", detail, size);
 	} else {
 		snprintf(detail, size, "cpu-clock on every CPU");
 		close(fd);
@@ -146,7 +213,7 @@ static int check_ring_buffer(char *detail, size_t size)
 
 	if (fd < 0) {
 		code = -errno;
-		denied(code, PRIVILEGE_LOAD, "to make BPF maps", detail, size);
+		denied(code, 1U << PRIVILEGE_LOAD, "to make BPF maps", detail, size);
 	} else {
 		snprintf(detail, size, "available");
 		close(fd);
@@ -154,10 +221,31 @@ static int check_ring_buffer(char *detail, size_t size)
 	return code;
 }
 
+/* libbpf takes a refusal of the kernel's for an answer, so it is tried first whether it lets ask.
+ */
+static int may_ask(void)
+{
+	static const struct bpf_insn nothing[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	int fd = bpf_prog_load(BPF_PROG_TYPE_PERF_EVENT, "doctor", "GPL", nothing,
+			       ARRAY_SIZE(nothing), NULL);
+	int ret = fd < 0 ? -errno : 0;
+
+	close_fd(&fd);
+	return ret;
+}
+
 static int check_helper(enum bpf_func_id id, const char *name, char *detail, size_t size)
 {
-	int ret = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, id, NULL);
+	int ret = may_ask();
 
+	if (ret) {
+		denied(ret, TO_RECORD, "to load BPF programs", detail, size);
+		return ret;
+	}
+	ret = libbpf_probe_bpf_helper(BPF_PROG_TYPE_PERF_EVENT, id, NULL);
 	snprintf(detail, size, "%s %s", name, ret == 1 ? "available" : "missing");
 	return ret == 1 ? 0 : ret < 0 ? ret : -ENOTSUP;
 }
@@ -258,12 +346,13 @@ const struct doctor_check doctor_checks[] = {
 	  "a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian 12, Ubuntu 22.04 and later have it)",
 	  true },
 	{ "perf events", check_perf_event,
-	  "run as root, or with CAP_PERFMON; in a container, allow perf_event_open in its seccomp "
+	  "run as root, or with CAP_PERFMON and, on Debian's kernels, sysctl "
+	  "kernel.perf_event_paranoid=2; in a container, allow perf_event_open in its seccomp "
 	  "profile",
 	  true },
 	{ "ring buffer", check_ring_buffer, "Linux 5.8 or later, and CAP_BPF", true },
-	{ "BPF loops", check_loop, "Linux 5.17 or later, and CAP_BPF", true },
-	{ "user registers", check_user_regs, "Linux 5.15 or later, and CAP_BPF", true },
+	{ "BPF loops", check_loop, "Linux 5.17 or later, and the privilege above", true },
+	{ "user registers", check_user_regs, "Linux 5.15 or later, and the privilege above", true },
 	{ "BPF programs", check_load, "see the lines above; else report this text", true },
 	{ "probes", check_probes, WITH_CAPABILITY, false },
 	{ "BPF statistics", check_statistics, WITH_CAPABILITY, false },

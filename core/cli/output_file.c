@@ -170,14 +170,15 @@ static int set_mode(int fd, const struct stat *old)
 
 static int open_beside(struct output_file *file, const struct stat *old, struct err *err)
 {
-	int fd = file_beside__create(file->path, &file->beside), code;
+	int code = file_beside__create(file->path, &file->beside), fd;
 
-	if (fd < 0)
-		return err__set(err, fd, "cannot write %s: no file can be made beside it: %s",
-				file->path, strerror(-fd));
-	watch_signals(file->beside);
-	code = set_mode(fd, old);
-	file->stream = code ? NULL : fdopen(fd, "w");
+	if (code)
+		return err__set(err, code, "cannot write %s: no file can be made beside it: %s",
+				file->path, strerror(-code));
+	watch_signals(file->beside.name);
+	code = set_mode(file->beside.fd, old);
+	fd = code ? -1 : fcntl(file->beside.fd, F_DUPFD_CLOEXEC, 0);
+	file->stream = fd < 0 ? NULL : fdopen(fd, "w");
 	if (file->stream)
 		return 0;
 	code = code ? code : -errno;
@@ -227,13 +228,12 @@ int output_file__close(struct output_file *file, int code)
 		code = -errno;
 	if (file->stream && file->stream != stdout && fclose(file->stream) && !code)
 		code = -errno;
-	if (file->beside && !code && rename(file->beside, file->path))
-		code = -errno;
-	if (file->beside && code)
-		unlink(file->beside);
-	if (file->beside)
+	if (file->path && !code)
+		code = file_beside__replace(&file->beside, file->path);
+	if (file->path) {
+		file_beside__done(&file->beside);
 		unwatch_signals();
-	free(file->beside);
+	}
 	free(file->path);
 	*file = (struct output_file) {};
 	return code;

@@ -6,10 +6,11 @@
 #include <stdio.h>
 
 #include "core/base/err.h"
+#include "core/base/file_beside.h"
 
 /* The file that -o names. What is written goes to a new file beside it, which takes its place when
- * it is whole: until then, and if anything fails, what was there stays as it was. A signal that
- * ends the program removes the new file.
+ * it is whole: until then, and if anything fails, what was there stays as it was, and nothing of
+ * the new file.
  *
  * A file that is replaced hands on its mode, and its owner as far as one may give files away. A
  * symbolic link stays, and what it leads to is replaced. Directories, links that lead nowhere and
@@ -18,7 +19,8 @@
  * is written into. Where the path is what standard output is already, that is written to. */
 struct output_file {
 	FILE *stream;
-	char *path, *beside; /* private; NULL: nothing to rename */
+	char *path; /* private; NULL: there is no new file */
+	struct file_beside beside;
 };
 
 /* Looks without writing anything, so that long work is not begun in vain. 0 or a negative errno. */

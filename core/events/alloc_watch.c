@@ -130,13 +130,8 @@ void alloc_watch__begin_limit(struct alloc_watch *watch, double percent)
 	watch->percent = percent;
 	watch->trap_ns = ASSUMED_NS;
 	if (percent > 0) {
-		watch->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-		if (watch->stats_fd < 0)
-			snprintf(watch->event->note, sizeof(watch->event->note),
-				 "no limit is kept: the kernel's BPF statistics are unavailable: "
-				 "%s",
-				 strerror(errno));
-		else if (!trap__measure(1U << trap, &costs, &ignored))
+		watch->stats_fd = event__open_statistics(watch->event);
+		if (watch->stats_fd >= 0 && !trap__measure(1U << trap, &costs, &ignored))
 			watch->trap_ns = costs.ns[trap];
 	}
 	windows__init(&watch->windows, watch->stats_fd < 0 ? 0 : percent,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/events/event.h"
 
+#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -40,6 +41,23 @@ int event__attach_raw(struct event *event, const char *program, const char *trac
 		return err__set(err, ret, "cannot attach to the tracepoint %s: %s", tracepoint,
 				strerror(-ret));
 	return event__add_link(event, link, -1, err);
+}
+
+int event__open_statistics(struct event *event)
+{
+	int fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	struct err err = {};
+
+	if (fd >= 0)
+		return fd;
+	if (errno == EPERM)
+		privilege__explain(1U << PRIVILEGE_STATISTICS,
+				   "to read the kernel's BPF statistics", &err);
+	else
+		err__set(&err, -errno, "the kernel's BPF statistics are unavailable: %s",
+			 strerror(errno));
+	snprintf(event->note, sizeof(event->note), "no limit is kept: %.370s", err.text);
+	return -1;
 }
 
 /* For tests: as on a kernel without any tracepoint that a kind could do without. */

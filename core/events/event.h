@@ -171,6 +171,10 @@ int event__attach_raw(struct event *event, const char *program, const char *trac
 /* Those that it runs on this kernel; NULL: its type's own trigger. */
 const struct chain_program *event_kind__programs(const struct event_kind *kind);
 
+/* The kernel's, of what BPF programs cost: a descriptor that switches them on. -1: there are none,
+ * and the event's note says that no limit is kept, and why. */
+int event__open_statistics(struct event *event);
+
 /* Runs `program` by the clock of each CPU, every event->period_ns. */
 int event__attach_clock(struct event *event, const struct bpf_program *program, struct err *err);
 int event__slow_clock(struct event *event, uint32_t slowdown); /* as event_kind.slow_down */

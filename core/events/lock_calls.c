@@ -109,13 +109,9 @@ static void begin_limit(struct event *event, const struct event_place *place)
 	calls->percent = place->max_overhead_percent;
 	if (calls->percent <= 0)
 		return;
-	calls->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	if (calls->stats_fd < 0) {
-		snprintf(event->note, sizeof(event->note),
-			 "no limit is kept: the kernel's BPF statistics are unavailable: %s",
-			 strerror(errno));
+	calls->stats_fd = event__open_statistics(event);
+	if (calls->stats_fd < 0)
 		return;
-	}
 	calls->entry_ns = calls->return_ns = ASSUMED_NS;
 	if (!trap__measure(1U << TRAP_STEP | 1U << TRAP_RETURN, &costs, &ignored)) {
 		calls->entry_ns = costs.ns[TRAP_STEP];

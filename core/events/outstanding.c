@@ -140,11 +140,7 @@ static void begin_limit(struct event *event, const struct event_place *place)
 		outstanding->programs[i].trap_ns = ASSUMED_NS;
 	if (outstanding->percent <= 0)
 		return;
-	outstanding->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	if (outstanding->stats_fd < 0)
-		snprintf(event->note, sizeof(event->note),
-			 "no limit is kept: the kernel's BPF statistics are unavailable: %s",
-			 strerror(errno));
+	outstanding->stats_fd = event__open_statistics(event);
 	if (outstanding->stats_fd < 0 || trap__measure(wanted, &costs, &ignored))
 		return;
 	/* A return's is over that of the entry. */

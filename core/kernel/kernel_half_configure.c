@@ -9,6 +9,7 @@
 #include "bpf/outstanding.h"
 #include "bpf/probe_rec.h"
 #include "bpf/waiting.h"
+#include "core/base/privilege.h"
 #include "core/base/util.h"
 
 #define RING_BYTES	  (16U << 20)
@@ -142,6 +143,7 @@ int kernel_half__configure(struct kernel_half *half)
 	skel->rodata->cfg_known_sets = KNOWN_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
+	skel->rodata->cfg_targets_only = privilege__is_lent();
 	skel->rodata->cfg_locks = 1;
 	skel->rodata->cfg_outstanding = half->opts.outstanding;
 	if (!err)

@@ -239,26 +239,22 @@ static int write_all(const struct push_state *state, int fd)
 
 int push_state__save(struct push_state *state, struct err *err)
 {
-	char *beside = NULL;
-	int fd = file_beside__create(state->path, &beside);
-	int ret = fd < 0 ? fd : 0;
+	struct file_beside file;
+	int ret = file_beside__create(state->path, &file);
 
-	if (!ret && flock(fd, LOCK_EX | LOCK_NB))
+	if (!ret && flock(file.fd, LOCK_EX | LOCK_NB))
 		ret = -errno;
 	if (!ret)
-		ret = write_all(state, fd);
-	if (!ret && rename(beside, state->path))
-		ret = -errno;
-	if (ret && beside)
-		unlink(beside);
-	free(beside);
-	if (ret) {
-		close_fd(&fd);
-		return err__set(err, ret, "cannot write %s: %s", state->path, strerror(-ret));
+		ret = write_all(state, file.fd);
+	if (!ret)
+		ret = file_beside__replace(&file, state->path);
+	if (!ret) {
+		close_fd(&state->fd);
+		state->fd = file.fd;
+		file.fd = -1;
 	}
-	close_fd(&state->fd);
-	state->fd = fd;
-	return 0;
+	file_beside__done(&file);
+	return ret ? err__set(err, ret, "cannot write %s: %s", state->path, strerror(-ret)) : 0;
 }
 
 /* ---- entries ---- */

@@ -151,19 +151,18 @@ static int check_file(const char *path, struct err *err)
 /* Whoever collects metrics is another user, and there is nothing in them of what is profiled. */
 static int write_file(const char *path, const char *text)
 {
-	char *beside = NULL;
+	struct file_beside file;
 	size_t size = strlen(text);
-	int fd = file_beside__create(path, &beside), ret = fd < 0 ? fd : 0;
-	ssize_t written = ret ? 0 : write(fd, text, size);
+	int ret = file_beside__create(path, &file);
+	ssize_t written = ret ? 0 : write(file.fd, text, size);
 
 	if (!ret && written >= 0 && written < (ssize_t)size)
 		ret = -ENOSPC;
-	else if (!ret && (written < 0 || fchmod(fd, 0644) || rename(beside, path)))
+	else if (!ret && (written < 0 || fchmod(file.fd, 0644)))
 		ret = -errno;
-	if (ret && fd >= 0)
-		unlink(beside);
-	close_fd(&fd);
-	free(beside);
+	if (!ret)
+		ret = file_beside__replace(&file, path);
+	file_beside__done(&file);
 	return ret;
 }
 

@@ -163,19 +163,33 @@ static int cannot_create(const struct recording_db *db, sqlite3 *sqlite, int cod
 			strerror(-ret));
 }
 
-/* SQLite knows a file and its journal by name: it is closed before the file takes its place. */
+/* SQLite knows a file and its journal by name, and this one has none yet: what it is to hold is
+ * made in memory. */
 static int create_file(struct recording_db *db, bool force, struct err *err)
 {
 	sqlite3 *sqlite = NULL;
+	sqlite3_int64 size = 0, written = 0;
+	unsigned char *bytes = NULL;
 	int code = recording_file__claim(db->path, force, &db->claim, err);
 
 	if (code)
 		return code;
-	code = open_database(db->claim.beside, &sqlite);
+	code = open_database(NULL, &sqlite);
 	if (!code)
 		code = write_schema(sqlite);
-	if (code)
+	if (!code) {
+		bytes = sqlite3_serialize(sqlite, "main", &size, 0);
+		code = bytes ? 0 : SQLITE_NOMEM;
+	}
+	if (code) {
 		code = cannot_create(db, sqlite, code, err);
+	} else {
+		written = write(db->claim.file.fd, bytes, size);
+		code = written == size ? 0 : written < 0 ? -errno : -ENOSPC;
+		if (code)
+			err__set(err, code, "cannot create %s: %s", db->path, strerror(-code));
+	}
+	sqlite3_free(bytes);
 	sqlite3_close(sqlite);
 	return code;
 }
@@ -184,7 +198,8 @@ int recording_db__create(struct recording_db *db, const char *path, bool force, 
 {
 	int code;
 
-	*db = (struct recording_db) { .claim = { .fd = -1 }, .path = path ? strdup(path) : NULL };
+	*db = (struct recording_db) { .claim = { .file = { .fd = -1 } },
+				      .path = path ? strdup(path) : NULL };
 	if (path && !db->path)
 		return err__set(err, -ENOMEM, "out of memory");
 	if (path)

@@ -251,16 +251,15 @@ int recording_file__claim(const char *path, bool force, struct recording_claim *
 	struct flock mark = writer_mark();
 	int code = check(path, force, err);
 
-	*ret = (struct recording_claim) { .fd = -1, .force = force };
+	*ret = (struct recording_claim) { .file = { .fd = -1 }, .force = force };
 	if (code < 0)
 		return code;
-	code = file_beside__create(path, &ret->beside);
-	if (code < 0)
+	code = file_beside__create(path, &ret->file);
+	if (code)
 		return err__set(err, code, "cannot create %s: %s", path, strerror(-code));
-	ret->fd = code;
-	sudo_user__give(ret->fd);
+	sudo_user__give(ret->file.fd);
 	/* Where the file system has no locks, two recorders at once go unnoticed. */
-	fcntl(ret->fd, F_OFD_SETLK, &mark);
+	fcntl(ret->file.fd, F_OFD_SETLK, &mark);
 	return 0;
 }
 
@@ -310,10 +309,8 @@ int recording_file__place(const char *path, struct recording_claim *claim, struc
 	claim->keep = there == THERE_RECORDING;
 	if (there != THERE_NOTHING)
 		ret = set_aside(path, claim);
-	/* Without the flag where the file system has none. */
-	if (!ret && renameat2(AT_FDCWD, claim->beside, AT_FDCWD, path, RENAME_NOREPLACE) &&
-	    (errno != EINVAL || rename(claim->beside, path)))
-		ret = -errno;
+	if (!ret)
+		ret = file_beside__place(&claim->file, path);
 	if (ret)
 		return err__set(err, ret, "cannot create %s: %s", path, strerror(-ret));
 	claim->placed = true;
@@ -340,20 +337,18 @@ int recording_file__settle(const char *path, struct recording_claim *claim, stru
 
 void recording_file__release(const char *path, struct recording_claim *claim)
 {
-	const char *ours = claim->placed ? path : claim->beside;
-	char *journal = ours ? with_suffix(ours, "-journal") : NULL;
+	char *journal = claim->placed ? with_suffix(path, "-journal") : NULL;
 
 	if (!claim->settled && journal)
 		unlink(journal);
-	if (!claim->settled && ours)
-		unlink(ours);
+	if (!claim->settled && claim->placed)
+		unlink(path);
 	if (!claim->settled && claim->aside && access(path, F_OK)) /* nobody else was faster */
 		move(claim->aside, path);
 	free(journal);
 	free(claim->aside);
-	free(claim->beside);
-	close_fd(&claim->fd);
-	*claim = (struct recording_claim) { .fd = -1 };
+	file_beside__done(&claim->file);
+	*claim = (struct recording_claim) { .file = { .fd = -1 } };
 }
 
 char *recording_file__sqlite_path(const char *path)

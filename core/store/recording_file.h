@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
+#include "core/base/file_beside.h"
 
 /* The file of a recording seen from outside: is it one, may it be replaced. */
 
@@ -19,14 +20,13 @@ bool recording_file__is_being_written(const char *path);
 /* A new recording on its way to its place. What is there stays until the first commit has
  * succeeded, so that a failed start changes nothing. */
 struct recording_claim {
-	int fd;	      /* of the new file; SQLite's locks on it are lost when it is closed */
-	char *beside; /* where the new file is until it is placed */
-	char *aside;  /* where what was at the path is since; NULL: nothing was there */
+	struct file_beside file; /* the new one; SQLite's locks on it are lost when it is closed */
+	char *aside;		 /* where what was at the path is since; NULL: nothing was there */
 	bool force, keep, placed, settled; /* private */
 };
 
 /* Looks whether a recording may take the place, as recording__create promises, creates an empty
- * file beside it, mode 0600, and marks it as being written; the mark lasts as long as the claim.
+ * file for it, mode 0600, and marks it as being written; the mark lasts as long as the claim.
  * Whatever it returns, recording_file__release has to follow. */
 int recording_file__claim(const char *path, bool force, struct recording_claim *ret,
 			  struct err *err);

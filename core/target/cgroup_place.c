@@ -81,6 +81,10 @@ struct search {
 	unsigned n_others; /* that do not */
 	bool exact;
 	char list[400];
+	/* Called so by no rule, with processes that have file systems of their own. */
+	unsigned n_bare;
+	uint64_t bare_id;
+	char bare_path[CGROUP_PATH_BYTES];
 };
 
 static void list(struct search *search, const char *name)
@@ -90,14 +94,57 @@ static void list(struct search *search, const char *name)
 	snprintf(search->list + len, sizeof(search->list) - len, "%s%.64s", len ? ", " : "", name);
 }
 
+static bool mount_namespace(const char *pid, uint64_t *ret)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/ns/mnt", pid);
+	if (stat(path, &st))
+		return false;
+	*ret = st.st_ino;
+	return true;
+}
+
+/* Has its first process a mount namespace that is neither braid's nor init's, if one may look at
+ * that? Where one may not look at the process (CAP_SYS_PTRACE), nothing says that it is a
+ * container's. */
+static bool has_own_files(const char *path)
+{
+	uint64_t own, init, its;
+	char name[CGROUP_PATH_BYTES + 16], pid[24] = "";
+	FILE *procs;
+
+	snprintf(name, sizeof(name), "%s/cgroup.procs", path);
+	procs = fopen(name, "re");
+	if (procs && fscanf(procs, "%20s", pid) != 1)
+		pid[0] = '\0';
+	if (procs)
+		fclose(procs);
+	return pid[0] && mount_namespace("self", &own) && mount_namespace(pid, &its) &&
+	       its != own && !(mount_namespace("1", &init) && its == init);
+}
+
+static void consider_bare(struct search *search, const FTSENT *entry, uint64_t id)
+{
+	if (strcmp(entry->fts_name, search->text) != 0 || !container__may_be_called(search->text) ||
+	    !has_own_files(entry->fts_path))
+		return;
+	search->n_bare++;
+	search->bare_id = id;
+	snprintf(search->bare_path, sizeof(search->bare_path), "%s", entry->fts_path);
+}
+
 static void consider(struct search *search, const FTSENT *entry, uint64_t id)
 {
 	char name[CONTAINER_BYTES];
 	bool exact;
 
 	if (!container__is_cgroup(entry->fts_level > 1 ? entry->fts_parent->fts_name : "",
-				  entry->fts_name, name))
+				  entry->fts_name, name)) {
+		consider_bare(search, entry, id);
 		return;
+	}
 	exact = !strcmp(name, search->text);
 	if (strncmp(name, search->text, strlen(search->text)) != 0) {
 		if (++search->n_others <= LISTED_MAX && !search->n)
@@ -138,6 +185,17 @@ int cgroup_place__find_container(const char *text, struct cgroup_place *ret, cha
 		fts_close(tree);
 	if (search.n == 1)
 		return 0;
+	if (!search.n && search.n_bare == 1) {
+		snprintf(ret->path, sizeof(ret->path), "%s", search.bare_path);
+		ret->id = search.bare_id;
+		snprintf(ret_name, CONTAINER_BYTES, "%s", text);
+		return 0;
+	}
+	if (!search.n && search.n_bare)
+		return err__set(err, -EEXIST,
+				"%u cgroups with files of their own are called %s: name the one "
+				"that is meant with --cgroup",
+				search.n_bare, text);
 	if (search.n)
 		return err__set(err, -EEXIST,
 				"%u containers are called '%s...': %s; give more of it", search.n,

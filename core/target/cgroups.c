@@ -20,7 +20,9 @@ struct entry {
 
 struct cgroups {
 	struct entry *by_id;
-	char mount[CGROUP_PATH_BYTES]; /* "": none */
+	char mount[CGROUP_PATH_BYTES];	    /* "": none */
+	char named_path[CGROUP_PATH_BYTES]; /* of a container that only the user knows; "": none */
+	char named[CONTAINER_BYTES];
 };
 
 struct cgroups *cgroups__new(void)
@@ -63,6 +65,24 @@ void cgroups__give(struct cgroups *cgroups, struct cgroup *cgroup)
 	entry__free(entry);
 }
 
+void cgroups__name_container(struct cgroups *cgroups, const struct cgroup_place *place,
+			     const char *name)
+{
+	size_t mount = strlen(cgroups->mount);
+
+	if (!mount || strncmp(place->path, cgroups->mount, mount) != 0)
+		return;
+	snprintf(cgroups->named_path, sizeof(cgroups->named_path), "%s", place->path + mount);
+	snprintf(cgroups->named, sizeof(cgroups->named), "%s", name);
+}
+
+static bool is_of_named(const struct cgroups *cgroups, const char *path)
+{
+	size_t len = strlen(cgroups->named_path);
+
+	return len && !strncmp(path, cgroups->named_path, len) && (!path[len] || path[len] == '/');
+}
+
 static struct cgroup *add(struct cgroups *cgroups, uint64_t id, const char *path)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));
@@ -75,6 +95,8 @@ static struct cgroup *add(struct cgroups *cgroups, uint64_t id, const char *path
 	entry->cgroup.path = strdup(path);
 	if (container__of_cgroup(path, container))
 		entry->cgroup.container = strdup(container);
+	else if (is_of_named(cgroups, path))
+		entry->cgroup.container = strdup(cgroups->named);
 	if (!entry->cgroup.path) {
 		entry__free(entry);
 		return NULL;

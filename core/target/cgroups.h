@@ -36,6 +36,11 @@ struct cgroup_place {
 	uint64_t id;
 };
 
+/* What is in that cgroup, or below, is the container's, if it is no other's by its cgroup's name.
+ * Before the first is taken. */
+void cgroups__name_container(struct cgroups *cgroups, const struct cgroup_place *place,
+			     const char *name);
+
 /* `text`: a directory, or a path as in /proc/PID/cgroup. -ENOENT, -EINVAL (a hierarchy of version
  * 1), -ENOTSUP (there is no version 2), with the sentence. */
 int cgroup_place__find(const char *text, struct cgroup_place *ret, struct err *err);

@@ -130,6 +130,22 @@ static bool is_container(const char *parent, size_t parent_len, const char *name
 	return false;
 }
 
+/* systemd.unit(5): the kinds that have cgroups. */
+static const char *const units[] = { ".slice", ".scope", ".service", ".socket", ".mount", ".swap" };
+
+bool container__may_be_called(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (begins_with(name, len, others[i]))
+			return false;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (len >= strlen(units[i]) && !strcmp(name + len - strlen(units[i]), units[i]))
+			return false;
+	return true;
+}
+
 bool container__is_cgroup(const char *parent, const char *name, char ret[CONTAINER_BYTES])
 {
 	return is_container(parent, strlen(parent), name, strlen(name), ret);

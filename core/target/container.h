@@ -15,4 +15,8 @@ bool container__of_cgroup(const char *path, char ret[CONTAINER_BYTES]);
 /* Is this very cgroup the container's, and not one below? `name`: the last part of its path. */
 bool container__is_cgroup(const char *parent, const char *name, char ret[CONTAINER_BYTES]);
 
+/* Could a container's cgroup be called that, which no rule knows? runc and crun without systemd
+ * take the name that the user gives, whatever it is. Not if it is a unit of systemd's. */
+bool container__may_be_called(const char *name);
+
 #endif

@@ -153,6 +153,12 @@ uint32_t scope__uid(const struct scope *scope)
 	return scope->uid;
 }
 
+void scope__name_container(const struct scope *scope, struct cgroups *cgroups)
+{
+	if (scope->container[0])
+		cgroups__name_container(cgroups, &scope->place, scope->container);
+}
+
 uint64_t scope__cgroup(const struct scope *scope)
 {
 	return scope->place.id;

@@ -20,6 +20,8 @@ struct scope_opts { /* NULL: does not matter */
 	const char *user;      /* name or number */
 };
 
+struct cgroups;
+
 bool scope_opts__any(const struct scope_opts *opts);
 
 /* -EINVAL for what makes no sense, -ENOENT for what is not there, ..., with the sentence. */
@@ -30,6 +32,9 @@ void scope__free(struct scope *scope); /* NULL is fine */
 uint32_t scope__flags(const struct scope *scope); /* SCOPE_* */
 uint32_t scope__uid(const struct scope *scope);
 uint64_t scope__cgroup(const struct scope *scope); /* id; 0: it is gone, or none is meant */
+
+/* Tells of the container that is meant, if one is. */
+void scope__name_container(const struct scope *scope, struct cgroups *cgroups);
 
 /* Is a process that is called so one of those, as far as names go? */
 bool scope__takes_name(const struct scope *scope, const char *comm, const char *command);

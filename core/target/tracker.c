@@ -11,6 +11,7 @@
 #include "core/target/cgroups.h"
 #include "core/target/place.h"
 #include "core/target/recent_mappings.h"
+#include "core/target/scope.h"
 #include "core/target/tracker_runtimes.h"
 
 int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
@@ -24,6 +25,8 @@ int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 	tracker->runtimes = (struct runtime_set) { opts->runtimes, opts->enabled };
 	tracker->targets_fd = kernel_half__map_fd(opts->half, "targets");
 	tracker->cgroups = cgroups__new();
+	if (tracker->cgroups && opts->scope)
+		scope__name_container(opts->scope, tracker->cgroups);
 	tracker->recent = recent_mappings__new();
 	rc = tracker->cgroups && tracker->recent
 		     ? spaces__new(kernel_half__map_fd(opts->half, "mappings"), &tracker->spaces)

@@ -4,6 +4,7 @@
 overlay file system. Two of them have other programs by the same path, one of which was replaced
 meanwhile. And braid in a PID namespace of its own."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -59,6 +60,65 @@ def in_podman(directory):
         return None
     found = gate.run(*PODMAN, "ps", "--no-trunc", "--format", "{{.ID}}", "--filter", f"name={name}")
     return process, found.out.strip()
+
+
+def in_runc(directory):
+    """The same of a bare `runc run NAME`, whose cgroup has that name and nothing else."""
+    name, bundle = f"braid-bare-{os.getpid()}", gate.path("bundle")
+    os.mkdir(bundle)
+    gate.run("runc", "spec", cwd=bundle)
+    with open(bundle + "/config.json", encoding="utf-8") as file:
+        spec = json.load(file)
+    spec["process"].update(terminal=False, args=["/bin/program"], rlimits=[])
+    spec["root"]["path"] = directory
+    with open(bundle + "/config.json", "w", encoding="utf-8") as file:
+        json.dump(spec, file)
+    process = gate.start("runc", "run", name, cwd=bundle, stderr=subprocess.DEVNULL)
+    return (process, name) if gate.line_of(process) == "ready" else None
+
+
+def check_bare():
+    """A name that no rule knows: that of one cgroup, with processes that have their own files."""
+    directory = root("bare")
+    found = in_runc(directory) if shutil.which("runc") else None
+    name = found[1] if found else f"braid-bare-{os.getpid()}"
+    if not found:
+        gate.skip("a bare container of runc", "it does not run here")
+        scopes.Cgroup("/" + name)
+    other = scopes.Cgroup(f"/braid-{os.getpid()}")
+    event = f"uprobe:{gate.path('bare')}.program:braid_marker"
+    words = (gate.BRAID, "record", "-e", event, "--max-overhead", "none", "-d", "0.1", "-o",
+             gate.path("never.db"), "--container")
+    inside = scopes.Cgroup(f"{other.path}/{name}")
+    process = gate.start("sleep", "1000")
+    inside.take(process)
+    for one in (name[:-1], other.path[1:], "sh.scope", *([] if found else [name])):
+        result = gate.run(*words, one)
+        gate.equal((result.status, f"there is no container '{one}'" in result.err), (1, True),
+                   f"bare: {one} is none", result.err)
+    if not found:
+        return
+    recorder = gate.start(*words[:6], "-o", gate.path("bare.db"), "--container", name,
+                          stderr=subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(gate.path("bare.db")) or recorder.poll() is not None,
+                    "the first commit")
+    gate.ask(found[0], "3")
+    recorder.send_signal(gate.signal.SIGINT)
+    said = recorder.stderr.read().decode()
+    gate.equal(recorder.wait(), 0, "bare: status", said)
+    gate.equal(stacks(gate.Recording(gate.path("bare.db"))), {name: ["bare"] * 3},
+               "bare: by its name alone, though another cgroup has it, too")
+    twin = gate.start("unshare", "--mount", "sh", "-c", "echo ready; read x; :")
+    gate.wait_line(twin, "ready")
+    inside.empty()
+    inside.take(twin)
+    result = gate.run(*words, name)
+    gate.equal((result.status, f"2 cgroups with files of their own are called {name}: name the one that "
+                "is meant with --cgroup" in result.err), (1, True), "bare: two of them", result.err)
+    gate.say(twin, "")
+    twin.wait()
+    found[0].stdin.close()
+    found[0].wait()
 
 
 def by_hand(directory):
@@ -152,5 +212,6 @@ gate.need_root()
 scopes.cgroup_root()
 gate.need_program("/usr/bin/gcc")
 check_containers()
+check_bare()
 check_own_namespace()
 gate.done()

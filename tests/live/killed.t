@@ -4,10 +4,12 @@
 map, link, probe, semaphore or breakpoint is left, no thread is stopped or traced; and killed, it
 leaves a recording of all that was committed."""
 
+import ctypes
 import glob
 import os
 import re
 import signal
+import struct
 
 import gate
 
@@ -120,6 +122,52 @@ def check_failed_command():
     gate.ok(True, "no such command: nothing in the kernel")
 
 
+LINKAT, RENAME = 265, 82  # x86-64
+
+
+def dies_at(number):
+    """A process ends at this system call, as by kill -9 (linux/seccomp.h, linux/filter.h)."""
+    def prepare():
+        code = (struct.pack("HBBI", 0x20, 0, 0, 0) +  # the number of the call
+                struct.pack("HBBI", 0x15, 0, 1, number) +
+                struct.pack("HBBI", 0x06, 0, 0, 0x80000000) +  # SECCOMP_RET_KILL_PROCESS
+                struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000))  # SECCOMP_RET_ALLOW
+        text = ctypes.create_string_buffer(code)
+        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", 4, ctypes.addressof(text)))
+        gate.running.libc.prctl(22, 2, program, 0, 0)  # PR_SET_SECCOMP
+    return prepare
+
+
+def check_killed_writing():
+    """Where files get their names and places: nothing is left, or the next one takes it."""
+    directory = gate.path("written")
+    os.mkdir(directory)
+    words = (gate.BRAID, "record", "-d", "0.1", "-p", os.getpid(), "-o", directory + "/r.db", "--metrics",
+             directory + "/m")
+    report = (gate.BRAID, "report", "-o", directory + "/t", directory + "/r.db")
+
+    def files():
+        return sorted(os.listdir(directory))
+
+    result = gate.run(*words, preexec_fn=dies_at(LINKAT))
+    gate.equal((result.status, files()), (-signal.SIGSYS, []), "killed writing: nothing of the first")
+    there = ["m", "r.db", "t"]
+    gate.equal((gate.run(*words).status, gate.run(*report).status, files()), (0, 0, there),
+               "killed writing: all of it")
+    for name, command, after in ("record", words, ["m", "r.db", "r.db.old", "t"]), (
+            "report", report, ["m", "r.db", "r.db.old", "t"]):
+        result = gate.run(*command, preexec_fn=dies_at(LINKAT))
+        gate.equal((result.status, files()), (-signal.SIGSYS, there),
+                   f"killed writing: {name}: before it has a name")
+        for _ in range(2):
+            result = gate.run(*command, preexec_fn=dies_at(RENAME))
+            gate.equal((result.status, len(files())), (-signal.SIGSYS, len(there) + 1),
+                       f"killed writing: {name}: before it has its place: one is left")
+        gate.equal((gate.run(*command).status, files()), (0, after),
+                   f"killed writing: {name}: the next one leaves none")
+        there = after
+
+
 gate.need_root()
 found = gate.marked(gate.MARKS)
 for ending in signal.SIGINT, signal.SIGKILL:
@@ -130,4 +178,5 @@ if os.path.exists(PYTHON):
 else:
     gate.skip("SIGKILL with probes", f"there is no {PYTHON}")
 check_failed_command()
+check_killed_writing()
 gate.done()

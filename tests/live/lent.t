@@ -9,6 +9,7 @@ import shutil
 import signal
 
 import gate
+import waiting
 
 NOBODY, OTHER = 65534, 65533
 AS_USER = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -85,6 +86,54 @@ def check_child(kind):
     os.unlink(os.path.join(ROOM, "child.db"))
 
 
+# As root wakes a child of its own, which is the user's: the first word is how often.
+WAKES = """if True:
+    import ctypes, os, sys
+    r, w = os.pipe()
+    answered, answer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.setgroups([]); os.setgid(int(sys.argv[1])); os.setuid(int(sys.argv[1]))
+        ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
+        os.close(w)
+        os.write(answer, b"x")
+        while os.read(r, 1):
+            os.write(answer, b"x")
+        os._exit(0)
+    os.read(answered, 1)
+    print("ready", child, flush=True)
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            os.write(w, b"x")
+            os.read(answered, 1)
+        print("done", flush=True)
+"""
+
+
+def check_waker(kind):
+    """Another user's process that wakes the user's own: nothing is shown of it."""
+    pair = gate.start("/usr/bin/python3", "-c", WAKES, NOBODY)
+    child = gate.wait_line(pair, "ready")[-1].split()[1]
+    for words, is_shown in (AS_USER, False), ([], True):
+        file = os.path.join(ROOM, "waker.db")
+        braid = gate.start(*words, PROGRAM if words else gate.BRAID, "record", "-e", "wakeup,off-cpu",
+                           "--max-overhead", "none", "-o", file, "-p", child, cwd=ROOM,
+                           stderr=gate.subprocess.DEVNULL)
+        gate.wait_until(lambda braid=braid, file=file: braid.poll() is not None or (
+            os.path.exists(file) and waiting.is_in_loop(braid.pid)), "the loop")
+        gate.ask(pair, "20")
+        braid.send_signal(signal.SIGINT)
+        gate.equal(braid.wait(), 0, f"{kind}: a waker: status")
+        recording = gate.Recording(file)
+        waker = recording.one("SELECT count(*) FROM sample JOIN thread ON thread = thread.id "
+                              f"WHERE tid = {pair.pid}")
+        gate.ok(bool(waker) == is_shown and recording.count() >= 20,
+                f"{kind}: a waker that is another's is {'shown to root' if is_shown else 'not shown'}", waker)
+        os.unlink(file)
+    pair.stdin.close()
+    pair.wait()
+
+
 gate.need_root()
 os.chmod(gate.tmp, 0o755)
 ROOM = gate.path("room")
@@ -109,6 +158,7 @@ for what in "capabilities", "setuid":
     check_others(what)
     check_files(what)
     check_child(what)
+    check_waker(what)
     os.unlink(PROGRAM)
 other.kill()
 own.kill()

@@ -7,9 +7,10 @@ import os
 import re
 import shutil
 
+import capabilities
 import gate
+from capabilities import NOBODY, as_user
 
-NOBODY = 65534
 PYTHON = "/usr/bin/python3.11"
 RECORD = ("bpf", "perfmon")
 NO_BPF = "braid: not permitted to load BPF programs: "
@@ -18,18 +19,8 @@ SPIN = "import os\nprint('ready', flush=True)\nwhile True: os.stat('/')\n"
 HIDE = 'mount -t tmpfs none "$1" && cp "$2" "$1/program" && exec "$1/program" -c "$3"'
 
 
-def with_caps(caps):
-    """The words before a command that begin it as nobody, with these capabilities."""
-    plus = "".join(f",+{cap}" for cap in caps)
-    ids = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
-    if not caps:
-        return [*ids, "--inh-caps", "-all", "--bounding-set", "-all"]
-    return [*ids, "--inh-caps", "-all" + plus, "--ambient-caps", "-all" + plus, "--bounding-set",
-            "-all" + plus]
-
-
 def braid(caps, *args):
-    return gate.run(*with_caps(caps), PROGRAM, *args, cwd=ROOM)
+    return gate.run(*as_user(caps), PROGRAM, *args, cwd=ROOM)
 
 
 def record(caps, target, *options):
@@ -42,7 +33,7 @@ def record(caps, target, *options):
 
 
 def spin(program=PYTHON, user=NOBODY):
-    words = with_caps(()) if user else []
+    words = as_user(()) if user else []
     target = gate.start(*words, program, "-c", SPIN)
     gate.wait_line(target, "ready")
     return target
@@ -87,7 +78,7 @@ def check_namespace():
 
 
 def kernel_symbols_are_hidden():
-    text = gate.run(*with_caps(RECORD), "sed", "-n", "/ [tT] /{p;q}", "/proc/kallsyms").out
+    text = gate.run(*as_user(RECORD), "sed", "-n", "/ [tT] /{p;q}", "/proc/kallsyms").out
     with open("/proc/sys/kernel/kptr_restrict", encoding="ascii") as file:
         return file.read() != "2\n" and text.startswith("0000000000000000 ")
 
@@ -166,7 +157,7 @@ def check_commands():
     if gate.run("setcap", "cap_bpf,cap_perfmon+ep", program).status:
         gate.skip("file capabilities", "this file system has none")
         return
-    result = gate.run(*with_caps(())[:-4], program, "record", "-o", os.path.join(ROOM, "c.db"), "--",
+    result = gate.run(*as_user(())[:-1], program, "record", "-o", os.path.join(ROOM, "c.db"), "--",
                       PYTHON, "-c", "sum(range(3000000))", cwd=ROOM)
     gate.equal(result.status, 0, "file capabilities: status", result.err)
     gate.matches(r"python 3\.11\.\d+: walk\n", result.err, "file capabilities: is walked")
@@ -180,7 +171,8 @@ def check_probes():
     works = said[0].startswith("ok")
     if not works:
         gate.equal(said, [f"limited  probes           user {NOBODY} lacks CAP_SYS_ADMIN, without which "
-                          "`calls`, `probes -p`, `bench` and `record --source probes` do not work"],
+                          "`calls`, `probes -p`, `bench`, `record --source probes` and events of probes "
+                          "(docs/privileges.md) do not work"],
                    "doctor: probes")
     result = braid(RECORD, "probes", "-p", target.pid)
     wanted = (0, "") if works else (1, (
@@ -198,7 +190,8 @@ def check_probes():
 
 def check_doctor():
     for caps, privilege, possible in (
-            ((), f"MISSING  privilege        user {NOBODY}, without capabilities", False),
+            ((), f"MISSING  privilege        user {NOBODY}, without capabilities: it lacks CAP_BPF and "
+             "CAP_PERFMON, without which nothing can be recorded", False),
             (RECORD, f"ok       privilege        user {NOBODY}, with CAP_BPF and CAP_PERFMON", True),
             (("sys_admin",), f"ok       privilege        user {NOBODY}, with CAP_SYS_ADMIN", True)):
         result = braid(caps, "doctor")
@@ -216,13 +209,8 @@ def check_doctor():
 
 gate.need_root()
 gate.need_program(PYTHON)
-os.chmod(gate.tmp, 0o755)
-ROOM = gate.path("room")
-os.mkdir(ROOM)
-os.chown(ROOM, NOBODY, NOBODY)
+ROOM = capabilities.room("room")
 PROGRAM = os.path.join(ROOM, "braid")
-shutil.copy(gate.BRAID, PROGRAM)
-os.environ["XDG_CACHE_HOME"] = os.path.join(ROOM, "cache")
 check_refused()
 check_namespace()
 check_kernel_symbols()

@@ -6,16 +6,16 @@ another program reads them."""
 
 import os
 import re
-import shutil
 import signal
 import socket
 import stat
 
+import capabilities
 import gate
+from capabilities import OTHER, UNIT, as_user, of_unit
 
 PYTHON = os.path.expanduser("~/.pyenv/versions/3.11.7/bin/python3.11")
 PYTHON = PYTHON if os.path.exists(PYTHON) else "/usr/bin/python3"
-UNIT = "scripts/braid.service"
 READER = """if True:
     import sys
     from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -24,21 +24,6 @@ READER = """if True:
             print(sample.name, ",".join(sample.labels.values()), int(sample.value), sep="|")
 """
 SPIN = "import time\nprint('ready', flush=True)\ndef spin():\n  while True: sum(range(100))\nspin()"
-NOBODY, OTHER = 65534, 65533
-
-
-def unit(key):
-    with open(UNIT, encoding="utf-8") as file:
-        return [line.split("=", 1)[1].split() for line in file.read().splitlines()
-                if line.startswith(key + "=")]
-
-
-def confined(capabilities, *command):
-    """As the unit has it: a user, these capabilities and never others."""
-    names = ",".join("+" + name[4:].lower() for name in capabilities)
-    return ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
-            "--bounding-set=-all" + ("," + names if names else ""), "--inh-caps=-all,"
-            + names, "--ambient-caps=-all," + names, "--no-new-privs", *command]
 
 
 def capabilities_of(pid):
@@ -70,29 +55,23 @@ def metrics(text):
 
 
 def check_unit():
-    bounding, = unit("CapabilityBoundingSet")
-    ambient, = unit("AmbientCapabilities")
-    gate.equal(sorted(ambient), sorted(bounding), "unit: has what it may have")
+    bounding = of_unit()
+    gate.equal(sorted(of_unit("AmbientCapabilities")), sorted(bounding), "unit: has what it may have")
     result = gate.run("sh", "-c", f"sed 's|@BINDIR@|{gate.OUTPUT}|' {UNIT} >{gate.tmp}/braid.service"
                       f" && systemd-analyze verify --man=no {gate.tmp}/braid.service")
     gate.equal((result.status, result.err), (0, ""), "unit: systemd accepts it")
     return bounding
 
 
-def check_run(capabilities):
-    room = gate.path("room")
-    os.mkdir(room)
-    os.chown(room, NOBODY, NOBODY)
-    program = os.path.join(room, "braid")
-    shutil.copy(gate.BRAID, program)
-    target = gate.start("setpriv", f"--reuid={OTHER}", f"--regid={OTHER}", "--clear-groups", PYTHON,
-                        "-c", SPIN)
+def check_run(caps):
+    """As the unit has it: a user, these capabilities and never others."""
+    room = capabilities.room("room")
+    target = gate.start(*as_user((), OTHER), PYTHON, "-c", SPIN)
     gate.wait_line(target, "ready")
     directory, sock = os.path.join(room, "d"), os.path.join(room, "metrics")
-    braid = gate.start(*confined(capabilities), program, "record", "-p", target.pid, "--rotate", "1",
+    braid = gate.start(*as_user(caps, forever=True), room + "/braid", "record", "-p", target.pid, "--rotate", "1",
                        "--keep", "100", "-o", directory, "--metrics", "unix:" + sock,
-                       stderr=gate.subprocess.PIPE,
-                       env=dict(os.environ, XDG_CACHE_HOME=os.path.join(room, "cache")))
+                       stderr=gate.subprocess.PIPE)
     gate.wait_until(lambda: braid.poll() is not None or (os.path.isdir(directory) and [
         name for name in os.listdir(directory) if name.endswith(".db")]), "a recording")
     kept = capabilities_of(braid.pid)
@@ -207,7 +186,6 @@ def check_root():
 
 gate.need_root()
 gate.need_program("/usr/bin/systemd-analyze")
-os.chmod(gate.tmp, 0o755)
 check_run(check_unit())
 check_file()
 check_lost_place()

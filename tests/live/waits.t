@@ -31,11 +31,10 @@ def check(name, recording, waiter, waits, call, stack, state=BLOCKED):
                   [((sample.time_ns - wait.before) // 1000, sample.value // 1000, sample.state)
                    for sample in everything if last.before <= sample.time_ns <= wait.after + 10**8])
                  for last, wait in zip(waits[:1] + waits, waits)))
-    if waits[0].least:
-        found = [[sample for sample in samples if sample.value >= wait.least]
-                 for wait, samples in zip(waits, found)]
+    if waits[0].by_ns:
+        found = [wait.seen_of(everything) for wait in waits]
         gate.equal([len(samples) for samples in found], [1] * len(waits),
-                   f"{name}: one is as long as the wait")
+                   f"{name}: one is the wait that the test has seen")
     gate.equal([wait.before for wait, samples in zip(waits, found)
                 if sum(sample.value for sample in samples) > wait.after - wait.before], [],
                f"{name}: and not longer")

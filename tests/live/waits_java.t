@@ -32,5 +32,5 @@ recording = waiting.finish("java", braid)
 for name, found, call, inner in waits:
     waiting.check_long(name, recording, waiter.tid, found, (call,),
                        lambda frames, inner=inner: waiting.runtime_part(frames, "_[j]") ==
-                       [*TO_OBEY, *inner], timed=name == "monitor")
+                       [*TO_OBEY, *inner])
 gate.done()

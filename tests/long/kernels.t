@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
 import gate
 
-TESTS = ["marker_python.t", "marker_ruby.t", "events_more.t", "waits.t", "waits_outside.t",
+TESTS = ["doctor.t", "privileges.t", "marker_python.t", "marker_ruby.t", "events_more.t", "waits.t", "waits_outside.t",
          "waits_python.t", "waits_ruby.t"]
 LIMIT_S = 2400  # of a test: machines are emulated
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

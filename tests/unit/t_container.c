@@ -63,6 +63,9 @@ int main(void)
 	}
 	ok(container__is_cgroup("docker", ID, ret) && !container__is_cgroup(ID, "below", ret),
 	   "the container's own cgroup");
+	ok(container__may_be_called("web") && !container__may_be_called("web.service") &&
+		   !container__may_be_called("libpod-conmon-web"),
+	   "what no rule knows may be one, units and helpers are none");
 	memset(parent + 3, 'a', 290);
 	memcpy(parent + 3, "machine-", 8);
 	strcpy(parent + 290, ".scope");
