@@ -145,6 +145,10 @@ static int php__attach(struct runtime_session *session, const struct runtime_tar
 		rec->loops[i][1] = target->bias + build->loops[i].end;
 	}
 	rec->left = build->left;
+	if (build->frameless_vaddr) {
+		rec->frameless = target->bias + build->frameless_vaddr;
+		rec->frameless_handlers = target->bias + build->handlers_vaddr;
+	}
 	return 0;
 }
 
@@ -160,6 +164,32 @@ static int php__on_code(struct runtime_session *session, const struct rec_code *
 	return php_codes__add(session->codes, rec, size);
 }
 
+static bool is_running(const struct runtime_natives *natives, uint64_t function)
+{
+	for (size_t i = 0; i < natives->n; i++)
+		if (natives->list[i].function == function)
+			return true;
+	return false;
+}
+
+/* Takes out what would be called without a frame and is not; where not all native frames are known
+ * that is only so of the innermost. */
+static size_t drop_frameless(const struct php_codes *codes, const struct runtime_sample *sample,
+			     const struct runtime_natives *natives, struct runtime_pair *pairs,
+			     size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!FRAME_IS_MARK(pairs[i].key) && (!i || sample->native_complete) &&
+		    php_codes__is_frameless(codes, pairs[i].key) &&
+		    !is_running(natives, php_codes__handler(codes, pairs[i].key)))
+			continue;
+		pairs[kept++] = pairs[i];
+	}
+	return kept;
+}
+
 /* Frames do not know their native frames, but those that end a loop are marked, and functions in C
  * are known by where they begin. */
 static size_t php__anchors(struct runtime_session *session, const struct runtime_sample *sample,
@@ -168,6 +198,7 @@ static size_t php__anchors(struct runtime_session *session, const struct runtime
 	struct runtime_natives natives = sample->natives(sample, true);
 	uint64_t functions[RUNTIME_PAIRS_MAX];
 
+	n = drop_frameless(session->codes, sample, &natives, pairs, n);
 	for (size_t i = 0; i < n; i++)
 		functions[i] = FRAME_IS_MARK(pairs[i].key)
 				       ? 0

@@ -118,6 +118,9 @@ const char *php_build__read(const struct elf_file *file, struct php_build *ret)
 	} else if (!find(file, "executor_globals", &build.globals_vaddr)) {
 		return "its variables were stripped";
 	}
+	if (!find(file, "zend_flf_functions", &build.frameless_vaddr) ||
+	    !find(file, "zend_flf_handlers", &build.handlers_vaddr))
+		build.frameless_vaddr = build.handlers_vaddr = 0;
 	build.n_loops = find_loops(file, build.loops);
 	if (build.n_loops)
 		find_left(file, &build.loops[0], &build.left);
