@@ -38,11 +38,14 @@ struct php_proc_rec { /* key: address space */
 	/* How execute_ex is left while it runs a script, and so what opcache has compiled, which
 	 * takes its place. UNWIND_NONE: not known. */
 	struct unwind_rule left;
+	/* Where execute_ex calls operations and what has been compiled instead of jumping to them
+	 * (built by clang): address behind that call, to which all of these return. 0: it jumps. */
+	__u64 returns;
 	/* Addresses of the variables zend_flf_functions and zend_flf_handlers (8.4 and later):
 	 * functions that are called without a frame, by number. 0: there are none. */
 	__u64 frameless, frameless_handlers;
 };
-_Static_assert(sizeof(struct php_proc_rec) == 104, "php_proc_rec");
+_Static_assert(sizeof(struct php_proc_rec) == 112, "php_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PHP --- */
 

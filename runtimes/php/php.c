@@ -155,6 +155,7 @@ static int php__attach(struct runtime_session *session, const struct runtime_tar
 		rec->loops[i][1] = target->bias + build->loops[i].end;
 	}
 	rec->left = build->left;
+	rec->returns = build->returns_vaddr ? target->bias + build->returns_vaddr : 0;
 	if (build->frameless_vaddr) {
 		rec->frameless = target->bias + build->frameless_vaddr;
 		rec->frameless_handlers = target->bias + build->handlers_vaddr;
