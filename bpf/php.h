@@ -13,6 +13,7 @@ struct php_offsets {
 	/* zend_executor_globals, zend_globals.h */
 	__u16 current;		/* current_execute_data */
 	__u16 exception_opline; /* opline_before_exception; 0: unknown */
+	__u16 fiber;		/* current_fiber_context; 0: there are no fibers */
 	/* zend_op_array, zend_compile.h */
 	__u16 last;
 	__u16 opcodes;
@@ -22,8 +23,9 @@ struct php_offsets {
 	/* zend_generator, zend_generators.h; 0: unknown */
 	__u16 generator_parent; /* node.parent */
 	__u16 generator_fake;	/* execute_fake */
+	__u16 pad[3];
 };
-_Static_assert(sizeof(struct php_offsets) == 16, "php_offsets");
+_Static_assert(sizeof(struct php_offsets) == 24, "php_offsets");
 
 /* Code of execute_ex: its hot part and its cold one. */
 #define PHP_LOOPS_MAX 2
@@ -36,14 +38,22 @@ struct php_proc_rec { /* key: address space */
 	/* How execute_ex is left while it runs a script, and so what opcache has compiled, which
 	 * takes its place. UNWIND_NONE: not known. */
 	struct unwind_rule left;
+	/* Where execute_ex calls operations and what has been compiled instead of jumping to them
+	 * (built by clang): address behind that call, to which all of these return. 0: it jumps. */
+	__u64 returns;
+	/* Addresses of the variables zend_flf_functions and zend_flf_handlers (8.4 and later):
+	 * functions that are called without a frame, by number. 0: there are none. */
+	__u64 frameless, frameless_handlers;
 };
-_Static_assert(sizeof(struct php_proc_rec) == 80, "php_proc_rec");
+_Static_assert(sizeof(struct php_proc_rec) == 112, "php_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PHP --- */
 
 enum php_code_kind {
 	PHP_CODE_FUNCTION, /* or method, or closure */
 	PHP_CODE_NATIVE,   /* the same, written in C */
+	/* ... that may be called without a frame: it is if its function is on the native stack */
+	PHP_CODE_FRAMELESS,
 	/* The rest have no name of their own, only the file of what they run. */
 	PHP_CODE_MAIN,
 	PHP_CODE_EVAL,
@@ -57,7 +67,7 @@ enum php_code_kind {
 #define PHP_CLASS_BYTES 256
 
 struct php_code_table {
-	__u64 handler;	 /* of PHP_CODE_NATIVE: where its function in C begins */
+	__u64 handler;	 /* of functions in C: where its function in C begins */
 	__u8 kind;	 /* enum php_code_kind */
 	__u8 class_kind; /* as rec_code.name_kind; 0: unreadable, or none */
 	__u16 class_len;

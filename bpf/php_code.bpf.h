@@ -34,13 +34,45 @@ struct {
 	__uint(max_entries, CODES_KEPT);
 	__type(key, struct php_code_key);
 	__type(value, struct php_code_entry);
-} php_codes SEC(".maps");
+} php_codes __weak SEC(".maps");
+
+/* zend_execute_data, zend_compile.h, by words */
+#define FRAME_WORDS  7
+#define FRAME_OPLINE 0
+#define FRAME_FUNC   3
+#define FRAME_THIS   4
+#define FRAME_INFO   5 /* This.u1.type_info, the lower half */
+#define FRAME_PREV   6
+#define INFO_TOP     (1U << 17) /* ZEND_CALL_TOP */
+
+/* zend_op, zend_compile.h: extended_value, lineno and opcode behind it */
+#define OP_BYTES    32
+#define OP_EXTENDED 20
+
+struct php_op {
+	__u32 extended;
+	__u32 line;
+	__u32 code; /* in the lowest byte */
+};
+#define OP_CODE 0xff
+
+/* zend_vm_opcodes.h */
+#define OP_INCLUDE_OR_EVAL 73
+
+/* What kinds of include there are: extended_value of that operation (zend_compile.h) */
+#define EXTENDED_EVAL	      1
+#define EXTENDED_INCLUDE      2
+#define EXTENDED_INCLUDE_ONCE 4
+#define EXTENDED_REQUIRE      8
+#define EXTENDED_REQUIRE_ONCE 16
 
 /* What zend_op_array and zend_internal_function begin with (zend_compile.h), and some more of each,
  * by words. */
 #define FUNCTION_WORDS 16
 #define FUNCTION_TYPE  0xff
 #define FUNCTION_VIA   (1ULL << (32 + 18)) /* fn_flags: ZEND_ACC_CALL_VIA_TRAMPOLINE */
+#define FUNCTION_COPIED \
+	(FUNCTION_VIA | 3ULL << (32 + 22)) /* ... or ZEND_ACC_CLOSURE, ZEND_ACC_FAKE_CLOSURE */
 #define FUNCTION_NAME  1
 #define FUNCTION_CLASS 2
 
@@ -55,30 +87,80 @@ struct {
 #define STRING_VAL     24
 #define STRING_LEN_MAX 0xffff
 
-/* What this CPU knows of code: looking here is ten times faster than php_codes. */
-struct php_slot {
-	struct php_code_key key;
-	__u64 checked_ns;
-	__u32 code;
-	__u32 pad;
-};
-#define PHP_SLOTS_LOG2 11
-#define PHP_SLOTS      (1 << PHP_SLOTS_LOG2)
-
-/* What is being looked up. */
+/* What is being looked up: what a frame runs. */
 struct php_call {
 	struct php_code_key key;
-	__u64 function; /* address: zend_function */
+	__u64 frame[FRAME_WORDS];
+	__u64 function[FUNCTION_WORDS];
 	__u64 now_ns;
 	__u64 checked_ns;
 	__u32 tgid;
 	__u32 code;
-	__u32 is_trampoline;
-	__u32 pad;
 	struct php_offsets offsets;
 	struct php_code_entry entry;
-	struct rec_code rec;
 };
+
+static __always_inline int function__load(struct php_call *call, __u64 address)
+{
+	return read_user(call->function, sizeof(call->function), address);
+}
+
+static __always_inline __u64 function__word(const struct php_call *call, __u32 offset)
+{
+	return call->function[(offset >> 3) & (FUNCTION_WORDS - 1)];
+}
+
+/* Bytes of its operations. */
+static __always_inline __u64 function__bytes(const struct php_call *call)
+{
+	__u32 last = call->offsets.last;
+
+	return OP_BYTES * (function__word(call, last) >> 8 * (last & 4) & 0xffffffff);
+}
+
+/* What has no name: the main script, or what is being included; the caller's operation tells how.
+ */
+static __noinline __u32 script__kind(const struct php_call *call)
+{
+	struct php_op op;
+	__u64 opline;
+
+	if (!call->frame[FRAME_PREV] ||
+	    read_user(&opline, sizeof(opline), call->frame[FRAME_PREV] + 8 * FRAME_OPLINE) ||
+	    read_user(&op, sizeof(op), opline + OP_EXTENDED) ||
+	    (op.code & OP_CODE) != OP_INCLUDE_OR_EVAL)
+		return call->frame[FRAME_INFO] & INFO_TOP ? PHP_CODE_MAIN : PHP_CODE_INCLUDE;
+	switch (op.extended) {
+	case EXTENDED_EVAL:
+		return PHP_CODE_EVAL;
+	case EXTENDED_INCLUDE_ONCE:
+		return PHP_CODE_INCLUDE_ONCE;
+	case EXTENDED_REQUIRE:
+		return PHP_CODE_REQUIRE;
+	case EXTENDED_REQUIRE_ONCE:
+		return PHP_CODE_REQUIRE_ONCE;
+	}
+	return PHP_CODE_INCLUDE;
+}
+
+/* enum php_code_kind; PHP_CODE_KINDS_N: it is none. */
+static __always_inline __u32 function__kind(const struct php_call *call)
+{
+	switch (call->function[0] & FUNCTION_TYPE) {
+	case TYPE_INTERNAL:
+		return PHP_CODE_NATIVE;
+	case TYPE_EVAL:
+		return PHP_CODE_EVAL;
+	case TYPE_USER:
+		return call->function[FUNCTION_NAME] ? PHP_CODE_FUNCTION : script__kind(call);
+	}
+	return PHP_CODE_KINDS_N;
+}
+
+static __always_inline int kind__is_native(__u32 kind)
+{
+	return kind == PHP_CODE_NATIVE || kind == PHP_CODE_FRAMELESS;
+}
 
 /* Copies at most `size` bytes of a string; returns its length, negative: unreadable. */
 static __noinline int string__read(__u64 string, char *to, __u32 size)
@@ -123,17 +205,28 @@ static __noinline __u64 string__hash(__u64 string)
 	return hash;
 }
 
-static __noinline int call__send(struct php_call *call)
-{
-	struct rec_code *rec = &call->rec;
-	struct php_code_table *table = (struct php_code_table *)rec->table;
-	int len = string__read(call->key.name, rec->name, CODE_TEXT_BYTES);
+/* The record is made in the ring itself: probe programs can be preempted by others on the same CPU,
+ * and have no memory of their own for so much. */
+#define PHP_REC_BYTES (offsetof(struct rec_code, table) + sizeof(struct php_code_table))
 
+static __noinline int call__send(const struct php_call *call)
+{
+	struct php_code_table *table;
+	struct rec_code *rec;
+	int len;
+
+	rec = bpf_ringbuf_reserve(&ring, PHP_REC_BYTES, 0);
+	if (!rec)
+		return -1;
+	table = (void *)rec->table;
+	__builtin_memset(rec, 0, REC_CODE_HEADER);
+	__builtin_memset(table, 0, sizeof(*table));
+	len = string__read(call->key.name, rec->name, CODE_TEXT_BYTES);
 	rec->type = REC_CODE;
 	rec->code = call->entry.code;
 	rec->tgid = call->tgid;
 	rec->walker = WALKER_PHP;
-	rec->address = call->function;
+	rec->address = call->key.code;
 	rec->table_size = sizeof(*table);
 	rec->name_kind = len < 0 ? 0 : CODE_TEXT_UTF8;
 	rec->name_len = len < 0 ? 0 : len;
@@ -144,10 +237,10 @@ static __noinline int call__send(struct php_call *call)
 	table->class_kind = len < 0 ? 0 : CODE_TEXT_UTF8;
 	table->class_len = len < 0 ? 0 : len;
 	table->kind = call->key.kind;
-	table->is_trampoline = call->is_trampoline;
-	table->handler = call->key.kind == PHP_CODE_NATIVE ? call->key.code : 0;
-	return bpf_ringbuf_output(&ring, rec, sizeof(*rec) - CODE_TABLE_BYTES + sizeof(*table),
-				  ring__flags());
+	table->is_trampoline = !!(call->function[0] & FUNCTION_VIA);
+	table->handler = kind__is_native(call->key.kind) ? call->key.code : 0;
+	bpf_ringbuf_submit(rec, ring__flags());
+	return 0;
 }
 
 static __always_inline int entry__fill(struct php_call *call)
@@ -155,8 +248,9 @@ static __always_inline int entry__fill(struct php_call *call)
 	struct php_code_entry *entry = &call->entry;
 
 	entry->file = entry->class_name = 0;
-	if (call->key.kind != PHP_CODE_NATIVE &&
-	    read_user(&entry->file, sizeof(entry->file), call->function + call->offsets.filename))
+	if (!kind__is_native(call->key.kind) &&
+	    read_user(&entry->file, sizeof(entry->file),
+		      call->frame[FRAME_FUNC] + call->offsets.filename))
 		return -1;
 	if (call->key.class &&
 	    read_user(&entry->class_name, sizeof(entry->class_name), call->key.class + CLASS_NAME))
@@ -174,11 +268,19 @@ static __always_inline int entry__is(const struct php_code_entry *a, const struc
 	       a->file_hash == b->file_hash;
 }
 
-/* Sets call->code: the number of what call->key says, 0 if it cannot be read. */
-static __noinline int call__intern(struct php_call *call)
+/* Sets call->code: the number of call->function as this kind, 0 if it cannot be read. */
+static __noinline int call__intern(struct php_call *call, __u32 kind)
 {
-	struct php_code_entry *known = bpf_map_lookup_elem(&php_codes, &call->key);
+	struct php_code_entry *known;
 
+	call->key.kind = kind;
+	call->key.name = call->function[FUNCTION_NAME];
+	call->key.class = call->function[FUNCTION_CLASS];
+	if (kind != PHP_CODE_FRAMELESS)
+		call->key.code =
+			function__word(call, kind == PHP_CODE_NATIVE ? call->offsets.handler
+								     : call->offsets.opcodes);
+	known = bpf_map_lookup_elem(&php_codes, &call->key);
 	call->code = 0;
 	if (known && call->now_ns - known->checked_ns < PHP_RECHECK_NS) {
 		call->checked_ns = known->checked_ns;
@@ -204,30 +306,28 @@ static __noinline int call__intern(struct php_call *call)
 	return 0;
 }
 
-static __always_inline int key__is(const struct php_code_key *a, const struct php_code_key *b)
-{
-	return a->code == b->code && a->name == b->name && a->class == b->class &&
-	       a->space == b->space && a->kind == b->kind;
-}
+/* --- the interpreter --- */
 
-/* The same, for less where this CPU has met the code lately. */
-static __noinline __u32 code__number(struct php_call *call, struct php_slot *slots)
-{
-	struct php_slot *slot;
-	__u64 hash;
+#define BLOCK_THREAD 16 /* tsrm_tls_entry.thread_id, TSRM.c */
 
-	if (!call || !slots)
-		return 0;
-	hash = (call->key.code + call->key.class + call->key.kind) * 0x9e3779b97f4a7c15ULL;
-	slot = &slots[hash >> (64 - PHP_SLOTS_LOG2) & (PHP_SLOTS - 1)];
-	if (slot->code && key__is(&slot->key, &call->key) &&
-	    call->now_ns - slot->checked_ns < PHP_RECHECK_NS)
-		return slot->code;
-	call__intern(call);
-	slot->key = call->key;
-	slot->checked_ns = call->checked_ns;
-	slot->code = call->code;
-	return slot->code;
+/* With thread safety each thread has an interpreter of its own, in a block of TSRM's under a thread
+ * key: TSRM/TSRM.c, tsrm_get_ls_cache(). The block knows its thread, so that a key which is no
+ * more, or not yet, TSRM's does not count. `ret`: executor_globals; 0: it has none. */
+static __noinline int globals__of_thread(const struct php_proc_rec *proc, __u64 *ret)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+	__u64 offset, block = 0, owner;
+	__u32 key;
+
+	if (!proc || !ret || read_user(&key, sizeof(key), proc->key_at) ||
+	    read_user(&offset, sizeof(offset), proc->globals) ||
+	    read_specific(&(struct c_library) {}, task->thread.fsbase, key, &block))
+		return -1;
+	*ret = 0;
+	if (offset && block && !read_user(&owner, sizeof(owner), block + BLOCK_THREAD) &&
+	    owner == task->thread.fsbase)
+		*ret = block + offset;
+	return 0;
 }
 
 #endif

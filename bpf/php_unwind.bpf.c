@@ -56,6 +56,45 @@ static __always_inline __u32 sp__below(struct unwind_state *u, __u32 cfa_off)
 	return BELOW_MAX;
 }
 
+/* Where execute_ex calls compiled code, that has a frame of its own: 48 bytes (NR_SPAD of
+ * zend_jit_x86.dasc), with what it has pushed or, in trace_exit, saved. The return address is
+ * known, and nothing else in such a frame can be it: an execute_ex that was called from here
+ * before, and has left its own behind, was further below. */
+#define CALLED_WORDS_MAX 48
+
+struct called_search {
+	struct unwind_state *u;
+	__u64 returns;
+	__u32 found; /* where it ends, from the stack pointer; 0: not yet */
+};
+
+static long find_called(__u32 index, void *arg)
+{
+	struct called_search *search = arg;
+	struct unwind_state *u = search->u;
+
+	if (stack__read(u, u->sp + 8ULL * index))
+		return 1;
+	if (u->value != search->returns)
+		return 0;
+	search->found = 8 * (index + 1);
+	return 1;
+}
+
+static __always_inline int rule__of_called(struct unwind_state *u, __u64 returns)
+{
+	struct called_search search = { .u = u, .returns = returns };
+
+	bpf_loop(CALLED_WORDS_MAX, find_called, &search, 0);
+	if (!search.found)
+		return 0;
+	__builtin_memset(&u->rule, 0, sizeof(u->rule));
+	u->rule.kind = UNWIND_REG;
+	u->rule.reg = UNWIND_REG_RSP;
+	u->rule.cfa_off = search.found;
+	return TABLELESS_RULE | TABLELESS_CALLED;
+}
+
 /* bpf/tableless.bpf.h */
 __noinline int php__tableless(struct unwind_state *u)
 {
@@ -67,6 +106,8 @@ __noinline int php__tableless(struct unwind_state *u)
 		return 0;
 	space = scratch->proc.space;
 	proc = bpf_map_lookup_elem(&php_procs, &space);
+	if (proc && proc->returns)
+		return rule__of_called(u, proc->returns);
 	if (!proc || proc->left.kind != UNWIND_REG)
 		return 0;
 	u->rule = proc->left;

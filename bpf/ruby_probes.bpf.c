@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/ruby_probes.bpf.h"
-#include "bpf/fiber_stacks.bpf.h"
+#include "bpf/fiber_probes.bpf.h"
 
 /* CRuby's calls: USDT method__entry and method__return, cmethod__entry and cmethod__return. An
  * entry's `match` is the address of the method's name. Methods in Ruby have the address of the
@@ -76,37 +76,6 @@ __weak __noinline int ruby_fiber__find(struct shadow *head, __u64 sp, __u32 own)
 	return 0;
 }
 
-/* A child after fork has its parent's calls. */
-static __noinline int begin(struct shadow *head, const struct probe_rec *rec)
-{
-	if (!(head->flags & SHADOW_COPIED)) {
-		shadow__begin(head, rec->space);
-		return 0;
-	}
-	head->flags = SHADOW_STARTED | SHADOW_PARTIAL;
-	shadow__move(head, rec->space);
-	return 0;
-}
-
-/* The shadow stack that the thread is on; NULL: it has none, or there is no room for one. */
-static __always_inline struct shadow *ruby_shadow(struct pt_regs *ctx, struct shadow *head,
-						  const struct probe_rec *rec, __u32 own)
-{
-	struct shadow *shadow;
-
-	if (head->space != rec->space)
-		shadow__move(head, rec->space);
-	if (!fiber__has(head, ctx->rsp) && SHADOW_REGION(head->owner) == SHADOW_OF_THREAD &&
-	    ruby_fiber__find(head, ctx->rsp, own) < 0)
-		return NULL;
-	if (!head->fiber)
-		return head;
-	shadow = fiber__further(head);
-	if (shadow && shadow->space != rec->space)
-		shadow__move(shadow, rec->space);
-	return shadow;
-}
-
 static __always_inline int read_args(struct pt_regs *ctx, const struct probe_rec *rec,
 				     struct ruby_args *ret)
 {
@@ -124,30 +93,6 @@ static __always_inline int read_args(struct pt_regs *ctx, const struct probe_rec
 	return 0;
 }
 
-static __always_inline struct shadow *entered(struct pt_regs *ctx, const struct probe_rec *rec,
-					      __u32 own)
-{
-	struct shadow *head = shadow__get(probe__owner(ctx, rec));
-
-	if (!head)
-		return NULL;
-	if (shadow__is_new(head))
-		begin(head, rec);
-	return ruby_shadow(ctx, head, rec, own);
-}
-
-static __always_inline struct shadow *returned(struct pt_regs *ctx, const struct probe_rec *rec,
-					       __u32 own)
-{
-	struct shadow *shadow = shadow__find(probe__owner(ctx, rec));
-
-	if (shadow && !shadow__is_new(shadow))
-		shadow = ruby_shadow(ctx, shadow, rec, own);
-	if (!shadow)
-		count(COUNT_SHADOW_UNMATCHED);
-	return shadow;
-}
-
 SEC("?uprobe")
 int ruby_method_entry(struct pt_regs *ctx)
 {
@@ -158,7 +103,7 @@ int ruby_method_entry(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = entered(ctx, rec, 1);
+	shadow = fiber__entered(ctx, rec, 1, ruby_fiber__find);
 	if (!shadow || read_args(ctx, rec, &args))
 		return 0;
 	call.anchor = probe__anchor(ctx, rec);
@@ -177,7 +122,7 @@ int ruby_method_return(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = returned(ctx, rec, 1);
+	shadow = fiber__returned(ctx, rec, 1, ruby_fiber__find);
 	if (shadow)
 		shadow__pop(shadow, probe__anchor(ctx, rec), probe__arg(ctx, &rec->args[1]));
 	return 0;
@@ -194,7 +139,7 @@ int ruby_cmethod_entry(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = entered(ctx, rec, 0);
+	shadow = fiber__entered(ctx, rec, 0, ruby_fiber__find);
 	if (!shadow || read_args(ctx, rec, &args))
 		return 0;
 	call.anchor = probe__anchor(ctx, rec);
@@ -228,7 +173,7 @@ int ruby_cmethod_return(struct pt_regs *ctx)
 
 	if (!rec)
 		return 0;
-	shadow = returned(ctx, rec, 0);
+	shadow = fiber__returned(ctx, rec, 0, ruby_fiber__find);
 	if (!shadow)
 		return 0;
 	if (rec->flags & PROBE_UNWINDS) {

@@ -124,11 +124,11 @@ enum {
 	WALKER_PYTHON,
 	WALKER_RUBY,
 	WALKER_JVM,
+	WALKER_PHP,
 	WALKERS_PROBED, /* those until here have probes, too: shadow stacks */
 	WALKER_NODE = WALKERS_PROBED,
 	WALKER_PERL,
 	WALKER_GO,
-	WALKER_PHP,
 	WALKER_SHADOW
 };
 

@@ -2,11 +2,12 @@
 #include "probes/catalogue.h"
 
 extern const struct probe_catalogue probe_catalogue_python, probe_catalogue_ruby,
-	probe_catalogue_jvm;
+	probe_catalogue_jvm, probe_catalogue_php;
 
 const struct probe_catalogue *const probe_catalogues[] = {
 	&probe_catalogue_python,
 	&probe_catalogue_ruby,
 	&probe_catalogue_jvm,
+	&probe_catalogue_php,
 	NULL,
 };

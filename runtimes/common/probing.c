@@ -2,6 +2,7 @@
 #include "runtimes/common/probing.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,6 +150,27 @@ void probing__seen_since(struct probing *probing, uint32_t pid, uint64_t since_n
 		probed->recs[i].since_ns = since_ns;
 		write_rec(probing, probed->numbers[i], &probed->recs[i], NULL);
 	}
+}
+
+char *probing__environment(uint32_t pid, const char *variable)
+{
+	size_t size = 0, len = strlen(variable);
+	char path[64], *entry = NULL;
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
+	file = fopen(path, "re");
+	while (file && !found && getdelim(&entry, &size, '\0', file) > 0)
+		found = strncmp(entry, variable, len) == 0 && entry[len] == '=';
+	if (file)
+		fclose(file);
+	if (found) {
+		memmove(entry, entry + len + 1, strlen(entry + len + 1) + 1);
+		return entry;
+	}
+	free(entry);
+	return NULL;
 }
 
 int probing__extend_environment(const char *variable, char separator, const char *word)

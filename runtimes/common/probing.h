@@ -60,6 +60,10 @@ void probing__detach_all(struct probing *probing);	     /* of all processes, at 
  * threads (1: of all). Before, it takes every stack to lack its outer part. */
 void probing__seen_since(struct probing *probing, uint32_t pid, uint64_t since_ns);
 
+/* The value of a variable of the environment that the process was started with, for the caller to
+ * free; NULL: it has none, or it cannot be read. */
+char *probing__environment(uint32_t pid, const char *variable);
+
 /* Appends a word to a variable of the environment that commands get. 0 or -1. */
 int probing__extend_environment(const char *variable, char separator, const char *word);
 

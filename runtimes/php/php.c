@@ -9,6 +9,7 @@
 #include "runtimes/php/php_build.h"
 #include "runtimes/php/php_codes.h"
 #include "runtimes/php/php_idle.h"
+#include "runtimes/php/php_probing.h"
 #include "runtimes/php/php_versions.h"
 #include "runtimes/runtime.h"
 
@@ -24,6 +25,7 @@ struct runtime_image {
 
 struct runtime_session {
 	struct php_codes *codes;
+	struct php_probing *probing; /* NULL: no probes are wanted */
 };
 
 /* --- image --- */
@@ -105,10 +107,13 @@ static void php__image_free(struct runtime_image *image)
 
 /* --- session --- */
 
+static const char *const probe_programs[] = { "php_entry", "php_return", NULL };
+
 static void php__close(struct runtime_session *session)
 {
 	if (!session)
 		return;
+	php_probing__free(session->probing);
 	php_codes__free(session->codes);
 	free(session);
 }
@@ -116,16 +121,21 @@ static void php__close(struct runtime_session *session)
 static int php__open(struct bpf_object *probes, struct runtime_session **ret, struct err *err)
 {
 	struct runtime_session *session = calloc(1, sizeof(*session));
+	int rc = 0;
 
-	(void)probes;
 	if (session)
 		session->codes = php_codes__new();
 	if (!session || !session->codes) {
 		php__close(session);
 		return err__set(err, -ENOMEM, "php: out of memory");
 	}
-	*ret = session;
-	return 0;
+	if (probes)
+		rc = php_probing__new(probes, &session->probing, err);
+	if (rc)
+		php__close(session);
+	else
+		*ret = session;
+	return rc;
 }
 
 /* --- instance --- */
@@ -145,7 +155,29 @@ static int php__attach(struct runtime_session *session, const struct runtime_tar
 		rec->loops[i][1] = target->bias + build->loops[i].end;
 	}
 	rec->left = build->left;
+	rec->returns = build->returns_vaddr ? target->bias + build->returns_vaddr : 0;
+	if (build->frameless_vaddr) {
+		rec->frameless = target->bias + build->frameless_vaddr;
+		rec->frameless_handlers = target->bias + build->handlers_vaddr;
+	}
 	return 0;
+}
+
+static int php__probe(struct runtime_session *session, const struct runtime_target *target,
+		      enum runtime_source source, struct runtime_probing *ret, struct err *err)
+{
+	(void)source;
+	return php_probing__attach(session->probing, target, ret, err);
+}
+
+static void php__unprobe(struct runtime_session *session, uint32_t pid)
+{
+	php_probing__detach(session->probing, pid);
+}
+
+static void php__unprobe_all(struct runtime_session *session)
+{
+	php_probing__detach_all(session->probing);
 }
 
 /* --- records and names --- */
@@ -160,6 +192,32 @@ static int php__on_code(struct runtime_session *session, const struct rec_code *
 	return php_codes__add(session->codes, rec, size);
 }
 
+static bool is_running(const struct runtime_natives *natives, uint64_t function)
+{
+	for (size_t i = 0; i < natives->n; i++)
+		if (natives->list[i].function == function)
+			return true;
+	return false;
+}
+
+/* Takes out what would be called without a frame and is not; where not all native frames are known
+ * that is only so of the innermost. */
+static size_t drop_frameless(const struct php_codes *codes, const struct runtime_sample *sample,
+			     const struct runtime_natives *natives, struct runtime_pair *pairs,
+			     size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!FRAME_IS_MARK(pairs[i].key) && (!i || sample->native_complete) &&
+		    php_codes__is_frameless(codes, pairs[i].key) &&
+		    !is_running(natives, php_codes__handler(codes, pairs[i].key)))
+			continue;
+		pairs[kept++] = pairs[i];
+	}
+	return kept;
+}
+
 /* Frames do not know their native frames, but those that end a loop are marked, and functions in C
  * are known by where they begin. */
 static size_t php__anchors(struct runtime_session *session, const struct runtime_sample *sample,
@@ -168,6 +226,9 @@ static size_t php__anchors(struct runtime_session *session, const struct runtime
 	struct runtime_natives natives = sample->natives(sample, true);
 	uint64_t functions[RUNTIME_PAIRS_MAX];
 
+	if (sample->probed) /* probes tell addresses */
+		return n;
+	n = drop_frameless(session->codes, sample, &natives, pairs, n);
 	for (size_t i = 0; i < n; i++)
 		functions[i] = FRAME_IS_MARK(pairs[i].key)
 				       ? 0
@@ -201,6 +262,7 @@ const struct runtime runtime_php = {
 	.codes = "php_codes",
 	.record_bytes = sizeof(struct php_proc_rec),
 	.slot_map = "php_states",
+	.probe_programs = probe_programs,
 	.jit = "[JIT]",
 	.loop_memory = "/dev/zero", /* opcache's shared memory: its buffer is a part of that */
 	.tableless = true,
@@ -212,6 +274,10 @@ const struct runtime runtime_php = {
 	.open = php__open,
 	.close = php__close,
 	.attach = php__attach,
+	.probe = php__probe,
+	.unprobe = php__unprobe,
+	.unprobe_all = php__unprobe_all,
+	.prepare_command = php_probing__prepare_command,
 	.on_code = php__on_code,
 	.forget_codes = php__forget_codes,
 	.anchors = php__anchors,

@@ -71,10 +71,27 @@ static int search__on_row(void *ctx, uint64_t vaddr, const struct unwind_rule *r
 	return 0;
 }
 
+/* Behind the one `call *(%reg)`; 0: there is none, or several. */
+static uint64_t find_call(const uint8_t *code, const struct runtime_range *loop)
+{
+	uint64_t found = 0;
+
+	for (uint64_t i = 0; i + 2 <= loop->end - loop->start; i++) {
+		uint8_t reg = code[i + 1] & 7;
+
+		if (code[i] != 0xff || (code[i + 1] & 0xf8) != 0x10 || reg == 4 || reg == 5)
+			continue;
+		if (found)
+			return 0;
+		found = loop->start + i + 2;
+	}
+	return found;
+}
+
 /* The rule where execute_ex jumps to a script's first operation: `jmp *(%r15)`. There is none where
- * operations are functions that it calls (builds by clang). */
+ * operations are functions that it calls (builds by clang): then where these return to. */
 static void find_left(const struct elf_file *file, const struct runtime_range *loop,
-		      struct unwind_rule *ret)
+		      struct unwind_rule *ret, uint64_t *ret_returns)
 {
 	static const uint8_t jump[] = { 0x41, 0xff, 0x27 };
 	uint8_t *code = x86_code__read(file, loop);
@@ -85,6 +102,8 @@ static void find_left(const struct elf_file *file, const struct runtime_range *l
 		search.vaddr = loop->start + (at - code);
 		if (cfi__read(file, search__on_row, &search, NULL) < 0 || ret->kind != UNWIND_REG)
 			*ret = (struct unwind_rule) {};
+	} else if (code) {
+		*ret_returns = find_call(code, loop);
 	}
 	free(code);
 }
@@ -118,9 +137,12 @@ const char *php_build__read(const struct elf_file *file, struct php_build *ret)
 	} else if (!find(file, "executor_globals", &build.globals_vaddr)) {
 		return "its variables were stripped";
 	}
+	if (!find(file, "zend_flf_functions", &build.frameless_vaddr) ||
+	    !find(file, "zend_flf_handlers", &build.handlers_vaddr))
+		build.frameless_vaddr = build.handlers_vaddr = 0;
 	build.n_loops = find_loops(file, build.loops);
 	if (build.n_loops)
-		find_left(file, &build.loops[0], &build.left);
+		find_left(file, &build.loops[0], &build.left, &build.returns_vaddr);
 	*ret = build;
 	return NULL;
 }

@@ -16,6 +16,8 @@ struct php_build {
 	struct runtime_range loops[PHP_LOOPS_MAX]; /* execute_ex */
 	size_t n_loops;				   /* 0: not found */
 	struct unwind_rule left;		   /* as in php_proc_rec */
+	uint64_t returns_vaddr;			   /* the same; 0: it jumps, or is not known */
+	uint64_t frameless_vaddr, handlers_vaddr;  /* the same; 0: none */
 };
 
 /* 0 or -ENOENT. */

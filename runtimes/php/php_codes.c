@@ -17,6 +17,7 @@ struct code {
 	uint32_t pid;
 	uint64_t handler; /* 0: written in PHP */
 	bool is_trampoline;
+	bool is_frameless;
 	char *function;
 	char *file; /* NULL: unknown */
 };
@@ -94,6 +95,7 @@ static int code__new(const struct rec_code *rec, const struct php_code_table *ta
 		return -ENOMEM;
 	code->pid = rec->tgid;
 	code->handler = table->handler;
+	code->is_frameless = table->kind == PHP_CODE_FRAMELESS;
 	code->is_trampoline = table->is_trampoline;
 	code->function =
 		names[table->kind] ? strdup(names[table->kind]) : function__name(rec, table);
@@ -157,6 +159,13 @@ uint64_t php_codes__handler(const struct php_codes *codes, uint64_t key)
 	const struct code *code = find_code(codes, key);
 
 	return code ? code->handler : 0;
+}
+
+bool php_codes__is_frameless(const struct php_codes *codes, uint64_t key)
+{
+	const struct code *code = find_code(codes, key);
+
+	return code && code->is_frameless;
 }
 
 /* Of several names of one function that which was met first. */

@@ -2,6 +2,7 @@
 #ifndef BRAID_PHP_CODES_H
 #define BRAID_PHP_CODES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,9 @@ int php_codes__symbolize(const struct php_codes *codes, uint64_t key, struct run
 
 /* Address in the process of the function in C that the frame is; 0: it is written in PHP. */
 uint64_t php_codes__handler(const struct php_codes *codes, uint64_t key);
+
+/* May its function have been called without a frame (PHP_CODE_FRAMELESS)? */
+bool php_codes__is_frameless(const struct php_codes *codes, uint64_t key);
 
 /* As runtime.native_name. */
 const char *php_codes__native_name(const struct php_codes *codes, uint32_t pid, uint64_t entry);

@@ -8,7 +8,8 @@
 /* Sources, all at the version of the row: Zend/zend_globals.h (struct _zend_executor_globals),
  * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function),
  * Zend/zend_generators.h (struct _zend_generator). The row of 8.5 was read from the machine code of
- * a build. scripts/check-php-offsets compares the rows with the headers of a PHP that is installed.
+ * a build, as were the fiber's of 8.1 and 8.3 (zend_fiber_switch_context).
+ * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed.
  */
 
 static const struct php_version versions[] = {
@@ -24,6 +25,7 @@ static const struct php_version versions[] = {
 	{ .minor = 1,
 	  .offsets = { .current = 488,
 		       .exception_opline = 880,
+		       .fiber = 1664,
 		       .last = 68,
 		       .opcodes = 72,
 		       .filename = 144,
@@ -33,6 +35,7 @@ static const struct php_version versions[] = {
 	{ .minor = 2,
 	  .offsets = { .current = 488,
 		       .exception_opline = 880,
+		       .fiber = 1672,
 		       .last = 80,
 		       .opcodes = 88,
 		       .filename = 152,
@@ -42,6 +45,7 @@ static const struct php_version versions[] = {
 	{ .minor = 3,
 	  .offsets = { .current = 488,
 		       .exception_opline = 880,
+		       .fiber = 1656,
 		       .last = 76,
 		       .opcodes = 80,
 		       .filename = 144,
@@ -51,6 +55,7 @@ static const struct php_version versions[] = {
 	{ .minor = 4,
 	  .offsets = { .current = 488,
 		       .exception_opline = 952,
+		       .fiber = 1744,
 		       .last = 96,
 		       .opcodes = 104,
 		       .filename = 168,
@@ -60,6 +65,7 @@ static const struct php_version versions[] = {
 	{ .minor = 5,
 	  .offsets = { .current = 512,
 		       .exception_opline = 976,
+		       .fiber = 1768,
 		       .last = 96,
 		       .opcodes = 104,
 		       .filename = 168,

@@ -228,19 +228,10 @@ static bool has_hook(const struct runtime_target *target)
 /* Was it started with the hook? */
 static bool will_have_hook(uint32_t pid)
 {
-	static const char rubyopt[] = "RUBYOPT=";
-	char path[64], *entry = NULL;
-	size_t size = 0;
-	bool found = false;
-	FILE *file;
+	char *options = probing__environment(pid, "RUBYOPT");
+	bool found = options && strstr(options, HOOK);
 
-	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
-	file = fopen(path, "re");
-	while (file && !found && getdelim(&entry, &size, '\0', file) > 0)
-		found = strncmp(entry, rubyopt, strlen(rubyopt)) == 0 && strstr(entry, HOOK);
-	free(entry);
-	if (file)
-		fclose(file);
+	free(options);
 	return found;
 }
 

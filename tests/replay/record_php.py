@@ -17,11 +17,11 @@ OPCACHE = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1",
            "-d", "opcache.file_update_protection=0"]
 JIT = [*OPCACHE, "-d", "opcache.jit_buffer_size=16M", "-d", "opcache.jit=function"]
 TRACING = [*JIT[:-1], "opcache.jit=tracing"]
-OPTIONS = {"": [], "-opcache": OPCACHE, "-jit": JIT, "-tracing": TRACING}
+OPTIONS = {"": [], "-opcache": OPCACHE, "-jit": JIT, "-tracing": TRACING, "-dtrace": []}
 
-SCRIPTS = {"calls": ("", "-opcache", "-jit"), "nested": ("", "-opcache", "-jit"),
+SCRIPTS = {"calls": ("", "-opcache", "-jit", "-dtrace"), "nested": ("", "-opcache", "-jit"),
            "steps": ("", "-opcache"),  # between its calls compiled code does not tell the line
-           "hot": ("-jit", "-tracing")}
+           "hot": ("-jit", "-tracing"), "frameless": ("", "-opcache", "-jit")}
 
 
 def main():
@@ -33,11 +33,16 @@ def main():
         command = (["chroot", chroot] if chroot else []) + ["php", "-n", "-r"]
         version = subprocess.check_output([*command, 'echo PHP_VERSION;'], text=True)
         version = version.rpartition(".")[0]
+        with open((chroot or "") + "/usr/bin/php", "rb") as program:
+            has_probes = b"execute__entry\0" in program.read()
         for script, suffixes in SCRIPTS.items():
             for suffix in suffixes:
+                if suffix == "-dtrace" and not has_probes:
+                    continue
                 corpus.record("php/%s-%s%s" % (version, script, suffix),
                               ["php", "-n", "-d", "extension=posix", *OPTIONS[suffix],
-                               "/opt/replay/php/%s.php" % script], chroot=chroot)
+                               "/opt/replay/php/%s.php" % script], chroot=chroot,
+                              env={"USE_ZEND_DTRACE": "1"} if suffix == "-dtrace" else None)
     for version, directory in sorted(told()):
         if os.path.exists(directory + "/libphp.so"):
             record_threads(version, directory)
@@ -66,7 +71,7 @@ def record_package(version, directory):
     opcache = module or version >= "8.5"  # ... has it in
     for script, suffixes in SCRIPTS.items():
         for suffix in suffixes:
-            if (suffix == "" or opcache) and (script != "steps" or posix):
+            if (suffix == "" or (opcache and suffix != "-dtrace")) and (script != "steps" or posix):
                 corpus.record("php/%s-%s%s" % (version, script, suffix),
                               [*command, *OPTIONS[suffix][0 if module else 2:], "/opt/replay/php/%s.php" % script],
                               binds=binds, env=env)

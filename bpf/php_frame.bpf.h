@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_PHP_FRAME_BPF_H
+#define BRAID_PHP_FRAME_BPF_H
+
+#include "bpf/php_code.bpf.h"
+
+/* Where a walk is in PHP's frames, how they are read in blocks, and which of their functions and
+ * lines this CPU has met lately. */
+
+#define FRAME_BYTES	  (FRAME_WORDS * 8)
+#define FRAME_BLOCK_WORDS 128
+#define FRAME_BLOCK_BYTES (FRAME_BLOCK_WORDS * 8)
+#define PAGE_BYTES	  4096
+
+/* Generators that delegate to one another, one inside the other. */
+#define DELEGATES_MAX 16
+
+/* A function as this CPU has met it. The memory of one written in PHP may be another one's a moment
+ * later (closures, included files): it is the same if the frame is in its operations. What is
+ * written in C stays where it is, but for copies made to be called, which are not kept. */
+struct php_slot {
+	__u64 function;	   /* address: zend_function */
+	__u64 from, bytes; /* of its operations; bytes 0: written in C */
+	__u64 opline;	   /* address of the operation met last ... */
+	struct php_op op;  /* ... and itself */
+	__u32 code;	   /* as in rec_code; 0: the slot is free */
+	__u64 checked_ns;
+	__u32 space;
+	__u32 pad;
+};
+#define PHP_SLOTS_LOG2 11
+#define PHP_SLOTS      (1 << PHP_SLOTS_LOG2)
+
+struct php_state {
+	struct php_proc_rec proc;
+	__u64 globals;		       /* executor_globals of the sampled thread; 0: it has none */
+	__u64 at;		       /* the next frame; 0: there are no more */
+	__u64 live_frame, live_opline; /* as the loop's registers say; 0: they do not */
+	/* The frame's operation, its address (0: unknown), and what it runs */
+	__u64 opline;
+	struct php_op op;
+	__u32 code; /* as in rec_code */
+	__u32 is_native;
+	__u32 n, complete, truncated;
+	__u32 mark_due; /* the last frame ends a loop, unless generators that delegate to it follow
+			 */
+	/* Frames of these generators, outermost first, and the frame that is outside all of them */
+	__u32 delegating, n_delegates;
+	__u64 outside;
+	__u64 delegates[DELEGATES_MAX];
+	struct php_call call; /* of the frame */
+	__u64 block_start, block_bytes;
+	__u64 block[FRAME_BLOCK_WORDS];
+	struct php_slot slots[PHP_SLOTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* user space: number of slots */
+	__type(key, __u32);
+	__type(value, struct php_state);
+} php_states SEC(".maps");
+
+static __always_inline struct php_state *state__get(void)
+{
+	__u32 key = slot__key();
+
+	return bpf_map_lookup_elem(&php_states, &key);
+}
+
+/* --- frames --- */
+
+/* Frames lie one behind the other on PHP's own stack, outer ones lower: the block ends with this
+ * one, but stays in its page, where the memory that the stack was allocated in may begin. */
+static __noinline int block__read(struct php_state *state)
+{
+	__u64 start = state->at + FRAME_BYTES - FRAME_BLOCK_BYTES;
+
+	if ((start ^ state->at) & ~(PAGE_BYTES - 1ULL))
+		start = state->at & ~(PAGE_BYTES - 1ULL);
+	state->block_start = start;
+	state->block_bytes = FRAME_BLOCK_BYTES;
+	if (!read_user(state->block, FRAME_BLOCK_BYTES, start))
+		return 0;
+	state->block_start = state->at;
+	state->block_bytes = FRAME_BYTES;
+	if (!read_user(state->block, FRAME_BYTES, state->at))
+		return 0;
+	state->block_bytes = 0;
+	return -1;
+}
+
+/* Copies the frame at state->at to state->call. */
+static __always_inline int frame__load(struct php_state *state)
+{
+	__u64 at;
+	int i;
+
+	if (state->at & 7)
+		return -1;
+	if ((state->block_bytes < FRAME_BYTES ||
+	     state->at - state->block_start > state->block_bytes - FRAME_BYTES) &&
+	    block__read(state))
+		return -1;
+	at = (state->at - state->block_start) >> 3;
+	for (i = 0; i < FRAME_WORDS; i++)
+		state->call.frame[i] = state->block[(at + i) & (FRAME_BLOCK_WORDS - 1)];
+	return 0;
+}
+
+/* --- operations --- */
+
+static __always_inline int function__holds(const struct php_state *state, __u64 opline)
+{
+	return opline - function__word(&state->call, state->proc.offsets.opcodes) <
+	       function__bytes(&state->call);
+}
+
+/* The operation that the frame is at: state->opline and op. A frame keeps it while it calls; of the
+ * one that runs the loop has it in a register, and stores it only where something may go wrong.
+ * While an exception is on its way out it is one that stands for this, and where it came from is
+ * kept. */
+static __noinline int op__load(struct php_state *state)
+{
+	__u64 opline = state->call.frame[FRAME_OPLINE];
+
+	if (state->live_frame == state->at && function__holds(state, state->live_opline))
+		opline = state->live_opline;
+	if (!function__holds(state, opline) &&
+	    (!state->proc.offsets.exception_opline ||
+	     read_user(&opline, sizeof(opline),
+		       state->globals + state->proc.offsets.exception_opline) ||
+	     !function__holds(state, opline)))
+		opline = 0;
+	if (!opline || read_user(&state->op, sizeof(state->op), opline + OP_EXTENDED)) {
+		state->op = (struct php_op) {};
+		opline = 0;
+	}
+	state->opline = opline;
+	return 0;
+}
+
+/* --- functions that were met lately --- */
+
+static __always_inline struct php_slot *slot__at(struct php_state *state, __u64 function)
+{
+	__u64 hash = (function + state->call.key.space) * 0x9e3779b97f4a7c15ULL;
+
+	return &state->slots[hash >> (64 - PHP_SLOTS_LOG2) & (PHP_SLOTS - 1)];
+}
+
+/* Is this what the frame runs? Then state has it, and the operation. */
+static __always_inline int slot__holds(struct php_state *state, struct php_slot *slot)
+{
+	__u64 opline = state->call.frame[FRAME_OPLINE];
+
+	if (slot->function != state->call.frame[FRAME_FUNC] || !slot->code ||
+	    slot->space != state->call.key.space ||
+	    state->call.now_ns - slot->checked_ns >= PHP_RECHECK_NS)
+		return 0;
+	state->code = slot->code;
+	state->is_native = !slot->bytes;
+	if (!slot->bytes) {
+		state->op = (struct php_op) {};
+		return 1;
+	}
+	if (state->live_frame == state->at && state->live_opline - slot->from < slot->bytes)
+		opline = state->live_opline;
+	if (opline - slot->from >= slot->bytes)
+		return 0;
+	if (opline != slot->opline) {
+		slot->opline = 0;
+		if (read_user(&slot->op, sizeof(slot->op), opline + OP_EXTENDED))
+			return 0;
+		slot->opline = opline;
+	}
+	state->op = slot->op;
+	return 1;
+}
+
+/* Keeps what state->call was found to be. */
+static __noinline int slot__set(struct php_state *state, struct php_slot *slot, __u32 kind)
+{
+	const struct php_call *call = &state->call;
+
+	if (!slot || !call->key.name || (kind != PHP_CODE_NATIVE && kind != PHP_CODE_FUNCTION) ||
+	    call->function[0] & (kind == PHP_CODE_NATIVE ? FUNCTION_COPIED : FUNCTION_VIA))
+		return 0;
+	slot->function = call->frame[FRAME_FUNC];
+	slot->from = slot->bytes = 0;
+	if (kind == PHP_CODE_FUNCTION) {
+		slot->from = call->key.code;
+		slot->bytes = function__bytes(call);
+	}
+	slot->opline = state->opline;
+	slot->op = state->op;
+	slot->code = call->code;
+	slot->checked_ns = call->checked_ns;
+	slot->space = call->key.space;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/base/util.h"
+#include "probes/catalogue.h"
+
+/* PHP built with --enable-dtrace, as Debian's 8.2 and Remi's builds are. Arguments of execute__*:
+ * file and line of the caller; of function__*: function, file, line, class, "::" or "->"
+ * (Zend/zend_dtrace.d). Ran with 8.0, 8.1, 8.2, 8.3, 8.4 and 8.5: entries and returns balance, also
+ * over exceptions, generators, fibers and exit(). The functions that they are in are used if
+ * USE_ZEND_DTRACE was in the environment when PHP started (zend_startup, Zend/zend.c); opcache's
+ * JIT switches itself off then. */
+
+#define WHEN "if PHP was started with USE_ZEND_DTRACE=1 in its environment"
+#define REMEDY \
+	"start PHP with USE_ZEND_DTRACE=1 in its environment, as `braid calls -- php ...` does"
+
+static const struct probe_want wants[] = {
+	{ "php", "execute__entry", "execute__return", PROBE_ENTRY, PROBE_LIVES_WHEN, true,
+	  "every call, also of functions in C, and resume of a generator", WHEN, REMEDY },
+	{ "php", "execute__return", "execute__entry", PROBE_RETURN, PROBE_LIVES_WHEN, true,
+	  "every return, yield and unwinding by an exception", WHEN, REMEDY },
+	{ "php", "function__entry", "function__return", PROBE_ENTRY, PROBE_LIVES_WHEN, false,
+	  "calls of what is written in PHP, but for evaluated text", WHEN, REMEDY },
+	{ "php", "function__return", "function__entry", PROBE_RETURN, PROBE_LIVES_WHEN, false,
+	  "the same calls' ends", WHEN, REMEDY },
+};
+
+static const struct probe_edition edition = {
+	"PHP", wants, ARRAY_SIZE(wants), "this PHP was built without --enable-dtrace", NULL,
+};
+
+static const struct probe_edition *choose(const struct elf_file *file)
+{
+	uint64_t vaddr;
+
+	return elf_file__find_symbol(file, "execute_ex", &vaddr, NULL) ||
+			       elf_file__find_symbol(file, "std_object_handlers", &vaddr, NULL)
+		       ? NULL
+		       : &edition;
+}
+
+const struct probe_catalogue probe_catalogue_php = {
+	.runtime = "php",
+	.choose = choose,
+};

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/php/php_probing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/target/procfs.h"
+#include "runtimes/common/probing.h"
+#include "runtimes/common/site_frames.h"
+
+#define VARIABLE "USE_ZEND_DTRACE"
+
+enum { ENTRY, RETURN, N_PROBES };
+
+static const struct {
+	const char *name, *program;
+	uint32_t role;
+} probes[N_PROBES] = {
+	{ "execute__entry", "php_entry", PROBE_ENTRY },
+	{ "execute__return", "php_return", PROBE_RETURN },
+};
+
+/* They are in these, Zend/zend_dtrace.c: around execute_ex, and around what is written in C. */
+enum { AROUND_LOOP, AROUND_C, N_FUNCTIONS };
+
+static const char *const functions[N_FUNCTIONS] = {
+	[AROUND_LOOP] = "dtrace_execute_ex",
+	[AROUND_C] = "dtrace_execute_internal",
+};
+
+struct php_probing {
+	struct probing *probing;
+	const struct bpf_program *programs[N_PROBES];
+	/* Of the file that was looked at last: processes fork, and their children have the same. */
+	const struct elf_file *known_file;
+	struct probing_sites known;
+	int known_rc;
+	struct err known_err;
+};
+
+int php_probing__new(struct bpf_object *object, struct php_probing **ret, struct err *err)
+{
+	struct php_probing *probing = calloc(1, sizeof(*probing));
+	int rc;
+
+	if (!probing)
+		return err__set(err, -ENOMEM, "php: out of memory");
+	rc = probing__new(object, &probing->probing, err);
+	if (rc) {
+		free(probing);
+		return err__prefix(err, rc, "php");
+	}
+	for (int i = 0; i < N_PROBES; i++)
+		probing->programs[i] = probing__program(probing->probing, probes[i].program);
+	*ret = probing;
+	return 0;
+}
+
+void php_probing__free(struct php_probing *probing)
+{
+	if (!probing)
+		return;
+	probing__free(probing->probing);
+	free(probing);
+}
+
+void php_probing__detach(struct php_probing *probing, uint32_t pid)
+{
+	probing__detach(probing->probing, pid);
+}
+
+void php_probing__detach_all(struct php_probing *probing)
+{
+	if (probing)
+		probing__detach_all(probing->probing);
+}
+
+/* --- sites --- */
+
+static int probe_of(const struct usdt_site *site)
+{
+	for (int i = 0; i < N_PROBES && strcmp(site->provider, "php") == 0; i++)
+		if (strcmp(site->name, probes[i].name) == 0)
+			return i;
+	return -1;
+}
+
+/* Which of the functions is the address in? -1: none. */
+static int function_at(const struct elf_file *file, uint64_t address)
+{
+	uint64_t vaddr, size;
+
+	for (int i = 0; i < N_FUNCTIONS; i++)
+		if (!elf_file__find_symbol(file, functions[i], &vaddr, &size) &&
+		    address - vaddr < size)
+			return i;
+	return -1;
+}
+
+/* The anchor of what execute_ex runs is the last word of its frame: the return address, as nothing
+ * is passed on the stack. The stack pointer is where it is at the site if it is there at all sites
+ * of the function. A function in C has its anchor in the frame that calls it. */
+static int set_anchor(struct probing_site *site, const struct elf_file *file,
+		      int32_t ends[N_FUNCTIONS], struct err *err)
+{
+	uint64_t vaddr = site->point.pc_vaddr;
+	int function = function_at(file, vaddr);
+	int rc = site_frame__end(file, vaddr, &site->rec, err);
+
+	if (rc)
+		return rc;
+	if (function < 0 || site->rec.flags & PROBE_ANCHOR_AT_RBP ||
+	    (ends[function] && ends[function] != site->rec.anchor_offset))
+		return err__set(err, -ENOTSUP, "cannot tell the stack frame at the probe");
+	ends[function] = site->rec.anchor_offset;
+	site->rec.anchor_offset = function == AROUND_LOOP ? -8 : ends[function] - 8;
+	return 0;
+}
+
+static int add_sites(struct php_probing *probing, const struct elf_file *file,
+		     const struct usdt_sites *found, struct err *err)
+{
+	int32_t ends[N_FUNCTIONS] = {}; /* of their frames, from the stack pointer */
+	struct probing_site *site;
+	uint32_t seen = 0;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < found->n; i++) {
+		int probe = probe_of(&found->list[i]);
+
+		if (probe < 0)
+			continue;
+		seen |= 1U << probe;
+		rc = probing_sites__add_usdt(&probing->known, file, &found->list[i],
+					     probes[probe].role, 0, &site, err);
+		if (rc)
+			break;
+		site->program = probing->programs[probe];
+		site->rec.runtime = WALKER_PHP;
+		rc = set_anchor(site, file, ends, err);
+	}
+	if (!rc && seen != (1U << N_PROBES) - 1)
+		rc = err__set(err, -ENOENT,
+			      "this build has no probes at calls and returns (they come with "
+			      "--enable-dtrace)");
+	return rc;
+}
+
+static int find_sites(struct php_probing *probing, const struct elf_file *file, struct err *err)
+{
+	struct usdt_sites found = {};
+	int rc = usdt__read(file, &found, err);
+
+	if (!rc)
+		rc = add_sites(probing, file, &found, err);
+	usdt_sites__done(&found);
+	return rc;
+}
+
+/* --- attaching --- */
+
+/* Does PHP run what it runs by the functions with the probes? It decides that when it starts
+ * (zend_startup, Zend/zend.c), which may be still to come; and extensions may call them. */
+static bool fires(const struct runtime_target *target)
+{
+	uint64_t variable, function, value;
+	char *told;
+	bool asked;
+
+	if (!elf_file__find_symbol(target->file, "zend_execute_ex", &variable, NULL) &&
+	    !elf_file__find_symbol(target->file, functions[AROUND_LOOP], &function, NULL) &&
+	    procfs__read_memory(target->pid, target->bias + variable, &value, sizeof(value)) &&
+	    value == target->bias + function)
+		return true;
+	told = probing__environment(target->pid, VARIABLE);
+	asked = told && atol(told);
+	free(told);
+	return asked;
+}
+
+int php_probing__attach(struct php_probing *probing, const struct runtime_target *target,
+			struct runtime_probing *ret, struct err *err)
+{
+	struct runtime_probing by = { .source = "usdt" };
+	int rc = probing__renew(probing->probing, target, ret, err);
+
+	if (rc)
+		return rc < 0 ? err__prefix(err, rc, "php") : 0;
+	if (!target->image)
+		return err__set(err, -ENOTSUP,
+				"php: what probes tell of is read as the walker reads it, which "
+				"does not know this version");
+	if (probing->known_file != target->file) {
+		probing->known = (struct probing_sites) {};
+		probing->known_rc = find_sites(probing, target->file, &probing->known_err);
+		probing->known_file = target->file;
+	}
+	if (probing->known_rc)
+		return err__set(err, probing->known_rc, "php: %s", probing->known_err.text);
+	if (!fires(target))
+		return err__set(err, -ENOTSUP,
+				"php: its probes fire only if PHP was started with " VARIABLE
+				"=1 in its environment, which this one was not: start it so, or by "
+				"`braid calls -- php ...`");
+	rc = probing__attach(probing->probing, target, &probing->known, &by, err);
+	if (rc)
+		return err__prefix(err, rc, "php");
+	*ret = by;
+	return 0;
+}
+
+void php_probing__prepare_command(char *const *command)
+{
+	(void)command;
+	setenv(VARIABLE, "1", 0);
+}
