@@ -278,7 +278,7 @@ static __noinline int globals__find_own(struct php_state *state)
 
 	if (read_user(&key, sizeof(key), proc->key_at) ||
 	    read_user(&offset, sizeof(offset), proc->globals) ||
-	    read_specific(&(struct c_library) {}, task->thread.fsbase, key, &block))
+	    read_specific(&proc->libc, task->thread.fsbase, key, &block))
 		return -1;
 	if (offset && block && !read_user(&owner, sizeof(owner), block + BLOCK_THREAD) &&
 	    owner == task->thread.fsbase)

@@ -7,6 +7,7 @@
 
 #include <linux/types.h>
 
+#include "bpf/c_library.h"
 #include "bpf/unwind_rule.h"
 
 struct php_offsets {
@@ -36,8 +37,10 @@ struct php_proc_rec { /* key: address space */
 	/* How execute_ex is left while it runs a script, and so what opcache has compiled, which
 	 * takes its place. UNWIND_NONE: not known. */
 	struct unwind_rule left;
+	struct c_library libc;
+	__u32 pad;
 };
-_Static_assert(sizeof(struct php_proc_rec) == 80, "php_proc_rec");
+_Static_assert(sizeof(struct php_proc_rec) == 88, "php_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PHP --- */
 
