@@ -319,7 +319,7 @@ static __always_inline int read_interpreter(const struct perl_proc_rec *proc, __
 	if (proc->state == PERL_STATE_GLOBAL)
 		return 0;
 	if (read_user(&key, sizeof(key), proc->state_at) ||
-	    read_specific(&(struct c_library) {}, fsbase, key, ret_base))
+	    read_specific(&proc->libc, fsbase, key, ret_base))
 		return -1;
 	return !*ret_base;
 }

@@ -8,6 +8,8 @@
 
 #include <linux/types.h>
 
+#include "bpf/c_library.h"
+
 struct perl_offsets {
 	__u16 si_type;	    /* PERL_SI.si_type */
 	__u16 context;	    /* sizeof PERL_CONTEXT */
@@ -39,7 +41,7 @@ struct perl_proc_rec { /* key: address space */
 	/* Fields of the interpreter (intrpvar.h): offsets, or addresses if PERL_STATE_GLOBAL */
 	__u64 op, curcop, curstackinfo, comppad, phase;
 	__u32 state; /* enum perl_state_kind */
-	__u32 pad;
+	struct c_library libc;
 };
 _Static_assert(sizeof(struct perl_proc_rec) == 88, "perl_proc_rec");
 

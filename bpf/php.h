@@ -7,6 +7,7 @@
 
 #include <linux/types.h>
 
+#include "bpf/c_library.h"
 #include "bpf/unwind_rule.h"
 
 struct php_offsets {
@@ -44,8 +45,10 @@ struct php_proc_rec { /* key: address space */
 	/* Addresses of the variables zend_flf_functions and zend_flf_handlers (8.4 and later):
 	 * functions that are called without a frame, by number. 0: there are none. */
 	__u64 frameless, frameless_handlers;
+	struct c_library libc;
+	__u32 pad;
 };
-_Static_assert(sizeof(struct php_proc_rec) == 112, "php_proc_rec");
+_Static_assert(sizeof(struct php_proc_rec) == 128, "php_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PHP --- */
 

@@ -321,7 +321,7 @@ static __noinline int globals__of_thread(const struct php_proc_rec *proc, __u64 
 
 	if (!proc || !ret || read_user(&key, sizeof(key), proc->key_at) ||
 	    read_user(&offset, sizeof(offset), proc->globals) ||
-	    read_specific(&(struct c_library) {}, task->thread.fsbase, key, &block))
+	    read_specific(&proc->libc, task->thread.fsbase, key, &block))
 		return -1;
 	*ret = 0;
 	if (offset && block && !read_user(&owner, sizeof(owner), block + BLOCK_THREAD) &&

@@ -21,6 +21,24 @@ static uint64_t target_of(csh handle, const cs_insn *insn)
 	return x86->operands[0].imm;
 }
 
+static enum flow flow_of(csh handle, const cs_insn *insn)
+{
+	switch (insn->id) {
+	case 0: /* no instruction */
+	case X86_INS_HLT:
+	case X86_INS_INT3:
+	case X86_INS_UD2:
+	case X86_INS_JMP:
+	case X86_INS_LJMP:
+	case X86_INS_RET:
+	case X86_INS_RETF:
+	case X86_INS_RETFQ:
+		return FLOW_LEAVES;
+	default:
+		return cs_insn_group(handle, insn, CS_GRP_JUMP) ? FLOW_BRANCH : FLOW_ON;
+	}
+}
+
 static int take_all(csh handle, cs_insn *insn, const uint8_t *code, size_t size, uint64_t address,
 		    int (*take)(void *ctx, const struct instruction *instruction), void *ctx)
 {
@@ -29,7 +47,8 @@ static int take_all(csh handle, cs_insn *insn, const uint8_t *code, size_t size,
 	while (!ret && cs_disasm_iter(handle, &code, &size, &address, insn)) {
 		char text[sizeof(insn->mnemonic) + sizeof(insn->op_str) + 1];
 		struct instruction instruction = { insn->address, insn->size,
-						   target_of(handle, insn), text };
+						   target_of(handle, insn), flow_of(handle, insn),
+						   text };
 
 		snprintf(text, sizeof(text), "%s%s%s", insn->mnemonic, *insn->op_str ? " " : "",
 			 insn->op_str);

@@ -8,10 +8,17 @@
 /* Machine code (x86-64) as text, by Capstone. The code is untrusted: any bytes give instructions
  * that cover them all. */
 
+enum flow {
+	FLOW_ON,     /* the next instruction comes next, at last: a call, too */
+	FLOW_BRANCH, /* that, or the target */
+	FLOW_LEAVES, /* anything else: a jump, a return, what traps, what is no instruction */
+};
+
 struct instruction {
 	uint64_t address;
-	size_t size;	  /* bytes */
-	uint64_t target;  /* of a jump or call that names it; 0: none */
+	size_t size;	 /* bytes */
+	uint64_t target; /* of a jump or call that names it; 0: none */
+	enum flow flow;
 	const char *text; /* mnemonic and operands in AT&T syntax; ".byte 0xNN" for what is no
 			   * instruction; borrowed during the call */
 };

@@ -10,6 +10,7 @@
 #include "core/elf/cfi_entries.h"
 #include "core/elf/debugfile.h"
 #include "core/elf/dwarf.h"
+#include "core/elf/function_end.h"
 #include "core/elf/minidebug.h"
 #include "core/elf/plt.h"
 #include "core/elf/symtab.h"
@@ -166,52 +167,6 @@ static int open_sources(struct symbols *symbols)
 	return rc;
 }
 
-int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max)
-{
-	const char *owner = NULL;
-	struct symbol *symbol;
-	int rc;
-
-	if (!max)
-		return 0;
-	rc = symbols->opened ? 0 : open_sources(symbols);
-	if (rc)
-		return rc;
-	symbol = symtab__find(&symbols->symtab, vaddr);
-	if (!symbol)
-		symbol = symtab__find(&symbols->plt, vaddr);
-	if (symbol) {
-		owner = symbol__text(symbol);
-		if (!owner)
-			return -ENOMEM;
-	}
-	rc = symbols->dwarf ? dwarf__resolve(symbols->dwarf, vaddr, owner, ret, max) : 0;
-	if (rc || !owner)
-		return rc;
-	*ret = (struct symbol_frame) { .function = owner };
-	return 1;
-}
-
-bool symbols__is_stripped(const struct symbols *symbols)
-{
-	return symbols->opened && !symbols->has_full_table && !symbols->dwarf;
-}
-
-int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait)
-{
-	struct elf_file *debug;
-	int rc = debuginfod__open(symbols->file, wait, &debug);
-
-	if (rc)
-		return rc;
-	close_sources(symbols);
-	symbols->debug = debug;
-	symbols->asks = wait;
-	rc = open_sources(symbols);
-	symbols->asks = NULL;
-	return rc;
-}
-
 static int add_function(void *ctx, uint64_t start, uint64_t end)
 {
 	struct symbols *symbols = ctx;
@@ -250,6 +205,75 @@ static int find_function(struct symbols *symbols, uint64_t vaddr, struct functio
 	return 0;
 }
 
+/* In a table of exported symbols alone what follows one without a size may be functions that are
+ * not named there: its frame description tells where it ends, or else its code. */
+static void bound(struct symbols *symbols, struct symbol *symbol)
+{
+	struct function_range range;
+
+	if (find_function(symbols, symbol->start, &range) == 0)
+		symbol->end = min_of(symbol->end, range.end);
+	else
+		symbol->end = function_end__find(symbols->file, symbol->start, symbol->end);
+	symbol->sized = true;
+}
+
+/* NULL: none has the address. */
+static struct symbol *find_symbol(struct symbols *symbols, uint64_t vaddr)
+{
+	struct symbol *symbol = symtab__find(&symbols->symtab, vaddr);
+
+	if (!symbol)
+		return symtab__find(&symbols->plt, vaddr);
+	if (!symbol->sized && !symbols->has_full_table)
+		bound(symbols, symbol);
+	return vaddr < symbol->end ? symbol : NULL;
+}
+
+int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max)
+{
+	const char *owner = NULL;
+	struct symbol *symbol;
+	int rc;
+
+	if (!max)
+		return 0;
+	rc = symbols->opened ? 0 : open_sources(symbols);
+	if (rc)
+		return rc;
+	symbol = find_symbol(symbols, vaddr);
+	if (symbol) {
+		owner = symbol__text(symbol);
+		if (!owner)
+			return -ENOMEM;
+	}
+	rc = symbols->dwarf ? dwarf__resolve(symbols->dwarf, vaddr, owner, ret, max) : 0;
+	if (rc || !owner)
+		return rc;
+	*ret = (struct symbol_frame) { .function = owner };
+	return 1;
+}
+
+bool symbols__is_stripped(const struct symbols *symbols)
+{
+	return symbols->opened && !symbols->has_full_table && !symbols->dwarf;
+}
+
+int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait)
+{
+	struct elf_file *debug;
+	int rc = debuginfod__open(symbols->file, wait, &debug);
+
+	if (rc)
+		return rc;
+	close_sources(symbols);
+	symbols->debug = debug;
+	symbols->asks = wait;
+	rc = open_sources(symbols);
+	symbols->asks = NULL;
+	return rc;
+}
+
 int symbols__function_start(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start)
 {
 	struct function_range range;
@@ -268,9 +292,7 @@ int symbols__range(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start,
 
 	if (rc)
 		return rc;
-	symbol = symtab__find(&symbols->symtab, vaddr);
-	if (!symbol)
-		symbol = symtab__find(&symbols->plt, vaddr);
+	symbol = find_symbol(symbols, vaddr);
 	if (symbol)
 		range = (struct function_range) { symbol->start, symbol->end };
 	else

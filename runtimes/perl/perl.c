@@ -6,13 +6,14 @@
 
 #include "core/base/util.h"
 #include "runtimes/common/anchors.h"
+#include "runtimes/common/c_library.h"
 #include "runtimes/perl/perl_build.h"
 #include "runtimes/perl/perl_codes.h"
 #include "runtimes/perl/perl_versions.h"
 #include "runtimes/perl/perl_xsubs.h"
 #include "runtimes/runtime.h"
 
-/* Perl 5 on x86-64 with glibc. */
+/* Perl 5 on x86-64. */
 
 #define VERSIONS    "5.30 to 5.40"
 #define NATIVE_ONLY "Perl frames will be missing, native frames are shown"
@@ -165,6 +166,11 @@ static int perl__attach(struct runtime_session *session, const struct runtime_ta
 
 	*rec = (struct perl_proc_rec) { .offsets = target->image->offsets };
 	locate(target, rec);
+	if (!is_variable)
+		ret = c_library__find(target->pid, target->file, &rec->libc);
+	if (ret)
+		return err__set(err, ret, "perl: process %u: no walker for its C library",
+				target->pid);
 	if (vaddr)
 		ret = perl_xsubs__attach(session->xsubs, target->pid, target->space,
 					 &(struct perl_stashes) { .at = target->bias + vaddr,

@@ -6,6 +6,7 @@
 
 #include "core/base/util.h"
 #include "runtimes/common/anchors.h"
+#include "runtimes/common/c_library.h"
 #include "runtimes/php/php_build.h"
 #include "runtimes/php/php_codes.h"
 #include "runtimes/php/php_idle.h"
@@ -146,7 +147,10 @@ static int php__attach(struct runtime_session *session, const struct runtime_tar
 	const struct php_build *build = &target->image->build;
 	struct php_proc_rec *rec = ret_record;
 
-	(void)session, (void)err;
+	(void)session;
+	if (build->key_vaddr && c_library__find(target->pid, target->file, &rec->libc))
+		return err__set(err, -ENOTSUP, "php: process %u: no walker for its C library",
+				target->pid);
 	rec->offsets = target->image->offsets;
 	rec->globals = target->bias + build->globals_vaddr;
 	rec->key_at = build->key_vaddr ? target->bias + build->key_vaddr : 0;

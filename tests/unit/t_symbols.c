@@ -275,6 +275,34 @@ static void test_plt(const char *name)
 	image_close(&image);
 }
 
+/* Assembly without sizes, as musl's: a file that has lost its table says nothing of the functions
+ * between those that it exports. Oracle: the file that has not. */
+static void test_unsized(void)
+{
+	struct image full, bare;
+	int named = 0, wrong = 0;
+
+	workdir__write("unsized.s", ".globl jumps, calls, cases\n"
+				    "jumps: test %edi,%edi; jnz 2f; 1: ret; 2: nop; jmp 1b\n"
+				    "hidden: nop; ret\n"
+				    "calls: call never\n"
+				    "never: 1: pause; jmp 1b\n"
+				    "cases: jmp *%rdi; nop; ret\n");
+	workdir__run("gcc -shared -nostdlib unsized.s -o unsized.so && strip -o bare unsized.so");
+	full = image_open("unsized.so");
+	bare = image_open("bare");
+	for (uint64_t at = address_of("unsized.so", "jumps"); owner_at(&full, at); at++) {
+		const char *got = owner_at(&bare, at);
+
+		named += got != NULL;
+		wrong += got && strcmp(got, owner_at(&full, at)) != 0;
+	}
+	is_int(named, 8 + 5 + 2, "bytes with a name: all of jumps and calls, a jump of cases");
+	is_int(wrong, 0, "none has the name of what is exported before it");
+	image_close(&bare);
+	image_close(&full);
+}
+
 static void test_nothing_to_find(void)
 {
 	struct image image = image_open("wrongdebug");
@@ -450,6 +478,7 @@ int main(void)
 	test_plt("pie");
 	test_plt("nopie");
 	test_plt("ibt");
+	test_unsized();
 	test_nothing_to_find();
 	test_replaced();
 	test_root();
