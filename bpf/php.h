@@ -48,7 +48,7 @@ struct php_proc_rec { /* key: address space */
 	struct c_library libc;
 	__u32 pad;
 };
-_Static_assert(sizeof(struct php_proc_rec) == 128, "php_proc_rec");
+_Static_assert(sizeof(struct php_proc_rec) == 120, "php_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PHP --- */
 
