@@ -312,14 +312,19 @@ static long walk_step(__u32 index, void *unused)
 static __always_inline int read_interpreter(const struct perl_proc_rec *proc, __u64 *ret_base)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 fsbase = task->thread.fsbase;
+	__u64 fsbase = task->thread.fsbase, first;
 	__u32 key;
 
 	*ret_base = 0;
 	if (proc->state == PERL_STATE_GLOBAL)
 		return 0;
-	if (read_user(&key, sizeof(key), proc->state_at) ||
-	    read_specific(&proc->libc, fsbase, key, ret_base))
+	if (read_user(&key, sizeof(key), proc->state_at))
+		return -1;
+	/* Before the first interpreter is made there is no key either, and key 0 is another
+	 * library's (perl.c, S_init_tls_and_interp). */
+	if (!key && proc->first_at && (read_user(&first, sizeof(first), proc->first_at) || !first))
+		return 1;
+	if (read_specific(&proc->libc, fsbase, key, ret_base))
 		return -1;
 	return !*ret_base;
 }

@@ -38,12 +38,13 @@ enum perl_state_kind {
 struct perl_proc_rec { /* key: address space */
 	struct perl_offsets offsets;
 	__u64 state_at;
+	__u64 first_at; /* of PL_curinterp; 0: not known */
 	/* Fields of the interpreter (intrpvar.h): offsets, or addresses if PERL_STATE_GLOBAL */
 	__u64 op, curcop, curstackinfo, comppad, phase;
 	__u32 state; /* enum perl_state_kind */
 	struct c_library libc;
 };
-_Static_assert(sizeof(struct perl_proc_rec) == 88, "perl_proc_rec");
+_Static_assert(sizeof(struct perl_proc_rec) == 96, "perl_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PERL --- */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/target/procfs.h"
 #include "runtimes/common/anchors.h"
 #include "runtimes/common/c_library.h"
 #include "runtimes/perl/perl_build.h"
@@ -148,11 +149,27 @@ static void locate(const struct runtime_target *target, struct perl_proc_rec *re
 
 	rec->state = place->state;
 	rec->state_at = target->bias + place->key_vaddr;
+	if (place->state == PERL_STATE_KEY && place->first_vaddr)
+		rec->first_at = target->bias + place->first_vaddr;
 	rec->op = bias + place->op;
 	rec->curcop = bias + place->curcop;
 	rec->curstackinfo = bias + place->curstackinfo;
 	rec->comppad = bias + place->comppad;
 	rec->phase = place->phase ? bias + place->phase : 0;
+}
+
+/* What nobody has written yet is not in memory, where the kernel half could not read it; once it
+ * was read by a system call it is. */
+static void fetch_key(uint32_t pid, const struct perl_proc_rec *rec)
+{
+	uint64_t first;
+	uint32_t key;
+
+	if (rec->state != PERL_STATE_KEY)
+		return;
+	procfs__read_memory(pid, rec->state_at, &key, sizeof(key));
+	if (rec->first_at)
+		procfs__read_memory(pid, rec->first_at, &first, sizeof(first));
 }
 
 static int perl__attach(struct runtime_session *session, const struct runtime_target *target,
@@ -166,6 +183,7 @@ static int perl__attach(struct runtime_session *session, const struct runtime_ta
 
 	*rec = (struct perl_proc_rec) { .offsets = target->image->offsets };
 	locate(target, rec);
+	fetch_key(target->pid, rec);
 	if (!is_variable)
 		ret = c_library__find(target->pid, target->file, &rec->libc);
 	if (ret)
