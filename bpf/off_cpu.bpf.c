@@ -62,8 +62,8 @@ static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 	return outside || !(task->flags & PF_KTHREAD || is_in_syscall(task));
 }
 
-extern const volatile __u32
-	cfg_targets_only; /* nothing is shown of others, who may be another user's */
+/* Nothing is shown of others, who may be another user's. */
+extern const volatile __u32 cfg_targets_only;
 
 /* The sample of the thread that wakes another one. */
 static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, __u64 now_ns,

@@ -118,8 +118,8 @@ static int check_processes(char *detail, size_t size)
 
 	if (ret && !reads_mappings_of_others())
 		snprintf(detail, size,
-			 "user %u lacks CAP_SYS_PTRACE, without which this kernel shows nothing of "
-			 "other users' processes: they cannot be recorded",
+			 "user %u lacks CAP_SYS_PTRACE, without which code of other users' "
+			 "processes has no names on this kernel, and stacks end there",
 			 geteuid());
 	return ret;
 }

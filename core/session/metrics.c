@@ -109,6 +109,10 @@ char *metrics__text(const struct metrics_values *values)
 	gauge(out, "braid_memory_bytes", "Resident memory of braid", memory_bytes());
 	gauge(out, "braid_unwind_table_bytes", "Kernel memory of unwind tables",
 	      values->table_bytes);
+	gauge(out, "braid_code_files", "Programs and libraries that are known", values->files);
+	counter(out, "braid_code_files_released",
+		"Programs and libraries that nobody mapped any more, and are forgotten",
+		values->files_released);
 	gauge(out, "braid_processes", "Processes that are profiled", values->processes);
 	gauge(out, "braid_frequency_hertz", "Samples per second and CPU that were asked for",
 	      values->frequency_hz);
@@ -116,8 +120,8 @@ char *metrics__text(const struct metrics_values *values)
 	      values->probes_given_up);
 	head(out, "braid_running_seconds", "gauge", "For so long braid has been sampling");
 	fprintf(out, "braid_running_seconds %.3f\n", values->running_s);
-	if (values->files)
-		put_files(out, values->files);
+	if (values->dir)
+		put_files(out, values->dir);
 	fputs("# EOF\n", out);
 	if (fclose(out)) {
 		free(text);

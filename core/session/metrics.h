@@ -27,9 +27,10 @@ struct metrics_values {
 	double cpu_s, running_s;
 	uint64_t processes; /* that are profiled */
 	uint64_t table_bytes;
+	uint64_t files, files_released; /* of code: that are known, and are known no more */
 	uint32_t frequency_hz;
-	bool probes_given_up;			 /* to keep --max-overhead */
-	const struct recording_dir_stats *files; /* NULL: there is no directory */
+	bool probes_given_up;		       /* to keep --max-overhead */
+	const struct recording_dir_stats *dir; /* NULL: there is none */
 };
 
 /* Takes the place: "unix:PATH" or a file. What is no such file of braid's, and a socket that

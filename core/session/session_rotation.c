@@ -182,7 +182,9 @@ int session__publish(struct session *session, struct err *err)
 	values.table_bytes = table_arena__bytes(session->table_arena);
 	values.frequency_hz = session->opts.frequency_hz;
 	values.probes_given_up = session->exceeded_ns > 0;
-	values.files = session->dir ? recording_dir__stats(session->dir) : NULL;
+	values.files = images__stats(session->images)->known;
+	values.files_released = images__stats(session->images)->released;
+	values.dir = session->dir ? recording_dir__stats(session->dir) : NULL;
 	ret = metrics__publish(session->metrics, &values, &note);
 	if (*note.text && session->opts.on_note)
 		session->opts.on_note(session->opts.ctx, note.text);

@@ -154,6 +154,7 @@ static int add_image(struct images *images, struct elf_file *file, const char *r
 	}
 	image->next = images->first;
 	images->first = image;
+	images->stats.known++;
 	images->slots[number - 1] = (struct image_slot) { .image = image };
 	images->n_slots = max_of(images->n_slots, (size_t)number);
 	image->number = number;

@@ -59,6 +59,7 @@ struct images_stats {
 	uint64_t unread;    /* times that a file could not be opened for want of descriptors */
 	uint64_t tableless; /* images whose table found no place in the kernel half */
 	const char *first_tableless; /* the path of the first; NULL: none */
+	uint64_t known, released;    /* images that there are, and were but are no more */
 };
 
 int images__new(const struct images_opts *opts, struct images **ret);

@@ -107,6 +107,8 @@ size_t images__release_unused(struct images *images, uint64_t now_ns)
 		release(images, image, now_ns);
 		n++;
 	}
+	images->stats.known -= n;
+	images->stats.released += n;
 	return n;
 }
 
