@@ -41,6 +41,27 @@ static __noinline int statement__load(struct perl_state *state)
 	return 0;
 }
 
+/* The same for less, and only its line: for a subroutine, whose file is not that of the statement.
+ */
+static __noinline int line__load(struct perl_state *state)
+{
+	__u32 space = state->call.key.space;
+	__u64 hash = (state->cop + space) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+	struct perl_line *line = &state->lines[hash >> (64 - PERL_LINES_LOG2) & (PERL_LINES - 1)];
+
+	if (state->cop && line->cop == state->cop && line->space == space &&
+	    state->call.now_ns - line->checked_ns < PERL_RECHECK_NS) {
+		state->statement.line = line->line;
+		return 0;
+	}
+	statement__load(state);
+	line->cop = state->statement.line ? state->cop : 0;
+	line->checked_ns = state->call.now_ns;
+	line->space = space;
+	line->line = state->statement.line;
+	return 0;
+}
+
 /* Where a subroutine begins, which is its first statement; 0: unknown. */
 static __noinline __u32 sub__line(struct perl_state *state, __u64 cv)
 {
@@ -80,7 +101,7 @@ static __always_inline void push_sub(struct perl_state *state, struct scratch *s
 		*key = FRAME_KEY(FRAME_KEY_CODE(*key), state->first_line);
 	}
 	state->first_cv = 0;
-	statement__load(state);
+	line__load(state);
 	if (!state->n && state->cop == oldcop) {
 		state->first_cv = cv;
 		state->first_word = scratch->n_words;

@@ -47,6 +47,17 @@ struct perl_cop {
 	__u32 file[2];
 };
 
+/* The line of a statement as this CPU has met it, for as long as a subroutine's name is taken to be
+ * the same (PERL_RECHECK_NS). */
+struct perl_line {
+	__u64 cop; /* address; 0: the slot is free */
+	__u64 checked_ns;
+	__u32 space;
+	__u32 line;
+};
+#define PERL_LINES_LOG2 11
+#define PERL_LINES	(1 << PERL_LINES_LOG2)
+
 struct perl_state {
 	struct perl_proc_rec proc;
 	__u64 base;    /* of the interpreter; 0: its fields are variables */
@@ -70,6 +81,7 @@ struct perl_state {
 	__u64 block[CONTEXT_WORDS];
 	struct perl_call call;
 	struct perl_slot slots[PERL_SLOTS];
+	struct perl_line lines[PERL_LINES];
 };
 
 struct {

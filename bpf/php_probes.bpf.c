@@ -26,8 +26,10 @@ static __noinline int current__load(struct shadow *shadow, __u64 *ret_globals)
 	const struct php_proc_rec *proc = bpf_map_lookup_elem(&php_procs, &space);
 	__u64 globals = 0, at;
 
-	if (!proc)
+	if (!proc) {
+		count(COUNT_PROBE_UNKNOWN);
 		return -1;
+	}
 	if (!proc->key_at)
 		globals = proc->globals;
 	else if (globals__of_thread(proc, &globals))
@@ -70,10 +72,12 @@ __weak __noinline int php_fiber__find(struct shadow *head, __u64 sp, __u32 own)
 	if (!head)
 		return 0;
 	work = shadow__work(head);
-	if (current__load(head, &globals) ||
-	    (work->call.offsets.fiber &&
-	     read_user(&place.stack, sizeof(place.stack), globals + work->call.offsets.fiber))) {
-		head->lo = head->hi = 0; /* ask again next time */
+	head->lo = head->hi = 0; /* if it cannot be read: ask again next time */
+	if (current__load(head, &globals))
+		return -1;
+	if (work->call.offsets.fiber &&
+	    read_user(&place.stack, sizeof(place.stack), globals + work->call.offsets.fiber)) {
+		count(COUNT_PROBE_READ);
 		return -1;
 	}
 	/* A fiber that runs where one has ended has its context at another address. */

@@ -65,6 +65,20 @@ def check(*options):
     gate.check_clean("php", recording)
 
 
+def check_reused():
+    """Memory of one function that is another's a moment later."""
+    target = gate.marked(PHP, "-n", "-d", "extension=ffi", "-d", "ffi.enable=1",
+                         "fixtures/php/marked/reused.php", trace=False)
+    recorder = gate.recorder(2 * HITS, target)
+    gate.equal(gate.ask(target, str(2 * HITS)), str(2 * HITS), "reused: all closures are in one place")
+    stacks = gate.finish(recorder, 2 * HITS).merged()
+    called = {frame: count for frames, count in stacks for frame in frames if "{closure}" in frame}
+    lines = [gate.line("fixtures/php/marked/reused.php", f"class {name}") + 2 for name in ("One", "Two")]
+    gate.equal(called, {f"{name}::{{closure}} (reused.php:{line})_[php]": HITS
+                        for name, line in zip(("One", "Two"), lines)}, "reused: each by its own name")
+
+
 check()
 check(*JIT)
+check_reused()
 gate.done()
