@@ -29,17 +29,126 @@ static __always_inline int stub__cfa_off(const struct unwind_state *u)
 		       : 0;
 }
 
+/* The JIT of CPython 3.14 (Tools/jit/shim.c and template.c, by clang 19) has neither tables nor
+ * frame pointers. The interpreter loop calls a shim, which saves what compiled code may overwrite,
+ * and calls that; each piece of it jumps to the next one with the stack as it found it, and has
+ * some words of its own there while it calls C, the loop's rbp first if it needs that register. So
+ * where a return address into the shim has one into the loop behind what the shim has saved, the
+ * frame ends. What is below may look like a return address: not all of it is in use. */
+#define SHIM_POPS      0x415e415d415c415bULL /* pop %rbx, %r12, %r13, %r14, %r15; ret */
+#define SHIM_POPS_8    0xc35f
+#define SHIM_SAVED     5
+#define PIECE_WORDS    40    /* with what the shim saved; 21 were seen without that */
+#define LOOP_BYTES_MAX 16384 /* of the loop's own frame */
+
+/* The shim, from each of its instructions on: how many words are saved there. */
+static const struct shim_code {
+	__u64 code;
+	__u32 bytes, saved;
+} shim_codes[] = {
+	{ 0x5441554156415741, 8, 0 }, /* push %r15, %r14, %r13, %r12, %rbx */
+	{ 0x53544155415641, 7, 1 },   { 0x5354415541, 5, 2 },	    { 0x535441, 3, 3 },
+	{ 0x894953, 3, 4 },	      { 0xfc8949, 3, 5 }, /* mov %rdi,%r12 */
+	{ 0xf58949, 3, 5 },				  /* mov %rsi,%r13 */
+	{ 0xe8d68949, 4, 5 },				  /* mov %rdx,%r14 */
+	{ 0x5c415b0000000ae8, 8, 5 },			  /* call, of what is behind the shim */
+	{ SHIM_POPS, 8, 5 },	      { 0x5f415e415d415c41, 8, 4 }, { 0xc35f415e415d41, 7, 3 },
+	{ 0xc35f415e41, 5, 2 },	      { 0xc35f41, 3, 1 },	    { 0xc3, 1, 0 },
+};
+#define SHIM_CODES_N (sizeof(shim_codes) / sizeof(shim_codes[0]))
+
+static __always_inline int shim__returns_to(__u64 pc)
+{
+	__u64 code;
+	__u16 more;
+
+	return !bpf_probe_read_user(&code, sizeof(code), (void *)pc) && code == SHIM_POPS &&
+	       !bpf_probe_read_user(&more, sizeof(more), (void *)pc + sizeof(code)) &&
+	       more == SHIM_POPS_8;
+}
+
+/* Is word `i` of the block, from that at u->lo on, the return address into the shim? */
+static long shim__look(__u32 i, void *unused)
+{
+	struct scratch *scratch = scratch__get();
+	struct unwind_state *u;
+	__u32 at;
+
+	(void)unused;
+	if (!scratch)
+		return 1;
+	u = &scratch->unwind;
+	at = u->lo + i;
+	if (!code__is_caller(u, BLOCK_AT(u, at + SHIM_SAVED + 1)) ||
+	    !shim__returns_to(BLOCK_AT(u, at)))
+		return 0;
+	u->hi = i + SHIM_SAVED + 2;
+	return 1;
+}
+
+/* The same where the shim itself is interrupted. */
+static long shim__is_at(__u32 i, void *ret_code)
+{
+	struct scratch *scratch = scratch__get();
+	__u64 code = *(__u64 *)ret_code;
+	struct unwind_state *u;
+
+	if (!scratch || i >= SHIM_CODES_N)
+		return 1;
+	u = &scratch->unwind;
+	if ((code ^ shim_codes[i].code) << (64 - 8 * shim_codes[i].bytes) ||
+	    !code__is_caller(u, BLOCK_AT(u, u->lo + shim_codes[i].saved)))
+		return 0;
+	u->hi = shim_codes[i].saved + 1;
+	return 1;
+}
+
+/* Words from the stack pointer to the CFA; 0: not found. */
+static __always_inline __u32 jit__words(struct unwind_state *u)
+{
+	__u64 at, code;
+
+	if (!code__has_callers(u, WALKER_PYTHON) || stack__have(u, u->sp, 8 * PIECE_WORDS, &at))
+		return 0;
+	u->lo = at;
+	u->hi = 0;
+	bpf_loop(PIECE_WORDS - SHIM_SAVED - 1, shim__look, NULL, 0);
+	if (!u->hi && u->leaf && !bpf_probe_read_user(&code, sizeof(code), (void *)u->pc))
+		bpf_loop(SHIM_CODES_N, shim__is_at, &code, 0);
+	return u->hi;
+}
+
+/* Does the loop, whose frame begins there, have this as its frame pointer? If it has one. */
+static __always_inline int is_loops_rbp(__u64 rbp, __u64 start)
+{
+	return !(rbp & 7) && rbp - start < LOOP_BYTES_MAX;
+}
+
+static __always_inline int jit__rule(struct unwind_state *u)
+{
+	__u32 words = jit__words(u);
+
+	if (!words)
+		return 0;
+	u->rule.cfa_off = 8 * words;
+	if (words > SHIM_SAVED)
+		u->rule.rbx_words = -(SHIM_SAVED + 1);
+	if (words > SHIM_SAVED + 2 && (u->rbp_lost || !is_loops_rbp(u->rbp, u->sp + 8 * words)))
+		u->rule.rbp_words = -(SHIM_SAVED + 3);
+	return 1;
+}
+
+static __always_inline int stub__rule(struct unwind_state *u)
+{
+	u->rule.cfa_off = stub__cfa_off(u);
+	return u->rule.cfa_off != 0;
+}
+
 __noinline int python__tableless(struct unwind_state *u)
 {
-	int cfa_off;
-
-	if (!u)
-		return 0;
-	cfa_off = stub__cfa_off(u);
-	if (!cfa_off)
+	if (!u || (!stub__rule(u) && !jit__rule(u)))
 		return 0;
 	u->rule.kind = UNWIND_REG;
 	u->rule.reg = UNWIND_REG_RSP;
-	u->rule.cfa_off = cfa_off;
 	return TABLELESS_RULE;
 }

@@ -8,32 +8,46 @@
 #define JIT_FRAME_WORDS 24
 #define JIT_SAVED_WORDS 3
 
+/* Is word `i` of the block, from that at u->lo on, the return address? */
+static long jit__look(__u32 i, void *unused)
+{
+	struct scratch *scratch = scratch__get();
+	struct unwind_state *u;
+
+	(void)unused;
+	if (!scratch)
+		return 1;
+	u = &scratch->unwind;
+	if (!code__is_caller(u, BLOCK_AT(u, u->lo + i)))
+		return 0;
+	u->hi = i + 1;
+	return 1;
+}
+
 __noinline int ruby__tableless(struct unwind_state *u)
 {
-	__u32 i, at = JIT_FRAME_WORDS, saved = JIT_SAVED_WORDS;
-	__u64 words[JIT_FRAME_WORDS], from, size;
+	__u32 words, saved = JIT_SAVED_WORDS;
 	struct unwind_rule *rule;
+	__u64 at;
 
-	if (!u)
+	if (!u || !code__has_callers(u, WALKER_RUBY) ||
+	    stack__have(u, u->sp, 8 * JIT_FRAME_WORDS, &at))
 		return 0;
-	from = u->mapping.callers.start;
-	size = u->mapping.callers.bytes;
+	u->lo = at;
+	u->hi = 0;
+	bpf_loop(JIT_FRAME_WORDS, jit__look, NULL, 0);
+	words = u->hi;
+	if (!words)
+		return 0;
 	rule = &u->rule;
-	if (u->mapping.n_pages || !from || bpf_probe_read_user(words, sizeof(words), (void *)u->sp))
-		return 0;
-	for (i = 0; i < JIT_FRAME_WORDS; i++)
-		if (at == JIT_FRAME_WORDS && words[i] - from < size)
-			at = i;
-	if (at == JIT_FRAME_WORDS)
-		return 0;
 	rule->kind = UNWIND_REG;
 	rule->reg = UNWIND_REG_RSP;
-	rule->cfa_off = 8 * (at + 1);
-	if (u->rbp == u->sp + 8 * at - 8) { /* with frame pointers */
+	rule->cfa_off = 8 * words;
+	if (u->rbp == u->sp + 8 * words - 16) { /* with frame pointers */
 		rule->rbp_words = -2;
 		saved += 2;
 	}
-	if (at >= saved)
+	if (words > saved)
 		rule->rbx_words = -(saved + 1);
 	return TABLELESS_RULE;
 }

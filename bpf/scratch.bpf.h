@@ -50,6 +50,7 @@ struct unwind_state {
 	struct image_key image_key;
 	__u64 unknown_start; /* of a mapping of the file image_key, which has no image; 0: none */
 	__u32 tabled;	     /* the rule is of a table */
+	__u32 made;	     /* code was met that user space does not know of, nor who made it */
 	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
 	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
 };

@@ -31,6 +31,13 @@ struct chunk {
 /* A mapping's n_pages: its image has a table, for which there was no room. */
 #define PAGES_UNPLACED 0xffffffffU
 
+/* Of code that a compiler made at run time without frame pointers: the code that calls it. */
+struct code_callers {
+	__u64 start; /* 0: unknown */
+	__u32 bytes;
+	__u32 walkers; /* bit n: of the runtime with walker slot n */
+};
+
 struct mapping_rec {
 	__u64 start, end;
 	__u64 bias;    /* pc - bias = link-time address */
@@ -41,11 +48,7 @@ struct mapping_rec {
 			__u64 vaddr_start;	 /* of the table's page 0 */
 			__u32 rules_at, rows_at; /* from base */
 		};
-		/* Without a table: the code that calls the code here, which a compiler made at run
-		 * time without frame pointers; 0: unknown. */
-		struct {
-			__u64 start, bytes;
-		} callers;
+		struct code_callers callers; /* without a table */
 	};
 };
 _Static_assert(sizeof(struct mapping_rec) == 48, "mapping_rec");
@@ -61,6 +64,7 @@ struct mapping_list {
 struct mappings_rec {
 	__u32 active; /* 0 or 1 */
 	__u32 pad;
+	struct code_callers made; /* of code in anonymous memory that is not in the list yet */
 	struct mapping_list lists[2];
 };
 

@@ -31,6 +31,9 @@ TABLELESS_HOOKS(X)
 /* One word of stack memory into u->value; -1: not readable. bpf/unwind.bpf.h */
 __noinline int stack__read(struct unwind_state *u, __u64 address);
 
+/* The block that holds it, anew, and some words below; -1: not readable. */
+__noinline int block__fill(struct unwind_state *u, __u64 address);
+
 #define BLOCK_BEFORE 48 /* bytes that are read with a word of the stack, below it */
 
 static __always_inline int stack__holds(const struct unwind_state *u, __u64 at, __u32 bytes)
@@ -46,10 +49,23 @@ static __always_inline int stack__have(struct unwind_state *u, __u64 at, __u32 b
 	if (at & 7 || at < u->sp)
 		return -1;
 	if (!stack__holds(u, at, bytes) &&
-	    (stack__read(u, at + BLOCK_BEFORE) || !stack__holds(u, at, bytes)))
+	    (block__fill(u, at + BLOCK_BEFORE) || !stack__holds(u, at, bytes)))
 		return -1;
 	*ret_at = (at - u->block_start) / 8;
 	return 0;
+}
+
+#define BLOCK_AT(u, i) ((u)->block[(i) & (BLOCK_WORDS - 1)])
+
+/* Is the code what a compiler of that runtime has made at run time, and what calls it known? */
+static __always_inline int code__has_callers(const struct unwind_state *u, __u32 walker)
+{
+	return !u->mapping.n_pages && u->mapping.callers.walkers & 1U << walker;
+}
+
+static __always_inline int code__is_caller(const struct unwind_state *u, __u64 pc)
+{
+	return pc - u->mapping.callers.start < u->mapping.callers.bytes;
 }
 
 #endif

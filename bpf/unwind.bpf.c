@@ -25,6 +25,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->exact = u->leaf = !cfg_suspended;
 	u->stop = u->complete = u->n = 0;
 	u->unknown_start = 0;
+	u->made = 0;
 	u->chained = 0;
 }
 
@@ -146,7 +147,7 @@ static __always_inline void unwind_native(struct scratch *scratch)
 		sample->flags |= SAMPLE_NATIVE_TRUNCATED;
 	if (u->stop)
 		count(u->stop);
-	if (is_unmapped(u->stop))
+	if (is_unmapped(u->stop) || u->made)
 		report_unmapped(scratch);
 	sample->n_native = u->n;
 	sample->stop = u->stop;

@@ -92,11 +92,11 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 		else
 			u->hi = mid;
 	}
-	if (!u->lo)
-		return COUNT_UNMAPPED_PC;
 	found = &list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)];
-	if (u->pc >= found->end)
+	if (!u->lo || u->pc >= found->end) {
+		u->mapping.callers = rec->made;
 		return COUNT_UNMAPPED_PC;
+	}
 	u->mapping = *found;
 	u->unpublished = 0;
 	barrier();

@@ -16,8 +16,6 @@
 #define CS_64	  0x33 /* __USER_CS; under Xen it is FLAT_USER_CS64 */
 #define CS_64_XEN 0xe033
 
-__noinline int block__fill(struct unwind_state *u, __u64 address);
-
 /* Could a signal's frame be at the stack pointer? The word is most often read already, or serves
  * the frames outside, so that this costs less than to look at the code. */
 static __always_inline int unwind__may_be_signal(struct unwind_state *u)

@@ -155,6 +155,21 @@ static __always_inline void mapping__report(const struct scratch *scratch,
 	bpf_map_update_elem(&told, &key, &image, BPF_ANY);
 }
 
+/* What a process has made, since user space has read its mappings: mapping__find has told who calls
+ * it. Such memory comes and goes (CPython's JIT maps some for each of its traces). */
+static __always_inline int mapping__is_made(struct unwind_state *u,
+					    const struct vm_area_struct *vma, int otherwise)
+{
+	struct mapping_rec *m = &u->mapping;
+
+	if (otherwise != COUNT_UNMAPPED_PC || !m->callers.walkers || u->pc < m->start ||
+	    u->pc >= m->end || BPF_CORE_READ(vma, vm_file) || BPF_CORE_READ(vma, vm_ops))
+		return 0;
+	m->n_pages = 0;
+	u->made = u->unpublished = 1;
+	return 1;
+}
+
 /* The mapping that holds u->pc into u->mapping. Returns `otherwise`, a counter, if there is none,
  * or it is of a file that user space has not met. */
 __noinline int vma__find(struct unwind_state *u, int otherwise)
@@ -179,6 +194,8 @@ __noinline int vma__find(struct unwind_state *u, int otherwise)
 		image = image__find(&u->image_key, vma);
 		u->unknown_start = image || !u->image_key.ino ? 0 : m->start;
 	}
+	if (!image && mapping__is_made(u, vma, otherwise))
+		return 0;
 	if (!image) {
 		m->start = m->end = 0;
 		return otherwise;

@@ -226,8 +226,8 @@ struct runtime {
 	 * Else such code is a frame of its own beside them. */
 	bool runs_own_code;
 	/* Such code takes the interpreter loop's place in the loop's own native frame, so that it
-	 * is one of its `loops`, too; it lies in mappings whose names begin so. NULL: not so, and
-	 * it lies in anonymous memory. */
+	 * is one of its `loops`, too; it lies in mappings whose names begin so, "": in anonymous
+	 * memory. NULL: not so, and it lies in anonymous memory. */
 	const char *loop_memory;
 	/* What a user of `braid calls` has to know of its counts; NULL: nothing */
 	const char *calls_note;
@@ -261,6 +261,9 @@ struct runtime {
 
 	/* The ranges of the interpreter loop's code. Returns their number. NULL: it has none. */
 	size_t (*loops)(const struct runtime_image *image, const struct runtime_range **ret);
+
+	/* Has this build its compiler (`jit`)? NULL: each has, or it is not known. */
+	bool (*compiles)(const struct runtime_image *image);
 
 	/* How the functions of such a file are left, where its runtime has tables of that: rows in
 	 * braid's own terms, for the file's unwind table, in which they count more than call frame

@@ -56,14 +56,30 @@ bool compiled_code__may_be_of(const struct runtime *runtime, const struct mapped
 
 	if (!runtime->jit || !mapped)
 		return false;
-	return memory ? strncmp(mapped->path, memory, strlen(memory)) == 0 : is_anonymous(mapped);
+	return memory && *memory ? strncmp(mapped->path, memory, strlen(memory)) == 0
+				 : is_anonymous(mapped);
+}
+
+/* Has the process a build of the runtime that compiles? */
+static bool compiles(const struct process *process, int i)
+{
+	const struct runtime *runtime = process->runtimes->list[i];
+
+	for (size_t m = 0; runtime->compiles && m < process->n_mapped; m++) {
+		const struct image *image = process->mapped[m].image;
+
+		if (image && image->runtimes[i].image)
+			return runtime->compiles(image->runtimes[i].image);
+	}
+	return !runtime->compiles;
 }
 
 int compiled_code__compiler(const struct process *process, const struct mapped *mapped)
 {
 	for (int i = 0; process->runtimes->list[i]; i++)
 		if (is_attached(process, i) &&
-		    compiled_code__may_be_of(process->runtimes->list[i], mapped))
+		    compiled_code__may_be_of(process->runtimes->list[i], mapped) &&
+		    compiles(process, i))
 			return i;
 	return -1;
 }

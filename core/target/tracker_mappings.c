@@ -17,11 +17,13 @@
 
 static void publish_mappings(struct tracker *tracker, struct process *process)
 {
+	static const struct mapped anonymous = { .path = (char *)"" };
 	struct mappings_rec *shared = process->space->shared;
 	uint32_t active = !__atomic_load_n(&shared->active, __ATOMIC_RELAXED);
 	struct mapping_list *list = &shared->lists[active];
 	size_t n = min_of(process->n_mapped, (size_t)MAPPINGS_MAX), i;
 
+	shared->made = tracker__jit_callers(tracker, process, &anonymous);
 	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (i = 0; i < n; i++) {
@@ -32,13 +34,8 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 		*rec = (struct mapping_rec) { .start = mapped->start,
 					      .end = mapped->end,
 					      .bias = mapped->bias };
-		if (!image) {
-			struct runtime_range callers =
-				tracker__jit_callers(tracker, process, mapped);
-
-			rec->callers.start = callers.start;
-			rec->callers.bytes = callers.end - callers.start;
-		}
+		if (!image)
+			rec->callers = tracker__jit_callers(tracker, process, mapped);
 		if (image && image->table.n_pages)
 			rec->n_pages = PAGES_UNPLACED;
 		if (!image || !image->has_table)
@@ -103,7 +100,7 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 /* What is published already is published again if that turns out to lack something. */
 static int ask_runtimes(struct tracker *tracker, struct process *process)
 {
-	struct runtime_range before = tracker__jit_callers(tracker, process, NULL), now;
+	struct code_callers before = tracker__jit_callers(tracker, process, NULL), now;
 	size_t i;
 	int ret = 0;
 
@@ -111,7 +108,7 @@ static int ask_runtimes(struct tracker *tracker, struct process *process)
 		if (process->mapped[i].image)
 			ret = images__ask_runtimes(tracker->opts.images, process->mapped[i].image);
 	now = tracker__jit_callers(tracker, process, NULL);
-	if (now.start != before.start || now.end != before.end)
+	if (now.start != before.start || now.bytes != before.bytes)
 		publish_mappings(tracker, process);
 	return ret;
 }

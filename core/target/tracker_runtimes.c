@@ -148,11 +148,12 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 			       reason);
 }
 
-struct runtime_range tracker__jit_callers(const struct tracker *tracker,
-					  const struct process *process, const struct mapped *made)
+struct code_callers tracker__jit_callers(const struct tracker *tracker,
+					 const struct process *process, const struct mapped *made)
 {
 	struct runtime_range callers = {};
 	const struct runtime_range *ranges;
+	uint32_t walkers = 0;
 	size_t m, n, i;
 	int r;
 
@@ -164,9 +165,13 @@ struct runtime_range tracker__jit_callers(const struct tracker *tracker,
 			/* Code that runs its runtime's frames is left as that says. */
 			if (!runtime->jit || !runtime->loops || runtime->runs_own_code ||
 			    (made && !compiled_code__may_be_of(runtime, made)) ||
-			    !mapped->image->runtimes[r].image)
+			    !mapped->image->runtimes[r].image ||
+			    (runtime->compiles &&
+			     !runtime->compiles(mapped->image->runtimes[r].image)))
 				continue;
 			n = runtime->loops(mapped->image->runtimes[r].image, &ranges);
+			if (n && runtime->walker >= 0)
+				walkers |= 1U << runtime->walker;
 			for (i = 0; i < n; i++) {
 				uint64_t start = ranges[i].start + mapped->bias;
 				uint64_t end = ranges[i].end + mapped->bias;
@@ -178,8 +183,8 @@ struct runtime_range tracker__jit_callers(const struct tracker *tracker,
 			}
 		}
 	if (callers.end - callers.start > UINT32_MAX)
-		callers.end = callers.start; /* of several images */
-	return callers;
+		return (struct code_callers) {}; /* of several images */
+	return (struct code_callers) { callers.start, callers.end - callers.start, walkers };
 }
 
 /* Reports why there are no frames of a runtime that has no image in the process. */

@@ -47,7 +47,7 @@ void tracker__evaluate_pre_attached(struct tracker *tracker, struct process *pro
 /* Where code in the memory of `made` is called from, if a runtime's compiler may have made it
  * (NULL: any such code): the code of the interpreter loops and what lies between; empty: there is
  * none. */
-struct runtime_range tracker__jit_callers(const struct tracker *tracker,
-					  const struct process *process, const struct mapped *made);
+struct code_callers tracker__jit_callers(const struct tracker *tracker,
+					 const struct process *process, const struct mapped *made);
 
 #endif

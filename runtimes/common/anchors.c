@@ -262,3 +262,39 @@ void anchors__inwards(struct runtime_pair *pairs, size_t n, const struct runtime
 			pairs[i].address -= 8;
 	}
 }
+
+/* The innermost part of the loop that is native frame `at`, none of which begins below `inside`,
+ * the address of a frame that another loop runs. */
+static size_t innermost_part(const struct runtime_native *list, size_t at, uint64_t inside,
+			     bool called)
+{
+	while (at && (called || list[at - 1].loop) && (at < 2 || list[at - 2].cfa > inside)) {
+		at--;
+		called = false;
+	}
+	return at;
+}
+
+void anchors__inside(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives,
+		     bool called)
+{
+	const struct runtime_native *list = natives->list;
+	uint64_t inside = 0, before = 0, to = 0;
+	size_t at = 0, part;
+
+	for (size_t i = 0; i < n; i++) { /* outer frames have higher addresses */
+		if (!pairs[i].address || pairs[i].address == RUNTIME_APART)
+			continue;
+		if (pairs[i].address != before) {
+			inside = before;
+			before = to = pairs[i].address;
+			while (at < natives->n && list[at].cfa <= before)
+				at++;
+			if (at < natives->n && list[at].loop) {
+				part = innermost_part(list, at, inside, called);
+				to = part < at ? list[part].cfa - 8 : before;
+			}
+		}
+		pairs[i].address = to;
+	}
+}

@@ -50,6 +50,13 @@ void anchors__outwards(struct runtime_pair *pairs, size_t n, const struct runtim
  * one of the inner part, as anchors__match gives them. */
 void anchors__inwards(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives);
 
+/* Of a runtime whose loops' frames are in parts that call each other, where the walk told addresses
+ * in the outermost part: these become addresses in the innermost one, so that no part is left over.
+ * The native frame inside is a part if it is code of a loop, or, with `called`, in any case; not if
+ * it runs frames itself. */
+void anchors__inside(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives,
+		     bool called);
+
 /* Do both stacks reach their outermost frames, so that they can be paired from there? */
 static inline bool anchors__are_complete(const struct runtime_sample *sample)
 {

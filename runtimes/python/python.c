@@ -41,12 +41,15 @@ struct runtime_image {
 	uint16_t gil_conds[2];
 	struct runtime_range loops[PYTHON_LOOPS_MAX];
 	size_t n_loops;
+	bool tail_calls; /* the loop's frame is in two parts, the inner one an instruction's */
+	bool compiles;	 /* ... or one of compiled code, or in three */
 };
 
 struct runtime_session {
 	struct python_codes *codes;
 	struct thread_names *threads;
 	struct python_probing *probing; /* NULL: no probes are wanted */
+	bool has_parts;			/* a process has a loop in parts */
 };
 
 /* --- image --- */
@@ -62,27 +65,6 @@ static int python__detect(const struct elf_file *file)
 {
 	return has_symbol(file, "_PyRuntime") || has_symbol(file, "Py_GetVersion") ||
 	       has_symbol(file, "_PyEval_EvalFrameDefault");
-}
-
-#define VERSION_MAJOR(hex) ((hex) >> 24)
-#define VERSION_MINOR(hex) ((hex) >> 16 & 0xff)
-#define VERSION_MICRO(hex) ((hex) >> 8 & 0xff)
-#define VERSION_LEVEL(hex) ((hex) >> 4 & 0xf)
-#define LEVEL_FINAL	   0xf
-
-static void format_version(uint32_t hex, char *to, size_t size)
-{
-	uint32_t level = VERSION_LEVEL(hex);
-	int n = snprintf(to, size, "%u.%u.%u", VERSION_MAJOR(hex), VERSION_MINOR(hex),
-			 VERSION_MICRO(hex));
-
-	if (level != LEVEL_FINAL)
-		snprintf(to + n, size - n, "%s%u",
-			 level == 0xa	? "a"
-			 : level == 0xb ? "b"
-			 : level == 0xc ? "rc"
-					: "?",
-			 hex & 0xf);
 }
 
 static int refuse(struct runtime_verdict *verdict, const char *why)
@@ -105,11 +87,11 @@ static const struct python_version *choose_version(const struct elf_file *file,
 		refuse(verdict, "cannot tell the version of this build");
 		return NULL;
 	}
-	format_version(*ret_hex, verdict->version, sizeof(verdict->version));
-	row = VERSION_MAJOR(*ret_hex) == 3 ? python_version__find(VERSION_MINOR(*ret_hex)) : NULL;
+	python_build__format(*ret_hex, verdict->version, sizeof(verdict->version));
+	row = PYTHON_MAJOR(*ret_hex) == 3 ? python_version__find(PYTHON_MINOR(*ret_hex)) : NULL;
 	if (!row)
 		refuse(verdict, "no walker for this version (" VERSIONS " only)");
-	else if (VERSION_LEVEL(*ret_hex) != LEVEL_FINAL)
+	else if (PYTHON_LEVEL(*ret_hex) != PYTHON_LEVEL_FINAL)
 		refuse(verdict, "no walker for pre-releases, use a final release");
 	else
 		return row;
@@ -212,6 +194,8 @@ static int python__prepare(const struct elf_file *file, struct runtime_image **r
 		return refuse(ret_verdict, why);
 	}
 	image->n_loops = python_build__loops(file, image->loops);
+	image->tail_calls = python_build__tail_calls(file);
+	image->compiles = python_build__compiles(file);
 	ret_verdict->support = RUNTIME_SUPPORTED;
 	*ret_image = image;
 	return 0;
@@ -221,6 +205,11 @@ static size_t python__loops(const struct runtime_image *image, const struct runt
 {
 	*ret = image->loops;
 	return image->n_loops;
+}
+
+static bool python__compiles(const struct runtime_image *image)
+{
+	return image->compiles;
 }
 
 static void python__image_free(struct runtime_image *image)
@@ -312,6 +301,7 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 		rec->loops[i] =
 			(struct python_loop) { target->bias + image->loops[i].start,
 					       image->loops[i].end - image->loops[i].start };
+	session->has_parts = session->has_parts || image->tail_calls || image->compiles;
 	rc = c_library__find(target->pid, target->file, &rec->libc);
 	if (rc)
 		return err__set(err, rc, "python: process %u: no walker for its C library",
@@ -364,13 +354,11 @@ static int python__probe(struct runtime_session *session, const struct runtime_t
 {
 	uint32_t hex = 0;
 
-	if (!target->image &&
-	    (python_build__version(target->file, &hex) || VERSION_MAJOR(hex) != 3))
+	if (!target->image && (python_build__version(target->file, &hex) || PYTHON_MAJOR(hex) != 3))
 		return err__set(err, -ENOTSUP, "python: only probes of CPython 3 are known");
-	return python_probing__attach(session->probing, target,
-				      target->image ? target->image->version.minor
-						    : VERSION_MINOR(hex),
-				      source, ret, err);
+	return python_probing__attach(
+		session->probing, target,
+		target->image ? target->image->version.minor : PYTHON_MINOR(hex), source, ret, err);
 }
 
 static void python__unprobe(struct runtime_session *session, uint32_t pid)
@@ -393,13 +381,14 @@ static size_t python__anchors(struct runtime_session *session, const struct runt
 {
 	struct runtime_natives natives;
 
-	(void)session;
 	n = anchors__settle(pairs, n);
-	if (!n || (pairs[n - 1].address && !sample->probed))
+	if (!n || (pairs[n - 1].address && !sample->probed && !session->has_parts))
 		return n;
 	natives = sample->natives(sample, false);
 	if (!natives.image || natives.image->version.offsets.chain != PYTHON_CHAIN_OBJECTS) {
 		anchors__rest(pairs, n, &natives);
+		if (natives.image && (natives.image->tail_calls || natives.image->compiles))
+			anchors__inside(pairs, n, &natives, natives.image->tail_calls);
 		return n;
 	}
 	if (sample->native_complete)
@@ -470,10 +459,13 @@ const struct runtime runtime_python = {
 	.probe_programs = probe_programs,
 	.calls_note = "a generator or coroutine counts a call each time that it is resumed",
 	.slot_map = "python_states",
+	.jit = "[JIT]",
+	.loop_memory = "", /* anonymous */
 	.detect = python__detect,
 	.prepare = python__prepare,
 	.image_free = python__image_free,
 	.loops = python__loops,
+	.compiles = python__compiles,
 	.function_names = python_tables__read,
 	.open = python__open,
 	.close = python__close,

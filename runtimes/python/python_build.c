@@ -35,6 +35,21 @@ static bool parse_version(const char *text, uint32_t *ret_hex)
 	return true;
 }
 
+void python_build__format(uint32_t hex, char *to, size_t size)
+{
+	uint32_t level = PYTHON_LEVEL(hex);
+	int n = snprintf(to, size, "%u.%u.%u", PYTHON_MAJOR(hex), PYTHON_MINOR(hex),
+			 PYTHON_MICRO(hex));
+
+	if (level != PYTHON_LEVEL_FINAL)
+		snprintf(to + n, size - n, "%s%u",
+			 level == 0xa	? "a"
+			 : level == 0xb ? "b"
+			 : level == 0xc ? "rc"
+					: "?",
+			 hex & 0xf);
+}
+
 int python_build__version(const struct elf_file *file, uint32_t *ret_hex)
 {
 	struct x86_stub stub;
@@ -154,4 +169,29 @@ size_t python_build__loops(const struct elf_file *file, struct runtime_range ret
 	n += x86_functions__cold(&functions, file, &ret[0], &ret[n]);
 	x86_functions__done(&functions);
 	return n;
+}
+
+/* Python/ceval.c, from 3.14 on. Not by the size of the loop's function, some 700 bytes: gcc 16
+ * makes two parts of others, too, of which the first has no more. */
+bool python_build__tail_calls(const struct elf_file *file)
+{
+	static const char *const names[] = { "_TAIL_CALL_start_frame",
+					     "_TAIL_CALL_start_frame.lto_priv.0" };
+	uint64_t vaddr;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!elf_file__find_symbol(file, names[i], &vaddr, NULL))
+			return true;
+	return false;
+}
+
+/* None of its functions is exported, but this only it has to say (Python/jit.c, from 3.13 on). */
+static const char compiler_says[] = "unable to protect executable memory";
+
+bool python_build__compiles(const struct elf_file *file)
+{
+	const Elf_Data *data = elf_file__section(file, ".rodata", NULL);
+
+	return data && data->d_buf &&
+	       memmem(data->d_buf, data->d_size, compiler_says, sizeof(compiler_says));
 }

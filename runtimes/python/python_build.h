@@ -18,6 +18,15 @@
  * and before 3.11 from the string that Py_GetVersion uses. 0 or -ENOENT. */
 int python_build__version(const struct elf_file *file, uint32_t *ret_hex);
 
+#define PYTHON_MAJOR(hex)  ((hex) >> 24)
+#define PYTHON_MINOR(hex)  ((hex) >> 16 & 0xff)
+#define PYTHON_MICRO(hex)  ((hex) >> 8 & 0xff)
+#define PYTHON_LEVEL(hex)  ((hex) >> 4 & 0xf)
+#define PYTHON_LEVEL_FINAL 0xf
+
+/* "3.10.0rc1" */
+void python_build__format(uint32_t hex, char *to, size_t size);
+
 /* Link-time address of the thread key that PyGILState_GetThisThreadState uses: a Py_tss_t in
  * _PyRuntime (at `runtime`, `size` bytes), of which `expected` is preferred if the code refers to
  * it. In 3.6 (`runtime` 0) a plain int. 0, or -ENOENT: it cannot be told for certain. */
@@ -31,5 +40,12 @@ int python_build__tls(const struct elf_file *file, struct x86_tls *ret);
 /* The ranges of the interpreter loop, _PyEval_EvalFrameDefault: its symbol's, and the cold part
  * that the compiler may have put elsewhere. Returns their number, at most 2; 0: none. */
 size_t python_build__loops(const struct elf_file *file, struct runtime_range ret[PYTHON_LOOPS_MAX]);
+
+/* Does the loop only call the functions of the instructions, each of which jumps to the next one's
+ * (--with-tail-call-interp)? By the file's own symbols: false without them. */
+bool python_build__tail_calls(const struct elf_file *file);
+
+/* Has it a compiler (--enable-experimental-jit)? */
+bool python_build__compiles(const struct elf_file *file);
 
 #endif

@@ -77,7 +77,7 @@ NESTING = {
     "nest_reduce.py": [
         between("outer", REDUCE, "add", "burn"),
         between("add", REDUCE, "add_inner", "burn"),
-        between("outer", REDUCE, rf"*(filter_next|{UNNAMED})", "keep", "burn"),
+        between("outer", REDUCE, rf"*(filter_next|filter\.__next__|{UNNAMED})", "keep", "burn"),
     ],
     "nest_sqlite.py": [
         between("Database.doubled", SQLITE_STEP, SQLITE_RUN, "double"),

@@ -159,6 +159,48 @@ static void test_outwards(void)
 	   "no address, or none of the frames: unchanged");
 }
 
+/* Native frames, innermost first: 'l' code of a loop, '.' other code; CFAs 0x1100, 0x1200, ... */
+static const struct {
+	const char *natives;
+	bool called;
+	struct runtime_pair pairs[PAIRS_MAX];
+	size_t n;
+	const char *want;
+} inside[] = {
+	{ ".ll.", false, { { 1, 0x1210 }, { 2, 0x1210 } }, 2, "1@4600 2@4600" },
+	{ ".ll.", false, { { 1, 0 }, { 2, 0x1210 } }, 2, "1@0 2@4600" },
+	{ ".lll.", false, { { 1, 0x1310 } }, 1, "1@4600" },
+	{ "ll.", false, { { 1, 0x1110 } }, 1, "1@4344" },
+	{ "..l.", false, { { 1, 0x1210 } }, 1, "1@4624" },
+	{ "..l.", true, { { 1, 0x1210 } }, 1, "1@4600" },
+	{ ".l.l.", true, { { 1, 0x1310 } }, 1, "1@4600" },
+	{ "l.", true, { { 1, 0x1010 } }, 1, "1@4112" },
+	{ "...", true, { { 1, 0x1110 } }, 1, "1@4368" },
+	{ ".l.", true, { { 1, 0x1310 } }, 1, "1@4880" },
+	{ ".llll.", false, { { 1, 0x1210 }, { 2, 0x1410 } }, 2, "1@4600 2@5112" },
+	{ ".l.l.", true, { { 1, 0x1110 }, { 2, 0x1310 } }, 2, "1@4344 2@4856" },
+	{ "l.l.", true, { { 1, 0x1110 }, { 2, 0x1210 } }, 2, "1@4368 2@4624" },
+	{ ".ll.", false, { { 1, 0x1210 }, { 2, RUNTIME_APART } }, 2, "1@4600 2@-2" },
+};
+
+static void test_inside(void)
+{
+	struct runtime_native list[PAIRS_MAX];
+	struct runtime_pair pairs[PAIRS_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(inside); i++) {
+		struct runtime_natives natives = { .list = list, .n = strlen(inside[i].natives) };
+
+		for (size_t k = 0; k < natives.n; k++)
+			list[k] = (struct runtime_native) { .cfa = 0x1100 + 0x100 * k,
+							    .loop = inside[i].natives[k] == 'l' };
+		memcpy(pairs, inside[i].pairs, sizeof(pairs));
+		anchors__inside(pairs, inside[i].n, &natives, inside[i].called);
+		is_str(show(pairs, inside[i].n), inside[i].want, "parts of a loop: %s, case %zu",
+		       inside[i].natives, i);
+	}
+}
+
 static void test_complete(void)
 {
 	for (int i = 0; i < 4; i++) {
@@ -188,5 +230,6 @@ int main(void)
 	}
 	test_prune();
 	test_outwards();
+	test_inside();
 	return tap__done();
 }

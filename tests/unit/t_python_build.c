@@ -312,6 +312,39 @@ static bool has_symtab(const char *path)
 	return workdir__try("nm '%s' 2>/dev/null | grep -q .", path);
 }
 
+/* What its loop is, and whether it compiles: by the names of functions. */
+static void check_kind(const char *path)
+{
+	struct elf_file *file = NULL;
+
+	if (!ok(elf_file__open(open(path, O_RDONLY | O_CLOEXEC), path, &file, NULL) == 0, "%s",
+		path))
+		return;
+	is_int(python_build__tail_calls(file), workdir__try("nm '%s' | grep -q _TAIL_CALL_", path),
+	       "%s: tail calls", path);
+	is_int(python_build__compiles(file), workdir__try("nm '%s' | grep -q _PyJIT_Compile", path),
+	       "%s: a compiler", path);
+	elf_file__free(file);
+}
+
+/* With a function of tail calls, and with what a compiler says. */
+static void test_made_up_kind(const char *how)
+{
+	struct elf_file *file = NULL;
+
+	workdir__run("printf 'const char *const said = \"unable to protect executable memory\";"
+		     "int _TAIL_CALL_start_frame(void) { return 1; }' >said.c");
+	if (!workdir__try("%s -w -DVERSION='\"3.9.1\"' -DTSS=8 -rdynamic -o made source.c said.c",
+			  how)) {
+		tap__skip("not compiled", "%s: kind", how);
+		return;
+	}
+	ok(elf_file__open(workdir__open("made"), "made", &file, NULL) == 0 &&
+		   python_build__tail_calls(file) && python_build__compiles(file),
+	   "%s: tail calls, and a compiler", how);
+	elf_file__free(file);
+}
+
 static void check_real(const struct python *python)
 {
 	struct python_facts facts;
@@ -319,10 +352,12 @@ static void check_real(const struct python *python)
 	if (!ok(python_facts__ask(python->command, &facts), "%s has facts", python->command))
 		return;
 	check_version(facts.path, &facts);
-	if (has_symtab(facts.path))
-		check_loops(facts.path, facts.path);
-	else
+	if (!has_symtab(facts.path)) {
 		tap__skip("no .symtab to compare with", "%s: loops", facts.path);
+		return;
+	}
+	check_loops(facts.path, facts.path);
+	check_kind(facts.path);
 }
 
 int main(void)
@@ -334,6 +369,7 @@ int main(void)
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
 		test_made_up(ways[i]);
 		test_made_up_loops(ways[i]);
+		test_made_up_kind(ways[i]);
 	}
 	workdir__write("tls.c", tls_source);
 	test_thread_locals("gcc");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The kernel half's unwinder in code that a runtime's compiler made: stacks as CRuby's YJIT has
- * them, with and without frame pointers, wherever its code is interrupted. */
+ * them, with and without frame pointers, and as CPython's JIT has them, wherever its code is
+ * interrupted. */
 #include "core/base/util.h"
 #include "tests/tap.h"
 
@@ -28,6 +29,7 @@ static void reset_jit(void)
 	jit = &sampler__mappings()->lists[0].mappings[1];
 	jit->callers.start = LOOP_START;
 	jit->callers.bytes = LOOP_BYTES;
+	jit->callers.walkers = 1U << WALKER_RUBY;
 	regs[UNWIND_REG_PC] = JIT + 8;
 	regs[UNWIND_REG_RBP] = RBP_0;
 	regs[UNWIND_REG_RBX] = RBX_0;
@@ -150,11 +152,126 @@ static void test_no_caller(void)
 	is_int(host.sample.head.stop, COUNT_NO_RULE, "a stack that cannot be read");
 	reset_jit();
 	enter(3, 0, false);
-	sampler__mappings()->lists[0].mappings[1].callers.start = 0;
+	sampler__mappings()->lists[0].mappings[1].callers.walkers = 0;
 	regs[UNWIND_REG_RBP] = AT(50);
 	stack[51] = 0;
 	sampler__run(regs);
 	ok(has_frame(0, (JIT + 8) | X, AT(52)), "a process whose runtime has no compiler");
+}
+
+/* --- CPython's --- */
+
+/* Tools/jit/shim.c of CPython 3.14.7 as clang 19 compiles it, by its instructions. */
+static const struct {
+	const char *bytes;
+	int n, saved; /* words that are on the stack before it */
+} shim[] = {
+	{ "\x41\x57", 2, 0 },	  { "\x41\x56", 2, 1 },	    { "\x41\x55", 2, 2 },
+	{ "\x41\x54", 2, 3 },	  { "\x53", 1, 4 },	    { "\x49\x89\xfc", 3, 5 },
+	{ "\x49\x89\xf5", 3, 5 }, { "\x49\x89\xd6", 3, 5 }, { "\xe8\x0a\0\0\0", 5, 5 },
+	{ "\x5b", 1, 5 },	  { "\x41\x5c", 2, 4 },	    { "\x41\x5d", 2, 3 },
+	{ "\x41\x5e", 2, 2 },	  { "\x41\x5f", 2, 1 },	    { "\xc3", 1, 0 },
+};
+#define SHIM_BACK (JIT + 0x17) /* where its call returns to */
+#define PIECE	  (JIT + 0x21)
+
+static void reset_shim(void)
+{
+	size_t at = 0;
+
+	reset_jit();
+	sampler__mappings()->lists[0].mappings[1].callers.walkers = 1U << WALKER_PYTHON;
+	for (size_t i = 0; i < ARRAY_SIZE(shim); at += shim[i++].n)
+		memcpy(jit_code + at, shim[i].bytes, shim[i].n);
+}
+
+/* The loop has called the shim: its return address, and what the shim saved below, up to word `at`
+ * (exclusive). */
+static void put_shim(int at, int saved)
+{
+	static const uint64_t words[] = { VALUE, VALUE, SHIM_BACK, VALUE, RBX_0 };
+
+	stack[at - 1] = LOOP + 1;
+	for (int i = 0; i < saved; i++)
+		stack[at - 2 - i] = words[i];
+}
+
+static void test_shim(void)
+{
+	uint64_t pc = JIT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(shim); pc += shim[i++].n) {
+		reset_shim();
+		put_shim(1 + shim[i].saved, shim[i].saved);
+		regs[UNWIND_REG_PC] = pc;
+		if (shim[i].saved == 5)
+			regs[UNWIND_REG_RBX] = VALUE;
+		sampler__run(regs);
+		ok(has_frame(0, pc | X, AT(1 + shim[i].saved)) && has_callers(1),
+		   "CPython: the shim, instruction %zu", i);
+	}
+}
+
+/* A piece has `own` words on the stack, and needs rbp or not. */
+static void test_piece(int own, bool rbp)
+{
+	int end = own + 7;
+
+	reset_shim();
+	put_shim(end, 5);
+	stack[own] = SHIM_BACK;
+	for (int i = 0; i < own; i++) /* what is left of other calls */
+		stack[i] = i % 3 == 0 ? LOOP + 1 : i % 3 == 1 ? SHIM_BACK : VALUE;
+	if (rbp) {
+		stack[own - 1] = RBP_0;
+		regs[UNWIND_REG_RBP] = VALUE;
+	}
+	/* page 1, the loop, has its CFA by rbp; its callers are as before */
+	regs[UNWIND_REG_PC] = PIECE;
+	regs[UNWIND_REG_RBX] = VALUE;
+	sampler__run(regs);
+	ok(has_frame(0, PIECE | X, AT(end)) && has_callers(1), "CPython: %d words, rbp is %s", own,
+	   rbp ? "saved" : "left alone");
+}
+
+/* The block of stack memory that the frame inside was read with ends in the midst of the piece's.
+ */
+static void test_called_piece(void)
+{
+	struct unwind_rule all[CODE_PAGES];
+
+	reset_shim();
+	memcpy(all, rules, sizeof(all));
+	all[0] = (struct unwind_rule)RSP(16);
+	all[5] = (struct unwind_rule)RSP(8 * 39);
+	set_rules(all);
+	stack[1] = PC(5);
+	stack[40] = PIECE + 1;
+	put_shim(41 + 27, 5);
+	stack[41 + 20] = SHIM_BACK;
+	regs[UNWIND_REG_PC] = PC(0);
+	sampler__run(regs);
+	ok(has_frame(1, PC(5), AT(41)) && has_frame(2, PIECE + 1, AT(68)) && has_callers(3),
+	   "CPython: a piece that called something");
+}
+
+static void test_no_shim(void)
+{
+	reset_shim();
+	put_shim(7, 5);
+	stack[0] = SHIM_BACK + 1;
+	regs[UNWIND_REG_PC] = PIECE;
+	regs[UNWIND_REG_RBP] = 0;
+	sampler__run(regs);
+	is_int(host.sample.head.stop, COUNT_NO_RULE, "CPython: a return to elsewhere is none");
+	reset_shim();
+	put_shim(7, 5);
+	stack[0] = SHIM_BACK;
+	sampler__mappings()->lists[0].mappings[1].callers.walkers = 0;
+	regs[UNWIND_REG_PC] = PIECE;
+	regs[UNWIND_REG_RBP] = 0;
+	sampler__run(regs);
+	is_int(host.sample.head.stop, COUNT_NO_RULE, "CPython: a build without a compiler");
 }
 
 int main(void)
@@ -166,6 +283,12 @@ int main(void)
 	}
 	test_called();
 	test_no_caller();
+	test_shim();
+	for (int own = 0; own < 22; own += 3)
+		for (int rbp = 0; rbp <= (own > 0); rbp++)
+			test_piece(own, rbp);
+	test_called_piece();
+	test_no_shim();
 	sampler__close();
 	return tap__done();
 }

@@ -235,6 +235,40 @@ static void test_files(void)
 	ok(finds(0x10000, vma) && u->mapping.bias == 0x10000, "the vDSO");
 }
 
+/* Only if it is known who calls code in such memory. */
+static void test_made(void)
+{
+	struct range ranges[] = { { 0xffff, NULL }, { 0x1ffff, NULL }, { UINT64_MAX, NULL } };
+	struct unwind_state *u = &scratch__get()->unwind;
+	struct vm_area_struct *vma;
+
+	clear();
+	vma = ranges[1].vma = map(0x10000, 0x20000);
+	set_root(leaf(ranges, 3, false));
+	for (int i = 0; i < 6; i++) {
+		bool known = i == 0;
+
+		vma->vm_file = i == 3 ? &file : NULL;
+		vma->vm_ops = i == 4 ? (void *)&vmas : NULL;
+		inode.i_size += i == 3;
+		memset(u, 0, sizeof(*u));
+		u->mapping.n_pages = 1;
+		u->mapping.callers = (struct code_callers) { 0x5000, 0x100, i != 1 };
+		u->pc = i == 5 ? 0x20000 : 0x10008;
+		is_int(vma__find(u, i == 2 ? NOWHERE : COUNT_UNMAPPED_PC),
+		       known	? 0
+		       : i == 2 ? NOWHERE
+				: COUNT_UNMAPPED_PC,
+		       "code that a process has made just now: case %d", i);
+		ok(!known || (u->made && u->unpublished && !u->mapping.n_pages &&
+			      u->mapping.start == 0x10000 && u->mapping.end == 0x20000 &&
+			      u->mapping.callers.start == 0x5000),
+		   "its mapping, and who calls it");
+		ok(known || !u->made, "else there is none");
+		inode.i_size -= i == 3;
+	}
+}
+
 static void test_told(void)
 {
 	struct range ranges[] = { { 0xffff, NULL }, { 0x1ffff, NULL }, { UINT64_MAX, NULL } };
@@ -291,6 +325,7 @@ int main(void)
 	test_levels(9, 2, MAPLE_RANGE_64);
 	test_entries();
 	test_files();
+	test_made();
 	test_told();
 	sampler__close();
 	free(nodes);
