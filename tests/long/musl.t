@@ -25,7 +25,7 @@ def spin():
 for i in range(3): threading.Thread(target=spin, name="a thread with a long name %d" % i).start()
 """
 RUBY_THREADS = """
-def spin = loop { (1..100).sum { |i| i.to_s.size } }
+def spin; loop { (1..100).sum { |i| i.to_s.size } }; end
 3.times.map { |i| Thread.new { Thread.current.name = "a thread with a long name #{i}"; spin } }.each(&:join)
 """
 
