@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPython and CRuby on musl, as scripts/test-musl has built them: how many stacks of a program that
+"""CPython, CRuby and Perl on musl, as scripts/test-musl has built them: how many stacks of a program that
 nobody wrote for these tests reach the root, how many frames have a name, and what a dump says of
 threads that want the interpreter's lock. Nothing is built here."""
 
@@ -25,7 +25,7 @@ def spin():
 for i in range(3): threading.Thread(target=spin, name="a thread with a long name %d" % i).start()
 """
 RUBY_THREADS = """
-def spin = loop { (1..100).sum { |i| i.to_s.size } }
+def spin; loop { (1..100).sum { |i| i.to_s.size } }; end
 3.times.map { |i| Thread.new { Thread.current.name = "a thread with a long name #{i}"; spin } }.each(&:join)
 """
 
@@ -52,6 +52,15 @@ def ruby_command(program):
     return [program, "--disable-gems", "-I", glob.glob(ASCIIDOCTOR)[0], "-e",
             "require 'asciidoctor'; Asciidoctor.convert_file ARGV[0], to_file: '/dev/null', safe: :unsafe",
             document]
+
+
+def perl_command(program):
+    document = lib.path("document.pod")
+    with open(document, "w", encoding="utf-8") as file:
+        for i in range(4000):
+            file.write(f"=head1 Section {i}\n\nSome B<bold> C<text> with L<a link|https://example.org/{i}> "
+                       f"I<here>.\n\n=over\n\n=item 1. item {i}\n\n=back\n\n")
+    return [program, "-MPod::Man", "-e", "Pod::Man->new->parse_from_file(@ARGV)", document, "/dev/null"]
 
 
 def check_program(name, runtime, command):
@@ -106,6 +115,9 @@ for directory in sorted(glob.glob(MUSL + "/*/bin")):
         if glob.glob(ASCIIDOCTOR):
             check_program(name, "ruby", ruby_command(directory + "/ruby"))
         check_threads(name, "the GVL", [directory + "/ruby", "--disable-gems", "-e", RUBY_THREADS])
+    elif os.path.exists(directory + "/perl"):
+        found += 1
+        check_program(name, "perl", perl_command(directory + "/perl"))
 if not found:
     lib.skip("musl", f"nothing in {MUSL}: scripts/test-musl builds it")
 lib.done()

@@ -1,16 +1,34 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Records tests/replay/corpus/perl with the Perls at hand: this machine's and those of the test roots
-(scripts/test-roots).
+(scripts/test-roots), and those that scripts/test-musl has built.
 
 usage: record_perl.py [PATTERN...]"""
 
 import os
+import shutil
 import subprocess
+import tempfile
 
 import corpus
 
 SCRIPTS = ("calls", "nested", "steps", "threads")
+MUSL = {"pl5.36": ("5.36-musl-plain", ("calls",)), "pl5.36t": ("5.36-musl", ("calls", "threads"))}
+
+
+def record_musl():
+    with tempfile.TemporaryDirectory() as work:
+        for name, (label, scripts) in MUSL.items():
+            directory = os.path.join(corpus.MUSL, name)
+            if not os.path.exists(directory + "/bin/perl"):
+                print("not here: %s (scripts/test-musl)" % directory)
+                continue
+            copy = corpus.moved(directory, "/opt/perl/" + name, os.path.join(work, name),
+                                shutil.ignore_patterns("*.a", "*.h", "*.pod"))
+            for script in scripts:
+                corpus.record("perl/%s-%s" % (label, script),
+                              ["/opt/perl/%s/bin/perl" % name, "/opt/replay/perl/%s.pl" % script],
+                              binds={copy: "perl/" + name})
 
 
 def main():
@@ -30,6 +48,7 @@ def main():
                 continue
             corpus.record("perl/%s-%s" % (version, script),
                           ["perl", "/opt/replay/perl/%s.pl" % script], chroot=chroot)
+    record_musl()
     corpus.done()
 
 
