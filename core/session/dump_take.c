@@ -240,6 +240,10 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 		ret->args[0] = held.regs[UNWIND_REG_RDI];
 		ret->args[1] = held.regs[UNWIND_REG_RSI];
 		ret->args[2] = held.regs[UNWIND_REG_RDX];
+	} else { /* what was read before is over */
+		ret->state = 'R';
+		ret->call = THREAD_NO_CALL;
+		ret->waited_ns = 0;
 	}
 	dump__describe(dump, ret);
 	return 0;
