@@ -233,8 +233,10 @@ static size_t perl__anchors(struct runtime_session *session, const struct runtim
 	uint64_t functions[RUNTIME_PAIRS_MAX] = {};
 	bool complete = anchors__are_complete(sample);
 
-	if (complete && natives.image && n >= 2 &&
-	    perl_codes__is_main(session->codes, pairs[n - 2].key) && !has_main(&natives))
+	if (complete && !natives.image)
+		return 0; /* an embedding program at its own work: what is there was left over */
+	if (complete && n >= 2 && perl_codes__is_main(session->codes, pairs[n - 2].key) &&
+	    !has_main(&natives))
 		n -= 2;
 	return anchors__match(pairs, functions, n, &natives, complete);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A C program with Debian's libperl inside: before it makes an interpreter, and where it evaluates
-texts, which while they are compiled no loop of Perl's runs yet."""
+"""A C program with Debian's libperl inside: where it evaluates texts, which while they are compiled
+no loop of Perl's runs yet, and before and between that."""
 
 import gate
 
@@ -12,11 +12,11 @@ gate.need_root()
 gate.need_program(LIBRARY)
 target = gate.marked(f"{gate.OUTPUT}/fixtures/native/embed_perl", LIBRARY,
                      "fixtures/perl/embedded/embedded.pl")
-recorder = gate.recorder(2 * HITS + 1, target)
+recorder = gate.recorder(2 * HITS + 2, target)
 gate.equal(recorder.said[0].rpartition(" ")[2], "walk", "the library's version is walked")
-for text in "begin", f"outer({HITS});", f"BEGIN {{ outer({HITS}); }}":
+for text in "begin", f"outer({HITS});", f"BEGIN {{ outer({HITS}); }}", "":
     gate.equal(gate.ask(target, text), "done", text)
-recording = gate.finish(recorder, 2 * HITS + 1)
+recording = gate.finish(recorder, 2 * HITS + 2)
 
 TO_EVAL = [*gate.TO_MAIN, "main_[n]", "evaluate_[n]", "Perl_eval_pv_[n]", "Perl_eval_sv_[n]"]
 TO_HIT = [gate.Frame("main::outer (embedded.pl:11)_[pl]"), gate.Frame("Item::leaf (embedded.pl:5)_[pl]"),
@@ -30,7 +30,7 @@ def no_line(frame):
 stacks = recording.merged()
 compiled = [stack for stack in stacks if "Perl_yyparse_[n]" in stack[0]]
 without = [stack for stack in stacks if "evaluate_[n]" not in map(no_line, stack[0])]
-gate.check_merged("before", without, [*gate.TO_MAIN, "main_[n]", *gate.hit()], 1)
+gate.check_merged("before and after", without, [*gate.TO_MAIN, "main_[n]", *gate.hit()], 2)
 gate.check_merged("run", [stack for stack in stacks if stack not in compiled + without], [
     *TO_EVAL, gate.Frame("eval '...' ((eval):1)_[pl]", natives=1), *TO_HIT], HITS)
 gate.check_merged("compiled", compiled, [
