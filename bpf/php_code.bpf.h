@@ -271,7 +271,10 @@ static __always_inline int entry__is(const struct php_code_entry *a, const struc
 /* Sets call->code: the number of call->function as this kind, 0 if it cannot be read. */
 static __noinline int call__intern(struct php_call *call, __u32 kind)
 {
-	struct php_code_entry *known;
+	/* On the stack: kernels before 6.2 take no key or value from a global function's argument.
+	 */
+	struct php_code_entry *known, entry;
+	struct php_code_key key;
 
 	call->key.kind = kind;
 	call->key.name = call->function[FUNCTION_NAME];
@@ -280,7 +283,8 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 		call->key.code =
 			function__word(call, kind == PHP_CODE_NATIVE ? call->offsets.handler
 								     : call->offsets.opcodes);
-	known = bpf_map_lookup_elem(&php_codes, &call->key);
+	key = call->key;
+	known = bpf_map_lookup_elem(&php_codes, &key);
 	call->code = 0;
 	if (known && call->now_ns - known->checked_ns < PHP_RECHECK_NS) {
 		call->checked_ns = known->checked_ns;
@@ -298,8 +302,8 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 	}
 	call->code = call->entry.code = code__new();
 	/* What could not be sent is not remembered: the next sample tries again. */
-	if (call__send(call) ||
-	    bpf_map_update_elem(&php_codes, &call->key, &call->entry, BPF_ANY)) {
+	entry = call->entry;
+	if (call__send(call) || bpf_map_update_elem(&php_codes, &key, &entry, BPF_ANY)) {
 		call->checked_ns = 0;
 		count(COUNT_CODE_LOST);
 	}
