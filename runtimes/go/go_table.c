@@ -403,7 +403,8 @@ bool go_values__next(struct go_values *values)
 		return false;
 	}
 	values->begun = true;
-	values->value += (int32_t)(-(change & 1) ^ change >> 1);
+	/* As Go's own step() (runtime/symtab.go) it wraps around, in a malformed table. */
+	values->value = (int32_t)((uint32_t)values->value + (-(change & 1) ^ change >> 1));
 	values->start = values->until;
 	values->until += length;
 	return true;

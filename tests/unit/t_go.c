@@ -159,6 +159,20 @@ static void test_names(const struct elf_file *file, const struct go_table *table
 	symbols__free(symbols);
 }
 
+/* A malformed table: -1 and the smallest number there is. */
+static void test_wrapped(void)
+{
+	static const uint8_t bytes[] = { 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 0 };
+	struct go_values values = {
+		.at = bytes, .end = bytes + sizeof(bytes), .start = 100, .until = 100, .value = -1
+	};
+
+	ok(go_values__next(&values) && values.value == INT32_MAX && values.start == 100 &&
+		   values.until == 104,
+	   "a value wraps around");
+	ok(!go_values__next(&values), "... and the values end");
+}
+
 int main(void)
 {
 	const char *output = getenv("OUTPUT");
@@ -175,6 +189,7 @@ int main(void)
 	ok(table.layout < GO_LAYOUTS_N && table.n_functions > 1000, "with functions");
 	test_rows(file, &table);
 	test_names(file, &table);
+	test_wrapped();
 	go_table__done(&table);
 	elf_file__free(file);
 	file = open_file("/proc/self/exe");
