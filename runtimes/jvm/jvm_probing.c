@@ -8,7 +8,7 @@
 
 #include "bpf/jvm.h"
 #include "core/base/util.h"
-#include "runtimes/common/probing.h"
+#include "runtimes/common/probing_usdt.h"
 #include "runtimes/common/site_frames.h"
 #include "runtimes/jvm/jvm_flags.h"
 #include "runtimes/jvm/jvm_strings.h"
@@ -22,26 +22,11 @@
  * (SharedRuntime::dtrace_method_entry, src/hotspot/share/runtime/sharedRuntime.cpp). */
 #define N_ARGS 7
 
-enum { ENTRY, RETURN, N_PROBES };
-
-static const struct {
-	const char *name, *program;
-	uint32_t role;
-} probes[N_PROBES] = {
-	{ "method__entry", "jvm_method_entry", PROBE_ENTRY },
-	{ "method__return", "jvm_method_return", PROBE_RETURN },
-};
-
 struct jvm_probing {
 	struct probing *probing;
 	struct jvm_strings *strings;
-	const struct bpf_program *programs[N_PROBES];
 	bool counts; /* calls: methods of one name are not the same */
-	/* Of the file that was looked at last: processes execute it again and again. */
-	const struct elf_file *known_file;
-	struct probing_sites known;
-	int known_rc;
-	struct err known_err;
+	struct probing_known known;
 };
 
 int jvm_probing__new(struct bpf_object *object, struct jvm_probing **ret, struct err *err)
@@ -59,8 +44,6 @@ int jvm_probing__new(struct bpf_object *object, struct jvm_probing **ret, struct
 		jvm_probing__free(probing);
 		return err__prefix(err, rc, "jvm");
 	}
-	for (int i = 0; i < N_PROBES; i++)
-		probing->programs[i] = probing__program(probing->probing, probes[i].program);
 	*ret = probing;
 	return 0;
 }
@@ -87,60 +70,38 @@ void jvm_probing__detach_all(struct jvm_probing *probing)
 
 /* --- sites --- */
 
-static int probe_of(const struct usdt_site *site)
-{
-	for (int i = 0; i < N_PROBES && strcmp(site->provider, "hotspot") == 0; i++)
-		if (strcmp(site->name, probes[i].name) == 0)
-			return i;
-	return -1;
-}
-
 /* The anchor is the stack pointer of the Java code, which calls the site's function. */
-static int add_sites(struct jvm_probing *probing, const struct elf_file *file,
-		     const struct usdt_sites *found, struct err *err)
+static int set_anchor(struct probing_site *site, int probe, const struct elf_file *file, void *ctx,
+		      struct err *err)
 {
-	struct probing_site *site;
-	uint32_t seen = 0;
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < found->n; i++) {
-		int probe = probe_of(&found->list[i]);
-
-		if (probe < 0)
-			continue;
-		seen |= 1U << probe;
-		rc = probing_sites__add_usdt(&probing->known, file, &found->list[i],
-					     probes[probe].role, N_ARGS, &site, err);
-		if (rc)
-			break;
-		site->program = probing->programs[probe];
-		site->rec.runtime = WALKER_JVM;
-		rc = site_frame__end(file, site->point.pc_vaddr, &site->rec, err);
-	}
-	if (!rc && seen != (1U << N_PROBES) - 1)
-		rc = err__set(err, -ENOENT,
-			      "this JVM has no probes at calls and returns (they come with "
-			      "--enable-dtrace)");
-	return rc;
+	(void)probe, (void)ctx;
+	return site_frame__end(file, site->point.pc_vaddr, &site->rec, err);
 }
+
+static const struct probing_usdt usdt = {
+	.provider = "hotspot",
+	.absent = "this JVM has no probes at calls and returns (they come with --enable-dtrace)",
+	.walker = WALKER_JVM,
+	.n_args = N_ARGS,
+	.probes = { { "method__entry", "jvm_method_entry", PROBE_ENTRY },
+		    { "method__return", "jvm_method_return", PROBE_RETURN } },
+	.n_probes = 2,
+	.settle = set_anchor,
+};
 
 static int find_sites(struct jvm_probing *probing, const struct elf_file *file, struct err *err)
 {
+	struct probing_known *known = &probing->known;
 	struct usdt_sites found = {};
-	int rc;
 
-	if (probing->known_file == file)
-		return probing->known_rc
-			       ? err__set(err, probing->known_rc, "%s", probing->known_err.text)
-			       : 0;
-	probing->known = (struct probing_sites) {};
-	rc = usdt__read(file, &found, &probing->known_err);
-	if (!rc)
-		rc = add_sites(probing, file, &found, &probing->known_err);
-	usdt_sites__done(&found);
-	probing->known_file = file;
-	probing->known_rc = rc;
-	return rc ? err__set(err, rc, "%s", probing->known_err.text) : 0;
+	if (!probing_known__is(known, file)) {
+		known->rc = usdt__read(file, &found, &known->err);
+		if (!known->rc)
+			known->rc = probing_usdt__add(&usdt, probing->probing, file, &found,
+						      UINT32_MAX, NULL, &known->sites, &known->err);
+		usdt_sites__done(&found);
+	}
+	return probing_known__tell(known, err);
 }
 
 /* --- the flag --- */
@@ -185,7 +146,7 @@ void jvm_probing__expect(struct jvm_probing *probing, const struct runtime_targe
 	if (probing__renew(probing->probing, target, &before, NULL) ||
 	    find_sites(probing, target->file, NULL))
 		return;
-	if (probing__attach(probing->probing, target, &probing->known, &by, NULL))
+	if (probing__attach(probing->probing, target, &probing->known.sites, &by, NULL))
 		return;
 	/* If it has no Java thread still, they will see all. */
 	rc = jvm_vm__open(target->pid, target->bias, target->file, &vm, NULL);
@@ -210,7 +171,8 @@ int jvm_probing__attach(struct jvm_probing *probing, const struct runtime_target
 	if (!known) {
 		rc = find_sites(probing, target->file, err);
 		if (!rc)
-			rc = probing__attach(probing->probing, target, &probing->known, &by, err);
+			rc = probing__attach(probing->probing, target, &probing->known.sites, &by,
+					     err);
 		if (rc)
 			return err__prefix(err, rc, "jvm");
 		probing__seen_since(probing->probing, target->pid, now_ns());

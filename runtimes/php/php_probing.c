@@ -6,20 +6,10 @@
 #include <string.h>
 
 #include "core/target/procfs.h"
-#include "runtimes/common/probing.h"
+#include "runtimes/common/probing_usdt.h"
 #include "runtimes/common/site_frames.h"
 
 #define VARIABLE "USE_ZEND_DTRACE"
-
-enum { ENTRY, RETURN, N_PROBES };
-
-static const struct {
-	const char *name, *program;
-	uint32_t role;
-} probes[N_PROBES] = {
-	{ "execute__entry", "php_entry", PROBE_ENTRY },
-	{ "execute__return", "php_return", PROBE_RETURN },
-};
 
 /* They are in these, Zend/zend_dtrace.c: around execute_ex, and around what is written in C. */
 enum { AROUND_LOOP, AROUND_C, N_FUNCTIONS };
@@ -31,12 +21,7 @@ static const char *const functions[N_FUNCTIONS] = {
 
 struct php_probing {
 	struct probing *probing;
-	const struct bpf_program *programs[N_PROBES];
-	/* Of the file that was looked at last: processes fork, and their children have the same. */
-	const struct elf_file *known_file;
-	struct probing_sites known;
-	int known_rc;
-	struct err known_err;
+	struct probing_known known;
 };
 
 int php_probing__new(struct bpf_object *object, struct php_probing **ret, struct err *err)
@@ -51,8 +36,6 @@ int php_probing__new(struct bpf_object *object, struct php_probing **ret, struct
 		free(probing);
 		return err__prefix(err, rc, "php");
 	}
-	for (int i = 0; i < N_PROBES; i++)
-		probing->programs[i] = probing__program(probing->probing, probes[i].program);
 	*ret = probing;
 	return 0;
 }
@@ -78,14 +61,6 @@ void php_probing__detach_all(struct php_probing *probing)
 
 /* --- sites --- */
 
-static int probe_of(const struct usdt_site *site)
-{
-	for (int i = 0; i < N_PROBES && strcmp(site->provider, "php") == 0; i++)
-		if (strcmp(site->name, probes[i].name) == 0)
-			return i;
-	return -1;
-}
-
 /* Which of the functions is the address in? -1: none. */
 static int function_at(const struct elf_file *file, uint64_t address)
 {
@@ -101,13 +76,16 @@ static int function_at(const struct elf_file *file, uint64_t address)
 /* The anchor of what execute_ex runs is the last word of its frame: the return address, as nothing
  * is passed on the stack. The stack pointer is where it is at the site if it is there at all sites
  * of the function. A function in C has its anchor in the frame that calls it. */
-static int set_anchor(struct probing_site *site, const struct elf_file *file,
-		      int32_t ends[N_FUNCTIONS], struct err *err)
+static int set_anchor(struct probing_site *site, int probe, const struct elf_file *file, void *ctx,
+		      struct err *err)
 {
+	int32_t *ends =
+		ctx; /* of the functions' frames, from the stack pointer; 0: not known yet */
 	uint64_t vaddr = site->point.pc_vaddr;
 	int function = function_at(file, vaddr);
 	int rc = site_frame__end(file, vaddr, &site->rec, err);
 
+	(void)probe;
 	if (rc)
 		return rc;
 	if (function < 0 || site->rec.flags & PROBE_ANCHOR_AT_RBP ||
@@ -118,42 +96,25 @@ static int set_anchor(struct probing_site *site, const struct elf_file *file,
 	return 0;
 }
 
-static int add_sites(struct php_probing *probing, const struct elf_file *file,
-		     const struct usdt_sites *found, struct err *err)
-{
-	int32_t ends[N_FUNCTIONS] = {}; /* of their frames, from the stack pointer */
-	struct probing_site *site;
-	uint32_t seen = 0;
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < found->n; i++) {
-		int probe = probe_of(&found->list[i]);
-
-		if (probe < 0)
-			continue;
-		seen |= 1U << probe;
-		rc = probing_sites__add_usdt(&probing->known, file, &found->list[i],
-					     probes[probe].role, 0, &site, err);
-		if (rc)
-			break;
-		site->program = probing->programs[probe];
-		site->rec.runtime = WALKER_PHP;
-		rc = set_anchor(site, file, ends, err);
-	}
-	if (!rc && seen != (1U << N_PROBES) - 1)
-		rc = err__set(err, -ENOENT,
-			      "this build has no probes at calls and returns (they come with "
-			      "--enable-dtrace)");
-	return rc;
-}
+static const struct probing_usdt usdt = {
+	.provider = "php",
+	.absent = "this build has no probes at calls and returns (they come with --enable-dtrace)",
+	.walker = WALKER_PHP,
+	.probes = { { "execute__entry", "php_entry", PROBE_ENTRY },
+		    { "execute__return", "php_return", PROBE_RETURN } },
+	.n_probes = 2,
+	.settle = set_anchor,
+};
 
 static int find_sites(struct php_probing *probing, const struct elf_file *file, struct err *err)
 {
+	int32_t ends[N_FUNCTIONS] = {};
 	struct usdt_sites found = {};
 	int rc = usdt__read(file, &found, err);
 
 	if (!rc)
-		rc = add_sites(probing, file, &found, err);
+		rc = probing_usdt__add(&usdt, probing->probing, file, &found, UINT32_MAX, ends,
+				       &probing->known.sites, err);
 	usdt_sites__done(&found);
 	return rc;
 }
@@ -191,19 +152,17 @@ int php_probing__attach(struct php_probing *probing, const struct runtime_target
 		return err__set(err, -ENOTSUP,
 				"php: what probes tell of is read as the walker reads it, which "
 				"does not know this version");
-	if (probing->known_file != target->file) {
-		probing->known = (struct probing_sites) {};
-		probing->known_rc = find_sites(probing, target->file, &probing->known_err);
-		probing->known_file = target->file;
-	}
-	if (probing->known_rc)
-		return err__set(err, probing->known_rc, "php: %s", probing->known_err.text);
+	if (!probing_known__is(&probing->known, target->file))
+		probing->known.rc = find_sites(probing, target->file, &probing->known.err);
+	rc = probing_known__tell(&probing->known, err);
+	if (rc)
+		return err__prefix(err, rc, "php");
 	if (!fires(target))
 		return err__set(err, -ENOTSUP,
 				"php: its probes fire only if PHP was started with " VARIABLE
 				"=1 in its environment, which this one was not: start it so, or by "
 				"`braid calls -- php ...`");
-	rc = probing__attach(probing->probing, target, &probing->known, &by, err);
+	rc = probing__attach(probing->probing, target, &probing->known.sites, &by, err);
 	if (rc)
 		return err__prefix(err, rc, "php");
 	*ret = by;

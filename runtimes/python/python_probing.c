@@ -8,7 +8,7 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
-#include "runtimes/common/probing.h"
+#include "runtimes/common/probing_usdt.h"
 #include "runtimes/common/site_frames.h"
 #include "runtimes/python/python_build.h"
 
@@ -17,12 +17,8 @@
 struct python_probing {
 	struct probing *probing;
 	const struct bpf_program *usdt_entry, *usdt_return, *eval_entry, *eval_return;
-	/* Of the file that was looked at last: processes fork, and their children have the same. */
-	const struct elf_file *known_file;
-	struct probing_sites known;
+	struct probing_known known;
 	uint64_t known_line_semaphore; /* of python:line; 0: none */
-	int known_rc;
-	struct err known_err;
 };
 
 int python_probing__new(struct bpf_object *object, struct python_probing **ret, struct err *err)
@@ -111,7 +107,7 @@ static int find_usdt(struct python_probing *probing, const struct elf_file *file
 			probing->known_line_semaphore = site->semaphore_vaddr;
 		if (role == PROBE_OTHER)
 			continue;
-		rc = add_usdt(probing, &frames, site, role, &probing->known, err);
+		rc = add_usdt(probing, &frames, site, role, &probing->known.sites, err);
 		roles |= 1U << role;
 	}
 	usdt_sites__done(&found);
@@ -193,16 +189,14 @@ static int attach_usdt(struct python_probing *probing, const struct runtime_targ
 	if (minor >= 12 && minor <= 14)
 		return err__set(err, -ENOTSUP,
 				"python: 3.12 to 3.14 have no probes at calls and returns");
-	if (probing->known_file != target->file) {
-		probing->known = (struct probing_sites) {};
+	if (!probing_known__is(&probing->known, target->file)) {
 		probing->known_line_semaphore = 0;
-		probing->known_rc = find_usdt(probing, target->file, &probing->known_err);
-		probing->known_file = target->file;
+		probing->known.rc = find_usdt(probing, target->file, &probing->known.err);
 	}
-	sites = probing->known;
-	rc = probing->known_rc;
+	rc = probing_known__tell(&probing->known, err);
 	if (rc)
-		return err__set(err, rc, "%s", probing->known_err.text);
+		return rc;
+	sites = probing->known.sites;
 	for (size_t i = 0; i < sites.n && minor && minor <= 10; i++)
 		sites.list[i].rec.flags |= PROBE_OWN_ANCHOR;
 	by->source = "usdt";

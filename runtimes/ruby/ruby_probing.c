@@ -10,7 +10,7 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
-#include "runtimes/common/probing.h"
+#include "runtimes/common/probing_usdt.h"
 #include "runtimes/common/site_frames.h"
 #include "runtimes/ruby/ruby_build.h"
 
@@ -23,25 +23,12 @@ enum { METHOD_ENTRY, METHOD_RETURN, CMETHOD_ENTRY, CMETHOD_RETURN, N_PROBES };
 /* Arguments of all: class, method, file, line (probes.d). */
 #define N_ARGS 4
 
-static const struct {
-	const char *name, *program;
-	uint32_t role;
-} probes[N_PROBES] = {
-	{ "method__entry", "ruby_method_entry", PROBE_ENTRY },
-	{ "method__return", "ruby_method_return", PROBE_RETURN },
-	{ "cmethod__entry", "ruby_cmethod_entry", PROBE_ENTRY },
-	{ "cmethod__return", "ruby_cmethod_return", PROBE_RETURN },
-};
+#define OF_METHODS (1U << METHOD_ENTRY | 1U << METHOD_RETURN)
 
 struct ruby_probing {
 	struct probing *probing;
-	const struct bpf_program *programs[N_PROBES];
-	/* Of the file that was looked at last: processes fork, and their children have the same. */
-	const struct elf_file *known_file;
-	struct probing_sites known;
+	struct probing_known known;
 	bool known_unsafe; /* its C methods are left out */
-	int known_rc;
-	struct err known_err;
 };
 
 int ruby_probing__new(struct bpf_object *object, struct ruby_probing **ret, struct err *err)
@@ -56,8 +43,6 @@ int ruby_probing__new(struct bpf_object *object, struct ruby_probing **ret, stru
 		free(probing);
 		return err__prefix(err, rc, "ruby");
 	}
-	for (int i = 0; i < N_PROBES; i++)
-		probing->programs[i] = probing__program(probing->probing, probes[i].program);
 	*ret = probing;
 	return 0;
 }
@@ -82,14 +67,6 @@ void ruby_probing__detach_all(struct ruby_probing *probing)
 }
 
 /* --- sites --- */
-
-static int probe_of(const struct usdt_site *site)
-{
-	for (int i = 0; i < N_PROBES && strcmp(site->provider, "ruby") == 0; i++)
-		if (strcmp(site->name, probes[i].name) == 0)
-			return i;
-	return -1;
-}
 
 static bool is_in_row(const struct probe_rec *rec)
 {
@@ -118,17 +95,21 @@ static bool is_unsafe(const struct elf_file *file)
 	return ruby_build__version(file, &number) || (number.major == 3 && number.minor <= 1);
 }
 
-static bool is_wanted(const struct ruby_probing *probing, int probe)
-{
-	return probe == METHOD_ENTRY || probe == METHOD_RETURN || !probing->known_unsafe;
-}
+static const struct probing_usdt usdt;
+
+struct site_search {
+	const struct site_frames *frames;
+	const struct usdt_sites *found;
+	struct runtime_range loops[RUBY_LOOPS_MAX];
+	size_t n_loops;
+};
 
 /* Is the probe in this function, too? */
 static bool has_probe(const struct usdt_sites *sites, int probe,
 		      const struct runtime_range *function)
 {
 	for (size_t i = 0; function && i < sites->n; i++)
-		if (probe_of(&sites->list[i]) == probe &&
+		if (probing_usdt__probe(&usdt, &sites->list[i]) == probe &&
 		    sites->list[i].pc_vaddr >= function->start &&
 		    sites->list[i].pc_vaddr < function->end)
 			return true;
@@ -139,71 +120,65 @@ static bool has_probe(const struct usdt_sites *sites, int probe,
  * only the return is, then it tells of what an exception has left, whatever frame that was in. A
  * method in Ruby has it in the loop that runs it; but 2.7 has one pair of probes around the loop,
  * for methods that are defined by blocks (invoke_bmethod, vm.c). */
-static int set_anchor(const struct site_frames *frames, const struct usdt_sites *all,
-		      const struct runtime_range *loops, size_t n_loops, int probe,
-		      struct probing_site *site, struct err *err)
+static int set_anchor(struct probing_site *site, int probe, const struct site_search *search,
+		      struct err *err)
 {
 	uint64_t vaddr = site->point.pc_vaddr;
-	const struct runtime_range *function = site_frames__function(frames, vaddr);
+	const struct runtime_range *function = site_frames__function(search->frames, vaddr);
 	int rc;
 
-	if (probe == CMETHOD_RETURN && !has_probe(all, CMETHOD_ENTRY, function)) {
+	if (probe == CMETHOD_RETURN && !has_probe(search->found, CMETHOD_ENTRY, function)) {
 		site->rec.flags |= PROBE_UNWINDS;
 		return 0;
 	}
 	if (probe == CMETHOD_ENTRY || probe == CMETHOD_RETURN)
-		return site_frames__own(frames, vaddr, false, &site->rec, err);
-	rc = site_frames__loop(frames, vaddr, loops, n_loops, &site->rec, err);
-	if (rc == -ENOENT && has_probe(all, METHOD_ENTRY, function) &&
-	    has_probe(all, METHOD_RETURN, function))
-		rc = site_frames__own(frames, vaddr, false, &site->rec, err);
+		return site_frames__own(search->frames, vaddr, false, &site->rec, err);
+	rc = site_frames__loop(search->frames, vaddr, search->loops, search->n_loops, &site->rec,
+			       err);
+	if (rc == -ENOENT && has_probe(search->found, METHOD_ENTRY, function) &&
+	    has_probe(search->found, METHOD_RETURN, function))
+		rc = site_frames__own(search->frames, vaddr, false, &site->rec, err);
 	return rc;
 }
 
-static int add_sites(struct ruby_probing *probing, const struct site_frames *frames,
-		     const struct usdt_sites *found, struct err *err)
+static int settle(struct probing_site *site, int probe, const struct elf_file *file, void *ctx,
+		  struct err *err)
 {
-	struct runtime_range loops[RUBY_LOOPS_MAX];
-	size_t n_loops = ruby_build__loops(frames->file, loops);
-	uint32_t seen = 0;
-	int rc = 0;
-
-	for (size_t i = 0; !rc && i < found->n; i++) {
-		int probe = probe_of(&found->list[i]);
-		struct probing_site *site;
-
-		seen |= probe < 0 ? 0 : 1U << probe;
-		if (probe < 0 || !is_wanted(probing, probe))
-			continue;
-		rc = probing_sites__add_usdt(&probing->known, frames->file, &found->list[i],
-					     probes[probe].role, N_ARGS, &site, err);
-		if (rc)
-			break;
-		site->program = probing->programs[probe];
-		site->rec.runtime = WALKER_RUBY;
-		if (is_in_row(&site->rec))
-			site->rec.flags |= PROBE_ARGS_IN_ROW;
-		rc = set_anchor(frames, found, loops, n_loops, probe, site, err);
-	}
-	if (!rc && seen != (1U << N_PROBES) - 1)
-		rc = err__set(err, -ENOENT,
-			      "this build has no probes at calls and returns (they come with "
-			      "--enable-dtrace)");
-	return rc;
+	(void)file;
+	if (is_in_row(&site->rec))
+		site->rec.flags |= PROBE_ARGS_IN_ROW;
+	return set_anchor(site, probe, ctx, err);
 }
 
-/* All sites of all four probes, in `known`. */
+static const struct probing_usdt usdt = {
+	.provider = "ruby",
+	.absent = "this build has no probes at calls and returns (they come with --enable-dtrace)",
+	.walker = WALKER_RUBY,
+	.n_args = N_ARGS,
+	.probes = { [METHOD_ENTRY] = { "method__entry", "ruby_method_entry", PROBE_ENTRY },
+		    [METHOD_RETURN] = { "method__return", "ruby_method_return", PROBE_RETURN },
+		    [CMETHOD_ENTRY] = { "cmethod__entry", "ruby_cmethod_entry", PROBE_ENTRY },
+		    [CMETHOD_RETURN] = { "cmethod__return", "ruby_cmethod_return", PROBE_RETURN } },
+	.n_probes = N_PROBES,
+	.settle = settle,
+};
+
 static int find_sites(struct ruby_probing *probing, const struct elf_file *file, struct err *err)
 {
 	struct site_frames frames = {};
 	struct usdt_sites found = {};
+	struct site_search search = { .frames = &frames, .found = &found };
 	int rc = usdt__read(file, &found, err);
 
 	probing->known_unsafe = is_unsafe(file);
 	if (!rc)
 		rc = site_frames__open(file, &frames, err);
-	if (!rc)
-		rc = add_sites(probing, &frames, &found, err);
+	if (!rc) {
+		search.n_loops = ruby_build__loops(file, search.loops);
+		rc = probing_usdt__add(&usdt, probing->probing, file, &found,
+				       probing->known_unsafe ? OF_METHODS : UINT32_MAX, &search,
+				       &probing->known.sites, err);
+	}
 	usdt_sites__done(&found);
 	site_frames__done(&frames);
 	return rc;
@@ -244,13 +219,11 @@ int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_targ
 
 	if (rc)
 		return rc < 0 ? err__prefix(err, rc, "ruby") : 0;
-	if (probing->known_file != target->file) {
-		probing->known = (struct probing_sites) {};
-		probing->known_rc = find_sites(probing, target->file, &probing->known_err);
-		probing->known_file = target->file;
-	}
-	if (probing->known_rc)
-		return err__set(err, probing->known_rc, "ruby: %s", probing->known_err.text);
+	if (!probing_known__is(&probing->known, target->file))
+		probing->known.rc = find_sites(probing, target->file, &probing->known.err);
+	rc = probing_known__tell(&probing->known, err);
+	if (rc)
+		return err__prefix(err, rc, "ruby");
 	hooked = has_hook(target) || will_have_hook(target->pid);
 	/* Methods in C alone are for those who ask for them. */
 	if (!hooked && (probing->known_unsafe || source == RUNTIME_SOURCE_AUTO))
@@ -266,7 +239,7 @@ int ruby_probing__attach(struct ruby_probing *probing, const struct runtime_targ
 			 "start it by `braid calls -- COMMAND`");
 	else if (probing->known_unsafe)
 		snprintf(by.note, sizeof(by.note), UNSAFE);
-	rc = probing__attach(probing->probing, target, &probing->known, &by, err);
+	rc = probing__attach(probing->probing, target, &probing->known.sites, &by, err);
 	if (rc)
 		return err__prefix(err, rc, "ruby");
 	*ret = by;
