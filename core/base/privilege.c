@@ -162,6 +162,7 @@ static int forbids_events(uint32_t wanted)
 int privilege__explain(uint32_t wanted, const char *what, struct err *err)
 {
 	uint32_t missing = privilege__missing(wanted);
+	int paranoid = forbids_events(wanted);
 	char names[200];
 
 	privilege__names(missing ? missing : wanted, names, sizeof(names));
@@ -176,13 +177,13 @@ int privilege__explain(uint32_t wanted, const char *what, struct err *err)
 				"not permitted %s: user %u lacks %s: run as root (sudo), or with "
 				"that (`braid doctor` says how)",
 				what, geteuid(), names);
-	if (forbids_events(wanted))
+	if (paranoid)
 		return err__set(
 			err, -EPERM,
 			"not permitted %s: kernel.perf_event_paranoid is %d, by which this "
 			"kernel asks for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, "
 			"or run as root (sudo)",
-			what, forbids_events(wanted));
+			what, paranoid);
 	return err__set(err, -EPERM,
 			"not permitted %s, though user %u has %s: a container's seccomp profile, a "
 			"security module or the kernel's lockdown forbids it",

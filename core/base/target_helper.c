@@ -201,19 +201,21 @@ static void give_up(void)
 
 /* --- waiting --- */
 
-static int allowed_ms(void)
+static int64_t patience_ms(int64_t usual_ms)
+{
+	return getenv(PATIENT) ? PATIENT_MS : usual_ms;
+}
+
+static int64_t allowed_ms(void)
 {
 	uint64_t now = now_ns();
-	int64_t refill;
+	int64_t refill = (now - helper.refilled_ns) / NSEC_PER_MS * REFILL_PER_CENT / 100;
 
-	if (getenv(PATIENT))
-		return PATIENT_MS;
-	refill = (now - helper.refilled_ns) / NSEC_PER_MS * REFILL_PER_CENT / 100;
 	if (refill) {
 		helper.refilled_ns = now;
 		helper.allowance_ms = min_of(helper.allowance_ms + refill, ALLOWANCE_MS);
 	}
-	return min_of(max_of(helper.allowance_ms / 2, WAIT_MIN_MS), WAIT_MAX_MS);
+	return patience_ms(min_of(max_of(helper.allowance_ms / 2, WAIT_MIN_MS), WAIT_MAX_MS));
 }
 
 /* Until there is an answer; 0. A signal that the caller has blocked, to take it in its own time,
@@ -252,7 +254,7 @@ static int ask_once(const struct target_request *request, int fd, struct target_
 		    int *ret_fd)
 {
 	size_t n = offsetof(struct target_request, path) + strlen(request->path) + 1;
-	uint64_t end_ns = now_ns() + (getenv(PATIENT) ? PATIENT_MS : WHOLE_MAX_MS) * NSEC_PER_MS;
+	uint64_t end_ns = now_ns() + patience_ms(WHOLE_MAX_MS) * NSEC_PER_MS;
 	int code = target_helper__send(helper.fd, request, n, fd), got;
 
 	if (code < 0)
