@@ -94,4 +94,15 @@ static inline uint64_t counted(enum counter counter)
 	return *(uint64_t *)bpf_map_lookup_elem(&counters, &key);
 }
 
+/* Has the last sample this native frame, counted from the innermost one? Tells what it has. */
+static inline bool has_frame(int n, uint64_t ip, uint64_t cfa)
+{
+	if (host.sample.head.n_native > n && sample__ip(n) == ip && sample__cfa(n) == cfa)
+		return true;
+	tap__diag("frame %d of %d: %#llx %#llx, want %#llx %#llx", n, host.sample.head.n_native,
+		  (unsigned long long)sample__ip(n), (unsigned long long)sample__cfa(n),
+		  (unsigned long long)ip, (unsigned long long)cfa);
+	return false;
+}
+
 #endif

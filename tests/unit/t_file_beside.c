@@ -21,17 +21,6 @@
 #define NOBODY	65534
 #define NOWHERE 0xffff /* no system call */
 
-static int count_files(void)
-{
-	DIR *dir = opendir(".");
-	int n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	closedir(dir);
-	return n - 2;
-}
-
 static void clean(void)
 {
 	workdir__run("rm -rf ./* ./.braid*");
@@ -114,11 +103,11 @@ static void test_nothing_there(void)
 	for (size_t i = 0; i < 2; i++) {
 		is_int(write_in_child("new", steps[i].number, true), 128 + SIGSYS,
 		       "nothing there: ended at %s", steps[i].name);
-		is_int(count_files(), 0, "nothing there: nothing is left");
+		is_int(workdir__count(), 0, "nothing there: nothing is left");
 	}
 	is_int(write_in_child("new", SYS_rename, true), 0, "nothing there: needs no other name");
 	has("new", "nothing there: is there");
-	is_int(count_files(), 1, "nothing there: and nothing else");
+	is_int(workdir__count(), 1, "nothing there: and nothing else");
 	clean();
 }
 
@@ -129,13 +118,13 @@ static void test_replaced(void)
 		is_int(write_in_child("first", steps[i].number, true), 128 + SIGSYS,
 		       "replaced: ended at %s", steps[i].name);
 		has("old", "replaced: the old one is there");
-		is_int(count_files(), i == 2 ? 2 : 1, "replaced: what is left");
+		is_int(workdir__count(), i == 2 ? 2 : 1, "replaced: what is left");
 	}
 	is_int(write_in_child("second", SYS_rename, true), 128 + SIGSYS, "replaced: ended again");
-	is_int(count_files(), 2, "replaced: no more of them");
+	is_int(workdir__count(), 2, "replaced: no more of them");
 	is_int(write_whole("third"), 0, "replaced: then not ended");
 	has("third", "replaced: the new one is there");
-	is_int(count_files(), 1, "replaced: and nothing else");
+	is_int(workdir__count(), 1, "replaced: and nothing else");
 	clean();
 }
 
@@ -166,7 +155,7 @@ static void test_not_ours(void)
 	has("second", "not ours: it is there");
 	lstat(name, &after);
 	ok(before.st_ino == after.st_ino, "not ours: and so is the other");
-	is_int(count_files(), 2, "not ours: nothing else");
+	is_int(workdir__count(), 2, "not ours: nothing else");
 	clean();
 }
 
@@ -175,12 +164,12 @@ static void test_only_if_free(void)
 	struct file_beside file;
 
 	is_int(file_beside__create("file", &file), 0, "if free: created");
-	is_int(count_files(), 0, "if free: has no name");
+	is_int(workdir__count(), 0, "if free: has no name");
 	put("file", "old");
 	is_int(file_beside__place(&file, "file"), -EEXIST, "if free: it is not");
 	file_beside__done(&file);
 	has("old", "if free: nothing has changed");
-	is_int(count_files(), 1, "if free: nothing is left");
+	is_int(workdir__count(), 1, "if free: nothing is left");
 	clean();
 	is_int(file_beside__create("none/file", &file), -ENOENT, "no directory");
 	file_beside__done(&file);
@@ -193,7 +182,7 @@ static void test_named(void)
 	has("new", "named: is there");
 	is_int(write_in_child("newer", SYS_linkat, false), 0, "named: replaced");
 	has("newer", "named: is there, too");
-	is_int(count_files(), 1, "named: and nothing else");
+	is_int(workdir__count(), 1, "named: and nothing else");
 	is_int(write_in_child("no", SYS_rename, false), 128 + SIGSYS, "named: ended at rename");
 	has("newer", "named: the old one is there");
 	clean();

@@ -2,7 +2,6 @@
 /* What -o names: replaced when all is written, and by nothing else. */
 #include "core/cli/output_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -16,17 +15,6 @@
 #define NOBODY 65534
 
 static struct err err;
-
-static int count_files(void)
-{
-	DIR *dir = opendir(".");
-	int n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	closedir(dir);
-	return n - 2;
-}
 
 static void clean(void)
 {
@@ -81,12 +69,12 @@ static void test_files(void)
 	is_int(write_text("new", false, "three", -ENOSPC), -ENOSPC, "a writer that fails");
 	has("new", "two", "leaves it as it was");
 	is_int(write_text("none", false, "three", -ENOMEM), -ENOMEM, "or nothing");
-	is_int(count_files(), 1, "and nothing beside it");
+	is_int(workdir__count(), 1, "and nothing beside it");
 	is_int(write_text("/no/such/place", false, "", 0), -ENOENT, "no such directory");
 	is_int(write_text("new/none", false, "", 0), -ENOTDIR, "a file is no directory");
 	is_int(output_file__check("none", false, &err), 0, "a look");
 	is_int(output_file__check("no/none", false, &err), -ENOENT, "tells what writing would");
-	is_int(count_files(), 1, "and leaves nothing");
+	is_int(workdir__count(), 1, "and leaves nothing");
 	clean();
 }
 
@@ -195,7 +183,7 @@ static void test_failures(void)
 	has("old", "old\n", "what was there stays");
 	is_int(WTERMSIG(in_child(be_interrupted)), SIGINT, "interrupted");
 	has("old", "old\n", "what was there stays");
-	is_int(count_files(), 1, "and nothing beside it");
+	is_int(workdir__count(), 1, "and nothing beside it");
 	is_int(in_child(ignore_interrupt), 0, "a signal that is ignored");
 	has("other", "whole", "changes nothing");
 	workdir__run("rm other; printf 'more ' > out");
@@ -208,7 +196,7 @@ static void test_failures(void)
 	is_int(WEXITSTATUS(in_child(write_as_nobody)), EACCES,
 	       "nor a file that may not be written");
 	has("old", "old\n", "what was there stays");
-	is_int(count_files(), 1, "and nothing beside it");
+	is_int(workdir__count(), 1, "and nothing beside it");
 	clean();
 }
 

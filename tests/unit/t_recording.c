@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/store/recording.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
@@ -31,17 +30,6 @@ static struct recording *create(bool force)
 	ids__free(ids);
 	ids__new(recording__sink(recording), &ids, &err);
 	return recording;
-}
-
-static int count_files(void)
-{
-	DIR *dir = opendir(workdir);
-	int n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	closedir(dir);
-	return n - 2;
 }
 
 static void clean(void)
@@ -132,7 +120,7 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
 	is_str(sqlite_text(path, "PRAGMA user_version"), "5", "version");
 	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
-	is_int(count_files(), 1, "one file and nothing else");
+	is_int(workdir__count(), 1, "one file and nothing else");
 	clean();
 }
 
@@ -180,7 +168,7 @@ static void test_existing(void)
 	is_target(old, "first", "the old one is there, with its journal");
 	workdir__run("printf " MAGIC " > r.db.old-journal", "left over");
 	is_int(create_code(path, false), 0, "and over an older one");
-	is_int(count_files(), 2, "with what was left over with that");
+	is_int(workdir__count(), 2, "with what was left over with that");
 	is_str(sqlite_text(old, "SELECT count(*) FROM meta"), "0", "which is gone");
 	clean();
 
@@ -188,7 +176,7 @@ static void test_existing(void)
 	is_int(create_code(path, false), -EEXIST, "not over another file");
 	workdir__run("grep -q precious r.db");
 	is_int(create_code(path, true), 0, "unless forced");
-	is_int(count_files(), 1, "it is replaced");
+	is_int(workdir__count(), 1, "it is replaced");
 	clean();
 	workdir__run("ln -s elsewhere r.db");
 	is_int(create_code(path, true), -EEXIST, "not over a symbolic link, even if forced");
@@ -201,7 +189,7 @@ static void test_existing(void)
 	clean();
 	is_int(create_code("/nowhere/r.db", false), -ENOENT,
 	       "not in a directory that is not there");
-	is_int(count_files(), 0, "no failure leaves anything");
+	is_int(workdir__count(), 0, "no failure leaves anything");
 }
 
 /* All that is in the directory, with sizes, modes and inodes. */
@@ -246,7 +234,7 @@ static void test_foreign(void)
 	}
 	workdir__run("printf " MAGIC " > r.db-journal", "of another");
 	is_int(create_code(path, true), -EEXIST, "not beside a journal without its database");
-	is_int(count_files(), 1, "it stays");
+	is_int(workdir__count(), 1, "it stays");
 	clean();
 }
 
@@ -360,18 +348,18 @@ static void test_failed_create(void)
 {
 	workdir__run("chmod 555 .");
 	is_int(in_child(create_as_nobody), EACCES, "not in a directory that is not ours");
-	is_int(count_files(), 0, "nothing is left there");
+	is_int(workdir__count(), 0, "nothing is left there");
 	clean();
 	is_int(in_child(create_in_1000_bytes), ENOSPC, "not on a full disk");
-	is_int(count_files(), 0, "nothing is left there");
+	is_int(workdir__count(), 0, "nothing is left there");
 	recording__close(create(false), NULL);
 	is_int(in_child(create_in_1000_bytes), ENOSPC, "nor over a recording");
-	is_int(count_files(), 1, "the recording is where it was");
+	is_int(workdir__count(), 1, "the recording is where it was");
 	make_named("second");
 	is_int(in_child(commit_in_few_bytes), ENOSPC, "nor where the first commit has no room");
 	is_target(path, "second", "the recording is where it was");
 	is_str(sqlite_text(old, "SELECT count(*) FROM sample"), "0", "and so is the older one");
-	is_int(count_files(), 2, "nothing is left there");
+	is_int(workdir__count(), 2, "nothing is left there");
 	clean();
 }
 

@@ -57,16 +57,6 @@ static int enter(int n, int more, bool pointers)
 	return at + 1;
 }
 
-static bool has_frame(int n, uint64_t ip, uint64_t cfa)
-{
-	if (host.sample.head.n_native > n && sample__ip(n) == ip && sample__cfa(n) == cfa)
-		return true;
-	tap__diag("frame %d of %d: %#llx %#llx, want %#llx %#llx", n, host.sample.head.n_native,
-		  (unsigned long long)sample__ip(n), (unsigned long long)sample__cfa(n),
-		  (unsigned long long)ip, (unsigned long long)cfa);
-	return false;
-}
-
 /* The frames around the compiled one, which is the n-th. */
 static bool has_callers(int n)
 {

@@ -91,16 +91,6 @@ static void put_code(uint64_t at, const char *bytes, size_t n)
 	memcpy(heap + (at - HEAP), bytes, n);
 }
 
-static bool has_frame(int n, uint64_t ip, uint64_t cfa)
-{
-	if (host.sample.head.n_native > n && sample__ip(n) == ip && sample__cfa(n) == cfa)
-		return true;
-	tap__diag("frame %d of %d: %#llx %#llx, want %#llx %#llx", n, host.sample.head.n_native,
-		  (unsigned long long)sample__ip(n), (unsigned long long)sample__cfa(n),
-		  (unsigned long long)ip, (unsigned long long)cfa);
-	return false;
-}
-
 /* The stack of all tests: the interrupted method, of 6 words; its caller, of 10; a stub with a
  * frame pointer (the call stub); native code. The first frame ends at word 6. */
 static uint64_t callee, caller, stub;

@@ -34,16 +34,6 @@ static void reset_php(uint64_t returns)
 	regs[UNWIND_REG_RBP] = 0x130000; /* something of the code's own */
 }
 
-static bool has_frame(int n, uint64_t ip, uint64_t cfa)
-{
-	if (host.sample.head.n_native > n && sample__ip(n) == ip && sample__cfa(n) == cfa)
-		return true;
-	tap__diag("frame %d of %d: %#llx %#llx, want %#llx %#llx", n, host.sample.head.n_native,
-		  (unsigned long long)sample__ip(n), (unsigned long long)sample__cfa(n),
-		  (unsigned long long)ip, (unsigned long long)cfa);
-	return false;
-}
-
 /* execute_ex, whose frame has four words, and what has called it, behind the compiled one that ends
  * at this word. */
 static bool has_callers(int n, int end)

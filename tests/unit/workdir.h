@@ -2,6 +2,7 @@
 #ifndef BRAID_TESTS_WORKDIR_H
 #define BRAID_TESTS_WORKDIR_H
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -105,6 +106,18 @@ static inline int workdir__open(const char *name)
 
 	snprintf(path, sizeof(path), "%s/%s", workdir, name);
 	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* How many files there are, hidden ones among them. */
+static inline int workdir__count(void)
+{
+	DIR *dir = opendir(workdir);
+	int n = 0;
+
+	while (dir && readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
 }
 
 #endif
