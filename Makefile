@@ -124,7 +124,7 @@ $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(HOST_SRC:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += $(HOST_CFLAGS)
+$(HOST_SRC:%.c=$(OUTPUT)/%.o) $(OUTPUT)/tests/unit/t_unwind_jvm.o: ALL_CFLAGS += $(HOST_CFLAGS)
 
 # Text files that go into the program as they are: symbols asset_NAME_start and asset_NAME_end.
 $(ASSET_OBJ): $(OUTPUT)/%.o: % $(FLAGS_STAMP)

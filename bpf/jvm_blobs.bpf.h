@@ -134,8 +134,10 @@ static __always_inline struct jvm_cache *cache__at(struct jvm_state *state, __u6
 	return &state->caches[hash >> (64 - JVM_MEMOS_LOG2)];
 }
 
-/* Words of a frame of the code at the pc, 0 if they are not known; -1: there is no code. */
-static __always_inline int blob__look(const struct unwind_state *u, struct jvm_state *state,
+/* Words of a frame of the code at the pc, 0 if they are not known; -1: there is no code. That code
+ * may be freed, and its place used for other code, so it is looked up again from time to time; that
+ * the frame's caller is Java code is checked each time. */
+static __always_inline int blob__look(struct unwind_state *u, struct jvm_state *state,
 				      const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
 	const struct jvm_offsets *offsets = &proc->offsets;
@@ -143,11 +145,12 @@ static __always_inline int blob__look(const struct unwind_state *u, struct jvm_s
 	__u32 words;
 
 	if (!u->exact && cache->pc == u->pc && cache->space == state->space &&
-	    state->time_ns - cache->checked_ns < JVM_RECHECK_NS) {
+	    state->time_ns - cache->checked_ns < NOTE_RECHECK_NS) {
 		ret->blob = cache->blob;
 		ret->code = cache->code;
 		ret->kind = cache->kind;
 		ret->compile_id = cache->compile_id;
+		u->note.checked_ns = cache->checked_ns;
 		return cache->words;
 	}
 	ret->blob = blob__find(state, proc, u->pc - !u->exact);

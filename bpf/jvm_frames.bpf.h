@@ -4,10 +4,10 @@
 
 /* How to leave a frame of HotSpot's code, which has no tables and keeps no frame pointer: the code
  * cache tells the blob that a pc lies in, and a blob the size of its frames (JDK 17 to 25:
- * src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp, cpu/x86/frame_x86.hpp). What was
- * found on the way is kept for the walker, bpf/jvm.bpf.c. */
+ * src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp, cpu/x86/frame_x86.hpp). */
 
 #include "bpf/jvm_blobs.bpf.h"
+#include "bpf/jvm_numbers.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 /* --- rules --- */
@@ -91,6 +91,18 @@ static __always_inline int interpreted__read(struct unwind_state *u, __u64 words
 	return 0;
 }
 
+/* A compiled method that an interpreted one was called from ends where the latter says, as
+ * arguments were moved. */
+static __always_inline void interpreted__note(struct unwind_state *u,
+					      const __u64 words[INTERPRETED_WORDS])
+{
+	u->note.lasts = 1;
+	u->note.mask = 1U << (-1 - INTERPRETED_SENDER_SP) | 1U << (-1 - INTERPRETED_METHOD) |
+		       1U << (-1 - INTERPRETED_BCP);
+	for (int i = 0; i < INTERPRETED_WORDS; i++)
+		u->note.words[i] = words[INTERPRETED_WORDS - 1 - i];
+}
+
 /* As blob__rule, for the interpreter's code. */
 __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state,
 				 const struct jvm_proc_rec *proc, struct jvm_frame *ret)
@@ -110,10 +122,9 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 			return 1;
 		if (interpreted__is_entered(u, proc)) {
 			rule__set(u, UNWIND_REG_RBP, 16, -2);
-			state->sender_cfa = u->rbp + 16;
-			state->sender_sp = u->regs[UNWIND_REG_R13];
+			u->caller_sp = u->regs[UNWIND_REG_R13];
 			if (u->sp < u->rbp && !stack__read(u, u->rbp - 8))
-				state->sender_sp = u->value;
+				u->caller_sp = u->value;
 			return 1;
 		}
 		/* Between the two instructions that make it. */
@@ -128,8 +139,8 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	ret->kind = JVM_INTERPRETED;
 	ret->blob = words[INTERPRETED_WORDS + INTERPRETED_METHOD];
 	ret->bcp = words[INTERPRETED_WORDS + INTERPRETED_BCP];
-	state->sender_cfa = u->rbp + 16;
-	state->sender_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
+	u->caller_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
+	interpreted__note(u, words);
 	return 1;
 }
 
@@ -282,7 +293,8 @@ __noinline int compiled__check(struct unwind_state *u, const struct jvm_proc_rec
 	if (!u || !proc)
 		return 0;
 	end = u->sp + u->rule.cfa_off;
-	if (returns_to_jvm(u, proc, end - 8))
+	u->note.lasts = returns_to_jvm(u, proc, end - 8);
+	if (u->note.lasts)
 		return 0;
 	if (is_nmethod && !compiled__check_pushed(u, proc, end))
 		return 0;
@@ -318,6 +330,7 @@ __noinline int barrier__rule(struct unwind_state *u, const struct jvm_proc_rec *
 	if (!u->rbp_lost && u->rbp >= u->sp && u->rbp - u->sp <= STUB_FRAME_BYTES &&
 	    returns_to_jvm(u, proc, u->rbp + 8)) {
 		rule__set(u, UNWIND_REG_RBP, 16, -2);
+		u->note.lasts = 1;
 		return 1;
 	}
 	for (i = 1; i < ENTRY_PART; i++)
@@ -354,6 +367,7 @@ static __always_inline void stub__rule(struct unwind_state *u, const struct jvm_
 		rule__set(u, UNWIND_REG_RBP, 24, -3);
 		return;
 	}
+	u->note.lasts = has_rbp && (!proc->call_stub_return || u->pc == proc->call_stub_return);
 	if (!u->leaf && proc->call_stub_return && u->pc != proc->call_stub_return &&
 	    barrier__rule(u, proc))
 		return;
@@ -404,25 +418,20 @@ static __always_inline int any__rule(struct unwind_state *u, struct jvm_state *s
 __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 			 const struct jvm_proc_rec *proc)
 {
-	struct jvm_frame frame = {};
+	struct jvm_frame *frame;
 	int known;
 
 	if (!u || !state || !proc)
 		return 0;
-	if (u->sp == state->sender_cfa && state->sender_cfa)
-		u->sp = state->sender_sp;
-	state->sender_cfa = 0;
-	known = any__rule(u, state, proc, &frame);
+	frame = &state->frame;
+	frame->compile_id = 0;
+	known = any__rule(u, state, proc, frame);
 	if (known == JVM_AGAIN)
-		known = any__rule(u, state, proc, &frame);
+		known = any__rule(u, state, proc, frame);
 	if (!known)
 		return 0;
-	frame.at |= u->exact ? JVM_EXACT : 0;
-	frame.cfa = (u->rule.reg == UNWIND_REG_RBP ? u->rbp : u->sp) + u->rule.cfa_off;
-	if (state->n < NATIVE_FRAMES_MAX) {
-		state->frames[state->n & (NATIVE_FRAMES_MAX - 1)] = frame;
-		state->n++;
-	}
+	frame->at |= u->exact ? JVM_EXACT : 0;
+	jvm__note(state, &u->note);
 	return 1;
 }
 
@@ -434,8 +443,6 @@ static __always_inline void jvm_state__begin(struct jvm_state *state, const stru
 
 	state->time_ns = scratch->sample.time_ns;
 	state->space = space;
-	state->n = 0;
-	state->sender_cfa = 0;
 	state->is_known = !!proc;
 	if (proc)
 		state->proc = *proc;

@@ -2,7 +2,7 @@
 #ifndef BRAID_JVM_STATE_BPF_H
 #define BRAID_JVM_STATE_BPF_H
 
-/* What the unwinder leaves to the walker of HotSpot's frames. */
+/* What is known of HotSpot's frames from one to the next. */
 
 #include "bpf/jvm.h"
 #include "bpf/scratch.bpf.h"
@@ -15,7 +15,6 @@
 enum jvm_frame_kind { JVM_INTERPRETED, JVM_NMETHOD, JVM_BLOB };
 
 struct jvm_frame {
-	__u64 cfa;
 	__u64 blob; /* JVM_INTERPRETED: the Method; JVM_BLOB, 0: the interpreter's */
 	__u64 code; /* start of the blob's code */
 	__u64 bcp;  /* JVM_INTERPRETED: the bytecode, as the frame has it saved */
@@ -52,25 +51,17 @@ struct jvm_number {
 /* One per slot. */
 struct jvm_state {
 	__u64 time_ns; /* of the sample that this belongs to */
-	__u32 n;
 	__u32 tags_at; /* segment of tags[0] */
 	__u32 space;
-	__u32 is_known;		  /* `proc` is that of the sample's process */
+	__u32 is_known; /* `proc` is that of the sample's process */
+	__u32 pad;
 	struct jvm_proc_rec proc; /* once a sample: to look it up costs what a frame should */
-	/* A compiled method that an interpreted one was called from ends where the latter says, as
-	 * arguments were moved: at `sender_sp` instead of `sender_cfa`. */
-	__u64 sender_cfa, sender_sp;
-	__u64 thread_at; /* where the thread's JavaThread is told; 0: not known */
+	struct jvm_frame frame;	  /* the current one */
 	__u8 tags[JVM_TAGS];
 	__u8 blob[JVM_BLOB_BYTES];
-	struct jvm_frame frames[NATIVE_FRAMES_MAX];
 	struct jvm_cache caches[JVM_MEMOS];
 	struct jvm_number numbers[JVM_NUMBERS];
 };
-
-/* Code may be freed, and its place used for other code: what was looked up is looked up again after
- * this time. That the frame's caller is Java code again is checked each time. */
-#define JVM_RECHECK_NS 200000000ULL
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -85,6 +76,20 @@ struct {
 	__type(key, __u32); /* address space */
 	__type(value, struct jvm_proc_rec);
 } jvm_procs __weak SEC(".maps");
+
+struct jvm_key {
+	__u64 address; /* Method, nmethod or CodeBlob */
+	__u64 content; /* of a Method: its ConstMethod; of an nmethod: its compile id */
+	__u32 space;
+	__u32 kind; /* JVM_CODE_* */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, CODES_KEPT);
+	__type(key, struct jvm_key);
+	__type(value, __u32);
+} jvm_codes __weak SEC(".maps");
 
 static __always_inline struct jvm_state *jvm_state__get(void)
 {

@@ -6,6 +6,7 @@
  * checks each by itself. */
 
 #include "bpf/kept_words.bpf.h"
+#include "bpf/noted.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 extern const volatile __u32 cfg_unwind;
@@ -14,6 +15,22 @@ extern const volatile __u32 cfg_kept; /* 0: no stacks are kept */
 /* Number of the last change of the tables of this address space: what the unwinder looks up is the
  * same as long as it is. */
 __noinline __u32 mappings__version(__u32 space);
+
+static __always_inline __u32 kept__version(__u32 space)
+{
+	return cfg_unwind == UNWIND_MODE_FP ? KEPT_FP_VERSION : mappings__version(space);
+}
+
+/* How many frames of another sample may serve this one. */
+static __always_inline __u32 kept__usable(const struct kept_stack *kept,
+					  const struct scratch *scratch, __u32 version)
+{
+	if (kept->tgid != scratch->sample.tgid || kept->program != scratch->proc.program ||
+	    kept->space != scratch->proc.space || kept->version != version ||
+	    kept->walkers != scratch->proc.walkers)
+		return 0;
+	return scratch->sample.time_ns - kept->checked_ns < KEPT_NS ? kept->n : kept->n_tabled;
+}
 
 /* Before the first frame. */
 static __always_inline void kept__begin(struct scratch *scratch)
@@ -25,15 +42,13 @@ static __always_inline void kept__begin(struct scratch *scratch)
 	state->follows = state->left = state->n_kept = state->first = 0;
 	state->absent = 0;
 	state->bytes = 0;
-	if (!cfg_kept || cfg_unwind == UNWIND_MODE_FP)
+	if (!cfg_kept)
 		return;
 	kept = kept__stack();
 	if (!kept)
 		return;
-	state->version = mappings__version(scratch->proc.space);
-	if (kept->tgid == scratch->sample.tgid && kept->program == scratch->proc.program &&
-	    kept->space == scratch->proc.space && kept->version == state->version)
-		state->left = kept->n;
+	state->version = kept__version(scratch->proc.space);
+	state->left = kept__usable(kept, scratch, state->version);
 }
 
 /* Has the block hold the word at `address`. No further than to `end`, where kept frames end: the
@@ -83,14 +98,6 @@ enum kept_found {
 	KEPT_NONE,  /* the frame is to be unwound */
 	KEPT_ENDED, /* frames are there to the end, or so many that there is no room for more */
 };
-
-/* Address of the innermost one of a kept frame's slots. */
-static __always_inline __u64 kept_frame__top(const struct kept_frame *frame)
-{
-	if (frame->rbp_at)
-		return frame->cfa + frame->rbp_at;
-	return frame->rbx_at ? frame->cfa + frame->rbx_at : frame->cfa - 8;
-}
 
 #define KEPT_SLOTS_PER_STEP 4
 
@@ -142,7 +149,7 @@ static __always_inline int kept__follow(struct scratch *scratch, struct kept_sta
 		&kept->frames[(state->left - 1) & (KEPT_FRAMES_MAX - 1)];
 	struct kept_following following = { .scratch = scratch,
 					    .kept = kept,
-					    .address = kept_frame__top(innermost),
+					    .address = innermost->top,
 					    .end = kept->end,
 					    .left = innermost->slots };
 	__u32 same = state->left, at = scratch->n_words;
@@ -158,6 +165,7 @@ static __always_inline int kept__follow(struct scratch *scratch, struct kept_sta
 		if (same >= KEPT_FRAMES_MAX)
 			return 0;
 		kept__copy(scratch, kept, state->left, same, at);
+		kept__copy_notes(scratch, kept, state->left, same);
 		state->left = frame;
 		kept__resume(u, &kept->frames[frame & (KEPT_FRAMES_MAX - 1)]);
 		state->first = u->n + same;
@@ -166,6 +174,7 @@ static __always_inline int kept__follow(struct scratch *scratch, struct kept_sta
 		state->absent_at = at;
 		state->absent_hash = kept->hashes[(same - 1) & (KEPT_FRAMES_MAX - 1)];
 		kept__copy(scratch, kept, 1, 1, at + 2 * (same - 1));
+		kept__copy_notes(scratch, kept, same, same);
 		state->follows = 1;
 		state->left = 0;
 		state->end = u->n;
@@ -234,6 +243,20 @@ static __always_inline int kept__is_near(__s64 at)
 	return at > -KEPT_AT_MAX && at < KEPT_AT_MAX;
 }
 
+static __always_inline void kept__leave_note(struct kept_state *state, __u32 number,
+					     const struct frame_note *note)
+{
+	struct kept_frame *frame = &state->frames[number & (KEPT_FRAMES_MAX - 1)];
+	__u64 *words = state->words[number & (KEPT_FRAMES_MAX - 1)];
+
+	frame->flags |= KEPT_TABLELESS | (note->enters ? KEPT_ENTERS : 0) |
+			note->walker << KEPT_WALKER_SHIFT;
+	frame->key = note->key;
+	frame->mask = note->mask;
+	for (int i = 0; i < NOTE_WORDS; i++)
+		words[i] = note->words[i];
+}
+
 /* After it was, by a rule of a table or not, and before it is counted. */
 __noinline int kept__leave(struct scratch *scratch, int failed)
 {
@@ -249,11 +272,15 @@ __noinline int kept__leave(struct scratch *scratch, int failed)
 	frame = &scratch->kept.frames[u->n & (KEPT_FRAMES_MAX - 1)];
 	frame->cfa = u->cfa;
 	frame->rbp_at = frame->rbx_at = 0;
-	if (!u->tabled || failed || u->unpublished ||
+	frame->key = 0;
+	frame->mask = 0;
+	if ((!u->tabled && !u->note.lasts) || failed || u->unpublished ||
 	    (rule->kind != UNWIND_REG && rule->kind != UNWIND_PLT && rule->kind != UNWIND_END)) {
 		frame->flags = 0;
 		return 0;
 	}
+	if (!u->tabled)
+		kept__leave_note(&scratch->kept, u->n, &u->note);
 	if (rule->kind == UNWIND_END) {
 		frame->flags |= KEPT_OUTERMOST;
 		return 0;
@@ -297,13 +324,29 @@ static __always_inline int kept__save_slot(struct kept_saving *saving, __u64 add
 	return 0;
 }
 
-/* What leads from this frame to the one around it, which is kept. */
+/* What its runtime has looked at. */
+static __always_inline int kept__save_note(struct kept_saving *saving,
+					   const struct kept_frame *frame, __u32 number)
+{
+	const __u64 *words = saving->state->words[number & (KEPT_FRAMES_MAX - 1)];
+
+	for (int i = 0; i < NOTE_WORDS; i++)
+		if (frame->mask & 1U << i &&
+		    kept__save_slot(saving, frame->cfa - NOTE_WORDS_AT - 8 * i, words[i]))
+			return -1;
+	return 0;
+}
+
+/* What leads from this frame to the one around it, which is kept if there is one. */
 static __always_inline int kept__save_slots(struct kept_saving *saving,
 					    const struct kept_frame *frame)
 {
 	const struct kept_stack *kept = saving->kept;
 	const struct kept_frame *outer = &kept->frames[(kept->n - 1) & (KEPT_FRAMES_MAX - 1)];
 
+	if (!kept->n)
+		return frame->flags & KEPT_OUTERMOST ? 0
+						     : kept__save_slot(saving, frame->cfa - 8, 0);
 	if (kept__save_slot(saving, frame->cfa - 8, outer->pc))
 		return -1;
 	if (frame->rbx_at && kept__save_slot(saving, frame->cfa + frame->rbx_at, outer->rbx))
@@ -326,20 +369,26 @@ static long kept__save_frame(__u32 index, void *ctx)
 	if (state->end <= index || number < state->first || at >= KEPT_FRAMES_MAX ||
 	    !(frame->flags & KEPT_GOOD))
 		return 1;
+	if (kept__save_slots(saving, frame) || kept__save_note(saving, frame, number))
+		return 1;
 	*to = *frame;
-	if (at) {
-		if (kept__save_slots(saving, frame))
-			return 1;
-	} else { /* there is none around it */
-		to->rbp_at = to->rbx_at = 0;
-		if (!(frame->flags & KEPT_OUTERMOST) && kept__save_slot(saving, frame->cfa - 8, 0))
-			return 1;
-	}
+	to->top = saving->top;
 	to->slots = saving->slots;
 	frames_hash__add(&saving->hash, frame->pc, frame->cfa);
 	kept->hashes[at & (KEPT_FRAMES_MAX - 1)] = saving->hash;
 	kept->n = at + 1;
+	if (kept->n_tabled == at && !(frame->flags & KEPT_TABLELESS))
+		kept->n_tabled = at + 1;
 	return 0;
+}
+
+/* What stays is no younger than it was. */
+static __always_inline void kept__keep_time(struct kept_stack *kept, __u32 n_kept, __u64 checked_ns)
+{
+	if (n_kept <= kept->n_tabled || checked_ns < kept->checked_ns)
+		kept->checked_ns = checked_ns;
+	if (kept->n_tabled > n_kept)
+		kept->n_tabled = n_kept;
 }
 
 /* After the last frame. */
@@ -354,16 +403,18 @@ __noinline int kept__save(struct scratch *scratch)
 	state = &scratch->kept;
 	if (!scratch->unwind.complete) /* frames were passed, but none is another one */
 		return 0;
-	if (mappings__version(scratch->proc.space) != state->version) {
+	if (kept__version(scratch->proc.space) != state->version) {
 		kept->n = 0;
 		return 0;
 	}
 	if (!state->follows)
 		state->end = scratch->unwind.n;
+	kept__keep_time(kept, state->n_kept, scratch->unwind.checked_ns);
 	kept->n = state->n_kept;
 	kept->tgid = scratch->sample.tgid;
 	kept->program = scratch->proc.program;
 	kept->space = scratch->proc.space;
+	kept->walkers = scratch->proc.walkers;
 	kept->version = state->version;
 	saving.state = state;
 	saving.kept = kept;
@@ -376,7 +427,7 @@ __noinline int kept__save(struct scratch *scratch)
 
 		saving.hash = state->absent_hash;
 		saving.slots = last->slots;
-		saving.top = kept_frame__top(last);
+		saving.top = last->top;
 	}
 	bpf_loop(KEPT_FRAMES_MAX, kept__save_frame, &saving, 0);
 	return 0;

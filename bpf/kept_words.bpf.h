@@ -4,7 +4,7 @@
 
 /* Kept frames as words of a sample: bpf/kept.h. */
 
-#include "bpf/scratch.bpf.h"
+#include "bpf/noted.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -71,6 +71,35 @@ __weak __noinline int kept__copy(struct scratch *scratch, struct kept_stack *kep
 	if (scratch && kept)
 		bpf_loop(n, kept__copy_frame, &copying, 0);
 	return 0;
+}
+
+struct kept_noting {
+	struct scratch *scratch;
+	const struct kept_stack *kept;
+	__u32 from;
+};
+
+static long kept__copy_note(__u32 index, void *ctx)
+{
+	const struct kept_noting *noting = ctx;
+	const struct kept_frame *frame =
+		&noting->kept->frames[(noting->from - 1 - index) & (KEPT_FRAMES_MAX - 1)];
+
+	if (frame->key)
+		noted__add(noting->scratch, frame->key, frame->cfa,
+			   frame->flags >> KEPT_WALKER_SHIFT, frame->flags & KEPT_ENTERS);
+	return 0;
+}
+
+/* What `n` kept frames, from the innermost of the `from` outermost ones on, are in their runtimes.
+ */
+static __always_inline void kept__copy_notes(struct scratch *scratch, const struct kept_stack *kept,
+					     __u32 from, __u32 n)
+{
+	struct kept_noting noting = { .scratch = scratch, .kept = kept, .from = from };
+
+	if (from > kept->n_tabled)
+		bpf_loop(n, kept__copy_note, &noting, 0);
 }
 
 /* The sample gets its absent frames. */

@@ -10,10 +10,9 @@
 
 #include "bpf/node_state.bpf.h"
 
-#define BLOCK_STEP    (NODE_BLOCK_WORDS * 8)
-#define BLOCK_CODES   (BLOCK_STEP / NODE_CODE_ALIGNMENT) /* beginnings in a block */
-#define BLOCKS_MAX    1024				 /* half a megabyte */
-#define PLACE_KEPT_NS 200000000ULL
+#define BLOCK_STEP  (NODE_BLOCK_WORDS * 8)
+#define BLOCK_CODES (BLOCK_STEP / NODE_CODE_ALIGNMENT) /* beginnings in a block */
+#define BLOCKS_MAX  1024			       /* half a megabyte */
 
 /* Is that the Map of objects of this type? `known`: the one that is, once it was met. */
 static __always_inline int map__is(const struct node_proc_rec *proc, __u64 map, __u16 type,
@@ -143,7 +142,7 @@ __noinline int code__find(struct node_state *state, const struct node_proc_rec *
 		return 0;
 	place = place__at(state, pc);
 	if (place->pc == pc && place->space == state->space &&
-	    state->time_ns - place->checked_ns < PLACE_KEPT_NS &&
+	    state->time_ns - place->checked_ns < NOTE_RECHECK_NS &&
 	    (!place->start || code__look(state, proc, place->start, pc) == CODE_HOLDS))
 		return place->start != 0;
 	search.at = (pc & ~(NODE_CODE_ALIGNMENT - 1ULL)) - proc->stream_header;

@@ -2,7 +2,7 @@
 #ifndef BRAID_NODE_STATE_BPF_H
 #define BRAID_NODE_STATE_BPF_H
 
-/* What the unwinder leaves to the walker of V8's frames. */
+/* What is known of V8's frames from one to the next. */
 
 #include "bpf/node.h"
 #include "bpf/scratch.bpf.h"
@@ -45,17 +45,15 @@ struct node_maps {
 /* One per slot. */
 struct node_state {
 	__u64 time_ns; /* of the sample that this belongs to */
-	__u32 n;
+	__u32 space;
 	__u32 is_known;		   /* `proc` is that of the sample's process */
 	struct node_proc_rec proc; /* once a sample: to look it up costs what a frame should */
-	__u32 space;
-	__u32 pad;
-	struct node_maps maps; /* of `space` */
+	struct node_maps maps;	   /* of `space` */
 	struct node_code key;
 	__u64 sfi[NODE_SFI_BYTES / 8];
 	__u64 code[NODE_CODE_BYTES / 8];
 	__u64 block[NODE_BLOCK_WORDS];
-	struct node_frame frames[NATIVE_FRAMES_MAX];
+	struct node_frame frame; /* the current one */
 	struct node_cache caches[NODE_CACHES];
 	struct node_place places[NODE_PLACES];
 };
@@ -73,6 +71,13 @@ struct {
 	__type(key, __u32); /* address space */
 	__type(value, struct node_proc_rec);
 } node_procs __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, CODES_KEPT);
+	__type(key, struct node_code);
+	__type(value, __u32);
+} node_codes __weak SEC(".maps");
 
 static __always_inline struct node_state *node_state__get(void)
 {

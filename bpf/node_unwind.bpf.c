@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "bpf/node_state.bpf.h"
+#include "bpf/node_frames.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 /* V8's code has no unwind tables, but keeps frame pointers, without exception: rbp is used for
  * nothing else, so that it always is that of a frame, the current function's or, where that has
  * none (yet), its caller's. So such frames are left as any code that no table covers, and here only
- * noted, for the walker, bpf/node.bpf.c: what lies below the frame pointer tells the function. */
+ * noted: what lies below the frame pointer tells the function. */
 
 /* The words below the frame pointer. Below the stack pointer is what was left there: the frame is
  * about to be made, or left. It is not there, then. */
@@ -31,18 +31,26 @@ static __always_inline int frame__read(struct unwind_state *u, struct node_frame
 	return 0;
 }
 
-static __always_inline int frame__note(struct unwind_state *u, struct node_frame *frame)
+static __always_inline void frame__note(struct unwind_state *u, const struct scratch *scratch,
+					struct node_state *state)
 {
-	if (u->rbp & 7 || u->rbp - u->sp < NODE_FP_CONTEXT || frame__read(u, frame))
-		return -1;
+	struct node_frame *frame = &state->frame;
+	__u64 words = (u->rbp - u->sp) / 8;
+	int i;
+
+	if (u->rbp & 7 || !words || frame__read(u, frame))
+		return;
+	u->note.mask = (1U << (words < NODE_FP_WORDS ? words : NODE_FP_WORDS)) - 1;
+	for (i = 0; i < NODE_FP_WORDS; i++)
+		u->note.words[i] = frame->words[i];
 	if (!NODE_IS_SMI(frame->words[NODE_FP_CONTEXT / 8 - 1]) &&
 	    !frame->words[NODE_FP_FUNCTION / 8 - 1])
-		return -1;
+		return;
 	frame->pc = u->pc - !u->exact;
 	frame->fp = u->rbp;
 	frame->sp = u->leaf ? u->sp : 0;
 	frame->in_file = u->mapping.n_pages != 0;
-	return 0;
+	frame__key(state, scratch, &u->note);
 }
 
 /* Is it code that V8 has made, before it was linked or while it runs? */
@@ -61,8 +69,11 @@ static __always_inline void state__begin(struct node_state *state, const struct 
 	const struct node_proc_rec *proc = bpf_map_lookup_elem(&node_procs, &space);
 
 	state->time_ns = scratch->sample.time_ns;
-	state->n = 0;
 	state->is_known = !!proc;
+	if (state->space != space) {
+		state->space = space;
+		state->maps = (struct node_maps) {};
+	}
 	if (proc)
 		state->proc = *proc;
 }
@@ -77,10 +88,8 @@ __noinline int node__tableless(struct unwind_state *u)
 		return 0;
 	if (!u->n || state->time_ns != scratch->sample.time_ns)
 		state__begin(state, scratch);
-	if (!state->is_known || u->rbp_lost || u->rbp < u->sp || !is_of_v8(u, &state->proc) ||
-	    state->n >= NATIVE_FRAMES_MAX)
+	if (!state->is_known || u->rbp_lost || u->rbp < u->sp || !is_of_v8(u, &state->proc))
 		return 0;
-	if (!frame__note(u, &state->frames[state->n & (NATIVE_FRAMES_MAX - 1)]))
-		state->n++;
+	frame__note(u, scratch, state);
 	return 0;
 }

@@ -53,6 +53,9 @@ struct unwind_state {
 	__u32 made;	     /* code was met that user space does not know of, nor who made it */
 	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
 	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
+	__u64 caller_sp;     /* the caller's stack pointer, if it is not the CFA; else 0 */
+	struct frame_note note; /* of the current frame */
+	__u64 checked_ns;	/* the oldest of the notes of this stack */
 };
 
 /* Of events, by their number. */
@@ -78,6 +81,8 @@ struct scratch {
 	__u32 cs;	    /* their code segment; 0: there are none */
 	__u32 limited;	    /* what it costs is taken from the budget */
 	struct kept_state kept;
+	__u32 n_noted;
+	struct noted_frame noted[NATIVE_FRAMES_MAX];
 	struct {
 		struct frames_hash hash;
 		__u32 begin, end; /* words that are added next */

@@ -6,7 +6,11 @@
  * generic unwinder tries what any code may do, it asks them one by one. A hook knows its own code
  * by the process, the mapping, or the instructions; then it sets u->rule, and may use what follows
  * to read the stack. Each is a global function in a file of its runtime, which the verifier checks
- * by itself; one that a session does not need (cfg_tableless) costs nothing. */
+ * by itself; one that a session does not need (cfg_tableless) costs nothing.
+ *
+ * Where such a native frame is one of the runtime, the hook says so in u->note, whether or not it
+ * sets a rule, and the runtime's walker is noted__walk (bpf/noted.bpf.h). By the same note it says
+ * whether the frame may be kept from sample to sample (bpf/kept.h). The note is empty before. */
 
 #include "bpf/scratch.bpf.h"
 

@@ -64,6 +64,8 @@ static __always_inline void unwind_frames(struct scratch *scratch, int with_kept
 	struct unwind_state *u = &scratch->unwind;
 
 	unwind__start(u);
+	u->checked_ns = scratch->sample.time_ns;
+	scratch->n_noted = 0;
 	unwind__start_probes(u, bpf_get_current_task_btf(),
 			     scratch->sample.flags & SAMPLE_KERNEL_MODE);
 	if (scratch->cs == CS_COMPAT) {
@@ -102,29 +104,54 @@ static long twice__compare(__u32 index, void *ctx)
 	return 1;
 }
 
-/* First without what is kept. Not compared are stacks without kept frames, and such during which
- * user space changed the tables. */
+struct twice_notes {
+	const struct scratch *scratch;
+	struct frames_hash hash;
+};
+
+static long twice__hash_note(__u32 index, void *ctx)
+{
+	struct twice_notes *notes = ctx;
+	const struct noted_frame *frame = &notes->scratch->noted[index & (NATIVE_FRAMES_MAX - 1)];
+
+	frames_hash__add(&notes->hash, frame->key, frame->address);
+	return 0;
+}
+
+/* By which the frames of runtimes of both are compared. */
+static __always_inline __u64 twice__hash_notes(const struct scratch *scratch)
+{
+	struct twice_notes notes = { .scratch = scratch, .hash = FRAMES_HASH_BEGIN };
+
+	bpf_loop(scratch->n_noted, twice__hash_note, &notes, 0);
+	return notes.hash.hash;
+}
+
+/* First without what is kept. Not compared are stacks without kept frames, such during which user
+ * space changed the tables, and such with code that it cannot be told of, as the ring is full: that
+ * has another number each time. */
 static __always_inline void unwind_twice(struct scratch *scratch)
 {
 	struct twice twice = { .scratch = scratch, .at = scratch->n_words };
-	__u32 version = mappings__version(scratch->proc.space), n, complete;
+	__u32 version = kept__version(scratch->proc.space), n, complete;
 	struct unwind_state *u = &scratch->unwind;
+	__u64 notes, checked_ns;
 
 	scratch->n_words = TWICE_AT;
-	scratch->sample.time_ns ^= 1; /* for walkers that gather frames meanwhile: another sample */
 	unwind_frames(scratch, 0);
-	scratch->sample.time_ns ^= 1;
+	notes = twice__hash_notes(scratch);
+	checked_ns = u->checked_ns;
 	scratch->n_words = twice.at;
 	n = u->n;
 	complete = u->complete;
 	__builtin_memcpy(u->regs, scratch->interrupted, sizeof(u->regs)); /* signal frames' now */
 	unwind_frames(scratch, 1);
 	if (scratch->kept.version == KEPT_NO_VERSION || scratch->kept.version != version ||
-	    version != mappings__version(scratch->proc.space) ||
-	    (!scratch->kept.n_kept && !scratch->kept.first))
+	    version != kept__version(scratch->proc.space) ||
+	    (!scratch->kept.n_kept && !scratch->kept.first) || !checked_ns || !u->checked_ns)
 		return;
 	kept__complete(scratch);
-	twice.differs = n != u->n || complete != u->complete;
+	twice.differs = n != u->n || complete != u->complete || notes != twice__hash_notes(scratch);
 	bpf_loop(2 * n, twice__compare, &twice, 0);
 	count(twice.differs ? COUNT_KEPT_DIFFERS : COUNT_KEPT_SAME);
 }

@@ -253,7 +253,6 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 
 	if (!u)
 		return COUNT_TABLE;
-	u->tabled = 0;
 	m = &u->mapping;
 	if (u->pc < m->start || u->pc >= m->end) {
 		err = mapping__find(u, space);
@@ -275,7 +274,7 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	if (!found)
 		return COUNT_TABLE;
 	u->rule = *found;
-	u->tabled = 1;
+	u->tabled = found->kind != UNWIND_NONE;
 	return 0;
 }
 
@@ -310,6 +309,19 @@ static __always_inline int unwind__saved(struct unwind_state *u, __u64 rbp, __s1
 	if (words == UNWIND_WORDS_SAME && !at_rbp)
 		return 0;
 	return stack__read(u, (at_rbp ? rbp : u->cfa) + (__s64)words * 8) ? -1 : 1;
+}
+
+/* What a lost register had is no part of the state. */
+static __always_inline void unwind__lose_rbp(struct unwind_state *u)
+{
+	u->rbp_lost = 1;
+	u->rbp = 0;
+}
+
+static __always_inline void unwind__lose_rbx(struct unwind_state *u)
+{
+	u->rbx_lost = 1;
+	u->rbx = 0;
 }
 
 /* The return address into u->pc. Returns a counter on failure. */
@@ -354,7 +366,7 @@ __noinline int unwind__to_caller(struct unwind_state *u)
 	}
 	u->exact = u->leaf = 0;
 	if (rule->rbp_words == UNWIND_WORDS_LOST)
-		u->rbp_lost = 1;
+		unwind__lose_rbp(u);
 	else
 		rbp_saved = unwind__saved(u, rbp, rule->rbp_words, rule->flags & UNWIND_RBP_AT_RBP);
 	if (rbp_saved > 0) {
@@ -362,14 +374,14 @@ __noinline int unwind__to_caller(struct unwind_state *u)
 		u->rbp_lost = 0;
 	}
 	if (rule->rbx_words == UNWIND_WORDS_LOST)
-		u->rbx_lost = 1;
+		unwind__lose_rbx(u);
 	else
 		rbx_saved = unwind__saved(u, rbp, rule->rbx_words, rule->flags & UNWIND_RBX_AT_RBP);
 	if (rbx_saved > 0) {
 		u->rbx = u->value;
 		u->rbx_lost = 0;
 	}
-	u->sp = u->cfa;
+	u->sp = u->caller_sp ? u->caller_sp : u->cfa;
 	return rbp_saved < 0 || rbx_saved < 0 ? COUNT_STACK_READ : 0;
 }
 
@@ -384,7 +396,8 @@ __noinline int unwind__to_other_stack(struct unwind_state *u)
 	if (err || u->rule.kind == UNWIND_END)
 		return err;
 	u->block_start = 0;
-	u->rbp_lost = u->rbx_lost = 1;
+	unwind__lose_rbp(u);
+	unwind__lose_rbx(u);
 	if (u->rule.flags & UNWIND_PC_FOLLOWS) {
 		u->pc = u->value;
 		u->exact = u->leaf = 0;
@@ -424,9 +437,12 @@ __noinline int unwind__apply(struct unwind_state *u)
 
 /* The rule for code that no table covers into u->rule: a counter on failure. `ret_called`: such
  * code always has a caller. */
-static __always_inline int unwind__tableless(struct unwind_state *u, int *ret_called)
+static __always_inline int unwind__tableless(struct unwind_state *u, __u64 now_ns, int *ret_called)
 {
 	int known = 0;
+
+	__builtin_memset(&u->note, 0, sizeof(u->note));
+	u->note.checked_ns = now_ns;
 
 #define X(slot, hook)                               \
 	if (!known && cfg_tableless & 1U << (slot)) \
@@ -453,17 +469,21 @@ static long unwind__step(__u32 index, void *unused)
 		return 1;
 	ip = u->pc | (u->exact ? NATIVE_EXACT : 0);
 	u->cfa = 0;
+	u->caller_sp = 0;
+	u->tabled = 0;
+	u->note.key = 0;
 	__builtin_memset(&u->rule, 0, sizeof(u->rule));
 	if (cfg_unwind != UNWIND_MODE_FP)
 		err = unwind__find(u, scratch->proc.space);
 	if (!err && u->rule.kind == UNWIND_NONE)
-		err = unwind__tableless(u, &called);
+		err = unwind__tableless(u, scratch->sample.time_ns, &called);
 	if (u->rule.kind == UNWIND_SIGNAL)
 		ip |= NATIVE_EXACT; /* nobody called the trampoline */
 	if (!err)
 		err = unwind__apply(u);
 	if (!err && called && !u->pc)
 		err = COUNT_NO_RULE;
+	noted__take(scratch);
 	if (cfg_kept)
 		kept__leave(scratch, err);
 	scratch__push(scratch, ip, u->cfa);

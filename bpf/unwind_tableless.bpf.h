@@ -61,6 +61,8 @@ __noinline int unwind__without_rule(struct unwind_state *u)
 	if (!u)
 		return COUNT_TABLE;
 	rule = &u->rule;
+	/* Where callers are known, the hooks have looked for one among the words of the stack. */
+	u->note.lasts = u->mapping.n_pages || !u->mapping.callers.start;
 	/* psABI: rbp 0 marks the deepest frame */
 	if ((!u->leaf && !u->rbp_lost && !u->rbp) || unwind__is_first(u)) {
 		rule->kind = UNWIND_END;

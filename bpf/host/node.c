@@ -2,6 +2,7 @@
 #include "bpf/host/shim.h"
 
 #include "bpf/node.bpf.c"
+#include "bpf/node_state.bpf.h"
 
 void host_node__open(void);
 

@@ -196,14 +196,16 @@ static int take_sample(struct run *run, const struct pipeline_input *input, stru
 	return code;
 }
 
-/* Native frames of the thread, to be compared. */
-static int sample_again(const struct host_thread *thread, uint64_t ret_words[SAMPLE_WORDS_MAX])
+/* All frames of the thread, native ones first, to be compared. Returns the number of words. */
+static size_t sample_again(const struct host_thread *thread, uint64_t ret_words[SAMPLE_WORDS_MAX])
 {
 	const struct rec_sample *rec = &host.sample.head;
+	size_t n;
 
 	host_programs__sample(thread, now_ns());
-	memcpy(ret_words, host.sample.words + rec->n_kernel, 16 * (size_t)rec->n_native);
-	return rec->n_native;
+	n = (host.sample_bytes - sizeof(*rec)) / sizeof(uint64_t) - rec->n_kernel;
+	memcpy(ret_words, host.sample.words + rec->n_kernel, n * sizeof(uint64_t));
+	return n;
 }
 
 /* The same sample once more, after others of the same thread which were interrupted further out:
@@ -216,7 +218,9 @@ static int check_kept(const struct pipeline_input *input, struct err *err)
 	const uint32_t zero = input->thread.tid % KEPT_WAYS;
 	const struct kept_stack *kept =
 		host_map__lookup(host_map__named("kept_stacks")->map, &zero);
-	int n = sample_again(&input->thread, want), same, code = 0;
+	size_t n = sample_again(&input->thread, want);
+	bool same;
+	int code = 0;
 	uint32_t n_kept;
 
 	host__set(&cfg_kept, 1);
@@ -224,7 +228,8 @@ static int check_kept(const struct pipeline_input *input, struct err *err)
 	n_kept = kept->n;
 	memcpy(frames, kept->frames, sizeof(frames));
 	for (uint32_t i = 0; !code && i <= n_kept; i++) {
-		same = sample_again(&input->thread, got) == n && !memcmp(got, want, 16 * n);
+		same = sample_again(&input->thread, got) == n &&
+		       !memcmp(got, want, n * sizeof(uint64_t));
 		if (!same || kept->n != n_kept)
 			code = err__set(err, -EBADMSG, "with kept frames the stack is another one");
 		if (i == n_kept)

@@ -21,7 +21,7 @@
 #include "core/kernel/chain.h"
 
 #define LOG_BYTES   (1 << 23)
-#define BUDGET	    100000
+#define BUDGET	    150000
 #define LOG_STATS   5 /* BPF_LOG_STATS | BPF_LOG_LEVEL1 */
 #define LOG_SHOWN   3000
 #define PROGRAM_MAX 128

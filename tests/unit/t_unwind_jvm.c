@@ -46,6 +46,7 @@ static void open_jvm(void)
 
 	HOST_ARRAY(jvm_states, 1);
 	HOST_HASH(jvm_procs, 4);
+	HOST_HASH(jvm_codes, 64);
 	bpf_map_update_elem(&jvm_procs, &space, &rec, 0);
 	jvm = bpf_map_lookup_elem(&jvm_procs, &space);
 	host__set(&cfg_tableless, 1U << WALKER_JVM);
@@ -230,6 +231,81 @@ static void test_interpreted(void)
 	   "at the interpreter's entry, called from compiled code");
 }
 
+static struct scratch *scratch;
+
+/* What the last sample has of the runtime. */
+static bool has_notes(const struct noted_frame *want, uint32_t n)
+{
+	for (uint32_t i = 0; i < n && i < scratch->n_noted; i++)
+		if (scratch->noted[i].key != want[i].key ||
+		    scratch->noted[i].address != want[i].address) {
+			tap__diag("frame %u is %#llx, want %#llx", i,
+				  (unsigned long long)scratch->noted[i].key,
+				  (unsigned long long)want[i].key);
+			return false;
+		}
+	return scratch->n_noted == n;
+}
+
+/* A sample with frames of another one, after which a word of the stack was changed: whether it has
+ * what it has without. */
+static bool is_same_kept(uint64_t *word, uint64_t change)
+{
+	static struct noted_frame want[NATIVE_FRAMES_MAX];
+	static struct host_sample plain;
+	uint32_t n;
+
+	host__set(&cfg_kept, 1);
+	sampler__run(regs);
+	*word += change;
+	host__set(&cfg_kept, 0);
+	sampler__run(regs);
+	plain = host.sample;
+	n = scratch->n_noted;
+	memcpy(want, scratch->noted, n * sizeof(want[0]));
+	host__set(&cfg_kept, 1);
+	sampler__run(regs);
+	return has_notes(want, n) && plain.head.n_native == host.sample.head.n_native &&
+	       !memcmp(plain.words, host.sample.words, 16 * (size_t)plain.head.n_native);
+}
+
+static void test_kept(void)
+{
+	static const struct {
+		const char *name;
+		int at;
+		uint64_t change;
+		uint32_t n_kept; /* frames that are not unwound again */
+	} words[] = {
+		{ "nothing", 0, 0, 4 },
+		{ "the bytecode", 40 + INTERPRETED_BCP, 1, 3 },
+		{ "the method", 40 + INTERPRETED_METHOD, 8, 3 },
+		{ "the caller's stack pointer", 40 + INTERPRETED_SENDER_SP, 8, 0 },
+		{ "what no frame depends on", 40 - 2, 8, 4 },
+		{ "a return address", 51, 1, 1 },
+	};
+	static const uint32_t zero = 0;
+	uint64_t const_method;
+
+	scratch = bpf_map_lookup_elem(&scratches, &zero);
+	memcpy(&const_method, texts, sizeof(const_method)); /* what METHOD has in that field */
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		set_interpreted(
+			42); /* the method has called a compiled one, which is interrupted */
+		regs[UNWIND_REG_PC] = callee + 64;
+		stack[4] = RBP_1;
+		stack[5] = INTERPRETER + 0x900;
+		stack[40 + INTERPRETED_BCP] = const_method + 8;
+		ok(is_same_kept(&stack[words[i].at], words[i].change), "changed is %s",
+		   words[i].name);
+		is_int(scratch->kept.n_kept, words[i].n_kept, "so many frames are kept");
+	}
+	host.now_ns += KEPT_NS;
+	sampler__run(regs);
+	is_int(scratch->kept.n_kept, 1, "the native ones, after some time");
+	host__set(&cfg_kept, 0);
+}
+
 static void test_frameless_stub(void)
 {
 	uint64_t adapter;
@@ -364,6 +440,7 @@ int main(void)
 	test_places();
 	test_segments();
 	test_interpreted();
+	test_kept();
 	test_frameless_stub();
 	test_pushed();
 	test_barrier();

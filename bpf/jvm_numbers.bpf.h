@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_JVM_NUMBERS_BPF_H
+#define BRAID_JVM_NUMBERS_BPF_H
+
+/* The numbers of HotSpot's code: each Java frame is a native frame that the unwinder has met there
+ * (bpf/jvm_frames.bpf.h), and gets that of its method or piece of code. */
+
+#include "bpf/jvm_state.bpf.h"
+
+static __always_inline int code__announce(const struct jvm_key *key, const struct scratch *scratch,
+					  __u32 code, __u64 start)
+{
+	__u64 header[REC_CODE_HEADER / 8] = {};
+	struct rec_code *rec = (void *)header;
+
+	rec->type = REC_CODE;
+	rec->code = code;
+	rec->tgid = scratch->sample.tgid;
+	rec->walker = WALKER_JVM;
+	rec->address = key->address;
+	rec->table_address = key->kind == JVM_CODE_METHOD ? key->content : start;
+	rec->first_line = key->content;
+	rec->table_size = key->space;
+	rec->table_format = key->kind;
+	/* User space shall read more of it while the JVM runs and the code is there. */
+	return bpf_ringbuf_output(&ring, header, sizeof(header), BPF_RB_FORCE_WAKEUP);
+}
+
+/* The number of this code, told to user space with its first use. `start`: of its instructions. -1:
+ * that could not be told, and the next sample tries again. */
+static __noinline int code__number(const struct jvm_key *key, const struct scratch *scratch,
+				   __u64 start, __u32 *ret_code)
+{
+	__u32 *known = bpf_map_lookup_elem(&jvm_codes, key), code;
+
+	*ret_code = known ? *known : code__new();
+	if (known)
+		return 0;
+	code = *ret_code;
+	if (!code__announce(key, scratch, code, start) &&
+	    !bpf_map_update_elem(&jvm_codes, key, &code, BPF_NOEXIST))
+		return 0;
+	known = bpf_map_lookup_elem(&jvm_codes, key);
+	if (!known) {
+		count(COUNT_CODE_LOST);
+		return -1;
+	}
+	*ret_code = *known; /* a program that this one interrupted, or on another CPU, was first */
+	return 0;
+}
+
+/* Index of the current bytecode: of the innermost frame it is in r13, where the interpreter has
+ * the rest of them saved. */
+static __always_inline __u32 bytecode__index(const struct jvm_offsets *offsets, __u64 const_method,
+					     __u64 saved, __u64 live)
+{
+	__u64 start = const_method + offsets->const_method_bytes;
+
+	if (live - start < 65536)
+		return live - start;
+	return saved - start < 65536 ? saved - start : JVM_NO_BCI;
+}
+
+/* Where the number of this code is remembered: no look-up in a hash, and nothing to be read of it.
+ */
+static __always_inline struct jvm_number *number__at(struct jvm_state *state, __u64 address)
+{
+	__u64 hash = address * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+
+	return &state->numbers[hash >> (64 - JVM_NUMBERS_LOG2)];
+}
+
+static __always_inline int number__is(const struct jvm_number *number,
+				      const struct jvm_state *state, __u64 address, __u32 kind)
+{
+	return number->address == address && number->kind == kind &&
+	       number->space == state->space &&
+	       state->time_ns - number->checked_ns < NOTE_RECHECK_NS;
+}
+
+/* `start` as for code__number. */
+static __always_inline void number__set(struct jvm_number *number, const struct jvm_state *state,
+					const struct scratch *scratch, const struct jvm_key *key,
+					__u64 start)
+{
+	__u32 code;
+
+	*number = (struct jvm_number) { .address = key->address,
+					.content = key->content,
+					.space = key->space,
+					.kind = key->kind };
+	if (!code__number(key, scratch, start, &code))
+		number->checked_ns = state->time_ns;
+	number->code = code;
+}
+
+/* As frame->blob is a Method. 0: it cannot be read. */
+static __always_inline __u64 interpreted__key(const struct scratch *scratch,
+					      struct jvm_state *state,
+					      const struct jvm_offsets *offsets,
+					      const struct jvm_frame *frame,
+					      struct frame_note *note)
+{
+	struct jvm_key key = { .address = frame->blob,
+			       .space = state->space,
+			       .kind = JVM_CODE_METHOD };
+	struct jvm_number *number = number__at(state, key.address);
+	__u64 live = 0;
+
+	if (!number__is(number, state, key.address, key.kind)) {
+		if (jvm__read(&key.content, 8, key.address + offsets->method_const_method)) {
+			count(COUNT_WALK_READ);
+			return 0;
+		}
+		number__set(number, state, scratch, &key, 0);
+	}
+	if (frame->at & JVM_EXACT)
+		live = scratch->interrupted[13];
+	if (number->checked_ns < note->checked_ns)
+		note->checked_ns = number->checked_ns;
+	return FRAME_KEY(number->code, bytecode__index(offsets, number->content, frame->bcp, live));
+}
+
+static __always_inline __u64 compiled__key(const struct scratch *scratch, struct jvm_state *state,
+					   const struct jvm_frame *frame, struct frame_note *note)
+{
+	struct jvm_key key = { .address = frame->blob,
+			       .content = frame->compile_id,
+			       .space = state->space };
+	struct jvm_number *number = number__at(state, key.address);
+
+	key.kind = frame->kind == JVM_NMETHOD ? JVM_CODE_NMETHOD : JVM_CODE_BLOB;
+	if (!number__is(number, state, key.address, key.kind) || number->content != key.content)
+		number__set(number, state, scratch, &key, frame->code);
+	if (number->checked_ns < note->checked_ns)
+		note->checked_ns = number->checked_ns;
+	return FRAME_KEY(number->code, frame->at);
+}
+
+/* What the frame in state->frame is, into the note of it. */
+__noinline int jvm__note(struct jvm_state *state, struct frame_note *note)
+{
+	const struct scratch *scratch = scratch__get();
+	const struct jvm_proc_rec *proc;
+	struct jvm_frame *frame;
+
+	if (!state || !note || !scratch)
+		return 0;
+	proc = &state->proc;
+	frame = &state->frame;
+	note->walker = WALKER_JVM;
+	note->enters = frame->kind == JVM_BLOB && proc->call_stub_return &&
+		       frame->code + (frame->at & ~JVM_EXACT) == proc->call_stub_return;
+	note->key = frame->kind == JVM_INTERPRETED
+			    ? interpreted__key(scratch, state, &proc->offsets, frame, note)
+			    : compiled__key(scratch, state, frame, note);
+	return 0;
+}
+
+#endif

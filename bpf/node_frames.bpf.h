@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_NODE_FRAMES_BPF_H
+#define BRAID_NODE_FRAMES_BPF_H
+
+#include "bpf/node_code.bpf.h"
+
+/* What a frame of V8's is, by the words below its frame pointer, and its number. What identifies a
+ * function is its SharedFunctionInfo, together with what that refers to (its name and scope, its
+ * script), and for compiled code its Code, together with where its instructions are: after the
+ * garbage collector has moved or freed one of them, the same words do not come again with another
+ * meaning. */
+
+static __always_inline int code__announce(const struct node_code *key,
+					  const struct scratch *scratch, __u32 number, __u32 kind)
+{
+	struct {
+		__u64 header[REC_CODE_HEADER / 8];
+		struct node_code code;
+	} message = { .code = *key };
+	struct rec_code *rec = (void *)message.header;
+
+	rec->type = REC_CODE;
+	rec->code = number;
+	rec->tgid = scratch->sample.tgid;
+	rec->walker = WALKER_NODE;
+	rec->table_format = kind;
+	/* User space shall read more of it while the process runs and the function is there. */
+	return bpf_ringbuf_output(&ring, &message, sizeof(message), BPF_RB_FORCE_WAKEUP);
+}
+
+/* The number of what is in state->key, told to user space with its first use. -1: that could not be
+ * told, and the next sample tries again. */
+static __noinline int code__number(const struct node_state *state, const struct scratch *scratch,
+				   __u32 kind, __u32 *ret_number)
+{
+	__u32 *known = bpf_map_lookup_elem(&node_codes, &state->key), number;
+
+	*ret_number = known ? *known : code__new();
+	if (known)
+		return 0;
+	number = *ret_number;
+	if (!code__announce(&state->key, scratch, number, kind) &&
+	    !bpf_map_update_elem(&node_codes, &state->key, &number, BPF_NOEXIST))
+		return 0;
+	known = bpf_map_lookup_elem(&node_codes, &state->key);
+	if (!known) {
+		count(COUNT_CODE_LOST);
+		return -1;
+	}
+	*ret_number =
+		*known; /* a program that this one interrupted, or on another CPU, was first */
+	return 0;
+}
+
+static __always_inline __u64 sfi__word(const struct node_state *state, __u32 offset)
+{
+	return offset <= NODE_SFI_BYTES - 8 ? *(__u64 *)((char *)state->sfi + offset) : 0;
+}
+
+static __always_inline __u64 frame__word(const struct node_frame *frame, __u32 below)
+{
+	return frame->words[(below / 8 - 1) & 7];
+}
+
+/* Reads the SharedFunctionInfo of the frame's function into state->sfi and state->key. */
+__noinline int function__read(struct node_state *state, const struct node_proc_rec *proc,
+			      __u64 function)
+{
+	__u64 sfi = 0;
+
+	if (!state || !proc || (function & NODE_TAG_MASK) != NODE_TAG ||
+	    node__read(&sfi, sizeof(sfi), function - NODE_TAG + proc->function_shared) ||
+	    (sfi & NODE_TAG_MASK) != NODE_TAG ||
+	    node__read(state->sfi, sizeof(state->sfi), sfi - NODE_TAG) ||
+	    !map__is(proc, state->sfi[0], proc->type_sfi, &state->maps.sfi))
+		return -1;
+	state->key.sfi = sfi;
+	state->key.name = sfi__word(state, proc->sfi_name);
+	state->key.script = sfi__word(state, proc->sfi_script);
+	return 0;
+}
+
+/* Is that an array of bytecodes? Where a frame has one at this place, it is not optimized. */
+__noinline int bytecodes__is(struct node_state *state, const struct node_proc_rec *proc,
+			     __u64 object)
+{
+	__u64 map = 0;
+
+	if (!state || !proc || (object & NODE_TAG_MASK) != NODE_TAG ||
+	    node__read(&map, sizeof(map), object - NODE_TAG))
+		return 0;
+	return map__is(proc, map, proc->type_bytecodes, &state->maps.bytecodes);
+}
+
+/* Could that be a return address: is there a call before it? call rel32; call r64; call [r64 +
+ * disp] with 8 or 32 bits of it. */
+static __always_inline int address__is_returned_to(__u64 pc)
+{
+	__u8 code[8];
+
+	return !node__read(code, sizeof(code), pc - sizeof(code)) &&
+	       (code[3] == 0xe8 || code[6] == 0xff || code[5] == 0xff || code[2] == 0xff);
+}
+
+/* Is the address in code of a compiler for JavaScript? Then that is in state->key. */
+__noinline int address__is_compiled(struct node_state *state, const struct node_proc_rec *proc,
+				    __u64 pc)
+{
+	if (!state || !proc || !code__find(state, proc, pc))
+		return 0;
+	return (code__u32(state, proc->code_flags) & proc->kind_mask) >= proc->kind_baseline;
+}
+
+#define TOP_WORDS 2 /* of the stack, where a function without a frame has its return address */
+
+/* The address in compiled code where the frame's function is; 0: it has none. A function that was
+ * interrupted before it has a frame, or that makes none, is in its caller's; where that is, is
+ * behind one of the topmost words of the stack. */
+__noinline __u64 frame__compiled(struct node_state *state, const struct node_proc_rec *proc,
+				 const struct node_frame *frame)
+{
+	__u64 top[TOP_WORDS];
+	int i;
+
+	if (!state || !proc || !frame)
+		return 0;
+	if (!frame->in_file && address__is_compiled(state, proc, frame->pc))
+		return frame->pc;
+	if (!frame->sp || node__read(top, sizeof(top), frame->sp))
+		return 0;
+	for (i = 0; i < TOP_WORDS; i++)
+		if (address__is_returned_to(top[i]) &&
+		    address__is_compiled(state, proc, top[i] - 1))
+			return top[i] - 1;
+	return 0;
+}
+
+/* Code that is in V8's own file, or in a copy of it, interprets; except that builtin functions are
+ * written in it as well. Code that was entered in the middle of a loop has what is left of an
+ * interpreted frame. */
+static __always_inline int frame__is_interpreted(struct node_state *state,
+						 const struct node_proc_rec *proc,
+						 const struct node_frame *frame,
+						 const struct node_cache *words)
+{
+	return !NODE_IS_SMI(sfi__word(state, proc->sfi_data)) &&
+	       NODE_IS_SMI(frame__word(frame, NODE_FP_BYTECODE_AT)) &&
+	       bytecodes__is(state, proc, words->bytecodes) &&
+	       (frame->in_file || !address__is_compiled(state, proc, frame->pc));
+}
+
+static __always_inline void code__forget(struct node_state *state)
+{
+	state->key.code = state->key.start = 0;
+	state->key.size = 0;
+}
+
+/* What the frame is, into `ret`: kind, index and number. */
+static __always_inline void frame__resolve(const struct scratch *scratch, struct node_state *state,
+					   const struct node_proc_rec *proc,
+					   const struct node_frame *frame, struct node_cache *ret)
+{
+	__u64 pc = 0;
+	__u32 number;
+
+	state->key = (struct node_code) { .space = state->space };
+	ret->kind = NODE_UNKNOWN;
+	ret->index = NODE_NO_OFFSET;
+	if (NODE_IS_SMI(ret->context)) {
+		ret->kind = NODE_STUB;
+		ret->index = ret->context >> 1;
+	} else if (function__read(state, proc, ret->function)) {
+		count(COUNT_WALK_CODE);
+		state->key = (struct node_code) { .size = NODE_UNKNOWN, .space = state->space };
+	} else if (frame->in_file && proc->blob_bytes &&
+		   NODE_IS_SMI(sfi__word(state, proc->sfi_data))) {
+		ret->kind = NODE_BUILTIN;
+		return;
+	} else if (frame__is_interpreted(state, proc, frame, ret)) {
+		ret->kind = NODE_FUNCTION;
+		ret->index = 0; /* the frame has it */
+	} else {
+		pc = frame__compiled(state, proc, frame);
+		if (!pc)
+			code__forget(state);
+		ret->kind = pc ? NODE_CODE : NODE_FUNCTION;
+		ret->index = pc ? pc - state->key.start : NODE_NO_OFFSET;
+	}
+	if (code__number(state, scratch, ret->kind, &number))
+		ret->checked_ns = 0;
+	ret->number = number;
+}
+
+static __always_inline struct node_cache *cache__at(struct node_state *state,
+						    const struct node_frame *frame)
+{
+	__u64 hash = (frame->fp + (frame->pc << 20)) * 0x9e3779b97f4a7c15ULL; /* as above */
+
+	return &state->caches[hash >> (64 - NODE_CACHES_LOG2)];
+}
+
+/* A frame is what it was: in time, as it may be of another call of another function. */
+static __always_inline int cache__is(const struct node_cache *cache, const struct node_state *state,
+				     const struct node_frame *frame)
+{
+	return cache->pc == frame->pc && cache->fp == frame->fp &&
+	       cache->context == frame__word(frame, NODE_FP_CONTEXT) &&
+	       cache->function == frame__word(frame, NODE_FP_FUNCTION) &&
+	       cache->bytecodes == frame__word(frame, NODE_FP_BYTECODES) &&
+	       cache->space == state->space && state->time_ns - cache->checked_ns < NOTE_RECHECK_NS;
+}
+
+/* The key of the frame in state->frame, and when it was looked up, into the note of it. */
+static __always_inline void frame__key(struct node_state *state, const struct scratch *scratch,
+				       struct frame_note *note)
+{
+	const struct node_frame *frame = &state->frame;
+	struct node_cache *cache;
+	__u64 offset;
+	__u32 index;
+
+	if (NODE_IS_SMI(frame__word(frame, NODE_FP_CONTEXT)) && frame->in_file)
+		return; /* V8's own code, which has symbols */
+	cache = cache__at(state, frame);
+	if (!cache__is(cache, state, frame)) {
+		*cache = (struct node_cache) { .pc = frame->pc,
+					       .fp = frame->fp,
+					       .context = frame__word(frame, NODE_FP_CONTEXT),
+					       .function = frame__word(frame, NODE_FP_FUNCTION),
+					       .bytecodes = frame__word(frame, NODE_FP_BYTECODES),
+					       .checked_ns = state->time_ns,
+					       .space = state->space };
+		frame__resolve(scratch, state, &state->proc, frame, cache);
+	}
+	if (cache->checked_ns < note->checked_ns)
+		note->checked_ns = cache->checked_ns;
+	if (cache->kind == NODE_BUILTIN)
+		return;
+	offset = frame__word(frame, NODE_FP_BYTECODE_AT);
+	index = cache->index;
+	if (cache->kind == NODE_FUNCTION && index != NODE_NO_OFFSET)
+		index = NODE_IS_SMI(offset) ? NODE_SMI(offset) : NODE_NO_OFFSET;
+	note->walker = WALKER_NODE;
+	note->key = FRAME_KEY(cache->number, index);
+}
+
+#endif
