@@ -61,7 +61,7 @@ int cgroup_mount__path_of(const char *mount, uint64_t id, char ret[CGROUP_PATH_B
 	} file = { .handle = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS } };
 	int root = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd, code = 0;
 	size_t len = strlen(mount);
-	char link[64];
+	char link[64], found[CGROUP_PATH_BYTES];
 	ssize_t n;
 
 	if (root < 0)
@@ -74,13 +74,11 @@ int cgroup_mount__path_of(const char *mount, uint64_t id, char ret[CGROUP_PATH_B
 	if (code)
 		return code;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, ret, CGROUP_PATH_BYTES - 1);
+	n = readlink(link, found, sizeof(found) - 1);
 	close(fd);
-	if (n < (ssize_t)len || memcmp(ret, mount, len) != 0)
+	if (n < (ssize_t)len || memcmp(found, mount, len) != 0)
 		return -ESTALE;
-	ret[n] = '\0';
-	memmove(ret, ret + len, n - len + 1);
-	if (!*ret)
-		strcpy(ret, "/");
+	found[n] = '\0';
+	strcpy(ret, n > (ssize_t)len ? found + len : "/");
 	return strstr(ret, " (deleted)") ? -ESTALE : 0;
 }
