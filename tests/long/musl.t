@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPython, CRuby and Perl on musl, as scripts/test-musl has built them: how many stacks of a program that
+"""CPython, CRuby, Perl and PHP on musl, as scripts/test-musl has built them: how many stacks of a program that
 nobody wrote for these tests reach the root, how many frames have a name, and what a dump says of
 threads that want the interpreter's lock. Nothing is built here."""
 
@@ -118,6 +118,9 @@ for directory in sorted(glob.glob(MUSL + "/*/bin")):
     elif os.path.exists(directory + "/perl"):
         found += 1
         check_program(name, "perl", perl_command(directory + "/perl"))
+    elif os.path.exists(directory + "/php"):
+        found += 1
+        check_program(name, "php", [directory + "/php", "-n", os.path.dirname(directory) + "/bench.php"])
 if not found:
     lib.skip("musl", f"nothing in {MUSL}: scripts/test-musl builds it")
 lib.done()
