@@ -42,6 +42,7 @@ BPF_CFLAGS = -g -O2 -mcpu=v3 --target=bpf -D__TARGET_ARCH_x86 -Wall -I. \
 # The kernel half on the host (below) is written for a compiler that does not reason by types and the
 # sizes of objects.
 HOST_CFLAGS = -fno-strict-aliasing -Wno-array-bounds -fno-sanitize=object-size
+HOST_LIKE = $(HOST_SRC) tests/unit/t_unwind_jvm.c # which includes what writes records
 
 # What the flags were: a change of them rebuilds everything.
 FLAGS_STAMP := $(OUTPUT)/.flags
@@ -124,7 +125,7 @@ $(OUTPUT)/%.o: %.c $(FLAGS_STAMP)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-$(HOST_SRC:%.c=$(OUTPUT)/%.o) $(OUTPUT)/tests/unit/t_unwind_jvm.o: ALL_CFLAGS += $(HOST_CFLAGS)
+$(HOST_LIKE:%.c=$(OUTPUT)/%.o): ALL_CFLAGS += $(HOST_CFLAGS)
 
 # Text files that go into the program as they are: symbols asset_NAME_start and asset_NAME_end.
 $(ASSET_OBJ): $(OUTPUT)/%.o: % $(FLAGS_STAMP)
@@ -241,7 +242,7 @@ $(FUZZ)/%.o: %.c $(FUZZ_STAMP) | $(SKEL)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_CFLAGS) -fsanitize=$(FUZZ_SAN),fuzzer-no-link $(FUZZ_MORE) -MMD -MP -c $< -o $@
 
-$(HOST_SRC:%.c=$(FUZZ)/%.o): FUZZ_MORE = $(HOST_CFLAGS)
+$(HOST_LIKE:%.c=$(FUZZ)/%.o): FUZZ_MORE = $(HOST_CFLAGS)
 
 $(FUZZ)/libbraid.a: $(LIB_SRC:%.c=$(FUZZ)/%.o) $(HOST_SRC:%.c=$(FUZZ)/%.o) $(ASSET_OBJ)
 	$(call msg,AR,$@)
