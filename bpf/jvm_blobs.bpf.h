@@ -6,6 +6,7 @@
  * to 25: src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp). */
 
 #include "bpf/jvm_state.bpf.h"
+#include "bpf/tableless.bpf.h"
 
 #define JVM_HOPS_MAX 64
 #define JVM_TAG_FREE 0xff
@@ -150,7 +151,7 @@ static __always_inline int blob__look(struct unwind_state *u, struct jvm_state *
 		ret->code = cache->code;
 		ret->kind = cache->kind;
 		ret->compile_id = cache->compile_id;
-		u->note.checked_ns = cache->checked_ns;
+		note__is_of(u, cache->checked_ns);
 		return cache->words;
 	}
 	ret->blob = blob__find(state, proc, u->pc - !u->exact);

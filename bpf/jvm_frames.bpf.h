@@ -91,8 +91,6 @@ static __always_inline int interpreted__read(struct unwind_state *u, __u64 words
 	return 0;
 }
 
-/* A compiled method that an interpreted one was called from ends where the latter says, as
- * arguments were moved. */
 static __always_inline void interpreted__note(struct unwind_state *u,
 					      const __u64 words[INTERPRETED_WORDS])
 {
@@ -139,6 +137,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	ret->kind = JVM_INTERPRETED;
 	ret->blob = words[INTERPRETED_WORDS + INTERPRETED_METHOD];
 	ret->bcp = words[INTERPRETED_WORDS + INTERPRETED_BCP];
+	/* A compiled method that has called this one ends there, as arguments were moved. */
 	u->caller_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
 	interpreted__note(u, words);
 	return 1;
@@ -431,7 +430,7 @@ __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 	if (!known)
 		return 0;
 	frame->at |= u->exact ? JVM_EXACT : 0;
-	jvm__note(state, &u->note);
+	jvm__note(u, state);
 	return 1;
 }
 

@@ -6,6 +6,7 @@
  * (bpf/jvm_frames.bpf.h), and gets that of its method or piece of code. */
 
 #include "bpf/jvm_state.bpf.h"
+#include "bpf/tableless.bpf.h"
 
 static __always_inline int code__announce(const struct jvm_key *key, const struct scratch *scratch,
 					  __u32 code, __u64 start)
@@ -31,22 +32,13 @@ static __always_inline int code__announce(const struct jvm_key *key, const struc
 static __noinline int code__number(const struct jvm_key *key, const struct scratch *scratch,
 				   __u64 start, __u32 *ret_code)
 {
-	__u32 *known = bpf_map_lookup_elem(&jvm_codes, key), code;
+	const __u32 *known = bpf_map_lookup_elem(&jvm_codes, key);
 
 	*ret_code = known ? *known : code__new();
 	if (known)
 		return 0;
-	code = *ret_code;
-	if (!code__announce(key, scratch, code, start) &&
-	    !bpf_map_update_elem(&jvm_codes, key, &code, BPF_NOEXIST))
-		return 0;
-	known = bpf_map_lookup_elem(&jvm_codes, key);
-	if (!known) {
-		count(COUNT_CODE_LOST);
-		return -1;
-	}
-	*ret_code = *known; /* a program that this one interrupted, or on another CPU, was first */
-	return 0;
+	return code__keep(&jvm_codes, key, !code__announce(key, scratch, *ret_code, start),
+			  ret_code);
 }
 
 /* Index of the current bytecode: of the innermost frame it is in r13, where the interpreter has
@@ -95,12 +87,11 @@ static __always_inline void number__set(struct jvm_number *number, const struct 
 }
 
 /* As frame->blob is a Method. 0: it cannot be read. */
-static __always_inline __u64 interpreted__key(const struct scratch *scratch,
+static __always_inline __u64 interpreted__key(struct unwind_state *u, const struct scratch *scratch,
 					      struct jvm_state *state,
-					      const struct jvm_offsets *offsets,
-					      const struct jvm_frame *frame,
-					      struct frame_note *note)
+					      const struct jvm_frame *frame)
 {
+	const struct jvm_offsets *offsets = &state->proc.offsets;
 	struct jvm_key key = { .address = frame->blob,
 			       .space = state->space,
 			       .kind = JVM_CODE_METHOD };
@@ -116,13 +107,12 @@ static __always_inline __u64 interpreted__key(const struct scratch *scratch,
 	}
 	if (frame->at & JVM_EXACT)
 		live = scratch->interrupted[13];
-	if (number->checked_ns < note->checked_ns)
-		note->checked_ns = number->checked_ns;
+	note__is_of(u, number->checked_ns);
 	return FRAME_KEY(number->code, bytecode__index(offsets, number->content, frame->bcp, live));
 }
 
-static __always_inline __u64 compiled__key(const struct scratch *scratch, struct jvm_state *state,
-					   const struct jvm_frame *frame, struct frame_note *note)
+static __always_inline __u64 compiled__key(struct unwind_state *u, const struct scratch *scratch,
+					   struct jvm_state *state, const struct jvm_frame *frame)
 {
 	struct jvm_key key = { .address = frame->blob,
 			       .content = frame->compile_id,
@@ -132,28 +122,28 @@ static __always_inline __u64 compiled__key(const struct scratch *scratch, struct
 	key.kind = frame->kind == JVM_NMETHOD ? JVM_CODE_NMETHOD : JVM_CODE_BLOB;
 	if (!number__is(number, state, key.address, key.kind) || number->content != key.content)
 		number__set(number, state, scratch, &key, frame->code);
-	if (number->checked_ns < note->checked_ns)
-		note->checked_ns = number->checked_ns;
+	note__is_of(u, number->checked_ns);
 	return FRAME_KEY(number->code, frame->at);
 }
 
 /* What the frame in state->frame is, into the note of it. */
-__noinline int jvm__note(struct jvm_state *state, struct frame_note *note)
+__noinline int jvm__note(struct unwind_state *u, struct jvm_state *state)
 {
 	const struct scratch *scratch = scratch__get();
 	const struct jvm_proc_rec *proc;
 	struct jvm_frame *frame;
+	struct frame_note *note;
 
-	if (!state || !note || !scratch)
+	if (!u || !state || !scratch)
 		return 0;
 	proc = &state->proc;
 	frame = &state->frame;
+	note = &u->note;
 	note->walker = WALKER_JVM;
 	note->enters = frame->kind == JVM_BLOB && proc->call_stub_return &&
 		       frame->code + (frame->at & ~JVM_EXACT) == proc->call_stub_return;
-	note->key = frame->kind == JVM_INTERPRETED
-			    ? interpreted__key(scratch, state, &proc->offsets, frame, note)
-			    : compiled__key(scratch, state, frame, note);
+	note->key = frame->kind == JVM_INTERPRETED ? interpreted__key(u, scratch, state, frame)
+						   : compiled__key(u, scratch, state, frame);
 	return 0;
 }
 

@@ -6,7 +6,6 @@
  * checks each by itself. */
 
 #include "bpf/kept_words.bpf.h"
-#include "bpf/noted.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 extern const volatile __u32 cfg_unwind;

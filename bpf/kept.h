@@ -47,10 +47,9 @@
 #define NOTE_WORDS_AT 24 /* bytes from the CFA down to the first of them: below the saved rbp */
 
 struct frame_note {
-	__u64 key;	  /* FRAME_KEY of the runtime's frame that it is; 0: of none */
-	__u64 checked_ns; /* when what the key stands for was looked up */
-	__u32 walker;	  /* slot of that runtime's */
-	__u32 enters;	  /* native code has called the runtime here */
+	__u64 key;    /* FRAME_KEY of the runtime's frame that it is; 0: of none */
+	__u32 walker; /* slot of that runtime's */
+	__u32 enters; /* native code has called the runtime here */
 	/* Whether the rule and the key depend, besides the unwinder's state, the return address and
 	 * the saved rbp, on nothing but these words: bit i, the i-th from NOTE_WORDS_AT down. */
 	__u32 lasts;

@@ -3,6 +3,7 @@
 #define BRAID_NODE_FRAMES_BPF_H
 
 #include "bpf/node_code.bpf.h"
+#include "bpf/tableless.bpf.h"
 
 /* What a frame of V8's is, by the words below its frame pointer, and its number. What identifies a
  * function is its SharedFunctionInfo, together with what that refers to (its name and scope, its
@@ -33,23 +34,13 @@ static __always_inline int code__announce(const struct node_code *key,
 static __noinline int code__number(const struct node_state *state, const struct scratch *scratch,
 				   __u32 kind, __u32 *ret_number)
 {
-	__u32 *known = bpf_map_lookup_elem(&node_codes, &state->key), number;
+	const __u32 *known = bpf_map_lookup_elem(&node_codes, &state->key);
 
 	*ret_number = known ? *known : code__new();
 	if (known)
 		return 0;
-	number = *ret_number;
-	if (!code__announce(&state->key, scratch, number, kind) &&
-	    !bpf_map_update_elem(&node_codes, &state->key, &number, BPF_NOEXIST))
-		return 0;
-	known = bpf_map_lookup_elem(&node_codes, &state->key);
-	if (!known) {
-		count(COUNT_CODE_LOST);
-		return -1;
-	}
-	*ret_number =
-		*known; /* a program that this one interrupted, or on another CPU, was first */
-	return 0;
+	return code__keep(&node_codes, &state->key,
+			  !code__announce(&state->key, scratch, *ret_number, kind), ret_number);
 }
 
 static __always_inline __u64 sfi__word(const struct node_state *state, __u32 offset)
@@ -194,7 +185,8 @@ static __always_inline void frame__resolve(const struct scratch *scratch, struct
 static __always_inline struct node_cache *cache__at(struct node_state *state,
 						    const struct node_frame *frame)
 {
-	__u64 hash = (frame->fp + (frame->pc << 20)) * 0x9e3779b97f4a7c15ULL; /* as above */
+	__u64 hash =
+		(frame->fp + (frame->pc << 20)) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
 
 	return &state->caches[hash >> (64 - NODE_CACHES_LOG2)];
 }
@@ -210,9 +202,9 @@ static __always_inline int cache__is(const struct node_cache *cache, const struc
 	       cache->space == state->space && state->time_ns - cache->checked_ns < NOTE_RECHECK_NS;
 }
 
-/* The key of the frame in state->frame, and when it was looked up, into the note of it. */
-static __always_inline void frame__key(struct node_state *state, const struct scratch *scratch,
-				       struct frame_note *note)
+/* What the frame in state->frame is, into the note of it. */
+static __always_inline void frame__key(struct unwind_state *u, const struct scratch *scratch,
+				       struct node_state *state)
 {
 	const struct node_frame *frame = &state->frame;
 	struct node_cache *cache;
@@ -232,16 +224,15 @@ static __always_inline void frame__key(struct node_state *state, const struct sc
 					       .space = state->space };
 		frame__resolve(scratch, state, &state->proc, frame, cache);
 	}
-	if (cache->checked_ns < note->checked_ns)
-		note->checked_ns = cache->checked_ns;
+	note__is_of(u, cache->checked_ns);
 	if (cache->kind == NODE_BUILTIN)
 		return;
 	offset = frame__word(frame, NODE_FP_BYTECODE_AT);
 	index = cache->index;
 	if (cache->kind == NODE_FUNCTION && index != NODE_NO_OFFSET)
 		index = NODE_IS_SMI(offset) ? NODE_SMI(offset) : NODE_NO_OFFSET;
-	note->walker = WALKER_NODE;
-	note->key = FRAME_KEY(cache->number, index);
+	u->note.walker = WALKER_NODE;
+	u->note.key = FRAME_KEY(cache->number, index);
 }
 
 #endif

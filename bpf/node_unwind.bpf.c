@@ -50,7 +50,7 @@ static __always_inline void frame__note(struct unwind_state *u, const struct scr
 	frame->fp = u->rbp;
 	frame->sp = u->leaf ? u->sp : 0;
 	frame->in_file = u->mapping.n_pages != 0;
-	frame__key(state, scratch, &u->note);
+	frame__key(u, scratch, state);
 }
 
 /* Is it code that V8 has made, before it was linked or while it runs? */

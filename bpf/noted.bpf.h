@@ -24,13 +24,9 @@ static __always_inline void noted__add(struct scratch *scratch, __u64 key, __u64
 /* The frame that was just left. */
 static __always_inline void noted__take(struct scratch *scratch)
 {
-	struct unwind_state *u = &scratch->unwind;
+	const struct unwind_state *u = &scratch->unwind;
 	const struct frame_note *note = &u->note;
 
-	if (u->tabled)
-		return;
-	if (note->checked_ns < u->checked_ns)
-		u->checked_ns = note->checked_ns;
 	if (note->key && u->cfa)
 		noted__add(scratch, note->key, u->cfa, note->walker, note->enters);
 }

@@ -55,7 +55,7 @@ struct unwind_state {
 	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
 	__u64 caller_sp;     /* the caller's stack pointer, if it is not the CFA; else 0 */
 	struct frame_note note; /* of the current frame */
-	__u64 checked_ns;	/* the oldest of the notes of this stack */
+	__u64 checked_ns; /* when what the notes of this stack say was looked up: the oldest */
 };
 
 /* Of events, by their number. */
@@ -195,6 +195,24 @@ extern __u32 last_code;
 static __always_inline __u32 code__new(void)
 {
 	return __sync_fetch_and_add(&last_code, 1) + 1;
+}
+
+/* Remembers it in a runtime's map of numbers, after user space was told, if `told`. Into `code`:
+ * the number that counts, as a program that this one interrupted, or one on another CPU, may have
+ * been first. -1: there is none, and the next sample tries again. */
+static __always_inline int code__keep(void *codes, const void *key, int told, __u32 *code)
+{
+	const __u32 *known;
+
+	if (told && !bpf_map_update_elem(codes, key, code, BPF_NOEXIST))
+		return 0;
+	known = bpf_map_lookup_elem(codes, key);
+	if (!known) {
+		count(COUNT_CODE_LOST);
+		return -1;
+	}
+	*code = *known;
+	return 0;
 }
 
 extern __u32 last_program;

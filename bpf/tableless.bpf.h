@@ -32,6 +32,13 @@ extern const volatile __u32 cfg_tableless;
 TABLELESS_HOOKS(X)
 #undef X
 
+/* What the hook says of its frame was looked up at that time: the stack is as old as the oldest. */
+static __always_inline void note__is_of(struct unwind_state *u, __u64 checked_ns)
+{
+	if (checked_ns < u->checked_ns)
+		u->checked_ns = checked_ns;
+}
+
 /* One word of stack memory into u->value; -1: not readable. bpf/unwind.bpf.h */
 __noinline int stack__read(struct unwind_state *u, __u64 address);
 

@@ -7,6 +7,7 @@
  * static): the verifier then checks each by itself, once, instead of on every path to it. */
 
 #include "bpf/kept.bpf.h"
+#include "bpf/noted.bpf.h"
 #include "bpf/scratch.bpf.h"
 #include "bpf/switch.bpf.h"
 #include "bpf/tableless.bpf.h"
@@ -437,12 +438,11 @@ __noinline int unwind__apply(struct unwind_state *u)
 
 /* The rule for code that no table covers into u->rule: a counter on failure. `ret_called`: such
  * code always has a caller. */
-static __always_inline int unwind__tableless(struct unwind_state *u, __u64 now_ns, int *ret_called)
+static __always_inline int unwind__tableless(struct unwind_state *u, int *ret_called)
 {
 	int known = 0;
 
 	__builtin_memset(&u->note, 0, sizeof(u->note));
-	u->note.checked_ns = now_ns;
 
 #define X(slot, hook)                               \
 	if (!known && cfg_tableless & 1U << (slot)) \
@@ -476,7 +476,7 @@ static long unwind__step(__u32 index, void *unused)
 	if (cfg_unwind != UNWIND_MODE_FP)
 		err = unwind__find(u, scratch->proc.space);
 	if (!err && u->rule.kind == UNWIND_NONE)
-		err = unwind__tableless(u, scratch->sample.time_ns, &called);
+		err = unwind__tableless(u, &called);
 	if (u->rule.kind == UNWIND_SIGNAL)
 		ip |= NATIVE_EXACT; /* nobody called the trampoline */
 	if (!err)

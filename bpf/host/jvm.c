@@ -2,7 +2,6 @@
 #include "bpf/host/shim.h"
 
 #include "bpf/jvm.bpf.c"
-#include "bpf/jvm_state.bpf.h"
 
 void host_jvm__open(void);
 

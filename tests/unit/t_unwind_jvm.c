@@ -290,8 +290,8 @@ static void test_kept(void)
 	scratch = bpf_map_lookup_elem(&scratches, &zero);
 	memcpy(&const_method, texts, sizeof(const_method)); /* what METHOD has in that field */
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		set_interpreted(
-			42); /* the method has called a compiled one, which is interrupted */
+		set_interpreted(42);
+		/* The method has called a compiled one, which is interrupted. */
 		regs[UNWIND_REG_PC] = callee + 64;
 		stack[4] = RBP_1;
 		stack[5] = INTERPRETER + 0x900;
