@@ -310,28 +310,52 @@ int elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_
 	return -EFAULT;
 }
 
+/* The first defined symbol that has this name; the table's end if none has. Where the name stands
+ * in the table of strings is known for its first occurrence, `first`, and is the whole comparison
+ * if `only_first`: names are all different there as a rule. */
+static size_t find_from(const struct elf_symbols *symbols, const char *name, size_t first,
+			bool only_first)
+{
+	const Elf64_Sym *all = symbols->data->d_buf;
+
+	for (size_t i = 0; i < symbols->n; i++) {
+		const char *found;
+
+		if (all[i].st_name < first || (only_first && all[i].st_name != first) ||
+		    all[i].st_shndx == SHN_UNDEF)
+			continue;
+		found = elf_strings__get(symbols->strings, all[i].st_name);
+		if (found && strcmp(found, name) == 0)
+			return i;
+	}
+	return symbols->n;
+}
+
 static int find_in(const struct elf_file *file, const char *section, const char *name,
 		   uint64_t *ret_vaddr, uint64_t *ret_size)
 {
 	struct elf_symbols symbols;
+	const char *strings, *first;
+	GElf_Sym sym;
+	size_t i;
 
+	if (!elf_symbols__open(file, section, &symbols))
+		return -ENOENT;
 	/* Most images have none of the symbols that runtimes ask for, and some have millions of
 	 * others: the names at a stretch are read several times faster than one after the other. */
-	if (!elf_symbols__open(file, section, &symbols) ||
-	    !memmem(symbols.strings->d_buf, symbols.strings->d_size, name, strlen(name) + 1))
+	strings = symbols.strings->d_buf;
+	first = memmem(strings, symbols.strings->d_size, name, strlen(name) + 1);
+	if (!first)
 		return -ENOENT;
-	for (size_t i = 0; i < symbols.n; i++) {
-		GElf_Sym sym;
-		const char *found = elf_symbols__get(&symbols, i, &sym);
-
-		if (!found || sym.st_shndx == SHN_UNDEF || strcmp(found, name) != 0)
-			continue;
-		*ret_vaddr = sym.st_value;
-		if (ret_size)
-			*ret_size = sym.st_size;
-		return 0;
-	}
-	return -ENOENT;
+	i = find_from(&symbols, name, first - strings, true);
+	if (i == symbols.n) /* it is the end of another name, and stands there again */
+		i = find_from(&symbols, name, first - strings, false);
+	if (!elf_symbols__get(&symbols, i, &sym))
+		return -ENOENT;
+	*ret_vaddr = sym.st_value;
+	if (ret_size)
+		*ret_size = sym.st_size;
+	return 0;
 }
 
 int elf_file__find_symbol(const struct elf_file *file, const char *name, uint64_t *ret_vaddr,

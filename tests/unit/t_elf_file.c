@@ -162,6 +162,38 @@ static void test_memory(void)
 	elf_file__free(NULL);
 }
 
+/* Other names that end as the one that is asked for, and stand before and after it: such as a
+ * linker leaves that does not have names share their ends. */
+static void test_shared_ends(void)
+{
+	static const char others[][9] = { "a_twicex", "z_twicex" };
+	uint64_t vaddr = 0, want = 1;
+	struct elf_file *file = NULL;
+	unsigned char *image, *at;
+	FILE *pipe;
+	size_t len;
+
+	workdir__write("ends.c", "int a_twicex, z_twicex; int o_twice = 3; int main(void) { return "
+				 "a_twicex + z_twicex + o_twice; }\n");
+	workdir__run("gcc -o ends ends.c && objcopy --redefine-sym o_twice=twice ends");
+	pipe = workdir__pipe("nm ends | grep ' twice$'");
+	ok(fscanf(pipe, "%" SCNx64, &want) == 1, "nm knows it");
+	pclose(pipe);
+	image = workdir__read("ends", &len);
+	for (size_t i = 0; i < 2; i++) {
+		at = memmem(image, len, others[i], 9);
+		ok(at, "%s is there", others[i]);
+		if (at)
+			strcpy((char *)at, "x_twice");
+	}
+	is_int(elf_file__open_memory(image, len, "[z]", &file, NULL), 0, "names with one end");
+	is_int(elf_file__find_symbol(file, "twice", &vaddr, NULL), 0, "found among them");
+	is_int(vaddr, want, "the right one");
+	is_int(elf_file__find_symbol(file, "wice", &vaddr, NULL), -ENOENT, "no end of a name");
+	elf_file__free(file);
+	free(image);
+}
+
 static void check_refused(const char *what, const void *data, size_t len, int want)
 {
 	struct elf_file *file = (void *)&file, *before = file;
@@ -221,6 +253,7 @@ int main(void)
 	test_contents();
 	test_compressed();
 	test_memory();
+	test_shared_ends();
 	test_refusals();
 	return tap__done();
 }
