@@ -53,11 +53,12 @@ static long copy_page(__u32 index, void *unused)
 	return 0;
 }
 
-/* A copy is fifty times as large as what else is in the ring: the second half is for that. */
-static __always_inline int has_room_for_copies(void)
+/* A copy is fifty times as large as what else is in the ring: the second half is for that. Half of
+ * the first is for samples that have nothing but their copy. */
+static __always_inline int has_room_for_copies(int only_copy)
 {
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <=
-	       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2;
+	       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / (only_copy ? 2 : 4);
 }
 
 static __noinline int copy_stack(struct scratch *scratch)
@@ -77,7 +78,7 @@ static __noinline int copy_stack(struct scratch *scratch)
 		if (slot->n++ >= (starting ? START_COPIES_MAX : AUTO_COPIES_MAX))
 			return 0;
 	}
-	if (!has_room_for_copies()) {
+	if (!has_room_for_copies(starting || cfg_unwind == UNWIND_MODE_COPY)) {
 		count(COUNT_COPY_FAILED);
 		return 0;
 	}

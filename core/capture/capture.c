@@ -352,6 +352,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	capture->stats.samples++;
 	capture->stats.event_samples[rec->event - 1]++;
 	capture->stats.ticks += is_tick(capture, rec);
+	capture->stats.early += rec->stop == COUNT_NO_MAPPINGS && process__attached(process);
 	known_result__count(&result, is_tick(capture, rec), &capture->stats);
 	return ret;
 }

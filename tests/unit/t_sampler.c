@@ -302,6 +302,25 @@ static void test_copies_are_limited(void)
 	is_int(host.n_stacks, AUTO_COPIES_MAX + 1, "one more later");
 }
 
+/* Those of a process that begins go before those that only may reach further than the tables. */
+static void test_copies_at_the_start(void)
+{
+	uint32_t tgid = TGID;
+	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+
+	reset();
+	regs[UNWIND_REG_PC] = JIT;
+	host.now_ns += 2 * COPIES_WINDOW_NS;
+	host.ring_used = HOST_RING_BYTES / 4 + 1;
+	sampler__run(regs);
+	is_int(host.n_stacks, 0, "a quarter of the ring is full: no copy of a stack that is cut");
+	proc->space = SPACE + 1;
+	sampler__run(regs);
+	is_int(host.n_stacks, 1, "but of one of which nothing else is known");
+	proc->space = SPACE;
+	host.ring_used = 0;
+}
+
 static void run_with(uint16_t interrupted, uint16_t entered_from)
 {
 	struct bpf_perf_event_data ctx = { 0 };
@@ -445,6 +464,7 @@ int main(void)
 	test_random_words();
 	test_modes();
 	test_copies_are_limited();
+	test_copies_at_the_start();
 	test_other_memory();
 	test_torn_mappings();
 	test_kernel_mode();
