@@ -54,11 +54,15 @@ static long copy_page(__u32 index, void *unused)
 }
 
 /* A copy is fifty times as large as what else is in the ring: the second half is for that. Half of
- * the first is for samples that have nothing but their copy. */
-static __always_inline int has_room_for_copies(int only_copy)
+ * the first is for stacks that are cut because user space is late: it will know better what to do
+ * with the copy. */
+static __always_inline int has_room_for_copies(int stop)
 {
+	int late = stop == COUNT_NO_MAPPINGS || stop == COUNT_UNMAPPED_PC ||
+		   stop == COUNT_TORN_MAPPINGS || cfg_unwind == UNWIND_MODE_COPY;
+
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <=
-	       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / (only_copy ? 2 : 4);
+	       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / (late ? 2 : 4);
 }
 
 static __noinline int copy_stack(struct scratch *scratch)
@@ -78,7 +82,7 @@ static __noinline int copy_stack(struct scratch *scratch)
 		if (slot->n++ >= (starting ? START_COPIES_MAX : AUTO_COPIES_MAX))
 			return 0;
 	}
-	if (!has_room_for_copies(starting || cfg_unwind == UNWIND_MODE_COPY)) {
+	if (!has_room_for_copies(sample->stop)) {
 		count(COUNT_COPY_FAILED);
 		return 0;
 	}

@@ -302,7 +302,7 @@ static void test_copies_are_limited(void)
 	is_int(host.n_stacks, AUTO_COPIES_MAX + 1, "one more later");
 }
 
-/* Those of a process that begins go before those that only may reach further than the tables. */
+/* Those of stacks that are cut as user space is late go before those that are without rules. */
 static void test_copies_at_the_start(void)
 {
 	uint32_t tgid = TGID;
