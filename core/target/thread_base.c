@@ -16,29 +16,44 @@
 #define TCB_NEXT  704
 #define TCB_TID	  720
 #define TCB_ALIGN 64
-#define TCB_BYTES 724
+
+/* musl's, from 1.1.22 on (src/internal/pthread_impl.h): its own address; the threads before and
+ * after it in a ring of all; the id, which has followed a second canary, 0 here, up to 1.2.1. It
+ * lies in multiples of words, or of what thread-local variables want. The vector of these begins
+ * with how many modules have some. */
+#define MUSL_DTV	8
+#define MUSL_PREV	16
+#define MUSL_NEXT	24
+#define MUSL_TID	48
+#define MUSL_TID_BEFORE 56
+#define MUSL_BYTES	64
 
 #define CHUNK_BYTES 65536u
 #define ABOVE_SP_MAX                                                                \
 	(64u << 20) /* a thread's own is above its stack, whose depth is in between \
 		     */
-/* The main thread's is in a small mapping of the dynamic linker's; those of others are where their
- * stacks end. */
+/* The main thread's is in a small mapping of the dynamic linker's, with musl also in its variables,
+ * or in what a library's variables leave of their pages; those of others are where their stacks
+ * end. */
 #define SMALL_BYTES (1u << 20)
 #define LIST_MAX    65536
 
 struct range {
 	uint64_t start, end;
+	bool of_file;
+};
+
+struct known {
+	uint32_t tid;
+	bool early; /* there may be another one that is right */
+	uint64_t base;
 };
 
 struct thread_bases {
 	const struct memory *memory;
-	struct range *ranges; /* anonymous memory that can be written, ascending */
+	struct range *ranges; /* the process's own memory that can be written, ascending */
 	size_t n_ranges, cap_ranges;
-	struct {
-		uint32_t tid;
-		uint64_t base;
-	} * known;
+	struct known *known;
 	size_t n_known, cap_known;
 	bool searched; /* the small ranges were */
 };
@@ -55,12 +70,12 @@ static int read_ranges(struct thread_bases *bases, uint32_t pid)
 	while (maps && !code && fgets(line, sizeof(line), maps)) {
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %" SCNu64, &start, &end,
 			   perms, &inode) != 4 ||
-		    strncmp(perms, "rw", 2) != 0 || inode)
+		    strncmp(perms, "rw", 2) != 0 || (inode && perms[3] != 'p'))
 			continue;
 		code = array__reserve(&bases->ranges, &bases->cap_ranges, bases->n_ranges + 1,
 				      sizeof(*bases->ranges));
 		if (!code)
-			bases->ranges[bases->n_ranges++] = (struct range) { start, end };
+			bases->ranges[bases->n_ranges++] = (struct range) { start, end, inode };
 	}
 	if (maps)
 		fclose(maps);
@@ -92,51 +107,89 @@ void thread_bases__free(struct thread_bases *bases)
 	free(bases);
 }
 
-static uint64_t find_known(const struct thread_bases *bases, uint32_t tid)
+static struct known *known_of(const struct thread_bases *bases, uint32_t tid)
 {
 	for (size_t i = 0; i < bases->n_known; i++)
 		if (bases->known[i].tid == tid)
-			return bases->known[i].base;
-	return 0;
+			return &bases->known[i];
+	return NULL;
 }
 
-static void keep(struct thread_bases *bases, uint32_t tid, uint64_t base)
+static uint64_t find_known(const struct thread_bases *bases, uint32_t tid)
 {
-	if (!tid || find_known(bases, tid) ||
-	    array__reserve(&bases->known, &bases->cap_known, bases->n_known + 1,
-			   sizeof(*bases->known)))
-		return;
-	bases->known[bases->n_known].tid = tid;
-	bases->known[bases->n_known++].base = base;
+	const struct known *known = known_of(bases, tid);
+
+	return known && !known->early ? known->base : 0;
 }
 
-static bool is_base(const struct thread_bases *bases, uint64_t at, uint32_t *ret_tid)
+static void keep(struct thread_bases *bases, const struct known *found)
 {
-	uint64_t self[3];
+	struct known *known = known_of(bases, found->tid);
+
+	if (known && known->early && !found->early)
+		*known = *found;
+	if (!known && !array__reserve(&bases->known, &bases->cap_known, bases->n_known + 1,
+				      sizeof(*bases->known)))
+		bases->known[bases->n_known++] = *found;
+}
+
+static bool is_glibc(const struct thread_bases *bases, uint64_t at, struct known *ret)
+{
+	uint64_t self;
 	int32_t tid;
 
-	if (memory__read(bases->memory, at, self, sizeof(self)) || self[0] != at ||
-	    self[TCB_SELF / 8] != at || memory__read(bases->memory, at + TCB_TID, &tid, 4) ||
-	    tid <= 0)
+	if (at % TCB_ALIGN || memory__read(bases->memory, at + TCB_SELF, &self, sizeof(self)) ||
+	    self != at || memory__read(bases->memory, at + TCB_TID, &tid, sizeof(tid)) || tid <= 0)
 		return false;
-	*ret_tid = tid;
+	*ret = (struct known) { .tid = tid, .base = at };
 	return true;
 }
 
-/* From one thread to all others of its list; the list's head is no thread. */
-static void follow_list(struct thread_bases *bases, uint64_t base)
+/* Does what is at `at` begin with its own address, and have that of `other` there? */
+static bool names(const struct thread_bases *bases, uint64_t at, int offset, uint64_t other)
+{
+	uint64_t words[MUSL_NEXT / 8 + 1];
+
+	return !memory__read(bases->memory, at, words, sizeof(words)) && words[0] == at &&
+	       words[offset / 8] == other;
+}
+
+/* The dynamic linker runs with one of its own until it knows which thread-local variables there
+ * are, and leaves it as it was then, without any. If there are none or few, it is the thread's for
+ * good. */
+static bool is_musl(const struct thread_bases *bases, uint64_t at, struct known *ret)
+{
+	uint64_t words[MUSL_BYTES / 8], n_modules;
+	int32_t tid;
+
+	if (memory__read(bases->memory, at, words, sizeof(words)) ||
+	    !names(bases, words[MUSL_NEXT / 8], MUSL_PREV, at) ||
+	    !names(bases, words[MUSL_PREV / 8], MUSL_NEXT, at) ||
+	    memory__read(bases->memory, words[MUSL_DTV / 8], &n_modules, sizeof(n_modules)))
+		return false;
+	tid = (int32_t)words[MUSL_TID / 8] ?: (int32_t)words[MUSL_TID_BEFORE / 8];
+	if (tid <= 0)
+		return false;
+	*ret = (struct known) { .tid = tid, .early = !n_modules, .base = at };
+	return true;
+}
+
+/* From one thread to all others of its list; the head of glibc's is no thread. */
+static void follow_list(struct thread_bases *bases, uint64_t base, bool of_musl)
 {
 	uint64_t at = base, next;
-	uint32_t tid;
+	struct known found;
 
 	for (int i = 0; i < LIST_MAX; i++) {
-		if (memory__read(bases->memory, at + TCB_NEXT, &next, sizeof(next)) || !next)
+		if (memory__read(bases->memory, at + (of_musl ? MUSL_NEXT : TCB_NEXT), &next,
+				 sizeof(next)) ||
+		    !next)
 			return;
-		at = next - TCB_NEXT;
+		at = of_musl ? next : next - TCB_NEXT;
 		if (at == base)
 			return;
-		if (is_base(bases, at, &tid))
-			keep(bases, tid, at);
+		if (of_musl ? is_musl(bases, at, &found) : is_glibc(bases, at, &found))
+			keep(bases, &found);
 	}
 }
 
@@ -144,32 +197,57 @@ static void follow_list(struct thread_bases *bases, uint64_t base)
 static void search(struct thread_bases *bases, uint64_t start, uint64_t end, uint32_t tid)
 {
 	static uint64_t words[CHUNK_BYTES / 8];
-	uint32_t found;
+	struct known found;
 
-	start &= ~(uint64_t)(TCB_ALIGN - 1);
+	start &= ~(uint64_t)7;
 	for (; start < end; start += CHUNK_BYTES) {
 		size_t size = min_of(end - start, (uint64_t)CHUNK_BYTES);
 
 		if (memory__read(bases->memory, start, words, size))
 			return;
-		for (size_t at = 0; at + TCB_ALIGN <= size; at += TCB_ALIGN) {
-			if (words[at / 8] != start + at || words[at / 8 + 2] != start + at ||
-			    !is_base(bases, start + at, &found) || find_known(bases, found))
+		for (size_t at = 0; at + 8 <= size; at += 8) {
+			uint64_t base = start + at;
+			bool of_musl;
+
+			if (words[at / 8] != base)
 				continue;
-			keep(bases, found, start + at);
-			follow_list(bases, start + at);
-			if (found == tid)
+			of_musl = is_musl(bases, base, &found);
+			if ((!of_musl && !is_glibc(bases, base, &found)) ||
+			    find_known(bases, found.tid))
+				continue;
+			keep(bases, &found);
+			follow_list(bases, base, of_musl);
+			if (find_known(bases, tid))
 				return;
 		}
 	}
 }
 
+/* What was mapped first is at the end. */
+static uint64_t search_small(struct thread_bases *bases, uint32_t tid, bool of_file)
+{
+	uint64_t base = 0;
+
+	for (size_t i = bases->n_ranges; !base && i--;) {
+		const struct range *range = &bases->ranges[i];
+
+		if (range->of_file != of_file)
+			continue;
+		search(bases,
+		       range->end - range->start <= SMALL_BYTES ? range->start
+								: range->end - CHUNK_BYTES,
+		       range->end, tid);
+		base = find_known(bases, tid);
+	}
+	return base;
+}
+
 uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint64_t sp)
 {
 	uint64_t base = find_known(bases, inner_tid);
-	size_t i;
+	struct known *known;
 
-	for (i = 0; !base && sp && i < bases->n_ranges; i++) {
+	for (size_t i = 0; !base && sp && i < bases->n_ranges; i++) {
 		const struct range *range = &bases->ranges[i];
 
 		if (sp < range->start || sp >= range->end)
@@ -177,17 +255,12 @@ uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint
 		search(bases, sp, min_of(range->end, sp + ABOVE_SP_MAX), inner_tid);
 		base = find_known(bases, inner_tid);
 	}
-	if (base || bases->searched)
-		return base;
-	for (i = bases->n_ranges; !base && i--;) { /* what was mapped first is at the end */
-		const struct range *range = &bases->ranges[i];
-
-		search(bases,
-		       range->end - range->start <= SMALL_BYTES ? range->start
-								: range->end - CHUNK_BYTES,
-		       range->end, inner_tid);
-		base = find_known(bases, inner_tid);
+	if (!base && !bases->searched) {
+		base = search_small(bases, inner_tid, false);
+		if (!base)
+			base = search_small(bases, inner_tid, true);
+		bases->searched = !base;
 	}
-	bases->searched = !base;
-	return base;
+	known = known_of(bases, inner_tid);
+	return known ? known->base : 0;
 }

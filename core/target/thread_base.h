@@ -8,7 +8,8 @@
 #include "core/base/memory.h"
 
 /* Where threads have their own data: the fs base, which /proc does not tell of a thread that is not
- * stopped. glibc's struct pthread begins with its own address, and has the thread's id in it. */
+ * stopped. The struct pthread of glibc and musl begins with its own address, and has the thread's
+ * id in it. */
 struct thread_bases;
 
 /* `pid`: whose mappings are searched; `memory` is borrowed. -ENOMEM. */

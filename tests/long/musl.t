@@ -81,15 +81,17 @@ def check_program(name, runtime, command):
 
 
 def check_threads(name, lock, command):
-    """One thread has the lock; the others want it, and are told to wait for that one."""
+    """One thread has the lock; the others want it, and are told to wait for that one, without being
+    stopped."""
     program = subprocess.Popen(command)
     held = waited = False
     named = set()
     for _ in range(200):
-        dump = subprocess.run([lib.BRAID, "dump", "-p", str(program.pid)], capture_output=True,
-                              text=True, check=False).stdout
-        held |= "holds " + lock in dump
-        waited |= bool(re.search("waits for %s \\(held by [0-9]+" % lock, dump))
+        said = [subprocess.run([lib.BRAID, "dump", "-p", str(program.pid), *options], capture_output=True,
+                               text=True, check=False).stdout for options in ([], ["--nonblocking"])]
+        dump = said[0] + said[1]
+        held |= "holds " + lock in said[0]
+        waited |= bool(re.search("waits for %s \\(held by [0-9]+" % lock, said[1]))
         named |= set(re.findall("a thread with a long name [012]", dump))
         if held and waited and len(named) == 3:
             break
