@@ -168,12 +168,13 @@ $(TOOL_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
-# A directory is a package. All that it needs is in Go's own library: nothing is fetched.
+# A directory is a package. All that it needs is in Go's own library: nothing is fetched. What is C in
+# there is for gcc, as the fixtures below.
 .SECONDEXPANSION:
 $(FIXTURE_GO:%=$(OUTPUT)/%): $(OUTPUT)/%: $$(wildcard %/*)
 	$(call msg,FIXTURE,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)cd $* && GO111MODULE=off go build -o $(abspath $@) .
+	$(Q)cd $* && CC=gcc GO111MODULE=off go build -o $(abspath $@) .
 
 # Fixtures are built as users build programs: no frame pointers, no sanitizer. A first line
 # `/* build: FLAGS */` in the source adds flags.

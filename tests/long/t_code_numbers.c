@@ -28,7 +28,7 @@ static void check(const char *title, enum bpf_map_type type, uint32_t n)
 		key[0] = (uint64_t)i << 12;
 		bpf_map_update_elem(fd, key, &value, BPF_ANY);
 	}
-	is_int(code_numbers__read(fd, &known), 0, title);
+	is_int(code_numbers__read(fd, &known), 0, "%s", title);
 	for (uint32_t i = 1; i <= n; i++) {
 		struct value value;
 
