@@ -70,12 +70,15 @@ FIXTURE_BIN := $(FIXTURE_SRC:%.c=$(OUTPUT)/%) $(FIXTURE_CXX:%.cc=$(OUTPUT)/%) \
 	$(FIXTURE_GO:%=$(OUTPUT)/%)
 
 # The two programs of the replay corpus have the kernel half built for the host instead of the
-# kernel's, and see what is read of images.
+# kernel's, and see what is read of images. Extracts of these have neither all frame descriptions nor
+# the code that these leave out.
 REPLAY_MAIN := replay record note stops
 REPLAY_OBJ := $(patsubst %.c,$(OUTPUT)/%.o,$(filter-out $(REPLAY_MAIN:%=tests/replay/%.c) \
 	tests/replay/t_%.c,$(wildcard tests/replay/*.c)))
 REPLAY_BIN := $(OUTPUT)/tests/replay/replay $(OUTPUT)/tests/replay/record
-REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,--wrap=elf_file__read
+CODE_WRAP   := -Wl,--wrap=code_ranges__find
+REPLAY_WRAP := -Wl,--wrap=elf_file__read $(CODE_WRAP)
+REPLAY_LD  = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(REPLAY_WRAP)
 
 VERIFIED := $(OUTPUT)/.verified
 SHARED   := share/braid/braid_hook.rb
@@ -151,6 +154,7 @@ $(TEST_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/tests/tap.o $(OUTPUT)/libbraid
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
 
+$(OUTPUT)/tests/replay/t_%: LDFLAGS += $(CODE_WRAP)
 $(OUTPUT)/tests/replay/t_core: $(REPLAY_OBJ) $(OUTPUT)/tests/replay/stops.o
 $(OUTPUT)/tests/replay/t_routing: $(REPLAY_OBJ)
 
@@ -274,7 +278,7 @@ $(SAN_BIN): $(FUZZ)/%: $(FUZZ)/%.o $(FUZZ)/tests/tap.o $(FUZZ)/libbraid.a
 
 $(FUZZ)/tests/replay/replay: $(FUZZ)/tests/replay/replay.o $(REPLAY_OBJ:$(OUTPUT)/%=$(FUZZ)/%) $(FUZZ)/tests/tap.o $(FUZZ)/libbraid.a
 	$(call msg,LD,$@)
-	$(Q)$(SAN_LD) -Wl,--wrap=elf_file__read $^ $(LIBS) -o $@
+	$(Q)$(SAN_LD) $(REPLAY_WRAP) $^ $(LIBS) -o $@
 
 sanitized: $(SAN_BIN) $(FUZZ)/tests/replay/replay
 sanitized-quick: $(SAN_QUICK) $(FUZZ)/tests/replay/replay

@@ -4,11 +4,28 @@
 
 #include "core/unwind/code_steps.h"
 
-/* The code of a file that call frame information leaves out, and where its functions start. 0, also
- * where there is none that is to be read; -ENOMEM. */
-int code_ranges__read(const struct elf_file *file, struct code_steps *ret);
+/* The code of a file that call frame information leaves out, as far as it is to be read. */
 
-/* Is there any? */
-bool code_ranges__any(const struct elf_file *file);
+#define CODE_RANGES_MAX 4096 /* of code in between of what is described */
+
+struct code_range { /* link-time addresses */
+	uint64_t start, end;
+};
+
+struct code_ranges {
+	struct code_range *list; /* owned; ascending */
+	size_t n, cap;
+	bool named; /* it is that of a library or program without any, whose symbols and tables of
+		     * jumps say more of it; else what lies between the functions that are
+		     * described, of which its own bytes have to say all */
+};
+
+/* 0, also where there is none; -ENOMEM. */
+int code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
+void code_ranges__done(struct code_ranges *ranges); /* idempotent */
+
+/* Its instructions, and where functions start. 0 or -ENOMEM. */
+int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,
+		      struct code_steps *ret);
 
 #endif

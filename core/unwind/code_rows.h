@@ -6,8 +6,9 @@
 
 /* How functions without call frame information are left, by their machine code (docs/unwinding.md):
  * of files that have none at all, as musl is built, and of programs that such a library is linked
- * into, where symbols say which functions these are. Rows as of cfi__read, but only where no frame
- * description covers the code. -ENOENT: there is nothing to be said; -ENOMEM. */
+ * into, where symbols say which functions these are; and assembly between functions that are
+ * described, of which only what leads to a return is believed. Rows as of cfi__read, but only where
+ * no frame description covers the code. -ENOENT: there is nothing to be said; -ENOMEM. */
 int code_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
 #endif

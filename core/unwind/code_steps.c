@@ -43,6 +43,12 @@ static bool is_rbp(x86_reg reg)
 	return reg == X86_REG_RBP || reg == X86_REG_EBP || reg == X86_REG_BP || reg == X86_REG_BPL;
 }
 
+static bool is_rbx(x86_reg reg)
+{
+	return reg == X86_REG_RBX || reg == X86_REG_EBX || reg == X86_REG_BX || reg == X86_REG_BL ||
+	       reg == X86_REG_BH;
+}
+
 /* Instructions that have the stack pointer as their target. */
 static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code_step *step)
 {
@@ -64,11 +70,34 @@ static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code
 	}
 }
 
+/* mov %rbp,value(%rsp), and the other way round */
+static void take_move(const cs_insn *insn, struct code_step *step)
+{
+	const cs_x86_op *op = insn->detail->x86.operands, *memory = NULL, *reg = NULL;
+
+	if (insn->id != X86_INS_MOV || insn->detail->x86.op_count != 2)
+		return;
+	for (int i = 0; i < 2; i++) {
+		if (op[i].type == X86_OP_MEM && op[i].mem.base == X86_REG_RSP &&
+		    op[i].mem.index == X86_REG_INVALID && op[i].mem.segment == X86_REG_INVALID &&
+		    op[i].mem.disp == (int32_t)op[i].mem.disp)
+			memory = &op[i];
+		if (is_reg(&op[i], X86_REG_RBP) || is_reg(&op[i], X86_REG_RBX))
+			reg = &op[i];
+	}
+	if (!memory || !reg)
+		return;
+	step->op = memory == op ? CODE_STORE : CODE_FETCH;
+	step->reg = number_of(reg->reg);
+	step->value = memory->mem.disp;
+}
+
 static void take_operands(const cs_insn *insn, struct code_step *step)
 {
 	const cs_x86 *x86 = &insn->detail->x86;
 	const cs_x86_op *op = x86->operands;
 
+	take_move(insn, step);
 	for (int i = 0; i < x86->op_count && step->op == CODE_OTHER; i++) {
 		if (op[i].type != X86_OP_REG || !(op[i].access & CS_AC_WRITE))
 			continue;
@@ -76,6 +105,8 @@ static void take_operands(const cs_insn *insn, struct code_step *step)
 			take_pointer(insn, &op[1], step);
 		else if (is_stack_pointer(op[i].reg))
 			step->op = CODE_LOSE;
+		else if (is_rbx(op[i].reg))
+			step->op = CODE_LOSE_RBX;
 		else if (is_rbp(op[i].reg))
 			step->op = insn->id == X86_INS_MOV && is_reg(&op[1], X86_REG_RSP) &&
 						   op[i].reg == X86_REG_RBP
@@ -158,6 +189,9 @@ static void take(csh handle, const cs_insn *insn, struct code_step *step)
 	case X86_INS_LEAVE:
 		step->op = CODE_LEAVE;
 		return;
+	case X86_INS_CPUID:
+		step->op = CODE_LOSE_RBX;
+		return;
 	case X86_INS_ENTER:
 		step->op = CODE_LOSE;
 		return;
@@ -198,6 +232,50 @@ static bool is_sigreturn(const uint8_t *code, size_t size)
 	return false;
 }
 
+/* Bytes of ModRM, SIB and displacement in 64-bit mode (Intel's manual, volume 2, 2.1). EVEX has the
+ * same, as its short displacements are scaled and not longer. 0: the code ends before. */
+static size_t operand_bytes(const uint8_t *code, size_t size)
+{
+	uint8_t mode, rm;
+
+	if (size < 2)
+		return 0;
+	mode = code[0] >> 6;
+	rm = code[0] & 7;
+	if (mode == 3)
+		return 1;
+	return 1 + (rm == 4) +
+	       (mode == 1						  ? 1
+		: mode == 2 || rm == 5 || (rm == 4 && (code[1] & 7) == 5) ? 4
+									  : 0);
+}
+
+/* Length of a vector instruction (VEX, EVEX), of which there are more than Capstone knows: they
+ * have to do with neither the stack pointer nor the other registers that count here. 0: it is none.
+ */
+static size_t vector_bytes(const uint8_t *code, size_t size)
+{
+	size_t prefix = code[0] == 0x62	  ? 4
+			: code[0] == 0xc4 ? 3
+			: code[0] == 0xc5 ? 2
+					  : 0,
+	       operands;
+	uint8_t map, opcode;
+	bool immediate;
+
+	if (!prefix || size < prefix + 3)
+		return 0;
+	map = prefix == 2 ? 1 : code[1] & (prefix == 4 ? 7 : 31);
+	opcode = code[prefix];
+	operands = operand_bytes(code + prefix + 1, size - prefix - 1);
+	immediate =
+		map == 3 || (map == 1 && ((opcode >= 0x70 && opcode <= 0x73) || opcode == 0xc2 ||
+					  (opcode >= 0xc4 && opcode <= 0xc6)));
+	if (map < 1 || map > 6 || !operands || size < prefix + 1 + operands + immediate)
+		return 0;
+	return prefix + 1 + operands + immediate;
+}
+
 static size_t count_zeroes(const uint8_t *code, size_t size)
 {
 	size_t n = 0;
@@ -234,10 +312,12 @@ static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const u
 			step->op = CODE_SIGNAL;
 		}
 		if (!cs_disasm_iter(handle, &code, &size, &vaddr, insn)) {
-			step->op = CODE_STOP;
-			code++;
-			size--;
-			vaddr++;
+			size_t bytes = vector_bytes(code, size);
+
+			step->op = bytes ? CODE_OTHER : CODE_STOP;
+			code += max_of(bytes, (size_t)1);
+			size -= max_of(bytes, (size_t)1);
+			vaddr += max_of(bytes, (size_t)1);
 		} else if (step->op == CODE_OTHER) {
 			take(handle, insn, step);
 		}

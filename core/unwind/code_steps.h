@@ -21,6 +21,9 @@ enum code_op {
 	CODE_LEAVE,
 	CODE_LOSE,     /* rsp becomes something else */
 	CODE_LOSE_RBP, /* so does rbp */
+	CODE_LOSE_RBX, /* and rbx */
+	CODE_STORE,    /* one of these (reg) goes to rsp + value */
+	CODE_FETCH,    /* and is what was there */
 	CODE_ZERO_RBP, /* it becomes 0, which in no function's middle means anything */
 	CODE_CALL,
 	CODE_JUMP,   /* target */

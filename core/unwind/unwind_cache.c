@@ -9,27 +9,21 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <zlib.h>
 
 #include "core/base/util.h"
-#include "core/unwind/code_ranges.h"
+#include "core/unwind/unwind_source.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 4 /* of this header, of unwind_rule, and of what the builder makes of a file */
-
-#define SECTIONS    2
-#define BLOCK_BYTES (64 << 10)
-
-/* Larger files whose code is read are not worth their place: musl itself has 700 KB. */
-#define WHOLE_BYTES_MAX (4 << 20)
+#define VERSION 5 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
 /* Whoever may be profiled chooses what is in the cache: a build makes as many images as it likes.
  */
 #define CACHE_BYTES_MAX	 (512ULL << 20)
 #define TRIM_EVERY_BYTES (32ULL << 20)
 
-/* A file is this, the words, and all that the table was made of, in host byte order. The last is
+/* A file is this, the words, which code was read, and all that the table was made of, in host byte
+ * order. The last is
  * what the file is known by: whoever makes a program chooses its build-id, and could choose what a
  * weak hash says of it. */
 struct header {
@@ -40,17 +34,11 @@ struct header {
 	uint64_t vaddr_start;
 	uint32_t n_pages, rules_at, rows_at;
 	uint32_t n_rules, n_rows, n_unsupported, n_words;
-	uint32_t pad;
+	uint32_t n_ranges; /* of code that was read; CODE_NAMED: all of the file was */
 };
 _Static_assert(sizeof(struct header) == 64, "no holes: the checksum covers every byte");
 
-/* What a table is made of (core/unwind/cfi.c): where code is, and the sections as the builder sees
- * them; where it reads code (core/unwind/code_rows.c) the whole file. */
-struct source {
-	uint64_t *facts; /* owned */
-	struct iovec parts[1 + SECTIONS + 1];
-	uint64_t bytes;
-};
+#define CODE_NAMED UINT32_MAX
 
 static uint32_t checksum(struct header header, const uint32_t *words)
 {
@@ -59,46 +47,6 @@ static uint32_t checksum(struct header header, const uint32_t *words)
 	header.crc = 0;
 	crc = crc32_z(crc, (const Bytef *)&header, sizeof(header));
 	return crc32_z(crc, (const Bytef *)words, (size_t)header.n_words * sizeof(*words));
-}
-
-/* Borrows the sections from the file: these very bytes are what the builder reads. */
-static int source__read(const struct elf_file *file, struct source *ret)
-{
-	static const char *const names[SECTIONS] = { ".eh_frame", ".debug_frame" };
-	uint64_t *facts = calloc(2 * file->n_segments + 2 * SECTIONS + 1, sizeof(*facts));
-	size_t n = 1, size = 0;
-
-	if (!facts)
-		return -ENOMEM;
-	*ret = (struct source) { .facts = facts };
-	for (size_t i = 0; i < file->n_segments; i++) {
-		if (!file->segments[i].exec)
-			continue;
-		facts[n++] = file->segments[i].vaddr;
-		facts[n++] = file->segments[i].memsz;
-		facts[0]++;
-	}
-	for (size_t i = 0; i < SECTIONS; i++) {
-		GElf_Shdr shdr;
-		Elf_Data *data = elf_file__section(file, names[i], &shdr);
-
-		facts[n++] = data ? shdr.sh_addr : 0;
-		facts[n++] = data ? data->d_size : 0;
-		if (data)
-			ret->parts[1 + i] = (struct iovec) { data->d_buf, data->d_size };
-	}
-	if (code_ranges__any(file)) {
-		ret->parts[1 + SECTIONS].iov_base = elf_rawfile(file->elf, &size);
-		if (!ret->parts[1 + SECTIONS].iov_base || size > WHOLE_BYTES_MAX) {
-			free(facts);
-			return -EFBIG;
-		}
-		ret->parts[1 + SECTIONS].iov_len = size;
-	}
-	ret->parts[0] = (struct iovec) { facts, n * sizeof(*facts) };
-	for (size_t i = 0; i < ARRAY_SIZE(ret->parts); i++)
-		ret->bytes += ret->parts[i].iov_len;
-	return 0;
 }
 
 static char *cache_name(const struct elf_file *file)
@@ -150,42 +98,6 @@ static bool words_are_valid(const struct header *h, const uint32_t *words)
 
 /* --- files --- */
 
-static int read_all(int fd, void *buf, size_t len)
-{
-	char *at = buf;
-	ssize_t n;
-
-	while (len) {
-		n = read(fd, at, len);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			return -EBADMSG;
-		if (n > 0) {
-			at += n;
-			len -= n;
-		}
-	}
-	return 0;
-}
-
-static int write_all(int fd, const void *buf, size_t len)
-{
-	const char *at = buf;
-	ssize_t n;
-
-	while (len) {
-		n = write(fd, at, len);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			at += n;
-			len -= n;
-		}
-	}
-	return 0;
-}
-
 /* 0 or -EPERM: others could have put there what is there. */
 static int check_ours(int fd, mode_t kind, struct stat *ret)
 {
@@ -224,50 +136,25 @@ static int open_file(int dir_fd, const char *name, uint64_t *ret_bytes)
 	return rc ? rc : fd;
 }
 
-/* Does the file go on with all that the table of this image is made of? */
-static int compare(int fd, const struct source *source)
-{
-	char *block = malloc(BLOCK_BYTES);
-	int rc = block ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < ARRAY_SIZE(source->parts) && !rc; i++) {
-		const struct iovec *part = &source->parts[i];
-
-		for (size_t at = 0, n; at < part->iov_len && !rc; at += n) {
-			n = min_of(part->iov_len - at, (size_t)BLOCK_BYTES);
-			rc = read_all(fd, block, n);
-			if (!rc && memcmp(block, (const char *)part->iov_base + at, n) != 0)
-				rc = -EBADMSG;
-		}
-	}
-	free(block);
-	return rc;
-}
-
 /* The words are owned by the caller. */
-static int read_table(int fd, uint64_t bytes, const struct source *source, struct header *ret,
-		      uint32_t **ret_words)
+static int read_words(int fd, uint64_t bytes, struct header *ret, uint32_t **ret_words)
 {
 	struct header h;
 	uint32_t *words;
 	int rc;
 
-	rc = bytes < sizeof(h) ? -EBADMSG : read_all(fd, &h, sizeof(h));
+	rc = bytes < sizeof(h) ? -EBADMSG : file__read(fd, &h, sizeof(h));
 	if (rc)
 		return rc;
 	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) != 0 || h.version != VERSION ||
-	    h.source_bytes != source->bytes || bytes - sizeof(h) < source->bytes ||
-	    bytes - sizeof(h) - source->bytes != (uint64_t)h.n_words * sizeof(*words) ||
-	    !layout_is_valid(&h))
+	    (uint64_t)h.n_words * sizeof(*words) > bytes - sizeof(h) || !layout_is_valid(&h))
 		return -EBADMSG;
 	words = malloc((size_t)h.n_words * sizeof(*words));
 	if (!words)
 		return -ENOMEM;
-	rc = read_all(fd, words, (size_t)h.n_words * sizeof(*words));
+	rc = file__read(fd, words, (size_t)h.n_words * sizeof(*words));
 	if (!rc && (h.crc != checksum(h, words) || !words_are_valid(&h, words)))
 		rc = -EBADMSG;
-	if (!rc)
-		rc = compare(fd, source);
 	if (rc) {
 		free(words);
 		return rc;
@@ -277,19 +164,51 @@ static int read_table(int fd, uint64_t bytes, const struct source *source, struc
 	return 0;
 }
 
+static int read_ranges(int fd, const struct header *h, struct code_ranges *ret)
+{
+	*ret = (struct code_ranges) { .named = h->n_ranges == CODE_NAMED };
+	if (ret->named || !h->n_ranges)
+		return 0;
+	if (h->n_ranges > CODE_RANGES_MAX)
+		return -EBADMSG;
+	ret->n = h->n_ranges;
+	ret->list = calloc(ret->n, sizeof(*ret->list));
+	return ret->list ? file__read(fd, ret->list, ret->n * sizeof(*ret->list)) : -ENOMEM;
+}
+
+/* Does the cache's file end with all that the table of this one is made of? */
+static int check_source(int fd, uint64_t bytes, const struct header *h, const struct elf_file *file)
+{
+	struct code_ranges ranges;
+	struct unwind_source source = {};
+	int rc = read_ranges(fd, h, &ranges);
+
+	if (!rc)
+		rc = unwind_source__read(file, &ranges, &source);
+	if (!rc && (h->source_bytes != source.bytes ||
+		    bytes != sizeof(*h) + h->n_words * sizeof(uint32_t) +
+				     ranges.n * sizeof(*ranges.list) + source.bytes))
+		rc = -EBADMSG;
+	if (!rc)
+		rc = unwind_source__compare(&source, fd);
+	unwind_source__done(&source);
+	code_ranges__done(&ranges);
+	return rc;
+}
+
 static int load_from(int fd, uint64_t bytes, const struct elf_file *file, struct unwind_table *ret)
 {
-	struct source source;
 	struct header h;
 	uint32_t *words;
-	int rc = source__read(file, &source);
+	int rc = read_words(fd, bytes, &h, &words);
 
 	if (rc)
 		return rc;
-	rc = read_table(fd, bytes, &source, &h, &words);
-	free(source.facts);
-	if (rc)
+	rc = check_source(fd, bytes, &h, file);
+	if (rc) {
+		free(words);
 		return rc;
+	}
 	*ret = (struct unwind_table) {
 		.vaddr_start = h.vaddr_start,
 		.n_pages = h.n_pages,
@@ -322,18 +241,10 @@ int unwind_cache__load(const char *dir, const struct elf_file *file, struct unwi
 	return rc;
 }
 
-static int write_source(int fd, const struct source *source)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(source->parts) && !rc; i++)
-		rc = write_all(fd, source->parts[i].iov_base, source->parts[i].iov_len);
-	return rc;
-}
-
 /* Into a file of its own beside it, which then takes its place. */
 static int write_file(int dir_fd, const char *name, const struct header *header,
-		      const uint32_t *words, const struct source *source)
+		      const uint32_t *words, const struct code_ranges *ranges,
+		      const struct unwind_source *source)
 {
 	uint64_t random;
 	char *temp;
@@ -349,11 +260,13 @@ static int write_file(int dir_fd, const char *name, const struct header *header,
 		free(temp);
 		return rc;
 	}
-	rc = write_all(fd, header, sizeof(*header));
+	rc = file__write(fd, header, sizeof(*header));
 	if (!rc)
-		rc = write_all(fd, words, (size_t)header->n_words * sizeof(*words));
+		rc = file__write(fd, words, (size_t)header->n_words * sizeof(*words));
 	if (!rc)
-		rc = write_source(fd, source);
+		rc = file__write(fd, ranges->list, ranges->n * sizeof(*ranges->list));
+	if (!rc)
+		rc = unwind_source__write(source, fd);
 	if (close(fd) != 0 && !rc)
 		rc = -errno;
 	if (!rc && renameat(dir_fd, temp, dir_fd, name) != 0)
@@ -475,19 +388,26 @@ int unwind_cache__store(const char *dir, const struct elf_file *file,
 				 .n_words = table->n_words };
 	int dir_fd = open_dir(dir), rc = min_of(dir_fd, 0);
 	char *name = cache_name(file);
-	struct source source = {};
+	struct unwind_source source = {};
+	struct code_ranges ranges = {};
 
 	if (!rc)
-		rc = name ? source__read(file, &source) : -EINVAL;
+		rc = name ? code_ranges__find(file, &ranges) : -EINVAL;
+	if (ranges.named) /* all of the file */
+		ranges.n = 0;
+	if (!rc)
+		rc = unwind_source__read(file, &ranges, &source);
 	if (!rc) {
+		header.n_ranges = ranges.named ? CODE_NAMED : ranges.n;
 		header.source_bytes = source.bytes;
 		header.crc = checksum(header, table->words);
-		rc = write_file(dir_fd, name, &header, table->words, &source);
+		rc = write_file(dir_fd, name, &header, table->words, &ranges, &source);
 	}
 	if (!rc)
 		keep_bounded(dir, sizeof(header) + source.bytes +
 					  (uint64_t)table->n_words * sizeof(*table->words));
-	free(source.facts);
+	unwind_source__done(&source);
+	code_ranges__done(&ranges);
 	free(name);
 	close_fd(&dir_fd);
 	return rc;

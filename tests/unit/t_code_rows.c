@@ -60,6 +60,33 @@ static const char assembly[] =
 	"push %rbp\ntest %edi,%edi\njz 3f\nmov %rsp,%rbp\n3: mov %eax,%edx\nafter: pop %rbp\nret\n"
 	".globl at_call,at_fork,pushed,in_frame,unknown,left,lost,both,after\n";
 
+/* Beside what a compiler has described: what is believed is what leads to a return. */
+static const char gaps_c[] = "int described(int n) { return n + 1; }\n"
+			     "int described_too(int n) { return n - 1; }\n";
+static const char gaps_s[] =
+	".text\n.p2align 4\n"
+	".macro at name\n.globl \\name\n\\name:\n.L\\name:\n.endm\n"
+	"mov %eax,%edx\nat leaf\nadd %edi,%eax\nrepz ret\n.p2align 4\n"
+	/* saves what it changes, and jumps where only it knows (as GMP's) */
+	"add $-40,%rsp\nmov %rbx,32(%rsp)\nmov %rbp,24(%rsp)\nat saved\nxor %ebp,%ebp\n"
+	"lea .Ltable(%rip),%rax\nmovslq (%rax,%rdi,4),%rcx\nadd %rax,%rcx\nat switches\n"
+	"jmp *%rcx\n"
+	"at first_case\nimul %rbp,%rbx\njmp .Llast_case\n"
+	"nop\nat other_case\nadd %rbp,%rbx\n"
+	"at last_case\nmov 24(%rsp),%rbp\nat one_back\nadd $32,%rsp\npop %rbx\n"
+	"at popped\nret\n.p2align 4\n"
+	"mov %rdi,%rbx\nat gone\nret\n.p2align 4\n" /* and never gives it back */
+	/* knows where its stack was, which we do not */
+	"mov %rsp,%rax\nsub $64,%rsp\nand $-32,%rsp\nat aligned\nmov %rax,(%rsp)\n"
+	"mov (%rsp),%rsp\nret\n.p2align 4\n"
+	/* an instruction that is newer than the disassembler: vpcompressd %zmm1,%zmm2{%k1}{z} */
+	"push %rbx\n.byte 0x62,0xf2,0x7d,0xc9,0x8b,0xca\nat vector\npop %rbx\nret\n.p2align 4\n"
+	/* has a stack of its own, and never returns (as GHC's) */
+	"at elsewhere\nmov (%rbp),%rax\nadd $8,%rbp\njmp *(%rax)\n.p2align 4\n"
+	"at elsewhere_too\nmov 8(%rbp),%rax\njmp .Lelsewhere\n.p2align 4\n"
+	".section .rodata\n.p2align 2\n.Ltable: .long .Lfirst_case-.Ltable,.Lother_case-.Ltable\n"
+	".section .note.GNU-stack\n";
+
 static bool build(const char *name, struct unwind_table *ret, struct elf_file **ret_file)
 {
 	char path[256];
@@ -196,6 +223,34 @@ static void test_static(void)
 	elf_file__free(file);
 }
 
+static void test_gaps(void)
+{
+	const short away = UNWIND_WORDS_LOST;
+	struct unwind_rule none = {};
+	struct unwind_table table = {};
+	struct elf_file *file = NULL;
+
+	if (!ok(workdir__try("gcc -O2 -shared -nostdlib -o gaps.so gaps.c gaps.s gaps2.c") &&
+			build("gaps.so", &table, &file),
+		"assembly between compiled code"))
+		return;
+	check(file, &table, "leaf", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "saved", by(UNWIND_REG_RSP, 48, -3, -2));
+	check(file, &table, "switches", by(UNWIND_REG_RSP, 48, -3, -2));
+	check(file, &table, "first_case", by(UNWIND_REG_RSP, 48, -3, -2));
+	check(file, &table, "other_case", by(UNWIND_REG_RSP, 48, -3, -2));
+	check(file, &table, "one_back", by(UNWIND_REG_RSP, 48, 0, -2));
+	check(file, &table, "popped", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "gone", by(UNWIND_REG_RSP, 8, 0, away));
+	check(file, &table, "aligned", none);
+	check(file, &table, "vector", by(UNWIND_REG_RSP, 16, 0, -2));
+	check(file, &table, "elsewhere", none);
+	check(file, &table, "elsewhere_too", none);
+	check(file, &table, "described", by(UNWIND_REG_RSP, 8, 0, 0));
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
 /* Sections say how large they are; what the file has counts. */
 static void test_sizes(void)
 {
@@ -223,35 +278,41 @@ static void test_sizes(void)
 }
 
 /* The cache must tell files apart by their code, as that is what such a table is made of. */
-static void test_cache(void)
+static void test_cache(const char *title, const char *id, const char *sources, const char *change)
 {
 	struct unwind_table first = {}, second = {}, made = {};
 	struct elf_file *file = NULL;
 	char dir[256];
 
 	snprintf(dir, sizeof(dir), "%s/cache", workdir);
-	if (!ok(workdir__try("mkdir cache && gcc -shared -nostdlib "
-			     "-Wl,--build-id=0x0123456789abcdef -o id.so "
-			     "asm.s") &&
+	if (!ok(workdir__try("mkdir -p cache && gcc -O2 -shared -nostdlib -Wl,--build-id=0x%s -o "
+			     "id.so %s",
+			     id, sources) &&
 			build("id.so", &made, &file) &&
 			!unwind_table__get(file, dir, &first, NULL) &&
-			workdir__try("test -s cache/0123456789abcdef.utab"),
-		"a table is kept"))
+			workdir__try("test -s cache/%s.utab", id),
+		"%s: a table is kept", title))
 		return;
+	unwind_table__done(&first);
+	ok(!unwind_table__get(file, dir, &first, NULL) && first.n_words == made.n_words &&
+		   !memcmp(first.words, made.words, made.n_words * sizeof(*made.words)) &&
+		   workdir__try("cp cache/%s.utab kept", id),
+	   "%s: and found", title);
 	unwind_table__done(&made);
 	elf_file__free(file);
 	file = NULL;
-	/* `variable` does not push rbx any more. */
-	if (ok(workdir__try("sed 's/push %%rbx/nop/' asm.s >other.s && gcc -shared -nostdlib "
-			    "-Wl,--build-id=0x0123456789abcdef -o id.so other.s") &&
+	if (ok(workdir__try(
+		       "sed -i '%s' $(echo %s | tr ' ' '\\n' | grep '[.]s$') && gcc -O2 -shared "
+		       "-nostdlib -Wl,--build-id=0x%s -o id.so %s",
+		       change, sources, id, sources) &&
 		       build("id.so", &made, &file) && !unwind_table__get(file, dir, &second, NULL),
-	       "another file with its build id"))
+	       "%s: another file with its build id", title))
 		ok(second.n_words == made.n_words &&
 			   !memcmp(second.words, made.words, made.n_words * sizeof(*made.words)) &&
 			   (second.n_words != first.n_words ||
 			    memcmp(second.words, first.words,
 				   first.n_words * sizeof(*first.words))),
-		   "has its own");
+		   "%s: has its own", title);
 	unwind_table__done(&made);
 	unwind_table__done(&first);
 	unwind_table__done(&second);
@@ -263,6 +324,9 @@ int main(void)
 	workdir__make();
 	workdir__write("source.c", source);
 	workdir__write("asm.s", assembly);
+	workdir__write("gaps.c", gaps_c);
+	workdir__write("gaps2.c", "int described_last(int n) { return n * 3; }\n");
+	workdir__write("gaps.s", gaps_s);
 	compare("-O2");
 	compare("-Os");
 	compare("-O1 -fno-jump-tables");
@@ -270,6 +334,9 @@ int main(void)
 	test_assembly();
 	test_sizes();
 	test_static();
-	test_cache();
+	test_gaps();
+	test_cache("assembly alone", "0123456789abcdef", "asm.s", "s/push %rbx/nop/");
+	test_cache("between compiled code", "00aa00bb", "gaps.c gaps.s gaps2.c",
+		   "s/add $-40,%rsp/add $-48,%rsp/;s/add $32,%rsp/add $40,%rsp/");
 	return tap__done();
 }

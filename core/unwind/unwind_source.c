@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/unwind/unwind_source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+
+#define BLOCK_BYTES (64 << 10)
+
+/* Larger files whose names and tables count are not worth their place: musl itself has 700 KB. */
+#define WHOLE_BYTES_MAX (4 << 20)
+
+/* Of a hostile cache; what is found in a file is less (core/unwind/code_ranges.c). */
+#define CODE_BYTES_MAX (4 << 20)
+
+int file__read(int fd, void *buf, size_t len)
+{
+	char *at = buf;
+	ssize_t n;
+
+	while (len) {
+		n = read(fd, at, len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			return -EBADMSG;
+		if (n > 0) {
+			at += n;
+			len -= n;
+		}
+	}
+	return 0;
+}
+
+int file__write(int fd, const void *buf, size_t len)
+{
+	const char *at = buf;
+	ssize_t n;
+
+	while (len) {
+		n = write(fd, at, len);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0) {
+			at += n;
+			len -= n;
+		}
+	}
+	return 0;
+}
+
+struct facts {
+	uint64_t *list; /* owned */
+	size_t n, cap;
+	bool full; /* out of memory */
+};
+
+static void add(struct facts *facts, uint64_t fact)
+{
+	if (array__reserve(&facts->list, &facts->cap, facts->n + 1, sizeof(*facts->list)))
+		facts->full = true;
+	else
+		facts->list[facts->n++] = fact;
+}
+
+/* Where code is. */
+static void add_places(struct facts *facts, const struct elf_file *file)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr shdr;
+
+	add(facts, file->n_segments);
+	for (size_t i = 0; i < file->n_segments; i++) {
+		add(facts, file->segments[i].exec);
+		add(facts, file->segments[i].vaddr);
+		add(facts, file->segments[i].memsz);
+		add(facts, file->segments[i].filesz);
+	}
+	while ((section = elf_nextscn(file->elf, section))) {
+		if (!gelf_getshdr(section, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR))
+			continue;
+		add(facts, shdr.sh_type);
+		add(facts, shdr.sh_addr);
+		add(facts, shdr.sh_size);
+	}
+}
+
+static int read_sections(const struct elf_file *file, struct facts *facts, struct iovec *ret)
+{
+	static const char *const names[] = { ".eh_frame", ".debug_frame" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		GElf_Shdr shdr;
+		Elf_Data *data = elf_file__section(file, names[i], &shdr);
+
+		add(facts, data ? shdr.sh_addr : 0);
+		add(facts, data ? data->d_size : 0);
+		if (data)
+			ret[i] = (struct iovec) { data->d_buf, data->d_size };
+	}
+	return facts->full ? -ENOMEM : 0;
+}
+
+static int read_whole(const struct elf_file *file, struct iovec *ret)
+{
+	size_t size = 0;
+	char *bytes = elf_rawfile(file->elf, &size);
+
+	if (!bytes || size > WHOLE_BYTES_MAX)
+		return -EFBIG;
+	*ret = (struct iovec) { bytes, size };
+	return 0;
+}
+
+static int read_code(const struct elf_file *file, const struct code_ranges *ranges,
+		     struct unwind_source *ret)
+{
+	size_t size = 0, at = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < ranges->n; i++) {
+		const struct code_range *range = &ranges->list[i];
+
+		if (range->end <= range->start ||
+		    !fits_in(size, range->end - range->start, CODE_BYTES_MAX))
+			return -EBADMSG;
+		size += range->end - range->start;
+	}
+	ret->code = malloc(size + 1);
+	if (!ret->code)
+		return -ENOMEM;
+	for (size_t i = 0; i < ranges->n && !rc; i++) {
+		const struct code_range *range = &ranges->list[i];
+		size_t n = range->end - range->start;
+
+		rc = elf_file__read(file, range->start, ret->code + at, n) ? -EBADMSG : 0;
+		at += n;
+	}
+	ret->parts[3] = (struct iovec) { ret->code, size };
+	return rc;
+}
+
+int unwind_source__read(const struct elf_file *file, const struct code_ranges *ranges,
+			struct unwind_source *ret)
+{
+	struct unwind_source source = {};
+	struct facts facts = {};
+	int rc;
+
+	add_places(&facts, file);
+	rc = read_sections(file, &facts, source.parts + 1);
+	source.facts = facts.list;
+	source.parts[0] = (struct iovec) { facts.list, facts.n * sizeof(*facts.list) };
+	if (!rc)
+		rc = ranges->named ? read_whole(file, &source.parts[3])
+				   : read_code(file, ranges, &source);
+	for (size_t i = 0; i < ARRAY_SIZE(source.parts); i++)
+		source.bytes += source.parts[i].iov_len;
+	if (rc)
+		unwind_source__done(&source);
+	*ret = source;
+	return rc;
+}
+
+void unwind_source__done(struct unwind_source *source)
+{
+	free(source->facts);
+	free(source->code);
+	*source = (struct unwind_source) {};
+}
+
+int unwind_source__compare(const struct unwind_source *source, int fd)
+{
+	char *block = malloc(BLOCK_BYTES);
+	int rc = block ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < ARRAY_SIZE(source->parts) && !rc; i++) {
+		const struct iovec *part = &source->parts[i];
+
+		for (size_t at = 0, n; at < part->iov_len && !rc; at += n) {
+			n = min_of(part->iov_len - at, (size_t)BLOCK_BYTES);
+			rc = file__read(fd, block, n);
+			if (!rc && memcmp(block, (const char *)part->iov_base + at, n) != 0)
+				rc = -EBADMSG;
+		}
+	}
+	free(block);
+	return rc;
+}
+
+int unwind_source__write(const struct unwind_source *source, int fd)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(source->parts) && !rc; i++)
+		rc = file__write(fd, source->parts[i].iov_base, source->parts[i].iov_len);
+	return rc;
+}
