@@ -74,7 +74,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 		!opts->outstanding && has_only_alloc(opts) && uprobe_multi__works();
 	half->n_cpus = libbpf_num_possible_cpus();
 	libbpf_warning__keep();
-	half->skel = braid_bpf__open();
+	half->skel = kernel_part__open_whole();
 	if (!half->skel) {
 		rc = explain(-errno, err);
 		goto out;

@@ -7,6 +7,17 @@
 #include "core/base/privilege.h"
 #include "core/kernel/libbpf_warning.h"
 
+/* libbpf looks for a type that the kernel has not, as it is of another version, in the modules,
+ * which takes CAP_SYS_ADMIN; but not if it is told where the kernel's types are. */
+#define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
+
+struct braid_bpf *kernel_part__open_whole(void)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = KERNEL_TYPES);
+
+	return braid_bpf__open_opts(&opts);
+}
+
 static bool has(const char *const *names, const char *name)
 {
 	while (*names && strcmp(*names, name))
@@ -22,7 +33,7 @@ int kernel_part__open(const char *const *programs, const char *const *maps, stru
 	struct bpf_map *map;
 
 	libbpf_warning__keep();
-	skel = braid_bpf__open();
+	skel = kernel_part__open_whole();
 	if (!skel)
 		return err__set(err, -errno, "cannot open the BPF programs: %s", strerror(errno));
 	bpf_object__for_each_program (program, skel->obj)
@@ -88,7 +99,8 @@ static int share_maps(struct bpf_object *object, const struct bpf_object *with,
 int kernel_part__beside(const struct bpf_object *with, const char *const *programs,
 			const struct kernel_part_map *but, struct bpf_object **ret)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = bpf_object__name(with));
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = bpf_object__name(with),
+		    .btf_custom_path = KERNEL_TYPES);
 	struct bpf_program *program;
 	struct bpf_object *object;
 	const void *elf;

@@ -9,6 +9,11 @@
 /* Some programs of the kernel half, as one BPF object of its own: the verifier reads no more than
  * what is needed, when it is needed. Lists of names are NULL-terminated. */
 
+/* --- with all of them --- */
+
+/* NULL with errno. Destroy with braid_bpf__destroy. */
+struct braid_bpf *kernel_part__open_whole(void);
+
 /* --- with no map but those named: for measuring and counting, where a session would be too much */
 
 /* Opens the BPF object with all other programs and maps left out; the caller sizes its maps and
