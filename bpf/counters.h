@@ -59,6 +59,7 @@
 	X(UNFINISHED, "samples left out: the end of what they are of was not seen")         \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")         \
 	X(WALK_EARLY, "runtime stacks missing: taken before the interpreter was known")     \
+	X(PROCESS_FORBIDDEN, "processes without names of code: mappings are forbidden")     \
 	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")          \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                       \
 	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")        \

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/escape.h"
 #include "core/base/privilege.h"
@@ -155,6 +156,26 @@ static void print_frames(const struct session_opts *opts, const struct capture_s
 	fputc('\n', stderr);
 }
 
+/* How many they are is said with the losses. */
+static void print_forbidden(const struct tracker_forbidden *forbidden)
+{
+	const uint32_t privilege = 1U << PRIVILEGE_PROCESSES;
+	const char *more = forbidden->processes > 1 ? " and others" : "";
+	char names[100];
+
+	if (!forbidden->processes)
+		return;
+	privilege__names(privilege, names, sizeof(names));
+	if (privilege__missing(privilege))
+		escape__line(stderr,
+			     "code of PID %u (%s)%s has no names, and stacks end there: user %u "
+			     "lacks %s",
+			     forbidden->pid, forbidden->name, more, geteuid(), names);
+	else
+		escape__line(stderr, "code of PID %u (%s)%s has no names, and stacks end there: %s",
+			     forbidden->pid, forbidden->name, more, strerror(-forbidden->code));
+}
+
 /* What is missing in it for want of a privilege. */
 static void print_unseen(const struct session_summary *summary)
 {
@@ -166,6 +187,7 @@ static void print_unseen(const struct session_summary *summary)
 		privilege__why_hidden(why, sizeof(why));
 		fprintf(stderr, "kernel frames are addresses without names: %s\n", why);
 	}
+	print_forbidden(summary->forbidden);
 	if (!unread)
 		return;
 	unread_files__why(summary->unread, why, sizeof(why));

@@ -295,6 +295,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	session__add_finished(session, &session->in_file, summary.counters);
 	summary.files = session->dir ? recording_dir__stats(session->dir) : NULL;
 	summary.unread = images__unread(session->images);
+	summary.forbidden = tracker__forbidden(session->tracker);
 	capture__compiled_stats(session->capture, &summary.compiled);
 	summary.table_bytes = table_arena__bytes(session->table_arena);
 	summary.table_max_bytes = table_arena__max_bytes(session->table_arena);

@@ -90,6 +90,7 @@ struct session_summary {
 	struct compiled_stats compiled;
 	uint64_t counters[COUNTERS_N];
 	const struct unread_files *unread;
+	const struct tracker_forbidden *forbidden;
 	const struct recording_dir_stats *files; /* of the directory; NULL: there is none */
 	size_t table_bytes, table_max_bytes;	 /* kernel memory of unwind tables; room for them */
 	const struct images_stats *images;

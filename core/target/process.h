@@ -48,6 +48,7 @@ struct process {
 	bool gone;
 	bool hidden;			       /* it is not for the user to see */
 	bool unread;			       /* counted by tracker__unread */
+	bool forbidden;			       /* counted by tracker__forbidden */
 	uint64_t gone_ns;		       /* since when */
 	struct process *next_gone, *prev_gone; /* in the order in which they ended */
 	struct cgroup *cgroup; /* when it was met, or executed this; NULL: not known */

@@ -175,6 +175,11 @@ uint64_t tracker__unread(const struct tracker *tracker)
 	return tracker->unread;
 }
 
+const struct tracker_forbidden *tracker__forbidden(const struct tracker *tracker)
+{
+	return &tracker->forbidden;
+}
+
 size_t tracker__count(const struct tracker *tracker)
 {
 	return HASH_COUNT(tracker->processes);

@@ -145,6 +145,16 @@ void tracker__stop_probes(struct tracker *tracker);
 /* Processes of which not all could be read or passed on, for want of descriptors or memory. */
 uint64_t tracker__unread(const struct tracker *tracker);
 
+/* Processes whose mappings may not be read. */
+struct tracker_forbidden {
+	uint64_t processes;
+	uint32_t pid; /* of the first */
+	char name[32];
+	int code;
+};
+
+const struct tracker_forbidden *tracker__forbidden(const struct tracker *tracker);
+
 unsigned tracker__count_wanted(const struct tracker *tracker); /* that still live */
 
 #endif

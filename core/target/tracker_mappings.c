@@ -2,6 +2,7 @@
 #include "core/target/tracker_state.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,6 +136,21 @@ static void publish(struct tracker *tracker, struct process *process)
 		tracker__count_unread(tracker, process);
 }
 
+/* `hidden`: its user is not to know of it. */
+static void count_forbidden(struct tracker *tracker, struct process *process, int code)
+{
+	struct tracker_forbidden *forbidden = &tracker->forbidden;
+
+	if (process->forbidden || process->hidden)
+		return;
+	process->forbidden = true;
+	if (forbidden->processes++)
+		return;
+	forbidden->pid = process->pid;
+	forbidden->code = code;
+	snprintf(forbidden->name, sizeof(forbidden->name), "%s", process->info.name);
+}
+
 int tracker__refresh(struct tracker *tracker, struct process *process)
 {
 	struct procfs_mappings mappings = {};
@@ -145,6 +161,8 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 	ret = procfs__mappings(process->pid, &mappings);
 	if ((ret == -EMFILE || ret == -ENFILE) && !process->space)
 		tracker__count_unread(tracker, process);
+	if ((ret == -EACCES || ret == -EPERM) && !process->space)
+		count_forbidden(tracker, process, ret);
 	if (ret)
 		return ret == -ENOMEM ? ret : 0; /* gone: what was read before stays */
 	if (!mappings.n)

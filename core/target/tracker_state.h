@@ -23,8 +23,9 @@ struct tracker {
 	bool lost;	    /* since tracker__on_lost */
 	uint64_t parked_ns; /* when unused images were looked for */
 	struct process *processes;
-	struct process *gone;	/* of these, by next_gone: the first to end is the first */
-	uint64_t unread;	/* as tracker__unread reports */
+	struct process *gone; /* of these, by next_gone: the first to end is the first */
+	uint64_t unread;      /* as tracker__unread reports */
+	struct tracker_forbidden forbidden;
 	struct process *wanted; /* of these, by next_wanted */
 	bool any_pending;	/* a runtime may have asked to be tried again */
 	uint32_t traps;		/* as tracker__traps reports */
