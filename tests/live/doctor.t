@@ -3,7 +3,6 @@
 """The systemd unit's capabilities, less one at a time: what doctor says of it, row by row, is what
 `record` then does with targets of each kind. (docs/privileges.md)"""
 
-import atexit
 import os
 import re
 import shutil
@@ -126,10 +125,14 @@ def check_recorded(name, less, caps, targets):
                f"{name}: record: have stacks their functions", said)
     files = re.findall(r"^(\d+) files? with code cannot be opened, so stacks end there: (.*)$", said, re.M)
     # Where mappings cannot be read, no file is known of.
-    known = less and (less != "sys_ptrace" or PTRACE == IN_CONTAINERS)
+    hidden = less == "sys_ptrace" and PTRACE == OF_OTHERS
+    known = less and not hidden
     gate.equal(files, [("1", f"{program} of PID {process.pid}: user {NOBODY} lacks {ROWS[less][1]}")
                        for kind, (process, program) in targets.items() if known and NEEDS[kind] == less],
                f"{name}: record: which file it cannot open, and why")
+    gate.equal((re.findall("^code of .*", said, re.M), recording.counters().get(capabilities.FORBIDDEN)),
+               ([capabilities.without_names(targets["other"][0].pid, "python3.11", " and others")], 2)
+               if hidden else ([], None), f"{name}: record: whose mappings it may not read, and why")
     if not SYMBOLS:
         return
     kernel = {frame for frames, _ in recording.merged("--event", "off-cpu", "--idle", "show")
@@ -211,28 +214,17 @@ def check_probes(targets):
             (not result.status or why in result.err), "as the unit: record -e alloc:malloc", result)
 
 
-def check_paranoid():
-    """Debian's kernels take CAP_SYS_ADMIN for perf events, unless this is 2 or less."""
-    file = "/proc/sys/kernel/perf_event_paranoid"
-    with open(file, encoding="ascii") as setting:
-        before = setting.read().strip()
-    if int(before) <= 2:
-        return
-    row = doctor(ALL)[1]["perf events"]
-    if row[0] != "ok":
-        check_row("paranoid", "perf events", row, "MISSING",
-                  f"not permitted to sample all CPUs: kernel.perf_event_paranoid is {before}, by which this "
-                  "kernel asks for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, or run as root "
-                  "(sudo)", r"sysctl kernel\.perf_event_paranoid=2")
-        result = braid(ALL, "record", "-o", "never.db", "-d", "0.1", "-a")
-        gate.equal(result, (1, "", f"braid: {row[1]}\n"), "paranoid: record -a")
-    atexit.register(write, file, before)
-    write(file, "2")
-
-
-def write(file, text):
-    with open(file, "w", encoding="ascii") as setting:
-        setting.write(text)
+def check_paranoid(setting):
+    """What kernels say that take CAP_SYS_ADMIN for perf events while this setting is so high."""
+    why = (f"not permitted to sample all CPUs: kernel.perf_event_paranoid is {setting}, by which this "
+           "kernel asks for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, or run as root (sudo)")
+    status, rows, verdict = doctor(ALL)
+    check_row("paranoid", "perf events", rows["perf events"], "MISSING", why,
+              r"sysctl kernel\.perf_event_paranoid=2")
+    gate.equal(rows["BPF programs"][:2], ("MISSING", why), "paranoid: doctor: BPF programs")
+    gate.equal((status, verdict), (1, "recording is not possible here"), "paranoid: doctor: verdict")
+    result = braid(ALL, "record", "-o", "never.db", "-d", "0.1", "-a")
+    gate.equal(result, (1, "", f"braid: {why}\n"), "paranoid: record -a")
 
 
 gate.need_root()
@@ -244,12 +236,12 @@ gate.equal(set(ALL), {*ROWS, *REFUSED}, "the unit: each capability has its row")
 # With kptr_restrict 2 nobody sees them, and with 0 perhaps everybody.
 SYMBOLS = (hidden_without(("bpf", "perfmon"), "/proc/kallsyms", "^0{16} [tT] ") and
            not hidden_without(ALL, "/proc/kallsyms", "^0{16} [tT] "))
-check_paranoid()
+capabilities.let_sample(check_paranoid)
 LIMITS = {row for row, (state, *_) in doctor(ALL)[1].items() if state == "limited"}
 gate.ok(LIMITS <= {"probes", "BPF statistics"}, "as the unit: nothing but probes is limited", LIMITS)
 TARGETS = start_targets()
-PTRACE = OF_OTHERS if gate.run(*as_user(("bpf", "perfmon")), "head", "-c1",
-                               f"/proc/{TARGETS['other'][0].pid}/maps").status else IN_CONTAINERS
+PTRACE = (IN_CONTAINERS if capabilities.may_read_mappings(("bpf", "perfmon"), TARGETS["other"][0].pid)
+          else OF_OTHERS)
 if PTRACE == OF_OTHERS:
     NEEDS["other"] = "sys_ptrace"
 for one in (None, *ALL):

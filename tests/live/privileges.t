@@ -15,6 +15,8 @@ PYTHON = "/usr/bin/python3.11"
 RECORD = ("bpf", "perfmon")
 NO_BPF = "braid: not permitted to load BPF programs: "
 SPIN = "import os\nprint('ready', flush=True)\nwhile True: os.stat('/')\n"
+WITHOUT_PERF_EVENTS = ("off-cpu", "wakeup", "lock", "syscall", "tracepoint:sched:sched_switch", "block-io")
+COUNTERS = {"files with code that braid could not open", capabilities.FORBIDDEN}
 # Its program lies in a file system that only it has mounted.
 HIDE = 'mount -t tmpfs none "$1" && cp "$2" "$1/program" && exec "$1/program" -c "$3"'
 
@@ -77,6 +79,33 @@ def check_namespace():
                         "outside\n"), "root of a user namespace")
 
 
+def check_events(when, events):
+    """None of these takes more."""
+    target = spin()
+    for event in events:
+        result = braid(RECORD, "record", "-d", "0.1", "-o", "event.db", "-p", target.pid, "-e", event)
+        gate.equal(result.status, 0, f"{when}: record -e {event}", result.err)
+    end(target)
+
+
+def check_paranoid(setting):
+    """Where the kernel takes CAP_SYS_ADMIN for perf events: that is said, and it suffices."""
+    target = spin()
+    words = ("record", "-d", "0.1", "-o", os.path.join(ROOM, "paranoid.db"), "-p", target.pid)
+    for event, what in ("cpu", "to sample all CPUs"), ("wall", "to sample all CPUs"), (
+            "page-fault", "to count on all CPUs"), ("kprobe:vfs_getattr", (
+                "to attach to functions of the kernel; tracepoints and syscall:NAME may do")):
+        result = braid(RECORD, *words, "-e", event)
+        gate.equal((result.status, result.err.splitlines()[-1]), (1, (
+            f"braid: not permitted {what}: kernel.perf_event_paranoid is {setting}, by which this kernel asks "
+            "for CAP_SYS_ADMIN: sysctl kernel.perf_event_paranoid=2, or run as root (sudo)")),
+                   f"paranoid: record -e {event}")
+    result = braid(("sys_admin",), *words)
+    gate.equal(result.status, 0, "paranoid: record with CAP_SYS_ADMIN", result.err)
+    end(target)
+    check_events("paranoid", WITHOUT_PERF_EVENTS)
+
+
 def kernel_symbols_are_hidden():
     text = gate.run(*as_user(RECORD), "sed", "-n", "/ [tT] /{p;q}", "/proc/kallsyms").out
     with open("/proc/sys/kernel/kptr_restrict", encoding="ascii") as file:
@@ -113,13 +142,18 @@ def check_file(name, target, path, sets):
     """`sets`: [(capabilities, the one that is missing or None)]."""
     for caps, missing in sets:
         text, recording = record(caps, target)
-        line = (f"1 file with code cannot be opened, so stacks end there: {path} of PID {target.pid}: "
-                f"user {NOBODY} lacks {missing}")
+        if capabilities.may_read_mappings(caps, target.pid):
+            line = (f"1 file with code cannot be opened, so stacks end there: {path} of PID {target.pid}: "
+                    f"user {NOBODY} lacks {missing}")
+            counters = {"files with code that braid could not open": 1}
+        else:
+            line = capabilities.without_names(target.pid, os.path.basename(path))
+            counters = {capabilities.FORBIDDEN: 1}
         what = f"{name}, with {','.join(caps)}"
-        gate.equal([one for one in text.splitlines() if "cannot be opened" in one],
+        gate.equal([one for one in text.splitlines() if "stacks end there" in one],
                    [line] if missing else [], f"{what}: what is missing")
-        gate.equal(recording.counters().get("files with code that braid could not open"),
-                   1 if missing else None, f"{what}: in the recording")
+        gate.equal({key: count for key, count in recording.counters().items() if key in COUNTERS},
+                   counters if missing else {}, f"{what}: in the recording")
         python = [frame for frames, _ in recording.merged() for frame in frames
                   if frame.endswith("_[py]")]
         gate.equal("<module> (<string>:3)_[py]" in python, not missing, f"{what}: frames",
@@ -213,6 +247,8 @@ ROOM = capabilities.room("room")
 PROGRAM = os.path.join(ROOM, "braid")
 check_refused()
 check_namespace()
+capabilities.let_sample(check_paranoid)
+check_events("with bpf,perfmon", ("cpu", "wall", "page-fault", *WITHOUT_PERF_EVENTS))
 check_kernel_symbols()
 check_targets()
 check_commands()

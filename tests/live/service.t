@@ -186,6 +186,7 @@ def check_root():
 
 gate.need_root()
 gate.need_program("/usr/bin/systemd-analyze")
+capabilities.let_sample()
 check_run(check_unit())
 check_file()
 check_lost_place()
