@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 
+import capabilities
 import gate
 
 NOBODY = 65534
@@ -153,6 +154,7 @@ BUSY = os.path.join(ROOM, "busy")
 shutil.copy(gate.BRAID, PROGRAM)
 shutil.copy(os.path.join(gate.OUTPUT, "fixtures/native/recurse"), BUSY)
 os.environ["XDG_CACHE_HOME"] = os.path.join(ROOM, "cache")
+capabilities.let_sample()
 check_streams()
 check_proc()
 check_clocks()

@@ -13,8 +13,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
 import gate
 
-TESTS = ["doctor.t", "privileges.t", "marker_python.t", "marker_ruby.t", "events_more.t", "waits.t", "waits_outside.t",
-         "waits_python.t", "waits_ruby.t"]
+TESTS = ["doctor.t", "privileges.t", "service.t", "surroundings.t", "marker_python.t", "marker_ruby.t", "events_more.t", "waits.t",
+         "waits_outside.t", "waits_python.t", "waits_ruby.t"]
 LIMIT_S = 2400  # of a test: machines are emulated
 # Has the kernel patch itself, in its scheduler (a static key), while both CPUs are there.
 PATCH = """if True:
