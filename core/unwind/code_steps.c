@@ -59,6 +59,8 @@ static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code
 		   from->type == X86_OP_IMM && from->imm == (int32_t)from->imm) {
 		step->op = CODE_MOVE;
 		step->value = insn->id == X86_INS_ADD ? from->imm : -(int32_t)from->imm;
+	} else if (insn->id == X86_INS_AND && from->type == X86_OP_IMM) {
+		step->op = CODE_ALIGN;
 	} else if (insn->id == X86_INS_LEA && from->type == X86_OP_MEM &&
 		   from->mem.index == X86_REG_INVALID &&
 		   from->mem.disp == (int32_t)from->mem.disp) {
@@ -70,26 +72,42 @@ static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code
 	}
 }
 
-/* mov %rbp,value(%rsp), and the other way round */
+static bool is_on_stack(const cs_x86_op *op)
+{
+	return op->type == X86_OP_MEM && op->mem.base == X86_REG_RSP &&
+	       op->mem.index == X86_REG_INVALID && op->mem.segment == X86_REG_INVALID &&
+	       op->mem.disp == (int32_t)op->mem.disp;
+}
+
+static uint8_t whole_register(const cs_x86_op *op)
+{
+	return op->type == X86_OP_REG ? number_of(op->reg) : UNWIND_REGS;
+}
+
+/* mov between registers and words of the stack. */
 static void take_move(const cs_insn *insn, struct code_step *step)
 {
-	const cs_x86_op *op = insn->detail->x86.operands, *memory = NULL, *reg = NULL;
+	const cs_x86_op *op = insn->detail->x86.operands;
+	uint8_t to, from;
 
 	if (insn->id != X86_INS_MOV || insn->detail->x86.op_count != 2)
 		return;
-	for (int i = 0; i < 2; i++) {
-		if (op[i].type == X86_OP_MEM && op[i].mem.base == X86_REG_RSP &&
-		    op[i].mem.index == X86_REG_INVALID && op[i].mem.segment == X86_REG_INVALID &&
-		    op[i].mem.disp == (int32_t)op[i].mem.disp)
-			memory = &op[i];
-		if (is_reg(&op[i], X86_REG_RBP) || is_reg(&op[i], X86_REG_RBX))
-			reg = &op[i];
+	to = whole_register(&op[0]);
+	from = whole_register(&op[1]);
+	if (is_on_stack(&op[0]) && from < UNWIND_REGS) {
+		step->op = CODE_STORE;
+		step->reg = from;
+		step->value = op[0].mem.disp;
+	} else if (is_on_stack(&op[1]) &&
+		   (to == UNWIND_REG_RBP || to == UNWIND_REG_RBX || to == UNWIND_REG_RSP)) {
+		step->op = CODE_FETCH;
+		step->reg = to;
+		step->value = op[1].mem.disp;
+	} else if (from == UNWIND_REG_RSP && to < UNWIND_REGS && to != UNWIND_REG_RBP &&
+		   to != UNWIND_REG_RSP) {
+		step->op = CODE_COPY;
+		step->reg = to;
 	}
-	if (!memory || !reg)
-		return;
-	step->op = memory == op ? CODE_STORE : CODE_FETCH;
-	step->reg = number_of(reg->reg);
-	step->value = memory->mem.disp;
 }
 
 static void take_operands(const cs_insn *insn, struct code_step *step)
@@ -162,8 +180,10 @@ static void take_stack(const cs_insn *insn, enum code_op op, struct code_step *s
 	step->reg = x86->op_count && x86->operands[0].type == X86_OP_REG
 			    ? number_of(x86->operands[0].reg)
 			    : UNWIND_REGS;
-	if (op == CODE_POP && step->reg == UNWIND_REG_RSP)
-		step->op = CODE_LOSE;
+	if (op == CODE_POP && step->reg == UNWIND_REG_RSP) {
+		step->op = CODE_FETCH;
+		step->value = 0;
+	}
 }
 
 static void take(csh handle, const cs_insn *insn, struct code_step *step)

@@ -22,8 +22,10 @@ enum code_op {
 	CODE_LOSE,     /* rsp becomes something else */
 	CODE_LOSE_RBP, /* so does rbp */
 	CODE_LOSE_RBX, /* and rbx */
-	CODE_STORE,    /* one of these (reg) goes to rsp + value */
-	CODE_FETCH,    /* and is what was there */
+	CODE_ALIGN,    /* rsp becomes less, to be a multiple */
+	CODE_COPY,     /* reg becomes rsp */
+	CODE_STORE,    /* reg goes to rsp + value */
+	CODE_FETCH,    /* rbp, rbx or rsp (reg) becomes what is there */
 	CODE_ZERO_RBP, /* it becomes 0, which in no function's middle means anything */
 	CODE_CALL,
 	CODE_JUMP,   /* target */

@@ -22,12 +22,19 @@ while True:
     z = y // (x + 1)
     gmpy2.isqrt(y), gmpy2.powmod(x, 12345, z), gmpy2.gcd(x, z)
 """
+PICTURE = lib.path("picture.ppm")
 CASES = [ # library, seconds at full speed, instructions with a rule at least, command
     ("libgmp.so.10", 1, 10_000, ["/usr/bin/python3", "-c", GMPY]),
     ("libx264.so.*", 2, 1_000, [*FFMPEG, "-c:v", "libx264", "-x264-params", "threads=1:lookahead_threads=1", *ENCODE]),
     ("libvpx.so.*", 2, 1_000, [*FFMPEG, "-c:v", "libvpx-vp9", *ENCODE]),
+    ("libjpeg.so.62", 0.05, 1_000, ["sh", "-c", f"exec cjpeg -outfile /dev/null {PICTURE}"]),
     ("libavcodec.so.*", 2, 1_000, [*FFMPEG, "-c:v", "mpeg4", *ENCODE]),
 ]
+
+
+def make_picture():
+    with open(PICTURE, "wb") as file:
+        file.write(b"P6 4000 4000 255\n" + os.urandom(3 * 4000) * 4000)
 
 
 def library(name):
@@ -50,6 +57,7 @@ def check(name, skip_s, least, command):
     print(f"# {name}: {right} instructions right, {without} without a rule, {wrong} wrong")
 
 
+make_picture()
 for case in CASES:
     check(*case)
 lib.done()

@@ -69,15 +69,19 @@ static void check(struct tracee *tracee, const struct user_regs_struct *regs)
 {
 	uint64_t vaddr = regs->rip - tracee->bias, cfa;
 	const struct unwind_rule *rule;
+	struct iovec to = { &cfa, sizeof(cfa) }, from = { NULL, sizeof(cfa) };
 
 	if (regs->rip < tracee->start || regs->rip >= tracee->end || !tracee->depth ||
 	    !is_read(vaddr))
 		return;
 	rule = unwind_table__find(&table, vaddr);
-	cfa = rule->kind != UNWIND_REG	    ? 0
-	      : rule->reg == UNWIND_REG_RSP ? regs->rsp + rule->cfa_off
+	cfa = rule->reg == UNWIND_REG_RSP   ? regs->rsp + rule->cfa_off
 	      : rule->reg == UNWIND_REG_RBP ? regs->rbp + rule->cfa_off
 					    : 0;
+	from.iov_base = (void *)cfa;
+	if (rule->kind == UNWIND_DEREF)
+		cfa = process_vm_readv(tracee->pid, &to, 1, &from, 1, 0) > 0 ? cfa + rule->cfa_add
+									     : 0;
 	if (rule->kind == UNWIND_NONE) {
 		tracee->none++;
 	} else if (cfa == tracee->slots[tracee->depth - 1] + 8) {

@@ -76,9 +76,14 @@ static const char gaps_s[] =
 	"at last_case\nmov 24(%rsp),%rbp\nat one_back\nadd $32,%rsp\npop %rbx\n"
 	"at popped\nret\n.p2align 4\n"
 	"mov %rdi,%rbx\nat gone\nret\n.p2align 4\n" /* and never gives it back */
-	/* knows where its stack was, which we do not */
-	"mov %rsp,%rax\nsub $64,%rsp\nand $-32,%rsp\nat aligned\nmov %rax,(%rsp)\n"
-	"mov (%rsp),%rsp\nret\n.p2align 4\n"
+	/* keeps its stack pointer where it has aligned it (as x264's), and lets rbp tell where (as
+	 * libjpeg-turbo's) */
+	"push %rbp\nmov %rsp,%rax\nsub $64,%rsp\nand $-32,%rsp\nat aligned\nmov %rax,56(%rsp)\n"
+	"at kept\npush %rdi\nat kept_below\npop %rdi\nmov 56(%rsp),%rsp\nat back\npop %rbp\nret\n"
+	".p2align 4\n"
+	"push %rbp\nmov %rsp,%rax\nsub $8,%rsp\nand $-32,%rsp\nmov %rax,(%rsp)\nmov %rsp,%rbp\n"
+	"lea -256(%rbp),%rsp\npush %rbx\nat far\npop %rbx\nmov %rbp,%rsp\npop %rsp\nat near\n"
+	"pop %rbp\nret\n.p2align 4\n"
 	/* an instruction that is newer than the disassembler: vpcompressd %zmm1,%zmm2{%k1}{z} */
 	"push %rbx\n.byte 0x62,0xf2,0x7d,0xc9,0x8b,0xca\nat vector\npop %rbx\nret\n.p2align 4\n"
 	/* has a stack of its own, and never returns (as GHC's) */
@@ -162,6 +167,16 @@ static struct unwind_rule by(uint8_t reg, int cfa_off, short rbp_words, short rb
 				      .rbx_words = rbx_words };
 }
 
+/* The stack pointer of behind `push %rbp` is a word of the stack. */
+static struct unwind_rule kept(int cfa_off, short rbx_words)
+{
+	struct unwind_rule rule = by(UNWIND_REG_RSP, cfa_off, -2, rbx_words);
+
+	rule.kind = UNWIND_DEREF;
+	rule.cfa_add = 16;
+	return rule;
+}
+
 static void test_assembly(void)
 {
 	struct unwind_rule none = {}, fork = by(UNWIND_REG_RSP, 0, 0, 0);
@@ -243,6 +258,11 @@ static void test_gaps(void)
 	check(file, &table, "popped", by(UNWIND_REG_RSP, 8, 0, 0));
 	check(file, &table, "gone", by(UNWIND_REG_RSP, 8, 0, away));
 	check(file, &table, "aligned", none);
+	check(file, &table, "kept", kept(56, UNWIND_WORDS_SAME));
+	check(file, &table, "kept_below", kept(64, UNWIND_WORDS_SAME));
+	check(file, &table, "back", by(UNWIND_REG_RSP, 16, -2, 0));
+	check(file, &table, "far", kept(264, UNWIND_WORDS_LOST));
+	check(file, &table, "near", by(UNWIND_REG_RSP, 16, -2, away));
 	check(file, &table, "vector", by(UNWIND_REG_RSP, 16, 0, -2));
 	check(file, &table, "elsewhere", none);
 	check(file, &table, "elsewhere_too", none);

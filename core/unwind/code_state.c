@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Besides constants there is one other way in which functions move the stack pointer: those that
+ * want it aligned keep the old one, first in a register, then in a word of the new stack: mov
+ * %rsp,%rax; sub $64,%rsp; and $-32,%rsp; mov %rax,56(%rsp) ... mov 56(%rsp),%rsp (x264's
+ * x86inc.asm), and may point rbp at that word (libjpeg-turbo's jsimdext.inc). */
+#include "core/unwind/code_state.h"
+
+#include <string.h>
+
+void code_state__enter(struct code_state *state)
+{
+	*state = (struct code_state) { .depth = CODE_ENTRY_DEPTH,
+				       .link = UNWIND_REGS,
+				       .copy = UNWIND_REGS };
+}
+
+/* Its value is another one from here on. */
+static void overwrite(int32_t *saved_at)
+{
+	if (!*saved_at)
+		*saved_at = CODE_GONE;
+}
+
+static int32_t *saved_of(struct code_state *state, uint8_t reg)
+{
+	return reg == UNWIND_REG_RBP ? &state->rbp_at : &state->rbx_at;
+}
+
+/* To `depth`; while the stack is aligned, that means nothing. */
+static void save(struct code_state *state, uint8_t reg, int32_t depth)
+{
+	if (reg != UNWIND_REG_RBP && reg != UNWIND_REG_RBX)
+		return;
+	if (!*saved_of(state, reg))
+		*saved_of(state, reg) = state->lost ? CODE_GONE : depth;
+}
+
+/* From `depth`, where it may have been saved. */
+static void restore(struct code_state *state, uint8_t reg, int32_t depth)
+{
+	if (reg == UNWIND_REG_RBP)
+		state->frame = state->by_rbp = 0;
+	if (reg != UNWIND_REG_RBP && reg != UNWIND_REG_RBX)
+		return;
+	if (*saved_of(state, reg) == depth && !state->lost)
+		*saved_of(state, reg) = 0;
+	else
+		overwrite(saved_of(state, reg));
+}
+
+static void move(struct code_state *state, int32_t bytes)
+{
+	state->depth -= bytes;
+	state->old_at -= state->old_depth ? bytes : 0;
+}
+
+static void lose(struct code_state *state)
+{
+	state->lost = true;
+	state->aligned = false;
+	state->old_depth = state->old_at = 0;
+}
+
+static void push(struct code_state *state, const struct code_step *step)
+{
+	move(state, -step->value);
+	save(state, step->reg, state->depth);
+	if (step->reg == state->link)
+		state->link = UNWIND_REGS;
+}
+
+static void pop(struct code_state *state, const struct code_step *step)
+{
+	restore(state, step->reg, state->depth);
+	if (!state->lost && state->depth == CODE_ENTRY_DEPTH) { /* the return address */
+		state->link = step->reg;
+		state->is_last |= step->reg == UNWIND_REGS;
+	}
+	move(state, step->value);
+}
+
+/* rsp = rbp + value */
+static void load(struct code_state *state, int32_t value)
+{
+	if (!state->frame && state->by_rbp && state->old_depth) {
+		state->old_at = state->old_by_rbp - value;
+		return;
+	}
+	if (!state->frame) {
+		lose(state);
+		return;
+	}
+	state->lost = state->aligned = false;
+	state->old_depth = state->old_at = 0;
+	state->depth = state->frame - value;
+}
+
+/* rsp = *(rsp + at) */
+static void load_old(struct code_state *state, int32_t at)
+{
+	int32_t depth = state->old_depth;
+
+	if (!state->aligned || !depth || at != state->old_at) {
+		lose(state);
+		return;
+	}
+	lose(state);
+	state->lost = false;
+	state->depth = depth;
+}
+
+static void store(struct code_state *state, const struct code_step *step)
+{
+	int32_t at = state->depth - step->value;
+
+	if (!state->lost && state->rbp_at == at) /* something else takes its place */
+		state->rbp_at = CODE_GONE;
+	if (!state->lost && state->rbx_at == at)
+		state->rbx_at = CODE_GONE;
+	if (state->aligned && step->reg == state->copy) {
+		state->old_depth = state->copy_depth;
+		state->old_at = step->value;
+		state->by_rbp = false;
+	} else if (state->aligned && state->old_depth && state->old_at == step->value) {
+		state->old_depth = state->old_at = 0;
+	} else if (at > 0) {
+		save(state, step->reg, at);
+	}
+}
+
+/* rbp = rsp */
+static void point(struct code_state *state)
+{
+	overwrite(&state->rbp_at);
+	state->frame = state->lost ? 0 : state->depth;
+	state->by_rbp = state->aligned && state->old_depth;
+	state->old_by_rbp = state->by_rbp ? state->old_at : 0;
+}
+
+static void forget_rbp(struct code_state *state)
+{
+	overwrite(&state->rbp_at);
+	state->frame = state->old_by_rbp = 0;
+	state->by_rbp = false;
+}
+
+static void forget_copy(struct code_state *state)
+{
+	state->copy = UNWIND_REGS;
+	state->copy_depth = 0;
+}
+
+/* What leaves all registers as they are but rsp. */
+static bool keeps_copy(const struct code_step *step)
+{
+	return step->op == CODE_PUSH || step->op == CODE_MOVE || step->op == CODE_ALIGN ||
+	       step->op == CODE_STORE || step->op == CODE_PADDING;
+}
+
+void code_state__advance(struct code_state *state, const struct code_step *step, bool guarded)
+{
+	static const struct code_step rbp = { .reg = UNWIND_REG_RBP, .value = 8 };
+
+	switch (step->op) {
+	case CODE_PUSH:
+		push(state, step);
+		break;
+	case CODE_POP:
+		pop(state, step);
+		break;
+	case CODE_MOVE:
+		move(state, step->value);
+		break;
+	case CODE_SAVE:
+		point(state);
+		break;
+	case CODE_LOAD:
+		load(state, step->value);
+		break;
+	case CODE_LEAVE:
+		load(state, 0);
+		pop(state, &rbp);
+		break;
+	case CODE_ALIGN:
+		lose(state);
+		state->aligned = true;
+		break;
+	case CODE_LOSE:
+		lose(state);
+		break;
+	case CODE_ZERO_RBP:
+		state->is_last |= !guarded && !state->rbp_at;
+		forget_rbp(state);
+		break;
+	case CODE_LOSE_RBP:
+		forget_rbp(state);
+		break;
+	case CODE_LOSE_RBX:
+		overwrite(&state->rbx_at);
+		break;
+	case CODE_STORE:
+		store(state, step);
+		break;
+	case CODE_FETCH:
+		if (step->reg == UNWIND_REG_RSP)
+			load_old(state, step->value);
+		else
+			restore(state, step->reg, state->depth - step->value);
+		break;
+	}
+	if (step->op == CODE_COPY) {
+		state->copy = state->lost ? UNWIND_REGS : step->reg;
+		state->copy_depth = state->lost ? 0 : state->depth;
+	} else if (!keeps_copy(step)) {
+		forget_copy(state);
+	}
+	if (step->op == CODE_COPY && step->reg == UNWIND_REG_RBX)
+		overwrite(&state->rbx_at);
+}
+
+bool code_state__is_known(const struct code_state *state)
+{
+	return !state->lost || state->frame ||
+	       (state->aligned && (state->old_depth || state->copy != UNWIND_REGS));
+}
+
+/* Of a register that is overwritten on one of two ways nothing is known behind them. */
+static bool join(int32_t *saved_at, int32_t *other_saved_at)
+{
+	bool ret = *other_saved_at == CODE_GONE && *saved_at != CODE_GONE;
+
+	if (*saved_at == CODE_GONE || *other_saved_at == CODE_GONE)
+		*saved_at = *other_saved_at = CODE_GONE;
+	return ret;
+}
+
+/* rbp may have been a frame pointer on one of the ways, or just hold an address. */
+bool code_state__join(struct code_state *state, struct code_state *other)
+{
+	bool ret = join(&state->rbp_at, &other->rbp_at);
+
+	ret |= join(&state->rbx_at, &other->rbx_at);
+	if (state->copy != other->copy || state->copy_depth != other->copy_depth) {
+		ret |= state->copy != UNWIND_REGS;
+		forget_copy(state);
+		forget_copy(other);
+	}
+	if (state->by_rbp != other->by_rbp || state->old_by_rbp != other->old_by_rbp) {
+		ret |= state->by_rbp;
+		state->by_rbp = other->by_rbp = false;
+		state->old_by_rbp = other->old_by_rbp = 0;
+	}
+	if (state->frame != other->frame && !state->lost) {
+		ret |= state->frame != 0;
+		state->frame = other->frame = 0;
+	}
+	return ret;
+}
+
+static short words_of(int32_t at)
+{
+	return !at			       ? UNWIND_WORDS_SAME
+	       : at <= 8 * 4096 && at % 8 == 0 ? -at / 8
+					       : UNWIND_WORDS_LOST;
+}
+
+struct unwind_rule code_state__rule(const struct code_state *state)
+{
+	struct unwind_rule rule = { .kind = UNWIND_REG,
+				    .reg = UNWIND_REG_RSP,
+				    .cfa_off = state->depth,
+				    .rbp_words = words_of(state->rbp_at),
+				    .rbx_words = words_of(state->rbx_at) };
+
+	if (state->is_last)
+		return (struct unwind_rule) { .kind = UNWIND_END, .reg = UNWIND_REG_RSP };
+	if (state->lost && state->frame) {
+		rule.reg = UNWIND_REG_RBP;
+		rule.cfa_off = state->frame;
+	} else if (state->lost && state->aligned && state->old_depth) {
+		rule.kind = UNWIND_DEREF;
+		rule.cfa_off = state->old_at;
+		rule.cfa_add = state->old_depth;
+	} else if (state->lost) {
+		return (struct unwind_rule) { .kind = UNWIND_NONE };
+	} else if (state->link < UNWIND_REGS) {
+		rule.kind = UNWIND_LINK;
+		rule.cfa_add = state->link;
+	}
+	return rule;
+}
