@@ -13,6 +13,10 @@ import threading
 import gate
 
 
+# Of an interpreter: as many samples as come before its walker is there.
+EARLY = "runtime stacks missing: taken before the interpreter was known"
+
+
 def marker():
     """A copy of the marker, which everybody may read."""
     os.chmod(gate.tmp, 0o755)

@@ -85,8 +85,7 @@ def check_python():
     gate.equal(scopes.counts(recording), {target.pid: 2}, "python: a sample of each call")
     gate.equal(recording.one("SELECT sum(flags & 1) FROM sample"), 2,
                "python: both stacks are whole, also the one before it was known")
-    early = "runtime stacks missing: taken before the interpreter was known"
-    gate.equal(scopes.losses(recording), {early: 1}, "python: it is said that the first lacks its own frames")
+    gate.equal(scopes.losses(recording), {scopes.EARLY: 1}, "python: it is said that the first lacks its own frames")
     lines = [python_frames(frames) for frames, _ in recording.merged() if python_frames(frames)]
     names = [frame[0] for part in [told] for frame in part]
     gate.equal([[frame.split(" (")[0].split(".")[-1] for frame in frames] for frames in lines],
