@@ -51,6 +51,7 @@ static bool step_returns(struct ends *ends, size_t at)
 
 	switch (step->op) {
 	case CODE_RETURN:
+	case CODE_TAIL:
 	case CODE_SWITCH:
 	case CODE_SIGNAL:
 		return true;

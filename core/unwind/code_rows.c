@@ -122,8 +122,8 @@ static void jump_by_table(struct flow *flow, size_t at, const struct code_state 
 
 static bool goes_on(const struct code_step *step)
 {
-	return step->op != CODE_JUMP && step->op != CODE_SWITCH && step->op != CODE_RETURN &&
-	       step->op != CODE_STOP && step->op != CODE_SIGNAL;
+	return step->op != CODE_JUMP && step->op != CODE_TAIL && step->op != CODE_SWITCH &&
+	       step->op != CODE_RETURN && step->op != CODE_STOP && step->op != CODE_SIGNAL;
 }
 
 static void follow_one(struct flow *flow, size_t at)
@@ -131,10 +131,10 @@ static void follow_one(struct flow *flow, size_t at)
 	const struct code_step *step = &flow->steps.list[at], *next = step + 1;
 	struct code_state state = flow->states[at];
 
-	if (step->op == CODE_RETURN)
+	if (step->op == CODE_RETURN || step->op == CODE_TAIL) {
 		flow->returned = true;
-	if (step->op == CODE_RETURN)
 		flow->wrong |= state.depth != CODE_ENTRY_DEPTH && !state.lost && !state.is_last;
+	}
 	if (step->op == CODE_JUMP || step->op == CODE_BRANCH)
 		jump(flow, step->target, &state);
 	if (step->op == CODE_SWITCH && flow->guarded)

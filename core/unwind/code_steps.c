@@ -160,7 +160,7 @@ static void take_table(const cs_insn *insn, struct code_step *step)
 	step->target = insn->address + insn->size + op[1].mem.disp;
 }
 
-/* jmp *table(,%reg,8) */
+/* jmp *table(,%reg,8); jmp *word(%rip) */
 static void take_switch(const cs_insn *insn, struct code_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -169,6 +169,8 @@ static void take_switch(const cs_insn *insn, struct code_step *step)
 	if (op->type == X86_OP_MEM && op->mem.scale == 8 && op->mem.base == X86_REG_INVALID &&
 	    op->mem.disp > 0)
 		step->target = op->mem.disp;
+	if (op->type == X86_OP_MEM && op->mem.base == X86_REG_RIP)
+		step->op = CODE_TAIL;
 }
 
 static void take_stack(const cs_insn *insn, enum code_op op, struct code_step *step)

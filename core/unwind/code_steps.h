@@ -30,6 +30,7 @@ enum code_op {
 	CODE_CALL,
 	CODE_JUMP,   /* target */
 	CODE_BRANCH, /* the same, or on */
+	CODE_TAIL,   /* to a function whose address a word of data has, as stubs of a PLT */
 	CODE_SWITCH, /* to an address that the code works out; target: of a table of addresses */
 	CODE_TABLE,  /* loads the address `target`, which may be that of a table of distances */
 	CODE_RETURN,

@@ -238,6 +238,37 @@ static void test_static(void)
 	elf_file__free(file);
 }
 
+/* As lld links: nothing describes the PLT. Its first stub, and what binds the others, are no
+ * functions. */
+static void test_plt(void)
+{
+	static const struct unwind_rule none = {};
+	struct unwind_table table = {};
+	struct elf_file *file = NULL;
+	uint64_t plt = 0;
+	GElf_Shdr shdr;
+	size_t i, n = 0;
+
+	if (!ok(workdir__try(
+			"gcc -O2 -shared -fPIC -Wl,-z,lazy,--no-ld-generated-unwind-info -o plt.so "
+			"source.c") &&
+			build("plt.so", &table, &file) && elf_file__section(file, ".plt", &shdr),
+		"a PLT without frame descriptions"))
+		return;
+	plt = shdr.sh_addr;
+	for (i = 16; i < shdr.sh_size; i += 16) {
+		struct unwind_rule want = by(UNWIND_REG_RSP, 8, 0, 0);
+
+		n += !memcmp(unwind_table__find(&table, plt + i), &want, sizeof(want)) &&
+		     !memcmp(unwind_table__find(&table, plt + i + 6), &none, sizeof(none));
+	}
+	ok(n && n == shdr.sh_size / 16 - 1 &&
+		   !memcmp(unwind_table__find(&table, plt + 6), &none, sizeof(none)),
+	   "the jumps of its PLT, and nothing else there");
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
 static void test_gaps(void)
 {
 	const short away = UNWIND_WORDS_LOST;
@@ -355,6 +386,7 @@ int main(void)
 	test_sizes();
 	test_static();
 	test_gaps();
+	test_plt();
 	test_cache("assembly alone", "0123456789abcdef", "asm.s", "s/push %rbx/nop/");
 	test_cache("between compiled code", "00aa00bb", "gaps.c gaps.s gaps2.c",
 		   "s/add $-40,%rsp/add $-48,%rsp/;s/add $32,%rsp/add $40,%rsp/");
