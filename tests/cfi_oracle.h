@@ -385,14 +385,6 @@ static uint64_t oracle__row_vaddr(const struct unwind_table *table, uint32_t pag
 	       (table->words[table->rows_at + row] >> 16);
 }
 
-static bool oracle__is_read(const struct oracle_libdw *o, uint64_t vaddr)
-{
-	for (size_t i = 0; i < o->code.n; i++)
-		if (vaddr >= o->code.list[i].start && vaddr < o->code.list[i].end)
-			return true;
-	return false;
-}
-
 static void oracle__libdw_one(struct oracle_libdw *o, uint64_t vaddr)
 {
 	const struct unwind_rule *rule = unwind_table__find(o->table, vaddr);
@@ -403,7 +395,8 @@ static void oracle__libdw_one(struct oracle_libdw *o, uint64_t vaddr)
 		same = oracle__libdw_matches(frame, vaddr, rule);
 	else
 		same = rule->kind == UNWIND_NONE || oracle__is_padding(o, vaddr) ||
-		       oracle__is_read(o, vaddr); /* tests/tools/step_frames.c checks these */
+		       code_ranges__hold(&o->code,
+					 vaddr); /* tests/tools/step_frames.c checks these */
 	o->result.n_checked++;
 	if (!same)
 		oracle__differ(&o->result, vaddr, rule, frame ? "libdw's" : "no rule (libdw)");

@@ -133,6 +133,14 @@ void privilege__names(uint32_t privileges, char *ret, size_t size)
 	list(capabilities_of(privileges), ret, size);
 }
 
+void privilege__lacks(uint32_t privileges, char *ret, size_t size)
+{
+	char names[100];
+
+	privilege__names(privileges, names, sizeof(names));
+	snprintf(ret, size, "user %u lacks %s", geteuid(), names);
+}
+
 /* The number in a file of /proc/sys; -1: it is not there. */
 static int setting(const char *path)
 {

@@ -38,6 +38,9 @@ uint32_t privilege__missing(uint32_t wanted);
 /* "CAP_BPF and CAP_PERFMON": each once. */
 void privilege__names(uint32_t privileges, char *ret, size_t size);
 
+/* "user 1000 lacks CAP_BPF and CAP_PERFMON". */
+void privilege__lacks(uint32_t privileges, char *ret, size_t size);
+
 /* Why the kernel did not permit `what` ("to load BPF programs"), which takes `wanted`, and the way
  * out: what is missing of it; else, if nothing is, who else may forbid it. Returns -EPERM. */
 int privilege__explain(uint32_t wanted, const char *what, struct err *err);

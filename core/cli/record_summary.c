@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/base/escape.h"
 #include "core/base/privilege.h"
@@ -161,19 +160,16 @@ static void print_forbidden(const struct tracker_forbidden *forbidden)
 {
 	const uint32_t privilege = 1U << PRIVILEGE_PROCESSES;
 	const char *more = forbidden->processes > 1 ? " and others" : "";
-	char names[100];
+	char why[128];
 
 	if (!forbidden->processes)
 		return;
-	privilege__names(privilege, names, sizeof(names));
 	if (privilege__missing(privilege))
-		escape__line(stderr,
-			     "code of PID %u (%s)%s has no names, and stacks end there: user %u "
-			     "lacks %s",
-			     forbidden->pid, forbidden->name, more, geteuid(), names);
+		privilege__lacks(privilege, why, sizeof(why));
 	else
-		escape__line(stderr, "code of PID %u (%s)%s has no names, and stacks end there: %s",
-			     forbidden->pid, forbidden->name, more, strerror(-forbidden->code));
+		snprintf(why, sizeof(why), "%s", strerror(-forbidden->code));
+	escape__line(stderr, "code of PID %u (%s)%s has no names, and stacks end there: %s",
+		     forbidden->pid, forbidden->name, more, why);
 }
 
 /* What is missing in it for want of a privilege. */

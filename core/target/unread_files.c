@@ -102,11 +102,8 @@ const char *unread_files__first(const struct unread_files *files, uint32_t *ret_
 
 void unread_files__why(const struct unread_files *files, char *ret, size_t size)
 {
-	char names[100];
-
-	privilege__names(files->privileges, names, sizeof(names));
 	if (files->privileges)
-		snprintf(ret, size, "user %u lacks %s", geteuid(), names);
+		privilege__lacks(files->privileges, ret, size);
 	else
 		snprintf(ret, size, "%s", strerror(-files->code));
 }

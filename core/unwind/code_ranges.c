@@ -279,6 +279,14 @@ int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 	return rc == -ENOMEM ? rc : 0;
 }
 
+bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr)
+{
+	for (size_t i = 0; i < ranges->n; i++)
+		if (vaddr >= ranges->list[i].start && vaddr < ranges->list[i].end)
+			return true;
+	return false;
+}
+
 void code_ranges__done(struct code_ranges *ranges)
 {
 	free(ranges->list);

@@ -22,6 +22,7 @@ struct code_ranges {
 
 /* 0, also where there is none; -ENOMEM. */
 int code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
+bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr);
 void code_ranges__done(struct code_ranges *ranges); /* idempotent */
 
 /* Its instructions, and where functions start. 0 or -ENOMEM. */

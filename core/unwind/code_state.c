@@ -5,8 +5,6 @@
  * x86inc.asm), and may point rbp at that word (libjpeg-turbo's jsimdext.inc). */
 #include "core/unwind/code_state.h"
 
-#include <string.h>
-
 void code_state__enter(struct code_state *state)
 {
 	*state = (struct code_state) { .depth = CODE_ENTRY_DEPTH,
@@ -150,11 +148,20 @@ static void forget_copy(struct code_state *state)
 	state->copy_depth = 0;
 }
 
-/* What leaves all registers as they are but rsp. */
+/* reg = rsp */
+static void copy(struct code_state *state, uint8_t reg)
+{
+	state->copy = state->lost ? UNWIND_REGS : reg;
+	state->copy_depth = state->lost ? 0 : state->depth;
+	if (reg == UNWIND_REG_RBX)
+		overwrite(&state->rbx_at);
+}
+
+/* What leaves all registers as they are but rsp, or is that copy. */
 static bool keeps_copy(const struct code_step *step)
 {
-	return step->op == CODE_PUSH || step->op == CODE_MOVE || step->op == CODE_ALIGN ||
-	       step->op == CODE_STORE || step->op == CODE_PADDING;
+	return step->op == CODE_COPY || step->op == CODE_PUSH || step->op == CODE_MOVE ||
+	       step->op == CODE_ALIGN || step->op == CODE_STORE || step->op == CODE_PADDING;
 }
 
 void code_state__advance(struct code_state *state, const struct code_step *step, bool guarded)
@@ -198,6 +205,9 @@ void code_state__advance(struct code_state *state, const struct code_step *step,
 	case CODE_LOSE_RBX:
 		overwrite(&state->rbx_at);
 		break;
+	case CODE_COPY:
+		copy(state, step->reg);
+		break;
 	case CODE_STORE:
 		store(state, step);
 		break;
@@ -208,14 +218,8 @@ void code_state__advance(struct code_state *state, const struct code_step *step,
 			restore(state, step->reg, state->depth - step->value);
 		break;
 	}
-	if (step->op == CODE_COPY) {
-		state->copy = state->lost ? UNWIND_REGS : step->reg;
-		state->copy_depth = state->lost ? 0 : state->depth;
-	} else if (!keeps_copy(step)) {
+	if (!keeps_copy(step))
 		forget_copy(state);
-	}
-	if (step->op == CODE_COPY && step->reg == UNWIND_REG_RBX)
-		overwrite(&state->rbx_at);
 }
 
 bool code_state__is_known(const struct code_state *state)

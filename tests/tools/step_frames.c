@@ -4,7 +4,6 @@
  * address there. Usage: step_frames FILE STEPS SKIP PROGRAM [ARGUMENT...], where FILE is the
  * library whose code counts, and the first SKIP seconds run at full speed. Prints how many
  * instructions had the right rule, none, and a wrong one; status 1: there are wrong ones. */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base/util.h"
 #include "core/unwind/code_ranges.h"
 #include "core/unwind/unwind_table.h"
 
@@ -57,14 +55,6 @@ static void find_file(struct tracee *tracee, const char *path)
 		fclose(in);
 }
 
-static bool is_read(uint64_t vaddr)
-{
-	for (size_t i = 0; i < ranges.n; i++)
-		if (vaddr >= ranges.list[i].start && vaddr < ranges.list[i].end)
-			return true;
-	return false;
-}
-
 static void check(struct tracee *tracee, const struct user_regs_struct *regs)
 {
 	uint64_t vaddr = regs->rip - tracee->bias, cfa;
@@ -72,7 +62,7 @@ static void check(struct tracee *tracee, const struct user_regs_struct *regs)
 	struct iovec to = { &cfa, sizeof(cfa) }, from = { NULL, sizeof(cfa) };
 
 	if (regs->rip < tracee->start || regs->rip >= tracee->end || !tracee->depth ||
-	    !is_read(vaddr))
+	    !code_ranges__hold(&ranges, vaddr))
 		return;
 	rule = unwind_table__find(&table, vaddr);
 	cfa = rule->reg == UNWIND_REG_RSP   ? regs->rsp + rule->cfa_off
