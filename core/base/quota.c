@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Accounts and their limits.
+ *
+ * There is an entry per subject, per user, one for all users that are not trusted and one for
+ * everything. A charge adds to the entries of up to four levels, after all of them were found to
+ * have room. Entries without a user of their account stay for a while, so that a file that is
+ * opened for each of a hundred processes has one budget; of these the one that was used least
+ * recently gives way. An entry that keeps memory never does.
+ *
+ * CPU time is known after it was spent. It is always added, and an entry that is over its limit
+ * stays over until half of that is forgiven: else a hostile file would be let in again and again
+ * for a moment each. */
+#include "core/base/quota.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uthash.h>
+
+#include "core/base/stop.h"
+#include "core/base/util.h"
+
+#define ACCOUNTS_MAX 4096 /* that nobody has open */
+#define USERS_MAX    4096
+
+#define MIB (1ULL << 20)
+#define GIB (1ULL << 30)
+#define MS  1000000ULL
+
+const struct quota_limits quota_usual = { {
+	[QUOTA_FILE] = {
+		[QUOTA_READ] = { 4 * GIB, 64 * MIB },
+		[QUOTA_INFLATED] = { 2 * GIB, 32 * MIB },
+		[QUOTA_HASHED] = { 2 * GIB, 32 * MIB },
+		[QUOTA_CPU_NS] = { 5000 * MS, 50 * MS },
+		[QUOTA_KEPT] = { 1 * GIB, 0 },
+	},
+	[QUOTA_USER] = {
+		[QUOTA_READ] = { 8 * GIB, 128 * MIB },
+		[QUOTA_INFLATED] = { 4 * GIB, 64 * MIB },
+		[QUOTA_HASHED] = { 4 * GIB, 64 * MIB },
+		[QUOTA_CPU_NS] = { 8000 * MS, 100 * MS },
+		[QUOTA_KEPT] = { 1 * GIB, 0 },
+	},
+	[QUOTA_OTHERS] = {
+		[QUOTA_READ] = { 16 * GIB, 256 * MIB },
+		[QUOTA_INFLATED] = { 8 * GIB, 128 * MIB },
+		[QUOTA_HASHED] = { 8 * GIB, 128 * MIB },
+		[QUOTA_CPU_NS] = { 15000 * MS, 200 * MS },
+		[QUOTA_KEPT] = { 1 * GIB, 0 },
+	},
+	[QUOTA_ALL] = {
+		[QUOTA_READ] = { 64 * GIB, 512 * MIB },
+		[QUOTA_INFLATED] = { 32 * GIB, 256 * MIB },
+		[QUOTA_HASHED] = { 32 * GIB, 256 * MIB },
+		[QUOTA_CPU_NS] = { 60000 * MS, 500 * MS },
+		[QUOTA_KEPT] = { QUOTA_KEPT_MAX, 0 },
+	},
+} };
+
+struct use {
+	uint64_t used, at_ns; /* as of then */
+	bool over;	      /* QUOTA_CPU_NS only */
+};
+
+struct entry {
+	struct use uses[QUOTA_KINDS];
+};
+
+struct user {
+	uint32_t uid;
+	struct entry entry;
+	UT_hash_handle hh;
+};
+
+struct identity { /* without padding: it is hashed as bytes */
+	uint64_t dev, ino, size;
+	int64_t mtime_ns;
+	uint64_t uid;
+};
+
+struct quota_account {
+	struct identity identity;
+	struct entry entry;
+	struct user *user; /* NULL: trusted */
+	uint32_t n_open;
+	bool told;
+	char *name;
+	UT_hash_handle hh; /* in the order in which they were last opened */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct quota_limits *limits = &quota_usual;
+static struct quota_account *accounts;
+static struct user *users;
+static struct entry others, all;
+static uint64_t kept_max;
+static struct {
+	char *names[QUOTA_OVER_NAMES];
+	enum quota_level levels[QUOTA_OVER_NAMES];
+	uint64_t n;
+} over;
+
+static __thread struct quota_account *entered;
+static __thread uint64_t entered_cpu_ns;
+
+/* --- accounts --- */
+
+static struct user *find_user(uint32_t uid)
+{
+	struct user *user;
+
+	if (!uid || uid == getuid())
+		return NULL;
+	HASH_FIND(hh, users, &uid, sizeof(uid), user);
+	if (user || HASH_COUNT(users) >= USERS_MAX)
+		return user ? user : users; /* the last of too many share one */
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return users;
+	user->uid = uid;
+	HASH_ADD(hh, users, uid, sizeof(uid), user);
+	return user;
+}
+
+static void free_account(struct quota_account *account)
+{
+	HASH_DEL(accounts, account);
+	free(account->name);
+	free(account);
+}
+
+static void evict(void)
+{
+	struct quota_account *account, *next;
+
+	for (account = accounts; account && HASH_COUNT(accounts) > ACCOUNTS_MAX; account = next) {
+		next = account->hh.next;
+		if (!account->n_open && !account->entry.uses[QUOTA_KEPT].used)
+			free_account(account);
+	}
+}
+
+static struct quota_account *add_account(const struct quota_subject *subject,
+					 const struct identity *identity)
+{
+	struct quota_account *account = calloc(1, sizeof(*account));
+
+	if (!account)
+		return NULL;
+	account->identity = *identity;
+	account->name = strdup(subject->name);
+	account->user = find_user(subject->uid);
+	if (!account->name) {
+		free(account);
+		return NULL;
+	}
+	return account;
+}
+
+struct quota_account *quota__open(const struct quota_subject *subject)
+{
+	struct identity identity = { subject->dev, subject->ino, subject->size, subject->mtime_ns,
+				     subject->uid };
+	struct quota_account *account;
+
+	pthread_mutex_lock(&lock);
+	HASH_FIND(hh, accounts, &identity, sizeof(identity), account);
+	if (account)
+		HASH_DEL(accounts, account);
+	else
+		account = add_account(subject, &identity);
+	if (account) {
+		account->n_open++;
+		HASH_ADD(hh, accounts, identity, sizeof(identity), account);
+		evict();
+	}
+	pthread_mutex_unlock(&lock);
+	return account;
+}
+
+struct quota_account *quota__open_fd(int fd, const char *name)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return NULL;
+	return quota__open(&(struct quota_subject) {
+		.dev = st.st_dev,
+		.ino = st.st_ino,
+		.size = st.st_size,
+		.mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec,
+		.uid = st.st_uid,
+		.name = name });
+}
+
+void quota__close(struct quota_account *account)
+{
+	if (!account)
+		return;
+	pthread_mutex_lock(&lock);
+	account->n_open--;
+	evict();
+	pthread_mutex_unlock(&lock);
+}
+
+/* --- charging --- */
+
+static void forgive(struct use *use, const struct quota_limit *limit, uint64_t now)
+{
+	uint64_t passed_ns = now > use->at_ns ? now - use->at_ns : 0, forgiven;
+
+	forgiven =
+		min_of(use->used, (uint64_t)((double)passed_ns * limit->per_second / NSEC_PER_SEC));
+	/* Of a rate that is small, moments are not lost to rounding. */
+	if (forgiven || !use->used)
+		use->at_ns = now;
+	use->used -= forgiven;
+	if (use->used <= limit->burst / 2)
+		use->over = false;
+}
+
+struct levels {
+	struct entry *entries[QUOTA_LEVELS]; /* NULL: has no limit */
+};
+
+static struct levels levels_of(struct quota_account *account)
+{
+	struct levels levels = { { &account->entry, NULL, NULL, &all } };
+
+	if (account->user) {
+		levels.entries[QUOTA_USER] = &account->user->entry;
+		levels.entries[QUOTA_OTHERS] = &others;
+	}
+	return levels;
+}
+
+static void note_over(struct quota_account *account, enum quota_level level)
+{
+	if (account->told)
+		return;
+	account->told = true;
+	if (over.n < QUOTA_OVER_NAMES) {
+		over.names[over.n] = strdup(account->name);
+		over.levels[over.n] = level;
+	}
+	over.n++;
+}
+
+/* Returns the first level that has no room for that much more; QUOTA_LEVELS: all have. */
+static int full_level(const struct levels *levels, enum quota_kind kind, uint64_t n, uint64_t now)
+{
+	for (int i = 0; i < QUOTA_LEVELS; i++) {
+		const struct quota_limit *limit = &limits->limits[i][kind];
+		struct use *use = levels->entries[i] ? &levels->entries[i]->uses[kind] : NULL;
+
+		if (!use)
+			continue;
+		forgive(use, limit, now);
+		if (use->over || !fits_in(use->used, n, limit->burst))
+			return i;
+	}
+	return QUOTA_LEVELS;
+}
+
+static int charge_bytes(struct quota_account *account, enum quota_kind kind, uint64_t n,
+			uint64_t now)
+{
+	struct levels levels = levels_of(account);
+	int full = full_level(&levels, kind, n, now);
+
+	if (full != QUOTA_LEVELS) {
+		note_over(account, full);
+		return -EFBIG;
+	}
+	for (int i = 0; i < QUOTA_LEVELS; i++)
+		if (levels.entries[i])
+			levels.entries[i]->uses[kind].used += n;
+	if (kind == QUOTA_KEPT)
+		kept_max = max_of(kept_max, all.uses[kind].used);
+	return 0;
+}
+
+static int charge_cpu(struct quota_account *account, uint64_t ns, uint64_t now)
+{
+	struct levels levels = levels_of(account);
+	int full = QUOTA_LEVELS;
+
+	for (int i = 0; i < QUOTA_LEVELS; i++) {
+		const struct quota_limit *limit = &limits->limits[i][QUOTA_CPU_NS];
+		struct use *use = levels.entries[i] ? &levels.entries[i]->uses[QUOTA_CPU_NS] : NULL;
+
+		if (!use)
+			continue;
+		use->used += ns;
+		forgive(use, limit, now);
+		use->over |= use->used > limit->burst;
+		if (use->over && full == QUOTA_LEVELS)
+			full = i;
+	}
+	if (full != QUOTA_LEVELS)
+		note_over(account, full);
+	return full != QUOTA_LEVELS ? -EFBIG : 0;
+}
+
+/* CPU time since the last look. */
+static int settle(uint64_t now)
+{
+	uint64_t cpu_ns, spent_ns;
+
+	if (!entered)
+		return 0;
+	cpu_ns = thread_cpu_ns();
+	spent_ns = cpu_ns - entered_cpu_ns;
+	entered_cpu_ns = cpu_ns;
+	return charge_cpu(entered, spent_ns, now);
+}
+
+int quota__charge(struct quota_account *account, enum quota_kind kind, uint64_t bytes)
+{
+	uint64_t now = now_ns();
+	int ret;
+
+	if (stop__is_requested())
+		return -EINTR;
+	pthread_mutex_lock(&lock);
+	ret = settle(now);
+	if (!ret && account)
+		ret = charge_bytes(account, kind, bytes, now);
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+void quota__give_back(struct quota_account *account, uint64_t bytes)
+{
+	struct levels levels;
+
+	if (!account)
+		return;
+	pthread_mutex_lock(&lock);
+	levels = levels_of(account);
+	for (int i = 0; i < QUOTA_LEVELS; i++)
+		if (levels.entries[i])
+			levels.entries[i]->uses[QUOTA_KEPT].used -=
+				min_of(bytes, levels.entries[i]->uses[QUOTA_KEPT].used);
+	pthread_mutex_unlock(&lock);
+}
+
+struct quota_account *quota__enter(struct quota_account *account)
+{
+	struct quota_account *previous = entered;
+
+	pthread_mutex_lock(&lock);
+	settle(now_ns());
+	pthread_mutex_unlock(&lock);
+	entered = account;
+	entered_cpu_ns = thread_cpu_ns();
+	return previous;
+}
+
+void quota__leave(struct quota_account *previous)
+{
+	quota__enter(previous);
+}
+
+int quota__look(void)
+{
+	return quota__charge(NULL, QUOTA_READ, 0);
+}
+
+/* --- reading --- */
+
+/* Returns the end of the hole that @offset lies in; @offset: it is no hole. */
+static uint64_t end_of_hole(int fd, uint64_t offset, uint64_t end)
+{
+	off_t data = lseek(fd, offset, SEEK_DATA);
+
+	if (data < 0)
+		return errno == ENXIO ? end : offset;
+	return min_of((uint64_t)data, end);
+}
+
+static uint64_t end_of_data(int fd, uint64_t offset, uint64_t end)
+{
+	off_t hole = lseek(fd, offset, SEEK_HOLE);
+
+	return hole < 0 ? end : min_of((uint64_t)hole, end);
+}
+
+/* @offset may be beyond the end of the file, where nothing can be read. */
+static bool has_range(int fd, uint64_t offset, uint64_t n)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && fits_in(offset, n, st.st_size);
+}
+
+static int read_data(struct quota_account *account, int fd, uint64_t at, uint64_t end, char *to)
+{
+	while (at < end) {
+		size_t n = min_of(end - at, (uint64_t)QUOTA_BLOCK);
+		int ret = quota__charge(account, QUOTA_READ, n);
+		ssize_t got;
+
+		if (ret)
+			return ret;
+		do
+			got = pread(fd, to, n, at);
+		while (got < 0 && errno == EINTR && !stop__is_requested());
+		if (got <= 0)
+			return got ? -errno : -EFAULT;
+		at += got;
+		to += got;
+	}
+	return 0;
+}
+
+int quota__pread(struct quota_account *account, int fd, uint64_t offset, void *to, size_t n)
+{
+	uint64_t at = offset, end = offset + n;
+	char *bytes = to;
+	int ret = 0;
+
+	if (!has_range(fd, offset, n))
+		return -EFAULT;
+	if (n <= QUOTA_BLOCK) /* a hole costs less than the question */
+		return read_data(account, fd, at, end, bytes);
+	while (!ret && at < end) {
+		uint64_t data_at = end_of_hole(fd, at, end);
+		uint64_t data_end = data_at < end ? end_of_data(fd, data_at, end) : end;
+
+		memset(bytes + (at - offset), 0, data_at - at);
+		/* A file system that is changed meanwhile, or says nonsense: read it all. */
+		if (data_end <= data_at && data_at < end)
+			data_end = end;
+		ret = read_data(account, fd, data_at, data_end, bytes + (data_at - offset));
+		at = data_end;
+	}
+	return ret;
+}
+
+uint64_t quota__data_bytes(int fd, uint64_t offset, uint64_t n)
+{
+	uint64_t at = offset, end = offset + n, sum = 0;
+	struct stat st;
+
+	if (end < at)
+		return n;
+	if (!fstat(fd, &st)) {
+		end = min_of(end, (uint64_t)max_of(st.st_size, 0));
+		/* Extents without end are more work than their bytes. */
+		n = min_of(n, (uint64_t)st.st_blocks * 512);
+	}
+	for (int i = 0; at < end && i < 1024; i++) {
+		uint64_t data_at = end_of_hole(fd, at, end);
+		uint64_t data_end = data_at < end ? end_of_data(fd, data_at, end) : end;
+
+		if (data_end <= at)
+			return n;
+		sum += data_end - data_at;
+		at = data_end;
+	}
+	return at < end ? n : min_of(sum, n);
+}
+
+/* --- what was over --- */
+
+const char *quota__over(size_t i, enum quota_level *ret_level)
+{
+	const char *name = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (i < min_of(over.n, (uint64_t)QUOTA_OVER_NAMES)) {
+		name = over.names[i] ? over.names[i] : "(a file)";
+		*ret_level = over.levels[i];
+	}
+	pthread_mutex_unlock(&lock);
+	return name;
+}
+
+uint64_t quota__over_count(void)
+{
+	uint64_t n;
+
+	pthread_mutex_lock(&lock);
+	n = over.n;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+uint64_t quota__kept(void)
+{
+	uint64_t kept;
+
+	pthread_mutex_lock(&lock);
+	kept = all.uses[QUOTA_KEPT].used;
+	pthread_mutex_unlock(&lock);
+	return kept;
+}
+
+uint64_t quota__kept_max(void)
+{
+	uint64_t kept;
+
+	pthread_mutex_lock(&lock);
+	kept = kept_max;
+	pthread_mutex_unlock(&lock);
+	return kept;
+}
+
+void quota__set_limits(const struct quota_limits *given)
+{
+	struct quota_account *account, *next;
+	struct user *user;
+
+	pthread_mutex_lock(&lock);
+	limits = given ? given : &quota_usual;
+	for (account = accounts; account; account = next) {
+		next = account->hh.next;
+		account->entry = (struct entry) {};
+		account->told = false;
+		if (!account->n_open)
+			free_account(account);
+	}
+	for (user = users; user; user = user->hh.next)
+		user->entry = (struct entry) {};
+	others = all = (struct entry) {};
+	kept_max = 0;
+	for (size_t i = 0; i < min_of(over.n, (uint64_t)QUOTA_OVER_NAMES); i++)
+		free(over.names[i]);
+	memset(&over, 0, sizeof(over));
+	pthread_mutex_unlock(&lock);
+}
