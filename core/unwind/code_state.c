@@ -5,6 +5,10 @@
  * x86inc.asm), and may point rbp at that word (libjpeg-turbo's jsimdext.inc). */
 #include "core/unwind/code_state.h"
 
+/* Bytes. The code is untrusted, and may move the stack pointer by any number any number of times.
+ * Beyond this distance nothing is known, so that no sum of two distances leaves 32 bits. */
+#define DISTANCE_MAX (1 << 29)
+
 void code_state__enter(struct code_state *state)
 {
 	*state = (struct code_state) { .depth = CODE_ENTRY_DEPTH,
@@ -164,7 +168,21 @@ static bool keeps_copy(const struct code_step *step)
 	       step->op == CODE_ALIGN || step->op == CODE_STORE || step->op == CODE_PADDING;
 }
 
-void code_state__advance(struct code_state *state, const struct code_step *step, bool guarded)
+static bool is_far(int32_t distance)
+{
+	return distance > DISTANCE_MAX || distance < -DISTANCE_MAX;
+}
+
+static void lose_all(struct code_state *state)
+{
+	lose(state);
+	state->depth = 0;
+	forget_rbp(state);
+	forget_copy(state);
+	overwrite(&state->rbx_at);
+}
+
+static void apply(struct code_state *state, const struct code_step *step, bool guarded)
 {
 	static const struct code_step rbp = { .reg = UNWIND_REG_RBP, .value = 8 };
 
@@ -220,6 +238,14 @@ void code_state__advance(struct code_state *state, const struct code_step *step,
 	}
 	if (!keeps_copy(step))
 		forget_copy(state);
+}
+
+void code_state__advance(struct code_state *state, const struct code_step *step, bool guarded)
+{
+	if (!is_far(step->value))
+		apply(state, step, guarded);
+	if (is_far(step->value) || is_far(state->depth) || is_far(state->old_at))
+		lose_all(state);
 }
 
 bool code_state__is_known(const struct code_state *state)

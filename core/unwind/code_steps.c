@@ -58,7 +58,7 @@ static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code
 	} else if ((insn->id == X86_INS_ADD || insn->id == X86_INS_SUB) &&
 		   from->type == X86_OP_IMM && from->imm == (int32_t)from->imm) {
 		step->op = CODE_MOVE;
-		step->value = insn->id == X86_INS_ADD ? from->imm : -(int32_t)from->imm;
+		step->value = (int32_t)(insn->id == X86_INS_ADD ? from->imm : -from->imm);
 	} else if (insn->id == X86_INS_AND && from->type == X86_OP_IMM) {
 		step->op = CODE_ALIGN;
 	} else if (insn->id == X86_INS_LEA && from->type == X86_OP_MEM &&
