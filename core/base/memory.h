@@ -24,8 +24,12 @@ int memory__of_self(struct memory **ret);
 
 /* Memory as a core file (ELF, ET_CORE, x86-64) has it. Takes `fd`, also when it fails. What the
  * kernel left out of the core, since a file backs it, is read from that file if it is still there
- * (NT_FILE names it). -EBADMSG: no such core file; -ENOMEM; the sentence in `err` names `path`. */
+ * (NT_FILE names it). Errors are those of core_elf__open(). */
 int memory__of_core(int fd, const char *path, struct memory **ret, struct err *err);
+
+/* Returns what else the core file has in it, borrowed; NULL for other memory. */
+struct core_elf;
+const struct core_elf *memory__core(const struct memory *memory);
 
 /* What was read of `inner` (borrowed) once is read from a copy, until memory__forget: pages of 4096
  * bytes, some of which are kept. For many reads within a time in which nothing changes. -ENOMEM. */

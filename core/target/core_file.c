@@ -13,14 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/core_elf.h"
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 
-#define SEGMENTS_MAX  65534u
-#define NOTES_MAX     (64u << 20)
-#define FILES_MAX     65536u
-#define THREADS_MAX   65536u
-#define NOTE_ALIGN(n) (((n) + 3) & ~(uint64_t)3)
+#define THREADS_MAX 65536u
 
 /* Linux' struct elf_prpsinfo of x86-64, which holds text without an end. */
 struct prpsinfo {
@@ -35,75 +32,18 @@ struct prpsinfo {
 #define DIR_BYTES 160
 
 struct core_file {
-	int fd;
-	uint64_t size;
-	Elf64_Phdr *segments;
-	size_t n_segments;
-	char *notes;
-	uint64_t n_notes;
+	struct memory *memory;
+	const struct core_elf *elf; /* of the memory */
 	struct prpsinfo info;
 	struct core_thread *threads;
 	size_t n_threads, cap_threads;
-	/* In the notes: */
-	const char *files; /* the note NT_FILE; NULL: there is none */
-	uint64_t n_files;
 	uint64_t vdso;
-	struct memory *memory;
 	char dir[DIR_BYTES]; /* stands in for /proc; "": not made yet */
 	struct procfs_source source;
 	char note[400];
 };
 
 /* --- reading --- */
-
-static bool read_at(const struct core_file *core, void *to, uint64_t size, uint64_t offset)
-{
-	return fits_in(offset, size, core->size) &&
-	       pread(core->fd, to, size, (off_t)offset) == (ssize_t)size;
-}
-
-static const char *machine_name(unsigned machine)
-{
-	switch (machine) {
-	case EM_386:
-		return "a 32-bit x86";
-	case EM_AARCH64:
-		return "an arm64";
-	case EM_ARM:
-		return "an arm";
-	case EM_RISCV:
-		return "a RISC-V";
-	case EM_PPC64:
-		return "a POWER";
-	case EM_S390:
-		return "an s390";
-	default:
-		return "another";
-	}
-}
-
-static int check_head(const struct core_file *core, const char *path, Elf64_Ehdr *ret,
-		      struct err *err)
-{
-	struct stat st;
-
-	if (fstat(core->fd, &st) || !S_ISREG(st.st_mode))
-		return err__set(err, -EBADMSG, "%s is no regular file", path);
-	if (!read_at(core, ret, sizeof(*ret), 0) || memcmp(ret->e_ident, ELFMAG, SELFMAG) != 0)
-		return err__set(err, -EBADMSG, "%s is no core file: it does not begin as one",
-				path);
-	if (ret->e_type != ET_CORE)
-		return err__set(err, -EBADMSG,
-				"%s is no core file, but another ELF file (a program or library)",
-				path);
-	if (ret->e_machine != EM_X86_64 || ret->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    ret->e_ident[EI_DATA] != ELFDATA2LSB)
-		return err__set(err, -ENOTSUP,
-				"%s is the core file of %s process: braid reads those of 64-bit "
-				"x86-64 processes",
-				path, machine_name(ret->e_machine));
-	return 0;
-}
 
 static void take_status(struct core_file *core, const char *desc, uint64_t size)
 {
@@ -140,75 +80,56 @@ static void take_vector(struct core_file *core, const char *desc, uint64_t size)
 	}
 }
 
-static void take_note(struct core_file *core, uint32_t type, const char *desc, uint64_t size)
+static void take_notes(struct core_file *core)
 {
-	if (type == NT_PRSTATUS) {
-		take_status(core, desc, size);
-	} else if (type == NT_PRPSINFO && size >= sizeof(core->info)) {
-		memcpy(&core->info, desc, sizeof(core->info));
-	} else if (type == NT_AUXV) {
-		take_vector(core, desc, size);
-	} else if (type == NT_FILE && !core->files) {
-		core->files = desc;
-		core->n_files = size;
+	struct core_note note;
+	uint64_t at = 0;
+
+	while (core_elf__next_note(core->elf, &at, &note)) {
+		if (note.type == NT_PRSTATUS)
+			take_status(core, note.desc, note.size);
+		else if (note.type == NT_PRPSINFO && note.size >= sizeof(core->info))
+			memcpy(&core->info, note.desc, sizeof(core->info));
+		else if (note.type == NT_AUXV)
+			take_vector(core, note.desc, note.size);
 	}
 }
 
-static void read_notes(struct core_file *core, const Elf64_Phdr *segment)
-{
-	uint64_t size = segment->p_filesz, at = 0;
-
-	if (core->notes || size > NOTES_MAX)
-		return;
-	core->notes = malloc(size + 1);
-	if (!core->notes || !read_at(core, core->notes, size, segment->p_offset))
-		return;
-	while (size - at >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr head;
-		uint64_t desc;
-
-		memcpy(&head, core->notes + at, sizeof(head));
-		desc = at + sizeof(head) + NOTE_ALIGN((uint64_t)head.n_namesz);
-		if (desc > size || head.n_descsz > size - desc)
-			return;
-		take_note(core, head.n_type, core->notes + desc, head.n_descsz);
-		at = min_of(desc + NOTE_ALIGN((uint64_t)head.n_descsz), size);
-	}
-}
-
-static int read_segments(struct core_file *core, const char *path, const Elf64_Ehdr *head,
-			 struct err *err)
+/* Writes the sentence about what is missing. */
+static void note_missing(struct core_file *core)
 {
 	uint64_t end = 0;
 
-	core->n_segments = head->e_phnum;
-	if (!core->n_segments || core->n_segments > SEGMENTS_MAX ||
-	    head->e_phentsize != sizeof(Elf64_Phdr))
-		return err__set(err, -EBADMSG, "%s is damaged: it has no segments", path);
-	core->segments = calloc(core->n_segments, sizeof(*core->segments));
-	if (!core->segments)
-		return err__set(err, -ENOMEM, "out of memory");
-	if (!read_at(core, core->segments, core->n_segments * sizeof(*core->segments),
-		     head->e_phoff))
-		return err__set(err, -EBADMSG, "%s is truncated: its table of segments is missing",
-				path);
-	for (size_t i = 0; i < core->n_segments; i++) {
-		const Elf64_Phdr *segment = &core->segments[i];
+	for (size_t i = 0; i < core->elf->n_segments; i++) {
+		const Elf64_Phdr *segment = &core->elf->segments[i];
 
-		if (segment->p_type == PT_NOTE)
-			read_notes(core, segment);
 		if (fits_in(segment->p_offset, segment->p_filesz, INT64_MAX))
 			end = max_of(end, segment->p_offset + segment->p_filesz);
 	}
-	if (!core->n_threads)
-		return err__set(err, -EBADMSG,
-				"%s has no threads in it: it is truncated or damaged", path);
-	if (end > core->size)
+	if (end > core->elf->size)
 		snprintf(
 			core->note, sizeof(core->note),
 			"the core file is truncated: %" PRIu64 " of its %" PRIu64
 			" bytes are missing (ulimit -c, or a full disk), and stacks that lie there",
-			end - core->size, end);
+			end - core->elf->size, end);
+	else if (core->elf->is_damaged)
+		snprintf(core->note, sizeof(core->note),
+			 "the notes of the core file are damaged: threads and mapped files may be "
+			 "missing");
+}
+
+static int read_core(struct core_file *core, int fd, const char *path, struct err *err)
+{
+	int code = memory__of_core(fd, path, &core->memory, err);
+
+	if (code)
+		return code;
+	core->elf = memory__core(core->memory);
+	take_notes(core);
+	if (!core->n_threads)
+		return err__set(err, -EBADMSG,
+				"%s has no threads in it: it is truncated or damaged", path);
+	note_missing(core);
 	return 0;
 }
 
@@ -242,8 +163,8 @@ static int write_file(const struct core_file *core, const char *name, const char
 /* gcore leaves out segments that are as their files have them: code, above all. */
 static bool is_code(const struct core_file *core, uint64_t start, uint64_t end)
 {
-	for (size_t i = 0; i < core->n_segments; i++) {
-		const Elf64_Phdr *segment = &core->segments[i];
+	for (size_t i = 0; i < core->elf->n_segments; i++) {
+		const Elf64_Phdr *segment = &core->elf->segments[i];
 
 		if (segment->p_type == PT_LOAD && segment->p_vaddr < end &&
 		    start < segment->p_vaddr + segment->p_memsz)
@@ -252,51 +173,34 @@ static bool is_code(const struct core_file *core, uint64_t start, uint64_t end)
 	return true;
 }
 
-struct line {
-	uint64_t start, end, offset;
-	const char *path;
-};
-
 static int compare_lines(const void *a, const void *b)
 {
-	const struct line *x = a, *y = b;
+	const struct core_mapping *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-/* Those of NT_FILE: count, page size, then (start, end, offset in pages) of each, then names. */
-static size_t file_lines(const struct core_file *core, struct line *lines)
+static size_t file_lines(const struct core_file *core, struct core_mapping *lines)
 {
-	uint64_t head[2], entry[3];
-	const char *name, *end = core->files + core->n_files;
 	size_t n = 0;
 
-	if (core->n_files < sizeof(head))
-		return 0;
-	memcpy(head, core->files, sizeof(head));
-	if (head[0] > FILES_MAX || head[0] > (core->n_files - sizeof(head)) / sizeof(entry))
-		return 0;
-	name = core->files + sizeof(head) + head[0] * sizeof(entry);
-	for (uint64_t i = 0; i < head[0]; i++) {
-		size_t length = strnlen(name, end - name);
+	for (size_t i = 0; i < core->elf->n_files; i++) {
+		const struct core_mapping *file = &core->elf->files[i];
 
-		if (name + length == end)
-			break;
-		memcpy(entry, core->files + sizeof(head) + i * sizeof(entry), sizeof(entry));
-		if (entry[0] < entry[1] && is_code(core, entry[0], entry[1]) && !strchr(name, '\n'))
-			lines[n++] = (struct line) { entry[0], entry[1], entry[2] * head[1], name };
-		name += length + 1;
+		if (file->start < file->end && is_code(core, file->start, file->end) &&
+		    !strchr(file->path, '\n'))
+			lines[n++] = *file;
 	}
 	return n;
 }
 
 /* Code of no file: a compiler's, and the vDSO. */
-static size_t other_lines(const struct core_file *core, struct line *lines, size_t n)
+static size_t other_lines(const struct core_file *core, struct core_mapping *lines, size_t n)
 {
 	size_t n_files = n;
 
-	for (size_t i = 0; i < core->n_segments; i++) {
-		const Elf64_Phdr *segment = &core->segments[i];
+	for (size_t i = 0; i < core->elf->n_segments; i++) {
+		const Elf64_Phdr *segment = &core->elf->segments[i];
 		uint64_t end = segment->p_vaddr + segment->p_memsz;
 		bool known = false;
 
@@ -307,15 +211,17 @@ static size_t other_lines(const struct core_file *core, struct line *lines, size
 			known = lines[k].start < end && segment->p_vaddr < lines[k].end;
 		if (!known)
 			lines[n++] =
-				(struct line) { segment->p_vaddr, end, 0,
-						segment->p_vaddr == core->vdso ? "[vdso]" : "" };
+				(struct core_mapping) { segment->p_vaddr, end, 0,
+							segment->p_vaddr == core->vdso ? "[vdso]"
+										       : "" };
 	}
 	return n;
 }
 
 static int write_maps(const struct core_file *core)
 {
-	struct line *lines = calloc(FILES_MAX + core->n_segments, sizeof(*lines));
+	struct core_mapping *lines =
+		calloc(core->elf->n_files + core->elf->n_segments, sizeof(*lines));
 	FILE *out = lines ? create(core, "maps") : NULL;
 	size_t n;
 
@@ -323,7 +229,7 @@ static int write_maps(const struct core_file *core)
 		free(lines);
 		return lines ? -errno : -ENOMEM;
 	}
-	n = core->files ? file_lines(core, lines) : 0;
+	n = file_lines(core, lines);
 	n = other_lines(core, lines, n);
 	qsort(lines, n, sizeof(*lines), compare_lines);
 	for (size_t i = 0; i < n; i++)
@@ -376,37 +282,26 @@ static int lay_out(struct core_file *core, const char *root)
 int core_file__open(const char *path, const char *root, struct core_file **ret, struct err *err)
 {
 	struct core_file *core = calloc(1, sizeof(*core));
-	Elf64_Ehdr head;
-	struct stat st;
-	int code;
+	int code, fd;
 
 	if (!core)
 		return err__set(err, -ENOMEM, "out of memory");
-	core->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait */
-	if (core->fd < 0) {
-		code = err__set(err, -errno, "cannot open %s: %s", path, strerror(errno));
-		goto out;
-	}
-	core->size = fstat(core->fd, &st) ? 0 : st.st_size;
-	code = check_head(core, path, &head, err);
-	if (!code)
-		code = read_segments(core, path, &head, err);
-	if (!code)
-		code = memory__of_core(dup(core->fd), path, &core->memory, err);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not wait */
+	code = fd < 0 ? err__set(err, -errno, "cannot open %s: %s", path, strerror(errno))
+		      : read_core(core, fd, path, err);
 	if (!code) {
 		code = lay_out(core, root);
 		if (code)
 			err__set(err, code, "cannot lay out %s in /tmp: %s", path, strerror(-code));
 	}
-	if (!code) {
-		core->source = (struct procfs_source) { core->dir, core->memory };
-		procfs__use(&core->source);
-		*ret = core;
-		return 0;
+	if (code) {
+		core_file__close(core);
+		return code;
 	}
-out:
-	core_file__close(core);
-	return code;
+	core->source = (struct procfs_source) { core->dir, core->memory };
+	procfs__use(&core->source);
+	*ret = core;
+	return 0;
 }
 
 void core_file__close(struct core_file *core)
@@ -425,9 +320,6 @@ void core_file__close(struct core_file *core)
 		rmdir(core->dir);
 	memory__free(core->memory);
 	free(core->threads);
-	free(core->notes);
-	free(core->segments);
-	close_fd(&core->fd);
 	free(core);
 }
 

@@ -78,6 +78,21 @@ def change(file, offset, data):
         core.write(data)
 
 
+def damage_last_note(file):
+    """The last one becomes longer than all notes together."""
+    with open(file, "rb") as core:
+        data = core.read()
+    number = struct.unpack_from("<H", data, 56)[0]
+    headers = [struct.unpack_from("<IIQQQQ", data, 64 + 56 * n) for n in range(number)]
+    at, size = next((offset, size) for kind, _, offset, _, _, size in headers if kind == 4)
+    end, last = at + size, at
+    while at + 12 <= end:
+        last = at
+        name, desc, _ = struct.unpack_from("<III", data, at)
+        at += 12 + (name + 3 & ~3) + (desc + 3 & ~3)
+    change(file, last + 4, struct.pack("<I", 0xffffffff))
+
+
 def check_cores():
     program = gate.path("program")
     shutil.copy(STANDS, program)
@@ -108,6 +123,12 @@ def check_cores():
     bytes_of = struct.unpack_from("<Q", head, last + 32)[0]
     matches(rf"\n  note: the core file is truncated: {bytes_of - 100} of its \d+ bytes are missing", result.out,
             "cut: is said")
+    shutil.copy(core, copy)
+    damage_last_note(copy)
+    result = gate.braid("dump", "--core", copy)
+    equal((result.status, result.err), (0, ""), "damaged notes: status")
+    matches(r"\n  note: the notes of the core file are damaged: threads and mapped files may be missing", result.out,
+            "damaged notes: is said")
     shutil.copy(core, copy)
     change(copy, 18, struct.pack("<H", EM_AARCH64))
     check_refused("another machine", "is the core file of an arm64 process", "--core", copy)

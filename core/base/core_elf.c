@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/base/core_elf.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+
+/* Read with pread and checked here rather than by libelf, which maps or reads a whole file of many
+ * gigabytes at once. */
+#define SEGMENTS_MAX  65534u /* PN_XNUM - 1: a core file with more is refused */
+#define NOTES_MAX     (64u << 20)
+#define FILES_MAX     65536u
+#define NOTE_ALIGN(n) (((n) + 3) & ~(uint64_t)3)
+
+bool core_elf__read(const struct core_elf *core, void *to, uint64_t size, uint64_t offset)
+{
+	return fits_in(offset, size, core->size) &&
+	       pread(core->fd, to, size, (off_t)offset) == (ssize_t)size;
+}
+
+static const char *machine_name(unsigned machine)
+{
+	switch (machine) {
+	case EM_386:
+		return "a 32-bit x86";
+	case EM_AARCH64:
+		return "an arm64";
+	case EM_ARM:
+		return "an arm";
+	case EM_RISCV:
+		return "a RISC-V";
+	case EM_PPC64:
+		return "a POWER";
+	case EM_S390:
+		return "an s390";
+	default:
+		return "another";
+	}
+}
+
+static int read_head(const struct core_elf *core, const char *path, Elf64_Ehdr *ret,
+		     struct err *err)
+{
+	if (!core_elf__read(core, ret, sizeof(*ret), 0) ||
+	    memcmp(ret->e_ident, ELFMAG, SELFMAG) != 0)
+		return err__set(err, -EBADMSG, "%s is no core file: it does not begin as one",
+				path);
+	if (ret->e_type != ET_CORE)
+		return err__set(err, -EBADMSG,
+				"%s is no core file, but another ELF file (a program or library)",
+				path);
+	if (ret->e_machine != EM_X86_64 || ret->e_ident[EI_CLASS] != ELFCLASS64 ||
+	    ret->e_ident[EI_DATA] != ELFDATA2LSB)
+		return err__set(err, -ENOTSUP,
+				"%s is the core file of %s process: braid reads those of 64-bit "
+				"x86-64 processes",
+				path, machine_name(ret->e_machine));
+	return 0;
+}
+
+/* --- notes --- */
+
+/* The note at @at, of which @ret_next is the end with its padding. False: it is malformed, or the
+ * notes end. */
+static bool note_at(const struct core_elf *core, uint64_t at, struct core_note *ret,
+		    uint64_t *ret_next)
+{
+	Elf64_Nhdr head;
+	uint64_t desc;
+
+	if (core->n_notes - at < sizeof(head))
+		return false;
+	memcpy(&head, core->notes + at, sizeof(head));
+	desc = at + sizeof(head) + NOTE_ALIGN((uint64_t)head.n_namesz);
+	if (desc > core->n_notes || head.n_descsz > core->n_notes - desc)
+		return false;
+	*ret = (struct core_note) { head.n_type, core->notes + desc, head.n_descsz };
+	*ret_next = min_of(desc + NOTE_ALIGN((uint64_t)head.n_descsz), core->n_notes);
+	return true;
+}
+
+bool core_elf__next_note(const struct core_elf *core, uint64_t *at, struct core_note *ret)
+{
+	return note_at(core, *at, ret, at);
+}
+
+/* The note: count, page size, then (start, end, offset in pages) of each, then their names. Entries
+ * before a malformed one are kept. */
+static int read_files(struct core_elf *core, const struct core_note *note)
+{
+	uint64_t head[2], entry[3];
+	const char *name, *end = note->desc + note->size;
+
+	core->is_damaged = true;
+	if (note->size < sizeof(head))
+		return 0;
+	memcpy(head, note->desc, sizeof(head));
+	if (head[0] > FILES_MAX || head[0] > (note->size - sizeof(head)) / sizeof(entry))
+		return 0;
+	core->files = calloc(head[0] + 1, sizeof(*core->files));
+	if (!core->files)
+		return -ENOMEM;
+	name = note->desc + sizeof(head) + head[0] * sizeof(entry);
+	for (uint64_t i = 0; i < head[0]; i++) {
+		size_t length = strnlen(name, end - name);
+
+		if (name + length == end)
+			return 0;
+		memcpy(entry, note->desc + sizeof(head) + i * sizeof(entry), sizeof(entry));
+		core->files[core->n_files++] =
+			(struct core_mapping) { entry[0], entry[1], entry[2] * head[1], name };
+		name += length + 1;
+	}
+	core->is_damaged = false;
+	return 0;
+}
+
+/* Finds the end of the well-formed notes, and reads NT_FILE, the first of them. */
+static int check_notes(struct core_elf *core)
+{
+	struct core_note note;
+	uint64_t at = 0;
+	int ret = 0;
+
+	while (!ret && note_at(core, at, &note, &at))
+		if (note.type == NT_FILE && !core->files && !core->is_damaged)
+			ret = read_files(core, &note);
+	core->is_damaged |= core->n_notes - at >= sizeof(Elf64_Nhdr);
+	core->n_notes = at;
+	return ret;
+}
+
+/* The kernel and gcore write one segment of notes. */
+static int read_notes(struct core_elf *core, const Elf64_Phdr *segment)
+{
+	if (core->notes)
+		return 0;
+	core->is_damaged = segment->p_filesz > NOTES_MAX ||
+			   !fits_in(segment->p_offset, segment->p_filesz, core->size);
+	if (core->is_damaged)
+		return 0;
+	core->notes = malloc(segment->p_filesz + 1);
+	if (!core->notes)
+		return -ENOMEM;
+	core->is_damaged = !core_elf__read(core, core->notes, segment->p_filesz, segment->p_offset);
+	core->n_notes = core->is_damaged ? 0 : segment->p_filesz;
+	return check_notes(core);
+}
+
+/* --- all of it --- */
+
+static int read_segments(struct core_elf *core, const char *path, const Elf64_Ehdr *head,
+			 struct err *err)
+{
+	core->n_segments = head->e_phnum;
+	if (!core->n_segments || core->n_segments > SEGMENTS_MAX ||
+	    head->e_phentsize != sizeof(Elf64_Phdr))
+		return err__set(err, -EBADMSG, "%s is damaged: it has no segments", path);
+	core->segments = calloc(core->n_segments, sizeof(*core->segments));
+	if (!core->segments)
+		return err__set(err, -ENOMEM, "out of memory");
+	if (!core_elf__read(core, core->segments, core->n_segments * sizeof(*core->segments),
+			    head->e_phoff))
+		return err__set(err, -EBADMSG, "%s is truncated: its table of segments is missing",
+				path);
+	for (size_t i = 0; i < core->n_segments; i++)
+		if (core->segments[i].p_type == PT_NOTE && read_notes(core, &core->segments[i]))
+			return err__set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+int core_elf__open(int fd, const char *path, struct core_elf *ret, struct err *err)
+{
+	Elf64_Ehdr head;
+	struct stat st;
+	int code;
+
+	*ret = (struct core_elf) { .fd = fd };
+	/* A device or a pipe could block the read for ever. */
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		code = err__set(err, -EBADMSG, "%s is no regular file", path);
+		goto out;
+	}
+	ret->size = st.st_size;
+	code = read_head(ret, path, &head, err);
+	if (!code)
+		code = read_segments(ret, path, &head, err);
+out:
+	if (code)
+		core_elf__close(ret);
+	return code;
+}
+
+void core_elf__close(struct core_elf *core)
+{
+	free(core->files);
+	free(core->notes);
+	free(core->segments);
+	close_fd(&core->fd);
+	*core = (struct core_elf) { .fd = -1 };
+}
