@@ -2,6 +2,7 @@
 #include "core/session/metrics_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -22,6 +25,9 @@
 #define WAIT_MS	      1000 /* for the whole request, and again for taking the answer */
 #define BACKLOG	      8
 #define FOREVER	      UINT64_MAX
+#define NAME_BYTES    32
+#define LOCK_TRIES    100 /* a second */
+#define LOCK_TRY_US   10000
 
 struct metrics_socket {
 	struct sockaddr_un address;
@@ -149,22 +155,84 @@ static bool is_dead(const struct sockaddr_un *address)
 	return dead;
 }
 
-/* The mode of the socket's file is that of the descriptor. */
-static int listen_there(struct metrics_socket *metrics)
+/* Binds the socket to a name that nobody else uses, in the directory @dir_fd, which keeps the path
+ * short. The mode of the socket's file is that of the descriptor. */
+static int bind_beside(struct metrics_socket *metrics, int dir_fd, char name[NAME_BYTES])
 {
-	const struct sockaddr *address = (const struct sockaddr *)&metrics->address;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	uint64_t number;
 
 	metrics->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	metrics->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (metrics->fd < 0 || metrics->stop_fd < 0 || fchmod(metrics->fd, 0600))
+	if (metrics->fd < 0 || metrics->stop_fd < 0 || fchmod(metrics->fd, 0600) ||
+	    getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return -errno;
-	if (is_dead(&metrics->address))
-		unlink(metrics->address.sun_path);
-	if (bind(metrics->fd, address, sizeof(metrics->address)))
+	snprintf(name, NAME_BYTES, ".braid-%016llx", (unsigned long long)number);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir_fd, name);
+	return bind(metrics->fd, (const struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+}
+
+/* Returns a descriptor that holds the lock of the directory, or a negative errno: another user may
+ * hold it for any time. */
+static int lock_directory(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), tries = LOCK_TRIES;
+
+	if (fd < 0)
 		return -errno;
-	if (lstat(metrics->address.sun_path, &metrics->made) || listen(metrics->fd, BACKLOG))
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (!--tries) {
+			close_fd(&fd);
+			return -EADDRINUSE;
+		}
+		usleep(LOCK_TRY_US);
+	}
+	return fd;
+}
+
+/* Replaces a socket that is dead. Of several that start at once, one does so at a time: else each
+ * may find the old socket dead, and the last one takes the name from one that listens. */
+static int replace_dead(const struct metrics_socket *metrics, const char *dir, int dir_fd,
+			const char *name, const char *own_name)
+{
+	int lock_fd = lock_directory(dir), ret = 0;
+
+	if (lock_fd < 0)
+		return lock_fd;
+	if (!is_dead(&metrics->address))
+		ret = -EADDRINUSE;
+	else if (renameat(dir_fd, name, dir_fd, own_name))
+		ret = -errno;
+	close_fd(&lock_fd);
+	return ret;
+}
+
+/* The socket listens before it gets its name: else another process may find it dead. */
+static int listen_there(struct metrics_socket *metrics)
+{
+	char dir[sizeof(metrics->address.sun_path) + 2], name[NAME_BYTES] = "";
+	const char *path = metrics->address.sun_path, *slash = strrchr(path, '/');
+	const char *own_name = slash ? slash + 1 : path;
+	int dir_fd, ret;
+
+	snprintf(dir, sizeof(dir), "%.*s.", (int)(own_name - path), path);
+	dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
 		return -errno;
-	return 0;
+	ret = bind_beside(metrics, dir_fd, name);
+	if (ret) {
+		close_fd(&dir_fd);
+		return ret;
+	}
+	if (fstatat(dir_fd, name, &metrics->made, AT_SYMLINK_NOFOLLOW) ||
+	    listen(metrics->fd, BACKLOG))
+		ret = -errno;
+	else if (renameat2(dir_fd, name, dir_fd, own_name, RENAME_NOREPLACE))
+		ret = errno == EEXIST ? replace_dead(metrics, dir, dir_fd, name, own_name) : -errno;
+	if (ret)
+		unlinkat(dir_fd, name, 0);
+	close_fd(&dir_fd);
+	return ret;
 }
 
 /* Signals are for the thread that waits for them. */
