@@ -112,6 +112,7 @@ static int put_sample(struct protobuf *series, const struct output_origin *origi
 	protobuf__text(&sample, RAW_SAMPLE_PROFILE, bytes->data, bytes->len);
 	protobuf__text(&sample, RAW_SAMPLE_ID, text, strlen(text));
 	protobuf__part(series, SERIES_SAMPLES, &sample);
+	protobuf__done(&sample);
 	return 0;
 }
 
