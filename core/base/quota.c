@@ -16,7 +16,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <uthash.h>
 
@@ -182,21 +181,6 @@ struct quota_account *quota__open(const struct quota_subject *subject)
 	return account;
 }
 
-struct quota_account *quota__open_fd(int fd, const char *name)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return NULL;
-	return quota__open(&(struct quota_subject) {
-		.dev = st.st_dev,
-		.ino = st.st_ino,
-		.size = st.st_size,
-		.mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec,
-		.uid = st.st_uid,
-		.name = name });
-}
-
 void quota__close(struct quota_account *account)
 {
 	if (!account)
@@ -205,6 +189,16 @@ void quota__close(struct quota_account *account)
 	account->n_open--;
 	evict();
 	pthread_mutex_unlock(&lock);
+}
+
+struct quota_account *quota__hold(struct quota_account *account)
+{
+	if (!account)
+		return NULL;
+	pthread_mutex_lock(&lock);
+	account->n_open++;
+	pthread_mutex_unlock(&lock);
+	return account;
 }
 
 /* --- charging --- */
@@ -334,6 +328,16 @@ int quota__charge(struct quota_account *account, enum quota_kind kind, uint64_t 
 	return ret;
 }
 
+int quota__refuse(struct quota_account *account)
+{
+	if (!account)
+		return -EFBIG;
+	pthread_mutex_lock(&lock);
+	note_over(account, QUOTA_FILE);
+	pthread_mutex_unlock(&lock);
+	return -EFBIG;
+}
+
 void quota__give_back(struct quota_account *account, uint64_t bytes)
 {
 	struct levels levels;
@@ -369,101 +373,6 @@ void quota__leave(struct quota_account *previous)
 int quota__look(void)
 {
 	return quota__charge(NULL, QUOTA_READ, 0);
-}
-
-/* --- reading --- */
-
-/* Returns the end of the hole that @offset lies in; @offset: it is no hole. */
-static uint64_t end_of_hole(int fd, uint64_t offset, uint64_t end)
-{
-	off_t data = lseek(fd, offset, SEEK_DATA);
-
-	if (data < 0)
-		return errno == ENXIO ? end : offset;
-	return min_of((uint64_t)data, end);
-}
-
-static uint64_t end_of_data(int fd, uint64_t offset, uint64_t end)
-{
-	off_t hole = lseek(fd, offset, SEEK_HOLE);
-
-	return hole < 0 ? end : min_of((uint64_t)hole, end);
-}
-
-/* @offset may be beyond the end of the file, where nothing can be read. */
-static bool has_range(int fd, uint64_t offset, uint64_t n)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && fits_in(offset, n, st.st_size);
-}
-
-static int read_data(struct quota_account *account, int fd, uint64_t at, uint64_t end, char *to)
-{
-	while (at < end) {
-		size_t n = min_of(end - at, (uint64_t)QUOTA_BLOCK);
-		int ret = quota__charge(account, QUOTA_READ, n);
-		ssize_t got;
-
-		if (ret)
-			return ret;
-		do
-			got = pread(fd, to, n, at);
-		while (got < 0 && errno == EINTR && !stop__is_requested());
-		if (got <= 0)
-			return got ? -errno : -EFAULT;
-		at += got;
-		to += got;
-	}
-	return 0;
-}
-
-int quota__pread(struct quota_account *account, int fd, uint64_t offset, void *to, size_t n)
-{
-	uint64_t at = offset, end = offset + n;
-	char *bytes = to;
-	int ret = 0;
-
-	if (!has_range(fd, offset, n))
-		return -EFAULT;
-	if (n <= QUOTA_BLOCK) /* a hole costs less than the question */
-		return read_data(account, fd, at, end, bytes);
-	while (!ret && at < end) {
-		uint64_t data_at = end_of_hole(fd, at, end);
-		uint64_t data_end = data_at < end ? end_of_data(fd, data_at, end) : end;
-
-		memset(bytes + (at - offset), 0, data_at - at);
-		/* A file system that is changed meanwhile, or says nonsense: read it all. */
-		if (data_end <= data_at && data_at < end)
-			data_end = end;
-		ret = read_data(account, fd, data_at, data_end, bytes + (data_at - offset));
-		at = data_end;
-	}
-	return ret;
-}
-
-uint64_t quota__data_bytes(int fd, uint64_t offset, uint64_t n)
-{
-	uint64_t at = offset, end = offset + n, sum = 0;
-	struct stat st;
-
-	if (end < at)
-		return n;
-	if (!fstat(fd, &st)) {
-		end = min_of(end, (uint64_t)max_of(st.st_size, 0));
-		/* Extents without end are more work than their bytes. */
-		n = min_of(n, (uint64_t)st.st_blocks * 512);
-	}
-	for (int i = 0; at < end && i < 1024; i++) {
-		uint64_t data_at = end_of_hole(fd, at, end);
-		uint64_t data_end = data_at < end ? end_of_data(fd, data_at, end) : end;
-
-		if (data_end <= at)
-			return n;
-		sum += data_end - data_at;
-		at = data_end;
-	}
-	return at < end ? n : min_of(sum, n);
 }
 
 /* --- what was over --- */

@@ -60,12 +60,19 @@ struct quota_account *quota__open(const struct quota_subject *subject);
 /* The account of the regular file that @fd is. */
 struct quota_account *quota__open_fd(int fd, const char *name);
 
+/* Opens it once more, for another owner. */
+struct quota_account *quota__hold(struct quota_account *account);
+
 /* What is still kept stays charged until quota__give_back. NULL is fine. */
 void quota__close(struct quota_account *account);
 
 /* Returns 0, and the caller may do that; -EFBIG if it is over the budget, which is noted with the
  * account's name; -EINTR if a stop was requested. -EFBIG and -EINTR charge nothing. */
 int quota__charge(struct quota_account *account, enum quota_kind kind, uint64_t bytes);
+
+/* Notes that a claim of the subject is beyond all limits, as a charge does that is refused. Returns
+ * -EFBIG. */
+int quota__refuse(struct quota_account *account);
 
 /* Of QUOTA_KEPT, when the memory is freed. */
 void quota__give_back(struct quota_account *account, uint64_t bytes);

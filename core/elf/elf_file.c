@@ -7,16 +7,25 @@
 #include <sys/stat.h>
 
 #include "core/base/fd_limit.h"
+#include "core/base/quota.h"
 #include "core/base/util.h"
+#include "core/elf/elf_section.h"
 #include "core/elf/elf_symbols.h"
 
-/* What a section may claim to have, inflated too. */
-#define SECTION_BYTES_MAX (1ULL << 30)
+/* libelf makes an entry of some hundred bytes for each section that a file claims to have, and
+ * loops over segments are everywhere. Seen: 5,000 sections, 14 program headers. */
+#define SECTIONS_MAX 65536
+#define PHDRS_MAX    1024
+
+/* A note with a build-id has 36 bytes, and the first notes have it. */
+#define NOTE_BYTES_MAX 65536
+#define NOTES_MAX      64
 
 /* What the public struct is embedded in. */
 struct image {
 	struct elf_file file;
-	void *memory; /* libelf writes into memory images when it decompresses: our own copy */
+	struct loaded *loaded;
+	void *memory; /* owned; charged as kept */
 };
 
 static bool range_is_sane(uint64_t start, uint64_t size)
@@ -50,46 +59,80 @@ static int read_segments(struct elf_file *file, size_t n_phdrs)
 	return 0;
 }
 
-/* Returns true once the build-id was found in these notes. */
-static bool take_build_id(struct elf_file *file, Elf_Data *notes)
+/* Returns 1 once the build-id was found in these notes; 0, or a negative errno. */
+static int take_build_id(struct elf_file *file, uint64_t at, uint64_t size, bool wide)
 {
 	size_t offset = 0, name_at, desc_at;
+	char notes[NOTE_BYTES_MAX];
+	Elf_Data data = { .d_buf = notes,
+			  .d_type = wide ? ELF_T_NHDR8 : ELF_T_NHDR,
+			  .d_version = EV_CURRENT };
 	GElf_Nhdr nhdr;
+	int rc;
 
-	while (notes && (offset = gelf_getnote(notes, offset, &nhdr, &name_at, &desc_at)) > 0) {
+	data.d_size = min_of(size, (uint64_t)sizeof(notes));
+	rc = elf_file__read_at(file, at, notes, data.d_size);
+	if (rc)
+		return rc == -EFAULT ? 0 : rc;
+	while ((offset = gelf_getnote(&data, offset, &nhdr, &name_at, &desc_at)) > 0) {
 		if (nhdr.n_type != NT_GNU_BUILD_ID || nhdr.n_namesz != sizeof("GNU") ||
-		    memcmp((char *)notes->d_buf + name_at, "GNU", sizeof("GNU")) != 0)
+		    memcmp(notes + name_at, "GNU", sizeof("GNU")) != 0)
 			continue;
 		if (!nhdr.n_descsz || nhdr.n_descsz > ELF_BUILD_ID_MAX)
 			continue;
-		memcpy(file->build_id, (char *)notes->d_buf + desc_at, nhdr.n_descsz);
+		memcpy(file->build_id, notes + desc_at, nhdr.n_descsz);
 		file->build_id_len = nhdr.n_descsz;
-		return true;
+		return 1;
 	}
-	return false;
+	return 0;
 }
 
 /* Program headers first: they survive the stripping of section headers. */
-static void read_build_id(struct elf_file *file, size_t n_phdrs)
+static int read_build_id(struct elf_file *file, size_t n_phdrs)
 {
+	int rc = 0, n = 0;
 	Elf_Scn *scn = NULL;
 	GElf_Phdr phdr;
 	GElf_Shdr shdr;
 
-	for (size_t i = 0; i < n_phdrs; i++) {
+	for (size_t i = 0; i < n_phdrs && !rc && n < NOTES_MAX; i++) {
 		if (!gelf_getphdr(file->elf, i, &phdr) || phdr.p_type != PT_NOTE)
 			continue;
-		if (take_build_id(file, elf_getdata_rawchunk(
-						file->elf, phdr.p_offset, phdr.p_filesz,
-						phdr.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR)))
-			return;
+		rc = take_build_id(file, phdr.p_offset, phdr.p_filesz, phdr.p_align == 8);
+		n++;
 	}
-	while ((scn = elf_nextscn(file->elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE)
+	while (!rc && n < NOTES_MAX && (scn = elf_nextscn(file->elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_NOTE ||
+		    shdr.sh_flags & SHF_COMPRESSED)
 			continue;
-		if (take_build_id(file, elf_getdata(scn, NULL)))
-			return;
+		rc = take_build_id(file, shdr.sh_offset, shdr.sh_size, false);
+		n++;
 	}
+	return min_of(rc, 0);
+}
+
+/* What libelf believes when it opens a file. */
+static int check_counts(struct elf_file *file, struct err *err)
+{
+	Elf64_Shdr first = {};
+	Elf64_Ehdr ehdr;
+	int rc = elf_file__read_at(file, 0, &ehdr, sizeof(ehdr));
+
+	if (rc == -EINTR)
+		return err__set(err, rc, "%s: interrupted", file->path);
+	if (rc || memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    ehdr.e_ident[EI_CLASS] != ELFCLASS64 || ehdr.e_ident[EI_DATA] != ELFDATA2LSB)
+		return 0; /* what it is instead check_header says */
+	if (ehdr.e_shoff && ehdr.e_shnum == 0)
+		rc = elf_file__read_at(file, ehdr.e_shoff, &first, sizeof(first));
+	if (rc == -EINTR)
+		return err__set(err, rc, "%s: interrupted", file->path);
+	if (first.sh_size > SECTIONS_MAX ||
+	    (ehdr.e_phnum > PHDRS_MAX &&
+	     fits_in(ehdr.e_phoff, ehdr.e_phnum * sizeof(Elf64_Phdr), file->size)))
+		return err__set(err, quota__refuse(file->account),
+				"%s: too many sections or program headers", file->path);
+	return 0;
 }
 
 static int check_header(struct elf_file *file, struct err *err)
@@ -131,7 +174,9 @@ static int load(struct elf_file *file, struct err *err)
 	if (rc)
 		return err__set(err, rc, "%s: %s", file->path,
 				rc == -ENOMEM ? "out of memory" : "malformed program headers");
-	read_build_id(file, n_phdrs);
+	rc = read_build_id(file, n_phdrs);
+	if (rc == -EINTR)
+		return err__set(err, rc, "%s: interrupted", file->path);
 	return 0;
 }
 
@@ -142,6 +187,7 @@ static struct image *image_new(int fd, const char *path)
 	if (!image)
 		return NULL;
 	image->file.fd = fd;
+	image->file.loaded = &image->loaded;
 	image->file.path = strdup(path);
 	if (!image->file.path) {
 		free(image);
@@ -172,8 +218,43 @@ int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *
 	} else if (st.st_size < EI_NIDENT) {
 		rc = err__set(err, -ENOEXEC, "%s: not an ELF file", path);
 	} else {
+		image->file.size = st.st_size;
+		image->file.account = quota__open_fd(fd, path);
+		rc = check_counts(&image->file, err);
 		elf_version(EV_CURRENT);
-		image->file.elf = elf_begin(fd, ELF_C_READ, NULL);
+		if (!rc)
+			image->file.elf = elf_begin(fd, ELF_C_READ, NULL);
+		if (!rc)
+			rc = load(&image->file, err);
+	}
+	if (rc) {
+		elf_file__free(&image->file);
+		return rc;
+	}
+	*ret = &image->file;
+	return 0;
+}
+
+/* Takes `data`, and the account. */
+static int open_owned(void *data, size_t size, const char *path, struct quota_account *account,
+		      struct elf_file **ret, struct err *err)
+{
+	struct image *image = image_new(-1, path);
+	int rc;
+
+	if (!image) {
+		quota__give_back(account, size);
+		quota__close(account);
+		free(data);
+		return err__set(err, -ENOMEM, "%s: out of memory", path);
+	}
+	image->memory = data;
+	image->file.size = size;
+	image->file.account = account;
+	elf_version(EV_CURRENT);
+	rc = check_counts(&image->file, err);
+	if (!rc) {
+		image->file.elf = elf_memory(data, size);
 		rc = load(&image->file, err);
 	}
 	if (rc) {
@@ -184,31 +265,27 @@ int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *
 	return 0;
 }
 
+int elf_file__take_memory(void *data, size_t size, const char *path, struct quota_account *account,
+			  struct elf_file **ret, struct err *err)
+{
+	int rc = size < EI_NIDENT ? -ENOEXEC : quota__charge(account, QUOTA_KEPT, size);
+
+	if (!rc)
+		return open_owned(data, size, path, quota__hold(account), ret, err);
+	free(data);
+	return err__set(err, rc, "%s: %s", path,
+			rc == -ENOEXEC ? "not an ELF file" : strerror(-rc));
+}
+
 int elf_file__open_memory(const void *data, size_t size, const char *path, struct elf_file **ret,
 			  struct err *err)
 {
-	struct image *image;
-	int rc;
+	void *copy = malloc(size + 1);
 
-	if (size < EI_NIDENT)
-		return err__set(err, -ENOEXEC, "%s: not an ELF file", path);
-	image = image_new(-1, path);
-	if (image)
-		image->memory = malloc(size);
-	if (!image || !image->memory) {
-		elf_file__free(image ? &image->file : NULL);
+	if (!copy)
 		return err__set(err, -ENOMEM, "%s: out of memory", path);
-	}
-	memcpy(image->memory, data, size);
-	elf_version(EV_CURRENT);
-	image->file.elf = elf_memory(image->memory, size);
-	rc = load(&image->file, err);
-	if (rc) {
-		elf_file__free(&image->file);
-		return rc;
-	}
-	*ret = &image->file;
-	return 0;
+	memcpy(copy, data, size);
+	return elf_file__take_memory(copy, size, path, NULL, ret, err);
 }
 
 void elf_file__free(struct elf_file *file)
@@ -217,11 +294,15 @@ void elf_file__free(struct elf_file *file)
 
 	if (!file)
 		return;
+	elf_file__drop(file);
 	elf_end(file->elf);
 	close_fd(&file->fd);
 	free(file->segments);
 	free(file->path);
+	if (image->memory)
+		quota__give_back(file->account, file->size);
 	free(image->memory);
+	quota__close(file->account);
 	free(image);
 }
 
@@ -238,61 +319,32 @@ bool elf_file__offset_to_vaddr(const struct elf_file *file, uint64_t offset, uin
 	return false;
 }
 
-static Elf_Data *section_data(Elf_Scn *scn, GElf_Shdr *shdr)
-{
-	GElf_Chdr chdr;
-	Elf_Data *data;
-
-	if (shdr->sh_type == SHT_NOBITS || shdr->sh_size > SECTION_BYTES_MAX)
-		return NULL;
-	if (shdr->sh_flags & SHF_COMPRESSED) {
-		if (!gelf_getchdr(scn, &chdr) || chdr.ch_size > SECTION_BYTES_MAX ||
-		    elf_compress(scn, 0, 0) < 0 || !gelf_getshdr(scn, shdr))
-			return NULL;
-	}
-	data = elf_getdata(scn, NULL);
-	return data && data->d_buf && data->d_size ? data : NULL;
-}
-
 Elf_Data *elf_file__section(const struct elf_file *file, const char *name, GElf_Shdr *ret_shdr)
 {
-	Elf_Data *names, *data;
-	Elf_Scn *scn = NULL;
-	size_t names_at;
+	struct elf_section section;
+	Elf_Data *data;
 
-	if (elf_getshdrstrndx(file->elf, &names_at) != 0)
+	if (elf_section__find(file, name, &section))
 		return NULL;
-	names = elf_strings__open(file->elf, names_at);
-	while (names && (scn = elf_nextscn(file->elf, scn))) {
-		const char *found;
-		GElf_Shdr shdr;
-
-		if (!gelf_getshdr(scn, &shdr))
-			continue;
-		found = elf_strings__get(names, shdr.sh_name);
-		if (!found || strcmp(found, name) != 0)
-			continue;
-		data = section_data(scn, &shdr);
-		if (data && ret_shdr)
-			*ret_shdr = shdr;
-		return data;
+	data = elf_section__data(file, &section);
+	if (data && ret_shdr) {
+		*ret_shdr = section.shdr;
+		ret_shdr->sh_size = section.size;
 	}
-	return NULL;
+	return data;
 }
 
-/* Not by elf_rawfile for files: that would read all of it, and take sections over for good. */
-static bool read_at(const struct elf_file *file, uint64_t offset, void *buf, size_t len)
+/* Not by elf_rawfile: that would read all of a file. */
+int elf_file__read_at(const struct elf_file *file, uint64_t offset, void *buf, size_t len)
 {
-	size_t size;
-	const char *base;
+	const struct image *image = (const struct image *)file;
 
 	if (file->fd >= 0)
-		return pread(file->fd, buf, len, offset) == (ssize_t)len;
-	base = elf_rawfile(file->elf, &size);
-	if (!base || offset > size || len > size - offset)
-		return false;
-	memcpy(buf, base + offset, len);
-	return true;
+		return quota__pread(file->account, file->fd, offset, buf, len);
+	if (!fits_in(offset, len, file->size))
+		return -EFAULT;
+	memcpy(buf, (const char *)image->memory + offset, len);
+	return 0;
 }
 
 int elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len)
@@ -300,12 +352,14 @@ int elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_
 	for (size_t i = 0; i < file->n_segments; i++) {
 		const struct elf_segment *segment = &file->segments[i];
 		uint64_t at = vaddr - segment->vaddr;
+		int rc = -EFAULT;
 
 		if (vaddr < segment->vaddr || at > segment->filesz || len > segment->filesz - at)
 			continue;
-		if (at <= INT64_MAX - segment->offset &&
-		    read_at(file, at + segment->offset, buf, len))
-			return 0;
+		if (at <= INT64_MAX - segment->offset)
+			rc = elf_file__read_at(file, at + segment->offset, buf, len);
+		if (rc != -EFAULT)
+			return rc;
 	}
 	return -EFAULT;
 }

@@ -21,8 +21,14 @@ struct elf_segment {		 /* one PT_LOAD */
 	bool exec;
 };
 
+struct loaded;	      /* core/elf/elf_section.c */
+struct quota_account; /* core/base/quota.h */
+
 struct elf_file {
-	int fd; /* owned; -1 for memory images */
+	int fd;			       /* owned; -1 for memory images */
+	uint64_t size;		       /* bytes of all of it */
+	struct quota_account *account; /* what is read of it; NULL: no limits */
+	struct loaded **loaded;	       /* contents of sections that were read */
 	Elf *elf;
 	char *path; /* for messages and labels, as the target sees it */
 	uint8_t build_id[ELF_BUILD_ID_MAX];
@@ -39,18 +45,31 @@ int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *
 int elf_file__open_memory(const void *data, size_t size, const char *path, struct elf_file **ret,
 			  struct err *err);
 
+/* The same over memory of malloc(), which it takes, also when it fails. What is read is charged to
+ * @account (borrowed; it is opened once more), and so is the memory, as QUOTA_KEPT. */
+int elf_file__take_memory(void *data, size_t size, const char *path, struct quota_account *account,
+			  struct elf_file **ret, struct err *err);
+
 void elf_file__free(struct elf_file *file); /* NULL is fine */
+
+/* Frees all that elf_file__section has given: nobody may have it any more. It is read again when it
+ * is asked for. */
+void elf_file__drop(const struct elf_file *file);
 
 /* File offset -> link-time virtual address, through the PT_LOAD that holds it; false if none. */
 bool elf_file__offset_to_vaddr(const struct elf_file *file, uint64_t offset, uint64_t *ret_vaddr);
 
-/* Section by name, decompressed if need be; NULL if absent, empty (SHT_NOBITS) or malformed.
+/* Section by name, decompressed if need be; NULL if absent, empty (SHT_NOBITS), malformed or over
+ * the budget, or if the work is to stop (stop__is_requested).
  * Borrowed until elf_file__free. `ret_shdr` may be NULL. */
 Elf_Data *elf_file__section(const struct elf_file *file, const char *name, GElf_Shdr *ret_shdr);
 
 /* Copies `len` bytes at virtual address `vaddr` from the file. 0, or -EFAULT where the file does
- * not hold all of them. */
+ * not hold all of them; -EFBIG over the budget; -EINTR if the work is to stop. */
 int elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len);
+
+/* The same at a place of the file. */
+int elf_file__read_at(const struct elf_file *file, uint64_t offset, void *buf, size_t len);
 
 /* Exact, defined symbol from .dynsym, then .symtab. 0 or -ENOENT. `ret_size` may be NULL. */
 int elf_file__find_symbol(const struct elf_file *file, const char *name, uint64_t *ret_vaddr,

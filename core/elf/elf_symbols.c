@@ -2,22 +2,21 @@
 #include "core/elf/elf_symbols.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "core/base/util.h"
+#include "core/elf/elf_section.h"
 
-Elf_Data *elf_strings__open(Elf *elf, size_t index)
+Elf_Data *elf_strings__open(const struct elf_file *file, size_t index)
 {
-	Elf_Scn *scn = elf_getscn(elf, index);
-	GElf_Shdr shdr;
+	struct elf_section section;
 	Elf_Data *data;
 
-	if (!scn || !gelf_getshdr(scn, &shdr) || shdr.sh_type != SHT_STRTAB ||
-	    (shdr.sh_flags & SHF_COMPRESSED))
+	if (elf_section__at(file, index, &section) || section.shdr.sh_type != SHT_STRTAB ||
+	    section.stored)
 		return NULL;
-	data = elf_getdata(scn, NULL);
-	if (!data || !data->d_buf || !data->d_size)
-		return NULL;
-	return ((char *)data->d_buf)[data->d_size - 1] == '\0' ? data : NULL;
+	data = elf_section__data(file, &section);
+	return data && !((char *)data->d_buf)[data->d_size - 1] ? data : NULL;
 }
 
 const char *elf_strings__get(const Elf_Data *strings, size_t offset)
@@ -33,7 +32,7 @@ bool elf_symbols__open(const struct elf_file *file, const char *section, struct 
 
 	if (!data || data->d_type != ELF_T_SYM)
 		return false;
-	strings = elf_strings__open(file->elf, shdr.sh_link);
+	strings = elf_strings__open(file, shdr.sh_link);
 	if (!strings)
 		return false;
 	ret->data = data;
@@ -44,7 +43,8 @@ bool elf_symbols__open(const struct elf_file *file, const char *section, struct 
 
 const char *elf_symbols__get(const struct elf_symbols *symbols, size_t i, GElf_Sym *ret)
 {
-	if (i >= symbols->n || !gelf_getsym(symbols->data, i, ret))
+	if (i >= symbols->n)
 		return NULL;
+	memcpy(ret, (const Elf64_Sym *)symbols->data->d_buf + i, sizeof(*ret));
 	return elf_strings__get(symbols->strings, ret->st_name);
 }

@@ -11,7 +11,7 @@
  * every call, which makes a hostile file quadratic. Here such a table is refused once. */
 
 /* String table in section number `index`; NULL if there is none or it is malformed. */
-Elf_Data *elf_strings__open(Elf *elf, size_t index);
+Elf_Data *elf_strings__open(const struct elf_file *file, size_t index);
 
 /* NULL where `offset` is outside. Borrowed until elf_file__free. */
 const char *elf_strings__get(const Elf_Data *strings, size_t offset);

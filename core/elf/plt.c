@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/elf_symbols.h"
 
@@ -52,8 +53,9 @@ static int add_slots(struct slots *slots, const struct elf_file *file, const cha
 		const char *name;
 		GElf_Rela rela;
 
-		if (!gelf_getrela(data, i, &rela))
+		if (quota__look_at(i))
 			break;
+		memcpy(&rela, (const Elf64_Rela *)data->d_buf + i, sizeof(rela));
 		name = name_of(&rela, dynsym, symtab);
 		if (!name || !name[0])
 			continue;

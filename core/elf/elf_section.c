@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/elf/elf_section.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "core/base/quota.h"
+#include "core/base/util.h"
+
+/* What a section may claim to have, inflated too. */
+#define SECTION_BYTES_MAX (1ULL << 30)
+
+/* Names of all sections of a file. */
+#define NAMES_BYTES_MAX (4ULL << 20)
+
+/* A linker writes no section of more than so many bytes that is a hole for the most part. */
+#define DENSE_BYTES (64ULL << 20)
+
+#define ZLIB_RATIO_MAX 1040 /* deflate makes 1032 bytes of one at most */
+
+struct loaded {
+	size_t index;
+	Elf_Data data; /* d_buf is owned; NULL: it cannot be read */
+	struct loaded *next;
+};
+
+/* --- what there is --- */
+
+static bool is_mostly_hole(const struct elf_file *file, const GElf_Shdr *shdr)
+{
+	return file->fd >= 0 && shdr->sh_size > DENSE_BYTES &&
+	       quota__data_bytes(file->fd, shdr->sh_offset, shdr->sh_size) < shdr->sh_size / 2;
+}
+
+static int describe_compressed(const struct elf_file *file, struct elf_section *section)
+{
+	Elf64_Chdr chdr;
+	int rc = section->shdr.sh_size < sizeof(chdr)
+			 ? -EBADMSG
+			 : elf_file__read_at(file, section->shdr.sh_offset, &chdr, sizeof(chdr));
+
+	if (rc)
+		return rc == -EFAULT ? -EBADMSG : rc;
+	section->size = chdr.ch_size;
+	section->stored = chdr.ch_type;
+	if (chdr.ch_type != ELFCOMPRESS_ZLIB ||
+	    chdr.ch_size / ZLIB_RATIO_MAX > section->shdr.sh_size)
+		return -EBADMSG;
+	return 0;
+}
+
+static int describe(const struct elf_file *file, Elf_Scn *scn, struct elf_section *ret)
+{
+	int rc = 0;
+
+	*ret = (struct elf_section) { .scn = scn };
+	if (!scn || !gelf_getshdr(scn, &ret->shdr))
+		return -ENOENT;
+	if (ret->shdr.sh_type == SHT_NOBITS || !ret->shdr.sh_size)
+		return -ENOENT;
+	ret->size = ret->shdr.sh_size;
+	if (!fits_in(ret->shdr.sh_offset, ret->shdr.sh_size, file->size))
+		return -EBADMSG;
+	if (ret->shdr.sh_flags & SHF_COMPRESSED)
+		rc = describe_compressed(file, ret);
+	if (!rc && (ret->size > SECTION_BYTES_MAX || is_mostly_hole(file, &ret->shdr)))
+		rc = quota__refuse(file->account);
+	return rc ? rc : ret->size ? 0 : -ENOENT;
+}
+
+int elf_section__at(const struct elf_file *file, size_t index, struct elf_section *ret)
+{
+	return describe(file, elf_getscn(file->elf, index), ret);
+}
+
+/* NULL: there is none that can be used. */
+static const Elf_Data *names_of(const struct elf_file *file)
+{
+	struct elf_section section;
+	const Elf_Data *data;
+	size_t index;
+
+	if (elf_getshdrstrndx(file->elf, &index) || elf_section__at(file, index, &section) ||
+	    section.shdr.sh_type != SHT_STRTAB || section.stored)
+		return NULL;
+	if (section.size > NAMES_BYTES_MAX) {
+		quota__refuse(file->account);
+		return NULL;
+	}
+	data = elf_section__data(file, &section);
+	return data && !((char *)data->d_buf)[data->d_size - 1] ? data : NULL;
+}
+
+int elf_section__find(const struct elf_file *file, const char *name, struct elf_section *ret)
+{
+	const Elf_Data *names = names_of(file);
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+
+	while (names && (scn = elf_nextscn(file->elf, scn)))
+		if (gelf_getshdr(scn, &shdr) && shdr.sh_name < names->d_size &&
+		    !strcmp((char *)names->d_buf + shdr.sh_name, name))
+			return describe(file, scn, ret);
+	return -ENOENT;
+}
+
+/* --- reading --- */
+
+/* @n is at most QUOTA_BLOCK. */
+static int inflate_block(z_stream *stream, const struct elf_file *file, uint8_t *block, uint64_t at,
+			 size_t n)
+{
+	int rc = elf_file__read_at(file, at, block, n), status = Z_OK;
+	size_t before = stream->avail_out, room;
+
+	stream->next_in = block;
+	stream->avail_in = n;
+	while (!rc && status == Z_OK && stream->avail_in && before) {
+		room = min_of(before, (size_t)QUOTA_BLOCK);
+		stream->avail_out = room;
+		rc = quota__charge(file->account, QUOTA_INFLATED, room);
+		status = rc ? Z_OK : inflate(stream, Z_NO_FLUSH);
+		before -= room - stream->avail_out;
+	}
+	stream->avail_out = before;
+	if (rc)
+		return rc == -EFAULT ? -EBADMSG : rc;
+	return status == Z_STREAM_END ? 1 : status == Z_OK ? 0 : -EBADMSG;
+}
+
+static int inflate_all(const struct elf_file *file, const struct elf_section *section, void *to)
+{
+	uint64_t at = sizeof(Elf64_Chdr), end = section->shdr.sh_size;
+	z_stream stream = { .next_out = to, .avail_out = section->size };
+	uint8_t *block = malloc(QUOTA_BLOCK);
+	int rc = 0;
+	size_t n;
+
+	if (!block || inflateInit(&stream) != Z_OK) {
+		free(block);
+		return -ENOMEM;
+	}
+	for (; at < end && !rc; at += n) {
+		n = min_of(end - at, (uint64_t)QUOTA_BLOCK);
+		rc = inflate_block(&stream, file, block, section->shdr.sh_offset + at, n);
+	}
+	inflateEnd(&stream);
+	free(block);
+	return rc < 0 ? rc : rc && !stream.avail_out ? 0 : -EBADMSG;
+}
+
+int elf_section__read(const struct elf_file *file, const struct elf_section *section, void *to)
+{
+	int rc;
+
+	if (section->stored)
+		return inflate_all(file, section, to);
+	rc = elf_file__read_at(file, section->shdr.sh_offset, to, section->size);
+	return rc == -EFAULT ? -EBADMSG : rc;
+}
+
+static Elf_Type type_of(const GElf_Shdr *shdr)
+{
+	switch (shdr->sh_type) {
+	case SHT_SYMTAB:
+	case SHT_DYNSYM:
+		return ELF_T_SYM;
+	case SHT_RELA:
+		return ELF_T_RELA;
+	default:
+		return ELF_T_BYTE;
+	}
+}
+
+static int load(const struct elf_file *file, const struct elf_section *section, Elf_Data *ret)
+{
+	int rc = quota__charge(file->account, QUOTA_KEPT, section->size);
+	void *bytes;
+
+	if (rc)
+		return rc;
+	bytes = malloc(section->size);
+	rc = bytes ? elf_section__read(file, section, bytes) : -ENOMEM;
+	if (rc) {
+		quota__give_back(file->account, section->size);
+		free(bytes);
+		return rc;
+	}
+	*ret = (Elf_Data) { .d_buf = bytes,
+			    .d_type = type_of(&section->shdr),
+			    .d_version = EV_CURRENT,
+			    .d_size = section->size,
+			    .d_align = section->shdr.sh_addralign };
+	return 0;
+}
+
+Elf_Data *elf_section__data(const struct elf_file *file, const struct elf_section *section)
+{
+	size_t index = elf_ndxscn(section->scn);
+	struct loaded *loaded;
+	int rc;
+
+	for (loaded = *file->loaded; loaded; loaded = loaded->next)
+		if (loaded->index == index)
+			return loaded->data.d_buf ? &loaded->data : NULL;
+	loaded = calloc(1, sizeof(*loaded));
+	rc = loaded ? load(file, section, &loaded->data) : -ENOMEM;
+	if (!loaded || (rc && rc != -EBADMSG)) { /* another time it may be possible */
+		free(loaded);
+		return NULL;
+	}
+	loaded->index = index;
+	loaded->next = *file->loaded;
+	*file->loaded = loaded;
+	return loaded->data.d_buf ? &loaded->data : NULL;
+}
+
+void elf_file__drop(const struct elf_file *file)
+{
+	struct loaded *loaded;
+
+	while ((loaded = *file->loaded)) {
+		*file->loaded = loaded->next;
+		quota__give_back(file->account, loaded->data.d_size);
+		free(loaded->data.d_buf);
+		free(loaded);
+	}
+}

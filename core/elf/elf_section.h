@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_ELF_SECTION_H
+#define BRAID_ELF_SECTION_H
+
+#include "core/elf/elf_file.h"
+
+/* Contents of sections, read by braid itself: libelf would read, inflate and keep at one go
+ * whatever size a file claims. Here bytes come in blocks, each charged to the file's account, and
+ * the work ends when it is to stop. libelf reads headers only. */
+
+/* What of a section is needed to read it. */
+struct elf_section {
+	Elf_Scn *scn;
+	GElf_Shdr shdr;
+	uint64_t size;	 /* of the contents, inflated */
+	uint32_t stored; /* enum: how they are stored; ELFCOMPRESS_ZLIB, or 0: as they are */
+};
+
+/* Returns 0, -ENOENT if there is none of that name or it has no contents, -EBADMSG, -EFBIG or
+ * -EINTR. */
+int elf_section__find(const struct elf_file *file, const char *name, struct elf_section *ret);
+int elf_section__at(const struct elf_file *file, size_t index, struct elf_section *ret);
+
+/* Copies the contents, of which @to has room for all. Returns 0, -EBADMSG, -EFBIG or -EINTR. */
+int elf_section__read(const struct elf_file *file, const struct elf_section *section, void *to);
+
+/* The contents, read once and kept until elf_file__free or elf_file__drop. NULL: they cannot be
+ * read, or were not because the work was to stop. */
+Elf_Data *elf_section__data(const struct elf_file *file, const struct elf_section *section);
+
+#endif
