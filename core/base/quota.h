@@ -101,6 +101,10 @@ int quota__pread(struct quota_account *account, int fd, uint64_t offset, void *t
  * file system does not tell. */
 uint64_t quota__data_bytes(int fd, uint64_t offset, uint64_t n);
 
+/* Returns where data begin at or after @offset; @end if there are none before it, and @offset where
+ * nobody knows (a negative @fd). */
+uint64_t quota__skip_hole(int fd, uint64_t offset, uint64_t end);
+
 /* What was over the budget, once per account. @i counts from 0; NULL: there are no more. At most
  * QUOTA_OVER_NAMES names are kept. */
 #define QUOTA_OVER_NAMES 64

@@ -33,6 +33,11 @@ static uint64_t end_of_hole(int fd, uint64_t offset, uint64_t end)
 	return min_of((uint64_t)data, end);
 }
 
+uint64_t quota__skip_hole(int fd, uint64_t offset, uint64_t end)
+{
+	return fd < 0 ? offset : end_of_hole(fd, offset, end);
+}
+
 static uint64_t end_of_data(int fd, uint64_t offset, uint64_t end)
 {
 	off_t hole = lseek(fd, offset, SEEK_HOLE);

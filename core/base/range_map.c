@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/sort.h"
 #include "core/base/util.h"
 
 int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t value)
@@ -53,7 +54,10 @@ int range_map__seal(struct range_map *map)
 
 	if (!map->n)
 		return 0;
-	qsort(map->ranges, map->n, sizeof(*map->ranges), by_start);
+	rc = sort__array(map->ranges, map->n, sizeof(*map->ranges), by_start);
+	if (rc)
+		return rc;
+	rc = -ENOMEM;
 	open = calloc(map->n, sizeof(*open));
 	if (!open || array__reserve(&flat.ranges, &flat.cap, 2 * map->n, sizeof(*flat.ranges)) != 0)
 		goto out;

@@ -6,8 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
+#include "core/base/sort.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
+
+/* 40 and 80 bytes each. Seen: 1,100,000 and 30,000 in a browser. */
+#define FDES_MAX (6U << 20)
+#define CIES_MAX (1U << 20)
 
 struct section {
 	Elf_Data *data;
@@ -55,6 +61,8 @@ static int add_cie(struct cfi_entries *entries, const struct section *section, u
 {
 	struct cfi_cie *cie;
 
+	if (entries->n_cies >= CIES_MAX)
+		return quota__refuse(entries->file->account);
 	if (array__reserve(&entries->cies, &entries->cap_cies, entries->n_cies + 1,
 			   sizeof(*entries->cies)))
 		return -ENOMEM;
@@ -127,6 +135,8 @@ static int add_fde(struct cfi_entries *entries, const struct section *section,
 	fde.cie = cie - entries->cies;
 	fde.code = in.at;
 	fde.code_size = in.end - in.at;
+	if (entries->n_fdes >= FDES_MAX)
+		return quota__refuse(entries->file->account);
 	if (array__reserve(&entries->fdes, &entries->cap_fdes, entries->n_fdes + 1,
 			   sizeof(*entries->fdes)))
 		return -ENOMEM;
@@ -141,7 +151,10 @@ static int read_entries(struct cfi_entries *entries, struct section *section, st
 	Dwarf_CFI_Entry entry;
 	int found, rc = 0;
 
-	while (!rc) {
+	for (uint64_t i = 0; !rc; i++) {
+		rc = quota__look_at(i);
+		if (rc)
+			break;
 		found = dwarf_next_cfi(ident, section->data, !section->debug_frame, offset, &next,
 				       &entry);
 		if (found < 0 && !offset)
@@ -154,7 +167,7 @@ static int read_entries(struct cfi_entries *entries, struct section *section, st
 					     : add_fde(entries, section, &entry.fde);
 		offset = next;
 	}
-	return err__set(err, rc, "%s: out of memory", entries->file->path);
+	return err__set(err, rc, "%s: %s", entries->file->path, strerror(-rc));
 }
 
 static int read_section(struct cfi_entries *entries, const char *name, bool debug_frame,
@@ -183,14 +196,16 @@ static int compare_fdes(const void *pa, const void *pb)
 	return a->code < b->code ? -1 : a->code > b->code;
 }
 
-static void sort_fdes(struct cfi_entries *entries)
+static int sort_fdes(struct cfi_entries *entries)
 {
 	size_t i = 1;
 
 	while (i < entries->n_fdes && compare_fdes(&entries->fdes[i - 1], &entries->fdes[i]) <= 0)
 		i++;
 	if (i < entries->n_fdes) /* most linkers sort them */
-		qsort(entries->fdes, entries->n_fdes, sizeof(*entries->fdes), compare_fdes);
+		return sort__array(entries->fdes, entries->n_fdes, sizeof(*entries->fdes),
+				   compare_fdes);
+	return 0;
 }
 
 /* Empties what .debug_frame has on functions that .eh_frame has something on. */
@@ -227,7 +242,9 @@ int cfi_entries__read(const struct elf_file *file, struct cfi_entries *entries, 
 		rc = read_section(entries, ".debug_frame", true, err);
 	if (rc)
 		return rc;
-	sort_fdes(entries);
+	rc = sort_fdes(entries);
+	if (rc)
+		return err__set(err, rc, "%s: %s", file->path, strerror(-rc));
 	drop_second_choices(entries);
 	return 0;
 }

@@ -10,7 +10,6 @@
  * build-id, or else the checksum that the link asks for. */
 #include "core/elf/debugfile.h"
 
-#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -21,7 +20,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "core/base/quota.h"
 #include "core/base/target_file.h"
+#include "core/base/util.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
 
@@ -32,21 +33,67 @@ struct link {
 	size_t build_id_len;
 };
 
-#define CRC_BYTES_MAX (1LL << 30)
+/* Checksums of candidates, so that a file which many names lead to is read once. */
+#define SUMS 64
 
-/* By parts: the file is hostile, and need not be small. */
-static bool has_crc(int fd, GElf_Word wanted)
+struct sum {
+	uint64_t dev, ino, size;
+	int64_t mtime_ns, ctime_ns;
+	uint64_t crc, known;
+};
+static struct sum sums[SUMS];
+
+static int64_t time_of(const struct timespec *time)
 {
-	Bytef block[16 << 10];
-	uLong crc = 0;
-	off_t at = 0;
-	ssize_t n;
+	return time->tv_sec * (int64_t)NSEC_PER_SEC + time->tv_nsec;
+}
 
-	while ((n = pread(fd, block, sizeof(block), at)) > 0 && at < CRC_BYTES_MAX) {
-		crc = crc32_z(crc, block, n);
-		at += n;
+static int compute_crc(const struct elf_file *file, uint64_t *ret)
+{
+	Bytef *block = malloc(QUOTA_BLOCK);
+	int rc = block ? 0 : -ENOMEM;
+	uLong crc = 0;
+	size_t n;
+
+	for (uint64_t at = 0; at < file->size && !rc; at += n) {
+		n = min_of(file->size - at, (uint64_t)QUOTA_BLOCK);
+		rc = quota__charge(file->account, QUOTA_HASHED, n);
+		if (!rc)
+			rc = elf_file__read_at(file, at, block, n);
+		if (!rc)
+			crc = crc32_z(crc, block, n);
 	}
-	return !n && crc == wanted;
+	free(block);
+	*ret = crc;
+	return rc;
+}
+
+/* Files with debug information have no holes that are worth a word: of one that is mostly hole the
+ * claimed size is not to be believed. */
+#define DENSE_BYTES (16ULL << 20)
+
+static bool has_crc(const struct elf_file *file, GElf_Word wanted)
+{
+	struct sum key = { .known = 1 }, *sum;
+	struct stat st;
+
+	if (file->fd < 0 || fstat(file->fd, &st))
+		return false;
+	if (file->size > DENSE_BYTES && (uint64_t)st.st_blocks * 512 < file->size / 2)
+		return quota__refuse(file->account) == 0;
+	key.dev = st.st_dev;
+	key.ino = st.st_ino;
+	key.size = st.st_size;
+	key.mtime_ns = time_of(&st.st_mtim);
+	key.ctime_ns = time_of(&st.st_ctim);
+	sum = &sums[(key.ino ^ key.dev) % SUMS];
+	key.crc = sum->crc;
+	if (memcmp(sum, &key, sizeof(key)) != 0) {
+		if (compute_crc(file, &key.crc))
+			return false;
+		*sum = key;
+	}
+	return sum->crc == wanted;
 }
 
 static bool belongs(const struct elf_file *file, const struct elf_file *debug,
@@ -58,7 +105,7 @@ static bool belongs(const struct elf_file *file, const struct elf_file *debug,
 	if (file->build_id_len && debug->build_id_len)
 		return file->build_id_len == debug->build_id_len &&
 		       !memcmp(file->build_id, debug->build_id, file->build_id_len);
-	return link->name && has_crc(debug->fd, link->crc);
+	return link->name && has_crc(debug, link->crc);
 }
 
 /* An image is shared by all processes that have it, some of which may see debug files that others
@@ -95,11 +142,11 @@ __attribute__((format(printf, 5, 6))) static int open_candidate(const struct elf
 	if (!rc && !is_trusted(file, &found))
 		rc = -ENOENT;
 	fd = rc ? rc : target_file__open(&found);
-	rc = fd < 0 ? -ENOENT : elf_file__open(fd, path, &debug, NULL);
+	rc = fd < 0 ? fd : elf_file__open(fd, path, &debug, NULL);
 	target_file__done(&found);
 	free(path);
 	if (rc)
-		return rc == -ENOMEM ? rc : -ENOENT;
+		return rc == -ENOMEM || rc == -EINTR ? rc : -ENOENT;
 	if (!belongs(file, debug, link)) {
 		elf_file__free(debug);
 		return -ENOENT;
@@ -185,12 +232,25 @@ static int open_below_roots(const struct elf_file *file, const char *root, bool 
 	return rc;
 }
 
+/* The name, padded to four bytes, and the checksum. */
+static void read_link(const struct elf_file *file, struct link *ret)
+{
+	Elf_Data *data = elf_file__section(file, ".gnu_debuglink", NULL);
+	const char *end = data ? memchr(data->d_buf, '\0', data->d_size) : NULL;
+	size_t at = end ? ((end - (char *)data->d_buf) + 4) & ~(size_t)3 : 0;
+
+	if (!end || !fits_in(at, sizeof(ret->crc), data->d_size))
+		return;
+	memcpy(&ret->crc, (char *)data->d_buf + at, sizeof(ret->crc));
+	ret->name = data->d_buf;
+}
+
 int debugfile__open(const struct elf_file *file, const char *root, bool stays,
 		    struct elf_file **ret)
 {
 	struct link link = { 0 };
 
-	link.name = dwelf_elf_gnu_debuglink(file->elf, &link.crc);
+	read_link(file, &link);
 	return open_below_roots(file, root, stays, &link, open_linked, ret);
 }
 

@@ -17,13 +17,24 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
+#include "core/elf/dwarf_image.h"
 #include "core/elf/dwarf_unit.h"
 
 /* Steps over debug information per file; all of libpython3.11 takes some 700,000. */
 #define WORK_MAX (1ULL << 28)
 
+/* libdw reads the whole line program of a unit, and skips whole entries, at one go. */
+#define LINE_BYTES_MAX (2ULL << 20)
+#define UNIT_BYTES_MAX (32ULL << 20)
+
+/* Memory that libdw takes for a byte of a line program: usual ones have a row in three bytes. */
+#define LINE_ROW_BYTES 32
+
 struct dwarf {
+	struct elf_file *image, *alt_image; /* what libdw reads */
+	uint64_t kept;			    /* charged to the image's account */
 	Dwarf *dw, *alt;
 	struct dwarf_unit *units;
 	size_t n_units, cap_units;
@@ -43,7 +54,9 @@ static int add_unit(struct dwarf *dwarf, Dwarf_Die *die)
 		return -ENOMEM;
 	dwarf->units[dwarf->n_units++] = (struct dwarf_unit) { .die = *die };
 	while (dwarf->work_left && (at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		dwarf->work_left--;
+		rc = quota__look_at(dwarf->work_left--);
+		if (rc)
+			return rc;
 		/* Code that the linker dropped is left at address 0. */
 		rc = start ? range_map__add(&dwarf->map, start, end, index) : 0;
 		if (rc)
@@ -62,8 +75,8 @@ static int read_units(struct dwarf *dwarf)
 
 	while (!rc && dwarf->work_left &&
 	       dwarf_get_units(dwarf->dw, unit, &unit, NULL, &type, &die, NULL) == 0) {
-		dwarf->work_left--;
-		if (type == DW_UT_compile || type == DW_UT_skeleton)
+		rc = quota__look_at(dwarf->work_left--);
+		if (!rc && (type == DW_UT_compile || type == DW_UT_skeleton))
 			rc = add_unit(dwarf, &die);
 	}
 	return rc ? rc : range_map__seal(&dwarf->map);
@@ -74,10 +87,14 @@ static int set_alt(struct dwarf *dwarf, const struct elf_file *alt)
 {
 	const char *name;
 	const void *id;
+	int rc;
 
 	if (dwelf_dwarf_gnu_debugaltlink(dwarf->dw, &name, &id) <= 0)
 		return 0;
-	dwarf->alt = alt ? dwarf_begin_elf(alt->elf, DWARF_C_READ, NULL) : NULL;
+	rc = alt ? dwarf_image__open(alt, &dwarf->alt_image) : -ENOENT;
+	if (rc)
+		return rc;
+	dwarf->alt = dwarf_begin_elf(dwarf->alt_image->elf, DWARF_C_READ, NULL);
 	if (!dwarf->alt || dwelf_dwarf_gnu_debugaltlink(dwarf->alt, &name, &id) > 0)
 		return -ENOENT;
 	dwarf_setalt(dwarf->dw, dwarf->alt);
@@ -86,22 +103,26 @@ static int set_alt(struct dwarf *dwarf, const struct elf_file *alt)
 
 int dwarf__new(const struct elf_file *file, const struct elf_file *alt, struct dwarf **ret)
 {
+	struct elf_file *image;
 	struct dwarf *dwarf;
-	int rc;
+	int rc = dwarf_image__open(file, &image);
 
-	if (!elf_file__section(file, ".debug_info", NULL))
-		return -ENOENT;
+	if (rc)
+		return rc;
 	dwarf = calloc(1, sizeof(*dwarf));
-	if (!dwarf)
+	if (!dwarf) {
+		elf_file__free(image);
 		return -ENOMEM;
+	}
+	dwarf->image = image;
 	dwarf->work_left = WORK_MAX;
-	dwarf->dw = dwarf_begin_elf(file->elf, DWARF_C_READ, NULL);
+	dwarf->dw = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	rc = dwarf->dw ? set_alt(dwarf, alt) : -ENOENT;
 	if (!rc)
 		rc = read_units(dwarf);
 	if (rc) {
 		dwarf__free(dwarf);
-		return rc;
+		return rc == -EFBIG ? -ENOENT : rc;
 	}
 	*ret = dwarf;
 	return 0;
@@ -117,12 +138,43 @@ void dwarf__free(struct dwarf *dwarf)
 	range_map__done(&dwarf->map);
 	dwarf_end(dwarf->dw);
 	dwarf_end(dwarf->alt);
+	if (dwarf->image)
+		quota__give_back(dwarf->image->account, dwarf->kept);
+	elf_file__free(dwarf->image);
+	elf_file__free(dwarf->alt_image);
 	free(dwarf);
+}
+
+/* Once per unit: is what libdw is about to read of it small enough, and within the budget? */
+static void check_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word at;
+	uint64_t bytes;
+
+	if (unit->checked)
+		return;
+	unit->checked = true;
+	at = dwarf_dieoffset(&unit->die) - dwarf_cuoffset(&unit->die);
+	bytes = dwarf_image__unit_bytes(dwarf->image, ".debug_info", at);
+	unit->too_large = bytes > UNIT_BYTES_MAX;
+	if (unit->too_large)
+		quota__refuse(dwarf->image->account);
+	if (!dwarf_attr(&unit->die, DW_AT_stmt_list, &attr) || dwarf_formudata(&attr, &at))
+		return;
+	bytes = dwarf_image__unit_bytes(dwarf->image, ".debug_line", at);
+	if (bytes > LINE_BYTES_MAX) {
+		quota__refuse(dwarf->image->account);
+	} else if (bytes &&
+		   !quota__charge(dwarf->image->account, QUOTA_KEPT, bytes * LINE_ROW_BYTES)) {
+		dwarf->kept += bytes * LINE_ROW_BYTES;
+		unit->has_lines = true;
+	}
 }
 
 static void set_line(struct dwarf_unit *unit, uint64_t vaddr, struct symbol_frame *frame)
 {
-	Dwarf_Line *line = dwarf_getsrc_die(&unit->die, vaddr);
+	Dwarf_Line *line = unit->has_lines ? dwarf_getsrc_die(&unit->die, vaddr) : NULL;
 	int number = 0;
 
 	if (!line)
@@ -143,6 +195,7 @@ int dwarf__resolve(struct dwarf *dwarf, uint64_t vaddr, const char *owner, struc
 	if (!max || !range_map__find(&dwarf->map, vaddr, &index))
 		return 0;
 	unit = &dwarf->units[index];
+	check_unit(dwarf, unit);
 	rc = dwarf_unit__load(unit, &dwarf->work_left);
 	if (rc)
 		return rc;

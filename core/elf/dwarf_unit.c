@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/demangle.h"
 
@@ -23,8 +24,8 @@ static bool spend(struct walk *walk)
 {
 	if (walk->rc || !*walk->work_left)
 		return false;
-	--*walk->work_left;
-	return true;
+	walk->rc = quota__look_at(--*walk->work_left);
+	return !walk->rc;
 }
 
 /* Same as libdw's own scope search (libdw/libdw_visit_scopes.c). */
@@ -113,16 +114,20 @@ static void walk_children(struct walk *walk, Dwarf_Die *die, uint32_t parent, un
 int dwarf_unit__load(struct dwarf_unit *unit, uint64_t *work_left)
 {
 	struct walk walk = { .unit = unit, .work_left = work_left };
-	Dwarf_Die die = unit->die;
+	struct dwarf_unit bare = { .die = unit->die,
+				   .checked = unit->checked,
+				   .too_large = unit->too_large,
+				   .has_lines = unit->has_lines };
 
-	if (unit->loaded)
+	if (unit->loaded || unit->too_large)
 		return 0;
 	walk_children(&walk, &unit->die, DWARF_NO_NODE, 0);
 	if (!walk.rc)
 		walk.rc = range_map__seal(&unit->functions);
-	if (walk.rc)
+	if (walk.rc) {
 		dwarf_unit__done(unit);
-	unit->die = die;
+		*unit = bare;
+	}
 	unit->loaded = !walk.rc;
 	return walk.rc;
 }
@@ -200,7 +205,7 @@ void dwarf_unit__call_site(struct dwarf_unit *unit, uint32_t node, const char **
 	read_unsigned(die, DW_AT_call_line, &line);
 	*ret_line = line;
 	*ret_file = NULL;
-	if (read_unsigned(die, DW_AT_call_file, &index) &&
+	if (unit->has_lines && read_unsigned(die, DW_AT_call_file, &index) &&
 	    dwarf_getsrcfiles(&unit->die, &files, &n_files) == 0 && index < n_files)
 		*ret_file = dwarf_filesrc(files, index, NULL, NULL);
 }

@@ -16,6 +16,9 @@
 struct dwarf_unit {
 	Dwarf_Die die;
 	bool loaded;
+	bool checked;	    /* by core/elf/dwarf.c, which says: */
+	bool too_large;	    /* nothing is loaded of it */
+	bool has_lines;	    /* its line program may be read */
 	struct dwarf_node { /* a function or an inlined call that has code */
 		Dwarf_Die die;
 		uint32_t parent;	      /* the node it is inlined into, or DWARF_NO_NODE */
@@ -32,7 +35,7 @@ struct dwarf_unit {
 };
 
 /* Walks the unit at the first call. `work_left` bounds the steps over hostile input, of all units
- * together. 0 or -ENOMEM; what is malformed is left out. */
+ * together. 0, -ENOMEM, -EFBIG or -EINTR; what is malformed is left out. */
 int dwarf_unit__load(struct dwarf_unit *unit, uint64_t *work_left);
 
 /* The function at `vaddr` and what is inlined there, outermost first. Returns their number, at

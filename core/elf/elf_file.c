@@ -372,7 +372,7 @@ static size_t find_from(const struct elf_symbols *symbols, const char *name, siz
 {
 	const Elf64_Sym *all = symbols->data->d_buf;
 
-	for (size_t i = 0; i < symbols->n; i++) {
+	for (size_t i = 0; i < symbols->n && !quota__look_at(i); i++) {
 		const char *found;
 
 		if (all[i].st_name < first || (only_first && all[i].st_name != first) ||
@@ -393,7 +393,7 @@ static int find_in(const struct elf_file *file, const char *section, const char 
 	GElf_Sym sym;
 	size_t i;
 
-	if (!elf_symbols__open(file, section, &symbols))
+	if (!elf_symbols__open(file, section, &symbols) || quota__look())
 		return -ENOENT;
 	/* Most images have none of the symbols that runtimes ask for, and some have millions of
 	 * others: the names at a stretch are read several times faster than one after the other. */

@@ -5,60 +5,74 @@
 #include <lzma.h>
 #include <stdlib.h>
 
+#include "core/base/quota.h"
+#include "core/base/util.h"
+
 /* Bounds what a small hostile section can blow up to. */
 #define INFLATED_BYTES_MAX (64ULL << 20)
 #define DECODER_BYTES_MAX  (128ULL << 20)
 
-/* Inflates into a buffer that grows. 0 with the owned result, -EBADMSG or -ENOMEM. */
-static int inflate_all(lzma_stream *stream, uint8_t **ret, size_t *ret_len)
-{
-	uint8_t *buf = NULL, *grown;
-	size_t cap = 1 << 16;
-	lzma_ret status = LZMA_OK;
+struct inflating {
+	const struct elf_file *file;
+	lzma_stream stream;
+	const uint8_t *in, *in_end;
+	uint8_t *buf;
+	size_t cap;
+};
 
-	while (status == LZMA_OK) {
-		if (cap > INFLATED_BYTES_MAX) {
-			free(buf);
-			return -EBADMSG;
-		}
-		grown = realloc(buf, cap);
-		if (!grown) {
-			free(buf);
-			return -ENOMEM;
-		}
-		buf = grown;
-		stream->next_out = buf + stream->total_out;
-		stream->avail_out = cap - stream->total_out;
-		status = lzma_code(stream, LZMA_FINISH);
-		cap *= 2;
+/* Makes room for one more block. */
+static int grow(struct inflating *inflating)
+{
+	size_t need = inflating->stream.total_out + QUOTA_BLOCK;
+	int rc = quota__charge(inflating->file->account, QUOTA_INFLATED, QUOTA_BLOCK);
+
+	if (!rc && need > INFLATED_BYTES_MAX)
+		rc = -EBADMSG;
+	return rc ? rc : array__reserve(&inflating->buf, &inflating->cap, need, 1);
+}
+
+/* Returns 1 at the end. */
+static int inflate_block(struct inflating *inflating)
+{
+	lzma_stream *stream = &inflating->stream;
+	lzma_ret status;
+	int rc = grow(inflating);
+
+	if (rc)
+		return rc;
+	if (!stream->avail_in) {
+		stream->next_in = inflating->in;
+		stream->avail_in = min_of(inflating->in_end - inflating->in, (long)QUOTA_BLOCK);
+		inflating->in += stream->avail_in;
 	}
-	if (status != LZMA_STREAM_END) {
-		free(buf);
-		return status == LZMA_MEM_ERROR ? -ENOMEM : -EBADMSG;
-	}
-	*ret = buf;
-	*ret_len = stream->total_out;
-	return 0;
+	stream->next_out = inflating->buf + stream->total_out;
+	stream->avail_out = QUOTA_BLOCK;
+	status = lzma_code(stream, inflating->in == inflating->in_end ? LZMA_FINISH : LZMA_RUN);
+	if (status == LZMA_STREAM_END)
+		return 1;
+	return status == LZMA_OK ? 0 : status == LZMA_MEM_ERROR ? -ENOMEM : -EBADMSG;
 }
 
 int minidebug__open(const struct elf_file *file, struct elf_file **ret)
 {
 	Elf_Data *data = elf_file__section(file, ".gnu_debugdata", NULL);
-	lzma_stream stream = LZMA_STREAM_INIT;
-	uint8_t *image = NULL;
-	size_t len;
-	int rc;
+	struct inflating inflating = { .file = file, .stream = LZMA_STREAM_INIT };
+	int rc = 0;
 
 	if (!data)
 		return -ENOENT;
-	if (lzma_stream_decoder(&stream, DECODER_BYTES_MAX, 0) != LZMA_OK)
+	if (lzma_stream_decoder(&inflating.stream, DECODER_BYTES_MAX, 0) != LZMA_OK)
 		return -ENOMEM;
-	stream.next_in = data->d_buf;
-	stream.avail_in = data->d_size;
-	rc = inflate_all(&stream, &image, &len);
-	if (!rc)
-		rc = elf_file__open_memory(image, len, file->path, ret, NULL);
-	free(image);
-	lzma_end(&stream);
-	return rc && rc != -ENOMEM ? -ENOENT : rc;
+	inflating.in = data->d_buf;
+	inflating.in_end = inflating.in + data->d_size;
+	while (!rc)
+		rc = inflate_block(&inflating);
+	if (rc > 0) {
+		rc = elf_file__take_memory(inflating.buf, inflating.stream.total_out, file->path,
+					   file->account, ret, NULL);
+		inflating.buf = NULL;
+	}
+	free(inflating.buf);
+	lzma_end(&inflating.stream);
+	return rc && rc != -ENOMEM && rc != -EINTR ? -ENOENT : rc;
 }

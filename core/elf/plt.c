@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/base/quota.h"
+#include "core/base/sort.h"
 #include "core/base/util.h"
 #include "core/elf/elf_symbols.h"
 
@@ -53,8 +54,10 @@ static int add_slots(struct slots *slots, const struct elf_file *file, const cha
 		const char *name;
 		GElf_Rela rela;
 
-		if (quota__look_at(i))
-			break;
+		int rc = quota__look_at(i);
+
+		if (rc)
+			return rc;
 		memcpy(&rela, (const Elf64_Rela *)data->d_buf + i, sizeof(rela));
 		name = name_of(&rela, dynsym, symtab);
 		if (!name || !name[0])
@@ -105,6 +108,8 @@ static int add_stubs(struct symtab *ret, const struct slots *slots, const struct
 		const struct slot *slot =
 			bsearch(&key, slots->slots, slots->n, sizeof(key), by_vaddr);
 
+		if (quota__look_at(at / step))
+			return 0;
 		if (slot && symtab__add(ret, &(struct symbol) {
 						     .start = shdr.sh_addr + at,
 						     .end = shdr.sh_addr + at + step,
@@ -128,8 +133,8 @@ int plt__add(struct symtab *ret, const struct elf_file *file, const struct symta
 	rc = add_slots(&slots, file, ".rela.plt", &dynsym, symtab);
 	if (!rc)
 		rc = add_slots(&slots, file, ".rela.dyn", &dynsym, symtab);
-	if (slots.n)
-		qsort(slots.slots, slots.n, sizeof(*slots.slots), by_vaddr);
+	if (!rc)
+		rc = sort__array(slots.slots, slots.n, sizeof(*slots.slots), by_vaddr);
 	for (size_t i = 0; !rc && slots.n && i < ARRAY_SIZE(sections); i++)
 		rc = add_stubs(ret, &slots, file, sections[i]);
 	free(slots.slots);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/unwind/cfi_program.h"
@@ -66,7 +67,8 @@ static int put_rows(struct cfi *cfi)
 	for (size_t i = 0; i < cfi->entries.n_fdes && !rc; i++) {
 		const struct cfi_fde *fde = &cfi->entries.fdes[i];
 
-		if (fde->end > cfi->covered)
+		rc = quota__look_at(i);
+		if (!rc && fde->end > cfi->covered)
 			rc = cfi_program__run(&cfi->programs[fde->cie], fde->code, fde->code_size,
 					      fde->start, fde->end, put_range, cfi);
 	}

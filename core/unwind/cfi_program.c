@@ -18,6 +18,7 @@
 
 #include <limits.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
 
@@ -478,7 +479,10 @@ int cfi_program__run(const struct cfi_program *program, const uint8_t *code, siz
 	p.loc = start;
 	p.now = program->initial;
 	p.n_remembered = 0;
-	while (!is_at_end(&p) && p.loc < end) {
+	for (uint64_t i = 0; !is_at_end(&p) && p.loc < end; i++) {
+		rc = quota__look_at(i);
+		if (rc)
+			return rc;
 		step(&p);
 		if (p.loc == from || p.in.bad)
 			continue;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 
 /* Instructions that are looked at in all: what a hostile file can make us do. */
@@ -16,7 +17,8 @@ struct ends {
 	bool *never; /* of each step: the function that starts there does not return */
 	size_t n_todo, cap_todo, looks;
 	uint32_t function;
-	bool full; /* out of memory */
+	bool full;   /* out of memory */
+	int stopped; /* as quota__look says it */
 };
 
 static void look(struct ends *ends, size_t at)
@@ -78,7 +80,7 @@ static bool returns(struct ends *ends, size_t entry)
 	ends->function++;
 	ends->n_todo = 0;
 	look(ends, entry);
-	while (ends->n_todo && !ret)
+	while (ends->n_todo && !ret && !(ends->stopped = quota__look_at(ends->looks)))
 		ret = step_returns(ends, ends->todo[--ends->n_todo]) || ends->full ||
 		      ends->looks > LOOKS_MAX;
 	return ret;
@@ -100,9 +102,9 @@ static void find_all(struct ends *ends)
 {
 	bool more = true;
 
-	while (more && !ends->full && ends->looks <= LOOKS_MAX) {
+	while (more && !ends->full && !ends->stopped && ends->looks <= LOOKS_MAX) {
 		more = false;
-		for (size_t at = 0; at < ends->steps->n; at++) {
+		for (size_t at = 0; at < ends->steps->n && !ends->stopped; at++) {
 			if (!ends->steps->list[at].entry || ends->never[at] || returns(ends, at))
 				continue;
 			ends->never[at] = more = true;
@@ -123,5 +125,5 @@ int code_ends__mark(struct code_steps *steps)
 	free(ends.looked);
 	free(ends.never);
 	free(ends.todo);
-	return ends.full ? -ENOMEM : 0;
+	return ends.full ? -ENOMEM : ends.stopped;
 }

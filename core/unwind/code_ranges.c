@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
+#include "core/base/sort.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/elf/elf_symbols.h"
@@ -32,10 +34,15 @@
 #define COMPILED_BYTES_MIN  (64 << 10)
 #define FRAME_POINTER_BYTES 2048
 
+/* 16 bytes each: as many as a file may have frame descriptions. */
+#define RANGES_MAX (6U << 20)
+
 static int add(struct code_ranges *ranges, uint64_t start, uint64_t end)
 {
 	if (start >= end)
 		return 0;
+	if (ranges->n >= RANGES_MAX)
+		return -EFBIG;
 	if (array__reserve(&ranges->list, &ranges->cap, ranges->n + 1, sizeof(*ranges->list)))
 		return -ENOMEM;
 	ranges->list[ranges->n++] = (struct code_range) { start, end };
@@ -50,12 +57,13 @@ static int compare(const void *a, const void *b)
 }
 
 /* In order, and apart. */
-static void settle(struct code_ranges *ranges)
+static int settle(struct code_ranges *ranges)
 {
 	size_t n = 0;
+	int rc = sort__array(ranges->list, ranges->n, sizeof(*ranges->list), compare);
 
-	if (ranges->n)
-		qsort(ranges->list, ranges->n, sizeof(*ranges->list), compare);
+	if (rc)
+		return rc;
 	for (size_t i = 0; i < ranges->n; i++) {
 		const struct code_range *range = &ranges->list[i];
 
@@ -65,6 +73,7 @@ static void settle(struct code_ranges *ranges)
 			ranges->list[n++] = *range;
 	}
 	ranges->n = n;
+	return 0;
 }
 
 /* --- what is covered, and what there is --- */
@@ -91,16 +100,16 @@ static int each_code(const struct elf_file *file, struct code_ranges *ret)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr shdr;
+	uint64_t n = 0;
 	int rc = 0;
 
-	while (!rc && (section = elf_nextscn(file->elf, section)))
+	while (!rc && (section = elf_nextscn(file->elf, section)) && !(rc = quota__look_at(n++)))
 		if (gelf_getshdr(section, &shdr) && shdr.sh_flags & SHF_EXECINSTR &&
 		    shdr.sh_type == SHT_PROGBITS && shdr.sh_addr)
 			rc = add_code(file, shdr.sh_addr, shdr.sh_size, ret);
 	if (!rc && !elf_nextscn(file->elf, NULL))
 		rc = add_code(file, 0, UINT64_MAX, ret);
-	settle(ret);
-	return rc;
+	return rc ? rc : settle(ret);
 }
 
 static bool has_frames(const struct elf_file *file, uint64_t code_bytes)
@@ -139,8 +148,9 @@ static int each_function(const struct elf_file *file, function_fn function, void
 		for (size_t i = 0; i < symbols.n && !ret; i++) {
 			GElf_Sym sym;
 
-			if (!elf_symbols__get(&symbols, i, &sym) || sym.st_shndx == SHN_UNDEF ||
-			    GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
+			ret = quota__look_at(i);
+			if (ret || !elf_symbols__get(&symbols, i, &sym) ||
+			    sym.st_shndx == SHN_UNDEF || GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
 			    sym.st_value + sym.st_size < sym.st_value)
 				continue;
 			ret = function(ctx, sym.st_value, sym.st_value + sym.st_size);
@@ -209,7 +219,8 @@ static int find_named(const struct elf_file *file, const struct code_ranges *cod
 	struct functions functions = { code, &named };
 	int rc = each_function(file, on_function, &functions);
 
-	settle(&named);
+	if (!rc)
+		rc = settle(&named);
 	if (!rc)
 		rc = subtract(&named, covered, ret);
 	if (bytes_of(ret) < GAPS_BYTES_MIN)
@@ -259,14 +270,23 @@ int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 {
 	struct code_ranges code = {}, covered = {};
 	bool whole;
-	int rc = each_code(file, &code);
+	int rc = each_code(file, &code), settled;
 
 	*ret = (struct code_ranges) {};
-	whole = !has_frames(file, bytes_of(&code));
 	if (!rc)
-		rc = cfi_entries__functions(file, on_covered, &covered, NULL);
-	settle(&covered);
-	if (rc != -ENOMEM && whole) {
+		rc = quota__look();
+	if (rc)
+		goto out;
+	whole = !has_frames(file, bytes_of(&code));
+	rc = cfi_entries__functions(file, on_covered, &covered, NULL);
+	if (rc == -EINTR || rc == -EFBIG || rc == -ENOMEM)
+		goto out;
+	settled = settle(&covered);
+	if (settled) {
+		rc = settled;
+		goto out;
+	}
+	if (whole) {
 		rc = subtract(&code, &covered, ret);
 		ret->named = ret->n;
 	} else if (!rc && is_static(file)) {
@@ -274,9 +294,10 @@ int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 	}
 	if (!rc && !ret->n && covered.n)
 		rc = find_gaps(&code, &covered, ret);
+out:
 	free(code.list);
 	free(covered.list);
-	return rc == -ENOMEM ? rc : 0;
+	return rc == -ENOMEM || rc == -EINTR || rc == -EFBIG ? rc : 0;
 }
 
 bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr)
@@ -347,5 +368,5 @@ int code_ranges__read(const struct elf_file *file, const struct code_ranges *ran
 		each_function(file, mark_entry, ret);
 	if (!rc)
 		mark_called(ret);
-	return rc == -ENOMEM ? rc : 0;
+	return rc == -ENOMEM || rc == -EINTR || rc == -EFBIG ? rc : 0;
 }

@@ -20,12 +20,12 @@ struct code_ranges {
 		     * described, of which its own bytes have to say all */
 };
 
-/* 0, also where there is none; -ENOMEM. */
+/* 0, also where there is none; -ENOMEM, -EFBIG, -EINTR. */
 int code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
 bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr);
 void code_ranges__done(struct code_ranges *ranges); /* idempotent */
 
-/* Its instructions, and where functions start. 0 or -ENOMEM. */
+/* Its instructions, and where functions start. 0, -ENOMEM, -EFBIG or -EINTR. */
 int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,
 		      struct code_steps *ret);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/unwind/code_ends.h"
 #include "core/unwind/code_ranges.h"
@@ -42,7 +43,8 @@ struct flow {
 	bool wrong;		 /* something contradicts what was followed last */
 	bool returned;		 /* it has led to a return, or to what is proven */
 	bool switched;		 /* ... to a jump of the other kind */
-	bool full;		 /* out of memory */
+	bool full;		 /* out of memory, or stopped */
+	int stopped;		 /* as quota__look says it */
 	struct code_state entry; /* of a function */
 };
 
@@ -162,9 +164,11 @@ static bool follow(struct flow *flow, size_t at, const struct code_state *state)
 	flow->wrong = flow->returned = flow->switched = false;
 	flow->n_changed = 0;
 	put(flow, at, state);
-	while (flow->n_todo && flow->followed++ < FOLLOWED_MAX)
+	while (flow->n_todo && flow->followed++ < FOLLOWED_MAX &&
+	       !(flow->stopped = quota__look_at(flow->followed)))
 		follow_one(flow, flow->todo[--flow->n_todo]);
 	flow->wrong |= flow->n_todo > 0;
+	flow->full |= flow->stopped != 0;
 	flow->n_todo = 0;
 	return !flow->wrong;
 }
@@ -286,7 +290,7 @@ int code_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx)
 	}
 	if (!ret) {
 		follow_all(&flow);
-		ret = flow.full ? -ENOMEM : put_rows(&flow, row, ctx);
+		ret = flow.stopped ? flow.stopped : flow.full ? -ENOMEM : put_rows(&flow, row, ctx);
 	}
 	code_steps__done(&flow.steps);
 	free(flow.states);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bpf/unwind_rule.h"
+#include "core/base/quota.h"
 #include "core/base/util.h"
 
 #define BYTES_MAX   (16 << 20) /* of one range: more than there may be steps */
@@ -312,10 +313,13 @@ static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const u
 {
 	bool signal = false;
 
-	while (size) {
+	for (uint64_t i = 0; size; i++) {
 		struct code_step *step;
+		int rc = quota__look_at(i);
 		size_t zeroes = count_zeroes(code, min_of(size, ZEROES));
 
+		if (rc)
+			return rc;
 		if (zeroes == ZEROES) {
 			zeroes = count_zeroes(code, size);
 			code += zeroes;

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/base/quota.h"
+#include "core/base/sort.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
 
@@ -135,12 +137,14 @@ static int read_section(const struct unwind_image *image, struct unwind_section 
 	Dwarf_Off offset = 0, next = 0;
 	uint64_t cie_offset = UINT64_MAX; /* of `cie`: most entries share it with their neighbour */
 	bool cie_known = false;
+	uint64_t n = 0;
 	Dwarf_CFI_Entry entry;
 	struct cie cie;
 	int rc = 0;
 
 	/* It ends at the first malformed entry: what follows cannot be located. */
-	for (; !rc && !next_entry(image, section, offset, &next, &entry); offset = next) {
+	for (; !rc && !quota__look_at(n++) && !next_entry(image, section, offset, &next, &entry);
+	     offset = next) {
 		if (dwarf_cfi_cie_p(&entry))
 			continue;
 		if (offset > UINT32_MAX)
@@ -152,9 +156,9 @@ static int read_section(const struct unwind_image *image, struct unwind_section 
 		if (cie_known)
 			rc = add_fde(section, &cie, offset, &entry.fde);
 	}
-	if (section->n_fdes)
-		qsort(section->fdes, section->n_fdes, sizeof(*section->fdes), compare_fdes);
-	return rc;
+	return rc
+		       ?: sort__array(section->fdes, section->n_fdes, sizeof(*section->fdes),
+				      compare_fdes);
 }
 
 static int open_section(struct unwind_image *image, struct unwind_section *section,

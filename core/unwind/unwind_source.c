@@ -104,15 +104,15 @@ static int read_sections(const struct elf_file *file, struct facts *facts, struc
 	return facts->full ? -ENOMEM : 0;
 }
 
-static int read_whole(const struct elf_file *file, struct iovec *ret)
+static int read_whole(const struct elf_file *file, struct unwind_source *ret)
 {
-	size_t size = 0;
-	char *bytes = elf_rawfile(file->elf, &size);
-
-	if (!bytes || size > WHOLE_BYTES_MAX)
+	if (file->size > WHOLE_BYTES_MAX)
 		return -EFBIG;
-	*ret = (struct iovec) { bytes, size };
-	return 0;
+	ret->code = malloc(file->size + 1);
+	if (!ret->code)
+		return -ENOMEM;
+	ret->parts[3] = (struct iovec) { ret->code, file->size };
+	return elf_file__read_at(file, 0, ret->code, file->size);
 }
 
 static int read_code(const struct elf_file *file, const struct code_ranges *ranges,
@@ -155,8 +155,7 @@ int unwind_source__read(const struct elf_file *file, const struct code_ranges *r
 	source.facts = facts.list;
 	source.parts[0] = (struct iovec) { facts.list, facts.n * sizeof(*facts.list) };
 	if (!rc)
-		rc = ranges->named ? read_whole(file, &source.parts[3])
-				   : read_code(file, ranges, &source);
+		rc = ranges->named ? read_whole(file, &source) : read_code(file, ranges, &source);
 	for (size_t i = 0; i < ARRAY_SIZE(source.parts); i++)
 		source.bytes += source.parts[i].iov_len;
 	if (rc)

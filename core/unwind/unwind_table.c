@@ -31,6 +31,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/stop.h"
 #include "core/base/util.h"
 #include "core/unwind/cfi.h"
 #include "core/unwind/code_rows.h"
@@ -176,7 +177,7 @@ static int read_rows(const struct elf_file *file, unwind_rows_fn rows, struct bu
 		  : code_rows__read(file, unwind_merge__first, &merge);
 	if (!rows && rc == -ENOENT)
 		return cfi__read(file, add_row, b, err);
-	if (rc != -ENOMEM)
+	if (rc != -ENOMEM && rc != -EINTR)
 		rc = cfi__read(file, unwind_merge__other, &merge, err);
 	if (rc == -EBADMSG) /* what came before is there */
 		rc = 0;
@@ -221,6 +222,8 @@ int unwind_table__get(const struct elf_file *file, const char *dir, struct unwin
 
 	if (cached && unwind_cache__load(dir, file, ret) == 0)
 		return 0;
+	if (stop__is_requested())
+		return err__set(err, -EINTR, "%s: interrupted", file->path);
 	rc = unwind_table__build(file, ret, err);
 	if (!rc && cached && ret->n_pages)
 		unwind_cache__store(dir, file, ret); /* failing costs only the cache */

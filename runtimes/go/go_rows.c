@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "runtimes/go/go_switches.h"
 #include "runtimes/go/go_table.h"
@@ -20,6 +21,7 @@ struct rows {
 	cfi_row_fn row;
 	void *ctx;
 	uint64_t covered; /* rows up to here were put */
+	uint64_t looks;
 };
 
 /* The stack ends in these: src/runtime/symtab.go, and their flags TOPFRAME. */
@@ -93,7 +95,7 @@ static int put_values(struct rows *rows, const struct go_function *function)
 	size_t n = go_switches__of(rows->file, rows->table, &rows->places, function, switches);
 	int ret = 0;
 
-	while (!ret && go_values__next(&values)) {
+	while (!ret && go_values__next(&values) && !(ret = quota__look_at(rows->looks++))) {
 		struct unwind_rule rule = rule_of(values.value, ends ? UNWIND_END : UNWIND_REG);
 
 		ret = put_part(rows, values.start, min_of(values.until, function->end), &rule,
@@ -133,7 +135,8 @@ int go_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx)
 		return ret;
 	rows.places = go_places__of(file, &table);
 	for (size_t i = 0; !ret && i < table.n_functions; i++) {
-		if (!go_table__function(&table, i, &function))
+		ret = quota__look_at(i);
+		if (ret || !go_table__function(&table, i, &function))
 			continue;
 		ret = put_function(&rows, i, &function);
 	}

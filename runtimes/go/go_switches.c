@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bpf/go.h"
+#include "core/base/quota.h"
 #include "core/base/util.h"
 
 #define CODE_MAX 4096
@@ -117,7 +118,9 @@ struct go_places go_places__of(const struct elf_file *file, const struct go_tabl
 	struct go_function function;
 	struct code code;
 
-	for (size_t i = 0; !(places.known && places.goid_at) && i < table->n_functions; i++) {
+	for (size_t i = 0;
+	     !(places.known && places.goid_at) && i < table->n_functions && !quota__look_at(i);
+	     i++) {
 		if (!go_table__function(table, i, &function))
 			continue;
 		if (go_function__is(&function, "runtime.systemstack") &&

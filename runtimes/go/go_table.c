@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/elf_words.h"
 
@@ -19,7 +20,7 @@ static const uint32_t magics[GO_LAYOUTS_N] = {
 #define TEXT_MAX      65536 /* of a name: instances of generic functions have long ones */
 #define HEADER_BYTES  80
 #define HEADER_TEXT   24
-#define TRIED_MAX     16  /* what looks like a header: each may take a look at the whole file */
+#define TRIED_MAX     16 /* what looks like a header, of a file: each may take a look at all of it */
 #define MODULE_TEXT   176 /* text of struct moduledata, src/runtime/symtab.go */
 #define SEGMENT_MAX   (1ULL << 30)
 #define ALIGNMENT     8 /* of the header; the linker aligns to 32 */
@@ -110,7 +111,7 @@ uint64_t go_table__module_word(const struct elf_file *file, const struct go_tabl
 	if (elf_words__open(file, &words))
 		return 0;
 	for (size_t i = 0; !found && elf_words__writable(words, i, &at, &n); i++)
-		for (; !found && n; n--, at += 8)
+		for (; !found && n && !quota__look_at(n); n--, at += 8)
 			if (elf_words__get(words, at, &word) && word == table->vaddr &&
 			    elf_words__get(words, at + 8, &word) &&
 			    word == table->vaddr + table->names_at)
@@ -208,36 +209,95 @@ static bool is_magic(const uint8_t *at)
 	return false;
 }
 
-static int scan_segment(const struct elf_file *file, const struct elf_segment *segment,
+/* Does the header make sense in a table of that size? */
+static bool is_plausible(const uint8_t *header, uint64_t size)
+{
+	struct go_table table = { .bytes = header, .size = HEADER_BYTES };
+	uint64_t words[9];
+	int text;
+
+	if (!read_header(&table, words))
+		return false;
+	text = table.layout >= GO_118;
+	for (int i = 2; i <= 6; i++)
+		if (words[i + text] >= size)
+			return false;
+	return words[0] && words[0] <= FUNCTIONS_MAX;
+}
+
+/* All from @vaddr on, of which a header was found there. */
+static int load_table(const struct elf_file *file, uint64_t vaddr, uint64_t size,
+		      struct go_table *ret)
+{
+	int rc = quota__charge(file->account, QUOTA_KEPT, size);
+	uint8_t *bytes;
+
+	if (rc)
+		return rc;
+	bytes = malloc(size);
+	*ret = (struct go_table) { .bytes = bytes,
+				   .size = size,
+				   .vaddr = vaddr,
+				   .owned = bytes,
+				   .account = quota__hold(file->account) };
+	rc = bytes ? elf_file__read(file, vaddr, bytes, size) : -ENOMEM;
+	if (!rc && is_table(file, ret))
+		return 0;
+	go_table__done(ret);
+	return rc ? rc : -ENOENT;
+}
+
+/* Looks at [@at, @at + @n) of the segment, which the block has. */
+static int scan_block(const struct elf_file *file, const struct elf_segment *segment,
+		      const uint8_t *block, uint64_t at, size_t n, int *tried, struct go_table *ret)
+{
+	int rc = -ENOENT;
+
+	for (size_t i = 0; i + HEADER_BYTES <= n && rc == -ENOENT; i += ALIGNMENT) {
+		if (!is_magic(block + i) || !is_plausible(block + i, segment->filesz - at - i))
+			continue;
+		rc = ++*tried > TRIED_MAX ? quota__refuse(file->account)
+					  : load_table(file, segment->vaddr + at + i,
+						       segment->filesz - at - i, ret);
+	}
+	return rc;
+}
+
+/* By blocks, which overlap by a header, and without the holes. */
+static int scan_segment(const struct elf_file *file, const struct elf_segment *segment, int *tried,
 			struct go_table *ret)
 {
-	uint8_t *bytes = malloc(segment->filesz);
-	uint64_t skipped = -segment->vaddr % ALIGNMENT;
-	int tried = 0;
+	uint64_t at = -segment->vaddr % ALIGNMENT;
+	uint8_t *block = malloc(QUOTA_BLOCK);
+	int rc = block ? -ENOENT : -ENOMEM;
 
-	if (!bytes)
-		return -ENOMEM;
-	if (!elf_file__read(file, segment->vaddr, bytes, segment->filesz))
-		for (uint64_t at = skipped; at + HEADER_BYTES <= segment->filesz; at += ALIGNMENT) {
-			if (!is_magic(bytes + at))
-				continue;
-			if (++tried > TRIED_MAX)
-				break;
-			*ret = (struct go_table) { .bytes = bytes + at,
-						   .size = segment->filesz - at,
-						   .vaddr = segment->vaddr + at,
-						   .owned = bytes };
-			if (is_table(file, ret))
-				return 0;
+	while (rc == -ENOENT && fits_in(at, HEADER_BYTES, segment->filesz)) {
+		uint64_t data = quota__skip_hole(file->fd, segment->offset + at,
+						 segment->offset + segment->filesz);
+		uint64_t skip = (data - (segment->offset + at)) & ~(uint64_t)(ALIGNMENT - 1);
+		size_t n = min_of(segment->filesz - at, (uint64_t)QUOTA_BLOCK);
+
+		/* A header may begin before the hole's end, as its first bytes are zeroes in none.
+		 */
+		if (skip) {
+			at += skip;
+			continue;
 		}
-	free(bytes);
-	return -ENOENT;
+		if (elf_file__read(file, segment->vaddr + at, block, n))
+			rc = quota__look() ?: -EBADMSG;
+		else
+			rc = scan_block(file, segment, block, at, n, tried, ret);
+		at += n - HEADER_BYTES + ALIGNMENT;
+		at -= (at + segment->vaddr) % ALIGNMENT;
+	}
+	free(block);
+	return rc == -EBADMSG ? -ENOENT : rc;
 }
 
 int go_table__open(const struct elf_file *file, struct go_table *ret)
 {
 	const Elf_Data *data;
-	int code = -ENOENT;
+	int code = -ENOENT, tried = 0;
 	GElf_Shdr shdr;
 
 	*ret = (struct go_table) {};
@@ -256,12 +316,15 @@ int go_table__open(const struct elf_file *file, struct go_table *ret)
 	 * anywhere, or there are no sections. */
 	for (size_t i = 0; code == -ENOENT && i < file->n_segments; i++)
 		if (!file->segments[i].exec && file->segments[i].filesz <= SEGMENT_MAX)
-			code = scan_segment(file, &file->segments[i], ret);
+			code = scan_segment(file, &file->segments[i], &tried, ret);
 	return code;
 }
 
 void go_table__done(struct go_table *table)
 {
+	if (table->owned)
+		quota__give_back(table->account, table->size);
+	quota__close(table->account);
 	free(table->owned);
 	*table = (struct go_table) {};
 }
@@ -415,7 +478,7 @@ int32_t go_values__at(const struct go_table *table, const struct go_function *fu
 {
 	struct go_values values = go_values__of(table, function, offset);
 
-	while (go_values__next(&values))
+	for (uint64_t i = 0; go_values__next(&values) && !quota__look_at(i); i++)
 		if (vaddr >= values.start && vaddr < values.until)
 			return values.value;
 	return -1;

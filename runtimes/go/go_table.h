@@ -22,6 +22,7 @@ struct go_table {
 	uint64_t text; /* what entries of functions count from */
 	size_t n_functions;
 	void *owned;
+	struct quota_account *account; /* what is owned is charged to it */
 	size_t names_at, units_at, files_at, values_at, functions_at; /* offsets in bytes */
 };
 
