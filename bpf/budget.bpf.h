@@ -52,11 +52,21 @@ static __always_inline struct budget_rec *budget__here(void)
 	return bpf_map_lookup_elem(&budgets, &key);
 }
 
+/* Returns the time from @since_ns to @now_ns, or 0 if @since_ns is the later one. A program reads
+ * the clock once, at its start: one that interrupts it has a later time and may write that first.
+ */
+static __always_inline __u64 budget__passed(__u64 since_ns, __u64 now_ns)
+{
+	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
 static __always_inline void budget__fill(struct budget_rec *budget, __u64 now_ns)
 {
 	const __s64 most_ns = BUDGET_WINDOW_NS / 1000 * cfg_budget_permille;
-	__u64 passed_ns = now_ns - budget->filled_ns;
+	__u64 passed_ns = budget__passed(budget->filled_ns, now_ns);
 
+	if (!passed_ns)
+		return;
 	budget->filled_ns = now_ns;
 	if (passed_ns > BUDGET_WINDOW_NS)
 		passed_ns = BUDGET_WINDOW_NS;
@@ -82,7 +92,7 @@ static __always_inline void budget__spend(__u64 since_ns)
 
 	if (!budget || !cfg_budget_permille)
 		return;
-	spent_ns = bpf_ktime_get_ns() - since_ns;
+	spent_ns = budget__passed(since_ns, bpf_ktime_get_ns());
 	budget->left_ns -= spent_ns;
 	budget->spent_ns += spent_ns;
 }
@@ -113,7 +123,8 @@ static __always_inline __u64 budget__emitted(__u64 since_ns)
  * cost since it was changed. */
 static __always_inline __u64 budget__period(struct budget_rec *budget, __u64 now_ns)
 {
-	__u64 period_ns = budget->period_ns, passed_ns = now_ns - budget->changed_ns, may_ns;
+	__u64 passed_ns = budget__passed(budget->changed_ns, now_ns);
+	__u64 period_ns = budget->period_ns, may_ns;
 	__u32 steps = 0;
 
 	if (!cfg_budget_permille)
