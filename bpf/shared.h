@@ -55,8 +55,9 @@ _Static_assert(sizeof(struct mapping_rec) == 48, "mapping_rec");
 
 struct mapping_list {
 	__u32 n;
-	__u32 changes; /* odd: it is being written. A reader of the list that was active before has
-			* read nonsense if this has changed meanwhile. */
+	__u32 changes; /* odd while the list is being written. A reader discards all that it has
+			* read of the list if this value has changed meanwhile. */
+	struct code_callers made; /* of code in anonymous memory that is not in the list yet */
 	struct mapping_rec mappings[MAPPINGS_MAX];
 };
 
@@ -64,7 +65,6 @@ struct mapping_list {
 struct mappings_rec {
 	__u32 active; /* 0 or 1 */
 	__u32 pad;
-	struct code_callers made; /* of code in anonymous memory that is not in the list yet */
 	struct mapping_list lists[2];
 };
 

@@ -2,6 +2,7 @@
 #include "bpf/unwind.bpf.h"
 
 #include "bpf/stack_copy.bpf.h"
+#include "bpf/unmapped.bpf.h"
 
 /* The stage between the trigger and the walkers: native frames, and a copy of the stack where they
  * end too early. Loaded once for each type of programs that trigger. */
@@ -44,19 +45,6 @@ static __always_inline int wants_copy(const struct unwind_state *u)
 		return 0;
 	return is_unmapped(u->stop) || u->stop == COUNT_NO_RULE || u->stop == COUNT_UNSUPPORTED ||
 	       u->stop == COUNT_LOST_REG;
-}
-
-static __always_inline void report_unmapped(const struct scratch *scratch)
-{
-	struct rec_unmapped rec = { .type = REC_UNMAPPED,
-				    .tgid = scratch->sample.tgid,
-				    .time_ns = scratch->sample.time_ns,
-				    .start = scratch->unwind.unknown_start,
-				    .key = scratch->unwind.image_key,
-				    .program = scratch->proc.program };
-
-	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), BPF_RB_FORCE_WAKEUP))
-		count(COUNT_EVENT_LOST);
 }
 
 static __always_inline void unwind_frames(struct scratch *scratch, int with_kept)
@@ -175,7 +163,7 @@ static __always_inline void unwind_native(struct scratch *scratch)
 	if (u->stop)
 		count(u->stop);
 	if (is_unmapped(u->stop) || u->made)
-		report_unmapped(scratch);
+		unmapped__report(scratch);
 	sample->n_native = u->n;
 	sample->stop = u->stop;
 	if (wants_copy(u) && copy_stack(scratch))

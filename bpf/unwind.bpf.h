@@ -66,7 +66,8 @@ static __always_inline const struct unwind_rule *rule__get(__u32 index)
 	return (const struct unwind_rule *)word__get(index & ~(UNWIND_RULE_WORDS - 1));
 }
 
-/* Last mapping that starts at or below pc, copied to u->mapping if it contains pc. */
+/* Copies the last mapping that starts at or below u->pc to u->mapping. Returns 0 if it contains
+ * u->pc, else a counter; COUNT_UNMAPPED_PC also sets u->mapping.callers, for new anonymous code. */
 __noinline int mapping__find(struct unwind_state *u, __u32 space)
 {
 	void *inner = bpf_map_lookup_elem(&mappings, &space);
@@ -75,6 +76,7 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	struct mappings_rec *rec;
 	struct mapping_rec *found;
 	__u32 changes;
+	int ret = 0;
 
 	if (!u || !inner)
 		return COUNT_NO_MAPPINGS;
@@ -95,14 +97,16 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	}
 	found = &list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)];
 	if (!u->lo || u->pc >= found->end) {
-		u->mapping.callers = rec->made;
-		return COUNT_UNMAPPED_PC;
+		u->mapping.start = u->mapping.end = 0;
+		u->mapping.callers = list->made;
+		ret = COUNT_UNMAPPED_PC;
+	} else {
+		u->mapping = *found;
+		u->unpublished = 0;
 	}
-	u->mapping = *found;
-	u->unpublished = 0;
 	barrier();
 	if (!(changes & 1) && *(volatile __u32 *)&list->changes == changes)
-		return 0;
+		return ret;
 	u->mapping.start = u->mapping.end = 0;
 	return COUNT_TORN_MAPPINGS;
 }

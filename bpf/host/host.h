@@ -188,6 +188,7 @@ struct host {
 	struct rec_stack stack; /* the last one */
 	size_t stack_bytes;
 	uint32_t n_samples, n_stacks, n_unmapped;
+	uint32_t n_wakeups; /* records other than samples that wake user space at once */
 	void (*on_code)(const struct rec_code *rec, size_t size);
 	/* Every record, also those above; the bytes are borrowed. NULL: nobody. */
 	void (*on_record)(void *ctx, const void *data, size_t size);

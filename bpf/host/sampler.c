@@ -75,6 +75,7 @@ static void set_returns(const struct host_thread *thread)
 
 void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 {
+	const struct host_map *reports = host_map__named("unmapped_reports");
 	struct bpf_perf_event_data ctx = { 0 };
 
 	host.now_ns = now_ns;
@@ -96,6 +97,8 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 	host.kernel = thread->kernel;
 	host.n_kernel = thread->n_kernel;
 	host__set(&cfg_suspended, thread->suspended);
+	if (reports) /* the caller reads mappings again for each */
+		host_map__clear(reports->map);
 	if (thread->kernel)
 		ctx.regs.cs = 0x10; /* __KERNEL_CS */
 	on_sample(&ctx);

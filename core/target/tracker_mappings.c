@@ -24,9 +24,9 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 	struct mapping_list *list = &shared->lists[active];
 	size_t n = min_of(process->n_mapped, (size_t)MAPPINGS_MAX), i;
 
-	shared->made = tracker__jit_callers(tracker, process, &anonymous);
 	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	list->made = tracker__jit_callers(tracker, process, &anonymous);
 	for (i = 0; i < n; i++) {
 		const struct mapped *mapped = &process->mapped[i];
 		const struct image *image = mapped->image;

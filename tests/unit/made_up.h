@@ -87,6 +87,20 @@ static inline void reset(void)
 	host__set(&cfg_unwind, UNWIND_MODE_AUTO);
 }
 
+/* Is the mapping of `pc` found at `start`, or is it not (0), for this reason? */
+static inline bool finds(uint64_t pc, uint64_t start, int err)
+{
+	struct scratch *scratch = scratch__get();
+	struct unwind_state *u;
+
+	if (!scratch)
+		return false;
+	u = &scratch->unwind;
+	memset(&u->mapping, 0, sizeof(u->mapping));
+	u->pc = pc;
+	return mapping__find(u, SPACE) == err && u->mapping.start == start;
+}
+
 static inline uint64_t counted(enum counter counter)
 {
 	uint32_t key = counter;

@@ -29,6 +29,7 @@ static inline void sampler__open(void)
 	HOST_HASH(targets, 8);
 	HOST_HASH(image_files, 8);
 	HOST_HASH(told, 256);
+	HOST_HASH(unmapped_reports, 64);
 	bpf_map_update_elem(&targets, &tgid, &proc, 0);
 	HOST_ARRAY_OF_MAPS(chunks, CHUNKS_MAX);
 	map = HOST_HASH_OF_MAPS(mappings, 8);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Samples whose pc has no mapping: when that is certain, and how often it is reported. */
+#include "core/base/util.h"
+#include "tests/tap.h"
+
+#include "tests/unit/made_up.h"
+
+static void test_torn_mappings(void)
+{
+	struct mapping_list *list = &sampler__mappings()->lists[0];
+	const struct code_callers made = { .start = CODE, .bytes = 64, .walkers = 1 };
+	const struct code_callers *callers = &scratch__get()->unwind.mapping.callers;
+
+	reset();
+	list->made = made;
+	list->changes = 1;
+	ok(finds(CODE, 0, COUNT_TORN_MAPPINGS), "a list that is being written");
+	ok(finds(CODE - 1, 0, COUNT_TORN_MAPPINGS) && finds(JIT + 0x1000, 0, COUNT_TORN_MAPPINGS),
+	   "such a list does not prove that there is no mapping");
+	list->n = 0;
+	ok(finds(CODE, 0, COUNT_TORN_MAPPINGS), "nor if it seems to be empty");
+	set_mappings();
+	list->made = made;
+	list->changes = 2;
+	ok(finds(CODE, CODE, 0), "one that was");
+	ok(finds(CODE - 1, 0, COUNT_UNMAPPED_PC) && !memcmp(callers, &made, sizeof(made)),
+	   "then a pc is unmapped, and who calls new code comes from the same list");
+}
+
+#define TICK_NS 1000000 /* between two samples of one process */
+
+static void run_for(uint64_t time_ns)
+{
+	host.n_unmapped = host.n_wakeups = 0;
+	for (uint64_t end_ns = host.now_ns + time_ns; host.now_ns < end_ns; host.now_ns += TICK_NS)
+		sampler__run(regs);
+}
+
+static void test_unmapped_reports(void)
+{
+	uint32_t tgid = TGID;
+	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+	struct mapping_list *list = &sampler__mappings()->lists[0];
+
+	reset();
+	host_map__clear(&unmapped_reports);
+	regs[UNWIND_REG_PC] = 0x1234;
+	run_for(NSEC_PER_SEC);
+	ok(host.n_unmapped > 5 && host.n_unmapped <= UNMAPPED_SHIFT_MAX + 1,
+	   "a pc that stays unmapped: %u reports of 1000 samples in the first second",
+	   host.n_unmapped);
+	ok(host.n_wakeups > 3 && host.n_wakeups <= UNMAPPED_SHIFT_WAKES + 1,
+	   "%u of them wake user space", host.n_wakeups);
+	run_for(20 * NSEC_PER_SEC);
+	ok(host.n_unmapped >= 19 && host.n_unmapped <= 21 && !host.n_wakeups,
+	   "later one a second, which waits until user space looks: %u, %u wake it",
+	   host.n_unmapped, host.n_wakeups);
+	list->changes += 2;
+	run_for(10 * TICK_NS);
+	ok(host.n_unmapped >= 2 && host.n_wakeups == host.n_unmapped,
+	   "other mappings were published: reported at once again, and soon again");
+	proc->program++;
+	run_for(TICK_NS);
+	ok(host.n_unmapped == 1 && host.n_wakeups == 1, "so is another program");
+	proc->program--;
+}
+
+/* Code of several files that are not known. */
+static void test_unmapped_files(void)
+{
+	struct scratch *scratch = scratch__get();
+	int n = 0;
+
+	if (!scratch)
+		return;
+	reset();
+	host_map__clear(&unmapped_reports);
+	scratch->sample = (struct rec_sample) { .tgid = TGID, .time_ns = host.now_ns };
+	host.n_unmapped = host.n_wakeups = 0;
+	for (; n < 20; n++, scratch->sample.time_ns += TICK_NS / 100) {
+		scratch->unwind.unknown_start = CODE + (n % 10) * PAGE_BYTES;
+		unmapped__report(scratch);
+	}
+	scratch->unwind.unknown_start = 0;
+	is_int(host.n_unmapped, 10, "ten unknown files in two samples each: each is reported once");
+	is_int(host.n_wakeups, 1, "user space is woken once");
+}
+
+int main(void)
+{
+	sampler__open();
+	test_torn_mappings();
+	test_unmapped_reports();
+	test_unmapped_files();
+	sampler__close();
+	return tap__done();
+}
