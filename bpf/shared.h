@@ -123,7 +123,7 @@ enum {
 };
 
 /* Walker slots, in the order in which they run. A slot without a loaded program costs nothing. */
-#define WALKERS_MAX 8
+#define WALKERS_MAX 16
 enum {
 	WALKER_PYTHON,
 	WALKER_RUBY,
@@ -133,11 +133,18 @@ enum {
 	WALKER_NODE = WALKERS_PROBED,
 	WALKER_PERL,
 	WALKER_GO,
-	WALKER_SHADOW
+	WALKER_SHADOW, /* the last one */
 };
+_Static_assert(WALKER_SHADOW < WALKERS_MAX, "the unwinder's stage follows the last walker's");
+_Static_assert(WALKERS_MAX <= 32, "sets of walkers are 32-bit masks");
 
 /* The unwinder's, behind the walkers'. */
 enum { STAGE_UNWIND = WALKERS_MAX, STAGES_N };
+
+/* Tail calls that the kernel allows in a row: MAX_TAIL_CALL_CNT of include/linux/bpf.h (32 in Linux
+ * 5.15, 33 since 5.16). */
+#define TAIL_CALLS_MAX 32
+_Static_assert(STAGES_N <= TAIL_CALLS_MAX, "a sample may need every stage");
 
 /* --- events --- */
 #define EVENTS_MAX 16 /* in one session; numbered from 1 */

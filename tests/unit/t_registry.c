@@ -21,7 +21,7 @@ static void check_identity(const struct runtime *runtime)
 		   runtime->suffix[strlen(runtime->suffix) - 1] == ']',
 	   "%s: suffix %s", name, runtime->suffix);
 	ok(runtime->versions && *runtime->versions, "%s: says what is supported", name);
-	ok(runtime->walker >= -1 && runtime->walker < WALKERS_MAX, "%s: walker slot %d", name,
+	ok(runtime->walker >= -1 && runtime->walker < WALKER_SHADOW, "%s: walker slot %d", name,
 	   runtime->walker);
 }
 
