@@ -168,6 +168,7 @@ $(OUTPUT)/tests/replay/record: $(OUTPUT)/tests/replay/record.o $(OUTPUT)/tests/r
 	$(call msg,LD,$@)
 	$(Q)$(REPLAY_LD) -Wl,--wrap=elf_file__find_symbol $^ $(LIBS) -o $@
 
+$(OUTPUT)/tests/tools/load_each: $(OUTPUT)/tests/tap.o
 $(TOOL_BIN): $(OUTPUT)/%: $(OUTPUT)/%.o $(OUTPUT)/libbraid.a
 	$(call msg,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@

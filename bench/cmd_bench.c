@@ -40,6 +40,7 @@ static const struct argp_option options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0, "table (default) or json", 2 },
 	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
 	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 2 },
+	CLI_VERBOSE_OPTION,
 	{}
 };
 

@@ -13,8 +13,8 @@
  *             prepare found, as a record for the walker.
  *   session   one run of braid: open to close; owns all names learnt.
  *
- * A runtime that is not enabled costs nothing: its BPF programs are not loaded, its maps not
- * created, none of its hooks called. */
+ * A runtime that is not enabled costs no time: its BPF programs are not loaded, none of its hooks
+ * is called. Each of its maps has one element (kernel_part__shrink()). */
 
 #include <stdbool.h>
 #include <stddef.h>

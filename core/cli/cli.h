@@ -79,6 +79,14 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 			0                                                                    \
 	}
 
+/* The row of -v in a table of options; cli__parse_target() parses it. */
+#define CLI_VERBOSE_HELP \
+	"everything that libbpf and the kernel's verifier report when BPF programs do not load"
+#define CLI_VERBOSE_OPTION                                           \
+	{                                                            \
+		"verbose", 'v', NULL, 0, "Show " CLI_VERBOSE_HELP, 2 \
+	}
+
 /* The keys of what chooses among all processes; the rows. */
 enum { CLI_CGROUP = 0x1001, CLI_CONTAINER, CLI_NAME, CLI_USER };
 #define CLI_SCOPE_OPTIONS                                                                          \
@@ -108,8 +116,8 @@ enum { CLI_CGROUP = 0x1001, CLI_CONTAINER, CLI_NAME, CLI_USER };
 	}
 
 /* What commands that look at processes have in common: -p, --no-children, the options above, -d,
- * -r, and the command behind them. ARGP_ERR_UNKNOWN for all other keys. The caller frees `*pids` at
- * the end. */
+ * -r, -v, and the command behind them. ARGP_ERR_UNKNOWN for all other keys. The caller frees
+ * `*pids` at the end. */
 error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
 			  uint32_t **pids);
 

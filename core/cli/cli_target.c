@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "core/base/escape.h"
 #include "core/base/util.h"
+#include "core/kernel/libbpf_warning.h"
 
 /* What of a command line says which processes. */
 
@@ -52,6 +55,15 @@ static void check_target(struct argp_state *state, const struct session_opts *op
 			     "--no-children is for -p: processes are chosen one by one here");
 }
 
+/* Prints each line of a text of libbpf's, which may be a verifier's log. */
+static void print_warning(const char *text)
+{
+	for (size_t len; *text; text += len + (text[len] == '\n')) {
+		len = strcspn(text, "\n");
+		escape__line(stderr, "%.*s", (int)len, text);
+	}
+}
+
 error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
 			  uint32_t **pids)
 {
@@ -84,6 +96,9 @@ error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct s
 		break;
 	case 'r':
 		opts->enabled = cli__runtimes(state, opts->runtimes, arg);
+		break;
+	case 'v':
+		libbpf_warning__show(print_warning);
 		break;
 	case ARGP_KEY_ARGS:
 		opts->command = state->argv + state->next;

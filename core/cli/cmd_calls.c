@@ -44,6 +44,7 @@ static const struct argp_option options[] = {
 	{ "annotate", OPT_ANNOTATE, NULL, 0, "Append the kind to each name: _[py], ...", 2 },
 	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
 	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 2 },
+	CLI_VERBOSE_OPTION,
 	{}
 };
 

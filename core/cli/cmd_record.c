@@ -105,7 +105,8 @@ static const struct argp_option options[] = {
 	{ "force", OPT_FORCE, NULL, 0, "Overwrite FILE even if it is no recording", 2 },
 	{ "verbose", 'v', NULL, 0,
 	  "Say at the end what frames there are, how complete stacks are, and what it cost; and of "
-	  "each process where its frames come from, not only of the first one of its kind",
+	  "each process where its frames come from, not only of the first one of its kind. Also "
+	  "show " CLI_VERBOSE_HELP,
 	  2 },
 	{}
 };
@@ -274,7 +275,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 'v':
 		record->verbose = true;
-		break;
+		return cli__parse_target(key, arg, state, opts, &record->pids);
 	case OPT_FORCE:
 		opts->force = true;
 		break;

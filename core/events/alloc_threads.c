@@ -11,6 +11,7 @@
 
 #include "core/base/util.h"
 #include "core/kernel/cpu_clock.h"
+#include "core/kernel/kernel_part.h"
 
 #define TICK_NS	 100000 /* one or two in each window */
 #define CPUS_MAX 8	/* what holds on these holds on all; switching them on takes its time */
@@ -123,10 +124,12 @@ int alloc_threads__new(const struct kernel_half *half, struct alloc_threads **re
 	if (!threads)
 		return err__set(err, -ENOMEM, "out of memory");
 	rc = kernel_half__beside(half, programs, &threads->object);
-	if (!rc)
-		rc = bpf_object__load(threads->object);
-	rc = rc ? err__set(err, rc, "cannot load the clock of windows: %s", strerror(-rc))
-		: attach(threads, err);
+	rc = rc ? err__set(err, rc, "cannot open the BPF programs: %s", strerror(-rc))
+		: kernel_part__load_object(threads->object, err);
+	if (rc)
+		err__prefix(err, rc, "cannot load the clock of windows");
+	else
+		rc = attach(threads, err);
 	if (!rc)
 		measure_tick(threads);
 	if (rc)

@@ -23,20 +23,6 @@ static const char *const followers[KERNEL_HALF_FOLLOWERS + 1] = { "shadow_on_for
 								  "shadow_on_exec",
 								  "shadow_on_exit", NULL };
 
-static int explain(int ret, struct err *err)
-{
-	uint32_t privileges = 1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS;
-
-	if (ret == -EPERM || (ret == -EACCES && privilege__missing(privileges)))
-		return privilege__explain(privileges, "to load BPF programs", err);
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return err__set(err, -ENOTSUP,
-				"this kernel has no BTF (/sys/kernel/btf/vmlinux): braid needs "
-				"Linux 6.1 or later built with CONFIG_DEBUG_INFO_BTF=y");
-	return err__set(err, ret, "this kernel does not take the BPF programs: %s (%s)",
-			strerror(-ret), libbpf_warning__last());
-}
-
 /* Not loaded yet: runtimes find their programs in it. */
 static int open_probes(struct kernel_half *half)
 {
@@ -74,9 +60,10 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 		!opts->outstanding && has_only_alloc(opts) && uprobe_multi__works();
 	half->n_cpus = libbpf_num_possible_cpus();
 	libbpf_warning__keep();
+	libbpf_warning__begin();
 	half->skel = kernel_part__open_whole();
 	if (!half->skel) {
-		rc = explain(-errno, err);
+		rc = kernel_part__explain(-errno, err);
 		goto out;
 	}
 	rc = kernel_half__configure(half);
@@ -87,7 +74,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	if (!rc && opts->shadows)
 		rc = open_probes(half);
 	if (rc)
-		explain(rc, err);
+		kernel_part__explain(rc, err);
 out:
 	if (rc)
 		kernel_half__free(half);
@@ -111,8 +98,10 @@ int kernel_half__on_host(struct kernel_half **ret)
 static int load_probes(struct kernel_half *half)
 {
 	const struct chain_stage walker = { "walk_shadow", WALKER_SHADOW };
-	int ret = bpf_object__load(half->probes);
+	int ret;
 
+	libbpf_warning__begin();
+	ret = bpf_object__load(half->probes);
 	if (!ret)
 		ret = chains__add(&half->chains, &walker, 1, 0);
 	for (size_t i = 0; !ret && followers[i]; i++) {
@@ -126,11 +115,11 @@ static int load_probes(struct kernel_half *half)
 int kernel_half__load_probes(struct kernel_half *half, struct err *err)
 {
 	if (!half->probes)
-		return explain(-ENOTSUP, err);
+		return kernel_part__explain(-ENOTSUP, err);
 	if (!half->probes_tried)
 		half->probes_code = load_probes(half);
 	half->probes_tried = true;
-	return half->probes_code ? explain(half->probes_code, err) : 0;
+	return half->probes_code ? kernel_part__explain(half->probes_code, err) : 0;
 }
 
 static int load_runtime(struct kernel_half *half, int i, struct err *err)
@@ -142,10 +131,11 @@ static int load_runtime(struct kernel_half *half, int i, struct err *err)
 
 	if (!runtime->program || half->loaded & 1U << i)
 		return 0;
+	libbpf_warning__begin();
 	ret = chains__add(&half->chains, stages, runtime->tableless ? 2 : 1,
 			  runtime->tableless ? 1U << runtime->walker : 0);
 	if (ret)
-		return explain(ret, err);
+		return kernel_part__explain(ret, err);
 	half->loaded |= 1U << i;
 	return 0;
 }
@@ -174,6 +164,7 @@ const struct bpf_program *kernel_half__program(const struct kernel_half *half,
 
 int kernel_half__attach(struct kernel_half *half, struct err *err)
 {
+	libbpf_warning__begin();
 	half->skel->links.on_fork = bpf_program__attach(half->skel->progs.on_fork);
 	half->skel->links.on_exec = bpf_program__attach(half->skel->progs.on_exec);
 	half->skel->links.on_end = bpf_program__attach(half->skel->progs.on_end);
@@ -182,7 +173,7 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 	if (!half->skel->links.on_fork || !half->skel->links.on_exec || !half->skel->links.on_end ||
 	    (half->opts.scope & SCOPE_NAME && !half->skel->links.on_rename))
 		return err__set(err, -errno, "cannot attach to process events: %s (%s)",
-				strerror(errno), libbpf_warning__last());
+				strerror(errno), libbpf_warning__first());
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "bpf/waiting.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
+#include "core/kernel/kernel_part.h"
 
 #define RING_BYTES	  (16U << 20)
 #define RING_WAKEUP_BYTES (2U << 20)
@@ -24,26 +25,29 @@ static int set_slot_map(struct kernel_half *half, const char *name, uint32_t per
 		   : -ENOENT;
 }
 
-static int enable_maps(struct kernel_half *half, const char *const *names, bool enabled)
+/* Shrinks the maps of that name, unless they are needed. */
+static int size_maps(struct kernel_half *half, const char *const *names, bool needed)
 {
 	struct bpf_map *map;
+	int err = 0;
 
-	for (; names && *names; names++) {
+	for (; !err && names && *names; names++) {
 		map = bpf_object__find_map_by_name(half->skel->obj, *names);
 		if (!map)
-			return -ENOENT;
-		bpf_map__set_autocreate(map, enabled);
+			err = -ENOENT;
+		else if (!needed)
+			err = kernel_part__shrink(map);
 	}
-	return 0;
+	return err;
 }
 
-/* Creates the maps of enabled runtimes, and of no other. */
+/* Gives the maps of an enabled runtime their size, and shrinks those of all others. */
 static int configure_runtime(struct kernel_half *half, const struct runtime *runtime, bool enabled)
 {
-	int err = enable_maps(half, runtime->maps, enabled);
+	int err = size_maps(half, runtime->maps, enabled);
 
 	if (!err)
-		err = enable_maps(half, runtime->probe_maps, enabled && half->opts.shadows);
+		err = size_maps(half, runtime->probe_maps, enabled && half->opts.shadows);
 	return !err && enabled && runtime->slot_map ? set_slot_map(half, runtime->slot_map, 1)
 						    : err;
 }
@@ -63,13 +67,14 @@ static int configure_probes(struct kernel_half *half)
 					    "call_nodes", "call_stats", NULL };
 	struct braid_bpf *skel = half->skel;
 	uint32_t nodes = half->opts.calls ? CALL_NODES : 1;
-	int err = enable_maps(half, maps, half->opts.shadows);
+	int err = size_maps(half, maps, half->opts.shadows);
 
 	skel->rodata->cfg_calls = half->opts.calls;
 	skel->rodata->cfg_nodes = nodes;
 	skel->rodata->cfg_shadows = half->opts.shadows;
-	if (!err && half->opts.shadows)
-		err = bpf_map__set_max_entries(skel->maps.shadows, half->opts.shadows);
+	if (err || !half->opts.shadows)
+		return err;
+	err = bpf_map__set_max_entries(skel->maps.shadows, half->opts.shadows);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.call_nodes, nodes);
 	if (!err)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/privilege.h"
 #include "core/kernel/libbpf_warning.h"
@@ -18,6 +19,15 @@ struct braid_bpf *kernel_part__open_whole(void)
 	return braid_bpf__open_opts(&opts);
 }
 
+int kernel_part__shrink(struct bpf_map *map)
+{
+	if (bpf_map__is_internal(map) || bpf_map__type(map) == BPF_MAP_TYPE_TASK_STORAGE)
+		return 0;
+	return bpf_map__set_max_entries(map, bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF
+						     ? (uint32_t)sysconf(_SC_PAGESIZE)
+						     : 1);
+}
+
 static bool has(const char *const *names, const char *name)
 {
 	while (*names && strcmp(*names, name))
@@ -31,6 +41,7 @@ int kernel_part__open(const char *const *programs, const char *const *maps, stru
 	struct bpf_program *program;
 	struct braid_bpf *skel;
 	struct bpf_map *map;
+	int code = 0;
 
 	libbpf_warning__keep();
 	skel = kernel_part__open_whole();
@@ -38,24 +49,53 @@ int kernel_part__open(const char *const *programs, const char *const *maps, stru
 		return err__set(err, -errno, "cannot open the BPF programs: %s", strerror(errno));
 	bpf_object__for_each_program (program, skel->obj)
 		bpf_program__set_autoload(program, has(programs, bpf_program__name(program)));
-	bpf_object__for_each_map (map, skel->obj) /* the skeleton wants the variables */
-		bpf_map__set_autocreate(map,
-					has(maps, bpf_map__name(map)) || bpf_map__is_internal(map));
+	bpf_object__for_each_map (map, skel->obj)
+		if (!code && !has(maps, bpf_map__name(map)))
+			code = kernel_part__shrink(map);
+	if (code) {
+		braid_bpf__destroy(skel);
+		return err__set(err, code, "cannot size the BPF maps: %s", strerror(-code));
+	}
 	*ret = skel;
 	return 0;
 }
 
+int kernel_part__explain(int code, struct err *err)
+{
+	uint32_t privileges = 1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS;
+	const char *first = libbpf_warning__first();
+
+	if (code == -EPERM || (code == -EACCES && privilege__missing(privileges)))
+		return privilege__explain(privileges, "to load BPF programs", err);
+	if (access(KERNEL_TYPES, R_OK))
+		return err__set(err, -ENOTSUP,
+				"this kernel has no BTF (" KERNEL_TYPES "): braid needs "
+				"Linux 6.1 or later built with CONFIG_DEBUG_INFO_BTF=y");
+	if (!*first)
+		return err__set(err, code, "this kernel refuses the BPF programs: %s",
+				strerror(-code));
+	return err__set(err, code,
+			"this kernel refuses the BPF programs: %s (%s). braid record -v shows the "
+			"whole log",
+			strerror(-code), first);
+}
+
 int kernel_part__load(struct braid_bpf *skel, struct err *err)
 {
-	int ret = braid_bpf__load(skel);
+	int ret;
 
-	if (ret == -EPERM || ret == -EACCES)
-		return privilege__explain(1U << PRIVILEGE_LOAD | 1U << PRIVILEGE_EVENTS,
-					  "to load BPF programs", err);
-	if (ret)
-		return err__set(err, ret, "this kernel does not take the BPF programs: %s",
-				strerror(-ret));
-	return 0;
+	libbpf_warning__begin();
+	ret = braid_bpf__load(skel);
+	return ret ? kernel_part__explain(ret, err) : 0;
+}
+
+int kernel_part__load_object(struct bpf_object *object, struct err *err)
+{
+	int ret;
+
+	libbpf_warning__begin();
+	ret = bpf_object__load(object);
+	return ret ? kernel_part__explain(ret, err) : 0;
 }
 
 int kernel_part__select(struct bpf_object *object, const char *const *programs, bool loaded)
@@ -89,7 +129,7 @@ static int share_maps(struct bpf_object *object, const struct bpf_object *with,
 		if (other && other->fd < 0)
 			continue;
 		fd = other ? other->fd : bpf_object__find_map_fd_by_name(with, bpf_map__name(map));
-		ret = fd < 0 ? bpf_map__set_autocreate(map, false) : bpf_map__reuse_fd(map, fd);
+		ret = fd < 0 ? fd : bpf_map__reuse_fd(map, fd);
 		if (ret)
 			break;
 	}

@@ -4,17 +4,65 @@
 #include <bpf/libbpf.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static __thread char last[200];
+#define LOG_BEGIN "-- BEGIN PROG LOAD LOG --\n"
+#define LOG_STATS "\nprocessed " /* the line behind the verifier's reason */
+#define LOG_END	  "\n-- END PROG LOAD LOG --"
+
+static __thread char first[360]; /* fits into a struct err with what is around it */
+static __thread size_t first_len;
+static __thread bool has_reason;
+static void (*shown_by)(const char *text);
+
+/* The verifier's last line of a log that begins at @log, without its newline: the reason. Returns
+ * its length, and where it is; 0: there is none. */
+static int find_reason(const char *log, const char **ret)
+{
+	const char *end = strstr(log, LOG_END), *stats = strstr(log, LOG_STATS), *start;
+
+	if (stats && (!end || stats < end))
+		end = stats;
+	if (!end)
+		return 0;
+	for (start = end; start > log && start[-1] != '\n'; start--)
+		;
+	*ret = start;
+	return (int)(end - start);
+}
+
+static void keep_text(const char *text)
+{
+	const char *log = strstr(text, LOG_BEGIN), *reason;
+	size_t left = sizeof(first) - first_len;
+	int len;
+
+	if (!first_len) {
+		snprintf(first, sizeof(first), "%s", text);
+		first_len = strcspn(first, "\n");
+		first[first_len] = '\0';
+	} else if (log && !has_reason) {
+		len = find_reason(log + strlen(LOG_BEGIN), &reason);
+		has_reason = len > 0;
+		if (has_reason)
+			snprintf(first + first_len, left, "; the verifier: %.*s", len, reason);
+	}
+}
 
 static int keep(enum libbpf_print_level level, const char *fmt, va_list args)
 {
-	if (level == LIBBPF_WARN) {
-		vsnprintf(last, sizeof(last), fmt, args);
-		last[strcspn(last, "\n")] = '\0';
-	}
+	void (*show)(const char *text) = __atomic_load_n(&shown_by, __ATOMIC_ACQUIRE);
+	char *text;
+
+	if (level != LIBBPF_WARN || vasprintf(&text, fmt, args) < 0)
+		return 0;
+	keep_text(text);
+	if (show)
+		show(text);
+	free(text);
 	return 0;
 }
 
@@ -30,7 +78,20 @@ void libbpf_warning__keep(void)
 	pthread_once(&once, set);
 }
 
-const char *libbpf_warning__last(void)
+void libbpf_warning__begin(void)
 {
-	return last;
+	first[0] = '\0';
+	first_len = 0;
+	has_reason = false;
+}
+
+const char *libbpf_warning__first(void)
+{
+	return first;
+}
+
+void libbpf_warning__show(void (*show)(const char *text))
+{
+	__atomic_store_n(&shown_by, show, __ATOMIC_RELEASE);
+	libbpf_warning__keep();
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/kernel/kernel_part.h"
 
 #define MAP	  "waiting"
 #define READ_SIZE (512U << 10)
@@ -71,9 +72,11 @@ void waiting_lister__free(struct waiting_lister *lister)
 	free(lister);
 }
 
+#define PURPOSE "cannot list the threads that wait"
+
 static int failed(int code, struct err *err)
 {
-	return err__set(err, code, "cannot list the threads that wait: %s", strerror(-code));
+	return err__set(err, code, PURPOSE ": %s", strerror(-code));
 }
 
 static int open_lister(const struct kernel_half *half, const char *program,
@@ -83,19 +86,25 @@ static int open_lister(const struct kernel_half *half, const char *program,
 	struct waiting_lister *lister = calloc(1, sizeof(*lister));
 	int code = lister ? kernel_half__beside(half, programs, &lister->object) : -ENOMEM;
 
-	if (!code)
-		code = bpf_object__load(lister->object);
-	if (!code) {
-		lister->link = bpf_program__attach_iter(
-			bpf_object__find_program_by_name(lister->object, program), NULL);
-		code = lister->link ? 0 : -errno;
-	}
 	if (code) {
-		waiting_lister__free(lister);
-		return failed(code, err);
+		failed(code, err);
+		goto out;
 	}
-	*ret = lister;
-	return 0;
+	code = kernel_part__load_object(lister->object, err);
+	if (code) {
+		err__prefix(err, code, PURPOSE);
+		goto out;
+	}
+	lister->link = bpf_program__attach_iter(
+		bpf_object__find_program_by_name(lister->object, program), NULL);
+	if (!lister->link)
+		code = failed(-errno, err);
+out:
+	if (code)
+		waiting_lister__free(lister);
+	else
+		*ret = lister;
+	return code;
 }
 
 /* Whole records. */
