@@ -213,13 +213,12 @@ static void run_only(const struct observer_opts *opts, int fd, struct message *m
 {
 	struct child child = CHILD_NONE;
 
-	message->code = child__fork(&child, opts->command, NULL, &message->err);
+	message->code = child__fork(&child, &(struct child_opts) { .command = opts->command },
+				    &message->err);
 	if (!message->code)
-		message->code = child__exec(&child, opts->command[0], &message->err);
-	if (!message->code) {
-		child__run_to_entry(&child);
-		child__release(&child);
-	}
+		message->code = child__exec(&child, opts->command[0], -1, &message->err);
+	if (!message->code)
+		hold__release(&child.hold);
 	message->command_pid = child.pid;
 	message->start_ns = now_ns();
 	report(fd, message);

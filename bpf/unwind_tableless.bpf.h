@@ -40,15 +40,13 @@ __noinline int unwind__is_sigreturn(struct unwind_state *u)
 	       code == 0x0f0000000fc0c748ULL;
 }
 
-/* A program's first instructions: nobody has called them, and the stack is as the kernel left it.
- * The dynamic linker's, where every program starts, have no call frame information. */
+/* The frame in which a program starts: nothing has called it, and its stack pointer is where the
+ * kernel has set it. The dynamic linker's, in which every program starts, has no call frame
+ * information, and calls constructors with that stack pointer (_dl_start_user). */
 static __always_inline int unwind__is_first(const struct unwind_state *u)
 {
-	const struct mm_struct *mm;
+	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
 
-	if (!u->leaf)
-		return 0;
-	mm = task__mm(bpf_get_current_task_btf());
 	return mm && u->sp == BPF_CORE_READ(mm, start_stack);
 }
 

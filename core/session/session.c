@@ -249,6 +249,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no
 	 * sample may see that. */
 	kernel_half__sample_until(session->half, now_ns());
+	session__release_holds(session);
 	session->end_ns = session__now_ns(session);
 	if (capture__stats(session->capture)->samples < ACTIVITY_SAMPLES)
 		activity__read(session->tracker, session->start_cpu_s, &summary.activity);
@@ -318,6 +319,8 @@ void session__free(struct session *session)
 
 	if (!session)
 		return;
+	session__release_holds(session);
+	child__done(&session->child);
 	stopper__free(session->stopper);
 	waiting_lister__free(session->lister);
 	events__free(session->events);

@@ -31,8 +31,14 @@ static uint64_t sample_time(const void *data, size_t size)
 static int on_ring_record(void *ctx, void *data, size_t size)
 {
 	struct session *session = ctx;
-	int ret = routing__record(&session->routing, data, size, &session->ring_err);
+	struct hold *hold = NULL;
+	int ret;
 
+	if (size >= sizeof(struct rec_program) && *(const uint32_t *)data == REC_EXEC)
+		hold = session__hold(session, data);
+	ret = routing__record(&session->routing, data, size, &session->ring_err);
+	if (hold)
+		hold__go_on(hold);
 	if (!ret && session__has_outstanding(session))
 		ret = session__note_end(session, data, size);
 	if (ret)

@@ -11,7 +11,7 @@
 #include "core/base/util.h"
 
 #define POLL_MS	     100
-#define POLLED_FIRST 3 /* signals, the ring, mmap events */
+#define POLLED_FIRST 4 /* signals, the ring, mmap events, children */
 #define TICK_NS	     NSEC_PER_SEC
 
 double own_cpu_s(void)
@@ -54,6 +54,7 @@ static int fill_polled(struct session *session)
 		(struct pollfd) { .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN };
 	session->polled[2] =
 		(struct pollfd) { .fd = mmap_events__fd(session->mmap_events), .events = POLLIN };
+	session->polled[3] = (struct pollfd) { .fd = session->child.signal_fd, .events = POLLIN };
 	return 0;
 }
 
@@ -244,7 +245,9 @@ int session__step(struct session *session, bool *ret_over, struct err *err)
 	ret = session__consume(session, err);
 	if (ret)
 		return ret;
-	ret = see_ended(session, err);
+	ret = session__follow_holds(session, err);
+	if (!ret)
+		ret = see_ended(session, err);
 	now = now_ns();
 	if (!ret && tracker__retry(session->tracker, now))
 		ret = err__set(err, -ENOMEM, "out of memory");

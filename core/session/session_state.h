@@ -5,7 +5,8 @@
 /* A session from inside: its state, and what its files do for each other.
  *
  *   session.c            the order of opening and of ending
- *   session_targets.c    which processes, and how a command is started
+ *   session_targets.c    which processes
+ *   session_command.c    how a command is started, and followed through each exec
  *   session_ring.c       what the kernel half sends
  *   session_run.c        the loop: waits, ticks, ends
  *   session_recording.c  the sink, counters and figures
@@ -31,6 +32,9 @@
 #include "core/target/child.h"
 
 #define TARGET_BYTES 400
+
+/* Programs whose dynamic linkers are at work at a time; of further ones none waits for tables. */
+#define SESSION_HOLDS_MAX 8
 
 /* What is recorded after all that is in the ring. */
 struct kept_record {
@@ -71,6 +75,7 @@ struct session {
 	/* --- targets --- */
 	struct scope *scope; /* NULL: processes are named, or started */
 	struct child child;
+	struct hold holds[SESSION_HOLDS_MAX]; /* of what the command and its children execute */
 	int command_status;
 	char target[TARGET_BYTES]; /* for people */
 
@@ -160,6 +165,23 @@ int session__refresh_targets(struct session *session, struct err *err);
 /* Of a thread that is to be sampled from here: its process, with what it has mapped. NULL: none of
  * those that are recorded. -ENOMEM. */
 int session__known(struct session *session, uint32_t pid, struct process **ret);
+
+/* Executes the command, and lets it run when its libraries are known. Its time counts from the
+ * exec. */
+int session__start_command(struct session *session, struct err *err);
+
+/* A process has executed a program: holds it while the record is routed, if it belongs to a command
+ * and its file was not met before. NULL: it runs on; else for hold__go_on. */
+struct hold *session__hold(struct session *session, const struct rec_program *rec);
+
+/* In each round: follows what is held, and lets it run when its libraries are known. */
+int session__follow_holds(struct session *session, struct err *err);
+
+/* Whatever is held runs on. */
+void session__release_holds(struct session *session);
+
+/* Attaches what depends on what targets have mapped, which is known by now. */
+int session__attach_in_targets(struct session *session, struct err *err);
 
 /* From now on the time counts. */
 int session__begin(struct session *session, struct err *err);

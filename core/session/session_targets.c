@@ -61,7 +61,12 @@ int session__add_targets(struct session *session, struct err *err)
 	if (opts->command) {
 		if (opts->source == RUNTIME_SOURCE_PROBES || opts->source == RUNTIME_SOURCE_CALLS)
 			prepare_command(opts);
-		ret = child__fork(&session->child, opts->command, &session->users_files, err);
+		ret = child__fork(
+			&session->child,
+			&(struct child_opts) { .command = opts->command,
+					       .files = &session->users_files,
+					       .mask = stopper__users_mask(session->stopper) },
+			err);
 		pid = session->child.pid;
 		return ret ? ret : tracker__add(session->tracker, pid, true, &process, err);
 	}
@@ -119,7 +124,7 @@ int session__known(struct session *session, uint32_t pid, struct process **ret)
 
 /* What is attached where targets have mapped something, which is known by now: events of code, and
  * the trigger of tests. */
-static int attach_in_targets(struct session *session, struct err *err)
+int session__attach_in_targets(struct session *session, struct err *err)
 {
 	const struct event_place place = { .tracker = session->tracker,
 					   .images = session->images,
@@ -131,36 +136,6 @@ static int attach_in_targets(struct session *session, struct err *err)
 		       ? ret
 		       : trigger__attach(session->opts.trigger, session->half, session->tracker,
 					 &session->trigger, err);
-}
-
-/* The exec is seen, and the tables of the program and of its dynamic linker are there, before its
- * first instruction runs; those of its libraries, and probes, before the first of its own. */
-static int start_command(struct session *session, struct err *err)
-{
-	int ret = child__exec(&session->child, session->opts.command[0], err);
-	struct process *process;
-	uint32_t id;
-
-	if (ret)
-		return ret;
-	ret = session__consume(session, err);
-	child__run_to_entry(&session->child);
-	if (!ret)
-		ret = session__consume(session, err);
-	process = tracker__find(session->tracker, session->child.pid);
-	if (!ret && process && tracker__refresh(session->tracker, process))
-		ret = err__set(err, -ENOMEM, "out of memory");
-	if (!ret && process) /* it may be too short-lived for a sample, and yet have children */
-		ret = capture__process_id(session->capture, process, &id, err);
-	if (!ret)
-		ret = attach_in_targets(session, err);
-	if (!ret)
-		ret = session__begin(session, err);
-	if (!ret)
-		ret = session__commit(session, err);
-	if (!ret) /* else it is not to run on */
-		child__release(&session->child);
-	return ret;
 }
 
 /* Forks are seen by now, so that none is missed. */
@@ -193,10 +168,10 @@ int session__start_targets(struct session *session, struct err *err)
 	int ret;
 
 	if (session->opts.command)
-		return start_command(session, err);
+		return session__start_command(session, err);
 	ret = add_descendants(session, err);
 	if (!ret)
-		ret = attach_in_targets(session, err);
+		ret = session__attach_in_targets(session, err);
 	if (!ret)
 		ret = session__begin(session, err);
 	return ret ? ret : session__commit(session, err);

@@ -106,6 +106,11 @@ bool stopper__hurries(const struct stopper *stopper)
 	return __atomic_load_n(&stopper->hurries, __ATOMIC_ACQUIRE);
 }
 
+const sigset_t *stopper__users_mask(const struct stopper *stopper)
+{
+	return &stopper->old_signals;
+}
+
 int stopper__fd(const struct stopper *stopper)
 {
 	return stopper->fd;

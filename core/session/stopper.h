@@ -2,6 +2,7 @@
 #ifndef BRAID_STOPPER_H
 #define BRAID_STOPPER_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "core/base/err.h"
@@ -25,6 +26,9 @@ bool stopper__has_signal(const struct stopper *stopper);
 /* At a second signal, not at once after the first, since one wish may come as two (timeout(1) sends
  * to the process and to its group): what takes long is to be left out. */
 bool stopper__hurries(const struct stopper *stopper);
+
+/* Signals that were blocked before there was a stopper. Borrowed. */
+const sigset_t *stopper__users_mask(const struct stopper *stopper);
 
 int stopper__fd(const struct stopper *stopper); /* to poll: readable once there is a signal */
 

@@ -330,10 +330,17 @@ static void test_signal_registers(void)
 	is_int(good, n, "registers that a signal's frame has saved");
 }
 
-/* Of the program: code without a table, on the stack that the kernel has made. */
+/* Of the program: code without a table, on the stack that the kernel has made. It may have called
+ * others, which have left nothing of rbp. */
 static void test_first_frame(void)
 {
+	static const struct unwind_rule lost[CODE_PAGES] = { { .kind = UNWIND_REG,
+							       .reg = UNWIND_REG_RSP,
+							       .cfa_off = 16,
+							       .rbp_words = UNWIND_WORDS_LOST,
+							       .rbx_words = UNWIND_WORDS_SAME } };
 	uint64_t frames[][2] = { { JIT | X, AT(7) } };
+	uint64_t below[][2] = { { PC(0) | X, AT(7) }, { JIT, AT(7) } };
 
 	reset();
 	regs[UNWIND_REG_PC] = JIT;
@@ -344,6 +351,15 @@ static void test_first_frame(void)
 	regs[UNWIND_REG_RSP] = AT(6);
 	sampler__run(regs);
 	is_int(host.sample.head.stop, COUNT_NO_RULE, "not so with anything on the stack");
+	set_rules(lost);
+	regs[UNWIND_REG_PC] = PC(0);
+	regs[UNWIND_REG_RSP] = AT(5);
+	stack[6] = JIT;
+	sampler__run(regs);
+	ok(check_frames(below, 2, COUNT_NONE), "a program's first frame has called another");
+	sampler__memory.start_stack = AT(8);
+	sampler__run(regs);
+	is_int(host.sample.head.stop, COUNT_NO_RULE, "not so from another stack pointer");
 	sampler__memory.start_stack = 0;
 }
 

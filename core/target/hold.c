@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/hold.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+#include <sys/ptrace.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+
+#define OPTIONS	    (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
+#define SYSCALL_SIG (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
+
+/* What a process may have us read. */
+#define PROGRAM_HEADERS_MAX 64
+#define DYNAMIC_MAX	    512
+
+/* System calls of a linker with a thousand libraries; then it is none. */
+#define CALLS_MAX 100000
+
+#define STOP_MS 100 /* for what runs to stop */
+
+#define ARCH_SET_FS 0x1002 /* asm/prctl.h */
+
+/* --- the dynamic linker --- */
+
+struct auxv {
+	uint64_t base, headers, n_headers;
+};
+
+static int read_auxv(int pid, struct auxv *ret)
+{
+	uint64_t pair[2];
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
+	while (fread(pair, sizeof(pair), 1, file) == 1)
+		if (pair[0] == AT_BASE)
+			ret->base = pair[1];
+		else if (pair[0] == AT_PHDR)
+			ret->headers = pair[1];
+		else if (pair[0] == AT_PHNUM)
+			ret->n_headers = pair[1];
+	fclose(file);
+	return 0;
+}
+
+/* Of DT_DEBUG's value in the program's dynamic section; 0: there is none. */
+static uint64_t find_debug(int pid, uint64_t dynamic, uint64_t bytes)
+{
+	size_t n = min_of(bytes / sizeof(Elf64_Dyn), (uint64_t)DYNAMIC_MAX), i;
+	Elf64_Dyn list[DYNAMIC_MAX];
+
+	if (!procfs__read_memory(pid, dynamic, list, n * sizeof(*list)))
+		return 0;
+	for (i = 0; i < n && list[i].d_tag != DT_NULL; i++)
+		if (list[i].d_tag == DT_DEBUG)
+			return dynamic + i * sizeof(*list) + offsetof(Elf64_Dyn, d_un);
+	return 0;
+}
+
+static uint64_t find_debug_of(int pid, const struct auxv *auxv)
+{
+	size_t n = min_of(auxv->n_headers, (uint64_t)PROGRAM_HEADERS_MAX), i;
+	Elf64_Phdr headers[PROGRAM_HEADERS_MAX];
+	const Elf64_Phdr *dynamic = NULL;
+	uint64_t bias = 0;
+
+	if (!n || !procfs__read_memory(pid, auxv->headers, headers, n * sizeof(*headers)))
+		return 0;
+	for (i = 0; i < n; i++)
+		if (headers[i].p_type == PT_PHDR)
+			bias = auxv->headers - headers[i].p_vaddr;
+		else if (headers[i].p_type == PT_DYNAMIC)
+			dynamic = &headers[i];
+	return dynamic ? find_debug(pid, bias + dynamic->p_vaddr, dynamic->p_memsz) : 0;
+}
+
+/* The linker's code is the first that is executable at or above AT_BASE. */
+static void find_linker(struct hold *hold)
+{
+	struct procfs_mappings mappings = {};
+	struct auxv auxv = {};
+
+	hold->is_known = true;
+	hold->linker_start = hold->linker_end = hold->debug_at = 0;
+	hold->n_calls = hold->n_maps = hold->n_pointers = 0;
+	if (read_auxv(hold->pid, &auxv) || !auxv.base || procfs__mappings(hold->pid, &mappings))
+		return;
+	for (size_t i = 0; i < mappings.n && !hold->linker_end; i++)
+		if (mappings.list[i].start >= auxv.base && !mappings.list[i].anonymous) {
+			hold->linker_start = mappings.list[i].start;
+			hold->linker_end = mappings.list[i].end;
+		}
+	procfs_mappings__done(&mappings);
+	hold->debug_at = find_debug_of(hold->pid, &auxv);
+}
+
+/* struct r_debug of <link.h>, by which dynamic linkers report to debuggers. */
+struct link_report {
+	int32_t version, pad;
+	uint64_t map, breakpoint;
+	int32_t state, pad2;
+};
+
+#define LINK_CONSISTENT 0 /* RT_CONSISTENT */
+
+/* Has the linker reported that everything is linked? Until then it has run no constructor. */
+static bool has_linked(const struct hold *hold)
+{
+	struct link_report report;
+	uint64_t at;
+
+	return procfs__read_memory(hold->pid, hold->debug_at, &at, sizeof(at)) && at &&
+	       procfs__read_memory(hold->pid, at, &report, sizeof(report)) && report.version > 0 &&
+	       report.map && report.state == LINK_CONSISTENT;
+}
+
+/* --- stops --- */
+
+static bool maps_code(const struct __ptrace_syscall_info *call)
+{
+	return call->entry.nr == SYS_mmap && call->entry.args[2] & 4 /* PROT_EXEC */ &&
+	       (int)call->entry.args[4] >= 0;
+}
+
+/* The room for thread-local variables is known when all libraries are mapped, and the thread
+ * pointer is set before they are relocated, as relocations may need it. A linker that is the C
+ * library itself (musl) sets one of its own first. */
+static bool has_mapped_all(struct hold *hold, const struct __ptrace_syscall_info *call)
+{
+#ifdef __x86_64__
+	if (call->entry.nr == SYS_arch_prctl && call->entry.args[0] == ARCH_SET_FS)
+		return hold->n_pointers++ || hold->n_maps;
+#endif
+	return false;
+}
+
+static bool is_left(const struct hold *hold, const struct __ptrace_syscall_info *call)
+{
+	if (!hold->linker_end || hold->n_calls > CALLS_MAX)
+		return true;
+	if (hold->debug_at)
+		return has_linked(hold);
+	return call->instruction_pointer < hold->linker_start ||
+	       call->instruction_pointer > hold->linker_end;
+}
+
+/* At the entry or the exit of a system call. */
+static bool is_linked_at(struct hold *hold)
+{
+	struct __ptrace_syscall_info call = {};
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, hold->pid, sizeof(call), &call) <= 0)
+		return true;
+	if (call.op != PTRACE_SYSCALL_INFO_ENTRY)
+		return false;
+	hold->n_calls++;
+	hold->n_maps += maps_code(&call);
+	return has_mapped_all(hold, &call) || is_left(hold, &call);
+}
+
+static void resume(struct hold *hold, long signal)
+{
+	hold->is_stopped = false;
+	/* Before the exec no system call is of interest. */
+	ptrace(hold->is_known ? PTRACE_SYSCALL : PTRACE_CONT, hold->pid, NULL, signal);
+}
+
+static enum hold_state take_stop(struct hold *hold, int status)
+{
+	int event = status >> 16, signal = WSTOPSIG(status);
+
+	if (event == PTRACE_EVENT_EXEC) {
+		find_linker(hold);
+		return HOLD_EXECUTED;
+	}
+	if (event == PTRACE_EVENT_STOP && signal == SIGTRAP && hold->is_interrupted) {
+		hold->is_interrupted = false;
+		return HOLD_EXECUTED;
+	}
+	if (event == PTRACE_EVENT_STOP && signal != SIGTRAP) {
+		ptrace(PTRACE_LISTEN, hold->pid, NULL, NULL); /* a stopped job */
+		return HOLD_RUNS;
+	}
+	if (signal == SYSCALL_SIG && is_linked_at(hold)) {
+		hold->is_linked = true;
+		return HOLD_LINKED;
+	}
+	resume(hold, event || signal == SYSCALL_SIG ? 0 : signal);
+	return HOLD_RUNS;
+}
+
+/* 1: a stop; 0: none yet; -1: it has ended. */
+static int next_status(const struct hold *hold, int *ret_status)
+{
+	siginfo_t info = {};
+	int flags = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
+
+	if (waitid(P_PID, hold->pid, &info, flags))
+		return errno == EINTR ? 0 : -1;
+	if (!info.si_pid)
+		return 0;
+	if (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED) {
+		if (!hold->is_child) /* then its parent hears of it */
+			waitpid(hold->pid, ret_status, WNOHANG | __WALL);
+		return -1;
+	}
+	return waitpid(hold->pid, ret_status, WNOHANG | __WALL) == hold->pid ? 1 : 0;
+}
+
+enum hold_state hold__next(struct hold *hold)
+{
+	enum hold_state state = HOLD_RUNS;
+	int status = 0, found = 1;
+
+	if (!hold->pid)
+		return HOLD_OVER;
+	while (state == HOLD_RUNS && !hold->is_stopped && (found = next_status(hold, &status)) > 0)
+		state = take_stop(hold, status);
+	hold->is_stopped |= state != HOLD_RUNS;
+	if (found < 0) {
+		*hold = (struct hold) {};
+		return HOLD_OVER;
+	}
+	return state;
+}
+
+enum hold_state hold__wait(struct hold *hold, int signal_fd, int timeout_ms)
+{
+	struct pollfd polled = { .fd = signal_fd, .events = POLLIN };
+	enum hold_state state = hold__next(hold);
+	struct signalfd_siginfo info;
+
+	if (state != HOLD_RUNS || poll(&polled, 1, timeout_ms) <= 0)
+		return state;
+	while (read(signal_fd, &info, sizeof(info)) == sizeof(info))
+		;
+	return hold__next(hold);
+}
+
+bool hold__seize(struct hold *hold, int pid)
+{
+	*hold = (struct hold) {};
+	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)OPTIONS))
+		return false;
+	hold->pid = pid;
+	hold->is_child = true;
+	return true;
+}
+
+bool hold__interrupt(struct hold *hold, int pid)
+{
+	*hold = (struct hold) { .pid = pid };
+	find_linker(hold);
+	/* A program of its own may be in a call that a stop would end (epoll_wait): left alone. */
+	if (!hold->debug_at || !hold->linker_end || has_linked(hold) ||
+	    ptrace(PTRACE_SEIZE, pid, NULL, (void *)OPTIONS)) {
+		*hold = (struct hold) {};
+		return false;
+	}
+	hold->is_interrupted = !ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+	return true;
+}
+
+bool hold__has_linker(const struct hold *hold)
+{
+	return hold->linker_end;
+}
+
+void hold__go_on(struct hold *hold)
+{
+	if (hold->is_linked)
+		hold__release(hold);
+	else if (hold->pid)
+		resume(hold, 0);
+}
+
+/* Only what is stopped can be detached. A process in a wait of the kernel's that nothing ends (a
+ * file system that does not answer) is detached when this process ends. */
+static void stop(struct hold *hold)
+{
+	int status;
+
+	ptrace(PTRACE_INTERRUPT, hold->pid, NULL, NULL);
+	for (int i = 0; i < STOP_MS && !hold->is_stopped; i++) {
+		int found = next_status(hold, &status);
+
+		if (found < 0)
+			return;
+		hold->is_stopped = found;
+		if (!found)
+			usleep(1000);
+	}
+	hold->signal = hold->is_stopped && !(status >> 16) && WSTOPSIG(status) != SYSCALL_SIG
+			       ? WSTOPSIG(status)
+			       : 0;
+}
+
+void hold__release(struct hold *hold)
+{
+	if (hold->pid && !hold->is_stopped)
+		stop(hold);
+	if (hold->pid)
+		ptrace(PTRACE_DETACH, hold->pid, NULL, (long)hold->signal);
+	*hold = (struct hold) {};
+}
