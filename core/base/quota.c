@@ -36,6 +36,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_HASHED] = { 2 * GIB, 32 * MIB },
 		[QUOTA_CPU_NS] = { 5000 * MS, 50 * MS },
 		[QUOTA_KEPT] = { 1 * GIB, 0 },
+		[QUOTA_INDEXED] = { 96 * MIB, 0 },
 	},
 	[QUOTA_USER] = {
 		[QUOTA_READ] = { 8 * GIB, 128 * MIB },
@@ -43,6 +44,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_HASHED] = { 4 * GIB, 64 * MIB },
 		[QUOTA_CPU_NS] = { 8000 * MS, 100 * MS },
 		[QUOTA_KEPT] = { 1 * GIB, 0 },
+		[QUOTA_INDEXED] = { 256 * MIB, 0 },
 	},
 	[QUOTA_OTHERS] = {
 		[QUOTA_READ] = { 16 * GIB, 256 * MIB },
@@ -50,6 +52,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_HASHED] = { 8 * GIB, 128 * MIB },
 		[QUOTA_CPU_NS] = { 15000 * MS, 200 * MS },
 		[QUOTA_KEPT] = { 1 * GIB, 0 },
+		[QUOTA_INDEXED] = { 384 * MIB, 0 },
 	},
 	[QUOTA_ALL] = {
 		[QUOTA_READ] = { 64 * GIB, 512 * MIB },
@@ -57,6 +60,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_HASHED] = { 32 * GIB, 256 * MIB },
 		[QUOTA_CPU_NS] = { 60000 * MS, 500 * MS },
 		[QUOTA_KEPT] = { QUOTA_KEPT_MAX, 0 },
+		[QUOTA_INDEXED] = { 512 * MIB, 0 },
 	},
 } };
 
@@ -338,7 +342,7 @@ int quota__refuse(struct quota_account *account)
 	return -EFBIG;
 }
 
-void quota__give_back(struct quota_account *account, uint64_t bytes)
+void quota__give_back_of(struct quota_account *account, enum quota_kind kind, uint64_t bytes)
 {
 	struct levels levels;
 
@@ -348,8 +352,8 @@ void quota__give_back(struct quota_account *account, uint64_t bytes)
 	levels = levels_of(account);
 	for (int i = 0; i < QUOTA_LEVELS; i++)
 		if (levels.entries[i])
-			levels.entries[i]->uses[QUOTA_KEPT].used -=
-				min_of(bytes, levels.entries[i]->uses[QUOTA_KEPT].used);
+			levels.entries[i]->uses[kind].used -=
+				min_of(bytes, levels.entries[i]->uses[kind].used);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -12,7 +12,7 @@
  * inflates, hashes or keeps a block of at most QUOTA_BLOCK bytes. A charge is checked against the
  * limits of the file, of the file's owner, of all owners that are not trusted, and of everything.
  * Uses of the first four kinds are forgiven at a constant rate, so that a recording of days does
- * not run dry; QUOTA_KEPT is given back by whoever frees the memory.
+ * not run dry; QUOTA_KEPT and QUOTA_INDEXED are given back by whoever frees the memory.
  *
  * CPU time is charged without being named: between quota__enter() and quota__leave() the time of
  * the thread goes to the entered account at each charge and each quota__look().
@@ -31,6 +31,7 @@ enum quota_kind {
 	QUOTA_HASHED,
 	QUOTA_CPU_NS,
 	QUOTA_KEPT,
+	QUOTA_INDEXED, /* the part of QUOTA_KEPT that indexes of compiled code take */
 	QUOTA_KINDS,
 };
 
@@ -74,8 +75,13 @@ int quota__charge(struct quota_account *account, enum quota_kind kind, uint64_t 
  * -EFBIG. */
 int quota__refuse(struct quota_account *account);
 
-/* Of QUOTA_KEPT, when the memory is freed. */
-void quota__give_back(struct quota_account *account, uint64_t bytes);
+/* When memory of QUOTA_KEPT or QUOTA_INDEXED is freed. */
+void quota__give_back_of(struct quota_account *account, enum quota_kind kind, uint64_t bytes);
+
+static inline void quota__give_back(struct quota_account *account, uint64_t bytes)
+{
+	quota__give_back_of(account, QUOTA_KEPT, bytes);
+}
 
 /* CPU time of this thread is the account's until quota__leave, which takes what enter returned.
  * Calls nest. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/base/fd_limit.h"
+#include "core/base/quota.h"
 #include "core/base/target_file.h"
 #include "core/base/util.h"
 #include "core/target/procfs.h"
@@ -32,6 +33,8 @@ static int open_found(int code, struct target_file *found, const char *path, uin
 			"%s was last written before the process started: it is of another, unless "
 			"the clock was set forward since (then touch it)",
 			path);
+	else if (found->may_hang && found->size > CODE_FILE_COPY_MAX)
+		code = err__set(err, -EFBIG, "file too large to look at: %s", path);
 	if (!code) {
 		fd = fd_limit__hold(target_file__open(found));
 		code = fd < 0 ? err__set(err, fd, "cannot read %s: %s", path, strerror(-fd)) : 0;
@@ -86,11 +89,17 @@ bool code_file__is_replaced(const struct code_file *file, int root_fd, const cha
 	return replaced;
 }
 
-size_t code_file__read(const struct code_file *file, uint64_t offset, void *buf, size_t size)
+static size_t read_at(const struct code_file *file, uint64_t offset, void *buf, size_t size)
 {
 	ssize_t n = pread(file->fd, buf, size, offset);
 
 	return n > 0 ? n : 0;
+}
+
+size_t code_file__read(struct code_file *file, uint64_t offset, void *buf, size_t size)
+{
+	file->refused = quota__charge(file->account, QUOTA_READ, size);
+	return file->refused ? 0 : read_at(file, offset, buf, size);
 }
 
 /* Whoever writes the file anew may be longer at it than before already. */
@@ -99,8 +108,7 @@ static bool prints_match(const struct code_file *file)
 	uint8_t head[CODE_FILE_PRINT], tail[CODE_FILE_PRINT];
 	size_t n = file->n_print;
 
-	return code_file__read(file, 0, head, n) == n &&
-	       code_file__read(file, file->done - n, tail, n) == n &&
+	return read_at(file, 0, head, n) == n && read_at(file, file->done - n, tail, n) == n &&
 	       !memcmp(head, file->head, n) && !memcmp(tail, file->tail, n);
 }
 
@@ -111,6 +119,7 @@ enum code_file_state code_file__look(struct code_file *file)
 
 	if (fstat(file->fd, &st))
 		return CODE_FILE_SAME;
+	file->size = st.st_size;
 	mtime_ns = st.st_mtim.tv_sec * (int64_t)NSEC_PER_SEC + st.st_mtim.tv_nsec;
 	if ((uint64_t)st.st_size == file->done && mtime_ns == file->mtime_ns)
 		return CODE_FILE_SAME;
@@ -120,16 +129,14 @@ enum code_file_state code_file__look(struct code_file *file)
 		file->done = file->n_print = 0;
 		return CODE_FILE_REWRITTEN;
 	}
-	return (uint64_t)st.st_size > file->done && file->done < CODE_FILE_MAX ? CODE_FILE_GROWN
-									       : CODE_FILE_SAME;
+	return (uint64_t)st.st_size > file->done ? CODE_FILE_GROWN : CODE_FILE_SAME;
 }
 
 void code_file__take(struct code_file *file, uint64_t done)
 {
 	size_t n = min_of(done, (uint64_t)CODE_FILE_PRINT);
 
-	if (code_file__read(file, 0, file->head, n) != n ||
-	    code_file__read(file, done - n, file->tail, n) != n)
+	if (read_at(file, 0, file->head, n) != n || read_at(file, done - n, file->tail, n) != n)
 		n = 0; /* it shrinks as we look at it: that will be seen */
 	file->n_print = n;
 	file->done = done;

@@ -12,14 +12,22 @@
 /* A file in which a process reports what code it makes, and which grows meanwhile. It is the
  * process's, so nothing about it is trusted: neither what it is nor what is in it. */
 
-#define CODE_FILE_MAX	(1ULL << 30) /* what comes behind that is left out */
+#define CODE_FILE_MAX	(1ULL << 30) /* bytes; a longer file is too large to look at */
 #define CODE_FILE_PRINT 64
 
+/* Bytes of a copy: files of a file system that may hang are copied into memory. */
+#define CODE_FILE_COPY_MAX (64ULL << 20)
+
+struct quota_account; /* core/base/quota.h */
+
 struct code_file {
-	int fd; /* -1: not open */
+	int fd;			       /* -1: not open */
+	struct quota_account *account; /* that reads are charged to; borrowed; may be NULL */
+	int refused; /* why the last read was refused: -EFBIG, -EINTR; 0: it was not */
 	uint64_t dev, ino;
 	int64_t copied_ns;	       /* of a copy: the time of the file; it does not grow */
 	int64_t mtime_ns;	       /* when it was looked at */
+	uint64_t size;		       /* bytes, when it was looked at */
 	uint64_t done;		       /* bytes that were taken */
 	uint8_t head[CODE_FILE_PRINT]; /* the first of them, and the last: does the file still */
 	uint8_t tail[CODE_FILE_PRINT]; /* begin with what was taken? */
@@ -40,8 +48,9 @@ enum code_file_state {
 
 /* Opens `path` as it is below the directory `root_fd`, which stands for "/" in links, too; the last
  * part may be no link. Never waits. Only a regular file that belongs to `uid` or to root is taken:
- * else -EPERM. -ESTALE: nobody has written to it since `begin_s` (CLOCK_REALTIME). -ENOENT, -ELOOP
- * and others as of openat2. */
+ * else -EPERM. -ESTALE: nobody has written to it since `begin_s` (CLOCK_REALTIME). -EFBIG: it would
+ * have to be copied, and is larger than CODE_FILE_COPY_MAX. -ENOENT, -ELOOP and others as of
+ * openat2. */
 int code_file__open(int root_fd, const char *path, uint32_t uid, int64_t begin_s,
 		    struct code_file *ret, struct err *err);
 
@@ -58,7 +67,8 @@ enum code_file_state code_file__look(struct code_file *file);
 /* All before `done` has been taken. */
 void code_file__take(struct code_file *file, uint64_t done);
 
-/* Up to `size` bytes at `offset`, 0 at the end or if it cannot be read. */
-size_t code_file__read(const struct code_file *file, uint64_t offset, void *buf, size_t size);
+/* Reads up to @size bytes at @offset. Returns how many; 0 at the end, if the file is unreadable, or
+ * if the budget does not allow the read, which sets @file->refused. */
+size_t code_file__read(struct code_file *file, uint64_t offset, void *buf, size_t size);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/target/code_sort.h"
 
@@ -12,8 +13,14 @@
  * around an address are found without looking at more than a few others, however much they
  * overlap. New entries become a run of their own; runs of similar length are merged. */
 
-/* Of one run and search. Honest files have a few entries around an address. */
+/* Entries that one search looks at. Honest files have a few around an address. */
 #define VISITS_MAX 4096
+
+/* Entries that are sorted at a time: sorting takes 64 bytes for each. */
+#define UNSORTED_MAX (1 << 16)
+
+#define CAPACITY_MIN   64
+#define BYTES_OF_ENTRY (sizeof(struct code_entry) + sizeof(uint64_t))
 
 struct search {
 	const struct code_index *index;
@@ -78,16 +85,21 @@ static int merge_last(struct code_index *index)
 	return 0;
 }
 
+static size_t count_sorted(const struct code_index *index)
+{
+	const struct code_run *last = index->n_runs ? &index->runs[index->n_runs - 1] : NULL;
+
+	return last ? last->first + last->n : 0;
+}
+
 /* Makes a run of what was added. */
 static int seal(struct code_index *index)
 {
-	struct code_run *last = index->n_runs ? &index->runs[index->n_runs - 1] : NULL;
-	size_t first = last ? last->first + last->n : 0, n = index->n - first;
+	size_t first = count_sorted(index), n = index->n - first;
+	struct code_run *last;
 
 	if (!n)
 		return 0;
-	if (array__reserve(&index->ends, &index->cap_ends, index->cap, sizeof(*index->ends)))
-		return -ENOMEM;
 	if (!is_sorted(index->entries + first, n) && code_sort(index->entries + first, n))
 		return -ENOMEM;
 	index->runs[index->n_runs++] = (struct code_run) { first, n };
@@ -105,16 +117,63 @@ static int seal(struct code_index *index)
 	return 0;
 }
 
+static void give_back(struct code_index *index, size_t n)
+{
+	quota__give_back_of(index->account, QUOTA_INDEXED, n * BYTES_OF_ENTRY);
+	quota__give_back(index->account, n * BYTES_OF_ENTRY);
+}
+
+/* Memory for @n entries: both charges, or none. */
+static int charge(struct code_index *index, size_t n)
+{
+	int ret = quota__charge(index->account, QUOTA_INDEXED, n * BYTES_OF_ENTRY);
+
+	if (ret)
+		return ret;
+	ret = quota__charge(index->account, QUOTA_KEPT, n * BYTES_OF_ENTRY);
+	if (ret)
+		quota__give_back_of(index->account, QUOTA_INDEXED, n * BYTES_OF_ENTRY);
+	return ret;
+}
+
+/* Grows by a quarter, as memory that is charged and not used is nobody's. */
+static int grow(struct code_index *index)
+{
+	size_t more = max_of(index->cap / 4, (size_t)CAPACITY_MIN);
+	struct code_entry *entries;
+	uint64_t *ends;
+	int ret;
+
+	more = min_of(more, CODE_ENTRIES_MAX - index->cap);
+	if (!more)
+		return -ENOSPC;
+	ret = charge(index, more);
+	if (ret)
+		return ret;
+	entries = reallocarray(index->entries, index->cap + more, sizeof(*entries));
+	if (entries)
+		index->entries = entries;
+	ends = reallocarray(index->ends, index->cap + more, sizeof(*ends));
+	if (ends)
+		index->ends = ends;
+	if (!entries || !ends) {
+		give_back(index, more);
+		return -ENOMEM;
+	}
+	index->cap += more;
+	return 0;
+}
+
 int code_index__add(struct code_index *index, const struct code_entry *entry)
 {
-	if (index->n >= CODE_ENTRIES_MAX)
-		return -ENOSPC;
-	if (array__reserve(&index->entries, &index->cap, index->n + 1, sizeof(*index->entries)))
-		return -ENOMEM;
+	int ret = index->n == index->cap ? grow(index) : 0;
+
+	if (ret)
+		return ret;
 	index->entries[index->n] = *entry;
 	index->entries[index->n].order = index->n;
 	index->n++;
-	return 0;
+	return index->n - count_sorted(index) >= UNSORTED_MAX ? seal(index) : 0;
 }
 
 static bool is_better(const struct search *search, const struct code_entry *entry)
@@ -154,14 +213,13 @@ bool code_index__find(struct code_index *index, uint64_t address, uint64_t time_
 		      struct code_entry *ret)
 {
 	struct search search = { .index = index, .address = address, .time_ns = time_ns };
-	size_t i;
 
 	if (seal(index))
 		return false;
-	for (i = 0; i < index->n_runs; i++) {
-		search.visits = 0;
+	/* The last run has what came last, which counts if there is more than can be looked at. */
+	for (size_t i = index->n_runs; i-- > 0;)
 		visit(&search, index->runs[i].first, index->runs[i].first + index->runs[i].n);
-	}
+	index->visits += search.visits;
 	if (!search.best || !search.best->text)
 		return false;
 	*ret = *search.best;
@@ -170,7 +228,8 @@ bool code_index__find(struct code_index *index, uint64_t address, uint64_t time_
 
 void code_index__done(struct code_index *index)
 {
+	give_back(index, index->cap);
 	free(index->entries);
 	free(index->ends);
-	*index = (struct code_index) {};
+	*index = (struct code_index) { .account = index->account };
 }

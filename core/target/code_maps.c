@@ -11,61 +11,54 @@
 #include "core/base/target_file.h"
 #include "core/base/util.h"
 #include "core/target/code_file.h"
-#include "core/target/jitdump.h"
+#include "core/target/code_source.h"
 #include "core/target/perf_map.h"
 #include "core/target/procfs.h"
 
 #define WRITERS_MAX (1 + CODE_ANCESTORS_MAX)
-#define SOURCES_MAX (2 * WRITERS_MAX)
+#define SLOTS_MAX   (2 * WRITERS_MAX)
 
-/* Bytes of one file that are read at a time: these take some 5 and 150 ms. */
-#define GROWTH_BYTES (1 << 20)
-#define FILES_BYTES  (32 << 20)
-
-struct source {
+/* A file that may be there. */
+struct slot {
 	char *path;
 	bool is_jitdump;
-	uint64_t start, end;  /* where it is mapped; 0: it is not */
-	uint64_t start_ticks; /* of the process that writes it */
-	uint64_t until_ns;    /* what it tells of later times is of another process */
-	struct code_file file;
-	struct code_index index;
-	struct jitdump dump;
-	struct perf_map_counts counts;
-	uint32_t edition;
-	bool anew;	   /* it was written anew, and has to be read so */
-	uint64_t whole_ns; /* when all of it had been read; 0: never yet */
+	uint64_t start, end;	    /* where it is mapped; 0: it is not */
+	uint64_t start_ticks;	    /* of the process that writes it */
+	uint64_t until_ns;	    /* what it tells of later times is of another process */
+	struct code_source *source; /* NULL: the file is not open */
+	uint32_t edition, changes;  /* of the source, as of the version */
 };
 
 struct code_maps {
 	struct procfs_info info;
 	int root_fd;
-	bool root_is_new; /* and the info, within one look */
-	struct source sources[SOURCES_MAX];
-	size_t n_sources;
+	bool root_is_new;	      /* and the info, within one look */
+	struct code_sources *sources; /* borrowed */
+	struct slot slots[SLOTS_MAX];
+	size_t n_slots;
 	struct code_ancestor writers[WRITERS_MAX]; /* the process itself is the first */
 	size_t n_writers;
 	uint32_t version;
 	uint64_t looked_ns;
+	struct perf_map_counts counts;
 	struct err refusal;
 	bool has_refusal, was_refused;
 };
 
-static struct source *add_source(struct code_maps *maps, const char *path, bool is_jitdump,
-				 const struct code_ancestor *writer)
+static struct slot *add_slot(struct code_maps *maps, const char *path, bool is_jitdump,
+			     const struct code_ancestor *writer)
 {
-	struct source *source = &maps->sources[maps->n_sources];
+	struct slot *slot = &maps->slots[maps->n_slots];
 	char *copy;
 
-	if (maps->n_sources == SOURCES_MAX || !(copy = strdup(path)))
+	if (maps->n_slots == SLOTS_MAX || !(copy = strdup(path)))
 		return NULL;
-	maps->n_sources++;
-	*source = (struct source) { .path = copy,
-				    .is_jitdump = is_jitdump,
-				    .start_ticks = writer->start_ticks,
-				    .until_ns = writer->until_ns,
-				    .file = CODE_FILE_NONE };
-	return source;
+	maps->n_slots++;
+	*slot = (struct slot) { .path = copy,
+				.is_jitdump = is_jitdump,
+				.start_ticks = writer->start_ticks,
+				.until_ns = writer->until_ns };
+	return slot;
 }
 
 void code_maps__inherit(struct code_maps *maps, const struct code_ancestor *ancestor)
@@ -76,18 +69,20 @@ void code_maps__inherit(struct code_maps *maps, const struct code_ancestor *ance
 		return;
 	maps->writers[maps->n_writers++] = *ancestor;
 	snprintf(path, sizeof(path), "/tmp/perf-%u.map", ancestor->inner_pid);
-	add_source(maps, path, false, ancestor);
+	add_slot(maps, path, false, ancestor);
 	snprintf(path, sizeof(path), "/tmp/jit-%u.dump", ancestor->inner_pid);
-	add_source(maps, path, true, ancestor);
+	add_slot(maps, path, true, ancestor);
 }
 
-int code_maps__new(const struct procfs_info *info, struct code_maps **ret)
+int code_maps__new(const struct procfs_info *info, struct code_sources *sources,
+		   struct code_maps **ret)
 {
 	struct code_maps *maps = calloc(1, sizeof(*maps));
 
 	if (!maps)
 		return -ENOMEM;
 	maps->info = *info;
+	maps->sources = sources;
 	maps->root_fd = -1;
 	maps->version = 1;
 	code_maps__inherit(maps, &(struct code_ancestor) { info->inner_pid, info->start_ticks,
@@ -96,24 +91,15 @@ int code_maps__new(const struct procfs_info *info, struct code_maps **ret)
 	return 0;
 }
 
-static void forget(struct source *source)
-{
-	code_index__done(&source->index);
-	source->dump = (struct jitdump) {};
-	source->edition++;
-	source->anew = false;
-}
-
 void code_maps__free(struct code_maps *maps)
 {
 	size_t i;
 
 	if (!maps)
 		return;
-	for (i = 0; i < maps->n_sources; i++) {
-		forget(&maps->sources[i]);
-		code_file__close(&maps->sources[i].file);
-		free(maps->sources[i].path);
+	for (i = 0; i < maps->n_slots; i++) {
+		code_source__release(maps->slots[i].source);
+		free(maps->slots[i].path);
 	}
 	close_fd(&maps->root_fd);
 	free(maps);
@@ -123,22 +109,22 @@ void code_maps__free(struct code_maps *maps)
 void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, uint64_t end)
 {
 	const char *base = strrchr(path, '/');
-	struct source *source = NULL;
+	struct slot *slot = NULL;
 	unsigned pid = 0;
 	int len = 0;
 	size_t i;
 
 	if (!base || sscanf(base, "/jit-%u.dump%n", &pid, &len) != 1 || !len || base[len])
 		return;
-	for (i = 0; i < maps->n_sources; i++)
-		if (!strcmp(maps->sources[i].path, path))
-			source = &maps->sources[i];
-	for (i = 0; !source && i < maps->n_writers; i++)
+	for (i = 0; i < maps->n_slots; i++)
+		if (!strcmp(maps->slots[i].path, path))
+			slot = &maps->slots[i];
+	for (i = 0; !slot && i < maps->n_writers; i++)
 		if (maps->writers[i].inner_pid == pid)
-			source = add_source(maps, path, true, &maps->writers[i]);
-	if (source) {
-		source->start = start;
-		source->end = end;
+			slot = add_slot(maps, path, true, &maps->writers[i]);
+	if (slot) {
+		slot->start = start;
+		slot->end = end;
 	}
 }
 
@@ -179,69 +165,45 @@ static int64_t real_time_s(uint64_t start_ticks)
 	       CLOCK_SLACK_S;
 }
 
-static void open_source(struct code_maps *maps, struct source *source)
+static int open_slot(struct code_maps *maps, struct slot *slot)
 {
-	int64_t begin_s = real_time_s(source->start_ticks);
+	struct code_file file = CODE_FILE_NONE;
+	int64_t begin_s = real_time_s(slot->start_ticks);
 	struct err err = {};
 	int rc = open_root(maps);
 
-	if (!rc && source->end &&
-	    !code_file__open_mapped(maps->info.pid, source->start, source->end, maps->info.uid,
-				    begin_s, &source->file, NULL))
-		return;
-	if (!rc)
-		rc = code_file__open(maps->root_fd, source->path, maps->info.uid, begin_s,
-				     &source->file, &err);
-	if (!rc || rc == -ENOENT || !err.text[0] || maps->was_refused)
-		return;
+	if (!rc && slot->end)
+		code_file__open_mapped(maps->info.pid, slot->start, slot->end, maps->info.uid,
+				       begin_s, &file, NULL);
+	if (!rc && file.fd < 0)
+		rc = code_file__open(maps->root_fd, slot->path, maps->info.uid, begin_s, &file,
+				     &err);
+	if (file.fd >= 0) {
+		rc = code_sources__share(maps->sources, &file, slot->is_jitdump, maps->info.uid,
+					 slot->path, &slot->source);
+		return rc == -ENOMEM ? rc : 0;
+	}
+	if (rc == -ENOENT || !err.text[0] || maps->was_refused)
+		return 0;
 	maps->refusal = err;
 	maps->has_refusal = maps->was_refused = true;
+	return 0;
 }
 
-static int read_source(struct code_maps *maps, struct source *source, uint64_t max, uint64_t now_ns)
+static int look_at(struct code_maps *maps, struct slot *slot, enum code_look how, uint64_t now_ns)
 {
-	size_t before = source->index.n;
-	int64_t taken;
+	int rc = 0;
 
-	taken = source->is_jitdump ? jitdump__read(&source->dump, &source->file, max,
-						   source->whole_ns, now_ns, &source->index)
-				   : perf_map__read(&source->file, max, source->whole_ns,
-						    &source->index, &source->counts);
-	if (source->index.n != before && !++maps->version)
-		maps->version = 1;
-	if (taken >= 0 && (uint64_t)taken < max)
-		source->whole_ns = now_ns;
-	return taken < 0 ? (int)taken : 0;
-}
-
-static int look_at(struct code_maps *maps, struct source *source, enum code_look how,
-		   uint64_t now_ns)
-{
-	static const uint64_t most[] = { [CODE_LOOK_GROWTH] = GROWTH_BYTES,
-					 [CODE_LOOK_FILES] = FILES_BYTES,
-					 [CODE_LOOK_ALL] = UINT64_MAX };
-	enum code_file_state state;
-
-	if (how != CODE_LOOK_GROWTH && source->file.fd >= 0 && !source->end && maps->root_fd >= 0 &&
-	    code_file__is_replaced(&source->file, maps->root_fd, source->path)) {
-		code_file__close(&source->file);
-		source->anew = true;
+	if (how != CODE_LOOK_GROWTH && slot->source && !slot->end && maps->root_fd >= 0 &&
+	    code_file__is_replaced(code_source__file(slot->source), maps->root_fd, slot->path)) {
+		code_source__release(slot->source);
+		slot->source = NULL;
 	}
-	if (how != CODE_LOOK_GROWTH && source->file.fd < 0)
-		open_source(maps, source);
-	if (source->file.fd < 0)
-		return 0;
-	state = code_file__look(&source->file);
-	source->anew |= state == CODE_FILE_REWRITTEN;
-	if (source->anew) {
-		if (how == CODE_LOOK_GROWTH)
-			return 0; /* it might be written anew all the time */
-		forget(source);
-	} else if (state == CODE_FILE_SAME) {
-		source->whole_ns = now_ns;
-		return 0;
-	}
-	return read_source(maps, source, most[how], now_ns);
+	if (how != CODE_LOOK_GROWTH && !slot->source)
+		rc = open_slot(maps, slot);
+	if (rc || !slot->source)
+		return rc;
+	return code_source__look(slot->source, how, now_ns, &maps->counts);
 }
 
 int code_maps__look(struct code_maps *maps, enum code_look how, uint64_t now_ns)
@@ -250,8 +212,8 @@ int code_maps__look(struct code_maps *maps, enum code_look how, uint64_t now_ns)
 	size_t i;
 
 	maps->root_is_new = false;
-	for (i = 0; !rc && i < maps->n_sources; i++)
-		rc = look_at(maps, &maps->sources[i], how, now_ns);
+	for (i = 0; !rc && i < maps->n_slots; i++)
+		rc = look_at(maps, &maps->slots[i], how, now_ns);
 	maps->looked_ns = now_ns;
 	return rc;
 }
@@ -261,8 +223,26 @@ uint64_t code_maps__looked_ns(const struct code_maps *maps)
 	return maps->looked_ns;
 }
 
-uint32_t code_maps__version(const struct code_maps *maps)
+/* Others may have had a file read that this process has, too. */
+static bool has_changed(struct slot *slot)
 {
+	uint32_t edition = slot->source ? code_source__edition(slot->source) : 0;
+	uint32_t changes = slot->source ? code_source__changes(slot->source) : 0;
+	bool ret = edition != slot->edition || changes != slot->changes;
+
+	slot->edition = edition;
+	slot->changes = changes;
+	return ret;
+}
+
+uint32_t code_maps__version(struct code_maps *maps)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < maps->n_slots; i++)
+		changed |= has_changed(&maps->slots[i]);
+	if (changed && !++maps->version)
+		maps->version = 1;
 	return maps->version;
 }
 
@@ -273,15 +253,15 @@ static bool find_among(struct code_maps *maps, bool jitdumps, uint64_t address, 
 {
 	size_t i;
 
-	for (i = 0; i < maps->n_sources; i++) {
-		struct source *source = &maps->sources[i];
+	for (i = 0; i < maps->n_slots; i++) {
+		const struct slot *slot = &maps->slots[i];
 
-		if (source->is_jitdump != jitdumps ||
-		    !code_index__find(&source->index, address, min_of(time_ns, source->until_ns),
-				      &ret->entry))
+		if (slot->is_jitdump != jitdumps || !slot->source ||
+		    !code_source__find(slot->source, address, min_of(time_ns, slot->until_ns),
+				       &ret->entry))
 			continue;
 		ret->source = i;
-		ret->edition = source->edition;
+		ret->edition = code_source__edition(slot->source);
 		return true;
 	}
 	return false;
@@ -298,30 +278,16 @@ bool code_maps__find(struct code_maps *maps, uint64_t address, uint64_t time_ns,
 bool code_maps__symbol(const struct code_maps *maps, const struct code_place *place,
 		       uint64_t address, uint32_t skew, struct code_symbol *ret)
 {
-	const struct source *source = &maps->sources[place->source];
-	const struct code_entry *entry = &place->entry;
+	const struct slot *slot = &maps->slots[place->source];
 
-	ret->file[0] = '\0';
-	ret->line = 0;
-	if (source->file.fd < 0 || place->edition != source->edition)
-		return false;
-	if (!source->is_jitdump)
-		return perf_map__name(&source->file, entry, ret->name, sizeof(ret->name));
-	jitdump__line(&source->file, entry, address, skew, ret->file, sizeof(ret->file),
-		      &ret->line);
-	return jitdump__name(&source->file, entry, ret->name, sizeof(ret->name));
+	return slot->source &&
+	       code_source__symbol(slot->source, place->edition, &place->entry, address, skew, ret);
 }
 
 void code_maps__count(const struct code_maps *maps, struct code_maps_counts *add_to)
 {
-	size_t i;
-
-	for (i = 0; i < maps->n_sources; i++) {
-		const struct source *source = &maps->sources[i];
-
-		add_to->symbols += source->counts.symbols + source->dump.symbols;
-		add_to->skipped += source->counts.skipped + source->dump.skipped;
-	}
+	add_to->symbols += maps->counts.symbols;
+	add_to->skipped += maps->counts.skipped;
 }
 
 bool code_maps__refusal(struct code_maps *maps, struct err *ret)

@@ -7,13 +7,16 @@
 
 #include "core/base/err.h"
 #include "core/target/code_index.h"
+#include "core/target/code_source.h"
 #include "core/target/procfs.h"
 
 /* What one process reports of the code that it makes: its perf map, and the jitdump files that it
  * has mapped; for code that it inherited when it was forked, those of its ancestor. */
 struct code_maps;
 
-int code_maps__new(const struct procfs_info *info, struct code_maps **ret); /* -ENOMEM */
+/* @sources outlives it. -ENOMEM. */
+int code_maps__new(const struct procfs_info *info, struct code_sources *sources,
+		   struct code_maps **ret);
 
 /* A process of which this one was forked: it runs in a copy of the code that was there then. */
 struct code_ancestor {
@@ -32,19 +35,13 @@ void code_maps__free(struct code_maps *maps); /* NULL is fine */
 /* An executable mapping with a path: maybe of a jitdump file. */
 void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, uint64_t end);
 
-enum code_look {
-	CODE_LOOK_GROWTH, /* cheap: a little of what files that are open have got since */
-	CODE_LOOK_FILES,  /* also files that are new or were written anew; not for long */
-	CODE_LOOK_ALL,	  /* all that there is */
-};
-
 /* Reads what has come since. -ENOMEM. */
 int code_maps__look(struct code_maps *maps, enum code_look how, uint64_t now_ns);
 
 uint64_t code_maps__looked_ns(const struct code_maps *maps);
 
 /* Another number means that another answer of code_maps__find is possible. Never 0. */
-uint32_t code_maps__version(const struct code_maps *maps);
+uint32_t code_maps__version(struct code_maps *maps);
 
 /* A piece of code, as one file has it. Borrows nothing. */
 struct code_place {
@@ -70,8 +67,10 @@ bool code_maps__symbol(const struct code_maps *maps, const struct code_place *pl
 		       uint64_t address, uint32_t skew, struct code_symbol *ret);
 
 struct code_maps_counts {
-	uint64_t symbols, skipped; /* read so far, and what made no sense or found no room */
+	uint64_t symbols, skipped; /* read so far, and what made no sense */
 };
+
+/* What was read for this process; of files that several have, each part counts once. */
 void code_maps__count(const struct code_maps *maps, struct code_maps_counts *add_to);
 
 /* Why a file that is there was not read, since the last call; false: nothing to say. */

@@ -96,7 +96,7 @@ static uint32_t skew_of(const struct process *process)
 
 static int make_maps(struct process *process)
 {
-	int ret = code_maps__new(&process->info, &process->code->maps);
+	int ret = code_maps__new(&process->info, process->code_sources, &process->code->maps);
 
 	for (size_t i = 0; !ret && i < process->n_ancestors; i++)
 		code_maps__inherit(process->code->maps, &process->ancestors[i]);

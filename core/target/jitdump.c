@@ -57,7 +57,7 @@ struct debug_entry {
 #define WINDOW_BYTES (64 * 1024)
 
 struct window {
-	const struct code_file *file;
+	struct code_file *file;
 	uint64_t file_size;
 	uint64_t start;
 	size_t n;
@@ -98,14 +98,6 @@ static bool is_user_range(uint64_t start, uint64_t size)
 	return size && size <= UINT32_MAX && !(start >> 63) && !((start + size - 1) >> 63);
 }
 
-static int add(struct jitdump *dump, struct code_index *index, const struct code_entry *entry)
-{
-	int rc = code_index__add(index, entry);
-
-	dump->skipped += rc == -ENOSPC;
-	return rc == -ENOSPC ? 0 : rc;
-}
-
 static int on_load(struct jitdump *dump, const struct load *load, uint64_t offset,
 		   uint64_t since_ns, struct code_index *index)
 {
@@ -122,7 +114,7 @@ static int on_load(struct jitdump *dump, const struct load *load, uint64_t offse
 	dump->lines = 0;
 	dump->lines_of = 0;
 	dump->symbols++;
-	return add(dump, index, &entry);
+	return code_index__add(index, &entry);
 }
 
 static int on_move(struct jitdump *dump, const struct move *move, uint64_t since_ns,
@@ -141,8 +133,8 @@ static int on_move(struct jitdump *dump, const struct move *move, uint64_t since
 				     .size = entry.size };
 	entry.start = move->to;
 	entry.since_ns = since_ns;
-	rc = add(dump, index, &gone);
-	return rc ? rc : add(dump, index, &entry);
+	rc = code_index__add(index, &gone);
+	return rc ? rc : code_index__add(index, &entry);
 }
 
 static int on_record(struct jitdump *dump, struct window *window, uint64_t offset,
@@ -163,6 +155,8 @@ static int on_record(struct jitdump *dump, struct window *window, uint64_t offse
 	at = prefix->total_size < sizes[prefix->id]
 		     ? NULL
 		     : window__get(window, offset, sizes[prefix->id]);
+	if (!at && window->file->refused)
+		return window->file->refused;
 	if (!at) {
 		dump->skipped++;
 		return 0;
@@ -177,7 +171,7 @@ static int on_record(struct jitdump *dump, struct window *window, uint64_t offse
 	return 0;
 }
 
-/* Returns the bytes of the record, 0 if it is not all there, -EBADMSG or -ENOMEM. */
+/* Returns the bytes of the record, 0 if it is not all there, -EBADMSG, or as code_index__add(). */
 static int64_t read_record(struct jitdump *dump, struct window *window, uint64_t offset,
 			   uint64_t since_ns, uint64_t now_ns, struct code_index *index)
 {
@@ -209,25 +203,28 @@ int64_t jitdump__read(struct jitdump *dump, struct code_file *file, uint64_t max
 	if (!window.bytes)
 		return -ENOMEM;
 	window.file_size = fstat(file->fd, &st) ? 0 : st.st_size;
-	while (!dump->broken && offset - file->done < max && offset < CODE_FILE_MAX) {
+	file->refused = 0;
+	while (!dump->broken && offset - file->done < max) {
 		taken = dump->started ? read_record(dump, &window, offset, since_ns, now_ns, index)
 				      : read_header(dump, &window);
 		if (taken <= 0)
 			break;
 		offset += taken;
+		if (offset >= CODE_FILE_MAX)
+			taken = -ENOSPC;
 	}
 	free(window.bytes);
 	if (taken == -EBADMSG) {
 		dump->broken = true;
 		dump->skipped++;
+		taken = 0;
 	}
-	taken = taken == -ENOMEM ? taken : (int64_t)(offset - file->done);
+	taken = taken < 0 ? taken : (int64_t)(offset - file->done);
 	code_file__take(file, offset);
 	return taken;
 }
 
-bool jitdump__name(const struct code_file *file, const struct code_entry *entry, char *buf,
-		   size_t size)
+bool jitdump__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size)
 {
 	struct load load;
 	size_t n;
@@ -276,7 +273,7 @@ static bool find_line(const uint8_t *at, size_t size, const struct debug *debug,
 	return *ret_file;
 }
 
-bool jitdump__line(const struct code_file *file, const struct code_entry *entry, uint64_t address,
+bool jitdump__line(struct code_file *file, const struct code_entry *entry, uint64_t address,
 		   uint32_t skew, char *buf, size_t size, uint32_t *ret_line)
 {
 	const char *name;

@@ -26,17 +26,17 @@ struct jitdump {
 
 /* Takes the complete records that have come since the last call, up to `max` bytes of them. Code
  * whose time is not known, or later than now, counts from `since_ns` on. Returns how many bytes it
- * took, or -ENOMEM. */
+ * took, which may be fewer because @file->refused is set; -ENOSPC for a file that is too large; or
+ * as code_index__add(). */
 int64_t jitdump__read(struct jitdump *dump, struct code_file *file, uint64_t max, uint64_t since_ns,
 		      uint64_t now_ns, struct code_index *index);
 
 /* The name of an entry, cut to fit. False: it is not in the file any more. */
-bool jitdump__name(const struct code_file *file, const struct code_entry *entry, char *buf,
-		   size_t size);
+bool jitdump__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size);
 
 /* File and line of the code at `address`, which lies in the entry. `skew` is what the writer adds
  * to the addresses of lines. False: none, or what is there makes no sense. */
-bool jitdump__line(const struct code_file *file, const struct code_entry *entry, uint64_t address,
+bool jitdump__line(struct code_file *file, const struct code_entry *entry, uint64_t address,
 		   uint32_t skew, char *buf, size_t size, uint32_t *ret_line);
 
 #endif

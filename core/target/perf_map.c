@@ -67,7 +67,7 @@ bool perf_map__parse_line(const char *line, size_t len, struct perf_map_line *re
 	       !((ret->start + ret->size - 1) >> 63);
 }
 
-/* Returns the bytes of complete lines in the block, or -ENOMEM. */
+/* Returns the bytes of complete lines in the block, or as code_index__add(). */
 static int64_t read_block(const char *block, size_t n, uint64_t offset, uint64_t since_ns,
 			  struct code_index *index, struct perf_map_counts *counts)
 {
@@ -86,7 +86,7 @@ static int64_t read_block(const char *block, size_t n, uint64_t offset, uint64_t
 							    .since_ns = since_ns,
 							    .text = offset + (line - block) + 1,
 						    });
-		if (rc == -ENOMEM)
+		if (rc && rc != -EBADMSG)
 			return rc;
 		counts->symbols += !rc;
 		counts->skipped += !!rc;
@@ -104,7 +104,8 @@ int64_t perf_map__read(struct code_file *file, uint64_t max, uint64_t since_ns,
 
 	if (!block)
 		return -ENOMEM;
-	while (taken >= 0 && offset - start < max && offset < CODE_FILE_MAX) {
+	file->refused = 0;
+	while (taken >= 0 && offset - start < max) {
 		n = code_file__read(file, offset, block, BLOCK_BYTES);
 		taken = read_block(block, n, offset, since_ns, index, counts);
 		if (!taken && n == BLOCK_BYTES) {
@@ -114,14 +115,15 @@ int64_t perf_map__read(struct code_file *file, uint64_t max, uint64_t since_ns,
 		if (taken <= 0)
 			break;
 		offset += taken;
+		if (offset >= CODE_FILE_MAX)
+			taken = -ENOSPC;
 	}
 	free(block);
 	code_file__take(file, offset);
 	return taken < 0 ? taken : (int64_t)(offset - start);
 }
 
-bool perf_map__name(const struct code_file *file, const struct code_entry *entry, char *buf,
-		    size_t size)
+bool perf_map__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size)
 {
 	char line[LINE_NUMBERS_BYTES + 4096];
 	struct perf_map_line parsed;

@@ -29,12 +29,12 @@ struct perf_map_counts {
 };
 
 /* Takes the complete lines that have come since the last call, at most `max` bytes of them. Names
- * stay in the file. Adds to `counts`. Returns how many bytes it took, or -ENOMEM. */
+ * stay in the file. Adds to `counts`. Returns how many bytes it took, which may be fewer because
+ * @file->refused is set; -ENOSPC for a file that is too large; or as code_index__add(). */
 int64_t perf_map__read(struct code_file *file, uint64_t max, uint64_t since_ns,
 		       struct code_index *index, struct perf_map_counts *counts);
 
 /* The name of an entry, cut to fit. False: it is not in the file any more. */
-bool perf_map__name(const struct code_file *file, const struct code_entry *entry, char *buf,
-		    size_t size);
+bool perf_map__name(struct code_file *file, const struct code_entry *entry, char *buf, size_t size);
 
 #endif

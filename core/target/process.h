@@ -73,6 +73,7 @@ struct process {
 	size_t n_ancestors;
 	struct places *places;
 	struct compiled_code *code;
+	struct code_sources *code_sources; /* borrowed: of all processes */
 
 	/* --- its runtimes' probes: tracker_runtimes.c --- */
 	uint32_t probed;       /* bit n: probes of runtimes[n] are attached */

@@ -28,7 +28,8 @@ int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 	if (tracker->cgroups && opts->scope)
 		scope__name_container(opts->scope, tracker->cgroups);
 	tracker->recent = recent_mappings__new();
-	rc = tracker->cgroups && tracker->recent
+	tracker->code_sources = code_sources__new();
+	rc = tracker->cgroups && tracker->recent && tracker->code_sources
 		     ? spaces__new(kernel_half__map_fd(opts->half, "mappings"), &tracker->spaces)
 		     : -ENOMEM;
 	if (rc)
@@ -61,6 +62,7 @@ void tracker__free(struct tracker *tracker)
 	spaces__free(tracker->spaces);
 	cgroups__free(tracker->cgroups);
 	recent_mappings__free(tracker->recent);
+	code_sources__free(tracker->code_sources);
 	free(tracker);
 }
 
@@ -294,6 +296,7 @@ int tracker__new_process(struct tracker *tracker, uint32_t pid, const struct pro
 	process->pid = pid;
 	process->serial = ++tracker->last_serial;
 	process->runtimes = &tracker->runtimes;
+	process->code_sources = tracker->code_sources;
 	process->info = *info;
 	process->pidfd = -1;
 	process->found_ns = now_ns();

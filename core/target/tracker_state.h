@@ -20,6 +20,7 @@ struct tracker {
 	struct spaces *spaces;
 	struct cgroups *cgroups;
 	struct recent_mappings *recent;
+	struct code_sources *code_sources;
 	bool lost;	    /* since tracker__on_lost */
 	uint64_t parked_ns; /* when unused images were looked for */
 	struct process *processes;

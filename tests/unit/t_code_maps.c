@@ -15,6 +15,7 @@
 #include "tests/unit/workdir.h"
 
 static char map_path[64], dump_path[64];
+static struct code_sources *sources;
 static struct code_maps *maps;
 static struct procfs_info self;
 
@@ -28,7 +29,7 @@ static void begin(void)
 {
 	code_maps__free(maps);
 	remove_files();
-	if (code_maps__new(&self, &maps))
+	if (code_maps__new(&self, sources, &maps))
 		exit(1);
 }
 
@@ -152,7 +153,7 @@ static void test_fork(void)
 	write_file(map_path, "w", "1000 100 inherited\n2000 100 both\n");
 	code_maps__look(maps, CODE_LOOK_FILES, 100);
 	parent = maps;
-	if (code_maps__new(&child, &maps))
+	if (code_maps__new(&child, sources, &maps))
 		exit(1);
 	code_maps__inherit(maps, &(struct code_ancestor) { self.inner_pid, self.start_ticks, 150 });
 	write_file(path, "w", "2000 100 own\n");
@@ -217,7 +218,8 @@ int main(void)
 	struct err err = {};
 
 	workdir__make();
-	if (procfs__info(getpid(), &self, &err))
+	sources = code_sources__new();
+	if (!sources || procfs__info(getpid(), &self, &err))
 		exit(1);
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%u.map", self.inner_pid);
 	snprintf(dump_path, sizeof(dump_path), "/tmp/jit-%u.dump", self.inner_pid);
@@ -229,5 +231,7 @@ int main(void)
 	test_counts();
 	code_maps__free(maps);
 	code_maps__free(NULL);
+	code_sources__free(sources);
+	code_sources__free(NULL);
 	return tap__done();
 }

@@ -60,6 +60,7 @@ static struct image two;
 static struct mapped mapped[4];
 static struct space space;
 static struct process process;
+static struct code_sources *sources;
 static char map_path[64];
 
 static void begin(void)
@@ -74,6 +75,7 @@ static void begin(void)
 				     .space = &space,
 				     .mapped = mapped,
 				     .n_mapped = ARRAY_SIZE(mapped),
+				     .code_sources = sources,
 				     .changed_ns = 1 };
 	if (procfs__info(getpid(), &process.info, NULL))
 		exit(1);
@@ -299,6 +301,7 @@ int main(void)
 {
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
 	atexit(remove_map);
+	sources = code_sources__new();
 	test_kinds();
 	test_changed_mappings();
 	test_compiler();
@@ -307,5 +310,6 @@ int main(void)
 	test_bounds();
 	test_function();
 	process__forget_code(&process);
+	code_sources__free(sources);
 	return tap__done();
 }

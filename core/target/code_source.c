@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/code_source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <uthash.h>
+
+#include "core/base/quota.h"
+#include "core/base/util.h"
+#include "core/target/code_maps.h"
+#include "core/target/jitdump.h"
+
+/* Bytes of one file that are read in one look: these take some 5 and 150 ms. */
+#define GROWTH_BYTES (1 << 20)
+#define FILES_BYTES  (32 << 20)
+
+/* A file that was over the budget is read again after this time, then after twice that, and so on:
+ * it may have been written anew, or its user's other files may be gone. */
+#define RETRY_NS	(10 * NSEC_PER_SEC)
+#define RETRY_SHIFT_MAX 10
+
+/* Entries that a search may look at for nothing, and the time of each of the others. */
+#define FREE_VISITS 64
+#define VISIT_NS    20
+
+struct identity { /* without padding: it is hashed as bytes */
+	uint64_t dev, ino;
+	uint32_t uid;
+	uint32_t is_jitdump;
+	uint64_t copy; /* serial number of a copy, which is never shared; 0: none */
+};
+
+struct code_source {
+	struct code_sources *all;
+	struct identity identity;
+	uint32_t refs;
+	uint32_t edition, changes;
+	struct quota_account *account;
+	uint64_t copied; /* bytes of a copy in memory */
+	struct code_file file;
+	struct code_index index;
+	struct jitdump dump;
+	bool anew;	   /* the file was written anew, and has to be read so */
+	bool is_too_large; /* there is no index ... */
+	uint64_t retry_ns; /* ... until then */
+	uint32_t retries;  /* how often that was set */
+	uint64_t whole_ns; /* when all of it had been read; 0: never yet */
+	UT_hash_handle hh;
+};
+
+struct code_sources {
+	struct code_source *list;
+	uint32_t last_edition;
+	uint64_t last_copy;
+};
+
+struct code_sources *code_sources__new(void)
+{
+	return calloc(1, sizeof(struct code_sources));
+}
+
+void code_sources__free(struct code_sources *sources)
+{
+	free(sources);
+}
+
+static void forget(struct code_source *source)
+{
+	code_index__done(&source->index);
+	source->dump = (struct jitdump) {};
+	source->edition = ++source->all->last_edition;
+	source->changes++;
+	source->anew = false;
+	source->is_too_large = false;
+	source->file.done = source->file.n_print = 0;
+}
+
+/* The index goes, and with it the names of all code that has not been named yet. */
+static void give_up(struct code_source *source, uint64_t now_ns)
+{
+	forget(source);
+	source->is_too_large = true;
+	source->retry_ns = now_ns + (RETRY_NS << min_of(source->retries, RETRY_SHIFT_MAX));
+	source->retries++;
+	quota__refuse(source->account);
+}
+
+/* Charges a copy of a file, which is in memory. */
+static int charge_copy(struct code_source *source)
+{
+	struct stat st;
+	int ret;
+
+	if (!source->file.copied_ns || fstat(source->file.fd, &st))
+		return 0;
+	ret = quota__charge(source->account, QUOTA_READ, st.st_size);
+	if (!ret)
+		ret = quota__charge(source->account, QUOTA_KEPT, st.st_size);
+	source->copied = ret ? 0 : st.st_size;
+	return ret;
+}
+
+static void free_source(struct code_source *source)
+{
+	code_index__done(&source->index);
+	quota__give_back(source->account, source->copied);
+	quota__close(source->account);
+	code_file__close(&source->file);
+	free(source);
+}
+
+static int add_source(struct code_sources *sources, struct code_file *file,
+		      const struct identity *identity, const char *path, struct code_source **ret)
+{
+	struct code_source *source = calloc(1, sizeof(*source));
+	int code;
+
+	if (!source) {
+		code_file__close(file);
+		return -ENOMEM;
+	}
+	source->all = sources;
+	source->identity = *identity;
+	source->edition = ++sources->last_edition;
+	source->account = quota__open(&(struct quota_subject) {
+		.dev = file->dev, .ino = file->ino, .uid = identity->uid, .name = path });
+	source->file = *file;
+	*file = CODE_FILE_NONE;
+	source->file.account = source->index.account = source->account;
+	code = source->account ? charge_copy(source) : -ENOMEM;
+	if (code) {
+		free_source(source);
+		return code;
+	}
+	HASH_ADD(hh, sources->list, identity, sizeof(source->identity), source);
+	*ret = source;
+	return 0;
+}
+
+int code_sources__share(struct code_sources *sources, struct code_file *file, bool is_jitdump,
+			uint32_t uid, const char *path, struct code_source **ret)
+{
+	struct identity identity = { .dev = file->dev,
+				     .ino = file->ino,
+				     .uid = uid,
+				     .is_jitdump = is_jitdump,
+				     .copy = file->copied_ns ? ++sources->last_copy : 0 };
+	struct code_source *source;
+	int code = 0;
+
+	HASH_FIND(hh, sources->list, &identity, sizeof(identity), source);
+	if (source)
+		code_file__close(file);
+	else
+		code = add_source(sources, file, &identity, path, &source);
+	if (code)
+		return code;
+	source->refs++;
+	*ret = source;
+	return 0;
+}
+
+void code_source__release(struct code_source *source)
+{
+	if (!source || --source->refs)
+		return;
+	HASH_DEL(source->all->list, source);
+	free_source(source);
+}
+
+/* --- reading --- */
+
+static int64_t read_part(struct code_source *source, uint64_t max, uint64_t now_ns,
+			 struct perf_map_counts *counts)
+{
+	struct jitdump before = source->dump;
+	int64_t taken;
+
+	if (!source->identity.is_jitdump)
+		return perf_map__read(&source->file, max, source->whole_ns, &source->index, counts);
+	taken = jitdump__read(&source->dump, &source->file, max, source->whole_ns, now_ns,
+			      &source->index);
+	counts->symbols += source->dump.symbols - before.symbols;
+	counts->skipped += source->dump.skipped - before.skipped;
+	return taken;
+}
+
+static int read_more(struct code_source *source, uint64_t max, uint64_t now_ns,
+		     struct perf_map_counts *counts)
+{
+	struct quota_account *previous = quota__enter(source->account);
+	size_t before = source->index.n;
+	int64_t taken = read_part(source, max, now_ns, counts);
+
+	quota__leave(previous);
+	source->changes += source->index.n != before;
+	if (taken >= 0 && source->file.refused)
+		taken = source->file.refused;
+	if (taken == -ENOSPC || taken == -EFBIG)
+		give_up(source, now_ns);
+	else if (taken >= 0 && (uint64_t)taken < max)
+		source->whole_ns = now_ns;
+	return taken == -ENOMEM ? -ENOMEM : 0;
+}
+
+int code_source__look(struct code_source *source, enum code_look how, uint64_t now_ns,
+		      struct perf_map_counts *counts)
+{
+	static const uint64_t most[] = { [CODE_LOOK_GROWTH] = GROWTH_BYTES,
+					 [CODE_LOOK_FILES] = FILES_BYTES,
+					 [CODE_LOOK_ALL] = UINT64_MAX };
+	enum code_file_state state = code_file__look(&source->file);
+
+	if (source->file.size > CODE_FILE_MAX) {
+		if (!source->is_too_large)
+			give_up(source, now_ns);
+		return 0;
+	}
+	source->anew |= state == CODE_FILE_REWRITTEN;
+	source->anew |= source->is_too_large && now_ns >= source->retry_ns;
+	if (source->anew) {
+		if (how == CODE_LOOK_GROWTH)
+			return 0; /* it might be written anew all the time */
+		forget(source);
+	} else if (source->is_too_large) {
+		return 0;
+	} else if (state == CODE_FILE_SAME) {
+		source->whole_ns = now_ns;
+		return 0;
+	}
+	return read_more(source, most[how], now_ns, counts);
+}
+
+/* --- asking --- */
+
+const struct code_file *code_source__file(const struct code_source *source)
+{
+	return &source->file;
+}
+
+uint32_t code_source__changes(const struct code_source *source)
+{
+	return source->changes;
+}
+
+uint32_t code_source__edition(const struct code_source *source)
+{
+	return source->edition;
+}
+
+/* Ranges that overlap thousandfold make each search long. */
+bool code_source__find(struct code_source *source, uint64_t address, uint64_t time_ns,
+		       struct code_entry *ret)
+{
+	uint64_t before = source->index.visits, visits;
+	bool found = code_index__find(&source->index, address, time_ns, ret);
+
+	visits = source->index.visits - before;
+	if (visits > FREE_VISITS &&
+	    quota__charge(source->account, QUOTA_CPU_NS, visits * VISIT_NS) == -EFBIG) {
+		give_up(source, now_ns());
+		found = false;
+	}
+	return found;
+}
+
+bool code_source__symbol(struct code_source *source, uint32_t edition,
+			 const struct code_entry *entry, uint64_t address, uint32_t skew,
+			 struct code_symbol *ret)
+{
+	ret->file[0] = '\0';
+	ret->line = 0;
+	if (edition != source->edition)
+		return false;
+	if (!source->identity.is_jitdump)
+		return perf_map__name(&source->file, entry, ret->name, sizeof(ret->name));
+	jitdump__line(&source->file, entry, address, skew, ret->file, sizeof(ret->file),
+		      &ret->line);
+	return jitdump__name(&source->file, entry, ret->name, sizeof(ret->name));
+}
