@@ -8,9 +8,9 @@
 
 #include "core/base/util.h"
 
-#define URL_BYTES_MAX	 8192
-#define AT_ONCE_S	 1e-9
-#define ANSWER_BYTES_MAX (1u << 30)
+#define URL_BYTES_MAX  8192
+#define AT_ONCE_S      1e-9
+#define WORD_BYTES_MAX 65536 /* of an answer that is a few words */
 
 /* Every answer is complete or an error, never half of either; and what is inserted over a
  * Distributed table is there, or it is an error. Known to all versions. */
@@ -161,8 +161,9 @@ enum sent clickhouse__insert(struct clickhouse *clickhouse, const char *sql,
 	}
 }
 
-enum sent clickhouse__ask(struct clickhouse *clickhouse, const char *sql,
-			  const struct clickhouse_ids *ids, struct http_reply *ret, struct err *err)
+static enum sent ask(struct clickhouse *clickhouse, const char *sql,
+		     const struct clickhouse_ids *ids, size_t max, struct http_reply *ret,
+		     struct err *err)
 {
 	char url[URL_BYTES_MAX];
 	const struct http_request request = { .url = url,
@@ -170,11 +171,22 @@ enum sent clickhouse__ask(struct clickhouse *clickhouse, const char *sql,
 					      .body = ids ? (const void *)ids->ids : sql,
 					      .len = ids ? ids->n * sizeof(*ids->ids) : strlen(sql),
 					      .part = ids ? "ids" : NULL,
-					      .reply_max = ANSWER_BYTES_MAX };
+					      .reply_max = max };
 
 	if (make_url(clickhouse, clickhouse->database, ids ? sql : NULL, ids, url, sizeof(url)))
 		return fail_long(err);
 	return sender__post(clickhouse->sender, clickhouse->what, &request, ret, err);
+}
+
+enum sent clickhouse__ask(struct clickhouse *clickhouse, const char *sql,
+			  const struct clickhouse_ids *ids, struct http_reply *ret, struct err *err)
+{
+	size_t left = CLICKHOUSE_ANSWERS_MAX - clickhouse->answered;
+	enum sent sent = ask(clickhouse, sql, ids, max_of(left, (size_t)WORD_BYTES_MAX), ret, err);
+
+	if (sent == SENT_OK)
+		clickhouse->answered += min_of(ret->len, left);
+	return sent;
 }
 
 struct row_reader clickhouse__rows(const struct http_reply *reply)
@@ -309,8 +321,8 @@ static enum sent has_ttl(struct clickhouse *clickhouse, bool *ret, struct err *e
 {
 	struct http_reply reply;
 	unsigned major = 0, minor = 0;
-	enum sent sent = clickhouse__ask(clickhouse, "SELECT version() FORMAT TabSeparated", NULL,
-					 &reply, err);
+	enum sent sent = ask(clickhouse, "SELECT version() FORMAT TabSeparated", NULL,
+			     WORD_BYTES_MAX, &reply, err);
 
 	if (sent != SENT_OK)
 		return sent;
@@ -388,10 +400,10 @@ enum sent clickhouse__salt(struct clickhouse *clickhouse, char ret[CLICKHOUSE_SA
 {
 	struct http_reply reply;
 	struct row_reader rows;
-	enum sent sent = clickhouse__ask(clickhouse,
-					 "SELECT key, min(value) FROM braid_meta GROUP BY key "
-					 "FORMAT RowBinary",
-					 NULL, &reply, err);
+	enum sent sent = ask(clickhouse,
+			     "SELECT key, min(value) FROM braid_meta GROUP BY key "
+			     "FORMAT RowBinary",
+			     NULL, WORD_BYTES_MAX, &reply, err);
 	bool known = true;
 
 	*ret = '\0';

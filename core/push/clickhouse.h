@@ -17,8 +17,12 @@ struct clickhouse {
 	struct sender *sender;
 	struct url url;
 	char database[64];
-	char what[400]; /* for sentences: server and database */
+	char what[400];	 /* for sentences: server and database */
+	size_t answered; /* bytes of all answers of clickhouse__ask */
 };
+
+/* Bytes of all answers together: a server that sends more is not read to its end. */
+#define CLICKHOUSE_ANSWERS_MAX (256UL << 20)
 
 /* -EINVAL: the path is not the name of a database. Sets what the sender takes for which result. */
 int clickhouse__init(struct clickhouse *clickhouse, const struct url *url, struct sender *sender,

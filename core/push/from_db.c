@@ -53,6 +53,16 @@ static int damaged(struct from_db *db)
 	return err__set(db->err, -EBADMSG, "%s: the answer makes no sense", db->clickhouse.what);
 }
 
+/* Explains what went wrong with an answer. */
+static int fail(struct from_db *db, int code)
+{
+	if (code == -E2BIG)
+		return err__set(db->err, code,
+				"%s has more than can be shown at once: ask for less by --where",
+				db->clickhouse.what);
+	return code == -EBADMSG ? damaged(db) : code == -ENOMEM ? no_memory(db) : code;
+}
+
 /* Asks for the formatted query, and has `row` take each row of the answer. */
 typedef int (*row_fn)(struct from_db *db, struct row_reader *rows);
 
@@ -89,9 +99,7 @@ static int ask(struct from_db *db, const struct clickhouse_ids *ids, row_fn row,
 	if (!ret && rows.failed)
 		ret = -EBADMSG;
 	http_reply__done(&reply);
-	if (ret == -EBADMSG)
-		return damaged(db);
-	return ret == -ENOMEM ? no_memory(db) : ret;
+	return ret ? fail(db, ret) : 0;
 }
 
 /* ---- what there is ---- */
@@ -379,7 +387,7 @@ static int add_sum(struct from_db *db, const struct sum *sum, uint64_t *unknown)
 	int ret = stack ? from_db_code__make_nodes(&db->code, stack) : 0;
 
 	if (ret)
-		return ret == -EBADMSG ? damaged(db) : no_memory(db);
+		return fail(db, ret);
 	if (stack) {
 		sample.native = stack->native;
 		sample.runtime = stack->runtime;

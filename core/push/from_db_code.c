@@ -8,6 +8,11 @@
 #include "core/base/util.h"
 #include "core/push/clickhouse_rows.h"
 
+/* Frames of all stacks together, and nodes of the trees that these form: of 10 and some 60 bytes.
+ */
+#define FRAMES_MAX (1U << 24)
+#define NODES_MAX  (1U << 23)
+
 #define RANK_BYTES 16 /* between places on a stack: any number does */
 
 int from_db_code__init(struct from_db_code *code, struct recorded *recorded)
@@ -54,6 +59,8 @@ static int read_frames(struct from_db_code *code, struct row_reader *rows,
 
 	if (n > 2 * RECORDED_DEPTH_MAX || stack->n_native > n)
 		return -EBADMSG;
+	if (n > FRAMES_MAX - code->n_frames)
+		return -E2BIG;
 	if (array__reserve(&code->frame_ids, &code->cap_frame_ids, code->n_frames + n + 1,
 			   sizeof(*code->frame_ids)) ||
 	    array__reserve(&code->places, &code->cap_places, code->n_frames + n + 1,
@@ -131,7 +138,10 @@ static int read_texts(struct row_reader *rows, struct texts *ret)
 {
 	size_t n = row_reader__length(rows, 1);
 
-	*ret = (struct texts) { .rows = calloc(n + 1, sizeof(char *)) };
+	*ret = (struct texts) {};
+	if (n > RECORDED_LEVEL_MAX)
+		return -EBADMSG;
+	ret->rows = calloc(n + 1, sizeof(char *));
 	if (!ret->rows)
 		return -ENOMEM;
 	while (ret->n < n && !rows->failed) {
@@ -286,6 +296,8 @@ static int make_chain(struct from_db_code *code, size_t first, size_t n, uint32_
 		*ret = *known;
 		if (*known)
 			continue;
+		if (code->n_nodes == NODES_MAX)
+			return -E2BIG;
 		*ret = *known = ++code->n_nodes;
 		code_of_row = recorded__add_node(code->recorded, *ret, &node);
 		if (code_of_row)

@@ -76,6 +76,12 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
 	return http->opts.stops && http->opts.stops(http->opts.ctx);
 }
 
+/* Nobody wants half of a long answer. */
+static bool is_too_long(const struct http_reply *reply)
+{
+	return reply->cut && reply->max > HTTP_WORDS_MAX;
+}
+
 static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 {
 	struct http_reply *reply = ctx;
@@ -88,7 +94,8 @@ static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 	reply->len += take;
 	reply->body[reply->len] = '\0';
 	reply->cut |= take < n;
-	return n;
+	/* What comes behind the words of an error is read for the connection's sake. */
+	return is_too_long(reply) ? 0 : n;
 }
 
 /* RFC 9110, 10.2.3: seconds, or a date. */
@@ -289,7 +296,7 @@ static int perform(struct http *http, struct http_reply *reply)
 	code = lib->easy_perform(http->curl);
 	if (code == CURLE_OUT_OF_MEMORY)
 		return -ENOMEM;
-	if (!code && reply->cut && reply->max > HTTP_WORDS_MAX) {
+	if (is_too_long(reply)) {
 		snprintf(reply->why, sizeof(reply->why), "the answer is too long");
 		reply->is_hopeless = true;
 		return 0;
