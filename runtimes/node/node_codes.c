@@ -12,10 +12,19 @@
 #define UNKNOWN "[unknown JavaScript function]" /* it was moved or freed before it was read */
 #define STUB	"[V8 code]"			/* of regular expressions, WebAssembly, ... */
 
+/* What names may cost: bytes read a second, bytes read after a pause, bytes kept. */
+#define READ_RATE      (16ULL << 20) /* of one process */
+#define READ_BURST     (80ULL << 20)
+#define KEPT_MAX       (48U << 20)
+#define READ_RATE_ALL  (32ULL << 20) /* of all processes */
+#define READ_BURST_ALL (160ULL << 20)
+#define KEPT_MAX_ALL   (128U << 20)
+
 struct instance {
 	struct node_layout layout;
 	struct node_heap heap;
 	struct node_functions *functions;
+	struct allowance allowance;
 	uint32_t space; /* 0: forgotten */
 	size_t n_codes;
 	struct instance *next;
@@ -24,13 +33,14 @@ struct instance {
 struct code {
 	struct instance *instance;
 	uint8_t kind;
-	const struct node_function *function; /* NULL: not known */
-	struct node_compiled *compiled;	      /* NULL: none, or not known */
+	struct node_function *function; /* NULL: not known */
+	struct node_compiled *compiled; /* NULL: none, or not known */
 };
 
 struct node_codes {
 	struct numbered_codes by_number;
 	struct instance *instances;
+	struct allowance allowance;
 };
 
 static void instance__free(struct instance *instance)
@@ -41,7 +51,13 @@ static void instance__free(struct instance *instance)
 
 struct node_codes *node_codes__new(void)
 {
-	return calloc(1, sizeof(struct node_codes));
+	struct node_codes *codes = calloc(1, sizeof(*codes));
+
+	if (codes)
+		codes->allowance = (struct allowance) { .rate = READ_RATE_ALL,
+							.burst = READ_BURST_ALL,
+							.kept_max = KEPT_MAX_ALL };
+	return codes;
 }
 
 static void code__free(void *of)
@@ -49,6 +65,7 @@ static void code__free(void *of)
 	struct code *code = of;
 
 	node_compiled__free(code->compiled);
+	node_functions__put(code->instance->functions, code->function);
 	code->instance->n_codes--;
 	free(code);
 }
@@ -72,13 +89,19 @@ int node_codes__attach(struct node_codes *codes, uint32_t pid, uint32_t space,
 	struct instance *instance = calloc(1, sizeof(*instance));
 
 	if (instance)
-		instance->functions = node_functions__new();
+		instance->functions = node_functions__new(&instance->allowance);
 	if (!instance || !instance->functions) {
 		free(instance);
 		return -ENOMEM;
 	}
 	instance->layout = *layout;
-	instance->heap = (struct node_heap) { .pid = pid, .layout = &instance->layout };
+	instance->allowance = (struct allowance) { .of_all = &codes->allowance,
+						   .rate = READ_RATE,
+						   .burst = READ_BURST,
+						   .kept_max = KEPT_MAX };
+	instance->heap = (struct node_heap) { .pid = pid,
+					      .layout = &instance->layout,
+					      .allowance = &instance->allowance };
 	instance->space = space;
 	instance->next = codes->instances;
 	codes->instances = instance;
@@ -169,6 +192,11 @@ void node_codes__forget(struct node_codes *codes, const struct u64map *known)
 		LL_DELETE(codes->instances, instance);
 		instance__free(instance);
 	}
+}
+
+size_t node_codes__kept(const struct node_codes *codes)
+{
+	return codes->allowance.kept;
 }
 
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,

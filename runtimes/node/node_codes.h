@@ -21,6 +21,10 @@ int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t
 
 /* As runtime.forget_codes. */
 void node_codes__forget(struct node_codes *codes, const struct u64map *known);
+
+/* Bytes that functions, scripts and code hold. */
+size_t node_codes__kept(const struct node_codes *codes);
+
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,
 			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 

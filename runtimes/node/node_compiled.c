@@ -25,16 +25,22 @@ struct node_compiled {
 	const struct node_function *function;
 	bool baseline;
 	struct node_positions positions; /* of the baseline: as node_positions__bytecode's table */
-	const struct node_function **inlined; /* NULL: could not be read */
+	struct node_functions *functions;
+	struct node_function **inlined; /* NULL: could not be read */
 	size_t n_inlined;
 	struct inlining *inlinings;
 	size_t n_inlinings;
+	struct allowance *allowance;
+	size_t kept; /* bytes, of the allowance */
 };
 
 void node_compiled__free(struct node_compiled *compiled)
 {
 	if (!compiled)
 		return;
+	for (size_t i = 0; i < compiled->n_inlined; i++)
+		node_functions__put(compiled->functions, compiled->inlined[i]);
+	allowance__drop(compiled->allowance, compiled->kept);
 	free(compiled->positions.table);
 	free(compiled->inlined);
 	free(compiled->inlinings);
@@ -88,7 +94,7 @@ static int read_inlined(struct node_compiled *compiled, const struct node_heap *
 	for (i = 0; !rc && i < n; i++)
 		if (!node_function_key__read(heap, (words[i] & ~3ULL) | NODE_TAG, &key))
 			rc = node_functions__get(functions, heap, &key, &compiled->inlined[i]);
-	compiled->n_inlined = n;
+	compiled->n_inlined = compiled->inlined ? n : 0;
 	free(words);
 	return rc;
 }
@@ -168,6 +174,18 @@ static int compiled__read(struct node_compiled *compiled, const struct node_heap
 	return rc ? rc : read_code(heap, code, words); /* all the time it was this */
 }
 
+static bool keep(struct node_compiled *compiled)
+{
+	size_t bytes = sizeof(*compiled) + compiled->positions.size +
+		       compiled->n_inlined * sizeof(*compiled->inlined) +
+		       compiled->n_inlinings * sizeof(*compiled->inlinings);
+
+	if (!allowance__keep(compiled->allowance, bytes))
+		return false;
+	compiled->kept = bytes;
+	return true;
+}
+
 int node_compiled__open(const struct node_heap *heap, struct node_functions *functions,
 			const struct node_code *code, const struct node_function *function,
 			struct node_compiled **ret)
@@ -179,7 +197,11 @@ int node_compiled__open(const struct node_heap *heap, struct node_functions *fun
 	if (!compiled)
 		return -ENOMEM;
 	compiled->function = function;
+	compiled->functions = functions;
+	compiled->allowance = heap->allowance;
 	rc = compiled__read(compiled, heap, functions, code);
+	if (!rc && !keep(compiled))
+		rc = -EBADMSG;
 	if (!rc) {
 		*ret = compiled;
 		return 0;

@@ -13,7 +13,7 @@ struct node_compiled;
 int node_compiled__open(const struct node_heap *heap, struct node_functions *functions,
 			const struct node_code *code, const struct node_function *function,
 			struct node_compiled **ret);
-void node_compiled__free(struct node_compiled *compiled); /* NULL is fine */
+void node_compiled__free(struct node_compiled *compiled); /* NULL is fine; gives functions back */
 
 /* The functions at an instruction, those that were put into others first; `function` NULL: it
  * could not be read. Returns their number, 1 to RUNTIME_SYMBOLS_MAX. */

@@ -26,34 +26,41 @@ struct node_function {
 	UT_hash_handle hh;
 	struct node_function_key key;
 	const struct node_layout *layout;
-	const struct node_script *script; /* NULL: it has none, as builtins */
+	struct node_script *script; /* NULL: it has none, as builtins */
 	char *name;
 	int32_t start; /* position of its parameters in the script; -1: not known */
 	struct node_positions positions; /* of its bytecodes */
 	uint8_t *bytecodes;
 	size_t n_bytecodes;
+	uint32_t refs;
+	size_t kept; /* bytes, of the allowance */
 };
 
 struct node_functions {
 	struct node_function *by_key;
 	struct node_scripts *scripts;
+	struct allowance *allowance;
 };
 
-struct node_functions *node_functions__new(void)
+struct node_functions *node_functions__new(struct allowance *allowance)
 {
 	struct node_functions *functions = calloc(1, sizeof(*functions));
 
 	if (functions)
-		functions->scripts = node_scripts__new();
+		functions->scripts = node_scripts__new(allowance);
 	if (functions && !functions->scripts) {
 		free(functions);
 		functions = NULL;
 	}
+	if (functions)
+		functions->allowance = allowance;
 	return functions;
 }
 
-static void function__free(struct node_function *function)
+static void function__free(struct node_functions *functions, struct node_function *function)
 {
+	allowance__drop(functions->allowance, function->kept);
+	node_scripts__put(functions->scripts, function->script);
 	free(function->name);
 	free(function->positions.table);
 	free(function->bytecodes);
@@ -68,7 +75,7 @@ void node_functions__free(struct node_functions *functions)
 		return;
 	HASH_ITER (hh, functions->by_key, function, next) {
 		HASH_DEL(functions->by_key, function);
-		function__free(function);
+		function__free(functions, function);
 	}
 	node_scripts__free(functions->scripts);
 	free(functions);
@@ -252,15 +259,20 @@ static int function__read(struct node_functions *functions, const struct node_he
 	rc = rc ? rc : read_bytecodes(function, heap);
 	if (!rc && !is_still(heap, key))
 		rc = -EBADMSG;
-	if (rc)
-		function__free(function);
-	else
+	function->kept = sizeof(*function) + function->positions.size + function->n_bytecodes;
+	if (!rc && !allowance__keep(functions->allowance, function->kept))
+		rc = -EBADMSG;
+	if (rc) {
+		function->kept = 0;
+		function__free(functions, function);
+	} else {
 		*ret = function;
+	}
 	return rc;
 }
 
 int node_functions__get(struct node_functions *functions, const struct node_heap *heap,
-			const struct node_function_key *key, const struct node_function **ret)
+			const struct node_function_key *key, struct node_function **ret)
 {
 	struct node_function *found;
 	int rc;
@@ -273,12 +285,21 @@ int node_functions__get(struct node_functions *functions, const struct node_heap
 			return rc == -ENOMEM ? rc : 0;
 		HASH_ADD(hh, functions->by_key, key, sizeof(*key), found);
 		if (!found->hh.tbl) {
-			function__free(found);
+			function__free(functions, found);
 			return -ENOMEM;
 		}
 	}
+	found->refs++;
 	*ret = found;
 	return 0;
+}
+
+void node_functions__put(struct node_functions *functions, struct node_function *function)
+{
+	if (!function || --function->refs)
+		return;
+	HASH_DEL(functions->by_key, function);
+	function__free(functions, function);
 }
 
 const char *node_function__name(const struct node_function *function)

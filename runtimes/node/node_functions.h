@@ -11,7 +11,8 @@
 struct node_functions;
 struct node_function;
 
-struct node_functions *node_functions__new(void);	     /* NULL: out of memory */
+/* `allowance`: what is kept is taken from it; borrowed. NULL: out of memory. */
+struct node_functions *node_functions__new(struct allowance *allowance);
 void node_functions__free(struct node_functions *functions); /* NULL is fine */
 
 /* What identifies one, as in struct node_code. */
@@ -23,10 +24,13 @@ struct node_function_key {
 int node_function_key__read(const struct node_heap *heap, uint64_t sfi,
 			    struct node_function_key *ret);
 
-/* Borrowed until node_functions__free; `*ret` NULL: at the place of the SharedFunctionInfo is not
- * (any more) what the key says. 0 or -ENOMEM. */
+/* For the caller to give back with node_functions__put. `*ret` NULL: at the place of the
+ * SharedFunctionInfo is not (any more) what the key says. 0 or -ENOMEM. */
 int node_functions__get(struct node_functions *functions, const struct node_heap *heap,
-			const struct node_function_key *key, const struct node_function **ret);
+			const struct node_function_key *key, struct node_function **ret);
+
+/* The last one who gives it back frees it. NULL is fine. */
+void node_functions__put(struct node_functions *functions, struct node_function *function);
 
 const char *node_function__name(const struct node_function *function); /* never NULL */
 const char *node_function__file(const struct node_function *function); /* NULL: it has none */

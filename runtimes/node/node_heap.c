@@ -20,11 +20,16 @@ static bool is_object(uint64_t word)
 	return (word & NODE_TAG_MASK) == NODE_TAG;
 }
 
+static bool read_memory(const struct node_heap *heap, uint64_t address, void *to, size_t size)
+{
+	return allowance__read(heap->allowance, size) &&
+	       procfs__read_memory(heap->pid, address, to, size);
+}
+
 int node_heap__bytes(const struct node_heap *heap, uint64_t object, uint32_t offset, void *to,
 		     size_t size)
 {
-	return is_object(object) &&
-			       procfs__read_memory(heap->pid, object - NODE_TAG + offset, to, size)
+	return is_object(object) && read_memory(heap, object - NODE_TAG + offset, to, size)
 		       ? 0
 		       : -EFAULT;
 }
@@ -94,7 +99,7 @@ static int give_chars(struct reading *reading, uint64_t address, const struct pa
 	while (!rc && left) {
 		size_t size = min_of(left, (uint64_t)sizeof(buf));
 
-		if (!procfs__read_memory(reading->heap->pid, at, buf, size))
+		if (!read_memory(reading->heap, at, buf, size))
 			return -EFAULT;
 		rc = reading->on_chars(reading->ctx, buf, size / width, width);
 		at += size;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtimes/common/allowance.h"
 #include "runtimes/node/node_layout.h"
 
 /* Objects in the heap of a process, which runs on meanwhile: anything may come out, and nothing is
@@ -13,6 +14,7 @@
 struct node_heap {
 	uint32_t pid;
 	const struct node_layout *layout;
+	struct allowance *allowance; /* which all reads take from */
 };
 
 /* The word at the offset. 0 or -EFAULT; also for what is no object. */

@@ -11,7 +11,7 @@
 #include "core/base/util.h"
 #include "runtimes/node/node_label.h"
 
-#define SOURCE_CHARS_MAX (64U << 20)
+#define SOURCE_CHARS_MAX (32U << 20)
 #define LINES_MAX	 (4U << 20)
 
 #define LINE_SEPARATOR	    0x2028
@@ -29,19 +29,27 @@ struct node_script {
 	uint32_t *ends; /* of each line: the position of its last character */
 	size_t n_ends, cap_ends;
 	uint32_t first; /* number of its first line, less 1 */
+	uint32_t refs;
+	size_t kept; /* bytes, of the allowance */
 };
 
 struct node_scripts {
 	struct node_script *by_key;
+	struct allowance *allowance;
 };
 
-struct node_scripts *node_scripts__new(void)
+struct node_scripts *node_scripts__new(struct allowance *allowance)
 {
-	return calloc(1, sizeof(struct node_scripts));
+	struct node_scripts *scripts = calloc(1, sizeof(*scripts));
+
+	if (scripts)
+		scripts->allowance = allowance;
+	return scripts;
 }
 
-static void script__free(struct node_script *script)
+static void script__free(struct node_scripts *scripts, struct node_script *script)
 {
+	allowance__drop(scripts->allowance, script->kept);
 	free(script->file);
 	free(script->ends);
 	free(script);
@@ -55,7 +63,7 @@ void node_scripts__free(struct node_scripts *scripts)
 		return;
 	HASH_ITER (hh, scripts->by_key, script, next) {
 		HASH_DEL(scripts->by_key, script);
-		script__free(script);
+		script__free(scripts, script);
 	}
 	free(scripts);
 }
@@ -173,8 +181,24 @@ static bool is_still(const struct node_heap *heap, const struct script_key *key)
 	return !read_key(heap, key->script, &now) && !memcmp(&now, key, sizeof(now));
 }
 
-static int script__read(const struct node_heap *heap, const struct script_key *key,
-			struct node_script **ret)
+/* Keeps the script, and its lines if the allowance is large enough for them. */
+static void keep(struct node_scripts *scripts, struct node_script *script)
+{
+	size_t bytes = sizeof(*script), lines = script->n_ends * sizeof(*script->ends);
+	uint32_t *ends = realloc(script->ends, max_of(lines, (size_t)1));
+
+	script->ends = ends ?: script->ends;
+	if (allowance__keep(scripts->allowance, bytes + lines)) {
+		script->kept = bytes + lines;
+		return;
+	}
+	free(script->ends);
+	script->ends = NULL;
+	script->n_ends = script->cap_ends = 0;
+}
+
+static int script__read(struct node_scripts *scripts, const struct node_heap *heap,
+			const struct script_key *key, struct node_script **ret)
 {
 	struct node_script *script = calloc(1, sizeof(*script));
 	char *name;
@@ -190,15 +214,17 @@ static int script__read(const struct node_heap *heap, const struct script_key *k
 	free(name);
 	if (!rc && !is_still(heap, key))
 		rc = -EBADMSG;
-	if (rc)
-		script__free(script);
-	else
-		*ret = script;
-	return rc;
+	if (rc) {
+		script__free(scripts, script);
+		return rc;
+	}
+	keep(scripts, script);
+	*ret = script;
+	return 0;
 }
 
 int node_scripts__get(struct node_scripts *scripts, const struct node_heap *heap, uint64_t script,
-		      const struct node_script **ret)
+		      struct node_script **ret)
 {
 	struct script_key key = {};
 	struct node_script *found;
@@ -209,17 +235,26 @@ int node_scripts__get(struct node_scripts *scripts, const struct node_heap *heap
 		return 0;
 	HASH_FIND(hh, scripts->by_key, &key, sizeof(key), found);
 	if (!found) {
-		rc = script__read(heap, &key, &found);
+		rc = script__read(scripts, heap, &key, &found);
 		if (rc)
 			return rc == -ENOMEM ? rc : 0;
 		HASH_ADD(hh, scripts->by_key, key, sizeof(key), found);
 		if (!found->hh.tbl) {
-			script__free(found);
+			script__free(scripts, found);
 			return -ENOMEM;
 		}
 	}
+	found->refs++;
 	*ret = found;
 	return 0;
+}
+
+void node_scripts__put(struct node_scripts *scripts, struct node_script *script)
+{
+	if (!script || --script->refs)
+		return;
+	HASH_DEL(scripts->by_key, script);
+	script__free(scripts, script);
 }
 
 const char *node_script__file(const struct node_script *script)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What a frame of V8's is called, over a heap that does not exist. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "runtimes/node/node_positions.h"
 #include "tests/tap.h"
@@ -165,6 +166,50 @@ static void test_forget(void)
 	u64map__done(&known);
 }
 
+#define SCRIPTS	  24
+#define LINES	  3000000
+#define KEPT_MOST (48U << 20)
+
+/* A process that names any number of scripts, each of which has as many lines as one may have. */
+static void test_many_lines(void)
+{
+	char *source = malloc(LINES);
+	struct program many;
+	uint64_t scope, positions, text;
+	struct node_code code;
+	size_t before;
+	uint32_t i;
+
+	ok(source && !make_program(&many), "a program of many scripts");
+	memset(source, '\n', LINES);
+	scope = make_scope("last", LINES - 1);
+	positions = make_bytes("", 0);
+	text = make_string(TYPE_EXTERNAL, LINES, 0, (uintptr_t)source);
+	before = node_codes__kept(many.codes);
+	for (i = 1; i <= SCRIPTS; i++) {
+		uint64_t script = make_script();
+
+		set(script, 8, text);
+		set(script, 64, SMI(100 + i));
+		code = told(make_function(script, scope, positions, "", 0));
+		if (announce(many.codes, i, NODE_FUNCTION, &code))
+			break;
+	}
+	is_int(i, SCRIPTS + 1, "all are announced");
+	ok(node_codes__kept(many.codes) > LINES * sizeof(uint32_t) &&
+		   node_codes__kept(many.codes) <= KEPT_MOST,
+	   "of %d scripts with %d lines each %zu bytes are kept", SCRIPTS, LINES,
+	   node_codes__kept(many.codes));
+	program = many;
+	is_named(1, NODE_NO_OFFSET, "last (/srv/a b.mjs:3000000)", "the first one has lines");
+	is_named(SCRIPTS, NODE_NO_OFFSET, "last (/srv/a b.mjs:0)", "the last one has none");
+	for (i = 0; i < 2; i++)
+		node_codes__forget(many.codes, &(struct u64map) {});
+	is_int(node_codes__kept(many.codes), before, "nothing is kept of what was forgotten");
+	node_codes__free(many.codes);
+	free(source);
+}
+
 int main(void)
 {
 	ok(!make_program(&program), "a program");
@@ -175,6 +220,8 @@ int main(void)
 	node_codes__detach(program.codes, 1);
 	is_named(1, INDEX(2), "one (/srv/a b.mjs:2)", "what has a name keeps it at the end");
 	test_forget();
+	is_int(node_codes__kept(program.codes), 0, "no memory is kept");
 	node_codes__free(program.codes);
+	test_many_lines();
 	return tap__done();
 }

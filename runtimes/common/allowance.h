@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_ALLOWANCE_H
+#define BRAID_ALLOWANCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Limits how much of a process's memory is read for names, and how much of that is kept. A single
+ * object that a process names has a limit of its own, but a process can name any number of them. An
+ * allowance bounds their sum, for one process and (by `of_all`) for all processes of a session.
+ *
+ * Reading is limited by time: `rate` bytes a second, and `burst` bytes after a pause. Keeping is
+ * limited by `kept_max` bytes; what is freed may be kept again. Whoever is refused goes on as if
+ * the memory could not be read. Not thread-safe. */
+struct allowance {
+	struct allowance *of_all; /* whose limits hold as well; borrowed; NULL: none */
+	uint64_t rate, burst;
+	size_t kept_max;
+
+	uint64_t left; /* bytes that may be read now */
+	uint64_t filled_ns; /* CLOCK_MONOTONIC; 0: never, it is full */
+	size_t kept;
+};
+
+/* What one read costs besides its bytes. */
+#define ALLOWANCE_READ_BYTES 64
+
+/* Takes @bytes for a read that is about to happen. Returns false if that is too much. */
+bool allowance__read(struct allowance *allowance, uint64_t bytes);
+
+/* Adds @bytes to what is kept. Returns false, and adds nothing, if that is too much. */
+bool allowance__keep(struct allowance *allowance, size_t bytes);
+
+/* Takes back what allowance__keep has added. */
+void allowance__drop(struct allowance *allowance, size_t bytes);
+
+#endif
