@@ -87,6 +87,15 @@ struct scratch {
 		struct frames_hash hash;
 		__u32 begin, end; /* words that are added next */
 	} content;		  /* bpf/emit.bpf.c */
+	struct {
+		struct frames_hash notes; /* of the frames of runtimes */
+		__u64 first_notes;	  /* the same of the first stack */
+		__u64 checked_ns;	  /* as unwind_state.checked_ns, of the first stack */
+		__u32 n, complete;	  /* as in unwind_state, of the first stack */
+		__u32 version;		  /* of the mappings before the first stack */
+		__u32 at;		  /* where the second stack begins among the words */
+		__u32 differs;
+	} twice; /* UNWIND_MODE_TWICE: not on the BPF stack, which has no room (bpf/unwind.bpf.c) */
 	struct rec_sample sample;
 	__u64 words[SAMPLE_WORDS_MAX]; /* continues sample */
 };

@@ -75,73 +75,89 @@ _Static_assert(KERNEL_FRAMES_MAX + 2 * NATIVE_FRAMES_MAX <= TWICE_AT &&
 		       TWICE_AT + 2 * NATIVE_FRAMES_MAX <= SAMPLE_WORDS_MAX,
 	       "room for two stacks");
 
-struct twice {
-	struct scratch *scratch;
-	__u32 at, differs;
-};
-
-static long twice__compare(__u32 index, void *ctx)
+/* The state of a comparison is in the scratch memory. With locals instead, the frames of eight
+ * calls on the way to block__fill() add up to 544 bytes. Linux 6.1 allows 512. */
+static long twice__compare(__u32 index, void *unused)
 {
-	struct twice *twice = ctx;
-	const __u64 *words = twice->scratch->words;
+	struct scratch *scratch = scratch__get();
 
-	if (words[(twice->at + index) & (SAMPLE_WORDS_MAX - 1)] ==
-	    words[(TWICE_AT + index) & (SAMPLE_WORDS_MAX - 1)])
+	(void)unused;
+	if (!scratch)
+		return 1;
+	if (scratch->words[(scratch->twice.at + index) & (SAMPLE_WORDS_MAX - 1)] ==
+	    scratch->words[(TWICE_AT + index) & (SAMPLE_WORDS_MAX - 1)])
 		return 0;
-	twice->differs = 1;
+	scratch->twice.differs = 1;
 	return 1;
 }
 
-struct twice_notes {
-	const struct scratch *scratch;
-	struct frames_hash hash;
-};
-
-static long twice__hash_note(__u32 index, void *ctx)
+static long twice__hash_note(__u32 index, void *unused)
 {
-	struct twice_notes *notes = ctx;
-	const struct noted_frame *frame = &notes->scratch->noted[index & (NATIVE_FRAMES_MAX - 1)];
+	struct scratch *scratch = scratch__get();
+	const struct noted_frame *frame;
 
-	frames_hash__add(&notes->hash, frame->key, frame->address);
+	(void)unused;
+	if (!scratch)
+		return 1;
+	frame = &scratch->noted[index & (NATIVE_FRAMES_MAX - 1)];
+	frames_hash__add(&scratch->twice.notes, frame->key, frame->address);
 	return 0;
 }
 
 /* By which the frames of runtimes of both are compared. */
-static __always_inline __u64 twice__hash_notes(const struct scratch *scratch)
+static __always_inline __u64 twice__hash_notes(struct scratch *scratch)
 {
-	struct twice_notes notes = { .scratch = scratch, .hash = FRAMES_HASH_BEGIN };
-
-	bpf_loop(scratch->n_noted, twice__hash_note, &notes, 0);
-	return notes.hash.hash;
+	scratch->twice.notes = (struct frames_hash)FRAMES_HASH_BEGIN;
+	bpf_loop(scratch->n_noted, twice__hash_note, NULL, 0);
+	return scratch->twice.notes.hash;
 }
 
-/* First without what is kept. Not compared are stacks without kept frames, such during which user
- * space changed the tables, and such with code that it cannot be told of, as the ring is full: that
- * has another number each time. */
+/* Keeps what the first stack is compared by, and begins the second one where the sample has it. */
+static __noinline int twice__turn(struct scratch *scratch)
+{
+	struct unwind_state *u = &scratch->unwind;
+
+	scratch->twice.first_notes = twice__hash_notes(scratch);
+	scratch->twice.checked_ns = u->checked_ns;
+	scratch->twice.n = u->n;
+	scratch->twice.complete = u->complete;
+	scratch->n_words = scratch->twice.at;
+	__builtin_memcpy(u->regs, scratch->interrupted, sizeof(u->regs)); /* signal frames' now */
+	return 0;
+}
+
+/* Not compared are stacks without kept frames, such during which user space changed the tables, and
+ * such with code that it cannot be told of, as the ring is full: that has another number each time.
+ */
+static __noinline int twice__end(struct scratch *scratch)
+{
+	const struct unwind_state *u = &scratch->unwind;
+
+	if (scratch->kept.version == KEPT_NO_VERSION ||
+	    scratch->kept.version != scratch->twice.version ||
+	    scratch->twice.version != kept__version(scratch->proc.space) ||
+	    (!scratch->kept.n_kept && !scratch->kept.first) || !scratch->twice.checked_ns ||
+	    !u->checked_ns)
+		return 0;
+	kept__complete(scratch);
+	scratch->twice.differs = scratch->twice.n != u->n ||
+				 scratch->twice.complete != u->complete ||
+				 scratch->twice.first_notes != twice__hash_notes(scratch);
+	bpf_loop(2 * scratch->twice.n, twice__compare, NULL, 0);
+	count(scratch->twice.differs ? COUNT_KEPT_DIFFERS : COUNT_KEPT_SAME);
+	return 0;
+}
+
+/* First without what is kept. */
 static __always_inline void unwind_twice(struct scratch *scratch)
 {
-	struct twice twice = { .scratch = scratch, .at = scratch->n_words };
-	__u32 version = kept__version(scratch->proc.space), n, complete;
-	struct unwind_state *u = &scratch->unwind;
-	__u64 notes, checked_ns;
-
+	scratch->twice.at = scratch->n_words;
+	scratch->twice.version = kept__version(scratch->proc.space);
 	scratch->n_words = TWICE_AT;
 	unwind_frames(scratch, 0);
-	notes = twice__hash_notes(scratch);
-	checked_ns = u->checked_ns;
-	scratch->n_words = twice.at;
-	n = u->n;
-	complete = u->complete;
-	__builtin_memcpy(u->regs, scratch->interrupted, sizeof(u->regs)); /* signal frames' now */
+	twice__turn(scratch);
 	unwind_frames(scratch, 1);
-	if (scratch->kept.version == KEPT_NO_VERSION || scratch->kept.version != version ||
-	    version != kept__version(scratch->proc.space) ||
-	    (!scratch->kept.n_kept && !scratch->kept.first) || !checked_ns || !u->checked_ns)
-		return;
-	kept__complete(scratch);
-	twice.differs = n != u->n || complete != u->complete || notes != twice__hash_notes(scratch);
-	bpf_loop(2 * n, twice__compare, &twice, 0);
-	count(twice.differs ? COUNT_KEPT_DIFFERS : COUNT_KEPT_SAME);
+	twice__end(scratch);
 }
 
 static __always_inline void unwind_native(struct scratch *scratch)
