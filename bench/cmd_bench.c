@@ -8,7 +8,6 @@
 #include "bench/bench.h"
 #include "core/base/escape.h"
 #include "core/cli/cli.h"
-#include "core/cli/output_file.h"
 
 /* `braid bench`: what probes and sampling cost here. */
 
@@ -97,10 +96,11 @@ static int write_result(void *ctx, FILE *out)
 static int run(struct bench_cmd *cmd)
 {
 	int (*measure)(const struct bench_opts *, struct result *, struct err *);
+	const struct output_place place = { cmd->output, true, cmd->force, 0 };
 	struct err err = {};
 	int ret;
 
-	if (output_file__check(cmd->output, cmd->force, &err))
+	if (output_file__check(&place, &err))
 		return cli__fail("%s", err.text);
 	cmd->result = result__new();
 
@@ -114,8 +114,7 @@ static int run(struct bench_cmd *cmd)
 				       : bench__machine;
 	ret = cmd->result ? measure(&cmd->bench, cmd->result, &err)
 			  : err__set(&err, -ENOMEM, "out of memory");
-	ret = ret ? cli__fail("%s", err.text)
-		  : cli__write(cmd->output, cmd->force, write_result, cmd);
+	ret = ret ? cli__fail("%s", err.text) : cli__write(&place, write_result, cmd);
 	result__free(cmd->result);
 	return ret;
 }

@@ -6,12 +6,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
-#include "core/cli/output_file.h"
 #include "core/cli/view_time.h"
 #include "core/kernel/kernel_half.h"
 
@@ -295,6 +295,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		break;
 	case 'o':
 		opts->output = arg;
+		opts->output_given = true;
 		break;
 	case OPT_FORCE:
 		opts->force = true;
@@ -442,16 +443,37 @@ int cli__live_profile(const struct live_profile *live, const struct runtime *con
 	return code;
 }
 
-int cli__write(const char *path, bool force, int (*write)(void *ctx, FILE *out), void *ctx)
+/* Permissions of the recording at @path; of several, in a directory: for nobody else. */
+static mode_t mode_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) || !S_ISREG(st.st_mode) ? PRIVATE_MODE : st.st_mode & 0777;
+}
+
+int view__place(const struct view_opts *opts, const char *old_file, struct output_place *ret)
+{
+	mode_t mode = opts->db.text ? PRIVATE_MODE : mode_of(opts->file);
+	struct err err = {};
+
+	if (!opts->db.text && old_file)
+		mode &= mode_of(old_file);
+	*ret = (struct output_place) { opts->output, opts->output_given, opts->force,
+				       mode | S_IRUSR | S_IWUSR };
+	return output_file__check(ret, &err) ? cli__fail("%s", err.text) : EXIT_OK;
+}
+
+int cli__write(const struct output_place *place, int (*write)(void *ctx, FILE *out), void *ctx)
 {
 	struct output_file file;
 	struct err err = {};
 	int ret;
 
-	if (output_file__open(path, force, &file, &err))
+	if (output_file__open(place, &file, &err))
 		return cli__fail("%s", err.text);
 	ret = output_file__close(&file, write(ctx, file.stream));
 	if (!ret || ret == -EPIPE) /* `| head` has seen enough */
 		return EXIT_OK;
-	return cli__fail("cannot write %s: %s", path ? path : "to standard output", strerror(-ret));
+	return cli__fail("cannot write %s: %s", place->path ? place->path : "to standard output",
+			 strerror(-ret));
 }

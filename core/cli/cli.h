@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/base/err.h"
+#include "core/cli/output_file.h"
 #include "core/cli/view_db.h"
 #include "core/profile/output.h"
 #include "core/session/session.h"
@@ -140,6 +141,7 @@ struct view_opts {
 	bool file_given;
 	struct db_opts db;  /* instead of the file, if it has a URL */
 	const char *output; /* NULL: standard output */
+	bool output_given;  /* false: flame's own name */
 	bool force;
 	bool annotate;
 	bool show_idle;
@@ -161,14 +163,23 @@ int view__load(const struct view_opts *opts, const struct runtime *const *runtim
 int view__load_all(const struct view_opts *opts, const struct runtime *const *runtimes,
 		   struct profile **ret, struct profile ***ret_others, size_t *ret_n);
 
+/* Where the output goes, with the permissions of the recording, and of @old_file (NULL: there is
+ * none). Finds early what is wrong with it. Prints the error. Returns an exit status. */
+int view__place(const struct view_opts *opts, const char *old_file, struct output_place *ret);
+
 /* What a live profile has, as a recording would be loaded. Errors as live_profile__get. */
 struct live_profile;
 int cli__live_profile(const struct live_profile *live, const struct runtime *const *runtimes,
 		      struct profile **ret, struct err *err);
 
-/* Has `write` write to what -o named (NULL: standard output), as core/cli/output_file.h says.
- * Prints the error. Returns an exit status. */
-#define FORCE_HELP "Replace a recording, write into what is no regular file"
-int cli__write(const char *path, bool force, int (*write)(void *ctx, FILE *out), void *ctx);
+/* Calls @write with a stream to @place (core/cli/output_file.h). Prints the error. Returns an exit
+ * status. */
+#define FORCE_HELP                                                                              \
+	"Replace a recording, or another user's file; flame: replace braid.html even if it is " \
+	"no page of braid; write into a block device"
+int cli__write(const struct output_place *place, int (*write)(void *ctx, FILE *out), void *ctx);
+
+/* Permissions of what is made of a recording (or of calls that are counted). */
+#define PRIVATE_MODE 0600
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
-#include "core/cli/output_file.h"
 
 /* `braid calls`: every call, counted and timed by probes. */
 
@@ -143,9 +142,15 @@ static void print_notes(const struct runtime *const *runtimes, const struct prof
 					runtimes[r]->calls_note);
 }
 
+static struct output_place place_of(const struct calls_cmd *cmd)
+{
+	return (struct output_place) { cmd->output, true, cmd->force, PRIVATE_MODE };
+}
+
 static int report(struct calls_cmd *cmd, struct session *session,
 		  const struct session_summary *summary)
 {
+	struct output_place place = place_of(cmd);
 	struct err err = {};
 	int status;
 
@@ -156,7 +161,7 @@ static int report(struct calls_cmd *cmd, struct session *session,
 				 "and `braid probes` tells more");
 	if (session__calls(session, cmd->lines, &cmd->profile, &err))
 		return cli__fail("%s", err.text);
-	status = cli__write(cmd->output, cmd->force, write_profile, cmd);
+	status = cli__write(&place, write_profile, cmd);
 	if (!status) {
 		fprintf(stderr, "%.1f s\n", summary->duration_s);
 		print_notes(cmd->session.runtimes, cmd->profile);
@@ -171,13 +176,14 @@ static int report(struct calls_cmd *cmd, struct session *session,
 
 static int count(struct calls_cmd *cmd)
 {
+	struct output_place place = place_of(cmd);
 	struct session_summary summary;
 	struct err err = {}, finish_err = {};
 	struct session *session;
 	int status, ret, finished;
 	bool over = false;
 
-	ret = output_file__check(cmd->output, cmd->force, &err);
+	ret = output_file__check(&place, &err);
 	if (!ret)
 		ret = session__open(&cmd->session, &session, &err);
 	if (ret)

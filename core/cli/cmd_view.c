@@ -10,7 +10,6 @@
 #include "core/cli/view_diff.h"
 #include "core/cli/view_texts.h"
 #include "core/profile/out_common.h"
-#include "core/profile/output.h"
 
 /* `braid report` and `braid flame`: a recording in, a picture or text out. */
 
@@ -331,9 +330,12 @@ static bool is_for_people(const struct report_opts *opts)
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
 	struct view_texts texts = {};
+	struct output_place place;
 	bool for_people = is_for_people(opts);
-	int status;
+	int status = view__place(&opts->view, opts->compared.old_file, &place);
 
+	if (status)
+		return status;
 	opts->view.filter.threads =
 		(opts->format && opts->format->threads) || opts->compared.old_file;
 	opts->view.filter.tasks = opts->format && opts->format->tasks;
@@ -359,7 +361,7 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 	opts->output.colour = for_people && pager__wants_colour();
 	if (for_people)
 		pager__start();
-	status = cli__write(opts->view.output, opts->view.force, write_profile, opts);
+	status = cli__write(&place, write_profile, opts);
 	pager__finish();
 out:
 	view_texts__done(&texts);

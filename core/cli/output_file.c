@@ -9,7 +9,10 @@
 #include <sys/stat.h>
 
 #include "core/base/file_beside.h"
+#include "core/base/foreign_path.h"
+#include "core/base/sudo_user.h"
 #include "core/base/util.h"
+#include "core/profile/output.h"
 #include "core/store/recording_file.h"
 
 #define NEW_MODE 0666 /* less the umask */
@@ -26,52 +29,123 @@ static bool is_stdout(const struct stat *st)
 	       ours.st_ino == st->st_ino && (ours.st_mode & S_IFMT) == (st->st_mode & S_IFMT);
 }
 
-static int look_at_file(const char *path, bool force, struct err *err)
+static int refuse(const struct output_place *place, int code, const char *why, struct err *err)
+{
+	return err__set(err, code, "cannot write %s: %s", place->path, why);
+}
+
+/* --- names that are not given --- */
+
+bool output_file__is_page(const char *path)
+{
+	static const char *const marks[] = { OUTPUT_HTML_BEGIN, OUTPUT_SVG_BEGIN };
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	char begin[128];
+	ssize_t n = fd < 0 ? -1 : read(fd, begin, sizeof(begin));
+	bool found = false;
+
+	close_fd(&fd);
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		found |= n >= (ssize_t)strlen(marks[i]) &&
+			 !memcmp(begin, marks[i], strlen(marks[i]));
+	return found;
+}
+
+static int check_own(const struct output_place *place, struct err *err)
+{
+	struct stat st;
+
+	if (place->given || lstat(place->path, &st))
+		return 0;
+	if (!S_ISREG(st.st_mode))
+		return err__set(err, -EEXIST,
+				"cannot write %s: %s has that name. Name the output with -o",
+				place->path,
+				S_ISLNK(st.st_mode) ? "a symbolic link"
+						    : "something that is no regular file");
+	if (!place->force && !output_file__is_page(place->path))
+		return refuse(place, -EEXIST,
+			      "the file exists and was not written by braid. Name another one "
+			      "with -o, or replace it with --force",
+			      err);
+	return 0;
+}
+
+/* --- files --- */
+
+static int look_at_file(const struct output_place *place, const char *path, const struct stat *st,
+			struct err *err)
 {
 	uint32_t version;
 
 	if (faccessat(AT_FDCWD, path, W_OK, AT_EACCESS))
-		return err__set(err, -errno, "cannot write %s: %s", path, strerror(errno));
-	if (!force && !recording_file__identify(path, &version, NULL))
-		return err__set(err, -EEXIST, "%s is a recording; --force replaces it", path);
+		return refuse(place, -errno, strerror(errno), err);
+	if (!place->force && !recording_file__identify(path, &version, NULL))
+		return err__set(err, -EEXIST, "%s is a recording; --force replaces it",
+				place->path);
+	if (!place->force && foreign_path__is_foreign(path, st))
+		return refuse(
+			place, -EACCES,
+			"it is another user's file in a directory that others may write. Name "
+			"another one, or replace it with --force",
+			err);
 	return THERE_FILE;
+}
+
+/* @path: where links lead to. */
+static int look_at(const struct output_place *place, const char *path, const struct stat *st,
+		   struct err *err)
+{
+	struct stat end;
+
+	if (is_stdout(st))
+		return THERE_STDOUT;
+	if (S_ISREG(st->st_mode)) {
+		if (lstat(path, &end) || end.st_dev != st->st_dev || end.st_ino != st->st_ino)
+			return refuse(place, -ENOENT, "the file has no name any more", err);
+		return look_at_file(place, path, st, err);
+	}
+	if (S_ISDIR(st->st_mode))
+		return refuse(place, -EISDIR, "it is a directory", err);
+	if (S_ISBLK(st->st_mode) && !place->force)
+		return err__set(err, -EEXIST, "%s is a block device; --force writes into it",
+				place->path);
+	/* /proc/PID/fd leads to pipes that have no name. */
+	if (!lstat(path, &end) && end.st_ino == st->st_ino && foreign_path__is_foreign(path, st))
+		return refuse(place, -EACCES,
+			      "it is another user's, in a directory that others may write", err);
+	return THERE_DEVICE;
 }
 
 /* Returns an enum there or a negative errno. O_PATH opens nothing, and follows links only where the
  * kernel lets it. */
-static int look(const char *path, bool force, struct stat *ret_st, struct err *err)
+static int look(const struct output_place *place, struct stat *ret_st, char **ret_path,
+		struct err *err)
 {
-	int fd = open(path, O_PATH | O_CLOEXEC), code = errno;
+	int code = check_own(place, err), fd;
 	struct stat st;
 
-	if (fd < 0 && code == ENOENT && lstat(path, &st))
+	*ret_path = NULL;
+	if (code)
+		return code;
+	code = foreign_path__resolve(place->path, ret_path);
+	if (code == -EACCES)
+		return refuse(place, code,
+			      "it is another user's link in a directory that others may write",
+			      err);
+	if (code)
+		return refuse(place, code, strerror(-code), err);
+	fd = open(place->path, O_PATH | O_CLOEXEC);
+	code = fd < 0 ? -errno : 0;
+	if (code == -ENOENT && lstat(place->path, &st))
 		return THERE_NOTHING;
-	if (fd < 0)
-		return err__set(err, -code, "cannot write %s: %s", path,
-				code == ENOENT ? "the link leads nowhere" : strerror(code));
-	code = fstat(fd, ret_st) ? -errno : 0;
+	if (!code && fstat(fd, ret_st))
+		code = -errno;
 	close_fd(&fd);
 	if (code)
-		return err__set(err, code, "cannot write %s: %s", path, strerror(-code));
-	if (is_stdout(ret_st))
-		return THERE_STDOUT;
-	if (S_ISREG(ret_st->st_mode))
-		return look_at_file(path, force, err);
-	if (S_ISDIR(ret_st->st_mode))
-		return err__set(err, -EISDIR, "cannot write %s: it is a directory", path);
-	if (!force)
-		return err__set(err, -EEXIST, "%s is not a regular file; --force writes into it",
-				path);
-	return THERE_DEVICE;
-}
-
-/* Where the new file goes: links are followed. Owned by the caller. */
-static int resolve(const char *path, enum there there, char **ret, struct err *err)
-{
-	*ret = there == THERE_FILE ? realpath(path, NULL) : strdup(path);
-	if (!*ret)
-		return err__set(err, -errno, "cannot write %s: %s", path, strerror(errno));
-	return 0;
+		return refuse(place, code,
+			      code == -ENOENT ? "the link leads nowhere" : strerror(-code), err);
+	return look_at(place, *ret_path, ret_st, err);
 }
 
 static int check_directory(const char *path, struct err *err)
@@ -89,22 +163,19 @@ static int check_directory(const char *path, struct err *err)
 	return ret;
 }
 
-int output_file__check(const char *path, bool force, struct err *err)
+int output_file__check(const struct output_place *place, struct err *err)
 {
 	struct stat st;
-	char *place;
+	char *path;
 	int there, ret;
 
-	if (!path)
+	if (!place->path)
 		return 0;
-	there = look(path, force, &st, err);
-	if (there < 0 || there == THERE_DEVICE || there == THERE_STDOUT)
-		return min_of(there, 0);
-	ret = resolve(path, there, &place, err);
-	if (ret)
-		return ret;
-	ret = check_directory(place, err);
-	free(place);
+	there = look(place, &st, &path, err);
+	ret = min_of(there, 0);
+	if (there == THERE_FILE || there == THERE_NOTHING)
+		ret = check_directory(path, err);
+	free(path);
 	return ret;
 }
 
@@ -151,24 +222,31 @@ static void unwatch_signals(void)
 
 /* --- writing --- */
 
-/* As the file is that it replaces; `old` NULL: as new files are. What an owner or a group may do
- * must not become another's. */
-static int set_mode(int fd, const struct stat *old)
+/* Permissions of the file that @old describes, and its owner; NULL: there is none. Neither a group
+ * nor others may read more than of the recording (@limit). */
+static int set_mode(const struct output_file *file, const struct stat *old, mode_t limit)
 {
+	int fd = file->beside.fd;
 	mode_t mask, mode;
 
 	if (!old) {
 		mask = umask(0);
 		umask(mask);
-		return fchmod(fd, NEW_MODE & ~mask) ? -errno : 0;
+		sudo_user__give(fd);
+		return fchmod(fd, (limit ? limit & NEW_MODE : NEW_MODE) & ~mask) ? -errno : 0;
 	}
 	mode = old->st_mode & 0777;
-	if (fchown(fd, old->st_uid, old->st_gid) && fchown(fd, -1, old->st_gid))
+	if (limit)
+		mode &= limit;
+	if (foreign_path__is_foreign(file->path, old))
+		mode &= S_IRWXU;
+	else if (fchown(fd, old->st_uid, old->st_gid) && fchown(fd, -1, old->st_gid))
 		mode &= ~S_IRWXG;
 	return fchmod(fd, mode) ? -errno : 0;
 }
 
-static int open_beside(struct output_file *file, const struct stat *old, struct err *err)
+static int open_beside(struct output_file *file, const struct stat *old, mode_t limit,
+		       struct err *err)
 {
 	int code = file_beside__create(file->path, &file->beside), fd;
 
@@ -176,7 +254,7 @@ static int open_beside(struct output_file *file, const struct stat *old, struct 
 		return err__set(err, code, "cannot write %s: no file can be made beside it: %s",
 				file->path, strerror(-code));
 	watch_signals(file->beside.name);
-	code = set_mode(file->beside.fd, old);
+	code = set_mode(file, old, limit);
 	fd = code ? -1 : fcntl(file->beside.fd, F_DUPFD_CLOEXEC, 0);
 	file->stream = fd < 0 ? NULL : fdopen(fd, "w");
 	if (file->stream)
@@ -200,26 +278,42 @@ static int open_device(const char *path, struct output_file *file, struct err *e
 	return ret;
 }
 
-int output_file__open(const char *path, bool force, struct output_file *ret, struct err *err)
+int output_file__open(const struct output_place *place, struct output_file *ret, struct err *err)
 {
 	struct stat st;
-	int there = path ? look(path, force, &st, err) : THERE_STDOUT, code;
+	char *path = NULL;
+	int there = place->path ? look(place, &st, &path, err) : THERE_STDOUT, code = 0;
 
-	*ret = (struct output_file) {};
-	if (there < 0)
-		return there;
-	if (there == THERE_STDOUT) {
+	*ret = (struct output_file) { .given = place->given };
+	if (there == THERE_FILE || there == THERE_NOTHING) {
+		ret->path = path;
+		path = NULL;
+		ret->dev = there == THERE_FILE ? st.st_dev : 0;
+		ret->ino = there == THERE_FILE ? st.st_ino : 0;
+		code = open_beside(ret, there == THERE_FILE ? &st : NULL, place->mode, err);
+		if (code)
+			output_file__close(ret, code);
+	} else if (there == THERE_DEVICE) {
+		code = open_device(place->path, ret, err);
+	} else if (there == THERE_STDOUT) {
 		ret->stream = stdout;
-		return 0;
 	}
-	if (there == THERE_DEVICE)
-		return open_device(path, ret, err);
-	code = resolve(path, there, &ret->path, err);
-	if (!code)
-		code = open_beside(ret, there == THERE_FILE ? &st : NULL, err);
-	if (code)
-		output_file__close(ret, code);
-	return code;
+	free(path);
+	return there < 0 ? there : code;
+}
+
+/* A name that is not given is taken from no file but the one that was looked at. */
+static int take_place(struct output_file *file)
+{
+	struct stat st;
+
+	if (file->given)
+		return file_beside__replace(&file->beside, file->path);
+	if (!file->ino)
+		return file_beside__place(&file->beside, file->path);
+	if (!lstat(file->path, &st) && (st.st_dev != file->dev || st.st_ino != file->ino))
+		return -EEXIST;
+	return file_beside__replace(&file->beside, file->path);
 }
 
 int output_file__close(struct output_file *file, int code)
@@ -229,7 +323,7 @@ int output_file__close(struct output_file *file, int code)
 	if (file->stream && file->stream != stdout && fclose(file->stream) && !code)
 		code = -errno;
 	if (file->path && !code)
-		code = file_beside__replace(&file->beside, file->path);
+		code = take_place(file);
 	if (file->path) {
 		file_beside__done(&file->beside);
 		unwatch_signals();

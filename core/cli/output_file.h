@@ -4,34 +4,53 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "core/base/err.h"
 #include "core/base/file_beside.h"
 
-/* The file that -o names. What is written goes to a new file beside it, which takes its place when
- * it is whole: until then, and if anything fails, what was there stays as it was, and nothing of
- * the new file.
+/* An output file. It is written beside its place and renamed: until then, and if anything fails,
+ * the file that is there stays.
  *
- * A file that is replaced hands on its mode, and its owner as far as one may give files away. A
- * symbolic link stays, and what it leads to is replaced. Directories, links that lead nowhere and
- * files that one may not write are refused with -EISDIR, -ENOENT and -EACCES; unless `force`, so
- * are recordings and all that is no regular file, with -EEXIST. What is forced and no regular file
- * is written into. Where the path is what standard output is already, that is written to. */
+ * A file that is replaced hands on its mode and, as far as that is permitted, its owner. Refused
+ * are
+ *
+ *   directories, links that lead nowhere, files that are not writable: always
+ *   links and pipes that another user may have put there (core/base/foreign_path.h): always
+ *   recordings, block devices, such files of another user: unless `force`
+ *   a name that is not `given`: if anything but a page of braid is there; unless `force` also if
+ *   that is another file of the user's; always if it is no regular file, which a link is not
+ *
+ * A symbolic link that is followed stays, and its target is replaced. Pipes and devices are written
+ * into; so is standard output, where the path is a name of it. */
+struct output_place {
+	const char *path; /* NULL: standard output */
+	bool given;	  /* by -o; false: it is the name that braid takes by itself */
+	bool force;
+	mode_t mode; /* permissions of the recording that it is made of; 0: of new files */
+};
+
 struct output_file {
 	FILE *stream;
 	char *path; /* private; NULL: there is no new file */
 	struct file_beside beside;
+	bool given;
+	dev_t dev; /* of the file that was there */
+	ino_t ino; /* 0: there was none */
 };
 
-/* Looks without writing anything, so that long work is not begun in vain. 0 or a negative errno. */
-int output_file__check(const char *path, bool force, struct err *err);
+/* Does the file at @path begin as braid's pages do? */
+bool output_file__is_page(const char *path);
 
-/* NULL for `path`: standard output. 0, and output_file__close must follow; or a negative errno. One
- * at a time. */
-int output_file__open(const char *path, bool force, struct output_file *ret, struct err *err);
+/* Finds the errors of output_file__open() without writing. Returns 0 or a negative errno. */
+int output_file__check(const struct output_place *place, struct err *err);
 
-/* `code` is what writing returned: unless it is 0, nothing takes the place of anything. Returns it,
- * or a negative errno if the last of it cannot be written. */
+/* Returns 0, after which output_file__close() must follow, or a negative errno. One file may be
+ * open at a time. */
+int output_file__open(const struct output_place *place, struct output_file *ret, struct err *err);
+
+/* Puts the file into its place if @code, the result of writing, is 0. Returns @code, or a negative
+ * errno if the last bytes cannot be written or the place cannot be taken. */
 int output_file__close(struct output_file *file, int code);
 
 #endif

@@ -157,7 +157,7 @@ int output__flame_html(const struct profile *profile, const struct output_opts *
 	err = flame__init(&flame, profile, opts->annotate);
 	if (err)
 		goto out;
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+	fputs(OUTPUT_HTML_BEGIN
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
 	      "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
@@ -204,7 +204,7 @@ int output__flame_svg(const struct profile *profile, const struct output_opts *o
 	err = flame__init(&flame, profile, opts->annotate);
 	if (err)
 		goto out;
-	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
+	fputs(OUTPUT_SVG_BEGIN, out);
 	err = put_view(profile, opts, out);
 	if (err)
 		goto out;

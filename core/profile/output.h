@@ -167,6 +167,12 @@ struct output_format {
 	bool diff;     /* can compare two: opts->diff */
 };
 
+/* The first bytes of pages, by which braid finds that it has written a file. */
+#define OUTPUT_HTML_BEGIN                                                 \
+	"<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n" \
+	"<meta name=\"generator\" content=\"braid\">\n"
+#define OUTPUT_SVG_BEGIN "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- generator: braid -->\n"
+
 /* NULL: no such format. */
 const struct output_format *output__find_format(const char *name);
 #define OUTPUT_FORMATS                                                                             \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/foreign_path.h"
 #include "core/base/sudo_user.h"
 #include "core/base/util.h"
 #include "core/store/load_file.h"
@@ -23,11 +24,36 @@ static int failed(const struct recording_dir *dir, const char *what, struct err 
 	return err__set(err, code, "cannot %s %s: %s", what, dir->opts.path, strerror(-code));
 }
 
+/* A link that another user may have put there could lead into any of the caller's directories. */
+static int check_link(const struct recording_dir *dir, struct err *err)
+{
+	char *path = strdup(dir->opts.path), *end;
+	size_t len = path ? strlen(path) : 0;
+	int code;
+
+	while (len > 1 && path[len - 1] == '/')
+		path[--len] = '\0';
+	code = path ? foreign_path__resolve(path, &end) : -ENOMEM;
+	free(path);
+	if (!code)
+		free(end);
+	if (code == -EACCES)
+		return err__set(err, code,
+				"%s is another user's link, in a directory that others may write: "
+				"name another directory",
+				dir->opts.path);
+	return code ? err__set(err, code, "cannot open %s: %s", dir->opts.path, strerror(-code))
+		    : 0;
+}
+
 static int open_dir(struct recording_dir *dir, struct err *err)
 {
-	bool made = !mkdir(dir->opts.path, 0700);
+	int code = check_link(dir, err);
+	bool made = !code && !mkdir(dir->opts.path, 0700);
 	struct stat st;
 
+	if (code)
+		return code;
 	if (!made && errno != EEXIST)
 		return failed(dir, "make", err);
 	dir->fd = open(dir->opts.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

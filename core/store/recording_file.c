@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "core/base/file_beside.h"
+#include "core/base/foreign_path.h"
 #include "core/base/sudo_user.h"
 #include "core/base/util.h"
 #include "core/store/recording.h"
@@ -183,8 +184,8 @@ bool recording_file__uses_wal(const char *path)
 enum there { THERE_NOTHING, THERE_RECORDING, THERE_OTHER };
 
 /* Returns an enum there: of a regular file, whether it is a recording, which nobody is writing; or
- * a negative errno. */
-static int find(const char *path, struct err *err)
+ * a negative errno. @force: it may be another user's. */
+static int find(const char *path, bool force, struct err *err)
 {
 	uint32_t version;
 	bool recording, busy;
@@ -197,6 +198,12 @@ static int find(const char *path, struct err *err)
 						  strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return err__set(err, -EISDIR, "%s is a directory", path);
+	if (!force && foreign_path__is_foreign(path, &st))
+		return err__set(
+			err, -EACCES,
+			"cannot create %s: another user's file is there, in a directory that "
+			"others may write. Choose another name with -o",
+			path);
 	/* --force must not remove /dev/null, nor what a link leads to. */
 	if (!S_ISREG(st.st_mode))
 		return err__set(err, -EEXIST, "%s exists and is not a regular file", path);
@@ -215,7 +222,8 @@ static int find(const char *path, struct err *err)
 static int check_old(const char *path, struct err *err)
 {
 	char *old = with_suffix(path, ".old");
-	int there = old ? find(old, err) : err__set(err, -ENOMEM, "out of memory"), ret = there;
+	int there = old ? find(old, false, err) : err__set(err, -ENOMEM, "out of memory"),
+	    ret = there;
 
 	if (there == THERE_OTHER)
 		ret = err__set(err, -EEXIST,
@@ -231,7 +239,7 @@ static int check_old(const char *path, struct err *err)
 /* May a recording take the place? Returns an enum there or a negative errno. */
 static int check(const char *path, bool force, struct err *err)
 {
-	int there = find(path, err), ret = there;
+	int there = find(path, force, err), ret = there;
 
 	if (there == THERE_OTHER && !force)
 		ret = err__set(err, -EEXIST,

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "core/profile/output.h"
 #include "core/store/recording.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
@@ -21,15 +22,25 @@ static void clean(void)
 	workdir__run("chmod 755 . && rm -rf ./* ./.braid*");
 }
 
-static int write_text(const char *path, bool force, const char *text, int code)
+static int write_to(const struct output_place *place, const char *text, int code)
 {
 	struct output_file file;
-	int ret = output_file__open(path, force, &file, &err);
+	int ret = output_file__open(place, &file, &err);
 
 	if (ret)
 		return ret;
 	fputs(text, file.stream);
 	return output_file__close(&file, code);
+}
+
+static int write_text(const char *path, bool force, const char *text, int code)
+{
+	return write_to(&(struct output_place) { path, true, force, 0 }, text, code);
+}
+
+static int check(const char *path)
+{
+	return output_file__check(&(struct output_place) { path, true, false, 0 }, &err);
 }
 
 static void has(const char *name, const char *want, const char *what)
@@ -72,8 +83,8 @@ static void test_files(void)
 	is_int(workdir__count(), 1, "and nothing beside it");
 	is_int(write_text("/no/such/place", false, "", 0), -ENOENT, "no such directory");
 	is_int(write_text("new/none", false, "", 0), -ENOTDIR, "a file is no directory");
-	is_int(output_file__check("none", false, &err), 0, "a look");
-	is_int(output_file__check("no/none", false, &err), -ENOENT, "tells what writing would");
+	is_int(check("none"), 0, "a look");
+	is_int(check("no/none"), -ENOENT, "tells what writing would");
 	is_int(workdir__count(), 1, "and leaves nothing");
 	clean();
 }
@@ -101,17 +112,16 @@ static void test_refused(void)
 	workdir__run("cp r.db copy; ln -s r.db link; mkfifo fifo");
 	is_int(write_text("r.db", false, "text", 0), -EEXIST, "not over a recording");
 	is_int(write_text("link", false, "text", 0), -EEXIST, "nor by a link");
-	is_int(output_file__check("r.db", false, &err), -EEXIST, "which a look tells");
+	is_int(check("r.db"), -EEXIST, "which a look tells");
 	workdir__run("cmp r.db copy");
 	is_int(write_text("r.db", true, "text", 0), 0, "unless forced");
 	has("r.db", "text", "then it is replaced");
-	is_int(write_text("fifo", false, "text", 0), -EEXIST, "not into a FIFO");
 	workdir__run("cat fifo > read &");
-	is_int(write_text("fifo", true, "text", 0), 0, "unless forced");
+	is_int(write_text("fifo", false, "text", 0), 0, "into a FIFO");
 	workdir__run(
 		"test -p fifo; for i in $(seq 500); do test -s read && break; sleep 0.01; done");
-	has("read", "text", "then it is written to");
-	is_int(write_text("/dev/null", false, "text", 0), -EEXIST, "not into a device");
+	has("read", "text", "which is written to");
+	is_int(write_text("/dev/null", false, "text", 0), 0, "into a device of characters");
 	clean();
 }
 
@@ -144,7 +154,7 @@ static int be_interrupted(void)
 	struct output_file file;
 
 	signal(SIGINT, SIG_DFL); /* shells ignore it in what they start in the background */
-	if (output_file__open("old", false, &file, &err))
+	if (output_file__open(&(struct output_place) { "old", true, false, 0 }, &file, &err))
 		return 1;
 	fputs("half", file.stream);
 	fflush(file.stream);
@@ -157,7 +167,7 @@ static int ignore_interrupt(void)
 	struct output_file file;
 
 	signal(SIGINT, SIG_IGN);
-	if (output_file__open("other", false, &file, &err))
+	if (output_file__open(&(struct output_place) { "other", true, false, 0 }, &file, &err))
 		return 1;
 	fputs("whole", file.stream);
 	raise(SIGINT);
@@ -200,11 +210,97 @@ static void test_failures(void)
 	clean();
 }
 
+static int write_own(bool force)
+{
+	return write_to(&(struct output_place) { "own.html", false, force, 0600 }, "new", 0);
+}
+
+/* A name that nobody has given. */
+static void test_own_name(void)
+{
+	FILE *page;
+
+	workdir__run("echo precious > victim; ln -s victim own.html");
+	is_int(write_own(false), -EEXIST, "own name: a link is not followed");
+	is_int(write_own(true), -EEXIST, "own name: even if forced");
+	has("victim", "precious\n", "own name: what it leads to stays");
+	workdir__run("rm own.html; ln -s none own.html");
+	is_int(write_own(true), -EEXIST, "own name: nor one that leads nowhere");
+	workdir__run("rm own.html; mkfifo own.html");
+	is_int(write_own(true), -EEXIST, "own name: not into a FIFO");
+	workdir__run("rm own.html; echo precious > own.html");
+	is_int(write_own(false), -EEXIST, "own name: not over another's file");
+	has("own.html", "precious\n", "own name: which stays");
+	is_int(write_own(true), 0, "own name: unless forced");
+	has("own.html", "new", "own name: then it is replaced");
+	page = fopen("own.html", "w");
+	fputs(OUTPUT_HTML_BEGIN "<title>", page);
+	fclose(page);
+	chmod("own.html", 0644);
+	is_int(write_own(false), 0, "own name: over a page of braid");
+	has("own.html", "new", "own name: which is replaced");
+	is_int(mode_of("own.html"), 0600, "own name: no more open than the recording");
+	workdir__run("rm own.html");
+	umask(0);
+	is_int(write_own(false), 0, "own name: nothing there");
+	is_int(mode_of("own.html"), 0600, "own name: with the recording's permissions");
+	clean();
+}
+
+/* Between the look and the end somebody else takes the name. */
+static void test_own_race(void)
+{
+	const struct output_place place = { "own.html", false, false, 0600 };
+	struct output_file file;
+
+	is_int(output_file__open(&place, &file, &err), 0, "race: begun");
+	workdir__run("echo precious > own.html");
+	is_int(output_file__close(&file, 0), -EEXIST, "race: the name is taken meanwhile");
+	has("own.html", "precious\n", "race: by a file that stays");
+	workdir__run("rm own.html");
+	is_int(write_to(&place, OUTPUT_HTML_BEGIN, 0), 0, "race: a page");
+	is_int(output_file__open(&place, &file, &err), 0, "race: begun over it");
+	workdir__run("echo precious > other; mv other own.html");
+	is_int(output_file__close(&file, 0), -EEXIST, "race: replaced meanwhile");
+	has("own.html", "precious\n", "race: by a file that stays");
+	is_int(workdir__count(), 1, "race: nothing beside it");
+	clean();
+}
+
+/* What another user may have put into a directory that all may write. */
+static void test_foreign(void)
+{
+	if (geteuid()) {
+		tap__skip("needs root", "foreign: another user's files");
+		return;
+	}
+	workdir__run("mkdir -m 755 all own; chmod 1777 all; echo precious > victim; cd all;"
+		     "ln -s ../victim link; ln -s ../victim ours; echo theirs > file; mkfifo fifo;"
+		     "ln -s link chain; chown -h 65534 link file fifo");
+	is_int(write_text("all/link", true, "new", 0), -EACCES, "foreign: a link");
+	is_int(write_text("all/chain", true, "new", 0), -EACCES, "foreign: a link to it");
+	is_int(write_text("all/fifo", true, "new", 0), -EACCES, "foreign: a FIFO");
+	is_int(write_text("all/file", false, "new", 0), -EACCES, "foreign: a file");
+	has("victim", "precious\n", "foreign: nothing has changed");
+	is_int(write_text("all/file", true, "new", 0), 0, "foreign: a file, if forced");
+	is_int(mode_of("all/file"), 0600, "foreign: is replaced by one for nobody else");
+	is_int(write_text("all/ours", false, "new", 0), 0, "foreign: a link of one's own");
+	has("victim", "new", "foreign: is followed");
+	workdir__run("ln -s ../victim own/link; chown -h 65534 own/link");
+	is_int(write_text("own/link", false, "newer", 0), 0,
+	       "foreign: where nobody else may write, links are one's own");
+	clean();
+}
+
 int main(void)
 {
 	workdir__make();
 	if (chdir(workdir))
 		return 1;
+	test_own_name();
+	test_own_race();
+	test_foreign();
+	umask(027);
 	test_files();
 	test_links();
 	test_refused();

@@ -187,6 +187,18 @@ static void test_existing(void)
 	workdir__run("mkfifo r.db");
 	is_int(create_code(path, true), -EEXIST, "not over a FIFO");
 	clean();
+	if (!geteuid()) {
+		is_int(create_code(path, false), 0, "a recording");
+		workdir__run("chmod 1777 .; chown 65534 r.db; cp -p r.db r.db.copy");
+		is_int(create_code(path, false), -EACCES,
+		       "not over another user's where all may write");
+		workdir__run("cmp r.db r.db.copy; chown 0 r.db; mv r.db.copy r.db.old");
+		is_int(create_code(path, false), -EACCES, "nor with another user's as the old one");
+		workdir__run("rm r.db.old");
+		is_int(create_code(path, false), 0, "over one's own");
+		workdir__run("chmod 700 .");
+		clean();
+	}
 	is_int(create_code("/nowhere/r.db", false), -ENOENT,
 	       "not in a directory that is not there");
 	is_int(workdir__count(), 0, "no failure leaves anything");
