@@ -30,14 +30,23 @@ struct watcher {
 	pthread_t thread;
 	bool started;
 	struct probe_links *links;
-	uint64_t number; /* of its link: ALLOC_LINK */
+	uint64_t number;	    /* of its link: ALLOC_LINK */
+	struct probe_point *points; /* copy of the watch's, with this link's cookies */
+	size_t cap_points;
 };
+
+/* The session's loop takes the lock in every round, and must not wait for a window, which takes up
+ * to WINDOW_HELD_MAX_NS. So one watcher at a time claims `busy` for a window and holds the lock
+ * only while it copies or publishes. The watcher alone then uses the kernel half's alloc_window,
+ * `before`, `per_cpu` and `threads`, and it alone attaches `links` when all calls are watched
+ * again. The loop changes these while nobody is busy. */
 
 struct alloc_watch {
 	struct event *event;
-	pthread_mutex_t lock; /* for all of this */
+	pthread_mutex_t lock; /* for all of this but what `busy` covers */
 	pthread_cond_t wake;
 	bool over;
+	bool busy;	/* a watcher has a window open */
 	struct err err; /* of a watcher */
 	int ret;
 
@@ -64,14 +73,12 @@ struct alloc_watch {
 
 /* --- where --- */
 
-static int attach(struct alloc_watch *watch, struct probe_links *links, uint64_t number, pid_t pid,
-		  size_t first, struct err *err)
+static int attach(const struct alloc_watch *watch, struct probe_links *links, uint64_t number,
+		  pid_t pid, struct probe_point *points, size_t n, struct err *err)
 {
-	for (size_t i = first; i < watch->n_points; i++)
-		watch->points[i].cookie =
-			(uint32_t)watch->points[i].cookie | number << ALLOC_LINK_SHIFT;
-	return probe_links__attach(links, watch->event->program, pid, watch->points + first,
-				   watch->n_points - first, err);
+	for (size_t i = 0; i < n; i++)
+		points[i].cookie = (uint32_t)points[i].cookie | number << ALLOC_LINK_SHIFT;
+	return probe_links__attach(links, watch->event->program, pid, points, n, err);
 }
 
 int alloc_watch__add(struct alloc_watch *watch, const struct probe_point *points, size_t n,
@@ -87,8 +94,9 @@ int alloc_watch__add(struct alloc_watch *watch, const struct probe_point *points
 	} else {
 		memcpy(watch->points + first, points, n * sizeof(*points));
 		watch->n_points += n;
-		if (watch->windows.open_always) /* else with the next window */
-			ret = attach(watch, watch->links, 0, -1, first, err);
+		/* Else with the next window, or by the watcher that ends the last one. */
+		if (watch->windows.open_always && !watch->busy)
+			ret = attach(watch, watch->links, 0, -1, watch->points + first, n, err);
 	}
 	pthread_mutex_unlock(&watch->lock);
 	return ret;
@@ -190,9 +198,9 @@ static void visit(struct alloc_watch *watch, enum alloc_visit visit)
 }
 
 /* Until each thread has had its share. */
-static void hold(struct alloc_watch *watch, uint64_t window)
+static void hold(struct alloc_watch *watch, uint64_t window, uint64_t width_ns)
 {
-	uint64_t from_ns = now_ns(), step_ns = watch->windows.width_ns;
+	uint64_t from_ns = now_ns(), step_ns = width_ns;
 	struct alloc_sums before, after;
 
 	do {
@@ -220,60 +228,127 @@ static void prepare(struct alloc_watch *watch, uint64_t number, uint64_t link)
 	window->period = windows__period(&watch->windows, ALLOC_PERIOD_MAX);
 }
 
-static int watch_window(struct alloc_watch *watch, struct watcher *watcher)
+/* Copies the points from number @first on. Returns how many, or -ENOMEM. The lock is held. */
+static ssize_t copy_points(const struct alloc_watch *watch, size_t first, struct watcher *watcher)
+{
+	size_t n = watch->n_points - first;
+
+	if (array__reserve(&watcher->points, &watcher->cap_points, n, sizeof(*watcher->points)))
+		return -ENOMEM;
+	memcpy(watcher->points, watch->points + first, n * sizeof(*watcher->points));
+	return n;
+}
+
+/* Attaches all points for good, also those that are added meanwhile. The lock is held, but for the
+ * time of attaching. */
+static int attach_always(struct alloc_watch *watch, struct watcher *watcher, struct err *err)
+{
+	size_t first = 0;
+	int ret = 0;
+
+	while (!ret && first < watch->n_points) {
+		ssize_t n = copy_points(watch, first, watcher);
+
+		if (n < 0)
+			return err__set(err, n, "out of memory");
+		first += n;
+		pthread_mutex_unlock(&watch->lock);
+		ret = attach(watch, watch->links, 0, -1, watcher->points, n, err);
+		pthread_mutex_lock(&watch->lock);
+	}
+	return ret;
+}
+
+/* Returns what was seen in the window. The lock is not held. */
+static void watch_open(struct alloc_watch *watch, uint64_t number, uint64_t width_ns,
+		       bool *ret_opened, struct alloc_sums *ret)
 {
 	volatile struct alloc_window *window = kernel_half__alloc_window(watch->event->half);
-	uint64_t number = watch->windows.n + 1;
+
+	visit(watch, ALLOC_OPEN);
+	*ret_opened = window->opened == number;
+	if (*ret_opened)
+		hold(watch, number, width_ns);
+	visit(watch, ALLOC_CLOSE);
+	alloc_threads__tick(watch->threads, false);
+	take_sums(watch, number, ret);
+}
+
+/* The lock is held on entry and on return, and the caller is the one that is busy. */
+static int watch_window(struct alloc_watch *watch, struct watcher *watcher, struct err *err)
+{
+	volatile struct alloc_window *window = kernel_half__alloc_window(watch->event->half);
+	uint64_t number = watch->windows.n + 1, width_ns = watch->windows.width_ns;
+	ssize_t n = copy_points(watch, 0, watcher);
+	pid_t pid = watch->pid;
 	struct alloc_sums seen;
 	bool opened;
 	int ret;
 
+	if (n < 0)
+		return err__set(err, n, "out of memory");
 	prepare(watch, number, watcher->number);
-	ret = attach(watch, watcher->links, watcher->number, watch->pid, 0, &watch->err);
+	pthread_mutex_unlock(&watch->lock);
+	ret = attach(watch, watcher->links, watcher->number, pid, watcher->points, n, err);
+	if (!ret)
+		alloc_threads__tick(watch->threads, true);
+	pthread_mutex_lock(&watch->lock);
 	if (ret)
 		return ret;
-	alloc_threads__tick(watch->threads, true);
 	windows__open(&watch->windows, now_ns());
-	visit(watch, ALLOC_OPEN);
-	opened = window->opened == number;
-	if (opened)
-		hold(watch, number);
-	visit(watch, ALLOC_CLOSE);
-	alloc_threads__tick(watch->threads, false);
-	take_sums(watch, number, &seen);
+	pthread_mutex_unlock(&watch->lock);
+	watch_open(watch, number, width_ns, &opened, &seen);
+	pthread_mutex_lock(&watch->lock);
 	if (!windows__close(&watch->windows, spent_ns(watch), &seen, window->scale / 256.0,
 			    opened ? window->told_ns : 0, now_ns()))
 		return 0;
 	window->link = 0;
-	ret = attach(watch, watch->links, 0, -1, 0, &watch->err);
+	ret = attach_always(watch, watcher, err);
 	window->windows = 0;
 	return ret;
 }
 
-/* Whoever has the lock waits for the next window. */
+/* The lock is held. Returns false if the watcher has waited for something that may have happened.
+ */
+static bool claim_window(struct alloc_watch *watch)
+{
+	struct timespec next = { watch->windows.next_ns / NSEC_PER_SEC,
+				 watch->windows.next_ns % NSEC_PER_SEC };
+
+	if (watch->windows.open_always || watch->busy) {
+		pthread_cond_wait(&watch->wake, &watch->lock);
+		return false;
+	}
+	if (!windows__is_due(&watch->windows, now_ns())) {
+		pthread_cond_timedwait(&watch->wake, &watch->lock, &next);
+		return false;
+	}
+	watch->busy = true;
+	return true;
+}
+
 static void *watch_windows(void *arg)
 {
 	struct watcher *watcher = arg;
 	struct alloc_watch *watch = watcher->watch;
+	struct err err = {};
 	double began_ns;
+	int ret;
 
 	prctl(PR_SET_TIMERSLACK, 1);
 	setpriority(PRIO_PROCESS, 0, -20); /* probes cost others while it waits for its turn */
 	pthread_mutex_lock(&watch->lock);
 	while (!watch->over && !watch->ret) {
-		struct timespec next = { watch->windows.next_ns / NSEC_PER_SEC,
-					 watch->windows.next_ns % NSEC_PER_SEC };
-
-		if (watch->windows.open_always) {
-			pthread_cond_wait(&watch->wake, &watch->lock);
+		if (!claim_window(watch))
 			continue;
-		}
-		if (!windows__is_due(&watch->windows, now_ns())) {
-			pthread_cond_timedwait(&watch->wake, &watch->lock, &next);
-			continue;
-		}
 		began_ns = thread_cpu_ns();
-		watch->ret = watch_window(watch, watcher);
+		ret = watch_window(watch, watcher, &err);
+		if (ret && !watch->ret) {
+			watch->ret = ret;
+			watch->err = err;
+		}
+		watch->busy = false;
+		pthread_cond_broadcast(&watch->wake);
 		pthread_mutex_unlock(&watch->lock);
 		probe_links__detach(watcher->links);
 		pthread_mutex_lock(&watch->lock);
@@ -337,7 +412,7 @@ int alloc_watch__keep(struct alloc_watch *watch, struct err *err)
 	ret = watch->ret;
 	if (ret)
 		*err = watch->err;
-	if (!ret && watch->windows.open_always &&
+	if (!ret && watch->windows.open_always && !watch->busy &&
 	    windows__spend(&watch->windows, spent_ns(watch), now_ns())) {
 		kernel_half__alloc_window(watch->event->half)->since_ns = now_ns();
 		kernel_half__alloc_window(watch->event->half)->life_ns = 0;
@@ -390,6 +465,7 @@ void alloc_watch__free(struct alloc_watch *watch)
 		if (watch->watchers[i].started)
 			pthread_join(watch->watchers[i].thread, NULL);
 		probe_links__free(watch->watchers[i].links);
+		free(watch->watchers[i].points);
 	}
 	alloc_threads__free(watch->threads);
 	probe_links__free(watch->links);
