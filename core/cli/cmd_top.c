@@ -156,16 +156,14 @@ static void on_source(void *ctx, struct process *process, const struct runtime *
 		      const char *version, const char *source, const char *reason)
 {
 	struct top *top = ctx;
-	char text[sizeof(top->runtimes[0])];
-	size_t i = 0;
+	char text[64];
+	uint32_t ignored;
 
 	(void)process, (void)reason;
 	snprintf(text, sizeof(text), "%s%s%.20s (%.20s)", runtime->name, *version ? " " : "",
 		 version, source);
-	while (i < TOP_RUNTIMES_MAX && *top->runtimes[i] && strcmp(top->runtimes[i], text) != 0)
-		i++;
-	if (i < TOP_RUNTIMES_MAX)
-		strcpy(top->runtimes[i], text);
+	if (strtab__count(top->runtimes) <= TOP_RUNTIMES_KEPT)
+		strtab__intern(top->runtimes, text, &ignored);
 }
 
 static void on_note(void *ctx, const char *text)
@@ -333,6 +331,9 @@ static int prepare(struct top *top, struct loop *loop, struct err *err)
 	loop->turn_each_ns = top->window_s / loop->slots * NSEC_PER_SEC;
 	top->begun_ns = now_ns();
 	ret = live_profile__new(LIVE_BYTES, &top->live);
+	top->runtimes = strtab__new();
+	if (!ret && !top->runtimes)
+		ret = -ENOMEM;
 	if (!ret && !top->once)
 		ret = live_profile__window(top->live, loop->slots, top->begun_ns);
 	if (ret)
@@ -366,6 +367,7 @@ static int run(struct top *top)
 	screen__close();
 	session__free(top->session);
 	top__done(top);
+	strtab__free(top->runtimes);
 	live_profile__free(top->live);
 	return ret ? cli__fail("%s", err.text) : EXIT_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/base/strtab.h"
 #include "core/cli/cli.h"
 #include "core/profile/live_profile.h"
 #include "core/profile/rows.h"
@@ -20,7 +21,8 @@
 
 #define TOP_TEXT_BYTES	  1024 /* of a line */
 #define TOP_SEARCH_BYTES  128
-#define TOP_RUNTIMES_MAX  6
+#define TOP_RUNTIMES_MAX  6    /* shown by name; further ones are counted */
+#define TOP_RUNTIMES_KEPT 1000 /* counted: versions come from targets */
 #define TOP_HEADER_LINES  3
 #define TOP_TITLES_LINE	  TOP_HEADER_LINES
 #define TOP_ROWS_FROM	  (TOP_TITLES_LINE + 1)
@@ -50,10 +52,10 @@ struct top {
 	double shown_s;		 /* so many seconds are in it */
 	double samples_per_s, own_cpu_percent;
 	uint64_t lost;
-	uint64_t samples; /* at the last progress */
-	double elapsed_s; /* the same */
-	char runtimes[TOP_RUNTIMES_MAX][64];
-	char note[200]; /* the last thing that the user should know; "": none */
+	uint64_t samples;	 /* at the last progress */
+	double elapsed_s;	 /* the same */
+	struct strtab *runtimes; /* found ones, with version and source, from number 1 */
+	char note[200];		 /* the last thing that the user should know; "": none */
 	uint64_t begun_ns;
 
 	/* --- on the screen --- */

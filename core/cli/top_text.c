@@ -55,6 +55,20 @@ static const char *sort_name(const struct top *top)
 	}
 }
 
+static void put_runtimes(const struct top *top, char *buf, size_t size)
+{
+	uint32_t n = strtab__count(top->runtimes) - 1;
+	size_t len = 0;
+
+	*buf = '\0';
+	for (uint32_t i = 1; i <= n && i <= TOP_RUNTIMES_MAX; i++)
+		len += snprintf(buf + len, size - len, "%s%s", i > 1 ? ", " : "; ",
+				strtab__get(top->runtimes, i));
+	if (n > TOP_RUNTIMES_MAX)
+		snprintf(buf + len, size - len, " and %s%u more",
+			 n >= TOP_RUNTIMES_KEPT ? "at least " : "", n - TOP_RUNTIMES_MAX);
+}
+
 static void put_rates(const struct top *top, char *buf, size_t size)
 {
 	const struct profile *profile = top->profile;
@@ -73,8 +87,7 @@ static void put_rates(const struct top *top, char *buf, size_t size)
 	if (top->shown_s > 0)
 		len += snprintf(buf + len, size - len, ", %.2f %s", busy_s / top->shown_s,
 				profile && profile->unit == PROFILE_SAMPLES ? "CPUs" : "threads");
-	for (size_t i = 0; i < TOP_RUNTIMES_MAX && *top->runtimes[i]; i++)
-		len += snprintf(buf + len, size - len, "%s%s", i ? ", " : "; ", top->runtimes[i]);
+	put_runtimes(top, buf + len, size - len);
 }
 
 static void put_view(const struct top *top, char *buf, size_t size)
