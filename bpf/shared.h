@@ -468,6 +468,7 @@ enum unwind_mode {
 	UNWIND_MODE_FP,	   /* frame pointers only */
 	UNWIND_MODE_COPY,  /* tables, and a stack copy with every sample */
 	UNWIND_MODE_TWICE, /* as auto, and compared with what is found without kept frames */
+	UNWIND_MODES_N
 };
 
 /* UNWIND_MODE_AUTO sends at most so many stack copies per CPU and COPIES_WINDOW_NS; more while a

@@ -133,17 +133,9 @@ static void parse_source(struct argp_state *state, struct record_opts *record, c
 
 static enum unwind_mode parse_unwind(struct argp_state *state, const char *arg)
 {
-	static const char *const names[] = {
-		[UNWIND_MODE_AUTO] = "auto",
-		[UNWIND_MODE_FP] = "fp",
-		[UNWIND_MODE_COPY] = "copy",
-		[UNWIND_MODE_TWICE] = "twice",
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcmp(arg, names[i]))
-			return i;
+	for (int mode = 0; mode < UNWIND_MODES_N; mode++)
+		if (!strcmp(arg, session__unwind_name(mode)))
+			return mode;
 	cli__misused(state, "--unwind takes auto, fp, copy or twice, not '%s'", arg);
 	return UNWIND_MODE_AUTO;
 }

@@ -8,6 +8,7 @@
 #include "core/base/escape.h"
 #include "core/base/privilege.h"
 #include "core/cli/cli.h"
+#include "core/profile/nameless.h"
 #include "core/profile/out_common.h"
 
 #define TEXT_BYTES 256
@@ -204,21 +205,24 @@ static void print_fetched(const struct fetched_names_stats *fetched)
 			failure ?: "");
 }
 
-#define NAMELESS_MIN 100    /* samples of which shares are said ... */
-#define NAMELESS_MAX 100000 /* ... and which are quick to read */
+#define NAMELESS_SAMPLES 100 /* with fewer samples a share says little */
+#define NAMELESS_PERCENT 5
 
-static void print_nameless(const struct session_opts *opts, const struct capture_stats *stats)
+/* The counts of the recording are there; nothing is read or run for this. */
+static void print_nameless(const struct session_opts *opts, const struct session_summary *summary)
 {
-	struct profile_filter filter = {};
-	struct profile *profile = NULL;
+	const struct session_nameless *nameless = &summary->nameless;
+	const char *slash = strrchr(nameless->file, '/');
+	uint64_t percent = nameless->addresses ? 100 * nameless->nameless / nameless->addresses : 0;
 
-	if (opts->rotation.seconds > 0 || stats->samples < NAMELESS_MIN ||
-	    stats->samples > NAMELESS_MAX ||
-	    load__profile(opts->output, &filter, &profile, NULL, NULL))
+	if (opts->rotation.seconds > 0 || summary->stats->samples < NAMELESS_SAMPLES ||
+	    percent < NAMELESS_PERCENT)
 		return;
-	if (profile->nameless)
-		escape__line(stderr, "%s", profile->nameless);
-	profile__free(profile);
+	escape__line(stderr,
+		     "braid report names %" PRIu64 " %% of native code by offset, most of it in "
+		     "%.60s: %s",
+		     percent, slash ? slash + 1 : nameless->file,
+		     nameless__advice(summary->stats->fetched.asked > 0));
 }
 
 static void print_tableless(const struct session_summary *summary)
@@ -324,7 +328,7 @@ void record_summary__print(const struct session_opts *opts, const struct session
 				     summary->event_notes[i]);
 	print_unseen(summary);
 	print_fetched(&stats->fetched);
-	print_nameless(opts, stats);
+	print_nameless(opts, summary);
 	print_economy(&summary->economy);
 	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
 	cli__print_losses(summary->counters);

@@ -425,10 +425,7 @@ static int build_selected(const struct recorded *recorded, const struct profile_
 	if (!code)
 		code = add_stacks(build, selection);
 	if (!code)
-		code = nameless__find(build->profile,
-				      recorded__text(recorded, recorded->symbols_of),
-				      recorded__text(recorded, recorded->symbols_package),
-				      recorded->symbols_asked);
+		code = nameless__find(build->profile, recorded->symbols_asked);
 	if (code)
 		goto out;
 	*ret = build->profile;

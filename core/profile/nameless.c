@@ -11,8 +11,6 @@
 
 #define WORTH_A_NOTE 0.05
 
-#define PACKAGE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789.+-"
-
 /* "[FILE+0xOFFSET]": no symbol begins so. */
 static bool is_nameless(const struct profile *profile, const struct profile_frame *frame)
 {
@@ -33,36 +31,32 @@ static double *weigh(const struct profile *profile)
 	return weights;
 }
 
-static int write_note(struct profile *profile, double share, uint32_t library, const char *file,
-		      const char *package, bool asked)
+const char *nameless__advice(bool asked)
 {
-	const char *name = strtab__get(profile->strings, library);
-	char in_file[PROFILE_LIBRARY_BYTES], shown[PROFILE_LIBRARY_BYTES];
-	const char *slash = strrchr(file, '/');
-	bool known;
+	return asked ? "debug servers have no symbols of it; debug files below /usr/lib/debug "
+		       "help, "
+		       "such as those of a -dbgsym package"
+		     : "install its -dbgsym or -dbg package, or set DEBUGINFOD_URLS, before "
+		       "recording";
+}
 
-	profile__library(slash ? slash + 1 : file, in_file, sizeof(in_file));
-	known = *package && strlen(package) < 100 &&
-		package[strspn(package, PACKAGE_LETTERS)] == '\0' && package[0] != '-' &&
-		!strcmp(in_file, name);
-	snprintf(shown, sizeof(shown), "%.60s", name);
+static int write_note(struct profile *profile, double share, uint32_t library, bool asked)
+{
+	char shown[PROFILE_LIBRARY_BYTES];
+
+	snprintf(shown, sizeof(shown), "%.60s", strtab__get(profile->strings, library));
 	escape__printable(shown);
 	free(profile->nameless);
 	if (asprintf(&profile->nameless,
-		     "%.0f %% of native frames have no symbol, most of them in %s: %s%s%s",
-		     100 * share, shown,
-		     known   ? "apt-get install "
-		     : asked ? "debug servers did not give them"
-			     : "set DEBUGINFOD_URLS when recording",
-		     known ? package : "",
-		     known && !asked ? " (or set DEBUGINFOD_URLS)" : "") < 0) {
+		     "%.0f %% of native frames have no symbol, most of them in %s: %s", 100 * share,
+		     shown, nameless__advice(asked)) < 0) {
 		profile->nameless = NULL;
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-int nameless__find(struct profile *profile, const char *file, const char *package, bool asked)
+int nameless__find(struct profile *profile, bool asked)
 {
 	double *weights = weigh(profile), all = 0, nameless = 0;
 	double *by_frame = calloc(profile->n_frames + 1, sizeof(*by_frame));
@@ -86,7 +80,7 @@ int nameless__find(struct profile *profile, const char *file, const char *packag
 			most = frame->library;
 	}
 	if (!code && nameless > 0 && nameless >= WORTH_A_NOTE * all)
-		code = write_note(profile, nameless / all, most, file, package, asked);
+		code = write_note(profile, nameless / all, most, asked);
 	free(by_library);
 	free(by_frame);
 	free(weights);

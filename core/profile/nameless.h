@@ -5,8 +5,10 @@
 #include "core/profile/profile.h"
 
 /* Finds how many of the native frames of all samples have no symbol, and sets the profile's note
- * about it, if they are worth one. `file`: the file of which `package` has the symbols, as the
- * recording says; both may be "". `asked`: debug servers have been asked already. 0 or -ENOMEM. */
-int nameless__find(struct profile *profile, const char *file, const char *package, bool asked);
+ * about it, if they are worth one. `asked`: debug servers have been asked already. 0 or -ENOMEM. */
+int nameless__find(struct profile *profile, bool asked);
+
+/* A sentence on how to get symbols; @asked as above. */
+const char *nameless__advice(bool asked);
 
 #endif

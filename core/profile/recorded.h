@@ -130,8 +130,7 @@ struct recorded {
 	recorded_text host;	 /* that it was made on */
 	recorded_text started;	 /* when, in UTC: "2026-11-24T06:30:00Z"; "": not known */
 	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC then; 0: not known */
-	recorded_text symbols_of, symbols_package; /* a file, and which package has its symbols */
-	bool symbols_asked;			   /* debug servers were asked for symbols */
+	bool symbols_asked;	 /* debug servers were asked for symbols */
 	double duration_s, frequency_hz;
 	RECORDED_ROWS(struct recorded_event) events;
 	RECORDED_ROWS(struct recorded_process) processes;

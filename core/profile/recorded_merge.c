@@ -424,10 +424,6 @@ static int add_titles(struct recorded_merge *merge, const struct recorded *from)
 
 	if (!ret)
 		ret = add_title(to, &to->task_name, from, from->task_name);
-	if (!ret)
-		ret = add_title(to, &to->symbols_of, from, from->symbols_of);
-	if (!ret)
-		ret = add_title(to, &to->symbols_package, from, from->symbols_package);
 	to->symbols_asked |= from->symbols_asked;
 	to->has_tasks |= from->has_tasks;
 	to->duration_s += from->duration_s;

@@ -282,7 +282,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	if (!ret)
 		ret = session__name_last(session, err);
 	if (!ret)
-		ret = session__write_package(session, err);
+		ret = session__write_asked(session, err);
 	closed = session__write_counters(session, ret ? NULL : err);
 	ret = ret ? ret : closed;
 	closed = session__close_recording(session, ret ? NULL : err);
@@ -301,6 +301,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	summary.table_bytes = table_arena__bytes(session->table_arena);
 	summary.table_max_bytes = table_arena__max_bytes(session->table_arena);
 	summary.images = images__stats(session->images);
+	session__find_nameless(session, &summary.nameless);
 	summary.command_pid = session->child.pid;
 	summary.command_status = session->command_status;
 	summary.own_cpu_s = own_cpu_s();

@@ -83,6 +83,15 @@ enum session_end {
 	SESSION_EXCEEDED, /* calls cannot be counted any more: --max-overhead */
 };
 
+/* Native code addresses in stacks, by how they are named. */
+struct session_nameless {
+	uint64_t addresses, nameless; /* all; those of functions that no symbol names */
+	const char *file;	      /* with the most nameless ones; "": none */
+};
+
+/* The word that --unwind takes for an enum unwind_mode; NULL: there is no such mode. */
+const char *session__unwind_name(int mode);
+
 struct session_summary {
 	double duration_s, own_cpu_s;
 	const struct capture_stats *stats; /* what is in the recording ... */
@@ -94,6 +103,7 @@ struct session_summary {
 	const struct recording_dir_stats *files; /* of the directory; NULL: there is none */
 	size_t table_bytes, table_max_bytes;	 /* kernel memory of unwind tables; room for them */
 	const struct images_stats *images;
+	struct session_nameless nameless;
 	struct session_limit limit;
 	struct kernel_half_economy economy;  /* with samples of events that can be frequent */
 	const char *event_notes[EVENTS_MAX]; /* as events__note; of number n at n - 1 */

@@ -12,7 +12,6 @@
 
 #include "core/base/fd_limit.h"
 #include "core/base/util.h"
-#include "core/elf/debug_package.h"
 
 #define KALLSYMS    "/proc/kallsyms"
 #define JIT_SKIPPED "entries of perf maps and jitdumps not understood, or too many"
@@ -58,10 +57,22 @@ static int add_kinds(struct session *session, struct err *err)
 	return ret;
 }
 
+const char *session__unwind_name(int mode)
+{
+	static const char *const names[] = {
+		[UNWIND_MODE_AUTO] = "auto",
+		[UNWIND_MODE_FP] = "fp",
+		[UNWIND_MODE_COPY] = "copy",
+		[UNWIND_MODE_TWICE] = "twice",
+	};
+
+	_Static_assert(ARRAY_SIZE(names) == UNWIND_MODES_N, "a name for each mode");
+	return mode >= 0 && mode < UNWIND_MODES_N ? names[mode] : NULL;
+}
+
 static int write_meta(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
-	static const char *const unwinds[] = { "auto", "fp", "copy" };
 	char hz[16], start[32];
 	struct utsname uts = {};
 	time_t now = time(NULL);
@@ -72,9 +83,12 @@ static int write_meta(struct session *session, struct err *err)
 	strftime(start, sizeof(start), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	const struct {
 		const char *key, *value;
-	} rows[] = { { "target", session->target },	  { "frequency_hz", hz },
-		     { "unwind", unwinds[opts->unwind] }, { META_STARTED_AT, start },
-		     { META_HOST, uts.nodename },	  { "kernel", uts.release },
+	} rows[] = { { "target", session->target },
+		     { "frequency_hz", hz },
+		     { "unwind", session__unwind_name(opts->unwind) },
+		     { META_STARTED_AT, start },
+		     { META_HOST, uts.nodename },
+		     { "kernel", uts.release },
 		     { "machine", uts.machine } };
 
 	for (i = 0; !ret && i < (int)ARRAY_SIZE(rows); i++)
@@ -117,42 +131,38 @@ int session__name_last(struct session *session, struct err *err)
 {
 	int ret = capture__name_frames(session->capture, true, err);
 
-	if (ret || session->dir || !debuginfod__is_wanted() || stopper__hurries(session->stopper))
+	/* Nobody waits for better names of a live profile, whose end is the user's. */
+	if (ret || session->opts.live || session->dir || !debuginfod__is_wanted() ||
+	    stopper__hurries(session->stopper))
 		return ret;
 	ret = session__commit(session, err); /* what there is, whatever becomes of the rest */
 	session->fetches = true;
 	return ret ? ret : capture__fetch_names(session->capture, err);
 }
 
-#define PACKAGE_SAMPLES 100 /* of fewer, shares say little */
-#define PACKAGE_SHARE	100 /* one place of so many has no symbol, or more */
-
-int session__write_package(struct session *session, struct err *err)
+int session__write_asked(struct session *session, struct err *err)
 {
-	static const struct debug_package_places places = { "", "/usr/bin/apt-cache" };
 	const struct capture_stats *stats = capture__stats(session->capture);
-	const struct image *image, *most = NULL;
-	char package[DEBUG_PACKAGE_BYTES];
 	char asked[16];
-	uint64_t n = 0;
-	int ret = 0;
 
-	if (stats->fetched.asked) {
-		snprintf(asked, sizeof(asked), "%u", stats->fetched.asked);
-		ret = recording__meta(session->recording, META_SYMBOLS_ASKED, asked, err);
-	}
-	if (ret || session->dir || stats->samples < PACKAGE_SAMPLES)
-		return ret;
+	if (!session->recording || !stats->fetched.asked)
+		return 0;
+	snprintf(asked, sizeof(asked), "%u", stats->fetched.asked);
+	return recording__meta(session->recording, META_SYMBOLS_ASKED, asked, err);
+}
+
+void session__find_nameless(const struct session *session, struct session_nameless *ret)
+{
+	const struct image *image, *most = NULL;
+
+	*ret = (struct session_nameless) {};
 	for (image = images__first(session->images); image; image = image->next) {
-		n += image->places;
+		ret->addresses += image->places;
+		ret->nameless += image->nameless;
 		if (image->nameless > (most ? most->nameless : 0))
 			most = image;
 	}
-	if (!most || most->nameless < n / PACKAGE_SHARE || stopper__hurries(session->stopper) ||
-	    debug_package__find(most->file, &places, package))
-		return 0;
-	ret = recording__meta(session->recording, META_SYMBOLS_OF, most->file->path, err);
-	return ret ? ret : recording__meta(session->recording, META_SYMBOLS_PACKAGE, package, err);
+	ret->file = most ? most->file->path : "";
 }
 
 static int open_capture(struct session *session, struct err *err)

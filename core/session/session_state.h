@@ -269,8 +269,11 @@ void session__end_limit(struct session *session); /* idempotent */
 /* Names all that has no name yet, then asks the user's debug servers for better ones. */
 int session__name_last(struct session *session, struct err *err);
 
-/* Writes which package would give symbols to the file that lacks them most, if that is worth it. */
-int session__write_package(struct session *session, struct err *err);
+/* Writes how many files debug servers were asked for, if any. */
+int session__write_asked(struct session *session, struct err *err);
+
+/* Counts the native code that no symbol names. */
+void session__find_nameless(const struct session *session, struct session_nameless *ret);
 
 /* Commits the recording. */
 int session__commit(struct session *session, struct err *err);

@@ -82,10 +82,6 @@ static int meta_row(struct recorded *recorded, sqlite3_stmt *stmt)
 
 	if (!strcmp(key, "target"))
 		return recorded__add_text(recorded, value, &recorded->target);
-	if (!strcmp(key, META_SYMBOLS_OF))
-		return recorded__add_text(recorded, value, &recorded->symbols_of);
-	if (!strcmp(key, META_SYMBOLS_PACKAGE))
-		return recorded__add_text(recorded, value, &recorded->symbols_package);
 	if (!strcmp(key, META_HOST))
 		return recorded__add_text(recorded, value, &recorded->host);
 	if (!strcmp(key, META_TASK))

@@ -30,13 +30,11 @@
 
 /* The same: a file without symbols, and the package that has them; of how many files
  * debug servers were asked. */
-#define META_SYMBOLS_OF	     "symbols_of"
-#define META_SYMBOLS_PACKAGE "symbols_package"
-#define META_SYMBOLS_ASKED   "symbols_asked"
+#define META_SYMBOLS_ASKED "symbols_asked"
 /* The same: when, in UTC to the second, and where. */
-#define META_STARTED_AT	     "started_at"
-#define META_HOST	     "host"
-#define META_TASK	     "task" /* what sample.task are numbers of: "goroutine" */
+#define META_STARTED_AT	   "started_at"
+#define META_HOST	   "host"
+#define META_TASK	   "task" /* what sample.task are numbers of: "goroutine" */
 
 struct recording;
 
