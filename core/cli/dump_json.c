@@ -74,6 +74,7 @@ static void write_thread(FILE *out, const struct dump_thread *thread,
 {
 	static const char *const ways[] = { [DUMP_STILL] = "still",
 					    [DUMP_STOPPED] = "stopped",
+					    [DUMP_SAMPLED] = "sampled",
 					    [DUMP_TWICE] = "twice",
 					    [DUMP_RUNNING] = "torn" };
 	const char *call = thread->call >= 0 ? syscall__name(thread->call) : NULL;

@@ -27,6 +27,7 @@ struct kernel_half_opts {
 	uint32_t scope_not; /* a process that never is one of those; 0: none */
 	uint32_t shadows;   /* room for so many shadow stacks, a power of two; 0: no probes */
 	bool calls;	    /* count calls in them: there are no samples */
+	bool whole;	    /* each sample has its stack, even one that was sent before */
 	struct chain_events events; /* what takes samples */
 	/* Of event n: every so-manieth is sampled; what each is worth; the smallest value of which
 	 * there is a sample. 0 of the first two is 1. */

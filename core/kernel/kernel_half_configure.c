@@ -145,7 +145,7 @@ int kernel_half__configure(struct kernel_half *half)
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_kept = 1;
-	skel->rodata->cfg_known_sets = KNOWN_SETS;
+	skel->rodata->cfg_known_sets = half->opts.whole ? 0 : KNOWN_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
 	skel->rodata->cfg_targets_only = privilege__is_lent();

@@ -153,6 +153,7 @@ int dump__open_process(struct dump *dump, uint32_t pid, const struct memory *mem
 		return code;
 	pid = dump->process->pid;
 	dump->result->info = dump->process->info;
+	dump->samples = !memory && !dump->opts.nonblocking && !dump->unprivileged;
 	dump->own_ids = memory || has_own_ids(pid);
 	if (!memory && memory__of_process(pid, &dump->own_memory))
 		return err__set(err, -ENOMEM, "out of memory");
@@ -185,7 +186,7 @@ void dump__close_process(struct dump *dump)
 	dump->result = NULL;
 }
 
-static int take_thread(struct dump *dump, struct dump_thread *thread, struct err *err)
+int dump__take_thread(struct dump *dump, struct dump_thread *thread, struct err *err)
 {
 	uint32_t tid = thread->tid;
 	int code = dump__take(dump, tid, thread);
@@ -218,7 +219,9 @@ static int take_threads(struct dump *dump, struct err *err)
 		result->threads[i].tid = tids[i];
 	result->n_threads = code ? 0 : n;
 	for (size_t i = 0; !code && i < n; i++)
-		code = take_thread(dump, &result->threads[i], err);
+		code = dump__take_thread(dump, &result->threads[i], err);
+	if (!code)
+		code = dump__take_pending(dump, err);
 	threads__let_go();
 	for (size_t i = 0; i < result->n_threads; i++)
 		if (result->threads[i].tid)
@@ -266,10 +269,7 @@ int dump__process(struct dump *dump, uint32_t pid, struct dump_process *ret, str
 static void free_threads(struct dump_thread *threads, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < threads[i].n_frames; k++) {
-			free(threads[i].frames[k].function);
-			free(threads[i].frames[k].file);
-		}
+		dump_thread__clear(&threads[i]);
 		free(threads[i].frames);
 	}
 	free(threads);

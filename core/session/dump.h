@@ -33,6 +33,7 @@ struct dump_frame {
 enum dump_way {
 	DUMP_STILL,   /* it did not run meanwhile, and was not stopped either */
 	DUMP_STOPPED, /* for `held_ns` */
+	DUMP_SAMPLED, /* the kernel half has read it at one instant */
 	DUMP_TWICE,   /* it runs, but what was read of it twice in a row was the same */
 	DUMP_RUNNING, /* the same, and it was not: it may be of several instants */
 };
@@ -47,6 +48,7 @@ struct dump_thread {
 		     * signals, 'T' stopped, 't' traced; 0: of a core file */
 	int signal; /* that it had got, of a core file; 0: none */
 	enum dump_way way;
+	bool pending; /* not read yet */
 	uint64_t held_ns;
 	int call;	    /* system call; below 0: none, or not known */
 	uint64_t args[6];   /* of the call, if it is known */

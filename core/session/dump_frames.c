@@ -28,6 +28,15 @@ int dump_thread__add(struct dump_thread *thread, int kind, const char *function,
 	return 0;
 }
 
+void dump_thread__clear(struct dump_thread *thread)
+{
+	while (thread->n_frames) {
+		thread->n_frames--;
+		free(thread->frames[thread->n_frames].function);
+		free(thread->frames[thread->n_frames].file);
+	}
+}
+
 /* "[<0>] futex_wait_queue+0x63/0x90" or "... [module]": the name alone. */
 int dump_thread__add_kernel(struct dump_thread *thread, const char *text)
 {
@@ -103,7 +112,7 @@ static int add_stacks(struct dump_thread *threads, size_t n, const struct profil
 	return code;
 }
 
-int dump__frames(struct dump *dump, struct err *err)
+int dump__add_frames(struct dump *dump, struct live_profile *live, bool tasks, struct err *err)
 {
 	const struct profile_filter filter = { .lines = true,
 					       .keep_vm = dump->opts.native,
@@ -113,7 +122,7 @@ int dump__frames(struct dump *dump, struct err *err)
 	struct u64map nodes = {};
 	int kinds[KINDS_MAX], code;
 
-	code = live_profile__get(dump->live, &filter, &profile, NULL, err);
+	code = live_profile__get(live, &filter, &profile, NULL, err);
 	if (code == -ENOENT || code == -EINVAL) /* there are no samples */
 		return 0;
 	if (code)
@@ -122,9 +131,14 @@ int dump__frames(struct dump *dump, struct err *err)
 	code = index_nodes(profile, &nodes);
 	if (!code)
 		code = add_stacks(result->threads, result->n_threads, profile, kinds, &nodes);
-	if (!code)
+	if (!code && tasks)
 		code = add_stacks(result->tasks, result->n_tasks, profile, kinds, &nodes);
 	u64map__done(&nodes);
 	profile__free(profile);
 	return code ? err__set(err, code, "out of memory") : 0;
+}
+
+int dump__frames(struct dump *dump, struct err *err)
+{
+	return dump__add_frames(dump, dump->live, true, err);
 }

@@ -7,10 +7,12 @@
  *   dump.c         the order of everything
  *   dump_core.c    the same of a core file
  *   dump_take.c    one thread: when it is stopped, and what is read of it
+ *   dump_sampler.c threads that the kernel half reads, as they run or need registers
  *   dump_frames.c  from what was captured to frames
  *   dump_tasks.c   what waits outside of threads
  *   dump_locks.c   who holds what others wait for */
 
+#include "bpf/host/programs.h"
 #include "core/base/memory.h"
 #include "core/capture/capture.h"
 #include "core/kernel/kernel_half.h"
@@ -46,15 +48,43 @@ struct dump {
 	const struct memory *memory;
 	struct thread_bases *bases; /* NULL: it is none of /proc */
 	bool own_ids;		    /* it has braid's PID namespace */
+	bool samples;		    /* pending threads are read by the kernel half */
 	struct dump_record *records, **end;
 	struct rec_sample sample; /* the head of the last one */
 	bool sampled;
+	bool unprivileged; /* the kernel half cannot be loaded */
 	int record_ret;
 };
 
 /* Fills in all but the frames, which are in dump->records then. -ESRCH: the thread is gone; -EPERM:
  * it must be stopped, and that is not permitted; -ENOMEM. */
 int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret);
+
+/* Takes the thread, and records what was read of it. One that has ended gets the id 0. */
+int dump__take_thread(struct dump *dump, struct dump_thread *thread, struct err *err);
+
+/* Reads the threads that dump__take has left pending, by the kernel half. Where that cannot be
+ * loaded it sets dump->samples to false, and takes them without. */
+int dump__take_pending(struct dump *dump, struct err *err);
+
+/* From memory alone: a thread that runs and is not stopped, or one that stood still for a moment.
+ * -ENOMEM */
+int dump__take_running(struct dump *dump, const struct thread_now *now, struct dump_thread *ret);
+
+/* The thread as /proc shows it, with unknown registers. */
+struct host_thread dump__as_it_stands(const struct dump *dump, const struct thread_now *now);
+
+bool dump__is_whole(const struct dump *dump); /* the last sample */
+
+/* Adds a record of the host's or the kernel's half to dump->records; `ctx` is the dump. */
+void dump__note(void *ctx, const void *data, size_t size);
+
+/* Drops the samples in dump->records. Code objects stay: they are sent once. */
+void dump__drop_samples(struct dump *dump);
+
+/* Adds the frames of threads that the kernel half has sampled. */
+struct profile;
+int dump__add_frames(struct dump *dump, struct live_profile *live, bool tasks, struct err *err);
 
 /* No address: a rule that needs the register ends the stack. */
 #define UNKNOWN_REG 0xdead000000000000ULL
@@ -88,6 +118,8 @@ int dump__frames(struct dump *dump, struct err *err);
 /* Adds one behind the others. -ENOMEM. */
 int dump_thread__add(struct dump_thread *thread, int kind, const char *function, const char *file,
 		     uint32_t line);
+
+void dump_thread__clear(struct dump_thread *thread); /* it has no frames then */
 
 /* Adds those of /proc/PID/task/TID/stack. */
 int dump_thread__add_kernel(struct dump_thread *thread, const char *text);

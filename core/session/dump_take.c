@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One thread. What waits in the kernel is not stopped: its stack does not change, /proc tells where
- * it is in user space, and a stop would end some waits (epoll_wait returns EINTR to a program that
- * may not expect it). That leaves its callee-saved registers unknown, which hardly ever matters:
- * the functions around a system call have saved them. Where it does matter, and for what runs, the
- * thread is stopped for as long as its stack is walked. */
+/* One thread. How it is read depends on what it does, and on what braid may do:
+ *
+ *   it waits              /proc shows where it is in user space, and that it has not run meanwhile. The
+ *                         callee-saved registers are unknown, which hardly ever matters: the functions
+ *                         around a system call have saved them.
+ *   it waits, and these   the kernel half reads them (dump_sampler.c). Without the privilege for that
+ *   registers are needed  the thread is stopped, if the program cannot notice it (restart.h); else
+ *                         the stack is cut.
+ *   it runs               the kernel half samples it. Without the privilege for that it is stopped,
+ *                         after one more look: it may have begun to wait.
+ *
+ * A stop is invisible to a thread in user mode. In a system call it acts like a signal without a
+ * handler, so that some calls return EINTR, or a part of what was asked for. With the kernel half no
+ * thread is ever stopped. Without it one gap is left: a thread may begin a call between the last
+ * look and the stop. thread_stop.c repairs EINTR of such a call; a transfer that was cut short
+ * cannot be repaired. */
 #include "core/session/dump_state.h"
 
-#include <asm/unistd.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,27 +25,34 @@
 #include "bpf/host/programs.h"
 #include "core/base/util.h"
 #include "core/kernel/spaces.h"
+#include "core/target/restart.h"
 #include "core/target/thread_stop.h"
 
-/* Those that return EINTR after a stop (signal(7), "Interruption of system calls ... by stop
- * signals"): a thread in them is not stopped. */
-static bool must_not_stop(int call)
-{
-	static const short calls[] = { __NR_epoll_wait,	     __NR_epoll_pwait,
-				       __NR_epoll_pwait2,    __NR_semop,
-				       __NR_semtimedop,	     __NR_io_getevents,
-				       __NR_io_pgetevents,   __NR_io_uring_enter,
-				       __NR_rt_sigtimedwait, __NR_futex_waitv };
+/* --- may it be stopped? --- */
 
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
-		if (calls[i] == call)
-			return true;
-	return false;
+static bool is_writable(void *ctx, uint64_t address, size_t size)
+{
+	return thread_bases__can_write(ctx, address, size);
+}
+
+static bool may_stop(const struct dump *dump, const struct thread_now *now)
+{
+	const struct restart_wait wait = { .pid = dump->process->pid,
+					   .tid = now->tid,
+					   .call = now->call,
+					   .args = now->args,
+					   .is_writable = is_writable,
+					   .ctx = dump->bases };
+
+	if (dump->opts.nonblocking || dump->samples || now->state == 'D')
+		return false;
+	/* Off the CPU, and in no call: it has been preempted, or serves a page fault. */
+	return now->call == THREAD_NO_CALL || restart__is_invisible(&wait);
 }
 
 /* --- one sample --- */
 
-static void on_record(void *ctx, const void *data, size_t size)
+void dump__note(void *ctx, const void *data, size_t size)
 {
 	struct dump *dump = ctx;
 	const uint32_t *type = data;
@@ -63,7 +80,7 @@ static uint32_t type_of(const struct dump_record *record)
 
 /* A sample that was not good enough; what came with it of code objects stays, as they are told of
  * once. */
-static void drop_samples(struct dump *dump)
+void dump__drop_samples(struct dump *dump)
 {
 	struct dump_record **at = &dump->records, *record;
 
@@ -95,12 +112,12 @@ int dump__route(struct dump *dump, struct err *err)
 
 int dump__sample(struct dump *dump, const struct host_thread *thread, const struct memory *memory)
 {
-	drop_samples(dump);
+	dump__drop_samples(dump);
 	dump->sampled = false;
 	dump->record_ret = 0;
 	memory__forget(dump->cached);
 	host.memory = memory;
-	host.on_record = on_record;
+	host.on_record = dump__note;
 	host.record_ctx = dump;
 	host_programs__sample(thread, now_ns());
 	host.on_record = NULL;
@@ -108,7 +125,7 @@ int dump__sample(struct dump *dump, const struct host_thread *thread, const stru
 	return dump->record_ret;
 }
 
-static bool is_whole(const struct dump *dump)
+bool dump__is_whole(const struct dump *dump)
 {
 	return dump->sampled && dump->sample.flags & SAMPLE_COMPLETE &&
 	       !(dump->sample.flags & SAMPLE_RUNTIME_BROKEN);
@@ -119,7 +136,7 @@ static bool is_whole(const struct dump *dump)
 static const uint64_t no_kernel_frames[1];
 
 /* As /proc tells of it. */
-static struct host_thread as_it_stands(const struct dump *dump, const struct thread_now *now)
+struct host_thread dump__as_it_stands(const struct dump *dump, const struct thread_now *now)
 {
 	struct host_thread thread = { .tgid = dump->process->pid,
 				      .tid = now->tid,
@@ -191,11 +208,12 @@ void dump__describe(const struct dump *dump, struct dump_thread *ret)
 static int take_still(struct dump *dump, const struct thread_now *now, struct dump_thread *ret,
 		      bool *ret_still)
 {
-	struct host_thread thread = as_it_stands(dump, now);
+	struct host_thread thread = dump__as_it_stands(dump, now);
 	char kernel[THREAD_KERNEL_BYTES];
 	struct thread_now after;
 	int code;
 
+	dump_thread__clear(ret);
 	thread__kernel_stack(dump->process->pid, now->tid, kernel);
 	ret->waited_ns = thread__waited_ns(dump->process->pid, now);
 	code = dump__sample(dump, &thread, dump->cached);
@@ -216,7 +234,7 @@ static int take_still(struct dump *dump, const struct thread_now *now, struct du
 
 static int take_held(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
 {
-	struct host_thread thread = as_it_stands(dump, now);
+	struct host_thread thread = dump__as_it_stands(dump, now);
 	struct thread_held held;
 	int code = thread__hold(now->tid, &held);
 
@@ -241,6 +259,7 @@ static int take_held(struct dump *dump, const struct thread_now *now, struct dum
 		ret->args[1] = held.regs[UNWIND_REG_RSI];
 		ret->args[2] = held.regs[UNWIND_REG_RDX];
 	} else { /* what was read before is over */
+		dump_thread__clear(ret);
 		ret->state = 'R';
 		ret->call = THREAD_NO_CALL;
 		ret->waited_ns = 0;
@@ -285,9 +304,9 @@ static uint64_t hash_of(const struct dump *dump)
 #define READS_MAX 10
 
 /* One that runs, and is not to be stopped: read until it comes out the same twice. */
-static int take_running(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
+int dump__take_running(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
 {
-	struct host_thread thread = as_it_stands(dump, now);
+	struct host_thread thread = dump__as_it_stands(dump, now);
 	uint64_t before = 0, hash;
 	int code = 0;
 
@@ -316,37 +335,75 @@ static int take_running(struct dump *dump, const struct thread_now *now, struct 
 	return code;
 }
 
+static void begin(const struct thread_now *now, struct dump_thread *ret)
+{
+	memcpy(ret->name, now->name, sizeof(now->name));
+	ret->state = now->state;
+	ret->call = now->call;
+}
+
+/* Stops the thread, if it still does what it did when it was last looked at. */
+static int take_stopped(struct dump *dump, struct thread_now *now, struct dump_thread *ret)
+{
+	int code;
+
+	if (!thread__read(dump->process->pid, now->tid, now) || strchr("ZX", now->state))
+		return -ESRCH;
+	begin(now, ret);
+	if (!may_stop(dump, now))
+		return -EAGAIN;
+	code = take_held(dump, now, ret);
+	if (code == -ETIMEDOUT || code == -EPERM)
+		ret->why_cut = code == -EPERM ? "another program traces it"
+					      : "it could not be stopped";
+	return code == -ETIMEDOUT || code == -EPERM ? -EAGAIN : code;
+}
+
 #define TRIES 3
+
+/* `ret_still`: what was read of the thread is true, though perhaps not all of its stack. */
+static int take_waiting(struct dump *dump, struct thread_now *now, struct dump_thread *ret,
+			bool *ret_still)
+{
+	int code = 0;
+
+	for (int i = 0; !code && !*ret_still && i < TRIES; i++) {
+		if (!thread__read(dump->process->pid, ret->tid, now) || strchr("ZX", now->state))
+			return -ESRCH;
+		begin(now, ret);
+		if (!now->off_cpu || !now->sp)
+			return 0;
+		code = take_still(dump, now, ret, ret_still);
+	}
+	return code;
+}
 
 int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret)
 {
 	struct thread_now now;
-	bool still = false, may_stop = false;
+	bool still = false;
 	int code;
 
 	*ret = (struct dump_thread) { .tid = tid };
-	for (int i = 0; !still && i < TRIES; i++) {
-		if (!thread__read(dump->process->pid, tid, &now) || strchr("ZX", now.state))
-			return -ESRCH;
-		may_stop = !dump->opts.nonblocking && now.state != 'D' && !must_not_stop(now.call);
-		memcpy(ret->name, now.name, sizeof(now.name));
-		ret->state = now.state;
-		ret->call = now.call;
-		if (!now.off_cpu || !now.sp)
-			break;
-		code = take_still(dump, &now, ret, &still);
+	code = take_waiting(dump, &now, ret, &still);
+	if (code || (still && dump__is_whole(dump)))
+		return code;
+	if (dump->samples) {
+		ret->pending = true;
+		dump_thread__clear(ret);
+		dump__drop_samples(dump);
+		return 0;
+	}
+	if (still && !may_stop(dump, &now))
+		return 0;
+	if (!dump->opts.nonblocking) {
+		code = take_stopped(dump, &now, ret);
+		if (code != -EAGAIN)
+			return code;
+		still = false;
+		code = now.off_cpu ? take_waiting(dump, &now, ret, &still) : 0;
 		if (code)
 			return code;
-		if (may_stop)
-			break;
 	}
-	if (still && (is_whole(dump) || !may_stop))
-		return 0;
-	if (!may_stop)
-		return take_running(dump, &now, ret);
-	code = take_held(dump, &now, ret);
-	if (code != -ETIMEDOUT && code != -EPERM)
-		return code;
-	ret->why_cut = code == -EPERM ? "another program traces it" : "it could not be stopped";
-	return still ? 0 : take_running(dump, &now, ret);
+	return still ? 0 : dump__take_running(dump, &now, ret);
 }

@@ -78,6 +78,7 @@ static int open_target_side(struct session *session, struct err *err)
 		.scope_uid = session->scope ? scope__uid(session->scope) : 0,
 		.shadows = shadows_wanted(opts->source),
 		.ring_bytes = ring_bytes(opts),
+		.whole = opts->filter != NULL,
 		.calls = opts->source == RUNTIME_SOURCE_CALLS
 	};
 	int ret;

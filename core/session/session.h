@@ -69,6 +69,10 @@ struct session_opts {
 	double max_overhead_percent;
 	bool insist;
 
+	/* Decides whether a record of the ring is captured; with it each sample has its stack.
+	 * NULL: all are captured. */
+	bool (*filter)(void *ctx, const void *data, size_t size);
+
 	/* All may be NULL. */
 	tracker_source_fn on_source;
 	void (*on_note)(void *ctx, const char *text); /* what the user should know */

@@ -32,11 +32,12 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 {
 	struct session *session = ctx;
 	struct hold *hold = NULL;
-	int ret;
+	int ret = 0;
 
 	if (size >= sizeof(struct rec_program) && *(const uint32_t *)data == REC_EXEC)
 		hold = session__hold(session, data);
-	ret = routing__record(&session->routing, data, size, &session->ring_err);
+	if (!session->opts.filter || session->opts.filter(session->opts.ctx, data, size))
+		ret = routing__record(&session->routing, data, size, &session->ring_err);
 	if (hold)
 		hold__go_on(hold);
 	if (!ret && session__has_outstanding(session))

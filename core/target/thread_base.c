@@ -107,6 +107,18 @@ void thread_bases__free(struct thread_bases *bases)
 	free(bases);
 }
 
+bool thread_bases__can_write(const struct thread_bases *bases, uint64_t address, size_t size)
+{
+	for (size_t i = 0; i < bases->n_ranges; i++) {
+		const struct range *range = &bases->ranges[i];
+
+		if (address >= range->start && address < range->end &&
+		    size <= range->end - address)
+			return true;
+	}
+	return false;
+}
+
 static struct known *known_of(const struct thread_bases *bases, uint32_t tid)
 {
 	for (size_t i = 0; i < bases->n_known; i++)

@@ -2,6 +2,7 @@
 #ifndef BRAID_THREAD_BASE_H
 #define BRAID_THREAD_BASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,5 +20,8 @@ void thread_bases__free(struct thread_bases *bases); /* NULL is fine */
 /* Of the thread with this id (in its own PID namespace), whose stack pointer is `sp`; 0: not known,
  * then only what was seen before is searched. 0: it was not found. */
 uint64_t thread_bases__find(struct thread_bases *bases, uint32_t inner_tid, uint64_t sp);
+
+/* Returns true if the process can write all of these bytes, as far as its private mappings show. */
+bool thread_bases__can_write(const struct thread_bases *bases, uint64_t address, size_t size);
 
 #endif

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "core/base/util.h"
+#include "core/target/restart.h"
 
 #define HOLD_NS		 50000000ULL
 #define USER32_CS	 0x23 /* __USER32_CS */
@@ -71,6 +72,22 @@ static int read_registers(uint32_t tid, struct thread_held *ret)
 	return 0;
 }
 
+/* A call that has returned EINTR because of the stop is called again, as after a stop that the
+ * kernel itself hides (include/linux/errno.h). If a handler is run first, it returns EINTR after
+ * all. */
+#define ERESTARTNOHAND 514
+
+static void repair(uint32_t tid)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, tid, NULL, &regs) || (int64_t)regs.rax != -EINTR ||
+	    regs.cs == USER32_CS || !restart__may_repeat((int64_t)regs.orig_rax))
+		return;
+	regs.rax = -ERESTARTNOHAND;
+	ptrace(PTRACE_SETREGS, tid, NULL, &regs);
+}
+
 /* A thread in an uninterruptible wait stays seized, as only a stopped one can be let go: it stops
  * when the wait is over. Until then it is on this list, at this process's end the kernel sees to
  * it.
@@ -79,13 +96,23 @@ static int read_registers(uint32_t tid, struct thread_held *ret)
 static uint32_t left[LEFT_MAX];
 static unsigned n_left;
 
+static void leave(uint32_t tid)
+{
+	if (n_left < LEFT_MAX)
+		left[n_left++] = tid;
+}
+
 void threads__let_go(void)
 {
 	int status;
+	pid_t got;
 
 	for (unsigned i = 0; i < n_left; i++) {
-		if (!waitpid(left[i], &status, __WALL | WNOHANG))
+		got = waitpid(left[i], &status, __WALL | WNOHANG);
+		if (!got)
 			continue;
+		if (got > 0 && WIFSTOPPED(status) && EVENT_OF(status) == PTRACE_EVENT_STOP)
+			repair(left[i]);
 		ptrace(PTRACE_DETACH, left[i], NULL, NULL);
 		left[i--] = left[--n_left];
 	}
@@ -102,12 +129,12 @@ int thread__hold(uint32_t tid, struct thread_held *ret)
 	block(&before);
 	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL)) {
 		code = -errno;
+		leave(tid); /* only a thread that stops, or ends, can be let go */
 		goto out;
 	}
 	code = wait_for(tid, &status);
 	if (!code) {
-		if (n_left < LEFT_MAX)
-			left[n_left++] = tid;
+		leave(tid);
 		code = -ETIMEDOUT;
 		goto out;
 	}
@@ -115,7 +142,9 @@ int thread__hold(uint32_t tid, struct thread_held *ret)
 		code = -ESRCH;
 		goto out;
 	}
-	if (EVENT_OF(status) != PTRACE_EVENT_STOP)
+	if (EVENT_OF(status) == PTRACE_EVENT_STOP)
+		repair(tid);
+	else
 		signal_held = WSTOPSIG(status);
 	code = read_registers(tid, ret);
 	if (code)

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_RESTART_H
+#define BRAID_RESTART_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* System calls that are interrupted by a stop. PTRACE_INTERRUPT wakes a thread as a signal does: the
+ * call that it waits in ends, and the kernel calls it again when the thread goes on. Some calls do
+ * not survive that: they return EINTR, or a part of what they were asked for, or they change memory
+ * on the way. restart.c has the table, tests/live/dump_calls.t the experiment behind each row. */
+
+/* When a stop of a thread that waits in the call cannot be noticed by the program. */
+enum restart_rule {
+	RESTART_ALWAYS,
+	RESTART_NULL,	  /* argument `arg` is NULL: no remaining time is written there */
+	RESTART_NULL_ABS, /* the same, or the time is absolute (TIMER_ABSTIME in argument 1) */
+	RESTART_WRITABLE, /* argument `arg` is NULL, or can be written: the remaining time is kept there */
+	RESTART_QUIET_FD, /* argument 0 is a pipe, eventfd, timerfd or signalfd */
+};
+
+struct restart {
+	int call;
+	enum restart_rule rule;
+	int arg;
+	const char *source; /* place in Linux 6.18 that shows it */
+};
+
+/* Returns the row of the call, or NULL: a thread in it must not be stopped. */
+const struct restart *restart__find(int call);
+
+/* A thread that waits in a system call. */
+struct restart_wait {
+	uint32_t pid, tid;
+	int call;
+	const uint64_t *args; /* six */
+	bool (*is_writable)(void *ctx, uint64_t address, size_t size);
+	void *ctx;
+};
+
+/* Returns true if the program cannot notice that the thread is stopped now. */
+bool restart__is_invisible(const struct restart_wait *wait);
+
+/* Returns true if the call has done nothing where it returns EINTR, so that calling it again is as
+ * if it had not been interrupted. */
+bool restart__may_repeat(int64_t call);
+
+#endif
