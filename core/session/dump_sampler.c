@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Threads that cannot be read from outside without a stop: those that run, and those that wait where
- * the stack cannot be walked without the callee-saved registers. Who may load the kernel half needs
- * no stop for them. A session samples the process by the clock, fast, until each thread that runs has
- * been seen once; the registers of threads that wait come from an iterator over tasks. Neither sends
- * a signal or wakes a thread, so that no system call ends early. */
+/* Threads that cannot be read from outside without a stop: those that run, and those that wait
+ * where the stack cannot be walked without the callee-saved registers. Who may load the kernel half
+ * needs no stop for them. A session samples the process by the clock, fast, until each thread that
+ * runs has been seen once; the registers of threads that wait come from an iterator over tasks.
+ * Neither sends a signal or wakes a thread, so that no system call ends early. */
 #include "core/session/dump_state.h"
 
 #include <errno.h>

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* One thread. How it is read depends on what it does, and on what braid may do:
  *
- *   it waits              /proc shows where it is in user space, and that it has not run meanwhile. The
- *                         callee-saved registers are unknown, which hardly ever matters: the functions
- *                         around a system call have saved them.
- *   it waits, and these   the kernel half reads them (dump_sampler.c). Without the privilege for that
- *   registers are needed  the thread is stopped, if the program cannot notice it (restart.h); else
- *                         the stack is cut.
- *   it runs               the kernel half samples it. Without the privilege for that it is stopped,
- *                         after one more look: it may have begun to wait.
+ *   it waits              /proc shows where it is in user space, and that it has not run meanwhile.
+ * The callee-saved registers are unknown, which hardly ever matters: the functions around a system
+ * call have saved them. it waits, and these   the kernel half reads them (dump_sampler.c). Without
+ * the privilege for that registers are needed  the thread is stopped, if the program cannot notice
+ * it (restart.h); else the stack is cut. it runs               the kernel half samples it. Without
+ * the privilege for that it is stopped, after one more look: it may have begun to wait.
  *
  * A stop is invisible to a thread in user mode. In a system call it acts like a signal without a
- * handler, so that some calls return EINTR, or a part of what was asked for. With the kernel half no
- * thread is ever stopped. Without it one gap is left: a thread may begin a call between the last
+ * handler, so that some calls return EINTR, or a part of what was asked for. With the kernel half
+ * no thread is ever stopped. Without it one gap is left: a thread may begin a call between the last
  * look and the stop. thread_stop.c repairs EINTR of such a call; a transfer that was cut short
  * cannot be repaired. */
 #include "core/session/dump_state.h"
@@ -354,8 +352,8 @@ static int take_stopped(struct dump *dump, struct thread_now *now, struct dump_t
 		return -EAGAIN;
 	code = take_held(dump, now, ret);
 	if (code == -ETIMEDOUT || code == -EPERM)
-		ret->why_cut = code == -EPERM ? "another program traces it"
-					      : "it could not be stopped";
+		ret->why_cut =
+			code == -EPERM ? "another program traces it" : "it could not be stopped";
 	return code == -ETIMEDOUT || code == -EPERM ? -EAGAIN : code;
 }
 

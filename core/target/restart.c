@@ -12,16 +12,14 @@
 /* Calls that are not here, and why a stop of a thread in them shows:
  *
  *   epoll_wait, epoll_pwait, epoll_pwait2, semop, semtimedop, io_getevents, io_pgetevents,
- *   io_uring_enter, rt_sigtimedwait, futex_waitv          return EINTR (signal(7))
- *   recv*, send*, accept, connect, read, write of a socket return EINTR if it has a timeout, or less
- *                                                          than was asked for (MSG_WAITALL, SO_RCVLOWAT)
- *   write, writev, sendfile, splice, getrandom, ...        return what they have done so far
- *   read of a terminal, of inotify, of a file of FUSE      depends on the driver
- *   futex         the thread leaves the queue: who wakes it meanwhile wakes nobody, and FUTEX_WAKE
- *                 returns 0; FUTEX_WAIT returns EAGAIN if the value has changed
- *   open of a FIFO  the other side may have seen this one, and finds it gone
- *   flock, fcntl  depend on the file system
- *   restart_syscall  is any call that was interrupted before */
+ *   io_uring_enter, rt_sigtimedwait                        return EINTR (signal(7))
+ *   recv*, send*, accept, connect, read, write of a socket return EINTR if it has a timeout, or
+ * less than was asked for (MSG_WAITALL, SO_RCVLOWAT) write, writev, sendfile, splice, getrandom,
+ * ...        return what they have done so far read of a terminal, of inotify, of a file of FUSE
+ * depends on the driver futex         the thread leaves the queue: who wakes it meanwhile wakes
+ * nobody, and FUTEX_WAKE returns 0; FUTEX_WAIT returns EAGAIN if the value has changed open of a
+ * FIFO  the other side may have seen this one, and finds it gone flock, fcntl  depend on the file
+ * system restart_syscall  is any call that was interrupted before */
 static const struct restart restarts[] = {
 	{ __NR_pause, RESTART_ALWAYS, 0, "kernel/signal.c, pause: -ERESTARTNOHAND" },
 	{ __NR_rt_sigsuspend, RESTART_ALWAYS, 0, "kernel/signal.c, sigsuspend: -ERESTARTNOHAND" },
@@ -95,12 +93,11 @@ bool restart__is_invisible(const struct restart_wait *wait)
 
 bool restart__may_repeat(int64_t call)
 {
-	static const short calls[] = { __NR_epoll_wait,	     __NR_epoll_pwait,	__NR_epoll_pwait2,
-				       __NR_semop,	     __NR_semtimedop,	__NR_io_getevents,
-				       __NR_io_pgetevents,   __NR_rt_sigtimedwait, __NR_futex_waitv,
-				       __NR_recvfrom,	     __NR_recvmsg,	__NR_accept,
-				       __NR_accept4,	     __NR_connect,	__NR_sendto,
-				       __NR_sendmsg };
+	static const short calls[] = { __NR_epoll_wait,	   __NR_epoll_pwait,	 __NR_epoll_pwait2,
+				       __NR_semop,	   __NR_semtimedop,	 __NR_io_getevents,
+				       __NR_io_pgetevents, __NR_rt_sigtimedwait, __NR_recvfrom,
+				       __NR_recvmsg,	   __NR_accept,		 __NR_accept4,
+				       __NR_connect,	   __NR_sendto,		 __NR_sendmsg };
 
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
 		if (calls[i] == call)

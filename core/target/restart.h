@@ -6,17 +6,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* System calls that are interrupted by a stop. PTRACE_INTERRUPT wakes a thread as a signal does: the
- * call that it waits in ends, and the kernel calls it again when the thread goes on. Some calls do
- * not survive that: they return EINTR, or a part of what they were asked for, or they change memory
- * on the way. restart.c has the table, tests/live/dump_calls.t the experiment behind each row. */
+/* System calls that are interrupted by a stop. PTRACE_INTERRUPT wakes a thread as a signal does:
+ * the call that it waits in ends, and the kernel calls it again when the thread goes on. Some calls
+ * do not survive that: they return EINTR, or a part of what they were asked for, or they change
+ * memory on the way. restart.c has the table, tests/live/dump_calls.t the experiment behind each
+ * row. */
 
 /* When a stop of a thread that waits in the call cannot be noticed by the program. */
 enum restart_rule {
 	RESTART_ALWAYS,
 	RESTART_NULL,	  /* argument `arg` is NULL: no remaining time is written there */
 	RESTART_NULL_ABS, /* the same, or the time is absolute (TIMER_ABSTIME in argument 1) */
-	RESTART_WRITABLE, /* argument `arg` is NULL, or can be written: the remaining time is kept there */
+	RESTART_WRITABLE, /* argument `arg` is NULL, or can be written: the remaining time is kept
+			     there */
 	RESTART_QUIET_FD, /* argument 0 is a pipe, eventfd, timerfd or signalfd */
 };
 

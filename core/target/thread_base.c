@@ -112,8 +112,7 @@ bool thread_bases__can_write(const struct thread_bases *bases, uint64_t address,
 	for (size_t i = 0; i < bases->n_ranges; i++) {
 		const struct range *range = &bases->ranges[i];
 
-		if (address >= range->start && address < range->end &&
-		    size <= range->end - address)
+		if (address >= range->start && address < range->end && size <= range->end - address)
 			return true;
 	}
 	return false;

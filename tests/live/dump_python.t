@@ -113,7 +113,7 @@ def check_hog(name, process):
     equal(dump.threads[process.pid].stands_to(), ("waits", "the GIL", hog),
           f"{name}: who waits for the GIL, and whose it is")
     holder = dump.threads[hog]
-    equal((holder.stands_to(), holder.read), (("holds", "the GIL", None), "stopped"),
+    equal((holder.stands_to(), holder.read), (("holds", "the GIL", None), "sampled"),
           f"{name}: who has it")
     equal(holder.places("python")[0][0], "hog", f"{name}: what that does")
     text = gate.braid("dump", "-p", process.pid).out
