@@ -8,12 +8,10 @@ static void fill(struct allowance *allowance)
 	uint64_t now = now_ns(), passed_ns = now - allowance->filled_ns;
 	uint64_t room = allowance->burst - allowance->left;
 
-	if (!allowance->filled_ns ||
-	    passed_ns / NSEC_PER_SEC >= allowance->burst / allowance->rate)
+	if (!allowance->filled_ns || passed_ns / NSEC_PER_SEC >= allowance->burst / allowance->rate)
 		allowance->left = allowance->burst;
 	else
-		allowance->left +=
-			min_of(room, (uint64_t)(passed_ns * (allowance->rate / 1e9)));
+		allowance->left += min_of(room, (uint64_t)(passed_ns * (allowance->rate / 1e9)));
 	allowance->filled_ns = now;
 }
 

@@ -18,7 +18,7 @@ struct allowance {
 	uint64_t rate, burst;
 	size_t kept_max;
 
-	uint64_t left; /* bytes that may be read now */
+	uint64_t left;	    /* bytes that may be read now */
 	uint64_t filled_ns; /* CLOCK_MONOTONIC; 0: never, it is full */
 	size_t kept;
 };
