@@ -60,7 +60,46 @@ def check_unit():
     result = gate.run("sh", "-c", f"sed 's|@BINDIR@|{gate.OUTPUT}|' {UNIT} >{gate.tmp}/braid.service"
                       f" && systemd-analyze verify --man=no {gate.tmp}/braid.service")
     gate.equal((result.status, result.err), (0, ""), "unit: systemd accepts it")
+    limits = settings()
+    gate.equal([limits.get(name, "") for name in ("TasksMax", "OOMScoreAdjust")], ["128", "500"],
+               "unit: limits")
+    gate.ok(memory_max() > kept_max() + (1 << 30), "unit: room for all that may be kept, and 1 GB", limits)
+    with open("core/base/target_helper.c", encoding="utf-8") as source:
+        stuck = int(re.search(r"#define STUCK_MAX (\d+)", source.read())[1])
+    gate.ok(int(limits["TasksMax"]) > stuck + 32, "unit: room for all helpers that may be stuck")
     return bounding
+
+
+def settings():
+    with open(UNIT, encoding="utf-8") as unit:
+        return dict(re.findall(r"(?m)^(\w+)=(.*)$", unit.read()))
+
+
+def memory_max():
+    number, unit = re.fullmatch(r"(\d+)([GM])", settings()["MemoryMax"]).groups()
+    return int(number) << {"M": 20, "G": 30}[unit]
+
+
+def kept_max():
+    """What may be kept of files that targets name."""
+    if not os.path.exists("core/base/quota.h"):
+        return 0
+    with open("core/base/quota.h", encoding="utf-8") as source:
+        number, shift = re.search(r"#define QUOTA_KEPT_MAX \((\d+)ULL << (\d+)\)", source.read()).groups()
+    return int(number) << int(shift)
+
+
+def memory_of(pid):
+    """Bytes: the most that was resident, and the kernel's for maps."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        memory = int(re.search(r"VmHWM:\s+(\d+) kB", status.read())[1]) << 10
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            with open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8") as info:
+                memory += sum(map(int, re.findall(r"(?m)^memlock:\s+(\d+)$", info.read())))
+        except OSError:
+            pass
+    return memory
 
 
 def check_run(caps):
@@ -75,6 +114,8 @@ def check_run(caps):
     gate.wait_until(lambda: braid.poll() is not None or (os.path.isdir(directory) and [
         name for name in os.listdir(directory) if name.endswith(".db")]), "a recording")
     kept = capabilities_of(braid.pid)
+    used = memory_of(braid.pid)
+    gate.ok(32 << 20 < used < memory_max() / 2, "as the unit: half of its memory is not used", used)
     check_metrics(sock)
     braid.send_signal(signal.SIGTERM)
     said = braid.stderr.read().decode()
