@@ -21,12 +21,14 @@
 #define RESOLVE_BELOW (RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
 
 /* Places are known by a number and forgotten by chance, which costs another question. */
-#define PLACES	512
-#define HUNG_NS (60 * NSEC_PER_SEC)
+#define PLACES	       512
+#define HUNG_NS	       NSEC_PER_SEC /* after the first time in vain, then twice as long each time */
+#define HUNG_SHIFT_MAX 6
 
 static uint64_t local_mounts[PLACES];
 static struct {
 	uint64_t place, until_ns;
+	unsigned times; /* in vain, in a row */
 } hung[PLACES];
 
 static uint64_t mix(uint64_t seed, uint64_t value)
@@ -39,6 +41,16 @@ static bool is_hung(uint64_t place)
 	return hung[place % PLACES].place == place && now_ns() < hung[place % PLACES].until_ns;
 }
 
+static void note_hung(uint64_t place)
+{
+	unsigned times = hung[place % PLACES].place == place ? hung[place % PLACES].times : 0;
+	unsigned shift = min_of(times, (unsigned)HUNG_SHIFT_MAX);
+
+	hung[place % PLACES].place = place;
+	hung[place % PLACES].until_ns = now_ns() + (HUNG_NS << shift);
+	hung[place % PLACES].times = times + 1;
+}
+
 /* Asks the helper, unless it has waited in vain at that place. */
 static int ask(const struct target_request *request, int fd, uint64_t place,
 	       struct target_answer *ret, int *ret_fd)
@@ -49,10 +61,10 @@ static int ask(const struct target_request *request, int fd, uint64_t place,
 	if (place && is_hung(place))
 		return -ETIMEDOUT;
 	code = target_helper__ask(request, fd, ret, ret_fd);
-	if (code == -ETIMEDOUT && place) {
-		hung[place % PLACES].place = place;
-		hung[place % PLACES].until_ns = now_ns() + HUNG_NS;
-	}
+	if (code == -ETIMEDOUT && place)
+		note_hung(place);
+	else if (place && hung[place % PLACES].place == place)
+		hung[place % PLACES].place = 0;
 	return code;
 }
 

@@ -14,7 +14,8 @@
  *   never opened;
  * - no wait has no end: where a file system may wait for somebody (a user's server, a network),
  *   a helper process asks it (core/base/target_helper.h). A signal that ends a session ends the
- * wait at once, and so does time; a place that did not answer is left alone for a minute. Such a
+ * wait at once, and so does time; a place that did not answer is left alone for a second, and for
+ * up to 64 s when it does so again. Such a
  * file cannot be read later either, so what is opened is a copy of it in memory. One thread at a
  * time. */
 

@@ -20,7 +20,11 @@
 
 /* How long an answer, or a sign that there will be one, is waited for, and all of it. What was
  * waited for in vain comes out of an allowance, so that many places that do not answer cost little
- * more than one. */
+ * more than one.
+ *
+ * These are times in which the helper waits for a file system. Time in which the helper is runnable
+ * without a CPU, or is stopped, says nothing of the file system and does not count, up to
+ * IDLE_MAX_MS: on a loaded machine a new process may not run for a second. */
 #define WAIT_MAX_MS	500
 #define WAIT_MIN_MS	10
 #define SIGNAL_WAIT_MS	100 /* after a signal: what does answer, does so within this */
@@ -28,6 +32,8 @@
 #define ALLOWANCE_MS	1000
 #define REFILL_PER_CENT 2
 #define NSEC_PER_MS	1000000ULL
+#define STATE_LOOK_MS	20
+#define IDLE_MAX_MS	30000
 
 /* For tests in an emulated machine, where all takes long, and nothing hangs. */
 #define PATIENT	   "BRAID_TEST_PATIENT"
@@ -218,13 +224,31 @@ static int64_t allowed_ms(void)
 	return patience_ms(min_of(max_of(helper.allowance_ms / 2, WAIT_MIN_MS), WAIT_MAX_MS));
 }
 
-/* Until there is an answer; 0. A signal that the caller has blocked, to take it in its own time,
- * ends the wait before long and stays for it. */
-static int wait_answer(uint64_t end_ns)
+/* Returns true if the helper waits for nothing but a CPU, or for SIGCONT. */
+static bool helper_is_idle(void)
+{
+	char path[32], text[128] = "", *state;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", helper.pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	state = strrchr(text, ')'); /* behind the name */
+	return state && state[1] && strchr("RTt", state[2]);
+}
+
+/* Until there is an answer; 0. *@whole_ns is moved by the time that does not count. A signal that
+ * the caller has blocked, to take it in its own time, ends the wait before long and stays for it.
+ */
+static int wait_answer(uint64_t *whole_ns)
 {
 	struct pollfd polled[] = { { .fd = helper.fd, .events = POLLIN },
 				   { .fd = -1, .events = POLLIN } };
-	uint64_t now = now_ns(), began = now;
+	uint64_t now = now_ns(), began = now, looked, end_ns, idle_ns = 0;
 	bool interrupted = false;
 	sigset_t ending;
 
@@ -233,19 +257,27 @@ static int wait_answer(uint64_t end_ns)
 	sigaddset(&ending, SIGTERM);
 	sigaddset(&ending, SIGHUP);
 	polled[1].fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-	end_ns = min_of(end_ns, now + allowed_ms() * NSEC_PER_MS);
+	end_ns = min_of(*whole_ns, now + allowed_ms() * NSEC_PER_MS);
 	while (!polled[0].revents && now < end_ns) {
-		poll(polled, interrupted ? 1 : 2, (end_ns - now) / NSEC_PER_MS + 1);
+		looked = now;
+		poll(polled, interrupted ? 1 : 2,
+		     min_of((end_ns - now) / NSEC_PER_MS + 1, (uint64_t)STATE_LOOK_MS));
 		now = now_ns();
+		if (!interrupted && idle_ns < IDLE_MAX_MS * NSEC_PER_MS && helper_is_idle()) {
+			idle_ns += now - looked;
+			end_ns += now - looked;
+		}
 		if (polled[1].revents && !interrupted) {
 			interrupted = true;
 			end_ns = min_of(end_ns, now + SIGNAL_WAIT_MS * NSEC_PER_MS);
 		}
 	}
 	close_fd(&polled[1].fd);
+	*whole_ns += idle_ns;
 	if (polled[0].revents)
 		return 0;
-	helper.allowance_ms -= min_of((int64_t)((now - began) / NSEC_PER_MS), helper.allowance_ms);
+	helper.allowance_ms -=
+		min_of((int64_t)((now - began - idle_ns) / NSEC_PER_MS), helper.allowance_ms);
 	return interrupted ? -EINTR : -ETIMEDOUT;
 }
 
@@ -261,7 +293,7 @@ static int ask_once(const struct target_request *request, int fd, struct target_
 		return code;
 	do {
 		close_fd(ret_fd);
-		code = wait_answer(end_ns);
+		code = wait_answer(&end_ns);
 		got = code ? 0 : target_helper__receive(helper.fd, ret, sizeof(*ret), ret_fd);
 		if (!code && got != sizeof(*ret))
 			code = !got || got == -ECONNRESET ? -EPIPE : -EIO;

@@ -273,8 +273,8 @@ static int write_times(struct session *session, struct err *err)
 int session__write_counters(struct session *session, struct err *err)
 {
 	const struct capture_stats *stats = capture__stats(session->capture);
-	unsigned unread =
-		unread_files__count(images__unread(session->images)) - session->part.unread;
+	unsigned all_unread = unread_files__count(images__unread(session->images));
+	unsigned unread = all_unread - min_of(all_unread, session->part.unread);
 	uint64_t counters[COUNTERS_N];
 	struct compiled_stats compiled;
 	char text[32];

@@ -336,6 +336,7 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 		entry->kernel_key = image_key__of(mapping, found.size, found.ctime_ns);
 		publish(images, &entry->kernel_key, entry->image);
 		HASH_ADD(hh, images->by_file, key, sizeof(key), entry);
+		unread_files__remove(images->unread, mapping); /* of an earlier time */
 	}
 	*ret = entry->image;
 	rc = entry->error;

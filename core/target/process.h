@@ -65,6 +65,8 @@ struct process {
 	uint64_t refreshed_ns;	  /* when the mappings were read last */
 	uint64_t changed_ns;	  /* and when that found a change */
 	uint32_t fruitless_reads; /* in a row, for a pc outside of all mappings */
+	uint64_t retry_ns;	  /* when files that did not answer are tried again; 0: never */
+	uint32_t retries;	  /* in a row */
 
 	uint32_t attached; /* bit n: as of the space, of one that has lost it at its end */
 

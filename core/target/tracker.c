@@ -69,7 +69,8 @@ void tracker__free(struct tracker *tracker)
 /* Whose mappings may be others than it is known. With a scope those are known that were sampled. */
 static bool is_due(const struct tracker *tracker, const struct process *process, uint64_t now)
 {
-	if (!tracker->opts.scope || (tracker->lost && process->space))
+	if (!tracker->opts.scope || (tracker->lost && process->space) ||
+	    (process->retry_ns && now >= process->retry_ns))
 		return true;
 	return !process->refreshed_ns && now > process->found_ns + NSEC_PER_SEC;
 }

@@ -16,6 +16,8 @@
 /* What processes have mapped: read, compared with what was known, passed on to the kernel half and
  * to the runtimes. */
 
+#define FILE_RETRY_SHIFT_MAX 6
+
 static void publish_mappings(struct tracker *tracker, struct process *process)
 {
 	static const struct mapped anonymous = { .path = (char *)"" };
@@ -69,11 +71,26 @@ static bool same_mappings(const struct process *process, const struct procfs_map
 	return true;
 }
 
+/* A file that did not answer in time is tried again after a second, then after twice as long. */
+static void plan_retry(struct process *process, bool late)
+{
+	uint32_t shift = min_of(process->retries, (uint32_t)FILE_RETRY_SHIFT_MAX);
+
+	process->retry_ns = late ? now_ns() + (NSEC_PER_SEC << shift) : 0;
+	process->retries = late ? process->retries + 1 : 0;
+}
+
+static bool is_retry_due(const struct process *process)
+{
+	return process->retry_ns && process->refreshed_ns >= process->retry_ns;
+}
+
 /* Takes the paths out of `mappings`. */
 static int take_mappings(struct tracker *tracker, struct process *process,
 			 struct procfs_mappings *mappings)
 {
 	struct mapped *list = calloc(mappings->n ? mappings->n : 1, sizeof(*list));
+	bool late = false;
 	size_t i;
 	int ret = 0;
 
@@ -88,6 +105,7 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 					.offset = from->offset };
 		/* A file that cannot be read costs the symbols and tables of its frames only. */
 		ret = images__get(tracker->opts.images, process->pid, from, &to->image, NULL);
+		late |= ret == -ETIMEDOUT || ret == -EAGAIN;
 		to->bias = to->image ? image__bias(to->image, from) : from->start;
 		to->path = from->path;
 		from->path = NULL;
@@ -95,6 +113,7 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 	process__clear_mapped(process);
 	process->mapped = list;
 	process->n_mapped = i;
+	plan_retry(process, late);
 	return ret == -ENOMEM ? ret : 0;
 }
 
@@ -167,7 +186,7 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 		return ret == -ENOMEM ? ret : 0; /* gone: what was read before stays */
 	if (!mappings.n)
 		goto out;
-	if (process->space && same_mappings(process, &mappings)) {
+	if (process->space && !is_retry_due(process) && same_mappings(process, &mappings)) {
 		if (process->space->pending) {
 			tracker__attach_runtimes(tracker, process);
 			publish(tracker, process);

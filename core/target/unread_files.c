@@ -18,14 +18,14 @@ struct unread {
 		uint64_t inode;
 		uint32_t dev_major, dev_minor;
 	} key;
+	char *path; /* NULL: out of memory */
+	uint32_t pid;
+	int code;
 };
 
 struct unread_files {
-	struct unread *by_key;
-	char *path; /* of the first */
-	uint32_t pid;
-	int code;
-	uint32_t privileges; /* one of which would have helped with it; 0: none */
+	struct unread *by_key; /* in the order in which they were met */
+	uint32_t privileges;   /* one of which would have helped with the first; 0: none */
 };
 
 struct unread_files *unread_files__new(void)
@@ -41,9 +41,9 @@ void unread_files__free(struct unread_files *files)
 		return;
 	HASH_ITER (hh, files->by_key, unread, next) {
 		HASH_DEL(files->by_key, unread);
+		free(unread->path);
 		free(unread);
 	}
-	free(files->path);
 	free(files);
 }
 
@@ -80,13 +80,28 @@ void unread_files__add(struct unread_files *files, uint32_t pid,
 	if (!unread)
 		return;
 	unread->key = key;
+	unread->path = strdup(mapping->path);
+	unread->pid = pid;
+	unread->code = code;
 	HASH_ADD(hh, files->by_key, key, sizeof(unread->key), unread);
-	if (files->path)
+	if (unread == files->by_key)
+		files->privileges = privilege__missing(privileges_for(pid, code));
+}
+
+void unread_files__remove(struct unread_files *files, const struct procfs_mapping *mapping)
+{
+	struct unread_key key = { mapping->inode, mapping->dev_major, mapping->dev_minor };
+	struct unread *unread, *first = files->by_key;
+
+	HASH_FIND(hh, files->by_key, &key, sizeof(key), unread);
+	if (!unread)
 		return;
-	files->path = strdup(mapping->path);
-	files->pid = pid;
-	files->code = code;
-	files->privileges = privilege__missing(privileges_for(pid, code));
+	HASH_DEL(files->by_key, unread);
+	free(unread->path);
+	free(unread);
+	if (unread == first && files->by_key)
+		files->privileges =
+			privilege__missing(privileges_for(files->by_key->pid, files->by_key->code));
 }
 
 unsigned unread_files__count(const struct unread_files *files)
@@ -96,8 +111,8 @@ unsigned unread_files__count(const struct unread_files *files)
 
 const char *unread_files__first(const struct unread_files *files, uint32_t *ret_pid)
 {
-	*ret_pid = files->pid;
-	return files->path ? files->path : "";
+	*ret_pid = files->by_key ? files->by_key->pid : 0;
+	return files->by_key && files->by_key->path ? files->by_key->path : "";
 }
 
 void unread_files__why(const struct unread_files *files, char *ret, size_t size)
@@ -105,5 +120,5 @@ void unread_files__why(const struct unread_files *files, char *ret, size_t size)
 	if (files->privileges)
 		privilege__lacks(files->privileges, ret, size);
 	else
-		snprintf(ret, size, "%s", strerror(-files->code));
+		snprintf(ret, size, "%s", files->by_key ? strerror(-files->by_key->code) : "");
 }

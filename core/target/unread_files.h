@@ -15,6 +15,9 @@ void unread_files__free(struct unread_files *files); /* NULL is fine */
 void unread_files__add(struct unread_files *files, uint32_t pid,
 		       const struct procfs_mapping *mapping, int code);
 
+/* The file has been opened after all. */
+void unread_files__remove(struct unread_files *files, const struct procfs_mapping *mapping);
+
 unsigned unread_files__count(const struct unread_files *files);
 
 /* The first of them, as the target sees it, so escape it; and what is missing, or why else it is

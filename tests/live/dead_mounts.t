@@ -60,4 +60,29 @@ for word in "hang", "read":
     alive.kill()
     end(server, dead)
 
+
+def has_copy(pid):
+    """Of the file that may hang: braid reads it from a copy in memory."""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/memfd:braid-copy"):
+                return True
+        except OSError:
+            pass
+    return False
+
+
+server, target = mounted("late")
+gate.equal(gate.ask(server, "hang"), "hang", "late: it answers no more")
+recorder = gate.recorder(5, target)
+gate.ok(not has_copy(recorder.pid), "late: the program was not read")
+gate.say(server, "answer")
+gate.wait_line(server, "answer")
+gate.wait_until(lambda: has_copy(recorder.pid), "the program to be tried again")
+gate.ask(target, "here 5")
+recording = gate.finish(recorder, 5)
+gate.check_merged("late", recording.merged(), gate.HERE, 5)
+gate.check_clean("late", recording)
+end(server, target)
+
 gate.done()

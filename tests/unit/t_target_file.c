@@ -161,6 +161,27 @@ static void test_killed_while_asked(void)
 	ok(helper_pid() > 0 && helper_pid() != pid, "which is there now");
 }
 
+/* A helper that has no CPU for two seconds, as on a loaded machine. */
+static void test_stopped(void)
+{
+	int pid = helper_pid();
+	pid_t waker;
+
+	workdir__run("mkdir root/late && echo late >root/late/file && sync && "
+		     "{ echo 2 >/proc/sys/vm/drop_caches; } 2>/dev/null || :");
+	kill(pid, SIGSTOP);
+	waker = fork();
+	if (!waker) {
+		sleep(2);
+		kill(pid, SIGCONT);
+		_exit(0);
+	}
+	refuse("late/none", true, -ENOENT, "stopped for 2 s: it answers then");
+	waitpid(waker, NULL, 0);
+	check("late/file", "late\n", "and nothing is held against the place");
+	is_int(helper_pid(), pid, "and it is the same helper");
+}
+
 static void test_killed(void)
 {
 	int pid = helper_pid();
@@ -281,6 +302,7 @@ int main(void)
 	test_facts();
 	test_killed();
 	test_killed_while_asked();
+	test_stopped();
 	test_hang();
 	close(root);
 	return tap__done();
