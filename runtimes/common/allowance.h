@@ -26,7 +26,8 @@ struct allowance {
 /* What one read costs besides its bytes. */
 #define ALLOWANCE_READ_BYTES 64
 
-/* Takes @bytes for a read that is about to happen. Returns false if that is too much. */
+/* Takes @bytes for a read that is about to happen. Returns false if that is too much. Here and
+ * below NULL allows everything. */
 bool allowance__read(struct allowance *allowance, uint64_t bytes);
 
 /* Adds @bytes to what is kept. Returns false, and adds nothing, if that is too much. */

@@ -17,9 +17,15 @@
 
 _Static_assert(JVM_SCOPES_MAX <= RUNTIME_SYMBOLS_MAX, "all scopes of a place find room");
 
+/* Bytes of methods and compiled code that are kept: of one process, of all. Nothing here limits
+ * reading by time: what one object makes braid read is bounded, and samples bound their number. */
+#define KEPT_MAX     (64U << 20)
+#define KEPT_MAX_ALL (160U << 20)
+
 struct instance {
 	struct jvm_vm *vm;
 	struct jvm_methods *methods;
+	struct allowance allowance;
 	uint32_t space; /* 0: forgotten */
 	size_t n_codes;
 	struct instance *next;
@@ -45,6 +51,7 @@ struct code {
 struct jvm_codes {
 	struct numbered_codes by_number;
 	struct instance *instances;
+	struct allowance allowance;
 };
 
 static void instance__free(struct instance *instance)
@@ -56,7 +63,11 @@ static void instance__free(struct instance *instance)
 
 struct jvm_codes *jvm_codes__new(void)
 {
-	return calloc(1, sizeof(struct jvm_codes));
+	struct jvm_codes *codes = calloc(1, sizeof(*codes));
+
+	if (codes)
+		codes->allowance.kept_max = KEPT_MAX_ALL;
+	return codes;
 }
 
 static void code__free(void *of)
@@ -98,6 +109,9 @@ int jvm_codes__add_vm(struct jvm_codes *codes, uint32_t space, struct jvm_vm *vm
 		jvm_vm__free(vm);
 		return -ENOMEM;
 	}
+	instance->allowance =
+		(struct allowance) { .of_all = &codes->allowance, .kept_max = KEPT_MAX };
+	jvm_methods__limit(instance->methods, &instance->allowance);
 	instance->vm = vm;
 	instance->space = space;
 	instance->next = codes->instances;

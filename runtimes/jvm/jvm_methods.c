@@ -42,6 +42,7 @@ struct entry {
 	struct jvm_method method;
 	char *name;
 	struct jvm_method_lines *lines;
+	size_t kept; /* bytes, of the allowance */
 };
 
 struct jvm_methods {
@@ -53,6 +54,7 @@ struct jvm_methods {
 	struct entry **list;
 	size_t n, cap;
 	struct strtab *files;
+	struct allowance *allowance; /* NULL: no limit */
 };
 
 /* --- layout --- */
@@ -124,10 +126,21 @@ int jvm_methods__new(const struct jvm_vm *vm, struct jvm_methods **ret)
 	return rc;
 }
 
-static void entry__free(struct entry *entry)
+void jvm_methods__limit(struct jvm_methods *methods, struct allowance *allowance)
+{
+	methods->allowance = allowance;
+}
+
+struct allowance *jvm_methods__allowance(const struct jvm_methods *methods)
+{
+	return methods->allowance;
+}
+
+static void entry__free(const struct jvm_methods *methods, struct entry *entry)
 {
 	if (!entry)
 		return;
+	allowance__drop(methods->allowance, entry->kept);
 	free(entry->name);
 	free(entry->lines);
 	free(entry);
@@ -138,7 +151,7 @@ void jvm_methods__free(struct jvm_methods *methods)
 	if (!methods)
 		return;
 	for (size_t i = 0; i < methods->n; i++)
-		entry__free(methods->list[i]);
+		entry__free(methods, methods->list[i]);
 	free(methods->list);
 	u64map__done(&methods->by_address);
 	strtab__free(methods->files);
@@ -259,6 +272,18 @@ static int entry__read_lines(struct entry *entry, const struct jvm_methods *meth
 	return rc;
 }
 
+static bool keep(const struct jvm_methods *methods, struct entry *entry)
+{
+	size_t bytes = sizeof(*entry) + strlen(entry->name);
+
+	if (entry->lines)
+		bytes += entry->lines->n * sizeof(entry->lines->list[0]);
+	if (!allowance__keep(methods->allowance, bytes))
+		return false;
+	entry->kept = bytes;
+	return true;
+}
+
 static int entry__new(const struct jvm_methods *methods, const struct identity *identity,
 		      uint32_t flags, struct entry **ret)
 {
@@ -276,8 +301,10 @@ static int entry__new(const struct jvm_methods *methods, const struct identity *
 	if (!rc && flags & methods->layout.flag_lines &&
 	    entry__read_lines(entry, methods) == -ENOMEM)
 		rc = -ENOMEM;
+	if (!rc && !keep(methods, entry))
+		rc = -EBADMSG;
 	if (rc)
-		entry__free(entry);
+		entry__free(methods, entry);
 	else
 		*ret = entry;
 	return rc;
@@ -298,7 +325,7 @@ const struct jvm_method *jvm_methods__get(struct jvm_methods *methods, uint64_t 
 		return NULL;
 	methods->list[methods->n++] = entry;
 	if (u64map__put(&methods->by_address, method, methods->n)) {
-		entry__free(methods->list[--methods->n]);
+		entry__free(methods, methods->list[--methods->n]);
 		return NULL;
 	}
 	return &entry->method;

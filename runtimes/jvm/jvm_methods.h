@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "runtimes/common/allowance.h"
 #include "runtimes/jvm/jvm_vm.h"
 
 /* Java methods by their Method structure, as read from the JVM when they are first asked for: a
@@ -22,6 +23,11 @@ struct jvm_method {
 /* `vm` is borrowed. -ENOTSUP: its tables do not tell what a Method is made of; -ENOMEM. */
 int jvm_methods__new(const struct jvm_vm *vm, struct jvm_methods **ret);
 void jvm_methods__free(struct jvm_methods *methods); /* NULL is fine */
+
+/* Limits what is kept of methods and of code that was compiled from them. `allowance` is borrowed
+ * until jvm_methods__free, and must have everything that was kept by then. */
+void jvm_methods__limit(struct jvm_methods *methods, struct allowance *allowance);
+struct allowance *jvm_methods__allowance(const struct jvm_methods *methods); /* NULL: no limit */
 
 /* The method whose Method structure is at `method` now. It is read again if it is not the one that
  * is known (the memory was used for another one); what is known serves where nothing can be read

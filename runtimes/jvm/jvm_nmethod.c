@@ -29,6 +29,7 @@ struct jvm_nmethod {
 		bool is_known; /* has been looked up */
 	} * metadata;
 	size_t n_metadata;
+	size_t kept; /* bytes, of the methods' allowance */
 };
 
 /* An nmethod as it is in memory, with the block before it. */
@@ -249,6 +250,29 @@ static uint32_t stubs_begin(struct image *image)
 	return stubs > code ? stubs - code : UINT32_MAX;
 }
 
+static void drop_parts(struct jvm_nmethod *nmethod)
+{
+	free(nmethod->scopes.pcs);
+	free(nmethod->scopes.data);
+	free(nmethod->metadata);
+	nmethod->scopes.pcs = NULL;
+	nmethod->scopes.data = NULL;
+	nmethod->metadata = NULL;
+	nmethod->scopes.n_pcs = nmethod->scopes.size = nmethod->n_metadata = 0;
+}
+
+/* Without its parts, code is known as its method's, at no line. */
+static void keep(struct jvm_nmethod *nmethod)
+{
+	size_t bytes = nmethod->scopes.n_pcs * sizeof(*nmethod->scopes.pcs) + nmethod->scopes.size +
+		       nmethod->n_metadata * sizeof(*nmethod->metadata);
+
+	if (allowance__keep(jvm_methods__allowance(nmethod->methods), bytes))
+		nmethod->kept = bytes;
+	else
+		drop_parts(nmethod);
+}
+
 int jvm_nmethod__open(const struct jvm_vm *vm, uint64_t address, uint32_t compile_id,
 		      struct jvm_methods *methods, struct jvm_nmethod **ret)
 {
@@ -279,20 +303,21 @@ int jvm_nmethod__open(const struct jvm_vm *vm, uint64_t address, uint32_t compil
 	if (!rc && (image__load(&image, offsets->nmethod_compile_id, 4) != compile_id ||
 		    image__load(&image, offsets->nmethod_method, 8) != method))
 		rc = -ENOENT;
-	if (rc)
+	if (rc) {
 		jvm_nmethod__free(nmethod);
-	else
-		*ret = nmethod;
-	return rc;
+		return rc;
+	}
+	keep(nmethod);
+	*ret = nmethod;
+	return 0;
 }
 
 void jvm_nmethod__free(struct jvm_nmethod *nmethod)
 {
 	if (!nmethod)
 		return;
-	free(nmethod->scopes.pcs);
-	free(nmethod->scopes.data);
-	free(nmethod->metadata);
+	allowance__drop(jvm_methods__allowance(nmethod->methods), nmethod->kept);
+	drop_parts(nmethod);
 	free(nmethod);
 }
 

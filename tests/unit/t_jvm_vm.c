@@ -122,6 +122,34 @@ static void check_nmethod(const struct jvm_vm *vm, struct jvm_methods *methods)
 	       -ENOENT, "an nmethod that was freed");
 }
 
+/* What a process may have braid keep. */
+static void check_limit(const struct jvm_vm *vm)
+{
+	struct allowance allowance = { .kept_max = SIZE_MAX };
+	struct jvm_scope scopes[JVM_SCOPES_MAX];
+	struct jvm_methods *methods = NULL;
+	struct jvm_nmethod *nmethod = NULL;
+	size_t kept;
+
+	for (int i = 0; i < 3; i++) {
+		if (jvm_methods__new(vm, &methods))
+			return;
+		jvm_methods__limit(methods, &allowance);
+		if (jvm_nmethod__open(vm, address_of(image.nmethod), NMETHOD_ID, methods, &nmethod))
+			nmethod = NULL;
+		kept = allowance.kept;
+		if (i < 2)
+			is_int(jvm_nmethod__scopes(nmethod, 16, false, scopes), i ? 1 : 2,
+			       i ? "a byte too much: only the method" : "all scopes");
+		else
+			ok(!nmethod, "no room at all: nothing");
+		allowance.kept_max = i ? 1 : kept - 1;
+		jvm_nmethod__free(nmethod);
+		jvm_methods__free(methods);
+		is_int(allowance.kept, 0, "nothing is kept in the end");
+	}
+}
+
 /* Its memory is used for another class's. */
 static void check_methods(struct jvm_methods *methods)
 {
@@ -153,6 +181,7 @@ static void check_layout(enum layout layout)
 	check_vm(vm, layout);
 	is_int(jvm_methods__new(vm, &methods), 0, "methods");
 	check_nmethod(vm, methods);
+	check_limit(vm);
 	check_methods(methods);
 	jvm_methods__free(methods);
 	jvm_vm__free(vm);
