@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/base/err.h"
 
@@ -14,6 +15,11 @@
  *
  * Everything that is read is untrusted. Not thread-safe; one reader at a time. */
 struct memory;
+
+/* As process_vm_readv, also of a process whose first thread has ended. */
+struct iovec;
+ssize_t process__readv(uint32_t pid, const struct iovec *local, unsigned n_local,
+		       const struct iovec *remote, unsigned n_remote);
 
 /* Memory of a live process, by process_vm_readv. -ENOMEM. The process need not exist: then nothing
  * can be read. */

@@ -138,7 +138,7 @@ static bool has_own_ids(uint32_t pid)
 	struct stat ours, its;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%u/ns/pid", pid);
+	snprintf(path, sizeof(path), "/proc/%u/ns/pid", procfs__living(pid));
 	return !stat("/proc/self/ns/pid", &ours) && !stat(path, &its) && ours.st_ino == its.st_ino;
 }
 

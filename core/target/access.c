@@ -3,12 +3,13 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "core/base/memory.h"
 #include "core/base/privilege.h"
 
 /* What Yama says of tracing (Documentation/admin-guide/LSM/Yama.rst); 0: it is not there. */
@@ -48,22 +49,25 @@ static int not_permitted(const struct procfs_info *info, struct err *err)
 /* The first readable mapping. False: there is none, or maps cannot be read. */
 static bool first_mapping(uint32_t pid, uint64_t *ret, int *ret_errno)
 {
-	char path[64], perms[8] = "";
+	struct maps_line parsed;
+	char *line = NULL;
+	bool found = false;
+	size_t size = 0;
 	FILE *maps;
 
-	*ret_errno = 0;
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-	maps = fopen(path, "re");
-	if (!maps) {
-		*ret_errno = errno;
+	*ret_errno = -procfs__open_maps(pid, &maps);
+	if (*ret_errno)
 		return false;
-	}
 	errno = 0;
-	while (perms[0] != 'r' && fscanf(maps, "%" SCNx64 "-%*x %7s%*[^\n]", ret, perms) == 2)
-		;
-	*ret_errno = errno;
+	while (!found && getline(&line, &size, maps) > 0) {
+		found = maps_line__parse(line, &parsed) && parsed.perms[0] == 'r';
+		*ret = parsed.start;
+	}
+	if (!found)
+		*ret_errno = errno;
+	free(line);
 	fclose(maps);
-	return perms[0] == 'r';
+	return found;
 }
 
 int process__check_access(const struct procfs_info *info, struct err *err)
@@ -78,7 +82,7 @@ int process__check_access(const struct procfs_info *info, struct err *err)
 			       ? not_permitted(info, err)
 			       : err__set(err, -ESRCH, "process %u has just ended", info->pid);
 	remote.iov_base = (void *)(uintptr_t)address;
-	if (process_vm_readv(info->pid, &local, 1, &remote, 1, 0) < 0) {
+	if (process__readv(info->pid, &local, 1, &remote, 1) < 0) {
 		if (errno == EPERM)
 			return not_permitted(info, err);
 		return errno == ESRCH

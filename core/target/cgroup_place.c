@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "core/base/living_task.h"
 #include "core/base/util.h"
 #include "core/target/cgroup_mount.h"
 #include "core/target/cgroups.h"
@@ -99,7 +100,7 @@ static bool mount_namespace(const char *pid, uint64_t *ret)
 	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/ns/mnt", pid);
+	snprintf(path, sizeof(path), "/proc/%u/ns/mnt", living_task__of(strtoul(pid, NULL, 10)));
 	if (stat(path, &st))
 		return false;
 	*ret = st.st_ino;

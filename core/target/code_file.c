@@ -66,7 +66,7 @@ int code_file__open_mapped(uint32_t pid, uint64_t start, uint64_t end, uint32_t 
 
 	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
 		 start, end);
-	code = target_file__find_link(path, &found);
+	code = procfs__find_map_file(pid, start, end, &found);
 	return open_found(code, &found, path, uid, begin_s, ret, err);
 }
 

@@ -274,7 +274,7 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 		elf_file__free(file);
 		return 0;
 	}
-	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), pid);
+	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), procfs__living(pid));
 	rc = add_image(images, file, root, ret, err);
 	return rc ? rc : index_build_id(images, *ret, &st);
 }

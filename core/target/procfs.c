@@ -8,16 +8,15 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <time.h>
 
+#include "core/base/living_task.h"
 #include "core/base/memory.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 
 #define KERNEL_THREAD_FLAG 0x00200000 /* PF_KTHREAD, include/linux/sched.h */
-#define MAPPINGS_READ_MAX  65536
 
 static const struct procfs_source *source; /* NULL: the live system */
 
@@ -36,17 +35,46 @@ const char *procfs__root(void)
 	return source ? source->root : "/proc";
 }
 
+uint32_t procfs__living(uint32_t pid)
+{
+	return source ? pid : living_task__of(pid);
+}
+
+static int open_file(uint32_t id, const char *name, int flags)
+{
+	char path[PROCFS_PATH_BYTES];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), id, name);
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* The thread that stands for the process may end, too: then there may be another. */
+#define LIVING_TRIES 8
+
+int procfs__open(uint32_t pid, const char *name, int flags)
+{
+	int fd = open_file(pid, name, flags);
+	uint32_t living;
+
+	for (int i = 0; i < LIVING_TRIES && (fd == -ENOENT || fd == -ESRCH); i++) {
+		living = procfs__living(pid);
+		if (living == pid)
+			break;
+		fd = open_file(living, name, flags);
+	}
+	return fd;
+}
+
 /* Whole small file, NUL-terminated. Number of bytes or a negative errno. */
 static ssize_t read_file(uint32_t pid, const char *name, char *buf, size_t size)
 {
-	char path[PROCFS_PATH_BYTES];
 	ssize_t n;
-	int fd;
+	int fd = open_file(pid, name, O_RDONLY);
 
-	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	n = read(fd, buf, size - 1);
 	if (n < 0)
 		n = -errno;
@@ -148,9 +176,21 @@ static int no_process(uint32_t id, struct err *err)
 	return err__set(err, -ESRCH, "no process with PID %u", id);
 }
 
+/* What the first thread of a process, which has ended, does not show. */
+static void read_living(uint32_t tid, struct procfs_info *info)
+{
+	char state = procfs__thread_state(tid), text[4096];
+
+	if (state)
+		info->state = state;
+	if (read_file(tid, "status", text, sizeof(text)) > 0)
+		parse_status(text, info);
+}
+
 int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 {
 	struct procfs_info info = {};
+	uint32_t living;
 	char text[4096];
 	ssize_t n = read_file(id, "status", text, sizeof(text));
 
@@ -162,7 +202,10 @@ int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err)
 		return err__set(err, -EBADMSG, "/proc/%u/status names no thread group", id);
 	if (read_stat(info.pid, &info))
 		return err__set(err, -ESRCH, "process %u has just ended", id);
-	read_command(info.pid, &info);
+	living = state__has_ended(info.state) ? procfs__living(info.pid) : info.pid;
+	if (living != info.pid)
+		read_living(living, &info);
+	read_command(living, &info);
 	*ret = info;
 	return 0;
 }
@@ -174,7 +217,8 @@ int procfs__cgroup(uint32_t pid, char *ret, size_t size)
 	int code = -ENOENT;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/%u/cgroup", procfs__root(), pid);
+	/* A first thread that has ended stays where it was when the others are moved. */
+	snprintf(path, sizeof(path), "%s/%u/cgroup", procfs__root(), procfs__living(pid));
 	file = fopen(path, "re");
 	if (!file)
 		return -errno;
@@ -235,7 +279,7 @@ int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 		return err__set(err, -EINVAL,
 				"PID %u (%s) is a kernel thread: it has no user code to profile",
 				id, info.name);
-	if (info.state == 'Z' || info.state == 'X')
+	if (state__has_ended(info.state))
 		return err__set(err, -EINVAL,
 				"PID %u (%s) is a zombie: it has ended and waits for its parent %u",
 				id, info.name, info.parent_pid);
@@ -247,12 +291,7 @@ int procfs__target(uint32_t id, struct procfs_info *ret, struct err *err)
 
 int procfs__open_root(uint32_t pid)
 {
-	char path[PROCFS_PATH_BYTES];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%u/root", procfs__root(), pid);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return procfs__open(pid, "root", O_PATH | O_DIRECTORY);
 }
 
 double procfs__cpu_s(uint32_t pid)
@@ -263,165 +302,6 @@ double procfs__cpu_s(uint32_t pid)
 	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
 		return 0;
 	return time.tv_sec + time.tv_nsec / 1e9;
-}
-
-/* Memory that nobody can access, behind the code of a compiler, is where its next code will be: it
- * reserves a range and opens it page by page. So that is taken for code, too. */
-static void extend(struct procfs_mapping *code, const char *line)
-{
-	uint64_t start, end, inode;
-	char perms[5];
-
-	if (code->path[0] || sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64,
-				    &start, &end, perms, &inode) != 4)
-		return;
-	if (!strcmp(perms, "---p") && !inode && start == code->end && start < end)
-		code->end = end;
-}
-
-/* Shared memory without a name: while a compiler writes code there (PHP's opcache), none of it is
- * executable, though threads are about to return to it. */
-static bool may_hold_code(const char *perms, const char *path)
-{
-	return perms[3] == 's' && !strncmp(path, "/dev/zero", strlen("/dev/zero"));
-}
-
-static bool parse_line(char *line, struct procfs_mapping *ret)
-{
-	static const char deleted[] = " (deleted)";
-	uint64_t start, end, offset, inode;
-	unsigned dev_major, dev_minor;
-	char perms[5], *path;
-	int at = 0;
-	size_t len;
-
-	line[strcspn(line, "\n")] = '\0';
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
-		   &end, perms, &offset, &dev_major, &dev_minor, &inode, &at) != 7 ||
-	    !at || start >= end)
-		return false;
-	path = line + at;
-	if (perms[2] != 'x' && !may_hold_code(perms, path))
-		return false;
-	len = strlen(path);
-	if (len >= strlen(deleted) && !strcmp(path + len - strlen(deleted), deleted))
-		path[len - strlen(deleted)] = '\0';
-	*ret = (struct procfs_mapping) { .start = start,
-					 .end = end,
-					 .offset = offset,
-					 .inode = inode,
-					 .dev_major = dev_major,
-					 .dev_minor = dev_minor,
-					 .anonymous = path[0] != '/',
-					 .vdso = !strcmp(path, "[vdso]") };
-	if (!strcmp(path, "[vsyscall]"))
-		return false;
-	ret->path = strdup(path);
-	return ret->path;
-}
-
-int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret)
-{
-	struct procfs_mappings mappings = {};
-	struct procfs_mapping mapping;
-	char *line = NULL;
-	size_t size = 0;
-	int err = 0;
-
-	while (mappings.n < MAPPINGS_READ_MAX && getline(&line, &size, maps) > 0) {
-		if (!parse_line(line, &mapping)) {
-			if (mappings.n)
-				extend(&mappings.list[mappings.n - 1], line);
-			continue;
-		}
-		err = array__reserve(&mappings.list, &mappings.cap, mappings.n + 1,
-				     sizeof(*mappings.list));
-		if (err) {
-			free(mapping.path);
-			break;
-		}
-		if (mappings.n && mapping.start < mappings.list[mappings.n - 1].end) {
-			free(mapping.path); /* the kernel sorts; what does not fit is no maps file
-					     */
-			continue;
-		}
-		mappings.list[mappings.n++] = mapping;
-	}
-	free(line);
-	if (err)
-		procfs_mappings__done(&mappings);
-	else
-		*ret = mappings;
-	return err;
-}
-
-int procfs__mappings(uint32_t pid, struct procfs_mappings *ret)
-{
-	char path[PROCFS_PATH_BYTES], first;
-	FILE *maps;
-	int err;
-
-	snprintf(path, sizeof(path), "%s/%u/maps", procfs__root(), pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return errno == ENOENT ? -ESRCH : -errno;
-	err = procfs__parse_mappings(maps, ret);
-	if (!err &&
-	    pread(fileno(maps), &first, 1, 0) != 1) { /* it ended meanwhile, and so did the text */
-		procfs_mappings__done(ret);
-		err = -ESRCH;
-	}
-	fclose(maps);
-	return err;
-}
-
-void procfs_mappings__done(struct procfs_mappings *mappings)
-{
-	size_t i;
-
-	for (i = 0; i < mappings->n; i++)
-		free(mappings->list[i].path);
-	free(mappings->list);
-	*mappings = (struct procfs_mappings) {};
-}
-
-int procfs__find_mapping(uint32_t pid, const struct procfs_mapping *mapping,
-			 struct target_file *ret)
-{
-	char path[PROCFS_PATH_BYTES];
-	int root, rc;
-
-	snprintf(path, sizeof(path), "%s/%u/map_files/%" PRIx64 "-%" PRIx64, procfs__root(), pid,
-		 mapping->start, mapping->end);
-	rc = target_file__find_link(path, ret);
-	if (!rc || mapping->path[0] != '/')
-		return rc;
-	root = procfs__open_root(pid);
-	rc = root < 0 ? root : target_file__find(root, mapping->path, true, ret);
-	close_fd(&root);
-	if (!rc || procfs__is_recorded())
-		return rc;
-	/* With the process its root is gone, which may have been ours. */
-	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	rc = root < 0 ? -errno : target_file__find(root, mapping->path, true, ret);
-	close_fd(&root);
-	if (!rc && (ret->ino != mapping->inode ||
-		    ret->dev != makedev(mapping->dev_major, mapping->dev_minor))) {
-		target_file__done(ret);
-		rc = -ESTALE;
-	}
-	return rc;
-}
-
-int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping)
-{
-	struct target_file file;
-	int fd = procfs__find_mapping(pid, mapping, &file);
-
-	if (!fd)
-		fd = target_file__open(&file);
-	target_file__done(&file);
-	return fd;
 }
 
 uint64_t procfs__thread_exec_ns(uint32_t tid)
@@ -487,5 +367,5 @@ bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size)
 
 	if (source && source->memory)
 		return !memory__read(source->memory, address, to, size);
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)size;
+	return process__readv(pid, &local, 1, &remote, 1) == (ssize_t)size;
 }

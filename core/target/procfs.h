@@ -29,6 +29,14 @@ bool procfs__is_recorded(void); /* something stands in for the live system */
 /* "/proc", or what stands in for it. Every path of a target begins with it. */
 const char *procfs__root(void);
 
+/* The id under which the process can be read, which is another thread's if the first one has ended
+ * (core/base/living_task.h). For whoever makes a path of it at once: that thread may end, too. */
+uint32_t procfs__living(uint32_t pid);
+
+/* Opens a file of the process's directory, whichever of its threads has ended. An fd or a negative
+ * errno. */
+int procfs__open(uint32_t pid, const char *name, int flags);
+
 /* What /proc tells of a process. */
 struct procfs_info {
 	uint32_t pid; /* of the process, also when asked with the id of another of its threads */
@@ -37,7 +45,7 @@ struct procfs_info {
 	uint32_t uid;	      /* effective */
 	uint64_t start_ticks; /* since boot; with the pid it names one incarnation */
 	uint64_t cpu_ticks;   /* used by all its threads, in sysconf(_SC_CLK_TCK) */
-	char state;	      /* 'R', 'S', 'Z', ... */
+	char state;	      /* 'R', 'S', 'Z', ...; another thread's if the first has ended */
 	bool kernel_thread;
 	char name[32];
 	char command[512]; /* arguments joined by blanks, control characters as '?'; maybe cut */
@@ -83,6 +91,21 @@ double procfs__cpu_s(uint32_t pid);
 /* What stands for "/" in the paths of a process: an O_PATH descriptor, or a negative errno. */
 int procfs__open_root(uint32_t pid);
 
+/* A line of /proc/PID/maps. */
+struct maps_line {
+	uint64_t start, end, offset, inode;
+	unsigned dev_major, dev_minor;
+	char perms[5];
+	const char *path; /* within the text; "" for none */
+};
+
+/* Opens the list of mappings of a process, for the caller to close. -ESRCH: it has none any more.
+ */
+int procfs__open_maps(uint32_t pid, FILE **ret);
+
+/* Cuts `text` at its end of line. False: it is no such line. */
+bool maps_line__parse(char *text, struct maps_line *ret);
+
 struct procfs_mapping { /* an executable one */
 	uint64_t start, end;
 	uint64_t offset;
@@ -111,6 +134,9 @@ void procfs_mappings__done(struct procfs_mappings *mappings); /* idempotent */
  * is the very same file. 0, or a negative errno. */
 int procfs__find_mapping(uint32_t pid, const struct procfs_mapping *mapping,
 			 struct target_file *ret);
+
+/* The same by map_files alone. */
+int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct target_file *ret);
 
 /* Finds and opens it at once: an fd, or a negative errno. */
 int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping);

@@ -2,13 +2,13 @@
 #include "core/target/thread_base.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/target/procfs.h"
 
 /* glibc's struct pthread on x86-64 (nptl/descr.h): tcbhead_t with `tcb` and `self`, both its own
  * address; the list of all threads of its sort; the id. It lies in multiples of 64 bytes. */
@@ -58,27 +58,35 @@ struct thread_bases {
 	bool searched; /* the small ranges were */
 };
 
+static int add_range(struct thread_bases *bases, const struct maps_line *line)
+{
+	int code;
+
+	if (strncmp(line->perms, "rw", 2) != 0 || (line->inode && line->perms[3] != 'p'))
+		return 0;
+	code = array__reserve(&bases->ranges, &bases->cap_ranges, bases->n_ranges + 1,
+			      sizeof(*bases->ranges));
+	if (!code)
+		bases->ranges[bases->n_ranges++] =
+			(struct range) { line->start, line->end, line->inode };
+	return code;
+}
+
 static int read_ranges(struct thread_bases *bases, uint32_t pid)
 {
-	char path[64], line[512], perms[8];
-	uint64_t start, end, inode;
+	struct maps_line parsed;
+	char *line = NULL;
+	size_t size = 0;
 	FILE *maps;
 	int code = 0;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-	maps = fopen(path, "re");
-	while (maps && !code && fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %" SCNu64, &start, &end,
-			   perms, &inode) != 4 ||
-		    strncmp(perms, "rw", 2) != 0 || (inode && perms[3] != 'p'))
-			continue;
-		code = array__reserve(&bases->ranges, &bases->cap_ranges, bases->n_ranges + 1,
-				      sizeof(*bases->ranges));
-		if (!code)
-			bases->ranges[bases->n_ranges++] = (struct range) { start, end, inode };
-	}
-	if (maps)
-		fclose(maps);
+	if (procfs__open_maps(pid, &maps))
+		return 0; /* nothing will be found */
+	while (!code && getline(&line, &size, maps) > 0)
+		if (maps_line__parse(line, &parsed))
+			code = add_range(bases, &parsed);
+	free(line);
+	fclose(maps);
 	return code;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/living_task.h"
 #include "core/base/util.h"
 #include "core/kernel/maps.h"
 #include "core/target/scope.h"
@@ -103,7 +104,7 @@ int tracker__add_running(struct tracker *tracker, uint32_t pid)
 
 	if ((process && !process->gone) || pid == (uint32_t)getpid() ||
 	    !scope__takes(tracker->opts.scope, pid) || procfs__info(pid, &info, NULL) ||
-	    info.state == 'Z')
+	    state__has_ended(info.state))
 		return 0;
 	ret = tracker__new_process(tracker, pid, &info, &process);
 	if (ret)

@@ -8,7 +8,9 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "core/base/living_task.h"
 #include "core/base/privilege.h"
+#include "core/base/util.h"
 
 #define UNREAD_MAX 4096 /* what a target maps is without bounds */
 
@@ -51,13 +53,11 @@ void unread_files__free(struct unread_files *files)
  * is of the last way, by the name here. */
 static uint32_t privileges_for(uint32_t pid, int code)
 {
-	char path[PROCFS_PATH_BYTES];
 	int fd;
 
 	if (code == -EACCES)
 		return 1U << PRIVILEGE_READ;
-	snprintf(path, sizeof(path), "%s/%u/root", procfs__root(), pid);
-	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = procfs__open_root(pid);
 	if (fd < 0)
 		return 1U << PRIVILEGE_PROCESSES;
 	close(fd);
@@ -74,7 +74,7 @@ void unread_files__add(struct unread_files *files, uint32_t pid,
 	HASH_FIND(hh, files->by_key, &key, sizeof(key), unread);
 	if (unread || code == -EINVAL /* no regular file */ ||
 	    HASH_COUNT(files->by_key) == UNREAD_MAX || procfs__info(pid, &info, NULL) ||
-	    info.state == 'Z' || info.state == 'X')
+	    state__has_ended(info.state))
 		return;
 	unread = calloc(1, sizeof(*unread));
 	if (!unread)

@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "core/base/util.h"
+#include "core/target/procfs.h"
 #include "probes/usdt_args.h"
 
 struct probed { /* one process */
@@ -159,7 +160,7 @@ char *probing__environment(uint32_t pid, const char *variable)
 	bool found = false;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
+	snprintf(path, sizeof(path), "/proc/%u/environ", procfs__living(pid));
 	file = fopen(path, "re");
 	while (file && !found && getdelim(&entry, &size, '\0', file) > 0)
 		found = strncmp(entry, variable, len) == 0 && entry[len] == '=';

@@ -48,7 +48,7 @@ static int read_status(int proc_fd, struct jvm_process *ret_process, struct jvm_
 			phase.catches_quit = mask & quit;
 		else if (sscanf(line, "ShdPnd: %llx", &mask) == 1)
 			phase.has_quit_pending = mask & quit;
-		else if (!strncmp(line, "NSpid:", 6) && (last = strrchr(line, '\t')))
+		else if (!strncmp(line, "NStgid:", 7) && (last = strrchr(line, '\t')))
 			process.ns_pid = strtoul(last, NULL, 10);
 		else if (sscanf(line, "Uid: %*u %u", &process.uid) != 1)
 			sscanf(line, "Gid: %*u %u", &process.gid);
@@ -75,7 +75,7 @@ int jvm_process__open(uint32_t pid, struct jvm_process *ret, struct err *err)
 	if (code)
 		return code == -EINVAL ? -ESRCH : code;
 	process.pid = info.pid;
-	snprintf(path, sizeof(path), "/proc/%u", info.pid);
+	snprintf(path, sizeof(path), "/proc/%u", procfs__living(info.pid));
 	process.proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	code = process.proc_fd < 0 ? -errno : read_status(process.proc_fd, &process, NULL);
 	if (!code) {

@@ -206,7 +206,7 @@ static bool is_given(uint32_t pid, const char *name, const char *option)
 	ssize_t n = 0;
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), pid, name);
+	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), procfs__living(pid), name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && words)
 		n = read(fd, words, WORDS_BYTES - 1);

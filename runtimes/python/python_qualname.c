@@ -76,7 +76,7 @@ static int read_link(uint32_t pid, const char *name, char *ret, size_t size)
 	char link[PROCFS_PATH_BYTES];
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "%s/%u/%s", procfs__root(), pid, name);
+	snprintf(link, sizeof(link), "%s/%u/%s", procfs__root(), procfs__living(pid), name);
 	n = readlink(link, ret, size);
 	if (n < 0)
 		return -errno;
