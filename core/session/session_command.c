@@ -5,6 +5,11 @@
  * when the kernel half has reported it, and only if their file was not met before. What is known
  * needs no preparation that takes longer than a dynamic linker does.
  *
+ * A program that may execute another one (a shell, env, a version manager) is followed for a
+ * moment: it stays traced, and is stopped at its forks and its next exec alone, so that what it
+ * executes is held from its first instruction on. Not so programs of a runtime, for which braid is
+ * ready, and programs with a sanitizer, which traces its own process.
+ *
  * Sampling and the recording's time run from the command's exec. A hold ends with a stop of the
  * linker's, never by the clock, but neither a signal nor -d waits for it. */
 #include "core/session/session_state.h"
@@ -14,16 +19,89 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "core/base/privilege.h"
 #include "core/base/util.h"
+#include "core/elf/elf_symbols.h"
 
 #define LINK_POLL_MS 50 /* between two looks at the ring and the clock while a linker works */
-#define STOP_POLL_MS 20 /* that a program which was executed gets to stop */
+#define FOLLOW_NS    (3 * NSEC_PER_SEC)
+#define SYMBOLS_MAX  65536 /* of a program, that are looked at */
+#define STOP_POLL_MS 20	   /* that a program which was executed gets to stop */
 
 static bool is_ending(const struct session *session)
 {
 	return stopper__has_signal(session->stopper) ||
 	       (session->opts.duration_s > 0 &&
 		now_ns() - session->start_ns >= session->opts.duration_s * 1e9);
+}
+
+static bool is_exec(const char *name)
+{
+	static const char *const names[] = { "execve",	    "execv",	   "execvp", "execvpe",
+					     "execl",	    "execlp",	   "execle", "fexecve",
+					     "posix_spawn", "posix_spawnp" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+static bool is_sanitizer(const char *name)
+{
+	static const char *const prefixes[] = { "__asan_", "__lsan_", "__msan_", "__tsan_",
+						"__hwasan_" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* Does it import a function that executes programs, and nothing of a sanitizer? */
+static bool may_execute(const struct elf_file *file)
+{
+	struct elf_symbols symbols = {};
+	bool ret = false;
+	GElf_Sym symbol;
+	const char *name;
+	size_t i;
+
+	elf_symbols__open(file, ".dynsym", &symbols);
+	for (i = 0; i < min_of((size_t)symbols.n, (size_t)SYMBOLS_MAX); i++) {
+		name = elf_symbols__get(&symbols, i, &symbol);
+		if (name && is_sanitizer(name))
+			return false;
+		ret |= name && symbol.st_shndx == SHN_UNDEF && is_exec(name);
+	}
+	return ret;
+}
+
+/* The program lies below its libraries. Of one that is known its mappings are not read. */
+static bool is_launcher(const struct session *session, const struct process *process)
+{
+	const struct image *image = !process		? NULL
+				    : process->n_mapped ? process->mapped[0].image
+							: process->exe;
+
+	if (!image || !image->file || process->gone ||
+	    privilege__missing(1U << PRIVILEGE_PROCESSES))
+		return false;
+	return session->opts.trigger || (!process__attached(process) && may_execute(image->file));
+}
+
+/* What is linked runs: traced up to the next exec, or not at all. */
+static void let_run(struct session *session, struct hold *hold)
+{
+	const struct process *process = tracker__find(session->tracker, hold->pid);
+
+	if (hold->pid == session->child.pid)
+		session->follow_until_ns = now_ns() + FOLLOW_NS;
+	if (now_ns() < session->follow_until_ns && !is_ending(session) &&
+	    is_launcher(session, process))
+		hold__follow(hold, session->follow_until_ns);
+	else
+		hold__release(hold);
 }
 
 static int refresh(struct session *session, uint32_t pid, struct err *err)
@@ -77,15 +155,27 @@ int session__start_command(struct session *session, struct err *err)
 		ret = session__attach_in_targets(session, err);
 	if (!ret)
 		ret = session__commit(session, err);
-	if (!ret) /* else it is not to run on */
-		hold__release(&child->hold);
+	if (!ret) { /* else it is not to run on */
+		session->holds[0] = child->hold;
+		child->hold = (struct hold) {};
+		let_run(session, &session->holds[0]);
+	}
 	return ret;
 }
 
 /* --- what is executed later --- */
 
+static struct hold *free_hold(struct session *session)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
+		if (!session->holds[i].pid)
+			return &session->holds[i];
+	return NULL;
+}
+
 struct hold *session__hold(struct session *session, const struct rec_program *rec)
 {
+	struct hold *hold;
 	size_t i;
 
 	if (!session->opts.command || session->child.hold.pid || rec->image ||
@@ -94,15 +184,12 @@ struct hold *session__hold(struct session *session, const struct rec_program *re
 	for (i = 0; i < ARRAY_SIZE(session->holds); i++)
 		if (session->holds[i].pid == (int)rec->tgid)
 			return NULL;
-	for (i = 0; i < ARRAY_SIZE(session->holds) && session->holds[i].pid; i++)
-		;
-	if (i == ARRAY_SIZE(session->holds) || !hold__interrupt(&session->holds[i], rec->tgid))
+	hold = free_hold(session);
+	if (!hold || !hold__interrupt(hold, rec->tgid))
 		return NULL;
-	session->holds[i].is_child = (int)rec->tgid == session->child.pid;
-	return hold__wait(&session->holds[i], session->child.signal_fd, STOP_POLL_MS) ==
-			       HOLD_EXECUTED
-		       ? &session->holds[i]
-		       : NULL;
+	hold->is_child = (int)rec->tgid == session->child.pid;
+	return hold__wait(hold, session->child.signal_fd, STOP_POLL_MS) == HOLD_EXECUTED ? hold
+											 : NULL;
 }
 
 static int see_libraries(struct session *session, struct hold *hold, struct err *err)
@@ -111,29 +198,90 @@ static int see_libraries(struct session *session, struct hold *hold, struct err 
 
 	if (!ret)
 		ret = session__follow(session, err);
-	hold__release(hold);
+	if (!ret && session->opts.trigger) { /* a breakpoint is of an address space */
+		trigger__free(session->trigger);
+		session->trigger = NULL;
+		ret = trigger__attach(session->opts.trigger, session->half, session->tracker,
+				      &session->trigger, err);
+	}
+	let_run(session, hold);
+	return ret;
+}
+
+/* The record of the exec has been sent before the process stops. */
+static int see_exec(struct session *session, struct hold *hold, struct err *err)
+{
+	const struct process *process;
+	int ret = session__consume(session, err);
+
+	process = tracker__find(session->tracker, hold->pid);
+	if (!ret && process && process->exe && process->exe->is_plain && !session->opts.trigger)
+		let_run(session, hold);
+	else
+		hold__go_on(hold);
+	return ret;
+}
+
+static void see_fork(struct session *session, struct hold *parent)
+{
+	struct hold *child = free_hold(session), none;
+
+	hold__adopt(child ? child : &none, parent->forked, parent->until_ns);
+	if (!child)
+		hold__release(&none);
+	hold__follow(parent, parent->until_ns);
+}
+
+static int step_hold(struct session *session, struct hold *hold, bool *ret_stopped, struct err *err)
+{
+	enum hold_state state = hold__next(hold);
+	int ret = 0;
+
+	*ret_stopped |= state != HOLD_RUNS && state != HOLD_OVER;
+	switch (state) {
+	case HOLD_EXECUTED:
+		ret = see_exec(session, hold, err);
+		break;
+	case HOLD_LINKED:
+		ret = see_libraries(session, hold, err);
+		break;
+	case HOLD_FORKED:
+		see_fork(session, hold);
+		break;
+	case HOLD_RUNS:
+		hold__expire(hold);
+		break;
+	case HOLD_OVER:
+		break;
+	}
 	return ret;
 }
 
 int session__follow_holds(struct session *session, struct err *err)
 {
 	struct signalfd_siginfo info;
+	bool stopped = true;
 	int ret = 0;
 
 	if (session->child.signal_fd < 0)
 		return 0;
 	while (read(session->child.signal_fd, &info, sizeof(info)) == sizeof(info))
 		;
-	for (size_t i = 0; !ret && i < ARRAY_SIZE(session->holds); i++) {
-		struct hold *hold = &session->holds[i];
-		enum hold_state state = hold__next(hold);
-
-		if (state == HOLD_EXECUTED)
-			hold__go_on(hold);
-		else if (state == HOLD_LINKED)
-			ret = see_libraries(session, hold, err);
+	/* A new process may have stopped before it got its place. */
+	while (!ret && stopped) {
+		stopped = false;
+		for (size_t i = 0; !ret && i < ARRAY_SIZE(session->holds); i++)
+			ret = step_hold(session, &session->holds[i], &stopped, err);
 	}
 	return ret;
+}
+
+bool session__is_following(const struct session *session)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
+		if (session->holds[i].pid)
+			return true;
+	return false;
 }
 
 void session__release_holds(struct session *session)

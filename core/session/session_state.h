@@ -76,6 +76,7 @@ struct session {
 	struct scope *scope; /* NULL: processes are named, or started */
 	struct child child;
 	struct hold holds[SESSION_HOLDS_MAX]; /* of what the command and its children execute */
+	uint64_t follow_until_ns;	      /* programs that may execute others stay traced */
 	int command_status;
 	char target[TARGET_BYTES]; /* for people */
 
@@ -176,6 +177,9 @@ struct hold *session__hold(struct session *session, const struct rec_program *re
 
 /* In each round: follows what is held, and lets it run when its libraries are known. */
 int session__follow_holds(struct session *session, struct err *err);
+
+/* Is anything held, or followed to its next exec? */
+bool session__is_following(const struct session *session);
 
 /* Whatever is held runs on. */
 void session__release_holds(struct session *session);

@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/signalfd.h>
@@ -17,6 +20,7 @@
 #include "core/target/procfs.h"
 
 #define OPTIONS	    (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
+#define FOLLOWING   (OPTIONS | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
 #define SYSCALL_SIG (SIGTRAP | 0x80) /* PTRACE_O_TRACESYSGOOD */
 
 /* What a process may have us read. */
@@ -175,8 +179,21 @@ static bool is_linked_at(struct hold *hold)
 static void resume(struct hold *hold, long signal)
 {
 	hold->is_stopped = false;
-	/* Before the exec no system call is of interest. */
-	ptrace(hold->is_known ? PTRACE_SYSCALL : PTRACE_CONT, hold->pid, NULL, signal);
+	/* Before the exec no system call is of interest, and none when all is linked. */
+	ptrace(hold->is_known && !hold->is_following ? PTRACE_SYSCALL : PTRACE_CONT, hold->pid,
+	       NULL, signal);
+}
+
+static enum hold_state take_fork(struct hold *hold)
+{
+	unsigned long pid;
+
+	if (ptrace(PTRACE_GETEVENTMSG, hold->pid, NULL, &pid)) {
+		resume(hold, 0);
+		return HOLD_RUNS;
+	}
+	hold->forked = pid;
+	return HOLD_FORKED;
 }
 
 static enum hold_state take_stop(struct hold *hold, int status)
@@ -184,12 +201,21 @@ static enum hold_state take_stop(struct hold *hold, int status)
 	int event = status >> 16, signal = WSTOPSIG(status);
 
 	if (event == PTRACE_EVENT_EXEC) {
+		hold->is_following = hold->is_linked = false;
 		find_linker(hold);
 		return HOLD_EXECUTED;
 	}
 	if (event == PTRACE_EVENT_STOP && signal == SIGTRAP && hold->is_interrupted) {
 		hold->is_interrupted = false;
 		return HOLD_EXECUTED;
+	}
+	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK)
+		return take_fork(hold);
+	if (hold->is_following && !event && now_ns() >= hold->until_ns) {
+		hold->signal = signal;
+		hold->is_stopped = true;
+		hold__release(hold);
+		return HOLD_OVER;
 	}
 	if (event == PTRACE_EVENT_STOP && signal != SIGTRAP) {
 		ptrace(PTRACE_LISTEN, hold->pid, NULL, NULL); /* a stopped job */
@@ -230,7 +256,7 @@ enum hold_state hold__next(struct hold *hold)
 		return HOLD_OVER;
 	while (state == HOLD_RUNS && !hold->is_stopped && (found = next_status(hold, &status)) > 0)
 		state = take_stop(hold, status);
-	hold->is_stopped |= state != HOLD_RUNS;
+	hold->is_stopped |= state != HOLD_RUNS && state != HOLD_OVER;
 	if (found < 0) {
 		*hold = (struct hold) {};
 		return HOLD_OVER;
@@ -282,10 +308,55 @@ bool hold__has_linker(const struct hold *hold)
 
 void hold__go_on(struct hold *hold)
 {
-	if (hold->is_linked)
-		hold__release(hold);
-	else if (hold->pid)
+	if (hold->pid)
 		resume(hold, 0);
+}
+
+void hold__follow(struct hold *hold, uint64_t until_ns)
+{
+	if (!hold->pid)
+		return;
+	hold->is_following = true;
+	hold->until_ns = until_ns;
+	ptrace(PTRACE_SETOPTIONS, hold->pid, NULL, (void *)FOLLOWING);
+	resume(hold, 0);
+}
+
+void hold__adopt(struct hold *hold, int pid, uint64_t until_ns)
+{
+	*hold = (struct hold) { .pid = pid, .is_following = true, .until_ns = until_ns };
+}
+
+/* Is it in a system call that a stop does not end? signal(7) has those that return EINTR. */
+static bool may_stop(int pid)
+{
+	static const int calls[] = { SYS_wait4,	    SYS_waitid,		 SYS_rt_sigsuspend,
+				     SYS_nanosleep, SYS_clock_nanosleep, SYS_ppoll };
+	char path[64], text[16] = "";
+	FILE *file;
+	char *end;
+	long call;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	file = fopen(path, "re");
+	if (!file || !fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	if (file)
+		fclose(file);
+	if (!strncmp(text, "running", 7))
+		return true;
+	call = strtol(text, &end, 10);
+	for (size_t i = 0; end != text && i < ARRAY_SIZE(calls); i++)
+		if (calls[i] == call)
+			return true;
+	return false;
+}
+
+void hold__expire(struct hold *hold)
+{
+	if (hold->pid && hold->is_following && !hold->is_stopped && now_ns() >= hold->until_ns &&
+	    may_stop(hold->pid))
+		hold__release(hold);
 }
 
 /* Only what is stopped can be detached. A process in a wait of the kernel's that nothing ends (a

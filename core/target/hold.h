@@ -18,8 +18,9 @@
  *   state      entered by                             left by
  *   RUNS       hold__go_on, hold__seize, _interrupt   a stop that hold__next takes
  *   EXECUTED   the exec of a program, or just behind  hold__go_on, hold__release
- *   LINKED     libraries are mapped, or the linker    hold__release (hold__go_on does the same)
+ *   LINKED     libraries are mapped, or the linker    hold__follow, hold__release
  *              turns out to be left
+ *   FORKED     a fork of what is followed             hold__follow
  *   OVER       hold__release, end of the process      -
  *
  * If this process dies, the kernel detaches the other, which runs on. Signals are passed on, and a
@@ -29,6 +30,7 @@ enum hold_state {
 	HOLD_RUNS,     /* nothing to see; SIGCHLD announces the next stop */
 	HOLD_EXECUTED, /* stopped: a program was executed, and its linker has not done its work */
 	HOLD_LINKED,   /* stopped: its libraries are mapped, or it has none */
+	HOLD_FORKED,   /* stopped: it has forked hold.forked, which is traced, too: hold__adopt */
 	HOLD_OVER,     /* not traced */
 };
 
@@ -39,6 +41,11 @@ struct hold {
 	bool is_stopped;
 	bool is_interrupted; /* by hold__interrupt, and has not stopped yet */
 	int signal;	     /* to be delivered when it is released; 0: none */
+
+	/* --- what is followed: a program that is linked, and may execute another one --- */
+	bool is_following;
+	uint64_t until_ns;
+	int forked;
 
 	/* --- the dynamic linker of what it executes --- */
 	bool is_known;			      /* the following was read */
@@ -66,6 +73,15 @@ bool hold__has_linker(const struct hold *hold);
 
 /* Lets it run to its next stop. */
 void hold__go_on(struct hold *hold);
+
+/* Lets it run to its next exec or fork, and no further than `until_ns`, from where on it runs
+ * untraced as soon as that disturbs nothing: hold__expire. */
+void hold__follow(struct hold *hold, uint64_t until_ns);
+
+/* The same for one that was forked by what is followed. */
+void hold__adopt(struct hold *hold, int pid, uint64_t until_ns);
+
+void hold__expire(struct hold *hold);
 
 /* Lets it run, untraced. Idempotent. */
 void hold__release(struct hold *hold);
