@@ -364,9 +364,10 @@ static int record(struct record_opts *record)
 	struct err err = {}, finish_err = {};
 	int ret, finished, status = EXIT_OK;
 
-	/* A limit of the file's size is an error like a full disk. Not ignored: the command would
-	 * inherit that. */
-	signal(SIGXFSZ, go_on);
+	/* A limit of the file's size is an error like a full disk. The command inherits whether the
+	 * signal is ignored, and nothing else. */
+	if (signal(SIGXFSZ, go_on) == SIG_IGN)
+		signal(SIGXFSZ, SIG_IGN);
 	ret = session__open(&record->session, &session, &err);
 	if (ret)
 		return cli__fail("%s", err.text);
