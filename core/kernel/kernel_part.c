@@ -72,10 +72,9 @@ int kernel_part__explain(int code, struct err *err)
 				"this kernel has no BTF (" KERNEL_TYPES "): braid needs "
 				"Linux 6.1 or later built with CONFIG_DEBUG_INFO_BTF=y");
 	if (!*first)
-		return err__set(err, code, "this kernel refuses the BPF programs: %s",
-				strerror(-code));
+		return err__set(err, code, "cannot load the BPF programs: %s", strerror(-code));
 	return err__set(err, code,
-			"this kernel refuses the BPF programs: %s (%s). braid record -v shows the "
+			"cannot load the BPF programs: %s (%s). braid record -v shows the "
 			"whole log",
 			strerror(-code), first);
 }

@@ -72,8 +72,9 @@ def check_tick_in_uprobe():
     gate.equal(len(set(map(tuple, hits))), 1, "ticks: all have one stack")
     gate.equal(len(hits) + ticks, len(samples), "ticks: each sample is of one of the events")
     gate.check_merged("ticks", recording.merged("--event", UPROBE), gate.HERE, HITS)
-    # What runs the uprobe's program: below it is the call's own stack.
-    inside = [frames[:at] for frames, at in ((frames, at_kernel(frames, "handler_chain")) for frames, _
+    # This function runs the uprobe's program, on top of the call's own stack. The kernel calls it by
+    # a pointer, so that no compiler inlines it (handler_chain, in Linux 6.1).
+    inside = [frames[:at] for frames, at in ((frames, at_kernel(frames, "uprobe_dispatcher")) for frames, _
                                              in recording.merged("--event", "cpu")) if at]
     gate.ok(inside, "ticks: some came while the uprobe's program ran")
     call, = recording.merged("--event", UPROBE)
