@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/stop.h"
 #include "core/base/util.h"
 
 /* How long an answer, or a sign that there will be one, is waited for, and all of it. What was
@@ -28,11 +28,11 @@
 #define WAIT_MAX_MS	500
 #define WAIT_MIN_MS	10
 #define SIGNAL_WAIT_MS	100 /* after a signal: what does answer, does so within this */
+#define LOOK_MS		20  /* between looks at the stop, and at the helper */
 #define WHOLE_MAX_MS	4000
 #define ALLOWANCE_MS	1000
 #define REFILL_PER_CENT 2
 #define NSEC_PER_MS	1000000ULL
-#define STATE_LOOK_MS	20
 #define IDLE_MAX_MS	30000
 
 /* For tests in an emulated machine, where all takes long, and nothing hangs. */
@@ -241,40 +241,30 @@ static bool helper_is_idle(void)
 	return state && state[1] && strchr("RTt", state[2]);
 }
 
-/* Until there is an answer; 0. *@whole_ns is moved by the time that does not count. A signal that
- * the caller has blocked, to take it in its own time, ends the wait before long and stays for it.
- */
+/* Until there is an answer; 0. *@whole_ns is moved by the time that does not count. A stop that is
+ * requested (core/base/stop.h) ends the wait before long. */
 static int wait_answer(uint64_t *whole_ns)
 {
-	struct pollfd polled[] = { { .fd = helper.fd, .events = POLLIN },
-				   { .fd = -1, .events = POLLIN } };
+	struct pollfd polled = { .fd = helper.fd, .events = POLLIN };
 	uint64_t now = now_ns(), began = now, looked, end_ns, idle_ns = 0;
 	bool interrupted = false;
-	sigset_t ending;
 
-	sigemptyset(&ending);
-	sigaddset(&ending, SIGINT);
-	sigaddset(&ending, SIGTERM);
-	sigaddset(&ending, SIGHUP);
-	polled[1].fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
 	end_ns = min_of(*whole_ns, now + allowed_ms() * NSEC_PER_MS);
-	while (!polled[0].revents && now < end_ns) {
+	while (!polled.revents && now < end_ns) {
 		looked = now;
-		poll(polled, interrupted ? 1 : 2,
-		     min_of((end_ns - now) / NSEC_PER_MS + 1, (uint64_t)STATE_LOOK_MS));
+		poll(&polled, 1, min_of((end_ns - now) / NSEC_PER_MS + 1, (uint64_t)LOOK_MS));
 		now = now_ns();
 		if (!interrupted && idle_ns < IDLE_MAX_MS * NSEC_PER_MS && helper_is_idle()) {
 			idle_ns += now - looked;
 			end_ns += now - looked;
 		}
-		if (polled[1].revents && !interrupted) {
+		if (!interrupted && stop__is_requested()) {
 			interrupted = true;
 			end_ns = min_of(end_ns, now + SIGNAL_WAIT_MS * NSEC_PER_MS);
 		}
 	}
-	close_fd(&polled[1].fd);
 	*whole_ns += idle_ns;
-	if (polled[0].revents)
+	if (polled.revents)
 		return 0;
 	helper.allowance_ms -=
 		min_of((int64_t)((now - began - idle_ns) / NSEC_PER_MS), helper.allowance_ms);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/stop.h"
 #include "core/base/util.h"
 #include "core/capture/code_label.h"
 #include "core/capture/fetched_names.h"
@@ -303,18 +304,30 @@ static int name_by_runtime(struct naming *naming, const struct pending *pending,
 	return n ? write_symbols(naming, pending->frame, KIND_RUNTIME + i - 1, symbols, n, err) : 1;
 }
 
+static int add_again(struct naming *naming, const struct pending *pending, struct err *err)
+{
+	return add(naming, pending) ? err__set(err, -ENOMEM, "out of memory") : 0;
+}
+
 static int name_native(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
 	int n, ret;
 
-	if (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx))
+	/* While samples are still taken there is a time after the stop. */
+	if (stop__is_requested() && !naming->last)
+		return add_again(naming, pending, err);
+	if (stop__is_requested() ||
+	    (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx)))
 		return name_by_place(naming, pending, pending->address, err);
 	pending->image->places++;
 	ret = name_by_runtime(naming, pending, err);
 	if (ret <= 0)
 		return ret;
 	n = symbols__resolve(pending->image->symbols, pending->address, frames, SYMBOL_INLINES_MAX);
+	if (n == -EINTR)
+		return naming->last ? name_by_place(naming, pending, pending->address, err)
+				    : add_again(naming, pending, err);
 	if (n == -ENOMEM ||
 	    fetched_names__add(&naming->fetched, pending->frame, pending->image, pending->address))
 		return err__set(err, -ENOMEM, "out of memory");

@@ -7,6 +7,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/privilege.h"
+#include "core/base/quota.h"
 #include "core/cli/cli.h"
 #include "core/profile/nameless.h"
 #include "core/profile/out_common.h"
@@ -195,6 +196,24 @@ static void print_unseen(const struct session_summary *summary)
 		unread, unread > 1 ? "s" : "", path, pid, unread > 1 ? ", ..." : "", why);
 }
 
+#define TOO_LARGE_SHOWN 8
+
+/* What was not read, or not all of it, since it or its owner's files are too much work. */
+static void print_too_large(void)
+{
+	uint64_t n = quota__over_count();
+	enum quota_level level;
+	const char *name;
+
+	for (size_t i = 0; i < TOO_LARGE_SHOWN && (name = quota__over(i, &level)); i++)
+		escape__line(stderr, "file too large to look at: %s%s", name,
+			     level == QUOTA_FILE ? ""
+						 : " (with the others of its owner or of all)");
+	if (n > TOO_LARGE_SHOWN)
+		fprintf(stderr, "%" PRIu64 " more files are too large to look at\n",
+			n - TOO_LARGE_SHOWN);
+}
+
 static void print_fetched(const struct fetched_names_stats *fetched)
 {
 	const char *failure = debuginfod__failure();
@@ -327,6 +346,7 @@ void record_summary__print(const struct session_opts *opts, const struct session
 			escape__line(stderr, "%s: %s", opts->events.list[i].name,
 				     summary->event_notes[i]);
 	print_unseen(summary);
+	print_too_large();
 	print_fetched(&stats->fetched);
 	print_nameless(opts, summary);
 	print_economy(&summary->economy);

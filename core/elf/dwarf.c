@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "core/base/quota.h"
+#include "core/base/stop.h"
 #include "core/base/util.h"
 #include "core/elf/dwarf_image.h"
 #include "core/elf/dwarf_unit.h"
@@ -170,6 +171,7 @@ static void check_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 		dwarf->kept += bytes * LINE_ROW_BYTES;
 		unit->has_lines = true;
 	}
+	unit->checked = unit->has_lines || !stop__is_requested();
 }
 
 static void set_line(struct dwarf_unit *unit, uint64_t vaddr, struct symbol_frame *frame)

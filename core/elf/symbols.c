@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/base/range_map.h"
+#include "core/base/stop.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/elf/debugfile.h"
@@ -147,7 +149,7 @@ static int add_full_table(struct symbols *symbols)
 	return rc ? rc : n;
 }
 
-static int open_sources(struct symbols *symbols)
+static int read_sources(struct symbols *symbols)
 {
 	int rc = open_dwarf(symbols);
 
@@ -161,8 +163,21 @@ static int open_sources(struct symbols *symbols)
 		rc = plt__add(&symbols->plt, symbols->file, &symbols->symtab);
 	if (!rc)
 		rc = symtab__seal(&symbols->plt);
+	return rc;
+}
+
+/* What was interrupted says nothing of the file, and is read anew; what is over the budget has no
+ * symbols. */
+static int open_sources(struct symbols *symbols)
+{
+	int rc = read_sources(symbols);
+
+	if (!rc && stop__is_requested())
+		rc = -EINTR;
 	if (rc)
 		close_sources(symbols);
+	if (rc == -EFBIG)
+		rc = quota__refuse(symbols->file->account) == -EFBIG ? 0 : rc;
 	symbols->opened = !rc;
 	return rc;
 }
@@ -183,10 +198,16 @@ static int read_functions(struct symbols *symbols)
 {
 	int rc = cfi_entries__functions(symbols->file, add_function, symbols, NULL);
 
-	if (rc == -EBADMSG) /* what could be read is kept */
+	if (rc == -EBADMSG || rc == -EFBIG) /* what could be read is kept */
 		rc = 0;
 	if (!rc)
 		rc = range_map__seal(&symbols->functions);
+	if (!rc && stop__is_requested())
+		rc = -EINTR;
+	if (rc) {
+		range_map__done(&symbols->functions);
+		symbols->n_ranges = 0;
+	}
 	symbols->functions_read = !rc;
 	return rc;
 }
@@ -230,7 +251,7 @@ static struct symbol *find_symbol(struct symbols *symbols, uint64_t vaddr)
 	return vaddr < symbol->end ? symbol : NULL;
 }
 
-int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max)
+static int resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max)
 {
 	const char *owner = NULL;
 	struct symbol *symbol;
@@ -248,10 +269,21 @@ int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_fram
 			return -ENOMEM;
 	}
 	rc = symbols->dwarf ? dwarf__resolve(symbols->dwarf, vaddr, owner, ret, max) : 0;
+	if (rc == -EFBIG)
+		rc = 0;
 	if (rc || !owner)
 		return rc;
 	*ret = (struct symbol_frame) { .function = owner };
 	return 1;
+}
+
+int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max)
+{
+	struct quota_account *previous = quota__enter(symbols->file->account);
+	int n = resolve(symbols, vaddr, ret, max);
+
+	quota__leave(previous);
+	return n;
 }
 
 bool symbols__is_stripped(const struct symbols *symbols)
@@ -276,9 +308,11 @@ int symbols__fetch(struct symbols *symbols, const struct debuginfod_wait *wait)
 
 int symbols__function_start(struct symbols *symbols, uint64_t vaddr, uint64_t *ret_start)
 {
+	struct quota_account *previous = quota__enter(symbols->file->account);
 	struct function_range range;
 	int rc = find_function(symbols, vaddr, &range);
 
+	quota__leave(previous);
 	if (!rc)
 		*ret_start = range.start;
 	return rc;

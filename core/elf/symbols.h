@@ -36,7 +36,8 @@ void symbols__free(struct symbols *symbols); /* NULL is fine */
  * that owns the code. Returns their number, at most `max`; 0 when no symbol's [start, start+size)
  * contains the address (a symbol of size 0 — hand-written assembly — reaches to the next symbol or
  * the end of its section, whichever comes first, and if only exported symbols are known no further
- * than its code leads). -ENOMEM. Never the nearest wrong one. */
+ * than its code leads). -ENOMEM. Never the nearest wrong one. -EINTR if the work is to stop: it
+ * may be asked again. */
 int symbols__resolve(struct symbols *symbols, uint64_t vaddr, struct symbol_frame *ret, size_t max);
 
 /* After a resolve: does nothing but .dynsym name the file's code, so that a debug server may help?

@@ -8,6 +8,7 @@
 
 #include "core/base/fd_limit.h"
 #include "core/base/privilege.h"
+#include "core/base/stop.h"
 #include "core/base/util.h"
 
 static int open_runtimes(struct session *session, struct bpf_object *probes, struct err *err)
@@ -124,6 +125,9 @@ static int open_target_side(struct session *session, struct err *err)
 	return ret ? err__set(err, ret, "cannot begin: %s", strerror(-ret)) : 0;
 }
 
+/* For names, after the end of a recording. What is not named by then is shown by its place. */
+#define NAMES_NS (10 * NSEC_PER_SEC)
+
 static void stop_sampling(void *ctx)
 {
 	kernel_half__sample_until(ctx, now_ns());
@@ -143,9 +147,11 @@ int session__begin(struct session *session, struct err *err)
 	if (!session->opts.command) /* of which the exec belongs to it, and is over */
 		kernel_half__sample_from(session->half, session->start_ns);
 	session__begin_part(session, session->start_ns);
-	if (session->opts.duration_s > 0)
+	if (session->opts.duration_s > 0) {
 		kernel_half__sample_until(session->half,
 					  session->start_ns + session->opts.duration_s * 1e9);
+		stop__set_deadline(session->start_ns + session->opts.duration_s * 1e9);
+	}
 	return session__note_waiting(session, err);
 }
 
@@ -247,6 +253,10 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	struct err ignored = {};
 	int ret, closed, waited;
 
+	/* What follows has a time of its own: names are read for so long, and a second signal ends
+	 * that, too. */
+	stop__clear();
+	stop__set_deadline(now_ns() + NAMES_NS);
 	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no
 	 * sample may see that. */
 	kernel_half__sample_until(session->half, now_ns());
@@ -284,6 +294,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 		ret = session__name_last(session, err);
 	if (!ret)
 		ret = session__write_asked(session, err);
+	stop__clear();
 	closed = session__write_counters(session, ret ? NULL : err);
 	ret = ret ? ret : closed;
 	closed = session__close_recording(session, ret ? NULL : err);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/privilege.h"
+#include "core/base/stop.h"
 #include "core/base/util.h"
 
 #define APART_NS 300000000ULL /* two signals that are two wishes */
@@ -48,12 +49,15 @@ int stopper__new(struct stopper **ret, struct err *err)
 static void take_signal(struct stopper *stopper)
 {
 	if (stopper->first_ns) {
-		if (now_ns() >= stopper->first_ns + APART_NS)
-			__atomic_store_n(&stopper->hurries, true, __ATOMIC_RELEASE);
+		if (now_ns() < stopper->first_ns + APART_NS)
+			return;
+		__atomic_store_n(&stopper->hurries, true, __ATOMIC_RELEASE);
+		stop__request();
 		return;
 	}
 	stopper->first_ns = now_ns();
 	stopper->on_signal(stopper->ctx);
+	stop__request();
 	__atomic_store_n(&stopper->has_signal, true, __ATOMIC_RELEASE);
 }
 
@@ -91,6 +95,7 @@ void stopper__free(struct stopper *stopper)
 		pthread_cancel(stopper->thread); /* where it waits */
 		pthread_join(stopper->thread, NULL);
 	}
+	stop__clear();
 	pthread_sigmask(SIG_SETMASK, &stopper->old_signals, NULL);
 	close_fd(&stopper->fd);
 	free(stopper);

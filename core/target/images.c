@@ -7,10 +7,10 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 
+#include "core/base/quota.h"
+#include "core/base/stop.h"
 #include "core/base/util.h"
 #include "core/target/image_files.h"
-
-#define COMPARE_BYTES (64 << 10)
 
 int images__new(const struct images_opts *opts, struct images **ret)
 {
@@ -78,16 +78,29 @@ static unwind_rows_fn rows_of(const struct images *images, const struct image *i
 	return NULL;
 }
 
+static int make_table(const struct images *images, struct image *image, struct err *err)
+{
+	struct quota_account *previous = quota__enter(image->file->account);
+	unwind_rows_fn rows = rows_of(images, image);
+	int ret = rows ? unwind_table__build_with(image->file, rows, &image->table, err)
+		       : unwind_table__get(image->file, images->opts.cache_dir, &image->table, err);
+
+	quota__leave(previous);
+	return ret;
+}
+
 int image__load_table(struct images *images, struct image *image, struct err *err)
 {
-	unwind_rows_fn rows;
 	int ret;
 
 	if (!images->opts.table_arena)
 		return 0;
-	rows = rows_of(images, image);
-	ret = rows ? unwind_table__build_with(image->file, rows, &image->table, err)
-		   : unwind_table__get(image->file, images->opts.cache_dir, &image->table, err);
+	ret = make_table(images, image, err);
+	/* What was interrupted may lack what the file has: it is made again when it is used. */
+	if (stop__is_requested()) {
+		unwind_table__done(&image->table);
+		return -EINTR;
+	}
 	if (ret || !image->table.n_pages)
 		return ret == -ENOMEM ? ret : 0; /* malformed: frame pointers are left */
 	ret = table_arena__add(images->opts.table_arena, &image->table, now_ns(), &image->base);
@@ -102,14 +115,11 @@ int image__load_table(struct images *images, struct image *image, struct err *er
 	return 0;
 }
 
-int images__ask_runtimes(struct images *images, struct image *image)
+static int ask_runtimes(struct images *images, struct image *image)
 {
 	const struct runtime *runtime;
 	int i, ret;
 
-	if (image->asked)
-		return 0;
-	image->asked = true;
 	for (i = 0; (runtime = images->opts.runtimes[i]) && i < RUNTIMES_MAX; i++) {
 		struct image_runtime *found = &image->runtimes[i];
 
@@ -124,6 +134,20 @@ int images__ask_runtimes(struct images *images, struct image *image)
 			return ret;
 	}
 	return 0;
+}
+
+int images__ask_runtimes(struct images *images, struct image *image)
+{
+	struct quota_account *previous;
+	int ret;
+
+	if (image->asked)
+		return 0;
+	image->asked = true;
+	previous = quota__enter(image->file->account);
+	ret = ask_runtimes(images, image);
+	quota__leave(previous);
+	return ret == -ENOMEM ? ret : 0;
 }
 
 /* Takes `file`. `root` as in symbols__new. */
@@ -144,6 +168,7 @@ static int add_image(struct images *images, struct elf_file *file, const char *r
 		symbols__stay_below_root(image->symbols);
 	if (!rc)
 		rc = image__load_table(images, image, err);
+	elf_file__drop(file); /* call frame information is large, and seldom read again */
 	number = images__free_number(images, now_ns());
 	if (!rc)
 		rc = array__reserve(&images->slots, &images->cap_slots, number,
@@ -203,16 +228,18 @@ static int get_vdso(struct images *images, struct image **ret, struct err *err)
 /* Anybody can give a program the build-id of another, and what is shared is believed of both. */
 static bool same_bytes(const struct elf_file *a, const struct elf_file *b, off_t size)
 {
-	char blocks[2][COMPARE_BYTES];
-	ssize_t n = 0;
+	char *blocks = malloc(2 * QUOTA_BLOCK);
+	bool same = blocks != NULL;
 
-	for (off_t at = 0; at < size; at += n) {
-		n = pread(a->fd, blocks[0], sizeof(blocks[0]), at);
-		if (n <= 0 || pread(b->fd, blocks[1], n, at) != n ||
-		    memcmp(blocks[0], blocks[1], n) != 0)
-			return false;
+	for (off_t at = 0; at < size && same; at += QUOTA_BLOCK) {
+		size_t n = min_of(size - at, (off_t)QUOTA_BLOCK);
+
+		same = !elf_file__read_at(a, at, blocks, n) &&
+		       !elf_file__read_at(b, at, blocks + QUOTA_BLOCK, n) &&
+		       !memcmp(blocks, blocks + QUOTA_BLOCK, n);
 	}
-	return true;
+	free(blocks);
+	return same;
 }
 
 /* The image of another copy of the file. What was read of that one must be what it still has, and
@@ -285,6 +312,11 @@ static bool is_want(int ret)
 	return ret == -EMFILE || ret == -ENFILE;
 }
 
+static bool is_passing(int ret)
+{
+	return is_want(ret) || ret == -EINTR;
+}
+
 /* Of a file that was not seen before. */
 static int open_found(struct images *images, const struct target_file *found, uint32_t pid,
 		      const struct procfs_mapping *mapping, struct by_file *entry, struct err *err)
@@ -324,7 +356,7 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 	if (!entry) {
 		entry = calloc(1, sizeof(*entry));
 		rc = entry ? open_found(images, &found, pid, mapping, entry, err) : -ENOMEM;
-		if (!rc && is_want(entry->error))
+		if (!rc && is_passing(entry->error))
 			rc = entry->error;
 		if (rc) { /* it may be there another time */
 			unread_files__add(images->unread, pid, mapping, rc);

@@ -72,7 +72,7 @@ void unread_files__add(struct unread_files *files, uint32_t pid,
 	struct unread *unread;
 
 	HASH_FIND(hh, files->by_key, &key, sizeof(key), unread);
-	if (unread || code == -EINVAL /* no regular file */ ||
+	if (unread || code == -EINVAL /* no regular file */ || code == -EINTR ||
 	    HASH_COUNT(files->by_key) == UNREAD_MAX || procfs__info(pid, &info, NULL) ||
 	    state__has_ended(info.state))
 		return;
