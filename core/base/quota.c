@@ -20,6 +20,7 @@
 #include <uthash.h>
 
 #include "core/base/stop.h"
+#include "core/base/sudo_user.h"
 #include "core/base/util.h"
 
 #define ACCOUNTS_MAX 4096 /* that nobody has open */
@@ -42,7 +43,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_READ] = { 8 * GIB, 128 * MIB },
 		[QUOTA_INFLATED] = { 4 * GIB, 64 * MIB },
 		[QUOTA_HASHED] = { 4 * GIB, 64 * MIB },
-		[QUOTA_CPU_NS] = { 8000 * MS, 100 * MS },
+		[QUOTA_CPU_NS] = { 4000 * MS, 50 * MS },
 		[QUOTA_KEPT] = { 1 * GIB, 0 },
 		[QUOTA_INDEXED] = { 256 * MIB, 0 },
 	},
@@ -50,7 +51,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_READ] = { 16 * GIB, 256 * MIB },
 		[QUOTA_INFLATED] = { 8 * GIB, 128 * MIB },
 		[QUOTA_HASHED] = { 8 * GIB, 128 * MIB },
-		[QUOTA_CPU_NS] = { 15000 * MS, 200 * MS },
+		[QUOTA_CPU_NS] = { 6000 * MS, 100 * MS },
 		[QUOTA_KEPT] = { 1 * GIB, 0 },
 		[QUOTA_INDEXED] = { 384 * MIB, 0 },
 	},
@@ -116,7 +117,7 @@ static struct user *find_user(uint32_t uid)
 {
 	struct user *user;
 
-	if (!uid || uid == getuid())
+	if (!uid || uid == getuid() || sudo_user__is(uid))
 		return NULL;
 	HASH_FIND(hh, users, &uid, sizeof(uid), user);
 	if (user || HASH_COUNT(users) >= USERS_MAX)

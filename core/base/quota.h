@@ -48,7 +48,7 @@ struct quota_limit {
 struct quota_subject {
 	uint64_t dev, ino, size;
 	int64_t mtime_ns;
-	uint32_t uid; /* owner; 0 and braid's own user are trusted: limits of QUOTA_ALL only */
+	uint32_t uid; /* owner; see docs/continuous.md for who is trusted */
 	const char *name;
 };
 

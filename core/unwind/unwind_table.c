@@ -203,6 +203,9 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 	if (b.slots && add_rule(&b, &none) == RULE_NONE &&
 	    add_rule(&b, &unsupported) == RULE_UNSUPPORTED)
 		rc = read_rows(file, rows, &b, err);
+	/* What could not be read any more looks like what is not there. */
+	if (!rc && stop__is_requested())
+		rc = err__set(err, -EINTR, "%s: interrupted", file->path);
 	if (!rc)
 		rc = assemble(&b, ret);
 	if (rc == -ENOMEM)

@@ -283,15 +283,14 @@ static int scan_segment(const struct elf_file *file, const struct elf_segment *s
 			at += skip;
 			continue;
 		}
-		if (elf_file__read(file, segment->vaddr + at, block, n))
-			rc = quota__look() ?: -EBADMSG;
-		else
+		rc = elf_file__read(file, segment->vaddr + at, block, n);
+		if (!rc)
 			rc = scan_block(file, segment, block, at, n, tried, ret);
 		at += n - HEADER_BYTES + ALIGNMENT;
 		at -= (at + segment->vaddr) % ALIGNMENT;
 	}
 	free(block);
-	return rc == -EBADMSG ? -ENOENT : rc;
+	return rc == -EFAULT ? -ENOENT : rc;
 }
 
 int go_table__open(const struct elf_file *file, struct go_table *ret)
