@@ -36,6 +36,6 @@ def check(name, program, command, *options, prefix="", target=("-d", "0.1", "--"
 gate.need_root()
 check("the unwinder", "unwind_stack", "record")
 check("what follows processes", "on_fork", "record", "-r", "native")
-check("a second type of triggers", "off_cpu_leave", "record", "-e", "cpu,off-cpu")
+check("a second type of triggers", "on_uprobe", "record", "-e", "cpu,uprobe:libc.so.6:malloc")
 check("probes", "shadow_on_fork", "calls")
 gate.done()
