@@ -36,7 +36,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_INFLATED] = { 2 * GIB, 32 * MIB },
 		[QUOTA_HASHED] = { 2 * GIB, 32 * MIB },
 		[QUOTA_CPU_NS] = { 5000 * MS, 50 * MS },
-		[QUOTA_KEPT] = { 1 * GIB, 0 },
+		[QUOTA_KEPT] = { 768 * MIB, 0 },
 		[QUOTA_INDEXED] = { 96 * MIB, 0 },
 	},
 	[QUOTA_USER] = {
@@ -44,7 +44,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_INFLATED] = { 4 * GIB, 64 * MIB },
 		[QUOTA_HASHED] = { 4 * GIB, 64 * MIB },
 		[QUOTA_CPU_NS] = { 4000 * MS, 50 * MS },
-		[QUOTA_KEPT] = { 1 * GIB, 0 },
+		[QUOTA_KEPT] = { 768 * MIB, 0 },
 		[QUOTA_INDEXED] = { 256 * MIB, 0 },
 	},
 	[QUOTA_OTHERS] = {
@@ -52,7 +52,7 @@ const struct quota_limits quota_usual = { {
 		[QUOTA_INFLATED] = { 8 * GIB, 128 * MIB },
 		[QUOTA_HASHED] = { 8 * GIB, 128 * MIB },
 		[QUOTA_CPU_NS] = { 6000 * MS, 100 * MS },
-		[QUOTA_KEPT] = { 1 * GIB, 0 },
+		[QUOTA_KEPT] = { 768 * MIB, 0 },
 		[QUOTA_INDEXED] = { 384 * MIB, 0 },
 	},
 	[QUOTA_ALL] = {

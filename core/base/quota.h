@@ -23,7 +23,7 @@
 #define QUOTA_BLOCK (64U << 10)
 
 /* Memory that is kept of all files together is never more: named in docs/continuous.md. */
-#define QUOTA_KEPT_MAX (1536ULL << 20)
+#define QUOTA_KEPT_MAX (1024ULL << 20)
 
 enum quota_kind {
 	QUOTA_READ,

@@ -15,6 +15,10 @@
 #define FDES_MAX (6U << 20)
 #define CIES_MAX (1U << 20)
 
+/* With what sorts them. */
+#define CHARGED_AT_ONCE 4096
+#define CHARGED_BYTES	(CHARGED_AT_ONCE * 2 * sizeof(struct cfi_fde))
+
 struct section {
 	Elf_Data *data;
 	uint64_t bias; /* as in struct cfi_cie */
@@ -137,6 +141,13 @@ static int add_fde(struct cfi_entries *entries, const struct section *section,
 	fde.code_size = in.end - in.at;
 	if (entries->n_fdes >= FDES_MAX)
 		return quota__refuse(entries->file->account);
+	if (entries->n_fdes % CHARGED_AT_ONCE == 0) {
+		int rc = quota__charge(entries->file->account, QUOTA_KEPT, CHARGED_BYTES);
+
+		if (rc)
+			return rc;
+		entries->kept += CHARGED_BYTES;
+	}
 	if (array__reserve(&entries->fdes, &entries->cap_fdes, entries->n_fdes + 1,
 			   sizeof(*entries->fdes)))
 		return -ENOMEM;
@@ -251,6 +262,8 @@ int cfi_entries__read(const struct elf_file *file, struct cfi_entries *entries, 
 
 void cfi_entries__done(struct cfi_entries *entries)
 {
+	if (entries->file)
+		quota__give_back(entries->file->account, entries->kept);
 	free(entries->cies);
 	free(entries->fdes);
 	*entries = (struct cfi_entries) {};

@@ -42,6 +42,7 @@ struct cfi_entries {
 	size_t n_cies, cap_cies;
 	struct cfi_fde *fdes; /* by start */
 	size_t n_fdes, cap_fdes;
+	uint64_t kept; /* charged to the file's account */
 };
 
 /* All entries of .eh_frame and .debug_frame; of the latter only functions of which .eh_frame covers

@@ -174,6 +174,23 @@ static void check_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 	unit->checked = unit->has_lines || !stop__is_requested();
 }
 
+static int load_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
+{
+	bool loaded = unit->loaded;
+	int rc = dwarf_unit__load(unit, &dwarf->work_left);
+	uint64_t bytes = dwarf_unit__bytes(unit);
+
+	if (!rc && !loaded)
+		rc = quota__charge(dwarf->image->account, QUOTA_KEPT, bytes);
+	if (!rc && !loaded)
+		dwarf->kept += bytes;
+	if (rc)
+		dwarf_unit__done(unit);
+	if (rc == -EFBIG)
+		unit->checked = unit->too_large = true;
+	return rc;
+}
+
 static void set_line(struct dwarf_unit *unit, uint64_t vaddr, struct symbol_frame *frame)
 {
 	Dwarf_Line *line = unit->has_lines ? dwarf_getsrc_die(&unit->die, vaddr) : NULL;
@@ -198,7 +215,7 @@ int dwarf__resolve(struct dwarf *dwarf, uint64_t vaddr, const char *owner, struc
 		return 0;
 	unit = &dwarf->units[index];
 	check_unit(dwarf, unit);
-	rc = dwarf_unit__load(unit, &dwarf->work_left);
+	rc = load_unit(dwarf, unit);
 	if (rc)
 		return rc;
 	n_found = dwarf_unit__find(unit, vaddr, nodes, ARRAY_SIZE(nodes));

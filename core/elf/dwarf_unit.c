@@ -12,6 +12,10 @@
 /* Bounds the recursion: entries nested deeper are left out. */
 #define DEPTH_MAX 192
 
+/* Of one unit. Seen: 60,000 of each, of a program that was linked as one unit. */
+#define NODES_MAX  (1U << 20)
+#define PIECES_MAX (4U << 20)
+
 #define ORIGINS_MAX 16 /* from one entry to the next: they can form a ring */
 
 struct walk {
@@ -50,6 +54,8 @@ static bool may_own_code(int tag)
 
 static int add_piece(struct dwarf_unit *unit, uint64_t start, uint64_t end, uint32_t node)
 {
+	if (unit->n_pieces >= PIECES_MAX)
+		return -EFBIG;
 	if (array__reserve(&unit->pieces, &unit->cap_pieces, unit->n_pieces + 1,
 			   sizeof(*unit->pieces)) != 0)
 		return -ENOMEM;
@@ -76,6 +82,8 @@ static uint32_t add_node(struct walk *walk, Dwarf_Die *die, bool inlined, uint32
 		walk->rc = inlined ? add_piece(unit, start, end, node)
 				   : range_map__add(&unit->functions, start, end, node);
 	}
+	if (!walk->rc && unit->n_nodes >= NODES_MAX)
+		walk->rc = -EFBIG;
 	if (!walk->rc && any)
 		walk->rc = array__reserve(&unit->nodes, &unit->cap_nodes, unit->n_nodes + 1,
 					  sizeof(*unit->nodes));
@@ -114,20 +122,14 @@ static void walk_children(struct walk *walk, Dwarf_Die *die, uint32_t parent, un
 int dwarf_unit__load(struct dwarf_unit *unit, uint64_t *work_left)
 {
 	struct walk walk = { .unit = unit, .work_left = work_left };
-	struct dwarf_unit bare = { .die = unit->die,
-				   .checked = unit->checked,
-				   .too_large = unit->too_large,
-				   .has_lines = unit->has_lines };
 
 	if (unit->loaded || unit->too_large)
 		return 0;
 	walk_children(&walk, &unit->die, DWARF_NO_NODE, 0);
 	if (!walk.rc)
 		walk.rc = range_map__seal(&unit->functions);
-	if (walk.rc) {
+	if (walk.rc)
 		dwarf_unit__done(unit);
-		*unit = bare;
-	}
 	unit->loaded = !walk.rc;
 	return walk.rc;
 }
@@ -217,5 +219,14 @@ void dwarf_unit__done(struct dwarf_unit *unit)
 	free(unit->nodes);
 	free(unit->pieces);
 	range_map__done(&unit->functions);
-	*unit = (struct dwarf_unit) { 0 };
+	*unit = (struct dwarf_unit) { .die = unit->die,
+				      .checked = unit->checked,
+				      .too_large = unit->too_large,
+				      .has_lines = unit->has_lines };
+}
+
+uint64_t dwarf_unit__bytes(const struct dwarf_unit *unit)
+{
+	return unit->cap_nodes * sizeof(*unit->nodes) + unit->cap_pieces * sizeof(*unit->pieces) +
+	       unit->functions.cap * sizeof(*unit->functions.ranges);
 }

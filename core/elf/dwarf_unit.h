@@ -50,6 +50,9 @@ const char *dwarf_unit__name(struct dwarf_unit *unit, uint32_t node);
 void dwarf_unit__call_site(struct dwarf_unit *unit, uint32_t node, const char **ret_file,
 			   uint32_t *ret_line);
 
-void dwarf_unit__done(struct dwarf_unit *unit); /* idempotent */
+uint64_t dwarf_unit__bytes(const struct dwarf_unit *unit); /* of memory */
+
+/* Frees what was loaded, of which the unit remains. Idempotent. */
+void dwarf_unit__done(struct dwarf_unit *unit);
 
 #endif

@@ -108,16 +108,19 @@ static int add_stubs(struct symtab *ret, const struct slots *slots, const struct
 		const struct slot *slot =
 			bsearch(&key, slots->slots, slots->n, sizeof(key), by_vaddr);
 
-		if (quota__look_at(at / step))
-			return 0;
-		if (slot && symtab__add(ret, &(struct symbol) {
-						     .start = shdr.sh_addr + at,
-						     .end = shdr.sh_addr + at + step,
-						     .name = slot->name,
-						     .sized = true,
-						     .is_plt = true,
-					     }) != 0)
-			return -ENOMEM;
+		int rc = quota__look_at(at / step);
+
+		if (rc)
+			return rc;
+		if (!slot)
+			continue;
+		rc = symtab__add(ret, &(struct symbol) { .start = shdr.sh_addr + at,
+							 .end = shdr.sh_addr + at + step,
+							 .name = slot->name,
+							 .sized = true,
+							 .is_plt = true });
+		if (rc)
+			return rc;
 	}
 	return 0;
 }
@@ -129,6 +132,7 @@ int plt__add(struct symtab *ret, const struct elf_file *file, const struct symta
 	struct slots slots = { 0 };
 	int rc;
 
+	ret->account = file->account;
 	elf_symbols__open(file, ".dynsym", &dynsym);
 	rc = add_slots(&slots, file, ".rela.plt", &dynsym, symtab);
 	if (!rc)

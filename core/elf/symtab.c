@@ -31,6 +31,10 @@
 /* 56 bytes each. Seen: 2,000,000 in a browser with all its symbols. */
 #define SYMBOLS_MAX (8U << 20)
 
+/* With its place in the map, and in what sorts them. */
+#define CHARGED_AT_ONCE 4096
+#define CHARGED_BYTES	(CHARGED_AT_ONCE * 2 * sizeof(struct symbol))
+
 /* Bounds the work per comparison. */
 #define NAME_BYTES_MAX 16384
 
@@ -95,6 +99,13 @@ int symtab__add(struct symtab *symtab, const struct symbol *symbol)
 {
 	if (symtab->n >= SYMBOLS_MAX)
 		return -EFBIG;
+	if (symtab->n % CHARGED_AT_ONCE == 0) {
+		int rc = quota__charge(symtab->account, QUOTA_KEPT, CHARGED_BYTES);
+
+		if (rc)
+			return rc;
+		symtab->kept += CHARGED_BYTES;
+	}
 	if (array__reserve(&symtab->symbols, &symtab->cap, symtab->n + 1,
 			   sizeof(*symtab->symbols)) != 0)
 		return -ENOMEM;
@@ -109,6 +120,8 @@ int symtab__add_section(struct symtab *symtab, const struct elf_file *file, cons
 
 	if (!elf_symbols__open(file, section, &symbols))
 		return 0;
+	if (!symtab->account)
+		symtab->account = file->account;
 	for (size_t i = 0; i < symbols.n; i++) {
 		struct symbol symbol;
 		GElf_Sym sym;
@@ -220,6 +233,7 @@ void symtab__done(struct symtab *symtab)
 {
 	for (size_t i = 0; i < symtab->n; i++)
 		free(symtab->symbols[i].text);
+	quota__give_back(symtab->account, symtab->kept);
 	free(symtab->symbols);
 	range_map__done(&symtab->map);
 	*symtab = (struct symtab) { 0 };

@@ -18,22 +18,26 @@ struct symbol {
 	bool is_plt; /* shown as NAME@plt */
 };
 
+struct quota_account; /* core/base/quota.h */
+
 /* The code symbols of one image. All zero is an empty table. */
 struct symtab {
 	struct symbol *symbols;
 	size_t n, cap;
 	struct range_map map;
+	struct quota_account *account; /* of the first file; borrowed */
+	uint64_t kept;		       /* charged to it */
 };
 
 /* Adds the code symbols of one section (".symtab", ".dynsym"). The file has to outlive the table.
- * Returns how many there were, or -ENOMEM. */
+ * Returns how many there were, or -ENOMEM, -EFBIG, -EINTR. */
 int symtab__add_section(struct symtab *symtab, const struct elf_file *file, const char *section);
 
-int symtab__add(struct symtab *symtab, const struct symbol *symbol); /* copied; 0 or -ENOMEM */
+int symtab__add(struct symtab *symtab, const struct symbol *symbol); /* copied; as above */
 
 /* To be called once, after the last add and before the first find. Of several names for one
  * address stays: one with a size, global before weak before local, with the fewest leading
- * underscores, the shortest, the first in the alphabet. 0 or -ENOMEM. */
+ * underscores, the shortest, the first in the alphabet. 0, or as above. */
 int symtab__seal(struct symtab *symtab);
 
 /* NULL if no symbol contains the address. Borrowed until symtab__done. */
