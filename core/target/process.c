@@ -2,23 +2,63 @@
 #include "core/target/process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/kernel/spaces.h"
 #include "core/target/compiled_code.h"
 #include "core/target/place.h"
 
+static void free_mapped(struct mapped *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i].path);
+	free(list);
+}
+
 void process__clear_mapped(struct process *process)
 {
-	size_t i;
-
-	for (i = 0; i < process->n_mapped; i++)
-		free(process->mapped[i].path);
-	free(process->mapped);
+	free_mapped(process->mapped, process->n_mapped);
+	quota__give_back(process->account, process->charged);
 	process->mapped = NULL;
 	process->n_mapped = 0;
+	process->charged = 0;
 	process->is_behind = false;
+}
+
+struct quota_account *process__account(struct process *process)
+{
+	char name[64];
+
+	if (process->account)
+		return process->account;
+	snprintf(name, sizeof(name), "/proc/%u/maps", process->pid);
+	process->account = quota__open(&(struct quota_subject) { .ino = process->pid,
+								 .mtime_ns = process->serial,
+								 .uid = process->info.uid,
+								 .name = name });
+	return process->account;
+}
+
+int process__set_mapped(struct process *process, struct mapped *list, size_t n)
+{
+	uint64_t bytes = n * sizeof(*list);
+	int ret;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += list[i].path ? strlen(list[i].path) + 1 : 0;
+	process__clear_mapped(process);
+	ret = quota__charge(process__account(process), QUOTA_KEPT, bytes);
+	if (ret == -EFBIG) {
+		free_mapped(list, n);
+		return ret;
+	}
+	process->mapped = list;
+	process->n_mapped = n;
+	process->charged = ret ? 0 : bytes; /* of a stop: the last samples need what is mapped */
+	return 0;
 }
 
 void process__read_info(struct process *process)

@@ -19,6 +19,7 @@ struct space;	      /* core/kernel/spaces.h */
 struct places;	      /* core/target/place.h */
 struct compiled_code; /* core/target/compiled_code.h */
 struct cgroup;	      /* core/target/cgroups.h */
+struct quota_account; /* core/base/quota.h */
 
 struct runtime_set {
 	const struct runtime *const *list; /* all known, NULL-terminated */
@@ -61,12 +62,14 @@ struct process {
 	struct space *space;
 	struct mapped *mapped; /* executable mappings, sorted */
 	size_t n_mapped;
-	bool is_behind;		  /* `space` lacks some of these */
-	uint64_t refreshed_ns;	  /* when the mappings were read last */
-	uint64_t changed_ns;	  /* and when that found a change */
-	uint32_t fruitless_reads; /* in a row, for a pc outside of all mappings */
-	uint64_t retry_ns;	  /* when files that did not answer are tried again; 0: never */
-	uint32_t retries;	  /* in a row */
+	struct quota_account *account; /* that these are charged to; NULL: none yet */
+	uint64_t charged;	       /* bytes */
+	bool is_behind;		       /* `space` lacks some of these */
+	uint64_t refreshed_ns;	       /* when the mappings were read last */
+	uint64_t changed_ns;	       /* and when that found a change */
+	uint32_t fruitless_reads;      /* in a row, for a pc outside of all mappings */
+	uint64_t retry_ns; /* when files that did not answer are tried again; 0: never */
+	uint32_t retries;  /* in a row */
 
 	uint32_t attached; /* bit n: as of the space, of one that has lost it at its end */
 
@@ -103,6 +106,13 @@ const struct mapped *process__find_symbol(const struct process *process, const c
 
 /* Nothing is mapped any more. */
 void process__clear_mapped(struct process *process);
+
+/* The account of the process and its user. NULL without memory. */
+struct quota_account *process__account(struct process *process);
+
+/* Replaces what is mapped. @list is taken, also on failure, after which nothing is mapped: -EFBIG
+ * if its memory is over the budget. */
+int process__set_mapped(struct process *process, struct mapped *list, size_t n);
 
 /* Forgets what code its addresses were: it has ended, or executes something else. */
 void process__forget_code(struct process *process);

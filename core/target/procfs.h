@@ -119,10 +119,12 @@ struct procfs_mapping { /* an executable one */
 struct procfs_mappings {
 	struct procfs_mapping *list; /* sorted by start */
 	size_t n, cap;
+	bool is_cut; /* there are more than are read */
 };
 
 /* Executable mappings of a process, and shared memory that may be so again in a moment; anonymous
- * ones with what is reserved behind them. -ESRCH when it is gone. */
+ * ones with what is reserved behind them. -ESRCH when it is gone; -EFBIG or -EINTR as
+ * quota__look(), which charges the time to the entered account. */
 int procfs__mappings(uint32_t pid, struct procfs_mappings *ret);
 
 /* The same from any text of that form; lines that make no sense are left out. */

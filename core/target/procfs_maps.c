@@ -10,9 +10,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 
 #define MAPPINGS_READ_MAX 65536
+#define MAPS_BYTES_MAX	  (8 << 20) /* of text: a path may have 4 KB, and be there in each line */
 
 /* Memory that nobody can access, behind the code of a compiler, is where its next code will be: it
  * reserves a range and opens it page by page. So that is taken for code, too. */
@@ -86,12 +88,19 @@ int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret)
 	struct procfs_mappings mappings = {};
 	struct procfs_mapping mapping;
 	struct maps_line parsed;
+	size_t size = 0, text = 0;
 	char *line = NULL;
-	size_t size = 0;
 	int err = 0, taken;
+	ssize_t len;
 
-	while (!err && mappings.n < MAPPINGS_READ_MAX && getline(&line, &size, maps) > 0) {
-		if (!maps_line__parse(line, &parsed))
+	while (!err && (len = getline(&line, &size, maps)) > 0) {
+		text += len;
+		mappings.is_cut = mappings.n == MAPPINGS_READ_MAX || text > MAPS_BYTES_MAX;
+		if (mappings.is_cut)
+			break;
+		if (text / QUOTA_BLOCK != (text - len) / QUOTA_BLOCK)
+			err = quota__look();
+		if (err || !maps_line__parse(line, &parsed))
 			continue;
 		taken = take_line(&parsed, &mapping);
 		if (taken > 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
@@ -264,6 +265,7 @@ void tracker__forget(struct tracker *tracker, struct process *process)
 	HASH_DEL(tracker->processes, process);
 	process__forget_code(process);
 	process__clear_mapped(process);
+	quota__close(process->account);
 	free(process);
 }
 

@@ -16,20 +16,21 @@
  * them can be read; what is known of them came with these records, and they should cost next to
  * nothing. */
 
+/* What is over the budget of the user is not copied. */
 static int copy_mapped(struct process *child, const struct process *parent)
 {
-	child->mapped = calloc(parent->n_mapped ? parent->n_mapped : 1, sizeof(*child->mapped));
-	if (!child->mapped)
-		return -ENOMEM;
-	for (; child->n_mapped < parent->n_mapped; child->n_mapped++) {
-		struct mapped *to = &child->mapped[child->n_mapped];
+	size_t n = parent->n_mapped, i;
+	struct mapped *list = calloc(n ? n : 1, sizeof(*list));
+	bool failed = !list;
 
-		*to = parent->mapped[child->n_mapped];
-		to->path = strdup(to->path);
-		if (!to->path)
-			return -ENOMEM;
+	for (i = 0; !failed && i < n; i++) {
+		list[i] = parent->mapped[i];
+		list[i].path = strdup(list[i].path);
+		failed = !list[i].path;
 	}
-	return 0;
+	if (list)
+		process__set_mapped(child, list, i);
+	return failed ? -ENOMEM : 0;
 }
 
 /* A child shares its parent's address space number, if the kernel half knew it when it forked.

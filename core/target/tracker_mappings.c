@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/quota.h"
 #include "core/base/target_file.h"
 #include "core/base/util.h"
 #include "core/kernel/spaces.h"
@@ -92,7 +93,7 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 	struct mapped *list = calloc(mappings->n ? mappings->n : 1, sizeof(*list));
 	bool late = false;
 	size_t i;
-	int ret = 0;
+	int ret = 0, code;
 
 	if (!list)
 		return -ENOMEM;
@@ -110,11 +111,9 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 		to->path = from->path;
 		from->path = NULL;
 	}
-	process__clear_mapped(process);
-	process->mapped = list;
-	process->n_mapped = i;
+	code = process__set_mapped(process, list, i);
 	plan_retry(process, late);
-	return ret == -ENOMEM ? ret : 0;
+	return ret == -ENOMEM ? ret : code;
 }
 
 /* What is published already is published again if that turns out to lack something. */
@@ -170,7 +169,8 @@ static void count_forbidden(struct tracker *tracker, struct process *process, in
 	snprintf(forbidden->name, sizeof(forbidden->name), "%s", process->info.name);
 }
 
-int tracker__refresh(struct tracker *tracker, struct process *process)
+/* What is over the budget, or not read because of a stop, costs the process's own stacks only. */
+static int refresh(struct tracker *tracker, struct process *process)
 {
 	struct procfs_mappings mappings = {};
 	bool is_new = !process->space;
@@ -182,8 +182,12 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 		tracker__count_unread(tracker, process);
 	if ((ret == -EACCES || ret == -EPERM) && !process->space)
 		count_forbidden(tracker, process, ret);
+	if (ret == -EFBIG && !process->space)
+		tracker__count_unread(tracker, process);
 	if (ret)
 		return ret == -ENOMEM ? ret : 0; /* gone: what was read before stays */
+	if (mappings.is_cut)
+		quota__refuse(process__account(process));
 	if (!mappings.n)
 		goto out;
 	if (process->space && !is_retry_due(process) && same_mappings(process, &mappings)) {
@@ -207,6 +211,10 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 		process->space = own;
 	}
 	ret = take_mappings(tracker, process, &mappings);
+	if (ret == -EFBIG) {
+		tracker__count_unread(tracker, process);
+		ret = 0;
+	}
 	if (ret)
 		goto out;
 	publish_mappings(tracker, process);
@@ -223,13 +231,22 @@ out:
 	return ret;
 }
 
+int tracker__refresh(struct tracker *tracker, struct process *process)
+{
+	struct quota_account *previous = quota__enter(process__account(process));
+	int ret = refresh(tracker, process);
+
+	quota__leave(previous);
+	return ret;
+}
+
 /* --- what the kernel half reports of mappings --- */
 
 static int insert_mapped(struct process *process, const struct rec_mapped *rec, struct image *image)
 {
 	struct mapped *list, *at;
+	size_t i = 0, bytes;
 	__u64 distance;
-	size_t i = 0;
 
 	if (!image__vaddr_less_offset(image, &distance))
 		return 0;
@@ -237,6 +254,10 @@ static int insert_mapped(struct process *process, const struct rec_mapped *rec, 
 		i++;
 	if (i < process->n_mapped && process->mapped[i].start < rec->end)
 		return 0; /* known */
+	bytes = sizeof(*list) + strlen(image->file->path) + 1;
+	if (quota__charge(process__account(process), QUOTA_KEPT, bytes))
+		return 0; /* the next refresh tells */
+	process->charged += bytes;
 	list = realloc(process->mapped, (process->n_mapped + 1) * sizeof(*list));
 	if (!list)
 		return -ENOMEM;

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "core/base/quota.h"
+#include "core/base/stop.h"
 #include "core/base/util.h"
+#include "core/target/process.h"
 #include "tests/tap.h"
 
 static int parse(const char *text, struct procfs_mappings *ret)
@@ -152,9 +155,70 @@ static void test_own_mappings(void)
 	is_int(procfs__mappings(INT32_MAX, &maps), -ESRCH, "mappings of no process");
 }
 
+/* As many lines as a process can have, each with a path as long as it can be. */
+static void test_long_maps(void)
+{
+	enum { LINES = 60000, PATH_BYTES = 4000 };
+	struct procfs_mappings maps = {};
+	FILE *file = tmpfile();
+	char path[PATH_BYTES];
+	size_t bytes = 0;
+
+	memset(path, 'x', sizeof(path));
+	for (uint64_t i = 1; file && i <= LINES; i++)
+		fprintf(file, "%lx000-%lx000 r-xp 00000000 fe:00 2 /%.*s\n", (long)i, (long)i + 1,
+			PATH_BYTES, path);
+	if (!file)
+		exit(1);
+	rewind(file);
+	is_int(procfs__parse_mappings(file, &maps), 0, "240 MB of lines");
+	for (size_t i = 0; i < maps.n; i++)
+		bytes += strlen(maps.list[i].path);
+	ok(maps.n > 1000 && bytes < 10000000, "cost %zu bytes of paths", bytes);
+	ok(maps.is_cut, "and are known to be cut");
+	procfs_mappings__done(&maps);
+	rewind(file);
+	stop__request();
+	is_int(procfs__parse_mappings(file, &maps), -EINTR, "a stop ends the reading");
+	ok(!maps.list, "of which nothing is left");
+	stop__clear();
+	fclose(file);
+}
+
+/* The memory of what processes have mapped is their users'. */
+static void test_budget(void)
+{
+	static struct quota_limits limits;
+	struct process one = { .pid = 1, .serial = 1, .info.uid = 4711 };
+	struct process two = { .pid = 2, .serial = 2, .info.uid = 4711 };
+	struct mapped *list;
+
+	for (int i = 0; i < QUOTA_LEVELS; i++)
+		for (int kind = 0; kind < QUOTA_KINDS; kind++)
+			limits.limits[i][kind] = (struct quota_limit) { UINT64_MAX / 2, 0 };
+	limits.limits[QUOTA_USER][QUOTA_KEPT].burst = 150 * sizeof(*list);
+	quota__set_limits(&limits);
+	is_int(process__set_mapped(&one, calloc(100, sizeof(*list)), 100), 0, "a process");
+	is_int(quota__kept(), 100 * sizeof(*list), "is charged for its mappings");
+	is_int(process__set_mapped(&two, calloc(100, sizeof(*list)), 100), -EFBIG,
+	       "another one of the user is over the budget");
+	ok(!two.mapped && !two.n_mapped, "and has none");
+	is_int(process__set_mapped(&one, calloc(50, sizeof(*list)), 50), 0,
+	       "the first one shrinks");
+	is_int(process__set_mapped(&two, calloc(100, sizeof(*list)), 100), 0, "then there is room");
+	process__clear_mapped(&one);
+	process__clear_mapped(&two);
+	is_int(quota__kept(), 0, "all is given back");
+	quota__close(one.account);
+	quota__close(two.account);
+	quota__set_limits(NULL);
+}
+
 int main(void)
 {
 	test_maps();
+	test_long_maps();
+	test_budget();
 	test_hostile_maps();
 	test_shared();
 	test_reserved();
