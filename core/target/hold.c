@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -75,21 +76,28 @@ static uint64_t find_debug(int pid, uint64_t dynamic, uint64_t bytes)
 	return 0;
 }
 
-static uint64_t find_debug_of(int pid, const struct auxv *auxv)
+static void read_headers(struct hold *hold, const struct auxv *auxv)
 {
 	size_t n = min_of(auxv->n_headers, (uint64_t)PROGRAM_HEADERS_MAX), i;
 	Elf64_Phdr headers[PROGRAM_HEADERS_MAX];
-	const Elf64_Phdr *dynamic = NULL;
+	const Elf64_Phdr *dynamic = NULL, *relro = NULL;
 	uint64_t bias = 0;
 
-	if (!n || !procfs__read_memory(pid, auxv->headers, headers, n * sizeof(*headers)))
-		return 0;
+	if (!n || !procfs__read_memory(hold->pid, auxv->headers, headers, n * sizeof(*headers)))
+		return;
 	for (i = 0; i < n; i++)
 		if (headers[i].p_type == PT_PHDR)
 			bias = auxv->headers - headers[i].p_vaddr;
 		else if (headers[i].p_type == PT_DYNAMIC)
 			dynamic = &headers[i];
-	return dynamic ? find_debug(pid, bias + dynamic->p_vaddr, dynamic->p_memsz) : 0;
+		else if (headers[i].p_type == PT_GNU_RELRO)
+			relro = &headers[i];
+	if (dynamic)
+		hold->debug_at = find_debug(hold->pid, bias + dynamic->p_vaddr, dynamic->p_memsz);
+	if (!relro)
+		return;
+	hold->relro_end = bias + relro->p_vaddr + relro->p_memsz;
+	hold->relro_start = (bias + relro->p_vaddr) & ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1);
 }
 
 /* The linker's code is the first that is executable at or above AT_BASE. */
@@ -100,6 +108,7 @@ static void find_linker(struct hold *hold)
 
 	hold->is_known = true;
 	hold->linker_start = hold->linker_end = hold->debug_at = 0;
+	hold->relro_start = hold->relro_end = 0;
 	hold->n_calls = hold->n_maps = hold->n_pointers = 0;
 	if (read_auxv(hold->pid, &auxv) || !auxv.base || procfs__mappings(hold->pid, &mappings))
 		return;
@@ -109,7 +118,7 @@ static void find_linker(struct hold *hold)
 			hold->linker_end = mappings.list[i].end;
 		}
 	procfs_mappings__done(&mappings);
-	hold->debug_at = find_debug_of(hold->pid, &auxv);
+	read_headers(hold, &auxv);
 }
 
 /* struct r_debug of <link.h>, by which dynamic linkers report to debuggers. */
@@ -136,20 +145,22 @@ static bool has_linked(const struct hold *hold)
 
 static bool maps_code(const struct __ptrace_syscall_info *call)
 {
-	return call->entry.nr == SYS_mmap && call->entry.args[2] & 4 /* PROT_EXEC */ &&
+	return call->entry.nr == SYS_mmap && call->entry.args[2] & PROT_EXEC &&
 	       (int)call->entry.args[4] >= 0;
 }
 
 /* The room for thread-local variables is known when all libraries are mapped, and the thread
  * pointer is set before they are relocated, as relocations may need it. A linker that is the C
- * library itself (musl) sets one of its own first. */
+ * library itself (musl) sets one of its own first, and may leave it at that. The program is
+ * relocated after its libraries, and what is read-only from then on is protected. */
 static bool has_mapped_all(struct hold *hold, const struct __ptrace_syscall_info *call)
 {
 #ifdef __x86_64__
 	if (call->entry.nr == SYS_arch_prctl && call->entry.args[0] == ARCH_SET_FS)
 		return hold->n_pointers++ || hold->n_maps;
 #endif
-	return false;
+	return call->entry.nr == SYS_mprotect && call->entry.args[2] == PROT_READ &&
+	       call->entry.args[0] >= hold->relro_start && call->entry.args[0] < hold->relro_end;
 }
 
 static bool is_left(const struct hold *hold, const struct __ptrace_syscall_info *call)

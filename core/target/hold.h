@@ -50,6 +50,7 @@ struct hold {
 	/* --- the dynamic linker of what it executes --- */
 	bool is_known;			      /* the following was read */
 	uint64_t linker_start, linker_end;    /* its code; 0: there is none */
+	uint64_t relro_start, relro_end;      /* of the program; 0: none */
 	uint64_t debug_at;		      /* of DT_DEBUG's value; 0: not known */
 	unsigned n_calls, n_maps, n_pointers; /* system calls; that map code; that set the TLS */
 };
