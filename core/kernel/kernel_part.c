@@ -71,6 +71,11 @@ int kernel_part__explain(int code, struct err *err)
 		return err__set(err, -ENOTSUP,
 				"this kernel has no BTF (" KERNEL_TYPES "): braid needs "
 				"Linux 6.1 or later built with CONFIG_DEBUG_INFO_BTF=y");
+	if (code == -ENOMEM)
+		return err__set(err, code,
+				"cannot load the BPF programs: no memory for them and their maps. "
+				"Raise the memory limit of braid's cgroup (memory.max; systemd: "
+				"MemoryMax), or record fewer events");
 	if (!*first)
 		return err__set(err, code, "cannot load the BPF programs: %s", strerror(-code));
 	return err__set(err, code,

@@ -3,6 +3,7 @@
 """A kernel that refuses a BPF program: the sentence has the first warning and the verifier's reason, -v
 shows the whole log, and nothing is left behind. fixtures/native/refuse.c is that kernel."""
 
+import errno
 import os
 
 import gate
@@ -33,9 +34,19 @@ def check(name, program, command, *options, prefix="", target=("-d", "0.1", "--"
     gate.ok(not os.path.exists(file), f"{name}: no recording is left")
 
 
+def check_memory():
+    """As in a memory cgroup that is too small for the maps: the kernel is not to blame."""
+    env = dict(os.environ, LD_PRELOAD=REFUSE, REFUSED="on_fork", REFUSED_ERRNO=str(errno.ENOMEM))
+    result = gate.braid("record", "-o", gate.path("never.db"), "-d", "0.1", "--", "/bin/true", env=env)
+    gate.equal(result, (1, "", "braid: cannot load the BPF programs: no memory for them and their maps. Raise the "
+                               "memory limit of braid's cgroup (memory.max; systemd: MemoryMax), or record fewer "
+                               "events\n"), "no memory: says so, and the way out")
+
+
 gate.need_root()
 check("the unwinder", "unwind_stack", "record")
 check("what follows processes", "on_fork", "record", "-r", "native")
 check("a second type of triggers", "on_uprobe", "record", "-e", "cpu,uprobe:libc.so.6:malloc")
 check("probes", "shadow_on_fork", "calls")
+check_memory()
 gate.done()
