@@ -50,11 +50,13 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	__u32 tgid = task__pid(task);
-	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
+	const struct proc_rec *before = bpf_map_lookup_elem(&targets, &tgid);
 	struct rec_program *rec;
+	struct proc_rec copy, *proc = &copy;
 
-	if (!proc)
+	if (!before)
 		return 0;
+	copy = *before;
 	if (proc->flags & (PROC_ASKED | PROC_REFUSED)) { /* as if it had never been met */
 		bpf_map_delete_elem(&targets, &tgid);
 		return 0;
@@ -68,6 +70,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	proc->walkers = 0;
 	proc->program = program__new();
 	proc->mm = (__u64)task__mm(task);
+	target__write(tgid, proc);
 	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
 	if (!rec) {
 		count(COUNT_EVENT_LOST);

@@ -56,7 +56,7 @@ static __noinline __attribute__((unused)) __u32 read_task_regs(struct scratch *s
  * before, of which the memory is gone? What on_exec has noted can have been overwritten by what
  * user space published of that program just then: other memory shows it. */
 static __always_inline int is_between_programs(struct task_struct *task, struct proc_rec *proc,
-					       __u32 in_execve)
+					       __u32 tgid, __u32 in_execve)
 {
 	__u64 mm = (__u64)task__mm(task);
 
@@ -70,6 +70,7 @@ static __always_inline int is_between_programs(struct task_struct *task, struct 
 		proc->program = program__new();
 	}
 	proc->mm = mm;
+	target__write(tgid, proc);
 	return 0;
 }
 
@@ -159,10 +160,9 @@ static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __
 	scratch = sample__claim(event, now_ns, value, proc, tgid);
 	if (!scratch)
 		return NULL;
-	scratch->has_regs =
-		!is_between_programs(task, proc, in_execve) && !(proc->flags & PROC_STARTING);
-	scratch->proc = *proc; /* it may have lost its memory by now */
-	scratch->walkers_left = proc->walkers;
+	scratch->has_regs = !is_between_programs(task, &scratch->proc, tgid, in_execve) &&
+			    !(scratch->proc.flags & PROC_STARTING);
+	scratch->walkers_left = scratch->proc.walkers; /* it may have lost its memory by now */
 	return scratch;
 }
 

@@ -75,6 +75,16 @@ static __always_inline int target__is_any(const struct task_struct *task, __u32 
 	return target__is(task, tgid, tgid ? bpf_map_lookup_elem(&targets, &tgid) : NULL);
 }
 
+/* Changes the entry of a process, if there still is one. By key, not through the pointer of a
+ * look-up: user space may replace or delete the entry meanwhile, and the kernel gives its memory to
+ * another process at once (preallocated or not: kernel/bpf/hashtab.c, kernel/bpf/memalloc.c). */
+static __always_inline void target__write(__u32 tgid, const struct proc_rec *proc)
+{
+	const struct proc_rec copy = *proc; /* the verifier wants it on the stack before 6.3 */
+
+	bpf_map_update_elem(&targets, &tgid, (void *)&copy, BPF_EXIST);
+}
+
 /* --- what is told of a process and its program --- */
 
 static __always_inline void read_command(struct rec_program *rec, const struct mm_struct *mm)

@@ -247,6 +247,7 @@ static int insert_mapped(struct process *process, const struct rec_mapped *rec, 
 	struct mapped *list, *at;
 	size_t i = 0, bytes;
 	__u64 distance;
+	char *path;
 
 	if (!image__vaddr_less_offset(image, &distance))
 		return 0;
@@ -258,9 +259,12 @@ static int insert_mapped(struct process *process, const struct rec_mapped *rec, 
 	if (quota__charge(process__account(process), QUOTA_KEPT, bytes))
 		return 0; /* the next refresh tells */
 	process->charged += bytes;
-	list = realloc(process->mapped, (process->n_mapped + 1) * sizeof(*list));
-	if (!list)
+	path = strdup(image->file->path);
+	list = path ? realloc(process->mapped, (process->n_mapped + 1) * sizeof(*list)) : NULL;
+	if (!list) {
+		free(path);
 		return -ENOMEM;
+	}
 	process->mapped = list;
 	at = &list[i];
 	memmove(at + 1, at, (process->n_mapped - i) * sizeof(*list));
@@ -269,9 +273,7 @@ static int insert_mapped(struct process *process, const struct rec_mapped *rec, 
 				.offset = rec->offset,
 				.bias = rec->start - rec->offset - distance,
 				.image = image,
-				.path = strdup(image->file->path) };
-	if (!at->path)
-		return -ENOMEM;
+				.path = path };
 	process->n_mapped++;
 	process->is_behind = true;
 	process->changed_ns = now_ns();

@@ -2,9 +2,13 @@
 #include "core/target/procfs.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
+#include "core/base/living_task.h"
+#include "core/base/memory.h"
 #include "core/base/quota.h"
 #include "core/base/stop.h"
 #include "core/base/util.h"
@@ -136,6 +140,63 @@ static void test_info(void)
 	}
 }
 
+static void *stay(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+/* Its first thread has ended, and another has not. */
+static int start_without_first(void)
+{
+	pthread_t thread;
+	int pid = fork();
+
+	if (pid)
+		return pid;
+	pthread_create(&thread, NULL, stay, NULL);
+	pthread_exit(NULL);
+}
+
+static const char known[] = "what is in the memory of both";
+
+static void test_first_ended(void)
+{
+	int pid = start_without_first(), fd;
+	struct procfs_mappings maps = {};
+	struct memory *memory = NULL;
+	char text[sizeof(known)] = "";
+	struct procfs_info info = {};
+	struct err err = {};
+
+	while (procfs__thread_state(pid) != 'Z')
+		usleep(1000);
+	ok(living_task__of(pid) != (uint32_t)pid, "first ended: another thread stands for it");
+	is_int(procfs__target(pid, &info, &err), 0, "first ended: it can be profiled");
+	is_int(info.pid, pid, "first ended: its PID");
+	is_int(info.state, 'S', "first ended: what the other does");
+	ok(strstr(info.command, "t_procfs"), "first ended: its command line");
+	is_int(procfs__mappings(pid, &maps), 0, "first ended: its mappings");
+	ok(maps.n > 0, "first ended: there are some");
+	procfs_mappings__done(&maps);
+	fd = procfs__open_root(pid);
+	ok(fd >= 0, "first ended: its root");
+	close_fd(&fd);
+	is_int(memory__of_process(pid, &memory), 0, "first ended: its memory");
+	for (int i = 0; i < 2; i++)
+		is_int(memory__read(memory, (uintptr_t)known, text, sizeof(text)), 0,
+		       "first ended: ... can be read");
+	is_str(text, known, "first ended: what is there");
+	kill(pid, SIGKILL);
+	waitid(P_PID, pid, NULL, WEXITED | WNOWAIT);
+	is_int(living_task__of(pid), pid, "all ended: nothing stands for it");
+	is_int(procfs__target(pid, &info, &err), -EINVAL, "all ended: a zombie");
+	ok(memory__read(memory, (uintptr_t)known, text, sizeof(text)) != 0, "all ended: no memory");
+	memory__free(memory);
+	waitpid(pid, NULL, 0);
+}
+
 static void test_own_mappings(void)
 {
 	struct procfs_mappings maps = {};
@@ -223,6 +284,7 @@ int main(void)
 	test_shared();
 	test_reserved();
 	test_info();
+	test_first_ended();
 	test_own_mappings();
 	return tap__done();
 }

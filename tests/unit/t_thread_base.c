@@ -4,9 +4,11 @@
  * musl. */
 #include "core/target/thread_base.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "core/target/threads.h"
@@ -205,9 +207,50 @@ static void test_made_up(void)
 	is_int(find_in_page(TID + 2), 0, "there is nothing where others would be");
 }
 
+#define NAMES 26
+
+/* Names of files that read like lines of the list of mappings, from wherever a reader that cuts
+ * lines would go on. */
+static void test_hostile_names(void)
+{
+	static const char line[] = "10000-20000 rw-p 0 00:00 0";
+	struct thread_bases *bases = NULL;
+	struct memory *memory = NULL;
+	char path[1024], name[256];
+	void *at;
+	int fd;
+
+	for (int i = 0; i < NAMES; i++) {
+		snprintf(path, sizeof(path), "%s/%0250d", workdir, i);
+		mkdir(path, 0700);
+		for (size_t n = 0; n + sizeof(line) < sizeof(name); n += sizeof(line) - 1)
+			strcpy(name + n, line);
+		snprintf(path, sizeof(path), "%s/%0250d/%0*d %s", workdir, i, 20 + i, 0, name);
+		path[strlen(workdir) + 1 + 250 + 1 + 255] = '\0';
+		fd = open(path, O_RDWR | O_CREAT, 0600);
+		at = fd < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (at == MAP_FAILED) {
+			ok(false, "%s: %m", path);
+			return;
+		}
+		close(fd);
+	}
+	if (memory__of_self(&memory) || thread_bases__new(getpid(), memory, &bases)) {
+		ok(false, "no memory");
+		return;
+	}
+	ok(!thread_bases__can_write(bases, 0x10000, 8), "a file's name is no line of the list");
+	ok(thread_bases__can_write(bases, (uintptr_t)path, sizeof(path)),
+	   "the stack can be written");
+	ok(!thread_bases__can_write(bases, (uintptr_t)line, 8), "a constant cannot");
+	thread_bases__free(bases);
+	memory__free(memory);
+}
+
 int main(void)
 {
 	workdir__make();
+	test_hostile_names();
 	workdir__write("program.c", program);
 	test_program("gcc");
 	test_program("gcc -static");
