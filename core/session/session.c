@@ -247,6 +247,25 @@ int session__calls(struct session *session, bool lines, struct profile **ret_pro
 	return 0;
 }
 
+/* Everything that is known once the recording is closed. */
+static void fill_summary(struct session *session, struct session_summary *ret)
+{
+	ret->stats = &session->in_file;
+	ret->samples_lost = capture__stats(session->capture)->samples - session->in_file.samples;
+	session__add_finished(session, &session->in_file, ret->counters);
+	ret->files = session->dir ? recording_dir__stats(session->dir) : NULL;
+	ret->unread = images__unread(session->images);
+	ret->forbidden = tracker__forbidden(session->tracker);
+	capture__compiled_stats(session->capture, &ret->compiled);
+	ret->table_bytes = table_arena__bytes(session->table_arena);
+	ret->table_max_bytes = table_arena__max_bytes(session->table_arena);
+	ret->images = images__stats(session->images);
+	session__find_nameless(session, &ret->nameless);
+	ret->command_pid = session->child.pid;
+	ret->command_status = session->command_status;
+	ret->own_cpu_s = own_cpu_s();
+}
+
 int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
 {
 	struct session_summary summary = { .end = session->end };
@@ -303,20 +322,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	session__publish(session, NULL);
 	session__counters(session, summary.counters);
 	kernel_half__economy(session->half, &summary.economy);
-	summary.stats = &session->in_file;
-	summary.samples_lost = capture__stats(session->capture)->samples - session->in_file.samples;
-	session__add_finished(session, &session->in_file, summary.counters);
-	summary.files = session->dir ? recording_dir__stats(session->dir) : NULL;
-	summary.unread = images__unread(session->images);
-	summary.forbidden = tracker__forbidden(session->tracker);
-	capture__compiled_stats(session->capture, &summary.compiled);
-	summary.table_bytes = table_arena__bytes(session->table_arena);
-	summary.table_max_bytes = table_arena__max_bytes(session->table_arena);
-	summary.images = images__stats(session->images);
-	session__find_nameless(session, &summary.nameless);
-	summary.command_pid = session->child.pid;
-	summary.command_status = session->command_status;
-	summary.own_cpu_s = own_cpu_s();
+	fill_summary(session, &summary);
 	*ret_summary = summary;
 	return ret ? ret : closed;
 }
