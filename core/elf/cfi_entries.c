@@ -33,6 +33,7 @@ static bool read_augmentation(struct cfi_cie *cie, const Dwarf_CIE *entry)
 	const char *c = entry->augmentation;
 
 	cie->encoding = DW_EH_PE_absptr;
+	cie->lsda_encoding = DW_EH_PE_omit;
 	if (!*c)
 		return true;
 	if (*c != 'z')
@@ -45,7 +46,7 @@ static bool read_augmentation(struct cfi_cie *cie, const Dwarf_CIE *entry)
 			cie->encoding = cfi_reader__uint(&in, 1);
 			break;
 		case 'L':
-			cfi_reader__skip(&in, 1);
+			cie->lsda_encoding = cfi_reader__uint(&in, 1);
 			break;
 		case 'P':
 			cfi_reader__encoded(&in, cfi_reader__uint(&in, 1));
@@ -120,6 +121,22 @@ static bool is_code(const struct elf_file *file, uint64_t start, uint64_t end)
 	return false;
 }
 
+/* Skips the augmentation data of a description. Returns the address of its language-specific data;
+ * 0: none; UINT64_MAX: malformed. */
+static uint64_t take_lsda(struct cfi_reader *in, const struct cfi_cie *cie)
+{
+	uint64_t size = cfi_reader__uleb(in), before = (uintptr_t)in->at, lsda;
+	struct cfi_reader data = { .at = in->at };
+
+	cfi_reader__skip(in, size);
+	data.end = in->at;
+	if (in->bad || cie->lsda_encoding == DW_EH_PE_omit)
+		return 0;
+	lsda = cfi_reader__address(&data, cie->lsda_encoding, cie->bias);
+	/* A null pointer is no address, whatever it is relative to. */
+	return data.bad ? UINT64_MAX : lsda == before + cie->bias ? 0 : lsda;
+}
+
 /* One that cannot be used is left out, which is no error. */
 static int add_fde(struct cfi_entries *entries, const struct section *section,
 		   const Dwarf_FDE *entry)
@@ -133,7 +150,7 @@ static int add_fde(struct cfi_entries *entries, const struct section *section,
 	fde.start = cfi_reader__address(&in, cie->encoding, cie->bias);
 	fde.end = fde.start + cfi_reader__encoded(&in, cie->encoding);
 	if (cie->sized)
-		cfi_reader__skip(&in, cfi_reader__uleb(&in));
+		fde.lsda = take_lsda(&in, cie);
 	if (in.bad || in.end - in.at > UINT32_MAX || !is_code(entries->file, fde.start, fde.end))
 		return 0;
 	fde.cie = cie - entries->cies;

@@ -19,17 +19,19 @@ struct cfi_cie {
 	uint64_t bias;	 /* of the section: link-time address minus address in our memory */
 	uint64_t code_align;
 	int64_t data_align;
-	uint8_t encoding;    /* DW_EH_PE_* of addresses; DW_EH_PE_omit: unknown */
-	uint8_t ra_reg;	     /* DWARF number of the return address's column */
-	bool sized;	     /* frame descriptions carry the size of their augmentation data */
-	bool signal;	     /* they are of signal trampolines */
-	const uint8_t *code; /* the entry's own instructions, in the section's data */
+	uint8_t encoding;      /* DW_EH_PE_* of addresses; DW_EH_PE_omit: unknown */
+	uint8_t lsda_encoding; /* ... of where exceptions go; DW_EH_PE_omit: nowhere */
+	uint8_t ra_reg;	       /* DWARF number of the return address's column */
+	bool sized;	       /* frame descriptions carry the size of their augmentation data */
+	bool signal;	       /* they are of signal trampolines */
+	const uint8_t *code;   /* the entry's own instructions, in the section's data */
 	size_t code_size;
 };
 
 /* The description of one function's frame. */
 struct cfi_fde {
 	uint64_t start, end; /* link-time addresses of its code; equal: it counts no more */
+	uint64_t lsda;	     /* of its language-specific data; 0: none; UINT64_MAX: malformed */
 	const uint8_t *code; /* in the section's data */
 	uint32_t code_size;
 	uint32_t cie;	  /* index */

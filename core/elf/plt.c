@@ -144,3 +144,50 @@ int plt__add(struct symtab *ret, const struct elf_file *file, const struct symta
 	free(slots.slots);
 	return rc;
 }
+
+#define STUB_BYTES 16
+
+static uint64_t slot_of(const struct elf_file *file, uint64_t vaddr)
+{
+	uint8_t code[STUB_BYTES];
+	size_t size = sizeof(code);
+
+	while (size && elf_file__read(file, vaddr, code, size))
+		size--; /* the last one of the segment may be shorter */
+	return jump_slot(code, size, vaddr);
+}
+
+bool plt__is_stub(const struct elf_file *file, uint64_t vaddr)
+{
+	return slot_of(file, vaddr) != 0;
+}
+
+uint64_t plt__own_function(const struct elf_file *file, uint64_t vaddr)
+{
+	static const char *const sections[] = { ".rela.plt", ".rela.dyn" };
+	uint64_t slot = slot_of(file, vaddr);
+	struct elf_symbols dynsym = {};
+
+	if (!slot || !elf_symbols__open(file, ".dynsym", &dynsym))
+		return 0;
+	for (size_t k = 0; k < ARRAY_SIZE(sections); k++) {
+		Elf_Data *data = elf_file__section(file, sections[k], NULL);
+		size_t n =
+			data && data->d_type == ELF_T_RELA ? data->d_size / sizeof(Elf64_Rela) : 0;
+
+		for (size_t i = 0; i < n; i++) {
+			GElf_Rela rela;
+			GElf_Sym sym;
+
+			if (!gelf_getrela(data, i, &rela) || rela.r_offset != slot)
+				continue;
+			if ((GELF_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT &&
+			     GELF_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT) ||
+			    !elf_symbols__get(&dynsym, GELF_R_SYM(rela.r_info), &sym) ||
+			    sym.st_shndx == SHN_UNDEF || GELF_ST_TYPE(sym.st_info) != STT_FUNC)
+				return 0;
+			return sym.st_value;
+		}
+	}
+	return 0;
+}

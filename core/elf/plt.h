@@ -10,4 +10,11 @@
  * stubs of indirect functions. 0 or -ENOMEM; what is malformed is left out. */
 int plt__add(struct symtab *ret, const struct elf_file *file, const struct symtab *symtab);
 
+/* Returns where the file has the function that the stub at @vaddr jumps to, if no other file takes
+ * its place; 0: the file does not have it, or there is no stub. */
+uint64_t plt__own_function(const struct elf_file *file, uint64_t vaddr);
+
+/* Is there a stub at @vaddr? */
+bool plt__is_stub(const struct elf_file *file, uint64_t vaddr);
+
 #endif

@@ -189,6 +189,19 @@ static void take_stack(const cs_insn *insn, enum code_op op, struct code_step *s
 	}
 }
 
+/* cmp $value,%reg; and $value,%reg */
+static void take_bound(const cs_insn *insn, struct code_step *step)
+{
+	const cs_x86_op *op = insn->detail->x86.operands;
+
+	take_operands(insn, step);
+	if (step->op != CODE_OTHER || insn->detail->x86.op_count != 2 || op[1].type != X86_OP_IMM ||
+	    op[1].imm != (int32_t)op[1].imm)
+		return;
+	step->op = CODE_BOUND;
+	step->value = op[1].imm;
+}
+
 static void take(csh handle, const cs_insn *insn, struct code_step *step)
 {
 	switch (insn->id) {
@@ -233,6 +246,10 @@ static void take(csh handle, const cs_insn *insn, struct code_step *step)
 		return;
 	case X86_INS_LEA:
 		take_table(insn, step);
+		return;
+	case X86_INS_CMP:
+	case X86_INS_AND:
+		take_bound(insn, step);
 		return;
 	default:
 		if (cs_insn_group(handle, insn, CS_GRP_JUMP))
@@ -341,6 +358,7 @@ static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const u
 			size_t bytes = vector_bytes(code, size);
 
 			step->op = bytes ? CODE_OTHER : CODE_STOP;
+			step->unknown = !bytes;
 			code += max_of(bytes, (size_t)1);
 			size -= max_of(bytes, (size_t)1);
 			vaddr += max_of(bytes, (size_t)1);

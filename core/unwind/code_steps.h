@@ -37,6 +37,7 @@ enum code_op {
 	CODE_STOP,   /* it does not go on */
 	CODE_SIGNAL, /* of `mov $15,%rax; syscall`, which leaves a signal handler */
 	CODE_PADDING,
+	CODE_BOUND, /* compares with `value`, or masks by it, as in front of a table's jump */
 };
 
 struct code_step {
@@ -46,7 +47,8 @@ struct code_step {
 	uint8_t op;  /* enum code_op */
 	uint8_t reg; /* DWARF's number; UNWIND_REGS: none */
 	uint8_t size;
-	bool entry; /* a function starts here, by its symbol or because it is called */
+	bool entry;   /* a function starts here, by its symbol or because it is called */
+	bool unknown; /* no instruction; op: CODE_STOP */
 };
 
 struct code_steps {

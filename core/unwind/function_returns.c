@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Follows all control flow of a function from its entry and from its landing pads, instruction by
+ * instruction.
+ *
+ *   part      The bytes that one frame description, or a symbol with a size, calls a function. The
+ *             function's own part comes first. A compiler moves cold code to a part of its own, and
+ *             a call at the end of a function becomes a jump to another function's part (a tail
+ *             call): both are followed.
+ *   proof     Every instruction that can be reached is decoded, in a part that is known as a whole.
+ *             Every jump leads to the beginning of an instruction that was decoded. A jump through
+ *             a table leads to all places that the table has, as many as the bound in front of the
+ *             jump permits. Flow ends at `ret`, at what traps, or behind a call at the end of a
+ *             part, which does not return.
+ *             Code that no description and no symbol covers is followed as well.
+ *   refusal   Anything else: a jump to an address from a register, bytes that are no instruction, a
+ *             return address that the code writes itself. Jumps to other libraries are listed.
+ *
+ * Code that is not reached is not probed: it may be data. A return in another function's part ends
+ * calls of that function as well, so it is `shared`. */
+#include "core/unwind/function_returns.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/elf/cfi_reader.h"
+#include "core/elf/plt.h"
+#include "core/unwind/code_steps.h"
+
+#define PARTS_MAX      32
+#define PART_BYTES_MAX (512 << 10)
+#define ALL_BYTES_MAX  (1 << 20)
+#define LSDA_BYTES     (64 << 10) /* of one part's language-specific data */
+#define PADS_MAX       4096
+#define TABLE_BACK     256 /* steps from a jump back to what loads its table's address */
+#define BOUND_BACK     48  /* steps from a jump back to its bound */
+#define CASES_MAX      4096
+
+struct part {
+	struct function_extent extent;
+	struct code_steps steps;
+	bool *seen; /* by step */
+	bool own;   /* no other function ends here */
+};
+
+struct place {
+	uint32_t part, step;
+};
+
+struct search {
+	const struct function_map *map;
+	const struct elf_file *file;
+	struct function_returns *returns;
+	bool through_stubs;
+	struct part parts[PARTS_MAX];
+	size_t n_parts;
+	uint64_t bytes;
+	struct place *todo;
+	size_t n_todo, cap_todo;
+	struct err *why;
+};
+
+/* --- control flow --- */
+
+#define REFUSE(search, ...) err__set((search)->why, -ENOTSUP, __VA_ARGS__)
+
+static int add_part(struct search *search, const struct function_extent *extent, bool own,
+		    struct part **ret_part)
+{
+	struct part *part = &search->parts[search->n_parts];
+	uint64_t bytes = extent->end - extent->start;
+	int ret;
+
+	if (search->n_parts == PARTS_MAX || bytes > PART_BYTES_MAX ||
+	    !fits_in(search->bytes, bytes, ALL_BYTES_MAX))
+		return REFUSE(search, "it is larger than what is looked at");
+	search->bytes += bytes;
+	*part = (struct part) { .extent = *extent, .own = own };
+	search->n_parts++;
+	ret = code_steps__read(&part->steps, search->file, extent->start, extent->end);
+	if (ret == -ENOMEM)
+		return ret;
+	part->seen = calloc(part->steps.n + 1, sizeof(*part->seen));
+	if (!part->seen)
+		return -ENOMEM;
+	if (own && function_map__has_entry(search->map, extent))
+		part->own = false;
+	*ret_part = part;
+	return 0;
+}
+
+/* Flow comes to a part that is new. Code of which the file says nothing (functions that a library
+ * keeps to itself, stripped, without frame descriptions) is taken from that place on. */
+static int enter_part(struct search *search, uint64_t vaddr, bool own, struct part **ret_part)
+{
+	const struct function_extent *extent = function_map__find(search->map, vaddr);
+	struct function_extent gap;
+
+	if (extent)
+		return add_part(search, extent, own && vaddr != extent->start, ret_part);
+	if (!function_map__gap(search->map, vaddr, &gap))
+		return REFUSE(search, "it jumps to 0x%llx, where no code is",
+			      (unsigned long long)vaddr);
+	for (size_t i = 0; i < search->n_parts; i++)
+		if (search->parts[i].extent.start > vaddr)
+			gap.end = min_of(gap.end, search->parts[i].extent.start);
+	return add_part(search, &gap, false, ret_part);
+}
+
+/* Flow comes to @vaddr. @own: from a part of which nothing else ends there. A part that is entered
+ * at its beginning may be another function, whatever comes by there. */
+static int visit(struct search *search, uint64_t vaddr, bool own)
+{
+	struct part *part = NULL;
+	struct code_step *step;
+	size_t at;
+	int ret = 0;
+
+	for (size_t i = 0; i < search->n_parts && !part; i++)
+		if (vaddr >= search->parts[i].extent.start && vaddr < search->parts[i].extent.end)
+			part = &search->parts[i];
+	if (!part)
+		ret = enter_part(search, vaddr, own, &part);
+	if (ret)
+		return ret;
+	step = code_steps__at(&part->steps, vaddr);
+	if (!step)
+		return REFUSE(search, "it jumps into the middle of an instruction at 0x%llx",
+			      (unsigned long long)vaddr);
+	at = step - part->steps.list;
+	if (part->seen[at])
+		return 0;
+	part->seen[at] = true;
+	if (array__reserve(&search->todo, &search->cap_todo, search->n_todo + 1,
+			   sizeof(*search->todo)))
+		return -ENOMEM;
+	search->todo[search->n_todo++] = (struct place) { part - search->parts, at };
+	return 0;
+}
+
+/* A return to an address that the code has put there is a jump to anywhere. */
+static bool writes_return(const struct part *part, size_t at)
+{
+	const struct code_step *before = &part->steps.list[at] - 1;
+
+	return at && before->vaddr + before->size == before[1].vaddr &&
+	       (before->op == CODE_PUSH || (before->op == CODE_STORE && !before->value));
+}
+
+/* Plain ones only: `ret`, also with a prefix that branch prediction or MPX wants. */
+static bool is_near_return(const struct elf_file *file, const struct code_step *step)
+{
+	uint8_t code[2] = {};
+
+	if (step->size > sizeof(code) || elf_file__read(file, step->vaddr, code, step->size))
+		return false;
+	return step->size == 1 ? code[0] == 0xc3
+			       : (code[0] == 0xf3 || code[0] == 0xf2) && code[1] == 0xc3;
+}
+
+static int take_return(struct search *search, const struct part *part, size_t at)
+{
+	const struct code_step *step = &part->steps.list[at];
+	struct function_returns *returns = search->returns;
+
+	if (!is_near_return(search->file, step) || writes_return(part, at))
+		return REFUSE(search, "it returns by other means than `ret`");
+	if (returns->n == FUNCTION_RETURNS_MAX)
+		return REFUSE(search, "it returns at more than %d places", FUNCTION_RETURNS_MAX);
+	returns->list[returns->n++] = step->vaddr;
+	returns->shared |= !part->own;
+	return 0;
+}
+
+static int take_jump(struct search *search, const struct part *part, const struct code_step *step)
+{
+	struct function_returns *returns = search->returns;
+
+	if (returns->n_jumps == FUNCTION_RETURNS_MAX)
+		return REFUSE(search, "it ends at more than %d places", FUNCTION_RETURNS_MAX);
+	returns->jumps[returns->n_jumps++] = step->vaddr;
+	returns->shared |= !part->own;
+	return 0;
+}
+
+/* A jump that is always taken. */
+static int follow_jump(struct search *search, const struct part *part, const struct code_step *step)
+{
+	uint64_t to = step->target;
+
+	if (!plt__is_stub(search->file, to))
+		return visit(search, to, part->own);
+	to = search->through_stubs ? plt__own_function(search->file, to) : 0;
+	return to ? visit(search, to, false) : take_jump(search, part, step);
+}
+
+static bool is_in_parts(const struct search *search, uint64_t vaddr)
+{
+	for (size_t i = 0; i < search->n_parts; i++)
+		if (code_steps__at(&search->parts[i].steps, vaddr))
+			return true;
+	return false;
+}
+
+/* The @i-th case of a table of addresses (@wide) or of distances from the table; 0: unreadable. */
+static uint64_t read_case(const struct search *search, uint64_t table, bool wide, size_t i)
+{
+	uint64_t address;
+	int32_t distance;
+
+	if (wide)
+		return elf_file__read(search->file, table + i * sizeof(address), &address,
+				      sizeof(address))
+			       ? 0
+			       : address;
+	return elf_file__read(search->file, table + i * sizeof(distance), &distance,
+			      sizeof(distance))
+		       ? 0
+		       : table + distance;
+}
+
+/* Are the first @n cases places in functions, and the first one in a part that is known? */
+static bool is_table(const struct search *search, uint64_t table, bool wide, size_t n)
+{
+	bool near = false;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t to = read_case(search, table, wide, i);
+
+		if (!to || !function_map__find(search->map, to))
+			return false;
+		near = near || is_in_parts(search, to);
+	}
+	return near;
+}
+
+/* A table may be larger than the bound that was found: more cases are as good while they lead to
+ * where the function is known to be. */
+static int visit_table(struct search *search, const struct part *part, uint64_t table, bool wide,
+		       size_t n)
+{
+	bool own = part->own;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < CASES_MAX; i++) {
+		uint64_t to = read_case(search, table, wide, i);
+
+		if (i >= n && (!to || !is_in_parts(search, to)))
+			break;
+		ret = visit(search, to, own);
+	}
+	return ret;
+}
+
+/* The compiler's switch: cmp $N,%a; ja ...; lea table(%rip),%b; movslq (%b,%a,4),%a; add %b,%a;
+ * jmp *%a. Or, at a fixed address, jmp *table(,%a,8). */
+static int take_table(struct search *search, const struct part *part, size_t at)
+{
+	const struct code_step *step = &part->steps.list[at];
+	size_t n = 0;
+
+	for (size_t back = 1; back <= min_of(at, (size_t)BOUND_BACK) && !n; back++) {
+		const struct code_step *bound = step - back;
+
+		if (bound->op == CODE_BOUND && bound->value >= 0 && bound->value < CASES_MAX)
+			n = bound->value + 1;
+		else if (bound->op == CODE_SWITCH)
+			break;
+	}
+	if (n && step->target && is_table(search, step->target, true, n))
+		return visit_table(search, part, step->target, true, n);
+	for (size_t back = 1; n && !step->target && back <= min_of(at, (size_t)TABLE_BACK);
+	     back++) {
+		const struct code_step *table = step - back;
+
+		if (table->op == CODE_TABLE && !is_in_parts(search, table->target) &&
+		    is_table(search, table->target, false, n))
+			return visit_table(search, part, table->target, false, n);
+	}
+	return REFUSE(search, "it jumps to an address that it works out, at 0x%llx",
+		      (unsigned long long)step->vaddr);
+}
+
+/* On to the next instruction. */
+static int go_on(struct search *search, const struct part *part, size_t at)
+{
+	const struct code_step *step = &part->steps.list[at];
+	uint64_t next = step->vaddr + step->size;
+
+	if (step->op == CODE_CALL && next >= part->extent.end)
+		return 0; /* it does not return, or there would be code */
+	return visit(search, next, part->own);
+}
+
+static int follow(struct search *search, const struct place *place)
+{
+	struct part *part = &search->parts[place->part];
+	const struct code_step *step = &part->steps.list[place->step];
+	bool own = part->own;
+	int ret;
+
+	switch (step->op) {
+	case CODE_RETURN:
+		return take_return(search, part, place->step);
+	case CODE_JUMP:
+		return follow_jump(search, part, step);
+	case CODE_BRANCH:
+		ret = visit(search, step->target, own);
+		return ret ? ret : go_on(search, part, place->step);
+	case CODE_SWITCH:
+		return take_table(search, part, place->step);
+	case CODE_TAIL:
+		return own ? take_jump(search, part, step)
+			   : REFUSE(search, "it may jump to a function of another library");
+	case CODE_SIGNAL:
+		return REFUSE(search, "it is a signal handler's return");
+	case CODE_STOP:
+		return step->unknown ? REFUSE(search,
+					      "there are bytes in it, at 0x%llx, that are "
+					      "no instruction",
+					      (unsigned long long)step->vaddr)
+				     : 0;
+	default:
+		return go_on(search, part, place->step);
+	}
+}
+
+/* --- where exceptions go --- */
+
+/* The call-site table of the LSDA that GCC and Clang write (libstdc++'s unwind-c's format). */
+static int visit_pads(struct search *search, const struct part *part, uint8_t *data)
+{
+	const struct elf_file *file = search->file;
+	struct cfi_reader in = { .at = data };
+	uint64_t base = part->extent.start, bias = part->extent.lsda - (uintptr_t)data, pad;
+	size_t size = LSDA_BYTES, n = 0;
+	uint8_t encoding;
+	int ret = 0;
+
+	while (size && elf_file__read(file, part->extent.lsda, data, size))
+		size /= 2; /* the end of the section is near */
+	in.end = data + size;
+	encoding = cfi_reader__uint(&in, 1);
+	if (encoding != DW_EH_PE_omit)
+		base = cfi_reader__address(&in, encoding, bias);
+	if (cfi_reader__uint(&in, 1) != DW_EH_PE_omit)
+		cfi_reader__uleb(&in);
+	encoding = cfi_reader__uint(&in, 1);
+	size = cfi_reader__uleb(&in);
+	if (in.bad || size > (size_t)(in.end - in.at))
+		return REFUSE(search, "its table of exception handlers is malformed");
+	in.end = in.at + size;
+	while (!ret && in.at < in.end && n++ < PADS_MAX) {
+		cfi_reader__encoded(&in, encoding);
+		cfi_reader__encoded(&in, encoding);
+		pad = cfi_reader__encoded(&in, encoding);
+		cfi_reader__uleb(&in);
+		if (pad && !in.bad)
+			ret = visit(search, base + pad, part->own);
+	}
+	if (!ret && (in.bad || in.at < in.end))
+		return REFUSE(search, "its table of exception handlers is malformed");
+	return ret;
+}
+
+static int visit_handlers(struct search *search, size_t at)
+{
+	const struct part *part = &search->parts[at];
+	uint8_t *data;
+	int ret;
+
+	if (!part->extent.lsda)
+		return 0;
+	data = malloc(LSDA_BYTES);
+	ret = data ? visit_pads(search, part, data) : -ENOMEM;
+	free(data);
+	return ret;
+}
+
+/* --- */
+
+static int run(struct search *search)
+{
+	size_t handled = 0;
+	int ret = 0;
+
+	while (!ret && (search->n_todo || handled < search->n_parts)) {
+		if (search->n_todo) {
+			struct place place = search->todo[--search->n_todo];
+
+			ret = follow(search, &place);
+		} else {
+			ret = visit_handlers(search, handled++);
+		}
+	}
+	return ret;
+}
+
+int function_returns__find(const struct function_map *map, uint64_t vaddr, bool through_stubs,
+			   struct function_returns *returns, struct err *why)
+{
+	const struct function_extent *extent = function_map__find(map, vaddr);
+	struct search *search = calloc(1, sizeof(*search));
+	struct part *part;
+	int ret = search ? 0 : -ENOMEM;
+
+	*returns = (struct function_returns) {};
+	if (!ret) {
+		search->map = map;
+		search->file = function_map__file(map);
+		search->returns = returns;
+		search->through_stubs = through_stubs;
+		search->why = why;
+	}
+	if (!ret && (!extent || extent->start != vaddr))
+		ret = REFUSE(search, "nothing in the file says where it ends");
+	if (!ret)
+		ret = add_part(search, extent, true, &part);
+	if (!ret)
+		ret = visit(search, vaddr, true);
+	if (!ret)
+		ret = run(search);
+	if (!ret && !returns->n && !returns->n_jumps)
+		ret = REFUSE(search, "it never returns");
+	for (size_t i = 0; search && i < search->n_parts; i++) {
+		code_steps__done(&search->parts[i].steps);
+		free(search->parts[i].seen);
+	}
+	free(search ? search->todo : NULL);
+	free(search);
+	if (ret)
+		returns->n = returns->n_jumps = 0;
+	return ret == -ENOMEM ? err__set(why, ret, "out of memory") : ret;
+}
