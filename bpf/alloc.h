@@ -32,6 +32,11 @@
 #define ALLOC_WRITES_COOKIE	  (1U << 7)
 #define ALLOC_FREES_COOKIE(which) (1U << 8 | (which) << 9)
 
+/* Where it ends by jumping to a function that returns its own first argument, as memset does: that
+ * is what is allocated. */
+#define ALLOC_PASSES(cookie) (((cookie) >> 12) & 1)
+#define ALLOC_PASSES_COOKIE  (1U << 12)
+
 /* By which link it is attached: that of an earlier window may still be there. */
 #define ALLOC_LINK_SHIFT   32
 #define ALLOC_LINK(cookie) ((cookie) >> ALLOC_LINK_SHIFT)

@@ -95,4 +95,12 @@ static __always_inline __u64 interval__end(__u32 event)
 	return interval__value(times, event, since_ns, bpf_ktime_get_ns());
 }
 
+/* The same where it is known since when, at a return of a call whose entry was seen. */
+static __always_inline __u64 interval__end_since(__u32 event, __u64 since_ns)
+{
+	struct task_times *times = times__make();
+
+	return times ? interval__value(times, event, since_ns, bpf_ktime_get_ns()) : 0;
+}
+
 #endif

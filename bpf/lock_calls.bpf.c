@@ -141,6 +141,7 @@ static __always_inline __u64 lock_call__link(__u64 since_ns)
 	return thread && thread->last_ns >= since_ns ? thread->rec.link : 0;
 }
 
+/* At a `ret`, or where the return address led to, behind it. */
 SEC("?uprobe")
 int lock_on_return(struct pt_regs *ctx)
 {
@@ -150,7 +151,7 @@ int lock_on_return(struct pt_regs *ctx)
 	__u32 event = cfg_numbers[EVENT_LOCK_CALL];
 	struct scratch *scratch;
 
-	if (!rec || !rec->since_ns || ctx->rsp != rec->sp + 8)
+	if (!rec || !rec->since_ns || (ctx->rsp != rec->sp && ctx->rsp != rec->sp + 8))
 		return 0;
 	since_ns = __sync_lock_test_and_set(&rec->since_ns, 0);
 	if (!since_ns || since_ns >= now_ns || now_ns - since_ns < cfg_minima[EVENT_AT(event)] ||
@@ -164,6 +165,9 @@ int lock_on_return(struct pt_regs *ctx)
 	scratch->sample.peer = rec->owner;
 	scratch->sample.link = lock_call__link(since_ns);
 	scratch->sample.condition.state = STATE_BLOCKED;
-	sample__unwind_from(ctx, scratch);
+	if (ctx->rsp == rec->sp)
+		sample__unwind_from_caller(ctx, scratch);
+	else
+		sample__unwind_from(ctx, scratch);
 	return 0;
 }

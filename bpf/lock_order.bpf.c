@@ -10,6 +10,7 @@
 struct lock_order_thread {
 	__u64 held[LOCKS_HELD_MAX]; /* nodes, the newest first */
 	__u64 tried;		    /* address that a call is about which need not succeed; 0 */
+	__u64 tried_sp;		    /* ... and where its return address lies */
 	__u64 last, last_sp;	    /* of the last call that waits */
 	__u32 depths[LOCKS_HELD_MAX];
 	__u32 n;
@@ -207,8 +208,10 @@ int lock_order_on_call(struct pt_regs *ctx)
 	if (call == LOCK_CALL_MUTEX_TRY) {
 		/* In musl the call that waits ends as one that may fail. */
 		if (!(cookie & LOCK_CALL_MUSL && thread->last == address &&
-		      thread->last_sp - ctx->rsp < INNER_BYTES))
+		      thread->last_sp - ctx->rsp < INNER_BYTES)) {
 			thread->tried = address;
+			thread->tried_sp = ctx->rsp;
+		}
 		return 0;
 	}
 	node = node_of(address, tgid);
@@ -235,7 +238,9 @@ int lock_order_on_return(struct pt_regs *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx), tried;
 	__u32 result = ctx->rax;
 
-	if (!thread || !thread->tried)
+	/* At a `ret`, or where the return address led to, behind it. */
+	if (!thread || !thread->tried ||
+	    (ctx->rsp != thread->tried_sp && ctx->rsp != thread->tried_sp + 8))
 		return 0;
 	tried = thread->tried;
 	thread->tried = 0;

@@ -28,20 +28,21 @@ static __always_inline __u64 held__returned(const struct held_call *call, __u64 
 	return address;
 }
 
-/* The return address is not on the stack any more. */
+/* At a `ret`, or where the return address led to, behind it; or at the jump that ends the call. */
 SEC("?uprobe")
 int outstanding_on_return(struct pt_regs *ctx)
 {
+	volatile __u64 results[2] = { ctx->rax, ctx->rdi };
 	struct held_call *call =
 		bpf_task_storage_get(&held_calls, bpf_get_current_task_btf(), 0, 0);
 	struct held_rec old;
 	struct held_key key;
 	__u64 address;
 
-	if (!call || !call->sp || ctx->rsp != call->sp + sizeof(__u64))
+	if (!call || !call->sp || (ctx->rsp != call->sp && ctx->rsp != call->sp + sizeof(__u64)))
 		return 0;
 	call->sp = 0;
-	address = held__returned(call, ctx->rax);
+	address = held__returned(call, results[ALLOC_PASSES(bpf_get_attach_cookie(ctx))]);
 	if (call->old.link && !address && call->bytes)
 		held__note(&call->moved, &call->old); /* it has failed */
 	else if (call->old.link)

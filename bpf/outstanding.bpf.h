@@ -16,6 +16,7 @@
  * what it returns. */
 struct held_call {
 	__u64 sp, pc;	       /* at its entry; 0: there is none */
+	__u64 caller;	       /* its return address, which lies at sp until it returns */
 	__u64 out;	       /* where it writes the address; 0: it returns it */
 	__u64 bytes;	       /* that are asked for */
 	struct held_key moved; /* what it frees if it succeeds ... */
@@ -74,15 +75,19 @@ static __always_inline void held__drop(__u64 link)
 }
 
 /* Is this call made by the one under way? That has not returned, or its return would have been
- * seen. A tail call leaves no return address of its own. */
+ * seen, unless an exception has ended it. A tail call leaves no return address of its own. */
 static __always_inline int held__is_inner(const struct pt_regs *ctx)
 {
 	const struct held_call *call =
 		bpf_task_storage_get(&held_calls, bpf_get_current_task_btf(), 0, 0);
 
+	__u64 caller;
+
 	return call && call->sp && ctx->rsp <= call->sp &&
 	       call->sp - ctx->rsp <= ALLOC_STACK_BYTES &&
-	       (ctx->rsp < call->sp || ctx->rip != call->pc);
+	       (ctx->rsp < call->sp || ctx->rip != call->pc) &&
+	       !bpf_probe_read_user(&caller, sizeof(caller), (void *)call->sp) &&
+	       caller == call->caller;
 }
 
 /* A call that is made by none of the others begins. */
@@ -98,6 +103,8 @@ static __always_inline void held__enter(const struct pt_regs *ctx, __u64 cookie,
 	}
 	call->sp = ctx->rsp;
 	call->pc = ctx->rip;
+	call->caller = 0;
+	bpf_probe_read_user(&call->caller, sizeof(call->caller), (void *)ctx->rsp);
 	call->out = ALLOC_WRITES(cookie) ? ctx->rdi : 0;
 	call->bytes = bytes;
 	call->old.link = call->new.link = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/sampler.bpf.h"
 #include "bpf/filter.bpf.h"
+#include "bpf/frames.bpf.h"
 #include "bpf/interval.bpf.h"
 
 /* What triggers samples: one program for each type that events need, and then, by tail calls, the
@@ -141,6 +142,34 @@ ON_TRACEPOINT(15)
 ON_TRACEPOINT(16)
 _Static_assert(EVENTS_MAX == 16, "a program for each");
 
+/* As sample__begin, at a return whose call is known by its frame. */
+static __noinline struct scratch *sample__begin_return(const struct pt_regs *ctx, __u64 cookie)
+{
+	__u32 event = EVENT_AT(cookie & COOKIE_EVENT);
+	__u64 sp = ctx->rsp, caller = ctx->rip, since_ns, value;
+	struct scratch *scratch;
+
+	if (!is_target())
+		return NULL;
+	if (!(cookie & COOKIE_AT_RET))
+		sp -= sizeof(caller);
+	else if (bpf_probe_read_user(&caller, sizeof(caller), (void *)sp))
+		return NULL; /* the return itself will fault */
+	since_ns = frame__leave(sp, caller, event);
+	if (!since_ns) {
+		if (!(cookie & COOKIE_SHARED))
+			count(COUNT_INTERVAL_UNMATCHED);
+		return NULL;
+	}
+	if (!(cookie & COOKIE_TIMED))
+		return sample__begin_interval(event);
+	value = interval__end_since(event, since_ns);
+	scratch = value ? sample__begin(event) : NULL;
+	if (scratch)
+		scratch->sample.value *= value;
+	return scratch;
+}
+
 SEC("?uprobe")
 int on_uprobe(struct pt_regs *ctx)
 {
@@ -148,12 +177,18 @@ int on_uprobe(struct pt_regs *ctx)
 	__u32 event = EVENT_AT(cookie & COOKIE_EVENT);
 	struct scratch *scratch;
 
+	if (cookie & COOKIE_FRAME && cookie & (COOKIE_BEGINS | COOKIE_ENTERS))
+		return is_target() ? frame__enter(ctx->rsp, event) : 0;
 	if (cookie & COOKIE_BEGINS)
 		return interval__begin(event);
-	scratch = sample__begin_interval(event);
+	scratch = cookie & COOKIE_FRAME ? sample__begin_return(ctx, cookie)
+					: sample__begin_interval(event);
 	if (!scratch)
 		return 0;
-	sample__unwind_from(ctx, scratch);
+	if (cookie & COOKIE_AT_RET)
+		sample__unwind_from_caller(ctx, scratch);
+	else
+		sample__unwind_from(ctx, scratch);
 	return 0;
 }
 

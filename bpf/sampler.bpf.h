@@ -220,4 +220,21 @@ static __always_inline void sample__unwind_from(struct pt_regs *ctx, struct scra
 	sample__unwind(ctx, scratch);
 }
 
+/* The same at a `ret`: from its caller, at the instruction behind the call. */
+static __always_inline void sample__unwind_from_caller(struct pt_regs *ctx, struct scratch *scratch)
+{
+	__u64 caller;
+
+	scratch->cs = 0;
+	if (scratch->has_regs) {
+		COPY_REGS(scratch->unwind.regs, ctx);
+		scratch->cs = ctx->cs;
+		if (!bpf_probe_read_user(&caller, sizeof(caller), (void *)ctx->rsp)) {
+			scratch->unwind.regs[UNWIND_REG_RSP] += sizeof(caller);
+			scratch->unwind.regs[UNWIND_REG_PC] = caller;
+		}
+	}
+	sample__unwind(ctx, scratch);
+}
+
 #endif

@@ -168,9 +168,14 @@ enum event_slot {
 /* Attach cookies of triggers, where their type has any: the event's number, and what the program is
  * to know of this very trigger. */
 #define COOKIE_EVENT   0xffU
-#define COOKIE_ADDRESS 0x100U /* the perf event has the address that it is about */
-#define COOKIE_PERIOD  0x200U /* ... and how many occurrences this one stands for */
-#define COOKIE_BEGINS  0x400U /* an interval begins here: there is a sample at its end */
+#define COOKIE_ADDRESS 0x100U  /* the perf event has the address that it is about */
+#define COOKIE_PERIOD  0x200U  /* ... and how many occurrences this one stands for */
+#define COOKIE_BEGINS  0x400U  /* an interval begins here: there is a sample at its end */
+#define COOKIE_AT_RET  0x800U  /* at a `ret`: the return address is still on the stack */
+#define COOKIE_FRAME   0x1000U /* entry and return of one call find each other by its frame */
+#define COOKIE_ENTERS  0x2000U /* ... and this is an entry of which there is no sample */
+#define COOKIE_SHARED  0x4000U /* ... and this a return of other functions' calls, too */
+#define COOKIE_TIMED   0x8000U /* ... and the interval that ends here is the time of the call */
 
 /* System calls are known by number to below this; of x86-64 there are some 470, and what is above
  * is an error or x32's. */

@@ -16,11 +16,15 @@
 #define CODE_BYTES   16
 #define MARKER_BYTES 4 /* endbr64 */
 
+/* A link of libbpf's at one place; NULL: the kernel's descriptor of a link at several. */
+struct held_link {
+	struct bpf_link *link;
+	int fd;
+};
+
 struct probe_links {
-	struct bpf_link **list;
+	struct held_link *list;
 	size_t n, cap;
-	int *fds; /* of links at several places each */
-	size_t n_fds, cap_fds;
 	uint32_t traps;
 };
 
@@ -34,22 +38,36 @@ uint32_t probe_links__traps(const struct probe_links *links)
 	return links->traps;
 }
 
-static void detach_fds(struct probe_links *links, size_t first)
+static void close_link(const struct held_link *held)
 {
-	while (links->n_fds > first)
-		close(links->fds[--links->n_fds]);
+	if (held->link)
+		bpf_link__destroy(held->link);
+	else
+		close(held->fd);
 }
 
 static void detach_from(struct probe_links *links, size_t first)
 {
 	while (links->n > first)
-		bpf_link__destroy(links->list[--links->n]);
+		close_link(&links->list[--links->n]);
+}
+
+static int hold(struct probe_links *links, struct bpf_link *link, int fd, struct err *err)
+{
+	const struct held_link held = { link, fd };
+
+	if (array__reserve(&links->list, &links->cap, links->n + 1, sizeof(*links->list))) {
+		close_link(&held);
+		return err__set(err, -ENOMEM, "out of memory");
+	}
+	links->list[links->n++] = held;
+	return 0;
 }
 
 #define THREADS_MAX 64
 
 struct detaching {
-	struct bpf_link **list; /* from its end on */
+	const struct held_link *list; /* from its end on */
 	size_t left;
 };
 
@@ -61,12 +79,12 @@ static void *detach_some(void *arg)
 	while (left)
 		if (__atomic_compare_exchange_n(&detaching->left, &left, left - 1, false,
 						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
-			bpf_link__destroy(detaching->list[--left]);
+			close_link(&detaching->list[--left]);
 	return NULL;
 }
 
 /* Threads, as closing a file descriptor is what waits. */
-static void detach_at_once(struct bpf_link **list, size_t n)
+static void detach_at_once(const struct held_link *list, size_t n)
 {
 	struct detaching detaching = { list, n };
 	pthread_t threads[THREADS_MAX];
@@ -82,13 +100,11 @@ static void detach_at_once(struct bpf_link **list, size_t n)
 
 void probe_links__detach_all(struct probe_links *const *list, size_t n)
 {
-	struct bpf_link **all;
+	struct held_link *all;
 	size_t n_all = 0, at = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		detach_fds(list[i], 0);
+	for (size_t i = 0; i < n; i++)
 		n_all += list[i]->n;
-	}
 	all = calloc(max_of(n_all, 1U), sizeof(*all));
 	for (size_t i = 0; all && i < n; i++)
 		for (size_t k = 0; k < list[i]->n; k++)
@@ -114,7 +130,6 @@ void probe_links__free(struct probe_links *links)
 		return;
 	probe_links__detach(links);
 	free(links->list);
-	free(links->fds);
 	free(links);
 }
 
@@ -217,50 +232,46 @@ static int attach_one(struct probe_links *links, const struct bpf_program *progr
 
 	if (ret)
 		return ret;
-	if (array__reserve(&links->list, &links->cap, links->n + 1, sizeof(*links->list)))
-		return err__set(err, -ENOMEM, "out of memory");
 	opts.ref_ctr_offset = semaphore;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", point->file->fd);
 	link = bpf_program__attach_uprobe_opts(program, pid, path, offset, &opts);
 	if (!link)
 		return explain(-errno, point, err);
-	links->list[links->n++] = link;
-	links->traps |= traps_of(point);
-	return 0;
+	ret = hold(links, link, -1, err);
+	if (!ret)
+		links->traps |= traps_of(point);
+	return ret;
 }
 
-/* Those from the first on that are in its file, by one link; `ret_n`: how many. */
+/* Those from the first on that are in its file and of its kind, by one link; `ret_n`: how many. */
 static int attach_some(struct probe_links *links, const struct bpf_program *program, pid_t pid,
 		       const struct probe_point *points, size_t n, size_t *ret_n, struct err *err)
 {
-	uint64_t offsets[UPROBE_MULTI_MAX], cookies[UPROBE_MULTI_MAX], semaphore;
+	struct uprobe_multi_places places = { .at_return = points->retprobe };
 	char path[64];
-	size_t i;
 	int ret;
 
 	n = min_of(n, (size_t)UPROBE_MULTI_MAX);
-	for (i = 0; i < n && points[i].file == points->file; i++) {
-		ret = find_offsets(&points[i], &offsets[i], &semaphore, err);
+	for (size_t i = 0;
+	     i < n && points[i].file == points->file && points[i].retprobe == points->retprobe;
+	     i++) {
+		ret = find_offsets(&points[i], &places.offsets[i], &places.semaphores[i], err);
 		if (ret)
 			return ret;
-		cookies[i] = points[i].cookie;
+		places.cookies[i] = points[i].cookie;
+		places.n++;
 		links->traps |= traps_of(&points[i]);
 	}
-	*ret_n = i;
-	if (array__reserve(&links->fds, &links->cap_fds, links->n_fds + 1, sizeof(*links->fds)))
-		return err__set(err, -ENOMEM, "out of memory");
+	*ret_n = places.n;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", points->file->fd);
-	ret = uprobe_multi__attach(program, path, pid, offsets, cookies, i);
-	if (ret < 0)
-		return explain(ret, points, err);
-	links->fds[links->n_fds++] = ret;
-	return 0;
+	ret = uprobe_multi__attach(program, path, pid, &places);
+	return ret < 0 ? explain(ret, points, err) : hold(links, NULL, ret, err);
 }
 
 int probe_links__attach(struct probe_links *links, const struct bpf_program *program, pid_t pid,
 			const struct probe_point *points, size_t n, struct err *err)
 {
-	size_t first = links->n, first_fd = links->n_fds, some = 1;
+	size_t first = links->n, some = 1;
 	bool multi = uprobe_multi__is_set(program);
 
 	for (size_t i = 0; i < n; i += some) {
@@ -269,7 +280,6 @@ int probe_links__attach(struct probe_links *links, const struct bpf_program *pro
 
 		if (ret) {
 			detach_from(links, first);
-			detach_fds(links, first_fd);
 			return ret;
 		}
 	}

@@ -47,8 +47,7 @@ struct probe_links *probe_links__new(void);	   /* NULL: out of memory */
 void probe_links__free(struct probe_links *links); /* detaches; NULL is fine */
 
 /* Attaches `program` (loaded, of type kprobe) at all points, or at none of them; if it is one of
- * core/kernel/uprobe_multi.h, those that follow each other in one file by one link, which must not
- * have semaphores or be at returns. `pid` is the
+ * core/kernel/uprobe_multi.h, those that follow each other in one file by one link. `pid` is the
  * thread group's id, or -1 for every process that maps the file. -EPERM without the privilege,
  * -EINVAL where no code is, or for a point that somebody else probes with another semaphore. */
 int probe_links__attach(struct probe_links *links, const struct bpf_program *program, pid_t pid,

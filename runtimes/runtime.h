@@ -143,7 +143,10 @@ struct runtime_allocates {
 	/* For what is outstanding: the number of the argument that it frees, + 1; 0: none. */
 	uint8_t frees;
 	bool writes; /* it leaves the address where its first argument points to, and returns 0 */
-	bool throws; /* an exception, which would end where a probe has the return address */
+	/* It may end by jumping to a function of another library that returns its own first
+	 * argument, as memset does: that is the address. */
+	bool passes;
+	bool wraps; /* all that it does is to call another one of these, also by such a jump */
 };
 #define RUNTIME_ONCE 7 /* as `times`: there is no such argument */
 

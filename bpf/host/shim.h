@@ -64,18 +64,17 @@ static inline long host__copy_text(void *to, size_t size, const char *from)
 #define bpf_probe_read_kernel(to, size, from)	  host__read_kernel(to, size, (const void *)(from))
 #define bpf_ringbuf_output(map, data, size, how) \
 	(host.n_wakeups += (how) == BPF_RB_FORCE_WAKEUP, host__output(data, size))
-#define bpf_ringbuf_reserve(map, size, how)	  host__reserve(size)
-#define bpf_ringbuf_submit(data, how)		  host__submit(data)
-#define bpf_ringbuf_discard(data, how)		  host__discard(data)
-#define bpf_probe_read_user_str(to, size, from)	  host__read_str(to, size, (uintptr_t)(from))
-#define bpf_probe_read_kernel_str(to, size, from) host__copy_text(to, size, from)
+#define bpf_ringbuf_reserve(map, size, how)	      host__reserve(size)
+#define bpf_ringbuf_submit(data, how)		      host__submit(data)
+#define bpf_ringbuf_discard(data, how)		      host__discard(data)
+#define bpf_probe_read_user_str(to, size, from)	      host__read_str(to, size, (uintptr_t)(from))
+#define bpf_probe_read_kernel_str(to, size, from)     host__copy_text(to, size, from)
 /* No task of the host's has any. */
-#define bpf_task_storage_get(map, task, value, flags) \
-	((void)(map), (void)(task), (struct task_times *)NULL)
-#define bpf_jiffies64()		     (host.jiffies)
-#define bpf_get_prandom_u32()	     4
-#define bpf_get_attach_cookie(ctx)   ((void)(ctx), host.cookie)
-#define bpf_ringbuf_query(map, what) host__ring(what)
+#define bpf_task_storage_get(map, task, value, flags) ((void)(map), (void)(task), (void *)NULL)
+#define bpf_jiffies64()				      (host.jiffies)
+#define bpf_get_prandom_u32()			      4
+#define bpf_get_attach_cookie(ctx)		      ((void)(ctx), host.cookie)
+#define bpf_ringbuf_query(map, what)		      host__ring(what)
 /* A tail call does not return, unless the slot is empty. */
 #define bpf_tail_call(ctx, map, slot)           \
 	do {                                    \

@@ -325,6 +325,12 @@ static void print_next(const struct session_opts *opts, const struct capture_sta
 			     usual ? "" : opts->output);
 }
 
+static void print_event_note(const struct event_spec *event, const char *note)
+{
+	if (note && *note)
+		escape__line(stderr, "%s: %s", event->name, note);
+}
+
 void record_summary__print(const struct session_opts *opts, const struct session_summary *summary,
 			   bool verbose)
 {
@@ -341,10 +347,10 @@ void record_summary__print(const struct session_opts *opts, const struct session
 		print_details(opts, summary);
 	if (stats->samples && (verbose || stats->complete < COMPLETE_USUAL * stats->samples))
 		print_complete(stats);
-	for (uint32_t i = 0; i < opts->events.n; i++)
-		if (summary->event_notes[i] && *summary->event_notes[i])
-			escape__line(stderr, "%s: %s", opts->events.list[i].name,
-				     summary->event_notes[i]);
+	for (uint32_t i = 0; i < opts->events.n; i++) {
+		print_event_note(&opts->events.list[i], summary->event_notes[i]);
+		print_event_note(&opts->events.list[i], summary->event_late[i]);
+	}
 	print_unseen(summary);
 	print_too_large();
 	print_fetched(&stats->fetched);

@@ -73,20 +73,22 @@ static int attach_images(struct event *event, const struct event_place *place, s
 	return ret;
 }
 
-/* While there is one process only, windows need not be opened in all that the machine has. */
-static pid_t only_process(const struct event_place *place)
-{
-	const struct process *process = tracker__first(place->tracker);
-
-	return process && !process->hh.next ? (pid_t)process->pid : -1;
-}
-
-static int follow(struct event *event, const struct event_place *place, struct err *err)
+static int join(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct alloc *alloc = event->own;
+	uint64_t changes = tracker__changes(place->tracker);
+	struct process *process;
+	int ret = 0;
 
-	alloc_watch__set_pid(alloc->watch, only_process(place));
-	return attach_images(event, place, err);
+	if (place->everywhere || event->joined_changes == changes)
+		return 0;
+	event->joined_changes = changes;
+	for (process = tracker__first(place->tracker); !ret && process; process = process->hh.next)
+		if (process->gone)
+			alloc_watch__leave(alloc->watch, process->pid);
+		else
+			ret = alloc_watch__join(alloc->watch, process->pid, err);
+	return ret;
 }
 
 static int keep(struct event *event, struct err *err)
@@ -137,7 +139,9 @@ static int attach_calls(struct event *event, const struct event_place *place, st
 	event->own = alloc;
 	if (!alloc)
 		return err__set(err, -ENOMEM, "out of memory");
-	ret = alloc_watch__new(event, &alloc->watch, err);
+	ret = alloc_watch__new(event, place->everywhere, &alloc->watch, err);
+	if (!ret)
+		ret = join(event, place, err);
 	if (ret)
 		return ret;
 	alloc->allocator = alloc__find(event, place);
@@ -203,7 +207,8 @@ static const struct event_kind of_calls = {
 	.by_value = true,
 	.mapped = true,
 	.attach = attach_calls,
-	.follow = follow,
+	.join = join,
+	.follow = attach_images,
 	.keep = keep,
 	.detach = detach,
 };
@@ -251,7 +256,8 @@ const struct event_kind event_alloc = {
 	.mapped = true,
 	.parse = parse,
 	.attach = attach_all,
-	.follow = follow,
+	.join = join,
+	.follow = attach_images,
 	.keep = keep,
 	.detach = detach,
 };

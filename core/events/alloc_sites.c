@@ -16,9 +16,9 @@ _Static_assert(RUNTIME_ONCE == ALLOC_ARG_NONE, "the kernel half's");
 /* `nests` is what is true of glibc. */
 static const struct runtime_allocates of_malloc[] = {
 	{ "malloc", 0, .times = NONE },
-	{ "calloc", 0, .times = 1 },
+	{ "calloc", 0, .times = 1, .passes = true },
 	{ "realloc", 1, NONE, .nests = true, .frees = 1 },
-	{ "reallocarray", 1, 2, .nests = true, .frees = 1 },
+	{ "reallocarray", 1, 2, .nests = true, .frees = 1, .wraps = true },
 	{ "aligned_alloc", 1, NONE, .nests = true },
 	{ "memalign", 1, NONE, .nests = true },
 	{ "posix_memalign", 2, NONE, .nests = true, .writes = true },
@@ -28,12 +28,12 @@ static const struct runtime_allocates of_malloc[] = {
 	{ "rallocx", 1, NONE, .nests = true, .frees = 1 },
 	/* C++'s operators new and new[], plain, with nothrow, with an alignment, with both. Those
 	 * of libstdc++ call malloc; an allocator's library may have its own. */
-	{ "_Znwm", 0, NONE, .nests = true, .throws = true },
-	{ "_Znam", 0, NONE, .nests = true, .throws = true },
+	{ "_Znwm", 0, NONE, .nests = true },
+	{ "_Znam", 0, NONE, .nests = true },
 	{ "_ZnwmRKSt9nothrow_t", 0, NONE, .nests = true },
 	{ "_ZnamRKSt9nothrow_t", 0, NONE, .nests = true },
-	{ "_ZnwmSt11align_val_t", 0, NONE, .nests = true, .throws = true },
-	{ "_ZnamSt11align_val_t", 0, NONE, .nests = true, .throws = true },
+	{ "_ZnwmSt11align_val_t", 0, NONE, .nests = true },
+	{ "_ZnamSt11align_val_t", 0, NONE, .nests = true },
 	{ "_ZnwmSt11align_val_tRKSt9nothrow_t", 0, NONE, .nests = true },
 	{ "_ZnamSt11align_val_tRKSt9nothrow_t", 0, NONE, .nests = true },
 	{}
@@ -108,7 +108,7 @@ static size_t add_function(struct found *found, const struct runtime_allocates *
 {
 	struct alloc_site site = { vaddr,
 				   ALLOC_COOKIE(function->size, function->times, function->nests),
-				   function->throws };
+				   function->passes, function->wraps, function->name };
 
 	if (function->writes)
 		site.cookie |= ALLOC_WRITES_COOKIE;

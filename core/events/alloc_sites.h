@@ -17,7 +17,9 @@ extern const struct runtime_allocator alloc_malloc;
 struct alloc_site {
 	uint64_t vaddr;
 	uint64_t cookie; /* ALLOC_COOKIE (bpf/alloc.h) */
-	bool throws;	 /* exceptions */
+	bool passes;	 /* as in struct runtime_allocates */
+	bool wraps;	 /* the same */
+	const char *name;
 };
 
 #define ALLOC_SITES_MAX 48

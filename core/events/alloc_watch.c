@@ -17,6 +17,7 @@
 #include "core/events/alloc_threads.h"
 #include "core/events/alloc_windows.h"
 #include "core/kernel/uprobe_multi.h"
+#include "probes/probe_set.h"
 
 #define ASSUMED_NS 1000 /* of a hit, where that cannot be measured */
 #define PROGRAM_NS 500	/* of that, what alloc_on_call takes, until it is known */
@@ -24,6 +25,12 @@
 /* A probe is taken out at once, but the kernel waits for some 30 ms then: meanwhile others open
  * windows. */
 #define WATCHERS 3
+
+/* The processes that are watched; the only one is -1: all that map the files. */
+struct watched {
+	pid_t pids[PROBE_SET_MEMBERS_MAX];
+	size_t n;
+};
 
 struct watcher {
 	struct alloc_watch *watch;
@@ -33,6 +40,7 @@ struct watcher {
 	uint64_t number;	    /* of its link: ALLOC_LINK */
 	struct probe_point *points; /* copy of the watch's, with this link's cookies */
 	size_t cap_points;
+	struct watched watched; /* copy of the watch's */
 };
 
 /* The session's loop takes the lock in every round, and must not wait for a window, which takes up
@@ -55,7 +63,7 @@ struct alloc_watch {
 	size_t n_points, cap_points;
 	struct probe_links *links; /* while all is watched; their number is 0 */
 	bool attached;
-	pid_t pid;
+	struct watched watched;
 
 	/* --- what that costs --- */
 	double percent;
@@ -74,11 +82,20 @@ struct alloc_watch {
 /* --- where --- */
 
 static int attach(const struct alloc_watch *watch, struct probe_links *links, uint64_t number,
-		  pid_t pid, struct probe_point *points, size_t n, struct err *err)
+		  const struct watched *watched, struct probe_point *points, size_t n,
+		  struct err *err)
 {
+	int ret = 0;
+
 	for (size_t i = 0; i < n; i++)
 		points[i].cookie = (uint32_t)points[i].cookie | number << ALLOC_LINK_SHIFT;
-	return probe_links__attach(links, watch->event->program, pid, points, n, err);
+	for (size_t i = 0; !ret && i < watched->n; i++) {
+		ret = probe_links__attach(links, watch->event->program, watched->pids[i], points, n,
+					  err);
+		if (ret == -ESRCH && watched->pids[i] > 0) /* it has just ended */
+			ret = 0;
+	}
+	return ret;
 }
 
 int alloc_watch__add(struct alloc_watch *watch, const struct probe_point *points, size_t n,
@@ -96,17 +113,74 @@ int alloc_watch__add(struct alloc_watch *watch, const struct probe_point *points
 		watch->n_points += n;
 		/* Else with the next window, or by the watcher that ends the last one. */
 		if (watch->windows.open_always && !watch->busy)
-			ret = attach(watch, watch->links, 0, -1, watch->points + first, n, err);
+			ret = attach(watch, watch->links, 0, &watch->watched, watch->points + first,
+				     n, err);
 	}
 	pthread_mutex_unlock(&watch->lock);
 	return ret;
 }
 
-void alloc_watch__set_pid(struct alloc_watch *watch, pid_t pid)
+static bool is_everywhere(const struct watched *watched)
 {
+	return watched->n && watched->pids[0] < 0;
+}
+
+static size_t find(const struct watched *watched, pid_t pid)
+{
+	size_t i = 0;
+
+	while (i < watched->n && watched->pids[i] != pid)
+		i++;
+	return i;
+}
+
+/* Detached first: no hit counts twice. */
+static int go_everywhere(struct alloc_watch *watch, struct err *err)
+{
+	watch->watched = (struct watched) { { -1 }, 1 };
+	if (!watch->windows.open_always || watch->busy)
+		return 0; /* with the next window, or by the watcher that ends the last one */
+	probe_links__detach(watch->links);
+	return attach(watch, watch->links, 0, &watch->watched, watch->points, watch->n_points, err);
+}
+
+int alloc_watch__join(struct alloc_watch *watch, pid_t pid, struct err *err)
+{
+	const struct watched one = { { pid }, 1 };
+	struct watched *watched = &watch->watched;
+	int ret = 0;
+
 	pthread_mutex_lock(&watch->lock);
-	watch->pid = pid;
+	if (!is_everywhere(watched) && find(watched, pid) == watched->n) {
+		if (watched->n == PROBE_SET_MEMBERS_MAX) {
+			ret = go_everywhere(watch, err);
+		} else {
+			watched->pids[watched->n++] = pid;
+			if (watch->windows.open_always && !watch->busy)
+				ret = attach(watch, watch->links, 0, &one, watch->points,
+					     watch->n_points, err);
+		}
+	}
 	pthread_mutex_unlock(&watch->lock);
+	return ret;
+}
+
+void alloc_watch__leave(struct alloc_watch *watch, pid_t pid)
+{
+	struct watched *watched = &watch->watched;
+	size_t at;
+
+	pthread_mutex_lock(&watch->lock);
+	at = find(watched, pid);
+	if (at < watched->n)
+		watched->pids[at] = watched->pids[--watched->n];
+	pthread_mutex_unlock(&watch->lock);
+}
+
+/* Its threads alone are to be visited; -1: those of all processes. */
+static pid_t only_process(const struct alloc_watch *watch)
+{
+	return watch->watched.n == 1 ? watch->watched.pids[0] : -1;
 }
 
 /* --- what it costs --- */
@@ -194,7 +268,7 @@ static void sleep_until(uint64_t time_ns)
 static void visit(struct alloc_watch *watch, enum alloc_visit visit)
 {
 	kernel_half__alloc_window(watch->event->half)->visit = visit;
-	alloc_threads__visit(watch->threads, watch->pid);
+	alloc_threads__visit(watch->threads, only_process(watch));
 }
 
 /* Until each thread has had its share. */
@@ -236,11 +310,12 @@ static ssize_t copy_points(const struct alloc_watch *watch, size_t first, struct
 	if (array__reserve(&watcher->points, &watcher->cap_points, n, sizeof(*watcher->points)))
 		return -ENOMEM;
 	memcpy(watcher->points, watch->points + first, n * sizeof(*watcher->points));
+	watcher->watched = watch->watched;
 	return n;
 }
 
-/* Attaches all points for good, also those that are added meanwhile. The lock is held, but for the
- * time of attaching. */
+/* Attaches all points for good, also those that are added meanwhile, in all processes. The lock is
+ * held, but for the time of attaching. */
 static int attach_always(struct alloc_watch *watch, struct watcher *watcher, struct err *err)
 {
 	size_t first = 0;
@@ -253,8 +328,13 @@ static int attach_always(struct alloc_watch *watch, struct watcher *watcher, str
 			return err__set(err, n, "out of memory");
 		first += n;
 		pthread_mutex_unlock(&watch->lock);
-		ret = attach(watch, watch->links, 0, -1, watcher->points, n, err);
+		ret = attach(watch, watch->links, 0, &watcher->watched, watcher->points, n, err);
 		pthread_mutex_lock(&watch->lock);
+		/* A process has joined meanwhile, or all have. */
+		if (!ret && memcmp(&watcher->watched, &watch->watched, sizeof(watch->watched))) {
+			probe_links__detach(watch->links);
+			first = 0;
+		}
 	}
 	return ret;
 }
@@ -280,7 +360,6 @@ static int watch_window(struct alloc_watch *watch, struct watcher *watcher, stru
 	volatile struct alloc_window *window = kernel_half__alloc_window(watch->event->half);
 	uint64_t number = watch->windows.n + 1, width_ns = watch->windows.width_ns;
 	ssize_t n = copy_points(watch, 0, watcher);
-	pid_t pid = watch->pid;
 	struct alloc_sums seen;
 	bool opened;
 	int ret;
@@ -289,7 +368,8 @@ static int watch_window(struct alloc_watch *watch, struct watcher *watcher, stru
 		return err__set(err, n, "out of memory");
 	prepare(watch, number, watcher->number);
 	pthread_mutex_unlock(&watch->lock);
-	ret = attach(watch, watcher->links, watcher->number, pid, watcher->points, n, err);
+	ret = attach(watch, watcher->links, watcher->number, &watcher->watched, watcher->points, n,
+		     err);
 	if (!ret)
 		alloc_threads__tick(watch->threads, true);
 	pthread_mutex_lock(&watch->lock);
@@ -429,7 +509,8 @@ int alloc_watch__keep(struct alloc_watch *watch, struct err *err)
 
 /* --- life --- */
 
-int alloc_watch__new(struct event *event, struct alloc_watch **ret, struct err *err)
+int alloc_watch__new(struct event *event, bool everywhere, struct alloc_watch **ret,
+		     struct err *err)
 {
 	struct alloc_watch *watch = calloc(1, sizeof(*watch));
 	pthread_condattr_t attr;
@@ -443,7 +524,8 @@ int alloc_watch__new(struct event *event, struct alloc_watch **ret, struct err *
 	pthread_condattr_destroy(&attr);
 	watch->event = event;
 	watch->stats_fd = -1;
-	watch->pid = -1;
+	if (everywhere)
+		watch->watched = (struct watched) { { -1 }, 1 };
 	watch->windows.open_always = true;
 	watch->links = probe_links__new();
 	watch->n_cpus = libbpf_num_possible_cpus();

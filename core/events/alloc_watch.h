@@ -9,8 +9,9 @@
  * (core/events/alloc_windows.h), by threads of its own. */
 struct alloc_watch;
 
-/* All is watched at first. `event` outlives it. -ENOMEM. */
-int alloc_watch__new(struct event *event, struct alloc_watch **ret, struct err *err);
+/* All is watched at first, in processes that join, or @everywhere. `event` outlives it. -ENOMEM. */
+int alloc_watch__new(struct event *event, bool everywhere, struct alloc_watch **ret,
+		     struct err *err);
 void alloc_watch__free(struct alloc_watch *watch); /* detaches; NULL is fine */
 
 /* Further places. What attaching them returns. */
@@ -21,8 +22,10 @@ int alloc_watch__add(struct alloc_watch *watch, const struct probe_point *points
  * Without the kernel's statistics there is no limit, which event->note says. */
 void alloc_watch__begin_limit(struct alloc_watch *watch, double percent);
 
-/* The only process that there is; -1: there are several. */
-void alloc_watch__set_pid(struct alloc_watch *watch, pid_t pid);
+/* A process joins those that are watched, or has ended. What attaching returns. With more than
+ * PROBE_SET_MEMBERS_MAX processes all of the machine's are watched. */
+int alloc_watch__join(struct alloc_watch *watch, pid_t pid, struct err *err);
+void alloc_watch__leave(struct alloc_watch *watch, pid_t pid);
 
 /* In each round: goes over to windows if it has to, and has event->note say so. What attaching has
  * returned since the last time. */

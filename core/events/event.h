@@ -34,6 +34,7 @@ struct event_spec {
 	bool interval;	  /* its value is the time since ... */
 	bool begins;	  /* ... a tracepoint */
 	bool functions;	  /* it has triggers at functions of the kernel */
+	bool call;	  /* one end of an interval from the entry of a function to its return */
 };
 
 /* Of spec->name, the rest. -EINVAL and a sentence. */
@@ -59,9 +60,15 @@ struct event {
 	struct bpf_link **links; /* made with event__add_link; owned */
 	int *fds;		 /* of the perf events that these own; -1: none */
 	size_t n_links, cap_links;
-	void *own;		     /* the kind's */
-	char note[EVENT_NOTE_BYTES]; /* what keeping the limit has meant; "": nothing */
-	uint64_t ended_ns;	     /* it was given up at that time; 0: it was not */
+	struct probe_set *probes; /* in programs and libraries; NULL: none */
+	uint64_t joined_changes;  /* tracker__changes() when `probes` was brought up to date */
+	uint64_t late_ns;	  /* the longest that a new process ran without its probes */
+	uint32_t n_late;	  /* such processes */
+	char late[200];		  /* the sentence about these; "": there were none */
+	void *own;		  /* the kind's */
+	char caution[EVENT_NOTE_BYTES]; /* what the user should know from the start; "": nothing */
+	char note[EVENT_NOTE_BYTES];	/* what keeping the limit has meant; "": nothing */
+	uint64_t ended_ns;		/* it was given up at that time; 0: it was not */
 };
 
 /* What an event may ask when it is attached. */
@@ -74,6 +81,8 @@ struct event_place {
 	bool waits;			       /* waiting is an event of the session */
 	bool locks;			       /* waiting for locks is */
 	double max_overhead_percent;	       /* that samples may cost; 0: no limit */
+	bool everywhere;		       /* targets are no certain processes (-a) */
+	bool force;			       /* return addresses may be replaced (--force) */
 };
 
 struct event_kind {
@@ -125,6 +134,10 @@ struct event_kind {
 	 * knows the targets. All or nothing. -EPERM, -ENOENT, ... with the way out in `err`. */
 	int (*attach)(struct event *event, const struct event_place *place, struct err *err);
 
+	/* In each round while it is attached: in processes that are new. NULL: event->probes are,
+	 * if there are any. */
+	int (*join)(struct event *event, const struct event_place *place, struct err *err);
+
 	/* Once a second while it is attached: in files that were met since, too. NULL: there is
 	 * nothing to do. */
 	int (*follow)(struct event *event, const struct event_place *place, struct err *err);
@@ -150,8 +163,14 @@ int event__add_link(struct event *event, struct bpf_link *link, int fd, struct e
 #define KPROBES_TYPE \
 	"/sys/bus/event_source/devices/kprobe/type" /* is there if the kernel has any */
 
-/* For kinds of which parts may be uprobes: their `own`. */
-void uprobe__detach(struct event *event);
+/* Makes event->probes, with the targets that there are. Idempotent. */
+int event__open_probes(struct event *event, const struct event_place *place, struct err *err);
+
+/* Brings event->probes up to date with the targets: new ones join, ended ones leave. */
+int event__join_probes(struct event *event, const struct event_place *place, struct err *err);
+
+/* Once a second: probes of a process whose first thread has ended do not fire any more. */
+int event__check_probes(struct event *event, const struct event_place *place, struct err *err);
 
 /* What a trigger of the event has for a cookie. */
 static inline uint64_t event__cookie(const struct event *event, bool begins)

@@ -7,6 +7,7 @@
 
 #include "core/base/util.h"
 #include "core/events/nearest.h"
+#include "probes/probe_set.h"
 
 const struct event_kind *const event_kinds[] = { &event_cpu,
 						 &event_wall,
@@ -330,8 +331,12 @@ static void detach(struct event *event)
 	event->links = NULL;
 	event->fds = NULL;
 	event->cap_links = 0;
+	if (event->probes)
+		probe_set__detach(event->probes);
 	if (event->own && event->spec.kind->detach)
 		event->spec.kind->detach(event);
+	probe_set__free(event->probes);
+	event->probes = NULL;
 	event->own = NULL;
 	event->attached = false;
 }
@@ -356,6 +361,26 @@ int events__attach(struct events *events, bool mapped, const struct event_place 
 	return code;
 }
 
+int events__join(struct events *events, const struct event_place *place, struct err *err)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < events->n; i++) {
+		struct event *event = &events->list[i];
+
+		if (event->attached && event->spec.kind->join)
+			ret = event->spec.kind->join(event, place, err);
+		else if (event->attached)
+			ret = event__join_probes(event, place, err);
+	}
+	return ret;
+}
+
+const char *events__caution(const struct events *events, size_t i)
+{
+	return i < events->n ? events->list[i].caution : NULL;
+}
+
 int events__follow(struct events *events, const struct event_place *place, struct err *err)
 {
 	int ret = 0;
@@ -365,6 +390,8 @@ int events__follow(struct events *events, const struct event_place *place, struc
 
 		if (event->attached && event->spec.kind->follow)
 			ret = event->spec.kind->follow(event, place, err);
+		if (!ret && event->attached)
+			ret = event__check_probes(event, place, err);
 	}
 	return ret;
 }
@@ -382,6 +409,11 @@ int events__keep(struct events *events, struct err *err)
 const char *events__note(const struct events *events, uint32_t number)
 {
 	return number && number <= events->n ? events->list[number - 1].note : "";
+}
+
+const char *events__late(const struct events *events, uint32_t number)
+{
+	return number && number <= events->n ? events->list[number - 1].late : "";
 }
 
 uint64_t events__ended_ns(const struct events *events, uint32_t number)

@@ -62,6 +62,16 @@ struct events *events__new(const struct event_list *list, struct kernel_half *ha
 int events__attach(struct events *events, bool mapped, const struct event_place *place,
 		   struct err *err);
 
+/* Has probes put into processes that are new. In each round; it costs nothing while there are
+ * none. */
+int events__join(struct events *events, const struct event_place *place, struct err *err);
+
+/* The i-th caution that the user should know from the start; NULL: there are no more. */
+const char *events__caution(const struct events *events, size_t i);
+
+/* The sentence about processes whose probes came after their start; "": there were none. */
+const char *events__late(const struct events *events, uint32_t number);
+
 /* Once a second: has those attached also in files that targets have mapped since. */
 int events__follow(struct events *events, const struct event_place *place, struct err *err);
 

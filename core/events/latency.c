@@ -10,7 +10,8 @@
 
 /* A:latency:B[:MIN], the time from A to the next B in the same thread, in ns, with the stack of B.
  * What has begun is kept with the thread (bpf/interval.bpf.h): of several A before one B the last
- * counts, and a B without an A is counted as such. */
+ * counts, and a B without an A is counted as such. A function's entry and its own return belong to
+ * the same call (bpf/frames.bpf.h), in recursion and after exceptions, too. */
 
 struct ends {
 	struct event_spec list[2]; /* A and B */
@@ -76,6 +77,16 @@ static int take_apart(const char *name, struct ends *ret, struct err *err)
 	return code;
 }
 
+/* From the entry of a function to its return: the two find each other by the call's frame. */
+static void mark_call(struct ends *ends)
+{
+	struct event_spec *list = ends->list;
+
+	list[0].call = list[1].call = list[0].kind == &event_uprobe &&
+				      list[1].kind == &event_uretprobe &&
+				      !strcmp(event__argument(&list[0]), event__argument(&list[1]));
+}
+
 static int parse(struct event_spec *spec, struct err *err)
 {
 	struct ends ends;
@@ -102,6 +113,8 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	struct ends ends;
 	int code = take_apart(event->spec.name, &ends, err);
 
+	if (!code)
+		mark_call(&ends);
 	for (int i = 0; !code && i < 2; i++)
 		code = ends.list[i].kind->attach_at(event, &ends.list[i], i == 0, place, err);
 	return code;
@@ -118,5 +131,4 @@ const struct event_kind event_latency = {
 	.intervals = true,
 	.parse = parse,
 	.attach = attach,
-	.detach = uprobe__detach,
 };

@@ -12,8 +12,9 @@
 
 #include "core/base/util.h"
 #include "core/events/lock_sites.h"
+#include "core/events/return_points.h"
 #include "core/target/images.h"
-#include "probes/attach.h"
+#include "probes/probe_set.h"
 
 /* Events at functions of the C library that take locks (bpf/lock_calls.bpf.c,
  * bpf/lock_order.bpf.c): lock:pthread, calls that wait, and lock-order, which of two mutexes is
@@ -24,7 +25,7 @@
 #define ASSUMED_NS 1000 /* of a hit, where that cannot be measured */
 
 struct lock_calls {
-	struct probe_links *links;
+	struct probe_set *detached; /* probes that were given up */
 	const struct lock_function *functions;
 	const struct bpf_program *at_return;
 	uint32_t seen; /* images up to this number have been looked at */
@@ -38,31 +39,65 @@ struct lock_calls {
 	double entry_ns, return_ns;
 	uint64_t spent_ns; /* of both programs, up to the last look */
 	bool given_up, detaching;
-	pthread_t thread; /* has `links` while it is `detaching` */
+	pthread_t thread; /* has `detached` while it is `detaching` */
 };
 
-static int attach_file(struct event *event, const struct elf_file *file, struct err *err)
+/* Where the functions return. Those of which that is not proven are taken off the list. */
+static int find_returns(struct event *event, const struct elf_file *file, bool force,
+			struct lock_site *sites, size_t *n, struct return_list *ret_list)
+{
+	struct function_map *map = NULL;
+	int ret = function_map__new(file, &map);
+	size_t kept = 0;
+
+	for (size_t i = 0; !ret && i < *n; i++) {
+		const struct listed_function function = { .vaddr = sites[i].vaddr,
+							  .cookie = sites[i].cookie,
+							  .force = force,
+							  .name = sites[i].name };
+		bool added = true;
+
+		if (sites[i].at_return)
+			ret = return_list__add(ret_list, file, map, &function, &added);
+		if (added)
+			sites[kept++] = sites[i];
+	}
+	function_map__free(map);
+	*n = kept;
+	if (*ret_list->left_out)
+		snprintf(event->caution, sizeof(event->caution),
+			 "%s: not followed, as the returns cannot be probed where they are. "
+			 "--force replaces return addresses instead, which aborts programs in "
+			 "which a cancellation, an exception or a longjmp meets one",
+			 ret_list->left_out);
+	return ret;
+}
+
+static int attach_file(struct event *event, const struct elf_file *file, bool force,
+		       struct err *err)
 {
 	struct lock_calls *calls = event->own;
 	struct lock_site sites[LOCK_SITES_MAX];
-	struct probe_point begins[LOCK_SITES_MAX], ends[LOCK_SITES_MAX];
-	size_t n = lock_sites__find(file, calls->functions, sites), n_ends = 0;
+	struct probe_point begins[LOCK_SITES_MAX];
+	struct return_list returns = {};
+	size_t n = lock_sites__find(file, calls->functions, sites);
 	int ret;
 
-	for (size_t i = 0; i < n; i++) {
-		begins[i] = (struct probe_point) { .file = file,
-						   .pc_vaddr = sites[i].vaddr,
-						   .cookie = sites[i].cookie };
-		if (!sites[i].at_return)
-			continue;
-		ends[n_ends] = begins[i];
-		ends[n_ends++].retprobe = true;
-	}
 	if (!n)
 		return 0;
 	calls->n_files++;
-	ret = probe_links__attach(calls->links, calls->at_return, -1, ends, n_ends, err);
-	return ret ? ret : probe_links__attach(calls->links, event->program, -1, begins, n, err);
+	ret = find_returns(event, file, force, sites, &n, &returns);
+	if (ret)
+		err__set(err, ret, "out of memory");
+	for (size_t i = 0; i < n; i++)
+		begins[i] = (struct probe_point) { .file = file,
+						   .pc_vaddr = sites[i].vaddr,
+						   .cookie = sites[i].cookie };
+	if (!ret)
+		ret = probe_set__attach(event->probes, calls->at_return, returns.list, returns.n,
+					err);
+	return_list__done(&returns);
+	return ret ? ret : probe_set__attach(event->probes, event->program, begins, n, err);
 }
 
 /* Those that were met since the last time. */
@@ -77,7 +112,7 @@ static int attach_images(struct event *event, const struct event_place *place, s
 		return 0;
 	for (; !ret && image && image->number > calls->seen; image = image->next)
 		if (image->file && image->file->fd >= 0)
-			ret = attach_file(event, image->file, err);
+			ret = attach_file(event, image->file, place->force, err);
 	calls->seen = newest;
 	return ret;
 }
@@ -113,10 +148,8 @@ static void begin_limit(struct event *event, const struct event_place *place)
 	if (calls->stats_fd < 0)
 		return;
 	calls->entry_ns = calls->return_ns = ASSUMED_NS;
-	if (!trap__measure(1U << TRAP_STEP | 1U << TRAP_RETURN, &costs, &ignored)) {
-		calls->entry_ns = costs.ns[TRAP_STEP];
-		calls->return_ns = costs.ns[TRAP_RETURN];
-	}
+	if (!trap__measure(1U << TRAP_STEP, &costs, &ignored))
+		calls->entry_ns = calls->return_ns = costs.ns[TRAP_STEP];
 	calls->rate = calls->percent / 100 * max_of(sysconf(_SC_NPROCESSORS_ONLN), 1);
 	calls->left_ns = calls->rate * NSEC_PER_SEC;
 	calls->began_ns = calls->filled_ns = now_ns();
@@ -126,7 +159,7 @@ static void begin_limit(struct event *event, const struct event_place *place)
 /* The kernel takes the breakpoints out at once, but up to a second until it is done. */
 static void *detach_links(void *arg)
 {
-	probe_links__detach(arg);
+	probe_set__detach(arg);
 	return NULL;
 }
 
@@ -140,9 +173,11 @@ static void give_up(struct event *event, uint64_t at_ns)
 		"the probes cost more than --max-overhead %g, and were detached after %.1f s: what "
 		"comes later is not seen; -e lock has no probes",
 		calls->percent, (at_ns - calls->began_ns) / 1e9);
-	calls->detaching = !pthread_create(&calls->thread, NULL, detach_links, calls->links);
+	calls->detached = event->probes;
+	event->probes = NULL;
+	calls->detaching = !pthread_create(&calls->thread, NULL, detach_links, calls->detached);
 	if (!calls->detaching)
-		probe_links__detach(calls->links);
+		probe_set__detach(calls->detached);
 }
 
 /* A bucket of what one second may cost: a burst is no reason to give up. */
@@ -174,15 +209,14 @@ static int attach_functions(struct event *event, const struct event_place *place
 	int ret;
 
 	event->own = calls;
-	if (calls) {
-		calls->stats_fd = -1;
-		calls->functions = functions;
-		calls->at_return = kernel_half__program(event->half, &program);
-		calls->links = probe_links__new();
-	}
-	if (!calls || !calls->links)
+	if (!calls)
 		return err__set(err, -ENOMEM, "out of memory");
-	ret = attach_images(event, place, err);
+	calls->stats_fd = -1;
+	calls->functions = functions;
+	calls->at_return = kernel_half__program(event->half, &program);
+	ret = event__open_probes(event, place, err);
+	if (!ret)
+		ret = attach_images(event, place, err);
 	if (!ret && !calls->n_files)
 		ret = err__set(err, -ENOENT,
 			       "no target has mapped a C library with threads, or the program has "
@@ -199,7 +233,7 @@ static void detach(struct event *event)
 
 	if (calls->detaching)
 		pthread_join(calls->thread, NULL);
-	probe_links__free(calls->links);
+	probe_set__free(calls->detached);
 	close_fd(&calls->stats_fd);
 	free(calls);
 }

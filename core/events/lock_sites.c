@@ -56,7 +56,8 @@ static void add(struct found *found, const struct lock_function *function, uint6
 			return;
 	if (found->n < LOCK_SITES_MAX)
 		found->sites[found->n++] =
-			(struct lock_site) { vaddr, function->call, function->at_return };
+			(struct lock_site) { vaddr, function->call, function->at_return,
+					     function->name };
 }
 
 static void search(struct found *found, const struct elf_file *file, const char *section)

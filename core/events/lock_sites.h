@@ -23,6 +23,7 @@ struct lock_site {
 	uint64_t vaddr;
 	uint64_t cookie; /* bpf/lock_calls.h */
 	bool at_return;
+	const char *name;
 };
 
 #define LOCK_SITES_MAX 48

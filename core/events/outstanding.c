@@ -10,13 +10,13 @@
 
 #include <bpf/bpf.h>
 
-#include "core/base/escape.h"
 #include "core/base/util.h"
 #include "core/events/alloc.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/nearest.h"
+#include "core/events/return_points.h"
 #include "core/target/images.h"
-#include "probes/attach.h"
+#include "probes/probe_set.h"
 
 /* What is allocated and not freed until the end (bpf/outstanding.bpf.h). What one knows of that
  * needs each call and each free: no part of the time will do, so above the limit it is given up,
@@ -40,11 +40,10 @@ struct watched {
 };
 
 struct outstanding {
-	struct probe_links *links;
-	uint32_t seen; /* images up to this number have been looked at */
+	struct probe_set *given_up; /* probes that a thread detaches */
+	uint32_t seen;		    /* images up to this number have been looked at */
 	size_t n_files;
 	const struct runtime_allocator *allocator;
-	char throws[80]; /* a file whose operators new are left out */
 
 	struct watched programs[PROGRAMS_N];
 	int stats_fd; /* the kernel keeps statistics while it is open; -1: there is no limit */
@@ -56,55 +55,84 @@ struct outstanding {
 	bool detaching;
 };
 
-static size_t leave_out_throwing(struct outstanding *outstanding, const struct elf_file *file,
-				 struct alloc_site *sites, size_t n)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (!sites[i].throws)
-			sites[kept++] = sites[i];
-	if (kept < n) {
-		snprintf(outstanding->throws, sizeof(outstanding->throws), "%s",
-			 strrchr(file->path, '/') ? strrchr(file->path, '/') + 1 : file->path);
-		escape__printable(outstanding->throws);
-	}
-	return kept;
-}
-
-static int attach_sites(struct outstanding *outstanding, const struct elf_file *file, int program,
+static int attach_sites(struct event *event, const struct elf_file *file, int program,
 			const struct alloc_site *sites, size_t n, struct err *err)
 {
+	struct outstanding *outstanding = event->own;
 	struct probe_point points[ALLOC_SITES_MAX];
 
 	for (size_t i = 0; i < n; i++)
 		points[i] = (struct probe_point) { .file = file,
 						   .pc_vaddr = sites[i].vaddr,
-						   .retprobe = program == ON_RETURN,
 						   .cookie = sites[i].cookie };
 	if (n) /* the last one is called most */
 		outstanding->traps[program] = probe_point__trap(&points[n - 1]);
-	return probe_links__attach(outstanding->links, outstanding->programs[program].program, -1,
-				   points, n, err);
+	return probe_set__attach(event->probes, outstanding->programs[program].program, points, n,
+				 err);
+}
+
+/* Where the functions return. Those of which that is not proven are taken off the list. */
+static int find_returns(struct event *event, const struct elf_file *file, bool force,
+			struct alloc_site *sites, size_t *n, struct return_list *ret_list)
+{
+	struct function_map *map = NULL;
+	int ret = function_map__new(file, &map);
+	size_t kept = 0;
+
+	for (size_t i = 0; !ret && i < *n; i++) {
+		const struct listed_function function = {
+			.vaddr = sites[i].vaddr,
+			.cookie = sites[i].cookie,
+			.jump_cookie = sites[i].passes ? sites[i].cookie | ALLOC_PASSES_COOKIE : 0,
+			.through_stubs = !sites[i].wraps && !sites[i].passes,
+			.force = force && !sites[i].wraps,
+			.name = sites[i].name,
+		};
+		bool added = false;
+
+		ret = return_list__add(ret_list, file, map, &function, &added);
+		if (added)
+			sites[kept++] = sites[i];
+		else if (sites[i].wraps) /* what it calls is followed */
+			*ret_list->left_out = '\0';
+	}
+	function_map__free(map);
+	*n = kept;
+	if (*ret_list->left_out)
+		snprintf(event->caution, sizeof(event->caution),
+			 "%s: not followed, as the returns cannot be probed where they are. "
+			 "--force replaces return addresses instead, which aborts programs in "
+			 "which an exception or a longjmp meets one",
+			 ret_list->left_out);
+	return ret;
 }
 
 /* Returns first, and frees: there is no call whose end would not be seen. */
-static int attach_file(struct outstanding *outstanding, const struct elf_file *file,
+static int attach_file(struct event *event, const struct elf_file *file, bool force,
 		       struct err *err)
 {
+	struct outstanding *outstanding = event->own;
 	struct alloc_site sites[ALLOC_SITES_MAX], frees[ALLOC_SITES_MAX];
 	size_t n = alloc_sites__find(file, outstanding->allocator, sites), n_frees;
+	struct return_list returns = {};
 	int ret;
 
 	if (!n)
 		return 0;
-	n = leave_out_throwing(outstanding, file, sites, n);
 	n_frees = alloc_sites__find_frees(file, outstanding->allocator, frees);
 	outstanding->n_files++;
-	ret = attach_sites(outstanding, file, ON_RETURN, sites, n, err);
+	ret = find_returns(event, file, force, sites, &n, &returns);
+	if (ret)
+		err__set(err, ret, "out of memory");
+	if (returns.n)
+		outstanding->traps[ON_RETURN] = probe_point__trap(&returns.list[returns.n - 1]);
 	if (!ret)
-		ret = attach_sites(outstanding, file, ON_FREE, frees, n_frees, err);
-	return ret ? ret : attach_sites(outstanding, file, ON_CALL, sites, n, err);
+		ret = probe_set__attach(event->probes, outstanding->programs[ON_RETURN].program,
+					returns.list, returns.n, err);
+	return_list__done(&returns);
+	if (!ret)
+		ret = attach_sites(event, file, ON_FREE, frees, n_frees, err);
+	return ret ? ret : attach_sites(event, file, ON_CALL, sites, n, err);
 }
 
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
@@ -118,7 +146,7 @@ static int attach_images(struct event *event, const struct event_place *place, s
 		return 0;
 	for (; !ret && image && image->number > outstanding->seen; image = image->next)
 		if (image->file && image->file->fd >= 0)
-			ret = attach_file(outstanding, image->file, err);
+			ret = attach_file(event, image->file, place->force, err);
 	outstanding->seen = newest;
 	return ret;
 }
@@ -143,7 +171,6 @@ static void begin_limit(struct event *event, const struct event_place *place)
 	outstanding->stats_fd = event__open_statistics(event);
 	if (outstanding->stats_fd < 0 || trap__measure(wanted, &costs, &ignored))
 		return;
-	/* A return's is over that of the entry. */
 	for (int i = 0; i < PROGRAMS_N; i++)
 		outstanding->programs[i].trap_ns = costs.ns[outstanding->traps[i]];
 }
@@ -169,7 +196,7 @@ static double spent_ns(struct outstanding *outstanding)
 
 static void *detach_links(void *arg)
 {
-	probe_links__detach(arg);
+	probe_set__detach(arg);
 	return NULL;
 }
 
@@ -180,10 +207,12 @@ static void give_up(struct event *event, uint64_t now)
 
 	event->ended_ns = now;
 	kernel_half__alloc_window(event->half)->link = UINT64_MAX; /* no call counts */
+	outstanding->given_up = event->probes;
+	event->probes = NULL;
 	outstanding->detaching =
-		!pthread_create(&outstanding->thread, NULL, detach_links, outstanding->links);
+		!pthread_create(&outstanding->thread, NULL, detach_links, outstanding->given_up);
 	if (!outstanding->detaching)
-		probe_links__detach(outstanding->links);
+		probe_set__detach(outstanding->given_up);
 	snprintf(event->note, sizeof(event->note),
 		 "seeing every call and free, in all programs with these libraries, costs %.0f %% "
 		 "of the machine, and --max-overhead is "
@@ -235,24 +264,18 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	int ret;
 
 	event->own = outstanding;
-	if (outstanding) {
-		outstanding->stats_fd = -1;
-		outstanding->links = probe_links__new();
-	}
-	if (!outstanding || !outstanding->links)
+	if (!outstanding)
 		return err__set(err, -ENOMEM, "out of memory");
+	outstanding->stats_fd = -1;
 	for (int i = 0; i < PROGRAMS_N; i++)
 		outstanding->programs[i].program = kernel_half__program(event->half, &programs[i]);
 	ret = find_allocator(event, place, err);
 	if (!ret)
+		ret = event__open_probes(event, place, err);
+	if (!ret)
 		ret = attach_images(event, place, err);
 	if (!ret && !outstanding->n_files)
 		ret = alloc__nothing_found(outstanding->allocator, place, err);
-	if (!ret && *outstanding->throws)
-		snprintf(event->note, sizeof(event->note),
-			 "operators new of %s are not followed: they may throw, which a probe at "
-			 "their return would break",
-			 outstanding->throws);
 	if (!ret)
 		begin_limit(event, place);
 	return ret;
@@ -264,7 +287,7 @@ static void detach(struct event *event)
 
 	if (outstanding->detaching)
 		pthread_join(outstanding->thread, NULL);
-	probe_links__free(outstanding->links);
+	probe_set__free(outstanding->given_up);
 	close_fd(&outstanding->stats_fd);
 	free(outstanding);
 }

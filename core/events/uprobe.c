@@ -12,11 +12,12 @@
 #include "core/base/util.h"
 #include "core/elf/debugfile.h"
 #include "core/elf/minidebug.h"
+#include "core/events/return_points.h"
 #include "core/target/tracker.h"
-#include "probes/attach.h"
+#include "probes/probe_set.h"
 #include "probes/usdt.h"
 
-/* Places in a file of code, in every process that maps the file: a function's beginning, its
+/* Places in a file of code, in targets that map the file: a function's beginning, its
  * return, or the sites of a probe that the program was built with. They are attached in the files
  * of that name which targets have mapped; if there is none, in that which a program here would get
  * by the name. */
@@ -31,7 +32,7 @@ struct uprobe {
 	struct event *event;
 	const struct bpf_program *program;
 	bool begins;
-	struct probe_links *links;
+	bool force; /* replaces return addresses if there is no other way */
 	const struct elf_file *done[FILES_MAX];
 	size_t n_done;
 	unsigned without; /* files of that name that have no such place */
@@ -99,15 +100,40 @@ static int find_place(const struct elf_file *file, const char *symbol, uint64_t 
 	return elf_file__offset_to_vaddr(file, strtoull(symbol, NULL, 16), ret_vaddr) ? 0 : -ENOENT;
 }
 
+static int attach_return(struct uprobe *uprobe, const struct elf_file *file, uint64_t vaddr,
+			 struct err *err)
+{
+	const struct return_wish wish = { .vaddr = vaddr,
+					  .cookie = event__cookie(uprobe->event, false),
+					  .call = uprobe->at->call,
+					  .force = uprobe->force,
+					  .name = uprobe->place };
+	struct return_points points = {};
+	int ret = return_points__find(file, &wish, &points, err);
+
+	if (!ret)
+		ret = probe_set__attach(uprobe->event->probes, uprobe->program, points.list,
+					points.n, err);
+	if (!ret && points.replaces)
+		snprintf(uprobe->event->caution, sizeof(uprobe->event->caution),
+			 "--force: an exception, a longjmp or a switch of stacks through %s aborts "
+			 "the process",
+			 uprobe->place);
+	return ret;
+}
+
 static int attach_place(struct uprobe *uprobe, const struct elf_file *file, struct err *err)
 {
 	struct probe_point point = { .file = file,
-				     .retprobe = uprobe->at->kind == &event_uretprobe,
 				     .cookie = event__cookie(uprobe->event, uprobe->begins) };
 
 	if (find_place(file, uprobe->place, &point.pc_vaddr))
 		return -ENOENT;
-	return probe_links__attach(uprobe->links, uprobe->program, -1, &point, 1, err);
+	if (uprobe->at->kind == &event_uretprobe)
+		return attach_return(uprobe, file, point.pc_vaddr, err);
+	if (uprobe->at->call)
+		point.cookie |= COOKIE_FRAME;
+	return probe_set__attach(uprobe->event->probes, uprobe->program, &point, 1, err);
 }
 
 static void note_known(struct uprobe *uprobe, const struct usdt_site *site)
@@ -144,7 +170,7 @@ static int attach_sites(struct uprobe *uprobe, const struct elf_file *file, stru
 			continue;
 		}
 		found = true;
-		code = probe_links__attach(uprobe->links, uprobe->program, -1, &point, 1, err);
+		code = probe_set__attach(uprobe->event->probes, uprobe->program, &point, 1, err);
 	}
 	usdt_sites__done(&sites);
 	return code ? code : found ? 0 : -ENOENT;
@@ -259,17 +285,15 @@ static int attach_at(struct event *event, const struct event_spec *at, bool begi
 				 .program = kernel_half__trigger(event->half, CHAIN_UPROBE,
 								 event->number),
 				 .begins = begins,
+				 .force = place->force,
 				 .place = strchr(event__argument(at), ':') + 1 };
 	int code;
 
 	snprintf(uprobe.file, sizeof(uprobe.file), "%s", event__argument(at));
 	*strchr(uprobe.file, ':') = '\0';
-	if (!event->own)
-		event->own = probe_links__new();
-	if (!event->own)
-		return err__set(err, -ENOMEM, "out of memory");
-	uprobe.links = event->own;
-	code = attach_mapped(&uprobe, place->tracker, err);
+	code = event__open_probes(event, place, err);
+	if (!code)
+		code = attach_mapped(&uprobe, place->tracker, err);
 	if (!code && !uprobe.n_done)
 		code = attach_named(&uprobe, err);
 	return code < 0 || uprobe.n_done ? code : refuse(&uprobe, err);
@@ -280,14 +304,9 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	return attach_at(event, &event->spec, false, place, err);
 }
 
-void uprobe__detach(struct event *event)
-{
-	probe_links__free(event->own);
-}
-
 #define UPROBE                                                                   \
 	.unit = "count", .type = CHAIN_UPROBE, .mapped = true, .attach = attach, \
-	.attach_at = attach_at, .detach = uprobe__detach
+	.attach_at = attach_at
 
 const struct event_kind event_uprobe = {
 	.name = "uprobe",

@@ -39,12 +39,12 @@ static int open_probes(struct kernel_half *half)
 	return ret ? ret : kernel_part__select(half->probes, followers, true);
 }
 
-/* Are its calls all that is probed? Other events have perf's links. */
-static bool has_only_alloc(const struct kernel_half_opts *opts)
+/* Places in programs are probed by uprobe_multi where the kernel has it. Functions of the kernel
+ * have perf's links, and then all of the type have. */
+static bool takes_multi(const struct kernel_half_opts *opts)
 {
-	uint32_t number = opts->numbers[EVENT_ALLOC];
-
-	return number && opts->events.of_type[CHAIN_UPROBE] == 1U << number;
+	return opts->events.of_type[CHAIN_UPROBE] && !opts->events.functions &&
+	       uprobe_multi__works();
 }
 
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
@@ -56,8 +56,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	if (!half)
 		return err__set(err, -ENOMEM, "out of memory");
 	half->opts = *opts;
-	half->opts.events.multi =
-		!opts->outstanding && has_only_alloc(opts) && uprobe_multi__works();
+	half->opts.events.multi = takes_multi(opts);
 	half->n_cpus = libbpf_num_possible_cpus();
 	libbpf_warning__keep();
 	libbpf_warning__begin();

@@ -12,6 +12,7 @@
 
 /* include/uapi/linux/bpf.h at Linux 6.12: younger than the headers that braid is built with. */
 #define TRACE_UPROBE_MULTI 48
+#define AT_RETURN	   1 /* BPF_F_UPROBE_MULTI_RETURN */
 
 struct link_create {
 	uint32_t prog_fd, target_fd, attach_type, flags;
@@ -81,14 +82,16 @@ bool uprobe_multi__is_set(const struct bpf_program *program)
 }
 
 int uprobe_multi__attach(const struct bpf_program *program, const char *path, pid_t pid,
-			 const uint64_t *offsets, const uint64_t *cookies, size_t n)
+			 const struct uprobe_multi_places *places)
 {
 	struct link_create attr = { .prog_fd = bpf_program__fd(program),
 				    .attach_type = TRACE_UPROBE_MULTI,
 				    .path = (uintptr_t)path,
-				    .offsets = (uintptr_t)offsets,
-				    .cookies = (uintptr_t)cookies,
-				    .cnt = n,
+				    .offsets = (uintptr_t)places->offsets,
+				    .ref_ctr_offsets = (uintptr_t)places->semaphores,
+				    .cookies = (uintptr_t)places->cookies,
+				    .cnt = places->n,
+				    .multi_flags = places->at_return ? AT_RETURN : 0,
 				    .pid = pid > 0 ? pid : 0 };
 
 	return create(&attr);

@@ -22,10 +22,18 @@ bool uprobe_multi__is_set(const struct bpf_program *program);
 
 #define UPROBE_MULTI_MAX 64
 
-/* `n` places, at most UPROBE_MULTI_MAX, of the file at `path`, which may be a link in /proc. `pid`:
- * of a process, with all of its threads; -1: all that map the file. The link's descriptor, or
+struct uprobe_multi_places {
+	uint64_t offsets[UPROBE_MULTI_MAX]; /* in the file */
+	uint64_t cookies[UPROBE_MULTI_MAX];
+	uint64_t semaphores[UPROBE_MULTI_MAX]; /* offsets of what is raised meanwhile; 0: nothing */
+	size_t n;
+	bool at_return; /* of the functions that begin there */
+};
+
+/* Attaches @program to @places of the file at @path, which may be a link in /proc. @pid: of a
+ * process, with all of its threads; -1: all that map the file. Returns the link's descriptor, or
  * -errno. */
 int uprobe_multi__attach(const struct bpf_program *program, const char *path, pid_t pid,
-			 const uint64_t *offsets, const uint64_t *cookies, size_t n);
+			 const struct uprobe_multi_places *places);
 
 #endif

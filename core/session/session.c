@@ -118,6 +118,7 @@ static int open_target_side(struct session *session, struct err *err)
 	ret = session->table_arena ? images__new(&images, &session->images) : -ENOMEM;
 	if (!ret)
 		ret = session__begin_limit(session, half.shadows > 0, err);
+	tracker.urgent = session__is_urgent(session);
 	tracker.half = session->half;
 	tracker.images = session->images;
 	if (!ret)
@@ -298,8 +299,10 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	tracker__stop_probes(session->tracker);
 	session__end_limit(session);
 	session__limit(session, &summary.limit);
-	for (uint32_t i = 0; i < session->opts.events.n; i++)
+	for (uint32_t i = 0; i < session->opts.events.n; i++) {
 		summary.event_notes[i] = events__note(session->events, i + 1);
+		summary.event_late[i] = events__late(session->events, i + 1);
+	}
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();

@@ -111,6 +111,7 @@ struct session_summary {
 	struct session_limit limit;
 	struct kernel_half_economy economy;  /* with samples of events that can be frequent */
 	const char *event_notes[EVENTS_MAX]; /* as events__note; of number n at n - 1 */
+	const char *event_late[EVENTS_MAX];  /* as events__late; the same */
 	/* Of the program that takes samples: how often it ran, and for how long, while the kernel's
 	 * BPF statistics were on. */
 	uint64_t sampler_runs, sampler_ns;

@@ -14,6 +14,11 @@
 #define POLLED_FIRST 4 /* signals, the ring, mmap events, children */
 #define TICK_NS	     NSEC_PER_SEC
 
+bool session__is_urgent(const struct session *session)
+{
+	return !session->scope && event_list__has_mapped(&session->opts.events);
+}
+
 double own_cpu_s(void)
 {
 	struct rusage usage;
@@ -105,11 +110,27 @@ static void report_progress(struct session *session, uint64_t now)
 	session->opts.on_progress(session->opts.ctx, &progress);
 }
 
+struct event_place session__place(const struct session *session)
+{
+	return (struct event_place) { .tracker = session->tracker,
+				      .images = session->images,
+				      .runtimes = session->opts.runtimes,
+				      .max_overhead_percent = session->events_percent,
+				      .everywhere = session->scope != NULL,
+				      .force = session->opts.force };
+}
+
+/* Children that the ring has told of get their probes before anything else is done. */
+static int join_new(struct session *session, struct err *err)
+{
+	const struct event_place place = session__place(session);
+
+	return events__join(session->events, &place, err);
+}
+
 int session__follow(struct session *session, struct err *err)
 {
-	const struct event_place place = { .tracker = session->tracker,
-					   .images = session->images,
-					   .runtimes = session->opts.runtimes };
+	const struct event_place place = session__place(session);
 
 	return events__follow(session->events, &place, err);
 }
@@ -173,7 +194,7 @@ static int poll_timeout_ms(const struct session *session, uint64_t now)
 static bool rests(const struct session *session, uint64_t now)
 {
 	return now < session->woken_ns + REST_NS && session->opts.source != RUNTIME_SOURCE_CALLS &&
-	       !tracker__has_probes(session->tracker);
+	       !tracker__has_probes(session->tracker) && !session__is_urgent(session);
 }
 
 static int wait_for_events(struct session *session, uint64_t now)
@@ -247,6 +268,8 @@ int session__step(struct session *session, bool *ret_over, struct err *err)
 	if (ret)
 		return ret;
 	ret = session__follow_holds(session, err);
+	if (!ret)
+		ret = join_new(session, err);
 	if (!ret)
 		ret = see_ended(session, err);
 	now = now_ns();

@@ -140,6 +140,12 @@ struct session {
 
 double own_cpu_s(void); /* user and system time of this process */
 
+/* Do events have probes in each process, which children are to get at once? */
+bool session__is_urgent(const struct session *session);
+
+/* What events may ask. */
+struct event_place session__place(const struct session *session);
+
 /* The time, or that of the sampling's end. */
 uint64_t session__now_ns(const struct session *session);
 

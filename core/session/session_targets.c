@@ -126,12 +126,13 @@ int session__known(struct session *session, uint32_t pid, struct process **ret)
  * the trigger of tests. */
 int session__attach_in_targets(struct session *session, struct err *err)
 {
-	const struct event_place place = { .tracker = session->tracker,
-					   .images = session->images,
-					   .runtimes = session->opts.runtimes,
-					   .max_overhead_percent = session->events_percent };
+	const struct event_place place = session__place(session);
 	int ret = events__attach(session->events, true, &place, err);
+	const char *caution;
 
+	for (size_t i = 0; !ret && (caution = events__caution(session->events, i)); i++)
+		if (*caution && session->opts.on_note)
+			session->opts.on_note(session->opts.ctx, caution);
 	return ret || !session->opts.trigger
 		       ? ret
 		       : trigger__attach(session->opts.trigger, session->half, session->tracker,

@@ -184,6 +184,11 @@ const struct tracker_forbidden *tracker__forbidden(const struct tracker *tracker
 	return &tracker->forbidden;
 }
 
+uint64_t tracker__changes(const struct tracker *tracker)
+{
+	return (uint64_t)tracker->last_serial + tracker->n_gone;
+}
+
 size_t tracker__count(const struct tracker *tracker)
 {
 	return HASH_COUNT(tracker->processes);
@@ -233,7 +238,7 @@ int tracker__publish_over(struct tracker *tracker, const struct process *process
 
 	if (process->wanted)
 		rec.flags |= PROC_WANTED;
-	if (process->probed | process->pre_attached)
+	if (process->probed | process->pre_attached || tracker->opts.urgent)
 		rec.flags |= PROC_URGENT;
 	if (process->space) {
 		rec.space = process->space->id;

@@ -28,6 +28,7 @@ struct tracker_opts {
 	enum runtime_source source;
 	bool probes; /* the kernel half has what probes need */
 	bool alone;  /* children of processes are not followed */
+	bool urgent; /* a child is to be known at once: events have probes in each process */
 	/* The kernel half finds processes by itself, and most of them are of no interest: each is
 	 * looked at when a sample wants that. NULL: those that are added, and their children. */
 	const struct scope *scope;
@@ -122,6 +123,9 @@ struct process *tracker__first_spent(const struct tracker *tracker, uint64_t con
 
 /* Frees the process. */
 void tracker__forget(struct tracker *tracker, struct process *process);
+
+/* Returns a number that grows when a process is added, executes a program, or ends. */
+uint64_t tracker__changes(const struct tracker *tracker);
 
 /* How many are known, with those that are gone but not forgotten. */
 size_t tracker__count(const struct tracker *tracker);

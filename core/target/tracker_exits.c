@@ -77,6 +77,7 @@ void tracker__on_gone(struct tracker *tracker, struct process *process)
 	if (process->gone)
 		return;
 	process->gone = true;
+	tracker->n_gone++;
 	process->gone_ns = now_ns();
 	DL_APPEND2(tracker->gone, process, prev_gone, next_gone);
 	tracker__evaluate_pre_attached(tracker, process);

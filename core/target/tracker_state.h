@@ -16,6 +16,7 @@ struct tracker {
 	struct tracker_opts opts;
 	struct runtime_set runtimes;
 	uint32_t last_serial;
+	uint32_t n_gone; /* processes that have ended so far */
 	int targets_fd;
 	struct spaces *spaces;
 	struct cgroups *cgroups;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Probes of events in programs and libraries: in the targets' memory only, where targets are
+ * certain processes; in all processes that map the file, where they are a cgroup, a name or the
+ * whole system.
+ *
+ * The kernel has no probe that a child inherits. A child that was forked gets probes of its own as
+ * soon as braid has read of it in the ring, some 0.1 ms later; what it calls until then is not
+ * seen, and the summary says so. */
+#include "core/events/event.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "core/base/util.h"
+#include "core/target/procfs.h"
+#include "core/target/tracker.h"
+#include "probes/probe_set.h"
+
+int event__open_probes(struct event *event, const struct event_place *place, struct err *err)
+{
+	if (event->probes)
+		return 0;
+	event->probes = probe_set__new(place->everywhere);
+	if (!event->probes)
+		return err__set(err, -ENOMEM, "out of memory");
+	return event__join_probes(event, place, err);
+}
+
+/* A child of a target, not a target that was there when the event was attached. */
+static void note_join(struct event *event, const struct process *process)
+{
+	uint64_t now = now_ns();
+
+	if (!event->attached || probe_set__is_everywhere(event->probes) || now <= process->found_ns)
+		return;
+	event->n_late++;
+	event->late_ns = max_of(event->late_ns, now - process->found_ns);
+	snprintf(event->late, sizeof(event->late),
+		 "%u process%s started later had %s probes up to %.1f ms after the start: earlier "
+		 "calls are not seen (-a and --cgroup see them)",
+		 event->n_late, event->n_late > 1 ? "es that" : " that",
+		 event->n_late > 1 ? "their" : "its", event->late_ns / 1e6);
+}
+
+static void leave_ended(struct event *event, const struct event_place *place)
+{
+	size_t n = 0;
+	pid_t pid;
+
+	while ((pid = probe_set__member(event->probes, n))) {
+		const struct process *process = pid > 0 ? tracker__find(place->tracker, pid) : NULL;
+
+		if (pid > 0 && (!process || process->gone))
+			probe_set__leave(event->probes, pid);
+		else
+			n++;
+	}
+}
+
+int event__join_probes(struct event *event, const struct event_place *place, struct err *err)
+{
+	uint64_t changes = tracker__changes(place->tracker);
+	struct process *process;
+	int ret = 0;
+
+	if (!event->probes || event->joined_changes == changes ||
+	    probe_set__is_everywhere(event->probes))
+		return 0;
+	event->joined_changes = changes;
+	leave_ended(event, place);
+	for (process = tracker__first(place->tracker); !ret && process;
+	     process = process->hh.next) {
+		if (process->gone || probe_set__has(event->probes, process->pid))
+			continue;
+		ret = probe_set__join(event->probes, process->pid, err);
+		note_join(event, process);
+	}
+	return ret;
+}
+
+int event__check_probes(struct event *event, const struct event_place *place, struct err *err)
+{
+	pid_t pid;
+	int ret = 0;
+
+	(void)place;
+	for (size_t n = 0; !ret && event->probes && (pid = probe_set__member(event->probes, n));
+	     n++)
+		if (pid > 0 && procfs__thread_state(pid) == 'Z')
+			ret = probe_set__go_everywhere(event->probes, err);
+	return ret;
+}
