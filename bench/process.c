@@ -89,11 +89,7 @@ static void list_wanted(const struct subject *subject, char ret[LISTED])
 
 			if (!row->wanted)
 				continue;
-			snprintf(name, sizeof(name), "%s:%s",
-				 row->want->provider   ? row->want->provider
-				 : row->point.retprobe ? "uretprobe"
-						       : "uprobe",
-				 row->want->name);
+			snprintf(name, sizeof(name), "%s:%s", row->provider, row->want->name);
 			if (strstr(ret, name) || len + strlen(name) + 3 > LISTED)
 				continue; /* it has several sites */
 			len += sprintf(ret + len, "%s%s", len ? ", " : "", name);

@@ -293,7 +293,8 @@ int python_eval_entry(struct pt_regs *ctx)
 	return eval_push(ctx, shadow, rec, words[0], words[1]);
 }
 
-SEC("?uretprobe")
+/* At a `ret`, or where the return address led to, behind it. */
+SEC("?uprobe")
 int python_eval_return(struct pt_regs *ctx)
 {
 	const struct probe_rec *rec = probe__rec(ctx);

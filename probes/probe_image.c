@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/unwind/function_returns.h"
 
 const struct probe_catalogue *probe_image__catalogue(const struct elf_file *file)
 {
@@ -114,24 +115,52 @@ static void add_sites(struct probe_image *image, const struct probe_want *want)
 	}
 }
 
-static void add_functions(struct probe_image *image, bool wanted)
+static void add_function(struct probe_image *image, const struct probe_want *want, bool wanted,
+			 uint64_t vaddr)
 {
-	for (size_t i = 0; image->edition && i < image->edition->n_wants; i++) {
+	image->rows[image->n_rows++] = (struct probe_row) {
+		.want = want,
+		.wanted = wanted && want->frames,
+		.provider = want->role == PROBE_RETURN ? "uretprobe" : "uprobe",
+		.name = want->name,
+		.arguments = "",
+		.point = { .file = image->file, .pc_vaddr = vaddr },
+	};
+}
+
+/* Its `ret` instructions; none if these are not proven to be all. */
+static int add_returns(struct probe_image *image, const struct probe_want *want, bool wanted,
+		       uint64_t vaddr)
+{
+	struct function_returns returns;
+	struct function_map *map = NULL;
+	struct err ignored = {};
+	int ret = function_map__new(image->file, &map);
+
+	if (!ret)
+		ret = function_returns__find(map, vaddr, false, &returns, &ignored);
+	for (size_t i = 0; !ret && !returns.n_jumps && !returns.shared && i < returns.n; i++)
+		add_function(image, want, wanted, returns.list[i]);
+	function_map__free(map);
+	return ret == -ENOMEM ? ret : 0;
+}
+
+static int add_functions(struct probe_image *image, bool wanted)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && image->edition && i < image->edition->n_wants; i++) {
 		const struct probe_want *want = &image->edition->wants[i];
-		bool at_return = want->role == PROBE_RETURN;
 		uint64_t vaddr;
 
 		if (want->provider || elf_file__find_symbol(image->file, want->name, &vaddr, NULL))
 			continue;
-		image->rows[image->n_rows++] = (struct probe_row) {
-			.want = want,
-			.wanted = wanted && want->frames,
-			.provider = at_return ? "uretprobe" : "uprobe",
-			.name = want->name,
-			.arguments = "",
-			.point = { .file = image->file, .pc_vaddr = vaddr, .retprobe = at_return },
-		};
+		if (want->role == PROBE_RETURN)
+			ret = add_returns(image, want, wanted, vaddr);
+		else
+			add_function(image, want, wanted, vaddr);
 	}
+	return ret;
 }
 
 static bool pair_is_there(const struct probe_image *image, bool sites,
@@ -154,14 +183,19 @@ static int make_rows(struct probe_image *image)
 {
 	size_t n_wants = image->edition ? image->edition->n_wants : 0;
 	const struct probe_want *entry;
+	int ret;
 
-	image->rows = calloc(image->sites.n + n_wants + 1, sizeof(*image->rows));
+	image->rows =
+		calloc(image->sites.n + n_wants * FUNCTION_RETURNS_MAX + 1, sizeof(*image->rows));
 	if (!image->rows)
 		return -ENOMEM;
 	for (size_t i = 0; i < n_wants; i++)
 		if (image->edition->wants[i].provider)
 			add_sites(image, &image->edition->wants[i]);
-	add_functions(image, !pair_is_there(image, true, &entry) || entry->life != PROBE_LIVES);
+	ret = add_functions(image,
+			    !pair_is_there(image, true, &entry) || entry->life != PROBE_LIVES);
+	if (ret)
+		return ret;
 	add_sites(image, NULL);
 	return 0;
 }

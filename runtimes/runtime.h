@@ -116,7 +116,8 @@ struct runtime_target {
 	uint64_t bias;			   /* address in the process = link-time address + bias */
 	const struct runtime_image *image; /* NULL where prepare refused; then only for `probe` */
 	const struct elf_file *file;	   /* that it was detected in */
-	bool map; /* its frames are to come from a map: nobody will read what `attach` fills in */
+	bool map;   /* its frames are to come from a map: nobody will read what `attach` fills in */
+	bool force; /* probes may replace return addresses, if there is no other way */
 };
 
 /* What a frame key stands for. Strings are borrowed until the session's next call. */

@@ -42,7 +42,10 @@ static const struct argp_option options[] = {
 	{ "lines", OPT_LINES, NULL, 0, "Show the line that a function begins at", 2 },
 	{ "annotate", OPT_ANNOTATE, NULL, 0, "Append the kind to each name: _[py], ...", 2 },
 	{ "output", 'o', "FILE", 0, "Write to FILE instead of standard output", 2 },
-	{ "force", OPT_FORCE, NULL, 0, FORCE_HELP, 2 },
+	{ "force", OPT_FORCE, NULL, 0,
+	  FORCE_HELP "; replace return addresses of the interpreter where its returns cannot be "
+		     "probed, which aborts targets in which an exception meets one",
+	  2 },
 	CLI_VERBOSE_OPTION,
 	{}
 };
@@ -80,7 +83,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		cmd->output = arg;
 		break;
 	case OPT_FORCE:
-		cmd->force = true;
+		cmd->force = cmd->session.force = true;
 		break;
 	case OPT_MAX_OVERHEAD:
 		cli__max_overhead(state, arg, opts);

@@ -102,7 +102,11 @@ static const struct argp_option options[] = {
 	  "The recording (default braid.db); with --rotate the directory, which is made, or empty, "
 	  "or was filled by braid before",
 	  2 },
-	{ "force", OPT_FORCE, NULL, 0, "Overwrite FILE even if it is no recording", 2 },
+	{ "force", OPT_FORCE, NULL, 0,
+	  "Overwrite FILE even if it is no recording; probe returns by replacing return addresses "
+	  "where "
+	  "there is no other way, which aborts targets in which an exception meets one",
+	  2 },
 	{ "verbose", 'v', NULL, 0,
 	  "Say at the end what frames there are, how complete stacks are, and what it cost; and of "
 	  "each process where its frames come from, not only of the first one of its kind. Also "

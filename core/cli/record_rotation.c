@@ -92,7 +92,7 @@ void record_rotation__check(struct argp_state *state, struct session_opts *opts,
 			     "or --keep-bytes SIZE");
 	if (!output_given)
 		cli__misused(state, "--rotate takes a directory: name it with -o");
-	if (opts->force)
+	if (opts->force && !event_list__has_mapped(&opts->events))
 		cli__misused(state,
 			     "--force replaces a file: a directory that is not braid's stays "
 			     "as it is");

@@ -65,6 +65,7 @@ static int open_target_side(struct session *session, struct err *err)
 					.source = opts->source,
 					.probes = shadows_wanted(opts->source) > 0,
 					.alone = opts->no_children,
+					.force = opts->force,
 					.scope = session->scope,
 					.on_source = session__on_source,
 					.ctx = session };

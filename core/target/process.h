@@ -24,6 +24,7 @@ struct quota_account; /* core/base/quota.h */
 struct runtime_set {
 	const struct runtime *const *list; /* all known, NULL-terminated */
 	uint32_t enabled;		   /* bit n: list[n] is wanted */
+	bool force;			   /* as in struct runtime_target */
 };
 
 struct mapped {

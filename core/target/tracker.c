@@ -23,7 +23,7 @@ int tracker__new(const struct tracker_opts *opts, struct tracker **ret)
 	if (!tracker)
 		return -ENOMEM;
 	tracker->opts = *opts;
-	tracker->runtimes = (struct runtime_set) { opts->runtimes, opts->enabled };
+	tracker->runtimes = (struct runtime_set) { opts->runtimes, opts->enabled, opts->force };
 	tracker->targets_fd = kernel_half__map_fd(opts->half, "targets");
 	tracker->cgroups = cgroups__new();
 	if (tracker->cgroups && opts->scope)

@@ -28,6 +28,7 @@ struct tracker_opts {
 	enum runtime_source source;
 	bool probes; /* the kernel half has what probes need */
 	bool alone;  /* children of processes are not followed */
+	bool force;  /* as in struct runtime_target */
 	bool urgent; /* a child is to be known at once: events have probes in each process */
 	/* The kernel half finds processes by itself, and most of them are of no interest: each is
 	 * looked at when a sample wants that. NULL: those that are added, and their children. */

@@ -46,7 +46,8 @@ struct runtime_target process__runtime_target(const struct process *process, int
 					 .space = process->space->id,
 					 .bias = mapped->bias,
 					 .image = mapped->image->runtimes[i].image,
-					 .file = mapped->image->file };
+					 .file = mapped->image->file,
+					 .force = process->runtimes->force };
 }
 
 #define PENDING_REPORT_NS (2 * NSEC_PER_SEC)

@@ -14,6 +14,12 @@ struct function_map {
 	const struct elf_file *file;
 	struct function_extent *described, *named; /* each by start */
 	size_t n_described, cap_described, n_named, cap_named;
+	struct relocated *relocated; /* by address */
+	size_t n_relocated, cap_relocated;
+};
+
+struct relocated { /* a pointer to something in the file */
+	uint64_t at, to;
 };
 
 static int add(struct function_extent **list, size_t *n, size_t *cap,
@@ -75,6 +81,49 @@ static int add_named(struct function_map *map)
 	return ret;
 }
 
+static int add_relocated(struct function_map *map)
+{
+	Elf_Scn *section = NULL;
+	GElf_Rela rela;
+	GElf_Shdr shdr;
+
+	while ((section = elf_nextscn(map->file->elf, section))) {
+		Elf_Data *data = gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_RELA
+					 ? elf_getdata(section, NULL)
+					 : NULL;
+
+		for (int i = 0; data && gelf_getrela(data, i, &rela); i++) {
+			if (GELF_R_TYPE(rela.r_info) != R_X86_64_RELATIVE)
+				continue;
+			if (array__reserve(&map->relocated, &map->cap_relocated,
+					   map->n_relocated + 1, sizeof(*map->relocated)))
+				return -ENOMEM;
+			map->relocated[map->n_relocated++] =
+				(struct relocated) { rela.r_offset, rela.r_addend };
+		}
+	}
+	return 0;
+}
+
+static int compare_relocated(const void *a, const void *b)
+{
+	const struct relocated *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+bool function_map__pointer(const struct function_map *map, uint64_t vaddr, uint64_t *ret)
+{
+	const struct relocated key = { .at = vaddr }, *found;
+
+	found = map->n_relocated ? bsearch(&key, map->relocated, map->n_relocated, sizeof(key),
+					   compare_relocated)
+				 : NULL;
+	if (found)
+		*ret = found->to;
+	return found || !elf_file__read(map->file, vaddr, ret, sizeof(*ret));
+}
+
 int function_map__new(const struct elf_file *file, struct function_map **ret_map)
 {
 	struct function_map *map = calloc(1, sizeof(*map));
@@ -86,6 +135,8 @@ int function_map__new(const struct elf_file *file, struct function_map **ret_map
 	}
 	if (!ret)
 		ret = add_named(map);
+	if (!ret)
+		ret = add_relocated(map);
 	if (ret) {
 		function_map__free(map);
 		return ret;
@@ -94,6 +145,8 @@ int function_map__new(const struct elf_file *file, struct function_map **ret_map
 		qsort(map->described, map->n_described, sizeof(*map->described), compare);
 	if (map->n_named)
 		qsort(map->named, map->n_named, sizeof(*map->named), compare);
+	if (map->n_relocated)
+		qsort(map->relocated, map->n_relocated, sizeof(*map->relocated), compare_relocated);
 	*ret_map = map;
 	return 0;
 }
@@ -104,6 +157,7 @@ void function_map__free(struct function_map *map)
 		return;
 	free(map->described);
 	free(map->named);
+	free(map->relocated);
 	free(map);
 }
 

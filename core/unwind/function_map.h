@@ -19,6 +19,10 @@ struct function_extent {
 int function_map__new(const struct elf_file *file, struct function_map **ret);
 void function_map__free(struct function_map *map); /* NULL is fine */
 
+/* Reads the pointer that lies at @vaddr once the dynamic linker has loaded the file at its
+ * link-time addresses. False: the file does not say. */
+bool function_map__pointer(const struct function_map *map, uint64_t vaddr, uint64_t *ret);
+
 const struct elf_file *function_map__file(const struct function_map *map);
 
 /* Returns the extent that holds @vaddr, or NULL. */

@@ -36,6 +36,7 @@
 #define TABLE_BACK     256 /* steps from a jump back to what loads its table's address */
 #define BOUND_BACK     48  /* steps from a jump back to its bound */
 #define CASES_MAX      4096
+#define LABELS	       256
 
 struct part {
 	struct function_extent extent;
@@ -53,6 +54,8 @@ struct search {
 	const struct elf_file *file;
 	struct function_returns *returns;
 	bool through_stubs;
+	uint64_t labels; /* an interpreter's table of labels; 0: none was found */
+	bool labels_visited;
 	struct part parts[PARTS_MAX];
 	size_t n_parts;
 	uint64_t bytes;
@@ -210,10 +213,9 @@ static uint64_t read_case(const struct search *search, uint64_t table, bool wide
 	int32_t distance;
 
 	if (wide)
-		return elf_file__read(search->file, table + i * sizeof(address), &address,
-				      sizeof(address))
-			       ? 0
-			       : address;
+		return function_map__pointer(search->map, table + i * sizeof(address), &address)
+			       ? address
+			       : 0;
 	return elf_file__read(search->file, table + i * sizeof(distance), &distance,
 			      sizeof(distance))
 		       ? 0
@@ -253,12 +255,49 @@ static int visit_table(struct search *search, const struct part *part, uint64_t 
 	return ret;
 }
 
+/* Do all words of the table lead to the middle of what is known of the function? */
+static bool is_label_table(const struct search *search, uint64_t table)
+{
+	for (size_t i = 0; i < LABELS; i++) {
+		uint64_t to = read_case(search, table, true, i);
+
+		if (to == search->parts[0].extent.start || !is_in_parts(search, to))
+			return false;
+	}
+	return true;
+}
+
+/* Interpreters jump from one instruction's code to the next one's by a table of labels: a byte of
+ * the program is the index, so that 256 labels are all there are. A jump that follows the release
+ * of the frame is none of these: it is a call at the end of the function. */
+static int take_labels(struct search *search, const struct part *part, size_t at)
+{
+	const struct code_step *step = &part->steps.list[at], *before = step - !!at;
+
+	if (before->op == CODE_POP || before->op == CODE_MOVE || before->op == CODE_LEAVE ||
+	    before->op == CODE_LOAD)
+		return 1;
+	for (size_t i = 0; !search->labels && i < part->steps.n; i++)
+		if (part->steps.list[i].op == CODE_TABLE &&
+		    is_label_table(search, part->steps.list[i].target))
+			search->labels = part->steps.list[i].target;
+	if (!search->labels && step->target && is_label_table(search, step->target))
+		search->labels = step->target;
+	if (!search->labels)
+		return 1;
+	if (search->labels_visited)
+		return 0;
+	search->labels_visited = true;
+	return visit_table(search, part, search->labels, true, LABELS);
+}
+
 /* The compiler's switch: cmp $N,%a; ja ...; lea table(%rip),%b; movslq (%b,%a,4),%a; add %b,%a;
  * jmp *%a. Or, at a fixed address, jmp *table(,%a,8). */
 static int take_table(struct search *search, const struct part *part, size_t at)
 {
 	const struct code_step *step = &part->steps.list[at];
 	size_t n = 0;
+	int ret;
 
 	for (size_t back = 1; back <= min_of(at, (size_t)BOUND_BACK) && !n; back++) {
 		const struct code_step *bound = step - back;
@@ -278,6 +317,9 @@ static int take_table(struct search *search, const struct part *part, size_t at)
 		    is_table(search, table->target, false, n))
 			return visit_table(search, part, table->target, false, n);
 	}
+	ret = take_labels(search, part, at);
+	if (ret <= 0)
+		return ret;
 	return REFUSE(search, "it jumps to an address that it works out, at 0x%llx",
 		      (unsigned long long)step->vaddr);
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
+#include "core/unwind/function_returns.h"
 #include "runtimes/common/probing_usdt.h"
 #include "runtimes/common/site_frames.h"
 #include "runtimes/python/python_build.h"
@@ -123,10 +124,52 @@ static int find_usdt(struct python_probing *probing, const struct elf_file *file
 
 /* --- the loop's entry and return --- */
 
+static void add_return(const struct python_probing *probing, const struct elf_file *file,
+		       uint64_t vaddr, bool replaces, struct probing_sites *sites)
+{
+	/* The anchor is where the return address lies: at an entry and at a `ret` the stack pointer
+	 * is there, behind the `ret` one word above. */
+	sites->list[sites->n++] = (struct probing_site) {
+		.rec = { .role = PROBE_RETURN,
+			 .runtime = WALKER_PYTHON,
+			 .anchor_offset = replaces ? -8 : 0 },
+		.point = { .file = file, .pc_vaddr = vaddr, .retprobe = replaces },
+		.program = probing->eval_return,
+	};
+}
+
+/* The loop's `ret` instructions, if they are proven to be all. */
+static int find_eval_returns(const struct python_probing *probing, const struct elf_file *file,
+			     uint64_t vaddr, bool force, struct probing_sites *sites,
+			     struct err *err)
+{
+	struct function_returns returns;
+	struct function_map *map = NULL;
+	struct err why = {};
+	int rc = function_map__new(file, &map);
+
+	if (!rc)
+		rc = function_returns__find(map, vaddr, false, &returns, &why);
+	function_map__free(map);
+	if (rc == -ENOMEM)
+		return err__set(err, rc, "out of memory");
+	if (!rc && (returns.n_jumps || returns.shared || returns.n >= PROBING_SITES_MAX))
+		rc = err__set(&why, -ENOTSUP, "it ends in other functions");
+	for (size_t i = 0; !rc && i < returns.n; i++)
+		add_return(probing, file, returns.list[i], false, sites);
+	if (rc && force)
+		add_return(probing, file, vaddr, true, sites);
+	return rc && !force ? err__set(err, rc,
+				       "the returns of " LOOP " cannot be probed where they are "
+				       "(%s); --force replaces its return addresses",
+				       why.text)
+			    : 0;
+}
+
 /* PyObject *_PyEval_EvalFrameDefault(PyFrameObject *, int), from 3.9 on with a PyThreadState * in
  * front (Include/ceval.h, Include/cpython/ceval.h). */
 static int find_eval(const struct python_probing *probing, const struct elf_file *file,
-		     unsigned int minor, struct probing_sites *sites, struct err *err)
+		     unsigned int minor, bool force, struct probing_sites *sites, struct err *err)
 {
 	const struct probe_arg frame = { .kind = PROBE_ARG_REGISTER,
 					 .reg = minor >= 9 ? PROBE_RSI : PROBE_RDI,
@@ -141,21 +184,14 @@ static int find_eval(const struct python_probing *probing, const struct elf_file
 				      : "its version is not known");
 	if (elf_file__find_symbol(file, LOOP, &vaddr, NULL))
 		return err__set(err, -ENOENT, "its symbol " LOOP " was stripped");
-	/* At its entry the stack pointer is at the return address, the last word of its frame; at
-	 * its return one word above. */
 	sites->list[0] = (struct probing_site) {
 		.rec = { .role = PROBE_ENTRY, .runtime = WALKER_PYTHON, .n_args = 1 },
 		.point = { .file = file, .pc_vaddr = vaddr },
 		.program = probing->eval_entry,
 	};
 	sites->list[0].rec.args[0] = frame;
-	sites->list[1] = (struct probing_site) {
-		.rec = { .role = PROBE_RETURN, .runtime = WALKER_PYTHON, .anchor_offset = -8 },
-		.point = { .file = file, .pc_vaddr = vaddr, .retprobe = true },
-		.program = probing->eval_return,
-	};
-	sites->n = 2;
-	return 0;
+	sites->n = 1;
+	return find_eval_returns(probing, file, vaddr, force, sites, err);
 }
 
 /* --- attaching --- */
@@ -205,9 +241,10 @@ static int attach_usdt(struct python_probing *probing, const struct runtime_targ
 	return rc ? rc : probing__attach(probing->probing, target, &sites, by, err);
 }
 
-/* The kernel keeps the return addresses that it replaced in the order of stack addresses, and
- * forgets those below a return's. Where a thread changes between stacks, a return then goes to
- * another call's caller, and the process crashes (seen with ucontext; greenlets copy stacks). */
+/* Frames of a thread that changes between stacks, or copies pieces of stacks, cannot be told apart
+ * by their addresses. Where return addresses are replaced, such a process crashes (seen with
+ * ucontext): the kernel keeps them in the order of stack addresses, and forgets those below a
+ * return's. */
 static bool switches_stacks(uint32_t pid)
 {
 	static const char *const names[] = { "greenlet", "gevent", "_continuation", "uwsgi" };
@@ -230,19 +267,20 @@ static int attach_eval(struct python_probing *probing, const struct runtime_targ
 	struct probing_sites sites = {};
 	int rc;
 
-	/* Code objects are read by the walker's offsets. And return probes are for those who ask
-	 * for them: see switches_stacks. */
+	/* Code objects are read by the walker's offsets. */
 	if (!target->image || source == RUNTIME_SOURCE_AUTO)
 		return err__set(err, -ENOTSUP, LOOP " is probed in versions with a walker only");
 	if (switches_stacks(target->pid))
 		return err__set(err, -ENOTSUP,
-				"it has greenlets (or the like), which return probes would crash");
+				"it has greenlets (or the like), whose calls probes cannot tell "
+				"apart");
 	by->source = "uprobe";
-	snprintf(by->note, sizeof(by->note),
-		 "by return probes, which crash programs that switch C stacks (greenlets); the "
-		 "kernel sees those of 64 nested calls, deeper ones are inferred from the next "
-		 "call");
-	rc = find_eval(probing, target->file, minor, &sites, err);
+	rc = find_eval(probing, target->file, minor, target->force, &sites, err);
+	if (!rc && sites.list[1].point.retprobe)
+		snprintf(by->note, sizeof(by->note),
+			 "--force: return addresses are replaced: an exception, a longjmp or a "
+			 "switch of stacks aborts the process; the kernel sees "
+			 "those of 64 nested calls, deeper ones are inferred from the next call");
 	return rc ? rc : probing__attach(probing->probing, target, &sites, by, err);
 }
 

@@ -205,8 +205,8 @@ def check_probes():
     works = said[0].startswith("ok")
     if not works:
         gate.equal(said, [f"limited  probes           user {NOBODY} lacks CAP_SYS_ADMIN, without which "
-                          "`calls`, `probes -p`, `bench`, `record --source probes` and events of probes "
-                          "(docs/privileges.md) do not work"],
+                          "`calls`, `probes -p`, `bench`, `record --source probes` and, before "
+                          "Linux 6.10, events of probes (docs/privileges.md) do not work"],
                    "doctor: probes")
     result = braid(RECORD, "probes", "-p", target.pid)
     wanted = (0, "") if works else (1, (
