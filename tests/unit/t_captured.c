@@ -8,7 +8,7 @@
 #include "tests/tap.h"
 
 static const struct runtime *const none[] = { NULL };
-static const struct runtime_set runtimes = { none, 0 };
+static const struct runtime_set runtimes = { .list = none };
 
 static void test_processes(void)
 {

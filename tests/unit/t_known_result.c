@@ -228,7 +228,7 @@ static bool begin(struct user *user)
 	user->out = open_memstream(&user->text, &user->size);
 	user->sessions[WALKS] = user->sessions[COMPILES] = &user->walker;
 	user->tracker.opts.runtimes = list;
-	user->tracker.runtimes = (struct runtime_set) { list, 3 };
+	user->tracker.runtimes = (struct runtime_set) { .list = list, .enabled = 3 };
 	user->mapped[0] = (struct mapped) { FILE_AT, FILE_AT + 0x10000, 0, FILE_AT, &one, "/one" };
 	user->mapped[1] =
 		(struct mapped) { OTHER_AT, OTHER_AT + 0x10000, 0, OTHER_AT, &two, "/two" };

@@ -46,7 +46,7 @@ static struct mapped mapped[] = {
 	{ .start = COMPILED, .end = COMPILED + 0x1000, .path = "" },
 };
 static const struct runtime *const list[] = { &runtime, NULL };
-static const struct runtime_set runtimes = { list, 1 };
+static const struct runtime_set runtimes = { .list = list, .enabled = 1 };
 static struct process process = { .runtimes = &runtimes,
 				  .mapped = mapped,
 				  .n_mapped = ARRAY_SIZE(mapped) };

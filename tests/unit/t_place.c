@@ -51,7 +51,7 @@ static const struct runtime compiler = {
 	.name = "compiles", .jit = "[code]", .detect = detect, .label = label
 };
 static const struct runtime *const list[] = { &looping, &other, &compiler, NULL };
-static const struct runtime_set runtimes = { list, 7 };
+static const struct runtime_set runtimes = { .list = list, .enabled = 7 };
 
 static struct image one = {
 	.runtimes = { [LOOP_RUNTIME].image = (void *)&one, [OTHER_RUNTIME].image = (void *)&one }
@@ -226,7 +226,7 @@ static void test_map(void)
 	compiled_code__read(&process, CODE_LOOK_FILES);
 	is_int(at_time(MADE + 0x10, now_ns()).number, new.number + 1, "... and something else");
 	ok(!compiled_code__refusal(&process, &err), "nothing was refused");
-	process.runtimes = &(struct runtime_set) { list, 0 };
+	process.runtimes = &(struct runtime_set) { .list = list };
 	process__forget_code(&process);
 	is_str(name_of(at_time(MADE + 0x10, now_ns()).number), "", "a map that nobody wants");
 }
