@@ -20,7 +20,7 @@
 
 FUNCTION("two", "test %edi,%edi\nje 1f\n" RET("two_a") "1:\n" RET("two_b"))
 two[], two_a[], two_b[];
-FUNCTION("loops", "1: dec %edi\njne 1b\nbnd jmp 2f\n.byte 0xc3,0xc3\n2:\n" RET("loops_a"))
+FUNCTION("loops", "1: dec %edi\njne 1b\n.byte 0xf2\njmp 2f\n.byte 0xc3,0xc3\n2:\n" RET("loops_a"))
 loops[], loops_a[];
 FUNCTION("prefixed", ".globl prefixed_a\nprefixed_a: repz ret\n")
 prefixed[], prefixed_a[];
