@@ -292,12 +292,12 @@ static size_t find_quiet_code(const struct elf_file *file, uint64_t ret[3])
 {
 	Elf_Data *dynamic = elf_file__section(file, ".dynamic", NULL);
 	GElf_Ehdr ehdr;
-	GElf_Dyn dyn;
+	Elf64_Dyn dyn;
 	size_t n = 0;
 
 	if (gelf_getehdr(file->elf, &ehdr) && ehdr.e_entry)
 		ret[n++] = ehdr.e_entry;
-	for (int i = 0; n < 3 && dynamic && gelf_getdyn(dynamic, i, &dyn); i++)
+	for (size_t i = 0; n < 3 && elf_file__entry(dynamic, i, &dyn, sizeof(dyn)); i++)
 		if (dyn.d_tag == DT_INIT || dyn.d_tag == DT_FINI)
 			ret[n++] = dyn.d_un.d_ptr;
 	return n;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/living_task.h"
 #include "core/base/util.h"
 
 struct group { /* of points in one file, with one program */
@@ -163,7 +164,10 @@ int probe_set__join(struct probe_set *set, pid_t pid, struct err *err)
 {
 	if (set->everywhere || set->over || find(set, pid))
 		return 0;
-	return is_crowded(set) ? probe_set__go_everywhere(set, err) : add_member(set, pid, err);
+	/* The kernel finds the address space by the first thread, which has none after its end. */
+	if (is_crowded(set) || living_task__of(pid) != (uint32_t)pid)
+		return probe_set__go_everywhere(set, err);
+	return add_member(set, pid, err);
 }
 
 void probe_set__leave(struct probe_set *set, pid_t pid)

@@ -323,7 +323,7 @@ int quota__charge(struct quota_account *account, enum quota_kind kind, uint64_t 
 	uint64_t now = now_ns();
 	int ret;
 
-	if (stop__is_requested())
+	if (stop__is_due())
 		return -EINTR;
 	pthread_mutex_lock(&lock);
 	ret = settle(now);

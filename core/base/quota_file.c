@@ -64,7 +64,7 @@ static int read_data(struct quota_account *account, int fd, uint64_t at, uint64_
 			return ret;
 		do
 			got = pread(fd, to, n, at);
-		while (got < 0 && errno == EINTR && !stop__is_requested());
+		while (got < 0 && errno == EINTR && !stop__is_due());
 		if (got <= 0)
 			return got ? -errno : -EFAULT;
 		at += got;

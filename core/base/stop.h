@@ -22,4 +22,13 @@ void stop__clear(void);
 
 bool stop__is_requested(void);
 
+/* Work that a request meets is finished as long as it takes at most @cpu_ns of the process's CPU
+ * time, and 2 s: samples that came just before Ctrl-C need the tables and names of their files. 0,
+ * the default: work ends at once. */
+void stop__set_grace(uint64_t cpu_ns);
+
+/* Returns true if a stop is requested and the grace is used up: long work ends now. Waits that use
+ * no CPU time look at stop__is_requested() instead. */
+bool stop__is_due(void);
+
 #endif

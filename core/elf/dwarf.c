@@ -171,7 +171,7 @@ static void check_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 		dwarf->kept += bytes * LINE_ROW_BYTES;
 		unit->has_lines = true;
 	}
-	unit->checked = unit->has_lines || !stop__is_requested();
+	unit->checked = unit->has_lines || !stop__is_due();
 }
 
 static int load_unit(struct dwarf *dwarf, struct dwarf_unit *unit)

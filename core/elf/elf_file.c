@@ -347,6 +347,14 @@ int elf_file__read_at(const struct elf_file *file, uint64_t offset, void *buf, s
 	return 0;
 }
 
+bool elf_file__entry(const Elf_Data *data, size_t i, void *to, size_t size)
+{
+	if (!data || i >= data->d_size / size)
+		return false;
+	memcpy(to, (const char *)data->d_buf + i * size, size);
+	return true;
+}
+
 int elf_file__read(const struct elf_file *file, uint64_t vaddr, void *buf, size_t len)
 {
 	for (size_t i = 0; i < file->n_segments; i++) {

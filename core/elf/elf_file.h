@@ -60,9 +60,14 @@ void elf_file__drop(const struct elf_file *file);
 bool elf_file__offset_to_vaddr(const struct elf_file *file, uint64_t offset, uint64_t *ret_vaddr);
 
 /* Section by name, decompressed if need be; NULL if absent, empty (SHT_NOBITS), malformed or over
- * the budget, or if the work is to stop (stop__is_requested).
+ * the budget, or if the work is to stop (stop__is_due).
  * Borrowed until elf_file__free. `ret_shdr` may be NULL. */
 Elf_Data *elf_file__section(const struct elf_file *file, const char *name, GElf_Shdr *ret_shdr);
+
+/* Copies entry @i of a section whose entries have @size bytes each. Returns false behind the last,
+ * or without data. Accessors of gelf.h must not be used: they take any Elf_Data for
+ * libelf's. */
+bool elf_file__entry(const Elf_Data *data, size_t i, void *to, size_t size);
 
 /* Copies `len` bytes at virtual address `vaddr` from the file. 0, or -EFAULT where the file does
  * not hold all of them; -EFBIG over the budget; -EINTR if the work is to stop. */

@@ -169,6 +169,8 @@ static Elf_Type type_of(const GElf_Shdr *shdr)
 		return ELF_T_SYM;
 	case SHT_RELA:
 		return ELF_T_RELA;
+	case SHT_NOTE:
+		return shdr->sh_addralign == 8 ? ELF_T_NHDR8 : ELF_T_NHDR;
 	default:
 		return ELF_T_BYTE;
 	}

@@ -172,14 +172,14 @@ uint64_t plt__own_function(const struct elf_file *file, uint64_t vaddr)
 		return 0;
 	for (size_t k = 0; k < ARRAY_SIZE(sections); k++) {
 		Elf_Data *data = elf_file__section(file, sections[k], NULL);
-		size_t n =
-			data && data->d_type == ELF_T_RELA ? data->d_size / sizeof(Elf64_Rela) : 0;
+		Elf64_Rela rela;
 
-		for (size_t i = 0; i < n; i++) {
-			GElf_Rela rela;
+		if (data && data->d_type != ELF_T_RELA)
+			continue;
+		for (size_t i = 0; elf_file__entry(data, i, &rela, sizeof(rela)); i++) {
 			GElf_Sym sym;
 
-			if (!gelf_getrela(data, i, &rela) || rela.r_offset != slot)
+			if (rela.r_offset != slot)
 				continue;
 			if ((GELF_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT &&
 			     GELF_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT) ||

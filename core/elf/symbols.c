@@ -172,7 +172,7 @@ static int open_sources(struct symbols *symbols)
 {
 	int rc = read_sources(symbols);
 
-	if (!rc && stop__is_requested())
+	if (!rc && stop__is_due())
 		rc = -EINTR;
 	if (rc)
 		close_sources(symbols);
@@ -202,7 +202,7 @@ static int read_functions(struct symbols *symbols)
 		rc = 0;
 	if (!rc)
 		rc = range_map__seal(&symbols->functions);
-	if (!rc && stop__is_requested())
+	if (!rc && stop__is_due())
 		rc = -EINTR;
 	if (rc) {
 		range_map__done(&symbols->functions);

@@ -209,11 +209,12 @@ static void search(struct found *found, const struct elf_file *file, const char 
 bool alloc_sites__is_static(const struct elf_file *file)
 {
 	Elf_Data *dynamic = elf_file__section(file, ".dynamic", NULL);
-	GElf_Dyn dyn;
+	Elf64_Dyn dyn;
 
 	if (elf_file__section(file, ".interp", NULL))
 		return false;
-	for (int i = 0; dynamic && gelf_getdyn(dynamic, i, &dyn) && dyn.d_tag != DT_NULL; i++)
+	for (size_t i = 0; elf_file__entry(dynamic, i, &dyn, sizeof(dyn)) && dyn.d_tag != DT_NULL;
+	     i++)
 		if (dyn.d_tag == DT_SONAME || dyn.d_tag == DT_NEEDED)
 			return false;
 	return true;

@@ -130,6 +130,9 @@ static int open_target_side(struct session *session, struct err *err)
 /* For names, after the end of a recording. What is not named by then is shown by its place. */
 #define NAMES_NS (10 * NSEC_PER_SEC)
 
+/* For what was begun before the end: CPU time. */
+#define GRACE_NS (NSEC_PER_SEC / 4)
+
 static void stop_sampling(void *ctx)
 {
 	kernel_half__sample_until(ctx, now_ns());
@@ -154,6 +157,7 @@ int session__begin(struct session *session, struct err *err)
 					  session->start_ns + session->opts.duration_s * 1e9);
 		stop__set_deadline(session->start_ns + session->opts.duration_s * 1e9);
 	}
+	stop__set_grace(GRACE_NS);
 	return session__note_waiting(session, err);
 }
 

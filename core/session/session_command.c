@@ -279,7 +279,7 @@ int session__follow_holds(struct session *session, struct err *err)
 bool session__is_following(const struct session *session)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
-		if (session->holds[i].pid)
+		if (session->holds[i].pid && now_ns() < session->follow_until_ns)
 			return true;
 	return false;
 }

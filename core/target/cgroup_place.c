@@ -3,12 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "core/base/living_task.h"
 #include "core/base/util.h"
@@ -95,12 +97,12 @@ static void list(struct search *search, const char *name)
 	snprintf(search->list + len, sizeof(search->list) - len, "%s%.64s", len ? ", " : "", name);
 }
 
-static bool mount_namespace(const char *pid, uint64_t *ret)
+static bool mount_namespace(uint32_t pid, uint64_t *ret)
 {
 	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%u/ns/mnt", living_task__of(strtoul(pid, NULL, 10)));
+	snprintf(path, sizeof(path), "/proc/%u/ns/mnt", living_task__of(pid));
 	if (stat(path, &st))
 		return false;
 	*ret = st.st_ino;
@@ -113,17 +115,18 @@ static bool mount_namespace(const char *pid, uint64_t *ret)
 static bool has_own_files(const char *path)
 {
 	uint64_t own, init, its;
-	char name[CGROUP_PATH_BYTES + 16], pid[24] = "";
+	char name[CGROUP_PATH_BYTES + 16];
+	uint32_t pid = 0;
 	FILE *procs;
 
 	snprintf(name, sizeof(name), "%s/cgroup.procs", path);
 	procs = fopen(name, "re");
-	if (procs && fscanf(procs, "%20s", pid) != 1)
-		pid[0] = '\0';
+	if (procs && fscanf(procs, "%" SCNu32, &pid) != 1)
+		pid = 0;
 	if (procs)
 		fclose(procs);
-	return pid[0] && mount_namespace("self", &own) && mount_namespace(pid, &its) &&
-	       its != own && !(mount_namespace("1", &init) && its == init);
+	return pid && mount_namespace(getpid(), &own) && mount_namespace(pid, &its) && its != own &&
+	       !(mount_namespace(1, &init) && its == init);
 }
 
 static void consider_bare(struct search *search, const FTSENT *entry, uint64_t id)

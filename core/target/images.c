@@ -97,7 +97,7 @@ int image__load_table(struct images *images, struct image *image, struct err *er
 		return 0;
 	ret = make_table(images, image, err);
 	/* What was interrupted may lack what the file has: it is made again when it is used. */
-	if (stop__is_requested()) {
+	if (stop__is_due()) {
 		unwind_table__done(&image->table);
 		return -EINTR;
 	}

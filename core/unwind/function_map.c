@@ -6,6 +6,7 @@
 
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
+#include "core/elf/elf_section.h"
 #include "core/elf/elf_symbols.h"
 
 #define EXTENTS_BACK 8 /* that may lie between the start of one and an address in it */
@@ -83,16 +84,19 @@ static int add_named(struct function_map *map)
 
 static int add_relocated(struct function_map *map)
 {
-	Elf_Scn *section = NULL;
-	GElf_Rela rela;
-	GElf_Shdr shdr;
+	struct elf_section section;
+	size_t n_sections;
+	Elf64_Rela rela;
 
-	while ((section = elf_nextscn(map->file->elf, section))) {
-		Elf_Data *data = gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_RELA
-					 ? elf_getdata(section, NULL)
-					 : NULL;
+	if (elf_getshdrnum(map->file->elf, &n_sections))
+		return 0;
+	for (size_t k = 1; k < n_sections; k++) {
+		Elf_Data *data =
+			!elf_section__at(map->file, k, &section) && section.shdr.sh_type == SHT_RELA
+				? elf_section__data(map->file, &section)
+				: NULL;
 
-		for (int i = 0; data && gelf_getrela(data, i, &rela); i++) {
+		for (size_t i = 0; elf_file__entry(data, i, &rela, sizeof(rela)); i++) {
 			if (GELF_R_TYPE(rela.r_info) != R_X86_64_RELATIVE)
 				continue;
 			if (array__reserve(&map->relocated, &map->cap_relocated,

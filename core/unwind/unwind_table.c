@@ -204,7 +204,7 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 	    add_rule(&b, &unsupported) == RULE_UNSUPPORTED)
 		rc = read_rows(file, rows, &b, err);
 	/* What could not be read any more looks like what is not there. */
-	if (!rc && stop__is_requested())
+	if (!rc && stop__is_due())
 		rc = err__set(err, -EINTR, "%s: interrupted", file->path);
 	if (!rc)
 		rc = assemble(&b, ret);
@@ -225,7 +225,7 @@ int unwind_table__get(const struct elf_file *file, const char *dir, struct unwin
 
 	if (cached && unwind_cache__load(dir, file, ret) == 0)
 		return 0;
-	if (stop__is_requested())
+	if (stop__is_due())
 		return err__set(err, -EINTR, "%s: interrupted", file->path);
 	rc = unwind_table__build(file, ret, err);
 	if (!rc && cached && ret->n_pages)

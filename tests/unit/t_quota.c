@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/quota.h"
@@ -156,6 +157,31 @@ static void on_alarm(int number)
 	stop__request();
 }
 
+static void spend_cpu_ns(uint64_t wanted)
+{
+	clock_t end = clock() + wanted * CLOCKS_PER_SEC / 1000000000;
+
+	while (clock() < end)
+		;
+}
+
+static void test_grace(void)
+{
+	stop__set_grace(30000000);
+	ok(!stop__is_due(), "nothing is due without a request");
+	stop__request();
+	is_int(quota__look(), 0, "a request leaves its grace to what was begun");
+	ok(stop__is_requested(), "though waits see it at once");
+	spend_cpu_ns(60000000);
+	is_int(quota__look(), -EINTR, "until the grace is used up");
+	stop__clear();
+	is_int(quota__look(), 0, "and no longer than the request");
+	stop__request();
+	is_int(quota__look(), 0, "the next request has its own");
+	stop__clear();
+	stop__set_grace(0);
+}
+
 static void test_stop(void)
 {
 	struct quota_account *a = open_file(1, STRANGER, "/a");
@@ -224,6 +250,7 @@ int main(void)
 	test_forgiving();
 	test_cpu();
 	test_stop();
+	test_grace();
 	test_read();
 	quota__set_limits(NULL);
 	return tap__done();
