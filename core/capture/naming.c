@@ -317,8 +317,7 @@ static int name_native(struct naming *naming, const struct pending *pending, str
 	/* While samples are still taken there is a time after the stop. */
 	if (stop__is_due() && !naming->last)
 		return add_again(naming, pending, err);
-	if (stop__is_due() ||
-	    (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx)))
+	if (stop__is_due() || (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx)))
 		return name_by_place(naming, pending, pending->address, err);
 	pending->image->places++;
 	ret = name_by_runtime(naming, pending, err);
