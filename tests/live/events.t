@@ -51,9 +51,9 @@ def check_lost(name, recording):
                f"{name}: no sample is lost")
 
 
-def at_kernel(frames, function):
-    """Where the kernel's frames begin, if that function is among them; else 0."""
-    if not any(frame == function + "_[k]" for frame in frames):
+def at_kernel(frames, functions):
+    """Where the kernel's frames begin, if one of the functions is among them; else 0."""
+    if not any(frame == function + "_[k]" for frame in frames for function in functions):
         return 0
     return next(at for at, frame in enumerate(frames) if frame.endswith("_[k]"))
 
@@ -72,9 +72,10 @@ def check_tick_in_uprobe():
     gate.equal(len(set(map(tuple, hits))), 1, "ticks: all have one stack")
     gate.equal(len(hits) + ticks, len(samples), "ticks: each sample is of one of the events")
     gate.check_merged("ticks", recording.merged("--event", UPROBE), gate.HERE, HITS)
-    # This function runs the uprobe's program, on top of the call's own stack. The kernel calls it by
-    # a pointer, so that no compiler inlines it (handler_chain, in Linux 6.1).
-    inside = [frames[:at] for frames, at in ((frames, at_kernel(frames, "uprobe_dispatcher")) for frames, _
+    # One of these functions runs the uprobe's program, on top of the call's own stack: the second one
+    # for a link of several places. The kernel calls it by a pointer, so that no compiler inlines it.
+    runs = "uprobe_dispatcher", "uprobe_multi_link_handler"
+    inside = [frames[:at] for frames, at in ((frames, at_kernel(frames, runs)) for frames, _
                                              in recording.merged("--event", "cpu")) if at]
     gate.ok(inside, "ticks: some came while the uprobe's program ran")
     call, = recording.merged("--event", UPROBE)
