@@ -11,6 +11,7 @@
 #include "core/base/util.h"
 #include "core/capture/capture.h"
 #include "core/kernel/spaces.h"
+#include "core/target/code_source.h"
 #include "core/target/compiled_code.h"
 #include "core/target/tracker_state.h"
 #include "tests/tap.h"
@@ -105,6 +106,7 @@ struct user {
 	FILE *out;
 	struct tracker tracker;
 	struct process process;
+	struct code_sources *code_sources;
 	struct space space;
 	struct mapped mapped[3];
 	struct runtime_session walker;
@@ -224,6 +226,7 @@ static bool begin(struct user *user)
 	static const struct capture_event events[] = { { { "cpu", SINK_UNIT_SAMPLES }, true },
 						       { { "wait", SINK_UNIT_NS }, false } };
 
+	user->code_sources = code_sources__new();
 	user->sink.ops = &ops;
 	user->out = open_memstream(&user->text, &user->size);
 	user->sessions[WALKS] = user->sessions[COMPILES] = &user->walker;
@@ -234,6 +237,7 @@ static bool begin(struct user *user)
 		(struct mapped) { OTHER_AT, OTHER_AT + 0x10000, 0, OTHER_AT, &two, "/two" };
 	user->mapped[2] = (struct mapped) { MADE_AT, MADE_AT + 0x10000, 0, MADE_AT, NULL, "" };
 	user->process = (struct process) { .serial = 1,
+					   .code_sources = user->code_sources,
 					   .pidfd = -1,
 					   .runtimes = &user->tracker.runtimes,
 					   .space = &user->space,
@@ -259,6 +263,7 @@ static void end(struct user *user)
 	capture__free(user->capture);
 	HASH_DEL(user->tracker.processes, &user->process);
 	process__forget_code(&user->process);
+	code_sources__free(user->code_sources);
 	fclose(user->out);
 	free(user->text);
 }
