@@ -343,7 +343,8 @@ int elf_file__read_at(const struct elf_file *file, uint64_t offset, void *buf, s
 		return quota__pread(file->account, file->fd, offset, buf, len);
 	if (!fits_in(offset, len, file->size))
 		return -EFAULT;
-	memcpy(buf, (const char *)image->memory + offset, len);
+	if (len)
+		memcpy(buf, (const char *)image->memory + offset, len);
 	return 0;
 }
 

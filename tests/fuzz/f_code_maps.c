@@ -14,8 +14,12 @@
 #include "core/target/code_maps.h"
 #include "tests/fuzz/fuzz.h"
 
-#define USER	      4711
-#define CPU_NS_MAX    NSEC_PER_SEC
+#define USER 4711
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+/* Sanitizers and coverage make each step some four times as expensive. */
+#define CPU_NS_MAX    ((__has_feature(address_sanitizer) ? 4 : 1) * NSEC_PER_SEC)
 #define BUDGET_CPU_NS (NSEC_PER_SEC / 4)
 #define BUDGET_BYTES  (32ULL << 20)
 #define WRITTEN_MAX   (24 << 20) /* bytes that one input writes */

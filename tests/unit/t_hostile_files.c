@@ -124,7 +124,7 @@ static void test_go_holes(void)
 		phdrs[i] = (Elf64_Phdr) { .p_type = PT_LOAD,
 					  .p_flags = PF_R,
 					  .p_offset = DATA_AT,
-					  .p_vaddr = (i + 1) << 30,
+					  .p_vaddr = (i + 1ULL) << 30,
 					  .p_filesz = size,
 					  .p_memsz = size };
 	file = open_elf(fd, phdrs, SEGMENTS, NULL, 0);
