@@ -25,6 +25,7 @@
 
 #define ACCOUNTS_MAX 4096 /* that nobody has open */
 #define USERS_MAX    4096
+#define EVICT_LOOKS  4
 
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
@@ -137,14 +138,20 @@ static void free_account(struct quota_account *account)
 	free(account);
 }
 
+/* The oldest accounts first. One that may not go moves to the end, so that many open accounts (of a
+ * hundred thousand short processes) cost each call no more than EVICT_LOOKS steps. */
 static void evict(void)
 {
-	struct quota_account *account, *next;
+	for (int i = 0; i < EVICT_LOOKS && HASH_COUNT(accounts) > ACCOUNTS_MAX; i++) {
+		struct quota_account *account = accounts;
 
-	for (account = accounts; account && HASH_COUNT(accounts) > ACCOUNTS_MAX; account = next) {
-		next = account->hh.next;
-		if (!account->n_open && !account->entry.uses[QUOTA_KEPT].used)
+		if (!account->n_open && !account->entry.uses[QUOTA_KEPT].used &&
+		    !account->entry.uses[QUOTA_INDEXED].used) {
 			free_account(account);
+			continue;
+		}
+		HASH_DEL(accounts, account);
+		HASH_ADD(hh, accounts, identity, sizeof(account->identity), account);
 	}
 }
 
