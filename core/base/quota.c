@@ -221,7 +221,7 @@ static void forgive(struct use *use, const struct quota_limit *limit, uint64_t n
 
 	forgiven =
 		min_of(use->used, (uint64_t)((double)passed_ns * limit->per_second / NSEC_PER_SEC));
-	/* Of a rate that is small, moments are not lost to rounding. */
+	/* At a small rate short times would be lost to rounding: they add up first. */
 	if (forgiven || !use->used)
 		use->at_ns = now;
 	use->used -= forgiven;

@@ -42,9 +42,9 @@ struct quota_limit {
 	uint64_t burst, per_second;
 };
 
-/* What an account is of. `dev`, `ino`, `size` and `mtime_ns` are its identity: a file that grows
- * by nature (a perf map) has 0 for the last two, so that it has one account however often it
- * changes. A process has 0, its PID, 0 and the time of its start. */
+/* The owner of an account: a file or a process. `dev`, `ino`, `size` and `mtime_ns` are its
+ * identity: a file that grows by nature (a perf map) has 0 for the last two, so that it has one
+ * account however often it changes. A process has 0, its PID, 0 and the time of its start. */
 struct quota_subject {
 	uint64_t dev, ino, size;
 	int64_t mtime_ns;
@@ -64,7 +64,7 @@ struct quota_account *quota__open_fd(int fd, const char *name);
 /* Opens it once more, for another owner. */
 struct quota_account *quota__hold(struct quota_account *account);
 
-/* What is still kept stays charged until quota__give_back. NULL is fine. */
+/* Memory that is kept stays charged until quota__give_back(). NULL is fine. */
 void quota__close(struct quota_account *account);
 
 /* Returns 0, and the caller may do that; -EFBIG if it is over the budget, which is noted with the
@@ -111,8 +111,8 @@ uint64_t quota__data_bytes(int fd, uint64_t offset, uint64_t n);
  * nobody knows (a negative @fd). */
 uint64_t quota__skip_hole(int fd, uint64_t offset, uint64_t end);
 
-/* What was over the budget, once per account. @i counts from 0; NULL: there are no more. At most
- * QUOTA_OVER_NAMES names are kept. */
+/* Returns the name of a subject that was over the budget, once per account. @i counts from 0; NULL:
+ * there are no more. At most QUOTA_OVER_NAMES names are kept. */
 #define QUOTA_OVER_NAMES 64
 const char *quota__over(size_t i, enum quota_level *ret_level);
 uint64_t quota__over_count(void);

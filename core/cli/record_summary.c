@@ -198,7 +198,8 @@ static void print_unseen(const struct session_summary *summary)
 
 #define TOO_LARGE_SHOWN 8
 
-/* What was not read, or not all of it, since it or its owner's files are too much work. */
+/* Prints the files that were not read, or not whole, because of the budget of the file or its
+ * owner. */
 static void print_too_large(void)
 {
 	uint64_t n = quota__over_count();

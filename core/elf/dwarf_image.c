@@ -13,7 +13,8 @@
 
 #define ALIGN 16
 
-/* Of one unit. A large program that was linked as one unit has some 20 KB. */
+/* Bytes of the abbreviations of one unit. A large program that was linked as one unit has some 20
+ * KB. */
 #define ABBREV_BYTES_MAX (1 << 20)
 
 static const char *const names[] = {
@@ -141,7 +142,7 @@ static uint64_t unit_bytes(const uint8_t *at, uint64_t left, bool *ret_wide)
 	return wide > UINT64_MAX - 12 ? 0 : wide + 12;
 }
 
-/* Of the unit with this header; UINT64_MAX: it has none that makes sense. */
+/* Returns the offset of the unit's abbreviations, or UINT64_MAX if its header is malformed. */
 static uint64_t abbrev_of(const uint8_t *unit, uint64_t left, bool wide)
 {
 	size_t at = wide ? 12 : 4;

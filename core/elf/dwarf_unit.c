@@ -12,7 +12,7 @@
 /* Bounds the recursion: entries nested deeper are left out. */
 #define DEPTH_MAX 192
 
-/* Of one unit. Seen: 60,000 of each, of a program that was linked as one unit. */
+/* Limits of one unit. Seen: 60,000 of each, of a program that was linked as one unit. */
 #define NODES_MAX  (1U << 20)
 #define PIECES_MAX (4U << 20)
 

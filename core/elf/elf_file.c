@@ -111,7 +111,7 @@ static int read_build_id(struct elf_file *file, size_t n_phdrs)
 	return min_of(rc, 0);
 }
 
-/* What libelf believes when it opens a file. */
+/* Checks the counts that libelf trusts when it opens a file. */
 static int check_counts(struct elf_file *file, struct err *err)
 {
 	Elf64_Shdr first = {};

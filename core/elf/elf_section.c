@@ -9,7 +9,7 @@
 #include "core/base/quota.h"
 #include "core/base/util.h"
 
-/* What a section may claim to have, inflated too. */
+/* Largest size that a section may claim, inflated too; bytes. */
 #define SECTION_BYTES_MAX (1ULL << 30)
 
 /* Names of all sections of a file. */

@@ -8,7 +8,7 @@
  * whatever size a file claims. Here bytes come in blocks, each charged to the file's account, and
  * the work ends when it is to stop. libelf reads headers only. */
 
-/* What of a section is needed to read it. */
+/* A section, as far as it is needed to read its contents. */
 struct elf_section {
 	Elf_Scn *scn;
 	GElf_Shdr shdr;

@@ -166,7 +166,7 @@ static int read_sources(struct symbols *symbols)
 	return rc;
 }
 
-/* What was interrupted says nothing of the file, and is read anew; what is over the budget has no
+/* An interrupted read says nothing about the file and is repeated; a file over the budget has no
  * symbols. */
 static int open_sources(struct symbols *symbols)
 {

@@ -278,8 +278,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	struct err ignored = {};
 	int ret, closed, waited;
 
-	/* What follows has a time of its own: names are read for so long, and a second signal ends
-	 * that, too. */
+	/* Names are read until a deadline of their own; a second signal ends that, too. */
 	stop__clear();
 	stop__set_deadline(now_ns() + NAMES_NS);
 	/* The kernel takes its time over each probe, and shadow stacks are wrong meanwhile: no

@@ -90,7 +90,7 @@ static bool is_launcher(const struct session *session, const struct process *pro
 	return session->opts.trigger || (!process__attached(process) && may_execute(image->file));
 }
 
-/* What is linked runs: traced up to the next exec, or not at all. */
+/* Lets a linked program run: traced up to its next exec, or not at all. */
 static void let_run(struct session *session, struct hold *hold)
 {
 	const struct process *process = tracker__find(session->tracker, hold->pid);
