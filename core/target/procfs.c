@@ -14,8 +14,10 @@
 #include "core/base/living_task.h"
 #include "core/base/memory.h"
 #include "core/base/privilege.h"
+#include "core/base/stop.h"
 #include "core/base/util.h"
 
+#define READS_PER_LOOK	   64
 #define KERNEL_THREAD_FLAG 0x00200000 /* PF_KTHREAD, include/linux/sched.h */
 
 static const struct procfs_source *source; /* NULL: the live system */
@@ -360,11 +362,27 @@ uint32_t procfs__namespace_tid(uint32_t pid, uint32_t tid)
 	return inner;
 }
 
+/* Lists in a target's memory may have no end, so whoever follows one finds it unreadable when a
+ * stop is due. Most reads take less than a microsecond, which is what the question costs. */
+static bool may_read(void)
+{
+	static __thread unsigned n_reads;
+	static __thread bool is_stopped;
+
+	if (is_stopped || n_reads++ % READS_PER_LOOK == READS_PER_LOOK - 1)
+		is_stopped = stop__is_due();
+	return !is_stopped;
+}
+
 bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size)
 {
 	struct iovec local = { .iov_base = to, .iov_len = size };
 	struct iovec remote = { .iov_base = (void *)(uintptr_t)address, .iov_len = size };
 
+	if (!may_read()) {
+		errno = EINTR;
+		return false;
+	}
 	if (source && source->memory)
 		return !memory__read(source->memory, address, to, size);
 	return process__readv(pid, &local, 1, &remote, 1) == (ssize_t)size;

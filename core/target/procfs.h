@@ -150,7 +150,8 @@ bool procfs__has_perf_map(uint32_t pid);
  * that cannot be told. */
 uint32_t procfs__namespace_tid(uint32_t pid, uint32_t tid);
 
-/* Copies `size` bytes of a process's memory. False: not all of it can be read. */
+/* Copies `size` bytes of a process's memory. False: not all of it can be read, or a stop is due
+ * (core/base/stop.h), so that a walk along a list without an end ends. */
 bool procfs__read_memory(uint32_t pid, uint64_t address, void *to, size_t size);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define VIRTUAL_MAX 100000
 #define READS_MAX   2000000 /* of one list, some 0.5 us each */
-#define FIELD_READS 32	    /* that it takes to find a field, about */
+#define FIELD_READS 2000    /* that it may take to find a field */
 #define SCOPES_MAX  64	    /* of one thread */
 #define TABLE_MAX   (1U << 24)
 #define TABLE_PART  512 /* references read at once */
@@ -106,8 +106,18 @@ struct kind { /* of containers, by their class */
 	uint32_t set, flock; /* 0: it has none */
 };
 
+/* Nodes that hold no key have a field that leads on. Each kind of node has a class of its own. */
+struct link {
+	const char *name, *signature;
+	uint64_t class; /* 0: none was seen yet */
+	uint32_t at;	/* 0: the class has no such field */
+};
+
+enum { LINK_FIRST, LINK_NEXT_TABLE, LINKS_N };
+
 struct listing {
 	const struct jvm_containers *containers;
+	struct link links[LINKS_N];
 	struct jvm_virtual_list *to;
 	unsigned reads_left;
 	struct kind kinds[CLASSES_MAX];
@@ -136,17 +146,19 @@ static uint64_t ref_at(struct listing *listing, uint64_t address)
 		       : ref;
 }
 
-static uint64_t ref_of(struct listing *listing, uint64_t object, const char *name,
-		       const char *signature)
+static uint64_t follow(struct listing *listing, uint64_t node, struct link *link)
 {
 	const struct jvm_objects *objects = listing->containers->objects;
-	uint64_t class = jvm_objects__class_of(objects, object);
-	uint32_t at;
+	uint64_t class = jvm_objects__class_of(objects, node);
 
-	if (!class || !spend(listing, FIELD_READS) ||
-	    jvm_objects__field(objects, class, name, signature, &at))
-		return 0;
-	return ref_at(listing, object + at);
+	if (class && class != link->class) {
+		if (!spend(listing, FIELD_READS))
+			return 0;
+		link->class = class;
+		if (jvm_objects__field(objects, class, link->name, link->signature, &link->at))
+			link->at = 0;
+	}
+	return class && link->at ? ref_at(listing, node + link->at) : 0;
 }
 
 static void each_of_table(struct listing *listing, uint64_t table, key_fn on_key, bool moved);
@@ -164,12 +176,14 @@ static void each_of_bin(struct listing *listing, uint64_t node, key_fn on_key, b
 				 sizeof(hash)))
 			return;
 		if (hash == HASH_TREE_BIN) {
-			node = ref_of(listing, node, "first", TREE_NODE);
+			node = follow(listing, node, &listing->links[LINK_FIRST]);
 			continue;
 		}
 		if (hash == HASH_MOVED) {
 			if (!moved)
-				each_of_table(listing, ref_of(listing, node, "nextTable", "[" NODE),
+				each_of_table(listing,
+					      follow(listing, node,
+						     &listing->links[LINK_NEXT_TABLE]),
 					      on_key, true);
 			return;
 		}
@@ -243,6 +257,8 @@ static const struct kind *kind_of(struct listing *listing, uint64_t object)
 	kind = &listing->kinds[listing->n_kinds++];
 	*kind = (struct kind) { .class = class };
 	for (int i = 0; i < SUPERS_MAX && class && !kind->set && !kind->flock; i++) {
+		if (!spend(listing, 2 * FIELD_READS))
+			break;
 		if (jvm_objects__field(objects, class, NULL, SET, &kind->set))
 			kind->set = 0;
 		if (jvm_objects__field(objects, class, NULL, FLOCK, &kind->flock))
@@ -295,7 +311,11 @@ int jvm_containers__list(const struct jvm_containers *containers, const uint64_t
 			 size_t n, struct jvm_virtual_list *ret)
 {
 	const struct jvm_objects *objects = containers->objects;
-	struct listing listing = { .containers = containers, .to = ret, .reads_left = READS_MAX };
+	struct listing listing = { .containers = containers,
+				   .links = { [LINK_FIRST] = { "first", TREE_NODE, 0, 0 },
+					      [LINK_NEXT_TABLE] = { "nextTable", "[" NODE, 0, 0 } },
+				   .to = ret,
+				   .reads_left = READS_MAX };
 	uint64_t set;
 	size_t kept = 0;
 

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/util.h"
 #include "runtimes/jvm/jvm_stream.h"
 
 #define FIELDS_BYTES_MAX 65536 /* what HotSpot keeps of the fields of a class */
+#define FIELDS_MAX	 256   /* that are looked at; of the classes asked for none has 60 */
 #define IS_STATIC	 0x8   /* JVM_ACC_STATIC */
 #define VM_SYMBOLS_MAX	 4096  /* JDK 25 has some 1,300 */
 
@@ -121,6 +123,7 @@ static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint
 	if (rc)
 		return rc;
 	slot = (const uint16_t *)bytes;
+	n_java = min_of(n_java, FIELDS_MAX);
 	for (uint32_t i = 0; !rc && i < n_java && (i + 1) * SLOTS <= n; i++, slot += SLOTS) {
 		struct field field = { .name = slot[NAME],
 				       .signature = slot[SIGNATURE],
@@ -167,6 +170,8 @@ static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uin
 	stream.size = size;
 	n = jvm_stream__u32(&stream);
 	n_injected = jvm_stream__u32(&stream);
+	if ((uint64_t)n + n_injected > FIELDS_MAX)
+		rc = -EBADMSG;
 	for (uint64_t i = 0; !rc && i < (uint64_t)n + n_injected && !stream.failed; i++) {
 		struct field field = next_field(&stream);
 

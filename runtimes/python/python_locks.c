@@ -14,9 +14,11 @@
  */
 #include "runtimes/python/python_locks.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/u64map.h"
 #include "core/base/util.h"
 #include "runtimes/python/python_frames.h"
 
@@ -56,8 +58,8 @@ struct hold {
 struct search {
 	struct python_reader reader;
 	struct runtime_waiter *waiters;
-	size_t n;
-	struct hold *holds;
+	struct u64map waiting; /* FS base -> index of the waiter, from 1 on */
+	struct hold *holds;    /* by key once all are known */
 	size_t n_holds, cap_holds;
 	/* --- of the thread that is looked at --- */
 	uint64_t fs_base;
@@ -309,6 +311,29 @@ static bool take_python_rlock(struct search *search, const struct wait *wait,
 	return true;
 }
 
+static int by_key(const void *a, const void *b)
+{
+	const struct hold *x = a, *y = b;
+
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* The first of those with the key. */
+static size_t first_hold(const struct search *search, uint64_t key)
+{
+	size_t low = 0, high = search->n_holds;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (search->holds[middle].key < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* One who is inside of `with`, or none if that may be several. */
 static void take_lock(struct search *search, const struct wait *wait, struct runtime_waiter *waiter)
 {
@@ -321,11 +346,11 @@ static void take_lock(struct search *search, const struct wait *wait, struct run
 		waiter->address = condition;
 		return;
 	}
-	for (size_t i = 0; i < search->n_holds; i++)
-		if (search->holds[i].key == wait->key) {
-			several |= found && found->fs_base != search->holds[i].fs_base;
-			found = &search->holds[i];
-		}
+	for (size_t i = first_hold(search, wait->key);
+	     i < search->n_holds && search->holds[i].key == wait->key && !several; i++) {
+		several = found && found->fs_base != search->holds[i].fs_base;
+		found = &search->holds[i];
+	}
 	if (!found && !wait->lock)
 		return;
 	waiter->what = "a Lock";
@@ -349,11 +374,10 @@ static void see_waiter(struct search *search, uint64_t tstate, struct runtime_wa
 static bool find_waits(void *ctx, uint64_t tstate, uint64_t fs_base)
 {
 	struct search *search = ctx;
+	uint32_t i = u64map__get(&search->waiting, fs_base);
 
-	for (size_t i = 0; i < search->n; i++)
-		if (search->waiters[i].futex && !search->waiters[i].what &&
-		    search->waiters[i].fs_base == fs_base)
-			see_waiter(search, tstate, &search->waiters[i]);
+	if (i && !search->waiters[i - 1].what)
+		see_waiter(search, tstate, &search->waiters[i - 1]);
 	return search->reader.reads_left > 0;
 }
 
@@ -363,13 +387,19 @@ void python_locks__find(const struct python_threads *process, struct runtime_wai
 	struct search search = {
 		.reader = { process->pid, &process->version, READS_MAX },
 		.waiters = waiters,
-		.n = n,
 	};
+	int rc = python_layout__find(process->version.minor) ? 0 : -ENOTSUP;
 
-	if (!python_layout__find(process->version.minor))
-		return;
-	python_states__each(&search.reader, process->interpreters, find_holds, &search);
-	search.reader.reads_left = READS_MAX;
-	python_states__each(&search.reader, process->interpreters, find_waits, &search);
+	for (size_t i = 0; i < n && !rc; i++)
+		if (waiters[i].futex)
+			rc = u64map__put(&search.waiting, waiters[i].fs_base, i + 1);
+	if (!rc && search.waiting.n) {
+		python_states__each(&search.reader, process->interpreters, find_holds, &search);
+		if (search.n_holds)
+			qsort(search.holds, search.n_holds, sizeof(*search.holds), by_key);
+		search.reader.reads_left = READS_MAX;
+		python_states__each(&search.reader, process->interpreters, find_waits, &search);
+	}
 	free(search.holds);
+	u64map__done(&search.waiting);
 }

@@ -246,6 +246,24 @@ static void test_long_maps(void)
 	fclose(file);
 }
 
+/* A list in memory that leads back to itself. */
+static void test_endless_list(void)
+{
+	uint64_t node = (uint64_t)(uintptr_t)&node;
+	int n = 0;
+
+	while (n < 1000 && procfs__read_memory(getpid(), node, &node, sizeof(node)))
+		n++;
+	is_int(n, 1000, "a list is read");
+	stop__request();
+	for (n = 0; n < 1000 && procfs__read_memory(getpid(), node, &node, sizeof(node));)
+		n++;
+	ok(n < 100, "a stop ends the reading of it after %d nodes", n);
+	ok(!procfs__read_memory(getpid(), node, &node, sizeof(node)), "and nothing more is read");
+	stop__clear();
+	ok(procfs__read_memory(getpid(), node, &node, sizeof(node)), "until the stop is over");
+}
+
 /* The memory of what processes have mapped is their users'. */
 static void test_budget(void)
 {
@@ -279,6 +297,7 @@ int main(void)
 {
 	test_maps();
 	test_long_maps();
+	test_endless_list();
 	test_budget();
 	test_hostile_maps();
 	test_shared();
