@@ -80,6 +80,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 	rec->tgid = tgid;
 	rec->program = proc->program;
 	rec_program__fill(rec, task, 1);
+	rec->is_relieved = (__u32)old_pid != tgid;
 	rec->image = image__number(BPF_CORE_READ(bprm, file));
 	bpf_ringbuf_submit(rec, plain_images[rec->image & (IMAGE_FILES_MAX - 1)]
 					? ring__flags()

@@ -240,10 +240,12 @@ struct rec_program { /* REC_EXEC, REC_FOUND */
 	__u32 image;	   /* of the program; 0: not known */
 	__u32 command_len; /* its arguments, each with a NUL; at most COMMAND_BYTES of them */
 	__u32 is_kernel;   /* a thread of the kernel's */
+	__u32 is_relieved; /* REC_EXEC: by another thread than the first, whose number it has now */
+	__u32 pad;
 	char comm[THREAD_NAME_BYTES];
 	char command[COMMAND_BYTES];
 };
-_Static_assert(sizeof(struct rec_program) == 584, "rec_program");
+_Static_assert(sizeof(struct rec_program) == 592, "rec_program");
 
 struct rec_mapped {
 	__u32 type;

@@ -125,6 +125,8 @@ static __always_inline void rec_program__fill(struct rec_program *rec,
 	rec->parent_tgid = task__pid_of(BPF_CORE_READ(leader, real_parent));
 	rec->uid = task__uid(task);
 	rec->is_kernel = BPF_CORE_READ(task, flags) & PF_KTHREAD;
+	rec->is_relieved = 0;
+	rec->pad = 0;
 	rec->command_len = 0;
 	__builtin_memset(rec->comm, 0, sizeof(rec->comm));
 	bpf_probe_read_kernel_str(rec->comm, sizeof(rec->comm),

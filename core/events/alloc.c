@@ -83,11 +83,14 @@ static int join(struct event *event, const struct event_place *place, struct err
 	if (place->everywhere || event->joined_changes == changes)
 		return 0;
 	event->joined_changes = changes;
-	for (process = tracker__first(place->tracker); !ret && process; process = process->hh.next)
-		if (process->gone)
+	for (process = tracker__first(place->tracker); !ret && process;
+	     process = process->hh.next) {
+		if (process->gone || event__is_relieved(event, process))
 			alloc_watch__leave(alloc->watch, process->pid);
-		else
+		if (!process->gone)
 			ret = alloc_watch__join(alloc->watch, process->pid, err);
+	}
+	event->joined_serial = tracker__last_serial(place->tracker);
 	return ret;
 }
 

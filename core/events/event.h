@@ -61,7 +61,8 @@ struct event {
 	int *fds;		 /* of the perf events that these own; -1: none */
 	size_t n_links, cap_links;
 	struct probe_set *probes; /* in programs and libraries; NULL: none */
-	uint64_t joined_changes;  /* tracker__changes() when `probes` was brought up to date */
+	uint64_t joined_changes;  /* tracker__changes() when `probes` was brought up to date, */
+	uint32_t joined_serial;	  /* and the last serial number of a process then */
 	uint64_t late_ns;	  /* the longest that a new process ran without its probes */
 	uint32_t n_late;	  /* such processes */
 	char late[200];		  /* the sentence about these; "": there were none */
@@ -168,6 +169,12 @@ int event__open_probes(struct event *event, const struct event_place *place, str
 
 /* Brings event->probes up to date with the targets: new ones join, ended ones leave. */
 int event__join_probes(struct event *event, const struct event_place *place, struct err *err);
+
+/* Has another thread of the process than the first executed a program since the probes were brought
+ * up to date? The kernel finds a process by its first thread. That one ends then, and probes in the
+ * process with it. */
+struct process;
+bool event__is_relieved(const struct event *event, const struct process *process);
 
 /* Once a second: probes of a process whose first thread has ended do not fire any more. */
 int event__check_probes(struct event *event, const struct event_place *place, struct err *err);

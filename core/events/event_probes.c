@@ -57,6 +57,11 @@ static void leave_ended(struct event *event, const struct event_place *place)
 	}
 }
 
+bool event__is_relieved(const struct event *event, const struct process *process)
+{
+	return process->relieved_serial > event->joined_serial;
+}
+
 int event__join_probes(struct event *event, const struct event_place *place, struct err *err)
 {
 	uint64_t changes = tracker__changes(place->tracker);
@@ -70,11 +75,14 @@ int event__join_probes(struct event *event, const struct event_place *place, str
 	leave_ended(event, place);
 	for (process = tracker__first(place->tracker); !ret && process;
 	     process = process->hh.next) {
+		if (!process->gone && event__is_relieved(event, process))
+			probe_set__leave(event->probes, process->pid);
 		if (process->gone || probe_set__has(event->probes, process->pid))
 			continue;
 		ret = probe_set__join(event->probes, process->pid, err);
 		note_join(event, process);
 	}
+	event->joined_serial = tracker__last_serial(place->tracker);
 	return ret;
 }
 

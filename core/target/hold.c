@@ -376,7 +376,8 @@ static void stop(struct hold *hold)
 {
 	int status;
 
-	ptrace(PTRACE_INTERRUPT, hold->pid, NULL, NULL);
+	if (ptrace(PTRACE_INTERRUPT, hold->pid, NULL, NULL)) /* another thread took its number */
+		return;
 	for (int i = 0; i < STOP_MS && !hold->is_stopped; i++) {
 		int found = next_status(hold, &status);
 

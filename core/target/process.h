@@ -48,10 +48,11 @@ struct process {
 		      * it is */
 	bool ending; /* its last thread has begun to exit */
 	bool gone;
-	bool hidden;			       /* it is not for the user to see */
-	bool unread;			       /* counted by tracker__unread */
-	bool forbidden;			       /* counted by tracker__forbidden */
-	uint64_t gone_ns;		       /* since when */
+	bool hidden;		  /* it is not for the user to see */
+	bool unread;		  /* counted by tracker__unread */
+	bool forbidden;		  /* counted by tracker__forbidden */
+	uint32_t relieved_serial; /* `serial` when another thread than the first last executed */
+	uint64_t gone_ns;	  /* since when */
 	struct process *next_gone, *prev_gone; /* in the order in which they ended */
 	struct cgroup *cgroup; /* when it was met, or executed this; NULL: not known */
 	uint64_t found_ns;     /* when it was met */

@@ -184,6 +184,11 @@ const struct tracker_forbidden *tracker__forbidden(const struct tracker *tracker
 	return &tracker->forbidden;
 }
 
+uint32_t tracker__last_serial(const struct tracker *tracker)
+{
+	return tracker->last_serial;
+}
+
 uint64_t tracker__changes(const struct tracker *tracker)
 {
 	return (uint64_t)tracker->last_serial + tracker->n_gone;

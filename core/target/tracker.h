@@ -125,6 +125,9 @@ struct process *tracker__first_spent(const struct tracker *tracker, uint64_t con
 /* Frees the process. */
 void tracker__forget(struct tracker *tracker, struct process *process);
 
+/* Returns the serial number that a process got last. */
+uint32_t tracker__last_serial(const struct tracker *tracker);
+
 /* Returns a number that grows when a process is added, executes a program, or ends. */
 uint64_t tracker__changes(const struct tracker *tracker);
 

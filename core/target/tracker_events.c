@@ -149,6 +149,8 @@ int tracker__on_exec(struct tracker *tracker, struct process *process,
 	process__forget_code(process);
 	process__clear_mapped(process);
 	process->serial = ++tracker->last_serial;
+	if (rec->is_relieved)
+		process->relieved_serial = process->serial;
 	process->attached = 0;
 	process->n_ancestors = 0;
 	tracker__take_command(&process->info, rec);

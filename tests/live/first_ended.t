@@ -95,10 +95,41 @@ def check_child(name, command, python):
     os.kill(child, signal.SIGKILL)
 
 
+RELIEVE = """if True:
+    import os, sys, threading
+    def execute():
+        os.read(0, 3)
+        os.execv(sys.argv[1], sys.argv[1:])
+    thread = threading.Thread(target=execute)
+    thread.start()
+    print("ready", flush=True)
+    thread.join()
+"""
+
+
+def check_relieved():
+    """Another thread executes a program, and has the first one's number from then on."""
+    target = scopes.obeying(own, PYTHON[0], "-c", RELIEVE, gate.MARKS)
+    recorder = scopes.Recorder(own, "-p", str(target.pid))
+    gate.say(target, "go")
+    gate.wait_line(target, "ready")
+
+    def is_seen():
+        gate.ask(target, "here 1")
+        return recorder.samples() > 0
+    gate.wait_until(is_seen, "a sample of the new program")
+    early = recorder.samples()
+    gate.equal(gate.ask(target, "here 500"), "done 0", "relieved: the target works")
+    recording = recorder.finish("relieved")
+    found = scopes.counts(recording).get(target.pid, 0)
+    gate.ok(found >= early + 500, "relieved: each later hit is a sample", found, early)
+
+
 gate.need_root()
 own = scopes.marker()
 check_scopes("C", NATIVE, False)
 check_scopes("Python", PYTHON, True)
 check_child("C", NATIVE, False)
 check_child("Python", PYTHON, True)
+check_relieved()
 gate.done()

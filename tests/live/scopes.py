@@ -58,10 +58,12 @@ class Recorder:
 
     def wait_samples(self, n):
         """Until so many are in the file."""
-        def count():
-            with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True) as db:
-                return db.execute("SELECT count(*) FROM sample").fetchone()[0] >= n
-        gate.wait_until(count, f"{n} samples")
+        gate.wait_until(lambda: self.samples() >= n, f"{n} samples")
+
+    def samples(self):
+        """How many are in the file."""
+        with sqlite3.connect(f"file:{self.file}?mode=ro", uri=True) as db:
+            return db.execute("SELECT count(*) FROM sample").fetchone()[0]
 
     def finish(self, name):
         self.process.send_signal(signal.SIGINT)
