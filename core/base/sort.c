@@ -79,3 +79,20 @@ int sort__array(void *array, size_t n, size_t size, int (*compare)(const void *,
 	free(spare);
 	return ret;
 }
+
+size_t sorted__count_up_to(const void *array, size_t n, size_t size, uint64_t key)
+{
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		uint64_t found;
+
+		memcpy(&found, (const char *)array + mid * size, sizeof(found));
+		if (found <= key)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* One thread. How it is read depends on what it does, and on what braid may do:
+/* One thread. The way to read it depends on its state and on the privileges of braid:
  *
- *   it waits              /proc shows where it is in user space, and that it has not run meanwhile.
- * The callee-saved registers are unknown, which hardly ever matters: the functions around a system
- * call have saved them. it waits, and these   the kernel half reads them (dump_sampler.c). Without
- * the privilege for that registers are needed  the thread is stopped, if the program cannot notice
- * it (restart.h); else the stack is cut. it runs               the kernel half samples it. Without
- * the privilege for that it is stopped, after one more look: it may have begun to wait.
+ *   waits         /proc shows its place in user space, and that it has not run meanwhile. The
+ *                 callee-saved registers are unknown, which hardly ever matters: the functions
+ *                 around a system call have saved them.
+ *   waits, and    The kernel half reads them (dump_sampler.c). Without the privilege for that the
+ *   registers     thread is stopped, if the program cannot notice the stop (restart.h); else the
+ *   are needed    stack is cut.
+ *   runs          The kernel half samples it. Without the privilege for that the thread is stopped,
+ *                 after one more look: it may have begun to wait.
  *
  * A stop is invisible to a thread in user mode. In a system call it acts like a signal without a
  * handler, so that some calls return EINTR, or a part of what was asked for. With the kernel half
@@ -44,8 +46,7 @@ static bool may_stop(const struct dump *dump, const struct thread_now *now)
 
 	if (dump->opts.nonblocking || dump->samples || now->state == 'D')
 		return false;
-	/* Off the CPU, and in no call: it has been preempted, or serves a page fault. */
-	return now->call == THREAD_NO_CALL || restart__is_invisible(&wait);
+	return restart__is_invisible(&wait);
 }
 
 /* --- one sample --- */

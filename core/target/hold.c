@@ -19,6 +19,9 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
+#include "core/target/restart.h"
+#include "core/target/thread_base.h"
+#include "core/target/threads.h"
 
 #define OPTIONS	    (PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC)
 #define FOLLOWING   (OPTIONS | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
@@ -338,35 +341,42 @@ void hold__adopt(struct hold *hold, int pid, uint64_t until_ns)
 	*hold = (struct hold) { .pid = pid, .is_following = true, .until_ns = until_ns };
 }
 
-/* Is it in a system call that a stop does not end? signal(7) has those that return EINTR. */
-static bool may_stop(int pid)
+static bool is_writable(void *ctx, uint64_t address, size_t size)
 {
-	static const int calls[] = { SYS_wait4,	    SYS_waitid,		 SYS_rt_sigsuspend,
-				     SYS_nanosleep, SYS_clock_nanosleep, SYS_ppoll };
-	char path[64], text[16] = "";
-	FILE *file;
-	char *end;
-	long call;
+	const struct hold *hold = ctx;
+	struct thread_bases *bases = NULL;
+	bool writable;
 
-	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
-	file = fopen(path, "re");
-	if (!file || !fgets(text, sizeof(text), file))
-		text[0] = '\0';
-	if (file)
-		fclose(file);
-	if (!strncmp(text, "running", 7))
-		return true;
-	call = strtol(text, &end, 10);
-	for (size_t i = 0; end != text && i < ARRAY_SIZE(calls); i++)
-		if (calls[i] == call)
-			return true;
-	return false;
+	if (thread_bases__new(hold->pid, NULL, &bases))
+		return false;
+	writable = thread_bases__can_write(bases, address, size);
+	thread_bases__free(bases);
+	return writable;
+}
+
+/* Returns true if the program cannot notice a stop now: it runs, or waits in a call that a stop
+ * does not end. */
+static bool may_stop(struct hold *hold)
+{
+	struct thread_now now;
+	struct restart_wait wait = { .pid = hold->pid,
+				     .tid = hold->pid,
+				     .args = now.args,
+				     .is_writable = is_writable,
+				     .ctx = hold };
+
+	if (!thread__read(hold->pid, hold->pid, &now))
+		return false;
+	if (!now.off_cpu) /* or unreadable */
+		return now.state == 'R';
+	wait.call = now.call;
+	return now.state != 'D' && restart__is_invisible(&wait);
 }
 
 void hold__expire(struct hold *hold)
 {
 	if (hold->pid && hold->is_following && !hold->is_stopped && now_ns() >= hold->until_ns &&
-	    may_stop(hold->pid))
+	    may_stop(hold))
 		hold__release(hold);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/quota.h"
+#include "core/base/sort.h"
 #include "core/kernel/spaces.h"
 #include "core/target/compiled_code.h"
 #include "core/target/place.h"
@@ -85,16 +86,10 @@ void process__forget_code(struct process *process)
 
 const struct mapped *process__find(const struct process *process, uint64_t address)
 {
-	size_t lo = 0, hi = process->n_mapped, mid;
+	size_t i = sorted__count_up_to(process->mapped, process->n_mapped, sizeof(*process->mapped),
+				       address);
 
-	while (lo < hi) {
-		mid = (lo + hi) / 2;
-		if (process->mapped[mid].start <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && address < process->mapped[lo - 1].end ? &process->mapped[lo - 1] : NULL;
+	return i && address < process->mapped[i - 1].end ? &process->mapped[i - 1] : NULL;
 }
 
 bool path__ends_with(const char *path, const char *file)

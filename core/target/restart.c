@@ -8,18 +8,27 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/target/threads.h"
 
-/* Calls that are not here, and why a stop of a thread in them shows:
+/* Calls that are not in the table, and the effect that a stop of a thread in them has:
  *
- *   epoll_wait, epoll_pwait, epoll_pwait2, semop, semtimedop, io_getevents, io_pgetevents,
- *   io_uring_enter, rt_sigtimedwait                        return EINTR (signal(7))
- *   recv*, send*, accept, connect, read, write of a socket return EINTR if it has a timeout, or
- * less than was asked for (MSG_WAITALL, SO_RCVLOWAT) write, writev, sendfile, splice, getrandom,
- * ...        return what they have done so far read of a terminal, of inotify, of a file of FUSE
- * depends on the driver futex         the thread leaves the queue: who wakes it meanwhile wakes
- * nobody, and FUTEX_WAKE returns 0; FUTEX_WAIT returns EAGAIN if the value has changed open of a
- * FIFO  the other side may have seen this one, and finds it gone flock, fcntl  depend on the file
- * system restart_syscall  is any call that was interrupted before */
+ *   call                                          effect
+ *   epoll_wait, epoll_pwait, epoll_pwait2,        return EINTR (signal(7))
+ *   semop, semtimedop, io_getevents,
+ *   io_pgetevents, io_uring_enter,
+ *   rt_sigtimedwait
+ *   recv*, send*, accept, connect,                return EINTR if the socket has a timeout, or less
+ *   read and write of a socket                    than was requested (MSG_WAITALL, SO_RCVLOWAT)
+ *   write, writev, sendfile, splice, getrandom    return the number of bytes done so far
+ *   read of a terminal, of inotify, of FUSE       depends on the driver
+ *   futex                                         The thread leaves the queue: FUTEX_WAKE wakes
+ *                                                 nobody meanwhile, and returns 0. FUTEX_WAIT
+ *                                                 returns EAGAIN if the value has changed.
+ *   open of a FIFO                                The other side may have seen this one, and finds
+ *                                                 it gone.
+ *   flock, fcntl                                  depends on the file system
+ *   restart_syscall                               any call that was interrupted before
+ */
 static const struct restart restarts[] = {
 	{ __NR_pause, RESTART_ALWAYS, 0, "kernel/signal.c, pause: -ERESTARTNOHAND" },
 	{ __NR_rt_sigsuspend, RESTART_ALWAYS, 0, "kernel/signal.c, sigsuspend: -ERESTARTNOHAND" },
@@ -74,7 +83,7 @@ bool restart__is_invisible(const struct restart_wait *wait)
 	uint64_t arg;
 
 	if (!row)
-		return false;
+		return wait->call == THREAD_NO_CALL;
 	arg = wait->args[row->arg];
 	switch (row->rule) {
 	case RESTART_ALWAYS:

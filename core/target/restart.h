@@ -32,16 +32,17 @@ struct restart {
 /* Returns the row of the call, or NULL: a thread in it must not be stopped. */
 const struct restart *restart__find(int call);
 
-/* A thread that waits in a system call. */
+/* A thread that is not on a CPU. */
 struct restart_wait {
 	uint32_t pid, tid;
-	int call;
+	int call; /* THREAD_NO_CALL (threads.h): it was preempted, or serves a page fault */
 	const uint64_t *args; /* six */
 	bool (*is_writable)(void *ctx, uint64_t address, size_t size);
 	void *ctx;
 };
 
-/* Returns true if the program cannot notice that the thread is stopped now. */
+/* Returns true if the program cannot notice that the thread is stopped now. Callers that
+ * stop threads of targets (dump, hold) have no list of their own. */
 bool restart__is_invisible(const struct restart_wait *wait);
 
 /* Returns true if the call has done nothing where it returns EINTR, so that calling it again is as

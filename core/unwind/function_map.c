@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/base/sort.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/elf/elf_section.h"
@@ -168,17 +169,7 @@ void function_map__free(struct function_map *map)
 /* Returns the number of extents that start at or below @vaddr. */
 static size_t count_up_to(const struct function_extent *list, size_t n, uint64_t vaddr)
 {
-	size_t lo = 0, hi = n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (list[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return sorted__count_up_to(list, n, sizeof(*list), vaddr);
 }
 
 /* Returns the last extent that holds @vaddr, or NULL. A few without a size may lie between its

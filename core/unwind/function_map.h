@@ -11,8 +11,9 @@
 struct function_map;
 
 struct function_extent {
-	uint64_t start, end; /* link-time addresses */
-	uint64_t lsda;	     /* as in struct cfi_fde */
+	uint64_t start,
+		end;   /* link-time addresses; `start` is first: the key of core/base/sort.h */
+	uint64_t lsda; /* as in struct cfi_fde */
 };
 
 /* -ENOMEM. `file` must outlive the map. Malformed descriptions leave functions without extents. */

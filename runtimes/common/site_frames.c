@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/sort.h"
+
 #define SITE_FRAME_BYTES_MAX (1 << 20)
 
 #define STEPS_MAX	  6    /* from a site to the loop */
@@ -41,17 +43,9 @@ void site_frames__done(struct site_frames *frames)
 const struct runtime_range *site_frames__function(const struct site_frames *frames, uint64_t vaddr)
 {
 	const struct runtime_range *list = frames->functions.list;
-	size_t lo = 0, hi = frames->functions.n;
+	size_t i = sorted__count_up_to(list, frames->functions.n, sizeof(*list), vaddr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (list[mid].start <= vaddr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo && vaddr < list[lo - 1].end ? &list[lo - 1] : NULL;
+	return i && vaddr < list[i - 1].end ? &list[i - 1] : NULL;
 }
 
 int site_frames__own(const struct site_frames *frames, uint64_t vaddr, bool outside,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/sort.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/target/procfs.h"
@@ -246,17 +247,10 @@ void x86_functions__done(struct x86_functions *functions)
 /* The last one that starts at `vaddr` or in front of it. */
 static const struct runtime_range *last_from(const struct x86_functions *functions, uint64_t vaddr)
 {
-	size_t low = 0, high = functions->n;
+	size_t n =
+		sorted__count_up_to(functions->list, functions->n, sizeof(*functions->list), vaddr);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (functions->list[middle].start <= vaddr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? &functions->list[low - 1] : NULL;
+	return n ? &functions->list[n - 1] : NULL;
 }
 
 const struct runtime_range *x86_functions__at(const struct x86_functions *functions, uint64_t vaddr)
