@@ -70,7 +70,9 @@ static __always_inline int unmapped__is_due(const struct unmapped_key *key, __u3
 	return 1;
 }
 
-static __always_inline void unmapped__report(const struct scratch *scratch)
+/* A function of its own, although it is called once: inlined, its record and keys would be in the
+ * frame of unwind_stack(), below the deepest chain of calls. Linux 6.1 allows 512 bytes a chain. */
+static __noinline int unmapped__report(const struct scratch *scratch)
 {
 	struct unmapped_key key = { .tgid = scratch->sample.tgid,
 				    .program = scratch->proc.program };
@@ -90,10 +92,11 @@ static __always_inline void unmapped__report(const struct scratch *scratch)
 		due = unmapped__is_due(&key, space, now_ns, &unused);
 	}
 	if (!due)
-		return;
+		return 0;
 	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec),
 			       wakes ? BPF_RB_FORCE_WAKEUP : ring__flags()))
 		count(COUNT_EVENT_LOST);
+	return 0;
 }
 
 #endif

@@ -5,7 +5,11 @@
  *
  * What constants switch off is not verified, so that everything is switched on for the figures; and
  * then everything off: what is inlined or spilled where differs, and with it the depth of the
- * stack, which is bounded for all functions of a call together. */
+ * stack, which is bounded for all functions of a call together.
+ *
+ * The depth is computed here as well, from the instructions and by the rule of Linux 6.1, the
+ * oldest kernel that braid runs on. That kernel rounds each frame up to 32 bytes, later ones to 16,
+ * so that a program may load here and nowhere on 6.1. */
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -25,6 +29,11 @@
 #define LOG_STATS   5 /* BPF_LOG_STATS | BPF_LOG_LEVEL1 */
 #define LOG_SHOWN   3000
 #define PROGRAM_MAX 128
+
+/* Linux 6.1, check_max_stack_depth(). */
+#define STACK_MAX   512
+#define FRAME_ROUND 32
+#define FRAMES_MAX  8
 
 static char logs[PROGRAM_MAX][LOG_BYTES];
 
@@ -49,6 +58,88 @@ static bool is_verified(const struct bpf_program *program, enum chain_type type)
 	return !type;
 }
 
+struct stack {
+	const struct bpf_insn *insns;
+	size_t n;
+	bool *begins; /* for each instruction: a function begins there */
+};
+
+/* The function that an instruction calls or hands over as a callback; -1: none. */
+static long function_of(const struct stack *stack, size_t i)
+{
+	const struct bpf_insn *insn = &stack->insns[i];
+	bool calls = insn->code == (BPF_JMP | BPF_CALL) && insn->src_reg == BPF_PSEUDO_CALL;
+	bool names = insn->code == (BPF_LD | BPF_IMM | BPF_DW) && insn->src_reg == BPF_PSEUDO_FUNC;
+	long to = (long)i + insn->imm + 1;
+
+	return (calls || names) && to > 0 && to < (long)stack->n ? to : -1;
+}
+
+/* Returns how far below its frame pointer the function at @start reads or writes, in bytes. */
+static unsigned frame_bytes(const struct stack *stack, size_t start)
+{
+	bool is_frame[MAX_BPF_REG] = { [BPF_REG_10] = true };
+	int least = 0;
+
+	for (size_t i = start; i < stack->n && (i == start || !stack->begins[i]); i++) {
+		const struct bpf_insn *insn = &stack->insns[i];
+		unsigned kind = BPF_CLASS(insn->code), dst = insn->dst_reg;
+
+		if ((kind == BPF_LDX && insn->src_reg == BPF_REG_10) ||
+		    ((kind == BPF_ST || kind == BPF_STX) && dst == BPF_REG_10))
+			least = min_of(least, insn->off);
+		if (insn->code == (BPF_ALU64 | BPF_ADD | BPF_K) && is_frame[dst])
+			least = min_of(least, insn->imm);
+		if (insn->code == (BPF_ALU64 | BPF_MOV | BPF_X))
+			is_frame[dst] = insn->src_reg == BPF_REG_10;
+		else if (kind == BPF_ALU64 || kind == BPF_ALU || kind == BPF_LDX || kind == BPF_LD)
+			is_frame[dst] = false;
+	}
+	return -least;
+}
+
+/* Returns the bytes of the deepest chain of calls from the function at @start on. The number of its
+ * frames goes to *ret_frames. */
+static unsigned stack_bytes(const struct stack *stack, size_t start, unsigned *ret_frames)
+{
+	unsigned own = max_of(frame_bytes(stack, start), 1U), deepest = 0, frames, n = 0;
+
+	for (size_t i = start; i < stack->n && (i == start || !stack->begins[i]); i++) {
+		long to = function_of(stack, i);
+
+		if (to < 0)
+			continue;
+		deepest = max_of(deepest, stack_bytes(stack, to, &frames));
+		n = max_of(n, frames);
+	}
+	*ret_frames = n + 1;
+	return deepest + (own + FRAME_ROUND - 1) / FRAME_ROUND * FRAME_ROUND;
+}
+
+/* Returns whether Linux 6.1 has room for the program's frames. */
+static bool fits_6_1(const struct bpf_program *program)
+{
+	struct stack stack = { .insns = bpf_program__insns(program),
+			       .n = bpf_program__insn_cnt(program) };
+	unsigned bytes, frames;
+
+	stack.begins = calloc(stack.n, sizeof(*stack.begins));
+	if (!stack.begins)
+		return false;
+	for (size_t i = 0; i < stack.n; i++) {
+		long to = function_of(&stack, i);
+
+		if (to >= 0)
+			stack.begins[to] = true;
+	}
+	bytes = stack_bytes(&stack, 0, &frames);
+	free(stack.begins);
+	if (bytes > STACK_MAX || frames > FRAMES_MAX)
+		printf("  VERIFY   %s: %u bytes of stack in %u frames, Linux 6.1 takes %d in %d\n",
+		       bpf_program__name(program), bytes, frames, STACK_MAX, FRAMES_MAX);
+	return bytes <= STACK_MAX && frames <= FRAMES_MAX;
+}
+
 static int report(struct braid_bpf *skel, enum chain_type type, int failed)
 {
 	static const char *const types[] = { "tick", "tracepoint", "uprobe" };
@@ -63,7 +154,7 @@ static int report(struct braid_bpf *skel, enum chain_type type, int failed)
 		if (insns)
 			printf("  VERIFY   %-19s %-10s %6u of %d instructions\n", name,
 			       chain__is_stage(name) ? types[type] : "", insns, BUDGET);
-		if (insns > BUDGET)
+		if (insns > BUDGET || (bpf_program__autoload(program) && !fits_6_1(program)))
 			status = 1;
 		if (logs[n][0])
 			last = n;
