@@ -8,7 +8,7 @@
  * A program that may execute another one (a shell, env, a version manager) is followed for a
  * moment: it stays traced, and is stopped at its forks and its next exec alone, so that what it
  * executes is held from its first instruction on. Not so programs of a runtime, for which braid is
- * ready, and programs with a sanitizer, which traces its own process.
+ * ready, debuggers and other tracers, and programs with a sanitizer, which traces its own process.
  *
  * Sampling and the recording's time run from the command's exec. A hold ends with a stop of the
  * linker's, never by the clock, but neither a signal nor -d waits for it. */
@@ -47,7 +47,8 @@ static bool is_exec(const char *name)
 	return false;
 }
 
-static bool is_sanitizer(const char *name)
+/* A process has one tracer: what traces processes itself could not. */
+static bool is_tracing(const char *name)
 {
 	static const char *const prefixes[] = { "__asan_", "__lsan_", "__msan_", "__tsan_",
 						"__hwasan_" };
@@ -55,14 +56,16 @@ static bool is_sanitizer(const char *name)
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
 			return true;
-	return false;
+	return !strcmp(name, "ptrace");
 }
 
-/* Does it import a function that executes programs, and nothing of a sanitizer? */
-static bool may_execute(const struct elf_file *file)
+struct imports {
+	bool execute, trace;
+};
+
+static void read_imports(const struct elf_file *file, struct imports *ret)
 {
 	struct elf_symbols symbols = {};
-	bool ret = false;
 	GElf_Sym symbol;
 	const char *name;
 	size_t i;
@@ -70,11 +73,29 @@ static bool may_execute(const struct elf_file *file)
 	elf_symbols__open(file, ".dynsym", &symbols);
 	for (i = 0; i < min_of((size_t)symbols.n, (size_t)SYMBOLS_MAX); i++) {
 		name = elf_symbols__get(&symbols, i, &symbol);
-		if (name && is_sanitizer(name))
-			return false;
-		ret |= name && symbol.st_shndx == SHN_UNDEF && is_exec(name);
+		if (!name || symbol.st_shndx != SHN_UNDEF)
+			continue;
+		ret->execute |= is_exec(name);
+		ret->trace |= is_tracing(name);
 	}
-	return ret;
+}
+
+/* Does the program execute others, and traces none of them, nor a library for it? */
+static bool may_follow(const struct process *process, const struct image *program)
+{
+	const struct image *last = program;
+	struct imports imports = {};
+
+	read_imports(program->file, &imports);
+	imports.trace |= !imports.execute;
+	for (size_t i = 0; i < process->n_mapped && !imports.trace; i++) {
+		const struct image *image = process->mapped[i].image;
+
+		if (image && image->file && image != last && image != program)
+			read_imports(image->file, &imports);
+		last = image;
+	}
+	return !imports.trace;
 }
 
 /* The program lies below its libraries. Of one that is known its mappings are not read. */
@@ -87,7 +108,7 @@ static bool is_launcher(const struct session *session, const struct process *pro
 	if (!image || !image->file || process->gone ||
 	    privilege__missing(1U << PRIVILEGE_PROCESSES))
 		return false;
-	return session->opts.trigger || (!process__attached(process) && may_execute(image->file));
+	return session->opts.trigger || (!process__attached(process) && may_follow(process, image));
 }
 
 /* Lets a linked program run: traced up to its next exec, or not at all. */

@@ -123,6 +123,17 @@ def check_launched():
         gate.ok(any("<module>" in frames for frames, _ in stacks), f"{name}: Python's frames are there")
 
 
+def check_tracer():
+    """A command that traces its children can: directly, behind a shell, and behind a launcher."""
+    traces = os.path.join(gate.OUTPUT, "fixtures/native/traces")
+    for words in ([traces, TRUE], ["sh", "-c", '"$@"; :', "-", traces, TRUE],
+                  ["env", traces, "env", TRUE]):
+        result = gate.braid("record", "-o", gate.path("traces.db"), "--", *words)
+        name = " ".join(os.path.basename(word) for word in words)
+        gate.equal((result.status, result.out), (0, "traced\n"), f"{name}: as without braid",
+                   result.err)
+
+
 def check_killed():
     """braid is killed anywhere: the command is gone, or it runs on."""
     for i in range(8):
@@ -178,6 +189,7 @@ if os.path.exists(PYTHON):
     check_launched()
 else:
     gate.skip("launchers", f"there is no {PYTHON}")
+check_tracer()
 check_killed()
 check_failures()
 gate.done()
