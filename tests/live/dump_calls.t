@@ -43,7 +43,8 @@ def report(target):
 
 
 def start(mode):
-    target = gate.start(HELD_CALLS, mode)
+    """Where the machine is slow, its hundred threads use all of it. They leave most to the dump."""
+    target = gate.start("nice", "-n", "19", HELD_CALLS, mode)
     gate.wait_line(target, "ready")
     return target
 
