@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,8 +22,9 @@
 #define LIBRARY		"libdebuginfod.so.1"
 #define BUDGET_MS	30000
 #define POLL_MS		100
-#define SERVER_SILENT_S "5"	     /* unless DEBUGINFOD_TIMEOUT is set */
-#define FILE_BYTES_MAX	"1073741824" /* unless DEBUGINFOD_MAXSIZE is set */
+#define SERVER_SILENT_S "5"	    /* unless DEBUGINFOD_TIMEOUT is set */
+#define FILE_BYTES_MAX	(1UL << 30) /* unless DEBUGINFOD_MAXSIZE is set */
+#define HELPER_ENDS_S	(2 * BUDGET_MS / 1000)
 
 struct request {
 	uint32_t len;
@@ -32,6 +34,7 @@ struct request {
 struct library {
 	void *(*begin)(void);
 	int (*find)(void *client, const unsigned char *build_id, int len, char **ret_path);
+	void (*report)(void *client, int (*on_progress)(void *client, long done, long size));
 	void *client;
 };
 
@@ -57,6 +60,47 @@ const char *debuginfod__failure(void)
 
 /* --- the helper's side --- */
 
+static int braids_end;
+
+/* Returns non-zero, which ends the request and removes its unfinished file, once braid has closed
+ * its end. */
+static int on_progress(void *client, long done, long size)
+{
+	struct pollfd polled = { .fd = braids_end };
+
+	(void)client;
+	(void)done;
+	(void)size;
+	return poll(&polled, 1, 0) > 0 && polled.revents & (POLLHUP | POLLERR);
+}
+
+/* libdebuginfod compares DEBUGINFOD_MAXSIZE with the size that the server states. A body without a
+ * stated size, or one that is inflated on arrival, is limited by the kernel. */
+static void limit_file(void)
+{
+	const char *text = getenv("DEBUGINFOD_MAXSIZE");
+	unsigned long bytes = text ? strtoul(text, NULL, 10) : 0;
+	struct rlimit limit = { .rlim_cur = bytes ? bytes : FILE_BYTES_MAX };
+	char digits[24];
+
+	snprintf(digits, sizeof(digits), "%lu", FILE_BYTES_MAX);
+	setenv("DEBUGINFOD_MAXSIZE", digits, 0);
+	signal(SIGXFSZ, SIG_IGN);
+	limit.rlim_max = limit.rlim_cur;
+	setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+/* A helper that no progress reaches, while a name is looked up for example, is ended by SIGALRM. */
+static void end_by_alarm(void)
+{
+	sigset_t alarms;
+
+	sigemptyset(&alarms);
+	sigaddset(&alarms, SIGALRM);
+	signal(SIGALRM, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &alarms, NULL);
+}
+
 /* 0 or what is the matter, as an errno that libdebuginfod does not have. */
 static int load(struct library *library)
 {
@@ -67,10 +111,15 @@ static int load(struct library *library)
 	library->begin = (void *(*)(void))dlsym(handle, "debuginfod_begin");
 	library->find = (int (*)(void *, const unsigned char *, int,
 				 char **))dlsym(handle, "debuginfod_find_debuginfo");
-	if (!library->begin || !library->find)
+	library->report = (void (*)(void *, int (*)(void *, long, long)))dlsym(
+		handle, "debuginfod_set_progressfn");
+	if (!library->begin || !library->find || !library->report)
 		return -ELIBBAD;
 	library->client = library->begin();
-	return library->client ? 0 : -ENOMEM;
+	if (!library->client)
+		return -ENOMEM;
+	library->report(library->client, on_progress);
+	return 0;
 }
 
 static void __attribute__((noreturn)) run_helper(void *ctx, int fd)
@@ -83,14 +132,18 @@ static void __attribute__((noreturn)) run_helper(void *ctx, int fd)
 	while ((code = open("/dev/null", O_RDWR)) >= 0 && code < STDERR_FILENO)
 		; /* what the library says must not get into a file that it opens */
 	setenv("DEBUGINFOD_TIMEOUT", SERVER_SILENT_S, 0);
-	setenv("DEBUGINFOD_MAXSIZE", FILE_BYTES_MAX, 0);
+	limit_file();
+	end_by_alarm();
+	braids_end = fd;
 	code = load(&library);
 	while (target_helper__receive(fd, &request, sizeof(request), &ignored) == sizeof(request)) {
-		int found =
-			code ? code
-			     : library.find(library.client, request.build_id, request.len, NULL);
-		int told = min_of(found, 0);
+		int found = code, told;
 
+		alarm(HELPER_ENDS_S);
+		if (!code)
+			found = library.find(library.client, request.build_id, request.len, NULL);
+		alarm(0);
+		told = min_of(found, 0);
 		if (target_helper__send(fd, &told, sizeof(told), found) < 0)
 			break;
 		close_fd(&found);
@@ -103,7 +156,8 @@ static void __attribute__((noreturn)) run_helper(void *ctx, int fd)
 static int start_helper(void)
 {
 	static const struct target_helper_program debuginfo = { .name = "braid-debuginfo",
-								.run = run_helper };
+								.run = run_helper,
+								.cleans_up = true };
 
 	if (helper.owner != getpid()) {
 		helper.owner = getpid();
@@ -116,11 +170,12 @@ static int start_helper(void)
 	return target_helper__start(&debuginfo, &helper.pid, &helper.fd);
 }
 
+/* The helper ends by itself when the socket is closed, so that it can remove its unfinished file.
+ */
 static void give_up(const char *why)
 {
-	kill(helper.pid, SIGKILL);
 	close(helper.fd);
-	waitpid(helper.pid, NULL, WNOHANG); /* where its file system hangs it cannot end */
+	waitpid(helper.pid, NULL, WNOHANG);
 	helper.pid = 0;
 	helper.failure = why;
 }

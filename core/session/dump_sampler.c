@@ -272,6 +272,8 @@ int dump__take_pending(struct dump *dump, struct err *err)
 	if (!code)
 		code = take_rest(dump, err);
 	if (!code)
+		code = session__fetch_names(sampler.session, err);
+	if (!code)
 		code = dump__add_frames(dump, sampler.live, false, err);
 out:
 	waiting_lister__free(sampler.lister);

@@ -140,6 +140,10 @@ int session__look_at_waits(struct session *session, struct err *err);
 /* Names what is not named yet, so that a live profile can be shown. */
 int session__name_frames(struct session *session, struct err *err);
 
+/* Requests the symbols of stripped files from the servers of DEBUGINFOD_URLS, and names their
+ * frames again. A signal ends it, without a failure. */
+int session__fetch_names(struct session *session, struct err *err);
+
 /* The user wants an end: SIGINT, SIGTERM or SIGHUP has come, also after session__finish. */
 bool session__has_signal(const struct session *session);
 

@@ -136,8 +136,13 @@ int session__name_last(struct session *session, struct err *err)
 	    stopper__hurries(session->stopper))
 		return ret;
 	ret = session__commit(session, err); /* what there is, whatever becomes of the rest */
+	return ret ? ret : session__fetch_names(session, err);
+}
+
+int session__fetch_names(struct session *session, struct err *err)
+{
 	session->fetches = true;
-	return ret ? ret : capture__fetch_names(session->capture, err);
+	return capture__fetch_names(session->capture, err);
 }
 
 int session__write_asked(struct session *session, struct err *err)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Names of a stripped program from a debug server: the real one of elfutils, and one that lies."""
 
+import glob
 import http.server
 import os
 import re
@@ -19,6 +20,11 @@ SOURCE = """
 #include <stdio.h>
 #include <unistd.h>
 static volatile int n;
+static __attribute__((noinline)) void hidden_spin(void)
+{
+	for (;;)
+		n++;
+}
 static inline __attribute__((always_inline)) void in_line(void)
 {
 	pause();
@@ -28,27 +34,45 @@ static __attribute__((noinline)) void hidden_wait(void)
 {
 	in_line();
 }
-int main(void)
+int main(int argc, char **argv)
 {
 	puts("ready");
 	fflush(stdout);
+	if (argc > 1)
+		hidden_spin();
 	for (;;)
 		hidden_wait();
 }
 """
 LINE = 1 + SOURCE[:SOURCE.index("pause();")].count("\n")
-NAMED = [("in_line", LINE), ("hidden_wait", LINE + 5), ("main", LINE + 12)]
+NAMED = [("in_line", LINE), ("hidden_wait", LINE + 5), ("main", LINE + 14)]
+
+ENDLESS, MAXSIZE = 256 << 20, 1 << 20
 
 
 class Liar(http.server.BaseHTTPRequestHandler):
     answers = {}  # by the first part of the path
     asked = []
     ends = threading.Event()
+    sent = 0
+
+    def send_endless(self):
+        """A body of no stated size."""
+        self.send_response(200)
+        self.end_headers()
+        try:
+            while self.sent < ENDLESS:
+                Liar.sent += self.wfile.write(bytes(1 << 20))
+        except OSError:
+            pass
 
     def do_GET(self):
         name = self.path.split("/")[1]
         self.asked.append(name)
         answer = self.answers.get(name)
+        if name == "endless":
+            self.send_endless()
+            return
         if name == "silent":
             self.ends.wait()
             return
@@ -82,6 +106,11 @@ def build():
 
 def environment(url, cache, **more):
     return dict(os.environ, DEBUGINFOD_URLS=url, XDG_CACHE_HOME=path("cache-" + cache), **more)
+
+
+def unfinished(cache):
+    """Files that libdebuginfod was writing."""
+    return glob.glob(path(f"cache-{cache}/debuginfod_client/*/debuginfo.*"))
 
 
 def own_frames(dump, pid):
@@ -144,6 +173,11 @@ if shutil.which("debuginfod"):
     recorded = gate.braid("record", "-e", "wall", "-d", "0.2", "-p", str(program.pid), "-o",
                           path("a.db"), env=env)
     equal(recorded.status, 0, "debuginfod: record", recorded.err)
+    spinning = gate.start(path("stripped"), "spins")
+    gate.wait_line(spinning, "ready")
+    got = frames(spinning.pid, env)[2]
+    equal([name for name, _ in got[:2]], ["hidden_spin", "main"], "debuginfod: dump of a thread that runs", got)
+    spinning.kill()
     matches("DEBUGINFOD_URLS: names of 1 of 1 stripped files\n", recorded.err,
             "debuginfod: record says what it got")
     matches("main;hidden_wait;in_line;", gate.braid("report", "--format", "folded", path("a.db")).out,
@@ -173,17 +207,23 @@ for name in "other", "cut", "start", "empty", "text", "zeros", "sections", "miss
 status, err, got = frames(program.pid, environment(base + "/silent", "silent", DEBUGINFOD_TIMEOUT="1"))
 equal((status, got), (0, nameless), "a server that never answers changes nothing", err)
 
+status, err, got = frames(program.pid, environment(base + "/endless", "endless", DEBUGINFOD_MAXSIZE=str(MAXSIZE)))
+equal((status, got), (0, nameless), "an answer without an end changes nothing", err)
+ok(Liar.sent < ENDLESS, "an answer without an end is cut off", Liar.sent)
+equal(unfinished("endless"), [], "an answer without an end leaves no file")
+
 # It may be as patient as it likes: who is not, presses Ctrl-C.
 Liar.asked.clear()
 recorder = gate.start(gate.BRAID, "record", "-e", "wall", "-d", "0.2", "-p", program.pid, "-o",
                       path("b.db"), stderr=gate.subprocess.PIPE,
                       env=environment(base + "/silent", "patient", DEBUGINFOD_TIMEOUT="1000"))
-gate.wait_until(lambda: Liar.asked, "the question")
+gate.wait_until(lambda: Liar.asked and unfinished("patient"), "the question")
 recorder.send_signal(gate.signal.SIGINT)
 _, said = recorder.communicate()
 equal(recorder.returncode, 0, "Ctrl-C while a server is asked: record's status", said)
 matches("names of 0 of 1 stripped files; not asked any more: interrupted", said.decode(),
         "Ctrl-C while a server is asked: it is said")
+gate.wait_until(lambda: not unfinished("patient"), "the helper to remove its file")
 matches(r"\[stripped\+", gate.braid("report", "--format", "folded", path("b.db")).out,
         "Ctrl-C while a server is asked: the recording is whole")
 Liar.ends.set()
