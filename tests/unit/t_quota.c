@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -243,6 +245,60 @@ static void test_read(void)
 	free(bytes);
 }
 
+/* --- the table of docs/continuous.md --- */
+
+/* As the table has it: "4 GiB, and 64 MiB/s", or "50 ms". */
+static void format_amount(char *to, size_t size, enum quota_kind kind, uint64_t value)
+{
+	bool cpu = kind == QUOTA_CPU_NS;
+	uint64_t big = cpu ? NSEC_PER_SEC : 1ULL << 30, small = cpu ? 1000000 : 1ULL << 20;
+	bool even = !(value % big);
+
+	snprintf(to, size, "%" PRIu64 " %s", value / (even ? big : small),
+		 cpu ? (even ? "s" : "ms") : (even ? "GiB" : "MiB"));
+}
+
+static void format_row(char *to, size_t size, const char *name, enum quota_kind kind)
+{
+	char burst[40], rate[40];
+	int n = snprintf(to, size, "| %s |", name);
+
+	for (int i = 0; i < QUOTA_LEVELS; i++) {
+		const struct quota_limit *limit = &quota_usual.limits[i][kind];
+
+		format_amount(burst, sizeof(burst), kind, limit->burst);
+		format_amount(rate, sizeof(rate), kind, limit->per_second);
+		n += snprintf(to + n, size - n, limit->per_second ? " %s, and %s/s |" : " %s |",
+			      burst, rate);
+	}
+}
+
+static void test_documented(void)
+{
+	static const struct {
+		enum quota_kind kind;
+		const char *name;
+	} rows[] = {
+		{ QUOTA_KEPT, "kept in memory" },
+		{ QUOTA_INDEXED, "of that, in indexes of compiled code" },
+		{ QUOTA_READ, "read" },
+		{ QUOTA_INFLATED, "inflated; hashed, each" },
+		{ QUOTA_HASHED, "inflated; hashed, each" },
+		{ QUOTA_CPU_NS, "CPU time for tables and names" },
+	};
+	char text[64 << 10] = "", row[512];
+	int fd = open("docs/continuous.md", O_RDONLY | O_CLOEXEC);
+
+	if (!ok(read(fd, text, sizeof(text) - 1) > 0, "docs/continuous.md is there"))
+		return;
+	close(fd);
+	is_int(ARRAY_SIZE(rows), QUOTA_KINDS, "each kind has its row");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		format_row(row, sizeof(row), rows[i].name, rows[i].kind);
+		ok(strstr(text, row), "docs/continuous.md has %s", row);
+	}
+}
+
 int main(void)
 {
 	test_levels();
@@ -252,6 +308,7 @@ int main(void)
 	test_stop();
 	test_grace();
 	test_read();
+	test_documented();
 	quota__set_limits(NULL);
 	return tap__done();
 }
