@@ -38,8 +38,8 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct probes_opts *opts = state->input;
-	uint32_t *pids;
-	size_t n;
+	uint32_t *pids = NULL;
+	size_t n = 0;
 
 	switch (key) {
 	case 'p':
@@ -55,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
 			cli__misused(state, "one file at a time, not also '%s'", arg);
-		opts->file = arg;
+		opts->file = cli__text(state, "FILE", arg);
 		break;
 	case ARGP_KEY_END:
 		if (!opts->pid == !opts->file)

@@ -41,6 +41,13 @@ void cli__misused(const struct argp_state *state, const char *fmt, ...)
 	free(text);
 }
 
+const char *cli__text(const struct argp_state *state, const char *option, const char *text)
+{
+	if (!*text)
+		cli__misused(state, "%s is empty: give it a value, or leave it out", option);
+	return text;
+}
+
 double cli__number(struct argp_state *state, const char *option, const char *text, double min,
 		   double max)
 {
@@ -49,7 +56,9 @@ double cli__number(struct argp_state *state, const char *option, const char *tex
 
 	errno = 0;
 	value = strtod(text, &end);
-	if (end == text || *end || errno || !(value >= min && value <= max))
+	/* strtod() takes blanks and hexadecimal numbers, too. */
+	if (end == text || *end || text[strspn(text, "0123456789.+-eE")] || errno ||
+	    !(value >= min && value <= max))
 		cli__misused(state, "%s takes a number from %.10g to %.10g, not '%s'", option, min,
 			     max, text);
 	return value;
@@ -80,7 +89,8 @@ void cli__print_losses(const uint64_t *counters)
 			fprintf(stderr, "%8" PRIu64 "  %s\n", counters[i], counter__text(i));
 }
 
-uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list)
+void cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list,
+		   uint32_t *enabled)
 {
 	char *name, *rest = list, known[200] = "";
 	uint32_t bits = 0;
@@ -98,7 +108,7 @@ uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *ru
 				     known);
 		bits |= 1U << i;
 	}
-	return bits;
+	*enabled = (*enabled == UINT32_MAX ? 0 : *enabled) | bits;
 }
 
 void cli__max_overhead(struct argp_state *state, const char *text, struct session_opts *opts)
@@ -262,19 +272,19 @@ static error_t parse_threads(int key, char *arg, struct argp_state *state)
 		opts->filter.pid = cli__number(state, "--pid", arg, 1, INT32_MAX);
 		break;
 	case OPT_THREAD:
-		opts->filter.thread = arg;
+		opts->filter.thread = cli__text(state, "--thread", arg);
 		break;
 	case OPT_CONTAINER:
-		opts->filter.container = arg;
+		opts->filter.container = cli__text(state, "--container", arg);
 		break;
 	case OPT_CGROUP:
-		opts->filter.cgroup = arg;
+		opts->filter.cgroup = cli__text(state, "--cgroup", arg);
 		break;
 	case OPT_RUNTIME:
-		opts->filter.runtime = arg;
+		opts->filter.runtime = cli__text(state, "--runtime", arg);
 		break;
 	case OPT_NOT_THREAD:
-		opts->filter.not_thread = arg;
+		opts->filter.not_thread = cli__text(state, "--not-thread", arg);
 		break;
 	case OPT_STATE:
 		opts->filter.states = parse_states(state, arg);
@@ -294,7 +304,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &opts->db;
 		break;
 	case 'o':
-		opts->output = arg;
+		opts->output = cli__text(state, "-o", arg);
 		opts->output_given = true;
 		break;
 	case OPT_FORCE:
@@ -310,7 +320,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 		opts->annotate = true;
 		break;
 	case OPT_EVENT:
-		opts->filter.event = arg;
+		opts->filter.event = cli__text(state, "--event", arg);
 		break;
 	case OPT_MIN_AGE:
 		opts->filter.min_age_ns =
@@ -336,7 +346,7 @@ static error_t parse_view(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (state->arg_num)
 			cli__misused(state, "one recording at a time, not also '%s'", arg);
-		opts->file = arg;
+		opts->file = cli__text(state, "the name of the recording", arg);
 		opts->file_given = true;
 		break;
 	case ARGP_KEY_END:

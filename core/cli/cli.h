@@ -61,13 +61,18 @@ void cli__print_command_end(int pid, int status);
 /* What was lost, by the kernel half's counters (COUNTERS_N of them). */
 void cli__print_losses(const uint64_t *counters);
 
+/* Returns @text, the value of an option or argument that names something; an empty one is misuse.
+ */
+const char *cli__text(const struct argp_state *state, const char *option, const char *text);
+
 /* Parsers of option values: they end the program (exit 2) on nonsense, naming the
  * option and what it takes. */
 double cli__number(struct argp_state *state, const char *option, const char *text, double min,
 		   double max);
-/* The list that -r takes, as bits. */
-uint32_t cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list);
-/* "1,2,3" into a malloc'ed array. */
+/* Adds the list that -r takes to the bits of @enabled; UINT32_MAX: no option was before it. */
+void cli__runtimes(struct argp_state *state, const struct runtime *const *runtimes, char *list,
+		   uint32_t *enabled);
+/* Adds the processes of "1,2,3" to a malloc'ed array of *@ret_n, NULL if there are none yet. */
 void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n);
 
 /* The key of --no-children; its row in a table of options. */

@@ -17,11 +17,9 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 {
 	const char *at = text;
 	unsigned long pid;
-	size_t cap = 0;
+	size_t cap = *ret_n;
 	char *end;
 
-	*ret_pids = NULL;
-	*ret_n = 0;
 	do {
 		errno = 0;
 		pid = strtoul(at, &end, 10);
@@ -50,6 +48,8 @@ static void check_target(struct argp_state *state, const struct session_opts *op
 			     "-a, --cgroup, --container, --name and --user choose among all "
 			     "processes, and %s says which one: give one of both",
 			     opts->command ? "-- COMMAND" : "-p");
+	if (opts->command && !*opts->command[0])
+		cli__misused(state, "the name of the command behind -- is empty");
 	if (scope && opts->no_children)
 		cli__misused(state,
 			     "--no-children is for -p: processes are chosen one by one here");
@@ -64,12 +64,23 @@ static void print_warning(const char *text)
 	}
 }
 
+/* Sets a choice among processes, of which there may be one of each kind. */
+static void choose(struct argp_state *state, const char *option, const char *text,
+		   const char **choice)
+{
+	if (*choice)
+		cli__misused(state, "%s is given twice: a process would have to fit both. %s",
+			     option,
+			     !strcmp(option, "--name") ? "For either of them write --name 'A|B'"
+						       : "Record each of them on its own");
+	*choice = text;
+}
+
 error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
 			  uint32_t **pids)
 {
 	switch (key) {
 	case 'p':
-		free(*pids);
 		cli__pids(state, arg, pids, &opts->n_pids);
 		opts->pids = *pids;
 		break;
@@ -80,22 +91,22 @@ error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct s
 		opts->scope.all = true;
 		break;
 	case CLI_CGROUP:
-		opts->scope.cgroup = arg;
+		choose(state, "--cgroup", arg, &opts->scope.cgroup);
 		break;
 	case CLI_CONTAINER:
-		opts->scope.container = arg;
+		choose(state, "--container", arg, &opts->scope.container);
 		break;
 	case CLI_NAME:
-		opts->scope.name = arg;
+		choose(state, "--name", arg, &opts->scope.name);
 		break;
 	case CLI_USER:
-		opts->scope.user = arg;
+		choose(state, "--user", arg, &opts->scope.user);
 		break;
 	case 'd':
 		opts->duration_s = cli__number(state, "-d", arg, 0.001, DURATION_MAX_S);
 		break;
 	case 'r':
-		opts->enabled = cli__runtimes(state, opts->runtimes, arg);
+		cli__runtimes(state, opts->runtimes, arg, &opts->enabled);
 		break;
 	case 'v':
 		libbpf_warning__show(print_warning);

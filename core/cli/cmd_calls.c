@@ -80,7 +80,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		cmd->writing.annotate = true;
 		break;
 	case 'o':
-		cmd->output = arg;
+		cmd->output = cli__text(state, "-o", arg);
 		break;
 	case OPT_FORCE:
 		cmd->force = cmd->session.force = true;

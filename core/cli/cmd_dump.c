@@ -57,17 +57,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		free(opts->pids);
 		cli__pids(state, arg, &opts->pids, &opts->n_pids);
 		break;
 	case 'r':
-		opts->dump.enabled = cli__runtimes(state, opts->runtimes, arg);
+		cli__runtimes(state, opts->runtimes, arg, &opts->dump.enabled);
 		break;
 	case OPT_CORE:
-		opts->core = arg;
+		opts->core = cli__text(state, "--core", arg);
 		break;
 	case OPT_SYSROOT:
-		opts->sysroot = arg;
+		opts->sysroot = cli__text(state, "--sysroot", arg);
 		break;
 	case OPT_JSON:
 		opts->json = true;

@@ -26,7 +26,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		free(opts->pids);
 		cli__pids(state, arg, &opts->pids, &opts->n_pids);
 		break;
 	case ARGP_KEY_ARG:

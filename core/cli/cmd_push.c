@@ -115,16 +115,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		push->watch = true;
 		break;
 	case OPT_SERVICE:
-		push->service = arg;
+		push->service = cli__text(state, "--service", arg);
 		break;
 	case OPT_HOST:
-		push->host = arg;
+		push->host = cli__text(state, "--host", arg);
 		break;
 	case OPT_INIT:
 		command->init = true;
 		break;
 	case OPT_CLUSTER:
-		command->layout.cluster = arg;
+		command->layout.cluster = cli__text(state, "--cluster", arg);
 		break;
 	case OPT_DAYS:
 		command->days_given = true;
@@ -133,7 +133,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 					    : cli__number(state, "--days (or all)", arg, 1, 36500);
 		break;
 	case OPT_STATE:
-		push->state = arg;
+		push->state = cli__text(state, "--state", arg);
 		break;
 	case OPT_BATCH:
 		push->batch = cli__number(state, "--batch", arg, 1, 1 << 20);
@@ -153,7 +153,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (state->arg_num)
 			cli__misused(state, "one recording or directory at a time, not also '%s'",
 				     arg);
-		push->source = arg;
+		push->source = cli__text(state, "the name of the recording", arg);
 		break;
 	case ARGP_KEY_END:
 		check(state, command);
@@ -178,12 +178,6 @@ static bool stops(void *ctx)
 {
 	(void)ctx;
 	return stopped;
-}
-
-static void on_wait(void *ctx, const char *why, double wait_s)
-{
-	(void)ctx;
-	escape__line(stderr, "%s; once more in %.3g s", why, wait_s);
 }
 
 static void on_pushed(void *ctx, const char *name, uint64_t samples)
@@ -221,7 +215,7 @@ static int create(struct push_command *command)
 	struct sender sender = { .max_wait_s = push->max_wait_s,
 				 .give_up_s = push->give_up_s ? push->give_up_s : GIVE_UP_DEFAULT_S,
 				 .stops = stops,
-				 .on_wait = on_wait,
+				 .on_wait = server__on_wait,
 				 .ctx = command };
 	struct clickhouse clickhouse;
 	struct clickhouse_created created;
@@ -282,7 +276,7 @@ int cmd_push(int argc, char **argv, const struct runtime *const *runtimes)
 	struct push_command command = {
 		.push = { .batch = PUSH_BATCH_DEFAULT,
 			  .max_wait_s = MAX_WAIT_DEFAULT_S,
-			  .on_wait = on_wait,
+			  .on_wait = server__on_wait,
 			  .on_pushed = on_pushed,
 			  .on_refused = on_refused,
 			  .on_removed = on_removed,

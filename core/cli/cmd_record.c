@@ -266,6 +266,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (!*arg)
 			cli__misused(state, "-o takes the name of a file, or of a directory with "
 					    "--rotate");
+		if (!strcmp(arg, "-"))
+			cli__misused(state, "a recording cannot go to standard output: name a file "
+					    "with -o, ./- if it is called like that");
 		opts->output = arg;
 		record->output_given = true;
 		break;

@@ -218,7 +218,7 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->write = output__histogram;
 		break;
 	case OPT_DISASSEMBLE:
-		opts->function = arg;
+		opts->function = cli__text(state, "--disassemble", arg);
 		opts->view.filter.addresses = opts->view.filter.keep_vm = true;
 		opts->write = output__code;
 		break;

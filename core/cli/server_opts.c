@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/server_opts.h"
 
+#include <stdio.h>
+
+#include "core/base/escape.h"
 #include "core/cli/cli.h"
 
 enum { OPT_CA_FILE = 0x500, OPT_TOKEN_FILE, OPT_TIMEOUT };
@@ -20,13 +23,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case OPT_CA_FILE:
-		opts->ca_file = arg;
+		opts->ca_file = cli__text(state, "--ca-file", arg);
+		opts->is_given = true;
 		break;
 	case OPT_TOKEN_FILE:
-		opts->token_file = arg;
+		opts->token_file = cli__text(state, "--token-file", arg);
+		opts->is_given = true;
 		break;
 	case OPT_TIMEOUT:
 		opts->timeout_s = cli__number(state, "--timeout", arg, 0.01, 86400);
+		opts->is_given = true;
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -35,3 +41,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp server_argp = { .options = options, .parser = parse };
+
+void server__on_wait(void *ctx, const char *why, double wait_s)
+{
+	(void)ctx;
+	escape__line(stderr, "%s; once more in %.3g s", why, wait_s);
+}

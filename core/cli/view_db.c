@@ -55,6 +55,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		if (opts->where && !opts->text)
 			cli__misused(state, "--where is about a database: with --from-db URL");
+		if (opts->server.is_given && !opts->text)
+			cli__misused(state, "--ca-file, --token-file and --timeout are about a "
+					    "database: with --from-db URL");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -72,6 +75,7 @@ int view_db__load(const struct db_opts *opts, const struct profile_filter *filte
 {
 	const struct from_db_opts db = { .url = opts->url,
 					 .where = opts->where,
+					 .on_wait = server__on_wait,
 					 .http = { .ca_file = opts->server.ca_file,
 						   .token_file = opts->server.token_file,
 						   .timeout_s = opts->server.timeout_s } };

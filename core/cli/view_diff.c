@@ -24,7 +24,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case OPT_DIFF:
-		opts->old_file = arg;
+		opts->old_file = cli__text(state, "--diff", arg);
 		break;
 	case OPT_DIFF_BY:
 		opts->by_given = true;

@@ -261,8 +261,30 @@ static int attach_named(struct uprobe *uprobe, struct err *err)
 	return code;
 }
 
+/* Returns the error of a path that leads to something which is no program or library; else 0. */
+static int check_path(const char *path, struct err *err)
+{
+	struct elf_file *file = NULL;
+	int fd, ret;
+
+	if (!strchr(path, '/'))
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return errno == ENOENT
+			       ? 0
+			       : err__set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+	ret = elf_file__open(fd, path, &file, err);
+	elf_file__free(file);
+	return ret;
+}
+
 static int refuse(const struct uprobe *uprobe, struct err *err)
 {
+	int ret = uprobe->without ? 0 : check_path(uprobe->file, err);
+
+	if (ret)
+		return ret;
 	if (!uprobe->without)
 		return err__set(err, -ENOENT,
 				"no target has mapped a file %s, and there is none of that name "

@@ -453,6 +453,7 @@ int from_db__load(const struct from_db_opts *opts, const struct profile_filter *
 	struct sender sender = { .max_wait_s = MAX_WAIT_S,
 				 .give_up_s = opts->http.timeout_s,
 				 .stops = opts->http.stops,
+				 .on_wait = opts->on_wait,
 				 .ctx = opts->http.ctx };
 	struct from_db db = { .filter = filter,
 			      .recorded = ret,

@@ -14,6 +14,7 @@ struct from_db_opts {
 	struct url url;
 	const char *where; /* core/push/where.h; NULL: all */
 	struct http_opts http;
+	void (*on_wait)(void *ctx, const char *why, double wait_s); /* as in struct sender */
 };
 
 /* What is there, as if it had been recorded at once. Of the events that the filter names; of none,

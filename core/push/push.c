@@ -309,6 +309,10 @@ static int find_source(struct push *push)
 		push->directory = copy;
 		return 0;
 	}
+	if (!S_ISREG(st.st_mode)) {
+		free(copy);
+		return err__set(push->err, -EBADMSG, "%s is not a braid recording", source);
+	}
 	push->only = strdup(basename(copy));
 	strcpy(copy, source); /* basename may have changed it */
 	push->directory = strdup(dirname(copy));

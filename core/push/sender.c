@@ -137,9 +137,9 @@ enum sent sender__wait(struct sender *sender, const char *what, struct err *err)
 		sender->failing_since_ns = now;
 	if (sender->give_up_s &&
 	    (now - sender->failing_since_ns) / 1e9 + wait > sender->give_up_s) {
-		err__set(err, -ETIMEDOUT, "%s; gave up after %.0f s and %u attempts (%s)",
+		err__set(err, -ETIMEDOUT, "%s; gave up after %.0f s and %u attempt%s (%s)",
 			 sender->why, (now - sender->failing_since_ns) / 1e9, sender->failures + 1,
-			 what);
+			 sender->failures ? "s" : "", what);
 		return SENT_GAVE_UP;
 	}
 	sender->failures++;

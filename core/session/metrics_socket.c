@@ -196,10 +196,13 @@ static int replace_dead(const struct metrics_socket *metrics, const char *dir, i
 			const char *name, const char *own_name)
 {
 	int lock_fd = lock_directory(dir), ret = 0;
+	struct stat st;
 
 	if (lock_fd < 0)
 		return lock_fd;
-	if (!is_dead(&metrics->address))
+	if (!fstatat(dir_fd, own_name, &st, AT_SYMLINK_NOFOLLOW) && !S_ISSOCK(st.st_mode))
+		ret = -ENOTSOCK;
+	else if (!is_dead(&metrics->address))
 		ret = -EADDRINUSE;
 	else if (renameat(dir_fd, name, dir_fd, own_name))
 		ret = -errno;
@@ -215,6 +218,8 @@ static int listen_there(struct metrics_socket *metrics)
 	const char *own_name = slash ? slash + 1 : path;
 	int dir_fd, ret;
 
+	if (!*own_name)
+		return -EISDIR;
 	snprintf(dir, sizeof(dir), "%.*s.", (int)(own_name - path), path);
 	dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
@@ -270,7 +275,9 @@ int metrics_socket__open(const char *path, struct metrics_socket **ret, struct e
 	if (!code)
 		code = start(metrics);
 	if (code) {
-		err__set(err, code, "cannot listen to %s: %s", path, strerror(-code));
+		err__set(err, code, "cannot listen to %s: %s", path,
+			 code == -ENOTSOCK ? "it exists and is no socket; name another path"
+					   : strerror(-code));
 		metrics_socket__free(metrics);
 		return code;
 	}

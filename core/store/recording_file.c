@@ -197,7 +197,8 @@ static int find(const char *path, bool force, struct err *err)
 				       : err__set(err, -errno, "cannot create %s: %s", path,
 						  strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return err__set(err, -EISDIR, "%s is a directory", path);
+		return err__set(err, -EISDIR,
+				"cannot write %s: it is a directory; name a file with -o", path);
 	if (!force && foreign_path__is_foreign(path, &st))
 		return err__set(
 			err, -EACCES,
@@ -206,7 +207,9 @@ static int find(const char *path, bool force, struct err *err)
 			path);
 	/* --force must not remove /dev/null, nor what a link leads to. */
 	if (!S_ISREG(st.st_mode))
-		return err__set(err, -EEXIST, "%s exists and is not a regular file", path);
+		return err__set(err, -EEXIST,
+				"%s exists and is not a regular file; name another one with -o",
+				path);
 	fd = open_to_look(path, err);
 	if (fd < 0)
 		return fd;

@@ -46,7 +46,7 @@ def check_places():
     pid = os.getpid()
     for name, file, pattern in (
             ("no such directory", "/no/such/directory/x.db", "/no/such/directory/x.db.*No such"),
-            ("a directory", gate.tmp, f"{gate.tmp} is a directory"),
+            ("a directory", gate.tmp, f"cannot write {gate.tmp}: it is a directory"),
             ("in /proc", "/proc/x.db", "cannot create /proc/x.db"),
             ("a device", "/dev/null", "/dev/null")):
         check_refused(name, gate.braid("record", "-p", pid, "-o", file), pattern)

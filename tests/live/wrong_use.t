@@ -45,6 +45,20 @@ def check_usage():
     check_misuse("", "a", "b", command="report")
     check_misuse("x.png", "-o", "x.png", command="flame")
     check_misuse("x", "--pid", "x", command="report")
+    for option in "--event", "--thread", "--container", "--cgroup", "--runtime", "--not-thread", "-o", "--diff", "--disassemble":
+        check_misuse(f"{option} is empty", option, "", command="report")
+    check_misuse("the name of the recording is empty", "", command="report")
+    check_misuse("--core is empty", "--core", "", command="dump")
+    check_misuse("-o is empty", "-o", "", "-p", own, command="calls")
+    check_misuse("--host is empty", "--to", "otlp://localhost", "--host", "", "x.db", command="push")
+    for number in " 1", "0x10", "1e400", "inf", "nan":
+        check_misuse("-d takes a number", "-d", number, "-p", own)
+        check_misuse("--rows .or all. takes a number", "--rows", number, command="report")
+    check_misuse("are about a database: with --from-db URL", "--token-file", "x", command="report")
+    check_misuse("cannot go to standard output: name a file", "-o", "-", "-p", own)
+    check_misuse("the name of the command behind -- is empty", "--", "")
+    for option in "--name", "--user", "--cgroup", "--container":
+        check_misuse(f"{option} is given twice", option, "a", option, "b")
     check_misuse("no command 'no-such-command'", command="no-such-command")
 
 
@@ -86,6 +100,57 @@ def check_failure(name, pattern, result):
 
 def check_target(name, pids, pattern):
     check_failure(name, pattern, gate.braid("record", "-p", pids, "-o", FILE))
+
+
+def check_files():
+    """Names that lead to something else than is needed."""
+    text, fifo, own = gate.path("text"), gate.path("fifo"), str(os.getpid())
+    with open(text, "w", encoding="ascii") as file:
+        file.write("text")
+    os.mkfifo(fifo)
+    for name, pattern, *words in (
+            ("a FIFO for the recording", "is not a regular file; name another one with -o",
+             "record", "-p", own, "-o", fifo),
+            ("a directory for the recording", "it is a directory; name a file with -o",
+             "record", "-p", own, "-o", gate.tmp),
+            ("a file for the socket", "cannot listen to .*: it exists and is no socket; name another path",
+             "record", "-p", own, "-o", FILE, "--metrics", f"unix:{text}"),
+            ("a directory for the socket", "cannot listen to /: Is a directory",
+             "record", "-p", own, "-o", FILE, "--metrics", "unix:/"),
+            ("probe in a text", "text: not an ELF file",
+             "record", "-r", "native", "--no-children", "-p", own, "-o", FILE, "-e", f"uprobe:{text}:main"),
+            ("probe in a FIFO", "fifo: not a regular file",
+             "record", "-r", "native", "--no-children", "-p", own, "-o", FILE, "-e", f"uprobe:{fifo}:main"),
+            ("push of a FIFO", "is not a braid recording", "push", fifo, "--to", "otlp://127.0.0.1:1"),
+            ("push of a device", "is not a braid recording",
+             "push", "/dev/null", "--to", "otlp://127.0.0.1:1")):
+        check_failure(name, pattern, gate.braid(*words))
+    with open(text, encoding="ascii") as file:
+        gate.equal(file.read(), "text", "the file is as it was")
+
+
+def check_twice():
+    """-p given twice and -r given twice are about all that was named."""
+    first, second = (gate.start("sleep", "600") for _ in range(2))
+    result = gate.braid("dump", "--json", "-p", first.pid, "-p", second.pid)
+    gate.equal({process["pid"] for process in gate.json.loads(result.out)["processes"]},
+               {first.pid, second.pid}, "-p twice: both processes")
+    result = gate.braid("record", "-r", "python", "-r", "ruby", "--no-children", "-p", os.getpid(), "-d", "0.1", "-o", FILE)
+    gate.matches(f"pid {os.getpid()}: python", result.err, "-r twice: the first one, too")
+    os.unlink(FILE)
+    gone = gate.start("true")
+    gone.wait()
+    check_failure("record -p twice", f"{gone.pid}",
+                  gate.braid("record", "-p", gone.pid, "-p", first.pid, "-o", FILE))
+
+
+def check_server():
+    """A command that waits for a server says so, with the reason."""
+    result = gate.braid("report", "--timeout", "2", "--from-db", "clickhouse://127.0.0.1:1/braid")
+    lines = result.err.splitlines()
+    gate.equal(result.status, 1, "no server: status", result)
+    gate.matches("127.0.0.1.*; once more in", lines[0], "no server: says what it waits for")
+    gate.matches("gave up after", lines[-1], "no server: says at last that it gives up")
 
 
 def kernel_thread():
@@ -152,6 +217,9 @@ check_scopes()
 check_old_cgroups()
 check_targets()
 check_no_function()
+check_files()
+check_twice()
+check_server()
 check_not_root()
 check_no_btf()
 gate.done()

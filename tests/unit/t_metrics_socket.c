@@ -177,7 +177,7 @@ static void test_names(const char *path)
 	ok(stat(path, &st) && errno == ENOENT, "the name is gone");
 	if (symlink("/dev/null", path))
 		exit(1);
-	is_int(metrics_socket__open(path, &second, NULL), -EADDRINUSE, "a link is not replaced");
+	is_int(metrics_socket__open(path, &second, NULL), -ENOTSOCK, "a link is not replaced");
 	unlink(path);
 	snprintf(longest, sizeof(longest), "%s/%0100d", workdir, 0);
 	ok(!metrics_socket__open(longest, &first, NULL) && !ask(longest),
