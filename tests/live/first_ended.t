@@ -125,6 +125,19 @@ def check_relieved():
     gate.ok(found >= early + 500, "relieved: each later hit is a sample", found, early)
 
 
+def check_namespace(name, command, python):
+    """In a PID namespace, where the ids are others, and with a /proc of its own."""
+    unshare = gate.start("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--mount-proc",
+                         "--kill-child", *command, env=dict(os.environ, LD_PRELOAD=own), stderr=gate.subprocess.DEVNULL)
+    gate.wait_line(unshare, "ready")
+    with open(f"/proc/{unshare.pid}/task/{unshare.pid}/children", encoding="ascii") as file:
+        pid = int(file.read())
+    gate.wait_until(lambda: gate.state_of(pid) == "Z", "the first thread's end")
+    check_recording(f"{name}: in a PID namespace", unshare, pid, ["-p", str(pid)], python)
+    check_dump(f"{name}: in a PID namespace", unshare, pid, python)
+    os.kill(pid, signal.SIGKILL)
+
+
 gate.need_root()
 own = scopes.marker()
 check_scopes("C", NATIVE, False)
@@ -132,4 +145,6 @@ check_scopes("Python", PYTHON, True)
 check_child("C", NATIVE, False)
 check_child("Python", PYTHON, True)
 check_relieved()
+check_namespace("C", NATIVE, False)
+check_namespace("Python", PYTHON, True)
 gate.done()

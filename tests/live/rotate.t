@@ -265,6 +265,16 @@ def check_refused():
     os.chown(shared, 65534, 65534)
     refuse("another's", f"{shared} belongs to user 65534", shared)
     os.chown(shared, 0, 0)
+    public, goal = gate.path("public"), gate.path("goal")
+    os.mkdir(public)
+    os.chmod(public, 0o1777)
+    os.mkdir(goal, 0o700)
+    link = os.path.join(public, "link")
+    os.symlink(goal, link)
+    os.lchown(link, 65534, 65534)
+    for name in link, f"{link}/":
+        refuse("another's link", f"{name} is another user's link, in a directory that others may write", name)
+    gate.equal(os.listdir(goal), [], "another's link: nothing is made where it leads")
     os.symlink("/etc/hostname", os.path.join(shared, MARK))
     refuse("a link for a mark", "cannot open .braid-directory in", shared)
     for words, wanted in (((), "--rotate would fill the disk"),
