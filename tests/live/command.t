@@ -98,6 +98,32 @@ def check_signal(number):
                f"{name}: the recording is whole")
 
 
+def check_stopped():
+    """Ctrl-Z stops braid and the command, which are one job; afterwards the recording goes on. While braid
+    alone is stopped, the command is not."""
+    braid = gate.recorder(4, gate.MARKS, env=with_marker(), process_group=0)
+    pid = int(gate.wait_line(braid, "ready")[-1].split()[1])
+    gate.say(braid, "here 1")
+    gate.wait_line(braid, "done 0")
+    os.killpg(braid.pid, signal.SIGTSTP)
+    # "t": by the tracer, which follows what the command executes in its first moments.
+    gate.wait_until(lambda: gate.state_of(braid.pid) == "T" and gate.state_of(pid) in "Tt", "both to stop")
+    gate.ok(True, "Ctrl-Z: braid and the command stop")
+    os.killpg(braid.pid, signal.SIGCONT)
+    gate.say(braid, "here 1")
+    gate.wait_line(braid, "done 0")
+    gate.ok(True, "Ctrl-Z: both go on")
+    os.kill(braid.pid, signal.SIGTSTP)
+    gate.wait_until(lambda: gate.state_of(braid.pid) == "T", "braid to stop")
+    gate.say(braid, "here 2")
+    gate.wait_line(braid, "done 0")
+    gate.ok(True, "braid alone stopped: the command goes on")
+    os.kill(braid.pid, signal.SIGCONT)
+    recording = gate.finish(braid, 4)
+    gate.check_merged("Ctrl-Z", recording.merged(), gate.HERE, 4)
+    gate.say(braid, "end")
+
+
 def check_no_command():
     for words, reason in (["/no/such/program"], "No such file"), (["/etc/passwd"], "denied"):
         file = gate.path("none.db")
@@ -136,6 +162,7 @@ check_summary()
 check_signal(signal.SIGINT)
 check_signal(signal.SIGTERM)
 check_signal(signal.SIGHUP)
+check_stopped()
 check_no_command()
 check_not_begun()
 gate.done()
