@@ -3,6 +3,7 @@
 """The event alloc: each allocation once, with its size, below the function that asked for it, however
 the allocator goes about it; what a sample stands for; what cannot be seen is refused in a sentence."""
 
+import ctypes
 import math
 import os
 import signal
@@ -95,6 +96,61 @@ def check_command():
                    if sample.value == 100), 300, "a command: from its first line on")
 
 
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+CLOCK_NANOSLEEP = "230"
+
+
+def call_of(pid, tid):
+    with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as file:
+        return file.read().split()[0]
+
+
+def in_window(pid):
+    """Stops the thread that holds a window open, of which it sleeps the most. Returns the function that
+    lets it go on, or None if there is no window now."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long] * 4
+    for tid in [int(tid) for tid in os.listdir(f"/proc/{pid}/task") for _ in range(1000)]:
+        if call_of(pid, tid) != CLOCK_NANOSLEEP or libc.ptrace(PTRACE_SEIZE, tid, 0, 0):
+            continue
+        libc.ptrace(PTRACE_INTERRUPT, tid, 0, 0)
+        os.waitpid(tid, WALL)
+        if call_of(pid, tid) == CLOCK_NANOSLEEP:  # it has not gone on meanwhile
+            return lambda tid=tid: libc.ptrace(PTRACE_DETACH, tid, 0, 0)
+        libc.ptrace(PTRACE_DETACH, tid, 0, 0)
+    return None
+
+
+def running_seconds(file):
+    try:
+        with open(file, encoding="ascii") as metrics:
+            return next(float(line.split()[1]) for line in metrics if line.startswith("braid_running_seconds "))
+    except OSError:
+        return 0
+
+
+def check_window_stands_still():
+    """A window takes as long as threads need. The recording's own loop, which has a second's work to do,
+    does not wait for it."""
+    target = gate.start(ALLOCS)
+    gate.wait_line(target, "ready")
+    metrics = gate.path("metrics")
+    braid = gate.start(gate.BRAID, "record", "-e", "alloc:malloc", "--metrics", metrics, "-p", target.pid, "-o",
+                       gate.path("window.db"), stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: running_seconds(metrics), "the first figures")
+    gate.say(target, "mix 1 1000000000")  # at once, so that probes are not left open
+    go_on = gate.wait_until(lambda: in_window(braid.pid), "a window")
+    begun = running_seconds(metrics)
+    try:
+        gate.wait_until(lambda: running_seconds(metrics) >= begun + 3, "figures while a window stands still")
+        gate.ok(True, "a window that stands still does not stop the recording")
+    finally:
+        go_on()
+    braid.send_signal(signal.SIGINT)
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, "a window that stood still: status", said)
+
+
 def check_refused():
     stripped = gate.path("static")
     gate.run("strip", "-o", stripped, STATIC)
@@ -126,4 +182,5 @@ check_sampled()
 if os.path.exists(STATIC):
     check_refused()
 check_command()
+check_window_stands_still()
 gate.done()

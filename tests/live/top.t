@@ -314,6 +314,36 @@ def check_dumb(terminal, braid, target):
                  terminal.wait("^dumb: status [0-9]"), "a terminal that cannot is refused")
 
 
+def maps_of(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return maps.read()
+
+
+def check_many_runtimes():
+    """Six are shown by name, further ones are counted: none is left out in silence."""
+    seconds = "600"
+    java = "/usr/lib/jvm/java-17-openjdk-amd64/bin/java"
+    gate.subprocess.run([java + "c", "-d", gate.tmp, "fixtures/java/idle/Idle.java"], check=True)
+    programs = (["/usr/bin/python3", "-c", f"import time; time.sleep({seconds})"],
+                ["/usr/bin/ruby", "-e", f"sleep {seconds}"], ["/usr/bin/perl", "-e", f"sleep {seconds}"],
+                ["/usr/bin/php", "-r", f"sleep({seconds});"],
+                ["/usr/bin/node", "-e", f"setTimeout(() => {{}}, {seconds}000)"],
+                [os.path.join(gate.OUTPUT, "fixtures/go/busy")], [java, "-cp", gate.tmp, "Idle"])
+    missing = [words[0] for words in programs if not os.path.exists(words[0])]
+    if missing:
+        gate.skip("many runtimes", f"there is no {missing[0]}")
+        return
+    targets = [gate.start(*words) for words in programs]
+    for name in "libruby", "libjvm.so":
+        gate.wait_until(lambda name=name: any(name in maps_of(target.pid) for target in targets), name)
+    result = gate.braid("top", "--once", "-i", "0.3", "-p", ",".join(str(target.pid) for target in targets))
+    shown = result.out.splitlines()[1].partition("; ")[2]
+    gate.equal(shown.count(", "), 5, "many runtimes: six by name", result)
+    gate.matches(r" and 1 more$", shown, "many runtimes: and the number of the others")
+    for target in targets:
+        target.kill()
+
+
 gate.need_root()
 process = python()
 check_once_python(process)
@@ -321,6 +351,7 @@ process.kill()
 process, threads = stands()
 check_once_native(process, threads)
 check_end()
+check_many_runtimes()
 check_wrong()
 if not shutil.which("tmux"):
     gate.skip("on a terminal", "there is no tmux")
