@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/kernel/cpu_clock.h"
+#include "core/kernel/sample_rate.h"
 #include "core/kernel/varied_clock.h"
 
 /* Whatever a CPU executes, by its clock: the share of samples is the share of CPU time. */
@@ -14,6 +15,7 @@ int event__attach_clock(struct event *event, const struct bpf_program *program, 
 	size_t first = event->n_links;
 	struct varied_clock *clock;
 
+	code = sample_rate__check(event->period_ns, err);
 	for (int cpu = 0; !code && cpu < n_cpus; cpu++) {
 		struct bpf_link *link = NULL;
 		int fd = -1;
@@ -37,8 +39,24 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	return event__attach_clock(event, event->program, err);
 }
 
+#define STOPPED_LEAST 0.005 /* of the time: less is not worth a sentence */
+
+static void note_stopped(struct event *event)
+{
+	event->stopped = varied_clock__stopped(event->own);
+	if (event->stopped < STOPPED_LEAST)
+		return;
+	snprintf(event->note, sizeof(event->note),
+		 "the kernel stopped the clock for %.2g %% of the time, which has no "
+		 "samples: " SAMPLE_RATE_SETTING
+		 " was lowered, and is %llu now. All times are too short",
+		 100 * event->stopped, (unsigned long long)sample_rate__limit());
+}
+
 void event__detach_clock(struct event *event)
 {
+	if (event->own)
+		note_stopped(event);
 	varied_clock__free(event->own);
 }
 

@@ -68,7 +68,8 @@ struct event {
 	char late[200];		  /* the sentence about these; "": there were none */
 	void *own;		  /* the kind's */
 	char caution[EVENT_NOTE_BYTES]; /* what the user should know from the start; "": nothing */
-	char note[EVENT_NOTE_BYTES];	/* what keeping the limit has meant; "": nothing */
+	char note[EVENT_NOTE_BYTES];	/* what it could not sample, and why; "": nothing */
+	double stopped;			/* part of the time in which the kernel stopped its clock */
 	uint64_t ended_ns;		/* it was given up at that time; 0: it was not */
 };
 

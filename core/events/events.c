@@ -411,6 +411,15 @@ const char *events__note(const struct events *events, uint32_t number)
 	return number && number <= events->n ? events->list[number - 1].note : "";
 }
 
+double events__stopped(const struct events *events)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < events->n; i++)
+		most = max_of(most, events->list[i].stopped);
+	return most;
+}
+
 const char *events__late(const struct events *events, uint32_t number)
 {
 	return number && number <= events->n ? events->list[number - 1].late : "";

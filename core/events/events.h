@@ -78,8 +78,12 @@ int events__follow(struct events *events, const struct event_place *place, struc
 /* In each round: has them keep to their limits. */
 int events__keep(struct events *events, struct err *err);
 
-/* What keeping the limit has meant for event `number`; "": nothing. Also after they are detached.
- */
+/* Returns the largest part, 0 to 1, of the time in which the kernel stopped an event's clock; known
+ * once the events are detached. */
+double events__stopped(const struct events *events);
+
+/* A sentence about what event `number` could not sample, and why; "": nothing. Also after they are
+ * detached. */
 const char *events__note(const struct events *events, uint32_t number);
 
 /* When it was given up, to keep the limit; 0: it was not. */

@@ -15,6 +15,8 @@ int cpu_clock__open(int cpu, uint64_t period_ns)
 					.config = PERF_COUNT_SW_CPU_CLOCK,
 					.size = sizeof(attr),
 					.sample_period = period_ns,
+					.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED |
+						       PERF_FORMAT_TOTAL_TIME_RUNNING,
 					.exclude_idle = 1 };
 	int fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 

@@ -8,8 +8,14 @@
 
 #include "core/base/err.h"
 
-/* An event on one CPU, every `period_ns` (a period, not a frequency: the kernel's limit of sample
- * frequencies does not apply) that something runs there. Its fd, or what perf_event_open fails
+/* What read() of the event's descriptor returns. The kernel counts no time in which it has stopped
+ * the event (sample_rate.h). */
+struct cpu_clock_time {
+	uint64_t counted_ns, enabled_ns, running_ns;
+};
+
+/* An event on one CPU, every `period_ns` that something runs there. It has a period, so that the
+ * kernel accepts any; too short a one is stopped now and then (sample_rate.h). Its fd, or what perf_event_open fails
  * with: -ENODEV or -ENXIO when the CPU is not online. */
 int cpu_clock__open(int cpu, uint64_t period_ns);
 

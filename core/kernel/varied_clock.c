@@ -16,15 +16,13 @@
 
 #include "core/base/privilege.h"
 #include "core/base/util.h"
+#include "core/kernel/sample_rate.h"
 
 #define HOLD_TICKS 30	       /* about */
 #define HOLD_NS	   250000000.0 /* at high rates: at least so long, about */
 
 /* After a tick, so that none is cut off by a timer that begins anew a little too early. */
 #define MARGIN_NS 1000000ULL
-
-/* What was lost is regained at no more than this part of the period. */
-#define REGAIN_MOST 0.025
 
 /* --- which periods --- */
 
@@ -45,7 +43,7 @@ static void draw(struct varied_period *varied, uint64_t now_ns)
 	double mean = (double)varied->mean_ns;
 	double differs = VARIED_LEAST + (VARIED_MOST - VARIED_LEAST) * any(varied);
 	double ticks = max_of((double)HOLD_TICKS, HOLD_NS / mean) * (0.75 + 0.5 * any(varied));
-	double regained = min_of(varied->lost_ns / ticks, REGAIN_MOST * mean);
+	double regained = min_of(varied->lost_ns / ticks, VARIED_REGAINED * mean);
 	double period = mean * (any(varied) < 0.5 ? 1 - differs : 1 + differs) - regained;
 
 	varied->ticks = (uint32_t)ticks;
@@ -212,6 +210,11 @@ int varied_clock__set_mean(struct varied_clock *clock, uint64_t mean_ns)
 	pthread_cond_signal(&clock->changed);
 	pthread_mutex_unlock(&clock->lock);
 	return ret;
+}
+
+double varied_clock__stopped(const struct varied_clock *clock)
+{
+	return sample_rate__stopped(clock->fds, clock->n);
 }
 
 void varied_clock__free(struct varied_clock *clock)

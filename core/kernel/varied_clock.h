@@ -21,6 +21,12 @@
 #define VARIED_LEAST 0.02
 #define VARIED_MOST  0.05
 
+/* What was lost is regained at no more than this part of the period. */
+#define VARIED_REGAINED 0.025
+
+/* The shortest period, as a part of the mean. */
+#define VARIED_SHORTEST (1 - VARIED_MOST - VARIED_REGAINED)
+
 struct varied_period {
 	uint64_t seed;
 	uint64_t mean_ns;
@@ -54,6 +60,9 @@ int varied_clock__new(const int *fds, size_t n, uint64_t mean_ns, struct varied_
 
 /* At once. -errno */
 int varied_clock__set_mean(struct varied_clock *clock, uint64_t mean_ns);
+
+/* As sample_rate__stopped() of its events. */
+double varied_clock__stopped(const struct varied_clock *clock);
 
 void varied_clock__free(struct varied_clock *clock); /* NULL is fine */
 

@@ -313,6 +313,11 @@ int session__write_counters(struct session *session, struct err *err)
 	if (!ret && unread)
 		ret = recording__counter(session->recording,
 					 "files with code that braid could not open", unread, err);
+	if (!ret)
+		ret = recording__counter(session->recording,
+					 "per thousand of the time without samples: the kernel "
+					 "stopped the clock (perf_event_max_sample_rate)",
+					 (uint64_t)(1000 * events__stopped(session->events)), err);
 	const struct {
 		const char *key;
 		uint64_t value;
