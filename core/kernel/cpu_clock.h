@@ -15,8 +15,8 @@ struct cpu_clock_time {
 };
 
 /* An event on one CPU, every `period_ns` that something runs there. It has a period, so that the
- * kernel accepts any; too short a one is stopped now and then (sample_rate.h). Its fd, or what perf_event_open fails
- * with: -ENODEV or -ENXIO when the CPU is not online. */
+ * kernel accepts any; too short a one is stopped now and then (sample_rate.h). Its fd, or what
+ * perf_event_open fails with: -ENODEV or -ENXIO when the CPU is not online. */
 int cpu_clock__open(int cpu, uint64_t period_ns);
 
 /* Runs `program` at each such event. `ret_link` owns the event, whose fd is also told (`ret_fd` may
