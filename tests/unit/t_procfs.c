@@ -170,7 +170,8 @@ static void test_first_ended(void)
 	struct procfs_info info = {};
 	struct err err = {};
 
-	while (procfs__thread_state(pid) != 'Z')
+	while (procfs__thread_state(pid) != 'Z' ||
+	       procfs__thread_state(living_task__of(pid)) != 'S')
 		usleep(1000);
 	ok(living_task__of(pid) != (uint32_t)pid, "first ended: another thread stands for it");
 	is_int(procfs__target(pid, &info, &err), 0, "first ended: it can be profiled");
