@@ -102,7 +102,7 @@ def check_stopped():
     """Ctrl-Z stops braid and the command, which are one job; afterwards the recording goes on. While braid
     alone is stopped, the command is not."""
     braid = gate.recorder(4, gate.MARKS, env=with_marker(), process_group=0)
-    pid = int(gate.wait_line(braid, "ready")[-1].split()[1])
+    pid = int(gate.wait_line(braid, "ready ")[-1].split()[1])
     gate.say(braid, "here 1")
     gate.wait_line(braid, "done 0")
     os.killpg(braid.pid, signal.SIGTSTP)
