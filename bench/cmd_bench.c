@@ -67,6 +67,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			cli__misused(state, "give either -p PID or -- COMMAND, or none of them");
 		if (cmd->target.n_pids > 1)
 			cli__misused(state, "-p takes one process here");
+		if (!strcmp(state->argv[state->argc - 1], "--"))
+			cli__misused(state, "there is no command behind --");
+		if (cmd->target.duration_s > 0 && !cmd->target.command && !cmd->target.n_pids &&
+		    !cmd->runtimes)
+			cli__misused(state, "-d is for -p, -r or a command: what is measured "
+					    "without them takes as long as it takes");
 		break;
 	default:
 		return cli__parse_target(key, arg, state, &cmd->target, &cmd->pids);
