@@ -101,8 +101,12 @@ CLOCK_NANOSLEEP = "230"
 
 
 def call_of(pid, tid):
-    with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as file:
-        return file.read().split()[0]
+    """The number of its system call; None: the thread has ended."""
+    try:
+        with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as file:
+            return file.read().split()[0]
+    except OSError:
+        return None
 
 
 def in_window(pid):

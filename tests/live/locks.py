@@ -40,7 +40,7 @@ class Target:
             return file.read().split()
 
     def record(self, events):
-        self.braid = gate.start(gate.BRAID, "record", "-e", events, "-p", self.pid, "-o", self.file,
+        self.braid = gate.start(gate.BRAID, "record", "-e", events, "--max-overhead", "none", "-p", self.pid, "-o", self.file,
                                 stderr=subprocess.PIPE)
         gate.wait_until(lambda: os.path.exists(self.file) or self.braid.poll() is not None,
                         "the first commit")

@@ -92,7 +92,7 @@ def check_once_native(target, tids):
 
 
 def check_end():
-    result, header, titles, rows = table("--once", "--", "/bin/true")
+    result, header, titles, rows = table("--once", "-i", "60", "--", "/bin/true")
     gate.equal((header[0].split()[-1], header[2].split(", ")[-1]), ("/bin/true", "ENDED"),
                "a command that ends: it is said", result)
     result = gate.braid("top", "--once", "--", "/bin/sh", "-c", "exit 3")
