@@ -273,8 +273,11 @@ def check_waits(terminal, braid, target, tids):
     seen = set()
 
     def look():
-        """(ms of main, those of each other thread) of a picture that was not there yet."""
+        """(ms of main, those of each other thread) of a picture that was not there yet, and is not
+        half drawn."""
         text = terminal.wait("^wall, 99 Hz: .* threads$")
+        if terminal.wait("^wall, 99 Hz: .* threads$") != text:
+            return None
         ms = {tid: float(number) * (1000 if unit == "s" else 1)
               for number, unit, tid in WAITING.findall(text)}
         if sorted(ms) != waiting or text in seen:
