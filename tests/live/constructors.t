@@ -14,6 +14,7 @@ import gate
 LIBRARY = os.path.join(gate.OUTPUT, "fixtures/native/constructor")
 PYTHON = "/usr/bin/python3"
 TRUE = "/bin/true"
+UNREAD = "stacks cut: mappings of the process not read yet"
 EARLY = "runtime stacks missing: taken before the interpreter was known"
 
 
@@ -60,9 +61,10 @@ def check_spin():
     braid, pid, recording = spinning("-d", "1", "-F", "499")
     check_still_spins("-d", braid, pid)
     gate.equal(recording.meta("duration_s"), "1.000", "-d: the time runs from the exec on")
-    samples, complete = (recording.meta(key) for key in ("samples", "samples_complete"))
-    gate.ok(int(samples) > 0, "-d: there are samples")
-    gate.equal(complete, samples, "-d: their stacks end where the program begins")
+    samples, complete = (int(recording.meta(key)) for key in ("samples", "samples_complete"))
+    unread = recording.counters().get(UNREAD, 0)  # of a slow machine, while the linker maps
+    gate.ok(complete > unread, "-d: there are samples")
+    gate.equal(complete + unread, samples, "-d: their stacks end where the program begins")
     spins = [frames for frames, _ in recording.merged() if "constructor_spin" in " ".join(frames)]
     gate.ok(spins, "-d: they are of the constructor")
     braid, pid, recording = spinning()
