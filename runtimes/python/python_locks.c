@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/sort.h"
 #include "core/base/u64map.h"
 #include "core/base/util.h"
 #include "runtimes/python/python_frames.h"
@@ -318,26 +319,12 @@ static int by_key(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* The first of those with the key. */
-static size_t first_hold(const struct search *search, uint64_t key)
-{
-	size_t low = 0, high = search->n_holds;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (search->holds[middle].key < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* One who is inside of `with`, or none if that may be several. */
 static void take_lock(struct search *search, const struct wait *wait, struct runtime_waiter *waiter)
 {
 	uint64_t condition = wait->frame.at ? waits_for_condition(search, &wait->frame) : 0;
+	size_t i = sorted__count_up_to(search->holds, search->n_holds, sizeof(*search->holds),
+				       wait->key);
 	const struct hold *found = NULL;
 	bool several = false;
 
@@ -346,10 +333,9 @@ static void take_lock(struct search *search, const struct wait *wait, struct run
 		waiter->address = condition;
 		return;
 	}
-	for (size_t i = first_hold(search, wait->key);
-	     i < search->n_holds && search->holds[i].key == wait->key && !several; i++) {
-		several = found && found->fs_base != search->holds[i].fs_base;
-		found = &search->holds[i];
+	for (; i && search->holds[i - 1].key == wait->key && !several; i--) {
+		several = found && found->fs_base != search->holds[i - 1].fs_base;
+		found = &search->holds[i - 1];
 	}
 	if (!found && !wait->lock)
 		return;
