@@ -48,8 +48,7 @@ static void note_stopped(struct event *event)
 		return;
 	snprintf(event->note, sizeof(event->note),
 		 "the kernel stopped the clock for %.2g %% of the time, which has no "
-		 "samples: " SAMPLE_RATE_SETTING
-		 " was lowered, and is %llu now. All times are too short",
+		 "samples: " SAMPLE_RATE_SETTING " is %llu. All times are too short",
 		 100 * event->stopped, (unsigned long long)sample_rate__limit());
 }
 

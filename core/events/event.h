@@ -171,10 +171,11 @@ int event__open_probes(struct event *event, const struct event_place *place, str
 /* Brings event->probes up to date with the targets: new ones join, ended ones leave. */
 int event__join_probes(struct event *event, const struct event_place *place, struct err *err);
 
+struct process;
+
 /* Has another thread of the process than the first executed a program since the probes were brought
  * up to date? The kernel finds a process by its first thread. That one ends then, and probes in the
  * process with it. */
-struct process;
 bool event__is_relieved(const struct event *event, const struct process *process);
 
 /* Once a second: probes of a process whose first thread has ended do not fire any more. */

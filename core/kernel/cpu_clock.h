@@ -8,7 +8,7 @@
 
 #include "core/base/err.h"
 
-/* What read() of the event's descriptor returns. The kernel counts no time in which it has stopped
+/* The result of read() on the event's descriptor. The kernel counts no time in which it has stopped
  * the event (sample_rate.h). */
 struct cpu_clock_time {
 	uint64_t counted_ns, enabled_ns, running_ns;

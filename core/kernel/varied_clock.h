@@ -21,7 +21,7 @@
 #define VARIED_LEAST 0.02
 #define VARIED_MOST  0.05
 
-/* What was lost is regained at no more than this part of the period. */
+/* Lost time is regained by at most this part of each period. */
 #define VARIED_REGAINED 0.025
 
 /* The shortest period, as a part of the mean. */

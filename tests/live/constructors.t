@@ -80,7 +80,7 @@ def before():
     os.nice(3)
 
 
-# What fork or exec leaves as it was. TracerPid is not among it: a program is held while its
+# Fields that fork and exec leave as they were. TracerPid is no such field: a program is held while its
 # libraries are mapped, and who is held when depends on the machine's load.
 INHERITED = re.compile(r"(Umask|Uid|Gid|Groups|NoNewPrivs|Seccomp\w*|Speculation\w+|Cpus_allowed|"
                        r"SigBlk|SigIgn|SigCgt|SigPnd|ShdPnd|Cap\w+|THP_enabled|Threads):")
