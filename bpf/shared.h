@@ -325,6 +325,7 @@ enum {
 	SECTION_TRUNCATED = 1, /* frames at the outer end found no room */
 	SECTION_BROKEN = 2,    /* those at the outer end could not be read */
 	SECTION_PROBED = 4,    /* of a shadow stack */
+	SECTION_INFERRED = 8,  /* some of its frames are inferred: the stack is not complete */
 };
 
 /* The frames of one runtime in one sample. */
@@ -409,6 +410,19 @@ _Static_assert(sizeof(struct rec_known_about) == 80, "rec_known_about");
 /* Set in a native frame's ip that is no return address: the innermost frame's, a signal
  * trampoline's, and that of the frame which the signal interrupted. */
 #define NATIVE_EXACT (1ULL << 63)
+
+/* How a native frame was found, in the two bits below NATIVE_EXACT of its ip: the evidence of the
+ * step that led to the frame from the frame that it called. */
+enum native_evidence {
+	EVIDENCE_RULE,		/* call frame information, proven machine code, a runtime's rule;
+				 * or the frame is the innermost one */
+	EVIDENCE_FRAME_POINTER, /* a frame pointer that was verified */
+	EVIDENCE_COPY,		/* call frame information, read by libunwind from a stack copy */
+	EVIDENCE_INFERRED,	/* not proven: the stack is not complete */
+};
+#define NATIVE_EVIDENCE_SHIFT 61
+#define NATIVE_EVIDENCE(ip)   ((__u32)((ip) >> NATIVE_EVIDENCE_SHIFT) & 3)
+#define NATIVE_ADDRESS(ip)    ((ip) & ((1ULL << NATIVE_EVIDENCE_SHIFT) - 1))
 
 #define STACK_COPY_BYTES (64 * 1024)
 struct rec_stack {

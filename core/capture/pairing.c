@@ -23,7 +23,7 @@ void pairing__free(struct pairing *pairing)
 
 uint64_t native_frame__address(const struct native_frame *frame)
 {
-	return (frame->ip & ~NATIVE_EXACT) - !(frame->ip & NATIVE_EXACT);
+	return NATIVE_ADDRESS(frame->ip) - !(frame->ip & NATIVE_EXACT);
 }
 
 struct question { /* that the runtime's hook answers, and what it asks in turn */

@@ -118,7 +118,7 @@ static void take_sample(struct stack *ret)
 	memset(ret, 0, sizeof(*ret));
 	for (; ret->n < sample->n_native; ret->n++) {
 		ret->frames[ret->n] = (struct unwind_copy_frame) {
-			.ip = sample__ip(ret->n) & ~NATIVE_EXACT,
+			.ip = NATIVE_ADDRESS(sample__ip(ret->n)),
 			.exact = sample__ip(ret->n) & NATIVE_EXACT,
 			.cfa = sample__cfa(ret->n),
 		};

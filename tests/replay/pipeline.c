@@ -279,10 +279,10 @@ static void close_run(struct run *run)
 static int add_native(struct pipeline_stack *stack, const struct process *process, uint64_t ip,
 		      uint64_t cfa)
 {
-	uint64_t address = (ip & ~NATIVE_EXACT) - !(ip & NATIVE_EXACT);
+	uint64_t address = NATIVE_ADDRESS(ip) - !(ip & NATIVE_EXACT);
 	const struct mapped *mapped = process__find(process, address);
 	const struct elf_file *file = mapped && mapped->image ? mapped->image->file : NULL;
-	struct pipeline_native native = { .vaddr = ip & ~NATIVE_EXACT,
+	struct pipeline_native native = { .vaddr = NATIVE_ADDRESS(ip),
 					  .address = address,
 					  .cfa = cfa };
 	const char *path = file ? file->path : "", *slash = strrchr(path, '/');
