@@ -419,6 +419,7 @@ enum native_evidence {
 	EVIDENCE_FRAME_POINTER, /* a frame pointer that was verified */
 	EVIDENCE_COPY,		/* call frame information, read by libunwind from a stack copy */
 	EVIDENCE_INFERRED,	/* not proven: the stack is not complete */
+	EVIDENCES_N
 };
 #define NATIVE_EVIDENCE_SHIFT 61
 #define NATIVE_EVIDENCE(ip)   ((__u32)((ip) >> NATIVE_EVIDENCE_SHIFT) & 3)

@@ -172,7 +172,10 @@ static void pair_section(struct capture *capture, const struct stack_owner *owne
 {
 	int runtime = runtime_of_walker(capture, rec->walker);
 
-	*ret = (struct section) { .pairs = pairs, .runtime = runtime };
+	*ret = (struct section) { .pairs = pairs,
+				  .runtime = runtime,
+				  .evidence = rec->flags & SECTION_INFERRED ? EVIDENCE_INFERRED
+									    : EVIDENCE_RULE };
 	if (runtime < 0)
 		return;
 	ret->n = pairing__run(capture->pairing,
@@ -208,6 +211,10 @@ static int runtime_nodes(struct capture *capture, const struct stack_owner *owne
 			continue;
 		result->sections[n].runtime = sections[n].runtime;
 		result->sections[n].frames = sections[n].n;
+		if (sections[n].evidence == EVIDENCE_INFERRED) {
+			result->inferred_runtimes += sections[n].n;
+			result->flags &= ~SAMPLE_COMPLETE;
+		}
 		n++;
 	}
 	result->n_sections = n;
@@ -249,6 +256,16 @@ static bool ran_own_code(const struct capture *capture, const struct rec_sample 
 	return false;
 }
 
+/* Returns how many of the native frames are inferred. */
+static uint32_t count_inferred(const struct capture *capture)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < capture->n_frames; i++)
+		n += NATIVE_EVIDENCE(capture->frames[i].ip) == EVIDENCE_INFERRED;
+	return n;
+}
+
 /* What becomes of a sample's stack: all that its row needs of it. */
 static int make_result(struct capture *capture, const struct rec_sample *rec,
 		       struct stack_owner *owner, struct known_result *ret_result, struct err *err)
@@ -267,6 +284,9 @@ static int make_result(struct capture *capture, const struct rec_sample *rec,
 	memcpy(capture->frames, native, rec->n_native * sizeof(*capture->frames));
 	if (stack && !ran_own_code(capture, rec) && !capture->skips_copies && !hurries(capture))
 		unwind_stack_copy(capture, process, stack, rec->stop, &ret_result->flags);
+	ret_result->inferred_frames = count_inferred(capture);
+	if (ret_result->inferred_frames)
+		ret_result->flags &= ~SAMPLE_COMPLETE;
 	owner->base = stack_base(capture);
 	natives.n = capture->n_frames;
 	ret = naming__kernel_frames(capture->naming, rec, words, kernel, &natives.n_kernel);

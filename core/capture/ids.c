@@ -16,6 +16,10 @@
  * with a file and each process with a fork, so they hold them all. */
 #define WHERE_BITS 28
 
+/* Bits of a frame's number in the key of a node, below those of the evidence. */
+#define FRAME_BITS    30
+#define FRAMES_MAX_ID ((1U << FRAME_BITS) - 1)
+
 struct ids {
 	struct sink *sink;
 	struct intern nodes, frames;
@@ -127,8 +131,30 @@ int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id,
 	if (ret_new)
 		*ret_new = !*id;
 	if (!*id) {
+		if (ids->n_frames == FRAMES_MAX_ID)
+			return err__set(err, -EOVERFLOW, "more frames than there are ids");
 		*id = ++ids->n_frames;
 		ret = ids->sink->ops->frame(ids->sink, *id, &row, err);
+	}
+	*ret_id = *id;
+	return ret;
+}
+
+int ids__node_of(struct ids *ids, const struct sink_node *node, uint32_t *ret_id, struct err *err)
+{
+	uint64_t step = (uint64_t)node->evidence << FRAME_BITS | node->frame;
+	uint32_t *id = intern__at(&ids->nodes, (uint64_t)node->parent << 32 | step, node->offset);
+	int ret = 0;
+
+	assert(node->parent <= ids->n_nodes && node->frame <= ids->n_frames &&
+	       node->evidence < EVIDENCES_N);
+	if (!id)
+		return err__set(err, -ENOMEM, "out of memory");
+	if (!*id) {
+		if (ids->n_nodes == UINT32_MAX)
+			return err__set(err, -EOVERFLOW, "more stacks than there are ids");
+		*id = ++ids->n_nodes;
+		ret = ids->sink->ops->node(ids->sink, *id, node, err);
 	}
 	*ret_id = *id;
 	return ret;
@@ -137,21 +163,8 @@ int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id,
 int ids__node(struct ids *ids, uint32_t parent, uint32_t frame, int64_t offset, uint32_t *ret_id,
 	      struct err *err)
 {
-	const struct sink_node row = { parent, frame, offset };
-	uint32_t *id = intern__at(&ids->nodes, (uint64_t)parent << 32 | frame, offset);
-	int ret = 0;
-
-	assert(parent <= ids->n_nodes && frame <= ids->n_frames);
-	if (!id)
-		return err__set(err, -ENOMEM, "out of memory");
-	if (!*id) {
-		if (ids->n_nodes == UINT32_MAX)
-			return err__set(err, -EOVERFLOW, "more stacks than there are ids");
-		*id = ++ids->n_nodes;
-		ret = ids->sink->ops->node(ids->sink, *id, &row, err);
-	}
-	*ret_id = *id;
-	return ret;
+	return ids__node_of(ids, &(struct sink_node) { parent, frame, offset, EVIDENCE_RULE },
+			    ret_id, err);
 }
 
 int ids__frame_is_loop(struct ids *ids, uint32_t frame, struct err *err)

@@ -53,7 +53,10 @@ struct ids_frame {
 int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id, bool *ret_new,
 	       struct err *err);
 
-/* By parent, frame and offset. */
+/* Interns a node by all fields. */
+int ids__node_of(struct ids *ids, const struct sink_node *node, uint32_t *ret_id, struct err *err);
+
+/* As ids__node_of(), of a frame that was found by a rule. */
 int ids__node(struct ids *ids, uint32_t parent, uint32_t frame, int64_t offset, uint32_t *ret_id,
 	      struct err *err);
 

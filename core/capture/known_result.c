@@ -68,6 +68,8 @@ void known_result__count(const struct known_result *result, bool tick, struct ca
 	stats->complete += !!(result->flags & SAMPLE_COMPLETE);
 	stats->kernel_frames += result->kernel_frames;
 	stats->native_frames += result->native_frames;
+	stats->inferred_frames += result->inferred_frames;
+	stats->inferred_runtimes += result->inferred_runtimes;
 	stats->unplaced += result->unplaced;
 	for (size_t i = 0; i < result->n_sections; i++) {
 		stats->runtime_frames[result->sections[i].runtime] += result->sections[i].frames;

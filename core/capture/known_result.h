@@ -35,7 +35,7 @@ struct known_result {
 	/* --- all that a sample needs of its stack --- */
 	uint32_t flags;		  /* SAMPLE_* */
 	uint32_t native, runtime; /* nodes */
-	uint32_t kernel_frames, native_frames, unplaced;
+	uint32_t kernel_frames, native_frames, inferred_frames, inferred_runtimes, unplaced;
 	uint32_t n_sections;
 	struct {
 		uint32_t runtime, frames;

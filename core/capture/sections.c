@@ -118,6 +118,7 @@ static void append(struct runtime_stack *stack, const struct section *section, s
 {
 	assert(stack->n < RUNTIME_STACK_MAX);
 	stack->pairs[stack->n] = section->pairs[i];
+	stack->evidence[stack->n] = section->evidence;
 	stack->runtimes[stack->n++] = section->runtime;
 }
 

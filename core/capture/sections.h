@@ -18,6 +18,7 @@
 struct runtime_stack {
 	struct runtime_pair pairs[RUNTIME_STACK_MAX];
 	uint8_t runtimes[RUNTIME_STACK_MAX]; /* whose frame it is: index into the runtimes */
+	uint8_t evidence[RUNTIME_STACK_MAX]; /* enum native_evidence */
 	size_t n;
 };
 
@@ -26,6 +27,7 @@ struct section {
 	const struct runtime_pair *pairs;
 	size_t n;
 	uint8_t runtime;
+	uint8_t evidence; /* of its frames: EVIDENCE_RULE or EVIDENCE_INFERRED */
 };
 
 struct sections; /* memory to work in */

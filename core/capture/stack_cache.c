@@ -73,7 +73,8 @@ static bool same_frame(const struct cached_frame *frame, const struct cached_que
 {
 	return frame->first == query->pairs[i].first &&
 	       frame->offset == cached_pair__offset(&query->pairs[i], query->base, query->apart) &&
-	       (!query->runtimes || frame->runtime == query->runtimes[i]);
+	       (!query->runtimes ||
+		(frame->runtime == query->runtimes[i] && frame->evidence == query->evidence[i]));
 }
 
 size_t cached_stack__common(const struct cached_stack *stack, const struct cached_basis *basis,

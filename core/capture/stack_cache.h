@@ -33,7 +33,8 @@ struct cached_frame {
 	uint64_t first;
 	int64_t offset; /* as ids__node takes it */
 	uint32_t node;
-	uint8_t runtime; /* whose frame it is; of a native stack 0 */
+	uint8_t runtime;  /* whose frame it is; of a native stack 0 */
+	uint8_t evidence; /* of a runtime frame: enum native_evidence; of a native stack 0 */
 };
 
 struct cached_stack {
@@ -85,6 +86,7 @@ static inline int64_t cached_pair__offset(const struct cached_pair *pair, uint64
 struct cached_query {
 	const struct cached_pair *pairs;
 	const uint8_t *runtimes; /* of each pair; NULL: they are native frames */
+	const uint8_t *evidence; /* the same */
 	size_t n;
 	uint64_t base, apart; /* as for cached_pair__offset */
 };

@@ -261,7 +261,10 @@ static int inner_nodes(struct stack_nodes *nodes, const struct stack_owner *owne
 
 		ret = native_frame(nodes, owner, &natives->frames[i], &frame, &moving, err);
 		if (!ret)
-			ret = ids__node(nodes->opts.ids, *node, frame, kept.offset, node, err);
+			ret = ids__node_of(nodes->opts.ids,
+					   &(struct sink_node) { *node, frame, kept.offset,
+								 NATIVE_EVIDENCE(pair->first) },
+					   node, err);
 		kept.node = *node;
 		if (!ret)
 			cached_stack__add(stack, natives->n - 1 - i, &kept);
@@ -337,6 +340,7 @@ int stack_nodes__runtime(struct stack_nodes *nodes, const struct stack_owner *ow
 	struct cached_basis basis = { .process = owner->captured->id };
 	struct cached_query query = { .pairs = (const struct cached_pair *)frames->pairs,
 				      .runtimes = frames->runtimes,
+				      .evidence = frames->evidence,
 				      .n = frames->n,
 				      .base = owner->base,
 				      .apart = RUNTIME_APART };
@@ -352,12 +356,16 @@ int stack_nodes__runtime(struct stack_nodes *nodes, const struct stack_owner *ow
 		struct cached_frame kept = { .first = pair->first,
 					     .offset = cached_pair__offset(pair, owner->base,
 									   RUNTIME_APART),
-					     .runtime = frames->runtimes[i] };
+					     .runtime = frames->runtimes[i],
+					     .evidence = frames->evidence[i] };
 
 		ret = runtime_frame(nodes, owner->captured->id, kept.runtime, pair->first, &frame,
 				    err);
 		if (!ret)
-			ret = ids__node(nodes->opts.ids, node, frame, kept.offset, &node, err);
+			ret = ids__node_of(nodes->opts.ids,
+					   &(struct sink_node) { node, frame, kept.offset,
+								 kept.evidence },
+					   &node, err);
 		kept.node = node;
 		if (!ret)
 			cached_stack__add(stack, query.n - 1 - i, &kept);

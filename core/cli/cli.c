@@ -174,7 +174,10 @@ static const struct argp_option view_options[] = {
 	{ "keep-vm", OPT_KEEP_VM, NULL, 0,
 	  "Show interpreter loops, too, not only the frames that they run", 1 },
 	{ "annotate", OPT_ANNOTATE, NULL, 0,
-	  "Append the frame's kind to its name: _[k] kernel, _[n] native, _[i] inlined, ...", 1 },
+	  "Append the frame's kind to its name: _[k] kernel, _[n] native, _[i] inlined, ..., with "
+	  "a "
+	  "question mark if the frame is inferred: _[n?]",
+	  1 },
 	{ "by", OPT_BY, "WHAT", 0,
 	  "Outermost level: state (running, waiting, ..., with and without the interpreter's "
 	  "lock), "

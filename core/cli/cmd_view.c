@@ -341,6 +341,7 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 	opts->view.filter.tasks = opts->format && opts->format->tasks;
 	opts->view.filter.times = is_page(opts) && !opts->compared.old_file;
 	opts->view.filter.instants = opts->format && opts->format->instants;
+	opts->view.filter.evidence = is_page(opts) || opts->view.annotate;
 	if ((is_page(opts) && !opts->compared.old_file) || (opts->format && opts->format->events))
 		status = view__load_all(&opts->view, runtimes, &opts->profile, &opts->others,
 					&opts->n_others);

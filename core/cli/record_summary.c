@@ -157,6 +157,21 @@ static void print_frames(const struct session_opts *opts, const struct capture_s
 	fputc('\n', stderr);
 }
 
+/* Prints the share of frames that nothing proves, if there are any. */
+static void print_inferred(const struct capture_stats *stats)
+{
+	struct profile_evidence evidence = { .natives = stats->native_frames,
+					     .inferred_natives = stats->inferred_frames,
+					     .inferred_runtimes = stats->inferred_runtimes };
+	char text[PROFILE_INFERRED_BYTES];
+
+	for (int i = 0; i < RUNTIMES_MAX; i++)
+		evidence.runtimes += stats->runtime_frames[i];
+	profile__inferred(&evidence, text);
+	if (*text)
+		fprintf(stderr, "%s: braid report --annotate marks them\n", text);
+}
+
 /* How many they are is said with the losses. */
 static void print_forbidden(const struct tracker_forbidden *forbidden)
 {
@@ -348,6 +363,7 @@ void record_summary__print(const struct session_opts *opts, const struct session
 		print_details(opts, summary);
 	if (stats->samples && (verbose || stats->complete < COMPLETE_USUAL * stats->samples))
 		print_complete(stats);
+	print_inferred(stats);
 	for (uint32_t i = 0; i < opts->events.n; i++) {
 		print_event_note(&opts->events.list[i], summary->event_notes[i]);
 		print_event_note(&opts->events.list[i], summary->event_late[i]);

@@ -72,6 +72,7 @@ static struct merge_frame merge_frame(const struct recorded *recorded,
 				      .loop = frame->loop,
 				      .jit = frame->kind == KIND_NATIVE && frame->anonymous &&
 					     !frame->loop,
+				      .inferred = node->evidence == EVIDENCE_INFERRED,
 				      .address = kernel ? MERGE_NO_ADDRESS : node->address };
 }
 
@@ -107,6 +108,30 @@ static int add_group(struct build *build, const struct recorded_stack *stack)
 			      &build->stack[0]);
 }
 
+/* Counts the frames of `samples` equal stacks: native ones as they were recorded, the runtimes' as
+ * they were placed. */
+static void count_evidence(struct build *build, const struct merge_frame *natives,
+			   const struct merge_placed *placed, size_t n_placed, uint64_t samples)
+{
+	struct profile_evidence *evidence = &build->profile->evidence;
+	uint64_t inferred_natives = 0, runtimes = 0, inferred_runtimes = 0, n = 0;
+
+	for (size_t i = 0; i < build->native.n; i++) {
+		n += !natives[i].kernel;
+		inferred_natives += natives[i].inferred;
+	}
+	for (size_t i = 0; i < n_placed; i++) {
+		if (placed[i].placement == MERGE_PLACED_NATIVE)
+			continue;
+		runtimes++;
+		inferred_runtimes += placed[i].inferred;
+	}
+	evidence->natives += n * samples;
+	evidence->inferred_natives += inferred_natives * samples;
+	evidence->runtimes += runtimes * samples;
+	evidence->inferred_runtimes += inferred_runtimes * samples;
+}
+
 /* The merged stack, root first, behind the `n` frames that are in build->stack. */
 static int append_stack(struct build *build, const struct recorded_stack *stack, uint64_t samples,
 			size_t n, size_t *ret_n)
@@ -121,16 +146,19 @@ static int append_stack(struct build *build, const struct recorded_stack *stack,
 	n_placed = merge__run(native, build->native.n, runtime, build->runtime.n,
 			      build->filter->keep_vm, build->placed, &report);
 	assert(n_placed <= build->native.n + build->runtime.n);
+	count_evidence(build, native, build->placed, n_placed, samples);
 	build->report.by_address += report.by_address * samples;
 	build->report.by_order += report.by_order * samples;
 	build->report.appended += report.appended * samples;
 	build->report.apart += report.apart * samples;
 	build->report.loops += report.loops * samples;
 	for (i = n_placed; i-- > 0;) {
+		const struct merge_placed *placed = &build->placed[i];
 		const uint32_t *shown;
 		uint32_t level;
 
-		if (frame_names__get(&build->names, build->placed[i].frame, &shown, &level) ||
+		if (frame_names__get(&build->names, placed->frame, placed->inferred, &shown,
+				     &level) ||
 		    array__reserve(&build->stack, &build->cap_stack, n + level,
 				   sizeof(*build->stack)))
 			return -ENOMEM;

@@ -15,6 +15,7 @@
 struct profile_filter {
 	bool lines;		/* keep lines apart: frames of one function differ by line */
 	bool addresses;		/* the same by the address of native code */
+	bool evidence;		/* keep inferred frames apart from proven ones */
 	bool keep_vm;		/* show interpreter loops, too */
 	uint32_t pid;		/* 0: all */
 	const char *thread;	/* a tid in decimal or a thread name; NULL: all */

@@ -77,7 +77,9 @@ static int add_name(struct frame_names *names, struct frame_shown *shown,
 		    const char *file, uint32_t line)
 {
 	const struct recorded *recorded = names->recorded;
-	struct profile_frame at = { .kind = names->kinds[kind], .line = names->lines ? line : 0 };
+	struct profile_frame at = { .kind = names->kinds[kind],
+				    .line = names->lines ? line : 0,
+				    .inferred = shown->inferred };
 	uint32_t image = image_of(frame), shown_frame;
 	char library[PROFILE_LIBRARY_BYTES] = "";
 
@@ -153,13 +155,18 @@ static int make(struct frame_names *names, uint32_t frame, struct frame_shown *s
 	return ret;
 }
 
-int frame_names__get(struct frame_names *names, uint32_t frame, const uint32_t **ret,
+int frame_names__get(struct frame_names *names, uint32_t frame, bool inferred, const uint32_t **ret,
 		     uint32_t *ret_n)
 {
-	size_t place = frame == RECORDED_NONE ? names->recorded->frames.n : frame;
-	struct frame_shown *shown = &names->shown[place];
-	int code = shown->n ? 0 : make(names, frame, shown);
+	size_t n = names->recorded->frames.n, place = frame == RECORDED_NONE ? n : frame;
+	bool apart = inferred && names->evidence;
+	struct frame_shown *shown = &names->shown[apart ? n + 1 + place : place];
+	int code = 0;
 
+	if (!shown->n) {
+		shown->inferred = apart;
+		code = make(names, frame, shown);
+	}
 	*ret = names->list + shown->first;
 	*ret_n = shown->n;
 	return code;
@@ -171,8 +178,9 @@ int frame_names__init(struct frame_names *names, const struct recorded *recorded
 	*names = (struct frame_names) { .recorded = recorded,
 					.profile = profile,
 					.lines = filter->lines,
-					.addresses = filter->addresses };
-	names->shown = calloc(recorded->frames.n + 1, sizeof(*names->shown));
+					.addresses = filter->addresses,
+					.evidence = filter->evidence };
+	names->shown = calloc(2 * (recorded->frames.n + 1), sizeof(*names->shown));
 	names->interprets = calloc(recorded->images.n + 1, sizeof(*names->interprets));
 	names->images = calloc(recorded->images.n + 1, sizeof(*names->images));
 	profile->callers = filter->callers;

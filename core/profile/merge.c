@@ -49,10 +49,12 @@ static void look_ahead(struct state *state)
 	state->low = below;
 }
 
-static void place(struct state *state, uint32_t frame, enum merge_placement placement)
+static void place(struct state *state, const struct merge_frame *frame,
+		  enum merge_placement placement)
 {
-	state->placed[state->n_placed++] =
-		(struct merge_placed) { .frame = frame, .placement = placement };
+	state->placed[state->n_placed++] = (struct merge_placed) { .frame = frame->frame,
+								   .placement = placement,
+								   .inferred = frame->inferred };
 }
 
 /* The address that shows where the next runtime frame belongs: its own; or that of the neighbour
@@ -105,7 +107,7 @@ static bool place_runtime(struct state *state, size_t i)
 
 	if (high < state->low) { /* starts a region */
 		if (inside)
-			place(state, state->native[i].frame, MERGE_PLACED_NATIVE);
+			place(state, &state->native[i], MERGE_PLACED_NATIVE);
 		state->low = high;
 		return false;
 	}
@@ -114,10 +116,10 @@ static bool place_runtime(struct state *state, size_t i)
 		uint64_t address = state->runtime[state->next].address;
 
 		if (inside && address != MERGE_NO_ADDRESS && address != low) {
-			place(state, state->native[i].frame, MERGE_PLACED_NATIVE);
+			place(state, &state->native[i], MERGE_PLACED_NATIVE);
 			inside = false;
 		}
-		place(state, state->runtime[state->next++].frame, placement);
+		place(state, &state->runtime[state->next++], placement);
 		if (placement == MERGE_PLACED_ADDRESS) {
 			state->report.by_address++;
 			loop = true;
@@ -126,7 +128,7 @@ static bool place_runtime(struct state *state, size_t i)
 		}
 	}
 	if (inside)
-		place(state, state->native[i].frame, MERGE_PLACED_NATIVE);
+		place(state, &state->native[i], MERGE_PLACED_NATIVE);
 	state->low = high;
 	return loop;
 }
@@ -137,7 +139,7 @@ static void place_rest(struct state *state)
 	for (; state->next < state->n_runtime; state->next++) {
 		bool apart = state->runtime[state->next].address == MERGE_APART;
 
-		place(state, state->runtime[state->next].frame,
+		place(state, &state->runtime[state->next],
 		      apart ? MERGE_PLACED_APART : MERGE_PLACED_APPENDED);
 		state->report.apart += apart;
 		state->report.appended += !apart;
@@ -166,7 +168,7 @@ size_t merge__run(const struct merge_frame *native, size_t n_native,
 			continue;
 		if (loop && !keep_vm)
 			continue;
-		place(&state, native[i].frame, MERGE_PLACED_NATIVE);
+		place(&state, &native[i], MERGE_PLACED_NATIVE);
 		state.placed[state.n_placed - 1].loop = loop;
 	}
 	place_rest(&state);

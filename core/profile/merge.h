@@ -27,6 +27,7 @@ struct merge_frame {
 	bool kernel;	/* kernel frames have no address and stay innermost */
 	bool loop;	/* native: code of an interpreter's loop, or of a part of it */
 	bool jit;	/* native: made by a compiler at run time, no part of a file */
+	bool inferred;	/* nothing proves the step that led to it */
 	uint64_t address; /* native: CFA; runtime: anchor; or MERGE_NO_ADDRESS */
 };
 
@@ -43,6 +44,7 @@ struct merge_placed {
 	enum merge_placement placement;
 	bool loop; /* native: an interpreter loop; its runtime frames precede it (innermost first)
 		    */
+	bool inferred; /* the frame is, or its place */
 };
 
 struct merge_report {

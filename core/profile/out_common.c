@@ -215,8 +215,8 @@ void out_tree__done(struct out_tree *tree)
 char *output__label(const struct profile *profile, const struct profile_frame *frame, int annotate)
 {
 	size_t size = strlen(strtab__get(profile->strings, frame->name)) +
-		      strlen(strtab__get(profile->strings, frame->file)) +
-		      sizeof(profile->kinds[0].suffix) + sizeof(" (:4294967295)");
+		      strlen(strtab__get(profile->strings, frame->file)) + PROFILE_MARK_BYTES +
+		      sizeof(" (:4294967295)");
 	char *label = malloc(size);
 
 	if (label)
@@ -371,7 +371,7 @@ static uint64_t on_cpu(uint64_t total, uint64_t waiting, uint64_t preempted)
 
 size_t output__notes(const struct profile *profile, char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES])
 {
-	char text[3][32];
+	char text[3][32], inferred[PROFILE_INFERRED_BYTES];
 	size_t n = 0;
 
 	if (profile__mixes(profile)) {
@@ -383,6 +383,9 @@ size_t output__notes(const struct profile *profile, char notes[OUTPUT_NOTES_MAX]
 		snprintf(notes[n++], OUTPUT_NOTE_BYTES, "on CPU %s, waiting %s, preempted %s",
 			 text[0], text[1], text[2]);
 	}
+	profile__inferred(&profile->evidence, inferred);
+	if (*inferred)
+		snprintf(notes[n++], OUTPUT_NOTE_BYTES, "%s: --annotate marks them", inferred);
 	if (profile->nameless)
 		snprintf(notes[n++], OUTPUT_NOTE_BYTES, "%s", profile->nameless);
 	if (profile->idle.weight) {

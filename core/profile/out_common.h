@@ -45,7 +45,7 @@ void output__summary(const struct profile *profile, char *buf, size_t size);
 
 /* What else is said below the summary, a line each, printable: how weights are divided among
  * running and not running, and, last, what was left out. Returns how many. */
-#define OUTPUT_NOTES_MAX  3
+#define OUTPUT_NOTES_MAX  4
 #define OUTPUT_NOTE_BYTES 320
 size_t output__notes(const struct profile *profile,
 		     char notes[OUTPUT_NOTES_MAX][OUTPUT_NOTE_BYTES]);

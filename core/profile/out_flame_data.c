@@ -264,6 +264,22 @@ static void put_frames(const struct flame *flame, FILE *out)
 	fputs("]", out);
 }
 
+/* Writes the numbers of the inferred frames, if there are any. */
+static void put_inferred(const struct flame *flame, FILE *out)
+{
+	const struct profile *profile = flame->profile;
+	bool any = false;
+
+	for (size_t i = 0; i < profile->n_frames; i++) {
+		if (!profile->frames[flame->by_rank[i]].inferred)
+			continue;
+		fputs(any ? "" : ",\n\"inferred\":\"", out);
+		put_packed(out, i);
+		any = true;
+	}
+	fputs(any ? "\"" : "", out);
+}
+
 /* Of each frame, in what code it is, and in which instruction of that. */
 static void put_places(const struct flame *flame, const struct output_opts *opts, FILE *out)
 {
@@ -364,6 +380,7 @@ int flame__put_data(const struct flame *flame, const struct output_opts *opts, F
 	put_notes(profile, out);
 	put_losses(profile, out);
 	put_frames(flame, out);
+	put_inferred(flame, out);
 	put_places(flame, opts, out);
 	fputs(",\n\"nodes\":\"", out);
 	put_tree(flame, out);

@@ -53,12 +53,14 @@ static void put_cut_text(FILE *out, uint64_t x_tenths, uint32_t y, uint64_t widt
 	fputs_unlocked("</text>", out);
 }
 
-static void put_rect(FILE *out, int colour, uint64_t x_tenths, uint32_t y, uint64_t width_tenths)
+/* Writes a rectangle. An inferred frame has a dashed edge. */
+static void put_rect(FILE *out, int colour, bool inferred, uint64_t x_tenths, uint32_t y,
+		     uint64_t width_tenths)
 {
 	if (colour < 0)
 		fputs_unlocked("<rect class=\"root\" x=\"", out);
 	else
-		fprintf(out, "<rect class=\"k%d\" x=\"", colour);
+		fprintf(out, "<rect class=\"k%d%s\" x=\"", colour, inferred ? " inferred" : "");
 	put_tenths(out, x_tenths);
 	fprintf(out, "\" y=\"%u\" height=\"%d\" width=\"", y, ROW - 1);
 	put_tenths(out, width_tenths);
@@ -87,7 +89,8 @@ static uint32_t put_heading(const struct profile *profile, FILE *out)
 		uint64_t x = MARGIN + i % 9 * (WIDTH - 2 * MARGIN) / 9;
 
 		y += i % 9 ? 0 : ROW;
-		put_rect(out, flame__colour(profile, i), x * 10, y - ROW + TEXT_RISE, ROW * 10);
+		put_rect(out, flame__colour(profile, i), false, x * 10, y - ROW + TEXT_RISE,
+			 ROW * 10);
 		put_cut_text(out, (x + ROW) * 10, y, 1100, profile->kinds[i].name);
 	}
 	return y + MARGIN;
@@ -118,7 +121,7 @@ static int put_frames(const struct flame *flame, uint32_t top, FILE *out)
 			 node ? (int)flame__colour(flame->profile,
 						   flame->profile->frames[frame].kind)
 			      : -1,
-			 x, y, end - x);
+			 node && flame->profile->frames[frame].inferred, x, y, end - x);
 		put_cut_text(out, x, y + ROW - TEXT_RISE, end - x,
 			     node ? strtab__get(flame->strings, flame->labels[frame]) : "all");
 		putc_unlocked('\n', out);

@@ -102,14 +102,16 @@ static int add_node(struct pprof *pprof, uint32_t number, int annotate)
 	const struct profile *profile = pprof->profile;
 	const struct profile_node *node = &profile->nodes[number];
 	const struct profile_frame *frame;
+	char mark[PROFILE_MARK_BYTES] = "";
 	uint32_t *function, outer = 0;
 
 	if (!number)
 		return node->self || node->calls ? add_no_stack(pprof) : 0;
 	frame = &profile->frames[node->frame];
 	function = &pprof->function_of[node->frame];
-	if (!*function && add_function(pprof, strtab__get(profile->strings, frame->name),
-				       annotate ? profile->kinds[frame->kind].suffix : "",
+	if (annotate)
+		profile__mark(profile, frame, mark);
+	if (!*function && add_function(pprof, strtab__get(profile->strings, frame->name), mark,
 				       strtab__get(profile->strings, frame->file), function))
 		return -ENOMEM;
 	if (is_inlined(profile, node))

@@ -182,10 +182,11 @@ const uint32_t *out_tracks__stack(struct out_tracks *tracks, size_t part, size_t
 char *out_tracks__name(const struct profile *profile, const struct profile_frame *frame,
 		       int annotate)
 {
-	char *name;
+	char mark[PROFILE_MARK_BYTES] = "", *name;
 
-	if (asprintf(&name, "%s%s", strtab__get(profile->strings, frame->name),
-		     annotate ? profile->kinds[frame->kind].suffix : "") < 0)
+	if (annotate)
+		profile__mark(profile, frame, mark);
+	if (asprintf(&name, "%s%s", strtab__get(profile->strings, frame->name), mark) < 0)
 		return NULL;
 	return name;
 }

@@ -226,7 +226,7 @@ static int same_frame(const struct profile_frame *a, const struct profile_frame 
 {
 	return a->name == b->name && a->file == b->file && a->line == b->line &&
 	       a->library == b->library && a->kind == b->kind && a->image == b->image &&
-	       a->address == b->address;
+	       a->address == b->address && a->inferred == b->inferred;
 }
 
 int profile__frame(struct profile *profile, uint8_t kind, const char *name, const char *file,
@@ -245,9 +245,11 @@ int profile__code(struct profile *profile, uint8_t kind, const char *name, const
 int profile__code_at(struct profile *profile, const struct profile_frame *at, const char *name,
 		     const char *file, const char *library, uint32_t *ret_frame)
 {
-	struct profile_frame frame = {
-		.line = at->line, .kind = at->kind, .image = at->image, .address = at->address
-	};
+	struct profile_frame frame = { .line = at->line,
+				       .kind = at->kind,
+				       .image = at->image,
+				       .address = at->address,
+				       .inferred = at->inferred };
 	struct hash_index *index = profile->frame_index;
 	struct slot *slot;
 	uint32_t hash;
@@ -260,7 +262,8 @@ int profile__code_at(struct profile *profile, const struct profile_frame *at, co
 	    index_reserve(index))
 		return -ENOMEM;
 	hash = hash_of((uint64_t)frame.name << 32 | frame.file);
-	hash = hash_of((uint64_t)hash << 32 | frame.line) + frame.kind + (frame.library << 5);
+	hash = hash_of((uint64_t)hash << 32 | frame.line) + frame.kind +
+	       (frame.library << 6 | (uint32_t)frame.inferred << 5);
 	if (frame.image)
 		hash = hash_of(((uint64_t)hash << 32 | frame.image) ^ hash_of(frame.address));
 	for (slot = first_slot(index, hash); slot->place; slot = next_slot(index, slot, hash))
@@ -423,17 +426,33 @@ int profile__add_loss(struct profile *profile, const char *name, uint64_t count)
 	return 0;
 }
 
+void profile__mark(const struct profile *profile, const struct profile_frame *frame,
+		   char mark[PROFILE_MARK_BYTES])
+{
+	const char *suffix = profile->kinds[frame->kind].suffix;
+	size_t len = strlen(suffix);
+
+	if (!frame->inferred)
+		snprintf(mark, PROFILE_MARK_BYTES, "%s", suffix);
+	else if (len && suffix[len - 1] == ']')
+		snprintf(mark, PROFILE_MARK_BYTES, "%.*s?]", (int)len - 1, suffix);
+	else
+		snprintf(mark, PROFILE_MARK_BYTES, "%s_[?]", suffix);
+}
+
 void profile__label(const struct profile *profile, const struct profile_frame *frame, int annotate,
 		    char *buf, size_t size)
 {
 	const char *name = strtab__get(profile->strings, frame->name);
 	const char *file = strtab__get(profile->strings, frame->file);
-	const char *suffix = annotate ? profile->kinds[frame->kind].suffix : "";
+	char suffix[PROFILE_MARK_BYTES] = "";
 	/* What is no path is kept whole: "(eval at /a/b.rb:1)", "<internal:kernel>". */
 	const char *slash = strchr("(<", file[0]) ? NULL : strrchr(file, '/');
 	const char *base = slash && slash[1] ? slash + 1 : file;
 	int native = frame->kind == KIND_NATIVE || frame->kind == KIND_INLINED;
 
+	if (annotate)
+		profile__mark(profile, frame, suffix);
 	if (!*file || (native && !frame->line))
 		snprintf(buf, size, "%s%s", name, suffix);
 	else if (!frame->line)

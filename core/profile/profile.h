@@ -53,6 +53,7 @@ struct profile_frame {
 	uint32_t library; /* of native code and the kernel: in short; "": none, or unknown */
 	uint8_t kind;
 	uint8_t role;	/* enum profile_role; follows from the others */
+	bool inferred;	/* nothing proves that it was there */
 	uint32_t image; /* number + 1 in the profile's; 0: its address is not known or not wanted */
 	uint64_t address; /* as in the image's file */
 };
@@ -167,6 +168,12 @@ struct profile {
 	uint8_t group_kind;	/* of outermost frames that are no code, but what the user has
 				   grouped by; 0: there are none */
 
+	/* Frames of all samples, and how many of them nothing proves. */
+	struct profile_evidence {
+		uint64_t natives, inferred_natives;
+		uint64_t runtimes, inferred_runtimes;
+	} evidence;
+
 	/* Waiting that means nothing, left out: its weight, that of all with it, and the threads
 	 * in which it was. */
 	struct {
@@ -232,7 +239,7 @@ uint8_t profile__role(const struct profile *profile, const struct profile_frame 
 /* Interns a frame; `file` and `library` may be NULL. 0 or -ENOMEM. */
 int profile__code(struct profile *profile, uint8_t kind, const char *name, const char *file,
 		  uint32_t line, const char *library, uint32_t *ret_frame);
-/* The same with kind, line, image and address as in `at`. */
+/* The same with kind, line, image, address and inferred as in `at`. */
 int profile__code_at(struct profile *profile, const struct profile_frame *at, const char *name,
 		     const char *file, const char *library, uint32_t *ret_frame);
 /* The same without a library. */
@@ -291,8 +298,18 @@ void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64
 
 int profile__add_loss(struct profile *profile, const char *name, uint64_t count);
 
+/* The mark that --annotate appends to a frame's name: its kind's suffix. That of an inferred frame
+ * has a question mark: "_[n?]". */
+#define PROFILE_MARK_BYTES 12
+void profile__mark(const struct profile *profile, const struct profile_frame *frame,
+		   char mark[PROFILE_MARK_BYTES]);
+
+/* Writes "0.3 % of native frames and 2 % of runtime frames are inferred", or "" if none are. */
+#define PROFILE_INFERRED_BYTES 96
+void profile__inferred(const struct profile_evidence *evidence, char text[PROFILE_INFERRED_BYTES]);
+
 /* How a frame is shown everywhere: `name`, or for frames with a file `name (base)`, `name
- * (base:line)` where line is not 0, with the kind's suffix appended if `annotate`. Native and
+ * (base:line)` where line is not 0, with profile__mark() appended if `annotate`. Native and
  * inlined frames show their file only when they have a line. Writes a NUL-terminated text, cut if
  * need be, raw: not yet escaped for any format. */
 void profile__label(const struct profile *profile, const struct profile_frame *frame, int annotate,

@@ -183,6 +183,34 @@ static int copy_frames(const struct profile *from, struct profile *to)
 	return ret;
 }
 
+/* Writes the share with at most three significant digits; a share that is not 0 is not shown as 0.
+ */
+static int put_share(char *text, size_t size, uint64_t part, uint64_t whole, const char *what)
+{
+	double percent = 100.0 * part / whole;
+
+	return percent < 0.001 ? snprintf(text, size, "less than 0.001 %% of %s frames", what)
+			       : snprintf(text, size, "%.3g %% of %s frames", percent, what);
+}
+
+void profile__inferred(const struct profile_evidence *evidence, char text[PROFILE_INFERRED_BYTES])
+{
+	size_t size = PROFILE_INFERRED_BYTES;
+	int len = 0;
+
+	text[0] = '\0';
+	if (evidence->inferred_natives)
+		len += put_share(text, size, evidence->inferred_natives, evidence->natives,
+				 "native");
+	if (evidence->inferred_natives && evidence->inferred_runtimes)
+		len += snprintf(text + len, size - len, " and ");
+	if (evidence->inferred_runtimes)
+		len += put_share(text + len, size - len, evidence->inferred_runtimes,
+				 evidence->runtimes, "runtime");
+	if (len)
+		snprintf(text + len, size - len, " are inferred");
+}
+
 struct profile *profile__like(const struct profile *from)
 {
 	struct profile *to = profile__new();
@@ -197,6 +225,7 @@ struct profile *profile__like(const struct profile *from)
 	to->counts_calls = from->counts_calls;
 	to->group_kind = from->group_kind;
 	to->idle = from->idle;
+	to->evidence = from->evidence;
 	to->duration_s = from->duration_s;
 	to->frequency_hz = from->frequency_hz;
 	to->samples = from->samples;

@@ -271,6 +271,7 @@ int recorded__add_node(struct recorded *recorded, uint32_t id, const struct sink
 		row->address = STACK_BASE - node->offset;
 	else if (node->offset == SINK_APART)
 		row->address = MERGE_APART;
+	row->evidence = min_of(node->evidence, (uint32_t)EVIDENCE_INFERRED);
 	row->depth = 1;
 	row->parent = recorded__find(&recorded->nodes, node->parent);
 	if (row->parent != RECORDED_NONE)

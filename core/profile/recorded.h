@@ -73,7 +73,8 @@ struct recorded_location {
 
 struct recorded_node {
 	uint32_t id, parent, frame;
-	uint32_t depth;	  /* nodes from here outwards */
+	uint16_t depth;	  /* nodes from here outwards */
+	uint8_t evidence; /* enum native_evidence; what is unknown is inferred */
 	uint64_t address; /* as merge takes it */
 };
 

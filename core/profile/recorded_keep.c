@@ -184,7 +184,7 @@ static int copy_stacks(const struct marks *marks, const bool *stacks, struct rec
 		const struct recorded_node *row = &from->nodes.rows[i];
 		const struct sink_node node = { id_of(&from->nodes, row->parent),
 						id_of(&from->frames, row->frame),
-						recorded__offset(row) };
+						recorded__offset(row), row->evidence };
 
 		if (marks->nodes[i])
 			ret = recorded__add_node(to, row->id, &node);

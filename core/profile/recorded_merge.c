@@ -14,6 +14,8 @@ struct maps {
 	uint8_t kinds[KINDS_MAX + 1];
 };
 
+#define FRAME_BITS 30 /* of a frame's id; the evidence of the step is in the two bits above */
+
 struct recorded_merge {
 	struct recorded *to;
 	/* Each gives ids from 1: those of the rows. */
@@ -324,8 +326,13 @@ static int add_nodes(struct recorded_merge *merge, const struct recorded *from)
 		const struct recorded_node *node = &from->nodes.rows[i];
 		const struct sink_node row = { .parent = id_of(merge->maps.nodes, node->parent),
 					       .frame = id_of(merge->maps.frames, node->frame),
-					       .offset = recorded__offset(node) };
-		uint32_t *place = intern__at(&merge->nodes, (uint64_t)row.parent << 32 | row.frame,
+					       .offset = recorded__offset(node),
+					       .evidence = node->evidence };
+		uint64_t step = (uint64_t)row.evidence << FRAME_BITS | row.frame;
+		uint32_t *place =
+			row.frame >> FRAME_BITS
+				? NULL
+				: intern__at(&merge->nodes, (uint64_t)row.parent << 32 | step,
 					     node->address);
 
 		if (!place)

@@ -81,6 +81,7 @@ struct sink_node {
 	uint32_t parent; /* 0: outermost */
 	uint32_t frame;
 	int64_t offset;
+	uint32_t evidence; /* enum native_evidence: how the frame was found */
 };
 
 struct sink_sample {

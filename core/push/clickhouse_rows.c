@@ -41,6 +41,7 @@ void clickhouse_rows__done(struct clickhouse_rows *rows)
 	free(rows->series_ids);
 	row_writer__done(&rows->content);
 	free(rows->addresses);
+	free(rows->inferred);
 	free(rows->sorted);
 	free(rows->frames);
 	done_batch(rows);
@@ -178,11 +179,14 @@ static int take_chain(struct clickhouse_rows *rows, uint32_t node, size_t n, siz
 			   sizeof(*rows->addresses)) ||
 	    array__reserve(&rows->sorted, &rows->cap_sorted, n + depth + 1,
 			   sizeof(*rows->sorted)) ||
+	    array__reserve(&rows->inferred, &rows->cap_inferred, n + depth + 1,
+			   sizeof(*rows->inferred)) ||
 	    array__reserve(&rows->frames, &rows->cap_frames, n + depth + 1, sizeof(*rows->frames)))
 		return -ENOMEM;
 	for (; node != RECORDED_NONE; node = recorded->nodes.rows[node].parent, n++) {
 		rows->addresses[n] = recorded->nodes.rows[node].address;
 		rows->frames[n] = recorded->nodes.rows[node].frame;
+		rows->inferred[n] = recorded->nodes.rows[node].evidence == EVIDENCE_INFERRED;
 	}
 	*ret_n = n;
 	return 0;
@@ -245,7 +249,9 @@ static int make_stack(struct clickhouse_rows *rows, const struct sink_sample *sa
 	row_writer__bytes(content, ids.data, ids.len);
 	row_writer__length(content, n);
 	for (size_t i = 0; i < n; i++)
-		row_writer__number(content, uint16_t, rows->addresses[i]);
+		row_writer__number(content, uint16_t,
+				   rows->addresses[i] |
+					   (rows->inferred[i] ? STACK_PLACE_INFERRED : 0));
 	if (!code && ids.failed)
 		code = -ENOMEM;
 	row_writer__done(&ids);

@@ -9,9 +9,10 @@
 
 /* Samples of a recording as rows of the tables of assets/clickhouse.sql. */
 
-#define STACK_PLACE_APART UINT16_MAX /* of a frame that waits on another stack */
-#define FRAME_IS_LOOP	  1
-#define FRAME_IS_NOWHERE  2 /* no code of a file */
+#define STACK_PLACE_APART    UINT16_MAX /* of a frame that waits on another stack */
+#define STACK_PLACE_INFERRED 0x8000	/* in the other places: the frame is inferred */
+#define FRAME_IS_LOOP	     1
+#define FRAME_IS_NOWHERE     2 /* no code of a file */
 
 /* What has been sent of definitions: nothing of it is sent again on the same day. */
 struct clickhouse_known {
@@ -32,7 +33,8 @@ struct clickhouse_rows {
 	struct row_writer content;
 	uint64_t *addresses, *sorted;
 	uint32_t *frames;
-	size_t cap_addresses, cap_sorted, cap_frames;
+	bool *inferred;
+	size_t cap_addresses, cap_sorted, cap_frames, cap_inferred;
 
 	/* Rows of one batch. */
 	struct row_writer series, stacks, frames_out, samples;

@@ -280,12 +280,15 @@ static int make_chain(struct from_db_code *code, size_t first, size_t n, uint32_
 		return -EBADMSG;
 	while (n-- > 0) {
 		uint16_t place = code->places[first + n];
+		bool inferred = place != STACK_PLACE_APART && place & STACK_PLACE_INFERRED;
+		uint16_t rank = inferred ? place & ~STACK_PLACE_INFERRED : place;
 		struct sink_node node = {
 			.parent = *ret,
 			.frame = u64map__get(&code->frame_index, code->frame_ids[first + n]),
-			.offset = place == STACK_PLACE_APART ? SINK_APART
-				  : place		     ? -(int64_t)place * RANK_BYTES
-							     : SINK_NO_OFFSET,
+			.offset = rank == STACK_PLACE_APART ? SINK_APART
+				  : rank		    ? -(int64_t)rank * RANK_BYTES
+							    : SINK_NO_OFFSET,
+			.evidence = inferred ? EVIDENCE_INFERRED : EVIDENCE_RULE,
 		};
 		uint32_t *known = intern__at(&code->node_index,
 					     (uint64_t)node.parent << 32 | node.frame, place);

@@ -70,6 +70,8 @@ static void add_stats(struct capture_stats *to, const struct capture_stats *from
 	to->malformed += from->malformed;
 	to->kernel_frames += from->kernel_frames;
 	to->native_frames += from->native_frames;
+	to->inferred_frames += from->inferred_frames;
+	to->inferred_runtimes += from->inferred_runtimes;
 	to->kernel_unnamed += from->kernel_unnamed;
 	for (int i = 0; i < RUNTIMES_MAX; i++) {
 		to->runtime_ticks[i] += from->runtime_ticks[i];

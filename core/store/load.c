@@ -165,7 +165,8 @@ static int node_row(struct recorded *recorded, sqlite3_stmt *stmt)
 {
 	const struct sink_node node = { .parent = column_u32(stmt, 1),
 					.frame = column_u32(stmt, 2),
-					.offset = column_i64(stmt, 3, SINK_NO_OFFSET) };
+					.offset = column_i64(stmt, 3, SINK_NO_OFFSET),
+					.evidence = column_u32(stmt, 4) };
 
 	return recorded__add_node(recorded, column_u32(stmt, 0), &node);
 }
@@ -214,7 +215,8 @@ static const struct reader readers[] = {
 	{ "frame",    "id, kind, image, address, 0",                  frame_row,    1, 1 },
 	{ "frame",    "id, kind, image, address, loop",               frame_row,    2, NOW },
 	{ "location", "frame, kind, function, line",                  location_row, 1, NOW },
-	{ "node",     "id, parent, frame, offset",                    node_row,     1, NOW },
+	{ "node",     "id, parent, frame, offset, 0",                 node_row,     1, 5 },
+	{ "node",     "id, parent, frame, offset, evidence",          node_row,     6, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
 		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns, 0",                    sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "

@@ -201,7 +201,7 @@ static int write_locations(struct sink *sink, uint32_t frame, const struct sink_
 static int write_node(struct sink *sink, uint32_t id, const struct sink_node *node, struct err *err)
 {
 	return recording_db__insert(&recording_of(sink)->db, TABLE_node, err, id, node->parent,
-				    node->frame, node->offset);
+				    node->frame, node->offset, node->evidence);
 }
 
 static int write_sample(struct sink *sink, const struct sink_sample *sample, struct err *err)

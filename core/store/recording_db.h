@@ -26,7 +26,7 @@
 	X(function, "utt",       "?,?,?")                  \
 	X(frame,    "uluulu",    "?,?,?,?,?,?")            \
 	X(location, "ulluu",     "?,?,?,?,?")              \
-	X(node,     "uuul",      "?,?,?,?")                \
+	X(node,     "uuulu",     "?,?,?,?,?")              \
 	X(sample,   "lluuluulluuulull", "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?") \
 	X(counter,  "tl",        "?,?")
 /* clang-format on */

@@ -197,9 +197,12 @@ static void test_stacks(void)
 	ids__node(ids, 0, 1, 24, &again, &err);
 	ids__node(ids, id, 1, 16, &again, &err);
 	ids__node(ids, id, 1, 16, &again, &err);
+	ids__node_of(ids, &(struct sink_node) { id, 1, 16, EVIDENCE_INFERRED }, &again, &err);
+	is_int(again, 4, "evidence makes another node");
+	ids__node(ids, id, 1, 16, &again, &err);
 	is_int(again, 3, "a node is known again");
-	is_str(taken(), "node 1 0 1 16\nnode 2 0 1 24\nnode 3 1 1 16\n",
-	       "by parent, frame and offset");
+	is_str(taken(), "node 1 0 1 16\nnode 2 0 1 24\nnode 3 1 1 16\nnode 4 1 1 16\n",
+	       "by parent, frame, offset and evidence");
 	ids__frame_is_loop(ids, first, &err);
 	ids__locations(ids, first, &name, 1, &err);
 	ids__source(ids, &(struct sink_source) { .process = 1, .source = "walk" }, &err);

@@ -44,7 +44,7 @@ static void add_function(struct sink *sink, uint32_t number)
 	sink->ops->frame(sink, number,
 			 &(struct sink_frame) { .kind = KIND_NATIVE, .address = number }, &err);
 	sink->ops->locations(sink, number, &location, 1, &err);
-	sink->ops->node(sink, number, &(struct sink_node) { 0, number, 0 }, &err);
+	sink->ops->node(sink, number, &(struct sink_node) { 0, number, 0, 0 }, &err);
 }
 
 static void take(struct sink *sink, uint32_t event, uint32_t function, uint64_t time_ns,

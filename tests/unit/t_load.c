@@ -125,6 +125,42 @@ static void test_events(void)
 	workdir__run("rm r.db");
 }
 
+/* Frames that nothing proves are marked and counted. Asked for by `evidence`, they are apart from
+ * the same frames with proof. */
+static void test_evidence(void)
+{
+	static const struct profile_filter joined = {}, apart = { .evidence = true };
+	static const char *const changes = "UPDATE node SET evidence = 3 WHERE id IN (2, 6);"
+					   "UPDATE node SET evidence = 9 WHERE id = 1";
+	struct profile *profile = NULL;
+	char text[PROFILE_INFERRED_BYTES];
+	sqlite3 *db;
+
+	record();
+	sqlite3_open(path, &db);
+	is_int(sqlite3_exec(db, changes, NULL, NULL, NULL), SQLITE_OK, "nodes are inferred");
+	sqlite3_close(db);
+	is_str(load_drawn(&joined), ALL, "the frames are the same");
+	is_str(load_drawn(&apart),
+	       " 1  main_[n?];<module> (app.py)_[py];f (app.py)_[py?];strcmp_[n];"
+	       "sys_read_[k] 4  main_[n?];work_[n];helper_[i] 1",
+	       "the frames are marked");
+	load__profile(path, &joined, &profile, NULL, &err);
+	is_int(profile->evidence.natives, 2 * 3 + 2, "native frames of all samples");
+	is_int(profile->evidence.inferred_natives, 2 * 2 + 1, "of these, inferred");
+	is_int(profile->evidence.runtimes, 2 * 2, "runtime frames of all samples");
+	is_int(profile->evidence.inferred_runtimes, 2 * 1, "of these, inferred");
+	profile__inferred(&profile->evidence, text);
+	is_str(text, "62.5 % of native frames and 50 % of runtime frames are inferred", "said");
+	profile__inferred(&(struct profile_evidence) { .natives = 10000000, .inferred_natives = 1 },
+			  text);
+	is_str(text, "less than 0.001 % of native frames are inferred", "never as 0 %%");
+	profile__inferred(&(struct profile_evidence) { .natives = 10 }, text);
+	is_str(text, "", "nothing where there are none");
+	profile__free(profile);
+	unlink(path);
+}
+
 /* What the recorders of older versions wrote. */
 static void test_versions(void)
 {
@@ -138,6 +174,8 @@ static void test_versions(void)
 		{ "tests/unit/recording_v3.sql",
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 		{ "tests/unit/recording_v4.sql",
+		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
+		{ "tests/unit/recording_v5.sql",
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 	};
 	static const struct profile_filter all = {}, cpu = { .event = "cpu" },
@@ -177,6 +215,7 @@ int main(void)
 	test_filters();
 	test_filter_errors();
 	test_events();
+	test_evidence();
 	test_versions();
 	return tap__done();
 }

@@ -85,7 +85,7 @@ static const struct {
 	{ "a node that is its own parent", "UPDATE node SET parent = id", "EBADMSG" },
 	{ "a stack that is too deep",
 	  "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 8300)"
-	  "INSERT INTO node SELECT i, i - 1, 1, 0 FROM n",
+	  "INSERT INTO node SELECT i, i - 1, 1, 0, NULL FROM n",
 	  "EBADMSG" },
 	{ "an id that is too big", "UPDATE node SET id = 4294967296 WHERE id = 7", "EBADMSG" },
 	{ "a table missing", "DROP TABLE sample", "EBADMSG" },
@@ -116,7 +116,7 @@ static const struct {
 	  " 1  <module> (app.py)_[py];main_[n];f (app.py)_[py];strcmp_[n];sys_read_[k] 4  "
 	  "main_[n];work_[n];helper_[i] 1" },
 	{ "another version", "PRAGMA user_version = 99", "EBADMSG" },
-	{ "the next version", "PRAGMA user_version = 6", "EBADMSG" },
+	{ "the next version", "PRAGMA user_version = 7", "EBADMSG" },
 	{ "no version", "PRAGMA user_version = 0", "EBADMSG" },
 	{ "another application", "PRAGMA application_id = 99", "EBADMSG" },
 };

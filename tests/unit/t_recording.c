@@ -67,7 +67,8 @@ static void write_stacks(void)
 	ids__node(ids, node, frame, SINK_NO_OFFSET, &sample.native, &err);
 	ids__node(ids, node, frame, -8, &id, &err);
 	ids__frame(ids, &loop, &frame, NULL, &err);
-	ids__node(ids, 0, frame, SINK_APART, &id, &err);
+	ids__node_of(ids, &(struct sink_node) { 0, frame, SINK_APART, EVIDENCE_INFERRED }, &id,
+		     &err);
 	is_int(ids__sample(ids, &sample, &err), 0, "a sample");
 }
 
@@ -114,11 +115,11 @@ static void test_rows(void)
 	       "1|1|1|-|1234|1 2|0|-|-|ffffffff81000000|- 3|1|1|-|1235|1", "frame");
 	is_str(sqlite_text(path, "SELECT * FROM location"), "1|0|2|1|7 1|1|1|2|-", "location");
 	is_str(sqlite_text(path, "SELECT * FROM node"),
-	       "1|-|1|16 2|1|2|- 3|1|2|-8 4|-|3|-9223372036854775807", "node");
+	       "1|-|1|16|- 2|1|2|-|- 3|1|2|-8|- 4|-|3|-9223372036854775807|3", "node");
 	is_str(sqlite_text(path, "SELECT * FROM sample"),
 	       "1|5|1|1|0|2|-|1|2|-|-|1|0|-|0|4294967303", "sample");
 	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
-	is_str(sqlite_text(path, "PRAGMA user_version"), "5", "version");
+	is_str(sqlite_text(path, "PRAGMA user_version"), "6", "version");
 	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
 	is_int(workdir__count(), 1, "one file and nothing else");
 	clean();

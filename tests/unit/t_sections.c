@@ -43,7 +43,7 @@ static void draw_sections(struct drawing *drawing, const char *drawn)
 		char *at = strchr(token, '@');
 
 		if (*token == '|') {
-			section[1] = (struct section) { pair, 0, section->runtime + 1 };
+			section[1] = (struct section) { pair, 0, section->runtime + 1, 0 };
 			section++;
 			continue;
 		}
@@ -174,7 +174,7 @@ static void test_any(void)
 		for (size_t i = 0; i < n_natives; i++)
 			natives[i] = (struct native_frame) { 1, random_address() };
 		for (size_t i = 0; i < n; i++) {
-			list[i] = (struct section) { pairs[i], random_below(FRAMES_MAX), i };
+			list[i] = (struct section) { pairs[i], random_below(FRAMES_MAX), i, 0 };
 			address = random_below(500);
 			for (size_t j = 0; j < list[i].n; j++) {
 				address += random_below(60);

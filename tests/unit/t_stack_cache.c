@@ -52,10 +52,11 @@ static uint32_t by_memo(struct cached_stack *stack, const struct cached_basis *b
 	for (i = n - common; i-- > 0;) {
 		node = node_of(node, &pairs[i], base, basis);
 		stack->moving |= pairs[i].first & 1;
-		cached_stack__add(stack, n - 1 - i,
-				  &(struct cached_frame) {
-					  pairs[i].first,
-					  cached_pair__offset(&pairs[i], base, APART), node, 0 });
+		cached_stack__add(
+			stack, n - 1 - i,
+			&(struct cached_frame) { pairs[i].first,
+						 cached_pair__offset(&pairs[i], base, APART), node,
+						 0, 0 });
 	}
 	return node;
 }
@@ -132,7 +133,7 @@ static void test_threads(void)
 	is_int(stack_cache__thread(cache, 1, 7)->row, 9, "a thread is remembered");
 	is_int(stack_cache__thread(cache, 2, 7)->row, 0, "another process's is another one");
 	cached_stack__begin(stack, &basis, 0);
-	cached_stack__add(stack, 0, &(struct cached_frame) { 4, 8, 3, 2 });
+	cached_stack__add(stack, 0, &(struct cached_frame) { 4, 8, 3, 2, 0 });
 	is_int(common_with(stack, &basis, &pair, &runtime, 100, &node), 1, "so is a stack");
 	is_int(node, 3, "with its nodes");
 	is_int(common_with(stack, &basis, &moved, &runtime, 200, &node), 1, "wherever it is");

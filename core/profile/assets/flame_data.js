@@ -14,6 +14,7 @@
 //   strings           texts; what `frames` refers to
 //   frames            flat, seven each, by name: label, file (strings), line (0: none), kind,
 //                     library (strings), role (ROLE in flame_frames.js), label without the line
+//   inferred          packed, only where there are some: the numbers of frames that nothing proves
 //   places            packed, two for each of frames, only where there is code: the number of the code
 //                     that it is in + 1, or 0, and which of its instructions
 //   nodes             packed, see FlameTree; the root's frame is one after the last of `frames`
@@ -113,17 +114,20 @@ class FlameData {
 	readFrames() {
 		const { frames: flat, places, strings } = this.profile;
 		const numbers = new Map();
+		const inferred = new Set(unpack(this.profile.inferred || ''));
 		for (let i = 0; i < flat.length; i += FRAME_FIELDS) {
 			const frame = { label: strings[flat[i]], file: strings[flat[i + 1]],
 				line: flat[i + 2], kind: flat[i + 3], library: strings[flat[i + 4]],
 				role: flat[i + 5], name: strings[flat[i + 6]] };
-			const key = `${flat[i + 6]},${flat[i + 1]},${frame.kind}`;
+			frame.inferred = inferred.has(i / FRAME_FIELDS);
+			const key = `${flat[i + 6]},${flat[i + 1]},${frame.kind},${frame.inferred}`;
 			frame.isLabel = Boolean(this.kinds[frame.kind][2]);
 			frame.shade = FlameData.shadeOf(frame.name);
 			if (!numbers.has(key)) {
 				numbers.set(key, this.functions.length);
 				this.functions.push({ label: frame.name, file: frame.file,
-					kind: frame.kind, library: frame.library });
+					kind: frame.kind, library: frame.library,
+					inferred: frame.inferred });
 			}
 			frame.fn = numbers.get(key);
 			const place = 2 * i / FRAME_FIELDS;
@@ -132,6 +136,11 @@ class FlameData {
 		}
 		this.frames.push({ label: 'all', name: 'all', file: '', line: 0, library: '',
 			kind: this.kinds.length, shade: 0, fn: -1 });
+	}
+
+	// The kind of a frame or function, in words; undefined: the root's.
+	kindOf({ kind, inferred }) {
+		return this.kinds[kind] && this.kinds[kind][0] + (inferred ? ', inferred' : '');
 	}
 
 	// A weight that stands beside one with its unit.

@@ -39,15 +39,15 @@ class FlameFacts {
 	textOf(node) {
 		const { model } = this;
 		const { data, tree, sheet, state, calls, upright } = model;
-		const kind = data.kinds[sheet.frameOf(node).kind];
+		const kind = data.kindOf(sheet.frameOf(node));
 		const called = calls && node ? `, ${counted(calls[node], 'call')}` : '';
 		const script = sheet === upright ? upright.script[node] : 0;
 		const scripted = script > tree.self[node]
 			? `, ${data.own(script)} with the native code that it calls` : '';
 		const self = model.turned ? '' : `, ${data.own(tree.self[node])} self`;
-		let text = kind ? kind[0] : 'all';
+		let text = kind || 'all';
 		if (!data.compares) {
-			text = `${kind ? kind[0] + ', ' : ''}${data.weight(tree.total[node])}` +
+			text = `${kind ? kind + ', ' : ''}${data.weight(tree.total[node])}` +
 				`${self}${scripted}${called}\n` +
 				`${percent(tree.total[node], tree.total[0])} of total`;
 		}

@@ -7,6 +7,7 @@
 const ROW = 18;
 const PAD = 3;
 const TEXT_MIN = 22; // no text in narrower frames
+const EDGE_MIN = 4; // no edge around narrower frames
 const DRAWN_MIN = 0.3; // narrower frames are drawn only where nothing else is
 const SHADES = [1, 0.98, 0.955, 0.93];
 const THIN_FONT = '10px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
@@ -236,6 +237,15 @@ class FlameGraph {
 		}
 	}
 
+	// A dashed edge: nothing proves the frame.
+	drawEdge(x, top, width, height) {
+		const { context } = this;
+		context.strokeStyle = this.colours.ink;
+		context.setLineDash([3, 2]);
+		context.strokeRect(x + 0.5, top + 0.5, width - 1, height - 1);
+		context.setLineDash([]);
+	}
+
 	drawFrame(node, x, width, top) {
 		const { context, what } = this;
 		const sheet = what.sheet();
@@ -246,6 +256,10 @@ class FlameGraph {
 		context.globalAlpha = faded ? 0.4 : 1;
 		context.fillStyle = match ? this.colours.match : what.fill(node);
 		context.fillRect(x, top + thin, Math.max(width - gap, 0.5), ROW - 1 - 2 * thin);
+		if (width < EDGE_MIN)
+			return;
+		if (sheet.frameOf(node).inferred)
+			this.drawEdge(x, top + thin, width - gap, ROW - 1 - 2 * thin);
 		if (width < TEXT_MIN)
 			return;
 		const room = width - gap - 2 * PAD;

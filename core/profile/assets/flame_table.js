@@ -33,7 +33,7 @@ class FlameTable {
 		if (this.model.knowsCounts())
 			columns.push(number('samples', 'Samples'));
 		columns.push({ name: 'kind', title: 'Kind',
-			of: row => data.kinds[data.functions[row.fn].kind][0] });
+			of: row => data.kindOf(data.functions[row.fn]) });
 		const left = name => data.compares ? !['script', 'self', 'total'].includes(name)
 			: data.hasRuntime || name !== 'script';
 		return columns.filter(({ name }) => left(name));

@@ -66,7 +66,7 @@ CREATE TABLE IF NOT EXISTS @braid_stacks (
 	natives UInt16,     -- how many of the frames are native and the kernel's
 	frames Array(UInt64),  -- innermost first: those, then those of runtimes
 	places Array(UInt16),  -- of each where it lies on the stack, by rank, 1 innermost; 0: it does
-			       -- not, 65535: on another one
+			       -- not, 65535: on another one; + 32768: the frame is inferred
 	seen Date
 ) ENGINE = ReplacingMergeTree(seen) PARTITION BY toYYYYMM(seen) ORDER BY stack@TTL seen 31@
 SETTINGS index_granularity = 256;

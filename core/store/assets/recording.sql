@@ -1,4 +1,4 @@
--- Schema of a recording, version 5. docs/recording.md explains it and has example queries.
+-- Schema of a recording, version 6. docs/recording.md explains it and has example queries.
 
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY,
@@ -67,8 +67,10 @@ CREATE TABLE node ( -- a frame called by its parent's frame: a forest that all s
 	id INTEGER PRIMARY KEY, -- greater than parent
 	parent INTEGER REFERENCES node, -- NULL: outermost
 	frame INTEGER REFERENCES frame,
-	offset INTEGER -- of the frame's stack address below the base of the stack; NULL: none;
-		       -- -9223372036854775807: a runtime frame that waits on another stack
+	offset INTEGER, -- of the frame's stack address below the base of the stack; NULL: none;
+			-- -9223372036854775807: a runtime frame that waits on another stack
+	evidence INTEGER -- of the step from the frame that it called: NULL: a rule; 1: a verified frame
+			 -- pointer; 2: a stack copy; 3: inferred; since version 6
 );
 CREATE TABLE sample (
 	id INTEGER PRIMARY KEY,
