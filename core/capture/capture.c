@@ -220,8 +220,10 @@ static int runtime_nodes(struct capture *capture, const struct stack_owner *owne
 	result->n_sections = n;
 	if (!n)
 		return 0;
-	result->unplaced = sections__merge(capture->sections, sections, n, capture->frames,
-					   capture->n_frames, &capture->runtime_stack);
+	result->unplaced = sections__merge(
+		capture->sections, sections, n,
+		&(struct section_natives) { capture->frames, capture->n_frames, native_complete },
+		&capture->runtime_stack);
 	return stack_nodes__runtime(capture->nodes, owner, &capture->runtime_stack,
 				    &result->runtime, err);
 }

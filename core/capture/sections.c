@@ -44,10 +44,10 @@ void sections__free(struct sections *sections)
 
 /* Finds the native frames. Ids are indexes, those of runtime frames behind those of native ones. */
 static void place_among_natives(struct sections *sections, const struct section *section,
-				size_t n_natives, struct place *places)
+				const struct section_natives *natives, struct place *places)
 {
+	size_t n, i, n_natives = natives->n;
 	uint32_t native = 0;
-	size_t n, i;
 
 	for (i = 0; i < section->n; i++) {
 		uint64_t address = section->pairs[i].address;
@@ -57,8 +57,12 @@ static void place_among_natives(struct sections *sections, const struct section 
 			.address = address == RUNTIME_APART ? MERGE_APART : address,
 		};
 	}
-	n = merge__run(sections->natives, n_natives, sections->frames, section->n, true,
-		       sections->placed, NULL);
+	n = merge__run(&(struct merge_stacks) { .native = sections->natives,
+						.runtime = sections->frames,
+						.n_native = n_natives,
+						.n_runtime = section->n,
+						.complete = natives->complete },
+		       true, sections->placed, NULL);
 	for (i = 0; i < n; i++) {
 		const struct merge_placed *placed = &sections->placed[i];
 
@@ -123,26 +127,25 @@ static void append(struct runtime_stack *stack, const struct section *section, s
 }
 
 size_t sections__merge(struct sections *sections, const struct section *list, size_t n,
-		       const struct native_frame *natives, size_t n_natives,
-		       struct runtime_stack *ret)
+		       const struct section_natives *natives, struct runtime_stack *ret)
 {
 	struct cursor cursors[SECTIONS_MAX], *next;
 	size_t unknown = 0, used = 0, i;
 
-	assert(n <= SECTIONS_MAX && n_natives <= NATIVE_FRAMES_MAX);
+	assert(n <= SECTIONS_MAX && natives->n <= NATIVE_FRAMES_MAX);
 	ret->n = 0;
 	if (n == 1) { /* by far the most are */
 		for (i = 0; i < list->n; i++)
 			append(ret, list, i);
 		return 0;
 	}
-	for (i = 0; i < n_natives; i++)
+	for (i = 0; i < natives->n; i++)
 		sections->natives[i] =
-			(struct merge_frame) { .frame = i, .address = natives[i].cfa };
+			(struct merge_frame) { .frame = i, .address = natives->frames[i].cfa };
 	for (i = 0; i < n; i++) {
 		assert(used + list[i].n <= RUNTIME_STACK_MAX);
 		cursors[i] = (struct cursor) { &list[i], sections->places + used, 0 };
-		place_among_natives(sections, &list[i], n_natives, sections->places + used);
+		place_among_natives(sections, &list[i], natives, sections->places + used);
 		unknown += place_within_natives(&list[i], sections->places + used);
 		used += list[i].n;
 	}

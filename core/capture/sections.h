@@ -2,6 +2,7 @@
 #ifndef BRAID_SECTIONS_H
 #define BRAID_SECTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,12 @@ struct section {
 	uint8_t evidence; /* of its frames: EVIDENCE_RULE or EVIDENCE_INFERRED */
 };
 
+struct section_natives {
+	const struct native_frame *frames;
+	size_t n;
+	bool complete; /* they reach the thread's outermost frame */
+};
+
 struct sections; /* memory to work in */
 
 struct sections *sections__new(void); /* NULL: out of memory */
@@ -40,7 +47,6 @@ void sections__free(struct sections *sections);
  * without any address is taken to be outside of all others. Returns how many frames could only be
  * placed so. */
 size_t sections__merge(struct sections *sections, const struct section *list, size_t n,
-		       const struct native_frame *natives, size_t n_natives,
-		       struct runtime_stack *ret);
+		       const struct section_natives *natives, struct runtime_stack *ret);
 
 #endif

@@ -143,7 +143,11 @@ static int append_stack(struct build *build, const struct recorded_stack *stack,
 	struct merge_report report = { 0 };
 	size_t n_placed, i;
 
-	n_placed = merge__run(native, build->native.n, runtime, build->runtime.n,
+	n_placed = merge__run(&(struct merge_stacks) { .native = native,
+						       .runtime = runtime,
+						       .n_native = build->native.n,
+						       .n_runtime = build->runtime.n,
+						       .complete = stack->complete },
 			      build->filter->keep_vm, build->placed, &report);
 	assert(n_placed <= build->native.n + build->runtime.n);
 	count_evidence(build, native, build->placed, n_placed, samples);
@@ -151,6 +155,7 @@ static int append_stack(struct build *build, const struct recorded_stack *stack,
 	build->report.by_order += report.by_order * samples;
 	build->report.appended += report.appended * samples;
 	build->report.apart += report.apart * samples;
+	build->report.unproven += report.unproven * samples;
 	build->report.loops += report.loops * samples;
 	for (i = n_placed; i-- > 0;) {
 		const struct merge_placed *placed = &build->placed[i];

@@ -1,25 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/profile/merge.h"
 
-/* One pass over both stacks, from the innermost frames outwards. Before a native frame is placed,
- * the runtime frames that it runs are.
+#include <assert.h>
+#include <stdlib.h>
+
+/* A thread may run on several stacks: a signal handler on an alternate stack, a callback on a stack
+ * that a library has made. Addresses grow outwards on one stack only, and between two stacks they
+ * fall or rise.
  *
- * A thread's stack addresses grow outwards but for one case, a signal handler on an alternate
- * stack: the frame that it interrupted can lie lower. Such a fall starts a new region of the
- * stack. Where the innermost frame of the first region begins is not known; if the stack falls
- * later on, all addresses below the region that follows belong there. */
+ * If native frame F runs the runtime frame at address A, then no other native frame has its CFA
+ * between A and that of F. On the same stack such a frame would lie within F. Another stack would
+ * lie within the stack of F. So at most one native frame can run the runtime frame: the one with
+ * the lowest CFA above A, on whatever stack. That candidate is refused if an earlier runtime frame
+ * lies further out, as both chains have their order.
+ *
+ * Runtime frames are first assigned to native frames, then both are written out. */
+
+#define OUTSIDE UINT32_MAX
+
+struct spot {
+	uint32_t native; /* the native frame that the runtime frame goes before, or OUTSIDE */
+	uint8_t placement;
+	bool inferred;
+	bool unplaced; /* no native frame is known to run it */
+};
 
 struct state {
 	const struct merge_frame *native, *runtime;
 	size_t n_native, n_runtime;
+	bool complete;
 	struct merge_placed *placed;
 	size_t n_placed;
 	struct merge_report report;
-	size_t next; /* runtime frame to be placed */
-	/* The first one from there on that has an address, or is another runtime's. */
-	size_t known;
-	uint64_t low;	 /* start of the native frame's span */
-	size_t falls_at; /* native frame that starts the last region; 0: there is but one */
+	size_t n_spans;
+	bool falls;	    /* some CFA is below that of the callee */
+	uint32_t current;   /* no runtime frame is assigned further in */
+	uint64_t last;	    /* address of the last runtime frame that was assigned; 0: none */
+	uint32_t next;	    /* runtime frame to be written out */
+	size_t known;	    /* the first one from there on that has an address, or is another
+			     * runtime's */
+	uint32_t outermost; /* the last frame with a CFA */
+	uint32_t spans[MERGE_DEPTH_MAX]; /* native frames with a CFA, by CFA */
+	struct spot spots[MERGE_DEPTH_MAX];
 };
 
 static bool spans(const struct merge_frame *native)
@@ -27,140 +49,249 @@ static bool spans(const struct merge_frame *native)
 	return !native->kernel && native->address != MERGE_NO_ADDRESS;
 }
 
-/* Finds the regions and where the innermost frame begins. */
-static void look_ahead(struct state *state)
+static int by_cfa(const void *a, const void *b, void *ctx)
 {
-	uint64_t first = 0, before = 0, below = 0;
-	size_t i;
+	const struct merge_frame *native = ctx;
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	for (i = 0; i < state->n_native; i++) {
-		const struct merge_frame *native = &state->native[i];
+	if (native[x].address != native[y].address)
+		return native[x].address < native[y].address ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
 
-		if (!spans(native))
+static void sort_spans(struct state *state)
+{
+	uint64_t before = 0;
+
+	for (size_t i = 0; i < state->n_native; i++) {
+		if (!spans(&state->native[i]))
 			continue;
-		if (!first)
-			first = native->address;
-		if (native->address < before)
-			state->falls_at = i;
-		if (state->falls_at && native->address < first && native->address > below)
-			below = native->address;
-		before = native->address;
+		state->falls |= state->native[i].address < before;
+		before = state->native[i].address;
+		state->outermost = i;
+		state->spans[state->n_spans++] = i;
 	}
-	state->low = below;
+	if (state->falls)
+		qsort_r(state->spans, state->n_spans, sizeof(*state->spans), by_cfa,
+			(void *)state->native);
 }
 
-static void place(struct state *state, const struct merge_frame *frame,
-		  enum merge_placement placement)
+/* Returns where the frame begins: the CFA of its callee. Its own CFA: it begins on another
+ * stack. */
+static uint64_t start_of(const struct state *state, uint32_t i)
 {
-	state->placed[state->n_placed++] = (struct merge_placed) { .frame = frame->frame,
-								   .placement = placement,
-								   .inferred = frame->inferred };
-}
+	uint64_t high = state->native[i].address;
 
-/* The address that shows where the next runtime frame belongs: its own; or that of the neighbour
- * outwards, unless it is another runtime's and there is one of its own runtime inwards.
- * MERGE_APART: none. */
-static uint64_t evident_address(struct state *state)
-{
-	const struct merge_frame *runtime = state->runtime, *next = &runtime[state->next], *known;
+	for (uint32_t callee = i; callee-- > 0;) {
+		uint64_t cfa = state->native[callee].address;
 
-	if (state->known < state->next)
-		state->known = state->next;
-	while (state->known < state->n_runtime &&
-	       runtime[state->known].address == MERGE_NO_ADDRESS &&
-	       runtime[state->known].kind == next->kind)
-		state->known++;
-	known = &runtime[state->known];
-	if (state->known == state->n_runtime || known->address == MERGE_NO_ADDRESS)
-		return MERGE_APART;
-	if (known->kind != next->kind && state->next > 0 && next[-1].kind == next->kind)
-		return MERGE_APART;
-	return known->address;
-}
-
-/* Is the next runtime frame run by this native frame, which ends at `high`? One without an
- * address goes with its neighbour, outwards if that has one, else inwards. */
-static bool belongs(struct state *state, uint64_t high, bool last_region,
-		    enum merge_placement *ret_placement)
-{
-	uint64_t address = evident_address(state);
-
-	*ret_placement = MERGE_PLACED_ORDER;
-	if (address == MERGE_APART) /* no neighbour outwards that is on this stack */
-		return state->next > 0 && state->next < state->known;
-	if (address < state->low)
-		return last_region;
-	if (address >= high)
-		return false;
-	if (state->known == state->next)
-		*ret_placement = MERGE_PLACED_ADDRESS;
-	return true;
-}
-
-/* Places the runtime frames of native frame `i`, in the midst of them compiled code itself. Returns
- * whether it runs any. */
-static bool place_runtime(struct state *state, size_t i)
-{
-	uint64_t high = state->native[i].address, low = state->low;
-	bool loop = false, inside = state->native[i].jit;
-	enum merge_placement placement;
-
-	if (high < state->low) { /* starts a region */
-		if (inside)
-			place(state, &state->native[i], MERGE_PLACED_NATIVE);
-		state->low = high;
-		return false;
+		if (spans(&state->native[callee]))
+			return cfa < high ? cfa : high;
 	}
-	while (state->next < state->n_runtime &&
-	       belongs(state, high, i >= state->falls_at, &placement)) {
+	return 0;
+}
+
+/* Returns the native frame that may run what lies at @address, or OUTSIDE. */
+static uint32_t find_candidate(const struct state *state, uint64_t address)
+{
+	size_t low = 0, high = state->n_spans;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (state->native[state->spans[middle]].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < state->n_spans ? state->spans[low] : OUTSIDE;
+}
+
+/* Is this the innermost frame of a thread that changes stacks, where frames are missing? Its start
+ * is not recorded, and @address may be in a missing frame. A loop runs what does not lie below the
+ * runtime frame before. */
+static bool is_doubtful(const struct state *state, uint32_t candidate, uint64_t address)
+{
+	const struct merge_frame *native = &state->native[candidate];
+
+	return !state->complete && state->falls && !start_of(state, candidate) &&
+	       ((!native->loop && !native->jit) || address < state->last);
+}
+
+static struct spot unplaced_spot(const struct state *state, bool inferred)
+{
+	return (struct spot) { .native = state->current,
+			       .placement = MERGE_PLACED_ORDER,
+			       .inferred = inferred || state->complete,
+			       .unplaced = true };
+}
+
+static struct spot spot_of(struct state *state, uint64_t address)
+{
+	uint32_t candidate = find_candidate(state, address);
+	struct spot spot = { .native = candidate, .placement = MERGE_PLACED_ADDRESS };
+
+	if (candidate == OUTSIDE) {
+		if (state->complete)
+			return unplaced_spot(state, true);
+		spot.placement = MERGE_PLACED_APPENDED;
+	} else if (candidate < state->current || is_doubtful(state, candidate, address)) {
+		return unplaced_spot(state, true);
+	} else if (candidate && start_of(state, candidate) == state->native[candidate].address &&
+		   state->native[candidate].address) {
+		/* It has switched stacks: its callees lie on another one. */
+		if (candidate + 1 == state->n_native)
+			return unplaced_spot(state, true);
+		spot.native = candidate + 1;
+		spot.placement = MERGE_PLACED_ORDER;
+	}
+	state->current = spot.native;
+	state->last = address;
+	return spot;
+}
+
+/* Assigns the frames from @i on to before @known, which have no address, as their neighbour: the
+ * one outwards, or the one inwards if only that is of their runtime. Returns how many frames were
+ * assigned. */
+static size_t assign_run(struct state *state, size_t i, size_t known)
+{
+	const struct merge_frame *runtime = state->runtime;
+	bool outwards = known < state->n_runtime && runtime[known].address != MERGE_NO_ADDRESS &&
+			runtime[known].address != MERGE_APART;
+	struct spot spot;
+	size_t n = known - i;
+
+	if (outwards && i > 0 && runtime[known].kind != runtime[i].kind &&
+	    runtime[i - 1].kind == runtime[i].kind)
+		outwards = false;
+	if (outwards) {
+		spot = spot_of(state, runtime[known].address);
+		state->spots[known] = spot;
+		n++;
+	} else {
+		spot = i > 0 ? state->spots[i - 1] : unplaced_spot(state, false);
+	}
+	if (spot.placement == MERGE_PLACED_ADDRESS)
+		spot.placement = MERGE_PLACED_ORDER;
+	for (; i < known; i++)
+		state->spots[i] = spot;
+	return n;
+}
+
+/* Assigns all frames that have native frames in this stack. Returns their number. */
+static size_t assign(struct state *state)
+{
+	const struct merge_frame *runtime = state->runtime;
+	size_t i = 0, known;
+
+	while (i < state->n_runtime && runtime[i].address != MERGE_APART) {
+		known = i;
+		while (known < state->n_runtime && runtime[known].address == MERGE_NO_ADDRESS &&
+		       runtime[known].kind == runtime[i].kind)
+			known++;
+		if (known > i) {
+			i += assign_run(state, i, known);
+			continue;
+		}
+		state->spots[i] = spot_of(state, runtime[i].address);
+		i++;
+	}
+	return i;
+}
+
+/* Moves the outermost of the frames that no native frame is known to run outside of what is known:
+ * they may be run by native frames that are missing, or, in a complete stack, by any. */
+static void move_unplaced(struct state *state, size_t n)
+{
+	while (n-- > 0 && state->spots[n].unplaced) {
+		state->spots[n].placement = MERGE_PLACED_APPENDED;
+		state->spots[n].native = OUTSIDE;
+		if (state->complete && state->n_spans && state->current <= state->outermost)
+			state->spots[n].native = state->outermost;
+	}
+}
+
+static void place_native(struct state *state, uint32_t i)
+{
+	state->placed[state->n_placed++] =
+		(struct merge_placed) { .frame = state->native[i].frame,
+					.placement = MERGE_PLACED_NATIVE,
+					.inferred = state->native[i].inferred };
+}
+
+static void place_next(struct state *state, enum merge_placement placement, bool inferred)
+{
+	const struct merge_frame *runtime = &state->runtime[state->next++];
+
+	state->report.by_address += placement == MERGE_PLACED_ADDRESS;
+	state->report.by_order += placement == MERGE_PLACED_ORDER;
+	state->report.appended += placement == MERGE_PLACED_APPENDED;
+	state->report.apart += placement == MERGE_PLACED_APART;
+	state->report.unproven += inferred;
+	state->placed[state->n_placed++] =
+		(struct merge_placed) { .frame = runtime->frame,
+					.placement = placement,
+					.inferred = inferred || runtime->inferred };
+}
+
+/* Places the runtime frames of native frame @i, in the midst of them compiled code itself. Returns
+ * true if the native frame runs any. */
+static bool place_runtime(struct state *state, uint32_t i, size_t n)
+{
+	bool inside = spans(&state->native[i]) && state->native[i].jit, loop = false;
+	uint64_t start = inside ? start_of(state, i) : 0;
+
+	while (state->next < n && state->spots[state->next].native == i) {
+		const struct spot *spot = &state->spots[state->next];
 		uint64_t address = state->runtime[state->next].address;
 
-		if (inside && address != MERGE_NO_ADDRESS && address != low) {
-			place(state, &state->native[i], MERGE_PLACED_NATIVE);
+		if (inside && address != MERGE_NO_ADDRESS && address != start) {
+			place_native(state, i);
 			inside = false;
 		}
-		place(state, &state->runtime[state->next++], placement);
-		if (placement == MERGE_PLACED_ADDRESS) {
-			state->report.by_address++;
-			loop = true;
-		} else {
-			state->report.by_order++;
-		}
+		loop |= spot->placement == MERGE_PLACED_ADDRESS;
+		place_next(state, spot->placement, spot->inferred);
 	}
 	if (inside)
-		place(state, &state->native[i], MERGE_PLACED_NATIVE);
-	state->low = high;
+		place_native(state, i);
 	return loop;
 }
 
-/* What no native frame runs. */
-static void place_rest(struct state *state)
+static void add_report(struct merge_report *to, const struct merge_report *report)
 {
-	for (; state->next < state->n_runtime; state->next++) {
-		bool apart = state->runtime[state->next].address == MERGE_APART;
-
-		place(state, &state->runtime[state->next],
-		      apart ? MERGE_PLACED_APART : MERGE_PLACED_APPENDED);
-		state->report.apart += apart;
-		state->report.appended += !apart;
-	}
+	to->by_address += report->by_address;
+	to->by_order += report->by_order;
+	to->appended += report->appended;
+	to->apart += report->apart;
+	to->unproven += report->unproven;
+	to->loops += report->loops;
 }
 
-size_t merge__run(const struct merge_frame *native, size_t n_native,
-		  const struct merge_frame *runtime, size_t n_runtime, bool keep_vm,
-		  struct merge_placed *ret, struct merge_report *report)
+size_t merge__run(const struct merge_stacks *stacks, bool keep_vm, struct merge_placed *ret,
+		  struct merge_report *report)
 {
-	struct state state = { .native = native,
-			       .runtime = runtime,
-			       .n_native = n_native,
-			       .n_runtime = n_runtime,
-			       .placed = ret };
+	struct state state; /* large: its arrays stay as they are */
+	const struct merge_frame *native = stacks->native, *runtime = stacks->runtime;
 	bool loop = false; /* the frame before was (part of) one */
-	size_t i;
+	size_t n, i;
 
-	look_ahead(&state);
-	for (i = 0; i < n_native; i++) {
-		bool runs = spans(&native[i]) && place_runtime(&state, i);
+	assert(stacks->n_native <= MERGE_DEPTH_MAX && stacks->n_runtime <= MERGE_DEPTH_MAX);
+	state.native = native;
+	state.runtime = runtime;
+	state.n_native = stacks->n_native;
+	state.n_runtime = stacks->n_runtime;
+	state.complete = stacks->complete;
+	state.placed = ret;
+	state.n_placed = state.n_spans = 0;
+	state.falls = false;
+	state.last = 0;
+	state.current = state.next = state.outermost = 0;
+	state.report = (struct merge_report) { 0 };
+	sort_spans(&state);
+	n = assign(&state);
+	move_unplaced(&state, n);
+	for (i = 0; i < state.n_native; i++) {
+		bool runs = place_runtime(&state, i, n);
 
 		state.report.loops += runs;
 		loop = runs || (loop && native[i].loop);
@@ -168,16 +299,16 @@ size_t merge__run(const struct merge_frame *native, size_t n_native,
 			continue;
 		if (loop && !keep_vm)
 			continue;
-		place(&state, &native[i], MERGE_PLACED_NATIVE);
+		place_native(&state, i);
 		state.placed[state.n_placed - 1].loop = loop;
 	}
-	place_rest(&state);
-	if (report) {
-		report->by_address += state.report.by_address;
-		report->by_order += state.report.by_order;
-		report->appended += state.report.appended;
-		report->apart += state.report.apart;
-		report->loops += state.report.loops;
+	while (state.next < state.n_runtime) {
+		bool apart = runtime[state.next].address == MERGE_APART, known = state.next < n;
+
+		place_next(&state, apart ? MERGE_PLACED_APART : MERGE_PLACED_APPENDED,
+			   !apart && (known ? state.spots[state.next].inferred : state.complete));
 	}
+	if (report)
+		add_report(report, &state.report);
 	return state.n_placed;
 }

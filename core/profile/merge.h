@@ -15,6 +15,9 @@
  * Several runtime frames may share one loop, even one address; their order never changes. They may
  * be of several runtimes, of which one calls the other through native code.
  *
+ * The native frames may lie on several stacks, in any order. A runtime frame is placed by its
+ * address only if one native frame can contain it and the order of both stacks allows it.
+ *
  * Compiled code runs the frames that it was made from: it goes inside them, as what they do. But a
  * frame whose address is where the native frame begins was called by it. */
 
@@ -27,7 +30,7 @@ struct merge_frame {
 	bool kernel;	/* kernel frames have no address and stay innermost */
 	bool loop;	/* native: code of an interpreter's loop, or of a part of it */
 	bool jit;	/* native: made by a compiler at run time, no part of a file */
-	bool inferred;	/* nothing proves the step that led to it */
+	bool inferred;	/* not proven; passed through to merge_placed */
 	uint64_t address; /* native: CFA; runtime: anchor; or MERGE_NO_ADDRESS */
 };
 
@@ -35,7 +38,8 @@ enum merge_placement {
 	MERGE_PLACED_NATIVE,
 	MERGE_PLACED_ADDRESS,  /* runtime frame inside the native frame that contains its anchor */
 	MERGE_PLACED_ORDER,    /* between two native frames, by address, as none contains it */
-	MERGE_PLACED_APPENDED, /* outside all native frames: those end too early */
+	MERGE_PLACED_APPENDED, /* outside all native frames: those end too early. If they are
+				* complete: inside the outermost one, and inferred */
 	MERGE_PLACED_APART,    /* the same, but it belongs there */
 };
 
@@ -44,19 +48,30 @@ struct merge_placed {
 	enum merge_placement placement;
 	bool loop; /* native: an interpreter loop; its runtime frames precede it (innermost first)
 		    */
-	bool inferred; /* the frame is, or its place */
+	bool inferred; /* the frame itself, or its place, is not proven: the stack is not complete
+			*/
 };
 
 struct merge_report {
 	uint64_t by_address, by_order, appended, apart; /* runtime frames */
+	/* Those of them whose place no native frame proves: the native stack is complete and runs
+	 * none at their address, or their address contradicts the order. */
+	uint64_t unproven;
 	uint64_t loops; /* native frames found to be interpreter loops */
 };
 
-/* All stacks innermost first. Writes at most n_native + n_runtime entries to `ret`, returns their
- * number. Native frames that run runtime frames, and the parts of a loop around them, are left out
- * unless `keep_vm`; compiled code never is. Adds to `report` (may be NULL). */
-size_t merge__run(const struct merge_frame *native, size_t n_native,
-		  const struct merge_frame *runtime, size_t n_runtime, bool keep_vm,
-		  struct merge_placed *ret, struct merge_report *report);
+#define MERGE_DEPTH_MAX 8192 /* frames of one stack */
+
+struct merge_stacks { /* innermost first */
+	const struct merge_frame *native, *runtime;
+	size_t n_native, n_runtime; /* at most MERGE_DEPTH_MAX each */
+	bool complete;		    /* the native frames reach the thread's outermost frame */
+};
+
+/* Writes at most n_native + n_runtime entries to @ret, innermost first, and returns their number.
+ * Native frames that run runtime frames, and the parts of a loop around them, are left out unless
+ * @keep_vm; compiled code never is. Adds to @report (may be NULL). */
+size_t merge__run(const struct merge_stacks *stacks, bool keep_vm, struct merge_placed *ret,
+		  struct merge_report *report);
 
 #endif

@@ -83,6 +83,7 @@ struct recorded_stack {
 	uint32_t event, thread, native, runtime;
 	struct rec_condition condition;
 	uint8_t age;	/* of what is outstanding: 1 to RECORDED_AGES, by recorded__least_age; 0 */
+	bool complete;	/* the native frames reach the thread's outermost one */
 	uint64_t task;	/* 0: none; always unless keeps_tasks */
 	uint32_t waker; /* the stack of who has ended the wait; RECORDED_NONE unless keeps_wakers */
 	uint64_t samples, value; /* value saturates */

@@ -196,6 +196,7 @@ static int copy_stacks(const struct marks *marks, const bool *stacks, struct rec
 						 .native = id_of(&from->nodes, row->native),
 						 .runtime = id_of(&from->nodes, row->runtime),
 						 .condition = row->condition,
+						 .flags = row->complete ? SAMPLE_COMPLETE : 0,
 						 .task = row->task,
 						 .object = row->age ? recorded__least_age(row->age)
 								    : 0 };

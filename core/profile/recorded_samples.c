@@ -13,7 +13,8 @@ static int number_measure(struct recorded *recorded, const struct recorded_stack
 {
 	uint64_t condition = (uint64_t)stack->condition.state << 24 |
 			     (uint64_t)stack->condition.lock << 16 |
-			     (uint16_t)stack->condition.syscall | (uint64_t)stack->age << 32;
+			     (uint16_t)stack->condition.syscall | (uint64_t)stack->age << 32 |
+			     (uint64_t)stack->complete << 40;
 	uint64_t who = (uint64_t)(stack->waker + 1) << 32 | stack->event;
 	uint32_t *place = intern__at(&recorded->measure_index, who, condition);
 
@@ -102,6 +103,7 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		.native = recorded__find(&recorded->nodes, sample->native),
 		.runtime = recorded__find(&recorded->nodes, sample->runtime),
 		.condition = sample->condition,
+		.complete = sample->flags & SAMPLE_COMPLETE,
 		.waker = RECORDED_NONE,
 	};
 	uint32_t *linked = NULL;

@@ -184,7 +184,8 @@ static struct sink_sample sample_of(sqlite3_stmt *stmt)
 				      .link = column_i64(stmt, 9, 0),
 				      .object = column_i64(stmt, 10, 0),
 				      .time_ns = column_count(stmt, 11),
-				      .task = column_i64(stmt, 12, 0) };
+				      .task = column_i64(stmt, 12, 0),
+				      .flags = column_u32(stmt, 13) };
 }
 
 static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
@@ -218,11 +219,11 @@ static const struct reader readers[] = {
 	{ "node",     "id, parent, frame, offset, 0",                 node_row,     1, 5 },
 	{ "node",     "id, parent, frame, offset, evidence",          node_row,     6, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns, 0",                    sample_row,   1, 2 },
+		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns, 0, flags",             sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link, object, time_ns, 0",                      sample_row,   3, 4 },
+		      "state, lock, syscall, link, object, time_ns, 0, flags",               sample_row,   3, 4 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link, object, time_ns, task",                   sample_row,   5, NOW },
+		      "state, lock, syscall, link, object, time_ns, task, flags",            sample_row,   5, NOW },
 };
 /* clang-format on */
 

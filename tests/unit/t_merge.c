@@ -47,8 +47,8 @@ static void parse(struct stack *stack, const char *drawn)
 #define RUNTIME_ID 1000
 
 /* As drawn; runtime frames with how they were placed: = address, ~ order, + appended, / apart;
- * loops with an asterisk. */
-static const char *merge_drawn(const char *native, const char *runtime, bool keep_vm,
+ * loops with an asterisk; what is not proven with an exclamation mark. */
+static const char *merge_drawn(const char *native, const char *runtime, bool keep_vm, bool complete,
 			       struct merge_report *report)
 {
 	struct merge_placed placed[2 * FRAMES_MAX];
@@ -60,17 +60,18 @@ static const char *merge_drawn(const char *native, const char *runtime, bool kee
 	parse(&r_stack, runtime);
 	for (i = 0; i < r_stack.n; i++)
 		r_stack.frames[i].frame += RUNTIME_ID;
-	n = merge__run(n_stack.frames, n_stack.n, r_stack.frames, r_stack.n, keep_vm, placed,
-		       report);
+	n = merge__run(&(struct merge_stacks) { n_stack.frames, r_stack.frames, n_stack.n,
+						r_stack.n, complete },
+		       keep_vm, placed, report);
 	text[0] = '\0';
 	for (i = 0; i < n; i++) {
 		uint32_t id = placed[i].frame;
 		const char *name =
 			id < RUNTIME_ID ? n_stack.names[id] : r_stack.names[id - RUNTIME_ID];
 
-		len += snprintf(text + len, sizeof(text) - len, "%s%s%s%s", i ? " " : "", name,
+		len += snprintf(text + len, sizeof(text) - len, "%s%s%s%s%s", i ? " " : "", name,
 				(const char *[]) { "", "=", "~", "+", "/" }[placed[i].placement],
-				placed[i].loop ? "*" : "");
+				placed[i].loop ? "*" : "", placed[i].inferred ? "!" : "");
 	}
 	return text;
 }
@@ -103,11 +104,11 @@ static const struct {
 	  "py:x@150", "n:a n:lost py:x=", false },
 	{ "all CFAs unknown", "n:a n:b", "py:x@150", "n:a n:b py:x+", false },
 	{ "an anchor below the one before", "n:a@100 n:eval@200 n:b@300", "py:x@150 py:y@50",
-	  "n:a py:x= py:y~ n:b", false },
+	  "n:a py:x= n:b py:y+!", false },
 	{ "an anchor below the frame that would be next", "n:a@100 n:b@200 n:eval@300",
-	  "py:x@150 py:y@120 py:z@90 py:w@250", "n:a py:x= py:y= py:z~ py:w=", false },
+	  "py:x@150 py:y@120 py:z@90 py:w@250", "n:a py:x= py:y= py:z~! py:w=", false },
 	{ "two frames with the same CFA", "n:a@100 n:b@100 n:c@200", "py:x@100 py:y@99",
-	  "n:a n:b py:x= py:y~", false },
+	  "n:a n:b py:x= py:y+!", false },
 	{ "a signal handler on a higher alternate stack",
 	  "n:handler@9000 n:trampoline@100 n:eval@200 n:main@300", "py:x@150 py:y@160",
 	  "n:handler n:trampoline py:x= py:y= n:main", false },
@@ -187,12 +188,94 @@ static const struct {
 	  "n:a l:exec py:y/ py:x+", false },
 };
 
+/* The native frames reach the thread's outermost one. */
+static const struct {
+	const char *what, *native, *runtime, *want;
+} complete_cases[] = {
+	{ "all frames are within native ones", "n:a@100 n:eval@200 n:main@300", "py:x@150 py:y@150",
+	  "n:a py:x= py:y= n:main" },
+	{ "one that none runs is not shown outside of them", "n:a@100 n:eval@200 n:main@300",
+	  "py:x@150 py:y@900", "n:a py:x= py:y+! n:main" },
+	{ "nor do several become proven by each other", "n:a@100 n:b@200", "py:x@900 py:y@950",
+	  "n:a py:x+! py:y+! n:b" },
+	{ "one between two that have their place", "n:a@100 n:eval@200 n:eval@300 n:main@400",
+	  "py:x@150 py:y@50 py:z@250", "n:a py:x= py:y~! py:z= n:main" },
+	{ "an address further in than the frame before", "n:a@100 n:eval@200 n:b@300",
+	  "py:x@150 py:y@50", "n:a py:x= py:y+! n:b" },
+	{ "no addresses", "n:a@100 n:b@200", "py:x py:y", "n:a py:x+! py:y+! n:b" },
+	{ "no native frames with an address", "k:a n:b", "py:x@50", "k:a n:b py:x+!" },
+	{ "what waits on another stack", "n:a@100 n:eval@200", "py:x@150 py:y@/",
+	  "n:a py:x= py:y/" },
+	{ "a callback on a higher stack",
+	  "n:burn@9100 n:eval@9200 n:closure@9300 n:call_on@150 n:ffi@200 n:eval@300 n:start@400",
+	  "py:inner@9150 py:callback@9150 py:middle@250 py:outer@250",
+	  "n:burn py:inner= py:callback= n:closure n:call_on n:ffi py:middle= py:outer= n:start" },
+	{ "C alone on a higher stack", "n:burn@9100 n:call_on@150 n:eval@300 n:start@400",
+	  "py:middle@250", "n:burn n:call_on py:middle= n:start" },
+	{ "a callback on a lower stack",
+	  "n:burn@110 n:eval@120 n:closure@130 n:call_on@9100 n:eval@9200 n:start@9300",
+	  "py:inner@115 py:middle@9150",
+	  "n:burn py:inner= n:closure n:call_on py:middle= n:start" },
+	{ "up, down and back to the first stack",
+	  "n:burn@300 n:eval@400 n:call@5100 n:eval@5200 n:call@2100 n:eval@2200 n:call@600 "
+	  "n:eval@700 n:start@800",
+	  "py:a@350 py:b@5150 py:c@2150 py:d@650",
+	  "n:burn py:a= n:call py:b= n:call py:c= n:call py:d= n:start" },
+	{ "a frame of the stack in the midst, none of the highest",
+	  "n:burn@300 n:call@5100 n:main@5200 n:call@2100 n:eval@2200 n:start@2300", "py:c@2150",
+	  "n:burn n:call n:main n:call py:c= n:start" },
+	{ "a function that switches stacks runs no frames",
+	  "n:a@9100 n:eval@9200 n:call@100 n:start@200", "py:x@9150 py:y@50",
+	  "n:a py:x= n:call py:y~ n:start" },
+};
+
+/* They end too early, behind a change of stacks. */
+static void test_cut(void)
+{
+	is_str(merge_drawn("n:burn@9100 n:eval@9200 n:call_on@150",
+			   "py:inner@9150 py:middle@250 py:outer@250", false, false, NULL),
+	       "n:burn py:inner= n:call_on py:middle+! py:outer+!",
+	       "cut: frames of a missing native frame are outside");
+	is_str(merge_drawn("n:burn@9100 n:call_on@150", "py:middle@250", false, false, NULL),
+	       "n:burn n:call_on py:middle+!",
+	       "cut: the innermost frame does not run them, wherever it begins");
+	is_str(merge_drawn("l:exec@9100 n:call_on@150", "py:inner@9050 py:middle@250", false, false,
+			   NULL),
+	       "py:inner= n:call_on py:middle+!", "cut: but a loop runs its own");
+}
+
+static void test_inferred(void)
+{
+	const struct merge_frame native[] = { { .frame = 1, .address = 100, .inferred = true },
+					      { .frame = 2, .address = 200 } };
+	const struct merge_frame runtime[] = { { .frame = 11, .address = 150, .inferred = true },
+					       { .frame = 12, .address = 150 } };
+	struct merge_report report = { 0 };
+	struct merge_placed placed[4];
+
+	is_int(merge__run(&(struct merge_stacks) { native, runtime, 2, 2, true }, true, placed,
+			  &report),
+	       4, "inferred frames");
+	ok(placed[0].inferred && placed[1].inferred && !placed[2].inferred && !placed[3].inferred,
+	   "they stay inferred, and no others become so");
+	is_int(report.unproven, 0, "their places are proven");
+}
+
+static void test_complete(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(complete_cases); i++)
+		is_str(merge_drawn(complete_cases[i].native, complete_cases[i].runtime, false, true,
+				   NULL),
+		       complete_cases[i].want, "complete: %s", complete_cases[i].what);
+}
+
 static void test_cases(void)
 {
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++)
-		is_str(merge_drawn(cases[i].native, cases[i].runtime, cases[i].keep_vm, NULL),
+		is_str(merge_drawn(cases[i].native, cases[i].runtime, cases[i].keep_vm, false,
+				   NULL),
 		       cases[i].want, "%s", cases[i].what);
 }
 
@@ -200,12 +283,14 @@ static void test_report(void)
 {
 	struct merge_report report = { .by_address = 10 };
 
-	merge_drawn("n:a@100 n:eval@200", "py:x@150 py:y@50 py:z@900 py:w@/", false, &report);
+	merge_drawn("n:a@100 n:eval@200", "py:x@150 py:y@50 py:z@900 py:w@/", false, false,
+		    &report);
 	is_int(report.by_address, 11, "report: by address, added to what was there");
 	is_int(report.by_order, 1, "report: by order");
 	is_int(report.appended, 1, "report: appended");
 	is_int(report.apart, 1, "report: apart");
 	is_int(report.loops, 1, "report: loops");
+	is_int(report.unproven, 1, "report: unproven");
 }
 
 /* A fixed sequence: Numerical Recipes' linear congruential generator. */
@@ -306,9 +391,9 @@ static void test_properties(void)
 		struct merge_placed all[2 * FRAMES_MAX], placed[2 * FRAMES_MAX];
 		struct merge_report report = { 0 };
 		size_t n_all, n;
-
-		n_all = merge__run(native, n_native, runtime, n_runtime, true, all, &report);
-		n = merge__run(native, n_native, runtime, n_runtime, false, placed, &sums);
+		struct merge_stacks stacks = { native, runtime, n_native, n_runtime, round % 2 };
+		n_all = merge__run(&stacks, true, all, &report);
+		n = merge__run(&stacks, false, placed, &sums);
 		wrong = check_placed(all, n_all, native, n_native, n_runtime, &report);
 		if (!wrong)
 			wrong = check_hidden(all, n_all, placed, n);
@@ -322,6 +407,9 @@ static void test_properties(void)
 int main(void)
 {
 	test_cases();
+	test_complete();
+	test_cut();
+	test_inferred();
 	test_report();
 	test_properties();
 	return tap__done();

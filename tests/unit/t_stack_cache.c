@@ -115,7 +115,10 @@ static size_t common_with(const struct cached_stack *stack, const struct cached_
 			  const struct cached_pair *pair, const uint8_t *runtime, uint64_t base,
 			  uint32_t *ret_node)
 {
-	struct cached_query query = { .pairs = pair, .runtimes = runtime, .n = 1, .base = base };
+	static const uint8_t evidence[1] = { EVIDENCE_RULE };
+	struct cached_query query = {
+		.pairs = pair, .runtimes = runtime, .evidence = evidence, .n = 1, .base = base
+	};
 
 	return cached_stack__common(stack, basis, &query, ret_node);
 }
