@@ -194,11 +194,23 @@ static long loop_step(__u32 index, void *ctx)
  * left over from earlier calls, or is garbage. In Debian's builds of 3.11 that is true of both
  * words, which are written at once. So while a loop begins, the C frame outside it is that of the
  * next loop among the native frames, at the same distance from the CFA, or the thread's first. */
+/* Is the frame of the segment called by the one that the C frame @linked runs? */
+static __always_inline int segment__is_linked(const struct python_state *state, __u64 linked)
+{
+	const struct python_offsets *offsets = &state->proc.offsets;
+	__u64 outer = 0, previous = 0;
+
+	return linked && state->frame &&
+	       !read_user(&outer, sizeof(outer), linked + offsets->cframe_current_frame) &&
+	       !read_user(&previous, sizeof(previous), state->frame + offsets->frame_previous) &&
+	       outer && outer == previous;
+}
+
 static __always_inline void segment__begin(struct python_state *state, struct scratch *scratch)
 {
 	struct loop_search search = { .proc = &state->proc, .scratch = scratch };
 	const struct rec_sample *sample = &scratch->sample;
-	__u64 pc = scratch->interrupted[UNWIND_REG_PC], cfa;
+	__u64 pc = scratch->interrupted[UNWIND_REG_PC], linked = state->cframe_previous, cfa;
 
 	if (pc - state->proc.loops[0].start >= PYTHON_LOOP_ENTRY_BYTES || !sample->n_native)
 		return;
@@ -212,6 +224,13 @@ static __always_inline void segment__begin(struct python_state *state, struct sc
 	else if (sample->flags & SAMPLE_COMPLETE)
 		state->cframe_previous = state->tstates[0] + state->proc.offsets.tstate_root_cframe;
 	state->begins = !search.cfa;
+	if (state->cframe_previous == linked)
+		return;
+	state->inferred = 1; /* the words may be left over, and the thread may switch stacks */
+	if (segment__is_linked(state, linked)) {
+		state->cframe_previous = linked;
+		state->begins = 0;
+	}
 }
 
 /* Starts with the thread's next state. Returns 1 if there is none. */
@@ -458,6 +477,7 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 	state->proc = *proc;
 	state->now_ns = sample->time_ns;
 	state->n = state->n_tstates = state->next_tstate = state->complete = state->truncated = 0;
+	state->inferred = 0;
 	state->block_bytes = 0;
 	state->fsbase = task->thread.fsbase;
 	if (read_tstate(proc, state->fsbase, &tstate)) {
@@ -476,7 +496,11 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 	if (!chain__start(state, scratch) && bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL,
 						      0) >= STEPS_MAX / FRAMES_PER_STEP)
 		state->truncated = 1;
-	scratch__walked(scratch, WALKER_PYTHON, first_word, state->complete, state->truncated);
+	scratch__section(scratch, WALKER_PYTHON, first_word,
+			 (state->truncated  ? SECTION_TRUNCATED
+			  : state->complete ? 0
+					    : SECTION_BROKEN) |
+				 (state->inferred ? SECTION_INFERRED : 0));
 }
 
 SEC("?perf_event")
