@@ -223,6 +223,14 @@ static bool has_main(const struct runtime_natives *natives)
 	return false;
 }
 
+static bool has_loop(const struct runtime_natives *natives)
+{
+	for (size_t i = 0; i < natives->n; i++)
+		if (natives->list[i].loop)
+			return true;
+	return false;
+}
+
 /* Contexts do not know their native frames, but those that end a loop are marked. There is a main
  * program, as far as the interpreter knows, in a thread of Perl's, too, and in a program that Perl
  * is embedded in, where nothing runs it. */
@@ -233,8 +241,10 @@ static size_t perl__anchors(struct runtime_session *session, const struct runtim
 	uint64_t functions[RUNTIME_PAIRS_MAX] = {};
 	bool complete = anchors__are_complete(sample);
 
-	if (complete && !natives.image)
-		return 0; /* an embedding program at its own work: what is there was left over */
+	/* An embedding program at its own work: the contexts are of another thread that uses the
+	 * same interpreter, or left over. */
+	if (complete && (!natives.image || !has_loop(&natives)))
+		return 0;
 	if (complete && n >= 2 && perl_codes__is_main(session->codes, pairs[n - 2].key) &&
 	    !has_main(&natives))
 		n -= 2;
