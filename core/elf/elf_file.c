@@ -9,6 +9,7 @@
 #include "core/base/fd_limit.h"
 #include "core/base/quota.h"
 #include "core/base/util.h"
+#include "core/elf/elf_made.h"
 #include "core/elf/elf_section.h"
 #include "core/elf/elf_symbols.h"
 
@@ -157,12 +158,35 @@ static int check_header(struct elf_file *file, struct err *err)
 	return 0;
 }
 
+/* Replaces the headers of a file whose section headers were removed, or lead nowhere. */
+static int make_sections(struct elf_file *file)
+{
+	size_t size;
+	char *headers;
+	int rc;
+
+	if (elf_section__has_known(file))
+		return 0;
+	elf_file__drop(file);
+	rc = elf_made__new(file, &file->made);
+	if (rc)
+		return rc == -ENOENT || rc == -EFBIG ? 0 : rc;
+	elf_end(file->elf);
+	headers = elf_made__headers(file->made, &size);
+	file->elf = elf_memory(headers, size);
+	return file->elf ? 0 : -EBADMSG;
+}
+
 static int load(struct elf_file *file, struct err *err)
 {
 	size_t n_phdrs;
 	GElf_Ehdr ehdr;
 	int rc;
 
+	rc = make_sections(file);
+	if (rc)
+		return err__set(err, rc, "%s: %s", file->path,
+				rc == -EINTR ? "interrupted" : "malformed program headers");
 	rc = check_header(file, err);
 	if (rc)
 		return rc;
@@ -296,6 +320,7 @@ void elf_file__free(struct elf_file *file)
 		return;
 	elf_file__drop(file);
 	elf_end(file->elf);
+	elf_made__free(file->made);
 	close_fd(&file->fd);
 	free(file->segments);
 	free(file->path);

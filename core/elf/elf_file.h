@@ -22,6 +22,7 @@ struct elf_segment {		 /* one PT_LOAD */
 };
 
 struct loaded;	      /* core/elf/elf_section.c */
+struct elf_made;      /* core/elf/elf_made.h */
 struct quota_account; /* core/base/quota.h */
 
 struct elf_file {
@@ -29,8 +30,9 @@ struct elf_file {
 	uint64_t size;		       /* bytes of all of it */
 	struct quota_account *account; /* what is read of it; NULL: no limits */
 	struct loaded **loaded;	       /* contents of sections that were read */
-	Elf *elf;
-	char *path; /* for messages and labels, as the target sees it */
+	Elf *elf;		       /* headers only */
+	struct elf_made *made;	       /* owned; of a file without section headers; else NULL */
+	char *path;		       /* for messages and labels, as the target sees it */
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_len; /* 0: none */
 	uint16_t type;	     /* ET_EXEC, ET_DYN, ET_REL is refused */

@@ -8,6 +8,7 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
+#include "core/elf/elf_made.h"
 
 /* Largest size that a section may claim, inflated too; bytes. */
 #define SECTION_BYTES_MAX (1ULL << 30)
@@ -82,6 +83,8 @@ static const Elf_Data *names_of(const struct elf_file *file)
 	const Elf_Data *data;
 	size_t index;
 
+	if (file->made)
+		return elf_made__names(file->made);
 	if (elf_getshdrstrndx(file->elf, &index) || elf_section__at(file, index, &section) ||
 	    section.shdr.sh_type != SHT_STRTAB || section.stored)
 		return NULL;
@@ -91,6 +94,21 @@ static const Elf_Data *names_of(const struct elf_file *file)
 	}
 	data = elf_section__data(file, &section);
 	return data && !((char *)data->d_buf)[data->d_size - 1] ? data : NULL;
+}
+
+bool elf_section__has_known(const struct elf_file *file)
+{
+	static const char *const known[] = { ".text", ".eh_frame", ".dynsym", ".symtab" };
+	const Elf_Data *names = file->elf ? names_of(file) : NULL;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr shdr;
+
+	while (names && (scn = elf_nextscn(file->elf, scn)))
+		for (size_t i = 0; i < ARRAY_SIZE(known) && gelf_getshdr(scn, &shdr); i++)
+			if (shdr.sh_name < names->d_size &&
+			    !strcmp((char *)names->d_buf + shdr.sh_name, known[i]))
+				return true;
+	return false;
 }
 
 int elf_section__find(const struct elf_file *file, const char *name, struct elf_section *ret)

@@ -65,18 +65,31 @@ static uint8_t rank_of(const GElf_Sym *sym)
 	}
 }
 
+/* The executable section of a symbol. Where section headers were removed, the symbol's number of
+ * one means nothing, and the address decides. */
+static bool section_of(const struct elf_file *file, const GElf_Sym *sym, GElf_Shdr *ret)
+{
+	Elf_Scn *scn = file->made ? NULL : elf_getscn(file->elf, sym->st_shndx);
+
+	if (!file->made)
+		return scn && gelf_getshdr(scn, ret) && ret->sh_flags & SHF_EXECINSTR;
+	while ((scn = elf_nextscn(file->elf, scn)))
+		if (gelf_getshdr(scn, ret) && ret->sh_flags & SHF_EXECINSTR &&
+		    sym->st_value - ret->sh_addr < ret->sh_size)
+			return true;
+	return false;
+}
+
 /* False if the symbol is none of code. The section's end bounds the symbol. */
 static bool to_symbol(const struct elf_file *file, const GElf_Sym *sym, const char *name,
 		      struct symbol *ret)
 {
-	Elf_Scn *scn;
 	GElf_Shdr shdr;
 	uint64_t left;
 
 	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= SHN_LORESERVE || !is_code(sym, name))
 		return false;
-	scn = elf_getscn(file->elf, sym->st_shndx);
-	if (!scn || !gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR))
+	if (!section_of(file, sym, &shdr))
 		return false;
 	if (sym->st_value < shdr.sh_addr || sym->st_value - shdr.sh_addr >= shdr.sh_size)
 		return false;

@@ -40,7 +40,8 @@ static int go__detect(const struct elf_file *file)
 	size_t n_sections = 0;
 	int ret;
 
-	if (!go_table__is_likely(file) || (!elf_getshdrnum(file->elf, &n_sections) && n_sections))
+	if (!go_table__is_likely(file) ||
+	    (!file->made && !elf_getshdrnum(file->elf, &n_sections) && n_sections))
 		return go_table__is_likely(file);
 	ret = go_table__open(file, &table); /* without sections, any file is */
 	if (!ret)
