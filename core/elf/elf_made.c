@@ -297,11 +297,7 @@ static int measure_entries(const struct making *m, uint64_t vaddr, uint64_t *ret
 		if (rc)
 			break;
 		size = sizeof(length) + (uint64_t)length;
-		if (length == 0xffffffff) { /* an entry of more than 4 GB is followed by its length
-					     */
-			break;
-		}
-		if (!fits_in(at, size, left))
+		if (!fits_in(at, size, left)) /* 0xffffffff announces one of more than 4 GB */
 			break;
 		at += size;
 		if (!length) /* the end */
