@@ -98,7 +98,8 @@ static const Elf_Data *names_of(const struct elf_file *file)
 
 bool elf_section__has_known(const struct elf_file *file)
 {
-	static const char *const known[] = { ".text", ".eh_frame", ".dynsym", ".symtab" };
+	static const char *const known[] = { ".text",	".eh_frame", ".dynsym",
+					     ".symtab", ".strtab",   ".debug_info" };
 	const Elf_Data *names = file->elf ? names_of(file) : NULL;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
