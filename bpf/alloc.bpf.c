@@ -180,7 +180,7 @@ int alloc_on_thread(struct bpf_iter__task *ctx)
 
 	if (!task && alloc_window.visit == ALLOC_OPEN)
 		alloc_window_open(now_ns);
-	if (!task || !sums || task->flags & PF_KTHREAD)
+	if (!task || !sums || task->flags & PF_KERNEL_MADE)
 		return 0;
 	thread = alloc_thread_of(task);
 	if (!thread)

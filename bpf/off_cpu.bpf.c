@@ -59,7 +59,7 @@ static __always_inline int is_interrupt(struct bpf_raw_tracepoint_args *ctx)
 		     "%[outside] = 0\n"
 		     : [outside] "+r"(outside)
 		     : [ctx] "r"(ctx), [start] "r"(start), [end] "r"(end));
-	return outside || !(task->flags & PF_KTHREAD || is_in_syscall(task));
+	return outside || !(task->flags & PF_KERNEL_MADE || is_in_syscall(task));
 }
 
 /* Nothing is shown of others, who may be another user's. */
@@ -182,7 +182,7 @@ int list_threads(struct bpf_iter__task *ctx)
 	struct pt_regs regs = {};
 	long bytes;
 
-	if (!task || !thread || task->flags & PF_KTHREAD)
+	if (!task || !thread || task->flags & PF_KERNEL_MADE)
 		return 0;
 	tgid = task__pid(task);
 	if (!target__is_any(task, tgid))

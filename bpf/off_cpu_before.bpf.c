@@ -59,7 +59,7 @@ int off_cpu_note_rseq(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	__u32 tgid;
 
-	if (!task || task->flags & PF_KTHREAD)
+	if (!task || task->flags & PF_KERNEL_MADE)
 		return 0;
 	tgid = task__pid(task);
 	if (target__is_any(task, tgid))

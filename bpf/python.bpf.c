@@ -190,11 +190,7 @@ static long loop_step(__u32 index, void *ctx)
 	return 1;
 }
 
-/* A loop links its C frame a few instructions before it fills it in: till then what is there was
- * left over from earlier calls, or is garbage. In Debian's builds of 3.11 that is true of both
- * words, which are written at once. So while a loop begins, the C frame outside it is that of the
- * next loop among the native frames, at the same distance from the CFA, or the thread's first. */
-/* Is the frame of the segment called by the one that the C frame @linked runs? */
+/* Returns 1 if the C frame @linked runs the caller of the segment's frame. */
 static __always_inline int segment__is_linked(const struct python_state *state, __u64 linked)
 {
 	const struct python_offsets *offsets = &state->proc.offsets;
@@ -206,6 +202,14 @@ static __always_inline int segment__is_linked(const struct python_state *state, 
 	       outer && outer == previous;
 }
 
+/* A loop links its C frame a few instructions before it fills it in: till then what is there was
+ * left over from earlier calls, or is garbage. In Debian's builds of 3.11 that is true of both
+ * words, which are written at once. So while a loop begins, the C frame outside it is that of the
+ * next loop among the native frames, at the same distance from the CFA, or the thread's first.
+ *
+ * If the linked C frame is another one, both may be wrong: a thread that switches stacks has outer
+ * loops that are not its callers. Then the frames are inferred. The linked C frame is taken if it
+ * runs the caller of the frame. */
 static __always_inline void segment__begin(struct python_state *state, struct scratch *scratch)
 {
 	struct loop_search search = { .proc = &state->proc, .scratch = scratch };
@@ -226,7 +230,7 @@ static __always_inline void segment__begin(struct python_state *state, struct sc
 	state->begins = !search.cfa;
 	if (state->cframe_previous == linked)
 		return;
-	state->inferred = 1; /* the words may be left over, and the thread may switch stacks */
+	state->inferred = 1;
 	if (segment__is_linked(state, linked)) {
 		state->cframe_previous = linked;
 		state->begins = 0;

@@ -28,7 +28,8 @@
 
 /* --- bpf/kernel.h --- */
 
-#define PF_KTHREAD 0x00200000
+#define PF_KTHREAD     0x00200000
+#define PF_KERNEL_MADE (0x00200000 | 0x00000010 | 0x00004000) /* bpf/kernel.h */
 
 struct pid_namespace {
 	struct {

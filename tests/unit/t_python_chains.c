@@ -182,6 +182,45 @@ static void test_not_filled_in(uint64_t what)
 	n_native = 0;
 }
 
+static bool is_inferred(void)
+{
+	const struct rec_sample *sample = &host.sample.head;
+
+	return sample->n_sections == 1 && sample->sections[0].flags & SECTION_INFERRED;
+}
+
+/* A thread that switches stacks: while a loop begins, the next native loop is not its caller's. The
+ * C frame that is linked is taken, as it runs the frame's caller, but nothing proves it. */
+static void test_switched(void)
+{
+	uint64_t inside, outside;
+
+	reset(minor);
+	call_three();
+	outside = cframe;
+	inside = make(NATIVE_BYTES);
+	enter();
+	call("callback");
+	put(inside + o->cframe_current_frame, frame);
+	put(inside + o->cframe_current_frame + 8, outside);
+	proc.loops[0] = (struct python_loop) { 0x10000, 0x8000 };
+	walker__attach(&proc);
+	push_native(0x10020 | NATIVE_EXACT, inside + 40);
+	push_native(0x10100, cframe + 40);
+	set_cframe(inside);
+	run();
+	ok(walked("|;outer;middle;inner|;callback", SAMPLE_COMPLETE),
+	   "3.%u: the linked C frame, not that of the next native loop", minor);
+	ok(is_inferred(), "3.%u: its frames are inferred", minor);
+	n_native = 0;
+	push_native(0x10020 | NATIVE_EXACT, inside + 40);
+	push_native(0x10100, outside + 40);
+	run();
+	ok(walked("|;outer;middle;inner|;callback", SAMPLE_COMPLETE) && !is_inferred(),
+	   "3.%u: nothing is inferred where both are one", minor);
+	n_native = 0;
+}
+
 static const uint64_t garbage[] = { NOWHERE, 1, 0xdeadbeefdeadbeef, ~0ULL, ~7ULL };
 
 static void test_garbage(uint64_t what)
@@ -433,6 +472,7 @@ int main(void)
 		}
 		if (with_cframes()) {
 			test_left_over();
+			test_switched();
 			test_bad_cframes();
 		}
 		for (size_t i = 0; i < ARRAY_SIZE(garbage); i++) {
