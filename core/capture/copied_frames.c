@@ -72,6 +72,14 @@ static int count_frames_in_code(const struct process *process,
 	return n;
 }
 
+/* The word of the frame number @i, as in struct rec_sample. */
+static uint64_t copied_frame__ip(const struct unwind_copy_frame *frame, int i)
+{
+	uint64_t evidence = frame->inferred ? EVIDENCE_INFERRED : i ? EVIDENCE_COPY : EVIDENCE_RULE;
+
+	return frame->ip | (frame->exact ? NATIVE_EXACT : 0) | evidence << NATIVE_EVIDENCE_SHIFT;
+}
+
 size_t copied_frames__of(struct copied_frames *copied, const struct process *process,
 			 const struct rec_stack *stack, struct native_frame *ret,
 			 bool *ret_complete)
@@ -97,8 +105,6 @@ size_t copied_frames__of(struct copied_frames *copied, const struct process *pro
 	in_code = count_frames_in_code(process, frames, n);
 	*ret_complete = *ret_complete && in_code == n;
 	for (i = 0; i < in_code; i++)
-		ret[i] =
-			(struct native_frame) { frames[i].ip | (frames[i].exact ? NATIVE_EXACT : 0),
-						frames[i].cfa };
+		ret[i] = (struct native_frame) { copied_frame__ip(&frames[i], i), frames[i].cfa };
 	return in_code;
 }

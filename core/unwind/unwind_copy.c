@@ -10,10 +10,10 @@
  * - It finds call frame information by callbacks into memory of the process; here there is none.
  *   Each entry that it asks for is rewritten into one buffer at addresses that no process has
  *   (TEXT_BASE): core/unwind/unwind_copy_image.c, which says why.
- * - Without information it would guess. It is told that the address is invalid instead, and the
- *   guess (a frame pointer, with the CFA right) is made here.
- * - It trusts itself to end. The reads of a frame are counted, and a frame that is not above the
- *   one inside it ends the stack. */
+ * - Without information it would guess. It is told that the address is invalid instead. In code
+ *   without an image the guess (a frame pointer, with the CFA right) is made here, and marked.
+ * - It trusts itself to end. The reads of a frame are counted, and so are steps to a frame that is
+ *   not above the one inside it: functions that go over to a higher stack. */
 #include "core/unwind/unwind_copy.h"
 
 #include <errno.h>
@@ -33,6 +33,8 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_d
 /* Words that one frame may read. DWARF expressions can loop. */
 #define FRAME_READS_MAX 100000
 
+#define LOWERED_MAX 16 /* steps to a lower stack */
+
 struct unwind_copy {
 	unw_addr_space_t as;
 	unwind_copy_find_fn find;
@@ -44,7 +46,8 @@ struct unwind_copy {
 	const struct unwind_copy_input *input;
 	uint64_t regs[UNWIND_REGS];
 	unsigned int n_reads;
-	bool no_info; /* the last step failed because nothing is known about the code */
+	bool no_image;		/* the last step failed because the code lies in no image */
+	unsigned int n_lowered; /* steps to a lower stack */
 	bool no_memory;
 };
 
@@ -112,15 +115,17 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *p
 	unw_dyn_info_t di = { .format = UNW_INFO_FORMAT_REMOTE_TABLE };
 	struct unwind_copy *copy = arg;
 	struct unwind_image *image;
+	bool no_image;
 	size_t text_at;
 	int rc;
 
 	rc = get_image(copy, ip, &image);
+	no_image = rc == -ENOENT;
 	if (!rc)
 		rc = unwind_image__describe(image, ip, &copy->text, &text_at);
 	if (rc) {
 		copy->no_memory = rc == -ENOMEM;
-		copy->no_info = !copy->no_memory;
+		copy->no_image = no_image;
 		/* With UNW_ENOINFO libunwind would guess: follow rbp, but with a wrong CFA. */
 		return -UNW_EINVALIDIP;
 	}
@@ -277,27 +282,32 @@ static int step_frame_pointer(struct unwind_copy *copy, unw_cursor_t *cursor, ui
 }
 
 /* As unw_step: positive if there is a caller, 0 at the end of the stack. */
-static int step(struct unwind_copy *copy, unw_cursor_t *cursor, uint64_t *ret_ip, uint64_t *ret_sp)
+static int step(struct unwind_copy *copy, unw_cursor_t *cursor, uint64_t *ret_ip, uint64_t *ret_sp,
+		bool *ret_inferred)
 {
 	uint64_t before, after;
 	int rc;
 
 	copy->n_reads = 0;
-	copy->no_info = false;
+	copy->no_image = false;
+	*ret_inferred = false;
 	if (unw_get_reg(cursor, UNW_REG_SP, &before))
 		return -EINVAL;
 	rc = unw_step(cursor);
-	if (rc > 0)
+	if (rc > 0) {
 		rc = unw_get_reg(cursor, UNW_REG_IP, ret_ip) ? -EINVAL : 1;
-	else if (copy->no_info)
+	} else if (copy->no_image) {
 		rc = step_frame_pointer(copy, cursor, ret_ip);
+		*ret_inferred = true;
+	}
 	if (rc <= 0)
 		return rc;
 	if (unw_get_reg(cursor, UNW_REG_SP, &after))
 		return -EINVAL;
-	/* Only a signal can have come on another stack. libunwind calls the frame that was left a
-	 * signal frame, not the one that was reached. */
-	if (after <= before && unw_is_signal_frame(cursor) <= 0)
+	/* A signal can have come on another stack, and code can have gone over to one. libunwind
+	 * calls the frame that was left a signal frame, not the one that was reached. */
+	if (after <= before && unw_is_signal_frame(cursor) <= 0 &&
+	    (after == before || *ret_inferred || copy->n_lowered++ >= LOWERED_MAX))
 		return -ELOOP;
 	*ret_sp = after;
 	return *ret_ip ? 1 : 0;
@@ -307,19 +317,23 @@ int unwind_copy__run(struct unwind_copy *copy, const struct unwind_copy_input *i
 		     struct unwind_copy_frame *ret_frames, size_t max, bool *ret_complete)
 {
 	unw_cursor_t cursor;
-	bool exact = true;
+	bool exact = true, inferred = false, any = false;
 	uint64_t ip, sp;
 	size_t n = 0;
 	int rc;
 
 	copy->input = input;
 	copy->no_memory = false;
+	copy->n_lowered = 0;
 	memcpy(copy->regs, input->regs, sizeof(copy->regs));
 	ip = copy->regs[UNW_X86_64_RIP];
 	rc = unw_init_remote(&cursor, copy->as, copy) ? -EINVAL : 1;
 	while (rc > 0 && n < max) {
-		ret_frames[n++] = (struct unwind_copy_frame) { .ip = ip, .exact = exact };
-		rc = step(copy, &cursor, &ip, &sp);
+		ret_frames[n++] = (struct unwind_copy_frame) { .ip = ip,
+							       .exact = exact,
+							       .inferred = inferred };
+		any |= inferred;
+		rc = step(copy, &cursor, &ip, &sp, &inferred);
 		exact = unw_is_signal_frame(&cursor) > 0; /* says that of the frame that was left */
 		ret_frames[n - 1].exact |= exact;
 		if (rc > 0)
@@ -328,6 +342,6 @@ int unwind_copy__run(struct unwind_copy *copy, const struct unwind_copy_input *i
 	copy->input = NULL;
 	if (copy->no_memory)
 		return -ENOMEM;
-	*ret_complete = rc == 0;
+	*ret_complete = rc == 0 && !any;
 	return n;
 }

@@ -25,8 +25,9 @@ struct unwind_copy_input {
 
 struct unwind_copy_frame {
 	uint64_t ip;
-	bool exact;   /* ip is no return address: interrupted there, or a signal trampoline */
-	uint64_t cfa; /* 0 for the outermost frame, where libunwind does not tell */
+	bool exact;    /* ip is no return address: interrupted there, or a signal trampoline */
+	bool inferred; /* the frame inside was left by rbp, without call frame information */
+	uint64_t cfa;  /* 0 for the outermost frame, where libunwind does not tell */
 };
 
 /* The image that is mapped at `ip` and its load bias (ip - bias = link-time address), or NULL
@@ -41,8 +42,9 @@ void unwind_copy__flush(struct unwind_copy *copy);
 
 /* Frames innermost first. Returns their number (at least 1, at most `max`); `ret_complete` tells
  * that the outermost frame was reached, not that the copy ended or a step failed. -ENOMEM.
- * Code without call frame information (JIT code) is left as if it kept a frame pointer in rbp; if
- * rbp does not point into the copy, at or above the rsp, that frame is the last one. */
+ * Code without an image (JIT code) is left as if it kept a frame pointer in rbp, which is inferred:
+ * the stack is not complete then. If rbp does not point into the copy, at or above the rsp, that
+ * frame is the last one. So is one in an image that does not describe it. */
 int unwind_copy__run(struct unwind_copy *copy, const struct unwind_copy_input *input,
 		     struct unwind_copy_frame *ret_frames, size_t max, bool *ret_complete);
 
