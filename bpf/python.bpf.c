@@ -501,9 +501,7 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 						      0) >= STEPS_MAX / FRAMES_PER_STEP)
 		state->truncated = 1;
 	scratch__section(scratch, WALKER_PYTHON, first_word,
-			 (state->truncated  ? SECTION_TRUNCATED
-			  : state->complete ? 0
-					    : SECTION_BROKEN) |
+			 section__flags(state->complete, state->truncated) |
 				 (state->inferred ? SECTION_INFERRED : 0));
 }
 

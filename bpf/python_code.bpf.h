@@ -43,8 +43,8 @@ struct python_state {
 	__u32 segments;
 	__u32 begins; /* the thread's first loop does: maybe it has no frame yet */
 	__u32 complete, truncated;
-	__u32 inferred, pad; /* the outer segment is not the one that the C frame links */
-	__u64 checked_ns;    /* the code object that code__intern gave last */
+	__u32 inferred;	  /* the outer segment is not the one that the C frame links */
+	__u64 checked_ns; /* the code object that code__intern gave last */
 	__u64 block[FRAME_BLOCK_WORDS];
 	__u64 code[PYTHON_CODE_BYTES / 8];
 	struct code_slot slots[CODE_SLOTS];

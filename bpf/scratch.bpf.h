@@ -299,14 +299,18 @@ static __always_inline void scratch__section(struct scratch *scratch, __u32 walk
 	sample->n_sections = at + 1;
 }
 
-/* The same for a walker: they are all that there are if `complete`, unless some found no room. */
+/* Returns the flags of a walker's section: its frames are all that there are if `complete`, unless
+ * some found no room. */
+static __always_inline __u32 section__flags(int complete, int truncated)
+{
+	return truncated ? SECTION_TRUNCATED : complete ? 0 : SECTION_BROKEN;
+}
+
+/* Ends the section of a walker. */
 static __always_inline void scratch__walked(struct scratch *scratch, __u32 walker, __u32 first_word,
 					    int complete, int truncated)
 {
-	scratch__section(scratch, walker, first_word,
-			 truncated  ? SECTION_TRUNCATED
-			 : complete ? 0
-				    : SECTION_BROKEN);
+	scratch__section(scratch, walker, first_word, section__flags(complete, truncated));
 }
 
 /* The chain's end: sends the sample, and gives the slot back. A function that the verifier checks

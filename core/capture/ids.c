@@ -16,10 +16,6 @@
  * with a file and each process with a fork, so they hold them all. */
 #define WHERE_BITS 28
 
-/* Bits of a frame's number in the key of a node, below those of the evidence. */
-#define FRAME_BITS    30
-#define FRAMES_MAX_ID ((1U << FRAME_BITS) - 1)
-
 struct ids {
 	struct sink *sink;
 	struct intern nodes, frames;
@@ -131,7 +127,7 @@ int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id,
 	if (ret_new)
 		*ret_new = !*id;
 	if (!*id) {
-		if (ids->n_frames == FRAMES_MAX_ID)
+		if ((ids->n_frames + 1) >> SINK_FRAME_BITS)
 			return err__set(err, -EOVERFLOW, "more frames than there are ids");
 		*id = ++ids->n_frames;
 		ret = ids->sink->ops->frame(ids->sink, *id, &row, err);
@@ -142,8 +138,7 @@ int ids__frame(struct ids *ids, const struct ids_frame *frame, uint32_t *ret_id,
 
 int ids__node_of(struct ids *ids, const struct sink_node *node, uint32_t *ret_id, struct err *err)
 {
-	uint64_t step = (uint64_t)node->evidence << FRAME_BITS | node->frame;
-	uint32_t *id = intern__at(&ids->nodes, (uint64_t)node->parent << 32 | step, node->offset);
+	uint32_t *id = intern__at(&ids->nodes, sink_node__key(node), node->offset);
 	int ret = 0;
 
 	assert(node->parent <= ids->n_nodes && node->frame <= ids->n_frames &&

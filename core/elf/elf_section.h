@@ -21,8 +21,8 @@ struct elf_section {
 int elf_section__find(const struct elf_file *file, const char *name, struct elf_section *ret);
 int elf_section__at(const struct elf_file *file, size_t index, struct elf_section *ret);
 
-/* Has the file a section with one of the names that all programs have some of? Only the headers are
- * looked at: in a file of debug information such a section has no contents. */
+/* Returns true if @file has a section under a well-known name: each program and each file of debug
+ * information has at least one. Reads headers only, as such a section of a debug file is empty. */
 bool elf_section__has_known(const struct elf_file *file);
 
 /* Copies the contents, of which @to has room for all. Returns 0, -EBADMSG, -EFBIG or -EINTR. */

@@ -14,8 +14,6 @@ struct maps {
 	uint8_t kinds[KINDS_MAX + 1];
 };
 
-#define FRAME_BITS 30 /* of a frame's id; the evidence of the step is in the two bits above */
-
 struct recorded_merge {
 	struct recorded *to;
 	/* Each gives ids from 1: those of the rows. */
@@ -328,12 +326,10 @@ static int add_nodes(struct recorded_merge *merge, const struct recorded *from)
 					       .frame = id_of(merge->maps.frames, node->frame),
 					       .offset = recorded__offset(node),
 					       .evidence = node->evidence };
-		uint64_t step = (uint64_t)row.evidence << FRAME_BITS | row.frame;
 		uint32_t *place =
-			row.frame >> FRAME_BITS
+			row.frame >> SINK_FRAME_BITS
 				? NULL
-				: intern__at(&merge->nodes, (uint64_t)row.parent << 32 | step,
-					     node->address);
+				: intern__at(&merge->nodes, sink_node__key(&row), node->address);
 
 		if (!place)
 			return -ENOMEM;

@@ -84,6 +84,15 @@ struct sink_node {
 	uint32_t evidence; /* enum native_evidence: how the frame was found */
 };
 
+/* Frames' ids have at most so many bits, so that the evidence fits above them in a key. */
+#define SINK_FRAME_BITS 30
+
+/* Returns all of a node but its offset as one number. */
+static inline uint64_t sink_node__key(const struct sink_node *node)
+{
+	return (uint64_t)node->parent << 32 | node->evidence << SINK_FRAME_BITS | node->frame;
+}
+
 struct sink_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t value;	  /* in the event's unit */

@@ -115,17 +115,15 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *p
 	unw_dyn_info_t di = { .format = UNW_INFO_FORMAT_REMOTE_TABLE };
 	struct unwind_copy *copy = arg;
 	struct unwind_image *image;
-	bool no_image;
 	size_t text_at;
 	int rc;
 
 	rc = get_image(copy, ip, &image);
-	no_image = rc == -ENOENT;
+	copy->no_image = rc == -ENOENT;
 	if (!rc)
 		rc = unwind_image__describe(image, ip, &copy->text, &text_at);
 	if (rc) {
 		copy->no_memory = rc == -ENOMEM;
-		copy->no_image = no_image;
 		/* With UNW_ENOINFO libunwind would guess: follow rbp, but with a wrong CFA. */
 		return -UNW_EINVALIDIP;
 	}
