@@ -211,12 +211,13 @@ demo: setup
 	$(Q)$(MAKE) --no-print-directory all fixtures
 	$(Q)OUTPUT=$(abspath $(OUTPUT)) scripts/demo
 
-# One run of prove, the last thing: its verdict is that of all tests.
+# One run of prove, the last thing: its verdict is that of all tests. What failed tests say comes
+# once more behind it, where a log is read first.
 check: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) fuzz-build sanitized-quick
-	$(Q)$(PROVE) -j$(JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_QUICK)
+	$(Q)$(IN_TESTS) scripts/prove --timer --exec '' -j$(JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_QUICK)
 
 check-quick: all tests
 	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))

@@ -5,6 +5,7 @@
 #include "core/base/util.h"
 #include "core/capture/capture_state.h"
 #include "core/target/cgroups.h"
+#include "core/target/compiled_code.h"
 
 /* Each is told once, and there may have been another sink then. */
 static int offer_sources(struct capture *capture, const struct captured *captured, struct err *err)
@@ -59,7 +60,9 @@ int capture__read_code(struct capture *capture, struct process *process, struct 
 	struct captured *captured;
 	int ret = capture__captured_of(capture, process, &captured, err);
 
-	return ret ? ret : naming_compiled__begin(capture->compiled, captured, err);
+	if (!ret && compiled_code__read(captured->process, CODE_LOOK_ALL))
+		ret = err__set(err, -ENOMEM, "out of memory");
+	return ret;
 }
 
 int capture__process_ended(struct capture *capture, const struct process *process, struct err *err)

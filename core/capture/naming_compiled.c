@@ -109,6 +109,14 @@ static int add_unknown(struct captured *captured, uint32_t number)
 	return 0;
 }
 
+/* Do the runtime's frames come from a walk of the process? */
+static bool walks(const struct naming_compiled *naming, const struct process *process, int i)
+{
+	int walker = naming->opts.runtimes[i]->walker;
+
+	return walker >= 0 && process->space && process->space->walkers & 1U << walker;
+}
+
 /* Does a walker find the frames of the code at the place? */
 static bool is_walked(const struct naming_compiled *naming, const struct process *process,
 		      const struct place *place)
@@ -117,8 +125,7 @@ static bool is_walked(const struct naming_compiled *naming, const struct process
 		place->compiler >= 0 ? naming->opts.runtimes[place->compiler] : NULL;
 
 	return runtime && (runtime->runs_own_code || runtime->loop_memory) &&
-	       runtime->walker >= 0 && process->space &&
-	       process->space->walkers & 1U << runtime->walker;
+	       walks(naming, process, place->compiler);
 }
 
 int naming_compiled__add(struct naming_compiled *naming, struct captured *captured,
@@ -166,6 +173,9 @@ static int name_unknown(struct naming_compiled *naming, struct captured *capture
 	return rc;
 }
 
+/* Reports why a file with names is not read, once, for the first runtime that has no other names.
+ * It is called where the file would name something: a PID is used again, and what a former process
+ * left is nothing to a process that makes no code. */
 static void report_refusal(struct naming_compiled *naming, struct process *process)
 {
 	struct err err;
@@ -174,19 +184,10 @@ static void report_refusal(struct naming_compiled *naming, struct process *proce
 	if (!compiled_code__refusal(process, &err))
 		return;
 	for (i = 0; naming->opts.runtimes[i]; i++)
-		if (compiled_code__has_names_of(process, i)) {
+		if (compiled_code__has_names_of(process, i) && !walks(naming, process, i)) {
 			report(naming, process, i, "none", err.text);
 			return;
 		}
-}
-
-int naming_compiled__begin(struct naming_compiled *naming, struct captured *captured,
-			   struct err *err)
-{
-	if (compiled_code__read(captured->process, CODE_LOOK_ALL))
-		return no_memory(err);
-	report_refusal(naming, captured->process);
-	return 0;
 }
 
 static int read_and_name(struct naming_compiled *naming, struct captured *captured,
@@ -207,8 +208,7 @@ static int asked_runtime(const struct naming_compiled *naming, const struct proc
 		const struct runtime *runtime = naming->opts.runtimes[i];
 
 		if (runtime->ask_map && compiled_code__has_names_of(process, i) &&
-		    !(runtime->walker >= 0 && process->space &&
-		      process->space->walkers & 1U << runtime->walker))
+		    !walks(naming, process, i))
 			return i;
 	}
 	return -1;

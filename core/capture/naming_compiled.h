@@ -37,10 +37,6 @@ void naming_compiled__free(struct naming_compiled *naming); /* NULL is fine */
 int naming_compiled__add(struct naming_compiled *naming, struct captured *captured,
 			 const struct place *place, struct place_frame *frame, struct err *err);
 
-/* Reads all that a process has reported of its code until now. For those that run already. */
-int naming_compiled__begin(struct naming_compiled *naming, struct captured *captured,
-			   struct err *err);
-
 /* Once a second, after naming__run: names what can be named by now. The `last` time waits a little
  * for processes that are asked for their maps. */
 int naming_compiled__run(struct naming_compiled *naming, bool last, struct err *err);
