@@ -17,14 +17,24 @@
 	X(SCRATCH, "samples lost: no scratch memory free on the CPU")                       \
 	X(COMPAT, "samples in 32-bit code, native frames not unwound")                      \
 	X(NO_MAPPINGS, "stacks cut: mappings of the process not read yet")                  \
-	X(UNMAPPED_PC, "stacks cut: pc outside every known mapping")                        \
+	X(UNMAPPED_PC, "stacks cut: mapping of the code not read yet")                      \
+	X(MAPPINGS_FULL, "stacks cut: more mappings of code than are followed")             \
+	/* return addresses that are no code: is_no_code() of bpf/unwind.bpf.h */           \
+	X(ADDRESS_DATA, "stacks cut: return address in data")                               \
+	X(ADDRESS_NO_EXEC, "stacks cut: return address in memory that is not executable")   \
+	X(ADDRESS_UNMAPPED, "stacks cut: return address where nothing is mapped")           \
+	X(NO_CALL, "stacks cut: no call ends at the return address")                        \
 	X(TORN_MAPPINGS, "stacks cut: mappings were being written")                         \
-	X(NO_RULE, "stacks cut: no unwind table and no usable frame pointer")               \
+	X(NO_RULE, "stacks cut: no unwind rule and no usable frame pointer")                \
+	X(UNPROVEN, "stacks cut: no unwind rule and no proof of a frame pointer")           \
+	X(ZERO_POINTER, "stacks cut: frame pointer 0, but no proof of the stack's end")     \
+	X(ZERO_RETURN, "stacks cut: return address 0, but no proof of the stack's end")     \
 	X(KEPT_DIFFERS, "stacks with kept frames that are others without")                  \
 	X(UNSUPPORTED, "stacks cut: unwind rule too complex for the table")                 \
 	X(TABLE, "stacks cut: unwind table inconsistent")                                   \
 	X(STACK_READ, "stacks cut: stack memory not readable")                              \
 	X(NOT_GROWING, "stacks cut: frame address not above the one before")                \
+	X(STACKS, "stacks cut: more changes to a lower stack than are followed")            \
 	X(LOST_REG, "stacks cut: a register that the rule needs was not saved")             \
 	X(TRUNCATED, "stacks cut: more native frames than shown")                           \
 	X(COPY_FAILED, "stack copies lost: ring buffer full")                               \

@@ -77,7 +77,8 @@ static __always_inline int kept__is_state(const struct unwind_state *u,
 					  const struct kept_frame *frame)
 {
 	return frame->pc == u->pc && frame->sp == u->sp && frame->rbp == u->rbp &&
-	       frame->rbx == u->rbx && !(frame->flags & KEPT_RBP_LOST) == !u->rbp_lost &&
+	       frame->rbx == u->rbx && kept__evidence(frame) == u->evidence &&
+	       !(frame->flags & KEPT_RBP_LOST) == !u->rbp_lost &&
 	       !(frame->flags & KEPT_RBX_LOST) == !u->rbx_lost;
 }
 
@@ -90,6 +91,7 @@ static __always_inline void kept__resume(struct unwind_state *u, const struct ke
 	u->rbx = frame->rbx;
 	u->rbp_lost = !!(frame->flags & KEPT_RBP_LOST);
 	u->rbx_lost = !!(frame->flags & KEPT_RBX_LOST);
+	u->evidence = kept__evidence(frame);
 }
 
 /* What kept__enter returns. */
@@ -223,7 +225,8 @@ __noinline int kept__enter(struct scratch *scratch)
 	entered->rbp = u->rbp;
 	entered->rbx = u->rbx;
 	entered->flags =
-		KEPT_GOOD | (u->rbp_lost ? KEPT_RBP_LOST : 0) | (u->rbx_lost ? KEPT_RBX_LOST : 0);
+		KEPT_GOOD | (u->rbp_lost ? KEPT_RBP_LOST : 0) | (u->rbx_lost ? KEPT_RBX_LOST : 0) |
+		u->evidence << KEPT_EVIDENCE_SHIFT;
 	return KEPT_NONE;
 }
 
@@ -274,6 +277,7 @@ __noinline int kept__leave(struct scratch *scratch, int failed)
 	frame->key = 0;
 	frame->mask = 0;
 	if ((!u->tabled && !u->note.lasts) || failed || u->unpublished ||
+	    u->evidence == EVIDENCE_INFERRED || u->cfa <= frame->sp ||
 	    (rule->kind != UNWIND_REG && rule->kind != UNWIND_PLT && rule->kind != UNWIND_END)) {
 		frame->flags = 0;
 		return 0;
@@ -373,7 +377,7 @@ static long kept__save_frame(__u32 index, void *ctx)
 	*to = *frame;
 	to->top = saving->top;
 	to->slots = saving->slots;
-	frames_hash__add(&saving->hash, frame->pc, frame->cfa);
+	frames_hash__add(&saving->hash, kept__ip(frame), frame->cfa);
 	kept->hashes[at & (KEPT_FRAMES_MAX - 1)] = saving->hash;
 	kept->n = at + 1;
 	if (kept->n_tabled == at && !(frame->flags & KEPT_TABLELESS))

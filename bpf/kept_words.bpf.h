@@ -42,6 +42,17 @@ static __always_inline void frames_hash__add(struct frames_hash *of, __u64 first
 	of->check = check ^ check >> 29;
 }
 
+static __always_inline __u32 kept__evidence(const struct kept_frame *frame)
+{
+	return frame->flags >> KEPT_EVIDENCE_SHIFT & 3;
+}
+
+/* As a sample has it. */
+static __always_inline __u64 kept__ip(const struct kept_frame *frame)
+{
+	return frame->pc | (__u64)kept__evidence(frame) << NATIVE_EVIDENCE_SHIFT;
+}
+
 struct kept_copying {
 	struct scratch *scratch;
 	const struct kept_stack *kept;
@@ -56,7 +67,7 @@ static long kept__copy_frame(__u32 index, void *ctx)
 	const struct kept_frame *frame =
 		&copying->kept->frames[(copying->from - 1 - index) & (KEPT_FRAMES_MAX - 1)];
 
-	copying->scratch->words[at & (SAMPLE_WORDS_MAX - 1)] = frame->pc;
+	copying->scratch->words[at & (SAMPLE_WORDS_MAX - 1)] = kept__ip(frame);
 	copying->scratch->words[(at + 1) & (SAMPLE_WORDS_MAX - 1)] = frame->cfa;
 	copying->at = at + 2;
 	return 0;

@@ -86,6 +86,8 @@ struct linux_binprm {
 #pragma clang attribute pop
 #endif
 
-#define VM_EXEC 0x4UL /* include/linux/mm.h */
+/* include/linux/mm.h */
+#define VM_WRITE 0x2UL
+#define VM_EXEC	 0x4UL
 
 #endif

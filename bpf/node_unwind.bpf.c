@@ -4,7 +4,7 @@
 
 /* V8's code has no unwind tables, but keeps frame pointers, without exception: rbp is used for
  * nothing else, so that it always is that of a frame, the current function's or, where that has
- * none (yet), its caller's. So such frames are left as any code that no table covers, and here only
+ * none (yet), its caller's. So such frames are left by their frame pointers, and here only
  * noted: what lies below the frame pointer tells the function. */
 
 /* The words below the frame pointer. Below the stack pointer is what was left there: the frame is
@@ -91,5 +91,5 @@ __noinline int node__tableless(struct unwind_state *u)
 	if (!state->is_known || u->rbp_lost || u->rbp < u->sp || !is_of_v8(u, &state->proc))
 		return 0;
 	frame__note(u, scratch, state);
-	return 0;
+	return TABLELESS_POINTER;
 }

@@ -184,7 +184,7 @@ static long loop_step(__u32 index, void *ctx)
 	const __u64 *words = search->scratch->words;
 	__u32 at = search->scratch->sample.n_kernel + 2 * (index + 1);
 
-	if (!proc__has_loop(search->proc, words[at & (SAMPLE_WORDS_MAX - 1)] - 1))
+	if (!proc__has_loop(search->proc, NATIVE_ADDRESS(words[at & (SAMPLE_WORDS_MAX - 1)]) - 1))
 		return 0;
 	search->cfa = words[(at + 1) & (SAMPLE_WORDS_MAX - 1)];
 	return 1;

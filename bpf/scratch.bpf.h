@@ -24,6 +24,21 @@
 
 #define VMA_NODE_WORDS 32
 
+#define CODE_WORDS 4 /* of machine code around a pc; a power of two */
+
+#define EPILOGUE_BYTES_MAX (1 << 17) /* that an epilogue takes off the stack */
+
+/* The instructions from a pc on, as far as they were followed (bpf/frame_pointer.bpf.h). */
+struct unwind_epilogue {
+	__u32 at;		 /* bytes from the pc */
+	__u32 found;		 /* what the last step has found */
+	__u32 by_rbp;		 /* distances are from rbp, else from rsp, as they are at the pc */
+	__s32 sp;		 /* distance of the stack pointer */
+	__s32 rbp_at, rbx_at;	 /* distances of the saved registers ... */
+	__u32 has_rbp, has_rbx; /* ... that were popped */
+	__u32 arguments;	 /* bytes that the return takes off the stack */
+};
+
 struct unwind_state {
 	__u64 pc, sp, rbp, rbx;
 	__u64 regs[UNWIND_REGS];    /* of the innermost frame, or the one under a signal frame */
@@ -56,6 +71,17 @@ struct unwind_state {
 	__u64 caller_sp;     /* the caller's stack pointer, if it is not the CFA; else 0 */
 	struct frame_note note; /* of the current frame */
 	__u64 checked_ns; /* when what the notes of this stack say was looked up: the oldest */
+	__u32 evidence;	  /* enum native_evidence of the frame at pc */
+	__u32 next_evidence; /* the same of its caller */
+	__u32 inferred;	     /* a frame of this stack is */
+	__u32 lowered;	     /* steps to a lower stack */
+	__u32 searched;	     /* vma__at has found what is at the address, or that nothing is */
+	__u32 row_begins;    /* a row of the table begins at the pc */
+	__u64 start_stack;   /* as in mm_struct; STACK_UNKNOWN: not read yet */
+	__u64 seek;	     /* an address whose mapping is looked up */
+	__u64 code[CODE_WORDS]; /* machine code around code_at (bpf/return_address.bpf.h) */
+	__u64 code_at;		/* 0: none */
+	struct unwind_epilogue epilogue;
 };
 
 /* Of events, by their number. */

@@ -55,6 +55,8 @@ _Static_assert(sizeof(struct mapping_rec) == 48, "mapping_rec");
 
 struct mapping_list {
 	__u32 n;
+	__u32 n_left_out; /* further mappings of the process, which found no room */
+	__u32 pad;
 	__u32 changes; /* odd while the list is being written. A reader discards all that it has
 			* read of the list if this value has changed meanwhile. */
 	struct code_callers made; /* of code in anonymous memory that is not in the list yet */

@@ -6,7 +6,8 @@
  * generic unwinder tries what any code may do, it asks them one by one. A hook knows its own code
  * by the process, the mapping, or the instructions; then it sets u->rule, and may use what follows
  * to read the stack. Each is a global function in a file of its runtime, which the verifier checks
- * by itself; one that a session does not need (cfg_tableless) costs nothing.
+ * by itself; one that a session does not need (cfg_tableless) costs nothing. A hook that answers at
+ * all vouches for the pc: it is one that the runtime's own code returns to.
  *
  * Where such a native frame is one of the runtime, the hook says so in u->note, whether or not it
  * sets a rule, and the runtime's walker is noted__walk (bpf/noted.bpf.h). By the same note it says
@@ -17,6 +18,8 @@
 /* What hooks return; 0: it is not their code. */
 #define TABLELESS_RULE	 1
 #define TABLELESS_CALLED 2 /* and such code always has a caller: it does not end the stack */
+/* Without TABLELESS_RULE: its code, whose compiler is known to keep frame pointers. */
+#define TABLELESS_POINTER 4
 
 /* In the order in which they are asked: X(walker slot, name of the hook) */
 #define TABLELESS_HOOKS(X)              \

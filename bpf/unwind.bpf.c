@@ -28,12 +28,10 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->unknown_start = 0;
 	u->made = 0;
 	u->chained = 0;
-}
-
-static __always_inline int is_unmapped(__u32 stop)
-{
-	return stop == COUNT_NO_MAPPINGS || stop == COUNT_UNMAPPED_PC ||
-	       stop == COUNT_TORN_MAPPINGS;
+	u->evidence = EVIDENCE_RULE;
+	u->inferred = u->lowered = u->searched = 0;
+	u->start_stack = STACK_UNKNOWN;
+	u->code_at = 0;
 }
 
 /* Could libunwind in user space do better with a copy of the stack? */
@@ -43,7 +41,7 @@ static __always_inline int wants_copy(const struct unwind_state *u)
 		return 1;
 	if (cfg_unwind == UNWIND_MODE_FP)
 		return 0;
-	return is_unmapped(u->stop) || u->stop == COUNT_NO_RULE || u->stop == COUNT_UNSUPPORTED ||
+	return is_unread(u->stop) || u->stop == COUNT_NO_RULE || u->stop == COUNT_UNSUPPORTED ||
 	       u->stop == COUNT_LOST_REG;
 }
 
@@ -170,15 +168,16 @@ static __always_inline void unwind_native(struct scratch *scratch)
 		unwind_twice(scratch);
 	else
 		unwind_frames(scratch, 1);
-	if (u->complete)
+	if (u->complete && !u->inferred)
 		sample->flags |= SAMPLE_COMPLETE;
-	else if (!u->stop)
+	if (!u->complete && !u->stop)
 		u->stop = COUNT_TRUNCATED;
 	if (u->stop == COUNT_TRUNCATED)
 		sample->flags |= SAMPLE_NATIVE_TRUNCATED;
 	if (u->stop)
 		count(u->stop);
-	if (is_unmapped(u->stop) || u->made)
+	if (u->stop == COUNT_NO_MAPPINGS || u->stop == COUNT_UNMAPPED_PC ||
+	    u->stop == COUNT_TORN_MAPPINGS || u->made)
 		unmapped__report(scratch);
 	sample->n_native = u->n;
 	sample->stop = u->stop;

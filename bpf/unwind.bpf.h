@@ -6,6 +6,7 @@
  * scratch memory, so that the verifier sees each step once. The searches are global functions (not
  * static): the verifier then checks each by itself, once, instead of on every path to it. */
 
+#include "bpf/frame_pointer.bpf.h"
 #include "bpf/kept.bpf.h"
 #include "bpf/noted.bpf.h"
 #include "bpf/scratch.bpf.h"
@@ -66,16 +67,33 @@ static __always_inline const struct unwind_rule *rule__get(__u32 index)
 	return (const struct unwind_rule *)word__get(index & ~(UNWIND_RULE_WORDS - 1));
 }
 
+/* Looks in @list for the last mapping that starts at or below @address: u->lo - 1 is its index. */
+static __always_inline void mapping__search(struct unwind_state *u, const struct mapping_list *list,
+					    __u64 address)
+{
+	__u32 mid, i;
+
+	u->lo = 0;
+	u->hi = list->n;
+	for (i = 0; i <= MAPPINGS_MAX_LOG2 && u->lo < u->hi; i++) {
+		mid = (u->lo + u->hi) / 2;
+		if (list->mappings[mid & (MAPPINGS_MAX - 1)].start <= address)
+			u->lo = mid + 1;
+		else
+			u->hi = mid;
+	}
+}
+
 /* Copies the last mapping that starts at or below u->pc to u->mapping. Returns 0 if it contains
- * u->pc, else a counter; COUNT_UNMAPPED_PC also sets u->mapping.callers, for new anonymous code. */
+ * u->pc, else a counter; COUNT_UNMAPPED_PC and COUNT_MAPPINGS_FULL also set u->mapping.callers, for
+ * new anonymous code. */
 __noinline int mapping__find(struct unwind_state *u, __u32 space)
 {
 	void *inner = bpf_map_lookup_elem(&mappings, &space);
-	__u32 zero = 0, mid, i;
 	struct mapping_list *list;
 	struct mappings_rec *rec;
 	struct mapping_rec *found;
-	__u32 changes;
+	__u32 zero = 0, changes;
 	int ret = 0;
 
 	if (!u || !inner)
@@ -86,20 +104,12 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	list = rec->active ? &rec->lists[1] : &rec->lists[0];
 	changes = *(volatile __u32 *)&list->changes;
 	barrier();
-	u->lo = 0;
-	u->hi = list->n;
-	for (i = 0; i <= MAPPINGS_MAX_LOG2 && u->lo < u->hi; i++) {
-		mid = (u->lo + u->hi) / 2;
-		if (list->mappings[mid & (MAPPINGS_MAX - 1)].start <= u->pc)
-			u->lo = mid + 1;
-		else
-			u->hi = mid;
-	}
+	mapping__search(u, list, u->pc);
 	found = &list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)];
 	if (!u->lo || u->pc >= found->end) {
 		u->mapping.start = u->mapping.end = 0;
 		u->mapping.callers = list->made;
-		ret = COUNT_UNMAPPED_PC;
+		ret = list->n_left_out ? COUNT_MAPPINGS_FULL : COUNT_UNMAPPED_PC;
 	} else {
 		u->mapping = *found;
 		u->unpublished = 0;
@@ -109,6 +119,29 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 		return ret;
 	u->mapping.start = u->mapping.end = 0;
 	return COUNT_TORN_MAPPINGS;
+}
+
+/* Returns 0 if u->seek lies in executable memory, by the published mappings or by the kernel's own
+ * list, else a counter. */
+__noinline int address__is_data(struct unwind_state *u, __u32 space)
+{
+	void *inner = bpf_map_lookup_elem(&mappings, &space);
+	const struct mapping_list *list;
+	const struct mappings_rec *rec;
+	__u32 zero = 0;
+
+	if (!u)
+		return COUNT_NO_MAPPINGS;
+	if (u->seek >= u->mapping.start && u->seek < u->mapping.end)
+		return 0;
+	rec = inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+	if (rec) {
+		list = rec->active ? &rec->lists[1] : &rec->lists[0];
+		mapping__search(u, list, u->seek);
+		if (u->lo && u->seek < list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)].end)
+			return 0;
+	}
+	return vma__check(u);
 }
 
 __noinline __u32 mappings__version(__u32 space)
@@ -148,6 +181,9 @@ __noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 
 		else
 			u->hi = mid;
 	}
+	row = word__get(rows + u->lo);
+	u->row_begins = row && (u->lo < *last ? *row >> 16 == in_page + 1
+					      : in_page + 1 == UNWIND_PAGE_BYTES && !(*row >> 16));
 	if (!u->lo)
 		return 0;
 	row = word__get(rows + u->lo - 1); /* maybe of an earlier page */
@@ -248,6 +284,12 @@ __noinline int unwind__signal(struct unwind_state *u)
 	return 0;
 }
 
+/* Is the current frame that of a caller, and not of an interrupted instruction? */
+static __always_inline int unwind__is_caller(const struct unwind_state *u)
+{
+	return u->n && !u->exact;
+}
+
 /* Rule for the current pc into u->rule (all zero: none); returns a counter on failure. */
 __noinline int unwind__find(struct unwind_state *u, __u32 space)
 {
@@ -269,12 +311,16 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	/* A call can be the last instruction of a function: look at the call, not behind it. */
 	at = u->pc - !u->exact - m->bias - m->vaddr_start;
 	if (m->n_pages == PAGES_UNPLACED)
-		return COUNT_NO_RULE; /* it may well use rbp for other things */
+		return COUNT_NO_RULE;
 	if (!m->n_pages || at >> UNWIND_PAGE_BITS >= m->n_pages)
 		return 0;
 	number = rule__find(u, m->base, m->base + m->rows_at, at);
 	if (number <= 0)
 		return number ? COUNT_TABLE : 0;
+	/* The first byte of a function that lies right behind another one: a hand-made stack may
+	 * begin with it, but the function in front has not called it. */
+	if (u->row_begins && unwind__is_caller(u) && !pc__follows_call(u))
+		return COUNT_NO_CALL;
 	found = rule__get(m->base + m->rules_at + number * UNWIND_RULE_WORDS);
 	if (!found)
 		return COUNT_TABLE;
@@ -329,10 +375,28 @@ static __always_inline void unwind__lose_rbx(struct unwind_state *u)
 	u->rbx = 0;
 }
 
+#define LOWERED_MAX 16 /* steps to a lower stack */
+
+/* May a frame's CFA be below its stack pointer? By a table's rule, in which another register than
+ * the stack pointer has it: the function has gone over to a stack that lies higher. */
+static __always_inline int unwind__lower(struct unwind_state *u)
+{
+	const struct unwind_rule *rule = &u->rule;
+
+	if (u->cfa == u->sp || !u->tabled || rule->reg == UNWIND_REG_RSP ||
+	    (rule->kind != UNWIND_REG && rule->kind != UNWIND_DEREF))
+		return COUNT_NOT_GROWING;
+	if (u->lowered >= LOWERED_MAX)
+		return COUNT_STACKS;
+	u->lowered++;
+	return 0;
+}
+
 /* The return address into u->pc. Returns a counter on failure. */
 static __always_inline int unwind__return_address(struct unwind_state *u)
 {
 	const struct unwind_rule *rule = &u->rule;
+	int err;
 
 	if (rule->kind == UNWIND_LINK) {
 		if (u->cfa < u->sp)
@@ -342,8 +406,9 @@ static __always_inline int unwind__return_address(struct unwind_state *u)
 		u->pc = u->value;
 		return 0;
 	}
-	if (u->cfa <= u->sp)
-		return COUNT_NOT_GROWING;
+	err = u->cfa <= u->sp ? unwind__lower(u) : 0;
+	if (err)
+		return err;
 	if (stack__read(u, u->cfa - 8))
 		return COUNT_STACK_READ;
 	u->pc = u->value;
@@ -442,7 +507,7 @@ __noinline int unwind__apply(struct unwind_state *u)
 
 /* The rule for code that no table covers into u->rule: a counter on failure. `ret_called`: such
  * code always has a caller. */
-static __always_inline int unwind__tableless(struct unwind_state *u, int *ret_called)
+static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space, int *ret_called)
 {
 	int known = 0;
 
@@ -454,7 +519,38 @@ static __always_inline int unwind__tableless(struct unwind_state *u, int *ret_ca
 	TABLELESS_HOOKS(X)
 #undef X
 	*ret_called = known & TABLELESS_CALLED;
-	return known ? 0 : unwind__without_rule(u);
+	if (known & TABLELESS_RULE)
+		return 0;
+	return unwind__without_rule(u, space, known & TABLELESS_POINTER);
+}
+
+/* With UNWIND_MODE_FP tables are not used but for the end of the stack, which they prove. The
+ * mapping is of interest only if it tells that the pc is no code. */
+static __always_inline int unwind__without_table(struct unwind_state *u, int err)
+{
+	if (!err && u->rule.kind == UNWIND_END)
+		return 0;
+	__builtin_memset(&u->rule, 0, sizeof(u->rule));
+	u->tabled = 0;
+	return unwind__is_no_frame(u, err) ? err : 0;
+}
+
+/* What the kernel has written above the first frame: the number of arguments. */
+#define ARGUMENTS_MAX (1ULL << 31)
+
+/* Does the stack end with the frame that was just left? Returns a counter if it does, and nothing
+ * proves it. The number of arguments may look like any low address. */
+static __always_inline int unwind__check_end(struct unwind_state *u, int called)
+{
+	if (u->rule.kind == UNWIND_END || u->rule.kind == UNWIND_SIGNAL)
+		return 0;
+	if (u->pc < ARGUMENTS_MAX && u->cfa - 8 == unwind__start_stack(u)) {
+		u->rule.kind = UNWIND_END;
+		return 0;
+	}
+	if (u->pc)
+		return 0;
+	return called ? COUNT_NO_RULE : COUNT_ZERO_RETURN;
 }
 
 /* One frame: records it and moves on to its caller. Returns 1 to end the loop. */
@@ -471,29 +567,37 @@ static long unwind__step(__u32 index, void *unused)
 	u = &scratch->unwind;
 	if (cfg_kept && kept__enter(scratch) == KEPT_ENDED)
 		return 1;
-	ip = u->pc | (u->exact ? NATIVE_EXACT : 0);
+	ip = u->pc | (u->exact ? NATIVE_EXACT : 0) | (__u64)u->evidence << NATIVE_EVIDENCE_SHIFT;
 	u->cfa = 0;
 	u->caller_sp = 0;
 	u->tabled = 0;
 	u->note.key = 0;
 	__builtin_memset(&u->rule, 0, sizeof(u->rule));
-	if (cfg_unwind != UNWIND_MODE_FP)
-		err = unwind__find(u, scratch->proc.space);
+	u->next_evidence = EVIDENCE_RULE;
+	err = unwind__find(u, scratch->proc.space);
+	if (cfg_unwind == UNWIND_MODE_FP)
+		err = unwind__without_table(u, err);
 	if (!err && u->rule.kind == UNWIND_NONE)
-		err = unwind__tableless(u, &called);
+		err = unwind__tableless(u, scratch->proc.space, &called);
+	if (unwind__is_no_frame(u, err)) {
+		u->stop = err;
+		return 1;
+	}
 	if (u->rule.kind == UNWIND_SIGNAL)
 		ip |= NATIVE_EXACT; /* nobody called the trampoline */
 	if (!err)
 		err = unwind__apply(u);
-	if (!err && called && !u->pc)
-		err = COUNT_NO_RULE;
+	if (!err)
+		err = unwind__check_end(u, called);
 	noted__take(scratch);
 	if (cfg_kept)
 		kept__leave(scratch, err);
 	scratch__push(scratch, ip, u->cfa);
 	u->n++;
 	u->stop = err;
-	u->complete = !err && (u->rule.kind == UNWIND_END || !u->pc);
+	u->complete = !err && u->rule.kind == UNWIND_END;
+	u->evidence = u->next_evidence;
+	u->inferred |= !err && !u->complete && u->evidence == EVIDENCE_INFERRED;
 	return err || u->complete;
 }
 

@@ -2,6 +2,7 @@
 #ifndef BRAID_UNWIND_TABLELESS_BPF_H
 #define BRAID_UNWIND_TABLELESS_BPF_H
 
+#include "bpf/frame_pointer.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 /* Frames of code that no table covers. */
@@ -40,45 +41,87 @@ __noinline int unwind__is_sigreturn(struct unwind_state *u)
 	       code == 0x0f0000000fc0c748ULL;
 }
 
+#define STACK_UNKNOWN (~0ULL)
+
+/* Where the kernel has set the stack pointer of the program's first instruction; read once per
+ * sample. 0: unknown. */
+static __always_inline __u64 unwind__start_stack(struct unwind_state *u)
+{
+	const struct mm_struct *mm;
+
+	if (u->start_stack == STACK_UNKNOWN) {
+		mm = task__mm(bpf_get_current_task_btf());
+		u->start_stack = mm ? BPF_CORE_READ(mm, start_stack) : 0;
+	}
+	return u->start_stack;
+}
+
 /* The frame in which a program starts: nothing has called it, and its stack pointer is where the
  * kernel has set it. The dynamic linker's, in which every program starts, has no call frame
  * information, and calls constructors with that stack pointer (_dl_start_user). */
-static __always_inline int unwind__is_first(const struct unwind_state *u)
+static __always_inline int unwind__is_first(struct unwind_state *u)
 {
-	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
-
-	return mm && u->sp == BPF_CORE_READ(mm, start_stack);
+	return u->sp == unwind__start_stack(u);
 }
 
-/* What to do where no table covers the pc, and no runtime knows better: JIT code keeps frame
- * pointers, or nothing can help. */
-__noinline int unwind__without_rule(struct unwind_state *u)
+/* Counters that say of a return address that it is none. */
+static __always_inline int is_no_code(int err)
+{
+	return err >= COUNT_ADDRESS_DATA && err <= COUNT_NO_CALL;
+}
+
+/* Counters that say that the mapping of the pc is unknown. */
+static __always_inline int is_unread(int err)
+{
+	return err == COUNT_NO_MAPPINGS || err == COUNT_TORN_MAPPINGS ||
+	       err == COUNT_UNMAPPED_PC || err == COUNT_MAPPINGS_FULL;
+}
+
+/* Is the return address at u->pc not shown as a frame? The kernel tells of code whose mapping is
+ * not read yet that it is code; where it does not, nothing proves that. */
+static __always_inline int unwind__is_no_frame(const struct unwind_state *u, int err)
+{
+	return u->n && !u->exact && (is_no_code(err) || (is_unread(err) && !u->searched));
+}
+
+/* What to do where no table covers the pc, and no runtime has a rule. `is_known`: a runtime vouches
+ * for the pc, and for frame pointers. In a file that has tables, code without a rule may use rbp for
+ * anything. */
+__noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_known)
 {
 	struct unwind_rule *rule;
+	int by_pointer;
 
 	if (!u)
 		return COUNT_TABLE;
 	rule = &u->rule;
 	/* Where callers are known, the hooks have looked for one among the words of the stack. */
 	u->note.lasts = u->mapping.n_pages || !u->mapping.callers.start;
-	/* psABI: rbp 0 marks the deepest frame */
-	if ((!u->leaf && !u->rbp_lost && !u->rbp) || unwind__is_first(u)) {
-		rule->kind = UNWIND_END;
-		rule->reg = UNWIND_REG_RSP;
-		return 0;
-	}
 	if (unwind__is_sigreturn(u)) {
 		rule->kind = UNWIND_SIGNAL;
 		return 0;
 	}
-	if (u->rbp_lost || u->rbp < u->sp || u->rbp & 7)
+	if (u->n && !u->exact && !is_known && !pc__follows_call(u))
+		return COUNT_NO_CALL;
+	if (unwind__is_first(u)) {
+		rule->kind = UNWIND_END;
+		rule->reg = UNWIND_REG_RSP;
+		return 0;
+	}
+	by_pointer = is_known || !u->mapping.n_pages || cfg_unwind == UNWIND_MODE_FP;
+	if (u->leaf || !is_known) {
+		code__read(u);
+		if (epilogue__rule(u, !is_known, by_pointer))
+			return 0;
+	}
+	if (!by_pointer)
 		return COUNT_NO_RULE;
-	rule->kind = UNWIND_REG;
-	rule->reg = UNWIND_REG_RBP;
-	rule->cfa_off = 16;
-	rule->rbp_words = -2;
-	rule->rbx_words = UNWIND_WORDS_LOST;
-	return 0;
+	if (prologue__rule(u)) {
+		u->next_evidence = EVIDENCE_FRAME_POINTER;
+		return 0;
+	}
+	__builtin_memset(rule, 0, sizeof(*rule));
+	return pointer__rule(u, space, is_known);
 }
 
 #endif

@@ -90,7 +90,7 @@ static __always_inline __u32 node__end(const struct unwind_state *u, __u32 type,
 	return last == max ? RANGE_PIVOTS - 1 : RANGE_PIVOTS;
 }
 
-/* The entry for u->pc in the node at `entry`; *max becomes its last index. 0: cannot be read. */
+/* The entry for u->seek in the node at `entry`; *max becomes its last index. 0: cannot be read. */
 static __always_inline __u64 node__descend(struct unwind_state *u, __u64 entry, __u64 *max)
 {
 	__u32 type = MAPLE_TYPE(entry), end, i, pivots, slots;
@@ -103,19 +103,22 @@ static __always_inline __u64 node__descend(struct unwind_state *u, __u64 entry, 
 	slots = type == MAPLE_ARANGE_64 ? ARANGE_AT(slot) : RANGE_AT(slot);
 	end = node__end(u, type, *max);
 	for (i = 0; i < MAPLE_SLOTS_MAX && i < end; i++)
-		if (NODE_WORD(u, pivots + i) >= u->pc) {
+		if (NODE_WORD(u, pivots + i) >= u->seek) {
 			*max = NODE_WORD(u, pivots + i);
 			break;
 		}
 	return NODE_WORD(u, slots + i);
 }
 
+/* The mapping that holds u->seek, or did. NULL: none does if u->searched is set, else it is unknown.
+ */
 static __always_inline const struct vm_area_struct *vma__at(struct unwind_state *u,
 							    const struct mm_struct *mm)
 {
 	__u64 entry, max = ~0ULL;
 	__u32 type, i;
 
+	u->searched = 0;
 	if (!bpf_core_field_exists(mm->mm_mt))
 		return NULL;
 	entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
@@ -124,8 +127,10 @@ static __always_inline const struct vm_area_struct *vma__at(struct unwind_state 
 	for (i = 0; i < MAPLE_LEVELS_MAX && entry; i++) {
 		type = MAPLE_TYPE(entry);
 		entry = node__descend(u, entry, &max);
-		if (type == MAPLE_LEAF_64)
+		if (type == MAPLE_LEAF_64) {
+			u->searched = 1;
 			return MAPLE_IS_MARKED(entry) ? NULL : (const void *)entry;
+		}
 	}
 	return NULL;
 }
@@ -155,23 +160,53 @@ static __always_inline void mapping__report(const struct scratch *scratch,
 	bpf_map_update_elem(&told, &key, &image, BPF_ANY);
 }
 
-/* What a process has made, since user space has read its mappings: mapping__find has told who calls
- * it. Such memory comes and goes (CPython's JIT maps some for each of its traces). */
+/* Why an address in this mapping is no code; 0: it is. */
+static __always_inline int vma__no_code(const struct vm_area_struct *vma)
+{
+	__u64 flags = BPF_CORE_READ(vma, vm_flags);
+
+	if (flags & VM_EXEC)
+		return 0;
+	return flags & VM_WRITE ? COUNT_ADDRESS_DATA : COUNT_ADDRESS_NO_EXEC;
+}
+
+/* As vma__find, for u->seek, which is in no published mapping: 0 if it lies in executable memory,
+ * else a counter. */
+__noinline int vma__check(struct unwind_state *u)
+{
+	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
+	const struct vm_area_struct *vma;
+
+	if (!u || !mm)
+		return COUNT_UNMAPPED_PC;
+	vma = vma__at(u, mm);
+	if (!vma || u->seek < BPF_CORE_READ(vma, vm_start) || u->seek >= BPF_CORE_READ(vma, vm_end))
+		return COUNT_ADDRESS_UNMAPPED;
+	return vma__no_code(vma);
+}
+
+/* Code that a process has made, since user space has read its mappings or of which it has too many:
+ * mapping__find has told who calls it. Such memory comes and goes (CPython's JIT maps some for each
+ * of its traces). */
 static __always_inline int mapping__is_made(struct unwind_state *u,
 					    const struct vm_area_struct *vma, int otherwise)
 {
 	struct mapping_rec *m = &u->mapping;
 
-	if (otherwise != COUNT_UNMAPPED_PC || !m->callers.walkers || u->pc < m->start ||
-	    u->pc >= m->end || BPF_CORE_READ(vma, vm_file) || BPF_CORE_READ(vma, vm_ops))
+	if ((otherwise != COUNT_UNMAPPED_PC && otherwise != COUNT_MAPPINGS_FULL) ||
+	    u->pc < m->start || u->pc >= m->end || BPF_CORE_READ(vma, vm_file) ||
+	    BPF_CORE_READ(vma, vm_ops))
 		return 0;
 	m->n_pages = 0;
-	u->made = u->unpublished = 1;
+	m->bias = m->start;
+	u->unpublished = 1;
+	u->made |= otherwise == COUNT_UNMAPPED_PC;
 	return 1;
 }
 
-/* The mapping that holds u->pc into u->mapping. Returns `otherwise`, a counter, if there is none,
- * or it is of a file that user space has not met. */
+/* The mapping that holds u->pc into u->mapping. Returns a counter if there is none, or it is not
+ * executable; `otherwise`, a counter, if the kernel does not tell, or the mapping is of a file that
+ * user space has not met. */
 __noinline int vma__find(struct unwind_state *u, int otherwise)
 {
 	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
@@ -180,12 +215,17 @@ __noinline int vma__find(struct unwind_state *u, int otherwise)
 	const struct image_rec *image;
 	struct mapping_rec *m;
 	__u64 offset;
+	int err;
 
 	if (!u || !scratch || !mm)
 		return otherwise;
+	u->seek = u->pc;
 	vma = vma__at(u, mm);
-	if (!vma || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
-		return otherwise;
+	if (!vma)
+		return u->searched ? COUNT_ADDRESS_UNMAPPED : otherwise;
+	err = vma__no_code(vma);
+	if (err)
+		return err;
 	m = &u->mapping;
 	m->start = BPF_CORE_READ(vma, vm_start);
 	m->end = BPF_CORE_READ(vma, vm_end);

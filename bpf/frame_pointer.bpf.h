@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_FRAME_POINTER_BPF_H
+#define BRAID_FRAME_POINTER_BPF_H
+
+/* How code is left of which nothing is known but its bytes.
+ *
+ * rbp may be the frame pointer of the function at the pc, that of a function further out (the
+ * code at the pc keeps none, or has not set it yet), or any number. A wrong choice invents a call or
+ * hides one. So rbp is believed only with proof, of which there are three:
+ *
+ *   - The instructions from the pc on lead straight to a return (epilogue__rule): they say where the
+ *     return address is, whatever the compiler does elsewhere.
+ *   - The function is about to set rbp: `push %rbp` or `mov %rsp,%rbp` is next (prologue__rule).
+ *   - A call ends at the word behind the one that rbp points to, and at no word between the stack
+ *     pointer and that. A function that was called from the one that rbp belongs to would have left
+ *     its return address there (pointer__is_proven).
+ *
+ * The third one fails where a word that was left over from earlier calls happens to be such an
+ * address. But that the code at a pc has its frame in rbp is a fact about the code. Once proven, it
+ * is cached by the pc and the bytes around it. A runtime's hook that knows its compiler needs no
+ * such proof (TABLELESS_POINTER). */
+
+#include "bpf/return_address.bpf.h"
+#include "bpf/tableless.bpf.h"
+#include "bpf/vma.bpf.h"
+
+extern const volatile __u32 cfg_unwind;
+
+/* --- straight to a return --- */
+
+#define EPILOGUE_INSTRUCTIONS_MAX 12
+
+#define CODE_BYTE(u, at) (((__u8 *)(u)->code)[(CODE_BEFORE + (at)) & (8 * CODE_WORDS - 1)])
+
+enum { EPILOGUE_GOES_ON, EPILOGUE_RETURNS, EPILOGUE_UNKNOWN };
+
+static __always_inline int epilogue__pop(struct unwind_epilogue *state, __u32 reg)
+{
+	if (reg == UNWIND_REG_RSP)
+		return EPILOGUE_UNKNOWN;
+	if (reg == UNWIND_REG_RBP)
+		state->rbp_at = state->sp, state->has_rbp = 1;
+	if (reg == UNWIND_REG_RBX)
+		state->rbx_at = state->sp, state->has_rbx = 1;
+	state->sp += 8;
+	return EPILOGUE_GOES_ON;
+}
+
+/* The stack pointer becomes rbp + `distance`, where rbp is still what it was at the pc. */
+static __always_inline int epilogue__to_rbp(struct unwind_epilogue *state, int distance)
+{
+	if (state->by_rbp || state->has_rbp || state->has_rbx)
+		return EPILOGUE_UNKNOWN;
+	state->by_rbp = 1;
+	state->sp = distance;
+	return EPILOGUE_GOES_ON;
+}
+
+/* Instructions of three bytes and more, by the first three. */
+static __always_inline int epilogue__longer(struct unwind_state *u, __u32 at, __u32 first)
+{
+	struct unwind_epilogue *state = &u->epilogue;
+	__s32 distance = (__s8)CODE_BYTE(u, at + 3), word;
+
+	switch (first) {
+	case 0x77f8c5: /* vzeroupper */
+		state->at += 3;
+		return EPILOGUE_GOES_ON;
+	case 0xec8948: /* mov %rbp,%rsp, in either encoding */
+	case 0xe58b48:
+		state->at += 3;
+		return epilogue__to_rbp(state, 0);
+	case 0x658d48: /* lea d8(%rbp),%rsp */
+		state->at += 4;
+		return epilogue__to_rbp(state, distance);
+	case 0xc48348: /* add $d8,%rsp */
+		state->at += 4;
+		state->sp += distance;
+		return distance > 0 ? EPILOGUE_GOES_ON : EPILOGUE_UNKNOWN;
+	case 0xc48148: /* add $d32,%rsp */
+		word = CODE_BYTE(u, at + 3) | CODE_BYTE(u, at + 4) << 8 |
+		       CODE_BYTE(u, at + 5) << 16 | CODE_BYTE(u, at + 6) << 24;
+		state->at += 7;
+		if (word <= 0 || word >= EPILOGUE_BYTES_MAX)
+			return EPILOGUE_UNKNOWN;
+		state->sp += word;
+		return EPILOGUE_GOES_ON;
+	default:
+		return EPILOGUE_UNKNOWN;
+	}
+}
+
+static __always_inline int epilogue__instruction(struct unwind_state *u)
+{
+	struct unwind_epilogue *state = &u->epilogue;
+	__u32 at = state->at, byte, next;
+	int ret;
+
+	if (at > CODE_AHEAD - 8)
+		return EPILOGUE_UNKNOWN;
+	byte = CODE_BYTE(u, at);
+	next = CODE_BYTE(u, at + 1);
+	if (byte == 0xc2) /* ret $imm16 */
+		state->arguments = next | CODE_BYTE(u, at + 2) << 8;
+	if (byte == 0xc2 || byte == 0xc3 || (byte == 0xf3 && next == 0xc3)) /* ret, rep ret */
+		return EPILOGUE_RETURNS;
+	if ((byte & 0xf8) == 0x58) { /* pop; numbers differ from DWARF's, but not of these three */
+		state->at++;
+		return epilogue__pop(state, (byte & 7) == 4   ? UNWIND_REG_RSP
+					    : (byte & 7) == 5 ? UNWIND_REG_RBP
+					    : (byte & 7) == 3 ? UNWIND_REG_RBX
+							      : UNWIND_REG_RDX);
+	}
+	if (byte == 0x41 && (next & 0xf8) == 0x58) { /* pop %r8 to %r15 */
+		state->at += 2;
+		return epilogue__pop(state, UNWIND_REG_RDX);
+	}
+	if (byte == 0xc9) { /* leave */
+		state->at++;
+		ret = epilogue__to_rbp(state, 0);
+		return ret == EPILOGUE_GOES_ON ? epilogue__pop(state, UNWIND_REG_RBP) : ret;
+	}
+	return epilogue__longer(u, at, byte | next << 8 | CODE_BYTE(u, at + 2) << 16);
+}
+
+static long epilogue__step(__u32 index, void *unused)
+{
+	struct scratch *scratch = scratch__get();
+
+	(void)index, (void)unused;
+	if (!scratch)
+		return 1;
+	scratch->unwind.epilogue.found = epilogue__instruction(&scratch->unwind);
+	return scratch->unwind.epilogue.found != EPILOGUE_GOES_ON;
+}
+
+/* Where a frame ends that is `distance` above what distances are from. */
+static __always_inline __u64 epilogue__at(const struct unwind_state *u, __s32 distance)
+{
+	return (u->epilogue.by_rbp ? u->rbp : u->sp) + distance;
+}
+
+/* The rule by which the instructions from the pc on return, into u->rule. 0: they do not say, or
+ * (`checks`) no call ends at the return address. `with_rbp`: they may take it from rbp. */
+__weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int with_rbp)
+{
+	struct unwind_epilogue *state;
+	struct unwind_rule *rule;
+
+	if (!u)
+		return 0;
+	state = &u->epilogue;
+	rule = &u->rule;
+	__builtin_memset(state, 0, sizeof(*state));
+	bpf_loop(EPILOGUE_INSTRUCTIONS_MAX, epilogue__step, NULL, 0);
+	if (state->found != EPILOGUE_RETURNS || state->sp > EPILOGUE_BYTES_MAX ||
+	    (state->by_rbp && (!with_rbp || u->rbp_lost || u->rbp < u->sp)))
+		return 0;
+	if (checks && (stack__read(u, epilogue__at(u, state->sp)) ||
+		       !code__follows_call(u, u->value)))
+		return 0;
+	if (state->arguments)
+		u->caller_sp = epilogue__at(u, state->sp + 8 + state->arguments);
+	rule->kind = UNWIND_REG;
+	rule->reg = state->by_rbp ? UNWIND_REG_RBP : UNWIND_REG_RSP;
+	rule->cfa_off = state->sp + 8;
+	if (state->has_rbp)
+		rule->rbp_words = -((__u32)(rule->cfa_off - state->rbp_at) >> 3);
+	if (state->has_rbx)
+		rule->rbx_words = -((__u32)(rule->cfa_off - state->rbx_at) >> 3);
+	return 1;
+}
+
+/* --- about to set rbp --- */
+
+#define ENDBR64	     0xfa1e0ff3
+#define PUSH_RBP     0x55
+#define IS_MOV(code) (((code)&0xffffff) == 0xe58948 || ((code)&0xffffff) == 0xec8b48)
+
+/* Is the pc where a call from `address` leads, whose last bytes are `before`? */
+static __always_inline int pc__is_called(const struct unwind_state *u, __u64 address, __u64 before)
+{
+	__u64 target = call__target(address, before), code = u->code[0];
+
+	return target &&
+	       (target == u->pc || (target == u->pc - 4 && (__u32)(code >> 32) == ENDBR64));
+}
+
+/* The rule for a function that has not set rbp yet into u->rule. 0: it is no such place. */
+__weak __noinline int prologue__rule(struct unwind_state *u)
+{
+	__u64 code, returns;
+
+	if (!u || !u->leaf)
+		return 0;
+	code = u->code[1];
+	if (IS_MOV(code) && u->code[0] >> 56 == PUSH_RBP && !u->rbp_lost && !stack__read(u, u->sp) &&
+	    u->value == u->rbp && !stack__read(u, u->sp + 8)) {
+		returns = u->value;
+		u->rule.cfa_off = 16;
+		u->rule.rbp_words = -2;
+		goto check;
+	}
+	if (stack__read(u, u->sp))
+		return 0;
+	returns = u->value;
+	u->rule.cfa_off = 8;
+	u->rule.rbp_words = UNWIND_WORDS_SAME;
+	if ((__u32)code == ENDBR64)
+		code = code >> 32 | u->code[2] << 32;
+	if ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8))
+		goto check;
+	if (call__read(u, returns) || !pc__is_called(u, returns, u->value))
+		return 0;
+check:
+	u->rule.kind = UNWIND_REG;
+	u->rule.reg = UNWIND_REG_RSP;
+	return code__follows_call(u, returns);
+}
+
+/* --- a frame that rbp belongs to --- */
+
+/* Does the word at `index` of the frame look like a return address? */
+static long pointer__look(__u32 index, void *unused)
+{
+	struct scratch *scratch = scratch__get();
+	struct unwind_state *u;
+
+	(void)unused;
+	if (!scratch)
+		return 1;
+	u = &scratch->unwind;
+	if (stack__read(u, u->sp + 8ULL * index)) {
+		u->epilogue.found = 1; /* who knows */
+		return 1;
+	}
+	if (!address__is_plausible(u->value))
+		return 0;
+	u->seek = u->value;
+	if (!code__follows_call(u, u->seek) || address__is_data(u, scratch->proc.space))
+		return 0;
+	u->epilogue.found = 1;
+	return 1;
+}
+
+#define POINTER_WORDS_MAX 512 /* of a frame that is searched */
+
+/* Facts that were proven, by a hash of what they are about: a pc, the machine code around it, and
+ * the address space. Entries are single words, so that each is read and written at once. */
+#define PROVEN_MAX 4096 /* a power of two */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PROVEN_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} proven __weak SEC(".maps");
+
+static __always_inline __u64 pointer__fact(const struct unwind_state *u, __u32 space)
+{
+	__u64 hash = u->pc * 0x9bbf89cd4a5c6de7 + space;
+
+	for (int i = 0; i < CODE_WORDS; i++)
+		hash = (hash ^ hash >> 32 ^ u->code[i]) * 0xff51afd7ed558ccd;
+	return hash ^ hash >> 29;
+}
+
+/* Is rbp the frame pointer of the function at the pc? */
+__weak __noinline int pointer__is_proven(struct unwind_state *u, __u32 space)
+{
+	__u64 fact, *entry;
+	__u32 key;
+
+	if (!u)
+		return 0;
+	fact = pointer__fact(u, space);
+	key = fact >> 40 & (PROVEN_MAX - 1);
+	entry = bpf_map_lookup_elem(&proven, &key);
+	if (entry && *(volatile __u64 *)entry == fact)
+		return 1;
+	if (u->rbp - u->sp > 8 * POINTER_WORDS_MAX)
+		return 0;
+	u->epilogue.found = 0;
+	bpf_loop((__u32)(u->rbp - u->sp) / 8, pointer__look, NULL, 0);
+	if (u->epilogue.found)
+		return 0;
+	if (entry)
+		*(volatile __u64 *)entry = fact;
+	return 1;
+}
+
+/* The rule by rbp into u->rule. Returns a counter on failure. `is_known`: the code is known to keep
+ * frame pointers. */
+static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, int is_known)
+{
+	struct unwind_rule *rule = &u->rule;
+
+	if (u->rbp_lost || u->rbp & 7)
+		return COUNT_NO_RULE;
+	if (!u->rbp && !u->leaf)
+		return COUNT_ZERO_POINTER;
+	if (u->rbp < u->sp)
+		return COUNT_NO_RULE;
+	if (stack__read(u, u->rbp + 8))
+		return COUNT_STACK_READ;
+	if (!is_known && u->value && !code__follows_call(u, u->value))
+		return COUNT_UNPROVEN;
+	u->next_evidence = EVIDENCE_FRAME_POINTER;
+	if (!is_known && !pointer__is_proven(u, space)) {
+		if (cfg_unwind != UNWIND_MODE_FP)
+			return COUNT_UNPROVEN;
+		u->next_evidence = EVIDENCE_INFERRED;
+	}
+	rule->kind = UNWIND_REG;
+	rule->reg = UNWIND_REG_RBP;
+	rule->cfa_off = 16;
+	rule->rbp_words = -2;
+	rule->rbx_words = UNWIND_WORDS_LOST;
+	return 0;
+}
+
+#endif

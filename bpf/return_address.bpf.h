@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_RETURN_ADDRESS_BPF_H
+#define BRAID_RETURN_ADDRESS_BPF_H
+
+/* Whether a word is a return address: it lies in executable memory, and a call instruction ends at
+ * it. An unwind rule vouches for that. Without one, the machine code is the only witness. */
+
+#include "bpf/scratch.bpf.h"
+
+/* The last bytes of a call (Intel SDM, volume 2, CALL), as a number whose highest byte is the one
+ * before the return address: `call rel32` is e8 and four bytes. `call` by a register or by memory
+ * is ff with 2 in the middle of the ModRM byte, then a SIB byte and a distance of 8 or 32 bits as
+ * the ModRM byte has them. Prefixes come before all that. */
+#define CALL_BYTE(before, back)	  ((__u32)((before) >> (64 - 8 * (back))) & 0xff)
+#define CALL_MODRM(before, back)  (CALL_BYTE(before, back) & 0xc7)
+#define CALL_IS_FF(before, back) \
+	(CALL_BYTE(before, back) == 0xff && (CALL_BYTE(before, (back)-1) & 0x38) == 0x10)
+#define MODRM_MOD(modrm) ((modrm) >> 6)
+#define MODRM_RM(modrm)	 ((modrm)&7)
+#define RM_SIB		 4 /* a SIB byte follows */
+#define RM_NEXT		 5 /* with mod 0: 32 bits from the next instruction on */
+
+/* Bytes of a call whose ModRM byte is `modrm` and whose SIB byte, if it has one, is `sib`. */
+static __always_inline __u32 call__bytes(__u32 modrm, __u32 sib)
+{
+	__u32 mod = MODRM_MOD(modrm), rm = MODRM_RM(modrm), has_sib = mod != 3 && rm == RM_SIB;
+	__u32 distance = mod == 1 ? 1 : mod == 2 ? 4 : 0;
+
+	if (!mod && (rm == RM_NEXT || (has_sib && (sib & 7) == RM_NEXT)))
+		distance = 4;
+	return 2 + has_sib + distance;
+}
+
+#define CALL_BYTES_MAX 7 /* without prefixes */
+
+/* Does a call end where these bytes end? */
+static __always_inline int call__ends(__u64 before)
+{
+	__u32 back;
+
+	if (CALL_BYTE(before, 5) == 0xe8)
+		return 1;
+	for (back = 2; back <= CALL_BYTES_MAX; back++)
+		if (CALL_IS_FF(before, back) &&
+		    call__bytes(CALL_MODRM(before, back - 1),
+				back > 2 ? CALL_BYTE(before, back - 2) : 0) == back)
+			return 1;
+	return 0;
+}
+
+/* Where the call before `address` leads to, if it is direct; else 0. */
+static __always_inline __u64 call__target(__u64 address, __u64 before)
+{
+	return CALL_BYTE(before, 5) == 0xe8 ? address + (__s32)(before >> 32) : 0;
+}
+
+#define PLAUSIBLE_MIN (1ULL << 16) /* vm.mmap_min_addr */
+#define PLAUSIBLE_END (1ULL << 47) /* of user space's addresses */
+
+static __always_inline int address__is_plausible(__u64 address)
+{
+	return address >= PLAUSIBLE_MIN && address < PLAUSIBLE_END;
+}
+
+/* bpf/unwind.bpf.h */
+__noinline int address__is_data(struct unwind_state *u, __u32 space);
+
+/* The bytes before `address` into u->value. -1: they are unreadable. */
+static __always_inline int call__read(struct unwind_state *u, __u64 address)
+{
+	__u64 before;
+
+	if (!address__is_plausible(address) ||
+	    bpf_probe_read_user(&before, sizeof(before), (void *)address - sizeof(before)))
+		return -1;
+	u->value = before;
+	return 0;
+}
+
+/* Does a call end at `address`? A return probe's trampoline stands for such an address. */
+__weak __noinline int code__follows_call(struct unwind_state *u, __u64 address)
+{
+	if (!u)
+		return 0;
+	if (u->trampoline && address == u->trampoline)
+		return 1;
+	return !call__read(u, address) && call__ends(u->value);
+}
+
+/* Where the machine code around u->pc is in u->code: the bytes before it in the first word. */
+#define CODE_BEFORE 8
+#define CODE_AHEAD  (8 * (CODE_WORDS - 1))
+
+/* The machine code around u->pc into u->code. What is unreadable is 0, which is no call, and no
+ * instruction that is looked for. */
+__weak __noinline int code__read(struct unwind_state *u)
+{
+	__u64 word = 0;
+
+	if (!u || u->code_at == u->pc)
+		return 0;
+	u->code_at = u->pc;
+	if (!bpf_probe_read_user(u->code, sizeof(u->code), (void *)u->pc - CODE_BEFORE))
+		return 0;
+	__builtin_memset(u->code, 0, sizeof(u->code));
+	if (!bpf_probe_read_user(&word, sizeof(word), (void *)u->pc - CODE_BEFORE))
+		u->code[0] = word;
+	if (!bpf_probe_read_user(&word, sizeof(word), (void *)u->pc))
+		u->code[1] = word;
+	return 0;
+}
+
+/* Does a call end at u->pc, which is not that of an instruction? */
+static __always_inline int pc__follows_call(struct unwind_state *u)
+{
+	code__read(u);
+	return call__ends(u->code[0]);
+}
+
+#endif
