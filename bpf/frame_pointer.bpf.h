@@ -5,11 +5,11 @@
 /* How code is left of which nothing is known but its bytes.
  *
  * rbp may be the frame pointer of the function at the pc, that of a function further out (the
- * code at the pc keeps none, or has not set it yet), or any number. A wrong choice invents a call or
- * hides one. So rbp is believed only with proof, of which there are three:
+ * code at the pc keeps none, or has not set it yet), or any number. A wrong choice invents a call
+ * or hides one. So rbp is believed only with proof, of which there are three:
  *
- *   - The instructions from the pc on lead straight to a return (epilogue__rule): they say where the
- *     return address is, whatever the compiler does elsewhere.
+ *   - The instructions from the pc on lead straight to a return (epilogue__rule): they say where
+ * the return address is, whatever the compiler does elsewhere.
  *   - The function is about to set rbp: `push %rbp` or `mov %rsp,%rbp` is next (prologue__rule).
  *   - A call ends at the word behind the one that rbp points to, and at no word between the stack
  *     pointer and that. A function that was called from the one that rbp belongs to would have left
@@ -156,8 +156,8 @@ __weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int wit
 	if (state->found != EPILOGUE_RETURNS || state->sp > EPILOGUE_BYTES_MAX ||
 	    (state->by_rbp && (!with_rbp || u->rbp_lost || u->rbp < u->sp)))
 		return 0;
-	if (checks && (stack__read(u, epilogue__at(u, state->sp)) ||
-		       !code__follows_call(u, u->value)))
+	if (checks &&
+	    (stack__read(u, epilogue__at(u, state->sp)) || !code__follows_call(u, u->value)))
 		return 0;
 	if (state->arguments)
 		u->caller_sp = epilogue__at(u, state->sp + 8 + state->arguments);
@@ -194,8 +194,8 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 	if (!u || !u->leaf)
 		return 0;
 	code = u->code[1];
-	if (IS_MOV(code) && u->code[0] >> 56 == PUSH_RBP && !u->rbp_lost && !stack__read(u, u->sp) &&
-	    u->value == u->rbp && !stack__read(u, u->sp + 8)) {
+	if (IS_MOV(code) && u->code[0] >> 56 == PUSH_RBP && !u->rbp_lost &&
+	    !stack__read(u, u->sp) && u->value == u->rbp && !stack__read(u, u->sp + 8)) {
 		returns = u->value;
 		u->rule.cfa_off = 16;
 		u->rule.rbp_words = -2;

@@ -183,6 +183,7 @@ static __always_inline int kept__follow(struct scratch *scratch, struct kept_sta
 	}
 	scratch->n_words = at + 2 * same;
 	u->n += same;
+	u->last = 0;
 	return !following.left;
 }
 
@@ -224,9 +225,8 @@ __noinline int kept__enter(struct scratch *scratch)
 	entered->sp = u->sp;
 	entered->rbp = u->rbp;
 	entered->rbx = u->rbx;
-	entered->flags =
-		KEPT_GOOD | (u->rbp_lost ? KEPT_RBP_LOST : 0) | (u->rbx_lost ? KEPT_RBX_LOST : 0) |
-		u->evidence << KEPT_EVIDENCE_SHIFT;
+	entered->flags = KEPT_GOOD | (u->rbp_lost ? KEPT_RBP_LOST : 0) |
+			 (u->rbx_lost ? KEPT_RBX_LOST : 0) | u->evidence << KEPT_EVIDENCE_SHIFT;
 	return KEPT_NONE;
 }
 
@@ -277,7 +277,7 @@ __noinline int kept__leave(struct scratch *scratch, int failed)
 	frame->key = 0;
 	frame->mask = 0;
 	if ((!u->tabled && !u->note.lasts) || failed || u->unpublished ||
-	    u->evidence == EVIDENCE_INFERRED || u->cfa <= frame->sp ||
+	    u->evidence == EVIDENCE_INFERRED || (u->cfa <= frame->sp && rule->kind != UNWIND_END) ||
 	    (rule->kind != UNWIND_REG && rule->kind != UNWIND_PLT && rule->kind != UNWIND_END)) {
 		frame->flags = 0;
 		return 0;

@@ -70,9 +70,9 @@ enum {
 	KEPT_RBP_LOST = 4,
 	KEPT_RBX_LOST = 8,
 	KEPT_TABLELESS = 16,
-	KEPT_ENTERS = 32,	/* as in its note */
+	KEPT_ENTERS = 32,	 /* as in its note */
 	KEPT_EVIDENCE_SHIFT = 8, /* enum native_evidence, two bits */
-	KEPT_WALKER_SHIFT = 16, /* the walker */
+	KEPT_WALKER_SHIFT = 16,	 /* the walker */
 };
 
 struct kept_frame {

@@ -11,8 +11,8 @@
  * before the return address: `call rel32` is e8 and four bytes. `call` by a register or by memory
  * is ff with 2 in the middle of the ModRM byte, then a SIB byte and a distance of 8 or 32 bits as
  * the ModRM byte has them. Prefixes come before all that. */
-#define CALL_BYTE(before, back)	  ((__u32)((before) >> (64 - 8 * (back))) & 0xff)
-#define CALL_MODRM(before, back)  (CALL_BYTE(before, back) & 0xc7)
+#define CALL_BYTE(before, back)	 ((__u32)((before) >> (64 - 8 * (back))) & 0xff)
+#define CALL_MODRM(before, back) (CALL_BYTE(before, back) & 0xc7)
 #define CALL_IS_FF(before, back) \
 	(CALL_BYTE(before, back) == 0xff && (CALL_BYTE(before, (back)-1) & 0x38) == 0x10)
 #define MODRM_MOD(modrm) ((modrm) >> 6)
@@ -65,14 +65,22 @@ static __always_inline int address__is_plausible(__u64 address)
 /* bpf/unwind.bpf.h */
 __noinline int address__is_data(struct unwind_state *u, __u32 space);
 
-/* The bytes before `address` into u->value. -1: they are unreadable. */
-static __always_inline int call__read(struct unwind_state *u, __u64 address)
+/* The bytes before `address` into u->value: only those of its own page, 0 else, if the page before
+ * that is unreadable. -1: all are. */
+__weak __noinline int call__read(struct unwind_state *u, __u64 address)
 {
-	__u64 before;
+	__u32 in_page = address & 7;
+	__u64 before = 0;
 
-	if (!address__is_plausible(address) ||
-	    bpf_probe_read_user(&before, sizeof(before), (void *)address - sizeof(before)))
+	if (!u || !address__is_plausible(address))
 		return -1;
+	if (bpf_probe_read_user(&before, sizeof(before), (void *)address - sizeof(before))) {
+		before = 0;
+		if (!in_page || address & (PAGE_BYTES - 1) & ~7ULL ||
+		    bpf_probe_read_user(&before, in_page, (void *)(address & ~7ULL)))
+			return -1;
+		before <<= 64 - 8 * in_page;
+	}
 	u->value = before;
 	return 0;
 }
@@ -103,8 +111,8 @@ __weak __noinline int code__read(struct unwind_state *u)
 	if (!bpf_probe_read_user(u->code, sizeof(u->code), (void *)u->pc - CODE_BEFORE))
 		return 0;
 	__builtin_memset(u->code, 0, sizeof(u->code));
-	if (!bpf_probe_read_user(&word, sizeof(word), (void *)u->pc - CODE_BEFORE))
-		u->code[0] = word;
+	if (!call__read(u, u->pc))
+		u->code[0] = u->value;
 	if (!bpf_probe_read_user(&word, sizeof(word), (void *)u->pc))
 		u->code[1] = word;
 	return 0;

@@ -30,13 +30,13 @@
 
 /* The instructions from a pc on, as far as they were followed (bpf/frame_pointer.bpf.h). */
 struct unwind_epilogue {
-	__u32 at;		 /* bytes from the pc */
-	__u32 found;		 /* what the last step has found */
-	__u32 by_rbp;		 /* distances are from rbp, else from rsp, as they are at the pc */
-	__s32 sp;		 /* distance of the stack pointer */
-	__s32 rbp_at, rbx_at;	 /* distances of the saved registers ... */
+	__u32 at;		/* bytes from the pc */
+	__u32 found;		/* what the last step has found */
+	__u32 by_rbp;		/* distances are from rbp, else from rsp, as they are at the pc */
+	__s32 sp;		/* distance of the stack pointer */
+	__s32 rbp_at, rbx_at;	/* distances of the saved registers ... */
 	__u32 has_rbp, has_rbx; /* ... that were popped */
-	__u32 arguments;	 /* bytes that the return takes off the stack */
+	__u32 arguments;	/* bytes that the return takes off the stack */
 };
 
 struct unwind_state {
@@ -70,11 +70,12 @@ struct unwind_state {
 	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
 	__u64 caller_sp;     /* the caller's stack pointer, if it is not the CFA; else 0 */
 	struct frame_note note; /* of the current frame */
-	__u64 checked_ns; /* when what the notes of this stack say was looked up: the oldest */
-	__u32 evidence;	  /* enum native_evidence of the frame at pc */
+	__u64 checked_ns;    /* when what the notes of this stack say was looked up: the oldest */
+	__u32 evidence;	     /* enum native_evidence of the frame at pc */
 	__u32 next_evidence; /* the same of its caller */
 	__u32 inferred;	     /* a frame of this stack is */
 	__u32 lowered;	     /* steps to a lower stack */
+	__u64 last;	     /* the ip of the last frame in the sample; 0: of no interest */
 	__u32 searched;	     /* vma__at has found what is at the address, or that nothing is */
 	__u32 row_begins;    /* a row of the table begins at the pc */
 	__u64 start_stack;   /* as in mm_struct; STACK_UNKNOWN: not read yet */

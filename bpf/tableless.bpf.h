@@ -16,8 +16,8 @@
 #include "bpf/scratch.bpf.h"
 
 /* What hooks return; 0: it is not their code. */
-#define TABLELESS_RULE	 1
-#define TABLELESS_CALLED 2 /* and such code always has a caller: it does not end the stack */
+#define TABLELESS_RULE	  1
+#define TABLELESS_CALLED  2 /* and such code always has a caller: it does not end the stack */
 /* Without TABLELESS_RULE: its code, whose compiler is known to keep frame pointers. */
 #define TABLELESS_POINTER 4
 

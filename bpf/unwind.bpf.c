@@ -31,7 +31,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->evidence = EVIDENCE_RULE;
 	u->inferred = u->lowered = u->searched = 0;
 	u->start_stack = STACK_UNKNOWN;
-	u->code_at = 0;
+	u->code_at = u->last = 0;
 }
 
 /* Could libunwind in user space do better with a copy of the stack? */

@@ -290,6 +290,27 @@ static __always_inline int unwind__is_caller(const struct unwind_state *u)
 	return u->n && !u->exact;
 }
 
+/* A hand-made stack may begin with the address of code that nothing has called: the first byte of a
+ * function, or what follows a jump. The code in front of it has nothing to do with it. Returns the
+ * number of the rule at this very address, if it ends the stack. Else 0, or @number if that is a
+ * failure. */
+static __always_inline int unwind__bottom(struct unwind_state *u, int number, __u64 at)
+{
+	const struct mapping_rec *m = &u->mapping;
+	const struct unwind_rule *rule;
+
+	if (number < 0 || at >> UNWIND_PAGE_BITS >= m->n_pages)
+		return number;
+	number = rule__find(u, m->base, m->base + m->rows_at, at);
+	if (number < 0)
+		return number;
+	rule = rule__get(m->base + m->rules_at + number * UNWIND_RULE_WORDS);
+	if (!number || !rule || rule->kind != UNWIND_END)
+		return 0;
+	u->exact = 1;
+	return number;
+}
+
 /* Rule for the current pc into u->rule (all zero: none); returns a counter on failure. */
 __noinline int unwind__find(struct unwind_state *u, __u32 space)
 {
@@ -315,12 +336,13 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	if (!m->n_pages || at >> UNWIND_PAGE_BITS >= m->n_pages)
 		return 0;
 	number = rule__find(u, m->base, m->base + m->rows_at, at);
+	if (u->row_begins && unwind__is_caller(u) && !code__follows_call(u, u->pc)) {
+		number = unwind__bottom(u, number, at + 1);
+		if (!number)
+			return COUNT_NO_CALL;
+	}
 	if (number <= 0)
 		return number ? COUNT_TABLE : 0;
-	/* The first byte of a function that lies right behind another one: a hand-made stack may
-	 * begin with it, but the function in front has not called it. */
-	if (u->row_begins && unwind__is_caller(u) && !pc__follows_call(u))
-		return COUNT_NO_CALL;
 	found = rule__get(m->base + m->rules_at + number * UNWIND_RULE_WORDS);
 	if (!found)
 		return COUNT_TABLE;
@@ -553,13 +575,41 @@ static __always_inline int unwind__check_end(struct unwind_state *u, int called)
 	return called ? COUNT_NO_RULE : COUNT_ZERO_RETURN;
 }
 
+/* Is there a frame at @ip by a table's rule alone, which is no return address? The rules of two
+ * functions may be one row of the table: that of the first then holds at the first byte of the
+ * second, which is what hand-made stacks begin with. This is looked at where a stack goes astray.
+ */
+static __always_inline int unwind__is_uncalled(struct unwind_state *u, __u64 ip)
+{
+	return ip && !(ip & NATIVE_EXACT) && !code__follows_call(u, NATIVE_ADDRESS(ip));
+}
+
+/* Counters that say that a frame's caller is not where the rule says. */
+static __always_inline int is_astray(int err)
+{
+	return err == COUNT_STACK_READ || err == COUNT_NOT_GROWING || err == COUNT_ZERO_RETURN;
+}
+
+/* Ends the stack at a return address that is no frame, for @err. */
+static __always_inline void unwind__end_before(struct scratch *scratch, int err)
+{
+	struct unwind_state *u = &scratch->unwind;
+
+	u->stop = err;
+	if (u->n < 2 || !unwind__is_uncalled(u, u->last))
+		return;
+	u->stop = COUNT_NO_CALL;
+	u->n--;
+	scratch->n_words -= 2;
+}
+
 /* One frame: records it and moves on to its caller. Returns 1 to end the loop. */
 static long unwind__step(__u32 index, void *unused)
 {
 	struct scratch *scratch = scratch__get();
 	struct unwind_state *u;
 	int err = 0, called = 0;
-	__u64 ip;
+	__u64 ip, astray;
 
 	(void)index, (void)unused;
 	if (!scratch)
@@ -567,7 +617,6 @@ static long unwind__step(__u32 index, void *unused)
 	u = &scratch->unwind;
 	if (cfg_kept && kept__enter(scratch) == KEPT_ENDED)
 		return 1;
-	ip = u->pc | (u->exact ? NATIVE_EXACT : 0) | (__u64)u->evidence << NATIVE_EVIDENCE_SHIFT;
 	u->cfa = 0;
 	u->caller_sp = 0;
 	u->tabled = 0;
@@ -575,24 +624,31 @@ static long unwind__step(__u32 index, void *unused)
 	__builtin_memset(&u->rule, 0, sizeof(u->rule));
 	u->next_evidence = EVIDENCE_RULE;
 	err = unwind__find(u, scratch->proc.space);
+	ip = u->pc | (u->exact ? NATIVE_EXACT : 0) | (__u64)u->evidence << NATIVE_EVIDENCE_SHIFT;
 	if (cfg_unwind == UNWIND_MODE_FP)
 		err = unwind__without_table(u, err);
 	if (!err && u->rule.kind == UNWIND_NONE)
 		err = unwind__tableless(u, scratch->proc.space, &called);
 	if (unwind__is_no_frame(u, err)) {
-		u->stop = err;
+		unwind__end_before(scratch, err);
 		return 1;
 	}
+	astray = u->n && u->tabled ? ip : 0;
 	if (u->rule.kind == UNWIND_SIGNAL)
 		ip |= NATIVE_EXACT; /* nobody called the trampoline */
 	if (!err)
 		err = unwind__apply(u);
 	if (!err)
 		err = unwind__check_end(u, called);
+	if (is_astray(err) && unwind__is_uncalled(u, astray)) {
+		u->stop = COUNT_NO_CALL;
+		return 1;
+	}
 	noted__take(scratch);
 	if (cfg_kept)
 		kept__leave(scratch, err);
 	scratch__push(scratch, ip, u->cfa);
+	u->last = astray ? ip : 0;
 	u->n++;
 	u->stop = err;
 	u->complete = !err && u->rule.kind == UNWIND_END;

@@ -73,8 +73,8 @@ static __always_inline int is_no_code(int err)
 /* Counters that say that the mapping of the pc is unknown. */
 static __always_inline int is_unread(int err)
 {
-	return err == COUNT_NO_MAPPINGS || err == COUNT_TORN_MAPPINGS ||
-	       err == COUNT_UNMAPPED_PC || err == COUNT_MAPPINGS_FULL;
+	return err == COUNT_NO_MAPPINGS || err == COUNT_TORN_MAPPINGS || err == COUNT_UNMAPPED_PC ||
+	       err == COUNT_MAPPINGS_FULL;
 }
 
 /* Is the return address at u->pc not shown as a frame? The kernel tells of code whose mapping is
@@ -85,8 +85,8 @@ static __always_inline int unwind__is_no_frame(const struct unwind_state *u, int
 }
 
 /* What to do where no table covers the pc, and no runtime has a rule. `is_known`: a runtime vouches
- * for the pc, and for frame pointers. In a file that has tables, code without a rule may use rbp for
- * anything. */
+ * for the pc, and for frame pointers. In a file that has tables, code without a rule may use rbp
+ * for anything. */
 __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_known)
 {
 	struct unwind_rule *rule;

@@ -110,7 +110,8 @@ static __always_inline __u64 node__descend(struct unwind_state *u, __u64 entry, 
 	return NODE_WORD(u, slots + i);
 }
 
-/* The mapping that holds u->seek, or did. NULL: none does if u->searched is set, else it is unknown.
+/* The mapping that holds u->seek, or did. NULL: none does if u->searched is set, else it is
+ * unknown.
  */
 static __always_inline const struct vm_area_struct *vma__at(struct unwind_state *u,
 							    const struct mm_struct *mm)

@@ -28,8 +28,12 @@
 
 /* --- bpf/kernel.h --- */
 
+/* include/linux/sched.h */
 #define PF_KTHREAD     0x00200000
-#define PF_KERNEL_MADE (0x00200000 | 0x00000010 | 0x00004000) /* bpf/kernel.h */
+#define PF_IO_WORKER   0x00000010 /* io_uring's workers */
+#define PF_USER_WORKER 0x00004000 /* those, vhost's, and others of their kind; since Linux 6.4 */
+/* Tasks that have never run user code, also those that are threads of a process. */
+#define PF_KERNEL_MADE (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
 
 struct pid_namespace {
 	struct {

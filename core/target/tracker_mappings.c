@@ -19,22 +19,47 @@
 
 #define FILE_RETRY_SHIFT_MAX 6
 
+/* How many more mappings are published. Those of files come first, as their tables lie nowhere
+ * else. The kernel half finds anonymous code that is not in the list by the kernel's own list of
+ * mappings when a sample meets it (bpf/vma.bpf.h). */
+struct mappings_room {
+	size_t files, others;
+};
+
+static bool is_published(const struct mapped *mapped, struct mappings_room *room)
+{
+	size_t *left = mapped->image ? &room->files : &room->others;
+
+	if (!*left)
+		return false;
+	--*left;
+	return true;
+}
+
 static void publish_mappings(struct tracker *tracker, struct process *process)
 {
 	static const struct mapped anonymous = { .path = (char *)"" };
 	struct mappings_rec *shared = process->space->shared;
 	uint32_t active = !__atomic_load_n(&shared->active, __ATOMIC_RELAXED);
 	struct mapping_list *list = &shared->lists[active];
-	size_t n = min_of(process->n_mapped, (size_t)MAPPINGS_MAX), i;
+	struct mappings_room room = {};
+	size_t n = 0, i;
 
+	for (i = 0; i < process->n_mapped; i++)
+		room.files += process->mapped[i].image != NULL;
+	room.files = min_of(room.files, (size_t)MAPPINGS_MAX);
+	room.others = MAPPINGS_MAX - room.files;
 	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	list->made = tracker__jit_callers(tracker, process, &anonymous);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < process->n_mapped; i++) {
 		const struct mapped *mapped = &process->mapped[i];
 		const struct image *image = mapped->image;
-		struct mapping_rec *rec = &list->mappings[i];
+		struct mapping_rec *rec = &list->mappings[n];
 
+		if (!is_published(mapped, &room))
+			continue;
+		n++;
 		*rec = (struct mapping_rec) { .start = mapped->start,
 					      .end = mapped->end,
 					      .bias = mapped->bias };
@@ -51,6 +76,7 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 		rec->rows_at = image->table.rows_at;
 	}
 	list->n = n;
+	list->n_left_out = process->n_mapped - n;
 	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&shared->active, active, __ATOMIC_RELEASE);
 }

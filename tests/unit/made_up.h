@@ -22,6 +22,9 @@
 static uint64_t stack[STACK_WORDS];
 static uint64_t regs[UNWIND_REGS];
 static char jit_code[256];
+static char code_bytes[CODE_PAGES * UNWIND_PAGE_BYTES];
+
+#define CALL_CODE 0xe8 /* `call rel32` wherever one looks: each address follows one */
 
 #define REG_R10 10
 
@@ -78,11 +81,13 @@ static inline void reset(void)
 	memset(stack, 0, sizeof(stack));
 	memset(regs, 0, sizeof(regs));
 	memset(jit_code, 0, sizeof(jit_code));
+	memset(code_bytes, CALL_CODE, sizeof(code_bytes));
 	regs[UNWIND_REG_RSP] = STACK;
 	regs[UNWIND_REG_PC] = PC(0);
 	host.n_ranges = 0;
 	host__add_range(STACK, stack, sizeof(stack));
 	host__add_range(JIT, jit_code, sizeof(jit_code));
+	host__add_range(CODE, code_bytes, sizeof(code_bytes));
 	host.n_unmapped = host.n_stacks = 0;
 	host__set(&cfg_unwind, UNWIND_MODE_AUTO);
 }

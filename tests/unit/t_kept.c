@@ -59,7 +59,7 @@ static uint64_t any_word(void)
 {
 	switch (any_below(16)) {
 	case 0:
-		return any_below(3) ? PC(CODE_PAGES - 1) : 0;
+		return PC(CODE_PAGES - 1);
 	case 1:
 		return AT(any_below(STACK_WORDS));
 	case 2:

@@ -6,7 +6,8 @@
 
 #include "tests/unit/made_up.h"
 
-#define X NATIVE_EXACT
+#define X  NATIVE_EXACT
+#define FP ((uint64_t)EVIDENCE_FRAME_POINTER << NATIVE_EVIDENCE_SHIFT)
 
 /* Words of each hop, and of the frame on the other stack. */
 #define HOPS(a, b, c, frame) ((a) | (b) << 8 | (c) << 16 | (frame) << 24)
@@ -107,10 +108,24 @@ static const struct unwinding {
 	  .stack = { PC(1) },
 	  .frames = { { PC(0) | X, AT(1) }, { PC(1), AT(1) } },
 	  .stop = COUNT_NOT_GROWING },
-	{ .name = "the CFA shrinks",
+	{ .name = "the CFA is on a lower stack, which is not there",
 	  .rules = { RBP(0) },
 	  .rbp = STACK - 8,
 	  .frames = { { PC(0) | X, STACK - 8 } },
+	  .stop = COUNT_STACK_READ },
+	{ .name = "the caller is on a lower stack, as another register has it",
+	  .rules = { RSP(160), RBP(16), RSP(8), END },
+	  .rbp = AT(4),
+	  .stack = { [5] = PC(2), [6] = PC(3), [19] = PC(1) },
+	  .frames = { { PC(0) | X, AT(20) },
+		      { PC(1), AT(6) },
+		      { PC(2), AT(7) },
+		      { PC(3), AT(7) } } },
+	{ .name = "... and so on for ever",
+	  .rules = { RSP(160), RULE(DEREF, UNWIND_REG_RBP, 0, .cfa_add = -160), RSP(320) },
+	  .rbp = AT(1),
+	  .stack = { [1] = AT(24), [3] = PC(1), [19] = PC(1) },
+	  .frames = { { PC(0) | X, AT(20) }, { PC(1), AT(4) }, { PC(1), AT(4) } },
 	  .stop = COUNT_NOT_GROWING },
 	{ .name = "the CFA is not aligned",
 	  .rules = { RSP(12) },
@@ -166,23 +181,34 @@ static const struct unwinding {
 	  .frames = { { PC(0) | X, AT(1) }, { PC(1), AT(36) }, { PC(2), AT(36) } } },
 	{ .name = "the return address is 0",
 	  .rules = { RSP(8) },
-	  .frames = { { PC(0) | X, AT(1) } } },
+	  .frames = { { PC(0) | X, AT(1) } },
+	  .stop = COUNT_ZERO_RETURN },
 	{ .name = "the return address is nowhere",
 	  .rules = { RSP(8) },
 	  .stack = { 0x1234 },
-	  .frames = { { PC(0) | X, AT(1) }, { 0x1234, 0 } },
+	  .frames = { { PC(0) | X, AT(1) } },
 	  .stop = COUNT_UNMAPPED_PC },
 	{ .name = "no table: frame pointers",
 	  .pc = JIT + 1,
 	  .rbp = AT(2),
-	  .stack = { [2] = AT(6), JIT + 2, [6] = 0, PC(1) },
+	  .stack = { [2] = AT(6), JIT + 8, [6] = 0, PC(1) },
 	  .rules = { END, END },
-	  .frames = { { (JIT + 1) | X, AT(4) }, { JIT + 2, AT(8) }, { PC(1), AT(8) } } },
-	{ .name = "no table: rbp 0 marks the outermost frame",
+	  .frames = { { (JIT + 1) | X, AT(4) },
+		      { (JIT + 8) | FP, AT(8) },
+		      { PC(1) | FP, AT(8) } } },
+	{ .name = "no table: a return address below rbp, which is that of a caller",
 	  .pc = JIT + 1,
 	  .rbp = AT(2),
-	  .stack = { [2] = 0, JIT + 2 },
-	  .frames = { { (JIT + 1) | X, AT(4) }, { JIT + 2, AT(4) } } },
+	  .stack = { [1] = JIT + 9, [2] = AT(6), JIT + 8, [6] = 0, PC(1) },
+	  .rules = { END, END },
+	  .frames = { { (JIT + 1) | X, 0 } },
+	  .stop = COUNT_UNPROVEN },
+	{ .name = "no table: rbp 0 proves no end",
+	  .pc = JIT + 1,
+	  .rbp = AT(2),
+	  .stack = { [2] = 0, JIT + 8 },
+	  .frames = { { (JIT + 1) | X, AT(4) }, { (JIT + 8) | FP, 0 } },
+	  .stop = COUNT_ZERO_POINTER },
 	{ .name = "no table: rbp 0 in the innermost frame means nothing",
 	  .pc = JIT + 1,
 	  .frames = { { (JIT + 1) | X, 0 } },
@@ -195,8 +221,8 @@ static const struct unwinding {
 	{ .name = "no table, and rbp is lost",
 	  .rules = { RSP(16, .rbp_words = UNWIND_WORDS_LOST) },
 	  .rbp = AT(8),
-	  .stack = { [1] = JIT + 1 },
-	  .frames = { { PC(0) | X, AT(2) }, { JIT + 1, 0 } },
+	  .stack = { [1] = JIT + 8 },
+	  .frames = { { PC(0) | X, AT(2) }, { JIT + 8, 0 } },
 	  .stop = COUNT_NO_RULE },
 };
 
@@ -227,6 +253,7 @@ static void test_unwinding(const struct unwinding *test)
 
 	reset();
 	set_rules(test->rules);
+	memset(jit_code, CALL_CODE, sizeof(jit_code));
 	memcpy(stack, test->stack, sizeof(test->stack));
 	regs[UNWIND_REG_PC] = test->pc ? test->pc : PC(0);
 	regs[UNWIND_REG_RBP] = test->rbp;
@@ -283,7 +310,7 @@ static void test_signals(void)
 	}
 	stack[101 + 5 + 18] = 0; /* no kernel has made that */
 	sampler__run(regs);
-	ok(host.sample.head.n_native == 2 && sample__cfa(1) == AT(202),
+	ok(host.sample.head.n_native == 1 && host.sample.head.stop == COUNT_NO_CALL,
 	   "a trampoline's code alone");
 	regs[UNWIND_REG_RSP] = AT(0); /* the interrupted stack comes right after */
 	stack[0] = PC(1);
@@ -340,7 +367,7 @@ static void test_first_frame(void)
 							       .rbp_words = UNWIND_WORDS_LOST,
 							       .rbx_words = UNWIND_WORDS_SAME } };
 	uint64_t frames[][2] = { { JIT | X, AT(7) } };
-	uint64_t below[][2] = { { PC(0) | X, AT(7) }, { JIT, AT(7) } };
+	uint64_t below[][2] = { { PC(0) | X, AT(7) }, { JIT + 8, AT(7) } };
 
 	reset();
 	regs[UNWIND_REG_PC] = JIT;
@@ -354,7 +381,8 @@ static void test_first_frame(void)
 	set_rules(lost);
 	regs[UNWIND_REG_PC] = PC(0);
 	regs[UNWIND_REG_RSP] = AT(5);
-	stack[6] = JIT;
+	stack[6] = JIT + 8;
+	memset(jit_code, CALL_CODE, 8);
 	sampler__run(regs);
 	ok(check_frames(below, 2, COUNT_NONE), "a program's first frame has called another");
 	sampler__memory.start_stack = AT(8);
@@ -392,6 +420,7 @@ static void put_long_stack(int n)
 		RSP(24, .rbp_words = -2, .rbx_words = -3),
 		RSP(600, .rbp_words = -2, .rbx_words = -3),
 		RSP(32, .rbp_words = -4, .rbx_words = -2),
+		[5] = END,
 	};
 	static const int words[] = { 3, 75, 4 };
 	int at = 0;

@@ -111,7 +111,7 @@ static bool finds(uint64_t pc, const struct vm_area_struct *vma)
 	const struct mapping_rec *found = &scratch__get()->unwind.mapping;
 
 	if (!vma)
-		return find(pc) == NOWHERE && !found->start;
+		return find(pc) && !found->start;
 	return !find(pc) && found->start == vma->vm_start && found->end == vma->vm_end;
 }
 
@@ -246,7 +246,7 @@ static void test_made(void)
 	vma = ranges[1].vma = map(0x10000, 0x20000);
 	set_root(leaf(ranges, 3, false));
 	for (int i = 0; i < 6; i++) {
-		bool known = i == 0;
+		bool known = i < 2;
 
 		vma->vm_file = i == 3 ? &file : NULL;
 		vma->vm_ops = i == 4 ? (void *)&vmas : NULL;
@@ -258,6 +258,7 @@ static void test_made(void)
 		is_int(vma__find(u, i == 2 ? NOWHERE : COUNT_UNMAPPED_PC),
 		       known	? 0
 		       : i == 2 ? NOWHERE
+		       : i == 5 ? COUNT_ADDRESS_UNMAPPED
 				: COUNT_UNMAPPED_PC,
 		       "code that a process has made just now: case %d", i);
 		ok(!known || (u->made && u->unpublished && !u->mapping.n_pages &&
