@@ -81,7 +81,7 @@ int main(void)
 	sampler__run(regs);
 	ok(shows(PC(0), PC(1), PC(2)), "in the copy of a probed instruction");
 	start();
-	host__add_range(PC(0), &trap, 1);
+	code_bytes[PC(0) - CODE] = trap;
 	regs[UNWIND_REG_PC] = PC(0) + 1;
 	run_in_kernel();
 	ok(shows(PC(0), PC(1), PC(2)), "in the kernel, just behind a probe's trap");
