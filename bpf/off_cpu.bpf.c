@@ -199,6 +199,7 @@ int list_threads(struct bpf_iter__task *ctx)
 		thread->syscall = regs.orig_rax;
 	}
 	thread->fs_base = task->thread.fsbase;
+	thread->start_stack = BPF_CORE_READ(task, mm, start_stack);
 	bpf_probe_read_kernel_str(thread->comm, sizeof(thread->comm), task->comm);
 	bytes = bpf_get_task_stack(task, thread->kernel, sizeof(thread->kernel), 0);
 	thread->n_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;

@@ -90,7 +90,7 @@ static __always_inline int unwind__is_no_frame(const struct unwind_state *u, int
 __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_known)
 {
 	struct unwind_rule *rule;
-	int by_pointer;
+	int by_pointer, ends;
 
 	if (!u)
 		return COUNT_TABLE;
@@ -101,9 +101,13 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 		rule->kind = UNWIND_SIGNAL;
 		return 0;
 	}
-	if (u->n && !u->exact && !is_known && !pc__follows_call(u))
-		return COUNT_NO_CALL;
-	if (unwind__is_first(u)) {
+	ends = unwind__is_first(u);
+	if (u->n && !u->exact && !is_known && !pc__follows_call(u)) {
+		ends = pc__never_returns(u);
+		if (!ends)
+			return COUNT_NO_CALL;
+	}
+	if (ends) {
 		rule->kind = UNWIND_END;
 		rule->reg = UNWIND_REG_RSP;
 		return 0;

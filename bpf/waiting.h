@@ -47,6 +47,7 @@ struct still_thread {
 	__u32 n_kernel;
 	__u32 cs; /* 0: it has no user registers */
 	__u64 fs_base;
+	__u64 start_stack;	 /* stack pointer of the program's first instruction */
 	__u64 regs[UNWIND_REGS]; /* as in rec_stack */
 	__u64 runs;		 /* not 0: it has woken up meanwhile, and the rest means nothing */
 	__s64 syscall;		 /* orig_ax: a system call's number, or negative */

@@ -13,7 +13,8 @@ struct host_thread { /* that is to be sampled */
 	uint32_t tgid, tid;
 	uint64_t regs[UNWIND_REGS]; /* in the order of DWARF (bpf/unwind_rule.h) */
 	uint64_t fs_base;
-	const char *name; /* at most THREAD_NAME_BYTES - 1 count */
+	uint64_t start_stack; /* as mm_struct has it; 0: unknown */
+	const char *name;     /* at most THREAD_NAME_BYTES - 1 count */
 	/* Of one that is in the kernel: its frames there, and orig_ax. NULL: it is not. */
 	const uint64_t *kernel;
 	uint32_t n_kernel;

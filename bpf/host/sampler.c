@@ -88,6 +88,7 @@ void host_programs__sample(const struct host_thread *thread, uint64_t now_ns)
 		.thread.fsbase = thread->fs_base,
 		.thread_pid = thread->own_ids ? &numbers : NULL,
 	};
+	memory.start_stack = thread->start_stack;
 	set_returns(thread);
 	memset(host.comm, 0, sizeof(host.comm));
 	strncpy(host.comm, thread->name, sizeof(host.comm) - 1);

@@ -72,4 +72,7 @@ int memory__add_mapping(struct memory *memory, uint64_t start, uint64_t end);
  * not overlap. -EINVAL where they do, or for an empty range or one that wraps; -ENOMEM. */
 int memory__add_bytes(struct memory *memory, uint64_t address, const void *bytes, size_t size);
 
+/* As memory__add_bytes(), but bytes that are there already stay, and the others are added. */
+int memory__add_missing(struct memory *memory, uint64_t address, const void *bytes, size_t size);
+
 #endif

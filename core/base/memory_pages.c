@@ -136,3 +136,27 @@ int memory__add_bytes(struct memory *memory, uint64_t address, const void *bytes
 		free(copy);
 	return ret;
 }
+
+int memory__add_missing(struct memory *memory, uint64_t address, const void *bytes, size_t size)
+{
+	const struct ranges *recorded = &((const struct pages *)memory)->recorded;
+	uint64_t at = address, end = address + size;
+	int ret = 0;
+
+	assert(memory->read == pages__read);
+	if (end < address)
+		return -EINVAL;
+	while (!ret && at < end) {
+		size_t i = ranges__find(recorded, at);
+		const struct range *next = i < recorded->n ? &recorded->list[i] : NULL;
+		uint64_t to = next ? min_of(end, max_of(next->start, at)) : end;
+
+		if (to > at)
+			ret = memory__add_bytes(memory, at, (const char *)bytes + (at - address),
+						to - at);
+		else
+			to = next->end;
+		at = to;
+	}
+	return ret;
+}

@@ -155,6 +155,7 @@ int dump__open_process(struct dump *dump, uint32_t pid, const struct memory *mem
 	dump->result->info = dump->process->info;
 	dump->samples = !memory && !dump->opts.nonblocking && !dump->unprivileged;
 	dump->own_ids = memory || has_own_ids(pid);
+	dump->start_stack = procfs__start_stack(pid);
 	if (!memory && memory__of_process(pid, &dump->own_memory))
 		return err__set(err, -ENOMEM, "out of memory");
 	dump->memory = memory ? memory : dump->own_memory;

@@ -48,6 +48,7 @@ struct dump {
 	const struct memory *memory;
 	struct thread_bases *bases; /* NULL: it is none of /proc */
 	bool own_ids;		    /* it has braid's PID namespace */
+	uint64_t start_stack;	    /* stack pointer of its first instruction; 0: unknown */
 	bool samples;		    /* pending threads are read by the kernel half */
 	struct dump_record *records, **end;
 	struct rec_sample sample; /* the head of the last one */

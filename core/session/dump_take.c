@@ -142,6 +142,7 @@ struct host_thread dump__as_it_stands(const struct dump *dump, const struct thre
 				      .name = now->name,
 				      .syscall = now->call,
 				      .own_ids = dump->own_ids,
+				      .start_stack = dump->start_stack,
 				      .kernel = no_kernel_frames };
 
 	for (int i = 0; i < UNWIND_REGS; i++)

@@ -51,6 +51,7 @@ static int on_task(void *ctx, const struct runtime_task *task)
 				      .syscall = -1,
 				      .fs_base = task->fs_base,
 				      .own_ids = dump->own_ids,
+				      .start_stack = dump->start_stack,
 				      .suspended = !!task->regs };
 	struct dump_thread *ret = add_task(taking, task);
 	int code;

@@ -142,6 +142,21 @@ static int read_stat(uint32_t id, struct procfs_info *ret)
 	return n < 0 ? n : parse_stat(text, ret);
 }
 
+uint64_t procfs__start_stack(uint32_t pid)
+{
+	char text[4096];
+	ssize_t n = read_file(pid, "stat", text, sizeof(text));
+	const char *close = n > 0 ? strrchr(text, ')') : NULL;
+	uint64_t at = 0;
+
+	if (close)
+		sscanf(close + 1,
+		       " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
+		       " %*d %*d %*u %*u %*d %*u %*u %*u %" SCNu64,
+		       &at);
+	return at;
+}
+
 static void read_command(uint32_t pid, struct procfs_info *ret)
 {
 	char arguments[sizeof(ret->command)];

@@ -69,6 +69,9 @@ char procfs__thread_state(uint32_t tid);
 /* How long the thread has run, as the scheduler counts (se.sum_exec_runtime). 0: not known. */
 uint64_t procfs__thread_exec_ns(uint32_t tid);
 
+/* Returns the stack pointer of the program's first instruction; 0: unknown. */
+uint64_t procfs__start_stack(uint32_t pid);
+
 uint32_t procfs__parent(uint32_t pid); /* 0: none in this PID namespace, or no such process */
 
 /* Do PIDs mean the same there and here? -EINVAL with the sentence: it is the /proc of another PID

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "tests/replay/bundle.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -24,6 +25,11 @@ struct image {
 	int fd; /* laid out */
 };
 
+struct constant { /* a mapping of a case whose bytes are those of an image */
+	uint64_t start, end, offset;
+	size_t image; /* its number */
+};
+
 struct bundle {
 	struct pack pack;
 	size_t at;
@@ -33,6 +39,9 @@ struct bundle {
 	struct image *images;
 	size_t n_images, cap_images;
 	struct memory *memory; /* of the case */
+	struct constant *constants;
+	size_t n_constants, cap_constants;
+	uint64_t sp; /* of the case */
 	char lacks[PACK_NAME_BYTES + 100];
 	bool forgives;
 };
@@ -193,6 +202,7 @@ void bundle__close(struct bundle *bundle)
 		close_fd(&bundle->images[i].fd);
 	}
 	free(bundle->images);
+	free(bundle->constants);
 	pack__done(&bundle->pack);
 	memory__free(bundle->memory);
 	nftw(bundle->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -212,9 +222,18 @@ static void __attribute__((format(printf, 2, 3))) lack(struct bundle *bundle, co
 	va_end(args);
 }
 
+#define COPIED_BYTES 4096 /* at once: bpf/stack_copy.bpf.h */
+
+/* A copy of the stack ends where the recorded part of it ends, as elsewhere at the stack's end. */
+static bool is_stack_copy(const struct bundle *bundle, uint64_t address, size_t size)
+{
+	return size == COPIED_BYTES && address > bundle->sp &&
+	       address - bundle->sp < STACK_COPY_BYTES;
+}
+
 static void on_read(void *ctx, uint64_t address, size_t size, int ret)
 {
-	if (ret == -ENODATA)
+	if (ret == -ENODATA && !is_stack_copy(ctx, address, size))
 		lack(ctx, "%zu bytes of memory at %#" PRIx64, size, address);
 }
 
@@ -303,20 +322,119 @@ static int add_same(struct bundle *bundle, const char *maps, uint64_t address, u
 	return ret;
 }
 
+/* Code of a file that is mapped readable, and not writable. */
+static int add_constant(struct bundle *bundle, const char *path, const struct constant *mapped)
+{
+	int ret = array__reserve(&bundle->constants, &bundle->cap_constants,
+				 bundle->n_constants + 1, sizeof(*bundle->constants));
+
+	for (size_t i = 0; !ret && i < bundle->n_images; i++) {
+		if (strcmp(bundle->images[i].path, path) != 0)
+			continue;
+		bundle->constants[bundle->n_constants] = *mapped;
+		bundle->constants[bundle->n_constants++].image = i;
+		break;
+	}
+	return ret;
+}
+
 /* What cannot be read, like guard pages, could not be recorded either. */
 static int add_mappings(struct bundle *bundle, const char *maps)
 {
-	uint64_t start, end;
-	char perms[8];
-	int ret = 0;
+	struct constant mapped;
+	char perms[8], path[PACK_NAME_BYTES];
+	int ret = 0, n;
 
 	for (const char *line = maps; !ret && line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &start, &end, perms) == 3 &&
-		    perms[0] == 'r')
-			ret = memory__add_mapping(bundle->memory, start, end);
+		n = sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %511[^\n]",
+			   &mapped.start, &mapped.end, perms, &mapped.offset, path);
+		if (n < 3 || perms[0] != 'r')
+			continue;
+		ret = memory__add_mapping(bundle->memory, mapped.start, mapped.end);
+		if (!ret && n == 5 && perms[1] == '-' && perms[2] == 'x')
+			ret = add_constant(bundle, path, &mapped);
 	}
 	return ret;
+}
+
+/* Adds the bytes of @image from @offset on that are recorded with the image, but not with the case,
+ * at @address. */
+static int add_piece(struct bundle *bundle, const struct image *image, uint64_t offset,
+		     uint64_t address, uint64_t size)
+{
+	char *bytes = malloc(size);
+	int ret = bytes ? 0 : -ENOMEM;
+
+	if (!ret && pread(image->fd, bytes, size, offset) != (ssize_t)size)
+		ret = -EBADMSG;
+	if (!ret)
+		ret = memory__add_missing(bundle->memory, address, bytes, size);
+	free(bytes);
+	return ret;
+}
+
+/* Code that no process can have changed is as its file has it: an image's pieces are memory of all
+ * cases. Comes last, as the case's own bytes must not overlap others. The frame descriptions, which
+ * follow PACK_KNOWN, are not as they were. */
+static int add_images(struct bundle *bundle)
+{
+	struct pack_entry entry;
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < bundle->n_constants; i++) {
+		const struct constant *mapped = &bundle->constants[i];
+		const struct image *image = &bundle->images[mapped->image];
+		uint64_t last = mapped->offset + (mapped->end - mapped->start);
+		size_t at = 0;
+
+		while (!ret && pack__next(&image->pack, &at, &entry) > 0 &&
+		       entry.tag != PACK_KNOWN) {
+			uint64_t from = max_of(entry.a, mapped->offset);
+			uint64_t to = min_of(entry.a + entry.size, last);
+
+			if (entry.tag == PACK_PIECE && from < to)
+				ret = add_piece(bundle, image, from,
+						mapped->start + (from - mapped->offset), to - from);
+		}
+	}
+	return ret;
+}
+
+/* The offset in the file of @vaddr, or UINT64_MAX. */
+static uint64_t image__offset(const struct image *image, uint64_t vaddr)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr phdr;
+
+	if (pread(image->fd, &head, sizeof(head), 0) != sizeof(head))
+		return UINT64_MAX;
+	for (size_t i = 0; i < head.e_phnum; i++) {
+		if (pread(image->fd, &phdr, sizeof(phdr), head.e_phoff + i * sizeof(phdr)) !=
+		    sizeof(phdr))
+			break;
+		if (phdr.p_type == PT_LOAD && vaddr >= phdr.p_vaddr &&
+		    vaddr - phdr.p_vaddr < phdr.p_filesz)
+			return phdr.p_offset + (vaddr - phdr.p_vaddr);
+	}
+	return UINT64_MAX;
+}
+
+void bundle__add_call(struct bundle *bundle, const char *image, uint64_t vaddr)
+{
+	static const unsigned char call[] = { 0x90, 0x90, 0x90, 0xe8, 0, 0, 0, 0 };
+
+	for (size_t i = 0; i < bundle->n_constants; i++) {
+		const struct constant *mapped = &bundle->constants[i];
+		const struct image *of = &bundle->images[mapped->image];
+		uint64_t at;
+
+		if (strcmp(strrchr(of->path, '/') + 1, image) != 0)
+			continue;
+		at = image__offset(of, vaddr) - sizeof(call) - mapped->offset;
+		if (at < mapped->end - mapped->start)
+			memory__add_missing(bundle->memory, mapped->start + at, call, sizeof(call));
+	}
 }
 
 static int take_case(const struct bundle *bundle, const struct pack_entry *entry,
@@ -328,6 +446,7 @@ static int take_case(const struct bundle *bundle, const struct pack_entry *entry
 	*ret = (struct bundle_case) {
 		.thread = { .tgid = bundle->pid, .tid = entry->a, .name = "thread" }
 	};
+	ret->thread.start_stack = procfs__start_stack(bundle->pid);
 	snprintf(ret->name, sizeof(ret->name), "%s", entry->name);
 	memcpy(ret->thread.regs, entry->bytes, sizeof(ret->thread.regs));
 	memcpy(&ret->thread.fs_base, entry->bytes + sizeof(ret->thread.regs),
@@ -369,11 +488,13 @@ int bundle__next(struct bundle *bundle, struct bundle_case *ret, struct err *err
 	memory__free(bundle->memory);
 	bundle->memory = NULL;
 	bundle->lacks[0] = '\0';
+	bundle->n_constants = 0;
 	if (code <= 0)
 		return code;
 	code = take_case(bundle, &entry, ret);
 	if (!code)
 		code = memory__of_pages(&bundle->memory);
+	bundle->sp = ret->thread.regs[UNWIND_REG_RSP];
 	bundle->at = at;
 	while (!code && (code = pack__next(&bundle->pack, &at, &entry)) > 0 &&
 	       entry.tag != PACK_CASE) {
@@ -381,6 +502,8 @@ int bundle__next(struct bundle *bundle, struct bundle_case *ret, struct err *err
 		bundle->at = at;
 	}
 	free(maps);
+	if (code >= 0)
+		code = add_images(bundle);
 	if (code < 0)
 		return err__set(err, code, "malformed case %s", ret->name);
 	memory__observe(bundle->memory, on_read, bundle);

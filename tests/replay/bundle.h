@@ -28,6 +28,11 @@ void bundle__close(struct bundle *bundle);
 /* The next case. 1, 0 at the end, or a negative errno. */
 int bundle__next(struct bundle *bundle, struct bundle_case *ret, struct err *err);
 
+/* A call ends at this link-time address of @image, as an oracle says: the case's memory then has
+ * one there if the bundle does not hold the bytes. Bundles that were recorded before the unwinder
+ * read the code in front of return addresses have none. */
+void bundle__add_call(struct bundle *bundle, const char *image, uint64_t vaddr);
+
 /* What the case read of the target or of its files and the bundle does not have, as a sentence;
  * NULL: nothing. Only what ran since bundle__next counts. */
 /* From now on what is not there is no mistake, or is one again. */

@@ -15,7 +15,7 @@
  *   -- or                  begins with "~" is known by its last part only, a line with "?" may
  *   FUNCTION\tFILE\tLINE   lack. Of several stacks one must be right; with "-- or cut" a part of
  *                          one may do, if the walk is flagged as broken off, which it must not be
- *                          otherwise
+ *                          otherwise, or the native stack is not complete
  *   -- called              native functions that the program says are there, in this order, maybe
  *   FUNCTION\tFILE\tLINE   with others between them; "-- called part": the last ones may have
  *                          returned
@@ -35,6 +35,11 @@ void expect__done(struct expect *expect);
  * line, behind "# ". The merged stack counts only if `merged`. */
 bool expect__check(const struct expect *expect, const char *name,
 		   const struct pipeline_stack *stack, bool merged, FILE *out);
+
+/* Calls @found with each return address that libdwfl found in the case: the name of an image and a
+ * link-time address. */
+void expect__each_return(const struct expect *expect, const char *name,
+			 void (*found)(void *ctx, const char *image, uint64_t vaddr), void *ctx);
 
 /* The lines of the section "merged". */
 void expect__print_merged(const struct pipeline_stack *stack, FILE *out);

@@ -65,6 +65,26 @@ static void on_repeat(void *ctx, bool begins)
 	bundle__forgive(bundle, begins);
 }
 
+static void add_call(void *ctx, const char *image, uint64_t vaddr)
+{
+	(void)ctx;
+	bundle__add_call(bundle, image, vaddr);
+}
+
+/* Why the stack is cut, if it is, and what else was counted. */
+static void print_counters(const struct pipeline_stack *stack, FILE *out)
+{
+	static const char *const texts[] = {
+#define X(name, text) [COUNT_##name] = text,
+		COUNTERS(X)
+#undef X
+	};
+
+	for (int i = 0; i < COUNTERS_N; i++)
+		if (stack->counters[i] && texts[i])
+			fprintf(out, "# counted: %s\n", texts[i]);
+}
+
 static void replay_case(const char *title, struct bundle_case *one, const struct expect *expect,
 			FILE *accepted)
 {
@@ -78,14 +98,18 @@ static void replay_case(const char *title, struct bundle_case *one, const struct
 	char *why = NULL;
 	size_t n = 0;
 	FILE *out = open_memstream(&why, &n);
-	bool good = !pipeline__run(pipeline, &input, &stack, &err);
+	bool good;
 
+	expect__each_return(expect, one->name, add_call, NULL);
+	good = !pipeline__run(pipeline, &input, &stack, &err);
 	if (!good)
 		fprintf(out, "# %s\n", err.text);
 	if (bundle__lacks(bundle))
 		fprintf(out, "# record again: not in the bundle: %s\n", bundle__lacks(bundle));
 	good = good && !bundle__lacks(bundle) &&
 	       expect__check(expect, one->name, &stack, !accepted, out);
+	if (!good)
+		print_counters(&stack, out);
 	fclose(out);
 	ok(good, "%s: %s", title, one->name);
 	if (!good)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/target/procfs.h"
 
 struct thread {
 	pid_t tid;
@@ -294,6 +295,7 @@ bool stops__thread(pid_t pid, pid_t tid, struct host_thread *ret)
 			  regs.rsp, regs.r8, regs.r9, regs.r10, regs.r11, regs.r12, regs.r13,
 			  regs.r14, regs.r15, regs.rip },
 		.fs_base = regs.fs_base,
+		.start_stack = procfs__start_stack(pid),
 		.name = "thread",
 	};
 	return true;

@@ -164,6 +164,14 @@ static void test_pages(void)
 	is_int(memory__add_bytes(memory, 0x9000, "loose", 5), 0, "pages: bytes of no mapping");
 	ok(!memory__read(memory, 0x9000, bytes, 5) && !memcmp(bytes, "loose", 5),
 	   "pages: are there");
+	is_int(memory__add_missing(memory, 0x9003, "--und", 5), 0, "pages: bytes around others");
+	is_int(memory__add_missing(memory, 0x8ffe, "a l----- end", 12), 0,
+	       "pages: bytes on both sides");
+	ok(!memory__read(memory, 0x8ffe, bytes, 12) && !memcmp(bytes, "a looseund", 10) &&
+		   !memcmp(bytes + 10, "nd", 2),
+	   "pages: only what was missing is added");
+	is_int(memory__add_missing(memory, UINT64_MAX - 1, "wrap", 4), -EINVAL,
+	       "pages: missing bytes that wrap");
 	memory__free(memory);
 }
 
