@@ -86,7 +86,8 @@ static inline uint8_t *fixture__read(const struct fixture *fixture, const char *
 	return copy;
 }
 
-/* What bpf/unwind_rule.h says of the words, and rows in ascending order besides. */
+/* What bpf/unwind_rule.h says of the words, and rows in ascending order besides. A row repeats the
+ * rule before it only where a description begins. */
 static inline bool fixture__table_is_valid(const struct unwind_table *t)
 {
 	const uint32_t *w = t->words;
@@ -107,7 +108,8 @@ static inline bool fixture__table_is_valid(const struct unwind_table *t)
 				return false;
 			if (row > first && at >> 16 <= w[t->rows_at + row - 1] >> 16)
 				return false;
-			if (row && (at & 0xffff) == (w[t->rows_at + row - 1] & 0xffff))
+			if (row && (at & 0xffff) <= 1 &&
+			    (at & 0xffff) == (w[t->rows_at + row - 1] & 0xffff))
 				return false;
 		}
 		if (row != w[page + 1])

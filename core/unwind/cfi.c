@@ -4,8 +4,9 @@
  * and never contradict one another. So the descriptions are taken by their start, and each may
  * describe only what none before it did: `covered` is how far that is. The gap in front of one is
  * code that nothing is known of, unless it is too short to be any: functions are aligned to 16
- * bytes, and the filling is never executed, so that the rule before it may hold on and spares two
- * rows for each function. */
+ * bytes, and the filling is never executed, so that the rule before it may hold on and spares a
+ * row for each function. But each description begins a row, whatever its first rule is: there a
+ * walker can tell a return address from the address of a function that nothing has called. */
 #include "core/unwind/cfi.h"
 
 #include <assert.h>
@@ -28,12 +29,14 @@ struct cfi {
 	void *ctx;
 	uint64_t covered;	 /* all rows up to here were put */
 	struct unwind_rule last; /* rule of the last row */
+	bool begins;		 /* the next row is the first one of a description */
 };
 
 static int put_row(struct cfi *cfi, uint64_t vaddr, const struct unwind_rule *rule)
 {
-	if (memcmp(rule, &cfi->last, sizeof(*rule)) == 0)
+	if (!cfi->begins && memcmp(rule, &cfi->last, sizeof(*rule)) == 0)
 		return 0;
+	cfi->begins = false;
 	cfi->last = *rule;
 	return cfi->row(cfi->ctx, vaddr, rule);
 }
@@ -48,15 +51,18 @@ static int put_gap(struct cfi *cfi)
 static int put_range(void *ctx, uint64_t start, uint64_t end, const struct unwind_rule *rule)
 {
 	struct cfi *cfi = ctx;
+	bool begins = cfi->begins;
 	int rc = 0;
 
 	start = max_of(start, cfi->covered);
 	if (start >= end)
 		return 0;
+	cfi->begins = false;
 	if (start - cfi->covered >= PADDING_BYTES)
 		rc = put_gap(cfi);
 	assert(end > cfi->covered);
 	cfi->covered = end;
+	cfi->begins = begins;
 	return rc ? rc : put_row(cfi, start, rule);
 }
 
@@ -68,10 +74,12 @@ static int put_rows(struct cfi *cfi)
 		const struct cfi_fde *fde = &cfi->entries.fdes[i];
 
 		rc = quota__look_at(i);
+		cfi->begins = fde->start >= cfi->covered;
 		if (!rc && fde->end > cfi->covered)
 			rc = cfi_program__run(&cfi->programs[fde->cie], fde->code, fde->code_size,
 					      fde->start, fde->end, put_range, cfi);
 	}
+	cfi->begins = false;
 	return rc ? rc : put_gap(cfi);
 }
 

@@ -31,12 +31,14 @@ int unwind_merge__first(void *ctx, uint64_t vaddr, const struct unwind_rule *rul
 	return 0;
 }
 
-/* What holds from here on. */
-static int put(struct unwind_merge *merge, uint64_t vaddr)
+/* What holds from here on. `begins`: it is a row of the other source, which has rows that repeat the
+ * rule before them. */
+static int put(struct unwind_merge *merge, uint64_t vaddr, bool begins)
 {
-	const struct unwind_rule *rule = &merge->now[merge->now[0].kind == UNWIND_NONE];
+	bool other = merge->now[0].kind == UNWIND_NONE;
+	const struct unwind_rule *rule = &merge->now[other];
 
-	if (!memcmp(rule, &merge->last, sizeof(*rule)))
+	if (!(begins && other) && !memcmp(rule, &merge->last, sizeof(*rule)))
 		return 0;
 	merge->last = *rule;
 	return merge->row(merge->ctx, vaddr, rule);
@@ -49,7 +51,7 @@ static int catch_up(struct unwind_merge *merge, uint64_t vaddr)
 
 	while (!ret && merge->at < merge->n && merge->first[merge->at].vaddr < vaddr) {
 		merge->now[0] = merge->first[merge->at].rule;
-		ret = put(merge, merge->first[merge->at++].vaddr);
+		ret = put(merge, merge->first[merge->at++].vaddr, false);
 	}
 	return ret;
 }
@@ -62,7 +64,7 @@ int unwind_merge__other(void *ctx, uint64_t vaddr, const struct unwind_rule *rul
 	if (!ret && merge->at < merge->n && merge->first[merge->at].vaddr == vaddr)
 		merge->now[0] = merge->first[merge->at++].rule;
 	merge->now[1] = *rule;
-	return ret ? ret : put(merge, vaddr);
+	return ret ? ret : put(merge, vaddr, true);
 }
 
 int unwind_merge__end(struct unwind_merge *merge)

@@ -126,8 +126,9 @@ static int add_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 	if (at >= SPAN_BYTES_MAX || b->n_rows == ROWS_MAX)
 		return 0;
 	number = number_rule(b, rule);
-	if (number >= 0 && b->n_rows && (b->rows[b->n_rows - 1] & 0xffff) == (uint32_t)number)
-		return 0; /* two rules that both became unsupported */
+	if (number == RULE_UNSUPPORTED && b->n_rows &&
+	    (b->rows[b->n_rows - 1] & 0xffff) == RULE_UNSUPPORTED)
+		return 0;
 	if (number < 0 || add_pages(b, at >> UNWIND_PAGE_BITS) ||
 	    array__reserve(&b->rows, &b->cap_rows, b->n_rows + 1, sizeof(*b->rows)))
 		return -ENOMEM;

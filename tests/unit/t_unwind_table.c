@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/elf/cfi_entries.h"
 #include "core/unwind/cfi.h"
 #include "tests/cfi_fixture.h"
 #include "tests/tap.h"
@@ -44,6 +45,47 @@ static int check_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 	walk->rule = *rule;
 	walk->n_rows++;
 	return 0;
+}
+
+/* --- where functions begin --- */
+
+struct begins {
+	const struct cfi_fde *next, *end;
+	uint64_t covered; /* by descriptions before `next` */
+	unsigned int n, n_wrong;
+};
+
+/* Every description that begins where none before it holds has a row at its start. */
+static int check_begin(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	struct begins *begins = ctx;
+
+	for (; begins->next < begins->end && begins->next->start <= vaddr; begins->next++) {
+		if (begins->next->start >= begins->covered) {
+			begins->n++;
+			begins->n_wrong += begins->next->start != vaddr || !rule->kind;
+		}
+		begins->covered = max_of(begins->covered, begins->next->end);
+	}
+	return 0;
+}
+
+static void test_begins(const struct fixture *fixture, const char *path)
+{
+	struct elf_file *file = fixture__open(fixture, path);
+	struct cfi_entries entries = {};
+	struct begins begins = {};
+
+	if (!ok(file && !cfi_entries__read(file, &entries, NULL), "%s: descriptions", path))
+		goto out;
+	begins.next = entries.fdes;
+	begins.end = entries.fdes + entries.n_fdes;
+	is_int(cfi__read(file, check_begin, &begins, NULL), 0, "rows");
+	ok(begins.n > 1000 && begins.next == begins.end, "%u functions begin", begins.n);
+	is_int(begins.n_wrong, 0, "each of them begins a row");
+out:
+	cfi_entries__done(&entries);
+	elf_file__free(file);
 }
 
 static void test_find(const struct fixture *fixture, const char *path)
@@ -211,9 +253,10 @@ int main(void)
 
 	if (!ok(fixture__begin(&fixture), "temporary directory"))
 		return tap__done();
-	if (access("/lib/x86_64-linux-gnu/libc.so.6", R_OK) == 0)
+	if (access("/lib/x86_64-linux-gnu/libc.so.6", R_OK) == 0) {
 		test_find(&fixture, "/lib/x86_64-linux-gnu/libc.so.6");
-	else
+		test_begins(&fixture, "/lib/x86_64-linux-gnu/libc.so.6");
+	} else
 		tap__skip("not there", "libc.so.6");
 	test_empty(&fixture);
 	test_code_alone(&fixture);
