@@ -266,6 +266,27 @@ static int on_covered(void *ctx, uint64_t start, uint64_t end)
 	return add(ctx, start, end);
 }
 
+static int keep_described(const struct code_ranges *covered, struct code_ranges *ret)
+{
+	if (!covered->n)
+		return 0;
+	ret->described = malloc(covered->n * sizeof(*covered->list));
+	if (!ret->described)
+		return -ENOMEM;
+	memcpy(ret->described, covered->list, covered->n * sizeof(*covered->list));
+	ret->n_described = covered->n;
+	return sort__array(ret->described, ret->n_described, sizeof(*ret->described), compare);
+}
+
+bool code_ranges__may_enter(const struct code_ranges *ranges, uint64_t vaddr)
+{
+	size_t n = sorted__count_up_to(ranges->described, ranges->n_described,
+				       sizeof(*ranges->described), vaddr);
+
+	return !n || ranges->described[n - 1].start == vaddr ||
+	       vaddr >= ranges->described[n - 1].end;
+}
+
 int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 {
 	struct code_ranges code = {}, covered = {};
@@ -281,7 +302,7 @@ int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 	rc = cfi_entries__functions(file, on_covered, &covered, NULL);
 	if (rc == -EINTR || rc == -EFBIG || rc == -ENOMEM)
 		goto out;
-	settled = settle(&covered);
+	settled = keep_described(&covered, ret) ?: settle(&covered);
 	if (settled) {
 		rc = settled;
 		goto out;
@@ -311,6 +332,7 @@ bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr)
 void code_ranges__done(struct code_ranges *ranges)
 {
 	free(ranges->list);
+	free(ranges->described);
 	*ranges = (struct code_ranges) {};
 }
 

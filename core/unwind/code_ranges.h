@@ -15,6 +15,8 @@ struct code_range { /* link-time addresses */
 struct code_ranges {
 	struct code_range *list; /* owned; ascending */
 	size_t n, cap;
+	struct code_range *described; /* owned; functions with a frame description, by start */
+	size_t n_described;
 	bool named; /* it is that of a library or program without any, whose symbols and tables of
 		     * jumps say more of it; else what lies between the functions that are
 		     * described, of which its own bytes have to say all */
@@ -23,6 +25,10 @@ struct code_ranges {
 /* 0, also where there is none; -ENOMEM, -EFBIG, -EINTR. */
 int code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
 bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr);
+
+/* Returns true if no frame description covers @vaddr, or if one starts there: a jump from code
+ * without a description may lead there at the end of a function. */
+bool code_ranges__may_enter(const struct code_ranges *ranges, uint64_t vaddr);
 void code_ranges__done(struct code_ranges *ranges); /* idempotent */
 
 /* Its instructions, and where functions start. 0, -ENOMEM, -EFBIG or -EINTR. */

@@ -22,6 +22,7 @@ struct code_state {
 	bool is_last; /* nobody has called this */
 	uint8_t seen; /* for the caller, as is: */
 	uint32_t group;
+	uint32_t call;	    /* 1 + step of the last call whose return leads here; 0: none */
 	int32_t copy_depth; /* CFA - what `copy` has */
 	int32_t old_depth;  /* CFA - the earlier stack pointer; 0: it is not kept yet */
 	int32_t old_at;	    /* where it is - rsp */

@@ -43,7 +43,7 @@ static const char assembly[] =
 	".macro function name\n.globl \\name\n.type \\name,@function\n\\name:\n.endm\n"
 	"function cloned\n" /* as musl's __clone */
 	"mov %rcx,(%rsi)\nsyscall\ntest %eax,%eax\njnz 1f\n"
-	"xor %ebp,%ebp\npop %rdi\ncall *%r9\nat_call: mov %eax,%edi\nsyscall\nhlt\n"
+	"xor %ebp,%ebp\npop %rdi\nat_call: call *%r9\nmov %eax,%edi\nsyscall\nhlt\n"
 	"1: ret\n"
 	"function forked\n" /* vfork */
 	"pop %rdx\nat_fork: mov $58,%eax\nsyscall\npush %rdx\npushed: jmp cloned\n"
@@ -302,6 +302,32 @@ static void test_gaps(void)
 	elf_file__free(file);
 }
 
+/* A range whose last call never returns says nothing of the next range's first function; a call of
+ * a function of another file that never returns does not lead to the function behind it. */
+static void test_ends(void)
+{
+	struct unwind_table table = {};
+	struct elf_file *file = NULL;
+
+	workdir__write("ends.s", ".text\n.p2align 4\nsub $24,%rsp\n.fill 64,1,0x90\n"
+				 "call abort@plt\n");
+	workdir__write("next.s",
+		       ".text\n.p2align 4\n.globl next,ends_too,last\nnext: push %rbx\n"
+		       ".fill 64,1,0x90\nin_next: pop %rbx\nret\n.p2align 4\n"
+		       "ends_too: sub $24,%rsp\ncall abort@plt\n.p2align 4\n"
+		       "last: push %rbx\n.globl in_last,in_next\nin_last: pop %rbx\nret\n");
+	if (!ok(workdir__try("gcc -shared -nostdlib -O2 -o ends.so gaps.c ends.s gaps2.c next.s") &&
+			build("ends.so", &table, &file),
+		"calls that never return"))
+		return;
+	check(file, &table, "next", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "in_next", by(UNWIND_REG_RSP, 16, 0, -2));
+	check(file, &table, "last", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "in_last", by(UNWIND_REG_RSP, 16, 0, -2));
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
 /* Sections say how large they are; what the file has counts. */
 static void test_sizes(void)
 {
@@ -386,6 +412,7 @@ int main(void)
 	test_static();
 	test_gaps();
 	test_plt();
+	test_ends();
 	test_cache("assembly alone", "0123456789abcdef", "asm.s", "s/push %rbx/nop/");
 	test_cache("between compiled code", "00aa00bb", "gaps.c gaps.s gaps2.c",
 		   "s/add $-40,%rsp/add $-48,%rsp/;s/add $32,%rsp/add $40,%rsp/");

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Control flow of functions without call frame information.
+ *
+ *   state    Compiled code moves the stack pointer by constants. So the CFA is known at each
+ *            instruction once it is known at the function's first one: 8 above the stack pointer.
+ *   edges    A jump, a branch and the next instruction of anything but a call are certain: if the
+ *            first instruction is executed with this state, the second one may be as well. The
+ *            instruction behind a call is not certain, because a call of abort() does not return.
+ *            Behind it lies other code, perhaps the next function.
+ *   returns  At a return the depth is that of the return address, 8. Anything else is a
+ *            contradiction, and so are two ways to one instruction with different states.
+ *   blame    A contradiction in what only the return of a call leads to proves that the call does
+ *            not return (or that the start is none). The call becomes CODE_STOP, and all is
+ *            followed again.
+ *   judging  An instruction is accepted if certain edges lead to it from the start. The edge behind
+ *            a call is accepted if a return is reached behind it, with the right depth, or a jump
+ *            leads back to what is accepted. What lies behind a call and has no return may be
+ *            another function, so it has no rule.
+ *   groups   Where a jump by a table leads is unknown in guarded flow. What leads to such a jump
+ *            only is in a group that is proven later, if code is found that the jump may lead to
+ *            and that returns with its state. */
+#include "core/unwind/code_flow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/quota.h"
+#include "core/base/util.h"
+#include "core/unwind/code_tables.h"
+
+/* Instructions that are followed in all: what a hostile file can cost. */
+#define FOLLOWED_MAX (32 << 20)
+
+/* Calls of one function that are proven not to return, each at the cost of following it again. */
+#define BLAMES_MAX 256
+
+enum { OPEN, PROVEN };			      /* of a group */
+enum { KEPT = 1, REACHES = 2, SWITCHES = 4 }; /* marks of a step */
+
+struct successors {
+	uint32_t list[CODE_CASES_MAX + 2];
+	size_t n;
+	bool returns; /* leaves the function as a return does */
+	int64_t next; /* behind a call; -1: none */
+};
+
+int code_flow__init(struct code_flow *flow)
+{
+	flow->states = calloc(flow->steps.n + 1, sizeof(*flow->states));
+	flow->marks = calloc(flow->steps.n + 1, sizeof(*flow->marks));
+	return flow->states && flow->marks ? 0 : -ENOMEM;
+}
+
+void code_flow__done(struct code_flow *flow)
+{
+	free(flow->states);
+	free(flow->marks);
+	free(flow->todo);
+	free(flow->changed);
+	free(flow->blamed);
+	free(flow->groups);
+	flow->states = NULL;
+	flow->marks = flow->groups = NULL;
+	flow->todo = flow->changed = flow->blamed = NULL;
+	flow->n_todo = flow->n_changed = flow->n_blamed = flow->n_groups = 0;
+	flow->cap_todo = flow->cap_changed = flow->cap_blamed = flow->cap_groups = 0;
+}
+
+static void append(struct code_flow *flow, uint32_t **list, size_t *n, size_t *cap, uint32_t at)
+{
+	if (array__reserve(list, cap, *n + 1, sizeof(**list)))
+		flow->failed = -ENOMEM;
+	else
+		(*list)[(*n)++] = at;
+}
+
+static void queue(struct code_flow *flow, uint32_t at)
+{
+	append(flow, &flow->todo, &flow->n_todo, &flow->cap_todo, at);
+}
+
+static bool group_is_proven(const struct code_flow *flow, const struct code_state *state)
+{
+	return flow->groups[state->group] == PROVEN;
+}
+
+bool code_flow__is_proven(const struct code_flow *flow, size_t at)
+{
+	const struct code_state *state = &flow->states[at];
+
+	return state->seen == CODE_SEEN && (!flow->guarded || group_is_proven(flow, state));
+}
+
+void code_flow__prove(struct code_flow *flow, const struct code_state *state)
+{
+	flow->groups[state->group] = PROVEN;
+}
+
+bool code_flow__goes_on(const struct code_step *step)
+{
+	return step->op != CODE_JUMP && step->op != CODE_TAIL && step->op != CODE_SWITCH &&
+	       step->op != CODE_RETURN && step->op != CODE_STOP && step->op != CODE_SIGNAL;
+}
+
+/* --- following --- */
+
+static void contradict(struct code_flow *flow, uint32_t call)
+{
+	if (!flow->wrong)
+		flow->call = call;
+	flow->wrong = true;
+}
+
+static bool is_own(const struct code_flow *flow, const struct code_state *state)
+{
+	return state->group == flow->n_groups - 2;
+}
+
+/* Two ways lead to the step. @behind: the new one comes from the call in front of it. */
+static void meet(struct code_flow *flow, size_t at, const struct code_state *state, bool behind)
+{
+	struct code_state *old = &flow->states[at], same = *state;
+	bool changed = code_state__join(old, &same);
+
+	same.group = old->group;
+	same.call = old->call;
+	if (memcmp(old, &same, sizeof(same))) {
+		contradict(flow,
+			   behind || !old->call || !is_own(flow, old) ? state->call : old->call);
+		if (!is_own(flow, old) && !state->call && !group_is_proven(flow, old))
+			old->seen = CODE_CONTRADICTED;
+	} else if (changed && is_own(flow, old)) {
+		queue(flow, at);
+	}
+}
+
+static void put(struct code_flow *flow, size_t at, const struct code_state *state, bool behind)
+{
+	struct code_state *old = &flow->states[at];
+
+	if (old->seen == CODE_CONTRADICTED) {
+		contradict(flow, state->call);
+		return;
+	}
+	if (old->seen == CODE_SEEN) {
+		meet(flow, at, state, behind);
+		return;
+	}
+	*old = *state;
+	old->group = flow->n_groups - 2;
+	append(flow, &flow->changed, &flow->n_changed, &flow->cap_changed, at);
+	queue(flow, at);
+}
+
+/* A function is left with the stack pointer where its caller's call put it. */
+static void leave(struct code_flow *flow, const struct code_state *state)
+{
+	if (!state->is_last && (state->depth != CODE_ENTRY_DEPTH || state->lost))
+		contradict(flow, state->call);
+}
+
+/* Another function is entered with the stack as its caller has left it: a tail call. */
+static void jump(struct code_flow *flow, uint64_t target, const struct code_state *state)
+{
+	const struct code_step *step = code_steps__at(&flow->steps, target);
+
+	if (step && !step->entry)
+		put(flow, step - flow->steps.list, state, false);
+	else if (!step && !code_ranges__may_enter(&flow->ranges, target))
+		contradict(flow, state->call);
+	else
+		leave(flow, state);
+}
+
+static const struct code_step *next_of(const struct code_flow *flow, size_t at)
+{
+	const struct code_step *step = &flow->steps.list[at], *next = step + 1;
+
+	return !code_flow__goes_on(step) || at + 1 == flow->steps.n || next->entry ||
+			       next->vaddr != step->vaddr + step->size
+		       ? NULL
+		       : next;
+}
+
+static void follow_one(struct code_flow *flow, size_t at)
+{
+	const struct code_step *step = &flow->steps.list[at];
+	const struct code_step *cases[CODE_CASES_MAX];
+	struct code_state state = flow->states[at];
+	size_t n = 0;
+
+	if (step->op == CODE_RETURN || step->op == CODE_TAIL)
+		leave(flow, &state);
+	if (step->op == CODE_JUMP || step->op == CODE_BRANCH)
+		jump(flow, step->target, &state);
+	if (step->op == CODE_SWITCH && !flow->guarded)
+		n = code_tables__read(flow->file, &flow->steps, at, cases);
+	for (size_t i = 0; i < n; i++)
+		put(flow, cases[i] - flow->steps.list, &state, false);
+	if (!next_of(flow, at))
+		return;
+	code_state__advance(&state, step, flow->guarded);
+	if (!code_state__is_known(&state))
+		return;
+	if (step->op == CODE_CALL)
+		state.call = at + 1;
+	put(flow, at + 1, &state, step->op == CODE_CALL);
+}
+
+static void undo(struct code_flow *flow)
+{
+	for (size_t i = 0; i < flow->n_changed; i++)
+		flow->states[flow->changed[i]].seen = CODE_UNSEEN;
+	flow->n_changed = 0;
+}
+
+/* Returns false if a contradiction was found. */
+static bool follow(struct code_flow *flow, size_t at, const struct code_state *state)
+{
+	struct code_state first = *state;
+	int rc;
+
+	first.call = 0;
+	flow->wrong = false;
+	flow->call = 0;
+	flow->n_changed = flow->n_todo = 0;
+	put(flow, at, &first, false);
+	while (flow->n_todo && !flow->wrong && !flow->failed) {
+		rc = quota__look_at(flow->followed);
+		if (rc)
+			flow->failed = rc;
+		if (flow->followed++ >= FOLLOWED_MAX)
+			flow->wrong = true;
+		else
+			follow_one(flow, flow->todo[--flow->n_todo]);
+	}
+	return !flow->wrong && !flow->failed;
+}
+
+/* --- judging --- */
+
+static void find_successors(const struct code_flow *flow, size_t at, struct successors *ret)
+{
+	const struct code_step *step = &flow->steps.list[at], *to, *next = next_of(flow, at);
+	const struct code_step *cases[CODE_CASES_MAX];
+
+	ret->n = 0;
+	ret->next = -1;
+	ret->returns = step->op == CODE_RETURN || step->op == CODE_TAIL;
+	if (step->op == CODE_JUMP || step->op == CODE_BRANCH) {
+		to = code_steps__at(&flow->steps, step->target);
+		if (to && !to->entry)
+			ret->list[ret->n++] = to - flow->steps.list;
+		else
+			ret->returns = true;
+	}
+	if (step->op == CODE_SWITCH && !flow->guarded) {
+		ret->n = code_tables__read(flow->file, &flow->steps, at, cases);
+		for (size_t i = 0; i < ret->n; i++)
+			ret->list[i] = cases[i] - flow->steps.list;
+	}
+	if (next && flow->states[at + 1].seen == CODE_SEEN) {
+		if (step->op == CODE_CALL)
+			ret->next = at + 1;
+		else
+			ret->list[ret->n++] = at + 1;
+	}
+}
+
+/* Keeps all that certain edges lead to from what is on the list, and behind calls what reaches a
+ * return. */
+static bool keep(struct code_flow *flow)
+{
+	struct successors *successors = malloc(sizeof(*successors));
+	bool ret = false;
+
+	if (!successors)
+		flow->failed = -ENOMEM;
+	while (flow->n_todo && !flow->failed) {
+		uint32_t at = flow->todo[--flow->n_todo];
+
+		if (flow->marks[at] & KEPT || flow->states[at].seen != CODE_SEEN)
+			continue;
+		flow->marks[at] |= KEPT;
+		ret = true;
+		find_successors(flow, at, successors);
+		for (size_t i = 0; i < successors->n; i++)
+			queue(flow, successors->list[i]);
+		if (successors->next >= 0 && flow->marks[successors->next] & (REACHES | SWITCHES))
+			queue(flow, successors->next);
+	}
+	free(successors);
+	return ret;
+}
+
+/* Does the flow from the step reach a return or something that is accepted? It has `marks` then. */
+static uint8_t outlook(const struct code_flow *flow, size_t at, struct successors *successors)
+{
+	uint8_t ret = 0;
+	const struct code_step *step = &flow->steps.list[at];
+
+	find_successors(flow, at, successors);
+	if (successors->returns)
+		return REACHES;
+	if (step->op == CODE_SWITCH && flow->guarded)
+		return SWITCHES;
+	if (successors->next >= 0)
+		ret |= flow->marks[successors->next] & (REACHES | SWITCHES);
+	for (size_t i = 0; i < successors->n; i++) {
+		uint32_t to = successors->list[i];
+
+		ret |= flow->marks[to] & (REACHES | SWITCHES);
+		if (is_own(flow, &flow->states[to])
+			    ? to != at + 1 && flow->marks[to] & KEPT && !flow->guarded
+			    : group_is_proven(flow, &flow->states[to]))
+			ret |= REACHES;
+	}
+	return ret;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? 1 : -(*x > *y);
+}
+
+/* From the last to the first by address, until nothing changes: most flow goes forward. */
+static void look_ahead(struct code_flow *flow)
+{
+	struct successors *successors = malloc(sizeof(*successors));
+	bool more = true;
+
+	if (!successors)
+		flow->failed = -ENOMEM;
+	while (more && !flow->failed) {
+		more = false;
+		for (size_t i = 0; i < flow->n_changed && !flow->failed; i++) {
+			uint32_t at = flow->changed[i];
+			uint8_t marks;
+
+			if (flow->marks[at] & REACHES)
+				continue;
+			if (flow->followed++ >= FOLLOWED_MAX)
+				break;
+			flow->failed = quota__look_at(flow->followed);
+			marks = outlook(flow, at, successors) & ~flow->marks[at];
+			flow->marks[at] |= marks;
+			more |= marks != 0;
+		}
+	}
+	free(successors);
+}
+
+/* What reaches a return is in the first of the try's two groups, the rest in the second one. */
+static void settle(struct code_flow *flow)
+{
+	size_t group = flow->n_groups - 2;
+
+	flow->returned = flow->switched = false;
+	for (size_t i = 0; i < flow->n_changed; i++) {
+		uint32_t at = flow->changed[i];
+		struct code_state *state = &flow->states[at];
+		uint8_t marks = flow->marks[at];
+
+		flow->marks[at] = 0;
+		if (!(marks & KEPT)) {
+			state->seen = CODE_UNSEEN;
+			continue;
+		}
+		flow->returned |= (marks & REACHES) != 0;
+		flow->switched |= (marks & SWITCHES) != 0;
+		state->group = marks & REACHES || state->call == 0 ? group : group + 1;
+	}
+	if (flow->returned)
+		flow->groups[group] = PROVEN;
+}
+
+static void judge(struct code_flow *flow, size_t at)
+{
+	bool more = true;
+
+	qsort(flow->changed, flow->n_changed, sizeof(*flow->changed), compare);
+	look_ahead(flow);
+	flow->n_todo = 0;
+	queue(flow, at);
+	keep(flow);
+	while (more && !flow->failed) {
+		size_t n = 0;
+
+		look_ahead(flow);
+		for (size_t i = 0; i < flow->n_changed; i++) {
+			uint32_t from = flow->changed[i];
+
+			if (!(flow->marks[from] & KEPT) || from + 1 >= flow->steps.n ||
+			    flow->steps.list[from].op != CODE_CALL ||
+			    flow->marks[from + 1] & KEPT ||
+			    !(flow->marks[from + 1] & (REACHES | SWITCHES)) || !next_of(flow, from))
+				continue;
+			queue(flow, from + 1);
+			n++;
+		}
+		more = n && keep(flow);
+	}
+}
+
+/* --- */
+
+static bool new_groups(struct code_flow *flow)
+{
+	if (array__reserve(&flow->groups, &flow->cap_groups, flow->n_groups + 2,
+			   sizeof(*flow->groups))) {
+		flow->failed = -ENOMEM;
+		return false;
+	}
+	flow->groups[flow->n_groups++] = OPEN;
+	flow->groups[flow->n_groups++] = OPEN;
+	return true;
+}
+
+/* Without the return of calls that lead to contradictions. */
+static bool follow_and_blame(struct code_flow *flow, size_t at, const struct code_state *state)
+{
+	flow->n_blamed = 0;
+	while (!follow(flow, at, state)) {
+		undo(flow);
+		if (flow->failed || !flow->call || flow->n_blamed == BLAMES_MAX)
+			break;
+		flow->steps.list[flow->call - 1].op = CODE_STOP;
+		append(flow, &flow->blamed, &flow->n_blamed, &flow->cap_blamed, flow->call - 1);
+	}
+	return !flow->wrong && !flow->failed;
+}
+
+bool code_flow__try(struct code_flow *flow, size_t at, const struct code_state *state, bool named)
+{
+	bool good;
+
+	if (flow->failed || !new_groups(flow))
+		return false;
+	flow->returned = flow->switched = false;
+	good = follow_and_blame(flow, at, state);
+	if (good) {
+		judge(flow, at);
+		settle(flow);
+		good = !flow->failed &&
+		       (flow->returned || named || (flow->guarded && flow->switched));
+	}
+	if (good)
+		return true;
+	undo(flow);
+	for (size_t i = 0; i < flow->n_blamed; i++)
+		flow->steps.list[flow->blamed[i]].op = CODE_CALL;
+	return false;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_CODE_FLOW_H
+#define BRAID_CODE_FLOW_H
+
+#include "core/unwind/code_ranges.h"
+#include "core/unwind/code_state.h"
+#include "core/unwind/code_steps.h"
+
+/* The state in front of each instruction that control flow reaches from the start of a function. */
+
+enum { CODE_UNSEEN, CODE_SEEN, CODE_CONTRADICTED }; /* struct code_state's `seen` */
+
+struct code_flow {
+	const struct elf_file *file;
+	struct code_ranges ranges; /* of the steps */
+	struct code_steps steps;
+	struct code_state *states; /* of each step, before it */
+	bool guarded; /* the start is not named: only flow that leads to a return is accepted */
+	int failed;   /* -ENOMEM, or as quota__look returns it */
+	uint32_t *todo, *changed, *blamed;
+	size_t n_todo, n_changed, n_blamed, cap_todo, cap_changed, cap_blamed, followed;
+	uint8_t *marks;	 /* of each step, while flow is judged */
+	uint8_t *groups; /* of each group of states: is it proven? */
+	size_t n_groups, cap_groups;
+	bool wrong;    /* the flow contradicts itself or an earlier one */
+	uint32_t call; /* 1 + step of the call whose return the contradiction disproves; 0: none */
+	bool returned; /* a return was found */
+	bool switched; /* a jump of unknown targets was found */
+};
+
+/* 0 or -ENOMEM. The caller has set `file`, `ranges`, `steps` and `guarded`, and owns the ranges and
+ * the steps. */
+int code_flow__init(struct code_flow *flow);
+void code_flow__done(struct code_flow *flow); /* idempotent; leaves the steps */
+
+/* Follows all control flow from the step @at, whose state is @state. Returns true if the states of
+ * what it reaches are accepted; else nothing has changed. @named: a function is known to start
+ * there, so that it need not return. Turns calls that are proven not to return into CODE_STOP. */
+bool code_flow__try(struct code_flow *flow, size_t at, const struct code_state *state, bool named);
+
+/* Is the state in front of the step accepted, and the rule that follows from it proven? */
+bool code_flow__is_proven(const struct code_flow *flow, size_t at);
+
+/* Marks what leads to the jump in whose state @state something was found to be proven. */
+void code_flow__prove(struct code_flow *flow, const struct code_state *state);
+
+/* Does the instruction behind @step in the file follow it in time? A call may not return. */
+bool code_flow__goes_on(const struct code_step *step);
+
+#endif
