@@ -7,6 +7,7 @@
  * x86-64 (System V ABI AMD64, figure 3.36): rax 0, rdx 1, rcx 2, rbx 3, rsi 4, rdi 5, rbp 6,
  * rsp 7, r8..r15 8..15, return address 16. */
 
+#define UNWIND_REG_RAX 0
 #define UNWIND_REG_RDX 1
 #define UNWIND_REG_RBX 3
 #define UNWIND_REG_RSI 4

@@ -16,6 +16,10 @@
  *            a call is accepted if a return is reached behind it, with the right depth, or a jump
  *            leads back to what is accepted. What lies behind a call and has no return may be
  *            another function, so it has no rule.
+ *   guarded  Between functions with frame descriptions each state must agree with the frame that
+ *            returns prove (core/unwind/code_back.h). The edge behind a call is followed if the
+ *            frame behind it is proven and agrees, if the function called is proven to return, or
+ *            if neither a function may start there nor a jump leads there.
  *   groups   Where a jump by a table leads is unknown in guarded flow. What leads to such a jump
  *            only is in a group that is proven later, if code is found that the jump may lead to
  *            and that returns with its state. */
@@ -49,18 +53,23 @@ int code_flow__init(struct code_flow *flow)
 {
 	flow->states = calloc(flow->steps.n + 1, sizeof(*flow->states));
 	flow->marks = calloc(flow->steps.n + 1, sizeof(*flow->marks));
-	return flow->states && flow->marks ? 0 : -ENOMEM;
+	if (!flow->states || !flow->marks)
+		return -ENOMEM;
+	return flow->guarded ? code_back__find(flow->file, &flow->ranges, &flow->steps, &flow->back)
+			     : 0;
 }
 
 void code_flow__done(struct code_flow *flow)
 {
 	free(flow->states);
+	free(flow->back);
 	free(flow->marks);
 	free(flow->todo);
 	free(flow->changed);
 	free(flow->blamed);
 	free(flow->groups);
 	flow->states = NULL;
+	flow->back = NULL;
 	flow->marks = flow->groups = NULL;
 	flow->todo = flow->changed = flow->blamed = NULL;
 	flow->n_todo = flow->n_changed = flow->n_blamed = flow->n_groups = 0;
@@ -80,7 +89,7 @@ static void queue(struct code_flow *flow, uint32_t at)
 	append(flow, &flow->todo, &flow->n_todo, &flow->cap_todo, at);
 }
 
-static bool group_is_proven(const struct code_flow *flow, const struct code_state *state)
+bool code_flow__is_accepted(const struct code_flow *flow, const struct code_state *state)
 {
 	return flow->groups[state->group] == PROVEN;
 }
@@ -89,7 +98,7 @@ bool code_flow__is_proven(const struct code_flow *flow, size_t at)
 {
 	const struct code_state *state = &flow->states[at];
 
-	return state->seen == CODE_SEEN && (!flow->guarded || group_is_proven(flow, state));
+	return state->seen == CODE_SEEN && (!flow->guarded || code_flow__is_accepted(flow, state));
 }
 
 void code_flow__prove(struct code_flow *flow, const struct code_state *state)
@@ -97,13 +106,26 @@ void code_flow__prove(struct code_flow *flow, const struct code_state *state)
 	flow->groups[state->group] = PROVEN;
 }
 
-bool code_flow__goes_on(const struct code_step *step)
+/* --- following --- */
+
+static enum code_fit fit_of(const struct code_flow *flow, size_t at, const struct code_state *state)
 {
-	return step->op != CODE_JUMP && step->op != CODE_TAIL && step->op != CODE_SWITCH &&
-	       step->op != CODE_RETURN && step->op != CODE_STOP && step->op != CODE_SIGNAL;
+	return flow->back ? code_back__compare(&flow->back[at], state) : CODE_FIT_UNKNOWN;
 }
 
-/* --- following --- */
+/* Does the call of the step @at return, if it is made with @state? Behind a call of abort() other
+ * code lies: a function, or what only a jump leads to. */
+static bool may_return(const struct code_flow *flow, size_t at, const struct code_state *state)
+{
+	const struct code_step *next = &flow->steps.list[at + 1];
+	enum code_fit fit = fit_of(flow, at + 1, state);
+
+	if (!flow->back || fit != CODE_FIT_UNKNOWN)
+		return fit != CODE_CONTRADICTS;
+	return code_back__returns(flow->back, &flow->steps, flow->steps.list[at].target) ||
+	       (!flow->certain && next->op != CODE_PADDING && next->vaddr % CODE_ALIGNMENT &&
+		!next->reached);
+}
 
 static void contradict(struct code_flow *flow, uint32_t call)
 {
@@ -128,7 +150,7 @@ static void meet(struct code_flow *flow, size_t at, const struct code_state *sta
 	if (memcmp(old, &same, sizeof(same))) {
 		contradict(flow,
 			   behind || !old->call || !is_own(flow, old) ? state->call : old->call);
-		if (!is_own(flow, old) && !state->call && !group_is_proven(flow, old))
+		if (!is_own(flow, old) && !state->call && !code_flow__is_accepted(flow, old))
 			old->seen = CODE_CONTRADICTED;
 	} else if (changed && is_own(flow, old)) {
 		queue(flow, at);
@@ -139,7 +161,7 @@ static void put(struct code_flow *flow, size_t at, const struct code_state *stat
 {
 	struct code_state *old = &flow->states[at];
 
-	if (old->seen == CODE_CONTRADICTED) {
+	if (old->seen == CODE_CONTRADICTED || fit_of(flow, at, state) == CODE_CONTRADICTS) {
 		contradict(flow, state->call);
 		return;
 	}
@@ -177,7 +199,7 @@ static const struct code_step *next_of(const struct code_flow *flow, size_t at)
 {
 	const struct code_step *step = &flow->steps.list[at], *next = step + 1;
 
-	return !code_flow__goes_on(step) || at + 1 == flow->steps.n || next->entry ||
+	return !code_step__goes_on(step) || at + 1 == flow->steps.n || next->entry ||
 			       next->vaddr != step->vaddr + step->size
 		       ? NULL
 		       : next;
@@ -202,6 +224,8 @@ static void follow_one(struct code_flow *flow, size_t at)
 		return;
 	code_state__advance(&state, step, flow->guarded);
 	if (!code_state__is_known(&state))
+		return;
+	if (step->op == CODE_CALL && !may_return(flow, at, &state))
 		return;
 	if (step->op == CODE_CALL)
 		state.call = at + 1;
@@ -262,7 +286,8 @@ static void find_successors(const struct code_flow *flow, size_t at, struct succ
 	}
 	if (next && flow->states[at + 1].seen == CODE_SEEN) {
 		if (step->op == CODE_CALL)
-			ret->next = at + 1;
+			ret->next =
+				may_return(flow, at, &flow->states[at + 1]) ? (int64_t)at + 1 : -1;
 		else
 			ret->list[ret->n++] = at + 1;
 	}
@@ -301,7 +326,7 @@ static uint8_t outlook(const struct code_flow *flow, size_t at, struct successor
 	const struct code_step *step = &flow->steps.list[at];
 
 	find_successors(flow, at, successors);
-	if (successors->returns)
+	if (successors->returns || fit_of(flow, at, &flow->states[at]) == CODE_FITS)
 		return REACHES;
 	if (step->op == CODE_SWITCH && flow->guarded)
 		return SWITCHES;
@@ -313,7 +338,7 @@ static uint8_t outlook(const struct code_flow *flow, size_t at, struct successor
 		ret |= flow->marks[to] & (REACHES | SWITCHES);
 		if (is_own(flow, &flow->states[to])
 			    ? to != at + 1 && flow->marks[to] & KEPT && !flow->guarded
-			    : group_is_proven(flow, &flow->states[to]))
+			    : code_flow__is_accepted(flow, &flow->states[to]))
 			ret |= REACHES;
 	}
 	return ret;
@@ -369,9 +394,11 @@ static void settle(struct code_flow *flow)
 			state->seen = CODE_UNSEEN;
 			continue;
 		}
-		flow->returned |= (marks & REACHES) != 0;
+		flow->returned |= (marks & REACHES) != 0 && !flow->certain;
 		flow->switched |= (marks & SWITCHES) != 0;
-		state->group = marks & REACHES || state->call == 0 ? group : group + 1;
+		state->group = flow->certain			     ? group + 1
+			       : marks & REACHES || state->call == 0 ? group
+								     : group + 1;
 	}
 	if (flow->returned)
 		flow->groups[group] = PROVEN;
@@ -396,6 +423,7 @@ static void judge(struct code_flow *flow, size_t at)
 			if (!(flow->marks[from] & KEPT) || from + 1 >= flow->steps.n ||
 			    flow->steps.list[from].op != CODE_CALL ||
 			    flow->marks[from + 1] & KEPT ||
+			    !may_return(flow, from, &flow->states[from + 1]) ||
 			    !(flow->marks[from + 1] & (REACHES | SWITCHES)) || !next_of(flow, from))
 				continue;
 			queue(flow, from + 1);

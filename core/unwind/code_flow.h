@@ -2,6 +2,7 @@
 #ifndef BRAID_CODE_FLOW_H
 #define BRAID_CODE_FLOW_H
 
+#include "core/unwind/code_back.h"
 #include "core/unwind/code_ranges.h"
 #include "core/unwind/code_state.h"
 #include "core/unwind/code_steps.h"
@@ -15,7 +16,9 @@ struct code_flow {
 	struct code_ranges ranges; /* of the steps */
 	struct code_steps steps;
 	struct code_state *states; /* of each step, before it */
+	struct code_back *back;	   /* of each step in guarded flow; else NULL */
 	bool guarded; /* the start is not named: only flow that leads to a return is accepted */
+	bool certain; /* no call is crossed that is not proven to return */
 	int failed;   /* -ENOMEM, or as quota__look returns it */
 	uint32_t *todo, *changed, *blamed;
 	size_t n_todo, n_changed, n_blamed, cap_todo, cap_changed, cap_blamed, followed;
@@ -28,8 +31,8 @@ struct code_flow {
 	bool switched; /* a jump of unknown targets was found */
 };
 
-/* 0 or -ENOMEM. The caller has set `file`, `ranges`, `steps` and `guarded`, and owns the ranges and
- * the steps. */
+/* 0, -ENOMEM, -EFBIG or -EINTR. The caller has set `file`, `ranges`, `steps` and `guarded`, and
+ * owns the ranges and the steps. */
 int code_flow__init(struct code_flow *flow);
 void code_flow__done(struct code_flow *flow); /* idempotent; leaves the steps */
 
@@ -41,10 +44,9 @@ bool code_flow__try(struct code_flow *flow, size_t at, const struct code_state *
 /* Is the state in front of the step accepted, and the rule that follows from it proven? */
 bool code_flow__is_proven(const struct code_flow *flow, size_t at);
 
+bool code_flow__is_accepted(const struct code_flow *flow, const struct code_state *state);
+
 /* Marks what leads to the jump in whose state @state something was found to be proven. */
 void code_flow__prove(struct code_flow *flow, const struct code_state *state);
-
-/* Does the instruction behind @step in the file follow it in time? A call may not return. */
-bool code_flow__goes_on(const struct code_step *step);
 
 #endif

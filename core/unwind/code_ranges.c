@@ -10,6 +10,7 @@
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/elf/elf_symbols.h"
+#include "core/unwind/code_starts.h"
 
 /* A file has no call frame information if it takes less than so small a part of the code's bytes:
  * it is that of the PLT. Else it takes a tenth, or, of huge vectorised functions, a hundredth. */
@@ -134,9 +135,7 @@ static bool is_static(const struct elf_file *file)
 	return true;
 }
 
-typedef int (*function_fn)(void *ctx, uint64_t start, uint64_t end);
-
-static int each_function(const struct elf_file *file, function_fn function, void *ctx)
+int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn function, void *ctx)
 {
 	static const char *const sections[] = { ".dynsym", ".symtab" };
 	struct elf_symbols symbols;
@@ -217,7 +216,7 @@ static int find_named(const struct elf_file *file, const struct code_ranges *cod
 {
 	struct code_ranges named = {};
 	struct functions functions = { code, &named };
-	int rc = each_function(file, on_function, &functions);
+	int rc = code_ranges__each_symbol(file, on_function, &functions);
 
 	if (!rc)
 		rc = settle(&named);
@@ -276,6 +275,14 @@ static int keep_described(const struct code_ranges *covered, struct code_ranges 
 	memcpy(ret->described, covered->list, covered->n * sizeof(*covered->list));
 	ret->n_described = covered->n;
 	return sort__array(ret->described, ret->n_described, sizeof(*ret->described), compare);
+}
+
+const struct code_range *code_ranges__described(const struct code_ranges *ranges, uint64_t vaddr)
+{
+	size_t n = sorted__count_up_to(ranges->described, ranges->n_described,
+				       sizeof(*ranges->described), vaddr);
+
+	return n && vaddr < ranges->described[n - 1].end ? &ranges->described[n - 1] : NULL;
 }
 
 bool code_ranges__may_enter(const struct code_ranges *ranges, uint64_t vaddr)
@@ -366,11 +373,51 @@ static int mark_entry(void *ctx, uint64_t start, uint64_t end)
 	return 0;
 }
 
-static void mark_called(struct code_steps *steps)
+static void mark_targets(struct code_steps *steps)
 {
-	for (size_t i = 0; i < steps->n; i++)
-		if (steps->list[i].op == CODE_CALL && steps->list[i].target)
-			mark_entry(steps, steps->list[i].target, 0);
+	for (size_t i = 0; i < steps->n; i++) {
+		const struct code_step *step = &steps->list[i];
+		struct code_step *target =
+			step->target ? code_steps__at(steps, step->target) : NULL;
+
+		if (target && step->op == CODE_CALL)
+			target->entry = true;
+		if (target && (step->op == CODE_JUMP || step->op == CODE_BRANCH))
+			target->reached = true;
+	}
+}
+
+/* May a function start here? Assemblers fill up to its start, or the code before ends. */
+static bool is_apart(const struct code_steps *steps, const struct code_step *step)
+{
+	return step == steps->list || step->vaddr % CODE_ALIGNMENT == 0 ||
+	       step[-1].vaddr + step[-1].size != step->vaddr || step[-1].op == CODE_PADDING ||
+	       !code_step__goes_on(&step[-1]);
+}
+
+/* Bytes that look like a call are believed only if they lead where a function may start. */
+static int mark_starts(const struct elf_file *file, const struct code_ranges *ranges,
+		       struct code_steps *steps)
+{
+	struct code_starts starts;
+	int rc = code_starts__find(file, ranges, &starts);
+
+	for (size_t i = 0; i < starts.n && !rc; i++) {
+		const struct code_start *start = &starts.list[i];
+		struct code_step *step = code_steps__at(steps, start->vaddr);
+
+		rc = quota__look_at(i);
+		if (!step)
+			continue;
+		if (start->how & CODE_START_NAMED ||
+		    (start->how & CODE_START_CALLED && is_apart(steps, step) &&
+		     code_starts__is_called(file, ranges, start)))
+			step->entry = true;
+		else
+			step->reached = true;
+	}
+	code_starts__done(&starts);
+	return rc;
 }
 
 int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,
@@ -387,8 +434,10 @@ int code_ranges__read(const struct elf_file *file, const struct code_ranges *ran
 	}
 	rc = min_of(rc, 0);
 	if (!rc && ret->n && ranges->named)
-		each_function(file, mark_entry, ret);
+		code_ranges__each_symbol(file, mark_entry, ret);
+	if (!rc && ret->n && !ranges->named)
+		rc = mark_starts(file, ranges, ret);
 	if (!rc)
-		mark_called(ret);
+		mark_targets(ret);
 	return rc == -ENOMEM || rc == -EINTR || rc == -EFBIG ? rc : 0;
 }

@@ -26,10 +26,18 @@ struct code_ranges {
 int code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
 bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr);
 
+/* Returns the function with a frame description that covers @vaddr, or NULL. */
+const struct code_range *code_ranges__described(const struct code_ranges *ranges, uint64_t vaddr);
+
 /* Returns true if no frame description covers @vaddr, or if one starts there: a jump from code
  * without a description may lead there at the end of a function. */
 bool code_ranges__may_enter(const struct code_ranges *ranges, uint64_t vaddr);
 void code_ranges__done(struct code_ranges *ranges); /* idempotent */
+
+/* The functions that have a symbol, by the tables of symbols. A negative return ends the walk and
+ * is propagated; else 0, -EFBIG or -EINTR. */
+typedef int (*code_symbol_fn)(void *ctx, uint64_t start, uint64_t end);
+int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn function, void *ctx);
 
 /* Its instructions, and where functions start. 0, -ENOMEM, -EFBIG or -EINTR. */
 int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,

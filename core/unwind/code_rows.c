@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Rules of functions without call frame information, of which core/unwind/code_flow.c finds the
- * states. Functions whose start is proven, by a symbol or a call, are followed first. Code that
- * nothing leads to by name begins as a jump by a table left things, or as a function that nobody
- * calls by name. A wrong start shows at the next return, where the depth must be 8. Between
- * functions that are described (`guarded`) each start is such a guess, and what meets no return has
- * no rule (docs/decisions/0052-assembly-between-compiled-code.md). */
+ * states. Functions whose start is proven, by a symbol or a call, are followed first. In a file
+ * that has no frame descriptions at all, code that nothing leads to by name begins as a jump by a
+ * table left things, or as a function that nobody calls by name. A wrong start shows at the next
+ * return, where the depth must be 8.
+ *
+ * Between functions that are described (`guarded`) no start is guessed. There the frames that
+ * returns prove (core/unwind/code_back.h) are the rules of code whose start is unknown, and start
+ * the flow that leads to the rest of it (docs/decisions/0086-rules-from-returns.md). */
 #include "core/unwind/code_rows.h"
 
 #include <errno.h>
@@ -17,20 +20,7 @@
 
 #define SWITCHES_MAX 4 /* of a function, whose states are kept */
 
-/* Compilers and assemblers align functions to it. */
-#define FUNCTION_ALIGNMENT 16
-
 /* --- the order in which functions are tried --- */
-
-/* With what a jump has left, which may have led here. */
-static bool try_switch(struct code_flow *flow, size_t at, const struct code_state *state)
-{
-	bool good = code_flow__try(flow, at, state, false);
-
-	if (good && flow->returned)
-		code_flow__prove(flow, state);
-	return good;
-}
 
 /* Returns the step in front of @at, padding left out, or NULL at the start of a range. */
 static const struct code_step *step_before(const struct code_flow *flow, size_t at)
@@ -46,19 +36,62 @@ static const struct code_step *step_before(const struct code_flow *flow, size_t 
 	}
 }
 
-/* A function may start where no flow leads to, at an aligned address or at the start of a range.
- * Other code behind a jump is the rest of a function: only a jump by a table may lead there. */
-static void try_orphan(struct code_flow *flow, size_t at, const struct code_state *entry,
+/* A function may start where no flow leads to, at an aligned address. Ranges start anywhere: with
+ * the part of a function that is executed rarely, for one.
+ * Jumps to the start of a function are rare, and calls of it have made it an entry. */
+static bool may_start(const struct code_flow *flow, size_t at)
+{
+	const struct code_step *step = &flow->steps.list[at], *before = step_before(flow, at);
+
+	return !step->reached && step->vaddr % CODE_ALIGNMENT == 0 &&
+	       (!before || before->op == CODE_CALL || !code_step__goes_on(before));
+}
+
+/* The frame of most code is that of a function's start. So where a jump with this frame leads is no
+ * proof of the start that the jump was followed from. */
+static bool is_weak(const struct code_flow *flow, const struct code_state *from)
+{
+	return from->depth == CODE_ENTRY_DEPTH && !code_flow__is_accepted(flow, from);
+}
+
+/* Code that a jump by a table leads to, as far as returns prove its frame, has what the jump has
+ * left. Without such a jump the frame is all that is known. */
+static void try_proven(struct code_flow *flow, size_t at, const struct code_state *entry,
 		       const struct code_state *switches, size_t n_switches)
 {
-	const struct code_step *before = step_before(flow, at);
-	bool aligned = flow->steps.list[at].vaddr % FUNCTION_ALIGNMENT == 0, found;
+	const struct code_back *back = &flow->back[at];
+	struct code_state state;
 
-	if (before && code_flow__goes_on(before) && (before->op != CODE_CALL || !aligned))
+	for (size_t i = 0; i < min_of(n_switches, (size_t)SWITCHES_MAX); i++) {
+		const struct code_state *from = &switches[(n_switches - 1 - i) % SWITCHES_MAX];
+
+		if (code_back__compare(back, from) != CODE_FITS ||
+		    !code_back__same_registers(back, from) || is_weak(flow, from) ||
+		    !code_flow__try(flow, at, from, false))
+			continue;
+		code_flow__prove(flow, from);
 		return;
-	found = (!before || aligned) && code_flow__try(flow, at, entry, false);
-	for (size_t i = 0; i < min_of(n_switches, (size_t)SWITCHES_MAX) && !found; i++)
-		found = try_switch(flow, at, &switches[(n_switches - 1 - i) % SWITCHES_MAX]);
+	}
+	if (may_start(flow, at) && code_back__compare(back, entry) == CODE_FITS &&
+	    code_flow__try(flow, at, entry, false))
+		return;
+	if (code_back__state(back, &state)) {
+		state.seen = CODE_SEEN;
+		code_flow__try(flow, at, &state, false);
+	}
+}
+
+/* Of a start that nothing proves only what leads to a jump by a table is of use: what is found at
+ * its targets proves the start. */
+static void follow_orphan(struct code_flow *flow, size_t at, const struct code_state *entry,
+			  const struct code_state *switches, size_t n_switches)
+{
+	flow->certain = flow->back && flow->back[at].seen != CODE_BACK_KNOWN;
+	if (flow->back && flow->back[at].seen == CODE_BACK_KNOWN)
+		try_proven(flow, at, entry, switches, n_switches);
+	else if (may_start(flow, at))
+		code_flow__try(flow, at, entry, false);
+	flow->certain = false;
 }
 
 /* What nothing leads to by name, in the order of addresses. */
@@ -72,7 +105,7 @@ static void follow_rest(struct code_flow *flow, const struct code_state *entry)
 		if (step->entry)
 			n = 0;
 		if (!flow->states[at].seen && step->op != CODE_PADDING && step->op != CODE_STOP)
-			try_orphan(flow, at, entry, switches, n);
+			follow_orphan(flow, at, entry, switches, n);
 		if (step->op == CODE_SWITCH && flow->states[at].seen == CODE_SEEN)
 			switches[n++ % SWITCHES_MAX] = flow->states[at];
 	}
@@ -95,12 +128,15 @@ static void follow_all(struct code_flow *flow)
 static struct unwind_rule rule_of(const struct code_flow *flow, size_t at)
 {
 	const struct code_step *step = &flow->steps.list[at];
+	struct unwind_rule rule = { .kind = UNWIND_NONE };
 
 	if (step->op == CODE_SIGNAL)
 		return (struct unwind_rule) { .kind = UNWIND_SIGNAL };
-	if (!code_flow__is_proven(flow, at))
-		return (struct unwind_rule) { .kind = UNWIND_NONE };
-	return code_state__rule(&flow->states[at]);
+	if (code_flow__is_proven(flow, at))
+		rule = code_state__rule(&flow->states[at]);
+	if (rule.kind == UNWIND_NONE && flow->back && step->op != CODE_PADDING)
+		rule = code_back__rule(&flow->back[at]);
+	return rule;
 }
 
 static int put_rows(const struct code_flow *flow, cfi_row_fn row, void *ctx)

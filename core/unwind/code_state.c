@@ -152,11 +152,11 @@ static void forget_copy(struct code_state *state)
 	state->copy_depth = 0;
 }
 
-/* reg = rsp */
-static void copy(struct code_state *state, uint8_t reg)
+/* reg = rsp + value */
+static void copy(struct code_state *state, uint8_t reg, int32_t value)
 {
 	state->copy = state->lost ? UNWIND_REGS : reg;
-	state->copy_depth = state->lost ? 0 : state->depth;
+	state->copy_depth = state->lost ? 0 : state->depth - value;
 	if (reg == UNWIND_REG_RBX)
 		overwrite(&state->rbx_at);
 }
@@ -210,6 +210,7 @@ static void apply(struct code_state *state, const struct code_step *step, bool g
 		lose(state);
 		state->aligned = true;
 		break;
+	case CODE_LOAD_FROM:
 	case CODE_LOSE:
 		lose(state);
 		break;
@@ -224,7 +225,7 @@ static void apply(struct code_state *state, const struct code_step *step, bool g
 		overwrite(&state->rbx_at);
 		break;
 	case CODE_COPY:
-		copy(state, step->reg);
+		copy(state, step->reg, step->value);
 		break;
 	case CODE_STORE:
 		store(state, step);
@@ -287,7 +288,7 @@ bool code_state__join(struct code_state *state, struct code_state *other)
 	return ret;
 }
 
-static short words_of(int32_t at)
+short code_state__words(int32_t at)
 {
 	return !at			       ? UNWIND_WORDS_SAME
 	       : at <= 8 * 4096 && at % 8 == 0 ? -at / 8
@@ -299,8 +300,8 @@ struct unwind_rule code_state__rule(const struct code_state *state)
 	struct unwind_rule rule = { .kind = UNWIND_REG,
 				    .reg = UNWIND_REG_RSP,
 				    .cfa_off = state->depth,
-				    .rbp_words = words_of(state->rbp_at),
-				    .rbx_words = words_of(state->rbx_at) };
+				    .rbp_words = code_state__words(state->rbp_at),
+				    .rbx_words = code_state__words(state->rbx_at) };
 
 	if (state->is_last)
 		return (struct unwind_rule) { .kind = UNWIND_END, .reg = UNWIND_REG_RSP };

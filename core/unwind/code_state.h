@@ -45,6 +45,9 @@ bool code_state__is_known(const struct code_state *state);
  * new for the first. */
 bool code_state__join(struct code_state *state, struct code_state *other);
 
+/* A rule's words for a register that is saved at CFA - @at; 0: the register has it; CODE_GONE. */
+short code_state__words(int32_t at);
+
 /* UNWIND_NONE: it is not known. */
 struct unwind_rule code_state__rule(const struct code_state *state);
 

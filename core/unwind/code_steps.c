@@ -50,12 +50,20 @@ static bool is_rbx(x86_reg reg)
 	       reg == X86_REG_BH;
 }
 
+static uint8_t whole_register(const cs_x86_op *op)
+{
+	return op->type == X86_OP_REG ? number_of(op->reg) : UNWIND_REGS;
+}
+
 /* Instructions that have the stack pointer as their target. */
 static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code_step *step)
 {
 	step->op = CODE_LOSE;
 	if (insn->id == X86_INS_MOV && is_reg(from, X86_REG_RBP)) {
 		step->op = CODE_LOAD;
+	} else if (insn->id == X86_INS_MOV && whole_register(from) < UNWIND_REGS) {
+		step->op = CODE_LOAD_FROM;
+		step->reg = whole_register(from);
 	} else if ((insn->id == X86_INS_ADD || insn->id == X86_INS_SUB) &&
 		   from->type == X86_OP_IMM && from->imm == (int32_t)from->imm) {
 		step->op = CODE_MOVE;
@@ -70,6 +78,10 @@ static void take_pointer(const cs_insn *insn, const cs_x86_op *from, struct code
 			step->op = CODE_MOVE;
 		else if (from->mem.base == X86_REG_RBP)
 			step->op = CODE_LOAD;
+		else if (number_of(from->mem.base) < UNWIND_REGS) {
+			step->op = CODE_LOAD_FROM;
+			step->reg = number_of(from->mem.base);
+		}
 	}
 }
 
@@ -80,9 +92,18 @@ static bool is_on_stack(const cs_x86_op *op)
 	       op->mem.disp == (int32_t)op->mem.disp;
 }
 
-static uint8_t whole_register(const cs_x86_op *op)
+/* lea value(%rsp),%reg */
+static void take_address(const cs_insn *insn, struct code_step *step)
 {
-	return op->type == X86_OP_REG ? number_of(op->reg) : UNWIND_REGS;
+	const cs_x86_op *op = insn->detail->x86.operands;
+	uint8_t to = whole_register(&op[0]);
+
+	if (to == UNWIND_REGS || to == UNWIND_REG_RBP || to == UNWIND_REG_RSP ||
+	    !is_on_stack(&op[1]))
+		return;
+	step->op = CODE_COPY;
+	step->reg = to;
+	step->value = op[1].mem.disp;
 }
 
 /* mov between registers and words of the stack. */
@@ -116,7 +137,8 @@ static void take_operands(const cs_insn *insn, struct code_step *step)
 	const cs_x86 *x86 = &insn->detail->x86;
 	const cs_x86_op *op = x86->operands;
 
-	take_move(insn, step);
+	if (step->op == CODE_OTHER)
+		take_move(insn, step);
 	for (int i = 0; i < x86->op_count && step->op == CODE_OTHER; i++) {
 		if (op[i].type != X86_OP_REG || !(op[i].access & CS_AC_WRITE))
 			continue;
@@ -154,6 +176,7 @@ static void take_table(const cs_insn *insn, struct code_step *step)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
 
+	take_address(insn, step);
 	take_operands(insn, step);
 	if (step->op != CODE_OTHER || op[1].type != X86_OP_MEM || op[1].mem.base != X86_REG_RIP)
 		return;
@@ -202,8 +225,52 @@ static void take_bound(const cs_insn *insn, struct code_step *step)
 	step->value = op[1].imm;
 }
 
+static uint8_t part_of(x86_reg reg)
+{
+	static const x86_reg parts[][5] = {
+		{ X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL, X86_REG_AH },
+		{ X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL, X86_REG_DH },
+		{ X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL, X86_REG_CH },
+		{ X86_REG_RBX, X86_REG_EBX, X86_REG_BX, X86_REG_BL, X86_REG_BH },
+		{ X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL },
+		{ X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL },
+		{ X86_REG_RBP, X86_REG_EBP, X86_REG_BP, X86_REG_BPL },
+		{ X86_REG_RSP, X86_REG_ESP, X86_REG_SP, X86_REG_SPL },
+		{ X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B },
+		{ X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B },
+		{ X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B },
+		{ X86_REG_R11, X86_REG_R11D, X86_REG_R11W, X86_REG_R11B },
+		{ X86_REG_R12, X86_REG_R12D, X86_REG_R12W, X86_REG_R12B },
+		{ X86_REG_R13, X86_REG_R13D, X86_REG_R13W, X86_REG_R13B },
+		{ X86_REG_R14, X86_REG_R14D, X86_REG_R14W, X86_REG_R14B },
+		{ X86_REG_R15, X86_REG_R15D, X86_REG_R15W, X86_REG_R15B },
+	};
+
+	for (size_t i = 0; reg && i < ARRAY_SIZE(parts); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(parts[i]); k++)
+			if (parts[i][k] == reg)
+				return i;
+	return UNWIND_REGS;
+}
+
+/* Operands that are written, and what the instruction writes without naming it. */
+static uint16_t written_by(const cs_insn *insn)
+{
+	const cs_detail *detail = insn->detail;
+	uint32_t ret = 0;
+
+	for (int i = 0; i < detail->x86.op_count; i++)
+		if (detail->x86.operands[i].type == X86_OP_REG &&
+		    detail->x86.operands[i].access & CS_AC_WRITE)
+			ret |= 1U << part_of(detail->x86.operands[i].reg);
+	for (int i = 0; i < detail->regs_write_count; i++)
+		ret |= 1U << part_of(detail->regs_write[i]);
+	return ret; /* without the bit of what is no such register */
+}
+
 static void take(csh handle, const cs_insn *insn, struct code_step *step)
 {
+	step->writes = written_by(insn);
 	switch (insn->id) {
 	case 0: /* no instruction */
 	case X86_INS_HLT:
@@ -359,6 +426,8 @@ static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const u
 
 			step->op = bytes ? CODE_OTHER : CODE_STOP;
 			step->unknown = !bytes;
+			step->writes = (uint16_t) ~(1U << UNWIND_REG_RBX | 1U << UNWIND_REG_RBP |
+						    1U << UNWIND_REG_RSP);
 			code += max_of(bytes, (size_t)1);
 			size -= max_of(bytes, (size_t)1);
 			vaddr += max_of(bytes, (size_t)1);
@@ -427,4 +496,10 @@ struct code_step *code_steps__at(const struct code_steps *steps, uint64_t vaddr)
 			hi = mid;
 	}
 	return lo < steps->n && steps->list[lo].vaddr == vaddr ? &steps->list[lo] : NULL;
+}
+
+bool code_step__goes_on(const struct code_step *step)
+{
+	return step->op != CODE_JUMP && step->op != CODE_TAIL && step->op != CODE_SWITCH &&
+	       step->op != CODE_RETURN && step->op != CODE_STOP && step->op != CODE_SIGNAL;
 }

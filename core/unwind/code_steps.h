@@ -13,17 +13,18 @@
 
 enum code_op {
 	CODE_OTHER,
-	CODE_PUSH, /* reg; value: bytes */
-	CODE_POP,  /* the same */
-	CODE_MOVE, /* rsp += value */
-	CODE_SAVE, /* mov %rsp,%rbp */
-	CODE_LOAD, /* rsp = rbp + value */
+	CODE_PUSH,	/* reg; value: bytes */
+	CODE_POP,	/* the same */
+	CODE_MOVE,	/* rsp += value */
+	CODE_SAVE,	/* mov %rsp,%rbp */
+	CODE_LOAD,	/* rsp = rbp + value */
+	CODE_LOAD_FROM, /* rsp = reg + value, where reg is neither rsp nor rbp */
 	CODE_LEAVE,
 	CODE_LOSE,     /* rsp becomes something else */
 	CODE_LOSE_RBP, /* so does rbp */
 	CODE_LOSE_RBX, /* and rbx */
 	CODE_ALIGN,    /* rsp becomes less, to be a multiple */
-	CODE_COPY,     /* reg becomes rsp */
+	CODE_COPY,     /* reg = rsp + value */
 	CODE_STORE,    /* reg goes to rsp + value */
 	CODE_FETCH,    /* rbp, rbx or rsp (reg) becomes what is there */
 	CODE_ZERO_RBP, /* it becomes 0, which in no function's middle means anything */
@@ -47,8 +48,10 @@ struct code_step {
 	uint8_t op;  /* enum code_op */
 	uint8_t reg; /* DWARF's number; UNWIND_REGS: none */
 	uint8_t size;
-	bool entry;   /* a function starts here, by its symbol or because it is called */
-	bool unknown; /* no instruction; op: CODE_STOP */
+	uint16_t writes; /* registers that may get another value, a bit each by DWARF's number */
+	bool entry;	 /* a function starts here, by its symbol or because it is called */
+	bool reached;	 /* a jump leads here, maybe from code that is no part of the steps */
+	bool unknown;	 /* no instruction; op: CODE_STOP */
 };
 
 struct code_steps {
@@ -62,6 +65,12 @@ struct code_steps {
 int code_steps__read(struct code_steps *steps, const struct elf_file *file, uint64_t start,
 		     uint64_t end);
 void code_steps__done(struct code_steps *steps); /* idempotent */
+
+/* Compilers and assemblers align functions to it. */
+#define CODE_ALIGNMENT 16
+
+/* Does the instruction behind @step in the file follow it in time? A call may not return. */
+bool code_step__goes_on(const struct code_step *step);
 
 /* The one that begins there; NULL: none does. */
 struct code_step *code_steps__at(const struct code_steps *steps, uint64_t vaddr);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/unwind/code_starts.h"
 
 #define BLOCK_BYTES (64 << 10)
 
@@ -88,6 +89,22 @@ static void add_places(struct facts *facts, const struct elf_file *file)
 	}
 }
 
+/* What the rest of the file says about the code. */
+static int add_starts(struct facts *facts, const struct elf_file *file,
+		      const struct code_ranges *ranges)
+{
+	struct code_starts starts;
+	int rc = code_starts__find(file, ranges, &starts);
+
+	for (size_t i = 0; i < starts.n; i++) {
+		add(facts, starts.list[i].vaddr);
+		add(facts, starts.list[i].how);
+		add(facts, starts.list[i].site);
+	}
+	code_starts__done(&starts);
+	return rc;
+}
+
 static int read_sections(const struct elf_file *file, struct facts *facts, struct iovec *ret)
 {
 	static const char *const names[] = { ".eh_frame", ".debug_frame" };
@@ -151,7 +168,9 @@ int unwind_source__read(const struct elf_file *file, const struct code_ranges *r
 	int rc;
 
 	add_places(&facts, file);
-	rc = read_sections(file, &facts, source.parts + 1);
+	rc = ranges->named ? 0 : add_starts(&facts, file, ranges);
+	if (!rc)
+		rc = read_sections(file, &facts, source.parts + 1);
 	source.facts = facts.list;
 	source.parts[0] = (struct iovec) { facts.list, facts.n * sizeof(*facts.list) };
 	if (!rc)

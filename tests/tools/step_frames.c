@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/base/util.h"
 #include "core/unwind/code_ranges.h"
 #include "core/unwind/unwind_table.h"
 
@@ -55,6 +56,16 @@ static void find_file(struct tracee *tracee, const char *path)
 		fclose(in);
 }
 
+static uint64_t register_of(const struct user_regs_struct *regs, uint8_t reg)
+{
+	const uint64_t values[] = { regs->rax, regs->rdx, regs->rcx, regs->rbx,
+				    regs->rsi, regs->rdi, regs->rbp, regs->rsp,
+				    regs->r8,  regs->r9,  regs->r10, regs->r11,
+				    regs->r12, regs->r13, regs->r14, regs->r15 };
+
+	return reg < ARRAY_SIZE(values) ? values[reg] : 0;
+}
+
 static void check(struct tracee *tracee, const struct user_regs_struct *regs)
 {
 	uint64_t vaddr = regs->rip - tracee->bias, cfa;
@@ -65,9 +76,7 @@ static void check(struct tracee *tracee, const struct user_regs_struct *regs)
 	    !code_ranges__hold(&ranges, vaddr))
 		return;
 	rule = unwind_table__find(&table, vaddr);
-	cfa = rule->reg == UNWIND_REG_RSP   ? regs->rsp + rule->cfa_off
-	      : rule->reg == UNWIND_REG_RBP ? regs->rbp + rule->cfa_off
-					    : 0;
+	cfa = register_of(regs, rule->reg) + rule->cfa_off;
 	from.iov_base = (void *)cfa;
 	if (rule->kind == UNWIND_DEREF)
 		cfa = process_vm_readv(tracee->pid, &to, 1, &from, 1, 0) > 0 ? cfa + rule->cfa_add

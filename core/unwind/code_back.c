@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The code is swept from its last instruction to the first until nothing changes, as most flow goes
+ * forward. What is known of an instruction only grows: from nothing to a frame, from a frame that
+ * hangs on another register to one that hangs on the stack pointer, and from there to a conflict if
+ * two ways disagree. Registers only become unknown.
+ *
+ * A call is crossed if the function that it calls is part of the code and is proven to return.
+ * A jump to code that has frame descriptions continues with the rule that is described there. */
+#include "core/unwind/code_back.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/quota.h"
+#include "core/base/sort.h"
+#include "core/base/util.h"
+#include "core/unwind/cfi.h"
+
+/* Instructions that are swept over in all: what a hostile file can cost. */
+#define SWEPT_MAX (64 << 20)
+
+#define DISTANCE_MAX (1 << 29) /* as in core/unwind/code_state.c */
+
+struct described { /* a place with a frame description that the code jumps to */
+	uint64_t vaddr;
+	struct code_back back;
+};
+
+struct backwards {
+	const struct code_steps *steps;
+	struct code_back *list; /* of each step */
+	struct described *described;
+	size_t n_described, cap_described;
+	size_t next; /* described place that the next row may hold for */
+	struct unwind_rule last;
+};
+
+static const struct code_back unknown = { .seen = CODE_BACK_NONE };
+static const struct code_back at_jump = { .seen = CODE_BACK_KNOWN,
+					  .reg = UNWIND_REG_RSP,
+					  .off = CODE_ENTRY_DEPTH };
+static const struct code_back at_return = {
+	.seen = CODE_BACK_KNOWN, .reg = UNWIND_REG_RSP, .returns = true, .off = CODE_ENTRY_DEPTH
+};
+
+/* --- places with frame descriptions --- */
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct described *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static int distance_of(short words)
+{
+	return words == UNWIND_WORDS_SAME ? 0 : words == UNWIND_WORDS_LOST ? CODE_GONE : -8 * words;
+}
+
+static struct code_back from_rule(const struct unwind_rule *rule)
+{
+	struct code_back ret = { .seen = CODE_BACK_KNOWN, .reg = rule->reg, .off = rule->cfa_off };
+
+	if (rule->kind == UNWIND_PLT)
+		return at_jump;
+	if (rule->kind != UNWIND_REG ||
+	    (rule->reg != UNWIND_REG_RSP && rule->reg != UNWIND_REG_RBP))
+		return unknown;
+	ret.rbp_at = rule->flags & UNWIND_RBP_AT_RBP ? CODE_GONE : distance_of(rule->rbp_words);
+	ret.rbx_at = rule->flags & UNWIND_RBX_AT_RBP ? CODE_GONE : distance_of(rule->rbx_words);
+	return ret;
+}
+
+/* The rule before this row holds for all places up to @vaddr. */
+static int on_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	struct backwards *b = ctx;
+
+	while (b->next < b->n_described && b->described[b->next].vaddr < vaddr)
+		b->described[b->next++].back = from_rule(&b->last);
+	b->last = *rule;
+	return 0;
+}
+
+static int find_described(struct backwards *b, const struct elf_file *file,
+			  const struct code_ranges *ranges)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < b->steps->n && !rc; i++) {
+		const struct code_step *step = &b->steps->list[i];
+
+		rc = quota__look_at(i);
+		if ((step->op != CODE_JUMP && step->op != CODE_BRANCH) ||
+		    !code_ranges__described(ranges, step->target))
+			continue;
+		if (array__reserve(&b->described, &b->cap_described, b->n_described + 1,
+				   sizeof(*b->described)))
+			return -ENOMEM;
+		b->described[b->n_described++] = (struct described) { .vaddr = step->target };
+	}
+	if (!rc && b->n_described)
+		rc = sort__array(b->described, b->n_described, sizeof(*b->described),
+				 compare_places);
+	if (!rc && b->n_described)
+		rc = cfi__read(file, on_row, b, NULL);
+	return rc == -EBADMSG ? 0 : rc;
+}
+
+static struct code_back described_at(const struct backwards *b, uint64_t vaddr)
+{
+	const struct described key = { .vaddr = vaddr };
+	const struct described *found = b->n_described
+						? bsearch(&key, b->described, b->n_described,
+							  sizeof(*b->described), compare_places)
+						: NULL;
+
+	return found ? found->back : unknown;
+}
+
+/* --- one instruction backwards --- */
+
+static bool by_stack(const struct code_back *back)
+{
+	return back->reg == UNWIND_REG_RSP && !back->deref;
+}
+
+/* The stack pointer is moved by @bytes: what hangs on it is as much farther away before. */
+static void move(struct code_back *back, int32_t bytes)
+{
+	if (back->reg != UNWIND_REG_RSP)
+		return;
+	if (back->deref)
+		back->at += bytes;
+	else
+		back->off += bytes;
+}
+
+/* The register gets another value, which it did not have before. */
+static void overwrite(struct code_back *back, uint8_t reg)
+{
+	if (reg == back->reg)
+		*back = unknown;
+	if (reg == UNWIND_REG_RBP && !back->rbp_at)
+		back->rbp_at = CODE_GONE;
+	if (reg == UNWIND_REG_RBX && !back->rbx_at)
+		back->rbx_at = CODE_GONE;
+}
+
+/* The register gets the word of the stack at CFA - @from; 0: it is unknown where. */
+static void restore(struct code_back *back, uint8_t reg, int32_t from)
+{
+	int32_t *at = reg == UNWIND_REG_RBP   ? &back->rbp_at
+		      : reg == UNWIND_REG_RBX ? &back->rbx_at
+					      : NULL;
+	bool was_own = at && !*at;
+
+	overwrite(back, reg);
+	if (back->seen && was_own && from > 0)
+		*at = from;
+}
+
+/* The word at CFA - @to gets a register's value. @to 0: it is unknown which word. */
+static void save(struct code_back *back, uint8_t reg, int32_t to)
+{
+	if (back->rbp_at > CODE_GONE && (to ? to == back->rbp_at : reg == UNWIND_REG_RBP))
+		back->rbp_at = to && reg == UNWIND_REG_RBP ? 0 : CODE_GONE;
+	if (back->rbx_at > CODE_GONE && (to ? to == back->rbx_at : reg == UNWIND_REG_RBX))
+		back->rbx_at = to && reg == UNWIND_REG_RBX ? 0 : CODE_GONE;
+}
+
+static void undo_store(struct code_back *back, const struct code_step *step)
+{
+	if (back->deref && back->reg == UNWIND_REG_RSP && back->at == step->value) {
+		back->deref = false;
+		back->reg = step->reg;
+	}
+	save(back, step->reg, by_stack(back) ? back->off - step->value : 0);
+}
+
+static void undo_push(struct code_back *back, const struct code_step *step)
+{
+	if (back->deref && back->reg == UNWIND_REG_RSP && !back->at) {
+		back->deref = false;
+		back->reg = step->reg;
+		if (step->reg == UNWIND_REGS)
+			*back = unknown;
+		return;
+	}
+	save(back, step->reg, by_stack(back) ? back->off : 0);
+	move(back, -step->value);
+}
+
+/* rsp = @reg + @value */
+static void undo_load(struct code_back *back, uint8_t reg, int32_t value)
+{
+	move(back, value);
+	if (back->reg == UNWIND_REG_RSP)
+		back->reg = reg;
+}
+
+static void undo_pop(struct code_back *back, const struct code_step *step)
+{
+	move(back, step->value);
+	restore(back, step->reg, by_stack(back) ? back->off : 0);
+}
+
+static void undo_fetch(struct code_back *back, const struct code_step *step)
+{
+	if (step->reg != UNWIND_REG_RSP) {
+		restore(back, step->reg, by_stack(back) ? back->off - step->value : 0);
+	} else if (by_stack(back)) {
+		back->deref = true;
+		back->at = step->value;
+	} else if (back->reg == UNWIND_REG_RSP) {
+		*back = unknown;
+	}
+}
+
+static void undo_leave(struct code_back *back)
+{
+	static const struct code_step pop = { .reg = UNWIND_REG_RBP, .value = 8 };
+
+	undo_pop(back, &pop);
+	if (back->seen)
+		undo_load(back, UNWIND_REG_RBP, 0);
+}
+
+/* reg = rsp + value */
+static void undo_copy(struct code_back *back, uint8_t reg, int32_t value)
+{
+	bool hangs = back->reg == reg;
+
+	if (hangs)
+		back->reg = UNWIND_REGS;
+	overwrite(back, reg);
+	if (hangs) {
+		back->reg = UNWIND_REG_RSP;
+		move(back, value);
+	}
+}
+
+static void undo(struct code_back *back, const struct code_step *step)
+{
+	switch (step->op) {
+	case CODE_PUSH:
+		undo_push(back, step);
+		break;
+	case CODE_POP:
+		undo_pop(back, step);
+		break;
+	case CODE_MOVE:
+		move(back, step->value);
+		break;
+	case CODE_SAVE:
+		undo_copy(back, UNWIND_REG_RBP, 0);
+		break;
+	case CODE_COPY:
+		undo_copy(back, step->reg, step->value);
+		break;
+	case CODE_LOAD:
+		undo_load(back, UNWIND_REG_RBP, step->value);
+		break;
+	case CODE_LOAD_FROM:
+		undo_load(back, step->reg, step->value);
+		break;
+	case CODE_LEAVE:
+		undo_leave(back);
+		break;
+	case CODE_STORE:
+		undo_store(back, step);
+		break;
+	case CODE_FETCH:
+		undo_fetch(back, step);
+		break;
+	case CODE_LOSE:
+	case CODE_ALIGN:
+		overwrite(back, UNWIND_REG_RSP);
+		break;
+	case CODE_ZERO_RBP:
+	case CODE_LOSE_RBP:
+		overwrite(back, UNWIND_REG_RBP);
+		break;
+	case CODE_LOSE_RBX:
+		overwrite(back, UNWIND_REG_RBX);
+	}
+	if (back->seen && back->reg < UNWIND_REG_PC && back->reg != UNWIND_REG_RSP &&
+	    back->reg != UNWIND_REG_RBP && back->reg != UNWIND_REG_RBX &&
+	    step->writes & 1U << back->reg)
+		*back = unknown;
+}
+
+/* --- all of them --- */
+
+/* A function is entered in place of a return. */
+static struct code_back enter(const struct code_back *start)
+{
+	return start->seen == CODE_BACK_KNOWN && start->returns ? at_return : at_jump;
+}
+
+/* What holds where the edge leads to. A jump to another function's start is its caller's return. */
+static struct code_back target_of(const struct backwards *b, uint64_t target)
+{
+	const struct code_step *step = code_steps__at(b->steps, target);
+
+	if (!step)
+		return described_at(b, target);
+	return step->entry ? enter(&b->list[step - b->steps->list])
+			   : b->list[step - b->steps->list];
+}
+
+static struct code_back next_of(const struct backwards *b, size_t at)
+{
+	const struct code_step *step = &b->steps->list[at], *next = step + 1;
+
+	if (at + 1 == b->steps->n || next->vaddr != step->vaddr + step->size)
+		return unknown;
+	return next->entry && step->op != CODE_PADDING ? enter(&b->list[at + 1]) : b->list[at + 1];
+}
+
+static bool is_conserved(uint8_t reg)
+{
+	return reg == UNWIND_REG_RSP || reg == UNWIND_REG_RBP || reg == UNWIND_REG_RBX ||
+	       (reg >= 12 && reg < UNWIND_REG_PC);
+}
+
+bool code_back__returns(const struct code_back *list, const struct code_steps *steps,
+			uint64_t function)
+{
+	const struct code_step *step = function ? code_steps__at(steps, function) : NULL;
+	const struct code_back *back = step ? &list[step - steps->list] : NULL;
+
+	return back && back->seen == CODE_BACK_KNOWN && back->returns && by_stack(back) &&
+	       back->off == CODE_ENTRY_DEPTH;
+}
+
+static int32_t join(int32_t at, int32_t other)
+{
+	return at == other ? at : CODE_GONE;
+}
+
+/* Adds what another way says. */
+static void merge(struct code_back *back, const struct code_back *other)
+{
+	int32_t rbp_at = join(back->rbp_at, other->rbp_at);
+	int32_t rbx_at = join(back->rbx_at, other->rbx_at);
+	bool returns = back->returns || other->returns;
+
+	if (!other->seen || back->seen == CODE_BACK_CONFLICT)
+		return;
+	if (!back->seen || other->seen == CODE_BACK_CONFLICT) {
+		*back = *other;
+		return;
+	}
+	if (back->reg != other->reg || back->deref != other->deref) {
+		if (by_stack(other) || (!by_stack(back) && other->reg < back->reg))
+			*back = *other;
+	} else if (back->off != other->off || back->at != other->at) {
+		*back = (struct code_back) { .seen = CODE_BACK_CONFLICT };
+		return;
+	}
+	back->rbp_at = rbp_at;
+	back->rbx_at = rbx_at;
+	back->returns = returns;
+}
+
+static bool is_far(int32_t distance)
+{
+	return distance > DISTANCE_MAX || distance < -DISTANCE_MAX;
+}
+
+/* The first stub of a PLT jumps to the linker with two words above the return address. */
+static bool passes_more(const struct code_steps *steps, size_t at)
+{
+	return at && steps->list[at - 1].op == CODE_PUSH && steps->list[at - 1].reg == UNWIND_REGS;
+}
+
+/* A compiler may know that a call does not return where the function called does not show it. */
+static bool is_padding(const struct code_steps *steps, size_t at)
+{
+	return at < steps->n && steps->list[at].op == CODE_PADDING;
+}
+
+static struct code_back look(const struct backwards *b, size_t at)
+{
+	const struct code_step *step = &b->steps->list[at];
+	struct code_back ret = unknown, other;
+
+	switch (step->op) {
+	case CODE_RETURN:
+		return at_return;
+	case CODE_TAIL:
+		return passes_more(b->steps, at) ? unknown : at_jump;
+	case CODE_JUMP:
+		return target_of(b, step->target);
+	case CODE_STOP:
+	case CODE_SIGNAL:
+	case CODE_SWITCH:
+		return unknown;
+	case CODE_CALL:
+		if (!code_back__returns(b->list, b->steps, step->target) ||
+		    is_padding(b->steps, at + 1))
+			return unknown;
+		ret = next_of(b, at);
+		return is_conserved(ret.reg) ? ret : unknown;
+	case CODE_BRANCH:
+		ret = next_of(b, at);
+		other = target_of(b, step->target);
+		merge(&ret, &other);
+		return ret;
+	}
+	ret = next_of(b, at);
+	if (ret.seen != CODE_BACK_KNOWN)
+		return ret;
+	if (is_far(step->value))
+		return unknown;
+	undo(&ret, step);
+	if (is_far(ret.off) || is_far(ret.at) ||
+	    (by_stack(&ret) && (ret.off < CODE_ENTRY_DEPTH || ret.off % 8)))
+		return unknown;
+	return ret;
+}
+
+/* A state never becomes less than it was, whatever order the ways are found in. */
+static bool sweep(struct backwards *b)
+{
+	bool changed = false;
+
+	for (size_t at = b->steps->n; at-- > 0;) {
+		struct code_back now = look(b, at), *old = &b->list[at];
+
+		if (old->seen) {
+			struct code_back both = *old;
+
+			merge(&both, &now);
+			now = both;
+		}
+		if (!memcmp(old, &now, sizeof(now)))
+			continue;
+		*old = now;
+		changed = true;
+	}
+	return changed;
+}
+
+int code_back__find(const struct elf_file *file, const struct code_ranges *ranges,
+		    const struct code_steps *steps, struct code_back **ret)
+{
+	struct backwards b = { .steps = steps, .list = calloc(steps->n + 1, sizeof(*b.list)) };
+	int rc = b.list ? find_described(&b, file, ranges) : -ENOMEM;
+	size_t swept = 0;
+
+	while (!rc && sweep(&b)) {
+		swept += steps->n;
+		rc = swept > SWEPT_MAX ? -EFBIG : quota__look();
+	}
+	free(b.described);
+	if (rc)
+		free(b.list);
+	*ret = rc ? NULL : b.list;
+	return rc;
+}
+
+enum code_fit code_back__compare(const struct code_back *back, const struct code_state *state)
+{
+	bool fits;
+
+	if (back->seen == CODE_BACK_CONFLICT)
+		return CODE_CONTRADICTS;
+	if (!back->seen || state->is_last)
+		return CODE_FIT_UNKNOWN;
+	if (back->deref) {
+		if (back->reg != UNWIND_REG_RSP || !state->aligned || !state->old_depth)
+			return CODE_FIT_UNKNOWN;
+		fits = state->old_at == back->at && state->old_depth == back->off;
+	} else if (back->reg == UNWIND_REG_RSP && !state->lost) {
+		fits = state->depth == back->off;
+	} else if (back->reg == UNWIND_REG_RBP && state->frame) {
+		fits = state->frame == back->off;
+	} else {
+		return CODE_FIT_UNKNOWN;
+	}
+	return fits ? CODE_FITS : CODE_CONTRADICTS;
+}
+
+static bool same_place(int32_t at, int32_t other)
+{
+	return at == other || at == CODE_GONE || other == CODE_GONE;
+}
+
+bool code_back__same_registers(const struct code_back *back, const struct code_state *state)
+{
+	return same_place(back->rbp_at, state->rbp_at) && same_place(back->rbx_at, state->rbx_at);
+}
+
+bool code_back__state(const struct code_back *back, struct code_state *ret)
+{
+	if (back->seen != CODE_BACK_KNOWN || !by_stack(back))
+		return false;
+	code_state__enter(ret);
+	ret->depth = back->off;
+	ret->rbp_at = back->rbp_at;
+	ret->rbx_at = back->rbx_at;
+	return true;
+}
+
+struct unwind_rule code_back__rule(const struct code_back *back)
+{
+	struct unwind_rule rule = { .kind = back->deref ? UNWIND_DEREF : UNWIND_REG,
+				    .reg = back->reg,
+				    .cfa_off = back->deref ? back->at : back->off,
+				    .cfa_add = back->deref ? back->off : 0,
+				    .rbp_words = code_state__words(back->rbp_at),
+				    .rbx_words = code_state__words(back->rbx_at) };
+
+	if (back->seen != CODE_BACK_KNOWN || back->reg >= UNWIND_REG_PC)
+		return (struct unwind_rule) { .kind = UNWIND_NONE };
+	return rule;
+}
