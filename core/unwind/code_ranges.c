@@ -24,10 +24,9 @@
  */
 #define UNSIZED_BYTES 1024
 
-/* Assembly in a file of compiled code: below so much there is but padding between functions, and a
- * file has no more of it than a compiler's own output in another form would be. */
-#define GAP_BYTES_MIN  64
-#define GAPS_BYTES_MAX (3 << 19)
+/* Assembly in a file of compiled code: below so much there is but padding between functions.
+ * OpenBLAS and x265 have 12 MB of it. */
+#define GAP_BYTES_MIN 64
 
 /* A compiler that uses frame pointers begins at least a function in so many bytes with `push %rbp;
  * mov %rsp,%rbp`; its code is left by these. (Seen: one in 860 bytes of such code, one in 4,900
@@ -239,8 +238,8 @@ static bool is_section(const struct code_ranges *code, const struct code_range *
 }
 
 /* Of files that have call frame information: what somebody wrote in assembly. */
-static int find_gaps(const struct code_ranges *code, const struct code_ranges *covered,
-		     struct code_ranges *ret)
+static int find_gaps(struct quota_account *account, const struct code_ranges *code,
+		     const struct code_ranges *covered, struct code_ranges *ret)
 {
 	uint64_t bytes = 0;
 	size_t n = 0;
@@ -250,9 +249,12 @@ static int find_gaps(const struct code_ranges *code, const struct code_ranges *c
 		const struct code_range range = ret->list[i];
 		uint64_t size = range.end - range.start;
 
-		if ((size < GAP_BYTES_MIN && !is_section(code, &range)) ||
-		    !fits_in(bytes, size, GAPS_BYTES_MAX) || n == CODE_RANGES_MAX)
+		if (size < GAP_BYTES_MIN && !is_section(code, &range))
 			continue;
+		if (!fits_in(bytes, size, CODE_BYTES_MAX) || n == CODE_RANGES_MAX) {
+			quota__refuse(account);
+			continue;
+		}
 		ret->list[n++] = range;
 		bytes += size;
 	}
@@ -321,7 +323,7 @@ int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 		rc = find_named(file, &code, &covered, ret);
 	}
 	if (!rc && !ret->n && covered.n)
-		rc = find_gaps(&code, &covered, ret);
+		rc = find_gaps(file->account, &code, &covered, ret);
 out:
 	free(code.list);
 	free(covered.list);
@@ -397,13 +399,12 @@ static bool is_apart(const struct code_steps *steps, const struct code_step *ste
 
 /* Bytes that look like a call are believed only if they lead where a function may start. */
 static int mark_starts(const struct elf_file *file, const struct code_ranges *ranges,
-		       struct code_steps *steps)
+		       const struct code_starts *starts, struct code_steps *steps)
 {
-	struct code_starts starts;
-	int rc = code_starts__find(file, ranges, &starts);
+	int rc = 0;
 
-	for (size_t i = 0; i < starts.n && !rc; i++) {
-		const struct code_start *start = &starts.list[i];
+	for (size_t i = 0; i < starts->n && !rc; i++) {
+		const struct code_start *start = &starts->list[i];
 		struct code_step *step = code_steps__at(steps, start->vaddr);
 
 		rc = quota__look_at(i);
@@ -416,12 +417,11 @@ static int mark_starts(const struct elf_file *file, const struct code_ranges *ra
 		else
 			step->reached = true;
 	}
-	code_starts__done(&starts);
 	return rc;
 }
 
 int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,
-		      struct code_steps *ret)
+		      const struct code_starts *starts, struct code_steps *ret)
 {
 	int rc = 0;
 
@@ -435,8 +435,8 @@ int code_ranges__read(const struct elf_file *file, const struct code_ranges *ran
 	rc = min_of(rc, 0);
 	if (!rc && ret->n && ranges->named)
 		code_ranges__each_symbol(file, mark_entry, ret);
-	if (!rc && ret->n && !ranges->named)
-		rc = mark_starts(file, ranges, ret);
+	if (!rc && ret->n && starts)
+		rc = mark_starts(file, ranges, starts, ret);
 	if (!rc)
 		mark_targets(ret);
 	return rc == -ENOMEM || rc == -EINTR || rc == -EFBIG ? rc : 0;

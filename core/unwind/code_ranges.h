@@ -6,7 +6,8 @@
 
 /* The code of a file that call frame information leaves out, as far as it is to be read. */
 
-#define CODE_RANGES_MAX 4096 /* of code in between of what is described */
+#define CODE_RANGES_MAX 4096	   /* of code in between of what is described */
+#define CODE_BYTES_MAX	(32 << 20) /* of all of these */
 
 struct code_range { /* link-time addresses */
 	uint64_t start, end;
@@ -39,8 +40,11 @@ void code_ranges__done(struct code_ranges *ranges); /* idempotent */
 typedef int (*code_symbol_fn)(void *ctx, uint64_t start, uint64_t end);
 int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn function, void *ctx);
 
-/* Its instructions, and where functions start. 0, -ENOMEM, -EFBIG or -EINTR. */
+struct code_starts;
+
+/* Its instructions, and where functions start; @starts: as the rest of the file says, or NULL. 0,
+ * -ENOMEM, -EFBIG or -EINTR. */
 int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,
-		      struct code_steps *ret);
+		      const struct code_starts *starts, struct code_steps *ret);
 
 #endif

@@ -11,12 +11,14 @@
 #include "core/unwind/code_rows.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
 #include "core/unwind/code_ends.h"
 #include "core/unwind/code_flow.h"
 #include "core/unwind/code_ranges.h"
+#include "core/unwind/code_starts.h"
 
 #define SWITCHES_MAX 4 /* of a function, whose states are kept */
 
@@ -139,50 +141,137 @@ static struct unwind_rule rule_of(const struct code_flow *flow, size_t at)
 	return rule;
 }
 
-static int put_rows(const struct code_flow *flow, cfi_row_fn row, void *ctx)
+/* Rows in the order of addresses, which end where code ends. */
+struct rows {
+	cfi_row_fn row;
+	void *ctx;
+	struct unwind_rule last;
+	uint64_t end; /* of the last instruction */
+};
+
+static const struct unwind_rule none = { .kind = UNWIND_NONE };
+
+static int put_row(struct rows *rows, uint64_t vaddr, const struct unwind_rule *rule)
 {
-	struct unwind_rule last = { .kind = UNWIND_NONE }, rule;
-	static const struct unwind_rule none = { .kind = UNWIND_NONE };
-	uint64_t end = 0;
+	if (!memcmp(rule, &rows->last, sizeof(*rule)))
+		return 0;
+	rows->last = *rule;
+	return rows->row(rows->ctx, vaddr, rule);
+}
+
+static int put_rows(const struct code_flow *flow, struct rows *rows)
+{
 	int ret = 0;
 
 	for (size_t at = 0; at < flow->steps.n && !ret; at++) {
 		const struct code_step *step = &flow->steps.list[at];
+		struct unwind_rule rule = rule_of(flow, at);
 
-		if (step->vaddr != end && last.kind != UNWIND_NONE) {
-			ret = row(ctx, end, &none);
-			last = none;
-		}
-		end = step->vaddr + step->size;
-		rule = rule_of(flow, at);
-		if (ret || !memcmp(&rule, &last, sizeof(rule)))
-			continue;
-		ret = row(ctx, step->vaddr, &rule);
-		last = rule;
+		if (step->vaddr != rows->end)
+			ret = put_row(rows, rows->end, &none);
+		rows->end = step->vaddr + step->size;
+		ret = ret ?: put_row(rows, step->vaddr, &rule);
 	}
-	return ret || last.kind == UNWIND_NONE ? ret : row(ctx, end, &none);
+	return ret;
+}
+
+/* --- pieces --- */
+
+/* Code is followed in pieces, as each byte takes some 50 bytes of memory. No function is known to
+ * lie in two of them: a piece ends where a function may. */
+#define PIECE_BYTES   (1 << 20)
+#define BOUNDARY_BACK 4096
+
+/* Returns an aligned address in front of @vaddr, behind what may fill up the code to it. */
+static uint64_t boundary_before(const struct elf_file *file, uint64_t vaddr)
+{
+	uint8_t code[BOUNDARY_BACK];
+	uint64_t start;
+
+	vaddr -= vaddr % CODE_ALIGNMENT;
+	start = vaddr - BOUNDARY_BACK;
+	if (elf_file__read(file, start, code, sizeof(code)))
+		return vaddr;
+	for (size_t at = sizeof(code); at > 0; at -= CODE_ALIGNMENT)
+		if (code[at - 1] == 0x90 || code[at - 1] == 0xcc || code[at - 1] == 0xc3 ||
+		    code[at - 1] == 0)
+			return start + at;
+	return vaddr;
+}
+
+/* Takes the first PIECE_BYTES of the ranges from @i on, of which the first begins at @at. */
+static int take_piece(const struct elf_file *file, const struct code_ranges *ranges, size_t *i,
+		      uint64_t *at, struct code_ranges *ret)
+{
+	uint64_t bytes = 0;
+
+	ret->n = 0;
+	while (*i < ranges->n && bytes < PIECE_BYTES) {
+		uint64_t start = max_of(*at, ranges->list[*i].start), end = ranges->list[*i].end;
+
+		if (!ranges->named && end - start > PIECE_BYTES - bytes + BOUNDARY_BACK)
+			end = boundary_before(file, start + PIECE_BYTES - bytes + BOUNDARY_BACK);
+		if (array__reserve(&ret->list, &ret->cap, ret->n + 1, sizeof(*ret->list)))
+			return -ENOMEM;
+		ret->list[ret->n++] = (struct code_range) { start, end };
+		bytes += ranges->named ? 0 : end - start;
+		*at = end;
+		*i += end == ranges->list[*i].end;
+	}
+	return 0;
+}
+
+/* 0, also where there is nothing. */
+static int read_piece(const struct elf_file *file, const struct code_ranges *piece,
+		      const struct code_starts *starts, struct rows *rows)
+{
+	struct code_flow flow = { .file = file, .ranges = *piece, .guarded = !piece->named };
+	int ret = code_ranges__read(file, piece, starts, &flow.steps);
+
+	if (!ret && flow.steps.n)
+		ret = code_ends__mark(&flow.steps) ?: code_flow__init(&flow);
+	if (!ret && flow.steps.n) {
+		follow_all(&flow);
+		ret = flow.failed ?: put_rows(&flow, rows);
+	}
+	code_flow__done(&flow);
+	code_steps__done(&flow.steps);
+	return ret;
+}
+
+static int read_pieces(const struct elf_file *file, const struct code_ranges *ranges,
+		       struct rows *rows)
+{
+	struct code_ranges piece = { .described = ranges->described,
+				     .n_described = ranges->n_described,
+				     .named = ranges->named };
+	struct code_starts starts = {};
+	int ret = ranges->named ? 0 : code_starts__find(file, ranges, &starts);
+	size_t i = 0;
+	uint64_t at = 0;
+
+	while (!ret && i < ranges->n) {
+		ret = take_piece(file, ranges, &i, &at, &piece);
+		if (!ret)
+			ret = read_piece(file, &piece, ranges->named ? NULL : &starts, rows);
+	}
+	free(piece.list);
+	code_starts__done(&starts);
+	return ret;
 }
 
 int code_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx)
 {
-	struct code_flow flow = { .file = file };
-	int ret = code_ranges__find(file, &flow.ranges);
+	struct rows rows = { .row = row, .ctx = ctx };
+	struct code_ranges ranges;
+	int ret = code_ranges__find(file, &ranges);
 
-	flow.guarded = !flow.ranges.named;
 	if (!ret)
-		ret = code_ranges__read(file, &flow.ranges, &flow.steps);
-	if (!ret && !flow.steps.n)
+		ret = read_pieces(file, &ranges, &rows);
+	if (!ret && !rows.end)
 		ret = -ENOENT;
 	if (!ret)
-		ret = code_ends__mark(&flow.steps);
-	if (!ret)
-		ret = code_flow__init(&flow);
-	if (!ret) {
-		follow_all(&flow);
-		ret = flow.failed ?: put_rows(&flow, row, ctx);
-	}
-	code_flow__done(&flow);
-	code_ranges__done(&flow.ranges);
-	code_steps__done(&flow.steps);
+		ret = put_row(&rows, rows.end, &none);
+	code_ranges__done(&ranges);
 	return ret;
 }

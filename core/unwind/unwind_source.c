@@ -14,9 +14,6 @@
 /* Larger files whose names and tables count are not worth their place: musl itself has 700 KB. */
 #define WHOLE_BYTES_MAX (4 << 20)
 
-/* Of a hostile cache; what is found in a file is less (core/unwind/code_ranges.c). */
-#define CODE_BYTES_MAX (4 << 20)
-
 int file__read(int fd, void *buf, size_t len)
 {
 	char *at = buf;

@@ -22,6 +22,15 @@ while True:
     z = y // (x + 1)
     gmpy2.isqrt(y), gmpy2.powmod(x, 12345, z), gmpy2.gcd(x, z)
 """
+NUMPY = """
+import numpy
+a = numpy.random.rand(96, 96)
+b, c = a.astype("f"), a + 1j
+while True:
+    a @ a, b @ b, c @ c, a @ a[0], numpy.linalg.inv(a), numpy.dot(a[0], a[1])
+"""
+OPENBLAS = "openblas-pthread/libopenblas.so.0"
+CORES = "Haswell", "SkylakeX", "Nehalem", "Sandybridge", "Prescott", "Barcelona"
 PICTURE = lib.path("picture.ppm")
 CASES = [ # library, seconds at full speed, instructions with a rule at least, command
     ("libgmp.so.10", 1, 10_000, ["/usr/bin/python3", "-c", GMPY]),
@@ -29,6 +38,8 @@ CASES = [ # library, seconds at full speed, instructions with a rule at least, c
     ("libvpx.so.*", 2, 1_000, [*FFMPEG, "-c:v", "libvpx-vp9", *ENCODE]),
     ("libjpeg.so.62", 0.05, 1_000, ["sh", "-c", f"exec cjpeg -outfile /dev/null {PICTURE}"]),
     ("libavcodec.so.*", 2, 1_000, [*FFMPEG, "-c:v", "mpeg4", *ENCODE]),
+    *((OPENBLAS, 3, 1_000, ["env", "OPENBLAS_NUM_THREADS=1", f"OPENBLAS_CORETYPE={core}", "/usr/bin/python3", "-c", NUMPY])
+      for core in CORES),
 ]
 
 

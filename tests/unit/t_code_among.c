@@ -92,7 +92,7 @@ static void compare(const struct unwind_table *told, const struct elf_file *file
 	struct code_ranges ranges = {};
 	struct code_steps steps = {};
 
-	ok(!code_ranges__find(file, &ranges) && !code_ranges__read(file, &ranges, &steps) &&
+	ok(!code_ranges__find(file, &ranges) && !code_ranges__read(file, &ranges, NULL, &steps) &&
 		   steps.n,
 	   "code without descriptions");
 	for (size_t i = 0; i < steps.n; i++) {
