@@ -330,23 +330,26 @@ static int open_found(struct images *images, const struct target_file *found, ui
 	return 0;
 }
 
-int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
-		struct image **ret, struct err *err)
+static void note_unread(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+			int code)
+{
+	unread_files__add(images->unread, pid, mapping, code);
+	images->stats.unread += is_want(code);
+}
+
+/* The image of a mapping that a file backs. @has_code: it matters if that cannot be read. */
+static int get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+	       bool has_code, struct image **ret, struct err *err)
 {
 	struct target_file found;
 	struct by_file *entry;
 	struct file_key key;
 	int rc;
 
-	*ret = NULL;
-	if (mapping->vdso)
-		return get_vdso(images, ret, err);
-	if (mapping->anonymous)
-		return 0;
 	rc = procfs__find_mapping(pid, mapping, &found);
 	if (rc) {
-		unread_files__add(images->unread, pid, mapping, rc);
-		images->stats.unread += is_want(rc);
+		if (has_code)
+			note_unread(images, pid, mapping, rc);
 		return err__set(err, rc, "cannot open %s of PID %u: %s", mapping->path, pid,
 				strerror(-rc));
 	}
@@ -359,8 +362,8 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 		if (!rc && is_passing(entry->error))
 			rc = entry->error;
 		if (rc) { /* it may be there another time */
-			unread_files__add(images->unread, pid, mapping, rc);
-			images->stats.unread += is_want(rc);
+			if (has_code)
+				note_unread(images, pid, mapping, rc);
 			free(entry);
 			goto out;
 		}
@@ -379,6 +382,22 @@ int images__get(struct images *images, uint32_t pid, const struct procfs_mapping
 out:
 	target_file__done(&found);
 	return rc;
+}
+
+int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+		struct image **ret, struct err *err)
+{
+	*ret = NULL;
+	if (mapping->vdso)
+		return get_vdso(images, ret, err);
+	return mapping->anonymous ? 0 : get(images, pid, mapping, true, ret, err);
+}
+
+int images__look(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+		 struct image **ret)
+{
+	*ret = NULL;
+	return mapping->anonymous ? 0 : get(images, pid, mapping, false, ret, NULL);
 }
 
 bool image__has_runtime(const struct image *image)

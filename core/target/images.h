@@ -71,6 +71,11 @@ void images__free(struct images *images); /* NULL is fine; frees all images */
 int images__get(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 		struct image **ret, struct err *err);
 
+/* As images__get(), for a mapping that may have no code: no file that cannot be opened is noted as
+ * unread. */
+int images__look(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
+		 struct image **ret);
+
 /* Once per image: has each runtime say what it is. Not done when an image is opened, since a
  * program that just started should get its unwind tables first: searching the symbols of a large
  * image takes longer than these. -ENOMEM. */

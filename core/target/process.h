@@ -32,6 +32,8 @@ struct mapped {
 	uint64_t bias;	     /* address - bias = link-time address */
 	struct image *image; /* NULL: no file, or one that cannot be read */
 	char *path;
+	uint64_t whole_start, whole_end; /* the mapping that it is a part of */
+	bool is_moved;			 /* memory that is not the image's file, but has its code */
 };
 
 struct process {

@@ -117,11 +117,17 @@ struct procfs_mapping { /* an executable one */
 	bool anonymous; /* nothing to open: JIT code, or "[vdso]" */
 	bool vdso;
 	char *path; /* as the target sees it, "(deleted)" taken off; "" for anonymous memory */
+	/* The nearest mappings of files below and above, whatever their permissions: 1 + their
+	 * index in procfs_mappings.files; 0: none. */
+	uint32_t below, above;
+	uint64_t adjoining; /* start of the mapping that ends where this one starts; 0: none */
 };
 
 struct procfs_mappings {
 	struct procfs_mapping *list; /* sorted by start */
 	size_t n, cap;
+	struct procfs_mapping *files; /* neighbours of `list`, sorted by start */
+	size_t n_files, cap_files;
 	bool is_cut; /* there are more than are read */
 };
 

@@ -46,15 +46,12 @@ bool maps_line__parse(char *text, struct maps_line *ret)
 	return true;
 }
 
-/* 1: @ret is an executable mapping; 0: the line is none; -ENOMEM. */
-static int take_line(const struct maps_line *line, struct procfs_mapping *ret)
+/* Copies the line. -ENOMEM. */
+static int copy_line(const struct maps_line *line, struct procfs_mapping *ret)
 {
 	static const char deleted[] = " (deleted)";
 	size_t len = strlen(line->path);
 
-	if ((line->perms[2] != 'x' && !may_hold_code(line->perms, line->path)) ||
-	    !strcmp(line->path, "[vsyscall]"))
-		return 0;
 	if (len >= strlen(deleted) && !strcmp(line->path + len - strlen(deleted), deleted))
 		len -= strlen(deleted);
 	*ret = (struct procfs_mapping) { .start = line->start,
@@ -66,7 +63,19 @@ static int take_line(const struct maps_line *line, struct procfs_mapping *ret)
 					 .anonymous = line->path[0] != '/',
 					 .vdso = !strcmp(line->path, "[vdso]") };
 	ret->path = strndup(line->path, len);
-	return ret->path ? 1 : -ENOMEM;
+	return ret->path ? 0 : -ENOMEM;
+}
+
+/* 1: @ret is an executable mapping; 0: the line is none; -ENOMEM. */
+static int take_line(const struct maps_line *line, struct procfs_mapping *ret)
+{
+	int err;
+
+	if ((line->perms[2] != 'x' && !may_hold_code(line->perms, line->path)) ||
+	    !strcmp(line->path, "[vsyscall]"))
+		return 0;
+	err = copy_line(line, ret);
+	return err ? err : 1;
 }
 
 /* Adds the mapping, which it owns from now on. */
@@ -83,34 +92,127 @@ static int add_mapping(struct procfs_mappings *mappings, struct procfs_mapping *
 	return err;
 }
 
+/* --- neighbours --- */
+
+/* A line, and what is needed of those before. */
+struct reading {
+	struct maps_line line, file; /* this, and the last one of a file; start == end: none yet */
+	char *text, *file_text;	     /* owned; the paths of these point there */
+	size_t size, file_size;	     /* of the texts' memory */
+	bool is_kept;		     /* `file` is the last of mappings.files */
+	uint64_t start, end;	     /* of the line before */
+	size_t first_open;	     /* of mappings.list: from here on `above` is not known */
+};
+
+/* Is it a file that may have an ELF header? The kernel's files in memory have names, too. */
+static bool is_file(const struct maps_line *line)
+{
+	static const char *const others[] = { "/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (!strncmp(line->path, others[i], strlen(others[i])))
+			return false;
+	return line->inode && line->path[0] == '/';
+}
+
+/* Returns 1 + the index of the last file in mappings->files, which it adds if it is not there yet;
+ * 0 without a file. */
+static int keep_file(struct procfs_mappings *mappings, struct reading *reading, uint32_t *ret)
+{
+	int err;
+
+	*ret = 0;
+	if (reading->file.start == reading->file.end)
+		return 0;
+	if (!reading->is_kept) {
+		err = array__reserve(&mappings->files, &mappings->cap_files, mappings->n_files + 1,
+				     sizeof(*mappings->files));
+		if (!err)
+			err = copy_line(&reading->file, &mappings->files[mappings->n_files]);
+		if (err)
+			return err;
+		mappings->n_files++;
+		reading->is_kept = true;
+	}
+	*ret = mappings->n_files;
+	return 0;
+}
+
+/* The line becomes the last file. Its text is exchanged for that of the former one. */
+static int meet_file(struct procfs_mappings *mappings, struct reading *reading)
+{
+	char *text = reading->file_text;
+	size_t size = reading->file_size;
+	uint32_t above;
+	int err = 0;
+
+	reading->file = reading->line;
+	reading->is_kept = false;
+	reading->file_text = reading->text;
+	reading->file_size = reading->size;
+	reading->text = text;
+	reading->size = size;
+	if (reading->first_open < mappings->n)
+		err = keep_file(mappings, reading, &above);
+	for (; !err && reading->first_open < mappings->n; reading->first_open++)
+		mappings->list[reading->first_open].above = above;
+	return err;
+}
+
+/* Adds what the line says. */
+static int read_line(struct procfs_mappings *mappings, struct reading *reading)
+{
+	const struct maps_line *line = &reading->line;
+	struct procfs_mapping mapping;
+	int taken = take_line(line, &mapping), err = min_of(taken, 0);
+	bool adjoins = reading->end == line->start;
+	size_t n = mappings->n;
+
+	if (taken > 0) {
+		mapping.adjoining = adjoins ? reading->start : 0;
+		err = keep_file(mappings, reading, &mapping.below);
+		if (err)
+			free(mapping.path);
+		else
+			err = add_mapping(mappings, &mapping);
+	} else if (!err && n) {
+		extend(&mappings->list[n - 1], line);
+	}
+	reading->start = line->start;
+	reading->end = line->end;
+	if (err || !is_file(line))
+		return err;
+	/* A mapping is no neighbour of its own. */
+	if (taken > 0 && mappings->n > n) {
+		struct procfs_mapping own = mappings->list[--mappings->n];
+
+		err = meet_file(mappings, reading);
+		mappings->list[mappings->n++] = own;
+		return err;
+	}
+	return meet_file(mappings, reading);
+}
+
 int procfs__parse_mappings(FILE *maps, struct procfs_mappings *ret)
 {
 	struct procfs_mappings mappings = {};
-	struct procfs_mapping mapping;
-	struct maps_line parsed;
-	size_t size = 0, text = 0;
-	char *line = NULL;
-	int err = 0, taken;
+	struct reading reading = {};
+	size_t text = 0;
+	int err = 0;
 	ssize_t len;
 
-	while (!err && (len = getline(&line, &size, maps)) > 0) {
+	while (!err && (len = getline(&reading.text, &reading.size, maps)) > 0) {
 		text += len;
 		mappings.is_cut = mappings.n == MAPPINGS_READ_MAX || text > MAPS_BYTES_MAX;
 		if (mappings.is_cut)
 			break;
 		if (text / QUOTA_BLOCK != (text - len) / QUOTA_BLOCK)
 			err = quota__look();
-		if (err || !maps_line__parse(line, &parsed))
-			continue;
-		taken = take_line(&parsed, &mapping);
-		if (taken > 0)
-			err = add_mapping(&mappings, &mapping);
-		else if (taken < 0)
-			err = taken;
-		else if (mappings.n)
-			extend(&mappings.list[mappings.n - 1], &parsed);
+		if (!err && maps_line__parse(reading.text, &reading.line))
+			err = read_line(&mappings, &reading);
 	}
-	free(line);
+	free(reading.text);
+	free(reading.file_text);
 	if (err)
 		procfs_mappings__done(&mappings);
 	else
@@ -174,7 +276,10 @@ void procfs_mappings__done(struct procfs_mappings *mappings)
 
 	for (i = 0; i < mappings->n; i++)
 		free(mappings->list[i].path);
+	for (i = 0; i < mappings->n_files; i++)
+		free(mappings->files[i].path);
 	free(mappings->list);
+	free(mappings->files);
 	*mappings = (struct procfs_mappings) {};
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/util.h"
 #include "core/kernel/spaces.h"
 #include "core/target/image_files.h"
+#include "core/target/moved_code.h"
 #include "core/target/recent_mappings.h"
 #include "core/target/tracker_runtimes.h"
 
@@ -18,6 +19,7 @@
  * to the runtimes. */
 
 #define FILE_RETRY_SHIFT_MAX 6
+#define DIFFERING_AT_ONCE    8 /* refreshes that compare code again without a pause */
 
 /* How many more mappings are published. Those of files come first, as their tables lie nowhere
  * else. The kernel half finds anonymous code that is not in the list by the kernel's own list of
@@ -83,28 +85,34 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 
 static bool same_mappings(const struct process *process, const struct procfs_mappings *mappings)
 {
-	size_t i;
+	size_t i, k = 0;
 
-	if (mappings->n != process->n_mapped || process->is_behind)
+	if (process->is_behind)
 		return false;
 	for (i = 0; i < mappings->n; i++) {
 		const struct procfs_mapping *a = &mappings->list[i];
-		const struct mapped *b = &process->mapped[i];
+		const struct mapped *b = &process->mapped[k];
 
-		if (a->start != b->start || a->end != b->end || a->offset != b->offset ||
-		    strcmp(a->path, b->path))
+		if (k >= process->n_mapped || a->start != b->whole_start ||
+		    a->end != b->whole_end || a->offset != b->offset || strcmp(a->path, b->path))
 			return false;
+		while (k < process->n_mapped && process->mapped[k].whole_start == a->start)
+			k++;
 	}
-	return true;
+	return k == process->n_mapped;
 }
 
-/* A file that did not answer in time is tried again after a second, then after twice as long. */
-static void plan_retry(struct process *process, bool late)
+/* A file that did not answer in time is tried again after a second, then after twice as long. Code
+ * that is about to be moved has its bytes at the next refresh or one of those that follow. */
+static void plan_retry(struct process *process, bool late, bool differs)
 {
 	uint32_t shift = min_of(process->retries, (uint32_t)FILE_RETRY_SHIFT_MAX);
+	uint64_t pause_ns = NSEC_PER_SEC << shift;
 
-	process->retry_ns = late ? now_ns() + (NSEC_PER_SEC << shift) : 0;
-	process->retries = late ? process->retries + 1 : 0;
+	if (differs && !late && process->retries < DIFFERING_AT_ONCE)
+		pause_ns = 0;
+	process->retry_ns = late || differs ? now_ns() + pause_ns : 0;
+	process->retries = late || differs ? process->retries + 1 : 0;
 }
 
 static bool is_retry_due(const struct process *process)
@@ -112,34 +120,103 @@ static bool is_retry_due(const struct process *process)
 	return process->retry_ns && process->refreshed_ns >= process->retry_ns;
 }
 
-/* Takes the paths out of `mappings`. */
+/* --- what is mapped, with its images --- */
+
+struct taking {
+	struct tracker *tracker;
+	struct process *process;
+	struct procfs_mappings *mappings;
+	struct mapped *list;
+	size_t n, cap;
+	bool late;    /* a file may answer another time */
+	bool differs; /* memory may have the code of a file another time */
+};
+
+/* Adds the part [@start, @end) of a mapping, if it is not empty. */
+static int add_part(struct taking *taking, const struct procfs_mapping *from, uint64_t start,
+		    uint64_t end, struct image *image, uint64_t bias)
+{
+	struct mapped *to;
+
+	if (start >= end)
+		return 0;
+	if (array__reserve(&taking->list, &taking->cap, taking->n + 1, sizeof(*taking->list)))
+		return -ENOMEM;
+	to = &taking->list[taking->n];
+	*to = (struct mapped) { .start = start,
+				.end = end,
+				.offset = from->offset,
+				.image = image,
+				.bias = image ? bias : start,
+				.whole_start = from->start,
+				.whole_end = from->end };
+	to->path = strdup(from->path);
+	if (!to->path)
+		return -ENOMEM;
+	taking->n++;
+	return 0;
+}
+
+/* Adds a mapping which has code of a file that it is not mapped from. What is around that code is
+ * code of its own. */
+static int add_moved(struct taking *taking, const struct procfs_mapping *from,
+		     const struct moved_code *moved)
+{
+	int ret = add_part(taking, from, from->start, moved->start, NULL, 0);
+
+	if (!ret)
+		ret = add_part(taking, from, moved->start, moved->end, moved->image, moved->bias);
+	if (!ret)
+		taking->list[taking->n - 1].is_moved = true;
+	return ret ? ret : add_part(taking, from, moved->end, from->end, NULL, 0);
+}
+
+/* Had the process that code there, and may it be about to copy it? Functions that are under way
+ * return there. */
+static bool is_moving(const struct process *process, const struct moved_code *moved)
+{
+	const struct mapped *before = process__find(process, moved->start);
+
+	return before && before->image == moved->image && before->bias == moved->bias &&
+	       process->retries < DIFFERING_AT_ONCE;
+}
+
+/* A file that cannot be read costs the symbols and tables of its frames only. */
+static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
+{
+	struct images *images = taking->tracker->opts.images;
+	uint32_t pid = taking->process->pid;
+	struct moved_code moved;
+	struct image *image;
+	int ret = images__get(images, pid, from, &image, NULL);
+
+	if (ret == -ENOMEM)
+		return ret;
+	taking->late |= ret == -ETIMEDOUT || ret == -EAGAIN;
+	if (image)
+		return add_part(taking, from, from->start, from->end, image,
+				image__bias(image, from));
+	ret = moved_code__find(images, pid, taking->mappings, from, &moved);
+	if (ret == -ENOMEM)
+		return ret;
+	taking->differs |= ret == -EAGAIN;
+	if (ret == -EAGAIN && is_moving(taking->process, &moved))
+		ret = 0;
+	return ret ? add_part(taking, from, from->start, from->end, NULL, 0)
+		   : add_moved(taking, from, &moved);
+}
+
 static int take_mappings(struct tracker *tracker, struct process *process,
 			 struct procfs_mappings *mappings)
 {
-	struct mapped *list = calloc(mappings->n ? mappings->n : 1, sizeof(*list));
-	bool late = false;
-	size_t i;
+	struct taking taking = { .tracker = tracker, .process = process, .mappings = mappings };
 	int ret = 0, code;
 
-	if (!list)
-		return -ENOMEM;
-	for (i = 0; i < mappings->n && ret != -ENOMEM; i++) {
-		struct procfs_mapping *from = &mappings->list[i];
-		struct mapped *to = &list[i];
-
-		*to = (struct mapped) { .start = from->start,
-					.end = from->end,
-					.offset = from->offset };
-		/* A file that cannot be read costs the symbols and tables of its frames only. */
-		ret = images__get(tracker->opts.images, process->pid, from, &to->image, NULL);
-		late |= ret == -ETIMEDOUT || ret == -EAGAIN;
-		to->bias = to->image ? image__bias(to->image, from) : from->start;
-		to->path = from->path;
-		from->path = NULL;
-	}
-	code = process__set_mapped(process, list, i);
-	plan_retry(process, late);
-	return ret == -ENOMEM ? ret : code;
+	for (size_t i = 0; i < mappings->n && !ret; i++)
+		ret = add_mapping(&taking, &mappings->list[i]);
+	code = process__set_mapped(process, taking.list, taking.n);
+	plan_retry(process, taking.late, taking.differs);
+	return ret ? ret : code;
 }
 
 /* What is published already is published again if that turns out to lack something. */
@@ -299,6 +376,8 @@ static int insert_mapped(struct process *process, const struct rec_mapped *rec, 
 				.offset = rec->offset,
 				.bias = rec->start - rec->offset - distance,
 				.image = image,
+				.whole_start = rec->start,
+				.whole_end = rec->end,
 				.path = path };
 	process->n_mapped++;
 	process->is_behind = true;

@@ -232,10 +232,19 @@ static bool begin(struct user *user)
 	user->sessions[WALKS] = user->sessions[COMPILES] = &user->walker;
 	user->tracker.opts.runtimes = list;
 	user->tracker.runtimes = (struct runtime_set) { .list = list, .enabled = 3 };
-	user->mapped[0] = (struct mapped) { FILE_AT, FILE_AT + 0x10000, 0, FILE_AT, &one, "/one" };
-	user->mapped[1] =
-		(struct mapped) { OTHER_AT, OTHER_AT + 0x10000, 0, OTHER_AT, &two, "/two" };
-	user->mapped[2] = (struct mapped) { MADE_AT, MADE_AT + 0x10000, 0, MADE_AT, NULL, "" };
+	user->mapped[0] = (struct mapped) { .start = FILE_AT,
+					    .end = FILE_AT + 0x10000,
+					    .bias = FILE_AT,
+					    .image = &one,
+					    .path = "/one" };
+	user->mapped[1] = (struct mapped) { .start = OTHER_AT,
+					    .end = OTHER_AT + 0x10000,
+					    .bias = OTHER_AT,
+					    .image = &two,
+					    .path = "/two" };
+	user->mapped[2] = (struct mapped) {
+		.start = MADE_AT, .end = MADE_AT + 0x10000, .bias = MADE_AT, .path = ""
+	};
 	user->process = (struct process) { .serial = 1,
 					   .code_sources = user->code_sources,
 					   .pidfd = -1,

@@ -67,10 +67,13 @@ static void begin(void)
 {
 	process__forget_code(&process);
 	space = (struct space) {};
-	mapped[0] = (struct mapped) { BIAS, BIAS + 0x10000, 0, BIAS, &one, "/one" };
-	mapped[1] = (struct mapped) { MADE, MADE + 0x10000, 0, MADE, NULL, "" };
-	mapped[2] = (struct mapped) { 0xa00000, 0xa10000, 0, 0, NULL, "/memfd:code" };
-	mapped[3] = (struct mapped) { 0xb00000, 0xb10000, 0, 0, NULL, "/unreadable" };
+	mapped[0] = (struct mapped) {
+		.start = BIAS, .end = BIAS + 0x10000, .bias = BIAS, .image = &one, .path = "/one"
+	};
+	mapped[1] =
+		(struct mapped) { .start = MADE, .end = MADE + 0x10000, .bias = MADE, .path = "" };
+	mapped[2] = (struct mapped) { .start = 0xa00000, .end = 0xa10000, .path = "/memfd:code" };
+	mapped[3] = (struct mapped) { .start = 0xb00000, .end = 0xb10000, .path = "/unreadable" };
 	process = (struct process) { .runtimes = &runtimes,
 				     .space = &space,
 				     .mapped = mapped,

@@ -82,6 +82,44 @@ static void test_shared(void)
 	procfs_mappings__done(&maps);
 }
 
+static const char *neighbour(const struct procfs_mappings *maps, uint32_t number)
+{
+	return number && number <= maps->n_files ? maps->files[number - 1].path : "";
+}
+
+/* The files that lie beside code: its own, if it was moved. */
+static void test_neighbours(void)
+{
+	static const char text[] = "08000-09000 rw-p 00000000 00:00 0 [heap]\n"
+				   "09000-0a000 r-xp 00000000 00:00 0 \n"
+				   "10000-11000 r--p 00000000 fe:00 1 /bin/a (deleted)\n"
+				   "11000-12000 r-xp 00000000 00:00 0 \n"
+				   "12000-13000 r-xp 00000000 00:01 7 /memfd:text (deleted)\n"
+				   "13000-14000 rw-p 00004000 fe:00 1 /bin/a (deleted)\n"
+				   "20000-21000 r-xp 00000000 fe:00 2 /lib/b\n"
+				   "30000-31000 r-xp 00000000 00:00 0 \n";
+	static const struct {
+		const char *below, *above;
+		uint64_t adjoining;
+	} want[] = { { "", "/bin/a", 0x8000 },
+		     { "/bin/a", "/bin/a", 0x10000 },
+		     { "/bin/a", "/bin/a", 0x11000 },
+		     { "/bin/a", "", 0 },
+		     { "/lib/b", "", 0 } };
+	struct procfs_mappings maps = {};
+
+	is_int(parse(text, &maps), 0, "a maps file with neighbours");
+	is_int(maps.n, ARRAY_SIZE(want), "neighbours: code");
+	for (size_t i = 0; i < maps.n && i < ARRAY_SIZE(want); i++) {
+		is_str(neighbour(&maps, maps.list[i].below), want[i].below, "%zu: below", i);
+		is_str(neighbour(&maps, maps.list[i].above), want[i].above, "%zu: above", i);
+		is_int(maps.list[i].adjoining, want[i].adjoining, "%zu: adjoining", i);
+	}
+	is_int(maps.n_files, 3, "each file that is a neighbour is there once");
+	is_int(maps.n_files == 3 ? maps.files[1].offset : 0, 0x4000, "with its offset");
+	procfs_mappings__done(&maps);
+}
+
 /* What a compiler has reserved for its code. */
 static void test_reserved(void)
 {
@@ -302,6 +340,7 @@ int main(void)
 	test_budget();
 	test_hostile_maps();
 	test_shared();
+	test_neighbours();
 	test_reserved();
 	test_info();
 	test_first_ended();
