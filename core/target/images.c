@@ -46,6 +46,7 @@ void images__free(struct images *images)
 {
 	struct by_build_id *id, *next_id;
 	struct by_file *file, *next_file;
+	struct by_memory *memory;
 	struct image *image;
 
 	if (!images)
@@ -57,6 +58,10 @@ void images__free(struct images *images)
 	HASH_ITER (hh, images->by_build_id, id, next_id) {
 		HASH_DEL(images->by_build_id, id);
 		free(id);
+	}
+	while ((memory = images->by_memory)) {
+		images->by_memory = memory->next;
+		free(memory);
 	}
 	while ((image = images->first)) {
 		images->first = image->next;
@@ -150,9 +155,8 @@ int images__ask_runtimes(struct images *images, struct image *image)
 	return ret == -ENOMEM ? ret : 0;
 }
 
-/* Takes `file`. `root` as in symbols__new. */
-static int add_image(struct images *images, struct elf_file *file, const char *root,
-		     struct image **ret, struct err *err)
+int images__add(struct images *images, struct elf_file *file, const char *root, struct image **ret,
+		struct err *err)
 {
 	struct image *image = calloc(1, sizeof(*image));
 	uint32_t number;
@@ -213,7 +217,7 @@ static int get_vdso(struct images *images, struct image **ret, struct err *err)
 						     "[vdso]", &file, err)
 			     : -ENOENT;
 		if (!rc)
-			rc = add_image(images, file, "", &images->vdso, err);
+			rc = images__add(images, file, "", &images->vdso, err);
 		if (!rc)
 			publish(images,
 				&(struct image_key) { .size = mappings.list[i].end -
@@ -302,7 +306,7 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 		return 0;
 	}
 	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), procfs__living(pid));
-	rc = add_image(images, file, root, ret, err);
+	rc = images__add(images, file, root, ret, err);
 	return rc ? rc : index_build_id(images, *ret, &st);
 }
 

@@ -25,6 +25,12 @@ struct by_file {
 	int error;
 };
 
+struct by_memory { /* an image that was copied from a process's memory */
+	struct by_memory *next;
+	uint32_t uid; /* of that process */
+	struct image *image;
+};
+
 struct by_build_id {
 	UT_hash_handle hh;
 	uint8_t id[ELF_BUILD_ID_MAX];
@@ -43,6 +49,7 @@ struct images {
 	struct images_opts opts;
 	struct by_file *by_file;
 	struct by_build_id *by_build_id;
+	struct by_memory *by_memory;
 	struct image *first, *vdso;
 	struct image_slot *slots; /* by number, from 1 */
 	size_t n_slots, cap_slots;
@@ -52,6 +59,10 @@ struct images {
 
 /* Which is in no list any more. */
 void image__free(const struct images *images, struct image *image);
+
+/* Adds an image of @file, which is taken. @root as in symbols__new. */
+int images__add(struct images *images, struct elf_file *file, const char *root, struct image **ret,
+		struct err *err);
 
 /* Its table is in the kernel half, if there is one and if there is room. -ENOMEM. */
 int image__load_table(struct images *images, struct image *image, struct err *err);

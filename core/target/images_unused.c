@@ -3,6 +3,8 @@
  * only where its owner knows that nothing refers to it. */
 #include "core/target/images_state.h"
 
+#include <stdlib.h>
+
 #include "core/base/util.h"
 #include "core/kernel/maps.h"
 
@@ -65,6 +67,20 @@ static bool has_probes(const struct images *images, const struct image *image)
 	return false;
 }
 
+static void unlink_memory(struct images *images, const struct image *image)
+{
+	struct by_memory **at = &images->by_memory, *memory;
+
+	while ((memory = *at)) {
+		if (memory->image != image) {
+			at = &memory->next;
+			continue;
+		}
+		*at = memory->next;
+		free(memory);
+	}
+}
+
 static void unlink_image(struct images *images, const struct image *image)
 {
 	struct by_build_id *id, *next_id;
@@ -80,6 +96,7 @@ static void unlink_image(struct images *images, const struct image *image)
 			HASH_DEL(images->by_build_id, id);
 			free(id);
 		}
+	unlink_memory(images, image);
 }
 
 static void release(struct images *images, struct image *image, uint64_t now_ns)

@@ -18,6 +18,7 @@ struct moved_code {
 	uint64_t start, end; /* the part of the mapping that has the code; process addresses */
 	uint64_t bias;	     /* address - bias = link-time address */
 	struct image *image;
+	bool is_new; /* the image was copied just now, and its memory may change yet */
 };
 
 /* Finds the file whose code is in @mapping, an executable one of @mappings. Returns 0, -ENOENT if

@@ -11,6 +11,7 @@
 #include "core/base/util.h"
 #include "core/kernel/spaces.h"
 #include "core/target/image_files.h"
+#include "core/target/image_memory.h"
 #include "core/target/moved_code.h"
 #include "core/target/recent_mappings.h"
 #include "core/target/tracker_runtimes.h"
@@ -189,6 +190,7 @@ static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
 	struct moved_code moved;
 	struct image *image;
 	int ret = images__get(images, pid, from, &image, NULL);
+	bool is_read = ret == -ENOEXEC || ret == -ENOTSUP; /* and is no program */
 
 	if (ret == -ENOMEM)
 		return ret;
@@ -197,9 +199,12 @@ static int add_mapping(struct taking *taking, const struct procfs_mapping *from)
 		return add_part(taking, from, from->start, from->end, image,
 				image__bias(image, from));
 	ret = moved_code__find(images, pid, taking->mappings, from, &moved);
+	if (ret == -ENOENT && !is_read)
+		ret = image_memory__find(images, pid, taking->process->info.uid, taking->mappings,
+					 from, process__account(taking->process), &moved);
 	if (ret == -ENOMEM)
 		return ret;
-	taking->differs |= ret == -EAGAIN;
+	taking->differs |= ret == -EAGAIN || (!ret && moved.is_new);
 	if (ret == -EAGAIN && is_moving(taking->process, &moved))
 		ret = 0;
 	return ret ? add_part(taking, from, from->start, from->end, NULL, 0)

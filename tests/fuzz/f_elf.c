@@ -64,6 +64,20 @@ static void seed_minidebug(const uint8_t *file, size_t size)
 	free(text);
 }
 
+/* A library whose section headers nothing leads to: they are made from its program headers. */
+static void seed_without_sections(const char *source)
+{
+	Elf64_Ehdr header;
+	size_t size;
+	uint8_t *data = fuzz__compile("-O0 -DCALL= -shared -fPIC", source, &size);
+
+	memcpy(&header, data, sizeof(header));
+	header.e_shoff = header.e_shentsize = header.e_shnum = header.e_shstrndx = 0;
+	memcpy(data, &header, sizeof(header));
+	fuzz__seed(data, size);
+	free(data);
+}
+
 void target__seeds(void)
 {
 	static const char source[] = "int external(int x), another(int x);\n"
@@ -78,4 +92,5 @@ void target__seeds(void)
 	data = fuzz__compile("-O0 -DCALL= -fno-asynchronous-unwind-tables", source, &size);
 	seed_minidebug(data, size);
 	free(data);
+	seed_without_sections(source);
 }

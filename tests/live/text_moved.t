@@ -1,7 +1,8 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that have moved their code to memory without a file, or to another file, as huge pages for
-code do: native frames and merged stacks are those of the same program with its code where it was."""
+code do, or all of themselves, as packed programs do: native frames and merged stacks are those of the
+same program with its code where it was."""
 
 import os
 import signal
@@ -24,10 +25,10 @@ HUGE = ("-d", "opcache.enable_cli=1", "-d", "opcache.huge_code_pages=1", "-d", "
 # after it is not known in time, so that no test has it after the recording has begun.
 PROGRAMS = (
     ("marks", (MARKS,), "", ("copy", "mremap", "memfd")),
-    ("python", ("/usr/bin/python3.11", "-c", PYTHON), "", ("copy", "inside")),
-    ("php", ("/usr/bin/php8.2", "-n", "-d", "extension=posix", "-r", PHP), "", ("copy", "mremap")),
-    ("perl", ("/usr/bin/perl", "-e", PERL), "", ("copy", "memfd")),
-    ("ruby", ("/usr/bin/ruby3.1", "--disable-gems", "-e", RUBY), "libruby", ("copy", "inside")),
+    ("python", ("/usr/bin/python3.11", "-c", PYTHON), "", ("copy", "inside", "all")),
+    ("php", ("/usr/bin/php8.2", "-n", "-d", "extension=posix", "-r", PHP), "", ("mremap", "all")),
+    ("perl", ("/usr/bin/perl", "-e", PERL), "", ("memfd", "all")),
+    ("ruby", ("/usr/bin/ruby3.1", "--disable-gems", "-e", RUBY), "libruby", ("copy",)),
 )
 
 
@@ -60,6 +61,10 @@ def facts_of(title, command, env, later=False):
     return natives, sorted(frames for frames, _ in recording.merged())
 
 
+def without_natives(facts):
+    return facts[0], [[frame for frame in frames if not frame.endswith("_[n]")] for frames in facts[1]]
+
+
 def compare(name, got, want):
     gate.equal(got[0], want[0], f"{name}: native frames are the same")
     differ = [frame for stacks in (got[1], want[1]) for frame in set(sum(got[1], [])) ^ set(sum(want[1], []))
@@ -71,13 +76,17 @@ def check(title, command, moved, ways):
     gate.need_program(command[0])
     usual = facts_of(title, command, {})
     for way in ways:
-        for later in (False,) if way == "mremap" else (False, True):
+        for later in (False,) if way in ("mremap", "all") else (False, True):
             env = {"LD_PRELOAD": MOVES, "MOVES": way, "MOVES_FILE": moved}
             name = f"{title} {way}" + (" later" if later else "")
             if later:
                 env["MOVES_LATER"] = "1"
             got = facts_of(name, command, env, later)
-            compare(name, got, usual)
+            # Names that a runtime's tables have for functions are lost where it has changed these.
+            if way == "all":
+                compare(name, without_natives(got), without_natives(usual))
+            else:
+                compare(name, got, usual)
 
 
 gate.need_root()

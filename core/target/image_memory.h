@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_IMAGE_MEMORY_H
+#define BRAID_IMAGE_MEMORY_H
+
+#include "core/target/moved_code.h"
+
+/* Images that are read from a process's memory, as no file of them can be (core/elf/elf_memory.h).
+ *
+ * The ELF header is where the file is mapped from its start; of a program that has unpacked itself,
+ * where the kernel says that its program headers are, or at the start of memory with code or right
+ * below that. Processes of one user share an image if their memory is the same. */
+
+/* Finds the image that has its code in @mapping, an executable one of @mappings. @uid: the user of
+ * the process; @account: that of the process. Returns 0, -ENOENT, or -ENOMEM. */
+int image_memory__find(struct images *images, uint32_t pid, uint32_t uid,
+		       const struct procfs_mappings *mappings, const struct procfs_mapping *mapping,
+		       struct quota_account *account, struct moved_code *ret);
+
+#endif
