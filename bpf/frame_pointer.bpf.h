@@ -303,7 +303,9 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 		return COUNT_NO_RULE;
 	if (stack__read(u, u->rbp + 8))
 		return COUNT_STACK_READ;
-	if (!is_known && u->value && !code__follows_call(u, u->value))
+	/* With UNWIND_MODE_FP the next step looks at it, and nowhere else goes the walk. */
+	if (!is_known && cfg_unwind != UNWIND_MODE_FP && u->value &&
+	    !code__follows_call(u, u->value))
 		return COUNT_UNPROVEN;
 	u->next_evidence = EVIDENCE_FRAME_POINTER;
 	if (!is_known && !pointer__is_proven(u, space)) {

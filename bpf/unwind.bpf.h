@@ -159,13 +159,15 @@ __noinline __u32 mappings__version(__u32 space)
 	return changes & 1 ? KEPT_NO_VERSION : changes | !!rec->active;
 }
 
+#define NO_ROW (~0U)
+
 /* Number of the rule in force at `at` (from the address of the table's page 0), where rule 0 means
  * none, or -1 if the table is inconsistent. `rows` is the index of the table's first row. */
 __noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 at)
 {
 	__u32 page = at >> UNWIND_PAGE_BITS, in_page = at & (UNWIND_PAGE_BYTES - 1);
 	__u32 *first = word__get(base + page), *last = word__get(base + page + 1);
-	__u32 mid, i, *row;
+	__u32 mid, i, *row, next = NO_ROW;
 
 	if (!u || !first || !last)
 		return -1;
@@ -176,14 +178,18 @@ __noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 
 		row = word__get(rows + mid);
 		if (!row)
 			return -1;
-		if (*row >> 16 <= in_page)
+		if (*row >> 16 <= in_page) {
 			u->lo = mid + 1;
-		else
+		} else {
 			u->hi = mid;
+			next = *row >> 16;
+		}
 	}
-	row = word__get(rows + u->lo);
-	u->row_begins = row && (u->lo < *last ? *row >> 16 == in_page + 1
-					      : in_page + 1 == UNWIND_PAGE_BYTES && !(*row >> 16));
+	if (next == NO_ROW && in_page + 1 == UNWIND_PAGE_BYTES) {
+		row = word__get(rows + u->lo); /* the first one of a later page */
+		next = row && !(*row >> 16) ? UNWIND_PAGE_BYTES : NO_ROW;
+	}
+	u->row_begins = next == in_page + 1;
 	if (!u->lo)
 		return 0;
 	row = word__get(rows + u->lo - 1); /* maybe of an earlier page */
@@ -329,6 +335,9 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 		if (err)
 			return err;
 	}
+	/* Where rbp leads on, UNWIND_MODE_FP has no use for the rule (unwind__without_table). */
+	if (cfg_unwind == UNWIND_MODE_FP && u->rbp && !u->rbp_lost)
+		return 0;
 	/* A call can be the last instruction of a function: look at the call, not behind it. */
 	at = u->pc - !u->exact - m->bias - m->vaddr_start;
 	if (m->n_pages == PAGES_UNPLACED)
