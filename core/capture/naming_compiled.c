@@ -97,6 +97,24 @@ static int name_by_place(struct naming_compiled *naming, const struct process *p
 				     place->address - (mapped ? mapped->start : 0));
 }
 
+static bool is_fileless(const struct place *place)
+{
+	return place->kind == PLACE_ANONYMOUS && place->compiler < 0;
+}
+
+static void count_fileless(struct naming_compiled *naming, const struct process *process,
+			   const struct place *place)
+{
+	const struct mapped *mapped = process__find(process, place->address);
+	struct compiled_stats *stats = &naming->stats;
+
+	if (!mapped || stats->fileless++)
+		return;
+	stats->fileless_pid = process->pid;
+	stats->fileless_bytes = mapped->end - mapped->start;
+	snprintf(stats->fileless_name, sizeof(stats->fileless_name), "%s", process->info.name);
+}
+
 static int add_unknown(struct captured *captured, uint32_t number)
 {
 	if (captured->n_unknown == UNKNOWN_MAX)
@@ -139,6 +157,8 @@ int naming_compiled__add(struct naming_compiled *naming, struct captured *captur
 	named = name_by_map(naming, captured, place->number, frame, err);
 	if (named)
 		return min_of(named, 0);
+	if (is_fileless(place))
+		count_fileless(naming, captured->process, place);
 	if (name_by_place(naming, captured->process, place, frame->id) ||
 	    add_unknown(captured, place->number))
 		return no_memory(err);
@@ -167,6 +187,9 @@ static int name_unknown(struct naming_compiled *naming, struct captured *capture
 		rc = min_of(rc, named);
 		if (named <= 0)
 			captured->unknown[kept++] = number;
+		else if (naming->stats.fileless)
+			naming->stats.fileless -=
+				place__numbered(captured->process, number)->compiler < 0;
 	}
 	captured->named_ever += captured->n_unknown - kept;
 	captured->n_unknown = kept;

@@ -28,6 +28,12 @@ struct compiled_stats {
 	uint64_t places, named;	   /* distinct places of compiled code that no walker names, and
 				    * those with a name */
 	uint64_t symbols, skipped; /* of maps; and what in them was malformed or found no room */
+	/* Distinct places without a name in memory that no file backs and no compiler that is
+	 * known has made, and where the first of them is. */
+	uint64_t fileless;
+	uint32_t fileless_pid;
+	char fileless_name[32];	 /* of that process */
+	uint64_t fileless_bytes; /* of the mapping */
 };
 
 int naming_compiled__new(const struct naming_compiled_opts *opts, struct naming_compiled **ret);

@@ -189,6 +189,20 @@ static void print_forbidden(const struct tracker_forbidden *forbidden)
 		     forbidden->pid, forbidden->name, more, why);
 }
 
+/* A compiler that reports what it makes has a runtime or a map: this is of others, or of a program
+ * that has replaced its code by other code. */
+static void print_fileless(const struct compiled_stats *compiled)
+{
+	if (compiled->fileless)
+		escape__line(stderr,
+			     "code of PID %u (%s) lies in no file, but in %" PRIu64
+			     " KiB of memory that the program has filled: it has no names, and "
+			     "stacks may end there. A compiler can name it in a perf map "
+			     "(docs/jit-code.md)",
+			     compiled->fileless_pid, compiled->fileless_name,
+			     compiled->fileless_bytes >> 10);
+}
+
 /* What is missing in it for want of a privilege. */
 static void print_unseen(const struct session_summary *summary)
 {
@@ -201,6 +215,7 @@ static void print_unseen(const struct session_summary *summary)
 		fprintf(stderr, "kernel frames are addresses without names: %s\n", why);
 	}
 	print_forbidden(summary->forbidden);
+	print_fileless(&summary->compiled);
 	if (!unread)
 		return;
 	unread_files__why(summary->unread, why, sizeof(why));

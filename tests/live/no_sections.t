@@ -13,8 +13,10 @@ N = 20
 PYTHON = "import os\ninput()\ndef g(): os.getppid()\ndef f(): g()\nfor _ in range(%d): f()" % N
 PHP = "fgets(STDIN); function g() { posix_getppid(); } function f() { g(); } for ($i = 0; $i < %d; $i++) f();" % N
 PERL = "<STDIN>; sub g { getppid; 1 } sub f { g(); 1 } f() for 1..%d" % N
+LIBRARIES = {"/usr/bin/ruby3.1": "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1"}  # with the interpreter
+RUBY = "gets; def g = Process.ppid; def f = g; %d.times { f }" % N
 PROGRAMS = {"/usr/bin/python3.11": ("-c", PYTHON), "/usr/bin/php8.2": ("-n", "-d", "extension=posix", "-r", PHP),
-            "/usr/bin/perl": ("-e", PERL)}
+            "/usr/bin/perl": ("-e", PERL), "/usr/bin/ruby3.1": ("--disable-gems", "-e", RUBY)}
 
 
 def copy_of(program, folder, sections):
@@ -33,7 +35,7 @@ def copy_of(program, folder, sections):
 
 
 def recording_of(title, program, arguments):
-    target = gate.start(program, *arguments)
+    target = gate.start(program, *arguments, env=dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(program)))
     file = gate.path(f"{title.replace(' ', '-')}.db")
     braid = gate.start(gate.BRAID, "record", "-e", "syscall:getppid", "-p", target.pid, "-o", file,
                        "--max-overhead", "none", stderr=subprocess.PIPE)
@@ -50,6 +52,8 @@ def check(program, arguments):
     stacks, natives = {}, {}
     for folder, sections in ("with", True), ("without", False):
         title = f"{name} {folder} sections"
+        if program in LIBRARIES:
+            copy_of(LIBRARIES[program], folder, sections)
         recording, said = recording_of(title, copy_of(program, folder, sections), arguments)
         stacks[folder] = [frames for frames, _ in recording.merged()]
         natives[folder] = [(sample.native, sample.flags & 1) for sample in recording.samples()]
@@ -60,7 +64,7 @@ def check(program, arguments):
              for native, complete in natives["without"]]
     gate.equal(moved, natives["with"], f"{name}: native frames are the same")
     gate.equal(stacks["without"], stacks["with"], f"{name}: so are merged stacks")
-    script = [[frame for frame in frames if frame.startswith(("f (", "g (", "f:", "g:", "main::"))]
+    script = [[frame for frame in frames if frame.startswith(("f (", "g (", "f:", "g:", "main::", "Object#f", "Object#g"))]
               for frames in stacks["without"]]
     gate.ok(script and all(len(frames) >= 2 for frames in script), f"{name}: functions of the script",
             stacks["without"])
