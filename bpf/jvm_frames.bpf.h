@@ -27,7 +27,9 @@ static __always_inline int returns_to_jvm(struct unwind_state *u, const struct j
 	return !stack__read(u, address) && heap__find(proc, u->value);
 }
 
-#define JVM_AGAIN 2 /* of rules: u->pc has changed, try again */
+/* Of rules: */
+#define JVM_AGAIN 2 /* u->pc has changed, try again */
+#define JVM_NOTED 3 /* it is the JVM's code, but there is no rule */
 
 /* The caller's frame is what there is, at a return address that was popped. */
 static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm_proc_rec *proc)
@@ -349,35 +351,122 @@ found:
 /* What the stub method_entry_barrier pushes before it makes its frame. */
 #define BARRIER_COOKIE (~0ULL)
 
-/* Stubs, adapters and tables of calls: with a frame pointer, or (still) without a frame. */
-static __always_inline void stub__rule(struct unwind_state *u, const struct jvm_proc_rec *proc)
-{
-	__u64 top = 0;
-	int has_rbp;
+/* Words that a stub may have pushed in front of its return address, and one more. */
+#define STUB_WORDS_MAX 24
 
-	if (u->leaf && !jvm__read(&top, sizeof(top), u->sp) && heap__find(proc, top)) {
-		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
-		return;
+/* Where a stub's return address is searched for: 0, or how the call in front of it looks. */
+#define STUB_CALLED 1 /* a call that may be one of the stub */
+#define STUB_IS_OWN 2 /* a direct call of code of the same blob, which proves the frame */
+
+#define CALL_BYTES                                                                    \
+	8 /* that are read in front of a return address: of the longest call, and one \
+	   */
+
+/* Is it `call *reg`, or `call *mem` in any form, by the bytes that remain from the opcode on? */
+static __always_inline int is_indirect_call(const __u8 code[CALL_BYTES], int bytes)
+{
+	return code[CALL_BYTES - bytes] == 0xff && (code[CALL_BYTES - bytes + 1] & 0x38) == 0x10;
+}
+
+/* The call in front of the return address that may be the word at @address. Reads over the blob in
+ * @state. */
+__noinline int stub__called(struct unwind_state *u, struct jvm_state *state,
+			    const struct jvm_proc_rec *proc, __u64 address, __u64 blob)
+{
+	__u8 code[CALL_BYTES] = {};
+	__s32 distance;
+	__u64 pc;
+
+	if (!u || !state || !proc || stack__read(u, address))
+		return 0;
+	pc = u->value;
+	if (!heap__find(proc, pc) || jvm__read(code, CALL_BYTES, pc - CALL_BYTES))
+		return 0;
+	__builtin_memcpy(&distance, code + CALL_BYTES - 4, sizeof(distance));
+	if (code[CALL_BYTES - 5] == 0xe8)
+		return blob__find(state, proc, pc + distance) == blob ? STUB_IS_OWN : STUB_CALLED;
+	return is_indirect_call(code, 2) || is_indirect_call(code, 3) ||
+	       is_indirect_call(code, 4) || is_indirect_call(code, 6) || is_indirect_call(code, 7);
+}
+
+/* A stub that is interrupted has a frame pointer or has not, and has pushed any registers. The call
+ * of this stub at the return address decides. -1: there is none. */
+static __always_inline int stub__interrupted(struct unwind_state *u, struct jvm_state *state,
+					     const struct jvm_proc_rec *proc, __u64 blob,
+					     int has_rbp)
+{
+	int i;
+
+	if (has_rbp && stub__called(u, state, proc, u->rbp + 8, blob) == STUB_IS_OWN) {
+		rule__set(u, UNWIND_REG_RBP, 16, -2);
+		return 0;
 	}
-	has_rbp = !u->rbp_lost && u->rbp >= u->sp && u->rbp - u->sp <= JVM_FRAME_BYTES_MAX &&
-		  !(u->rbp & 7);
+	for (i = 0; i < STUB_WORDS_MAX; i++)
+		if (stub__called(u, state, proc, u->sp + 8 * i, blob) == STUB_IS_OWN) {
+			rule__set(u, UNWIND_REG_RSP, 8 * (i + 1),
+				  u->rbp > u->sp + 8 * i ? UNWIND_WORDS_SAME : UNWIND_WORDS_LOST);
+			return 0;
+		}
+	if (stub__called(u, state, proc, u->sp, blob)) {
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+		return 0;
+	}
+	if (has_rbp && stub__called(u, state, proc, u->rbp + 8, blob)) {
+		rule__set(u, UNWIND_REG_RBP, 16, -2);
+		return 0;
+	}
+	return -1;
+}
+
+/* Stubs, adapters and tables of calls: with a frame pointer, or (still) without a frame. 1: there
+ * is a rule; JVM_NOTED: the JVM's own code has not called it, or nothing proves that. */
+static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *state,
+				      const struct jvm_proc_rec *proc, __u64 blob)
+{
+	int has_rbp = !u->rbp_lost && u->rbp >= u->sp && u->rbp - u->sp <= JVM_FRAME_BYTES_MAX &&
+		      !(u->rbp & 7);
+
 	/* First: registers that it saves may look like what barrier__rule searches. */
 	if (has_rbp && !stack__read(u, u->rbp + 8) && u->value == BARRIER_COOKIE) {
 		rule__set(u, UNWIND_REG_RBP, 24, -3);
-		return;
+		return 1;
 	}
+	if (u->leaf)
+		return stub__interrupted(u, state, proc, blob, has_rbp) ? JVM_NOTED : 1;
 	u->note.lasts = has_rbp && (!proc->call_stub_return || u->pc == proc->call_stub_return);
-	if (!u->leaf && proc->call_stub_return && u->pc != proc->call_stub_return &&
-	    barrier__rule(u, proc))
-		return;
-	if (has_rbp)
-		rule__set(u, UNWIND_REG_RBP, 16, -2);
-	else
-		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+	if (proc->call_stub_return && u->pc != proc->call_stub_return && barrier__rule(u, proc))
+		return 1;
+	if (!has_rbp)
+		return JVM_NOTED;
+	if (u->pc != proc->call_stub_return && !returns_to_jvm(u, proc, u->rbp + 8))
+		return JVM_NOTED;
+	rule__set(u, UNWIND_REG_RBP, 16, -2);
+	return 1;
+}
+
+/* C1 passes arguments to slow_subtype_check by pushing them, and pops them behind the call: so much
+ * larger is its frame. In words. `pop %rbp` is the end of the frame instead. */
+__noinline int words__pushed(struct unwind_state *u)
+{
+	__u32 code = 0;
+	int n = 0, i;
+
+	if (!u || (u->n != 1) || u->leaf || jvm__read(&code, sizeof(code), u->pc) ||
+	    (code & 0xff) == 0x5d)
+		return 0;
+	for (i = 0; i < 2; i++) {
+		if ((code & 0xff) == 0x41)
+			code >>= 8;
+		if ((code & 0xf8) != 0x58)
+			break;
+		code >>= 8;
+		n++;
+	}
+	return n;
 }
 
 /* The rule for a pc in the code cache into u->rule. `ret` is what the walker will know. 1; 0: it is
- * no code; or JVM_AGAIN. */
+ * no code; JVM_AGAIN, or JVM_NOTED. */
 __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 			  const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
@@ -389,10 +478,10 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	if (words < 0)
 		return 0;
 	ret->at = u->pc - ret->code;
-	if (!words) {
-		stub__rule(u, proc);
-		return 1;
-	}
+	if (!words)
+		return stub__rule(u, state, proc, ret->blob);
+	if (ret->kind == JVM_NMETHOD && u->n == 1)
+		words += words__pushed(u);
 	if (u->leaf)
 		place = compiled__place(u, ret->code, blob__frame_complete(state, &proc->offsets));
 	if (place == FRAME_GONE && jvm__is_gone(u, proc))
@@ -431,7 +520,7 @@ __noinline int jvm__rule(struct unwind_state *u, struct jvm_state *state,
 		return 0;
 	frame->at |= u->exact ? JVM_EXACT : 0;
 	jvm__note(u, state);
-	return 1;
+	return known != JVM_NOTED;
 }
 
 /* Whose sample it is. */

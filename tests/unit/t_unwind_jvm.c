@@ -314,8 +314,65 @@ static void test_frameless_stub(void)
 	adapter = put_blob(300, 10, false, 0);
 	regs[UNWIND_REG_PC] = adapter + 5;
 	regs[UNWIND_REG_RSP] = AT(5);
+	put_code(caller + 93, "\x41\xff\x92\x10\x00\x00\x00", 7); /* call *16(%r10) */
 	sampler__run(regs);
 	ok(has_frame(0, (adapter + 5) | X, AT(6)) && has_callers(), "an adapter without a frame");
+}
+
+static void put_call(uint64_t at, uint64_t target)
+{
+	int32_t distance = target - (at + 5);
+
+	put_code(at, "\xe8", 1);
+	put_code(at + 1, (const char *)&distance, sizeof(distance));
+}
+
+/* A stub pushes registers, as slow_subtype_check does. One holds an address in the code cache, and
+ * rbp is that of a frame that is not the caller's. The call of the stub decides. */
+static void test_stub_that_pushes(void)
+{
+	for (int n = 0; n <= 8; n++) {
+		uint64_t pushing;
+
+		set_callers();
+		pushing = put_blob(300, 10, false, 0);
+		put_call(caller + 95, pushing + 2);
+		memmove(stack + n, stack, 100 * sizeof(*stack));
+		memset(stack, 0, (5 + n) * sizeof(*stack));
+		stack[14 + n] = AT(30 + n);
+		stack[5 + n / 2] = n ? callee + 64 : caller + 100;
+		stack[5 + n] = caller + 100;
+		regs[UNWIND_REG_PC] = pushing + 20;
+		regs[UNWIND_REG_RSP] = AT(5);
+		regs[UNWIND_REG_RBP] = AT(30 + n);
+		sampler__run(regs);
+		ok(has_frame(0, (pushing + 20) | X, AT(6 + n)) &&
+			   has_frame(1, caller + 100, AT(16 + n)) &&
+			   has_frame(2, stub + 50, AT(32 + n)),
+		   "%d words that a stub has pushed", n);
+	}
+}
+
+/* The caller has pushed two arguments, which it pops behind the call. An earlier call has left a
+ * return address where its frame would end without these. */
+static void test_stub_with_arguments(void)
+{
+	uint64_t pushing;
+
+	set_callers();
+	pushing = put_blob(300, 10, false, 0);
+	put_call(caller + 95, pushing + 2);
+	put_code(caller + 100, "\x41\x58\x5e", 3); /* pop %r8; pop %rsi */
+	memmove(stack + 8, stack + 6, 100 * sizeof(*stack));
+	stack[15] = caller + 200;
+	stack[16] = AT(32);
+	regs[UNWIND_REG_PC] = pushing + 20;
+	regs[UNWIND_REG_RSP] = AT(5);
+	regs[UNWIND_REG_RBP] = AT(32);
+	sampler__run(regs);
+	ok(has_frame(0, (pushing + 20) | X, AT(6)) && has_frame(1, caller + 100, AT(18)) &&
+		   has_frame(2, stub + 50, AT(34)),
+	   "a stub whose arguments are on the stack");
 }
 
 /* What C2 pushes for a while. */
@@ -442,6 +499,8 @@ int main(void)
 	test_interpreted();
 	test_kept();
 	test_frameless_stub();
+	test_stub_that_pushes();
+	test_stub_with_arguments();
 	test_pushed();
 	test_barrier();
 	test_cookie();
