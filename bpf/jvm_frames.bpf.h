@@ -438,7 +438,8 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 		return 1;
 	if (!has_rbp)
 		return JVM_NOTED;
-	if (u->pc != proc->call_stub_return && !returns_to_jvm(u, proc, u->rbp + 8))
+	if (proc->call_stub_return && u->pc != proc->call_stub_return &&
+	    !returns_to_jvm(u, proc, u->rbp + 8))
 		return JVM_NOTED;
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	return 1;
