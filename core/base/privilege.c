@@ -31,11 +31,10 @@ static const struct privilege_need needs[PRIVILEGES_N] = {
 				  "code that only processes of other users can see (in containers) "
 				  "has no names, and stacks end there" },
 	[PRIVILEGE_FILES] = { CAP_CHECKPOINT_RESTORE, true, "deleted and replaced files",
-			      "code of deleted or replaced files has no names, and stacks end "
-			      "there" },
+			      "only exported functions of deleted or replaced files have names" },
 	[PRIVILEGE_READ] = { CAP_DAC_READ_SEARCH, false, "programs that one may not read",
-			     "code of files that this user may not read has no names, and stacks "
-			     "end there" },
+			     "only exported functions of files that this user may not read have "
+			     "names" },
 	[PRIVILEGE_SYMBOLS] = { CAP_SYSLOG, false, "names of kernel functions",
 				"kernel frames are addresses" },
 };
