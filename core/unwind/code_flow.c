@@ -293,8 +293,17 @@ static void find_successors(const struct code_flow *flow, size_t at, struct succ
 	}
 }
 
+/* Is the instruction @at, behind a call, a part of the function? */
+static bool goes_on(const struct code_flow *flow, size_t at)
+{
+	const struct code_step *step = &flow->steps.list[at];
+
+	return flow->marks[at] & (REACHES | SWITCHES) ||
+	       (flow->endless && step->op != CODE_PADDING && !step->referred);
+}
+
 /* Keeps all that certain edges lead to from what is on the list, and behind calls what reaches a
- * return. */
+ * return; in a function that never returns, all that it goes on with. */
 static bool keep(struct code_flow *flow)
 {
 	struct successors *successors = malloc(sizeof(*successors));
@@ -312,7 +321,7 @@ static bool keep(struct code_flow *flow)
 		find_successors(flow, at, successors);
 		for (size_t i = 0; i < successors->n; i++)
 			queue(flow, successors->list[i]);
-		if (successors->next >= 0 && flow->marks[successors->next] & (REACHES | SWITCHES))
+		if (successors->next >= 0 && goes_on(flow, successors->next))
 			queue(flow, successors->next);
 	}
 	free(successors);

@@ -19,6 +19,7 @@ struct code_flow {
 	struct code_back *back;	   /* of each step in guarded flow; else NULL */
 	bool guarded; /* the start is not named: only flow that leads to a return is accepted */
 	bool certain; /* no call is crossed that is not proven to return */
+	bool endless; /* functions that never return are of interest, beyond their calls */
 	int failed;   /* -ENOMEM, or as quota__look returns it */
 	uint32_t *todo, *changed, *blamed;
 	size_t n_todo, n_changed, n_blamed, cap_todo, cap_changed, cap_blamed, followed;

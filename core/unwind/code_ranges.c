@@ -267,15 +267,42 @@ static int on_covered(void *ctx, uint64_t start, uint64_t end)
 	return add(ctx, start, end);
 }
 
-static int keep_described(const struct code_ranges *covered, struct code_ranges *ret)
+static const char *const stub_sections[] = { ".plt", ".plt.sec", ".plt.got" };
+
+static size_t find_stubs(const struct elf_file *file,
+			 struct code_range ret[ARRAY_SIZE(stub_sections)])
 {
+	GElf_Shdr shdr;
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(stub_sections); i++)
+		if (elf_file__section(file, stub_sections[i], &shdr))
+			ret[n++] =
+				(struct code_range) { shdr.sh_addr, shdr.sh_addr + shdr.sh_size };
+	return n;
+}
+
+/* Those of stubs are left out: one description covers all of a section, and each is a function. */
+static int keep_described(const struct elf_file *file, const struct code_ranges *covered,
+			  struct code_ranges *ret)
+{
+	struct code_range stubs[ARRAY_SIZE(stub_sections)];
+	size_t n = find_stubs(file, stubs), k;
+
 	if (!covered->n)
 		return 0;
 	ret->described = malloc(covered->n * sizeof(*covered->list));
 	if (!ret->described)
 		return -ENOMEM;
-	memcpy(ret->described, covered->list, covered->n * sizeof(*covered->list));
-	ret->n_described = covered->n;
+	for (size_t i = 0; i < covered->n; i++) {
+		const struct code_range *range = &covered->list[i];
+
+		for (k = 0; k < n; k++)
+			if (range->start >= stubs[k].start && range->start < stubs[k].end)
+				break;
+		if (k == n)
+			ret->described[ret->n_described++] = *range;
+	}
 	return sort__array(ret->described, ret->n_described, sizeof(*ret->described), compare);
 }
 
@@ -311,7 +338,7 @@ int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 	rc = cfi_entries__functions(file, on_covered, &covered, NULL);
 	if (rc == -EINTR || rc == -EFBIG || rc == -ENOMEM)
 		goto out;
-	settled = keep_described(&covered, ret) ?: settle(&covered);
+	settled = keep_described(file, &covered, ret) ?: settle(&covered);
 	if (settled) {
 		rc = settled;
 		goto out;
@@ -371,22 +398,8 @@ static int mark_entry(void *ctx, uint64_t start, uint64_t end)
 
 	(void)end;
 	if (step)
-		step->entry = true;
+		step->entry = step->referred = true;
 	return 0;
-}
-
-static void mark_targets(struct code_steps *steps)
-{
-	for (size_t i = 0; i < steps->n; i++) {
-		const struct code_step *step = &steps->list[i];
-		struct code_step *target =
-			step->target ? code_steps__at(steps, step->target) : NULL;
-
-		if (target && step->op == CODE_CALL)
-			target->entry = true;
-		if (target && (step->op == CODE_JUMP || step->op == CODE_BRANCH))
-			target->reached = true;
-	}
 }
 
 /* May a function start here? Assemblers fill up to its start, or the code before ends. */
@@ -395,6 +408,33 @@ static bool is_apart(const struct code_steps *steps, const struct code_step *ste
 	return step == steps->list || step->vaddr % CODE_ALIGNMENT == 0 ||
 	       step[-1].vaddr + step[-1].size != step->vaddr || step[-1].op == CODE_PADDING ||
 	       !code_step__goes_on(&step[-1]);
+}
+
+/* The address of an aligned instruction that is loaded is that of a function, which is called by a
+ * pointer. */
+static bool is_taken(const struct code_steps *steps, const struct code_step *step)
+{
+	return step->vaddr % CODE_ALIGNMENT == 0 && step != steps->list &&
+	       (step[-1].op == CODE_PADDING || !code_step__goes_on(&step[-1]));
+}
+
+/* @taken: the start of a function may be known by its address alone, where no frame description
+ * says that code is apart. */
+static void mark_targets(struct code_steps *steps, bool taken)
+{
+	for (size_t i = 0; i < steps->n; i++) {
+		const struct code_step *step = &steps->list[i];
+		struct code_step *target =
+			step->target ? code_steps__at(steps, step->target) : NULL;
+
+		if (target)
+			target->referred = true;
+		if (target && (step->op == CODE_CALL ||
+			       (taken && step->op == CODE_TABLE && is_taken(steps, target))))
+			target->entry = true;
+		if (target && (step->op == CODE_JUMP || step->op == CODE_BRANCH))
+			target->reached = true;
+	}
 }
 
 /* Bytes that look like a call are believed only if they lead where a function may start. */
@@ -438,6 +478,6 @@ int code_ranges__read(const struct elf_file *file, const struct code_ranges *ran
 	if (!rc && ret->n && starts)
 		rc = mark_starts(file, ranges, starts, ret);
 	if (!rc)
-		mark_targets(ret);
+		mark_targets(ret, ranges->named);
 	return rc == -ENOMEM || rc == -EINTR || rc == -EFBIG ? rc : 0;
 }

@@ -119,9 +119,11 @@ static void follow_all(struct code_flow *flow)
 
 	code_state__enter(&entry);
 	entry.seen = CODE_SEEN;
+	flow->endless = !flow->guarded;
 	for (size_t at = 0; at < flow->steps.n && !flow->failed; at++)
 		if (flow->steps.list[at].entry && !flow->states[at].seen)
 			code_flow__try(flow, at, &entry, !flow->guarded);
+	flow->endless = false;
 	follow_rest(flow, &entry);
 }
 

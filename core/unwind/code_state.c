@@ -243,9 +243,11 @@ static void apply(struct code_state *state, const struct code_step *step, bool g
 
 void code_state__advance(struct code_state *state, const struct code_step *step, bool guarded)
 {
-	if (!is_far(step->value))
+	bool far = step->op != CODE_BOUND && is_far(step->value); /* a bound is no distance */
+
+	if (!far)
 		apply(state, step, guarded);
-	if (is_far(step->value) || is_far(state->depth) || is_far(state->old_at))
+	if (far || is_far(state->depth) || is_far(state->old_at))
 		lose_all(state);
 }
 

@@ -51,6 +51,7 @@ struct code_step {
 	uint16_t writes; /* registers that may get another value, a bit each by DWARF's number */
 	bool entry;	 /* a function starts here, by its symbol or because it is called */
 	bool reached;	 /* a jump leads here, maybe from code that is no part of the steps */
+	bool referred;	 /* a symbol or an instruction of the steps has its address */
 	bool unknown;	 /* no instruction; op: CODE_STOP */
 };
 
