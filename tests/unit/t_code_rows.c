@@ -60,6 +60,17 @@ static const char assembly[] =
 	"push %rbp\ntest %edi,%edi\njz 3f\nmov %rsp,%rbp\n3: mov %eax,%edx\nafter: pop %rbp\nret\n"
 	".globl at_call,at_fork,pushed,in_frame,unknown,left,lost,both,after\n";
 
+/* As musl's, which describes nothing but its PLT: a number that is no distance, a jump to a stub,
+ * and what calls main, to which only an address leads, and which never returns. */
+static const char endless[] =
+	".text\n.macro function name\n.globl \\name\n.type \\name,@function\n\\name:\n.endm\n"
+	"function compares\nand $0x7fffffff,%edi\ncompared: cmp $0x7ffffffe,%edi\nret\n"
+	"function tails\nmov %edi,%esi\nto_stub: jmp outer@PLT\n"
+	"function starter\nlea .Lendless(%rip),%rax\njmp *%rax\n.p2align 4\n"
+	".Lendless: push %rbx\nsub $16,%rsp\nmov %rdi,%rbx\ncall outer@PLT\n"
+	"behind: mov %ebx,%edi\ncall *%rbx\nbehind_too: mov %eax,%edi\ncall outer@PLT\nhlt\n"
+	".globl compared,to_stub,behind,behind_too\n";
+
 /* Beside what a compiler has described: what is believed is what leads to a return. */
 static const char gaps_c[] = "int described(int n) { return n + 1; }\n"
 			     "int described_too(int n) { return n - 1; }\n";
@@ -203,6 +214,23 @@ static void test_assembly(void)
 	check(file, &table, "lost", none);
 	check(file, &table, "both", none);
 	check(file, &table, "after", by(UNWIND_REG_RSP, 16, -2, 0));
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
+
+static void test_endless(void)
+{
+	struct unwind_table table = {};
+	struct elf_file *file = NULL;
+
+	if (!ok(workdir__try("gcc -shared -nostdlib -o endless.so endless.s") &&
+			build("endless.so", &table, &file),
+		"a library that describes its PLT alone"))
+		return;
+	check(file, &table, "compared", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "to_stub", by(UNWIND_REG_RSP, 8, 0, 0));
+	check(file, &table, "behind", by(UNWIND_REG_RSP, 32, 0, -2));
+	check(file, &table, "behind_too", by(UNWIND_REG_RSP, 32, 0, -2));
 	unwind_table__done(&table);
 	elf_file__free(file);
 }
@@ -400,6 +428,7 @@ int main(void)
 	workdir__make();
 	workdir__write("source.c", source);
 	workdir__write("asm.s", assembly);
+	workdir__write("endless.s", endless);
 	workdir__write("gaps.c", gaps_c);
 	workdir__write("gaps2.c", "int described_last(int n) { return n * 3; }\n");
 	workdir__write("gaps.s", gaps_s);
@@ -408,6 +437,7 @@ int main(void)
 	compare("-O1 -fno-jump-tables");
 	compare("-O3 -fomit-frame-pointer");
 	test_assembly();
+	test_endless();
 	test_sizes();
 	test_static();
 	test_gaps();
