@@ -69,9 +69,8 @@ CREATE TABLE node ( -- a frame called by its parent's frame: a forest that all s
 	frame INTEGER REFERENCES frame,
 	offset INTEGER, -- of the frame's stack address below the base of the stack; NULL: none;
 			-- -9223372036854775807: a runtime frame that waits on another stack
-	evidence INTEGER -- of the step from the frame that it called: NULL: a rule, or a frame pointer
-			 -- that was not verified; 1: a verified frame pointer; 2: a stack copy;
-			 -- 3: inferred; since version 6
+	evidence INTEGER -- of the step from the frame that it called: NULL: a rule; 1: a verified frame
+			 -- pointer; 2: a stack copy; 3: inferred; since version 6
 );
 CREATE TABLE sample (
 	id INTEGER PRIMARY KEY,
