@@ -12,7 +12,7 @@
 #define PASSING 24
 
 /* A session's own, maps and programs first of all; links and events of each CPU. */
-#define OWN	    128
+#define OWN	    136
 #define OWN_PER_CPU 6
 
 static void set_soft(rlim_t soft)

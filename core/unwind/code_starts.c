@@ -180,7 +180,7 @@ int code_starts__find(const struct elf_file *file, const struct code_ranges *ran
 	int rc = prepare(file, &marks);
 
 	*ret = (struct code_starts) {};
-	if (!rc && ranges->n)
+	if (!rc && ranges->n && marks.lowest != UINT64_MAX - 1)
 		rc = code_ranges__each_symbol(file, mark_symbol, &marks) ?: search(file, &marks);
 	if (!rc)
 		rc = take(&marks, ret);

@@ -129,20 +129,29 @@ static int read_whole(const struct elf_file *file, struct unwind_source *ret)
 	return elf_file__read_at(file, 0, ret->code, file->size);
 }
 
-static int read_code(const struct elf_file *file, const struct code_ranges *ranges,
-		     struct unwind_source *ret)
+/* Ranges may come from a cache that anybody has written. -EBADMSG. */
+static int check_ranges(const struct code_ranges *ranges, size_t *ret_bytes)
 {
-	size_t size = 0, at = 0;
-	int rc = 0;
+	size_t bytes = 0;
 
 	for (size_t i = 0; i < ranges->n; i++) {
 		const struct code_range *range = &ranges->list[i];
 
 		if (range->end <= range->start ||
-		    !fits_in(size, range->end - range->start, CODE_BYTES_MAX))
+		    !fits_in(bytes, range->end - range->start, CODE_BYTES_MAX))
 			return -EBADMSG;
-		size += range->end - range->start;
+		bytes += range->end - range->start;
 	}
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int read_code(const struct elf_file *file, const struct code_ranges *ranges, size_t size,
+		     struct unwind_source *ret)
+{
+	size_t at = 0;
+	int rc = 0;
+
 	ret->code = malloc(size + 1);
 	if (!ret->code)
 		return -ENOMEM;
@@ -162,16 +171,19 @@ int unwind_source__read(const struct elf_file *file, const struct code_ranges *r
 {
 	struct unwind_source source = {};
 	struct facts facts = {};
-	int rc;
+	size_t bytes = 0;
+	int rc = ranges->named ? 0 : check_ranges(ranges, &bytes);
 
 	add_places(&facts, file);
-	rc = ranges->named ? 0 : add_starts(&facts, file, ranges);
+	if (!rc && !ranges->named)
+		rc = add_starts(&facts, file, ranges);
 	if (!rc)
 		rc = read_sections(file, &facts, source.parts + 1);
 	source.facts = facts.list;
 	source.parts[0] = (struct iovec) { facts.list, facts.n * sizeof(*facts.list) };
 	if (!rc)
-		rc = ranges->named ? read_whole(file, &source) : read_code(file, ranges, &source);
+		rc = ranges->named ? read_whole(file, &source)
+				   : read_code(file, ranges, bytes, &source);
 	for (size_t i = 0; i < ARRAY_SIZE(source.parts); i++)
 		source.bytes += source.parts[i].iov_len;
 	if (rc)
