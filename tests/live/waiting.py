@@ -141,12 +141,12 @@ class Waiter:
 
     def sleep(self, line, *calls):
         """What ends by itself, at a time that the answer may tell. Again, if it has ended before the
-        test has looked."""
+        test has looked, or if what the test has seen was something before it (a lock of the JVM)."""
         while True:
             gate.say(self.process, line)
             seen = self.sees(*calls)
             wait = Wait(gate.line_of(self.process))
-            if not seen:
+            if not seen or seen[0] < wait.before:
                 continue
             wait.until_ns, wait.by_ns = seen
             if len(wait.more) == 2:
