@@ -27,7 +27,7 @@ static __always_inline int returns_to_jvm(struct unwind_state *u, const struct j
 	return !stack__read(u, address) && heap__find(proc, u->value);
 }
 
-/* Of rules: */
+/* Results of what looks for a rule, besides 0 and 1. */
 #define JVM_AGAIN 2 /* u->pc has changed, try again */
 #define JVM_NOTED 3 /* it is the JVM's code, but there is no rule */
 
@@ -362,7 +362,7 @@ found:
 	8 /* that are read in front of a return address: of the longest call, and one \
 	   */
 
-/* Is it `call *reg`, or `call *mem` in any form, by the bytes that remain from the opcode on? */
+/* Do the last @bytes of @code look like `call *reg`, or like `call *mem` in any form? */
 static __always_inline int is_indirect_call(const __u8 code[CALL_BYTES], int bytes)
 {
 	return code[CALL_BYTES - bytes] == 0xff && (code[CALL_BYTES - bytes + 1] & 0x38) == 0x10;

@@ -566,7 +566,7 @@ static __always_inline int unwind__without_table(struct unwind_state *u, int err
 	return unwind__is_no_frame(u, err) ? err : 0;
 }
 
-/* What the kernel has written above the first frame: the number of arguments. */
+/* The kernel writes the number of arguments above the first frame. It is below this. */
 #define ARGUMENTS_MAX (1ULL << 31)
 
 /* Does the stack end with the frame that was just left? Returns a counter if it does, and nothing

@@ -84,7 +84,7 @@ static __always_inline int unwind__is_no_frame(const struct unwind_state *u, int
 	return u->n && !u->exact && (is_no_code(err) || (is_unread(err) && !u->searched));
 }
 
-/* What to do where no table covers the pc, and no runtime has a rule. `is_known`: a runtime vouches
+/* Finds a rule where no table covers the pc, and no runtime has one. `is_known`: a runtime vouches
  * for the pc, and for frame pointers. In a file that has tables, code without a rule may use rbp
  * for anything. */
 __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_known)

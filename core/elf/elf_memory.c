@@ -127,7 +127,7 @@ static bool is_pointer(int64_t tag)
 	return false;
 }
 
-/* Is it an address in the loaded image? */
+/* Does a loaded segment of the image hold the address? */
 static bool is_loaded(const struct headers *headers, uint64_t address)
 {
 	for (size_t i = 0; i < headers->n; i++)

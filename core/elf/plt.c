@@ -125,9 +125,10 @@ static int add_stubs(struct symtab *ret, const struct slots *slots, const struct
 	return 0;
 }
 
+const char *const plt__sections[PLT_SECTIONS] = { ".plt", ".plt.sec", ".plt.got" };
+
 int plt__add(struct symtab *ret, const struct elf_file *file, const struct symtab *symtab)
 {
-	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
 	struct elf_symbols dynsym = { 0 };
 	struct slots slots = { 0 };
 	int rc;
@@ -139,8 +140,8 @@ int plt__add(struct symtab *ret, const struct elf_file *file, const struct symta
 		rc = add_slots(&slots, file, ".rela.dyn", &dynsym, symtab);
 	if (!rc)
 		rc = sort__array(slots.slots, slots.n, sizeof(*slots.slots), by_vaddr);
-	for (size_t i = 0; !rc && slots.n && i < ARRAY_SIZE(sections); i++)
-		rc = add_stubs(ret, &slots, file, sections[i]);
+	for (size_t i = 0; !rc && slots.n && i < PLT_SECTIONS; i++)
+		rc = add_stubs(ret, &slots, file, plt__sections[i]);
 	free(slots.slots);
 	return rc;
 }

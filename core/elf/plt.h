@@ -5,6 +5,10 @@
 #include "core/elf/elf_file.h"
 #include "core/elf/symtab.h"
 
+/* Names of the sections that have stubs. */
+#define PLT_SECTIONS 3
+extern const char *const plt__sections[PLT_SECTIONS];
+
 /* Adds to `ret` (still to be sealed) a symbol for each stub in .plt, .plt.sec and .plt.got, named
  * after the symbol whose address it jumps through. `symtab` (sealed) names the resolvers behind
  * stubs of indirect functions. 0 or -ENOMEM; what is malformed is left out. */

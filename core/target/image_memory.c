@@ -145,7 +145,7 @@ int image_memory__find(struct images *images, uint32_t pid, uint32_t uid,
 	char name[4096];
 	int rc = -ENOENT;
 
-	/* What was recorded of a process has no more of its memory than stacks need. */
+	/* A recorded process has no more memory than its stacks need. */
 	if (mapping->vdso || procfs__is_recorded())
 		return -ENOENT;
 	if (mapping->inode && mapping->path[0] == '/')

@@ -104,7 +104,8 @@ struct reading {
 	size_t first_open;	     /* of mappings.list: from here on `above` is not known */
 };
 
-/* Is it a file that may have an ELF header? The kernel's files in memory have names, too. */
+/* Does the line name a file that may have an ELF header? The kernel's files in memory have names,
+ * too. */
 static bool is_file(const struct maps_line *line)
 {
 	static const char *const others[] = { "/memfd:", "/dev/zero", "/anon_hugepage", "/SYSV" };

@@ -299,7 +299,8 @@ static struct code_back enter(const struct code_back *start)
 	return start->seen == CODE_BACK_KNOWN && start->returns ? at_return : at_jump;
 }
 
-/* What holds where the edge leads to. A jump to another function's start is its caller's return. */
+/* Returns the state at the target of a jump. A jump to another function's start is its caller's
+ * return. */
 static struct code_back target_of(const struct backwards *b, uint64_t target)
 {
 	const struct code_step *step = code_steps__at(b->steps, target);

@@ -33,7 +33,7 @@ int code_back__find(const struct elf_file *file, const struct code_ranges *range
 /* Does the state that was found from the function's start agree with what the returns prove? */
 enum code_fit code_back__compare(const struct code_back *back, const struct code_state *state);
 
-/* The same of where the caller's rbp and rbx are. */
+/* Do both agree on where the caller's rbp and rbx are? */
 bool code_back__same_registers(const struct code_back *back, const struct code_state *state);
 
 /* Is the function at @function part of the code, and proven to return? */

@@ -387,7 +387,8 @@ static void look_ahead(struct code_flow *flow)
 	free(successors);
 }
 
-/* What reaches a return is in the first of the try's two groups, the rest in the second one. */
+/* Puts the steps that reach a return into the first of the try's two groups, the rest into the
+ * second one. */
 static void settle(struct code_flow *flow)
 {
 	size_t group = flow->n_groups - 2;

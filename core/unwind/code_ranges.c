@@ -10,6 +10,7 @@
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
 #include "core/elf/elf_symbols.h"
+#include "core/elf/plt.h"
 #include "core/unwind/code_starts.h"
 
 /* A file has no call frame information if it takes less than so small a part of the code's bytes:
@@ -267,16 +268,13 @@ static int on_covered(void *ctx, uint64_t start, uint64_t end)
 	return add(ctx, start, end);
 }
 
-static const char *const stub_sections[] = { ".plt", ".plt.sec", ".plt.got" };
-
-static size_t find_stubs(const struct elf_file *file,
-			 struct code_range ret[ARRAY_SIZE(stub_sections)])
+static size_t find_stubs(const struct elf_file *file, struct code_range ret[PLT_SECTIONS])
 {
 	GElf_Shdr shdr;
 	size_t n = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(stub_sections); i++)
-		if (elf_file__section(file, stub_sections[i], &shdr))
+	for (size_t i = 0; i < PLT_SECTIONS; i++)
+		if (elf_file__section(file, plt__sections[i], &shdr))
 			ret[n++] =
 				(struct code_range) { shdr.sh_addr, shdr.sh_addr + shdr.sh_size };
 	return n;
@@ -286,7 +284,7 @@ static size_t find_stubs(const struct elf_file *file,
 static int keep_described(const struct elf_file *file, const struct code_ranges *covered,
 			  struct code_ranges *ret)
 {
-	struct code_range stubs[ARRAY_SIZE(stub_sections)];
+	struct code_range stubs[PLT_SECTIONS];
 	size_t n = find_stubs(file, stubs), k;
 
 	if (!covered->n)

@@ -83,8 +83,8 @@ static void try_proven(struct code_flow *flow, size_t at, const struct code_stat
 	}
 }
 
-/* Of a start that nothing proves only what leads to a jump by a table is of use: what is found at
- * its targets proves the start. */
+/* Follows code whose start nothing proves. It is of use only if it leads to a jump by a table: the
+ * code at the jump's targets then proves the start. */
 static void follow_orphan(struct code_flow *flow, size_t at, const struct code_state *entry,
 			  const struct code_state *switches, size_t n_switches)
 {
@@ -96,7 +96,7 @@ static void follow_orphan(struct code_flow *flow, size_t at, const struct code_s
 	flow->certain = false;
 }
 
-/* What nothing leads to by name, in the order of addresses. */
+/* Follows the code that nothing leads to by name, in the order of addresses. */
 static void follow_rest(struct code_flow *flow, const struct code_state *entry)
 {
 	const struct code_step *step = flow->steps.list;

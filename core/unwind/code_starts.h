@@ -4,8 +4,8 @@
 
 #include "core/unwind/code_ranges.h"
 
-/* What the rest of a file says about code that has no frame descriptions: where functions start,
- * and where jumps lead. The rest is not disassembled. Its bytes are searched for calls and jumps by
+/* Starts of functions and targets of jumps in code that has no frame descriptions, as the rest of
+ * the file tells them. The rest is not disassembled. Its bytes are searched for calls and jumps by
  * their opcodes and distances, so that some of what is found is no instruction. */
 
 enum { CODE_START_NAMED = 1, CODE_START_CALLED = 2, CODE_START_JUMPED = 4 };

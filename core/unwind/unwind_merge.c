@@ -31,8 +31,8 @@ int unwind_merge__first(void *ctx, uint64_t vaddr, const struct unwind_rule *rul
 	return 0;
 }
 
-/* What holds from here on. `begins`: it is a row of the other source, which has rows that repeat
- * the rule before them. */
+/* Hands on the rule that holds from @vaddr on. `begins`: it is a row of the other source, which has
+ * rows that repeat the rule before them. */
 static int put(struct unwind_merge *merge, uint64_t vaddr, bool begins)
 {
 	bool other = merge->now[0].kind == UNWIND_NONE;

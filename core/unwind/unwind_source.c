@@ -86,7 +86,7 @@ static void add_places(struct facts *facts, const struct elf_file *file)
 	}
 }
 
-/* What the rest of the file says about the code. */
+/* Adds what code_starts__find reads in the rest of the file. */
 static int add_starts(struct facts *facts, const struct elf_file *file,
 		      const struct code_ranges *ranges)
 {

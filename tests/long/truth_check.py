@@ -65,14 +65,15 @@ class Truth:
                             f"{frame.name} where {wanted} should be", stack.marked or
                             frame.evidence == INFERRED))
 
-    def expect(self, stack, name, number=None):
+    def expect(self, stack, name, number=None, take=True):
         """The next frame has this name; False where the stack is cut."""
         frame = stack.peek()
         if not frame:
             return False
         if frame.name != name:
             self.fail(stack, frame, name, number)
-        stack.take()
+        if take:
+            stack.take()
         return True
 
     def functions(self, stack, number, entered):
@@ -100,12 +101,15 @@ class Truth:
             if not getattr(self, "via_" + node.via)(stack, number):
                 return False
             number = node.parent
-            frame = stack.peek()
-            if not frame:
+            if not self.entered(stack, number):
                 return False
-            if frame.name != f"t{number}":
-                self.fail(stack, frame, f"t{number}", number)
-            self.functions(stack, number, True)
+
+    def entered(self, stack, number):
+        """All frames of tN, whose callee's were read. False where the stack is cut."""
+        if not self.expect(stack, f"t{number}", number, take=False):
+            return False
+        self.functions(stack, number, True)
+        return True
 
     def via_call(self, stack, _):
         return True
@@ -228,7 +232,7 @@ class Truth:
                 stack.take()
             elif not getattr(self, "via_" + node.via)(stack, int(number)):
                 return False
-            return self.of_parent(stack, node.parent)
+            return self.entered(stack, node.parent) and self.callers(stack, node.parent)
         if frame.name == "by_jit":
             stack.take()
             frame = stack.peek()
@@ -252,15 +256,6 @@ class Truth:
         if frame.name in ("main", "_start"):  # before or after the tree
             return True
         return self.fail(stack, frame, "a function of the program")
-
-    def of_parent(self, stack, number):
-        frame = stack.peek()
-        if not frame:
-            return False
-        if frame.name != f"t{number}":
-            self.fail(stack, frame, f"t{number}", number)
-        self.functions(stack, number, True)
-        return self.callers(stack, number)
 
     def check(self, frames, complete):
         """None, or what is wrong. `frames`: innermost first, none of the kernel's."""
