@@ -130,6 +130,9 @@ static inline void __attribute__((noreturn)) fake__run(int ready_fd, bool with_s
 	sigset_t quit;
 	int listener;
 
+	/* A killed JVM that had this process id leaves its socket. */
+	unlink(fake__path(".java_pid", getpid()));
+	unlink(fake__path(".attach_pid", getpid()));
 	if (play->uid && (setgroups(0, NULL) || setresgid(play->gid, play->gid, play->gid) ||
 			  setresuid(play->uid, play->uid, play->uid)))
 		_exit(1);
