@@ -50,7 +50,7 @@ static void on_probed(struct process *process)
 }
 
 void tracker__probe(struct tracker *tracker, struct process *process, int i,
-		    const struct mapped *mapped)
+		    const struct mapped *mapped, const char *no_walk)
 {
 	const struct runtime *runtime = tracker->opts.runtimes[i];
 	const struct runtime_verdict *verdict = &mapped->image->runtimes[i].verdict;
@@ -71,8 +71,8 @@ void tracker__probe(struct tracker *tracker, struct process *process, int i,
 				       probing.note);
 		return;
 	}
-	if (tracker->opts.source == RUNTIME_SOURCE_AUTO && verdict->reason[0])
-		err__set(&err, -ENOTSUP, "%s", verdict->reason); /* the better rung's reason */
+	if (tracker->opts.source == RUNTIME_SOURCE_AUTO && no_walk[0])
+		err__set(&err, -ENOTSUP, "%s", no_walk); /* the better rung's reason */
 	tracker__report_source(tracker, process, i, verdict->version, "none", err.text);
 }
 
@@ -88,7 +88,8 @@ void tracker__probe_child(struct tracker *tracker, struct process *child,
 	for (i = 0; tracker->opts.runtimes[i]; i++) {
 		mapped = wanted & 1U << i ? tracker__find_runtime(child, i) : NULL;
 		if (mapped)
-			tracker__probe(tracker, child, i, mapped);
+			tracker__probe(tracker, child, i, mapped,
+				       mapped->image->runtimes[i].verdict.reason);
 	}
 }
 

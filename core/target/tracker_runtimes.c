@@ -132,7 +132,7 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 	if (ret >= 0)
 		process->space->attached |= 1U << i;
 	if (!map && wants_probes(tracker, process->space->attached & 1U << i)) {
-		tracker__probe(tracker, process, i, mapped);
+		tracker__probe(tracker, process, i, mapped, ret ? reason : "");
 		return;
 	}
 	if (!ret && !map && tracker->given_up && wanted == RUNTIME_SOURCE_PROBES)

@@ -19,9 +19,10 @@ void tracker__probe_child(struct tracker *tracker, struct process *child,
 /* ... for good: nothing of them is known any more. */
 void tracker__unprobe(struct tracker *tracker, struct process *process);
 
-/* Attaches probes, and reports so, or why there are none. */
+/* Attaches probes, and reports so, or why there are none. @no_walk: why its frames are not walked;
+ * "": they are, or were not asked for. */
 void tracker__probe(struct tracker *tracker, struct process *process, int i,
-		    const struct mapped *mapped);
+		    const struct mapped *mapped, const char *no_walk);
 
 /* Runtime `i` in the process, as its hooks take it. */
 struct runtime_target process__runtime_target(const struct process *process, int i,

@@ -257,7 +257,8 @@ static int python__open(struct bpf_object *probes, struct runtime_session **ret,
 
 /* --- instance --- */
 
-/* -EINVAL if what is there is no thread key. */
+/* -EAGAIN if there is no thread key. While a program is loaded, the last page of its data holds what
+ * follows them in the file, until the kernel or the dynamic linker has cleared it. */
 static int check_key(uint32_t pid, const struct python_proc_rec *rec)
 {
 	uint32_t tss[2]; /* is_initialized, key; 3.6: key, something else */
@@ -265,9 +266,9 @@ static int check_key(uint32_t pid, const struct python_proc_rec *rec)
 	if (!procfs__read_memory(pid, rec->state_at, tss, sizeof(tss)))
 		return 0; /* exiting, or not ours to read: left to the kernel half */
 	if (rec->state == PYTHON_STATE_PLAIN_KEY)
-		return tss[0] != UINT32_MAX && tss[0] >= TSS_KEYS_MAX ? -EINVAL : 0;
+		return tss[0] != UINT32_MAX && tss[0] >= TSS_KEYS_MAX ? -EAGAIN : 0;
 	if (tss[0] > 1 || (tss[0] && tss[1] >= TSS_KEYS_MAX))
-		return -EINVAL;
+		return -EAGAIN;
 	return 0;
 }
 
