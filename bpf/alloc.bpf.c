@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/sampler.bpf.h"
 
+#include "bpf/alloc_inner.bpf.h"
 #include "bpf/alloc_window.bpf.h"
 #include "bpf/outstanding.bpf.h"
 
@@ -18,10 +19,7 @@
 struct alloc_thread {
 	__u64 left;	   /* bytes until the next one that is sampled, */
 	__u64 mapped_left; /* and of what is mapped */
-	/* The last call of a function that may call another one, for what that does is no
-	 * allocation of its own: the stack pointer at its entry, the return address there, which
-	 * stays there until it returns, and what was asked for. */
-	__u64 outer_sp, outer_return, outer_pc, outer_bytes;
+	struct alloc_outer outer;
 	struct pt_regs regs; /* of a system call: too large for the stack */
 	__u64 brk; /* before the system call of that name that the thread is in; 0: none */
 	struct alloc_turn turn; /* in the window that is open */
@@ -72,20 +70,6 @@ static __always_inline struct alloc_thread *alloc_thread(void)
 	return alloc_thread_of(bpf_get_current_task_btf());
 }
 
-/* Is the function at `pc`, entered at `sp`, called by the one that was entered before it? A tail
- * call leaves no return address of its own. */
-static __always_inline int alloc_is_inner(const struct alloc_thread *thread, __u64 pc, __u64 sp,
-					  __u64 bytes)
-{
-	__u64 word;
-
-	return thread->outer_sp && sp <= thread->outer_sp &&
-	       thread->outer_sp - sp <= ALLOC_STACK_BYTES && bytes >= thread->outer_bytes &&
-	       pc != thread->outer_pc &&
-	       !bpf_probe_read_user(&word, sizeof(word), (void *)thread->outer_sp) &&
-	       word == thread->outer_return;
-}
-
 /* What it stands for; 0: it is not sampled. `ret_left`: bytes until the next one that is. */
 static __always_inline __u64 alloc_value(__u64 *ret_left, __u64 bytes, __u64 period)
 {
@@ -134,7 +118,7 @@ int alloc_on_call(struct pt_regs *ctx)
 {
 	/* By number of the register; what is none counts once. */
 	volatile __u64 arguments[8] = { ctx->rdi, ctx->rsi, ctx->rdx, ctx->rcx, 1, 1, 1, 1 };
-	__u64 cookie = bpf_get_attach_cookie(ctx), bytes, times, value, sp = ctx->rsp;
+	__u64 cookie = bpf_get_attach_cookie(ctx), bytes, times, value;
 	__u64 now_ns = bpf_ktime_get_ns();
 	struct alloc_thread *thread = alloc_thread();
 	struct scratch *scratch;
@@ -148,17 +132,12 @@ int alloc_on_call(struct pt_regs *ctx)
 	if (times != 1 && times && bytes > ALLOC_BYTES_MAX / times)
 		return 0; /* it fails */
 	bytes *= times;
-	inner = cfg_outstanding ? held__is_inner(ctx) : alloc_is_inner(thread, ctx->rip, sp, bytes);
-	if (!inner)
-		thread->outer_sp = 0;
-	if (!inner && (ALLOC_NESTS(cookie) || bytes >= ALLOC_MMAPS_BYTES) &&
-	    !bpf_probe_read_user(&thread->outer_return, sizeof(__u64), (void *)sp)) {
-		thread->outer_sp = sp;
-		thread->outer_pc = ctx->rip;
-		thread->outer_bytes = bytes;
-	}
-	if (cfg_outstanding && !inner)
+	inner = cfg_outstanding ? held__is_inner(ctx)
+				: alloc_outer__made(&thread->outer, ctx, cookie, bytes, arguments);
+	if (!inner && cfg_outstanding)
 		held__enter(ctx, cookie, bytes, arguments);
+	else if (!inner)
+		alloc_outer__enter(&thread->outer, ctx, cookie, bytes, arguments);
 	value = inner ? 0 : alloc_value_of_call(thread, bytes, now_ns);
 	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], now_ns, value) : NULL;
 	if (!scratch)
@@ -191,7 +170,7 @@ int alloc_on_thread(struct bpf_iter__task *ctx)
 	}
 	/* It may be another period: the way to the next byte has no memory. */
 	thread->left = alloc__draw(bpf_get_prandom_u32(), alloc_period());
-	thread->outer_sp = 0;
+	thread->outer.call.pc = 0;
 	alloc_turn_begin(&thread->turn, task, now_ns);
 	return 0;
 }
@@ -276,7 +255,7 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	    regs->cs == CS_COMPAT || regs->rax >= ERRORS_FIRST)
 		return 0;
 	bytes = alloc_grown(thread, regs);
-	value = alloc_is_inner(thread, regs->rip, regs->rsp, bytes)
+	value = alloc_outer__mapped(&thread->outer, regs, bytes)
 			? 0
 			: alloc_value(&thread->mapped_left, bytes, alloc_period_asked());
 	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)

@@ -37,6 +37,27 @@
 #define ALLOC_PASSES(cookie) (((cookie) >> 12) & 1)
 #define ALLOC_PASSES_COOKIE  (1U << 12)
 
+/* Its entry in the kernel half's alloc_codes; 0: nothing is known of it. */
+#define ALLOC_CODES_MAX	      16384
+#define ALLOC_CODE(cookie)    ((__u32)(cookie) >> 16)
+#define ALLOC_CODE_COOKIE(at) ((__u64)(at) << 16)
+
+enum alloc_jumps {
+	ALLOC_JUMPS_NEVER,
+	ALLOC_JUMPS,	      /* to another function that allocates, which then returns for it */
+	ALLOC_JUMPS_FOR_NULL, /* only if there is nothing to free */
+	ALLOC_JUMPS_IF_SMALL, /* only if its first argument is an alignment that malloc has */
+};
+
+#define ALLOC_SMALL_ALIGNMENT 16
+
+/* Of a function that allocates, seen from its first byte. */
+struct alloc_code {
+	__u64 bytes;		     /* of the function */
+	__u64 text_from, text_bytes; /* the executable part of its file; `from` may be negative */
+	__u64 jumps;		     /* enum alloc_jumps */
+};
+
 /* By which link it is attached: that of an earlier window may still be there. */
 #define ALLOC_LINK_SHIFT   32
 #define ALLOC_LINK(cookie) ((cookie) >> ALLOC_LINK_SHIFT)
@@ -47,6 +68,9 @@
 
 /* An allocator needs less stack between its entry and the innermost function that it calls. */
 #define ALLOC_STACK_BYTES 2048
+
+/* What the C library's mmap and sbrk save, and their return addresses. */
+#define ALLOC_MAPPING_WORDS 8
 
 /* More is asked for by mistake: no process has so much address space. */
 #define ALLOC_BYTES_MAX (1ULL << 47)

@@ -148,6 +148,9 @@ struct runtime_allocates {
 	 * argument, as memset does: that is the address. */
 	bool passes;
 	bool wraps; /* all that it does is to call another one of these, also by such a jump */
+	/* Its first argument is an alignment; it aligns to pages. glibc leaves alignments that
+	 * malloc has to malloc, by a jump (_mid_memalign in malloc/malloc.c), no other ones. */
+	bool aligns, pages;
 };
 #define RUNTIME_ONCE 7 /* as `times`: there is no such argument */
 

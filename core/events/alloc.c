@@ -10,6 +10,7 @@
 
 #include "core/base/util.h"
 #include "core/events/alloc.h"
+#include "core/events/alloc_code.h"
 #include "core/events/alloc_sites.h"
 #include "core/events/alloc_watch.h"
 #include "core/events/nearest.h"
@@ -23,7 +24,8 @@
 
 struct alloc {
 	struct alloc_watch *watch;
-	uint32_t seen; /* images up to this number have been looked at */
+	uint32_t seen;	  /* images up to this number have been looked at */
+	uint32_t n_codes; /* entries of alloc_codes, from 1 */
 	size_t n_files;
 	const struct runtime_allocator *allocator;
 };
@@ -41,13 +43,36 @@ const struct runtime_allocator *alloc__find(const struct event *event,
 	return NULL;
 }
 
+/* Tells the kernel half of the functions' code. Once there is no room, inner calls count, too. */
+static int add_codes(struct event *event, const struct elf_file *file, struct alloc_site *sites,
+		     size_t n)
+{
+	int fd = kernel_half__map_fd(event->half, "alloc_codes"), ret;
+	struct alloc_code codes[ALLOC_SITES_MAX];
+	struct alloc *alloc = event->own;
+
+	ret = alloc_code__find(file, sites, n, codes);
+	for (size_t i = 0; !ret && i < n && alloc->n_codes + 1 < ALLOC_CODES_MAX; i++) {
+		uint32_t at = ++alloc->n_codes;
+
+		if (bpf_map_update_elem(fd, &at, &codes[i], BPF_ANY))
+			ret = -errno;
+		sites[i].cookie |= ALLOC_CODE_COOKIE(at);
+	}
+	return ret;
+}
+
 static int attach_file(struct event *event, const struct elf_file *file, struct err *err)
 {
 	struct alloc *alloc = event->own;
 	struct alloc_site sites[ALLOC_SITES_MAX];
 	struct probe_point points[ALLOC_SITES_MAX];
 	size_t n = alloc_sites__find(file, alloc->allocator, sites), i;
+	int ret = n ? add_codes(event, file, sites, n) : 0;
 
+	if (ret)
+		return err__set(err, ret, "%s: the code of its allocator: %s", file->path,
+				strerror(-ret));
 	for (i = 0; i < n; i++)
 		points[i] = (struct probe_point) { .file = file,
 						   .pc_vaddr = sites[i].vaddr,

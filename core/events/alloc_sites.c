@@ -19,11 +19,11 @@ static const struct runtime_allocates of_malloc[] = {
 	{ "calloc", 0, .times = 1, .passes = true },
 	{ "realloc", 1, NONE, .nests = true, .frees = 1 },
 	{ "reallocarray", 1, 2, .nests = true, .frees = 1, .wraps = true },
-	{ "aligned_alloc", 1, NONE, .nests = true },
-	{ "memalign", 1, NONE, .nests = true },
+	{ "aligned_alloc", 1, NONE, .nests = true, .aligns = true },
+	{ "memalign", 1, NONE, .nests = true, .aligns = true },
 	{ "posix_memalign", 2, NONE, .nests = true, .writes = true },
-	{ "valloc", 0, NONE, .nests = true },
-	{ "pvalloc", 0, NONE, .nests = true },
+	{ "valloc", 0, NONE, .nests = true, .pages = true },
+	{ "pvalloc", 0, NONE, .nests = true, .pages = true },
 	{ "mallocx", 0, NONE, .nests = true }, /* jemalloc */
 	{ "rallocx", 1, NONE, .nests = true, .frees = 1 },
 	/* C++'s operators new and new[], plain, with nothrow, with an alignment, with both. Those
@@ -106,9 +106,15 @@ static size_t add(struct found *found, const struct alloc_site *site)
 static size_t add_function(struct found *found, const struct runtime_allocates *function,
 			   uint64_t vaddr)
 {
-	struct alloc_site site = { vaddr,
-				   ALLOC_COOKIE(function->size, function->times, function->nests),
-				   function->passes, function->wraps, function->name };
+	struct alloc_site site = {
+		.vaddr = vaddr,
+		.cookie = ALLOC_COOKIE(function->size, function->times, function->nests),
+		.passes = function->passes,
+		.wraps = function->wraps,
+		.aligns = function->aligns,
+		.pages = function->pages,
+		.name = function->name,
+	};
 
 	if (function->writes)
 		site.cookie |= ALLOC_WRITES_COOKIE;
@@ -268,7 +274,9 @@ size_t alloc_sites__find(const struct elf_file *file, const struct runtime_alloc
 	/* The one that is called most gets its probe last: attaching takes the kernel its time. */
 	if (found.first && found.n)
 		swap(&ret[found.at_first], &ret[found.n - 1]);
-	for (size_t i = 0; allocator == &alloc_malloc && !found.is_glibc && i < found.n; i++)
+	for (size_t i = 0; allocator == &alloc_malloc && !found.is_glibc && i < found.n; i++) {
 		ret[i].cookie |= ALLOC_COOKIE(0, 0, 1);
+		ret[i].aligns = ret[i].pages = false;
+	}
 	return found.first ? found.n : 0;
 }

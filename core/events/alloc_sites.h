@@ -16,9 +16,10 @@ extern const struct runtime_allocator alloc_malloc;
 
 struct alloc_site {
 	uint64_t vaddr;
-	uint64_t cookie; /* ALLOC_COOKIE (bpf/alloc.h) */
-	bool passes;	 /* as in struct runtime_allocates */
-	bool wraps;	 /* the same */
+	uint64_t cookie;    /* ALLOC_COOKIE (bpf/alloc.h) */
+	bool passes;	    /* as in struct runtime_allocates */
+	bool wraps;	    /* the same */
+	bool aligns, pages; /* the same, in glibc */
 	const char *name;
 };
 

@@ -174,6 +174,8 @@ int kernel_half__configure(struct kernel_half *half)
 		err = bpf_map__set_max_entries(skel->maps.lock_edges, LOCK_EDGES_MAX);
 	if (!err && half->opts.numbers[EVENT_LOCK_ORDER])
 		err = bpf_map__set_max_entries(skel->maps.lock_lives, LOCK_LIVES_MAX);
+	if (!err && half->opts.numbers[EVENT_ALLOC] && !half->opts.outstanding)
+		err = bpf_map__set_max_entries(skel->maps.alloc_codes, ALLOC_CODES_MAX);
 	if (!err && half->opts.outstanding)
 		err = bpf_map__set_max_entries(skel->maps.held, HELD_MAX);
 	if (!err)

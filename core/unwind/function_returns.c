@@ -439,39 +439,89 @@ static int run(struct search *search)
 	return ret;
 }
 
-int function_returns__find(const struct function_map *map, uint64_t vaddr, bool through_stubs,
-			   struct function_returns *returns, struct err *why)
+static int search_all(struct search *search, uint64_t vaddr)
 {
-	const struct function_extent *extent = function_map__find(map, vaddr);
-	struct search *search = calloc(1, sizeof(*search));
+	const struct function_extent *extent = function_map__find(search->map, vaddr);
 	struct part *part;
-	int ret = search ? 0 : -ENOMEM;
+	int ret;
+
+	if (!extent || extent->start != vaddr)
+		return REFUSE(search, "nothing in the file says where it ends");
+	ret = add_part(search, extent, true, &part);
+	if (!ret)
+		ret = visit(search, vaddr, true);
+	if (!ret)
+		ret = run(search);
+	return ret;
+}
+
+static struct search *search__new(const struct function_map *map, bool through_stubs,
+				  struct function_returns *returns, struct err *why)
+{
+	struct search *search = calloc(1, sizeof(*search));
 
 	*returns = (struct function_returns) {};
-	if (!ret) {
+	if (search) {
 		search->map = map;
 		search->file = function_map__file(map);
 		search->returns = returns;
 		search->through_stubs = through_stubs;
 		search->why = why;
 	}
-	if (!ret && (!extent || extent->start != vaddr))
-		ret = REFUSE(search, "nothing in the file says where it ends");
-	if (!ret)
-		ret = add_part(search, extent, true, &part);
-	if (!ret)
-		ret = visit(search, vaddr, true);
-	if (!ret)
-		ret = run(search);
-	if (!ret && !returns->n && !returns->n_jumps)
-		ret = REFUSE(search, "it never returns");
-	for (size_t i = 0; search && i < search->n_parts; i++) {
+	return search;
+}
+
+static void search__free(struct search *search)
+{
+	if (!search)
+		return;
+	for (size_t i = 0; i < search->n_parts; i++) {
 		code_steps__done(&search->parts[i].steps);
 		free(search->parts[i].seen);
 	}
-	free(search ? search->todo : NULL);
+	free(search->todo);
 	free(search);
+}
+
+int function_returns__find(const struct function_map *map, uint64_t vaddr, bool through_stubs,
+			   struct function_returns *returns, struct err *why)
+{
+	struct search *search = search__new(map, through_stubs, returns, why);
+	int ret = search ? search_all(search, vaddr) : -ENOMEM;
+
+	if (!ret && !returns->n && !returns->n_jumps)
+		ret = REFUSE(search, "it never returns");
+	search__free(search);
 	if (ret)
 		returns->n = returns->n_jumps = 0;
 	return ret == -ENOMEM ? err__set(why, ret, "out of memory") : ret;
+}
+
+static bool has_come_to(const struct search *search, uint64_t vaddr)
+{
+	for (size_t i = 0; i < search->n_parts; i++) {
+		const struct part *part = &search->parts[i];
+		const struct code_step *step = code_steps__at(&part->steps, vaddr);
+
+		if (step && part->seen[step - part->steps.list])
+			return true;
+	}
+	return false;
+}
+
+int function_returns__end_elsewhere(const struct function_map *map, uint64_t vaddr,
+				    const uint64_t *others, size_t n)
+{
+	struct function_returns returns;
+	struct err why;
+	struct search *search = search__new(map, true, &returns, &why);
+	int ret = search ? search_all(search, vaddr) : -ENOMEM;
+
+	for (size_t i = 0; ret != -ENOMEM && search && i < n; i++)
+		if (others[i] != vaddr && has_come_to(search, others[i]))
+			ret = 1;
+	if (!ret)
+		ret = returns.n_jumps > 0;
+	search__free(search);
+	return ret;
 }

@@ -35,4 +35,10 @@ struct function_returns {
 int function_returns__find(const struct function_map *map, uint64_t vaddr, bool through_stubs,
 			   struct function_returns *ret, struct err *why);
 
+/* Does a call of the function at @vaddr end, by a jump, as a call of a function that begins at one
+ * of @n other addresses, or of one in another library? 1: it may; 0: it does not; -ENOTSUP: not
+ * proven; -ENOMEM. */
+int function_returns__end_elsewhere(const struct function_map *map, uint64_t vaddr,
+				    const uint64_t *others, size_t n);
+
 #endif

@@ -61,6 +61,34 @@ def check_operators(library):
     gate.equal(held, [(10001, 1), (10002, 1), (10003, 1)], f"{name}: what is held", said)
 
 
+def check_turns(library):
+    """Functions by turns, with the same stack pointer and the same return address."""
+    environment = {"LD_PRELOAD": library} if library else {}
+    name = os.path.basename(library or "glibc")
+    kinds = ["plain", "aligned", "small", "pages", "grown", "first", "array", "operators", "arrays",
+             "pointers"]
+    # tcmalloc has an mmap of its own, through which the program's own mappings go.
+    kinds += ["mappings"] if "tcmalloc" not in name else []
+    for kind in kinds:
+        for size in 5001, 300001:
+            target = gate.start(os.path.join(gate.OUTPUT, "fixtures/native/alloc_turns"),
+                                env={**os.environ, **environment})
+            gate.wait_line(target, "ready")
+            file = gate.path(f"{len(os.listdir(gate.tmp))}.db")
+            braid = gate.start(gate.BRAID, "record", "-e",
+                               "alloc" if kind == "mappings" else "alloc:malloc", "-c", "1",
+                               "--max-overhead", "none", "-p", target.pid, "-o", file)
+            gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "a commit")
+            wanted = int(gate.ask(target, f"{kind} {size}"))
+            braid.send_signal(signal.SIGINT)
+            gate.equal(braid.wait(), 0, f"{name}: {kind}: status")
+            target.stdin.close()
+            target.wait()
+            rows = gate.Recording(file).sql(f"SELECT sum(value / {size} * {size}), count(*) "
+                                            f"FROM sample WHERE value >= {size}")
+            gate.equal(rows, [(wanted, wanted // size)], f"{name}: {kind} of {size} by turns")
+
+
 gate.need_root()
 gate.need_program("/usr/bin/cc")
 preloads = [LIBRARIES + name for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4")]
@@ -82,4 +110,7 @@ check_operators(None)
 for path in preloads:
     if os.path.exists(path):
         check_operators(path)
+for path in [None, *preloads]:
+    if not path or os.path.exists(path):
+        check_turns(path)
 gate.done()

@@ -130,6 +130,24 @@ static void test_jumps(void)
 	ok(returns.n_jumps == 1 && has(returns.jumps, 1, away_b), "... and one a jump");
 }
 
+/* Calls of `tail` and of what jumps to it may end as calls of `two`, never the other way. */
+static void test_elsewhere(void)
+{
+	const uint64_t others[] = { vaddr_of(two), vaddr_of(loops) };
+
+	is_int(function_returns__end_elsewhere(map, vaddr_of(tail), others, 2), 1, "tail: as two");
+	is_int(function_returns__end_elsewhere(map, vaddr_of(tail_of_tail), others, 2), 1,
+	       "tail_of_tail: as two");
+	is_int(function_returns__end_elsewhere(map, vaddr_of(two), others, 2), 0,
+	       "two: is no other function");
+	is_int(function_returns__end_elsewhere(map, vaddr_of(prefixed), others, 2), 0,
+	       "prefixed: as itself");
+	is_int(function_returns__end_elsewhere(map, vaddr_of(away), others, 2), 1,
+	       "away: in another library");
+	is_int(function_returns__end_elsewhere(map, vaddr_of(in_register), others, 2), -ENOTSUP,
+	       "in_register: not proven");
+}
+
 int main(void)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -153,6 +171,7 @@ int main(void)
 	refuses("never", never, "never returns");
 	refuses("unsized", unsized, "where it ends");
 	test_jumps();
+	test_elsewhere();
 	function_map__free(map);
 	elf_file__free(file);
 	return tap__done();
