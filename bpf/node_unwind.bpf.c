@@ -5,7 +5,17 @@
 /* V8's code has no unwind tables, but keeps frame pointers, without exception: rbp is used for
  * nothing else, so that it always is that of a frame, the current function's or, where that has
  * none (yet), its caller's. So such frames are left by their frame pointers, and here only
- * noted: what lies below the frame pointer tells the function. */
+ * noted: what lies below the frame pointer tells the function.
+ *
+ * This holds for V8's code only. Addons make code, too, and that may leave rbp as the innermost
+ * frame of V8 has it, so that rbp does not tell whose code a pc is in. These facts do:
+ *
+ *   - Builtin functions lie in a range of V8's file, or of another mapping of that.
+ *   - Compiled JavaScript lies in an object of V8's heap, whose header is in front of it.
+ *   - A WebAssembly frame has its instance, which has the address of its jump table. V8 puts that
+ * first into the memory of the instance's code.
+ *
+ * Other code is left to the generic unwinder. */
 
 /* The words below the frame pointer. Below the stack pointer is what was left there: the frame is
  * about to be made, or left. It is not there, then. */
@@ -53,13 +63,82 @@ static __always_inline void frame__note(struct unwind_state *u, const struct scr
 	frame__key(u, scratch, state);
 }
 
-/* Is it code that V8 has made, before it was linked or while it runs? */
-static __always_inline int is_of_v8(const struct unwind_state *u, const struct node_proc_rec *proc)
+#define WASM_MARKER	  (4 << 1) /* v8dbg_frametype_WasmFrame, the same in all versions; a Smi */
+#define WASM_PARTS	  4 /* of an instance, in which the jump table's address is searched */
+#define WASM_BYTES_MAX	  (1ULL << 30) /* of the code of an instance */
+#define FRAME_MARKERS_MAX 64
+
+/* Is the object one of V8's heap? Its Map has the Map of Maps. */
+static __always_inline int object__is(const struct node_proc_rec *proc, __u64 object)
 {
+	__u64 map = 0, map_map = 0;
+	__u16 type = 0;
+
+	return (object & NODE_TAG_MASK) == NODE_TAG &&
+	       !node__read(&map, sizeof(map), object - NODE_TAG) &&
+	       (map & NODE_TAG_MASK) == NODE_TAG &&
+	       !node__read(&map_map, sizeof(map_map), map - NODE_TAG) &&
+	       (map_map & NODE_TAG_MASK) == NODE_TAG &&
+	       !node__read(&type, sizeof(type), map_map - NODE_TAG + proc->map_type) &&
+	       type == proc->type_map;
+}
+
+/* Does the frame at rbp belong to WebAssembly whose code is where the pc is? */
+static __always_inline int pc__is_wasm(const struct unwind_state *u, struct node_state *state)
+{
+	__u64 instance, start = u->mapping.start;
+	int part, i;
+
+	if (u->rbp & 7 || u->rbp - u->sp < NODE_FP_FUNCTION ||
+	    frame__word(&state->frame, NODE_FP_CONTEXT) != WASM_MARKER)
+		return 0;
+	instance = frame__word(&state->frame, NODE_FP_FUNCTION);
+	if (!object__is(&state->proc, instance))
+		return 0;
+	for (part = 0; part < WASM_PARTS; part++) {
+		if (node__read(state->block, sizeof(state->code),
+			       instance - NODE_TAG + part * sizeof(state->code)))
+			return 0;
+		for (i = 0; i < NODE_CODE_BYTES / 8; i++)
+			if (state->block[i] >= start && state->block[i] < u->pc &&
+			    u->pc - state->block[i] < WASM_BYTES_MAX)
+				return 1;
+	}
+	return 0;
+}
+
+/* Is rbp that of a frame of V8's, by the words below it? */
+static __always_inline int frame__is_of_v8(const struct unwind_state *u, struct node_state *state)
+{
+	__u64 context = frame__word(&state->frame, NODE_FP_CONTEXT);
+
+	if (u->rbp & 7 || u->rbp - u->sp < NODE_FP_FUNCTION)
+		return 0;
+	if (NODE_IS_SMI(context))
+		return context && context < 2 * FRAME_MARKERS_MAX;
+	return object__is(&state->proc, context) &&
+	       !function__read(state, &state->proc, frame__word(&state->frame, NODE_FP_FUNCTION));
+}
+
+/* Is it code that V8 has made, before it was linked or while it runs? Returns what hooks return. A
+ * file whose symbols are stripped does not tell where V8's code is. */
+static __always_inline int whose__is(struct unwind_state *u, struct node_state *state)
+{
+	const struct node_proc_rec *proc = &state->proc;
+
 	if (u->pc < u->mapping.start || u->pc >= u->mapping.end)
 		return 0; /* --unwind fp: who knows */
-	return !u->mapping.n_pages || !proc->blob_bytes ||
-	       u->pc - u->mapping.bias - proc->blob_start < proc->blob_bytes;
+	if (u->mapping.n_pages && proc->blob_bytes)
+		return u->pc - u->mapping.bias - proc->blob_start < proc->blob_bytes
+			       ? TABLELESS_POINTER
+			       : 0;
+	if (!u->mapping.n_pages && code__find(state, proc, u->pc - !u->exact))
+		return TABLELESS_POINTER;
+	if (frame__read(u, &state->frame))
+		return 0;
+	if (u->mapping.n_pages)
+		return frame__is_of_v8(u, state) ? TABLELESS_POINTER | TABLELESS_INFERRED : 0;
+	return pc__is_wasm(u, state) ? TABLELESS_POINTER : 0;
 }
 
 /* Whose sample it is. */
@@ -83,13 +162,16 @@ __noinline int node__tableless(struct unwind_state *u)
 {
 	const struct scratch *scratch = scratch__get();
 	struct node_state *state = node_state__get();
+	int known;
 
 	if (!u || !scratch || !state)
 		return 0;
 	if (!u->n || state->time_ns != scratch->sample.time_ns)
 		state__begin(state, scratch);
-	if (!state->is_known || u->rbp_lost || u->rbp < u->sp || !is_of_v8(u, &state->proc))
+	if (!state->is_known || u->rbp_lost || u->rbp < u->sp)
 		return 0;
-	frame__note(u, scratch, state);
-	return TABLELESS_POINTER;
+	known = whose__is(u, state);
+	if (known)
+		frame__note(u, scratch, state);
+	return known;
 }

@@ -16,10 +16,12 @@
 #include "bpf/scratch.bpf.h"
 
 /* What hooks return; 0: it is not their code. */
-#define TABLELESS_RULE	  1
-#define TABLELESS_CALLED  2 /* and such code always has a caller: it does not end the stack */
+#define TABLELESS_RULE	   1
+#define TABLELESS_CALLED   2 /* and such code always has a caller: it does not end the stack */
 /* Without TABLELESS_RULE: its code, whose compiler is known to keep frame pointers. */
-#define TABLELESS_POINTER 4
+#define TABLELESS_POINTER  4
+/* With any of these: what is known of the frame is not proven. */
+#define TABLELESS_INFERRED 8
 
 /* In the order in which they are asked: X(walker slot, name of the hook) */
 #define TABLELESS_HOOKS(X)              \

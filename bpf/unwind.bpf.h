@@ -540,7 +540,7 @@ __noinline int unwind__apply(struct unwind_state *u)
  * code always has a caller. */
 static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space, int *ret_called)
 {
-	int known = 0;
+	int known = 0, err;
 
 	__builtin_memset(&u->note, 0, sizeof(u->note));
 
@@ -550,9 +550,11 @@ static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space
 	TABLELESS_HOOKS(X)
 #undef X
 	*ret_called = known & TABLELESS_CALLED;
-	if (known & TABLELESS_RULE)
-		return 0;
-	return unwind__without_rule(u, space, known & TABLELESS_POINTER);
+	err = known & TABLELESS_RULE ? 0
+				     : unwind__without_rule(u, space, known & TABLELESS_POINTER);
+	if (known & TABLELESS_INFERRED)
+		u->next_evidence = EVIDENCE_INFERRED;
+	return err;
 }
 
 /* With UNWIND_MODE_FP tables are not used but for the end of the stack, which they prove. The
