@@ -148,14 +148,23 @@ static void match_methods(struct runtime_pair *pairs, const uint64_t *functions,
  * it called. */
 struct segment {
 	size_t first, loop, end;
+	bool begun; /* no loop runs them yet, and no mark is behind them */
 };
 
-static struct segment segment__at(const uint64_t *functions, size_t first, size_t end)
+/* Does the innermost frame end a segment though no mark is behind it? A native method calls frames
+ * by a loop of their own, and a runtime may link a frame before it marks it. */
+static bool lacks_mark(const uint64_t *functions, size_t n)
+{
+	return n > 1 && !functions[0] && functions[1];
+}
+
+static struct segment segment__at(const uint64_t *functions, size_t first, size_t end, size_t n)
 {
 	struct segment segment = { .first = first, .loop = first, .end = end };
 
 	while (segment.loop < end && functions[segment.loop])
 		segment.loop++;
+	segment.begun = end == 1 && lacks_mark(functions, n);
 	return segment;
 }
 
@@ -171,6 +180,18 @@ static void segment__place(const struct segment *segment, struct runtime_pair *p
 		pairs[i].address = natives[loop].cfa - 8;
 }
 
+/* Frames whose loop has not begun: all native frames inside of the last match are about to run
+ * them, so they go inside the innermost one. @high: the last match; 0: no native frame is inside.
+ */
+static void segment__place_begun(const struct segment *segment, struct runtime_pair *pairs,
+				 const struct runtime_native *natives, size_t high)
+{
+	if (!high || !natives[0].cfa)
+		return;
+	for (size_t i = segment->loop; i < segment->end; i++)
+		pairs[i].address = natives[0].cfa - 8;
+}
+
 static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
 			  const struct runtime_native *natives, size_t n_natives)
 {
@@ -182,7 +203,9 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 		end -= pairs[end - 1].key == FRAME_LOOP_END;
 		for (first = end; first && pairs[first - 1].key != FRAME_LOOP_END;)
 			first--;
-		segment = segment__at(functions, first, end);
+		if (!first && end > 1 && lacks_mark(functions, n))
+			first = 1;
+		segment = segment__at(functions, first, end, n);
 		end = first;
 		if (segment.first == segment.end)
 			continue;
@@ -191,8 +214,12 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 			segment__place(&segment, pairs, functions, natives, outer, high, false);
 			continue;
 		}
+		if (segment.begun || outer == loop) {
+			segment__place_begun(&segment, pairs, natives, high);
+			continue;
+		}
 		loop__before(natives, loop, &low);
-		segment__place(&segment, pairs, functions, natives, low, loop, outer > loop);
+		segment__place(&segment, pairs, functions, natives, low, loop, true);
 		high = loop;
 	}
 }
@@ -205,9 +232,14 @@ static void match_outwards(struct runtime_pair *pairs, const uint64_t *functions
 	for (first = 0; first < n; first = end + 1) {
 		struct segment segment;
 
+		if (!first && lacks_mark(functions, n)) {
+			segment = segment__at(functions, 0, 1, n);
+			segment__place_begun(&segment, pairs, natives, n_natives);
+			first = 1;
+		}
 		for (end = first; end < n && pairs[end].key != FRAME_LOOP_END;)
 			end++;
-		segment = segment__at(functions, first, end);
+		segment = segment__at(functions, first, end, n);
 		loop = loop__after(natives, n_natives, low, &outer);
 		segment__place(&segment, pairs, functions, natives, low, loop,
 			       segment.loop < segment.end && outer > loop);
