@@ -1,0 +1,127 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The truth meter of runtimes with C in between: script functions call C functions, which call script
+functions again. Each function has one caller, so its name says which stack is possible
+(truth_graph.py). Every merged stack is compared with it, frame by frame. Impossible edges, missing
+callers and complete stacks that do not reach the root are counted: all three must be 0.
+TRUTH_SAMPLES: samples of each runtime (default: 100000). TRUTH_SEED: other programs. TRUTH_RUNTIMES:
+only these. The table is left in OUTPUT/long/truth-runtimes."""
+
+import collections
+import os
+import re
+import sqlite3
+
+import lib
+import truth_graph
+import truth_python
+import truth_ruby
+
+SAMPLES = int(os.environ.get("TRUTH_SAMPLES", "100000"))
+SEED = int(os.environ.get("TRUTH_SEED", "1"))
+ONLY = os.environ.get("TRUTH_RUNTIMES", "").split()
+LANGUAGES = (truth_python, truth_ruby)
+COMPILERS = (("gcc", "-O0", "-w"), ("gcc", "-O2", "-w"), ("clang", "-O2", "-w"), ("gcc", "-Os", "-w"))
+FUNCTIONS = 60
+COMPLETE = 1  # SAMPLE_COMPLETE, bpf/shared.h
+LABEL = re.compile(r"(.*)_\[(\w+)(\?)?\]", re.S)
+Row = collections.namedtuple("Row", "name samples complete wrong marked")
+
+
+def frame_of(text):
+    found = LABEL.fullmatch(text)
+    return truth_graph.Frame(found[1], found[2], bool(found[3]))
+
+
+def merged_stacks(recording):
+    """[(frames, whether it is complete, count)], innermost frame first."""
+    stacks = []
+    for complete in (True, False):
+        part = lib.path("part.db")
+        lib.shutil.copyfile(recording.file, part)
+        with sqlite3.connect(part) as connection:
+            connection.execute("DELETE FROM sample WHERE (flags & ?) = ?",
+                               (COMPLETE, 0 if complete else COMPLETE))
+        connection.close()
+        if lib.Recording(part).samples():
+            for frames, count in lib.Recording(part).folded("--annotate", "--frames", "all"):
+                frames = [frame_of(text) for text in frames if LABEL.fullmatch(text)]
+                stacks.append(([frame for frame in reversed(frames) if frame.kind != "k"],
+                               complete, count))
+        os.unlink(part)
+    return stacks
+
+
+def measure(name, language, nodes, command, wanted):
+    """Records until there are so many samples; counts what is wrong."""
+    paths = truth_graph.Paths(nodes, language.EDGES, language.ROOT, language.RECURSION)
+    plain = getattr(language, "normal", lambda name: name)
+    check = truth_graph.Check(paths, language.ENDS, lambda frame: normal(frame, paths, plain))
+    samples = whole = 0
+    wrong, marked, examples = collections.Counter(), collections.Counter(), {}
+    target = lib.start_ready(*command)
+    while samples < wanted:
+        recording = lib.record("-d", "2", "-p", target.pid,
+                               options=("-F", "10000", "--max-overhead", "none"))
+        for frames, complete, count in merged_stacks(recording):
+            found = check.check(frames, complete)
+            samples += count
+            whole += count * (complete and not any(frame.inferred for frame in frames))
+            if found:
+                (marked if found.marked else wrong)[found.kind] += count
+                examples.setdefault((found.kind, found.marked), (found.at, frames, complete))
+        if os.environ.get("TRUTH_KEEP"):
+            lib.shutil.copyfile(recording.file, os.environ["TRUTH_KEEP"])
+        os.unlink(recording.file)
+    lib.stop(target)
+    for kind in truth_graph.KINDS:
+        at, frames, complete = examples.get((kind, False), ("", [], ""))
+        lib.equal(wrong[kind], 0, f"{name}: {kind}", at, f"complete: {complete}",
+                  " ".join(f"{frame.name}[{frame.kind}]" for frame in frames))
+    return Row(name, samples, whole, wrong, marked)
+
+
+def normal(frame, paths, plain):
+    """The frame's name if it is a part of some path. `plain`: how the language writes it."""
+    name = plain(re.sub(r" \(.*\)$", "", frame.name))
+    return name if name in paths.starts else None
+
+
+def table(rows):
+    lines = [f"{'program':40} {'samples':>8} {'cut %':>7} {'imposs.':>8} {'missing':>8} {'false c.':>8} "
+             f"{'marked':>7}"]
+    for row in rows:
+        cut = 100 * (1 - row.complete / max(row.samples, 1))
+        lines.append(f"{row.name:40} {row.samples:8} {cut:7.2f} " + " ".join(
+            f"{row.wrong[kind]:8}" for kind in truth_graph.KINDS) + f" {sum(row.marked.values()):7}")
+    return lines
+
+
+def main():
+    lib.need_bpf()
+    rows = []
+    for language in LANGUAGES:
+        if ONLY and language.NAME not in ONLY:
+            continue
+        missing = language.missing()
+        if missing:
+            lib.skip(language.NAME, f"{missing} is missing")
+            continue
+        for i, compiler in enumerate(COMPILERS):
+            nodes = truth_graph.graph(SEED * 100 + i, FUNCTIONS, {**language.EDGES,
+                                                                  "cc": truth_graph.EDGES_IN_C})
+            place = lib.path(f"{language.NAME}-{i}")
+            os.makedirs(place)
+            command = language.build(place, nodes, compiler)
+            rows.append(measure(f"{language.NAME}, C by {' '.join(compiler[:2])}", language, nodes,
+                                command, SAMPLES // len(COMPILERS)))
+    lines = table(rows)
+    os.makedirs(f"{lib.OUTPUT}/long", exist_ok=True)
+    with open(f"{lib.OUTPUT}/long/truth-runtimes", "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    for line in lines:
+        print("#", line)
+    lib.done()
+
+
+main()
