@@ -79,9 +79,10 @@ static __noinline int function__find(struct php_state *state, struct scratch *sc
 		return -1;
 	}
 	/* A fiber begins with a function in C that has no name: what is outside waits on another
-	 * stack. */
+	 * stack. A trampoline loses its name when its call ends, before its frame goes. */
 	if (kind == PHP_CODE_NATIVE && !call->function[FUNCTION_NAME]) {
-		scratch__push(scratch, FRAME_APART, 0);
+		if (!(call->function[0] & FUNCTION_VIA))
+			scratch__push(scratch, FRAME_APART, 0);
 		return 1;
 	}
 	state->is_native = kind == PHP_CODE_NATIVE;
@@ -206,7 +207,8 @@ static __always_inline int walk_frame(struct php_state *state, struct scratch *s
 {
 	if (!state->at) {
 		push_mark(state, scratch);
-		state->complete = 1;
+		/* A generator that goes on is linked to its caller a little later. */
+		state->complete = !state->n || !(state->call.frame[FRAME_INFO] & INFO_GENERATOR);
 		return 1;
 	}
 	if (state->n >= RUNTIME_FRAMES_MAX) {

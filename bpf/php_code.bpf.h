@@ -37,13 +37,14 @@ struct {
 } php_codes __weak SEC(".maps");
 
 /* zend_execute_data, zend_compile.h, by words */
-#define FRAME_WORDS  7
-#define FRAME_OPLINE 0
-#define FRAME_FUNC   3
-#define FRAME_THIS   4
-#define FRAME_INFO   5 /* This.u1.type_info, the lower half */
-#define FRAME_PREV   6
-#define INFO_TOP     (1U << 17) /* ZEND_CALL_TOP */
+#define FRAME_WORDS    7
+#define FRAME_OPLINE   0
+#define FRAME_FUNC     3
+#define FRAME_THIS     4
+#define FRAME_INFO     5 /* This.u1.type_info, the lower half */
+#define FRAME_PREV     6
+#define INFO_TOP       (1U << 17) /* ZEND_CALL_TOP */
+#define INFO_GENERATOR (1U << 24) /* ZEND_CALL_GENERATOR */
 
 /* zend_op, zend_compile.h: extended_value, lineno and opcode behind it */
 #define OP_BYTES    32

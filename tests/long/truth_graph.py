@@ -18,6 +18,7 @@ Wrong = collections.namedtuple("Wrong", "kind at marked")
 
 # In a path: frames of the runtime's own, which have no name of the tree. There may be none.
 ANY = None
+IN_C = re.compile(r"c\d+$|enter_|back_|compare_|sort_|protected$")  # names of C functions
 EDGES_IN_C = {"call": (), "sort": ("compare_{n}", ANY, "sort_{n}")}
 
 C_HEAD = """
@@ -118,8 +119,12 @@ class Paths:
                 self.starts[name].append(names[i:] + beyond)
 
 
-def _native_left(frames):
-    return any(frame.kind == "n" for frame in frames)
+def _may_lack(name, left, script_cut):
+    """Whether a stack may go on without this function: its frames end further in. `left`: the frames
+    that go on; `script_cut`: the recording says that the runtime's frames end too early."""
+    if not IN_C.match(name):
+        return script_cut and all(frame.kind in ("n", "i") for frame in left)
+    return not any(frame.kind == "n" for frame in left)
 
 
 class Check:
@@ -131,7 +136,7 @@ class Check:
         self.ends = ends
         self.normal = normal
 
-    def walk(self, names, path):
+    def walk(self, names, path, script_cut):
         """(index of the frame that is wrong or None, whether the root was reached, what should
         have been there). `names`: [(name or None, Frame)] innermost first, from the path's begin."""
         at = 0
@@ -145,15 +150,14 @@ class Check:
             if names[at][0] == name:
                 at += 1
                 continue
-            in_c = not re.match(r"s\d", name)
-            if in_c and not _native_left(frame for _, frame in names[at:]):
-                continue  # cut: what is left are the runtime's frames, which know nothing of C
+            if _may_lack(name, [frame for _, frame in names[at:]], script_cut):
+                continue
             return at, False, path[i:]
         while at < len(names) and names[at][0] is None:
             at += 1
         return (at if at < len(names) else None), True, ("the end of the stack",)
 
-    def check(self, frames, complete):
+    def check(self, frames, complete, script_cut):
         """None, or what is wrong. `frames`: innermost first, without the kernel's."""
         names = [(self.normal(frame), frame) for frame in frames]
         start = next((i for i, (name, _) in enumerate(names) if name is not None), None)
@@ -161,7 +165,7 @@ class Check:
         if start is None:
             return None
         inner = names[start:]
-        results = [self.walk(inner, path) for path in self.paths.starts[inner[0][0]]]
+        results = [self.walk(inner, path, script_cut) for path in self.paths.starts[inner[0][0]]]
         if not results:
             return Wrong(IMPOSSIBLE, f"{inner[0][0]} is in no path", marked)
         good = [result for result in results if result[0] is None]

@@ -14,16 +14,20 @@ import sqlite3
 
 import lib
 import truth_graph
+import truth_java
+import truth_perl
+import truth_php
 import truth_python
 import truth_ruby
 
 SAMPLES = int(os.environ.get("TRUTH_SAMPLES", "100000"))
 SEED = int(os.environ.get("TRUTH_SEED", "1"))
 ONLY = os.environ.get("TRUTH_RUNTIMES", "").split()
-LANGUAGES = (truth_python, truth_ruby)
+LANGUAGES = (truth_python, truth_ruby, truth_perl, truth_php, truth_java)
 COMPILERS = (("gcc", "-O0", "-w"), ("gcc", "-O2", "-w"), ("clang", "-O2", "-w"), ("gcc", "-Os", "-w"))
 FUNCTIONS = 60
-COMPLETE = 1  # SAMPLE_COMPLETE, bpf/shared.h
+COMPLETE = 1  # bpf/shared.h: SAMPLE_COMPLETE
+SCRIPT_CUT = 16 | 32  # SAMPLE_RUNTIME_TRUNCATED, SAMPLE_RUNTIME_BROKEN
 LABEL = re.compile(r"(.*)_\[(\w+)(\?)?\]", re.S)
 Row = collections.namedtuple("Row", "name samples complete wrong marked")
 
@@ -34,20 +38,17 @@ def frame_of(text):
 
 
 def merged_stacks(recording):
-    """[(frames, whether it is complete, count)], innermost frame first."""
+    """[(frames, flags, count)], innermost frame first."""
     stacks = []
-    for complete in (True, False):
+    for (flags,) in recording.sql("SELECT DISTINCT flags FROM sample"):
         part = lib.path("part.db")
         lib.shutil.copyfile(recording.file, part)
         with sqlite3.connect(part) as connection:
-            connection.execute("DELETE FROM sample WHERE (flags & ?) = ?",
-                               (COMPLETE, 0 if complete else COMPLETE))
+            connection.execute("DELETE FROM sample WHERE flags != ?", (flags,))
         connection.close()
-        if lib.Recording(part).samples():
-            for frames, count in lib.Recording(part).folded("--annotate", "--frames", "all"):
-                frames = [frame_of(text) for text in frames if LABEL.fullmatch(text)]
-                stacks.append(([frame for frame in reversed(frames) if frame.kind != "k"],
-                               complete, count))
+        for frames, count in lib.Recording(part).folded("--annotate", "--frames", "all"):
+            frames = [frame_of(text) for text in frames if LABEL.fullmatch(text)]
+            stacks.append(([frame for frame in reversed(frames) if frame.kind != "k"], flags, count))
         os.unlink(part)
     return stacks
 
@@ -63,20 +64,22 @@ def measure(name, language, nodes, command, wanted):
     while samples < wanted:
         recording = lib.record("-d", "2", "-p", target.pid,
                                options=("-F", "10000", "--max-overhead", "none"))
-        for frames, complete, count in merged_stacks(recording):
-            found = check.check(frames, complete)
+        for frames, flags, count in merged_stacks(recording):
+            script_cut = bool(flags & SCRIPT_CUT)
+            complete = flags & COMPLETE and not script_cut
+            found = check.check(frames, complete, script_cut)
             samples += count
-            whole += count * (complete and not any(frame.inferred for frame in frames))
+            whole += count * bool(complete and not any(frame.inferred for frame in frames))
             if found:
                 (marked if found.marked else wrong)[found.kind] += count
-                examples.setdefault((found.kind, found.marked), (found.at, frames, complete))
+                examples.setdefault((found.kind, found.marked), (found.at, frames, flags))
         if os.environ.get("TRUTH_KEEP"):
             lib.shutil.copyfile(recording.file, os.environ["TRUTH_KEEP"])
         os.unlink(recording.file)
     lib.stop(target)
     for kind in truth_graph.KINDS:
-        at, frames, complete = examples.get((kind, False), ("", [], ""))
-        lib.equal(wrong[kind], 0, f"{name}: {kind}", at, f"complete: {complete}",
+        at, frames, flags = examples.get((kind, False), ("", [], ""))
+        lib.equal(wrong[kind], 0, f"{name}: {kind}", at, f"flags: {flags}",
                   " ".join(f"{frame.name}[{frame.kind}]" for frame in frames))
     return Row(name, samples, whole, wrong, marked)
 
@@ -84,6 +87,8 @@ def measure(name, language, nodes, command, wanted):
 def normal(frame, paths, plain):
     """The frame's name if it is a part of some path. `plain`: how the language writes it."""
     name = plain(re.sub(r" \(.*\)$", "", frame.name))
+    if truth_graph.IN_C.match(name) and frame.kind not in ("n", "i"):
+        return None  # a runtime's frame for a C function, beside the native one
     return name if name in paths.starts else None
 
 
