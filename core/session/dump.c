@@ -244,7 +244,8 @@ int dump__finish_process(struct dump *dump, struct err *err)
 	if (!code && dump__find_holders(dump, result))
 		code = err__set(err, -ENOMEM, "out of memory");
 	dump__find_names(dump, result);
-	dump__find_deadlocks(result);
+	if (!code && dump__find_deadlocks(dump, result))
+		code = err__set(err, -ENOMEM, "out of memory");
 	return code;
 }
 

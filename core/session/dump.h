@@ -9,6 +9,7 @@
 #include "bpf/shared.h"
 #include "core/base/err.h"
 #include "core/target/procfs.h"
+#include "core/target/threads.h"
 #include "runtimes/runtime.h"
 
 /* What the threads of a process do now: one merged stack of each, with what it waits for. Nothing
@@ -60,6 +61,8 @@ struct dump_thread {
 	uint32_t holder;       /* the thread that has it, of the same process; 0: not known */
 	uint64_t stack_start, stack_end; /* 0: not known */
 	uint64_t fs_base;		 /* 0: not known */
+	struct thread_now look;		 /* the thread when it was read; .tid 0: it ran meanwhile */
+	uint64_t regs[UNWIND_REGS];	 /* its registers as of that look */
 	bool deadlocked;		 /* it waits for one that waits ... for it: */
 	uint32_t circle;		 /* the lowest id of these */
 	/* Of a task: */

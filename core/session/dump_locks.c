@@ -112,16 +112,45 @@ static struct runtime_waiter waiter_of(const struct dump_thread *thread,
 	return waiter;
 }
 
+/* Returns true if the thread waits where it waited when it was read. It may have run since. */
+static bool waits_there(const struct dump *dump, const struct dump_thread *thread,
+			struct thread_now *ret)
+{
+	const struct thread_now *look = &thread->look;
+
+	if (dump->result->is_core)
+		return true;
+	return look->tid && thread__read(dump->process->pid, thread->tid, ret) && ret->off_cpu &&
+	       ret->state != 'R' && ret->call == look->call && ret->sp == look->sp &&
+	       ret->pc == look->pc && ret->args[0] == look->args[0];
+}
+
+/* Returns true if the thread has not run since @before. */
+static bool waited_on(const struct dump *dump, const struct thread_now *before)
+{
+	struct thread_now after;
+
+	return dump->result->is_core || (thread__read(dump->process->pid, before->tid, &after) &&
+					 thread__stood_still(before, &after));
+}
+
 static int ask_runtime(const struct dump *dump, int r, struct dump_process *process)
 {
 	const struct runtime *runtime = dump->opts.runtimes[r];
 	struct runtime_waiter *waiters = calloc(process->n_threads + 1, sizeof(*waiters));
+	struct thread_now *before = calloc(process->n_threads + 1, sizeof(*before));
 	bool any = false;
+	int code = 0;
 
-	if (!waiters)
-		return -ENOMEM;
+	if (!waiters || !before) {
+		code = -ENOMEM;
+		goto out;
+	}
 	for (size_t i = 0; i < process->n_threads; i++) {
 		waiters[i] = waiter_of(&process->threads[i], runtime);
+		if ((waiters[i].futex || waiters[i].lock) &&
+		    !waits_there(dump, &process->threads[i], &before[i]))
+			waiters[i] = (struct runtime_waiter) {};
 		any |= waiters[i].futex || waiters[i].lock;
 	}
 	if (any)
@@ -130,15 +159,17 @@ static int ask_runtime(const struct dump *dump, int r, struct dump_process *proc
 	for (size_t i = 0; i < process->n_threads; i++) {
 		struct dump_thread *thread = &process->threads[i];
 
-		if (!waiters[i].what)
+		if (!waiters[i].what || !waited_on(dump, &before[i]))
 			continue;
 		thread->lock = LOCK_WAITED;
 		thread->lock_name = waiters[i].what;
 		thread->lock_address = waiters[i].address;
 		thread->holder = find_holder(dump, process, &waiters[i].holder);
 	}
+out:
+	free(before);
 	free(waiters);
-	return 0;
+	return code;
 }
 
 int dump__find_holders(const struct dump *dump, struct dump_process *process)
@@ -168,37 +199,5 @@ void dump__find_names(const struct dump *dump, struct dump_process *process)
 						      thread->tid, kernel, name, sizeof(name)) &&
 			    name[0])
 				memcpy(thread->name, name, sizeof(name));
-	}
-}
-
-static struct dump_thread *holder_of(struct dump_process *process, const struct dump_thread *thread)
-{
-	return thread->lock == LOCK_WAITED && thread->holder
-		       ? (struct dump_thread *)find(process, thread->holder)
-		       : NULL;
-}
-
-/* Who runs while others are looked at may have got the lock, and given it back, since: so a circle
- * only counts if nobody in it runs. */
-static bool waits(const struct dump_thread *thread)
-{
-	return thread->lock == LOCK_WAITED && thread->state != 'R';
-}
-
-void dump__find_deadlocks(struct dump_process *process)
-{
-	for (size_t i = 0; i < process->n_threads; i++) {
-		struct dump_thread *first = &process->threads[i], *at = first;
-
-		first->circle = first->tid;
-		for (size_t steps = 0; at && waits(at) && steps < process->n_threads; steps++) {
-			at = holder_of(process, at);
-			if (at == first) {
-				first->deadlocked = true;
-				break;
-			}
-			if (at)
-				first->circle = min_of(first->circle, at->tid);
-		}
 	}
 }

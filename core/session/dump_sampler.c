@@ -135,6 +135,7 @@ static int take_listed(struct sampler *sampler, const struct thread_now *now,
 	memcpy(thread->args, now->args, sizeof(thread->args));
 	thread->fs_base = listed->fs_base;
 	dump__describe(dump, thread);
+	dump__note_look(thread, now, &host);
 	return dump_thread__add_kernel(thread, kernel);
 }
 

@@ -10,7 +10,8 @@
  *   dump_sampler.c threads that the kernel half reads, as they run or need registers
  *   dump_frames.c  from what was captured to frames
  *   dump_tasks.c   what waits outside of threads
- *   dump_locks.c   who holds what others wait for */
+ *   dump_locks.c   who holds what others wait for
+ *   dump_deadlocks.c  circles of waits that exist at one instant */
 
 #include "bpf/host/programs.h"
 #include "core/base/memory.h"
@@ -68,6 +69,11 @@ int dump__take_thread(struct dump *dump, struct dump_thread *thread, struct err 
  * loaded it sets dump->samples to false, and takes them without. */
 int dump__take_pending(struct dump *dump, struct err *err);
 
+/* Reads once more what the thread, which waits at @now, waits for. Takes no frames and stops
+ * nothing. -ENOMEM */
+int dump__take_again(struct dump *dump, const struct dump_thread *thread,
+		     const struct thread_now *now, struct dump_thread *ret);
+
 /* From memory alone: a thread that runs and is not stopped, or one that stood still for a moment.
  * -ENOMEM */
 int dump__take_running(struct dump *dump, const struct thread_now *now, struct dump_thread *ret);
@@ -86,6 +92,10 @@ void dump__drop_samples(struct dump *dump);
 /* Adds the frames of threads that the kernel half has sampled. */
 struct profile;
 int dump__add_frames(struct dump *dump, struct live_profile *live, bool tasks, struct err *err);
+
+/* Stores the look at a waiting thread whose locks were read, and its registers. */
+void dump__note_look(struct dump_thread *thread, const struct thread_now *now,
+		     const struct host_thread *from);
 
 /* No address: a rule that needs the register ends the stack. */
 #define UNKNOWN_REG 0xdead000000000000ULL
@@ -134,9 +144,11 @@ uint32_t dump__by_own_id(const struct dump *dump, uint32_t tid);
 /* Of threads to which the program has given names of its own. */
 void dump__find_names(const struct dump *dump, struct dump_process *process);
 
-/* When all are known: what the runtimes can tell of who waits for what, and whose that is (0 or
- * -ENOMEM), and who waits for whom in a circle. */
+/* When all are known: what the runtimes can tell of who waits for what, and whose that is. A thread
+ * that has run since it was read is left as it is. 0 or -ENOMEM */
 int dump__find_holders(const struct dump *dump, struct dump_process *process);
-void dump__find_deadlocks(struct dump_process *process);
+
+/* Marks the threads that wait for each other in a circle. 0 or -ENOMEM */
+int dump__find_deadlocks(struct dump *dump, struct dump_process *process);
 
 #endif

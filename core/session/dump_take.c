@@ -204,6 +204,29 @@ void dump__describe(const struct dump *dump, struct dump_thread *ret)
 	dump__see_mutex(dump, ret);
 }
 
+static void begin(const struct thread_now *now, struct dump_thread *ret)
+{
+	memcpy(ret->name, now->name, sizeof(now->name));
+	ret->state = now->state;
+	ret->call = now->call;
+}
+
+void dump__note_look(struct dump_thread *thread, const struct thread_now *now,
+		     const struct host_thread *from)
+{
+	thread->look = *now;
+	memcpy(thread->regs, from->regs, sizeof(thread->regs));
+}
+
+/* The thread ran while it was read: its locks may be of several instants. */
+static void forget_locks(struct dump_thread *ret)
+{
+	ret->lock = LOCK_UNKNOWN;
+	ret->lock_name = NULL;
+	ret->lock_address = 0;
+	ret->holder = 0;
+}
+
 /* `ret_still`: it did not run meanwhile, so that this is true. */
 static int take_still(struct dump *dump, const struct thread_now *now, struct dump_thread *ret,
 		      bool *ret_still)
@@ -224,10 +247,34 @@ static int take_still(struct dump *dump, const struct thread_now *now, struct du
 	dump__describe(dump, ret);
 	*ret_still = thread__read(dump->process->pid, now->tid, &after) &&
 		     thread__stood_still(now, &after);
-	if (!*ret_still)
+	if (!*ret_still) {
+		forget_locks(ret);
 		return 0;
+	}
 	ret->way = DUMP_STILL;
+	dump__note_look(ret, now, &thread);
 	return dump_thread__add_kernel(ret, kernel);
+}
+
+int dump__take_again(struct dump *dump, const struct dump_thread *thread,
+		     const struct thread_now *now, struct dump_thread *ret)
+{
+	struct host_thread from = dump__as_it_stands(dump, now);
+	int code;
+
+	*ret = (struct dump_thread) { .tid = thread->tid };
+	begin(now, ret);
+	if (thread__stood_still(&thread->look, now)) {
+		memcpy(from.regs, thread->regs, sizeof(from.regs));
+		from.fs_base = thread->fs_base;
+	}
+	memcpy(ret->args, now->args, sizeof(ret->args));
+	ret->fs_base = from.fs_base;
+	code = dump__sample(dump, &from, dump->cached);
+	dump__describe(dump, ret);
+	dump__drop_samples(dump);
+	dump__note_look(ret, now, &from);
+	return code;
 }
 
 /* --- stopped --- */
@@ -333,13 +380,6 @@ int dump__take_running(struct dump *dump, const struct thread_now *now, struct d
 		before = hash;
 	}
 	return code;
-}
-
-static void begin(const struct thread_now *now, struct dump_thread *ret)
-{
-	memcpy(ret->name, now->name, sizeof(now->name));
-	ret->state = now->state;
-	ret->call = now->call;
 }
 
 /* Stops the thread, if it still does what it did when it was last looked at. */
