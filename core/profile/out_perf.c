@@ -12,7 +12,9 @@
 
 /* Text as perf-script(1) writes with -F comm,pid,tid,time,period,event,ip,sym,dso (Linux 6.12,
  * tools/perf/builtin-script.c): per sample a line with the thread and the event, then a line per
- * frame, leaf first, and an empty one. Its readers cut at blanks and at the last " (". */
+ * frame, leaf first, and an empty one. Its readers cut at blanks and at the last " (". A line that
+ * begins with # is a comment. A symbol that begins with ( is left out by some readers, and cut at
+ * -> into a caller and its inlined callee by others (FlameGraph's stackcollapse-perf.pl). */
 
 #define NS_PER_S 1000000000
 
@@ -31,6 +33,36 @@ static char *word(const char *text, const char *signs)
 	for (at = copy; (at = strpbrk(at, signs)) != NULL;)
 		*at = '_';
 	return copy;
+}
+
+/* The same for a symbol, in place: "(eval)" is "[eval]", and "operator->" is "operator=>". */
+static void clean_symbol(char *name)
+{
+	char *at = name + strspn(name, " ");
+
+	escape__printable(name);
+	if (*at == '(') {
+		char *end = strchr(at, ')');
+
+		*at = '[';
+		if (end)
+			*end = ']';
+	}
+	for (at = name; (at = strstr(at, "->")) != NULL;)
+		*at = '=';
+}
+
+/* The name of a thread as the first word of a line. */
+static char *first_word(const char *text)
+{
+	char *name = word(text, " "), *marked = NULL;
+
+	if (!name || *name != '#')
+		return name;
+	if (asprintf(&marked, "_%s", name) < 0)
+		marked = NULL;
+	free(name);
+	return marked;
 }
 
 /* "/app/run.py:3", "libc", "[kernel.kallsyms]", "(inlined)", "[label]": in which file it is, or
@@ -85,7 +117,7 @@ static const char *line_of(struct lines *lines, const struct profile *profile, u
 	name = out_tracks__name(profile, frame, annotate);
 	module = module_of(profile, frame);
 	if (name && module) {
-		escape__printable(name);
+		clean_symbol(name);
 		if (asprintf(line, "\t%16x %s (%s)\n", 0, *name ? name : "[unknown]", module) < 0)
 			*line = NULL;
 	}
@@ -97,7 +129,7 @@ static const char *line_of(struct lines *lines, const struct profile *profile, u
 static int put_header(const struct profile_thread *thread, uint64_t now, uint64_t value,
 		      const char *event, FILE *out)
 {
-	char *comm = word(thread && thread->name ? thread->name : "", " ");
+	char *comm = first_word(thread && thread->name ? thread->name : "");
 
 	if (!comm)
 		return -ENOMEM;

@@ -198,6 +198,8 @@ def chrome(data):
 # The fields of perf-script(1) as its readers take them apart, each by an expression of its own.
 HEADER = re.compile(r"(\S.*?)\s+(\d+)/(\d+)\s+(\d+)\.(\d{9}): +(\d+) (\S+): $")
 FRAME = re.compile(r"\t *([0-9a-f]+) (.+) \(([^\s()]+)\)$")
+# What FlameGraph's stackcollapse-perf.pl leaves out or cuts in two.
+NO_SYMBOL = re.compile(r" *\(|.*->")
 
 
 def perf(data, instants=None):
@@ -227,7 +229,7 @@ def perf(data, instants=None):
             if instants is not None:
                 instants.setdefault(track, []).append(now)
         elif line:
-            assert int(frame[1], 16) == 0
+            assert int(frame[1], 16) == 0 and not NO_SYMBOL.match(frame[2]), line
             stack.append(f"{frame[2]} ({frame[3]})")
         else:
             assert stack

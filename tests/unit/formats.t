@@ -191,6 +191,15 @@ def check_perf():
     made("cpu samples 1 running - - 42:a~b 43:x~(y)~z n:main@/l/lib~(a).so.1;python:a(b)~(c)@/x/a~(b).py")
     tap.equal(read_formats.perf(written("perf")), {"cpu x_(y)_z 42/43": [
         (("main (lib__a_)", "a(b) (c) (/x/a__b_.py)"), 1)]}, "perf: nothing looks like another field")
+    made("cpu samples 1 running - - 42:#main 42:#main n:main",
+         "cpu samples 2 running - - 42:#main 43:##~# n:(anonymous~namespace)::f;n:operator->;python:(a->b@/x/a.py",
+         "cpu samples 4 running - - 42:#main 44:# n:#main;n:[f+0x12]",
+         "cpu samples 8 running - - 42:#main 45:12/3 n:(eval)")
+    tap.equal(read_formats.perf(written("perf")), {
+        "cpu _#main 42/42": [(("main (made)",), 1)],
+        "cpu _##_# 42/43": [(("[anonymous namespace]::f (made)", "operator=> (made)", "[a=>b (/x/a.py)"), 2)],
+        "cpu _# 42/44": [(("#main (made)", "[f+0x12] (made)"), 4)],
+        "cpu 12/3 42/45": [(("[eval] (made)",), 8)]}, "perf: no name looks like a comment, a process or two frames")
     check_read(read_formats.perf, "perf", ("empty", "zero", "hostile", "wide", "times"))
 
 
