@@ -178,22 +178,22 @@ __noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 
 		row = word__get(rows + mid);
 		if (!row)
 			return -1;
-		if (*row >> 16 <= in_page) {
+		if (UNWIND_ROW_AT(*row) <= in_page) {
 			u->lo = mid + 1;
 		} else {
 			u->hi = mid;
-			next = *row >> 16;
+			next = UNWIND_ROW_AT(*row);
 		}
 	}
 	if (next == NO_ROW && in_page + 1 == UNWIND_PAGE_BYTES) {
 		row = word__get(rows + u->lo); /* the first one of a later page */
-		next = row && !(*row >> 16) ? UNWIND_PAGE_BYTES : NO_ROW;
+		next = row && !UNWIND_ROW_AT(*row) ? UNWIND_PAGE_BYTES : NO_ROW;
 	}
 	u->row_begins = next == in_page + 1;
 	if (!u->lo)
 		return 0;
 	row = word__get(rows + u->lo - 1); /* maybe of an earlier page */
-	return row ? (int)(*row & 0xffff) : -1;
+	return row ? (int)UNWIND_ROW_RULE(*row) : -1;
 }
 
 /* Reads the block that holds `address`, preferably from a little below (where the registers that

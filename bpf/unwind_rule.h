@@ -72,12 +72,17 @@ _Static_assert(sizeof(struct unwind_rule) == 16, "four words of a table");
 /* A table is one relocatable array of 32-bit words: a first level by page of code, the rules, and
  * the rows. words[page] is the first row whose pc lies in that page (or after it), counted from
  * words[rows_at]; there is one entry more than pages. A row is the pc's offset in its page in the
- * upper half and the rule's number in the lower half; it holds up to the next row. Rule number n
+ * upper 8 bits and the rule's number in the lower 24; it holds up to the next row. Rule number n
  * is the four words at rules_at + 4*n; number 0 is UNWIND_NONE, number 1 UNWIND_UNSUPPORTED.
  * rules_at is a multiple of 4. */
 #define UNWIND_PAGE_BITS  8
 #define UNWIND_PAGE_BYTES (1 << UNWIND_PAGE_BITS)
-#define UNWIND_RULES_MAX  65536
+#define UNWIND_RULES_MAX  (1 << 20)
 #define UNWIND_RULE_WORDS 4
+
+#define UNWIND_ROW_BITS	     24 /* of the rule's number */
+#define UNWIND_ROW(at, rule) ((at) << UNWIND_ROW_BITS | (rule))
+#define UNWIND_ROW_AT(row)   ((row) >> UNWIND_ROW_BITS)
+#define UNWIND_ROW_RULE(row) ((row) & ((1U << UNWIND_ROW_BITS) - 1))
 
 #endif

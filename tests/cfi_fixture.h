@@ -104,18 +104,19 @@ static inline bool fixture__table_is_valid(const struct unwind_table *t)
 		for (uint32_t first = row; row < w[page + 1]; row++) {
 			uint32_t at = w[t->rows_at + row];
 
-			if (row >= t->n_rows || (at & 0xffff) >= t->n_rules || at >> 16 > 255)
+			if (row >= t->n_rows || UNWIND_ROW_RULE(at) >= t->n_rules)
 				return false;
-			if (row > first && at >> 16 <= w[t->rows_at + row - 1] >> 16)
+			if (row > first &&
+			    UNWIND_ROW_AT(at) <= UNWIND_ROW_AT(w[t->rows_at + row - 1]))
 				return false;
-			if (row && (at & 0xffff) <= 1 &&
-			    (at & 0xffff) == (w[t->rows_at + row - 1] & 0xffff))
+			if (row && UNWIND_ROW_RULE(at) <= 1 &&
+			    UNWIND_ROW_RULE(at) == UNWIND_ROW_RULE(w[t->rows_at + row - 1]))
 				return false;
 		}
 		if (row != w[page + 1])
 			return false;
 	}
-	return (w[t->n_words - 1] & 0xffff) == 0; /* the last row ends the table */
+	return UNWIND_ROW_RULE(w[t->n_words - 1]) == 0; /* the last row ends the table */
 }
 
 #endif

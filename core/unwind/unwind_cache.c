@@ -15,7 +15,7 @@
 #include "core/unwind/unwind_source.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 7 /* of this header, of unwind_rule, and of what the builder makes of a file */
+#define VERSION 8 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
 /* Whoever may be profiled chooses what is in the cache: a build makes as many images as it likes.
  */
@@ -90,7 +90,7 @@ static bool words_are_valid(const struct header *h, const uint32_t *words)
 	for (uint32_t i = 0; i < h->n_rows; i++) {
 		uint32_t row = words[h->rows_at + i];
 
-		if ((row & 0xffff) >= h->n_rules || row >> 16 >= UNWIND_PAGE_BYTES)
+		if (UNWIND_ROW_RULE(row) >= h->n_rules)
 			return false;
 	}
 	return true;

@@ -7,10 +7,9 @@
  * Two observations make the table small and the search short (docs/decisions/0002):
  *
  * - Rules repeat. An image has some hundred different ones, whatever its size; so a row holds a
- *   rule's number, and the rules stand apart. Numbers are given by an open hash table, first come
- *   first served.
+ *   rule's number, and the rules stand apart. An open hash table that grows gives the numbers.
  * - Addresses are dense. A first level has, for each 256 bytes of code, the first row there. It
- *   saves the upper part of each row's address (a row is 4 bytes: 8 bits of address, 16 of rule
+ *   saves the upper part of each row's address (a row is 4 bytes: 8 bits of address, 24 of rule
  *   number) and twelve of the seventeen steps that a search over libpython's rows would take.
  *
  * Rows are put in ascending order, so the table is built in one pass and never sorted. A row of an
@@ -45,8 +44,9 @@
 #define SPAN_BYTES_MAX (1ULL << 31)
 #define ROWS_MAX       (1U << 26)
 
-/* Rules are numbered by an open hash table. A rule that finds no place is unsupported. */
-#define SLOTS	   (2 * UNWIND_RULES_MAX)
+/* Rules are numbered by an open hash table, at most half full. A rule that finds no place is
+ * unsupported. */
+#define SLOTS_MIN  4096
 #define PROBES_MAX 64
 
 struct builder {
@@ -56,7 +56,8 @@ struct builder {
 	size_t n_pages, n_rows, n_rules;
 	size_t cap_pages, cap_rows, cap_rules;
 	uint32_t n_unsupported;
-	uint16_t *slots; /* rule numbers; RULE_NONE: free */
+	uint32_t *slots; /* rule numbers; RULE_NONE: free */
+	size_t n_slots;
 };
 
 static uint32_t hash_rule(const struct unwind_rule *rule)
@@ -76,7 +77,29 @@ static int add_rule(struct builder *b, const struct unwind_rule *rule)
 	return b->n_rules++;
 }
 
-/* First come, first served: no image that was ever seen has a tenth of the rules that fit. */
+/* Doubles the hash table. Returns 0 or -ENOMEM. */
+static int grow_slots(struct builder *b)
+{
+	size_t n = b->n_slots ? 2 * b->n_slots : SLOTS_MIN;
+	uint32_t *slots = calloc(n, sizeof(*slots)), at;
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = RULE_UNSUPPORTED + 1; i < b->n_rules; i++) {
+		at = hash_rule(&b->rules[i]);
+		for (unsigned int k = 0; k < PROBES_MAX && slots[at % n]; k++)
+			at++;
+		if (!slots[at % n])
+			slots[at % n] = i;
+	}
+	free(b->slots);
+	b->slots = slots;
+	b->n_slots = n;
+	return 0;
+}
+
+/* Returns the number of @rule, a new one if no earlier rule is the same, or -ENOMEM. A file with
+ * more rules than fit has the rest as unsupported. */
 static int number_rule(struct builder *b, const struct unwind_rule *rule)
 {
 	uint32_t at = hash_rule(rule);
@@ -86,8 +109,10 @@ static int number_rule(struct builder *b, const struct unwind_rule *rule)
 		return RULE_NONE;
 	if (rule->kind == UNWIND_UNSUPPORTED)
 		return RULE_UNSUPPORTED;
+	if (2 * b->n_rules >= b->n_slots && grow_slots(b))
+		return -ENOMEM;
 	for (unsigned int i = 0; i < PROBES_MAX; i++, at++) {
-		uint16_t *slot = &b->slots[at % SLOTS];
+		uint32_t *slot = &b->slots[at % b->n_slots];
 
 		if (!*slot) {
 			if (b->n_rules == UNWIND_RULES_MAX)
@@ -127,12 +152,12 @@ static int add_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
 		return 0;
 	number = number_rule(b, rule);
 	if (number == RULE_UNSUPPORTED && b->n_rows &&
-	    (b->rows[b->n_rows - 1] & 0xffff) == RULE_UNSUPPORTED)
+	    UNWIND_ROW_RULE(b->rows[b->n_rows - 1]) == RULE_UNSUPPORTED)
 		return 0;
 	if (number < 0 || add_pages(b, at >> UNWIND_PAGE_BITS) ||
 	    array__reserve(&b->rows, &b->cap_rows, b->n_rows + 1, sizeof(*b->rows)))
 		return -ENOMEM;
-	b->rows[b->n_rows++] = (at & (UNWIND_PAGE_BYTES - 1)) << 16 | number;
+	b->rows[b->n_rows++] = UNWIND_ROW(at & (UNWIND_PAGE_BYTES - 1), number);
 	b->n_unsupported += number == RULE_UNSUPPORTED;
 	return 0;
 }
@@ -198,10 +223,10 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 {
 	static const struct unwind_rule none = { .kind = UNWIND_NONE };
 	static const struct unwind_rule unsupported = { .kind = UNWIND_UNSUPPORTED };
-	struct builder b = { .slots = calloc(SLOTS, sizeof(*b.slots)) };
+	struct builder b = {};
 	int rc = -ENOMEM;
 
-	if (b.slots && add_rule(&b, &none) == RULE_NONE &&
+	if (!grow_slots(&b) && add_rule(&b, &none) == RULE_NONE &&
 	    add_rule(&b, &unsupported) == RULE_UNSUPPORTED)
 		rc = read_rows(file, rows, &b, err);
 	/* What could not be read any more looks like what is not there. */
@@ -253,14 +278,16 @@ const struct unwind_rule *unwind_table__find(const struct unwind_table *table, u
 	hi = table->words[page + 1];
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		if (table->words[table->rows_at + mid] >> 16 <= (at & (UNWIND_PAGE_BYTES - 1)))
+		if (UNWIND_ROW_AT(table->words[table->rows_at + mid]) <=
+		    (at & (UNWIND_PAGE_BYTES - 1)))
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	if (!lo)
 		return &none;
-	number = table->words[table->rows_at + lo - 1] & 0xffff; /* maybe of an earlier page */
+	/* The row may be one of an earlier page. */
+	number = UNWIND_ROW_RULE(table->words[table->rows_at + lo - 1]);
 	return (const struct unwind_rule *)&table
 		->words[table->rules_at + number * UNWIND_RULE_WORDS];
 }

@@ -151,8 +151,8 @@ static void test_hostile(const struct cache *cache)
 	check_hostile(cache, &words[t.n_pages], t.n_rows + 1, &t, "last page index");
 	check_hostile(cache, &words[0], words[1] + 1, &t, "page index falls");
 	check_hostile(cache, &words[t.rows_at], t.n_rules, &t, "rule that is not there");
-	check_hostile(cache, &words[t.rows_at], UNWIND_PAGE_BYTES << 16, &t,
-		      "row outside its page");
+	check_hostile(cache, &words[t.rows_at], UNWIND_ROW(1U, t.n_rules), &t,
+		      "the same further in its page");
 	check_hostile(cache, &words[t.rules_at + 8], UNWIND_UNSUPPORTED + 1, &t, "kind of rule");
 	check_hostile(cache, &words[t.rules_at + 8], UNWIND_REG | UNWIND_REGS << 8, &t, "register");
 	check_hostile(cache, &words[t.rules_at], UNWIND_REG, &t, "rule 0");

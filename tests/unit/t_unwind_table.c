@@ -155,9 +155,9 @@ static void test_code_alone(const struct fixture *fixture)
 	elf_file__free(file);
 }
 
-/* --- more different rules than fit --- */
+/* --- many different rules --- */
 
-#define MANY 70000
+#define MANY 70000 /* more than 16 bits hold */
 
 static bool write_many(const struct fixture *fixture)
 {
@@ -175,10 +175,22 @@ static bool write_many(const struct fixture *fixture)
 	return fclose(out) == 0;
 }
 
-static void test_too_many_rules(const struct fixture *fixture)
+/* Returns how many of the @n rules, one at each byte from @code on, are found. */
+static unsigned int count_right(const struct unwind_table *table, uint64_t code, int n)
+{
+	unsigned int right = 0;
+
+	for (int i = 0; i < n; i++) {
+		const struct unwind_rule *rule = unwind_table__find(table, code + i);
+
+		right += rule->kind == UNWIND_REG && rule->cfa_off == 16 + 8 * i;
+	}
+	return right;
+}
+
+static void test_many_rules(const struct fixture *fixture)
 {
 	struct unwind_table table = { 0 };
-	unsigned int n_right = 0, n_unsupported = 0;
 	struct elf_file *file = NULL;
 	uint64_t code;
 
@@ -190,16 +202,43 @@ static void test_too_many_rules(const struct fixture *fixture)
 		"built"))
 		goto out;
 	ok(fixture__table_is_valid(&table), "it is valid");
-	is_int(table.n_rules, UNWIND_RULES_MAX, "as many as fit are kept");
-	for (int i = 0; i < MANY; i++) {
-		const struct unwind_rule *rule = unwind_table__find(&table, code + i);
+	is_int(count_right(&table, code, MANY), MANY, "each place has its own");
+	is_int(table.n_unsupported, 0, "none is unsupported");
+out:
+	unwind_table__done(&table);
+	elf_file__free(file);
+}
 
-		n_right += rule->kind == UNWIND_REG && rule->cfa_off == 16 + 8 * i;
-		n_unsupported += rule->kind == UNWIND_UNSUPPORTED;
+#define TOO_MANY (UNWIND_RULES_MAX + 1000)
+
+static int tell_too_many(const struct elf_file *file, cfi_row_fn row, void *ctx)
+{
+	struct unwind_rule rule = { .kind = UNWIND_REG, .reg = UNWIND_REG_RSP };
+	int rc = 0;
+
+	(void)file;
+	for (int i = 0; i < TOO_MANY && !rc; i++) {
+		rule.cfa_off = 16 + 8 * i;
+		rc = row(ctx, 0x10000000 + i, &rule);
 	}
-	is_int(n_right, UNWIND_RULES_MAX - 2, "the places of these are right");
-	is_int(n_right + n_unsupported, MANY, "all others are unsupported");
-	ok(table.n_unsupported > 0 && table.n_unsupported <= n_unsupported, "and counted");
+	return rc ? rc : row(ctx, 0x10000000 + TOO_MANY, &none);
+}
+
+static void test_too_many_rules(const struct fixture *fixture)
+{
+	struct elf_file *file = fixture__open(fixture, "many.so");
+	struct unwind_table table = { 0 };
+
+	if (!ok(file && !unwind_table__build_with(file, tell_too_many, &table, NULL), "built"))
+		goto out;
+	ok(fixture__table_is_valid(&table), "it is valid");
+	is_int(table.n_rules, UNWIND_RULES_MAX, "as many rules as fit");
+	is_int(count_right(&table, 0x10000000, UNWIND_RULES_MAX - 1000), UNWIND_RULES_MAX - 1000,
+	       "the places of these are right");
+	is_int(count_right(&table, 0x10000000 + TOO_MANY - 10, 10), 0, "later ones have none");
+	is_int(unwind_table__find(&table, 0x10000000 + TOO_MANY - 1)->kind, UNWIND_UNSUPPORTED,
+	       "they are unsupported");
+	ok(table.n_unsupported > 0, "and counted");
 out:
 	unwind_table__done(&table);
 	elf_file__free(file);
@@ -260,6 +299,7 @@ int main(void)
 		tap__skip("not there", "libc.so.6");
 	test_empty(&fixture);
 	test_code_alone(&fixture);
+	test_many_rules(&fixture);
 	test_too_many_rules(&fixture);
 	test_default_dir(&fixture);
 	fixture__end(&fixture);
