@@ -35,7 +35,7 @@ SANFLAGS = $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 CPPFLAGS += -D_GNU_SOURCE -I. -I$(OUTPUT)
 CFLAGS   ?= -g
 ALL_CFLAGS = -std=gnu11 $(WARN) $(OPT) $(SANFLAGS) $(CFLAGS) $(if $(WERROR),-Werror)
-LIBS     = -lbpf -ldw -lelf -lunwind-x86_64 -lunwind -lsqlite3 -liberty -lcapstone -lz -llzma -lncursesw -ltinfo -lm
+LIBS     = -lbpf -ldw -lelf -lunwind-x86_64 -lunwind -lsqlite3 -liberty -lcapstone -lz -llzma -lzstd -lncursesw -ltinfo -lm
 BPF_CFLAGS = -g -O2 -mcpu=v3 --target=bpf -D__TARGET_ARCH_x86 -Wall -I. \
 	$(if $(ARCH_INCLUDE),-I/usr/include/$(ARCH_INCLUDE))
 

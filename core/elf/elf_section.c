@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
+#include "core/elf/elf_inflate.h"
 #include "core/elf/elf_made.h"
 
 /* Largest size that a section may claim, inflated too; bytes. */
@@ -19,7 +19,9 @@
 /* A linker writes no section of more than so many bytes that is a hole for the most part. */
 #define DENSE_BYTES (64ULL << 20)
 
-#define ZLIB_RATIO_MAX 1040 /* deflate makes 1032 bytes of one at most */
+/* objcopy --compress-debug-sections=zlib-gnu renames .debug_NAME to .zdebug_NAME. */
+#define PLAIN_PREFIX ".debug_"
+#define GNU_PREFIX   ".zdebug_"
 
 struct loaded {
 	size_t index;
@@ -35,24 +37,7 @@ static bool is_mostly_hole(const struct elf_file *file, const GElf_Shdr *shdr)
 	       quota__data_bytes(file->fd, shdr->sh_offset, shdr->sh_size) < shdr->sh_size / 2;
 }
 
-static int describe_compressed(const struct elf_file *file, struct elf_section *section)
-{
-	Elf64_Chdr chdr;
-	int rc = section->shdr.sh_size < sizeof(chdr)
-			 ? -EBADMSG
-			 : elf_file__read_at(file, section->shdr.sh_offset, &chdr, sizeof(chdr));
-
-	if (rc)
-		return rc == -EFAULT ? -EBADMSG : rc;
-	section->size = chdr.ch_size;
-	section->stored = chdr.ch_type;
-	if (chdr.ch_type != ELFCOMPRESS_ZLIB ||
-	    chdr.ch_size / ZLIB_RATIO_MAX > section->shdr.sh_size)
-		return -EBADMSG;
-	return 0;
-}
-
-static int describe(const struct elf_file *file, Elf_Scn *scn, struct elf_section *ret)
+static int describe(const struct elf_file *file, Elf_Scn *scn, bool gnu, struct elf_section *ret)
 {
 	int rc = 0;
 
@@ -65,7 +50,9 @@ static int describe(const struct elf_file *file, Elf_Scn *scn, struct elf_sectio
 	if (!fits_in(ret->shdr.sh_offset, ret->shdr.sh_size, file->size))
 		return -EBADMSG;
 	if (ret->shdr.sh_flags & SHF_COMPRESSED)
-		rc = describe_compressed(file, ret);
+		rc = elf_inflate__describe(file, ret);
+	else if (gnu)
+		rc = elf_inflate__describe_gnu(file, ret);
 	if (!rc && (ret->size > SECTION_BYTES_MAX || is_mostly_hole(file, &ret->shdr)))
 		rc = quota__refuse(file->account);
 	return rc ? rc : ret->size ? 0 : -ENOENT;
@@ -73,7 +60,7 @@ static int describe(const struct elf_file *file, Elf_Scn *scn, struct elf_sectio
 
 int elf_section__at(const struct elf_file *file, size_t index, struct elf_section *ret)
 {
-	return describe(file, elf_getscn(file->elf, index), ret);
+	return describe(file, elf_getscn(file->elf, index), false, ret);
 }
 
 /* NULL: there is none that can be used. */
@@ -98,8 +85,8 @@ static const Elf_Data *names_of(const struct elf_file *file)
 
 bool elf_section__has_known(const struct elf_file *file)
 {
-	static const char *const known[] = { ".text",	".eh_frame", ".dynsym",
-					     ".symtab", ".strtab",   ".debug_info" };
+	static const char *const known[] = { ".text",	".eh_frame",   ".dynsym",	 ".symtab",
+					     ".strtab", ".debug_info", GNU_PREFIX "info" };
 	const Elf_Data *names = file->elf ? names_of(file) : NULL;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
@@ -112,70 +99,41 @@ bool elf_section__has_known(const struct elf_file *file)
 	return false;
 }
 
+/* Returns true if @name is @plain, the name of a section of debug information, with a z. */
+static bool is_gnu_name(const char *name, const char *plain)
+{
+	size_t gnu_len = sizeof(GNU_PREFIX) - 1, plain_len = sizeof(PLAIN_PREFIX) - 1;
+
+	return !strncmp(name, GNU_PREFIX, gnu_len) && !strncmp(plain, PLAIN_PREFIX, plain_len) &&
+	       !strcmp(name + gnu_len, plain + plain_len);
+}
+
 int elf_section__find(const struct elf_file *file, const char *name, struct elf_section *ret)
 {
 	const Elf_Data *names = names_of(file);
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;
 
-	while (names && (scn = elf_nextscn(file->elf, scn)))
-		if (gelf_getshdr(scn, &shdr) && shdr.sh_name < names->d_size &&
-		    !strcmp((char *)names->d_buf + shdr.sh_name, name))
-			return describe(file, scn, ret);
+	while (names && (scn = elf_nextscn(file->elf, scn))) {
+		const char *found = names->d_buf;
+
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_name >= names->d_size)
+			continue;
+		found += shdr.sh_name;
+		if (!strcmp(found, name) || is_gnu_name(found, name))
+			return describe(file, scn, strcmp(found, name) != 0, ret);
+	}
 	return -ENOENT;
 }
 
 /* --- reading --- */
-
-/* @n is at most QUOTA_BLOCK. */
-static int inflate_block(z_stream *stream, const struct elf_file *file, uint8_t *block, uint64_t at,
-			 size_t n)
-{
-	int rc = elf_file__read_at(file, at, block, n), status = Z_OK;
-	size_t before = stream->avail_out, room;
-
-	stream->next_in = block;
-	stream->avail_in = n;
-	while (!rc && status == Z_OK && stream->avail_in && before) {
-		room = min_of(before, (size_t)QUOTA_BLOCK);
-		stream->avail_out = room;
-		rc = quota__charge(file->account, QUOTA_INFLATED, room);
-		status = rc ? Z_OK : inflate(stream, Z_NO_FLUSH);
-		before -= room - stream->avail_out;
-	}
-	stream->avail_out = before;
-	if (rc)
-		return rc == -EFAULT ? -EBADMSG : rc;
-	return status == Z_STREAM_END ? 1 : status == Z_OK ? 0 : -EBADMSG;
-}
-
-static int inflate_all(const struct elf_file *file, const struct elf_section *section, void *to)
-{
-	uint64_t at = sizeof(Elf64_Chdr), end = section->shdr.sh_size;
-	z_stream stream = { .next_out = to, .avail_out = section->size };
-	uint8_t *block = malloc(QUOTA_BLOCK);
-	int rc = 0;
-	size_t n;
-
-	if (!block || inflateInit(&stream) != Z_OK) {
-		free(block);
-		return -ENOMEM;
-	}
-	for (; at < end && !rc; at += n) {
-		n = min_of(end - at, (uint64_t)QUOTA_BLOCK);
-		rc = inflate_block(&stream, file, block, section->shdr.sh_offset + at, n);
-	}
-	inflateEnd(&stream);
-	free(block);
-	return rc < 0 ? rc : rc && !stream.avail_out ? 0 : -EBADMSG;
-}
 
 int elf_section__read(const struct elf_file *file, const struct elf_section *section, void *to)
 {
 	int rc;
 
 	if (section->stored)
-		return inflate_all(file, section, to);
+		return elf_inflate__read(file, section, to);
 	rc = elf_file__read_at(file, section->shdr.sh_offset, to, section->size);
 	return rc == -EFAULT ? -EBADMSG : rc;
 }

@@ -12,12 +12,13 @@
 struct elf_section {
 	Elf_Scn *scn;
 	GElf_Shdr shdr;
-	uint64_t size;	 /* of the contents, inflated */
-	uint32_t stored; /* enum: how they are stored; ELFCOMPRESS_ZLIB, or 0: as they are */
+	uint64_t size;	 /* bytes of the contents, inflated */
+	uint32_t stored; /* ELFCOMPRESS_ZLIB or ELFCOMPRESS_ZSTD; 0: not compressed */
+	uint32_t head;	 /* bytes in front of compressed data */
 };
 
 /* Returns 0, -ENOENT if there is none of that name or it has no contents, -EBADMSG, -EFBIG or
- * -EINTR. */
+ * -EINTR. The name ".debug_x" also finds ".zdebug_x". */
 int elf_section__find(const struct elf_file *file, const char *name, struct elf_section *ret);
 int elf_section__at(const struct elf_file *file, size_t index, struct elf_section *ret);
 

@@ -49,4 +49,6 @@ void target__seeds(void)
 	fuzz__seed_elf("-g -gdwarf-5 -fno-asynchronous-unwind-tables", source);
 	fuzz__seed_elf("-g -gdwarf-4 -gstrict-dwarf -fno-asynchronous-unwind-tables", source);
 	fuzz__seed_elf("-g -gz=zlib -fno-asynchronous-unwind-tables", source);
+	fuzz__seed_elf("-g -Wl,--compress-debug-sections=zlib-gnu -fno-asynchronous-unwind-tables",
+		       source);
 }
