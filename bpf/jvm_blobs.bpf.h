@@ -12,37 +12,47 @@
 #define JVM_TAG_FREE 0xff
 
 /* Reads the tags of the JVM_TAGS segments up to `segment`. */
-static __noinline int tags__read(struct jvm_state *state, const struct jvm_heap *heap,
-				 __u32 segment)
+static __always_inline int tags__read(struct jvm_state *state, __u64 segmap, __u32 segment)
 {
 	state->tags_at = segment < JVM_TAGS ? 0 : segment - JVM_TAGS + 1;
-	return jvm__read(state->tags, JVM_TAGS, heap->segmap + state->tags_at);
+	return jvm__read(state->tags, JVM_TAGS, segmap + state->tags_at);
+}
+
+struct block_search {
+	struct jvm_state *state;
+	__u64 segmap;
+	long segment; /* -1: free or not readable */
+	int found;    /* segment is the first one of its block */
+};
+
+/* Follows one tag. Returns 1 to end the loop. */
+static long block__hop(__u32 index, void *ctx)
+{
+	struct block_search *search = ctx;
+	struct jvm_state *state = search->state;
+	__u32 segment = search->segment, at = segment - state->tags_at, tag;
+
+	if (!index || at >= JVM_TAGS) {
+		if (tags__read(state, search->segmap, segment)) {
+			search->segment = -1;
+			return 1;
+		}
+		at = segment - state->tags_at;
+	}
+	tag = state->tags[at & (JVM_TAGS - 1)];
+	search->found = !tag;
+	search->segment = tag == JVM_TAG_FREE || tag > segment ? -1 : (long)(segment - tag);
+	return !tag || search->segment < 0;
 }
 
 /* First segment of the block that holds `segment`: a tag says how far to go back at least. -1: free
- * or not readable. */
-static __always_inline long block__start(struct jvm_state *state, const struct jvm_heap *heap,
-					 __u32 segment)
+ * or not readable. A loop of calls, which the verifier follows once. */
+static __always_inline long block__start(struct jvm_state *state, __u64 segmap, __u32 segment)
 {
-	__u32 i, at, tag;
+	struct block_search search = { .state = state, .segmap = segmap, .segment = segment };
 
-	if (tags__read(state, heap, segment))
-		return -1;
-	for (i = 0; i < JVM_HOPS_MAX; i++) {
-		at = segment - state->tags_at;
-		if (at >= JVM_TAGS) {
-			if (tags__read(state, heap, segment))
-				return -1;
-			at = segment - state->tags_at;
-		}
-		tag = state->tags[at & (JVM_TAGS - 1)];
-		if (tag == 0)
-			return segment;
-		if (tag == JVM_TAG_FREE || tag > segment)
-			return -1;
-		segment -= tag;
-	}
-	return -1;
+	bpf_loop(JVM_HOPS_MAX, block__hop, &search, 0);
+	return search.found ? search.segment : -1;
 }
 
 static __always_inline const struct jvm_heap *heap__find(const struct jvm_proc_rec *proc, __u64 pc)
@@ -109,18 +119,21 @@ static __always_inline int blob__is_nmethod(const struct jvm_state *state,
 __noinline __u64 blob__find(struct jvm_state *state, const struct jvm_proc_rec *proc, __u64 pc)
 {
 	const struct jvm_heap *heap;
+	__u64 blob, low;
 	long segment;
-	__u64 blob;
+	__u32 log2;
 
 	if (!state || !proc)
 		return 0;
 	heap = heap__find(proc, pc);
 	if (!heap)
 		return 0;
-	segment = block__start(state, heap, (pc - heap->low) >> (heap->segment_log2 & 15));
+	low = heap->low;
+	log2 = heap->segment_log2 & 15;
+	segment = block__start(state, heap->segmap, (pc - low) >> log2);
 	if (segment < 0)
 		return 0;
-	blob = heap->low + ((__u64)segment << (heap->segment_log2 & 15)) + proc->offsets.heap_block;
+	blob = low + ((__u64)segment << log2) + proc->offsets.heap_block;
 	/* The last one in its heap's memory may be small. */
 	if (jvm__read(state->blob, JVM_BLOB_BYTES, blob) &&
 	    jvm__read(state->blob, JVM_SMALL_BLOB_BYTES, blob))

@@ -33,8 +33,9 @@ static __always_inline __u32 call__bytes(__u32 modrm, __u32 sib)
 
 #define CALL_BYTES_MAX 7 /* without prefixes */
 
-/* Does a call end where these bytes end? */
-static __always_inline int call__ends(__u64 before)
+/* Does a call end where these bytes end? A global function, so that the verifier follows its
+ * branches once. */
+__weak __noinline int call__ends(__u64 before)
 {
 	__u32 back;
 

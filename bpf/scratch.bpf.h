@@ -80,6 +80,7 @@ struct unwind_state {
 	__u32 row_begins;    /* a row of the table begins at the pc */
 	__u64 start_stack;   /* as in mm_struct; STACK_UNKNOWN: not read yet */
 	__u64 seek;	     /* an address whose mapping is looked up */
+	__u64 vma;	     /* kernel address of that mapping, by its own list; 0: none */
 	__u64 code[CODE_WORDS]; /* machine code around code_at (bpf/return_address.bpf.h) */
 	__u64 code_at;		/* 0: none */
 	struct unwind_epilogue epilogue;

@@ -110,30 +110,40 @@ static __always_inline __u64 node__descend(struct unwind_state *u, __u64 entry, 
 	return NODE_WORD(u, slots + i);
 }
 
-/* The mapping that holds u->seek, or did. NULL: none does if u->searched is set, else it is
- * unknown.
- */
-static __always_inline const struct vm_area_struct *vma__at(struct unwind_state *u,
-							    const struct mm_struct *mm)
+/* Searches the kernel's list for the mapping that holds u->seek, or did. Its address goes to
+ * u->vma. 0: none does if u->searched is set, else it is unknown. A global function, so that the
+ * verifier follows the search once. */
+__noinline int vma__seek(struct unwind_state *u)
 {
+	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
 	__u64 entry, max = ~0ULL;
 	__u32 type, i;
 
+	if (!u)
+		return 0;
 	u->searched = 0;
-	if (!bpf_core_field_exists(mm->mm_mt))
-		return NULL;
+	u->vma = 0;
+	if (!mm || !bpf_core_field_exists(mm->mm_mt))
+		return 0;
 	entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
 	if (!MAPLE_IS_MARKED(entry))
-		return NULL; /* no tree: at most one mapping, of address 0 */
+		return 0; /* no tree: at most one mapping, of address 0 */
 	for (i = 0; i < MAPLE_LEVELS_MAX && entry; i++) {
 		type = MAPLE_TYPE(entry);
 		entry = node__descend(u, entry, &max);
 		if (type == MAPLE_LEAF_64) {
 			u->searched = 1;
-			return MAPLE_IS_MARKED(entry) ? NULL : (const void *)entry;
+			u->vma = MAPLE_IS_MARKED(entry) ? 0 : entry;
+			return 0;
 		}
 	}
-	return NULL;
+	return 0;
+}
+
+static __always_inline const struct vm_area_struct *vma__at(struct unwind_state *u)
+{
+	vma__seek(u);
+	return (const void *)u->vma;
 }
 
 /* --- both --- */
@@ -175,12 +185,11 @@ static __always_inline int vma__no_code(const struct vm_area_struct *vma)
  * else a counter. */
 __noinline int vma__check(struct unwind_state *u)
 {
-	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
 	const struct vm_area_struct *vma;
 
-	if (!u || !mm)
+	if (!u || !task__mm(bpf_get_current_task_btf()))
 		return COUNT_UNMAPPED_PC;
-	vma = vma__at(u, mm);
+	vma = vma__at(u);
 	if (!vma || u->seek < BPF_CORE_READ(vma, vm_start) || u->seek >= BPF_CORE_READ(vma, vm_end))
 		return COUNT_ADDRESS_UNMAPPED;
 	return vma__no_code(vma);
@@ -210,7 +219,6 @@ static __always_inline int mapping__is_made(struct unwind_state *u,
  * user space has not met. */
 __noinline int vma__find(struct unwind_state *u, int otherwise)
 {
-	const struct mm_struct *mm = task__mm(bpf_get_current_task_btf());
 	struct scratch *scratch = scratch__get();
 	const struct vm_area_struct *vma;
 	const struct image_rec *image;
@@ -218,10 +226,10 @@ __noinline int vma__find(struct unwind_state *u, int otherwise)
 	__u64 offset;
 	int err;
 
-	if (!u || !scratch || !mm)
+	if (!u || !scratch)
 		return otherwise;
 	u->seek = u->pc;
-	vma = vma__at(u, mm);
+	vma = vma__at(u);
 	if (!vma)
 		return u->searched ? COUNT_ADDRESS_UNMAPPED : otherwise;
 	err = vma__no_code(vma);
