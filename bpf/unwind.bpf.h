@@ -48,18 +48,22 @@ struct {
 	__array(values, struct chunk_inner);
 } chunks __weak SEC(".maps");
 
+static __always_inline struct chunk *chunk__get(__u32 key)
+{
+	void *inner = bpf_map_lookup_elem(&chunks, &key);
+	__u32 zero = 0;
+
+	return inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
+}
+
+#define CHUNK_OF(index)	       ((index) >> CHUNK_WORDS_BITS)
+#define CHUNK_AT(chunk, index) (&(chunk)->words[(index) & (CHUNK_WORDS - 1)])
+
 static __always_inline __u32 *word__get(__u32 index)
 {
-	__u32 key = index >> CHUNK_WORDS_BITS, zero = 0;
-	void *inner = bpf_map_lookup_elem(&chunks, &key);
-	struct chunk *chunk;
+	struct chunk *chunk = chunk__get(CHUNK_OF(index));
 
-	if (!inner)
-		return NULL;
-	chunk = bpf_map_lookup_elem(inner, &zero);
-	if (!chunk)
-		return NULL;
-	return &chunk->words[index & (CHUNK_WORDS - 1)];
+	return chunk ? CHUNK_AT(chunk, index) : NULL;
 }
 
 static __always_inline const struct unwind_rule *rule__get(__u32 index)
@@ -159,41 +163,74 @@ __noinline __u32 mappings__version(__u32 space)
 	return changes & 1 ? KEPT_NO_VERSION : changes | !!rec->active;
 }
 
-#define NO_ROW (~0U)
-
-/* Number of the rule in force at `at` (from the address of the table's page 0), where rule 0 means
- * none, or -1 if the table is inconsistent. `rows` is the index of the table's first row. */
-__noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 at)
+/* Sets u->row_begins: whether the row behind the one in force, @next, begins right behind
+ * @in_page. At the end of a page, @next is the first row of a later page. */
+static __always_inline void row__look_behind(struct unwind_state *u, __u32 in_page,
+					     int is_same_page, __u32 next)
 {
-	__u32 page = at >> UNWIND_PAGE_BITS, in_page = at & (UNWIND_PAGE_BYTES - 1);
-	__u32 *first = word__get(base + page), *last = word__get(base + page + 1);
-	__u32 mid, i, *row, next = NO_ROW;
+	__u32 place = in_page + 1;
 
-	if (!u || !first || !last)
+	u->row_begins = is_same_page ? UNWIND_ROW_AT(next) == place
+				     : place == UNWIND_PAGE_BYTES && !UNWIND_ROW_AT(next);
+}
+
+/* As rule__find() from @rows on, where the rows u->lo to u->hi lie in more than one chunk. */
+__noinline int rule__find_apart(struct unwind_state *u, __u32 rows, __u32 in_page)
+{
+	__u32 mid, i, *row, last;
+
+	if (!u)
 		return -1;
-	u->lo = *first;
-	u->hi = *last;
+	last = u->hi;
 	for (i = 0; i <= UNWIND_PAGE_BITS && u->lo < u->hi; i++) {
 		mid = (u->lo + u->hi) / 2;
 		row = word__get(rows + mid);
 		if (!row)
 			return -1;
-		if (UNWIND_ROW_AT(*row) <= in_page) {
+		if (UNWIND_ROW_AT(*row) <= in_page)
 			u->lo = mid + 1;
-		} else {
+		else
 			u->hi = mid;
-			next = UNWIND_ROW_AT(*row);
-		}
 	}
-	if (next == NO_ROW && in_page + 1 == UNWIND_PAGE_BYTES) {
-		row = word__get(rows + u->lo); /* the first one of a later page */
-		next = row && !UNWIND_ROW_AT(*row) ? UNWIND_PAGE_BYTES : NO_ROW;
-	}
-	u->row_begins = next == in_page + 1;
+	row = word__get(rows + u->lo);
+	if (row)
+		row__look_behind(u, in_page, u->lo < last, *row);
 	if (!u->lo)
 		return 0;
 	row = word__get(rows + u->lo - 1); /* maybe of an earlier page */
 	return row ? (int)UNWIND_ROW_RULE(*row) : -1;
+}
+
+/* Returns the number of the rule in force at @at (from the address of the table's page 0), where
+ * rule 0 means none, or -1 if the table is inconsistent. @rows is the index of the table's first
+ * row. All rows that are read lie in one chunk most often, which is then looked up once. */
+__noinline int rule__find(struct unwind_state *u, __u32 base, __u32 rows, __u64 at)
+{
+	__u32 page = at >> UNWIND_PAGE_BITS, in_page = at & (UNWIND_PAGE_BYTES - 1);
+	__u32 *first = word__get(base + page), *last = word__get(base + page + 1);
+	__u32 mid, i, end;
+	struct chunk *chunk;
+
+	if (!u || !first || !last)
+		return -1;
+	u->row_begins = 0;
+	u->lo = *first;
+	u->hi = end = *last;
+	mid = rows + u->lo - !!u->lo;
+	if (CHUNK_OF(mid) != CHUNK_OF(rows + end))
+		return rule__find_apart(u, rows, in_page);
+	chunk = chunk__get(CHUNK_OF(mid));
+	if (!chunk)
+		return -1;
+	for (i = 0; i <= UNWIND_PAGE_BITS && u->lo < u->hi; i++) {
+		mid = (u->lo + u->hi) / 2;
+		if (UNWIND_ROW_AT(*CHUNK_AT(chunk, rows + mid)) <= in_page)
+			u->lo = mid + 1;
+		else
+			u->hi = mid;
+	}
+	row__look_behind(u, in_page, u->lo < end, *CHUNK_AT(chunk, rows + u->lo));
+	return u->lo ? (int)UNWIND_ROW_RULE(*CHUNK_AT(chunk, rows + u->lo - 1)) : 0;
 }
 
 /* Reads the block that holds `address`, preferably from a little below (where the registers that
