@@ -50,6 +50,7 @@ struct frame_note {
 	__u64 key;    /* FRAME_KEY of the runtime's frame that it is; 0: of none */
 	__u32 walker; /* slot of that runtime's */
 	__u32 enters; /* native code has called the runtime here */
+	__u32 by_rbp; /* the key was found by the words at rbp: it is that frame's */
 	/* Whether the rule and the key depend, besides the unwinder's state, the return address and
 	 * the saved rbp, on nothing but these words: bit i, the i-th from NOTE_WORDS_AT down. */
 	__u32 lasts;

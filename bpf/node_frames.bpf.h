@@ -231,6 +231,7 @@ static __always_inline void frame__key(struct unwind_state *u, const struct scra
 	index = cache->index;
 	if (cache->kind == NODE_FUNCTION && index != NODE_NO_OFFSET)
 		index = NODE_IS_SMI(offset) ? NODE_SMI(offset) : NODE_NO_OFFSET;
+	u->note.by_rbp = cache->kind != NODE_CODE || frame->in_file;
 	u->note.walker = WALKER_NODE;
 	u->note.key = FRAME_KEY(cache->number, index);
 }

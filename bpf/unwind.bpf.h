@@ -657,7 +657,7 @@ static long unwind__step(__u32 index, void *unused)
 	struct scratch *scratch = scratch__get();
 	struct unwind_state *u;
 	int err = 0, called = 0;
-	__u64 ip, astray;
+	__u64 ip, astray, rbp;
 
 	(void)index, (void)unused;
 	if (!scratch)
@@ -684,8 +684,12 @@ static long unwind__step(__u32 index, void *unused)
 	astray = u->n && u->tabled ? ip : 0;
 	if (u->rule.kind == UNWIND_SIGNAL)
 		ip |= NATIVE_EXACT; /* nobody called the trampoline */
+	rbp = u->rbp;
 	if (!err)
 		err = unwind__apply(u);
+	/* The code has no frame of its own: rbp is its caller's, which is the next frame. */
+	if (!err && u->note.by_rbp && u->rbp == rbp)
+		u->note.key = 0;
 	if (!err)
 		err = unwind__check_end(u, called);
 	if (is_astray(err) && unwind__is_uncalled(u, astray)) {

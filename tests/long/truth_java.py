@@ -63,8 +63,8 @@ CALLS = {
 RUN = "T.s{n}({depth}); x++;"
 ENTRIES = {
     "run": ("implements Runnable", f"public void run() {{{{ {RUN} }}}}"),
-    "compare": ("implements Comparator<Integer>",
-                f"public int compare(Integer a, Integer b) {{{{ {RUN} return a - b; }}}}"),
+    "compare": ("implements Comparator",
+                f"public int compare(Object a, Object b) {{{{ {RUN} return (Integer)a - (Integer)b; }}}}"),
     "init": ("", f"K_{{n}}() {{{{ {RUN} }}}}"), "virtual": ("extends Base", f"void go() {{{{ {RUN} }}}}"),
     "interface": ("implements Supplier", f"public Object get() {{{{ {RUN} return 1; }}}}"),
     "synchronized": ("", f"synchronized void locked() {{{{ {RUN} }}}}"),
@@ -75,8 +75,10 @@ ENTRIES = {
     "each": ("implements Consumer", f"public void accept(Object o) {{{{ {RUN} }}}}"),
     "caught": ("", f"static void fail() {{{{ int x = 0; {RUN} throw new IllegalStateException(); }}}}"),
 }
-# Options of the JVM, one after the other with the compilers of C
-OPTIONS = (["-Xint"], [], ["-XX:TieredStopAtLevel=1"], ["-XX:-TieredCompilation"])
+# Options of the JVM, one after the other with the compilers of C. Nothing is inlined: between two
+# safepoints HotSpot records only nearby what was inlined there (docs/jvm.md).
+OPTIONS = (["-Xint"], ["-XX:-Inline"], ["-XX:TieredStopAtLevel=1", "-XX:-Inline"],
+           ["-XX:-TieredCompilation", "-XX:-Inline"])
 
 
 def _entry(via, number, depth):

@@ -15,6 +15,7 @@ import sqlite3
 import lib
 import truth_graph
 import truth_java
+import truth_node
 import truth_perl
 import truth_php
 import truth_python
@@ -23,7 +24,7 @@ import truth_ruby
 SAMPLES = int(os.environ.get("TRUTH_SAMPLES", "100000"))
 SEED = int(os.environ.get("TRUTH_SEED", "1"))
 ONLY = os.environ.get("TRUTH_RUNTIMES", "").split()
-LANGUAGES = (truth_python, truth_ruby, truth_perl, truth_php, truth_java)
+LANGUAGES = (truth_python, truth_ruby, truth_perl, truth_php, truth_java, truth_node)
 COMPILERS = (("gcc", "-O0", "-w"), ("gcc", "-O2", "-w"), ("clang", "-O2", "-w"), ("gcc", "-Os", "-w"))
 FUNCTIONS = 60
 COMPLETE = 1  # bpf/shared.h: SAMPLE_COMPLETE
@@ -60,7 +61,7 @@ def measure(name, language, nodes, command, wanted):
     check = truth_graph.Check(paths, language.ENDS, lambda frame: normal(frame, paths, plain))
     samples = whole = 0
     wrong, marked, examples = collections.Counter(), collections.Counter(), {}
-    target = lib.start_ready(*command)
+    target = lib.start_ready(*command, stderr=lib.subprocess.DEVNULL)
     while samples < wanted:
         recording = lib.record("-d", "2", "-p", target.pid,
                                options=("-F", "10000", "--max-overhead", "none"))
