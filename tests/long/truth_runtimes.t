@@ -13,6 +13,7 @@ import re
 import sqlite3
 
 import lib
+import truth_go
 import truth_graph
 import truth_java
 import truth_node
@@ -24,7 +25,7 @@ import truth_ruby
 SAMPLES = int(os.environ.get("TRUTH_SAMPLES", "100000"))
 SEED = int(os.environ.get("TRUTH_SEED", "1"))
 ONLY = os.environ.get("TRUTH_RUNTIMES", "").split()
-LANGUAGES = (truth_python, truth_ruby, truth_perl, truth_php, truth_java, truth_node)
+LANGUAGES = (truth_python, truth_ruby, truth_perl, truth_php, truth_java, truth_node, truth_go)
 COMPILERS = (("gcc", "-O0", "-w"), ("gcc", "-O2", "-w"), ("clang", "-O2", "-w"), ("gcc", "-Os", "-w"))
 FUNCTIONS = 60
 COMPLETE = 1  # bpf/shared.h: SAMPLE_COMPLETE
@@ -35,7 +36,7 @@ Row = collections.namedtuple("Row", "name samples complete wrong marked")
 
 def frame_of(text):
     found = LABEL.fullmatch(text)
-    return truth_graph.Frame(found[1], found[2], bool(found[3]))
+    return truth_graph.Frame(re.sub(r" \([^()]*\)$", "", found[1]), found[2], bool(found[3]))
 
 
 def merged_stacks(recording):
@@ -87,7 +88,7 @@ def measure(name, language, nodes, command, wanted):
 
 def normal(frame, paths, plain):
     """The frame's name if it is a part of some path. `plain`: how the language writes it."""
-    name = plain(re.sub(r" \(.*\)$", "", frame.name))
+    name = plain(frame.name)
     if truth_graph.IN_C.match(name) and frame.kind not in ("n", "i"):
         return None  # a runtime's frame for a C function, beside the native one
     return name if name in paths.starts else None
