@@ -152,19 +152,20 @@ struct segment {
 };
 
 /* Does the innermost frame end a segment though no mark is behind it? A native method calls frames
- * by a loop of their own, and a runtime may link a frame before it marks it. */
-static bool lacks_mark(const uint64_t *functions, size_t n)
+ * by a loop of their own. @late: as of anchors__match(). */
+static bool lacks_mark(const uint64_t *functions, size_t n, bool late)
 {
-	return n > 1 && !functions[0] && functions[1];
+	return late && n > 1 && !functions[0] && functions[1];
 }
 
-static struct segment segment__at(const uint64_t *functions, size_t first, size_t end, size_t n)
+static struct segment segment__at(const uint64_t *functions, size_t first, size_t end, size_t n,
+				  bool late)
 {
 	struct segment segment = { .first = first, .loop = first, .end = end };
 
 	while (segment.loop < end && functions[segment.loop])
 		segment.loop++;
-	segment.begun = end == 1 && lacks_mark(functions, n);
+	segment.begun = end == 1 && lacks_mark(functions, n, late);
 	return segment;
 }
 
@@ -193,7 +194,7 @@ static void segment__place_begun(const struct segment *segment, struct runtime_p
 }
 
 static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
-			  const struct runtime_native *natives, size_t n_natives)
+			  const struct runtime_native *natives, size_t n_natives, bool late)
 {
 	size_t high = n_natives, end = n, first, outer, loop, low;
 
@@ -203,9 +204,9 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 		end -= pairs[end - 1].key == FRAME_LOOP_END;
 		for (first = end; first && pairs[first - 1].key != FRAME_LOOP_END;)
 			first--;
-		if (!first && end > 1 && lacks_mark(functions, n))
+		if (!first && end > 1 && lacks_mark(functions, n, late))
 			first = 1;
-		segment = segment__at(functions, first, end, n);
+		segment = segment__at(functions, first, end, n, late);
 		end = first;
 		if (segment.first == segment.end)
 			continue;
@@ -214,32 +215,32 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 			segment__place(&segment, pairs, functions, natives, outer, high, false);
 			continue;
 		}
-		if (segment.begun || outer == loop) {
+		if (segment.begun || (late && outer == loop)) {
 			segment__place_begun(&segment, pairs, natives, high);
 			continue;
 		}
 		loop__before(natives, loop, &low);
-		segment__place(&segment, pairs, functions, natives, low, loop, true);
+		segment__place(&segment, pairs, functions, natives, low, loop, outer > loop);
 		high = loop;
 	}
 }
 
 static void match_outwards(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
-			   const struct runtime_native *natives, size_t n_natives)
+			   const struct runtime_native *natives, size_t n_natives, bool late)
 {
 	size_t low = 0, first, end, loop, outer;
 
 	for (first = 0; first < n; first = end + 1) {
 		struct segment segment;
 
-		if (!first && lacks_mark(functions, n)) {
-			segment = segment__at(functions, 0, 1, n);
+		if (!first && lacks_mark(functions, n, late)) {
+			segment = segment__at(functions, 0, 1, n, late);
 			segment__place_begun(&segment, pairs, natives, n_natives);
 			first = 1;
 		}
 		for (end = first; end < n && pairs[end].key != FRAME_LOOP_END;)
 			end++;
-		segment = segment__at(functions, first, end, n);
+		segment = segment__at(functions, first, end, n, late);
 		loop = loop__after(natives, n_natives, low, &outer);
 		segment__place(&segment, pairs, functions, natives, low, loop,
 			       segment.loop < segment.end && outer > loop);
@@ -249,7 +250,7 @@ static void match_outwards(struct runtime_pair *pairs, const uint64_t *functions
 }
 
 size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
-		      const struct runtime_natives *natives, bool complete)
+		      const struct runtime_natives *natives, bool complete, bool late)
 {
 	size_t here = 0, kept = 0, i;
 
@@ -258,9 +259,9 @@ size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, siz
 	for (i = here; i < n; i++)
 		pairs[i].address = RUNTIME_APART;
 	if (complete)
-		match_inwards(pairs, functions, here, natives->list, natives->n);
+		match_inwards(pairs, functions, here, natives->list, natives->n, late);
 	else
-		match_outwards(pairs, functions, here, natives->list, natives->n);
+		match_outwards(pairs, functions, here, natives->list, natives->n, late);
 	for (i = 0; i < n; i++)
 		if (!FRAME_IS_MARK(pairs[i].key))
 			pairs[kept++] = pairs[i];

@@ -248,7 +248,7 @@ static size_t perl__anchors(struct runtime_session *session, const struct runtim
 	if (complete && n >= 2 && perl_codes__is_main(session->codes, pairs[n - 2].key) &&
 	    !has_main(&natives))
 		n -= 2;
-	return anchors__match(pairs, functions, n, &natives, complete);
+	return anchors__match(pairs, functions, n, &natives, complete, false);
 }
 
 static int perl__symbolize(struct runtime_session *session, uint64_t key,

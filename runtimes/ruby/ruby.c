@@ -299,7 +299,7 @@ static size_t ruby__anchors(struct runtime_session *session, const struct runtim
 		functions[i] = FRAME_IS_MARK(pairs[i].key)
 				       ? 0
 				       : ruby_codes__native(session->codes, pairs[i].key);
-	return anchors__match(pairs, functions, n, &natives, anchors__are_complete(sample));
+	return anchors__match(pairs, functions, n, &natives, anchors__are_complete(sample), true);
 }
 
 static int ruby__symbolize(struct runtime_session *session, uint64_t key,

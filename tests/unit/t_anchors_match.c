@@ -25,7 +25,8 @@ static size_t match(struct stacks *stacks, bool complete)
 {
 	struct runtime_natives natives = { .list = stacks->natives, .n = stacks->n_natives };
 
-	return anchors__match(stacks->pairs, stacks->functions, stacks->n, &natives, complete);
+	return anchors__match(stacks->pairs, stacks->functions, stacks->n, &natives, complete,
+			      true);
 }
 
 /* --- cases, as drawn --- */
