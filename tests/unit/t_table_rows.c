@@ -31,7 +31,7 @@ static void make(void)
 	}
 	for (row = 0; row < ARRAY_SIZE(rows); row++)
 		words[ROWS_AT + row] =
-			(rows[row].at & (UNWIND_PAGE_BYTES - 1)) << 16 | rows[row].rule;
+			UNWIND_ROW(rows[row].at & (UNWIND_PAGE_BYTES - 1), rows[row].rule);
 }
 
 static int rule_at(uint32_t at)
