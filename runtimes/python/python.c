@@ -257,8 +257,8 @@ static int python__open(struct bpf_object *probes, struct runtime_session **ret,
 
 /* --- instance --- */
 
-/* -EAGAIN if there is no thread key. While a program is loaded, the last page of its data holds what
- * follows them in the file, until the kernel or the dynamic linker has cleared it. */
+/* -EAGAIN if there is no thread key. While a program is loaded, the last page of its data holds
+ * what follows them in the file, until the kernel or the dynamic linker has cleared it. */
 static int check_key(uint32_t pid, const struct python_proc_rec *rec)
 {
 	uint32_t tss[2]; /* is_initialized, key; 3.6: key, something else */
