@@ -115,12 +115,12 @@ static __always_inline int blob__is_nmethod(const struct jvm_state *state,
 	return text == NMETHOD_TEXT || text == NATIVE_NMETHOD_TEXT;
 }
 
-/* Reads the blob that holds the pc. Its address, or 0. */
-__noinline __u64 blob__find(struct jvm_state *state, const struct jvm_proc_rec *proc, __u64 pc)
+/* Returns the address of the blob that holds the pc, or 0. */
+__noinline __u64 blob__at(struct jvm_state *state, const struct jvm_proc_rec *proc, __u64 pc)
 {
 	const struct jvm_heap *heap;
-	__u64 blob, low;
 	long segment;
+	__u64 low;
 	__u32 log2;
 
 	if (!state || !proc)
@@ -133,7 +133,17 @@ __noinline __u64 blob__find(struct jvm_state *state, const struct jvm_proc_rec *
 	segment = block__start(state, heap->segmap, (pc - low) >> log2);
 	if (segment < 0)
 		return 0;
-	blob = low + ((__u64)segment << log2) + proc->offsets.heap_block;
+	return low + ((__u64)segment << log2) + proc->offsets.heap_block;
+}
+
+/* Reads the blob that holds the pc. Its address, or 0. */
+static __always_inline __u64 blob__find(struct jvm_state *state, const struct jvm_proc_rec *proc,
+					__u64 pc)
+{
+	__u64 blob = blob__at(state, proc, pc);
+
+	if (!blob)
+		return 0;
 	/* The last one in its heap's memory may be small. */
 	if (jvm__read(state->blob, JVM_BLOB_BYTES, blob) &&
 	    jvm__read(state->blob, JVM_SMALL_BLOB_BYTES, blob))

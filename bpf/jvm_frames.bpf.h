@@ -8,6 +8,7 @@
 
 #include "bpf/jvm_blobs.bpf.h"
 #include "bpf/jvm_numbers.bpf.h"
+#include "bpf/return_address.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 /* --- rules --- */
@@ -21,10 +22,16 @@ static __always_inline void rule__set(struct unwind_state *u, __u32 reg, int cfa
 	u->rule.rbx_words = UNWIND_WORDS_LOST; /* Java code saves no register for its caller */
 }
 
+/* Does @pc lie in the code cache? Global, so that the verifier checks it once. */
+__noinline int pc__is_jvm(const struct jvm_proc_rec *proc, __u64 pc)
+{
+	return proc && heap__find(proc, pc);
+}
+
 static __always_inline int returns_to_jvm(struct unwind_state *u, const struct jvm_proc_rec *proc,
 					  __u64 address)
 {
-	return !stack__read(u, address) && heap__find(proc, u->value);
+	return !stack__read(u, address) && pc__is_jvm(proc, u->value);
 }
 
 /* Results of what looks for a rule, besides 0 and 1. */
@@ -36,7 +43,7 @@ static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm
 {
 	__u64 pc = u->regs[UNWIND_REG_RDX];
 
-	if (!u->leaf || !heap__find(proc, pc))
+	if (!u->leaf || !pc__is_jvm(proc, pc))
 		return 0;
 	u->pc = pc;
 	u->exact = u->leaf = 0;
@@ -252,6 +259,53 @@ static __always_inline void compiled__rule(struct unwind_state *u, int place, __
 			  place == FRAME_UNSAVED ? UNWIND_WORDS_SAME : -2);
 }
 
+/* The call in front of a return address: none, one that may lead to the code, one that does. */
+enum { CALLED_NOT, CALLED_MAYBE, CALLED_PROVEN };
+
+#define FAR_CALL_BYTES	   13	  /* mov $imm64,%r10; call *%r10 */
+#define FAR_CALL_MOV	   0xba49 /* the first two of them */
+#define IS_FAR_CALL(bytes) (CODE3((bytes) >> 40) == 0xd2ff41)
+
+/* Where the call before @address leads to, whose last bytes are @before; 0: unknown. */
+static __always_inline __u64 jvm__call_target(__u64 address, __u64 before)
+{
+	__u64 target = 0;
+	__u16 mov = 0;
+
+	if (!IS_FAR_CALL(before))
+		return call__target(address, before);
+	if (jvm__read(&mov, sizeof(mov), address - FAR_CALL_BYTES) || mov != FAR_CALL_MOV ||
+	    jvm__read(&target, sizeof(target), address - FAR_CALL_BYTES + sizeof(mov)))
+		return 0;
+	return target;
+}
+
+/* Is the word at @address a return address, and does the call in front of it lead to the blob at
+ * @blob? */
+__noinline int word__called(struct unwind_state *u, struct jvm_state *state,
+			    const struct jvm_proc_rec *proc, __u64 address, __u64 blob)
+{
+	__u64 pc, target;
+
+	if (!u || !state || !proc || !returns_to_jvm(u, proc, address))
+		return CALLED_NOT;
+	pc = u->value;
+	if (pc == proc->call_stub_return)
+		return CALLED_MAYBE; /* it calls by a register */
+	if (!code__follows_call(u, pc))
+		return CALLED_NOT;
+	target = jvm__call_target(pc, u->value);
+	return target && blob__at(state, proc, target) == blob ? CALLED_PROVEN : CALLED_MAYBE;
+}
+
+/* The evidence of a step to the return address at @address, out of the blob at @blob. */
+static __always_inline void step__prove(struct unwind_state *u, struct jvm_state *state,
+					const struct jvm_proc_rec *proc, __u64 address, __u64 blob)
+{
+	if (word__called(u, state, proc, address, blob) != CALLED_PROVEN)
+		u->next_evidence = EVIDENCE_INFERRED;
+}
+
 #define PUSHED_WORDS_MAX 6
 
 /* What C2 expands in place, as String.compareTo, keeps registers on the stack for a while: the
@@ -286,8 +340,8 @@ static __always_inline int stub__check_pushed(struct unwind_state *u,
 /* What Java code returns to is code of the JVM, too. Where the rule finds something else, and
  * another place has that, the frame is about to be made or left in a way not foreseen: stubs do
  * that to throw exceptions. -1: there is none. */
-__noinline int compiled__check(struct unwind_state *u, const struct jvm_proc_rec *proc,
-			       int is_nmethod, __u32 words)
+__noinline int compiled__place_again(struct unwind_state *u, const struct jvm_proc_rec *proc,
+				     int is_nmethod, __u32 words)
 {
 	__u64 end;
 
@@ -313,6 +367,75 @@ __noinline int compiled__check(struct unwind_state *u, const struct jvm_proc_rec
 	return 0;
 }
 
+/* Is @pc in the interpreter, which pushes addresses that it is returned to, or in the call stub? */
+static __always_inline int jvm__is_entry(const struct jvm_proc_rec *proc, __u64 pc)
+{
+	return pc - proc->interpreter_start < proc->interpreter_end - proc->interpreter_start ||
+	       pc == proc->call_stub_return;
+}
+
+#define LEAF_WORDS_MAX 2 /* that C1 pushes for slow_subtype_check */
+
+#define REGISTERS_N   16
+#define CODE_PUSH_RAX 0x50
+#define CODE_CALL     0xe8
+
+/* Is the topmost word that of a register, as if it had just been pushed, and another `push` or the
+ * call next? */
+static __always_inline int leaf__has_pushed(struct unwind_state *u)
+{
+	int found = 0, i;
+	__u16 code = 0;
+
+	if (jvm__read(&code, sizeof(code), u->pc))
+		return 0;
+	if ((code & 0xff) == 0x41)
+		code >>= 8;
+	if (((code & 0xf8) != CODE_PUSH_RAX && (code & 0xff) != CODE_CALL) ||
+	    stack__read(u, u->sp) || !u->value)
+		return 0;
+	for (i = 0; i < REGISTERS_N; i++)
+		found |= u->regs[i] == u->value;
+	return found;
+}
+
+/* A method may be interrupted while it has words pushed. Its rule then arrives below the return
+ * address, where an earlier call may have left another one. If the call in front of that does not
+ * lead to the method, and that of a word further out does, the latter is taken, and inferred. */
+static __always_inline void leaf__check(struct unwind_state *u, struct jvm_state *state,
+					const struct jvm_proc_rec *proc, __u64 blob)
+{
+	__u64 end = u->sp + u->rule.cfa_off;
+	int i;
+
+	if (!leaf__has_pushed(u) || stack__read(u, end - 8) || jvm__is_entry(proc, u->value))
+		return;
+	if (word__called(u, state, proc, end - 8, blob) == CALLED_PROVEN)
+		return;
+	for (i = 0; i < LEAF_WORDS_MAX; i++)
+		if (word__called(u, state, proc, end + 8 * i, blob) == CALLED_PROVEN) {
+			u->rule.cfa_off += 8 * (i + 1);
+			u->next_evidence = EVIDENCE_INFERRED;
+			return;
+		}
+}
+
+/* As compiled__place_again. Where that has found another place, the call in front of the return
+ * address has to lead to the blob, or the step is inferred. */
+static __always_inline int compiled__check(struct unwind_state *u, struct jvm_state *state,
+					   const struct jvm_proc_rec *proc,
+					   const struct jvm_frame *frame, __u32 words)
+{
+	int is_gone = compiled__place_again(u, proc, frame->kind == JVM_NMETHOD, words);
+	__u64 base = u->rule.reg == UNWIND_REG_RBP ? u->rbp : u->sp;
+
+	if (!is_gone && !u->note.lasts)
+		step__prove(u, state, proc, base + u->rule.cfa_off - 8, frame->blob);
+	else if (!is_gone && u->leaf && frame->kind == JVM_NMETHOD)
+		leaf__check(u, state, proc, frame->blob);
+	return is_gone;
+}
+
 /* A virtual thread's frames are put on the stack a few at a time. The outermost of them returns to
  * a stub, the return barrier, which fetches more. Outside of it is what mounted the thread: its
  * ContinuationEntry, then rbp and a return address, the only one in there. */
@@ -335,12 +458,12 @@ __noinline int barrier__rule(struct unwind_state *u, const struct jvm_proc_rec *
 		return 1;
 	}
 	for (i = 1; i < ENTRY_PART; i++)
-		if (heap__find(proc, words[i]))
+		if (pc__is_jvm(proc, words[i]))
 			goto found;
 	if (jvm__read(words, sizeof(words), u->sp + sizeof(words)))
 		return 0;
 	for (; i < 2 * ENTRY_PART; i++)
-		if (heap__find(proc, words[i - ENTRY_PART]))
+		if (pc__is_jvm(proc, words[i - ENTRY_PART]))
 			goto found;
 	return 0;
 found:
@@ -354,41 +477,6 @@ found:
 /* Words that a stub may have pushed in front of its return address, and one more. */
 #define STUB_WORDS_MAX 24
 
-/* Where a stub's return address is searched for: 0, or how the call in front of it looks. */
-#define STUB_CALLED 1 /* a call that may be one of the stub */
-#define STUB_IS_OWN 2 /* a direct call of code of the same blob, which proves the frame */
-
-#define CALL_BYTES                                                                    \
-	8 /* that are read in front of a return address: of the longest call, and one \
-	   */
-
-/* Do the last @bytes of @code look like `call *reg`, or like `call *mem` in any form? */
-static __always_inline int is_indirect_call(const __u8 code[CALL_BYTES], int bytes)
-{
-	return code[CALL_BYTES - bytes] == 0xff && (code[CALL_BYTES - bytes + 1] & 0x38) == 0x10;
-}
-
-/* The call in front of the return address that may be the word at @address. Reads over the blob in
- * @state. */
-__noinline int stub__called(struct unwind_state *u, struct jvm_state *state,
-			    const struct jvm_proc_rec *proc, __u64 address, __u64 blob)
-{
-	__u8 code[CALL_BYTES] = {};
-	__s32 distance;
-	__u64 pc;
-
-	if (!u || !state || !proc || stack__read(u, address))
-		return 0;
-	pc = u->value;
-	if (!heap__find(proc, pc) || jvm__read(code, CALL_BYTES, pc - CALL_BYTES))
-		return 0;
-	__builtin_memcpy(&distance, code + CALL_BYTES - 4, sizeof(distance));
-	if (code[CALL_BYTES - 5] == 0xe8)
-		return blob__find(state, proc, pc + distance) == blob ? STUB_IS_OWN : STUB_CALLED;
-	return is_indirect_call(code, 2) || is_indirect_call(code, 3) ||
-	       is_indirect_call(code, 4) || is_indirect_call(code, 6) || is_indirect_call(code, 7);
-}
-
 /* A stub that is interrupted has a frame pointer or has not, and has pushed any registers. The call
  * of this stub at the return address decides. -1: there is none. */
 static __always_inline int stub__interrupted(struct unwind_state *u, struct jvm_state *state,
@@ -397,24 +485,26 @@ static __always_inline int stub__interrupted(struct unwind_state *u, struct jvm_
 {
 	int i;
 
-	if (has_rbp && stub__called(u, state, proc, u->rbp + 8, blob) == STUB_IS_OWN) {
+	if (has_rbp && word__called(u, state, proc, u->rbp + 8, blob) == CALLED_PROVEN) {
 		rule__set(u, UNWIND_REG_RBP, 16, -2);
 		return 0;
 	}
 	for (i = 0; i < STUB_WORDS_MAX; i++)
-		if (stub__called(u, state, proc, u->sp + 8 * i, blob) == STUB_IS_OWN) {
+		if (word__called(u, state, proc, u->sp + 8 * i, blob) == CALLED_PROVEN) {
 			rule__set(u, UNWIND_REG_RSP, 8 * (i + 1),
 				  u->rbp > u->sp + 8 * i ? UNWIND_WORDS_SAME : UNWIND_WORDS_LOST);
 			return 0;
 		}
-	if (stub__called(u, state, proc, u->sp, blob)) {
+	u->next_evidence = EVIDENCE_INFERRED;
+	if (word__called(u, state, proc, u->sp, blob)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 		return 0;
 	}
-	if (has_rbp && stub__called(u, state, proc, u->rbp + 8, blob)) {
+	if (has_rbp && word__called(u, state, proc, u->rbp + 8, blob)) {
 		rule__set(u, UNWIND_REG_RBP, 16, -2);
 		return 0;
 	}
+	u->next_evidence = EVIDENCE_RULE;
 	return -1;
 }
 
@@ -442,28 +532,65 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 	    !returns_to_jvm(u, proc, u->rbp + 8))
 		return JVM_NOTED;
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
+	if (u->pc != proc->call_stub_return &&
+	    (stack__read(u, u->rbp + 8) ||
+	     (!jvm__is_entry(proc, u->value) && !code__follows_call(u, u->value))))
+		u->next_evidence = EVIDENCE_INFERRED;
 	return 1;
 }
 
-/* C1 passes arguments to slow_subtype_check by pushing them, and pops them behind the call: so much
- * larger is its frame. In words. `pop %rbp` is the end of the frame instead. */
-__noinline int words__pushed(struct unwind_state *u)
-{
-	__u32 code = 0;
-	int n = 0, i;
+#define CODE_CMP_0 0xf883 /* cmp $0,%reg, and a byte of 0 */
+#define CODE_JNE_8 0x75
 
-	if (!u || (u->n != 1) || u->leaf || jvm__read(&code, sizeof(code), u->pc) ||
-	    (code & 0xff) == 0x5d)
-		return 0;
-	for (i = 0; i < 2; i++) {
-		if ((code & 0xff) == 0x41)
-			code >>= 8;
+/* Counts the `pop` instructions at @pc, two at most. *ret_end is where they end. */
+static __always_inline int pops__count(__u64 pc, __u64 *ret_end)
+{
+	__u32 code = 0, has_prefix;
+	int n;
+
+	if (jvm__read(&code, sizeof(code), pc) || (code & 0xff) == CODE_POP_RBP)
+		code = 0;
+	for (n = 0; n < 2; n++) {
+		has_prefix = (code & 0xff) == 0x41;
+		code >>= 8 * has_prefix;
 		if ((code & 0xf8) != 0x58)
 			break;
 		code >>= 8;
-		n++;
+		pc += 1 + has_prefix;
 	}
+	*ret_end = pc;
 	return n;
+}
+
+/* Returns where `cmp $0,%reg; jne` at @pc ends. 0: the code is another. */
+static __always_inline __u64 check__end(__u64 pc)
+{
+	__u64 code = 0;
+
+	if (jvm__read(&code, sizeof(code), pc))
+		return 0;
+	if ((code & 0xff) == 0x41)
+		code >>= 8, pc++;
+	if ((code & 0xfff8ff) != CODE_CMP_0)
+		return 0;
+	code >>= 24;
+	return (code & 0xff) == CODE_JNE_8 ? pc + 5 : (code & 0xffff) == CODE_JNE ? pc + 9 : 0;
+}
+
+/* C1 passes arguments to slow_subtype_check, and both compilers one to fixups of conversions, by
+ * pushing them, and pops them behind the call: so much larger is its frame. Copies of arrays have
+ * pushed two registers before, and pop these where the check fails (LIR_Assembler::emit_arraycopy).
+ * The method may also be interrupted before it pops. In words. */
+__noinline int words__pushed(struct unwind_state *u)
+{
+	__u64 end;
+	int n;
+
+	if (!u || (u->n && (u->n > 1 || u->leaf)))
+		return 0;
+	n = pops__count(u->pc, &end);
+	end = n == 2 ? check__end(end) : 0;
+	return end ? n + pops__count(end, &end) : n;
 }
 
 /* The rule for a pc in the code cache into u->rule. `ret` is what the walker will know. 1; 0: it is
@@ -481,14 +608,14 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	ret->at = u->pc - ret->code;
 	if (!words)
 		return stub__rule(u, state, proc, ret->blob);
-	if (ret->kind == JVM_NMETHOD && u->n == 1)
+	if (ret->kind == JVM_NMETHOD && u->n <= 1)
 		words += words__pushed(u);
 	if (u->leaf)
 		place = compiled__place(u, ret->code, blob__frame_complete(state, &proc->offsets));
 	if (place == FRAME_GONE && jvm__is_gone(u, proc))
 		return JVM_AGAIN;
 	compiled__rule(u, place, words);
-	if (!compiled__check(u, proc, ret->kind == JVM_NMETHOD, words))
+	if (!compiled__check(u, state, proc, ret, words))
 		return 1;
 	cache__at(state, u->pc)->pc = 0;
 	return ret->kind == JVM_BLOB && jvm__is_gone(u, proc) ? JVM_AGAIN : 1;

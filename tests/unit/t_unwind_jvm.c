@@ -92,6 +92,14 @@ static void put_code(uint64_t at, const char *bytes, size_t n)
 	memcpy(heap + (at - HEAP), bytes, n);
 }
 
+static void put_call(uint64_t at, uint64_t target)
+{
+	int32_t distance = target - (at + 5);
+
+	put_code(at, "\xe8", 1);
+	put_code(at + 1, (const char *)&distance, sizeof(distance));
+}
+
 /* The stack of all tests: the interrupted method, of 6 words; its caller, of 10; a stub with a
  * frame pointer (the call stub); native code. The first frame ends at word 6. */
 static uint64_t callee, caller, stub;
@@ -102,6 +110,8 @@ static void set_callers(void)
 	callee = put_blob(0, 20, true, 6);
 	caller = put_blob(20, 30, true, 10);
 	stub = put_blob(50, 60, false, 0);
+	jvm->call_stub_return = stub + 50;
+	put_call(caller + 95, callee);
 	stack[5] = caller + 100;
 	stack[4] = 0xbad; /* rbp of compiled code is anything */
 	stack[15] = stub + 50;
@@ -282,7 +292,7 @@ static void test_kept(void)
 		{ "the method", 40 + INTERPRETED_METHOD, 8, 3 },
 		{ "the caller's stack pointer", 40 + INTERPRETED_SENDER_SP, 8, 0 },
 		{ "what no frame depends on", 40 - 2, 8, 4 },
-		{ "a return address", 51, 1, 1 },
+		{ "a return address", 51, 1, 0 }, /* another stub's: it is cut there */
 	};
 	static const uint32_t zero = 0;
 	uint64_t const_method;
@@ -300,31 +310,68 @@ static void test_kept(void)
 		   words[i].name);
 		is_int(scratch->kept.n_kept, words[i].n_kept, "so many frames are kept");
 	}
+	stack[51]--;
+	sampler__run(regs);
 	host.now_ns += KEPT_NS;
 	sampler__run(regs);
 	is_int(scratch->kept.n_kept, 1, "the native ones, after some time");
 	host__set(&cfg_kept, 0);
 }
 
-static void test_frameless_stub(void)
-{
-	uint64_t adapter;
+#define INFERRED(pc) ((pc) | (uint64_t)EVIDENCE_INFERRED << NATIVE_EVIDENCE_SHIFT)
+#define FAR_CALL     13 /* bytes of `mov $imm64,%r10; call *%r10` */
 
-	set_callers();
-	adapter = put_blob(300, 10, false, 0);
-	regs[UNWIND_REG_PC] = adapter + 5;
-	regs[UNWIND_REG_RSP] = AT(5);
-	put_code(caller + 93, "\x41\xff\x92\x10\x00\x00\x00", 7); /* call *16(%r10) */
-	sampler__run(regs);
-	ok(has_frame(0, (adapter + 5) | X, AT(6)) && has_callers(), "an adapter without a frame");
+static void put_far_call(uint64_t at, uint64_t target)
+{
+	put_code(at, "\x49\xba", 2);
+	put_code(at + 2, (const char *)&target, sizeof(target));
+	put_code(at + 10, "\x41\xff\xd2", 3);
 }
 
-static void put_call(uint64_t at, uint64_t target)
+/* As compiled code has it that calls an interpreted method. */
+static void put_jump_with_method(uint64_t at, uint64_t target)
 {
-	int32_t distance = target - (at + 5);
+	put_code(at, "\x48\xbb", 2);
+	put_call(at + 10, target);
+	put_code(at + 10, "\xe9", 1);
+}
 
-	put_code(at, "\xe8", 1);
-	put_code(at + 1, (const char *)&distance, sizeof(distance));
+/* The call in front of the only word that may be a return address leads into the adapter, or it is
+ * not known where. */
+static void test_frameless_stub(void)
+{
+	static const struct {
+		const char *name;
+		bool proven;
+	} calls[] = { { "called by memory", false },
+		      { "called by a register with its address", true },
+		      { "called by a register with another address", false },
+		      { "called by another stub's address", false },
+		      { "called by code that jumps to it", false },
+		      { "called by code that jumps elsewhere", false } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		uint64_t adapter, returns = caller + 100;
+
+		set_callers();
+		adapter = put_blob(300, 10, false, 0);
+		regs[UNWIND_REG_PC] = adapter + 5;
+		regs[UNWIND_REG_RSP] = AT(5);
+		if (i == 0)
+			put_code(returns - 7, "\x41\xff\x92\x10\x00\x00\x00", 7);
+		else if (i < 3)
+			put_far_call(returns - FAR_CALL, i == 1 ? adapter : callee);
+		else
+			put_call(returns - 5, i == 3 ? stub : caller + 300);
+		if (i > 3)
+			put_jump_with_method(caller + 300, i == 4 ? adapter + 2 : stub);
+		sampler__run(regs);
+		ok(has_frame(0, (adapter + 5) | X, AT(6)) &&
+			   has_frame(1, calls[i].proven ? returns : INFERRED(returns), AT(16)) &&
+			   has_frame(2, stub + 50, AT(32)) &&
+			   !(host.sample.head.flags & SAMPLE_COMPLETE) == !calls[i].proven,
+		   "an adapter without a frame, %s", calls[i].name);
+	}
 }
 
 /* A stub pushes registers, as slow_subtype_check does. One holds an address in the code cache, and
@@ -353,41 +400,97 @@ static void test_stub_that_pushes(void)
 	}
 }
 
-/* The caller has pushed two arguments, which it pops behind the call. An earlier call has left a
- * return address where its frame would end without these. */
+/* The caller has pushed arguments, which it pops behind the call. An earlier call has left a return
+ * address where its frame would end without these. */
 static void test_stub_with_arguments(void)
 {
-	uint64_t pushing;
+	static const struct {
+		const char *code;
+		size_t bytes;
+		int n; /* words */
+	} callers[] = {
+		{ "\x58", 1, 1 },
+		{ "\x41\x58\x5e", 3, 2 }, /* pop %r8; pop %rsi */
+		/* ...; cmp $0,%esi; je: what follows is another function's affair */
+		{ "\x41\x58\x5e\x83\xfe\x00\x74\x10\x5f\x5e", 10, 2 },
+		/* ...; cmp $0,%r8d; jne; pop; pop */
+		{ "\x5e\x41\x58\x41\x83\xf8\x00\x75\x10\x5f\x5e", 11, 4 },
+		{ "\x5e\x58\x83\xf8\x00\x0f\x85\x10\x00\x00\x00\x5f\x5e", 13, 4 },
+		{ "\x5d\xc3", 2, 0 },
+	};
 
-	set_callers();
-	pushing = put_blob(300, 10, false, 0);
-	put_call(caller + 95, pushing + 2);
-	put_code(caller + 100, "\x41\x58\x5e", 3); /* pop %r8; pop %rsi */
-	memmove(stack + 8, stack + 6, 100 * sizeof(*stack));
-	stack[15] = caller + 200;
-	stack[16] = AT(32);
-	regs[UNWIND_REG_PC] = pushing + 20;
-	regs[UNWIND_REG_RSP] = AT(5);
-	regs[UNWIND_REG_RBP] = AT(32);
-	sampler__run(regs);
-	ok(has_frame(0, (pushing + 20) | X, AT(6)) && has_frame(1, caller + 100, AT(18)) &&
-		   has_frame(2, stub + 50, AT(34)),
-	   "a stub whose arguments are on the stack");
+	for (size_t i = 0; i < ARRAY_SIZE(callers); i++) {
+		uint64_t pushing;
+		int n = callers[i].n;
+
+		set_callers();
+		pushing = put_blob(300, 10, false, 0);
+		put_call(caller + 95, pushing + 2);
+		put_code(caller + 100, callers[i].code, callers[i].bytes);
+		memmove(stack + 6 + n, stack + 6, 100 * sizeof(*stack));
+		if (n)
+			stack[15] = caller + 200;
+		if (n > 2)
+			stack[16] = stack[17] = caller + 200;
+		stack[14 + n] = AT(30 + n);
+		regs[UNWIND_REG_PC] = pushing + 20;
+		regs[UNWIND_REG_RSP] = AT(5);
+		regs[UNWIND_REG_RBP] = AT(30 + n);
+		sampler__run(regs);
+		ok(has_frame(0, (pushing + 20) | X, AT(6)) &&
+			   has_frame(1, caller + 100, AT(16 + n)) &&
+			   has_frame(2, stub + 50, AT(32 + n)) &&
+			   host.sample.head.flags & SAMPLE_COMPLETE,
+		   "a stub with arguments on the stack, caller %zu", i);
+	}
 }
 
-/* What C2 pushes for a while. */
+/* What C2 pushes for a while. Without a call of the method the word is no proof. */
 static void test_pushed(void)
 {
-	for (int n = 1; n <= 4; n++) {
+	for (int i = 1; i <= 8; i++) {
+		bool called = i <= 4;
+		int n = (i - 1) % 4 + 1;
+
 		set_callers();
+		if (!called)
+			put_call(caller + 95, stub);
 		memmove(stack + n, stack, 100 * sizeof(*stack));
 		memset(stack, 0, n * sizeof(*stack));
 		stack[14 + n] = AT(30 + n);
 		sampler__run(regs);
 		ok(has_frame(0, (callee + 64) | X, AT(6 + n)) &&
-			   has_frame(1, caller + 100, AT(16 + n)) &&
-			   has_frame(2, stub + 50, AT(32 + n)),
-		   "%d words more than the frame has", n);
+			   has_frame(1, called ? caller + 100 : INFERRED(caller + 100),
+				     AT(16 + n)) &&
+			   has_frame(2, stub + 50, AT(32 + n)) &&
+			   !(host.sample.head.flags & SAMPLE_COMPLETE) == !called,
+		   "%d words more than the frame has, %s", n, called ? "called" : "not called");
+	}
+}
+
+/* A method is interrupted while it has two words pushed: before the call that needs them, and
+ * behind that. An earlier call has left a return address where its frame would end without these.
+ */
+static void test_interrupted_with_words(void)
+{
+	for (int popping = 0; popping < 2; popping++) {
+		uint64_t returns = popping ? caller + 100 : INFERRED(caller + 100);
+
+		set_callers();
+		if (popping)
+			put_code(callee + 64, "\x41\x58\x5e", 3); /* pop %r8; pop %rsi */
+		else
+			put_call(callee + 64, stub);
+		memmove(stack + 2, stack, 100 * sizeof(*stack));
+		put_call(caller + 195, stub);
+		stack[5] = caller + 200;
+		stack[16] = AT(32);
+		stack[0] = regs[UNWIND_REG_RDX] = 0x1234560;
+		sampler__run(regs);
+		ok(has_frame(0, (callee + 64) | X, AT(8)) && has_frame(1, returns, AT(18)) &&
+			   has_frame(2, stub + 50, AT(34)) &&
+			   !(host.sample.head.flags & SAMPLE_COMPLETE) == !popping,
+		   "interrupted with two words pushed, %s a call", popping ? "behind" : "before");
 	}
 }
 
@@ -502,6 +605,7 @@ int main(void)
 	test_stub_that_pushes();
 	test_stub_with_arguments();
 	test_pushed();
+	test_interrupted_with_words();
 	test_barrier();
 	test_cookie();
 	test_throwing();
