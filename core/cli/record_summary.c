@@ -9,6 +9,7 @@
 #include "core/base/privilege.h"
 #include "core/base/quota.h"
 #include "core/cli/cli.h"
+#include "core/elf/debug_missing.h"
 #include "core/profile/nameless.h"
 #include "core/profile/out_common.h"
 
@@ -245,6 +246,21 @@ static void print_too_large(void)
 			n - TOO_LARGE_SHOWN);
 }
 
+/* Prints which debug information there is and could not be used. */
+static void print_debug_missing(void)
+{
+	const struct debug_missing *missing;
+	char text[DEBUG_MISSING_BYTES];
+
+	for (size_t i = 0; (missing = debug_missing__get(i)); i++) {
+		debug_missing__text(missing, text);
+		escape__line(stderr, "%s", text);
+	}
+	if (debug_missing__more())
+		fprintf(stderr, "debug information of %" PRIu64 " more files is missing\n",
+			debug_missing__more());
+}
+
 static void print_fetched(const struct fetched_names_stats *fetched)
 {
 	const char *failure = debuginfod__failure();
@@ -385,6 +401,7 @@ void record_summary__print(const struct session_opts *opts, const struct session
 	}
 	print_unseen(summary);
 	print_too_large();
+	print_debug_missing();
 	print_fetched(&stats->fetched);
 	print_nameless(opts, summary);
 	print_economy(&summary->economy);

@@ -31,6 +31,8 @@ struct link {
 	GElf_Word crc;
 	const void *build_id; /* that the other file must have; NULL: the file's own, or the crc */
 	size_t build_id_len;
+	const char *dir; /* of a .dwo file or a package, which need not name @file */
+	bool is_split;
 };
 
 /* Checksums of candidates, so that a file which many names lead to is read once. */
@@ -142,12 +144,17 @@ __attribute__((format(printf, 5, 6))) static int open_candidate(const struct elf
 	if (!rc && !is_trusted(file, &found))
 		rc = -ENOENT;
 	fd = rc ? rc : target_file__open(&found);
-	rc = fd < 0 ? fd : elf_file__open(fd, path, &debug, NULL);
+	if (fd < 0)
+		rc = fd;
+	else if (link->is_split)
+		rc = elf_file__open_any(fd, path, &debug, NULL);
+	else
+		rc = elf_file__open(fd, path, &debug, NULL);
 	target_file__done(&found);
 	free(path);
 	if (rc)
 		return rc == -ENOMEM || rc == -EINTR ? rc : -ENOENT;
-	if (!belongs(file, debug, link)) {
+	if (!link->is_split && !belongs(file, debug, link)) {
 		elf_file__free(debug);
 		return -ENOENT;
 	}
@@ -285,4 +292,44 @@ int debugfile__open_alt(const struct elf_file *file, const char *root, bool stay
 	if (!read_alt_link(file, &link))
 		return -ENOENT;
 	return open_below_roots(file, root, stays, &link, open_shared, ret);
+}
+
+static int open_split(const struct elf_file *file, int root, const struct link *link,
+		      struct elf_file **ret)
+{
+	const char *slash = file->path[0] == '/' ? strrchr(file->path, '/') : NULL;
+	const char *base = strrchr(link->name, '/');
+	int dir_len = slash ? slash - file->path : 0, rc = -ENOENT;
+
+	if (link->name[0] == '/')
+		rc = open_candidate(file, root, link, ret, "%s", link->name);
+	else if (link->dir[0] == '/')
+		rc = open_candidate(file, root, link, ret, "%s/%s", link->dir, link->name);
+	if (rc == -ENOENT && slash && link->name[0] != '/')
+		rc = open_candidate(file, root, link, ret, "%.*s/%s", dir_len, file->path,
+				    link->name);
+	if (rc == -ENOENT && slash && base)
+		rc = open_candidate(file, root, link, ret, "%.*s%s", dir_len, file->path, base);
+	return rc;
+}
+
+static int open_package(const struct elf_file *file, int root, const struct link *link,
+			struct elf_file **ret)
+{
+	int rc;
+
+	if (file->path[0] != '/')
+		return -ENOENT;
+	rc = open_candidate(file, root, link, ret, "%s.dwp", file->path);
+	if (rc == -ENOENT)
+		rc = open_candidate(file, root, link, ret, DEBUG_DIR "%s.dwp", file->path);
+	return rc;
+}
+
+int debugfile__open_split(const struct elf_file *file, const char *root, bool stays,
+			  const char *dir, const char *name, struct elf_file **ret)
+{
+	struct link link = { .name = name, .dir = dir, .is_split = true };
+
+	return open_below_roots(file, root, stays, &link, name ? open_split : open_package, ret);
 }

@@ -20,4 +20,10 @@ int debugfile__open_alt(const struct elf_file *file, const char *root, bool stay
 /* The build-id that the link asks for, borrowed from the file; NULL: there is no link. */
 const void *debugfile__alt_build_id(const struct elf_file *file, size_t *ret_len);
 
+/* Opens the .dwo file @name that was built in the directory @dir: there, else beside @file. With a
+ * @name of NULL, opens the package of them: FILE.dwp beside @file or below /usr/lib/debug. Whether
+ * it belongs to @file is for the caller to check. Roots and results as above. */
+int debugfile__open_split(const struct elf_file *file, const char *root, bool stays,
+			  const char *dir, const char *name, struct elf_file **ret);
+
 #endif

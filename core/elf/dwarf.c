@@ -20,7 +20,9 @@
 #include "core/base/quota.h"
 #include "core/base/stop.h"
 #include "core/base/util.h"
+#include "core/elf/debug_missing.h"
 #include "core/elf/dwarf_image.h"
+#include "core/elf/dwarf_split.h"
 #include "core/elf/dwarf_unit.h"
 
 /* Steps over debug information per file; all of libpython3.11 takes some 700,000. */
@@ -40,10 +42,11 @@ struct dwarf {
 	struct dwarf_unit *units;
 	size_t n_units, cap_units;
 	struct range_map map; /* address to unit */
+	struct dwarf_split split;
 	uint64_t work_left;
 };
 
-static int add_unit(struct dwarf *dwarf, Dwarf_Die *die)
+static int add_unit(struct dwarf *dwarf, Dwarf_Die *die, bool is_skeleton)
 {
 	uint32_t index = dwarf->n_units;
 	Dwarf_Addr base, start, end;
@@ -53,7 +56,8 @@ static int add_unit(struct dwarf *dwarf, Dwarf_Die *die)
 	if (index == INT_MAX ||
 	    array__reserve(&dwarf->units, &dwarf->cap_units, index + 1, sizeof(*dwarf->units)) != 0)
 		return -ENOMEM;
-	dwarf->units[dwarf->n_units++] = (struct dwarf_unit) { .die = *die };
+	dwarf->units[dwarf->n_units++] =
+		(struct dwarf_unit) { .die = *die, .is_skeleton = is_skeleton };
 	while (dwarf->work_left && (at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
 		rc = quota__look_at(dwarf->work_left--);
 		if (rc)
@@ -78,7 +82,7 @@ static int read_units(struct dwarf *dwarf)
 	       dwarf_get_units(dwarf->dw, unit, &unit, NULL, &type, &die, NULL) == 0) {
 		rc = quota__look_at(dwarf->work_left--);
 		if (!rc && (type == DW_UT_compile || type == DW_UT_skeleton))
-			rc = add_unit(dwarf, &die);
+			rc = add_unit(dwarf, &die, type == DW_UT_skeleton);
 	}
 	return rc ? rc : range_map__seal(&dwarf->map);
 }
@@ -102,7 +106,8 @@ static int set_alt(struct dwarf *dwarf, const struct elf_file *alt)
 	return 0;
 }
 
-int dwarf__new(const struct elf_file *file, const struct elf_file *alt, struct dwarf **ret)
+int dwarf__new(const struct elf_file *file, const struct elf_file *alt,
+	       const struct dwarf_files *split, struct dwarf **ret)
 {
 	struct elf_file *image;
 	struct dwarf *dwarf;
@@ -116,6 +121,7 @@ int dwarf__new(const struct elf_file *file, const struct elf_file *alt, struct d
 		return -ENOMEM;
 	}
 	dwarf->image = image;
+	dwarf->split.files = split;
 	dwarf->work_left = WORK_MAX;
 	dwarf->dw = dwarf_begin_elf(image->elf, DWARF_C_READ, NULL);
 	rc = dwarf->dw ? set_alt(dwarf, alt) : -ENOENT;
@@ -139,6 +145,7 @@ void dwarf__free(struct dwarf *dwarf)
 	range_map__done(&dwarf->map);
 	dwarf_end(dwarf->dw);
 	dwarf_end(dwarf->alt);
+	dwarf_split__done(&dwarf->split);
 	if (dwarf->image)
 		quota__give_back(dwarf->image->account, dwarf->kept);
 	elf_file__free(dwarf->image);
@@ -174,12 +181,40 @@ static void check_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 	unit->checked = unit->has_lines || !stop__is_due();
 }
 
+/* Finds the other half of a skeleton, once. Without it the unit has lines only. */
+static int join_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
+{
+	uint64_t bytes = 0;
+	const char *name;
+	int rc;
+
+	if (!unit->is_skeleton || unit->join_tried)
+		return 0;
+	name = dwarf_split__name(&unit->die);
+	rc = dwarf_split__join(&dwarf->split, dwarf->image, &unit->die, &unit->other,
+			       &unit->other_has_files, &bytes);
+	if (rc == -EINTR || rc == -ENOMEM)
+		return rc;
+	unit->join_tried = true;
+	unit->has_other = !rc;
+	if (!rc)
+		dwarf->kept += bytes;
+	else
+		debug_missing__add(dwarf->image->path,
+				   rc == -EFBIG ? DEBUG_MISSING_TOO_LARGE : DEBUG_MISSING_SPLIT,
+				   name, 1);
+	return 0;
+}
+
 static int load_unit(struct dwarf *dwarf, struct dwarf_unit *unit)
 {
 	bool loaded = unit->loaded;
-	int rc = dwarf_unit__load(unit, &dwarf->work_left);
-	uint64_t bytes = dwarf_unit__bytes(unit);
+	uint64_t bytes;
+	int rc = join_unit(dwarf, unit);
 
+	if (!rc)
+		rc = dwarf_unit__load(unit, &dwarf->work_left);
+	bytes = dwarf_unit__bytes(unit);
 	if (!rc && !loaded)
 		rc = quota__charge(dwarf->image->account, QUOTA_KEPT, bytes);
 	if (!rc && !loaded)

@@ -9,6 +9,7 @@
 #include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
+#include "core/elf/debug_missing.h"
 #include "core/elf/elf_section.h"
 
 #define ALIGN 16
@@ -23,6 +24,7 @@ static const char *const names[] = {
 	".debug_addr", ".debug_macro",	".gnu_debugaltlink",
 };
 #define NAMES ARRAY_SIZE(names)
+#define STR   4 /* .debug_str */
 
 struct plan {
 	struct elf_section sections[NAMES]; /* scn NULL: there is none */
@@ -35,6 +37,11 @@ struct plan {
 static uint64_t align(uint64_t at)
 {
 	return (at + ALIGN - 1) & ~(uint64_t)(ALIGN - 1);
+}
+
+static uint64_t room_behind(size_t name)
+{
+	return name == STR ? DWARF_IMAGE_ROOM : 0;
 }
 
 static int make_plan(const struct elf_file *file, struct plan *plan)
@@ -52,7 +59,7 @@ static int make_plan(const struct elf_file *file, struct plan *plan)
 			continue;
 		}
 		plan->at[i] = at;
-		at = align(at + plan->sections[i].size);
+		at = align(at + plan->sections[i].size + room_behind(i));
 		plan->strings_bytes += strlen(names[i]) + 1;
 		plan->n++;
 	}
@@ -88,7 +95,7 @@ static int fill(const struct elf_file *file, const struct plan *plan, char *imag
 		*next++ = (Elf64_Shdr) { .sh_name = string_at,
 					 .sh_type = SHT_PROGBITS,
 					 .sh_offset = plan->at[i],
-					 .sh_size = plan->sections[i].size,
+					 .sh_size = plan->sections[i].size + room_behind(i),
 					 .sh_addralign = 1 };
 		strcpy(strings + string_at, names[i]);
 		string_at += strlen(names[i]) + 1;
@@ -157,12 +164,10 @@ static uint64_t abbrev_of(const uint8_t *unit, uint64_t left, bool wide)
 	return offset;
 }
 
-static int check_abbrevs(const struct plan *plan, const char *image)
+int dwarf_image__check_abbrevs(const uint8_t *info, uint64_t size, const uint8_t *abbrevs,
+			       uint64_t abbrevs_size)
 {
-	const uint8_t *info = (const uint8_t *)image + plan->at[0];
-	const uint8_t *abbrevs = (const uint8_t *)image + plan->at[1];
-	uint64_t size = plan->sections[0].size, abbrevs_size = plan->sections[1].size, n = 0;
-	uint64_t last = UINT64_MAX, offset;
+	uint64_t last = UINT64_MAX, offset, n = 0;
 	bool wide;
 	int rc;
 
@@ -191,7 +196,10 @@ static int make_image(const struct elf_file *file, const struct plan *plan, stru
 	int rc = image ? fill(file, plan, image) : -ENOMEM;
 
 	if (!rc)
-		rc = check_abbrevs(plan, image);
+		rc = dwarf_image__check_abbrevs((const uint8_t *)image + plan->at[0],
+						plan->sections[0].size,
+						(const uint8_t *)image + plan->at[1],
+						plan->sections[1].size);
 	/* It charges the same once more. */
 	quota__give_back(file->account, plan->bytes);
 	if (!rc)
@@ -210,6 +218,10 @@ int dwarf_image__open(const struct elf_file *file, struct elf_file **ret)
 		rc = quota__charge(file->account, QUOTA_KEPT, plan.bytes);
 	if (!rc)
 		rc = make_image(file, &plan, ret);
+	if (rc == -EFBIG)
+		debug_missing__add(file->path, DEBUG_MISSING_TOO_LARGE, NULL, 0);
+	if (rc == -EBADMSG)
+		debug_missing__add(file->path, DEBUG_MISSING_UNREADABLE, NULL, 0);
 	return rc && rc != -ENOMEM && rc != -EINTR ? -ENOENT : rc;
 }
 

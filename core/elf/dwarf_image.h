@@ -9,12 +9,21 @@
  * their size, at one go. Units whose tables of abbreviations are beyond reason make the whole of it
  * unusable, as libdw reads such a table at one go, too.
  *
- * Returns 0, -ENOENT if there is none or it is too large, -ENOMEM or -EINTR. */
+ * Behind the strings of .debug_str there are DWARF_IMAGE_ROOM zeroes (core/elf/dwarf_split.c).
+ *
+ * Returns 0, -ENOENT if there is none or it is unusable (core/elf/debug_missing.h has the reason),
+ * -ENOMEM or -EINTR. */
+#define DWARF_IMAGE_ROOM 64
 int dwarf_image__open(const struct elf_file *file, struct elf_file **ret);
 
 /* Reads the length of the unit at @offset of a section of the image. With the field itself; 0 if
  * there is none. */
 uint64_t dwarf_image__unit_bytes(const struct elf_file *image, const char *section,
 				 uint64_t offset);
+
+/* Returns -EBADMSG if a table of abbreviations of a unit of @info is beyond reason, -EFBIG or
+ * -EINTR as quota__look(), or 0. */
+int dwarf_image__check_abbrevs(const uint8_t *info, uint64_t size, const uint8_t *abbrevs,
+			       uint64_t abbrevs_size);
 
 #endif

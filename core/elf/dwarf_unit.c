@@ -125,7 +125,7 @@ int dwarf_unit__load(struct dwarf_unit *unit, uint64_t *work_left)
 
 	if (unit->loaded || unit->too_large)
 		return 0;
-	walk_children(&walk, &unit->die, DWARF_NO_NODE, 0);
+	walk_children(&walk, unit->has_other ? &unit->other : &unit->die, DWARF_NO_NODE, 0);
 	if (!walk.rc)
 		walk.rc = range_map__seal(&unit->functions);
 	if (walk.rc)
@@ -207,8 +207,10 @@ void dwarf_unit__call_site(struct dwarf_unit *unit, uint32_t node, const char **
 	read_unsigned(die, DW_AT_call_line, &line);
 	*ret_line = line;
 	*ret_file = NULL;
-	if (unit->has_lines && read_unsigned(die, DW_AT_call_file, &index) &&
-	    dwarf_getsrcfiles(&unit->die, &files, &n_files) == 0 && index < n_files)
+	if ((unit->has_lines || unit->other_has_files) &&
+	    read_unsigned(die, DW_AT_call_file, &index) &&
+	    dwarf_getsrcfiles(unit->has_other ? &unit->other : &unit->die, &files, &n_files) == 0 &&
+	    index < n_files)
 		*ret_file = dwarf_filesrc(files, index, NULL, NULL);
 }
 
@@ -220,6 +222,11 @@ void dwarf_unit__done(struct dwarf_unit *unit)
 	free(unit->pieces);
 	range_map__done(&unit->functions);
 	*unit = (struct dwarf_unit) { .die = unit->die,
+				      .other = unit->other,
+				      .is_skeleton = unit->is_skeleton,
+				      .join_tried = unit->join_tried,
+				      .has_other = unit->has_other,
+				      .other_has_files = unit->other_has_files,
 				      .checked = unit->checked,
 				      .too_large = unit->too_large,
 				      .has_lines = unit->has_lines };

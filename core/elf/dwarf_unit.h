@@ -15,6 +15,11 @@
  * over the unit, not of one per address. */
 struct dwarf_unit {
 	Dwarf_Die die;
+	Dwarf_Die other;      /* of a skeleton: its other half, which has the functions */
+	bool is_skeleton;     /* set by core/elf/dwarf.c, as the next three: */
+	bool join_tried;      /* the other half was looked for */
+	bool has_other;	      /* and found */
+	bool other_has_files; /* it has file names of its own, small enough */
 	bool loaded;
 	bool checked;	    /* by core/elf/dwarf.c, which says: */
 	bool too_large;	    /* nothing is loaded of it */

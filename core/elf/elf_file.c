@@ -151,7 +151,7 @@ static int check_header(struct elf_file *file, struct err *err)
 		return err__set(err, -EBADMSG, "%s: malformed ELF header", file->path);
 	if (ehdr.e_ident[EI_DATA] != ELFDATA2LSB || ehdr.e_machine != EM_X86_64)
 		return err__set(err, -ENOTSUP, "%s: not an x86-64 ELF file", file->path);
-	if (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN)
+	if (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN && !file->any_type)
 		return err__set(err, -ENOTSUP, "%s: neither a program nor a shared library",
 				file->path);
 	file->type = ehdr.e_type;
@@ -220,7 +220,7 @@ static struct image *image_new(int fd, const char *path)
 	return image;
 }
 
-int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *err)
+static int open_as(int fd, const char *path, bool any_type, struct elf_file **ret, struct err *err)
 {
 	struct image *image;
 	struct stat st;
@@ -234,6 +234,7 @@ int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *
 		close_fd(&fd);
 		return err__set(err, -ENOMEM, "%s: out of memory", path);
 	}
+	image->file.any_type = any_type;
 	/* A device or a pipe could block the read for ever. */
 	if (fstat(fd, &st) != 0) {
 		rc = err__set(err, -errno, "%s: %s", path, strerror(errno));
@@ -257,6 +258,16 @@ int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *
 	}
 	*ret = &image->file;
 	return 0;
+}
+
+int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *err)
+{
+	return open_as(fd, path, false, ret, err);
+}
+
+int elf_file__open_any(int fd, const char *path, struct elf_file **ret, struct err *err)
+{
+	return open_as(fd, path, true, ret, err);
 }
 
 /* Takes `data`, and the account. */

@@ -35,13 +35,17 @@ struct elf_file {
 	char *path;		       /* for messages and labels, as the target sees it */
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_len; /* 0: none */
-	uint16_t type;	     /* ET_EXEC, ET_DYN, ET_REL is refused */
+	uint16_t type;	     /* ET_EXEC or ET_DYN; ET_REL and others only if any_type */
+	bool any_type;
 	struct elf_segment *segments;
 	size_t n_segments;
 };
 
 /* Takes `fd` (closes it also on failure). `path` is copied. */
 int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *err);
+
+/* The same of an ELF file of any type: an object, or a file of split debug information. */
+int elf_file__open_any(int fd, const char *path, struct elf_file **ret, struct err *err);
 
 /* Over memory that the caller keeps alive and unchanged (the vDSO). */
 int elf_file__open_memory(const void *data, size_t size, const char *path, struct elf_file **ret,

@@ -85,8 +85,9 @@ static const Elf_Data *names_of(const struct elf_file *file)
 
 bool elf_section__has_known(const struct elf_file *file)
 {
-	static const char *const known[] = { ".text",	".eh_frame",   ".dynsym",	 ".symtab",
-					     ".strtab", ".debug_info", GNU_PREFIX "info" };
+	static const char *const known[] = { ".text",		".eh_frame",	  ".dynsym",
+					     ".symtab",		".strtab",	  ".debug_info",
+					     GNU_PREFIX "info", ".debug_info.dwo" };
 	const Elf_Data *names = file->elf ? names_of(file) : NULL;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr shdr;

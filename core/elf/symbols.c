@@ -31,11 +31,20 @@ struct symbols {
 	struct elf_file *debug, *alt, *minidebug; /* NULL: none */
 	struct symtab symtab, plt;		  /* borrow their names from the three files */
 	struct dwarf *dwarf;			  /* NULL: none; borrows one of the files */
-	struct range_map functions;		  /* from call frame information */
-	struct function_range *ranges;		  /* their values are indices into this */
+	struct dwarf_files split;
+	struct range_map functions;    /* from call frame information */
+	struct function_range *ranges; /* their values are indices into this */
 	size_t n_ranges, cap_ranges;
 	bool functions_read;
 };
+
+static int open_split(void *ctx, const char *dir, const char *name, struct elf_file **ret)
+{
+	const struct symbols *symbols = ctx;
+
+	return debugfile__open_split(symbols->file, symbols->root, symbols->stays_below, dir, name,
+				     ret);
+}
 
 int symbols__new(const struct elf_file *file, const char *root, struct symbols **ret)
 {
@@ -44,6 +53,7 @@ int symbols__new(const struct elf_file *file, const char *root, struct symbols *
 	if (!symbols)
 		return -ENOMEM;
 	symbols->file = file;
+	symbols->split = (struct dwarf_files) { open_split, symbols };
 	symbols->root = strdup(root);
 	if (!symbols->root) {
 		free(symbols);
@@ -112,7 +122,7 @@ static int open_dwarf_of(struct symbols *symbols, const struct elf_file *file)
 	int rc = open_alt(symbols, file);
 
 	if (!rc)
-		rc = dwarf__new(file, symbols->alt, &symbols->dwarf);
+		rc = dwarf__new(file, symbols->alt, &symbols->split, &symbols->dwarf);
 	if (rc) {
 		elf_file__free(symbols->alt);
 		symbols->alt = NULL;
