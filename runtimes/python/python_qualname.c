@@ -2,6 +2,7 @@
 #include "runtimes/python/python_qualname.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +15,11 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 #include "runtimes/python/python_scan.h"
+#include "runtimes/python/python_source_age.h"
 
 #define SOURCE_BYTES_MAX   (8 * 1024 * 1024)
 #define QUALNAME_BYTES_MAX 1024
+#define ARGUMENTS_BYTES	   (64 * 1024) /* of the command line that are searched for a script */
 /* With so much in memory, all is forgotten, and read again where needed. */
 #define CACHE_BYTES_MAX	   (64 * 1024 * 1024)
 
@@ -34,12 +37,18 @@ struct source {
 struct python_sources {
 	struct source *by_key;
 	size_t bytes;
+	bool any_age;
 	char qualname[QUALNAME_BYTES_MAX];
 };
 
 struct python_sources *python_sources__new(void)
 {
 	return calloc(1, sizeof(struct python_sources));
+}
+
+void python_sources__take_any_age(struct python_sources *sources)
+{
+	sources->any_age = true;
 }
 
 static void source__free(struct source *source)
@@ -105,13 +114,33 @@ static int absolute_path(uint32_t pid, const char *path, char *ret, size_t size)
 	return (size_t)snprintf(ret, size, "%s/%s", cwd + skip, path) < size ? 0 : -ENAMETOOLONG;
 }
 
+/* Returns true if @path is an argument of the program: the text that exec() runs may claim any
+ * name.
+ */
+static bool is_script(uint32_t pid, const char *path)
+{
+	char arguments[ARGUMENTS_BYTES];
+	int fd = procfs__open(pid, "cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, arguments, sizeof(arguments) - 1);
+
+	close_fd(&fd);
+	n = max_of(n, (ssize_t)0);
+	arguments[n] = '\0';
+	for (ssize_t at = 0; at < n; at += strlen(arguments + at) + 1)
+		if (!strcmp(arguments + at, path))
+			return true;
+	return false;
+}
+
 /* Symbolic links are followed as they are seen by the process. */
-static int find_file(uint32_t pid, const char *path, struct target_file *ret)
+static int find_file(uint32_t pid, const char *path, bool any, struct target_file *ret)
 {
 	char absolute[2 * PATH_MAX];
 	int root, rc;
 
 	if (*path != '/') {
+		if (!any && !is_script(pid, path))
+			return -ENOENT;
 		rc = absolute_path(pid, path, absolute, sizeof(absolute));
 		if (rc)
 			return rc;
@@ -189,12 +218,18 @@ static struct source *add_source(struct python_sources *sources, const struct ta
 static const struct source *find_source(struct python_sources *sources, uint32_t pid,
 					const char *path)
 {
+	/* A recorded instant has copies of the files as they were. */
+	bool any = sources->any_age || procfs__is_recorded();
 	struct source *source = NULL;
 	struct target_file file;
 	struct source_key key;
 
-	if (find_file(pid, path, &file))
+	if (find_file(pid, path, any, &file))
 		return NULL;
+	if (!any && !python_source_age__is_older(pid, &file)) {
+		target_file__done(&file);
+		return NULL;
+	}
 	key = (struct source_key) {
 		.dev = file.dev, .ino = file.ino, .size = file.size, .mtime_ns = file.mtime_ns
 	};

@@ -8,7 +8,9 @@
  * objects have plain ones only: told from the source files, each of which is read once. */
 struct python_sources;
 
-struct python_sources *python_sources__new(void);	   /* NULL: out of memory */
+struct python_sources *python_sources__new(void); /* NULL: out of memory */
+/* For tests of names: the files may be younger than the process. */
+void python_sources__take_any_age(struct python_sources *sources);
 void python_sources__free(struct python_sources *sources); /* NULL is fine */
 
 /* Qualified name of the code object `name` (co_name, also "<lambda>", "<listcomp>", "<genexpr>",

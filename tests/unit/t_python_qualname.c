@@ -26,6 +26,17 @@ struct totals {
 	size_t asked, unknown, wrong;
 };
 
+/* Most files here are younger than this process. */
+static struct python_sources *new_sources(void)
+{
+	struct python_sources *sources = python_sources__new();
+
+	if (!sources)
+		exit(1);
+	python_sources__take_any_age(sources);
+	return sources;
+}
+
 /* Since 3.12 comprehensions but generators are part of the code around them (PEP 709), which shows
  * in the names of what is in them. */
 static void drop_inlined(char *name)
@@ -67,7 +78,7 @@ static void check_line(struct python_sources *sources, unsigned int minor, char 
 
 static void check_dump(const struct python *python, const char *arguments, struct totals *totals)
 {
-	struct python_sources *sources = python_sources__new();
+	struct python_sources *sources = new_sources();
 	char command[1024], *text = NULL;
 	size_t cap = 0;
 	FILE *pipe;
@@ -107,7 +118,7 @@ static void check_python(const struct python *python)
 /* What CASES says of itself; see there. */
 static void check_cases(void)
 {
-	struct python_sources *sources = python_sources__new();
+	struct python_sources *sources = new_sources();
 	char text[512], name[64], want[256], *path = realpath(CASES, NULL);
 	FILE *file = fopen(CASES, "r");
 	uint32_t line = 0;
@@ -415,13 +426,88 @@ static void check_chroot(struct python_sources *sources)
 
 static void check_files(void)
 {
-	struct python_sources *sources = python_sources__new();
+	struct python_sources *sources = new_sources();
 
 	workdir__make();
 	check_paths(sources);
 	check_chroot(sources);
 	python_sources__free(sources);
 	python_sources__free(NULL);
+}
+
+/* Returns a process that has executed a program after all files here were made, or with @fork a
+ * child of it that has not; *@ret_pid is to be reaped. */
+static pid_t spawn_program(bool fork_child, pid_t *ret_pid)
+{
+	static const char script[] =
+		"my $fork = shift; my $pid = $fork ? fork : $$; if (!$pid) { sleep 1 while 1 } "
+		"$| = 1; print \"$pid\\n\"; sleep 1 while getppid != 1";
+	int out[2];
+	pid_t told = -1;
+	FILE *in;
+
+	usleep(50000);
+	if (pipe(out))
+		exit(1);
+	*ret_pid = fork();
+	if (!*ret_pid) {
+		dup2(out[1], 1);
+		execlp("perl", "perl", "-e", script, fork_child ? "1" : "0", "s.py", NULL);
+		_exit(1);
+	}
+	close(out[1]);
+	in = fdopen(out[0], "r");
+	if (!in || fscanf(in, "%d", &told) != 1)
+		told = -1;
+	fclose(in);
+	return told;
+}
+
+/* A file that has changed since the program began may not be what was imported. */
+static void check_age(void)
+{
+	struct python_sources *sources = python_sources__new();
+	pid_t pid, forked, parent, orphan;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/aged.py", workdir);
+	workdir__write("aged.py", SMALL);
+	pid = spawn_program(false, &parent);
+	forked = spawn_program(true, &orphan);
+	is_str(ask(sources, pid, "%s", path), "A.f", "a file older than the program");
+	is_str(ask(sources, forked, "%s", path), "A.f", "and than the parent's program");
+	workdir__run("touch -d '1 day ago' aged.py");
+	is_str(ask(sources, pid, "%s", path), NULL, "changed, with its time set back");
+	is_str(ask(sources, forked, "%s", path), NULL, "changed since the parent's exec");
+	reap(parent);
+	reap(orphan);
+	is_str(ask(sources, forked, "%s", path), NULL, "nobody knows when the program began");
+	kill(forked, SIGKILL);
+	pid = spawn_program(false, &parent);
+	is_str(ask(sources, pid, "%s", path), "A.f", "a later program has imported the new one");
+	is_str(ask(sources, getpid(), "%s", path), NULL, "an earlier one maybe not");
+	reap(parent);
+	python_sources__free(sources);
+}
+
+/* exec() runs text under any name; a relative one is a script's only. */
+static void check_script(void)
+{
+	struct python_sources *sources = python_sources__new();
+	char cwd[256];
+	pid_t parent, pid;
+
+	workdir__write("s.py", SMALL);
+	workdir__write("t.py", SMALL);
+	if (!getcwd(cwd, sizeof(cwd)) || chdir(workdir))
+		exit(1);
+	pid = spawn_program(false, &parent);
+	is_str(ask(sources, pid, "s.py", ""), "A.f", "the script of the command line");
+	is_str(ask(sources, pid, "t.py", ""), NULL, "another relative name");
+	reap(parent);
+	if (chdir(cwd))
+		exit(1);
+	python_sources__free(sources);
 }
 
 int main(void)
@@ -433,6 +519,8 @@ int main(void)
 	check_excess();
 	check_end();
 	check_files();
+	check_age();
+	check_script();
 	pythons__find(&pythons);
 	for (size_t i = 0; i < pythons.n; i++)
 		check_python(&pythons.list[i]);
