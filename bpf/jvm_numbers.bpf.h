@@ -86,6 +86,14 @@ static __always_inline void number__set(struct jvm_number *number, const struct 
 	number->code = code;
 }
 
+/* Returns true if the place is not in the bytecodes that are cached for the method: a class was
+ * redefined, and the memory of its method serves another one. Native methods have no place. */
+static __always_inline int interpreted__is_replaced(const struct jvm_offsets *offsets,
+						    __u64 const_method, __u64 saved, __u64 live)
+{
+	return saved && bytecode__index(offsets, const_method, saved, live) == JVM_NO_BCI;
+}
+
 /* As frame->blob is a Method. 0: it cannot be read. */
 static __always_inline __u64 interpreted__key(struct unwind_state *u, const struct scratch *scratch,
 					      struct jvm_state *state,
@@ -98,15 +106,16 @@ static __always_inline __u64 interpreted__key(struct unwind_state *u, const stru
 	struct jvm_number *number = number__at(state, key.address);
 	__u64 live = 0;
 
-	if (!number__is(number, state, key.address, key.kind)) {
+	if (frame->at & JVM_EXACT)
+		live = scratch->interrupted[13];
+	if (!number__is(number, state, key.address, key.kind) ||
+	    interpreted__is_replaced(offsets, number->content, frame->bcp, live)) {
 		if (jvm__read(&key.content, 8, key.address + offsets->method_const_method)) {
 			count(COUNT_WALK_READ);
 			return 0;
 		}
 		number__set(number, state, scratch, &key, 0);
 	}
-	if (frame->at & JVM_EXACT)
-		live = scratch->interrupted[13];
 	note__is_of(u, number->checked_ns);
 	return FRAME_KEY(number->code, bytecode__index(offsets, number->content, frame->bcp, live));
 }

@@ -12,6 +12,7 @@
 
 #define FREED	   "[freed Java method]"
 #define UNREADABLE "[unreadable Java method]"
+#define REPLACED   "[replaced Java method]"
 #define UNNAMED	   "[JVM code]"
 #define NAME_BYTES 64 /* of a blob */
 
@@ -180,7 +181,8 @@ int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t s
 	code->instance = instance;
 	instance->n_codes++;
 	if (code->kind == JVM_CODE_METHOD)
-		code->method = jvm_methods__get(instance->methods, rec->address);
+		code->method = jvm_methods__get_sampled(instance->methods, rec->address,
+							rec->table_address);
 	else if (code->kind == JVM_CODE_NMETHOD)
 		rc = jvm_nmethod__open(instance->vm, rec->address, rec->first_line,
 				       instance->methods, &code->nmethod);
@@ -270,7 +272,10 @@ int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,
 	if (!code)
 		return -ENOENT;
 	if (code->kind == JVM_CODE_METHOD) {
-		ret[0] = name_method(code->method, index);
+		if (!code->method)
+			ret[0] = (struct runtime_symbol) { .function = REPLACED };
+		else
+			ret[0] = name_method(code->method, index);
 		return 1;
 	}
 	if (code->kind != JVM_CODE_NMETHOD) {

@@ -310,25 +310,54 @@ static int entry__new(const struct jvm_methods *methods, const struct identity *
 	return rc;
 }
 
-const struct jvm_method *jvm_methods__get(struct jvm_methods *methods, uint64_t method)
+static struct entry *add_entry(struct jvm_methods *methods, uint64_t method,
+			       const struct identity *identity, uint32_t flags)
 {
-	uint32_t id = u64map__get(&methods->by_address, method), flags;
-	struct entry *known = id ? methods->list[id - 1] : NULL, *entry;
-	struct identity identity;
+	struct identity after;
+	struct entry *entry;
 
-	if (read_identity(methods, method, &identity, &flags))
-		return known ? &known->method : NULL;
-	if (known && identity__equal(&known->identity, &identity))
-		return &known->method;
 	if (array__reserve(&methods->list, &methods->cap, methods->n + 1, sizeof(*methods->list)) ||
-	    entry__new(methods, &identity, flags, &entry))
+	    entry__new(methods, identity, flags, &entry))
 		return NULL;
+	/* The JVM runs: what was read is the method's only if it is still there. */
+	if (read_identity(methods, method, &after, &flags) || !identity__equal(identity, &after)) {
+		entry__free(methods, entry);
+		return NULL;
+	}
 	methods->list[methods->n++] = entry;
 	if (u64map__put(&methods->by_address, method, methods->n)) {
 		entry__free(methods, methods->list[--methods->n]);
 		return NULL;
 	}
-	return &entry->method;
+	return entry;
+}
+
+static struct entry *find(struct jvm_methods *methods, uint64_t method)
+{
+	uint32_t id = u64map__get(&methods->by_address, method), flags;
+	struct entry *known = id ? methods->list[id - 1] : NULL;
+	struct identity identity;
+
+	if (read_identity(methods, method, &identity, &flags))
+		return known;
+	if (known && identity__equal(&known->identity, &identity))
+		return known;
+	return add_entry(methods, method, &identity, flags);
+}
+
+const struct jvm_method *jvm_methods__get(struct jvm_methods *methods, uint64_t method)
+{
+	struct entry *entry = find(methods, method);
+
+	return entry ? &entry->method : NULL;
+}
+
+const struct jvm_method *jvm_methods__get_sampled(struct jvm_methods *methods, uint64_t method,
+						  uint64_t const_method)
+{
+	struct entry *entry = find(methods, method);
+
+	return entry && entry->identity.const_method == const_method ? &entry->method : NULL;
 }
 
 uint32_t jvm_method__line(const struct jvm_method *method, uint32_t bci)

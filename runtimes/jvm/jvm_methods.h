@@ -15,7 +15,7 @@ struct jvm_method {
 	/* "pkg.Class.method"; never NULL. Hidden classes go without the address in their name,
 	 * which differs from run to run: "W$$Lambda.run". */
 	const char *name;
-	const char *file; /* the class's SourceFile; NULL: not known */
+	const char *file;   /* the class's SourceFile; NULL: not known */
 	/* private: line table and what else is needed */
 	const struct jvm_method_lines *lines;
 };
@@ -28,6 +28,12 @@ void jvm_methods__free(struct jvm_methods *methods); /* NULL is fine */
  * until jvm_methods__free, and must have everything that was kept by then. */
 void jvm_methods__limit(struct jvm_methods *methods, struct allowance *allowance);
 struct allowance *jvm_methods__allowance(const struct jvm_methods *methods); /* NULL: no limit */
+
+/* As jvm_methods__get(), but NULL unless its ConstMethod is at @const_method, as it was when the
+ * method was sampled, and stays there while the method is read: the memory of a method that was
+ * redefined serves another one. */
+const struct jvm_method *jvm_methods__get_sampled(struct jvm_methods *methods, uint64_t method,
+						  uint64_t const_method);
 
 /* The method whose Method structure is at `method` now. It is read again if it is not the one that
  * is known (the memory was used for another one); what is known serves where nothing can be read

@@ -154,9 +154,15 @@ static void check_limit(const struct jvm_vm *vm)
 static void check_methods(struct jvm_methods *methods)
 {
 	const struct jvm_method *before = jvm_methods__get(methods, address_of(image.inner)), *now;
+	uint64_t old = 0, new = 0;
 	uint8_t *pool = image__class("Other", "changed", "inner");
 
+	memcpy(&old, image.inner + 8, sizeof(old)); /* _constMethod, in every layout */
 	memcpy(image.inner, image__method(pool, 1, 40), 64);
+	memcpy(&new, image.inner + 8, sizeof(new));
+	ok(!jvm_methods__get_sampled(methods, address_of(image.inner), old),
+	   "a sample of the one before has no name of the new one");
+	ok(jvm_methods__get_sampled(methods, address_of(image.inner), new), "its own sample has");
 	now = jvm_methods__get(methods, address_of(image.inner));
 	ok(now && before && now != before, "a method in the place of another one");
 	is_str(now->name, "Other.changed", "is known by its own name");
