@@ -15,7 +15,7 @@ struct jvm_method {
 	/* "pkg.Class.method"; never NULL. Hidden classes go without the address in their name,
 	 * which differs from run to run: "W$$Lambda.run". */
 	const char *name;
-	const char *file;   /* the class's SourceFile; NULL: not known */
+	const char *file; /* the class's SourceFile; NULL: not known */
 	/* private: line table and what else is needed */
 	const struct jvm_method_lines *lines;
 };
