@@ -54,7 +54,10 @@ static __always_inline void note_run(struct waiting_rec *rec, struct task_struct
 	rec->exec_ns = exec_ns;
 }
 
-/* The length of a wait. */
+/* The length of a wait, which keeps an eighth of what the hooks have seen: it is no shorter than
+ * that, and what is taken off beyond it waits for the next one. */
+#define KEPT_PART 8
+
 static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 off_ns, __u64 now_ns)
 {
 	__u64 interval_ns = now_ns - off_ns, taken_ns;
@@ -66,6 +69,8 @@ static __always_inline __u64 off_cpu__interval(struct waiting_rec *rec, __u64 of
 	if (rec->ahead_ns <= 0) /* an interrupt's time, or a hypervisor's, is no running */
 		return interval_ns;
 	taken_ns = rec->ahead_ns;
+	if (taken_ns > interval_ns - interval_ns / KEPT_PART)
+		taken_ns = interval_ns - interval_ns / KEPT_PART;
 	if (taken_ns >= interval_ns)
 		taken_ns = interval_ns - 1;
 	rec->ahead_ns -= taken_ns;

@@ -109,11 +109,42 @@ static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 			spec->name, known);
 }
 
+/* Does the name end with a filter, as that of a tracepoint may? The FILE of a probe has slashes of
+ * its own. */
+static bool has_filter(const char *name, const struct event_kind *kind)
+{
+	const char *argument = name + strcspn(name, "/:"), *symbol;
+	size_t n;
+
+	if (*argument == ':' && kind->argument && !strncmp(kind->argument, "FILE:", 5)) {
+		symbol = strchr(argument + 1, ':');
+		argument = symbol ? symbol : "";
+	}
+	n = strlen(argument);
+	return n > 2 && argument[n - 1] == '/' && memchr(argument, '/', n - 2);
+}
+
+static int check_filter(const struct event_spec *spec, struct err *err)
+{
+	size_t len = strcspn(spec->name, "/:");
+	const struct event_kind *kind = find_kind(spec->name, len);
+
+	if (!kind || kind == &event_tracepoint || strstr(spec->name, EVENT_LATENCY) ||
+	    !has_filter(spec->name, kind))
+		return 0;
+	return err__set(err, -EINVAL,
+			"%s takes no filter (/.../), only tracepoint:SYS:NAME/FILTER/ does: leave "
+			"it out, and choose samples of the recording by braid report's options",
+			kind->name);
+}
+
 int event_spec__parse(struct event_spec *spec, struct err *err)
 {
 	size_t len = strcspn(spec->name, ":");
 	const struct event_kind *kind = find_kind(spec->name, len);
 
+	if (check_filter(spec, err))
+		return -EINVAL;
 	if (strstr(spec->name, EVENT_LATENCY))
 		kind = &event_latency; /* A:latency:B, whatever A is */
 	if (!kind)

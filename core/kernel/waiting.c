@@ -13,9 +13,11 @@
 #define MAP	  "waiting"
 #define READ_SIZE (512U << 10)
 
-int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns, uint64_t exec_ns)
+int waiting__put(const struct kernel_half *half, uint32_t tid, const struct waiting_start *start)
 {
-	struct waiting_rec rec = { .off_ns = since_ns, .exec_ns = exec_ns, .state = STATE_BLOCKED };
+	struct waiting_rec rec = { .off_ns = start->since_ns,
+				   .exec_ns = start->exec_ns,
+				   .state = start->state };
 
 	if (bpf_map_update_elem(kernel_half__map_fd(half, MAP), &tid, &rec, BPF_NOEXIST))
 		return errno == EEXIST ? 0 : -errno;

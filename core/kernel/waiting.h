@@ -14,9 +14,15 @@
 /* Threads that wait, as user space puts them into the kernel half's notes (bpf/off_cpu.bpf.c) and
  * takes them out. All is by thread ids of this process's PID namespace. */
 
-/* The thread waits since `since_ns` (CLOCK_MONOTONIC), after it has run for `exec_ns` (0: not
- * known); what the kernel half knows of it counts more. -errno of the kernel. */
-int waiting__put(const struct kernel_half *half, uint32_t tid, uint64_t since_ns, uint64_t exec_ns);
+struct waiting_start {
+	uint64_t since_ns; /* CLOCK_MONOTONIC */
+	uint64_t exec_ns;  /* for which the thread had run; 0: unknown */
+	uint32_t state;	   /* enum thread_state */
+};
+
+/* Notes that the thread waits; what the kernel half knows of it counts more. -errno of the kernel.
+ */
+int waiting__put(const struct kernel_half *half, uint32_t tid, const struct waiting_start *start);
 
 /* The note of a thread. False: there is none, or it runs. */
 bool waiting__get(const struct kernel_half *half, uint32_t tid, struct waiting_rec *ret);

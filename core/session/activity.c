@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "core/base/syscalls.h"
 #include "core/base/util.h"
@@ -14,14 +16,43 @@
 #define CALLS_N	    1024 /* numbers of system calls */
 #define THREADS_MAX 4096 /* that are looked at: a sentence needs no more */
 
-double activity__cpu_s(const struct tracker *tracker)
+void activity__begin(struct tracker *tracker)
+{
+	struct process *process;
+
+	for (process = tracker__first(tracker); process; process = process->hh.next) {
+		process->has_cpu_before = true;
+		process->cpu_before_s = process->gone ? 0 : procfs__cpu_s(process->pid);
+	}
+}
+
+/* A part of the recording: what processes use after its end counts as well, up to this. */
+#define LATE_PART 20
+
+/* Was the process forked at that time (CLOCK_MONOTONIC) or later? Its own clock is CLOCK_BOOTTIME,
+ * in ticks. */
+static bool is_younger(const struct process *process, uint64_t than_ns)
+{
+	struct timespec boot;
+	double since_s = (now_ns() - than_ns) / 1e9;
+
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return process->info.start_ticks + 1.0 >=
+	       (boot.tv_sec + boot.tv_nsec / 1e9 - since_s) * sysconf(_SC_CLK_TCK);
+}
+
+static double cpu_s(const struct tracker *tracker, uint64_t start_ns, uint64_t end_ns)
 {
 	const struct process *process;
 	double sum_s = 0;
 
-	for (process = tracker__first(tracker); process; process = process->hh.next)
-		sum_s += process->gone ? 0 : procfs__cpu_s(process->pid);
-	return sum_s;
+	for (process = tracker__first(tracker); process; process = process->hh.next) {
+		if (!process->has_cpu_before && !is_younger(process, start_ns))
+			return -1;
+		if (!process->gone)
+			sum_s += max_of(procfs__cpu_s(process->pid) - process->cpu_before_s, 0.0);
+	}
+	return now_ns() - end_ns > (end_ns - start_ns) / LATE_PART ? -1 : sum_s;
 }
 
 /* /proc/PID/task/TID/syscall: its number, "running", or -1 where a thread waits elsewhere. */
@@ -63,13 +94,13 @@ static void count_threads(uint32_t pid, struct activity *activity, unsigned *cou
 		closedir(dir);
 }
 
-void activity__read(const struct tracker *tracker, double before_s, struct activity *ret)
+void activity__read(const struct tracker *tracker, uint64_t start_ns, uint64_t end_ns,
+		    struct activity *ret)
 {
 	const struct process *process;
 	unsigned counts[CALLS_N] = {};
-	double cpu_s = before_s < 0 ? -1 : max_of(activity__cpu_s(tracker) - before_s, 0.0);
 
-	*ret = (struct activity) { .cpu_s = cpu_s };
+	*ret = (struct activity) { .cpu_s = cpu_s(tracker, start_ns, end_ns) };
 	for (process = tracker__first(tracker); process; process = process->hh.next) {
 		if (process->gone || !procfs__thread_state(process->pid))
 			continue;

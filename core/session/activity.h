@@ -3,6 +3,7 @@
 #define BRAID_ACTIVITY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct tracker;
 
@@ -13,7 +14,7 @@ struct tracker;
 #define ACTIVITY_SAMPLES   20 /* with so many it is not looked at */
 
 struct activity {
-	double cpu_s; /* that they have used since the beginning; negative: not known */
+	double cpu_s; /* that they have used within the recording; negative: unknown */
 	unsigned processes, threads;
 	struct {
 		const char *name; /* of the system call that threads are in now */
@@ -22,11 +23,14 @@ struct activity {
 	size_t n_calls;
 };
 
-/* In seconds, all of their lives. */
-double activity__cpu_s(const struct tracker *tracker);
+/* Notes what each process has used so far. Not called: that is unknown later. */
+void activity__begin(struct tracker *tracker);
 
-/* `before_s`: what activity__cpu_s was at the beginning; negative: processes that have run for long
- * were found since. What cannot be read is left out. */
-void activity__read(const struct tracker *tracker, double before_s, struct activity *ret);
+/* Reads what the processes have used since activity__begin(), in the recording that lasted from
+ * @start_ns to @end_ns (CLOCK_MONOTONIC). That is unknown if one of the processes ran before, and
+ * was found later; and if the call comes so late that they have run on for long. What cannot be
+ * read is left out. */
+void activity__read(const struct tracker *tracker, uint64_t start_ns, uint64_t end_ns,
+		    struct activity *ret);
 
 #endif

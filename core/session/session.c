@@ -145,7 +145,8 @@ int session__begin(struct session *session, struct err *err)
 
 	if (ret)
 		return ret;
-	session->start_cpu_s = session->scope ? -1 : activity__cpu_s(session->tracker);
+	if (!session->scope)
+		activity__begin(session->tracker);
 	/* A signal may have come already: then it begins where it ends. */
 	session->start_ns = session->last_tick_ns =
 		kernel_half__sampled_until(session->half, now_ns());
@@ -230,6 +231,7 @@ int session__open(const struct session_opts *opts, struct session **ret_session,
 	}
 	privilege__keep_for_recording();
 	session->last_cpu_s = own_cpu_s();
+	session->last_cpu_ns = now_ns();
 	*ret_session = session;
 	return 0;
 }
@@ -287,7 +289,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	session__release_holds(session);
 	session->end_ns = session__now_ns(session);
 	if (capture__stats(session->capture)->samples < ACTIVITY_SAMPLES)
-		activity__read(session->tracker, session->start_cpu_s, &summary.activity);
+		activity__read(session->tracker, session->start_ns, session->end_ns,
+			       &summary.activity);
 	kernel_half__end_probes(session->half);
 	summary.duration_s = (session->end_ns - session->start_ns) / 1e9;
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)

@@ -96,6 +96,7 @@ static void report_progress(struct session *session, uint64_t now)
 {
 	struct session_progress progress = {};
 	uint64_t counters[COUNTERS_N];
+	uint64_t cpu_ns = now_ns(); /* later than @now: a tick may take long */
 	double cpu = own_cpu_s();
 
 	if (!session->opts.on_progress)
@@ -105,8 +106,9 @@ static void report_progress(struct session *session, uint64_t now)
 	progress.samples = capture__stats(session->capture)->samples;
 	progress.lost = counters[COUNT_RING_FULL] + counters[COUNT_SCRATCH];
 	progress.own_cpu_percent =
-		100 * (cpu - session->last_cpu_s) * 1e9 / (now - session->last_tick_ns);
+		100 * (cpu - session->last_cpu_s) * 1e9 / max_of(cpu_ns - session->last_cpu_ns, 1u);
 	session->last_cpu_s = cpu;
+	session->last_cpu_ns = cpu_ns;
 	session->opts.on_progress(session->opts.ctx, &progress);
 }
 

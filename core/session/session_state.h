@@ -57,7 +57,6 @@ struct session_end_of {
 struct session {
 	struct session_opts opts;
 	uint64_t start_ns, end_ns;
-	double start_cpu_s; /* activity__cpu_s then; negative: of processes to be found */
 	enum session_end end;
 	struct stopper *stopper;
 	struct rlimit users_files; /* the limit of open files, which a command gets back */
@@ -122,7 +121,8 @@ struct session {
 
 	/* --- the loop --- */
 	uint64_t last_tick_ns;
-	double last_cpu_s;
+	double last_cpu_s; /* own_cpu_s() at last_cpu_ns */
+	uint64_t last_cpu_ns;
 	uint64_t woken_ns;     /* when poll last reported an event; 0: it reported none */
 	struct pollfd *polled; /* POLLED_FIRST others, then processes that are about to end */
 	size_t n_polled, cap_polled;
@@ -245,6 +245,9 @@ int session__prepare_waiting(struct session *session, struct err *err);
 
 /* At start_ns: notes which threads wait, if that is an event. */
 int session__note_waiting(struct session *session, struct err *err);
+
+/* Returns STATE_STOPPED for a thread that a signal or a tracer has stopped, else STATE_BLOCKED. */
+uint32_t session__waiting_state(uint32_t tid);
 
 /* After end_ns, while the kernel half sees who wakes up: takes samples of those that still do, and
  * of those that are in a system call or wait for a lock. */

@@ -133,8 +133,8 @@ static int add(struct calls *calls, const struct still_thread *thread, struct st
 	end = &call->records;
 	sample->time_ns = session->end_ns - 1;
 	sample->value = session->end_ns - from_ns;
-	sample->condition =
-		(struct rec_condition) { .state = STATE_BLOCKED, .syscall = thread->syscall };
+	sample->condition = (struct rec_condition) { .state = session__waiting_state(thread->tid),
+						     .syscall = thread->syscall };
 	if (thread->syscall == SYSCALL_FUTEX && !sample->object)
 		sample->object = thread->regs[UNWIND_REG_RDI];
 	return host_half__sample(calls->host, process->space, thread, sample, still__keep, &end);

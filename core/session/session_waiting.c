@@ -23,6 +23,13 @@ static bool is_running(uint32_t tid)
 	return !state || state == 'R';
 }
 
+uint32_t session__waiting_state(uint32_t tid)
+{
+	char state = procfs__thread_state(tid);
+
+	return state == 'T' || state == 't' ? STATE_STOPPED : STATE_BLOCKED;
+}
+
 static int note_threads(const struct session *session, uint32_t pid)
 {
 	struct dirent *entry;
@@ -35,9 +42,13 @@ static int note_threads(const struct session *session, uint32_t pid)
 	while (dir && !ret && (entry = readdir(dir))) {
 		uint32_t tid = strtoul(entry->d_name, NULL, 10);
 
-		if (tid && !is_running(tid)) /* what runs will be seen to leave the CPU */
-			ret = waiting__put(session->half, tid, session->start_ns,
-					   procfs__thread_exec_ns(tid));
+		if (tid && !is_running(tid)) { /* what runs will be seen to leave the CPU */
+			const struct waiting_start start = { session->start_ns,
+							     procfs__thread_exec_ns(tid),
+							     session__waiting_state(tid) };
+
+			ret = waiting__put(session->half, tid, &start);
+		}
 	}
 	if (dir)
 		closedir(dir);

@@ -60,7 +60,9 @@ struct process {
 	uint64_t found_ns;     /* when it was met */
 	uint32_t program;      /* that the kernel half was executing when it reported last */
 	struct image *exe;     /* that it executed; NULL: not known */
-	bool starting;	       /* a child of ours that has not yet executed its command */
+	double cpu_before_s;   /* CPU time used when the recording began, of all threads */
+	bool has_cpu_before;
+	bool starting; /* a child of ours that has not yet executed its command */
 
 	/* --- what is mapped: tracker_mappings.c --- */
 	struct space *space;

@@ -86,6 +86,13 @@ static void test_refused(void)
 	refuses("r12x", "there is no event 'r12x'");
 	refuses("page-faults,faults", "the event page-fault is there twice");
 	refuses("cycles:u", "the event cycles takes no argument");
+	refuses("uprobe:/bin/ls:main/x == 1/", "uprobe takes no filter");
+	refuses("uretprobe:libc.so.6:malloc/ret == 0/", "uretprobe takes no filter");
+	refuses("usdt:libc.so.6:libc:setjmp/arg1 == 0/", "usdt takes no filter");
+	refuses("kprobe:vfs_read/pid == 1/", "kprobe takes no filter");
+	refuses("syscall:openat/ret < 0/", "syscall takes no filter");
+	refuses("off-cpu/pid == 1/", "off-cpu takes no filter");
+	refuses("uprobe:/usr/bin/ls/", "a uprobe is uprobe:FILE:SYMBOL");
 	refuses("faults:u", "the event faults takes no argument");
 	refuses("cpu:1", "takes no argument");
 	refuses("tracepoint", "needs an argument: tracepoint:SYS:NAME");
