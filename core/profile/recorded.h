@@ -251,4 +251,17 @@ uint32_t recorded__find_id(const void *rows, size_t n, size_t size, uint32_t id)
 #define recorded__find(table, id) \
 	recorded__find_id((table)->rows, (table)->n, sizeof(*(table)->rows), (id))
 
+/* Is the event (its index) a timer's, whose values are ticks? */
+bool recorded__is_ticks(const struct recorded *recorded, uint32_t event);
+
+/* Returns the time that the ticks stand for, in ns; saturates. */
+uint64_t recorded__ticks_ns(uint64_t ticks, double frequency_hz);
+
+/* Makes times of all ticks, so that they can be added to those of another rate: values and unit of
+ * the timer's events. -ENODATA: there are ticks, and their rate is unknown; -ENOMEM. */
+int recorded__time_ticks(struct recorded *recorded);
+
+/* The unit alone, for values that are times already. -ENOMEM */
+int recorded__call_ticks_ns(struct recorded *recorded);
+
 #endif

@@ -28,6 +28,12 @@ struct sum {
 	uint32_t event; /* recorded id */
 };
 
+/* A rate of the ticks of an event. */
+struct rate {
+	uint32_t event; /* index */
+	double hz;	/* 0: unknown */
+};
+
 struct from_db {
 	const struct profile_filter *filter;
 	struct clickhouse clickhouse;
@@ -37,6 +43,11 @@ struct from_db {
 	bool threads;		  /* matter */
 	struct u64map threads_of; /* series: recorded ids */
 	char *voids;		  /* a condition on a row of braid_samples: it counts */
+	struct rate *rates;	  /* of events in ticks; in the order of events */
+	size_t n_rates, cap_rates;
+	bool timed;	  /* ticks become times, as there are several rates */
+	double rate_hz;	  /* of the ticks that are read now; 0: they stay ticks, or are none */
+	uint64_t unrated; /* samples that were left out, as their rate is unknown */
 	struct sum *sums;
 	size_t n_sums, cap_sums;
 	uint64_t beyond; /* samples of stacks beyond STACKS_MAX */
@@ -104,34 +115,56 @@ static int ask(struct from_db *db, const struct clickhouse_ids *ids, row_fn row,
 
 /* ---- what there is ---- */
 
+static bool is_last_event(const struct recorded *recorded, const char *name, const char *unit)
+{
+	const struct recorded_event *last;
+
+	if (!recorded->events.n)
+		return false;
+	last = &recorded->events.rows[recorded->events.n - 1];
+	return !strcmp(recorded__text(recorded, last->name), name) &&
+	       !strcmp(recorded__text(recorded, last->unit), unit);
+}
+
 static int event_row(struct from_db *db, struct row_reader *rows)
 {
 	char *name = row_reader__text(rows), *unit = row_reader__text(rows);
-	double least = row_reader__double(rows), most = row_reader__double(rows);
+	double hz = row_reader__double(rows);
 	struct recorded *recorded = db->recorded;
 	int ret = rows->failed ? -EBADMSG : -ENOMEM;
 
 	if (name && unit && !rows->failed)
-		ret = recorded__add_event(recorded, recorded->events.n + 1, name, unit);
-	/* Ticks of different clocks have no time in common. */
-	if (!ret && !strcmp(unit, SINK_UNIT_SAMPLES) && most > 0 && most < 1e9)
-		recorded->frequency_hz =
-			least == most && (!recorded->frequency_hz || recorded->frequency_hz == most)
-				? most
-				: -1;
+		ret = is_last_event(recorded, name, unit)
+			      ? 0
+			      : recorded__add_event(recorded, recorded->events.n + 1, name, unit);
+	if (!ret && recorded__is_ticks(recorded, recorded->events.n - 1)) {
+		ret = array__reserve(&db->rates, &db->cap_rates, db->n_rates + 1,
+				     sizeof(*db->rates));
+		if (!ret)
+			db->rates[db->n_rates++] = (struct rate) { recorded->events.n - 1,
+								   hz > 0 && hz < 1e9 ? hz : 0 };
+	}
 	free(name);
 	free(unit);
 	return ret;
 }
 
+/* One rate makes ticks of all. */
+static void compare_rates(struct from_db *db)
+{
+	for (size_t i = 0; i < db->n_rates; i++)
+		db->timed |= db->rates[i].hz != db->rates[0].hz;
+	db->recorded->frequency_hz = db->n_rates && !db->timed ? db->rates[0].hz : 0;
+}
+
 static int find_events(struct from_db *db)
 {
 	int ret = ask(db, NULL, event_row,
-		      "SELECT event, unit, min(hz), max(hz) FROM braid_series WHERE %s "
-		      "GROUP BY event, unit ORDER BY event, unit LIMIT %d FORMAT RowBinary",
+		      "SELECT event, unit, hz FROM braid_series WHERE %s "
+		      "GROUP BY event, unit, hz ORDER BY event, unit, hz LIMIT %d FORMAT RowBinary",
 		      db->where.series, LISTED_EVENTS_MAX);
 
-	db->recorded->frequency_hz = max_of(db->recorded->frequency_hz, 0);
+	compare_rates(db);
 	if (!ret && !db->recorded->events.n)
 		ret = err__set(db->err, -ENOENT, "%s has nothing that fits --where",
 			       db->clickhouse.what);
@@ -148,14 +181,18 @@ static int span_row(struct from_db *db, struct row_reader *rows)
 	return 0;
 }
 
-/* The time from the first recording to the last, as far as it was asked for. */
+/* The time from the first recording to the last, as far as it was asked for: of those that have a
+ * sample which was. */
 static int find_span(struct from_db *db)
 {
 	return ask(db, NULL, span_row,
 		   "SELECT min(earliest), max(latest) FROM braid_loads WHERE committed = 1 AND "
 		   "latest >= toDateTime(%" PRId64 ") AND earliest <= toDateTime(%" PRId64
-		   ") FORMAT RowBinary",
-		   db->where.from_s, min_of(db->where.to_s, (int64_t)UINT32_MAX));
+		   ") AND load GLOBAL IN (SELECT load FROM braid_samples WHERE series GLOBAL IN "
+		   "(SELECT series FROM braid_series WHERE %s) AND %s AND %s GROUP BY load) "
+		   "FORMAT RowBinary",
+		   db->where.from_s, min_of(db->where.to_s, (int64_t)UINT32_MAX), db->where.series,
+		   db->where.samples, db->voids);
 }
 
 static int void_row(struct from_db *db, struct row_reader *rows)
@@ -205,42 +242,84 @@ static int sum_row(struct from_db *db, struct row_reader *rows)
 			   .value = row_reader__number(rows, 8),
 			   .samples = row_reader__number(rows, 8) };
 
+	if (db->rate_hz > 0)
+		sum.value = recorded__ticks_ns(sum.value, db->rate_hz);
 	if (array__reserve(&db->sums, &db->cap_sums, db->n_sums + 1, sizeof(sum)))
 		return -ENOMEM;
 	db->sums[db->n_sums++] = sum;
 	return 0;
 }
 
-static int sum_event(struct from_db *db, uint32_t index)
+/* The condition on a row of braid_series of the event's. NULL: out of memory. */
+static char *series_of(const struct from_db *db, const struct recorded_event *event,
+		       const struct rate *rate)
 {
-	const struct recorded *recorded = db->recorded;
-	const struct recorded_event *event = &recorded->events.rows[index];
-	size_t before = db->n_sums;
-	char *name = NULL;
+	char *text = NULL;
 	size_t size;
-	FILE *out = open_memstream(&name, &size);
-	int ret;
+	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
-		return no_memory(db);
-	where__quote(out, recorded__text(recorded, event->name));
+		return NULL;
+	fputs("event = ", out);
+	where__quote(out, recorded__text(db->recorded, event->name));
 	fputs(" AND unit = ", out);
-	where__quote(out, recorded__text(recorded, event->unit));
+	where__quote(out, recorded__text(db->recorded, event->unit));
+	if (rate)
+		fprintf(out, " AND hz = %.17g", rate->hz);
 	fclose(out);
-	ret = ask(
-		db, NULL, sum_row,
-		"SELECT stack, %s, sum(value) AS sum, count() FROM braid_samples "
-		"WHERE series GLOBAL IN (SELECT series FROM braid_series WHERE event = %s AND %s) "
-		"AND %s AND %s GROUP BY stack%s ORDER BY sum DESC FORMAT RowBinary",
-		db->threads ? "series" : "toUInt64(0)", name, db->where.series, db->where.samples,
-		db->voids, db->threads ? ", series" : "");
-	free(name);
+	return text;
+}
+
+/* `rate`: the ticks of that alone; NULL: all. */
+static int sum_series(struct from_db *db, uint32_t index, const struct rate *rate)
+{
+	const struct recorded_event *event = &db->recorded->events.rows[index];
+	char *series = series_of(db, event, rate);
+	size_t before = db->n_sums;
+	int ret;
+
+	if (!series)
+		return no_memory(db);
+	db->rate_hz = rate ? rate->hz : 0;
+	ret = ask(db, NULL, sum_row,
+		  "SELECT stack, %s, sum(value) AS sum, count() FROM braid_samples "
+		  "WHERE series GLOBAL IN (SELECT series FROM braid_series WHERE %s AND %s) "
+		  "AND %s AND %s GROUP BY stack%s ORDER BY sum DESC FORMAT RowBinary",
+		  db->threads ? "series" : "toUInt64(0)", series, db->where.series,
+		  db->where.samples, db->voids, db->threads ? ", series" : "");
+	free(series);
 	for (size_t i = before; i < db->n_sums; i++) {
 		db->sums[i].event = event->id;
 		if (i - before < STACKS_MAX || !db->sums[i].stack)
 			continue;
 		db->sums[i].stack = 0;
 		db->beyond += db->sums[i].samples;
+	}
+	return ret;
+}
+
+/* Ticks without a rate stand for no time. */
+static void leave_out(struct from_db *db, size_t from)
+{
+	for (size_t i = from; i < db->n_sums; i++)
+		db->unrated += db->sums[i].samples;
+	db->n_sums = from;
+}
+
+static int sum_event(struct from_db *db, uint32_t index)
+{
+	int ret = 0;
+
+	if (!db->timed || !recorded__is_ticks(db->recorded, index))
+		return sum_series(db, index, NULL);
+	for (size_t i = 0; !ret && i < db->n_rates; i++) {
+		size_t before = db->n_sums;
+
+		if (db->rates[i].event != index)
+			continue;
+		ret = sum_series(db, index, &db->rates[i]);
+		if (!(db->rates[i].hz > 0))
+			leave_out(db, before);
 	}
 	return ret;
 }
@@ -374,6 +453,7 @@ static int find_series(struct from_db *db)
 /* ---- the whole ---- */
 
 #define UNKNOWN_STACKS "stacks that the database does not know"
+#define UNRATED	       "ticks left out, as their rate is unknown"
 #define BEYOND	       "stacks left out, as they are not among the 100,000 greatest"
 
 static int add_sum(struct from_db *db, const struct sum *sum, uint64_t *unknown)
@@ -419,6 +499,10 @@ static int add_sums(struct from_db *db)
 		ret = add_sum(db, &db->sums[i], &unknown);
 	if (!ret && unknown && recorded__add_counter(db->recorded, UNKNOWN_STACKS, unknown))
 		ret = no_memory(db);
+	if (!ret && db->unrated && recorded__add_counter(db->recorded, UNRATED, db->unrated))
+		ret = no_memory(db);
+	if (!ret && db->timed && recorded__call_ticks_ns(db->recorded))
+		ret = no_memory(db);
 	if (!ret && db->beyond && recorded__add_counter(db->recorded, BEYOND, db->beyond))
 		ret = no_memory(db);
 	return ret;
@@ -435,9 +519,9 @@ static int load(struct from_db *db, const char *where, bool all_events)
 		return -EREMOTEIO;
 	ret = find_events(db);
 	if (!ret)
-		ret = find_span(db);
-	if (!ret)
 		ret = find_void(db);
+	if (!ret)
+		ret = find_span(db);
 	if (!ret)
 		ret = find_sums(db, all_events);
 	if (!ret)
@@ -481,6 +565,7 @@ out:
 	where__done(&db.where);
 	u64map__done(&db.threads_of);
 	free(db.voids);
+	free(db.rates);
 	free(db.sums);
 	return code;
 }

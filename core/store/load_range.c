@@ -198,8 +198,9 @@ static double overlap_s(const struct range *range, const struct load_window *win
 	return to > from ? (to - from) / 1e9 : 0;
 }
 
-static int add_file(struct range *range, const struct part *part, struct recorded_merge *merge,
-		    struct err *err)
+/* `timed`: ticks become times. */
+static int add_file(struct range *range, const struct part *part, bool timed,
+		    struct recorded_merge *merge, struct err *err)
 {
 	const struct recorded_times times = { .shift_ns = part->window.offset_ns,
 					      .from_ns = max_of(range->from_ns, 0),
@@ -208,22 +209,37 @@ static int add_file(struct range *range, const struct part *part, struct recorde
 	int code = load__file(part->path, range->filter, &times, &range->columns, &recorded, err);
 
 	recorded.duration_s = overlap_s(range, &part->window);
-	if (!code && recorded_merge__add(merge, &recorded))
+	if (!code && timed)
+		code = recorded__time_ticks(&recorded);
+	if (code == -ENODATA)
+		err__set(err, code, "%s does not tell its rate, and others have several: left out",
+			 part->path);
+	else if (!err->text[0] && (code || recorded_merge__add(merge, &recorded)))
 		code = err__set(err, -ENOMEM, "out of memory");
 	recorded__done(&recorded);
 	return code;
 }
 
-/* Ticks of different clocks are not worth the same. */
-static bool has_other_rate(const struct part *part, double frequency_hz)
+/* Ticks of different clocks are not worth the same: times are, which are what they stand for. */
+static bool has_several_rates(const struct range *range)
 {
-	return part->window.frequency_hz > 0 && frequency_hz > 0 &&
-	       part->window.frequency_hz != frequency_hz;
+	double first_hz = 0;
+
+	for (size_t i = 0; i < range->n; i++) {
+		double hz = range->parts[i].window.frequency_hz;
+
+		if (!(hz > 0))
+			continue;
+		if (first_hz > 0 && hz != first_hz)
+			return true;
+		first_hz = hz;
+	}
+	return false;
 }
 
 static int add_files(struct range *range, bool alone, struct recorded *to, struct err *err)
 {
-	double frequency_hz = range->parts[range->n - 1].window.frequency_hz;
+	bool timed = has_several_rates(range);
 	struct recorded_merge *merge = NULL;
 	size_t added = 0, i;
 	int code = recorded_merge__new(to, &merge) ? err__set(err, -ENOMEM, "out of memory") : 0;
@@ -231,15 +247,8 @@ static int add_files(struct range *range, bool alone, struct recorded *to, struc
 	for (i = 0; !code && i < range->n; i++) {
 		const struct part *part = &range->parts[i];
 		struct err why = {};
-		int failed;
+		int failed = add_file(range, part, timed, merge, &why);
 
-		if (has_other_rate(part, frequency_hz)) {
-			err__set(&why, 0, "%s was recorded at %g Hz, not %g: it is left out",
-				 part->path, part->window.frequency_hz, frequency_hz);
-			skip(range, why.text);
-			continue;
-		}
-		failed = add_file(range, part, merge, &why);
 		added += !failed;
 		if (failed && (alone || failed == -ENOMEM))
 			code = err__set(err, failed, "%s", why.text);

@@ -7,6 +7,7 @@ import atexit
 import ctypes
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -254,8 +255,42 @@ def check_who():
               f"no name of a database: {name:.10}")
 
 
+def clocked(name, hz, length_s, samples):
+    """A recording of a timer of that rate, whose samples lie evenly in so many seconds."""
+    file = made(name, samples)
+    with sqlite3.connect(file) as database:
+        database.execute("INSERT OR REPLACE INTO meta VALUES ('frequency_hz', ?)", (str(hz),))
+        database.execute("UPDATE sample SET time_ns = (SELECT min(time_ns) FROM sample) + "
+                         "(id - 1) * ? / ?", (length_s * 10**9, max(len(samples) - 1, 1)))
+    database.close()
+    return file
+
+
+def check_rates():
+    """Two machines that are as busy as each other, at 99 and at 990 Hz; and one that was recorded for
+    longer than what is chosen."""
+    for host, hz, function, length_s in (("slow", 99, "f", 3), ("fast", 990, "g", 3), ("long", 99, "h", 40)):
+        file = clocked(host + ".db", hz, length_s, [
+            f"cpu samples 1 running - - 7:rates 7:rates n:main;n:{function}"] * hz)
+        equal(push(file, "--host", host, "--service", "rates").returncode, 0, f"{host}: is sent")
+
+    def sums(where, *words):
+        text = from_db(f"service = rates and {where}", "--format", "folded", *words)
+        return dict(line.rsplit(" ", 1) for line in text.splitlines())
+    both = "(host = slow or host = fast)"
+    equal(sums(both), {"main;f": "1000000000", "main;g": "1000000000"}, "two rates: the same time")
+    equal(sums(both, "--by", "process"), {"rates on fast (7);main;g": "1000000000",
+                                          "rates on slow (7);main;f": "1000000000"},
+          "two rates: of two hosts")
+    equal(sums("host = fast"), {"main;g": "990"}, "one rate: ticks")
+    for where, seconds in (("host = slow", 4), (both, 4), ("host = long", 41)):
+        matches(rf", {seconds}.0 s(, 99 Hz)?$", from_db(f"service = rates and {where}").splitlines()[1],
+                f"{where}: its duration")
+
+
 check_views()
 check_where()
+check_rates()
 check_repeats()
 check_losses()
 check_who()
