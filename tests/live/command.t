@@ -89,8 +89,8 @@ def check_signal(number):
         error = stderr.read()
     gate.check_gone(name, ids)
     gate.matches(rf"goes on as PID {pid}\n", error, f"{name}: that the command goes on is told")
-    gate.matches(r"\n\S+: \d+ samples (= [\d.]+ ms CPU )?in [\d.]+ s.*\nthe process has used \d+\.\d\d s of CPU "
-                 r"in that time with 1 thread(; now in \w+ \(1\))?: try -e wall, ", error, f"{name}: summary")
+    gate.matches(r"\n\S+: \d+ samples (= [\d.]+ ms CPU )?in [\d.]+ s.*\nthe process has "
+                 r"(used \d+\.\d\d s of CPU in that time with )?1 thread(; now in \w+ \(1\))?: try -e wall, ", error, f"{name}: summary")
     gate.ok("\r" not in error and " lost, own CPU" not in error, f"{name}: no status line", error)
     gate.equal(gate.ask(braid, "here 1"), "done 0", f"{name}: the command does go on")
     gate.say(braid, "end")
