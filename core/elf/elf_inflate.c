@@ -116,9 +116,12 @@ static int step_zstd(struct inflating *inflating, const uint8_t **in, size_t *n,
 	ZSTD_outBuffer output = { inflating->out, room, 0 };
 	size_t status = ZSTD_decompressStream(inflating->zstd, &output, &input);
 
-	*in += input.pos;
+	/* Where nothing is left, or nothing is expected, there may be no memory. */
+	if (input.pos)
+		*in += input.pos;
+	if (output.pos)
+		inflating->out += output.pos;
 	*n -= input.pos;
-	inflating->out += output.pos;
 	inflating->left -= output.pos;
 	inflating->frame_ended = status == 0;
 	return ZSTD_isError(status) || (!input.pos && !output.pos) ? -EBADMSG : 0;
