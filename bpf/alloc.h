@@ -37,7 +37,7 @@
 #define ALLOC_PASSES(cookie) (((cookie) >> 12) & 1)
 #define ALLOC_PASSES_COOKIE  (1U << 12)
 
-/* Its entry in the kernel half's alloc_codes; 0: nothing is known of it. */
+/* The index of the function's entry in alloc_codes; 0: there is no entry. */
 #define ALLOC_CODES_MAX	      16384
 #define ALLOC_CODE(cookie)    ((__u32)(cookie) >> 16)
 #define ALLOC_CODE_COOKIE(at) ((__u64)(at) << 16)
@@ -51,10 +51,10 @@ enum alloc_jumps {
 
 #define ALLOC_SMALL_ALIGNMENT 16
 
-/* Of a function that allocates, seen from its first byte. */
+/* The code of a function that allocates; places are distances from its first byte. */
 struct alloc_code {
 	__u64 bytes;		     /* of the function */
-	__u64 text_from, text_bytes; /* the executable part of its file; `from` may be negative */
+	__u64 text_from, text_bytes; /* the executable segment; text_from wraps if negative */
 	__u64 jumps;		     /* enum alloc_jumps */
 };
 
@@ -69,7 +69,7 @@ struct alloc_code {
 /* An allocator needs less stack between its entry and the innermost function that it calls. */
 #define ALLOC_STACK_BYTES 2048
 
-/* What the C library's mmap and sbrk save, and their return addresses. */
+/* The C library's mmap and sbrk store their saved registers and return addresses in as many. */
 #define ALLOC_MAPPING_WORDS 8
 
 /* More is asked for by mistake: no process has so much address space. */

@@ -120,7 +120,7 @@ static __always_inline int frame__is_of_v8(const struct unwind_state *u, struct 
 	       !function__read(state, &state->proc, frame__word(&state->frame, NODE_FP_FUNCTION));
 }
 
-/* Is it code that V8 has made, before it was linked or while it runs? Returns what hooks return. A
+/* Returns TABLELESS_* flags if V8 made the code at the pc, at build time or at run time; else 0. A
  * file whose symbols are stripped does not tell where V8's code is. */
 static __always_inline int whose__is(struct unwind_state *u, struct node_state *state)
 {

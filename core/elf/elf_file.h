@@ -44,7 +44,7 @@ struct elf_file {
 /* Takes `fd` (closes it also on failure). `path` is copied. */
 int elf_file__open(int fd, const char *path, struct elf_file **ret, struct err *err);
 
-/* The same of an ELF file of any type: an object, or a file of split debug information. */
+/* As elf_file__open(), for an ELF file of any type: also an object, or split debug information. */
 int elf_file__open_any(int fd, const char *path, struct elf_file **ret, struct err *err);
 
 /* Over memory that the caller keeps alive and unchanged (the vDSO). */

@@ -37,7 +37,7 @@ static ssize_t read_some(uint32_t pid, const char *name, void *to, size_t size)
 	return n;
 }
 
-/* Of the first thread, even if it has ended: other threads have flags of their own. */
+/* Reads the flags of the first thread, even if it has ended: other threads have their own flags. */
 static bool read_origin(uint32_t pid, struct origin *ret)
 {
 	char text[1024], *close;

@@ -198,7 +198,7 @@ def chrome(data):
 # The fields of perf-script(1) as its readers take them apart, each by an expression of its own.
 HEADER = re.compile(r"(\S.*?)\s+(\d+)/(\d+)\s+(\d+)\.(\d{9}): +(\d+) (\S+): $")
 FRAME = re.compile(r"\t *([0-9a-f]+) (.+) \(([^\s()]+)\)$")
-# What FlameGraph's stackcollapse-perf.pl leaves out or cuts in two.
+# FlameGraph's stackcollapse-perf.pl leaves such names out or cuts them in two.
 NO_SYMBOL = re.compile(r" *\(|.*->")
 
 

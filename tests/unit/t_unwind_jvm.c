@@ -445,7 +445,7 @@ static void test_stub_with_arguments(void)
 	}
 }
 
-/* What C2 pushes for a while. Without a call of the method the word is no proof. */
+/* C2 pushes a word for a while. Without a call of the method the word is no proof. */
 static void test_pushed(void)
 {
 	for (int i = 1; i <= 8; i++) {
