@@ -267,19 +267,29 @@ static void test_deadlock(void)
 	end_program(pid);
 }
 
+/* Opens the dump and reads the thread FIRST, which waits for the program's first thread. Lets the
+ * program go on then. */
+static struct dump_thread *take_then_go(struct test *test, pid_t pid)
+{
+	struct dump_thread *first;
+
+	until_waits(pid, FIRST, SYS_futex, &shared->one);
+	shared->tids[SECOND] = pid;
+	until_waits(pid, SECOND, SYS_read, NULL);
+	open_dump(test, pid);
+	first = take(test, FIRST);
+	is_int(first->holder, pid, "the first waits for the second");
+	say_go();
+	return first;
+}
+
 static void test_hand_over(void)
 {
 	pid_t pid = begin_program(hand_over);
 	struct dump_thread *first, *second;
 	struct test test;
 
-	until_waits(pid, FIRST, SYS_futex, &shared->one);
-	shared->tids[SECOND] = pid;
-	until_waits(pid, SECOND, SYS_read, NULL);
-	open_dump(&test, pid);
-	first = take(&test, FIRST);
-	is_int(first->holder, pid, "the first waits for the second");
-	say_go();
+	first = take_then_go(&test, pid);
 	until_waits(pid, SECOND, SYS_futex, &shared->one);
 	second = take(&test, SECOND);
 	is_int(second->holder, first->tid, "the second waits for the first, later");
@@ -297,13 +307,7 @@ static void test_pass_over(void)
 	struct dump_thread *first, *second;
 	struct test test;
 
-	until_waits(pid, FIRST, SYS_futex, &shared->one);
-	shared->tids[SECOND] = pid;
-	until_waits(pid, SECOND, SYS_read, NULL);
-	open_dump(&test, pid);
-	first = take(&test, FIRST);
-	is_int(first->holder, pid, "the first waits for the second");
-	say_go();
+	first = take_then_go(&test, pid);
 	until_waits(pid, SECOND, SYS_futex, &shared->two);
 	take(&test, THIRD);
 	second = take(&test, SECOND);
