@@ -18,6 +18,7 @@
 	X(COMPAT, "samples in 32-bit code, native frames not unwound")                      \
 	X(NO_MAPPINGS, "stacks cut: mappings of the process not read yet")                  \
 	X(UNMAPPED_PC, "stacks cut: mapping of the code not read yet")                      \
+	X(ENDED_MAPPING, "stacks cut: mapping ended, and the new one not read yet")         \
 	X(MAPPINGS_FULL, "stacks cut: more mappings of code than are followed")             \
 	/* return addresses that are no code: is_no_code() of bpf/unwind.bpf.h */           \
 	X(ADDRESS_DATA, "stacks cut: return address in data")                               \

@@ -69,6 +69,10 @@ struct vm_special_mapping { /* what a mapping's vm_private_data is if the kernel
 	const char *name;
 };
 
+struct vm_unmapped_area_info {
+	unsigned long length; /* bytes that an address is looked for */
+};
+
 struct vm_area_struct {
 	unsigned long vm_start, vm_end;
 	unsigned long vm_flags;

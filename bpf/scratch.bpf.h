@@ -66,6 +66,7 @@ struct unwind_state {
 	__u64 unknown_start; /* of a mapping of the file image_key, which has no image; 0: none */
 	__u32 tabled;	     /* the rule is of a table */
 	__u32 made;	     /* code was met that user space does not know of, nor who made it */
+	__u32 over;	     /* the published mappings are over (mappings_rec.ended) */
 	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
 	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
 	__u64 caller_sp;     /* the caller's stack pointer, if it is not the CFA; else 0 */

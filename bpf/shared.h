@@ -63,9 +63,16 @@ struct mapping_list {
 	struct mapping_rec mappings[MAPPINGS_MAX];
 };
 
-/* User space writes the list that is not active, then makes it the active one. */
+/* User space writes the list that is not active, then makes it the active one.
+ *
+ * The kernel half counts in `ended` how often addresses of an entry were given to another mapping
+ * (bpf/mapping_ends.bpf.c). User space reads that count before it reads the process's mappings, and
+ * stores it in `ended_read` when the list is published. As long as the two differ, no entry of the
+ * list is used: the kernel's own list of mappings says which file holds an address. */
 struct mappings_rec {
 	__u32 active; /* 0 or 1 */
+	__u32 ended;
+	__u32 ended_read;
 	__u32 pad;
 	struct mapping_list lists[2];
 };
@@ -253,9 +260,10 @@ struct rec_mapped {
 	__u32 type;
 	__u32 tgid;
 	__u64 start, end, offset;
+	__u64 inode; /* 0: the vDSO */
 	__u32 program, image;
 };
-_Static_assert(sizeof(struct rec_mapped) == 40, "rec_mapped");
+_Static_assert(sizeof(struct rec_mapped) == 48, "rec_mapped");
 
 struct rec_value {
 	__u32 type;
@@ -289,6 +297,7 @@ enum {
 	SAMPLE_PENDING = 64,	/* its value is not known yet: a REC_VALUE with its link follows */
 	SAMPLE_UNDER_WAY = 128, /* of a wait up to now, which is sampled in full when it ends */
 	SAMPLE_ASKED = 256,	/* of a process that may turn out not to be wanted: PROC_ASKED */
+	SAMPLE_REMAPPED = 512,	/* the published mappings were known to be over: none was used */
 };
 
 /* What a thread does when it is sampled; where the sample's value is a time, during that. */

@@ -59,7 +59,8 @@ static long copy_page(__u32 index, void *unused)
 static __always_inline int has_room_for_copies(int stop)
 {
 	int late = stop == COUNT_NO_MAPPINGS || stop == COUNT_UNMAPPED_PC ||
-		   stop == COUNT_TORN_MAPPINGS || cfg_unwind == UNWIND_MODE_COPY;
+		   stop == COUNT_TORN_MAPPINGS || stop == COUNT_ENDED_MAPPING ||
+		   cfg_unwind == UNWIND_MODE_COPY;
 
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) <=
 	       bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / (late ? 2 : 4);

@@ -26,7 +26,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->exact = u->leaf = !cfg_suspended;
 	u->stop = u->complete = u->n = 0;
 	u->unknown_start = 0;
-	u->made = 0;
+	u->made = u->over = 0;
 	u->chained = 0;
 	u->evidence = EVIDENCE_RULE;
 	u->inferred = u->lowered = u->searched = 0;
@@ -172,12 +172,14 @@ static __always_inline void unwind_native(struct scratch *scratch)
 		sample->flags |= SAMPLE_COMPLETE;
 	if (!u->complete && !u->stop)
 		u->stop = COUNT_TRUNCATED;
+	if (u->over)
+		sample->flags |= SAMPLE_REMAPPED;
 	if (u->stop == COUNT_TRUNCATED)
 		sample->flags |= SAMPLE_NATIVE_TRUNCATED;
 	if (u->stop)
 		count(u->stop);
 	if (u->stop == COUNT_NO_MAPPINGS || u->stop == COUNT_UNMAPPED_PC ||
-	    u->stop == COUNT_TORN_MAPPINGS || u->made)
+	    u->stop == COUNT_TORN_MAPPINGS || u->made || u->over)
 		unmapped__report(scratch);
 	sample->n_native = u->n;
 	sample->stop = u->stop;

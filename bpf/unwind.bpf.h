@@ -8,6 +8,7 @@
 
 #include "bpf/frame_pointer.bpf.h"
 #include "bpf/kept.bpf.h"
+#include "bpf/mappings.bpf.h"
 #include "bpf/noted.bpf.h"
 #include "bpf/scratch.bpf.h"
 #include "bpf/switch.bpf.h"
@@ -17,21 +18,6 @@
 #include "bpf/vma.bpf.h"
 
 extern const volatile __u32 cfg_unwind;
-
-struct mappings_inner {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct mappings_rec));
-	__uint(map_flags, BPF_F_MMAPABLE);
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
-	__uint(max_entries, 4096);
-	__type(key, __u32); /* address space */
-	__array(values, struct mappings_inner);
-} mappings __weak SEC(".maps");
 
 struct chunk_inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -89,8 +75,8 @@ static __always_inline void mapping__search(struct unwind_state *u, const struct
 }
 
 /* Copies the last mapping that starts at or below u->pc to u->mapping. Returns 0 if it contains
- * u->pc, else a counter; COUNT_UNMAPPED_PC and COUNT_MAPPINGS_FULL also set u->mapping.callers, for
- * new anonymous code. */
+ * u->pc, else a counter; COUNT_UNMAPPED_PC, COUNT_MAPPINGS_FULL and COUNT_ENDED_MAPPING also set
+ * u->mapping.callers, for new anonymous code. */
 __noinline int mapping__find(struct unwind_state *u, __u32 space)
 {
 	void *inner = bpf_map_lookup_elem(&mappings, &space);
@@ -114,6 +100,11 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 		u->mapping.start = u->mapping.end = 0;
 		u->mapping.callers = list->made;
 		ret = list->n_left_out ? COUNT_MAPPINGS_FULL : COUNT_UNMAPPED_PC;
+	} else if (mappings__are_over(rec)) {
+		u->mapping.start = u->mapping.end = 0;
+		u->mapping.callers = list->made;
+		u->over = 1;
+		ret = COUNT_ENDED_MAPPING;
 	} else {
 		u->mapping = *found;
 		u->unpublished = 0;
@@ -139,7 +130,7 @@ __noinline int address__is_data(struct unwind_state *u, __u32 space)
 	if (u->seek >= u->mapping.start && u->seek < u->mapping.end)
 		return 0;
 	rec = inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
-	if (rec) {
+	if (rec && !mappings__are_over(rec)) {
 		list = rec->active ? &rec->lists[1] : &rec->lists[0];
 		mapping__search(u, list, u->seek);
 		if (u->lo && u->seek < list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)].end)
@@ -157,7 +148,7 @@ __noinline __u32 mappings__version(__u32 space)
 	if (!inner)
 		return KEPT_NO_VERSION;
 	rec = bpf_map_lookup_elem(inner, &zero);
-	if (!rec)
+	if (!rec || mappings__are_over(rec))
 		return KEPT_NO_VERSION;
 	changes = rec->active ? rec->lists[1].changes : rec->lists[0].changes;
 	return changes & 1 ? KEPT_NO_VERSION : changes | !!rec->active;

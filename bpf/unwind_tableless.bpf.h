@@ -74,7 +74,7 @@ static __always_inline int is_no_code(int err)
 static __always_inline int is_unread(int err)
 {
 	return err == COUNT_NO_MAPPINGS || err == COUNT_TORN_MAPPINGS || err == COUNT_UNMAPPED_PC ||
-	       err == COUNT_MAPPINGS_FULL;
+	       err == COUNT_ENDED_MAPPING || err == COUNT_MAPPINGS_FULL;
 }
 
 /* Is the return address at u->pc not shown as a frame? The kernel tells of code whose mapping is

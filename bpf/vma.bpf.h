@@ -159,10 +159,13 @@ static __always_inline void mapping__report(const struct scratch *scratch,
 				  .start = mapping->start,
 				  .end = mapping->end,
 				  .offset = offset,
+				  .inode = scratch->unwind.image_key.ino,
 				  .program = scratch->proc.program,
 				  .image = image };
 
-	if (bpf_map_lookup_elem(&told, &key))
+	__u32 *reported = bpf_map_lookup_elem(&told, &key);
+
+	if (reported && *reported == image)
 		return;
 	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec), ring__flags())) {
 		count(COUNT_EVENT_LOST);
@@ -203,7 +206,8 @@ static __always_inline int mapping__is_made(struct unwind_state *u,
 {
 	struct mapping_rec *m = &u->mapping;
 
-	if ((otherwise != COUNT_UNMAPPED_PC && otherwise != COUNT_MAPPINGS_FULL) ||
+	if ((otherwise != COUNT_UNMAPPED_PC && otherwise != COUNT_MAPPINGS_FULL &&
+	     otherwise != COUNT_ENDED_MAPPING) ||
 	    u->pc < m->start || u->pc >= m->end || BPF_CORE_READ(vma, vm_file) ||
 	    BPF_CORE_READ(vma, vm_ops))
 		return 0;

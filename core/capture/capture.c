@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/target/mapping_times.h"
 
 static bool hurries(const struct capture *capture)
 {
@@ -268,6 +269,25 @@ static uint32_t count_inferred(const struct capture *capture)
 	return n;
 }
 
+/* The kernel half may have left a frame by the table of a mapping that had ended: the stack ends
+ * with that frame. */
+static void cut_at_unsure(struct capture *capture, const struct process *process,
+			  const struct rec_sample *rec, uint32_t *flags)
+{
+	if (rec->flags & SAMPLE_REMAPPED || !mapping_times__has_unsure(process, rec->time_ns))
+		return;
+	for (size_t i = 0; i + 1 < capture->n_frames; i++) {
+		uint64_t address = native_frame__address(&capture->frames[i]);
+
+		if (!mapping_times__is_unsure(process, address, rec->time_ns))
+			continue;
+		capture->n_frames = i + 1;
+		*flags &= ~SAMPLE_COMPLETE;
+		capture->stats.unsure++;
+		capture->stats.recovered[rec->stop < COUNTERS_N ? rec->stop : 0]++;
+	}
+}
+
 /* What becomes of a sample's stack: all that its row needs of it. */
 static int make_result(struct capture *capture, const struct rec_sample *rec,
 		       struct stack_owner *owner, struct known_result *ret_result, struct err *err)
@@ -284,6 +304,7 @@ static int make_result(struct capture *capture, const struct rec_sample *rec,
 		stack = stack_copies__take(capture->stacks, rec);
 	capture->n_frames = rec->n_native;
 	memcpy(capture->frames, native, rec->n_native * sizeof(*capture->frames));
+	cut_at_unsure(capture, process, rec, &ret_result->flags);
 	if (stack && !ran_own_code(capture, rec) && !capture->skips_copies && !hurries(capture))
 		unwind_stack_copy(capture, process, stack, rec->stop, &ret_result->flags);
 	ret_result->inferred_frames = count_inferred(capture);
@@ -308,8 +329,11 @@ static int result_of(struct capture *capture, const struct rec_sample *rec,
 		     struct stack_owner *owner, struct known_result *known,
 		     struct known_result *ret_result, struct err *err)
 {
-	int ret = known ? known_result__holds(known, rec, owner->captured, capture->n_codes) : 0;
+	int ret;
 
+	if (mapping_times__has_unsure(owner->captured->process, rec->time_ns))
+		known = NULL;
+	ret = known ? known_result__holds(known, rec, owner->captured, capture->n_codes) : 0;
 	if (ret > 0) {
 		*ret_result = *known;
 		return place_frames__see_runtimes(capture->place_frames, owner->captured, err);

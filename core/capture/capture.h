@@ -56,6 +56,7 @@ struct capture_stats {
 	struct fetched_names_stats fetched;
 	uint64_t runtime_frames[RUNTIMES_MAX];
 	uint64_t unplaced;    /* of these, of samples with several runtimes: by order alone */
+	uint64_t unsure;      /* stacks cut where a mapping had just ended: COUNT_ENDED_MAPPING */
 	uint64_t early;	      /* without a runtime's frames, as its walker was not there yet */
 	uint64_t copies_used; /* stacks that only a stack copy made longer */
 	uint64_t recovered[COUNTERS_N]; /* of these, now complete: by what had cut them */

@@ -5,20 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/target/mapping_times.h"
 #include "core/unwind/unwind_copy.h"
 
 struct copied_frames {
 	struct unwind_copy *copier;
 	const struct process *process; /* whose stack is unwound; while it is */
 	uint32_t serial;	       /* whose images the copier remembers ... */
-	uint64_t changed_ns;	       /* ... as they were mapped then */
+	uint64_t changed_ns, span_ns;  /* ... as they were mapped then */
+	uint64_t time_ns;	       /* of the stack */
 	struct unwind_copy_frame frames[NATIVE_FRAMES_MAX];
 };
 
 static const struct elf_file *find_image(void *ctx, uint64_t ip, uint64_t *ret_bias)
 {
 	struct copied_frames *copied = ctx;
-	const struct mapped *mapped = process__find(copied->process, ip);
+	const struct mapped *mapped = mapping_times__find(copied->process, ip, copied->time_ns);
 
 	if (!mapped || !mapped->image)
 		return NULL;
@@ -61,13 +63,13 @@ int copied_frames__renew(struct copied_frames *copied)
 
 /* Of code that a compiler made libunwind knows nothing, and may take it to return anywhere: frames
  * up to the first that is outside of all code. */
-static int count_frames_in_code(const struct process *process,
+static int count_frames_in_code(const struct process *process, uint64_t time_ns,
 				const struct unwind_copy_frame *frames, int n)
 {
 	int i;
 
 	for (i = 1; i < n; i++)
-		if (!process__find(process, frames[i].ip))
+		if (!mapping_times__find(process, frames[i].ip, time_ns))
 			return i;
 	return n;
 }
@@ -88,21 +90,25 @@ size_t copied_frames__of(struct copied_frames *copied, const struct process *pro
 	struct unwind_copy_input input = { .stack_start = stack->start,
 					   .stack = stack->data,
 					   .stack_size = stack->size };
+	uint64_t span_ns = mapping_times__span(process, stack->time_ns);
 	int n, in_code, i;
 
 	*ret_complete = false;
 	memcpy(input.regs, stack->regs, sizeof(input.regs));
-	if (copied->serial != process->serial || copied->changed_ns != process->changed_ns)
+	if (copied->serial != process->serial || copied->changed_ns != process->changed_ns ||
+	    copied->span_ns != span_ns)
 		unwind_copy__flush(copied->copier);
 	copied->process = process;
 	copied->serial = process->serial;
 	copied->changed_ns = process->changed_ns;
+	copied->span_ns = span_ns;
+	copied->time_ns = stack->time_ns;
 	n = unwind_copy__run(copied->copier, &input, copied->frames, NATIVE_FRAMES_MAX,
 			     ret_complete);
 	copied->process = NULL;
 	if (n <= 0)
 		return 0;
-	in_code = count_frames_in_code(process, frames, n);
+	in_code = count_frames_in_code(process, stack->time_ns, frames, n);
 	*ret_complete = *ret_complete && in_code == n;
 	for (i = 0; i < in_code; i++)
 		ret[i] = (struct native_frame) { copied_frame__ip(&frames[i], i), frames[i].cfa };

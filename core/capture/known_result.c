@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "core/target/compiled_code.h"
+#include "core/target/mapping_times.h"
 #include "core/target/place.h"
 
 /* As it is now. */
@@ -16,6 +17,7 @@ static int basis_of(const struct rec_sample *rec, const struct captured *capture
 				      .process = captured->id,
 				      .attached = process__attached(process),
 				      .changed_ns = process->changed_ns,
+				      .span_ns = mapping_times__span(process, rec->time_ns),
 				      .n_codes = rec->n_sections ? n_codes : 0,
 				      .state = rec->condition.state,
 				      .of_nobody = !rec->tid };
@@ -30,8 +32,8 @@ static bool is_same(const struct known_basis *a, const struct known_basis *b)
 {
 	return a->serial == b->serial && a->process == b->process && a->attached == b->attached &&
 	       a->epoch == b->epoch && a->renamed == b->renamed && a->version == b->version &&
-	       a->changed_ns == b->changed_ns && a->n_codes == b->n_codes && a->state == b->state &&
-	       a->of_nobody == b->of_nobody;
+	       a->changed_ns == b->changed_ns && a->span_ns == b->span_ns &&
+	       a->n_codes == b->n_codes && a->state == b->state && a->of_nobody == b->of_nobody;
 }
 
 int known_result__holds(const struct known_result *known, const struct rec_sample *rec,

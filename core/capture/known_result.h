@@ -21,6 +21,7 @@ struct known_basis {
 	uint32_t renamed;    /* places__renamed */
 	uint32_t version;    /* of what its maps tell of code, if `moving`; else 0 */
 	uint64_t changed_ns; /* of its mappings */
+	uint64_t span_ns;    /* mapping_times__span at the sample */
 	uint64_t n_codes;    /* records of code that had come, which runtimes may pair frames by */
 	uint8_t state;	     /* kernel frames of a thread that waits are cut ... */
 	bool of_nobody;	     /* ... and those of an interrupt (tid 0) */

@@ -65,7 +65,7 @@ static bool same_basis(const struct cached_stack *stack, const struct cached_bas
 	const struct cached_basis *old = &stack->basis;
 
 	return old->process == basis->process && old->runtimes == basis->runtimes &&
-	       old->changed_ns == basis->changed_ns &&
+	       old->changed_ns == basis->changed_ns && old->span_ns == basis->span_ns &&
 	       (!stack->moving || old->version == basis->version);
 }
 

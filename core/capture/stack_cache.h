@@ -26,6 +26,7 @@ struct cached_basis {
 	uint32_t process;    /* its id */
 	uint32_t runtimes;   /* that are attached to the process, of a native stack */
 	uint64_t changed_ns; /* of the process's mappings */
+	uint64_t span_ns;    /* mapping_times__span at the sample, of a native stack */
 	uint32_t version;    /* of what it tells of code that no file backs; if `moving` */
 };
 

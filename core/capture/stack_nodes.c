@@ -14,6 +14,7 @@
 #include "core/profile/profile.h"
 #include "core/target/compiled_code.h"
 #include "core/target/data_symbol.h"
+#include "core/target/mapping_times.h"
 
 #define GIVEN_NAME_BYTES 256
 
@@ -226,6 +227,7 @@ static int native_basis(const struct stack_owner *owner, const struct cached_sta
 
 	*ret = (struct cached_basis) { .process = owner->captured->id,
 				       .changed_ns = process->changed_ns,
+				       .span_ns = mapping_times__span(process, owner->time_ns),
 				       .runtimes = process__attached(process) };
 	return stack->moving ? compiled_code__version(process, owner->time_ns, &ret->version) : 0;
 }

@@ -47,6 +47,21 @@ static bool takes_multi(const struct kernel_half_opts *opts)
 	       uprobe_multi__works();
 }
 
+/* Opens, sizes and loads the object. @sees_ends: with the program that sees published mappings end,
+ * which a kernel without that tracepoint refuses. */
+static int load_skeleton(struct kernel_half *half, bool sees_ends)
+{
+	int ret;
+
+	libbpf_warning__begin();
+	half->skel = kernel_part__open_whole();
+	if (!half->skel)
+		return -errno;
+	ret = kernel_half__configure(half);
+	bpf_program__set_autoload(half->skel->progs.on_address, sees_ends);
+	return ret ? ret : braid_bpf__load(half->skel);
+}
+
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err)
 {
@@ -59,22 +74,18 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	half->opts.events.multi = takes_multi(opts);
 	half->n_cpus = libbpf_num_possible_cpus();
 	libbpf_warning__keep();
-	libbpf_warning__begin();
-	half->skel = kernel_part__open_whole();
-	if (!half->skel) {
-		rc = kernel_part__explain(-errno, err);
-		goto out;
+	rc = load_skeleton(half, true);
+	if (rc == -ESRCH || rc == -ENOENT || rc == -EINVAL) {
+		chains__done(&half->chains);
+		braid_bpf__destroy(half->skel);
+		rc = load_skeleton(half, false);
 	}
-	rc = kernel_half__configure(half);
-	if (!rc)
-		rc = braid_bpf__load(half->skel);
 	if (!rc)
 		rc = chains__load(&half->chains);
 	if (!rc && opts->shadows)
 		rc = open_probes(half);
 	if (rc)
 		kernel_part__explain(rc, err);
-out:
 	if (rc)
 		kernel_half__free(half);
 	else
@@ -169,6 +180,8 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 	half->skel->links.on_end = bpf_program__attach(half->skel->progs.on_end);
 	if (half->opts.scope & SCOPE_NAME)
 		half->skel->links.on_rename = bpf_program__attach(half->skel->progs.on_rename);
+	if (bpf_program__autoload(half->skel->progs.on_address)) /* user space can do without */
+		half->skel->links.on_address = bpf_program__attach(half->skel->progs.on_address);
 	if (!half->skel->links.on_fork || !half->skel->links.on_exec || !half->skel->links.on_end ||
 	    (half->opts.scope & SCOPE_NAME && !half->skel->links.on_rename))
 		return err__set(err, -errno, "cannot attach to process events: %s (%s)",

@@ -11,10 +11,12 @@ struct mmap_events;
 
 struct mmap_event {
 	uint32_t pid;
-	uint64_t start, end, offset; /* in bytes, of the file */
-	uint64_t inode;		     /* 0: the rest is not known, or it is no file */
+	uint64_t time_ns; /* CLOCK_MONOTONIC; 0: only the PID is known */
+	uint64_t start, end;
+	uint64_t offset; /* in bytes, of the file */
+	uint64_t inode;	 /* 0: it is no file, or not known */
 	uint32_t dev_major, dev_minor;
-	const char *path; /* as that process sees it; valid in the callback */
+	const char *path; /* as that process sees it; valid in the callback; NULL: no file */
 };
 
 struct mmap_events_opts {
@@ -31,7 +33,8 @@ void mmap_events__free(struct mmap_events *events); /* NULL is fine */
 
 int mmap_events__fd(const struct mmap_events *events); /* to poll; -1 for NULL */
 
-/* Calls the function for every event that has come. */
+/* Calls the function for every event that has come, in the order of time. The function must not
+ * consume any. */
 void mmap_events__consume(struct mmap_events *events); /* NULL is fine */
 
 #endif

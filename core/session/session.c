@@ -68,6 +68,7 @@ static int open_target_side(struct session *session, struct err *err)
 					.force = opts->force,
 					.scope = session->scope,
 					.on_source = session__on_source,
+					.take_mmaps = session__take_mmaps,
 					.ctx = session };
 	struct kernel_half_opts half = {
 		.runtimes = opts->runtimes,

@@ -242,6 +242,7 @@ static void part_counters(const struct session *session, const uint64_t raw[COUN
 	ret_counters[COUNT_KNOWN_LOST] = stats->known_lost;
 	for (i = 1; i < COUNTERS_N; i++)
 		ret_counters[i] -= min_of(stats->recovered[i], ret_counters[i]);
+	ret_counters[COUNT_ENDED_MAPPING] += stats->unsure;
 }
 
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N])

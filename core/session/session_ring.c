@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What the kernel half sends, in the order in which it is to be taken. Samples belong to the
- * mappings of their time: so the ring is consumed up to now before mappings that have changed since
- * are read, and a session that is behind reads none. Consuming never takes long: whoever samples
+ * mappings of their time. Mappings that end leave the time of their end
+ * (core/target/mapping_times.h), for which the events of mappings are taken before each sample that
+ * follows them. New ones are read when the ring is consumed up to now, and a session that is behind
+ * reads none. Consuming never takes long: whoever samples
  * faster than that can be recorded must not keep the session from its clock, its limits and its
  * signals. */
 #include "core/session/session_state.h"
@@ -28,34 +30,15 @@ static uint64_t sample_time(const void *data, size_t size)
 	return size >= sizeof(*known) && known->type == REC_KNOWN ? known->time_ns : 0;
 }
 
-static int on_ring_record(void *ctx, void *data, size_t size)
-{
-	struct session *session = ctx;
-	struct hold *hold = NULL;
-	int ret = 0;
-
-	if (size >= sizeof(struct rec_program) && *(const uint32_t *)data == REC_EXEC)
-		hold = session__hold(session, data);
-	if (!session->opts.filter || session->opts.filter(session->opts.ctx, data, size))
-		ret = routing__record(&session->routing, data, size, &session->ring_err);
-	if (hold)
-		hold__go_on(hold);
-	if (!ret && session__has_outstanding(session))
-		ret = session__note_end(session, data, size);
-	if (ret)
-		return ret;
-	session->behind = now_ns() >= session->consume_end_ns;
-	if (session->behind || sample_time(data, size) > session->consume_until_ns)
-		return -EAGAIN;
-	return 0;
-}
-
 static void on_mmap(void *ctx, const struct mmap_event *event)
 {
 	struct session *session = ctx;
 	uint32_t pid = event->pid;
+	bool urgent;
 
-	tracker__on_mmap(session->tracker, event);
+	if (tracker__on_mmap(session->tracker, event, &urgent))
+		tracker__on_lost(session->tracker);
+	session->remapped_urgent |= urgent;
 	if ((session->n_remapped && session->remapped[session->n_remapped - 1] == pid) ||
 	    !tracker__find(session->tracker, pid))
 		return;
@@ -63,17 +46,6 @@ static void on_mmap(void *ctx, const struct mmap_event *event)
 			   sizeof(*session->remapped)))
 		return; /* it will be seen within the second */
 	session->remapped[session->n_remapped++] = pid;
-}
-
-static int consume_ring(struct session *session)
-{
-	int n;
-
-	session->behind = false;
-	session->consume_until_ns = now_ns();
-	session->consume_end_ns = session->consume_until_ns + CONSUME_NS;
-	n = ring_buffer__consume(session->ring);
-	return n == -EAGAIN ? 0 : n;
 }
 
 /* Samples that are in the ring were taken before, and belong to the old mappings. What nobody has
@@ -91,6 +63,59 @@ static void refresh_remapped(struct session *session)
 	session->n_remapped = 0;
 }
 
+void session__take_mmaps(void *ctx)
+{
+	const struct session *session = ctx;
+
+	mmap_events__consume(session->mmap_events);
+}
+
+/* Takes the events of mappings that have come. What covers known mappings is taken into account
+ * before the samples that were taken after it. */
+static void consume_mmaps(struct session *session)
+{
+	session->remapped_urgent = false;
+	session__take_mmaps(session);
+	if (session->remapped_urgent)
+		refresh_remapped(session);
+}
+
+static int on_ring_record(void *ctx, void *data, size_t size)
+{
+	struct session *session = ctx;
+	struct hold *hold = NULL;
+	bool late = sample_time(data, size) > session->consume_until_ns;
+	int ret = 0;
+
+	if (late) /* what was mapped before it may have been reported since */
+		consume_mmaps(session);
+
+	if (size >= sizeof(struct rec_program) && *(const uint32_t *)data == REC_EXEC)
+		hold = session__hold(session, data);
+	if (!session->opts.filter || session->opts.filter(session->opts.ctx, data, size))
+		ret = routing__record(&session->routing, data, size, &session->ring_err);
+	if (hold)
+		hold__go_on(hold);
+	if (!ret && session__has_outstanding(session))
+		ret = session__note_end(session, data, size);
+	if (ret)
+		return ret;
+	session->behind = now_ns() >= session->consume_end_ns;
+	if (session->behind || late)
+		return -EAGAIN;
+	return 0;
+}
+
+static int consume_ring(struct session *session)
+{
+	int n;
+
+	session->behind = false;
+	session->consume_end_ns = session->consume_until_ns + CONSUME_NS;
+	n = ring_buffer__consume(session->ring);
+	return n == -EAGAIN ? 0 : n;
+}
+
 static void on_lost(void *ctx)
 {
 	const struct session *session = ctx;
@@ -102,7 +127,8 @@ int session__consume(struct session *session, struct err *err)
 {
 	int n;
 
-	mmap_events__consume(session->mmap_events);
+	session->consume_until_ns = now_ns();
+	consume_mmaps(session);
 	n = session->ring_ret < 0 ? session->ring_ret : consume_ring(session);
 	if (n >= 0 && !session->behind) /* else samples would meet mappings of later times */
 		refresh_remapped(session);

@@ -54,6 +54,9 @@ struct session_end_of {
 	uint64_t time_ns;
 };
 
+/* Takes the events of mappings that have come, of any process. @ctx: the session. */
+void session__take_mmaps(void *ctx);
+
 struct session {
 	struct session_opts opts;
 	uint64_t start_ns, end_ns;
@@ -106,6 +109,7 @@ struct session {
 	struct mmap_events *mmap_events; /* NULL: unavailable */
 	uint32_t *remapped;		 /* PIDs of processes that have mapped code */
 	size_t n_remapped, cap_remapped;
+	bool remapped_urgent; /* some of these before further samples are looked at */
 	struct err ring_err;
 	int ring_ret; /* negative: what consuming the ring returned within a callback */
 	uint64_t consume_until_ns;

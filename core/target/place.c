@@ -8,6 +8,7 @@
 #include "core/base/u64map.h"
 #include "core/base/util.h"
 #include "core/target/compiled_code.h"
+#include "core/target/mapping_times.h"
 
 struct slot {
 	struct place place;
@@ -30,6 +31,7 @@ struct places {
 	/* A round ends where an address may have become something else. */
 	uint32_t round;
 	uint64_t changed_ns; /* of the process's mappings, in this round */
+	uint64_t span_ns;    /* and the span of time that was asked for (mapping_times__span) */
 	uint32_t attached;   /* and of its runtimes, bit n */
 };
 
@@ -44,6 +46,7 @@ static void forget_all(struct places *places)
 				    .renamed = places->renamed,
 				    .round = places->round,
 				    .changed_ns = places->changed_ns,
+				    .span_ns = places->span_ns,
 				    .attached = places->attached };
 }
 
@@ -62,11 +65,12 @@ void places__use_images(const struct places *places, uint64_t now_ns)
 			image__use(places->slots[i].place.image, now_ns);
 }
 
-/* The process's places, in the round of now. */
-static struct places *places_of(struct process *process)
+/* The process's places, in the round of @time_ns. */
+static struct places *places_of(struct process *process, uint64_t time_ns)
 {
 	struct places *places = process->places;
 	uint32_t attached = process__attached(process);
+	uint64_t span_ns = mapping_times__span(process, time_ns);
 
 	if (!places) {
 		places = process->places = calloc(1, sizeof(*places));
@@ -75,8 +79,9 @@ static struct places *places_of(struct process *process)
 		places->epoch = 1;
 	}
 	if (!places->round || places->changed_ns != process->changed_ns ||
-	    places->attached != attached) {
+	    places->span_ns != span_ns || places->attached != attached) {
 		places->round++;
+		places->span_ns = span_ns;
 		places->changed_ns = process->changed_ns;
 		places->attached = attached;
 	}
@@ -111,9 +116,9 @@ static void find_runtimes(const struct process *process, struct place *place)
 	}
 }
 
-static struct place look_at(const struct process *process, uint64_t address)
+static struct place look_at(const struct process *process, uint64_t address, uint64_t time_ns)
 {
-	const struct mapped *mapped = process__find(process, address);
+	const struct mapped *mapped = mapping_times__find(process, address, time_ns);
 	struct place place = { .address = address, .compiler = -1 };
 
 	if (mapped && mapped->image) {
@@ -167,7 +172,7 @@ static int look_again(struct process *process, struct places *places, uint64_t a
 		      uint64_t time_ns, uint32_t number, struct slot **ret)
 {
 	struct slot *slot = number ? &places->slots[number - 1] : NULL;
-	struct place now = look_at(process, address);
+	struct place now = look_at(process, address, time_ns);
 	struct code_life life;
 
 	if (slot && slot->place.image == now.image && slot->place.vaddr == now.vaddr) {
@@ -221,7 +226,7 @@ static int follow(struct process *process, struct places *places, uint64_t time_
 
 int place__at(struct process *process, uint64_t address, uint64_t time_ns, const struct place **ret)
 {
-	struct places *places = places_of(process);
+	struct places *places = places_of(process, time_ns);
 	struct slot *slot;
 	uint32_t number;
 	int rc = 0;
@@ -275,7 +280,7 @@ bool place__symbol(struct process *process, uint32_t number, struct code_symbol 
 
 const struct place *place__numbered(struct process *process, uint32_t number)
 {
-	struct places *places = places_of(process);
+	struct places *places = places_of(process, UINT64_MAX);
 	struct slot *slot = slot_of(process, number);
 	struct place now;
 
@@ -283,7 +288,7 @@ const struct place *place__numbered(struct process *process, uint32_t number)
 	if (slot->round == places->round ||
 	    u64map__get(&places->by_address, slot->place.address) != number)
 		return &slot->place;
-	now = look_at(process, slot->place.address);
+	now = look_at(process, slot->place.address, UINT64_MAX);
 	if (!now.image && !slot->place.image) {
 		slot->place.compiler = now.compiler;
 		if (!slot->life || !life_of(places, slot)->in_map.entry.text)

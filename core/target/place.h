@@ -41,9 +41,9 @@ struct place {
  * begins. Some 100 bytes each. */
 #define PLACES_MAX (1U << 17)
 
-/* The code at `address` when a sample was taken at `time_ns`. Only code that no image holds
- * depends on the time: for that the process's maps are read up to then. `ret` is borrowed until
- * the next call for this process. 0 or -ENOMEM. */
+/* The code at `address` when a sample was taken at `time_ns`, by the mappings of that time. For
+ * code that no image holds the process's maps are read up to then. `ret` is borrowed until the next
+ * call for this process. 0 or -ENOMEM. */
 int place__at(struct process *process, uint64_t address, uint64_t time_ns,
 	      const struct place **ret);
 

@@ -10,6 +10,7 @@
 #include "core/base/sort.h"
 #include "core/kernel/spaces.h"
 #include "core/target/compiled_code.h"
+#include "core/target/mapping_times.h"
 #include "core/target/place.h"
 
 static void free_mapped(struct mapped *list, size_t n)
@@ -19,7 +20,7 @@ static void free_mapped(struct mapped *list, size_t n)
 	free(list);
 }
 
-void process__clear_mapped(struct process *process)
+static void drop_mapped(struct process *process)
 {
 	free_mapped(process->mapped, process->n_mapped);
 	quota__give_back(process->account, process->charged);
@@ -27,6 +28,13 @@ void process__clear_mapped(struct process *process)
 	process->n_mapped = 0;
 	process->charged = 0;
 	process->is_behind = false;
+}
+
+void process__clear_mapped(struct process *process)
+{
+	drop_mapped(process);
+	mapping_times__free(process->times, process->account);
+	process->times = NULL;
 }
 
 struct quota_account *process__account(struct process *process)
@@ -50,7 +58,7 @@ int process__set_mapped(struct process *process, struct mapped *list, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		bytes += list[i].path ? strlen(list[i].path) + 1 : 0;
-	process__clear_mapped(process);
+	drop_mapped(process);
 	ret = quota__charge(process__account(process), QUOTA_KEPT, bytes);
 	if (ret == -EFBIG) {
 		free_mapped(list, n);

@@ -20,6 +20,7 @@ struct places;	      /* core/target/place.h */
 struct compiled_code; /* core/target/compiled_code.h */
 struct cgroup;	      /* core/target/cgroups.h */
 struct quota_account; /* core/base/quota.h */
+struct mapping_times; /* core/target/mapping_times.h */
 
 struct runtime_set {
 	const struct runtime *const *list; /* all known, NULL-terminated */
@@ -34,6 +35,8 @@ struct mapped {
 	char *path;
 	uint64_t whole_start, whole_end; /* the mapping that it is a part of */
 	bool is_moved;			 /* memory that is not the image's file, but has its code */
+	uint64_t inode;			 /* of the file that is mapped; 0: none, or unknown */
+	uint64_t born_ns; /* when it took the place of another one; 0: no other is known */
 };
 
 struct process {
@@ -68,10 +71,12 @@ struct process {
 	struct space *space;
 	struct mapped *mapped; /* executable mappings, sorted */
 	size_t n_mapped;
+	struct mapping_times *times;   /* of those that have ended; NULL: none has */
 	struct quota_account *account; /* that these are charged to; NULL: none yet */
 	uint64_t charged;	       /* bytes */
 	bool is_behind;		       /* `space` lacks some of these */
 	uint64_t refreshed_ns;	       /* when the mappings were read last */
+	uint64_t covered_ns;	       /* when a known mapping was covered last */
 	uint64_t changed_ns;	       /* and when that found a change */
 	uint32_t fruitless_reads;      /* in a row, for a pc outside of all mappings */
 	uint64_t retry_ns; /* when files that did not answer are tried again; 0: never */
@@ -99,7 +104,8 @@ void process__read_info(struct process *process);
 /* Bit n: runtimes[n] is attached, or was when the process ended. */
 uint32_t process__attached(const struct process *process);
 
-/* The mapping that holds `address`, or NULL. */
+/* Returns the mapping that holds @address now, or NULL. mapping_times__find() returns the mapping
+ * at another time. */
 const struct mapped *process__find(const struct process *process, uint64_t address);
 
 /* Is it the path of `file`: that itself, or with directories in front of it? */

@@ -10,6 +10,7 @@
 #include "core/kernel/maps.h"
 #include "core/kernel/spaces.h"
 #include "core/target/cgroups.h"
+#include "core/target/mapping_times.h"
 #include "core/target/place.h"
 #include "core/target/recent_mappings.h"
 #include "core/target/scope.h"
@@ -84,6 +85,7 @@ static void use_images(const struct process *process, bool met, uint64_t now)
 	for (size_t i = 0; i < process->n_mapped; i++)
 		if (process->mapped[i].image)
 			image__use(process->mapped[i].image, now);
+	mapping_times__use_images(process, now);
 	if (process->exe)
 		image__use(process->exe, now);
 	if (met)

@@ -34,6 +34,9 @@ struct tracker_opts {
 	 * looked at when a sample wants that. NULL: those that are added, and their children. */
 	const struct scope *scope;
 	tracker_source_fn on_source;
+	/* Passes the events of mappings that have come by now to tracker__on_mmap. NULL: there are
+	 * none. */
+	void (*take_mmaps)(void *ctx);
 	void *ctx;
 };
 
@@ -75,8 +78,10 @@ int tracker__on_found(struct tracker *tracker, const struct rec_program *rec);
 /* A process of which nothing is known has ended. */
 void tracker__on_stranger_exit(struct tracker *tracker, uint32_t pid);
 
-/* Some process has mapped code: what is known of it if it ends before its mappings are read. */
-void tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event);
+/* Some process has mapped code. What that covers ends at the time of the event, and the file is
+ * noted in case the process ends before its mappings are read. @ret_urgent: the mappings of the
+ * process are to be read before further samples are looked at. -ENOMEM. */
+int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bool *ret_urgent);
 
 int tracker__on_mapped(struct tracker *tracker, struct process *process,
 		       const struct rec_mapped *rec);

@@ -12,6 +12,7 @@
 #include "core/kernel/spaces.h"
 #include "core/target/image_files.h"
 #include "core/target/image_memory.h"
+#include "core/target/mapping_times.h"
 #include "core/target/moved_code.h"
 #include "core/target/recent_mappings.h"
 #include "core/target/tracker_runtimes.h"
@@ -82,20 +83,25 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 	list->n_left_out = process->n_mapped - n;
 	__atomic_store_n(&list->changes, list->changes + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&shared->active, active, __ATOMIC_RELEASE);
+	mapping_times__on_published(process, now_ns());
 }
 
-static bool same_mappings(const struct process *process, const struct procfs_mappings *mappings)
+/* @ended: mappings_rec.ended before the mappings were read. */
+static bool same_mappings(const struct process *process, const struct procfs_mappings *mappings,
+			  uint32_t ended)
 {
 	size_t i, k = 0;
 
-	if (process->is_behind)
+	if (process->is_behind || mapping_times__has_notes(process) ||
+	    process->space->shared->ended_read != ended)
 		return false;
 	for (i = 0; i < mappings->n; i++) {
 		const struct procfs_mapping *a = &mappings->list[i];
 		const struct mapped *b = &process->mapped[k];
 
 		if (k >= process->n_mapped || a->start != b->whole_start ||
-		    a->end != b->whole_end || a->offset != b->offset || strcmp(a->path, b->path))
+		    a->end != b->whole_end || a->offset != b->offset || a->inode != b->inode ||
+		    strcmp(a->path, b->path))
 			return false;
 		while (k < process->n_mapped && process->mapped[k].whole_start == a->start)
 			k++;
@@ -149,6 +155,7 @@ static int add_part(struct taking *taking, const struct procfs_mapping *from, ui
 				.offset = from->offset,
 				.image = image,
 				.bias = image ? bias : start,
+				.inode = from->inode,
 				.whole_start = from->start,
 				.whole_end = from->end };
 	to->path = strdup(from->path);
@@ -178,6 +185,8 @@ static bool is_moving(const struct process *process, const struct moved_code *mo
 {
 	const struct mapped *before = process__find(process, moved->start);
 
+	if (!before)
+		before = mapping_times__find_ended(process, moved->start);
 	return before && before->image == moved->image && before->bias == moved->bias &&
 	       process->retries < DIFFERING_AT_ONCE;
 }
@@ -219,6 +228,8 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 
 	for (size_t i = 0; i < mappings->n && !ret; i++)
 		ret = add_mapping(&taking, &mappings->list[i]);
+	if (!ret)
+		ret = mapping_times__replace(process, taking.list, taking.n, process->refreshed_ns);
 	code = process__set_mapped(process, taking.list, taking.n);
 	plan_retry(process, taking.late, taking.differs);
 	return ret ? ret : code;
@@ -277,15 +288,44 @@ static void count_forbidden(struct tracker *tracker, struct process *process, in
 	snprintf(forbidden->name, sizeof(forbidden->name), "%s", process->info.name);
 }
 
+/* How many of the published mappings are known to have ended. */
+static uint32_t space__ended(const struct space *space)
+{
+	return __atomic_load_n(&space->shared->ended, __ATOMIC_ACQUIRE);
+}
+
+#define READS_MAX 3
+
+/* Reads the mappings, and takes the events of all that was mapped before. If something was mapped
+ * in the middle, the mappings are read again. Errors as of procfs__mappings(). */
+static int read_mappings(struct tracker *tracker, struct process *process,
+			 struct procfs_mappings *ret_mappings)
+{
+	int ret = 0, i;
+
+	for (i = 0; i < READS_MAX; i++) {
+		process->refreshed_ns = now_ns();
+		ret = procfs__mappings(process->pid, ret_mappings);
+		if (ret || !tracker->opts.take_mmaps)
+			return ret;
+		tracker->opts.take_mmaps(tracker->opts.ctx);
+		if (process->covered_ns < process->refreshed_ns)
+			return 0;
+		if (i + 1 < READS_MAX)
+			procfs_mappings__done(ret_mappings);
+	}
+	return ret;
+}
+
 /* What is over the budget, or not read because of a stop, costs the process's own stacks only. */
 static int refresh(struct tracker *tracker, struct process *process)
 {
 	struct procfs_mappings mappings = {};
 	bool is_new = !process->space;
+	uint32_t ended = is_new ? 0 : space__ended(process->space);
 	int ret;
 
-	process->refreshed_ns = now_ns();
-	ret = procfs__mappings(process->pid, &mappings);
+	ret = read_mappings(tracker, process, &mappings);
 	if ((ret == -EMFILE || ret == -ENFILE) && !process->space)
 		tracker__count_unread(tracker, process);
 	if ((ret == -EACCES || ret == -EPERM) && !process->space)
@@ -298,7 +338,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 		quota__refuse(process__account(process));
 	if (!mappings.n)
 		goto out;
-	if (process->space && !is_retry_due(process) && same_mappings(process, &mappings)) {
+	if (process->space && !is_retry_due(process) && same_mappings(process, &mappings, ended)) {
 		if (process->space->pending) {
 			tracker__attach_runtimes(tracker, process);
 			publish(tracker, process);
@@ -317,6 +357,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 		}
 		tracker__put_space(tracker, process->space);
 		process->space = own;
+		ended = space__ended(own);
 	}
 	ret = take_mappings(tracker, process, &mappings);
 	if (ret == -EFBIG) {
@@ -326,6 +367,7 @@ static int refresh(struct tracker *tracker, struct process *process)
 	if (ret)
 		goto out;
 	publish_mappings(tracker, process);
+	__atomic_store_n(&process->space->shared->ended_read, ended, __ATOMIC_RELEASE);
 	if (is_new) /* another may have a space of its parent's, with all that belongs to it */
 		publish(tracker, process);
 	ret = ask_runtimes(tracker, process);
@@ -350,7 +392,13 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 
 /* --- what the kernel half reports of mappings --- */
 
-static int insert_mapped(struct process *process, const struct rec_mapped *rec, struct image *image)
+/* A part of a file's code that is mapped. */
+struct part {
+	uint64_t start, end, offset;
+	uint64_t inode; /* 0: the vDSO */
+};
+
+static int insert_mapped(struct process *process, const struct part *rec, struct image *image)
 {
 	struct mapped *list, *at;
 	size_t i = 0, bytes;
@@ -383,6 +431,8 @@ static int insert_mapped(struct process *process, const struct rec_mapped *rec, 
 				.image = image,
 				.whole_start = rec->start,
 				.whole_end = rec->end,
+				.inode = rec->inode,
+				.born_ns = mapping_times__last_end(process, rec->start, rec->end),
 				.path = path };
 	process->n_mapped++;
 	process->is_behind = true;
@@ -418,7 +468,8 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 	if (!image) /* it was just released */
 		return refresh_seldom(tracker, process, now_ns());
 	process->program = max_of(process->program, rec->program);
-	ret = insert_mapped(process, rec, image);
+	ret = insert_mapped(
+		process, &(struct part) { rec->start, rec->end, rec->offset, rec->inode }, image);
 	if (ret || process->gone)
 		return ret;
 	if (process->space) /* it was mapped since its mappings were read */
@@ -436,19 +487,6 @@ static void learn_file(struct tracker *tracker, const struct process *process,
 
 	if (mapped && mapped->start == rec->start && mapped->image)
 		images__learn(tracker->opts.images, &rec->key, mapped->image);
-}
-
-void tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event)
-{
-	if (event->inode)
-		recent_mappings__add(tracker->recent, event->pid,
-				     &(struct procfs_mapping) { .start = event->start,
-								.end = event->end,
-								.offset = event->offset,
-								.inode = event->inode,
-								.dev_major = event->dev_major,
-								.dev_minor = event->dev_minor,
-								.path = (char *)event->path });
 }
 
 /* By its path, in its own file system or in its parent's, which is the same as a rule: it must be
@@ -493,9 +531,8 @@ static int take_left(struct tracker *tracker, struct process *process,
 		image = find_file(tracker, process, mapping, asked ? &rec->key : NULL);
 		if (image && asked)
 			ret = insert_mapped(process,
-					    &(struct rec_mapped) { .start = mapping->start,
-								   .end = mapping->end,
-								   .offset = mapping->offset },
+					    &(struct part) { mapping->start, mapping->end,
+							     mapping->offset, mapping->inode },
 					    image);
 	}
 	return ret;
@@ -512,4 +549,48 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 		ret = take_left(tracker, process, rec);
 	learn_file(tracker, process, rec);
 	return ret;
+}
+
+/* What covers a known mapping is known at once, before samples of it are looked at. */
+static int cover_mapped(struct tracker *tracker, struct process *process,
+			const struct procfs_mapping *mapping, const struct mapping_event *event)
+{
+	int ret = mapping_times__cover(process, event);
+	struct image *image = ret ? NULL : find_file(tracker, process, mapping, NULL);
+
+	return image ? insert_mapped(process,
+				     &(struct part) { mapping->start, mapping->end, mapping->offset,
+						      mapping->inode },
+				     image)
+		     : ret;
+}
+
+int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bool *ret_urgent)
+{
+	const struct procfs_mapping mapping = { .start = event->start,
+						.end = event->end,
+						.offset = event->offset,
+						.inode = event->inode,
+						.dev_major = event->dev_major,
+						.dev_minor = event->dev_minor,
+						.path = (char *)event->path };
+	const struct mapping_event mapped = { event->time_ns, event->start, event->end,
+					      event->inode };
+	struct process *process = tracker__find(tracker, event->pid);
+
+	*ret_urgent = false;
+	if (event->inode)
+		recent_mappings__add(tracker->recent, event->pid, event->time_ns, &mapping);
+	if (!process || !event->time_ns)
+		return 0;
+	if (!mapping_times__is_covered(process, &mapped)) {
+		mapping_times__correct(process, &mapped);
+		return 0;
+	}
+	process->covered_ns = event->time_ns;
+	if (event->inode)
+		return cover_mapped(tracker, process, &mapping, &mapped);
+	mapping_times__note(process, &mapped);
+	*ret_urgent = true;
+	return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/util.h"
@@ -27,8 +28,12 @@
 static struct {
 	uint32_t processes, samples;
 	uint32_t process_of; /* of the last sample */
-	char name[64];	     /* the last that a frame got */
+	uint32_t image;	     /* of its innermost frame */
+	uint32_t depth, flags;
+	char name[64]; /* the last that a frame got */
 } seen;
+static uint32_t image_of_frame[1000], frame_of_node[1000]; /* the first ones */
+static uint32_t depth_of_node[1000];
 static uint32_t process_of_thread[2 * CHILDREN + 100];
 
 static int take_event(struct sink *sink, uint32_t id, const struct sink_event *event,
@@ -64,7 +69,9 @@ static int take_image(struct sink *sink, uint32_t id, const char *path, const ch
 static int take_frame(struct sink *sink, uint32_t id, const struct sink_frame *frame,
 		      struct err *err)
 {
-	(void)sink, (void)id, (void)frame, (void)err;
+	(void)sink, (void)err;
+	if (id < ARRAY_SIZE(image_of_frame))
+		image_of_frame[id] = frame->image;
 	return 0;
 }
 
@@ -84,7 +91,11 @@ static int take_locations(struct sink *sink, uint32_t frame, const struct sink_l
 
 static int take_node(struct sink *sink, uint32_t id, const struct sink_node *node, struct err *err)
 {
-	(void)sink, (void)id, (void)node, (void)err;
+	(void)sink, (void)err;
+	if (id < ARRAY_SIZE(frame_of_node)) {
+		frame_of_node[id] = node->frame;
+		depth_of_node[id] = 1 + (node->parent ? depth_of_node[node->parent] : 0);
+	}
 	return 0;
 }
 
@@ -93,6 +104,9 @@ static int take_sample(struct sink *sink, const struct sink_sample *sample, stru
 	(void)sink, (void)err;
 	seen.samples++;
 	seen.process_of = process_of_thread[sample->thread];
+	seen.image = image_of_frame[frame_of_node[sample->native % ARRAY_SIZE(frame_of_node)]];
+	seen.depth = depth_of_node[sample->native % ARRAY_SIZE(depth_of_node)];
+	seen.flags = sample->flags;
 	return 0;
 }
 
@@ -197,6 +211,25 @@ static void sample(uint32_t pid, uint64_t ip)
 			    .tid = pid,
 			    .n_native = 1 },
 		  .words = { ip | NATIVE_EXACT, 0x7000 } };
+
+	send(&rec, sizeof(rec));
+}
+
+/* A sample of this process with two frames, of that time. */
+static void sample_at(uint64_t time_ns, uint64_t ip, uint64_t caller, uint32_t flags)
+{
+	struct {
+		struct rec_sample head;
+		uint64_t words[4];
+	} rec = { .head = { .type = REC_SAMPLE,
+			    .flags = SAMPLE_COMPLETE | flags,
+			    .time_ns = time_ns,
+			    .event = 1,
+			    .value = 1,
+			    .tgid = getpid(),
+			    .tid = getpid(),
+			    .n_native = 2 },
+		  .words = { ip | NATIVE_EXACT, 0x7000, caller, 0x7010 } };
 
 	send(&rec, sizeof(rec));
 }
@@ -416,6 +449,57 @@ static void test_names_at_the_end(void)
 	munmap(code, 4096);
 }
 
+/* Another file is mapped over this program's own code, as the kernel would report it: each sample
+ * is placed by the mapping of its time, whenever it is looked at. */
+static void test_replaced_library(void)
+{
+	const uint64_t here = (uintptr_t)test_replaced_library, time_ns = now_ns();
+	const uint64_t caller = (uintptr_t)printf;
+	struct mmap_event event = { .pid = getpid(), .time_ns = time_ns, .path = "/bin/true" };
+	const struct mapped *mapped = process__find(parent, here);
+	uint64_t unsure = capture__stats(capture)->unsure;
+	uint32_t own, other, n;
+	struct stat status;
+	bool urgent = false;
+
+	if (stat(event.path, &status))
+		exit(1);
+	event.inode = status.st_ino;
+	event.start = mapped->start;
+	event.end = mapped->end;
+	event.offset = mapped->offset;
+	sample_at(time_ns - 10, here, caller, 0);
+	own = seen.image;
+	ok(own && seen.depth == 2 && seen.flags & SAMPLE_COMPLETE, "before: both frames");
+	if (tracker__on_mmap(tracker, &event, &urgent))
+		exit(1);
+	sample_at(time_ns - 10, here, caller, 0);
+	ok(seen.image == own && seen.depth == 2 && seen.flags & SAMPLE_COMPLETE,
+	   "of the time before, looked at later: the old library still");
+	sample_at(time_ns + 10, here, caller, 0);
+	other = seen.image;
+	ok(other && other != own, "of the time after: the new one");
+	ok(seen.depth == 1 && !(seen.flags & SAMPLE_COMPLETE),
+	   "the old library's table was in use: the stack ends there");
+	is_int(capture__stats(capture)->unsure - unsure, 1, "which is counted");
+	sample_at(time_ns + 11, here, caller, SAMPLE_REMAPPED);
+	ok(seen.image == other && seen.depth == 2 && seen.flags & SAMPLE_COMPLETE,
+	   "unless the kernel half had noticed");
+	sample_at(time_ns + 12, caller, here, 0);
+	ok(seen.depth == 2 && seen.flags & SAMPLE_COMPLETE,
+	   "nothing is lost of a stack that only begins there");
+	for (n = 0; n < 3; n++) {
+		sample_at(time_ns - 9 + n, here, caller, 0);
+		ok(seen.image == own, "in any order: the old one,");
+		sample_at(time_ns + 13 + n, here, caller, SAMPLE_REMAPPED);
+		ok(seen.image == other, "the new one");
+	}
+	if (tracker__refresh(tracker, parent)) /* the made-up library is not there */
+		exit(1);
+	sample_at(now_ns(), here, caller, 0);
+	ok(seen.image == own && seen.depth == 2, "read again: what is there now");
+}
+
 int main(void)
 {
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%d.map", getpid());
@@ -426,6 +510,7 @@ int main(void)
 	test_last_samples();
 	test_same_pid();
 	test_inherited_names();
+	test_replaced_library();
 	test_names_at_the_end();
 	end();
 	return tap__done();

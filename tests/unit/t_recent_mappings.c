@@ -7,7 +7,7 @@
 
 static void add(struct recent_mappings *recent, uint32_t pid, uint64_t start, char *path)
 {
-	recent_mappings__add(recent, pid,
+	recent_mappings__add(recent, pid, start + 1,
 			     &(struct procfs_mapping) { .start = start, .path = path });
 }
 
@@ -26,6 +26,7 @@ int main(void)
 	at = 0;
 	found = recent_mappings__next(recent, 7, &at);
 	ok(found && found->start == 2000 && !strcmp(found->path, "/other"), "the last one first");
+	is_int(recent_mappings__time(recent, at), 2001, "its time");
 	found = recent_mappings__next(recent, 7, &at);
 	ok(found && found->start == 1000 && !strcmp(found->path, "/first"),
 	   "then the one before, with a path of its own");

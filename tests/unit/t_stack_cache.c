@@ -88,8 +88,11 @@ static void test_random(void)
 		uint64_t base = 1000 + 100 * random_below(3);
 
 		if (!random_below(50))
-			basis = (struct cached_basis) { random_below(2), random_below(2),
-							random_below(2), random_below(3) };
+			basis = (struct cached_basis) { .process = random_below(2),
+							.runtimes = random_below(2),
+							.changed_ns = random_below(2),
+							.span_ns = random_below(2),
+							.version = random_below(3) };
 		depths[t] = random_below(DEPTH + 1);
 		from = random_below(DEPTH);
 		for (j = from; j < DEPTH; j++)

@@ -27,6 +27,60 @@ static void test_torn_mappings(void)
 	   "then a pc is unmapped, and who calls new code comes from the same list");
 }
 
+/* From the end of a mapping on, until user space has published the new list. */
+static void test_ended_mappings(void)
+{
+	struct mappings_rec *rec = sampler__mappings();
+	const struct code_callers made = { .start = CODE, .bytes = 64, .walkers = 1 };
+	struct unwind_state *u = &scratch__get()->unwind;
+	uint32_t version;
+
+	reset();
+	rec->lists[0].made = made;
+	version = mappings__version(SPACE);
+	rec->ended = 5;
+	memset(u, 0, sizeof(*u));
+	ok(finds(CODE, 0, COUNT_ENDED_MAPPING) && !memcmp(&u->mapping.callers, &made, sizeof(made)),
+	   "no published mapping is used, and who calls new code is known");
+	ok(u->over, "the sample says so");
+	ok(finds(CODE - 1, 0, COUNT_UNMAPPED_PC), "what is not published is as before");
+	is_int(mappings__version(SPACE), KEPT_NO_VERSION, "no frames of another sample are used");
+	u->seek = CODE;
+	u->mapping.start = u->mapping.end = 0;
+	ok(address__is_data(u, SPACE), "nor does the list say that an address is code");
+	rec->ended_read = 5;
+	ok(finds(CODE, CODE, 0) && mappings__version(SPACE) == version &&
+		   !address__is_data(u, SPACE),
+	   "published again, as it was read after that end");
+	rec->ended_read = 4;
+	ok(finds(CODE, 0, COUNT_ENDED_MAPPING), "another mapping has ended since it was read");
+	rec->ended = rec->ended_read = 0;
+}
+
+/* Of the whole sample: it ends where the first mapping is not known, is counted, and user space is
+ * asked to read the mappings. */
+static void test_sample_of_ended(void)
+{
+	struct mappings_rec *rec = sampler__mappings();
+	uint64_t before = counted(COUNT_ENDED_MAPPING);
+
+	reset();
+	host_map__clear(&unmapped_reports);
+	rec->ended = 1;
+	host.n_unmapped = 0;
+	sampler__run(regs);
+	is_int(host.sample.head.stop, COUNT_ENDED_MAPPING, "a sample is cut");
+	is_int(counted(COUNT_ENDED_MAPPING) - before, 1, "and counted under its own name");
+	ok(!(host.sample.head.flags & SAMPLE_COMPLETE) && host.sample.head.flags & SAMPLE_REMAPPED,
+	   "it is not complete, and says that no published mapping was used");
+	is_int(host.n_unmapped, 1, "user space is to read the mappings");
+	rec->ended_read = 1;
+	sampler__run(regs);
+	ok(host.sample.head.flags & SAMPLE_COMPLETE && !(host.sample.head.flags & SAMPLE_REMAPPED),
+	   "complete when it has");
+	rec->ended = rec->ended_read = 0;
+}
+
 #define TICK_NS 1000000 /* between two samples of one process */
 
 static void run_for(uint64_t time_ns)
@@ -90,6 +144,8 @@ int main(void)
 {
 	sampler__open();
 	test_torn_mappings();
+	test_ended_mappings();
+	test_sample_of_ended();
 	test_unmapped_reports();
 	test_unmapped_files();
 	sampler__close();

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/target/mapping_times.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/quota.h"
+#include "core/base/util.h"
+
+struct ended {
+	struct mapped mapped; /* with a path of its own */
+	uint64_t ended_ns;
+};
+
+struct unsure {
+	uint64_t start, end;
+	uint64_t from_ns, until_ns; /* UINT64_MAX: not over yet */
+};
+
+struct mapping_times {
+	struct ended *ended; /* in the order in which they were found to have ended */
+	size_t n_ended, cap_ended;
+	uint64_t charged;      /* bytes of these */
+	uint64_t last_ns;      /* the latest end */
+	uint64_t forgotten_ns; /* the latest end of those that gave way; 0: none has */
+	struct unsure unsure[UNSURE_RANGES_MAX];
+	size_t n_unsure;	     /* ever; the oldest gives way */
+	uint64_t unsure_ns, sure_ns; /* all of these lie between */
+	struct mapping_event noted[NOTED_EVENTS_MAX];
+	size_t n_noted;
+};
+
+static struct mapping_times *times_of(struct process *process)
+{
+	if (!process->times)
+		process->times = calloc(1, sizeof(*process->times));
+	return process->times;
+}
+
+static uint64_t bytes_of(const struct mapped *mapped)
+{
+	return sizeof(struct ended) + strlen(mapped->path) + 1;
+}
+
+void mapping_times__free(struct mapping_times *times, struct quota_account *account)
+{
+	if (!times)
+		return;
+	for (size_t i = 0; i < times->n_ended; i++)
+		free(times->ended[i].mapped.path);
+	quota__give_back(account, times->charged);
+	free(times->ended);
+	free(times);
+}
+
+/* --- looking up --- */
+
+static bool holds(const struct mapped *mapped, uint64_t address)
+{
+	return address >= mapped->start && address < mapped->end;
+}
+
+static bool overlaps(const struct mapped *mapped, uint64_t start, uint64_t end)
+{
+	return mapped->start < end && start < mapped->end;
+}
+
+const struct mapped *mapping_times__find(const struct process *process, uint64_t address,
+					 uint64_t time_ns)
+{
+	const struct mapping_times *times = process->times;
+	const struct mapped *now = process__find(process, address);
+
+	if (now && now->born_ns <= time_ns)
+		return now;
+	for (size_t i = times ? times->n_ended : 0; i-- > 0;) {
+		const struct ended *ended = &times->ended[i];
+
+		if (holds(&ended->mapped, address) && time_ns < ended->ended_ns &&
+		    ended->mapped.born_ns <= time_ns)
+			return &ended->mapped;
+	}
+	return NULL;
+}
+
+const struct mapped *mapping_times__find_ended(const struct process *process, uint64_t address)
+{
+	const struct mapping_times *times = process->times;
+
+	for (size_t i = times ? times->n_ended : 0; i-- > 0;)
+		if (holds(&times->ended[i].mapped, address))
+			return &times->ended[i].mapped;
+	return NULL;
+}
+
+uint64_t mapping_times__span(const struct process *process, uint64_t time_ns)
+{
+	const struct mapping_times *times = process->times;
+	uint64_t last = 0;
+
+	if (!times)
+		return 0;
+	if (time_ns >= times->last_ns)
+		return times->last_ns;
+	if (time_ns < times->forgotten_ns)
+		return time_ns;
+	for (size_t i = 0; i < times->n_ended; i++)
+		if (times->ended[i].ended_ns <= time_ns)
+			last = max_of(last, times->ended[i].ended_ns);
+	return last;
+}
+
+bool mapping_times__has_unsure(const struct process *process, uint64_t time_ns)
+{
+	const struct mapping_times *times = process->times;
+
+	return times && times->n_unsure && time_ns >= times->unsure_ns && time_ns <= times->sure_ns;
+}
+
+bool mapping_times__is_unsure(const struct process *process, uint64_t address, uint64_t time_ns)
+{
+	const struct mapping_times *times = process->times;
+	size_t n = times ? min_of(times->n_unsure, (size_t)UNSURE_RANGES_MAX) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct unsure *unsure = &times->unsure[i];
+
+		if (address >= unsure->start && address < unsure->end &&
+		    time_ns >= unsure->from_ns && time_ns <= unsure->until_ns)
+			return true;
+	}
+	return false;
+}
+
+void mapping_times__use_images(const struct process *process, uint64_t now_ns)
+{
+	const struct mapping_times *times = process->times;
+
+	for (size_t i = 0; times && i < times->n_ended; i++)
+		if (times->ended[i].mapped.image)
+			image__use(times->ended[i].mapped.image, now_ns);
+}
+
+/* --- ends --- */
+
+static void forget_first(struct process *process, struct mapping_times *times)
+{
+	uint64_t bytes = bytes_of(&times->ended[0].mapped);
+
+	times->forgotten_ns = max_of(times->forgotten_ns, times->ended[0].ended_ns);
+	times->charged -= bytes;
+	quota__give_back(process->account, bytes);
+	free(times->ended[0].mapped.path);
+	times->n_ended--;
+	memmove(&times->ended[0], &times->ended[1], times->n_ended * sizeof(*times->ended));
+}
+
+/* Keeps what @mapped was until @time_ns. What is over the budget is forgotten: then no sample is
+ * placed by it. -ENOMEM. */
+static int keep_ended(struct process *process, const struct mapped *mapped, uint64_t time_ns)
+{
+	struct mapping_times *times = times_of(process);
+	struct ended *to;
+
+	if (!times)
+		return -ENOMEM;
+	times->last_ns = max_of(times->last_ns, time_ns);
+	if (times->n_ended == ENDED_MAPPINGS_MAX)
+		forget_first(process, times);
+	if (quota__charge(process__account(process), QUOTA_KEPT, bytes_of(mapped))) {
+		times->forgotten_ns = max_of(times->forgotten_ns, time_ns);
+		return 0;
+	}
+	if (array__reserve(&times->ended, &times->cap_ended, times->n_ended + 1,
+			   sizeof(*times->ended)))
+		return -ENOMEM;
+	to = &times->ended[times->n_ended];
+	*to = (struct ended) { *mapped, time_ns };
+	to->mapped.path = strdup(mapped->path);
+	if (!to->mapped.path)
+		return -ENOMEM;
+	times->n_ended++;
+	times->charged += bytes_of(mapped);
+	return 0;
+}
+
+/* The kernel half may use the table of @mapped for the range of the event, from its time on. */
+static void be_unsure(struct process *process, const struct mapped *mapped,
+		      const struct mapping_event *event)
+{
+	struct mapping_times *times = times_of(process);
+
+	if (!times)
+		return;
+	times->unsure[times->n_unsure++ % UNSURE_RANGES_MAX] =
+		(struct unsure) { .start = max_of(mapped->start, event->start),
+				  .end = min_of(mapped->end, event->end),
+				  .from_ns = event->time_ns,
+				  .until_ns = UINT64_MAX };
+	times->unsure_ns =
+		times->unsure_ns ? min_of(times->unsure_ns, event->time_ns) : event->time_ns;
+	times->sure_ns = UINT64_MAX;
+}
+
+void mapping_times__on_published(struct process *process, uint64_t now_ns)
+{
+	struct mapping_times *times = process->times;
+
+	for (size_t i = 0; times && i < min_of(times->n_unsure, (size_t)UNSURE_RANGES_MAX); i++)
+		times->unsure[i].until_ns = min_of(times->unsure[i].until_ns, now_ns);
+	if (times)
+		times->sure_ns = min_of(times->sure_ns, now_ns);
+}
+
+/* --- by an event --- */
+
+/* Is it another file's, or memory without a file? A file that is mapped again where it was is the
+ * same code. */
+static bool is_another(const struct mapped *mapped, const struct mapping_event *event)
+{
+	if (mapped->image && !mapped->inode && !mapped->is_moved)
+		return false; /* it is not known which file it was */
+	return mapped->inode != event->inode;
+}
+
+static bool covers(const struct mapped *mapped, const struct mapping_event *event)
+{
+	return overlaps(mapped, event->start, event->end) && event->time_ns > mapped->born_ns &&
+	       is_another(mapped, event);
+}
+
+bool mapping_times__is_covered(const struct process *process, const struct mapping_event *event)
+{
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (covers(&process->mapped[i], event))
+			return true;
+	return false;
+}
+
+static void remove_at(struct process *process, size_t i)
+{
+	free(process->mapped[i].path);
+	process->n_mapped--;
+	memmove(&process->mapped[i], &process->mapped[i + 1],
+		(process->n_mapped - i) * sizeof(*process->mapped));
+}
+
+/* Adds what lies behind the event in the mapping number @i, after that. -ENOMEM. */
+static int split_at(struct process *process, size_t i, uint64_t start)
+{
+	struct mapped *list = realloc(process->mapped, (process->n_mapped + 1) * sizeof(*list));
+	char *path;
+
+	if (!list)
+		return -ENOMEM;
+	process->mapped = list;
+	path = strdup(list[i].path);
+	if (!path)
+		return -ENOMEM;
+	memmove(&list[i + 1], &list[i], (process->n_mapped - i) * sizeof(*list));
+	list[i + 1].path = path;
+	list[i + 1].start = start;
+	process->n_mapped++;
+	return 0;
+}
+
+int mapping_times__cover(struct process *process, const struct mapping_event *event)
+{
+	size_t i = 0;
+	int ret = 0;
+
+	while (!ret && i < process->n_mapped) {
+		struct mapped *mapped = &process->mapped[i];
+
+		if (!covers(mapped, event)) {
+			i++;
+			continue;
+		}
+		be_unsure(process, mapped, event);
+		ret = keep_ended(process, mapped, event->time_ns);
+		process->is_behind = true;
+		process->changed_ns = now_ns();
+		if (!ret && mapped->end > event->end && mapped->start < event->start)
+			ret = split_at(process, i, event->end);
+		mapped = &process->mapped[i];
+		if (mapped->start < event->start) {
+			mapped->end = event->start;
+			i++;
+		} else if (mapped->end > event->end) {
+			mapped->start = event->end;
+			i++;
+		} else {
+			remove_at(process, i);
+		}
+	}
+	return ret;
+}
+
+void mapping_times__correct(struct process *process, const struct mapping_event *event)
+{
+	struct mapping_times *times = process->times;
+
+	for (size_t i = 0; times && i < process->n_mapped; i++) {
+		struct mapped *mapped = &process->mapped[i];
+		uint64_t born_ns = mapped->born_ns;
+
+		if (event->time_ns >= born_ns || mapped->inode != event->inode ||
+		    !overlaps(mapped, event->start, event->end))
+			continue;
+		for (size_t k = 0; k < times->n_ended; k++) {
+			struct ended *ended = &times->ended[k];
+
+			if (ended->ended_ns != born_ns ||
+			    !overlaps(&ended->mapped, event->start, event->end))
+				continue;
+			ended->ended_ns = event->time_ns;
+			be_unsure(process, &ended->mapped, event);
+		}
+		mapped->born_ns = event->time_ns;
+		process->changed_ns = now_ns();
+		mapping_times__on_published(process, process->changed_ns);
+	}
+}
+
+void mapping_times__note(struct process *process, const struct mapping_event *event)
+{
+	struct mapping_times *times = times_of(process);
+
+	if (times && times->n_noted < NOTED_EVENTS_MAX)
+		times->noted[times->n_noted++] = *event;
+}
+
+bool mapping_times__has_notes(const struct process *process)
+{
+	return process->times && process->times->n_noted;
+}
+
+/* --- by the list that was read --- */
+
+static bool is_same_code(const struct mapped *a, const struct mapped *b)
+{
+	if (a->image || b->image)
+		return a->image == b->image && a->bias == b->bias;
+	return a->inode == b->inode && !strcmp(a->path, b->path);
+}
+
+/* Does any of the list hold a part of @mapped, with the same code? */
+static const struct mapped *find_rest(const struct mapped *list, size_t n,
+				      const struct mapped *mapped)
+{
+	for (size_t i = 0; i < n && list[i].start < mapped->end; i++)
+		if (overlaps(&list[i], mapped->start, mapped->end) &&
+		    is_same_code(&list[i], mapped))
+			return &list[i];
+	return NULL;
+}
+
+/* The first event that covers it; NULL: none. */
+static const struct mapping_event *find_event(const struct mapping_times *times,
+					      const struct mapped *mapped)
+{
+	for (size_t i = 0; times && i < times->n_noted; i++)
+		if (covers(mapped, &times->noted[i]))
+			return &times->noted[i];
+	return NULL;
+}
+
+uint64_t mapping_times__last_end(const struct process *process, uint64_t start, uint64_t end)
+{
+	const struct mapping_times *times = process->times;
+	uint64_t last = 0;
+
+	for (size_t i = 0; times && i < times->n_ended; i++)
+		if (overlaps(&times->ended[i].mapped, start, end))
+			last = max_of(last, times->ended[i].ended_ns);
+	return last;
+}
+
+int mapping_times__replace(struct process *process, struct mapped *list, size_t n, uint64_t now_ns)
+{
+	const struct mapping_event *event;
+	const struct mapped *old;
+	int ret = 0;
+	size_t i;
+
+	for (i = 0; !ret && i < process->n_mapped; i++) {
+		old = &process->mapped[i];
+		if (find_rest(list, n, old))
+			continue;
+		event = find_event(process->times, old);
+		if (event)
+			be_unsure(process, old, event);
+		ret = keep_ended(process, old, event ? event->time_ns : now_ns);
+	}
+	for (i = 0; i < n; i++) {
+		old = find_rest(process->mapped, process->n_mapped, &list[i]);
+		list[i].born_ns =
+			old ? old->born_ns
+			    : mapping_times__last_end(process, list[i].start, list[i].end);
+	}
+	if (process->times)
+		process->times->n_noted = 0;
+	return ret;
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Which mapping held an address at which time. */
+#include "core/target/mapping_times.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/quota.h"
+#include "core/base/util.h"
+#include "tests/tap.h"
+
+#define AT   0x10000
+#define SIZE 0x4000
+
+static struct process process;
+
+static struct mapped *list_of(const struct mapped *from, size_t n)
+{
+	struct mapped *list = calloc(n, sizeof(*list));
+
+	for (size_t i = 0; i < n; i++) {
+		list[i] = from[i];
+		list[i].whole_start = list[i].start;
+		list[i].whole_end = list[i].end;
+		list[i].path = strdup(from[i].path);
+	}
+	return list;
+}
+
+/* Where the tests begin: one library, the one with the inode 1. */
+static const struct mapped first = {
+	.start = AT, .end = AT + SIZE, .inode = 1, .bias = AT, .path = (char *)"/first"
+};
+
+static void end(void)
+{
+	process__clear_mapped(&process);
+	quota__close(process.account);
+	process = (struct process) {};
+}
+
+static void begin(void)
+{
+	end();
+	process__set_mapped(&process, list_of(&first, 1), 1);
+}
+
+/* What tracker_mappings.c does with a list that it has read. */
+static void read_list(const struct mapped *from, size_t n, uint64_t time_ns)
+{
+	struct mapped *list = list_of(from, n);
+
+	if (mapping_times__replace(&process, list, n, time_ns) ||
+	    process__set_mapped(&process, list, n))
+		exit(1);
+	mapping_times__on_published(&process, time_ns + 1);
+}
+
+static const char *path_at(uint64_t address, uint64_t time_ns)
+{
+	const struct mapped *mapped = mapping_times__find(&process, address, time_ns);
+
+	return mapped ? mapped->path : "nothing";
+}
+
+static struct mapping_event event(uint64_t time_ns, uint64_t start, uint64_t size, uint64_t inode)
+{
+	return (struct mapping_event) { time_ns, start, start + size, inode };
+}
+
+static void cover(struct mapping_event by)
+{
+	if (mapping_times__cover(&process, &by))
+		exit(1);
+}
+
+static bool is_covered(struct mapping_event by)
+{
+	return mapping_times__is_covered(&process, &by);
+}
+
+static void test_known(void)
+{
+	begin();
+	is_str(path_at(AT, 0), "/first", "what was there from the beginning");
+	is_int(mapping_times__span(&process, 12345), 0, "nothing has ended");
+	ok(!mapping_times__has_unsure(&process, 12345), "nothing is unsure");
+	ok(!is_covered(event(1000, AT, SIZE, 1)), "the same file again is the same code");
+	ok(!is_covered(event(1000, AT + SIZE, SIZE, 2)), "its neighbour above");
+	ok(!is_covered(event(1000, AT - SIZE, SIZE, 2)), "its neighbour below");
+	ok(is_covered(event(1000, AT + SIZE - 1, 1, 2)), "another file over its last byte");
+	ok(is_covered(event(1000, AT, 1, 0)), "memory without a file");
+}
+
+/* dlclose and dlopen: one library after the other at the same place. */
+static void test_replaced(void)
+{
+	struct mapped second = first, third = first;
+
+	second.inode = 2;
+	second.path = (char *)"/second";
+	third.inode = 3;
+	third.path = (char *)"/third";
+	begin();
+	cover(event(1000, AT, SIZE, 2));
+	is_str(path_at(AT, 999), "/first", "the old library until its end");
+	is_str(path_at(AT, 1000), "nothing", "then none that is known");
+	ok(process.is_behind, "the mappings are to be read again");
+	ok(!mapping_times__is_unsure(&process, AT, 999) &&
+		   mapping_times__is_unsure(&process, AT, 1000) &&
+		   mapping_times__is_unsure(&process, AT + SIZE - 1, UINT64_MAX - 1) &&
+		   !mapping_times__is_unsure(&process, AT + SIZE, 1000),
+	   "the published table is of the old library, until the list is published again");
+	read_list(&second, 1, 2000);
+	is_str(path_at(AT, 999), "/first", "read: the old one until its end,");
+	is_str(path_at(AT, 1000), "/second", "the new one from there on, not from the reading on");
+	ok(mapping_times__is_unsure(&process, AT, 2000) &&
+		   !mapping_times__is_unsure(&process, AT, 2002) &&
+		   !mapping_times__has_unsure(&process, 2002),
+	   "and its table is in use from the publication on");
+	cover(event(3000, AT, SIZE, 3));
+	read_list(&third, 1, 3500);
+	cover(event(4000, AT, SIZE, 1));
+	read_list(&first, 1, 4500);
+	is_str(path_at(AT, 999), "/first", "three libraries later: the first one,");
+	is_str(path_at(AT, 2999), "/second", "the second,");
+	is_str(path_at(AT, 3999), "/third", "the third,");
+	is_str(path_at(AT, 4000), "/first", "and the first again");
+	is_int(mapping_times__span(&process, 999), 0, "a span before all ends");
+	is_int(mapping_times__span(&process, 1000), 1000, "between the first two");
+	is_int(mapping_times__span(&process, 3999), 3000, "between the last two");
+	is_int(mapping_times__span(&process, 9999), 4000, "behind the last");
+}
+
+/* The list was read before the event of a mapping in it. */
+static void test_late_event(void)
+{
+	struct mapped second = first;
+	struct mapping_event late = event(1000, AT, SIZE, 2);
+
+	second.inode = 2;
+	second.path = (char *)"/second";
+	begin();
+	read_list(&second, 1, 2000);
+	is_str(path_at(AT, 1500), "/first", "without an event the list tells the time");
+	ok(!is_covered(late), "the event is not about what came later");
+	mapping_times__correct(&process, &late);
+	is_str(path_at(AT, 999), "/first", "with the event it is that time:");
+	is_str(path_at(AT, 1000), "/second", "that of the event");
+	ok(mapping_times__is_unsure(&process, AT, 1500), "and the table was of the old file there");
+}
+
+static void test_parts(void)
+{
+	static const struct {
+		uint64_t start, size;
+		bool has_first, has_last, has_middle;
+	} cases[] = { { AT, 0x1000, false, true, true },
+		      { AT + SIZE - 0x1000, 0x2000, true, false, true },
+		      { AT + 0x1000, 0x2000, true, true, false },
+		      { AT - 0x1000, SIZE + 0x2000, false, false, false } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		begin();
+		cover(event(1000, cases[i].start, cases[i].size, 2));
+		ok(!!process__find(&process, AT) == cases[i].has_first &&
+			   !!process__find(&process, AT + SIZE - 1) == cases[i].has_last &&
+			   !!process__find(&process, AT + SIZE / 2) == cases[i].has_middle,
+		   "case %zu: a part is covered", i);
+		is_str(path_at(AT + SIZE / 2, 999), "/first", "... before it was");
+	}
+}
+
+/* A compiler's memory over a library that was unloaded: only the list that is read then says that
+ * it is no copy of the library's code. */
+static void test_memory(void)
+{
+	struct mapped memory = { .start = AT, .end = AT + SIZE, .bias = AT, .path = (char *)"" };
+	struct mapping_event by = event(1000, AT, SIZE, 0);
+
+	begin();
+	mapping_times__note(&process, &by);
+	ok(mapping_times__has_notes(&process), "noted");
+	read_list(&memory, 1, 2000);
+	is_str(path_at(AT, 999), "/first", "the library until the event");
+	is_str(path_at(AT, 1000), "", "then memory");
+	ok(!mapping_times__has_notes(&process), "the note is used up");
+	ok(!is_covered(event(3000, AT, SIZE, 0)), "memory over memory is the compiler's own");
+	memory.end += SIZE;
+	read_list(&memory, 1, 4000);
+	is_str(path_at(AT, 3999), "", "memory that grows is as old as it was");
+	is_int(process.mapped[0].born_ns, 1000, "... since then");
+}
+
+/* munmap, and nothing else. */
+static void test_unmapped(void)
+{
+	begin();
+	read_list(NULL, 0, 2000);
+	is_str(path_at(AT, 1999), "/first", "unmapped: known for samples of before");
+	is_str(path_at(AT, 2000), "nothing", "and for no other");
+	ok(!mapping_times__has_unsure(&process, 1999), "nothing runs where nothing is mapped");
+}
+
+static void test_limit(void)
+{
+	struct mapped next = first;
+	uint64_t n = ENDED_MAPPINGS_MAX + 10, i;
+
+	begin();
+	for (i = 1; i <= n; i++) {
+		next.inode = 1 + i;
+		cover(event(1000 * i, AT, SIZE, 1 + i));
+		read_list(&next, 1, 1000 * i + 1);
+	}
+	is_str(path_at(AT, 1000 * n - 1), "/first", "the last ones are kept");
+	is_str(path_at(AT, 1), "nothing", "of the first ones nothing is known any more");
+	is_int(mapping_times__span(&process, 5), 5, "... and no result holds for another sample");
+}
+
+int main(void)
+{
+	test_known();
+	test_replaced();
+	test_late_event();
+	test_parts();
+	test_memory();
+	test_unmapped();
+	test_limit();
+	end();
+	return tap__done();
+}
