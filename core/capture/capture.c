@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/kernel/spaces.h"
 #include "core/target/mapping_times.h"
 
 static bool hurries(const struct capture *capture)
@@ -288,6 +289,41 @@ static void cut_at_unsure(struct capture *capture, const struct process *process
 	}
 }
 
+/* Returns the runtimes, bit n, that may have frames in the process: those that are attached, or of
+ * which it is not decided yet. */
+static uint32_t expected_runtimes(const struct process *process)
+{
+	uint32_t refused = process->space ? process->space->decided & ~process->space->attached : 0;
+
+	return process->runtimes ? process->runtimes->enabled & ~refused : 0;
+}
+
+/* Does the stack run through the interpreter loop of a runtime of which it has no frames? Such a
+ * sample was taken before the runtime was known or its walker loaded, or its frames were lost.
+ * -ENOMEM. */
+static int miss_runtimes(struct capture *capture, const struct stack_owner *owner,
+			 struct known_result *result)
+{
+	struct process *process = owner->captured->process;
+	uint32_t expected = expected_runtimes(process);
+	const struct place *place;
+
+	for (size_t i = 0; i < result->n_sections; i++)
+		expected &= ~(1U << result->sections[i].runtime);
+	for (size_t i = 0; expected && i < capture->n_frames; i++) {
+		if (place__at(process, native_frame__address(&capture->frames[i]), owner->time_ns,
+			      &place))
+			return -ENOMEM;
+		if (place->loops & expected) {
+			result->missing = true;
+			result->flags &= ~SAMPLE_COMPLETE;
+			result->flags |= SAMPLE_RUNTIME_BROKEN;
+			return 0;
+		}
+	}
+	return 0;
+}
+
 /* What becomes of a sample's stack: all that its row needs of it. */
 static int make_result(struct capture *capture, const struct rec_sample *rec,
 		       struct stack_owner *owner, struct known_result *ret_result, struct err *err)
@@ -319,6 +355,8 @@ static int make_result(struct capture *capture, const struct rec_sample *rec,
 	if (!ret)
 		ret = runtime_nodes(capture, owner, rec, native + 2 * rec->n_native,
 				    ret_result->flags & SAMPLE_COMPLETE, ret_result, err);
+	if (!ret)
+		ret = miss_runtimes(capture, owner, ret_result);
 	ret_result->kernel_frames = natives.n_kernel;
 	ret_result->native_frames = capture->n_frames;
 	return ret;
@@ -398,7 +436,8 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	capture->stats.samples++;
 	capture->stats.event_samples[rec->event - 1]++;
 	capture->stats.ticks += is_tick(capture, rec);
-	capture->stats.early += rec->stop == COUNT_NO_MAPPINGS && process__attached(process);
+	capture->stats.early +=
+		rec->stop == COUNT_NO_MAPPINGS && process__attached(process) && !result.missing;
 	known_result__count(&result, is_tick(capture, rec), &capture->stats);
 	return ret;
 }

@@ -73,6 +73,7 @@ void known_result__count(const struct known_result *result, bool tick, struct ca
 	stats->inferred_frames += result->inferred_frames;
 	stats->inferred_runtimes += result->inferred_runtimes;
 	stats->unplaced += result->unplaced;
+	stats->early += result->missing;
 	for (size_t i = 0; i < result->n_sections; i++) {
 		stats->runtime_frames[result->sections[i].runtime] += result->sections[i].frames;
 		stats->runtime_ticks[result->sections[i].runtime] += tick;
