@@ -17,6 +17,8 @@ int session__begin_limit(struct session *session, bool probes, struct err *err)
 					  .enabled = opts->enabled,
 					  .max_percent = opts->max_overhead_percent };
 
+	if (session->scope) /* a machine that is out of CPU is the moment when -a is called */
+		priority__raise();
 	if (opts->max_overhead_percent <= 0)
 		return 0;
 	pace__init(&session->pace, opts->max_overhead_percent, opts->frequency_hz);
@@ -35,7 +37,8 @@ void session__end_limit(struct session *session)
 static void rest(struct session *session)
 {
 	governor__rest(session->governor);
-	priority__restore();
+	if (!session->scope)
+		priority__restore();
 }
 
 /* `calls` has nothing else to go on by: it ends, and detaches its probes then. */

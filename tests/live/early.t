@@ -34,4 +34,9 @@ unread = counters.get("stacks cut: mappings of the process not read yet", 0)
 gate.ok(early <= counted <= early + unread,
         f"all are counted: {counted}, with some of {unread} that end before the loop")
 gate.equal(complete, 0, "none counts as complete")
+
+# A machine that is out of CPU is the moment when all processes are recorded.
+recorder = gate.start(gate.BRAID, "record", "--name", name, "-o", gate.path("nice.db"))
+gate.wait_until(lambda: os.getpriority(os.PRIO_PROCESS, recorder.pid) == -10, "the priority")
+gate.ok(True, "braid itself comes before others")
 gate.done()
