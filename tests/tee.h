@@ -35,6 +35,12 @@ static int tee_process(struct sink *sink, uint32_t id, const struct sink_process
 	TEE_EACH(process, id, process, err)
 }
 
+static int tee_process_is_called(struct sink *sink, uint32_t id, const char *name,
+				 const char *command, struct err *err)
+{
+	TEE_EACH(process_is_called, id, name, command, err)
+}
+
 static int tee_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,
 		      const char *name, struct err *err)
 {
@@ -88,6 +94,7 @@ static const struct sink_ops tee_ops = {
 	.event = tee_event,
 	.process = tee_process,
 	.thread = tee_thread,
+	.process_is_called = tee_process_is_called,
 	.thread_is_called = tee_thread_is_called,
 	.image = tee_image,
 	.frame = tee_frame,

@@ -132,6 +132,8 @@ int capture__name_frames(struct capture *capture, bool last, struct err *err)
 {
 	int ret = naming__run(capture->naming, last, err);
 
+	if (!ret)
+		ret = process_names__run(&capture->processes, capture->ids, last, err);
 	capture->stats.unfinished = last ? pending_values__unfinished(capture->pending) : 0;
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
 	if (!ret && last && !hurries(capture))

@@ -65,25 +65,32 @@ int capture__read_code(struct capture *capture, struct process *process, struct 
 	return ret;
 }
 
+static int name_last_frames(struct capture *capture, const struct process *process,
+			    struct captured *captured, struct err *err)
+{
+	int ret;
+
+	ret = process->code ? naming__process_ended(capture->naming, captured->serial, err) : 0;
+	return ret ? ret : naming_compiled__ended(capture->compiled, captured, err);
+}
+
 int capture__process_ended(struct capture *capture, const struct process *process, struct err *err)
+{
+	struct captured *captured = captured__find(&capture->processes, process->serial);
+	int ret = captured ? process_names__ended(captured, capture->ids, err) : 0;
+
+	return ret || !captured ? ret : name_last_frames(capture, process, captured, err);
+}
+
+int capture__forget_process(struct capture *capture, const struct process *process, struct err *err)
 {
 	struct captured *captured = captured__find(&capture->processes, process->serial);
 	int ret;
 
 	if (!captured)
 		return 0;
-	ret = process->code ? naming__process_ended(capture->naming, captured->serial, err) : 0;
-	return ret ? ret : naming_compiled__ended(capture->compiled, captured, err);
-}
-
-int capture__forget_process(struct capture *capture, const struct process *process, struct err *err)
-{
-	struct captured *captured = captured__find(&capture->processes, process->serial);
 	/* For the second time, if there were samples since. */
-	int ret = capture__process_ended(capture, process, err);
-
-	if (!captured)
-		return ret;
+	ret = name_last_frames(capture, process, captured, err);
 	naming_compiled__count(capture->compiled, captured);
 	captured__forget(&capture->processes, captured);
 	return ret;

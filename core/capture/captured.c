@@ -96,6 +96,7 @@ void captured__forget(struct captured_set *set, struct captured *captured)
 		source_free(source);
 	}
 	HASH_DEL(set->first, captured);
+	process_names__done(&captured->names);
 	free(captured->places);
 	free(captured->unknown);
 	free(captured);

@@ -8,6 +8,7 @@
 #include <uthash.h>
 
 #include "core/capture/map_asking.h"
+#include "core/capture/process_names.h"
 #include "core/profile/sink.h"
 #include "core/target/place.h"
 
@@ -36,6 +37,7 @@ struct captured {
 	size_t n_places, cap_places;
 	uint32_t attached;		 /* runtimes, when it was decided which frames are loops */
 	struct captured_source *sources; /* the last one of each runtime */
+	struct process_names names;
 
 	/* --- code without an image: naming_compiled.c --- */
 	bool has_own_code; /* samples of it have come */

@@ -80,6 +80,12 @@ int ids__process(struct ids *ids, const struct sink_process *process, uint32_t *
 	return ret;
 }
 
+int ids__process_is_called(struct ids *ids, uint32_t process, const char *name, const char *command,
+			   struct err *err)
+{
+	return ids->sink->ops->process_is_called(ids->sink, process, name, command, err);
+}
+
 int ids__thread(struct ids *ids, uint32_t process, uint32_t tid, const char *name, uint32_t *ret_id,
 		struct err *err)
 {

@@ -29,6 +29,8 @@ int ids__process(struct ids *ids, const struct sink_process *process, uint32_t *
 
 /* By (process, tid, name): a thread that renames itself has two ids, unless the program's own name
  * for it comes to be known. */
+int ids__process_is_called(struct ids *ids, uint32_t process, const char *name, const char *command,
+			   struct err *err);
 int ids__thread(struct ids *ids, uint32_t process, uint32_t tid, const char *name, uint32_t *ret_id,
 		struct err *err);
 int ids__thread_is_called(struct ids *ids, uint32_t thread, const char *name, struct err *err);

@@ -139,6 +139,8 @@ int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *own
 	char kernel[THREAD_NAME_BYTES + 1] = "";
 	int ret = 0;
 
+	if (changed)
+		process_names__see(owner->captured, owner->tid, owner->name);
 	memcpy(kernel, owner->name, THREAD_NAME_BYTES);
 	memcpy(thread->name, owner->name, THREAD_NAME_BYTES);
 	thread->serial = owner->captured->serial;

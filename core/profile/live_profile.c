@@ -199,6 +199,13 @@ static int take_process(struct sink *sink, uint32_t id, const struct sink_proces
 		      err);
 }
 
+static int take_process_is_called(struct sink *sink, uint32_t id, const char *name,
+				  const char *command, struct err *err)
+{
+	(void)command;
+	return result(recorded__name_process(&live_of(sink)->recorded, id, name), err);
+}
+
 static int take_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,
 		       const char *name, struct err *err)
 {
@@ -386,6 +393,7 @@ static const struct sink_ops live_ops = {
 	.event = take_event,
 	.process = take_process,
 	.thread = take_thread,
+	.process_is_called = take_process_is_called,
 	.thread_is_called = take_thread_is_called,
 	.image = take_image,
 	.frame = take_frame,

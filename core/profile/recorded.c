@@ -161,6 +161,16 @@ int recorded__add_process(struct recorded *recorded, uint32_t id, uint32_t pid, 
 	return recorded__add_text(recorded, name, &row->name);
 }
 
+/* Of one that there is. */
+int recorded__name_process(struct recorded *recorded, uint32_t id, const char *name)
+{
+	uint32_t index = recorded__find(&recorded->processes, id);
+
+	return index == RECORDED_NONE
+		       ? 0
+		       : recorded__add_text(recorded, name, &recorded->processes.rows[index].name);
+}
+
 int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t process, uint32_t tid,
 			 const char *name)
 {

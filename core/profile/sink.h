@@ -114,6 +114,9 @@ struct sink_ops {
 		     struct err *err);
 	int (*process)(struct sink *sink, uint32_t id, const struct sink_process *process,
 		       struct err *err);
+	/* The process that was offered as `id` has another name and command line by now. */
+	int (*process_is_called)(struct sink *sink, uint32_t id, const char *name,
+				 const char *command, struct err *err);
 	/* One per name that the kernel had for a thread. */
 	int (*thread)(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,
 		      const char *name, struct err *err);

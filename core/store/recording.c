@@ -142,6 +142,13 @@ static int write_process(struct sink *sink, uint32_t id, const struct sink_proce
 				    process->command, process->cgroup, process->container);
 }
 
+static int write_process_is_called(struct sink *sink, uint32_t id, const char *name,
+				   const char *command, struct err *err)
+{
+	return recording_db__insert(&recording_of(sink)->db, TABLE_process_is_called, err, name,
+				    command, id);
+}
+
 static int write_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,
 			const char *name, struct err *err)
 {
@@ -232,6 +239,7 @@ static const struct sink_ops recording_ops = {
 	.event = write_event,
 	.process = write_process,
 	.thread = write_thread,
+	.process_is_called = write_process_is_called,
 	.thread_is_called = write_thread_is_called,
 	.image = write_image,
 	.frame = write_frame,

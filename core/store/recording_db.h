@@ -33,9 +33,10 @@
 
 /* Changes of rows that may be in the file already: X(name, letters, statement). They come after all
  * new rows of the same commit. */
-#define CHANGES(X)                                                      \
-	X(frame_is_loop, "u", "UPDATE frame SET loop = 1 WHERE id = ?") \
-	X(thread_is_called, "tu", "UPDATE thread SET name = ? WHERE id = ?")
+#define CHANGES(X)                                                           \
+	X(frame_is_loop, "u", "UPDATE frame SET loop = 1 WHERE id = ?")      \
+	X(thread_is_called, "tu", "UPDATE thread SET name = ? WHERE id = ?") \
+	X(process_is_called, "ttu", "UPDATE process SET name = ?, command = ? WHERE id = ?")
 
 enum table {
 #define X(name, format, sql) TABLE_##name,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -157,12 +158,53 @@ uint64_t procfs__start_stack(uint32_t pid)
 	return at;
 }
 
+#define KERNEL_NAME_MAX 15 /* TASK_COMM_LEN, include/linux/sched.h */
+
+/* Returns true if the kernel has named the process after the file that it executes. */
+static bool is_named_by_file(uint32_t pid, const struct procfs_info *info)
+{
+	char path[PROCFS_PATH_BYTES], target[PATH_MAX], *file;
+	ssize_t n;
+
+	if (!strcmp(info->name, "exe")) /* of /proc/self/exe, as busybox executes itself */
+		return true;
+	snprintf(path, sizeof(path), "%s/%u/exe", procfs__root(), pid);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return false;
+	target[n] = '\0';
+	file = strrchr(target, '/');
+	return file && !strncmp(file + 1, info->name, KERNEL_NAME_MAX);
+}
+
+/* A program with several names (busybox, redis-server in redis-check-rdb) does what its first
+ * argument says. A title of several words is no name. */
+static void take_called_name(uint32_t pid, const char *arguments, size_t len,
+			     struct procfs_info *info)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_.+-";
+	size_t n = strnlen(arguments, len), n_name;
+	const char *name = memrchr(arguments, '/', n);
+
+	if (n == len)
+		return;
+	name = name ? name + 1 : arguments;
+	name += *name == '-'; /* a login shell's */
+	n_name = strlen(name);
+	if (!n_name || n_name >= sizeof(info->name) || strspn(name, plain) != n_name ||
+	    !strncmp(name, info->name, KERNEL_NAME_MAX) || !is_named_by_file(pid, info))
+		return;
+	memcpy(info->name, name, n_name + 1);
+}
+
 static void read_command(uint32_t pid, struct procfs_info *ret)
 {
 	char arguments[sizeof(ret->command)];
 	ssize_t n = read_file(pid, "cmdline", arguments, sizeof(arguments));
 
 	procfs__join_arguments(arguments, n > 0 ? n : 0, ret);
+	take_called_name(pid, arguments, max_of(n, 0), ret);
 }
 
 /* /proc/PID/status. The innermost PID comes last. */
