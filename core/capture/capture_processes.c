@@ -85,10 +85,14 @@ int capture__process_ended(struct capture *capture, const struct process *proces
 int capture__forget_process(struct capture *capture, const struct process *process, struct err *err)
 {
 	struct captured *captured = captured__find(&capture->processes, process->serial);
-	int ret;
+	int ret = 0;
 
 	if (!captured)
 		return 0;
+	if (process->gone) /* else it has executed something else */
+		ret = process_names__ended(captured, capture->ids, err);
+	if (ret)
+		return ret;
 	/* For the second time, if there were samples since. */
 	ret = name_last_frames(capture, process, captured, err);
 	naming_compiled__count(capture->compiled, captured);

@@ -97,8 +97,12 @@ int process_names__run(const struct captured_set *set, struct ids *ids, bool las
 	for (captured = set->first; !ret && captured; captured = captured->hh.next) {
 		struct process_names *names = &captured->names;
 
+		if (captured->process->gone) { /* samples may have come since */
+			ret = process_names__ended(captured, ids, err);
+			continue;
+		}
 		ret = record_read(captured, ids, err);
-		if (captured->process->gone || (!last && !names->has_changed && names->wait-- > 1))
+		if (!last && !names->has_changed && names->wait-- > 1)
 			continue;
 		read_names(captured);
 		names->waited = min_of(max_of(2 * names->waited, 1u), (uint32_t)WAIT_MAX);

@@ -9,6 +9,7 @@ import shutil
 import signal
 
 import gate
+import waiting
 from gate import equal
 
 RENAMES = os.path.join(gate.OUTPUT, "fixtures/native/renames")
@@ -19,7 +20,9 @@ def begin(name, call, *target):
     braid = gate.start(gate.BRAID, "record", "-e", "syscall:" + call, "-c", 1, "-o",
                        gate.path(name + ".db"), "--force", *target,
                        stderr=gate.subprocess.PIPE)
-    gate.wait_until(lambda: gate.running.ids_of(braid.pid)["link"], "the links")
+    gate.wait_until(lambda: os.path.exists(gate.path(name + ".db")) or braid.poll() is not None,
+                    "the first commit")
+    gate.wait_until(lambda: braid.poll() is not None or waiting.is_in_loop(braid.pid), "the loop")
     return braid
 
 

@@ -169,6 +169,12 @@ def check_file():
                len([name for name in os.listdir(directory) if name.endswith(".db")]),
                "metrics in a file: as it was at the end")
     gate.equal(stat.S_IMODE(os.stat(file).st_mode), 0o644, "metrics in a file: for collectors")
+    everything = gate.path("everything.prom")
+    result = gate.braid("record", "-a", "-d", "1.5", "--rotate", "1", "--keep", "3", "-o", gate.path("everything"),
+                        "--metrics", everything)
+    gate.equal(result.status, 0, "metrics of -a: status", result.err)
+    with open(everything, encoding="utf-8") as text:
+        gate.ok(metrics(text.read())[("braid_processes", "")] > 0, "metrics of -a: processes")
     with open(file, "w", encoding="utf-8") as text:
         text.write("precious\n")
     result = gate.braid(*words, "true")
