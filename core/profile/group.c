@@ -149,6 +149,7 @@ struct profile_thread_of group__thread(const struct recorded *recorded, uint32_t
 	of.process = recorded__text(recorded, recorded->processes.rows[row->process].name);
 	of.cgroup = recorded__text(recorded, recorded->processes.rows[row->process].cgroup);
 	of.container = recorded__text(recorded, recorded->processes.rows[row->process].container);
+	of.command = recorded__text(recorded, recorded->processes.rows[row->process].command);
 	return of;
 }
 

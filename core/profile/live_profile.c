@@ -194,16 +194,22 @@ static int take_event(struct sink *sink, uint32_t id, const struct sink_event *e
 static int take_process(struct sink *sink, uint32_t id, const struct sink_process *process,
 			struct err *err)
 {
-	return result(recorded__add_process(&live_of(sink)->recorded, id, process->pid,
-					    process->name, process->cgroup, process->container),
+	struct recorded *recorded = &live_of(sink)->recorded;
+
+	return result(recorded__add_process(recorded, id, process->pid, process->name,
+					    process->cgroup, process->container)
+			      ?: recorded__set_command(recorded, id, process->command ?: ""),
 		      err);
 }
 
 static int take_process_is_called(struct sink *sink, uint32_t id, const char *name,
 				  const char *command, struct err *err)
 {
-	(void)command;
-	return result(recorded__name_process(&live_of(sink)->recorded, id, name), err);
+	struct recorded *recorded = &live_of(sink)->recorded;
+
+	return result(recorded__name_process(recorded, id, name)
+			      ?: recorded__set_command(recorded, id, command),
+		      err);
 }
 
 static int take_thread(struct sink *sink, uint32_t id, uint32_t process, uint32_t tid,

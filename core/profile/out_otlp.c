@@ -42,7 +42,7 @@ enum {
 /* What is of one process. */
 struct resource {
 	uint32_t pid;
-	char *process;
+	char *process, *container, *command;
 	struct protobuf profiles; /* as fields of ScopeProfiles */
 };
 
@@ -190,10 +190,13 @@ static struct resource *find_resource(struct writing *writing, const struct prof
 			   sizeof(*writing->resources)))
 		return NULL;
 	resource = &writing->resources[writing->n_resources];
-	*resource = (struct resource) { .pid = pid, .process = strdup(process) };
-	if (!resource->process)
-		return NULL;
+	*resource = (struct resource) { .pid = pid,
+					.process = strdup(process),
+					.container = strdup(thread ? thread->container : ""),
+					.command = strdup(thread ? thread->command : "") };
 	writing->n_resources++;
+	if (!resource->process || !resource->container || !resource->command)
+		return NULL;
 	return resource;
 }
 
@@ -267,6 +270,10 @@ static int put_resource(const struct writing *writing, struct resource *resource
 
 	if (!code && *resource->process)
 		code = put_printable(&of, "process.executable.name", resource->process);
+	if (!code && *resource->command)
+		code = put_printable(&of, "process.command_line", resource->command);
+	if (!code && *resource->container)
+		code = put_printable(&of, "container.id", resource->container);
 	if (resource->pid)
 		put_attribute(&of, "process.pid", NULL, resource->pid);
 	protobuf__text(&scope, SCOPE_NAME, "braid", strlen("braid"));
@@ -311,6 +318,8 @@ int output__otlp(const struct profile *profile, const struct output_opts *opts, 
 		code = write_all(&writing, out);
 	for (size_t i = 0; i < writing.n_resources; i++) {
 		free(writing.resources[i].process);
+		free(writing.resources[i].container);
+		free(writing.resources[i].command);
 		protobuf__done(&writing.resources[i].profiles);
 	}
 	free(writing.resources);

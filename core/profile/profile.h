@@ -105,6 +105,7 @@ struct profile_thread {
 	uint64_t task; /* that it was at; 0: none, or it does not matter */
 	char *process, *name;
 	char *cgroup, *container; /* of the process; "": not known, or none */
+	char *command;		  /* line of the process; "": unknown */
 };
 
 /* The same, borrowed. */
@@ -113,6 +114,7 @@ struct profile_thread_of {
 	uint64_t task;
 	const char *process, *name;
 	const char *cgroup, *container; /* NULL is as good as "" */
+	const char *command;		/* the same */
 };
 
 /* How many samples had values in [2^(i-1), 2^i), or 0 for i == 0. */

@@ -105,6 +105,7 @@ void profile_thread__done(struct profile_thread *thread)
 	free(thread->name);
 	free(thread->cgroup);
 	free(thread->container);
+	free(thread->command);
 }
 
 int profile__add_thread(struct profile *profile, const struct profile_thread_of *of, uint32_t *ret)
@@ -115,9 +116,11 @@ int profile__add_thread(struct profile *profile, const struct profile_thread_of 
 					 strdup(of->process),
 					 strdup(of->name),
 					 strdup(of->cgroup ?: ""),
-					 strdup(of->container ?: "") };
+					 strdup(of->container ?: ""),
+					 strdup(of->command ?: "") };
 
 	if (!thread.process || !thread.name || !thread.cgroup || !thread.container ||
+	    !thread.command ||
 	    array__reserve(&profile->threads, &profile->cap_threads, profile->n_threads + 1,
 			   sizeof(thread))) {
 		profile_thread__done(&thread);
@@ -131,9 +134,9 @@ int profile__add_thread(struct profile *profile, const struct profile_thread_of 
 int profile__copy_thread(struct profile *profile, const struct profile_thread *thread,
 			 uint32_t *ret)
 {
-	const struct profile_thread_of of = { thread->pid,	thread->tid,  thread->task,
-					      thread->process,	thread->name, thread->cgroup,
-					      thread->container };
+	const struct profile_thread_of of = { thread->pid,	 thread->tid,	 thread->task,
+					      thread->process,	 thread->name,	 thread->cgroup,
+					      thread->container, thread->command };
 
 	return profile__add_thread(profile, &of, ret);
 }

@@ -171,6 +171,17 @@ int recorded__name_process(struct recorded *recorded, uint32_t id, const char *n
 		       : recorded__add_text(recorded, name, &recorded->processes.rows[index].name);
 }
 
+/* The same. */
+int recorded__set_command(struct recorded *recorded, uint32_t id, const char *command)
+{
+	uint32_t index = recorded__find(&recorded->processes, id);
+
+	return index == RECORDED_NONE
+		       ? 0
+		       : recorded__add_text(recorded, command,
+					    &recorded->processes.rows[index].command);
+}
+
 int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t process, uint32_t tid,
 			 const char *name)
 {

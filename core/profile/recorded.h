@@ -39,6 +39,7 @@ struct recorded_event {
 struct recorded_process {
 	uint32_t id, pid;
 	recorded_text name, cgroup, container; /* "": not known, or none */
+	recorded_text command;		       /* line; "": unknown */
 };
 
 struct recorded_thread {
@@ -192,6 +193,7 @@ int recorded__add_kind(struct recorded *recorded, uint8_t kind, const char *name
 int recorded__add_process(struct recorded *recorded, uint32_t id, uint32_t pid, const char *name,
 			  const char *cgroup, const char *container); /* NULL is as good as "" */
 int recorded__name_process(struct recorded *recorded, uint32_t id, const char *name);
+int recorded__set_command(struct recorded *recorded, uint32_t id, const char *command);
 int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t process, uint32_t tid,
 			 const char *name);
 int recorded__name_thread(struct recorded *recorded, uint32_t id, const char *name);

@@ -115,7 +115,9 @@ static int copy_tasks(const struct marks *marks, struct recorded *to)
 		if (marks->processes[i])
 			ret = recorded__add_process(to, row->id, row->pid, text_of(from, row->name),
 						    text_of(from, row->cgroup),
-						    text_of(from, row->container));
+						    text_of(from, row->container))
+				      ?: recorded__set_command(to, row->id,
+							       text_of(from, row->command));
 	}
 	for (size_t i = 0; !ret && i < from->threads.n; i++) {
 		const struct recorded_thread *row = &from->threads.rows[i];

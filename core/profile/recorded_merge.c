@@ -172,6 +172,9 @@ static int add_processes(struct recorded_merge *merge, const struct recorded *fr
 		if (!ret && is_new)
 			ret = recorded__add_process(merge->to, id, row->pid, name, cgroup,
 						    recorded__text(from, row->container));
+		if (!ret && is_new)
+			ret = recorded__set_command(merge->to, id,
+						    recorded__text(from, row->command));
 		merge->maps.processes[i] = id - 1;
 	}
 	return ret;

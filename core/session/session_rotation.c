@@ -180,7 +180,7 @@ int session__publish(struct session *session, struct err *err)
 	values.samples_complete = stats.complete;
 	values.cpu_s = own_cpu_s();
 	values.running_s = (now_ns() - session->start_ns) / 1e9;
-	values.processes = tracker__count_wanted(session->tracker);
+	values.processes = tracker__count_living(session->tracker);
 	values.table_bytes = table_arena__bytes(session->table_arena);
 	values.frequency_hz = session->opts.frequency_hz;
 	values.probes_given_up = session->exceeded_ns > 0;

@@ -120,7 +120,9 @@ static int process_row(struct recorded *recorded, sqlite3_stmt *stmt)
 {
 	return recorded__add_process(recorded, column_u32(stmt, 0), column_u32(stmt, 1),
 				     column_text(stmt, 2), column_text(stmt, 3),
-				     column_text(stmt, 4));
+				     column_text(stmt, 4))
+		       ?: recorded__set_command(recorded, column_u32(stmt, 0),
+						column_text(stmt, 5));
 }
 
 static int thread_row(struct recorded *recorded, sqlite3_stmt *stmt)
@@ -208,8 +210,8 @@ static const struct reader readers[] = {
 	{ "counter",  "rowid, name, value",                           counter_row,  1, NOW },
 	{ "kind",     "id, name, suffix",                             kind_row,     1, NOW },
 	{ "event",    "id, name, unit",                               event_row,    3, NOW },
-	{ "process",  "id, pid, name, '', ''",                        process_row,  1, 3 },
-	{ "process",  "id, pid, name, cgroup, container",             process_row,  4, NOW },
+	{ "process",  "id, pid, name, '', '', command",               process_row,  1, 3 },
+	{ "process",  "id, pid, name, cgroup, container, command",    process_row,  4, NOW },
 	{ "thread",   "id, process, tid, name",                       thread_row,   1, NOW },
 	{ "image",    "id, path, build_id",                           image_row,    1, NOW },
 	{ "function", "id, name, file",                               function_row, 1, NOW },

@@ -201,6 +201,16 @@ size_t tracker__count(const struct tracker *tracker)
 	return HASH_COUNT(tracker->processes);
 }
 
+size_t tracker__count_living(const struct tracker *tracker)
+{
+	const struct process *process;
+	size_t n = 0;
+
+	for (process = tracker->processes; process; process = process->hh.next)
+		n += !process->gone;
+	return n;
+}
+
 unsigned tracker__count_wanted(const struct tracker *tracker)
 {
 	const struct process *process;

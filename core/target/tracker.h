@@ -138,6 +138,7 @@ uint64_t tracker__changes(const struct tracker *tracker);
 
 /* How many are known, with those that are gone but not forgotten. */
 size_t tracker__count(const struct tracker *tracker);
+size_t tracker__count_living(const struct tracker *tracker); /* without these */
 
 /* Bit n: hits of probes that were attached so far cost what enum trap_kind n does. */
 uint32_t tracker__traps(const struct tracker *tracker);

@@ -136,6 +136,13 @@ def check_otlp():
         ("fault app 42 of app 42 [count]", [(("main [made] native",), 3)]),
         ("wall tool 50 of tool 50 [nanoseconds]", [(("main [made] native",), 7000000)])],
               "otlp: a profile of each event and process, samples of threads")
+    with sqlite3.connect(FILE) as file:
+        file.execute("UPDATE process SET command = './app --all', container = 'c0ffee' WHERE pid = 42")
+    resources = read_formats.decoded(written("otlp"), "Request")["resource_profiles"]
+    told = [read_formats.attributes_of(one["resource"][0]["attributes"]) for one in resources]
+    tap.equal([(of["process.pid"], of.get("process.command_line"), of.get("container.id"))
+               for of in told if of["process.pid"] == 42], [(42, "./app --all", "c0ffee")],
+              "otlp: the command line and the container")
     made("cpu samples 1 running - - 42:app 42:app n:main;n:",
          "cpu samples 2 running - - 42:app 42:app n:main;python:f@/x/app.py")
     tap.equal(sum(value for track in read_formats.otlp(written("otlp")).values()
