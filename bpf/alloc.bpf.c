@@ -70,7 +70,8 @@ static __always_inline struct alloc_thread *alloc_thread(void)
 	return alloc_thread_of(bpf_get_current_task_btf());
 }
 
-/* What it stands for; 0: it is not sampled. `ret_left`: bytes until the next one that is. */
+/* The bytes that it stands for; 0: it is not sampled. `ret_left`: bytes until the next one that is.
+ */
 static __always_inline __u64 alloc_value(__u64 *ret_left, __u64 bytes, __u64 period)
 {
 	if (bytes - 1 >= ALLOC_BYTES_MAX)
@@ -113,6 +114,17 @@ static __always_inline __u64 alloc_value_of_call(struct alloc_thread *thread, __
 	return alloc_scaled(value);
 }
 
+/* Begins the sample of a call for @bytes that stands for @total bytes. */
+static __always_inline struct scratch *alloc_begin(__u64 bytes, __u64 total, __u64 now_ns)
+{
+	__u32 event = cfg_numbers[EVENT_ALLOC];
+	struct budget_rec *budget = budget__here();
+	struct worth worth = { bytes, 1, total };
+
+	worth.weight = budget__weight(budget ? budget__of(budget, event) : NULL, bytes, total);
+	return sample__begin_of(event, now_ns, &worth);
+}
+
 SEC("?uprobe")
 int alloc_on_call(struct pt_regs *ctx)
 {
@@ -139,7 +151,7 @@ int alloc_on_call(struct pt_regs *ctx)
 	else if (!inner)
 		alloc_outer__enter(&thread->outer, ctx, cookie, bytes, arguments);
 	value = inner ? 0 : alloc_value_of_call(thread, bytes, now_ns);
-	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], now_ns, value) : NULL;
+	scratch = value ? alloc_begin(bytes, value, now_ns) : NULL;
 	if (!scratch)
 		return 0;
 	if (cfg_outstanding)
@@ -258,8 +270,7 @@ int alloc_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	value = alloc_outer__mapped(&thread->outer, regs, bytes)
 			? 0
 			: alloc_value(&thread->mapped_left, bytes, alloc_period_asked());
-	scratch = value ? sample__begin_of(cfg_numbers[EVENT_ALLOC], bpf_ktime_get_ns(), value)
-			: NULL;
+	scratch = value ? alloc_begin(bytes, value, bpf_ktime_get_ns()) : NULL;
 	if (!scratch)
 		return 0;
 	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);

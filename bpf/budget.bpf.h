@@ -4,19 +4,26 @@
 
 /* What samples may cost (--max-overhead), of events that can be frequent: each CPU has a share of
  * its time to spend, which fills up as time passes and from which a sample takes as long as it
- * took.
+ * took. Half of it is divided among the events of the session, so that a frequent one cannot starve
+ * a rare one; the other half goes to whichever event comes first.
  *
  * When that is used up, two things follow. Of occurrences that all count the same (a tracepoint's),
- * none is sampled until there is budget again, and the next sample stands for those, too: the sum
- * of values stays exact.
+ * none is sampled until there is budget again, and the next sample of the event stands for those,
+ * too: weights and totals stay exact.
  *
  * Of intervals (waiting, a system call), those are sampled that meet a clock. Each thread has one
- * that runs while it waits, and rings every `period_ns`: the interval in which it rings is sampled,
- * with that value. So the chance of an interval is in proportion to its length, what is reported is
- * unbiased, and the sum is right but for what is left on the clock. No interval as long as the
- * period is ever missed, and such ones are reported with their exact length. The period doubles
- * where samples cost too much, and is halved where they cost less than half of what they may. A
- * sample by chance per occurrence would do neither: it takes short ones and long ones alike. */
+ * per event that runs while it waits, and rings every `period_ns`: the interval in which it rings
+ * is sampled. So the chance of an interval is in proportion to its length. A sample's total is the
+ * period; its weight is how many intervals of its length the period holds, as those that are half
+ * as long are sampled half as often. Both are unbiased, and the sum is right but for what is left
+ * on the clock. No interval as long as the period is ever missed, and such ones stand for
+ * themselves alone. The period doubles where samples cost too much, and is halved where they cost
+ * less than half of what they may. A sample by chance per occurrence would do neither: it takes
+ * short ones and long ones alike.
+ *
+ * What has no sample yet is the event's rest, by CPU. User space takes it at the end of each
+ * recording: it changes rest_epoch, after which the kernel half adds to the other of the two rests,
+ * and all clocks start anew. */
 
 #include "bpf/kernel.h"
 #include "bpf/waiting.h"
@@ -37,19 +44,39 @@
 /* Tenths of a percent of a CPU's time; 0: no limit. */
 extern const volatile __u32 cfg_budget_permille;
 
-/* Of one CPU. What interrupts another user of it may lose an update; that does not add up. */
+/* How many events of the session it is divided among. */
+extern const volatile __u32 cfg_budget_events;
+
+/* Bit n: event n measures intervals, of which clocks choose. */
+extern const volatile __u32 cfg_intervals;
+
+extern __u32 rest_epoch;
+
+/* By CPU. A program that interrupts another user of an entry may lose an update, but not of a rest,
+ * which changes atomically. Not a per-CPU map: user space takes rests, too. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* user space: number of CPUs */
 	__type(key, __u32);
 	__type(value, struct budget_rec);
 } budgets __weak SEC(".maps");
 
+/* What a sample is worth; fields as in rec_sample. */
+struct worth {
+	__u64 value, weight, total;
+};
+
 static __always_inline struct budget_rec *budget__here(void)
 {
-	__u32 key = 0;
+	__u32 key = bpf_get_smp_processor_id();
 
 	return bpf_map_lookup_elem(&budgets, &key);
+}
+
+static __always_inline struct event_budget *budget__of(struct budget_rec *budget, __u32 event)
+{
+	return &budget->events[event & (2 * EVENTS_MAX - 1)];
 }
 
 /* Returns the time from @since_ns to @now_ns, or 0 if @since_ns is the later one. A program reads
@@ -60,41 +87,59 @@ static __always_inline __u64 budget__passed(__u64 since_ns, __u64 now_ns)
 	return now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
-static __always_inline void budget__fill(struct budget_rec *budget, __u64 now_ns)
+/* Fills a share that is one of @parts equal parts of the CPU's. */
+static __always_inline void budget__fill(struct budget_share *share, __u64 now_ns, __u32 parts)
 {
-	const __s64 most_ns = BUDGET_WINDOW_NS / 1000 * cfg_budget_permille;
-	__u64 passed_ns = budget__passed(budget->filled_ns, now_ns);
+	const __s64 most_ns = BUDGET_WINDOW_NS / 1000 * cfg_budget_permille / parts;
+	__u64 passed_ns = budget__passed(share->filled_ns, now_ns);
 
 	if (!passed_ns)
 		return;
-	budget->filled_ns = now_ns;
+	share->filled_ns = now_ns;
 	if (passed_ns > BUDGET_WINDOW_NS)
 		passed_ns = BUDGET_WINDOW_NS;
-	budget->left_ns += passed_ns * cfg_budget_permille / 1000;
-	if (budget->left_ns > most_ns)
-		budget->left_ns = most_ns;
+	share->left_ns += passed_ns * cfg_budget_permille / 1000 / parts;
+	if (share->left_ns > most_ns)
+		share->left_ns = most_ns;
 }
 
-/* Is there any left? */
-static __always_inline int budget__has(struct budget_rec *budget, __u64 now_ns)
+static __always_inline __u32 budget__parts(void)
 {
+	return 2 * (cfg_budget_events ?: 1);
+}
+
+/* Is there any left for the event? */
+static __always_inline int budget__has(struct budget_rec *budget, __u32 event, __u64 now_ns)
+{
+	struct event_budget *own = budget__of(budget, event);
+
 	if (!cfg_budget_permille)
 		return 1;
-	budget__fill(budget, now_ns);
-	return budget->left_ns > 0;
+	budget__fill(&budget->pool, now_ns, 2);
+	budget__fill(&own->share, now_ns, budget__parts());
+	return own->share.left_ns > 0 || budget->pool.left_ns > 0;
 }
 
-/* A sample that was begun at `since_ns` ends now. */
-static __always_inline void budget__spend(__u64 since_ns)
+/* A sample of the event that was begun at `since_ns` ends now. It is paid for by the event's share
+ * if there is any, else by the pool. Debts are those of a window at most. */
+static __always_inline void budget__spend(__u32 event, __u64 since_ns)
 {
+	const __s64 least_ns = -(__s64)(BUDGET_WINDOW_NS / 1000 * cfg_budget_permille);
 	struct budget_rec *budget = budget__here();
-	__u64 spent_ns;
+	struct budget_share *share;
+	struct event_budget *own;
+	__s64 spent_ns;
 
 	if (!budget || !cfg_budget_permille)
 		return;
+	own = budget__of(budget, event);
 	spent_ns = budget__passed(since_ns, bpf_ktime_get_ns());
-	budget->left_ns -= spent_ns;
+	own->spent_ns += spent_ns;
 	budget->spent_ns += spent_ns;
+	share = own->share.left_ns > 0 ? &own->share : &budget->pool;
+	share->left_ns -= spent_ns;
+	if (share->left_ns < least_ns)
+		share->left_ns = least_ns;
 }
 
 /* A sample of the current thread is ready. */
@@ -119,68 +164,139 @@ static __always_inline __u64 budget__emitted(__u64 since_ns)
 	return budget->emitted_ns;
 }
 
-/* The period that is right now: such that samples cost what they may, judging by what they have
- * cost since it was changed. */
-static __always_inline __u64 budget__period(struct budget_rec *budget, __u64 now_ns)
+/* Returns the period of the event's clocks that is right now: such that samples cost what they may,
+ * judging by what they have cost since it was changed. An event pays for its own samples: it is too
+ * expensive only if it has spent more than its own share, and all of them more than there is. */
+static __always_inline __u64 budget__period(struct budget_rec *budget, __u32 event, __u64 now_ns)
 {
-	__u64 passed_ns = budget__passed(budget->changed_ns, now_ns);
-	__u64 period_ns = budget->period_ns, may_ns;
+	struct event_budget *own = budget__of(budget, event);
+	__u64 passed_ns = budget__passed(own->changed_ns, now_ns);
+	__u64 period_ns = own->period_ns, all_ns, own_ns, whole_ns;
 	__u32 steps = 0;
 
 	if (!cfg_budget_permille)
 		return 0;
 	if (period_ns < PERIOD_LEAST_NS) {
-		budget->changed_ns = now_ns;
-		budget->period_ns = period_ns = PERIOD_LEAST_NS;
+		own->changed_ns = now_ns;
+		own->whole_ns = budget->spent_ns;
+		own->period_ns = period_ns = PERIOD_LEAST_NS;
 		passed_ns = 0;
 	}
 	if (passed_ns < PERIOD_RAISED_NS)
 		return period_ns;
-	may_ns = passed_ns / 1000 * cfg_budget_permille;
-	while (steps < PERIOD_STEPS_MAX && budget->spent_ns > may_ns << steps)
+	all_ns = passed_ns / 1000 * cfg_budget_permille;
+	own_ns = all_ns / budget__parts();
+	whole_ns = budget->spent_ns - own->whole_ns;
+	while (steps < PERIOD_STEPS_MAX && own->spent_ns > own_ns << steps &&
+	       whole_ns > all_ns << steps)
 		steps++;
 	period_ns <<= steps;
-	if (!steps && (passed_ns < PERIOD_LOWERED_NS || budget->spent_ns > may_ns / 2))
+	if (!steps && (passed_ns < PERIOD_LOWERED_NS ||
+		       (own->spent_ns > own_ns / 2 && whole_ns > all_ns / 2)))
 		return period_ns;
 	if (!steps && period_ns > PERIOD_LEAST_NS)
 		period_ns /= 2;
 	if (period_ns > PERIOD_MOST_NS)
 		period_ns = PERIOD_MOST_NS;
-	budget->changed_ns = now_ns;
-	budget->spent_ns = 0;
-	if (period_ns > budget->longest_ns)
-		budget->longest_ns = period_ns;
-	budget->period_ns = period_ns;
+	own->changed_ns = now_ns;
+	own->spent_ns = 0;
+	own->whole_ns = budget->spent_ns;
+	if (period_ns > own->longest_ns)
+		own->longest_ns = period_ns;
+	own->period_ns = period_ns;
 	return period_ns;
 }
 
-/* Of an interval that ends now, and of which `ret_clock_ns` is its thread's clock: the value of its
- * sample; 0: none is taken. */
-static __always_inline __u64 budget__value(__u64 *ret_clock_ns, __u64 interval_ns, __u64 now_ns)
+/* Returns how many occurrences of @value make @total, which is rounded such that the sum of these
+ * is right. @value is not 0. */
+static __always_inline __u64 budget__weight(struct event_budget *own, __u64 value, __u64 total)
 {
-	struct budget_rec *budget = budget__here();
-	__u64 period_ns, value_ns, clock_ns = *ret_clock_ns;
+	__u64 parts;
 
-	if (!budget)
-		return interval_ns;
-	budget->intervals++;
-	period_ns = budget__period(budget, now_ns);
-	if (interval_ns >= period_ns)
-		return interval_ns;
-	clock_ns += interval_ns;
-	value_ns = clock_ns & ~(period_ns - 1); /* periods are powers of two */
-	*ret_clock_ns = clock_ns - value_ns;
-	if (!value_ns)
-		budget->skipped++;
-	return value_ns;
+	if (total >> 47 || total <= value)
+		return total <= value ? 1 : total / value;
+	parts = (total << 16) / value + (own ? own->part : 1 << 15);
+	if (own)
+		own->part = parts & 0xffff;
+	return parts >> 16;
 }
 
-/* Would such an interval be sampled if it ended now? */
-static __always_inline int budget__is_due(__u64 clock_ns, __u64 interval_ns)
+static __always_inline void rest__add(struct rest_rec *rest, __u64 weight, __u64 total)
 {
-	const struct budget_rec *budget = budget__here();
+	__sync_fetch_and_add(&rest->weight, weight);
+	__sync_fetch_and_add(&rest->total, total);
+}
 
-	return !budget || !cfg_budget_permille || clock_ns + interval_ns >= budget->period_ns;
+static __always_inline void rest__take(struct rest_rec *rest, struct worth *add_to)
+{
+	add_to->weight += __sync_lock_test_and_set(&rest->weight, 0);
+	add_to->total += __sync_lock_test_and_set(&rest->total, 0);
+}
+
+/* Clocks of threads that begin together are to ring at different times. */
+static __always_inline void clock__start(struct interval_clock *clock, __u32 epoch)
+{
+	clock->ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
+	clock->skipped = 0;
+	clock->epoch = epoch;
+}
+
+/* Decides on an interval of the event that ends now. @clock is its thread's. Returns 1 if it is
+ * sampled, with @ret_worth; else 0. */
+static __noinline __attribute__((unused)) int budget__choose(__u32 event,
+							     struct interval_clock *clock,
+							     __u64 interval_ns, __u64 now_ns,
+							     struct worth *ret_worth)
+{
+	struct budget_rec *budget = cfg_intervals & 1U << (event & 31) ? budget__here() : NULL;
+	__u32 epoch = rest_epoch;
+	struct event_budget *own;
+	struct rest_rec *rest;
+	__u64 period_ns, total;
+
+	*ret_worth = (struct worth) { interval_ns, 1, interval_ns };
+	if (!budget)
+		return 1;
+	own = budget__of(budget, event);
+	own->occurrences++;
+	period_ns = budget__period(budget, event, now_ns);
+	if (interval_ns >= period_ns)
+		return 1;
+	if (clock->epoch != epoch)
+		clock__start(clock, epoch);
+	rest = &own->rests[epoch & 1];
+	clock->ns += interval_ns;
+	total = clock->ns & ~(period_ns - 1); /* periods are powers of two */
+	clock->ns -= total;
+	if (!total) {
+		own->skipped++;
+		clock->skipped++;
+		rest__add(rest, 1, interval_ns);
+		return 0;
+	}
+	rest__add(rest, -(__u64)clock->skipped, interval_ns - total);
+	clock->skipped = 0;
+	ret_worth->total = total;
+	ret_worth->weight = budget__weight(own, interval_ns, total);
+	return 1;
+}
+
+/* As budget__choose() of an interval that has not ended, which would end now. Changes no clock. */
+static __always_inline int budget__is_due(__u32 event, const struct interval_clock *clock,
+					  __u64 interval_ns, struct worth *ret_worth)
+{
+	struct budget_rec *budget = cfg_intervals & 1U << (event & 31) ? budget__here() : NULL;
+	__u64 period_ns = budget && cfg_budget_permille ? budget__of(budget, event)->period_ns : 0;
+	__u64 clock_ns = clock->epoch == rest_epoch ? clock->ns : 0;
+
+	*ret_worth = (struct worth) { interval_ns, 1, interval_ns };
+	if (interval_ns >= period_ns)
+		return 1;
+	ret_worth->total = (clock_ns + interval_ns) & ~(period_ns - 1);
+	if (ret_worth->total)
+		ret_worth->weight =
+			budget__weight(budget__of(budget, event), interval_ns, ret_worth->total);
+	return ret_worth->total != 0;
 }
 
 #endif

@@ -165,12 +165,13 @@ static __always_inline void known__fill(struct rec_known *rec, const struct rec_
 	rec->slot = search->found;
 	rec->time_ns = sample->time_ns;
 	rec->value = sample->value;
+	rec->weight = sample->weight;
+	rec->total = sample->total;
 	rec->generation = search->version;
 	rec->tid = sample->tid;
 	rec->event = sample->event;
 	rec->cpu = sample->cpu;
 	rec->condition = sample->condition;
-	rec->pad = 0;
 }
 
 static __always_inline int known__is_still(const struct known_search *search)
@@ -293,7 +294,7 @@ __noinline int scratch__emit(struct scratch *scratch)
 	if (!scratch)
 		return 0;
 	if (scratch->limited)
-		budget__spend(scratch->sample.time_ns);
+		budget__spend(scratch->sample.event, scratch->sample.time_ns);
 	n_words = scratch->n_words;
 	if (n_words >= SAMPLE_WORDS_MAX)
 		n_words = SAMPLE_WORDS_MAX - 1;

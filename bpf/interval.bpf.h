@@ -9,11 +9,12 @@
 #include "bpf/sampler.bpf.h"
 
 struct task_times {
-	__u64 clock_ns[2 * EVENTS_MAX]; /* as of bpf/budget.bpf.h, by number of the event */
+	struct interval_clock clocks[2 * EVENTS_MAX]; /* by number of the event */
 	__u64 begin_ns[2 * EVENTS_MAX]; /* by number of the event; 0: none has begun */
 	__u64 syscall_ns;		/* since when it is in the system call `syscall`; 0 */
 	__u64 syscall;
 	__u64 heard; /* 1: a system call that is wanted has begun or ended in it since we listen */
+	struct worth worth; /* of the interval that ended last: the BPF stack has no room for it */
 };
 
 struct {
@@ -52,18 +53,17 @@ static __always_inline struct task_times *times__make(void)
 	return times;
 }
 
-/* The value of the sample of such an interval; 0: there is none. */
-static __always_inline __u64 interval__value(struct task_times *times, __u32 event, __u64 begin_ns,
-					     __u64 now_ns)
+/* Returns what the sample of such an interval is worth; NULL: it is not sampled. */
+static __always_inline const struct worth *interval__choose(struct task_times *times, __u32 event,
+							    __u64 begin_ns, __u64 now_ns)
 {
 	__u64 value = now_ns > begin_ns ? now_ns - begin_ns : 1;
-	__u64 *clock_ns = &times->clock_ns[EVENT_AT(event)];
 
-	if (value < cfg_minima[EVENT_AT(event)])
-		return 0;
-	if (!*clock_ns) /* those of threads that begin together are to ring at different times */
-		*clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
-	return budget__value(clock_ns, value, now_ns);
+	return value >= cfg_minima[EVENT_AT(event)] &&
+			       budget__choose(event, &times->clocks[EVENT_AT(event)], value, now_ns,
+					      &times->worth)
+		       ? &times->worth
+		       : NULL;
 }
 
 /* What has begun before and has no end yet is forgotten: pairs do not nest. */
@@ -76,31 +76,31 @@ static __always_inline int interval__begin(__u32 event)
 	return 0;
 }
 
-/* The value of the sample of the interval that ends now; 0: there is to be none. */
-static __always_inline __u64 interval__end(__u32 event)
+/* Returns what the sample of the interval that ends now is worth; NULL: it is not sampled. */
+static __always_inline const struct worth *interval__end(__u32 event)
 {
 	__u64 *begin_ns, since_ns;
 	struct task_times *times;
 
 	if (!is_target())
-		return 0;
+		return NULL;
 	times = bpf_task_storage_get(&task_times, bpf_get_current_task_btf(), 0, 0);
 	begin_ns = times ? &times->begin_ns[EVENT_AT(event)] : NULL;
 	if (!begin_ns || !*begin_ns) {
 		count(COUNT_INTERVAL_UNMATCHED);
-		return 0;
+		return NULL;
 	}
 	since_ns = *begin_ns;
 	*begin_ns = 0;
-	return interval__value(times, event, since_ns, bpf_ktime_get_ns());
+	return interval__choose(times, event, since_ns, bpf_ktime_get_ns());
 }
 
 /* The same where it is known since when, at a return of a call whose entry was seen. */
-static __always_inline __u64 interval__end_since(__u32 event, __u64 since_ns)
+static __always_inline const struct worth *interval__end_since(__u32 event, __u64 since_ns)
 {
 	struct task_times *times = times__make();
 
-	return times ? interval__value(times, event, since_ns, bpf_ktime_get_ns()) : 0;
+	return times ? interval__choose(times, event, since_ns, bpf_ktime_get_ns()) : NULL;
 }
 
 #endif

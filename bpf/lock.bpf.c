@@ -72,13 +72,8 @@ static __always_inline struct lock_thread *lock__thread(void)
 	struct lock_thread *thread = bpf_task_storage_get(&lock_threads, bpf_get_current_task_btf(),
 							  0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!thread) {
+	if (!thread)
 		count(COUNT_WAITING_FULL);
-		return NULL;
-	}
-	/* Clocks of threads that begin together are to ring at different times. */
-	if (!thread->rec.clock_ns)
-		thread->rec.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
 	return thread;
 }
 
@@ -148,11 +143,13 @@ static __always_inline void lock__sample_holder(void *ctx, __u64 address, __u32 
 	struct lock_waiters *waiters = event ? lock__at(address, tgid, 0) : NULL;
 	__u64 now_ns = bpf_ktime_get_ns(), link = 0, value;
 	struct scratch *scratch;
+	struct worth worth;
 
 	value = waiters ? lock__first(waiters, now_ns, &link, &tid) : 0;
 	if (!value || value < cfg_minima[EVENT_AT(event)])
 		return;
-	scratch = sample__begin_of(event, now_ns, value);
+	worth = (struct worth) { value, 1, value };
+	scratch = sample__begin_of(event, now_ns, &worth);
 	if (!scratch)
 		return;
 	scratch->sample.link = link;
@@ -208,12 +205,13 @@ static __always_inline struct lock_thread *lock__under_way(const struct pt_regs 
 SEC("?raw_tp")
 int lock_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 {
-	__u64 number, address, now_ns, since_ns, interval_ns, value;
+	__u64 number, address, now_ns, since_ns, interval_ns;
 	struct pt_regs *regs = (struct pt_regs *)ctx->args[0];
 	__u32 event = cfg_numbers[EVENT_LOCK];
 	struct lock_thread *thread;
 	struct waiting_rec *rec;
 	struct scratch *scratch;
+	struct worth worth;
 
 	if (bpf_probe_read_kernel(&number, sizeof(number), &regs->orig_rax) ||
 	    number != SYSCALL_FUTEX)
@@ -232,8 +230,9 @@ int lock_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	interval_ns = since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
 	if (!event || !interval_ns || interval_ns < cfg_minima[EVENT_AT(event)])
 		return 0;
-	value = budget__value(&rec->clock_ns, interval_ns, now_ns);
-	scratch = value ? sample__begin_of(event, now_ns, value) : NULL;
+	scratch = budget__choose(event, &rec->clock, interval_ns, now_ns, &worth)
+			  ? sample__begin_of(event, now_ns, &worth)
+			  : NULL;
 	if (!scratch)
 		return 0;
 	scratch->sample.link = rec->link;

@@ -90,12 +90,8 @@ static __always_inline struct lock_call_rec *lock_call__make(void)
 	struct lock_call_rec *rec = bpf_task_storage_get(&lock_calls, bpf_get_current_task_btf(), 0,
 							 BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!rec) {
+	if (!rec)
 		count(COUNT_WAITING_FULL);
-		return NULL;
-	}
-	if (!rec->clock_ns)
-		rec->clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
 	return rec;
 }
 
@@ -147,9 +143,10 @@ int lock_on_return(struct pt_regs *ctx)
 {
 	struct lock_call_rec *rec =
 		bpf_task_storage_get(&lock_calls, bpf_get_current_task_btf(), 0, 0);
-	__u64 now_ns = interval__now(), since_ns, value;
+	__u64 now_ns = interval__now(), since_ns;
 	__u32 event = cfg_numbers[EVENT_LOCK_CALL];
 	struct scratch *scratch;
+	struct worth worth;
 
 	if (!rec || !rec->since_ns || (ctx->rsp != rec->sp && ctx->rsp != rec->sp + 8))
 		return 0;
@@ -157,8 +154,9 @@ int lock_on_return(struct pt_regs *ctx)
 	if (!since_ns || since_ns >= now_ns || now_ns - since_ns < cfg_minima[EVENT_AT(event)] ||
 	    (!rec->taken && rec->sleeps == BPF_CORE_READ(bpf_get_current_task_btf(), nvcsw)))
 		return 0;
-	value = budget__value(&rec->clock_ns, now_ns - since_ns, now_ns);
-	scratch = value ? sample__begin_of(event, now_ns, value) : NULL;
+	scratch = budget__choose(event, &rec->clock, now_ns - since_ns, now_ns, &worth)
+			  ? sample__begin_of(event, now_ns, &worth)
+			  : NULL;
 	if (!scratch)
 		return 0;
 	scratch->sample.object = rec->address;

@@ -153,12 +153,13 @@ static __always_inline int has_new(const struct lock_order_thread *thread, __u64
 static __always_inline struct scratch *order__begin(const struct lock_order_thread *thread,
 						    __u64 node, __u32 tgid)
 {
+	const struct worth worth = { 1, 1, 1 };
 	struct scratch *scratch;
 	__u32 i;
 
 	if (!thread->n || !has_new(thread, node, tgid, 0))
 		return NULL;
-	scratch = sample__begin_of(cfg_numbers[EVENT_LOCK_ORDER], bpf_ktime_get_ns(), 1);
+	scratch = sample__begin_of(cfg_numbers[EVENT_LOCK_ORDER], bpf_ktime_get_ns(), &worth);
 	if (!scratch)
 		return NULL;
 	has_new(thread, node, tgid, 1);

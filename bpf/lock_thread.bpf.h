@@ -23,9 +23,9 @@ struct {
 struct lock_call_rec {
 	__u64 since_ns; /* 0: it is in none */
 	__u64 address, sp, sleeps;
-	__u64 clock_ns; /* as of bpf/budget.bpf.h */
-	__u32 owner;	/* 0: not known */
-	__u32 taken;	/* the lock was, by another thread */
+	struct interval_clock clock;
+	__u32 owner; /* 0: not known */
+	__u32 taken; /* the lock was, by another thread */
 };
 
 struct {

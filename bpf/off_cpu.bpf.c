@@ -67,13 +67,14 @@ extern const volatile __u32 cfg_targets_only;
 
 /* The sample of the thread that wakes another one. */
 static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, __u64 now_ns,
+						    const struct worth *worth,
 						    const struct task_struct *wakee)
 {
 	__u32 wakee_tgid = task__pid_of(wakee);
 	const struct proc_rec *proc;
 	struct scratch *scratch;
 
-	scratch = interrupt ? NULL : sample__begin_at(event, now_ns);
+	scratch = interrupt ? NULL : sample__begin_of(event, now_ns, worth);
 	if (scratch)
 		return scratch;
 	/* An interrupt, or a process that is no target: the kernel's frames tell what is to be
@@ -84,12 +85,24 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 	proc = target__get((__u64)wakee, wakee_tgid);
 	if (!proc)
 		return NULL;
-	scratch = sample__claim(event, now_ns, 0, proc, wakee_tgid);
+	scratch = sample__claim(event, now_ns, worth, proc, wakee_tgid);
 	if (scratch && interrupt) {
 		scratch->sample.tid = 0;
 		__builtin_memcpy(scratch->sample.comm, "(interrupt)", 12);
 	}
 	return scratch;
+}
+
+/* Is it to be sampled who ends such a wait? If the wait itself will be, which has the clock. */
+static __always_inline int waker__is_due(struct waiting_rec *rec, __u64 interval_ns, __u64 now_ns,
+					 struct worth *ret_worth)
+{
+	__u32 waits = off_cpu__event();
+
+	if (waits)
+		return budget__is_due(waits, &rec->clock, interval_ns, ret_worth);
+	return budget__choose(cfg_numbers[EVENT_WAKEUP], &rec->clock, interval_ns, now_ns,
+			      ret_worth);
 }
 
 /* (struct task_struct *p), in the thread that wakes it. */
@@ -101,19 +114,19 @@ int off_cpu_wake(struct bpf_raw_tracepoint_args *ctx)
 	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
 	__u64 now_ns = bpf_ktime_get_ns(), interval_ns;
 	struct scratch *scratch;
+	struct worth worth;
 
 	if (!rec || !rec->off_ns || rec->off_ns >= now_ns || rec->state == STATE_PREEMPTED)
 		return 0;
 	interval_ns = now_ns - rec->off_ns;
 	if (interval_ns < cfg_minima[EVENT_AT(event)] ||
-	    !budget__is_due(rec->clock_ns, interval_ns))
+	    !waker__is_due(rec, interval_ns, now_ns, &worth))
 		return 0;
-	scratch = waker__begin(is_interrupt(ctx), event, now_ns, wakee);
+	scratch = waker__begin(is_interrupt(ctx), event, now_ns, &worth, wakee);
 	if (!scratch)
 		return 0;
 	rec->link = now_ns << 8 | (bpf_get_smp_processor_id() & 0xff);
 	rec->peer = scratch->sample.tid;
-	scratch->sample.value = interval_ns;
 	scratch->sample.link = rec->link;
 	scratch->sample.peer = tid;
 	SAMPLE_KERNEL_STACK(ctx, scratch, TRACING_FRAMES);
@@ -130,7 +143,8 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	__u32 tid = task__tid(task), event = off_cpu__event();
 	struct waiting_rec *rec = bpf_map_lookup_elem(&waiting, &tid);
 	struct scratch *scratch;
-	__u64 value, off_ns, now_ns;
+	__u64 off_ns, now_ns;
+	struct worth worth;
 
 	/* Not after a schedule() that has switched to nobody. */
 	if (!rec || !rec->off_ns || !ctx->args[0])
@@ -140,11 +154,11 @@ int off_cpu_return(struct bpf_raw_tracepoint_args *ctx)
 	rec->on_ns = now_ns;
 	if (!event)
 		return 0; /* only who wakes it is wanted */
-	value = off_cpu__value(rec, event, off_ns, now_ns);
-	scratch = value ? sample__begin_at(event, now_ns) : NULL;
+	scratch = off_cpu__choose(rec, event, off_ns, now_ns, &worth)
+			  ? sample__begin_of(event, now_ns, &worth)
+			  : NULL;
 	if (!scratch)
 		return 0;
-	scratch->sample.value = value;
 	scratch->sample.link = rec->link;
 	scratch->sample.peer = rec->peer;
 	scratch->sample.condition.state = rec->state;

@@ -104,17 +104,15 @@ static __always_inline void off_cpu__leave(struct task_struct *task, int preempt
 	if (!tid || !target__is_any(task, tgid))
 		return;
 	new.state = state;
-	/* Clocks of threads that begin together are to ring at different times. */
-	new.clock_ns = bpf_get_prandom_u32() & (PERIOD_LEAST_NS - 1);
 	new.off_ns = now_ns;
 	new.exec_ns = task->se.sum_exec_runtime;
 	if (bpf_map_update_elem(&waiting, &tid, &new, BPF_ANY))
 		count(COUNT_WAITING_FULL);
 }
 
-/* The value of the sample; 0: there is none. */
-static __always_inline __u64 off_cpu__value(struct waiting_rec *rec, __u32 event, __u64 off_ns,
-					    __u64 now_ns)
+/* Is the wait that ends now to be sampled? As budget__choose(). */
+static __always_inline int off_cpu__choose(struct waiting_rec *rec, __u32 event, __u64 off_ns,
+					   __u64 now_ns, struct worth *ret_worth)
 {
 	__u64 interval_ns;
 
@@ -128,7 +126,7 @@ static __always_inline __u64 off_cpu__value(struct waiting_rec *rec, __u32 event
 		__sync_fetch_and_add(&waits_below_ns, interval_ns);
 		return 0;
 	}
-	return budget__value(&rec->clock_ns, interval_ns, now_ns);
+	return budget__choose(event, &rec->clock, interval_ns, now_ns, ret_worth);
 }
 
 /* A time of the recording: what had begun by its end is in it, up to then. */

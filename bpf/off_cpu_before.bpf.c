@@ -18,7 +18,8 @@
  * same places. */
 
 struct wait_over {
-	__u64 value, link;
+	struct worth worth;
+	__u64 link;
 	__u64 time_ns; /* when it ended */
 	__u64 sp, ip;  /* the user's, by which it is seen whether it has moved on */
 	__u32 peer, state;
@@ -69,7 +70,7 @@ int off_cpu_note_rseq(struct bpf_iter__task *ctx)
 
 /* Of a task that is about to run, or of the current one, whose wait's end was not seen. */
 static __always_inline void note_over(struct waiting_rec *rec, struct task_struct *task, __u32 tid,
-				      __u64 value, __u64 now_ns, int seen)
+				      const struct worth *worth, __u64 now_ns, int seen)
 {
 	const struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
 	__u32 key = 0;
@@ -78,7 +79,7 @@ static __always_inline void note_over(struct waiting_rec *rec, struct task_struc
 
 	if (!over)
 		return;
-	over->value = value;
+	over->worth = *worth;
 	over->time_ns = now_ns;
 	over->link = rec->link;
 	over->peer = rec->peer;
@@ -100,17 +101,17 @@ static __always_inline void come_back(struct waiting_rec *rec, struct task_struc
 				      __u64 now_ns, int seen)
 {
 	__u32 event = off_cpu__event();
-	__u64 value, off_ns;
+	struct worth worth;
+	__u64 off_ns;
 
 	off_ns = __sync_lock_test_and_set(&rec->off_ns, 0);
 	rec->on_ns = now_ns;
 	if (!event)
 		return; /* only who wakes it is wanted */
-	value = off_cpu__value(rec, event, off_ns, now_ns);
-	if (!value)
+	if (!off_cpu__choose(rec, event, off_ns, now_ns, &worth))
 		return;
-	note_over(rec, task, tid, value, now_ns, seen);
-	budget__spend(now_ns);
+	note_over(rec, task, tid, &worth, now_ns, seen);
+	budget__spend(event, now_ns);
 }
 
 /* (bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state) */
@@ -163,9 +164,8 @@ int off_cpu_over(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	rec->over = 0;
 	over = bpf_map_lookup_elem(&waits_over, &tid);
-	scratch = over ? sample__begin_at(off_cpu__event(), over->time_ns) : NULL;
+	scratch = over ? sample__begin_of(off_cpu__event(), over->time_ns, &over->worth) : NULL;
 	if (scratch) {
-		scratch->sample.value = over->value;
 		scratch->sample.link = over->link;
 		scratch->sample.peer = over->peer;
 		scratch->sample.condition.state = over->state;

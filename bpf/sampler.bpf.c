@@ -29,15 +29,22 @@ __u64 sample_from_ns = 0;
 __u64 sample_until_ns = 0;
 
 /* By number of the event: of so many occurrences one is sampled; what each is worth, in the event's
- * unit; below what value there is no sample; and the occurrences that there were. */
+ * unit; below what value there is no sample; the occurrences that there were; and those since the
+ * last sample, where their values differ. */
 const volatile __u64 cfg_periods[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_values[2 * EVENTS_MAX] = {};
 const volatile __u64 cfg_minima[2 * EVENTS_MAX] = {};
 __u64 occurrences[2 * EVENTS_MAX] = {};
+struct rest_rec period_rests[2 * EVENTS_MAX] = {};
+
+/* User space raises it when it takes the rests. Not 0, which is that of clocks that never ran. */
+__u32 rest_epoch = 1;
 
 const volatile __u32 cfg_budget_permille = 0;
+const volatile __u32 cfg_budget_events = 1;
 const volatile __u32 cfg_limited = 0;
 const volatile __u32 cfg_intervals = 0;
+const volatile __u32 cfg_measured = 0;
 
 /* Bit n: event n has a filter; its value is the time since its beginning. */
 const volatile __u32 cfg_filtered = 0;
@@ -51,12 +58,15 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	__u64 cookie = bpf_get_attach_cookie(ctx);
 	/* A perf event that a child has inherited (a breakpoint's) has the program, but not its
 	 * cookie: the session's first event is the only one of these. */
-	struct scratch *scratch = sample__begin(cookie & COOKIE_EVENT ?: 1);
+	__u32 event = cookie & COOKIE_EVENT ?: 1;
+	struct worth worth = worth__usual(event);
+	struct scratch *scratch;
 
+	if (cookie & COOKIE_PERIOD)
+		worth.weight = worth.total = ctx->sample_period;
+	scratch = sample__begin_of(event, bpf_ktime_get_ns(), &worth);
 	if (!scratch)
 		return 0;
-	if (cookie & COOKIE_PERIOD)
-		scratch->sample.value = ctx->sample_period;
 	scratch->cs = 0;
 	if (!(ctx->regs.cs & CS_USER_MASK)) {
 		SAMPLE_KERNEL_STACK(ctx, scratch, 0);
@@ -75,18 +85,12 @@ int on_sample(struct bpf_perf_event_data *ctx)
 /* As sample__begin, where an interval may end. */
 static __always_inline struct scratch *sample__begin_interval(__u32 event)
 {
-	struct scratch *scratch;
-	__u64 value = 1;
+	const struct worth *worth;
 
-	if (cfg_paired & 1U << event) {
-		value = interval__end(event);
-		if (!value)
-			return NULL;
-	}
-	scratch = sample__begin(event);
-	if (scratch)
-		scratch->sample.value *= value;
-	return scratch;
+	if (!(cfg_paired & 1U << event))
+		return sample__begin(event);
+	worth = interval__end(event);
+	return worth ? sample__begin_of(event, bpf_ktime_get_ns(), worth) : NULL;
 }
 
 static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __u32 event)
@@ -146,8 +150,8 @@ _Static_assert(EVENTS_MAX == 16, "a program for each");
 static __noinline struct scratch *sample__begin_return(const struct pt_regs *ctx, __u64 cookie)
 {
 	__u32 event = EVENT_AT(cookie & COOKIE_EVENT);
-	__u64 sp = ctx->rsp, caller = ctx->rip, since_ns, value;
-	struct scratch *scratch;
+	__u64 sp = ctx->rsp, caller = ctx->rip, since_ns;
+	const struct worth *worth;
 
 	if (!is_target())
 		return NULL;
@@ -163,11 +167,8 @@ static __noinline struct scratch *sample__begin_return(const struct pt_regs *ctx
 	}
 	if (!(cookie & COOKIE_TIMED))
 		return sample__begin_interval(event);
-	value = interval__end_since(event, since_ns);
-	scratch = value ? sample__begin(event) : NULL;
-	if (scratch)
-		scratch->sample.value *= value;
-	return scratch;
+	worth = interval__end_since(event, since_ns);
+	return worth ? sample__begin_of(event, bpf_ktime_get_ns(), worth) : NULL;
 }
 
 SEC("?uprobe")

@@ -10,6 +10,7 @@
 
 extern __u64 sample_from_ns, sample_until_ns;
 extern __u64 occurrences[2 * EVENTS_MAX];
+extern struct rest_rec period_rests[2 * EVENTS_MAX];
 
 #define COPY_REGS(to, from)                                                             \
 	do {                                                                            \
@@ -74,35 +75,55 @@ static __always_inline int is_between_programs(struct task_struct *task, struct 
 	return 0;
 }
 
-/* By number of the event: its samples are limited by the budget; what it measures are intervals, of
- * which the program chooses by their length. */
-extern const volatile __u32 cfg_limited, cfg_intervals;
+/* By number of the event: its samples are limited by the budget; its occurrences have values that
+ * differ. */
+extern const volatile __u32 cfg_limited, cfg_measured;
 
-/* Is this occurrence one of those that are sampled? `ret_value` is what it stands for, and becomes
- * what its sample does. */
-static __always_inline int is_due(__u32 event, __u64 now_ns, __u64 *ret_value)
+/* Is this occurrence the n-th (-c)? As is_due(). The values of those before it are added up where
+ * they differ, so that the total is exact. */
+static __always_inline int is_nth(__u32 event, __u64 period, struct worth *worth)
 {
-	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1, value = *ret_value;
+	int is_last = !((__sync_fetch_and_add(&occurrences[EVENT_AT(event)], 1) + 1) % period);
+
+	if (!(cfg_measured & 1U << EVENT_AT(event))) {
+		worth->weight *= period;
+		worth->total *= period;
+	} else if (is_last) {
+		rest__take(&period_rests[EVENT_AT(event)], worth);
+	} else {
+		rest__add(&period_rests[EVENT_AT(event)], worth->weight, worth->total);
+	}
+	return is_last;
+}
+
+/* Is this occurrence one of those that are sampled? @worth is its own, and becomes that of its
+ * sample, which stands for those before it that were not sampled, too. */
+static __noinline int is_due(__u32 event, __u64 now_ns, struct worth *worth)
+{
+	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1;
+	struct event_budget *own;
 	struct budget_rec *budget;
 
-	if (period > 1 && (__sync_fetch_and_add(&occurrences[EVENT_AT(event)], 1) + 1) % period)
+	if (period > 1 && !is_nth(event, period, worth))
 		return 0;
 	budget = cfg_limited & ~cfg_intervals & 1U << EVENT_AT(event) ? budget__here() : NULL;
 	if (!budget)
 		return 1;
-	budget->intervals++;
-	if (!budget__has(budget, now_ns)) {
-		__sync_fetch_and_add(&budget->carried[EVENT_AT(event)], value);
-		budget->skipped++;
+	own = budget__of(budget, event);
+	own->occurrences++;
+	if (!budget__has(budget, event, now_ns)) {
+		rest__add(&own->rests[rest_epoch & 1], worth->weight, worth->total);
+		own->skipped++;
 		return 0;
 	}
-	*ret_value += __sync_lock_test_and_set(&budget->carried[EVENT_AT(event)], 0);
+	rest__take(&own->rests[rest_epoch & 1], worth);
 	return 1;
 }
 
 /* Scratch memory with a sample of the current task in it, which has no frames yet, in a process
  * that is a target. NULL: the sample is lost, which is counted. */
-static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, __u64 value,
+static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
+						     const struct worth *worth,
 						     const struct proc_rec *proc, __u32 tgid)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -127,7 +148,9 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, 
 	sample->time_ns = now_ns;
 	sample->event = event;
 	sample->condition = (struct rec_condition) { .state = STATE_RUNS, .syscall = NO_SYSCALL };
-	sample->value = value;
+	sample->value = worth->value;
+	sample->weight = worth->weight;
+	sample->total = worth->total;
 	sample->tgid = tgid;
 	sample->tid = task__tid(task);
 	sample->cpu = bpf_get_smp_processor_id();
@@ -137,10 +160,13 @@ static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns, 
 	return scratch;
 }
 
-/* Begins the sample of an occurrence of `event`, which stands for `value`, in the current task, at
- * a time that is now or just was. NULL: it is not sampled, or it is lost, which is counted. */
-static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __u64 value)
+/* Begins the sample of an occurrence of @event, which has this worth by itself, in the current
+ * task, at a time that is now or just was. NULL: it is not sampled, or it is lost, which is
+ * counted. */
+static __noinline struct scratch *sample__begin_with(__u32 event, __u64 now_ns, __u64 value,
+						     __u64 weight, __u64 total)
 {
+	struct worth worth = { value, weight, total };
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 tgid = task__pid(task), in_execve;
 	struct proc_rec *proc = bpf_map_lookup_elem(&targets, &tgid);
@@ -152,12 +178,12 @@ static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __
 	in_execve = BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
 	if (proc && proc->flags & PROC_STARTING && !in_execve)
 		return NULL; /* what the command has to do with begins with its exec */
-	if (!is_due(event, now_ns, &value))
+	if (!is_due(event, now_ns, &worth))
 		return NULL;
 	proc = proc ?: target__get(bpf_get_current_task(), tgid);
 	if (!proc)
 		return NULL;
-	scratch = sample__claim(event, now_ns, value, proc, tgid);
+	scratch = sample__claim(event, now_ns, &worth, proc, tgid);
 	if (!scratch)
 		return NULL;
 	scratch->has_regs = !is_between_programs(task, &scratch->proc, tgid, in_execve) &&
@@ -166,12 +192,27 @@ static __noinline struct scratch *sample__begin_of(__u32 event, __u64 now_ns, __
 	return scratch;
 }
 
-/* The same of one that stands for as many as all of the event do. */
+static __always_inline struct scratch *sample__begin_of(__u32 event, __u64 now_ns,
+							const struct worth *occurrence)
+{
+	return sample__begin_with(event, now_ns, occurrence->value, occurrence->weight,
+				  occurrence->total);
+}
+
+/* The worth of an occurrence whose value is that of all others of the event. */
+static __always_inline struct worth worth__usual(__u32 event)
+{
+	__u64 value = cfg_values[EVENT_AT(event)] ?: 1;
+
+	return (struct worth) { value, 1, value };
+}
+
+/* As sample__begin_of(), with the event's usual worth. */
 static __always_inline struct scratch *sample__begin_at(__u32 event, __u64 now_ns)
 {
-	__u64 period = cfg_periods[EVENT_AT(event)] ?: 1;
+	struct worth worth = worth__usual(event);
 
-	return sample__begin_of(event, now_ns, period * (cfg_values[EVENT_AT(event)] ?: 1));
+	return sample__begin_of(event, now_ns, &worth);
 }
 
 static __always_inline struct scratch *sample__begin(__u32 event)

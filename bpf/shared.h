@@ -269,7 +269,7 @@ struct rec_value {
 	__u32 type;
 	__u32 pad;
 	__u64 link;   /* the sample's */
-	__u64 value;  /* 0: the sample is not wanted */
+	__u64 value;  /* by which the sample's are multiplied; 0: the sample is not wanted */
 	__u64 object; /* what it is about, if that was not known either; 0: it was */
 };
 _Static_assert(sizeof(struct rec_value) == 32, "rec_value");
@@ -298,6 +298,7 @@ enum {
 	SAMPLE_UNDER_WAY = 128, /* of a wait up to now, which is sampled in full when it ends */
 	SAMPLE_ASKED = 256,	/* of a process that may turn out not to be wanted: PROC_ASKED */
 	SAMPLE_REMAPPED = 512,	/* the published mappings were known to be over: none was used */
+	SAMPLE_REST = 1024,	/* what follows the event's last sample; made by user space */
 };
 
 /* What a thread does when it is sampled; where the sample's value is a time, during that. */
@@ -369,7 +370,9 @@ struct rec_sample {
 	__u32 type;
 	__u32 slot;    /* KNOWN_MAX of them: where it is kept ... */
 	__u64 time_ns; /* CLOCK_MONOTONIC */
-	__u64 value;   /* in the event's unit; of occurrences: how many this one stands for */
+	__u64 value;   /* its own, in the event's unit */
+	__u64 weight;  /* occurrences that it stands for, with itself */
+	__u64 total;   /* the sum of their values */
 	__u64 object;  /* what it is about: the address of a futex or a lock, ...; 0: nothing */
 	__u64 link;    /* samples with the same one belong together (who wakes, who is woken); 0 */
 	__u32 peer;    /* the other thread that it is about; 0: none */
@@ -388,21 +391,22 @@ struct rec_sample {
 	struct rec_section sections[SECTIONS_MAX];
 	char comm[THREAD_NAME_BYTES];
 };
-_Static_assert(sizeof(struct rec_sample) == 120, "rec_sample");
+_Static_assert(sizeof(struct rec_sample) == 136, "rec_sample");
 
 struct rec_known { /* fields as in rec_sample */
 	__u32 type;
 	__u32 slot;
 	__u64 time_ns;
 	__u64 value;
+	__u64 weight;
+	__u64 total;
 	__u32 generation;
 	__u32 tid;
-	__u32 event;
-	__u32 cpu;
+	__u16 event;
+	__u16 cpu;
 	struct rec_condition condition;
-	__u32 pad;
 };
-_Static_assert(sizeof(struct rec_known) == 48, "rec_known");
+_Static_assert(sizeof(struct rec_known) == 56, "rec_known");
 
 struct rec_known_about { /* the same, if it is about something: not all of these are 0 */
 	struct rec_known known;
@@ -412,7 +416,7 @@ struct rec_known_about { /* the same, if it is about something: not all of these
 	__u32 peer;
 	__u32 pad;
 };
-_Static_assert(sizeof(struct rec_known_about) == 80, "rec_known_about");
+_Static_assert(sizeof(struct rec_known_about) == 88, "rec_known_about");
 
 /* A power of two above 127 + 2*1024 + 2*RUNTIME_PAIRS_MAX: the longest stack with one runtime in
  * it. With several their frames share the room. */

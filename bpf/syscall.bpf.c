@@ -89,7 +89,8 @@ int on_syscall_exit(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct task_times *times =
 		bpf_task_storage_get(&task_times, bpf_get_current_task_btf(), 0, 0);
-	__u64 value, since_ns, now_ns, number = 0, failed = ctx->args[1];
+	__u64 since_ns, now_ns, number = 0, failed = ctx->args[1];
+	const struct worth *worth;
 	struct scratch *scratch;
 	__u32 event;
 
@@ -104,11 +105,10 @@ int on_syscall_exit(struct bpf_raw_tracepoint_args *ctx)
 	now_ns = interval__now();
 	if (!times || !event || !since_ns || since_ns > now_ns)
 		return 0;
-	value = interval__value(times, event, since_ns, now_ns);
-	scratch = value ? sample__begin_at(event, now_ns) : NULL;
+	worth = interval__choose(times, event, since_ns, now_ns);
+	scratch = worth ? sample__begin_of(event, now_ns, worth) : NULL;
 	if (!scratch)
 		return 0;
-	scratch->sample.value *= value;
 	/* The program that made the call is gone. */
 	if (!failed && (number == SYSCALL_EXECVE || number == SYSCALL_EXECVEAT))
 		scratch->has_regs = 0;

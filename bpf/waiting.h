@@ -4,20 +4,50 @@
 
 #include "bpf/shared.h"
 
-/* What both halves keep of waiting (bpf/off_cpu.bpf.c), and of what events may cost. */
+/* State of events and of waiting threads that both halves access (bpf/budget.bpf.h,
+ * bpf/off_cpu.bpf.c). */
 
-/* What a CPU may spend on samples (bpf/budget.bpf.h). */
+/* Occurrences that have no sample of their own. */
+struct rest_rec {
+	__u64 weight; /* how many */
+	__u64 total;  /* sum of their values, in the event's unit */
+};
+
+/* Time that samples may take: it fills up as time passes, and samples take from it. */
+struct budget_share {
+	__u64 filled_ns; /* CLOCK_MONOTONIC; when it was filled the last time */
+	__s64 left_ns;	 /* below 0: overdrawn */
+};
+
+/* One event on one CPU. */
+struct event_budget {
+	struct budget_share share;
+	__u64 period_ns;	  /* of the clocks of threads that wait; a power of two */
+	__u64 changed_ns;	  /* CLOCK_MONOTONIC; when period_ns changed the last time */
+	__u64 spent_ns;		  /* cost of the event's samples since then */
+	__u64 whole_ns;		  /* budget_rec.spent_ns at that time */
+	__u64 longest_ns;	  /* the longest period_ns so far */
+	__u64 occurrences;	  /* all */
+	__u64 skipped;		  /* those without a sample of their own */
+	__u64 part;		  /* of an occurrence, in 2^-16: left over by rounded weights */
+	struct rest_rec rests[2]; /* by the lowest bit of rest_epoch */
+};
+
+/* What a CPU may spend on samples. */
 struct budget_rec {
-	__u64 filled_ns;  /* CLOCK_MONOTONIC, as changed_ns: when it was filled the last time */
-	__s64 left_ns;	  /* below 0: overdrawn */
-	__u64 period_ns;  /* of the clocks of threads that wait; a power of two */
-	__u64 changed_ns; /* when that was changed the last time, */
-	__u64 spent_ns;	  /* and what samples have cost since */
-	__u64 longest_ns; /* period_ns has been */
-	__u64 intervals, skipped;
-	__u64 emitted_ns; /* when a sample was last ready, of the thread of this id */
-	__u64 emitted_by;
-	__u64 carried[2 * EVENTS_MAX]; /* by event: what the next sample stands for in addition */
+	struct budget_share pool; /* what any event may take */
+	__u64 spent_ns;		  /* cost of all samples that are limited */
+	__u64 emitted_ns; /* CLOCK_MONOTONIC; when the last sample was ready, of this thread: */
+	__u64 emitted_by; /* its id */
+	struct event_budget events[2 * EVENTS_MAX]; /* by number of the event */
+};
+_Static_assert(sizeof(struct budget_rec) % 8 == 0, "an entry of a map that is mapped");
+
+/* The clock of a thread that decides which of its intervals are sampled. */
+struct interval_clock {
+	__u64 ns;
+	__u32 skipped; /* intervals since it rang */
+	__u32 epoch;   /* rest_epoch when it was started */
 };
 
 #define WAITING_PERIOD_LEAST_NS 1024 /* of clocks; a power of two */
@@ -25,8 +55,8 @@ struct budget_rec {
 /* A thread that is, or was, off the CPU; key: its id. */
 #define WAITING_MAX 65536
 struct waiting_rec {
-	__u64 off_ns;	/* CLOCK_MONOTONIC: since when; 0: it runs */
-	__u64 clock_ns; /* its clock (bpf/budget.bpf.h) */
+	__u64 off_ns; /* CLOCK_MONOTONIC: since when; 0: it runs */
+	struct interval_clock clock;
 	__u64 link;	/* the sample of who has woken it; 0: none was taken */
 	__u32 peer;	/* who has woken it; 0: not known, or an interrupt */
 	__u32 state;	/* enum thread_state */

@@ -418,8 +418,12 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 		return 0;
 	}
 	row.value = rec->value;
-	if (is_tick(capture, rec))
-		row.value *= tick_weight__at(&capture->weight, rec->time_ns);
+	row.weight = rec->weight;
+	row.total = rec->total;
+	if (is_tick(capture, rec)) {
+		row.weight *= tick_weight__at(&capture->weight, rec->time_ns);
+		row.total *= tick_weight__at(&capture->weight, rec->time_ns);
+	}
 	ret = capture__captured_of(capture, process, &owner.captured, err);
 	if (!ret)
 		ret = stack_nodes__thread(capture->nodes, &owner, &row.thread, err);
@@ -442,6 +446,22 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 		rec->stop == COUNT_NO_MAPPINGS && process__attached(process) && !result.missing;
 	known_result__count(&result, is_tick(capture, rec), &capture->stats);
 	return ret;
+}
+
+int capture__rest(struct capture *capture, uint32_t event, const struct rest_rec *rest,
+		  enum thread_state state, uint64_t time_ns, struct err *err)
+{
+	const struct sink_sample row = { .time_ns = time_ns,
+					 .event = event,
+					 .value = rest->total / max_of(rest->weight, (__u64)1),
+					 .weight = rest->weight,
+					 .total = rest->total,
+					 .flags = SAMPLE_COMPLETE | SAMPLE_REST,
+					 .condition = { .state = state, .syscall = NO_SYSCALL } };
+
+	capture->stats.rests[event - 1] = *rest;
+	capture->stats.sums[event - 1][state] += rest->total;
+	return ids__sample(capture->ids, &row, err);
 }
 
 static int on_code(struct capture *capture, const struct rec_code *rec, size_t size)

@@ -42,7 +42,8 @@ struct capture_opts {
 struct capture_stats {
 	uint64_t samples, complete;
 	uint64_t event_samples[EVENTS_MAX];	    /* of these, of event n at n - 1 */
-	uint64_t sums[EVENTS_MAX][THREAD_STATES_N]; /* of their values, by the thread's state */
+	uint64_t sums[EVENTS_MAX][THREAD_STATES_N]; /* their totals, by the thread's state */
+	struct rest_rec rests[EVENTS_MAX];	    /* what followed the last samples */
 	uint64_t ticks;				    /* samples that came by the clock, */
 	uint64_t runtime_ticks[RUNTIMES_MAX];	    /* of these, with frames of the runtime */
 	uint64_t unowned;    /* samples that came of no process that is known: lost */
@@ -76,6 +77,11 @@ void capture__skip_copies(struct capture *capture);
 /* One record of the ring buffer: a sample, or what comes with samples; those of the life of
  * processes are not for this. 0 or a negative errno: the recording cannot go on. */
 int capture__record(struct capture *capture, const void *data, size_t size, struct err *err);
+
+/* Records the occurrences of @event that followed its last sample, until @time_ns, the end of the
+ * recording. They have no stack; their threads were in @state. As capture__record(). */
+int capture__rest(struct capture *capture, uint32_t event, const struct rest_rec *rest,
+		  enum thread_state state, uint64_t time_ns, struct err *err);
 
 /* Names what is new since the last call, all of it if this is the `last`. To be called before each
  * commit. */

@@ -89,6 +89,8 @@ const struct rec_sample *known_stacks__take(struct known_stacks *known, const st
 		return NULL;
 	sample->time_ns = rec->time_ns;
 	sample->value = rec->value;
+	sample->weight = rec->weight;
+	sample->total = rec->total;
 	sample->tid = rec->tid;
 	sample->event = rec->event;
 	sample->cpu = rec->cpu;

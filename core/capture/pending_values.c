@@ -45,7 +45,7 @@ void pending_values__free(struct pending_values *pending)
 /* The sample is known in full. */
 static int finish(struct pending_values *pending, const struct sink_sample *sample, struct err *err)
 {
-	pending->stats->sums[sample->event - 1][sample->condition.state] += sample->value;
+	pending->stats->sums[sample->event - 1][sample->condition.state] += sample->total;
 	return ids__sample(*pending->ids, sample, err);
 }
 
@@ -139,6 +139,7 @@ int pending_values__value(struct pending_values *pending, const struct rec_value
 	}
 	sample.link = 0;
 	sample.value *= rec->value;
+	sample.total *= rec->value;
 	sample.object = rec->object ?: sample.object;
 	return finish(pending, &sample, err);
 }

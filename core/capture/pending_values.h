@@ -29,8 +29,8 @@ struct pending_origin {
 	bool keeps; /* it is wanted again */
 };
 
-/* Takes a sample: to the sink, or, if its value is to come, later. Such a sample's value is in
- * occurrences, and its link is its own: the sink does not see it. As ids__sample. */
+/* Takes a sample: to the sink, or, if its value is to come, later. Such a sample's value and
+ * total are in occurrences, and its link is its own: the sink does not see it. As ids__sample. */
 int pending_values__sample(struct pending_values *pending, const struct sink_sample *sample,
 			   const struct pending_origin *origin, struct err *err);
 

@@ -309,21 +309,43 @@ static void print_tableless(const struct session_summary *summary)
 		summary->table_max_bytes >> 20);
 }
 
-/* What was done to keep the limit, and what was not wanted. */
-static void print_economy(const struct kernel_half_economy *economy)
+/* Prints how the samples of one event were chosen to keep the limit. */
+static void print_choice(const char *name, uint64_t occurrences, uint64_t skipped,
+			 uint64_t period_ns)
 {
-	if (economy->skipped && economy->period_ns > 1)
-		fprintf(stderr,
-			"of %" PRIu64 " intervals %" PRIu64 " have no sample of their own: shorter "
-			"than %.3g ms at most, they are sampled by time; sums are right "
-			"(--max-overhead none samples all)\n",
-			economy->occurrences, economy->skipped, economy->period_ns / 1e6);
-	else if (economy->skipped)
-		fprintf(stderr,
-			"of %" PRIu64 " occurrences %" PRIu64 " have no sample of their own: "
-			"later ones stand for them, but for %" PRIu64 " at the end "
-			"(--max-overhead none samples all)\n",
-			economy->occurrences, economy->skipped, economy->unaccounted);
+	if (period_ns > 1)
+		escape__line(stderr,
+			     "%s: %" PRIu64 " of %" PRIu64 " intervals (all under %.3g ms) were "
+			     "sampled in proportion to their length and have no sample of their "
+			     "own. Totals are exact (--max-overhead none samples all)",
+			     name, skipped, occurrences, period_ns / 1e6);
+	else
+		escape__line(stderr,
+			     "%s: %" PRIu64 " of %" PRIu64 " occurrences have no sample of their "
+			     "own: later samples stand for them. Totals are exact "
+			     "(--max-overhead none samples all)",
+			     name, skipped, occurrences);
+}
+
+/* Prints what was done to keep the limit, by event, and what was not wanted. */
+static void print_economy(const struct session_opts *opts, const struct session_summary *summary)
+{
+	const struct kernel_half_economy *economy = &summary->economy;
+
+	for (uint32_t i = 0; i < opts->events.n; i++) {
+		const char *name = opts->events.list[i].name;
+		const struct rest_rec *rest = &summary->stats->rests[i];
+
+		if (economy->events[i].skipped)
+			print_choice(name, economy->events[i].occurrences,
+				     economy->events[i].skipped, economy->events[i].period_ns);
+		if (rest->weight)
+			escape__line(stderr,
+				     "%s: %" PRIu64 " occurrences after its last sample%s count, "
+				     "but have no stack",
+				     name, (uint64_t)rest->weight,
+				     opts->rotation.seconds > 0 ? "s" : "");
+	}
 	if (economy->below)
 		fprintf(stderr,
 			"%" PRIu64 " waits were shorter than what is wanted: %.3g s in all\n",
@@ -404,7 +426,7 @@ void record_summary__print(const struct session_opts *opts, const struct session
 	print_debug_missing();
 	print_fetched(&stats->fetched);
 	print_nameless(opts, summary);
-	print_economy(&summary->economy);
+	print_economy(opts, summary);
 	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
 	cli__print_losses(summary->counters);
 	print_tableless(summary);

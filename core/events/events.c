@@ -305,7 +305,9 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 				  (spec->kind->by_value && !spec->kind->outstanding))
 				 << number;
 		opts->outstanding |= spec->kind->outstanding;
-		opts->intervals |= spec->kind->intervals << number;
+		/* With -c it is not their length by which they are chosen. */
+		opts->intervals |= (spec->kind->intervals && opts->periods[number] <= 1) << number;
+		opts->measured |= spec->kind->intervals << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
 }

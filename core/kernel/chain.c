@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bpf/waiting.h"
+
 #include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "core/base/util.h"

@@ -78,7 +78,8 @@ static int complete(struct host_half *host_half, const struct rec_sample *from, 
 	if (!rec)
 		return -ENOMEM;
 	memcpy(rec, from, size);
-	rec->value = sample->value;
+	rec->value = rec->total = sample->value;
+	rec->weight = 1;
 	rec->event = sample->event;
 	rec->link = sample->link;
 	rec->flags |= sample->flags;

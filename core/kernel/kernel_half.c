@@ -276,24 +276,6 @@ bool kernel_half__waits_without_rseq(const struct kernel_half *half)
 	return met;
 }
 
-void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret)
-{
-	struct budget_rec *budgets = calloc(half->n_cpus, sizeof(*budgets));
-	uint32_t key = 0;
-
-	*ret = (struct kernel_half_economy) { .below = half->skel->bss->waits_below,
-					      .below_ns = half->skel->bss->waits_below_ns };
-	if (budgets && !bpf_map_lookup_elem(bpf_map__fd(half->skel->maps.budgets), &key, budgets))
-		for (int cpu = 0; cpu < half->n_cpus; cpu++) {
-			ret->occurrences += budgets[cpu].intervals;
-			ret->skipped += budgets[cpu].skipped;
-			ret->period_ns = max_of(ret->period_ns, budgets[cpu].longest_ns);
-			for (int i = 1; i <= EVENTS_MAX; i++)
-				ret->unaccounted += budgets[cpu].carried[i];
-		}
-	free(budgets);
-}
-
 uint32_t kernel_half__take_codes(const struct kernel_half *half, uint32_t n)
 {
 	return __atomic_fetch_add(&half->skel->bss->last_code, n, __ATOMIC_RELAXED);

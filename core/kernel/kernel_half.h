@@ -9,6 +9,7 @@
 
 #include "bpf/alloc.h"
 #include "bpf/shared.h"
+#include "bpf/waiting.h"
 #include "core/base/err.h"
 #include "core/kernel/chain.h"
 #include "runtimes/runtime.h"
@@ -34,6 +35,7 @@ struct kernel_half_opts {
 	uint64_t periods[EVENTS_MAX + 1], values[EVENTS_MAX + 1], minima[EVENTS_MAX + 1];
 	uint32_t filtered, paired;   /* bit n: event n has a filter; is a time between two others */
 	uint32_t limited, intervals; /* bit n: of event n (bpf/budget.bpf.h) */
+	uint32_t measured;	     /* bit n: values of event n differ */
 	double budget_percent;	     /* what their samples may cost of each CPU; 0: anything */
 	uint32_t numbers[EVENT_SLOTS_N]; /* of events that are one of a kind; 0: not there */
 	bool outstanding;		 /* what is allocated is of interest if it is not freed */
@@ -105,17 +107,20 @@ void kernel_half__end_probes(struct kernel_half *half);
 void kernel_half__detach(struct kernel_half *half);
 void kernel_half__free(struct kernel_half *half); /* NULL is fine */
 
-/* All maps, and the programs of probes, which are loaded by then or later. */
 /* What was done to keep the budget of events that can be frequent, and what was not wanted. */
 struct kernel_half_economy {
-	uint64_t occurrences,
-		skipped;	  /* of all such events; those that got no sample of their own */
-	uint64_t period_ns;	  /* the longest that threads' clocks have had; 0: intervals are all
-				   * sampled */
-	uint64_t unaccounted;	  /* occurrences skipped that no later sample stands for */
-	uint64_t below, below_ns; /* waits that were shorter than the user's minimum */
+	struct {
+		uint64_t occurrences;
+		uint64_t skipped;   /* those that got no sample of their own */
+		uint64_t period_ns; /* the longest of threads' clocks; 0: it has none */
+	} events[EVENTS_MAX];	    /* of number n at n - 1 */
+	uint64_t below, below_ns;   /* waits that were shorter than the user's minimum */
 };
 void kernel_half__economy(const struct kernel_half *half, struct kernel_half_economy *ret);
+
+/* Takes the occurrences that no sample stands for so far, by event: of number n at n - 1. No later
+ * sample will stand for them. -errno. */
+int kernel_half__take_rests(const struct kernel_half *half, struct rest_rec ret[EVENTS_MAX]);
 
 /* Has a thread of a target waited that only sys_exit sees come back (bpf/off_cpu_before.bpf.c)?
  * True once. */

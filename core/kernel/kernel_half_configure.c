@@ -142,6 +142,8 @@ int kernel_half__configure(struct kernel_half *half)
 	skel->rodata->cfg_paired = half->opts.paired;
 	skel->rodata->cfg_limited = half->opts.limited;
 	skel->rodata->cfg_intervals = half->opts.intervals;
+	skel->rodata->cfg_measured = half->opts.measured;
+	skel->rodata->cfg_budget_events = max_of(__builtin_popcount(half->opts.limited), 1);
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_kept = 1;
@@ -157,6 +159,8 @@ int kernel_half__configure(struct kernel_half *half)
 									: RING_BYTES);
 	if (!err)
 		err = bpf_map__set_max_entries(skel->maps.slot_owners, half->n_cpus);
+	if (!err)
+		err = bpf_map__set_max_entries(skel->maps.budgets, half->n_cpus);
 	if (!err)
 		err = set_slot_map(half, "scratches", 1);
 	if (!err)

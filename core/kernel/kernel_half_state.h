@@ -2,6 +2,8 @@
 #ifndef BRAID_KERNEL_HALF_STATE_H
 #define BRAID_KERNEL_HALF_STATE_H
 
+#include "bpf/waiting.h"
+
 #include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "core/kernel/chain.h"

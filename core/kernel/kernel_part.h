@@ -2,6 +2,8 @@
 #ifndef BRAID_KERNEL_PART_H
 #define BRAID_KERNEL_PART_H
 
+#include "bpf/waiting.h"
+
 #include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "core/base/err.h"

@@ -197,6 +197,18 @@ static int append_waker(struct build *build, const struct recorded_stack *stack,
 	return 0;
 }
 
+/* The frame that stands for what followed an event's last samples, which has no stack. */
+static int append_rest(struct build *build, size_t n)
+{
+	int kind = profile__label_kind(build->profile, "rest");
+
+	if (array__reserve(&build->stack, &build->cap_stack, n + 1, sizeof(*build->stack)))
+		return -ENOMEM;
+	build->n_own = n + 1;
+	return profile__frame(build->profile, kind > 0 ? kind : KIND_NATIVE,
+			      "[after the last sample]", NULL, 0, &build->stack[n]);
+}
+
 /* All that is shown of the stack, root first, into build->stack. */
 static int add_frames(struct build *build, const struct recorded_stack *stack, uint64_t samples,
 		      size_t *ret_n)
@@ -204,7 +216,8 @@ static int add_frames(struct build *build, const struct recorded_stack *stack, u
 	size_t n = build->filter->by ? 1 : 0;
 
 	if ((build->filter->by && add_group(build, stack)) ||
-	    append_stack(build, stack, samples, n, &build->n_own))
+	    (stack->rest ? append_rest(build, n)
+			 : append_stack(build, stack, samples, n, &build->n_own)))
 		return -ENOMEM;
 	n = build->n_own;
 	if ((stack->waker != RECORDED_NONE && append_waker(build, stack, &n)) ||
@@ -308,7 +321,8 @@ static int add_sum(struct build *build, struct sum *sum)
 	const struct profile_value value = { .weight = sum->value,
 					     .waiting = sum->waiting,
 					     .preempted = sum->preempted,
-					     .samples = sum->samples };
+					     .samples = sum->samples,
+					     .occurrences = sum->occurrences };
 	const struct recorded_stack *stack = sum->stack;
 	size_t n;
 
@@ -317,6 +331,9 @@ static int add_sum(struct build *build, struct sum *sum)
 	if (is_idle(build, sum))
 		return 0;
 	build->profile->samples += sum->samples;
+	if (__builtin_add_overflow(build->profile->occurrences, sum->occurrences,
+				   &build->profile->occurrences))
+		build->profile->occurrences = UINT64_MAX;
 	if (profile__add_value(build->profile, build->stack, n, &value, &sum->node))
 		return -ENOMEM;
 	return build->filter->threads ? add_share(build, sum, &value) : 0;
@@ -333,7 +350,7 @@ static int add_histogram(struct build *build, const struct recorded_bucket *buck
 
 	if (!place)
 		return -ENOMEM;
-	profile__count(&build->profile->histograms[0], bucket->bits, bucket->samples,
+	profile__count(&build->profile->histograms[0], bucket->bits, bucket->occurrences,
 		       bucket->value);
 	if (by == PROFILE_BY_STACK && !stacks)
 		return 0;
@@ -347,7 +364,7 @@ static int add_histogram(struct build *build, const struct recorded_bucket *buck
 		*place = build->profile->n_histograms;
 		build->profile->histograms[*place - 1].node = stacks ? sum->node : 0;
 	}
-	profile__count(&build->profile->histograms[*place - 1], bucket->bits, bucket->samples,
+	profile__count(&build->profile->histograms[*place - 1], bucket->bits, bucket->occurrences,
 		       bucket->value);
 	return 0;
 }

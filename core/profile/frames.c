@@ -199,8 +199,9 @@ static int view_all(struct view *view)
 	look_ahead(view);
 	for (size_t i = 0; !ret && i < all->n_nodes; i++) {
 		const struct profile_node *node = &all->nodes[i];
-		const struct profile_value value = { node->self, node->calls, node->waiting,
-						     node->preempted, node->samples };
+		const struct profile_value value = { node->self,    node->calls,
+						     node->waiting, node->preempted,
+						     node->samples, node->occurrences };
 
 		ret = i ? place_node(view, i) : 0;
 		if (!ret)

@@ -340,7 +340,8 @@ int live_profile__waits(struct live_profile *live, uint32_t tid, uint64_t since_
 		return 0;
 	sample = *before;
 	sample.time_ns = now_ns;
-	sample.value = now_ns - since_ns;
+	sample.value = sample.total = now_ns - since_ns;
+	sample.weight = 1;
 	return add_to_window(live, &sample) || live_waits__add(&live->waits, tid, &sample) ? -ENOMEM
 											   : 1;
 }

@@ -55,6 +55,7 @@ static void take_off(struct recorded *recorded, const struct live_window_slot *s
 		struct recorded_stack *row = &recorded->stacks.rows[part->stack];
 
 		row->samples -= part->samples;
+		row->occurrences -= part->occurrences;
 		row->value -= part->value;
 	}
 }
@@ -73,7 +74,8 @@ void live_window__turn(struct live_window *window, struct recorded *recorded, ui
 }
 
 static int add_part(struct live_window *window, struct live_window_slot *slot,
-		    struct recorded_stack *row, uint32_t stack, uint64_t samples, uint64_t value)
+		    struct recorded_stack *row, uint32_t stack, uint64_t samples,
+		    uint64_t occurrences, uint64_t value)
 {
 	uint32_t *place = intern__at(&slot->index, stack, 0);
 	struct live_window_part *part;
@@ -89,11 +91,22 @@ static int add_part(struct live_window *window, struct live_window_slot *slot,
 	}
 	part = &slot->parts[*place - 1];
 	value = min_of(value, UINT64_MAX - row->value); /* of which the part is one */
+	occurrences = min_of(occurrences, UINT64_MAX - row->occurrences);
 	part->samples += samples;
+	part->occurrences += occurrences;
 	part->value += value;
 	row->samples += samples;
+	row->occurrences += occurrences;
 	row->value += value;
 	return 0;
+}
+
+/* Returns the part of the sample's total that is of @part of its own value. */
+static uint64_t part_of(const struct sink_sample *sample, uint64_t part)
+{
+	return sample->value == sample->total || !sample->value
+		       ? part
+		       : (uint64_t)((unsigned __int128)sample->total * part / sample->value);
 }
 
 int live_window__add(struct live_window *window, struct recorded *recorded, uint32_t stack,
@@ -106,13 +119,13 @@ int live_window__add(struct live_window *window, struct recorded *recorded, uint
 
 	for (unsigned age = 0; !ret && age < window->n && end > from; age++) {
 		struct live_window_slot *slot = slot_at(window, age);
-		uint64_t begin = max_of(from, slot->start_ns), value = sample->value;
+		uint64_t begin = max_of(from, slot->start_ns), value = sample->total;
 
 		if (slot->start_ns <= until) {
 			if (interval)
-				value = min_of(until, end) - min_of(begin, until);
+				value = part_of(sample, min_of(until, end) - min_of(begin, until));
 			ret = add_part(window, slot, &recorded->stacks.rows[stack], stack, samples,
-				       value);
+				       samples * sample->weight, value);
 			samples = 0;
 			if (!interval)
 				break;
@@ -128,7 +141,7 @@ int live_window__add_under_way(struct live_window *window, struct recorded *reco
 	uint64_t from = sample->time_ns - min_of(sample->time_ns, sample->value);
 
 	from = max_of(from, slot_at(window, window->n - 1)->start_ns);
-	return add_part(window, &window->under_way, &recorded->stacks.rows[stack], stack, 1,
+	return add_part(window, &window->under_way, &recorded->stacks.rows[stack], stack, 1, 1,
 			sample->time_ns - min_of(from, sample->time_ns));
 }
 

@@ -18,7 +18,7 @@ struct live_window_slot {
 	uint64_t start_ns;
 	struct live_window_part {
 		uint32_t stack; /* a row of the stacks */
-		uint64_t samples, value;
+		uint64_t samples, occurrences, value;
 	} * parts;
 	size_t n, cap;
 	struct intern index; /* of parts, + 1, by stack */

@@ -24,7 +24,7 @@ static uint64_t least(unsigned bucket)
 static unsigned find_share(const struct profile_histogram *histogram, unsigned per_mille)
 {
 	/* In double: a sum may be near the limit of the integers. */
-	double wanted = histogram->samples * (per_mille / 1000.0), sum = 0;
+	double wanted = histogram->occurrences * (per_mille / 1000.0), sum = 0;
 	unsigned bucket = 0, last = 0;
 
 	for (; bucket < PROFILE_BUCKETS; bucket++) {
@@ -47,7 +47,7 @@ static void put_shares(const struct profile *profile, const struct profile_histo
 	} shares[] = { { "p50", 500 }, { "p90", 900 }, { "p99", 990 } };
 	char text[32];
 
-	output__weight(profile, histogram->value / histogram->samples, text, sizeof(text));
+	output__weight(profile, histogram->value / histogram->occurrences, text, sizeof(text));
 	fprintf(out, "mean %s", text);
 	for (size_t i = 0; i < ARRAY_SIZE(shares); i++) {
 		output__weight(profile, least(find_share(histogram, shares[i].per_mille) + 1), text,
@@ -109,7 +109,8 @@ static int put_heading(const struct profile *profile, const struct profile_histo
 		ret = put_stack(profile, histogram->node, out);
 	output__weight(profile, histogram->value, value, sizeof(value));
 	if (*name)
-		escape__line(out, "%s: %s in %" PRIu64 " samples", name, value, histogram->samples);
+		escape__line(out, "%s: %s in %" PRIu64 " occurrences", name, value,
+			     histogram->occurrences);
 	return ret;
 }
 
@@ -126,7 +127,7 @@ static void put_histogram(const struct profile *profile, const struct profile_hi
 		last = i;
 		most = max_of(most, histogram->buckets[i]);
 	}
-	if (!histogram->samples)
+	if (!histogram->occurrences)
 		return;
 	put_shares(profile, histogram, out);
 	for (unsigned i = first; i <= last; i++)

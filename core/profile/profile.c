@@ -354,6 +354,7 @@ void profile__add_at(struct profile *profile, uint32_t node, const struct profil
 	end->waiting = add_saturated(end->waiting, value->waiting);
 	end->preempted = add_saturated(end->preempted, value->preempted);
 	end->samples = add_saturated(end->samples, value->samples);
+	end->occurrences = add_saturated(end->occurrences, value->occurrences);
 	profile->total = add_saturated(profile->total, value->weight);
 	profile->waiting = add_saturated(profile->waiting, value->waiting);
 	profile->preempted = add_saturated(profile->preempted, value->preempted);
@@ -392,12 +393,12 @@ struct profile_histogram *profile__add_histogram(struct profile *profile, const 
 	return &profile->histograms[profile->n_histograms++];
 }
 
-void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t samples,
+void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t occurrences,
 		    uint64_t value)
 {
 	assert(bucket < PROFILE_BUCKETS);
-	histogram->buckets[bucket] = add_saturated(histogram->buckets[bucket], samples);
-	histogram->samples = add_saturated(histogram->samples, samples);
+	histogram->buckets[bucket] = add_saturated(histogram->buckets[bucket], occurrences);
+	histogram->occurrences = add_saturated(histogram->occurrences, occurrences);
 	histogram->value = add_saturated(histogram->value, value);
 }
 

@@ -67,17 +67,18 @@ struct profile_image {
 struct profile_node {
 	uint32_t parent;
 	uint32_t frame;
-	uint64_t self;	    /* weight of the stacks that end here */
-	uint64_t calls;	    /* of those stacks; 0 unless calls were counted */
-	uint64_t waiting;   /* part of `self`: the thread waited, or was stopped */
-	uint64_t preempted; /* part of `self`: it could have run, but another had the CPU */
-	uint64_t samples;   /* that `self` comes from; 0: not known */
-	uint32_t run;	    /* it stands for so many frames at most; 0 or 1: for its own */
+	uint64_t self;	      /* weight of the stacks that end here */
+	uint64_t calls;	      /* of those stacks; 0 unless calls were counted */
+	uint64_t waiting;     /* part of `self`: the thread waited, or was stopped */
+	uint64_t preempted;   /* part of `self`: it could have run, but another had the CPU */
+	uint64_t samples;     /* that `self` comes from; 0: not known */
+	uint64_t occurrences; /* that these stand for; 0: not known */
+	uint32_t run;	      /* it stands for so many frames at most; 0 or 1: for its own */
 };
 
 /* What a stack adds to the node where it ends. */
 struct profile_value {
-	uint64_t weight, calls, waiting, preempted, samples;
+	uint64_t weight, calls, waiting, preempted, samples, occurrences;
 };
 
 /* A part of a node's own value: that of one thread. */
@@ -117,12 +118,12 @@ struct profile_thread_of {
 	const char *command;		/* the same */
 };
 
-/* How many samples had values in [2^(i-1), 2^i), or 0 for i == 0. */
+/* How many occurrences had values in [2^(i-1), 2^i), or 0 for i == 0. */
 #define PROFILE_BUCKETS 65
 struct profile_histogram {
 	char *name;    /* of the group; "" for all and for a stack */
 	uint32_t node; /* where the stack ends; 0: it is not of one */
-	uint64_t samples, value;
+	uint64_t occurrences, value;
 	uint64_t buckets[PROFILE_BUCKETS];
 };
 
@@ -196,6 +197,7 @@ struct profile {
 	uint64_t total;		     /* sum of all weights */
 	uint64_t waiting, preempted; /* parts of it, as for nodes */
 	uint64_t samples;	     /* that they come from; 0: not known */
+	uint64_t occurrences;	     /* that these stand for; the same */
 	struct profile_loss *losses; /* only counters that are not zero */
 	size_t n_losses, cap_losses;
 };
@@ -295,7 +297,7 @@ bool profile__mixes(const struct profile *profile);
 
 /* A new one, empty, borrowed until the next; NULL: out of memory. */
 struct profile_histogram *profile__add_histogram(struct profile *profile, const char *name);
-void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t samples,
+void profile__count(struct profile_histogram *histogram, unsigned bucket, uint64_t occurrences,
 		    uint64_t value);
 
 int profile__add_loss(struct profile *profile, const char *name, uint64_t count);

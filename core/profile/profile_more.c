@@ -232,6 +232,7 @@ struct profile *profile__like(const struct profile *from)
 	to->duration_s = from->duration_s;
 	to->frequency_hz = from->frequency_hz;
 	to->samples = from->samples;
+	to->occurrences = from->occurrences;
 	to->unit_name = copy_of(from->unit_name, &failed);
 	to->event = copy_of(from->event, &failed);
 	to->task_name = copy_of(from->task_name, &failed);
@@ -258,7 +259,8 @@ static int invert_stack(const struct profile *from, uint32_t node, struct profil
 	const struct profile_value value = { .weight = end->self,
 					     .waiting = end->waiting,
 					     .preempted = end->preempted,
-					     .samples = end->samples };
+					     .samples = end->samples,
+					     .occurrences = end->occurrences };
 	size_t n = 0;
 
 	if (!end->self && !end->samples)

@@ -87,15 +87,18 @@ struct recorded_stack {
 	bool complete;	/* the native frames reach the thread's outermost one */
 	uint64_t task;	/* 0: none; always unless keeps_tasks */
 	uint32_t waker; /* the stack of who has ended the wait; RECORDED_NONE unless keeps_wakers */
-	uint64_t samples, value; /* value saturates */
-	uint64_t last;		 /* number of the newest one, of all samples */
+	bool rest;	/* what followed the event's last samples, without any stack */
+	uint64_t samples;     /* how many */
+	uint64_t occurrences; /* that they stand for; saturates */
+	uint64_t value;	      /* sum of their totals; saturates */
+	uint64_t last;	      /* number of the newest one, of all samples */
 };
 
-/* Those of a stack's samples whose value has so many significant bits. */
+/* Those of a stack's samples whose own value has so many significant bits. */
 struct recorded_bucket {
 	uint32_t stack;
 	uint8_t bits;
-	uint64_t samples, value; /* value saturates */
+	uint64_t occurrences, value; /* as in recorded_stack */
 };
 
 /* Those of a stack's samples that were taken in a column of time. */

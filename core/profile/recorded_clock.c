@@ -65,7 +65,7 @@ int recorded__time_ticks(struct recorded *recorded)
 		if (!is_of_ticks(recorded, bucket->stack))
 			continue;
 		bucket->value = recorded__ticks_ns(bucket->value, hz);
-		bucket->bits = bits_of(bucket->value / max_of(bucket->samples, 1u));
+		bucket->bits = bits_of(bucket->value / max_of(bucket->occurrences, 1u));
 	}
 	for (size_t i = 0; i < recorded->moments.n; i++) {
 		struct recorded_moment *moment = &recorded->moments.rows[i];

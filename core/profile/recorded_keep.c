@@ -198,7 +198,8 @@ static int copy_stacks(const struct marks *marks, const bool *stacks, struct rec
 						 .native = id_of(&from->nodes, row->native),
 						 .runtime = id_of(&from->nodes, row->runtime),
 						 .condition = row->condition,
-						 .flags = row->complete ? SAMPLE_COMPLETE : 0,
+						 .flags = (row->complete ? SAMPLE_COMPLETE : 0) |
+							  (row->rest ? SAMPLE_REST : 0),
 						 .task = row->task,
 						 .object = row->age ? recorded__least_age(row->age)
 								    : 0 };
@@ -210,6 +211,7 @@ static int copy_stacks(const struct marks *marks, const bool *stacks, struct rec
 		if (ret)
 			break;
 		copy->samples = row->samples;
+		copy->occurrences = row->occurrences;
 		copy->value = row->value;
 		copy->last = row->last;
 	}

@@ -359,6 +359,8 @@ static int add_stack(struct recorded_merge *merge, const struct recorded *from, 
 	if (recorded__same_stack(merge->to, &stack, &sum))
 		return -ENOMEM;
 	sum->samples += row->samples;
+	if (__builtin_add_overflow(sum->occurrences, row->occurrences, &sum->occurrences))
+		sum->occurrences = UINT64_MAX;
 	sum->last = max_of(sum->last, merge->to->n_samples + row->last);
 	if (__builtin_add_overflow(sum->value, row->value, &sum->value))
 		sum->value = UINT64_MAX;

@@ -14,7 +14,7 @@ static int number_measure(struct recorded *recorded, const struct recorded_stack
 	uint64_t condition = (uint64_t)stack->condition.state << 24 |
 			     (uint64_t)stack->condition.lock << 16 |
 			     (uint16_t)stack->condition.syscall | (uint64_t)stack->age << 32 |
-			     (uint64_t)stack->complete << 40;
+			     (uint64_t)stack->complete << 40 | (uint64_t)stack->rest << 41;
 	uint64_t who = (uint64_t)(stack->waker + 1) << 32 | stack->event;
 	uint32_t *place = intern__at(&recorded->measure_index, who, condition);
 
@@ -87,7 +87,7 @@ int recorded__same_stack(struct recorded *recorded, const struct recorded_stack 
 		if (!row)
 			return -ENOMEM;
 		*row = *stack;
-		row->samples = row->value = row->last = 0;
+		row->samples = row->occurrences = row->value = row->last = 0;
 		*place = recorded->stacks.n;
 	}
 	*ret = &recorded->stacks.rows[*place - 1];
@@ -104,6 +104,7 @@ int recorded__stack(struct recorded *recorded, const struct sink_sample *sample,
 		.runtime = recorded__find(&recorded->nodes, sample->runtime),
 		.condition = sample->condition,
 		.complete = sample->flags & SAMPLE_COMPLETE,
+		.rest = sample->flags & SAMPLE_REST,
 		.waker = RECORDED_NONE,
 	};
 	uint32_t *linked = NULL;
@@ -150,17 +151,19 @@ int recorded__add_bucket(struct recorded *recorded, const struct recorded_bucket
 		*place = recorded->buckets.n;
 	}
 	row = &recorded->buckets.rows[*place - 1];
-	row->samples += bucket->samples;
+	add_saturated(&row->occurrences, bucket->occurrences);
 	add_saturated(&row->value, bucket->value);
 	return 0;
 }
 
-static int count_value(struct recorded *recorded, uint32_t stack, uint64_t value)
+static int count_value(struct recorded *recorded, uint32_t stack, const struct sink_sample *sample)
 {
-	const struct recorded_bucket bucket = { .stack = stack,
-						.bits = value ? 64 - __builtin_clzll(value) : 0,
-						.samples = 1,
-						.value = value };
+	const struct recorded_bucket bucket = {
+		.stack = stack,
+		.bits = sample->value ? 64 - __builtin_clzll(sample->value) : 0,
+		.occurrences = sample->weight,
+		.value = sample->total,
+	};
 
 	return recorded__add_bucket(recorded, &bucket);
 }
@@ -219,13 +222,13 @@ int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sa
 		return 0;
 	if (recorded__stack(recorded, sample, &row))
 		return -ENOMEM;
-	row->samples++;
+	row->samples += !row->rest;
+	add_saturated(&row->occurrences, sample->weight);
 	row->last = ++recorded->n_samples;
-	add_saturated(&row->value, sample->value);
-	if (recorded->keeps_buckets &&
-	    count_value(recorded, row - recorded->stacks.rows, sample->value))
+	add_saturated(&row->value, sample->total);
+	if (recorded->keeps_buckets && count_value(recorded, row - recorded->stacks.rows, sample))
 		return -ENOMEM;
 	if (!recorded->columns.width_ns)
 		return 0;
-	return count_moment(recorded, row - recorded->stacks.rows, time_ns, sample->value);
+	return count_moment(recorded, row - recorded->stacks.rows, time_ns, sample->total);
 }

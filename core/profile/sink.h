@@ -95,7 +95,9 @@ static inline uint64_t sink_node__key(const struct sink_node *node)
 
 struct sink_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
-	uint64_t value;	  /* in the event's unit */
+	uint64_t value;	  /* its own, in the event's unit */
+	uint64_t weight;  /* occurrences that it stands for, with itself */
+	uint64_t total;	  /* the sum of their values */
 	uint32_t event, thread, cpu;
 	uint32_t native;  /* innermost node of the native (and kernel) stack; 0: none */
 	uint32_t runtime; /* innermost node of the runtimes' stack; 0: none */

@@ -13,6 +13,7 @@ static void add(uint64_t *sum, uint64_t value)
 static void add_stack(struct sum *sum, const struct recorded_stack *stack)
 {
 	sum->samples += stack->samples;
+	add(&sum->occurrences, stack->occurrences);
 	add(&sum->value, stack->value);
 	if (stack->condition.state == STATE_BLOCKED || stack->condition.state == STATE_STOPPED)
 		add(&sum->waiting, stack->value);
@@ -34,11 +35,11 @@ static int number_wait(struct intern *waits, const struct profile_filter *filter
 	uint32_t *place;
 
 	*ret = 0;
-	if (!threads && stack->waker == RECORDED_NONE && !stack->task)
+	if (!threads && stack->waker == RECORDED_NONE && !stack->task && !stack->rest)
 		return 0;
 	place = intern__at(waits,
 			   (uint64_t)(stack->waker + 1) << 32 | (threads ? stack->thread : 0),
-			   ruled ? condition + 1 : 0);
+			   (ruled ? condition + 1 : 0) | (uint64_t)stack->rest << 32);
 	if (!place)
 		return -ENOMEM;
 	if (!*place)

@@ -8,7 +8,7 @@
  * are in one group and, where idle waits are hidden, alike in what a rule can ask. */
 struct sum {
 	const struct recorded_stack *stack; /* one of them */
-	uint64_t samples, value, waiting, preempted;
+	uint64_t samples, occurrences, value, waiting, preempted;
 	uint32_t node; /* for who uses it: where it ends in a profile */
 	bool hidden;   /* the same: it is not in it */
 };

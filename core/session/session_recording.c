@@ -339,6 +339,39 @@ int session__write_counters(struct session *session, struct err *err)
 	return ret ? ret : write_times(session, err);
 }
 
+/* What the threads of an event's rest did. */
+static enum thread_state state_of(const struct event_spec *spec)
+{
+	switch (spec->kind->slot) {
+	case EVENT_OFF_CPU:
+	case EVENT_WALL:
+	case EVENT_LOCK:
+	case EVENT_LOCK_CALL:
+		return STATE_BLOCKED;
+	default:
+		return STATE_UNKNOWN;
+	}
+}
+
+int session__record_rests(struct session *session, uint64_t now, struct err *err)
+{
+	const struct event_list *events = &session->opts.events;
+	struct rest_rec rests[EVENTS_MAX];
+	int ret = 0;
+
+	if (!events->n || !session->recording)
+		return 0;
+	ret = kernel_half__take_rests(session->half, rests);
+	if (ret)
+		return err__set(err, ret, "cannot read what follows the last samples: %s",
+				strerror(-ret));
+	for (uint32_t i = 0; !ret && i < events->n; i++)
+		if (rests[i].total)
+			ret = capture__rest(session->capture, i + 1, &rests[i],
+					    state_of(&events->list[i]), now - 1, err);
+	return ret;
+}
+
 int session__commit(struct session *session, struct err *err)
 {
 	const struct capture_stats *stats = capture__stats(session->capture);

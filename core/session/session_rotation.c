@@ -64,6 +64,8 @@ static void add_stats(struct capture_stats *to, const struct capture_stats *from
 		to->event_samples[i] += from->event_samples[i];
 		for (int state = 0; state < THREAD_STATES_N; state++)
 			to->sums[i][state] += from->sums[i][state];
+		to->rests[i].weight += from->rests[i].weight;
+		to->rests[i].total += from->rests[i].total;
 	}
 	to->ticks += from->ticks;
 	to->unowned += from->unowned;
@@ -145,7 +147,9 @@ int session__rotate(struct session *session, uint64_t now, struct err *err)
 
 	if (!session->dir || now - session->part.start_ns < session->opts.rotation.seconds * 1e9)
 		return 0;
-	ret = capture__complete(session->capture, err);
+	ret = session__record_rests(session, now, err);
+	if (!ret)
+		ret = capture__complete(session->capture, err);
 	if (!ret)
 		ret = session__write_counters(session, err);
 	if (!ret)

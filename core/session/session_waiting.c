@@ -144,10 +144,6 @@ static int sample_thread(struct session *session, struct host_half *host,
 		return ret;
 	sample = describe(session, event, thread, &rec, session->end_ns);
 	sample.time_ns--;
-	/* What short waits before have left on the thread's clock. It begins anywhere below the
-	 * shortest period, which says nothing. */
-	if (rec.clock_ns >= WAITING_PERIOD_LEAST_NS)
-		sample.value += rec.clock_ns;
 	ret = host_half__sample(host, process->space, thread, &sample, still__keep, end);
 	if (ret)
 		return ret;

@@ -187,7 +187,9 @@ static struct sink_sample sample_of(sqlite3_stmt *stmt)
 				      .object = column_i64(stmt, 10, 0),
 				      .time_ns = column_count(stmt, 11),
 				      .task = column_i64(stmt, 12, 0),
-				      .flags = column_u32(stmt, 13) };
+				      .flags = column_u32(stmt, 13),
+				      .weight = column_count(stmt, 14),
+				      .total = column_count(stmt, 15) };
 }
 
 static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
@@ -221,11 +223,14 @@ static const struct reader readers[] = {
 	{ "node",     "id, parent, frame, offset, 0",                 node_row,     1, 5 },
 	{ "node",     "id, parent, frame, offset, evidence",          node_row,     6, NOW },
 	{ "sample",   "id, thread, native, runtime, weight, "
-		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns, 0, flags",             sample_row,   1, 2 },
+		      CPU_EVENT_ID ", 0, 0, 0, 0, 0, time_ns, 0, flags, 1, weight",  sample_row,   1, 2 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link, object, time_ns, 0, flags",               sample_row,   3, 4 },
+		      "state, lock, syscall, link, object, time_ns, 0, flags, 1, value",     sample_row,   3, 4 },
 	{ "sample",   "id, thread, native, runtime, value, event, "
-		      "state, lock, syscall, link, object, time_ns, task, flags",            sample_row,   5, NOW },
+		      "state, lock, syscall, link, object, time_ns, task, flags, 1, value",  sample_row,   5, 6 },
+	{ "sample",   "id, thread, native, runtime, value, event, "
+		      "state, lock, syscall, link, object, time_ns, task, flags, "
+		      "weight, total",                                                       sample_row,   7, NOW },
 };
 /* clang-format on */
 
@@ -248,7 +253,7 @@ static int check_id(const struct reader *reader, sqlite3_stmt *stmt, int64_t *la
 /* Never by an index, which could have another order. Returns SQLite's error code. */
 static int prepare(struct reading *reading, const struct reader *reader, sqlite3_stmt **ret)
 {
-	char sql[160];
+	char sql[200];
 
 	snprintf(sql, sizeof(sql), "SELECT %s FROM main.%s NOT INDEXED", reader->columns,
 		 reader->table);

@@ -6,6 +6,7 @@
 
 #include "core/base/strtab.h"
 #include "core/base/text_ids.h"
+#include "core/base/util.h"
 #include "core/store/recording_db.h"
 
 struct recording {
@@ -13,7 +14,9 @@ struct recording {
 	struct recording_db db;
 	struct text_ids functions;
 	struct strtab *counted; /* names of the counters that have rows */
-	uint64_t n_samples, n_committed;
+	uint64_t n_samples;	/* rows */
+	uint64_t n_rests;	/* of these, what followed the last samples */
+	uint64_t n_committed;
 };
 
 static const struct sink_ops recording_ops;
@@ -55,7 +58,7 @@ static int commit(struct recording *recording, bool last, struct err *err)
 	int code = recording_db__commit(&recording->db, last, err);
 
 	if (!code && sqlite3_get_autocommit(recording->db.db)) /* it was not put off */
-		recording->n_committed = recording->n_samples;
+		recording->n_committed = recording->n_samples - recording->n_rests;
 	return code;
 }
 
@@ -211,20 +214,26 @@ static int write_node(struct sink *sink, uint32_t id, const struct sink_node *no
 				    node->frame, node->offset, node->evidence);
 }
 
+/* SQLite's numbers are signed. */
+static int64_t signed_of(uint64_t value)
+{
+	return min_of(value, (uint64_t)INT64_MAX);
+}
+
 static int write_sample(struct sink *sink, const struct sink_sample *sample, struct err *err)
 {
 	struct recording *recording = recording_of(sink);
-	/* SQLite's numbers are signed. */
-	int64_t value = sample->value > INT64_MAX ? INT64_MAX : (int64_t)sample->value;
 	int ret = recording_db__insert(
 		&recording->db, TABLE_sample, err, recording->n_samples + 1, sample->time_ns,
 		sample->event, sample->thread, (int64_t)sample->cpu, sample->native,
-		sample->runtime, (int64_t)sample->flags, value, (uint32_t)sample->condition.state,
-		(uint32_t)sample->condition.lock, (uint32_t)(sample->condition.syscall + 1),
-		(int64_t)sample->object, sample->peer, (int64_t)sample->link,
-		(int64_t)sample->task);
+		sample->runtime, (int64_t)sample->flags, signed_of(sample->value),
+		signed_of(sample->weight), signed_of(sample->total),
+		(uint32_t)sample->condition.state, (uint32_t)sample->condition.lock,
+		(uint32_t)(sample->condition.syscall + 1), (int64_t)sample->object, sample->peer,
+		(int64_t)sample->link, (int64_t)sample->task);
 
 	recording->n_samples += !ret;
+	recording->n_rests += !ret && sample->flags & SAMPLE_REST;
 	return ret;
 }
 

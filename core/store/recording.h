@@ -19,7 +19,7 @@
  * stays readable), -ESTALE (the file was moved or removed), -EIO, -ENOMEM; `err` has the sentence.
  * After a failed call only close may follow. */
 
-#define RECORDING_SCHEMA_VERSION 6
+#define RECORDING_SCHEMA_VERSION 7
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */
 
 /* Keys of the table meta: when the recording began, by CLOCK_MONOTONIC, and what CLOCK_REALTIME was

@@ -89,6 +89,8 @@ static void add_samples(struct ids *ids, const struct parts *parts)
 {
 	struct sink_sample sample = { .time_ns = 1000,
 				      .value = 1,
+				      .weight = 1,
+				      .total = 1,
 				      .event = parts->event,
 				      .thread = parts->thread,
 				      .cpu = 1,
@@ -106,7 +108,7 @@ static void add_samples(struct ids *ids, const struct parts *parts)
 	sample.time_ns += 1000;
 	check(ids__sample(ids, &sample, &err), &err);
 	sample.event = parts->other_event;
-	sample.value = UINT64_MAX;
+	sample.value = sample.total = UINT64_MAX;
 	sample.condition = (struct rec_condition) { .state = STATE_BLOCKED, .syscall = 1 };
 	check(ids__sample(ids, &sample, &err), &err);
 }

@@ -39,9 +39,12 @@ static void take(struct ids *ids, const uint32_t *threads, uint64_t time_ns, uin
 {
 	static uint64_t seed = 1;
 	uint64_t stack = random_below(&seed, STACKS); /* which decides about all of it */
-	struct sink_sample sample = {
-		.event = 1, .thread = threads[stack % 8], .value = 1, .time_ns = time_ns
-	};
+	struct sink_sample sample = { .event = 1,
+				      .thread = threads[stack % 8],
+				      .value = 1,
+				      .weight = 1,
+				      .total = 1,
+				      .time_ns = time_ns };
 
 	for (uint32_t depth = 0; depth < DEPTH; depth++) {
 		/* Few choices further out, and the same functions in any place. */

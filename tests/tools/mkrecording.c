@@ -137,6 +137,8 @@ static void add_sample(struct made *made, struct stack *stack, uint64_t number)
 				      .flags = 1,
 				      .event = 1,
 				      .value = 1,
+				      .weight = 1,
+				      .total = 1,
 				      .native = nodes.native,
 				      .runtime = nodes.runtime };
 

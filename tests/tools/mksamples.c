@@ -199,7 +199,8 @@ static void add_sample(char *line, uint64_t number)
 		exit(2);
 	}
 	sample.event = event_of(fields[0], fields[1]);
-	sample.value = strtoull(fields[2], NULL, 10);
+	sample.value = sample.total = strtoull(fields[2], NULL, 10);
+	sample.weight = 1;
 	sample.condition.state = choice(fields[3], states, ARRAY_SIZE(states));
 	sample.condition.lock = choice(fields[4], locks, ARRAY_SIZE(locks));
 	sample.condition.syscall =

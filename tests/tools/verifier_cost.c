@@ -18,6 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/waiting.h"
+
 #include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "bpf/shared.h"

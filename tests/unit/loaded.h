@@ -93,7 +93,7 @@ static void record(void)
 	const struct sink_location in_f = { KIND_RUNTIME, "f", "/x/app.py", 7 };
 	const struct sink_location in_work[] = { { KIND_INLINED, "helper", "src/app.h", 3 },
 						 { KIND_NATIVE, "work", "src/app.c", 20 } };
-	struct sink_sample sample = { .time_ns = 1, .value = 2 };
+	struct sink_sample sample = { .time_ns = 1, .value = 2, .weight = 1, .total = 2 };
 	struct recording *recording = NULL;
 	struct ids *ids = NULL;
 	uint32_t process[2], main_node, eval, image;
@@ -126,7 +126,7 @@ static void record(void)
 	sample.runtime = add_node(ids, sample.runtime, 160, FRAME(3, 0, process[0], 2), &in_f, 1);
 	ids__sample(ids, &sample, &err);
 	ids__sample(ids, &sample, &err);
-	sample.value = 1;
+	sample.value = sample.total = 1;
 	sample.native = sample.runtime = 0;
 	ids__sample(ids, &sample, &err);
 

@@ -40,6 +40,8 @@ static bool take_of(struct capture *capture, uint32_t event, uint64_t value, uin
 			    .time_ns = time_ns,
 			    .event = event,
 			    .value = value,
+			    .weight = 1,
+			    .total = value,
 			    .tgid = tgid,
 			    .tid = tgid,
 			    .n_kernel = 1 },
@@ -81,6 +83,8 @@ static void check_sections(struct capture *capture)
 						 .time_ns = 2 * CHANGE_NS,
 						 .event = TICK,
 						 .value = 1,
+						 .weight = 1,
+						 .total = 1,
 						 .tgid = PID,
 						 .tid = PID,
 						 .n_sections = cases[i].n_sections,
@@ -104,6 +108,8 @@ static void check_known(struct capture *capture)
 			    .time_ns = 3 * CHANGE_NS,
 			    .event = TICK,
 			    .value = 1,
+			    .weight = 1,
+			    .total = 1,
 			    .tgid = PID,
 			    .tid = PID,
 			    .n_kernel = 1 },
@@ -114,6 +120,8 @@ static void check_known(struct capture *capture)
 				   .time_ns = 3 * CHANGE_NS + 1,
 				   .event = WAIT,
 				   .value = 99,
+				   .weight = 5,
+				   .total = 500,
 				   .tid = PID + 1 };
 	uint64_t before = capture__stats(capture)->samples;
 
@@ -222,7 +230,8 @@ int main(void)
 	check_known(capture);
 	ok(!capture__name_frames(capture, true, &err) && !recording__close(recording, &err),
 	   "ends");
-	is_str(recorded("SELECT value FROM sample ORDER BY id"), "1 1 4 4 4 2 12345 2 2 99 ",
+	is_str(recorded("SELECT value || ':' || weight || ':' || total FROM sample ORDER BY id"),
+	       "1:1:1 1:1:1 1:4:4 1:4:4 1:4:4 1:2:2 12345:1:12345 1:2:2 1:2:2 99:5:500 ",
 	       "each sample weighs what it did when it was taken");
 	is_str(recorded("SELECT count(DISTINCT native) || '/' || count(DISTINCT thread) FROM "
 			"sample WHERE time_ns >= 3000"),

@@ -178,7 +178,9 @@ static void test_stacks(void)
 	struct ids_frame frame = { .kind = KIND_NATIVE, .process = 1, .address = 0x10 };
 	static const struct sink_location name = { KIND_NATIVE, "f", NULL, 0 };
 	struct ids *ids = begin();
-	struct sink_sample sample = { .event = 1, .value = UINT64_MAX };
+	struct sink_sample sample = {
+		.event = 1, .value = UINT64_MAX, .weight = UINT64_MAX, .total = UINT64_MAX
+	};
 	uint32_t id, first, again;
 	bool is_new;
 
@@ -234,7 +236,7 @@ static void test_bounds(void)
 static void test_forgetting(void)
 {
 	struct ids_frame frame = { .kind = KIND_KERNEL };
-	const struct sink_sample sample = { .event = 1, .value = 1 };
+	const struct sink_sample sample = { .event = 1, .value = 1, .weight = 1, .total = 1 };
 	struct ids *ids = begin();
 	uint32_t node, kept, gone;
 	bool is_new;

@@ -56,9 +56,9 @@ static bool is_right(const struct rec_sample *got, size_t size, uint32_t number)
 	return size == sizeof(*want) + 8 * n_words[number] && got->tgid == want->tgid &&
 	       !memcmp(&got->tgid, &want->tgid, size - offsetof(struct rec_sample, tgid)) &&
 	       got->type == REC_SAMPLE && got->tid == 7 * number && got->value == 11 * number &&
-	       got->cpu == number % 5 && got->event == 1 + number % 3 &&
-	       got->condition.syscall == (int)number && got->peer == (number & 1 ? number : 0) &&
-	       got->object == (number & 2 ? number : 0);
+	       got->weight == 7 && got->total == 80 * number && got->cpu == number % 5 &&
+	       got->event == 1 + number % 3 && got->condition.syscall == (int)number &&
+	       got->peer == (number & 1 ? number : 0) && got->object == (number & 2 ? number : 0);
 }
 
 /* The number comes with the time, as that is in each. */
@@ -102,6 +102,8 @@ static void emit(uint32_t number)
 	scratch->sample.time_ns = taken_ns | number;
 	scratch->sample.tid = 7 * number;
 	scratch->sample.value = 11 * number;
+	scratch->sample.weight = 7;
+	scratch->sample.total = 80 * number;
 	scratch->sample.cpu = number % 5;
 	scratch->sample.event = 1 + number % 3;
 	scratch->sample.condition.syscall = number;

@@ -95,9 +95,11 @@ static void take(struct stream *stream, uint32_t n)
 	while (n--) {
 		struct sink_sample sample = { .event = stream->events[random_below(2)],
 					      .thread = stream->threads[random_below(THREADS)],
-					      .value = 1 + random_below(1000) };
+					      .value = 1 + random_below(1000),
+					      .weight = 1 };
 		uint32_t depth = random_below(DEPTH);
 
+		sample.total = sample.value;
 		for (uint32_t i = 0; i < depth; i++) {
 			uint32_t function = i + random_below(FUNCTIONS - DEPTH);
 			int64_t offset = 64 * (int64_t)i;
@@ -195,7 +197,9 @@ static uint32_t named_frame(struct stream *stream, uint32_t number, const char *
 /* main, which calls a function that has the number for a name. */
 static void take_one(struct stream *stream, uint32_t thread, uint32_t number, uint64_t value)
 {
-	struct sink_sample sample = { .event = 1, .thread = thread, .value = value };
+	struct sink_sample sample = {
+		.event = 1, .thread = thread, .value = value, .weight = 1, .total = value
+	};
 	char function[32];
 
 	snprintf(function, sizeof(function), "function %u", number);

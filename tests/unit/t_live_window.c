@@ -54,7 +54,9 @@ static void take(struct sink *sink, uint32_t event, uint32_t function, uint64_t 
 					    .thread = 1 + function % THREADS,
 					    .native = function,
 					    .time_ns = time_ns,
-					    .value = value };
+					    .value = value,
+					    .weight = 1,
+					    .total = value };
 
 	sink->ops->sample(sink, &sample, &err);
 }
@@ -155,6 +157,8 @@ static void wait_so_far(struct sink *sink, uint32_t function, uint64_t since_ns,
 					    .native = function,
 					    .time_ns = now_ns,
 					    .value = now_ns - since_ns,
+					    .weight = 1,
+					    .total = now_ns - since_ns,
 					    .flags = SAMPLE_UNDER_WAY };
 
 	sink->ops->sample(sink, &sample, &err);

@@ -101,7 +101,7 @@ static void test_events(void)
 	record();
 	sqlite_text(path,
 		    "INSERT INTO event VALUES (5, 'faults', 'bytes'), (9, 'odd', 'furlongs')");
-	sqlite_text(path, "UPDATE sample SET event = 5, value = 9223372036854775807 WHERE id < 3");
+	sqlite_text(path, "UPDATE sample SET event = 5, total = 9223372036854775807 WHERE id < 3");
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		filter.event = cases[i].event;
 		is_str(load_drawn(&filter), cases[i].want, "event %zu", i);
@@ -177,8 +177,10 @@ static void test_versions(void)
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 		{ "tests/unit/recording_v5.sql",
 		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
+		{ "tests/unit/recording_v6.sql",
+		  "main_[n];<module> (app.py)_[py];f (app.py)_[py];strcmp_[n] 3" },
 	};
-	static const struct profile_filter all = {}, cpu = { .event = "cpu" },
+	static const struct profile_filter all = { .histogram = true }, cpu = { .event = "cpu" },
 					   other = { .event = "faults" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++) {
@@ -201,6 +203,9 @@ static void test_versions(void)
 		is_str(profile->event, "cpu", "which it says");
 		is_int(profile->unit, PROFILE_SAMPLES, "in samples");
 		is_str(profile->other_events, "", "alone");
+		ok(profile->histograms[0].occurrences == 2 &&
+			   profile->histograms[0].value == profile->total,
+		   "each sample has the value that it had, and stands for itself");
 		ok(profile->samples == 2 && profile->frequency_hz == 999, "of which it has two");
 		profile__free(profile);
 		workdir__run("rm r.db");

@@ -32,7 +32,9 @@ static uint32_t add_node(struct ids *ids, uint32_t parent, char letter)
 static void record(const char *path, const char *const *stacks, size_t n)
 {
 	static const struct sink_process app = { 42, 1, 1, "app", "app", NULL, NULL };
-	struct sink_sample sample = { .time_ns = 1, .event = 1, .value = 1 };
+	struct sink_sample sample = {
+		.time_ns = 1, .event = 1, .value = 1, .weight = 1, .total = 1
+	};
 	struct recording *recording = NULL;
 	struct ids *ids = NULL;
 	uint32_t process;

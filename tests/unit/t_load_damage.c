@@ -6,9 +6,10 @@
 #include "tests/unit/loaded.h"
 
 /* What the tables of samples were until version 2. */
-#define OLD(version)                                                             \
-	"DROP VIEW leaf; DROP VIEW stack; ALTER TABLE sample DROP COLUMN event;" \
-	"ALTER TABLE sample RENAME COLUMN value TO weight; DROP TABLE event;"    \
+#define OLD(version)                                                                   \
+	"DROP VIEW leaf; DROP VIEW stack; ALTER TABLE sample DROP COLUMN event;"       \
+	"ALTER TABLE sample DROP COLUMN weight; ALTER TABLE sample DROP COLUMN total;" \
+	"ALTER TABLE sample RENAME COLUMN value TO weight; DROP TABLE event;"          \
 	"PRAGMA user_version = " #version
 
 /* What readers make of a file after a change of it. */
@@ -58,10 +59,10 @@ static const struct {
 	  " 1  \xff"
 	  "A_[n];" PYTHON " 4  \xff"
 	  "A_[n];work_[n];helper_[i] 1" },
-	{ "values of any kind", "UPDATE sample SET value = CASE id WHEN 4 THEN 'x' ELSE -1 END",
+	{ "values of any kind", "UPDATE sample SET total = CASE id WHEN 4 THEN 'x' ELSE -1 END",
 	  "" },
 	{ "values beyond all bounds",
-	  "UPDATE sample SET value = 9223372036854775807 WHERE id < 3;"
+	  "UPDATE sample SET total = 9223372036854775807 WHERE id < 3;"
 	  "DELETE FROM sample WHERE id > 2",
 	  "main_[n];" PYTHON " 18446744073709551614" },
 	{ "stacks that lead nowhere", "UPDATE sample SET native = 999, runtime = 'x'", " 6" },
@@ -70,7 +71,7 @@ static const struct {
 	  "UPDATE counter SET value = -5",
 	  ALL },
 	{ "values of the greatest number there is, and one more",
-	  "UPDATE sample SET value = CASE id WHEN 4 THEN 9223372036854775807 "
+	  "UPDATE sample SET total = CASE id WHEN 4 THEN 9223372036854775807 "
 	  "WHEN 3 THEN -9223372036854775808 ELSE 0 END",
 	  "main_[n];work_[n];helper_[i] 9223372036854775807" },
 	{ "no events", "DELETE FROM event; UPDATE sample SET event = NULL", ALL },
@@ -89,7 +90,8 @@ static const struct {
 	  "EBADMSG" },
 	{ "an id that is too big", "UPDATE node SET id = 4294967296 WHERE id = 7", "EBADMSG" },
 	{ "a table missing", "DROP TABLE sample", "EBADMSG" },
-	{ "a column missing", "ALTER TABLE sample RENAME COLUMN value TO wait", "EBADMSG" },
+	{ "a column missing", "DROP VIEW leaf; ALTER TABLE sample RENAME COLUMN total TO wait",
+	  "EBADMSG" },
 	{ "a view instead of a table",
 	  "DROP TABLE counter; CREATE VIEW counter AS WITH RECURSIVE n(i) AS "
 	  "(SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, i AS name, i AS value FROM "
@@ -116,7 +118,7 @@ static const struct {
 	  " 1  <module> (app.py)_[py];main_[n];f (app.py)_[py];strcmp_[n];sys_read_[k] 4  "
 	  "main_[n];work_[n];helper_[i] 1" },
 	{ "another version", "PRAGMA user_version = 99", "EBADMSG" },
-	{ "the next version", "PRAGMA user_version = 7", "EBADMSG" },
+	{ "the next version", "PRAGMA user_version = 8", "EBADMSG" },
 	{ "no version", "PRAGMA user_version = 0", "EBADMSG" },
 	{ "another application", "PRAGMA application_id = 99", "EBADMSG" },
 };

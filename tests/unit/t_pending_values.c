@@ -22,11 +22,15 @@ static struct sink sink = { .ops = &ops };
 static struct capture_stats stats;
 static struct ids *ids;
 
-static void offer(struct pending_values *pending, uint64_t link, uint32_t flags, uint64_t value)
+static void offer(struct pending_values *pending, uint64_t link, uint32_t flags, uint64_t weight)
 {
-	struct sink_sample sample = {
-		.event = 2, .link = link, .flags = flags, .value = value, .object = 512
-	};
+	struct sink_sample sample = { .event = 2,
+				      .link = link,
+				      .flags = flags,
+				      .value = 1,
+				      .weight = weight,
+				      .total = weight,
+				      .object = 512 };
 
 	is_int(pending_values__sample(pending, &sample, NULL, NULL), 0, "sample %d is taken",
 	       (int)link);
@@ -53,7 +57,8 @@ static void test_order(struct pending_values *pending)
 	is_int(pending_values__unfinished(pending), 3, "three are to come");
 	tell(pending, 2, 500);
 	is_int(n_seen, 2, "then its value comes");
-	is_int(seen[1].value, 5000, "of each that it stands for");
+	ok(seen[1].value == 500 && seen[1].weight == 10 && seen[1].total == 5000,
+	   "its own, and as the sum that of each that it stands for");
 	is_int(seen[1].object, 512, "the rest is as it was");
 	is_int(seen[1].link, 0, "but for the link");
 	tell(pending, 1, 900);

@@ -47,9 +47,13 @@ static void write_stacks(void)
 	};
 	struct sink_location names[] = { { KIND_INLINED, "inner", "a.c", 7 },
 					 { KIND_NATIVE, "outer", NULL, 0 } };
-	struct sink_sample sample = {
-		.time_ns = 5, .flags = 1, .event = 1, .value = 2, .task = 7 + (1ULL << 32)
-	};
+	struct sink_sample sample = { .time_ns = 5,
+				      .flags = 1,
+				      .event = 1,
+				      .value = 2,
+				      .weight = 3,
+				      .total = 6,
+				      .task = 7 + (1ULL << 32) };
 	uint32_t id, frame, node;
 
 	ids__event(ids, &(struct sink_event) { "cpu", "samples" }, &id, &err);
@@ -117,9 +121,9 @@ static void test_rows(void)
 	is_str(sqlite_text(path, "SELECT * FROM node"),
 	       "1|-|1|16|- 2|1|2|-|- 3|1|2|-8|- 4|-|3|-9223372036854775807|3", "node");
 	is_str(sqlite_text(path, "SELECT * FROM sample"),
-	       "1|5|1|1|0|2|-|1|2|-|-|1|0|-|0|4294967303", "sample");
+	       "1|5|1|1|0|2|-|1|2|3|6|-|-|1|0|-|0|4294967303", "sample");
 	is_str(sqlite_text(path, "PRAGMA application_id"), "1651663209", "application id");
-	is_str(sqlite_text(path, "PRAGMA user_version"), "6", "version");
+	is_str(sqlite_text(path, "PRAGMA user_version"), "7", "version");
 	is_str(sqlite_text(path, "PRAGMA integrity_check"), "ok", "SQLite finds it in order");
 	is_int(workdir__count(), 1, "one file and nothing else");
 	clean();

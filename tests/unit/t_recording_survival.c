@@ -42,7 +42,9 @@ static struct ids *ids; /* of the recording that is written */
 /* Samples with stacks that are all different, so that all trees grow. */
 static int write_batch(void)
 {
-	struct sink_sample sample = { .thread = 1, .event = 1, .value = 1 };
+	struct sink_sample sample = {
+		.thread = 1, .event = 1, .value = 1, .weight = 1, .total = 1
+	};
 	int i, level, code = 0;
 	uint32_t frame;
 

@@ -2,6 +2,8 @@
 /* The registry keeps the promises of runtimes/runtime.h. */
 #include <string.h>
 
+#include "bpf/waiting.h"
+
 #include "bpf/alloc.h"
 #include "bpf/braid.skel.h"
 #include "runtimes/registry.h"

@@ -1,4 +1,4 @@
--- Schema of a recording, version 6. docs/recording.md explains it and has example queries.
+-- Schema of a recording, version 7. docs/recording.md explains it and has example queries.
 
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY,
@@ -81,7 +81,10 @@ CREATE TABLE sample (
 	native INTEGER REFERENCES node, -- innermost; kernel frames are the innermost ones
 	runtime INTEGER REFERENCES node, -- innermost
 	flags INTEGER,
-	value INTEGER, -- in the event's unit; until version 2 called weight, of the event cpu
+	value INTEGER, -- its own, in the event's unit; until version 6 what total is now, and until
+		       -- version 2 called weight
+	weight INTEGER, -- occurrences that it stands for, with itself; since version 7
+	total INTEGER, -- the sum of their values; the same
 	state INTEGER, -- enum thread_state of bpf/shared.h
 	lock INTEGER, -- enum lock_state
 	syscall INTEGER, -- the number of the system call that the thread is in, + 1
@@ -109,7 +112,8 @@ SELECT frame.id AS frame, ifnull(location.level, 0) AS level, kind.name AS kind,
   LEFT JOIN kind ON kind.id = ifnull(location.kind, frame.kind);
 
 CREATE VIEW leaf AS -- every sample with its innermost native (or kernel) and runtime function
-SELECT sample.id AS sample, sample.time_ns, event.name AS event, sample.value, process.pid,
+SELECT sample.id AS sample, sample.time_ns, event.name AS event, sample.value,
+       sample.weight, sample.total, process.pid,
        thread.tid, thread.name AS thread, sample.cpu, a.kind, a.function AS native,
        b.function AS runtime
   FROM sample
