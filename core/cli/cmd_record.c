@@ -66,8 +66,8 @@ static const struct argp_option options[] = {
 	  "without -c, 1 to 10000 (default 99)",
 	  0 },
 	{ "count", 'c', "N", 0,
-	  "Of other events: sample every Nth (default: each); of alloc: one in so many bytes, such "
-	  "as 512k (the default)",
+	  "Of other events: sample every Nth, which stands for N (default: each); of alloc: one in "
+	  "so many bytes, such as 512k (the default)",
 	  0 },
 	{ "waker", OPT_WAKER, NULL, 0,
 	  "With off-cpu or wall: also who ends each wait, as the event wakeup; report --waker and "

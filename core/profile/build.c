@@ -322,7 +322,9 @@ static int add_sum(struct build *build, struct sum *sum)
 					     .waiting = sum->waiting,
 					     .preempted = sum->preempted,
 					     .samples = sum->samples,
-					     .occurrences = sum->occurrences };
+					     .occurrences = sum->occurrences,
+					     .waits = sum->waits,
+					     .preemptions = sum->preemptions };
 	const struct recorded_stack *stack = sum->stack;
 	size_t n;
 

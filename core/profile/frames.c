@@ -201,7 +201,8 @@ static int view_all(struct view *view)
 		const struct profile_node *node = &all->nodes[i];
 		const struct profile_value value = { node->self,    node->calls,
 						     node->waiting, node->preempted,
-						     node->samples, node->occurrences };
+						     node->samples, node->occurrences,
+						     node->waits,   node->preemptions };
 
 		ret = i ? place_node(view, i) : 0;
 		if (!ret)

@@ -11,9 +11,10 @@ struct counting {
 	const struct profile *profile;
 	struct out_row *rows;
 	struct out_tree tree;
-	uint32_t *owners;  /* by node */
-	uint64_t *samples; /* by node, with those of everything above it */
-	uint32_t *open;	   /* by row: how many of its frames are on the path being walked */
+	uint32_t *owners;      /* by node */
+	uint64_t *samples;     /* by node, with those of everything above it */
+	uint64_t *occurrences; /* the same */
+	uint32_t *open;	       /* by row: how many of its frames are on the path being walked */
 	uint32_t *path;
 	bool scripts;
 };
@@ -26,6 +27,7 @@ static void add_total(const struct counting *counting, struct out_row *row, uint
 
 	row->total += row->number ? tree->total[node] : at->self;
 	row->samples += row->number ? counting->samples[node] : at->samples;
+	row->occurrences += row->number ? counting->occurrences[node] : at->occurrences;
 	if (!tree->waiting)
 		return;
 	row->waiting += row->number ? tree->waiting[node] : at->waiting;
@@ -65,15 +67,20 @@ static int prepare(struct counting *counting)
 
 	counting->owners = calloc(n, sizeof(*counting->owners));
 	counting->samples = calloc(n, sizeof(*counting->samples));
+	counting->occurrences = calloc(n, sizeof(*counting->occurrences));
 	counting->open = calloc(counting->of->n, sizeof(*counting->open));
 	counting->path = calloc(counting->tree.depth_max + 1, sizeof(*counting->path));
-	if (!counting->owners || !counting->samples || !counting->open || !counting->path)
+	if (!counting->owners || !counting->samples || !counting->occurrences || !counting->open ||
+	    !counting->path)
 		return -ENOMEM;
 	frames__script_owners(profile, counting->owners);
 	for (size_t i = n; i-- > 0;) {
 		counting->samples[i] += profile->nodes[i].samples;
-		if (i)
-			counting->samples[profile->nodes[i].parent] += counting->samples[i];
+		counting->occurrences[i] += profile->nodes[i].occurrences;
+		if (!i)
+			continue;
+		counting->samples[profile->nodes[i].parent] += counting->samples[i];
+		counting->occurrences[profile->nodes[i].parent] += counting->occurrences[i];
 	}
 	return 0;
 }
@@ -94,6 +101,7 @@ int out_rows__count(const struct out_rows *of, struct out_row *rows, bool *ret_s
 	out_tree__done(&counting.tree);
 	free(counting.owners);
 	free(counting.samples);
+	free(counting.occurrences);
 	free(counting.open);
 	free(counting.path);
 	return ret;

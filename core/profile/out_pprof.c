@@ -206,7 +206,10 @@ static int put_sample(struct pprof *pprof, uint32_t number)
 		const struct profile_node node = { .self = share->value.weight,
 						   .calls = share->value.calls,
 						   .waiting = share->value.waiting,
-						   .preempted = share->value.preempted };
+						   .preempted = share->value.preempted,
+						   .occurrences = share->value.occurrences,
+						   .waits = share->value.waits,
+						   .preemptions = share->value.preemptions };
 
 		err = put_parts(pprof, number, &node, &pprof->profile->threads[share->thread]);
 	}

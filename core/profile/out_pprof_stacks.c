@@ -159,6 +159,9 @@ static int sort_shares(struct pprof *pprof)
 		add(&last->value.calls, share.value.calls);
 		add(&last->value.waiting, share.value.waiting);
 		add(&last->value.preempted, share.value.preempted);
+		add(&last->value.occurrences, share.value.occurrences);
+		add(&last->value.waits, share.value.waits);
+		add(&last->value.preemptions, share.value.preemptions);
 	}
 	pprof->n_shares = n;
 	return 0;

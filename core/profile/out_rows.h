@@ -46,6 +46,7 @@ struct out_row {
 	uint32_t number;
 	uint64_t self, script, total, calls;
 	uint64_t waiting, preempted, samples; /* parts of total */
+	uint64_t occurrences;		      /* that total is of */
 };
 
 /* `ret`: by row, room for of->n. `ret_scripts`: there is a difference between script and self. 0 or

@@ -133,6 +133,8 @@ static int put_row(const struct table *table, const struct out_row *row, FILE *o
 		putc(' ', out);
 	if (profile->counts_calls)
 		fprintf(out, "%10" PRIu64 " ", row->calls);
+	if (profile__has_occurrences(profile))
+		fprintf(out, "%11" PRIu64 " ", row->occurrences);
 	if (table->sort == OUTPUT_SORT_SAMPLES)
 		fprintf(out, "%10" PRIu64 " ", row->samples);
 	fprintf(out, " %-*s  %s%s%s\n", table->kind_width, kind,
@@ -158,6 +160,7 @@ static void put_titles(const struct table *table, FILE *out)
 	if (profile__mixes(profile))
 		putc(' ', out);
 	fputs(profile->counts_calls ? "     Calls " : "", out);
+	fputs(profile__has_occurrences(profile) ? "Occurrences " : "", out);
 	fputs(table->sort == OUTPUT_SORT_SAMPLES ? "   Samples " : "", out);
 	fprintf(out, " %-*s  %s\n", table->kind_width, "Kind", out_rows__title(table->opts->group));
 }

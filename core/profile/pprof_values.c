@@ -26,6 +26,7 @@ size_t pprof_values__of(const struct profile *profile, uint64_t period_ns,
 					     [PROFILE_BYTES] = "bytes",
 					     [PROFILE_COUNT] = "count" };
 	const char *event = profile->event ? profile->event : "cpu";
+	size_t n = 0;
 
 	if (profile->counts_calls) {
 		ret[0] = (struct pprof_value) { "calls", "count", PPROF_CALLS, event };
@@ -38,11 +39,14 @@ size_t pprof_values__of(const struct profile *profile, uint64_t period_ns,
 		return period_ns ? 2 : 1;
 	}
 	assert(profile->unit == PROFILE_OTHER || units[profile->unit]);
-	ret[0] = (struct pprof_value) { event,
-					profile->unit == PROFILE_OTHER ? profile->unit_name
-								       : units[profile->unit],
-					PPROF_WEIGHT, event };
-	return 1;
+	if (profile__has_occurrences(profile))
+		ret[n++] = (struct pprof_value) { profile->occurrences_name, "count",
+						  PPROF_OCCURRENCES, event };
+	ret[n++] = (struct pprof_value) { event,
+					  profile->unit == PROFILE_OTHER ? profile->unit_name
+									 : units[profile->unit],
+					  PPROF_WEIGHT, event };
+	return n;
 }
 
 const char *pprof_part__name(enum pprof_part part)
@@ -67,10 +71,16 @@ struct profile_node pprof_part__of(const struct profile_node *node, enum pprof_p
 		of.self -= min_of(of.self, node->waiting);
 	if (part == PPROF_RUNNING)
 		of.self -= min_of(of.self, node->preempted);
-	if (part == PPROF_WAITING)
+	if (part == PPROF_RUNNING)
+		of.occurrences -= min_of(of.occurrences, node->waits + node->preemptions);
+	if (part == PPROF_WAITING) {
 		of.self = node->waiting;
-	if (part == PPROF_PREEMPTED)
+		of.occurrences = node->waits;
+	}
+	if (part == PPROF_PREEMPTED) {
 		of.self = node->preempted;
+		of.occurrences = node->preemptions;
+	}
 	return of;
 }
 
@@ -78,7 +88,10 @@ uint64_t pprof_values__get(const struct pprof_value *value, const struct profile
 			   uint64_t period_ns)
 {
 	uint64_t factor = value->source == PPROF_TIME ? period_ns : 1;
-	uint64_t from = value->source == PPROF_CALLS ? node->calls : node->self, product;
+	uint64_t from = value->source == PPROF_CALLS	     ? node->calls
+			: value->source == PPROF_OCCURRENCES ? node->occurrences
+							     : node->self;
+	uint64_t product;
 
 	/* All numbers of the format are signed. */
 	if (__builtin_mul_overflow(from, factor, &product))

@@ -13,7 +13,8 @@
 enum pprof_source {
 	PPROF_WEIGHT,
 	PPROF_CALLS,
-	PPROF_TIME, /* weight times the period of sampling */
+	PPROF_TIME,	   /* weight times the period of sampling */
+	PPROF_OCCURRENCES, /* how many the weight is of */
 };
 
 struct pprof_value {

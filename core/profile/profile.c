@@ -163,6 +163,7 @@ void profile__free(struct profile *profile)
 	free(profile->target);
 	free(profile->task_name);
 	free(profile->event);
+	free(profile->occurrences_name);
 	free(profile->unit_name);
 	free(profile->other_events);
 	free(profile->nameless);
@@ -188,13 +189,16 @@ int profile__measures(struct profile *profile, const char *event, const char *un
 
 	free(profile->event);
 	free(profile->unit_name);
+	free(profile->occurrences_name);
+	if (asprintf(&profile->occurrences_name, "%s occurrences", event) < 0)
+		profile->occurrences_name = NULL;
 	profile->event = strdup(event);
 	profile->unit_name = strdup(unit);
 	profile->unit = PROFILE_OTHER;
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
 		if (!strcmp(unit, units[i].name))
 			profile->unit = units[i].unit;
-	return profile->event && profile->unit_name ? 0 : -ENOMEM;
+	return profile->event && profile->unit_name && profile->occurrences_name ? 0 : -ENOMEM;
 }
 
 int profile__kind(struct profile *profile, const char *name, const char *suffix)
@@ -355,6 +359,8 @@ void profile__add_at(struct profile *profile, uint32_t node, const struct profil
 	end->preempted = add_saturated(end->preempted, value->preempted);
 	end->samples = add_saturated(end->samples, value->samples);
 	end->occurrences = add_saturated(end->occurrences, value->occurrences);
+	end->waits = add_saturated(end->waits, value->waits);
+	end->preemptions = add_saturated(end->preemptions, value->preemptions);
 	profile->total = add_saturated(profile->total, value->weight);
 	profile->waiting = add_saturated(profile->waiting, value->waiting);
 	profile->preempted = add_saturated(profile->preempted, value->preempted);
@@ -378,6 +384,12 @@ bool profile__mixes(const struct profile *profile)
 	uint64_t off_cpu = add_saturated(profile->waiting, profile->preempted);
 
 	return off_cpu && off_cpu < profile->total;
+}
+
+bool profile__has_occurrences(const struct profile *profile)
+{
+	return profile->occurrences && profile->occurrences_name && !profile__mixes(profile) &&
+	       (profile->unit == PROFILE_NANOSECONDS || profile->unit == PROFILE_BYTES);
 }
 
 struct profile_histogram *profile__add_histogram(struct profile *profile, const char *name)

@@ -73,12 +73,13 @@ struct profile_node {
 	uint64_t preempted;   /* part of `self`: it could have run, but another had the CPU */
 	uint64_t samples;     /* that `self` comes from; 0: not known */
 	uint64_t occurrences; /* that these stand for; 0: not known */
-	uint32_t run;	      /* it stands for so many frames at most; 0 or 1: for its own */
+	uint64_t waits, preemptions; /* parts of these: in `waiting` and `preempted` */
+	uint32_t run;		     /* it stands for so many frames at most; 0 or 1: for its own */
 };
 
 /* What a stack adds to the node where it ends. */
 struct profile_value {
-	uint64_t weight, calls, waiting, preempted, samples, occurrences;
+	uint64_t weight, calls, waiting, preempted, samples, occurrences, waits, preemptions;
 };
 
 /* A part of a node's own value: that of one thread. */
@@ -166,6 +167,7 @@ struct profile {
 	enum profile_unit unit; /* PROFILE_SAMPLES unless the maker sets it */
 	char *unit_name;	/* NULL: "samples" */
 	char *event;		/* NULL: "cpu" */
+	char *occurrences_name; /* "EVENT occurrences"; NULL: profile__measures was not called */
 	char *task_name;	/* what threads' tasks are called; NULL: not known */
 	bool counts_calls;	/* weights are the time of the nodes' calls */
 	uint8_t group_kind;	/* of outermost frames that are no code, but what the user has
@@ -294,6 +296,10 @@ int profile__inverted(const struct profile *profile, struct profile **ret);
 
 /* Are some weights of running and some of not running? */
 bool profile__mixes(const struct profile *profile);
+
+/* Is it known how many occurrences the weights are of, and are weights no numbers of these? Not of
+ * what mixes ticks of a clock and waits. */
+bool profile__has_occurrences(const struct profile *profile);
 
 /* A new one, empty, borrowed until the next; NULL: out of memory. */
 struct profile_histogram *profile__add_histogram(struct profile *profile, const char *name);

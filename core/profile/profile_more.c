@@ -235,6 +235,7 @@ struct profile *profile__like(const struct profile *from)
 	to->occurrences = from->occurrences;
 	to->unit_name = copy_of(from->unit_name, &failed);
 	to->event = copy_of(from->event, &failed);
+	to->occurrences_name = copy_of(from->occurrences_name, &failed);
 	to->task_name = copy_of(from->task_name, &failed);
 	to->other_events = copy_of(from->other_events, &failed);
 	to->nameless = copy_of(from->nameless, &failed);
@@ -260,7 +261,9 @@ static int invert_stack(const struct profile *from, uint32_t node, struct profil
 					     .waiting = end->waiting,
 					     .preempted = end->preempted,
 					     .samples = end->samples,
-					     .occurrences = end->occurrences };
+					     .occurrences = end->occurrences,
+					     .waits = end->waits,
+					     .preemptions = end->preemptions };
 	size_t n = 0;
 
 	if (!end->self && !end->samples)

@@ -15,10 +15,14 @@ static void add_stack(struct sum *sum, const struct recorded_stack *stack)
 	sum->samples += stack->samples;
 	add(&sum->occurrences, stack->occurrences);
 	add(&sum->value, stack->value);
-	if (stack->condition.state == STATE_BLOCKED || stack->condition.state == STATE_STOPPED)
+	if (stack->condition.state == STATE_BLOCKED || stack->condition.state == STATE_STOPPED) {
 		add(&sum->waiting, stack->value);
-	if (stack->condition.state == STATE_PREEMPTED)
+		add(&sum->waits, stack->occurrences);
+	}
+	if (stack->condition.state == STATE_PREEMPTED) {
 		add(&sum->preempted, stack->value);
+		add(&sum->preemptions, stack->occurrences);
+	}
 }
 
 #define OF_TASK (1ULL << 63)

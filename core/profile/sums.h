@@ -9,8 +9,9 @@
 struct sum {
 	const struct recorded_stack *stack; /* one of them */
 	uint64_t samples, occurrences, value, waiting, preempted;
-	uint32_t node; /* for who uses it: where it ends in a profile */
-	bool hidden;   /* the same: it is not in it */
+	uint64_t waits, preemptions; /* parts of occurrences */
+	uint32_t node;		     /* for who uses it: where it ends in a profile */
+	bool hidden;		     /* the same: it is not in it */
 };
 
 struct sums {

@@ -10,8 +10,9 @@
 
 /* A ClickHouse server over HTTP, and what the tables of assets/clickhouse.sql are for. */
 
-#define CLICKHOUSE_SCHEMA   "1"
-#define CLICKHOUSE_SALT_MAX 65 /* with the NUL */
+#define CLICKHOUSE_SCHEMA   "2"
+#define CLICKHOUSE_REST	    255 /* braid_stacks.age of what followed the last samples */
+#define CLICKHOUSE_SALT_MAX 65	/* with the NUL */
 
 struct clickhouse {
 	struct sender *sender;

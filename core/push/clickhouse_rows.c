@@ -9,6 +9,7 @@
 #include "core/base/util.h"
 #include "core/profile/group.h"
 #include "core/profile/merge.h"
+#include "core/push/clickhouse.h"
 
 #define REMEMBERED_MAX 4000000 /* ids that are remembered, of each sort */
 #define SPAN_MAX_S     (31 * 86400)
@@ -280,7 +281,8 @@ static int stack_id(struct clickhouse_rows *rows, const struct sink_sample *samp
 {
 	const struct recorded *recorded = rows->recording->recorded;
 	uint32_t event = recorded__find(&recorded->events, sample->event);
-	uint8_t age = sample->object && recorded__is_outstanding(recorded, event)
+	uint8_t age = sample->flags & SAMPLE_REST ? CLICKHOUSE_REST
+		      : sample->object && recorded__is_outstanding(recorded, event)
 			      ? recorded__age(sample->object)
 			      : 0;
 	uint64_t condition = (uint64_t)age << 32 | (uint64_t)sample->condition.state << 24 |
@@ -344,7 +346,7 @@ static int series_id(struct clickhouse_rows *rows, const struct sink_sample *sam
 
 /* ---- samples ---- */
 
-#define SAMPLE_ROW_BYTES   40 /* time, ns, load, series, stack, value */
+#define SAMPLE_ROW_BYTES   56 /* time, ns, load, series, stack, value, weight, total */
 #define SAMPLE_LOAD_OFFSET 8
 
 /* Each day is a partition: times that lie far apart, of a damaged recording, must not make
@@ -372,6 +374,8 @@ static int put_sample(struct clickhouse_rows *rows, const struct sink_sample *sa
 	row_writer__number(&rows->samples, uint64_t, series);
 	row_writer__number(&rows->samples, uint64_t, stack);
 	row_writer__number(&rows->samples, uint64_t, sample->value);
+	row_writer__number(&rows->samples, uint64_t, sample->weight);
+	row_writer__number(&rows->samples, uint64_t, sample->total);
 	return rows->samples.failed ? -ENOMEM : 0;
 }
 

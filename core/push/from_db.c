@@ -24,7 +24,7 @@
 /* A row for each stack, and for each series where threads matter. */
 struct sum {
 	uint64_t stack, series; /* 0: not told */
-	uint64_t value, samples;
+	uint64_t value, samples, occurrences;
 	uint32_t event; /* recorded id */
 };
 
@@ -240,10 +240,13 @@ static int sum_row(struct from_db *db, struct row_reader *rows)
 	struct sum sum = { .stack = row_reader__number(rows, 8),
 			   .series = row_reader__number(rows, 8),
 			   .value = row_reader__number(rows, 8),
-			   .samples = row_reader__number(rows, 8) };
+			   .samples = row_reader__number(rows, 8),
+			   .occurrences = row_reader__number(rows, 8) };
 
-	if (db->rate_hz > 0)
+	if (db->rate_hz > 0) {
 		sum.value = recorded__ticks_ns(sum.value, db->rate_hz);
+		sum.occurrences = 0; /* ticks are none */
+	}
 	if (array__reserve(&db->sums, &db->cap_sums, db->n_sums + 1, sizeof(sum)))
 		return -ENOMEM;
 	db->sums[db->n_sums++] = sum;
@@ -282,7 +285,8 @@ static int sum_series(struct from_db *db, uint32_t index, const struct rate *rat
 		return no_memory(db);
 	db->rate_hz = rate ? rate->hz : 0;
 	ret = ask(db, NULL, sum_row,
-		  "SELECT stack, %s, sum(value) AS sum, count() FROM braid_samples "
+		  "SELECT stack, %s, sum(total) AS sum, count(), sum(weight) "
+		  "FROM braid_samples "
 		  "WHERE series GLOBAL IN (SELECT series FROM braid_series WHERE %s AND %s) "
 		  "AND %s AND %s GROUP BY stack%s ORDER BY sum DESC FORMAT RowBinary",
 		  db->threads ? "series" : "toUInt64(0)", series, db->where.series,
@@ -472,7 +476,10 @@ static int add_sum(struct from_db *db, const struct sum *sum, uint64_t *unknown)
 		sample.native = stack->native;
 		sample.runtime = stack->runtime;
 		sample.condition = stack->condition;
-		sample.object = stack->age ? recorded__least_age(stack->age) : 0;
+		if (stack->age == CLICKHOUSE_REST)
+			sample.flags = SAMPLE_REST;
+		else if (stack->age)
+			sample.object = recorded__least_age(stack->age);
 	}
 	if (!stack && sum->stack)
 		*unknown += sum->samples;
@@ -482,7 +489,8 @@ static int add_sum(struct from_db *db, const struct sum *sum, uint64_t *unknown)
 		return 0;
 	if (recorded__stack(db->recorded, &sample, &row))
 		return no_memory(db);
-	row->samples += sum->samples;
+	row->samples += row->rest ? 0 : sum->samples;
+	row->occurrences += sum->occurrences;
 	if (__builtin_add_overflow(row->value, sum->value, &row->value))
 		row->value = UINT64_MAX;
 	db->recorded->n_samples += sum->samples;

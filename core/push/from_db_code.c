@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/push/clickhouse.h"
 #include "core/push/clickhouse_rows.h"
 
 /* Frames of all stacks together, and nodes of the trees that these form: of 10 and some 60 bytes.
@@ -89,7 +90,7 @@ int from_db_code__read_stack(struct from_db_code *code, struct row_reader *rows)
 	stack.age = row_reader__number(rows, 1);
 	stack.n_native = row_reader__number(rows, 2);
 	ret = read_frames(code, rows, &stack);
-	if (ret || rows->failed || stack.age > RECORDED_AGES)
+	if (ret || rows->failed || (stack.age > RECORDED_AGES && stack.age != CLICKHOUSE_REST))
 		return ret ? ret : -EBADMSG;
 	if (u64map__get(&code->stack_index, id)) /* not yet merged, or on two shards */
 		return 0;

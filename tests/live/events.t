@@ -105,7 +105,7 @@ def check_period():
     gate.ask(target, f"here {HITS}")
     recording = finish("period", braid)
     gate.equal(recording.count(), HITS // 100, "-c 100: every hundredth is sampled")
-    gate.equal(recording.sql("SELECT DISTINCT value FROM sample"), [(100,)],
+    gate.equal(recording.sql("SELECT DISTINCT weight FROM sample"), [(100,)],
                "-c 100: and stands for a hundred")
 
 

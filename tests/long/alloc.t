@@ -24,7 +24,7 @@ def check(line, shares):
         input=f"{line} {RATE} {SECONDS}\n".encode(), capture_output=True)
     said = result.stdout.decode() + result.stderr.decode()
     truth = int(re.search(r"allocated (\d+)", said).group(1))
-    estimate, = sqlite3.connect(file).execute("SELECT sum(value) FROM sample").fetchone()
+    estimate, = sqlite3.connect(file).execute("SELECT sum(total) FROM sample").fetchone()
     note = next((text for text in said.split("\n") if "stand for the rest" in text), "")
     margin = float((re.search(r"± ([\d.]+) %", note) or [0, "0"])[1])
     off = 100 * (estimate / truth - 1)

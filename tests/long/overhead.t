@@ -386,7 +386,7 @@ def lowered(file, hz):
     """Has the rate been lowered for some time, in a recording that is being written?"""
     try:
         samples, weight = lib.Recording(file).sql(
-            "SELECT count(*) FILTER (WHERE value > 1), sum(value) FROM sample")[0]
+            "SELECT count(*) FILTER (WHERE weight > 1), sum(total) FROM sample")[0]
     except lib.sqlite3.Error:
         return False
     return samples > 200 and weight > 3 * hz
@@ -408,8 +408,8 @@ def check_rate():
     err = braid.communicate(timeout=lib.PATIENCE_S)[1].decode()
     lib.stop(target)
     recording = lib.Recording(file)
-    samples, weight = recording.sql("SELECT count(*), sum(value) FROM sample")[0]
-    weights = [row[0] for row in recording.sql("SELECT DISTINCT value FROM sample ORDER BY 1")]
+    samples, weight = recording.sql("SELECT count(*), sum(total) FROM sample")[0]
+    weights = [row[0] for row in recording.sql("SELECT DISTINCT weight FROM sample ORDER BY 1")]
     print(f"# {name}: {samples} samples of {weights}, {weight / hz:.2f} s of {used:.2f} s")
     lib.ok(weights[0] == 1 and len(weights) > 1 and all(n & (n - 1) == 0 for n in weights),
            f"{name}: weights are powers of two", weights, err)
@@ -432,7 +432,7 @@ def check_rate_of_old_default():
     target = lib.start_ready(lib.fixture("shares"))
     recording = lib.record("-p", target.pid, "-d", 2, options=("-F", "8000"))
     lib.stop(target)
-    lib.equal(recording.sql("SELECT DISTINCT value FROM sample"), [(1,)],
+    lib.equal(recording.sql("SELECT DISTINCT weight FROM sample"), [(1,)],
               "no limit is asked for: every sample counts for itself", recording.result.err)
 
 

@@ -16,7 +16,7 @@ import servers
 SAMPLES = int(os.environ.get("SAMPLES", 100_000_000))
 STACKS = int(os.environ.get("STACKS", 10_000))
 DOWN_S = float(os.environ.get("DOWN_S", 60))
-COUNT = "SELECT count(), sum(value) FROM braid_samples WHERE load GLOBAL NOT IN (SELECT load FROM braid_void)"
+COUNT = "SELECT count(), sum(total) FROM braid_samples WHERE load GLOBAL NOT IN (SELECT load FROM braid_void)"
 
 if not servers.ClickHouse.PROGRAM:
     skip_all("there is no clickhouse-server")

@@ -88,7 +88,7 @@ def from_db(where, *words):
 
 FILE = made("app.db", APP)
 OTHER = made("other.db", APP[:50])
-SUMS = "SELECT sum(value), count() FROM braid_samples WHERE load NOT IN (SELECT load FROM braid_void)"
+SUMS = "SELECT sum(total), count() FROM braid_samples WHERE load NOT IN (SELECT load FROM braid_void)"
 WANT = f"{sum(int(one.split()[2]) for one in APP)}\t{len(APP)}\n"
 
 
@@ -180,7 +180,7 @@ def check_repeats():
     equal(SERVER.ask(SUMS), before[0], "under another name neither")
 
 
-BY_PROCESS = """SELECT process, sum(value) FROM braid_samples ANY INNER JOIN
+BY_PROCESS = """SELECT process, sum(total) FROM braid_samples ANY INNER JOIN
 (SELECT series, process FROM braid_series GROUP BY series, process) USING series
 WHERE load NOT IN (SELECT load FROM braid_void) AND process LIKE 'p%' GROUP BY process
 FORMAT TabSeparated"""

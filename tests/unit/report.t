@@ -194,19 +194,19 @@ def check_histogram():
         "   4.10 us ..    8.19 us          2  |" + "#" * 27 + " " * 13 + "|"], "a histogram", out)
     out = report("--event", "off-cpu", "--histogram", "--by", "syscall", "--rows", "2")[1]
     tap.equal([line for line in out.splitlines() if ": " in line][1:],
-              ["no system call: 9223372037 s in 1 samples", "poll: 12.0 us in 2 samples"],
+              ["no system call: 9223372037 s in 1 occurrences", "poll: 12.0 us in 2 occurrences"],
               "by group, the greatest first", out)
     tap.ok(out.endswith("\n\n(1 more)\n"), "and no more of them", out)
     out = report("--event", "off-cpu", "--histogram=stacks", "--state", "waiting")[1]
     tap.equal([out.splitlines()[at] for at in (3, 19, 20, 21, -4, -3, -2, -1)], [
         "mean 2.75 us, p50 < 2.05 us, p90 < 8.19 us, p99 < 8.19 us",
-        "main;poll", "this stack: 12.0 us in 2 samples",
+        "main;poll", "this stack: 12.0 us in 2 occurrences",
         "mean 6.00 us, p50 < 8.19 us, p90 < 8.19 us, p99 < 8.19 us",
         *[f"{f'{128 << n} ns':>10} .. {f'{256 << n} ns' if n < 2 else '1.02 us':>10}          0  |"
           + " " * 40 + "|" for n in range(3)],
         "   1.02 us ..    2.05 us          3  |" + "#" * 40 + "|"], "by stack", out)
     out = report("--event", "off-cpu", "--histogram=stacks", "--rows", "1")[1]
-    tap.ok("this stack: 9223372037 s in 5 samples" in out and out.endswith("\n(1 more)\n"),
+    tap.ok("this stack: 9223372037 s in 5 occurrences" in out and out.endswith("\n(1 more)\n"),
            "some of the stacks", out)
     out = report("--event", "alloc", "--histogram")[1]
     tap.ok("mean 4.00 KiB, p50 < 8.00 KiB" in out and "4.00 KiB ..   8.00 KiB          2" in out,
@@ -424,17 +424,17 @@ def check_pprof():
                     for pid, process, tid, thread in (
                         (42, "app", 42, "app"), (42, "app", 43, "w"), (50, "tool", 50, "tool")))
     tap.equal(pprof(), [
-        "types samples/count wall/nanoseconds alloc/bytes pmu:samples/count",
+        "types samples/count wall occurrences/count wall/nanoseconds alloc occurrences/count alloc/bytes pmu:samples/count",
         "comment made up", "default samples",
-        "stack 0 0 0 9 main" + tool, "stack 0 0 64 0 main;malloc" + tool,
-        "stack 0 300 0 0 main;f (app.s);read {state=waiting}" + w,
-        "stack 1 0 0 0 main;f (app.s);add" + app, "stack 6 0 0 0 main;f (app.s);add" + w],
+        "stack 0 0 0 0 0 9 main" + tool, "stack 0 0 0 1 64 0 main;malloc" + tool,
+        "stack 0 1 300 0 0 0 main;f (app.s);read {state=waiting}" + w,
+        "stack 1 0 0 0 0 0 main;f (app.s);add" + app, "stack 6 0 0 0 0 0 main;f (app.s);add" + w],
         "pprof: all events, all threads")
     tap.matches("has no age", pprof("--min-age", "1")[0], "pprof: of no event that there is")
-    tap.equal(pprof("--event", "wall")[0], "types wall/nanoseconds", "pprof: of one event")
+    tap.equal(pprof("--event", "wall")[0], "types wall occurrences/count wall/nanoseconds", "pprof: of one event")
     tap.equal(pprof("--frames", "script", "--thread", "w"), [
-        "types samples/count wall/nanoseconds", "comment made up", "default samples",
-        "stack 0 300 f (app.s) {state=waiting}" + w, "stack 6 0 f (app.s)" + w],
+        "types samples/count wall occurrences/count wall/nanoseconds", "comment made up", "default samples",
+        "stack 0 1 300 f (app.s) {state=waiting}" + w, "stack 6 0 0 f (app.s)" + w],
         "pprof: script frames of one thread")
 
 

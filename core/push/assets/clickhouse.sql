@@ -52,7 +52,9 @@ CREATE TABLE IF NOT EXISTS @braid_samples (
 	load UInt64,
 	series UInt64,
 	stack UInt64,
-	value UInt64        -- in the series' unit
+	value UInt64,       -- its own, in the series' unit
+	weight UInt64,      -- occurrences that it stands for, with itself
+	total UInt64        -- the sum of their values
 ) ENGINE = MergeTree PARTITION BY toYYYYMMDD(time)
 ORDER BY (toStartOfHour(time), series, stack)@TTL time 0@;
 
@@ -62,7 +64,8 @@ CREATE TABLE IF NOT EXISTS @braid_stacks (
 	state UInt8,        -- enum thread_state of braid's bpf/shared.h: 1 running, ...
 	lock UInt8,         -- enum lock_state
 	syscall UInt16,     -- number of the system call that it was in, + 1; 0: none
-	age UInt8,          -- class of how long it was held, of what is outstanding
+	age UInt8,          -- class of how long it was held, of what is outstanding; 255: no stack,
+			    -- but what followed the last samples of an event
 	natives UInt16,     -- how many of the frames are native and the kernel's
 	frames Array(UInt64),  -- innermost first: those, then those of runtimes
 	places Array(UInt16),  -- of each where it lies on the stack, by rank, 1 innermost; 0: it does
