@@ -41,6 +41,10 @@
 #define PERIOD_LOWERED_NS 100000000ULL /* and then may fall */
 #define PERIOD_STEPS_MAX  8	       /* doublings at once */
 
+/* A sample weighs at most so many times the intervals since its thread's clock rang: else one of
+ * 1 ns, which is that rarely sampled, would stand for a million. */
+#define WEIGHT_TIMES_MAX 16
+
 /* Tenths of a percent of a CPU's time; 0: no limit. */
 extern const volatile __u32 cfg_budget_permille;
 
@@ -252,7 +256,7 @@ static __noinline __attribute__((unused)) int budget__choose(__u32 event,
 	__u32 epoch = rest_epoch;
 	struct event_budget *own;
 	struct rest_rec *rest;
-	__u64 period_ns, total;
+	__u64 period_ns, total, most;
 
 	*ret_worth = (struct worth) { interval_ns, 1, interval_ns };
 	if (!budget)
@@ -275,9 +279,12 @@ static __noinline __attribute__((unused)) int budget__choose(__u32 event,
 		return 0;
 	}
 	rest__add(rest, -(__u64)clock->skipped, interval_ns - total);
+	most = WEIGHT_TIMES_MAX * ((__u64)clock->skipped + 1);
 	clock->skipped = 0;
 	ret_worth->total = total;
 	ret_worth->weight = budget__weight(own, interval_ns, total);
+	if (ret_worth->weight > most)
+		ret_worth->weight = most;
 	return 1;
 }
 

@@ -58,6 +58,7 @@ int recorded__time_ticks(struct recorded *recorded)
 			return -ENODATA;
 		recorded->stacks.rows[i].value =
 			recorded__ticks_ns(recorded->stacks.rows[i].value, hz);
+		recorded->stacks.rows[i].occurrences = 0; /* ticks are none */
 	}
 	for (size_t i = 0; i < recorded->buckets.n; i++) {
 		struct recorded_bucket *bucket = &recorded->buckets.rows[i];

@@ -153,6 +153,22 @@ static void test_worth(void)
 	is_int(one->occurrences, sums.n, "which are counted");
 }
 
+/* One interval of 1 ns in which the clock rings stands for no million. */
+static void test_shortest(void)
+{
+	struct interval_clock clock = {};
+	struct worth worth;
+
+	*budget = (struct budget_rec) {};
+	one->changed_ns = NOW_NS;
+	one->period_ns = 1 << 18;
+	budget__choose(ONE, &clock, 50000, NOW_NS, &worth);
+	clock.ns = (1 << 18) - 1;
+	ok(budget__choose(ONE, &clock, 1, NOW_NS, &worth) && worth.value == 1, "1 ns is sampled");
+	ok(worth.total == 1 << 18 && worth.weight == 2 * WEIGHT_TIMES_MAX,
+	   "its weight is bounded by the intervals that there were");
+}
+
 /* User space has taken the rest of an epoch: the next one begins with nothing. */
 static void test_epochs(void)
 {
@@ -242,6 +258,7 @@ int main(void)
 	test_starvation();
 	test_period();
 	test_worth();
+	test_shortest();
 	test_epochs();
 	test_counted();
 	test_period_of_occurrences();
