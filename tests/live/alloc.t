@@ -77,11 +77,11 @@ def check_mmap():
 def check_sampled():
     period = 65536
     recording = record("alloc:malloc", ["malloc 20 4000000", "mix 1 20000"], "-c", "64k")
-    values = [sample.value for sample in recording.samples()]
-    gate.equal(values.count(4000000), 20, "sampled: what is large is always sampled, as it is")
-    wanted = [16 * (1 + i) / -math.expm1(-16 * (1 + i) / period) for i in range(256)]
-    rest = [value for value in values if value != 4000000]
-    gate.equal([value for value in rest if min(abs(value - want) for want in wanted) > 3], [],
+    samples = recording.sql("SELECT value, total FROM sample")
+    gate.equal(samples.count((4000000, 4000000)), 20, "sampled: what is large is always sampled, as it is")
+    rest = [sample for sample in samples if sample[0] != 4000000]
+    gate.equal([sample for sample in rest
+                if abs(sample[1] - sample[0] / -math.expm1(-sample[0] / period)) > 3], [],
                "sampled: what is small stands for size / (1 - exp(-size / period))")
     gate.ok(rest, "sampled: some of these are")
     gate.ok(len(rest) < 2000, "sampled: but few of 20000", len(rest))
