@@ -147,8 +147,8 @@ def check_events(content):
     with sqlite3.connect(file) as database:
         database.execute("INSERT INTO event VALUES(2, 'faults', 'bytes')")
         database.execute("INSERT INTO sample(id, time_ns, event, thread, cpu, native, runtime, flags,"
-                         " value) SELECT id + 1000, time_ns, 2, thread, cpu, native, runtime, flags,"
-                         " 1024 FROM sample")
+                         " value, weight, total) SELECT id + 1000, time_ns, 2, thread, cpu, native,"
+                         " runtime, flags, 1024, 1, 1024 FROM sample")
     database.close()
     result = gate.braid("report", file)
     gate.equal(result.err, f"other events in {file}: faults (--event)\n", "events: which others")
