@@ -15,6 +15,8 @@ struct ended {
 
 struct unsure {
 	uint64_t start, end;
+	const struct image *image; /* whose table may have been used; compared only */
+	uint64_t bias;
 	uint64_t from_ns, until_ns; /* UINT64_MAX: not over yet */
 };
 
@@ -196,6 +198,8 @@ static void be_unsure(struct process *process, const struct mapped *mapped,
 	times->unsure[times->n_unsure++ % UNSURE_RANGES_MAX] =
 		(struct unsure) { .start = max_of(mapped->start, event->start),
 				  .end = min_of(mapped->end, event->end),
+				  .image = mapped->image,
+				  .bias = mapped->bias,
 				  .from_ns = event->time_ns,
 				  .until_ns = UINT64_MAX };
 	times->unsure_ns =
@@ -366,6 +370,21 @@ static const struct mapping_event *find_event(const struct mapping_times *times,
 	return NULL;
 }
 
+/* Code that was moved to other memory at the same addresses has the table that it had before. */
+static void be_sure_of_moved(struct mapping_times *times, const struct mapped *list, size_t n)
+{
+	size_t n_unsure = min_of(times->n_unsure, (size_t)UNSURE_RANGES_MAX);
+
+	for (size_t k = 0; k < n_unsure; k++) {
+		struct unsure *unsure = &times->unsure[k];
+
+		for (size_t i = 0; i < n && unsure->image && unsure->until_ns == UINT64_MAX; i++)
+			if (list[i].image == unsure->image && list[i].bias == unsure->bias &&
+			    list[i].start <= unsure->start && unsure->end <= list[i].end)
+				unsure->end = unsure->start;
+	}
+}
+
 uint64_t mapping_times__last_end(const struct process *process, uint64_t start, uint64_t end)
 {
 	const struct mapping_times *times = process->times;
@@ -399,7 +418,9 @@ int mapping_times__replace(struct process *process, struct mapped *list, size_t 
 			old ? old->born_ns
 			    : mapping_times__last_end(process, list[i].start, list[i].end);
 	}
-	if (process->times)
+	if (process->times) {
+		be_sure_of_moved(process->times, list, n);
 		process->times->n_noted = 0;
+	}
 	return ret;
 }

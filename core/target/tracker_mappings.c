@@ -551,13 +551,16 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 	return ret;
 }
 
-/* What covers a known mapping is known at once, before samples of it are looked at. */
+/* A file that covers a known mapping is known at once, before samples of it are looked at.
+ * @ret_urgent: it is no program; only the list of mappings can tell whether it has code of one. */
 static int cover_mapped(struct tracker *tracker, struct process *process,
-			const struct procfs_mapping *mapping, const struct mapping_event *event)
+			const struct procfs_mapping *mapping, const struct mapping_event *event,
+			bool *ret_urgent)
 {
 	int ret = mapping_times__cover(process, event);
 	struct image *image = ret ? NULL : find_file(tracker, process, mapping, NULL);
 
+	*ret_urgent = !image;
 	return image ? insert_mapped(process,
 				     &(struct part) { mapping->start, mapping->end, mapping->offset,
 						      mapping->inode },
@@ -589,7 +592,7 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 	}
 	process->covered_ns = event->time_ns;
 	if (event->inode)
-		return cover_mapped(tracker, process, &mapping, &mapped);
+		return cover_mapped(tracker, process, &mapping, &mapped, ret_urgent);
 	mapping_times__note(process, &mapped);
 	*ret_urgent = true;
 	return 0;

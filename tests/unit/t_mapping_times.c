@@ -202,6 +202,37 @@ static void test_unmapped(void)
 	ok(!mapping_times__has_unsure(&process, 1999), "nothing runs where nothing is mapped");
 }
 
+/* A program copies its code to a memfd and maps that where the code was. */
+static void test_moved(void)
+{
+	static struct image image, another;
+	struct mapped before = first, after = first;
+	struct mapping_event by = event(1000, AT + 0x1000, 0x1000, 2);
+
+	before.image = after.image = &image;
+	after.inode = 2;
+	begin();
+	process__set_mapped(&process, list_of(&before, 1), 1);
+	cover(by);
+	ok(mapping_times__is_unsure(&process, AT + 0x1000, 1000), "unsure what has taken its place");
+	read_list(&after, 1, 2000);
+	ok(!mapping_times__is_unsure(&process, AT + 0x1000, 1000),
+	   "the same code: the table in use was right all the time");
+	begin();
+	process__set_mapped(&process, list_of(&before, 1), 1);
+	cover(by);
+	after.image = &another;
+	read_list(&after, 1, 2000);
+	ok(mapping_times__is_unsure(&process, AT + 0x1000, 1000), "another image: it was not");
+	begin();
+	process__set_mapped(&process, list_of(&before, 1), 1);
+	cover(by);
+	after = before;
+	after.bias += 0x1000;
+	read_list(&after, 1, 2000);
+	ok(mapping_times__is_unsure(&process, AT + 0x1000, 1000), "other code of the image: neither");
+}
+
 static void test_limit(void)
 {
 	struct mapped next = first;
@@ -226,6 +257,7 @@ int main(void)
 	test_parts();
 	test_memory();
 	test_unmapped();
+	test_moved();
 	test_limit();
 	end();
 	return tap__done();
