@@ -138,12 +138,14 @@ def check_pyroscope():
     stacks = collections.Counter()
     for line in series["wall"][1]:
         if line.startswith("stack "):
-            _, value, frames = line.split(" ", 2)
-            stacks[frames.split(" {")[0]] += int(value)
+            _, occurrences, value, frames = line.split(" ", 3)
+            stacks[frames.split(" {")[0], "ns"] += int(value)
+            stacks[frames.split(" {")[0], "times"] += int(occurrences)
     want = collections.Counter()
     for sample in SAMPLES[:-1]:
-        want[sample.split()[8].replace("python:", "").replace("n:", "")
-             .replace("@/x/app.py", " (app.py)")] += int(sample.split()[2])
+        frames = sample.split()[8].replace("python:", "").replace("n:", "").replace("@/x/app.py", " (app.py)")
+        want[frames, "ns"] += int(sample.split()[2])
+        want[frames, "times"] += 1
     equal(stacks, want, "Pyroscope: sums by stack")
     ok([line for line in series["wall"][1] if line.startswith("time ")], "Pyroscope: the time")
     forget()

@@ -26,11 +26,11 @@ def text(value):
 
 
 # What braid asks for, in this order.
-ANSWERS = (("salt", text("version") + text("1") + text("salt") + text("ab")),
+ANSWERS = (("salt", text("version") + text("2") + text("salt") + text("ab")),
            ("events", text("cpu") + text("samples") + struct.pack("<d", 99)),
            ("void", b""),
            ("span", struct.pack("<II", 1, 2)),
-           ("sums", struct.pack("<QQQQ", 7, 0, 1, 1)),
+           ("sums", struct.pack("<QQQQQ", 7, 0, 1, 1, 1)),
            ("stacks", struct.pack("<QBBHBHB", 7, 0, 0, 0, 0, 1, 1) + struct.pack("<QBH", 9, 1, 0)),
            ("frames", struct.pack("<Q", 9) + text("native") + text("n") + text("a.so") + struct.pack("<QB", 1, 0)
             + 4 * b"\x00" + b"\x00"))
