@@ -18,7 +18,7 @@ BUSYBOX = "/bin/busybox"
 
 def begin(name, call, *target):
     braid = gate.start(gate.BRAID, "record", "-e", "syscall:" + call, "-c", 1, "-o",
-                       gate.path(name + ".db"), "--force", *target,
+                       gate.path(name + ".db"), "--max-overhead", "none", "--force", *target,
                        stderr=gate.subprocess.PIPE)
     gate.wait_until(lambda: os.path.exists(gate.path(name + ".db")) or braid.poll() is not None,
                     "the first commit")
