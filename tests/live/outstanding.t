@@ -127,9 +127,10 @@ def check_sampled():
     period = 65536
     recording = record("sampled", ["keep 5 4000000", "drop 2 0", "mix 1 20000", "keep 1000 10"],
                        options=("-c", "64k"))
-    values = sizes(recording)
-    gate.equal(values.count(4000000), 3, "sampled: what is large is always seen, as it is")
-    gate.equal([value for value in values if value != 4000000 and abs(value - period - 5) > 2], [],
+    samples = recording.sql("SELECT value, total FROM sample")
+    gate.equal(samples.count((4000000, 4000000)), 3, "sampled: what is large is always seen, as it is")
+    gate.equal([sample for sample in samples if sample[0] not in (10, 4000000)], [], "sampled: each with its size")
+    gate.equal([sample for sample in samples if sample[0] == 10 and abs(sample[1] - period - 5) > 2], [],
                "sampled: what is small stands for about the period")
 
 
