@@ -26,6 +26,7 @@ struct mapping_times {
 	uint64_t charged;      /* bytes of these */
 	uint64_t last_ns;      /* the latest end */
 	uint64_t forgotten_ns; /* the latest end of those that gave way; 0: none has */
+	uint64_t replaced_ns;  /* the latest list that was read and is another one; 0: none yet */
 	struct unsure unsure[UNSURE_RANGES_MAX];
 	size_t n_unsure;	     /* ever; the oldest gives way */
 	uint64_t unsure_ns, sure_ns; /* all of these lie between */
@@ -195,6 +196,8 @@ static void be_unsure(struct process *process, const struct mapped *mapped,
 
 	if (!times)
 		return;
+	times->unsure_ns =
+		times->n_unsure ? min_of(times->unsure_ns, event->time_ns) : event->time_ns;
 	times->unsure[times->n_unsure++ % UNSURE_RANGES_MAX] =
 		(struct unsure) { .start = max_of(mapped->start, event->start),
 				  .end = min_of(mapped->end, event->end),
@@ -202,8 +205,6 @@ static void be_unsure(struct process *process, const struct mapped *mapped,
 				  .bias = mapped->bias,
 				  .from_ns = event->time_ns,
 				  .until_ns = UINT64_MAX };
-	times->unsure_ns =
-		times->unsure_ns ? min_of(times->unsure_ns, event->time_ns) : event->time_ns;
 	times->sure_ns = UINT64_MAX;
 }
 
@@ -396,6 +397,21 @@ uint64_t mapping_times__last_end(const struct process *process, uint64_t start, 
 	return last;
 }
 
+/* Events can be lost. Without one, a mapping that another one of the list has taken the place of
+ * ended at some time since the list before. */
+static void be_unsure_since_last(struct process *process, const struct mapped *list, size_t n,
+				 const struct mapped *old)
+{
+	struct mapping_event by = { .time_ns = process->times ? process->times->replaced_ns : 0 };
+
+	for (size_t i = 0; i < n && list[i].start < old->end; i++) {
+		by.start = list[i].start;
+		by.end = list[i].end;
+		if (overlaps(old, by.start, by.end))
+			be_unsure(process, old, &by);
+	}
+}
+
 int mapping_times__replace(struct process *process, struct mapped *list, size_t n, uint64_t now_ns)
 {
 	const struct mapping_event *event;
@@ -410,6 +426,8 @@ int mapping_times__replace(struct process *process, struct mapped *list, size_t 
 		event = find_event(process->times, old);
 		if (event)
 			be_unsure(process, old, event);
+		else
+			be_unsure_since_last(process, list, n, old);
 		ret = keep_ended(process, old, event ? event->time_ns : now_ns);
 	}
 	for (i = 0; i < n; i++) {
@@ -420,6 +438,7 @@ int mapping_times__replace(struct process *process, struct mapped *list, size_t 
 	}
 	if (process->times) {
 		be_sure_of_moved(process->times, list, n);
+		process->times->replaced_ns = now_ns;
 		process->times->n_noted = 0;
 	}
 	return ret;

@@ -143,6 +143,10 @@ static void test_late_event(void)
 	begin();
 	read_list(&second, 1, 2000);
 	is_str(path_at(AT, 1500), "/first", "without an event the list tells the time");
+	ok(mapping_times__is_unsure(&process, AT, 1) &&
+		   mapping_times__is_unsure(&process, AT, 2000) &&
+		   !mapping_times__is_unsure(&process, AT, 2002),
+	   "... and either library may have been there before");
 	ok(!is_covered(late), "the event is not about what came later");
 	mapping_times__correct(&process, &late);
 	is_str(path_at(AT, 999), "/first", "with the event it is that time:");
