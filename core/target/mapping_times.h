@@ -22,8 +22,8 @@
  *
  * The kernel half unwinds by the list that was published last. From the event of a mapping that
  * covers a published one to the publication of the new list, it may have used the table of the old
- * file. Such a range is *unsure* for that time, and stacks are cut at frames in it. If the event was
- * lost, the range is unsure since the list that was read before. */
+ * file. Such a range is *unsure* for that time, and stacks are cut at frames in it. If the event
+ * was lost, the range is unsure since the list that was read before. */
 
 #define ENDED_MAPPINGS_MAX 256 /* of one process; the first to end give way */
 #define UNSURE_RANGES_MAX  64

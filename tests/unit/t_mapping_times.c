@@ -218,7 +218,8 @@ static void test_moved(void)
 	begin();
 	process__set_mapped(&process, list_of(&before, 1), 1);
 	cover(by);
-	ok(mapping_times__is_unsure(&process, AT + 0x1000, 1000), "unsure what has taken its place");
+	ok(mapping_times__is_unsure(&process, AT + 0x1000, 1000),
+	   "unsure what has taken its place");
 	read_list(&after, 1, 2000);
 	ok(!mapping_times__is_unsure(&process, AT + 0x1000, 1000),
 	   "the same code: the table in use was right all the time");
@@ -234,7 +235,8 @@ static void test_moved(void)
 	after = before;
 	after.bias += 0x1000;
 	read_list(&after, 1, 2000);
-	ok(mapping_times__is_unsure(&process, AT + 0x1000, 1000), "other code of the image: neither");
+	ok(mapping_times__is_unsure(&process, AT + 0x1000, 1000),
+	   "other code of the image: neither");
 }
 
 static void test_limit(void)
