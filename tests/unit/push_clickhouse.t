@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
@@ -255,11 +256,15 @@ def check_who():
               f"no name of a database: {name:.10}")
 
 
+STARTED = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def clocked(name, hz, length_s, samples):
     """A recording of a timer of that rate, whose samples lie evenly in so many seconds."""
     file = made(name, samples)
     with sqlite3.connect(file) as database:
-        database.execute("INSERT OR REPLACE INTO meta VALUES ('frequency_hz', ?)", (str(hz),))
+        database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)",
+                             (("frequency_hz", str(hz)), ("started_at", STARTED)))
         database.execute("UPDATE sample SET time_ns = (SELECT min(time_ns) FROM sample) + "
                          "(id - 1) * ? / ?", (length_s * 10**9, max(len(samples) - 1, 1)))
     database.close()
