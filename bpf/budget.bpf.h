@@ -293,16 +293,18 @@ static __always_inline int budget__is_due(__u32 event, const struct interval_clo
 					  __u64 interval_ns, struct worth *ret_worth)
 {
 	struct budget_rec *budget = cfg_intervals & 1U << (event & 31) ? budget__here() : NULL;
-	__u64 period_ns = budget && cfg_budget_permille ? budget__of(budget, event)->period_ns : 0;
 	__u64 clock_ns = clock->epoch == rest_epoch ? clock->ns : 0;
+	struct event_budget *own;
 
 	*ret_worth = (struct worth) { interval_ns, 1, interval_ns };
-	if (interval_ns >= period_ns)
+	if (!budget || !cfg_budget_permille)
 		return 1;
-	ret_worth->total = (clock_ns + interval_ns) & ~(period_ns - 1);
+	own = budget__of(budget, event);
+	if (interval_ns >= own->period_ns)
+		return 1;
+	ret_worth->total = (clock_ns + interval_ns) & ~(own->period_ns - 1);
 	if (ret_worth->total)
-		ret_worth->weight =
-			budget__weight(budget__of(budget, event), interval_ns, ret_worth->total);
+		ret_worth->weight = budget__weight(own, interval_ns, ret_worth->total);
 	return ret_worth->total != 0;
 }
 
