@@ -32,6 +32,9 @@ struct mapping_times {
 	uint64_t unsure_ns, sure_ns; /* all of these lie between */
 	struct mapping_event noted[NOTED_EVENTS_MAX];
 	size_t n_noted;
+	struct mapping_event *events; /* owned; sorted by time */
+	size_t n_events, cap_events;
+	uint64_t events_from_ns; /* what came before is not known; 0: all is */
 };
 
 static struct mapping_times *times_of(struct process *process)
@@ -54,6 +57,7 @@ void mapping_times__free(struct mapping_times *times, struct quota_account *acco
 		free(times->ended[i].mapped.path);
 	quota__give_back(account, times->charged);
 	free(times->ended);
+	free(times->events);
 	free(times);
 }
 
@@ -69,8 +73,73 @@ static bool overlaps(const struct mapped *mapped, uint64_t start, uint64_t end)
 	return mapped->start < end && start < mapped->end;
 }
 
-const struct mapped *mapping_times__find(const struct process *process, uint64_t address,
-					 uint64_t time_ns)
+uint64_t mapping_times__path_id(const char *path)
+{
+	uint64_t id = 14695981039346656037ULL; /* FNV-1a */
+
+	for (; *path; path++)
+		id = (id ^ (unsigned char)*path) * 1099511628211ULL;
+	return id | 1;
+}
+
+/* Linux 6.8 and later give the files of overlayfs another device and inode in the list of mappings
+ * than in the events. Then the paths are compared. */
+static bool is_same_file(const struct mapped *mapped, const struct mapping_event *event)
+{
+	if (mapped->dev == event->dev || !mapped->dev || !mapped->inode || !event->inode)
+		return mapped->inode == event->inode;
+	return mapping_times__path_id(mapped->path) == event->path;
+}
+
+/* How many events had come by then. */
+static size_t count_events(const struct mapping_times *times, uint64_t time_ns)
+{
+	size_t lo = 0, hi = times->n_events;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (times->events[mid].time_ns <= time_ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* The last of the first @n events at @address; NULL: none. */
+static const struct mapping_event *last_event(const struct mapping_times *times, size_t n,
+					      uint64_t address)
+{
+	while (n-- > 0)
+		if (address >= times->events[n].start && address < times->events[n].end)
+			return &times->events[n];
+	return NULL;
+}
+
+static bool is_of(const struct mapped *mapped, const struct mapping_event *event)
+{
+	return is_same_file(mapped, event) &&
+	       mapped->whole_start - mapped->offset == event->start - event->offset;
+}
+
+static const struct mapped *find_by_event(const struct process *process, uint64_t address,
+					  const struct mapping_event *event)
+{
+	const struct mapping_times *times = process->times;
+	const struct mapped *now = process__find(process, address);
+
+	if (now && is_of(now, event))
+		return now;
+	for (size_t i = times->n_ended; i-- > 0;)
+		if (holds(&times->ended[i].mapped, address) &&
+		    is_of(&times->ended[i].mapped, event))
+			return &times->ended[i].mapped;
+	return NULL;
+}
+
+static const struct mapped *find_by_lists(const struct process *process, uint64_t address,
+					  uint64_t time_ns)
 {
 	const struct mapping_times *times = process->times;
 	const struct mapped *now = process__find(process, address);
@@ -87,6 +156,23 @@ const struct mapped *mapping_times__find(const struct process *process, uint64_t
 	return NULL;
 }
 
+const struct mapped *mapping_times__find(const struct process *process, uint64_t address,
+					 uint64_t time_ns)
+{
+	const struct mapping_times *times = process->times;
+	const struct mapping_event *event;
+
+	if (!times || !times->n_events)
+		return find_by_lists(process, address, time_ns);
+	event = last_event(times, count_events(times, time_ns), address);
+	if (event && event->inode)
+		return find_by_event(process, address, event);
+	if (!event && time_ns < times->events_from_ns &&
+	    last_event(times, times->n_events, address))
+		return NULL;
+	return find_by_lists(process, address, time_ns);
+}
+
 const struct mapped *mapping_times__find_ended(const struct process *process, uint64_t address)
 {
 	const struct mapping_times *times = process->times;
@@ -101,13 +187,16 @@ uint64_t mapping_times__span(const struct process *process, uint64_t time_ns)
 {
 	const struct mapping_times *times = process->times;
 	uint64_t last = 0;
+	size_t n;
 
 	if (!times)
 		return 0;
-	if (time_ns >= times->last_ns)
-		return times->last_ns;
-	if (time_ns < times->forgotten_ns)
+	n = count_events(times, time_ns);
+	last = n ? times->events[n - 1].time_ns : 0;
+	if (time_ns < max_of(times->forgotten_ns, times->events_from_ns))
 		return time_ns;
+	if (time_ns >= times->last_ns)
+		return max_of(last, times->last_ns);
 	for (size_t i = 0; i < times->n_ended; i++)
 		if (times->ended[i].ended_ns <= time_ns)
 			last = max_of(last, times->ended[i].ended_ns);
@@ -145,18 +234,88 @@ void mapping_times__use_images(const struct process *process, uint64_t now_ns)
 			image__use(times->ended[i].mapped.image, now_ns);
 }
 
+/* --- events --- */
+
+/* Does it lie where an event of a file or a known mapping of one lies? */
+static bool meets_file(const struct process *process, const struct mapping_event *event)
+{
+	const struct mapping_times *times = process->times;
+
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (process->mapped[i].inode &&
+		    overlaps(&process->mapped[i], event->start, event->end))
+			return true;
+	for (size_t i = 0; times && i < times->n_events; i++)
+		if (times->events[i].start < event->end && event->start < times->events[i].end)
+			return true;
+	return false;
+}
+
+int mapping_times__remember(struct process *process, const struct mapping_event *event)
+{
+	struct mapping_times *times;
+	size_t at;
+
+	if (!event->inode && !meets_file(process, event))
+		return 0;
+	times = times_of(process);
+	if (!times)
+		return -ENOMEM;
+	if (times->n_events == KEPT_EVENTS_MAX) {
+		times->n_events /= 2;
+		memmove(times->events, times->events + times->n_events,
+			times->n_events * sizeof(*times->events));
+		times->events_from_ns = times->events[0].time_ns;
+	}
+	if (array__reserve(&times->events, &times->cap_events, times->n_events + 1,
+			   sizeof(*times->events)))
+		return -ENOMEM;
+	at = count_events(times, event->time_ns);
+	memmove(&times->events[at + 1], &times->events[at],
+		(times->n_events - at) * sizeof(*times->events));
+	times->events[at] = *event;
+	times->n_events++;
+	return 0;
+}
+
+void mapping_times__on_lost(struct process *process)
+{
+	struct mapping_times *times = process->times;
+
+	if (!times)
+		return;
+	times->n_events = 0;
+	times->events_from_ns = 0;
+}
+
 /* --- ends --- */
 
-static void forget_first(struct process *process, struct mapping_times *times)
+static void forget_at(struct process *process, struct mapping_times *times, size_t at)
 {
-	uint64_t bytes = bytes_of(&times->ended[0].mapped);
+	uint64_t bytes = bytes_of(&times->ended[at].mapped);
 
-	times->forgotten_ns = max_of(times->forgotten_ns, times->ended[0].ended_ns);
 	times->charged -= bytes;
 	quota__give_back(process->account, bytes);
-	free(times->ended[0].mapped.path);
+	free(times->ended[at].mapped.path);
 	times->n_ended--;
-	memmove(&times->ended[0], &times->ended[1], times->n_ended * sizeof(*times->ended));
+	memmove(&times->ended[at], &times->ended[at + 1],
+		(times->n_ended - at) * sizeof(*times->ended));
+}
+
+/* Events tell of each time at which a file was there: the last one is enough. */
+static void forget_same(struct process *process, struct mapping_times *times,
+			const struct mapped *mapped)
+{
+	for (size_t i = 0; i < times->n_ended; i++) {
+		const struct mapped *ended = &times->ended[i].mapped;
+
+		if (!ended->inode || ended->inode != mapped->inode || ended->dev != mapped->dev ||
+		    ended->start != mapped->start || ended->end != mapped->end ||
+		    ended->offset != mapped->offset || ended->image != mapped->image)
+			continue;
+		forget_at(process, times, i);
+		return;
+	}
 }
 
 /* Keeps what @mapped was until @time_ns. What is over the budget is forgotten: then no sample is
@@ -169,8 +328,12 @@ static int keep_ended(struct process *process, const struct mapped *mapped, uint
 	if (!times)
 		return -ENOMEM;
 	times->last_ns = max_of(times->last_ns, time_ns);
-	if (times->n_ended == ENDED_MAPPINGS_MAX)
-		forget_first(process, times);
+	if (times->n_events)
+		forget_same(process, times, mapped);
+	if (times->n_ended == ENDED_MAPPINGS_MAX) {
+		times->forgotten_ns = max_of(times->forgotten_ns, times->ended[0].ended_ns);
+		forget_at(process, times, 0);
+	}
 	if (quota__charge(process__account(process), QUOTA_KEPT, bytes_of(mapped))) {
 		times->forgotten_ns = max_of(times->forgotten_ns, time_ns);
 		return 0;
@@ -220,13 +383,15 @@ void mapping_times__on_published(struct process *process, uint64_t now_ns)
 
 /* --- by an event --- */
 
-/* Is it another file's, or memory without a file? A file that is mapped again where it was is the
- * same code. */
+/* Is it another file's, another place of the file, or memory without a file? A file that is mapped
+ * again where it was is the same code. */
 static bool is_another(const struct mapped *mapped, const struct mapping_event *event)
 {
 	if (mapped->image && !mapped->inode && !mapped->is_moved)
 		return false; /* it is not known which file it was */
-	return mapped->inode != event->inode;
+	return !is_same_file(mapped, event) ||
+	       (event->inode &&
+		mapped->whole_start - mapped->offset != event->start - event->offset);
 }
 
 static bool covers(const struct mapped *mapped, const struct mapping_event *event)
@@ -310,7 +475,7 @@ void mapping_times__correct(struct process *process, const struct mapping_event 
 		struct mapped *mapped = &process->mapped[i];
 		uint64_t born_ns = mapped->born_ns;
 
-		if (event->time_ns >= born_ns || mapped->inode != event->inode ||
+		if (event->time_ns >= born_ns || !is_same_file(mapped, event) ||
 		    !overlaps(mapped, event->start, event->end))
 			continue;
 		for (size_t k = 0; k < times->n_ended; k++) {
@@ -434,7 +599,8 @@ int mapping_times__replace(struct process *process, struct mapped *list, size_t 
 		old = find_rest(process->mapped, process->n_mapped, &list[i]);
 		list[i].born_ns =
 			old ? old->born_ns
-			    : mapping_times__last_end(process, list[i].start, list[i].end);
+			    : max_of(list[i].born_ns,
+				     mapping_times__last_end(process, list[i].start, list[i].end));
 	}
 	if (process->times) {
 		be_sure_of_moved(process->times, list, n);

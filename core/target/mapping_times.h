@@ -20,6 +20,10 @@
  *   mapped, born T     another one was there until T
  *   ended (born, T)    holds for samples with born <= time < T
  *
+ * Libraries may come and go between two readings. So the events of files are kept as well. The last
+ * one at an address before a sample says which file was there, whatever the lists say, and the
+ * mappings that are known, now or ended, say what is known of that file.
+ *
  * The kernel half unwinds by the list that was published last. From the event of a mapping that
  * covers a published one to the publication of the new list, it may have used the table of the old
  * file. Such a range is *unsure* for that time, and stacks are cut at frames in it. If the event
@@ -28,12 +32,16 @@
 #define ENDED_MAPPINGS_MAX 256 /* of one process; the first to end give way */
 #define UNSURE_RANGES_MAX  64
 #define NOTED_EVENTS_MAX   16
+#define KEPT_EVENTS_MAX	   1024 /* of one process; the first half gives way */
 
 /* A mapping of code that the kernel has reported. */
 struct mapping_event {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint64_t start, end;
 	uint64_t inode; /* 0: no file */
+	uint64_t dev;
+	uint64_t path;	 /* mapping_times__path_id(); 0: no file */
+	uint64_t offset; /* of `start` in the file */
 };
 
 /* Returns the mapping that held @address at @time_ns, or NULL. */
@@ -49,6 +57,16 @@ uint64_t mapping_times__last_end(const struct process *process, uint64_t start, 
 /* Returns a number for the span of time around @time_ns in which no mapping ended, so far as is
  * known by now. It may change when process->changed_ns does. */
 uint64_t mapping_times__span(const struct process *process, uint64_t time_ns);
+
+/* Returns a number for a path, which is never 0. */
+uint64_t mapping_times__path_id(const char *path);
+
+/* Keeps the event, if it is of a file or takes the place of one. Events may come in any order.
+ * -ENOMEM. */
+int mapping_times__remember(struct process *process, const struct mapping_event *event);
+
+/* Events were lost: those that are kept say nothing any more. */
+void mapping_times__on_lost(struct process *process);
 
 /* Does the event map other memory over what is known to be mapped? */
 bool mapping_times__is_covered(const struct process *process, const struct mapping_event *event);

@@ -36,6 +36,7 @@ struct mapped {
 	uint64_t whole_start, whole_end; /* the mapping that it is a part of */
 	bool is_moved;			 /* memory that is not the image's file, but has its code */
 	uint64_t inode;			 /* of the file that is mapped; 0: none, or unknown */
+	uint64_t dev;			 /* and its device; 0: none, or unknown */
 	uint64_t born_ns; /* when it took the place of another one; 0: no other is known */
 };
 

@@ -301,11 +301,24 @@ int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct tar
 	return target_file__find_link(path, ret);
 }
 
+/* Is it certain that it is another file? Some file systems have devices of their own for their
+ * files (overlayfs, btrfs): then the inode says nothing. */
+static bool is_another_file(const struct target_file *file, const struct procfs_mapping *mapping)
+{
+	return mapping->inode && file->ino != mapping->inode &&
+	       file->dev == makedev(mapping->dev_major, mapping->dev_minor);
+}
+
 int procfs__find_mapping(uint32_t pid, const struct procfs_mapping *mapping,
 			 struct target_file *ret)
 {
 	int root, rc = procfs__find_map_file(pid, mapping->start, mapping->end, ret);
 
+	/* Another file may have been mapped there since. */
+	if (!rc && is_another_file(ret, mapping)) {
+		target_file__done(ret);
+		rc = -ESTALE;
+	}
 	if (!rc || mapping->path[0] != '/')
 		return rc;
 	root = procfs__open_root(pid);

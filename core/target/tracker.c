@@ -137,6 +137,8 @@ int tracker__tick(struct tracker *tracker)
 
 void tracker__on_lost(struct tracker *tracker)
 {
+	for (struct process *process = tracker->processes; process; process = process->hh.next)
+		mapping_times__on_lost(process);
 	tracker->lost = true;
 }
 

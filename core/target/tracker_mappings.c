@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #include "core/base/quota.h"
 #include "core/base/target_file.h"
@@ -129,6 +130,19 @@ static bool is_retry_due(const struct process *process)
 
 /* --- what is mapped, with its images --- */
 
+/* When a file was mapped there, by the kernel's event; 0: that is not known. */
+static uint64_t mapped_at(const struct tracker *tracker, uint32_t pid, uint64_t start,
+			  uint64_t inode)
+{
+	const struct procfs_mapping *mapping;
+	size_t at = 0;
+
+	while (inode && (mapping = recent_mappings__next(tracker->recent, pid, &at)))
+		if (mapping->start == start && mapping->inode == inode)
+			return recent_mappings__time(tracker->recent, at);
+	return 0;
+}
+
 struct taking {
 	struct tracker *tracker;
 	struct process *process;
@@ -138,6 +152,17 @@ struct taking {
 	bool late;    /* a file may answer another time */
 	bool differs; /* memory may have the code of a file another time */
 };
+
+/* A mapping that is known has its time already. */
+static uint64_t born_of(const struct taking *taking, const struct procfs_mapping *mapping)
+{
+	const struct mapped *known = process__find(taking->process, mapping->start);
+
+	return known && known->inode == mapping->inode && known->whole_start == mapping->start
+		       ? 0
+		       : mapped_at(taking->tracker, taking->process->pid, mapping->start,
+				   mapping->inode);
+}
 
 /* Adds the part [@start, @end) of a mapping, if it is not empty. */
 static int add_part(struct taking *taking, const struct procfs_mapping *from, uint64_t start,
@@ -156,6 +181,8 @@ static int add_part(struct taking *taking, const struct procfs_mapping *from, ui
 				.image = image,
 				.bias = image ? bias : start,
 				.inode = from->inode,
+				.dev = makedev(from->dev_major, from->dev_minor),
+				.born_ns = born_of(taking, from),
 				.whole_start = from->start,
 				.whole_end = from->end };
 	to->path = strdup(from->path);
@@ -395,10 +422,22 @@ int tracker__refresh(struct tracker *tracker, struct process *process)
 /* A part of a file's code that is mapped. */
 struct part {
 	uint64_t start, end, offset;
-	uint64_t inode; /* 0: the vDSO */
+	uint64_t inode;	  /* 0: the vDSO */
+	uint64_t dev;	  /* 0: unknown */
+	uint64_t born_ns; /* when it was mapped; 0: that is not known */
 };
 
-static int insert_mapped(struct process *process, const struct part *rec, struct image *image)
+static struct part part_of(const struct procfs_mapping *mapping, uint64_t born_ns)
+{
+	return (struct part) { .start = mapping->start,
+			       .end = mapping->end,
+			       .offset = mapping->offset,
+			       .inode = mapping->inode,
+			       .dev = makedev(mapping->dev_major, mapping->dev_minor),
+			       .born_ns = born_ns };
+}
+
+static int insert_mapped(struct process *process, struct part rec, struct image *image)
 {
 	struct mapped *list, *at;
 	size_t i = 0, bytes;
@@ -407,9 +446,9 @@ static int insert_mapped(struct process *process, const struct part *rec, struct
 
 	if (!image__vaddr_less_offset(image, &distance))
 		return 0;
-	while (i < process->n_mapped && process->mapped[i].end <= rec->start)
+	while (i < process->n_mapped && process->mapped[i].end <= rec.start)
 		i++;
-	if (i < process->n_mapped && process->mapped[i].start < rec->end)
+	if (i < process->n_mapped && process->mapped[i].start < rec.end)
 		return 0; /* known */
 	bytes = sizeof(*list) + strlen(image->file->path) + 1;
 	if (quota__charge(process__account(process), QUOTA_KEPT, bytes))
@@ -424,16 +463,19 @@ static int insert_mapped(struct process *process, const struct part *rec, struct
 	process->mapped = list;
 	at = &list[i];
 	memmove(at + 1, at, (process->n_mapped - i) * sizeof(*list));
-	*at = (struct mapped) { .start = rec->start,
-				.end = rec->end,
-				.offset = rec->offset,
-				.bias = rec->start - rec->offset - distance,
-				.image = image,
-				.whole_start = rec->start,
-				.whole_end = rec->end,
-				.inode = rec->inode,
-				.born_ns = mapping_times__last_end(process, rec->start, rec->end),
-				.path = path };
+	*at = (struct mapped) {
+		.start = rec.start,
+		.end = rec.end,
+		.offset = rec.offset,
+		.bias = rec.start - rec.offset - distance,
+		.image = image,
+		.whole_start = rec.start,
+		.whole_end = rec.end,
+		.inode = rec.inode,
+		.dev = rec.dev,
+		.born_ns = rec.born_ns ?: mapping_times__last_end(process, rec.start, rec.end),
+		.path = path
+	};
 	process->n_mapped++;
 	process->is_behind = true;
 	process->changed_ns = now_ns();
@@ -468,8 +510,14 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 	if (!image) /* it was just released */
 		return refresh_seldom(tracker, process, now_ns());
 	process->program = max_of(process->program, rec->program);
-	ret = insert_mapped(
-		process, &(struct part) { rec->start, rec->end, rec->offset, rec->inode }, image);
+	ret = insert_mapped(process,
+			    (struct part) { .start = rec->start,
+					    .end = rec->end,
+					    .offset = rec->offset,
+					    .inode = rec->inode,
+					    .born_ns = mapped_at(tracker, process->pid, rec->start,
+								 rec->inode) },
+			    image);
 	if (ret || process->gone)
 		return ret;
 	if (process->space) /* it was mapped since its mappings were read */
@@ -531,8 +579,8 @@ static int take_left(struct tracker *tracker, struct process *process,
 		image = find_file(tracker, process, mapping, asked ? &rec->key : NULL);
 		if (image && asked)
 			ret = insert_mapped(process,
-					    &(struct part) { mapping->start, mapping->end,
-							     mapping->offset, mapping->inode },
+					    part_of(mapping,
+						    recent_mappings__time(tracker->recent, at)),
 					    image);
 	}
 	return ret;
@@ -551,21 +599,29 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 	return ret;
 }
 
-/* A file that covers a known mapping is known at once, before samples of it are looked at.
- * @ret_urgent: it is no program; only the list of mappings can tell whether it has code of one. */
-static int cover_mapped(struct tracker *tracker, struct process *process,
-			const struct procfs_mapping *mapping, const struct mapping_event *event,
-			bool *ret_urgent)
+/* A file is known at once, before samples of it are looked at: it may be gone when the mappings are
+ * read. @ret_urgent: it has covered something, and is no program; only the list of mappings can
+ * tell whether it has code of one. */
+static int add_mapped(struct tracker *tracker, struct process *process,
+		      const struct procfs_mapping *mapping, const struct mapping_event *event,
+		      bool *ret_urgent)
 {
-	int ret = mapping_times__cover(process, event);
+	bool covers = mapping_times__is_covered(process, event);
+	int ret = covers ? mapping_times__cover(process, event) : 0;
 	struct image *image = ret ? NULL : find_file(tracker, process, mapping, NULL);
 
-	*ret_urgent = !image;
-	return image ? insert_mapped(process,
-				     &(struct part) { mapping->start, mapping->end, mapping->offset,
-						      mapping->inode },
-				     image)
-		     : ret;
+	process->covered_ns = event->time_ns;
+	*ret_urgent = covers && !image;
+	return image ? insert_mapped(process, part_of(mapping, event->time_ns), image) : ret;
+}
+
+/* Is the event about a mapping that is known, as the mappings were read before the event was? */
+static bool is_known(const struct process *process, const struct mapping_event *event)
+{
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (process->mapped[i].start < event->end && event->start < process->mapped[i].end)
+			return true;
+	return false;
 }
 
 int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bool *ret_urgent)
@@ -577,8 +633,15 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 						.dev_major = event->dev_major,
 						.dev_minor = event->dev_minor,
 						.path = (char *)event->path };
-	const struct mapping_event mapped = { event->time_ns, event->start, event->end,
-					      event->inode };
+	const struct mapping_event mapped = { .time_ns = event->time_ns,
+					      .start = event->start,
+					      .end = event->end,
+					      .inode = event->inode,
+					      .dev = makedev(event->dev_major, event->dev_minor),
+					      .path = event->inode
+							      ? mapping_times__path_id(event->path)
+							      : 0,
+					      .offset = event->offset };
 	struct process *process = tracker__find(tracker, event->pid);
 
 	*ret_urgent = false;
@@ -586,13 +649,16 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 		recent_mappings__add(tracker->recent, event->pid, event->time_ns, &mapping);
 	if (!process || !event->time_ns)
 		return 0;
+	if (mapping_times__remember(process, &mapped))
+		return -ENOMEM;
 	if (!mapping_times__is_covered(process, &mapped)) {
 		mapping_times__correct(process, &mapped);
-		return 0;
+		if (!event->inode || !process->space || process->gone || is_known(process, &mapped))
+			return 0;
 	}
-	process->covered_ns = event->time_ns;
 	if (event->inode)
-		return cover_mapped(tracker, process, &mapping, &mapped, ret_urgent);
+		return add_mapped(tracker, process, &mapping, &mapped, ret_urgent);
+	process->covered_ns = event->time_ns;
 	mapping_times__note(process, &mapped);
 	*ret_urgent = true;
 	return 0;

@@ -65,7 +65,9 @@ static const char *path_at(uint64_t address, uint64_t time_ns)
 
 static struct mapping_event event(uint64_t time_ns, uint64_t start, uint64_t size, uint64_t inode)
 {
-	return (struct mapping_event) { time_ns, start, start + size, inode };
+	return (struct mapping_event) {
+		.time_ns = time_ns, .start = start, .end = start + size, .inode = inode
+	};
 }
 
 static void cover(struct mapping_event by)
@@ -239,6 +241,81 @@ static void test_moved(void)
 	   "other code of the image: neither");
 }
 
+static int remember(uint64_t time_ns, uint64_t start, uint64_t inode, uint64_t offset)
+{
+	struct mapping_event one = event(time_ns, start, SIZE, inode);
+
+	one.offset = offset;
+	return mapping_times__remember(&process, &one);
+}
+
+/* Between two readings libraries come and go. What is known of each comes from its event. */
+static void test_events(void)
+{
+	struct mapped second = first, third = first;
+
+	second.inode = 2;
+	second.path = (char *)"/second";
+	third.inode = 3;
+	third.path = (char *)"/third";
+	begin();
+	read_list(&second, 1, 100);
+	read_list(&third, 1, 200);
+	read_list(&first, 1, 300);
+	remember(4000, AT, 1, 0);
+	remember(2000, AT, 2, 0);
+	remember(3000, AT, 3, 0);
+	is_str(path_at(AT, 2000), "/second", "the last event before a sample tells the file");
+	is_str(path_at(AT, 3999), "/third", "... of each time");
+	is_str(path_at(AT, 4000), "/first", "... up to now");
+	is_str(path_at(AT + SIZE, 4000), "nothing", "... and at its addresses only");
+	is_int(mapping_times__span(&process, 2999), 2000, "a span begins with an event");
+	is_int(mapping_times__span(&process, 9999), 4000, "... and ends with none");
+	remember(5000, AT, 7, 0);
+	is_str(path_at(AT, 5000), "nothing",
+	       "nothing is known of a file: the lists do not stand in");
+	remember(6000, AT, 1, 0x1000);
+	is_str(path_at(AT, 6000), "nothing", "nor for another part of a file");
+	remember(7000, AT, 1, 0);
+	remember(8000, AT, 0, 0);
+	is_str(path_at(AT, 7999), "/first", "before memory without a file was mapped there");
+	mapping_times__on_lost(&process);
+	is_str(path_at(AT, 5000), "/first", "after a loss the lists are all there is");
+}
+
+/* Linux 6.8 and later tell another device and inode of a file of overlayfs. */
+static void test_devices(void)
+{
+	struct mapped layered = first;
+	struct mapping_event by = event(1000, AT, SIZE, 77);
+
+	layered.dev = 10;
+	by.dev = 11;
+	by.path = mapping_times__path_id("/first");
+	begin();
+	process__set_mapped(&process, list_of(&layered, 1), 1);
+	ok(!is_covered(by), "another device and inode, the same path: the same file");
+	mapping_times__remember(&process, &by);
+	is_str(path_at(AT, 1000), "/first", "... which the event names");
+	by.path = mapping_times__path_id("/second");
+	ok(is_covered(by), "another path: another file");
+	by.dev = 10;
+	by.path = mapping_times__path_id("/first");
+	ok(is_covered(by), "the same device, another inode: a new file of that name");
+}
+
+static void test_many_events(void)
+{
+	uint64_t n = KEPT_EVENTS_MAX + 1;
+
+	begin();
+	for (uint64_t i = 1; i <= n; i++)
+		remember(1000 * i, AT, i % 2 ? 1 : 2, 0);
+	is_str(path_at(AT, 1000 * n), "/first", "many events: the last one");
+	is_str(path_at(AT, 1000), "nothing", "what was there long ago is not known");
+	is_int(mapping_times__span(&process, 1000), 1000, "... and no result holds for another");
+}
+
 static void test_limit(void)
 {
 	struct mapped next = first;
@@ -264,6 +341,9 @@ int main(void)
 	test_memory();
 	test_unmapped();
 	test_moved();
+	test_events();
+	test_devices();
+	test_many_events();
 	test_limit();
 	end();
 	return tap__done();

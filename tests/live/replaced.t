@@ -1,14 +1,11 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Libraries that take each other's addresses, faster than braid reads what is mapped: each sample is
-unwound and named by the library that was there when it was taken. On a machine under load some are
-not yet (3 of 80 samples in one run)."""
+unwound and named by the library that was there when it was taken."""
 
 import os
-import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../live"))
-import gate  # pylint: disable=wrong-import-position
+import gate
 
 TURNS = 40
 LIBRARIES = [os.path.join(gate.OUTPUT, "fixtures/native/replaced_" + name)
