@@ -47,6 +47,7 @@ static __always_inline int switch__resume(struct unwind_state *u)
 	if (switch__read(&upper, bounds + 8))
 		return -1;
 	u->value = upper - u->value;
+	u->resumed = u->sp;
 	return 0;
 }
 
@@ -74,8 +75,12 @@ __noinline int switch__find(struct unwind_state *u)
 		u->cfa = u->sp + 8;
 		return 0;
 	}
-	if (rule->flags & UNWIND_CHAINED)
+	if (rule->flags & UNWIND_CHAINED) {
+		/* The stack was left there, further inside. */
+		if (u->value <= u->resumed)
+			return COUNT_NOT_GROWING;
 		u->chained = u->value;
+	}
 	u->cfa = u->value + 8 * ((__u32)rule->cfa_add >> 24);
 	if (rule->flags & UNWIND_PC_FOLLOWS && switch__read(&u->value, at + 8))
 		return COUNT_STACK_READ;

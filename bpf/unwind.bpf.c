@@ -27,7 +27,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->stop = u->complete = u->n = 0;
 	u->unknown_start = 0;
 	u->made = u->over = 0;
-	u->chained = 0;
+	u->chained = u->resumed = 0;
 	u->evidence = EVIDENCE_RULE;
 	u->inferred = u->lowered = u->searched = 0;
 	u->start_stack = STACK_UNKNOWN;

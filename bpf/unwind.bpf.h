@@ -559,6 +559,8 @@ __noinline int unwind__apply(struct unwind_state *u)
 		unwind__cfa(u); /* nice to have: the stack ends here in any case */
 		return 0;
 	default:
+		if (u->rule.flags & UNWIND_CHAINED)
+			u->chained = u->sp;
 		err = unwind__cfa(u);
 		return err ? err : unwind__to_caller(u);
 	}

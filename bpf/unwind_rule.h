@@ -48,7 +48,11 @@ enum unwind_kind {
  * stack, and CFA = pointer + 8 * the highest byte; the return address is at CFA-8, or with
  * UNWIND_PC_FOLLOWS in the word behind the one that held the pointer. Where some p on the way is 0
  * there is no caller: the stack ends. With UNWIND_CHAINED such switches nest, and the pointer of
- * the next outer one lies where this one's points to.
+ * the next outer one lies where this one's points to. A pointer must be above the frame that
+ * UNWIND_RESUME has left that stack by.
+ *
+ * UNWIND_REG with UNWIND_CHAINED: the code has published its stack pointer for a switch that it has
+ * not done yet, or has undone. The pointer of the next outer switch lies at rsp.
  *
  * UNWIND_RESUME: the word at rsp + cfa_off is 0, and the pointer the word below that, or it is the
  * address of two words, the bounds of the other stack, and the word below is how far below the

@@ -277,3 +277,28 @@ int code_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx)
 	code_ranges__done(&ranges);
 	return ret;
 }
+
+int code_rows__function(const struct elf_file *file, uint64_t start, uint64_t end, cfi_row_fn row,
+			void *ctx)
+{
+	struct code_range range = { start, end };
+	struct code_flow flow = { .file = file,
+				  .ranges = { .list = &range, .n = 1, .named = true } };
+	struct rows rows = { .row = row, .ctx = ctx };
+	struct code_state entry;
+	int ret = code_steps__read(&flow.steps, file, start, end);
+
+	if (!ret && flow.steps.n)
+		ret = code_flow__init(&flow);
+	if (!ret && flow.steps.n) {
+		code_state__enter(&entry);
+		entry.seen = CODE_SEEN;
+		code_flow__try(&flow, 0, &entry, true);
+		ret = flow.failed ?: put_rows(&flow, &rows);
+	}
+	if (!ret && rows.end)
+		ret = put_row(&rows, rows.end, &none);
+	code_flow__done(&flow);
+	code_steps__done(&flow.steps);
+	return ret == -E2BIG ? 0 : ret;
+}

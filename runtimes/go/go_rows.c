@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A Go function knows at each instruction how many bytes it has put on the stack below its return
- * address, also in assembly: that gives the CFA, and nothing else is needed, as Go code restores no
- * register for its caller. */
+ * address: that gives the CFA, and nothing else is needed, as Go code restores no register for its
+ * caller. Assembly is called by C, too, and has its rules from its machine code (go_assembly.h). */
 #include "runtimes/go/go_rows.h"
 
 #include <errno.h>
@@ -9,6 +9,7 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
+#include "runtimes/go/go_assembly.h"
 #include "runtimes/go/go_switches.h"
 #include "runtimes/go/go_table.h"
 
@@ -61,20 +62,37 @@ static int put(struct rows *rows, uint64_t start, uint64_t end, const struct unw
 	return rows->row(rows->ctx, start, rule);
 }
 
+/* A part of a function in which the stack has so many bytes, as far as machine code says no more. */
+static int put_counted(struct rows *rows, uint64_t start, uint64_t end,
+		       const struct unwind_rule *rule, const struct go_assembly *assembly)
+{
+	int ret = 0;
+
+	while (!ret && start < end) {
+		uint64_t until;
+		struct unwind_rule found = go_assembly__rule(assembly, start, rule, &until);
+
+		until = min_of(until, end);
+		ret = put(rows, start, until, rule->kind == UNWIND_END ? rule : &found);
+		start = until;
+	}
+	return ret;
+}
+
 /* One part of a function in which the stack has so many bytes, but for where it is another one. */
 static int put_part(struct rows *rows, uint64_t start, uint64_t end, const struct unwind_rule *rule,
-		    const struct go_switch *switches, size_t n)
+		    const struct go_switch *switches, size_t n, const struct go_assembly *assembly)
 {
 	int ret = 0;
 
 	for (size_t i = 0; !ret && i < n; i++) {
-		ret = put(rows, start, min_of(end, switches[i].start), rule);
+		ret = put_counted(rows, start, min_of(end, switches[i].start), rule, assembly);
 		if (!ret && start < switches[i].end && end > switches[i].start)
 			ret = put(rows, max_of(start, switches[i].start),
 				  min_of(end, switches[i].end), &switches[i].rule);
 		start = max_of(start, switches[i].end);
 	}
-	return ret ? ret : put(rows, start, end, rule);
+	return ret ? ret : put_counted(rows, start, end, rule, assembly);
 }
 
 /* A signal's handler returns to the first instruction, and a return address is looked up by the
@@ -93,14 +111,16 @@ static int put_values(struct rows *rows, const struct go_function *function)
 	struct go_values values = go_values__of(rows->table, function, function->sp);
 	struct go_switch switches[GO_SWITCHES_MAX];
 	size_t n = go_switches__of(rows->file, rows->table, &rows->places, function, switches);
-	int ret = 0;
+	struct go_assembly assembly = { .moves_at = UINT64_MAX };
+	int ret = n ? 0 : go_assembly__read(rows->file, rows->table, function, &assembly);
 
 	while (!ret && go_values__next(&values) && !(ret = quota__look_at(rows->looks++))) {
 		struct unwind_rule rule = rule_of(values.value, ends ? UNWIND_END : UNWIND_REG);
 
 		ret = put_part(rows, values.start, min_of(values.until, function->end), &rule,
-			       switches, n);
+			       switches, n, &assembly);
 	}
+	go_assembly__done(&assembly);
 	return ret;
 }
 

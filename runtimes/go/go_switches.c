@@ -189,8 +189,16 @@ static size_t of_leaving(const struct code *code, const struct go_table *table,
 	return one(code, behind_switch(code, 0), 0, rule, ret);
 }
 
+/* Behind the next `sub $N,%rsp`; 0: there is none. */
+static size_t behind_room(const struct code *code, size_t from)
+{
+	size_t at = BEHIND(code, from, "\x48\x83\xec");
+
+	return at ? at + 1 : 0;
+}
+
 /* Calls C: what leads back is in the frame, as C may call Go again, which changes g's sched. The
- * second call is of who was on g0's stack already. */
+ * second call is of who was on g0's stack already. It is in rdx until it is in the frame. */
 static size_t of_asmcgocall(const struct code *code, const struct go_table *table,
 			    const struct go_places *places, const struct go_function *function,
 			    struct go_switch *ret)
@@ -201,6 +209,14 @@ static size_t of_asmcgocall(const struct code *code, const struct go_table *tabl
 				    .cfa_add = words << 24,
 				    .rbp_words = UNWIND_WORDS_LOST,
 				    .rbx_words = UNWIND_WORDS_LOST };
+
+	struct unwind_rule in_rdx = { .kind = BEHIND(code, 0, "\x48\x89\xe2") /* mov %rsp,%rdx */
+						      ? UNWIND_REG
+						      : UNWIND_UNSUPPORTED,
+				      .reg = UNWIND_REG_RDX,
+				      .cfa_off = 8 * (int)words,
+				      .rbp_words = UNWIND_WORDS_LOST,
+				      .rbx_words = UNWIND_WORDS_LOST };
 
 	goroutine = start ? BEHIND(code, start, "\x48\x89\x7c\x24") : 0; /* mov %rdi,N(%rsp) */
 	saved = goroutine ? BEHIND(code, goroutine, "\x48\x29\xd7") : 0; /* sub %rdx,%rdi */
@@ -214,21 +230,51 @@ static size_t of_asmcgocall(const struct code *code, const struct go_table *tabl
 	saved = back ? BEHIND(code, back, "\x48\x89\x14\x24") : 0; /* mov %rdx,(%rsp) */
 	if (back && !saved)
 		saved = BEHIND(code, back, "\x48\x89\x54\x24"); /* N(%rsp); N is passed, too */
-	return n +
-	       (saved ? one(code, saved, BEHIND(code, saved, "\x48\x89\xf4"), rule, ret + n) : 0);
+	if (!saved)
+		return n;
+	n += one(code, behind_room(code, back), saved, in_rdx, ret + n);
+	return n + one(code, saved, BEHIND(code, saved, "\x48\x89\xf4"), rule, ret + n);
 }
 
-/* C's callback goes on on the goroutine's stack; its own frame, and what called it, is on g0's. */
+/* Behind the last instruction in front of @end that stores the stack pointer to g.sched.sp. */
+static size_t behind_publishing(const struct code *code, size_t end)
+{
+	size_t found = 0;
+
+	for (size_t at = 0; (at = BEHIND(code, at, "\x48\x89\x66\x38")) && at <= end;)
+		found = at; /* mov %rsp,0x38(%rsi) */
+	return found;
+}
+
+/* C's callback goes on on the goroutine's stack; its own frame, and what called it, is on g0's.
+ * g0.sched.sp points to that frame, and the frame's first word has the pointer of the callback
+ * outside. The pointer is stored in front of the switch and restored behind the way back. In
+ * between, on g0's stack, it is that of the frame that is left. */
 static size_t of_cgocallback(const struct code *code, const struct go_table *table,
 			     const struct go_places *places, const struct go_function *function,
 			     struct go_switch *ret)
 {
 	size_t start = BEHIND(code, 0, "\x48\x89\xfc"); /* mov %rdi,%rsp */
-	struct unwind_rule rule =
-		to_stack(places, M_G0, G_SCHED_SP, stack_words(table, function, start));
+	size_t back = behind_switch(code, start), published = behind_publishing(code, start);
+	size_t restored = back ? BEHIND(code, back, "\x48\x89\x46\x38") : 0; /* %rax,0x38(%rsi) */
+	uint32_t words = stack_words(table, function, start);
+	struct unwind_rule rule = to_stack(places, M_G0, G_SCHED_SP, words);
+	struct unwind_rule own = { .kind = UNWIND_REG,
+				   .reg = UNWIND_REG_RSP,
+				   .flags = UNWIND_CHAINED,
+				   .cfa_off = 8 * (int)words,
+				   .rbp_words = UNWIND_WORDS_LOST,
+				   .rbx_words = UNWIND_WORDS_LOST };
+	size_t n = 0;
 
+	if (!start)
+		return 0;
+	if (!back || !published || !restored)
+		rule.kind = own.kind = UNWIND_UNSUPPORTED;
 	rule.flags = UNWIND_CHAINED;
-	return one(code, start, behind_switch(code, start), rule, ret);
+	n += one(code, published, start, own, ret + n);
+	n += one(code, start, back, rule, ret + n);
+	return n + one(code, back, restored, own, ret + n);
 }
 
 /* Calls the vDSO on g0's stack; the caller's stack pointer is in m.vdsoSP. */

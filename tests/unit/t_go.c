@@ -36,7 +36,7 @@ static bool is_compared(const struct elf_file *file, const struct go_table *tabl
 {
 	struct go_switch switches[GO_SWITCHES_MAX];
 
-	return rule->kind == UNWIND_REG &&
+	return rule->kind == UNWIND_REG && rule->reg == UNWIND_REG_RSP &&
 	       !go_switches__of(file, table, places, function, switches);
 }
 
@@ -70,6 +70,36 @@ static long member_at(const char *type, const char *member)
 	if (out)
 		pclose(out);
 	return offset;
+}
+
+/* Functions in assembly: C's registers in what C calls, and the stack pointer that is kept in a
+ * register while the stack is aligned for C. */
+static void test_assembly(const struct elf_file *file, const struct go_table *table)
+{
+	struct unwind_table own = {};
+	struct go_function function;
+	int saved = 0, aligned = 0, lost = 0;
+
+	ok(!unwind_table__build_with(file, go_rows__read, &own, &err), "the table is built");
+	for (size_t i = 0; i < table->n_functions; i++) {
+		if (!go_table__function(table, i, &function))
+			continue;
+		for (uint64_t at = function.start; at < function.end; at++) {
+			const struct unwind_rule *rule = unwind_table__find(&own, at);
+
+			if (go_function__is(&function, "crosscall2") && rule->cfa_off == 80)
+				saved += rule->rbp_words == -2 && rule->rbx_words == -7;
+			if (go_function__is(&function, "runtime.sigfwd"))
+				aligned += rule->kind == UNWIND_REG &&
+					   rule->reg == UNWIND_REG_RBP;
+			if (go_function__is(&function, "gogo"))
+				lost += rule->kind == UNWIND_UNSUPPORTED;
+		}
+	}
+	ok(saved > 16, "crosscall2 has saved rbp and rbx of its caller in C: %d bytes", saved);
+	ok(aligned >= 2, "sigfwd has its stack pointer in rbp while it calls C: %d bytes", aligned);
+	ok(lost >= 2, "gogo has left its stack before it jumps: %d bytes", lost);
+	unwind_table__done(&own);
 }
 
 static void test_rows(const struct elf_file *file, const struct go_table *table)
@@ -187,6 +217,7 @@ int main(void)
 	}
 	ok(!go_table__open(file, &table), "a table");
 	ok(table.layout < GO_LAYOUTS_N && table.n_functions > 1000, "with functions");
+	test_assembly(file, &table);
 	test_rows(file, &table);
 	test_names(file, &table);
 	test_wrapped();
