@@ -34,6 +34,7 @@ struct target {
 	int mem; /* /proc/PID/mem */
 	struct map maps[MAPS_MAX];
 	size_t n_maps;
+	uint64_t own_start, own_end; /* link-time addresses, as in struct unwind_copy_place */
 	struct unwind_copy *copy;
 	struct unwind_copy_input input;
 	char *stack; /* STACK_MAX bytes */
@@ -86,10 +87,9 @@ static inline void target__read_maps(struct target *target)
 		fclose(in);
 }
 
-static inline const struct elf_file *target__find_image(void *ctx, uint64_t ip, uint64_t *ret_bias)
+static inline const struct elf_file *target__find_image(const struct target *target, uint64_t ip,
+							uint64_t *ret_bias)
 {
-	const struct target *target = ctx;
-
 	for (size_t i = 0; i < target->n_maps; i++) {
 		const struct map *map = &target->maps[i];
 		uint64_t vaddr;
@@ -102,6 +102,16 @@ static inline const struct elf_file *target__find_image(void *ctx, uint64_t ip, 
 		return map->file;
 	}
 	return NULL;
+}
+
+static inline const struct elf_file *target__find_place(void *ctx, uint64_t ip,
+							struct unwind_copy_place *ret)
+{
+	const struct target *target = ctx;
+
+	ret->own_start = target->own_start;
+	ret->own_end = target->own_end;
+	return target__find_image(target, ip, &ret->bias);
 }
 
 /* `stack_start` 0: 128 bytes below the stack pointer, which is what a signal handler would leave
@@ -133,7 +143,7 @@ static inline bool target__open(struct target *target, pid_t pid)
 	target->stack = malloc(STACK_MAX);
 	target__read_maps(target);
 	return target->mem >= 0 && target->n_maps &&
-	       unwind_copy__new(target__find_image, target, &target->copy) == 0;
+	       unwind_copy__new(target__find_place, target, &target->copy) == 0;
 }
 
 static inline void target__close(struct target *target)
@@ -225,7 +235,7 @@ static inline void target__show_difference(const struct target *target, const st
 {
 	int i = stack__count_equal(got, want);
 	uint64_t bias = 0, ip = i ? got->frames[i - 1].ip : 0;
-	const struct elf_file *file = target__find_image((void *)target, ip, &bias);
+	const struct elf_file *file = target__find_image(target, ip, &bias);
 
 	tap__diag("%d frames, want %d; they part after frame %d, %s+%#" PRIx64, got->n, want->n,
 		  i - 1, file ? file->path : "?", ip - bias);

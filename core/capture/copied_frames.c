@@ -17,14 +17,16 @@ struct copied_frames {
 	struct unwind_copy_frame frames[NATIVE_FRAMES_MAX];
 };
 
-static const struct elf_file *find_image(void *ctx, uint64_t ip, uint64_t *ret_bias)
+static const struct elf_file *find_image(void *ctx, uint64_t ip, struct unwind_copy_place *ret)
 {
 	struct copied_frames *copied = ctx;
 	const struct mapped *mapped = mapping_times__find(copied->process, ip, copied->time_ns);
 
 	if (!mapped || !mapped->image)
 		return NULL;
-	*ret_bias = mapped->bias;
+	*ret = (struct unwind_copy_place) { .bias = mapped->bias,
+					    .own_start = mapped->image->table.own_start,
+					    .own_end = mapped->image->table.own_end };
 	return mapped->image->file;
 }
 

@@ -79,16 +79,16 @@ static struct unwind_image *find_known(struct unwind_copy *copy, const struct el
 static int get_image(struct unwind_copy *copy, uint64_t ip, struct unwind_image **ret)
 {
 	struct unwind_image *image = find_mapped(copy, ip);
+	struct unwind_copy_place place = {};
 	const struct elf_file *file;
-	uint64_t bias = 0;
 	int rc = 0;
 
 	if (image)
 		goto out;
-	file = copy->find(copy->find_ctx, ip, &bias);
+	file = copy->find(copy->find_ctx, ip, &place);
 	if (!file)
 		return -ENOENT;
-	image = find_known(copy, file, bias);
+	image = find_known(copy, file, place.bias);
 	if (image) {
 		image->mapped = true;
 		goto out;
@@ -98,9 +98,12 @@ static int get_image(struct unwind_copy *copy, uint64_t ip, struct unwind_image 
 	if (rc)
 		return rc;
 	image = &copy->images[copy->n_images];
-	rc = unwind_image__init(image, file, bias);
-	if (!rc)
-		copy->n_images++;
+	rc = unwind_image__init(image, file, place.bias);
+	if (rc)
+		return rc;
+	image->own_start = place.own_start + place.bias;
+	image->own_end = place.own_end + place.bias;
+	copy->n_images++;
 out:
 	if (!rc)
 		*ret = image;
@@ -120,6 +123,8 @@ static int find_proc_info(unw_addr_space_t as, unw_word_t ip, unw_proc_info_t *p
 
 	rc = get_image(copy, ip, &image);
 	copy->no_image = rc == -ENOENT;
+	if (!rc && ip >= image->own_start && ip < image->own_end)
+		rc = -ENOENT;
 	if (!rc)
 		rc = unwind_image__describe(image, ip, &copy->text, &text_at);
 	if (rc) {
@@ -279,7 +284,7 @@ static int step_frame_pointer(struct unwind_copy *copy, unw_cursor_t *cursor, ui
 	return 1;
 }
 
-/* As unw_step: positive if there is a caller, 0 at the end of the stack. */
+/* As unw_step: positive if there is a caller, 0 if the return address is undefined. */
 static int step(struct unwind_copy *copy, unw_cursor_t *cursor, uint64_t *ret_ip, uint64_t *ret_sp,
 		bool *ret_inferred)
 {
@@ -308,7 +313,7 @@ static int step(struct unwind_copy *copy, unw_cursor_t *cursor, uint64_t *ret_ip
 	    (after == before || *ret_inferred || copy->n_lowered++ >= LOWERED_MAX))
 		return -ELOOP;
 	*ret_sp = after;
-	return *ret_ip ? 1 : 0;
+	return *ret_ip ? 1 : -ENOENT;
 }
 
 int unwind_copy__run(struct unwind_copy *copy, const struct unwind_copy_input *input,

@@ -50,7 +50,7 @@
 #define PROBES_MAX 64
 
 struct builder {
-	uint64_t vaddr_start;
+	uint64_t vaddr_start, own_start, own_end;
 	uint32_t *pages, *rows;
 	struct unwind_rule *rules;
 	size_t n_pages, n_rows, n_rules;
@@ -201,6 +201,10 @@ static int read_rows(const struct elf_file *file, unwind_rows_fn rows, struct bu
 	unwind_merge__init(&merge, add_row, b);
 	rc = rows ? rows(file, unwind_merge__first, &merge)
 		  : code_rows__read(file, unwind_merge__first, &merge);
+	if (rows && merge.n) {
+		b->own_start = merge.first[0].vaddr;
+		b->own_end = merge.first[merge.n - 1].vaddr;
+	}
 	if (!rows && rc == -ENOENT)
 		return cfi__read(file, add_row, b, err);
 	if (rc != -ENOMEM && rc != -EINTR)

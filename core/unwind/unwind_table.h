@@ -20,6 +20,8 @@ struct unwind_table {
 	uint32_t n_unsupported; /* rows whose rule could not be expressed */
 	uint32_t n_words;
 	uint32_t *words; /* owned */
+	/* Link-time addresses of the code with rules in a form of the file's own; equal: none. */
+	uint64_t own_start, own_end;
 };
 
 /* Builds from .eh_frame, from .debug_frame for what .eh_frame leaves open, and from machine code

@@ -275,6 +275,43 @@ static void test_unknown_code(struct target *target, const struct stack *full)
 	target->input = whole;
 }
 
+static void test_zero_return(struct target *target, const struct stack *full)
+{
+	struct unwind_copy_input whole = target->input;
+	const int last = 20;
+	uint64_t at = full->frames[last].cfa - 8 - whole.stack_start, saved;
+	static struct stack got;
+
+	memcpy(&saved, target->stack + at, sizeof(saved));
+	memset(target->stack + at, 0, sizeof(saved));
+	target__unwind(target, &got);
+	ok(got.n == last + 1 && !got.complete, "a return address of 0 proves no end");
+	memcpy(target->stack + at, &saved, sizeof(saved));
+}
+
+/* As of a runtime, in whose code call frame information does not say where the stack is. */
+static void test_own_code(struct target *target, const struct stack *full)
+{
+	const int caller = 20;
+	static struct stack got;
+	uint64_t bias = 0;
+
+	target__find_image(target, full->frames[caller].ip, &bias);
+	target->own_start = full->frames[caller].ip - 1 - bias;
+	target->own_end = target->own_start + 1;
+	unwind_copy__free(target->copy);
+	target->copy = NULL;
+	unwind_copy__new(target__find_place, target, &target->copy);
+	target__unwind(target, &got);
+	ok(got.n <= caller + 1 && got.frames[got.n - 1].ip == full->frames[caller].ip &&
+		   !got.complete,
+	   "code that a runtime has rules for is not left by call frame information");
+	target->own_start = target->own_end = 0;
+	unwind_copy__free(target->copy);
+	target->copy = NULL;
+	unwind_copy__new(target__find_place, target, &target->copy);
+}
+
 static uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -328,6 +365,8 @@ static void test_copies(void)
 			test_cut(&target, &full);
 			test_bounds(&target, &full);
 			test_unknown_code(&target, &full);
+			test_zero_return(&target, &full);
+			test_own_code(&target, &full);
 			test_garbage(&target, &full);
 		}
 	}
