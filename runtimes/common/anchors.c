@@ -181,7 +181,7 @@ static void segment__place(const struct segment *segment, struct runtime_pair *p
 		pairs[i].address = natives[loop].cfa - 8;
 }
 
-/* Frames whose loop has not begun: all native frames inside of the last match are about to run
+/* Frames whose loop has not begun, though the runtime has linked them: all native frames inside of the last match are about to run
  * them, so they go inside the innermost one. @high: the last match; 0: no native frame is inside.
  */
 static void segment__place_begun(const struct segment *segment, struct runtime_pair *pairs,
@@ -215,7 +215,7 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 			segment__place(&segment, pairs, functions, natives, outer, high, false);
 			continue;
 		}
-		if (segment.begun || (late && outer == loop)) {
+		if (segment.begun || ((late || !first) && outer == loop)) {
 			segment__place_begun(&segment, pairs, natives, high);
 			continue;
 		}
