@@ -69,8 +69,8 @@ struct unwind_state {
 	__u32 over;	     /* the published mappings are over (mappings_rec.ended) */
 	__u32 unpublished;   /* the mapping is of the kernel's list, not of user space's */
 	__u64 chained;	     /* the last pointer of a switch that nests; 0: there was none */
-	__u64 resumed;	     /* rsp of the frame that UNWIND_RESUME left another stack by; 0: none */
-	__u64 caller_sp;     /* the caller's stack pointer, if it is not the CFA; else 0 */
+	__u64 resumed;	 /* rsp of the frame that UNWIND_RESUME left another stack by; 0: none */
+	__u64 caller_sp; /* the caller's stack pointer, if it is not the CFA; else 0 */
 	struct frame_note note; /* of the current frame */
 	__u64 checked_ns;    /* when what the notes of this stack say was looked up: the oldest */
 	__u32 evidence;	     /* enum native_evidence of the frame at pc */

@@ -19,11 +19,11 @@ struct unwind_text {	/* bytes that libunwind reads; a zeroed one is empty */
 struct unwind_section;
 
 struct unwind_image {
-	const struct elf_file *file;	 /* borrowed */
-	uint64_t bias;			 /* address = link-time address + bias */
-	uint64_t start, end;		 /* addresses; everything between counts as this image */
-	uint64_t own_start, own_end;	 /* addresses of code that is not left by this; equal: none */
-	bool mapped;			 /* false: known from earlier */
+	const struct elf_file *file; /* borrowed */
+	uint64_t bias;		     /* address = link-time address + bias */
+	uint64_t start, end;	     /* addresses; everything between counts as this image */
+	uint64_t own_start, own_end; /* addresses of code that is not left by this; equal: none */
+	bool mapped;		     /* false: known from earlier */
 	struct unwind_section *sections; /* owned: .eh_frame, .debug_frame */
 };
 

@@ -181,8 +181,9 @@ static void segment__place(const struct segment *segment, struct runtime_pair *p
 		pairs[i].address = natives[loop].cfa - 8;
 }
 
-/* Frames whose loop has not begun, though the runtime has linked them: all native frames inside of the last match are about to run
- * them, so they go inside the innermost one. @high: the last match; 0: no native frame is inside.
+/* Frames whose loop has not begun, though the runtime has linked them: all native frames inside of
+ * the last match are about to run them, so they go inside the innermost one. @high: the last match;
+ * 0: no native frame is inside.
  */
 static void segment__place_begun(const struct segment *segment, struct runtime_pair *pairs,
 				 const struct runtime_native *natives, size_t high)

@@ -17,7 +17,8 @@ struct go_assembly_row { /* holds up to the next one */
 struct go_assembly {
 	struct go_assembly_row *list; /* owned */
 	size_t n, cap;
-	uint64_t moves_at; /* the stack pointer is written by other means from here on; UINT64_MAX */
+	uint64_t
+		moves_at; /* the stack pointer is written by other means from here on; UINT64_MAX */
 };
 
 /* Reads the function. @ret is empty if the function is not written in assembly. 0, -ENOMEM, -EFBIG

@@ -62,7 +62,8 @@ static int put(struct rows *rows, uint64_t start, uint64_t end, const struct unw
 	return rows->row(rows->ctx, start, rule);
 }
 
-/* A part of a function in which the stack has so many bytes, as far as machine code says no more. */
+/* A part of a function in which the stack has so many bytes, as far as machine code says no more.
+ */
 static int put_counted(struct rows *rows, uint64_t start, uint64_t end,
 		       const struct unwind_rule *rule, const struct go_assembly *assembly)
 {

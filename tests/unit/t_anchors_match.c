@@ -176,8 +176,8 @@ static void test_marked_at_once(void)
 		size_t n;
 
 		parse(&stacks, early[i].runtime, early[i].native);
-		natives = (struct runtime_natives) { .list = stacks.natives,
-						     .n = stacks.n_natives };
+		natives =
+			(struct runtime_natives) { .list = stacks.natives, .n = stacks.n_natives };
 		n = anchors__match(stacks.pairs, stacks.functions, stacks.n, &natives, true, false);
 		is_str(show(stacks.pairs, n), early[i].want, "%s", early[i].what);
 	}
