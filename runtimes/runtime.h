@@ -368,6 +368,11 @@ struct runtime {
 	int (*symbolize)(struct runtime_session *session, uint64_t key,
 			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 
+	/* Does `symbolize` name functions as inlined at this place because they are at another
+	 * place nearby? These are inferred, but for the last one, whose machine code it is. NULL:
+	 * never. */
+	bool (*infers_inlined)(struct runtime_session *session, uint64_t key);
+
 	/* The name that the program has given to a thread, in full, where the kernel's (`comm`) has
 	 * but 15 bytes of it or another one. Asked at a thread's first sample, and again when the
 	 * kernel's name, `kernel`, has changed. 0; -ENOENT: it has none; -EAGAIN: to be asked

@@ -195,6 +195,23 @@ static void pair_section(struct capture *capture, const struct stack_owner *owne
 			      pairs, rec->n);
 }
 
+/* Marks the frames whose inlined functions are inferred. The stack itself is as proven as before.
+ */
+static void mark_inlined(const struct capture *capture, struct runtime_stack *stack,
+			 struct known_result *result)
+{
+	for (size_t i = 0; i < stack->n; i++) {
+		int of = stack->runtimes[i];
+		const struct runtime *runtime = capture->opts.runtimes[of];
+
+		if (stack->evidence[i] == EVIDENCE_INFERRED || !runtime->infers_inlined ||
+		    !runtime->infers_inlined(capture->opts.sessions[of], stack->pairs[i].key))
+			continue;
+		stack->evidence[i] = EVIDENCE_INFERRED;
+		result->inferred_runtimes++;
+	}
+}
+
 /* `words`: of all sections. */
 static int runtime_nodes(struct capture *capture, const struct stack_owner *owner,
 			 const struct rec_sample *rec, const void *words, bool native_complete,
@@ -228,6 +245,7 @@ static int runtime_nodes(struct capture *capture, const struct stack_owner *owne
 		capture->sections, sections, n,
 		&(struct section_natives) { capture->frames, capture->n_frames, native_complete },
 		&capture->runtime_stack);
+	mark_inlined(capture, &capture->runtime_stack, result);
 	return stack_nodes__runtime(capture->nodes, owner, &capture->runtime_stack,
 				    &result->runtime, err);
 }

@@ -74,12 +74,12 @@ static int number_image(struct frame_names *names, uint32_t image, uint32_t *ret
 /* `frame`: as it was recorded; NULL: it leads nowhere. */
 static int add_name(struct frame_names *names, struct frame_shown *shown,
 		    const struct recorded_frame *frame, uint8_t kind, const char *name,
-		    const char *file, uint32_t line)
+		    const char *file, uint32_t line, bool inferred)
 {
 	const struct recorded *recorded = names->recorded;
 	struct profile_frame at = { .kind = names->kinds[kind],
 				    .line = names->lines ? line : 0,
-				    .inferred = shown->inferred };
+				    .inferred = inferred };
 	uint32_t image = image_of(frame), shown_frame;
 	char library[PROFILE_LIBRARY_BYTES] = "";
 
@@ -114,14 +114,15 @@ static int add_unnamed(struct frame_names *names, struct frame_shown *shown,
 	else if (frame->kind == KIND_NATIVE && frame->image != RECORDED_NONE)
 		image = recorded__text(recorded, recorded->images.rows[frame->image].name);
 	if (!image || !*image)
-		return add_name(names, shown, frame, frame->kind, UNKNOWN, NULL, 0);
+		return add_name(names, shown, frame, frame->kind, UNKNOWN, NULL, 0,
+				shown->inferred);
 	snprintf(name, sizeof(name), "[%.255s+0x%" PRIx64 "]", image, frame->address);
-	return add_name(names, shown, frame, frame->kind, name, NULL, 0);
+	return add_name(names, shown, frame, frame->kind, name, NULL, 0, shown->inferred);
 }
 
 static int add_location(struct frame_names *names, struct frame_shown *shown,
 			const struct recorded_frame *frame,
-			const struct recorded_location *location)
+			const struct recorded_location *location, bool inferred)
 {
 	const struct recorded *recorded = names->recorded;
 	const char *name = "", *file = NULL;
@@ -134,7 +135,7 @@ static int add_location(struct frame_names *names, struct frame_shown *shown,
 		file = recorded__text(recorded, function->file);
 	}
 	return add_name(names, shown, frame, location->kind, *name ? name : UNKNOWN, file,
-			location->line);
+			location->line, inferred);
 }
 
 static int make(struct frame_names *names, uint32_t frame, struct frame_shown *shown)
@@ -145,13 +146,18 @@ static int make(struct frame_names *names, uint32_t frame, struct frame_shown *s
 
 	shown->first = names->n;
 	if (frame == RECORDED_NONE)
-		return add_name(names, shown, NULL, KIND_NATIVE, UNKNOWN, NULL, 0);
+		return add_name(names, shown, NULL, KIND_NATIVE, UNKNOWN, NULL, 0, shown->inferred);
 	from = &recorded->frames.rows[frame];
 	if (!from->n_locations)
 		return add_unnamed(names, shown, from);
-	for (uint32_t i = 0; !ret && i < from->n_locations; i++)
+	for (uint32_t i = 0; !ret && i < from->n_locations; i++) {
+		/* Of a runtime's frame with inlined functions, these are what is inferred. */
+		bool is_proven = i && i + 1 == from->n_locations && from->kind >= KIND_RUNTIME;
+
 		ret = add_location(names, shown, from,
-				   &recorded->locations.rows[from->location + i]);
+				   &recorded->locations.rows[from->location + i],
+				   shown->inferred && !is_proven);
+	}
 	return ret;
 }
 

@@ -219,7 +219,9 @@ static void place_native(struct state *state, uint32_t i)
 					.inferred = state->native[i].inferred };
 }
 
-static void place_next(struct state *state, enum merge_placement placement, bool inferred)
+/* @code: the native frame that the runtime frame is shown for was reached by an inferred step. */
+static void place_next(struct state *state, enum merge_placement placement, bool inferred,
+		       bool code)
 {
 	const struct merge_frame *runtime = &state->runtime[state->next++];
 
@@ -231,7 +233,7 @@ static void place_next(struct state *state, enum merge_placement placement, bool
 	state->placed[state->n_placed++] =
 		(struct merge_placed) { .frame = runtime->frame,
 					.placement = placement,
-					.inferred = inferred || runtime->inferred };
+					.inferred = inferred || code || runtime->inferred };
 }
 
 /* Places the runtime frames of native frame @i, in the midst of them compiled code itself. Returns
@@ -250,7 +252,9 @@ static bool place_runtime(struct state *state, uint32_t i, size_t n)
 			inside = false;
 		}
 		loop |= spot->placement == MERGE_PLACED_ADDRESS;
-		place_next(state, spot->placement, spot->inferred);
+		place_next(state, spot->placement, spot->inferred,
+			   state->native[i].inferred &&
+				   (state->native[i].jit || state->native[i].loop));
 	}
 	if (inside)
 		place_native(state, i);
@@ -306,7 +310,8 @@ size_t merge__run(const struct merge_stacks *stacks, bool keep_vm, struct merge_
 		bool apart = runtime[state.next].address == MERGE_APART, known = state.next < n;
 
 		place_next(&state, apart ? MERGE_PLACED_APART : MERGE_PLACED_APPENDED,
-			   !apart && (known ? state.spots[state.next].inferred : state.complete));
+			   !apart && (known ? state.spots[state.next].inferred : state.complete),
+			   false);
 	}
 	if (report)
 		add_report(report, &state.report);

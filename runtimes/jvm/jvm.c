@@ -279,6 +279,11 @@ static void jvm__seen(struct runtime_session *session, uint64_t key)
 	jvm_codes__seen(session->codes, key);
 }
 
+static bool jvm__infers_inlined(struct runtime_session *session, uint64_t key)
+{
+	return jvm_codes__infers_inlined(session->codes, key);
+}
+
 static int jvm__symbolize(struct runtime_session *session, uint64_t key,
 			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
 {
@@ -357,6 +362,7 @@ const struct runtime runtime_jvm = {
 	.forget_codes = jvm__forget_codes,
 	.anchors = jvm__anchors,
 	.seen = jvm__seen,
+	.infers_inlined = jvm__infers_inlined,
 	.symbolize = jvm__symbolize,
 	.label = jvm_map__label,
 	.ask_map = jvm__ask_map,

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "runtimes/common/numbered_codes.h"
+#include "runtimes/jvm/jvm_flags.h"
 #include "runtimes/jvm/jvm_nmethod.h"
 
 #define FREED	   "[freed Java method]"
@@ -29,12 +30,14 @@ struct instance {
 	struct allowance allowance;
 	uint32_t space; /* 0: forgotten */
 	size_t n_codes;
+	bool describes_all, knows_flag; /* DebugNonSafepoints, and whether that is known */
 	struct instance *next;
 };
 
 /* A place in a compiled method that was sampled. */
 struct place {
 	uint32_t index, n;
+	bool infers_inlined;
 	struct jvm_scope *scopes;
 	struct place *next;
 };
@@ -201,22 +204,54 @@ static struct code *code__find(const struct jvm_codes *codes, uint64_t key)
 	return numbered_codes__of_key(&codes->by_number, key);
 }
 
+/* What cannot be read is not set. */
+static bool instance__describes_all(struct instance *instance)
+{
+	bool set = false;
+
+	if (!instance->knows_flag)
+		instance->describes_all =
+			!jvm_flags__bool(instance->vm, "DebugNonSafepoints", &set) && set;
+	instance->knows_flag = true;
+	return instance->describes_all;
+}
+
+/* Those that were sampled last come first. */
+static struct place *place__find(struct code *code, uint32_t index)
+{
+	struct place *place = NULL;
+
+	for (struct place **link = &code->places; *link; link = &(*link)->next) {
+		if ((*link)->index != index)
+			continue;
+		place = *link;
+		*link = place->next;
+		place->next = code->places;
+		code->places = place;
+		break;
+	}
+	return place;
+}
+
 /* NULL: out of memory. */
 static const struct place *place__get(struct code *code, uint32_t index)
 {
 	struct jvm_scope scopes[JVM_SCOPES_MAX];
-	struct place *place = code->places;
+	struct place *place = place__find(code, index);
+	uint32_t offset = index & ~JVM_EXACT;
+	bool exact = index & JVM_EXACT;
 
-	while (place && place->index != index)
-		place = place->next;
 	if (place)
 		return place;
 	place = calloc(1, sizeof(*place));
 	if (!place)
 		return NULL;
 	place->index = index;
-	place->n = jvm_nmethod__scopes(code->nmethod, index & ~JVM_EXACT, !!(index & JVM_EXACT),
-				       scopes);
+	place->n = jvm_nmethod__scopes(code->nmethod, offset, exact, scopes);
+	place->infers_inlined =
+		place->n > 1 &&
+		jvm_nmethod__infers_inlined(code->nmethod, offset, exact,
+					    instance__describes_all(code->instance));
 	place->scopes = calloc(place->n, sizeof(*scopes));
 	if (!place->scopes) {
 		free(place);
@@ -234,6 +269,15 @@ void jvm_codes__seen(struct jvm_codes *codes, uint64_t key)
 
 	if (code && code->nmethod)
 		place__get(code, FRAME_KEY_INDEX(key));
+}
+
+bool jvm_codes__infers_inlined(struct jvm_codes *codes, uint64_t key)
+{
+	struct code *code = code__find(codes, key);
+	const struct place *place =
+		code && code->nmethod ? place__get(code, FRAME_KEY_INDEX(key)) : NULL;
+
+	return place && place->infers_inlined;
 }
 
 static struct runtime_symbol name_method(const struct jvm_method *method, uint32_t bci)

@@ -32,6 +32,13 @@ int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t s
 /* As runtime.forget_codes; a VM that was forgotten is freed with the last code of it. */
 void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known);
 void jvm_codes__seen(struct jvm_codes *codes, uint64_t key);
+
+/* As runtime.infers_inlined: an interrupted instruction lies between two places that the compiler
+ * has described, and so does the call of a stub that never stops the thread. With
+ * DebugNonSafepoints compilers describe code wherever its methods change, and nothing is inferred
+ * between places that agree. */
+bool jvm_codes__infers_inlined(struct jvm_codes *codes, uint64_t key);
+
 int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,
 			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 

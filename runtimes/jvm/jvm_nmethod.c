@@ -342,6 +342,13 @@ static const struct jvm_method *method_at(struct jvm_nmethod *nmethod, uint32_t 
 	return metadata->method;
 }
 
+bool jvm_nmethod__infers_inlined(const struct jvm_nmethod *nmethod, uint32_t pc_offset, int exact,
+				 bool dense)
+{
+	return exact ? !dense || !jvm_scopes__agree(&nmethod->scopes, pc_offset)
+		     : !jvm_scopes__describe(&nmethod->scopes, pc_offset);
+}
+
 size_t jvm_nmethod__scopes(struct jvm_nmethod *nmethod, uint32_t pc_offset, int exact,
 			   struct jvm_scope ret[JVM_SCOPES_MAX])
 {

@@ -36,4 +36,9 @@ const struct jvm_method *jvm_nmethod__method(const struct jvm_nmethod *nmethod);
 size_t jvm_nmethod__scopes(struct jvm_nmethod *nmethod, uint32_t pc_offset, int exact,
 			   struct jvm_scope ret[JVM_SCOPES_MAX]);
 
+/* Are the methods inlined at this place those of a place nearby? @dense: the compiler has described
+ * code wherever its methods change, so that places around an instruction that agree prove it. */
+bool jvm_nmethod__infers_inlined(const struct jvm_nmethod *nmethod, uint32_t pc_offset, int exact,
+				 bool dense);
+
 #endif

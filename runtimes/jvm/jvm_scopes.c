@@ -5,22 +5,49 @@
 
 #include "runtimes/jvm/jvm_stream.h"
 
-uint32_t jvm_scopes__at(const struct jvm_scopes *scopes, uint32_t pc_offset, bool exact)
+/* Returns the index of the first place described that does not lie before @offset. */
+static size_t find_place(const struct jvm_scopes *scopes, int64_t offset)
 {
-	int64_t wanted = (int64_t)pc_offset + (exact ? 1 : 0);
 	size_t low = 0, high = scopes->n_pcs;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (scopes->pcs[middle].offset < wanted)
+		if (scopes->pcs[middle].offset < offset)
 			low = middle + 1;
 		else
 			high = middle;
 	}
+	return low;
+}
+
+uint32_t jvm_scopes__at(const struct jvm_scopes *scopes, uint32_t pc_offset, bool exact)
+{
+	size_t low = find_place(scopes, (int64_t)pc_offset + (exact ? 1 : 0));
+
 	if (low < scopes->n_pcs && scopes->pcs[low].scope)
 		return scopes->pcs[low].scope;
 	return low ? scopes->pcs[low - 1].scope : 0;
+}
+
+bool jvm_scopes__describe(const struct jvm_scopes *scopes, uint32_t pc_offset)
+{
+	size_t at = find_place(scopes, pc_offset);
+
+	return at < scopes->n_pcs && scopes->pcs[at].offset == (int64_t)pc_offset &&
+	       scopes->pcs[at].scope;
+}
+
+bool jvm_scopes__agree(const struct jvm_scopes *scopes, uint32_t pc_offset)
+{
+	size_t next = find_place(scopes, (int64_t)pc_offset + 1);
+	struct jvm_scope_place before, behind;
+
+	return next && next < scopes->n_pcs && scopes->pcs[next - 1].scope &&
+	       scopes->pcs[next].scope &&
+	       !jvm_scopes__read(scopes, scopes->pcs[next - 1].scope, &before) &&
+	       !jvm_scopes__read(scopes, scopes->pcs[next].scope, &behind) &&
+	       before.method == behind.method && before.caller == behind.caller;
 }
 
 int jvm_scopes__read(const struct jvm_scopes *scopes, uint32_t scope, struct jvm_scope_place *ret)

@@ -25,6 +25,13 @@ struct jvm_scopes {
  * the last one before it: loops may come behind all else. 0: none. */
 uint32_t jvm_scopes__at(const struct jvm_scopes *scopes, uint32_t pc_offset, bool exact);
 
+/* Is there a description of this very return address? */
+bool jvm_scopes__describe(const struct jvm_scopes *scopes, uint32_t pc_offset);
+
+/* Do the places described around an instruction have the same methods inlined, by the same calls?
+ */
+bool jvm_scopes__agree(const struct jvm_scopes *scopes, uint32_t pc_offset);
+
 struct jvm_scope_place {
 	uint32_t method; /* index into the nmethod's metadata + 1; 0: none */
 	uint32_t bci;

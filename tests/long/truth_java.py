@@ -75,10 +75,14 @@ ENTRIES = {
     "each": ("implements Consumer", f"public void accept(Object o) {{{{ {RUN} }}}}"),
     "caught": ("", f"static void fail() {{{{ int x = 0; {RUN} throw new IllegalStateException(); }}}}"),
 }
-# Options of the JVM, one after the other with the compilers of C. Nothing is inlined: between two
-# safepoints HotSpot records only nearby what was inlined there (docs/jvm.md).
+# Options of the JVM, one after the other with the compilers of C. Between two safepoints HotSpot
+# records only nearby what was inlined there (docs/jvm.md): wrong ones are marked.
 OPTIONS = (["-Xint"], ["-XX:-Inline"], ["-XX:TieredStopAtLevel=1", "-XX:-Inline"],
-           ["-XX:-TieredCompilation", "-XX:-Inline"])
+           ["-XX:-TieredCompilation", "-XX:-Inline"], ["-XX:TieredStopAtLevel=1"],
+           ["-XX:-TieredCompilation"], [],
+           ["-XX:-TieredCompilation", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints"])
+COMPILERS = (("gcc", "-O0", "-w"), ("gcc", "-O2", "-w"), ("clang", "-O2", "-w"), ("gcc", "-Os", "-w"),
+             ("gcc", "-O2", "-w"), ("gcc", "-O2", "-w"), ("clang", "-O2", "-w"), ("gcc", "-O2", "-w"))
 
 
 def _entry(via, number, depth):

@@ -95,11 +95,11 @@ def normal(frame, paths, plain):
 
 
 def table(rows):
-    lines = [f"{'program':40} {'samples':>8} {'cut %':>7} {'imposs.':>8} {'missing':>8} {'false c.':>8} "
+    lines = [f"{'program':60} {'samples':>8} {'cut %':>7} {'imposs.':>8} {'missing':>8} {'false c.':>8} "
              f"{'marked':>7}"]
     for row in rows:
         cut = 100 * (1 - row.complete / max(row.samples, 1))
-        lines.append(f"{row.name:40} {row.samples:8} {cut:7.2f} " + " ".join(
+        lines.append(f"{row.name[:60]:60} {row.samples:8} {cut:7.2f} " + " ".join(
             f"{row.wrong[kind]:8}" for kind in truth_graph.KINDS) + f" {sum(row.marked.values()):7}")
     return lines
 
@@ -114,14 +114,16 @@ def main():
         if missing:
             lib.skip(language.NAME, f"{missing} is missing")
             continue
-        for i, compiler in enumerate(COMPILERS):
+        compilers = getattr(language, "COMPILERS", COMPILERS)
+        for i, compiler in enumerate(compilers):
             nodes = truth_graph.graph(SEED * 100 + i, FUNCTIONS, {**language.EDGES,
                                                                   "cc": truth_graph.EDGES_IN_C})
             place = lib.path(f"{language.NAME}-{i}")
             os.makedirs(place)
             command = language.build(place, nodes, compiler)
-            rows.append(measure(f"{language.NAME}, C by {' '.join(compiler[:2])}", language, nodes,
-                                command, SAMPLES // len(COMPILERS)))
+            options = getattr(language, "OPTIONS", [[]] * len(compilers))[i]
+            name = " ".join([f"{language.NAME}, C by {' '.join(compiler[:2])}", *options])
+            rows.append(measure(name, language, nodes, command, SAMPLES // len(compilers)))
     lines = table(rows)
     os.makedirs(f"{lib.OUTPUT}/long", exist_ok=True)
     with open(f"{lib.OUTPUT}/long/truth-runtimes", "w", encoding="utf-8") as file:

@@ -277,6 +277,17 @@ static void check_scopes(bool is_without_zero)
 		is_int(jvm_scopes__at(&scopes, 0, false), outer, "before the first place");
 		is_int(jvm_scopes__at(&scopes, 40, true), entry, "behind the last place");
 		is_int(jvm_scopes__at(&scopes, 1U << 30, true), entry, "far behind it");
+		ok(jvm_scopes__describe(&scopes, 20) && !jvm_scopes__describe(&scopes, 19) &&
+			   !jvm_scopes__describe(&scopes, 21),
+		   "return addresses that are described");
+		ok(!jvm_scopes__describe(&scopes, INT32_MAX), "the last place describes nothing");
+		ok(!jvm_scopes__agree(&scopes, 5) && !jvm_scopes__agree(&scopes, 15) &&
+			   !jvm_scopes__agree(&scopes, 30) && !jvm_scopes__agree(&scopes, 50),
+		   "places around an instruction that differ");
+		pcs[3].scope = inner;
+		ok(jvm_scopes__agree(&scopes, 20) && jvm_scopes__agree(&scopes, 39) &&
+			   !jvm_scopes__agree(&scopes, 40),
+		   "... and that agree");
 		scopes.n_pcs = 1;
 		is_int(jvm_scopes__at(&scopes, 5, true), 0, "no place at all");
 		scopes.n_pcs = 0;

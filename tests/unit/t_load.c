@@ -145,6 +145,12 @@ static void test_evidence(void)
 	       " 1  main_[n?];<module> (app.py)_[py];f (app.py)_[py?];strcmp_[n];"
 	       "sys_read_[k] 4  main_[n?];work_[n];helper_[i] 1",
 	       "the frames are marked");
+	sqlite_text(path, "INSERT INTO location SELECT frame, 1, location.kind, function, line "
+			  "FROM location JOIN node USING (frame) WHERE node.id = 6");
+	is_str(load_drawn(&apart),
+	       " 1  main_[n?];<module> (app.py)_[py];f (app.py)_[py];f (app.py)_[py?];strcmp_[n];"
+	       "sys_read_[k] 4  main_[n?];work_[n];helper_[i] 1",
+	       "of a runtime's frame what is inlined into it");
 	load__profile(path, &joined, &profile, NULL, &err);
 	is_int(profile->evidence.natives, 2 * 3 + 2, "native frames of all samples");
 	is_int(profile->evidence.inferred_natives, 2 * 2 + 1, "of these, inferred");

@@ -34,7 +34,8 @@ static void parse(struct stack *stack, const char *drawn)
 						.kind = token[0],
 						.kernel = token[0] == 'k',
 						.loop = token[0] == 'l',
-						.jit = token[0] == 'j' };
+						.jit = token[0] == 'j',
+						.inferred = strchr(token, '?') != NULL };
 		if (at) {
 			frame->address = at[1] == '/' ? MERGE_APART : strtoul(at + 1, NULL, 10);
 			*at = '\0';
@@ -124,6 +125,10 @@ static const struct {
 	{ "or with the one before", "n:a@100 n:eval@200 n:b@300", "py:x@150 py:y py:z",
 	  "n:a py:x= py:y~ py:z~ n:b", false },
 	{ "or outside", "n:a@100 n:b@200", "py:x py:y", "n:a n:b py:x+ py:y+", false },
+
+	{ "the code of a frame that was reached by an inferred step", "n:a@100 j:b?@200 n:c?@300",
+	  "py:x@100", "n:a py:x=! j:b?! n:c?!", false },
+	{ "and its loop", "n:a@100 l:eval?@200 n:c@300", "py:x@150", "n:a py:x=! n:c", false },
 
 	{ "the parts of a loop", "n:a@100 l:core@200 l:exec@300 n:b@400 l:exec@500", "py:x@150",
 	  "n:a py:x= n:b l:exec", false },
