@@ -7,6 +7,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "core/target/procfs.h"
 #include "runtimes/common/numbered_codes.h"
 #include "runtimes/jvm/jvm_flags.h"
 #include "runtimes/jvm/jvm_nmethod.h"
@@ -204,12 +205,12 @@ static struct code *code__find(const struct jvm_codes *codes, uint64_t key)
 	return numbered_codes__of_key(&codes->by_number, key);
 }
 
-/* What cannot be read is not set. */
+/* An option that cannot be read is not set. Recorded processes have no options. */
 static bool instance__describes_all(struct instance *instance)
 {
 	bool set = false;
 
-	if (!instance->knows_flag)
+	if (!instance->knows_flag && !procfs__is_recorded())
 		instance->describes_all =
 			!jvm_flags__bool(instance->vm, "DebugNonSafepoints", &set) && set;
 	instance->knows_flag = true;
