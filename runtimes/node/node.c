@@ -8,6 +8,7 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
+#include "runtimes/node/node_blob.h"
 #include "runtimes/node/node_builtins.h"
 #include "runtimes/node/node_codes.h"
 #include "runtimes/node/node_idle.h"
@@ -118,6 +119,8 @@ static int node__prepare(const struct elf_file *file, struct runtime_image **ret
 	if (!image)
 		return -ENOMEM;
 	rc = node_builtins__read(file, &image->builtins);
+	if (!rc && !image->builtins.all.end)
+		rc = node_blob__find(file, &image->builtins.all);
 	rc = rc ? rc : find_version(file, ret_verdict->version);
 	if (rc) {
 		node__image_free(image);

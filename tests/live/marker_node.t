@@ -7,6 +7,7 @@ well: nothing is there twice."""
 import glob
 import json
 import os
+import subprocess
 
 import gate
 
@@ -75,7 +76,27 @@ def check_without_map():
                "no map: and recorded")
 
 
+def javascript_of(node):
+    """The frames of JavaScript at the marker, and how many stacks or frames are not proven."""
+    target = gate.marked(node, SCRIPT)
+    recorder = gate.recorder(HITS, target)
+    gate.ask(target, str(HITS))
+    recording = gate.finish(recorder, HITS)
+    incomplete = recording.sql("SELECT count(*) FROM sample WHERE NOT flags & 1")
+    inferred = recording.sql("SELECT count(*) FROM node WHERE evidence = 3")
+    return ([[frame for frame in frames if frame.endswith("_[j]")] for frames, _ in recording.merged()],
+            incomplete[0][0], inferred[0][0])
+
+
+def check_stripped():
+    """Without symbols V8's builtin functions are found all the same."""
+    bare = gate.path("node")
+    subprocess.run(["strip", "-o", bare, NODE], check=True)
+    gate.equal(javascript_of(bare), javascript_of(NODE), "stripped: the same frames, as proven")
+
+
 check("no flag", [])
+check_stripped()
 check_without_map()
 check("with a map as well", MAP)
 gate.done()

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_NODE_BLOB_H
+#define BRAID_NODE_BLOB_H
+
+#include "core/elf/elf_file.h"
+#include "runtimes/runtime.h"
+
+/* Where the code is that V8 has compiled for itself, in a file without symbols: by the checksums
+ * that V8 keeps of that code and of its description. */
+
+/* @ret is empty if nothing is found: no sections, or another version's checksum. 0, -ENOMEM, or
+ * what quota__look() returns. */
+int node_blob__find(const struct elf_file *file, struct runtime_range *ret);
+
+#endif
