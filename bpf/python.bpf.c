@@ -43,7 +43,7 @@ static __always_inline int several_interpreters(struct python_proc_rec *proc, __
 
 	if (!proc->interpreters)
 		return 0;
-	if (now_ns - proc->checked_ns >= CODE_RECHECK_NS) {
+	if (now_ns - proc->checked_ns >= INTERPRETERS_RECHECK_NS) {
 		if (!read_user(&first, sizeof(first), proc->interpreters) && first)
 			read_user(&second, sizeof(second), first + proc->offsets.interp_next);
 		proc->several = !!second;
@@ -480,6 +480,9 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 
 	state->proc = *proc;
 	state->now_ns = sample->time_ns;
+	state->walk++;
+	state->replaces = proc->replaced_ns && state->now_ns - proc->replaced_ns < CODE_REPLACES_NS;
+	state->text = state->text_identity = 0;
 	state->n = state->n_tstates = state->next_tstate = state->complete = state->truncated = 0;
 	state->inferred = 0;
 	state->block_bytes = 0;

@@ -68,7 +68,7 @@ struct python_offsets {
 	__u16 frame_copy; /* 32 bits */
 	__u16 code_copies;
 	__u16 tstate_root_cframe; /* a thread's outermost C frame, which is not a loop's */
-	__u16 pad;
+	__u16 code_version;	  /* 32 bits, another number in each code object; 0: it has none */
 };
 _Static_assert(sizeof(struct python_offsets) == 56, "python_offsets");
 
@@ -125,9 +125,11 @@ struct python_proc_rec { /* key: address space */
 	__u16 gil_conds[2]; /* its condition variables, relative to gil */
 	struct python_loop loops[PYTHON_LOOPS_MAX];
 	/* The kernel half's: */
-	__u32 several;	  /* are there further interpreters? */
-	__u64 checked_ns; /* when it looked for them last */
+	__u32 several;	   /* are there further interpreters? */
+	__u64 checked_ns;  /* when it looked for them last */
+	__u64 replaced_ns; /* when it last found another code object in the place of one; 0: never
+			    */
 };
-_Static_assert(sizeof(struct python_proc_rec) == 168, "python_proc_rec");
+_Static_assert(sizeof(struct python_proc_rec) == 176, "python_proc_rec");
 
 #endif

@@ -5,12 +5,39 @@
 #include "bpf/python.h"
 #include "bpf/thread_local.bpf.h"
 
-/* Code objects and their numbers: read once, checked now and then, sent to user space once per
- * content. */
+/* Code objects and their numbers. The memory of a code object may hold another one a few
+ * microseconds later: exec in a loop puts the next function where the last one was, with its name
+ * and its tables. So a sample has the number of a code object only by what the object contains at
+ * that sample: it is read once per sample, and compared with what this CPU or python_codes has of
+ * that address. A code object that differs gets a number of its own, and is sent to user space.
+ *
+ * From 3.12 on a code object has a version that no other one of its interpreter has: one word.
+ * Before, its fields and its texts have to be compared: the texts may be others at the same
+ * addresses. These reads cost as much as the rest of a frame. So a glance at four pointers has to
+ * do where a code object is old and this process has replaced no code object that was sampled. Then
+ * all is compared every 10 ms. */
 
-/* A code object that was compared with its entry so recently is taken to be the same. Below that,
- * memory that was reused for other code may be shown under the old name. */
+#define MS(ns) ((__u32)((ns) >> 20)) /* 1.05 ms; wraps around after 52 days */
+
+/* A code object is old after so long with the same content. */
+#define CODE_OLD_MS 1000
+
+/* Texts of old code objects that were compared so recently are taken to be the same, and so are
+ * fields but for those that a glance sees. */
+#define TEXTS_RECHECK_MS 10
+
+/* How long a process counts as one that replaces code objects. */
+#define CODE_REPLACES_NS 60000000000ULL
+
+/* An entry of python_codes is looked up so often at least, so that it is not the oldest one. */
+#define CODE_REFRESH_MS 100
+
+/* For probes, which look at an entry at each call: one that was compared so recently is not
+ * compared again. */
 #define CODE_RECHECK_NS 10000000ULL
+
+/* How long it is known whether there are further interpreters. */
+#define INTERPRETERS_RECHECK_NS 10000000ULL
 
 #define FRAME_BLOCK_WORDS 512 /* a page: frames lie close together, and one read serves several */
 #define PYTHON_STATES_MAX 4   /* of one thread: interpreters that call each other */
@@ -18,12 +45,17 @@
 /* What this CPU knows of a code object: looking here is ten times faster than python_codes. */
 struct code_slot {
 	__u64 address;
-	__u64 checked_ns;
+	__u64 identity; /* of its fields */
+	__u64 glance;	/* as code__glance returned */
+	__u64 bytecode; /* of the copy that was asked for last; 0: of none */
+	__u32 texts;	/* hash of its texts; 0: it has a version */
 	__u32 space;
 	__u32 code;
-	__u64 bytecode; /* of the copy that was asked for last; 0: of none */
 	__u32 copy;
-	__u32 pad;
+	__u32 walk;	    /* the last one that compared it */
+	__u32 since_ms;	    /* when it was first met with this content */
+	__u32 texts_ms;	    /* when its texts were compared last */
+	__u32 refreshed_ms; /* when it was looked up in python_codes last */
 };
 #define CODE_SLOTS_LOG2 12
 #define CODE_SLOTS	(1 << CODE_SLOTS_LOG2)
@@ -31,6 +63,8 @@ struct code_slot {
 struct python_state {
 	struct python_proc_rec proc;
 	__u64 now_ns;
+	__u32 walk;	/* number of this walk in this memory, from 1 */
+	__u32 replaces; /* the process has replaced code objects lately */
 	__u64 frame;
 	__u64 cframe, cframe_previous; /* the segment's, and the one of the next outer segment */
 	__u64 block_start, block_bytes;
@@ -43,8 +77,10 @@ struct python_state {
 	__u32 segments;
 	__u32 begins; /* the thread's first loop does: maybe it has no frame yet */
 	__u32 complete, truncated;
-	__u32 inferred;	  /* the outer segment is not the one that the C frame links */
-	__u64 checked_ns; /* the code object that code__intern gave last */
+	__u32 inferred; /* the outer segment is not the one that the C frame links */
+	/* The text that this walk has hashed last: the file of most frames is that of the last one.
+	 */
+	__u64 text, text_identity;
 	__u64 block[FRAME_BLOCK_WORDS];
 	__u64 code[PYTHON_CODE_BYTES / 8];
 	struct code_slot slots[CODE_SLOTS];
@@ -59,10 +95,16 @@ struct code_key {
 
 struct code_entry {
 	__u32 code; /* as in rec_code; first: runtime.codes */
+	__u32 pad;
+	__u64 identity;
+	__u64 checked_ns; /* by a probe */
+};
+
+/* What tells a code object from another one at its address. */
+struct code_fields {
+	__u64 file, name, line_table; /* addresses */
 	__u32 first_line;
-	__u64 file, name, line_table;
-	__u64 name_length, name_hash;
-	__u64 checked_ns;
+	__u32 version; /* unique in its interpreter; 0: it has none */
 };
 
 struct {
@@ -83,11 +125,29 @@ struct {
  * Python/specialize.c), and which it hides from tracebacks. Its file is its name. */
 #define CODE_HIDDEN 0xffffffff
 
+/* @words: PYTHON_CODE_BYTES of a code object, from code_base on. */
+static __always_inline __u64 object__word(const __u64 *words, const struct python_offsets *offsets,
+					  __u16 offset)
+{
+	return words[((__u32)(offset - offsets->code_base) >> 3) & (PYTHON_CODE_BYTES / 8 - 1)];
+}
+
+static __always_inline __u32 object__half(const __u64 *words, const struct python_offsets *offsets,
+					  __u16 offset)
+{
+	return object__word(words, offsets, offset & ~7) >> 8 * (offset & 7);
+}
+
+static __always_inline __u32 code__slot(__u64 address)
+{
+	__u64 hash = address * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+
+	return hash >> (64 - CODE_SLOTS_LOG2) & (CODE_SLOTS - 1);
+}
+
 static __always_inline __u64 code__word(const struct python_state *state, __u16 offset)
 {
-	__u32 at = (__u32)(offset - state->proc.offsets.code_base) >> 3;
-
-	return state->code[at & (PYTHON_CODE_BYTES / 8 - 1)];
+	return object__word(state->code, &state->proc.offsets, offset);
 }
 
 /* PyASCIIObject from `length` on. */
@@ -159,8 +219,7 @@ static __noinline int code__send(struct python_state *state, const struct scratc
 	rec->table_address = table + PYTHON_BYTES_DATA;
 	rec->table_size = 0;
 	rec->table_format = offsets->line_format;
-	rec->first_line = code__word(state, offsets->code_first_line & ~7) >>
-			  8 * (offsets->code_first_line & 7);
+	rec->first_line = object__half(state->code, offsets, offsets->code_first_line);
 	code__set_text(text__read(offsets, code__word(state, offsets->code_name), rec->name),
 		       &rec->name_kind, &rec->name_len);
 	code__set_text(text__read(offsets, code__word(state, offsets->code_file), rec->file),
@@ -175,79 +234,228 @@ static __noinline int code__send(struct python_state *state, const struct scratc
 				  ring__flags());
 }
 
-static __always_inline int code__same(const struct code_entry *a, const struct code_entry *b)
+static __always_inline __u64 hash__add(__u64 hash, __u64 word)
 {
-	return a->first_line == b->first_line && a->file == b->file && a->name == b->name &&
-	       a->line_table == b->line_table && a->name_length == b->name_length &&
-	       (a->name_hash == b->name_hash || a->name_hash == -1ULL || b->name_hash == -1ULL);
+	return (hash ^ word) * 0x9e3779b97f4a7c15ULL + (hash >> 29); /* 2^64 / golden ratio */
 }
 
-/* Number of the code object at `address`, 0 if it cannot be read. Pointers and the name's content
- * are compared, so that memory reused for other code yields another number. */
-static __noinline __u32 code__intern(struct python_state *state, const struct scratch *scratch,
-				     __u64 address)
+#define TEXT_HASHED_WORDS 8
+
+/* Hashes the length of a string and its characters: by its own hash where it has one, else its last
+ * 64 bytes. Interned strings have one. 0: it is no compact string, or unreadable. */
+static __noinline __u64 text__identity(const struct python_offsets *offsets, __u64 text)
 {
-	struct code_key key = { .address = address, .space = scratch->proc.space };
-	const struct python_offsets *offsets = &state->proc.offsets;
-	struct code_entry *known, entry = {};
+	__u64 words[TEXT_HASHED_WORDS] = {}, bytes, identity;
+	struct unicode_head head = {};
+	__u32 kind, i;
+
+	if (!offsets || text__head(offsets, text, &head))
+		return 0;
+	kind = text__kind(&head);
+	if (!kind)
+		return 0;
+	identity = hash__add(kind, head.length);
+	if (head.hash != ~0ULL)
+		return hash__add(identity, head.hash) | 1;
+	text += head.state & 1 << 6 ? offsets->unicode_ascii_data : offsets->unicode_compact_data;
+	bytes = head.length * kind;
+	if (bytes > sizeof(words))
+		text += bytes - sizeof(words);
+	barrier_var(bytes); /* else the verifier sees the bound of a copy only */
+	if (bytes > sizeof(words))
+		bytes = sizeof(words);
+	if (read_user(words, bytes, text))
+		return 0;
+	for (i = 0; i < TEXT_HASHED_WORDS; i++)
+		identity = hash__add(identity, words[i]);
+	return identity | 1;
+}
+
+static __always_inline int text__is(const struct python_offsets *offsets, __u64 text)
+{
 	struct unicode_head head = {};
 
-	known = bpf_map_lookup_elem(&python_codes, &key);
-	if (known && state->now_ns - known->checked_ns < CODE_RECHECK_NS) {
-		state->checked_ns = known->checked_ns;
-		return known->code;
+	return !text__head(offsets, text, &head) && text__kind(&head);
+}
+
+static __always_inline void object__fields(const __u64 *words, const struct python_offsets *offsets,
+					   struct code_fields *ret)
+{
+	ret->file = object__word(words, offsets, offsets->code_file);
+	ret->name = object__word(words, offsets, offsets->code_name);
+	ret->line_table = object__word(words, offsets, offsets->code_line_table);
+	ret->first_line = object__half(words, offsets, offsets->code_first_line);
+	ret->version =
+		offsets->code_version ? object__half(words, offsets, offsets->code_version) : 0;
+}
+
+static __always_inline __u64 fields__identity(const struct code_fields *fields)
+{
+	__u64 identity = hash__add(fields->first_line | (__u64)fields->version << 32, fields->file);
+
+	identity = hash__add(identity, fields->name);
+	return hash__add(identity, fields->line_table);
+}
+
+/* @name, @file: text__identity(). */
+static __always_inline __u32 texts__hash(__u64 name, __u64 file)
+{
+	return hash__add(name, file) >> 32 | 1;
+}
+
+/* Hashes a text unless it is the one that was hashed last. */
+static __always_inline __u64 text__identity_once(struct python_state *state, __u64 text)
+{
+	if (state->text != text) {
+		state->text = text;
+		state->text_identity = text__identity(&state->proc.offsets, text);
 	}
-	state->checked_ns = state->now_ns;
-	if (read_user(state->code, PYTHON_CODE_BYTES, address + offsets->code_base))
+	return state->text_identity;
+}
+
+/* Returns the hash of the texts of the code object in state->code; 0: its name is no text. */
+static __noinline __u32 code__texts(struct python_state *state)
+{
+	const struct python_offsets *offsets;
+	__u64 file, name;
+
+	if (!state)
 		return 0;
-	entry.first_line = code__word(state, offsets->code_first_line & ~7) >>
-			   8 * (offsets->code_first_line & 7);
-	entry.file = code__word(state, offsets->code_file);
-	entry.name = code__word(state, offsets->code_name);
-	entry.line_table = code__word(state, offsets->code_line_table);
-	if (text__head(offsets, entry.name, &head) || !text__kind(&head))
-		return 0; /* no code object at all */
-	if (entry.file == entry.name && !entry.first_line)
-		return CODE_HIDDEN;
-	entry.name_length = head.length;
-	entry.name_hash = head.hash;
-	entry.checked_ns = state->now_ns;
-	if (known && code__same(known, &entry)) {
-		known->checked_ns = state->now_ns;
+	offsets = &state->proc.offsets;
+	file = text__identity_once(state, code__word(state, offsets->code_file));
+	name = text__identity(offsets, code__word(state, offsets->code_name));
+	return name ? texts__hash(name, file) : 0;
+}
+
+static __always_inline void code__note_replaced(struct python_state *state, __u32 space)
+{
+	struct python_proc_rec *proc = bpf_map_lookup_elem(&python_procs, &space);
+
+	state->replaces = 1;
+	if (proc)
+		proc->replaced_ns = state->now_ns;
+}
+
+#define GLANCE_WORDS 4
+
+/* Reads a little of the code object at @address: its version or, where code objects have none, the
+ * pointers from its file on. */
+static __always_inline __u64 code__glance(const struct python_state *state, __u64 address)
+{
+	__u64 words[GLANCE_WORDS] = {}, glance;
+	__u32 version = state->proc.offsets.code_version, i;
+
+	if (read_user(words, version ? sizeof(*words) : sizeof(words),
+		      address + (version ? version & ~7U : state->proc.offsets.code_file)))
+		return 0;
+	glance = words[0];
+	for (i = 1; i < GLANCE_WORDS; i++)
+		glance = glance * 0x9e3779b97f4a7c15ULL + words[i];
+	return glance;
+}
+
+/* Returns 1 if a glance at a code object that is in @slot is enough. */
+static __always_inline int slot__glances(const struct code_slot *slot,
+					 const struct python_state *state)
+{
+	__u32 now_ms = MS(state->now_ns);
+
+	if (now_ms - slot->refreshed_ms >= CODE_REFRESH_MS)
+		return 0;
+	return !slot->texts || (!state->proc.offsets.code_version && !state->replaces &&
+				now_ms - slot->since_ms >= CODE_OLD_MS &&
+				now_ms - slot->texts_ms < TEXTS_RECHECK_MS);
+}
+
+/* Returns the number of the code object in state->code, as which it is sent if it is new; 0: it is
+ * none. Fills in its slot, but leaves that empty if the code object could not be sent: the next
+ * sample tries again. */
+static __noinline __u32 code__intern(struct python_state *state, const struct scratch *scratch,
+				     __u64 address, __u64 identity, __u32 texts)
+{
+	struct code_slot *slot = &state->slots[code__slot(address)];
+	struct code_key key = { .address = address, .space = scratch->proc.space };
+	struct code_entry *known, entry = { .identity = hash__add(identity, texts) };
+	__u32 now_ms = MS(state->now_ns);
+
+	if (slot->address != address || slot->space != key.space || slot->identity != identity ||
+	    slot->texts != texts)
+		slot->since_ms = now_ms;
+	slot->address = address;
+	slot->space = key.space;
+	slot->identity = identity;
+	slot->texts = texts;
+	slot->glance = code__glance(state, address);
+	slot->walk = state->walk;
+	slot->texts_ms = slot->refreshed_ms = now_ms;
+	slot->bytecode = 0;
+	known = bpf_map_lookup_elem(&python_codes, &key);
+	if (known && known->identity == entry.identity) {
+		slot->code = known->code;
 		return known->code;
 	}
-	entry.code = code__new();
-	/* What could not be sent is not remembered: the next sample tries again. */
+	if (!text__is(&state->proc.offsets, code__word(state, state->proc.offsets.code_name))) {
+		slot->address = 0;
+		return 0;
+	}
+	if (known)
+		code__note_replaced(state, key.space);
+	slot->code = entry.code = code__new();
+	entry.checked_ns = state->now_ns;
 	if (code__send(state, scratch, address, entry.code) ||
 	    bpf_map_update_elem(&python_codes, &key, &entry, BPF_ANY)) {
-		state->checked_ns = 0; /* nor by code__number */
+		slot->address = 0;
 		count(COUNT_CODE_LOST);
 	}
 	return entry.code;
 }
 
-static __always_inline __u32 code__slot(__u64 address)
+/* As code__number, of a code object that this walk has not met yet. CODE_HIDDEN: it is the
+ * interpreter's own. */
+static __noinline __u32 code__look(struct python_state *state, const struct scratch *scratch,
+				   __u64 address)
 {
-	__u64 hash = address * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
+	struct code_fields fields = {};
+	struct code_slot *slot;
+	__u32 texts = 0, same;
+	__u64 identity;
 
-	return hash >> (64 - CODE_SLOTS_LOG2) & (CODE_SLOTS - 1);
+	if (!state || !scratch)
+		return 0;
+	slot = &state->slots[code__slot(address)];
+	same = slot->address == address && slot->space == scratch->proc.space;
+	if (same && slot__glances(slot, state) && code__glance(state, address) == slot->glance) {
+		slot->walk = state->walk;
+		return slot->code;
+	}
+	if (read_user(state->code, PYTHON_CODE_BYTES, address + state->proc.offsets.code_base))
+		return 0;
+	object__fields(state->code, &state->proc.offsets, &fields);
+	if (fields.file == fields.name && !fields.first_line)
+		return CODE_HIDDEN;
+	identity = fields__identity(&fields);
+	if (!fields.version) {
+		texts = code__texts(state);
+		if (!texts)
+			return 0;
+	}
+	if (!same || slot->identity != identity || slot->texts != texts ||
+	    MS(state->now_ns) - slot->refreshed_ms >= CODE_REFRESH_MS)
+		return code__intern(state, scratch, address, identity, texts);
+	slot->texts_ms = MS(state->now_ns);
+	slot->walk = state->walk;
+	return slot->code;
 }
 
-/* The same, for less where this CPU has met the code object lately. */
+/* Returns the number of the code object at @address; 0: it is unreadable. */
 static __always_inline __u32 code__number(struct python_state *state, const struct scratch *scratch,
 					  __u64 address)
 {
-	struct code_slot *slot = &state->slots[code__slot(address)];
+	const struct code_slot *slot = &state->slots[code__slot(address)];
 
-	if (slot->address == address && slot->space == scratch->proc.space &&
-	    state->now_ns - slot->checked_ns < CODE_RECHECK_NS)
+	if (slot->walk == state->walk && slot->address == address)
 		return slot->code;
-	slot->code = code__intern(state, scratch, address);
-	slot->address = slot->code ? address : 0;
-	slot->space = scratch->proc.space;
-	slot->checked_ns = state->checked_ns;
-	slot->bytecode = 0;
-	return slot->code;
+	return code__look(state, scratch, address);
 }
 
 #endif

@@ -51,16 +51,10 @@ __weak __noinline __u32 text__intern(const struct text_key *of, __u64 now_ns)
 
 /* --- code objects, numbered together with the walker --- */
 
-static __always_inline __u64 object__word(const __u64 *words, const struct python_offsets *offsets,
-					  __u16 offset)
-{
-	return words[((__u32)(offset - offsets->code_base) >> 3) & (PYTHON_CODE_BYTES / 8 - 1)];
-}
-
 static __noinline int object__send(const struct python_offsets *offsets,
-				   const struct code_entry *entry, __u64 address)
+				   const struct code_fields *fields, __u32 code, __u64 address)
 {
-	__u64 table = entry->line_table + offsets->object_bytes, size;
+	__u64 table = fields->line_table + offsets->object_bytes, size;
 	struct rec_code *rec;
 
 	rec = bpf_ringbuf_reserve(&ring, sizeof(*rec), 0);
@@ -68,16 +62,16 @@ static __noinline int object__send(const struct python_offsets *offsets,
 		return -1;
 	__builtin_memset(rec, 0, REC_CODE_HEADER);
 	rec->type = REC_CODE;
-	rec->code = entry->code;
+	rec->code = code;
 	rec->tgid = task__pid(bpf_get_current_task_btf());
 	rec->walker = WALKER_PYTHON;
 	rec->address = address;
 	rec->table_address = table + PYTHON_BYTES_DATA;
 	rec->table_format = offsets->line_format;
-	rec->first_line = entry->first_line;
-	code__set_text(text__read(offsets, entry->name, rec->name), &rec->name_kind,
+	rec->first_line = fields->first_line;
+	code__set_text(text__read(offsets, fields->name, rec->name), &rec->name_kind,
 		       &rec->name_len);
-	code__set_text(text__read(offsets, entry->file, rec->file), &rec->file_kind,
+	code__set_text(text__read(offsets, fields->file, rec->file), &rec->file_kind,
 		       &rec->file_len);
 	read_user(&rec->table_size, sizeof(rec->table_size), table + PYTHON_BYTES_SIZE);
 	size = rec->table_size;
@@ -98,8 +92,8 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 	struct code_key key = { .address = address, .space = space };
 	struct code_entry *known, entry = { .checked_ns = now_ns };
 	const struct python_offsets *offsets;
-	struct unicode_head head = {};
-	__u64 *words;
+	struct code_fields fields = {};
+	__u64 *words, name = 0, file = 0;
 
 	if (!shadow)
 		return 0;
@@ -116,23 +110,23 @@ __weak __noinline __u32 object__intern(struct shadow *shadow, __u64 address, __u
 		count(COUNT_PROBE_READ);
 		return 0;
 	}
-	entry.first_line = object__word(words, offsets, offsets->code_first_line & ~7) >>
-			   8 * (offsets->code_first_line & 7);
-	entry.file = object__word(words, offsets, offsets->code_file);
-	entry.name = object__word(words, offsets, offsets->code_name);
-	entry.line_table = object__word(words, offsets, offsets->code_line_table);
-	if (text__head(offsets, entry.name, &head) || !text__kind(&head)) {
-		count(COUNT_PROBE_READ);
-		return 0;
+	object__fields(words, offsets, &fields);
+	if (!fields.version) {
+		name = text__identity(offsets, fields.name);
+		file = text__identity(offsets, fields.file);
+		if (!name) {
+			count(COUNT_PROBE_READ);
+			return 0;
+		}
 	}
-	entry.name_length = head.length;
-	entry.name_hash = head.hash;
-	if (known && code__same(known, &entry)) {
+	entry.identity =
+		hash__add(fields__identity(&fields), fields.version ? 0 : texts__hash(name, file));
+	if (known && known->identity == entry.identity) {
 		known->checked_ns = now_ns;
 		return known->code;
 	}
 	entry.code = code__new();
-	if (object__send(offsets, &entry, address) ||
+	if (object__send(offsets, &fields, entry.code, address) ||
 	    bpf_map_update_elem(&python_codes, &key, &entry, BPF_ANY))
 		count(COUNT_CODE_LOST);
 	return entry.code;

@@ -145,6 +145,7 @@ static const struct python_version versions[] = {
 			.code_file = 112,
 			.code_name = 128,
 			.code_line_table = 136,
+			.code_version = 92,
 			.code_bytecode = 192,
 			.unicode_ascii_data = 40,
 			.unicode_compact_data = 56,
@@ -184,6 +185,7 @@ struct debug_words { /* where in it is what: index of the word */
 	uint8_t code_file, code_qualname, code_line_table, code_first_line, code_bytecode;
 	uint8_t object_bytes;
 	uint8_t frame_copy, code_copies; /* tlbc_index, co_tlbc; 0: not known yet */
+	uint8_t code_locals;		 /* co_localsplusnames, behind co_version */
 };
 
 static const struct debug_words words_3_13 = {
@@ -210,6 +212,7 @@ static const struct debug_words words_3_13 = {
 	.code_first_line = 39,
 	.code_bytecode = 43,
 	.object_bytes = 44,
+	.code_locals = 41,
 };
 
 static const struct debug_words words_3_14 = {
@@ -238,6 +241,7 @@ static const struct debug_words words_3_14 = {
 	.object_bytes = 50,
 	.frame_copy = 38,
 	.code_copies = 49,
+	.code_locals = 46,
 };
 
 static const struct debug_words words_3_15 = {
@@ -266,6 +270,7 @@ static const struct debug_words words_3_15 = {
 	.object_bytes = 58,
 	.frame_copy = 46,
 	.code_copies = 57,
+	.code_locals = 54,
 };
 
 bool python_version__is_described(const struct python_version *version)
@@ -289,7 +294,8 @@ static bool fits(struct python_offsets *offsets)
 		 7) &&
 	       !(offsets->frame_copy & 3) && frame < 256 &&
 	       code + 8U - offsets->code_base <= PYTHON_CODE_BYTES &&
-	       offsets->code_name > offsets->code_base &&
+	       !(offsets->code_version & 3) && offsets->code_version > offsets->code_base &&
+	       offsets->code_version < code && offsets->code_name > offsets->code_base &&
 	       offsets->code_line_table > offsets->code_base;
 }
 
@@ -343,6 +349,7 @@ static bool take_words(const uint64_t *words, const struct debug_words *at,
 		.unicode_shift = words[DEBUG_FREE_THREADED] && version->minor >= 14 ? 6 : 0,
 		.frame_copy = words[DEBUG_FREE_THREADED] ? words_at(words, at->frame_copy) : 0,
 		.code_copies = words[DEBUG_FREE_THREADED] ? words_at(words, at->code_copies) : 0,
+		.code_version = words[at->code_locals] - 4,
 	};
 	return fits(&version->offsets);
 }

@@ -123,6 +123,13 @@ static inline const char *key__name(uint64_t key)
 	return python_codes__symbolize(names, key, &symbol) == 0 ? symbol.function : "?";
 }
 
+static inline const char *key__file(uint64_t key)
+{
+	struct runtime_symbol symbol;
+
+	return python_codes__symbolize(names, key, &symbol) == 0 ? symbol.file : NULL;
+}
+
 /* What the walker found, outermost first: functions, each behind a ';', and shims: '|'. */
 static inline const char *chain(void)
 {

@@ -38,9 +38,10 @@ static bool at_entry; /* 3.11: the next frame begins a loop */
 		.tstate_thread_id = thread_id, .frame_previous = 8, .frame_code = 0,            \
 		.frame_instr = 56, .frame_owner = owner, .frame_bytes = frame_size,             \
 		.code_base = 64, .code_first_line = 68, .code_file = 112, .code_name = 128,     \
-		.code_line_table = 136, .code_bytecode = bytecode, .unicode_ascii_data = 40,    \
-		.unicode_compact_data = 56, .interp_next = next, .interp_threads = threads,     \
-		.tstate_native_id = thread_id + 8, .interp_gil = 16, .object_bytes = 16         \
+		.code_line_table = 136, .code_version = 92, .code_bytecode = bytecode,          \
+		.unicode_ascii_data = 40, .unicode_compact_data = 56, .interp_next = next,      \
+		.interp_threads = threads, .tstate_native_id = thread_id + 8, .interp_gil = 16, \
+		.object_bytes = 16                                                              \
 	}
 static const struct python_offsets described[] = {
 	DESCRIBED(152, 70, 72, 200, 7264, 7344), /* 3.13.0 */
@@ -55,10 +56,10 @@ static const struct python_offsets described[] = {
 		.tstate_thread_id = thread_id, .frame_previous = 8, .frame_code = 0,               \
 		.frame_instr = 56, .frame_owner = owner, .frame_bytes = 80, .code_base = 80,       \
 		.code_first_line = 84, .code_file = 128, .code_name = 144, .code_line_table = 152, \
-		.code_bytecode = bytecode, .unicode_ascii_data = 56, .unicode_compact_data = 72,   \
-		.interp_next = 7264, .interp_threads = 7344, .tstate_native_id = thread_id + 8,    \
-		.object_bytes = 32, .unicode_shift = shift, .frame_copy = copy,                    \
-		.code_copies = copies                                                              \
+		.code_version = 108, .code_bytecode = bytecode, .unicode_ascii_data = 56,          \
+		.unicode_compact_data = 72, .interp_next = 7264, .interp_threads = 7344,           \
+		.tstate_native_id = thread_id + 8, .object_bytes = 32, .unicode_shift = shift,     \
+		.frame_copy = copy, .code_copies = copies                                          \
 	}
 static const struct python_offsets described_free[] = {
 	DESCRIBED_FREE(152, 70, 216, 0, 0, 0),	  /* 3.13.5 */

@@ -178,21 +178,51 @@ static void test_reuse(void)
 	run();
 	ok(walked("|;first", 0) && n_codes == codes, "3.%u: a code object is sent once", minor);
 	put(code + o->code_name, make_ascii("second"));
-	host.now_ns += CODE_RECHECK_NS - 1;
 	run();
-	ok(walked("|;first", 0) && n_codes == codes,
-	   "3.%u: other code in its place, seen soon after", minor);
-	host.now_ns += 1;
-	run();
-	ok(walked("|;second", 0) && n_codes == codes + 1, "3.%u: and later", minor);
+	ok(walked("|;second", 0) && n_codes == codes + 1,
+	   "3.%u: other code in its place, with the next sample", minor);
 
 	/* The same memory, down to the name's, with another content. */
 	text = get(code + o->code_name);
 	memcpy((void *)(text + o->unicode_ascii_data), "Second", 6);
 	put(text + o->object_bytes + 8, 12345); /* its hash */
-	host.now_ns += 2 * CODE_RECHECK_NS;
 	run();
 	ok(walked("|;Second", 0), "3.%u: a name of the same length in the same place", minor);
+	put(text + o->object_bytes + 8, UINT64_MAX); /* not computed yet */
+	run();
+	memcpy((void *)(text + o->unicode_ascii_data), "SECOND", 6);
+	run();
+	ok(walked("|;SECOND", 0), "3.%u: the same of a name without a hash", minor);
+
+	/* The same with the same name. */
+	text = get(code + o->code_file);
+	memcpy((void *)(text + o->unicode_ascii_data), "/other", 6);
+	put(text + o->object_bytes + 8, 12345);
+	run();
+	ok(key__file(frames[0].key) && strncmp(key__file(frames[0].key), "/other", 6) == 0,
+	   "3.%u: another file's name in the same place", minor);
+}
+
+/* From 3.12 on code objects have versions: no text is read where this is the same. */
+static void test_versions(void)
+{
+	uint64_t code, codes;
+
+	if (!o->code_version)
+		return;
+	reset(minor);
+	code = make_code("first");
+	put32(code + o->code_version, 1000);
+	run_code(code);
+	codes = n_codes;
+	put(get(code + o->code_name) + o->object_bytes + 8, 12345);
+	run();
+	ok(walked("|;first", 0) && n_codes == codes, "3.%u: a code object of the same version",
+	   minor);
+	memcpy((void *)(get(code + o->code_name) + o->unicode_ascii_data), "other", 5);
+	put32(code + o->code_version, 1001);
+	run();
+	ok(walked("|;other", 0) && n_codes == codes + 1, "3.%u: and of another version", minor);
 }
 
 /* What this CPU remembers by itself: one code object per slot, of one process. */
@@ -223,10 +253,12 @@ static void test_slots(void)
 	ok(walked("|;theirs;neighbour;theirs", 0), "3.%u: the same address in another process",
 	   minor);
 	space--;
+	name = get(code + o->code_name);
 	put(code + o->code_name, make_ascii("mine"));
 	run();
 	ok(walked("|;mine;neighbour;mine", 0), "3.%u: and back", minor);
 	space++;
+	put(code + o->code_name, name);
 	run();
 	ok(walked("|;theirs;neighbour;theirs", 0), "3.%u: neither was forgotten", minor);
 	space--;
@@ -420,6 +452,7 @@ static void test_version(void)
 	test_bad_names();
 	test_record();
 	test_reuse();
+	test_versions();
 	test_slots();
 	test_losses();
 	test_thread_state();
