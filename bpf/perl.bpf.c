@@ -50,11 +50,14 @@ static __noinline int line__load(struct perl_state *state)
 	struct perl_line *line = &state->lines[hash >> (64 - PERL_LINES_LOG2) & (PERL_LINES - 1)];
 
 	if (state->cop && line->cop == state->cop && line->space == space &&
-	    state->call.now_ns - line->checked_ns < PERL_RECHECK_NS) {
+	    code__is_fresh(state->call.now_ns, state->call.replaces, line->since_ns,
+			   line->checked_ns)) {
 		state->statement.line = line->line;
 		return 0;
 	}
 	statement__load(state);
+	if (line->cop != state->cop || line->space != space || line->line != state->statement.line)
+		line->since_ns = state->call.now_ns;
 	line->cop = state->statement.line ? state->cop : 0;
 	line->checked_ns = state->call.now_ns;
 	line->space = space;
@@ -387,6 +390,7 @@ static __always_inline void walk(struct scratch *scratch, struct perl_state *sta
 
 	state->proc = *proc;
 	state->call.now_ns = sample->time_ns;
+	state->call.replaces = process__replaces(sample->time_ns, proc->replaced_ns);
 	state->call.tgid = sample->tgid;
 	state->call.key.space = scratch->proc.space;
 	state->call.offsets = proc->offsets;

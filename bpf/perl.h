@@ -43,8 +43,10 @@ struct perl_proc_rec { /* key: address space */
 	__u64 op, curcop, curstackinfo, comppad, phase;
 	__u32 state; /* enum perl_state_kind */
 	struct c_library libc;
+	/* The kernel half's: when it last found other code in the place of some; 0: never */
+	__u64 replaced_ns;
 };
-_Static_assert(sizeof(struct perl_proc_rec) == 96, "perl_proc_rec");
+_Static_assert(sizeof(struct perl_proc_rec) == 104, "perl_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PERL --- */
 

@@ -2,16 +2,13 @@
 #ifndef BRAID_PERL_CODE_BPF_H
 #define BRAID_PERL_CODE_BPF_H
 
+#include "bpf/code_age.bpf.h"
 #include "bpf/perl.h"
 #include "bpf/thread_local.bpf.h"
 
-/* Subroutines and their numbers: read once, checked now and then, sent to user space once per
- * content. What is no subroutine (the main program, evals, what is being required) is known by the
- * file of the statement that it runs. */
-
-/* What was compared with its entry so recently is taken to be the same. Below that, memory that was
- * reused for other code may be shown under the old name. */
-#define PERL_RECHECK_NS 10000000ULL
+/* Subroutines and their numbers: read once, compared as bpf/code_age.bpf.h says, sent to user space
+ * once per content. What is no subroutine (the main program, evals, what is being required) is
+ * known by the file of the statement that it runs. */
 
 /* Of a subroutine its CV, of other code the text with its file's name. */
 struct perl_code_key {
@@ -24,9 +21,16 @@ struct perl_code_entry {
 	__u32 code; /* as in rec_code; first: runtime.codes */
 	__u32 pad;
 	__u64 name, stash, file; /* addresses: HEK, HV, char */
-	__u64 hash; /* of the name: its own hash and length. Of other code: of the file */
-	__u64 checked_ns;
+	__u64 hash;		 /* of the texts of name, package and file */
+	__u64 since_ns;
 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32); /* address space */
+	__type(value, struct perl_proc_rec);
+} perl_procs SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -75,7 +79,8 @@ struct perl_body {
 /* What this CPU knows of code: looking here is ten times faster than perl_codes. */
 struct perl_slot {
 	__u64 address;
-	__u64 checked_ns;
+	__u64 glance;				 /* hash of the subroutine's body */
+	__u64 since_ns, compared_ns, checked_ns; /* checked: compared, or its body is the same */
 	__u32 space;
 	__u32 kind;
 	__u32 code;
@@ -88,9 +93,12 @@ struct perl_slot {
 struct perl_call {
 	struct perl_code_key key;
 	__u64 now_ns;
-	__u64 checked_ns;
+	__u64 since_ns;
+	__u32 lost; /* it could not be sent */
 	__u32 tgid;
 	__u32 code;
+	__u32 replaces; /* the process has replaced code lately */
+	__u32 pad;
 	struct perl_offsets offsets;
 	struct perl_head head;
 	struct perl_body body; /* of a subroutine */
@@ -189,6 +197,37 @@ static __noinline int read_sub(struct perl_call *call, __u64 address)
 			 call->head.body + call->offsets.code_stash);
 }
 
+static __always_inline __u64 hash__add(__u64 hash, __u64 word)
+{
+	return (hash ^ word) * 0x9e3779b97f4a7c15ULL + (hash >> 29); /* 2^64 / golden ratio */
+}
+
+#define FILE_WORDS 12
+
+/* Adds the first bytes of a file's name to @hash; 0: it is unreadable. */
+static __noinline __u64 file__hash(__u64 file, __u64 hash)
+{
+	__u64 words[FILE_WORDS] = {};
+	int i;
+
+	if (!file || bpf_probe_read_user_str(words, sizeof(words), (void *)file) < 0)
+		return 0;
+	for (i = 0; i < FILE_WORDS; i++)
+		hash = hash__add(hash, words[i]);
+	return hash | 1;
+}
+
+/* Of what call->body has. */
+static __always_inline __u64 body__hash(const struct perl_call *call)
+{
+	__u64 hash = hash__add(call->head.body, call->body.stash);
+
+	hash = hash__add(hash, call->body.start);
+	hash = hash__add(hash, call->body.root);
+	hash = hash__add(hash, call->body.name);
+	return hash__add(hash, call->body.file);
+}
+
 /* The entry of a subroutine. It is called by its glob's name and package (gv.h), or, if it has no
  * glob yet, by its own. */
 static __always_inline int entry__of_sub(struct perl_call *call)
@@ -208,25 +247,23 @@ static __always_inline int entry__of_sub(struct perl_call *call)
 		entry->stash = glob[1];
 	}
 	entry->file = call->body.file;
-	return read_user(&entry->hash, sizeof(entry->hash), entry->name);
+	call->package = entry->stash ? package__name(call, entry->stash) : 0;
+	if (read_user(&entry->hash, sizeof(entry->hash), entry->name))
+		return -1;
+	if (call->package && !read_user(&body, sizeof(body), call->package))
+		entry->hash = hash__add(entry->hash, body);
+	entry->hash = file__hash(entry->file, entry->hash);
+	return 0;
 }
-
-#define FILE_WORDS 12
 
 static __always_inline int entry__of_file(struct perl_call *call)
 {
 	struct perl_code_entry *entry = &call->entry;
-	__u64 words[FILE_WORDS] = {}, hash = 1;
-	int i;
 
-	entry->name = entry->stash = 0;
+	entry->name = entry->stash = call->package = 0;
 	entry->file = call->key.address;
-	if (entry->file && bpf_probe_read_user_str(words, sizeof(words), (void *)entry->file) < 0)
-		return -1;
-	for (i = 0; i < FILE_WORDS; i++)
-		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL + (hash >> 29);
-	entry->hash = hash;
-	return 0;
+	entry->hash = file__hash(entry->file, 1);
+	return entry->file && !entry->hash ? -1 : 0;
 }
 
 static __always_inline int entry__is(const struct perl_code_entry *a,
@@ -236,35 +273,45 @@ static __always_inline int entry__is(const struct perl_code_entry *a,
 	       a->hash == b->hash;
 }
 
+static __always_inline void call__note_replaced(struct perl_call *call)
+{
+	struct perl_proc_rec *proc = bpf_map_lookup_elem(&perl_procs, &call->key.space);
+
+	call->replaces = 1;
+	if (proc)
+		proc->replaced_ns = call->now_ns;
+}
+
 /* Sets call->code: the number of what call->key says, 0 if it cannot be read. */
 static __noinline int call__intern(struct perl_call *call)
 {
 	struct perl_code_entry *known = bpf_map_lookup_elem(&perl_codes, &call->key);
 
-	call->code = 0;
-	if (known && call->now_ns - known->checked_ns < PERL_RECHECK_NS) {
-		call->checked_ns = known->checked_ns;
-		call->code = known->code;
-		return 0;
-	}
-	call->checked_ns = call->now_ns;
+	call->code = call->lost = 0;
 	if (call->key.kind == PERL_CODE_SUB ? entry__of_sub(call) : entry__of_file(call))
 		return 0;
-	call->entry.checked_ns = call->now_ns;
 	if (known && entry__is(known, &call->entry)) {
-		known->checked_ns = call->now_ns;
+		call->since_ns = known->since_ns;
 		call->code = known->code;
 		return 0;
 	}
-	call->package = call->entry.stash ? package__name(call, call->entry.stash) : 0;
+	if (known)
+		call__note_replaced(call);
+	call->since_ns = call->entry.since_ns = call->now_ns;
 	call->code = call->entry.code = code__new();
 	/* What could not be sent is not remembered: the next sample tries again. */
 	if (call__send(call) ||
 	    bpf_map_update_elem(&perl_codes, &call->key, &call->entry, BPF_ANY)) {
-		call->checked_ns = 0;
+		call->lost = 1;
 		count(COUNT_CODE_LOST);
 	}
 	return 0;
+}
+
+static __always_inline int slot__glances(const struct perl_slot *slot, const struct perl_call *call)
+{
+	return !call->replaces && call->now_ns - slot->since_ns >= CODE_OLD_NS &&
+	       call->now_ns - slot->compared_ns < CODE_REFRESH_NS;
 }
 
 /* The same, for less where this CPU has met the code lately. */
@@ -273,20 +320,29 @@ static __noinline __u32 code__number(struct perl_call *call, struct perl_slot *s
 {
 	__u64 hash = (address + kind) * 0x9e3779b97f4a7c15ULL; /* 2^64 / golden ratio */
 	struct perl_slot *slot;
+	int same;
 
 	if (!call || !slots)
 		return 0;
 	slot = &slots[hash >> (64 - PERL_SLOTS_LOG2) & (PERL_SLOTS - 1)];
-	if (slot->code && slot->address == address && slot->kind == kind &&
-	    slot->space == call->key.space && call->now_ns - slot->checked_ns < PERL_RECHECK_NS)
+	same = slot->code && slot->address == address && slot->kind == kind &&
+	       slot->space == call->key.space;
+	if (same && code__is_fresh(call->now_ns, call->replaces, slot->since_ns, slot->checked_ns))
 		return slot->code;
+	if (same && kind == PERL_CODE_SUB && slot__glances(slot, call) &&
+	    !read_sub(call, address) && body__hash(call) == slot->glance) {
+		slot->checked_ns = call->now_ns;
+		return slot->code;
+	}
 	call->key.address = address;
 	call->key.kind = kind;
 	call__intern(call);
 	slot->address = address;
 	slot->kind = kind;
 	slot->space = call->key.space;
-	slot->checked_ns = call->checked_ns;
+	slot->glance = body__hash(call);
+	slot->since_ns = call->since_ns;
+	slot->checked_ns = slot->compared_ns = call->lost ? 0 : call->now_ns;
 	slot->code = call->code;
 	return slot->code;
 }

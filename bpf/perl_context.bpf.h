@@ -47,11 +47,10 @@ struct perl_cop {
 	__u32 file[2];
 };
 
-/* The line of a statement as this CPU has met it, for as long as a subroutine's name is taken to be
- * the same (PERL_RECHECK_NS). */
+/* The line of a statement as this CPU has met it, trusted as long as a subroutine. */
 struct perl_line {
 	__u64 cop; /* address; 0: the slot is free */
-	__u64 checked_ns;
+	__u64 since_ns, checked_ns;
 	__u32 space;
 	__u32 line;
 };
@@ -90,13 +89,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct perl_state);
 } perl_states SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32); /* address space */
-	__type(value, struct perl_proc_rec);
-} perl_procs SEC(".maps");
 
 static __always_inline struct perl_state *state__get(void)
 {

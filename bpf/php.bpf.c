@@ -265,6 +265,7 @@ static __always_inline void walk(struct scratch *scratch, struct php_state *stat
 
 	state->proc = *proc;
 	state->call.now_ns = sample->time_ns;
+	state->call.replaces = process__replaces(sample->time_ns, proc->replaced_ns);
 	state->call.tgid = sample->tgid;
 	state->call.key.space = scratch->proc.space;
 	state->call.offsets = proc->offsets;

@@ -47,8 +47,10 @@ struct php_proc_rec { /* key: address space */
 	__u64 frameless, frameless_handlers;
 	struct c_library libc;
 	__u32 pad;
+	/* The kernel half's: when it last found other code in the place of some; 0: never */
+	__u64 replaced_ns;
 };
-_Static_assert(sizeof(struct php_proc_rec) == 120, "php_proc_rec");
+_Static_assert(sizeof(struct php_proc_rec) == 128, "php_proc_rec");
 
 /* --- code: rec_code.table of WALKER_PHP --- */
 

@@ -2,15 +2,12 @@
 #ifndef BRAID_PHP_CODE_BPF_H
 #define BRAID_PHP_CODE_BPF_H
 
+#include "bpf/code_age.bpf.h"
 #include "bpf/php_procs.bpf.h"
 #include "bpf/thread_local.bpf.h"
 
-/* Functions and their numbers: read once, checked now and then, sent to user space once per
- * content. */
-
-/* What was compared with its entry so recently is taken to be the same. Below that, memory that was
- * reused for other code may be shown under the old name. */
-#define PHP_RECHECK_NS 10000000ULL
+/* Functions and their numbers: read once, compared as bpf/code_age.bpf.h says, sent to user space
+ * once per content. */
 
 /* A closure has a copy of its function for each object, and what a trait declares one for each
  * class: they are the same function if code, name and class are. */
@@ -26,7 +23,7 @@ struct php_code_entry {
 	__u32 pad;
 	__u64 file, class_name; /* addresses: zend_string */
 	__u64 name_hash, class_hash, file_hash;
-	__u64 checked_ns;
+	__u64 since_ns, checked_ns;
 };
 
 struct {
@@ -94,9 +91,11 @@ struct php_call {
 	__u64 frame[FRAME_WORDS];
 	__u64 function[FUNCTION_WORDS];
 	__u64 now_ns;
-	__u64 checked_ns;
+	__u64 since_ns, checked_ns;
 	__u32 tgid;
 	__u32 code;
+	__u32 replaces; /* the process has replaced code lately */
+	__u32 probed;	/* at a probe, where each call would pay for a comparison */
 	struct php_offsets offsets;
 	struct php_code_entry entry;
 };
@@ -269,6 +268,17 @@ static __always_inline int entry__is(const struct php_code_entry *a, const struc
 	       a->file_hash == b->file_hash;
 }
 
+static __noinline int call__note_replaced(struct php_call *call)
+{
+	__u32 space = call->key.space; /* on the stack, as Linux 6.1 wants a key */
+	struct php_proc_rec *proc = bpf_map_lookup_elem(&php_procs, &space);
+
+	call->replaces = 1;
+	if (proc)
+		proc->replaced_ns = call->now_ns;
+	return 0;
+}
+
 /* Sets call->code: the number of call->function as this kind, 0 if it cannot be read. */
 static __noinline int call__intern(struct php_call *call, __u32 kind)
 {
@@ -287,7 +297,11 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 	key = call->key;
 	known = bpf_map_lookup_elem(&php_codes, &key);
 	call->code = 0;
-	if (known && call->now_ns - known->checked_ns < PHP_RECHECK_NS) {
+	call->since_ns = call->now_ns;
+	if (known && (call->probed ? call->now_ns - known->checked_ns < CODE_RECHECK_NS
+				   : code__is_fresh(call->now_ns, call->replaces, known->since_ns,
+						    known->checked_ns))) {
+		call->since_ns = known->since_ns;
 		call->checked_ns = known->checked_ns;
 		call->code = known->code;
 		return 0;
@@ -295,12 +309,15 @@ static __noinline int call__intern(struct php_call *call, __u32 kind)
 	call->checked_ns = call->now_ns;
 	if (entry__fill(call))
 		return 0;
-	call->entry.checked_ns = call->now_ns;
+	call->entry.since_ns = call->entry.checked_ns = call->now_ns;
 	if (known && entry__is(known, &call->entry)) {
 		known->checked_ns = call->now_ns;
+		call->since_ns = known->since_ns;
 		call->code = known->code;
 		return 0;
 	}
+	if (known)
+		call__note_replaced(call);
 	call->code = call->entry.code = code__new();
 	/* What could not be sent is not remembered: the next sample tries again. */
 	entry = call->entry;

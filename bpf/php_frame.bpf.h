@@ -24,7 +24,7 @@ struct php_slot {
 	__u64 opline;	   /* address of the operation met last ... */
 	struct php_op op;  /* ... and itself */
 	__u32 code;	   /* as in rec_code; 0: the slot is free */
-	__u64 checked_ns;
+	__u64 since_ns, checked_ns;
 	__u32 space;
 	__u32 pad;
 };
@@ -156,7 +156,8 @@ static __always_inline int slot__holds(struct php_state *state, struct php_slot 
 
 	if (slot->function != state->call.frame[FRAME_FUNC] || !slot->code ||
 	    slot->space != state->call.key.space ||
-	    state->call.now_ns - slot->checked_ns >= PHP_RECHECK_NS)
+	    !code__is_fresh(state->call.now_ns, state->call.replaces, slot->since_ns,
+			    slot->checked_ns))
 		return 0;
 	state->code = slot->code;
 	state->is_native = !slot->bytes;
@@ -186,6 +187,9 @@ static __noinline int slot__set(struct php_state *state, struct php_slot *slot, 
 	if (!slot || !call->key.name || (kind != PHP_CODE_NATIVE && kind != PHP_CODE_FUNCTION) ||
 	    call->function[0] & (kind == PHP_CODE_NATIVE ? FUNCTION_COPIED : FUNCTION_VIA))
 		return 0;
+	if (slot->function == call->frame[FRAME_FUNC] && slot->space == call->key.space &&
+	    slot->code && slot->code != call->code)
+		call__note_replaced(&state->call);
 	slot->function = call->frame[FRAME_FUNC];
 	slot->from = slot->bytes = 0;
 	if (kind == PHP_CODE_FUNCTION) {
@@ -195,6 +199,7 @@ static __noinline int slot__set(struct php_state *state, struct php_slot *slot, 
 	slot->opline = state->opline;
 	slot->op = state->op;
 	slot->code = call->code;
+	slot->since_ns = call->since_ns;
 	slot->checked_ns = call->checked_ns;
 	slot->space = call->key.space;
 	return 0;

@@ -123,6 +123,7 @@ __weak __noinline __u32 function__number(struct shadow *shadow)
 	if (cache__is(cache, code, name, kind))
 		return cache->code;
 	call->now_ns = bpf_ktime_get_ns();
+	call->probed = 1;
 	call->tgid = task__pid(bpf_get_current_task_btf());
 	call__intern(call, kind);
 	cache__set(shadow, code, name, kind, call->code);

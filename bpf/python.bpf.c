@@ -481,7 +481,7 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 	state->proc = *proc;
 	state->now_ns = sample->time_ns;
 	state->walk++;
-	state->replaces = proc->replaced_ns && state->now_ns - proc->replaced_ns < CODE_REPLACES_NS;
+	state->replaces = process__replaces(state->now_ns, proc->replaced_ns);
 	state->text = state->text_identity = 0;
 	state->n = state->n_tstates = state->next_tstate = state->complete = state->truncated = 0;
 	state->inferred = 0;

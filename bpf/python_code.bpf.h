@@ -2,6 +2,7 @@
 #ifndef BRAID_PYTHON_CODE_BPF_H
 #define BRAID_PYTHON_CODE_BPF_H
 
+#include "bpf/code_age.bpf.h"
 #include "bpf/python.h"
 #include "bpf/thread_local.bpf.h"
 
@@ -13,28 +14,9 @@
  *
  * From 3.12 on a code object has a version that no other one of its interpreter has: one word.
  * Before, its fields and its texts have to be compared: the texts may be others at the same
- * addresses. These reads cost as much as the rest of a frame. So a glance at four pointers has to
- * do where a code object is old and this process has replaced no code object that was sampled. Then
- * all is compared every 10 ms. */
+ * addresses. bpf/code_age.bpf.h has the exception for old code objects. */
 
-#define MS(ns) ((__u32)((ns) >> 20)) /* 1.05 ms; wraps around after 52 days */
-
-/* A code object is old after so long with the same content. */
-#define CODE_OLD_MS 1000
-
-/* Texts of old code objects that were compared so recently are taken to be the same, and so are
- * fields but for those that a glance sees. */
-#define TEXTS_RECHECK_MS 10
-
-/* How long a process counts as one that replaces code objects. */
-#define CODE_REPLACES_NS 60000000000ULL
-
-/* An entry of python_codes is looked up so often at least, so that it is not the oldest one. */
-#define CODE_REFRESH_MS 100
-
-/* For probes, which look at an entry at each call: one that was compared so recently is not
- * compared again. */
-#define CODE_RECHECK_NS 10000000ULL
+#define MS(ns) ((__u32)((ns) >> 20)) /* of 1.05 ms; wraps around after 52 days */
 
 /* How long it is known whether there are further interpreters. */
 #define INTERPRETERS_RECHECK_NS 10000000ULL
@@ -54,8 +36,8 @@ struct code_slot {
 	__u32 copy;
 	__u32 walk;	    /* the last one that compared it */
 	__u32 since_ms;	    /* when it was first met with this content */
-	__u32 texts_ms;	    /* when its texts were compared last */
-	__u32 refreshed_ms; /* when it was looked up in python_codes last */
+	__u32 checked_ms;   /* when anything of it was compared last */
+	__u32 refreshed_ms; /* when all was, and it was looked up in python_codes */
 };
 #define CODE_SLOTS_LOG2 12
 #define CODE_SLOTS	(1 << CODE_SLOTS_LOG2)
@@ -354,17 +336,26 @@ static __always_inline __u64 code__glance(const struct python_state *state, __u6
 	return glance;
 }
 
-/* Returns 1 if a glance at a code object that is in @slot is enough. */
+static __always_inline int slot__is_old(const struct code_slot *slot,
+					const struct python_state *state)
+{
+	return !state->replaces && MS(state->now_ns) - slot->since_ms > MS(CODE_OLD_NS);
+}
+
+/* Returns 1 if the code object in @slot need not be looked at. */
+static __always_inline int slot__is_fresh(const struct code_slot *slot,
+					  const struct python_state *state)
+{
+	return slot__is_old(slot, state) &&
+	       MS(state->now_ns) - slot->checked_ms < MS(CODE_RECHECK_NS);
+}
+
+/* Returns 1 if a glance at the code object in @slot is enough. */
 static __always_inline int slot__glances(const struct code_slot *slot,
 					 const struct python_state *state)
 {
-	__u32 now_ms = MS(state->now_ns);
-
-	if (now_ms - slot->refreshed_ms >= CODE_REFRESH_MS)
-		return 0;
-	return !slot->texts || (!state->proc.offsets.code_version && !state->replaces &&
-				now_ms - slot->since_ms >= CODE_OLD_MS &&
-				now_ms - slot->texts_ms < TEXTS_RECHECK_MS);
+	return MS(state->now_ns) - slot->refreshed_ms < MS(CODE_REFRESH_NS) &&
+	       (!slot->texts || (!state->proc.offsets.code_version && slot__is_old(slot, state)));
 }
 
 /* Returns the number of the code object in state->code, as which it is sent if it is new; 0: it is
@@ -387,7 +378,7 @@ static __noinline __u32 code__intern(struct python_state *state, const struct sc
 	slot->texts = texts;
 	slot->glance = code__glance(state, address);
 	slot->walk = state->walk;
-	slot->texts_ms = slot->refreshed_ms = now_ms;
+	slot->checked_ms = slot->refreshed_ms = now_ms;
 	slot->bytecode = 0;
 	known = bpf_map_lookup_elem(&python_codes, &key);
 	if (known && known->identity == entry.identity) {
@@ -425,6 +416,7 @@ static __noinline __u32 code__look(struct python_state *state, const struct scra
 	slot = &state->slots[code__slot(address)];
 	same = slot->address == address && slot->space == scratch->proc.space;
 	if (same && slot__glances(slot, state) && code__glance(state, address) == slot->glance) {
+		slot->checked_ms = MS(state->now_ns);
 		slot->walk = state->walk;
 		return slot->code;
 	}
@@ -440,9 +432,9 @@ static __noinline __u32 code__look(struct python_state *state, const struct scra
 			return 0;
 	}
 	if (!same || slot->identity != identity || slot->texts != texts ||
-	    MS(state->now_ns) - slot->refreshed_ms >= CODE_REFRESH_MS)
+	    MS(state->now_ns) - slot->refreshed_ms >= MS(CODE_REFRESH_NS))
 		return code__intern(state, scratch, address, identity, texts);
-	slot->texts_ms = MS(state->now_ns);
+	slot->checked_ms = MS(state->now_ns);
 	slot->walk = state->walk;
 	return slot->code;
 }
@@ -453,7 +445,9 @@ static __always_inline __u32 code__number(struct python_state *state, const stru
 {
 	const struct code_slot *slot = &state->slots[code__slot(address)];
 
-	if (slot->walk == state->walk && slot->address == address)
+	if (slot->address == address &&
+	    (slot->walk == state->walk ||
+	     (slot->space == scratch->proc.space && slot__is_fresh(slot, state))))
 		return slot->code;
 	return code__look(state, scratch, address);
 }

@@ -38,4 +38,7 @@ def check(title, *command, stale=None, options=()):
 
 for python in pythons.every():
     check("python " + python[-1], *python, "-B", "fixtures/python/replaced/replaced.py")
+check("perl", "/usr/bin/perl", "fixtures/perl/replaced/replaced.pl")
+check("php", "/usr/bin/php8.2", "-n", "-d", "extension=ffi", "-d", "ffi.enable=1",
+      "fixtures/php/replaced/replaced.php", gate.tmp)
 gate.done()
