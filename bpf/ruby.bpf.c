@@ -22,7 +22,7 @@
 /* What this CPU knows of a frame's code. */
 struct ruby_slot {
 	__u64 iseq, method;
-	__u64 start, checked_ns;
+	__u64 start, since_ns, checked_ns;
 	__u32 size, space;
 	__u32 code, by_block;
 };
@@ -147,13 +147,12 @@ __weak __noinline __u64 ruby_frame__key(struct ruby_state *state, __u64 iseq, __
 	index = slot__index(slot, pc);
 	if (slot->iseq == iseq && slot->method == method && slot->by_block == by_block &&
 	    slot->space == state->call.space &&
-	    state->now_ns - slot->checked_ns < RUBY_RECHECK_NS(iseq) &&
+	    call__is_fresh(&state->call, slot->since_ns, slot->checked_ns, RUBY_RECHECK_NS(iseq)) &&
 	    (!iseq || index != RUBY_INDEX_UNKNOWN))
 		return FRAME_KEY(slot->code, iseq ? index : 0);
 	state->call.iseq = iseq;
 	state->call.method = method;
 	state->call.by_block = by_block;
-	state->call.now_ns = state->now_ns;
 	ruby_call__intern(&state->call);
 	slot->code = state->call.code;
 	if (!slot->code) {
@@ -166,6 +165,7 @@ __weak __noinline __u64 ruby_frame__key(struct ruby_state *state, __u64 iseq, __
 	slot->space = state->call.space;
 	slot->start = state->call.start;
 	slot->size = state->call.size;
+	slot->since_ns = state->call.since_ns;
 	slot->checked_ns = state->call.checked_ns;
 	return FRAME_KEY(slot->code, iseq ? slot__index(slot, pc) : 0);
 }
@@ -373,7 +373,8 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 	__u32 first_word = scratch->n_words;
 
 	state->proc = *proc;
-	state->now_ns = sample->time_ns;
+	state->now_ns = state->call.now_ns = sample->time_ns;
+	state->call.replaces = process__replaces(sample->time_ns, proc->replaced_ns);
 	state->call.space = scratch->proc.space;
 	state->call.tgid = sample->tgid;
 	if (walk__start(state, proc))

@@ -73,9 +73,10 @@ struct ruby_proc_rec { /* key: address space */
 	struct c_library libc;
 	__u32 pad;
 	/* The kernel half's: */
-	__u64 objspace; /* 0: not found yet */
+	__u64 objspace;	   /* 0: not found yet */
+	__u64 replaced_ns; /* when it last found other code in the place of some; 0: never */
 };
-_Static_assert(sizeof(struct ruby_proc_rec) == 112, "ruby_proc_rec");
+_Static_assert(sizeof(struct ruby_proc_rec) == 120, "ruby_proc_rec");
 
 /* --- code objects: rec_code.table of WALKER_RUBY --- */
 

@@ -2,14 +2,15 @@
 #ifndef BRAID_RUBY_CODE_BPF_H
 #define BRAID_RUBY_CODE_BPF_H
 
+#include "bpf/code_age.bpf.h"
 #include "bpf/ruby_object.bpf.h"
 
 /* Numbers of what CRuby's control frames run: an iseq as (part of) a method, or a method in C. Read
- * once, checked now and then, sent to user space once per content. For samples and for probes. */
+ * once, compared as bpf/code_age.bpf.h says, sent to user space once per content. For samples and
+ * for probes. */
 
-/* What was compared with its entry so recently is taken to be the same: a comparison costs 2 us
- * where nothing is in the cache. An iseq is known by where its instructions are, too, which each
- * frame's pc tells for nothing. */
+/* How often old code is compared: a comparison costs 2 us where nothing is in the cache. An iseq is
+ * known by where its instructions are, too, which each frame's pc tells for nothing. */
 #define RUBY_RECHECK_NS(iseq) ((iseq) ? 1000000000ULL : 100000000ULL)
 
 struct ruby_key {
@@ -211,7 +212,8 @@ static __always_inline __u64 method__read(__u64 method, struct ruby_entry *ret)
 static __always_inline int entry__same(const struct ruby_entry *a, const struct ruby_entry *b)
 {
 	return a->start == b->start && a->size == b->size && a->label == b->label &&
-	       a->path == b->path && a->definition == b->definition && a->owner == b->owner;
+	       a->path == b->path && a->definition == b->definition && a->owner == b->owner &&
+	       a->texts == b->texts;
 }
 
 static __always_inline int call__known(struct ruby_call *call, const struct ruby_entry *known)
@@ -219,8 +221,35 @@ static __always_inline int call__known(struct ruby_call *call, const struct ruby
 	call->code = known->code;
 	call->start = known->start;
 	call->size = known->size;
+	call->since_ns = known->since_ns;
 	call->checked_ns = known->checked_ns;
 	return 0;
+}
+
+/* @recheck_ns: RUBY_RECHECK_NS() */
+static __always_inline int call__is_fresh(const struct ruby_call *call, __u64 since_ns,
+					  __u64 checked_ns, __u64 recheck_ns)
+{
+	if (checked_ns == call->now_ns)
+		return 1;
+	return call->now_ns - checked_ns < recheck_ns &&
+	       (call->probed || (!call->replaces && checked_ns - since_ns >= CODE_OLD_NS));
+}
+
+/* Hashes the texts of an entry. */
+static __noinline __u64 entry__texts(const struct ruby_proc_rec *proc,
+				     const struct ruby_entry *entry, __u32 by_block)
+{
+	__u64 hash = 1, path;
+
+	if (!proc || !entry)
+		return 0;
+	path = entry->path;
+	if (path && (value__flags(path) & TYPE_MASK) == TYPE_ARRAY)
+		path = array__at(path, 0);
+	if (!by_block) /* else its name is the method's */
+		hash = string__hash(&proc->offsets, entry->label, hash);
+	return string__hash(&proc->offsets, path, hash);
 }
 
 /* Linux 6.1 takes no memory of a caller's as a map's value. */
@@ -236,7 +265,7 @@ __weak __noinline int ruby_call__intern(struct ruby_call *call)
 {
 	struct ruby_key key = {};
 	struct ruby_entry *known, *entry;
-	const struct ruby_proc_rec *proc;
+	struct ruby_proc_rec *proc;
 	__u64 body;
 
 	if (!call)
@@ -254,7 +283,8 @@ __weak __noinline int ruby_call__intern(struct ruby_call *call)
 	if (!key.iseq && !key.method)
 		return 0;
 	known = bpf_map_lookup_elem(&ruby_codes, &key);
-	if (known && call->now_ns - known->checked_ns < RUBY_RECHECK_NS(key.iseq))
+	if (known &&
+	    call__is_fresh(call, known->since_ns, known->checked_ns, RUBY_RECHECK_NS(key.iseq)))
 		return call__known(call, known);
 	if (key.iseq) {
 		if (read_user(&body, sizeof(body), key.iseq + ISEQ_BODY) ||
@@ -265,11 +295,15 @@ __weak __noinline int ruby_call__intern(struct ruby_call *call)
 		entry->label = call__word(call, BODY_LABEL);
 		entry->path = call__word(call, BODY_PATH);
 	}
-	entry->checked_ns = call->now_ns;
+	entry->texts = entry__texts(proc, entry, call->by_block);
+	entry->since_ns = entry->checked_ns = call->now_ns;
 	if (known && entry__same(known, entry)) {
 		known->checked_ns = call->now_ns;
 		return call__known(call, known);
 	}
+	if (known)
+		proc->replaced_ns = call->now_ns;
+	call->replaces |= !!known;
 	entry->code = code__new();
 	call__known(call, entry);
 	/* What could not be sent is not remembered: the next sample tries again. */

@@ -52,7 +52,8 @@ struct ruby_entry {
 	__u32 code; /* first: runtime.codes */
 	__u32 size;
 	__u64 start, label, path, definition, owner;
-	__u64 checked_ns;
+	__u64 texts; /* hash of the label and the path */
+	__u64 since_ns, checked_ns;
 };
 
 /* A frame's code. In map memory, as it is too large for a program's stack. */
@@ -61,11 +62,14 @@ struct ruby_call {
 	__u64 method; /* what the frame's environment has for its method entry, or 0 */
 	__u64 now_ns;
 	__u32 space, tgid;
-	__u32 by_block;	  /* the frame is that of a method defined by a block */
-	__u32 code;	  /* result: the number; 0: not readable */
-	__u64 start;	  /* result: address of the instructions */
-	__u64 checked_ns; /* result: when it was compared last */
-	__u32 size;	  /* result: of the instructions, in words */
+	__u32 by_block; /* the frame is that of a method defined by a block */
+	__u32 code;	/* result: the number; 0: not readable */
+	__u64 start;	/* result: address of the instructions */
+	/* results: when it was first met with this content, and when it was compared last */
+	__u64 since_ns, checked_ns;
+	__u32 size;	/* result: of the instructions, in words */
+	__u32 replaces; /* the process has replaced code lately */
+	__u32 probed;	/* at a probe, where each call would pay for a comparison */
 	__u32 pad;
 	struct ruby_entry entry;
 	__u64 words[BODY_WORDS]; /* whatever is being looked at */
@@ -111,6 +115,33 @@ static __noinline int string__copy(__u64 from, int length, char *to, __u64 size)
 	if (bytes > CODE_TEXT_BYTES)
 		bytes = CODE_TEXT_BYTES;
 	return length < 0 || read_user(to, bytes, from) ? -1 : length;
+}
+
+static __always_inline __u64 hash__add(__u64 hash, __u64 word)
+{
+	return (hash ^ word) * 0x9e3779b97f4a7c15ULL + (hash >> 29); /* 2^64 / golden ratio */
+}
+
+#define STRING_HASHED_WORDS 8
+
+/* Adds a String's length and its last 64 bytes to @hash. */
+static __noinline __u64 string__hash(const struct ruby_offsets *offsets, __u64 string, __u64 hash)
+{
+	__u64 words[STRING_HASHED_WORDS] = {}, from = 0, bytes;
+	int length = string__find(offsets, string, &from), i;
+
+	bytes = length < 0 ? 0 : length;
+	if (bytes > sizeof(words))
+		from += bytes - sizeof(words);
+	barrier_var(bytes); /* else the verifier sees the bound of a copy only */
+	if (bytes > sizeof(words))
+		bytes = sizeof(words);
+	if (read_user(words, bytes, from))
+		return hash;
+	hash = hash__add(hash, length);
+	for (i = 0; i < STRING_HASHED_WORDS; i++)
+		hash = hash__add(hash, words[i]);
+	return hash;
 }
 
 /* Both; returns how long the String is, or -1. */

@@ -164,6 +164,7 @@ __weak __noinline __u32 frame__intern(struct shadow *shadow)
 	call->method = work->frame.env[0];
 	call->by_block = !!(flags & FRAME_BY_BLOCK);
 	call->now_ns = bpf_ktime_get_ns();
+	call->probed = 1;
 	call->space = shadow->space;
 	call->tgid = task__pid(bpf_get_current_task_btf());
 	ruby_call__intern(call);

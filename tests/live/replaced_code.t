@@ -38,7 +38,9 @@ def check(title, *command, stale=None, options=()):
 
 for python in pythons.every():
     check("python " + python[-1], *python, "-B", "fixtures/python/replaced/replaced.py")
+check("ruby", "/usr/bin/ruby3.1", "fixtures/ruby/replaced/replaced.rb")
 check("perl", "/usr/bin/perl", "fixtures/perl/replaced/replaced.pl")
 check("php", "/usr/bin/php8.2", "-n", "-d", "extension=ffi", "-d", "ffi.enable=1",
       "fixtures/php/replaced/replaced.php", gate.tmp)
+check("node", "/usr/bin/node", "--expose-gc", "fixtures/node/replaced/replaced.js")
 gate.done()

@@ -358,10 +358,20 @@ static void test_reuse(void)
 	put(get(iseq + 16) + 80, make_string("second"));
 	host.now_ns -= RUBY_RECHECK_NS(1) + 1;
 	run();
-	ok(walked("|;A#first", 0), "%s: other code in its place, seen soon after", version);
+	ok(walked("|;A#first", 0), "%s: other code in the place of old code, seen soon after",
+	   version);
 	host.now_ns += RUBY_RECHECK_NS(1);
 	run();
 	ok(walked("|;A#second", 0) && n_codes == codes + 1, "%s: and later", version);
+	/* The process replaces code now: each sample compares. */
+	put(get(iseq + 16) + 80, make_string("other"));
+	host.now_ns++;
+	run();
+	ok(walked("|;A#other", 0), "%s: other code in the place of other code", version);
+	memcpy((void *)(get(get(iseq + 16) + 80) + o->string_embedded), "OTHER", 5);
+	host.now_ns++;
+	run();
+	ok(walked("|;A#OTHER", 0), "%s: down to the label's text", version);
 	/* What another pc shows is seen at once. */
 	put(get(iseq + 16) + 80, make_string("third"));
 	put(get(iseq + 16) + 8, make(8 * ISEQ_WORDS));
