@@ -6,9 +6,11 @@
  * needs no preparation that takes longer than a dynamic linker does.
  *
  * A program that may execute another one (a shell, env, a version manager) is followed for a
- * moment: it stays traced, and is stopped at its forks and its next exec alone, so that what it
- * executes is held from its first instruction on. Not so programs of a runtime, for which braid is
- * ready, debuggers and other tracers, and programs with a sanitizer, which traces its own process.
+ * minute: it stays traced, and is stopped at its forks and its next exec alone, so that what it
+ * executes is held from its first instruction on. FORKS_MAX forks end this for all programs, and
+ * HOLD_SIGNALS_MAX signals for the program that gets them (core/target/hold.h). Not so programs of
+ * a runtime, for which braid is ready, debuggers and other tracers, and programs with a sanitizer,
+ * which traces its own process.
  *
  * Sampling and the recording's time run from the command's exec. A hold ends with a stop of the
  * linker's, never by the clock, but neither a signal nor -d waits for it. */
@@ -19,12 +21,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "core/base/priority.h"
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/elf/elf_symbols.h"
 
 #define LINK_POLL_MS 50 /* between two looks at the ring and the clock while a linker works */
-#define FOLLOW_NS    (3 * NSEC_PER_SEC)
+#define FOLLOW_NS    (60 * NSEC_PER_SEC)
+#define FORKS_MAX    256   /* of what is followed; each stops for some tens of microseconds */
 #define SYMBOLS_MAX  65536 /* of a program, that are looked at */
 #define STOP_POLL_MS 20	   /* that a program which was executed gets to stop */
 
@@ -116,7 +120,7 @@ static void let_run(struct session *session, struct hold *hold)
 {
 	const struct process *process = tracker__find(session->tracker, hold->pid);
 
-	if (hold->pid == session->child.pid)
+	if (hold->pid == session->child.pid && session->n_followed_forks < FORKS_MAX)
 		session->follow_until_ns = now_ns() + FOLLOW_NS;
 	if (now_ns() < session->follow_until_ns && !is_ending(session) &&
 	    is_launcher(session, process))
@@ -163,6 +167,7 @@ int session__start_command(struct session *session, struct err *err)
 	uint32_t id;
 	int ret = child__exec(child, session->opts.command[0], stopper__fd(session->stopper), err);
 
+	priority__raise(); /* what it executes is to be met while it is linked */
 	if (!ret)
 		ret = session__consume(session, err);
 	process = ret ? NULL : tracker__find(session->tracker, child->pid);
@@ -243,10 +248,20 @@ static int see_exec(struct session *session, struct hold *hold, struct err *err)
 	return ret;
 }
 
+/* Whatever is followed runs untraced as soon as that disturbs nothing. */
+static void end_following(struct session *session)
+{
+	session->follow_until_ns = now_ns();
+	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
+		session->holds[i].until_ns = session->follow_until_ns;
+}
+
 static void see_fork(struct session *session, struct hold *parent)
 {
 	struct hold *child = free_hold(session), none;
 
+	if (++session->n_followed_forks == FORKS_MAX)
+		end_following(session);
 	hold__adopt(child ? child : &none, parent->forked, parent->until_ns);
 	if (!child)
 		hold__release(&none);
@@ -297,10 +312,10 @@ int session__follow_holds(struct session *session, struct err *err)
 	return ret;
 }
 
-bool session__is_following(const struct session *session)
+bool session__is_linking(const struct session *session)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
-		if (session->holds[i].pid && now_ns() < session->follow_until_ns)
+		if (session->holds[i].pid && !session->holds[i].is_following)
 			return true;
 	return false;
 }

@@ -37,7 +37,7 @@ void session__end_limit(struct session *session)
 static void rest(struct session *session)
 {
 	governor__rest(session->governor);
-	if (!session->scope)
+	if (!session->scope && !session->opts.command)
 		priority__restore();
 }
 

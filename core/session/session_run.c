@@ -235,8 +235,9 @@ static bool expects_runtimes(const struct session *session)
 /* The verifier takes up to a tenth of a second for a walker. Loaded when it is needed, it would be
  * missing in as many samples; loaded at the start, it would delay the first one, and the tables of
  * a command's first children. So walkers that may be needed are loaded a little later, between two
- * rounds of the loop, one at a time. What cannot be loaded is reported when a process
- * needs it. A program that is held at its exec waits for its walker, and says which that is. */
+ * rounds of the loop, one at a time. A walker that cannot be loaded is reported when a process
+ * needs it. While a launcher is followed, walkers are loaded in rounds in which nothing happened:
+ * the program that the launcher executes is held, and names its walker. */
 #define AHEAD_AFTER_NS 200000000ULL
 
 static void load_ahead(struct session *session, uint64_t now)
@@ -245,7 +246,8 @@ static void load_ahead(struct session *session, uint64_t now)
 	struct err ignored = {};
 	int i = session->loaded_ahead;
 
-	if (!opts->runtimes[i] || session->behind || session__is_following(session) ||
+	if (!opts->runtimes[i] || session->behind || session__is_linking(session) ||
+	    (now < session->follow_until_ns && session->woken_ns) ||
 	    now < session->start_ns + AHEAD_AFTER_NS || !expects_runtimes(session))
 		return;
 	session->loaded_ahead++;

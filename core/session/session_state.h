@@ -79,6 +79,7 @@ struct session {
 	struct child child;
 	struct hold holds[SESSION_HOLDS_MAX]; /* of what the command and its children execute */
 	uint64_t follow_until_ns;	      /* programs that may execute others stay traced */
+	unsigned n_followed_forks;	      /* forks of these */
 	int command_status;
 	char target[TARGET_BYTES]; /* for people */
 
@@ -188,8 +189,8 @@ struct hold *session__hold(struct session *session, const struct rec_program *re
 /* In each round: follows what is held, and lets it run when its libraries are known. */
 int session__follow_holds(struct session *session, struct err *err);
 
-/* Is anything held, or followed to its next exec? */
-bool session__is_following(const struct session *session);
+/* Returns true if a program is held while its libraries are mapped. */
+bool session__is_linking(const struct session *session);
 
 /* Whatever is held runs on. */
 void session__release_holds(struct session *session);

@@ -225,7 +225,8 @@ static enum hold_state take_stop(struct hold *hold, int status)
 	}
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK)
 		return take_fork(hold);
-	if (hold->is_following && !event && now_ns() >= hold->until_ns) {
+	if (hold->is_following && !event &&
+	    (now_ns() >= hold->until_ns || ++hold->n_signals > HOLD_SIGNALS_MAX)) {
 		hold->signal = signal;
 		hold->is_stopped = true;
 		hold__release(hold);

@@ -34,6 +34,9 @@ enum hold_state {
 	HOLD_OVER,     /* not traced */
 };
 
+/* Signals that a followed process gets, each of which stops it, before it is let go. */
+#define HOLD_SIGNALS_MAX 64
+
 struct hold {
 	int pid;	/* 0: none */
 	bool is_child;	/* of this process: its exit status is left for who reaps it */
@@ -45,6 +48,7 @@ struct hold {
 	/* --- what is followed: a program that is linked, and may execute another one --- */
 	bool is_following;
 	uint64_t until_ns;
+	unsigned n_signals;
 	int forked;
 
 	/* --- the dynamic linker of what it executes --- */

@@ -112,7 +112,8 @@ def check_launched():
     """Python is walked from its first bytecode on."""
     code = "import time; t = time.process_time()\nwhile time.process_time() < t + 0.3: pass"
     for launcher in (["env"], ["sh", "-c", 'exec "$@"', "-"], ["timeout", "60"],
-                     ["nice", "env", "setsid"], ["sh", "-c", 'cd "$(dirname /)"; "$@"; :', "-"]):
+                     ["nice", "env", "setsid"], ["sh", "-c", 'cd "$(dirname /)"; "$@"; :', "-"],
+                     ["sh", "-c", 'sleep 3.5; "$@"; :', "-"]):
         name = " ".join(launcher)
         file = gate.path("launched.db")
         result = gate.braid("record", "-F", "999", "-o", file, "--", *launcher, PYTHON, "-c", code)
