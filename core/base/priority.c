@@ -7,7 +7,9 @@
 
 #define NICE -10 /* ten times the share of a program at 0 */
 
-static bool raised;
+#define NICE_HURRIED -20 /* nine times that */
+
+static bool raised, hurried;
 
 void priority__raise(void)
 {
@@ -16,8 +18,16 @@ void priority__raise(void)
 		raised = !setpriority(PRIO_PROCESS, 0, NICE);
 }
 
+void priority__hurry(bool hurries)
+{
+	if (raised && hurries != hurried &&
+	    !setpriority(PRIO_PROCESS, 0, hurries ? NICE_HURRIED : NICE))
+		hurried = hurries;
+}
+
 void priority__restore(void)
 {
 	if (raised)
 		raised = setpriority(PRIO_PROCESS, 0, 0);
+	hurried = raised && hurried;
 }

@@ -355,6 +355,8 @@ static void on_progress(void *ctx, const struct session_progress *progress)
 		"\r\033[K%.0f s, %" PRIu64 " samples (%.0f/s), %" PRIu64 " lost, own CPU %.1f %%",
 		progress->elapsed_s, progress->samples, progress->samples / progress->elapsed_s,
 		progress->lost, progress->own_cpu_percent);
+	if (progress->unread)
+		fprintf(stderr, "; braid lacks CPU: %u processes still unread", progress->unread);
 	fflush(stderr);
 	record->quiet_line = true;
 }
@@ -404,6 +406,15 @@ int cmd_record(int argc, char **argv, const struct runtime *const *runtimes)
 		       "frames of every thread, also of threads and child processes born later. "
 		       "Needs root, or CAP_BPF and CAP_PERFMON, and for some targets more: braid "
 		       "doctor says.\v"
+		       "With -a and the like, and for a command, braid's reading thread runs at "
+		       "nice "
+		       "-10, and at -20 while processes wait to be read. A sample taken before "
+		       "braid "
+		       "had read its interpreter has native frames alone and is counted as "
+		       "'runtime "
+		       "stacks missing: taken before the interpreter was known'; 'braid lacks CPU: "
+		       "N "
+		       "processes still unread' says that there are many of these.\n\n"
 		       "Examples:\n"
 		       "  braid record -p 4711 -d 10\n"
 		       "  braid record -p 4711,4712 -F 999 -o web.db\n"

@@ -394,6 +394,15 @@ static void print_next(const struct session_opts *opts, const struct capture_sta
 			     usual ? "" : opts->output);
 }
 
+static void print_lag(const struct session_lag *lag)
+{
+	if (lag->unread)
+		fprintf(stderr,
+			"braid lacked CPU for %.0f s: up to %u processes still unread, whose "
+			"stacks lack frames of interpreters until then\n",
+			lag->seconds, lag->unread);
+}
+
 static void print_event_note(const struct event_spec *event, const char *note)
 {
 	if (note && *note)
@@ -421,6 +430,7 @@ void record_summary__print(const struct session_opts *opts, const struct session
 		print_event_note(&opts->events.list[i], summary->event_notes[i]);
 		print_event_note(&opts->events.list[i], summary->event_late[i]);
 	}
+	print_lag(&summary->lag);
 	print_unseen(summary);
 	print_too_large();
 	print_debug_missing();

@@ -57,3 +57,10 @@ int map__delete(int map, const void *key)
 		return bpf_map_delete_elem(map, key) ? -errno : 0;
 	return host_map(map) ? (int)host_map__delete(host_map(map)->map, key) : -EBADF;
 }
+
+int map__next_key(int map, const void *key, void *ret_key)
+{
+	if (maps__is_host(map))
+		return -EBADF;
+	return bpf_map_get_next_key(map, key, ret_key) ? -errno : 0;
+}

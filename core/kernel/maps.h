@@ -17,4 +17,8 @@ int map__update(int map, const void *key, const void *value);
 int map__lookup(int map, const void *key, void *ret_value);
 int map__delete(int map, const void *key);
 
+/* Sets *ret_key to the key behind @key; NULL: the first. -ENOENT: there is none. Not of the host's
+ * maps: -EBADF. Keys that are deleted meanwhile may have the keys begin again. */
+int map__next_key(int map, const void *key, void *ret_key);
+
 #endif

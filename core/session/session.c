@@ -307,6 +307,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	tracker__stop_probes(session->tracker);
 	session__end_limit(session);
 	session__limit(session, &summary.limit);
+	summary.lag = session->lag;
 	for (uint32_t i = 0; i < session->opts.events.n; i++) {
 		summary.event_notes[i] = events__note(session->events, i + 1);
 		summary.event_late[i] = events__late(session->events, i + 1);
@@ -375,6 +376,7 @@ void session__free(struct session *session)
 	session__record_waiting(session, NULL);
 	free(session->ends);
 	free(session->remapped);
+	read_ahead__free(session->ahead);
 	scope__free(session->scope);
 	fd_limit__restore(&session->users_files);
 	free(session->polled);

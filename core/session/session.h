@@ -24,6 +24,7 @@ struct session_progress {
 	double elapsed_s;
 	uint64_t samples, lost;
 	double own_cpu_percent; /* of one CPU, since the last call */
+	uint32_t unread;	/* processes that braid lacks CPU to read */
 };
 
 /* What was done to keep --max-overhead. */
@@ -32,6 +33,12 @@ struct session_limit {
 	double exceeded_s;    /* so long after the beginning all probes were given up, for good */
 	const char *exceeded; /* and why: a sentence; NULL: they were not */
 	uint32_t lowest_hz;   /* lowest rate of samples; 0: never lower than was asked for */
+};
+
+/* How far braid was behind with reading the processes of a scope, for want of CPU. */
+struct session_lag {
+	uint32_t unread; /* the most processes that were unread at a time; 0: none ever was */
+	double seconds;	 /* in which some were */
 };
 
 /* One recording after the other, in a directory of bounded size. */
@@ -109,6 +116,7 @@ struct session_summary {
 	const struct images_stats *images;
 	struct session_nameless nameless;
 	struct session_limit limit;
+	struct session_lag lag;
 	struct kernel_half_economy economy;  /* with samples of events that can be frequent */
 	const char *event_notes[EVENTS_MAX]; /* as events__note; of number n at n - 1 */
 	const char *event_late[EVENTS_MAX];  /* as events__late; the same */

@@ -336,6 +336,8 @@ int session__write_counters(struct session *session, struct err *err)
 	}
 	if (!ret)
 		ret = session__write_limit(session, err);
+	if (!ret)
+		ret = session__write_lag(session, err);
 	return ret ? ret : write_times(session, err);
 }
 

@@ -105,6 +105,7 @@ static void report_progress(struct session *session, uint64_t now)
 	progress.elapsed_s = (now - session->start_ns) / 1e9;
 	progress.samples = capture__stats(session->capture)->samples;
 	progress.lost = counters[COUNT_RING_FULL] + counters[COUNT_SCRATCH];
+	progress.unread = session->unread;
 	progress.own_cpu_percent =
 		100 * (cpu - session->last_cpu_s) * 1e9 / max_of(cpu_ns - session->last_cpu_ns, 1u);
 	session->last_cpu_s = cpu;
@@ -157,6 +158,8 @@ static int tick(struct session *session, uint64_t now, struct err *err)
 		ret = session__rotate(session, now, err);
 	if (!ret)
 		ret = session__publish(session, err);
+	if (!ret)
+		ret = session__watch_ahead(session, now, now - session->last_tick_ns, err);
 	report_progress(session, now);
 	session__keep_pace(session, now - session->last_tick_ns);
 	session->last_tick_ns = now;
@@ -246,8 +249,8 @@ static void load_ahead(struct session *session, uint64_t now)
 	struct err ignored = {};
 	int i = session->loaded_ahead;
 
-	if (!opts->runtimes[i] || session->behind || session__is_linking(session) ||
-	    (now < session->follow_until_ns && session->woken_ns) ||
+	if (!opts->runtimes[i] || session->behind || !session__has_read_ahead(session) ||
+	    session__is_linking(session) || (now < session->follow_until_ns && session->woken_ns) ||
 	    now < session->start_ns + AHEAD_AFTER_NS || !expects_runtimes(session))
 		return;
 	session->loaded_ahead++;
@@ -283,6 +286,8 @@ int session__step(struct session *session, bool *ret_over, struct err *err)
 		ret = session__keep_limit(session, err);
 	if (!ret)
 		ret = events__keep(session->events, err);
+	if (!ret)
+		ret = session__read_ahead(session, err);
 	load_ahead(session, now);
 	if (!ret && now - session->last_tick_ns >= TICK_NS)
 		ret = tick(session, now, err);

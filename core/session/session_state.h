@@ -12,6 +12,7 @@
  *   session_recording.c  the sink, counters and figures
  *   session_rotation.c   one recording after the other
  *   session_limit.c      --max-overhead
+ *   session_ahead.c      processes of a scope, read before a sample finds them
  *   session_waiting.c    threads that wait at the beginning and at the end
  *   session_outstanding.c  what is not freed at the end */
 
@@ -30,6 +31,7 @@
 #include "core/store/recording.h"
 #include "core/store/recording_dir.h"
 #include "core/target/child.h"
+#include "core/target/read_ahead.h"
 
 #define TARGET_BYTES 400
 
@@ -131,6 +133,10 @@ struct session {
 	uint64_t woken_ns;     /* when poll last reported an event; 0: it reported none */
 	struct pollfd *polled; /* POLLED_FIRST others, then processes that are about to end */
 	size_t n_polled, cap_polled;
+	struct read_ahead *ahead; /* NULL: processes are named */
+	struct session_lag lag;
+	uint32_t unread;      /* processes, at the last tick */
+	bool lag_noted;	      /* session_opts.on_note has it */
 	int loaded_ahead;     /* walkers of so many runtimes, as they may be needed */
 	uint64_t lost_events; /* one more than there were when exits were last looked for */
 
@@ -173,6 +179,24 @@ void session__look_at_scope(struct session *session);
 
 /* Reads what running targets have mapped, and finds their runtimes. */
 int session__refresh_targets(struct session *session, struct err *err);
+
+/* Returns true if nothing is left to be read ahead. */
+bool session__has_read_ahead(const struct session *session);
+
+/* With a scope: lists the processes that use CPU, and reads as many as the time before the first
+ * sample allows. */
+int session__begin_ahead(struct session *session, struct err *err);
+
+/* In each round: reads further ones for a moment. */
+int session__read_ahead(struct session *session, struct err *err);
+
+/* Once a second: lists processes anew while the recording is young, and notes whether braid lacks
+ * CPU to read them. @elapsed_ns: since the last tick. */
+int session__watch_ahead(struct session *session, uint64_t now, uint64_t elapsed_ns,
+			 struct err *err);
+
+/* Writes it to the recording, if braid has lacked CPU. */
+int session__write_lag(struct session *session, struct err *err);
 
 /* Of a thread that is to be sampled from here: its process, with what it has mapped. NULL: none of
  * those that are recorded. -ENOMEM. */

@@ -174,6 +174,8 @@ int session__start_targets(struct session *session, struct err *err)
 	if (!ret)
 		ret = session__attach_in_targets(session, err);
 	if (!ret)
+		ret = session__begin_ahead(session, err);
+	if (!ret)
 		ret = session__begin(session, err);
 	return ret ? ret : session__commit(session, err);
 }

@@ -291,6 +291,11 @@ int procfs__cgroup(uint32_t pid, char *ret, size_t size)
 	return code;
 }
 
+int procfs__usage(uint32_t pid, struct procfs_info *ret)
+{
+	return read_stat(pid, ret);
+}
+
 char procfs__thread_state(uint32_t tid)
 {
 	struct procfs_info info = {};

@@ -62,6 +62,10 @@ void procfs__make_printable(char *text, size_t len);
  * open and read. */
 int procfs__info(uint32_t id, struct procfs_info *ret, struct err *err);
 
+/* Only what /proc/PID/stat has: parent, start, CPU time, state, name. One file instead of three.
+ * -ESRCH, or as of open and read. */
+int procfs__usage(uint32_t pid, struct procfs_info *ret);
+
 /* Of the thread alone, where procfs__info is about its process: the letter of proc(5), such as 'R'.
  * '\0': there is no such thread. */
 char procfs__thread_state(uint32_t tid);

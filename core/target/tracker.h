@@ -56,6 +56,14 @@ int tracker__add_scope(struct tracker *tracker);
 /* The same of one process. */
 int tracker__add_running(struct tracker *tracker, uint32_t pid);
 
+/* Returns true if samples of the process need nothing that is yet to be read, or if it was tried.
+ */
+bool tracker__has_read(const struct tracker *tracker, uint32_t pid);
+
+/* Returns the number of processes that the kernel half has found and whose records have not been
+ * taken from the ring. Looks at all targets. */
+size_t tracker__count_unmet(const struct tracker *tracker);
+
 /* Adds all processes below those that are known, but not this process. The kernel half must follow
  * forks by now. `ret_n`: how many; their mappings are yet to be read. -ENOMEM, what bpf() returned,
  * or as of opendir. */

@@ -129,3 +129,26 @@ int tracker__add_scope(struct tracker *tracker)
 		closedir(dir);
 	return ret;
 }
+
+bool tracker__has_read(const struct tracker *tracker, uint32_t pid)
+{
+	const struct process *process = tracker__find(tracker, pid);
+
+	return process && (process->space || process->refreshed_ns || process->gone ||
+			   process->info.kernel_thread || process__is_plain(process));
+}
+
+size_t tracker__count_unmet(const struct tracker *tracker)
+{
+	struct proc_rec rec;
+	uint32_t pid;
+	size_t n = 0, i;
+	int code = map__next_key(tracker->targets_fd, NULL, &pid);
+
+	for (i = 0; !code && i < TARGETS_MAX; i++) {
+		n += !tracker__find(tracker, pid) &&
+		     !map__lookup(tracker->targets_fd, &pid, &rec) && !(rec.flags & PROC_REFUSED);
+		code = map__next_key(tracker->targets_fd, &pid, &pid);
+	}
+	return n;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* In which order processes are read, of a /proc that is made up. */
+#include "core/target/read_ahead.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/target/procfs.h"
+#include "tests/tap.h"
+
+#define KERNEL_THREAD 0x00200000
+
+static char root[] = "/tmp/braid-ahead-XXXXXX";
+static uint32_t known, unwanted;
+
+static bool is_known(void *ctx, uint32_t pid)
+{
+	(void)ctx;
+	return pid == known;
+}
+
+static bool is_wanted(void *ctx, uint32_t pid)
+{
+	(void)ctx;
+	return pid != unwanted;
+}
+
+/* @age: seconds since the process began. */
+static void write_stat(unsigned pid, char state, unsigned flags, unsigned ticks, unsigned age)
+{
+	struct timespec now;
+	char path[128];
+	FILE *file;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	snprintf(path, sizeof(path), "%s/%u", root, pid);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), "%s/%u/stat", root, pid);
+	file = fopen(path, "w");
+	fprintf(file, "%u (a) b) %c 1 1 1 0 -1 %u 0 0 0 0 %u 0 0 0 20 0 1 0 %llu 0 0\n", pid, state,
+		flags, ticks,
+		(unsigned long long)(now.tv_sec - age) * (unsigned)sysconf(_SC_CLK_TCK));
+	fclose(file);
+}
+
+static void write_all(void)
+{
+	write_stat(10, 'S', 0, 5000, 100); /* half a CPU over its life */
+	write_stat(11, 'R', 0, 1, 100);	   /* runs now */
+	write_stat(12, 'S', 0, 0, 100);	   /* idles */
+	write_stat(13, 'S', 0, 9000, 100); /* nine tenths of a CPU */
+	write_stat(14, 'R', 0, 2000, 100); /* runs now, and more */
+	write_stat(15, 'Z', 0, 9999, 100); /* has ended */
+	write_stat(16, 'R', KERNEL_THREAD, 9999, 100);
+	write_stat(17, 'S', 0, 9999, 100); /* known */
+	write_stat(18, 'R', 0, 9999, 100); /* not to be profiled */
+}
+
+static const char *order(struct read_ahead *ahead)
+{
+	static char text[128];
+	uint32_t pid;
+
+	text[0] = '\0';
+	while ((pid = read_ahead__next(ahead)))
+		sprintf(text + strlen(text), "%s%u", *text ? " " : "", pid);
+	return text;
+}
+
+static void test_order(void)
+{
+	struct read_ahead_opts opts = { .is_known = is_known, .is_wanted = is_wanted };
+	struct read_ahead *ahead;
+
+	known = 17;
+	unwanted = 18;
+	is_int(read_ahead__new(&opts, &ahead), 0, "made");
+	is_int(read_ahead__look(ahead), 0, "the processes are listed");
+	is_int(read_ahead__count(ahead), 4, "those that are worth reading");
+	is_str(order(ahead), "14 11 13 10", "who runs, then by CPU time over the life");
+	is_int(read_ahead__count(ahead), 0, "none is left");
+
+	write_stat(12, 'S', 0, 7, 100);
+	write_stat(10, 'S', 0, 5009, 100);
+	write_stat(11, 'S', 0, 1, 100);
+	write_stat(14, 'S', 0, 2001, 100);
+	write_stat(19, 'S', 0, 3, 1);
+	is_int(read_ahead__look(ahead), 0, "listed again");
+	is_str(order(ahead), "10 12 19 14", "by CPU time since the last look");
+
+	is_int(read_ahead__look(ahead), 0, "and again");
+	is_str(order(ahead), "", "who has used none since is left");
+	read_ahead__free(ahead);
+
+	opts.all = true;
+	write_all();
+	is_int(read_ahead__new(&opts, &ahead), 0, "made for all");
+	is_int(read_ahead__look(ahead), 0, "listed");
+	known = 14;
+	is_int(read_ahead__count(ahead), 5, "what has become known is not counted");
+	is_str(order(ahead), "11 13 10 19 12", "who idles comes last");
+	read_ahead__free(ahead);
+}
+
+static void remove_all(void)
+{
+	char path[128];
+
+	for (unsigned pid = 10; pid < 20; pid++) {
+		snprintf(path, sizeof(path), "%s/%u/stat", root, pid);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/%u", root, pid);
+		rmdir(path);
+	}
+	rmdir(root);
+}
+
+int main(void)
+{
+	const struct procfs_source source = { .root = root };
+
+	if (!mkdtemp(root))
+		return 1;
+	procfs__use(&source);
+	write_all();
+	test_order();
+	procfs__use(NULL);
+	remove_all();
+	return tap__done();
+}
