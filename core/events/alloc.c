@@ -19,14 +19,15 @@
 #include "core/target/tracker.h"
 
 /* What is allocated, by bytes (bpf/alloc.bpf.c): by the functions of whatever library has a malloc,
- * and by the system calls that map memory. Libraries that targets map later are found once a
- * second. */
+ * and by the system calls that map memory. Libraries that targets map later get their probes as
+ * soon as braid has read of them; a program that is held gets them before it runs. */
 
 struct alloc {
 	struct alloc_watch *watch;
 	uint32_t seen;	  /* images up to this number have been looked at */
 	uint32_t n_codes; /* entries of alloc_codes, from 1 */
 	size_t n_files;
+	uint64_t followed_ns; /* when it was looked for images last */
 	const struct runtime_allocator *allocator;
 };
 
@@ -83,6 +84,40 @@ static int attach_file(struct event *event, const struct elf_file *file, struct 
 	return alloc_watch__add(alloc->watch, points, n, err);
 }
 
+static bool has_mapped(const struct process *process, const struct image *image)
+{
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (process->mapped[i].image == image)
+			return true;
+	return false;
+}
+
+/* Notes that processes have run with the file mapped before it had probes. It was mapped after the
+ * last look for images. */
+static void note_late(struct event *event, const struct event_place *place,
+		      const struct image *image)
+{
+	const struct alloc *alloc = event->own;
+	uint64_t now = now_ns(), since_ns;
+	const struct process *process;
+	uint32_t n = 0;
+
+	for (process = tracker__first(place->tracker); process; process = process->hh.next) {
+		if (process->is_held || !has_mapped(process, image))
+			continue;
+		since_ns = max_of(process->found_ns, alloc->followed_ns);
+		event->late_ns = max_of(event->late_ns, now > since_ns ? now - since_ns : 0);
+		n++;
+	}
+	if (!n)
+		return;
+	event->n_late += n;
+	snprintf(event->late, sizeof(event->late),
+		 "%u process%s mapped an allocator that got its probes up to %.1f ms later: "
+		 "earlier calls are not seen",
+		 event->n_late, event->n_late > 1 ? "es" : "", event->late_ns / 1e6);
+}
+
 /* Those that were met since the last time. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
@@ -91,10 +126,16 @@ static int attach_images(struct event *event, const struct event_place *place, s
 	uint32_t newest = image ? image->number : 0;
 	int ret = 0;
 
-	for (; !ret && image && image->number > alloc->seen; image = image->next)
+	for (; !ret && image && image->number > alloc->seen; image = image->next) {
+		size_t before = alloc->n_files;
+
 		if (image->file && image->file->fd >= 0)
 			ret = attach_file(event, image->file, err);
+		if (!ret && event->attached && alloc->n_files > before)
+			note_late(event, place, image);
+	}
 	alloc->seen = newest;
+	alloc->followed_ns = now_ns();
 	return ret;
 }
 

@@ -118,8 +118,10 @@ static bool is_launcher(const struct session *session, const struct process *pro
 /* Lets a linked program run: traced up to its next exec, or not at all. */
 static void let_run(struct session *session, struct hold *hold)
 {
-	const struct process *process = tracker__find(session->tracker, hold->pid);
+	struct process *process = tracker__find(session->tracker, hold->pid);
 
+	if (process)
+		process->is_held = false;
 	if (hold->pid == session->child.pid && session->n_followed_forks < FORKS_MAX)
 		session->follow_until_ns = now_ns() + FOLLOW_NS;
 	if (now_ns() < session->follow_until_ns && !is_ending(session) &&
@@ -199,12 +201,20 @@ static struct hold *free_hold(struct session *session)
 	return NULL;
 }
 
+/* A program whose file is known may map other libraries than before (LD_PRELOAD), which matters
+ * where events have probes in them. */
+static bool needs_libraries(const struct session *session)
+{
+	return session->opts.trigger || event_list__has_mapped(&session->opts.events);
+}
+
 struct hold *session__hold(struct session *session, const struct rec_program *rec)
 {
 	struct hold *hold;
 	size_t i;
 
-	if (!session->opts.command || session->child.hold.pid || rec->image ||
+	if (!session->opts.command || session->child.hold.pid ||
+	    (rec->image && !needs_libraries(session)) ||
 	    !tracker__find(session->tracker, rec->tgid) || is_ending(session))
 		return NULL;
 	for (i = 0; i < ARRAY_SIZE(session->holds); i++)
@@ -214,8 +224,10 @@ struct hold *session__hold(struct session *session, const struct rec_program *re
 	if (!hold || !hold__interrupt(hold, rec->tgid))
 		return NULL;
 	hold->is_child = (int)rec->tgid == session->child.pid;
-	return hold__wait(hold, session->child.signal_fd, STOP_POLL_MS) == HOLD_EXECUTED ? hold
-											 : NULL;
+	if (hold__wait(hold, session->child.signal_fd, STOP_POLL_MS) != HOLD_EXECUTED)
+		return NULL;
+	tracker__find(session->tracker, rec->tgid)->is_held = !hold__has_run(hold);
+	return hold;
 }
 
 static int see_libraries(struct session *session, struct hold *hold, struct err *err)
@@ -237,11 +249,13 @@ static int see_libraries(struct session *session, struct hold *hold, struct err 
 /* The record of the exec has been sent before the process stops. */
 static int see_exec(struct session *session, struct hold *hold, struct err *err)
 {
-	const struct process *process;
+	struct process *process;
 	int ret = session__consume(session, err);
 
 	process = tracker__find(session->tracker, hold->pid);
-	if (!ret && process && process->exe && process->exe->is_plain && !session->opts.trigger)
+	if (process)
+		process->is_held = true;
+	if (!ret && process && process->exe && process->exe->is_plain && !needs_libraries(session))
 		let_run(session, hold);
 	else
 		hold__go_on(hold);

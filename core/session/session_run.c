@@ -9,6 +9,7 @@
 
 #include "core/base/fd_limit.h"
 #include "core/base/util.h"
+#include "core/target/images.h"
 
 #define POLL_MS	     100
 #define POLLED_FIRST 4 /* signals, the ring, mmap events, children */
@@ -127,8 +128,15 @@ struct event_place session__place(const struct session *session)
 static int join_new(struct session *session, struct err *err)
 {
 	const struct event_place place = session__place(session);
+	const struct image *newest = images__first(session->images);
+	int ret = events__join(session->events, &place, err);
 
-	return events__join(session->events, &place, err);
+	/* And what targets have mapped since the last look gets them as soon. */
+	if (ret || !newest || newest->number == session->followed_image ||
+	    !event_list__has_mapped(&session->opts.events))
+		return ret;
+	session->followed_image = newest->number;
+	return session__follow(session, err);
 }
 
 int session__follow(struct session *session, struct err *err)

@@ -321,6 +321,11 @@ bool hold__has_linker(const struct hold *hold)
 	return hold->linker_end;
 }
 
+bool hold__has_run(const struct hold *hold)
+{
+	return !hold->debug_at || has_linked(hold);
+}
+
 void hold__go_on(struct hold *hold)
 {
 	if (hold->pid)

@@ -76,6 +76,10 @@ enum hold_state hold__wait(struct hold *hold, int signal_fd, int timeout_ms);
 /* Has what it executes a dynamic linker? Of one that is stopped at its exec. */
 bool hold__has_linker(const struct hold *hold);
 
+/* Returns true if a process that was stopped by hold__interrupt() has run code of its own since its
+ * exec: the linker was done before the stop. */
+bool hold__has_run(const struct hold *hold);
+
 /* Lets it run to its next stop. */
 void hold__go_on(struct hold *hold);
 

@@ -7,6 +7,7 @@ that is really called."""
 import os
 import signal
 import subprocess
+import sys
 
 import gate
 
@@ -46,6 +47,59 @@ def check(name, command, environment=None):
         gate.equal(recording.counters(), {}, f"{name}: nothing is lost", said)
         gate.equal(sorted(value for value, in recording.sql("SELECT value FROM sample")), wanted,
                    f"{name}: what is {what}, each once")
+
+
+def check_launched():
+    """A shell executes one program several times, each time with another allocator loaded before it:
+    each has its probes before it runs."""
+    libraries = [path for path in (LIBRARIES + "libjemalloc.so.2",
+                                   LIBRARIES + "libtcmalloc_minimal.so.4") if os.path.exists(path)]
+    script = f'printf "%s\\n" "$@" | {ALLOCS}; ' + "".join(
+        f'printf "%s\\n" "$@" | LD_PRELOAD={library} {ALLOCS}; ' for library in libraries)
+    file = gate.path("launched.db")
+    result = gate.braid("record", "-e", "alloc:malloc", "-c", "1", "--max-overhead", "none", "-o", file,
+                        "--", "sh", "-c", script, "-", *LINES)
+    gate.equal(result.status, 0, "launched: status", result.err)
+    sums = dict(gate.Recording(file).sql("SELECT value, count(*) FROM sample WHERE value IN "
+                                         "(100, 30000, 3000000) GROUP BY 1"))
+    times = 1 + len(libraries)
+    gate.equal(sums, {100: 3 * times, 30000: times, 3000000: 2 * times},
+               "launched: all that each program allocates", result.err)
+    gate.equal("earlier calls are not seen" in result.err, False, "launched: nothing is late",
+               result.err)
+
+
+def check_late():
+    """An allocator that is loaded by a program that runs: a line says what was missed."""
+    source, library = gate.path("own.c"), gate.path("own.so")
+    with open(source, "w", encoding="utf-8") as text:
+        text.write("void *malloc(unsigned long size) { static char room[64]; return size ? room : 0; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", "-o", library, source], check=True)
+    code = f"""
+import ctypes, sys
+sys.stdin.readline()
+library = ctypes.CDLL({library!r})
+print("loaded", flush=True)
+for _ in sys.stdin:
+    library.malloc(3000001)
+    print("done", flush=True)
+"""
+    target = gate.start(sys.executable, "-c", code)
+    file = gate.path("late.db")
+    braid = gate.start(gate.BRAID, "record", "-e", "alloc:malloc", "-c", "1", "--max-overhead",
+                       "none", "-p", target.pid, "-o", file, stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    gate.equal(gate.ask(target, ""), "loaded", "late: the library is loaded")
+    recording = gate.Recording(file)
+    gate.wait_until(lambda: gate.ask(target, "go") and recording.one(
+        "SELECT count(*) FROM sample WHERE value = 3000001"), "a call that is seen")
+    braid.send_signal(signal.SIGINT)
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, "late: status", said)
+    gate.matches(r"alloc:malloc: 1 process mapped an allocator that got its probes up to [\d.]+ ms "
+                 "later: earlier calls are not seen", said, "late: a line says so")
+    target.stdin.close()
+    target.wait()
 
 
 def check_operators(library):
@@ -106,6 +160,8 @@ if os.path.exists("/usr/bin/musl-gcc"):
     check("musl", [musl])
     subprocess.run(["musl-gcc", "-static", "-g", "-O1", "-o", musl, SOURCE], check=True)
     check("musl, static", [musl])
+check_launched()
+check_late()
 check_operators(None)
 for path in preloads:
     if os.path.exists(path):
