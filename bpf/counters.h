@@ -72,6 +72,7 @@
 	X(WALK_EARLY, "runtime stacks missing: taken before the interpreter was known")     \
 	X(PROCESS_FORBIDDEN, "processes without names of code: mappings are forbidden")     \
 	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")          \
+	X(ALLOC_CODES, "allocating functions too many: calls between them count twice")     \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                       \
 	X(TABLE_UNPLACED, "files of code without unwind table: no room left for it")        \
 	X(KNOWN_LOST, "samples lost: the stack that they refer to is not there")

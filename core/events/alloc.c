@@ -27,6 +27,7 @@ struct alloc {
 	uint32_t seen;	  /* images up to this number have been looked at */
 	uint32_t n_codes; /* entries of alloc_codes, from 1 */
 	size_t n_files;
+	bool is_limited;      /* --max-overhead is watched: since there is a first file */
 	uint64_t followed_ns; /* when it was looked for images last */
 	const struct runtime_allocator *allocator;
 };
@@ -44,7 +45,8 @@ const struct runtime_allocator *alloc__find(const struct event *event,
 	return NULL;
 }
 
-/* Tells the kernel half of the functions' code. Once there is no room, inner calls count, too. */
+/* Tells the kernel half of the functions' code. Once there is no room, inner calls count, too. The
+ * summary has the number of functions that got none. */
 static int add_codes(struct event *event, const struct elf_file *file, struct alloc_site *sites,
 		     size_t n)
 {
@@ -60,6 +62,8 @@ static int add_codes(struct event *event, const struct elf_file *file, struct al
 			ret = -errno;
 		sites[i].cookie |= ALLOC_CODE_COOKIE(at);
 	}
+	for (size_t i = 0; !ret && i < n; i++)
+		event->n_left_out += !ALLOC_CODE(sites[i].cookie);
 	return ret;
 }
 
@@ -80,7 +84,8 @@ static int attach_file(struct event *event, const struct elf_file *file, struct 
 						   .cookie = sites[i].cookie };
 	if (!n)
 		return 0;
-	alloc->n_files++;
+	if (!alloc->n_files++)
+		event->note[0] = '\0'; /* of alloc__nothing_found() */
 	return alloc_watch__add(alloc->watch, points, n, err);
 }
 
@@ -134,6 +139,10 @@ static int attach_images(struct event *event, const struct event_place *place, s
 		if (!ret && event->attached && alloc->n_files > before)
 			note_late(event, place, image);
 	}
+	if (!ret && alloc->n_files && !alloc->is_limited) {
+		alloc->is_limited = true;
+		alloc_watch__begin_limit(alloc->watch, place->max_overhead_percent);
+	}
 	alloc->seen = newest;
 	alloc->followed_ns = now_ns();
 	return ret;
@@ -167,8 +176,8 @@ static int keep(struct event *event, struct err *err)
 	return alloc_watch__keep(alloc->watch, err);
 }
 
-int alloc__nothing_found(const struct runtime_allocator *allocator, const struct event_place *place,
-			 struct err *err)
+int alloc__nothing_found(struct event *event, const struct runtime_allocator *allocator,
+			 const struct event_place *place, struct err *err)
 {
 	const char *name = allocator->functions->name;
 	const struct image *image;
@@ -181,6 +190,12 @@ int alloc__nothing_found(const struct runtime_allocator *allocator, const struct
 				"kernel is -e alloc:mmap; where it has an allocator whose place is "
 				"known: -e uprobe:FILE:0xOFFSET",
 				image->file->path, name);
+	/* A program may load its runtime after its start. */
+	if (place->launched && allocator != &alloc_malloc) {
+		snprintf(event->note, sizeof(event->note),
+			 "no program has mapped a file with a function %s", name);
+		return 0;
+	}
 	return err__set(err, -ENOENT,
 			"no target has mapped a file with a function %s: what is taken from the "
 			"kernel is -e alloc:mmap",
@@ -221,9 +236,7 @@ static int attach_calls(struct event *event, const struct event_place *place, st
 				alloc->allocator->why_not);
 	ret = attach_images(event, place, err);
 	if (!ret && !alloc->n_files)
-		ret = alloc__nothing_found(alloc->allocator, place, err);
-	if (!ret)
-		alloc_watch__begin_limit(alloc->watch, place->max_overhead_percent);
+		ret = alloc__nothing_found(event, alloc->allocator, place, err);
 	return ret;
 }
 

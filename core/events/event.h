@@ -68,6 +68,7 @@ struct event {
 	char late[200];		  /* the sentence about these; "": there were none */
 	void *own;		  /* the kind's */
 	char caution[EVENT_NOTE_BYTES]; /* what the user should know from the start; "": nothing */
+	uint64_t n_left_out;		/* functions that alloc_codes had no room for */
 	char note[EVENT_NOTE_BYTES];	/* what it could not sample, and why; "": nothing */
 	double stopped;			/* part of the time in which the kernel stopped its clock */
 	uint64_t ended_ns;		/* it was given up at that time; 0: it was not */
@@ -83,6 +84,7 @@ struct event_place {
 	bool waits;			       /* waiting is an event of the session */
 	bool locks;			       /* waiting for locks is */
 	double max_overhead_percent;	       /* that samples may cost; 0: no limit */
+	bool launched;			       /* the target is a command, which has just begun */
 	bool everywhere;		       /* targets are no certain processes (-a) */
 	bool force;			       /* return addresses may be replaced (--force) */
 };

@@ -444,6 +444,15 @@ const char *events__note(const struct events *events, uint32_t number)
 	return number && number <= events->n ? events->list[number - 1].note : "";
 }
 
+uint64_t events__left_out(const struct events *events)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < events->n; i++)
+		sum += events->list[i].n_left_out;
+	return sum;
+}
+
 double events__stopped(const struct events *events)
 {
 	double most = 0;

@@ -82,6 +82,9 @@ int events__keep(struct events *events, struct err *err);
  * once the events are detached. */
 double events__stopped(const struct events *events);
 
+/* Returns the number of allocating functions whose code the kernel half has no room for. */
+uint64_t events__left_out(const struct events *events);
+
 /* A sentence about what event `number` could not sample, and why; "": nothing. Also after they are
  * detached. */
 const char *events__note(const struct events *events, uint32_t number);

@@ -120,7 +120,8 @@ static int attach_file(struct event *event, const struct elf_file *file, bool fo
 	if (!n)
 		return 0;
 	n_frees = alloc_sites__find_frees(file, outstanding->allocator, frees);
-	outstanding->n_files++;
+	if (!outstanding->n_files++)
+		event->note[0] = '\0'; /* of alloc__nothing_found() */
 	ret = find_returns(event, file, force, sites, &n, &returns);
 	if (ret)
 		err__set(err, ret, "out of memory");
@@ -275,7 +276,7 @@ static int attach(struct event *event, const struct event_place *place, struct e
 	if (!ret)
 		ret = attach_images(event, place, err);
 	if (!ret && !outstanding->n_files)
-		ret = alloc__nothing_found(outstanding->allocator, place, err);
+		ret = alloc__nothing_found(event, outstanding->allocator, place, err);
 	if (!ret)
 		begin_limit(event, place);
 	return ret;

@@ -223,6 +223,7 @@ static void raw_counters(const struct session *session, uint64_t ret_counters[CO
 	kernel_half__counters(session->half, ret_counters);
 	ret_counters[COUNT_PROCESS_UNREAD] = tracker__unread(session->tracker);
 	ret_counters[COUNT_PROCESS_FORBIDDEN] = tracker__forbidden(session->tracker)->processes;
+	ret_counters[COUNT_ALLOC_CODES] = events__left_out(session->events);
 	ret_counters[COUNT_IMAGE_UNREAD] = images__stats(session->images)->unread;
 	ret_counters[COUNT_TABLE_UNPLACED] = images__stats(session->images)->tableless;
 }

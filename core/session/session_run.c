@@ -120,6 +120,7 @@ struct event_place session__place(const struct session *session)
 				      .images = session->images,
 				      .runtimes = session->opts.runtimes,
 				      .max_overhead_percent = session->events_percent,
+				      .launched = session->opts.command != NULL,
 				      .everywhere = session->scope != NULL,
 				      .force = session->opts.force };
 }

@@ -66,6 +66,35 @@ def check(name, *command):
                 "AllocTracer::send_allocation_outside_tlab"}, f"{name}: and what it calls")
 
 
+def check_launched(java):
+    """braid starts the JVM itself, which maps libjvm.so only then."""
+    file = gate.path("launched.db")
+    braid = gate.start(gate.BRAID, "record", "-e", "alloc:jvm", "-c", "1", "--max-overhead", "none",
+                       "-o", file, "--", java, *OPTIONS, "-cp", gate.tmp, "Allocs",
+                       stderr=gate.subprocess.PIPE)
+    gate.wait_line(braid, "ready")
+    recording = gate.Recording(file)
+    gate.wait_until(lambda: gate.ask(braid, "1 1000000") and samples(recording), "a sample")
+    gate.equal(gate.ask(braid, "300 1000000"), "allocated 300004800", "launched: the JVM's account")
+    braid.stdin.close()
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, "launched: status", said)
+    most = max(samples(recording).values(), key=len)
+    gate.equal(sorted(value for value, _, _ in most),
+               [1000000 + HEADER] * 299 + [1000000 + HEADER + TLAB],
+               "launched: large objects: each with its size")
+    gate.matches(r"alloc:jvm: 1 process mapped an allocator that got its probes up to [\d.]+ ms "
+                 "later: earlier calls are not seen", said, "launched: what was missed is said")
+
+
+def check_none():
+    """No program that the command executes has a JVM."""
+    result = gate.braid("record", "-e", "alloc:jvm", "-o", gate.path("none.db"), "--", "/bin/true")
+    gate.equal(result.status, 0, "none: status", result.err)
+    gate.matches(r"alloc:jvm: no program has mapped a file with a function \S*AllocTracer", result.err,
+                 "none: it is said")
+
+
 def check_root(path):
     root, java = path.partition("/usr/lib/jvm/")[0], path[path.index("/usr/lib/jvm/"):]
     classes = os.path.join(root, "tmp", os.path.basename(gate.tmp))
@@ -93,6 +122,8 @@ if os.environ.get("BRAID_EVERY_INTERPRETER"):
 for path in [JAVA, *others]:
     if not os.path.islink(os.path.dirname(os.path.dirname(path))):
         check(path.split("/")[4], path, *OPTIONS, "-cp", gate.tmp, "Allocs")
+check_launched(JAVA)
+check_none()
 for path in sorted(roots):
     if not os.path.islink(os.path.dirname(os.path.dirname(path))):
         check_root(path)

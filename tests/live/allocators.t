@@ -14,6 +14,7 @@ import gate
 ALLOCS = os.path.join(gate.OUTPUT, "fixtures/native/allocs")
 SOURCE = "fixtures/native/allocs.c"
 LIBRARIES = "/usr/lib/x86_64-linux-gnu/"
+LEFT_OUT = "allocating functions too many: calls between them count twice"
 LINES = ["malloc 3 100", "malloc 1 3000000", "calloc 5 40", "realloc 2 1000", "aligned 1 64",
          "keep 3 1000", "keep_calloc 2 400", "keep_aligned 1 640", "grow 1 30000", "keep 1 3000000",
          "drop 1 0", "keep 1 48"]
@@ -102,6 +103,41 @@ for _ in sys.stdin:
     target.wait()
 
 
+def check_full():
+    """More functions that allocate than the kernel half has room for: those left out are counted."""
+    names = ["malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "memalign",
+             "posix_memalign", "valloc", "pvalloc", "mallocx", "rallocx", "_Znwm", "_Znam"]
+    source, library, directory = gate.path("all.c"), gate.path("all.so"), gate.path("copies")
+    with open(source, "w", encoding="utf-8") as text:
+        for name in names:
+            text.write(f"void *{name}(unsigned long size) {{ static char room[64]; "
+                       "return size ? room : 0; }\n")
+    subprocess.run(["cc", "-w", "-shared", "-fPIC", "-fno-builtin", "-O1", "-o", library, source],
+                   check=True)
+    os.mkdir(directory)
+    with open(library, "rb") as file:
+        code = file.read()
+    number = 16384 // len(names) + 10
+    for i in range(number):
+        with open(f"{directory}/{i}.so", "wb") as file:
+            file.write(code + b"%d" % i)  # no two files are the same
+    program = (f"import ctypes, sys\nfor i in range({number}): ctypes.CDLL(f'{directory}/{{i}}.so')\n"
+               "print('ready', flush=True)\nsys.stdin.readline()")
+    target = gate.start(sys.executable, "-c", program)
+    gate.wait_line(target, "ready")
+    file = gate.path("full.db")
+    result = gate.braid("record", "-e", "alloc:malloc", "-c", "1", "--max-overhead", "none", "-p",
+                        target.pid, "-d", "0.1", "-o", file)
+    target.stdin.close()
+    target.wait()
+    gate.equal(result.status, 0, "full: status", result.err)
+    counted = gate.Recording(file).counters().get(LEFT_OUT, 0)
+    # glibc's own functions are among those that found room, or among those that did not.
+    gate.ok(number * len(names) - 16383 <= counted <= number * len(names) - 16383 + len(names),
+            f"full: {counted} functions are left out and counted")
+    gate.matches(rf"(?m)^ *{counted}  {LEFT_OUT}$", result.err, "full: the summary says so")
+
+
 def check_operators(library):
     """Operators new of an allocator's own library, also those that may throw."""
     program = os.path.join(gate.OUTPUT, "fixtures/native/operators")
@@ -162,6 +198,7 @@ if os.path.exists("/usr/bin/musl-gcc"):
     check("musl, static", [musl])
 check_launched()
 check_late()
+check_full()
 check_operators(None)
 for path in preloads:
     if os.path.exists(path):
