@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/util.h"
@@ -75,8 +76,9 @@ static int find_wanted(const struct profile *profile, struct wanted **ret, size_
 }
 
 /* All of a file that may be shown; NULL: it may not, or cannot be read. */
-static char *read_file(int root_fd, const char *path, size_t *ret_size)
+static char *read_file(int root_fd, const char *path, size_t *ret_size, double *ret_changed_s)
 {
+	struct stat st = {};
 	uint64_t size;
 	int fd = shown_file__open(root_fd, path, FILE_BYTES, &size);
 	char *text = fd >= 0 ? malloc(size) : NULL;
@@ -89,6 +91,8 @@ static char *read_file(int root_fd, const char *path, size_t *ret_size)
 			break;
 		n += got;
 	}
+	if (fd >= 0 && !fstat(fd, &st))
+		*ret_changed_s = st.st_mtim.tv_sec + st.st_mtim.tv_nsec / 1e9;
 	close_fd(&fd);
 	*ret_size = n;
 	if (text && memchr(text, '\0', n)) {
@@ -115,7 +119,8 @@ static char *cut_lines(const char *text, size_t size, const struct wanted *wante
 	return at == start ? NULL : strndup(start, at - start);
 }
 
-static int add(struct source_texts *texts, const char *file, char *text, uint32_t first)
+static int add(struct source_texts *texts, const char *file, char *text, uint32_t first,
+	       bool is_younger)
 {
 	char *copy = strdup(file);
 
@@ -125,8 +130,9 @@ static int add(struct source_texts *texts, const char *file, char *text, uint32_
 		free(text);
 		return -ENOMEM;
 	}
-	texts->rows[texts->n++] =
-		(struct output_source) { .file = copy, .first = first, .text = text };
+	texts->rows[texts->n++] = (struct output_source) {
+		.file = copy, .first = first, .text = text, .is_younger = is_younger
+	};
 	return 0;
 }
 
@@ -142,14 +148,17 @@ int source_texts__read(struct source_texts *texts, const struct profile *profile
 		const char *path = strtab__get(profile->strings, wanted[i].file);
 		size_t size;
 		uint32_t first = 1;
-		char *text = read_file(root_fd, path, &size), *part;
+		double changed_s = 0;
+		char *text = read_file(root_fd, path, &size, &changed_s), *part;
 
 		part = text ? cut_lines(text, size, &wanted[i], &first) : NULL;
 		free(text);
 		if (!part)
 			continue;
 		bytes += strlen(part);
-		ret = add(texts, path, part, first);
+		/* A process's time of start has hundredths of a second. */
+		ret = add(texts, path, part, first,
+			  profile->begun_s > 0 && changed_s > profile->begun_s + 0.02);
 	}
 	free(wanted);
 	close_fd(&root_fd);

@@ -1,7 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/view_texts.h"
 
+#include <stdio.h>
+
+#include "core/base/escape.h"
 #include "core/cli/cli.h"
+
+/* Prints which texts may not be those that ran. */
+static void print_younger(const struct source_texts *sources)
+{
+	const char *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < sources->n; i++) {
+		if (!sources->rows[i].is_younger)
+			continue;
+		first = first ?: sources->rows[i].file;
+		n++;
+	}
+	if (n == 1)
+		escape__line(stderr,
+			     "%s is younger than the process: what ran may have been another text",
+			     first);
+	else if (n)
+		escape__line(stderr,
+			     "%s and %zu more files are younger than the process: what ran may "
+			     "have been other texts",
+			     first, n - 1);
+}
 
 int view_texts__read(struct view_texts *texts, const struct profile *profile, const char *function,
 		     struct output_opts *opts)
@@ -19,6 +45,7 @@ int view_texts__read(struct view_texts *texts, const struct profile *profile, co
 			"no sample is in a native function %.200s that is in a file: braid "
 			"report --sort total shows the names that there are",
 			function);
+	print_younger(&texts->sources);
 	opts->sources = texts->sources.rows;
 	opts->n_sources = texts->sources.n;
 	opts->codes = texts->codes.rows;

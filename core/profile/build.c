@@ -412,6 +412,24 @@ static int add_stacks(struct build *build, const struct selection *selection)
 	return ret;
 }
 
+/* When the oldest process began that has frames of a runtime. A process executes its program
+ * after that. */
+static double begun_s(const struct recorded *recorded)
+{
+	uint64_t ticks = UINT64_MAX;
+
+	for (size_t i = 0; recorded->boot_s > 0 && i < recorded->stacks.n; i++) {
+		const struct recorded_stack *stack = &recorded->stacks.rows[i];
+		uint32_t process = stack->runtime == RECORDED_NONE || stack->thread == RECORDED_NONE
+					   ? RECORDED_NONE
+					   : recorded->threads.rows[stack->thread].process;
+
+		if (process != RECORDED_NONE && recorded->processes.rows[process].start_ticks)
+			ticks = min_of(ticks, recorded->processes.rows[process].start_ticks);
+	}
+	return ticks == UINT64_MAX ? 0 : recorded->boot_s + ticks / 100.0;
+}
+
 static int add_titles(struct build *build, const struct selection *selection)
 {
 	const struct recorded *recorded = build->recorded;
@@ -423,6 +441,7 @@ static int add_titles(struct build *build, const struct selection *selection)
 	if (selection__measures(selection, recorded, profile))
 		return -ENOMEM;
 	profile->duration_s = recorded->duration_s;
+	profile->begun_s = begun_s(recorded);
 	if (profile->unit == PROFILE_SAMPLES) /* what comes with others is no matter of a rate */
 		profile->frequency_hz = recorded->frequency_hz;
 	profile->target = strdup(recorded__text(recorded, recorded->target));

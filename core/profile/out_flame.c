@@ -97,7 +97,7 @@ static int put_sources(const struct output_opts *opts, FILE *out)
 		escape__json(out, opts->sources[i].file);
 		fprintf(out, ",%u,[", opts->sources[i].first);
 		err = put_lines(opts->sources[i].text, out);
-		fputs("]]", out);
+		fputs(opts->sources[i].is_younger ? "],1]" : "]]", out);
 	}
 	fputs("]</script>\n", out);
 	return err;

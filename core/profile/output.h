@@ -32,8 +32,9 @@ enum output_sort {
 /* Some of the lines of a file, for the page. */
 struct output_source {
 	char *file;
-	uint32_t first; /* line */
-	char *text;	/* in UTF-8, or not */
+	uint32_t first;	 /* line */
+	char *text;	 /* in UTF-8, or not */
+	bool is_younger; /* than a process that has run it, maybe as another text */
 };
 
 /* Where and when a part of a recording was made, for servers that collect many. */

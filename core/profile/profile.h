@@ -195,6 +195,9 @@ struct profile {
 	char *nameless; /* what native code has no symbols, a sentence; NULL: all that counts has */
 	char *target;	/* "pid 4711 (python3 app.py)" */
 	double duration_s;
+	/* When the oldest process began that has a frame of an interpreter, CLOCK_REALTIME in
+	 * seconds; 0: not known, or there is none. */
+	double begun_s;
 	double frequency_hz;
 	uint64_t total;		     /* sum of all weights */
 	uint64_t waiting, preempted; /* parts of it, as for nodes */

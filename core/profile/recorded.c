@@ -182,6 +182,16 @@ int recorded__set_command(struct recorded *recorded, uint32_t id, const char *co
 					    &recorded->processes.rows[index].command);
 }
 
+/* The same. */
+int recorded__set_start(struct recorded *recorded, uint32_t id, uint64_t start_ticks)
+{
+	uint32_t index = recorded__find(&recorded->processes, id);
+
+	if (index != RECORDED_NONE)
+		recorded->processes.rows[index].start_ticks = start_ticks;
+	return 0;
+}
+
 int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t process, uint32_t tid,
 			 const char *name)
 {

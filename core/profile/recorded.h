@@ -40,6 +40,7 @@ struct recorded_process {
 	uint32_t id, pid;
 	recorded_text name, cgroup, container; /* "": not known, or none */
 	recorded_text command;		       /* line; "": unknown */
+	uint64_t start_ticks;		       /* since boot, hundredths of a second; 0: unknown */
 };
 
 struct recorded_thread {
@@ -135,6 +136,7 @@ struct recorded {
 	recorded_text task_name; /* what tasks are called; "": not known */
 	recorded_text host;	 /* that it was made on */
 	recorded_text started;	 /* when, in UTC: "2026-11-24T06:30:00Z"; "": not known */
+	double boot_s;		 /* when the machine was booted, CLOCK_REALTIME; 0: not known */
 	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC then; 0: not known */
 	bool symbols_asked;	 /* debug servers were asked for symbols */
 	double duration_s, frequency_hz;
@@ -197,6 +199,7 @@ int recorded__add_process(struct recorded *recorded, uint32_t id, uint32_t pid, 
 			  const char *cgroup, const char *container); /* NULL is as good as "" */
 int recorded__name_process(struct recorded *recorded, uint32_t id, const char *name);
 int recorded__set_command(struct recorded *recorded, uint32_t id, const char *command);
+int recorded__set_start(struct recorded *recorded, uint32_t id, uint64_t start_ticks);
 int recorded__add_thread(struct recorded *recorded, uint32_t id, uint32_t process, uint32_t tid,
 			 const char *name);
 int recorded__name_thread(struct recorded *recorded, uint32_t id, const char *name);

@@ -265,8 +265,14 @@ void session__end_part(struct session *session, uint64_t ret_counters[COUNTERS_N
 static int write_times(struct session *session, struct err *err)
 {
 	uint64_t now = session__now_ns(session), start_ns = session->part.start_ns;
-	char duration[32], start[32], offset[32];
+	char duration[32], start[32], offset[32], boot[32];
+	struct timespec real, since_boot;
 	int ret;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	clock_gettime(CLOCK_BOOTTIME, &since_boot);
+	snprintf(boot, sizeof(boot), "%.2f",
+		 real.tv_sec - since_boot.tv_sec + (real.tv_nsec - since_boot.tv_nsec) / 1e9);
 
 	snprintf(duration, sizeof(duration), "%.3f", (now - min_of(start_ns, now)) / 1e9);
 	snprintf(start, sizeof(start), "%" PRIu64, start_ns);
@@ -274,6 +280,8 @@ static int write_times(struct session *session, struct err *err)
 	ret = recording__meta(session->recording, META_START_NS, start, err);
 	if (!ret)
 		ret = recording__meta(session->recording, META_CLOCK_OFFSET_NS, offset, err);
+	if (!ret)
+		ret = recording__meta(session->recording, META_BOOT_S, boot, err);
 	return ret ? ret : recording__meta(session->recording, META_DURATION_S, duration, err);
 }
 

@@ -88,7 +88,9 @@ static int meta_row(struct recorded *recorded, sqlite3_stmt *stmt)
 		return recorded__add_text(recorded, value, &recorded->task_name);
 	if (!strcmp(key, META_STARTED_AT))
 		return recorded__add_text(recorded, value, &recorded->started);
-	if (!strcmp(key, META_CLOCK_OFFSET_NS))
+	if (!strcmp(key, META_BOOT_S))
+		recorded->boot_s = number_of(value);
+	else if (!strcmp(key, META_CLOCK_OFFSET_NS))
 		recorded->clock_offset_ns = strtoll(value, NULL, 10);
 	else if (!strcmp(key, META_SYMBOLS_ASKED))
 		recorded->symbols_asked = number_of(value) > 0;
@@ -122,7 +124,9 @@ static int process_row(struct recorded *recorded, sqlite3_stmt *stmt)
 				     column_text(stmt, 2), column_text(stmt, 3),
 				     column_text(stmt, 4))
 		       ?: recorded__set_command(recorded, column_u32(stmt, 0),
-						column_text(stmt, 5));
+						column_text(stmt, 5))
+		       ?: recorded__set_start(recorded, column_u32(stmt, 0),
+					      column_count(stmt, 6));
 }
 
 static int thread_row(struct recorded *recorded, sqlite3_stmt *stmt)
@@ -212,8 +216,9 @@ static const struct reader readers[] = {
 	{ "counter",  "rowid, name, value",                           counter_row,  1, NOW },
 	{ "kind",     "id, name, suffix",                             kind_row,     1, NOW },
 	{ "event",    "id, name, unit",                               event_row,    3, NOW },
-	{ "process",  "id, pid, name, '', '', command",               process_row,  1, 3 },
-	{ "process",  "id, pid, name, cgroup, container, command",    process_row,  4, NOW },
+	{ "process",  "id, pid, name, '', '', command, start_ticks", process_row, 1, 3 },
+	{ "process",  "id, pid, name, cgroup, container, command, "
+		      "start_ticks",                                  process_row,  4, NOW },
 	{ "thread",   "id, process, tid, name",                       thread_row,   1, NOW },
 	{ "image",    "id, path, build_id",                           image_row,    1, NOW },
 	{ "function", "id, name, file",                               function_row, 1, NOW },

@@ -28,6 +28,10 @@
 #define META_CLOCK_OFFSET_NS "clock_offset_ns"
 #define META_DURATION_S	     "duration_s"
 
+/* When the machine was booted, as process.start_ticks count from there: CLOCK_REALTIME less
+ * CLOCK_BOOTTIME, in seconds. */
+#define META_BOOT_S "boot_s"
+
 /* The same: a file without symbols, and the package that has them; of how many files
  * debug servers were asked. */
 #define META_SYMBOLS_ASKED "symbols_asked"

@@ -42,6 +42,30 @@ static const char *read_all(const struct profile *profile)
 	return text;
 }
 
+/* Is the text of @name, in a process that began at @begun_s, said to be younger? */
+static int is_younger(const char *name, double begun_s)
+{
+	struct profile *profile = profile__new();
+	struct source_texts texts;
+	int younger = -1;
+
+	add(profile, name, 1, 10);
+	profile->begun_s = begun_s;
+	if (!source_texts__read(&texts, profile) && texts.n == 1)
+		younger = texts.rows[0].is_younger;
+	source_texts__done(&texts);
+	profile__free(profile);
+	return younger;
+}
+
+static void test_younger(void)
+{
+	workdir__run("touch -d @1700000000 a.c");
+	is_int(is_younger("a.c", 1700000100), 0, "a text that is older than the process");
+	is_int(is_younger("a.c", 1699999900), 1, "a text that was changed since its beginning");
+	is_int(is_younger("a.c", 0), 0, "a process of which it is not known when it began");
+}
+
 int main(void)
 {
 	static const char *const refused[] = { "none.c",  "no_suffix",	 ".ssh/key.txt",
@@ -75,5 +99,6 @@ int main(void)
 			 : "long.c:10:11915 a.c:1:49",
 	       "for root only what everybody may read");
 	profile__free(profile);
+	test_younger();
 	return tap__done();
 }

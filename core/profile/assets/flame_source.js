@@ -49,7 +49,7 @@ class FlameSource {
 
 	textOf(file) {
 		const source = this.model.data.sources.find(([name]) => name === file);
-		return source ? { first: source[1], lines: source[2] } : { first: 1, lines: [] };
+		return source ? { first: source[1], lines: source[2], younger: source[3] } : { first: 1, lines: [] };
 	}
 
 	say(text) {
@@ -94,6 +94,8 @@ class FlameSource {
 				'Lines: braid flame --lines; with the text: --source.');
 		add(box, 'h2', {}, fn.file);
 		const text = this.textOf(fn.file);
+		if (text.younger)
+			this.say('This text is younger than the process: what ran may have been another one.');
 		const table = add(box, 'table');
 		const head = add(add(table, 'thead'), 'tr');
 		for (const name of ['Total', 'Self', 'Line'])
