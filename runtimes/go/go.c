@@ -22,7 +22,6 @@ struct runtime_image {
 	struct go_table table;
 	struct go_places places;
 	uint64_t data; /* go_names__data */
-	bool has_data; /* it was looked for */
 	struct go_names_buf names;
 };
 
@@ -73,6 +72,13 @@ static void read_version(const struct elf_file *file, char ret[RUNTIME_VERSION_B
 	snprintf(ret, RUNTIME_VERSION_BYTES, "%.*s", (int)n, text);
 }
 
+static void go__image_free(struct runtime_image *image)
+{
+	if (image)
+		go_table__done(&image->table);
+	free(image);
+}
+
 static int go__prepare(const struct elf_file *file, struct runtime_image **ret_image,
 		       struct runtime_verdict *ret_verdict)
 {
@@ -86,8 +92,19 @@ static int go__prepare(const struct elf_file *file, struct runtime_image **ret_i
 		ret_verdict->support = RUNTIME_REFUSED;
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason),
 			 "its table of functions is of a form that braid does not know (Go 1.16 to "
-			 "1.26 are known)");
+			 "1.27 are known)");
 		return ret == -ENOMEM ? ret : 0;
+	}
+	ret = go_names__data(file, &image->table, &image->data);
+	if (ret == -ENOMEM) {
+		go__image_free(image);
+		return ret;
+	}
+	if (ret) {
+		ret_verdict->support = RUNTIME_DEGRADED;
+		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason),
+			 "its lists of inlined calls are in a place that braid does not know, so "
+			 "inlined functions are missing, and their callers have no line there");
 	}
 	image->file = file;
 	image->places = go_places__of(file, &image->table);
@@ -95,22 +112,11 @@ static int go__prepare(const struct elf_file *file, struct runtime_image **ret_i
 	return 0;
 }
 
-static void go__image_free(struct runtime_image *image)
-{
-	if (image)
-		go_table__done(&image->table);
-	free(image);
-}
-
 static int go__resolve(const struct runtime_image *image, uint64_t vaddr,
 		       struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
 {
 	struct runtime_image *own = (struct runtime_image *)image;
 
-	if (!own->has_data) {
-		own->has_data = true;
-		own->data = go_names__data(own->file, &own->table);
-	}
 	return go_names__resolve(own->file, &own->table, own->data, vaddr, &own->names, ret);
 }
 
@@ -148,7 +154,7 @@ static int go__attach(struct runtime_session *session, const struct runtime_targ
 const struct runtime runtime_go = {
 	.name = "go",
 	.suffix = "_[go]",
-	.versions = "Go 1.16 to 1.26, stripped or not",
+	.versions = "Go 1.16 to 1.27, stripped or not",
 	.walker = WALKER_GO,
 	.program = "walk_go",
 	.maps = go_maps,

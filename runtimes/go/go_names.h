@@ -5,12 +5,19 @@
 #include "runtimes/go/go_table.h"
 #include "runtimes/runtime.h"
 
-/* Where the linker has put data of functions (moduledata.gofunc), to which offsets in the table
- * count since Go 1.18: found by moduledata's first words, which point into the table. 0: not found,
- * and inlined functions have no names. */
-uint64_t go_names__data(const struct elf_file *file, const struct go_table *table);
+/* In place of gofunc: the file has inlined functions, and no word of its struct moduledata leads to
+ * their trees. */
+#define GO_NAMES_NO_DATA UINT64_MAX
 
-/* The hook `resolve`; `data` as above. `buf` holds names that are not as in the table. */
+/* Finds the data of functions (moduledata.gofunc), from which offsets in the table count since Go
+ * 1.18. Its offset in struct moduledata differs between releases, so the word is chosen by content:
+ * from it the trees of inlined calls of 64 functions must be well formed. *ret is 0 up to Go 1.17
+ * and where nothing was inlined. Returns 0; -ENOENT with GO_NAMES_NO_DATA if no word passes, or
+ * two; -ENOMEM. */
+int go_names__data(const struct elf_file *file, const struct go_table *table, uint64_t *ret);
+
+/* The hook `resolve`; `data` as above. `buf` holds names that are not as in the table. A function
+ * whose inlined calls cannot be read has neither file nor line at such a place. */
 struct go_names_buf {
 	char texts[RUNTIME_SYMBOLS_MAX][512];
 };

@@ -16,14 +16,20 @@ static const uint32_t magics[GO_LAYOUTS_N] = {
 	[GO_120] = 0xfffffff1,
 };
 
-#define FUNCTIONS_MAX (1U << 24)
-#define TEXT_MAX      65536 /* of a name: instances of generic functions have long ones */
-#define HEADER_BYTES  80
-#define HEADER_TEXT   24
-#define TRIED_MAX     16 /* what looks like a header, of a file: each may take a look at all of it */
-#define MODULE_TEXT   176 /* text of struct moduledata, src/runtime/symtab.go */
-#define SEGMENT_MAX   (1ULL << 30)
-#define ALIGNMENT     8 /* of the header; the linker aligns to 32 */
+#define FUNCTIONS_MAX	    (1U << 24)
+#define TEXT_MAX	    65536 /* of a name: instances of generic functions have long ones */
+#define HEADER_BYTES	    80
+#define HEADER_TEXT	    24
+#define TRIED_MAX	    16 /* what looks like a header, of a file: each may take a look at all of it */
+#define SAMPLED_MAX	    64	  /* functions that is_sound() checks, spread over the table */
+#define FUNCTION_VALUES_MAX 64	  /* kinds of values of a function; Go has 4 */
+#define VALUES_MAX	    65536 /* changes of one value within a function */
+#define SEGMENT_MAX	    (1ULL << 30)
+#define ALIGNMENT	    8 /* of the header; the linker aligns to 32 */
+
+/* Offsets of minpc and text in struct moduledata, src/runtime/symtab.go. */
+#define MODULE_MIN_PC 160
+#define MODULE_TEXT   176
 
 /* struct _func of src/runtime/runtime2.go: offsets of its fields from Go 1.18 on, where its entry
  * has four bytes; those before have eight. */
@@ -102,22 +108,41 @@ static bool relocated(const struct elf_file *file, uint64_t vaddr, uint64_t *ret
 	return found;
 }
 
-uint64_t go_table__module_word(const struct elf_file *file, const struct go_table *table,
-			       size_t offset)
+bool go_table__module_words(const struct elf_file *file, const struct go_table *table,
+			    size_t offset, uint64_t *ret, size_t n_ret)
 {
-	uint64_t at, n, word, found = 0;
+	uint64_t at, n, word;
 	struct elf_words *words;
+	bool found = false;
 
 	if (elf_words__open(file, &words))
-		return 0;
+		return false;
 	for (size_t i = 0; !found && elf_words__writable(words, i, &at, &n); i++)
-		for (; !found && n && !quota__look_at(n); n--, at += 8)
-			if (elf_words__get(words, at, &word) && word == table->vaddr &&
-			    elf_words__get(words, at + 8, &word) &&
-			    word == table->vaddr + table->names_at)
-				elf_words__get(words, at + offset, &found);
+		for (; !found && n && !quota__look_at(n); n--, at += 8) {
+			found = elf_words__get(words, at, &word) && word == table->vaddr &&
+				elf_words__get(words, at + 8, &word) &&
+				word == table->vaddr + table->names_at;
+			for (size_t k = 0; found && k < n_ret; k++)
+				if (!elf_words__get(words, at + offset + 8 * k, &ret[k]))
+					ret[k] = 0;
+		}
 	elf_words__free(words);
 	return found;
+}
+
+/* Returns the text address of struct moduledata, or 0 if the first function does not start at its
+ * minpc: then the structure is of an unknown version. */
+static uint64_t module_text(const struct elf_file *file, const struct go_table *table)
+{
+	uint64_t words[(MODULE_TEXT - MODULE_MIN_PC) / 8 + 1];
+	uint64_t min_pc, *text = &words[ARRAY_SIZE(words) - 1];
+	uint32_t first;
+
+	if (!go_table__module_words(file, table, MODULE_MIN_PC, words, ARRAY_SIZE(words)))
+		return 0;
+	min_pc = words[0];
+	return go_table__u32(table, table->functions_at, &first) && *text + first == min_pc ? *text
+											    : 0;
 }
 
 /* The address that entries count from: in the header, of a file that may be loaded anywhere by its
@@ -127,8 +152,55 @@ static bool find_text(const struct elf_file *file, struct go_table *table)
 	if (!table->text && !relocated(file, table->vaddr + HEADER_TEXT, &table->text))
 		table->text = 0;
 	if (!table->text)
-		table->text = go_table__module_word(file, table, MODULE_TEXT);
+		table->text = module_text(file, table);
 	return table->text != 0;
+}
+
+/* Returns true if values of the function that change with the place end within the function. */
+static bool ends_inside(const struct go_table *table, const struct go_function *function,
+			uint32_t offset)
+{
+	struct go_values values = go_values__of(table, function, offset);
+	size_t n = 0;
+
+	while (n < VALUES_MAX && go_values__next(&values))
+		n++;
+	return !offset || (n && n < VALUES_MAX && values.until <= function->end);
+}
+
+/* The same of all its values. */
+static bool is_covered(const struct go_table *table, const struct go_function *function)
+{
+	uint32_t offset;
+
+	for (unsigned int i = 0; i < function->n_values; i++)
+		if (go_function__values(table, function, i, &offset) &&
+		    !ends_inside(table, function, offset))
+			return false;
+	return ends_inside(table, function, function->sp) &&
+	       ends_inside(table, function, function->file) &&
+	       ends_inside(table, function, function->line);
+}
+
+/* Checks the layout that the magic number stands for against the table itself: of functions from
+ * all over the table, names are texts, and what changes with the place changes within the function
+ * only. Most functions use the stack, and most have data, for the garbage collector. A release that
+ * moves a field and keeps the magic number fails this. */
+static bool is_sound(const struct go_table *table)
+{
+	size_t step = max_of(table->n_functions / SAMPLED_MAX, (size_t)1);
+	struct go_function function;
+	size_t n = 0, n_data = 0, n_stack = 0;
+
+	for (size_t i = 0; i < table->n_functions; i += step) {
+		if (!go_table__function(table, i, &function) || !function.name[0] ||
+		    function.n_values > FUNCTION_VALUES_MAX || !is_covered(table, &function))
+			return false;
+		n++;
+		n_data += function.n_data > 0;
+		n_stack += function.sp > 0;
+	}
+	return 2 * n_data >= n && 2 * n_stack >= n;
 }
 
 static bool is_table(const struct elf_file *file, struct go_table *table)
@@ -156,7 +228,7 @@ static bool is_table(const struct elf_file *file, struct go_table *table)
 		return false;
 	return go_table__function(table, 0, &first) &&
 	       go_table__function(table, table->n_functions - 1, &last) &&
-	       is_code(file, first.start) && is_code(file, last.start);
+	       is_code(file, first.start) && is_code(file, last.start) && is_sound(table);
 }
 
 /* --- where it is --- */

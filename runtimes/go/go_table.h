@@ -26,10 +26,11 @@ struct go_table {
 	size_t names_at, units_at, files_at, values_at, functions_at; /* offsets in bytes */
 };
 
-/* The word at an offset in what the runtime knows of the program (struct moduledata of
- * src/runtime/symtab.go), which begins with pointers to the table and to its names. 0: none. */
-uint64_t go_table__module_word(const struct elf_file *file, const struct go_table *table,
-			       size_t offset);
+/* Reads @n words at @offset of the runtime's description of the program (struct moduledata of
+ * src/runtime/symtab.go), which begins with pointers to the table and to its names. Words that the
+ * file does not have are 0. Returns false if the file has no such description. */
+bool go_table__module_words(const struct elf_file *file, const struct go_table *table,
+			    size_t offset, uint64_t *ret, size_t n);
 
 /* Cheap for files that are not Go's. */
 bool go_table__is_likely(const struct elf_file *file);

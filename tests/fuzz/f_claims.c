@@ -176,7 +176,7 @@ static void read_others(const struct elf_file *file)
 	if (!unwind_table__build_with(file, go_rows__read, &table, NULL))
 		unwind_table__done(&table);
 	if (!go_table__open(file, &go)) {
-		go_names__data(file, &go);
+		go_names__data(file, &go, &word);
 		go_table__done(&go);
 	}
 	elf_file__find_symbol(file, FUNCTION, &word, NULL);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
 #include <string.h>
 
 #include "core/unwind/unwind_table.h"
@@ -21,9 +22,11 @@ static bool names(const struct elf_file *file, const struct go_table *table, uin
 {
 	static struct go_names_buf buf;
 	struct runtime_symbol symbols[RUNTIME_SYMBOLS_MAX];
-	uint64_t data = go_names__data(file, table);
+	uint64_t data;
 	bool found = false;
 
+	if (go_names__data(file, table, &data) == -ENOMEM)
+		return false;
 	for (uint64_t at = vaddr; at < vaddr + 64; at++) {
 		int n = go_names__resolve(file, table, data, at, &buf, symbols);
 
@@ -65,8 +68,8 @@ bool target__run(const uint8_t *data, size_t size)
 	"names: .asciz \"main.main\"\nsystem: .asciz \"runtime.systemstack\"\n"                 \
 	"inner: .asciz \"main.inner[go.shape.int]\"\n"                                          \
 	".balign 4\nunits: .long 0\nfiles: .asciz \"main.go\"\n"                                \
-	"values: .byte 0\nsp: .byte 2, 4, 16, 12, 0\nzero: .byte 2, 100, 0\n"                   \
-	"line: .byte 20, 8, 2, 92, 0\n"                                                         \
+	"values: .byte 0\nsp: .byte 2, 4, 16, 12, 0\nzero: .byte 2, 16, 0\n"                    \
+	"line: .byte 20, 8, 2, 8, 0\n"                                                          \
 	".balign 8\nfunctions: .long 0, first - functions\n"                                    \
 	".long systemstack - main, second - functions\n.long end - main\n"                      \
 	"first: .long 0, 0, 0, 0, sp - values, zero - values, line - values, 3, 0\n" later      \

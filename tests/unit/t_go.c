@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/elf/symbols.h"
@@ -153,14 +154,14 @@ static void test_names(const struct elf_file *file, const struct go_table *table
 	static const char *const functions[] = { "runtime.mallocgc",	  "runtime.schedule",
 						 "encoding/json.Marshal", "fmt.Fscan",
 						 "bufio.(*Scanner).Scan", NULL };
-	uint64_t data = go_names__data(file, table), at, size;
+	uint64_t data, at, size;
 	struct runtime_symbol got[RUNTIME_SYMBOLS_MAX];
 	struct symbol_frame want[SYMBOL_INLINES_MAX];
 	struct symbols *symbols = NULL;
 	struct go_names_buf buf;
 	int inlined = 0, wrong = 0, n = 0;
 
-	ok(data, "where functions' data is");
+	ok(!go_names__data(file, table, &data) && data, "where functions' data is");
 	symbols__new(file, "", &symbols);
 	for (const char *const *name = functions; *name; name++) {
 		if (elf_file__find_symbol(file, *name, &at, &size))
@@ -188,6 +189,144 @@ static void test_names(const struct elf_file *file, const struct go_table *table
 	symbols__free(symbols);
 }
 
+/* --- a file whose layout is not the one of its magic number --- */
+
+#define MODULE_GOFUNC 304 /* in Go 1.18 and 1.19 */
+#define MODULE_LATER  24  /* bytes by which Go 1.27 moved it */
+
+struct bytes {
+	uint8_t *at;
+	size_t n;
+};
+
+static struct bytes read_program(void)
+{
+	struct bytes bytes = {};
+	FILE *in = fopen(program, "rb");
+
+	if (!in || fseek(in, 0, SEEK_END))
+		abort();
+	bytes.n = ftell(in);
+	bytes.at = malloc(bytes.n);
+	rewind(in);
+	if (!bytes.at || fread(bytes.at, 1, bytes.n, in) != bytes.n)
+		abort();
+	fclose(in);
+	return bytes;
+}
+
+/* Offset in the file of the two words, one after the other. */
+static size_t find_words(struct bytes bytes, uint64_t first, uint64_t second)
+{
+	const uint64_t words[2] = { first, second };
+	const uint8_t *at = memmem(bytes.at, bytes.n, words, sizeof(words));
+
+	return at ? at - bytes.at : 0;
+}
+
+static struct elf_file *open_bytes(struct bytes bytes)
+{
+	struct elf_file *file = NULL;
+	int fd = memfd_create("program", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, bytes.at, bytes.n) != (ssize_t)bytes.n ||
+	    elf_file__open(fd, "program", &file, &err))
+		return NULL;
+	return file;
+}
+
+/* Names at places of a function that has inlined others: how many frames, and whether the
+ * outermost one has a line. */
+static bool all_placed(const struct elf_file *file, const struct go_table *table, uint64_t data,
+		       int *ret_inlined)
+{
+	struct runtime_symbol got[RUNTIME_SYMBOLS_MAX];
+	struct go_names_buf buf;
+	bool placed = true;
+	uint64_t at, size;
+
+	*ret_inlined = 0;
+	if (elf_file__find_symbol(file, "runtime.mallocgc", &at, &size))
+		return false;
+	for (uint64_t end = at + size; at < end; at++) {
+		int n = go_names__resolve(file, table, data, at, &buf, got);
+
+		*ret_inlined += n > 1;
+		placed &= n > 0 && got[n - 1].file && got[n - 1].line;
+	}
+	return placed;
+}
+
+static void test_moved_data(const struct go_table *table, uint64_t data)
+{
+	struct bytes bytes = read_program();
+	size_t module = find_words(bytes, table->vaddr, table->vaddr + table->names_at);
+	uint8_t *gofunc = bytes.at + module + MODULE_GOFUNC;
+	struct elf_file *file;
+	struct go_table own;
+	uint64_t found;
+	int inlined;
+
+	ok(module && !memcmp(gofunc, &data, 8), "gofunc is where Go 1.19 has it");
+	memmove(gofunc + MODULE_LATER, gofunc, 8);
+	memcpy(gofunc, "\x40\x02\0\0\0\0\0\0", 8); /* an offset, as Go 1.27 has there */
+	file = open_bytes(bytes);
+	ok(!go_table__open(file, &own) && !go_names__data(file, &own, &found) && found == data,
+	   "it is found where Go 1.27 has it");
+	ok(all_placed(file, &own, found, &inlined) && inlined > 20, "with inlined functions");
+	go_table__done(&own);
+	elf_file__free(file);
+	memset(gofunc + MODULE_LATER, 0, 8);
+	file = open_bytes(bytes);
+	ok(!go_table__open(file, &own) && go_names__data(file, &own, &found) == -ENOENT &&
+		   found == GO_NAMES_NO_DATA,
+	   "no other word is taken for it");
+	ok(!all_placed(file, &own, found, &inlined) && !inlined,
+	   "then functions have no line of a function that is not shown");
+	go_table__done(&own);
+	elf_file__free(file);
+	free(bytes.at);
+}
+
+/* Offset in the bytes of the fixed part of the table's i-th function. */
+static uint8_t *function_at(const struct go_table *table, uint8_t *header, size_t i)
+{
+	uint32_t offset = 0;
+
+	go_table__u32(table, table->functions_at + 8 * i + 4, &offset);
+	return header + table->functions_at + offset;
+}
+
+static void check_refused(struct bytes bytes, const char *what)
+{
+	struct elf_file *file = open_bytes(bytes);
+	struct go_table own;
+	int code = go_table__open(file, &own);
+
+	is_int(code, -ENOENT, "refused: %s", what);
+	if (!code)
+		go_table__done(&own);
+	elf_file__free(file);
+}
+
+static void test_other_layout(const struct go_table *table)
+{
+	static const uint32_t magics[] = { 0xfffffff0, 0xfffffff1 }; /* Go 1.18, 1.20 */
+	struct bytes bytes = read_program();
+	uint8_t *header = memmem(bytes.at, bytes.n, table->bytes, 64);
+
+	memcpy(header, &magics[table->layout == GO_118], sizeof(*magics));
+	check_refused(bytes, "a layout with another magic number");
+	memcpy(header, table->bytes, sizeof(*magics));
+	for (size_t i = 0; i < table->n_functions; i++) {
+		uint8_t *at = function_at(table, header, i);
+
+		memmove(at + 16, at + 12, 12); /* sp, file, line */
+	}
+	check_refused(bytes, "functions with one more field");
+	free(bytes.at);
+}
+
 /* A malformed table: -1 and the smallest number there is. */
 static void test_wrapped(void)
 {
@@ -207,6 +346,7 @@ int main(void)
 	const char *output = getenv("OUTPUT");
 	struct elf_file *file;
 	struct go_table table;
+	uint64_t data;
 
 	snprintf(program, sizeof(program), "%s/" PROGRAM, output ? output : "build");
 	file = open_file(program);
@@ -219,6 +359,9 @@ int main(void)
 	test_assembly(file, &table);
 	test_rows(file, &table);
 	test_names(file, &table);
+	test_other_layout(&table);
+	if (table.layout == GO_118 && !go_names__data(file, &table, &data))
+		test_moved_data(&table, data);
 	test_wrapped();
 	go_table__done(&table);
 	elf_file__free(file);
