@@ -16,7 +16,7 @@
 
 /* Perl 5 on x86-64. */
 
-#define VERSIONS    "5.30 to 5.40"
+#define VERSIONS    "5.30 to 5.44"
 #define NATIVE_ONLY "Perl frames will be missing, native frames are shown"
 
 struct runtime_image {

@@ -19,6 +19,8 @@
 	.op_entersub = 184, .op_nextstate = 195, .op_sort = 167, .op_leave = { 185, 205, 348, 346 }
 #define OPS_FROM_5_38 \
 	.op_entersub = 187, .op_nextstate = 198, .op_sort = 170, .op_leave = { 188, 208, 351, 349 }
+#define OPS_FROM_5_42 \
+	.op_entersub = 191, .op_nextstate = 202, .op_sort = 171, .op_leave = { 192, 212, 355, 353 }
 
 #define INTERPRETER_TO_5_32   .defstash = 208, .curcop = 224, .curstackinfo = 240, .comppad = 304
 #define INTERPRETER_FROM_5_34 .defstash = 192, .curcop = 208, .curstackinfo = 224, .comppad = 288
@@ -57,6 +59,18 @@ static const struct perl_version versions[] = {
 	  INTERPRETER_FROM_5_34,
 	  .phase = 2216,
 	  .size = 3768 },
+	{ .minor = 42,
+	  .verified = true,
+	  .offsets = { COMMON_FROM_5_32, OPS_FROM_5_42, .evals_try = 0x80, .aux = 32 },
+	  INTERPRETER_FROM_5_34,
+	  .phase = 2216,
+	  .size = 3768 },
+	{ .minor = 44,
+	  .verified = true,
+	  .offsets = { COMMON_FROM_5_32, OPS_FROM_5_42, .evals_try = 0x80, .aux = 32 },
+	  INTERPRETER_FROM_5_34,
+	  .phase = 2216,
+	  .size = 3776 },
 };
 
 const struct perl_version *perl_version__find(unsigned int minor)

@@ -23,7 +23,7 @@
 
 #define AGAIN_NS 5000000000ULL /* between two searches of one process */
 
-/* sv.h, hv.h, gv.h; the same from 5.30 to 5.40 */
+/* sv.h, hv.h, gv.h; the same from 5.30 to 5.44 */
 struct head {
 	uint64_t body;
 	uint32_t references, flags;

@@ -32,7 +32,7 @@ def record_musl():
 
 
 def main():
-    for release in ("bullseye", None, "trixie"):
+    for release in ("bullseye", None, "trixie", "forky", "experimental"):
         chroot = corpus.root(release) if release else None
         if (release and not chroot) or not os.path.exists((chroot or "") + "/usr/bin/perl"):
             print("not here: perl of Debian %s" % (release or "12"))
