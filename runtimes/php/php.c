@@ -16,7 +16,7 @@
 
 /* PHP 8 on x86-64. */
 
-#define VERSIONS    "8.0 to 8.5"
+#define VERSIONS    "8.0 to 8.6"
 #define NATIVE_ONLY "PHP frames will be missing, native frames are shown"
 
 struct runtime_image {

@@ -8,7 +8,8 @@
 /* Sources, all at the version of the row: Zend/zend_globals.h (struct _zend_executor_globals),
  * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function),
  * Zend/zend_generators.h (struct _zend_generator). The row of 8.5 was read from the machine code of
- * a build, as were the fiber's of 8.1 and 8.3 (zend_fiber_switch_context).
+ * a build and held against the headers of 8.5.7 later, that of 8.6 is from those of 8.6.0RC3. Read
+ * from machine code were the fiber's of 8.1 and 8.3 (zend_fiber_switch_context).
  * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed.
  */
 
@@ -66,6 +67,16 @@ static const struct php_version versions[] = {
 	  .offsets = { .current = 512,
 		       .exception_opline = 976,
 		       .fiber = 1768,
+		       .last = 96,
+		       .opcodes = 104,
+		       .filename = 168,
+		       .handler = 88,
+		       .generator_parent = 152,
+		       .generator_fake = 184 } },
+	{ .minor = 6,
+	  .offsets = { .current = 512,
+		       .exception_opline = 1016,
+		       .fiber = 1808,
 		       .last = 96,
 		       .opcodes = 104,
 		       .filename = 168,

@@ -25,7 +25,7 @@ SCRIPTS = {"calls": ("", "-opcache", "-jit", "-dtrace"), "nested": ("", "-opcach
 
 
 def main():
-    for release in (None, "trixie"):
+    for release in (None, "trixie", "experimental"):
         chroot = corpus.root(release) if release else None
         if (release and not chroot) or not os.path.exists((chroot or "") + "/usr/bin/php"):
             print("not here: php of Debian %s" % (release or "12"))
@@ -40,7 +40,8 @@ def main():
                 if suffix == "-dtrace" and not has_probes:
                     continue
                 corpus.record("php/%s-%s%s" % (version, script, suffix),
-                              ["php", "-n", "-d", "extension=posix", *OPTIONS[suffix],
+                              ["php", "-n", "-d", "extension=posix",
+                               *OPTIONS[suffix][0 if version < "8.5" else 2:],  # ... has it in
                                "/opt/replay/php/%s.php" % script], chroot=chroot,
                               env={"USE_ZEND_DTRACE": "1"} if suffix == "-dtrace" else None)
     for version, directory in sorted(told()):
