@@ -163,23 +163,24 @@ static __always_inline int context__is_made(const struct perl_state *state)
 	return state->index <= state->sub_index;
 }
 
-/* Does an operation call a subroutine? C calls one by an operation of its own, which has no type
- * and nothing to return to (call_sv, perl.c). */
-static __always_inline int operation__calls(const struct perl_state *state)
+/* C calls a subroutine by an operation of its own, which has no type and nothing to return to
+ * (call_sv, perl.c). */
+static __always_inline int operation__is_of_c(const struct perl_state *state)
 {
-	return state->op_type == state->proc.offsets.op_entersub ||
-	       (!state->op_type && !state->op_next);
+	return !state->op_type && !state->op_next;
 }
 
 /* Is it this subroutine that runs? pp_entersub (pp_hot.c) makes the context of what it calls in
- * several steps. Fields that it has not written yet are those of an earlier call. The last step
+ * several steps. Fields that it has not written yet are those of an earlier call. The operation to
+ * return to, @retop, is among the last, but it is the same for all that C calls. The last step
  * makes the subroutine's pad the current one. Until then the current pad is the caller's, which the
  * context has as @previous, and the frame is left out. */
-static __noinline int sub__runs(struct perl_state *state, __u64 cv, __u64 previous)
+static __noinline int sub__runs(struct perl_state *state, __u64 cv, __u64 retop, __u64 previous)
 {
 	__u64 comppad, pads, pad;
 
-	if (!operation__calls(state))
+	if (!operation__is_of_c(state) &&
+	    (state->op_type != state->proc.offsets.op_entersub || state->op_next == retop))
 		return 1;
 	return !read_user(&comppad, sizeof(comppad), state->base + state->proc.comppad) &&
 	       comppad != previous && !read_sub(&state->call, cv) &&
@@ -214,7 +215,8 @@ static __always_inline void walk_sub(struct perl_state *state, struct scratch *s
 		return;
 	}
 	if (state->innermost && (type & CONTEXT_TYPE) == CONTEXT_SUB &&
-	    !sub__runs(state, cv, context__word(state, at + state->proc.offsets.context_sub)))
+	    !sub__runs(state, cv, retop,
+		       context__word(state, at + state->proc.offsets.context_sub)))
 		return;
 	if ((type & CONTEXT_TYPE) == CONTEXT_SUB && type & CONTEXT_RE_FAKE)
 		push_other(state, scratch, PERL_CODE_PATTERN);

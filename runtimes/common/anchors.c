@@ -216,7 +216,7 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 			segment__place(&segment, pairs, functions, natives, outer, high, false);
 			continue;
 		}
-		if (segment.begun || ((late || !first) && outer == loop)) {
+		if (segment.begun || (late && outer == loop)) {
 			segment__place_begun(&segment, pairs, natives, high);
 			continue;
 		}

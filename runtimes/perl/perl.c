@@ -24,7 +24,8 @@ struct runtime_image {
 	struct perl_place place;
 	struct runtime_range loops[PERL_LOOPS_MAX];
 	size_t n_loops;
-	uint64_t run_vaddr; /* perl_run, which executes the main program */
+	uint64_t run_vaddr;	 /* perl_run, which executes the main program */
+	uint64_t entersub_vaddr; /* Perl_pp_entersub */
 };
 
 struct runtime_session {
@@ -97,6 +98,8 @@ static int perl__prepare(const struct elf_file *file, struct runtime_image **ret
 	image->n_loops = perl_build__loops(file, image->loops);
 	if (elf_file__find_symbol(file, "perl_run", &image->run_vaddr, NULL))
 		image->run_vaddr = 0;
+	if (elf_file__find_symbol(file, "Perl_pp_entersub", &image->entersub_vaddr, NULL))
+		image->entersub_vaddr = 0;
 	*ret_image = image;
 	return evaluate(version, image, ret_verdict);
 }
@@ -231,6 +234,42 @@ static bool has_loop(const struct runtime_natives *natives)
 	return false;
 }
 
+/* Does pp_entersub run that C has called, inside of all loops? */
+static bool is_entering(const struct runtime_natives *natives)
+{
+	uint64_t entersub = natives->image->entersub_vaddr;
+
+	for (size_t i = 0; entersub && i + 1 < natives->n && !natives->list[i].loop; i++)
+		if (natives->list[i].function == natives->bias + entersub)
+			return !natives->list[i + 1].loop;
+	return false;
+}
+
+static size_t count_loops(const struct runtime_natives *natives)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < natives->n; i++)
+		n += natives->list[i].loop && (!i || !natives->list[i - 1].loop);
+	return n;
+}
+
+/* Places the innermost frames, up to their mark, inside of all native frames if their loop has not
+ * begun. Returns their number with the mark; 0: they have a loop. */
+static size_t place_entered(const struct runtime_natives *natives, struct runtime_pair *pairs,
+			    size_t n)
+{
+	size_t marks = 0, end = 0;
+
+	for (size_t i = 0; i < n; i++)
+		marks += pairs[i].key == FRAME_LOOP_END;
+	if (marks <= count_loops(natives) || !is_entering(natives) || !natives->list[0].cfa)
+		return 0;
+	while (pairs[end].key != FRAME_LOOP_END)
+		pairs[end++].address = natives->list[0].cfa - 8;
+	return end + 1;
+}
+
 /* Contexts do not know their native frames, but those that end a loop are marked. There is a main
  * program, as far as the interpreter knows, in a thread of Perl's, too, and in a program that Perl
  * is embedded in, where nothing runs it. */
@@ -240,6 +279,7 @@ static size_t perl__anchors(struct runtime_session *session, const struct runtim
 	struct runtime_natives natives = sample->natives(sample, true);
 	uint64_t functions[RUNTIME_PAIRS_MAX] = {};
 	bool complete = anchors__are_complete(sample);
+	size_t entered;
 
 	/* An embedding program at its own work: the contexts are of another thread that uses the
 	 * same interpreter, or left over. */
@@ -248,7 +288,12 @@ static size_t perl__anchors(struct runtime_session *session, const struct runtim
 	if (complete && n >= 2 && perl_codes__is_main(session->codes, pairs[n - 2].key) &&
 	    !has_main(&natives))
 		n -= 2;
-	return anchors__match(pairs, functions, n, &natives, complete, false);
+	entered = complete ? place_entered(&natives, pairs, n) : 0;
+	n = anchors__match(pairs + entered, functions, n - entered, &natives, complete, false);
+	if (!entered)
+		return n;
+	memmove(pairs + entered - 1, pairs + entered, n * sizeof(*pairs)); /* over the mark */
+	return entered - 1 + n;
 }
 
 static int perl__symbolize(struct runtime_session *session, uint64_t key,

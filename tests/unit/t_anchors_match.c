@@ -157,32 +157,6 @@ static void test_cases(void)
 	}
 }
 
-/* A runtime whose frames are marked when they are linked (Perl). Only the innermost loop may not
- * have begun yet. */
-static void test_marked_at_once(void)
-{
-	static const struct {
-		const char *what, *runtime, *native, *want;
-	} early[] = {
-		{ "a frame whose loop has not begun", "f | f | f |", "n1 n2 L n3 L n4",
-		  "1@92 3@292 5@492" },
-		{ "... and none of several: which one begins next is unknown", "f | f | f |",
-		  "n1 L n3", "1@0 3@0 5@192" },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(early); i++) {
-		struct runtime_natives natives;
-		struct stacks stacks;
-		size_t n;
-
-		parse(&stacks, early[i].runtime, early[i].native);
-		natives =
-			(struct runtime_natives) { .list = stacks.natives, .n = stacks.n_natives };
-		n = anchors__match(stacks.pairs, stacks.functions, stacks.n, &natives, true, false);
-		is_str(show(stacks.pairs, n), early[i].want, "%s", early[i].what);
-	}
-}
-
 /* --- threads that run, and what was seen of them --- */
 
 /* A fixed sequence: Numerical Recipes' linear congruential generator. */
@@ -415,7 +389,6 @@ static void test_anything(void)
 int main(void)
 {
 	test_cases();
-	test_marked_at_once();
 	test_threads();
 	test_anything();
 	return tap__done();
