@@ -24,8 +24,8 @@ struct runtime_image {
 	struct perl_place place;
 	struct runtime_range loops[PERL_LOOPS_MAX];
 	size_t n_loops;
-	uint64_t run_vaddr;	 /* perl_run, which executes the main program */
-	uint64_t entersub_vaddr; /* Perl_pp_entersub */
+	uint64_t run_vaddr;  /* perl_run, which executes the main program */
+	uint64_t call_vaddr; /* Perl_call_sv, by which C calls a subroutine */
 };
 
 struct runtime_session {
@@ -98,8 +98,8 @@ static int perl__prepare(const struct elf_file *file, struct runtime_image **ret
 	image->n_loops = perl_build__loops(file, image->loops);
 	if (elf_file__find_symbol(file, "perl_run", &image->run_vaddr, NULL))
 		image->run_vaddr = 0;
-	if (elf_file__find_symbol(file, "Perl_pp_entersub", &image->entersub_vaddr, NULL))
-		image->entersub_vaddr = 0;
+	if (elf_file__find_symbol(file, "Perl_call_sv", &image->call_vaddr, NULL))
+		image->call_vaddr = 0;
 	*ret_image = image;
 	return evaluate(version, image, ret_verdict);
 }
@@ -234,14 +234,14 @@ static bool has_loop(const struct runtime_natives *natives)
 	return false;
 }
 
-/* Does pp_entersub run that C has called, inside of all loops? */
+/* Does C call a subroutine, inside of all loops? */
 static bool is_entering(const struct runtime_natives *natives)
 {
-	uint64_t entersub = natives->image->entersub_vaddr;
+	uint64_t call = natives->image->call_vaddr;
 
-	for (size_t i = 0; entersub && i + 1 < natives->n && !natives->list[i].loop; i++)
-		if (natives->list[i].function == natives->bias + entersub)
-			return !natives->list[i + 1].loop;
+	for (size_t i = 0; call && i < natives->n && !natives->list[i].loop; i++)
+		if (natives->list[i].function == natives->bias + call)
+			return true;
 	return false;
 }
 
