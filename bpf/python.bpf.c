@@ -470,32 +470,119 @@ static long walk_step(__u32 index, void *unused)
 	return 0;
 }
 
+/* --- copies of CPython in one process --- */
+
+/* Interpreters of a copy that are looked at */
+#define OWNERS_MAX 16
+
+/* Returns 1 if the thread state is of an interpreter of @proc: copies whose C libraries have
+ * numbers of thread keys of their own (dlmopen) may find each other's. */
+static __noinline int proc__owns(const struct python_proc_rec *proc, __u64 tstate)
+{
+	__u64 interp = 0, at = 0;
+	int i;
+
+	if (!proc || !tstate)
+		return 0;
+	if (!proc->interpreters)
+		return 1;
+	if (read_user(&interp, sizeof(interp), tstate + PYTHON_TSTATE_INTERP) ||
+	    read_user(&at, sizeof(at), proc->interpreters))
+		return 0;
+	for (i = 0; i < OWNERS_MAX && at; i++) {
+		if (at == interp)
+			return 1;
+		if (read_user(&at, sizeof(at), at + proc->offsets.interp_next))
+			return 0;
+	}
+	return 0;
+}
+
+/* Has the process more than one copy? Looked up anew from time to time only. */
+static __always_inline int several_copies(struct python_proc_rec *proc, __u32 space, __u64 now_ns)
+{
+	__u32 second = WALKER_COPY_KEY(space, 1);
+
+	if (now_ns - proc->copies_ns >= INTERPRETERS_RECHECK_NS) {
+		proc->copies = !!bpf_map_lookup_elem(&python_procs, &second);
+		proc->copies_ns = now_ns;
+	}
+	return proc->copies;
+}
+
+/* Finds the copy that the thread runs: state->proc_key and tstates[0]; 0: it runs none. If it runs
+ * two, the first one counts. */
+static __noinline int copy__find(struct python_state *state, __u32 space)
+{
+	const struct python_proc_rec *proc;
+	__u64 tstate;
+	__u32 i, key;
+
+	if (!state)
+		return 0;
+	state->tstates[0] = 0;
+	for (i = 0; i < WALKER_COPIES_MAX; i++) {
+		key = WALKER_COPY_KEY(space, i);
+		proc = bpf_map_lookup_elem(&python_procs, &key);
+		if (!proc)
+			break;
+		tstate = 0;
+		if (read_tstate(proc, state->fsbase, &tstate) || !proc__owns(proc, tstate))
+			continue;
+		if (state->tstates[0]) {
+			state->mixed = 1;
+			break;
+		}
+		state->proc_key = key;
+		state->tstates[0] = tstate;
+	}
+	return 0;
+}
+
+/* Returns the copy that the thread runs, with state->tstates[0]; @first if it runs none. NULL: that
+ * is not known, which is counted. */
+static __always_inline struct python_proc_rec *proc__find(struct python_state *state, __u32 space,
+							  struct python_proc_rec *first)
+{
+	__u32 key;
+
+	state->proc_key = space;
+	state->mixed = 0;
+	if (!several_copies(first, space, state->now_ns)) {
+		if (!read_tstate(first, state->fsbase, &state->tstates[0]))
+			return first;
+		count(COUNT_WALK_NO_STATE);
+		return NULL;
+	}
+	copy__find(state, space);
+	key = state->proc_key;
+	first = bpf_map_lookup_elem(&python_procs, &key);
+	if (!first)
+		count(COUNT_WALK_NO_STATE);
+	return first;
+}
+
 static __always_inline void walk(struct scratch *scratch, struct python_state *state,
 				 struct python_proc_rec *proc)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct rec_sample *sample = &scratch->sample;
 	__u32 first_word = scratch->n_words;
-	__u64 tstate;
 
-	state->proc = *proc;
 	state->now_ns = sample->time_ns;
+	state->fsbase = task->thread.fsbase;
+	proc = proc__find(state, scratch->proc.space, proc);
+	if (!proc || !state->tstates[0])
+		return;
+	state->proc = *proc;
 	state->walk++;
 	state->replaces = process__replaces(state->now_ns, proc->replaced_ns);
 	state->text = state->text_identity = 0;
 	state->n = state->n_tstates = state->next_tstate = state->complete = state->truncated = 0;
 	state->inferred = 0;
 	state->block_bytes = 0;
-	state->fsbase = task->thread.fsbase;
-	if (read_tstate(proc, state->fsbase, &tstate)) {
-		count(COUNT_WALK_NO_STATE);
-		return;
-	}
-	if (!tstate)
-		return;
-	state->tstates[0] = tstate;
 	if (several_interpreters(proc, state->now_ns))
-		find_states(state, tstate);
+		find_states(state, state->tstates[0]);
 	else
 		state->n_tstates = 1;
 	if (cfg_locks)
@@ -504,7 +591,7 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 						      0) >= STEPS_MAX / FRAMES_PER_STEP)
 		state->truncated = 1;
 	scratch__section(scratch, WALKER_PYTHON, first_word,
-			 section__flags(state->complete, state->truncated) |
+			 section__flags(state->complete && !state->mixed, state->truncated) |
 				 (state->inferred ? SECTION_INFERRED : 0));
 }
 

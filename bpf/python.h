@@ -125,11 +125,14 @@ struct python_proc_rec { /* key: address space */
 	__u16 gil_conds[2]; /* its condition variables, relative to gil */
 	struct python_loop loops[PYTHON_LOOPS_MAX];
 	/* The kernel half's: */
-	__u32 several;	   /* are there further interpreters? */
-	__u64 checked_ns;  /* when it looked for them last */
+	__u32 several;	  /* are there further interpreters? */
+	__u64 checked_ns; /* when it looked for them last */
+	__u64 copies_ns;  /* when it looked for further copies of CPython last */
+	__u32 copies;	  /* are there any? */
+	__u32 pad;
 	__u64 replaced_ns; /* when it last found another code object in the place of one; 0: never
 			    */
 };
-_Static_assert(sizeof(struct python_proc_rec) == 176, "python_proc_rec");
+_Static_assert(sizeof(struct python_proc_rec) == 192, "python_proc_rec");
 
 #endif

@@ -46,6 +46,8 @@ struct python_state {
 	struct python_proc_rec proc;
 	__u64 now_ns;
 	__u32 walk;	/* number of this walk in this memory, from 1 */
+	__u32 proc_key; /* of `proc` in python_procs */
+	__u32 mixed;	/* the thread has frames of another copy, too, which are missing */
 	__u32 replaces; /* the process has replaced code objects lately */
 	__u64 frame;
 	__u64 cframe, cframe_previous; /* the segment's, and the one of the next outer segment */
@@ -309,9 +311,10 @@ static __noinline __u32 code__texts(struct python_state *state)
 	return name ? texts__hash(name, file) : 0;
 }
 
-static __always_inline void code__note_replaced(struct python_state *state, __u32 space)
+static __always_inline void code__note_replaced(struct python_state *state)
 {
-	struct python_proc_rec *proc = bpf_map_lookup_elem(&python_procs, &space);
+	__u32 key = state->proc_key; /* on the stack, as Linux 6.1 wants a key */
+	struct python_proc_rec *proc = bpf_map_lookup_elem(&python_procs, &key);
 
 	state->replaces = 1;
 	if (proc)
@@ -390,7 +393,7 @@ static __noinline __u32 code__intern(struct python_state *state, const struct sc
 		return 0;
 	}
 	if (known)
-		code__note_replaced(state, key.space);
+		code__note_replaced(state);
 	slot->code = entry.code = code__new();
 	entry.checked_ns = state->now_ns;
 	if (code__send(state, scratch, address, entry.code) ||

@@ -147,6 +147,11 @@ enum {
 _Static_assert(WALKER_SHADOW < WALKERS_MAX, "the unwinder's stage follows the last walker's");
 _Static_assert(WALKERS_MAX <= 32, "sets of walkers are 32-bit masks");
 
+/* Key of a walker's record for the runtime's copy @n in an address space: a process may have loaded
+ * two libraries of one runtime. The first copy has the number 0, so that its key is the space. */
+#define WALKER_COPY_KEY(space, n) ((space) | (__u32)(n) << 24)
+#define WALKER_COPIES_MAX	  4
+
 /* The unwinder's, behind the walkers'. */
 enum { STAGE_UNWIND = WALKERS_MAX, STAGES_N };
 

@@ -221,6 +221,9 @@ struct runtime {
 	 * size of its values: what `attach` fills in. NULL: no walker. */
 	const char *records;
 	size_t record_bytes; /* at most RUNTIME_RECORD_MAX */
+	/* Copies of it in one process that its walker can find, by keys WALKER_COPY_KEY: each is
+	 * attached, with that key as the space. 0: one. */
+	uint32_t copies;
 	/* That one of `maps`, a hash, in which the walker finds the numbers of the code objects
 	 * that it has announced: the first 32 bits of each value. A code object that is not there
 	 * will be announced again, by another number. NULL: it announces none. */

@@ -11,16 +11,26 @@
  * program runs on without unwind tables: so some are kept ready, and used again when free. */
 struct spaces;
 
+/* A runtime's file in an address space. */
+struct runtime_copy {
+	uint64_t bias;	/* of its mapping */
+	int runtime;	/* index */
+	int32_t number; /* among those of the runtime that are attached; -1: it is not */
+};
+#define RUNTIME_COPIES_MAX 16
+
 struct space {
 	uint32_t id;
-	uint32_t refs;		     /* processes: a forked child shares its parent's until it
-				      * maps something else */
-	uint32_t decided;	     /* bit n: runtimes[n] was attached or refused */
-	uint32_t pending;	     /* bit n: runtimes[n] asked to be tried again */
-	uint32_t reported_pending;   /* ... and the user was told so */
-	uint64_t pending_ns;	     /* since when */
-	uint32_t attached;	     /* bit n: runtimes[n] was attached */
-	uint32_t walkers;	     /* slots */
+	uint32_t refs;		   /* processes: a forked child shares its parent's until it
+				    * maps something else */
+	uint32_t decided;	   /* bit n: runtimes[n] was attached or refused */
+	uint32_t pending;	   /* bit n: runtimes[n] asked to be tried again */
+	uint32_t reported_pending; /* ... and the user was told so */
+	uint64_t pending_ns;	   /* since when */
+	uint32_t attached;	   /* bit n: runtimes[n] was attached */
+	uint32_t walkers;	   /* slots */
+	struct runtime_copy copies[RUNTIME_COPIES_MAX]; /* what was attached, or refused */
+	uint32_t n_copies;
 	struct mappings_rec *shared; /* mapped: the kernel half reads it */
 	struct space *next;	     /* in the list of free ones */
 };

@@ -49,7 +49,7 @@ void tracker__put_space(struct tracker *tracker, struct space *space)
 		return;
 	for (i = 0; tracker->opts.runtimes[i]; i++)
 		if (space->attached & 1U << i)
-			tracker__detach(tracker, i, space->id);
+			tracker__detach_space(tracker, i, space);
 	spaces__give(tracker->spaces, space);
 }
 

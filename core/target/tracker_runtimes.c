@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
 #include "core/base/util.h"
 #include "core/kernel/spaces.h"
@@ -69,6 +70,8 @@ static void keep_pending(struct tracker *tracker, struct process *process, int i
 			       reason[0] ? reason : "it has not set up its state yet");
 }
 
+static void detach(struct tracker *tracker, int i, uint32_t key);
+
 /* As the hook; its record goes to the walker. */
 static int attach(struct tracker *tracker, int i, const struct runtime_target *target,
 		  struct err *err)
@@ -82,17 +85,32 @@ static int attach(struct tracker *tracker, int i, const struct runtime_target *t
 		return ret;
 	ret = walker_record__write(tracker->opts.half, runtime, target->space, record, err);
 	if (ret)
-		tracker__detach(tracker, i, target->space);
+		detach(tracker, i, target->space);
 	return ret;
 }
 
-void tracker__detach(struct tracker *tracker, int i, uint32_t space)
+/* @key: a space, or that of a copy in it. */
+static void detach(struct tracker *tracker, int i, uint32_t key)
 {
 	const struct runtime *runtime = tracker->opts.runtimes[i];
 
-	walker_record__delete(tracker->opts.half, runtime, space);
+	walker_record__delete(tracker->opts.half, runtime, key);
 	if (runtime->detach)
-		runtime->detach(tracker->opts.sessions[i], space);
+		runtime->detach(tracker->opts.sessions[i], key);
+}
+
+void tracker__detach_space(struct tracker *tracker, int i, const struct space *space)
+{
+	for (uint32_t c = 0; c < space->n_copies; c++)
+		if (space->copies[c].runtime == i && space->copies[c].number > 0)
+			detach(tracker, i, WALKER_COPY_KEY(space->id, space->copies[c].number));
+	detach(tracker, i, space->id);
+}
+
+static void space__add_copy(struct space *space, int i, uint64_t bias, int32_t number)
+{
+	if (space->n_copies < RUNTIME_COPIES_MAX)
+		space->copies[space->n_copies++] = (struct runtime_copy) { bias, i, number };
 }
 
 static void attach_runtime(struct tracker *tracker, struct process *process, int i,
@@ -129,6 +147,7 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 		return;
 	}
 	process->space->decided |= 1U << i;
+	space__add_copy(process->space, i, mapped->bias, ret >= 0 ? 0 : -1);
 	if (ret >= 0)
 		process->space->attached |= 1U << i;
 	if (!map && wants_probes(tracker, process->space->attached & 1U << i)) {
@@ -202,6 +221,73 @@ static void report_elsewhere(struct tracker *tracker, struct process *process, i
 	tracker__report_source(tracker, process, i, "", "none", why);
 }
 
+/* Is the file one that was attached or refused, or is there no room for more? */
+static bool copy__is_known(const struct space *space, int i, uint64_t bias)
+{
+	for (uint32_t c = 0; c < space->n_copies; c++)
+		if (space->copies[c].runtime == i && space->copies[c].bias == bias)
+			return true;
+	return space->n_copies >= RUNTIME_COPIES_MAX;
+}
+
+/* Another file of a runtime that is walked in this process: attaches it as well or, where the
+ * walker knows one only, reports that it is not walked. */
+static void attach_copy(struct tracker *tracker, struct process *process, int i,
+			const struct mapped *mapped)
+{
+	const struct runtime *runtime = tracker->opts.runtimes[i];
+	const struct image_runtime *found = &mapped->image->runtimes[i];
+	struct runtime_target target = process__runtime_target(process, i, mapped);
+	struct space *space = process->space;
+	char reason[RUNTIME_REASON_BYTES];
+	struct err err = {};
+	uint32_t n = 0;
+	int ret = -ENOTSUP;
+
+	for (uint32_t c = 0; c < space->n_copies; c++)
+		n += space->copies[c].runtime == i && space->copies[c].number >= 0;
+	target.space = WALKER_COPY_KEY(space->id, n);
+	if (found->image && n < runtime->copies)
+		ret = attach(tracker, i, &target, &err);
+	if (ret == -EAGAIN) {
+		space->pending |= 1U << i;
+		tracker->any_pending = true;
+		return;
+	}
+	space__add_copy(space, i, mapped->bias, ret ? -1 : (int32_t)n);
+	if (!ret)
+		snprintf(reason, sizeof(reason), "a further one in this process, in %s",
+			 mapped->path);
+	else
+		snprintf(reason, sizeof(reason),
+			 "a further one in this process, in %s, is not walked; its frames and its "
+			 "lock are unknown%s%s",
+			 mapped->path, found->image ? "" : ": ",
+			 found->image ? "" : found->verdict.reason);
+	tracker__report_source(tracker, process, i, found->verdict.version, ret ? "none" : "walk",
+			       reason);
+}
+
+/* After runtime @i was decided on. Only what a walker walks has copies: probes and maps are found
+ * by file. */
+static void attach_copies(struct tracker *tracker, struct process *process, int i)
+{
+	const struct runtime *runtime = tracker->opts.runtimes[i];
+	struct space *space = process->space;
+
+	if (!runtime->records || !(space->attached & 1U << i) ||
+	    !(space->walkers & 1U << runtime->walker))
+		return;
+	space->pending &= ~(1U << i);
+	for (size_t m = 0; m < process->n_mapped; m++) {
+		const struct mapped *mapped = &process->mapped[m];
+
+		if (mapped->image && mapped->image->runtimes[i].detected && mapped->path &&
+		    !copy__is_known(space, i, mapped->bias))
+			attach_copy(tracker, process, i, mapped);
+	}
+}
+
 void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 {
 	size_t m;
@@ -217,5 +303,6 @@ void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 			if (image && image->runtimes[i].detected)
 				attach_runtime(tracker, process, i, &process->mapped[m]);
 		}
+		attach_copies(tracker, process, i);
 	}
 }

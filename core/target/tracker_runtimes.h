@@ -10,7 +10,7 @@
 /* Decides for each runtime that is met for the first time in this address space, and attaches what
  * its frames will come from. */
 void tracker__attach_runtimes(struct tracker *tracker, struct process *process);
-void tracker__detach(struct tracker *tracker, int i, uint32_t space); /* runtimes[i] */
+void tracker__detach_space(struct tracker *tracker, int i, const struct space *space);
 
 /* Probes are not inherited by a child. */
 void tracker__probe_child(struct tracker *tracker, struct process *child,

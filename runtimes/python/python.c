@@ -455,6 +455,7 @@ const struct runtime runtime_python = {
 	.maps = python_maps,
 	.allocator = &allocator,
 	.records = "python_procs",
+	.copies = WALKER_COPIES_MAX,
 	.codes = "python_codes",
 	.record_bytes = sizeof(struct python_proc_rec),
 	.probe_programs = probe_programs,
