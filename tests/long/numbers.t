@@ -71,7 +71,10 @@ def bounds(text, name):
 def check_sleeps(options):
     file, out = record(options, "syscall:clock_nanosleep", lib.path("sleeps"), SLEEPS)
     mean, p50, p90 = (int(word) for word in out.split())
-    lib.equal(sums(file, "syscall:clock_nanosleep")[0], SLEEPS, f"waits {options}: how many")
+    number = sums(file, "syscall:clock_nanosleep")[0]
+    # Where intervals are sampled by their length, their number is an estimate (decision 0100).
+    lib.ok(abs(number - SLEEPS) <= (0 if options else SLEEPS / 100),
+           f"waits {options}: how many: {number}")
     text = subprocess.run([lib.BRAID, "report", "--histogram", file], capture_output=True,
                           check=True).stdout.decode()
     said = re.search(r"mean .*", text).group(0)
