@@ -176,6 +176,19 @@ static int keep(struct event *event, struct err *err)
 	return alloc_watch__keep(alloc->watch, err);
 }
 
+/* Has a target mapped a file of the allocator's runtime, which then lacks the function? */
+static bool has_runtime(const struct runtime_allocator *allocator, const struct event_place *place)
+{
+	const struct image *image;
+
+	for (image = images__first(place->images); image; image = image->next)
+		for (int i = 0; place->runtimes[i]; i++)
+			if (place->runtimes[i]->allocator == allocator &&
+			    image->runtimes[i].detected)
+				return true;
+	return false;
+}
+
 int alloc__nothing_found(struct event *event, const struct runtime_allocator *allocator,
 			 const struct event_place *place, struct err *err)
 {
@@ -191,7 +204,7 @@ int alloc__nothing_found(struct event *event, const struct runtime_allocator *al
 				"known: -e uprobe:FILE:0xOFFSET",
 				image->file->path, name);
 	/* A program may load its runtime after its start. */
-	if (place->launched && allocator != &alloc_malloc) {
+	if (place->launched && allocator != &alloc_malloc && !has_runtime(allocator, place)) {
 		snprintf(event->note, sizeof(event->note),
 			 "no program has mapped a file with a function %s", name);
 		return 0;
