@@ -20,21 +20,24 @@
  * them. Where the layout of its objects is not known, names come from a perf map or a jitdump file,
  * which V8 writes if it is told so at its start. */
 
-/* In all versions from 18 to 25. */
+/* In all versions from 18 to 26. */
 #define V8_SYMBOL "v8dbg_APIObjectType"
 
 #define V8_LINE_SKEW 0x40 /* of an ELF header: src/diagnostics/perf-jit.cc, LogWriteDebugInfo */
 
 #define BY_MAP	    "JavaScript is named by a perf map only (docs/jit-code.md)"
 #define INTERPRETED "interpreted functions have no names without --interpreted-frames-native-stack"
-#define NO_MAP                                                                                   \
-	"V8 writes no map of its code: start it with NODE_OPTIONS='--perf-basic-prof "           \
-	"--interpreted-frames-native-stack', or with these options; while it runs it cannot be " \
-	"told to"
+#define OPTIONS	    "--perf-basic-prof --interpreted-frames-native-stack"
+#define NO_MAP	    "V8 writes no map of its code: start it with NODE_OPTIONS='" OPTIONS "'"
+#define DENO	    "--v8-flags=--perf-basic-prof,--interpreted-frames-native-stack"
+#define NO_LENGTHS                                                                              \
+	"this build has no symbol for the lengths of bytecodes (it is stripped), so frames of " \
+	"Sparkplug's code have the line where their function begins; --no-sparkplug avoids them"
 
 struct runtime_image {
 	struct node_layout layout;
 	struct node_builtins builtins;
+	char unknown[80]; /* why its walker does not know the layout; "": it does */
 };
 
 struct runtime_session {
@@ -129,8 +132,12 @@ static int node__prepare(const struct elf_file *file, struct runtime_image **ret
 	if (node_layout__read(file, &image->layout, &err)) {
 		ret_verdict->support = RUNTIME_DEGRADED;
 		ret_verdict->map_only = true;
+		snprintf(image->unknown, sizeof(image->unknown), "%.79s", err.text);
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), "%.120s; " BY_MAP,
 			 err.text);
+	} else if (!image->layout.n_bytecodes) {
+		ret_verdict->support = RUNTIME_DEGRADED;
+		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), NO_LENGTHS);
 	}
 	rec = &image->layout.rec;
 	rec->blob_start = image->builtins.all.start;
@@ -145,17 +152,27 @@ static size_t node__loops(const struct runtime_image *image, const struct runtim
 	return image->builtins.n_loops;
 }
 
-/* Electron is no Node.js to be seen by its symbols: it exports none of V8's constants. */
+/* Programs with V8 that export none of its constants. */
+static const struct {
+	const char *name, *why;
+} others[] = {
+	{ "electron", "Electron's V8 is built with pointer compression, for which there is no "
+		      "walker; " BY_MAP },
+	{ "deno", "Deno's V8 has no constants for debuggers, so there is no walker; JavaScript is "
+		  "named by a perf map only: start it with " DENO },
+};
+
 static const char *node__elsewhere(const char *command)
 {
 	const char *end = command + strcspn(command, " "), *name = end;
 
 	while (name > command && name[-1] != '/')
 		name--;
-	return (size_t)(end - name) == strlen("electron") && !strncmp(name, "electron", end - name)
-		       ? "Electron's V8 is built with pointer compression, for which there is no "
-			 "walker; " BY_MAP
-		       : NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if ((size_t)(end - name) == strlen(others[i].name) &&
+		    !strncmp(name, others[i].name, end - name))
+			return others[i].why;
+	return NULL;
 }
 
 /* --- session --- */
@@ -229,11 +246,11 @@ static bool has_flag(uint32_t pid, const char *option)
 }
 
 /* Its map names what it compiles, if it writes one. */
-static int attach_map(uint32_t pid, struct err *err)
+static int attach_map(uint32_t pid, const char *unknown, struct err *err)
 {
 	if (!has_flag(pid, "--perf-basic-prof") && !has_flag(pid, "--perf-prof") &&
 	    !procfs__has_perf_map(pid)) {
-		err__set(err, 0, NO_MAP);
+		err__set(err, 0, "%s%s" NO_MAP, unknown, unknown[0] ? "; " : "");
 		return 1;
 	}
 	if (!has_flag(pid, "--interpreted-frames-native-stack"))
@@ -247,7 +264,7 @@ static int node__attach(struct runtime_session *session, const struct runtime_ta
 	const struct node_layout *layout = &target->image->layout;
 
 	if (target->map)
-		return attach_map(target->pid, err);
+		return attach_map(target->pid, target->image->unknown, err);
 	memcpy(ret_record, &layout->rec, sizeof(layout->rec));
 	if (node_codes__attach(session->codes, target->pid, target->space, layout))
 		return err__set(err, -ENOMEM, "node: out of memory");
@@ -280,7 +297,7 @@ static const char *const maps[] = { "node_states", "node_procs", "node_codes", N
 const struct runtime runtime_node = {
 	.name = "node",
 	.suffix = "_[j]",
-	.versions = "Node.js 18, 20, 22, 24 and 25; others with --perf-basic-prof or --perf-prof",
+	.versions = "Node.js 18 to 20 and 22 to 26; others with --perf-basic-prof or --perf-prof",
 	.idle = node_idle,
 	.walker = WALKER_NODE,
 	.program = "walk_node",

@@ -114,6 +114,18 @@ static void label_function(char *text, struct runtime_symbol *ret)
 	ret->line = line ? line : column;
 }
 
+bool node_label__is_v8(const char *symbol)
+{
+	size_t len;
+
+	for (size_t i = 0; i < ARRAY_SIZE(function_kinds); i++) {
+		len = strlen(function_kinds[i]);
+		if (!strncmp(symbol, function_kinds[i], len))
+			return symbol[len] && strchr("~^+*", symbol[len]);
+	}
+	return false;
+}
+
 bool node_label__make(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
 {
 	static const char builtin[] = "Builtin:", handler[] = "BytecodeHandler:";

@@ -10,6 +10,9 @@
 /* V8's names of code, in readable form: hook `label` of runtimes/node/node.c. */
 bool node_label__make(const char *symbol, char *buf, size_t size, struct runtime_label *ret);
 
+/* Returns true if the name is V8's of a function: a kind, and the mark of a compiler. */
+bool node_label__is_v8(const char *symbol);
+
 /* A path for a file's URL; others as they are. In place. */
 char *node_label__path(char *url);
 

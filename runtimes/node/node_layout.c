@@ -273,13 +273,12 @@ int node_layout__read(const struct elf_file *file, struct node_layout *ret, stru
 	memset(ret, 0, sizeof(*ret));
 	if (node_layout__version(file, &major, &minor))
 		return err__set(err, -ENOTSUP, "the program does not tell V8's version");
-	rc = check_fixed(file, err);
-	if (rc)
-		return rc;
 	version = node_versions__find(major, minor);
 	if (!version)
-		return err__set(err, -ENOTSUP, "the layout of V8 %u.%u is not known", major, minor);
-	rc = read_needed(file, ret, err);
+		return err__set(err, -ENOTSUP, "V8 %u.%u is not known to this version of braid",
+				major, minor);
+	rc = check_fixed(file, err);
+	rc = rc ? rc : read_needed(file, ret, err);
 	rc = rc ? rc : read_code(file, version, ret, err);
 	if (rc)
 		return rc;

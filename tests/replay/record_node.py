@@ -26,7 +26,7 @@ def nodes():
     yield "debian12", "/usr/bin/node", None, None
     for release in "trixie", "forky":
         yield release, "/usr/bin/node", corpus.root(release), None
-    for major in "18", "20", "22", "24", "25":
+    for major in "18", "19", "20", "22", "23", "24", "25", "26":
         directory = os.path.join(corpus.ROOTS, "nodes", major)
         yield "npm", directory + "/bin/node", None, directory
 

@@ -73,6 +73,11 @@ static void test_others(void)
 	is_str(label(&runtime_python, "py::f"), "f||0|loop", "python: no colon");
 	is_str(label(&runtime_python, "JS:*leaf /srv/app.js:1:14"), "", "python: not its own");
 	is_str(label(&runtime_jit, "JIT$A::run"), "JIT$A::run||0", "jit: as it is");
+	is_str(label(&runtime_jit, "JS:*'sorter file:///srv/m.mjs:11:16"), "sorter|/srv/m.mjs|11",
+	       "jit: V8's, of a program that is not Node.js");
+	is_str(label(&runtime_jit, "JS:^work /srv/a.js:3:1"), "work|/srv/a.js|3",
+	       "jit: of another compiler of V8's");
+	is_str(label(&runtime_jit, "Function:run"), "Function:run||0", "jit: without V8's mark");
 }
 
 static void test_long(void)
