@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <stddef.h>
 
-#include "runtimes/node/node_label.h"
+#include "runtimes/common/v8_label.h"
 #include "runtimes/runtime.h"
 
 /* Code of compilers that no other entry knows: any process may write a perf map or a jitdump file.
@@ -10,8 +10,8 @@
 
 static bool jit__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
 {
-	if (node_label__is_v8(symbol))
-		return node_label__make(symbol, buf, size, ret);
+	if (v8_label__is(symbol))
+		return v8_label__make(symbol, buf, size, ret);
 	ret->symbol.function = symbol;
 	return true;
 }

@@ -8,11 +8,11 @@
 
 #include "core/base/util.h"
 #include "core/target/procfs.h"
+#include "runtimes/common/v8_label.h"
 #include "runtimes/node/node_blob.h"
 #include "runtimes/node/node_builtins.h"
 #include "runtimes/node/node_codes.h"
 #include "runtimes/node/node_idle.h"
-#include "runtimes/node/node_label.h"
 #include "runtimes/runtime.h"
 
 /* Node.js, or what else has V8 in it and exports V8's data for debuggers. JavaScript frames are
@@ -322,5 +322,5 @@ const struct runtime runtime_node = {
 	.on_code = node__on_code,
 	.forget_codes = node__forget_codes,
 	.symbolize = node__symbolize,
-	.label = node_label__make,
+	.label = v8_label__make,
 };

@@ -9,7 +9,7 @@
 #include <uthash.h>
 
 #include "core/base/util.h"
-#include "runtimes/node/node_label.h"
+#include "runtimes/common/v8_label.h"
 
 #define SOURCE_CHARS_MAX (32U << 20)
 #define LINES_MAX	 (4U << 20)
@@ -208,7 +208,7 @@ static int script__read(struct node_scripts *scripts, const struct node_heap *he
 		return -ENOMEM;
 	script->key = *key;
 	rc = node_heap__text(heap, key->name, &name);
-	script->file = rc || !name[0] ? NULL : strdup(node_label__path(name));
+	script->file = rc || !name[0] ? NULL : strdup(v8_label__path(name));
 	if (rc != -ENOMEM)
 		rc = !rc && name[0] && !script->file ? -ENOMEM : read_lines(script, heap);
 	free(name);

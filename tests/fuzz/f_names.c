@@ -8,8 +8,8 @@
 #include "core/base/util.h"
 #include "core/elf/demangle.h"
 #include "runtimes/common/code_text.h"
+#include "runtimes/common/v8_label.h"
 #include "runtimes/jvm/jvm_names.h"
-#include "runtimes/node/node_label.h"
 #include "tests/fuzz/fuzz.h"
 
 /* Nothing that is shown may hold what a terminal takes for an order. */
@@ -63,7 +63,7 @@ static bool labels(const char *text)
 	struct runtime_label label = {};
 	char buf[256];
 
-	node_label__make(text, buf, sizeof(buf), &label);
+	v8_label__make(text, buf, sizeof(buf), &label);
 	if (!label.symbol.function)
 		abort();
 	return label.symbol.file && strlen(label.symbol.file) && label.symbol.line;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "runtimes/node/node_label.h"
+#include "runtimes/common/v8_label.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static int hex_digit(char c)
 					    : -1;
 }
 
-char *node_label__path(char *url)
+char *v8_label__path(char *url)
 {
 	char *from, *to;
 
@@ -110,11 +110,11 @@ static void label_function(char *text, struct runtime_symbol *ret)
 	ret->function = *text ? text : "(anonymous)";
 	if (!blank || !blank[1])
 		return;
-	ret->file = node_label__path(blank + 1);
+	ret->file = v8_label__path(blank + 1);
 	ret->line = line ? line : column;
 }
 
-bool node_label__is_v8(const char *symbol)
+bool v8_label__is(const char *symbol)
 {
 	size_t len;
 
@@ -126,7 +126,7 @@ bool node_label__is_v8(const char *symbol)
 	return false;
 }
 
-bool node_label__make(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
+bool v8_label__make(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
 {
 	static const char builtin[] = "Builtin:", handler[] = "BytecodeHandler:";
 	char *text;
