@@ -401,7 +401,8 @@ static const struct {
 static void add_more(struct output_opts *opts)
 {
 	static const struct output_source source = {
-		(char *)"/src/parse.c", 97, (char *)"int parse(void)\n{\n\treturn skip(\"<b>\");\n}", false
+		(char *)"/src/parse.c", 97,
+		(char *)"int parse(void)\n{\n\treturn skip(\"<b>\");\n}", false
 	};
 	static struct profile *others[1];
 
