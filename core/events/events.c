@@ -168,13 +168,16 @@ static int check_both(const struct event_spec *a, const struct event_spec *b, st
 	if (!strcmp(a->name, b->name))
 		return err__set(err, -EINVAL, "the event %s is there twice", a->name);
 	if (a->kind->by_value && a->kind->slot == b->kind->slot)
-		return err__set(err, -EINVAL, "%s and %s are not for one recording", a->name,
-				b->name);
+		return err__set(err, -EINVAL,
+				"%s and %s are not for one recording: bytes that both see would "
+				"count twice; leave one out, or make two recordings at once",
+				a->name, b->name);
 	if (a->kind->contains == b->kind || b->kind->contains == a->kind)
 		return err__set(err, -EINVAL,
 				"%s and %s are not for one recording: one of them contains the "
-				"other",
-				a->name, b->name);
+				"other; leave %s out: braid report --state waiting shows the waits "
+				"alone",
+				a->name, b->name, a->kind->contains ? b->name : a->name);
 	return 0;
 }
 
