@@ -15,7 +15,7 @@ PYTHON = ["/usr/bin/python3", "fixtures/python/first_ended/first_ended.py"]
 
 
 def check_recording(name, target, pid, words, python):
-    recorder = scopes.Recorder(own, *words)
+    recorder = scopes.Recorder(own, *words, "--verbose")  # each process is told
     for _ in range(3):
         gate.equal(gate.ask(target, "here 2"), "done", f"{name}: the target works")
         if python:  # whose walker may be loaded with the first sample
