@@ -230,6 +230,21 @@ static bool copy__is_known(const struct space *space, int i, uint64_t bias)
 	return space->n_copies >= RUNTIME_COPIES_MAX;
 }
 
+/* Has the mapping the first code of the file? A runtime may map a piece of its own file once more.
+ */
+static bool has_first_code(const struct mapped *mapped)
+{
+	const struct elf_file *file = mapped->image->file;
+
+	for (size_t i = 0; i < file->n_segments; i++) {
+		uint64_t at = file->segments[i].vaddr + mapped->bias;
+
+		if (file->segments[i].exec)
+			return at >= mapped->start && at < mapped->end;
+	}
+	return false;
+}
+
 /* Another file of a runtime that is walked in this process: attaches it as well or, where the
  * walker knows one only, reports that it is not walked. */
 static void attach_copy(struct tracker *tracker, struct process *process, int i,
@@ -283,7 +298,7 @@ static void attach_copies(struct tracker *tracker, struct process *process, int 
 		const struct mapped *mapped = &process->mapped[m];
 
 		if (mapped->image && mapped->image->runtimes[i].detected && mapped->path &&
-		    !copy__is_known(space, i, mapped->bias))
+		    has_first_code(mapped) && !copy__is_known(space, i, mapped->bias))
 			attach_copy(tracker, process, i, mapped);
 	}
 }
