@@ -116,6 +116,13 @@ static int take_source(struct sink *sink, const struct sink_source *source, stru
 	return 0;
 }
 
+static int take_process_is_called(struct sink *to, uint32_t id, const char *name,
+				  const char *command, struct err *err)
+{
+	(void)to, (void)id, (void)name, (void)command, (void)err;
+	return 0;
+}
+
 static int take_thread_is_called(struct sink *sink, uint32_t id, const char *name, struct err *err)
 {
 	(void)sink, (void)id, (void)name, (void)err;
@@ -124,6 +131,7 @@ static int take_thread_is_called(struct sink *sink, uint32_t id, const char *nam
 
 static const struct sink_ops ops = { .event = take_event,
 				     .process = take_process,
+				     .process_is_called = take_process_is_called,
 				     .thread = take_thread,
 				     .thread_is_called = take_thread_is_called,
 				     .image = take_image,
