@@ -123,13 +123,15 @@ static bool is_of(const struct mapped *mapped, const struct mapping_event *event
 	       mapped->whole_start - mapped->offset == event->start - event->offset;
 }
 
+/* No event tells of memory that mremap() has moved there: a list that was read later may. */
 static const struct mapped *find_by_event(const struct process *process, uint64_t address,
-					  const struct mapping_event *event)
+					  uint64_t time_ns, const struct mapping_event *event)
 {
 	const struct mapping_times *times = process->times;
 	const struct mapped *now = process__find(process, address);
 
-	if (now && is_of(now, event))
+	if (now &&
+	    (is_of(now, event) || (now->born_ns > event->time_ns && now->born_ns <= time_ns)))
 		return now;
 	for (size_t i = times->n_ended; i-- > 0;)
 		if (holds(&times->ended[i].mapped, address) &&
@@ -166,7 +168,7 @@ const struct mapped *mapping_times__find(const struct process *process, uint64_t
 		return find_by_lists(process, address, time_ns);
 	event = last_event(times, count_events(times, time_ns), address);
 	if (event && event->inode)
-		return find_by_event(process, address, event);
+		return find_by_event(process, address, time_ns, event);
 	if (!event && time_ns < times->events_from_ns &&
 	    last_event(times, times->n_events, address))
 		return NULL;

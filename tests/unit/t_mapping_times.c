@@ -279,6 +279,10 @@ static void test_events(void)
 	remember(7000, AT, 1, 0);
 	remember(8000, AT, 0, 0);
 	is_str(path_at(AT, 7999), "/first", "before memory without a file was mapped there");
+	remember(8500, AT, 1, 0);
+	read_list(&second, 1, 9000);
+	is_str(path_at(AT, 8999), "/first", "an event holds until a list was read later");
+	is_str(path_at(AT, 9000), "/second", "... that has other memory there, moved by mremap");
 	mapping_times__on_lost(&process);
 	is_str(path_at(AT, 5000), "/first", "after a loss the lists are all there is");
 }
