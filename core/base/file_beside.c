@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/fnv.h"
 #include "core/base/util.h"
 
 /* Not the name with a suffix, which could be too long. */
@@ -99,12 +100,10 @@ int file_beside__place(struct file_beside *file, const char *path)
  * Others than 0 for `salt` are for when somebody's file is called that. NULL: no memory. */
 static char *passing_name(const char *path, uint64_t salt)
 {
-	uint64_t hash = 0xcbf29ce484222325 ^ salt; /* FNV-1a */
 	int dir = dir_length(path);
+	uint64_t hash = fnv__add(FNV_BEGIN ^ salt, path + dir, strlen(path + dir));
 	char *ret;
 
-	for (const char *c = path + dir; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
 	return asprintf(&ret, "%.*s.braid-%016llx", dir, path, (unsigned long long)hash) < 0 ? NULL
 											     : ret;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/fnv.h"
 #include "core/base/quota.h"
 #include "core/base/util.h"
 
@@ -75,11 +76,7 @@ static bool overlaps(const struct mapped *mapped, uint64_t start, uint64_t end)
 
 uint64_t mapping_times__path_id(const char *path)
 {
-	uint64_t id = 14695981039346656037ULL; /* FNV-1a */
-
-	for (; *path; path++)
-		id = (id ^ (unsigned char)*path) * 1099511628211ULL;
-	return id | 1;
+	return fnv__add(FNV_BEGIN, path, strlen(path)) | 1;
 }
 
 /* Linux 6.8 and later give the files of overlayfs another device and inode in the list of mappings
@@ -117,10 +114,12 @@ static const struct mapping_event *last_event(const struct mapping_times *times,
 	return NULL;
 }
 
+/* Has the event mapped the same file at the same addresses, or memory without a file? */
 static bool is_of(const struct mapped *mapped, const struct mapping_event *event)
 {
 	return is_same_file(mapped, event) &&
-	       mapped->whole_start - mapped->offset == event->start - event->offset;
+	       (!event->inode ||
+		mapped->whole_start - mapped->offset == event->start - event->offset);
 }
 
 /* No event tells of memory that mremap() has moved there: a list that was read later may. */
@@ -385,15 +384,12 @@ void mapping_times__on_published(struct process *process, uint64_t now_ns)
 
 /* --- by an event --- */
 
-/* Is it another file's, another place of the file, or memory without a file? A file that is mapped
- * again where it was is the same code. */
+/* Does the event map something else? A file that is mapped again where it was is the same code. */
 static bool is_another(const struct mapped *mapped, const struct mapping_event *event)
 {
 	if (mapped->image && !mapped->inode && !mapped->is_moved)
 		return false; /* it is not known which file it was */
-	return !is_same_file(mapped, event) ||
-	       (event->inode &&
-		mapped->whole_start - mapped->offset != event->start - event->offset);
+	return !is_of(mapped, event);
 }
 
 static bool covers(const struct mapped *mapped, const struct mapping_event *event)

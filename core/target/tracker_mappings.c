@@ -600,14 +600,13 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 }
 
 /* A file is known at once, before samples of it are looked at: it may be gone when the mappings are
- * read. @ret_urgent: it has covered something, and is no program; only the list of mappings can
- * tell whether it has code of one. */
+ * read. @covers: something is mapped there. @ret_urgent: so it is, and the file is no program; only
+ * the list of mappings can tell whether it has code of one. */
 static int add_mapped(struct tracker *tracker, struct process *process,
 		      const struct procfs_mapping *mapping, const struct mapping_event *event,
-		      bool *ret_urgent)
+		      bool covers, bool *ret_urgent)
 {
-	bool covers = mapping_times__is_covered(process, event);
-	int ret = covers ? mapping_times__cover(process, event) : 0;
+	int ret = mapping_times__cover(process, event);
 	struct image *image = ret ? NULL : find_file(tracker, process, mapping, NULL);
 
 	process->covered_ns = event->time_ns;
@@ -643,6 +642,7 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 							      : 0,
 					      .offset = event->offset };
 	struct process *process = tracker__find(tracker, event->pid);
+	bool covers;
 
 	*ret_urgent = false;
 	if (event->inode)
@@ -651,13 +651,14 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 		return 0;
 	if (mapping_times__remember(process, &mapped))
 		return -ENOMEM;
-	if (!mapping_times__is_covered(process, &mapped)) {
+	covers = mapping_times__is_covered(process, &mapped);
+	if (!covers) {
 		mapping_times__correct(process, &mapped);
 		if (!event->inode || !process->space || process->gone || is_known(process, &mapped))
 			return 0;
 	}
 	if (event->inode)
-		return add_mapped(tracker, process, &mapping, &mapped, ret_urgent);
+		return add_mapped(tracker, process, &mapping, &mapped, covers, ret_urgent);
 	process->covered_ns = event->time_ns;
 	mapping_times__note(process, &mapped);
 	*ret_urgent = true;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/base/fnv.h"
 #include "core/base/u64map.h"
 #include "core/base/util.h"
 #include "runtimes/python/python_tokens.h"
@@ -237,11 +238,7 @@ static int end_line(struct scanner *scanner)
 /* Two scopes' names have the same hash once in 2^64 times. */
 static uint64_t hash_name(uint32_t scope, const char *name, size_t len)
 {
-	uint64_t hash = (0xcbf29ce484222325 ^ scope) * 0x100000001b3; /* FNV-1a */
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3;
-	return hash;
+	return fnv__add((FNV_BEGIN ^ scope) * FNV_PRIME, name, len);
 }
 
 static int begin_block(struct scanner *scanner)
