@@ -21,9 +21,9 @@
  * less than half of what they may. A sample by chance per occurrence would do neither: it takes
  * short ones and long ones alike.
  *
- * What has no sample yet is the event's rest, by CPU. User space takes it at the end of each
- * recording: it changes rest_epoch, after which the kernel half adds to the other of the two rests,
- * and all clocks start anew. */
+ * The rest of an event, by CPU, are the occurrences that no sample stands for yet. User space takes
+ * it at the end of each recording: it changes rest_epoch, after which the kernel half adds to the
+ * other of the two rests, and all clocks start anew. */
 
 #include "bpf/kernel.h"
 #include "bpf/waiting.h"
@@ -66,7 +66,7 @@ struct {
 	__type(value, struct budget_rec);
 } budgets __weak SEC(".maps");
 
-/* What a sample is worth; fields as in rec_sample. */
+/* The worth of a sample; fields as in rec_sample. */
 struct worth {
 	__u64 value, weight, total;
 };

@@ -93,7 +93,7 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 	return scratch;
 }
 
-/* Is it to be sampled who ends such a wait? If the wait itself will be, which has the clock. */
+/* Returns 1 if the waker of such a wait is sampled: if the wait will be, which has the clock. */
 static __always_inline int waker__is_due(struct waiting_rec *rec, __u64 interval_ns, __u64 now_ns,
 					 struct worth *ret_worth)
 {

@@ -217,7 +217,7 @@ static __noinline __u64 file__hash(__u64 file, __u64 hash)
 	return hash | 1;
 }
 
-/* Of what call->body has. */
+/* Returns a hash of call->body. */
 static __always_inline __u64 body__hash(const struct perl_call *call)
 {
 	__u64 hash = hash__add(call->head.body, call->body.stash);

@@ -498,7 +498,7 @@ static __noinline int proc__owns(const struct python_proc_rec *proc, __u64 tstat
 	return 0;
 }
 
-/* Has the process more than one copy? Looked up anew from time to time only. */
+/* Returns 1 if the process has more than one copy of the interpreter, by a lookup now and then. */
 static __always_inline int several_copies(struct python_proc_rec *proc, __u32 space, __u64 now_ns)
 {
 	__u32 second = WALKER_COPY_KEY(space, 1);

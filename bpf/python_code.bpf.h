@@ -84,7 +84,7 @@ struct code_entry {
 	__u64 checked_ns; /* by a probe */
 };
 
-/* What tells a code object from another one at its address. */
+/* The fields by which a code object differs from another one at its address. */
 struct code_fields {
 	__u64 file, name, line_table; /* addresses */
 	__u32 first_line;

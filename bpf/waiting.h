@@ -33,7 +33,7 @@ struct event_budget {
 	struct rest_rec rests[2]; /* by the lowest bit of rest_epoch */
 };
 
-/* What a CPU may spend on samples. */
+/* The time that a CPU may spend on samples. */
 struct budget_rec {
 	struct budget_share pool; /* what any event may take */
 	__u64 spent_ns;		  /* cost of all samples that are limited */

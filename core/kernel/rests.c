@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the kernel half's budgets have done (bpf/budget.bpf.h), and what is left of their events. */
+/* Figures of the kernel half's budgets (bpf/budget.bpf.h), and the rests of their events. */
 #include "core/kernel/kernel_half_state.h"
 
 #include <errno.h>

@@ -151,7 +151,8 @@ static int make(struct frame_names *names, uint32_t frame, struct frame_shown *s
 	if (!from->n_locations)
 		return add_unnamed(names, shown, from);
 	for (uint32_t i = 0; !ret && i < from->n_locations; i++) {
-		/* Of a runtime's frame with inlined functions, these are what is inferred. */
+		/* An inferred frame of a runtime has proven code, with inferred functions inside.
+		 */
 		bool is_proven = i && i + 1 == from->n_locations && from->kind >= KIND_RUNTIME;
 
 		ret = add_location(names, shown, from,

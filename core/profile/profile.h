@@ -300,8 +300,8 @@ int profile__inverted(const struct profile *profile, struct profile **ret);
 /* Are some weights of running and some of not running? */
 bool profile__mixes(const struct profile *profile);
 
-/* Is it known how many occurrences the weights are of, and are weights no numbers of these? Not of
- * what mixes ticks of a clock and waits. */
+/* Returns true if the weights are no numbers of occurrences, and these numbers are known, too. They
+ * are not if the profile mixes ticks of a clock and waits. */
 bool profile__has_occurrences(const struct profile *profile);
 
 /* A new one, empty, borrowed until the next; NULL: out of memory. */

@@ -161,7 +161,7 @@ int recorded__add_process(struct recorded *recorded, uint32_t id, uint32_t pid, 
 	return recorded__add_text(recorded, name, &row->name);
 }
 
-/* Of one that there is. */
+/* Does nothing if there is no such process. */
 int recorded__name_process(struct recorded *recorded, uint32_t id, const char *name)
 {
 	uint32_t index = recorded__find(&recorded->processes, id);
@@ -171,7 +171,7 @@ int recorded__name_process(struct recorded *recorded, uint32_t id, const char *n
 		       : recorded__add_text(recorded, name, &recorded->processes.rows[index].name);
 }
 
-/* The same. */
+/* As recorded__name_process(). */
 int recorded__set_command(struct recorded *recorded, uint32_t id, const char *command)
 {
 	uint32_t index = recorded__find(&recorded->processes, id);
@@ -182,7 +182,7 @@ int recorded__set_command(struct recorded *recorded, uint32_t id, const char *co
 					    &recorded->processes.rows[index].command);
 }
 
-/* The same. */
+/* As recorded__name_process(). */
 int recorded__set_start(struct recorded *recorded, uint32_t id, uint64_t start_ticks)
 {
 	uint32_t index = recorded__find(&recorded->processes, id);

@@ -350,7 +350,7 @@ int session__write_counters(struct session *session, struct err *err)
 	return ret ? ret : write_times(session, err);
 }
 
-/* What the threads of an event's rest did. */
+/* Returns the state of the threads in an event's rest. */
 static enum thread_state state_of(const struct event_spec *spec)
 {
 	switch (spec->kind->slot) {

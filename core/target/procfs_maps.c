@@ -301,8 +301,8 @@ int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct tar
 	return target_file__find_link(path, ret);
 }
 
-/* Is it certain that it is another file? Some file systems have devices of their own for their
- * files (overlayfs, btrfs): then the inode says nothing. */
+/* Returns true if the file is surely another one. Some file systems have devices of their own for
+ * their files (overlayfs, btrfs): then the inode says nothing. */
 static bool is_another_file(const struct target_file *file, const struct procfs_mapping *mapping)
 {
 	return mapping->inode && file->ino != mapping->inode &&

@@ -230,8 +230,7 @@ static bool copy__is_known(const struct space *space, int i, uint64_t bias)
 	return space->n_copies >= RUNTIME_COPIES_MAX;
 }
 
-/* Has the mapping the first code of the file? A runtime may map a piece of its own file once more.
- */
+/* Returns true if the mapping has the first code of its file. A runtime may map a piece twice. */
 static bool has_first_code(const struct mapped *mapped)
 {
 	const struct elf_file *file = mapped->image->file;

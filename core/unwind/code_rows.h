@@ -11,8 +11,8 @@
  * no frame description covers the code. -ENOENT: there is nothing to be said; -ENOMEM. */
 int code_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
-/* The same of the one function in [@start, @end), whatever else describes it. 0 or -ENOMEM, -EFBIG,
- * -EINTR, or what @row returns. */
+/* As code_rows__read(), for the one function in [@start, @end), whatever else describes it. 0 or
+ * -ENOMEM, -EFBIG, -EINTR, or what @row returns. */
 int code_rows__function(const struct elf_file *file, uint64_t start, uint64_t end, cfi_row_fn row,
 			void *ctx);
 

@@ -168,7 +168,7 @@ static bool ends_inside(const struct go_table *table, const struct go_function *
 	return !offset || (n && n < VALUES_MAX && values.until <= function->end);
 }
 
-/* The same of all its values. */
+/* As above, for all its values. */
 static bool is_covered(const struct go_table *table, const struct go_function *function)
 {
 	uint32_t offset;
