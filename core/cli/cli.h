@@ -37,6 +37,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_calls(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_top(int argc, char **argv, const struct runtime *const *runtimes);
+int cmd_ps(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_events(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_push(int argc, char **argv, const struct runtime *const *runtimes);
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes);
@@ -126,6 +127,10 @@ enum { CLI_CGROUP = 0x1001, CLI_CONTAINER, CLI_NAME, CLI_USER };
  * `*pids` at the end. */
 error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
 			  uint32_t **pids);
+
+/* Prints why session__open() failed with @error, and which process @opts may mean by a command that
+ * does not exist. Returns EXIT_FAILED. */
+int cli__fail_open(const struct session_opts *opts, int error, const struct err *err);
 
 /* --max-overhead: percent of this machine, or none. And without the option: a process that was
  * running before is spared, one that is started to be looked at is not. */

@@ -7,11 +7,22 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
+#include "core/cli/running.h"
 #include "core/kernel/libbpf_warning.h"
 
 /* What of a command line says which processes. */
 
+#define HINT_BYTES     128
 #define DURATION_MAX_S 31536000.0 /* a year */
+
+static void refuse_pids(const struct argp_state *state, const char *text)
+{
+	char hint[HINT_BYTES];
+
+	running__hint(text, hint, sizeof(hint));
+	cli__misused(state, "-p takes process ids separated by commas, not '%s'%s%s", text,
+		     *hint ? ": " : "", hint);
+}
 
 void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, size_t *ret_n)
 {
@@ -25,8 +36,7 @@ void cli__pids(struct argp_state *state, const char *text, uint32_t **ret_pids, 
 		pid = strtoul(at, &end, 10);
 		if (*at < '0' || *at > '9' || errno || !pid || pid > INT32_MAX ||
 		    (*end && *end != ','))
-			cli__misused(state, "-p takes process ids separated by commas, not '%s'",
-				     text);
+			refuse_pids(state, text);
 		if (array__reserve(ret_pids, &cap, *ret_n + 1, sizeof(**ret_pids)))
 			argp_failure(state, EXIT_FAILED, ENOMEM, "-p");
 		(*ret_pids)[(*ret_n)++] = pid;
@@ -48,6 +58,9 @@ static void check_target(struct argp_state *state, const struct session_opts *op
 			     "-a, --cgroup, --container, --name and --user choose among all "
 			     "processes, and %s says which one: give one of both",
 			     opts->command ? "-- COMMAND" : "-p");
+	if (opts->command && running__is_pid(opts->command[0]))
+		cli__misused(state, "'%s' is the id of a process: did you mean -p %s?",
+			     opts->command[0], opts->command[0]);
 	if (opts->command && !*opts->command[0])
 		cli__misused(state, "the name of the command behind -- is empty");
 	if (scope && opts->no_children)
@@ -121,4 +134,13 @@ error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct s
 		return ARGP_ERR_UNKNOWN;
 	}
 	return 0;
+}
+
+int cli__fail_open(const struct session_opts *opts, int error, const struct err *err)
+{
+	char hint[HINT_BYTES] = "";
+
+	if (opts->command && error == -ENOENT)
+		running__hint(opts->command[0], hint, sizeof(hint));
+	return cli__fail("%s%s%s", err->text, *hint ? ": " : "", hint);
 }

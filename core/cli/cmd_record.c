@@ -379,7 +379,7 @@ static int record(struct record_opts *record)
 		signal(SIGXFSZ, SIG_IGN);
 	ret = session__open(&record->session, &session, &err);
 	if (ret)
-		return cli__fail("%s", err.text);
+		return cli__fail_open(&record->session, ret, &err);
 	ret = session__run(session, &err);
 	finished = session__finish(session, &summary, &finish_err);
 	end_status_line(record);

@@ -9,6 +9,8 @@
 #include "core/base/privilege.h"
 #include "core/base/util.h"
 #include "core/cli/cli.h"
+#include "core/cli/running.h"
+#include "core/events/nearest.h"
 #include "probes/probe.h"
 #include "runtimes/registry.h"
 
@@ -19,6 +21,7 @@ static const struct command commands[] = {
 	{ "calls", "Count and time every call of interpreted functions, by probes", cmd_calls },
 	{ "dump", "Show what each thread does now, and what it waits for", cmd_dump },
 	{ "top", "Show what runs now, function by function or by thread", cmd_top },
+	{ "ps", "List running processes that braid can profile, with their runtimes", cmd_ps },
 	{ "events", "List the events that this machine has", cmd_events },
 	{ "probes", "Show probe sites, whether they fire, and the frame source that follows",
 	  cmd_probes },
@@ -81,6 +84,23 @@ static int run_command(const struct command *command, int argc, char **argv)
 	return command->run(argc, argv, runtimes);
 }
 
+/* Fails with the command or the option that the user may have meant by @word. */
+static int refuse(const char *word)
+{
+	struct nearest nearest = nearest__to(word, strlen(word));
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		nearest__add(&nearest, commands[i].name);
+	if (running__is_pid(word))
+		cli__fail("there is no command '%s': did you mean braid record -p %s?", word, word);
+	else if (nearest.n)
+		cli__fail("there is no command '%s': did you mean %s?", word,
+			  nearest__text(&nearest));
+	else
+		cli__fail("there is no command '%s'; `braid --help` lists them", word);
+	return EXIT_MISUSED;
+}
+
 int main(int argc, char **argv)
 {
 	size_t i;
@@ -104,6 +124,5 @@ int main(int argc, char **argv)
 		puts("braid " BRAID_VERSION);
 		return flush_output(EXIT_OK);
 	}
-	cli__fail("there is no command '%s'; `braid --help` lists them", argv[1]);
-	return EXIT_MISUSED;
+	return refuse(argv[1]);
 }

@@ -84,12 +84,61 @@ void event_kind__usage(const struct event_kind *kind, char *ret, size_t size)
 			 argument + (*argument == '[' ? 1 : 0));
 }
 
+/* Words that people use for events. */
+static const struct {
+	const char *word, *event;
+} meanings[] = {
+	{ "memory", "alloc" },
+	{ "mem", "alloc" },
+	{ "heap", "alloc" },
+	{ "malloc", "alloc" },
+	{ "allocation", "alloc" },
+	{ "allocations", "alloc" },
+	{ "leak", "outstanding" },
+	{ "leaks", "outstanding" },
+	{ "mutex", "lock" },
+	{ "futex", "lock" },
+	{ "locks", "lock" },
+	{ "contention", "lock" },
+	{ "gil", "lock" },
+	{ "deadlock", "lock" },
+	{ "offcpu", "off-cpu" },
+	{ "wait", "off-cpu" },
+	{ "waits", "off-cpu" },
+	{ "sleep", "off-cpu" },
+	{ "blocked", "off-cpu" },
+	{ "time", "wall" },
+	{ "wall-clock", "wall" },
+	{ "wallclock", "wall" },
+	{ "latency", "wall" },
+	{ "io", "block-io" },
+	{ "disk", "block-io" },
+	{ "block", "block-io" },
+	{ "bio", "block-io" },
+	{ "fault", "page-fault" },
+	{ "faults", "page-fault" },
+	{ "cs", "context-switches" },
+	{ "switches", "context-switches" },
+};
+
+static const char *meaning_of(const char *word, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(meanings); i++)
+		if (is_text(meanings[i].word, word, len))
+			return meanings[i].event;
+	return NULL;
+}
+
 static int unknown(const struct event_spec *spec, size_t len, struct err *err)
 {
 	struct nearest nearest = nearest__to(spec->name, len);
+	const char *meant = meaning_of(spec->name, len);
 	char known[400] = "";
 	size_t used = 0;
 
+	if (meant)
+		return err__set(err, -EINVAL, "there is no event '%s': did you mean %s?",
+				spec->name, meant);
 	for (int i = 0; event_kinds[i]; i++) {
 		const struct event_kind *kind = event_kinds[i];
 
