@@ -9,9 +9,12 @@
 #include "core/cli/pager.h"
 #include "core/cli/view_diff.h"
 #include "core/cli/view_texts.h"
+#include "core/profile/condition.h"
 #include "core/profile/out_common.h"
 
 /* `braid report` and `braid flame`: a recording in, a picture or text out. */
+
+#define CONDITIONS_MAX 32
 
 struct report_opts {
 	struct view_opts view;
@@ -28,6 +31,9 @@ struct report_opts {
 	struct diff_opts compared;
 	struct profile *old;
 	struct diff *diff;
+	struct condition conditions[CONDITIONS_MAX]; /* of --fail-if */
+	const char *condition_texts[CONDITIONS_MAX];
+	size_t n_conditions;
 };
 
 #define ROWS_DEFAULT 30
@@ -44,13 +50,15 @@ enum {
 	OPT_FRAMES,
 	OPT_LOCK_ORDER,
 	OPT_DISASSEMBLE,
-	OPT_SOURCE
+	OPT_SOURCE,
+	OPT_FAIL_IF,
 };
 
 static const struct argp_option report_options[] = {
 	{ "format", OPT_FORMAT, "FORMAT", 0,
 	  "table (default): self and total per function; tree: what called what; folded: one line "
-	  "per stack; pprof: for the tool of that name, binary; speedscope: JSON for "
+	  "per stack; json: for programs; markdown: table and tree for an issue; pprof: for the "
+	  "tool of that name, binary; speedscope: JSON for "
 	  "speedscope.app; firefox: JSON for profiler.firefox.com; otlp: for OpenTelemetry "
 	  "collectors, binary; chrome: JSON for Perfetto; perf: as perf script writes it; "
 	  "dot: graph of calls",
@@ -74,6 +82,11 @@ static const struct argp_option report_options[] = {
 	  "Instead, the machine code of a native function, with the samples of each instruction, "
 	  "and lines where there is DWARF; its file must be here, and the same as when it was "
 	  "recorded",
+	  0 },
+	{ "fail-if", OPT_FAIL_IF, "CONDITION", 0,
+	  "Exit with 1 if the condition holds: self(FUNCTION) > 5%, total(FUNCTION) > 20%, or with "
+	  "--diff change(FUNCTION) > 2%, in percentage points and beyond chance. FUNCTION may have "
+	  "*, ? and [...]. May be given several times; shows all frames unless --frames is given",
 	  0 },
 	{ "lock-order", OPT_LOCK_ORDER, NULL, 0,
 	  "Instead, potential deadlocks: mutexes that threads take in different orders, with "
@@ -149,13 +162,40 @@ static void parse_group(struct argp_state *state, const char *name, struct repor
 			     name);
 }
 
+static void parse_condition(struct argp_state *state, const char *text, struct report_opts *opts)
+{
+	struct err err = {};
+
+	if (opts->n_conditions == CONDITIONS_MAX)
+		cli__misused(state, "--fail-if can be given %d times", CONDITIONS_MAX);
+	if (condition__parse(text, &opts->conditions[opts->n_conditions], &err))
+		cli__misused(state, "--fail-if: %s", err.text);
+	opts->condition_texts[opts->n_conditions++] = text;
+}
+
+/* A condition needs the numbers that are shown: a histogram and machine code have others. */
+static void check_conditions(struct argp_state *state, const struct report_opts *opts)
+{
+	for (size_t i = 0; i < opts->n_conditions; i++)
+		if (opts->conditions[i].measure == CONDITION_CHANGE && !opts->compared.old_file)
+			cli__misused(state, "--fail-if change(...) compares two recordings: add "
+					    "--diff OLD");
+	if (opts->n_conditions && opts->write)
+		cli__misused(state, "--fail-if needs a --format");
+}
+
+static bool is_markdown(const struct report_opts *opts)
+{
+	return opts->format && opts->format->write == output__markdown;
+}
+
 /* Options that make no sense for what is written, and what is left to braid. */
 static void finish_report(struct argp_state *state, struct report_opts *opts)
 {
 	const char *own = opts->write == output__lock_order ? "lock-order"
 			  : opts->write == output__code	    ? "disassemble"
 							    : "histogram";
-	bool table, tree;
+	bool table, tree, rows;
 
 	if (opts->format && opts->write)
 		cli__misused(state, "--%s is a format of its own: without --format", own);
@@ -163,20 +203,27 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 		opts->format = output__find_format("table");
 	table = opts->format && opts->format->write == output__table;
 	tree = opts->format && opts->format->write == output__tree;
-	if (!table && (opts->output.sort || opts->output.group))
-		cli__misused(state, "--sort and --group are of tables: without --format");
+	rows = table || (opts->format && (opts->format->write == output__json ||
+					  opts->format->write == output__markdown));
+	if (!rows && (opts->output.sort || opts->output.group))
+		cli__misused(state, "--sort and --group are of tables: --format table, json or "
+				    "markdown");
 	if (!tree && opts->output.inverted)
 		cli__misused(state, "--inverted is of trees: --format tree");
 	if (opts->write && opts->frames >= 0)
 		cli__misused(state, "--%s is of %s: it has no --frames", own,
 			     opts->function ? "instructions" : "occurrences");
-	if (!opts->rows_given && (table || tree))
+	if (!opts->rows_given && (table || tree || is_markdown(opts)))
 		opts->output.rows = ROWS_DEFAULT;
 	if (!opts->rows_given && opts->view.filter.histogram_stacks)
 		opts->output.rows = HISTOGRAM_STACKS;
+	if (opts->frames < 0 && opts->n_conditions)
+		opts->frames = FRAMES_ALL; /* a condition is about any function */
 	if (opts->frames < 0)
-		opts->frames =
-			tree || (table && !opts->output.group) ? FRAMES_COLLAPSED : FRAMES_ALL;
+		opts->frames = tree || ((table || is_markdown(opts)) && !opts->output.group)
+				       ? FRAMES_COLLAPSED
+				       : FRAMES_ALL;
+	check_conditions(state, opts);
 	view_diff__check(state, &opts->compared, opts->format, opts->output.sort);
 }
 
@@ -221,6 +268,9 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		opts->function = cli__text(state, "--disassemble", arg);
 		opts->view.filter.addresses = opts->view.filter.keep_vm = true;
 		opts->write = output__code;
+		break;
+	case OPT_FAIL_IF:
+		parse_condition(state, arg, opts);
 		break;
 	case OPT_LOCK_ORDER:
 		opts->view.filter.event = "lock-order";
@@ -318,6 +368,24 @@ static int compare(struct report_opts *opts, const struct runtime *const *runtim
 	return status;
 }
 
+/* Returns EXIT_FAILED if a condition of --fail-if holds. */
+static int check_result(const struct report_opts *opts)
+{
+	int status = EXIT_OK;
+	double share;
+	bool holds;
+
+	for (size_t i = 0; i < opts->n_conditions; i++) {
+		if (condition__check(&opts->conditions[i], opts->profile, opts->diff, &share,
+				     &holds))
+			return cli__fail("out of memory");
+		if (holds)
+			status = cli__fail("%s: it is %.3g %%", opts->condition_texts[i],
+					   100 * share);
+	}
+	return status;
+}
+
 static bool is_for_people(const struct report_opts *opts)
 {
 	const struct output_format *format = opts->format;
@@ -364,6 +432,8 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		pager__start();
 	status = cli__write(&place, write_profile, opts);
 	pager__finish();
+	if (!status)
+		status = check_result(opts);
 out:
 	view_texts__done(&texts);
 	for (size_t i = 0; i < opts->n_others; i++)
@@ -401,6 +471,8 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --disassemble deflate_slow app.db\n"
 		       "  braid report --lock-order --lines app.db\n"
 		       "  braid report --diff before.db after.db\n"
+		       "  braid report --diff before.db --fail-if 'change(parse*) > 2%' after.db\n"
+		       "  braid report --format json --fail-if 'total(json.*) > 20%' app.db\n"
 		       "  braid report --diff before.db --diff-by value --format tree after.db\n"
 		       "  braid report --from-db clickhouse://localhost/braid \\\n"
 		       "    --where \"service = web and time >= now-1h\"",

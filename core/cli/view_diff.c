@@ -60,7 +60,8 @@ void view_diff__check(struct argp_state *state, const struct diff_opts *opts,
 	if (!opts->old_file)
 		return;
 	if (!format || !format->diff)
-		cli__misused(state, "--diff is for the formats table, tree and folded");
+		cli__misused(state,
+			     "--diff is for the formats table, tree, json, markdown and folded");
 	if (sort == OUTPUT_SORT_SAMPLES)
 		cli__misused(state, "--diff has no samples to --sort by, but script, self, total "
 				    "and name");

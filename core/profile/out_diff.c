@@ -12,17 +12,6 @@
 #include "core/profile/out_common.h"
 #include "core/profile/out_rows.h"
 
-struct table {
-	const struct diff *diff;
-	const struct output_opts *opts;
-	struct out_rows of;
-	struct diff_rows counted;
-	enum diff_measure measure;
-	struct diff_change *changes; /* by row */
-	uint32_t *sorted;
-	int kind_width;
-};
-
 /* ---- headings ---- */
 
 /* Frames of a kind that only one of the two has make all stacks different. */
@@ -100,14 +89,20 @@ static void put_rate(const struct diff *diff, double rate, char *buf, size_t siz
 							: "");
 }
 
-static void put_verdict(const struct diff_change *change, char *buf, size_t size)
+const char *out_diff__verdict(const struct diff_change *change)
 {
 	static const char *const verdicts[] = { [DIFF_SAME] = "same",
 						[DIFF_FEW] = "too few samples",
 						[DIFF_WITHIN_ERROR] = "within error",
 						[DIFF_MORE] = "more",
 						[DIFF_LESS] = "less" };
-	const char *verdict = verdicts[change->verdict], *marked = "";
+
+	return verdicts[change->verdict];
+}
+
+static void put_verdict(const struct diff_change *change, char *buf, size_t size)
+{
+	const char *verdict = out_diff__verdict(change), *marked = "";
 	bool sure = change->verdict == DIFF_MORE || change->verdict == DIFF_LESS;
 	char errors[32] = "";
 
@@ -168,7 +163,7 @@ const char *out_diff__colour(const struct diff_change *change)
 /* ---- the table ---- */
 
 /* Script, where that is not the same as self, as in tables of one recording. */
-static int choose_measure(struct table *table)
+static int choose_measure(struct out_diff_rows *table)
 {
 	const struct profile *both = table->diff->both;
 	enum output_group group = table->opts->group;
@@ -192,45 +187,10 @@ static int choose_measure(struct table *table)
 	return 0;
 }
 
-static int table_init(struct table *table)
-{
-	const struct profile *both = table->diff->both;
-	uint32_t *row_of = calloc(both->n_nodes, sizeof(*row_of));
-	int ret = row_of ? out_rows__init(&table->of, both, table->opts->group) : -ENOMEM;
-
-	for (size_t i = 0; !ret && i < both->n_nodes; i++)
-		row_of[i] = out_rows__of(&table->of, i);
-	if (!ret)
-		ret = choose_measure(table);
-	if (!ret)
-		ret = diff_rows__init(&table->counted, table->diff, table->measure, row_of,
-				      table->of.n);
-	free(row_of);
-	table->changes = calloc(table->of.n + 1, sizeof(*table->changes));
-	table->sorted = calloc(table->of.n + 1, sizeof(*table->sorted));
-	if (!table->changes || !table->sorted)
-		return -ENOMEM;
-	for (size_t i = 0; !ret && i < table->of.n; i++) {
-		table->changes[i] = diff_rows__change(&table->counted, i);
-		table->sorted[i] = i;
-	}
-	for (size_t i = 0; i < both->n_kinds; i++)
-		table->kind_width = max_of(table->kind_width, (int)strlen(both->kinds[i].name));
-	return ret;
-}
-
-static void table_done(struct table *table)
-{
-	out_rows__done(&table->of);
-	diff_rows__done(&table->counted);
-	free(table->changes);
-	free(table->sorted);
-}
-
 static int compare_rows(const void *a, const void *b, void *arg)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	const struct table *table = arg;
+	const struct out_diff_rows *table = arg;
 	const struct diff_change *of_x = &table->changes[x], *of_y = &table->changes[y];
 	double by_x = fabs(of_x->new - of_x->old), by_y = fabs(of_y->new - of_y->old);
 	bool x_groups = out_rows__is_group(&table->of, x);
@@ -248,7 +208,61 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	return diff ? diff : (x > y) - (x < y);
 }
 
-static int put_row(const struct table *table, uint32_t row, FILE *out)
+int out_diff_rows__init(struct out_diff_rows *table, const struct output_opts *opts)
+{
+	const struct profile *both = opts->diff->both;
+	uint32_t *row_of = calloc(both->n_nodes, sizeof(*row_of));
+	int ret = row_of ? out_rows__init(&table->of, both, opts->group) : -ENOMEM;
+
+	table->diff = opts->diff;
+	table->opts = opts;
+	for (size_t i = 0; !ret && i < both->n_nodes; i++)
+		row_of[i] = out_rows__of(&table->of, i);
+	if (!ret)
+		ret = choose_measure(table);
+	if (!ret)
+		ret = diff_rows__init(&table->counted, table->diff, table->measure, row_of,
+				      table->of.n);
+	free(row_of);
+	table->changes = calloc(table->of.n + 1, sizeof(*table->changes));
+	table->sorted = calloc(table->of.n + 1, sizeof(*table->sorted));
+	if (!table->changes || !table->sorted)
+		return -ENOMEM;
+	for (size_t i = 0; !ret && i < table->of.n; i++) {
+		table->changes[i] = diff_rows__change(&table->counted, i);
+		table->sorted[i] = i;
+	}
+	if (!ret)
+		qsort_r(table->sorted, table->of.n, sizeof(*table->sorted), compare_rows, table);
+	return ret;
+}
+
+void out_diff_rows__done(struct out_diff_rows *table)
+{
+	out_rows__done(&table->of);
+	diff_rows__done(&table->counted);
+	free(table->changes);
+	free(table->sorted);
+}
+
+bool out_diff_rows__is_shown(const struct out_diff_rows *table, uint32_t row)
+{
+	const struct diff_change *change = &table->changes[row];
+
+	return (change->old || change->new) &&
+	       (table->opts->group != OUTPUT_LABELS || out_rows__is_group(&table->of, row));
+}
+
+static int kind_width(const struct profile *profile)
+{
+	int width = strlen("Kind");
+
+	for (size_t i = 0; i < profile->n_kinds; i++)
+		width = max_of(width, (int)strlen(profile->kinds[i].name));
+	return width;
+}
+
+static int put_row(const struct out_diff_rows *table, uint32_t row, FILE *out)
 {
 	const struct diff_change *change = &table->changes[row];
 	const struct profile *both = table->diff->both;
@@ -262,13 +276,13 @@ static int put_row(const struct table *table, uint32_t row, FILE *out)
 	escape__printable(kind);
 	out_diff__columns(table->diff, change, columns, sizeof(columns));
 	fprintf(out, "%s%s%-*s  %s%s\n", table->opts->colour ? out_diff__colour(change) : "",
-		columns, table->kind_width, kind, label,
+		columns, kind_width(both), kind, label,
 		table->opts->colour ? OUTPUT_COLOUR_END : "");
 	free(label);
 	return 0;
 }
 
-static int put_rows(const struct table *table, FILE *out)
+static int put_rows(const struct out_diff_rows *table, FILE *out)
 {
 	static const char *const measures[] = {
 		[DIFF_SELF] = "self: what ends in it",
@@ -279,14 +293,12 @@ static int put_rows(const struct table *table, FILE *out)
 	int ret = 0;
 
 	fprintf(out, "%s (--sort)\n\n%s%-*s  %s\n", measures[table->measure],
-		out_diff__titles(table->diff), table->kind_width, "Kind",
+		out_diff__titles(table->diff), kind_width(table->diff->both), "Kind",
 		out_rows__title(table->opts->group));
 	for (size_t i = 0; i < table->of.n && !ret; i++) {
 		uint32_t row = table->sorted[i];
-		const struct diff_change *change = &table->changes[row];
 
-		if ((!change->old && !change->new) ||
-		    (table->opts->group == OUTPUT_LABELS && !out_rows__is_group(&table->of, row)))
+		if (!out_diff_rows__is_shown(table, row))
 			continue;
 		if (!table->opts->rows || n < table->opts->rows)
 			ret = put_row(table, row, out);
@@ -299,18 +311,15 @@ static int put_rows(const struct table *table, FILE *out)
 
 int out_diff__table(const struct output_opts *opts, FILE *out)
 {
-	struct table table = { .diff = opts->diff, .opts = opts, .kind_width = 4 };
+	struct out_diff_rows table = {};
 	int ret;
 
 	out_diff__heading(opts->diff, out);
-	ret = table_init(&table);
-	if (ret)
-		goto out;
-	qsort_r(table.sorted, table.of.n, sizeof(*table.sorted), compare_rows, &table);
-	ret = put_rows(&table, out);
+	ret = out_diff_rows__init(&table, opts);
+	if (!ret)
+		ret = put_rows(&table, out);
 	if (!ret)
 		ret = output__finish(out);
-out:
-	table_done(&table);
+	out_diff_rows__done(&table);
 	return ret;
 }

@@ -3,6 +3,7 @@
 #define BRAID_OUT_DIFF_H
 
 #include "core/profile/diff_rows.h"
+#include "core/profile/out_rows.h"
 #include "core/profile/output.h"
 
 /* What tables and trees of two recordings share. */
@@ -18,6 +19,28 @@ void out_diff__columns(const struct diff *diff, const struct diff_change *change
 
 /* An SGR sequence for rows with this change: red is more, blue less, faint within the error. */
 const char *out_diff__colour(const struct diff_change *change);
+
+/* "more", "less", "within error", "too few samples" or "same". */
+const char *out_diff__verdict(const struct diff_change *change);
+
+/* The rows of a table of two recordings. */
+struct out_diff_rows {
+	const struct diff *diff;
+	const struct output_opts *opts;
+	struct out_rows of;
+	struct diff_rows counted;
+	enum diff_measure measure;
+	struct diff_change *changes; /* by row */
+	uint32_t *sorted;	     /* rows, the largest change first */
+};
+
+/* 0 or -ENOMEM; call out_diff_rows__done in any case. @opts is borrowed. */
+int out_diff_rows__init(struct out_diff_rows *table, const struct output_opts *opts);
+void out_diff_rows__done(struct out_diff_rows *table);
+
+/* Returns false for rows that neither recording has, and for rows of frames in a table of groups.
+ */
+bool out_diff_rows__is_shown(const struct out_diff_rows *table, uint32_t row);
 
 /* The table of opts->diff, as output__table. */
 int out_diff__table(const struct output_opts *opts, FILE *out);

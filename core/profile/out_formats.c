@@ -7,6 +7,8 @@
 static const struct output_format formats[] = {
 	{ .name = "table", .write = output__table, .diff = true },
 	{ .name = "tree", .write = output__tree, .diff = true },
+	{ .name = "json", .write = output__json, .diff = true },
+	{ .name = "markdown", .write = output__markdown, .diff = true },
 	{ .name = "folded", .write = output__folded, .bare = true, .diff = true },
 	{ .name = "pprof",
 	  .write = output__pprof,

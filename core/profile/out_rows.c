@@ -133,6 +133,65 @@ char *out_rows__label(const struct out_rows *rows, uint32_t row, int annotate)
 	return label;
 }
 
+struct order {
+	const struct out_rows *of;
+	enum output_sort sort;
+};
+
+static uint64_t sorted_by(const struct out_row *row, enum output_sort sort)
+{
+	switch (sort) {
+	case OUTPUT_SORT_TOTAL:
+		return row->total;
+	case OUTPUT_SORT_SCRIPT:
+		return row->script;
+	case OUTPUT_SORT_SAMPLES:
+		return row->samples;
+	default:
+		return row->self;
+	}
+}
+
+/* Groups come first. */
+static int compare_rows(const void *a, const void *b, void *arg)
+{
+	const struct out_row *x = a, *y = b;
+	const struct order *order = arg;
+	const struct out_rows *of = order->of;
+	bool x_groups = out_rows__is_group(of, x->number);
+	bool y_groups = out_rows__is_group(of, y->number);
+	const struct out_row_key *x_key = &of->keys[x->number];
+	const struct out_row_key *y_key = &of->keys[y->number];
+	uint64_t by_x = sorted_by(x, order->sort), by_y = sorted_by(y, order->sort);
+	int diff = strcmp(out_rows__name(of, x->number), out_rows__name(of, y->number));
+
+	if (x_groups != y_groups)
+		return x_groups ? -1 : 1;
+	if (order->sort == OUTPUT_SORT_NAME && diff)
+		return diff;
+	if (x_groups && x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	if (by_x != by_y)
+		return by_x > by_y ? -1 : 1;
+	if (x->self != y->self)
+		return x->self > y->self ? -1 : 1;
+	if (x->total != y->total)
+		return x->total > y->total ? -1 : 1;
+	if (x->calls != y->calls)
+		return x->calls > y->calls ? -1 : 1;
+	if (!diff)
+		diff = strcmp(strtab__get(of->profile->strings, x_key->file),
+			      strtab__get(of->profile->strings, y_key->file));
+	return diff ? diff : x_key->kind - y_key->kind;
+}
+
+void out_rows__sort(const struct out_rows *of, struct out_row *rows, enum output_sort sort)
+{
+	struct order order = { of, sort };
+
+	qsort_r(rows, of->n, sizeof(*rows), compare_rows, &order);
+}
+
 const char *out_rows__title(enum output_group group)
 {
 	static const char *const titles[OUTPUT_GROUPS_N] = { "Function", "File", "Library",

@@ -53,6 +53,9 @@ struct out_row {
  * -ENOMEM. */
 int out_rows__count(const struct out_rows *of, struct out_row *ret, bool *ret_scripts);
 
+/* Sorts all @of->n rows by @sort, then by self, total, calls, name. Rows of groups come first. */
+void out_rows__sort(const struct out_rows *of, struct out_row *rows, enum output_sort sort);
+
 /* "Function" or what else the rows are of. */
 const char *out_rows__title(enum output_group group);
 

@@ -49,55 +49,6 @@ static int table_count(struct table *table)
 	return ret;
 }
 
-/* ---- order ---- */
-
-static uint64_t sorted_by(const struct out_row *row, enum output_sort sort)
-{
-	switch (sort) {
-	case OUTPUT_SORT_TOTAL:
-		return row->total;
-	case OUTPUT_SORT_SCRIPT:
-		return row->script;
-	case OUTPUT_SORT_SAMPLES:
-		return row->samples;
-	default:
-		return row->self;
-	}
-}
-
-/* Groups come first. */
-static int compare_rows(const void *a, const void *b, void *arg)
-{
-	const struct out_row *x = a, *y = b;
-	const struct table *table = arg;
-	bool x_groups = out_rows__is_group(&table->of, x->number);
-	bool y_groups = out_rows__is_group(&table->of, y->number);
-	const struct out_row_key *x_key = &table->of.keys[x->number];
-	const struct out_row_key *y_key = &table->of.keys[y->number];
-	uint64_t by_x = sorted_by(x, table->sort), by_y = sorted_by(y, table->sort);
-	int diff = strcmp(out_rows__name(&table->of, x->number),
-			  out_rows__name(&table->of, y->number));
-
-	if (x_groups != y_groups)
-		return x_groups ? -1 : 1;
-	if (table->sort == OUTPUT_SORT_NAME && diff)
-		return diff;
-	if (x_groups && x->total != y->total)
-		return x->total > y->total ? -1 : 1;
-	if (by_x != by_y)
-		return by_x > by_y ? -1 : 1;
-	if (x->self != y->self)
-		return x->self > y->self ? -1 : 1;
-	if (x->total != y->total)
-		return x->total > y->total ? -1 : 1;
-	if (x->calls != y->calls)
-		return x->calls > y->calls ? -1 : 1;
-	if (!diff)
-		diff = strcmp(strtab__get(table->profile->strings, x_key->file),
-			      strtab__get(table->profile->strings, y_key->file));
-	return diff ? diff : x_key->kind - y_key->kind;
-}
-
 /* ---- what is written ---- */
 
 static void put_share(const struct table *table, uint64_t weight, FILE *out)
@@ -206,7 +157,7 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 	table.sort = opts->sort	     ? opts->sort
 		     : table.scripts ? OUTPUT_SORT_SCRIPT
 				     : OUTPUT_SORT_SELF;
-	qsort_r(table.rows, table.of.n, sizeof(*table.rows), compare_rows, &table);
+	out_rows__sort(&table.of, table.rows, table.sort);
 	ret = put_rows(&table, out);
 out:
 	if (!ret)

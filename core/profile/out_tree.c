@@ -396,12 +396,15 @@ static void put_titles(const struct printed *printed)
 	FILE *out = printed->out;
 
 	if (opts->diff) {
-		out_diff__heading(opts->diff, out);
-		fprintf(out, "\n%sFunction\n", out_diff__titles(opts->diff));
+		if (!opts->headless)
+			out_diff__heading(opts->diff, out);
+		fprintf(out, "%s%sFunction\n", opts->headless ? "" : "\n",
+			out_diff__titles(opts->diff));
 		return;
 	}
-	output__heading(printed->profile, out);
-	fprintf(out, "\n Total%%      Total%s%s%s  Function\n",
+	if (!opts->headless)
+		output__heading(printed->profile, out);
+	fprintf(out, "%s Total%%      Total%s%s%s  Function\n", opts->headless ? "" : "\n",
 		printed->tree.waiting ? OUTPUT_STATES_TITLE : "",
 		opts->inverted ? "" : "       Self",
 		printed->profile->counts_calls ? "       Calls" : "");

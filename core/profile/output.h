@@ -81,6 +81,7 @@ struct output_opts {
 	size_t n_codes;
 	bool colour;   /* table, tree: for a terminal that knows SGR sequences */
 	bool inverted; /* tree: of callers; the profile is inverted already */
+	bool headless; /* tree: without the lines above the columns' titles */
 	/* table, tree, folded: two recordings instead of one, whose `both` is the profile; NULL:
 	 * one */
 	const struct diff *diff;
@@ -153,6 +154,13 @@ int output__chrome(const struct profile *profile, const struct output_opts *opts
 /* Text as perf-script(1) writes it, for what reads that; the period of a sample is its value. */
 int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
+/* JSON as docs/report.schema.json describes it: rows and the whole tree, or the changes of two
+ * recordings. */
+int output__json(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
+/* Markdown: a table of rows, then the tree. */
+int output__markdown(const struct profile *profile, const struct output_opts *opts, FILE *out);
+
 /* A graph of calls for Graphviz's dot: functions with at least 0.5 % of the whole, and calls. */
 int output__dot(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
@@ -176,8 +184,9 @@ struct output_format {
 
 /* NULL: no such format. */
 const struct output_format *output__find_format(const char *name);
-#define OUTPUT_FORMATS                                                                             \
-	"table, tree, folded, pprof, speedscope, firefox, otlp, chrome, perf or dot" /* for people \
-										      */
+/* for people */
+#define OUTPUT_FORMATS                                                                    \
+	"table, tree, json, markdown, folded, pprof, speedscope, firefox, otlp, chrome, " \
+	"perf or dot"
 
 #endif

@@ -251,8 +251,8 @@ def check_refused():
     refused("how long the newer recording took is not known", "--diff-by", "value")
     made(OLD, cpu(5, "n:f"), frequency_hz="3")
     refused("the frequency of the newer recording is not known", "--diff-by", "value")
-    refused("table, tree and folded", "--format", "pprof", "-o", os.path.join(WORK.name, "x"))
-    refused("table, tree and folded", "--histogram")
+    refused("table, tree, json, markdown and folded", "--format", "pprof", "-o", os.path.join(WORK.name, "x"))
+    refused("table, tree, json, markdown and folded", "--histogram")
     refused("no samples to --sort by", "--sort", "samples")
     refused("share or value", "--diff-by", "x")
     result = subprocess.run([OUTPUT + "/braid", "report", "--diff-by", "share", NEW],

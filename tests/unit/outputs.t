@@ -16,7 +16,7 @@ OUTPUT = os.path.abspath(os.environ.get("OUTPUT", "build"))
 WORK = tempfile.TemporaryDirectory()
 os.chdir(WORK.name)
 BRAID = OUTPUT + "/braid"
-EXPORTS = "table tree folded pprof speedscope firefox otlp chrome perf dot".split()
+EXPORTS = "table tree json markdown folded pprof speedscope firefox otlp chrome perf dot".split()
 PRECIOUS = "precious\n"
 
 
