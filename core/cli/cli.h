@@ -128,6 +128,9 @@ enum { CLI_CGROUP = 0x1001, CLI_CONTAINER, CLI_NAME, CLI_USER };
 error_t cli__parse_target(int key, char *arg, struct argp_state *state, struct session_opts *opts,
 			  uint32_t **pids);
 
+/* Prints what is recorded and until when; for the moment when the first sample can come. */
+void cli__print_start(const struct session *session, const struct session_opts *opts);
+
 /* Prints why session__open() failed with @error, and which process @opts may mean by a command that
  * does not exist. Returns EXIT_FAILED. */
 int cli__fail_open(const struct session_opts *opts, int error, const struct err *err);

@@ -144,3 +144,21 @@ int cli__fail_open(const struct session_opts *opts, int error, const struct err 
 		running__hint(opts->command[0], hint, sizeof(hint));
 	return cli__fail("%s%s%s", err->text, *hint ? ": " : "", hint);
 }
+
+void cli__print_start(const struct session *session, const struct session_opts *opts)
+{
+	unsigned n = session__children(session);
+	char children[64] = "", until[64] = "";
+
+	if (n)
+		snprintf(children, sizeof(children), " and %u process%s below %s", n,
+			 n > 1 ? "es" : "", opts->n_pids > 1 ? "these" : "it");
+	if (opts->duration_s)
+		snprintf(until, sizeof(until), " for %g s", opts->duration_s);
+	else if (!scope_opts__any(&opts->scope))
+		snprintf(until, sizeof(until), " until %s",
+			 opts->command || (opts->n_pids == 1 && !n) ? "it ends" : "they end");
+	escape__line(stderr, "recording %s%s%s (Ctrl-C ends the recording%s)",
+		     session__target(session), children, until,
+		     n ? "; --no-children leaves the processes below out" : "");
+}

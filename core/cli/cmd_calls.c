@@ -191,6 +191,7 @@ static int count(struct calls_cmd *cmd)
 		ret = session__open(&cmd->session, &session, &err);
 	if (ret)
 		return cli__fail("%s", err.text);
+	cli__print_start(session, &cmd->session);
 	while (!ret && !over && (!cmd->session.n_pids || cmd->probed)) /* else in vain */
 		ret = session__step(session, &over, &err);
 	finished = session__finish(session, &summary, &finish_err);

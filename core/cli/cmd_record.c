@@ -380,6 +380,7 @@ static int record(struct record_opts *record)
 	ret = session__open(&record->session, &session, &err);
 	if (ret)
 		return cli__fail_open(&record->session, ret, &err);
+	cli__print_start(session, &record->session);
 	ret = session__run(session, &err);
 	finished = session__finish(session, &summary, &finish_err);
 	end_status_line(record);

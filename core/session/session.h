@@ -158,6 +158,9 @@ bool session__has_signal(const struct session *session);
 /* What is profiled, for people: "pid 4711 (python3 app.py)". Borrowed. */
 const char *session__target(const struct session *session);
 
+/* Running processes below those of -p that are recorded, too; counted when the session began. */
+unsigned session__children(const struct session *session);
+
 /* Samples that were taken until now, also those that were lost; and those that were recorded. */
 uint64_t session__taken(const struct session *session);
 uint64_t session__recorded(const struct session *session);

@@ -323,6 +323,11 @@ bool session__has_signal(const struct session *session)
 	return stopper__has_signal(session->stopper);
 }
 
+unsigned session__children(const struct session *session)
+{
+	return session->n_children;
+}
+
 const char *session__target(const struct session *session)
 {
 	return session->target;

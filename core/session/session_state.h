@@ -84,6 +84,7 @@ struct session {
 	unsigned n_followed_forks;	      /* forks of these */
 	int command_status;
 	char target[TARGET_BYTES]; /* for people */
+	unsigned n_children;	   /* running processes below the targets of -p, at the start */
 
 	/* --- the sink --- */
 	struct recording *recording; /* the directory's, if there is one; NULL: a live profile */

@@ -142,26 +142,14 @@ int session__attach_in_targets(struct session *session, struct err *err)
 /* Forks are seen by now, so that none is missed. */
 static int add_descendants(struct session *session, struct err *err)
 {
-	const struct session_opts *opts = &session->opts;
-	char text[160];
-	unsigned n = 0;
 	int ret = 0;
 
-	if (!opts->no_children && !session->scope)
-		ret = tracker__add_descendants(session->tracker, &n);
+	if (!session->opts.no_children && !session->scope)
+		ret = tracker__add_descendants(session->tracker, &session->n_children);
 	if (ret)
 		return err__set(err, ret, "cannot find the processes below those to record: %s",
 				strerror(-ret));
-	if (n && opts->on_note) {
-		snprintf(text, sizeof(text),
-			 "%u process%s below %s recorded, too (--no-children: not)", n,
-			 n > 1 ? "es" : "",
-			 opts->n_pids > 1 ? "these are"
-			 : n > 1	  ? "it are"
-					  : "it is");
-		opts->on_note(opts->ctx, text);
-	}
-	return n ? session__refresh_targets(session, err) : 0;
+	return session->n_children ? session__refresh_targets(session, err) : 0;
 }
 
 int session__start_targets(struct session *session, struct err *err)

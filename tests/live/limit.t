@@ -63,7 +63,8 @@ def check_record():
     target, file = pair(), gate.path("limit.db")
     braid = gate.start(gate.BRAID, "record", "--source", "probes", *LIMIT, "-F", "499", "-o", file,
                        "-p", target.pid, stderr=gate.subprocess.PIPE)
-    said = [braid.stderr.readline().decode() for _ in range(2)]
+    said = [braid.stderr.readline().decode() for _ in range(3)]
+    said = [line for line in said if not line.startswith("recording pid ")]
     gate.matches(rf"^pid {target.pid}: python 3\.99\.0: usdt\n"
                  rf"pid {target.pid}: python 3\.99\.0: none: {WHY}\n$", "".join(said),
                  "record: says that probes were given up")

@@ -202,7 +202,7 @@ def check_lost_place():
     gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "metrics")
     os.rename(room, room + ".away")
     first = braid.stderr.readline().decode()
-    while first.startswith("pid "):
+    while first.startswith(("recording ", "pid ")):
         first = braid.stderr.readline().decode()
     gate.equal(first, f"cannot write metrics to {file}: No such file or directory; the recording goes "
                       "on, and it is tried each second\n", "metrics: their place is gone")
