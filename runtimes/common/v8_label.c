@@ -12,12 +12,24 @@
  * ComputeMarker in V8's sources) and the name may be empty:
  *   JS:*leaf /srv/a b.js:1:14          LazyCompile:~get size file:///srv/m.mjs:7:3
  *   Eval:~ /srv/a.js:1:1               JS:+\'run node:internal/main:12:5
+ * "o" in front of the mark is code that took the place of its function's running loop (V8 15).
  * and other kinds in which there is no file: Builtin:ArrayMap, BytecodeHandler:LdaZero, RegExp:a+b
  */
 
 static const char *const function_kinds[] = {
 	"JS:", "LazyCompile:", "Function:", "Script:", "Eval:", "Module:", "Callback:",
 };
+
+/* Kinds without a file. */
+static const char builtin[] = "Builtin:", handler[] = "BytecodeHandler:";
+
+/* Bytes of the compiler's mark at the start of @text; 0: there is none. */
+static size_t mark_length(const char *text)
+{
+	size_t replaces = *text == 'o' ? 1 : 0;
+
+	return text[replaces] && strchr("~^+*", text[replaces]) ? replaces + 1 : 0;
+}
 
 /* `text` without the kind that it begins with; NULL: it is no function. */
 static char *skip_kind(char *text)
@@ -29,8 +41,7 @@ static char *skip_kind(char *text)
 		if (strncmp(text, function_kinds[i], len))
 			continue;
 		text += len;
-		if (*text && strchr("~^+*", *text))
-			text++;
+		text += mark_length(text);
 		return *text == '\'' ? text + 1 : text;
 	}
 	return NULL;
@@ -121,14 +132,14 @@ bool v8_label__is(const char *symbol)
 	for (size_t i = 0; i < ARRAY_SIZE(function_kinds); i++) {
 		len = strlen(function_kinds[i]);
 		if (!strncmp(symbol, function_kinds[i], len))
-			return symbol[len] && strchr("~^+*", symbol[len]);
+			return mark_length(symbol + len) > 0;
 	}
-	return false;
+	return !strncmp(symbol, builtin, strlen(builtin)) ||
+	       !strncmp(symbol, handler, strlen(handler));
 }
 
 bool v8_label__make(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
 {
-	static const char builtin[] = "Builtin:", handler[] = "BytecodeHandler:";
 	char *text;
 
 	/* as the program's own symbols for them */
