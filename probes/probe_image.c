@@ -287,7 +287,7 @@ static void evaluate_function(struct probe_image *image)
 
 static void evaluate_map(struct probe_image *image)
 {
-	const char *how = image->edition ? image->edition->map : NULL;
+	const char *how = image->edition && image->edition->map ? image->edition->map : image->map;
 
 	if (image->has_map)
 		set(image, RUNG_MAP, true, "the process has written a perf map");
@@ -334,6 +334,7 @@ static int fill(struct probe_image *image, const struct probe_walker *walker, st
 	int ret;
 
 	image->runtime = walker->runtime;
+	image->map = walker->map;
 	if (walker->runtime)
 		snprintf(image->version, sizeof(image->version), "%s", walker->version);
 	if (catalogue && (!walker->runtime || !strcmp(walker->runtime, catalogue->runtime))) {

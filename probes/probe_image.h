@@ -44,6 +44,7 @@ struct probe_walker {
 	const char *runtime; /* its name; NULL: no runtime has detected the file */
 	bool works;
 	const char *version, *reason;
+	const char *map; /* how to make the runtime write a map; NULL: no way is known */
 };
 
 struct probe_image {
@@ -56,6 +57,7 @@ struct probe_image {
 	size_t n_rows;
 	double measured_s; /* for so long hits were counted; 0: not at all */
 	bool has_map;	   /* of the process */
+	const char *map;   /* as in struct probe_walker */
 	struct probe_source ladder[PROBE_RUNGS_N];
 };
 

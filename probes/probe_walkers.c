@@ -16,7 +16,9 @@ void probe_walkers__ask(void *ctx, const struct elf_file *file, struct probe_wal
 			runtime->image_free(image);
 		*ret = (struct probe_walker) {
 			.runtime = runtime->name,
-			.works = walkers->verdict.support != RUNTIME_REFUSED,
+			.works = walkers->verdict.support != RUNTIME_REFUSED &&
+				 !walkers->verdict.map_only,
+			.map = walkers->verdict.map,
 			.version = walkers->verdict.version,
 			.reason = walkers->verdict.reason,
 		};

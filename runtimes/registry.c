@@ -8,6 +8,7 @@ extern const struct runtime runtime_jit;
 extern const struct runtime runtime_jvm;
 extern const struct runtime runtime_native;
 extern const struct runtime runtime_node;
+extern const struct runtime runtime_other;
 extern const struct runtime runtime_perl;
 extern const struct runtime runtime_php;
 extern const struct runtime runtime_python;
@@ -22,6 +23,7 @@ const struct runtime *const runtimes[] = {
 	&runtime_php,
 	&runtime_node,
 	&runtime_go,
+	&runtime_other,
 	&runtime_jit, /* after those that know their code by name */
 	NULL,
 };

@@ -47,7 +47,8 @@ struct runtime_verdict {
 	enum runtime_support support;
 	char version[RUNTIME_VERSION_BYTES]; /* "3.11.2" */
 	char reason[RUNTIME_REASON_BYTES];   /* one sentence; "" when supported */
-	bool map_only; /* its walker does not know this version, but a map may name its code */
+	bool map_only;	 /* its walker does not know this version, but a map may name its code */
+	const char *map; /* how to make the runtime write a map; NULL: no way is known */
 };
 
 /* Which frames a session wants, of the ladder in docs/architecture.md. */
@@ -224,6 +225,9 @@ struct runtime {
 	/* Copies of it in one process that its walker can find, by keys WALKER_COPY_KEY: each is
 	 * attached, with that key as the space. 0: one. */
 	uint32_t copies;
+	/* It stands for several runtimes, of which a process may have more than one: each that a
+	 * file is of (verdict.version) is attached and reported. */
+	bool many;
 	/* That one of `maps`, a hash, in which the walker finds the numbers of the code objects
 	 * that it has announced: the first 32 bits of each value. A code object that is not there
 	 * will be announced again, by another number. NULL: it announces none. */
@@ -296,6 +300,10 @@ struct runtime {
 	/* Why a process with this command line has no frames of this runtime, though its user may
 	 * expect them (the language runs on another runtime); NULL: nothing to say. */
 	const char *(*elsewhere)(const char *command);
+
+	/* Of a runtime that stands for many: writes to @buf what is shown of number @i, from 0, and
+	 * returns its name, or NULL behind the last. NULL: it stands for itself. */
+	const char *(*recognizes)(size_t i, char *buf, size_t size);
 
 	/* --- session --- */
 

@@ -4,6 +4,16 @@
 #include "core/base/escape.h"
 #include "core/cli/doctor.h"
 
+/* Prints the runtimes that are recognized without a walker. */
+static void print_recognized(const struct runtime *runtime)
+{
+	char text[2 * RUNTIME_REASON_BYTES];
+	const char *name;
+
+	for (size_t i = 0; (name = runtime->recognizes(i, text, sizeof(text))); i++)
+		printf("%25s -> %s: %s\n", "", name, text);
+}
+
 int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes)
 {
 	static const struct argp argp = {
@@ -31,8 +41,11 @@ int cmd_doctor(int argc, char **argv, const struct runtime *const *runtimes)
 		if (code && check->needed)
 			status = EXIT_FAILED;
 	}
-	for (i = 0; runtimes[i]; i++)
+	for (i = 0; runtimes[i]; i++) {
 		printf("%-8s %-16s %s\n", "runtime", runtimes[i]->name, runtimes[i]->versions);
+		if (runtimes[i]->recognizes)
+			print_recognized(runtimes[i]);
+	}
 	puts(status ? "recording is not possible here" : "recording is possible here");
 	return status;
 }

@@ -23,7 +23,7 @@
 #define BYTES		 (512 << 10) /* as Go and tcmalloc have it */
 
 /* What was said of a process; it is not said again of its likes. */
-#define SOURCES_TOLD 8
+#define SOURCES_TOLD 32
 struct told_source {
 	const struct runtime *runtime;
 	char version[32], source[16], reason[RUNTIME_REASON_BYTES];

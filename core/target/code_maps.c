@@ -13,10 +13,12 @@
 #include "core/target/code_file.h"
 #include "core/target/code_source.h"
 #include "core/target/perf_map.h"
+#include "core/target/process_words.h"
 #include "core/target/procfs.h"
 
 #define WRITERS_MAX (1 + CODE_ANCESTORS_MAX)
-#define SLOTS_MAX   (2 * WRITERS_MAX)
+#define MORE_MAX    16 /* jitdump files by other names: some compilers have one for each thread */
+#define SLOTS_MAX   (2 * WRITERS_MAX + 1 + MORE_MAX)
 
 /* A file that may be there. */
 struct slot {
@@ -74,6 +76,22 @@ void code_maps__inherit(struct code_maps *maps, const struct code_ancestor *ance
 	add_slot(maps, path, true, ancestor);
 }
 
+/* Adds the perf map in the directory for temporary files that the environment of the process names,
+ * if any: .NET 7 and older write it there. */
+static void add_temporary(struct code_maps *maps)
+{
+	char directory[256], path[sizeof(directory) + 32];
+
+	if (process_words__variable(maps->info.pid, "TMPDIR=", directory, sizeof(directory)) ||
+	    directory[0] != '/')
+		return;
+	snprintf(path, sizeof(path), "%s/perf-%u.map", directory, maps->info.inner_pid);
+	for (size_t i = 0; i < maps->n_slots; i++)
+		if (!strcmp(maps->slots[i].path, path))
+			return;
+	add_slot(maps, path, false, &maps->writers[0]);
+}
+
 int code_maps__new(const struct procfs_info *info, struct code_sources *sources,
 		   struct code_maps **ret)
 {
@@ -87,6 +105,7 @@ int code_maps__new(const struct procfs_info *info, struct code_sources *sources,
 	maps->version = 1;
 	code_maps__inherit(maps, &(struct code_ancestor) { info->inner_pid, info->start_ticks,
 							   UINT64_MAX });
+	add_temporary(maps);
 	*ret = maps;
 	return 0;
 }
@@ -105,23 +124,62 @@ void code_maps__free(struct code_maps *maps)
 	free(maps);
 }
 
-/* "…/jit-PID.dump", of the process or an ancestor, as perf knows them, too. */
-void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, uint64_t end)
+/* Skips @prefix and a number. Returns NULL if the text does not begin so. */
+static const char *skip_number(const char *text, const char *prefix, unsigned *ret)
+{
+	int len = 0;
+
+	if (!text || strncmp(text, prefix, strlen(prefix)) != 0)
+		return NULL;
+	text += strlen(prefix);
+	return *text != '+' && *text != '-' && sscanf(text, "%u%n", ret, &len) == 1 ? text + len
+										    : NULL;
+}
+
+/* Returns true if @name is that of a jitdump file, and which processes may have written it:
+ *   jit-PID.dump            as perf knows the files, too; ret_pids[0]
+ *   jit-PID-TEXT.dump       ret_pids[0]
+ *   jit-TID-PID.dump        JavaScriptCore with a directory of its own; ret_pids[1]
+ *   jit-TID-PID-TEXT        JavaScriptCore without */
+static bool parse_name(const char *name, unsigned ret_pids[2])
+{
+	const char *rest = skip_number(name, "jit-", &ret_pids[0]), *more;
+
+	ret_pids[1] = 0;
+	if (!rest)
+		return false;
+	more = skip_number(rest, "-", &ret_pids[1]);
+	if (more && *more == '-' && more[1])
+		return true;
+	if (*rest == '-')
+		rest = strrchr(rest, '.');
+	return rest && !strcmp(rest, ".dump");
+}
+
+static const struct code_ancestor *writer_of(const struct code_maps *maps, const char *path)
 {
 	const char *base = strrchr(path, '/');
-	struct slot *slot = NULL;
-	unsigned pid = 0;
-	int len = 0;
-	size_t i;
+	unsigned pids[2];
 
-	if (!base || sscanf(base, "/jit-%u.dump%n", &pid, &len) != 1 || !len || base[len])
-		return;
-	for (i = 0; i < maps->n_slots; i++)
+	if (!base || !parse_name(base + 1, pids))
+		return NULL;
+	for (size_t i = 0; i < maps->n_writers; i++)
+		if (maps->writers[i].inner_pid == pids[0] ||
+		    (pids[1] && maps->writers[i].inner_pid == pids[1]))
+			return &maps->writers[i];
+	return NULL;
+}
+
+void code_maps__offer(struct code_maps *maps, const char *path, uint64_t start, uint64_t end)
+{
+	const struct code_ancestor *writer = writer_of(maps, path);
+	struct slot *slot = NULL;
+
+	for (size_t i = 0; writer && i < maps->n_slots; i++)
 		if (!strcmp(maps->slots[i].path, path))
 			slot = &maps->slots[i];
-	for (i = 0; !slot && i < maps->n_writers; i++)
-		if (maps->writers[i].inner_pid == pid)
-			slot = add_slot(maps, path, true, &maps->writers[i]);
+	if (writer && !slot)
+		slot = add_slot(maps, path, true, writer);
 	if (slot) {
 		slot->start = start;
 		slot->end = end;

@@ -334,9 +334,13 @@ static int open_found(struct images *images, const struct target_file *found, ui
 	return 0;
 }
 
+/* Notes that the code of a file is unreadable. A memfd without a file to open has code that the
+ * process has made, as code in anonymous memory is. */
 static void note_unread(struct images *images, uint32_t pid, const struct procfs_mapping *mapping,
 			int code)
 {
+	if (code == -ENOENT && !strncmp(mapping->path, "/memfd:", strlen("/memfd:")))
+		return;
 	unread_files__add(images->unread, pid, mapping, code);
 	images->stats.unread += is_want(code);
 }

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/util.h"
 #include "core/kernel/spaces.h"
@@ -302,6 +303,33 @@ static void attach_copies(struct tracker *tracker, struct process *process, int 
 	}
 }
 
+/* Of a runtime that stands for many: has a file of the same one been reported? */
+static bool is_named(const struct process *process, int i, const struct mapped *mapped)
+{
+	const char *version = mapped->image->runtimes[i].verdict.version;
+
+	for (size_t m = 0; m < process->n_mapped && &process->mapped[m] != mapped; m++) {
+		const struct image *image = process->mapped[m].image;
+
+		if (image && image->runtimes[i].detected &&
+		    !strcmp(image->runtimes[i].verdict.version, version))
+			return true;
+	}
+	return copy__is_known(process->space, i, mapped->bias);
+}
+
+/* After the first file of runtime @i, which stands for many, was attached: the others. */
+static void attach_others(struct tracker *tracker, struct process *process, int i)
+{
+	for (size_t m = 0; m < process->n_mapped; m++) {
+		const struct mapped *mapped = &process->mapped[m];
+
+		if (mapped->image && mapped->image->runtimes[i].detected &&
+		    !is_named(process, i, mapped))
+			attach_runtime(tracker, process, i, mapped);
+	}
+}
+
 void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 {
 	size_t m;
@@ -317,6 +345,8 @@ void tracker__attach_runtimes(struct tracker *tracker, struct process *process)
 			if (image && image->runtimes[i].detected)
 				attach_runtime(tracker, process, i, &process->mapped[m]);
 		}
+		if (tracker->opts.runtimes[i]->many)
+			attach_others(tracker, process, i);
 		attach_copies(tracker, process, i);
 	}
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/target/process_words.h"
 #include "core/target/procfs.h"
 #include "runtimes/common/v8_label.h"
 #include "runtimes/node/node_blob.h"
@@ -29,7 +29,6 @@
 #define INTERPRETED "interpreted functions have no names without --interpreted-frames-native-stack"
 #define OPTIONS	    "--perf-basic-prof --interpreted-frames-native-stack"
 #define NO_MAP	    "V8 writes no map of its code: start it with NODE_OPTIONS='" OPTIONS "'"
-#define DENO	    "--v8-flags=--perf-basic-prof,--interpreted-frames-native-stack"
 #define NO_LENGTHS                                                                              \
 	"this build has no symbol for the lengths of bytecodes (it is stripped), so frames of " \
 	"Sparkplug's code have the line where their function begins; --no-sparkplug avoids them"
@@ -132,6 +131,7 @@ static int node__prepare(const struct elf_file *file, struct runtime_image **ret
 	if (node_layout__read(file, &image->layout, &err)) {
 		ret_verdict->support = RUNTIME_DEGRADED;
 		ret_verdict->map_only = true;
+		ret_verdict->map = "start it with NODE_OPTIONS='" OPTIONS "'";
 		snprintf(image->unknown, sizeof(image->unknown), "%.79s", err.text);
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), "%.120s; " BY_MAP,
 			 err.text);
@@ -150,29 +150,6 @@ static size_t node__loops(const struct runtime_image *image, const struct runtim
 {
 	*ret = image->builtins.loops;
 	return image->builtins.n_loops;
-}
-
-/* Programs with V8 that export none of its constants. */
-static const struct {
-	const char *name, *why;
-} others[] = {
-	{ "electron", "Electron's V8 is built with pointer compression, for which there is no "
-		      "walker; " BY_MAP },
-	{ "deno", "Deno's V8 has no constants for debuggers, so there is no walker; JavaScript is "
-		  "named by a perf map only: start it with " DENO },
-};
-
-static const char *node__elsewhere(const char *command)
-{
-	const char *end = command + strcspn(command, " "), *name = end;
-
-	while (name > command && name[-1] != '/')
-		name--;
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if ((size_t)(end - name) == strlen(others[i].name) &&
-		    !strncmp(name, others[i].name, end - name))
-			return others[i].why;
-	return NULL;
 }
 
 /* --- session --- */
@@ -202,47 +179,9 @@ static void node__close(struct runtime_session *session)
 
 /* --- instance --- */
 
-#define WORDS_BYTES (256 * 1024)
-
-/* Is the option in the text? V8 takes '_' for '-'. */
-static bool has_option(const char *text, const char *option)
-{
-	size_t len = strlen(option), i;
-
-	for (; *text; text++) {
-		for (i = 0; i < len && (text[i] == '_' ? '-' : text[i]) == option[i]; i++)
-			;
-		if (i == len)
-			return true;
-	}
-	return false;
-}
-
-/* Is it among the arguments, or in NODE_OPTIONS? `name`: "cmdline" or "environ". */
-static bool is_given(uint32_t pid, const char *name, const char *option)
-{
-	bool environment = !strcmp(name, "environ"), found = false;
-	char path[PROCFS_PATH_BYTES], *words = malloc(WORDS_BYTES), *word;
-	ssize_t n = 0;
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%u/%s", procfs__root(), procfs__living(pid), name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && words)
-		n = read(fd, words, WORDS_BYTES - 1);
-	if (n > 0)
-		words[n] = '\0';
-	for (word = words; n > 0 && word < words + n && !found; word += strlen(word) + 1)
-		if (!environment || !strncmp(word, "NODE_OPTIONS=", strlen("NODE_OPTIONS=")))
-			found = has_option(word, option);
-	close_fd(&fd);
-	free(words);
-	return found;
-}
-
 static bool has_flag(uint32_t pid, const char *option)
 {
-	return is_given(pid, "cmdline", option) || is_given(pid, "environ", option);
+	return process_words__have(pid, "NODE_OPTIONS=", option);
 }
 
 /* Its map names what it compiles, if it writes one. */
@@ -314,7 +253,6 @@ const struct runtime runtime_node = {
 	.prepare = node__prepare,
 	.image_free = node__image_free,
 	.loops = node__loops,
-	.elsewhere = node__elsewhere,
 	.open = node__open,
 	.close = node__close,
 	.attach = node__attach,

@@ -141,6 +141,90 @@ static void test_jitdump(void)
 }
 
 /* A child's code is its parent's, as it was when it was forked, until it makes some itself. */
+/* Names that compilers give such files: '*' stands for the PID. */
+static void test_names(void)
+{
+	static const struct {
+		const char *name;
+		bool found;
+	} cases[] = {
+		{ "jit-7-*.dump", true },
+		{ "jit-7-*-tUAsFk", true },
+		{ "jit-*-tUAsFk.dump", true },
+		{ "jit-*-7.dump", true },
+		{ "jit-7.dump", false },
+		{ "jit-7-8.dump", false },
+		{ "jit-*", false },
+		{ "jit-*.map", false },
+		{ "jit--*.dump", false },
+		{ "jit-7-+*.dump", false },
+		{ "jit-x-*.dump", false },
+		{ "xjit-*.dump", false },
+		{ "jit-7-*.dumpling", false },
+		{ "jit-", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char path[200];
+		const char *star = strchr(cases[i].name, '*');
+		int n = star ? star - cases[i].name : (int)strlen(cases[i].name);
+
+		begin();
+		if (star)
+			snprintf(path, sizeof(path), "%s/%.*s%u%s", workdir, n, cases[i].name,
+				 self.inner_pid, star + 1);
+		else
+			snprintf(path, sizeof(path), "%s/%s", workdir, cases[i].name);
+		write_dump(path, 250, 0x3000, "here");
+		code_maps__offer(maps, path, 0, 0);
+		code_maps__look(maps, CODE_LOOK_ALL, 310);
+		is_str(name_at(0x3000, 310), cases[i].found ? "here" : "", "mapped: %s",
+		       cases[i].name);
+		unlink(path);
+	}
+}
+
+static void test_many(void)
+{
+	char path[128];
+	int n = 0;
+
+	begin();
+	for (int i = 1; i <= 40; i++) {
+		snprintf(path, sizeof(path), "%s/jit-%d-%u.dump", workdir, 1000000 + i,
+			 self.inner_pid);
+		write_dump(path, 250, 0x1000 * i, "one");
+		code_maps__offer(maps, path, 0, 0);
+	}
+	code_maps__look(maps, CODE_LOOK_ALL, 310);
+	for (int i = 1; i <= 40; i++)
+		n += !strcmp(name_at(0x1000 * i, 310), "one");
+	ok(n >= 16 && n < 40, "files of many threads, up to a limit: %d", n);
+}
+
+/* In a process of its own: the environment is that of its exec. */
+static void test_temporary(const char *program)
+{
+	char command[400];
+
+	snprintf(command, sizeof(command), "TMPDIR=%s '%s' temporary", workdir, program);
+	is_int(system(command), 0, "the perf map in the directory for temporary files");
+}
+
+static int look_in_temporary(void)
+{
+	char path[160];
+	bool found;
+
+	snprintf(path, sizeof(path), "%s/perf-%u.map", getenv("TMPDIR"), self.inner_pid);
+	begin();
+	write_file(path, "w", "1000 100 there\n");
+	code_maps__look(maps, CODE_LOOK_FILES, 100);
+	found = !strcmp(name_at(0x1000, 100), "there");
+	unlink(path);
+	return found ? 0 : 1;
+}
+
 static void test_fork(void)
 {
 	struct procfs_info child = self;
@@ -213,19 +297,25 @@ static void test_counts(void)
 	is_int(counts.skipped, 2, "and what is none");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct err err = {};
 
-	workdir__make();
+	if (argc < 2)
+		workdir__make();
 	sources = code_sources__new();
 	if (!sources || procfs__info(getpid(), &self, &err))
 		exit(1);
 	snprintf(map_path, sizeof(map_path), "/tmp/perf-%u.map", self.inner_pid);
 	snprintf(dump_path, sizeof(dump_path), "/tmp/jit-%u.dump", self.inner_pid);
 	atexit(remove_files);
+	if (argc > 1)
+		return look_in_temporary();
 	test_growth();
 	test_jitdump();
+	test_names();
+	test_many();
+	test_temporary(argv[0]);
 	test_fork();
 	test_refusals();
 	test_counts();
