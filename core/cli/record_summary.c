@@ -288,7 +288,7 @@ static void print_nameless(const struct session_opts *opts, const struct session
 		     "braid report names %" PRIu64 " %% of native code by offset, most of it in "
 		     "%.60s: %s",
 		     percent, slash ? slash + 1 : nameless->file,
-		     nameless__advice(summary->stats->fetched.asked > 0));
+		     nameless__advice(summary->stats->fetched.asked > 0, nameless->has_build_id));
 }
 
 static void print_tableless(const struct session_summary *summary)

@@ -496,7 +496,7 @@ static int build_selected(const struct recorded *recorded, const struct profile_
 	if (!code)
 		code = add_stacks(build, selection);
 	if (!code)
-		code = nameless__find(build->profile, recorded->symbols_asked);
+		code = nameless__find(build->profile, recorded);
 	if (code)
 		goto out;
 	*ret = build->profile;

@@ -31,8 +31,11 @@ static double *weigh(const struct profile *profile)
 	return weights;
 }
 
-const char *nameless__advice(bool asked)
+const char *nameless__advice(bool asked, bool has_build_id)
 {
+	if (!has_build_id)
+		return "the file has no build ID, by which debug servers and -dbgsym packages are "
+		       "found. Only a build of it with symbols has names";
 	return asked ? "debug servers have no symbols of it; debug files below /usr/lib/debug "
 		       "help, "
 		       "such as those of a -dbgsym package"
@@ -40,7 +43,27 @@ const char *nameless__advice(bool asked)
 		       "recording";
 }
 
-static int write_note(struct profile *profile, double share, uint32_t library, bool asked)
+/* Returns false if no image of that library has a build ID. */
+static bool has_build_id(const struct recorded *recorded, const char *library)
+{
+	char name[PROFILE_LIBRARY_BYTES];
+	bool known = false;
+
+	for (size_t i = 0; recorded && i < recorded->images.n; i++) {
+		const struct recorded_image *image = &recorded->images.rows[i];
+
+		profile__library(recorded__text(recorded, image->name), name, sizeof(name));
+		if (strcmp(name, library) != 0)
+			continue;
+		known = true;
+		if (*recorded__text(recorded, image->build_id))
+			return true;
+	}
+	return !known;
+}
+
+static int write_note(struct profile *profile, const struct recorded *recorded, double share,
+		      uint32_t library)
 {
 	char shown[PROFILE_LIBRARY_BYTES];
 
@@ -49,14 +72,17 @@ static int write_note(struct profile *profile, double share, uint32_t library, b
 	free(profile->nameless);
 	if (asprintf(&profile->nameless,
 		     "%.0f %% of native frames have no symbol, most of them in %s: %s", 100 * share,
-		     shown, nameless__advice(asked)) < 0) {
+		     shown,
+		     nameless__advice(recorded && recorded->symbols_asked,
+				      has_build_id(recorded,
+						   strtab__get(profile->strings, library)))) < 0) {
 		profile->nameless = NULL;
 		return -ENOMEM;
 	}
 	return 0;
 }
 
-int nameless__find(struct profile *profile, bool asked)
+int nameless__find(struct profile *profile, const struct recorded *recorded)
 {
 	double *weights = weigh(profile), all = 0, nameless = 0;
 	double *by_frame = calloc(profile->n_frames + 1, sizeof(*by_frame));
@@ -80,7 +106,7 @@ int nameless__find(struct profile *profile, bool asked)
 			most = frame->library;
 	}
 	if (!code && nameless > 0 && nameless >= WORTH_A_NOTE * all)
-		code = write_note(profile, nameless / all, most, asked);
+		code = write_note(profile, recorded, nameless / all, most);
 	free(by_library);
 	free(by_frame);
 	free(weights);

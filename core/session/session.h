@@ -98,6 +98,7 @@ enum session_end {
 struct session_nameless {
 	uint64_t addresses, nameless; /* all; those of functions that no symbol names */
 	const char *file;	      /* with the most nameless ones; "": none */
+	bool has_build_id;	      /* that file */
 };
 
 /* The word that --unwind takes for an enum unwind_mode; NULL: there is no such mode. */

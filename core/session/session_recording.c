@@ -168,6 +168,7 @@ void session__find_nameless(const struct session *session, struct session_namele
 			most = image;
 	}
 	ret->file = most ? most->file->path : "";
+	ret->has_build_id = most && most->file->build_id_len > 0;
 }
 
 static int open_capture(struct session *session, struct err *err)

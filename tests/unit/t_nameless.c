@@ -18,11 +18,12 @@ static uint32_t code(int kind, const char *name, const char *library)
 	return frame;
 }
 
-static bool asked;
+static struct recorded recorded_now;
+static struct recorded *recorded = &recorded_now;
 
 static const char *note(void)
 {
-	return nameless__find(profile, asked) ? "error" : profile->nameless;
+	return nameless__find(profile, recorded) ? "error" : profile->nameless;
 }
 
 static void begin(void)
@@ -41,6 +42,19 @@ static void fill(unsigned nameless)
 	named = code(KIND_NATIVE, "graze", "libzebra");
 	profile__add(profile, &zebra, 1, nameless);
 	profile__add(profile, &named, 1, 20 - nameless);
+}
+
+/* A debug server finds a file by its build ID. */
+static void test_build_id(void)
+{
+	ok(!recorded__init(recorded), "a recording");
+	recorded__add_image(recorded, 1, "/srv/libzebra.so.1", "");
+	fill(20);
+	ok(note() && strstr(note(), "no build ID") && !strstr(note(), "DEBUGINFOD_URLS"),
+	   "a file without a build ID: %s", note());
+	recorded__add_image(recorded, 2, "/usr/lib/libzebra.so.2", "abcd");
+	fill(20);
+	ok(note() && strstr(note(), "set DEBUGINFOD_URLS"), "another one of the name has one");
 }
 
 int main(void)
@@ -64,13 +78,13 @@ int main(void)
 	       "30 % of native frames have no symbol, most of them in libzebra: install its "
 	       "-dbgsym or -dbg package, or set DEBUGINFOD_URLS, before recording",
 	       "3 of 4 + 3 + 3, in samples; kernel, inlined and compiled code do not count");
-	asked = true;
+	recorded->symbols_asked = true;
 	is_str(note(),
 	       "30 % of native frames have no symbol, most of them in libzebra: debug servers have "
 	       "no symbols of it; debug files below /usr/lib/debug help, such as those of a "
 	       "-dbgsym package",
 	       "they were asked in vain");
-	asked = false;
+	recorded->symbols_asked = false;
 	is_int(output__notes(profile, notes), 1, "one note");
 	is_str(notes[0], profile->nameless, "reports and pages have it");
 	fill(1);
@@ -82,6 +96,8 @@ int main(void)
 	       "100 % of native frames have no symbol, most of them in ?[31mz?: install its "
 	       "-dbgsym or -dbg package, or set DEBUGINFOD_URLS, before recording",
 	       "a hostile file name");
+	test_build_id();
+	recorded__done(recorded);
 	profile__free(profile);
 	return tap__done();
 }
