@@ -59,9 +59,11 @@ static const struct section_rule {
 #define ELECTRON_TEXT "ELECTRON_RUN_AS_NODE"
 #define DENO_TEXT     "DENO_DIR"
 
-/* A function that GHC's runtime calls and few others do, and a part of its message for crashes. */
-#define GHC_IMPORT "clock_getcpuclockid"
-#define GHC_TEXT   "(GHC version "
+/* A function that GHC's runtime calls and few others do, and its message for crashes in two parts,
+ * which follow each other there: a program with these rules has both, and is not GHC's. */
+#define GHC_IMPORT    "clock_getcpuclockid"
+#define GHC_TEXT      "(GHC version "
+#define GHC_TEXT_REST "%s for %s)"
 
 /* --- tables of the file --- */
 
@@ -111,15 +113,30 @@ static bool has_name(const struct elf_symbols *symbols, const char *text, size_t
 
 #define WINDOW (256 * 1024) /* bytes; a data segment may have a hundred megabytes */
 
+struct text {
+	const char *begin, *rest; /* the one follows the other; NULL: no rest */
+};
+
+static bool has_text(const char *window, size_t len, const struct text *text)
+{
+	size_t n = strlen(text->begin), n_rest = text->rest ? strlen(text->rest) : 0;
+	const char *end = window + len;
+
+	for (const char *at = window; (at = memmem(at, end - at, text->begin, n)); at++)
+		if (fits_in(n, n_rest, end - at) && !memcmp(at + n, text->rest ?: "", n_rest))
+			return true;
+	return false;
+}
+
 /* Sets bit n of the result for texts[n] found in the data of the file. */
-static uint32_t find_texts(const struct elf_file *file, const char *const *texts, size_t n)
+static uint32_t find_texts(const struct elf_file *file, const struct text *texts, size_t n)
 {
 	char *window = malloc(WINDOW);
 	size_t overlap = 0;
 	uint32_t found = 0;
 
 	for (size_t t = 0; t < n; t++)
-		overlap = max_of(overlap, strlen(texts[t]));
+		overlap = max_of(overlap, strlen(texts[t].begin) + strlen(texts[t].rest ?: ""));
 	for (size_t i = 0; window && i < file->n_segments; i++) {
 		const struct elf_segment *segment = &file->segments[i];
 
@@ -131,7 +148,7 @@ static uint32_t find_texts(const struct elf_file *file, const char *const *texts
 			if (elf_file__read(file, segment->vaddr + at, window, left))
 				break;
 			for (size_t t = 0; t < n; t++)
-				if (memmem(window, left, texts[t], strlen(texts[t])))
+				if (has_text(window, left, &texts[t]))
 					found |= 1U << t;
 		}
 	}
@@ -142,7 +159,7 @@ static uint32_t find_texts(const struct elf_file *file, const char *const *texts
 /* Programs with an engine that runs addons for Node.js. */
 static enum other_kind find_engine(const struct elf_file *file)
 {
-	static const char *const texts[] = { ELECTRON_TEXT, DENO_TEXT, V8_TEXT };
+	static const struct text texts[] = { { ELECTRON_TEXT }, { DENO_TEXT }, { V8_TEXT } };
 	static const enum other_kind kinds[] = { OTHER_ELECTRON, OTHER_DENO };
 	uint32_t found = find_texts(file, texts, ARRAY_SIZE(texts));
 
@@ -157,7 +174,7 @@ static enum other_kind find_engine(const struct elf_file *file)
 /* Programs that are linked statically with GHC's runtime, which is the usual way. */
 static bool is_ghc(const struct elf_file *file, const struct elf_symbols *symbols)
 {
-	static const char *const texts[] = { GHC_TEXT };
+	static const struct text texts[] = { { GHC_TEXT, GHC_TEXT_REST } };
 
 	return has_name(symbols, GHC_IMPORT, sizeof(GHC_IMPORT)) && find_texts(file, texts, 1);
 }

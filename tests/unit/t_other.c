@@ -124,6 +124,11 @@ static void test_contents(void)
 	       "Haskell (GHC)", "a stripped Haskell program");
 	is_str(recognize("const char v[] = \"    (GHC version %s for %s)\";\n", ""), "",
 	       "only the text of one");
+	is_str(recognize("#include <pthread.h>\n#include <time.h>\n"
+			 "const char v[] = \"(GHC version \", w[] = \"%s for %s)\";\n"
+			 "int f(clockid_t *c) { return clock_getcpuclockid(1, c); }",
+			 ""),
+	       "", "a program with these rules, such as braid");
 }
 
 static bool ends_whole(const char *text)
