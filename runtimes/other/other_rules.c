@@ -128,9 +128,20 @@ static bool has_text(const char *window, size_t len, const struct text *text)
 	return false;
 }
 
+/* Linkers before 2018 put constant data into the segment with the code. */
+static bool has_data_of_its_own(const struct elf_file *file)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < file->n_segments; i++)
+		n += !file->segments[i].exec;
+	return n > 1; /* that of variables, and one of constants */
+}
+
 /* Sets bit n of the result for texts[n] found in the data of the file. */
 static uint32_t find_texts(const struct elf_file *file, const struct text *texts, size_t n)
 {
+	bool skips_code = has_data_of_its_own(file);
 	char *window = malloc(WINDOW);
 	size_t overlap = 0;
 	uint32_t found = 0;
@@ -140,7 +151,7 @@ static uint32_t find_texts(const struct elf_file *file, const struct text *texts
 	for (size_t i = 0; window && i < file->n_segments; i++) {
 		const struct elf_segment *segment = &file->segments[i];
 
-		if (segment->exec)
+		if (segment->exec && skips_code)
 			continue;
 		for (uint64_t at = 0; at < segment->filesz; at += WINDOW - overlap) {
 			size_t left = min_of(segment->filesz - at, (uint64_t)WINDOW);
@@ -159,7 +170,9 @@ static uint32_t find_texts(const struct elf_file *file, const struct text *texts
 /* Programs with an engine that runs addons for Node.js. */
 static enum other_kind find_engine(const struct elf_file *file)
 {
-	static const struct text texts[] = { { ELECTRON_TEXT }, { DENO_TEXT }, { V8_TEXT } };
+	static const struct text texts[] = { { ELECTRON_TEXT, NULL },
+					     { DENO_TEXT, NULL },
+					     { V8_TEXT, NULL } };
 	static const enum other_kind kinds[] = { OTHER_ELECTRON, OTHER_DENO };
 	uint32_t found = find_texts(file, texts, ARRAY_SIZE(texts));
 

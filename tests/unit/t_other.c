@@ -92,6 +92,8 @@ static void test_symbols(void)
 
 static void test_contents(void)
 {
+	static const char *const segments[] = { "", "-Wl,-z,noseparate-code" };
+
 	is_str(recognize("int x __attribute__((section(\".svm_heap\"))) = 1;", ""),
 	       "GraalVM native image", "by a section");
 	is_str(recognize("int x __attribute__((section(\".bun\"))) = 1;", ""),
@@ -117,11 +119,12 @@ static void test_contents(void)
 	workdir__write("bun.map", "BUN_1.2 { global: napi_create_function; };\n");
 	is_str(recognize(NODE_API, "-Wl,--version-script=bun.map"), "Bun (JavaScriptCore)",
 	       "Bun without that section");
-	is_str(recognize("#include <pthread.h>\n#include <time.h>\n"
-			 "const char v[] = \"    (GHC version %s for %s)\";\n"
-			 "int f(clockid_t *c) { return clock_getcpuclockid(1, c); }",
-			 ""),
-	       "Haskell (GHC)", "a stripped Haskell program");
+	for (size_t i = 0; i < ARRAY_SIZE(segments); i++)
+		is_str(recognize("#include <pthread.h>\n#include <time.h>\n"
+				 "const char v[] = \"    (GHC version %s for %s)\";\n"
+				 "int f(clockid_t *c) { return clock_getcpuclockid(1, c); }",
+				 segments[i]),
+		       "Haskell (GHC)", "a stripped Haskell program, with '%s'", segments[i]);
 	is_str(recognize("const char v[] = \"    (GHC version %s for %s)\";\n", ""), "",
 	       "only the text of one");
 	is_str(recognize("#include <pthread.h>\n#include <time.h>\n"
