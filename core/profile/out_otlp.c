@@ -61,8 +61,17 @@ struct sample {
 	uint64_t value;
 };
 
+static uint64_t value_of(const struct out_tracks *tracks, size_t part,
+			 const struct pprof_value *value)
+{
+	return value->source == PPROF_OCCURRENCES
+		       ? min_of(tracks->parts[part].value.occurrences, (uint64_t)INT64_MAX)
+		       : out_tracks__value(tracks, part);
+}
+
+/* @value: one of the profile's kinds of values. */
 static int make_samples(struct otlp *otlp, struct out_tracks *tracks, size_t first, size_t end,
-			struct sample *samples, size_t *ret_n)
+			const struct pprof_value *value, struct sample *samples, size_t *ret_n)
 {
 	uint32_t *locations = calloc(tracks->tree.depth_max + 1, sizeof(*locations));
 	struct strtab *keys = strtab__new();
@@ -71,12 +80,14 @@ static int make_samples(struct otlp *otlp, struct out_tracks *tracks, size_t fir
 	*ret_n = 0;
 	for (size_t i = first; !code && i < end; i++) {
 		const struct profile_thread *thread = out_tracks__thread(tracks, i);
-		struct sample sample = { .value = out_tracks__value(tracks, i) };
+		struct sample sample = { .value = value_of(tracks, i, value) };
 		const uint32_t *frames;
 		uint32_t at;
 		char key[64];
 		size_t n;
 
+		if (!sample.value)
+			continue;
 		frames = out_tracks__stack(tracks, i, &n);
 		code = otlp__stack(otlp, tracks->profile, frames, n, locations, &sample.stack);
 		if (!code && thread && thread->tid)
@@ -145,19 +156,21 @@ static void put_id(struct writing *writing, const struct output_origin *origin,
 	protobuf__text(profile, PROFILE_ID, id, sizeof(id));
 }
 
-/* One event of one process. */
+/* One kind of values of one event of one process. */
 static int put_profile(struct writing *writing, struct out_tracks *tracks, size_t first, size_t end,
-		       struct resource *resource)
+		       const struct pprof_value *value, struct resource *resource)
 {
 	struct otlp *otlp = &writing->otlp;
 	const struct output_origin *origin = otlp->opts->origin;
 	struct sample *samples = calloc(end - first + 1, sizeof(*samples));
 	struct protobuf profile = {};
-	size_t n;
-	int code = samples ? make_samples(otlp, tracks, first, end, samples, &n) : -ENOMEM;
+	size_t n = 0;
+	int code = samples ? make_samples(otlp, tracks, first, end, value, samples, &n) : -ENOMEM;
 
+	if (!n)
+		goto out;
 	if (!code)
-		code = put_value_type(otlp, PROFILE_SAMPLE_TYPE, &tracks->value, &profile);
+		code = put_value_type(otlp, PROFILE_SAMPLE_TYPE, value, &profile);
 	for (size_t i = 0; !code && i < n; i++)
 		put_sample(otlp, &samples[i], &profile);
 	if (origin)
@@ -172,6 +185,7 @@ static int put_profile(struct writing *writing, struct out_tracks *tracks, size_
 	if (origin)
 		put_id(writing, origin, &profile);
 	protobuf__part(&resource->profiles, SCOPE_PROFILES_PROFILES, &profile);
+out:
 	protobuf__done(&profile);
 	free(samples);
 	return code;
@@ -200,11 +214,25 @@ static struct resource *find_resource(struct writing *writing, const struct prof
 	return resource;
 }
 
+/* The format has one kind of values in a profile: numbers of occurrences are another profile. */
+static int put_profiles(struct writing *writing, struct out_tracks *tracks, size_t first,
+			size_t end, struct resource *resource)
+{
+	struct pprof_value values[PPROF_VALUES_MAX];
+	size_t n = pprof_values__of(tracks->profile, tracks->period_ns, values);
+	int code = 0;
+
+	for (size_t i = 0; !code && i < n; i++)
+		if (i == n - 1 || values[i].source == PPROF_OCCURRENCES)
+			code = put_profile(writing, tracks, first, end, &values[i], resource);
+	return code;
+}
+
 static int put_event(struct writing *writing, const struct profile *profile)
 {
 	struct out_tracks tracks;
 	size_t at = 0, end;
-	int code = out_tracks__init(&tracks, profile);
+	int code = out_tracks__init_counted(&tracks, profile);
 
 	if (!code)
 		code = otlp__enter(&writing->otlp, profile);
@@ -220,7 +248,7 @@ static int put_event(struct writing *writing, const struct profile *profile)
 						    of->process ? of->process : "") != 0))
 				break;
 		}
-		code = resource ? put_profile(writing, &tracks, at, end, resource) : -ENOMEM;
+		code = resource ? put_profiles(writing, &tracks, at, end, resource) : -ENOMEM;
 	}
 	out_tracks__done(&tracks);
 	return code;

@@ -63,6 +63,7 @@ static void sort_parts(struct out_tracks *tracks, struct order *order)
 		}
 		add(&parts[n - 1].value.weight, parts[i].value.weight);
 		add(&parts[n - 1].value.calls, parts[i].value.calls);
+		add(&parts[n - 1].value.occurrences, parts[i].value.occurrences);
 	}
 	tracks->n_parts = n;
 }
@@ -87,6 +88,7 @@ static struct out_part part_of(const struct out_tracks *tracks, size_t i)
 	part.node = tracks->tree.order[i];
 	part.value.weight = profile->nodes[part.node].self;
 	part.value.calls = profile->nodes[part.node].calls;
+	part.value.occurrences = profile->nodes[part.node].occurrences;
 	return part;
 }
 
@@ -110,7 +112,7 @@ static int make_parts(struct out_tracks *tracks)
 	for (i = 0; i < n; i++) {
 		struct out_part part = part_of(tracks, i);
 
-		if (part.value.weight)
+		if (part.value.weight || (tracks->counted && part.value.occurrences))
 			tracks->parts[tracks->n_parts++] = part;
 	}
 	sort_parts(tracks, &order);
@@ -118,12 +120,13 @@ static int make_parts(struct out_tracks *tracks)
 	return 0;
 }
 
-int out_tracks__init(struct out_tracks *tracks, const struct profile *profile)
+static int init(struct out_tracks *tracks, const struct profile *profile, bool counted)
 {
 	struct pprof_value values[PPROF_VALUES_MAX];
 	int ret;
 
 	*tracks = (struct out_tracks) { .profile = profile,
+					.counted = counted,
 					.instants = profile->instants,
 					.period_ns = pprof_values__period_ns(profile) };
 	tracks->value = values[pprof_values__of(profile, tracks->period_ns, values) - 1];
@@ -134,6 +137,16 @@ int out_tracks__init(struct out_tracks *tracks, const struct profile *profile)
 	}
 	tracks->stack = calloc(tracks->tree.depth_max + 1, sizeof(*tracks->stack));
 	return tracks->stack ? make_parts(tracks) : -ENOMEM;
+}
+
+int out_tracks__init(struct out_tracks *tracks, const struct profile *profile)
+{
+	return init(tracks, profile, false);
+}
+
+int out_tracks__init_counted(struct out_tracks *tracks, const struct profile *profile)
+{
+	return init(tracks, profile, profile__has_occurrences(profile));
 }
 
 void out_tracks__done(struct out_tracks *tracks)

@@ -22,8 +22,9 @@ struct out_tracks {
 	const struct profile *profile;
 	struct out_tree tree;
 	struct out_part *parts; /* by thread (pid, tid), then time, then as stacks are shown; none
-				   without a value */
+				   without a value, unless they are `counted` */
 	size_t n_parts;
+	bool counted;		  /* parts have numbers of occurrences */
 	bool instants;		  /* a part is a sample, else all of a thread and stack */
 	struct pprof_value value; /* what their values are, and its unit: the last of a stack's */
 	uint64_t period_ns;	  /* 0: not known, or not of a clock */
@@ -32,6 +33,9 @@ struct out_tracks {
 
 /* 0 or -ENOMEM; call out_tracks__done in any case. */
 int out_tracks__init(struct out_tracks *tracks, const struct profile *profile);
+/* As out_tracks__init(), with parts that have occurrences only, if the profile has these numbers.
+ */
+int out_tracks__init_counted(struct out_tracks *tracks, const struct profile *profile);
 void out_tracks__done(struct out_tracks *tracks);
 
 /* Where the track that begins with this part ends. */

@@ -132,6 +132,8 @@ def check_otlp():
         ("wall w 43 of app 42 [nanoseconds]", [
             (("main [made] native", f, "deflate [made] native"), 2000000),
             (("main [made] native", f, "read [libc] native", "vfs_read [kernel] kernel"), 750000)]),
+        ("alloc occurrences app 42 of app 42 [count]", [
+            (("main [made] native", "malloc [made] native"), 1)]),
         ("alloc app 42 of app 42 [bytes]", [(("main [made] native", "malloc [made] native"), 2048)]),
         ("fault app 42 of app 42 [count]", [(("main [made] native",), 3)]),
         ("wall tool 50 of tool 50 [nanoseconds]", [(("main [made] native",), 7000000)])],
