@@ -10,8 +10,8 @@
  * In between the bio is known by its address. A device with a queue of requests ends them with
  * block_rq_complete, which has all bios that were merged into the request; others say
  * block_bio_complete. Both hold for the kernel as of block/blk-core.c, blk-mq.c and bio.c of Linux
- * 6.1 to 6.18. What is too large for the device is split (block_split): it has completed when all
- * of its parts have. */
+ * 6.1 to 6.18. The total of the event's rest is in bytes. What is too large for the device is split
+ * (block_split): it has completed when all of its parts have. */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -111,15 +111,19 @@ int block_io_queue(struct bpf_raw_tracepoint_args *ctx)
 	const struct bio *bio = (const void *)ctx->args[0];
 	const struct task_struct___io *task = (const void *)bpf_get_current_task();
 	struct block_io new = { .parts = 1 };
+	struct worth worth = { .value = 1, .weight = 1 };
 	__u32 opf = BPF_CORE_READ(bio, bi_opf), bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	__u32 event = cfg_numbers[EVENT_BLOCK_IO];
 	__u64 key = (__u64)bio;
 	struct scratch *scratch;
 
 	if (BPF_CORE_READ(task, bio_list))
 		return 0;
-	scratch = sample__begin(cfg_numbers[EVENT_BLOCK_IO]);
+	worth.total = bytes; /* of a rest, whose time is not measured */
+	scratch = sample__begin_of(event, bpf_ktime_get_ns(), &worth);
 	if (!scratch)
 		return 0;
+	scratch->sample.total = scratch->sample.weight;
 	new.link = __sync_fetch_and_add(&last_block_io, 1) + 1;
 	scratch->sample.flags |= SAMPLE_PENDING;
 	scratch->sample.link = new.link;
@@ -129,6 +133,7 @@ int block_io_queue(struct bpf_raw_tracepoint_args *ctx)
 	new.start_ns = scratch->sample.time_ns;
 	if (bpf_map_update_elem(&block_ios, &key, &new, BPF_ANY)) {
 		count(COUNT_BLOCK_IOS_FULL);
+		rest__return(event, scratch->sample.weight, scratch->sample.weight * bytes);
 		slot__release();
 	} else {
 		sample__unwind(ctx, scratch);

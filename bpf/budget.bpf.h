@@ -21,7 +21,8 @@
  * less than half of what they may. A sample by chance per occurrence would do neither: it takes
  * short ones and long ones alike.
  *
- * The rest of an event, by CPU, are the occurrences that no sample stands for yet. User space takes
+ * The rest of an event, by CPU, are the occurrences that no sample stands for: those since the last
+ * sample, and those of samples that were lost (rest__return()). User space takes
  * it at the end of each recording: it changes rest_epoch, after which the kernel half adds to the
  * other of the two rests, and all clocks start anew. */
 
@@ -235,6 +236,15 @@ static __always_inline void rest__take(struct rest_rec *rest, struct worth *add_
 {
 	add_to->weight += __sync_lock_test_and_set(&rest->weight, 0);
 	add_to->total += __sync_lock_test_and_set(&rest->total, 0);
+}
+
+/* Returns the worth of a sample that was lost to the rest of its event. */
+static __always_inline void rest__return(__u32 event, __u64 weight, __u64 total)
+{
+	struct budget_rec *budget = budget__here();
+
+	if (budget)
+		rest__add(&budget__of(budget, event)->rests[rest_epoch & 1], weight, total);
 }
 
 /* Clocks of threads that begin together are to ring at different times. */

@@ -68,6 +68,7 @@
 	X(BLOCK_IOS_FULL, "block I/O lost: too much of it under way")                       \
 	/* what user space counts */                                                        \
 	X(UNFINISHED, "samples left out: the end of what they are of was not seen")         \
+	X(UNTIMED, "occurrences left out: whether they reach the minimum is unknown")       \
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")         \
 	X(WALK_EARLY, "runtime stacks missing: taken before the interpreter was known")     \
 	X(PROCESS_FORBIDDEN, "processes without names of code: mappings are forbidden")     \

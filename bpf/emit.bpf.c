@@ -286,6 +286,21 @@ static __always_inline enum sent sample__send_once(struct scratch *scratch, __u3
 	return sent;
 }
 
+/* Returns the worth of a sample that could not be sent to its event's rest. The total of a sample
+ * whose value is pending is its object's. Whether an allocation is outstanding is not known. */
+static __always_inline void sample__lose(const struct rec_sample *sample)
+{
+	__u64 total = sample->total;
+
+	count(COUNT_RING_FULL);
+	if (sample->flags & SAMPLE_PENDING) {
+		if (sample->event != cfg_numbers[EVENT_BLOCK_IO])
+			return;
+		total = sample->object * sample->weight;
+	}
+	rest__return(sample->event, sample->weight, total);
+}
+
 __noinline int scratch__emit(struct scratch *scratch)
 {
 	enum sent sent;
@@ -305,7 +320,7 @@ __noinline int scratch__emit(struct scratch *scratch)
 	else
 		sent = sample__send_once(scratch, n_words);
 	if (sent != SENT)
-		count(COUNT_RING_FULL);
+		sample__lose(&scratch->sample);
 	if (scratch->limited)
 		budget__note_emitted();
 	slot__release();

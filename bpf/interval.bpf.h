@@ -53,12 +53,18 @@ static __always_inline struct task_times *times__make(void)
 	return times;
 }
 
-/* Returns what the sample of such an interval is worth; NULL: it is not sampled. */
+/* Returns what the sample of such an interval is worth, or NULL if it is not sampled. The part of
+ * an interval that lies before the recording does not count. @now_ns is interval__now(). */
 static __always_inline const struct worth *interval__choose(struct task_times *times, __u32 event,
 							    __u64 begin_ns, __u64 now_ns)
 {
-	__u64 value = now_ns > begin_ns ? now_ns - begin_ns : 1;
+	__u64 value;
 
+	if (begin_ns < sample_from_ns)
+		begin_ns = sample_from_ns;
+	if (begin_ns > now_ns)
+		return NULL;
+	value = now_ns > begin_ns ? now_ns - begin_ns : 1;
 	return value >= cfg_minima[EVENT_AT(event)] &&
 			       budget__choose(event, &times->clocks[EVENT_AT(event)], value, now_ns,
 					      &times->worth)
@@ -92,7 +98,7 @@ static __always_inline const struct worth *interval__end(__u32 event)
 	}
 	since_ns = *begin_ns;
 	*begin_ns = 0;
-	return interval__choose(times, event, since_ns, bpf_ktime_get_ns());
+	return interval__choose(times, event, since_ns, interval__now());
 }
 
 /* The same where it is known since when, at a return of a call whose entry was seen. */
@@ -100,7 +106,7 @@ static __always_inline const struct worth *interval__end_since(__u32 event, __u6
 {
 	struct task_times *times = times__make();
 
-	return times ? interval__choose(times, event, since_ns, bpf_ktime_get_ns()) : NULL;
+	return times ? interval__choose(times, event, since_ns, interval__now()) : NULL;
 }
 
 #endif

@@ -227,6 +227,8 @@ int lock_on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	rec = &thread->rec;
 	now_ns = interval__now();
 	lock__forget(rec, address, task__pid(bpf_get_current_task_btf()));
+	if (since_ns && since_ns < sample_from_ns)
+		since_ns = sample_from_ns;
 	interval_ns = since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
 	if (!event || !interval_ns || interval_ns < cfg_minima[EVENT_AT(event)])
 		return 0;

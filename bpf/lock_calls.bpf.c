@@ -151,6 +151,8 @@ int lock_on_return(struct pt_regs *ctx)
 	if (!rec || !rec->since_ns || (ctx->rsp != rec->sp && ctx->rsp != rec->sp + 8))
 		return 0;
 	since_ns = __sync_lock_test_and_set(&rec->since_ns, 0);
+	if (since_ns && since_ns < sample_from_ns)
+		since_ns = sample_from_ns;
 	if (!since_ns || since_ns >= now_ns || now_ns - since_ns < cfg_minima[EVENT_AT(event)] ||
 	    (!rec->taken && rec->sleeps == BPF_CORE_READ(bpf_get_current_task_btf(), nvcsw)))
 		return 0;

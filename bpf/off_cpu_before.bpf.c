@@ -90,10 +90,12 @@ static __always_inline void note_over(struct waiting_rec *rec, struct task_struc
 	over->n_kernel = bytes > 0 ? (__u64)bytes / 8 : 0;
 	if (!seen)
 		count(COUNT_RETURN_UNSEEN);
-	if (bpf_map_update_elem(&waits_over, &tid, over, BPF_ANY))
+	if (bpf_map_update_elem(&waits_over, &tid, over, BPF_ANY)) {
 		count(COUNT_WAITING_FULL);
-	else
+		rest__return(off_cpu__event(), worth->weight, worth->total);
+	} else {
 		rec->over = 1;
+	}
 	note_rseq(task);
 }
 

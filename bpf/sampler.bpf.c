@@ -90,7 +90,7 @@ static __always_inline struct scratch *sample__begin_interval(__u32 event)
 	if (!(cfg_paired & 1U << event))
 		return sample__begin(event);
 	worth = interval__end(event);
-	return worth ? sample__begin_of(event, bpf_ktime_get_ns(), worth) : NULL;
+	return worth ? sample__begin_of(event, interval__now(), worth) : NULL;
 }
 
 static __always_inline int on_tracepoint(struct bpf_raw_tracepoint_args *ctx, __u32 event)
@@ -168,7 +168,7 @@ static __noinline struct scratch *sample__begin_return(const struct pt_regs *ctx
 	if (!(cookie & COOKIE_TIMED))
 		return sample__begin_interval(event);
 	worth = interval__end_since(event, since_ns);
-	return worth ? sample__begin_of(event, bpf_ktime_get_ns(), worth) : NULL;
+	return worth ? sample__begin_of(event, interval__now(), worth) : NULL;
 }
 
 SEC("?uprobe")

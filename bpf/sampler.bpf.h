@@ -181,11 +181,11 @@ static __noinline struct scratch *sample__begin_with(__u32 event, __u64 now_ns, 
 	if (!is_due(event, now_ns, &worth))
 		return NULL;
 	proc = proc ?: target__get(bpf_get_current_task(), tgid);
-	if (!proc)
+	scratch = proc ? sample__claim(event, now_ns, &worth, proc, tgid) : NULL;
+	if (!scratch) {
+		rest__return(event, worth.weight, worth.total);
 		return NULL;
-	scratch = sample__claim(event, now_ns, &worth, proc, tgid);
-	if (!scratch)
-		return NULL;
+	}
 	scratch->has_regs = !is_between_programs(task, &scratch->proc, tgid, in_execve) &&
 			    !(scratch->proc.flags & PROC_STARTING);
 	scratch->walkers_left = scratch->proc.walkers; /* it may have lost its memory by now */

@@ -404,6 +404,17 @@ static int result_of(struct capture *capture, const struct rec_sample *rec,
 	return ret;
 }
 
+void capture__lose_record(struct capture *capture, const struct rec_sample *rec)
+{
+	capture->stats.unowned++;
+	capture__lose(capture, &(struct lost_sample) { .event = rec->event,
+						       .state = rec->condition.state,
+						       .time_ns = rec->time_ns,
+						       .weight = rec->weight,
+						       .total = rec->total,
+						       .object = rec->object });
+}
+
 int capture__sample(struct capture *capture, const struct rec_sample *rec, size_t size,
 		    struct known_result *known, struct err *err)
 {
@@ -426,7 +437,11 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 		capture->stats.recovered[rec->stop < COUNTERS_N ? rec->stop : 0]++;
 		return 0;
 	}
-	if (!process || process->hidden) {
+	if (!process) {
+		capture__lose_record(capture, rec);
+		return 0;
+	}
+	if (process->hidden) {
 		capture->stats.unowned++;
 		return 0;
 	}
@@ -466,22 +481,6 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	return ret;
 }
 
-int capture__rest(struct capture *capture, uint32_t event, const struct rest_rec *rest,
-		  enum thread_state state, uint64_t time_ns, struct err *err)
-{
-	const struct sink_sample row = { .time_ns = time_ns,
-					 .event = event,
-					 .value = rest->total / max_of(rest->weight, (__u64)1),
-					 .weight = rest->weight,
-					 .total = rest->total,
-					 .flags = SAMPLE_COMPLETE | SAMPLE_REST,
-					 .condition = { .state = state, .syscall = NO_SYSCALL } };
-
-	capture->stats.rests[event - 1] = *rest;
-	capture->stats.sums[event - 1][state] += rest->total;
-	return ids__sample(capture->ids, &row, err);
-}
-
 static int on_code(struct capture *capture, const struct rec_code *rec, size_t size)
 {
 	int runtime = size >= REC_CODE_HEADER ? runtime_of_walker(capture, rec->walker) : -1;
@@ -493,13 +492,28 @@ static int on_code(struct capture *capture, const struct rec_code *rec, size_t s
 	return ret == -ENOMEM ? ret : 0;
 }
 
+static void lose_known(struct capture *capture, const struct rec_known *known, size_t size)
+{
+	const struct rec_known_about *about = (const struct rec_known_about *)known;
+
+	capture->stats.known_lost++;
+	capture__lose(capture, &(struct lost_sample) {
+				       .event = known->event,
+				       .state = known->condition.state,
+				       .time_ns = known->time_ns,
+				       .weight = known->weight,
+				       .total = known->total,
+				       .object = size >= sizeof(*about) ? about->object : 0 });
+}
+
 static int on_known(struct capture *capture, const void *data, size_t size, struct err *err)
 {
 	struct known_result *result;
 	const struct rec_sample *rec =
 		known_stacks__take(capture->known, data, size, &size, &result);
 
-	capture->stats.known_lost += !rec;
+	if (!rec)
+		lose_known(capture, data, size);
 	return rec ? capture__sample(capture, rec, size, result, err) : 0;
 }
 

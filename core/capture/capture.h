@@ -18,7 +18,9 @@ struct capture;
 /* What is sampled. */
 struct capture_event {
 	struct sink_event event;
-	bool timed; /* it comes by the clock, so that capture__weigh is about it */
+	bool timed;	  /* it comes by the clock, so that capture__weigh is about it */
+	bool pending;	  /* values follow; totals of its rests are sums of objects */
+	bool outstanding; /* it counts what is not freed */
 };
 
 struct capture_opts {
@@ -43,9 +45,10 @@ struct capture_stats {
 	uint64_t samples, complete;
 	uint64_t event_samples[EVENTS_MAX];	    /* of these, of event n at n - 1 */
 	uint64_t sums[EVENTS_MAX][THREAD_STATES_N]; /* their totals, by the thread's state */
-	struct rest_rec rests[EVENTS_MAX];	    /* what followed the last samples */
-	uint64_t ticks;				    /* samples that came by the clock, */
-	uint64_t runtime_ticks[RUNTIMES_MAX];	    /* of these, with frames of the runtime */
+	struct rest_rec rests[EVENTS_MAX];	    /* what no sample stands for */
+	uint64_t untimed; /* occurrences of which it is unknown whether they are wanted */
+	uint64_t ticks;	  /* samples that came by the clock, */
+	uint64_t runtime_ticks[RUNTIMES_MAX]; /* of these, with frames of the runtime */
 	uint64_t unowned;    /* samples that came of no process that is known: lost */
 	uint64_t malformed;  /* the same of what cannot be one */
 	uint64_t unfinished; /* samples whose value had not come at the end: lost, too */
@@ -78,10 +81,20 @@ void capture__skip_copies(struct capture *capture);
  * processes are not for this. 0 or a negative errno: the recording cannot go on. */
 int capture__record(struct capture *capture, const void *data, size_t size, struct err *err);
 
-/* Records the occurrences of @event that followed its last sample, until @time_ns, the end of the
- * recording. They have no stack; their threads were in @state. As capture__record(). */
-int capture__rest(struct capture *capture, uint32_t event, const struct rest_rec *rest,
-		  enum thread_state state, uint64_t time_ns, struct err *err);
+/* The occurrences of an event that no sample stands for. */
+struct capture_rest {
+	struct rest_rec kernel;	 /* those that the kernel half has counted */
+	uint64_t minimum;	 /* of the event's values; 0: none */
+	enum thread_state state; /* of their threads */
+	uint64_t time_ns;	 /* within the recording */
+	bool last;		 /* no value of a pending sample will come */
+};
+
+/* Records the occurrences of @event that no sample stands for, also those whose sample is lost, as
+ * a row without a stack. If the event has pending values and a minimum, they are counted as
+ * untimed instead. As capture__record(). */
+int capture__rest(struct capture *capture, uint32_t event, const struct capture_rest *of,
+		  struct err *err);
 
 /* Names what is new since the last call, all of it if this is the `last`. To be called before each
  * commit. */

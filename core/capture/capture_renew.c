@@ -29,7 +29,7 @@ static int record_again(struct capture *capture, const struct pending_record *re
 
 	if (process && process->serial == record->serial)
 		return capture__sample(capture, rec, record->size, NULL, err);
-	capture->stats.unowned++;
+	capture__lose_record(capture, rec);
 	return 0;
 }
 

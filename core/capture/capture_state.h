@@ -48,7 +48,8 @@ struct capture {
 	uint64_t n_codes;   /* records of them */
 	uint32_t forgotten; /* ids__forgotten when that was last looked at */
 	bool skips_copies;
-	struct pending_record *carried; /* samples on their way to the next sink */
+	struct rest_rec lost[EVENTS_MAX]; /* of event n at n - 1 */
+	struct pending_record *carried;	  /* samples on their way to the next sink */
 };
 
 /* What is kept of the process, which has an id then. */
@@ -58,6 +59,17 @@ int capture__captured_of(struct capture *capture, struct process *process, struc
 /* `known`: what was made of the same stack before, and where that is kept; NULL: of none. */
 int capture__sample(struct capture *capture, const struct rec_sample *rec, size_t size,
 		    struct known_result *known, struct err *err);
+
+/* A sample that is lost; fields as in rec_sample. */
+struct lost_sample {
+	uint64_t event, state, time_ns, weight, total, object;
+};
+
+/* Adds the occurrences that a lost sample stands for to its event's rest. */
+void capture__lose(struct capture *capture, const struct lost_sample *lost);
+
+/* As capture__lose() of a sample of no process that is known, which is counted. */
+void capture__lose_record(struct capture *capture, const struct rec_sample *rec);
 
 /* Offers the events, whose ids are the kernel half's numbers. */
 int capture__begin_events(struct capture *capture, struct err *err);

@@ -17,6 +17,7 @@ struct pending_values {
 	struct capture_stats *stats;
 	struct pending_value *first;
 	uint64_t given_up;
+	struct rest_rec lost[EVENTS_MAX]; /* of these, and of event n at n - 1 */
 };
 
 struct pending_values *pending_values__new(struct ids *const *ids, struct capture_stats *stats)
@@ -62,6 +63,13 @@ static struct pending_record *record_of(const struct pending_origin *origin)
 	return record;
 }
 
+/* Adds the occurrences that a sample without a value stands for to the rest of its event. */
+static void add_to(struct rest_rec *rests, const struct sink_sample *sample)
+{
+	rests[sample->event - 1].weight += sample->weight;
+	rests[sample->event - 1].total += sample->object * sample->weight;
+}
+
 int pending_values__sample(struct pending_values *pending, const struct sink_sample *sample,
 			   const struct pending_origin *origin, struct err *err)
 {
@@ -76,11 +84,26 @@ int pending_values__sample(struct pending_values *pending, const struct sink_sam
 	one->sample.flags &= ~SAMPLE_PENDING;
 	one->record = record_of(origin);
 	if (HASH_COUNT(pending->first) >= PENDING_MAX) {
+		add_to(pending->lost, &pending->first->sample);
 		forget(pending, pending->first);
 		pending->given_up++;
 	}
 	HASH_ADD(hh, pending->first, sample.link, sizeof(one->sample.link), one);
 	return 0;
+}
+
+void pending_values__give_back(struct pending_values *pending, uint32_t event, bool last,
+			       struct rest_rec *add)
+{
+	struct pending_value *one, *next;
+	struct rest_rec open[EVENTS_MAX] = {};
+
+	HASH_ITER (hh, pending->first, one, next)
+		if (last)
+			add_to(open, &one->sample);
+	add->weight += pending->lost[event - 1].weight + open[event - 1].weight;
+	add->total += pending->lost[event - 1].total + open[event - 1].total;
+	pending->lost[event - 1] = (struct rest_rec) {};
 }
 
 /* It is none of the stats. */
@@ -103,6 +126,7 @@ struct pending_record *pending_values__take(struct pending_values *pending)
 			end = &one->record->next;
 			one->record = NULL;
 		} else {
+			add_to(pending->lost, &one->sample);
 			pending->given_up++;
 		}
 		forget(pending, one);

@@ -52,6 +52,11 @@ void pending_records__free(struct pending_record *records); /* NULL is fine */
 int pending_values__value(struct pending_values *pending, const struct rec_value *rec,
 			  struct err *err);
 
+/* Adds the occurrences of @event whose samples were given up to @add, once, with the sum of their
+ * objects as the total. @last: also those of samples that are pending, as no value will come. */
+void pending_values__give_back(struct pending_values *pending, uint32_t event, bool last,
+			       struct rest_rec *add);
+
 /* Of how many the value has not come. */
 uint64_t pending_values__unfinished(const struct pending_values *pending);
 

@@ -341,10 +341,9 @@ static void print_economy(const struct session_opts *opts, const struct session_
 				     economy->events[i].skipped, economy->events[i].period_ns);
 		if (rest->weight)
 			escape__line(stderr,
-				     "%s: %" PRIu64 " occurrences after its last sample%s count, "
-				     "but have no stack",
-				     name, (uint64_t)rest->weight,
-				     opts->rotation.seconds > 0 ? "s" : "");
+				     "%s: %" PRIu64 " occurrences without a sample count, but "
+				     "have no stack",
+				     name, (uint64_t)rest->weight);
 	}
 	if (economy->below)
 		fprintf(stderr,

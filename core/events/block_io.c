@@ -57,6 +57,7 @@ const struct event_kind event_block_io = {
 	.type = CHAIN_TRACEPOINT,
 	.programs = programs,
 	.slot = EVENT_BLOCK_IO,
+	.pending = true,
 	.parse = parse,
 	.attach = attach,
 };

@@ -111,6 +111,9 @@ struct event_kind {
 	/* Values are lengths of intervals: of those that are short, what the budget allows
 	 * (bpf/budget.bpf.h). */
 	bool intervals;
+	/* An occurrence is sampled when it begins, and its value follows (REC_VALUE). The totals of
+	 * the event's rests are sums of rec_sample.object instead. */
+	bool pending;
 	const struct event_kind *contains; /* not beside that one in a session; NULL: none */
 	/* It comes by the clock, at session_opts.frequency_hz, and each sample's value is 1.
 	 * Else it occurs when it occurs: every period-th is sampled (-c), with that value. If it

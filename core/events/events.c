@@ -359,7 +359,7 @@ void event_list__configure(const struct event_list *list, const struct event_rat
 		opts->outstanding |= spec->kind->outstanding;
 		/* With -c it is not their length by which they are chosen. */
 		opts->intervals |= (spec->kind->intervals && opts->periods[number] <= 1) << number;
-		opts->measured |= spec->kind->intervals << number;
+		opts->measured |= (spec->kind->intervals || spec->kind->pending) << number;
 		opts->numbers[spec->kind->slot] = number;
 	}
 }

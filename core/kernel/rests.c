@@ -90,8 +90,10 @@ int kernel_half__take_rests(const struct kernel_half *half, struct rest_rec ret[
 			take(&budgets[cpu].events[i + 1].rests[epoch & 1], &ret[i]);
 		take_period(half, i + 1, &ret[i]);
 		/* A clock begins at a random time, so that it may have rung a little early. */
-		if ((int64_t)ret[i].total <= 0 || (int64_t)ret[i].weight < 0)
-			ret[i] = (struct rest_rec) {};
+		if ((int64_t)ret[i].total < 0)
+			ret[i].total = 0;
+		if ((int64_t)ret[i].weight < 0)
+			ret[i].weight = 0;
 	}
 	unmap_budgets(half, budgets);
 	return 0;

@@ -197,7 +197,7 @@ static int append_waker(struct build *build, const struct recorded_stack *stack,
 	return 0;
 }
 
-/* The frame that stands for what followed an event's last samples, which has no stack. */
+/* The frame of an event's occurrences that no sample stands for. They have no stack. */
 static int append_rest(struct build *build, size_t n)
 {
 	int kind = profile__label_kind(build->profile, "rest");
@@ -205,8 +205,8 @@ static int append_rest(struct build *build, size_t n)
 	if (array__reserve(&build->stack, &build->cap_stack, n + 1, sizeof(*build->stack)))
 		return -ENOMEM;
 	build->n_own = n + 1;
-	return profile__frame(build->profile, kind > 0 ? kind : KIND_NATIVE,
-			      "[after the last sample]", NULL, 0, &build->stack[n]);
+	return profile__frame(build->profile, kind > 0 ? kind : KIND_NATIVE, "[without a sample]",
+			      NULL, 0, &build->stack[n]);
 }
 
 /* All that is shown of the stack, root first, into build->stack. */

@@ -70,7 +70,7 @@ struct links {
 	uint32_t *by_rank; /* nodes but the root, sorted by their frames' ranks */
 	uint32_t *counts;
 	uint32_t *child, *sibling;
-	bool *shown; /* has weight or calls, or something above it has */
+	bool *shown; /* has weight, calls or occurrences, or something above it has */
 };
 
 static void links_done(struct links *links)
@@ -88,6 +88,7 @@ static void links_done(struct links *links)
 static int links_init(struct links *links, const struct profile *profile)
 {
 	size_t i, n = profile->n_nodes;
+	bool counted = profile__has_occurrences(profile);
 
 	links->by_rank = malloc(n * sizeof(*links->by_rank));
 	links->counts = calloc(profile->n_frames + 1, sizeof(*links->counts));
@@ -100,7 +101,7 @@ static int links_init(struct links *links, const struct profile *profile)
 	for (i = n - 1; i > 0; i--) {
 		const struct profile_node *node = &profile->nodes[i];
 
-		links->shown[i] |= node->self || node->calls;
+		links->shown[i] |= node->self || node->calls || (counted && node->occurrences);
 		links->shown[node->parent] |= links->shown[i];
 	}
 	for (i = 1; i < n; i++)

@@ -163,6 +163,9 @@ int output__histogram(const struct profile *profile, const struct output_opts *o
 	for (i = 0; !ret && i < n && (!opts->rows || i <= opts->rows); i++) {
 		ret = put_heading(profile, sorted[i], out);
 		put_histogram(profile, sorted[i], out);
+		if (!i && profile->occurrences > sorted[i]->occurrences)
+			fprintf(out, "without a value, as the end was not seen: %" PRIu64 "\n",
+				profile->occurrences - sorted[i]->occurrences);
 	}
 	if (i < n)
 		fprintf(out, "\n(%zu more)\n", n - i);

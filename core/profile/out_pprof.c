@@ -167,7 +167,7 @@ static int put_part(struct pprof *pprof, uint32_t number, const struct profile_n
 	const struct profile_node node = pprof_part__of(whole, part);
 	size_t own = pprof->n_own, first = pprof->first_value;
 
-	if (!node.self && !node.calls)
+	if (!node.self && !node.calls && !node.occurrences)
 		return 0;
 	put_stack(pprof, number);
 	for (size_t i = 0; i < pprof->n_values; i++)

@@ -106,7 +106,7 @@ static int add_node(struct pprof *pprof, uint32_t number, int annotate)
 	uint32_t *function, outer = 0;
 
 	if (!number)
-		return node->self || node->calls ? add_no_stack(pprof) : 0;
+		return node->self || node->calls || node->occurrences ? add_no_stack(pprof) : 0;
 	frame = &profile->frames[node->frame];
 	function = &pprof->function_of[node->frame];
 	if (annotate)

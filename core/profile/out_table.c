@@ -125,8 +125,9 @@ static int put_rows(const struct table *table, FILE *out)
 	for (size_t i = 0; i < table->of.n && !ret; i++) {
 		const struct out_row *row = &table->rows[i];
 
-		if ((!row->total && !row->calls) || (table->opts->group == OUTPUT_LABELS &&
-						     !out_rows__is_group(&table->of, row->number)))
+		if ((!row->total && !row->calls && !row->occurrences) ||
+		    (table->opts->group == OUTPUT_LABELS &&
+		     !out_rows__is_group(&table->of, row->number)))
 			continue;
 		if (!rows || n < rows)
 			ret = put_row(table, row, out);

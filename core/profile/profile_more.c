@@ -266,7 +266,7 @@ static int invert_stack(const struct profile *from, uint32_t node, struct profil
 					     .preemptions = end->preemptions };
 	size_t n = 0;
 
-	if (!end->self && !end->samples)
+	if (!end->self && !end->samples && !end->occurrences)
 		return 0;
 	stack++; /* there is room for what is outermost */
 	for (; node; node = from->nodes[node].parent)

@@ -226,7 +226,9 @@ int recorded__add_sample(struct recorded *recorded, const struct sink_sample *sa
 	add_saturated(&row->occurrences, sample->weight);
 	row->last = ++recorded->n_samples;
 	add_saturated(&row->value, sample->total);
-	if (recorded->keeps_buckets && count_value(recorded, row - recorded->stacks.rows, sample))
+	/* A rest without a total has no values that are known. */
+	if (recorded->keeps_buckets && (sample->total || !row->rest) &&
+	    count_value(recorded, row - recorded->stacks.rows, sample))
 		return -ENOMEM;
 	if (!recorded->columns.width_ns)
 		return 0;

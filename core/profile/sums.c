@@ -76,7 +76,8 @@ int sums__init(struct sums *sums, const struct recorded *recorded,
 		uint32_t wait, *place;
 
 		/* Of a live profile's stacks there may be nothing in the window. */
-		if ((!stack->samples && !stack->value) || !selection__has(selection, stack))
+		if ((!stack->samples && !stack->value && !stack->occurrences) ||
+		    !selection__has(selection, stack))
 			continue;
 		ret = number_wait(&waits, filter, stack, &wait);
 		if (ret)

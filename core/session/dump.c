@@ -110,7 +110,7 @@ void dump__free(struct dump *dump)
 
 static int open_capture(struct dump *dump, struct err *err)
 {
-	static const struct capture_event event = { { "dump", SINK_UNIT_SAMPLES }, false };
+	static const struct capture_event event = { { "dump", SINK_UNIT_SAMPLES }, .timed = false };
 	const struct runtime *const *runtimes = dump->opts.runtimes;
 	int code = live_profile__new(SIZE_MAX, &dump->live);
 

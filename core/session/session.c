@@ -322,7 +322,7 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	if (!ret)
 		ret = session__record_waiting(session, err);
 	if (!ret)
-		ret = session__record_rests(session, session->end_ns, err);
+		ret = session__record_rests(session, session->end_ns, true, err);
 	if (!ret)
 		ret = session__name_last(session, err);
 	if (!ret)

@@ -182,10 +182,13 @@ static int open_capture(struct session *session, struct err *err)
 		const struct event_spec *spec = &opts->events.list[i];
 
 		session->sampled[i] = (struct capture_event) { { spec->name, spec->kind->unit },
-							       spec->kind->timed };
+							       spec->kind->timed,
+							       spec->kind->pending,
+							       spec->kind->outstanding };
 	}
 	if (!n) /* a trigger of the tests', or calls that are counted */
-		session->sampled[0] = (struct capture_event) { { "cpu", SINK_UNIT_SAMPLES }, true };
+		session->sampled[0] =
+			(struct capture_event) { { "cpu", SINK_UNIT_SAMPLES }, .timed = true };
 	return capture__new(&(struct capture_opts) { .sink = sink,
 						     .events = session->sampled,
 						     .n_events = max_of(n, 1U),
@@ -242,6 +245,7 @@ static void part_counters(const struct session *session, const uint64_t raw[COUN
 	ret_counters[COUNT_SECTION_UNPLACED] = stats->unplaced;
 	ret_counters[COUNT_UNFINISHED] = stats->unfinished;
 	ret_counters[COUNT_KNOWN_LOST] = stats->known_lost;
+	ret_counters[COUNT_UNTIMED] = stats->untimed;
 	for (i = 1; i < COUNTERS_N; i++)
 		ret_counters[i] -= min_of(stats->recovered[i], ret_counters[i]);
 	ret_counters[COUNT_ENDED_MAPPING] += stats->unsure;
@@ -365,22 +369,25 @@ static enum thread_state state_of(const struct event_spec *spec)
 	}
 }
 
-int session__record_rests(struct session *session, uint64_t now, struct err *err)
+int session__record_rests(struct session *session, uint64_t now, bool last, struct err *err)
 {
 	const struct event_list *events = &session->opts.events;
 	struct rest_rec rests[EVENTS_MAX];
+	struct capture_rest rest = { .time_ns = now - 1, .last = last };
 	int ret = 0;
 
 	if (!events->n || !session->recording)
 		return 0;
 	ret = kernel_half__take_rests(session->half, rests);
 	if (ret)
-		return err__set(err, ret, "cannot read what follows the last samples: %s",
+		return err__set(err, ret, "cannot read the occurrences without a sample: %s",
 				strerror(-ret));
-	for (uint32_t i = 0; !ret && i < events->n; i++)
-		if (rests[i].total)
-			ret = capture__rest(session->capture, i + 1, &rests[i],
-					    state_of(&events->list[i]), now - 1, err);
+	for (uint32_t i = 0; !ret && i < events->n; i++) {
+		rest.kernel = rests[i];
+		rest.minimum = events->list[i].minimum;
+		rest.state = state_of(&events->list[i]);
+		ret = capture__rest(session->capture, i + 1, &rest, err);
+	}
 	return ret;
 }
 

@@ -147,7 +147,7 @@ int session__rotate(struct session *session, uint64_t now, struct err *err)
 
 	if (!session->dir || now - session->part.start_ns < session->opts.rotation.seconds * 1e9)
 		return 0;
-	ret = session__record_rests(session, now, err);
+	ret = session__record_rests(session, now, false, err);
 	if (!ret)
 		ret = capture__complete(session->capture, err);
 	if (!ret)

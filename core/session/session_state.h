@@ -325,7 +325,8 @@ int session__commit(struct session *session, struct err *err);
 /* Writes counters and figures as they are now. */
 int session__write_counters(struct session *session, struct err *err);
 
-/* Records what followed the last samples of each event, until @now. */
-int session__record_rests(struct session *session, uint64_t now, struct err *err);
+/* Records the occurrences of each event until @now that no sample stands for. @last: no values of
+ * pending samples will come. */
+int session__record_rests(struct session *session, uint64_t now, bool last, struct err *err);
 
 #endif

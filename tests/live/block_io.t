@@ -100,4 +100,20 @@ samples = large.of(recording.waits(waiter.tid, EVENT))
 gate.ok(UNSEEN in recording.counters() or sum(sample.object for sample in samples) == LARGE,
         "a large read: all of its bytes", *(sample.object for sample in samples))
 gate.equal(recording.counters().keys() - {UNSEEN}, set(), "nothing is lost")
+
+# Whatever is left out or has no end, the weights are those of all requests.
+READER = """import mmap, os, sys
+file, page = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT | os.O_NOATIME), mmap.mmap(-1, int(sys.argv[2]))
+print("ready", flush=True)
+for line in sys.stdin:
+    print(sum(os.preadv(file, [page], 0) for _ in range(int(line))), flush=True)
+"""
+reader = gate.start("/usr/bin/python3", "-c", READER, place, BLOCK, stdin=gate.subprocess.PIPE)
+gate.wait_line(reader, "ready")
+for options in ([], ["-c", "7"], ["--max-overhead", "none"]):
+    braid = waiting.record(EVENT, reader.pid, options=options)
+    size = int(gate.ask(reader, "3000"))
+    recording = waiting.finish(f"weights {options}", braid)
+    gate.equal(recording.sql("SELECT sum(weight), sum(object * weight) FROM sample"),
+               [(3000, size)], f"weights {options}: requests and bytes")
 gate.done()

@@ -152,7 +152,7 @@ static int write_kinds(struct run *run, struct err *err)
 /* As core/session/session.c does it. */
 static int open_run(struct run *run, const struct pipeline_input *input, struct err *err)
 {
-	static const struct capture_event cpu = { { "cpu", SINK_UNIT_SAMPLES }, true };
+	static const struct capture_event cpu = { { "cpu", SINK_UNIT_SAMPLES }, .timed = true };
 	struct tracker_opts tracker = { .runtimes = runtimes,
 					.sessions = run->sessions,
 					.images = run->pipeline->images,

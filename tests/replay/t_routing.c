@@ -159,7 +159,7 @@ static bool begin(void)
 	struct tracker_opts of_tracker = { .runtimes = runtimes,
 					   .sessions = sessions,
 					   .enabled = ~0U };
-	static const struct capture_event cpu = { { "cpu", SINK_UNIT_SAMPLES }, true };
+	static const struct capture_event cpu = { { "cpu", SINK_UNIT_SAMPLES }, .timed = true };
 	struct capture_opts of_capture = { .sink = &sink,
 					   .events = &cpu,
 					   .n_events = 1,

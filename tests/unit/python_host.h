@@ -17,7 +17,8 @@ const volatile __u32 cfg_budget_permille = 0;
 const volatile __u32 cfg_pidns_ino = 0;
 const volatile __u32 cfg_locks = 0;
 const volatile __u32 cfg_slots = 1, cfg_slot_first = 0, cfg_slot_end = 1;
-__u32 last_code = 0;
+const volatile __u32 cfg_numbers[EVENT_SLOTS_N];
+__u32 last_code = 0, rest_epoch = 0;
 
 #include "bpf/python.bpf.c"
 

@@ -21,11 +21,12 @@ static struct tracker tracker;
 static struct process process = { .pid = PID, .info.pid = PID, .serial = 1, .pidfd = -1 };
 static char path[100];
 
-enum { TICK = 1, WAIT, EVENTS }; /* the session's numbers */
+enum { TICK = 1, WAIT, IO, EVENTS }; /* the session's numbers */
 
 static const struct capture_event events[EVENTS - 1] = {
-	[TICK - 1] = { { "cpu", SINK_UNIT_SAMPLES }, true },
-	[WAIT - 1] = { { "wait", SINK_UNIT_NS }, false },
+	[TICK - 1] = { { "cpu", SINK_UNIT_SAMPLES }, .timed = true },
+	[WAIT - 1] = { { "wait", SINK_UNIT_NS }, .timed = false },
+	[IO - 1] = { { "io", SINK_UNIT_NS }, .pending = true },
 };
 
 /* A sample of one kernel frame. Returns whether it could be taken. */
@@ -136,6 +137,54 @@ static void check_known(struct capture *capture)
 	   "one whose stack is not there is counted as lost");
 }
 
+/* A sample of four occurrences that never gets its value. */
+static bool take_pending(struct capture *capture)
+{
+	struct {
+		struct rec_sample head;
+		uint64_t words[1];
+	} rec = { .head = { .type = REC_SAMPLE,
+			    .flags = SAMPLE_COMPLETE | SAMPLE_PENDING,
+			    .time_ns = 3 * CHANGE_NS,
+			    .event = IO,
+			    .value = 1,
+			    .weight = 4,
+			    .total = 4,
+			    .link = 1,
+			    .object = 512,
+			    .tgid = PID,
+			    .tid = PID,
+			    .n_kernel = 1 },
+		  .words = { KERNEL_IP } };
+
+	return !capture__record(capture, &rec, sizeof(rec), NULL);
+}
+
+/* The kernel half's rests, and the worth of each sample that was lost since: a tick of 4, a wait of
+ * 5 whose stack was not there, and a sample that is pending. */
+static void check_rests(struct capture *capture)
+{
+	struct capture_rest rest = { .time_ns = 3 * CHANGE_NS, .last = true };
+	const struct capture_stats *stats = capture__stats(capture);
+
+	ok(take_pending(capture), "a sample is pending");
+	rest.kernel = (struct rest_rec) { 3, 3 };
+	ok(!capture__rest(capture, TICK, &rest, NULL), "the rest of ticks");
+	rest.kernel = (struct rest_rec) { 1, 100 };
+	ok(!capture__rest(capture, WAIT, &rest, NULL), "the rest of waits");
+	rest.kernel = (struct rest_rec) { 3, 1000 };
+	ok(!capture__rest(capture, IO, &rest, NULL), "the rest of what has values later");
+	ok(stats->rests[IO - 1].weight == 7 && stats->rests[IO - 1].total == 3048,
+	   "with what is pending: 7 of 3048 bytes");
+	rest.kernel = (struct rest_rec) {};
+	rest.last = false;
+	ok(!capture__rest(capture, WAIT, &rest, NULL), "none is given back twice");
+	rest.minimum = 5;
+	rest.kernel = (struct rest_rec) { 9, 9 };
+	ok(!capture__rest(capture, IO, &rest, NULL) && stats->untimed == 9,
+	   "without a time it is unknown whether they reach a minimum");
+}
+
 static int keep_row(void *ctx, int n, char **values, char **names)
 {
 	(void)n, (void)names;
@@ -228,20 +277,25 @@ int main(void)
 	check_stats(capture);
 	check_sections(capture);
 	check_known(capture);
+	check_rests(capture);
 	ok(!capture__name_frames(capture, true, &err) && !recording__close(recording, &err),
 	   "ends");
 	is_str(recorded("SELECT value || ':' || weight || ':' || total FROM sample ORDER BY id"),
-	       "1:1:1 1:1:1 1:4:4 1:4:4 1:4:4 1:2:2 12345:1:12345 1:2:2 1:2:2 99:5:500 ",
+	       "1:1:1 1:1:1 1:4:4 1:4:4 1:4:4 1:2:2 12345:1:12345 1:2:2 1:2:2 99:5:500 "
+	       "1:10:10 100:6:600 0:4:0 0:3:0 ",
 	       "each sample weighs what it did when it was taken");
+	is_str(recorded("SELECT sum(object * weight) || '/' || sum(weight) FROM sample WHERE event "
+			"= 3"),
+	       "3048/7 ", "rows of a rest have the exact sum of bytes");
 	is_str(recorded("SELECT count(DISTINCT native) || '/' || count(DISTINCT thread) FROM "
-			"sample WHERE time_ns >= 3000"),
+			"sample WHERE time_ns >= 3000 AND thread IS NOT NULL"),
 	       "1/2 ", "known: one stack, of two threads");
 	is_str(recorded("SELECT name FROM function WHERE name LIKE '%schedule%'"), "schedule ",
 	       "a kernel symbol's name is shown without what the compiler put behind it");
-	is_str(recorded("SELECT event FROM sample ORDER BY id"), "1 1 1 1 1 1 2 1 1 2 ",
+	is_str(recorded("SELECT event FROM sample ORDER BY id"), "1 1 1 1 1 1 2 1 1 2 1 2 3 3 ",
 	       "each has its event");
 	is_str(recorded("SELECT name || '/' || unit FROM event ORDER BY id"),
-	       "cpu/samples wait/ns ", "and that its name and its unit");
+	       "cpu/samples wait/ns io/ns ", "and that its name and its unit");
 	is_str(recorded("SELECT pid FROM process"), "4711 ", "one process");
 	capture__free(capture);
 	HASH_DEL(tracker.processes, &process);

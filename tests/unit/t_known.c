@@ -195,9 +195,20 @@ static void test_once(void)
 	is_int(counted(COUNT_KNOWN), n_known, "which is counted");
 }
 
+static uint64_t weight_of_rests(void)
+{
+	const struct budget_rec *budget = budget__here();
+	uint64_t weight = 0;
+
+	for (int i = 0; i < 2 * EVENTS_MAX; i++)
+		weight += budget->events[i].rests[rest_epoch & 1].weight;
+	return weight;
+}
+
 static void test_random(uint32_t sets)
 {
 	begin(sets);
+	host_map__reset(&budgets);
 	for (int i = 0; i < ROUNDS; i++) {
 		host.ring_full = !any_below(5);
 		emit(any_below(STACKS));
@@ -205,6 +216,7 @@ static void test_random(uint32_t sets)
 	is_int(n_bad, 0, "%u sets, a ring that is often full: samples are what they were", sets);
 	is_int(n_lost, 0, "none refers to a stack that is not there");
 	is_int(n_arrived + counted(COUNT_RING_FULL), ROUNDS, "none is lost but to the full ring");
+	is_int(weight_of_rests(), 7 * counted(COUNT_RING_FULL), "whose weight the rests have");
 	ok(n_known && n_whole && counted(COUNT_EVICTED), "stacks gave way to others: %d of %d",
 	   (int)counted(COUNT_EVICTED), (int)n_whole);
 	ok(counted(COUNT_EVICTED) < n_whole, "not more than came");
@@ -286,6 +298,7 @@ static void test_hostile(void)
 int main(void)
 {
 	HOST_ARRAY(slot_owners, 1);
+	HOST_ARRAY(budgets, 1);
 	HOST_ARRAY(scratches, 1);
 	HOST_ARRAY(counters, COUNTERS_N);
 	HOST_ARRAY(known_stacks, KNOWN_MAX);

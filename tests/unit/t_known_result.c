@@ -223,8 +223,10 @@ static const struct sink_ops ops = {
 
 static bool begin(struct user *user)
 {
-	static const struct capture_event events[] = { { { "cpu", SINK_UNIT_SAMPLES }, true },
-						       { { "wait", SINK_UNIT_NS }, false } };
+	static const struct capture_event events[] = {
+		{ { "cpu", SINK_UNIT_SAMPLES }, .timed = true },
+		{ { "wait", SINK_UNIT_NS }, .timed = false }
+	};
 
 	user->code_sources = code_sources__new();
 	user->sink.ops = &ops;

@@ -80,7 +80,10 @@ static void test_not_wanted(struct pending_values *pending)
 
 static void test_bound(struct pending_values *pending)
 {
-	struct sink_sample sample = { .event = 1, .flags = SAMPLE_PENDING };
+	struct sink_sample sample = {
+		.event = 1, .flags = SAMPLE_PENDING, .weight = 2, .object = 512
+	};
+	struct rest_rec rest = {};
 	int failed = 0;
 
 	for (sample.link = 1; sample.link <= PENDING_MAX + 5; sample.link++)
@@ -89,9 +92,19 @@ static void test_bound(struct pending_values *pending)
 	is_int(pending_values__unfinished(pending), PENDING_MAX + 5, "all of them are unfinished");
 	tell(pending, 5, 10);
 	is_int(n_seen, 3, "the oldest were given up");
+	pending_values__give_back(pending, 1, false, &rest);
+	ok(rest.weight == 10 && rest.total == 5120, "and belong to the rest: %d of %d bytes",
+	   (int)rest.weight, (int)rest.total);
+	pending_values__give_back(pending, 1, false, &rest);
+	is_int(rest.weight, 10, "once");
+	pending_values__give_back(pending, 2, true, &rest);
+	is_int(rest.weight, 10, "of their event alone");
 	tell(pending, 6, 10);
 	is_int(n_seen, 4, "the others were not");
 	is_int(pending_values__unfinished(pending), PENDING_MAX + 4, "and are finished one by one");
+	rest = (struct rest_rec) {};
+	pending_values__give_back(pending, 1, true, &rest);
+	is_int(rest.weight, 2 * (PENDING_MAX - 1), "at the end all that are pending belong to it");
 }
 
 int main(void)
