@@ -73,7 +73,7 @@ static int compare_names(const void *name, const void *rule)
 }
 
 /* Returns the first kind in the order of enum other_kind that a symbol of the file stands for. */
-static enum other_kind find_by_symbols(const struct elf_symbols *symbols)
+static enum other_kind find_by_symbols(const struct elf_symbols *symbols, bool *ret_has_ghc_import)
 {
 	enum other_kind found = OTHER_NONE;
 	GElf_Sym sym;
@@ -82,6 +82,8 @@ static enum other_kind find_by_symbols(const struct elf_symbols *symbols)
 		const char *name = elf_symbols__get(symbols, i, &sym);
 		const struct symbol_rule *rule;
 
+		if (name && sym.st_shndx == SHN_UNDEF)
+			*ret_has_ghc_import |= !strcmp(name, GHC_IMPORT);
 		if (!name || sym.st_shndx == SHN_UNDEF)
 			continue;
 		if (!strcmp(name, NODE_SYMBOL))
@@ -184,24 +186,25 @@ static enum other_kind find_engine(const struct elf_file *file)
 	return OTHER_V8;
 }
 
-/* Programs that are linked statically with GHC's runtime, which is the usual way. */
-static bool is_ghc(const struct elf_file *file, const struct elf_symbols *symbols)
+/* Of a file that imports GHC_IMPORT. */
+static bool is_ghc(const struct elf_file *file)
 {
 	static const struct text texts[] = { { GHC_TEXT, GHC_TEXT_REST } };
 
-	return has_name(symbols, GHC_IMPORT, sizeof(GHC_IMPORT)) && find_texts(file, texts, 1);
+	return find_texts(file, texts, 1);
 }
 
 enum other_kind other_rules__find(const struct elf_file *file)
 {
 	struct elf_symbols symbols;
 	enum other_kind kind = find_by_sections(file);
+	bool has_ghc_import = false;
 
 	if (kind != OTHER_NONE || !elf_symbols__open(file, ".dynsym", &symbols))
 		return kind;
-	kind = find_by_symbols(&symbols);
+	kind = find_by_symbols(&symbols, &has_ghc_import);
 	if (kind == OTHER_NODE_API)
 		return has_name(&symbols, BUN_TEXT, strlen(BUN_TEXT)) ? OTHER_BUN
 								      : find_engine(file);
-	return kind == OTHER_NONE && is_ghc(file, &symbols) ? OTHER_GHC : kind;
+	return kind == OTHER_NONE && has_ghc_import && is_ghc(file) ? OTHER_GHC : kind;
 }

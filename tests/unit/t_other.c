@@ -132,6 +132,10 @@ static void test_contents(void)
 			 "int f(clockid_t *c) { return clock_getcpuclockid(1, c); }",
 			 ""),
 	       "", "a program with these rules, such as braid");
+	is_str(recognize("const char v[] = \"    (GHC version %s for %s)\";\n"
+			 "int clock_getcpuclockid(void) { return 1; }",
+			 ""),
+	       "", "a library that has the function, as libc");
 }
 
 static bool ends_whole(const char *text)
