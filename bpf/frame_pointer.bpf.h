@@ -220,6 +220,9 @@ check:
 
 /* --- a frame that rbp belongs to --- */
 
+#define POINTER_WORDS_MAX 512 /* of a frame that is searched; a power of two */
+_Static_assert(POINTER_WORDS_MAX < 1 << RECENT_WORD_BITS, "room for an index");
+
 /* Does the word at `index` of the frame look like a return address? */
 static long pointer__look(__u32 index, void *unused)
 {
@@ -231,19 +234,19 @@ static long pointer__look(__u32 index, void *unused)
 		return 1;
 	u = &scratch->unwind;
 	if (stack__read(u, u->sp + 8ULL * index)) {
-		u->epilogue.found = 1; /* who knows */
+		u->epilogue.found = 1; /* unknown, and so not proven */
+		u->epilogue.at = index & (POINTER_WORDS_MAX - 1);
 		return 1;
 	}
 	if (!address__is_plausible(u->value))
 		return 0;
 	u->seek = u->value;
-	if (!code__follows_call(u, u->seek) || address__is_data(u, scratch->proc.space))
+	if (!word__is_return_address(u, scratch->proc.space))
 		return 0;
 	u->epilogue.found = 1;
+	u->epilogue.at = index & (POINTER_WORDS_MAX - 1);
 	return 1;
 }
-
-#define POINTER_WORDS_MAX 512 /* of a frame that is searched */
 
 /* Facts that were proven, by a hash of what they are about: a pc, the machine code around it, and
  * the address space. Entries are single words, so that each is read and written at once. */
@@ -265,27 +268,47 @@ static __always_inline __u64 pointer__fact(const struct unwind_state *u, __u32 s
 	return hash ^ hash >> 29;
 }
 
+/* Has a proof for the function at the pc failed lately, at a word that is a return address in this
+ * frame, too? */
+static __always_inline int pointer__fails_again(struct unwind_state *u, __u64 facts)
+{
+	__u64 at = facts / RECENT_WORD;
+
+	return at && 8 * at <= u->rbp - u->sp && !stack__read(u, u->sp + 8 * (at - 1)) &&
+	       recent__facts(u, u->value) & RECENT_CALLED;
+}
+
 /* Is rbp the frame pointer of the function at the pc? */
 __weak __noinline int pointer__is_proven(struct unwind_state *u, __u32 space)
 {
-	__u64 fact, *entry;
+	__u64 fact, *entry, facts;
 	__u32 key;
 
 	if (!u)
 		return 0;
+	facts = recent__facts(u, u->pc);
+	if (facts & RECENT_POINTER)
+		return 1;
+	if (pointer__fails_again(u, facts))
+		return 0;
+	code__read(u);
 	fact = pointer__fact(u, space);
 	key = fact >> 40 & (PROVEN_MAX - 1);
 	entry = bpf_map_lookup_elem(&proven, &key);
 	if (entry && *(volatile __u64 *)entry == fact)
-		return 1;
+		goto proven;
 	if (u->rbp - u->sp > 8 * POINTER_WORDS_MAX)
 		return 0;
 	u->epilogue.found = 0;
 	bpf_loop((__u32)(u->rbp - u->sp) / 8, pointer__look, NULL, 0);
-	if (u->epilogue.found)
+	if (u->epilogue.found) {
+		recent__add(u, u->pc, &u->mapping, RECENT_WORD * (u->epilogue.at + 1ULL));
 		return 0;
+	}
 	if (entry)
 		*(volatile __u64 *)entry = fact;
+proven:
+	recent__add(u, u->pc, &u->mapping, RECENT_POINTER);
 	return 1;
 }
 

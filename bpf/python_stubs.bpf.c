@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "bpf/return_address.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 /* The perf trampolines of CPython 3.12 and 3.13 (-X perf: Python/asm_trampoline.S, x86-64) have no
@@ -10,23 +11,19 @@
 #define STUB_RETURN 0xc308c48348ULL
 
 /* CFA - rsp; 0: the pc is not in such code. */
-static __always_inline int stub__cfa_off(const struct unwind_state *u)
+static __always_inline int stub__cfa_off(struct unwind_state *u)
 {
-	__u64 code, next;
+	__u64 code;
 
-	if (bpf_probe_read_user(&code, sizeof(code), (void *)u->pc))
-		return 0;
+	code__read(u);
+	code = u->code[1];
 	if ((code & 0xffffffffffULL) == STUB_RETURN)
 		return 16;
 	if (!u->leaf)
 		return 0;
 	if ((code & 0xffffffffffffffULL) == STUB_CALL)
 		return 16;
-	return (code & 0xff) == 0x48 &&
-			       !bpf_probe_read_user(&next, sizeof(next), (void *)u->pc + 1) &&
-			       next == STUB_ENTRY
-		       ? 8
-		       : 0;
+	return (code & 0xff) == 0x48 && (code >> 8 | u->code[2] << 56) == STUB_ENTRY ? 8 : 0;
 }
 
 /* The JIT of CPython 3.14 (Tools/jit/shim.c and template.c, by clang 19) has neither tables nor
@@ -146,7 +143,9 @@ static __always_inline int stub__rule(struct unwind_state *u)
 
 __noinline int python__tableless(struct unwind_state *u)
 {
-	if (!u || (!stub__rule(u) && !jit__rule(u)))
+	if (!u || mapping__is_image(&u->mapping, u->pc))
+		return 0;
+	if (!stub__rule(u) && !jit__rule(u))
 		return 0;
 	u->rule.kind = UNWIND_REG;
 	u->rule.reg = UNWIND_REG_RSP;

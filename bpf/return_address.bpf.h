@@ -5,6 +5,7 @@
 /* Whether a word is a return address: it lies in executable memory, and a call instruction ends at
  * it. An unwind rule vouches for that. Without one, the machine code is the only witness. */
 
+#include "bpf/recent.bpf.h"
 #include "bpf/scratch.bpf.h"
 
 /* The last bytes of a call (Intel SDM, volume 2, CALL), as a number whose highest byte is the one
@@ -64,7 +65,7 @@ static __always_inline int address__is_plausible(__u64 address)
 }
 
 /* bpf/unwind.bpf.h */
-__noinline int address__is_data(struct unwind_state *u, __u32 space);
+__noinline int word__is_return_address(struct unwind_state *u, __u32 space);
 
 /* The bytes before `address` into u->value: only those of its own page, 0 else, if the page before
  * that is unreadable. -1: all are. */
@@ -104,8 +105,6 @@ __weak __noinline int code__follows_call(struct unwind_state *u, __u64 address)
  * instruction that is looked for. */
 __weak __noinline int code__read(struct unwind_state *u)
 {
-	__u64 word = 0;
-
 	if (!u || u->code_at == u->pc)
 		return 0;
 	u->code_at = u->pc;
@@ -114,8 +113,10 @@ __weak __noinline int code__read(struct unwind_state *u)
 	__builtin_memset(u->code, 0, sizeof(u->code));
 	if (!call__read(u, u->pc))
 		u->code[0] = u->value;
-	if (!bpf_probe_read_user(&word, sizeof(word), (void *)u->pc))
-		u->code[1] = word;
+	for (int i = 1; i < CODE_WORDS; i++)
+		if (bpf_probe_read_user(&u->code[i], sizeof(u->code[i]),
+					(void *)u->pc + 8 * (i - 1)))
+			u->code[i] = 0;
 	return 0;
 }
 
@@ -147,8 +148,13 @@ static __always_inline int pc__never_returns(struct unwind_state *u)
 /* Does a call end at u->pc, which is not that of an instruction? */
 static __always_inline int pc__follows_call(struct unwind_state *u)
 {
+	if (recent__facts(u, u->pc) & RECENT_CALLED)
+		return 1;
 	code__read(u);
-	return call__ends(u->code[0]);
+	if (!call__ends(u->code[0]))
+		return 0;
+	recent__add(u, u->pc, &u->mapping, RECENT_CALLED);
+	return 1;
 }
 
 #endif

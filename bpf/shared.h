@@ -42,7 +42,10 @@ struct mapping_rec {
 	__u64 start, end;
 	__u64 bias;    /* pc - bias = link-time address */
 	__u32 n_pages; /* 0: no table (JIT code, or an image without any); PAGES_UNPLACED */
-	__u32 base;    /* of the table in the table arena; a multiple of UNWIND_RULE_WORDS */
+	union {
+		__u32 base; /* of the table in the table arena; a multiple of UNWIND_RULE_WORDS */
+		__u32 is_image; /* without a table: the code is an image's */
+	};
 	union {
 		struct {
 			__u64 vaddr_start;	 /* of the table's page 0 */

@@ -44,6 +44,9 @@ static __always_inline void note__is_of(struct unwind_state *u, __u64 checked_ns
 		u->checked_ns = checked_ns;
 }
 
+/* bpf/unwind.bpf.h */
+__noinline __u32 mappings__version(__u32 space);
+
 /* One word of stack memory into u->value; -1: not readable. bpf/unwind.bpf.h */
 __noinline int stack__read(struct unwind_state *u, __u64 address);
 
@@ -72,6 +75,13 @@ static __always_inline int stack__have(struct unwind_state *u, __u64 at, __u32 b
 }
 
 #define BLOCK_AT(u, i) ((u)->block[(i) & (BLOCK_WORDS - 1)])
+
+/* Is @address in the code of an image that has no table? */
+static __always_inline int mapping__is_image(const struct mapping_rec *mapping, __u64 address)
+{
+	return !mapping->n_pages && mapping->is_image && address >= mapping->start &&
+	       address < mapping->end;
+}
 
 /* Is the code what a compiler of that runtime has made at run time, and what calls it known? */
 static __always_inline int code__has_callers(const struct unwind_state *u, __u32 walker)

@@ -61,6 +61,7 @@ static __always_inline void unwind_frames(struct scratch *scratch, int with_kept
 	scratch->kept.version = KEPT_NO_VERSION;
 	if (with_kept)
 		kept__begin(scratch);
+	recent__begin(scratch);
 	bpf_loop(NATIVE_FRAMES_MAX, unwind__step, NULL, 0);
 	if (with_kept)
 		kept__save(scratch);

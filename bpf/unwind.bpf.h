@@ -116,27 +116,36 @@ __noinline int mapping__find(struct unwind_state *u, __u32 space)
 	return COUNT_TORN_MAPPINGS;
 }
 
-/* Returns 0 if u->seek lies in executable memory, by the published mappings or by the kernel's own
- * list, else a counter. */
-__noinline int address__is_data(struct unwind_state *u, __u32 space)
+/* Returns 1 if u->seek is a return address: a call ends there, and it lies in executable memory by
+ * the published mappings or by the kernel's own list, or that list cannot be read. */
+__noinline int word__is_return_address(struct unwind_state *u, __u32 space)
 {
-	void *inner = bpf_map_lookup_elem(&mappings, &space);
 	const struct mapping_list *list;
+	const struct mapping_rec *found;
 	const struct mappings_rec *rec;
 	__u32 zero = 0;
+	void *inner;
 
-	if (!u)
-		return COUNT_NO_MAPPINGS;
-	if (u->seek >= u->mapping.start && u->seek < u->mapping.end)
+	if (!u || recent__facts(u, u->seek) & RECENT_CALLED)
+		return 1;
+	if (!code__follows_call(u, u->seek))
 		return 0;
+	if (u->seek >= u->mapping.start && u->seek < u->mapping.end) {
+		recent__add(u, u->seek, &u->mapping, RECENT_CALLED);
+		return 1;
+	}
+	inner = bpf_map_lookup_elem(&mappings, &space);
 	rec = inner ? bpf_map_lookup_elem(inner, &zero) : NULL;
 	if (rec && !mappings__are_over(rec)) {
 		list = rec->active ? &rec->lists[1] : &rec->lists[0];
 		mapping__search(u, list, u->seek);
-		if (u->lo && u->seek < list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)].end)
-			return 0;
+		found = &list->mappings[(u->lo - 1) & (MAPPINGS_MAX - 1)];
+		if (u->lo && u->seek < found->end) {
+			recent__add(u, u->seek, found, RECENT_CALLED);
+			return 1;
+		}
 	}
-	return vma__check(u);
+	return !vma__check(u) || !u->searched;
 }
 
 __noinline __u32 mappings__version(__u32 space)

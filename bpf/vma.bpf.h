@@ -211,7 +211,7 @@ static __always_inline int mapping__is_made(struct unwind_state *u,
 	    u->pc < m->start || u->pc >= m->end || BPF_CORE_READ(vma, vm_file) ||
 	    BPF_CORE_READ(vma, vm_ops))
 		return 0;
-	m->n_pages = 0;
+	m->n_pages = m->is_image = 0;
 	m->bias = m->start;
 	u->unpublished = 1;
 	u->made |= otherwise == COUNT_UNMAPPED_PC;

@@ -72,6 +72,8 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 			rec->callers = tracker__jit_callers(tracker, process, mapped);
 		if (image && image->table.n_pages)
 			rec->n_pages = PAGES_UNPLACED;
+		else
+			rec->is_image = image != NULL;
 		if (!image || !image->has_table)
 			continue;
 		rec->vaddr_start = image->table.vaddr_start;

@@ -32,6 +32,7 @@ static void test_ended_mappings(void)
 {
 	struct mappings_rec *rec = sampler__mappings();
 	const struct code_callers made = { .start = CODE, .bytes = 64, .walkers = 1 };
+	static const _Alignas(MAPLE_NODE_BYTES) char empty_leaf[MAPLE_NODE_BYTES];
 	struct unwind_state *u = &scratch__get()->unwind;
 	uint32_t version;
 
@@ -45,13 +46,16 @@ static void test_ended_mappings(void)
 	ok(u->over, "the sample says so");
 	ok(finds(CODE - 1, 0, COUNT_UNMAPPED_PC), "what is not published is as before");
 	is_int(mappings__version(SPACE), KEPT_NO_VERSION, "no frames of another sample are used");
-	u->seek = CODE;
+	u->seek = PC(1);
 	u->mapping.start = u->mapping.end = 0;
-	ok(address__is_data(u, SPACE), "nor does the list say that an address is code");
+	ok(word__is_return_address(u, SPACE), "an address may be code, as nothing can be read");
+	sampler__memory.mm_mt.ma_root = (void *)((uintptr_t)empty_leaf | MAPLE_LEAF_64 << 3 | 6);
+	ok(!word__is_return_address(u, SPACE), "by the kernel's list there is no code");
 	rec->ended_read = 5;
 	ok(finds(CODE, CODE, 0) && mappings__version(SPACE) == version &&
-		   !address__is_data(u, SPACE),
+		   word__is_return_address(u, SPACE),
 	   "published again, as it was read after that end");
+	sampler__memory.mm_mt.ma_root = NULL;
 	rec->ended_read = 4;
 	ok(finds(CODE, 0, COUNT_ENDED_MAPPING), "another mapping has ended since it was read");
 	rec->ended = rec->ended_read = 0;

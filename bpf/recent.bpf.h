@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_RECENT_BPF_H
+#define BRAID_RECENT_BPF_H
+
+/* Facts about the code at return addresses, for UNWIND_MODE_FP.
+ *
+ * With tables few frames need a proof. UNWIND_MODE_FP uses no tables: it checks the code before
+ * each return address, and looks for a proof of each frame pointer. Its stacks would cost twice as
+ * much as without these checks. So what they have proven is cached.
+ *
+ * Only facts about the code of images are cached. Code that a process makes may change at any time,
+ * and is read each time. The key of a fact is the return address, the address space, the number of
+ * the last change of its mappings, and the time in units of RECENT_NS. So no fact outlives the
+ * mapping that it was found in. The time bounds how long a fact outlives code that a process
+ * overwrites in its own copy of a file's page. Frames without tables are kept for longer
+ * (bpf/kept.h).
+ *
+ * That something could not be proven is not cached, as another stack may prove it. Cached is where
+ * the last try has failed (RECENT_WORD), so that the next one begins there. */
+
+#include "bpf/tableless.bpf.h"
+
+extern const volatile __u32 cfg_unwind;
+
+enum recent_fact {
+	RECENT_CALLED = 1,  /* a call ends at the address, which is executable */
+	RECENT_POINTER = 2, /* rbp is the frame pointer of the function there */
+	/* A word of the function's frame, one more than its index, is a return address. That was in
+	 * the way of RECENT_POINTER, which is not proven by other means either. */
+	RECENT_WORD = 4,
+};
+
+#define RECENT_WORD_BITS 10 /* of RECENT_WORD */
+#define RECENT_FACTS	 ((1ULL << (2 + RECENT_WORD_BITS)) - 1)
+#define RECENT_NS_LOG2	 26 /* 67 ms */
+_Static_assert(1ULL << RECENT_NS_LOG2 <= NOTE_RECHECK_NS,
+	       "a frame with a cached fact can be kept for NOTE_RECHECK_NS");
+
+#define RECENT_MAX_LOG2 13
+
+/* Entries are single words, so that each is read and written at once: the facts, and the bits of
+ * the hash above them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << RECENT_MAX_LOG2);
+	__type(key, __u32);
+	__type(value, __u64);
+} recent __weak SEC(".maps");
+
+static __always_inline __u64 recent__mix(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0xff51afd7ed558ccdULL;
+	return hash ^ hash >> 29;
+}
+
+/* Before the first frame. */
+static __always_inline void recent__begin(struct scratch *scratch)
+{
+	struct unwind_state *u = &scratch->unwind;
+	__u32 version;
+
+	u->recent = 0;
+	if (cfg_unwind != UNWIND_MODE_FP)
+		return;
+	version = mappings__version(scratch->proc.space);
+	if (version == KEPT_NO_VERSION)
+		return;
+	u->recent_ns = scratch->sample.time_ns >> RECENT_NS_LOG2 << RECENT_NS_LOG2;
+	u->recent = recent__mix(0, (__u64)scratch->proc.space << 32 | version);
+	u->recent = recent__mix(u->recent, u->recent_ns) | 1;
+}
+
+static __always_inline volatile __u64 *recent__entry(__u64 hash)
+{
+	__u32 key = hash >> (64 - RECENT_MAX_LOG2);
+
+	return bpf_map_lookup_elem(&recent, &key);
+}
+
+/* Returns the cached facts about the code at @address, from all of enum recent_fact. */
+static __always_inline __u64 recent__facts(struct unwind_state *u, __u64 address)
+{
+	__u64 hash = recent__mix(u->recent, address), found;
+	const volatile __u64 *entry = u->recent ? recent__entry(hash) : NULL;
+
+	if (!entry)
+		return 0;
+	found = *entry;
+	if ((found ^ hash) & ~RECENT_FACTS)
+		return 0;
+	note__is_of(u, u->recent_ns);
+	return found & RECENT_FACTS;
+}
+
+/* Adds @facts about the code at @address, which is in the mapping @in. */
+static __always_inline void recent__add(const struct unwind_state *u, __u64 address,
+					const struct mapping_rec *in, __u64 facts)
+{
+	__u64 hash = recent__mix(u->recent, address), found;
+	volatile __u64 *entry;
+
+	if (!u->recent || !mapping__is_image(in, address))
+		return;
+	entry = recent__entry(hash);
+	if (!entry)
+		return;
+	found = *entry;
+	if ((found ^ hash) & ~RECENT_FACTS)
+		found = hash & ~RECENT_FACTS;
+	if (facts >= RECENT_WORD)
+		found &= ~(RECENT_FACTS & -RECENT_WORD);
+	*entry = found | facts;
+}
+
+#endif
