@@ -66,6 +66,9 @@ static __always_inline int epilogue__longer(struct unwind_state *u, __u32 at, __
 	case 0x77f8c5: /* vzeroupper */
 		state->at += 3;
 		return EPILOGUE_GOES_ON;
+	case 0xc0c748: /* mov $imm32,%rax: the result */
+		state->at += 7;
+		return EPILOGUE_GOES_ON;
 	case 0xec8948: /* mov %rbp,%rsp, in either encoding */
 	case 0xe58b48:
 		state->at += 3;
@@ -119,6 +122,10 @@ static __always_inline int epilogue__instruction(struct unwind_state *u)
 		state->at++;
 		ret = epilogue__to_rbp(state, 0);
 		return ret == EPILOGUE_GOES_ON ? epilogue__pop(state, UNWIND_REG_RBP) : ret;
+	}
+	if (byte == 0xb8) { /* mov $imm32,%eax: the result */
+		state->at += 5;
+		return EPILOGUE_GOES_ON;
 	}
 	return epilogue__longer(u, at, byte | next << 8 | CODE_BYTE(u, at + 2) << 16);
 }
@@ -336,6 +343,8 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 			return COUNT_UNPROVEN;
 		u->next_evidence = EVIDENCE_INFERRED;
 	}
+	if (is_known & TABLELESS_GUESS)
+		u->next_evidence = EVIDENCE_INFERRED;
 	rule->kind = UNWIND_REG;
 	rule->reg = UNWIND_REG_RBP;
 	rule->cfa_off = 16;

@@ -2,6 +2,7 @@
 #include "bpf/ruby_code.bpf.h"
 #include "bpf/ruby_ec.bpf.h"
 #include "bpf/ruby_gvl.bpf.h"
+#include "bpf/ruby_zjit.bpf.h"
 
 /* Walks CRuby's control frames of the interrupted thread, C methods included. The execution context
  * is the thread's own, so threads without the GVL are walked, too, and a fiber's frames when it
@@ -39,10 +40,13 @@ struct ruby_block {
 struct ruby_state {
 	struct ruby_proc_rec proc;
 	__u64 now_ns;
-	__u64 ec, thread;	/* addresses */
-	__u64 stack, stack_end; /* the VM stack */
-	__u64 cfp, cfp_end;	/* the next control frame, and behind the last */
-	__u64 env[3];		/* of the environment that was read last */
+	__u64 ec, thread;	 /* addresses */
+	__u64 stack, stack_end;	 /* the VM stack */
+	__u64 cfp, cfp_end;	 /* the next control frame, and behind the last */
+	__u64 env[3];		 /* of the environment that was read last */
+	struct zjit_record zjit; /* of the frame that was read last */
+	__u32 in_zjit;		 /* ZJIT's code itself was interrupted */
+	__u32 pad;
 	__u32 n, fibers;
 	__u32 complete, truncated;
 	struct ruby_block frames, envs;
@@ -261,10 +265,37 @@ static __always_inline int is_frame(__u64 flags)
 	       (type % 0x11110000 == 0 || type == 0x78880000 || type == FRAME_DUMMY);
 }
 
+/* Returns the key of the frame of an iseq at @at in the block of control frames, or 0 if its code
+ * is unreadable. Only the innermost frame can be at another place than its last call; where that is
+ * so its line is unknown. */
+static __always_inline __u64 iseq_frame__key(struct ruby_state *state, __u64 at)
+{
+	enum zjit_frame kind = ZJIT_NONE;
+	__u32 by_block;
+	__u64 method, key;
+
+	by_block = !!(state->env[2] & FRAME_BY_BLOCK);
+	state->zjit.pc = block__word(&state->frames, at + CFP_PC);
+	state->zjit.iseq = block__word(&state->frames, at + CFP_ISEQ);
+	if (state->proc.zjit && state->proc.offsets.jit_return)
+		kind = zjit__read(block__word(&state->frames, at + state->proc.offsets.jit_return),
+				  &state->zjit);
+	if (kind == ZJIT_UNREADABLE)
+		return 0;
+	method = env__method(state);
+	key = ruby_frame__key(state, state->zjit.iseq, method, state->zjit.pc, by_block);
+	if (kind == ZJIT_NONE || !key)
+		return key;
+	if (FRAME_KEY_INDEX(key) == RUBY_INDEX_UNKNOWN)
+		return 0; /* a record always names an instruction of its iseq */
+	return state->n || !state->in_zjit ? key
+					   : FRAME_KEY(FRAME_KEY_CODE(key), RUBY_INDEX_UNKNOWN);
+}
+
 /* Returns 0 if there is more to walk. */
 static __always_inline int walk_frame(struct ruby_state *state, struct scratch *scratch)
 {
-	__u64 at = state->cfp, iseq, flags, type, key;
+	__u64 at = state->cfp, flags, type, key;
 
 	if (at >= state->cfp_end)
 		return fiber__next(state, scratch);
@@ -274,7 +305,6 @@ static __always_inline int walk_frame(struct ruby_state *state, struct scratch *
 		return 1;
 	}
 	state->cfp = at + state->proc.offsets.cfp_size;
-	iseq = block__word(&state->frames, at + CFP_ISEQ);
 	if (env__load(state, block__word(&state->frames, at + CFP_ENVIRONMENT), 1) ||
 	    !is_frame(state->env[2])) {
 		count(COUNT_WALK_READ);
@@ -288,8 +318,9 @@ static __always_inline int walk_frame(struct ruby_state *state, struct scratch *
 		state->truncated = 1;
 		return 1;
 	}
-	key = ruby_frame__key(state, type == FRAME_C ? 0 : iseq, env__method(state),
-			      block__word(&state->frames, at + CFP_PC), !!(flags & FRAME_BY_BLOCK));
+	key = type == FRAME_C
+		      ? ruby_frame__key(state, 0, env__method(state), 0, !!(flags & FRAME_BY_BLOCK))
+		      : iseq_frame__key(state, at);
 	if (!key)
 		count(COUNT_WALK_CODE);
 	scratch__push(scratch, key, 0);
@@ -371,8 +402,12 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 {
 	struct rec_sample *sample = &scratch->sample;
 	__u32 first_word = scratch->n_words;
+	__u64 pc;
 
+	pc = scratch->interrupted[UNWIND_REG_PC];
+	ruby__zjit(proc);
 	state->proc = *proc;
+	state->in_zjit = pc - proc->zjit_start < proc->zjit_end - proc->zjit_start;
 	state->now_ns = state->call.now_ns = sample->time_ns;
 	state->call.replaces = process__replaces(sample->time_ns, proc->replaced_ns);
 	state->call.space = scratch->proc.space;

@@ -53,7 +53,10 @@ struct ruby_offsets {
 	__u16 lock_native;
 	__u16 lock_tid;		  /* the thread's id in its own PID namespace, ... */
 	__u8 lock_tid_is_pthread; /* ... up to 3.0 in a struct pthread that is pointed to */
-	__u8 pad[7];
+	/* rb_control_frame_t.jit_return, by which ZJIT's frames have their iseq and pc from 4.1 on
+	 * (bpf/ruby_zjit.bpf.h); 0: frames have these themselves */
+	__u8 jit_return;
+	__u8 pad[6];
 };
 _Static_assert(sizeof(struct ruby_offsets) == 72, "ruby_offsets");
 
@@ -72,11 +75,14 @@ struct ruby_proc_rec { /* key: address space */
 	__u32 tls_module;
 	struct c_library libc;
 	__u32 pad;
+	__u64 zjit_at; /* address of rb_zjit_entry; 0: the build has no ZJIT */
 	/* The kernel half's: */
 	__u64 objspace;	   /* 0: not found yet */
 	__u64 replaced_ns; /* when it last found other code in the place of some; 0: never */
+	__u64 zjit;	   /* rb_zjit_entry, the entry of ZJIT's code; 0: ZJIT is off */
+	__u64 zjit_start, zjit_end; /* ZJIT's code as far as samples met it */
 };
-_Static_assert(sizeof(struct ruby_proc_rec) == 120, "ruby_proc_rec");
+_Static_assert(sizeof(struct ruby_proc_rec) == 152, "ruby_proc_rec");
 
 /* --- code objects: rec_code.table of WALKER_RUBY --- */
 

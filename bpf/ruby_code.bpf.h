@@ -4,6 +4,7 @@
 
 #include "bpf/code_age.bpf.h"
 #include "bpf/ruby_object.bpf.h"
+#include "bpf/ruby_procs.bpf.h"
 
 /* Numbers of what CRuby's control frames run: an iseq as (part of) a method, or a method in C. Read
  * once, compared as bpf/code_age.bpf.h says, sent to user space once per content. For samples and
@@ -25,13 +26,6 @@ struct {
 	__type(key, struct ruby_key);
 	__type(value, struct ruby_entry);
 } ruby_codes __weak SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32); /* address space */
-	__type(value, struct ruby_proc_rec);
-} ruby_procs __weak SEC(".maps");
 
 static __always_inline __u64 call__word(const struct ruby_call *call, __u32 offset)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "bpf/ruby_procs.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 /* Code that CRuby's YJIT made (yjit/src/codegen.rs, gen_entry_prologue, at 3.1 to 3.4) pushes the
@@ -24,14 +25,14 @@ static long jit__look(__u32 i, void *unused)
 	return 1;
 }
 
-__noinline int ruby__tableless(struct unwind_state *u)
+/* Finds the rule for code of YJIT into u->rule. */
+static __always_inline int yjit__rule(struct unwind_state *u)
 {
 	__u32 words, saved = JIT_SAVED_WORDS;
 	struct unwind_rule *rule;
 	__u64 at;
 
-	if (!u || !code__has_callers(u, WALKER_RUBY) ||
-	    stack__have(u, u->sp, 8 * JIT_FRAME_WORDS, &at))
+	if (!code__has_callers(u, WALKER_RUBY) || stack__have(u, u->sp, 8 * JIT_FRAME_WORDS, &at))
 		return 0;
 	u->lo = at;
 	u->hi = 0;
@@ -50,4 +51,56 @@ __noinline int ruby__tableless(struct unwind_state *u)
 	if (words > saved)
 		rule->rbx_words = -(saved + 1);
 	return TABLELESS_RULE;
+}
+
+/* ZJIT's code keeps frame pointers (zjit/src/backend/x86_64, FrameSetup), and has its control frame
+ * in r13. From 4.1 on compiled code publishes its frame pointer in that control frame, or an
+ * address below it, if it was inlined (ruby_zjit.bpf.h). So an interrupted instruction tells
+ * whether rbp is its own frame's: the published address lies in that frame. In the instructions
+ * before and behind a frame, and in trampolines, it does not. */
+#define REG_CFP UNWIND_REG_R13
+
+static __always_inline int zjit__has_pointer(const struct unwind_state *u, __u32 jit_return)
+{
+	__u64 published;
+
+	if (!u->leaf || !jit_return)
+		return 1;
+	if (bpf_probe_read_user(&published, sizeof(published),
+				(void *)u->regs[REG_CFP] + jit_return))
+		return 0;
+	/* Behind rbp: of the caller, as the code has left its control frame, and not yet its own */
+	return !(published & 7) && published >= u->sp;
+}
+
+/* Does the mapping of the pc hold ZJIT's code? */
+static __always_inline int zjit__owns(const struct unwind_state *u, struct ruby_proc_rec *proc)
+{
+	const struct mapping_rec *m = &u->mapping;
+
+	if (proc->zjit - m->start < m->end - m->start) {
+		if (!proc->zjit_start || m->start < proc->zjit_start)
+			proc->zjit_start = m->start;
+		if (m->end > proc->zjit_end)
+			proc->zjit_end = m->end;
+	}
+	return u->pc - proc->zjit_start < proc->zjit_end - proc->zjit_start;
+}
+
+__noinline int ruby__tableless(struct unwind_state *u)
+{
+	const struct scratch *scratch = scratch__get();
+	struct ruby_proc_rec *proc;
+	__u32 space;
+
+	if (!u || !scratch || u->mapping.n_pages)
+		return 0;
+	space = scratch->proc.space;
+	proc = bpf_map_lookup_elem(&ruby_procs, &space);
+	if (!proc || !ruby__zjit(proc))
+		return yjit__rule(u);
+	if (!zjit__owns(u, proc))
+		return 0;
+	return TABLELESS_POINTER | TABLELESS_CALLED |
+	       (zjit__has_pointer(u, proc->offsets.jit_return) ? 0 : TABLELESS_GUESS);
 }

@@ -22,6 +22,8 @@
 #define DEFINITION_ID	  32  /* .original_id */
 #define SYMBOLS_IDS	  16  /* rb_symbols_t.ids */
 #define IDS_PER_ARRAY	  512 /* ID_ENTRY_UNIT; two words each: string, symbol */
+#define ID_LIST_DATA	  32  /* 4.1: such an array is RTypedData.data, ... */
+#define ID_LIST_STRING	  24  /* ... where a count and a capacity precede pairs of symbol, string */
 #define ID_SCOPE	  0xe /* of an ID; 0: local */
 #define ID_SERIAL_SHIFT	  4
 #define ARRAY_EMBEDDED	  16	 /* RArray: elements where FLAG_EMBEDDED is set */
@@ -32,6 +34,7 @@
 #define TYPE_MODULE	  0x03
 #define TYPE_STRING	  0x05
 #define TYPE_ARRAY	  0x07
+#define TYPE_DATA	  0x0c
 #define TYPE_IMEMO	  0x1a
 #define TYPE_ICLASS	  0x1c
 #define IMEMO_TYPE(flags) ((flags) >> 12 & 15)
@@ -166,6 +169,27 @@ static __noinline __u64 array__at(__u64 array, __u32 index)
 	return read_user(&value, sizeof(value), from + VALUE_BYTES * index) ? 0 : value;
 }
 
+static __always_inline __u64 value__flags(__u64 value)
+{
+	__u64 flags;
+
+	return is_object(value) && !read_user(&flags, sizeof(flags), value) ? flags : 0;
+}
+
+/* Returns the string of the entry @nth of a list of symbols, or 0. */
+static __always_inline __u64 id_list__string(__u64 list, __u64 nth)
+{
+	__u64 from, value, n;
+
+	if ((value__flags(list) & TYPE_MASK) != TYPE_DATA)
+		return array__at(list, 2 * nth);
+	if (read_user(&from, sizeof(from), list + ID_LIST_DATA) || read_user(&n, sizeof(n), from) ||
+	    nth >= n ||
+	    read_user(&value, sizeof(value), from + ID_LIST_STRING + 2 * VALUE_BYTES * nth))
+		return 0;
+	return value;
+}
+
 /* The String that an ID stands for (get_id_serial_entry, symbol.c). */
 static __noinline __u64 id__string(const struct ruby_proc_rec *proc, __u64 id)
 {
@@ -175,14 +199,7 @@ static __noinline __u64 id__string(const struct ruby_proc_rec *proc, __u64 id)
 	if (!proc || !proc->symbols || read_user(&ids, sizeof(ids), proc->symbols + SYMBOLS_IDS))
 		return 0;
 	serial = id > proc->offsets.last_op_id ? id >> ID_SERIAL_SHIFT : id;
-	return array__at(array__at(ids, serial / IDS_PER_ARRAY), 2 * (serial % IDS_PER_ARRAY));
-}
-
-static __always_inline __u64 value__flags(__u64 value)
-{
-	__u64 flags;
-
-	return is_object(value) && !read_user(&flags, sizeof(flags), value) ? flags : 0;
+	return id_list__string(array__at(ids, serial / IDS_PER_ARRAY), serial % IDS_PER_ARRAY);
 }
 
 /* --- owners of methods --- */

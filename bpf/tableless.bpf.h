@@ -22,6 +22,9 @@
 #define TABLELESS_POINTER  4
 /* With any of these: what is known of the frame is not proven. */
 #define TABLELESS_INFERRED 8
+/* With TABLELESS_POINTER: the frame pointer may be the caller's, so it is inferred where the
+ * instructions do not tell. */
+#define TABLELESS_GUESS	   16
 
 /* In the order in which they are asked: X(walker slot, name of the hook) */
 #define TABLELESS_HOOKS(X)              \

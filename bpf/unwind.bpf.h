@@ -589,8 +589,10 @@ static __always_inline int unwind__tableless(struct unwind_state *u, __u32 space
 	TABLELESS_HOOKS(X)
 #undef X
 	*ret_called = known & TABLELESS_CALLED;
-	err = known & TABLELESS_RULE ? 0
-				     : unwind__without_rule(u, space, known & TABLELESS_POINTER);
+	err = known & TABLELESS_RULE
+		      ? 0
+		      : unwind__without_rule(u, space,
+					     known & (TABLELESS_POINTER | TABLELESS_GUESS));
 	if (known & TABLELESS_INFERRED)
 		u->next_evidence = EVIDENCE_INFERRED;
 	return err;

@@ -85,8 +85,8 @@ static __always_inline int unwind__is_no_frame(const struct unwind_state *u, int
 }
 
 /* Finds a rule where no table covers the pc, and no runtime has one. `is_known`: a runtime vouches
- * for the pc, and for frame pointers. In a file that has tables, code without a rule may use rbp
- * for anything. */
+ * for the pc, and for frame pointers; with TABLELESS_GUESS these are inferred. In a file that has
+ * tables, code without a rule may use rbp for anything. */
 __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_known)
 {
 	struct unwind_rule *rule;

@@ -20,7 +20,7 @@
 
 /* CRuby on x86-64 with glibc or musl. */
 
-#define VERSIONS    "2.7 to 4.0"
+#define VERSIONS    "2.7 to 4.1"
 #define NATIVE_ONLY "Ruby frames will be missing, native frames are shown"
 
 struct runtime_image {
@@ -29,6 +29,7 @@ struct runtime_image {
 	struct ruby_state state;
 	uint64_t vm_vaddr;	/* 0: unknown */
 	uint64_t symbols_vaddr; /* 0: unknown */
+	uint64_t zjit_vaddr;	/* 0: the build has no ZJIT */
 	struct runtime_range loops[RUBY_LOOPS_MAX];
 	size_t n_loops;
 };
@@ -111,6 +112,8 @@ static int ruby__prepare(const struct elf_file *file, struct runtime_image **ret
 		image->symbols_vaddr = 0;
 	if (ruby_build__vm(file, &image->vm_vaddr))
 		image->vm_vaddr = 0;
+	if (ruby_build__zjit(file, &image->zjit_vaddr))
+		image->zjit_vaddr = 0;
 	image->n_loops = ruby_build__loops(file, image->loops);
 	*ret_image = image;
 	return judge(version, image, ret_verdict);
@@ -207,6 +210,8 @@ static int ruby__attach(struct runtime_session *session, const struct runtime_ta
 	*rec = (struct ruby_proc_rec) { .offsets = image->offsets };
 	if (image->symbols_vaddr)
 		rec->symbols = target->bias + image->symbols_vaddr;
+	if (image->zjit_vaddr)
+		rec->zjit_at = target->bias + image->zjit_vaddr;
 	rc = c_library__find(target->pid, target->file, &rec->libc);
 	if (rc)
 		return err__set(err, rc, "ruby: process %u: no walker for its C library",

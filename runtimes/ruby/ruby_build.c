@@ -321,3 +321,8 @@ int ruby_build__vm(const struct elf_file *file, uint64_t *ret_vaddr)
 	}
 	return -ENOENT;
 }
+
+int ruby_build__zjit(const struct elf_file *file, uint64_t *ret_vaddr)
+{
+	return elf_file__find_symbol(file, "rb_zjit_entry", ret_vaddr, NULL) ? -ENOENT : 0;
+}

@@ -46,6 +46,9 @@ int ruby_build__symbols(const struct elf_file *file, uint64_t *ret_vaddr);
  * -ENOENT: cannot be told. */
 int ruby_build__vm(const struct elf_file *file, uint64_t *ret_vaddr);
 
+/* rb_zjit_entry, which is 0 while ZJIT is off. 0, or -ENOENT: the build has no ZJIT. */
+int ruby_build__zjit(const struct elf_file *file, uint64_t *ret_vaddr);
+
 /* Code of rb_vm_exec, of vm_exec_core and vm_exec_loop where they are functions of their own, and
  * of their cold parts. In no order. Returns the number of ranges, 0 if rb_vm_exec is not found
  * (there must be frame descriptions for that). */

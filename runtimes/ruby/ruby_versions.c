@@ -15,12 +15,12 @@
 
 #define ANY_LATER UINT_MAX /* the last row of a minor version serves its later patch levels */
 
-#define COMMON .fiber_ec = 80, .body_first_line = 88, .lock_of = 24
+#define COMMON .body_first_line = 88, .lock_of = 24
 
-#define COMMON_TO_3_1                                                                          \
-	COMMON, .body_entries = 120, .body_n_entries = 136, .body_positions = 144,             \
-		.body_local = 176, .first_line_is_value = 1, .string_embedded = 16,            \
-		.class_ext = 24, .class_super = 16, .class_iv_table = 8, .objspace_flags = 16, \
+#define COMMON_TO_3_1                                                                              \
+	COMMON, .fiber_ec = 80, .body_entries = 120, .body_n_entries = 136, .body_positions = 144, \
+		.body_local = 176, .first_line_is_value = 1, .string_embedded = 16,                \
+		.class_ext = 24, .class_super = 16, .class_iv_table = 8, .objspace_flags = 16,     \
 		.singleton_bit = 12
 
 #define COMMON_FROM_3_2                                                                           \
@@ -28,7 +28,8 @@
 		.entry_size = 12, .string_embedded = 24, .string_has_length = 1, .ec_thread = 48, \
 		.thread_ec = 48, .thread_vm = 32
 
-#define COMMON_3_2_TO_3_4 COMMON_FROM_3_2, .body_local = 168, .class_ext = 32, .class_super = 16
+#define COMMON_3_2_TO_3_4 \
+	COMMON_FROM_3_2, .fiber_ec = 80, .body_local = 168, .class_ext = 32, .class_super = 16
 
 #define CLASS_3_3_AND_3_4 .class_path = 120, .class_attached = 96
 
@@ -39,6 +40,8 @@
 #define THREADS_FROM_3_0 \
 	.threads = { .name = { 24 }, .proc = 40, .fiber_status = 16, .fiber_context = 24 }
 #define THREADS_UNSEEN THREADS_FROM_3_0 /* in no build */
+#define THREADS_4_1 \
+	.threads = { .name = { 24 }, .proc = 32, .fiber_status = 16, .fiber_context = 24 }
 
 /* thread_pthread.h, ractor_core.h */
 #define LOCK_OF_RACTOR .lock_start = 336, .lock_bytes = 184, .lock_running = 336
@@ -211,7 +214,35 @@ static const struct ruby_version versions[] = {
 			.class_attached = 112,
 			.singleton_bit = 13,
 			.fiber_prev = 536,
+			.fiber_ec = 80,
 			.last_op_id = 171,
+		},
+	},
+	{
+		/* 4.1.0dev of 2026-07-28, before the first release */
+		.major = 4,
+		.minor = 1,
+		.teeny_last = ANY_LATER,
+		.verified = true,
+		THREADS_4_1,
+		.offsets = {
+			COMMON_FROM_3_2,
+			LOCK_FROM_3_3,
+			.lock_start = 272,
+			.lock_running = 312,
+			.vm_objspace = 1368,
+			.objspace_flags = 76,
+			.cfp_size = 56,
+			.body_local = 176,
+			.class_ext = 24,
+			.class_super = 32, /* in rb_classext_t */
+			.class_path = 24,
+			.class_attached = 104,
+			.singleton_bit = 13,
+			.fiber_prev = 544,
+			.fiber_ec = 88,
+			.last_op_id = 171,
+			.jit_return = 48,
 		},
 	},
 };

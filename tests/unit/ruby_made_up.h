@@ -15,8 +15,8 @@
 static const struct ruby_number_of {
 	unsigned int major, minor, teeny;
 } versions_made_up[] = {
-	{ 2, 7, 8 }, { 3, 0, 7 }, { 3, 1, 2 }, { 3, 1, 7 }, { 3, 2, 2 },
-	{ 3, 2, 3 }, { 3, 2, 9 }, { 3, 3, 8 }, { 3, 4, 5 }, { 4, 0, 1 },
+	{ 2, 7, 8 }, { 3, 0, 7 }, { 3, 1, 2 }, { 3, 1, 7 }, { 3, 2, 2 }, { 3, 2, 3 },
+	{ 3, 2, 9 }, { 3, 3, 8 }, { 3, 4, 5 }, { 4, 0, 1 }, { 4, 1, 0 },
 };
 
 /* The process's memory; addresses are those of this one. */
@@ -118,9 +118,29 @@ static inline uint64_t make_array(size_t n, uint64_t *ret_at)
 	return array;
 }
 
-/* --- symbols: rb_symbols_t.ids, an Array of Arrays of 512 pairs --- */
+/* --- symbols: rb_symbols_t.ids, an Array of lists of 512 pairs --- */
 
-static uint64_t symbol_pairs; /* elements of the second Array, for IDs from 512 << 4 on */
+#define T_DATA 0x0c
+
+/* A list, in which the strings of pairs lie from @ret_at on: an Array, or from 4.1 on what a
+ * RTypedData has. */
+static inline uint64_t make_symbol_list(uint64_t *ret_at)
+{
+	uint64_t data, list;
+
+	if (!o->jit_return)
+		return make_array(1024, ret_at);
+	data = make(40);
+	list = make(16 + 1024 * 8);
+	put(data, T_DATA);
+	put(data + 32, list);
+	put(list, 512);
+	put(list + 8, 512);
+	*ret_at = list + 16 + 8;
+	return data;
+}
+
+static uint64_t symbol_pairs; /* of the second list, for IDs from 512 << 4 on */
 static uint64_t operator_pairs;
 static uint32_t n_symbols;
 
@@ -130,9 +150,9 @@ static inline void make_symbols(void)
 
 	proc.symbols = make(64);
 	put(proc.symbols + 16, make_array(2, &at));
-	inner = make_array(1024, &operator_pairs);
+	inner = make_symbol_list(&operator_pairs);
 	put(at, inner);
-	inner = make_array(1024, &symbol_pairs);
+	inner = make_symbol_list(&symbol_pairs);
 	put(at + 8, inner);
 	n_symbols = 0;
 }

@@ -25,6 +25,7 @@ static void test_known(void)
 	is_row(3, 4, 99, 1296);
 	is_row(3, 4, UINT_MAX, 1296);
 	is_row(4, 0, 1, 1248);
+	is_row(4, 1, 0, 1368);
 }
 
 static void test_boundaries(void)
@@ -46,7 +47,7 @@ static void test_unknown(void)
 	is_row(1, 9, 3, 0);
 	is_row(2, 6, 10, 0);
 	is_row(3, 5, 0, 0);
-	is_row(4, 1, 0, 0);
+	is_row(4, 2, 0, 0);
 	is_row(UINT_MAX, UINT_MAX, UINT_MAX, 0);
 }
 

@@ -7,6 +7,8 @@
 
 #include "tests/unit/made_up.h"
 
+#include "bpf/ruby_procs.bpf.h"
+
 /* What calls the compiled code: pages 1 and 2 of the code. */
 #define LOOP	   PC(1)
 #define LOOP_START (CODE + 0x100)
@@ -269,6 +271,7 @@ static void test_no_shim(void)
 int main(void)
 {
 	sampler__open();
+	HOST_HASH(ruby_procs, 4);
 	for (int pointers = 0; pointers < 2; pointers++) {
 		test_prologue(pointers);
 		test_calls(pointers);
