@@ -10,7 +10,7 @@ import ruby_stacks as stacks
 import rubies
 from python_matrix import at_least, common, share
 
-OLDEST, NEWEST = (2, 7), (4, 0)  # versions that braid knows
+OLDEST, NEWEST = (2, 7), (4, 1)  # versions that braid knows
 
 # Of which much is other work: recursion, collections.
 AMONG_OTHERS = {"overflow.rb", "gc_frames.rb"}
