@@ -50,11 +50,18 @@ struct jvm_monitor_offsets {
  * the return address and another argument: the JavaThread. */
 #define JVM_CALL_STUB_THREAD 8
 
+/* Words from the bytecode's address to rbp in an interpreted frame (frame_x86.hpp). JDK 9 has added
+ * the mirror of the method's class. */
+#define JVM_BCP_WORDS_8 7 /* JDK 8 */
+#define JVM_BCP_WORDS	8
+
 /* State of one JVM; key: address space. */
 struct jvm_proc_rec {
 	struct jvm_offsets offsets;
 	struct jvm_monitor_offsets monitors;
 	__u32 n_heaps;
+	__u32 bcp_words; /* of an interpreted frame: words from its bytecode's address to rbp */
+	__u32 exception_pc; /* of JavaThread: where what it throws was thrown; 0: unknown */
 	__u32 pad;
 	struct jvm_heap heaps[JVM_HEAPS_MAX];
 	/* Code of the interpreter (AbstractInterpreter::_code's buffer) */

@@ -2,8 +2,8 @@
 #ifndef BRAID_JVM_BLOBS_BPF_H
 #define BRAID_JVM_BLOBS_BPF_H
 
-/* HotSpot's code cache: which piece of code (blob) a pc lies in, and what its header says (JDK 17
- * to 25: src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp). */
+/* HotSpot's code cache: which piece of code (blob) a pc lies in, and what its header says (JDK 8
+ * to 28: src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp). */
 
 #include "bpf/jvm_state.bpf.h"
 #include "bpf/tableless.bpf.h"

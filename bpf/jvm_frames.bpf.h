@@ -3,7 +3,7 @@
 #define BRAID_JVM_FRAMES_BPF_H
 
 /* How to leave a frame of HotSpot's code, which has no tables and keeps no frame pointer: the code
- * cache tells the blob that a pc lies in, and a blob the size of its frames (JDK 17 to 25:
+ * cache tells the blob that a pc lies in, and a blob the size of its frames (JDK 8 to 28:
  * src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp, cpu/x86/frame_x86.hpp). */
 
 #include "bpf/jvm_blobs.bpf.h"
@@ -50,25 +50,59 @@ static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm
 	return 1;
 }
 
+#define CODE_PUSH_RDX 0x52
+
+/* An exception blob is jumped to with the return address in rdx, pushes that, and pops it again
+ * before it jumps to the handler (OptoRuntime::generate_exception_blob). Behind the pop it takes
+ * several instructions, with the address in rdx and in the thread (r15). @at: bytes into the code.
+ * Returns true if the blob has no frame, as the one that u->rule has does not return there. */
+static __always_inline int exception__is_popped(struct unwind_state *u,
+						const struct jvm_proc_rec *proc, __u32 at)
+{
+	__u64 pc = u->regs[UNWIND_REG_RDX], thrown = 0;
+	__u8 code = 0;
+
+	if (!proc->exception_pc || !pc__is_jvm(proc, pc))
+		return 0;
+	if (!at)
+		return !jvm__read(&code, sizeof(code), u->pc) && code == CODE_PUSH_RDX;
+	if (jvm__read(&thrown, sizeof(thrown), u->regs[UNWIND_REG_R15] + proc->exception_pc) ||
+	    thrown != pc)
+		return 0;
+	return stack__read(u, u->sp + u->rule.cfa_off - 8) || u->value != pc;
+}
+
 #define INTERPRETED_WORDS      8
 #define CONST_METHOD_BYTES_MAX (64 * 1024 + 512) /* to the last of its bytecodes */
 #define INTERPRETED_MOVED_MAX  32768		 /* bytes that a frame's end is moved by at most */
 
+/* Returns the bytecode's address that the interpreted frame with these @words has saved. */
+static __always_inline __u64 interpreted__bcp(const struct jvm_proc_rec *proc,
+					      const __u64 words[INTERPRETED_WORDS])
+{
+	return proc->bcp_words == JVM_BCP_WORDS_8 ? words[INTERPRETED_WORDS - JVM_BCP_WORDS_8]
+						  : words[INTERPRETED_WORDS - JVM_BCP_WORDS];
+}
+
 /* Has rbp been set up for an interpreted frame? An entry has not made its frame yet, stubs in the
  * same buffer never do: there it is the caller's. Then the words are not those of a method, with
- * a place in its bytecodes (native methods have none). */
+ * a place in its bytecodes (native methods have none), or they lie below the stack pointer, where
+ * an earlier frame may have left them. */
 static __always_inline int interpreted__is_made(const struct unwind_state *u,
 						const struct jvm_proc_rec *proc,
 						const __u64 words[INTERPRETED_WORDS])
 {
 	__u64 sender_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
 	__u64 method = words[INTERPRETED_WORDS + INTERPRETED_METHOD], const_method = 0;
-	__u64 bcp = words[INTERPRETED_WORDS + INTERPRETED_BCP];
+	__u64 bcp = interpreted__bcp(proc, words);
 
 	if (sender_sp <= u->rbp || sender_sp - u->rbp > INTERPRETED_MOVED_MAX)
 		return 0;
 	if (!u->leaf)
 		return 1;
+	if (u->rbp - u->sp < 8 * (proc->bcp_words == JVM_BCP_WORDS_8 ? JVM_BCP_WORDS_8
+								     : JVM_BCP_WORDS))
+		return 0;
 	if (jvm__read(&const_method, sizeof(const_method),
 		      method + proc->offsets.method_const_method) ||
 	    !const_method)
@@ -101,11 +135,13 @@ static __always_inline int interpreted__read(struct unwind_state *u, __u64 words
 }
 
 static __always_inline void interpreted__note(struct unwind_state *u,
+					      const struct jvm_proc_rec *proc,
 					      const __u64 words[INTERPRETED_WORDS])
 {
 	u->note.lasts = 1;
-	u->note.mask = 1U << (-1 - INTERPRETED_SENDER_SP) | 1U << (-1 - INTERPRETED_METHOD) |
-		       1U << (-1 - INTERPRETED_BCP);
+	u->note.mask = 1U << (-1 - INTERPRETED_SENDER_SP) | 1U << (-1 - INTERPRETED_METHOD);
+	u->note.mask |= proc->bcp_words == JVM_BCP_WORDS_8 ? 1U << (JVM_BCP_WORDS_8 - 1)
+							   : 1U << (JVM_BCP_WORDS - 1);
 	for (int i = 0; i < INTERPRETED_WORDS; i++)
 		u->note.words[i] = words[INTERPRETED_WORDS - 1 - i];
 }
@@ -145,10 +181,10 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	ret->kind = JVM_INTERPRETED;
 	ret->blob = words[INTERPRETED_WORDS + INTERPRETED_METHOD];
-	ret->bcp = words[INTERPRETED_WORDS + INTERPRETED_BCP];
+	ret->bcp = interpreted__bcp(proc, words);
 	/* A compiled method that has called this one ends there, as arguments were moved. */
 	u->caller_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
-	interpreted__note(u, words);
+	interpreted__note(u, proc, words);
 	return 1;
 }
 
@@ -163,6 +199,11 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 #define CODE_SAVE_RBP_32 0x24ac8948
 #define CODE_POLL_8	 0x673b49 /* cmp rsp, [r15 + ib]: the poll at a return */
 #define CODE_POLL_32	 0xa73b49
+#define CODE_POLL_PAGE	 0x0585	     /* test [rip + id], eax: the poll of JDK 8 at a return */
+#define CODE_POLL_LOAD_8 0x578b4d    /* mov r10, [r15 + ib]: that of JDK 10 to 15 is ... */
+#define CODE_POLL_LOAD	 0x978b4d    /* ... mov r10, [r15 + id]; ... */
+#define CODE_POLL_IMM	 0xba49	     /* ... or mov r10, imm64, if JDK 8 has its page far away; ... */
+#define CODE_POLL_REG	 0xc3028541U /* ... test [r10], eax; and a ret */
 #define CODE_BARRIER_8	 0x7f8341 /* cmp dword [r15 + ib], imm: the entry barrier */
 #define CODE_BARRIER_32	 0x7f8141
 #define CODE_BARRIER_D32 0xbf8141
@@ -172,6 +213,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 #define CODE_PENDING	 0x7f8349 /* ... exceptions: cmp qword [r15 + ib], 0 */
 #define CODE_JNE_1	 0x01850f /* over the ret */
 #define CODE_POP_RDX	 0x5a
+#define CODE_ADD_RSP_8	 0xc48348 /* 48 83 c4 ib */
 #define CODE_JMP_R10	 0xe2ff41
 #define CODE_JA		 0x870f
 #define CODE_JNE	 0x850f
@@ -206,11 +248,26 @@ static __always_inline int prologue__place(__u64 before, __u64 at, int otherwise
 	return otherwise;
 }
 
+/* Is the frame gone, as code is at the poll of a return, or in it (MachEpilogNode::emit, x86_64.ad;
+ * LIR_Assembler::return_op)? JDK 16 and later compare rsp. */
+static __always_inline int epilogue__polls(__u64 before, __u64 at)
+{
+	if ((at & 0xffff) == CODE_POLL_PAGE && (at >> 48 & 0xff) == CODE_RET)
+		return 1;
+	if (CODE4(at) == CODE_POLL_REG)
+		return 1;
+	return before >> 56 == CODE_POP_RBP &&
+	       (CODE3(at) == CODE_POLL_LOAD || CODE3(at) == CODE_POLL_LOAD_8 ||
+		(at & 0xffff) == CODE_POLL_IMM);
+}
+
 static __always_inline int epilogue__place(__u64 before, __u64 at)
 {
 	if ((at & 0xff) == CODE_POP_RBP)
 		return FRAME_PUSHED;
 	if ((at & 0xff) == CODE_RET || CODE3(at) == CODE_POLL_8 || CODE3(at) == CODE_POLL_32)
+		return FRAME_NONE;
+	if (epilogue__polls(before, at))
 		return FRAME_NONE;
 	if ((at & 0xffff) == CODE_JA &&
 	    (CODE3(before >> 32) == CODE_POLL_8 || CODE3(before >> 8) == CODE_POLL_32))
@@ -223,6 +280,8 @@ static __always_inline int epilogue__place(__u64 before, __u64 at)
 		return FRAME_NONE;
 	if (CODE3(at) == CODE_JNE_1 && (at >> 48 & 0xff) == CODE_RET)
 		return FRAME_NONE;
+	if ((at & 0xff) == CODE_POP_RDX && CODE3(before >> 32) == CODE_ADD_RSP_8)
+		return FRAME_NONE; /* an exception blob */
 	if ((at & 0xff) == CODE_POP_RDX || CODE3(at) == CODE_JMP_R10)
 		return before >> 56 == CODE_POP_RBP   ? FRAME_NONE
 		       : before >> 56 == CODE_POP_RDX ? FRAME_GONE
@@ -615,6 +674,9 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	if (place == FRAME_GONE && jvm__is_gone(u, proc))
 		return JVM_AGAIN;
 	compiled__rule(u, place, words);
+	if (u->leaf && ret->kind == JVM_BLOB && exception__is_popped(u, proc, ret->at) &&
+	    jvm__is_gone(u, proc))
+		return JVM_AGAIN;
 	if (!compiled__check(u, state, proc, ret, words))
 		return 1;
 	cache__at(state, u->pc)->pc = 0;

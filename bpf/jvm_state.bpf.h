@@ -10,7 +10,6 @@
 /* Words of an interpreted frame, from its rbp (frame_x86.hpp) */
 #define INTERPRETED_SENDER_SP (-1)
 #define INTERPRETED_METHOD    (-3)
-#define INTERPRETED_BCP	      (-8)
 
 enum jvm_frame_kind { JVM_INTERPRETED, JVM_NMETHOD, JVM_BLOB };
 

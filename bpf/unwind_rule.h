@@ -15,6 +15,7 @@
 #define UNWIND_REG_RBP 6
 #define UNWIND_REG_RSP 7
 #define UNWIND_REG_R13 13
+#define UNWIND_REG_R15 15
 #define UNWIND_REG_PC  16
 #define UNWIND_REGS    17
 

@@ -210,13 +210,30 @@ static int jvm__thread_name(struct runtime_session *session, uint32_t pid, uint3
 	return thread_names__get(session->threads, pid, tid, kernel, buf, size);
 }
 
+static void note_unnamed(const struct jvm_vm *vm, char note[JVM_VIRTUAL_NOTE_BYTES])
+{
+	size_t unnamed = jvm_threads__unnamed(vm), n = strlen(note);
+
+	if (unnamed)
+		snprintf(note + n, JVM_VIRTUAL_NOTE_BYTES - n,
+			 "%sthe names of %zu thread%s are cut to 15 bytes, as the collector has "
+			 "moved them and left no trace (ZGC)",
+			 n ? "; " : "", unnamed, unnamed == 1 ? "" : "s");
+}
+
 static int jvm__tasks(struct runtime_session *session, uint32_t pid, runtime_task_fn on_task,
 		      void *ctx)
 {
 	const struct jvm_vm *vm = jvm_codes__vm(session->codes, pid);
+	int rc;
 
 	session->left_out[0] = '\0';
-	return vm ? jvm_virtual__list(vm, on_task, ctx, session->left_out) : 0;
+	if (!vm)
+		return 0;
+	rc = jvm_virtual__list(vm, on_task, ctx, session->left_out);
+	if (!rc)
+		note_unnamed(vm, session->left_out);
+	return rc;
 }
 
 static const char *jvm__tasks_left_out(struct runtime_session *session)

@@ -46,6 +46,21 @@ enum {
 	CLASSES_N
 };
 
+/* May there be a virtual thread? @class is java.lang.VirtualThread's, which HotSpot loads at its
+ * start, and Java initializes for the first one; 0: it is not loaded. */
+static bool has_virtual(const struct jvm_vm *vm, uint64_t class)
+{
+	uint64_t at;
+	int64_t initialized;
+	uint8_t state;
+
+	if (jvm_vm__major(vm) < JVM_VIRTUAL_SINCE)
+		return false;
+	return !class || jvm_vm__field(vm, "InstanceKlass", "_init_state", &at) ||
+	       jvm_vm__constant(vm, "InstanceKlass::fully_initialized", &initialized) ||
+	       jvm_vm__read(vm, class + at, &state, sizeof(state)) || state >= initialized;
+}
+
 int jvm_containers__find(const struct jvm_objects *objects, struct jvm_containers *ret)
 {
 	struct jvm_class classes[CLASSES_N] = {
@@ -81,15 +96,15 @@ int jvm_containers__find(const struct jvm_objects *objects, struct jvm_container
 					 .containers = classes[CONTAINERS].address,
 					 .virtual_thread = classes[VIRTUAL_THREAD].address,
 					 .root = classes[ROOT].address };
-	if (!rc && (!ret->virtual_thread || !ret->containers))
-		rc = -ENOENT;
+	if (!rc && !ret->containers)
+		return has_virtual(objects->vm, ret->virtual_thread) ? -ENOTSUP : -ENOENT;
+	if (!rc && !ret->virtual_thread)
+		rc = -ENOTSUP;
 	if (!rc)
 		rc = jvm_objects__class(objects->vm, "Thread", &thread);
 	if (!rc)
 		rc = jvm_objects__field(objects, thread, "headStackableScopes", SCOPE,
 					&ret->scopes);
-	if (rc)
-		return rc;
 	for (size_t i = 0; !rc && i < ARRAY_SIZE(fields); i++)
 		if (classes[fields[i].class].address)
 			rc = jvm_objects__field(objects, classes[fields[i].class].address,

@@ -22,6 +22,8 @@ struct jvm_containers {
 	uint32_t referent, threads; /* Reference, ThreadFlock */
 };
 
+#define JVM_VIRTUAL_SINCE 21 /* the JDK whose programs have virtual threads without an option */
+
 /* 0; -ENOENT: the program has never made a virtual thread; -ENOTSUP: the JVM tells too little, or
  * has none (until JDK 20); -EFAULT, -ESRCH, -ENOMEM. */
 int jvm_containers__find(const struct jvm_objects *objects, struct jvm_containers *ret);

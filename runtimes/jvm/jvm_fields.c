@@ -3,6 +3,7 @@
 #include "runtimes/jvm/jvm_objects.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,30 +137,54 @@ static int find_in_table(const struct jvm_objects *objects, uint64_t class, uint
 	return rc < 0 ? rc : rc ? 0 : -ENOENT;
 }
 
-static struct field next_field(struct jvm_stream *stream)
+/* The flags of a field that have a number of their own in the stream (oops/fieldInfo.hpp). */
+static uint32_t flags_with_number(const struct jvm_vm *vm)
 {
-	enum { INITIALIZED = 1 << 0, GENERIC = 1 << 2, CONTENDED = 1 << 4 };
+	static const char *const names[] = { "initialized", "generic", "contended", "flat",
+					     "null_marker" };
+	char name[64];
+	uint32_t flags = 0;
+	int64_t bit;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(name, sizeof(name), "FieldInfo::FieldFlags::_ff_%s", names[i]);
+		if (!jvm_vm__constant(vm, name, &bit) && bit >= 0 && bit < 32)
+			flags |= 1U << bit;
+	}
+	return flags;
+}
+
+static struct field next_field(struct jvm_stream *stream, uint32_t with_number)
+{
 	struct field field = { .name = jvm_stream__u32(stream) };
 	uint32_t flags;
 
 	field.signature = jvm_stream__u32(stream);
 	field.offset = jvm_stream__u32(stream);
 	field.access = jvm_stream__u32(stream);
-	flags = jvm_stream__u32(stream);
-	for (uint32_t bit = INITIALIZED; bit <= CONTENDED; bit <<= 2)
-		if (flags & bit)
-			jvm_stream__u32(stream);
+	for (flags = jvm_stream__u32(stream) & with_number; flags; flags &= flags - 1)
+		jvm_stream__u32(stream);
 	return field;
 }
 
-/* JDK 21 on: numbers of differing lengths. Fields that HotSpot adds come last. */
+/* Every field was read: a byte of 0 follows, or from JDK 25 on nothing. */
+static bool stream__is_over(struct jvm_stream *stream)
+{
+	if (stream->failed)
+		return false;
+	return stream->at == stream->size || !jvm_stream__byte(stream);
+}
+
+/* JDK 21 on: numbers of differing lengths. Fields that HotSpot adds come last. A stream of another
+ * form does not end where its numbers of fields say. */
 static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uint64_t pool,
 			  const struct wanted *wanted, uint32_t *ret_offset)
 {
+	uint32_t n, n_injected, size, with_number = flags_with_number(objects->vm);
 	struct jvm_stream stream = { .is_without_zero = true };
 	uint64_t fields;
-	uint32_t n, n_injected, size;
 	uint8_t *bytes;
+	bool found = false;
 	int rc = jvm_vm__field(objects->vm, "InstanceKlass", "_fieldinfo_stream", &fields);
 
 	if (!rc)
@@ -173,16 +198,20 @@ static int find_in_stream(const struct jvm_objects *objects, uint64_t class, uin
 	if ((uint64_t)n + n_injected > FIELDS_MAX)
 		rc = -EBADMSG;
 	for (uint64_t i = 0; !rc && i < (uint64_t)n + n_injected && !stream.failed; i++) {
-		struct field field = next_field(&stream);
+		struct field field = next_field(&stream, with_number);
 
-		*ret_offset = field.offset;
-		if (stream.failed)
-			rc = -EBADMSG;
-		else if ((i >= n) == (wanted->kind == INJECTED))
-			rc = matches(objects, pool, &field, wanted);
+		if (found || stream.failed || (i >= n) != (wanted->kind == INJECTED))
+			continue;
+		rc = matches(objects, pool, &field, wanted);
+		found = rc > 0;
+		if (found)
+			*ret_offset = field.offset;
+		rc = min_of(rc, 0);
 	}
+	if (!rc && !stream__is_over(&stream))
+		rc = -EBADMSG;
 	free(bytes);
-	return rc < 0 ? rc : rc ? 0 : -ENOENT;
+	return rc ? rc : found ? 0 : -ENOENT;
 }
 
 static int find(const struct jvm_objects *objects, uint64_t class, const struct wanted *wanted,

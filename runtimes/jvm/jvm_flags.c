@@ -11,7 +11,7 @@
 #define FLAG_BYTES 256	/* of one JVMFlag, at most */
 #define NAME_BYTES 64
 
-/* JVMFlag, runtime/flags/jvmFlag.hpp */
+/* JVMFlag, runtime/flags/jvmFlag.hpp; Flag, runtime/globals.hpp, in JDK 8 */
 struct layout {
 	uint64_t table, n; /* JVMFlag::flags, numFlags */
 	uint64_t size, name, addr;
@@ -19,14 +19,17 @@ struct layout {
 
 static int read_layout(const struct jvm_vm *vm, struct layout *ret)
 {
+	const char *type = "JVMFlag";
 	uint64_t flags, n;
 	int rc;
 
-	rc = jvm_vm__static(vm, "JVMFlag", "flags", &flags);
-	rc = rc ? rc : jvm_vm__static(vm, "JVMFlag", "numFlags", &n);
-	rc = rc ? rc : jvm_vm__size(vm, "JVMFlag", &ret->size);
-	rc = rc ? rc : jvm_vm__field(vm, "JVMFlag", "_name", &ret->name);
-	rc = rc ? rc : jvm_vm__field(vm, "JVMFlag", "_addr", &ret->addr);
+	if (jvm_vm__static(vm, type, "flags", &flags))
+		type = "Flag";
+	rc = jvm_vm__static(vm, type, "flags", &flags);
+	rc = rc ? rc : jvm_vm__static(vm, type, "numFlags", &n);
+	rc = rc ? rc : jvm_vm__size(vm, type, &ret->size);
+	rc = rc ? rc : jvm_vm__field(vm, type, "_name", &ret->name);
+	rc = rc ? rc : jvm_vm__field(vm, type, "_addr", &ret->addr);
 	rc = rc ? rc : jvm_vm__read(vm, flags, &ret->table, sizeof(ret->table));
 	rc = rc ? rc : jvm_vm__read(vm, n, &ret->n, sizeof(ret->n));
 	if (rc)

@@ -12,7 +12,7 @@
 
 #define NMETHOD_BYTES  512 /* of its fields, at most; 352 in JDK 17 */
 #define PART_BYTES_MAX (4 * 1024 * 1024)
-#define PC_DESC_BYTES  64   /* at most; 16 in JDK 11 to 25 */
+#define PC_DESC_BYTES  64   /* at most; 16 in JDK 8 to 28 */
 #define INVOCATION_BCI (-1) /* of an nmethod that is no OSR one */
 
 struct jvm_nmethod {
@@ -98,11 +98,14 @@ static bool image__has(const struct image *image, const char *type, const char *
 	return jvm_vm__field(image->vm, type, field, &offset) == 0;
 }
 
-/* Until JDK 22 all parts follow the code. */
+/* Until JDK 22 all parts follow the code. JDK 9 to 22 have one of them by its address. */
 static void find_parts_behind(struct image *image, struct part *pcs, struct part *data,
 			      struct part *metadata)
 {
-	data->start = image__field(image, "CompiledMethod", "_scopes_data_begin");
+	if (image__has(image, "CompiledMethod", "_scopes_data_begin"))
+		data->start = image__field(image, "CompiledMethod", "_scopes_data_begin");
+	else
+		data->start = image->address + image__field(image, "nmethod", "_scopes_data_offset");
 	pcs->start = image->address + image__field(image, "nmethod", "_scopes_pcs_offset");
 	pcs->end = image->address + image__field(image, "nmethod", "_dependencies_offset");
 	data->end = pcs->start;
@@ -208,10 +211,10 @@ static int nmethod__copy(struct jvm_nmethod *nmethod, struct image *image)
 	struct part pcs, data, metadata;
 	int rc;
 
-	if (image__has(image, "CompiledMethod", "_scopes_data_begin"))
-		find_parts_behind(image, &pcs, &data, &metadata);
-	else
+	if (image__has(image, "nmethod", "_immutable_data"))
 		find_parts_apart(image, &pcs, &data, &metadata);
+	else
+		find_parts_behind(image, &pcs, &data, &metadata);
 	nmethod->entry_bci = image__field(image, "nmethod", "_entry_bci");
 	if (image->lacks)
 		return -EBADMSG;

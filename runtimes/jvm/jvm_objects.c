@@ -11,6 +11,7 @@
 #include "runtimes/jvm/jvm_flags.h"
 
 #define STRING_CHARS_MAX 256 /* that are read */
+#define CHECKS		 3   /* of each object that shows the shapes: objects move */
 
 /* oops/markWord.hpp, JDK 24 on */
 #define MARK_CLASS_SHIFT 42
@@ -55,21 +56,23 @@ int jvm_objects__class(const struct jvm_vm *vm, const char *name, uint64_t *ret)
 
 /* --- references --- */
 
+/* The address that compressed ones are distances from, and their shift: a class of its own has them,
+ * by one of two names, or until JDK 12 Universe. */
 static int find_base(const struct jvm_vm *vm, const char *type, const char *older,
 		     uint64_t *ret_base, uint32_t *ret_shift)
 {
+	const char *const places[][2] = { { type, "" }, { type, older }, { "Universe", older } };
 	char base[64], shift[64];
-	int rc;
+	int rc = -ENOTSUP;
 
-	snprintf(base, sizeof(base), "%s._base", older);
-	snprintf(shift, sizeof(shift), "%s._shift", older);
-	rc = read_static(vm, type, "_base", ret_base, sizeof(*ret_base));
-	if (rc == -ENOTSUP)
-		rc = read_static(vm, type, base, ret_base, sizeof(*ret_base));
-	if (rc)
-		return rc;
-	rc = read_static(vm, type, "_shift", ret_shift, sizeof(*ret_shift));
-	return rc == -ENOTSUP ? read_static(vm, type, shift, ret_shift, sizeof(*ret_shift)) : rc;
+	for (size_t i = 0; rc == -ENOTSUP && i < ARRAY_SIZE(places); i++) {
+		snprintf(base, sizeof(base), "%s_base", places[i][1]);
+		snprintf(shift, sizeof(shift), "%s_shift", places[i][1]);
+		rc = read_static(vm, places[i][0], base, ret_base, sizeof(*ret_base));
+		if (!rc)
+			rc = read_static(vm, places[i][0], shift, ret_shift, sizeof(*ret_shift));
+	}
+	return rc;
 }
 
 /* The generational ZGC's references have their address above the bits that it wants; the older
@@ -94,20 +97,32 @@ int jvm_objects__color_bits(const struct jvm_vm *vm, uint32_t *ret)
 	return rc;
 }
 
+/* JDK 27 has no other headers, and no option for them. */
+static int find_class_shape(const struct jvm_vm *vm, bool *ret_narrow)
+{
+	uint64_t at;
+
+	if (jvm_vm__field(vm, "oopDesc", "_metadata._klass", &at)) {
+		*ret_narrow = true;
+		return jvm_vm__field(vm, "oopDesc", "_compressed_klass", &at) ? -ENOTSUP : 0;
+	}
+	return read_flag(vm, "UseCompressedClassPointers", ret_narrow);
+}
+
 static int find_shapes(struct jvm_objects *objects)
 {
 	const struct jvm_vm *vm = objects->vm;
 	int rc = read_flag(vm, "UseCompressedOops", &objects->narrow_refs);
 
 	if (!rc)
-		rc = read_flag(vm, "UseCompressedClassPointers", &objects->narrow_classes);
+		rc = find_class_shape(vm, &objects->narrow_classes);
 	if (!rc)
 		rc = read_flag(vm, "UseCompactObjectHeaders", &objects->is_class_in_mark);
 	if (!rc && objects->narrow_refs)
-		rc = find_base(vm, "CompressedOops", "_narrow_oop", &objects->ref_base,
+		rc = find_base(vm, "CompressedOops", "_narrow_oop.", &objects->ref_base,
 			       &objects->ref_shift);
 	if (!rc && (objects->narrow_classes || objects->is_class_in_mark))
-		rc = find_base(vm, "CompressedKlassPointers", "_narrow_klass", &objects->class_base,
+		rc = find_base(vm, "CompressedKlassPointers", "_narrow_klass.", &objects->class_base,
 			       &objects->class_shift);
 	if (!rc)
 		rc = jvm_objects__color_bits(vm, &objects->color_bits);
@@ -124,6 +139,44 @@ static int find_shapes(struct jvm_objects *objects)
 	return 0;
 }
 
+/* Until JDK 8 a String has an array of char. */
+static int find_string(struct jvm_objects *objects)
+{
+	uint64_t class;
+	int rc = jvm_objects__class(objects->vm, "String", &class);
+
+	if (rc)
+		return rc;
+	objects->string_class = class;
+	rc = jvm_objects__field(objects, class, "value", "[C", &objects->string_array);
+	objects->string_is_wide = !rc;
+	if (rc != -ENOENT)
+		return rc;
+	rc = jvm_objects__field(objects, class, "value", "[B", &objects->string_array);
+	return rc ? rc : jvm_objects__field(objects, class, "coder", "B", &objects->string_coder);
+}
+
+/* If the class of a java.lang.Class is Class, headers and references are what they are taken for.
+ * The collector may move any of these objects meanwhile. ZGC leaves references to where they were:
+ * then nothing can be checked, and what is no String by its class is no name. */
+static int check_shapes(const struct jvm_objects *objects)
+{
+	static const char *const names[] = { "String", "Object", "Class", "Thread", "System" };
+	uint64_t class, checked, mirror;
+	bool is_zgc = false;
+	int rc = jvm_objects__class(objects->vm, "Class", &class);
+
+	for (size_t i = 0; !rc && i < CHECKS * ARRAY_SIZE(names); i++) {
+		rc = jvm_objects__class(objects->vm, names[i % ARRAY_SIZE(names)], &checked);
+		if (!rc && !jvm_objects__mirror(objects, checked, &mirror) &&
+		    jvm_objects__class_of(objects, mirror) == class)
+			return 0;
+	}
+	if (!rc)
+		rc = read_flag(objects->vm, "UseZGC", &is_zgc);
+	return rc ? rc : is_zgc ? 0 : -ENOTSUP;
+}
+
 int jvm_objects__find(const struct jvm_vm *vm, struct jvm_objects *ret)
 {
 	int rc;
@@ -133,11 +186,9 @@ int jvm_objects__find(const struct jvm_vm *vm, struct jvm_objects *ret)
 	if (!rc)
 		rc = find_shapes(ret);
 	if (!rc)
-		rc = jvm_objects__class(vm, "String", &ret->string_class);
+		rc = find_string(ret);
 	if (!rc)
-		rc = jvm_objects__field(ret, ret->string_class, "value", "[B", &ret->string_bytes);
-	if (!rc)
-		rc = jvm_objects__field(ret, ret->string_class, "coder", "B", &ret->string_coder);
+		rc = check_shapes(ret);
 	return rc == -ENOENT ? -ENOTSUP : rc;
 }
 
@@ -193,12 +244,15 @@ uint64_t jvm_objects__class_of(const struct jvm_objects *objects, uint64_t objec
 
 int jvm_objects__mirror(const struct jvm_objects *objects, uint64_t class, uint64_t *ret)
 {
+	const char *kind = jvm_vm__field_kind(objects->vm, "Klass", "_java_mirror");
 	uint64_t mirror, handle;
 	int rc = jvm_vm__field(objects->vm, "Klass", "_java_mirror", &mirror);
 
 	if (rc)
 		return -ENOTSUP;
-	rc = jvm_vm__read(objects->vm, class + mirror, &handle, sizeof(handle));
+	handle = class + mirror;
+	if (!kind || strcmp(kind, "oop") != 0) /* JDK 8 has the object itself there */
+		rc = jvm_vm__read(objects->vm, class + mirror, &handle, sizeof(handle));
 	return rc ? rc : jvm_objects__handle(objects, handle, ret);
 }
 
@@ -220,20 +274,21 @@ static size_t widen(const uint16_t *from, size_t n, uint32_t *to)
 char *jvm_objects__string(const struct jvm_objects *objects, uint64_t object)
 {
 	uint16_t chars[STRING_CHARS_MAX];
-	uint32_t wide[STRING_CHARS_MAX], bytes, n;
+	uint32_t wide[STRING_CHARS_MAX], length, n;
 	uint64_t array;
-	uint8_t coder; /* 0: a byte for each character; 1: UTF-16 */
+	uint8_t coder = 1; /* 0: a byte for each character; 1: UTF-16 */
 
 	if (jvm_objects__class_of(objects, object) != objects->string_class ||
-	    jvm_vm__read(objects->vm, object + objects->string_coder, &coder, sizeof(coder)) ||
-	    coder > 1 || jvm_objects__ref(objects, object + objects->string_bytes, &array) ||
-	    jvm_vm__read(objects->vm, array + objects->array_length, &bytes, sizeof(bytes)))
+	    (!objects->string_is_wide &&
+	     jvm_vm__read(objects->vm, object + objects->string_coder, &coder, sizeof(coder))) ||
+	    coder > 1 || jvm_objects__ref(objects, object + objects->string_array, &array) ||
+	    jvm_vm__read(objects->vm, array + objects->array_length, &length, sizeof(length)))
 		return NULL;
-	n = min_of(bytes >> coder, STRING_CHARS_MAX);
+	n = min_of(objects->string_is_wide ? length : length >> coder, STRING_CHARS_MAX);
 	if (jvm_vm__read(objects->vm, array + objects->array_elements, chars, (size_t)n << coder))
 		return NULL;
 	if (!coder)
-		return code_text__dup((const char *)chars, n, 1, bytes);
+		return code_text__dup((const char *)chars, n, 1, length);
 	n = widen(chars, n, wide);
 	return code_text__dup((const char *)wide, (size_t)n * sizeof(*wide), sizeof(*wide), n);
 }

@@ -8,7 +8,7 @@
 #include "runtimes/jvm/jvm_symbols.h"
 
 /* Objects in the heap of a JVM that runs, and may move them at any time: whoever reads one checks
- * that it is what it should be. JDK 10 on. */
+ * that it is what it should be. JDK 8 on. */
 struct jvm_objects {
 	const struct jvm_vm *vm; /* borrowed */
 	struct jvm_symbols symbols;
@@ -19,7 +19,8 @@ struct jvm_objects {
 	uint32_t ref_shift, class_shift;
 	uint32_t color_bits;   /* of a reference of 64, that tell the collector something (ZGC) */
 	uint64_t string_class; /* java.lang.String's */
-	uint32_t string_bytes, string_coder;   /* its fields */
+	uint32_t string_array, string_coder;   /* its fields */
+	bool string_is_wide;		       /* the array is one of char, without a coder */
 	uint32_t array_length, array_elements; /* of an array of bytes */
 	uint32_t array_refs;		       /* where the elements of one of references begin */
 };
@@ -27,7 +28,7 @@ struct jvm_objects {
 /* `color_bits`. 0 or -ENOTSUP, -EFAULT, -ESRCH, -ENOMEM. */
 int jvm_objects__color_bits(const struct jvm_vm *vm, uint32_t *ret);
 
-/* -ENOTSUP: the JVM's tables do not tell enough; -EFAULT, -ESRCH, -ENOMEM. */
+/* -ENOTSUP: the JVM's tables do not tell enough, or objects are of another shape; -EFAULT, -ESRCH, -ENOMEM. */
 int jvm_objects__find(const struct jvm_vm *vm, struct jvm_objects *ret);
 
 /* The class that HotSpot knows by that name: "Thread", "String". 0 or -ENOTSUP, -EFAULT, -ESRCH. */

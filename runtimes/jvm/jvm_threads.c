@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* ThreadsSMRSupport::_java_thread_list is a list of pointers that is never changed, but replaced by
  * another one (runtime/threadSMR.hpp): one that is read may be freed meanwhile, so that anything
- * may be in it. */
+ * may be in it. JDK 8 to 11 chain the threads themselves (Threads::_thread_list), and free one when
+ * it ends. */
 #include "runtimes/jvm/jvm_threads.h"
 
 #include <errno.h>
@@ -25,6 +26,29 @@ static void list__done(struct list *list)
 	free(list->threads);
 }
 
+/* -ENOENT: this version has no chain. A chain that changes while it is read may lead anywhere. */
+static int list__follow(struct list *list)
+{
+	const struct jvm_vm *vm = list->vm;
+	uint64_t at, next, thread;
+	size_t cap = 0;
+	int rc;
+
+	if (jvm_vm__static(vm, "Threads", "_thread_list", &at) ||
+	    jvm_vm__field(vm, "JavaThread", "_next", &next))
+		return -ENOENT;
+	rc = jvm_vm__read(vm, at, &thread, sizeof(thread));
+	while (!rc && thread && list->n < THREADS_MAX) {
+		rc = array__reserve(&list->threads, &cap, list->n + 1, sizeof(*list->threads));
+		if (rc)
+			return rc;
+		list->threads[list->n++] = thread;
+		if (jvm_vm__read(vm, thread + next, &thread, sizeof(thread)))
+			thread = 0;
+	}
+	return rc;
+}
+
 /* list__done() after any end. */
 static int list__read(const struct jvm_vm *vm, struct list *ret)
 {
@@ -32,12 +56,16 @@ static int list__read(const struct jvm_vm *vm, struct list *ret)
 	int rc;
 
 	*ret = (struct list) { .vm = vm };
-	if (jvm_vm__static(vm, "ThreadsSMRSupport", "_java_thread_list", &at) ||
-	    jvm_vm__field(vm, "ThreadsList", "_length", &length) ||
-	    jvm_vm__field(vm, "ThreadsList", "_threads", &threads) ||
-	    jvm_vm__field(vm, "OSThread", "_thread_id", &ret->thread_id) ||
+	if (jvm_vm__field(vm, "OSThread", "_thread_id", &ret->thread_id) ||
 	    (jvm_vm__field(vm, "JavaThread", "_osthread", &ret->osthread) &&
 	     jvm_vm__field(vm, "Thread", "_osthread", &ret->osthread)))
+		return -ENOTSUP;
+	rc = list__follow(ret);
+	if (rc != -ENOENT)
+		return rc;
+	if (jvm_vm__static(vm, "ThreadsSMRSupport", "_java_thread_list", &at) ||
+	    jvm_vm__field(vm, "ThreadsList", "_length", &length) ||
+	    jvm_vm__field(vm, "ThreadsList", "_threads", &threads))
 		return -ENOTSUP;
 	rc = jvm_vm__read(vm, at, &list, sizeof(list));
 	if (!rc)
@@ -122,6 +150,23 @@ int jvm_threads__objects(const struct jvm_vm *vm, uint64_t **ret, size_t *ret_n)
 	}
 	*ret = list.threads;
 	return rc;
+}
+
+size_t jvm_threads__unnamed(const struct jvm_vm *vm)
+{
+	struct jvm_threads threads = { .vm = vm };
+	struct list list = {};
+	size_t n = 0;
+	char *name;
+
+	if (!find_names(&threads) && !list__read(vm, &list))
+		for (uint32_t i = 0; i < list.n; i++) {
+			name = read_name(&threads, list.threads[i]);
+			n += !name;
+			free(name);
+		}
+	list__done(&list);
+	return n;
 }
 
 int jvm_threads__search(void *process, struct thread_finds *finds)

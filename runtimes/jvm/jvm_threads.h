@@ -9,7 +9,7 @@
 #include "runtimes/jvm/jvm_vm.h"
 #include "runtimes/runtime.h"
 
-/* The JVM's list of its Java threads. JDK 10 on. */
+/* The JVM's list of its Java threads. JDK 8 on. */
 
 /* What Java programs call their threads: a thread_search_fn. `process`: struct jvm_threads, of
  * which the JVM is given; the rest is found once. */
@@ -23,6 +23,9 @@ struct jvm_threads {
 	uint32_t name;		/* of java.lang.Thread */
 };
 int jvm_threads__search(void *process, struct thread_finds *finds);
+
+/* Returns how many threads of the JVM have a name that cannot be read now; 0 as well if none can. */
+size_t jvm_threads__unnamed(const struct jvm_vm *vm);
 
 /* The java.lang.Thread of each of them. free() the list. -ENOTSUP, -EFAULT, -ESRCH, -ENOMEM. */
 int jvm_threads__objects(const struct jvm_vm *vm, uint64_t **ret, size_t *ret_n);

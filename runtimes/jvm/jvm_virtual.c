@@ -33,6 +33,7 @@ static const char *const state_names[] = {
 struct search {
 	const struct jvm_vm *vm;
 	struct jvm_objects objects;
+	bool knows_objects;
 	struct jvm_containers containers;
 	struct jvm_chunks chunks;
 	uint32_t name, id;		       /* of Thread */
@@ -84,6 +85,7 @@ static int find(struct search *search)
 	uint64_t thread, own;
 	int rc = jvm_objects__find(search->vm, &search->objects);
 
+	search->knows_objects = !rc;
 	if (!rc)
 		rc = jvm_containers__find(objects, &search->containers);
 	if (!rc)
@@ -266,6 +268,24 @@ static int pass(struct search *search, struct jvm_virtual_list *list, size_t *re
 	return rc;
 }
 
+#define UNKNOWN "the layout of Java's objects is not known: "
+
+/* Writes what is missing as find() has failed with @rc. -ENOENT: there is no virtual thread. */
+static void note_failure(const struct search *search, int rc, char ret[JVM_VIRTUAL_NOTE_BYTES])
+{
+	bool has_virtual = jvm_vm__major(search->vm) >= JVM_VIRTUAL_SINCE;
+
+	if (rc == -ENOENT || rc == -ESRCH)
+		return;
+	if (!search->knows_objects)
+		snprintf(ret, JVM_VIRTUAL_NOTE_BYTES, UNKNOWN "names of threads are cut to 15 bytes%s",
+			 has_virtual ? ", and virtual threads are not listed" : "");
+	else if (has_virtual)
+		snprintf(ret, JVM_VIRTUAL_NOTE_BYTES,
+			 "virtual threads are not listed: JDK %u keeps them in an unknown way",
+			 jvm_vm__major(search->vm));
+}
+
 int jvm_virtual__list(const struct jvm_vm *vm, runtime_task_fn on_task, void *ctx,
 		      char ret_note[JVM_VIRTUAL_NOTE_BYTES])
 {
@@ -275,8 +295,10 @@ int jvm_virtual__list(const struct jvm_vm *vm, runtime_task_fn on_task, void *ct
 	int rc = find(&search);
 
 	ret_note[0] = '\0';
-	if (rc)
+	if (rc) {
+		note_failure(&search, rc, ret_note);
 		return rc == -ENOMEM ? rc : 0;
+	}
 	rc = -EAGAIN;
 	for (int i = 0; rc == -EAGAIN && i < PASSES; i++) {
 		free(list.objects);

@@ -5,7 +5,7 @@
 #include "runtimes/jvm/jvm_vm.h"
 #include "runtimes/runtime.h"
 
-#define JVM_VIRTUAL_NOTE_BYTES 200
+#define JVM_VIRTUAL_NOTE_BYTES 400
 
 /* Virtual threads that are mounted on no thread, as runtime.tasks has it. `ret_note`: which of them
  * are not among these, a sentence; "": none. JDK 21 on. */

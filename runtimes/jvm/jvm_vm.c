@@ -8,6 +8,7 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 #include "runtimes/jvm/jvm_blobs.h"
+#include "runtimes/jvm/jvm_interpreter.h"
 #include "runtimes/jvm/jvm_stubs.h"
 #include "runtimes/jvm/jvm_tables.h"
 
@@ -19,6 +20,7 @@
 #define NMETHOD_LIMIT	 (JVM_BLOB_BYTES - 8)
 #define TEXT_PART	 64 /* divides a page */
 #define OWNER_IS_ID	 24 /* the JDK from which on a monitor's owner is no address */
+#define HOTSPOT_OF_JDK_8 25 /* the major version that its HotSpot gives itself */
 
 struct jvm_vm {
 	uint32_t pid;
@@ -281,14 +283,33 @@ static int fill_heap(struct filler *filler, uint64_t heap, struct jvm_heap *ret)
 	return 0;
 }
 
+/* JDK 8 has one heap. -ENOENT: this is another. */
+static int fill_only_heap(struct filler *filler)
+{
+	struct jvm_proc_rec *rec = &filler->vm->rec;
+	uint64_t at, heap;
+	int rc;
+
+	if (jvm_vm__static(filler->vm, "CodeCache", "_heap", &at))
+		return -ENOENT;
+	rc = jvm_vm__read(filler->vm, at, &heap, sizeof(heap));
+	if (rc || !heap)
+		return rc ? rc : -EAGAIN;
+	rec->n_heaps = 1;
+	return fill_heap(filler, heap, &rec->heaps[0]);
+}
+
 static int fill_heaps(struct filler *filler)
 {
 	uint64_t array, n, data, heaps[JVM_HEAPS_MAX];
 	struct jvm_proc_rec *rec = &filler->vm->rec;
 	const char *base = "GrowableArrayBase";
 	uint64_t unused;
-	int rc = filler__static(filler, "CodeCache", "_heaps", &array);
+	int rc = fill_only_heap(filler);
 
+	if (rc != -ENOENT)
+		return rc;
+	rc = filler__static(filler, "CodeCache", "_heaps", &array);
 	if (rc)
 		return rc;
 	if (jvm_vm__field(filler->vm, base, "_len", &unused))
@@ -353,6 +374,15 @@ static void fill_call_stub(struct jvm_vm *vm)
 		vm->rec.call_stub_return = 0;
 }
 
+/* Without it, a blob that throws may be taken for one with a frame while it has none. */
+static void fill_exceptions(struct jvm_vm *vm)
+{
+	uint64_t at;
+
+	if (!jvm_vm__field(vm, "JavaThread", "_exception_pc", &at) && at <= UINT16_MAX)
+		vm->rec.exception_pc = at;
+}
+
 /* Without it, monitors that threads wait for are not told. _owner is the id of a Java thread from
  * JDK 24 on. */
 static void fill_monitors(struct jvm_vm *vm)
@@ -391,6 +421,21 @@ static int see_name(const struct jvm_blob *blob, void *arg)
 	return rec->nmethod_name && rec->native_nmethod_name;
 }
 
+/* HotSpot had a version of its own until JDK 8, whose HotSpot is 25. */
+static int fill_major(struct filler *filler)
+{
+	struct jvm_vm *vm = filler->vm;
+	uint64_t unused;
+
+	if (jvm_vm__static(vm, "CodeCache", "_heap", &unused))
+		return 0;
+	if (vm->major != HOTSPOT_OF_JDK_8)
+		return err__set(filler->err, -ENOTSUP, "HotSpot %u is not known (JDK 8 has 25)",
+				vm->major);
+	vm->major = 8;
+	return 0;
+}
+
 /* "17.0.15+6-Debian-1deb12u1" -> "17.0.15+6" */
 static int fill_version(struct filler *filler)
 {
@@ -409,7 +454,18 @@ static int fill_version(struct filler *filler)
 	end = strchr(vm->version, '+');
 	if (end)
 		end[1 + strspn(end + 1, "0123456789")] = 0;
-	return 0;
+	return fill_major(filler);
+}
+
+/* After the version, which decides where there is no code to be read. */
+static int fill_interpreted_frames(struct filler *filler)
+{
+	int rc = jvm_interpreter__find(filler->vm, &filler->vm->rec.bcp_words);
+
+	return rc == -ENOTSUP ? err__set(filler->err, rc,
+					 "the interpreter of JDK %u makes frames of an unknown layout",
+					 filler->vm->major)
+			      : rc;
 }
 
 /* The first Java thread is made known before all that is read here is there, but the next ones run
@@ -443,9 +499,12 @@ static int fill_rec(struct filler *filler)
 		rc = fill_changed_offsets(filler);
 	if (!rc)
 		rc = fill_version(filler);
+	if (!rc)
+		rc = fill_interpreted_frames(filler);
 	if (rc)
 		return rc;
 	fill_call_stub(vm);
+	fill_exceptions(vm);
 	fill_monitors(vm);
 	/* There may be none yet, and then the kernel half reads the text of the names. */
 	for (size_t i = 0; i < vm->rec.n_heaps; i++)

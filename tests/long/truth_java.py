@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The programs of truth_runtimes.t in Java, with the C functions behind a native method (JNI)."""
+"""The programs of truth_runtimes.t in Java, with the C functions behind a native method (JNI).
+TRUTH_JAVA="8 11": JDKs of these versions, those of the test roots (scripts/test-roots) included,
+each with all options; else the machine's own JDKs take turns."""
 
+import atexit
 import glob
 import os
+import re
 import shutil
 import subprocess
+import tempfile
 
 import truth_graph
+from javas import CHROOT
+from pythons import roots_directory
 from truth_graph import ANY
 
 NAME = "Java"
@@ -56,7 +63,7 @@ CALLS = {
     "reflect": "try {{ T.class.getDeclaredMethod(\"s{n}\", int.class).invoke(null, {depth}); }} "
                "catch (ReflectiveOperationException e) {{ System.exit(1); }}",
     "string": "x += String.valueOf((Object)K_{n}.it).length();",
-    "iterate": "for (Object i : new K_{n}()) x++;", "each": "List.of(1).forEach(new K_{n}());",
+    "iterate": "for (Object i : new K_{n}()) x++;", "each": "Collections.singletonList(1).forEach(new K_{n}());",
     "caught": "try {{ K_{n}.fail(); }} catch (IllegalStateException e) {{ x++; }}",
     "native": "enter({n});",
 }
@@ -106,20 +113,55 @@ def _function(number, nodes):
 
 
 def homes():
+    """The machine's own JDKs."""
     found = {os.path.dirname(os.path.dirname(os.path.realpath(java)))
              for java in (shutil.which("java") or "", *glob.glob("/usr/lib/jvm/*/bin/java")) if java}
     return sorted(home for home in found if os.path.exists(f"{home}/include/jni.h") and
                   os.path.exists(f"{home}/bin/javac"))
 
 
+def chosen():
+    """[(version, root, home in it)] of TRUTH_JAVA; JVMs without a compiler are enough."""
+    found = {}
+    for root in ["", *sorted(glob.glob(roots_directory() + "/*"))]:
+        for home in sorted(glob.glob(root + "/usr/lib/jvm/*")):
+            version = re.search(r"(?:java|temurin)-(\d+)-", home)
+            if version and not os.path.islink(home) and os.path.exists(home + "/bin/java"):
+                found.setdefault(version[1], (version[1], root, home[len(root):]))
+    return [found[version] for version in CHOSEN if version in found]
+
+
+CHOSEN = os.environ.get("TRUTH_JAVA", "").split()
+JAVAS = chosen() if CHOSEN else [("", "", home) for home in homes()]
+if CHOSEN:
+    COMPILERS, OPTIONS = COMPILERS * len(JAVAS), OPTIONS * len(JAVAS)
+
+
+def _java(at):
+    return JAVAS[at // (len(OPTIONS) // len(JAVAS)) if CHOSEN else at % len(JAVAS)]
+
+
+def label(at):
+    """What the table has of the program beside its options."""
+    return f"JDK {_java(at)[0]}" if CHOSEN else ""
+
+
 def missing():
-    return None if homes() else "a JDK"
+    if CHOSEN and len(JAVAS) < len(CHOSEN):
+        return f"one of the JDKs {' '.join(CHOSEN)}"
+    return None if JAVAS and homes() else "a JDK"
 
 
 def build(place, nodes, compiler):
     """The command that runs the program until it is killed."""
     at = int(place.rpartition("-")[2])
-    home = homes()[at % len(homes())]
+    _, root, java = _java(at)
+    home = homes()[0] if root or CHOSEN else java
+    if root:
+        place = tempfile.mkdtemp(prefix="braid-truth-", dir=root + "/tmp")
+        atexit.register(shutil.rmtree, place, ignore_errors=True)
+        os.chmod(place, 0o755)
+    inside = place[len(root):]
     with open(f"{place}/lib.c", "w", encoding="utf-8") as file:
         file.write(truth_graph.c_source(nodes, GLUE, C_CALLS))
     subprocess.run([*compiler, f"-I{home}/include", f"-I{home}/include/linux", "-shared", "-fPIC",
@@ -134,13 +176,14 @@ def build(place, nodes, compiler):
             f"void go(int n, int depth) {{ switch (n) {{ {cases} }} sink++; }}",
             *(_function(number, nodes) for number in functions),
             "static void loop() { while (true) s0(0); }",
-            f"public static void main(String[] words) {{ System.load(\"{place}/libtruth.so\");",
+            f"public static void main(String[] words) {{ System.load(\"{inside}/libtruth.so\");",
             "new Thread(T::loop).start(); System.out.println(\"READY\"); loop(); } }", ""]
     with open(f"{place}/T.java", "w", encoding="utf-8") as file:
         file.write("\n".join(text))
-    subprocess.run([f"{home}/bin/javac", "-nowarn", "-Xlint:none", "-d", place, f"{place}/T.java"],
-                   check=True, stderr=subprocess.DEVNULL)
-    return [f"{home}/bin/java", *OPTIONS[at % len(OPTIONS)], "-Xmx256m", "-cp", place, "T"]
+    subprocess.run([f"{home}/bin/javac", "--release", "8", "-nowarn", "-Xlint:none", "-d", place,
+                    f"{place}/T.java"], check=True, stderr=subprocess.DEVNULL)
+    return [*([*CHROOT, root] if root else []), f"{java}/bin/java", *OPTIONS[at % len(OPTIONS)], "-Xmx256m",
+            "-cp", inside, "T"]
 
 
 def normal(name):

@@ -122,7 +122,8 @@ def main():
             os.makedirs(place)
             command = language.build(place, nodes, compiler)
             options = getattr(language, "OPTIONS", [[]] * len(compilers))[i]
-            name = " ".join([f"{language.NAME}, C by {' '.join(compiler[:2])}", *options])
+            label = language.label(i) if hasattr(language, "label") else ""
+            name = " ".join([f"{label or language.NAME}, C by {' '.join(compiler[:2])}", *options])
             rows.append(measure(name, language, nodes, command, SAMPLES // len(compilers)))
     lines = table(rows)
     os.makedirs(f"{lib.OUTPUT}/long", exist_ok=True)

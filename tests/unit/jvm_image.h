@@ -4,7 +4,7 @@
 
 /* A JVM's memory as far as runtimes/jvm_*.c read it, in this very process: tables under the names
  * that libjvm.so exports, one code heap with one compiled method (and a freed one, and stubs), two
- * methods of one class, in the layout of three generations of HotSpot. */
+ * methods of one class, in the layout of four generations of HotSpot. */
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "core/base/util.h"
 
-enum layout { LAYOUT_17, LAYOUT_23, LAYOUT_25, LAYOUTS };
+enum layout { LAYOUT_17, LAYOUT_23, LAYOUT_25, LAYOUT_8, LAYOUTS };
 
 #define ABSENT (-1)
 /* Entries are as libjvm.so has them. */
@@ -72,81 +72,81 @@ static const struct image_field {
 	const char *type, *field, *kind;
 	int at[LAYOUTS];
 } image_fields[] = {
-	{ "CodeBlob", "_name", "const char*", { 96, 8, 8 } },
-	{ "CodeBlob", "_size", "int", { 12, 24, 24 } },
-	{ "CodeBlob", "_frame_size", "int", { 28, 44, 44 } },
-	{ "CodeBlob", "_frame_complete_offset", "int", { 20, 28, ABSENT } },
-	{ "CodeBlob", "_frame_complete_offset", "int16_t", { ABSENT, ABSENT, 54 } },
-	{ "CodeBlob", "_code_begin", "address", { 32, ABSENT, ABSENT } },
-	{ "CodeBlob", "_code_offset", "u2", { ABSENT, 36, ABSENT } },
-	{ "CodeBlob", "_code_offset", "int", { ABSENT, ABSENT, 36 } },
-	{ "CodeBlob", "_data_offset", "int", { 24, 40, 40 } },
-	{ "CodeBlob", "_mutable_data", "address", { ABSENT, ABSENT, 16 } },
-	{ "CodeBlob", "_mutable_data_size", "int", { ABSENT, ABSENT, 48 } },
-	{ "CodeBlob", "_relocation_size", "int", { ABSENT, ABSENT, 28 } },
-	{ "CompiledMethod", "_method", "Method*", { 112, ABSENT, ABSENT } },
-	{ "CompiledMethod", "_scopes_data_begin", "address", { 120, ABSENT, ABSENT } },
-	{ "nmethod", "_method", "Method*", { ABSENT, 80, 80 } },
-	{ "nmethod", "_compile_id", "int", { 304, 212, 212 } },
-	{ "nmethod", "_entry_bci", "int", { 192, 156, 156 } },
-	{ "nmethod", "_stub_offset", "int", { 252, 168, 168 } },
-	{ "nmethod", "_metadata_offset", "int", { 260, ABSENT, ABSENT } },
-	{ "nmethod", "_metadata_offset", "u2", { ABSENT, 172, ABSENT } },
-	{ "nmethod", "_dependencies_offset", "int", { 272, ABSENT, ABSENT } },
-	{ "nmethod", "_scopes_pcs_offset", "int", { 268, 196, 196 } },
-	{ "nmethod", "_scopes_data_offset", "int", { ABSENT, 200, 200 } },
-	{ "nmethod", "_immutable_data", "address", { ABSENT, 96, 96 } },
-	{ "nmethod", "_immutable_data_size", "int", { ABSENT, 160, 160 } },
-	{ "HeapBlock::Header", "_length", "size_t", { 0, 0, ABSENT } },
-	{ "HeapBlock::Header", "_length", "uint32_t", { ABSENT, ABSENT, 0 } },
-	{ "HeapBlock::Header", "_used", "bool", { 8, 8, 4 } },
-	{ "PcDesc", "_pc_offset", "int", { 0, 0, 0 } },
-	{ "PcDesc", "_scope_decode_offset", "int", { 4, 4, 4 } },
-	{ "GrowableArrayBase", "_len", "int", { 0, 0, 0 } },
-	{ "GrowableArray<int>", "_data", "int*", { 8, 8, 8 } },
-	{ "CodeHeap", "_memory", "VirtualSpace", { 8, 0, 0 } },
-	{ "CodeHeap", "_segmap", "VirtualSpace", { 72, 64, 64 } },
-	{ "CodeHeap", "_log2_segment_size", "int", { 136, 128, 128 } },
-	{ "VirtualSpace", "_low_boundary", "char*", { 0, 0, 0 } },
-	{ "VirtualSpace", "_high_boundary", "char*", { 8, 8, 8 } },
-	{ "StubQueue", "_stub_buffer", "address", { 8, 8, 8 } },
-	{ "StubQueue", "_buffer_limit", "int", { 20, 20, 20 } },
-	{ "Method", "_constMethod", "ConstMethod*", { 8, 8, 8 } },
-	{ "ConstMethod", "_constants", "ConstantPool*", { 8, 8, 8 } },
-	{ "ConstMethod", "_constMethod_size", "int", { 24, 24, 24 } },
-	{ "ConstMethod", "_flags", "u2", { 28, ABSENT, ABSENT } },
-	{ "ConstMethod", "_flags._flags", "u4", { ABSENT, 28, 28 } },
-	{ "ConstMethod", "_code_size", "u2", { 32, 34, 34 } },
-	{ "ConstMethod", "_name_index", "u2", { 34, 36, 36 } },
-	{ "ConstantPool", "_tags", "Array<u1>*", { 8, 8, 8 } },
-	{ "ConstantPool", "_pool_holder", "InstanceKlass*", { 24, 24, 24 } },
-	{ "ConstantPool", "_length", "int", { 60, 60, 60 } },
-	{ "ConstantPool", "_source_file_name_index", "u2", { ABSENT, 54, 54 } },
-	{ "InstanceKlass", "_source_file_name_index", "u2", { 60, ABSENT, ABSENT } },
-	{ "Array<u1>", "_data", "", { 4, 4, 4 } },
-	{ "Klass", "_name", "Symbol*", { 24, 24, 24 } },
-	{ "Symbol", "_length", "u2", { 4, 4, 4 } },
-	{ "Symbol", "_body", "", { 6, 6, 6 } },
+	{ "CodeBlob", "_name", "const char*", { 96, 8, 8, 8 } },
+	{ "CodeBlob", "_size", "int", { 12, 24, 24, 16 } },
+	{ "CodeBlob", "_frame_size", "int", { 28, 44, 44, 44 } },
+	{ "CodeBlob", "_frame_complete_offset", "int", { 20, 28, ABSENT, 36 } },
+	{ "CodeBlob", "_frame_complete_offset", "int16_t", { ABSENT, ABSENT, 54, ABSENT } },
+	{ "CodeBlob", "_code_begin", "address", { 32, ABSENT, ABSENT, ABSENT } },
+	{ "CodeBlob", "_code_offset", "u2", { ABSENT, 36, ABSENT, ABSENT } },
+	{ "CodeBlob", "_code_offset", "int", { ABSENT, ABSENT, 36, 32 } },
+	{ "CodeBlob", "_data_offset", "int", { 24, 40, 40, 40 } },
+	{ "CodeBlob", "_mutable_data", "address", { ABSENT, ABSENT, 16, ABSENT } },
+	{ "CodeBlob", "_mutable_data_size", "int", { ABSENT, ABSENT, 48, ABSENT } },
+	{ "CodeBlob", "_relocation_size", "int", { ABSENT, ABSENT, 28, 24 } },
+	{ "CompiledMethod", "_method", "Method*", { 112, ABSENT, ABSENT, ABSENT } },
+	{ "CompiledMethod", "_scopes_data_begin", "address", { 120, ABSENT, ABSENT, ABSENT } },
+	{ "nmethod", "_method", "Method*", { ABSENT, 80, 80, 64 } },
+	{ "nmethod", "_compile_id", "int", { 304, 212, 212, 204 } },
+	{ "nmethod", "_entry_bci", "int", { 192, 156, 156, 72 } },
+	{ "nmethod", "_stub_offset", "int", { 252, 168, 168, 164 } },
+	{ "nmethod", "_metadata_offset", "int", { 260, ABSENT, ABSENT, 172 } },
+	{ "nmethod", "_metadata_offset", "u2", { ABSENT, 172, ABSENT, ABSENT } },
+	{ "nmethod", "_dependencies_offset", "int", { 272, ABSENT, ABSENT, 184 } },
+	{ "nmethod", "_scopes_pcs_offset", "int", { 268, 196, 196, 180 } },
+	{ "nmethod", "_scopes_data_offset", "int", { ABSENT, 200, 200, 176 } },
+	{ "nmethod", "_immutable_data", "address", { ABSENT, 96, 96, ABSENT } },
+	{ "nmethod", "_immutable_data_size", "int", { ABSENT, 160, 160, ABSENT } },
+	{ "HeapBlock::Header", "_length", "size_t", { 0, 0, ABSENT, 0 } },
+	{ "HeapBlock::Header", "_length", "uint32_t", { ABSENT, ABSENT, 0, ABSENT } },
+	{ "HeapBlock::Header", "_used", "bool", { 8, 8, 4, 8 } },
+	{ "PcDesc", "_pc_offset", "int", { 0, 0, 0, 0 } },
+	{ "PcDesc", "_scope_decode_offset", "int", { 4, 4, 4, 4 } },
+	{ "GrowableArrayBase", "_len", "int", { 0, 0, 0, ABSENT } },
+	{ "GrowableArray<int>", "_data", "int*", { 8, 8, 8, 24 } },
+	{ "CodeHeap", "_memory", "VirtualSpace", { 8, 0, 0, 0 } },
+	{ "CodeHeap", "_segmap", "VirtualSpace", { 72, 64, 64, 112 } },
+	{ "CodeHeap", "_log2_segment_size", "int", { 136, 128, 128, 248 } },
+	{ "VirtualSpace", "_low_boundary", "char*", { 0, 0, 0, 0 } },
+	{ "VirtualSpace", "_high_boundary", "char*", { 8, 8, 8, 8 } },
+	{ "StubQueue", "_stub_buffer", "address", { 8, 8, 8, 8 } },
+	{ "StubQueue", "_buffer_limit", "int", { 20, 20, 20, 20 } },
+	{ "Method", "_constMethod", "ConstMethod*", { 8, 8, 8, 8 } },
+	{ "ConstMethod", "_constants", "ConstantPool*", { 8, 8, 8, 8 } },
+	{ "ConstMethod", "_constMethod_size", "int", { 24, 24, 24, 24 } },
+	{ "ConstMethod", "_flags", "u2", { 28, ABSENT, ABSENT, 28 } },
+	{ "ConstMethod", "_flags._flags", "u4", { ABSENT, 28, 28, ABSENT } },
+	{ "ConstMethod", "_code_size", "u2", { 32, 34, 34, 32 } },
+	{ "ConstMethod", "_name_index", "u2", { 34, 36, 36, 34 } },
+	{ "ConstantPool", "_tags", "Array<u1>*", { 8, 8, 8, 8 } },
+	{ "ConstantPool", "_pool_holder", "InstanceKlass*", { 24, 24, 24, 24 } },
+	{ "ConstantPool", "_length", "int", { 60, 60, 60, 60 } },
+	{ "ConstantPool", "_source_file_name_index", "u2", { ABSENT, 54, 54, ABSENT } },
+	{ "InstanceKlass", "_source_file_name_index", "u2", { 60, ABSENT, ABSENT, 258 } },
+	{ "Array<u1>", "_data", "", { 4, 4, 4, 4 } },
+	{ "Klass", "_name", "Symbol*", { 24, 24, 24, 16 } },
+	{ "Symbol", "_length", "u2", { 4, 4, 4, 0 } },
+	{ "Symbol", "_body", "", { 6, 6, 6, 8 } },
 };
 
 static const struct {
 	const char *type;
 	int size[LAYOUTS];
 } image_sizes[] = {
-	{ "CodeBlob", { 104, 64, 64 } },
-	{ "nmethod", { 352, 224, 224 } },
-	{ "HeapBlock", { 16, 16, 8 } },
-	{ "PcDesc", { 16, 16, 16 } },
-	{ "ConstMethod", { 48, 56, 56 } },
-	{ "ConstantPool", { 72, 72, 72 } },
-	{ "int", { 4, 4, 4 } },
-	{ "int16_t", { 2, 2, 2 } },
-	{ "uint32_t", { 4, 4, 4 } },
-	{ "size_t", { 8, 8, 8 } },
-	{ "bool", { 1, 1, 1 } },
-	{ "u2", { 2, 2, 2 } },
-	{ "u4", { 4, 4, 4 } },
-	{ "address", { 8, 8, 8 } },
+	{ "CodeBlob", { 104, 64, 64, 64 } },
+	{ "nmethod", { 352, 224, 224, 296 } },
+	{ "HeapBlock", { 16, 16, 8, 16 } },
+	{ "PcDesc", { 16, 16, 16, 16 } },
+	{ "ConstMethod", { 48, 56, 56, 48 } },
+	{ "ConstantPool", { 72, 72, 72, 80 } },
+	{ "int", { 4, 4, 4, 4 } },
+	{ "int16_t", { 2, 2, 2, 2 } },
+	{ "uint32_t", { 4, 4, 4, 4 } },
+	{ "size_t", { 8, 8, 8, 8 } },
+	{ "bool", { 1, 1, 1, 1 } },
+	{ "u2", { 2, 2, 2, 2 } },
+	{ "u4", { 4, 4, 4, 4 } },
+	{ "address", { 8, 8, 8, 8 } },
 };
 
 /* --- memory --- */
@@ -210,7 +210,7 @@ static inline void image__add_tables(void)
 		const char *type, *field, *kind;
 		void *address;
 	} statics[] = {
-		{ "CodeCache", "_heaps", "GrowableArray<CodeHeap*>*", &image.heaps },
+		{ "CodeCache", image.layout == LAYOUT_8 ? "_heap" : "_heaps", "", &image.heaps },
 		{ "AbstractInterpreter", "_code", "StubQueue*", &image.interpreter },
 		{ "Threads", "_number_of_threads", "int", &image.n_threads },
 		{ "Abstract_VM_Version", "_vm_major_version", "int", &image.major },
@@ -237,7 +237,7 @@ static inline void image__add_tables(void)
 		image_types[i] = (struct type_entry) { .name = image_sizes[i].type,
 						       .size = image_sizes[i].size[image.layout] };
 	image_ints[0] =
-		(struct int_entry) { image.layout == LAYOUT_17
+		(struct int_entry) { image.layout == LAYOUT_17 || image.layout == LAYOUT_8
 					     ? "ConstMethod::_has_linenumber_table"
 					     : "ConstMethodFlags::_misc_has_linenumber_table",
 				     1 };
@@ -245,10 +245,11 @@ static inline void image__add_tables(void)
 
 static inline uint8_t *image__symbol(const char *text)
 {
-	uint8_t *symbol = image__take(6 + strlen(text));
+	size_t body = image.layout == LAYOUT_8 ? 8 : 6;
+	uint8_t *symbol = image__take(body + strlen(text));
 
 	SET(symbol, "Symbol", "_length", strlen(text));
-	memcpy(symbol + 6, text, strlen(text));
+	memcpy(symbol + body, text, strlen(text));
 	return symbol;
 }
 
@@ -274,10 +275,16 @@ static inline uint8_t *image__class(const char *name, const char *first, const c
 	return pool;
 }
 
+/* Is no byte of a compressed number 0? */
+static inline bool image__excludes_zero(void)
+{
+	return image.layout != LAYOUT_17 && image.layout != LAYOUT_8;
+}
+
 /* Of 8 bytes of bytecodes; those from 4 on are of the next line but one. */
 static inline uint8_t *image__method(uint8_t *pool, int name, int line)
 {
-	size_t fixed = image__size("ConstMethod"), x = image.major >= 20;
+	size_t fixed = image__size("ConstMethod"), x = image__excludes_zero();
 	uint8_t *method = image__take(64), *made = image__take(fixed + 16);
 	const uint8_t lines[] = { 0xff, 0 + x, 2 * line + x, 4 << 3 | 2, 0 };
 
@@ -322,10 +329,11 @@ static inline uint8_t *image__nmethod(size_t first)
 	static const int32_t pcs[][4] = { { -1, 0 }, { 16, 4 }, { 32, 1 }, { INT32_MAX, 0 } };
 	uint8_t *blob = image__blob(first, 8, "nmethod"), *apart = image__take(256);
 	uint8_t *data = image.layout == LAYOUT_25 ? image__take(64) : blob + NMETHOD_DATA;
-	uint8_t x = image.major >= 20;
+	uint8_t x = image__excludes_zero();
+	bool is_behind = image.layout == LAYOUT_17 || image.layout == LAYOUT_8;
 	const uint8_t scopes[] = { 0xff, 0 + x, 1 + x, 4 + 1 + x, 1 + x, 2 + x, 0 + 1 + x };
-	uint8_t *scopes_at = image.layout == LAYOUT_17 ? blob + NMETHOD_DATA + 24 : apart + 72;
-	uint8_t *pcs_at = image.layout == LAYOUT_17 ? scopes_at + 8 : apart + 8;
+	uint8_t *scopes_at = is_behind ? blob + NMETHOD_DATA + 24 : apart + 72;
+	uint8_t *pcs_at = is_behind ? scopes_at + 8 : apart + 8;
 
 	SET(blob, "CodeBlob", "_code_begin", blob + NMETHOD_CODE);
 	SET(blob, "CodeBlob", "_code_offset", NMETHOD_CODE);
@@ -340,11 +348,11 @@ static inline uint8_t *image__nmethod(size_t first)
 	SET(blob, "nmethod", "_compile_id", NMETHOD_ID);
 	SET(blob, "nmethod", "_entry_bci", -1);
 	SET(blob, "nmethod", "_stub_offset", NMETHOD_STUBS);
-	SET(blob, "nmethod", "_metadata_offset", image.layout == LAYOUT_17 ? NMETHOD_DATA + 8 : 8);
+	SET(blob, "nmethod", "_metadata_offset", is_behind ? NMETHOD_DATA + 8 : 8);
 	SET(blob, "nmethod", "_scopes_pcs_offset",
-	    image.layout == LAYOUT_17 ? pcs_at - blob : pcs_at - apart);
+	    is_behind ? pcs_at - blob : pcs_at - apart);
 	SET(blob, "nmethod", "_dependencies_offset", pcs_at + sizeof(pcs) - blob);
-	SET(blob, "nmethod", "_scopes_data_offset", scopes_at - apart);
+	SET(blob, "nmethod", "_scopes_data_offset", scopes_at - (is_behind ? blob : apart));
 	SET(blob, "nmethod", "_immutable_data", apart);
 	SET(blob, "nmethod", "_immutable_data_size", 128);
 	memcpy(data + 8, &image.outer, 8);
@@ -354,11 +362,30 @@ static inline uint8_t *image__nmethod(size_t first)
 	return blob;
 }
 
+/* The code of an interpreter that makes a frame, and loads the bytecode's address. */
+static inline void image__interpret(uint8_t *code)
+{
+	static const uint8_t frame_8[] = "\x55\x48\x8b\xec\x41\x55\x68\0\0\0\0\x4c\x8b\x6b\x08"
+					 "\x4d\x8d\x6d\x30\x53";
+	static const uint8_t frame[] = "\x55\x48\x8b\xec\x41\x55\x48\x8b\x43\x08\x4c\x8d\x68\x38"
+				       "\x48\x8b\x40\x08\x68\0\0\0\0\x53";
+	bool is_8 = image.layout == LAYOUT_8;
+	const uint8_t load[] = { 0x4c, 0x8b, 0x6d, is_8 ? -56 : -64 };
+
+	if (is_8)
+		memcpy(code, frame_8, sizeof(frame_8));
+	else
+		memcpy(code, frame, sizeof(frame));
+	for (size_t at = 40; at < 240; at += sizeof(load))
+		memcpy(code + at, load, sizeof(load));
+}
+
 static inline void image__build(enum layout layout)
 {
-	static const int majors[] = { 17, 23, 25 };
-	static const char *const releases[] = { "17.0.1+5-Debian-1", "23+37-2369", "25.0.1-ea+8" };
-	uint8_t *heap, *pool, *stubs;
+	static const int majors[] = { 17, 23, 25, 25 }; /* JDK 8 has HotSpot 25 */
+	static const char *const releases[] = { "17.0.1+5-Debian-1", "23+37-2369", "25.0.1-ea+8",
+						"25.504-b01" };
+	uint8_t *heap, *pool, *stubs, *code;
 	uint64_t memory, segmap;
 
 	memset(&image, 0, sizeof(image));
@@ -370,19 +397,21 @@ static inline void image__build(enum layout layout)
 	image.code = image__take(SEGMENTS << SEGMENT_LOG2);
 	image.segmap = image__take(SEGMENTS);
 	memset(image.segmap, 0xff, SEGMENTS);
-	heap = image__take(160);
+	heap = image__take(256);
 	memory = layout == LAYOUT_17 ? 8 : 0;
-	segmap = memory + 64;
+	segmap = memory + (layout == LAYOUT_8 ? 112 : 64);
 	SET(heap + memory, "VirtualSpace", "_low_boundary", image.code);
 	SET(heap + memory, "VirtualSpace", "_high_boundary",
 	    image.code + (SEGMENTS << SEGMENT_LOG2));
 	SET(heap + segmap, "VirtualSpace", "_low_boundary", image.segmap);
 	SET(heap + segmap, "VirtualSpace", "_high_boundary", image.segmap + SEGMENTS);
 	SET(heap, "CodeHeap", "_log2_segment_size", SEGMENT_LOG2);
-	image.heaps = image__take(16);
-	SET(image.heaps, "GrowableArrayBase", "_len", 1);
-	SET(image.heaps, "GrowableArray<int>", "_data", image__take(8));
-	memcpy(image.bytes + image.used - 16, &heap, sizeof(heap));
+	image.heaps = layout == LAYOUT_8 ? heap : image__take(16);
+	if (layout != LAYOUT_8) {
+		SET(image.heaps, "GrowableArrayBase", "_len", 1);
+		SET(image.heaps, "GrowableArray<int>", "_data", image__take(8));
+		memcpy(image.bytes + image.used - 16, &heap, sizeof(heap));
+	}
 	pool = image__class("demo/Image$$Lambda+0x00007f0012345678", "outer", "inner");
 	image.outer = image__method(pool, 1, 10);
 	image.inner = image__method(pool, 2, 30);
@@ -393,8 +422,9 @@ static inline void image__build(enum layout layout)
 	image.freed = image__nmethod(10);
 	SET(image.freed - image__size("HeapBlock"), "HeapBlock::Header", "_used", 0);
 	image.interpreter = image__take(48);
-	SET(image.interpreter, "StubQueue", "_stub_buffer",
-	    image__blob(18, 4, "Interpreter") + image__size("CodeBlob"));
+	code = image__blob(18, 4, "Interpreter") + image__size("CodeBlob");
+	image__interpret(code);
+	SET(image.interpreter, "StubQueue", "_stub_buffer", code);
 	SET(image.interpreter, "StubQueue", "_buffer_limit", 300);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Reading a JVM, from a made-up one in this process (jvm_image.h): three generations of layouts,
+/* Reading a JVM, from a made-up one in this process (jvm_image.h): four generations of layouts,
  * one that is just starting, tables that lack something, code and methods that are gone, and memory
  * that makes no sense. tests/long/jvm_tables.t has real ones. */
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define ROUNDS 3000
 
-static const char *const layouts[] = { "17", "23", "25" };
+static const char *const layouts[] = { "17", "23", "25", "8" };
 
 static struct elf_file *file;
 static uint64_t bias;
@@ -60,7 +60,8 @@ static void check_vm(const struct jvm_vm *vm, enum layout layout)
 {
 	const struct jvm_proc_rec *rec = jvm_vm__rec(vm);
 	const struct jvm_offsets *offsets = &rec->offsets;
-	static const char *const versions[] = { "17.0.1+5", "23+37", "25.0.1-ea+8" };
+	static const char *const versions[] = { "17.0.1+5", "23+37", "25.0.1-ea+8",
+					       "25.504-b01" };
 	char names[256] = "";
 	struct jvm_blob blob;
 
@@ -71,6 +72,8 @@ static void check_vm(const struct jvm_vm *vm, enum layout layout)
 		   rec->heaps[0].segmap == address_of(image.segmap) &&
 		   rec->heaps[0].segment_log2 == SEGMENT_LOG2,
 	   "its place");
+	is_int(jvm_vm__major(vm), layout == LAYOUT_8 ? 8 : image.major, "major version");
+	is_int(rec->bcp_words, layout == LAYOUT_8 ? 7 : 8, "where frames have the bytecode");
 	is_int(rec->interpreter_end - rec->interpreter_start, 300, "the interpreter");
 	is_int(offsets->code_is_offset,
 	       layout == LAYOUT_17   ? 0
@@ -214,6 +217,44 @@ static void check_start(void)
 	gHotSpotVMTypeEntryArrayStride = 0;
 	is_int(open_vm(&vm, NULL), -EAGAIN, "the same with the other tables");
 	gHotSpotVMTypeEntryArrayStride = sizeof(struct type_entry);
+}
+
+static void refuses(const char *says, const char *name)
+{
+	struct err err = {};
+	struct jvm_vm *vm;
+
+	is_int(open_vm(&vm, &err), -ENOTSUP, "%s", name);
+	ok(strstr(err.text, says), "is told: %s", err.text);
+}
+
+/* Interpreters whose frames are not known, and a JVM before JDK 8. */
+static void check_unknown(void)
+{
+	uint8_t *code;
+
+	image__build(LAYOUT_25);
+	memcpy(&code, image.interpreter + 8, sizeof(code));
+	for (size_t at = 40; at < 240; at += 4)
+		code[at + 3] = -72;
+	refuses("JDK 25 makes frames of an unknown layout", "another place of the bytecode");
+	image__build(LAYOUT_25);
+	memcpy(&code, image.interpreter + 8, sizeof(code));
+	for (size_t at = 140; at < 240; at += 4)
+		code[at + 3] = -56;
+	refuses("JDK 25 makes frames of an unknown layout", "two places");
+	image__build(LAYOUT_25);
+	memcpy(&code, image.interpreter + 8, sizeof(code));
+	memmove(code + 8, code + 6, 22); /* push 0, once more */
+	memcpy(code + 6, "\x6a\0", 2);
+	refuses("JDK 25 makes frames of an unknown layout", "another place of the method");
+	image__build(LAYOUT_25);
+	memcpy(&code, image.interpreter + 8, sizeof(code));
+	memset(code, 0x90, 40);
+	refuses("JDK 25 makes frames of an unknown layout", "no code that makes frames");
+	image__build(LAYOUT_8);
+	image.major = 24;
+	refuses("HotSpot 24 is not known", "JDK 7");
 }
 
 /* Without any one field it works, or says what is missing. */
@@ -371,6 +412,7 @@ int main(void)
 	for (enum layout layout = 0; layout < LAYOUTS; layout++)
 		check_layout(layout);
 	check_start();
+	check_unknown();
 	for (enum layout layout = 0; layout < LAYOUTS; layout++)
 		check_lacks(layout);
 	check_places();

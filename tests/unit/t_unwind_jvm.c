@@ -177,6 +177,37 @@ static void test_places(void)
 	}
 }
 
+/* The polls of a return that JDK 8 to 15 have, behind `pop rbp`. An earlier call has left a return
+ * address where the frame would end if it were whole. */
+static void test_older_polls(void)
+{
+	static const struct {
+		const char *name, code[17];
+		uint32_t before; /* bytes of `code` before the pc */
+	} polls[] = {
+		{ "of a page", "\x5d\x85\x05\x00\x10\0\0\xc3", 1 },
+		{ "of a page far away", "\x5d\x49\xba\0\x10\0\0\0\x7f\0\0\x41\x85\x02\xc3", 1 },
+		{ "of a page far away, its address loaded",
+		  "\x5d\x49\xba\0\x10\0\0\0\x7f\0\0\x41\x85\x02\xc3", 11 },
+		{ "of the thread", "\x5d\x4d\x8b\x97\x08\x01\0\0\x41\x85\x02\xc3", 1 },
+		{ "of the thread, its address loaded",
+		  "\x5d\x4d\x8b\x97\x08\x01\0\0\x41\x85\x02\xc3", 8 },
+		{ "of the thread, near", "\x5d\x4d\x8b\x57\x08\x41\x85\x02\xc3", 1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(polls); i++) {
+		set_callers();
+		put_code(callee + 64 - polls[i].before, polls[i].code, 16);
+		regs[UNWIND_REG_PC] = callee + 64;
+		regs[UNWIND_REG_RSP] = AT(5);
+		put_call(caller + 195, callee);
+		stack[10] = caller + 200;
+		sampler__run(regs);
+		ok(has_frame(0, (callee + 64) | X, AT(6)) && has_callers(), "a poll %s",
+		   polls[i].name);
+	}
+}
+
 /* A blob longer than a tag can tell, and longer than what is read of the tags at once. */
 static void test_segments(void)
 {
@@ -243,6 +274,52 @@ static void test_interpreted(void)
 
 static struct scratch *scratch;
 
+/* The bytecode's address is a word nearer to rbp in JDK 8. What the words of a later JDK have there
+ * is another method's. */
+static void test_bytecodes(void)
+{
+	static const uint32_t zero = 0;
+	uint64_t const_method;
+
+	scratch = bpf_map_lookup_elem(&scratches, &zero);
+	memcpy(&const_method, texts, sizeof(const_method)); /* what METHOD has in that field */
+	for (int is_8 = 0; is_8 < 2; is_8++) {
+		set_interpreted(42);
+		jvm->bcp_words = is_8 ? JVM_BCP_WORDS_8 : JVM_BCP_WORDS;
+		stack[40 - JVM_BCP_WORDS_8] = const_method + (is_8 ? 7 : 9);
+		stack[40 - JVM_BCP_WORDS] = const_method + (is_8 ? 9 : 8);
+		sampler__run(regs);
+		ok(scratch->n_noted && FRAME_KEY_INDEX(scratch->noted[0].key) == (is_8 ? 7 : 8),
+		   "the bytecode, JDK %s", is_8 ? "8" : "9 on");
+	}
+	jvm->bcp_words = JVM_BCP_WORDS;
+}
+
+/* An entry has pushed but a few words of its frame; below lie those of an earlier frame. */
+static void test_entered(void)
+{
+	uint64_t const_method, made;
+
+	memcpy(&const_method, texts, sizeof(const_method));
+	set_interpreted(42);
+	stack[40 - JVM_BCP_WORDS] = const_method + 8;
+	regs[UNWIND_REG_RSP] = AT(40 - JVM_BCP_WORDS);
+	sampler__run(regs);
+	made = scratch->noted[0].key;
+	is_int(FRAME_KEY_INDEX(made), 8, "a frame that has just been made");
+	for (int sp = 40; sp > 40 - JVM_BCP_WORDS; sp--) {
+		set_interpreted(42);
+		stack[40 - JVM_BCP_WORDS] = const_method + 8;
+		regs[UNWIND_REG_RSP] = AT(sp);
+		regs[UNWIND_REG_R13] = AT(42);
+		sampler__run(regs);
+		ok(scratch->noted[0].key != made &&
+			   has_frame(0, (INTERPRETER + 0x800) | X, AT(42)) &&
+			   has_frame(1, caller + 100, AT(52)),
+		   "%d words pushed", 40 - sp);
+	}
+}
+
 /* What the last sample has of the runtime. */
 static bool has_notes(const struct noted_frame *want, uint32_t n)
 {
@@ -288,7 +365,7 @@ static void test_kept(void)
 		uint32_t n_kept; /* frames that are not unwound again */
 	} words[] = {
 		{ "nothing", 0, 0, 4 },
-		{ "the bytecode", 40 + INTERPRETED_BCP, 1, 3 },
+		{ "the bytecode", 40 - JVM_BCP_WORDS, 1, 3 },
 		{ "the method", 40 + INTERPRETED_METHOD, 8, 3 },
 		{ "the caller's stack pointer", 40 + INTERPRETED_SENDER_SP, 8, 0 },
 		{ "what no frame depends on", 40 - 2, 8, 4 },
@@ -305,7 +382,7 @@ static void test_kept(void)
 		regs[UNWIND_REG_PC] = callee + 64;
 		stack[4] = RBP_1;
 		stack[5] = INTERPRETER + 0x900;
-		stack[40 + INTERPRETED_BCP] = const_method + 8;
+		stack[40 - JVM_BCP_WORDS] = const_method + 8;
 		ok(is_same_kept(&stack[words[i].at], words[i].change), "changed is %s",
 		   words[i].name);
 		is_int(scratch->kept.n_kept, words[i].n_kept, "so many frames are kept");
@@ -564,6 +641,54 @@ static void test_throwing(void)
 	   "in the midst of it");
 }
 
+/* The blob that finds the handler of an exception: pushed in rdx is where it was thrown. Where it
+ * has no frame, what would be its return address is another one, in the frame of the handler. */
+static void test_exception(void)
+{
+	static const char code[] = "\x52\x48\x83\xec\x08\x48\x89\x2c\x24" /* push rdx; ... */
+				   "\x48\x83\xc4\x08\x5a\x4c\x8b\xc0"; /* add; pop rdx; ... */
+	static const struct {
+		const char *name;
+		int at, sp; /* in `code`; word of the stack */
+		bool in_rdx, is_gone;
+	} places[] = {
+		{ "before it pushes", 0, 6, true, true },
+		{ "pushed", 1, 5, true, false },
+		{ "with its frame", 5, 4, true, false },
+		{ "called", 9, 4, false, false },
+		{ "before it pops", 13, 5, false, false },
+		{ "popped", 14, 6, true, true },
+	};
+	int32_t never = -1;
+	uint64_t thrown = caller + 100, blob;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		set_callers();
+		jvm->exception_pc = 40;
+		memcpy(texts + 40, &thrown, sizeof(thrown));
+		blob = put_blob(300, 10, false, 2);
+		memcpy(heap + (blob - HEAP) - CODE_AT + offsets.blob_frame_complete, &never, 4);
+		put_code(blob, code, sizeof(code) - 1);
+		stack[6] = stack[7] = callee + 64;
+		regs[UNWIND_REG_PC] = blob + places[i].at;
+		regs[UNWIND_REG_RSP] = AT(places[i].sp);
+		regs[UNWIND_REG_RDX] = places[i].in_rdx ? thrown : 0xbad;
+		regs[UNWIND_REG_R15] = TEXTS;
+		sampler__run(regs);
+		if (places[i].is_gone)
+			ok(has_frame(0, (blob + places[i].at) | X, AT(16)) &&
+				   has_frame(1, stub + 50, AT(32)),
+			   "an exception blob, %s", places[i].name);
+		else
+			ok(has_frame(0, (blob + places[i].at) | X, AT(6)) &&
+				   (has_frame(1, thrown, AT(16)) ||
+				    has_frame(1, INFERRED(thrown), AT(16))) &&
+				   has_frame(2, stub + 50, AT(32)),
+			   "an exception blob, %s", places[i].name);
+	}
+	jvm->exception_pc = 0;
+}
+
 static void test_hostile(void)
 {
 	set_callers();
@@ -600,6 +725,9 @@ int main(void)
 	test_places();
 	test_segments();
 	test_interpreted();
+	test_older_polls();
+	test_bytecodes();
+	test_entered();
 	test_kept();
 	test_frameless_stub();
 	test_stub_that_pushes();
@@ -609,6 +737,7 @@ int main(void)
 	test_barrier();
 	test_cookie();
 	test_throwing();
+	test_exception();
 	test_hostile();
 	sampler__close();
 	return tap__done();
