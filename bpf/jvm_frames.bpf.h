@@ -146,6 +146,16 @@ static __always_inline void interpreted__note(struct unwind_state *u,
 		u->note.words[i] = words[INTERPRETED_WORDS - 1 - i];
 }
 
+/* An entry is called with the caller's stack pointer in r13: arguments that compiled code has in
+ * registers were pushed since. Elsewhere r13 is no address of the stack. */
+static __always_inline void interpreted__set_sender(struct unwind_state *u)
+{
+	__u64 sender = u->regs[UNWIND_REG_R13];
+
+	if (u->leaf && !(sender & 7) && sender - u->sp <= INTERPRETED_MOVED_MAX)
+		u->caller_sp = sender;
+}
+
 /* As blob__rule, for the interpreter's code. */
 __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state,
 				 const struct jvm_proc_rec *proc, struct jvm_frame *ret)
@@ -161,8 +171,10 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
 	    interpreted__read(u, words) || !interpreted__is_made(u, proc, words)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
-		if (returns_to_jvm(u, proc, u->sp))
+		if (returns_to_jvm(u, proc, u->sp)) {
+			interpreted__set_sender(u);
 			return 1;
+		}
 		if (interpreted__is_entered(u, proc)) {
 			rule__set(u, UNWIND_REG_RBP, 16, -2);
 			u->caller_sp = u->regs[UNWIND_REG_R13];
@@ -174,6 +186,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 		if (u->leaf && !stack__read(u, u->sp) && u->value == u->rbp &&
 		    returns_to_jvm(u, proc, u->sp + 8)) {
 			rule__set(u, UNWIND_REG_RSP, 16, -2);
+			interpreted__set_sender(u);
 			return 1;
 		}
 		return jvm__is_gone(u, proc) ? JVM_AGAIN : 1;

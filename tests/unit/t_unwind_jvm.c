@@ -270,6 +270,22 @@ static void test_interpreted(void)
 	ok(has_frame(0, INTERPRETER | X, AT(1)) && has_frame(1, caller + 100, AT(11)) &&
 		   has_frame(2, stub + 50, AT(32)),
 	   "at the interpreter's entry, called from compiled code");
+	for (int pushed = 0; pushed < 2; pushed++) { /* with two arguments, and rbp */
+		set_callers();
+		stack[2] = caller + 100;
+		stack[1] = 0xbad;
+		stack[14] = stub + 50;
+		stack[13] = AT(30);
+		stack[12] = callee + 64; /* of an earlier call */
+		regs[UNWIND_REG_PC] = INTERPRETER + 8 * pushed;
+		regs[UNWIND_REG_RSP] = AT(2 - pushed);
+		regs[UNWIND_REG_RBP] = 0xbad;
+		regs[UNWIND_REG_R13] = AT(5);
+		sampler__run(regs);
+		ok(has_frame(0, regs[UNWIND_REG_PC] | X, AT(3)) &&
+			   has_frame(1, caller + 100, AT(15)) && has_frame(2, stub + 50, AT(32)),
+		   "arguments pushed%s", pushed ? ", and rbp" : "");
+	}
 }
 
 static struct scratch *scratch;
