@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "bpf/kept_words.bpf.h"
 #include "bpf/python_gil.bpf.h"
+#include "bpf/python_link.bpf.h"
 #include "bpf/python_tstate.bpf.h"
 
 /* Walks CPython's frames of the interrupted thread. The thread state is found from the thread
@@ -424,6 +425,10 @@ static __always_inline int walk_frame(struct python_state *state, struct scratch
 		return 1;
 	}
 	previous = block__word(state, at + offsets->frame_previous);
+	if (state->frame == state->linking && previous != state->linking_to) {
+		previous = state->linking_to;
+		state->inferred = 1;
+	}
 	owner = block__word(state, at + (offsets->frame_owner & ~7)) >>
 			8 * (offsets->frame_owner & 7) &
 		0xffff;
@@ -587,9 +592,13 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 		state->n_tstates = 1;
 	if (cfg_locks)
 		note_gil(state, sample, proc);
-	if (!chain__start(state, scratch) && bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL,
-						      0) >= STEPS_MAX / FRAMES_PER_STEP)
-		state->truncated = 1;
+	state->linking = 0;
+	if (!chain__start(state, scratch)) {
+		link__find(state);
+		if (bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=
+		    STEPS_MAX / FRAMES_PER_STEP)
+			state->truncated = 1;
+	}
 	scratch__section(scratch, WALKER_PYTHON, first_word,
 			 section__flags(state->complete && !state->mixed, state->truncated) |
 				 (state->inferred ? SECTION_INFERRED : 0));

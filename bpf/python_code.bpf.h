@@ -61,7 +61,8 @@ struct python_state {
 	__u32 segments;
 	__u32 begins; /* the thread's first loop does: maybe it has no frame yet */
 	__u32 complete, truncated;
-	__u32 inferred; /* the outer segment is not the one that the C frame links */
+	__u32 inferred;		   /* a caller is not the one that is linked */
+	__u64 linking, linking_to; /* a frame that is being linked, and its caller; 0: none */
 	/* The text that this walk has hashed last: the file of most frames is that of the last one.
 	 */
 	__u64 text, text_identity;

@@ -19,6 +19,9 @@
 #define UNWIND_REG_PC  16
 #define UNWIND_REGS    17
 
+/* The number of a register in instructions, from 0 to 15, as one of DWARF's. */
+#define UNWIND_REG_OF_X86(n) ((n) < 8 ? 0x54673120U >> 4 * ((n)&7) & 7 : (n))
+
 enum unwind_kind {
 	UNWIND_NONE = 0, /* no table covers this pc */
 	UNWIND_REG,	 /* CFA = reg + cfa_off; return address at CFA-8 */

@@ -221,6 +221,70 @@ static void test_switched(void)
 	n_native = 0;
 }
 
+/* --- a frame that is being linked to its caller --- */
+
+enum { X86_RAX, X86_RDX = 2, X86_RBP = 5, X86_R12 = 12, X86_R15 = 15 };
+
+/* The interrupted instruction is @at bytes before a store of one register to the link in the frame
+ * that the other register points to. */
+static void interrupt_before_store(uint32_t base, uint64_t to, uint32_t reg, uint64_t value,
+				   size_t at)
+{
+	struct scratch *scratch = scratch__get();
+	uint64_t pc = make(256);
+	uint8_t store[] = { 0x48 | reg >> 3 << 2 | base >> 3, 0x89,
+			    0x40 | (reg & 7) << 3 | (base & 7), o->frame_previous, 0 };
+
+	memset((void *)pc, 0x90, 256);
+	if ((base & 7) == 4) {
+		store[3] = 0x24;
+		store[4] = o->frame_previous;
+	}
+	memcpy((void *)(pc + at), store, 4 + ((base & 7) == 4));
+	memset(scratch->interrupted, 0, sizeof(scratch->interrupted));
+	scratch->interrupted[UNWIND_REG_OF_X86(base)] = to;
+	scratch->interrupted[UNWIND_REG_OF_X86(reg)] = value;
+	n_native = 0;
+	push_native(pc | NATIVE_EXACT, 0x20000);
+}
+
+/* The loop has made `called` the current frame; its link was left over, and leads to a generator
+ * that is done: without a caller, as all that is outermost. */
+static void test_linking(void)
+{
+	static const uint32_t bases[] = { X86_RDX, X86_RBP, X86_R12, X86_R15 };
+	uint64_t caller, done, called;
+	bool begun = with_cframes() || with_shims();
+
+	reset(minor);
+	call_three();
+	caller = frame;
+	done = make_frame(make_code("done"), 0, begun);
+	call("called");
+	called = frame;
+	for (size_t i = 0; i < ARRAY_SIZE(bases); i++) {
+		put(called + o->frame_previous, done);
+		interrupt_before_store(bases[i], called, X86_RAX, caller, 60);
+		run();
+		ok(walked("|;outer;middle;inner;called", SAMPLE_COMPLETE) && is_inferred(),
+		   "3.%u: its caller is in a register (the frame in %u)", minor, bases[i]);
+		put(called + o->frame_previous, caller);
+		run();
+		ok(walked("|;outer;middle;inner;called", SAMPLE_COMPLETE) && !is_inferred(),
+		   "3.%u: it is linked already (%u)", minor, bases[i]);
+	}
+	interrupt_before_store(X86_R15, called + 8, X86_RAX, done, 60);
+	run();
+	ok(walked("|;outer;middle;inner;called", SAMPLE_COMPLETE) && !is_inferred(),
+	   "3.%u: another frame is being linked", minor);
+	interrupt_before_store(X86_R15, called, X86_RAX, done, 100);
+	run();
+	ok(walked("|;outer;middle;inner;called", SAMPLE_COMPLETE) && !is_inferred(),
+	   "3.%u: the store is far ahead", minor);
+	n_native = 0;
+	memset(scratch__get()->interrupted, 0, sizeof(scratch__get()->interrupted));
+}
+
 static const uint64_t garbage[] = { NOWHERE, 1, 0xdeadbeefdeadbeef, ~0ULL, ~7ULL };
 
 static void test_garbage(uint64_t what)
@@ -480,6 +544,7 @@ int main(void)
 			if (with_cframes())
 				test_not_filled_in(garbage[i]);
 		}
+		test_linking();
 		test_broken();
 		test_cycles();
 		test_depths();
