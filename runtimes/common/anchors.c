@@ -152,20 +152,20 @@ struct segment {
 };
 
 /* Does the innermost frame end a segment though no mark is behind it? A native method calls frames
- * by a loop of their own. @late: as of anchors__match(). */
-static bool lacks_mark(const uint64_t *functions, size_t n, bool late)
+ * by a loop of their own. */
+static bool lacks_mark(const uint64_t *functions, size_t n, enum anchors_start start)
 {
-	return late && n > 1 && !functions[0] && functions[1];
+	return start == ANCHORS_MARK_LAST && n > 1 && !functions[0] && functions[1];
 }
 
 static struct segment segment__at(const uint64_t *functions, size_t first, size_t end, size_t n,
-				  bool late)
+				  enum anchors_start start)
 {
 	struct segment segment = { .first = first, .loop = first, .end = end };
 
 	while (segment.loop < end && functions[segment.loop])
 		segment.loop++;
-	segment.begun = end == 1 && lacks_mark(functions, n, late);
+	segment.begun = end == 1 && lacks_mark(functions, n, start);
 	return segment;
 }
 
@@ -195,7 +195,8 @@ static void segment__place_begun(const struct segment *segment, struct runtime_p
 }
 
 static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
-			  const struct runtime_native *natives, size_t n_natives, bool late)
+			  const struct runtime_native *natives, size_t n_natives,
+			  enum anchors_start start)
 {
 	size_t high = n_natives, end = n, first, outer, loop, low;
 
@@ -205,9 +206,9 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 		end -= pairs[end - 1].key == FRAME_LOOP_END;
 		for (first = end; first && pairs[first - 1].key != FRAME_LOOP_END;)
 			first--;
-		if (!first && end > 1 && lacks_mark(functions, n, late))
+		if (!first && end > 1 && lacks_mark(functions, n, start))
 			first = 1;
-		segment = segment__at(functions, first, end, n, late);
+		segment = segment__at(functions, first, end, n, start);
 		end = first;
 		if (segment.first == segment.end)
 			continue;
@@ -216,7 +217,7 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 			segment__place(&segment, pairs, functions, natives, outer, high, false);
 			continue;
 		}
-		if (segment.begun || (late && outer == loop)) {
+		if (segment.begun || (start != ANCHORS_LOOP_FIRST && outer == loop)) {
 			segment__place_begun(&segment, pairs, natives, high);
 			continue;
 		}
@@ -227,21 +228,22 @@ static void match_inwards(struct runtime_pair *pairs, const uint64_t *functions,
 }
 
 static void match_outwards(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
-			   const struct runtime_native *natives, size_t n_natives, bool late)
+			   const struct runtime_native *natives, size_t n_natives,
+			   enum anchors_start start)
 {
 	size_t low = 0, first, end, loop, outer;
 
 	for (first = 0; first < n; first = end + 1) {
 		struct segment segment;
 
-		if (!first && lacks_mark(functions, n, late)) {
-			segment = segment__at(functions, 0, 1, n, late);
+		if (!first && lacks_mark(functions, n, start)) {
+			segment = segment__at(functions, 0, 1, n, start);
 			segment__place_begun(&segment, pairs, natives, n_natives);
 			first = 1;
 		}
 		for (end = first; end < n && pairs[end].key != FRAME_LOOP_END;)
 			end++;
-		segment = segment__at(functions, first, end, n, late);
+		segment = segment__at(functions, first, end, n, start);
 		loop = loop__after(natives, n_natives, low, &outer);
 		segment__place(&segment, pairs, functions, natives, low, loop,
 			       segment.loop < segment.end && outer > loop);
@@ -251,7 +253,8 @@ static void match_outwards(struct runtime_pair *pairs, const uint64_t *functions
 }
 
 size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
-		      const struct runtime_natives *natives, bool complete, bool late)
+		      const struct runtime_natives *natives, bool complete,
+		      enum anchors_start start)
 {
 	size_t here = 0, kept = 0, i;
 
@@ -260,9 +263,9 @@ size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, siz
 	for (i = here; i < n; i++)
 		pairs[i].address = RUNTIME_APART;
 	if (complete)
-		match_inwards(pairs, functions, here, natives->list, natives->n, late);
+		match_inwards(pairs, functions, here, natives->list, natives->n, start);
 	else
-		match_outwards(pairs, functions, here, natives->list, natives->n, late);
+		match_outwards(pairs, functions, here, natives->list, natives->n, start);
 	for (i = 0; i < n; i++)
 		if (!FRAME_IS_MARK(pairs[i].key))
 			pairs[kept++] = pairs[i];

@@ -36,12 +36,18 @@ size_t anchors__prune(struct runtime_pair *pairs, size_t n, const struct runtime
  * loop runs, or ANCHOR_FUNCTION_UNKNOWN. Adjacent loop frames (a loop and its parts) are one loop.
  * Where both stacks are complete, marks and loops are paired from the outermost on, else from the
  * innermost. A native method is given the address where the native frame that called it begins.
- * @late: the runtime links a frame before it marks it, so that the innermost mark may be missing
- * behind a frame that a native method has just pushed. Frames behind FRAME_APART get RUNTIME_APART.
- * Takes out the marks, returns the number of frames. */
+ * Frames whose loop has not begun, by @start, are placed inside of the innermost native frame.
+ * Frames behind FRAME_APART get RUNTIME_APART. Takes out the marks, returns the number of frames.
+ */
+enum anchors_start {
+	ANCHORS_LOOP_FIRST,  /* a loop begins, and then links its frame */
+	ANCHORS_FRAME_FIRST, /* the frame is linked and marked, and then its loop begins */
+	ANCHORS_MARK_LAST,   /* the same, and a native method's callee is marked after its link */
+};
 #define ANCHOR_FUNCTION_UNKNOWN UINT64_MAX
 size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
-		      const struct runtime_natives *natives, bool complete, bool late);
+		      const struct runtime_natives *natives, bool complete,
+		      enum anchors_start start);
 
 /* Of frames that probes told, of a runtime whose frames are native frames of code that it has
  * compiled: each becomes one of the first such frame that ends above its address. */

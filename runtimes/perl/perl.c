@@ -289,7 +289,8 @@ static size_t perl__anchors(struct runtime_session *session, const struct runtim
 	    !has_main(&natives))
 		n -= 2;
 	entered = complete ? place_entered(&natives, pairs, n) : 0;
-	n = anchors__match(pairs + entered, functions, n - entered, &natives, complete, false);
+	n = anchors__match(pairs + entered, functions, n - entered, &natives, complete,
+			   ANCHORS_LOOP_FIRST);
 	if (!entered)
 		return n;
 	memmove(pairs + entered - 1, pairs + entered, n * sizeof(*pairs)); /* over the mark */

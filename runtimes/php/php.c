@@ -237,7 +237,8 @@ static size_t php__anchors(struct runtime_session *session, const struct runtime
 		functions[i] = FRAME_IS_MARK(pairs[i].key)
 				       ? 0
 				       : php_codes__handler(session->codes, pairs[i].key);
-	return anchors__match(pairs, functions, n, &natives, anchors__are_complete(sample), false);
+	return anchors__match(pairs, functions, n, &natives, anchors__are_complete(sample),
+			      ANCHORS_FRAME_FIRST);
 }
 
 static int php__symbolize(struct runtime_session *session, uint64_t key,

@@ -304,7 +304,8 @@ static size_t ruby__anchors(struct runtime_session *session, const struct runtim
 		functions[i] = FRAME_IS_MARK(pairs[i].key)
 				       ? 0
 				       : ruby_codes__native(session->codes, pairs[i].key);
-	return anchors__match(pairs, functions, n, &natives, anchors__are_complete(sample), true);
+	return anchors__match(pairs, functions, n, &natives, anchors__are_complete(sample),
+			      ANCHORS_MARK_LAST);
 }
 
 static int ruby__symbolize(struct runtime_session *session, uint64_t key,

@@ -26,7 +26,7 @@ static size_t match(struct stacks *stacks, bool complete)
 	struct runtime_natives natives = { .list = stacks->natives, .n = stacks->n_natives };
 
 	return anchors__match(stacks->pairs, stacks->functions, stacks->n, &natives, complete,
-			      true);
+			      ANCHORS_MARK_LAST);
 }
 
 /* --- cases, as drawn --- */
@@ -154,6 +154,28 @@ static void test_cases(void)
 			is_str(show(stacks.pairs, n), cases[i].want, "%s (%s)", cases[i].what,
 			       complete ? "complete" : "cut");
 		}
+	}
+}
+
+/* The innermost frame has no loop: whether that has not begun yet depends on the runtime. */
+static void test_starts(void)
+{
+	static const char *const want[] = {
+		[ANCHORS_LOOP_FIRST] = "1@0 3@300 4@492",
+		[ANCHORS_FRAME_FIRST] = "1@92 3@300 4@492",
+		[ANCHORS_MARK_LAST] = "1@92 3@300 4@492",
+	};
+	struct stacks stacks;
+
+	for (enum anchors_start start = 0; start < ARRAY_SIZE(want); start++) {
+		struct runtime_natives natives = { .list = stacks.natives };
+		size_t n;
+
+		parse(&stacks, "f | m5 f |", "n1 n2 n5 n3 L n4");
+		natives.n = stacks.n_natives;
+		n = anchors__match(stacks.pairs, stacks.functions, stacks.n, &natives, true, start);
+		is_str(show(stacks.pairs, n), want[start], "a frame that no loop runs, start %d",
+		       start);
 	}
 }
 
@@ -389,6 +411,7 @@ static void test_anything(void)
 int main(void)
 {
 	test_cases();
+	test_starts();
 	test_threads();
 	test_anything();
 	return tap__done();
