@@ -27,6 +27,8 @@ struct alloc {
 	uint32_t seen;	  /* images up to this number have been looked at */
 	uint32_t n_codes; /* entries of alloc_codes, from 1 */
 	size_t n_files;
+	uint32_t n_joined;    /* processes that began after the event was attached, */
+	uint64_t late_ns;     /* and the longest time that one of these had no probes */
 	bool is_limited;      /* --max-overhead is watched: since there is a first file */
 	uint64_t followed_ns; /* when it was looked for images last */
 	const struct runtime_allocator *allocator;
@@ -97,6 +99,24 @@ static bool has_mapped(const struct process *process, const struct image *image)
 	return false;
 }
 
+static void put_late(struct event *event)
+{
+	const struct alloc *alloc = event->own;
+	int n = 0;
+
+	if (event->n_late)
+		n = snprintf(event->late, sizeof(event->late),
+			     "%u process%s mapped an allocator that got its probes up to %.1f ms "
+			     "later: earlier calls are not seen",
+			     event->n_late, event->n_late > 1 ? "es" : "", event->late_ns / 1e6);
+	if (alloc->n_joined)
+		snprintf(event->late + n, sizeof(event->late) - n,
+			 "%s%u forked process%s got probes up to %.1f ms later: calls before are "
+			 "not seen",
+			 n ? "; " : "", alloc->n_joined, alloc->n_joined > 1 ? "es" : "",
+			 alloc->late_ns / 1e6);
+}
+
 /* Notes that processes have run with the file mapped before it had probes. It was mapped after the
  * last look for images. */
 static void note_late(struct event *event, const struct event_place *place,
@@ -117,10 +137,20 @@ static void note_late(struct event *event, const struct event_place *place,
 	if (!n)
 		return;
 	event->n_late += n;
-	snprintf(event->late, sizeof(event->late),
-		 "%u process%s mapped an allocator that got its probes up to %.1f ms later: "
-		 "earlier calls are not seen",
-		 event->n_late, event->n_late > 1 ? "es" : "", event->late_ns / 1e6);
+	put_late(event);
+}
+
+/* Notes that a process ran without probes since it was forked. */
+static void note_join(struct event *event, const struct process *process)
+{
+	struct alloc *alloc = event->own;
+	uint64_t now = now_ns();
+
+	if (!event->attached || !event->by_process || now <= process->found_ns)
+		return;
+	alloc->n_joined++;
+	alloc->late_ns = max_of(alloc->late_ns, now - process->found_ns);
+	put_late(event);
 }
 
 /* Those that were met since the last time. */
@@ -155,6 +185,7 @@ static int join(struct event *event, const struct event_place *place, struct err
 	struct process *process;
 	int ret = 0;
 
+	event->by_process = !place->everywhere && !alloc_watch__is_everywhere(alloc->watch);
 	if (place->everywhere || event->joined_changes == changes)
 		return 0;
 	event->joined_changes = changes;
@@ -162,8 +193,11 @@ static int join(struct event *event, const struct event_place *place, struct err
 	     process = process->hh.next) {
 		if (process->gone || event__is_relieved(event, process))
 			alloc_watch__leave(alloc->watch, process->pid);
-		if (!process->gone)
-			ret = alloc_watch__join(alloc->watch, process->pid, err);
+		if (process->gone)
+			continue;
+		ret = alloc_watch__join(alloc->watch, process->pid, err);
+		if (!process->is_joined && !process->starting && !process->is_held)
+			note_join(event, process);
 	}
 	event->joined_serial = tracker__last_serial(place->tracker);
 	return ret;

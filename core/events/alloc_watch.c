@@ -144,6 +144,16 @@ static int go_everywhere(struct alloc_watch *watch, struct err *err)
 	return attach(watch, watch->links, 0, &watch->watched, watch->points, watch->n_points, err);
 }
 
+bool alloc_watch__is_everywhere(struct alloc_watch *watch)
+{
+	bool ret;
+
+	pthread_mutex_lock(&watch->lock);
+	ret = is_everywhere(&watch->watched);
+	pthread_mutex_unlock(&watch->lock);
+	return ret;
+}
+
 int alloc_watch__join(struct alloc_watch *watch, pid_t pid, struct err *err)
 {
 	const struct watched one = { { pid }, 1 };

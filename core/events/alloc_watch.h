@@ -25,6 +25,7 @@ void alloc_watch__begin_limit(struct alloc_watch *watch, double percent);
 /* A process joins those that are watched, or has ended. What attaching returns. With more than
  * PROBE_SET_MEMBERS_MAX processes all of the machine's are watched. */
 int alloc_watch__join(struct alloc_watch *watch, pid_t pid, struct err *err);
+bool alloc_watch__is_everywhere(struct alloc_watch *watch);
 void alloc_watch__leave(struct alloc_watch *watch, pid_t pid);
 
 /* In each round: goes over to windows if it has to, and has event->note say so. What attaching has

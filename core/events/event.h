@@ -60,13 +60,16 @@ struct event {
 	struct bpf_link **links; /* made with event__add_link; owned */
 	int *fds;		 /* of the perf events that these own; -1: none */
 	size_t n_links, cap_links;
-	struct probe_set *probes; /* in programs and libraries; NULL: none */
-	uint64_t joined_changes;  /* tracker__changes() when `probes` was brought up to date, */
-	uint32_t joined_serial;	  /* and the last serial number of a process then */
-	uint64_t late_ns;	  /* the longest that a new process ran without its probes */
-	uint32_t n_late;	  /* such processes */
-	char late[200];		  /* the sentence about these; "": there were none */
-	void *own;		  /* the kind's */
+	struct probe_set *probes;    /* in programs and libraries; NULL: none */
+	uint64_t joined_changes;     /* tracker__changes() when `probes` was brought up to date, */
+	uint32_t joined_serial;	     /* and the last serial number of a process then */
+	uint64_t late_ns;	     /* the longest that a new process ran without its probes */
+	uint32_t n_late;	     /* such processes */
+	char late[300];		     /* the sentence about these; "": there were none */
+	bool by_process;	     /* probes are in processes that have joined, in no others */
+	uint64_t n_missed;	     /* processes that ended before they had probes */
+	char told[EVENT_NOTE_BYTES]; /* events__late() */
+	void *own;		     /* the kind's */
 	char caution[EVENT_NOTE_BYTES]; /* what the user should know from the start; "": nothing */
 	uint64_t n_left_out;		/* functions that alloc_codes had no room for */
 	char note[EVENT_NOTE_BYTES];	/* what it could not sample, and why; "": nothing */
@@ -78,7 +81,7 @@ struct event {
 struct tracker;
 struct images;
 struct event_place {
-	const struct tracker *tracker;	       /* the targets, whose mappings are known */
+	struct tracker *tracker;	       /* the targets, whose mappings are known */
 	const struct images *images;	       /* all files of code that were met so far */
 	const struct runtime *const *runtimes; /* all known, NULL-terminated */
 	bool waits;			       /* waiting is an event of the session */
@@ -177,6 +180,9 @@ int event__open_probes(struct event *event, const struct event_place *place, str
 int event__join_probes(struct event *event, const struct event_place *place, struct err *err);
 
 struct process;
+
+/* Notes that the process, which is no target from the beginning, gets its probes by now. */
+void event__note_join(struct event *event, const struct process *process);
 
 /* Has another thread of the process than the first executed a program since the probes were brought
  * up to date? The kernel finds a process by its first thread. That one ends then, and probes in the

@@ -26,12 +26,11 @@ int event__open_probes(struct event *event, const struct event_place *place, str
 	return event__join_probes(event, place, err);
 }
 
-/* A child of a target, not a target that was there when the event was attached. */
-static void note_join(struct event *event, const struct process *process)
+void event__note_join(struct event *event, const struct process *process)
 {
 	uint64_t now = now_ns();
 
-	if (!event->attached || probe_set__is_everywhere(event->probes) || now <= process->found_ns)
+	if (!event->attached || !event->by_process || now <= process->found_ns)
 		return;
 	event->n_late++;
 	event->late_ns = max_of(event->late_ns, now - process->found_ns);
@@ -68,8 +67,8 @@ int event__join_probes(struct event *event, const struct event_place *place, str
 	struct process *process;
 	int ret = 0;
 
-	if (!event->probes || event->joined_changes == changes ||
-	    probe_set__is_everywhere(event->probes))
+	event->by_process = event->probes && !probe_set__is_everywhere(event->probes);
+	if (!event->by_process || event->joined_changes == changes)
 		return 0;
 	event->joined_changes = changes;
 	leave_ended(event, place);
@@ -80,7 +79,8 @@ int event__join_probes(struct event *event, const struct event_place *place, str
 		if (process->gone || probe_set__has(event->probes, process->pid))
 			continue;
 		ret = probe_set__join(event->probes, process->pid, err);
-		note_join(event, process);
+		event->by_process = !probe_set__is_everywhere(event->probes);
+		event__note_join(event, process);
 	}
 	event->joined_serial = tracker__last_serial(place->tracker);
 	return ret;

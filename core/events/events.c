@@ -2,11 +2,13 @@
 #include "core/events/events.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
 #include "core/events/nearest.h"
+#include "core/target/tracker.h"
 #include "probes/probe_set.h"
 
 const struct event_kind *const event_kinds[] = { &event_cpu,
@@ -36,6 +38,8 @@ const struct event_kind *const event_kinds[] = { &event_cpu,
 struct events {
 	struct event list[EVENTS_MAX];
 	uint32_t n;
+	uint32_t n_unprobed;	 /* tracker__unprobed() when that was looked at last */
+	uint64_t joined_changes; /* tracker__changes() at the last tracker__join() */
 };
 
 /* --- what was asked for --- */
@@ -426,6 +430,16 @@ static void detach(struct event *event)
 	event->attached = false;
 }
 
+static void mark_joined(struct events *events, struct tracker *tracker)
+{
+	uint64_t changes = tracker__changes(tracker);
+
+	if (events->joined_changes == changes)
+		return;
+	tracker__join(tracker);
+	events->joined_changes = changes;
+}
+
 int events__attach(struct events *events, bool mapped, const struct event_place *place,
 		   struct err *err)
 {
@@ -443,12 +457,26 @@ int events__attach(struct events *events, bool mapped, const struct event_place 
 	}
 	if (code)
 		events__detach(events);
+	else
+		mark_joined(events, place->tracker);
 	return code;
+}
+
+void events__count_missed(struct events *events, const struct tracker *tracker)
+{
+	uint32_t n = tracker__unprobed(tracker) - events->n_unprobed;
+
+	events->n_unprobed += n;
+	for (uint32_t i = 0; i < events->n; i++)
+		if (events->list[i].by_process)
+			events->list[i].n_missed += n;
 }
 
 int events__join(struct events *events, const struct event_place *place, struct err *err)
 {
 	int ret = 0;
+
+	events__count_missed(events, place->tracker);
 
 	for (uint32_t i = 0; !ret && i < events->n; i++) {
 		struct event *event = &events->list[i];
@@ -458,6 +486,8 @@ int events__join(struct events *events, const struct event_place *place, struct 
 		else if (event->attached)
 			ret = event__join_probes(event, place, err);
 	}
+	if (!ret)
+		mark_joined(events, place->tracker);
 	return ret;
 }
 
@@ -514,9 +544,20 @@ double events__stopped(const struct events *events)
 	return most;
 }
 
-const char *events__late(const struct events *events, uint32_t number)
+const char *events__late(struct events *events, uint32_t number)
 {
-	return number && number <= events->n ? events->list[number - 1].late : "";
+	struct event *event = number && number <= events->n ? &events->list[number - 1] : NULL;
+	int n;
+
+	if (!event)
+		return "";
+	memcpy(event->told, event->late, sizeof(event->late));
+	n = strlen(event->told);
+	if (event->n_missed)
+		snprintf(event->told + n, sizeof(event->told) - n,
+			 "%s%" PRIu64 " process%s ended without probes: calls there are not seen",
+			 n ? "; " : "", event->n_missed, event->n_missed > 1 ? "es" : "");
+	return event->told;
 }
 
 uint64_t events__ended_ns(const struct events *events, uint32_t number)

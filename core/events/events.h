@@ -70,7 +70,10 @@ int events__join(struct events *events, const struct event_place *place, struct 
 const char *events__caution(const struct events *events, size_t i);
 
 /* The sentence about processes whose probes came after their start; "": there were none. */
-const char *events__late(const struct events *events, uint32_t number);
+const char *events__late(struct events *events, uint32_t number);
+
+/* Counts the processes that have ended without probes since the last call. */
+void events__count_missed(struct events *events, const struct tracker *tracker);
 
 /* Once a second: has those attached also in files that targets have mapped since. */
 int events__follow(struct events *events, const struct event_place *place, struct err *err);

@@ -310,13 +310,15 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	summary.lag = session->lag;
 	for (uint32_t i = 0; i < session->opts.events.n; i++) {
 		summary.event_notes[i] = events__note(session->events, i + 1);
-		summary.event_late[i] = events__late(session->events, i + 1);
 	}
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();
 	ret = session__drain(session, waited ? &ignored : err);
 	ret = waited ? waited : ret;
+	events__count_missed(session->events, session->tracker);
+	for (uint32_t i = 0; i < session->opts.events.n; i++)
+		summary.event_late[i] = events__late(session->events, i + 1);
 	if (!ret)
 		ret = session__record_outstanding(session, err);
 	if (!ret)

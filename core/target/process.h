@@ -66,8 +66,9 @@ struct process {
 	struct image *exe;     /* that it executed; NULL: not known */
 	double cpu_before_s;   /* CPU time used when the recording began, of all threads */
 	bool has_cpu_before;
-	bool starting; /* a child of ours that has not yet executed its command */
-	bool is_held;  /* it runs no code but its linker's (core/target/hold.h) */
+	bool starting;	/* a child of ours that has not yet executed its command */
+	bool is_joined; /* events have put probes in it since it was forked */
+	bool is_held;	/* it runs no code but its linker's (core/target/hold.h) */
 
 	/* --- what is mapped: tracker_mappings.c --- */
 	struct space *space;

@@ -188,6 +188,19 @@ const struct tracker_forbidden *tracker__forbidden(const struct tracker *tracker
 	return &tracker->forbidden;
 }
 
+void tracker__join(struct tracker *tracker)
+{
+	struct process *process;
+
+	for (process = tracker->processes; process; process = process->hh.next)
+		process->is_joined |= !process->gone;
+}
+
+uint32_t tracker__unprobed(const struct tracker *tracker)
+{
+	return tracker->n_unprobed;
+}
+
 uint32_t tracker__last_serial(const struct tracker *tracker)
 {
 	return tracker->last_serial;

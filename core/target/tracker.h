@@ -138,6 +138,12 @@ struct process *tracker__first_spent(const struct tracker *tracker, uint64_t con
 /* Frees the process. */
 void tracker__forget(struct tracker *tracker, struct process *process);
 
+/* Marks all processes as having probes of events by now. */
+void tracker__join(struct tracker *tracker);
+
+/* Returns how many processes have ended before tracker__join(), or unread. */
+uint32_t tracker__unprobed(const struct tracker *tracker);
+
 /* Returns the serial number that a process got last. */
 uint32_t tracker__last_serial(const struct tracker *tracker);
 

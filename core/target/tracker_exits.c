@@ -70,6 +70,14 @@ void tracker__look_for_exits(struct tracker *tracker)
 			tracker__on_exit(tracker, process);
 }
 
+/* Returns true if the process has ended before events could put probes in it, or in the file that
+ * it has executed. */
+static bool is_unprobed(const struct process *process)
+{
+	return !process->starting &&
+	       (!process->is_joined || (!process->exe && !process->refreshed_ns));
+}
+
 void tracker__on_gone(struct tracker *tracker, struct process *process)
 {
 	struct proc_rec rec;
@@ -78,6 +86,7 @@ void tracker__on_gone(struct tracker *tracker, struct process *process)
 		return;
 	process->gone = true;
 	tracker->n_gone++;
+	tracker->n_unprobed += is_unprobed(process);
 	process->gone_ns = now_ns();
 	DL_APPEND2(tracker->gone, process, prev_gone, next_gone);
 	tracker__evaluate_pre_attached(tracker, process);

@@ -16,7 +16,8 @@ struct tracker {
 	struct tracker_opts opts;
 	struct runtime_set runtimes;
 	uint32_t last_serial;
-	uint32_t n_gone; /* processes that have ended so far */
+	uint32_t n_gone;     /* processes that have ended so far */
+	uint32_t n_unprobed; /* of these, those that had no probes of events yet */
 	int targets_fd;
 	struct spaces *spaces;
 	struct cgroups *cgroups;

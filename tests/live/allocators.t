@@ -5,6 +5,7 @@
 that is really called."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,6 +49,22 @@ def check(name, command, environment=None):
         gate.equal(recording.counters(), {}, f"{name}: nothing is lost", said)
         gate.equal(sorted(value for value, in recording.sql("SELECT value FROM sample")), wanted,
                    f"{name}: what is {what}, each once")
+
+
+def check_forked():
+    """Programs that a running shell starts are not held: each that runs without probes is told of."""
+    shell = gate.start("/bin/sh", "-c", "read x; for i in $(seq 20); do /bin/true; done; echo done; read x")
+    file = gate.path("forked.db")
+    braid = gate.start(gate.BRAID, "record", "-e", "alloc:malloc", "-c", "1", "--max-overhead", "none",
+                       "-p", shell.pid, "-o", file, stderr=gate.subprocess.PIPE)
+    gate.wait_until(lambda: os.path.exists(file) or braid.poll() is not None, "the first commit")
+    gate.say(shell, "")
+    gate.wait_line(shell, "done")
+    gate.say(shell, "")
+    said = braid.stderr.read().decode()
+    gate.equal(braid.wait(), 0, "forked: status", said)
+    found = [int(n) for n in re.findall(r"(\d+) (?:forked )?process(?:es)? (?:ended without|got) probes", said)]
+    gate.ok(sum(found) >= 20, "forked: each program that had no probes from its start is counted", said)
 
 
 def check_launched():
@@ -196,6 +213,7 @@ if os.path.exists("/usr/bin/musl-gcc"):
     check("musl", [musl])
     subprocess.run(["musl-gcc", "-static", "-g", "-O1", "-o", musl, SOURCE], check=True)
     check("musl, static", [musl])
+check_forked()
 check_launched()
 check_late()
 check_full()
