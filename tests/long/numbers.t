@@ -98,13 +98,9 @@ def check_reads(options):
     requests, size = sums(file, "block-io")
     row("block-io", options, f"{read['total_ios']} requests, {read['io_bytes']} bytes",
         f"{requests} requests, {size} bytes")
-    database = sqlite3.connect(file)
-    lost, = database.execute("SELECT coalesce(sum(value), 0) FROM counter WHERE name LIKE "
-                             "'samples left out: the end%'").fetchone()
-    lost *= database.execute("SELECT max(weight) FROM sample").fetchone()[0]
-    # Some requests are of the file system: fio's own files. Those without an end are counted.
-    lib.ok(-lost <= requests - READS <= 100, f"block-io {options}: requests: {requests}, lost {lost}")
-    lib.ok(-lost * 4096 <= size - read["io_bytes"] <= 100 * 4096, f"block-io {options}: bytes: {size}")
+    # Some requests are of the file system: fio's own files. What has no end is in the rest.
+    lib.ok(0 <= requests - READS <= 200, f"block-io {options}: requests: {requests}")
+    lib.ok(0 <= size - read["io_bytes"] <= 8 << 20, f"block-io {options}: bytes: {size}")
 
 
 def check_calls(options):
