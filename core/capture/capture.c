@@ -291,16 +291,18 @@ static uint32_t count_inferred(const struct capture *capture)
 }
 
 /* The kernel half may have left a frame by the table of a mapping that had ended: the stack ends
- * with that frame. */
+ * with that frame. If the event of the new mapping was lost, the frame has no name either. */
 static void cut_at_unsure(struct capture *capture, const struct process *process,
 			  const struct rec_sample *rec, uint32_t *flags)
 {
 	if (rec->flags & SAMPLE_REMAPPED || !mapping_times__has_unsure(process, rec->time_ns))
 		return;
-	for (size_t i = 0; i + 1 < capture->n_frames; i++) {
+	for (size_t i = 0; i < capture->n_frames; i++) {
 		uint64_t address = native_frame__address(&capture->frames[i]);
 
-		if (!mapping_times__is_unsure(process, address, rec->time_ns))
+		if (!mapping_times__is_unsure(process, address, rec->time_ns) ||
+		    (i + 1 == capture->n_frames &&
+		     mapping_times__find(process, address, rec->time_ns)))
 			continue;
 		capture->n_frames = i + 1;
 		*flags &= ~SAMPLE_COMPLETE;

@@ -12,11 +12,12 @@
 struct ended {
 	struct mapped mapped; /* with a path of its own */
 	uint64_t ended_ns;
+	uint64_t proven_ns; /* after that, another one may have been there already */
 };
 
 struct unsure {
 	uint64_t start, end;
-	const struct image *image; /* whose table may have been used; compared only */
+	struct image *image; /* whose table may have been used; NULL: none, or it is over */
 	uint64_t bias;
 	uint64_t from_ns, until_ns; /* UINT64_MAX: not over yet */
 };
@@ -132,10 +133,16 @@ static const struct mapped *find_by_event(const struct process *process, uint64_
 	if (now &&
 	    (is_of(now, event) || (now->born_ns > event->time_ns && now->born_ns <= time_ns)))
 		return now;
-	for (size_t i = times->n_ended; i-- > 0;)
-		if (holds(&times->ended[i].mapped, address) &&
-		    is_of(&times->ended[i].mapped, event))
-			return &times->ended[i].mapped;
+	for (size_t i = times->n_ended; i-- > 0;) {
+		const struct ended *ended = &times->ended[i];
+
+		if (!holds(&ended->mapped, address) || !is_of(&ended->mapped, event))
+			continue;
+		if (ended->proven_ns < ended->ended_ns && event->time_ns < time_ns &&
+		    event == last_event(times, times->n_events, address))
+			return NULL;
+		return &ended->mapped;
+	}
 	return NULL;
 }
 
@@ -152,7 +159,7 @@ static const struct mapped *find_by_lists(const struct process *process, uint64_
 
 		if (holds(&ended->mapped, address) && time_ns < ended->ended_ns &&
 		    ended->mapped.born_ns <= time_ns)
-			return &ended->mapped;
+			return time_ns < ended->proven_ns ? &ended->mapped : NULL;
 	}
 	return NULL;
 }
@@ -198,9 +205,12 @@ uint64_t mapping_times__span(const struct process *process, uint64_t time_ns)
 		return time_ns;
 	if (time_ns >= times->last_ns)
 		return max_of(last, times->last_ns);
-	for (size_t i = 0; i < times->n_ended; i++)
+	for (size_t i = 0; i < times->n_ended; i++) {
+		if (times->ended[i].proven_ns <= time_ns)
+			last = max_of(last, times->ended[i].proven_ns);
 		if (times->ended[i].ended_ns <= time_ns)
 			last = max_of(last, times->ended[i].ended_ns);
+	}
 	return last;
 }
 
@@ -233,19 +243,30 @@ void mapping_times__use_images(const struct process *process, uint64_t now_ns)
 	for (size_t i = 0; times && i < times->n_ended; i++)
 		if (times->ended[i].mapped.image)
 			image__use(times->ended[i].mapped.image, now_ns);
+	for (size_t i = 0; times && i < min_of(times->n_unsure, (size_t)UNSURE_RANGES_MAX); i++)
+		if (times->unsure[i].image)
+			image__use(times->unsure[i].image, now_ns);
 }
 
 /* --- events --- */
 
-/* Does it lie where an event of a file or a known mapping of one lies? */
+bool mapping_times__is_mapped(const struct process *process, uint64_t start, uint64_t end,
+			      bool is_file)
+{
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (overlaps(&process->mapped[i], start, end) &&
+		    (!is_file || process->mapped[i].inode))
+			return true;
+	return false;
+}
+
+/* Returns true if the event lies where an event of a file or a known mapping of one lies. */
 static bool meets_file(const struct process *process, const struct mapping_event *event)
 {
 	const struct mapping_times *times = process->times;
 
-	for (size_t i = 0; i < process->n_mapped; i++)
-		if (process->mapped[i].inode &&
-		    overlaps(&process->mapped[i], event->start, event->end))
-			return true;
+	if (mapping_times__is_mapped(process, event->start, event->end, true))
+		return true;
 	for (size_t i = 0; times && i < times->n_events; i++)
 		if (times->events[i].start < event->end && event->start < times->events[i].end)
 			return true;
@@ -319,9 +340,10 @@ static void forget_same(struct process *process, struct mapping_times *times,
 	}
 }
 
-/* Keeps what @mapped was until @time_ns. What is over the budget is forgotten: then no sample is
- * placed by it. -ENOMEM. */
-static int keep_ended(struct process *process, const struct mapped *mapped, uint64_t time_ns)
+/* Keeps what @mapped was until @time_ns; @proven_ns: as in struct ended. What is over the budget is
+ * forgotten: then no sample is placed by it. -ENOMEM. */
+static int keep_ended(struct process *process, const struct mapped *mapped, uint64_t time_ns,
+		      uint64_t proven_ns)
 {
 	struct mapping_times *times = times_of(process);
 	struct ended *to;
@@ -343,7 +365,7 @@ static int keep_ended(struct process *process, const struct mapped *mapped, uint
 			   sizeof(*times->ended)))
 		return -ENOMEM;
 	to = &times->ended[times->n_ended];
-	*to = (struct ended) { *mapped, time_ns };
+	*to = (struct ended) { *mapped, time_ns, proven_ns };
 	to->mapped.path = strdup(mapped->path);
 	if (!to->mapped.path)
 		return -ENOMEM;
@@ -376,8 +398,10 @@ void mapping_times__on_published(struct process *process, uint64_t now_ns)
 {
 	struct mapping_times *times = process->times;
 
-	for (size_t i = 0; times && i < min_of(times->n_unsure, (size_t)UNSURE_RANGES_MAX); i++)
+	for (size_t i = 0; times && i < min_of(times->n_unsure, (size_t)UNSURE_RANGES_MAX); i++) {
 		times->unsure[i].until_ns = min_of(times->unsure[i].until_ns, now_ns);
+		times->unsure[i].image = NULL;
+	}
 	if (times)
 		times->sure_ns = min_of(times->sure_ns, now_ns);
 }
@@ -446,7 +470,7 @@ int mapping_times__cover(struct process *process, const struct mapping_event *ev
 			continue;
 		}
 		be_unsure(process, mapped, event);
-		ret = keep_ended(process, mapped, event->time_ns);
+		ret = keep_ended(process, mapped, event->time_ns, event->time_ns);
 		process->is_behind = true;
 		process->changed_ns = now_ns();
 		if (!ret && mapped->end > event->end && mapped->start < event->start)
@@ -482,7 +506,7 @@ void mapping_times__correct(struct process *process, const struct mapping_event 
 			if (ended->ended_ns != born_ns ||
 			    !overlaps(&ended->mapped, event->start, event->end))
 				continue;
-			ended->ended_ns = event->time_ns;
+			ended->ended_ns = ended->proven_ns = event->time_ns;
 			be_unsure(process, &ended->mapped, event);
 		}
 		mapped->born_ns = event->time_ns;
@@ -560,24 +584,30 @@ uint64_t mapping_times__last_end(const struct process *process, uint64_t start, 
 	return last;
 }
 
-/* Events can be lost. Without one, a mapping that another one of the list has taken the place of
- * ended at some time since the list before. */
-static void be_unsure_since_last(struct process *process, const struct mapped *list, size_t n,
-				 const struct mapped *old)
+/* Events can be lost, and mremap() has none. Without one, a mapping that another one of the list
+ * has taken the place of ended at some time since the list before. Returns that list's time;
+ * UINT64_MAX: nothing took its place. */
+static uint64_t be_unsure_since_last(struct process *process, const struct mapped *list, size_t n,
+				     const struct mapped *old)
 {
+	uint64_t since_ns = UINT64_MAX;
 	struct mapping_event by = { .time_ns = process->times ? process->times->replaced_ns : 0 };
 
 	for (size_t i = 0; i < n && list[i].start < old->end; i++) {
 		by.start = list[i].start;
 		by.end = list[i].end;
-		if (overlaps(old, by.start, by.end))
-			be_unsure(process, old, &by);
+		if (!overlaps(old, by.start, by.end))
+			continue;
+		be_unsure(process, old, &by);
+		since_ns = by.time_ns;
 	}
+	return since_ns;
 }
 
 int mapping_times__replace(struct process *process, struct mapped *list, size_t n, uint64_t now_ns)
 {
 	const struct mapping_event *event;
+	uint64_t ended_ns, proven_ns;
 	const struct mapped *old;
 	int ret = 0;
 	size_t i;
@@ -587,11 +617,13 @@ int mapping_times__replace(struct process *process, struct mapped *list, size_t 
 		if (find_rest(list, n, old))
 			continue;
 		event = find_event(process->times, old);
+		ended_ns = event ? event->time_ns : now_ns;
+		proven_ns = ended_ns;
 		if (event)
 			be_unsure(process, old, event);
 		else
-			be_unsure_since_last(process, list, n, old);
-		ret = keep_ended(process, old, event ? event->time_ns : now_ns);
+			proven_ns = be_unsure_since_last(process, list, n, old);
+		ret = keep_ended(process, old, ended_ns, min_of(proven_ns, ended_ns));
 	}
 	for (i = 0; i < n; i++) {
 		old = find_rest(process->mapped, process->n_mapped, &list[i]);

@@ -27,7 +27,8 @@
  * The kernel half unwinds by the list that was published last. From the event of a mapping that
  * covers a published one to the publication of the new list, it may have used the table of the old
  * file. Such a range is *unsure* for that time, and stacks are cut at frames in it. If the event
- * was lost, the range is unsure since the list that was read before. */
+ * was lost, the range is unsure since the list that was read before, and no sample of that time is
+ * placed by the old mapping there, nor by the new one. */
 
 #define ENDED_MAPPINGS_MAX 256 /* of one process; the first to end give way */
 #define UNSURE_RANGES_MAX  64
@@ -60,6 +61,10 @@ uint64_t mapping_times__span(const struct process *process, uint64_t time_ns);
 
 /* Returns a number for a path, which is never 0. */
 uint64_t mapping_times__path_id(const char *path);
+
+/* Returns true if a known mapping overlaps [@start, @end). @is_file: only one of a file counts. */
+bool mapping_times__is_mapped(const struct process *process, uint64_t start, uint64_t end,
+			      bool is_file);
 
 /* Keeps the event, if it is of a file or takes the place of one. Events may come in any order.
  * -ENOMEM. */

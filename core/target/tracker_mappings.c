@@ -616,15 +616,6 @@ static int add_mapped(struct tracker *tracker, struct process *process,
 	return image ? insert_mapped(process, part_of(mapping, event->time_ns), image) : ret;
 }
 
-/* Is the event about a mapping that is known, as the mappings were read before the event was? */
-static bool is_known(const struct process *process, const struct mapping_event *event)
-{
-	for (size_t i = 0; i < process->n_mapped; i++)
-		if (process->mapped[i].start < event->end && event->start < process->mapped[i].end)
-			return true;
-	return false;
-}
-
 int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bool *ret_urgent)
 {
 	const struct procfs_mapping mapping = { .start = event->start,
@@ -656,7 +647,9 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 	covers = mapping_times__is_covered(process, &mapped);
 	if (!covers) {
 		mapping_times__correct(process, &mapped);
-		if (!event->inode || !process->space || process->gone || is_known(process, &mapped))
+		/* A list that was read before the event may have what it is about. */
+		if (!event->inode || !process->space || process->gone ||
+		    mapping_times__is_mapped(process, event->start, event->end, false))
 			return 0;
 	}
 	if (event->inode)

@@ -144,7 +144,7 @@ static void test_late_event(void)
 	second.path = (char *)"/second";
 	begin();
 	read_list(&second, 1, 2000);
-	is_str(path_at(AT, 1500), "/first", "without an event the list tells the time");
+	is_str(path_at(AT, 1500), "nothing", "without an event nothing tells the time");
 	ok(mapping_times__is_unsure(&process, AT, 1) &&
 		   mapping_times__is_unsure(&process, AT, 2000) &&
 		   !mapping_times__is_unsure(&process, AT, 2002),
@@ -206,6 +206,50 @@ static void test_unmapped(void)
 	is_str(path_at(AT, 1999), "/first", "unmapped: known for samples of before");
 	is_str(path_at(AT, 2000), "nothing", "and for no other");
 	ok(!mapping_times__has_unsure(&process, 1999), "nothing runs where nothing is mapped");
+}
+
+/* The event of the second library was lost, or mremap() has moved it there. */
+static void test_lost(void)
+{
+	static struct image image;
+	struct mapped second = first, before = first;
+
+	second.inode = 2;
+	second.path = (char *)"/second";
+	before.image = &image;
+	begin();
+	read_list(NULL, 0, 500);
+	read_list(&before, 1, 1000);
+	read_list(&second, 1, 2000);
+	is_str(path_at(AT, 999), "/first", "the first one until a list with it was read");
+	is_str(path_at(AT, 1000), "nothing", "lost: whichever was there since the first list");
+	is_str(path_at(AT, 1999), "nothing", "until the second list was read");
+	is_str(path_at(AT, 2000), "/second", "from then on the second one");
+	ok(mapping_times__is_unsure(&process, AT, 1000), "stacks are cut there");
+	mapping_times__use_images(&process, 777);
+	ok(image.used_ns == 777, "its image is in use as one that has ended");
+	begin();
+	process__set_mapped(&process, list_of(&before, 1), 1);
+	cover(event(1000, AT, SIZE, 2));
+	image.used_ns = 0;
+	for (uint64_t i = 0; i < ENDED_MAPPINGS_MAX; i++) {
+		struct mapped other = first;
+
+		other.start += 0x100000;
+		other.end += 0x100000;
+		other.inode = 100 + i;
+		process__set_mapped(&process, list_of(&other, 1), 1);
+		cover(event(2000 + i, other.start, SIZE, 2));
+	}
+	mapping_times__use_images(&process, 888);
+	ok(!image.used_ns, "of a range that gave way to others the image may be released");
+	begin();
+	read_list(NULL, 0, 500);
+	read_list(&before, 1, 1000);
+	cover(event(1500, AT, SIZE, 2));
+	read_list(&second, 1, 2000);
+	is_str(path_at(AT, 1499), "/first", "not lost: the first one until the event,");
+	is_str(path_at(AT, 1500), "/second", "and the second one from there on");
 }
 
 /* A program copies its code to a memfd and maps that where the code was. */
@@ -281,10 +325,11 @@ static void test_events(void)
 	is_str(path_at(AT, 7999), "/first", "before memory without a file was mapped there");
 	remember(8500, AT, 1, 0);
 	read_list(&second, 1, 9000);
-	is_str(path_at(AT, 8999), "/first", "an event holds until a list was read later");
+	is_str(path_at(AT, 8500), "/first", "an event tells the file at its time");
+	is_str(path_at(AT, 8501), "nothing", "then nothing is proven until a list was read");
 	is_str(path_at(AT, 9000), "/second", "... that has other memory there, moved by mremap");
 	mapping_times__on_lost(&process);
-	is_str(path_at(AT, 5000), "/first", "after a loss the lists are all there is");
+	is_str(path_at(AT, 5000), "nothing", "after a loss nothing is proven between two lists");
 }
 
 /* Linux 6.8 and later tell another device and inode of a file of overlayfs. */
@@ -344,6 +389,7 @@ int main(void)
 	test_parts();
 	test_memory();
 	test_unmapped();
+	test_lost();
 	test_moved();
 	test_events();
 	test_devices();
