@@ -24,7 +24,7 @@
 
 struct alloc {
 	struct alloc_watch *watch;
-	uint32_t seen;	  /* images up to this number have been looked at */
+	uint64_t seen;	  /* files up to this number have been looked at */
 	uint32_t n_codes; /* entries of alloc_codes, from 1 */
 	size_t n_files;
 	uint32_t n_joined;    /* processes that began after the event was attached, */
@@ -153,27 +153,35 @@ static void note_join(struct event *event, const struct process *process)
 	put_late(event);
 }
 
+struct attaching {
+	struct event *event;
+	const struct event_place *place;
+	struct err *err;
+};
+
+static int on_file(void *ctx, const struct image *image, const struct elf_file *file)
+{
+	const struct attaching *attaching = ctx;
+	const struct alloc *alloc = attaching->event->own;
+	size_t before = alloc->n_files;
+	int ret = attach_file(attaching->event, file, attaching->err);
+
+	if (!ret && attaching->event->attached && alloc->n_files > before)
+		note_late(attaching->event, attaching->place, image);
+	return ret;
+}
+
 /* Those that were met since the last time. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct alloc *alloc = event->own;
-	const struct image *image = images__first(place->images);
-	uint32_t newest = image ? image->number : 0;
-	int ret = 0;
+	struct attaching attaching = { event, place, err };
+	int ret = images__each_new_file(place->images, &alloc->seen, on_file, &attaching);
 
-	for (; !ret && image && image->number > alloc->seen; image = image->next) {
-		size_t before = alloc->n_files;
-
-		if (image->file && image->file->fd >= 0)
-			ret = attach_file(event, image->file, err);
-		if (!ret && event->attached && alloc->n_files > before)
-			note_late(event, place, image);
-	}
 	if (!ret && alloc->n_files && !alloc->is_limited) {
 		alloc->is_limited = true;
 		alloc_watch__begin_limit(alloc->watch, place->max_overhead_percent);
 	}
-	alloc->seen = newest;
 	alloc->followed_ns = now_ns();
 	return ret;
 }

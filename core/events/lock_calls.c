@@ -28,7 +28,7 @@ struct lock_calls {
 	struct probe_set *detached; /* probes that were given up */
 	const struct lock_function *functions;
 	const struct bpf_program *at_return;
-	uint32_t seen; /* images up to this number have been looked at */
+	uint64_t seen; /* files up to this number have been looked at */
 	size_t n_files;
 
 	/* --- what they cost (event_place.max_overhead_percent) --- */
@@ -100,21 +100,29 @@ static int attach_file(struct event *event, const struct elf_file *file, bool fo
 	return ret ? ret : probe_set__attach(event->probes, event->program, begins, n, err);
 }
 
+struct attaching {
+	struct event *event;
+	const struct event_place *place;
+	struct err *err;
+};
+
+static int on_file(void *ctx, const struct image *image, const struct elf_file *file)
+{
+	const struct attaching *attaching = ctx;
+
+	(void)image;
+	return attach_file(attaching->event, file, attaching->place->force, attaching->err);
+}
+
 /* Those that were met since the last time. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct lock_calls *calls = event->own;
-	const struct image *image = images__first(place->images);
-	uint32_t newest = image ? image->number : 0;
-	int ret = 0;
+	struct attaching attaching = { event, place, err };
 
 	if (calls->given_up)
 		return 0;
-	for (; !ret && image && image->number > calls->seen; image = image->next)
-		if (image->file && image->file->fd >= 0)
-			ret = attach_file(event, image->file, place->force, err);
-	calls->seen = newest;
-	return ret;
+	return images__each_new_file(place->images, &calls->seen, on_file, &attaching);
 }
 
 static double cost_of(const struct bpf_program *program, double trap_ns)

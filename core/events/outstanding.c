@@ -41,7 +41,7 @@ struct watched {
 
 struct outstanding {
 	struct probe_set *given_up; /* probes that a thread detaches */
-	uint32_t seen;		    /* images up to this number have been looked at */
+	uint64_t seen;		    /* files up to this number have been looked at */
 	size_t n_files;
 	const struct runtime_allocator *allocator;
 
@@ -136,20 +136,29 @@ static int attach_file(struct event *event, const struct elf_file *file, bool fo
 	return ret ? ret : attach_sites(event, file, ON_CALL, sites, n, err);
 }
 
+struct attaching {
+	struct event *event;
+	const struct event_place *place;
+	struct err *err;
+};
+
+static int on_file(void *ctx, const struct image *image, const struct elf_file *file)
+{
+	const struct attaching *attaching = ctx;
+
+	(void)image;
+	return attach_file(attaching->event, file, attaching->place->force, attaching->err);
+}
+
+/* Those that were met since the last time. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct outstanding *outstanding = event->own;
-	const struct image *image = images__first(place->images);
-	uint32_t newest = image ? image->number : 0;
-	int ret = 0;
+	struct attaching attaching = { event, place, err };
 
 	if (event->ended_ns)
 		return 0;
-	for (; !ret && image && image->number > outstanding->seen; image = image->next)
-		if (image->file && image->file->fd >= 0)
-			ret = attach_file(event, image->file, place->force, err);
-	outstanding->seen = newest;
-	return ret;
+	return images__each_new_file(place->images, &outstanding->seen, on_file, &attaching);
 }
 
 static void begin_limit(struct event *event, const struct event_place *place)

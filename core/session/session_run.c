@@ -129,14 +129,14 @@ struct event_place session__place(const struct session *session)
 static int join_new(struct session *session, struct err *err)
 {
 	const struct event_place place = session__place(session);
-	const struct image *newest = images__first(session->images);
+	uint64_t newest = images__last_file(session->images);
 	int ret = events__join(session->events, &place, err);
 
 	/* And what targets have mapped since the last look gets them as soon. */
-	if (ret || !newest || newest->number == session->followed_image ||
+	if (ret || newest == session->followed_file ||
 	    !event_list__has_mapped(&session->opts.events))
 		return ret;
-	session->followed_image = newest->number;
+	session->followed_file = newest;
 	return session__follow(session, err);
 }
 

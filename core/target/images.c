@@ -63,6 +63,7 @@ void images__free(struct images *images)
 		images->by_memory = memory->next;
 		free(memory);
 	}
+	images__drop_files(images, NULL);
 	while ((image = images->first)) {
 		images->first = image->next;
 		image__free(images, image);
@@ -153,6 +154,85 @@ int images__ask_runtimes(struct images *images, struct image *image)
 	ret = ask_runtimes(images, image);
 	quota__leave(previous);
 	return ret == -ENOMEM ? ret : 0;
+}
+
+/* --- files of images --- */
+
+void images__drop_files(struct images *images, const struct image *image)
+{
+	struct image_file **at = &images->files, *file;
+
+	while ((file = *at)) {
+		if (image && file->image != image) {
+			at = &file->next;
+			continue;
+		}
+		*at = file->next;
+		if (!file->is_first)
+			elf_file__free(file->file);
+		free(file);
+	}
+}
+
+/* Returns true if that is a file of the image. One inode has many paths, and on overlayfs a device
+ * for each mount. */
+static bool has_file(const struct images *images, const struct image *image, const struct stat *st)
+{
+	const struct image_file *file;
+
+	for (file = images->files; file; file = file->next)
+		if (file->image == image && file->ino == st->st_ino &&
+		    file->ctime_ns ==
+			    (int64_t)(st->st_ctim.tv_sec * NSEC_PER_SEC) + st->st_ctim.tv_nsec)
+			return true;
+	return false;
+}
+
+/* Adds a file of the image. Takes @file unless it is the image's own. -ENOMEM. */
+static int add_file(struct images *images, const struct image *image, struct elf_file *file)
+{
+	struct image_file *to;
+	struct stat st = {};
+
+	if (file->fd < 0 || fstat(file->fd, &st) || has_file(images, image, &st)) {
+		if (file != image->file)
+			elf_file__free(file);
+		return 0;
+	}
+	to = calloc(1, sizeof(*to));
+	if (!to) {
+		if (file != image->file)
+			elf_file__free(file);
+		return -ENOMEM;
+	}
+	*to = (struct image_file) {
+		.image = image,
+		.file = file,
+		.is_first = file == image->file,
+		.ino = st.st_ino,
+		.ctime_ns = (int64_t)(st.st_ctim.tv_sec * NSEC_PER_SEC) + st.st_ctim.tv_nsec,
+		.number = ++images->n_files,
+		.next = images->files,
+	};
+	images->files = to;
+	return 0;
+}
+
+int images__each_new_file(const struct images *images, uint64_t *seen, image_file_fn on_file,
+			  void *ctx)
+{
+	const struct image_file *file = images->files;
+	int ret = 0;
+
+	for (; !ret && file && file->number > *seen; file = file->next)
+		ret = on_file(ctx, file->image, file->file);
+	*seen = images->n_files;
+	return ret;
+}
+
+uint64_t images__last_file(const struct images *images)
+{
+	return images->n_files;
 }
 
 int images__add(struct images *images, struct elf_file *file, const char *root, struct image **ret,
@@ -302,11 +382,12 @@ static int open_image(struct images *images, int fd, uint32_t pid, const char *p
 		return rc;
 	*ret = find_copy(images, file, &st);
 	if (*ret) {
-		elf_file__free(file);
-		return 0;
+		elf_file__drop(file);
+		return add_file(images, *ret, file);
 	}
 	snprintf(root, sizeof(root), "%s/%u/root", procfs__root(), procfs__living(pid));
 	rc = images__add(images, file, root, ret, err);
+	rc = rc ? rc : add_file(images, *ret, (*ret)->file);
 	return rc ? rc : index_build_id(images, *ret, &st);
 }
 

@@ -45,6 +45,17 @@ struct image {
 	struct image *next; /* all images */
 };
 
+/* A file of an image. Copies with the same bytes share one image, but a probe is of one inode. */
+struct image_file {
+	const struct image *image;
+	struct elf_file *file; /* open */
+	bool is_first;	       /* image->file, which owns it */
+	uint64_t ino;
+	int64_t ctime_ns;
+	uint64_t number; /* from 1, in the order in which files were met */
+	struct image_file *next;
+};
+
 struct images;
 
 struct images_opts {
@@ -112,6 +123,15 @@ uint64_t image__bias(const struct image *image, const struct procfs_mapping *map
 
 /* What could not be opened, until images__free. */
 const struct unread_files *images__unread(const struct images *images);
+
+/* Calls @on_file for each file that was met after the file number *@seen, the last one first, and
+ * sets *@seen to the number of the last one. Ends with what @on_file returns if that is not 0. */
+typedef int (*image_file_fn)(void *ctx, const struct image *image, const struct elf_file *file);
+int images__each_new_file(const struct images *images, uint64_t *seen, image_file_fn on_file,
+			  void *ctx);
+
+/* Returns the number of the last file that was met; 0: none was. */
+uint64_t images__last_file(const struct images *images);
 
 const struct images_stats *images__stats(const struct images *images);
 struct image *images__first(const struct images *images); /* then image->next */

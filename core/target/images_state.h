@@ -51,11 +51,16 @@ struct images {
 	struct by_build_id *by_build_id;
 	struct by_memory *by_memory;
 	struct image *first, *vdso;
+	struct image_file *files; /* the last one first */
+	uint64_t n_files;	  /* ever */
 	struct image_slot *slots; /* by number, from 1 */
 	size_t n_slots, cap_slots;
 	struct unread_files *unread;
 	struct images_stats stats;
 };
+
+/* Forgets the files of the image, or of all images if that is NULL. */
+void images__drop_files(struct images *images, const struct image *image);
 
 /* Which is in no list any more. */
 void image__free(const struct images *images, struct image *image);

@@ -106,6 +106,7 @@ static void release(struct images *images, struct image *image, uint64_t now_ns)
 	else
 		hide(images, image);
 	unlink_image(images, image);
+	images__drop_files(images, image);
 	images->slots[image->number - 1] = (struct image_slot) { .released_ns = now_ns };
 	image__free(images, image);
 }
