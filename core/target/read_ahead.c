@@ -77,13 +77,26 @@ static bool is_idle(const struct read_ahead *ahead, const struct candidate *foun
 	return !found->runs && !found->usage;
 }
 
+/* Sets the state of a process whose first thread has ended to that of another one. Returns false if
+ * the process has ended. */
+static bool is_alive(uint32_t pid, struct procfs_info *info)
+{
+	uint32_t living;
+
+	if (!state__has_ended(info->state))
+		return true;
+	living = procfs__living(pid);
+	info->state = living == pid ? '\0' : procfs__thread_state(living);
+	return info->state && !state__has_ended(info->state);
+}
+
 static int add(struct read_ahead *ahead, uint32_t pid, struct u64map *ticks)
 {
 	struct procfs_info info = { .pid = pid };
 	struct candidate found;
 	int ret;
 
-	if (procfs__usage(pid, &info) || info.kernel_thread || state__has_ended(info.state))
+	if (procfs__usage(pid, &info) || info.kernel_thread || !is_alive(pid, &info))
 		return 0;
 	found = (struct candidate) { pid, info.state == 'R', usage_of(ahead, &info) };
 	ret = u64map__put(ticks, pid, (uint32_t)info.cpu_ticks + 1);

@@ -2,10 +2,13 @@
 /* In which order processes are read, of a /proc that is made up. */
 #include "core/target/read_ahead.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -119,6 +122,53 @@ static void remove_all(void)
 	rmdir(root);
 }
 
+static uint32_t only;
+
+static bool is_only(void *ctx, uint32_t pid)
+{
+	(void)ctx;
+	return pid == only;
+}
+
+static void *spin(void *unused)
+{
+	for (;;)
+		getppid();
+	return unused;
+}
+
+/* A process of which the first thread has ended, and another one runs. */
+static void test_first_ended(void)
+{
+	struct read_ahead_opts opts = { .is_known = is_known, .is_wanted = is_only };
+	struct procfs_info info = {};
+	struct read_ahead *ahead;
+	pthread_t thread;
+	uint32_t pid = fork();
+
+	if (!pid) {
+		pthread_create(&thread, NULL, spin, NULL);
+		pthread_exit(NULL);
+	}
+	only = pid;
+	do {
+		info = (struct procfs_info) {};
+		usleep(1000);
+	} while (!procfs__usage(pid, &info) && info.state != 'Z');
+	is_int(info.state, 'Z', "the first thread has ended");
+	is_int(read_ahead__new(&opts, &ahead), 0, "made");
+	is_int(read_ahead__look(ahead), 0, "the processes are listed");
+	is_int(read_ahead__next(ahead), pid, "one whose other thread runs is read");
+	read_ahead__free(ahead);
+	kill(pid, SIGKILL);
+	waitid(P_PID, pid, &(siginfo_t) {}, WEXITED | WNOWAIT);
+	is_int(read_ahead__new(&opts, &ahead), 0, "made");
+	is_int(read_ahead__look(ahead), 0, "listed again");
+	is_int(read_ahead__next(ahead), 0, "one that has ended altogether is not");
+	read_ahead__free(ahead);
+	waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
 	const struct procfs_source source = { .root = root };
@@ -130,5 +180,6 @@ int main(void)
 	test_order();
 	procfs__use(NULL);
 	remove_all();
+	test_first_ended();
 	return tap__done();
 }
