@@ -276,7 +276,7 @@ __noinline int kept__leave(struct scratch *scratch, int failed)
 	frame->rbp_at = frame->rbx_at = 0;
 	frame->key = 0;
 	frame->mask = 0;
-	if ((!u->tabled && !u->note.lasts) || failed || u->unpublished ||
+	if ((!u->tabled && (!u->note.lasts || u->note.brief)) || failed || u->unpublished ||
 	    u->evidence == EVIDENCE_INFERRED || (u->cfa <= frame->sp && rule->kind != UNWIND_END) ||
 	    (rule->kind != UNWIND_REG && rule->kind != UNWIND_PLT && rule->kind != UNWIND_END)) {
 		frame->flags = 0;

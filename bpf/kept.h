@@ -55,6 +55,7 @@ struct frame_note {
 	 * the saved rbp, on nothing but these words: bit i, the i-th from NOTE_WORDS_AT down. */
 	__u32 lasts;
 	__u32 mask;
+	__u32 brief; /* the same words may soon be of another function: the frame is not kept */
 	__u64 words[NOTE_WORDS];
 };
 

@@ -26,6 +26,46 @@
 /* Code begins at a multiple of this (kCodeAlignment). */
 #define NODE_CODE_ALIGNMENT 64
 
+/* Where the texts that name a function are. Bytes from the start of an object, but for the words of
+ * a ScopeInfo, which are numbered from its second one on. */
+struct node_text_layout {
+	__u16 first_nonstring, representation_mask, one_byte, cons; /* of a string's type */
+	__u16 string_length, string_chars, cons_first, cons_second;
+	__u16 type_scope_info, scope_n_locals, scope_variable;
+	__u16 scope_module; /* the scope type of modules */
+	__u16 scope_flags_is_smi;
+	__u16 script_name;
+};
+
+/* ScopeFlags, since V8 9.5 to 14.1 (scope-info.tq). */
+#define NODE_SCOPE_TYPE(flags)	      ((flags)&0xf)
+#define NODE_SCOPE_HAS_CLASS_VARIABLE (1U << 10)
+#define NODE_SCOPE_FUNCTION_VARIABLE  (3U << 12) /* 0: its function has no name */
+#define NODE_SCOPE_HAS_INFERRED_NAME  (1U << 14)
+#define NODE_SCOPE_INLINED_LOCALS_MAX                               \
+	75 /* kScopeInfoMaxInlinedLocalNamesSize: more are one word \
+	    */
+
+/* Returns the word of a ScopeInfo with @n locals where its function's name is, if it has one. An
+ * inferred name is behind that. */
+static inline __attribute__((always_inline)) __u64
+node_scope__name(const struct node_text_layout *layout, __u32 flags, __u32 n)
+{
+	__u64 name =
+		layout->scope_variable + (__u64)n + (n < NODE_SCOPE_INLINED_LOCALS_MAX ? n : 1);
+
+	if (NODE_SCOPE_TYPE(flags) == layout->scope_module)
+		name++;
+	return name + (flags & NODE_SCOPE_HAS_CLASS_VARIABLE ? 1 : 0);
+}
+
+static inline __attribute__((always_inline)) __u64 node_hash__add(__u64 hash, __u64 word)
+{
+	return (hash ^ word) * 0x9e3779b97f4a7c15ULL + (hash >> 29); /* 2^64 / golden ratio */
+}
+
+#define NODE_TEXT_BYTES 96 /* of a string, which count in the hash of texts */
+
 /* Of one process; key: address space. Offsets in bytes from the start of an object, whose first
  * word is its Map. */
 struct node_proc_rec {
@@ -34,18 +74,25 @@ struct node_proc_rec {
 	__u16 sfi_data;	       /* of SharedFunctionInfo: a Smi in those of builtins */
 	__u16 sfi_name;	       /* of the same: a String or a ScopeInfo */
 	__u16 sfi_script;
+	__u16 sfi_literal; /* i32: number of the function in its script */
+	__u16 script_id,
+		script_source; /* of Script: a Smi that no other Script gets, and a String */
 	__u16 stream_header; /* what precedes the instructions in the object that holds them: up to
 			      * V8 10 the Code itself, since then an InstructionStream */
 	__u16 stream_code;   /* of that: its Code; 0: it is the Code */
 	__u16 code_start;    /* of Code: address of the instructions; 0: they follow its header */
 	__u16 code_size;     /* of Code: i32, of the instructions */
+	__u16 code_deopt;    /* of Code: what it was made of, or refers to */
 	__u16 code_flags;    /* of Code: u32; its kind is in the bits of kind_mask */
 	__u16 kind_mask, kind_baseline; /* this kind, and all above, have JavaScript in them */
 	/* Types of objects. */
-	__u16 type_map, type_sfi, type_stream, type_bytecodes;
+	__u16 type_map, type_sfi, type_stream, type_bytecodes, type_script;
 	/* Link-time addresses of the code that V8 has compiled for itself, the builtin functions
 	 * and the interpreter; no bytes: not known. */
 	__u64 blob_start, blob_bytes;
+	struct node_text_layout text;
+	__u32 pad;
+	__u64 replaced_ns; /* when a frame last had another function than before; 0: never */
 };
 
 /* rec_code.table_format */
@@ -58,15 +105,27 @@ enum {
 };
 #define NODE_NO_OFFSET 0xffffffffU
 
-/* What a number stands for: follows the header of rec_code, in `name`. All addresses are tagged, as
- * V8 has them. Objects move, and others take their places: what is read there later is believed if
- * these words are still what they were. */
-struct node_code {
+/* Identifies a function. All addresses are tagged, as V8 has them. Objects move, and others take
+ * their places: the garbage collector soon gives the addresses of a function, its name and its
+ * script to those of another one. V8 gives each script a number once, and each function one in its
+ * script. */
+struct node_function_id {
 	__u64 sfi;
-	__u64 name, script; /* what is in its fields */
-	__u64 code;	    /* NODE_CODE: the Code ... */
-	__u64 start;	    /* ... where its instructions begin ... */
-	__u32 size;	    /* ... and their bytes */
+	__u64 name, script;	 /* what is in its fields */
+	__u64 script_id, source; /* what is in the script's; 0: it has none */
+	__u64 texts;		 /* hash of its name and the script's (bpf/node_text.bpf.h) */
+	__u32 literal;		 /* number in the script */
+	__u32 pad;
+};
+
+/* What a number stands for: follows the header of rec_code, in `name`. What is read at these
+ * addresses later counts if all these words are still what they were. */
+struct node_code {
+	struct node_function_id function;
+	__u64 code;  /* NODE_CODE: the Code ... */
+	__u64 deopt; /* ... what its code_deopt refers to ... */
+	__u64 start; /* ... where its instructions begin ... */
+	__u32 size;  /* ... and their bytes */
 	__u32 space;
 };
 

@@ -67,6 +67,7 @@ __noinline int code__look(struct node_state *state, const struct node_proc_rec *
 	if (proc->code_start && code__word(state, proc->code_start) != start)
 		return -1;
 	state->key.code = code;
+	state->key.deopt = code__word(state, proc->code_deopt);
 	state->key.start = start;
 	state->key.size = code__u32(state, proc->code_size);
 	return pc - start < state->key.size ? CODE_HOLDS : CODE_ENDS_BEFORE;

@@ -3,13 +3,14 @@
 #define BRAID_NODE_FRAMES_BPF_H
 
 #include "bpf/node_code.bpf.h"
+#include "bpf/node_text.bpf.h"
 #include "bpf/tableless.bpf.h"
 
 /* What a frame of V8's is, by the words below its frame pointer, and its number. What identifies a
  * function is its SharedFunctionInfo, together with what that refers to (its name and scope, its
- * script), and for compiled code its Code, together with where its instructions are: after the
- * garbage collector has moved or freed one of them, the same words do not come again with another
- * meaning. */
+ * script), V8's numbers of the script and of the function in it, and for compiled code its Code,
+ * together with where its instructions are. A new isolate counts from the beginning, so a hash of
+ * the texts is part of it, too. */
 
 static __always_inline int code__announce(const struct node_code *key,
 					  const struct scratch *scratch, __u32 number, __u32 kind)
@@ -65,9 +66,50 @@ __noinline int function__read(struct node_state *state, const struct node_proc_r
 	    node__read(state->sfi, sizeof(state->sfi), sfi - NODE_TAG) ||
 	    !map__is(proc, state->sfi[0], proc->type_sfi, &state->maps.sfi))
 		return -1;
-	state->key.sfi = sfi;
-	state->key.name = sfi__word(state, proc->sfi_name);
-	state->key.script = sfi__word(state, proc->sfi_script);
+	state->key.function = (struct node_function_id) {
+		.sfi = sfi,
+		.name = sfi__word(state, proc->sfi_name),
+		.script = sfi__word(state, proc->sfi_script),
+		.literal = sfi__word(state, proc->sfi_literal & ~7) >> 8 * (proc->sfi_literal & 4),
+	};
+	return 0;
+}
+
+/* Returns 1 if the object is a Script. */
+static __always_inline int script__is(struct node_state *state, const struct node_proc_rec *proc,
+				      __u64 object)
+{
+	__u64 map = 0;
+	__u16 type = 0;
+
+	if ((object & NODE_TAG_MASK) != NODE_TAG ||
+	    node__read(&map, sizeof(map), object - NODE_TAG))
+		return 0;
+	if (state->maps.script)
+		return map == state->maps.script;
+	if ((map & NODE_TAG_MASK) != NODE_TAG ||
+	    node__read(&type, sizeof(type), map - NODE_TAG + proc->map_type) ||
+	    type != proc->type_script)
+		return 0;
+	state->maps.script = map;
+	return 1;
+}
+
+/* Adds what identifies the script of the function in state->key. */
+__noinline int function__read_script(struct node_state *state, const struct node_proc_rec *proc)
+{
+	struct node_function_id *id;
+
+	if (!state || !proc)
+		return -1;
+	id = &state->key.function;
+	if (!script__is(state, proc, id->script))
+		return 0;
+	if (node__read(&id->script_id, sizeof(id->script_id),
+		       id->script - NODE_TAG + proc->script_id) ||
+	    node__read(&id->source, sizeof(id->source),
+		       id->script - NODE_TAG + proc->script_source))
+		return -1;
 	return 0;
 }
 
@@ -142,32 +184,53 @@ static __always_inline int frame__is_interpreted(struct node_state *state,
 
 static __always_inline void code__forget(struct node_state *state)
 {
-	state->key.code = state->key.start = 0;
+	state->key.code = state->key.deopt = state->key.start = 0;
 	state->key.size = 0;
 }
 
-/* What the frame is, into `ret`: kind, index and number. */
-static __always_inline void frame__resolve(const struct scratch *scratch, struct node_state *state,
-					   const struct node_proc_rec *proc,
-					   const struct node_frame *frame, struct node_cache *ret)
+/* Returns a hash of state->key without its texts, which is never 0. */
+static __always_inline __u64 key__hash(const struct node_state *state)
 {
+	const struct node_function_id *id = &state->key.function;
+	__u64 hash = node_hash__add(id->sfi, id->name);
+
+	hash = node_hash__add(hash, id->script);
+	hash = node_hash__add(hash, id->script_id);
+	hash = node_hash__add(hash, id->source);
+	hash = node_hash__add(hash, id->literal);
+	hash = node_hash__add(hash, state->key.code);
+	hash = node_hash__add(hash, state->key.deopt);
+	hash = node_hash__add(hash, state->key.start);
+	return node_hash__add(hash, state->key.size) | 1;
+}
+
+/* What a frame is: its kind and index; state->key has the rest. */
+struct node_found {
+	__u32 kind, index;
+};
+
+static __always_inline struct node_found frame__identify(struct node_state *state,
+							 const struct node_proc_rec *proc,
+							 const struct node_frame *frame,
+							 const struct node_cache *words)
+{
+	struct node_found found = { NODE_UNKNOWN, NODE_NO_OFFSET }, *ret = &found;
 	__u64 pc = 0;
-	__u32 number;
 
 	state->key = (struct node_code) { .space = state->space };
-	ret->kind = NODE_UNKNOWN;
-	ret->index = NODE_NO_OFFSET;
-	if (NODE_IS_SMI(ret->context)) {
+	if (NODE_IS_SMI(words->context)) {
 		ret->kind = NODE_STUB;
-		ret->index = ret->context >> 1;
-	} else if (function__read(state, proc, ret->function)) {
+		ret->index = words->context >> 1;
+	} else if (function__read(state, proc, words->function)) {
 		count(COUNT_WALK_CODE);
 		state->key = (struct node_code) { .size = NODE_UNKNOWN, .space = state->space };
 	} else if (frame->in_file && proc->blob_bytes &&
 		   NODE_IS_SMI(sfi__word(state, proc->sfi_data))) {
 		ret->kind = NODE_BUILTIN;
-		return;
-	} else if (frame__is_interpreted(state, proc, frame, ret)) {
+	} else if (function__read_script(state, proc)) {
+		count(COUNT_WALK_CODE);
+		state->key = (struct node_code) { .size = NODE_UNKNOWN, .space = state->space };
+	} else if (frame__is_interpreted(state, proc, frame, words)) {
 		ret->kind = NODE_FUNCTION;
 		ret->index = 0; /* the frame has it */
 	} else {
@@ -177,9 +240,44 @@ static __always_inline void frame__resolve(const struct scratch *scratch, struct
 		ret->kind = pc ? NODE_CODE : NODE_FUNCTION;
 		ret->index = pc ? pc - state->key.start : NODE_NO_OFFSET;
 	}
-	if (code__number(state, scratch, ret->kind, &number))
-		ret->checked_ns = 0;
-	ret->number = number;
+	return found;
+}
+
+static __always_inline void state__note_replaced(struct node_state *state)
+{
+	struct node_proc_rec *proc = bpf_map_lookup_elem(&node_procs, &state->space);
+
+	state->replaces = 1;
+	if (proc)
+		proc->replaced_ns = state->time_ns;
+}
+
+/* Sets kind, index and number of the frame whose words `cache` has. @same: it had these words
+ * before. */
+static __always_inline void frame__resolve(const struct scratch *scratch, struct node_state *state,
+					   const struct node_frame *frame, struct node_cache *cache,
+					   int same)
+{
+	struct node_found found = frame__identify(state, &state->proc, frame, cache);
+	__u64 glance = key__hash(state) + found.kind;
+	__u32 number = 0;
+
+	cache->checked_ns = state->time_ns;
+	if (same && glance == cache->glance) {
+		cache->index = found.index;
+		return;
+	}
+	if (same)
+		state__note_replaced(state);
+	cache->kind = found.kind;
+	cache->index = found.index;
+	cache->glance = glance;
+	cache->since_ns = state->time_ns;
+	if (found.kind == NODE_FUNCTION || found.kind == NODE_CODE)
+		function__read_texts(state, &state->proc);
+	if (found.kind != NODE_BUILTIN && code__number(state, scratch, found.kind, &number))
+		cache->glance = cache->checked_ns = 0;
+	cache->number = number;
 }
 
 static __always_inline struct node_cache *cache__at(struct node_state *state,
@@ -191,7 +289,8 @@ static __always_inline struct node_cache *cache__at(struct node_state *state,
 	return &state->caches[hash >> (64 - NODE_CACHES_LOG2)];
 }
 
-/* A frame is what it was: in time, as it may be of another call of another function. */
+/* Returns 1 if the frame has the words of the cached one. It may still be of another call of
+ * another function. */
 static __always_inline int cache__is(const struct node_cache *cache, const struct node_state *state,
 				     const struct node_frame *frame)
 {
@@ -199,7 +298,24 @@ static __always_inline int cache__is(const struct node_cache *cache, const struc
 	       cache->context == frame__word(frame, NODE_FP_CONTEXT) &&
 	       cache->function == frame__word(frame, NODE_FP_FUNCTION) &&
 	       cache->bytecodes == frame__word(frame, NODE_FP_BYTECODES) &&
-	       cache->space == state->space && state->time_ns - cache->checked_ns < NOTE_RECHECK_NS;
+	       cache->space == state->space;
+}
+
+/* Returns 1 if the function was met there for CODE_OLD_NS, and the process replaces none. */
+static __always_inline int cache__is_old(const struct node_cache *cache,
+					 const struct node_state *state)
+{
+	return !state->replaces && cache->checked_ns - cache->since_ns >= CODE_OLD_NS;
+}
+
+/* Returns 1 if the frame with these words need not be looked at again. What a Smi says is in the
+ * words. */
+static __always_inline int cache__is_fresh(const struct node_cache *cache,
+					   const struct node_state *state)
+{
+	return cache->checked_ns == state->time_ns ||
+	       ((NODE_IS_SMI(cache->context) || cache__is_old(cache, state)) &&
+		state->time_ns - cache->checked_ns < NOTE_RECHECK_NS);
 }
 
 /* What the frame in state->frame is, into the note of it. */
@@ -210,21 +326,26 @@ static __always_inline void frame__key(struct unwind_state *u, const struct scra
 	struct node_cache *cache;
 	__u64 offset;
 	__u32 index;
+	int same;
 
 	if (NODE_IS_SMI(frame__word(frame, NODE_FP_CONTEXT)) && frame->in_file)
 		return; /* V8's own code, which has symbols */
 	cache = cache__at(state, frame);
-	if (!cache__is(cache, state, frame)) {
-		*cache = (struct node_cache) { .pc = frame->pc,
-					       .fp = frame->fp,
-					       .context = frame__word(frame, NODE_FP_CONTEXT),
-					       .function = frame__word(frame, NODE_FP_FUNCTION),
-					       .bytecodes = frame__word(frame, NODE_FP_BYTECODES),
-					       .checked_ns = state->time_ns,
-					       .space = state->space };
-		frame__resolve(scratch, state, &state->proc, frame, cache);
+	same = cache__is(cache, state, frame) && cache->glance;
+	if (!same || !cache__is_fresh(cache, state)) {
+		if (!same)
+			*cache = (struct node_cache) {
+				.pc = frame->pc,
+				.fp = frame->fp,
+				.context = frame__word(frame, NODE_FP_CONTEXT),
+				.function = frame__word(frame, NODE_FP_FUNCTION),
+				.bytecodes = frame__word(frame, NODE_FP_BYTECODES),
+				.space = state->space
+			};
+		frame__resolve(scratch, state, frame, cache, same);
 	}
 	note__is_of(u, cache->checked_ns);
+	u->note.brief = !NODE_IS_SMI(cache->context) && !cache__is_old(cache, state);
 	if (cache->kind == NODE_BUILTIN)
 		return;
 	offset = frame__word(frame, NODE_FP_BYTECODE_AT);

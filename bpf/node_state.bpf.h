@@ -4,6 +4,7 @@
 
 /* What is known of V8's frames from one to the next. */
 
+#include "bpf/code_age.bpf.h"
 #include "bpf/node.h"
 #include "bpf/scratch.bpf.h"
 
@@ -19,7 +20,8 @@ struct node_frame {
 /* What a frame was when it was last met, which is the same as long as its words are. */
 struct node_cache {
 	__u64 pc, fp, context, function, bytecodes;
-	__u64 checked_ns;
+	__u64 since_ns, checked_ns; /* when this function was first met there, and last */
+	__u64 glance;		    /* hash of what identifies it and its code */
 	__u32 space, number;
 	__u32 kind, index;
 };
@@ -39,20 +41,22 @@ struct node_place {
 
 /* The Maps of some types, of which a process has one each. */
 struct node_maps {
-	__u64 sfi, stream, bytecodes; /* tagged; 0: not met yet */
+	__u64 sfi, stream, bytecodes, script; /* tagged; 0: not met yet */
 };
 
 /* One per slot. */
 struct node_state {
 	__u64 time_ns; /* of the sample that this belongs to */
 	__u32 space;
-	__u32 is_known;		   /* `proc` is that of the sample's process */
+	__u16 is_known;		   /* `proc` is that of the sample's process */
+	__u16 replaces;		   /* that has replaced functions lately (code_age.bpf.h) */
 	struct node_proc_rec proc; /* once a sample: to look it up costs what a frame should */
 	struct node_maps maps;	   /* of `space` */
 	struct node_code key;
 	__u64 sfi[NODE_SFI_BYTES / 8];
 	__u64 code[NODE_CODE_BYTES / 8];
 	__u64 block[NODE_BLOCK_WORDS];
+	__u64 text[NODE_TEXT_BYTES / 8];
 	struct node_frame frame; /* the current one */
 	struct node_cache caches[NODE_CACHES];
 	struct node_place places[NODE_PLACES];

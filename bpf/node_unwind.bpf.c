@@ -153,8 +153,10 @@ static __always_inline void state__begin(struct node_state *state, const struct 
 		state->space = space;
 		state->maps = (struct node_maps) {};
 	}
-	if (proc)
-		state->proc = *proc;
+	if (!proc)
+		return;
+	state->proc = *proc;
+	state->replaces = process__replaces(state->time_ns, proc->replaced_ns);
 }
 
 /* bpf/tableless.bpf.h */

@@ -123,7 +123,7 @@ struct task_struct {
 /* --- the host --- */
 
 #define HOST_MAPS_MAX	48
-#define HOST_KEY_BYTES	64
+#define HOST_KEY_BYTES	96
 #define HOST_RANGES_MAX 8
 
 struct host_entry {

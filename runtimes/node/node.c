@@ -225,6 +225,11 @@ static int node__on_code(struct runtime_session *session, const struct rec_code 
 	return node_codes__add(session->codes, rec, size);
 }
 
+static bool node__is_stale(struct runtime_session *session, uint64_t key)
+{
+	return node_codes__is_stale(session->codes, key);
+}
+
 static int node__symbolize(struct runtime_session *session, uint64_t key,
 			   struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
 {
@@ -259,6 +264,7 @@ const struct runtime runtime_node = {
 	.detach = node__detach,
 	.on_code = node__on_code,
 	.forget_codes = node__forget_codes,
+	.is_stale = node__is_stale,
 	.symbolize = node__symbolize,
 	.label = v8_label__make,
 };

@@ -131,7 +131,7 @@ static struct instance *instance__find(const struct node_codes *codes, uint32_t 
 static int code__read(struct code *code, const struct instance *instance,
 		      const struct node_code *told)
 {
-	const struct node_function_key key = { told->sfi, told->name, told->script };
+	const struct node_function_key key = node_function_key__of(&told->function);
 	int rc;
 
 	if (code->kind != NODE_FUNCTION && code->kind != NODE_CODE)
@@ -139,8 +139,14 @@ static int code__read(struct code *code, const struct instance *instance,
 	rc = node_functions__get(instance->functions, &instance->heap, &key, &code->function);
 	if (rc || !code->function || code->kind != NODE_CODE)
 		return rc;
-	return node_compiled__open(&instance->heap, instance->functions, told, code->function,
-				   &code->compiled);
+	rc = node_compiled__open(&instance->heap, instance->functions, told, code->function,
+				 &code->compiled);
+	/* Of a function that is garbage the code may be, too. */
+	if (code->compiled && !node_function_key__holds(&instance->heap, &key)) {
+		node_compiled__free(code->compiled);
+		code->compiled = NULL;
+	}
+	return rc;
 }
 
 int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t size)
@@ -197,6 +203,13 @@ void node_codes__forget(struct node_codes *codes, const struct u64map *known)
 size_t node_codes__kept(const struct node_codes *codes)
 {
 	return codes->allowance.kept;
+}
+
+bool node_codes__is_stale(const struct node_codes *codes, uint64_t key)
+{
+	const struct code *code = numbered_codes__of_key(&codes->by_number, key);
+
+	return code && (code->kind == NODE_FUNCTION || code->kind == NODE_CODE) && !code->function;
 }
 
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,

@@ -53,6 +53,7 @@ static int read_code(const struct node_heap *heap, const struct node_code *code,
 {
 	const struct node_proc_rec *rec = &heap->layout->rec;
 	uint64_t start = code->code - NODE_TAG + rec->stream_header;
+	uint64_t deopt;
 	uint32_t size;
 
 	if (!node_heap__is(heap, code->code, heap->layout->type_code) ||
@@ -61,7 +62,8 @@ static int read_code(const struct node_heap *heap, const struct node_code *code,
 	if (rec->code_start)
 		memcpy(&start, ret + rec->code_start, sizeof(start));
 	memcpy(&size, ret + rec->code_size, sizeof(size));
-	return start == code->start && size == code->size ? 0 : -EBADMSG;
+	memcpy(&deopt, ret + rec->code_deopt, sizeof(deopt));
+	return start == code->start && size == code->size && deopt == code->deopt ? 0 : -EBADMSG;
 }
 
 static uint64_t code_word(const uint8_t code[NODE_CODE_BYTES], uint32_t offset)
@@ -170,7 +172,7 @@ static int compiled__read(struct node_compiled *compiled, const struct node_heap
 			      (void **)&compiled->positions.table, &compiled->positions.size);
 	compiled->positions.with_bits = layout->positions_with_bits;
 	if (!rc && !compiled->baseline)
-		rc = read_optimized(compiled, heap, functions, code->sfi, words);
+		rc = read_optimized(compiled, heap, functions, code->function.sfi, words);
 	return rc ? rc : read_code(heap, code, words); /* all the time it was this */
 }
 

@@ -9,18 +9,12 @@
 #include <uthash.h>
 
 #include "core/base/util.h"
+#include "runtimes/node/node_text.h"
 
 #define ANONYMOUS     "(anonymous)" /* also of the code of a file, outside of functions */
 #define TABLE_MAX     (4U << 20)
 #define BYTECODES_MAX (4U << 20)
 #define LOCALS_MAX    (1U << 16)
-
-/* ScopeFlags, since V8 9.5 to 14.1 (scope-info.tq). */
-#define SCOPE_TYPE(flags)	 ((flags)&0xf)
-#define SCOPE_HAS_CLASS_VARIABLE (1U << 10)
-#define SCOPE_FUNCTION_VARIABLE	 (3U << 12) /* 0: its function has no name */
-#define SCOPE_HAS_INFERRED_NAME	 (1U << 14)
-#define SCOPE_INLINED_LOCALS_MAX 75 /* kScopeInfoMaxInlinedLocalNamesSize: more are one word */
 
 struct node_function {
 	UT_hash_handle hh;
@@ -101,22 +95,18 @@ static int scope__read(const struct node_heap *heap, uint64_t object, struct sco
 	const struct node_layout *layout = heap->layout;
 	uint64_t flags, locals, n;
 
-	if (!node_heap__is(heap, object, layout->type_scope_info) ||
+	if (!node_heap__is(heap, object, layout->rec.text.type_scope_info) ||
 	    scope_word(heap, object, 0, &flags) ||
-	    scope_word(heap, object, layout->scope_n_locals, &locals) || !NODE_IS_SMI(locals) ||
-	    NODE_SMI(locals) > LOCALS_MAX)
+	    scope_word(heap, object, layout->rec.text.scope_n_locals, &locals) ||
+	    !NODE_IS_SMI(locals) || NODE_SMI(locals) > LOCALS_MAX)
 		return -EBADMSG;
 	n = NODE_SMI(locals);
-	ret->flags = layout->scope_flags_is_smi ? NODE_SMI(flags) : (uint32_t)flags;
-	ret->name = layout->scope_variable + (n < SCOPE_INLINED_LOCALS_MAX ? n : 1) + n;
-	if (SCOPE_TYPE(ret->flags) == layout->scope_module)
-		ret->name++;
-	if (ret->flags & SCOPE_HAS_CLASS_VARIABLE)
-		ret->name++;
-	ret->inferred = ret->name + (ret->flags & SCOPE_FUNCTION_VARIABLE ? 2 : 0);
+	ret->flags = layout->rec.text.scope_flags_is_smi ? NODE_SMI(flags) : (uint32_t)flags;
+	ret->name = node_scope__name(&layout->rec.text, ret->flags, n);
+	ret->inferred = ret->name + (ret->flags & NODE_SCOPE_FUNCTION_VARIABLE ? 2 : 0);
 	ret->start = layout->scope_start
 			     ? layout->scope_start
-			     : ret->inferred + (ret->flags & SCOPE_HAS_INFERRED_NAME ? 1 : 0);
+			     : ret->inferred + (ret->flags & NODE_SCOPE_HAS_INFERRED_NAME ? 1 : 0);
 	return 0;
 }
 
@@ -142,10 +132,10 @@ static int read_scope(struct node_function *function, const struct node_heap *he
 
 	if (scope__read(heap, function->key.name, &scope))
 		return 0;
-	if (scope.flags & SCOPE_FUNCTION_VARIABLE &&
+	if (scope.flags & NODE_SCOPE_FUNCTION_VARIABLE &&
 	    !scope_word(heap, function->key.name, scope.name, &word))
 		rc = take_text(heap, word, &function->name);
-	if (!rc && !function->name && scope.flags & SCOPE_HAS_INFERRED_NAME &&
+	if (!rc && !function->name && scope.flags & NODE_SCOPE_HAS_INFERRED_NAME &&
 	    !scope_word(heap, function->key.name, scope.inferred, &word))
 		rc = take_text(heap, word, &function->name);
 	if (!scope_word(heap, function->key.name, scope.start, &word) && NODE_IS_SMI(word))
@@ -222,21 +212,39 @@ int node_function_key__read(const struct node_heap *heap, uint64_t sfi,
 			    struct node_function_key *ret)
 {
 	const struct node_proc_rec *rec = &heap->layout->rec;
+	uint32_t literal;
 
-	ret->sfi = sfi;
-	return !node_heap__is(heap, sfi, rec->type_sfi) ||
-			       node_heap__word(heap, sfi, rec->sfi_name, &ret->name) ||
-			       node_heap__word(heap, sfi, rec->sfi_script, &ret->script)
-		       ? -EBADMSG
-		       : 0;
+	*ret = (struct node_function_key) { .sfi = sfi };
+	if (!node_heap__is(heap, sfi, rec->type_sfi) ||
+	    node_heap__word(heap, sfi, rec->sfi_name, &ret->name) ||
+	    node_heap__word(heap, sfi, rec->sfi_script, &ret->script) ||
+	    node_heap__bytes(heap, sfi, rec->sfi_literal, &literal, sizeof(literal)))
+		return -EBADMSG;
+	ret->literal = literal;
+	if (node_heap__is(heap, ret->script, rec->type_script) &&
+	    (node_heap__word(heap, ret->script, rec->script_id, &ret->script_id) ||
+	     node_heap__word(heap, ret->script, rec->script_source, &ret->source)))
+		return -EBADMSG;
+	ret->texts = node_text__hash(heap, ret->name, ret->script_id ? ret->script : 0);
+	return 0;
 }
 
-static bool is_still(const struct node_heap *heap, const struct node_function_key *key)
+struct node_function_key node_function_key__of(const struct node_function_id *id)
+{
+	return (struct node_function_key) { .sfi = id->sfi,
+					    .name = id->name,
+					    .script = id->script,
+					    .script_id = id->script_id,
+					    .source = id->source,
+					    .texts = id->texts,
+					    .literal = id->literal };
+}
+
+bool node_function_key__holds(const struct node_heap *heap, const struct node_function_key *key)
 {
 	struct node_function_key now;
 
-	return !node_function_key__read(heap, key->sfi, &now) && now.name == key->name &&
-	       now.script == key->script;
+	return !node_function_key__read(heap, key->sfi, &now) && !memcmp(&now, key, sizeof(now));
 }
 
 /* All of it is read between two looks at whether it is still that function: where the garbage
@@ -252,12 +260,12 @@ static int function__read(struct node_functions *functions, const struct node_he
 	function->key = *key;
 	function->layout = heap->layout;
 	function->start = -1;
-	rc = is_still(heap, key) ? 0 : -EBADMSG;
+	rc = node_function_key__holds(heap, key) ? 0 : -EBADMSG;
 	if (!rc)
 		rc = node_scripts__get(functions->scripts, heap, key->script, &function->script);
 	rc = rc ? rc : read_name(function, heap);
 	rc = rc ? rc : read_bytecodes(function, heap);
-	if (!rc && !is_still(heap, key))
+	if (!rc && !node_function_key__holds(heap, key))
 		rc = -EBADMSG;
 	function->kept = sizeof(*function) + function->positions.size + function->n_bytecodes;
 	if (!rc && !allowance__keep(functions->allowance, function->kept))

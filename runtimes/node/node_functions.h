@@ -2,6 +2,7 @@
 #ifndef BRAID_NODE_FUNCTIONS_H
 #define BRAID_NODE_FUNCTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "runtimes/node/node_positions.h"
@@ -15,14 +16,22 @@ struct node_function;
 struct node_functions *node_functions__new(struct allowance *allowance);
 void node_functions__free(struct node_functions *functions); /* NULL is fine */
 
-/* What identifies one, as in struct node_code. */
+/* What identifies one, as struct node_function_id. */
 struct node_function_key {
 	uint64_t sfi, name, script;
+	uint64_t script_id, source;
+	uint64_t texts;
+	uint64_t literal;
 };
+
+struct node_function_key node_function_key__of(const struct node_function_id *id);
 
 /* Reads the key of the SharedFunctionInfo. -EBADMSG: it is none. */
 int node_function_key__read(const struct node_heap *heap, uint64_t sfi,
 			    struct node_function_key *ret);
+
+/* Returns true if the function of the key is still there. */
+bool node_function_key__holds(const struct node_heap *heap, const struct node_function_key *key);
 
 /* For the caller to give back with node_functions__put. `*ret` NULL: at the place of the
  * SharedFunctionInfo is not (any more) what the key says. 0 or -ENOMEM. */

@@ -85,7 +85,8 @@ static int push(struct reading *reading, uint64_t string, uint32_t from, uint32_
 
 static int length_of(const struct node_heap *heap, uint64_t string, uint32_t *ret)
 {
-	return node_heap__bytes(heap, string, heap->layout->string_length, ret, sizeof(*ret));
+	return node_heap__bytes(heap, string, heap->layout->rec.text.string_length, ret,
+				sizeof(*ret));
 }
 
 /* `address`: of the whole string's first character. */
@@ -116,8 +117,8 @@ static int push_cons(struct reading *reading, const struct part *part)
 	uint32_t len, in_first;
 	int rc;
 
-	if (node_heap__word(reading->heap, part->string, layout->cons_first, &first) ||
-	    node_heap__word(reading->heap, part->string, layout->cons_second, &second) ||
+	if (node_heap__word(reading->heap, part->string, layout->rec.text.cons_first, &first) ||
+	    node_heap__word(reading->heap, part->string, layout->rec.text.cons_second, &second) ||
 	    length_of(reading->heap, first, &len))
 		return -EFAULT;
 	in_first = part->from < len ? min_of(part->n, len - part->from) : 0;
@@ -147,14 +148,14 @@ static int give_part(struct reading *reading, const struct part *part)
 	if (node_heap__type(reading->heap, part->string, &type) ||
 	    length_of(reading->heap, part->string, &len))
 		return -EFAULT;
-	if (type >= layout->first_nonstring || !fits_in(part->from, part->n, len))
+	if (type >= layout->rec.text.first_nonstring || !fits_in(part->from, part->n, len))
 		return -EBADMSG;
-	width = type & layout->one_byte ? 1 : 2;
-	type &= layout->representation_mask;
+	width = type & layout->rec.text.one_byte ? 1 : 2;
+	type &= layout->rec.text.representation_mask;
 	if (!type)
-		return give_chars(reading, part->string - NODE_TAG + layout->string_chars, part,
-				  width);
-	if (type == layout->cons)
+		return give_chars(reading, part->string - NODE_TAG + layout->rec.text.string_chars,
+				  part, width);
+	if (type == layout->rec.text.cons)
 		return push_cons(reading, part);
 	if (type == layout->sliced)
 		return push_sliced(reading, part);
@@ -193,7 +194,7 @@ static int check_string(const struct node_heap *heap, uint64_t string, size_t ma
 
 	if (node_heap__type(heap, string, &type) || length_of(heap, string, ret_n))
 		return -EFAULT;
-	return type < heap->layout->first_nonstring && *ret_n <= max ? 0 : -EBADMSG;
+	return type < heap->layout->rec.text.first_nonstring && *ret_n <= max ? 0 : -EBADMSG;
 }
 
 int node_heap__chars(const struct node_heap *heap, uint64_t string, size_t max,

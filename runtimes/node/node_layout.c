@@ -81,32 +81,32 @@ static const struct wanted needed[] = {
 	WANTED(rec.type_stream, "type_InstructionStream__INSTRUCTION_STREAM_TYPE",
 	       "type_Code__CODE_TYPE"),
 	WANTED(rec.type_bytecodes, "type_BytecodeArray__BYTECODE_ARRAY_TYPE"),
-	WANTED(first_nonstring, "FirstNonstringType"),
-	WANTED(representation_mask, "StringRepresentationMask"),
-	WANTED(one_byte, "OneByteStringTag"),
-	WANTED(cons, "ConsStringTag"),
+	WANTED(rec.text.first_nonstring, "FirstNonstringType"),
+	WANTED(rec.text.representation_mask, "StringRepresentationMask"),
+	WANTED(rec.text.one_byte, "OneByteStringTag"),
+	WANTED(rec.text.cons, "ConsStringTag"),
 	WANTED(external, "ExternalStringTag"),
 	WANTED(sliced, "SlicedStringTag"),
 	WANTED(thin, "ThinStringTag"),
-	WANTED(string_length, "class_String__length__int32_t"),
-	WANTED(string_chars, "class_SeqOneByteString__chars__char"),
-	WANTED(cons_first, "class_ConsString__first__String"),
-	WANTED(cons_second, "class_ConsString__second__String"),
+	WANTED(rec.text.string_length, "class_String__length__int32_t"),
+	WANTED(rec.text.string_chars, "class_SeqOneByteString__chars__char"),
+	WANTED(rec.text.cons_first, "class_ConsString__first__String"),
+	WANTED(rec.text.cons_second, "class_ConsString__second__String"),
 	WANTED(thin_actual, "class_ThinString__actual__String"),
 	WANTED(sliced_parent, "class_SlicedString__parent__String"),
 	WANTED(sliced_offset, "class_SlicedString__offset__SMI"),
 	WANTED(external_resource, "class_ExternalString__resource__Object"),
 	WANTED(array_length, "class_FixedArrayBase__length__SMI"),
 	WANTED(array_data, "class_FixedArray__data__uintptr_t"),
-	WANTED(type_scope_info, "type_ScopeInfo__SCOPE_INFO_TYPE"),
-	WANTED(type_script, "type_Script__SCRIPT_TYPE"),
+	WANTED(rec.text.type_scope_info, "type_ScopeInfo__SCOPE_INFO_TYPE"),
+	WANTED(rec.type_script, "type_Script__SCRIPT_TYPE"),
 	WANTED(type_fixed_array, "type_FixedArray__FIXED_ARRAY_TYPE"),
 	WANTED(type_code, "type_Code__CODE_TYPE"),
-	WANTED(script_name, "class_Script__name__Object"),
-	WANTED(script_source, "class_Script__source__Object"),
+	WANTED(rec.text.script_name, "class_Script__name__Object"),
+	WANTED(rec.script_source, "class_Script__source__Object"),
 	WANTED(script_line_ends, "class_Script__line_ends__Object"),
-	WANTED(scope_n_locals, "scopeinfo_idx_ncontextlocals"),
-	WANTED(scope_variable, "scopeinfo_idx_first_vars"),
+	WANTED(rec.text.scope_n_locals, "scopeinfo_idx_ncontextlocals"),
+	WANTED(rec.text.scope_variable, "scopeinfo_idx_first_vars"),
 	WANTED(bytecode_data, "class_BytecodeArray__data__uintptr_t"),
 };
 
@@ -189,6 +189,7 @@ static int read_code(const struct elf_file *file, const struct node_version *ver
 	rc = rc ? rc
 		: take(file, NAMES("class_Code__flags__uint32_t"), version->code_flags,
 		       &rec->code_flags, err);
+	rec->code_deopt = ret->code_deopt;
 	return rc ? rc
 		  : take(file, NAMES("class_Code__instruction_size__int"), version->code_size,
 			 &rec->code_size, err);
@@ -198,8 +199,11 @@ static int read_code(const struct elf_file *file, const struct node_version *ver
  * one word. */
 static void set_script(struct node_layout *ret)
 {
-	ret->script_line_offset = ret->script_name + 8;
-	ret->script_id = ret->script_line_ends + 8;
+	ret->script_line_offset = ret->rec.text.script_name + 8;
+	ret->rec.script_id = ret->script_line_ends + 8;
+	/* Behind the script: 8 bytes of counts, and the flags (shared-function-info.tq, in all of
+	 * these versions). */
+	ret->rec.sfi_literal = ret->rec.sfi_script + 8 + 8 + 4;
 }
 
 /* DeoptimizationData's elements (deoptimization-data.h, code.h up to V8 10). */
@@ -256,8 +260,8 @@ static bool is_in_reach(const struct node_layout *layout)
 {
 	const struct node_proc_rec *rec = &layout->rec;
 
-	return max_of(max_of(rec->sfi_data, rec->sfi_name), rec->sfi_script) <=
-		       NODE_SFI_BYTES - 8 &&
+	return max_of(max_of(rec->sfi_data, rec->sfi_name),
+		      max_of(rec->sfi_script, rec->sfi_literal)) <= NODE_SFI_BYTES - 8 &&
 	       max_of(max_of(rec->code_start, rec->code_size), rec->code_flags) <=
 		       NODE_CODE_BYTES - 8 &&
 	       layout->code_deopt <= NODE_CODE_BYTES - 8 &&
@@ -288,8 +292,8 @@ int node_layout__read(const struct elf_file *file, struct node_layout *ret, stru
 	ret->rec.sfi_data = version->sfi_data;
 	ret->bytecode_positions = version->bytecode_positions;
 	ret->scope_start = version->scope_start;
-	ret->scope_module = version->scope_module;
-	ret->scope_flags_is_smi = version->scope_flags_is_smi;
+	ret->rec.text.scope_module = version->scope_module;
+	ret->rec.text.scope_flags_is_smi = version->scope_flags_is_smi;
 	ret->positions_with_bits = version->positions_with_bits;
 	return is_in_reach(ret) ? 0 : err__set(err, -ENOTSUP, "V8's objects are too large");
 }

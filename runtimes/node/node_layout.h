@@ -20,23 +20,17 @@
 struct node_layout {
 	struct node_proc_rec rec; /* what the walker has to know of it */
 
-	/* String: its type tells what it is made of. */
-	uint16_t first_nonstring, representation_mask, one_byte;
-	uint16_t cons, external, sliced, thin; /* representations; 0: the characters follow */
-	uint16_t string_length, string_chars;
-	uint16_t cons_first, cons_second, thin_actual, sliced_parent, sliced_offset;
+	/* String: its type tells what it is made of. More of it is in rec.text. */
+	uint16_t external, sliced, thin; /* representations; 0: the characters follow */
+	uint16_t thin_actual, sliced_parent, sliced_offset;
 	uint16_t external_resource; /* a word before the address of its characters */
 
 	uint16_t array_length, array_data; /* of all arrays: a Smi, and what follows it */
-	uint16_t type_scope_info, type_script, type_fixed_array, type_code;
+	uint16_t type_fixed_array, type_code;
 
-	uint16_t script_name, script_source, script_line_ends, script_line_offset, script_id;
+	uint16_t script_line_ends, script_line_offset;
 
-	/* ScopeInfo: words from its second one on, by number. */
-	uint16_t scope_n_locals, scope_variable;
-	uint16_t scope_start;  /* 0: behind the names */
-	uint16_t scope_module; /* the scope type of modules */
-	bool scope_flags_is_smi;
+	uint16_t scope_start; /* of ScopeInfo, as in rec.text; 0: behind the names */
 
 	bool positions_with_bits; /* as node_positions__find wants it */
 

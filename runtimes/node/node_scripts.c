@@ -163,12 +163,13 @@ static int read_key(const struct node_heap *heap, uint64_t script, struct script
 {
 	const struct node_layout *layout = heap->layout;
 
-	if (!node_heap__is(heap, script, layout->type_script))
+	if (!node_heap__is(heap, script, layout->rec.type_script))
 		return -EBADMSG;
 	ret->script = script;
-	return node_heap__word(heap, script, layout->script_source, &ret->source) ||
-			       node_heap__word(heap, script, layout->script_name, &ret->name) ||
-			       node_heap__word(heap, script, layout->script_id, &ret->id)
+	return node_heap__word(heap, script, layout->rec.script_source, &ret->source) ||
+			       node_heap__word(heap, script, layout->rec.text.script_name,
+					       &ret->name) ||
+			       node_heap__word(heap, script, layout->rec.script_id, &ret->id)
 		       ? -EFAULT
 		       : 0;
 }

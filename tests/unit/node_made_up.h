@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtimes/node/node_codes.h"
+#include "runtimes/node/node_text.h"
 
 #define HEAP_WORDS 2048
 
@@ -52,6 +53,11 @@ static inline struct node_layout made_up_layout(void)
 			 .sfi_data = 8,
 			 .sfi_name = 24,
 			 .sfi_script = 40,
+			 .sfi_literal = 52,
+			 .script_id = 64,
+			 .script_source = 8,
+			 .code_deopt = 8,
+			 .type_script = TYPE_SCRIPT,
 			 .stream_header = 32,
 			 .stream_code = 8,
 			 .code_start = 40,
@@ -63,36 +69,33 @@ static inline struct node_layout made_up_layout(void)
 			 .type_sfi = TYPE_SFI,
 			 .type_stream = TYPE_STREAM,
 			 .type_bytecodes = TYPE_BYTECODES },
-		.first_nonstring = 128,
-		.representation_mask = 7,
-		.one_byte = 8,
-		.cons = 1,
+		.rec.text.first_nonstring = 128,
+		.rec.text.representation_mask = 7,
+		.rec.text.one_byte = 8,
+		.rec.text.cons = 1,
 		.external = 2,
 		.sliced = 3,
 		.thin = 5,
-		.string_length = 12,
-		.string_chars = 16,
-		.cons_first = 16,
-		.cons_second = 24,
+		.rec.text.string_length = 12,
+		.rec.text.string_chars = 16,
+		.rec.text.cons_first = 16,
+		.rec.text.cons_second = 24,
 		.thin_actual = 16,
 		.sliced_parent = 16,
 		.sliced_offset = 24,
 		.external_resource = 16,
 		.array_length = 8,
 		.array_data = 16,
-		.type_scope_info = TYPE_SCOPE,
-		.type_script = TYPE_SCRIPT,
+		.rec.text.type_scope_info = TYPE_SCOPE,
 		.type_fixed_array = TYPE_ARRAY,
 		.type_code = TYPE_CODE,
-		.script_name = 16,
-		.script_source = 8,
+		.rec.text.script_name = 16,
 		.script_line_ends = 56,
 		.script_line_offset = 24,
-		.script_id = 64,
-		.scope_n_locals = 2,
-		.scope_variable = 5,
+		.rec.text.scope_n_locals = 2,
+		.rec.text.scope_variable = 5,
 		.scope_start = 3,
-		.scope_module = 5,
+		.rec.text.scope_module = 5,
 		.bytecode_positions = 24,
 		.bytecode_data = 64,
 		.code_deopt = 8,
@@ -243,7 +246,21 @@ static inline struct node_code told(uint64_t sfi)
 {
 	const uint64_t *words = UNTAG(sfi);
 
-	return (struct node_code) { .sfi = sfi, .name = words[3], .script = words[5], .space = 1 };
+	const uint64_t *script = UNTAG(words[5]);
+	struct node_code code = { .function = { .sfi = sfi, .name = words[3], .script = words[5] },
+				  .space = 1 };
+
+	struct node_layout layout = made_up_layout();
+	struct allowance allowance = { .rate = 1 << 30, .burst = 1 << 30 };
+	struct node_heap heap = { .pid = getpid(), .layout = &layout, .allowance = &allowance };
+
+	if (script >= heap_words && script + 9 <= heap_words + HEAP_WORDS) {
+		code.function.script_id = script[8];
+		code.function.source = script[1];
+	}
+	code.function.texts =
+		node_text__hash(&heap, words[3], code.function.script_id ? words[5] : 0);
+	return code;
 }
 
 static inline uint64_t make_code(uint32_t kind, uint64_t deopt, uint64_t positions)
@@ -331,6 +348,7 @@ static inline struct node_code told_code(const struct program *program, uint64_t
 	struct node_code ret = told(program->one);
 
 	ret.code = code;
+	ret.deopt = UNTAG(code)[1];
 	ret.start = UNTAG(code)[5];
 	ret.size = 100;
 	return ret;

@@ -46,9 +46,24 @@ static void test_interpreted(void)
 	is_named(1, INDEX(1000), "one (/srv/a b.mjs:1)", "behind its end: where it begins");
 	is_named(1, 3, "one (/srv/a b.mjs:1)", "at what is no bytecode");
 	is_named(1, NODE_NO_OFFSET, "one (/srv/a b.mjs:1)", "at none");
-	code.name++;
+	code.function.name++;
 	ok(ANNOUNCED(2, NODE_FUNCTION, &code), "one whose place another one has taken");
 	is_named(2, INDEX(0), "[unknown JavaScript function] (-:0)", "it is not named");
+	ok(node_codes__is_stale(program.codes, FRAME_KEY(2, INDEX(0))) &&
+		   !node_codes__is_stale(program.codes, FRAME_KEY(1, INDEX(0))),
+	   "it counts as stale, and the first one does not");
+	code = told(program.one);
+	code.function.script_id = SMI(8);
+	ok(ANNOUNCED(4, NODE_FUNCTION, &code), "one of another script, at the same addresses");
+	is_named(4, INDEX(0), "[unknown JavaScript function] (-:0)", "it is not named");
+	code = told(program.one);
+	code.function.texts++;
+	ok(ANNOUNCED(6, NODE_FUNCTION, &code), "one that had another name, at the same addresses");
+	is_named(6, INDEX(0), "[unknown JavaScript function] (-:0)", "it is not named");
+	code = told(program.one);
+	code.function.literal = 1;
+	ok(ANNOUNCED(5, NODE_FUNCTION, &code), "another one of the script, at the same addresses");
+	is_named(5, INDEX(0), "[unknown JavaScript function] (-:0)", "it is not named");
 	ok(announce(program.codes, 1, NODE_FUNCTION, &code) < 0, "a number comes once");
 	code.space = 2;
 	ok(announce(program.codes, 3, NODE_FUNCTION, &code) < 0, "of a process that is not known");
@@ -68,8 +83,11 @@ static void test_compiled(void)
 	ok(ANNOUNCED(11, NODE_CODE, &code), "code that other code has replaced");
 	is_named(11, 20, "one (/srv/a b.mjs:1)", "the function alone is known");
 	code = told_code(&program, program.optimized);
-	code.sfi = program.two;
-	code.name = UNTAG(program.two)[3];
+	code.deopt += 8;
+	ok(ANNOUNCED(14, NODE_CODE, &code), "code of the same size that was made anew there");
+	is_named(14, 20, "one (/srv/a b.mjs:1)", "the function alone is known");
+	code = told_code(&program, program.optimized);
+	code.function = told(program.two).function;
 	ok(ANNOUNCED(12, NODE_CODE, &code), "code of another function");
 	is_named(12, 20, "two (/srv/a b.mjs:4)", "is not believed");
 	code = told_code(&program, program.baseline);
