@@ -72,6 +72,7 @@
 	X(PROCESS_UNREAD, "processes not understood: no descriptor or memory left")         \
 	X(WALK_EARLY, "runtime stacks missing: taken before the interpreter was known")     \
 	X(PROCESS_FORBIDDEN, "processes without names of code: mappings are forbidden")     \
+	X(NAME_STALE, "runtime frames unnamed: gone before their name was read")            \
 	X(SECTION_UNPLACED, "runtime frames put outside others: no address known")          \
 	X(ALLOC_CODES, "allocating functions too many: calls between them count twice")     \
 	X(IMAGE_UNREAD, "files of code not read: no descriptor left")                       \

@@ -212,6 +212,21 @@ static void mark_inlined(const struct capture *capture, struct runtime_stack *st
 	}
 }
 
+/* Returns how many of the frames have lost their names. */
+static uint32_t count_stale(const struct capture *capture, const struct runtime_stack *stack)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < stack->n; i++) {
+		int of = stack->runtimes[i];
+		const struct runtime *runtime = capture->opts.runtimes[of];
+
+		n += runtime->is_stale &&
+		     runtime->is_stale(capture->opts.sessions[of], stack->pairs[i].key);
+	}
+	return n;
+}
+
 /* `words`: of all sections. */
 static int runtime_nodes(struct capture *capture, const struct stack_owner *owner,
 			 const struct rec_sample *rec, const void *words, bool native_complete,
@@ -246,6 +261,7 @@ static int runtime_nodes(struct capture *capture, const struct stack_owner *owne
 		&(struct section_natives) { capture->frames, capture->n_frames, native_complete },
 		&capture->runtime_stack);
 	mark_inlined(capture, &capture->runtime_stack, result);
+	result->stale = count_stale(capture, &capture->runtime_stack);
 	return stack_nodes__runtime(capture->nodes, owner, &capture->runtime_stack,
 				    &result->runtime, err);
 }

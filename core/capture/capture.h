@@ -56,7 +56,8 @@ struct capture_stats {
 	uint64_t kernel_frames, native_frames;
 	uint64_t inferred_frames;   /* of the native ones */
 	uint64_t inferred_runtimes; /* of the runtimes' frames */
-	uint64_t kernel_unnamed;    /* places, as the kernel hides its symbols */
+	uint64_t stale;		 /* of the runtimes' frames: without a name, as it was too late */
+	uint64_t kernel_unnamed; /* places, as the kernel hides its symbols */
 	struct fetched_names_stats fetched;
 	uint64_t runtime_frames[RUNTIMES_MAX];
 	uint64_t unplaced;    /* of these, of samples with several runtimes: by order alone */

@@ -72,6 +72,7 @@ void known_result__count(const struct known_result *result, bool tick, struct ca
 	stats->native_frames += result->native_frames;
 	stats->inferred_frames += result->inferred_frames;
 	stats->inferred_runtimes += result->inferred_runtimes;
+	stats->stale += result->stale;
 	stats->unplaced += result->unplaced;
 	stats->early += result->missing;
 	for (size_t i = 0; i < result->n_sections; i++) {

@@ -37,7 +37,8 @@ struct known_result {
 	uint32_t flags;		  /* SAMPLE_* */
 	uint32_t native, runtime; /* nodes */
 	uint32_t kernel_frames, native_frames, inferred_frames, inferred_runtimes, unplaced;
-	bool missing; /* a loop of a runtime runs in it, and none of that runtime's frames */
+	uint32_t stale; /* as in struct capture_stats */
+	bool missing;	/* a loop of a runtime runs in it, and none of that runtime's frames */
 	uint32_t n_sections;
 	struct {
 		uint32_t runtime, frames;

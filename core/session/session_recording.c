@@ -242,6 +242,7 @@ static void part_counters(const struct session *session, const uint64_t raw[COUN
 	for (i = 0; i < COUNTERS_N; i++)
 		ret_counters[i] = raw[i] - min_of(session->part.before[i], raw[i]);
 	ret_counters[COUNT_WALK_EARLY] = stats->early;
+	ret_counters[COUNT_NAME_STALE] = stats->stale;
 	ret_counters[COUNT_SECTION_UNPLACED] = stats->unplaced;
 	ret_counters[COUNT_UNFINISHED] = stats->unfinished;
 	ret_counters[COUNT_KNOWN_LOST] = stats->known_lost;

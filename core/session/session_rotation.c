@@ -74,6 +74,7 @@ static void add_stats(struct capture_stats *to, const struct capture_stats *from
 	to->native_frames += from->native_frames;
 	to->inferred_frames += from->inferred_frames;
 	to->inferred_runtimes += from->inferred_runtimes;
+	to->stale += from->stale;
 	to->kernel_unnamed += from->kernel_unnamed;
 	for (int i = 0; i < RUNTIMES_MAX; i++) {
 		to->runtime_ticks[i] += from->runtime_ticks[i];

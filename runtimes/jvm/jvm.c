@@ -301,6 +301,11 @@ static bool jvm__infers_inlined(struct runtime_session *session, uint64_t key)
 	return jvm_codes__infers_inlined(session->codes, key);
 }
 
+static bool jvm__is_stale(struct runtime_session *session, uint64_t key)
+{
+	return jvm_codes__is_stale(session->codes, key);
+}
+
 static int jvm__symbolize(struct runtime_session *session, uint64_t key,
 			  struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
 {
@@ -380,6 +385,7 @@ const struct runtime runtime_jvm = {
 	.anchors = jvm__anchors,
 	.seen = jvm__seen,
 	.infers_inlined = jvm__infers_inlined,
+	.is_stale = jvm__is_stale,
 	.symbolize = jvm__symbolize,
 	.label = jvm_map__label,
 	.ask_map = jvm__ask_map,

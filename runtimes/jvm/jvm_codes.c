@@ -306,6 +306,16 @@ void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known)
 	}
 }
 
+bool jvm_codes__is_stale(const struct jvm_codes *codes, uint64_t key)
+{
+	const struct code *code = code__find(codes, key);
+
+	if (!code)
+		return false;
+	return (code->kind == JVM_CODE_METHOD && !code->method) ||
+	       (code->kind == JVM_CODE_NMETHOD && !code->nmethod);
+}
+
 int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,
 			 struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX])
 {
