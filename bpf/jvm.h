@@ -60,7 +60,7 @@ struct jvm_proc_rec {
 	struct jvm_offsets offsets;
 	struct jvm_monitor_offsets monitors;
 	__u32 n_heaps;
-	__u32 bcp_words; /* of an interpreted frame: words from its bytecode's address to rbp */
+	__u32 bcp_words;    /* of an interpreted frame: words from its bytecode's address to rbp */
 	__u32 exception_pc; /* of JavaThread: where what it throws was thrown; 0: unknown */
 	__u32 pad;
 	struct jvm_heap heaps[JVM_HEAPS_MAX];

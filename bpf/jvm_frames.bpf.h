@@ -100,8 +100,8 @@ static __always_inline int interpreted__is_made(const struct unwind_state *u,
 		return 0;
 	if (!u->leaf)
 		return 1;
-	if (u->rbp - u->sp < 8 * (proc->bcp_words == JVM_BCP_WORDS_8 ? JVM_BCP_WORDS_8
-								     : JVM_BCP_WORDS))
+	if (u->rbp - u->sp <
+	    8 * (proc->bcp_words == JVM_BCP_WORDS_8 ? JVM_BCP_WORDS_8 : JVM_BCP_WORDS))
 		return 0;
 	if (jvm__read(&const_method, sizeof(const_method),
 		      method + proc->offsets.method_const_method) ||
@@ -212,12 +212,12 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 #define CODE_SAVE_RBP_32 0x24ac8948
 #define CODE_POLL_8	 0x673b49 /* cmp rsp, [r15 + ib]: the poll at a return */
 #define CODE_POLL_32	 0xa73b49
-#define CODE_POLL_PAGE	 0x0585	     /* test [rip + id], eax: the poll of JDK 8 at a return */
-#define CODE_POLL_LOAD_8 0x578b4d    /* mov r10, [r15 + ib]: that of JDK 10 to 15 is ... */
-#define CODE_POLL_LOAD	 0x978b4d    /* ... mov r10, [r15 + id]; ... */
-#define CODE_POLL_IMM	 0xba49	     /* ... or mov r10, imm64, if JDK 8 has its page far away; ... */
+#define CODE_POLL_PAGE	 0x0585	  /* test [rip + id], eax: the poll of JDK 8 at a return */
+#define CODE_POLL_LOAD_8 0x578b4d /* mov r10, [r15 + ib]: that of JDK 10 to 15 is ... */
+#define CODE_POLL_LOAD	 0x978b4d /* ... mov r10, [r15 + id]; ... */
+#define CODE_POLL_IMM	 0xba49	  /* ... or mov r10, imm64, if JDK 8 has its page far away; ... */
 #define CODE_POLL_REG	 0xc3028541U /* ... test [r10], eax; and a ret */
-#define CODE_BARRIER_8	 0x7f8341 /* cmp dword [r15 + ib], imm: the entry barrier */
+#define CODE_BARRIER_8	 0x7f8341    /* cmp dword [r15 + ib], imm: the entry barrier */
 #define CODE_BARRIER_32	 0x7f8141
 #define CODE_BARRIER_D32 0xbf8141
 #define CODE_BARRIER_JE	 0xe80574 /* je over a call: the entry barrier of native wrappers */

@@ -105,7 +105,8 @@ static void find_parts_behind(struct image *image, struct part *pcs, struct part
 	if (image__has(image, "CompiledMethod", "_scopes_data_begin"))
 		data->start = image__field(image, "CompiledMethod", "_scopes_data_begin");
 	else
-		data->start = image->address + image__field(image, "nmethod", "_scopes_data_offset");
+		data->start =
+			image->address + image__field(image, "nmethod", "_scopes_data_offset");
 	pcs->start = image->address + image__field(image, "nmethod", "_scopes_pcs_offset");
 	pcs->end = image->address + image__field(image, "nmethod", "_dependencies_offset");
 	data->end = pcs->start;

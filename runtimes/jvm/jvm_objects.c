@@ -56,8 +56,8 @@ int jvm_objects__class(const struct jvm_vm *vm, const char *name, uint64_t *ret)
 
 /* --- references --- */
 
-/* The address that compressed ones are distances from, and their shift: a class of its own has them,
- * by one of two names, or until JDK 12 Universe. */
+/* The address that compressed ones are distances from, and their shift: a class of its own has
+ * them, by one of two names, or until JDK 12 Universe. */
 static int find_base(const struct jvm_vm *vm, const char *type, const char *older,
 		     uint64_t *ret_base, uint32_t *ret_shift)
 {
@@ -122,8 +122,8 @@ static int find_shapes(struct jvm_objects *objects)
 		rc = find_base(vm, "CompressedOops", "_narrow_oop.", &objects->ref_base,
 			       &objects->ref_shift);
 	if (!rc && (objects->narrow_classes || objects->is_class_in_mark))
-		rc = find_base(vm, "CompressedKlassPointers", "_narrow_klass.", &objects->class_base,
-			       &objects->class_shift);
+		rc = find_base(vm, "CompressedKlassPointers", "_narrow_klass.",
+			       &objects->class_base, &objects->class_shift);
 	if (!rc)
 		rc = jvm_objects__color_bits(vm, &objects->color_bits);
 	if (rc)

@@ -28,7 +28,8 @@ struct jvm_objects {
 /* `color_bits`. 0 or -ENOTSUP, -EFAULT, -ESRCH, -ENOMEM. */
 int jvm_objects__color_bits(const struct jvm_vm *vm, uint32_t *ret);
 
-/* -ENOTSUP: the JVM's tables do not tell enough, or objects are of another shape; -EFAULT, -ESRCH, -ENOMEM. */
+/* -ENOTSUP: the JVM's tables do not tell enough, or objects are of another shape; -EFAULT, -ESRCH,
+ * -ENOMEM. */
 int jvm_objects__find(const struct jvm_vm *vm, struct jvm_objects *ret);
 
 /* The class that HotSpot knows by that name: "Thread", "String". 0 or -ENOTSUP, -EFAULT, -ESRCH. */

@@ -24,7 +24,8 @@ struct jvm_threads {
 };
 int jvm_threads__search(void *process, struct thread_finds *finds);
 
-/* Returns how many threads of the JVM have a name that cannot be read now; 0 as well if none can. */
+/* Returns how many threads of the JVM have a name that cannot be read now; 0 as well if none can.
+ */
 size_t jvm_threads__unnamed(const struct jvm_vm *vm);
 
 /* The java.lang.Thread of each of them. free() the list. -ENOTSUP, -EFAULT, -ESRCH, -ENOMEM. */

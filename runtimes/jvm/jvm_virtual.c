@@ -278,7 +278,8 @@ static void note_failure(const struct search *search, int rc, char ret[JVM_VIRTU
 	if (rc == -ENOENT || rc == -ESRCH)
 		return;
 	if (!search->knows_objects)
-		snprintf(ret, JVM_VIRTUAL_NOTE_BYTES, UNKNOWN "names of threads are cut to 15 bytes%s",
+		snprintf(ret, JVM_VIRTUAL_NOTE_BYTES,
+			 UNKNOWN "names of threads are cut to 15 bytes%s",
 			 has_virtual ? ", and virtual threads are not listed" : "");
 	else if (has_virtual)
 		snprintf(ret, JVM_VIRTUAL_NOTE_BYTES,

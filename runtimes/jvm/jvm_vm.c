@@ -462,10 +462,11 @@ static int fill_interpreted_frames(struct filler *filler)
 {
 	int rc = jvm_interpreter__find(filler->vm, &filler->vm->rec.bcp_words);
 
-	return rc == -ENOTSUP ? err__set(filler->err, rc,
-					 "the interpreter of JDK %u makes frames of an unknown layout",
-					 filler->vm->major)
-			      : rc;
+	return rc == -ENOTSUP
+		       ? err__set(filler->err, rc,
+				  "the interpreter of JDK %u makes frames of an unknown layout",
+				  filler->vm->major)
+		       : rc;
 }
 
 /* The first Java thread is made known before all that is read here is there, but the next ones run

@@ -349,8 +349,7 @@ static inline uint8_t *image__nmethod(size_t first)
 	SET(blob, "nmethod", "_entry_bci", -1);
 	SET(blob, "nmethod", "_stub_offset", NMETHOD_STUBS);
 	SET(blob, "nmethod", "_metadata_offset", is_behind ? NMETHOD_DATA + 8 : 8);
-	SET(blob, "nmethod", "_scopes_pcs_offset",
-	    is_behind ? pcs_at - blob : pcs_at - apart);
+	SET(blob, "nmethod", "_scopes_pcs_offset", is_behind ? pcs_at - blob : pcs_at - apart);
 	SET(blob, "nmethod", "_dependencies_offset", pcs_at + sizeof(pcs) - blob);
 	SET(blob, "nmethod", "_scopes_data_offset", scopes_at - (is_behind ? blob : apart));
 	SET(blob, "nmethod", "_immutable_data", apart);

@@ -60,8 +60,7 @@ static void check_vm(const struct jvm_vm *vm, enum layout layout)
 {
 	const struct jvm_proc_rec *rec = jvm_vm__rec(vm);
 	const struct jvm_offsets *offsets = &rec->offsets;
-	static const char *const versions[] = { "17.0.1+5", "23+37", "25.0.1-ea+8",
-					       "25.504-b01" };
+	static const char *const versions[] = { "17.0.1+5", "23+37", "25.0.1-ea+8", "25.504-b01" };
 	char names[256] = "";
 	struct jvm_blob blob;
 

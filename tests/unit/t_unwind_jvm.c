@@ -662,18 +662,15 @@ static void test_throwing(void)
 static void test_exception(void)
 {
 	static const char code[] = "\x52\x48\x83\xec\x08\x48\x89\x2c\x24" /* push rdx; ... */
-				   "\x48\x83\xc4\x08\x5a\x4c\x8b\xc0"; /* add; pop rdx; ... */
+				   "\x48\x83\xc4\x08\x5a\x4c\x8b\xc0";	  /* add; pop rdx; ... */
 	static const struct {
 		const char *name;
 		int at, sp; /* in `code`; word of the stack */
 		bool in_rdx, is_gone;
 	} places[] = {
-		{ "before it pushes", 0, 6, true, true },
-		{ "pushed", 1, 5, true, false },
-		{ "with its frame", 5, 4, true, false },
-		{ "called", 9, 4, false, false },
-		{ "before it pops", 13, 5, false, false },
-		{ "popped", 14, 6, true, true },
+		{ "before it pushes", 0, 6, true, true },  { "pushed", 1, 5, true, false },
+		{ "with its frame", 5, 4, true, false },   { "called", 9, 4, false, false },
+		{ "before it pops", 13, 5, false, false }, { "popped", 14, 6, true, true },
 	};
 	int32_t never = -1;
 	uint64_t thrown = caller + 100, blob;
