@@ -42,7 +42,8 @@ enum runtime_support {
 	RUNTIME_REFUSED,  /* not usable; the reason says why and what would help */
 };
 
-/* What prepare found out about one image. Never "treat it as the nearest known version". */
+/* What prepare found out about one image. A version without a row is never treated as the nearest
+ * one unless its layout was checked (runtimes/common/untried.h). */
 struct runtime_verdict {
 	enum runtime_support support;
 	char version[RUNTIME_VERSION_BYTES]; /* "3.11.2" */

@@ -8,8 +8,10 @@
 #include "core/target/procfs.h"
 #include "runtimes/common/anchors.h"
 #include "runtimes/common/c_library.h"
+#include "runtimes/common/untried.h"
 #include "runtimes/perl/perl_build.h"
 #include "runtimes/perl/perl_codes.h"
+#include "runtimes/perl/perl_fit.h"
 #include "runtimes/perl/perl_versions.h"
 #include "runtimes/perl/perl_xsubs.h"
 #include "runtimes/runtime.h"
@@ -24,7 +26,9 @@ struct runtime_image {
 	struct perl_place place;
 	struct runtime_range loops[PERL_LOOPS_MAX];
 	size_t n_loops;
-	uint64_t run_vaddr;  /* perl_run, which executes the main program */
+	unsigned int
+		untried;    /* minor version of the row, which is not that of the build; 0: it is */
+	uint64_t run_vaddr; /* perl_run, which executes the main program */
 	uint64_t call_vaddr; /* Perl_call_sv, by which C calls a subroutine */
 };
 
@@ -62,11 +66,31 @@ static int evaluate(const struct perl_version *version, const struct runtime_ima
 		return degrade(verdict,
 			       "its run loop cannot be found in this build, so Perl frames "
 			       "are not placed among native ones");
+	if (image->untried) {
+		char row[32];
+
+		snprintf(row, sizeof(row), "Perl 5.%u", image->untried);
+		untried__accept(verdict, row);
+		return 0;
+	}
 	if (!version->verified)
 		return degrade(verdict, "its layout was computed from sources, and never compared "
 					"with a real build");
 	verdict->support = RUNTIME_SUPPORTED;
 	return 0;
+}
+
+/* Why a build whose version has no row does not have the layout of @version; NULL: it has. */
+static const char *differs(const struct elf_file *file, const struct perl_version *version,
+			   const struct perl_place *place, char *buf, size_t size)
+{
+	const char *part = perl_fit__file(file, version, place);
+	char row[32];
+
+	snprintf(row, sizeof(row), "5.%u", version->minor);
+	if (part)
+		untried__refuse(buf, size, row, part);
+	return part ? buf : NULL;
 }
 
 static int perl__prepare(const struct elf_file *file, struct runtime_image **ret_image,
@@ -76,6 +100,8 @@ static int perl__prepare(const struct elf_file *file, struct runtime_image **ret
 	struct runtime_image *image;
 	struct perl_number number;
 	const char *why;
+	char text[96];
+	bool is_untried;
 
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "(unknown)");
@@ -84,13 +110,19 @@ static int perl__prepare(const struct elf_file *file, struct runtime_image **ret
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "%u.%u.%u", number.major,
 		 number.minor, number.patch);
 	version = number.major == 5 ? perl_version__find(number.minor) : NULL;
+	is_untried = !version && number.major == 5;
+	if (is_untried)
+		version = perl_version__older(number.minor);
 	if (!version)
 		return refuse(ret_verdict, "no walker for this version (" VERSIONS " only)");
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return -ENOMEM;
 	image->offsets = version->offsets;
+	image->untried = is_untried ? version->minor : 0;
 	why = perl_build__place(file, version, &image->place);
+	if (!why && is_untried)
+		why = differs(file, version, &image->place, text, sizeof(text));
 	if (why) {
 		free(image);
 		return refuse(ret_verdict, why);
@@ -192,6 +224,16 @@ static int perl__attach(struct runtime_session *session, const struct runtime_ta
 	if (ret)
 		return err__set(err, ret, "perl: process %u: no walker for its C library",
 				target->pid);
+	if (target->image->untried)
+		ret = perl_fit__process(target->pid, target->bias + vaddr, is_variable,
+					place->defstash, &rec->offsets);
+	if (ret == -EAGAIN)
+		return err__set(err, ret, "%s", "");
+	if (ret)
+		return err__set(
+			err, ret,
+			"this version is newer than 5.%u, and its packages differ; " NATIVE_ONLY,
+			target->image->untried);
 	if (vaddr)
 		ret = perl_xsubs__attach(session->xsubs, target->pid, target->space,
 					 &(struct perl_stashes) { .at = target->bias + vaddr,

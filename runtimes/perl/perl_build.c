@@ -39,8 +39,7 @@ int perl_build__version(const struct elf_file *file, struct perl_number *ret)
 
 /* --- the interpreter --- */
 
-/* The first `mov disp32(%reg),%reg` with a register that is not the stack's. */
-static bool reads_field_first(const struct elf_file *file, const char *function, uint16_t offset)
+bool perl_build__reads_first(const struct elf_file *file, const char *function, uint16_t offset)
 {
 	struct x86_stub stub;
 
@@ -57,8 +56,8 @@ static bool reads_field_first(const struct elf_file *file, const char *function,
  * inside in a program, but not in a shared library. */
 static bool reads_field(const struct elf_file *file, uint16_t offset)
 {
-	return reads_field_first(file, "Perl_dowantarray", offset) ||
-	       reads_field_first(file, "Perl_block_gimme", offset);
+	return perl_build__reads_first(file, "Perl_dowantarray", offset) ||
+	       perl_build__reads_first(file, "Perl_block_gimme", offset);
 }
 
 static const char *place_variables(const struct elf_file *file, struct perl_place *ret)

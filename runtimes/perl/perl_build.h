@@ -33,6 +33,10 @@ struct perl_place {
 const char *perl_build__place(const struct elf_file *file, const struct perl_version *version,
 			      struct perl_place *ret);
 
+/* Returns true if the first field that @function reads (`mov disp32(%reg),%reg`, with a register
+ * that is not the stack's) is at @offset. */
+bool perl_build__reads_first(const struct elf_file *file, const char *function, uint16_t offset);
+
 /* The code that runs Perl's operations: one for each call of Perl by C. An eval that is entered
  * there runs the rest of it in a second round within the first (docatch, pp_ctl.c): what starts
  * that is told as code of the loop, too, so that both are one. Returns the number of ranges, 0:

@@ -23,4 +23,10 @@ struct perl_version {
 
 const struct perl_version *perl_version__find(unsigned int minor); /* NULL: none */
 
+/* Returns the newest row if @minor is newer than all rows, else NULL. */
+const struct perl_version *perl_version__older(unsigned int minor);
+
+/* Hides the rows that are newer than @minor, so that tests can have a version without a row. */
+void perl_version__hide(unsigned int minor);
+
 #endif
