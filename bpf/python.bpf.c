@@ -594,7 +594,8 @@ static __always_inline void walk(struct scratch *scratch, struct python_state *s
 		note_gil(state, sample, proc);
 	state->linking = 0;
 	if (!chain__start(state, scratch)) {
-		link__find(state);
+		if (proc__has_loop(&state->proc, scratch->interrupted[UNWIND_REG_PC]))
+			link__find(state);
 		if (bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=
 		    STEPS_MAX / FRAMES_PER_STEP)
 			state->truncated = 1;

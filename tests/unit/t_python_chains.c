@@ -244,6 +244,8 @@ static void interrupt_before_store(uint32_t base, uint64_t to, uint32_t reg, uin
 	memset(scratch->interrupted, 0, sizeof(scratch->interrupted));
 	scratch->interrupted[UNWIND_REG_OF_X86(base)] = to;
 	scratch->interrupted[UNWIND_REG_OF_X86(reg)] = value;
+	proc.loops[1] = (struct python_loop) { pc, 64 };
+	walker__attach(&proc);
 	n_native = 0;
 	push_native(pc | NATIVE_EXACT, 0x20000);
 }
