@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/fd_limit.h"
 #include "core/base/target_file.h"
@@ -209,24 +208,10 @@ static int open_root(struct code_maps *maps)
 	return maps->root_is_new ? 0 : -ENOENT;
 }
 
-/* A file is believed to be of a process if it was written to since that started, give or take what
- * clocks and ticks may differ by: one from a former life of its PID names code that is no more. */
-#define CLOCK_SLACK_S 2
-
-static int64_t real_time_s(uint64_t start_ticks)
-{
-	struct timespec boot, real;
-
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	clock_gettime(CLOCK_REALTIME, &real);
-	return real.tv_sec - boot.tv_sec + (int64_t)(start_ticks / sysconf(_SC_CLK_TCK)) -
-	       CLOCK_SLACK_S;
-}
-
 static int open_slot(struct code_maps *maps, struct slot *slot)
 {
 	struct code_file file = CODE_FILE_NONE;
-	int64_t begin_s = real_time_s(slot->start_ticks);
+	int64_t begin_s = procfs__begin_s(slot->start_ticks);
 	struct err err = {};
 	int rc = open_root(maps);
 

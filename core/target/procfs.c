@@ -384,6 +384,19 @@ uint64_t procfs__thread_exec_ns(uint32_t tid)
 	return exec_ns;
 }
 
+/* What clocks and ticks may differ by. */
+#define CLOCK_SLACK_S 2
+
+int64_t procfs__begin_s(uint64_t start_ticks)
+{
+	struct timespec boot, real;
+
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	clock_gettime(CLOCK_REALTIME, &real);
+	return real.tv_sec - boot.tv_sec + (int64_t)(start_ticks / sysconf(_SC_CLK_TCK)) -
+	       CLOCK_SLACK_S;
+}
+
 bool procfs__has_perf_map(uint32_t pid)
 {
 	struct target_file file = TARGET_FILE_NONE;
@@ -396,7 +409,8 @@ bool procfs__has_perf_map(uint32_t pid)
 		return false;
 	root = procfs__open_root(info.pid);
 	snprintf(path, sizeof(path), "/tmp/perf-%u.map", info.inner_pid);
-	has = root >= 0 && !target_file__find(root, path, false, &file);
+	has = root >= 0 && !target_file__find(root, path, false, &file) &&
+	      file.mtime_ns / (int64_t)NSEC_PER_SEC >= procfs__begin_s(info.start_ticks);
 	target_file__done(&file);
 	close_fd(&root);
 	return has;

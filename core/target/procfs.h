@@ -156,6 +156,10 @@ int procfs__find_map_file(uint32_t pid, uint64_t start, uint64_t end, struct tar
 /* Finds and opens it at once: an fd, or a negative errno. */
 int procfs__open_mapping(uint32_t pid, const struct procfs_mapping *mapping);
 
+/* Returns the real time in seconds from which on a process that started at @start_ticks may have
+ * written a file. A file with an older time is of a former process of the same PID. */
+int64_t procfs__begin_s(uint64_t start_ticks);
+
 /* Has the process written a perf map (/tmp/perf-PID.map, where it sees that)? */
 bool procfs__has_perf_map(uint32_t pid);
 

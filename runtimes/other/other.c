@@ -68,6 +68,8 @@ static const char *other__recognizes(size_t i, char *buf, size_t size)
 
 static bool writes_map(uint32_t pid, const struct other_row *row)
 {
+	if (!row->map) /* a map that is there is not of this runtime */
+		return false;
 	for (size_t i = 0; i < OTHER_GIVEN_MAX && row->given[i]; i++)
 		if (process_words__have(pid, "", row->given[i]))
 			return true;

@@ -36,13 +36,15 @@ def library(name, symbol):
     return path
 
 
-def record(*libraries, environment=None, name=None):
+def record(*libraries, environment=None, name=None, old=False):
     """The sources of a process, but for Python's, and the names of compiled code in its stack."""
     target = gate.marked(PYTHON, "-c", SCRIPT, *libraries, env=environment or {})
     if name:
         address = int(gate.ask(target, "where"), 16)
         with open(f"/tmp/perf-{target.pid}.map", "w", encoding="ascii") as file:
             file.write(f"{address:x} 8 {name}\n")
+        if old:
+            os.utime(f"/tmp/perf-{target.pid}.map", (1e9, 1e9))
     recorder = gate.recorder(1, target)
     gate.ask(target, "go")
     recording = gate.finish(recorder, 1)
@@ -68,4 +70,10 @@ check("with its option", record(beam, environment={"ERL_FLAGS": "+JPperf true"},
       [("other", "Erlang (BEAM)", "map", BEAM_MAP)], ["k:leaf/2_[j]"])
 check("with a map that is there", record(beam, name="$k:leaf/2"),
       [("other", "Erlang (BEAM)", "map", BEAM_MAP)], ["k:leaf/2_[j]"])
+sources, frames = record(beam, name="$k:leaf/2", old=True)
+gate.equal(([row for row in sources if row[1]], frames), ([("other", "Erlang (BEAM)", "none", BEAM)], []),
+           "with a map of a former process")
+sources, frames = record(lua, name="leaf")
+gate.equal(([row for row in sources if row[1]], frames), ([("other", "Lua", "none", LUA)], ["leaf_[j]"]),
+           "with a map that this runtime cannot have written")
 gate.done()
