@@ -132,8 +132,8 @@ struct session {
 	double last_cpu_s; /* own_cpu_s() at last_cpu_ns */
 	uint64_t last_cpu_ns;
 	uint64_t followed_file; /* number of the last file that events have looked at */
-	uint64_t woken_ns;	 /* when poll last reported an event; 0: it reported none */
-	struct pollfd *polled;	 /* POLLED_FIRST others, then processes that are about to end */
+	uint64_t woken_ns;	/* when poll last reported an event; 0: it reported none */
+	struct pollfd *polled;	/* POLLED_FIRST others, then processes that are about to end */
 	size_t n_polled, cap_polled;
 	struct read_ahead *ahead; /* NULL: processes are named */
 	struct session_lag lag;
