@@ -50,7 +50,8 @@ static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm
 	return 1;
 }
 
-#define CODE_PUSH_RDX 0x52
+#define CODE_PUSH_RDX	0x52
+#define EXCEPTION_WORDS 2 /* of an exception blob's frame: rbp, return address */
 
 /* An exception blob is jumped to with the return address in rdx, pushes that, and pops it again
  * before it jumps to the handler (OptoRuntime::generate_exception_blob). Behind the pop it takes
@@ -687,8 +688,8 @@ __noinline int blob__rule(struct unwind_state *u, struct jvm_state *state,
 	if (place == FRAME_GONE && jvm__is_gone(u, proc))
 		return JVM_AGAIN;
 	compiled__rule(u, place, words);
-	if (u->leaf && ret->kind == JVM_BLOB && exception__is_popped(u, proc, ret->at) &&
-	    jvm__is_gone(u, proc))
+	if (u->leaf && ret->kind == JVM_BLOB && words == EXCEPTION_WORDS &&
+	    exception__is_popped(u, proc, ret->at) && jvm__is_gone(u, proc))
 		return JVM_AGAIN;
 	if (!compiled__check(u, state, proc, ret, words))
 		return 1;
