@@ -35,6 +35,7 @@ struct node_text_layout {
 	__u16 scope_module; /* the scope type of modules */
 	__u16 scope_flags_is_smi;
 	__u16 script_name;
+	__u16 thin, thin_actual; /* a string's type; that has another string with its characters */
 };
 
 /* ScopeFlags, since V8 9.5 to 14.1 (scope-info.tq). */
@@ -42,9 +43,8 @@ struct node_text_layout {
 #define NODE_SCOPE_HAS_CLASS_VARIABLE (1U << 10)
 #define NODE_SCOPE_FUNCTION_VARIABLE  (3U << 12) /* 0: its function has no name */
 #define NODE_SCOPE_HAS_INFERRED_NAME  (1U << 14)
-#define NODE_SCOPE_INLINED_LOCALS_MAX                               \
-	75 /* kScopeInfoMaxInlinedLocalNamesSize: more are one word \
-	    */
+/* kScopeInfoMaxInlinedLocalNamesSize: more names are one word */
+#define NODE_SCOPE_INLINED_LOCALS_MAX 75
 
 /* Returns the word of a ScopeInfo with @n locals where its function's name is, if it has one. An
  * inferred name is behind that. */
@@ -64,7 +64,11 @@ static inline __attribute__((always_inline)) __u64 node_hash__add(__u64 hash, __
 	return (hash ^ word) * 0x9e3779b97f4a7c15ULL + (hash >> 29); /* 2^64 / golden ratio */
 }
 
-#define NODE_TEXT_BYTES 96 /* of a string, which count in the hash of texts */
+#define NODE_TEXT_CHARS 96 /* of a string, which count in the hash of texts */
+#define NODE_TEXT_PARTS                                                          \
+	8 /* of it that are still to be read; a left-deep tree takes one a level \
+	   */
+#define NODE_TEXT_STEPS 16
 
 /* Of one process; key: address space. Offsets in bytes from the start of an object, whose first
  * word is its Map. */

@@ -56,8 +56,10 @@ struct node_state {
 	__u64 sfi[NODE_SFI_BYTES / 8];
 	__u64 code[NODE_CODE_BYTES / 8];
 	__u64 block[NODE_BLOCK_WORDS];
-	__u64 text[NODE_TEXT_BYTES / 8];
-	struct node_frame frame; /* the current one */
+	__u64 text[NODE_TEXT_CHARS / 4]; /* of 16 bits each */
+	__u64 parts[NODE_TEXT_PARTS];	 /* strings to read, the next one last */
+	__u32 n_parts, text_left;	 /* the latter: characters */
+	struct node_frame frame;	 /* the current one */
 	struct node_cache caches[NODE_CACHES];
 	struct node_place places[NODE_PLACES];
 };

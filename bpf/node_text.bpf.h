@@ -22,11 +22,76 @@ static __always_inline int object__type(const struct node_proc_rec *proc, __u64 
 	return type;
 }
 
-/* Adds the beginning of a string to state->key.function.texts; of one without characters of its
- * own, its address. Returns 1 if it is not empty. */
+/* Adds the characters of a flat string, at most state->text_left of them. */
+__noinline int text__add_flat(struct node_state *state, const struct node_proc_rec *proc,
+			      __u64 string, int wide)
+{
+	__u64 hash, bytes;
+	__u32 length = 0, i, c;
+
+	if (!state || !proc ||
+	    node__read(&length, sizeof(length), string - NODE_TAG + proc->text.string_length))
+		return -1;
+	if (length > state->text_left)
+		length = state->text_left;
+	bytes = wide ? 2ULL * length : length;
+	if (bytes > sizeof(state->text))
+		return -1;
+	if (bytes && bpf_probe_read_user(state->text, bytes,
+					 (void *)(string - NODE_TAG + proc->text.string_chars)))
+		return -1;
+	hash = state->key.function.texts;
+	for (i = 0; i < NODE_TEXT_CHARS; i++) {
+		if (i >= length)
+			break;
+		c = wide ? ((__u16 *)state->text)[i] : ((__u8 *)state->text)[i];
+		hash = node_hash__add(hash, c);
+	}
+	state->key.function.texts = hash;
+	state->text_left -= length;
+	return 0;
+}
+
+/* Adds the string that is next, or puts its parts in its place. */
+__noinline int text__step(struct node_state *state, const struct node_proc_rec *proc)
+{
+	__u32 n, representation;
+	__u64 string;
+	int type;
+
+	if (!state || !proc)
+		return -1;
+	n = state->n_parts - 1;
+	if (n > NODE_TEXT_PARTS - 2)
+		return -1;
+	string = state->parts[n];
+	type = object__type(proc, string);
+	if (type < 0 || type >= proc->text.first_nonstring)
+		return -1;
+	representation = type & proc->text.representation_mask;
+	state->n_parts = n;
+	if (!representation)
+		return text__add_flat(state, proc, string, !(type & proc->text.one_byte));
+	if (representation == proc->text.thin) {
+		state->n_parts = n + 1;
+		return node__read(&state->parts[n], sizeof(state->parts[n]),
+				  string - NODE_TAG + proc->text.thin_actual);
+	}
+	if (representation != proc->text.cons)
+		return -1;
+	state->n_parts = n + 2; /* the first part is next */
+	return node__read(&state->parts[n], sizeof(state->parts[n]),
+			  string - NODE_TAG + proc->text.cons_second) ||
+	       node__read(&state->parts[n + 1], sizeof(state->parts[n + 1]),
+			  string - NODE_TAG + proc->text.cons_first);
+}
+
+/* Adds the length of a string and its first characters to state->key.function.texts. The program
+ * may at any time make a string of several parts flat, which must not change the hash. So it has
+ * no address, and nothing of how the string is made up. Returns 1 if the string is not empty. */
 __noinline int text__add(struct node_state *state, const struct node_proc_rec *proc, __u64 string)
 {
-	__u64 *hash, bytes;
+	__u64 *hash;
 	__u32 length = 0;
 	int type, i;
 
@@ -34,51 +99,17 @@ __noinline int text__add(struct node_state *state, const struct node_proc_rec *p
 		return 0;
 	hash = &state->key.function.texts;
 	type = object__type(proc, string);
-	if (type < 0 || type >= proc->text.first_nonstring)
-		return 0;
-	if (type & proc->text.representation_mask) {
-		*hash = node_hash__add(*hash, string);
-		return 1;
-	}
-	if (node__read(&length, sizeof(length), string - NODE_TAG + proc->text.string_length))
-		return 0;
-	bytes = type & proc->text.one_byte ? length : 2ULL * length;
-	if (bytes > NODE_TEXT_BYTES)
-		bytes = NODE_TEXT_BYTES;
-	__builtin_memset(state->text, 0, sizeof(state->text));
-	if (bytes && bpf_probe_read_user(state->text, bytes,
-					 (void *)(string - NODE_TAG + proc->text.string_chars)))
+	if (type < 0 || type >= proc->text.first_nonstring ||
+	    node__read(&length, sizeof(length), string - NODE_TAG + proc->text.string_length))
 		return 0;
 	*hash = node_hash__add(*hash, length);
-	for (i = 0; i < NODE_TEXT_BYTES / 8; i++)
-		*hash = node_hash__add(*hash, state->text[i]);
+	state->text_left = NODE_TEXT_CHARS;
+	state->parts[0] = string;
+	state->n_parts = 1;
+	for (i = 0; i < NODE_TEXT_STEPS; i++)
+		if (!state->n_parts || !state->text_left || text__step(state, proc))
+			break;
 	return length != 0;
-}
-
-/* The same for a string that may be made of two others. */
-__noinline int text__add_parts(struct node_state *state, const struct node_proc_rec *proc,
-			       __u64 string)
-{
-	__u32 length = 0, of_first = 0;
-	__u64 part = 0;
-	int type;
-
-	if (!state || !proc)
-		return 0;
-	type = object__type(proc, string);
-	if (type < 0 || type >= proc->text.first_nonstring ||
-	    (type & proc->text.representation_mask) != proc->text.cons)
-		return text__add(state, proc, string);
-	if (node__read(&part, sizeof(part), string - NODE_TAG + proc->text.cons_first) ||
-	    node__read(&length, sizeof(length), string - NODE_TAG + proc->text.string_length) ||
-	    node__read(&of_first, sizeof(of_first), part - NODE_TAG + proc->text.string_length))
-		return 1;
-	text__add(state, proc, part);
-	/* The second one of a string that was made flat is empty. */
-	if (length != of_first &&
-	    !node__read(&part, sizeof(part), string - NODE_TAG + proc->text.cons_second))
-		text__add(state, proc, part);
-	return 1;
 }
 
 /* The same for the word number @i of the ScopeInfo, if that is a string. */
@@ -89,7 +120,7 @@ static __always_inline int text__add_of_scope(struct node_state *state,
 	__u64 word = 0;
 
 	return !node__read(&word, sizeof(word), scope - NODE_TAG + 8 + 8 * i) &&
-	       text__add_parts(state, proc, word);
+	       text__add(state, proc, word);
 }
 
 /* Adds the name that the ScopeInfo has for its function. */
@@ -130,10 +161,10 @@ __noinline int function__read_texts(struct node_state *state, const struct node_
 	if (object__type(proc, id->name) == proc->text.type_scope_info)
 		text__add_scope(state, proc, id->name);
 	else
-		text__add_parts(state, proc, id->name);
+		text__add(state, proc, id->name);
 	if (id->script_id &&
 	    !node__read(&name, sizeof(name), id->script - NODE_TAG + proc->text.script_name))
-		text__add_parts(state, proc, name);
+		text__add(state, proc, name);
 	return 0;
 }
 

@@ -159,8 +159,9 @@ static int give_part(struct reading *reading, const struct part *part)
 		return push_cons(reading, part);
 	if (type == layout->sliced)
 		return push_sliced(reading, part);
-	if (type == layout->thin)
-		return node_heap__word(reading->heap, part->string, layout->thin_actual, &word)
+	if (type == layout->rec.text.thin)
+		return node_heap__word(reading->heap, part->string, layout->rec.text.thin_actual,
+				       &word)
 			       ? -EFAULT
 			       : push(reading, word, part->from, part->n);
 	/* The characters of all but short-lived ones have their address in the string, too

@@ -21,8 +21,8 @@ struct node_layout {
 	struct node_proc_rec rec; /* what the walker has to know of it */
 
 	/* String: its type tells what it is made of. More of it is in rec.text. */
-	uint16_t external, sliced, thin; /* representations; 0: the characters follow */
-	uint16_t thin_actual, sliced_parent, sliced_offset;
+	uint16_t external, sliced; /* representations; 0: the characters follow */
+	uint16_t sliced_parent, sliced_offset;
 	uint16_t external_resource; /* a word before the address of its characters */
 
 	uint16_t array_length, array_data; /* of all arrays: a Smi, and what follows it */

@@ -16,55 +16,80 @@ static bool is_string(const struct node_heap *heap, uint64_t object, uint16_t *r
 	       *ret_type < text_of(heap)->first_nonstring;
 }
 
+struct walk {
+	const struct node_heap *heap;
+	uint64_t *hash;
+	uint64_t parts[NODE_TEXT_PARTS];
+	uint32_t n_parts, left;
+};
+
+static int add_flat(struct walk *walk, uint64_t string, bool wide)
+{
+	const struct node_text_layout *layout = text_of(walk->heap);
+	uint8_t narrow[NODE_TEXT_CHARS];
+	uint16_t chars[NODE_TEXT_CHARS];
+	uint32_t length;
+
+	if (node_heap__bytes(walk->heap, string, layout->string_length, &length, sizeof(length)))
+		return -1;
+	length = min_of(length, walk->left);
+	if (length && node_heap__bytes(walk->heap, string, layout->string_chars,
+				       wide ? (void *)chars : narrow, wide ? 2 * length : length))
+		return -1;
+	for (uint32_t i = 0; i < length; i++)
+		*walk->hash = node_hash__add(*walk->hash, wide ? chars[i] : narrow[i]);
+	walk->left -= length;
+	return 0;
+}
+
+static int step(struct walk *walk)
+{
+	const struct node_text_layout *layout = text_of(walk->heap);
+	uint32_t n = walk->n_parts - 1;
+	uint64_t string;
+	uint16_t type, representation;
+
+	if (n > NODE_TEXT_PARTS - 2)
+		return -1;
+	string = walk->parts[n];
+	if (!is_string(walk->heap, string, &type))
+		return -1;
+	representation = type & layout->representation_mask;
+	walk->n_parts = n;
+	if (!representation)
+		return add_flat(walk, string, !(type & layout->one_byte));
+	if (representation == layout->thin) {
+		walk->n_parts = n + 1;
+		return node_heap__word(walk->heap, string, layout->thin_actual, &walk->parts[n]);
+	}
+	if (representation != layout->cons)
+		return -1;
+	walk->n_parts = n + 2;
+	return node_heap__word(walk->heap, string, layout->cons_second, &walk->parts[n]) ||
+	       node_heap__word(walk->heap, string, layout->cons_first, &walk->parts[n + 1]);
+}
+
 static bool add(const struct node_heap *heap, uint64_t string, uint64_t *hash)
 {
-	const struct node_text_layout *layout = text_of(heap);
-	uint64_t words[NODE_TEXT_BYTES / 8] = {}, bytes;
+	struct walk walk = { heap, hash, { string }, 1, NODE_TEXT_CHARS };
 	uint32_t length;
 	uint16_t type;
 
-	if (!is_string(heap, string, &type))
-		return false;
-	if (type & layout->representation_mask) {
-		*hash = node_hash__add(*hash, string);
-		return true;
-	}
-	if (node_heap__bytes(heap, string, layout->string_length, &length, sizeof(length)))
-		return false;
-	bytes = type & layout->one_byte ? length : 2ULL * length;
-	bytes = min_of(bytes, (uint64_t)NODE_TEXT_BYTES);
-	if (bytes && node_heap__bytes(heap, string, layout->string_chars, words, bytes))
+	if (!is_string(heap, string, &type) ||
+	    node_heap__bytes(heap, string, text_of(heap)->string_length, &length, sizeof(length)))
 		return false;
 	*hash = node_hash__add(*hash, length);
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		*hash = node_hash__add(*hash, words[i]);
+	for (int i = 0; i < NODE_TEXT_STEPS && walk.n_parts && walk.left; i++)
+		if (step(&walk))
+			break;
 	return length != 0;
-}
-
-static bool add_parts(const struct node_heap *heap, uint64_t string, uint64_t *hash)
-{
-	const struct node_text_layout *layout = text_of(heap);
-	uint32_t length, of_first;
-	uint64_t part;
-	uint16_t type;
-
-	if (!is_string(heap, string, &type) || (type & layout->representation_mask) != layout->cons)
-		return add(heap, string, hash);
-	if (node_heap__word(heap, string, layout->cons_first, &part) ||
-	    node_heap__bytes(heap, string, layout->string_length, &length, sizeof(length)) ||
-	    node_heap__bytes(heap, part, layout->string_length, &of_first, sizeof(of_first)))
-		return true;
-	add(heap, part, hash);
-	if (length != of_first && !node_heap__word(heap, string, layout->cons_second, &part))
-		add(heap, part, hash);
-	return true;
 }
 
 static bool add_of_scope(const struct node_heap *heap, uint64_t scope, uint64_t i, uint64_t *hash)
 {
 	uint64_t word;
 
-	return !node_heap__word(heap, scope, 8 + 8 * i, &word) && add_parts(heap, word, hash);
+	return !node_heap__word(heap, scope, 8 + 8 * i, &word) && add(heap, word, hash);
 }
 
 static void add_scope(const struct node_heap *heap, uint64_t scope, uint64_t *hash)
@@ -94,8 +119,8 @@ uint64_t node_text__hash(const struct node_heap *heap, uint64_t name, uint64_t s
 	if (node_heap__is(heap, name, text_of(heap)->type_scope_info))
 		add_scope(heap, name, &hash);
 	else
-		add_parts(heap, name, &hash);
+		add(heap, name, &hash);
 	if (script && !node_heap__word(heap, script, text_of(heap)->script_name, &word))
-		add_parts(heap, word, &hash);
+		add(heap, word, &hash);
 	return hash;
 }
