@@ -85,31 +85,60 @@ static __always_inline __u64 interpreted__bcp(const struct jvm_proc_rec *proc,
 						  : words[INTERPRETED_WORDS - JVM_BCP_WORDS];
 }
 
+/* Returns true if the innermost frame lacks the bytecode's address, as its entry still pushes
+ * words. The words below the stack pointer may be those of an earlier frame. */
+static __always_inline int interpreted__is_pushed(const struct unwind_state *u,
+						  const struct jvm_proc_rec *proc)
+{
+	return u->leaf && u->rbp - u->sp < 8 * (proc->bcp_words == JVM_BCP_WORDS_8 ? JVM_BCP_WORDS_8
+										   : JVM_BCP_WORDS);
+}
+
+/* Returns the Method. An entry has it in rbx until it is pushed. */
+static __always_inline __u64 interpreted__method(const struct unwind_state *u,
+						 const __u64 words[INTERPRETED_WORDS])
+{
+	if (u->leaf && u->rbp - u->sp < -8 * INTERPRETED_METHOD)
+		return u->regs[UNWIND_REG_RBX];
+	return words[INTERPRETED_WORDS + INTERPRETED_METHOD];
+}
+
 /* Has rbp been set up for an interpreted frame? An entry has not made its frame yet, stubs in the
  * same buffer never do: there it is the caller's. Then the words are not those of a method, with
- * a place in its bytecodes (native methods have none), or they lie below the stack pointer, where
- * an earlier frame may have left them. */
+ * a place in its bytecodes (native methods have none), which is *@ret_bcp. An entry has the method
+ * in rbx, and in r13 first the sender's stack pointer and then that place (generate_fixed_frame).
+ */
 static __always_inline int interpreted__is_made(const struct unwind_state *u,
 						const struct jvm_proc_rec *proc,
-						const __u64 words[INTERPRETED_WORDS])
+						const __u64 words[INTERPRETED_WORDS],
+						__u64 *ret_bcp)
 {
+	__u64 live = u->regs[UNWIND_REG_R13];
 	__u64 sender_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
-	__u64 method = words[INTERPRETED_WORDS + INTERPRETED_METHOD], const_method = 0;
+	__u64 method = interpreted__method(u, words), const_method = 0;
 	__u64 bcp = interpreted__bcp(proc, words);
 
+	*ret_bcp = bcp;
 	if (sender_sp <= u->rbp || sender_sp - u->rbp > INTERPRETED_MOVED_MAX)
 		return 0;
 	if (!u->leaf)
 		return 1;
-	if (u->rbp - u->sp <
-	    8 * (proc->bcp_words == JVM_BCP_WORDS_8 ? JVM_BCP_WORDS_8 : JVM_BCP_WORDS))
+	if (u->rbp - u->sp < -8 * INTERPRETED_SENDER_SP)
 		return 0;
 	if (jvm__read(&const_method, sizeof(const_method),
 		      method + proc->offsets.method_const_method) ||
 	    !const_method)
 		return 0;
-	return !bcp || bcp - const_method < CONST_METHOD_BYTES_MAX ||
-	       u->regs[UNWIND_REG_R13] - const_method < CONST_METHOD_BYTES_MAX;
+	if (!interpreted__is_pushed(u, proc) &&
+	    (!bcp || bcp - const_method < CONST_METHOD_BYTES_MAX))
+		return 1;
+	if (live - const_method < CONST_METHOD_BYTES_MAX)
+		*ret_bcp = live;
+	else if (method == u->regs[UNWIND_REG_RBX] && live == sender_sp)
+		*ret_bcp = const_method + proc->offsets.const_method_bytes;
+	else
+		return 0;
+	return 1;
 }
 
 #define ENTRY_BYTES (8 * INTERPRETED_WORDS) /* of what an entry pushes below rbp */
@@ -161,7 +190,7 @@ static __always_inline void interpreted__set_sender(struct unwind_state *u)
 __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state,
 				 const struct jvm_proc_rec *proc, struct jvm_frame *ret)
 {
-	__u64 words[INTERPRETED_WORDS];
+	__u64 words[INTERPRETED_WORDS], bcp = 0;
 
 	if (!u || !state || !proc || !ret)
 		return 0;
@@ -170,7 +199,7 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	ret->code = proc->interpreter_start;
 	ret->at = u->pc - ret->code;
 	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
-	    interpreted__read(u, words) || !interpreted__is_made(u, proc, words)) {
+	    interpreted__read(u, words) || !interpreted__is_made(u, proc, words, &bcp)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 		if (returns_to_jvm(u, proc, u->sp)) {
 			interpreted__set_sender(u);
@@ -194,8 +223,8 @@ __noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state
 	}
 	rule__set(u, UNWIND_REG_RBP, 16, -2);
 	ret->kind = JVM_INTERPRETED;
-	ret->blob = words[INTERPRETED_WORDS + INTERPRETED_METHOD];
-	ret->bcp = interpreted__bcp(proc, words);
+	ret->blob = interpreted__method(u, words);
+	ret->bcp = bcp;
 	/* A compiled method that has called this one ends there, as arguments were moved. */
 	u->caller_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
 	interpreted__note(u, proc, words);
