@@ -8,17 +8,11 @@
 #include "bpf/kept_words.bpf.h"
 #include "bpf/tableless.bpf.h"
 
-extern const volatile __u32 cfg_unwind;
 extern const volatile __u32 cfg_kept; /* 0: no stacks are kept */
 
 /* Number of the last change of the tables of this address space: what the unwinder looks up is the
  * same as long as it is. */
 __noinline __u32 mappings__version(__u32 space);
-
-static __always_inline __u32 kept__version(__u32 space)
-{
-	return cfg_unwind == UNWIND_MODE_FP ? KEPT_FP_VERSION : mappings__version(space);
-}
 
 /* How many frames of another sample may serve this one. */
 static __always_inline __u32 kept__usable(const struct kept_stack *kept,
@@ -46,7 +40,7 @@ static __always_inline void kept__begin(struct scratch *scratch)
 	kept = kept__stack();
 	if (!kept)
 		return;
-	state->version = kept__version(scratch->proc.space);
+	state->version = mappings__version(scratch->proc.space);
 	state->left = kept__usable(kept, scratch, state->version);
 }
 
@@ -406,7 +400,7 @@ __noinline int kept__save(struct scratch *scratch)
 	state = &scratch->kept;
 	if (!scratch->unwind.complete) /* frames were passed, but none is another one */
 		return 0;
-	if (kept__version(scratch->proc.space) != state->version) {
+	if (mappings__version(scratch->proc.space) != state->version) {
 		kept->n = 0;
 		return 0;
 	}

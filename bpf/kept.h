@@ -35,7 +35,6 @@
 #define KEPT_BLOCK_WORDS 256 /* a power of two */
 
 #define KEPT_NO_VERSION 0xffffffffU
-#define KEPT_FP_VERSION 2 /* of no tables: frame pointers alone are asked for */
 
 /* What hooks remember for themselves is looked up again after half of that: so what they have
  * looked at now is kept for the other half at least. */

@@ -134,7 +134,7 @@ static __noinline int twice__end(struct scratch *scratch)
 
 	if (scratch->kept.version == KEPT_NO_VERSION ||
 	    scratch->kept.version != scratch->twice.version ||
-	    scratch->twice.version != kept__version(scratch->proc.space) ||
+	    scratch->twice.version != mappings__version(scratch->proc.space) ||
 	    (!scratch->kept.n_kept && !scratch->kept.first) || !scratch->twice.checked_ns ||
 	    !u->checked_ns)
 		return 0;
@@ -151,7 +151,7 @@ static __noinline int twice__end(struct scratch *scratch)
 static __always_inline void unwind_twice(struct scratch *scratch)
 {
 	scratch->twice.at = scratch->n_words;
-	scratch->twice.version = kept__version(scratch->proc.space);
+	scratch->twice.version = mappings__version(scratch->proc.space);
 	scratch->n_words = TWICE_AT;
 	unwind_frames(scratch, 0);
 	twice__turn(scratch);
