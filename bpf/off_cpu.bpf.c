@@ -67,26 +67,30 @@ extern const volatile __u32 cfg_targets_only;
 
 /* The sample of the thread that wakes another one. */
 static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, __u64 now_ns,
-						    const struct worth *worth,
+						    struct worth *worth,
 						    const struct task_struct *wakee)
 {
-	__u32 wakee_tgid = task__pid_of(wakee);
+	__u32 wakee_tgid = task__pid_of(wakee), tgid;
+	struct task_struct *waker = bpf_get_current_task_btf();
 	const struct proc_rec *proc;
 	struct scratch *scratch;
 
-	scratch = interrupt ? NULL : sample__begin_of(event, now_ns, worth);
-	if (scratch)
-		return scratch;
-	/* An interrupt, or a process that is no target: the kernel's frames tell what is to be
-	 * told, and it is shown beside the thread that is woken. */
-	if ((sample_until_ns && now_ns >= sample_until_ns) || !target__is_any(wakee, wakee_tgid) ||
-	    (cfg_targets_only && !interrupt))
+	tgid = task__pid(waker);
+	if (!interrupt && target__is(waker, tgid, bpf_map_lookup_elem(&targets, &tgid)))
+		return sample__begin_of(event, now_ns, worth);
+	/* An interrupt, or a process that is no target: the sample has the kernel's frames, and
+	 * the process of the thread that is woken. */
+	if (now_ns < sample_from_ns || (sample_until_ns && now_ns >= sample_until_ns) ||
+	    !target__is_any(wakee, wakee_tgid) || (cfg_targets_only && !interrupt) ||
+	    !is_due(event, now_ns, worth))
 		return NULL;
 	proc = target__get((__u64)wakee, wakee_tgid);
-	if (!proc)
+	scratch = proc ? sample__claim(event, now_ns, worth, proc, wakee_tgid) : NULL;
+	if (!scratch) {
+		rest__return(event, worth->weight, worth->total);
 		return NULL;
-	scratch = sample__claim(event, now_ns, worth, proc, wakee_tgid);
-	if (scratch && interrupt) {
+	}
+	if (interrupt) {
 		scratch->sample.tid = 0;
 		__builtin_memcpy(scratch->sample.comm, "(interrupt)", 12);
 	}

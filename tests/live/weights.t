@@ -54,6 +54,14 @@ def check_measured(options):
         gate.equal(alone, (0,), f"{options}: one that stands for itself has its own total")
 
 
+def check_wakers():
+    """Interrupts end these sleeps. One of seven is sampled, whoever wakes."""
+    recording, _ = record(("-c", "7", "--max-overhead", "none"), "wakeup", "sleeps", SLEEPS, NS)
+    weights = recording.sql("SELECT DISTINCT weight FROM sample WHERE thread IS NOT NULL")
+    gate.equal(weights, [(7,)], "-c 7: each waker stands for seven")
+
+
+check_wakers()
 for limit in LIMITS:
     check_counted(limit)
     check_measured(limit)
