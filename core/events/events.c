@@ -457,7 +457,7 @@ int events__attach(struct events *events, bool mapped, const struct event_place 
 	}
 	if (code)
 		events__detach(events);
-	else
+	else if (place)
 		mark_joined(events, place->tracker);
 	return code;
 }

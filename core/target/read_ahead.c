@@ -140,7 +140,8 @@ int read_ahead__look(struct read_ahead *ahead)
 	u64map__done(&ahead->ticks);
 	ahead->ticks = ticks;
 	ahead->has_looked = true;
-	qsort(ahead->list, ahead->n, sizeof(*ahead->list), by_usage);
+	if (ahead->n)
+		qsort(ahead->list, ahead->n, sizeof(*ahead->list), by_usage);
 	return ret;
 }
 

@@ -50,7 +50,8 @@ def check_duration(target):
     file = gate.path("duration.db")
     result = gate.braid("record", "-p", target.pid, "-d", "0.05", "-o", file)
     gate.equal(result.status, 0, "-d: status", result.err)
-    gate.matches(r"^\S+: 0 samples in 0\.\d s\n", result.err, "-d: summary")
+    gate.matches(rf"^recording pid {target.pid} \(\S+\) for 0.05 s \(Ctrl-C ends the recording\)\n"
+                 r"\S+: 0 samples in 0\.\d s\n", result.err, "-d: what begins, then the summary")
     gate.equal(gate.Recording(file).meta("target"), f"pid {target.pid} ({gate.MARKS})",
                "-d: the target")
 

@@ -94,11 +94,11 @@ def check_otlp():
     equal(result, Result(0, "made.db: 61 samples sent\n", ""), "a recording is sent")
     origin = []
     equal(otlp_sums(server.requests, origin), WANT, "what arrives is what was recorded")
-    equal([name for name, _, _ in origin], ["box"] * 3, "the host is told")
+    equal([name for name, _, _ in origin], ["box"] * 6, "the host is told")
     now = time.time_ns()
     ok(all(now - 3600e9 < at < now + 3600e9 for _, at, _ in origin), "and the time", origin)
     ids = {of for _, _, of in origin}
-    equal(len(ids), 3, "each profile has an id of its own")
+    equal(len(ids), 6, "each profile has an id of its own, values and occurrences")
     where, headers, _ = server.requests[0]
     equal((where, headers["Content-Type"], headers["Content-Encoding"]),
           ("/v1development/profiles", "application/x-protobuf", "gzip"), "as the protocol has it")

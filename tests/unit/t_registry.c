@@ -75,8 +75,9 @@ static void check_hooks(const struct runtime *runtime)
 	   "%s: all image hooks or none", name);
 	ok(!runtime->open == !runtime->close && (runtime->attach || !runtime->detach),
 	   "%s: hooks that give have one that takes back", name);
-	ok(!runtime->attach || (runtime->open && runtime->prepare),
-	   "%s: instances have a session and an image", name);
+	ok(!runtime->attach || runtime->prepare, "%s: instances have an image", name);
+	ok(runtime->walker < 0 || !runtime->attach || runtime->open,
+	   "%s: instances of a walker have a session", name);
 	ok(!runtime->on_code || runtime->symbolize, "%s: what is learnt can be asked for", name);
 	ok(!walker || (runtime->attach && (runtime->symbolize || runtime->resolve)),
 	   "%s: a walker's frames have names and processes", name);
