@@ -52,11 +52,18 @@ __noinline int text__add_flat(struct node_state *state, const struct node_proc_r
 	return 0;
 }
 
+/* Returns the place of a part. The mask is applied where the verifier of Linux 6.1 sees it. */
+static __always_inline __u64 *part__at(struct node_state *state, __u64 n)
+{
+	asm volatile("" : "+r"(n));
+	return &state->parts[n & (NODE_TEXT_PARTS - 1)];
+}
+
 /* Adds the string that is next, or puts its parts in its place. */
 __noinline int text__step(struct node_state *state, const struct node_proc_rec *proc)
 {
 	__u32 n, representation;
-	__u64 string;
+	__u64 string, part = 0;
 	int type;
 
 	if (!state || !proc)
@@ -64,7 +71,7 @@ __noinline int text__step(struct node_state *state, const struct node_proc_rec *
 	n = state->n_parts - 1;
 	if (n > NODE_TEXT_PARTS - 2)
 		return -1;
-	string = state->parts[n];
+	string = *part__at(state, n);
 	type = object__type(proc, string);
 	if (type < 0 || type >= proc->text.first_nonstring)
 		return -1;
@@ -73,17 +80,21 @@ __noinline int text__step(struct node_state *state, const struct node_proc_rec *
 	if (!representation)
 		return text__add_flat(state, proc, string, !(type & proc->text.one_byte));
 	if (representation == proc->text.thin) {
+		if (node__read(&part, sizeof(part), string - NODE_TAG + proc->text.thin_actual))
+			return -1;
 		state->n_parts = n + 1;
-		return node__read(&state->parts[n], sizeof(state->parts[n]),
-				  string - NODE_TAG + proc->text.thin_actual);
+		*part__at(state, n) = part;
+		return 0;
 	}
-	if (representation != proc->text.cons)
+	if (representation != proc->text.cons ||
+	    node__read(&part, sizeof(part), string - NODE_TAG + proc->text.cons_second))
 		return -1;
+	*part__at(state, n) = part;
+	if (node__read(&part, sizeof(part), string - NODE_TAG + proc->text.cons_first))
+		return -1;
+	*part__at(state, n + 1) = part;
 	state->n_parts = n + 2; /* the first part is next */
-	return node__read(&state->parts[n], sizeof(state->parts[n]),
-			  string - NODE_TAG + proc->text.cons_second) ||
-	       node__read(&state->parts[n + 1], sizeof(state->parts[n + 1]),
-			  string - NODE_TAG + proc->text.cons_first);
+	return 0;
 }
 
 /* Adds the length of a string and its first characters to state->key.function.texts. The program
