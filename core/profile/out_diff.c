@@ -208,6 +208,14 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	return diff ? diff : (x > y) - (x < y);
 }
 
+static bool is_shown(const struct out_diff_rows *table, uint32_t row)
+{
+	const struct diff_change *change = &table->changes[row];
+
+	return (change->old || change->new) &&
+	       (table->opts->group != OUTPUT_LABELS || out_rows__is_group(&table->of, row));
+}
+
 int out_diff_rows__init(struct out_diff_rows *table, const struct output_opts *opts)
 {
 	const struct profile *both = opts->diff->both;
@@ -230,10 +238,11 @@ int out_diff_rows__init(struct out_diff_rows *table, const struct output_opts *o
 		return -ENOMEM;
 	for (size_t i = 0; !ret && i < table->of.n; i++) {
 		table->changes[i] = diff_rows__change(&table->counted, i);
-		table->sorted[i] = i;
+		if (is_shown(table, i))
+			table->sorted[table->n++] = i;
 	}
-	if (!ret)
-		qsort_r(table->sorted, table->of.n, sizeof(*table->sorted), compare_rows, table);
+	table->n_put = opts->rows ? min_of(opts->rows, table->n) : table->n;
+	qsort_r(table->sorted, table->n, sizeof(*table->sorted), compare_rows, table);
 	return ret;
 }
 
@@ -245,38 +254,19 @@ void out_diff_rows__done(struct out_diff_rows *table)
 	free(table->sorted);
 }
 
-bool out_diff_rows__is_shown(const struct out_diff_rows *table, uint32_t row)
-{
-	const struct diff_change *change = &table->changes[row];
-
-	return (change->old || change->new) &&
-	       (table->opts->group != OUTPUT_LABELS || out_rows__is_group(&table->of, row));
-}
-
-static int kind_width(const struct profile *profile)
-{
-	int width = strlen("Kind");
-
-	for (size_t i = 0; i < profile->n_kinds; i++)
-		width = max_of(width, (int)strlen(profile->kinds[i].name));
-	return width;
-}
-
 static int put_row(const struct out_diff_rows *table, uint32_t row, FILE *out)
 {
 	const struct diff_change *change = &table->changes[row];
 	const struct profile *both = table->diff->both;
-	char columns[OUT_DIFF_BYTES], kind[sizeof(both->kinds[0].name)] = "-";
+	char columns[OUT_DIFF_BYTES], kind[OUT_KIND_BYTES];
 	char *label = out_rows__label(&table->of, row, table->opts->annotate);
 
 	if (!label)
 		return -ENOMEM;
-	if (row)
-		strcpy(kind, both->kinds[table->of.keys[row].kind].name);
-	escape__printable(kind);
+	out_rows__kind(&table->of, row, kind);
 	out_diff__columns(table->diff, change, columns, sizeof(columns));
 	fprintf(out, "%s%s%-*s  %s%s\n", table->opts->colour ? out_diff__colour(change) : "",
-		columns, kind_width(both), kind, label,
+		columns, out_rows__kind_width(both), kind, label,
 		table->opts->colour ? OUTPUT_COLOUR_END : "");
 	free(label);
 	return 0;
@@ -289,23 +279,15 @@ static int put_rows(const struct out_diff_rows *table, FILE *out)
 		[DIFF_TOTAL] = "total: with all that it calls",
 		[DIFF_SCRIPT] = "script: its own with the native code that it calls",
 	};
-	size_t n = 0;
 	int ret = 0;
 
 	fprintf(out, "%s (--sort)\n\n%s%-*s  %s\n", measures[table->measure],
-		out_diff__titles(table->diff), kind_width(table->diff->both), "Kind",
+		out_diff__titles(table->diff), out_rows__kind_width(table->diff->both), "Kind",
 		out_rows__title(table->opts->group));
-	for (size_t i = 0; i < table->of.n && !ret; i++) {
-		uint32_t row = table->sorted[i];
-
-		if (!out_diff_rows__is_shown(table, row))
-			continue;
-		if (!table->opts->rows || n < table->opts->rows)
-			ret = put_row(table, row, out);
-		n++;
-	}
-	if (table->opts->rows && n > table->opts->rows)
-		fprintf(out, "(%zu more)\n", n - table->opts->rows);
+	for (size_t i = 0; i < table->n_put && !ret; i++)
+		ret = put_row(table, table->sorted[i], out);
+	if (table->n > table->n_put)
+		fprintf(out, "(%zu more)\n", table->n - table->n_put);
 	return ret;
 }
 

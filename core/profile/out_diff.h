@@ -31,16 +31,14 @@ struct out_diff_rows {
 	struct diff_rows counted;
 	enum diff_measure measure;
 	struct diff_change *changes; /* by row */
-	uint32_t *sorted;	     /* rows, the largest change first */
+	uint32_t *sorted;	     /* rows that either recording has, the largest change first */
+	size_t n;		     /* of these: groups alone if the table is of groups, */
+	size_t n_put;		     /* and those of them that opts->rows leaves */
 };
 
 /* 0 or -ENOMEM; call out_diff_rows__done in any case. @opts is borrowed. */
 int out_diff_rows__init(struct out_diff_rows *table, const struct output_opts *opts);
 void out_diff_rows__done(struct out_diff_rows *table);
-
-/* Returns false for rows that neither recording has, and for rows of frames in a table of groups.
- */
-bool out_diff_rows__is_shown(const struct out_diff_rows *table, uint32_t row);
 
 /* The table of opts->diff, as output__table. */
 int out_diff__table(const struct output_opts *opts, FILE *out);

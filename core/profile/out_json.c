@@ -104,38 +104,16 @@ static void put_row(const struct out_rows *of, const struct out_row *row, FILE *
 		row->occurrences, row->calls);
 }
 
-static bool is_shown(const struct out_rows *of, const struct out_row *row)
-{
-	return (row->total || row->calls) &&
-	       (of->group != OUTPUT_LABELS || out_rows__is_group(of, row->number));
-}
-
 static int put_rows(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
-	struct out_rows of = {};
-	struct out_row *rows = NULL;
-	bool scripts;
-	size_t n = 0;
-	int ret = out_rows__init(&of, profile, opts->group);
+	struct out_list list;
+	int ret = out_list__init(&list, profile, opts);
 
-	if (!ret)
-		rows = calloc(of.n, sizeof(*rows));
-	if (!ret && !rows)
-		ret = -ENOMEM;
-	if (!ret)
-		ret = out_rows__count(&of, rows, &scripts);
-	if (ret)
-		goto out;
-	out_rows__sort(&of, rows, opts->sort ?: scripts ? OUTPUT_SORT_SCRIPT : OUTPUT_SORT_SELF);
-	for (size_t i = 0; i < of.n && (!opts->rows || n < opts->rows); i++) {
-		if (!is_shown(&of, &rows[i]))
-			continue;
-		fputs(n++ ? ",\n " : "\n ", out);
-		put_row(&of, &rows[i], out);
+	for (size_t i = 0; !ret && i < list.n_put; i++) {
+		fputs(i ? ",\n " : "\n ", out);
+		put_row(&list.of, &list.rows[i], out);
 	}
-out:
-	free(rows);
-	out_rows__done(&of);
+	out_list__done(&list);
 	return ret;
 }
 
@@ -160,20 +138,15 @@ static int put_changes(const struct output_opts *opts, FILE *out)
 	};
 	struct out_diff_rows rows = {};
 	int ret = out_diff_rows__init(&rows, opts);
-	size_t n = 0;
 
 	if (ret)
 		goto out;
 	fprintf(out, ",\n\"compared_by\":\"%s\",\n\"measure\":\"%s\",\n\"changes\":[",
 		opts->diff->by_value ? "value" : "share", measures[rows.measure]);
-	for (size_t i = 0; i < rows.of.n && (!opts->rows || n < opts->rows); i++) {
-		uint32_t row = rows.sorted[i];
-
-		if (!out_diff_rows__is_shown(&rows, row))
-			continue;
-		fputs(n++ ? ",\n {" : "\n {", out);
-		put_row_key(&rows.of, row, out);
-		put_change(&rows.changes[row], out);
+	for (size_t i = 0; i < rows.n_put; i++) {
+		fputs(i ? ",\n {" : "\n {", out);
+		put_row_key(&rows.of, rows.sorted[i], out);
+		put_change(&rows.changes[rows.sorted[i]], out);
 		putc('}', out);
 	}
 	fputs("]", out);
@@ -199,8 +172,8 @@ static void put_frame(const struct profile *profile, const struct profile_frame 
 
 /* Numbers frames and nodes in the order of the tree, so that the text does not depend on how the
  * profile came about. @frames and @nodes: by number in the profile, 1 + the number here. */
-static size_t number_all(const struct profile *profile, const struct out_tree *tree,
-			 uint32_t *frames, uint32_t *nodes, FILE *out)
+static void number_all(const struct profile *profile, const struct out_tree *tree, uint32_t *frames,
+		       uint32_t *nodes, FILE *out)
 {
 	size_t n = 0;
 
@@ -214,7 +187,6 @@ static size_t number_all(const struct profile *profile, const struct out_tree *t
 		put_frame(profile, &profile->frames[frame], out);
 		frames[frame] = ++n;
 	}
-	return n;
 }
 
 static int put_tree(const struct profile *profile, FILE *out)

@@ -63,62 +63,45 @@ static void put_amount(const struct profile *profile, uint64_t weight, FILE *out
 
 static void put_kind(const struct out_rows *of, uint32_t row, FILE *out)
 {
-	char kind[sizeof(of->profile->kinds[0].name)] = "-";
+	char kind[OUT_KIND_BYTES];
 
-	if (row)
-		strcpy(kind, of->profile->kinds[of->keys[row].kind].name);
-	escape__printable(kind);
+	out_rows__kind(of, row, kind);
 	fputs(" ", out);
 	put_cell(out, kind);
 	fputs(" | ", out);
 }
 
-static int put_row(const struct out_rows *of, const struct out_row *row, bool scripts,
-		   const struct output_opts *opts, FILE *out)
+static int put_row(const struct out_list *list, const struct out_row *row, int annotate, FILE *out)
 {
+	const struct profile *profile = list->of.profile;
+
 	fputs("|", out);
-	if (scripts)
-		put_amount(of->profile, row->script, out);
-	put_amount(of->profile, row->self, out);
-	put_amount(of->profile, row->total, out);
-	put_kind(of, row->number, out);
-	return put_label(of, row->number, opts->annotate, out);
+	if (list->scripts)
+		put_amount(profile, row->script, out);
+	put_amount(profile, row->self, out);
+	put_amount(profile, row->total, out);
+	put_kind(&list->of, row->number, out);
+	return put_label(&list->of, row->number, annotate, out);
+}
+
+static void put_more(size_t n, FILE *out)
+{
+	if (n)
+		fprintf(out, "\n%zu more rows.\n", n);
 }
 
 static int put_table(const struct profile *profile, const struct output_opts *opts, FILE *out)
 {
-	struct out_rows of = {};
-	struct out_row *rows = NULL;
-	bool scripts = false;
-	size_t n = 0;
-	int ret = out_rows__init(&of, profile, opts->group);
+	struct out_list list;
+	int ret = out_list__init(&list, profile, opts);
 
-	if (!ret)
-		rows = calloc(of.n, sizeof(*rows));
-	if (!ret && !rows)
-		ret = -ENOMEM;
-	if (!ret)
-		ret = out_rows__count(&of, rows, &scripts);
-	if (ret)
-		goto out;
-	scripts &= opts->group == OUTPUT_FUNCTIONS || opts->group == OUTPUT_FILES;
-	out_rows__sort(&of, rows, opts->sort ?: scripts ? OUTPUT_SORT_SCRIPT : OUTPUT_SORT_SELF);
 	fprintf(out, "\n|%s Self | Total | Kind | %s |\n|%s---:|---:|---|---|\n",
-		scripts ? " Script |" : "", out_rows__title(opts->group), scripts ? "---:|" : "");
-	for (size_t i = 0; !ret && i < of.n; i++) {
-		bool shown =
-			(rows[i].total || rows[i].calls) &&
-			(opts->group != OUTPUT_LABELS || out_rows__is_group(&of, rows[i].number));
-
-		if (shown && (!opts->rows || n < opts->rows))
-			ret = put_row(&of, &rows[i], scripts, opts, out);
-		n += shown;
-	}
-	if (opts->rows && n > opts->rows)
-		fprintf(out, "\n%zu more rows.\n", n - opts->rows);
-out:
-	free(rows);
-	out_rows__done(&of);
+		list.scripts ? " Script |" : "", out_rows__title(opts->group),
+		list.scripts ? "---:|" : "");
+	for (size_t i = 0; !ret && i < list.n_put; i++)
+		ret = put_row(&list, &list.rows[i], opts->annotate, out);
+	put_more(list.n - list.n_put, out);
+	out_list__done(&list);
 	return ret;
 }
 
@@ -127,26 +110,20 @@ static int put_diff_table(const struct output_opts *opts, FILE *out)
 	struct out_diff_rows rows = {};
 	int ret = out_diff_rows__init(&rows, opts);
 	char columns[OUT_DIFF_BYTES];
-	size_t n = 0;
 
 	fprintf(out, "\n| Old, new, delta, change | Kind | %s |\n|---|---|---|\n",
 		out_rows__title(opts->group));
-	for (size_t i = 0; !ret && i < rows.of.n; i++) {
+	for (size_t i = 0; !ret && i < rows.n_put; i++) {
 		uint32_t row = rows.sorted[i];
-		bool shown = out_diff_rows__is_shown(&rows, row);
 
-		if (shown && (!opts->rows || n < opts->rows)) {
-			out_diff__columns(opts->diff, &rows.changes[row], columns, sizeof(columns));
-			fputs("| ", out);
-			put_cell(out, columns);
-			fputs("|", out);
-			put_kind(&rows.of, row, out);
-			ret = put_label(&rows.of, row, opts->annotate, out);
-		}
-		n += shown;
+		out_diff__columns(opts->diff, &rows.changes[row], columns, sizeof(columns));
+		fputs("| ", out);
+		put_cell(out, columns);
+		fputs("|", out);
+		put_kind(&rows.of, row, out);
+		ret = put_label(&rows.of, row, opts->annotate, out);
 	}
-	if (opts->rows && n > opts->rows)
-		fprintf(out, "\n%zu more rows.\n", n - opts->rows);
+	put_more(rows.n - rows.n_put, out);
 	out_diff_rows__done(&rows);
 	return ret;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/escape.h"
+#include "core/base/util.h"
 #include "core/profile/out_common.h"
 
 /* What a frame's row is called where rows are not of functions; printf's `[...]` where it is not
@@ -185,11 +186,60 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	return diff ? diff : x_key->kind - y_key->kind;
 }
 
-void out_rows__sort(const struct out_rows *of, struct out_row *rows, enum output_sort sort)
+static bool is_shown(const struct out_rows *of, const struct out_row *row)
 {
-	struct order order = { of, sort };
+	return (row->total || row->calls || row->occurrences) &&
+	       (of->group != OUTPUT_LABELS || out_rows__is_group(of, row->number));
+}
 
-	qsort_r(rows, of->n, sizeof(*rows), compare_rows, &order);
+int out_list__init(struct out_list *list, const struct profile *profile,
+		   const struct output_opts *opts)
+{
+	struct order order = { .of = &list->of };
+	int ret;
+
+	*list = (struct out_list) {};
+	ret = out_rows__init(&list->of, profile, opts->group);
+	if (ret)
+		return ret;
+	list->rows = calloc(list->of.n, sizeof(*list->rows));
+	if (!list->rows)
+		return -ENOMEM;
+	ret = out_rows__count(&list->of, list->rows, &list->scripts);
+	/* Of a library or a kind it would tell of other libraries and kinds. */
+	list->scripts &= opts->group == OUTPUT_FUNCTIONS || opts->group == OUTPUT_FILES;
+	for (size_t i = 0; i < list->of.n; i++)
+		if (is_shown(&list->of, &list->rows[i]))
+			list->rows[list->n++] = list->rows[i];
+	list->n_put = opts->rows ? min_of(opts->rows, list->n) : list->n;
+	list->sort = opts->sort	     ? opts->sort
+		     : list->scripts ? OUTPUT_SORT_SCRIPT
+				     : OUTPUT_SORT_SELF;
+	order.sort = list->sort;
+	qsort_r(list->rows, list->n, sizeof(*list->rows), compare_rows, &order);
+	return ret;
+}
+
+void out_list__done(struct out_list *list)
+{
+	out_rows__done(&list->of);
+	free(list->rows);
+}
+
+void out_rows__kind(const struct out_rows *rows, uint32_t row, char ret[OUT_KIND_BYTES])
+{
+	snprintf(ret, OUT_KIND_BYTES, "%s",
+		 row ? rows->profile->kinds[rows->keys[row].kind].name : "-");
+	escape__printable(ret);
+}
+
+int out_rows__kind_width(const struct profile *profile)
+{
+	int width = strlen("Kind");
+
+	for (size_t i = 0; i < profile->n_kinds; i++)
+		width = max_of(width, (int)strlen(profile->kinds[i].name));
+	return width;
 }
 
 const char *out_rows__title(enum output_group group)

@@ -53,8 +53,28 @@ struct out_row {
  * -ENOMEM. */
 int out_rows__count(const struct out_rows *of, struct out_row *ret, bool *ret_scripts);
 
-/* Sorts all @of->n rows by @sort, then by self, total, calls, name. Rows of groups come first. */
-void out_rows__sort(const struct out_rows *of, struct out_row *rows, enum output_sort sort);
+/* The rows that a table of a profile shows, in its order. */
+struct out_list {
+	struct out_rows of;
+	struct out_row *rows;
+	size_t n;     /* rows that have something: groups alone if the table is of groups, */
+	size_t n_put; /* and those of them that opts->rows leaves */
+	bool scripts; /* the table has a column for script */
+	enum output_sort sort;
+};
+
+/* Sorts by opts->sort, then by self, total, calls, name. Rows of groups come first. 0 or -ENOMEM;
+ * call out_list__done in any case. */
+int out_list__init(struct out_list *list, const struct profile *profile,
+		   const struct output_opts *opts);
+void out_list__done(struct out_list *list);
+
+/* Writes the row's kind, printable; "-" for samples without a stack. */
+#define OUT_KIND_BYTES sizeof(((struct profile_kind *)0)->name)
+void out_rows__kind(const struct out_rows *rows, uint32_t row, char ret[OUT_KIND_BYTES]);
+
+/* Returns the width of a column for kinds. */
+int out_rows__kind_width(const struct profile *profile);
 
 /* "Function" or what else the rows are of. */
 const char *out_rows__title(enum output_group group);
