@@ -72,7 +72,6 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 {
 	__u32 wakee_tgid = task__pid_of(wakee), tgid;
 	struct task_struct *waker = bpf_get_current_task_btf();
-	const struct proc_rec *proc;
 	struct scratch *scratch;
 
 	tgid = task__pid(waker);
@@ -84,13 +83,9 @@ static __always_inline struct scratch *waker__begin(int interrupt, __u32 event, 
 	    !target__is_any(wakee, wakee_tgid) || (cfg_targets_only && !interrupt) ||
 	    !is_due(event, now_ns, worth))
 		return NULL;
-	proc = target__get((__u64)wakee, wakee_tgid);
-	scratch = proc ? sample__claim(event, now_ns, worth, proc, wakee_tgid) : NULL;
-	if (!scratch) {
-		rest__return(event, worth->weight, worth->total);
-		return NULL;
-	}
-	if (interrupt) {
+	scratch = sample__claim(event, now_ns, worth, target__get((__u64)wakee, wakee_tgid),
+				wakee_tgid);
+	if (scratch && interrupt) {
 		scratch->sample.tid = 0;
 		__builtin_memcpy(scratch->sample.comm, "(interrupt)", 12);
 	}

@@ -121,19 +121,24 @@ static __noinline int is_due(__u32 event, __u64 now_ns, struct worth *worth)
 }
 
 /* Scratch memory with a sample of the current task in it, which has no frames yet, in a process
- * that is a target. NULL: the sample is lost, which is counted. */
+ * that is a target (NULL: its entry is missing). NULL: the sample is lost, which is counted, and
+ * its worth goes back to the rest of the event. */
 static __always_inline struct scratch *sample__claim(__u32 event, __u64 now_ns,
 						     const struct worth *worth,
 						     const struct proc_rec *proc, __u32 tgid)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct rec_sample *sample;
-	struct scratch *scratch;
+	struct scratch *scratch = NULL;
 
-	count(COUNT_SAMPLES);
-	scratch = slot__claim() ? scratch__get() : NULL;
+	if (proc) {
+		count(COUNT_SAMPLES);
+		scratch = slot__claim() ? scratch__get() : NULL;
+		if (!scratch)
+			count(COUNT_SCRATCH);
+	}
 	if (!scratch) {
-		count(COUNT_SCRATCH);
+		rest__return(event, worth->weight, worth->total);
 		return NULL;
 	}
 	scratch->has_regs = 0;
@@ -181,11 +186,9 @@ static __noinline struct scratch *sample__begin_with(__u32 event, __u64 now_ns, 
 	if (!is_due(event, now_ns, &worth))
 		return NULL;
 	proc = proc ?: target__get(bpf_get_current_task(), tgid);
-	scratch = proc ? sample__claim(event, now_ns, &worth, proc, tgid) : NULL;
-	if (!scratch) {
-		rest__return(event, worth.weight, worth.total);
+	scratch = sample__claim(event, now_ns, &worth, proc, tgid);
+	if (!scratch)
 		return NULL;
-	}
 	scratch->has_regs = !is_between_programs(task, &scratch->proc, tgid, in_execve) &&
 			    !(scratch->proc.flags & PROC_STARTING);
 	scratch->walkers_left = scratch->proc.walkers; /* it may have lost its memory by now */

@@ -64,10 +64,15 @@ static struct pending_record *record_of(const struct pending_origin *origin)
 }
 
 /* Adds the occurrences that a sample without a value stands for to the rest of its event. */
-static void add_to(struct rest_rec *rests, const struct sink_sample *sample)
+static void add_to(struct rest_rec *rest, const struct sink_sample *sample)
 {
-	rests[sample->event - 1].weight += sample->weight;
-	rests[sample->event - 1].total += sample->object * sample->weight;
+	rest->weight += sample->weight;
+	rest->total += sample->object * sample->weight;
+}
+
+static void lose(struct pending_values *pending, const struct sink_sample *sample)
+{
+	add_to(&pending->lost[sample->event - 1], sample);
 }
 
 int pending_values__sample(struct pending_values *pending, const struct sink_sample *sample,
@@ -84,7 +89,7 @@ int pending_values__sample(struct pending_values *pending, const struct sink_sam
 	one->sample.flags &= ~SAMPLE_PENDING;
 	one->record = record_of(origin);
 	if (HASH_COUNT(pending->first) >= PENDING_MAX) {
-		add_to(pending->lost, &pending->first->sample);
+		lose(pending, &pending->first->sample);
 		forget(pending, pending->first);
 		pending->given_up++;
 	}
@@ -95,15 +100,15 @@ int pending_values__sample(struct pending_values *pending, const struct sink_sam
 void pending_values__give_back(struct pending_values *pending, uint32_t event, bool last,
 			       struct rest_rec *add)
 {
+	struct rest_rec *lost = &pending->lost[event - 1];
 	struct pending_value *one, *next;
-	struct rest_rec open[EVENTS_MAX] = {};
 
 	HASH_ITER (hh, pending->first, one, next)
-		if (last)
-			add_to(open, &one->sample);
-	add->weight += pending->lost[event - 1].weight + open[event - 1].weight;
-	add->total += pending->lost[event - 1].total + open[event - 1].total;
-	pending->lost[event - 1] = (struct rest_rec) {};
+		if (last && one->sample.event == event)
+			add_to(add, &one->sample);
+	add->weight += lost->weight;
+	add->total += lost->total;
+	*lost = (struct rest_rec) {};
 }
 
 /* It is none of the stats. */
@@ -126,7 +131,7 @@ struct pending_record *pending_values__take(struct pending_values *pending)
 			end = &one->record->next;
 			one->record = NULL;
 		} else {
-			add_to(pending->lost, &one->sample);
+			lose(pending, &one->sample);
 			pending->given_up++;
 		}
 		forget(pending, one);

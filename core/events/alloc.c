@@ -153,21 +153,15 @@ static void note_join(struct event *event, const struct process *process)
 	put_late(event);
 }
 
-struct attaching {
-	struct event *event;
-	const struct event_place *place;
-	struct err *err;
-};
-
-static int on_file(void *ctx, const struct image *image, const struct elf_file *file)
+static int attach_in(struct event *event, const struct event_place *place,
+		     const struct image *image, const struct elf_file *file, struct err *err)
 {
-	const struct attaching *attaching = ctx;
-	const struct alloc *alloc = attaching->event->own;
+	const struct alloc *alloc = event->own;
 	size_t before = alloc->n_files;
-	int ret = attach_file(attaching->event, file, attaching->err);
+	int ret = attach_file(event, file, err);
 
-	if (!ret && attaching->event->attached && alloc->n_files > before)
-		note_late(attaching->event, attaching->place, image);
+	if (!ret && event->attached && alloc->n_files > before)
+		note_late(event, place, image);
 	return ret;
 }
 
@@ -175,8 +169,7 @@ static int on_file(void *ctx, const struct image *image, const struct elf_file *
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct alloc *alloc = event->own;
-	struct attaching attaching = { event, place, err };
-	int ret = images__each_new_file(place->images, &alloc->seen, on_file, &attaching);
+	int ret = event__attach_new_files(event, place, &alloc->seen, attach_in, err);
 
 	if (!ret && alloc->n_files && !alloc->is_limited) {
 		alloc->is_limited = true;

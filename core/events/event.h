@@ -179,10 +179,19 @@ int event__open_probes(struct event *event, const struct event_place *place, str
 /* Brings event->probes up to date with the targets: new ones join, ended ones leave. */
 int event__join_probes(struct event *event, const struct event_place *place, struct err *err);
 
-struct process;
+/* Attaches an event in @file, of @image. */
+struct image;
+struct elf_file;
+typedef int (*event_file_fn)(struct event *event, const struct event_place *place,
+			     const struct image *image, const struct elf_file *file,
+			     struct err *err);
 
-/* Notes that the process, which is no target from the beginning, gets its probes by now. */
-void event__note_join(struct event *event, const struct process *process);
+/* Calls @attach for each file that was met after the file number *@seen, as
+ * images__each_new_file(). */
+int event__attach_new_files(struct event *event, const struct event_place *place, uint64_t *seen,
+			    event_file_fn attach, struct err *err);
+
+struct process;
 
 /* Has another thread of the process than the first executed a program since the probes were brought
  * up to date? The kernel finds a process by its first thread. That one ends then, and probes in the

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "core/base/util.h"
+#include "core/target/images.h"
 #include "core/target/procfs.h"
 #include "core/target/tracker.h"
 #include "probes/probe_set.h"
@@ -26,7 +27,30 @@ int event__open_probes(struct event *event, const struct event_place *place, str
 	return event__join_probes(event, place, err);
 }
 
-void event__note_join(struct event *event, const struct process *process)
+struct attaching {
+	struct event *event;
+	const struct event_place *place;
+	event_file_fn attach;
+	struct err *err;
+};
+
+static int on_file(void *ctx, const struct image *image, const struct elf_file *file)
+{
+	const struct attaching *of = ctx;
+
+	return of->attach(of->event, of->place, image, file, of->err);
+}
+
+int event__attach_new_files(struct event *event, const struct event_place *place, uint64_t *seen,
+			    event_file_fn attach, struct err *err)
+{
+	struct attaching attaching = { event, place, attach, err };
+
+	return images__each_new_file(place->images, seen, on_file, &attaching);
+}
+
+/* Notes that a child of a target ran without probes since its start. */
+static void note_join(struct event *event, const struct process *process)
 {
 	uint64_t now = now_ns();
 
@@ -80,7 +104,7 @@ int event__join_probes(struct event *event, const struct event_place *place, str
 			continue;
 		ret = probe_set__join(event->probes, process->pid, err);
 		event->by_process = !probe_set__is_everywhere(event->probes);
-		event__note_join(event, process);
+		note_join(event, process);
 	}
 	event->joined_serial = tracker__last_serial(place->tracker);
 	return ret;

@@ -73,8 +73,8 @@ static int find_returns(struct event *event, const struct elf_file *file, bool f
 	return ret;
 }
 
-static int attach_file(struct event *event, const struct elf_file *file, bool force,
-		       struct err *err)
+static int attach_file(struct event *event, const struct event_place *place,
+		       const struct image *image, const struct elf_file *file, struct err *err)
 {
 	struct lock_calls *calls = event->own;
 	struct lock_site sites[LOCK_SITES_MAX];
@@ -83,10 +83,11 @@ static int attach_file(struct event *event, const struct elf_file *file, bool fo
 	size_t n = lock_sites__find(file, calls->functions, sites);
 	int ret;
 
+	(void)image;
 	if (!n)
 		return 0;
 	calls->n_files++;
-	ret = find_returns(event, file, force, sites, &n, &returns);
+	ret = find_returns(event, file, place->force, sites, &n, &returns);
 	if (ret)
 		err__set(err, ret, "out of memory");
 	for (size_t i = 0; i < n; i++)
@@ -100,29 +101,14 @@ static int attach_file(struct event *event, const struct elf_file *file, bool fo
 	return ret ? ret : probe_set__attach(event->probes, event->program, begins, n, err);
 }
 
-struct attaching {
-	struct event *event;
-	const struct event_place *place;
-	struct err *err;
-};
-
-static int on_file(void *ctx, const struct image *image, const struct elf_file *file)
-{
-	const struct attaching *attaching = ctx;
-
-	(void)image;
-	return attach_file(attaching->event, file, attaching->place->force, attaching->err);
-}
-
 /* Those that were met since the last time. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct lock_calls *calls = event->own;
-	struct attaching attaching = { event, place, err };
 
 	if (calls->given_up)
 		return 0;
-	return images__each_new_file(place->images, &calls->seen, on_file, &attaching);
+	return event__attach_new_files(event, place, &calls->seen, attach_file, err);
 }
 
 static double cost_of(const struct bpf_program *program, double trap_ns)

@@ -108,8 +108,8 @@ static int find_returns(struct event *event, const struct elf_file *file, bool f
 }
 
 /* Returns first, and frees: there is no call whose end would not be seen. */
-static int attach_file(struct event *event, const struct elf_file *file, bool force,
-		       struct err *err)
+static int attach_file(struct event *event, const struct event_place *place,
+		       const struct image *image, const struct elf_file *file, struct err *err)
 {
 	struct outstanding *outstanding = event->own;
 	struct alloc_site sites[ALLOC_SITES_MAX], frees[ALLOC_SITES_MAX];
@@ -117,12 +117,13 @@ static int attach_file(struct event *event, const struct elf_file *file, bool fo
 	struct return_list returns = {};
 	int ret;
 
+	(void)image;
 	if (!n)
 		return 0;
 	n_frees = alloc_sites__find_frees(file, outstanding->allocator, frees);
 	if (!outstanding->n_files++)
 		event->note[0] = '\0'; /* of alloc__nothing_found() */
-	ret = find_returns(event, file, force, sites, &n, &returns);
+	ret = find_returns(event, file, place->force, sites, &n, &returns);
 	if (ret)
 		err__set(err, ret, "out of memory");
 	if (returns.n)
@@ -136,29 +137,14 @@ static int attach_file(struct event *event, const struct elf_file *file, bool fo
 	return ret ? ret : attach_sites(event, file, ON_CALL, sites, n, err);
 }
 
-struct attaching {
-	struct event *event;
-	const struct event_place *place;
-	struct err *err;
-};
-
-static int on_file(void *ctx, const struct image *image, const struct elf_file *file)
-{
-	const struct attaching *attaching = ctx;
-
-	(void)image;
-	return attach_file(attaching->event, file, attaching->place->force, attaching->err);
-}
-
 /* Those that were met since the last time. */
 static int attach_images(struct event *event, const struct event_place *place, struct err *err)
 {
 	struct outstanding *outstanding = event->own;
-	struct attaching attaching = { event, place, err };
 
 	if (event->ended_ns)
 		return 0;
-	return images__each_new_file(place->images, &outstanding->seen, on_file, &attaching);
+	return event__attach_new_files(event, place, &outstanding->seen, attach_file, err);
 }
 
 static void begin_limit(struct event *event, const struct event_place *place)

@@ -308,9 +308,8 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	session__end_limit(session);
 	session__limit(session, &summary.limit);
 	summary.lag = session->lag;
-	for (uint32_t i = 0; i < session->opts.events.n; i++) {
+	for (uint32_t i = 0; i < session->opts.events.n; i++)
 		summary.event_notes[i] = events__note(session->events, i + 1);
-	}
 	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
 			    &summary.sampler_ns);
 	fd_limit__open_reserve();
