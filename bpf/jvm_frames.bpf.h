@@ -134,7 +134,8 @@ static __always_inline int interpreted__is_made(const struct unwind_state *u,
 		return 1;
 	if (live - const_method < CONST_METHOD_BYTES_MAX)
 		*ret_bcp = live;
-	else if (method == u->regs[UNWIND_REG_RBX] && live == sender_sp)
+	else if (interpreted__is_pushed(u, proc) && method == u->regs[UNWIND_REG_RBX] &&
+		 live == sender_sp)
 		*ret_bcp = const_method + proc->offsets.const_method_bytes;
 	else
 		return 0;
