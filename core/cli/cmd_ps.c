@@ -29,6 +29,7 @@ struct row {
 	uint64_t before_ns, time_ns; /* CLOCK_MONOTONIC at the two readings */
 	size_t n_threads;
 	char runtime[RUNTIME_BYTES]; /* "NAME VERSION", "native"; "?" if unreadable */
+	bool unread;		     /* some file of its code is unreadable */
 };
 
 struct table {
@@ -77,29 +78,46 @@ static int add_row(void *ctx, const struct procfs_info *info)
 	return 0;
 }
 
-/* Appends "NAME VERSION", and the reason if frames of that runtime are missing. A runtime's second
+/* Returns true if the list that is separated by ", " has @text. */
+static bool has(const char *list, const char *text)
+{
+	size_t len = strlen(text);
+	const char *end;
+
+	for (; *list; list = *end ? end + 2 : end) {
+		end = strstr(list, ", ") ?: list + strlen(list);
+		if ((size_t)(end - list) == len && !memcmp(list, text, len))
+			return true;
+	}
+	return false;
+}
+
+/* Appends "NAME VERSION", and a note if frames of that runtime are missing. A runtime's second
  * file in the process repeats it, and is left out. */
 static void add_runtime(struct row *row, const char *name, const struct runtime_verdict *verdict)
 {
-	char text[RUNTIME_BYTES], *at = row->runtime;
+	char text[RUNTIME_BYTES];
 	size_t used = strlen(row->runtime);
 
 	snprintf(text, sizeof(text), "%s%s%s%s", name, *verdict->version ? " " : "",
 		 verdict->version,
 		 verdict->support == RUNTIME_REFUSED ? " (native frames only)" : "");
-	if (strstr(at, text))
-		return;
-	snprintf(at + used, sizeof(row->runtime) - used, "%s%s", used ? ", " : "", text);
+	if (!has(row->runtime, text))
+		snprintf(row->runtime + used, sizeof(row->runtime) - used, "%s%s", used ? ", " : "",
+			 text);
 }
 
 static int look_at_image(struct row *row, struct images *images,
 			 const struct runtime *const *runtimes,
 			 const struct procfs_mapping *mapping)
 {
-	struct image *image = NULL;
-	int ret;
+	struct image *image;
+	int ret = images__look(images, row->info.pid, mapping, &image);
 
-	if (mapping->anonymous || images__look(images, row->info.pid, mapping, &image) || !image)
+	if (ret == -ENOMEM || ret == -EINTR)
+		return ret;
+	row->unread |= ret && ret != -ENOEXEC && ret != -ENOTSUP;
+	if (ret || !image)
 		return 0; /* no file, or no program */
 	ret = images__ask_runtimes(images, image);
 	for (int i = 0; !ret && runtimes[i]; i++)
@@ -126,7 +144,8 @@ static int look_at_process(struct table *table, struct row *row, struct images *
 		ret = look_at_image(row, images, runtimes, &mappings.list[i]);
 	procfs_mappings__done(&mappings);
 	if (!row->runtime[0])
-		snprintf(row->runtime, sizeof(row->runtime), "native");
+		snprintf(row->runtime, sizeof(row->runtime), row->unread ? "?" : "native");
+	table->unreadable += row->runtime[0] == '?';
 	return ret;
 }
 
@@ -236,8 +255,8 @@ static int print_table(const struct ps_opts *opts, const struct table *table)
 		fprintf(stderr, "%zu native programs are not listed: braid ps -a\n", native);
 	if (table->unreadable)
 		fprintf(stderr,
-			"%zu processes are marked '?': their mappings are unreadable without root "
-			"or CAP_SYS_PTRACE\n",
+			"%zu processes are marked '?': their mappings or files are unreadable, "
+			"which root or CAP_SYS_PTRACE may change\n",
 			table->unreadable);
 	if (n)
 		return EXIT_OK;
