@@ -122,8 +122,8 @@ struct node_function_id {
 	__u32 pad;
 };
 
-/* What a number stands for: follows the header of rec_code, in `name`. What is read at these
- * addresses later counts if all these words are still what they were. */
+/* The code that a number stands for, behind the header of rec_code, in `name`. A later read at
+ * these addresses is valid if all these words are unchanged. */
 struct node_code {
 	struct node_function_id function;
 	__u64 code;  /* NODE_CODE: the Code ... */

@@ -204,7 +204,7 @@ static __always_inline __u64 key__hash(const struct node_state *state)
 	return node_hash__add(hash, state->key.size) | 1;
 }
 
-/* What a frame is: its kind and index; state->key has the rest. */
+/* A frame's kind and index; state->key has the rest. */
 struct node_found {
 	__u32 kind, index;
 };

@@ -42,7 +42,7 @@ enum runtime_support {
 	RUNTIME_REFUSED,  /* not usable; the reason says why and what would help */
 };
 
-/* What prepare found out about one image. A version without a row is never treated as the nearest
+/* The finding of `prepare` about one image. A version without a row is never treated as the nearest
  * one unless its layout was checked (runtimes/common/untried.h). */
 struct runtime_verdict {
 	enum runtime_support support;
@@ -302,8 +302,9 @@ struct runtime {
 	 * expect them (the language runs on another runtime); NULL: nothing to say. */
 	const char *(*elsewhere)(const char *command);
 
-	/* Of a runtime that stands for many: writes to @buf what is shown of number @i, from 0, and
-	 * returns its name, or NULL behind the last. NULL: it stands for itself. */
+	/* Writes to @buf the frames that are shown of number @i, from 0, of the many that this
+	 * runtime stands for. Returns the name of that one, or NULL behind the last. NULL: it
+	 * stands for itself. */
 	const char *(*recognizes)(size_t i, char *buf, size_t size);
 
 	/* --- session --- */

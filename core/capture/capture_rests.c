@@ -24,7 +24,7 @@ void capture__lose(struct capture *capture, const struct lost_sample *lost)
 	rest->total += event->pending ? lost->object * lost->weight : lost->total * ticks;
 }
 
-/* Of an event whose ticks differ in weight the kernel half counts ticks. */
+/* Multiplies @rest by the weight of a tick. The kernel half counts ticks, whose weights differ. */
 static void add_weight_of_ticks(const struct capture *capture, uint32_t event, uint64_t time_ns,
 				struct rest_rec *rest)
 {

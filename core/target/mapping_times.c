@@ -115,7 +115,8 @@ static const struct mapping_event *last_event(const struct mapping_times *times,
 	return NULL;
 }
 
-/* Has the event mapped the same file at the same addresses, or memory without a file? */
+/* Returns true if the event is of the same file at the same addresses, or of memory without a file.
+ */
 static bool is_of(const struct mapped *mapped, const struct mapping_event *event)
 {
 	return is_same_file(mapped, event) &&

@@ -384,7 +384,7 @@ uint64_t procfs__thread_exec_ns(uint32_t tid)
 	return exec_ns;
 }
 
-/* What clocks and ticks may differ by. */
+/* The largest difference between clocks and ticks. */
 #define CLOCK_SLACK_S 2
 
 int64_t procfs__begin_s(uint64_t start_ticks)

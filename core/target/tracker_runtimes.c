@@ -303,7 +303,8 @@ static void attach_copies(struct tracker *tracker, struct process *process, int 
 	}
 }
 
-/* Of a runtime that stands for many: has a file of the same one been reported? */
+/* Returns true if an earlier file has reported the same one of the many that runtime @i stands for.
+ */
 static bool is_named(const struct process *process, int i, const struct mapped *mapped)
 {
 	const char *version = mapped->image->runtimes[i].verdict.version;

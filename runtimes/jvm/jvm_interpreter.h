@@ -16,8 +16,8 @@
  * @code of an interpreter. -ENOTSUP: the frames are not those that bpf/jvm_frames.bpf.h reads. */
 int jvm_interpreter__read(const uint8_t *code, size_t n, uint32_t *ret_bcp_words);
 
-/* The same of a JVM whose record has the interpreter's place. The code of a recorded process is not
- * recorded: there the version decides. -EFAULT, -ESRCH, -ENOMEM. */
+/* As jvm_interpreter__read(), for a JVM whose record has the interpreter's place. A recorded
+ * process lacks that code, so there the version decides. -EFAULT, -ESRCH, -ENOMEM. */
 int jvm_interpreter__find(const struct jvm_vm *vm, uint32_t *ret_bcp_words);
 
 #endif

@@ -141,7 +141,7 @@ static int code__read(struct code *code, const struct instance *instance,
 		return rc;
 	rc = node_compiled__open(&instance->heap, instance->functions, told, code->function,
 				 &code->compiled);
-	/* Of a function that is garbage the code may be, too. */
+	/* The code of a function that is garbage may be garbage, too. */
 	if (code->compiled && !node_function_key__holds(&instance->heap, &key)) {
 		node_compiled__free(code->compiled);
 		code->compiled = NULL;

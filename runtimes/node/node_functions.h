@@ -16,7 +16,7 @@ struct node_function;
 struct node_functions *node_functions__new(struct allowance *allowance);
 void node_functions__free(struct node_functions *functions); /* NULL is fine */
 
-/* What identifies one, as struct node_function_id. */
+/* The words that identify a function, as struct node_function_id. */
 struct node_function_key {
 	uint64_t sfi, name, script;
 	uint64_t script_id, source;

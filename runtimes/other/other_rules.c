@@ -186,7 +186,7 @@ static enum other_kind find_engine(const struct elf_file *file)
 	return OTHER_V8;
 }
 
-/* Of a file that imports GHC_IMPORT. */
+/* Returns true if a file that imports GHC_IMPORT has the message of GHC's runtime. */
 static bool is_ghc(const struct elf_file *file)
 {
 	static const struct text texts[] = { { GHC_TEXT, GHC_TEXT_REST } };

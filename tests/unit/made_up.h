@@ -69,6 +69,19 @@ static inline void set_mappings(void)
 	rec->lists[0].mappings[1] = (struct mapping_rec) { .start = JIT, .end = JIT + 0x1000 };
 }
 
+/* Publishes the same two mappings again, as user space does it: in the other list. */
+static inline void publish(void)
+{
+	struct mappings_rec *rec = sampler__mappings();
+	struct mapping_list *list = &rec->lists[!rec->active];
+
+	list->changes++;
+	list->n = rec->lists[rec->active].n;
+	memcpy(list->mappings, rec->lists[rec->active].mappings, 2 * sizeof(list->mappings[0]));
+	list->changes++;
+	rec->active = !rec->active;
+}
+
 /* Everything as it is at the start of most tests: all of the stack can be read. */
 static inline void reset(void)
 {

@@ -71,19 +71,6 @@ static uint64_t any_word(void)
 	}
 }
 
-/* As user space does it: the other list, then that one. */
-static void publish(void)
-{
-	struct mappings_rec *rec = sampler__mappings();
-	struct mapping_list *list = &rec->lists[!rec->active];
-
-	list->changes++;
-	list->n = rec->lists[rec->active].n;
-	memcpy(list->mappings, rec->lists[rec->active].mappings, 2 * sizeof(list->mappings[0]));
-	list->changes++;
-	rec->active = !rec->active;
-}
-
 static void change_rules(void)
 {
 	struct unwind_rule rules[CODE_PAGES];

@@ -24,19 +24,6 @@ static uint32_t any_below(uint32_t n)
 	return (seed >> 33) % n;
 }
 
-/* As the other list: the code of the first mapping may be another one. */
-static void publish(void)
-{
-	struct mappings_rec *rec = sampler__mappings();
-	struct mapping_list *list = &rec->lists[!rec->active];
-
-	list->changes++;
-	list->n = rec->lists[rec->active].n;
-	memcpy(list->mappings, rec->lists[rec->active].mappings, 2 * sizeof(list->mappings[0]));
-	list->changes++;
-	rec->active = !rec->active;
-}
-
 /* Neither mapping has a table. The first one is an image. */
 static void begin(void)
 {
