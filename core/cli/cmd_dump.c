@@ -17,7 +17,7 @@ struct opts {
 	size_t n_named; /* the first of them are the user's, the others their children */
 	const char *core, *sysroot;
 	bool json, alone;
-	enum profile_frames frames; /* FRAMES_N: what suits people */
+	struct dump_view view; /* .frames FRAMES_N: what suits people */
 };
 
 enum {
@@ -27,7 +27,8 @@ enum {
 	OPT_NONBLOCKING,
 	OPT_NO_CHILDREN,
 	OPT_KEEP_VM,
-	OPT_FRAMES
+	OPT_FRAMES,
+	OPT_ALL
 };
 
 static const struct argp_option options[] = {
@@ -46,6 +47,8 @@ static const struct argp_option options[] = {
 	  "Of threads that run scripts: only frames of runtimes (script), one line of each longer "
 	  "run of others (collapsed; default), or all",
 	  0 },
+	{ "all", OPT_ALL, NULL, 0,
+	  "Show each thread with its stack: idle ones, too, and those that have one stack", 0 },
 	{ "keep-vm", OPT_KEEP_VM, NULL, 0, "Show the interpreters' own frames, too", 0 },
 	{ "runtimes", 'r', "RUNTIME,...", 0, "Only frames of these runtimes (default: of all)", 0 },
 	{}
@@ -78,9 +81,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		opts->dump.nonblocking = true;
 		break;
 	case OPT_FRAMES:
-		opts->frames = frames__find(arg);
-		if (opts->frames == FRAMES_N)
+		opts->view.frames = frames__find(arg);
+		if (opts->view.frames == FRAMES_N)
 			cli__misused(state, "--frames takes " FRAMES_CHOICES ", not '%s'", arg);
+		break;
+	case OPT_ALL:
+		opts->view.all = true;
 		break;
 	case OPT_KEEP_VM:
 		opts->dump.native = true;
@@ -93,8 +99,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			cli__misused(state, "either -p PID or --core FILE");
 		if (opts->sysroot && !opts->core)
 			cli__misused(state, "--sysroot is for --core FILE");
-		if (opts->json && opts->frames != FRAMES_N)
+		if (opts->json && opts->view.frames != FRAMES_N)
 			cli__misused(state, "--frames is for people; --json has all frames");
+		if (opts->json && opts->view.all)
+			cli__misused(state, "--all is for people; --json has all threads");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -102,14 +110,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-static void show(const struct opts *opts, struct dump_process *process, const char **separator)
+/* 0 or -ENOMEM */
+static int show(const struct opts *opts, struct dump_process *process, const char **separator)
 {
+	struct dump_view view = opts->view;
+	int ret = 0;
+
+	if (view.frames == FRAMES_N)
+		view.frames = FRAMES_COLLAPSED;
 	fputs(*separator, stdout);
 	*separator = opts->json ? ",\n" : "\n";
-	opts->json ? dump__json(stdout, process, opts->runtimes)
-		   : dump__print(stdout, process, opts->runtimes,
-				 opts->frames == FRAMES_N ? FRAMES_COLLAPSED : opts->frames);
+	if (opts->json)
+		dump__json(stdout, process, opts->runtimes);
+	else
+		ret = dump__print(stdout, process, opts->runtimes, &view);
 	dump_process__done(process);
+	return ret;
 }
 
 /* One after the other: what is known of a file serves all that have mapped it. */
@@ -129,14 +145,14 @@ static int dump_all(const struct opts *opts)
 		if (dump__core(dump, opts->core, opts->sysroot ? opts->sysroot : "/", &process,
 			       &err))
 			status = cli__fail("%s", err.text);
-		else
-			show(opts, &process, &separator);
+		else if (show(opts, &process, &separator))
+			status = cli__fail("out of memory");
 	}
 	for (size_t i = 0; i < opts->n_pids; i++) {
 		code = dump__process(dump, opts->pids[i], &process, &err);
-		if (!code)
-			show(opts, &process, &separator);
-		else if (i < opts->n_named || (code != -ESRCH && code != -EINVAL))
+		if (!code && show(opts, &process, &separator))
+			status = cli__fail("out of memory");
+		else if (code && (i < opts->n_named || (code != -ESRCH && code != -EINVAL)))
 			status = cli__fail("%s", err.text); /* else a child that has ended */
 	}
 	if (opts->json)
@@ -162,7 +178,7 @@ int cmd_dump(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid dump -p 4711 --json | jq '.processes[].threads[].name'\n",
 	};
 	struct opts opts = { .runtimes = runtimes,
-			     .frames = FRAMES_N,
+			     .view.frames = FRAMES_N,
 			     .dump = { .runtimes = runtimes, .enabled = ~0U } };
 	int status;
 

@@ -95,6 +95,8 @@ static void write_thread(FILE *out, const struct dump_thread *thread,
 	if (thread->waited_ns)
 		fprintf(out, ",\"waited_ns\":%" PRIu64, thread->waited_ns);
 	write_lock(out, thread);
+	if (thread->idle)
+		fputs(",\"idle\":true", out);
 	if (thread->deadlocked)
 		fprintf(out, ",\"deadlock\":%u", thread->circle);
 	fprintf(out, ",\"read\":\"%s\"", ways[thread->way]);

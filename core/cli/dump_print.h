@@ -7,10 +7,16 @@
 #include "core/profile/frames.h"
 #include "core/session/dump.h"
 
-/* For people. Of a stack with frames of a runtime those that `frames` says: with FRAMES_COLLAPSED
- * one line for each longer run of others. */
-void dump__print(FILE *out, const struct dump_process *process,
-		 const struct runtime *const *runtimes, enum profile_frames frames);
+struct dump_view {
+	/* Frames that are shown of a stack with frames of a runtime. FRAMES_COLLAPSED: one line for
+	 * each longer run of others. */
+	enum profile_frames frames;
+	bool all; /* idle threads are shown, and threads with the same stack are not joined */
+};
+
+/* Prints a process for people. 0 or -ENOMEM */
+int dump__print(FILE *out, const struct dump_process *process,
+		const struct runtime *const *runtimes, const struct dump_view *view);
 
 /* One process of the document for programs: docs/dump.md has the schema. */
 void dump__json(FILE *out, const struct dump_process *process,

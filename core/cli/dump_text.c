@@ -2,8 +2,10 @@
 #include "core/cli/dump_print.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/escape.h"
@@ -109,31 +111,55 @@ static const char *signal_name(int number)
 	return text;
 }
 
-static void print_head(FILE *out, const struct dump_process *process,
-		       const struct dump_thread *thread)
+/* "sleeping in futex": all of a head that threads with one stack share. */
+static void add_state(struct line *line, const struct dump_thread *thread)
 {
 	const char *call = thread->call >= 0 ? syscall__name(thread->call) : NULL;
 	bool waits = !thread->state || !strchr("RTt", thread->state);
+
+	if (thread->state)
+		add(line, " %s", state_text(thread->state));
+	if (thread->signal)
+		add(line, " got %s", signal_name(thread->signal));
+	if (waits && thread->call >= 0)
+		call ? add(line, " in %s", call) : add(line, " in system call %d", thread->call);
+}
+
+static void add_relation(struct line *line, const struct dump_process *process,
+			 const struct dump_thread *thread, const char *waits)
+{
+	if (thread->lock == LOCK_HELD && thread->lock_name)
+		add(line, ", holds %s", thread->lock_name);
+	if (thread->lock == LOCK_WAITED && thread->lock_name) {
+		add(line, ", %s ", waits);
+		add_lock(line, process, thread);
+	}
+}
+
+static void add_waited(struct line *line, uint64_t least_ns, uint64_t most_ns)
+{
+	struct line least = {}, most = {};
+
+	if (!most_ns)
+		return;
+	add_time(&least, least_ns);
+	add_time(&most, most_ns);
+	if (least_ns && strcmp(least.text, most.text) != 0)
+		add(line, " (%s to %s)", least.text, most.text);
+	else
+		add(line, " (%s)", most.text);
+}
+
+static void print_head(FILE *out, const struct dump_process *process,
+		       const struct dump_thread *thread)
+{
 	struct line line = {};
 
 	add(&line, "Thread %u \"%s\"", thread->tid, thread->name);
-	if (thread->state)
-		add(&line, " %s", state_text(thread->state));
-	if (thread->signal)
-		add(&line, " got %s", signal_name(thread->signal));
-	if (waits && thread->call >= 0)
-		call ? add(&line, " in %s", call) : add(&line, " in system call %d", thread->call);
-	if (thread->waited_ns && thread->state != 'R') {
-		add(&line, " (");
-		add_time(&line, thread->waited_ns);
-		add(&line, ")");
-	}
-	if (thread->lock == LOCK_HELD && thread->lock_name)
-		add(&line, ", holds %s", thread->lock_name);
-	if (thread->lock == LOCK_WAITED && thread->lock_name) {
-		add(&line, ", waits for ");
-		add_lock(&line, process, thread);
-	}
+	add_state(&line, thread);
+	if (thread->state != 'R')
+		add_waited(&line, thread->waited_ns, thread->waited_ns);
+	add_relation(&line, process, thread, "waits for");
 	escape__line(out, "%s", line.text);
 }
 
@@ -224,12 +250,10 @@ static void print_stack(FILE *out, const struct dump_thread *thread,
 	}
 }
 
-static void print_thread(FILE *out, const struct dump_process *process,
-			 const struct dump_thread *thread, const struct runtime *const *runtimes,
-			 enum profile_frames frames)
+/* The frames, and what makes them worth less. */
+static void print_body(FILE *out, const struct dump_thread *thread,
+		       const struct runtime *const *runtimes, enum profile_frames frames)
 {
-	fputc('\n', out);
-	print_head(out, process, thread);
 	print_stack(out, thread, runtimes, frames);
 	if (thread->way >= DUMP_TWICE)
 		escape__line(out, "    [the thread ran while it was read%s%s%s]",
@@ -239,6 +263,111 @@ static void print_thread(FILE *out, const struct dump_process *process,
 				     : "");
 	else if (!thread->complete)
 		escape__line(out, "    [what has called this could not be told]");
+}
+
+/* --- threads with one stack --- */
+
+#define NAMES_SHOWN 8 /* of the threads of a group */
+
+/* The text of a thread, by which groups are made. */
+struct shown_thread {
+	char *key;  /* state, lock and stack, as they are shown; NULL: the thread is shown alone */
+	char *body; /* the part of @key with the stack */
+	bool done;  /* printed with another thread */
+};
+
+/* 0 or -ENOMEM */
+static int make_key(struct shown_thread *ret, const struct dump_process *process,
+		    const struct dump_thread *thread, const struct runtime *const *runtimes,
+		    enum profile_frames frames)
+{
+	struct line line = {};
+	size_t size;
+	FILE *text = open_memstream(&ret->key, &size);
+	long start;
+
+	if (!text)
+		return -ENOMEM;
+	add_state(&line, thread);
+	add_relation(&line, process, thread, "each waits for");
+	fprintf(text, "%s%c", line.text, '\n');
+	start = ftell(text);
+	print_body(text, thread, runtimes, frames);
+	if (fclose(text) || start < 0)
+		return -ENOMEM;
+	ret->body = ret->key + start;
+	return 0;
+}
+
+static void add_names(struct line *line, const struct dump_process *process, const size_t *members,
+		      size_t n)
+{
+	for (size_t i = 0; i < n && i < NAMES_SHOWN; i++)
+		add(line, "%s%u \"%s\"", i ? ", " : "", process->threads[members[i]].tid,
+		    process->threads[members[i]].name);
+	if (n > NAMES_SHOWN)
+		add(line, " and %zu more", n - NAMES_SHOWN);
+}
+
+static void print_group(FILE *out, const struct dump_process *process, const size_t *members,
+			size_t n, const struct shown_thread *shown)
+{
+	const struct dump_thread *first = &process->threads[members[0]];
+	uint64_t least = UINT64_MAX, most = 0;
+	struct line line = {};
+
+	for (size_t i = 0; i < n; i++) {
+		least = min_of(least, process->threads[members[i]].waited_ns);
+		most = max_of(most, process->threads[members[i]].waited_ns);
+	}
+	add(&line, "%zu threads", n);
+	add_state(&line, first);
+	if (first->state != 'R')
+		add_waited(&line, least, most);
+	add_relation(&line, process, first, "each waits for");
+	add(&line, ": ");
+	add_names(&line, process, members, n);
+	escape__line(out, "%s", line.text);
+	fputs(shown[members[0]].body, out);
+}
+
+/* Prints the thread, or the group that it is the first of. */
+static void print_thread(FILE *out, const struct dump_process *process, size_t index,
+			 struct shown_thread *shown, size_t *members)
+{
+	size_t n = 0;
+
+	for (size_t i = index; i < process->n_threads; i++)
+		if (i == index || (shown[i].key && !shown[i].done && shown[index].key &&
+				   !strcmp(shown[i].key, shown[index].key))) {
+			shown[i].done = true;
+			members[n++] = i;
+		}
+	fputc('\n', out);
+	if (n > 1) {
+		print_group(out, process, members, n, shown);
+	} else {
+		print_head(out, process, &process->threads[index]);
+		fputs(shown[index].body, out);
+	}
+}
+
+/* "4 idle threads (--all shows them): ..." */
+static void print_idle(FILE *out, const struct dump_process *process, size_t *members)
+{
+	struct line line = {};
+	size_t n = 0;
+
+	for (size_t i = 0; i < process->n_threads; i++)
+		if (process->threads[i].idle)
+			members[n++] = i;
+	if (!n)
+		return;
+	add(&line, "%zu idle thread%s (--all shows %s): ", n, n == 1 ? "" : "s",
+	    n == 1 ? "it" : "them");
+	add_names(&line, process, members, n);
+	fputc('\n', out);
+	escape__line(out, "%s", line.text);
 }
 
 static void print_task(FILE *out, const struct dump_thread *task,
@@ -320,9 +449,43 @@ static void print_cost(FILE *out, const struct dump_process *process)
 	escape__line(out, "%s", line.text);
 }
 
-void dump__print(FILE *out, const struct dump_process *process,
-		 const struct runtime *const *runtimes, enum profile_frames frames)
+/* 0 or -ENOMEM */
+static int print_threads(FILE *out, const struct dump_process *process,
+			 const struct runtime *const *runtimes, const struct dump_view *view)
 {
+	struct shown_thread *shown = calloc(process->n_threads + 1, sizeof(*shown));
+	size_t *members = calloc(process->n_threads + 1, sizeof(*members));
+	int ret = shown && members ? 0 : -ENOMEM;
+	size_t i;
+
+	for (i = 0; !ret && i < process->n_threads; i++)
+		ret = make_key(&shown[i], process, &process->threads[i], runtimes, view->frames);
+	for (i = 0; !ret && i < process->n_threads; i++) {
+		const struct dump_thread *thread = &process->threads[i];
+
+		if (view->all) {
+			fputc('\n', out);
+			print_head(out, process, thread);
+			fputs(shown[i].body, out);
+		} else if (!shown[i].done && !thread->idle) {
+			print_thread(out, process, i, shown, members);
+		}
+		print_tasks(out, process, thread->tid, runtimes, view->frames);
+	}
+	if (!ret && !view->all)
+		print_idle(out, process, members);
+	for (i = 0; shown && i < process->n_threads; i++)
+		free(shown[i].key);
+	free(shown);
+	free(members);
+	return ret;
+}
+
+int dump__print(FILE *out, const struct dump_process *process,
+		const struct runtime *const *runtimes, const struct dump_view *view)
+{
+	int ret;
+
 	escape__line(out, "%s %u: %s", process->is_core ? "Core file of process" : "Process",
 		     process->info.pid, process->info.command);
 	if (process->note[0])
@@ -334,12 +497,12 @@ void dump__print(FILE *out, const struct dump_process *process,
 			     source->version[0] ? " " : "", source->version,
 			     source->reason[0] ? ": " : "", source->reason);
 	}
-	for (size_t i = 0; i < process->n_threads; i++) {
-		print_thread(out, process, &process->threads[i], runtimes, frames);
-		print_tasks(out, process, process->threads[i].tid, runtimes, frames);
-	}
-	print_tasks(out, process, 0, runtimes, frames);
+	ret = print_threads(out, process, runtimes, view);
+	if (ret)
+		return ret;
+	print_tasks(out, process, 0, runtimes, view->frames);
 	print_deadlocks(out, process);
 	if (!process->is_core)
 		print_cost(out, process);
+	return 0;
 }

@@ -246,6 +246,7 @@ int dump__finish_process(struct dump *dump, struct err *err)
 	dump__find_names(dump, result);
 	if (!code && dump__find_deadlocks(dump, result))
 		code = err__set(err, -ENOMEM, "out of memory");
+	dump__find_idle(dump, result);
 	return code;
 }
 

@@ -26,6 +26,7 @@ struct dump_opts {
 struct dump_frame {
 	char *function;
 	char *file;    /* full path as the target has it; "": unknown */
+	char *image;   /* path of the file with the machine code; NULL: none, or unknown */
 	uint32_t line; /* 0: unknown */
 	int kind;      /* core/profile/profile.h: KIND_KERNEL, ..., KIND_RUNTIME + number */
 };
@@ -63,6 +64,7 @@ struct dump_thread {
 	uint64_t fs_base;		 /* 0: not known */
 	struct thread_now look;		 /* the thread when it was read; .tid 0: it ran meanwhile */
 	uint64_t regs[UNWIND_REGS];	 /* its registers as of that look */
+	bool idle;			 /* its wait fits a rule of runtimes/idle.h */
 	bool deadlocked;		 /* it waits for one that waits ... for it: */
 	uint32_t circle;		 /* the lowest id of these */
 	/* Of a task: */

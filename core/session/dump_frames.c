@@ -9,6 +9,7 @@
 #include "core/base/u64map.h"
 #include "core/base/util.h"
 #include "core/elf/demangle.h"
+#include "core/profile/idle.h"
 
 int dump_thread__add(struct dump_thread *thread, int kind, const char *function, const char *file,
 		     uint32_t line)
@@ -34,6 +35,7 @@ void dump_thread__clear(struct dump_thread *thread)
 		thread->n_frames--;
 		free(thread->frames[thread->n_frames].function);
 		free(thread->frames[thread->n_frames].file);
+		free(thread->frames[thread->n_frames].image);
 	}
 }
 
@@ -59,6 +61,15 @@ int dump_thread__add_kernel(struct dump_thread *thread, const char *text)
 	return code;
 }
 
+/* Sets the file of the thread's last frame. 0 or -ENOMEM */
+static int add_image(struct dump_thread *thread, const struct profile *profile, uint32_t image)
+{
+	struct dump_frame *frame = &thread->frames[thread->n_frames - 1];
+
+	frame->image = strdup(strtab__get(profile->strings, profile->images[image].path));
+	return frame->image ? 0 : -ENOMEM;
+}
+
 /* From the node to the root, innermost first. */
 static int add_stack(struct dump_thread *thread, const struct profile *profile, const int *kinds,
 		     uint32_t node)
@@ -71,6 +82,8 @@ static int add_stack(struct dump_thread *thread, const struct profile *profile, 
 		code = dump_thread__add(thread, kinds[frame->kind],
 					strtab__get(profile->strings, frame->name),
 					strtab__get(profile->strings, frame->file), frame->line);
+		if (!code && frame->image)
+			code = add_image(thread, profile, frame->image - 1);
 	}
 	return code;
 }
@@ -114,9 +127,9 @@ static int add_stacks(struct dump_thread *threads, size_t n, const struct profil
 
 int dump__add_frames(struct dump *dump, struct live_profile *live, bool tasks, struct err *err)
 {
-	const struct profile_filter filter = { .lines = true,
-					       .keep_vm = dump->opts.native,
-					       .threads = true };
+	const struct profile_filter filter = {
+		.lines = true, .addresses = true, .keep_vm = dump->opts.native, .threads = true
+	};
 	struct dump_process *result = dump->result;
 	struct profile *profile = NULL;
 	struct u64map nodes = {};
@@ -136,6 +149,56 @@ int dump__add_frames(struct dump *dump, struct live_profile *live, bool tasks, s
 	u64map__done(&nodes);
 	profile__free(profile);
 	return code ? err__set(err, code, "out of memory") : 0;
+}
+
+/* --- idle waits --- */
+
+static void get_frame(const void *ctx, size_t i, struct idle_frame *ret)
+{
+	const struct dump_thread *thread = ctx;
+	const struct dump_frame *frame = &thread->frames[thread->n_frames - 1 - i];
+
+	*ret = (struct idle_frame) { frame->function, frame->file, frame->kind };
+}
+
+static bool has_image(const void *ctx, const char *pattern)
+{
+	const struct dump_thread *thread = ctx;
+
+	for (size_t i = 0; i < thread->n_frames; i++) {
+		const char *path = thread->frames[i].image;
+		const char *slash = path ? strrchr(path, '/') : NULL;
+
+		if (path && idle__is_image(pattern, slash ? slash + 1 : path))
+			return true;
+	}
+	return false;
+}
+
+/* A thread that waits for a lock has work. */
+static bool is_idle(const struct dump *dump, const struct dump_thread *thread)
+{
+	const struct idle_rule *rules[RUNTIMES_MAX + 1] = {};
+	const struct idle_wait wait = { .thread = thread->name,
+					.syscall = thread->call,
+					.n_frames = thread->n_frames,
+					.ctx = thread,
+					.get_frame = get_frame,
+					.has_image = has_image };
+	size_t n = 0;
+
+	if (thread->state != 'S' || thread->lock == LOCK_WAITED || !thread->complete)
+		return false;
+	for (size_t r = 0; dump->opts.runtimes[r] && n < RUNTIMES_MAX; r++)
+		if (dump->opts.runtimes[r]->idle)
+			rules[n++] = dump->opts.runtimes[r]->idle;
+	return idle__fits(rules, &wait);
+}
+
+void dump__find_idle(const struct dump *dump, struct dump_process *process)
+{
+	for (size_t i = 0; i < process->n_threads; i++)
+		process->threads[i].idle = is_idle(dump, &process->threads[i]);
 }
 
 int dump__frames(struct dump *dump, struct err *err)

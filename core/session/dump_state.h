@@ -148,6 +148,10 @@ void dump__find_names(const struct dump *dump, struct dump_process *process);
  * that has run since it was read is left as it is. 0 or -ENOMEM */
 int dump__find_holders(const struct dump *dump, struct dump_process *process);
 
+/* Marks the threads whose wait fits a rule of runtimes/idle.h. Names, locks and frames are known.
+ */
+void dump__find_idle(const struct dump *dump, struct dump_process *process);
+
 /* Marks the threads that wait for each other in a circle. 0 or -ENOMEM */
 int dump__find_deadlocks(struct dump *dump, struct dump_process *process);
 
