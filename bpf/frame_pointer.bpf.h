@@ -180,7 +180,6 @@ __weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int wit
 
 /* --- about to set rbp --- */
 
-#define ENDBR64	     0xfa1e0ff3
 #define PUSH_RBP     0x55
 #define IS_MOV(code) (((code)&0xffffff) == 0xe58948 || ((code)&0xffffff) == 0xec8b48)
 

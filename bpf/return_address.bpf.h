@@ -120,23 +120,31 @@ __weak __noinline int code__read(struct unwind_state *u)
 	return 0;
 }
 
+#define ENDBR64		    0xfa1e0ff3
 #define IS_XOR_EDI(code)    (((code)&0xffff) == 0xff31)
 #define IS_XOR_RDI(code)    (((code)&0xffffff) == 0xff3148)
 #define IS_CALL(code)	    (((code)&0xff) == 0xe8)
 #define IS_CALL_AT(code)    (((code)&0xffff) == 0x15ff)
 #define IS_HLT_AT(code, at) (((code) >> 8 * (at)&0xff) == 0xf4)
 
-/* Does the code at u->pc end the program, by `call` and then `hlt`, with 0 as the argument or with
- * any other? Libraries of coroutines that have no call frame information let a stack's first
- * function return to such code: nothing has called it, and nothing lies outside of it. */
-static __always_inline int pc__never_returns(struct unwind_state *u)
+/* Returns 1 if the code at u->pc ends the program, by `call` and then `hlt`, with 0 as the argument
+ * or with any other. It begins with `endbr64` where the CPU's control-flow enforcement is built in.
+ * Libraries of coroutines let a stack's first function return to such code: nothing has called it,
+ * and nothing lies outside of it. */
+__weak __noinline int pc__never_returns(struct unwind_state *u)
 {
 	__u64 code, next;
 	__u32 skip;
 
+	if (!u)
+		return 0;
 	code__read(u);
 	code = u->code[1];
 	next = u->code[2];
+	if ((__u32)code == ENDBR64) {
+		code = code >> 32 | next << 32;
+		next = next >> 32 | u->code[3] << 32;
+	}
 	skip = IS_XOR_RDI(code) ? 24 : IS_XOR_EDI(code) ? 16 : 0;
 	if (skip) {
 		code = code >> skip | next << (64 - skip);

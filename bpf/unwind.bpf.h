@@ -384,8 +384,8 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	number = rule__find(u, m->base, m->base + m->rows_at, at);
 	if (u->row_begins && unwind__is_caller(u) && !code__follows_call(u, u->pc)) {
 		number = unwind__bottom(u, number, at + 1);
-		if (!number)
-			return COUNT_NO_CALL;
+		if (!number) /* unwind__without_rule() then ends the stack */
+			return pc__never_returns(u) ? 0 : COUNT_NO_CALL;
 	}
 	if (number <= 0)
 		return number ? COUNT_TABLE : 0;

@@ -520,12 +520,57 @@ static void test_page_ends(void)
 	is_int(bad, 0, "short stack in the last words of a page, wherever it begins");
 }
 
+/* A fiber's stack may begin with the address of code that ends the program, which nothing has
+ * called. It has no table, or lies behind a function that ends the stack. */
+static void test_never_returns(void)
+{
+	static const struct unwind_rule rules[CODE_PAGES] = { RSP(8), END, {} };
+	static const struct {
+		const char *name;
+		char bytes[16];
+		bool ends;
+	} codes[] = {
+		{ "call, hlt", "\xe8\1\0\0\0\xf4", true },
+		{ "xor %edi,%edi; call; hlt", "\x31\xff\xe8\1\0\0\0\xf4", true },
+		{ "xor %rdi,%rdi; call; hlt", "\x48\x31\xff\xe8\1\0\0\0\xf4", true },
+		{ "endbr64; call; hlt", "\xf3\x0f\x1e\xfa\xe8\1\0\0\0\xf4", true },
+		{ "endbr64; xor %rdi,%rdi; call; hlt",
+		  "\xf3\x0f\x1e\xfa\x48\x31\xff\xe8\1\0\0\0\xf4", true },
+		{ "endbr64; xor %edi,%edi; call *x(%rip); hlt",
+		  "\xf3\x0f\x1e\xfa\x31\xff\xff\x15\1\0\0\0\xf4", true },
+		{ "endbr64; call; ret", "\xf3\x0f\x1e\xfa\xe8\1\0\0\0\xc3", false },
+		{ "endbr64; endbr64; call; hlt", "\xf3\x0f\x1e\xfa\xf3\x0f\x1e\xfa\xe8\1\0\0\0\xf4",
+		  false },
+		{ "endbr64; hlt", "\xf3\x0f\x1e\xfa\xf4", false },
+	};
+
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(codes); i++) {
+		bool in_jit = i % 2, ends = codes[i / 2].ends;
+		char *code = in_jit ? jit_code + 16 : code_bytes + 2 * UNWIND_PAGE_BYTES;
+		uint64_t pc = in_jit ? JIT + 16 : CODE + 2 * UNWIND_PAGE_BYTES;
+
+		reset();
+		set_rules(rules);
+		memset(code_bytes, 0x90, sizeof(code_bytes));
+		memset(jit_code, 0x90, sizeof(jit_code));
+		memcpy(code, codes[i / 2].bytes, sizeof(codes[0].bytes));
+		stack[0] = pc;
+		sampler__run(regs);
+		ok(host.sample.head.n_native == 1 + ends &&
+			   host.sample.head.stop == (ends ? COUNT_NONE : COUNT_NO_CALL) &&
+			   !(host.sample.head.flags & SAMPLE_COMPLETE) == !ends &&
+			   (!ends || sample__ip(1) == pc),
+		   "%s, %s", codes[i / 2].name, in_jit ? "without a table" : "behind a function");
+	}
+}
+
 int main(void)
 {
 	sampler__open();
 	for (size_t i = 0; i < ARRAY_SIZE(unwindings); i++)
 		test_unwinding(&unwindings[i]);
 	test_signals();
+	test_never_returns();
 	test_signal_registers();
 	test_first_frame();
 	test_depth(NATIVE_FRAMES_MAX, true);
