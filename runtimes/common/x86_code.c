@@ -183,13 +183,23 @@ int x86_stub__tls(const struct x86_stub *stub, struct x86_tls *ret)
 	return -ENOENT;
 }
 
-bool x86_code__is_data(const struct elf_file *file, uint64_t vaddr)
+static bool is_within(const struct elf_file *file, uint64_t vaddr, bool exec)
 {
 	for (size_t i = 0; i < file->n_segments; i++)
-		if (!file->segments[i].exec && vaddr >= file->segments[i].vaddr &&
+		if (file->segments[i].exec == exec && vaddr >= file->segments[i].vaddr &&
 		    vaddr - file->segments[i].vaddr < file->segments[i].memsz)
 			return true;
 	return false;
+}
+
+bool x86_code__is_data(const struct elf_file *file, uint64_t vaddr)
+{
+	return is_within(file, vaddr, false);
+}
+
+bool x86_code__is_code(const struct elf_file *file, uint64_t vaddr)
+{
+	return is_within(file, vaddr, true);
 }
 
 uint8_t *x86_code__read(const struct elf_file *file, const struct runtime_range *range)
@@ -205,6 +215,55 @@ uint8_t *x86_code__read(const struct elf_file *file, const struct runtime_range 
 		code = NULL;
 	}
 	return code;
+}
+
+/* Instructions by which compilers reach a field of 1 to 16 bytes: of one byte, and of two. */
+static bool reaches_field(const uint8_t *code, size_t i, enum x86_use use)
+{
+	static const uint8_t one[] = { 0x03, 0x0b, 0x2b, 0x39, 0x3b, 0x63, 0x80, 0x81, 0x83,
+				       0x88, 0x89, 0x8a, 0x8b, 0x8d, 0xc6, 0xc7, 0xff };
+	static const uint8_t two[] = { 0x10, 0x11, 0x12, 0x13, 0x16, 0x17, 0x28, 0x29,
+				       0x6e, 0x6f, 0x7e, 0x7f, 0xb6, 0xb7, 0xd6 };
+
+	if (use == X86_USE_ADDRESS)
+		return code[i] == 0x8d;
+	return memchr(one, code[i], sizeof(one)) ||
+	       (i && code[i - 1] == 0x0f && memchr(two, code[i], sizeof(two)));
+}
+
+/* Does the instruction whose opcode is at byte @i reach @offset from a register, or from @base? */
+static bool uses_at(const uint8_t *code, size_t size, uint64_t vaddr, size_t i, uint64_t base,
+		    uint32_t offset)
+{
+	uint8_t mod = code[i + 1] & 0xc0, rm = code[i + 1] & 7;
+	size_t at = i + 2 + (mod == 0x80 && rm == 4);
+	int32_t value;
+
+	if (at + sizeof(value) > size)
+		return false;
+	memcpy(&value, code + at, sizeof(value));
+	if (mod == 0x80)
+		return (uint32_t)value == offset;
+	return base && !mod && rm == 5 && vaddr + at + 4 + (int64_t)value == base + offset;
+}
+
+bool x86_code__uses(const struct elf_file *file, const char *function, uint64_t base,
+		    uint32_t offset, enum x86_use use)
+{
+	struct runtime_range range;
+	bool found = false;
+	uint64_t size;
+	uint8_t *code;
+
+	if (offset < 128 || elf_file__find_symbol(file, function, &range.start, &size))
+		return false;
+	range.end = range.start + size;
+	code = x86_code__read(file, &range);
+	for (size_t i = 0; code && !found && i + 6 <= size; i++)
+		found = reaches_field(code, i, use) &&
+			uses_at(code, size, range.start, i, base, offset);
+	free(code);
+	return found;
 }
 
 /* --- functions --- */

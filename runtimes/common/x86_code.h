@@ -58,8 +58,9 @@ int x86_tls__locate(const struct x86_tls *tls, uint32_t pid, uint64_t bias, uint
 /* Of the thread-local variable that the function loads first, 64 bits. 0 or -ENOENT. */
 int x86_stub__tls(const struct x86_stub *stub, struct x86_tls *ret);
 
-/* Is the address in a segment that is not code? */
+/* Is the address in a segment that is not code, or in one that is? */
 bool x86_code__is_data(const struct elf_file *file, uint64_t vaddr);
+bool x86_code__is_code(const struct elf_file *file, uint64_t vaddr);
 
 /* The functions of a file as its frame descriptions tell them. */
 struct x86_functions {
@@ -83,5 +84,17 @@ bool x86_functions__cold(const struct x86_functions *functions, const struct elf
 /* Code of a range, owned by the caller; NULL where the file has not all of it, or the range is
  * empty or unreasonably long. */
 uint8_t *x86_code__read(const struct elf_file *file, const struct runtime_range *range);
+
+/* A use of a field: `mov 1016(%rcx),%rax`, `lea 184(%rbp),%rdi`. */
+enum x86_use {
+	X86_USE_ANY,
+	X86_USE_ADDRESS, /* by lea */
+};
+
+/* Returns true if the code of @function has an instruction with a displacement of @offset, from 128
+ * on, from any register. With @base, the link-time address of a variable, the field of this
+ * variable counts as well. */
+bool x86_code__uses(const struct elf_file *file, const char *function, uint64_t base,
+		    uint32_t offset, enum x86_use use);
 
 #endif

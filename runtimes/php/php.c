@@ -7,8 +7,10 @@
 #include "core/base/util.h"
 #include "runtimes/common/anchors.h"
 #include "runtimes/common/c_library.h"
+#include "runtimes/common/untried.h"
 #include "runtimes/php/php_build.h"
 #include "runtimes/php/php_codes.h"
+#include "runtimes/php/php_fit.h"
 #include "runtimes/php/php_idle.h"
 #include "runtimes/php/php_probing.h"
 #include "runtimes/php/php_versions.h"
@@ -22,6 +24,7 @@
 struct runtime_image {
 	struct php_offsets offsets;
 	struct php_build build;
+	unsigned int untried; /* minor version of the row, which is not the build's; 0: it is */
 };
 
 struct runtime_session {
@@ -40,13 +43,18 @@ static int php__detect(const struct elf_file *file)
 	       !elf_file__find_symbol(file, "std_object_handlers", &vaddr, NULL);
 }
 
-static const struct php_version *find_row(const char *version)
+/* Returns the version's row, or the newest one if the version is newer than all rows. */
+static const struct php_version *find_row(const char *version, bool *ret_untried)
 {
 	unsigned int major, minor;
+	const struct php_version *row;
 
+	*ret_untried = false;
 	if (sscanf(version, "%u.%u.", &major, &minor) != 2 || major != 8)
 		return NULL;
-	return php_version__find(minor);
+	row = php_version__find(minor);
+	*ret_untried = !row;
+	return row ?: php_version__older(minor);
 }
 
 static int refuse(struct runtime_verdict *verdict, const char *why)
@@ -64,25 +72,44 @@ static int degrade(struct runtime_verdict *verdict, const char *why)
 	return 0;
 }
 
+/* Why the build cannot be walked, NULL: it can. @buf holds the text. */
+static const char *read_build(const struct elf_file *file, struct runtime_image *image, char *buf,
+			      size_t size)
+{
+	const char *why = php_build__read(file, &image->build), *part;
+	char row[16];
+
+	if (why || !image->untried)
+		return why;
+	part = php_fit__file(file, &image->build, &image->offsets);
+	snprintf(row, sizeof(row), "8.%u", image->untried);
+	if (part)
+		untried__refuse(buf, size, row, part);
+	return part ? buf : NULL;
+}
+
 static int php__prepare(const struct elf_file *file, struct runtime_image **ret_image,
 			struct runtime_verdict *ret_verdict)
 {
 	const struct php_version *version;
 	struct runtime_image *image;
+	char text[96], row[16];
+	bool is_untried;
 	const char *why;
 
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
 	snprintf(ret_verdict->version, sizeof(ret_verdict->version), "(unknown)");
 	if (php_build__version(file, ret_verdict->version))
 		return refuse(ret_verdict, "cannot tell the version of this build");
-	version = find_row(ret_verdict->version);
+	version = find_row(ret_verdict->version, &is_untried);
 	if (!version)
 		return refuse(ret_verdict, "no walker for this version (" VERSIONS " only)");
 	image = calloc(1, sizeof(*image));
 	if (!image)
 		return -ENOMEM;
 	image->offsets = version->offsets;
-	why = php_build__read(file, &image->build);
+	image->untried = is_untried ? version->minor : 0;
+	why = read_build(file, image, text, sizeof(text));
 	if (why) {
 		free(image);
 		return refuse(ret_verdict, why);
@@ -92,6 +119,9 @@ static int php__prepare(const struct elf_file *file, struct runtime_image **ret_
 		return degrade(ret_verdict, "its run loop cannot be found in this build, so PHP "
 					    "frames are not placed among native ones");
 	ret_verdict->support = RUNTIME_SUPPORTED;
+	snprintf(row, sizeof(row), "PHP 8.%u", version->minor);
+	if (is_untried)
+		untried__accept(ret_verdict, row);
 	return 0;
 }
 
@@ -141,16 +171,38 @@ static int php__open(struct bpf_object *probes, struct runtime_session **ret, st
 
 /* --- instance --- */
 
+/* 0, or the error of a process whose layout is not the row's, or cannot be checked yet. */
+static int check_untried(const struct runtime_target *target, struct err *err)
+{
+	const struct runtime_image *image = target->image;
+	const char *part = "";
+	char why[96], row[16];
+	int ret = php_fit__process(target->pid, target->file, target->bias, &image->build,
+				   &image->offsets, &part);
+
+	if (!ret)
+		return 0;
+	if (ret == -EAGAIN)
+		return err__set(err, ret, "%s", "");
+	snprintf(row, sizeof(row), "8.%u", image->untried);
+	untried__refuse(why, sizeof(why), row, part);
+	return err__set(err, ret, "%s; " NATIVE_ONLY, why);
+}
+
 static int php__attach(struct runtime_session *session, const struct runtime_target *target,
 		       void *ret_record, struct err *err)
 {
 	const struct php_build *build = &target->image->build;
 	struct php_proc_rec *rec = ret_record;
+	int ret;
 
 	(void)session;
 	if (build->key_vaddr && c_library__find(target->pid, target->file, &rec->libc))
 		return err__set(err, -ENOTSUP, "php: process %u: no walker for its C library",
 				target->pid);
+	ret = target->image->untried ? check_untried(target, err) : 0;
+	if (ret)
+		return ret;
 	rec->offsets = target->image->offsets;
 	rec->globals = target->bias + build->globals_vaddr;
 	rec->key_at = build->key_vaddr ? target->bias + build->key_vaddr : 0;

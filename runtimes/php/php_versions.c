@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/php/php_versions.h"
 
+#include <limits.h>
 #include <stddef.h>
 
 #include "core/base/util.h"
@@ -85,10 +86,27 @@ static const struct php_version versions[] = {
 		       .generator_fake = 184 } },
 };
 
+static unsigned int newest_shown = UINT_MAX;
+
+void php_version__hide(unsigned int minor)
+{
+	newest_shown = minor;
+}
+
 const struct php_version *php_version__find(unsigned int minor)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
-		if (versions[i].minor == minor)
+		if (versions[i].minor == minor && minor <= newest_shown)
 			return &versions[i];
 	return NULL;
+}
+
+const struct php_version *php_version__older(unsigned int minor)
+{
+	const struct php_version *newest = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
+		if (versions[i].minor <= newest_shown)
+			newest = &versions[i];
+	return newest && minor > newest->minor ? newest : NULL;
 }

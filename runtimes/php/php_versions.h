@@ -16,4 +16,10 @@ struct php_version {
 
 const struct php_version *php_version__find(unsigned int minor); /* NULL: none */
 
+/* Returns the newest row if @minor is newer than all rows, else NULL. */
+const struct php_version *php_version__older(unsigned int minor);
+
+/* Hides the rows that are newer than @minor, so that tests can have a version without a row. */
+void php_version__hide(unsigned int minor);
+
 #endif
