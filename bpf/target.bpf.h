@@ -12,7 +12,7 @@
 
 extern const volatile __u32 cfg_scope; /* SCOPE_*; 0: only what user space has named */
 extern const volatile __u32 cfg_scope_uid;
-extern const volatile __u32 cfg_scope_not; /* never this process: braid's own; 0: none */
+extern const volatile __u32 cfg_scope_not; /* braid's own process, which is never sampled */
 extern __u64 scope_cgroup;
 
 /* The task's cgroup of version 2. */
@@ -50,11 +50,31 @@ static __always_inline __u32 task__uid(const struct task_struct *task)
 /* As far as the kernel can tell. */
 static __always_inline int scope__holds(const struct task_struct *task, __u32 tgid)
 {
-	if (!cfg_scope || (cfg_scope_not && tgid == cfg_scope_not))
+	if (!cfg_scope || tgid == cfg_scope_not)
 		return 0;
 	if (cfg_scope & SCOPE_USER && task__uid(task) != cfg_scope_uid)
 		return 0;
 	return !(cfg_scope & SCOPE_CGROUP) || cgroup__is_wanted((__u64)task__cgroup(task));
+}
+
+static __always_inline __u64 task__program(const struct task_struct *task)
+{
+	const struct mm_struct *mm = task__mm(task);
+	const struct file *file = mm ? BPF_CORE_READ(mm, exe_file) : NULL;
+
+	return file ? (__u64)BPF_CORE_READ(file, f_inode) : 0;
+}
+
+/* Returns 1 for a process that braid has forked, which runs the same file. A child that runs
+ * another one was there before: a shell has started it, and then executed braid. Processes above
+ * braid are in the map, as refused. */
+static __always_inline int scope__is_helper(const struct task_struct *task)
+{
+	const struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	const struct task_struct *parent = BPF_CORE_READ(leader, real_parent);
+
+	return task__pid_of(parent) == cfg_scope_not &&
+	       task__program(parent) == task__program(task);
 }
 
 /* Is the task of a process that is sampled, or is to be with its first sample? `proc`: what is
@@ -66,7 +86,9 @@ static __always_inline int target__is(const struct task_struct *task, __u32 tgid
 		return 0;
 	if (!cfg_scope)
 		return 1;
-	return !(proc && proc->flags & PROC_REFUSED) && scope__holds(task, tgid);
+	if (proc ? (proc->flags & PROC_REFUSED) != 0 : scope__is_helper(task))
+		return 0;
+	return scope__holds(task, tgid);
 }
 
 /* The same of any task that the kernel names. */

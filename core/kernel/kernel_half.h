@@ -25,7 +25,7 @@ struct kernel_half_opts {
 	enum unwind_mode unwind;
 	uint32_t scope;	    /* SCOPE_*: which processes are targets without being named; 0: none */
 	uint32_t scope_uid; /* of SCOPE_USER */
-	uint32_t scope_not; /* a process that never is one of those; 0: none */
+	uint32_t scope_not; /* braid's process: neither it nor its children are one of those */
 	uint32_t shadows;   /* room for so many shadow stacks, a power of two; 0: no probes */
 	bool calls;	    /* count calls in them: there are no samples */
 	bool whole;	    /* each sample has its stack, even one that was sent before */

@@ -70,20 +70,17 @@ static int open_target_side(struct session *session, struct err *err)
 					.on_source = session__on_source,
 					.take_mmaps = session__take_mmaps,
 					.ctx = session };
-	struct kernel_half_opts half = {
-		.runtimes = opts->runtimes,
-		.enabled = opts->enabled,
-		.unwind = opts->unwind,
-		.scope = session->scope ? scope__flags(session->scope) : 0,
-		.scope_not = opts->scope.name || event_list__has_timed(&opts->events, false)
-				     ? getpid()
-				     : 0,
-		.scope_uid = session->scope ? scope__uid(session->scope) : 0,
-		.shadows = shadows_wanted(opts->source),
-		.ring_bytes = ring_bytes(opts),
-		.whole = opts->filter != NULL,
-		.calls = opts->source == RUNTIME_SOURCE_CALLS
-	};
+	struct kernel_half_opts half = { .runtimes = opts->runtimes,
+					 .enabled = opts->enabled,
+					 .unwind = opts->unwind,
+					 .scope = session->scope ? scope__flags(session->scope) : 0,
+					 .scope_not = getpid(),
+					 .scope_uid =
+						 session->scope ? scope__uid(session->scope) : 0,
+					 .shadows = shadows_wanted(opts->source),
+					 .ring_bytes = ring_bytes(opts),
+					 .whole = opts->filter != NULL,
+					 .calls = opts->source == RUNTIME_SOURCE_CALLS };
 	int ret;
 
 	event_list__configure(&opts->events,

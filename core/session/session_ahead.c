@@ -29,7 +29,7 @@ static bool is_wanted(void *ctx, uint32_t pid)
 {
 	const struct session *session = ctx;
 
-	return scope__flags(session->scope) == SCOPE_WIDE || scope__takes(session->scope, pid);
+	return scope__takes(session->scope, pid);
 }
 
 static int read_until(struct session *session, uint64_t until_ns, struct err *err)
@@ -62,9 +62,11 @@ int session__begin_ahead(struct session *session, struct err *err)
 	if (!session->scope || session->opts.source == RUNTIME_SOURCE_CALLS ||
 	    session->opts.trigger)
 		return 0;
-	/* Processes that the user has chosen by name or place are read even if they idle. CPU time
-	 * says nothing of who is sampled by other events than those of the clock. */
-	opts.all = scope__flags(session->scope) & (SCOPE_NAME | SCOPE_CGROUP);
+	/* Processes that the user has chosen are read even if they idle, and so are all where
+	 * waits are recorded: a wait that has begun cannot be sampled again. CPU time says nothing
+	 * of who is sampled by other events than those of the clock. */
+	opts.all = scope__flags(session->scope) & (SCOPE_NAME | SCOPE_CGROUP | SCOPE_USER) ||
+		   event_list__waiting(&session->opts.events);
 	if (!opts.all && !event_list__has_timed(&session->opts.events, true))
 		return 0;
 	ret = read_ahead__new(&opts, &session->ahead);

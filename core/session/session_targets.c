@@ -36,11 +36,12 @@ void session__look_at_scope(struct session *session)
 static int add_scope(struct session *session, struct err *err)
 {
 	struct err note = {};
-	int ret = 0;
+	int ret;
 
 	snprintf(session->target, sizeof(session->target), "%s", scope__text(session->scope));
 	kernel_half__set_cgroup(session->half, scope__cgroup(session->scope));
-	if (needs_all(session))
+	ret = tracker__refuse_ancestors(session->tracker);
+	if (!ret && needs_all(session))
 		ret = tracker__add_scope(session->tracker);
 	if (ret)
 		return err__set(err, ret, "cannot look at the processes that run: %s",

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/privilege.h"
@@ -16,7 +17,8 @@
 #include "core/target/container.h"
 #include "core/target/procfs.h"
 
-#define TEXT_BYTES 400
+#define TEXT_BYTES    400
+#define ANCESTORS_MAX 64 /* processes further up are recorded like any other */
 
 struct scope {
 	uint32_t flags, uid;
@@ -25,6 +27,10 @@ struct scope {
 	bool vanished; /* the user was told so */
 	char container[CONTAINER_BYTES];
 	char text[TEXT_BYTES];
+	uint32_t ancestors[ANCESTORS_MAX];
+	struct stat programs[ANCESTORS_MAX]; /* that they run; .st_ino 0: unreadable */
+	size_t n_ancestors;
+	struct stat program; /* braid's own */
 };
 
 bool scope_opts__any(const struct scope_opts *opts)
@@ -106,6 +112,58 @@ static int set_name(struct scope *scope, const char *name, struct err *err)
 	return 0;
 }
 
+static void read_program(uint32_t pid, struct stat *ret)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/%u/exe", procfs__root(), pid);
+	if (stat(path, ret))
+		*ret = (struct stat) {};
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static void find_ancestors(struct scope *scope)
+{
+	uint32_t pid = getppid();
+	struct procfs_info info;
+
+	read_program(getpid(), &scope->program);
+	while (pid > 1 && scope->n_ancestors < ANCESTORS_MAX && !procfs__info(pid, &info, NULL)) {
+		read_program(pid, &scope->programs[scope->n_ancestors]);
+		scope->ancestors[scope->n_ancestors++] = pid;
+		pid = info.parent_pid;
+	}
+}
+
+const uint32_t *scope__ancestors(const struct scope *scope, size_t *ret_n)
+{
+	*ret_n = scope->n_ancestors;
+	return scope->ancestors;
+}
+
+bool scope__is_own(const struct scope *scope, uint32_t pid, uint32_t parent)
+{
+	struct stat now;
+
+	if (pid == (uint32_t)getpid())
+		return true;
+	if (parent == (uint32_t)getpid()) {
+		read_program(pid, &now);
+		return is_same(&now, &scope->program);
+	}
+	for (size_t i = 0; i < scope->n_ancestors; i++) {
+		if (scope->ancestors[i] != pid)
+			continue;
+		read_program(pid, &now);
+		return is_same(&now, &scope->programs[i]);
+	}
+	return false;
+}
+
 int scope__new(const struct scope_opts *opts, struct scope **ret, struct err *err)
 {
 	struct scope *scope;
@@ -127,6 +185,7 @@ int scope__new(const struct scope_opts *opts, struct scope **ret, struct err *er
 		code = set_cgroup(scope, opts, err);
 	if (!scope->text[0])
 		describe(scope, "all processes", "");
+	find_ancestors(scope);
 	if (code)
 		scope__free(scope);
 	else
@@ -194,7 +253,8 @@ bool scope__takes(const struct scope *scope, uint32_t pid)
 {
 	struct procfs_info info;
 
-	if (procfs__info(pid, &info, NULL) || info.pid != pid)
+	if (procfs__info(pid, &info, NULL) || info.pid != pid ||
+	    scope__is_own(scope, pid, info.parent_pid))
 		return false;
 	if (scope->flags & SCOPE_USER && info.uid != scope->uid)
 		return false;
@@ -234,12 +294,13 @@ bool scope__finds_any(const struct scope *scope, struct err *ret_note)
 	while (!found && dir && (entry = readdir(dir))) {
 		uint32_t pid = strtoul(entry->d_name, NULL, 10);
 
-		found = pid && pid != (uint32_t)getpid() && scope__takes(scope, pid);
+		found = pid && scope__takes(scope, pid);
 	}
 	if (dir)
 		closedir(dir);
 	if (!found)
-		err__set(ret_note, 0, "there is no process yet of: %s; waiting for one",
+		err__set(ret_note, 0,
+			 "no process that runs fits %s: waiting for one (braid ps lists what runs)",
 			 scope->text);
 	return found;
 }

@@ -3,6 +3,7 @@
 #define BRAID_SCOPE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "bpf/shared.h"
@@ -35,6 +36,14 @@ uint64_t scope__cgroup(const struct scope *scope); /* id; 0: it is gone, or none
 
 /* Tells of the container that is meant, if one is. */
 void scope__name_container(const struct scope *scope, struct cgroups *cgroups);
+
+/* Returns true for this process, for one that it has forked (@parent is this process), and for one
+ * above it that still runs what it ran when the scope was made: a shell, sudo, timeout. PID 1 is
+ * none of these. */
+bool scope__is_own(const struct scope *scope, uint32_t pid, uint32_t parent);
+
+/* The processes above this one; *ret_n: their number. Borrowed. */
+const uint32_t *scope__ancestors(const struct scope *scope, size_t *ret_n);
 
 /* Is a process that is called so one of those, as far as names go? */
 bool scope__takes_name(const struct scope *scope, const char *comm, const char *command);

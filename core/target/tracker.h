@@ -49,6 +49,10 @@ void tracker__free(struct tracker *tracker); /* NULL is fine */
 int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct process **ret,
 		 struct err *err);
 
+/* With a scope: has the kernel half refuse the processes above this one, until they execute
+ * something else. 0 or a negative errno */
+int tracker__refuse_ancestors(struct tracker *tracker);
+
 /* With a scope: adds those that it takes of the processes that run, but not this one. Their
  * mappings are yet to be read. Errors as of the next. */
 int tracker__add_scope(struct tracker *tracker);

@@ -48,7 +48,8 @@ bool tracker__is_refused(struct tracker *tracker, const struct rec_program *rec)
 	/* A command line that could not be read there, or not all of it. */
 	if (!rec->is_kernel && (!rec->command_len || rec->command_len == COMMAND_BYTES))
 		procfs__info(rec->tgid, &info, NULL);
-	if (scope__takes_name(tracker->opts.scope, info.name, info.command))
+	if (!scope__is_own(tracker->opts.scope, rec->tgid, rec->parent_tgid) &&
+	    scope__takes_name(tracker->opts.scope, info.name, info.command))
 		return false;
 	refuse(tracker, rec);
 	return true;
@@ -102,15 +103,26 @@ int tracker__add_running(struct tracker *tracker, uint32_t pid)
 	struct procfs_info info;
 	int ret;
 
-	if ((process && !process->gone) || pid == (uint32_t)getpid() ||
-	    !scope__takes(tracker->opts.scope, pid) || procfs__info(pid, &info, NULL) ||
-	    state__has_ended(info.state))
+	if ((process && !process->gone) || !scope__takes(tracker->opts.scope, pid) ||
+	    procfs__info(pid, &info, NULL) || state__has_ended(info.state))
 		return 0;
 	ret = tracker__new_process(tracker, pid, &info, &process);
 	if (ret)
 		return ret;
 	tracker__set_cgroup(tracker, process, 0);
 	return tracker__publish(tracker, process);
+}
+
+int tracker__refuse_ancestors(struct tracker *tracker)
+{
+	const struct proc_rec refused = { .flags = PROC_REFUSED };
+	size_t n = 0;
+	const uint32_t *pids = scope__ancestors(tracker->opts.scope, &n);
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = map__update(tracker->targets_fd, &pids[i], &refused);
+	return ret;
 }
 
 int tracker__add_scope(struct tracker *tracker)

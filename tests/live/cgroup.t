@@ -110,7 +110,7 @@ def check_name():
 def check_waits():
     name = f"braid_waits_{os.getpid()}"
     recorder = scopes.Recorder(own, "--name", f"^{name}"[:14])
-    recorder.wait_said("there is no process yet of: name ")
+    recorder.wait_said("no process that runs fits name ")
     target = scopes.obeying(own, scopes.program(name))
     gate.ask(target, "here 2")
     gate.equal(scopes.counts(recorder.finish("waits")), {target.pid: 2},
