@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
-#include "core/session/session.h"
+#include "core/record/session.h"
 #include "core/target/child.h"
 
 /* What the child reports: when all is attached, and at the end. */

@@ -3,7 +3,7 @@
 #define BRAID_SAMPLE_COSTS_H
 
 #include "bench/workload.h"
-#include "core/session/session.h"
+#include "core/record/session.h"
 
 /* What one sample costs, by depth of the stack. */
 

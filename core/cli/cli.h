@@ -11,7 +11,7 @@
 #include "core/cli/output_file.h"
 #include "core/cli/view_db.h"
 #include "core/profile/output.h"
-#include "core/session/session.h"
+#include "core/record/session.h"
 #include "core/store/load.h"
 #include "runtimes/runtime.h"
 

@@ -5,8 +5,8 @@
 
 #include "core/base/privilege.h"
 #include "core/cli/dump_print.h"
+#include "core/dump/dump.h"
 #include "core/elf/debuginfod.h"
-#include "core/session/dump.h"
 #include "core/target/threads.h"
 
 struct opts {

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
+#include "core/dump/dump.h"
 #include "core/profile/frames.h"
-#include "core/session/dump.h"
 
 struct dump_view {
 	/* Frames that are shown of a stack with frames of a runtime. FRAMES_COLLAPSED: one line for

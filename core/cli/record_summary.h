@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/session/session.h"
+#include "core/record/session.h"
 
 /* What `braid record` says at the end, on stderr: what was found and what to do next, what was lost
  * and what was done to keep limits. `verbose`: also how it was found, and what that cost. */

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "core/base/util.h"
 #include "core/profile/recorded_merge.h"
 #include "core/store/load_columns.h"
 #include "core/store/load_window.h"
-#include "core/store/recording_dir.h"
 #include "core/store/recording_name.h"
 
 /* Samples that are read a little late are in the file after the one of their time. */
@@ -34,9 +34,16 @@ struct range {
 	struct recorded_columns columns; /* of time */
 };
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
 bool load_range__is_wanted(const char *path, const struct profile_filter *filter)
 {
-	return filter->from.kind || filter->to.kind || recording_dir__is(path);
+	return filter->from.kind || filter->to.kind || is_directory(path);
 }
 
 static void skip(const struct range *range, const char *why)
@@ -263,7 +270,7 @@ int load_range__of(const char *path, const struct profile_filter *filter, struct
 		   struct err *err)
 {
 	struct range range = { .filter = filter };
-	bool alone = !recording_dir__is(path);
+	bool alone = !is_directory(path);
 	int code = alone ? add_part(&range, strdup(path), &(struct recording_name) {})
 			 : list_dir(&range, path, err);
 

@@ -14,7 +14,7 @@
 #include "core/capture/capture.h"
 #include "core/kernel/table_arena.h"
 #include "core/profile/live_profile.h"
-#include "core/session/routing.h"
+#include "core/record/routing.h"
 #include "core/store/load.h"
 #include "core/store/recording.h"
 #include "core/target/images.h"
@@ -149,7 +149,7 @@ static int write_kinds(struct run *run, struct err *err)
 	return code;
 }
 
-/* As core/session/session.c does it. */
+/* As core/record/session.c does it. */
 static int open_run(struct run *run, const struct pipeline_input *input, struct err *err)
 {
 	static const struct capture_event cpu = { { "cpu", SINK_UNIT_SAMPLES }, .timed = true };

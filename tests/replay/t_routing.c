@@ -2,7 +2,7 @@
 /* The life of processes, as the kernel half would report it, through session's routing to the
  * tracker and to capture: what is kept of whom, and that nothing is kept of those that have ended.
  * The parent of all is this process; its children are made up. */
-#include "core/session/routing.h"
+#include "core/record/routing.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@
 
 #include "core/base/util.h"
 #include "core/kernel/kernel_half_state.h"
-#include "core/session/session_state.h"
+#include "core/record/parts.h"
 #include "runtimes/registry.h"
 #include "tests/tap.h"
 

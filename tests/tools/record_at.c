@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/session/session.h"
+#include "core/record/session.h"
 #include "runtimes/registry.h"
 
 #define PIDS_MAX 8

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A dump names a deadlock only if all its waits exist at one instant. Programs stand at a known
  * place while some of their threads are read, then change the locks, and are read to the end. */
-#include "core/session/dump_state.h"
+#include "core/dump/dump_state.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Frames of a dump that the kernel tells as text. */
-#include "core/session/dump_state.h"
+#include "core/dump/dump_state.h"
 
 #include <stdlib.h>
 

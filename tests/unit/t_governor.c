@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/session/governor.h"
+#include "core/record/governor.h"
 
 #include "core/base/util.h"
 #include "tests/tap.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Metrics are answered however long the machine has run: here, in a time namespace. */
-#include "core/session/metrics_socket.h"
+#include "core/service/metrics_socket.h"
 
 #include <dirent.h>
 #include <errno.h>

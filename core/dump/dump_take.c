@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* One thread. The way to read it depends on its state and on the privileges of braid:
+ *
+ *   waits         /proc shows its place in user space, and that it has not run meanwhile. The
+ *                 callee-saved registers are unknown, which hardly ever matters: the functions
+ *                 around a system call have saved them.
+ *   waits, and    The kernel half reads them (dump_sampler.c). Without the privilege for that the
+ *   registers     thread is stopped, if the program cannot notice the stop (restart.h); else the
+ *   are needed    stack is cut.
+ *   runs          The kernel half samples it. Without the privilege for that the thread is stopped,
+ *                 after one more look: it may have begun to wait.
+ *
+ * A stop is invisible to a thread in user mode. In a system call it acts like a signal without a
+ * handler, so that some calls return EINTR, or a part of what was asked for. With the kernel half
+ * no thread is ever stopped. Without it one gap is left: a thread may begin a call between the last
+ * look and the stop. thread_stop.c repairs EINTR of such a call; a transfer that was cut short
+ * cannot be repaired. */
+#include "core/dump/dump_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/host/host.h"
+#include "bpf/host/programs.h"
+#include "core/base/util.h"
+#include "core/kernel/spaces.h"
+#include "core/target/restart.h"
+#include "core/target/thread_stop.h"
+
+/* --- may it be stopped? --- */
+
+static bool is_writable(void *ctx, uint64_t address, size_t size)
+{
+	return thread_bases__can_write(ctx, address, size);
+}
+
+static bool may_stop(const struct dump *dump, const struct thread_now *now)
+{
+	const struct restart_wait wait = { .pid = dump->process->pid,
+					   .tid = now->tid,
+					   .call = now->call,
+					   .args = now->args,
+					   .is_writable = is_writable,
+					   .ctx = dump->bases };
+
+	if (dump->opts.nonblocking || dump->samples || now->state == 'D')
+		return false;
+	return restart__is_invisible(&wait);
+}
+
+/* --- one sample --- */
+
+void dump__note(void *ctx, const void *data, size_t size)
+{
+	struct dump *dump = ctx;
+	const uint32_t *type = data;
+	struct dump_record *record = malloc(sizeof(*record) + size);
+
+	if (!record) {
+		dump->record_ret = -ENOMEM;
+		return;
+	}
+	if (*type == REC_SAMPLE) {
+		memcpy(&dump->sample, data, sizeof(dump->sample));
+		dump->sampled = true;
+	}
+	record->next = NULL;
+	record->size = size;
+	memcpy(record->data, data, size);
+	*dump->end = record;
+	dump->end = &record->next;
+}
+
+static uint32_t type_of(const struct dump_record *record)
+{
+	return (uint32_t)record->data[0]; /* little-endian: the first half of the word */
+}
+
+/* A sample that was not good enough; what came with it of code objects stays, as they are told of
+ * once. */
+void dump__drop_samples(struct dump *dump)
+{
+	struct dump_record **at = &dump->records, *record;
+
+	while ((record = *at)) {
+		if (type_of(record) == REC_SAMPLE || type_of(record) == REC_STACK) {
+			*at = record->next;
+			free(record);
+		} else {
+			at = &record->next;
+		}
+	}
+	dump->end = at;
+}
+
+int dump__route(struct dump *dump, struct err *err)
+{
+	struct dump_record *record;
+	int ret = 0;
+
+	while ((record = dump->records)) {
+		dump->records = record->next;
+		if (!ret)
+			ret = routing__record(&dump->routing, record->data, record->size, err);
+		free(record);
+	}
+	dump->end = &dump->records;
+	return ret;
+}
+
+int dump__sample(struct dump *dump, const struct host_thread *thread, const struct memory *memory)
+{
+	dump__drop_samples(dump);
+	dump->sampled = false;
+	dump->record_ret = 0;
+	memory__forget(dump->cached);
+	host.memory = memory;
+	host.on_record = dump__note;
+	host.record_ctx = dump;
+	host_programs__sample(thread, now_ns());
+	host.on_record = NULL;
+	host.memory = NULL;
+	return dump->record_ret;
+}
+
+bool dump__is_whole(const struct dump *dump)
+{
+	return dump->sampled && dump->sample.flags & SAMPLE_COMPLETE &&
+	       !(dump->sample.flags & SAMPLE_RUNTIME_BROKEN);
+}
+
+/* --- as it stands --- */
+
+static const uint64_t no_kernel_frames[1];
+
+/* As /proc tells of it. */
+struct host_thread dump__as_it_stands(const struct dump *dump, const struct thread_now *now)
+{
+	struct host_thread thread = { .tgid = dump->process->pid,
+				      .tid = now->tid,
+				      .name = now->name,
+				      .syscall = now->call,
+				      .own_ids = dump->own_ids,
+				      .start_stack = dump->start_stack,
+				      .kernel = no_kernel_frames };
+
+	for (int i = 0; i < UNWIND_REGS; i++)
+		thread.regs[i] = UNKNOWN_REG;
+	thread.regs[UNWIND_REG_RDI] = now->args[0];
+	thread.regs[UNWIND_REG_RSI] = now->args[1];
+	thread.regs[UNWIND_REG_RSP] = now->sp;
+	thread.regs[UNWIND_REG_PC] = now->pc;
+	if (dump->bases && dump->process->space && dump->process->space->walkers)
+		thread.fs_base = thread_bases__find(dump->bases, now->inner_tid, now->sp);
+	return thread;
+}
+
+/* What the walker of the innermost runtime with a lock calls it. */
+static const char *lock_name(const struct dump *dump)
+{
+	for (int i = 0; i < dump->sample.n_sections; i++)
+		for (int r = 0; dump->opts.runtimes[r]; r++)
+			if (dump->opts.runtimes[r]->walker == dump->sample.sections[i].walker &&
+			    dump->opts.runtimes[r]->lock)
+				return dump->opts.runtimes[r]->lock;
+	return NULL;
+}
+
+/* The last sample's record; NULL: there is none. */
+static struct rec_sample *last_sample(const struct dump *dump)
+{
+	for (struct dump_record *at = dump->records; at; at = at->next)
+		if (type_of(at) == REC_SAMPLE)
+			return (struct rec_sample *)at->data;
+	return NULL;
+}
+
+/* From the innermost frame's stack pointer, or near it, to the outermost frame's. */
+static void find_stack(const struct dump *dump, struct dump_thread *ret)
+{
+	const struct rec_sample *rec = last_sample(dump);
+	const uint64_t *pairs = (const uint64_t *)(rec + 1) + (rec ? rec->n_kernel : 0);
+
+	if (!rec || !rec->n_native)
+		return;
+	ret->stack_start = pairs[1];
+	for (int i = 0; i < rec->n_native; i++) /* the outermost may have none */
+		ret->stack_end = max_of(ret->stack_end, pairs[2 * i + 1]);
+}
+
+void dump__describe(const struct dump *dump, struct dump_thread *ret)
+{
+	ret->complete = dump->sampled && dump->sample.flags & SAMPLE_COMPLETE;
+	if (dump->sampled)
+		find_stack(dump, ret);
+	ret->lock = dump->sampled ? dump->sample.condition.lock : LOCK_UNKNOWN;
+	ret->holder = ret->lock == LOCK_WAITED ? dump->sample.peer : 0;
+	/* Of interpreters' locks the walkers tell no address: that is the futex's. */
+	ret->lock_address = ret->lock == LOCK_WAITED && dump->sample.object != ret->args[0]
+				    ? dump->sample.object
+				    : 0;
+	ret->lock_name = ret->lock ? lock_name(dump) : NULL;
+	dump__see_mutex(dump, ret);
+}
+
+static void begin(const struct thread_now *now, struct dump_thread *ret)
+{
+	memcpy(ret->name, now->name, sizeof(now->name));
+	ret->state = now->state;
+	ret->call = now->call;
+}
+
+void dump__note_look(struct dump_thread *thread, const struct thread_now *now,
+		     const struct host_thread *from)
+{
+	thread->look = *now;
+	memcpy(thread->regs, from->regs, sizeof(thread->regs));
+}
+
+/* The thread ran while it was read: its locks may be of several instants. */
+static void forget_locks(struct dump_thread *ret)
+{
+	ret->lock = LOCK_UNKNOWN;
+	ret->lock_name = NULL;
+	ret->lock_address = 0;
+	ret->holder = 0;
+}
+
+/* `ret_still`: it did not run meanwhile, so that this is true. */
+static int take_still(struct dump *dump, const struct thread_now *now, struct dump_thread *ret,
+		      bool *ret_still)
+{
+	struct host_thread thread = dump__as_it_stands(dump, now);
+	char kernel[THREAD_KERNEL_BYTES];
+	struct thread_now after;
+	int code;
+
+	dump_thread__clear(ret);
+	thread__kernel_stack(dump->process->pid, now->tid, kernel);
+	ret->waited_ns = thread__waited_ns(dump->process->pid, now);
+	code = dump__sample(dump, &thread, dump->cached);
+	if (code)
+		return code;
+	memcpy(ret->args, now->args, sizeof(ret->args));
+	ret->fs_base = thread.fs_base;
+	dump__describe(dump, ret);
+	*ret_still = thread__read(dump->process->pid, now->tid, &after) &&
+		     thread__stood_still(now, &after);
+	if (!*ret_still) {
+		forget_locks(ret);
+		return 0;
+	}
+	ret->way = DUMP_STILL;
+	dump__note_look(ret, now, &thread);
+	return dump_thread__add_kernel(ret, kernel);
+}
+
+int dump__take_again(struct dump *dump, const struct dump_thread *thread,
+		     const struct thread_now *now, struct dump_thread *ret)
+{
+	struct host_thread from = dump__as_it_stands(dump, now);
+	int code;
+
+	*ret = (struct dump_thread) { .tid = thread->tid };
+	begin(now, ret);
+	if (thread__stood_still(&thread->look, now)) {
+		memcpy(from.regs, thread->regs, sizeof(from.regs));
+		from.fs_base = thread->fs_base;
+	}
+	memcpy(ret->args, now->args, sizeof(ret->args));
+	ret->fs_base = from.fs_base;
+	code = dump__sample(dump, &from, dump->cached);
+	dump__describe(dump, ret);
+	dump__drop_samples(dump);
+	dump__note_look(ret, now, &from);
+	return code;
+}
+
+/* --- stopped --- */
+
+static int take_held(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
+{
+	struct host_thread thread = dump__as_it_stands(dump, now);
+	struct thread_held held;
+	int code = thread__hold(now->tid, &held);
+
+	if (code)
+		return code;
+	memcpy(thread.regs, held.regs, sizeof(thread.regs));
+	thread.fs_base = held.fs_base;
+	thread.syscall = held.call;
+	if (held.call < 0)
+		thread.kernel = NULL;
+	code = held.compat ? -ENOTSUP : dump__sample(dump, &thread, dump->cached);
+	thread__release(now->tid);
+	ret->held_ns = now_ns() - held.since_ns;
+	ret->fs_base = held.fs_base;
+	ret->way = DUMP_STOPPED;
+	if (code)
+		return code;
+	if (held.call >= 0) {
+		ret->call = held.call;
+		memcpy(ret->args, now->args, sizeof(ret->args));
+		ret->args[0] = held.regs[UNWIND_REG_RDI];
+		ret->args[1] = held.regs[UNWIND_REG_RSI];
+		ret->args[2] = held.regs[UNWIND_REG_RDX];
+	} else { /* what was read before is over */
+		dump_thread__clear(ret);
+		ret->state = 'R';
+		ret->call = THREAD_NO_CALL;
+		ret->waited_ns = 0;
+	}
+	dump__describe(dump, ret);
+	return 0;
+}
+
+/* --- all of it --- */
+
+void dump__keep_runtimes(struct dump *dump, uint32_t tid)
+{
+	struct rec_sample *rec = last_sample(dump);
+	uint64_t *words = (uint64_t *)(rec + 1) + (rec ? rec->n_kernel : 0);
+	size_t n = 0;
+
+	if (!rec)
+		return;
+	for (int i = 0; i < rec->n_sections; i++)
+		n += 2 * (size_t)rec->sections[i].n;
+	memmove(words, words + 2 * (size_t)rec->n_native, n * sizeof(*words));
+	rec->n_native = 0;
+	rec->tid = tid;
+	rec->flags &= ~(SAMPLE_COMPLETE | SAMPLE_HAS_STACK);
+	dump->sample = *rec;
+}
+
+static uint64_t hash_of(const struct dump *dump)
+{
+	const struct rec_sample *rec = last_sample(dump);
+	const uint64_t *words = (const uint64_t *)(rec + 1);
+	uint64_t hash = 1469598103934665603ULL;
+	size_t n = 0;
+
+	for (int i = 0; rec && i < rec->n_sections; i++)
+		n += 2 * (size_t)rec->sections[i].n;
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ words[rec->n_kernel + i]) * 1099511628211ULL;
+	return hash ^ n;
+}
+
+#define READS_MAX 10
+
+/* One that runs, and is not to be stopped: read until it comes out the same twice. */
+int dump__take_running(struct dump *dump, const struct thread_now *now, struct dump_thread *ret)
+{
+	struct host_thread thread = dump__as_it_stands(dump, now);
+	uint64_t before = 0, hash;
+	int code = 0;
+
+	thread.kernel = NULL;
+	ret->fs_base = thread.fs_base;
+	if (now->off_cpu) {
+		memcpy(ret->args, now->args, sizeof(ret->args));
+		ret->way = DUMP_RUNNING;
+		code = dump__sample(dump, &thread, dump->cached);
+		dump__describe(dump, ret);
+		return code;
+	}
+	thread.regs[UNWIND_REG_PC] = thread.regs[UNWIND_REG_RSP] = UNKNOWN_REG;
+	for (int i = 0; !code && i < READS_MAX; i++) {
+		code = dump__sample(dump, &thread, dump->cached);
+		if (code)
+			return code;
+		/* Where it is in native code nobody knows. */
+		dump__keep_runtimes(dump, now->tid);
+		hash = hash_of(dump);
+		ret->way = i && hash == before ? DUMP_TWICE : DUMP_RUNNING;
+		if (ret->way == DUMP_TWICE)
+			break;
+		before = hash;
+	}
+	return code;
+}
+
+/* Stops the thread, if it still does what it did when it was last looked at. */
+static int take_stopped(struct dump *dump, struct thread_now *now, struct dump_thread *ret)
+{
+	int code;
+
+	if (!thread__read(dump->process->pid, now->tid, now) || strchr("ZX", now->state))
+		return -ESRCH;
+	begin(now, ret);
+	if (!may_stop(dump, now))
+		return -EAGAIN;
+	code = take_held(dump, now, ret);
+	if (code == -ETIMEDOUT || code == -EPERM)
+		ret->why_cut =
+			code == -EPERM ? "another program traces it" : "it could not be stopped";
+	return code == -ETIMEDOUT || code == -EPERM ? -EAGAIN : code;
+}
+
+#define TRIES 3
+
+/* `ret_still`: what was read of the thread is true, though perhaps not all of its stack. */
+static int take_waiting(struct dump *dump, struct thread_now *now, struct dump_thread *ret,
+			bool *ret_still)
+{
+	int code = 0;
+
+	for (int i = 0; !code && !*ret_still && i < TRIES; i++) {
+		if (!thread__read(dump->process->pid, ret->tid, now) || strchr("ZX", now->state))
+			return -ESRCH;
+		begin(now, ret);
+		if (!now->off_cpu || !now->sp)
+			return 0;
+		code = take_still(dump, now, ret, ret_still);
+	}
+	return code;
+}
+
+int dump__take(struct dump *dump, uint32_t tid, struct dump_thread *ret)
+{
+	struct thread_now now;
+	bool still = false;
+	int code;
+
+	*ret = (struct dump_thread) { .tid = tid };
+	code = take_waiting(dump, &now, ret, &still);
+	if (code || (still && dump__is_whole(dump)))
+		return code;
+	if (dump->samples) {
+		ret->pending = true;
+		dump_thread__clear(ret);
+		dump__drop_samples(dump);
+		return 0;
+	}
+	if (still && !may_stop(dump, &now))
+		return 0;
+	if (!dump->opts.nonblocking) {
+		code = take_stopped(dump, &now, ret);
+		if (code != -EAGAIN)
+			return code;
+		still = false;
+		code = now.off_cpu ? take_waiting(dump, &now, ret, &still) : 0;
+		if (code)
+			return code;
+	}
+	return still ? 0 : dump__take_running(dump, &now, ret);
+}

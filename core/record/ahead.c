@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Processes of a scope, read before a sample finds them (core/target/read_ahead.h), and whether
+ * braid has the CPU for that. Before the first sample for a moment, as the user waits; then in
+ * each round of the loop. While the recording is young the processes are listed again: some had
+ * used no CPU. Later ones are read at their first sample or exec. */
+#include "core/record/parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/priority.h"
+#include "core/base/util.h"
+
+/* Before the first sample: of processes that the user has chosen, and of a machine's. A walker
+ * takes up to 0.1 s. */
+#define CHOSEN_NS (3 * NSEC_PER_SEC)
+#define BEFORE_NS 300000000ULL
+#define ROUND_NS  20000000ULL
+#define YOUNG_NS  (8 * NSEC_PER_SEC)
+
+static bool is_known(void *ctx, uint32_t pid)
+{
+	const struct session *session = ctx;
+
+	return pid == (uint32_t)getpid() || tracker__has_read(session->tracker, pid);
+}
+
+static bool is_wanted(void *ctx, uint32_t pid)
+{
+	const struct session *session = ctx;
+
+	return scope__takes(session->scope, pid);
+}
+
+static int read_until(struct session *session, uint64_t until_ns, struct err *err)
+{
+	struct process *process;
+	uint32_t pid;
+	int ret = 0;
+
+	while (!ret && now_ns() < until_ns && !stopper__has_signal(session->stopper) &&
+	       (pid = read_ahead__next(session->ahead)))
+		ret = session__known(session, pid, &process);
+	return ret ? err__set(err, ret, "cannot follow the targets: %s", strerror(-ret)) : 0;
+}
+
+static int look(struct session *session, struct err *err)
+{
+	int ret = read_ahead__look(session->ahead);
+
+	return ret ? err__set(err, ret, "cannot list the processes that run: %s", strerror(-ret))
+		   : 0;
+}
+
+int session__begin_ahead(struct session *session, struct err *err)
+{
+	struct read_ahead_opts opts = { .is_wanted = is_wanted,
+					.is_known = is_known,
+					.ctx = session };
+	int ret;
+
+	if (!session->scope || session->opts.source == RUNTIME_SOURCE_CALLS ||
+	    session->opts.trigger)
+		return 0;
+	/* Processes that the user has chosen are read even if they idle, and so are all where
+	 * waits are recorded: a wait that has begun cannot be sampled again. CPU time says nothing
+	 * of who is sampled by other events than those of the clock. */
+	opts.all = scope__flags(session->scope) & (SCOPE_NAME | SCOPE_CGROUP | SCOPE_USER) ||
+		   event_list__waiting(&session->opts.events);
+	if (!opts.all && !event_list__has_timed(&session->opts.events, true))
+		return 0;
+	ret = read_ahead__new(&opts, &session->ahead);
+	if (ret)
+		return err__set(err, ret, "out of memory");
+	priority__hurry(true);
+	ret = look(session, err);
+	return ret ? ret : read_until(session, now_ns() + (opts.all ? CHOSEN_NS : BEFORE_NS), err);
+}
+
+bool session__has_read_ahead(const struct session *session)
+{
+	return !session->ahead || read_ahead__is_done(session->ahead);
+}
+
+int session__read_ahead(struct session *session, struct err *err)
+{
+	if (!session->ahead)
+		return 0;
+	priority__hurry(session->behind || !read_ahead__is_done(session->ahead));
+	return session->behind ? 0 : read_until(session, now_ns() + ROUND_NS, err);
+}
+
+static void note_lag(struct session *session)
+{
+	char text[160];
+
+	if (session->lag_noted || !session->opts.on_note)
+		return;
+	session->lag_noted = true;
+	snprintf(text, sizeof(text), "braid lacks CPU: %u processes still unread", session->unread);
+	session->opts.on_note(session->opts.ctx, text);
+}
+
+int session__watch_ahead(struct session *session, uint64_t now, uint64_t elapsed_ns,
+			 struct err *err)
+{
+	if (!session->ahead)
+		return 0;
+	session->unread = read_ahead__count(session->ahead);
+	if (session->behind)
+		session->unread += tracker__count_unmet(session->tracker);
+	if (session->unread) {
+		session->lag.unread = max_of(session->lag.unread, session->unread);
+		session->lag.seconds += elapsed_ns / 1e9;
+		note_lag(session);
+		return 0;
+	}
+	return now < session->start_ns + YOUNG_NS ? look(session, err) : 0;
+}
+
+int session__write_lag(struct session *session, struct err *err)
+{
+	if (!session->lag.unread)
+		return 0;
+	return recording__counter(session->recording,
+				  "processes still unread, at most: braid lacked CPU",
+				  session->lag.unread, err);
+}

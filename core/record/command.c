@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* A command, and whatever it and its children execute. Each program should find its tables, walkers
+ * and probes in place, so it is held by its system calls (core/target/hold.h): the command itself
+ * from its exec on, which braid is told to watch; later programs from shortly after their exec,
+ * when the kernel half has reported it, and only if their file was not met before. What is known
+ * needs no preparation that takes longer than a dynamic linker does.
+ *
+ * A program that may execute another one (a shell, env, a version manager) is followed for a
+ * minute: it stays traced, and is stopped at its forks and its next exec alone, so that what it
+ * executes is held from its first instruction on. FORKS_MAX forks end this for all programs, and
+ * HOLD_SIGNALS_MAX signals for the program that gets them (core/target/hold.h). Not so programs of
+ * a runtime, for which braid is ready, debuggers and other tracers, and programs with a sanitizer,
+ * which traces its own process.
+ *
+ * Sampling and the recording's time run from the command's exec. A hold ends with a stop of the
+ * linker's, never by the clock, but neither a signal nor -d waits for it. */
+#include "core/record/parts.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "core/base/priority.h"
+#include "core/base/privilege.h"
+#include "core/base/util.h"
+#include "core/elf/elf_symbols.h"
+
+#define LINK_POLL_MS 50 /* between two looks at the ring and the clock while a linker works */
+#define FOLLOW_NS    (60 * NSEC_PER_SEC)
+#define FORKS_MAX    256   /* of what is followed; each stops for some tens of microseconds */
+#define SYMBOLS_MAX  65536 /* of a program, that are looked at */
+#define STOP_POLL_MS 20	   /* that a program which was executed gets to stop */
+
+static bool is_ending(const struct session *session)
+{
+	return stopper__has_signal(session->stopper) ||
+	       (session->opts.duration_s > 0 &&
+		now_ns() - session->start_ns >= session->opts.duration_s * 1e9);
+}
+
+static bool is_exec(const char *name)
+{
+	static const char *const names[] = { "execve",	    "execv",	   "execvp", "execvpe",
+					     "execl",	    "execlp",	   "execle", "fexecve",
+					     "posix_spawn", "posix_spawnp" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* A process has one tracer: what traces processes itself could not. */
+static bool is_tracing(const char *name)
+{
+	static const char *const prefixes[] = { "__asan_", "__lsan_", "__msan_", "__tsan_",
+						"__hwasan_" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return !strcmp(name, "ptrace");
+}
+
+struct imports {
+	bool execute, trace;
+};
+
+static void read_imports(const struct elf_file *file, struct imports *ret)
+{
+	struct elf_symbols symbols = {};
+	GElf_Sym symbol;
+	const char *name;
+	size_t i;
+
+	elf_symbols__open(file, ".dynsym", &symbols);
+	for (i = 0; i < min_of((size_t)symbols.n, (size_t)SYMBOLS_MAX); i++) {
+		name = elf_symbols__get(&symbols, i, &symbol);
+		if (!name || symbol.st_shndx != SHN_UNDEF)
+			continue;
+		ret->execute |= is_exec(name);
+		ret->trace |= is_tracing(name);
+	}
+}
+
+/* Does the program execute others, and traces none of them, nor a library for it? */
+static bool may_follow(const struct process *process, const struct image *program)
+{
+	const struct image *last = program;
+	struct imports imports = {};
+
+	read_imports(program->file, &imports);
+	imports.trace |= !imports.execute;
+	for (size_t i = 0; i < process->n_mapped && !imports.trace; i++) {
+		const struct image *image = process->mapped[i].image;
+
+		if (image && image->file && image != last && image != program)
+			read_imports(image->file, &imports);
+		last = image;
+	}
+	return !imports.trace;
+}
+
+/* The program lies below its libraries. Of one that is known its mappings are not read. */
+static bool is_launcher(const struct session *session, const struct process *process)
+{
+	const struct image *image = !process		? NULL
+				    : process->n_mapped ? process->mapped[0].image
+							: process->exe;
+
+	if (!image || !image->file || process->gone ||
+	    privilege__missing(1U << PRIVILEGE_PROCESSES))
+		return false;
+	return session->opts.trigger || (!process__attached(process) && may_follow(process, image));
+}
+
+/* Lets a linked program run: traced up to its next exec, or not at all. */
+static void let_run(struct session *session, struct hold *hold)
+{
+	struct process *process = tracker__find(session->tracker, hold->pid);
+
+	if (process)
+		process->is_held = false;
+	if (hold->pid == session->child.pid && session->n_followed_forks < FORKS_MAX)
+		session->follow_until_ns = now_ns() + FOLLOW_NS;
+	if (now_ns() < session->follow_until_ns && !is_ending(session) &&
+	    is_launcher(session, process))
+		hold__follow(hold, session->follow_until_ns);
+	else
+		hold__release(hold);
+}
+
+static int refresh(struct session *session, uint32_t pid, struct err *err)
+{
+	struct process *process = tracker__find(session->tracker, pid);
+
+	return process && tracker__refresh(session->tracker, process)
+		       ? err__set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+/* Until the command's libraries are mapped, or that does not matter any more. */
+static int link_command(struct session *session, struct err *err)
+{
+	struct hold *hold = &session->child.hold;
+	enum hold_state state = HOLD_EXECUTED;
+	uint64_t consumed_ns = now_ns();
+	int ret = 0;
+
+	while (!ret && hold->pid && state != HOLD_LINKED && !is_ending(session)) {
+		if (state == HOLD_EXECUTED && !hold__has_linker(hold))
+			break;
+		if (state == HOLD_EXECUTED)
+			hold__go_on(hold);
+		state = hold__wait(hold, session->child.signal_fd, LINK_POLL_MS);
+		if (state == HOLD_RUNS && now_ns() < consumed_ns + LINK_POLL_MS * 1000000ULL)
+			continue;
+		ret = session__consume(session, err);
+		consumed_ns = now_ns();
+	}
+	return ret ? ret : refresh(session, session->child.pid, err);
+}
+
+int session__start_command(struct session *session, struct err *err)
+{
+	struct child *child = &session->child;
+	struct process *process;
+	uint32_t id;
+	int ret = child__exec(child, session->opts.command[0], stopper__fd(session->stopper), err);
+
+	priority__raise(); /* what it executes is to be met while it is linked */
+	if (!ret)
+		ret = session__consume(session, err);
+	process = ret ? NULL : tracker__find(session->tracker, child->pid);
+	if (process) /* it may be too short-lived for a sample, and yet have children */
+		ret = capture__process_id(session->capture, process, &id, err);
+	if (!ret)
+		ret = session__begin(session, err);
+	if (!ret)
+		ret = link_command(session, err);
+	if (!ret)
+		ret = session__attach_in_targets(session, err);
+	if (!ret)
+		ret = session__commit(session, err);
+	if (!ret) { /* else it is not to run on */
+		session->holds[0] = child->hold;
+		child->hold = (struct hold) {};
+		let_run(session, &session->holds[0]);
+	}
+	return ret;
+}
+
+/* --- what is executed later --- */
+
+static struct hold *free_hold(struct session *session)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
+		if (!session->holds[i].pid)
+			return &session->holds[i];
+	return NULL;
+}
+
+/* A program whose file is known may map other libraries than before (LD_PRELOAD), which matters
+ * where events have probes in them. */
+static bool needs_libraries(const struct session *session)
+{
+	return session->opts.trigger || event_list__has_mapped(&session->opts.events);
+}
+
+struct hold *session__hold(struct session *session, const struct rec_program *rec)
+{
+	struct hold *hold;
+	size_t i;
+
+	if (!session->opts.command || session->child.hold.pid ||
+	    (rec->image && !needs_libraries(session)) ||
+	    !tracker__find(session->tracker, rec->tgid) || is_ending(session))
+		return NULL;
+	for (i = 0; i < ARRAY_SIZE(session->holds); i++)
+		if (session->holds[i].pid == (int)rec->tgid)
+			return NULL;
+	hold = free_hold(session);
+	if (!hold || !hold__interrupt(hold, rec->tgid))
+		return NULL;
+	hold->is_child = (int)rec->tgid == session->child.pid;
+	if (hold__wait(hold, session->child.signal_fd, STOP_POLL_MS) != HOLD_EXECUTED)
+		return NULL;
+	tracker__find(session->tracker, rec->tgid)->is_held = !hold__has_run(hold);
+	return hold;
+}
+
+static int see_libraries(struct session *session, struct hold *hold, struct err *err)
+{
+	int ret = refresh(session, hold->pid, err);
+
+	if (!ret)
+		ret = session__follow(session, err);
+	if (!ret && session->opts.trigger) { /* a breakpoint is of an address space */
+		trigger__free(session->trigger);
+		session->trigger = NULL;
+		ret = trigger__attach(session->opts.trigger, session->half, session->tracker,
+				      &session->trigger, err);
+	}
+	let_run(session, hold);
+	return ret;
+}
+
+/* The record of the exec has been sent before the process stops. */
+static int see_exec(struct session *session, struct hold *hold, struct err *err)
+{
+	struct process *process;
+	int ret = session__consume(session, err);
+
+	process = tracker__find(session->tracker, hold->pid);
+	if (process)
+		process->is_held = true;
+	if (!ret && process && process->exe && process->exe->is_plain && !needs_libraries(session))
+		let_run(session, hold);
+	else
+		hold__go_on(hold);
+	return ret;
+}
+
+/* Whatever is followed runs untraced as soon as that disturbs nothing. */
+static void end_following(struct session *session)
+{
+	session->follow_until_ns = now_ns();
+	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
+		session->holds[i].until_ns = session->follow_until_ns;
+}
+
+static void see_fork(struct session *session, struct hold *parent)
+{
+	struct hold *child = free_hold(session), none;
+
+	if (++session->n_followed_forks == FORKS_MAX)
+		end_following(session);
+	hold__adopt(child ? child : &none, parent->forked, parent->until_ns);
+	if (!child)
+		hold__release(&none);
+	hold__follow(parent, parent->until_ns);
+}
+
+static int step_hold(struct session *session, struct hold *hold, bool *ret_stopped, struct err *err)
+{
+	enum hold_state state = hold__next(hold);
+	int ret = 0;
+
+	*ret_stopped |= state != HOLD_RUNS && state != HOLD_OVER;
+	switch (state) {
+	case HOLD_EXECUTED:
+		ret = see_exec(session, hold, err);
+		break;
+	case HOLD_LINKED:
+		ret = see_libraries(session, hold, err);
+		break;
+	case HOLD_FORKED:
+		see_fork(session, hold);
+		break;
+	case HOLD_RUNS:
+		hold__expire(hold);
+		break;
+	case HOLD_OVER:
+		break;
+	}
+	return ret;
+}
+
+int session__follow_holds(struct session *session, struct err *err)
+{
+	struct signalfd_siginfo info;
+	bool stopped = true;
+	int ret = 0;
+
+	if (session->child.signal_fd < 0)
+		return 0;
+	while (read(session->child.signal_fd, &info, sizeof(info)) == sizeof(info))
+		;
+	/* A new process may have stopped before it got its place. */
+	while (!ret && stopped) {
+		stopped = false;
+		for (size_t i = 0; !ret && i < ARRAY_SIZE(session->holds); i++)
+			ret = step_hold(session, &session->holds[i], &stopped, err);
+	}
+	return ret;
+}
+
+bool session__is_linking(const struct session *session)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
+		if (session->holds[i].pid && !session->holds[i].is_following)
+			return true;
+	return false;
+}
+
+void session__release_holds(struct session *session)
+{
+	hold__release(&session->child.hold);
+	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
+		hold__release(&session->holds[i]);
+}

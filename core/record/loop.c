@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/record/parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "core/base/fd_limit.h"
+#include "core/base/util.h"
+#include "core/target/images.h"
+
+#define POLL_MS	     100
+#define POLLED_FIRST 4 /* signals, the ring, mmap events, children */
+#define TICK_NS	     NSEC_PER_SEC
+
+bool session__is_urgent(const struct session *session)
+{
+	return !session->scope && event_list__has_mapped(&session->opts.events);
+}
+
+double own_cpu_s(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_utime.tv_sec + usage.ru_stime.tv_sec +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+uint64_t session__now_ns(const struct session *session)
+{
+	return session->opts.source == RUNTIME_SOURCE_CALLS
+		       ? now_ns()
+		       : kernel_half__sampled_until(session->half, now_ns());
+}
+
+/* What poll watches: the signals, the ring buffer, the processes that are about to end. */
+static int fill_polled(struct session *session)
+{
+	struct process *process;
+	size_t n = POLLED_FIRST;
+
+	for (process = tracker__first_wanted(session->tracker); process;
+	     process = process->next_wanted) {
+		if (!process->ending || process->gone)
+			continue;
+		if (array__reserve(&session->polled, &session->cap_polled, n + 1,
+				   sizeof(*session->polled)))
+			return -ENOMEM;
+		session->polled[n++] = (struct pollfd) { .fd = process->pidfd, .events = POLLIN };
+	}
+	if (array__reserve(&session->polled, &session->cap_polled, n, sizeof(*session->polled)))
+		return -ENOMEM;
+	session->n_polled = n;
+	session->polled[0] =
+		(struct pollfd) { .fd = stopper__fd(session->stopper), .events = POLLIN };
+	session->polled[1] =
+		(struct pollfd) { .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN };
+	session->polled[2] =
+		(struct pollfd) { .fd = mmap_events__fd(session->mmap_events), .events = POLLIN };
+	session->polled[3] = (struct pollfd) { .fd = session->child.signal_fd, .events = POLLIN };
+	return 0;
+}
+
+static int see_ended(struct session *session, struct err *err)
+{
+	struct process *process;
+	int ret = 0;
+
+	for (process = tracker__first_wanted(session->tracker); !ret && process;
+	     process = process->next_wanted) {
+		if (!process->ending || process->gone || !process__has_ended(process))
+			continue;
+		if ((int)process->pid == session->child.pid &&
+		    waitpid(process->pid, &session->command_status, WNOHANG) == session->child.pid)
+			session->child.pid = 0;
+		ret = routing__gone(&session->routing, process, err);
+	}
+	return ret;
+}
+
+/* Before the first tick there may have been no events yet. */
+static void look_for_lost_exits(struct session *session)
+{
+	uint64_t counters[COUNTERS_N], lost;
+
+	kernel_half__counters(session->half, counters);
+	lost = counters[COUNT_EVENT_LOST] + 1;
+	if (lost != session->lost_events)
+		tracker__look_for_exits(session->tracker);
+	session->lost_events = lost;
+}
+
+static void report_progress(struct session *session, uint64_t now)
+{
+	struct session_progress progress = {};
+	uint64_t counters[COUNTERS_N];
+	uint64_t cpu_ns = now_ns(); /* later than @now: a tick may take long */
+	double cpu = own_cpu_s();
+
+	if (!session->opts.on_progress)
+		return;
+	kernel_half__counters(session->half, counters);
+	progress.elapsed_s = (now - session->start_ns) / 1e9;
+	progress.samples = capture__stats(session->capture)->samples;
+	progress.lost = counters[COUNT_RING_FULL] + counters[COUNT_SCRATCH];
+	progress.unread = session->unread;
+	progress.own_cpu_percent =
+		100 * (cpu - session->last_cpu_s) * 1e9 / max_of(cpu_ns - session->last_cpu_ns, 1u);
+	session->last_cpu_s = cpu;
+	session->last_cpu_ns = cpu_ns;
+	session->opts.on_progress(session->opts.ctx, &progress);
+}
+
+struct event_place session__place(const struct session *session)
+{
+	return (struct event_place) { .tracker = session->tracker,
+				      .images = session->images,
+				      .runtimes = session->opts.runtimes,
+				      .max_overhead_percent = session->events_percent,
+				      .launched = session->opts.command != NULL,
+				      .everywhere = session->scope != NULL,
+				      .force = session->opts.force };
+}
+
+/* Children that the ring has told of get their probes before anything else is done. */
+static int join_new(struct session *session, struct err *err)
+{
+	const struct event_place place = session__place(session);
+	uint64_t newest = images__last_file(session->images);
+	int ret = events__join(session->events, &place, err);
+
+	/* And what targets have mapped since the last look gets them as soon. */
+	if (ret || newest == session->followed_file ||
+	    !event_list__has_mapped(&session->opts.events))
+		return ret;
+	session->followed_file = newest;
+	return session__follow(session, err);
+}
+
+int session__follow(struct session *session, struct err *err)
+{
+	const struct event_place place = session__place(session);
+
+	return events__follow(session->events, &place, err);
+}
+
+/* Once a second: name what is new, commit. */
+static int tick(struct session *session, uint64_t now, struct err *err)
+{
+	int ret = tracker__tick(session->tracker);
+
+	look_for_lost_exits(session);
+	session__look_at_scope(session);
+	if (ret)
+		return err__set(err, ret, "cannot follow the targets: %s", strerror(-ret));
+	ret = capture__name_frames(session->capture, false, err);
+	if (!ret)
+		ret = session__follow(session, err);
+	if (!ret)
+		ret = session__write_counters(session, err);
+	if (!ret)
+		ret = session__commit(session, err);
+	if (!ret)
+		ret = session__rotate(session, now, err);
+	if (!ret)
+		ret = session__publish(session, err);
+	if (!ret)
+		ret = session__watch_ahead(session, now, now - session->last_tick_ns, err);
+	report_progress(session, now);
+	session__keep_pace(session, now - session->last_tick_ns);
+	session->last_tick_ns = now;
+	return ret;
+}
+
+static bool is_over(struct session *session, uint64_t now)
+{
+	if (stopper__has_signal(session->stopper))
+		session->end = SESSION_SIGNAL;
+	else if (session->exceeded_ns && session->opts.source == RUNTIME_SOURCE_CALLS)
+		session->end = SESSION_EXCEEDED;
+	else if (session->opts.duration_s > 0 &&
+		 now - session->start_ns >= session->opts.duration_s * 1e9)
+		session->end = SESSION_DURATION;
+	else if (!session->scope && !tracker__count_wanted(session->tracker))
+		session->end = SESSION_TARGETS_ENDED;
+	else
+		return false;
+	return true;
+}
+
+static int poll_timeout_ms(const struct session *session, uint64_t now)
+{
+	double left_s = session->opts.duration_s - (now - session->start_ns) / 1e9;
+
+	if (session->opts.duration_s <= 0 || left_s * 1000 > POLL_MS)
+		return POLL_MS;
+	return left_s > 0 ? (int)(left_s * 1000) + 1 : 0;
+}
+
+/* Processes that come and go wake braid with each of their mappings, which costs more than looking
+ * at them does: where it was woken a moment ago it sleeps a little, unless there may be probes to
+ * attach, which come late enough. */
+#define REST_NS 2000000ULL
+
+static bool rests(const struct session *session, uint64_t now)
+{
+	return now < session->woken_ns + REST_NS && session->opts.source != RUNTIME_SOURCE_CALLS &&
+	       !tracker__has_probes(session->tracker) && !session__is_urgent(session);
+}
+
+static int wait_for_events(struct session *session, uint64_t now)
+{
+	int ret;
+
+	if (rests(session, now)) {
+		session->polled[1].fd = session->polled[2].fd = -1;
+		ret = poll(session->polled, session->n_polled, REST_NS * 1000 / NSEC_PER_SEC);
+		session->woken_ns = 0;
+	} else {
+		ret = poll(session->polled, session->n_polled, poll_timeout_ms(session, now));
+		session->woken_ns = ret > 0 ? now_ns() : 0;
+	}
+	return ret < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* May a process meet a runtime that none has by now? Children may execute anything, and so may a
+ * command that is no program of a runtime itself: a shell, a launcher. */
+static bool expects_runtimes(const struct session *session)
+{
+	const struct process *process;
+
+	if (session->opts.source != RUNTIME_SOURCE_AUTO &&
+	    session->opts.source != RUNTIME_SOURCE_WALK)
+		return false;
+	if (session->scope)
+		return true;
+	for (process = tracker__first(session->tracker); process; process = process->hh.next)
+		if (!process->wanted ||
+		    (session->opts.command && process->space && !process__attached(process)))
+			return true;
+	return false;
+}
+
+/* The verifier takes up to a tenth of a second for a walker. Loaded when it is needed, it would be
+ * missing in as many samples; loaded at the start, it would delay the first one, and the tables of
+ * a command's first children. So walkers that may be needed are loaded a little later, between two
+ * rounds of the loop, one at a time. A walker that cannot be loaded is reported when a process
+ * needs it. While a launcher is followed, walkers are loaded in rounds in which nothing happened:
+ * the program that the launcher executes is held, and names its walker. */
+#define AHEAD_AFTER_NS 200000000ULL
+
+static void load_ahead(struct session *session, uint64_t now)
+{
+	const struct session_opts *opts = &session->opts;
+	struct err ignored = {};
+	int i = session->loaded_ahead;
+
+	if (!opts->runtimes[i] || session->behind || !session__has_read_ahead(session) ||
+	    session__is_linking(session) || (now < session->follow_until_ns && session->woken_ns) ||
+	    now < session->start_ns + AHEAD_AFTER_NS || !expects_runtimes(session))
+		return;
+	session->loaded_ahead++;
+	if (opts->enabled & 1U << i)
+		kernel_half__load_runtime(session->half, i, &ignored);
+}
+
+int session__step(struct session *session, bool *ret_over, struct err *err)
+{
+	uint64_t now = now_ns();
+	int ret;
+
+	*ret_over = is_over(session, now);
+	if (*ret_over)
+		return 0;
+	if (fill_polled(session))
+		return err__set(err, -ENOMEM, "out of memory");
+	ret = wait_for_events(session, now);
+	if (ret)
+		return err__set(err, ret, "poll: %s", strerror(-ret));
+	ret = session__consume(session, err);
+	if (ret)
+		return ret;
+	ret = session__follow_holds(session, err);
+	if (!ret)
+		ret = join_new(session, err);
+	if (!ret)
+		ret = see_ended(session, err);
+	now = now_ns();
+	if (!ret && tracker__retry(session->tracker, now))
+		ret = err__set(err, -ENOMEM, "out of memory");
+	if (!ret)
+		ret = session__keep_limit(session, err);
+	if (!ret)
+		ret = events__keep(session->events, err);
+	if (!ret)
+		ret = session__read_ahead(session, err);
+	load_ahead(session, now);
+	if (!ret && now - session->last_tick_ns >= TICK_NS)
+		ret = tick(session, now, err);
+	return ret;
+}
+
+int session__run(struct session *session, struct err *err)
+{
+	bool over = false;
+	int ret = 0;
+
+	while (!ret && !over)
+		ret = session__step(session, &over, err);
+	return ret;
+}
+
+int session__name_frames(struct session *session, struct err *err)
+{
+	return capture__name_frames(session->capture, false, err);
+}
+
+bool session__has_signal(const struct session *session)
+{
+	return stopper__has_signal(session->stopper);
+}
+
+unsigned session__children(const struct session *session)
+{
+	return session->n_children;
+}
+
+const char *session__target(const struct session *session)
+{
+	return session->target;
+}
+
+uint64_t session__taken(const struct session *session)
+{
+	uint64_t counters[COUNTERS_N];
+
+	kernel_half__counters(session->half, counters);
+	return counters[COUNT_SAMPLES];
+}
+
+uint64_t session__recorded(const struct session *session)
+{
+	return capture__stats(session->capture)->samples;
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the kernel half sends, in the order in which it is to be taken. Samples belong to the
+ * mappings of their time. Mappings that end leave the time of their end
+ * (core/target/mapping_times.h), for which the events of mappings are taken before each sample that
+ * follows them. New ones are read when the ring is consumed up to now, and a session that is behind
+ * reads none. Consuming never takes long: whoever samples
+ * faster than that can be recorded must not keep the session from its clock, its limits and its
+ * signals. */
+#include "core/record/parts.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/base/util.h"
+
+#define CONSUME_NS 100000000ULL
+
+/* At the end, stack copies that have come are unwound for so long; each takes some milliseconds. */
+#define DRAIN_NS NSEC_PER_SEC
+
+/* When the sample was taken; 0: it is none. */
+static uint64_t sample_time(const void *data, size_t size)
+{
+	const struct rec_sample *sample = data;
+	const struct rec_known *known = data;
+
+	if (size >= sizeof(*sample) && sample->type == REC_SAMPLE)
+		return sample->time_ns;
+	return size >= sizeof(*known) && known->type == REC_KNOWN ? known->time_ns : 0;
+}
+
+static void on_mmap(void *ctx, const struct mmap_event *event)
+{
+	struct session *session = ctx;
+	uint32_t pid = event->pid;
+	bool urgent;
+
+	if (tracker__on_mmap(session->tracker, event, &urgent))
+		tracker__on_lost(session->tracker);
+	session->remapped_urgent |= urgent;
+	if ((session->n_remapped && session->remapped[session->n_remapped - 1] == pid) ||
+	    !tracker__find(session->tracker, pid))
+		return;
+	if (array__reserve(&session->remapped, &session->cap_remapped, session->n_remapped + 1,
+			   sizeof(*session->remapped)))
+		return; /* it will be seen within the second */
+	session->remapped[session->n_remapped++] = pid;
+}
+
+/* Samples that are in the ring were taken before, and belong to the old mappings. What nobody has
+ * looked at yet is found out with its first sample. */
+static void refresh_remapped(struct session *session)
+{
+	struct process *process;
+	size_t i;
+
+	for (i = 0; i < session->n_remapped; i++) {
+		process = tracker__find(session->tracker, session->remapped[i]);
+		if (process && !process->gone && process->space)
+			tracker__refresh(session->tracker, process);
+	}
+	session->n_remapped = 0;
+}
+
+void session__take_mmaps(void *ctx)
+{
+	const struct session *session = ctx;
+
+	mmap_events__consume(session->mmap_events);
+}
+
+/* Takes the events of mappings that have come. What covers known mappings is taken into account
+ * before the samples that were taken after it. */
+static void consume_mmaps(struct session *session)
+{
+	session->remapped_urgent = false;
+	session__take_mmaps(session);
+	if (session->remapped_urgent)
+		refresh_remapped(session);
+}
+
+static int on_ring_record(void *ctx, void *data, size_t size)
+{
+	struct session *session = ctx;
+	struct hold *hold = NULL;
+	bool late = sample_time(data, size) > session->consume_until_ns;
+	int ret = 0;
+
+	if (late) /* what was mapped before it may have been reported since */
+		consume_mmaps(session);
+
+	if (size >= sizeof(struct rec_program) && *(const uint32_t *)data == REC_EXEC)
+		hold = session__hold(session, data);
+	if (!session->opts.filter || session->opts.filter(session->opts.ctx, data, size))
+		ret = routing__record(&session->routing, data, size, &session->ring_err);
+	if (hold)
+		hold__go_on(hold);
+	if (!ret && session__has_outstanding(session))
+		ret = session__note_end(session, data, size);
+	if (ret)
+		return ret;
+	session->behind = now_ns() >= session->consume_end_ns;
+	if (session->behind || late)
+		return -EAGAIN;
+	return 0;
+}
+
+static int consume_ring(struct session *session)
+{
+	int n;
+
+	session->behind = false;
+	session->consume_end_ns = session->consume_until_ns + CONSUME_NS;
+	n = ring_buffer__consume(session->ring);
+	return n == -EAGAIN ? 0 : n;
+}
+
+static void on_lost(void *ctx)
+{
+	const struct session *session = ctx;
+
+	tracker__on_lost(session->tracker);
+}
+
+int session__consume(struct session *session, struct err *err)
+{
+	int n;
+
+	session->consume_until_ns = now_ns();
+	consume_mmaps(session);
+	n = session->ring_ret < 0 ? session->ring_ret : consume_ring(session);
+	if (n >= 0 && !session->behind) /* else samples would meet mappings of later times */
+		refresh_remapped(session);
+	if (n >= 0)
+		return session->behind ? 0
+				       : routing__consumed(&session->routing,
+							   session->consume_until_ns, err);
+	*err = session->ring_err;
+	return err->text[0] ? n : err__set(err, n, "ring buffer: %s", strerror(-n));
+}
+
+int session__drain(struct session *session, struct err *err)
+{
+	uint64_t end_ns = now_ns() + DRAIN_NS;
+	int ret;
+
+	do {
+		if (now_ns() >= end_ns)
+			capture__skip_copies(session->capture);
+		ret = session__consume(session, err);
+	} while (!ret && session->behind);
+	return ret;
+}
+
+int session__open_ring(struct session *session, struct err *err)
+{
+	session->ring = ring_buffer__new(kernel_half__map_fd(session->half, "ring"), on_ring_record,
+					 session, NULL);
+	if (!session->ring)
+		return err__set(err, -errno, "cannot map the ring buffer: %s", strerror(errno));
+	mmap_events__new(&(struct mmap_events_opts) { .on_mmap = on_mmap,
+						      .on_lost = on_lost,
+						      .ctx = session,
+						      .patient = session->scope },
+			 &session->mmap_events);
+	return 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_SESSION_H
+#define BRAID_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/err.h"
+#include "core/capture/capture.h"
+#include "core/events/events.h"
+#include "core/profile/live_profile.h"
+#include "core/profile/profile.h"
+#include "core/record/activity.h"
+#include "core/record/trigger.h"
+#include "core/service/recording_dir.h"
+#include "core/target/scope.h"
+#include "runtimes/runtime.h"
+
+/* One recording from beginning to end: open, run, close. */
+struct session;
+
+struct session_progress {
+	double elapsed_s;
+	uint64_t samples, lost;
+	double own_cpu_percent; /* of one CPU, since the last call */
+	uint32_t unread;	/* processes that braid lacks CPU to read */
+};
+
+/* What was done to keep --max-overhead. */
+struct session_limit {
+	double max_percent;   /* of this machine; 0: no limit */
+	double exceeded_s;    /* so long after the beginning all probes were given up, for good */
+	const char *exceeded; /* and why: a sentence; NULL: they were not */
+	uint32_t lowest_hz;   /* lowest rate of samples; 0: never lower than was asked for */
+};
+
+/* How far braid was behind with reading the processes of a scope, for want of CPU. */
+struct session_lag {
+	uint32_t unread; /* the most processes that were unread at a time; 0: none ever was */
+	double seconds;	 /* in which some were */
+};
+
+/* One recording after the other, in a directory of bounded size. */
+struct session_rotation {
+	double seconds;	     /* of each; 0: only one, and no directory */
+	uint32_t keep;	     /* recordings, at most */
+	uint64_t keep_bytes; /* of all; 0: any */
+};
+
+struct session_opts {
+	const struct runtime *const *runtimes; /* all known, NULL-terminated */
+	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
+	const uint32_t *pids;		       /* either these ... */
+	size_t n_pids;
+	char *const *command;	  /* ... or this, NULL-terminated, started by the session */
+	struct scope_opts scope;  /* ... or any process that is one of these */
+	bool no_children;	  /* those processes alone, without any below them */
+	double duration_s;	  /* 0: until a signal or the targets' end */
+	struct event_list events; /* empty: cpu, if anything */
+	uint32_t frequency_hz;	  /* of those that come by the clock */
+	uint64_t period;	  /* of the others: one of so many is sampled; 0: each */
+	uint64_t bytes;		  /* of those sampled by bytes: one in so many; 0: each */
+	const struct trigger_place *trigger; /* NULL: the events; else instead of them */
+	uint32_t ring_bytes;  /* of the ring buffer, a power of two, in pages; 0: the usual */
+	uint32_t table_bytes; /* room for unwind tables; 0: the usual */
+	enum unwind_mode unwind;
+	enum runtime_source source; /* RUNTIME_SOURCE_CALLS: count calls, take no samples */
+	const char *output;	    /* a file, or the directory; NULL: the recording is not kept */
+	struct session_rotation rotation;
+	const char *metrics; /* where figures of braid itself go, as metrics__open; NULL: nowhere */
+	struct live_profile *live; /* takes all samples instead of a recording; NULL: none */
+	bool force;		   /* overwrite whatever `output` is */
+	/* What probes may cost, in percent of all CPUs' time; 0: anything. `insist`: the session
+	 * fails if that cannot be kept, and samples less often if it costs more itself. */
+	double max_overhead_percent;
+	bool insist;
+
+	/* Decides whether a record of the ring is captured; with it each sample has its stack.
+	 * NULL: all are captured. */
+	bool (*filter)(void *ctx, const void *data, size_t size);
+
+	/* All may be NULL. */
+	tracker_source_fn on_source;
+	void (*on_note)(void *ctx, const char *text); /* what the user should know */
+	void (*on_progress)(void *ctx, const struct session_progress *progress); /* 1/s */
+	void *ctx;
+};
+
+enum session_end {
+	SESSION_DURATION,
+	SESSION_SIGNAL,
+	SESSION_TARGETS_ENDED,
+	SESSION_EXCEEDED, /* calls cannot be counted any more: --max-overhead */
+};
+
+/* Native code addresses in stacks, by how they are named. */
+struct session_nameless {
+	uint64_t addresses, nameless; /* all; those of functions that no symbol names */
+	const char *file;	      /* with the most nameless ones; "": none */
+	bool has_build_id;	      /* that file */
+};
+
+/* The word that --unwind takes for an enum unwind_mode; NULL: there is no such mode. */
+const char *session__unwind_name(int mode);
+
+struct session_summary {
+	double duration_s, own_cpu_s;
+	const struct capture_stats *stats; /* what is in the recording ... */
+	uint64_t samples_lost;		   /* ... and the samples that could not be written */
+	struct compiled_stats compiled;
+	uint64_t counters[COUNTERS_N];
+	const struct unread_files *unread;
+	const struct tracker_forbidden *forbidden;
+	const struct recording_dir_stats *files; /* of the directory; NULL: there is none */
+	size_t table_bytes, table_max_bytes;	 /* kernel memory of unwind tables; room for them */
+	const struct images_stats *images;
+	struct session_nameless nameless;
+	struct session_limit limit;
+	struct session_lag lag;
+	struct kernel_half_economy economy;  /* with samples of events that can be frequent */
+	const char *event_notes[EVENTS_MAX]; /* as events__note; of number n at n - 1 */
+	const char *event_late[EVENTS_MAX];  /* as events__late; the same */
+	/* Of the program that takes samples: how often it ran, and for how long, while the kernel's
+	 * BPF statistics were on. */
+	uint64_t sampler_runs, sampler_ns;
+	enum session_end end;
+	struct activity activity; /* with less than ACTIVITY_SAMPLES samples; else empty */
+	int command_pid;	  /* 0: none, or ended */
+	int command_status;	  /* as from wait */
+};
+
+/* Checks everything, then begins to sample. On failure nothing is left behind: no file, no probe,
+ * no child. -EINVAL for targets that cannot be profiled, -ESRCH, -EPERM, -EEXIST, ... with the
+ * sentence in `err`. */
+int session__open(const struct session_opts *opts, struct session **ret_session, struct err *err);
+
+/* Until the duration is over, all targets have ended, or SIGINT, SIGTERM or SIGHUP comes. On
+ * failure (disk full) what was committed stays readable. */
+int session__run(struct session *session, struct err *err);
+
+/* One round of session__run: waits a little for something to happen, and sees to it. */
+int session__step(struct session *session, bool *ret_over, struct err *err);
+
+/* Where waiting is an event: has the live profile count waits that have not ended, up to now. Until
+ * the next call, or the end of the session. */
+int session__look_at_waits(struct session *session, struct err *err);
+
+/* Names what is not named yet, so that a live profile can be shown. */
+int session__name_frames(struct session *session, struct err *err);
+
+/* Requests the symbols of stripped files from the servers of DEBUGINFOD_URLS, and names their
+ * frames again. A signal ends it, without a failure. */
+int session__fetch_names(struct session *session, struct err *err);
+
+/* The user wants an end: SIGINT, SIGTERM or SIGHUP has come, also after session__finish. */
+bool session__has_signal(const struct session *session);
+
+/* What is profiled, for people: "pid 4711 (python3 app.py)". Borrowed. */
+const char *session__target(const struct session *session);
+
+/* Running processes below those of -p that are recorded, too; counted when the session began. */
+unsigned session__children(const struct session *session);
+
+/* Samples that were taken until now, also those that were lost; and those that were recorded. */
+uint64_t session__taken(const struct session *session);
+uint64_t session__recorded(const struct session *session);
+
+/* Stops sampling, writes what is left and closes the recording. Call once, also after a failed
+ * run (then the recording keeps what it has). `ret_summary` is valid until session__free. */
+int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err);
+
+/* After session__finish of a session of RUNTIME_SOURCE_CALLS: what was counted, for the caller to
+ * free. `lines`: functions with equal names are different if they begin at different lines. */
+int session__calls(struct session *session, bool lines, struct profile **ret_profile,
+		   struct err *err);
+
+/* The command's, while it has not ended; 0: none. */
+int session__command_pid(const struct session *session);
+void session__free(struct session *session); /* NULL is fine */
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/record/parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/util.h"
+
+static void prepare_command(const struct session_opts *opts)
+{
+	for (int i = 0; opts->runtimes[i]; i++)
+		if (opts->enabled & 1U << i && opts->runtimes[i]->prepare_command)
+			opts->runtimes[i]->prepare_command(opts->command);
+}
+
+/* What happens to processes that run has to be known before they are sampled: that they wait, or
+ * where they have mapped what is probed. */
+static bool needs_all(const struct session *session)
+{
+	return session->opts.trigger || event_list__waiting(&session->opts.events) ||
+	       event_list__has_mapped(&session->opts.events);
+}
+
+void session__look_at_scope(struct session *session)
+{
+	struct err note = {};
+
+	if (!session->scope || !scope__look(session->scope, &note))
+		return;
+	kernel_half__set_cgroup(session->half, scope__cgroup(session->scope));
+	if (session->opts.on_note)
+		session->opts.on_note(session->opts.ctx, note.text);
+}
+
+static int add_scope(struct session *session, struct err *err)
+{
+	struct err note = {};
+	int ret;
+
+	snprintf(session->target, sizeof(session->target), "%s", scope__text(session->scope));
+	kernel_half__set_cgroup(session->half, scope__cgroup(session->scope));
+	ret = tracker__refuse_ancestors(session->tracker);
+	if (!ret && needs_all(session))
+		ret = tracker__add_scope(session->tracker);
+	if (ret)
+		return err__set(err, ret, "cannot look at the processes that run: %s",
+				strerror(-ret));
+	if (!scope__finds_any(session->scope, &note) && session->opts.on_note)
+		session->opts.on_note(session->opts.ctx, note.text);
+	return 0;
+}
+
+int session__add_targets(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct process *process;
+	uint32_t pid;
+	size_t i;
+	int ret = 0;
+
+	if (opts->command) {
+		if (opts->source == RUNTIME_SOURCE_PROBES || opts->source == RUNTIME_SOURCE_CALLS)
+			prepare_command(opts);
+		ret = child__fork(
+			&session->child,
+			&(struct child_opts) { .command = opts->command,
+					       .files = &session->users_files,
+					       .mask = stopper__users_mask(session->stopper) },
+			err);
+		pid = session->child.pid;
+		return ret ? ret : tracker__add(session->tracker, pid, true, &process, err);
+	}
+	/* What happens until all is attached is not sampled. */
+	kernel_half__sample_from(session->half, UINT64_MAX);
+	if (session->scope)
+		return add_scope(session, err);
+	for (i = 0; !ret && i < opts->n_pids; i++) {
+		ret = tracker__add(session->tracker, opts->pids[i], false, &process, err);
+		if (!ret && opts->n_pids == 1)
+			snprintf(session->target, sizeof(session->target), "pid %u (%.300s)",
+				 process->pid, process->info.command);
+		else if (!ret && strlen(session->target) + 60 < sizeof(session->target))
+			sprintf(session->target + strlen(session->target), "%spid %u (%.30s)",
+				i ? ", " : "", process->pid, process->info.name);
+	}
+	return ret;
+}
+
+/* Reads what running targets have mapped, finds their runtimes. A command has nothing yet: its exec
+ * will be seen. */
+int session__refresh_targets(struct session *session, struct err *err)
+{
+	struct process *process;
+
+	if (session->opts.command || (session->scope && !session->opts.trigger &&
+				      !event_list__has_mapped(&session->opts.events)))
+		return 0;
+	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
+		if (process->space) /* it has been read */
+			continue;
+		if (tracker__refresh(session->tracker, process))
+			return err__set(err, -ENOMEM, "out of memory");
+		if (session->opts.source != RUNTIME_SOURCE_CALLS && !session->scope &&
+		    capture__read_code(session->capture, process, err))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int session__known(struct session *session, uint32_t pid, struct process **ret)
+{
+	struct process *process = tracker__find(session->tracker, pid);
+	int code = 0;
+
+	if (!process && session->scope) {
+		code = tracker__add_running(session->tracker, pid);
+		process = tracker__find(session->tracker, pid);
+	}
+	if (!code && process && session->scope && !process->space && !process->gone)
+		code = tracker__refresh(session->tracker, process);
+	*ret = process;
+	return code;
+}
+
+/* What is attached where targets have mapped something, which is known by now: events of code, and
+ * the trigger of tests. */
+int session__attach_in_targets(struct session *session, struct err *err)
+{
+	const struct event_place place = session__place(session);
+	int ret = events__attach(session->events, true, &place, err);
+	const char *caution;
+
+	for (size_t i = 0; !ret && (caution = events__caution(session->events, i)); i++)
+		if (*caution && session->opts.on_note)
+			session->opts.on_note(session->opts.ctx, caution);
+	return ret || !session->opts.trigger
+		       ? ret
+		       : trigger__attach(session->opts.trigger, session->half, session->tracker,
+					 &session->trigger, err);
+}
+
+/* Forks are seen by now, so that none is missed. */
+static int add_descendants(struct session *session, struct err *err)
+{
+	int ret = 0;
+
+	if (!session->opts.no_children && !session->scope)
+		ret = tracker__add_descendants(session->tracker, &session->n_children);
+	if (ret)
+		return err__set(err, ret, "cannot find the processes below those to record: %s",
+				strerror(-ret));
+	return session->n_children ? session__refresh_targets(session, err) : 0;
+}
+
+int session__start_targets(struct session *session, struct err *err)
+{
+	int ret;
+
+	if (session->opts.command)
+		return session__start_command(session, err);
+	ret = add_descendants(session, err);
+	if (!ret)
+		ret = session__attach_in_targets(session, err);
+	if (!ret)
+		ret = session__begin_ahead(session, err);
+	if (!ret)
+		ret = session__begin(session, err);
+	return ret ? ret : session__commit(session, err);
+}

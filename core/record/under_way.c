@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* System calls and waits for locks that do not end within the recording. The threads are sampled
+ * from here while the kernel half still listens: a sample counts if the call that it is of is still
+ * under way when it is taken from the kernel half, which else samples it when it ends. As a call
+ * has but one note, the thread was in it all the time in between. */
+#include "core/record/parts.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/futex.h"
+#include "core/base/memory.h"
+#include "core/base/util.h"
+#include "core/kernel/host_half.h"
+#include "core/kernel/waiting.h"
+
+/* One sample, with all that was found out for it. */
+struct call {
+	uint32_t tid;
+	uint64_t since_ns;
+	enum { CALL_SYSCALL, CALL_LOCK, CALL_FUNCTION } kind;
+	struct kept_record *records;
+};
+
+struct calls {
+	struct session *session;
+	struct host_half *host;
+	struct still_thread *threads;
+	struct call_rec *recs; /* by thread */
+	struct call *list;
+	size_t n_threads, n_recs, n, cap;
+	int events_fd; /* which system call belongs to which event; -1: to none */
+	uint32_t lock_event, function_event; /* 0: there is none */
+};
+
+int still__keep(void *ctx, const void *data, size_t size)
+{
+	struct kept_record ***end = ctx, *kept = malloc(sizeof(*kept) + size);
+
+	if (!kept)
+		return -ENOMEM;
+	kept->next = NULL;
+	kept->size = size;
+	memcpy(kept->data, data, size);
+	**end = kept;
+	*end = &kept->next;
+	return 0;
+}
+
+uint32_t kept_record__type(const struct kept_record *kept)
+{
+	uint32_t type;
+
+	memcpy(&type, kept->data, sizeof(type));
+	return type;
+}
+
+static int by_tid(const void *a, const void *b)
+{
+	uint32_t one = ((const struct call_rec *)a)->tid, other = ((const struct call_rec *)b)->tid;
+
+	return one < other ? -1 : one > other;
+}
+
+static const struct call_rec *find(const struct call_rec *list, size_t n, uint32_t tid)
+{
+	const struct call_rec key = { .tid = tid };
+
+	return n ? bsearch(&key, list, n, sizeof(*list), by_tid) : NULL;
+}
+
+static int list_calls(struct calls *calls, bool taken, struct err *err)
+{
+	int ret;
+
+	free(calls->recs);
+	calls->recs = NULL;
+	ret = waiting__calls(calls->session->half, taken, &calls->recs, &calls->n_recs, err);
+	if (!ret && calls->n_recs)
+		qsort(calls->recs, calls->n_recs, sizeof(*calls->recs), by_tid);
+	return ret;
+}
+
+/* Who has the lock, where it tells; 0: that is not known. */
+static uint32_t owner_of(const struct still_thread *thread)
+{
+	struct glibc_mutex mutex;
+	struct memory *memory = NULL;
+	uint32_t owner = 0;
+
+	if (memory__of_process(thread->tgid, &memory))
+		return 0;
+	if (!memory__read(memory, thread->regs[UNWIND_REG_RDI], &mutex, sizeof(mutex)))
+		owner = futex__owner(&mutex, thread->regs[UNWIND_REG_RSI] & FUTEX_COMMANDS,
+				     thread->regs[UNWIND_REG_RDX]);
+	memory__free(memory);
+	return owner;
+}
+
+/* Since when, within the recording; 0: it is not in it, or not for as long as is wanted. */
+static uint64_t clip(const struct session *session, uint64_t since_ns, uint32_t event)
+{
+	uint64_t from_ns = max_of(since_ns, session->start_ns);
+
+	return since_ns && from_ns < session->end_ns &&
+			       session->end_ns - from_ns >=
+				       session->opts.events.list[event - 1].minimum
+		       ? from_ns
+		       : 0;
+}
+
+static int add(struct calls *calls, const struct still_thread *thread, struct still_sample *sample,
+	       uint64_t since_ns, int kind)
+{
+	struct session *session = calls->session;
+	uint64_t from_ns = clip(session, since_ns, sample->event);
+	struct kept_record **end;
+	struct process *process;
+	struct call *call;
+	int ret;
+
+	if (!from_ns)
+		return 0;
+	ret = session__known(session, thread->tgid, &process);
+	if (ret || !process)
+		return ret;
+	if (array__reserve(&calls->list, &calls->cap, calls->n + 1, sizeof(*calls->list)))
+		return -ENOMEM;
+	call = &calls->list[calls->n++];
+	*call = (struct call) { .tid = thread->tid, .since_ns = since_ns, .kind = kind };
+	end = &call->records;
+	sample->time_ns = session->end_ns - 1;
+	sample->value = session->end_ns - from_ns;
+	sample->condition = (struct rec_condition) { .state = session__waiting_state(thread->tid),
+						     .syscall = thread->syscall };
+	if (thread->syscall == SYSCALL_FUTEX && !sample->object)
+		sample->object = thread->regs[UNWIND_REG_RDI];
+	return host_half__sample(calls->host, process->space, thread, sample, still__keep, &end);
+}
+
+static int add_lock(struct calls *calls, const struct still_thread *thread,
+		    const struct call_rec *rec)
+{
+	uint64_t command = thread->regs[UNWIND_REG_RSI] & FUTEX_COMMANDS;
+	struct still_sample sample = { .event = calls->lock_event,
+				       .link = rec->link,
+				       .peer = rec->peer };
+
+	if (!calls->lock_event || thread->syscall != SYSCALL_FUTEX || command >= 32 ||
+	    !(COMMANDS_WAIT & 1U << command))
+		return 0;
+	if (!sample.peer)
+		sample.peer = owner_of(thread);
+	return add(calls, thread, &sample, rec->lock_ns, CALL_LOCK);
+}
+
+static int add_syscall(struct calls *calls, const struct still_thread *thread,
+		       const struct call_rec *rec)
+{
+	uint32_t number = thread->syscall;
+	struct still_sample sample = {};
+
+	if (calls->events_fd < 0 || number >= SYSCALLS_MAX ||
+	    (rec->syscall != CALL_UNKNOWN && rec->syscall != number) ||
+	    bpf_map_lookup_elem(calls->events_fd, &number, &sample.event) || !sample.event)
+		return 0;
+	return add(calls, thread, &sample, rec->syscall_ns, CALL_SYSCALL);
+}
+
+/* A call for a lock is a wait if its thread sleeps in it. */
+static int add_function(struct calls *calls, const struct still_thread *thread,
+			const struct call_rec *rec)
+{
+	struct still_sample sample = { .event = calls->function_event,
+				       .link = rec->link,
+				       .object = rec->address,
+				       .peer = rec->call_peer };
+
+	if (!calls->function_event || thread->syscall != SYSCALL_FUTEX)
+		return 0;
+	if (!sample.peer)
+		sample.peer = owner_of(thread);
+	return add(calls, thread, &sample, rec->call_ns, CALL_FUNCTION);
+}
+
+/* A thread that runs may be anywhere: its call is sampled when it ends, or not at all. */
+static int add_thread(struct calls *calls, const struct still_thread *thread)
+{
+	const struct call_rec *rec = find(calls->recs, calls->n_recs, thread->tid);
+	int ret;
+
+	if (!rec || thread->runs || !thread->cs || thread->cs == CS_COMPAT || thread->syscall < 0)
+		return 0;
+	ret = add_lock(calls, thread, rec);
+	if (!ret)
+		ret = add_function(calls, thread, rec);
+	return ret ? ret : add_syscall(calls, thread, rec);
+}
+
+static uint64_t since(const struct call_rec *rec, int kind)
+{
+	return kind == CALL_LOCK       ? rec->lock_ns
+	       : kind == CALL_FUNCTION ? rec->call_ns
+				       : rec->syscall_ns;
+}
+
+/* What was named on the way is kept even if the sample is not: it is named once. */
+static void keep(struct calls *calls, struct call *call)
+{
+	const struct call_rec *rec = find(calls->recs, calls->n_recs, call->tid);
+	bool taken = rec && since(rec, call->kind) == call->since_ns;
+	struct kept_record **end = &calls->session->still, *kept;
+
+	while (*end)
+		end = &(*end)->next;
+	while ((kept = call->records)) {
+		call->records = kept->next;
+		kept->next = NULL;
+		if (!taken && kept_record__type(kept) == REC_SAMPLE) {
+			free(kept);
+			continue;
+		}
+		*end = kept;
+		end = &kept->next;
+	}
+}
+
+int session__sample_under_way(struct session *session, struct err *err)
+{
+	bool syscalls = event_list__of_slot(&session->opts.events, EVENT_SYSCALL);
+	struct calls calls = {
+		.session = session,
+		.events_fd = syscalls ? kernel_half__map_fd(session->half, "syscall_events") : -1,
+		.lock_event = event_list__of_slot(&session->opts.events, EVENT_LOCK),
+		.function_event = event_list__of_slot(&session->opts.events, EVENT_LOCK_CALL)
+	};
+	int ret;
+
+	if (!syscalls && !calls.lock_event && !calls.function_event)
+		return 0;
+	ret = waiting__list(session->half, &calls.threads, &calls.n_threads, err);
+	if (!ret)
+		ret = list_calls(&calls, false, err);
+	if (ret)
+		goto out;
+	ret = host_half__new(session->half, session->table_arena, &calls.host);
+	for (size_t i = 0; !ret && i < calls.n_threads; i++)
+		ret = add_thread(&calls, &calls.threads[i]);
+	if (ret)
+		err__set(err, ret, "cannot sample what is under way: %s", strerror(-ret));
+	else
+		ret = list_calls(&calls, true, err);
+	for (size_t i = 0; i < calls.n; i++)
+		keep(&calls, &calls.list[i]);
+out:
+	host_half__free(calls.host);
+	free(calls.threads);
+	free(calls.recs);
+	free(calls.list);
+	return ret;
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Threads that wait when the recording begins, and those that still do when it ends. The kernel
+ * half sees a wait when it is over; what a deadlock needs is the other case. So at the beginning
+ * the waits that are under way are noted for it, and at the end those whose notes are left are
+ * sampled from here: a thread that does not run has its registers in the kernel and its stack in
+ * memory that this process can read. */
+#include "core/record/parts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/util.h"
+#include "core/kernel/host_half.h"
+#include "core/kernel/waiting.h"
+
+static bool is_running(uint32_t tid)
+{
+	char state = procfs__thread_state(tid);
+
+	return !state || state == 'R';
+}
+
+uint32_t session__waiting_state(uint32_t tid)
+{
+	char state = procfs__thread_state(tid);
+
+	return state == 'T' || state == 't' ? STATE_STOPPED : STATE_BLOCKED;
+}
+
+static int note_threads(const struct session *session, uint32_t pid)
+{
+	struct dirent *entry;
+	char path[32];
+	DIR *dir;
+	int ret = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	while (dir && !ret && (entry = readdir(dir))) {
+		uint32_t tid = strtoul(entry->d_name, NULL, 10);
+
+		if (tid && !is_running(tid)) { /* what runs will be seen to leave the CPU */
+			const struct waiting_start start = { session->start_ns,
+							     procfs__thread_exec_ns(tid),
+							     session__waiting_state(tid) };
+
+			ret = waiting__put(session->half, tid, &start);
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return ret == -E2BIG ? 0 : ret;
+}
+
+int session__prepare_waiting(struct session *session, struct err *err)
+{
+	int ret;
+
+	if (!event_list__waiting(&session->opts.events) || session->opts.command)
+		return 0;
+	ret = waiting__note_rseq(session->half, err);
+	return ret ? ret : session__follow(session, err);
+}
+
+int session__note_waiting(struct session *session, struct err *err)
+{
+	const struct process *process;
+	int ret = 0;
+
+	if (!event_list__waiting(&session->opts.events) || session->opts.command)
+		return 0;
+	for (process = tracker__first(session->tracker); !ret && process;
+	     process = process->hh.next)
+		if (!process->gone)
+			ret = note_threads(session, process->pid);
+	return ret ? err__set(err, ret, "cannot note the threads that wait: %s", strerror(-ret))
+		   : 0;
+}
+
+static void drop(struct kept_record ***end, struct kept_record **from)
+{
+	struct kept_record *kept;
+
+	while ((kept = *from)) {
+		*from = kept->next;
+		free(kept);
+	}
+	*end = from;
+}
+
+/* Of the wait up to `until_ns`. */
+static struct still_sample describe(const struct session *session, uint32_t event,
+				    const struct still_thread *thread,
+				    const struct waiting_rec *rec, uint64_t until_ns)
+{
+	struct still_sample sample = { .event = event,
+				       .time_ns = until_ns,
+				       .value = until_ns - max_of(rec->off_ns, session->start_ns),
+				       .link = rec->link,
+				       .peer = rec->peer };
+
+	sample.condition.state = rec->state;
+	sample.condition.syscall =
+		thread->syscall >= 0 && thread->syscall < INT16_MAX ? thread->syscall : NO_SYSCALL;
+	if (sample.condition.syscall == SYSCALL_FUTEX)
+		sample.object = thread->regs[UNWIND_REG_RDI];
+	return sample;
+}
+
+/* The thread's note, as far as it is about a wait that counts, up to `until_ns`. */
+static bool find_note(const struct session *session, const struct still_thread *thread,
+		      uint32_t event, uint64_t until_ns, struct waiting_rec *ret)
+{
+	const struct event_spec *spec = &session->opts.events.list[event - 1];
+
+	if (!waiting__get(session->half, thread->tid, ret) || ret->off_ns >= until_ns ||
+	    until_ns - max_of(ret->off_ns, session->start_ns) < spec->minimum)
+		return false;
+	ret->link = ret->peer = 0; /* who has woken it belongs to the wait's own end */
+	/* It was noted at the beginning just when it began to run, and has not stopped since. */
+	return ret->off_ns != session->start_ns || !thread->runs || !is_running(thread->tid);
+}
+
+/* What the thread's stack was read from is right if the thread has not run meanwhile: then its note
+ * is still there, and is taken, so that nobody samples the wait once more. Else the kernel half has
+ * done so. What is of no interest is no error. */
+static int sample_thread(struct session *session, struct host_half *host,
+			 const struct still_thread *thread, uint32_t event,
+			 struct kept_record ***end)
+{
+	struct kept_record **from = *end;
+	struct still_sample sample;
+	struct waiting_rec rec, now;
+	struct process *process;
+	int ret;
+
+	if (!find_note(session, thread, event, session->end_ns, &rec))
+		return 0;
+	ret = session__known(session, thread->tgid, &process);
+	if (ret || !process)
+		return ret;
+	sample = describe(session, event, thread, &rec, session->end_ns);
+	sample.time_ns--;
+	ret = host_half__sample(host, process->space, thread, &sample, still__keep, end);
+	if (ret)
+		return ret;
+	if (!waiting__take(session->half, thread->tid, &now) || now.off_ns != rec.off_ns)
+		drop(end, from);
+	return 0;
+}
+
+int session__sample_waiting(struct session *session, struct err *err)
+{
+	uint32_t event = event_list__waiting(&session->opts.events);
+	struct kept_record **end = &session->still;
+	struct still_thread *threads = NULL;
+	struct host_half *host = NULL;
+	size_t n = 0;
+	int ret;
+
+	if (!event)
+		return 0;
+	if (session->opts.live) /* what it has of them belongs to the samples that come now */
+		live_profile__look(session->opts.live);
+	ret = waiting__list(session->half, &threads, &n, err);
+	if (ret)
+		return ret;
+	while (*end)
+		end = &(*end)->next;
+	ret = host_half__new(session->half, session->table_arena, &host);
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = sample_thread(session, host, &threads[i], event, &end);
+	host_half__free(host);
+	free(threads);
+	return ret ? err__set(err, ret, "cannot sample the threads that wait: %s", strerror(-ret))
+		   : 0;
+}
+
+int session__record_waiting(struct session *session, struct err *err)
+{
+	struct kept_record *kept;
+	int ret = 0;
+
+	while ((kept = session->still)) {
+		session->still = kept->next;
+		if (!ret && err)
+			ret = routing__record(&session->routing, kept->data, kept->size, err);
+		free(kept);
+	}
+	return ret;
+}
+
+/* --- while it goes on --- */
+
+struct look {
+	struct session *session;
+	struct host_half *host; /* NULL: not needed yet */
+	uint32_t event;
+	uint64_t now_ns;
+};
+
+/* The records of a wait that is met for the first time. `ret_over`: it has ended meanwhile. */
+static int sample_under_way(struct look *look, const struct still_thread *thread,
+			    const struct waiting_rec *rec, const struct process *process,
+			    struct kept_record **ret_first, bool *ret_over)
+{
+	struct session *session = look->session;
+	struct still_sample sample = describe(session, look->event, thread, rec, look->now_ns);
+	struct kept_record **end = ret_first;
+	struct waiting_rec now;
+	int ret = 0;
+
+	sample.flags = SAMPLE_UNDER_WAY;
+	sample.link = sample.peer = 0;
+	if (!look->host)
+		ret = host_half__new(session->half, session->table_arena, &look->host);
+	if (!ret)
+		ret = host_half__sample(look->host, process->space, thread, &sample, still__keep,
+					&end);
+	*ret_over = !waiting__get(session->half, thread->tid, &now) || now.off_ns != rec->off_ns;
+	return ret;
+}
+
+static int look_at(struct look *look, const struct still_thread *thread, struct err *err)
+{
+	struct session *session = look->session;
+	const struct process *process = tracker__find(session->tracker, thread->tgid);
+	struct kept_record *kept = NULL, *next;
+	struct waiting_rec rec;
+	bool over;
+	int ret;
+
+	if (!process || !find_note(session, thread, look->event, look->now_ns, &rec))
+		return 0;
+	ret = live_profile__waits(session->opts.live, thread->tid,
+				  max_of(rec.off_ns, session->start_ns), look->now_ns);
+	if (ret)
+		return min_of(ret, 0);
+	ret = sample_under_way(look, thread, &rec, process, &kept, &over);
+	for (; kept; kept = next) {
+		next = kept->next;
+		/* What was named on the way is named once, whatever becomes of the sample. */
+		if (!ret && !(over && kept_record__type(kept) == REC_SAMPLE))
+			ret = routing__record(&session->routing, kept->data, kept->size, err);
+		free(kept);
+	}
+	return ret;
+}
+
+int session__look_at_waits(struct session *session, struct err *err)
+{
+	struct look look = { .session = session,
+			     .event = event_list__waiting(&session->opts.events) };
+	struct still_thread *threads = NULL;
+	size_t n = 0;
+	int ret;
+
+	if (!look.event)
+		return 0;
+	live_profile__look(session->opts.live);
+	ret = session->lister ? 0 : waiting_lister__new(session->half, &session->lister, err);
+	if (!ret)
+		ret = waiting_lister__list(session->lister, &threads, &n, err);
+	if (ret)
+		return ret;
+	look.now_ns = now_ns();
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = look_at(&look, &threads[i], err);
+	host_half__free(look.host);
+	free(threads);
+	return ret && !err->text[0] ? err__set(err, ret, "cannot sample the threads that wait: %s",
+					       strerror(-ret))
+				    : ret;
+}
