@@ -29,7 +29,7 @@ static bool is_wanted(void *ctx, uint32_t pid)
 {
 	const struct session *session = ctx;
 
-	return scope__takes(session->scope, pid);
+	return scope__takes(session->targets.scope, pid);
 }
 
 static int read_until(struct session *session, uint64_t until_ns, struct err *err)
@@ -39,14 +39,14 @@ static int read_until(struct session *session, uint64_t until_ns, struct err *er
 	int ret = 0;
 
 	while (!ret && now_ns() < until_ns && !stopper__has_signal(session->stopper) &&
-	       (pid = read_ahead__next(session->ahead)))
+	       (pid = read_ahead__next(session->ahead.reader)))
 		ret = session__known(session, pid, &process);
 	return ret ? err__set(err, ret, "cannot follow the targets: %s", strerror(-ret)) : 0;
 }
 
 static int look(struct session *session, struct err *err)
 {
-	int ret = read_ahead__look(session->ahead);
+	int ret = read_ahead__look(session->ahead.reader);
 
 	return ret ? err__set(err, ret, "cannot list the processes that run: %s", strerror(-ret))
 		   : 0;
@@ -59,17 +59,18 @@ int session__begin_ahead(struct session *session, struct err *err)
 					.ctx = session };
 	int ret;
 
-	if (!session->scope || session->opts.source == RUNTIME_SOURCE_CALLS ||
+	if (!session->targets.scope || session->opts.source == RUNTIME_SOURCE_CALLS ||
 	    session->opts.trigger)
 		return 0;
 	/* Processes that the user has chosen are read even if they idle, and so are all where
 	 * waits are recorded: a wait that has begun cannot be sampled again. CPU time says nothing
 	 * of who is sampled by other events than those of the clock. */
-	opts.all = scope__flags(session->scope) & (SCOPE_NAME | SCOPE_CGROUP | SCOPE_USER) ||
-		   event_list__waiting(&session->opts.events);
+	opts.all =
+		scope__flags(session->targets.scope) & (SCOPE_NAME | SCOPE_CGROUP | SCOPE_USER) ||
+		event_list__waiting(&session->opts.events);
 	if (!opts.all && !event_list__has_timed(&session->opts.events, true))
 		return 0;
-	ret = read_ahead__new(&opts, &session->ahead);
+	ret = read_ahead__new(&opts, &session->ahead.reader);
 	if (ret)
 		return err__set(err, ret, "out of memory");
 	priority__hurry(true);
@@ -79,39 +80,41 @@ int session__begin_ahead(struct session *session, struct err *err)
 
 bool session__has_read_ahead(const struct session *session)
 {
-	return !session->ahead || read_ahead__is_done(session->ahead);
+	return !session->ahead.reader || read_ahead__is_done(session->ahead.reader);
 }
 
 int session__read_ahead(struct session *session, struct err *err)
 {
-	if (!session->ahead)
+	if (!session->ahead.reader)
 		return 0;
-	priority__hurry(session->behind || !read_ahead__is_done(session->ahead));
-	return session->behind ? 0 : read_until(session, now_ns() + ROUND_NS, err);
+	priority__hurry(session->ring.is_behind || !read_ahead__is_done(session->ahead.reader));
+	return session->ring.is_behind ? 0 : read_until(session, now_ns() + ROUND_NS, err);
 }
 
 static void note_lag(struct session *session)
 {
 	char text[160];
 
-	if (session->lag_noted || !session->opts.on_note)
+	if (session->ahead.is_noted || !session->opts.on_note)
 		return;
-	session->lag_noted = true;
-	snprintf(text, sizeof(text), "braid lacks CPU: %u processes still unread", session->unread);
+	session->ahead.is_noted = true;
+	snprintf(text, sizeof(text), "braid lacks CPU: %u processes still unread",
+		 session->ahead.unread);
 	session->opts.on_note(session->opts.ctx, text);
 }
 
 int session__watch_ahead(struct session *session, uint64_t now, uint64_t elapsed_ns,
 			 struct err *err)
 {
-	if (!session->ahead)
+	if (!session->ahead.reader)
 		return 0;
-	session->unread = read_ahead__count(session->ahead);
-	if (session->behind)
-		session->unread += tracker__count_unmet(session->tracker);
-	if (session->unread) {
-		session->lag.unread = max_of(session->lag.unread, session->unread);
-		session->lag.seconds += elapsed_ns / 1e9;
+	session->ahead.unread = read_ahead__count(session->ahead.reader);
+	if (session->ring.is_behind)
+		session->ahead.unread += tracker__count_unmet(session->tracker);
+	if (session->ahead.unread) {
+		session->ahead.lag.unread =
+			max_of(session->ahead.lag.unread, session->ahead.unread);
+		session->ahead.lag.seconds += elapsed_ns / 1e9;
 		note_lag(session);
 		return 0;
 	}
@@ -120,9 +123,9 @@ int session__watch_ahead(struct session *session, uint64_t now, uint64_t elapsed
 
 int session__write_lag(struct session *session, struct err *err)
 {
-	if (!session->lag.unread)
+	if (!session->ahead.lag.unread)
 		return 0;
-	return recording__counter(session->recording,
+	return recording__counter(session->output.recording,
 				  "processes still unread, at most: braid lacked CPU",
-				  session->lag.unread, err);
+				  session->ahead.lag.unread, err);
 }

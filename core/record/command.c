@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/base/priority.h"
@@ -122,11 +123,11 @@ static void let_run(struct session *session, struct hold *hold)
 
 	if (process)
 		process->is_held = false;
-	if (hold->pid == session->child.pid && session->n_followed_forks < FORKS_MAX)
-		session->follow_until_ns = now_ns() + FOLLOW_NS;
-	if (now_ns() < session->follow_until_ns && !is_ending(session) &&
+	if (hold->pid == session->command.child.pid && session->command.n_forks < FORKS_MAX)
+		session->command.follow_until_ns = now_ns() + FOLLOW_NS;
+	if (now_ns() < session->command.follow_until_ns && !is_ending(session) &&
 	    is_launcher(session, process))
-		hold__follow(hold, session->follow_until_ns);
+		hold__follow(hold, session->command.follow_until_ns);
 	else
 		hold__release(hold);
 }
@@ -143,7 +144,7 @@ static int refresh(struct session *session, uint32_t pid, struct err *err)
 /* Until the command's libraries are mapped, or that does not matter any more. */
 static int link_command(struct session *session, struct err *err)
 {
-	struct hold *hold = &session->child.hold;
+	struct hold *hold = &session->command.child.hold;
 	enum hold_state state = HOLD_EXECUTED;
 	uint64_t consumed_ns = now_ns();
 	int ret = 0;
@@ -153,18 +154,18 @@ static int link_command(struct session *session, struct err *err)
 			break;
 		if (state == HOLD_EXECUTED)
 			hold__go_on(hold);
-		state = hold__wait(hold, session->child.signal_fd, LINK_POLL_MS);
+		state = hold__wait(hold, session->command.child.signal_fd, LINK_POLL_MS);
 		if (state == HOLD_RUNS && now_ns() < consumed_ns + LINK_POLL_MS * 1000000ULL)
 			continue;
 		ret = session__consume(session, err);
 		consumed_ns = now_ns();
 	}
-	return ret ? ret : refresh(session, session->child.pid, err);
+	return ret ? ret : refresh(session, session->command.child.pid, err);
 }
 
 int session__start_command(struct session *session, struct err *err)
 {
-	struct child *child = &session->child;
+	struct child *child = &session->command.child;
 	struct process *process;
 	uint32_t id;
 	int ret = child__exec(child, session->opts.command[0], stopper__fd(session->stopper), err);
@@ -184,9 +185,9 @@ int session__start_command(struct session *session, struct err *err)
 	if (!ret)
 		ret = session__commit(session, err);
 	if (!ret) { /* else it is not to run on */
-		session->holds[0] = child->hold;
+		session->command.holds[0] = child->hold;
 		child->hold = (struct hold) {};
-		let_run(session, &session->holds[0]);
+		let_run(session, &session->command.holds[0]);
 	}
 	return ret;
 }
@@ -195,9 +196,9 @@ int session__start_command(struct session *session, struct err *err)
 
 static struct hold *free_hold(struct session *session)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
-		if (!session->holds[i].pid)
-			return &session->holds[i];
+	for (size_t i = 0; i < ARRAY_SIZE(session->command.holds); i++)
+		if (!session->command.holds[i].pid)
+			return &session->command.holds[i];
 	return NULL;
 }
 
@@ -213,18 +214,18 @@ struct hold *session__hold(struct session *session, const struct rec_program *re
 	struct hold *hold;
 	size_t i;
 
-	if (!session->opts.command || session->child.hold.pid ||
+	if (!session->opts.command || session->command.child.hold.pid ||
 	    (rec->image && !needs_libraries(session)) ||
 	    !tracker__find(session->tracker, rec->tgid) || is_ending(session))
 		return NULL;
-	for (i = 0; i < ARRAY_SIZE(session->holds); i++)
-		if (session->holds[i].pid == (int)rec->tgid)
+	for (i = 0; i < ARRAY_SIZE(session->command.holds); i++)
+		if (session->command.holds[i].pid == (int)rec->tgid)
 			return NULL;
 	hold = free_hold(session);
 	if (!hold || !hold__interrupt(hold, rec->tgid))
 		return NULL;
-	hold->is_child = (int)rec->tgid == session->child.pid;
-	if (hold__wait(hold, session->child.signal_fd, STOP_POLL_MS) != HOLD_EXECUTED)
+	hold->is_child = (int)rec->tgid == session->command.child.pid;
+	if (hold__wait(hold, session->command.child.signal_fd, STOP_POLL_MS) != HOLD_EXECUTED)
 		return NULL;
 	tracker__find(session->tracker, rec->tgid)->is_held = !hold__has_run(hold);
 	return hold;
@@ -237,10 +238,10 @@ static int see_libraries(struct session *session, struct hold *hold, struct err 
 	if (!ret)
 		ret = session__follow(session, err);
 	if (!ret && session->opts.trigger) { /* a breakpoint is of an address space */
-		trigger__free(session->trigger);
-		session->trigger = NULL;
+		trigger__free(session->targets.trigger);
+		session->targets.trigger = NULL;
 		ret = trigger__attach(session->opts.trigger, session->half, session->tracker,
-				      &session->trigger, err);
+				      &session->targets.trigger, err);
 	}
 	let_run(session, hold);
 	return ret;
@@ -265,16 +266,16 @@ static int see_exec(struct session *session, struct hold *hold, struct err *err)
 /* Whatever is followed runs untraced as soon as that disturbs nothing. */
 static void end_following(struct session *session)
 {
-	session->follow_until_ns = now_ns();
-	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
-		session->holds[i].until_ns = session->follow_until_ns;
+	session->command.follow_until_ns = now_ns();
+	for (size_t i = 0; i < ARRAY_SIZE(session->command.holds); i++)
+		session->command.holds[i].until_ns = session->command.follow_until_ns;
 }
 
 static void see_fork(struct session *session, struct hold *parent)
 {
 	struct hold *child = free_hold(session), none;
 
-	if (++session->n_followed_forks == FORKS_MAX)
+	if (++session->command.n_forks == FORKS_MAX)
 		end_following(session);
 	hold__adopt(child ? child : &none, parent->forked, parent->until_ns);
 	if (!child)
@@ -313,30 +314,39 @@ int session__follow_holds(struct session *session, struct err *err)
 	bool stopped = true;
 	int ret = 0;
 
-	if (session->child.signal_fd < 0)
+	if (session->command.child.signal_fd < 0)
 		return 0;
-	while (read(session->child.signal_fd, &info, sizeof(info)) == sizeof(info))
+	while (read(session->command.child.signal_fd, &info, sizeof(info)) == sizeof(info))
 		;
 	/* A new process may have stopped before it got its place. */
 	while (!ret && stopped) {
 		stopped = false;
-		for (size_t i = 0; !ret && i < ARRAY_SIZE(session->holds); i++)
-			ret = step_hold(session, &session->holds[i], &stopped, err);
+		for (size_t i = 0; !ret && i < ARRAY_SIZE(session->command.holds); i++)
+			ret = step_hold(session, &session->command.holds[i], &stopped, err);
 	}
 	return ret;
 }
 
+void session__reap_command(struct session *session, uint32_t pid)
+{
+	struct session_command *command = &session->command;
+
+	if ((int)pid == command->child.pid &&
+	    waitpid(pid, &command->status, WNOHANG) == command->child.pid)
+		command->child.pid = 0;
+}
+
 bool session__is_linking(const struct session *session)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
-		if (session->holds[i].pid && !session->holds[i].is_following)
+	for (size_t i = 0; i < ARRAY_SIZE(session->command.holds); i++)
+		if (session->command.holds[i].pid && !session->command.holds[i].is_following)
 			return true;
 	return false;
 }
 
 void session__release_holds(struct session *session)
 {
-	hold__release(&session->child.hold);
-	for (size_t i = 0; i < ARRAY_SIZE(session->holds); i++)
-		hold__release(&session->holds[i]);
+	hold__release(&session->command.child.hold);
+	for (size_t i = 0; i < ARRAY_SIZE(session->command.holds); i++)
+		hold__release(&session->command.holds[i]);
 }

@@ -9,6 +9,15 @@
 
 /* Keeps --max-overhead: docs/overhead.md. */
 
+/* What samples of events that can be frequent may cost of each CPU, unless the user gives a limit.
+ */
+#define EVENTS_PERCENT_DEFAULT 3
+
+double session__events_percent(const struct session *session)
+{
+	return session->opts.insist ? session->opts.max_overhead_percent : EVENTS_PERCENT_DEFAULT;
+}
+
 int session__begin_limit(struct session *session, bool probes, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
@@ -17,44 +26,45 @@ int session__begin_limit(struct session *session, bool probes, struct err *err)
 					  .enabled = opts->enabled,
 					  .max_percent = opts->max_overhead_percent };
 
-	if (session->scope) /* a machine that is out of CPU is the moment when -a is called */
+	if (session->targets
+		    .scope) /* a machine that is out of CPU is the moment when -a is called */
 		priority__raise();
 	if (opts->max_overhead_percent <= 0)
 		return 0;
-	pace__init(&session->pace, opts->max_overhead_percent, opts->frequency_hz);
-	return probes ? governor__new(&governor, &session->governor, err) : 0;
+	pace__init(&session->limit.pace, opts->max_overhead_percent, opts->frequency_hz);
+	return probes ? governor__new(&governor, &session->limit.governor, err) : 0;
 }
 
 void session__end_limit(struct session *session)
 {
 	priority__restore();
-	governor__free(session->governor);
-	session->governor = NULL;
+	governor__free(session->limit.governor);
+	session->limit.governor = NULL;
 }
 
 /* --- probes --- */
 
 static void rest(struct session *session)
 {
-	governor__rest(session->governor);
-	if (!session->scope && !session->opts.command)
+	governor__rest(session->limit.governor);
+	if (!session->targets.scope && !session->opts.command)
 		priority__restore();
 }
 
 /* `calls` has nothing else to go on by: it ends, and detaches its probes then. */
 static void give_up(struct session *session, uint64_t now)
 {
-	double percent = governor__percent(session->governor);
+	double percent = governor__percent(session->limit.governor);
 
-	assert(!session->exceeded_ns);
-	session->exceeded_ns = now;
-	snprintf(session->exceeded_why, sizeof(session->exceeded_why),
+	assert(!session->limit.exceeded_ns);
+	session->limit.exceeded_ns = now;
+	snprintf(session->limit.why, sizeof(session->limit.why),
 		 "probes cost %.*f %% of this machine, more than --max-overhead %g", percent < 10,
 		 percent, session->opts.max_overhead_percent);
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)
 		tracker__evaluate_hits(session->tracker);
 	else
-		tracker__give_up_probes(session->tracker, session->exceeded_why);
+		tracker__give_up_probes(session->tracker, session->limit.why);
 	rest(session);
 }
 
@@ -81,18 +91,18 @@ int session__keep_limit(struct session *session, struct err *err)
 	uint64_t now;
 	int ret;
 
-	if (!session->governor || session->exceeded_ns)
+	if (!session->limit.governor || session->limit.exceeded_ns)
 		return 0;
 	if (!tracker__has_probes(session->tracker)) {
 		rest(session);
 		return 0;
 	}
-	ret = governor__watch(session->governor, tracker__traps(session->tracker), &why);
+	ret = governor__watch(session->limit.governor, tracker__traps(session->tracker), &why);
 	if (ret)
 		return cannot_keep(session, ret, &why, err);
 	priority__raise(); /* what it watches goes on while it waits for a CPU */
 	now = now_ns();
-	if (governor__is_exceeded(session->governor, now))
+	if (governor__is_exceeded(session->limit.governor, now))
 		give_up(session, now);
 	return 0;
 }
@@ -101,18 +111,18 @@ int session__keep_limit(struct session *session, struct err *err)
 
 void session__keep_pace(struct session *session, uint64_t elapsed_ns)
 {
-	double cpu_s = own_cpu_s(), spent_s = cpu_s - session->paced_cpu_s;
+	double cpu_s = own_cpu_s(), spent_s = cpu_s - session->limit.cpu_s;
 	long n_cpus = max_of(sysconf(_SC_NPROCESSORS_ONLN), 1);
-	bool first = session->paced_cpu_s == 0;
+	bool first = session->limit.cpu_s == 0;
 
-	session->paced_cpu_s = cpu_s;
+	session->limit.cpu_s = cpu_s;
 	if (first || !session->opts.insist || session->opts.max_overhead_percent <= 0 ||
 	    !event_list__has_timed(&session->opts.events, true))
 		return;
-	if (!pace__tick(&session->pace, 100 * spent_s * NSEC_PER_SEC / elapsed_ns / n_cpus))
+	if (!pace__tick(&session->limit.pace, 100 * spent_s * NSEC_PER_SEC / elapsed_ns / n_cpus))
 		return;
-	events__slow_down(session->events, session->pace.slowdown);
-	capture__weigh(session->capture, now_ns(), session->pace.slowdown);
+	events__slow_down(session->events, session->limit.pace.slowdown);
+	capture__weigh(session->capture, now_ns(), session->limit.pace.slowdown);
 }
 
 /* --- what came of it --- */
@@ -122,15 +132,15 @@ void session__limit(const struct session *session, struct session_limit *ret)
 	const struct session_opts *opts = &session->opts;
 
 	*ret = (struct session_limit) { .max_percent = opts->max_overhead_percent };
-	if (session->exceeded_ns) {
-		ret->exceeded = session->exceeded_why;
+	if (session->limit.exceeded_ns) {
+		ret->exceeded = session->limit.why;
 		/* Probes count from when they are attached, which is before the start. */
-		ret->exceeded_s = (double)(max_of(session->exceeded_ns, session->start_ns) -
+		ret->exceeded_s = (double)(max_of(session->limit.exceeded_ns, session->start_ns) -
 					   session->start_ns) /
 				  NSEC_PER_SEC;
 	}
-	if (session->pace.slowest > 1)
-		ret->lowest_hz = max_of(opts->frequency_hz / session->pace.slowest, 1U);
+	if (session->limit.pace.slowest > 1)
+		ret->lowest_hz = max_of(opts->frequency_hz / session->limit.pace.slowest, 1U);
 }
 
 int session__write_limit(struct session *session, struct err *err)
@@ -155,9 +165,10 @@ int session__write_limit(struct session *session, struct err *err)
 
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(rows); i++)
 		if (rows[i].wanted)
-			ret = recording__meta(session->recording, rows[i].key, rows[i].value, err);
+			ret = recording__meta(session->output.recording, rows[i].key, rows[i].value,
+					      err);
 	if (!ret && limit.exceeded)
-		ret = recording__counter(session->recording,
+		ret = recording__counter(session->output.recording,
 					 "times that probes were detached to keep --max-overhead",
 					 1, err);
 	return ret;

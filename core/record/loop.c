@@ -17,7 +17,7 @@
 
 bool session__is_urgent(const struct session *session)
 {
-	return !session->scope && event_list__has_mapped(&session->opts.events);
+	return !session->targets.scope && event_list__has_mapped(&session->opts.events);
 }
 
 double own_cpu_s(void)
@@ -46,25 +46,29 @@ static int fill_polled(struct session *session)
 	     process = process->next_wanted) {
 		if (!process->ending || process->gone)
 			continue;
-		if (array__reserve(&session->polled, &session->cap_polled, n + 1,
-				   sizeof(*session->polled)))
+		if (array__reserve(&session->loop.polled, &session->loop.cap_polled, n + 1,
+				   sizeof(*session->loop.polled)))
 			return -ENOMEM;
-		session->polled[n++] = (struct pollfd) { .fd = process->pidfd, .events = POLLIN };
+		session->loop.polled[n++] =
+			(struct pollfd) { .fd = process->pidfd, .events = POLLIN };
 	}
-	if (array__reserve(&session->polled, &session->cap_polled, n, sizeof(*session->polled)))
+	if (array__reserve(&session->loop.polled, &session->loop.cap_polled, n,
+			   sizeof(*session->loop.polled)))
 		return -ENOMEM;
-	session->n_polled = n;
-	session->polled[0] =
+	session->loop.n_polled = n;
+	session->loop.polled[0] =
 		(struct pollfd) { .fd = stopper__fd(session->stopper), .events = POLLIN };
-	session->polled[1] =
-		(struct pollfd) { .fd = ring_buffer__epoll_fd(session->ring), .events = POLLIN };
-	session->polled[2] =
-		(struct pollfd) { .fd = mmap_events__fd(session->mmap_events), .events = POLLIN };
-	session->polled[3] = (struct pollfd) { .fd = session->child.signal_fd, .events = POLLIN };
+	session->loop.polled[1] =
+		(struct pollfd) { .fd = ring_buffer__epoll_fd(session->ring.buffer),
+				  .events = POLLIN };
+	session->loop.polled[2] = (struct pollfd) { .fd = mmap_events__fd(session->mappings.events),
+						    .events = POLLIN };
+	session->loop.polled[3] =
+		(struct pollfd) { .fd = session->command.child.signal_fd, .events = POLLIN };
 	return 0;
 }
 
-static int see_ended(struct session *session, struct err *err)
+static int follow_ended(struct session *session, struct err *err)
 {
 	struct process *process;
 	int ret = 0;
@@ -73,55 +77,57 @@ static int see_ended(struct session *session, struct err *err)
 	     process = process->next_wanted) {
 		if (!process->ending || process->gone || !process__has_ended(process))
 			continue;
-		if ((int)process->pid == session->child.pid &&
-		    waitpid(process->pid, &session->command_status, WNOHANG) == session->child.pid)
-			session->child.pid = 0;
+		session__reap_command(session, process->pid);
 		ret = routing__gone(&session->routing, process, err);
 	}
 	return ret;
 }
 
 /* Before the first tick there may have been no events yet. */
-static void look_for_lost_exits(struct session *session)
+static int find_lost_exits(struct session *session, struct err *err)
 {
 	uint64_t counters[COUNTERS_N], lost;
 
 	kernel_half__counters(session->half, counters);
 	lost = counters[COUNT_EVENT_LOST] + 1;
-	if (lost != session->lost_events)
+	if (lost != session->loop.lost_events)
 		tracker__look_for_exits(session->tracker);
-	session->lost_events = lost;
+	session->loop.lost_events = lost;
+	(void)err;
+	return 0;
 }
 
-static void report_progress(struct session *session, uint64_t now)
+static int report_progress(struct session *session, struct err *err)
 {
 	struct session_progress progress = {};
 	uint64_t counters[COUNTERS_N];
-	uint64_t cpu_ns = now_ns(); /* later than @now: a tick may take long */
+	uint64_t cpu_ns = now_ns(); /* later than loop.now_ns: a tick may take long */
 	double cpu = own_cpu_s();
 
+	(void)err;
 	if (!session->opts.on_progress)
-		return;
+		return 0;
 	kernel_half__counters(session->half, counters);
-	progress.elapsed_s = (now - session->start_ns) / 1e9;
+	progress.elapsed_s = (session->loop.now_ns - session->start_ns) / 1e9;
 	progress.samples = capture__stats(session->capture)->samples;
 	progress.lost = counters[COUNT_RING_FULL] + counters[COUNT_SCRATCH];
-	progress.unread = session->unread;
+	progress.unread = session->ahead.unread;
 	progress.own_cpu_percent =
-		100 * (cpu - session->last_cpu_s) * 1e9 / max_of(cpu_ns - session->last_cpu_ns, 1u);
-	session->last_cpu_s = cpu;
-	session->last_cpu_ns = cpu_ns;
+		100 * (cpu - session->loop.cpu_s) * 1e9 / max_of(cpu_ns - session->loop.cpu_ns, 1u);
+	session->loop.cpu_s = cpu;
+	session->loop.cpu_ns = cpu_ns;
 	session->opts.on_progress(session->opts.ctx, &progress);
+	return 0;
 }
 
 struct event_place session__place(const struct session *session)
 {
 	return (struct event_place) { .tracker = session->tracker,
-				      .images = session->images,
+				      .images = session->code.images,
 				      .runtimes = session->opts.runtimes,
-				      .max_overhead_percent = session->events_percent,
+				      .max_overhead_percent = session__events_percent(session),
 				      .launched = session->opts.command != NULL,
-				      .everywhere = session->scope != NULL,
+				      .everywhere = session->targets.scope != NULL,
 				      .force = session->opts.force };
 }
 
@@ -129,14 +135,14 @@ struct event_place session__place(const struct session *session)
 static int join_new(struct session *session, struct err *err)
 {
 	const struct event_place place = session__place(session);
-	uint64_t newest = images__last_file(session->images);
+	uint64_t newest = images__last_file(session->code.images);
 	int ret = events__join(session->events, &place, err);
 
 	/* And what targets have mapped since the last look gets them as soon. */
-	if (ret || newest == session->followed_file ||
+	if (ret || newest == session->loop.last_file ||
 	    !event_list__has_mapped(&session->opts.events))
 		return ret;
-	session->followed_file = newest;
+	session->loop.last_file = newest;
 	return session__follow(session, err);
 }
 
@@ -147,45 +153,79 @@ int session__follow(struct session *session, struct err *err)
 	return events__follow(session->events, &place, err);
 }
 
-/* Once a second: name what is new, commit. */
-static int tick(struct session *session, uint64_t now, struct err *err)
+static int tick_tracker(struct session *session, struct err *err)
 {
 	int ret = tracker__tick(session->tracker);
 
-	look_for_lost_exits(session);
+	return ret ? err__set(err, ret, "cannot follow the targets: %s", strerror(-ret)) : 0;
+}
+
+static int look_at_scope(struct session *session, struct err *err)
+{
+	(void)err;
 	session__look_at_scope(session);
-	if (ret)
-		return err__set(err, ret, "cannot follow the targets: %s", strerror(-ret));
-	ret = capture__name_frames(session->capture, false, err);
-	if (!ret)
-		ret = session__follow(session, err);
-	if (!ret)
-		ret = session__write_counters(session, err);
-	if (!ret)
-		ret = session__commit(session, err);
-	if (!ret)
-		ret = session__rotate(session, now, err);
-	if (!ret)
-		ret = session__publish(session, err);
-	if (!ret)
-		ret = session__watch_ahead(session, now, now - session->last_tick_ns, err);
-	report_progress(session, now);
-	session__keep_pace(session, now - session->last_tick_ns);
-	session->last_tick_ns = now;
+	return 0;
+}
+
+static int keep_pace(struct session *session, struct err *err)
+{
+	(void)err;
+	session__keep_pace(session, session->loop.now_ns - session->loop.tick_ns);
+	return 0;
+}
+
+static int watch_ahead(struct session *session, struct err *err)
+{
+	const struct session_loop *loop = &session->loop;
+
+	return session__watch_ahead(session, loop->now_ns, loop->now_ns - loop->tick_ns, err);
+}
+
+static int rotate(struct session *session, struct err *err)
+{
+	return session__rotate(session, session->loop.now_ns, err);
+}
+
+typedef int (*step_fn)(struct session *session, struct err *err);
+
+/* Runs the steps until one fails. */
+static int run_steps(struct session *session, const step_fn *steps, size_t n, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = steps[i](session, err);
+	return ret;
+}
+
+static int tick(struct session *session, struct err *err)
+{
+	static const step_fn on_tick[] = {
+		tick_tracker,	      find_lost_exits, look_at_scope,
+		session__name_frames, session__follow, session__write_counters,
+		session__commit,      rotate,	       session__publish,
+		watch_ahead,	      report_progress, keep_pace,
+	};
+	int ret;
+
+	if (session->loop.now_ns - session->loop.tick_ns < TICK_NS)
+		return 0;
+	ret = run_steps(session, on_tick, ARRAY_SIZE(on_tick), err);
+	session->loop.tick_ns = session->loop.now_ns;
 	return ret;
 }
 
 static bool is_over(struct session *session, uint64_t now)
 {
 	if (stopper__has_signal(session->stopper))
-		session->end = SESSION_SIGNAL;
-	else if (session->exceeded_ns && session->opts.source == RUNTIME_SOURCE_CALLS)
-		session->end = SESSION_EXCEEDED;
+		session->loop.end = SESSION_SIGNAL;
+	else if (session->limit.exceeded_ns && session->opts.source == RUNTIME_SOURCE_CALLS)
+		session->loop.end = SESSION_EXCEEDED;
 	else if (session->opts.duration_s > 0 &&
 		 now - session->start_ns >= session->opts.duration_s * 1e9)
-		session->end = SESSION_DURATION;
-	else if (!session->scope && !tracker__count_wanted(session->tracker))
-		session->end = SESSION_TARGETS_ENDED;
+		session->loop.end = SESSION_DURATION;
+	else if (!session->targets.scope && !tracker__count_wanted(session->tracker))
+		session->loop.end = SESSION_TARGETS_ENDED;
 	else
 		return false;
 	return true;
@@ -207,7 +247,8 @@ static int poll_timeout_ms(const struct session *session, uint64_t now)
 
 static bool rests(const struct session *session, uint64_t now)
 {
-	return now < session->woken_ns + REST_NS && session->opts.source != RUNTIME_SOURCE_CALLS &&
+	return now < session->loop.woken_ns + REST_NS &&
+	       session->opts.source != RUNTIME_SOURCE_CALLS &&
 	       !tracker__has_probes(session->tracker) && !session__is_urgent(session);
 }
 
@@ -216,12 +257,14 @@ static int wait_for_events(struct session *session, uint64_t now)
 	int ret;
 
 	if (rests(session, now)) {
-		session->polled[1].fd = session->polled[2].fd = -1;
-		ret = poll(session->polled, session->n_polled, REST_NS * 1000 / NSEC_PER_SEC);
-		session->woken_ns = 0;
+		session->loop.polled[1].fd = session->loop.polled[2].fd = -1;
+		ret = poll(session->loop.polled, session->loop.n_polled,
+			   REST_NS * 1000 / NSEC_PER_SEC);
+		session->loop.woken_ns = 0;
 	} else {
-		ret = poll(session->polled, session->n_polled, poll_timeout_ms(session, now));
-		session->woken_ns = ret > 0 ? now_ns() : 0;
+		ret = poll(session->loop.polled, session->loop.n_polled,
+			   poll_timeout_ms(session, now));
+		session->loop.woken_ns = ret > 0 ? now_ns() : 0;
 	}
 	return ret < 0 && errno != EINTR ? -errno : 0;
 }
@@ -235,7 +278,7 @@ static bool expects_runtimes(const struct session *session)
 	if (session->opts.source != RUNTIME_SOURCE_AUTO &&
 	    session->opts.source != RUNTIME_SOURCE_WALK)
 		return false;
-	if (session->scope)
+	if (session->targets.scope)
 		return true;
 	for (process = tracker__first(session->tracker); process; process = process->hh.next)
 		if (!process->wanted ||
@@ -252,23 +295,53 @@ static bool expects_runtimes(const struct session *session)
  * the program that the launcher executes is held, and names its walker. */
 #define AHEAD_AFTER_NS 200000000ULL
 
-static void load_ahead(struct session *session, uint64_t now)
+static int load_ahead(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
+	uint64_t now = session->loop.now_ns;
 	struct err ignored = {};
-	int i = session->loaded_ahead;
+	int i = session->loop.n_loaded;
 
-	if (!opts->runtimes[i] || session->behind || !session__has_read_ahead(session) ||
-	    session__is_linking(session) || (now < session->follow_until_ns && session->woken_ns) ||
+	if (!opts->runtimes[i] || session->ring.is_behind || !session__has_read_ahead(session) ||
+	    session__is_linking(session) ||
+	    (now < session->command.follow_until_ns && session->loop.woken_ns) ||
 	    now < session->start_ns + AHEAD_AFTER_NS || !expects_runtimes(session))
-		return;
-	session->loaded_ahead++;
+		return 0;
+	session->loop.n_loaded++;
 	if (opts->enabled & 1U << i)
 		kernel_half__load_runtime(session->half, i, &ignored);
+	(void)err;
+	return 0;
+}
+
+/* Starts programs whose tables were delayed, and reads again what could not be read. */
+static int retry(struct session *session, struct err *err)
+{
+	session->loop.now_ns = now_ns();
+	return tracker__retry(session->tracker, session->loop.now_ns)
+		       ? err__set(err, -ENOMEM, "out of memory")
+		       : 0;
+}
+
+static int keep_events(struct session *session, struct err *err)
+{
+	return events__keep(session->events, err);
 }
 
 int session__step(struct session *session, bool *ret_over, struct err *err)
 {
+	static const step_fn on_round[] = {
+		session__consume,
+		session__follow_holds,
+		join_new,
+		follow_ended,
+		retry,
+		session__keep_limit,
+		keep_events,
+		session__read_ahead,
+		load_ahead,
+		tick,
+	};
 	uint64_t now = now_ns();
 	int ret;
 
@@ -280,27 +353,16 @@ int session__step(struct session *session, bool *ret_over, struct err *err)
 	ret = wait_for_events(session, now);
 	if (ret)
 		return err__set(err, ret, "poll: %s", strerror(-ret));
-	ret = session__consume(session, err);
-	if (ret)
-		return ret;
-	ret = session__follow_holds(session, err);
-	if (!ret)
-		ret = join_new(session, err);
-	if (!ret)
-		ret = see_ended(session, err);
-	now = now_ns();
-	if (!ret && tracker__retry(session->tracker, now))
-		ret = err__set(err, -ENOMEM, "out of memory");
-	if (!ret)
-		ret = session__keep_limit(session, err);
-	if (!ret)
-		ret = events__keep(session->events, err);
-	if (!ret)
-		ret = session__read_ahead(session, err);
-	load_ahead(session, now);
-	if (!ret && now - session->last_tick_ns >= TICK_NS)
-		ret = tick(session, now, err);
-	return ret;
+	return run_steps(session, on_round, ARRAY_SIZE(on_round), err);
+}
+
+int session__begin_loop(struct session *session, struct err *err)
+{
+	(void)err;
+	session->loop.tick_ns = session->start_ns;
+	session->loop.cpu_s = own_cpu_s();
+	session->loop.cpu_ns = now_ns();
+	return 0;
 }
 
 int session__run(struct session *session, struct err *err)
@@ -325,12 +387,12 @@ bool session__has_signal(const struct session *session)
 
 unsigned session__children(const struct session *session)
 {
-	return session->n_children;
+	return session->targets.n_children;
 }
 
 const char *session__target(const struct session *session)
 {
-	return session->target;
+	return session->targets.text;
 }
 
 uint64_t session__taken(const struct session *session)

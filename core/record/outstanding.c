@@ -38,12 +38,12 @@ int session__note_end(struct session *session, const void *data, size_t size)
 		end = (struct session_end_of) { exec->tgid, exec->time_ns };
 	else
 		return 0;
-	if (session->n_ends == ENDS_MAX)
+	if (session->outstanding.n == ENDS_MAX)
 		return 0;
-	if (array__reserve(&session->ends, &session->cap_ends, session->n_ends + 1,
-			   sizeof(*session->ends)))
+	if (array__reserve(&session->outstanding.ends, &session->outstanding.cap,
+			   session->outstanding.n + 1, sizeof(*session->outstanding.ends)))
 		return -ENOMEM;
-	session->ends[session->n_ends++] = end;
+	session->outstanding.ends[session->outstanding.n++] = end;
 	return 0;
 }
 
@@ -60,19 +60,19 @@ static int compare_ends(const void *a, const void *b)
  * `end_ns`. */
 static uint64_t end_of(const struct session *session, const struct held *held, uint64_t end_ns)
 {
-	size_t from = 0, to = session->n_ends;
+	size_t from = 0, to = session->outstanding.n;
 
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
 		const struct session_end_of wanted = { held->key.tgid, held->rec.time_ns };
 
-		if (compare_ends(&session->ends[middle], &wanted) < 0)
+		if (compare_ends(&session->outstanding.ends[middle], &wanted) < 0)
 			from = middle + 1;
 		else
 			to = middle;
 	}
-	if (from < session->n_ends && session->ends[from].pid == held->key.tgid)
-		return min_of(session->ends[from].time_ns, end_ns);
+	if (from < session->outstanding.n && session->outstanding.ends[from].pid == held->key.tgid)
+		return min_of(session->outstanding.ends[from].time_ns, end_ns);
 	return end_ns;
 }
 
@@ -124,8 +124,9 @@ int session__record_outstanding(struct session *session, struct err *err)
 				    event_list__of_slot(&session->opts.events, EVENT_ALLOC));
 	if (ended_ns)
 		end_ns = min_of(end_ns, ended_ns);
-	if (session->n_ends)
-		qsort(session->ends, session->n_ends, sizeof(*session->ends), compare_ends);
+	if (session->outstanding.n)
+		qsort(session->outstanding.ends, session->outstanding.n,
+		      sizeof(*session->outstanding.ends), compare_ends);
 	for (size_t i = 0; !ret && i < n; i++) {
 		uint64_t until_ns = end_of(session, &list[i], end_ns);
 		struct rec_value rec = { .type = REC_VALUE, .link = list[i].rec.link, .value = 1 };

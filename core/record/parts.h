@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#ifndef BRAID_SESSION_STATE_H
-#define BRAID_SESSION_STATE_H
+#ifndef BRAID_RECORD_PARTS_H
+#define BRAID_RECORD_PARTS_H
 
-/* A session from inside: its state, and what its files do for each other.
+/* A session is made of parts. Each part is a struct below, owned by one file: only that file
+ * changes its members, others may read them. A part has functions for the four moments of a
+ * session, and session.c and loop.c hold these functions in tables, in the order in which they run:
  *
- *   session.c            the order of opening and of ending
- *   session_targets.c    which processes
- *   session_command.c    how a command is started, and followed through each exec
- *   session_ring.c       what the kernel half sends
- *   session_run.c        the loop: waits, ticks, ends
- *   session_recording.c  the sink, counters and figures
- *   session_rotation.c   one recording after the other
- *   session_limit.c      --max-overhead
- *   session_ahead.c      processes of a scope, read before a sample finds them
- *   session_waiting.c    threads that wait at the beginning and at the end
- *   session_outstanding.c  what is not freed at the end */
+ *   open    session.c  parts[]        once; on failure every part is closed, the last one first
+ *   round   loop.c     on_round[]     at least every 100 ms: feeds are emptied, then followed up
+ *   tick    loop.c     on_tick[]      once a second: names, counters, commit, rotation, limits
+ *   finish  session.c  session__finish()   sampling stops, the rest is recorded, the file closed
+ *
+ *   file           part                what it does
+ *   session.c      code                opens, finishes, closes
+ *   loop.c         loop                polls; rounds and ticks; decides when it is over
+ *   targets.c      targets             which processes are recorded
+ *   command.c      command             starts a command, follows it through each exec
+ *   ring.c         ring, mappings      the feeds: records of the kernel half, events of mappings
+ *   output.c       output              the sink: a recording, a directory of these, a live profile
+ *   counters.c     publishing          figures about the recording: written to it, and published
+ *   limit.c        limit               --max-overhead
+ *   ahead.c        ahead               processes of a scope, read before a sample finds them
+ *   waiting.c      waiting             threads that wait at the beginning and at the end
+ *   under_way.c    -                   threads in a system call or a lock's wait at the end
+ *   outstanding.c  outstanding         allocations that are not freed at the end */
 
 #include <poll.h>
 #include <signal.h>
@@ -35,120 +44,150 @@
 
 #define TARGET_BYTES 400
 
-/* Programs whose dynamic linkers are at work at a time; of further ones none waits for tables. */
+/* Programs held at a time while their dynamic linkers work. Further programs run without waiting
+ * for their tables. */
 #define SESSION_HOLDS_MAX 8
 
-/* What is recorded after all that is in the ring. */
+/* A record to be routed after everything that is in the ring. */
 struct kept_record {
 	struct kept_record *next;
 	size_t size;
 	uint64_t data[]; /* aligned as in the ring */
 };
 
-/* Puts a record at the end of a list; `ctx`: where that is, which moves on. -ENOMEM. */
+/* Appends a copy of a record to a list. @ctx: address of the list's end, which moves on. -ENOMEM.
+ */
 int still__keep(void *ctx, const void *data, size_t size);
 
 uint32_t kept_record__type(const struct kept_record *kept); /* REC_* */
 
-/* A process has ended, or what it executed has. */
+/* The end of a process, or of the program that it executed. */
 struct session_end_of {
 	uint32_t pid;
 	uint64_t time_ns;
 };
 
-/* Takes the events of mappings that have come, of any process. @ctx: the session. */
-void session__take_mmaps(void *ctx);
+struct session_code {
+	struct images *images;
+	struct table_arena *arena;
+	char *cache_dir;
+};
+
+struct session_targets {
+	struct scope *scope;	 /* NULL: processes are named, or started */
+	struct trigger *trigger; /* NULL: none */
+	char text[TARGET_BYTES]; /* for people */
+	unsigned n_children;	 /* running processes below the targets of -p, at the start */
+};
+
+struct session_command {
+	struct child child;
+	int status; /* as from wait, once the command has ended */
+	struct hold
+		holds[SESSION_HOLDS_MAX]; /* programs that the command and its children execute */
+	uint64_t follow_until_ns;	  /* launchers stay traced until then */
+	unsigned n_forks;		  /* of launchers that are traced */
+	struct rlimit users_files;	  /* limit of open files, which the command gets back */
+};
+
+struct session_output {
+	struct recording *recording; /* the directory's, if there is one; NULL: a live profile */
+	struct recording_dir *dir;   /* NULL: one file */
+	struct capture_event sampled[EVENTS_MAX]; /* names and units of the events */
+	bool fetches;				  /* names from debug servers */
+	struct capture_stats in_file;		  /* of the recording, up to its last commit */
+	uint64_t start_ns;	 /* of the recording being written; CLOCK_MONOTONIC */
+	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC, at start_ns */
+};
+
+struct session_publishing {
+	struct metrics *metrics; /* NULL: not wanted */
+	/* Cumulative counters when the current recording began, and when they were last written. */
+	uint64_t before[COUNTERS_N], written[COUNTERS_N];
+	unsigned unread, unread_written; /* files; the latter of this recording alone */
+	struct capture_stats finished;	 /* sums over recordings that are finished */
+	uint64_t finished_counters[COUNTERS_N];
+	uint64_t losses[COUNTERS_N]; /* as last published */
+};
+
+struct session_ring {
+	struct ring_buffer *buffer;
+	struct err err;
+	int ret;	   /* negative: what a callback failed with, while the ring was consumed */
+	uint64_t until_ns; /* records of later samples stay in the ring */
+	uint64_t end_ns;   /* consuming pauses then, for the loop's other work */
+	bool is_behind;	   /* it paused before all was consumed */
+};
+
+struct session_mappings {
+	struct mmap_events *events; /* NULL: unavailable */
+	uint32_t *pids;		    /* of processes that have mapped code; owned */
+	size_t n, cap;
+	bool is_urgent; /* mappings are read again before the next sample is routed */
+};
+
+struct session_outstanding {
+	struct session_end_of *ends; /* in the order of the ring; owned */
+	size_t n, cap;
+};
+
+struct session_waiting {
+	struct waiting_lister *lister; /* NULL: not needed yet */
+	struct kept_record *samples;   /* of threads that wait at the end; owned */
+};
+
+struct session_loop {
+	enum session_end end;
+	uint64_t now_ns;    /* when the round or tick began */
+	uint64_t tick_ns;   /* the last tick */
+	double cpu_s;	    /* own_cpu_s() at cpu_ns */
+	uint64_t cpu_ns;    /* the last report of progress */
+	uint64_t last_file; /* number of the last file that events have seen */
+	uint64_t woken_ns;  /* when poll last returned an event; 0: it returned none */
+	struct pollfd
+		*polled; /* POLLED_FIRST others, then processes that are about to end; owned */
+	size_t n_polled, cap_polled;
+	int n_loaded;	      /* walkers loaded before a process needed them */
+	uint64_t lost_events; /* one more than the count when exits were last looked for */
+};
+
+struct session_ahead {
+	struct read_ahead *reader; /* NULL: processes are named */
+	struct session_lag lag;
+	uint32_t unread; /* processes, at the last tick */
+	bool is_noted;	 /* on_note was called with the lag */
+};
+
+struct session_limited {
+	struct governor *governor; /* NULL: no limit for probes */
+	uint64_t exceeded_ns;	   /* when probes were detached; 0: they were not */
+	char why[RUNTIME_REASON_BYTES];
+	struct pace pace;
+	double cpu_s; /* own_cpu_s() at the last tick; 0: before the first one */
+};
 
 struct session {
 	struct session_opts opts;
-	uint64_t start_ns, end_ns;
-	enum session_end end;
+	uint64_t start_ns, end_ns; /* of sampling; CLOCK_MONOTONIC */
 	struct stopper *stopper;
-	struct rlimit users_files; /* the limit of open files, which a command gets back */
-
-	/* --- what looks at targets --- */
 	struct kernel_half *half;
 	struct events *events;
-	struct trigger *trigger; /* NULL: none */
-	struct table_arena *table_arena;
-	struct images *images;
 	struct runtime_session *runtime_sessions[RUNTIMES_MAX];
 	struct tracker *tracker;
-	char *cache_dir;
-
-	/* --- targets --- */
-	struct scope *scope; /* NULL: processes are named, or started */
-	struct child child;
-	struct hold holds[SESSION_HOLDS_MAX]; /* of what the command and its children execute */
-	uint64_t follow_until_ns;	      /* programs that may execute others stay traced */
-	unsigned n_followed_forks;	      /* forks of these */
-	int command_status;
-	char target[TARGET_BYTES]; /* for people */
-	unsigned n_children;	   /* running processes below the targets of -p, at the start */
-
-	/* --- the sink --- */
-	struct recording *recording; /* the directory's, if there is one; NULL: a live profile */
-	struct recording_dir *dir;
-	struct metrics *metrics; /* NULL: nobody wants any */
-	struct {
-		uint64_t start_ns;	 /* CLOCK_MONOTONIC */
-		int64_t clock_offset_ns; /* CLOCK_REALTIME less that, then */
-		/* What cumulative figures were at its beginning, and when they were last written.
-		 */
-		uint64_t before[COUNTERS_N], written[COUNTERS_N];
-		unsigned unread, unread_written; /* the latter of this recording alone */
-	} part;					 /* the recording that is being written */
-	/* Of recordings that are finished. */
-	struct capture_stats finished;
-	uint64_t finished_counters[COUNTERS_N];
-	uint64_t published[COUNTERS_N]; /* losses, as metrics had them last */
 	struct capture *capture;
 	struct routing routing;
-	struct capture_event sampled[EVENTS_MAX]; /* what events are called */
-	bool fetches;				  /* names from debug servers */
-	struct capture_stats in_file; /* what is in the recording: all up to its last commit */
-
-	/* --- what the kernel half sends --- */
-	struct ring_buffer *ring;
-	struct mmap_events *mmap_events; /* NULL: unavailable */
-	uint32_t *remapped;		 /* PIDs of processes that have mapped code */
-	size_t n_remapped, cap_remapped;
-	bool remapped_urgent; /* some of these before further samples are looked at */
-	struct err ring_err;
-	int ring_ret; /* negative: what consuming the ring returned within a callback */
-	uint64_t consume_until_ns;
-	uint64_t consume_end_ns; /* when it has to look at other things again */
-	bool behind;		 /* it did so before all was consumed */
-
-	/* In the order of the ring, if anything is outstanding. */
-	struct session_end_of *ends;
-	size_t n_ends, cap_ends;
-
-	struct waiting_lister *lister; /* of looks at who waits; NULL: there was none */
-	struct kept_record *still;     /* samples of threads that wait at the end; owned */
-
-	/* --- the loop --- */
-	uint64_t last_tick_ns;
-	double last_cpu_s; /* own_cpu_s() at last_cpu_ns */
-	uint64_t last_cpu_ns;
-	uint64_t followed_file; /* number of the last file that events have looked at */
-	uint64_t woken_ns;	/* when poll last reported an event; 0: it reported none */
-	struct pollfd *polled;	/* POLLED_FIRST others, then processes that are about to end */
-	size_t n_polled, cap_polled;
-	struct read_ahead *ahead; /* NULL: processes are named */
-	struct session_lag lag;
-	uint32_t unread;      /* processes, at the last tick */
-	bool lag_noted;	      /* session_opts.on_note has it */
-	int loaded_ahead;     /* walkers of so many runtimes, as they may be needed */
-	uint64_t lost_events; /* one more than there were when exits were last looked for */
-
-	/* --- --max-overhead --- */
-	double events_percent;	   /* of events that can be frequent; 0: no limit */
-	struct governor *governor; /* NULL: no limit */
-	uint64_t exceeded_ns;	   /* when probes were given up; 0: they were not */
-	char exceeded_why[RUNTIME_REASON_BYTES];
-	struct pace pace;
-	double paced_cpu_s; /* 0: the first second, when files are read, is not over */
+	struct session_code code;
+	struct session_targets targets;
+	struct session_command command;
+	struct session_ring ring;
+	struct session_mappings mappings;
+	struct session_output output;
+	struct session_publishing publishing;
+	struct session_limited limit;
+	struct session_ahead ahead;
+	struct session_waiting waiting;
+	struct session_outstanding outstanding;
+	struct session_loop loop;
 };
 
 double own_cpu_s(void); /* user and system time of this process */
@@ -170,8 +209,15 @@ int session__consume(struct session *session, struct err *err);
 /* Sampling is over: all that is in the ring, with stack copies as far as they take no second. */
 int session__drain(struct session *session, struct err *err);
 
+/* Has the next session__consume() fail with @ret and the sentence in @err. For callbacks. */
+void session__fail_consuming(struct session *session, int ret, const struct err *err);
+
 /* Maps the ring, and asks for events of mappings. */
 int session__open_ring(struct session *session, struct err *err);
+void session__close_ring(struct session *session);
+
+/* Starts the clocks of ticks and of progress. */
+int session__begin_loop(struct session *session, struct err *err);
 
 /* Adds the processes that the user asked for, or forks the one that will execute the command. */
 int session__add_targets(struct session *session, struct err *err);
@@ -218,11 +264,17 @@ int session__follow_holds(struct session *session, struct err *err);
 /* Returns true if a program is held while its libraries are mapped. */
 bool session__is_linking(const struct session *session);
 
+/* Collects the status of the command if @pid is its number and it has ended. */
+void session__reap_command(struct session *session, uint32_t pid);
+
 /* Whatever is held runs on. */
 void session__release_holds(struct session *session);
 
 /* Attaches what depends on what targets have mapped, which is known by now. */
 int session__attach_in_targets(struct session *session, struct err *err);
+
+/* Reads the events of mappings that have come, of any process. @ctx: the session. */
+void session__take_mmaps(void *ctx);
 
 /* From now on the time counts. */
 int session__begin(struct session *session, struct err *err);
@@ -231,8 +283,8 @@ int session__begin(struct session *session, struct err *err);
  * its place: the last thing that can fail), and lets the command run. */
 int session__start_targets(struct session *session, struct err *err);
 
-/* Creates the recording, and capture before it. */
-int session__open_recording(struct session *session, struct err *err);
+/* Creates the recording unless there is a live profile, then capture. */
+int session__open_output(struct session *session, struct err *err);
 
 /* A tracker_source_fn; `ctx` is the session. */
 void session__on_source(void *ctx, struct process *process, const struct runtime *runtime,
@@ -242,8 +294,9 @@ void session__on_source(void *ctx, struct process *process, const struct runtime
  * but completed from a stack copy. */
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);
 
-/* What was last written are the counters of the recording that ends. */
-void session__end_part(struct session *session, uint64_t ret_counters[COUNTERS_N]);
+/* Ends the recording's figures with the counters that were last written, and adds them to the sums
+ * of finished recordings. The next recording counts from there. */
+void session__end_part(struct session *session);
 
 /* Kinds of frames and what is known at a recording's beginning. */
 int session__write_head(struct session *session, struct err *err);
@@ -296,6 +349,9 @@ int session__note_end(struct session *session, const void *data, size_t size);
 
 /* After all that is in the ring: the samples of what has not been freed get their values. */
 int session__record_outstanding(struct session *session, struct err *err);
+
+/* Returns the limit for samples of events that can be frequent, in percent of each CPU; 0: none. */
+double session__events_percent(const struct session *session);
 
 /* After the kernel half is loaded: gets ready to keep --max-overhead, if there is one. */
 int session__begin_limit(struct session *session, bool probes, struct err *err);

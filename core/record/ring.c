@@ -10,6 +10,7 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/util.h"
@@ -38,14 +39,14 @@ static void on_mmap(void *ctx, const struct mmap_event *event)
 
 	if (tracker__on_mmap(session->tracker, event, &urgent))
 		tracker__on_lost(session->tracker);
-	session->remapped_urgent |= urgent;
-	if ((session->n_remapped && session->remapped[session->n_remapped - 1] == pid) ||
+	session->mappings.is_urgent |= urgent;
+	if ((session->mappings.n && session->mappings.pids[session->mappings.n - 1] == pid) ||
 	    !tracker__find(session->tracker, pid))
 		return;
-	if (array__reserve(&session->remapped, &session->cap_remapped, session->n_remapped + 1,
-			   sizeof(*session->remapped)))
+	if (array__reserve(&session->mappings.pids, &session->mappings.cap, session->mappings.n + 1,
+			   sizeof(*session->mappings.pids)))
 		return; /* it will be seen within the second */
-	session->remapped[session->n_remapped++] = pid;
+	session->mappings.pids[session->mappings.n++] = pid;
 }
 
 /* Samples that are in the ring were taken before, and belong to the old mappings. What nobody has
@@ -55,28 +56,28 @@ static void refresh_remapped(struct session *session)
 	struct process *process;
 	size_t i;
 
-	for (i = 0; i < session->n_remapped; i++) {
-		process = tracker__find(session->tracker, session->remapped[i]);
+	for (i = 0; i < session->mappings.n; i++) {
+		process = tracker__find(session->tracker, session->mappings.pids[i]);
 		if (process && !process->gone && process->space)
 			tracker__refresh(session->tracker, process);
 	}
-	session->n_remapped = 0;
+	session->mappings.n = 0;
 }
 
 void session__take_mmaps(void *ctx)
 {
 	const struct session *session = ctx;
 
-	mmap_events__consume(session->mmap_events);
+	mmap_events__consume(session->mappings.events);
 }
 
 /* Takes the events of mappings that have come. What covers known mappings is taken into account
  * before the samples that were taken after it. */
 static void consume_mmaps(struct session *session)
 {
-	session->remapped_urgent = false;
+	session->mappings.is_urgent = false;
 	session__take_mmaps(session);
-	if (session->remapped_urgent)
+	if (session->mappings.is_urgent)
 		refresh_remapped(session);
 }
 
@@ -84,7 +85,7 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 {
 	struct session *session = ctx;
 	struct hold *hold = NULL;
-	bool late = sample_time(data, size) > session->consume_until_ns;
+	bool late = sample_time(data, size) > session->ring.until_ns;
 	int ret = 0;
 
 	if (late) /* what was mapped before it may have been reported since */
@@ -93,15 +94,15 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 	if (size >= sizeof(struct rec_program) && *(const uint32_t *)data == REC_EXEC)
 		hold = session__hold(session, data);
 	if (!session->opts.filter || session->opts.filter(session->opts.ctx, data, size))
-		ret = routing__record(&session->routing, data, size, &session->ring_err);
+		ret = routing__record(&session->routing, data, size, &session->ring.err);
 	if (hold)
 		hold__go_on(hold);
 	if (!ret && session__has_outstanding(session))
 		ret = session__note_end(session, data, size);
 	if (ret)
 		return ret;
-	session->behind = now_ns() >= session->consume_end_ns;
-	if (session->behind || late)
+	session->ring.is_behind = now_ns() >= session->ring.end_ns;
+	if (session->ring.is_behind || late)
 		return -EAGAIN;
 	return 0;
 }
@@ -110,9 +111,9 @@ static int consume_ring(struct session *session)
 {
 	int n;
 
-	session->behind = false;
-	session->consume_end_ns = session->consume_until_ns + CONSUME_NS;
-	n = ring_buffer__consume(session->ring);
+	session->ring.is_behind = false;
+	session->ring.end_ns = session->ring.until_ns + CONSUME_NS;
+	n = ring_buffer__consume(session->ring.buffer);
 	return n == -EAGAIN ? 0 : n;
 }
 
@@ -123,20 +124,29 @@ static void on_lost(void *ctx)
 	tracker__on_lost(session->tracker);
 }
 
+void session__fail_consuming(struct session *session, int ret, const struct err *err)
+{
+	if (session->ring.ret < 0)
+		return;
+	session->ring.ret = ret;
+	session->ring.err = *err;
+}
+
 int session__consume(struct session *session, struct err *err)
 {
 	int n;
 
-	session->consume_until_ns = now_ns();
+	session->ring.until_ns = now_ns();
 	consume_mmaps(session);
-	n = session->ring_ret < 0 ? session->ring_ret : consume_ring(session);
-	if (n >= 0 && !session->behind) /* else samples would meet mappings of later times */
+	n = session->ring.ret < 0 ? session->ring.ret : consume_ring(session);
+	if (n >= 0 &&
+	    !session->ring.is_behind) /* else samples would meet mappings of later times */
 		refresh_remapped(session);
 	if (n >= 0)
-		return session->behind ? 0
-				       : routing__consumed(&session->routing,
-							   session->consume_until_ns, err);
-	*err = session->ring_err;
+		return session->ring.is_behind
+			       ? 0
+			       : routing__consumed(&session->routing, session->ring.until_ns, err);
+	*err = session->ring.err;
 	return err->text[0] ? n : err__set(err, n, "ring buffer: %s", strerror(-n));
 }
 
@@ -149,20 +159,27 @@ int session__drain(struct session *session, struct err *err)
 		if (now_ns() >= end_ns)
 			capture__skip_copies(session->capture);
 		ret = session__consume(session, err);
-	} while (!ret && session->behind);
+	} while (!ret && session->ring.is_behind);
 	return ret;
 }
 
 int session__open_ring(struct session *session, struct err *err)
 {
-	session->ring = ring_buffer__new(kernel_half__map_fd(session->half, "ring"), on_ring_record,
-					 session, NULL);
-	if (!session->ring)
+	session->ring.buffer = ring_buffer__new(kernel_half__map_fd(session->half, "ring"),
+						on_ring_record, session, NULL);
+	if (!session->ring.buffer)
 		return err__set(err, -errno, "cannot map the ring buffer: %s", strerror(errno));
 	mmap_events__new(&(struct mmap_events_opts) { .on_mmap = on_mmap,
 						      .on_lost = on_lost,
 						      .ctx = session,
-						      .patient = session->scope },
-			 &session->mmap_events);
+						      .patient = session->targets.scope },
+			 &session->mappings.events);
 	return 0;
+}
+
+void session__close_ring(struct session *session)
+{
+	ring_buffer__free(session->ring.buffer);
+	mmap_events__free(session->mappings.events);
+	free(session->mappings.pids);
 }

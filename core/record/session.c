@@ -11,21 +11,6 @@
 #include "core/base/stop.h"
 #include "core/base/util.h"
 
-static int open_runtimes(struct session *session, struct bpf_object *probes, struct err *err)
-{
-	const struct session_opts *opts = &session->opts;
-	int i, ret = 0;
-
-	for (i = 0; !ret && opts->runtimes[i]; i++)
-		if (opts->enabled & 1U << i && opts->runtimes[i]->open)
-			ret = opts->runtimes[i]->open(probes, &session->runtime_sessions[i], err);
-	return ret;
-}
-
-/* What samples of events that can be frequent may cost of each CPU unless the user says otherwise.
- */
-#define EVENTS_PERCENT_DEFAULT 3
-
 /* 50 KiB each. With `auto` probes are the exception. */
 #define SHADOWS	     1024
 #define SHADOWS_AUTO 64
@@ -54,29 +39,74 @@ static uint32_t ring_bytes(const struct session_opts *opts)
 	return RING_BYTES_SMALL;
 }
 
-/* Everything that looks at targets, up to but not including the recording. */
-static int open_target_side(struct session *session, struct err *err)
+/* --- the parts, in the order in which they are opened --- */
+
+static int open_signals(struct session *session, struct err *err)
+{
+	return stopper__new(&session->stopper, err);
+}
+
+/* The watching thread uses the kernel half, so it ends before that. */
+static void close_signals(struct session *session)
+{
+	stopper__free(session->stopper);
+	session->stopper = NULL;
+}
+
+/* Process numbers and times in braid must be those that the kernel half sees. */
+static int check_namespaces(struct session *session, struct err *err)
+{
+	(void)session;
+	if (own_clocks_are_shifted())
+		return err__set(err, -EINVAL,
+				"braid is in a time namespace of its own, whose clocks are not "
+				"those of samples: run it outside");
+	return procfs__check_numbers(err);
+}
+
+static int open_scope(struct session *session, struct err *err)
 {
 	const struct session_opts *opts = &session->opts;
-	struct images_opts images = { .runtimes = opts->runtimes, .enabled = opts->enabled };
-	struct tracker_opts tracker = { .runtimes = opts->runtimes,
-					.sessions = session->runtime_sessions,
-					.enabled = opts->enabled,
-					.source = opts->source,
-					.probes = shadows_wanted(opts->source) > 0,
-					.alone = opts->no_children,
-					.force = opts->force,
-					.scope = session->scope,
-					.on_source = session__on_source,
-					.take_mmaps = session__take_mmaps,
-					.ctx = session };
+
+	return scope_opts__any(&opts->scope)
+		       ? scope__new(&opts->scope, &session->targets.scope, err)
+		       : 0;
+}
+
+static void close_scope(struct session *session)
+{
+	scope__free(session->targets.scope);
+}
+
+static int choose_events(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+
+	if (opts->events.n || opts->trigger || opts->source == RUNTIME_SOURCE_CALLS)
+		return 0;
+	return event_list__parse(event_cpu.name, &session->opts.events, err);
+}
+
+static int raise_files(struct session *session, struct err *err)
+{
+	return fd_limit__raise(&session->command.users_files, err);
+}
+
+static void restore_files(struct session *session)
+{
+	fd_limit__restore(&session->command.users_files);
+}
+
+static int load_kernel_half(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	const struct scope *scope = session->targets.scope;
 	struct kernel_half_opts half = { .runtimes = opts->runtimes,
 					 .enabled = opts->enabled,
 					 .unwind = opts->unwind,
-					 .scope = session->scope ? scope__flags(session->scope) : 0,
+					 .scope = scope ? scope__flags(scope) : 0,
 					 .scope_not = getpid(),
-					 .scope_uid =
-						 session->scope ? scope__uid(session->scope) : 0,
+					 .scope_uid = scope ? scope__uid(scope) : 0,
 					 .shadows = shadows_wanted(opts->source),
 					 .ring_bytes = ring_bytes(opts),
 					 .whole = opts->filter != NULL,
@@ -88,53 +118,213 @@ static int open_target_side(struct session *session, struct err *err)
 						      .period = opts->period,
 						      .bytes = opts->bytes },
 			      &half);
-	session->events_percent =
-		opts->insist ? opts->max_overhead_percent : EVENTS_PERCENT_DEFAULT;
-	half.budget_percent = session->events_percent;
+	half.budget_percent = session__events_percent(session);
 	if (opts->trigger)
 		half.events.of_type[trigger__type()] = 1U << 1;
 	ret = kernel_half__load(&half, &session->half, err);
 	if (!ret && half.shadows && opts->source != RUNTIME_SOURCE_AUTO)
 		ret = kernel_half__load_probes(session->half, err);
-	if (!ret)
-		ret = open_runtimes(session,
-				    half.shadows ? kernel_half__object(session->half) : NULL, err);
-	if (ret)
-		return ret;
+	return ret;
+}
+
+static void free_kernel_half(struct session *session)
+{
+	kernel_half__free(session->half);
+}
+
+static int open_runtimes(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct bpf_object *probes =
+		shadows_wanted(opts->source) ? kernel_half__object(session->half) : NULL;
+	int ret = 0;
+
+	for (int i = 0; !ret && opts->runtimes[i]; i++)
+		if (opts->enabled & 1U << i && opts->runtimes[i]->open)
+			ret = opts->runtimes[i]->open(probes, &session->runtime_sessions[i], err);
+	return ret;
+}
+
+static void close_runtimes(struct session *session)
+{
+	for (int i = 0; session->opts.runtimes[i]; i++)
+		if (session->runtime_sessions[i])
+			session->opts.runtimes[i]->close(session->runtime_sessions[i]);
+}
+
+static int open_events(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+
 	session->events =
 		events__new(&opts->events, session->half, opts->frequency_hz, opts->period);
-	if (!session->events)
-		return err__set(err, -ENOMEM, "out of memory");
-	session->table_arena =
+	return session->events ? 0 : err__set(err, -ENOMEM, "out of memory");
+}
+
+static int open_code(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct session_code *code = &session->code;
+	struct images_opts images = { .runtimes = opts->runtimes, .enabled = opts->enabled };
+	int ret;
+
+	code->arena =
 		table_arena__new(kernel_half__map_fd(session->half, "chunks"), opts->table_bytes);
-	session->cache_dir = unwind_table__default_dir();
+	code->cache_dir = unwind_table__default_dir();
 	/* Without samples nothing is unwound, and the tables of a large library take their time. */
 	if (opts->unwind != UNWIND_MODE_FP && opts->source != RUNTIME_SOURCE_CALLS)
-		images.table_arena = session->table_arena;
-	images.cache_dir = session->cache_dir;
+		images.table_arena = code->arena;
+	images.cache_dir = code->cache_dir;
 	images.files_fd =
 		images.table_arena ? kernel_half__map_fd(session->half, "image_files") : -1;
-	ret = session->table_arena ? images__new(&images, &session->images) : -ENOMEM;
-	if (!ret)
-		ret = session__begin_limit(session, half.shadows > 0, err);
-	tracker.urgent = session__is_urgent(session);
-	tracker.half = session->half;
-	tracker.images = session->images;
-	if (!ret)
-		ret = tracker__new(&tracker, &session->tracker);
+	ret = code->arena ? images__new(&images, &code->images) : -ENOMEM;
 	return ret ? err__set(err, ret, "cannot begin: %s", strerror(-ret)) : 0;
 }
+
+static void close_code(struct session *session)
+{
+	images__free(session->code.images);
+	table_arena__free(session->code.arena);
+	free(session->code.cache_dir);
+}
+
+static int open_limit(struct session *session, struct err *err)
+{
+	return session__begin_limit(session, shadows_wanted(session->opts.source) > 0, err);
+}
+
+static int open_tracker(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	struct tracker_opts tracker = { .runtimes = opts->runtimes,
+					.sessions = session->runtime_sessions,
+					.enabled = opts->enabled,
+					.source = opts->source,
+					.probes = shadows_wanted(opts->source) > 0,
+					.alone = opts->no_children,
+					.force = opts->force,
+					.scope = session->targets.scope,
+					.urgent = session__is_urgent(session),
+					.half = session->half,
+					.images = session->code.images,
+					.on_source = session__on_source,
+					.take_mmaps = session__take_mmaps,
+					.ctx = session };
+	int ret = tracker__new(&tracker, &session->tracker);
+
+	return ret ? err__set(err, ret, "cannot begin: %s", strerror(-ret)) : 0;
+}
+
+static void close_tracker(struct session *session)
+{
+	tracker__free(session->tracker);
+}
+
+static void close_targets(struct session *session)
+{
+	session__release_holds(session);
+	child__done(&session->command.child);
+}
+
+static void close_output(struct session *session)
+{
+	capture__free(session->capture);
+	session->capture = NULL;
+	session__close_recording(session, NULL);
+	recording_dir__free(session->output.dir);
+}
+
+static int open_metrics(struct session *session, struct err *err)
+{
+	return session->opts.metrics
+		       ? metrics__open(session->opts.metrics, &session->publishing.metrics, err)
+		       : 0;
+}
+
+static void close_metrics(struct session *session)
+{
+	metrics__free(session->publishing.metrics);
+}
+
+static int attach(struct session *session, struct err *err)
+{
+	const struct session_opts *opts = &session->opts;
+	const struct event_place place = { .tracker = session->tracker,
+					   .images = session->code.images,
+					   .runtimes = opts->runtimes,
+					   .max_overhead_percent = session__events_percent(session),
+					   .waits = event_list__waiting(&opts->events),
+					   .locks =
+						   event_list__of_slot(&opts->events, EVENT_LOCK) };
+	int ret = kernel_half__attach(session->half, err);
+
+	return ret ? ret : events__attach(session->events, false, &place, err);
+}
+
+static void detach(struct session *session)
+{
+	events__free(session->events);
+	trigger__free(session->targets.trigger);
+	kernel_half__detach(session->half);
+}
+
+static void stop_sampling(void *ctx)
+{
+	kernel_half__sample_until(ctx, now_ns());
+}
+
+static int watch_signals(struct session *session, struct err *err)
+{
+	return stopper__watch(session->stopper, stop_sampling, session->half, err);
+}
+
+static void close_waiting(struct session *session)
+{
+	waiting_lister__free(session->waiting.lister);
+	session__record_waiting(session, NULL);
+	free(session->outstanding.ends);
+	read_ahead__free(session->ahead.reader);
+}
+
+static void close_loop(struct session *session)
+{
+	free(session->loop.polled);
+}
+
+struct part {
+	int (*open)(struct session *session, struct err *err);
+	void (*close)(struct session *session); /* also if it was never opened */
+};
+
+static const struct part parts[] = {
+	{ check_namespaces, NULL },
+	{ open_signals, close_signals },
+	{ open_scope, close_scope },
+	{ choose_events, NULL },
+	{ raise_files, restore_files },
+	{ load_kernel_half, free_kernel_half },
+	{ open_runtimes, close_runtimes },
+	{ open_events, NULL }, /* detach() frees them: they refer to processes and images */
+	{ open_code, close_code },
+	{ open_tracker, close_tracker },
+	{ open_limit, session__end_limit },
+	{ session__add_targets, close_targets },
+	{ session__open_output, close_output },
+	{ session__open_ring, session__close_ring },
+	{ open_metrics, close_metrics },
+	{ session__refresh_targets, NULL },
+	{ session__keep_limit, NULL },
+	{ attach, detach },
+	{ watch_signals, close_signals },
+	{ session__start_targets, close_waiting },
+	{ session__begin_loop, close_loop },
+};
 
 /* For names, after the end of a recording. What is not named by then is shown by its place. */
 #define NAMES_NS (10 * NSEC_PER_SEC)
 
 /* For what was begun before the end: CPU time. */
 #define GRACE_NS (NSEC_PER_SEC / 4)
-
-static void stop_sampling(void *ctx)
-{
-	kernel_half__sample_until(ctx, now_ns());
-}
 
 /* Sampling ends when it should, whether or not anything else gets to its end in time. */
 int session__begin(struct session *session, struct err *err)
@@ -143,11 +333,10 @@ int session__begin(struct session *session, struct err *err)
 
 	if (ret)
 		return ret;
-	if (!session->scope)
+	if (!session->targets.scope)
 		activity__begin(session->tracker);
 	/* A signal may have come already: then it begins where it ends. */
-	session->start_ns = session->last_tick_ns =
-		kernel_half__sampled_until(session->half, now_ns());
+	session->start_ns = kernel_half__sampled_until(session->half, now_ns());
 	if (!session->opts.command) /* of which the exec belongs to it, and is over */
 		kernel_half__sample_from(session->half, session->start_ns);
 	session__begin_part(session, session->start_ns);
@@ -160,76 +349,33 @@ int session__begin(struct session *session, struct err *err)
 	return session__note_waiting(session, err);
 }
 
-/* Numbers of processes and times are those that the kernel half has, too. */
-static int check_namespaces(struct err *err)
+/* "/usr/bin/python3 app.py", as long as it fits. */
+static void print_command(char *const *command, char ret[TARGET_BYTES])
 {
-	if (own_clocks_are_shifted())
-		return err__set(err, -EINVAL,
-				"braid is in a time namespace of its own, whose clocks are not "
-				"those of samples: run it outside");
-	return procfs__check_numbers(err);
+	for (int i = 0; command && command[i]; i++)
+		snprintf(ret + strlen(ret), TARGET_BYTES - strlen(ret), "%s%s", i ? " " : "",
+			 command[i]);
 }
 
 int session__open(const struct session_opts *opts, struct session **ret_session, struct err *err)
 {
 	struct session *session = calloc(1, sizeof(*session));
-	int ret, i;
+	int ret = 0;
 
 	if (!session)
 		return err__set(err, -ENOMEM, "out of memory");
 	session->opts = *opts;
-	session->child = CHILD_NONE;
-	for (i = 0; opts->command && opts->command[i]; i++)
-		snprintf(session->target + strlen(session->target),
-			 sizeof(session->target) - strlen(session->target), "%s%s", i ? " " : "",
-			 opts->command[i]);
-	ret = check_namespaces(err);
-	if (!ret)
-		ret = stopper__new(&session->stopper, err);
-	if (!ret && scope_opts__any(&opts->scope))
-		ret = scope__new(&opts->scope, &session->scope, err);
-	if (!ret && !opts->events.n && !opts->trigger && opts->source != RUNTIME_SOURCE_CALLS)
-		ret = event_list__parse(event_cpu.name, &session->opts.events, err);
-	if (!ret)
-		ret = fd_limit__raise(&session->users_files, err);
-	if (!ret)
-		ret = open_target_side(session, err);
-	if (!ret)
-		ret = session__add_targets(session, err);
-	if (!ret)
-		ret = session__open_recording(session, err);
-	if (!ret && opts->metrics)
-		ret = metrics__open(opts->metrics, &session->metrics, err);
-	if (!ret)
-		ret = session__refresh_targets(session, err);
-	if (!ret)
-		ret = session__keep_limit(session, err);
-	if (!ret)
-		ret = kernel_half__attach(session->half, err);
-	if (!ret)
-		ret = events__attach(
-			session->events, false,
-			&(struct event_place) {
-				.tracker = session->tracker,
-				.images = session->images,
-				.runtimes = opts->runtimes,
-				.max_overhead_percent = session->events_percent,
-				.waits = event_list__waiting(&session->opts.events),
-				.locks = event_list__of_slot(&session->opts.events, EVENT_LOCK) },
-			err);
-	if (!ret)
-		ret = stopper__watch(session->stopper, stop_sampling, session->half, err);
-	if (!ret)
-		ret = session__start_targets(session, err);
+	session->command.child = CHILD_NONE;
+	print_command(opts->command, session->targets.text);
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(parts); i++)
+		ret = parts[i].open(session, err);
 	if (ret) {
-		child__kill(&session->child);
+		child__kill(&session->command.child);
 		session__discard_recording(session);
 		session__free(session);
 		return ret;
 	}
 	privilege__keep_for_recording();
-	session->last_cpu_s = own_cpu_s();
-	session->last_cpu_ns = now_ns();
 	*ret_session = session;
 	return 0;
 }
@@ -247,7 +393,7 @@ int session__calls(struct session *session, bool lines, struct profile **ret_pro
 
 	if (ret)
 		return ret;
-	profile->target = strdup(session->target);
+	profile->target = strdup(session->targets.text);
 	profile->duration_s = (session->end_ns - session->start_ns) / 1e9;
 	*ret_profile = profile;
 	return 0;
@@ -256,27 +402,35 @@ int session__calls(struct session *session, bool lines, struct profile **ret_pro
 /* Everything that is known once the recording is closed. */
 static void fill_summary(struct session *session, struct session_summary *ret)
 {
-	ret->stats = &session->in_file;
-	ret->samples_lost = capture__stats(session->capture)->samples - session->in_file.samples;
-	session__add_finished(session, &session->in_file, ret->counters);
-	ret->files = session->dir ? recording_dir__stats(session->dir) : NULL;
-	ret->unread = images__unread(session->images);
+	session__limit(session, &ret->limit);
+	ret->lag = session->ahead.lag;
+	for (uint32_t i = 0; i < session->opts.events.n; i++) {
+		ret->event_notes[i] = events__note(session->events, i + 1);
+		ret->event_late[i] = events__late(session->events, i + 1);
+	}
+	session__counters(session, ret->counters);
+	kernel_half__economy(session->half, &ret->economy);
+	ret->stats = &session->output.in_file;
+	ret->samples_lost =
+		capture__stats(session->capture)->samples - session->output.in_file.samples;
+	session__add_finished(session, &session->output.in_file, ret->counters);
+	ret->files = session->output.dir ? recording_dir__stats(session->output.dir) : NULL;
+	ret->unread = images__unread(session->code.images);
 	ret->forbidden = tracker__forbidden(session->tracker);
 	capture__compiled_stats(session->capture, &ret->compiled);
-	ret->table_bytes = table_arena__bytes(session->table_arena);
-	ret->table_max_bytes = table_arena__max_bytes(session->table_arena);
-	ret->images = images__stats(session->images);
+	ret->table_bytes = table_arena__bytes(session->code.arena);
+	ret->table_max_bytes = table_arena__max_bytes(session->code.arena);
+	ret->images = images__stats(session->code.images);
 	session__find_nameless(session, &ret->nameless);
-	ret->command_pid = session->child.pid;
-	ret->command_status = session->command_status;
+	ret->command_pid = session->command.child.pid;
+	ret->command_status = session->command.status;
 	ret->own_cpu_s = own_cpu_s();
 }
 
-int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
+/* Stops sampling, takes the samples that only the end shows, and detaches everything. */
+static int stop(struct session *session, struct session_summary *summary, struct err *err)
 {
-	struct session_summary summary = { .end = session->end };
-	struct err ignored = {};
-	int ret, closed, waited;
+	int ret;
 
 	/* Names are read until a deadline of their own; a second signal ends that, too. */
 	stop__clear();
@@ -286,54 +440,64 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 	kernel_half__sample_until(session->half, now_ns());
 	session__release_holds(session);
 	session->end_ns = session__now_ns(session);
+	summary->duration_s = (session->end_ns - session->start_ns) / 1e9;
 	if (capture__stats(session->capture)->samples < ACTIVITY_SAMPLES)
 		activity__read(session->tracker, session->start_ns, session->end_ns,
-			       &summary.activity);
+			       &summary->activity);
 	kernel_half__end_probes(session->half);
-	summary.duration_s = (session->end_ns - session->start_ns) / 1e9;
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)
 		tracker__stop_probes(session->tracker);
 	/* Whoever wakes up in the middle of that is still seen to come back. */
-	waited = session__sample_waiting(session, err);
-	if (!waited)
-		waited = session__sample_under_way(session, err);
+	ret = session__sample_waiting(session, err);
+	if (!ret)
+		ret = session__sample_under_way(session, err);
 	events__detach(session->events);
-	trigger__free(session->trigger);
-	session->trigger = NULL;
+	trigger__free(session->targets.trigger);
+	session->targets.trigger = NULL;
 	kernel_half__detach(session->half);
 	tracker__stop_probes(session->tracker);
 	session__end_limit(session);
-	session__limit(session, &summary.limit);
-	summary.lag = session->lag;
-	for (uint32_t i = 0; i < session->opts.events.n; i++)
-		summary.event_notes[i] = events__note(session->events, i + 1);
-	program_stats__read(kernel_half__sampler_fd(session->half), &summary.sampler_runs,
-			    &summary.sampler_ns);
+	program_stats__read(kernel_half__sampler_fd(session->half), &summary->sampler_runs,
+			    &summary->sampler_ns);
+	return ret;
+}
+
+static int record_last_rests(struct session *session, struct err *err)
+{
+	return session__record_rests(session, session->end_ns, true, err);
+}
+
+/* Records what is known only once the ring is empty. */
+static int record_last(struct session *session, struct err *err)
+{
+	static int (*const steps[])(struct session * session, struct err * err) = {
+		session__record_outstanding, session__record_waiting, record_last_rests,
+		session__name_last,	     session__write_asked,
+	};
+	int ret = 0;
+
+	for (size_t i = 0; !ret && i < ARRAY_SIZE(steps); i++)
+		ret = steps[i](session, err);
+	return ret;
+}
+
+int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err)
+{
+	struct session_summary summary = { .end = session->loop.end };
+	struct err ignored = {};
+	int stopped = stop(session, &summary, err), ret, closed;
+
 	fd_limit__open_reserve();
-	ret = session__drain(session, waited ? &ignored : err);
-	ret = waited ? waited : ret;
+	ret = session__drain(session, stopped ? &ignored : err);
+	ret = stopped ? stopped : ret;
 	events__count_missed(session->events, session->tracker);
-	for (uint32_t i = 0; i < session->opts.events.n; i++)
-		summary.event_late[i] = events__late(session->events, i + 1);
 	if (!ret)
-		ret = session__record_outstanding(session, err);
-	if (!ret)
-		ret = session__record_waiting(session, err);
-	if (!ret)
-		ret = session__record_rests(session, session->end_ns, true, err);
-	if (!ret)
-		ret = session__name_last(session, err);
-	if (!ret)
-		ret = session__write_asked(session, err);
+		ret = record_last(session, err);
 	stop__clear();
 	closed = session__write_counters(session, ret ? NULL : err);
 	ret = ret ? ret : closed;
 	closed = session__close_recording(session, ret ? NULL : err);
-	if (!closed)
-		session->in_file = *capture__stats(session->capture);
 	session__publish(session, NULL);
-	session__counters(session, summary.counters);
-	kernel_half__economy(session->half, &summary.economy);
 	fill_summary(session, &summary);
 	*ret_summary = summary;
 	return ret ? ret : closed;
@@ -341,43 +505,15 @@ int session__finish(struct session *session, struct session_summary *ret_summary
 
 int session__command_pid(const struct session *session)
 {
-	return session->child.pid;
+	return session->command.child.pid;
 }
 
 void session__free(struct session *session)
 {
-	int i;
-
 	if (!session)
 		return;
-	session__release_holds(session);
-	child__done(&session->child);
-	stopper__free(session->stopper);
-	waiting_lister__free(session->lister);
-	events__free(session->events);
-	trigger__free(session->trigger);
-	kernel_half__detach(session->half);
-	session__end_limit(session);
-	ring_buffer__free(session->ring);
-	mmap_events__free(session->mmap_events);
-	capture__free(session->capture);
-	session__close_recording(session, NULL);
-	recording_dir__free(session->dir);
-	metrics__free(session->metrics);
-	tracker__free(session->tracker);
-	images__free(session->images);
-	table_arena__free(session->table_arena);
-	for (i = 0; session->opts.runtimes[i]; i++)
-		if (session->runtime_sessions[i])
-			session->opts.runtimes[i]->close(session->runtime_sessions[i]);
-	kernel_half__free(session->half);
-	session__record_waiting(session, NULL);
-	free(session->ends);
-	free(session->remapped);
-	read_ahead__free(session->ahead);
-	scope__free(session->scope);
-	fd_limit__restore(&session->users_files);
-	free(session->polled);
-	free(session->cache_dir);
+	for (size_t i = ARRAY_SIZE(parts); i--;)
+		if (parts[i].close)
+			parts[i].close(session);
 	free(session);
 }

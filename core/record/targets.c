@@ -26,9 +26,9 @@ void session__look_at_scope(struct session *session)
 {
 	struct err note = {};
 
-	if (!session->scope || !scope__look(session->scope, &note))
+	if (!session->targets.scope || !scope__look(session->targets.scope, &note))
 		return;
-	kernel_half__set_cgroup(session->half, scope__cgroup(session->scope));
+	kernel_half__set_cgroup(session->half, scope__cgroup(session->targets.scope));
 	if (session->opts.on_note)
 		session->opts.on_note(session->opts.ctx, note.text);
 }
@@ -38,15 +38,16 @@ static int add_scope(struct session *session, struct err *err)
 	struct err note = {};
 	int ret;
 
-	snprintf(session->target, sizeof(session->target), "%s", scope__text(session->scope));
-	kernel_half__set_cgroup(session->half, scope__cgroup(session->scope));
+	snprintf(session->targets.text, sizeof(session->targets.text), "%s",
+		 scope__text(session->targets.scope));
+	kernel_half__set_cgroup(session->half, scope__cgroup(session->targets.scope));
 	ret = tracker__refuse_ancestors(session->tracker);
 	if (!ret && needs_all(session))
 		ret = tracker__add_scope(session->tracker);
 	if (ret)
 		return err__set(err, ret, "cannot look at the processes that run: %s",
 				strerror(-ret));
-	if (!scope__finds_any(session->scope, &note) && session->opts.on_note)
+	if (!scope__finds_any(session->targets.scope, &note) && session->opts.on_note)
 		session->opts.on_note(session->opts.ctx, note.text);
 	return 0;
 }
@@ -63,26 +64,27 @@ int session__add_targets(struct session *session, struct err *err)
 		if (opts->source == RUNTIME_SOURCE_PROBES || opts->source == RUNTIME_SOURCE_CALLS)
 			prepare_command(opts);
 		ret = child__fork(
-			&session->child,
+			&session->command.child,
 			&(struct child_opts) { .command = opts->command,
-					       .files = &session->users_files,
+					       .files = &session->command.users_files,
 					       .mask = stopper__users_mask(session->stopper) },
 			err);
-		pid = session->child.pid;
+		pid = session->command.child.pid;
 		return ret ? ret : tracker__add(session->tracker, pid, true, &process, err);
 	}
 	/* What happens until all is attached is not sampled. */
 	kernel_half__sample_from(session->half, UINT64_MAX);
-	if (session->scope)
+	if (session->targets.scope)
 		return add_scope(session, err);
 	for (i = 0; !ret && i < opts->n_pids; i++) {
 		ret = tracker__add(session->tracker, opts->pids[i], false, &process, err);
 		if (!ret && opts->n_pids == 1)
-			snprintf(session->target, sizeof(session->target), "pid %u (%.300s)",
-				 process->pid, process->info.command);
-		else if (!ret && strlen(session->target) + 60 < sizeof(session->target))
-			sprintf(session->target + strlen(session->target), "%spid %u (%.30s)",
-				i ? ", " : "", process->pid, process->info.name);
+			snprintf(session->targets.text, sizeof(session->targets.text),
+				 "pid %u (%.300s)", process->pid, process->info.command);
+		else if (!ret && strlen(session->targets.text) + 60 < sizeof(session->targets.text))
+			sprintf(session->targets.text + strlen(session->targets.text),
+				"%spid %u (%.30s)", i ? ", " : "", process->pid,
+				process->info.name);
 	}
 	return ret;
 }
@@ -93,7 +95,7 @@ int session__refresh_targets(struct session *session, struct err *err)
 {
 	struct process *process;
 
-	if (session->opts.command || (session->scope && !session->opts.trigger &&
+	if (session->opts.command || (session->targets.scope && !session->opts.trigger &&
 				      !event_list__has_mapped(&session->opts.events)))
 		return 0;
 	for (process = tracker__first(session->tracker); process; process = process->hh.next) {
@@ -101,7 +103,7 @@ int session__refresh_targets(struct session *session, struct err *err)
 			continue;
 		if (tracker__refresh(session->tracker, process))
 			return err__set(err, -ENOMEM, "out of memory");
-		if (session->opts.source != RUNTIME_SOURCE_CALLS && !session->scope &&
+		if (session->opts.source != RUNTIME_SOURCE_CALLS && !session->targets.scope &&
 		    capture__read_code(session->capture, process, err))
 			return -ENOMEM;
 	}
@@ -113,11 +115,11 @@ int session__known(struct session *session, uint32_t pid, struct process **ret)
 	struct process *process = tracker__find(session->tracker, pid);
 	int code = 0;
 
-	if (!process && session->scope) {
+	if (!process && session->targets.scope) {
 		code = tracker__add_running(session->tracker, pid);
 		process = tracker__find(session->tracker, pid);
 	}
-	if (!code && process && session->scope && !process->space && !process->gone)
+	if (!code && process && session->targets.scope && !process->space && !process->gone)
 		code = tracker__refresh(session->tracker, process);
 	*ret = process;
 	return code;
@@ -137,7 +139,7 @@ int session__attach_in_targets(struct session *session, struct err *err)
 	return ret || !session->opts.trigger
 		       ? ret
 		       : trigger__attach(session->opts.trigger, session->half, session->tracker,
-					 &session->trigger, err);
+					 &session->targets.trigger, err);
 }
 
 /* Forks are seen by now, so that none is missed. */
@@ -145,12 +147,12 @@ static int add_descendants(struct session *session, struct err *err)
 {
 	int ret = 0;
 
-	if (!session->opts.no_children && !session->scope)
-		ret = tracker__add_descendants(session->tracker, &session->n_children);
+	if (!session->opts.no_children && !session->targets.scope)
+		ret = tracker__add_descendants(session->tracker, &session->targets.n_children);
 	if (ret)
 		return err__set(err, ret, "cannot find the processes below those to record: %s",
 				strerror(-ret));
-	return session->n_children ? session__refresh_targets(session, err) : 0;
+	return session->targets.n_children ? session__refresh_targets(session, err) : 0;
 }
 
 int session__start_targets(struct session *session, struct err *err)

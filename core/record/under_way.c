@@ -211,7 +211,7 @@ static void keep(struct calls *calls, struct call *call)
 {
 	const struct call_rec *rec = find(calls->recs, calls->n_recs, call->tid);
 	bool taken = rec && since(rec, call->kind) == call->since_ns;
-	struct kept_record **end = &calls->session->still, *kept;
+	struct kept_record **end = &calls->session->waiting.samples, *kept;
 
 	while (*end)
 		end = &(*end)->next;
@@ -245,7 +245,7 @@ int session__sample_under_way(struct session *session, struct err *err)
 		ret = list_calls(&calls, false, err);
 	if (ret)
 		goto out;
-	ret = host_half__new(session->half, session->table_arena, &calls.host);
+	ret = host_half__new(session->half, session->code.arena, &calls.host);
 	for (size_t i = 0; !ret && i < calls.n_threads; i++)
 		ret = add_thread(&calls, &calls.threads[i]);
 	if (ret)

@@ -155,7 +155,7 @@ static int sample_thread(struct session *session, struct host_half *host,
 int session__sample_waiting(struct session *session, struct err *err)
 {
 	uint32_t event = event_list__waiting(&session->opts.events);
-	struct kept_record **end = &session->still;
+	struct kept_record **end = &session->waiting.samples;
 	struct still_thread *threads = NULL;
 	struct host_half *host = NULL;
 	size_t n = 0;
@@ -170,7 +170,7 @@ int session__sample_waiting(struct session *session, struct err *err)
 		return ret;
 	while (*end)
 		end = &(*end)->next;
-	ret = host_half__new(session->half, session->table_arena, &host);
+	ret = host_half__new(session->half, session->code.arena, &host);
 	for (size_t i = 0; !ret && i < n; i++)
 		ret = sample_thread(session, host, &threads[i], event, &end);
 	host_half__free(host);
@@ -184,8 +184,8 @@ int session__record_waiting(struct session *session, struct err *err)
 	struct kept_record *kept;
 	int ret = 0;
 
-	while ((kept = session->still)) {
-		session->still = kept->next;
+	while ((kept = session->waiting.samples)) {
+		session->waiting.samples = kept->next;
 		if (!ret && err)
 			ret = routing__record(&session->routing, kept->data, kept->size, err);
 		free(kept);
@@ -216,7 +216,7 @@ static int sample_under_way(struct look *look, const struct still_thread *thread
 	sample.flags = SAMPLE_UNDER_WAY;
 	sample.link = sample.peer = 0;
 	if (!look->host)
-		ret = host_half__new(session->half, session->table_arena, &look->host);
+		ret = host_half__new(session->half, session->code.arena, &look->host);
 	if (!ret)
 		ret = host_half__sample(look->host, process->space, thread, &sample, still__keep,
 					&end);
@@ -261,9 +261,11 @@ int session__look_at_waits(struct session *session, struct err *err)
 	if (!look.event)
 		return 0;
 	live_profile__look(session->opts.live);
-	ret = session->lister ? 0 : waiting_lister__new(session->half, &session->lister, err);
+	ret = session->waiting.lister
+		      ? 0
+		      : waiting_lister__new(session->half, &session->waiting.lister, err);
 	if (!ret)
-		ret = waiting_lister__list(session->lister, &threads, &n, err);
+		ret = waiting_lister__list(session->waiting.lister, &threads, &n, err);
 	if (ret)
 		return ret;
 	look.now_ns = now_ns();
