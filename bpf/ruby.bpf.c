@@ -45,8 +45,7 @@ struct ruby_state {
 	__u64 cfp, cfp_end;	 /* the next control frame, and behind the last */
 	__u64 env[3];		 /* of the environment that was read last */
 	struct zjit_record zjit; /* of the frame that was read last */
-	__u32 in_zjit;		 /* ZJIT's code itself was interrupted */
-	__u32 pad;
+	struct zjit_call zjit_call;
 	__u32 n, fibers;
 	__u32 complete, truncated;
 	struct ruby_block frames, envs;
@@ -265,10 +264,44 @@ static __always_inline int is_frame(__u64 flags)
 	       (type % 0x11110000 == 0 || type == 0x78880000 || type == FRAME_DUMMY);
 }
 
+static long zjit__on_byte(__u32 i, void *unused)
+{
+	struct ruby_state *state = state__get();
+
+	(void)unused;
+	if (!state)
+		return 1;
+	zjit__step(&state->zjit_call, i);
+	return 0;
+}
+
+/* Returns 1 if the compiled code of the innermost frame stored @record for the call that executes.
+ * Reads the code in front of the return address: the record's address is loaded there, and no other
+ * call lies in between. */
+static __noinline int zjit__is_fresh(struct ruby_state *state, const struct scratch *scratch)
+{
+	struct zjit_call *call;
+
+	if (!state || !scratch)
+		return 0;
+	call = &state->zjit_call;
+	call->returns = zjit__returns(scratch, &state->proc);
+	call->entry_at = state->proc.zjit_at;
+	call->code_start = state->proc.zjit_start;
+	call->code_end = state->proc.zjit_end;
+	call->window = call->stores = 0;
+	if (!call->returns ||
+	    read_user(call->code, sizeof(call->code), call->returns - ZJIT_BEFORE))
+		return 0;
+	bpf_loop(ZJIT_BEFORE, zjit__on_byte, NULL, 0);
+	return call->stores;
+}
+
 /* Returns the key of the frame of an iseq at @at in the block of control frames, or 0 if its code
- * is unreadable. Only the innermost frame can be at another place than its last call; where that is
- * so its line is unknown. */
-static __always_inline __u64 iseq_frame__key(struct ruby_state *state, __u64 at)
+ * is unreadable. The innermost frame of compiled code can be at another place than its record says:
+ * then its line is unknown. */
+static __always_inline __u64 iseq_frame__key(struct ruby_state *state,
+					     const struct scratch *scratch, __u64 at)
 {
 	enum zjit_frame kind = ZJIT_NONE;
 	__u32 by_block;
@@ -279,7 +312,7 @@ static __always_inline __u64 iseq_frame__key(struct ruby_state *state, __u64 at)
 	state->zjit.iseq = block__word(&state->frames, at + CFP_ISEQ);
 	if (state->proc.zjit && state->proc.offsets.jit_return)
 		kind = zjit__read(block__word(&state->frames, at + state->proc.offsets.jit_return),
-				  &state->zjit);
+				  &state->zjit, &state->zjit_call.record);
 	if (kind == ZJIT_UNREADABLE)
 		return 0;
 	method = env__method(state);
@@ -288,8 +321,9 @@ static __always_inline __u64 iseq_frame__key(struct ruby_state *state, __u64 at)
 		return key;
 	if (FRAME_KEY_INDEX(key) == RUBY_INDEX_UNKNOWN)
 		return 0; /* a record always names an instruction of its iseq */
-	return state->n || !state->in_zjit ? key
-					   : FRAME_KEY(FRAME_KEY_CODE(key), RUBY_INDEX_UNKNOWN);
+	return state->n || zjit__is_fresh(state, scratch)
+		       ? key
+		       : FRAME_KEY(FRAME_KEY_CODE(key), RUBY_INDEX_UNKNOWN);
 }
 
 /* Returns 0 if there is more to walk. */
@@ -320,7 +354,7 @@ static __always_inline int walk_frame(struct ruby_state *state, struct scratch *
 	}
 	key = type == FRAME_C
 		      ? ruby_frame__key(state, 0, env__method(state), 0, !!(flags & FRAME_BY_BLOCK))
-		      : iseq_frame__key(state, at);
+		      : iseq_frame__key(state, scratch, at);
 	if (!key)
 		count(COUNT_WALK_CODE);
 	scratch__push(scratch, key, 0);
@@ -402,12 +436,9 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 {
 	struct rec_sample *sample = &scratch->sample;
 	__u32 first_word = scratch->n_words;
-	__u64 pc;
 
-	pc = scratch->interrupted[UNWIND_REG_PC];
 	ruby__zjit(proc);
 	state->proc = *proc;
-	state->in_zjit = pc - proc->zjit_start < proc->zjit_end - proc->zjit_start;
 	state->now_ns = state->call.now_ns = sample->time_ns;
 	state->call.replaces = process__replaces(sample->time_ns, proc->replaced_ns);
 	state->call.space = scratch->proc.space;

@@ -12,7 +12,9 @@
  * execution context after its `jit_return`.
  *
  * The record of a frame that is in a call has the place of the call. While compiled code itself
- * executes, the record has its last call's. */
+ * executes, the record has its last call's. So it has in a C function that neither runs Ruby code
+ * nor collects garbage: the code calls it without storing a record (gen_prepare_call_with_gc,
+ * zjit/src/codegen.rs). The code in front of the return address tells which it is. */
 
 #include "bpf/ruby_ec.bpf.h"
 #include "bpf/ruby_procs.bpf.h"
@@ -29,8 +31,10 @@ enum zjit_frame {
 	ZJIT_UNREADABLE, /* a frame of ZJIT without a record */
 };
 
-/* Reads the record of a frame with this `jit_return` of a process whose ZJIT is on. */
-static __always_inline enum zjit_frame zjit__read(__u64 jit_return, struct zjit_record *ret)
+/* Reads the record of a frame with this `jit_return` of a process whose ZJIT is on, and sets
+ * @ret_at to its address. */
+static __always_inline enum zjit_frame zjit__read(__u64 jit_return, struct zjit_record *ret,
+						  __u64 *ret_at)
 {
 	__u64 at;
 
@@ -39,7 +43,64 @@ static __always_inline enum zjit_frame zjit__read(__u64 jit_return, struct zjit_
 	if (jit_return & 7 || read_user(&at, sizeof(at), jit_return - sizeof(at)) || at & 7 ||
 	    read_user(ret, sizeof(*ret), at))
 		return ZJIT_UNREADABLE;
+	*ret_at = at;
 	return ZJIT_FRAME;
+}
+
+#define ZJIT_NATIVES_MAX 32  /* native frames inside of the innermost one of compiled code */
+#define ZJIT_BEFORE	 256 /* bytes of code in front of a return address */
+#define ZJIT_CALL_BYTES	 5   /* at most, of the call itself */
+#define ZJIT_NEAR	 (1ULL << 27) /* C functions of its own file are so near to rb_zjit_entry */
+
+struct zjit_call {
+	__u64 record;	/* that the code stores */
+	__u64 returns;	/* the return address */
+	__u64 window;	/* the 8 bytes that were read last */
+	__u64 entry_at; /* address of rb_zjit_entry */
+	__u64 code_start, code_end;
+	__u32 stores; /* the record is loaded, and no call lies behind that */
+	__u32 pad;
+	__u8 code[ZJIT_BEFORE];
+};
+
+/* Returns the innermost return address in compiled code, or 0. */
+static __always_inline __u64 zjit__returns(const struct scratch *scratch,
+					   const struct ruby_proc_rec *proc)
+{
+	__u32 i;
+
+	for (i = 0; i < ZJIT_NATIVES_MAX && i < scratch->sample.n_native; i++) {
+		__u64 ip =
+			scratch->words[(scratch->sample.n_kernel + 2 * i) & (SAMPLE_WORDS_MAX - 1)];
+
+		if (NATIVE_ADDRESS(ip) - proc->zjit_start < proc->zjit_end - proc->zjit_start)
+			return ip & NATIVE_EXACT ? 0 : NATIVE_ADDRESS(ip);
+	}
+	return 0;
+}
+
+/* Does the instruction that ends with byte @i call something? `call *%rax` to `call *%rdi`, and
+ * `call` of compiled code or of a function near rb_zjit_entry. */
+static __always_inline int zjit__calls(const struct zjit_call *call, __u32 i)
+{
+	__u64 target;
+
+	if ((call->window >> 48 & 0xf8ff) == 0xd0ff)
+		return 1;
+	if ((call->window >> 24 & 0xff) != 0xe8)
+		return 0;
+	target = call->returns - ZJIT_BEFORE + i + 1 + (__s64)(__s32)(call->window >> 32);
+	return target - call->code_start < call->code_end - call->code_start ||
+	       target - call->entry_at + ZJIT_NEAR < 2 * ZJIT_NEAR;
+}
+
+static __always_inline void zjit__step(struct zjit_call *call, __u32 i)
+{
+	call->window = call->window >> 8 | (__u64)call->code[i & (ZJIT_BEFORE - 1)] << 56;
+	if (call->window == call->record)
+		call->stores = 1;
+	else if (i < ZJIT_BEFORE - ZJIT_CALL_BYTES && zjit__calls(call, i))
+		call->stores = 0;
 }
 
 #endif

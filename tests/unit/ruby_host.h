@@ -63,6 +63,11 @@ static inline void walker__attach(const struct ruby_proc_rec *rec)
 	bpf_map_update_elem(&ruby_procs, &space, rec, 0);
 }
 
+/* Native frames of the next samples, innermost first. They lie behind what the walker writes. */
+#define NATIVES_AT 4096
+static __u64 native_ips[8];
+static __u32 n_native_ips;
+
 /* A sample of a thread with this fs base, its Ruby frames in host.sample. */
 static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 {
@@ -79,6 +84,10 @@ static inline void walker__run(uint32_t tgid, uint64_t fsbase)
 	scratch->sample.object = futex;
 	scratch->proc.space = space;
 	scratch->n_words = 0;
+	scratch->sample.n_kernel = NATIVES_AT;
+	scratch->sample.n_native = n_native_ips;
+	for (__u32 i = 0; i < n_native_ips; i++)
+		scratch->words[NATIVES_AT + 2 * i] = native_ips[i];
 	host.task.thread.fsbase = fsbase;
 	walk_ruby(&ctx);
 }

@@ -4,9 +4,11 @@
 #include "tests/unit/ruby_made_up.h"
 
 #define NATIVE_WORDS 64
-#define ZJIT_CODE    0x60000000ULL
-#define ZJIT_BYTES   0x10000
+#define ZJIT_CODE    ((uintptr_t)code)
+#define ZJIT_BYTES   sizeof(code)
 #define C_FRAME	     1
+
+static uint8_t code[4096];
 
 static size_t nth;	      /* of versions_made_up */
 static uint64_t entry_at;     /* address of rb_zjit_entry */
@@ -23,7 +25,9 @@ static void reset_zjit(uint64_t entry)
 	walker__attach(&proc);
 	native = make(8 * NATIVE_WORDS);
 	slot = native + 8 * NATIVE_WORDS;
-	scratch__get()->interrupted[UNWIND_REG_PC] = 0x400000;
+	memset(code, 0x90, sizeof(code));
+	n_native_ips = 0;
+	host__add_range(ZJIT_CODE, code, sizeof(code));
 }
 
 /* The innermost frame becomes one of compiled code, at the instruction before @index. Its pc and
@@ -63,7 +67,8 @@ static void test_frames(void)
 	run();
 	ok(walked("|;main;compiled;inlined;each;block in inlined", 0), "%s: frames of ZJIT",
 	   version);
-	is_int(FRAME_KEY_INDEX(sample__key(0)), 2, "%s: the innermost one's instruction", version);
+	is_int(FRAME_KEY_INDEX(sample__key(0)), RUBY_INDEX_UNKNOWN,
+	       "%s: nothing proves the innermost one's instruction", version);
 	is_int(FRAME_KEY_INDEX(sample__key(2)), 9, "%s: that of an inlined frame", version);
 	is_int(FRAME_KEY_INDEX(sample__key(3)), 7, "%s: that of the frame around it", version);
 	is_int(FRAME_KEY_INDEX(sample__key(4)), INDEX, "%s: that of an interpreted one", version);
@@ -113,28 +118,96 @@ static void test_unreadable(void)
 	ok(loses(COUNT_WALK_CODE, 1, "|;main;?", 0), "%s: a record that is not there yet", version);
 }
 
-/* Compiled code stores where it is at calls only. */
+#define RETURNS 2048 /* in the code */
+
+/* Compiled code has called a C function: what lies in front of the call, up to @n bytes before it.
+ */
+static void call_behind(size_t n)
+{
+	uint64_t at = record();
+
+	memset(code, 0x90, sizeof(code));
+	memcpy(code + RETURNS - n, "\x49\xbb", 2); /* mov $record,%r11 */
+	memcpy(code + RETURNS - n + 2, &at, 8);
+	memcpy(code + RETURNS - n + 10, "\x4c\x89\x5d\xf8", 4); /* mov %r11,-8(%rbp) */
+	memcpy(code + RETURNS - 2, "\xff\xd0", 2);		/* call *%rax */
+	native_ips[0] = 0x400000 | NATIVE_EXACT;
+	native_ips[1] = 0x400100;
+	native_ips[2] = ZJIT_CODE + RETURNS;
+	n_native_ips = 3;
+	run();
+}
+
+static uint32_t index_shown(void)
+{
+	return FRAME_KEY_INDEX(sample__key(0));
+}
+
+/* A call (`call rel32`) at this byte, of what lies so far away. */
+static void put_call(size_t at, uint64_t target)
+{
+	int32_t relative = target - (ZJIT_CODE + at + 5);
+
+	code[at] = 0xe8;
+	memcpy(code + at + 1, &relative, sizeof(relative));
+}
+
+/* Compiled code stores where it is before some calls only. */
 static void test_line(void)
 {
-	__u64 *pc = &scratch__get()->interrupted[UNWIND_REG_PC];
-
 	reset_zjit(ZJIT_CODE);
 	enter("main");
 	compile(3);
 	call("f");
 	compile(7);
-	*pc = ZJIT_CODE + ZJIT_BYTES - 1;
+	native_ips[0] = (ZJIT_CODE + 64) | NATIVE_EXACT;
+	n_native_ips = 1;
 	run();
-	ok(FRAME_KEY_INDEX(sample__key(0)) == RUBY_INDEX_UNKNOWN && walked("|;main;f", 0),
+	ok(index_shown() == RUBY_INDEX_UNKNOWN && walked("|;main;f", 0),
 	   "%s: compiled code itself executes: no line", version);
 	is_int(FRAME_KEY_INDEX(sample__key(1)), 3, "%s: ... of the innermost frame", version);
-	*pc = ZJIT_CODE + ZJIT_BYTES;
-	run();
-	is_int(FRAME_KEY_INDEX(sample__key(0)), 7, "%s: what it has called executes", version);
+	call_behind(40);
+	is_int(index_shown(), 7, "%s: a call behind which the record is stored", version);
+	call_behind(ZJIT_BEFORE);
+	is_int(index_shown(), 7, "%s: as far before it as is read", version);
+	call_behind(ZJIT_BEFORE + 8);
+	ok(index_shown() == RUBY_INDEX_UNKNOWN && walked("|;main;f", 0),
+	   "%s: the record is stored nowhere near: no line", version);
 	put(cfp + 48, 0);
-	*pc = ZJIT_CODE;
 	run();
-	is_int(FRAME_KEY_INDEX(sample__key(0)), 1, "%s: an interpreted frame has its line",
+	is_int(index_shown(), 1, "%s: an interpreted frame has its line", version);
+}
+
+static void test_leaf_call(void)
+{
+	reset_zjit(ZJIT_CODE);
+	enter("main");
+	compile(7);
+	call_behind(60);
+	is_int(index_shown(), 7, "%s: one call behind the record", version);
+	memcpy(code + RETURNS - 30, "\xff\xd0", 2);
+	run();
+	is_int(index_shown(), RUBY_INDEX_UNKNOWN, "%s: a second call, by a register", version);
+	call_behind(60);
+	put_call(RETURNS - 30, ZJIT_CODE + 16);
+	run();
+	is_int(index_shown(), RUBY_INDEX_UNKNOWN, "%s: a second call, of compiled code", version);
+	put_call(RETURNS - 30, entry_at + 4096);
+	run();
+	is_int(index_shown(), RUBY_INDEX_UNKNOWN, "%s: ... of a C function", version);
+	put_call(RETURNS - 30, entry_at + 3 * ZJIT_NEAR);
+	run();
+	is_int(index_shown(), 7, "%s: a byte that is no call", version);
+	call_behind(60);
+	put_call(RETURNS - 5, ZJIT_CODE + 16);
+	run();
+	is_int(index_shown(), 7, "%s: the call itself is of that form", version);
+	native_ips[2] |= NATIVE_EXACT;
+	run();
+	is_int(index_shown(), RUBY_INDEX_UNKNOWN, "%s: a signal's frame", version);
+	n_native_ips = 2;
+	run();
+	is_int(index_shown(), RUBY_INDEX_UNKNOWN, "%s: native frames without compiled code",
 	       version);
 }
 
@@ -165,6 +238,7 @@ int main(void)
 		test_off();
 		test_unreadable();
 		test_line();
+		test_leaf_call();
 	}
 	walker__close();
 	return tap__done();
