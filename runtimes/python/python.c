@@ -9,8 +9,10 @@
 #include "runtimes/common/anchors.h"
 #include "runtimes/common/c_library.h"
 #include "runtimes/common/probing.h"
+#include "runtimes/common/untried.h"
 #include "runtimes/python/python_build.h"
 #include "runtimes/python/python_codes.h"
+#include "runtimes/python/python_fit.h"
 #include "runtimes/python/python_idle.h"
 #include "runtimes/python/python_locks.h"
 #include "runtimes/python/python_probing.h"
@@ -43,6 +45,7 @@ struct runtime_image {
 	size_t n_loops;
 	bool tail_calls; /* the loop's frame is in two parts, the inner one an instruction's */
 	bool compiles;	 /* ... or one of compiled code, or in three */
+	bool untried;	 /* the row is another version's, or the build a pre-release */
 };
 
 struct runtime_session {
@@ -78,7 +81,7 @@ static int refuse(struct runtime_verdict *verdict, const char *why)
 /* The version's row, or NULL and the refusal in `verdict`. */
 static const struct python_version *choose_version(const struct elf_file *file,
 						   struct runtime_verdict *verdict,
-						   uint32_t *ret_hex)
+						   uint32_t *ret_hex, bool *ret_untried)
 {
 	const struct python_version *row;
 
@@ -89,9 +92,12 @@ static const struct python_version *choose_version(const struct elf_file *file,
 	}
 	python_build__format(*ret_hex, verdict->version, sizeof(verdict->version));
 	row = PYTHON_MAJOR(*ret_hex) == 3 ? python_version__find(PYTHON_MINOR(*ret_hex)) : NULL;
-	if (!row)
+	*ret_untried = !row || PYTHON_LEVEL(*ret_hex) != PYTHON_LEVEL_FINAL;
+	if (!row && PYTHON_MAJOR(*ret_hex) == 3)
+		row = python_version__older(PYTHON_MINOR(*ret_hex));
+	if (!row || (PYTHON_MINOR(*ret_hex) != row->minor && !python_version__is_described(row)))
 		refuse(verdict, "no walker for this version (" VERSIONS " only)");
-	else if (PYTHON_LEVEL(*ret_hex) != PYTHON_LEVEL_FINAL)
+	else if (*ret_untried && !python_version__is_described(row))
 		refuse(verdict, "no walker for pre-releases, use a final release");
 	else
 		return row;
@@ -168,16 +174,35 @@ static const char *locate(const struct elf_file *file, uint32_t hex, struct runt
 	return NULL;
 }
 
+static void format_row(const struct runtime_image *image, char *buf, size_t size)
+{
+	snprintf(buf, size, "CPython 3.%u", image->version.minor);
+}
+
+/* Why a version that was not tried does not have the layout of its row; NULL: it may have it. */
+static const char *differs(const struct runtime_image *image, char *buf, size_t size)
+{
+	const char *part = python_fit__offsets(&image->version);
+	char row[32];
+
+	format_row(image, row, sizeof(row));
+	if (part)
+		untried__refuse(buf, size, row, part);
+	return part ? buf : NULL;
+}
+
 static int python__prepare(const struct elf_file *file, struct runtime_image **ret_image,
 			   struct runtime_verdict *ret_verdict)
 {
 	const struct python_version *version;
 	struct runtime_image *image;
+	bool is_untried;
 	const char *why;
+	char text[96];
 	uint32_t hex;
 
 	memset(ret_verdict, 0, sizeof(*ret_verdict));
-	version = choose_version(file, ret_verdict, &hex);
+	version = choose_version(file, ret_verdict, &hex, &is_untried);
 	if (!version)
 		return 0;
 	if (has_symbol(file, "_Py_AddToAllObjects"))
@@ -188,7 +213,10 @@ static int python__prepare(const struct elf_file *file, struct runtime_image **r
 	if (!image)
 		return -ENOMEM;
 	image->version = *version;
+	image->untried = is_untried;
 	why = locate(file, hex, image);
+	if (!why && is_untried)
+		why = differs(image, text, sizeof(text));
 	if (why) {
 		free(image);
 		return refuse(ret_verdict, why);
@@ -197,6 +225,10 @@ static int python__prepare(const struct elf_file *file, struct runtime_image **r
 	image->tail_calls = python_build__tail_calls(file);
 	image->compiles = python_build__compiles(file);
 	ret_verdict->support = RUNTIME_SUPPORTED;
+	if (is_untried) {
+		format_row(image, text, sizeof(text));
+		untried__accept(ret_verdict, text);
+	}
 	*ret_image = image;
 	return 0;
 }
@@ -282,6 +314,24 @@ static int locate_tls(const struct runtime_target *target, struct python_proc_re
 	return rc;
 }
 
+/* 0, or the error of a process whose layout is not the row's, or cannot be checked yet. */
+static int check_untried(const struct runtime_target *target, uint64_t interpreters,
+			 struct err *err)
+{
+	const char *part = "";
+	char why[96], row[32];
+	int ret = python_fit__process(target->pid, target->file, target->bias, interpreters,
+				      &target->image->version, &part);
+
+	if (!ret)
+		return 0;
+	if (ret == -EAGAIN)
+		return err__set(err, ret, "%s", "");
+	format_row(target->image, row, sizeof(row));
+	untried__refuse(why, sizeof(why), row, part);
+	return err__set(err, ret, "%s; " NATIVE_ONLY, why);
+}
+
 static int python__attach(struct runtime_session *session, const struct runtime_target *target,
 			  void *ret_record, struct err *err)
 {
@@ -315,6 +365,9 @@ static int python__attach(struct runtime_session *session, const struct runtime_
 	if (rc)
 		return err__set(err, rc, "python: process %u: no thread state at %#llx",
 				target->pid, (unsigned long long)rec->state_at);
+	rc = image->untried ? check_untried(target, rec->interpreters, err) : 0;
+	if (rc)
+		return rc;
 	if (rec->interpreters)
 		rc = thread_names__attach(session->threads, target->pid, target->space,
 					  &(struct python_threads) { target->pid, image->version,

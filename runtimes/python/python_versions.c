@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/python/python_versions.h"
 
+#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -161,12 +162,29 @@ static const struct python_version versions[] = {
 	{ .minor = 15, .state = PYTHON_STATE_TLS },
 };
 
+static unsigned int newest_shown = UINT_MAX;
+
+void python_version__hide(unsigned int minor)
+{
+	newest_shown = minor;
+}
+
 const struct python_version *python_version__find(unsigned int minor)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
-		if (versions[i].minor == minor)
+		if (versions[i].minor == minor && minor <= newest_shown)
 			return &versions[i];
 	return NULL;
+}
+
+const struct python_version *python_version__older(unsigned int minor)
+{
+	const struct python_version *newest = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(versions); i++)
+		if (versions[i].minor <= newest_shown)
+			newest = &versions[i];
+	return newest && minor > newest->minor ? newest : NULL;
 }
 
 /* --- _Py_DebugOffsets, Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h from 3.14

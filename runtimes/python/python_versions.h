@@ -23,6 +23,12 @@ struct python_version {
 /* NULL: no walker for 3.`minor`. From 3.13 on the row is not complete: see below. */
 const struct python_version *python_version__find(unsigned int minor);
 
+/* Returns the newest row if @minor is newer than all rows, else NULL. */
+const struct python_version *python_version__older(unsigned int minor);
+
+/* Hides the rows that are newer than @minor, so that tests can have a version without a row. */
+void python_version__hide(unsigned int minor);
+
 /* From 3.13 on interpreters describe themselves: fills in what the row leaves open from the
  * _Py_DebugOffsets at the start of _PyRuntime (link-time address `runtime`). NULL, or the reason
  * why it cannot be used; then `version` is of no use either. */

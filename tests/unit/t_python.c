@@ -258,7 +258,7 @@ static void expect_version_refused(unsigned int minor, const char *version, cons
 
 static void test_old_versions(unsigned int minor)
 {
-	expect_version_refused(minor, "3.16.0", "3.16.0: no walker for this version");
+	expect_version_refused(minor, "3.16.0", "3.16.0: it has no _Py_DebugOffsets");
 	expect_version_refused(minor, "3.5.9", "3.5.9: no walker for this version");
 	expect_version_refused(minor, "4.0.1", "4.0.1: no walker for this version");
 	expect_version_refused(minor, "3.?", "cannot tell the version");
@@ -269,12 +269,16 @@ static void test_old_versions(unsigned int minor)
 static void test_new_versions(unsigned int minor)
 {
 	uint32_t hex = 0x03000000 | minor << 16;
-	char why[64];
+	bool is_described = python_version__is_described(python_version__find(minor));
+	const char *none = is_described ? "its _Py_DebugOffsets are of another version"
+					: "it has no _Py_DebugOffsets";
+	char why[96];
 
-	snprintf(why, sizeof(why), "3.%u.0rc2: no walker for pre-releases", minor);
+	snprintf(why, sizeof(why), "3.%u.0rc2: %s", minor,
+		 is_described ? none : "no walker for pre-releases");
 	expect_refused_with(minor, "Py_Version", 0, hex | 0xc2, 4, why);
-	expect_refused_with(minor, "Py_Version", 0, 0x031000f0, 4,
-			    "3.16.0: no walker for this version");
+	snprintf(why, sizeof(why), "3.16.0: %s", none);
+	expect_refused_with(minor, "Py_Version", 0, 0x031000f0, 4, why);
 	expect_refused_with(minor, "Py_Version", 0, 0x040b00f0, 4,
 			    "4.11.0: no walker for this version");
 }
