@@ -27,6 +27,7 @@
 	X(NO_CALL, "stacks cut: no call ends at the return address")                        \
 	X(TORN_MAPPINGS, "stacks cut: mappings were being written")                         \
 	X(NO_RULE, "stacks cut: no unwind rule and no usable frame pointer")                \
+	X(RULE_LATER, "stacks cut: unwind rules of assembly not made yet")                  \
 	X(UNPROVEN, "stacks cut: no unwind rule and no proof of a frame pointer")           \
 	X(ZERO_POINTER, "stacks cut: frame pointer 0, but no proof of the stack's end")     \
 	X(ZERO_RETURN, "stacks cut: return address 0, but no proof of the stack's end")     \

@@ -219,6 +219,7 @@ enum rec_type {
 	REC_UNMAPPED, /* a pc lies in no known mapping: read the mappings again */
 	REC_MAPPED,   /* a mapping of a known file, which user space had not published */
 	REC_VALUE,    /* what a sample that was sent before is worth */
+	REC_LATER,    /* a pc has no rule, as its machine code is not read yet (UNWIND_LATER) */
 	REC_KNOWN,    /* a sample with a stack that a REC_SAMPLE has brought before */
 };
 
@@ -243,6 +244,16 @@ struct rec_unmapped {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct rec_unmapped) == 64, "rec_unmapped");
+
+struct rec_later {
+	__u32 type;
+	__u32 tgid;
+	__u64 time_ns;
+	__u64 pc;
+	__u32 program;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct rec_later) == 32, "rec_later");
 
 #define COMMAND_BYTES 512
 struct rec_program { /* REC_EXEC, REC_FOUND */

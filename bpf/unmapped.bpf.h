@@ -99,4 +99,32 @@ static __noinline int unmapped__report(const struct scratch *scratch)
 	return 0;
 }
 
+/* Reports are limited for each 64 KB of a process's code. User space makes rules of about as much.
+ */
+#define LATER_BLOCK_BITS 16
+#define LATER_MARK	 1 /* no mapping starts at such an address */
+
+/* Reports the pc (REC_LATER), so that user space reads the machine code there. */
+static __noinline int later__report(const struct scratch *scratch)
+{
+	const struct unwind_state *u = &scratch->unwind;
+	struct rec_later rec = { .type = REC_LATER,
+				 .tgid = scratch->sample.tgid,
+				 .time_ns = scratch->sample.time_ns,
+				 .pc = u->pc - !u->exact,
+				 .program = scratch->proc.program };
+	struct unmapped_key key = { .tgid = rec.tgid,
+				    .program = rec.program,
+				    .start = (rec.pc >> LATER_BLOCK_BITS << LATER_BLOCK_BITS) |
+					     LATER_MARK };
+	__u32 shift;
+
+	if (!unmapped__is_due(&key, scratch->proc.space, rec.time_ns, &shift))
+		return 0;
+	if (bpf_ringbuf_output(&ring, &rec, sizeof(rec),
+			       shift <= UNMAPPED_SHIFT_WAKES ? BPF_RB_FORCE_WAKEUP : ring__flags()))
+		count(COUNT_EVENT_LOST);
+	return 0;
+}
+
 #endif

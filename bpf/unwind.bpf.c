@@ -32,6 +32,7 @@ static __always_inline void unwind__start(struct unwind_state *u)
 	u->inferred = u->lowered = u->searched = 0;
 	u->start_stack = STACK_UNKNOWN;
 	u->code_at = u->last = 0;
+	u->later = 0;
 }
 
 /* Could libunwind in user space do better with a copy of the stack? */
@@ -182,6 +183,8 @@ static __always_inline void unwind_native(struct scratch *scratch)
 	if (u->stop == COUNT_NO_MAPPINGS || u->stop == COUNT_UNMAPPED_PC ||
 	    u->stop == COUNT_TORN_MAPPINGS || u->made || u->over)
 		unmapped__report(scratch);
+	if (u->stop == COUNT_RULE_LATER)
+		later__report(scratch);
 	sample->n_native = u->n;
 	sample->stop = u->stop;
 	if (wants_copy(u) && copy_stack(scratch))

@@ -365,6 +365,7 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	if (!u)
 		return COUNT_TABLE;
 	m = &u->mapping;
+	u->later = 0;
 	if (u->pc < m->start || u->pc >= m->end) {
 		err = mapping__find(u, space);
 		if (err)
@@ -392,6 +393,10 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	found = rule__get(m->base + m->rules_at + number * UNWIND_RULE_WORDS);
 	if (!found)
 		return COUNT_TABLE;
+	if (found->kind == UNWIND_LATER) {
+		u->later = 1;
+		return 0;
+	}
 	u->rule = *found;
 	u->tabled = found->kind != UNWIND_NONE;
 	return 0;
@@ -681,6 +686,8 @@ static long unwind__step(__u32 index, void *unused)
 		err = unwind__without_table(u, err);
 	if (!err && u->rule.kind == UNWIND_NONE)
 		err = unwind__tableless(u, scratch->proc.space, &called);
+	if (err == COUNT_NO_RULE && u->later)
+		err = COUNT_RULE_LATER;
 	if (unwind__is_no_frame(u, err)) {
 		unwind__end_before(scratch, err);
 		return 1;

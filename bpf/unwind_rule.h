@@ -34,6 +34,8 @@ enum unwind_kind {
 	UNWIND_SWITCH, /* the caller is on another stack, whose pointer the thread keeps: see below
 			*/
 	UNWIND_RESUME, /* the same, which was saved in this frame */
+	UNWIND_LATER,  /* no frame description covers the pc, and its machine code is not read yet:
+			* a sample that needs the rule reports the pc (REC_LATER) */
 	UNWIND_UNSUPPORTED, /* the table covers the pc with a rule that cannot be expressed here */
 };
 

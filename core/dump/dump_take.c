@@ -109,7 +109,40 @@ int dump__route(struct dump *dump, struct err *err)
 	return ret;
 }
 
-int dump__sample(struct dump *dump, const struct host_thread *thread, const struct memory *memory)
+#define READ_MAX 64 /* blocks of machine code that are read for one thread */
+
+/* Takes the first record that says that a rule is made later; NULL: there is none. */
+static struct dump_record *take_later(struct dump *dump)
+{
+	struct dump_record **at = &dump->records, *record;
+
+	while ((record = *at) && type_of(record) != REC_LATER)
+		at = &record->next;
+	if (!record)
+		return NULL;
+	*at = record->next;
+	if (dump->end == &record->next)
+		dump->end = at;
+	return record;
+}
+
+/* Makes the rule that cuts the sample. Returns 1 if the sample is worth to be taken again, 0, or
+ * a negative errno. */
+static int read_code(struct dump *dump)
+{
+	struct dump_record *record =
+		dump->sampled && dump->sample.stop == COUNT_RULE_LATER ? take_later(dump) : NULL;
+	int ret;
+
+	if (!record)
+		return 0;
+	ret = routing__record(&dump->routing, record->data, record->size, NULL);
+	free(record);
+	return ret < 0 ? ret : 1;
+}
+
+static int take_sample(struct dump *dump, const struct host_thread *thread,
+		       const struct memory *memory)
 {
 	dump__drop_samples(dump);
 	dump->sampled = false;
@@ -122,6 +155,19 @@ int dump__sample(struct dump *dump, const struct host_thread *thread, const stru
 	host.on_record = NULL;
 	host.memory = NULL;
 	return dump->record_ret;
+}
+
+int dump__sample(struct dump *dump, const struct host_thread *thread, const struct memory *memory)
+{
+	int ret, again = 0;
+
+	for (int i = 0; i < READ_MAX; i++) {
+		ret = take_sample(dump, thread, memory);
+		again = ret ? ret : read_code(dump);
+		if (again <= 0)
+			break;
+	}
+	return min_of(again, 0);
 }
 
 bool dump__is_whole(const struct dump *dump)

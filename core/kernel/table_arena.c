@@ -182,6 +182,18 @@ int table_arena__add(struct table_arena *arena, const struct unwind_table *table
 	return 0;
 }
 
+void table_arena__read(const struct table_arena *arena, uint32_t base, uint32_t n_words,
+		       uint32_t *ret)
+{
+	for (uint32_t done = 0, n; done < n_words; done += n) {
+		uint32_t at = base + done;
+
+		n = min_of(n_words - done, CHUNK_WORDS - at % CHUNK_WORDS);
+		memcpy(ret + done, &arena->chunks[at >> CHUNK_WORDS_BITS]->words[at % CHUNK_WORDS],
+		       n * sizeof(*ret));
+	}
+}
+
 const struct chunk *table_arena__chunk(const struct table_arena *arena, uint32_t i)
 {
 	return i < arena->n_chunks ? arena->chunks[i] : NULL;

@@ -26,6 +26,10 @@ int table_arena__add(struct table_arena *arena, const struct unwind_table *table
 void table_arena__remove(struct table_arena *arena, uint32_t base, uint32_t n_words,
 			 uint64_t now_ns);
 
+/* Copies @n_words of the table at @base to @ret. */
+void table_arena__read(const struct table_arena *arena, uint32_t base, uint32_t n_words,
+		       uint32_t *ret);
+
 /* Chunk `i`, to be read; NULL: there are no more. */
 const struct chunk *table_arena__chunk(const struct table_arena *arena, uint32_t i);
 

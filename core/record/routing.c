@@ -53,6 +53,13 @@ static int on_unmapped(const struct routing *routing, const struct rec_unmapped 
 	return process ? tracker__on_unmapped(routing->tracker, process, rec) : 0;
 }
 
+static int on_later(const struct routing *routing, const struct rec_later *rec)
+{
+	struct process *process = tracker__find(routing->tracker, rec->tgid);
+
+	return process ? tracker__on_later(routing->tracker, process, rec) : 0;
+}
+
 static int on_mapped(const struct routing *routing, const struct rec_mapped *rec)
 {
 	struct process *process = tracker__find(routing->tracker, rec->tgid);
@@ -74,6 +81,8 @@ static int route(const struct routing *routing, uint32_t type, const void *data,
 		return size >= sizeof(struct rec_program) ? on_found(routing, data, err) : 0;
 	case REC_UNMAPPED:
 		return size >= sizeof(struct rec_unmapped) ? on_unmapped(routing, data) : 0;
+	case REC_LATER:
+		return size >= sizeof(struct rec_later) ? on_later(routing, data) : 0;
 	case REC_MAPPED:
 		return size >= sizeof(struct rec_mapped) ? on_mapped(routing, data) : 0;
 	default:

@@ -37,6 +37,7 @@ void image__free(const struct images *images, struct image *image)
 			images->opts.runtimes[i]->image_free(image->runtimes[i].image);
 	symbols__free(image->symbols);
 	function_names__free(image->names);
+	code_reader__free(image->reader);
 	unwind_table__done(&image->table);
 	elf_file__free(image->file);
 	free(image);
@@ -66,6 +67,7 @@ void images__free(struct images *images)
 	images__drop_files(images, NULL);
 	while ((image = images->first)) {
 		images->first = image->next;
+		image__store_read(images, image);
 		image__free(images, image);
 	}
 	free(images->slots);

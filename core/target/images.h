@@ -35,8 +35,10 @@ struct image {
 	struct unwind_table table;    /* words are released once they are in the kernel half */
 	uint32_t base;		      /* in the table arena */
 	bool has_table;
-	bool is_parked;	  /* its table was given up, as nobody had mapped it for long */
-	uint64_t used_ns; /* when it was last known to be mapped by somebody */
+	bool is_parked;		    /* its table was given up, as nobody had mapped it for long */
+	uint64_t used_ns;	    /* when it was last known to be mapped by somebody */
+	struct code_reader *reader; /* of code whose rules are made later; NULL: none was read */
+	uint64_t read_ns; /* when the table got rules that the cache does not have; 0: it has all */
 	uint32_t number;  /* from 1 */
 	bool is_plain; /* no process that executed it had a runtime so far, and one was looked at */
 	bool asked;    /* what follows is known */
@@ -94,6 +96,14 @@ int images__ask_runtimes(struct images *images, struct image *image);
 
 /* A process that is known maps it. */
 void image__use(struct image *image, uint64_t now_ns);
+
+/* Makes the rules of the code around the link-time address @vaddr if they are put off
+ * (UNWIND_LATER). Returns 1 if the image has another table now, which is to be published, 0 if it
+ * has not, or -ENOMEM. */
+int images__read_code(struct images *images, struct image *image, uint64_t vaddr);
+
+/* Stores tables in the cache that got more rules, and no further ones for two seconds. */
+void images__store_read(struct images *images, uint64_t now_ns);
 
 /* Gives up the tables of those that nobody has used for a while: with the next that maps one it is
  * made again. */

@@ -59,6 +59,9 @@ struct images {
 	struct images_stats stats;
 };
 
+/* Stores the image's table if it has rules that the cache does not have (images_code.c). */
+void image__store_read(const struct images *images, struct image *image);
+
 /* Forgets the files of the image, or of all images if that is NULL. */
 void images__drop_files(struct images *images, const struct image *image);
 

@@ -131,6 +131,7 @@ int tracker__tick(struct tracker *tracker)
 	tracker->lost = false;
 	if (tracker->opts.scope)
 		park_images(tracker, now);
+	images__store_read(tracker->opts.images, now);
 	spaces__refill(tracker->spaces); /* else when one is needed */
 	return ret;
 }

@@ -102,6 +102,11 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 			 const struct rec_unmapped *rec);
 
+/* A pc has no rule yet: reads the machine code there, and publishes the image's new table for all
+ * processes that map it. -ENOMEM. */
+int tracker__on_later(struct tracker *tracker, struct process *process,
+		      const struct rec_later *rec);
+
 /* Reads the mappings again and passes on what changed. -ENOMEM. */
 int tracker__refresh(struct tracker *tracker, struct process *process);
 

@@ -601,6 +601,32 @@ int tracker__on_unmapped(struct tracker *tracker, struct process *process,
 	return ret;
 }
 
+static bool maps_image(const struct process *process, const struct image *image)
+{
+	for (size_t i = 0; i < process->n_mapped; i++)
+		if (process->mapped[i].image == image)
+			return true;
+	return false;
+}
+
+int tracker__on_later(struct tracker *tracker, struct process *process, const struct rec_later *rec)
+{
+	const struct mapped *mapped = mapping_times__find(process, rec->pc, rec->time_ns);
+	struct process *at, *next;
+	int ret;
+
+	process->program = max_of(process->program, rec->program);
+	if (!mapped || !mapped->image)
+		return 0;
+	ret = images__read_code(tracker->opts.images, mapped->image, rec->pc - mapped->bias);
+	if (ret <= 0)
+		return ret;
+	HASH_ITER (hh, tracker->processes, at, next)
+		if (at->space && maps_image(at, mapped->image))
+			publish_mappings(tracker, at);
+	return 0;
+}
+
 /* A file is known at once, before samples of it are looked at: it may be gone when the mappings are
  * read. @covers: something is mapped there. @ret_urgent: so it is, and the file is no program; only
  * the list of mappings can tell whether it has code of one. */

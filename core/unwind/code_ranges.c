@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/unwind_rule.h"
 #include "core/base/quota.h"
 #include "core/base/sort.h"
 #include "core/base/util.h"
@@ -34,6 +35,10 @@
  * of libvpx's assembly.) */
 #define COMPILED_BYTES_MIN  (64 << 10)
 #define FRAME_POINTER_BYTES 2048
+
+/* More code without any description is followed as code between descriptions is: block by block,
+ * where returns have to prove the rules. The C library musl has 0.6 MB of code. */
+#define NAMED_BYTES_MAX (2 << 20)
 
 /* 16 bytes each: as many as a file may have frame descriptions. */
 #define RANGES_MAX (6U << 20)
@@ -341,14 +346,17 @@ int code_ranges__find(const struct elf_file *file, struct code_ranges *ret)
 		rc = settled;
 		goto out;
 	}
-	if (whole) {
+	if (whole && bytes_of(&code) <= NAMED_BYTES_MAX) {
 		rc = subtract(&code, &covered, ret);
 		ret->named = ret->n;
+	} else if (whole) {
+		rc = find_gaps(file->account, &code, &covered, ret);
 	} else if (!rc && is_static(file)) {
 		rc = find_named(file, &code, &covered, ret);
 	}
 	if (!rc && !ret->n && covered.n)
 		rc = find_gaps(file->account, &code, &covered, ret);
+	ret->later = !ret->named && bytes_of(ret) > CODE_BYTES_AT_ONCE;
 out:
 	free(code.list);
 	free(covered.list);
@@ -370,21 +378,34 @@ void code_ranges__done(struct code_ranges *ranges)
 	*ranges = (struct code_ranges) {};
 }
 
-/* 1: yes; 0; -ENOMEM. What the file does not have is not worth the look either. */
-static int has_frame_pointers(const struct elf_file *file, const struct code_range *range)
+static size_t count_beginnings(const char *code, size_t size)
 {
 	static const char begin[] = { 0x55, 0x48, (char)0x89, (char)0xe5 };
-	size_t size = range->end - range->start, n = 0;
-	char *code, *at;
-	int rc;
+	const char *at = code;
+	size_t n = 0;
+
+	while ((at = memmem(at, code + size - at, begin, sizeof(begin)))) {
+		at += sizeof(begin);
+		n++;
+	}
+	return n;
+}
+
+int code_range__has_frame_pointers(const struct elf_file *file, const struct code_range *range)
+{
+	size_t size = range->end - range->start, n = 0, part;
+	char *code;
+	int rc = 0;
 
 	if (size < COMPILED_BYTES_MIN)
 		return 0;
-	code = at = malloc(size);
-	rc = code ? elf_file__read(file, range->start, code, size) != 0 : -ENOMEM;
-	while (!rc && (at = memmem(at, code + size - at, begin, sizeof(begin)))) {
-		at += sizeof(begin);
-		n++;
+	code = malloc(QUOTA_BLOCK);
+	if (!code)
+		return -ENOMEM;
+	for (size_t at = 0; at < size && !rc; at += part) {
+		part = min_of(size - at, (size_t)QUOTA_BLOCK);
+		rc = elf_file__read(file, range->start + at, code, part) != 0;
+		n += rc ? 0 : count_beginnings(code, part);
 	}
 	free(code);
 	return rc ?: n * FRAME_POINTER_BYTES >= size;
@@ -422,11 +443,14 @@ static void mark_targets(struct code_steps *steps, bool taken)
 {
 	for (size_t i = 0; i < steps->n; i++) {
 		const struct code_step *step = &steps->list[i];
-		struct code_step *target =
-			step->target ? code_steps__at(steps, step->target) : NULL;
+		struct code_step *target = step->target && !step->doubtful
+						   ? code_steps__at(steps, step->target)
+						   : NULL;
 
 		if (target)
 			target->referred = true;
+		if (target && step->op != CODE_TABLE)
+			target->aimed = true;
 		if (target && (step->op == CODE_CALL ||
 			       (taken && step->op == CODE_TABLE && is_taken(steps, target))))
 			target->entry = true;
@@ -458,6 +482,60 @@ static int mark_starts(const struct elf_file *file, const struct code_ranges *ra
 	return rc;
 }
 
+/* Does the step begin as a function does, behind padding? */
+static bool is_resumed(const struct code_steps *steps, const struct code_step *step)
+{
+	return step != steps->list && step->vaddr % CODE_ALIGNMENT == 0 &&
+	       step[-1].op == CODE_PADDING && step[-1].vaddr + step[-1].size == step->vaddr;
+}
+
+/* Behind bytes that are no instruction, nobody knows where the next one begins: up to where a
+ * function starts or an instruction without doubt leads. Returns true if there are such bytes. */
+static bool mark_doubtful(struct code_steps *steps)
+{
+	bool doubt = false, ret = false;
+
+	for (size_t i = 0; i < steps->n; i++) {
+		struct code_step *step = &steps->list[i];
+		bool apart = i && step[-1].vaddr + step[-1].size != step->vaddr;
+
+		doubt = step->unknown || (doubt && !apart && !step->entry && !step->aimed &&
+					  !is_resumed(steps, step));
+		step->doubtful = doubt;
+		ret |= doubt;
+	}
+	return ret;
+}
+
+/* No rule is made of what may be no instruction, and nothing follows from it. */
+static void stop_doubtful(struct code_steps *steps)
+{
+	for (size_t i = 0; i < steps->n; i++) {
+		struct code_step *step = &steps->list[i];
+
+		if (!step->doubtful)
+			continue;
+		*step = (struct code_step) { .vaddr = step->vaddr,
+					     .reg = UNWIND_REGS,
+					     .op = CODE_STOP,
+					     .size = step->size,
+					     .writes = UINT16_MAX,
+					     .unknown = true };
+	}
+}
+
+static void mark_all_targets(struct code_steps *steps, bool taken)
+{
+	bool doubts = mark_doubtful(steps);
+
+	mark_targets(steps, taken);
+	if (!doubts)
+		return;
+	if (mark_doubtful(steps))
+		stop_doubtful(steps);
+	mark_targets(steps, taken);
+}
+
 int code_ranges__read(const struct elf_file *file, const struct code_ranges *ranges,
 		      const struct code_starts *starts, struct code_steps *ret)
 {
@@ -466,7 +544,8 @@ int code_ranges__read(const struct elf_file *file, const struct code_ranges *ran
 	for (size_t i = 0; i < ranges->n && rc >= 0; i++) {
 		const struct code_range *range = &ranges->list[i];
 
-		rc = ranges->named ? 0 : has_frame_pointers(file, range);
+		rc = ranges->named || ranges->later ? 0
+						    : code_range__has_frame_pointers(file, range);
 		if (!rc)
 			rc = code_steps__read(ret, file, range->start, range->end);
 	}
@@ -476,6 +555,6 @@ int code_ranges__read(const struct elf_file *file, const struct code_ranges *ran
 	if (!rc && ret->n && starts)
 		rc = mark_starts(file, ranges, starts, ret);
 	if (!rc)
-		mark_targets(ret, ranges->named);
+		mark_all_targets(ret, ranges->named);
 	return rc == -ENOMEM || rc == -EINTR || rc == -EFBIG ? rc : 0;
 }

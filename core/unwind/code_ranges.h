@@ -6,8 +6,11 @@
 
 /* The code of a file that call frame information leaves out, as far as it is to be read. */
 
-#define CODE_RANGES_MAX 4096	   /* of code in between of what is described */
-#define CODE_BYTES_MAX	(32 << 20) /* of all of these */
+#define CODE_RANGES_MAX 4096	    /* of code in between of what is described */
+#define CODE_BYTES_MAX	(256 << 20) /* of all of these */
+
+/* Rules of more code than this are made where samples fall: about 30 ms of CPU time. */
+#define CODE_BYTES_AT_ONCE (256 << 10)
 
 struct code_range { /* link-time addresses */
 	uint64_t start, end;
@@ -18,6 +21,7 @@ struct code_ranges {
 	size_t n, cap;
 	struct code_range *described; /* owned; functions with a frame description, by start */
 	size_t n_described;
+	bool later; /* it is too much to be read at once */
 	bool named; /* it is that of a library or program without any, whose symbols and tables of
 		     * jumps say more of it; else what lies between the functions that are
 		     * described, of which its own bytes have to say all */
@@ -39,6 +43,10 @@ void code_ranges__done(struct code_ranges *ranges); /* idempotent */
  * is propagated; else 0, -EFBIG or -EINTR. */
 typedef int (*code_symbol_fn)(void *ctx, uint64_t start, uint64_t end);
 int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn function, void *ctx);
+
+/* Has the range the code of a compiler that uses frame pointers? 1, 0, or -ENOMEM. 1 also if the
+ * file does not have all of the range. */
+int code_range__has_frame_pointers(const struct elf_file *file, const struct code_range *range);
 
 struct code_starts;
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/sort.h"
 #include "core/base/util.h"
 #include "core/unwind/code_ends.h"
 #include "core/unwind/code_flow.h"
@@ -177,11 +178,12 @@ static int put_rows(const struct code_flow *flow, struct rows *rows)
 	return ret;
 }
 
-/* --- pieces --- */
+/* --- blocks --- */
 
-/* Code is followed in pieces, as each byte takes some 50 bytes of memory. No function is known to
- * lie in two of them: a piece ends where a function may. */
-#define PIECE_BYTES   (1 << 20)
+/* Much code is followed in blocks, with so much of the code around each that most functions of the
+ * block lie in it as a whole. The rules of a block depend on nothing but the file, so that blocks
+ * can be read in any order. Each byte takes some 50 bytes of memory while it is followed. */
+#define BLOCK_AROUND  (32 << 10)
 #define BOUNDARY_BACK 4096
 
 /* Returns an aligned address in front of @vaddr, behind what may fill up the code to it. */
@@ -199,28 +201,6 @@ static uint64_t boundary_before(const struct elf_file *file, uint64_t vaddr)
 		    code[at - 1] == 0)
 			return start + at;
 	return vaddr;
-}
-
-/* Takes the first PIECE_BYTES of the ranges from @i on, of which the first begins at @at. */
-static int take_piece(const struct elf_file *file, const struct code_ranges *ranges, size_t *i,
-		      uint64_t *at, struct code_ranges *ret)
-{
-	uint64_t bytes = 0;
-
-	ret->n = 0;
-	while (*i < ranges->n && bytes < PIECE_BYTES) {
-		uint64_t start = max_of(*at, ranges->list[*i].start), end = ranges->list[*i].end;
-
-		if (!ranges->named && end - start > PIECE_BYTES - bytes + BOUNDARY_BACK)
-			end = boundary_before(file, start + PIECE_BYTES - bytes + BOUNDARY_BACK);
-		if (array__reserve(&ret->list, &ret->cap, ret->n + 1, sizeof(*ret->list)))
-			return -ENOMEM;
-		ret->list[ret->n++] = (struct code_range) { start, end };
-		bytes += ranges->named ? 0 : end - start;
-		*at = end;
-		*i += end == ranges->list[*i].end;
-	}
-	return 0;
 }
 
 /* 0, also where there is nothing. */
@@ -241,40 +221,210 @@ static int read_piece(const struct elf_file *file, const struct code_ranges *pie
 	return ret;
 }
 
-static int read_pieces(const struct elf_file *file, const struct code_ranges *ranges,
-		       struct rows *rows)
-{
-	struct code_ranges piece = { .described = ranges->described,
-				     .n_described = ranges->n_described,
-				     .named = ranges->named };
-	struct code_starts starts = {};
-	int ret = ranges->named ? 0 : code_starts__find(file, ranges, &starts);
-	size_t i = 0;
-	uint64_t at = 0;
+struct code_reader {
+	const struct elf_file *file; /* borrowed */
+	struct code_ranges ranges;
+	struct code_starts starts;
+};
 
-	while (!ret && i < ranges->n) {
-		ret = take_piece(file, ranges, &i, &at, &piece);
-		if (!ret)
-			ret = read_piece(file, &piece, ranges->named ? NULL : &starts, rows);
-	}
-	free(piece.list);
-	code_starts__done(&starts);
+static int code_reader__init(struct code_reader *reader, const struct elf_file *file)
+{
+	int ret = code_ranges__find(file, &reader->ranges);
+
+	reader->file = file;
+	if (!ret && !reader->ranges.named)
+		ret = code_starts__find(file, &reader->ranges, &reader->starts);
 	return ret;
 }
 
-int code_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx)
+static void code_reader__done(struct code_reader *reader)
+{
+	code_ranges__done(&reader->ranges);
+	code_starts__done(&reader->starts);
+}
+
+int code_reader__new(const struct elf_file *file, struct code_reader **ret)
+{
+	struct code_reader *reader = calloc(1, sizeof(*reader));
+	int rc = reader ? code_reader__init(reader, file) : -ENOMEM;
+
+	if (rc)
+		code_reader__free(reader);
+	else
+		*ret = reader;
+	return rc;
+}
+
+void code_reader__free(struct code_reader *reader)
+{
+	if (!reader)
+		return;
+	code_reader__done(reader);
+	free(reader);
+}
+
+/* What of the ranges lies in the block that begins at @block, or around it. */
+static int take_window(const struct code_reader *reader, uint64_t block, struct code_ranges *ret)
+{
+	uint64_t from = block - min_of(block, (uint64_t)BLOCK_AROUND);
+	uint64_t to = block + CODE_BLOCK_BYTES + BLOCK_AROUND;
+
+	for (size_t i = 0; i < reader->ranges.n; i++) {
+		struct code_range range = reader->ranges.list[i];
+
+		if (range.end <= from || range.start >= to)
+			continue;
+		if (range.start < from)
+			range.start = max_of(range.start, boundary_before(reader->file, from));
+		if (range.end > to)
+			range.end = max_of(range.start, boundary_before(reader->file, to));
+		if (array__reserve(&ret->list, &ret->cap, ret->n + 1, sizeof(*ret->list)))
+			return -ENOMEM;
+		ret->list[ret->n++] = range;
+	}
+	return 0;
+}
+
+/* Those of the starts that lie in the window. */
+static struct code_starts starts_in(const struct code_reader *reader,
+				    const struct code_ranges *window)
+{
+	const struct code_starts *all = &reader->starts;
+	size_t from = sorted__count_up_to(all->list, all->n, sizeof(*all->list),
+					  window->list[0].start - 1);
+	size_t to = sorted__count_up_to(all->list, all->n, sizeof(*all->list),
+					window->list[window->n - 1].end - 1);
+
+	return (struct code_starts) { .list = all->list + from, .n = to - from };
+}
+
+/* The rows of a window, as far as they are of the block. */
+struct block_rows {
+	struct rows *to;
+	uint64_t start, end;
+	struct unwind_rule now; /* in force at the start */
+	bool begun;
+};
+
+static int begin_block(struct block_rows *block)
+{
+	block->begun = true;
+	return put_row(block->to, block->start, &block->now);
+}
+
+static int on_window_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	struct block_rows *block = ctx;
+	int ret = 0;
+
+	if (vaddr <= block->start)
+		block->now = *rule;
+	if (vaddr > block->start && !block->begun)
+		ret = begin_block(block);
+	if (!ret && vaddr > block->start && vaddr < block->end)
+		ret = put_row(block->to, vaddr, rule);
+	return ret;
+}
+
+static int read_block(const struct code_reader *reader, uint64_t start, struct rows *rows)
+{
+	struct code_ranges window = { .described = reader->ranges.described,
+				      .n_described = reader->ranges.n_described,
+				      .later = reader->ranges.later };
+	struct block_rows block = { .to = rows, .start = start, .end = start + CODE_BLOCK_BYTES };
+	struct rows found = { .row = on_window_row, .ctx = &block };
+	struct code_starts starts;
+	int ret = take_window(reader, start, &window);
+
+	if (!ret && window.n) {
+		starts = starts_in(reader, &window);
+		ret = read_piece(reader->file, &window, &starts, &found);
+	}
+	if (!ret && found.end)
+		ret = put_row(&found, found.end, &none);
+	if (!ret && !block.begun)
+		ret = begin_block(&block);
+	rows->end = block.end;
+	free(window.list);
+	return ret;
+}
+
+int code_reader__block(const struct code_reader *reader, uint64_t vaddr, cfi_row_fn row, void *ctx)
 {
 	struct rows rows = { .row = row, .ctx = ctx };
-	struct code_ranges ranges;
-	int ret = code_ranges__find(file, &ranges);
+	int ret = read_block(reader, CODE_BLOCK_START(vaddr), &rows);
 
-	if (!ret)
-		ret = read_pieces(file, &ranges, &rows);
+	return ret ?: put_row(&rows, rows.end, &none);
+}
+
+/* --- all of it --- */
+
+/* 1: the rules are made later, if at all; 0: other ways lead out of this code; -ENOMEM. */
+static int is_put_off(const struct elf_file *file, const struct code_range *range)
+{
+	int ret = code_range__has_frame_pointers(file, range);
+
+	return ret < 0 ? ret : !ret;
+}
+
+/* Rows that say that rules are made later. */
+static int put_off(const struct code_reader *reader, struct rows *rows)
+{
+	static const struct unwind_rule later = { .kind = UNWIND_LATER };
+	int ret = 0;
+
+	for (size_t i = 0; i < reader->ranges.n && ret >= 0; i++) {
+		const struct code_range *range = &reader->ranges.list[i];
+
+		if (range->start != rows->end)
+			ret = put_row(rows, rows->end, &none);
+		if (!ret)
+			ret = is_put_off(reader->file, range);
+		if (ret >= 0)
+			ret = put_row(rows, range->start, ret ? &later : &none);
+		rows->end = range->end;
+	}
+	return ret;
+}
+
+static int read_blocks(const struct code_reader *reader, struct rows *rows)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < reader->ranges.n && ret >= 0; i++) {
+		const struct code_range *range = &reader->ranges.list[i];
+		uint64_t at = max_of(CODE_BLOCK_START(range->start), rows->end);
+
+		ret = is_put_off(reader->file, range);
+		if (!ret)
+			continue;
+		for (; at < range->end && ret >= 0; at += CODE_BLOCK_BYTES)
+			ret = read_block(reader, at, rows);
+	}
+	return min_of(ret, 0);
+}
+
+int code_rows__read(const struct elf_file *file, bool all, cfi_row_fn row, void *ctx)
+{
+	struct rows rows = { .row = row, .ctx = ctx };
+	struct code_reader reader = { .file = file };
+	int ret = code_ranges__find(file, &reader.ranges);
+	bool off = !all && reader.ranges.later;
+
+	if (!ret && !reader.ranges.named && !off)
+		ret = code_starts__find(file, &reader.ranges, &reader.starts);
+	if (!ret && off)
+		ret = put_off(&reader, &rows);
+	else if (!ret && reader.ranges.later)
+		ret = read_blocks(&reader, &rows);
+	else if (!ret)
+		ret = read_piece(file, &reader.ranges, reader.ranges.named ? NULL : &reader.starts,
+				 &rows);
 	if (!ret && !rows.end)
 		ret = -ENOENT;
 	if (!ret)
 		ret = put_row(&rows, rows.end, &none);
-	code_ranges__done(&ranges);
+	code_reader__done(&reader);
 	return ret;
 }
 

@@ -19,11 +19,14 @@
 #define CALL_BYTES   5
 #define BRANCH_BYTES 6
 
+/* What is found before it is sorted: a function has an entry for each of its calls. Entries are
+ * merged when there are more, and a file with as many different starts is over the budget. */
+#define FOUND_MAX (2U << 20)
+
 struct marks {
+	const struct elf_file *file;
 	const struct code_ranges *ranges;
-	uint8_t *how;		  /* of each byte of all ranges */
-	uint32_t *sites;	  /* of each byte: where it is called, less `lowest` */
-	uint64_t *first_of;	  /* of each range: index of its first byte in `how` */
+	struct code_starts found; /* not sorted; the same address may be there several times */
 	uint8_t *pages;		  /* of each page from `lowest` on: a range has a byte in it */
 	uint64_t lowest, n_pages; /* `lowest`: address of code, less 1 */
 };
@@ -36,28 +39,64 @@ static size_t range_at(const struct code_ranges *ranges, uint64_t vaddr)
 	return n && vaddr < ranges->list[n - 1].end ? n - 1 : ranges->n;
 }
 
-static void mark(struct marks *marks, uint64_t vaddr, uint8_t how, uint64_t site)
+static int by_address(const void *a, const void *b)
+{
+	const struct code_start *x = a, *y = b;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+/* Leaves one entry of each address, with the first of its sites. */
+static int merge(struct code_starts *starts)
+{
+	size_t n = 0;
+	int rc = sort__array(starts->list, starts->n, sizeof(*starts->list), by_address);
+
+	for (size_t i = 0; i < starts->n && !rc; i++) {
+		const struct code_start start = starts->list[i];
+		struct code_start *last = n ? &starts->list[n - 1] : NULL;
+
+		if (last && last->vaddr == start.vaddr) {
+			last->how |= start.how;
+			last->site = last->site ?: start.site;
+		} else {
+			starts->list[n++] = start;
+		}
+	}
+	starts->n = rc ? starts->n : n;
+	return rc;
+}
+
+/* 0, -ENOMEM or -EFBIG. */
+static int mark(struct marks *marks, uint64_t vaddr, uint8_t how, uint64_t site)
 {
 	uint64_t page = (vaddr - marks->lowest) >> PAGE_BITS;
-	size_t i, at;
+	struct code_starts *found = &marks->found;
+	int rc = 0;
 
-	if (page >= marks->n_pages || !marks->pages[page])
-		return;
-	i = range_at(marks->ranges, vaddr);
-	if (i == marks->ranges->n)
-		return;
-	at = marks->first_of[i] + vaddr - marks->ranges->list[i].start;
-	marks->how[at] |= how;
-	if (how == CODE_START_CALLED && !marks->sites[at] && site - marks->lowest <= UINT32_MAX &&
-	    range_at(marks->ranges, site) == marks->ranges->n)
-		marks->sites[at] = site - marks->lowest;
+	if (page >= marks->n_pages || !marks->pages[page] ||
+	    range_at(marks->ranges, vaddr) == marks->ranges->n)
+		return 0;
+	if (found->n == FOUND_MAX)
+		rc = merge(found);
+	if (!rc && found->n == FOUND_MAX)
+		rc = quota__refuse(marks->file->account);
+	if (!rc && array__reserve(&found->list, &found->cap, found->n + 1, sizeof(*found->list)))
+		rc = -ENOMEM;
+	if (rc)
+		return rc;
+	if (how != CODE_START_CALLED || range_at(marks->ranges, site) != marks->ranges->n)
+		site = 0;
+	found->list[found->n++] = (struct code_start) { .vaddr = vaddr, .how = how, .site = site };
+	return 0;
 }
 
 static int mark_symbol(void *ctx, uint64_t start, uint64_t end)
 {
 	(void)end;
-	mark(ctx, start, CODE_START_NAMED, 0);
-	return 0;
+	return mark(ctx, start, CODE_START_NAMED, 0);
 }
 
 /* Bytes of a call or jump that the two bytes may begin; 0: none. */
@@ -68,20 +107,22 @@ static size_t branch_bytes(const uint8_t *code)
 							     : 0;
 }
 
-static void search_piece(struct marks *marks, const uint8_t *code, size_t size, uint64_t vaddr)
+static int search_piece(struct marks *marks, const uint8_t *code, size_t size, uint64_t vaddr)
 {
 	static const bool begins[256] = { [0x0f] = true, [0xe8] = true, [0xe9] = true };
 	int32_t distance;
+	int rc = 0;
 
-	for (size_t i = 0; i + BRANCH_BYTES <= size; i++) {
+	for (size_t i = 0; i + BRANCH_BYTES <= size && !rc; i++) {
 		size_t bytes = begins[code[i]] ? branch_bytes(code + i) : 0;
 
 		if (!bytes)
 			continue;
 		memcpy(&distance, code + i + bytes - sizeof(distance), sizeof(distance));
-		mark(marks, vaddr + i + bytes + distance,
-		     code[i] == 0xe8 ? CODE_START_CALLED : CODE_START_JUMPED, vaddr + i);
+		rc = mark(marks, vaddr + i + bytes + distance,
+			  code[i] == 0xe8 ? CODE_START_CALLED : CODE_START_JUMPED, vaddr + i);
 	}
+	return rc;
 }
 
 /* Pieces overlap, so that no instruction lies in two of them. */
@@ -103,7 +144,7 @@ static int search(const struct elf_file *file, struct marks *marks)
 				break;
 			}
 			if (!rc)
-				search_piece(marks, piece, n, segment->vaddr + at);
+				rc = search_piece(marks, piece, n, segment->vaddr + at);
 			rc = rc ?: quota__look();
 		}
 	}
@@ -121,32 +162,10 @@ static uint64_t lowest_code(const struct elf_file *file)
 	return ret;
 }
 
-static int take(const struct marks *marks, struct code_starts *ret)
-{
-	for (size_t i = 0; i < marks->ranges->n; i++) {
-		const struct code_range *range = &marks->ranges->list[i];
-
-		for (uint64_t vaddr = range->start; vaddr < range->end; vaddr++) {
-			size_t at = marks->first_of[i] + vaddr - range->start;
-			struct code_start start = { .vaddr = vaddr, .how = marks->how[at] };
-
-			if (!start.how)
-				continue;
-			if (array__reserve(&ret->list, &ret->cap, ret->n + 1, sizeof(*ret->list)))
-				return -ENOMEM;
-			if (marks->sites[at])
-				start.site = marks->lowest + marks->sites[at];
-			ret->list[ret->n++] = start;
-		}
-	}
-	return 0;
-}
-
 /* 0 or -ENOMEM. */
 static int prepare(const struct elf_file *file, struct marks *marks)
 {
 	const struct code_ranges *ranges = marks->ranges;
-	uint64_t bytes = 0;
 
 	marks->lowest = lowest_code(file) - 1;
 	marks->n_pages =
@@ -154,42 +173,35 @@ static int prepare(const struct elf_file *file, struct marks *marks)
 			  : 0;
 	if (marks->n_pages > PAGES_MAX)
 		marks->n_pages = PAGES_MAX;
-	marks->first_of = calloc(ranges->n + 1, sizeof(*marks->first_of));
 	marks->pages = calloc(marks->n_pages + 1, sizeof(*marks->pages));
-	if (!marks->first_of || !marks->pages)
+	if (!marks->pages)
 		return -ENOMEM;
 	for (size_t i = 0; i < ranges->n; i++) {
 		const struct code_range *range = &ranges->list[i];
 		uint64_t page = (range->start - marks->lowest) >> PAGE_BITS;
 
-		marks->first_of[i] = bytes;
-		bytes += range->end - range->start;
 		for (; page <= (range->end - marks->lowest) >> PAGE_BITS && page < marks->n_pages;
 		     page++)
 			marks->pages[page] = true;
 	}
-	marks->how = calloc(bytes + 1, sizeof(*marks->how));
-	marks->sites = calloc(bytes + 1, sizeof(*marks->sites));
-	return marks->how && marks->sites ? 0 : -ENOMEM;
+	return 0;
 }
 
 int code_starts__find(const struct elf_file *file, const struct code_ranges *ranges,
 		      struct code_starts *ret)
 {
-	struct marks marks = { .ranges = ranges };
+	struct marks marks = { .file = file, .ranges = ranges };
 	int rc = prepare(file, &marks);
 
 	*ret = (struct code_starts) {};
 	if (!rc && ranges->n && marks.lowest != UINT64_MAX - 1)
 		rc = code_ranges__each_symbol(file, mark_symbol, &marks) ?: search(file, &marks);
 	if (!rc)
-		rc = take(&marks, ret);
-	free(marks.first_of);
-	free(marks.how);
-	free(marks.sites);
+		rc = merge(&marks.found);
 	free(marks.pages);
 	if (rc)
-		code_starts__done(ret);
+		code_starts__done(&marks.found);
+	*ret = marks.found;
 	return rc;
 }
 

@@ -383,6 +383,20 @@ static size_t vector_bytes(const uint8_t *code, size_t size)
 	return prefix + 1 + operands + immediate;
 }
 
+/* Length of a prefetch (0f 0d, with `prefixes` before) that Capstone 4 does not know. It changes
+ * nothing. 0: it is none. */
+static size_t prefetch_bytes(const uint8_t *code, size_t size)
+{
+	size_t prefixes = size && (code[0] & 0xf0) == 0x40, operands;
+
+	if (size < prefixes + 3 || code[prefixes] != 0x0f || code[prefixes + 1] != 0x0d)
+		return 0;
+	operands = operand_bytes(code + prefixes + 2, size - prefixes - 2);
+	return !operands || code[prefixes + 2] >> 6 == 3 || size < prefixes + 2 + operands
+		       ? 0
+		       : prefixes + 2 + operands;
+}
+
 static size_t count_zeroes(const uint8_t *code, size_t size)
 {
 	size_t n = 0;
@@ -422,7 +436,7 @@ static int read_all(csh handle, cs_insn *insn, struct code_steps *steps, const u
 			step->op = CODE_SIGNAL;
 		}
 		if (!cs_disasm_iter(handle, &code, &size, &vaddr, insn)) {
-			size_t bytes = vector_bytes(code, size);
+			size_t bytes = vector_bytes(code, size) ?: prefetch_bytes(code, size);
 
 			step->op = bytes ? CODE_OTHER : CODE_STOP;
 			step->unknown = !bytes;

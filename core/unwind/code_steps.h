@@ -53,6 +53,8 @@ struct code_step {
 	bool reached;	 /* a jump leads here, maybe from code that is no part of the steps */
 	bool referred;	 /* a symbol or an instruction of the steps has its address */
 	bool unknown;	 /* no instruction; op: CODE_STOP */
+	bool doubtful;	 /* bytes in front are no instruction, so that this may be none either */
+	bool aimed;	 /* a jump or call of an instruction without doubt leads here */
 };
 
 struct code_steps {

@@ -15,7 +15,7 @@
 #include "core/unwind/unwind_source.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 8 /* of this header, of unwind_rule, and of what the builder makes of a file */
+#define VERSION 9 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
 /* Whoever may be profiled chooses what is in the cache: a build makes as many images as it likes.
  */
@@ -373,6 +373,53 @@ static void keep_bounded(const char *dir, uint64_t stored_bytes)
 	unwind_cache__trim(dir, CACHE_BYTES_MAX); /* failing costs disk space only */
 }
 
+/* Adds the part [@start, @end) of a range to @ranges, which lie in front of it or begin in it. */
+static int add_part(struct code_ranges *ranges, const struct code_range *range, uint64_t start,
+		    uint64_t end)
+{
+	struct code_range *last = ranges->n ? &ranges->list[ranges->n - 1] : NULL;
+
+	start = max_of(start, range->start);
+	end = min_of(end, range->end);
+	if (last && start <= last->end) {
+		last->end = max_of(last->end, end);
+		return 0;
+	}
+	if (ranges->n == CODE_RANGES_MAX)
+		return -EFBIG;
+	if (array__reserve(&ranges->list, &ranges->cap, ranges->n + 1, sizeof(*ranges->list)))
+		return -ENOMEM;
+	ranges->list[ranges->n++] = (struct code_range) { start, end };
+	return 0;
+}
+
+/* Leaves of the ranges what the rules of the table depend on: blocks that were read, and what is
+ * around them. */
+static int leave_read(struct code_ranges *ranges, const struct unwind_table *table)
+{
+	struct code_ranges left = {};
+	int rc = 0;
+
+	for (size_t i = 0; i < ranges->n && !rc; i++) {
+		const struct code_range *range = &ranges->list[i];
+		uint64_t at = CODE_BLOCK_START(range->start);
+
+		for (; at < range->end && !rc; at += CODE_BLOCK_BYTES) {
+			uint64_t first = max_of(at, range->start);
+
+			if (unwind_table__find(table, first)->kind == UNWIND_LATER)
+				continue;
+			rc = add_part(&left, range, at - min_of(at, CODE_BLOCK_REACH),
+				      at + CODE_BLOCK_BYTES + CODE_BLOCK_REACH);
+		}
+	}
+	free(ranges->list);
+	ranges->list = left.list;
+	ranges->n = left.n;
+	ranges->cap = left.cap;
+	return rc;
+}
+
 int unwind_cache__store(const char *dir, const struct elf_file *file,
 			const struct unwind_table *table)
 {
@@ -395,6 +442,8 @@ int unwind_cache__store(const char *dir, const struct elf_file *file,
 		rc = name ? code_ranges__find(file, &ranges) : -EINVAL;
 	if (ranges.named) /* all of the file */
 		ranges.n = 0;
+	if (!rc && ranges.later)
+		rc = leave_read(&ranges, table);
 	if (!rc)
 		rc = unwind_source__read(file, &ranges, &source);
 	if (!rc) {

@@ -192,7 +192,7 @@ static int assemble(const struct builder *b, struct unwind_table *ret)
 }
 
 /* All rows of the file, in order. */
-static int read_rows(const struct elf_file *file, unwind_rows_fn rows, struct builder *b,
+static int read_rows(const struct elf_file *file, unwind_rows_fn rows, bool all, struct builder *b,
 		     struct err *err)
 {
 	struct unwind_merge merge;
@@ -200,7 +200,7 @@ static int read_rows(const struct elf_file *file, unwind_rows_fn rows, struct bu
 
 	unwind_merge__init(&merge, add_row, b);
 	rc = rows ? rows(file, unwind_merge__first, &merge)
-		  : code_rows__read(file, unwind_merge__first, &merge);
+		  : code_rows__read(file, all, unwind_merge__first, &merge);
 	if (rows && merge.n) {
 		b->own_start = merge.first[0].vaddr;
 		b->own_end = merge.first[merge.n - 1].vaddr;
@@ -217,22 +217,35 @@ static int read_rows(const struct elf_file *file, unwind_rows_fn rows, struct bu
 	return rc;
 }
 
-int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err)
-{
-	return unwind_table__build_with(file, NULL, ret, err);
-}
-
-int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
-			     struct unwind_table *ret, struct err *err)
+/* 0 or -ENOMEM. */
+static int builder__init(struct builder *b)
 {
 	static const struct unwind_rule none = { .kind = UNWIND_NONE };
 	static const struct unwind_rule unsupported = { .kind = UNWIND_UNSUPPORTED };
-	struct builder b = {};
-	int rc = -ENOMEM;
 
-	if (!grow_slots(&b) && add_rule(&b, &none) == RULE_NONE &&
-	    add_rule(&b, &unsupported) == RULE_UNSUPPORTED)
-		rc = read_rows(file, rows, &b, err);
+	*b = (struct builder) {};
+	return !grow_slots(b) && add_rule(b, &none) == RULE_NONE &&
+			       add_rule(b, &unsupported) == RULE_UNSUPPORTED
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void builder__done(struct builder *b)
+{
+	free(b->slots);
+	free(b->pages);
+	free(b->rows);
+	free(b->rules);
+}
+
+static int build(const struct elf_file *file, unwind_rows_fn rows, bool all,
+		 struct unwind_table *ret, struct err *err)
+{
+	struct builder b;
+	int rc = builder__init(&b);
+
+	if (!rc)
+		rc = read_rows(file, rows, all, &b, err);
 	/* What could not be read any more looks like what is not there. */
 	if (!rc && stop__is_due())
 		rc = err__set(err, -EINTR, "%s: interrupted", file->path);
@@ -240,10 +253,85 @@ int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 		rc = assemble(&b, ret);
 	if (rc == -ENOMEM)
 		err__set(err, rc, "%s: out of memory for the unwind table", file->path);
-	free(b.slots);
-	free(b.pages);
-	free(b.rows);
-	free(b.rules);
+	builder__done(&b);
+	return rc;
+}
+
+int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err)
+{
+	return build(file, NULL, true, ret, err);
+}
+
+int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
+			     struct unwind_table *ret, struct err *err)
+{
+	return build(file, rows, true, ret, err);
+}
+
+/* --- rules that are made later --- */
+
+/* Passes on a row that holds up to @end. Within the block, rules are not to be made any more. */
+static int copy_row(struct unwind_merge *merge, uint64_t block, uint64_t start, uint64_t end,
+		    const struct unwind_rule *rule)
+{
+	static const struct unwind_rule none = { .kind = UNWIND_NONE };
+	uint64_t block_end = block + CODE_BLOCK_BYTES;
+	int rc = 0;
+
+	if (rule->kind != UNWIND_LATER || end <= block || start >= block_end)
+		return unwind_merge__other(merge, start, rule);
+	if (start < block)
+		rc = unwind_merge__other(merge, start, rule);
+	if (!rc)
+		rc = unwind_merge__other(merge, max_of(start, block), &none);
+	if (!rc && end > block_end)
+		rc = unwind_merge__other(merge, block_end, rule);
+	return rc;
+}
+
+static int copy_rows(const struct unwind_table *table, uint64_t block, struct unwind_merge *merge)
+{
+	const uint32_t *rows = table->words + table->rows_at;
+	const struct unwind_rule *rules =
+		(const struct unwind_rule *)(table->words + table->rules_at);
+	uint64_t start = 0, end;
+	uint32_t page = 0;
+	int rc = 0;
+
+	for (uint32_t i = 0; i <= table->n_rows && !rc; i++, start = end) {
+		while (page + 1 < table->n_pages && table->words[page + 1] <= i)
+			page++;
+		end = i < table->n_rows ? table->vaddr_start + (uint64_t)page * UNWIND_PAGE_BYTES +
+						  UNWIND_ROW_AT(rows[i])
+					: start;
+		if (i)
+			rc = copy_row(merge, block, start, end,
+				      &rules[UNWIND_ROW_RULE(rows[i - 1])]);
+	}
+	return rc;
+}
+
+int unwind_table__add_block(const struct unwind_table *table, const struct code_reader *reader,
+			    uint64_t vaddr, struct unwind_table *ret)
+{
+	struct unwind_merge merge;
+	struct builder b;
+	int rc;
+
+	if (unwind_table__find(table, vaddr)->kind != UNWIND_LATER)
+		return -EALREADY;
+	rc = builder__init(&b);
+	unwind_merge__init(&merge, add_row, &b);
+	if (!rc)
+		rc = code_reader__block(reader, vaddr, unwind_merge__first, &merge);
+	if (!rc)
+		rc = copy_rows(table, CODE_BLOCK_START(vaddr), &merge);
+	if (!rc)
+		rc = unwind_merge__end(&merge);
+	if (!rc)
+		rc = assemble(&b, ret);
+	unwind_merge__done(&merge);
+	builder__done(&b);
 	return rc;
 }
 
@@ -257,10 +345,17 @@ int unwind_table__get(const struct elf_file *file, const char *dir, struct unwin
 		return 0;
 	if (stop__is_due())
 		return err__set(err, -EINTR, "%s: interrupted", file->path);
-	rc = unwind_table__build(file, ret, err);
-	if (!rc && cached && ret->n_pages)
-		unwind_cache__store(dir, file, ret); /* failing costs only the cache */
+	rc = build(file, NULL, false, ret, err);
+	if (!rc)
+		unwind_table__store(file, dir, ret);
 	return rc;
+}
+
+void unwind_table__store(const struct elf_file *file, const char *dir,
+			 const struct unwind_table *table)
+{
+	if (dir && file->fd >= 0 && file->build_id_len && table->n_pages)
+		unwind_cache__store(dir, file, table);
 }
 
 void unwind_table__done(struct unwind_table *table)

@@ -97,6 +97,11 @@ static const char gaps_s[] =
 	"pop %rbp\nret\n.p2align 4\n"
 	/* an instruction that is newer than the disassembler: vpcompressd %zmm1,%zmm2{%k1}{z} */
 	"push %rbx\n.byte 0x62,0xf2,0x7d,0xc9,0x8b,0xca\nat vector\npop %rbx\nret\n.p2align 4\n"
+	/* prefetch 128(%rax), which Capstone 4 does not know */
+	"push %rbx\n.byte 0x0f,0x0d,0x80,0x80,0,0,0\nat prefetches\npop %rbx\nret\n.p2align 4\n"
+	/* an instruction that nothing knows, whose operand looks like two others */
+	"push %rbx\ntest %edi,%edi\njz .Lcertain\n.byte 0x06\nat operand\n.byte 0x5b,0x5b\n"
+	"at doubtful\nmov %edi,%eax\nat certain\npop %rbx\nret\n.p2align 4\n"
 	/* has a stack of its own, and never returns (as GHC's) */
 	"at elsewhere\nmov (%rbp),%rax\nadd $8,%rbp\njmp *(%rax)\n.p2align 4\n"
 	"at elsewhere_too\nmov 8(%rbp),%rax\njmp .Lelsewhere\n.p2align 4\n"
@@ -323,6 +328,10 @@ static void test_gaps(void)
 	check(file, &table, "far", kept(264, UNWIND_WORDS_LOST));
 	check(file, &table, "near", by(UNWIND_REG_RSP, 16, -2, away));
 	check(file, &table, "vector", by(UNWIND_REG_RSP, 16, 0, -2));
+	check(file, &table, "prefetches", by(UNWIND_REG_RSP, 16, 0, -2));
+	check(file, &table, "operand", none);
+	check(file, &table, "doubtful", none);
+	check(file, &table, "certain", by(UNWIND_REG_RSP, 16, 0, -2));
 	check(file, &table, "elsewhere", none);
 	check(file, &table, "elsewhere_too", none);
 	check(file, &table, "described", by(UNWIND_REG_RSP, 8, 0, 0));
