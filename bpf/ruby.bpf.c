@@ -278,8 +278,9 @@ static long zjit__on_byte(__u32 i, void *unused)
 /* Returns 1 if the compiled code of the innermost frame stored @record for the call that executes.
  * Reads the code in front of the return address: the record's address is loaded there, and no other
  * call lies in between. */
-static __noinline int zjit__is_fresh(struct ruby_state *state, const struct scratch *scratch)
+static __noinline int zjit__is_fresh(struct ruby_state *state)
 {
+	const struct scratch *scratch = scratch__get();
 	struct zjit_call *call;
 
 	if (!state || !scratch)
@@ -297,13 +298,21 @@ static __noinline int zjit__is_fresh(struct ruby_state *state, const struct scra
 	return call->stores;
 }
 
+/* Reads the record of a frame with this `jit_return` into the state. A function of its own, so that
+ * its words are not in the frame of the whole walk: Linux 6.1 has 512 bytes for all frames. */
+static __noinline int zjit__load(struct ruby_state *state, __u64 jit_return)
+{
+	if (!state)
+		return ZJIT_UNREADABLE;
+	return zjit__read(jit_return, &state->zjit, &state->zjit_call.record);
+}
+
 /* Returns the key of the frame of an iseq at @at in the block of control frames, or 0 if its code
  * is unreadable. The innermost frame of compiled code can be at another place than its record says:
  * then its line is unknown. */
-static __always_inline __u64 iseq_frame__key(struct ruby_state *state,
-					     const struct scratch *scratch, __u64 at)
+static __always_inline __u64 iseq_frame__key(struct ruby_state *state, __u64 at)
 {
-	enum zjit_frame kind = ZJIT_NONE;
+	int kind = ZJIT_NONE;
 	__u32 by_block;
 	__u64 method, key;
 
@@ -311,8 +320,8 @@ static __always_inline __u64 iseq_frame__key(struct ruby_state *state,
 	state->zjit.pc = block__word(&state->frames, at + CFP_PC);
 	state->zjit.iseq = block__word(&state->frames, at + CFP_ISEQ);
 	if (state->proc.zjit && state->proc.offsets.jit_return)
-		kind = zjit__read(block__word(&state->frames, at + state->proc.offsets.jit_return),
-				  &state->zjit, &state->zjit_call.record);
+		kind = zjit__load(state,
+				  block__word(&state->frames, at + state->proc.offsets.jit_return));
 	if (kind == ZJIT_UNREADABLE)
 		return 0;
 	method = env__method(state);
@@ -321,7 +330,7 @@ static __always_inline __u64 iseq_frame__key(struct ruby_state *state,
 		return key;
 	if (FRAME_KEY_INDEX(key) == RUBY_INDEX_UNKNOWN)
 		return 0; /* a record always names an instruction of its iseq */
-	return state->n || zjit__is_fresh(state, scratch)
+	return state->n || zjit__is_fresh(state)
 		       ? key
 		       : FRAME_KEY(FRAME_KEY_CODE(key), RUBY_INDEX_UNKNOWN);
 }
@@ -354,7 +363,7 @@ static __always_inline int walk_frame(struct ruby_state *state, struct scratch *
 	}
 	key = type == FRAME_C
 		      ? ruby_frame__key(state, 0, env__method(state), 0, !!(flags & FRAME_BY_BLOCK))
-		      : iseq_frame__key(state, scratch, at);
+		      : iseq_frame__key(state, at);
 	if (!key)
 		count(COUNT_WALK_CODE);
 	scratch__push(scratch, key, 0);
