@@ -30,7 +30,7 @@ def jdks(since):
     found = []
     for root in ["", *all_of()]:
         for home in glob.glob(root + "/usr/lib/jvm/*"):
-            version = re.search(r"-(\d\d)-", home)
+            version = re.search(r"-(\d+)-", home)
             if not os.path.islink(home) and version and int(version[1]) >= since and os.path.exists(home + "/bin/java"):
                 found.append((int(version[1]), root, home[len(root):]))
     return sorted(found)
