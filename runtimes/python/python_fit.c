@@ -9,8 +9,9 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 
-#define FRAMES_MAX   10000
-#define THREADS_MAX  10000
+/* So many are looked at: a process may claim any number of them. */
+#define FRAMES_MAX   500 /* of a thread, from the innermost on */
+#define THREADS_MAX  8
 #define NAME_MAX_LEN 1024
 #define ATTEMPTS     16 /* the process runs meanwhile */
 #define LINE_MAX     (1 << 24)
@@ -75,7 +76,7 @@ const char *python_fit__offsets(const struct python_version *version)
 
 /* --- texts --- */
 
-/* An ASCII text: its length is a word behind the head, and a NUL ends it. */
+/* Reads an ASCII text: its length is a word behind the head, and a NUL ends it. */
 static bool read_text(const struct reader *reader, uint64_t at, char text[NAME_MAX_LEN + 1])
 {
 	uint64_t object, len;
@@ -90,31 +91,51 @@ static bool read_text(const struct reader *reader, uint64_t at, char text[NAME_M
 
 /* --- frames --- */
 
-/* Names, lines and instructions of the code at @code, of which the frame is at @instr. */
-static const char *check_code(const struct reader *reader, uint64_t code, uint64_t instr)
+/* Is the qualified name the name, or does it end with a dot and the name? */
+static bool is_qualified(const char *qualname, const char *name)
+{
+	size_t extra = strlen(qualname) - strlen(name);
+
+	return strlen(qualname) >= strlen(name) && strcmp(qualname + extra, name) == 0 &&
+	       (!extra || qualname[extra - 1] == '.');
+}
+
+/* Names of the code at @code. They may have other characters than ASCII, whose place is not
+ * checked: then they prove nothing. */
+static const char *check_names(const struct reader *reader, uint64_t code, bool *ret_proven)
 {
 	const struct python_offsets *offsets = reader->offsets;
 	char name[NAME_MAX_LEN + 1], qualname[NAME_MAX_LEN + 1], path[NAME_MAX_LEN + 1];
-	uint64_t object, units, size;
-	int32_t first_line;
-	size_t extra;
+	uint64_t object;
 
-	if (!read_text(reader, code + offsets->code_name - 8, name) ||
-	    !read_text(reader, code + offsets->code_name, qualname) ||
-	    !read_text(reader, code + offsets->code_file, path) || strlen(qualname) < strlen(name))
-		return "names of code objects";
-	extra = strlen(qualname) - strlen(name);
-	if (strcmp(qualname + extra, name) != 0 || (extra && qualname[extra - 1] != '.'))
-		return "names of code objects";
+	for (int i = 0; i <= 2; i++)
+		if (!read_object(reader, code + offsets->code_file + 8 * i, reader->unicode,
+				 &object))
+			return "names of code objects";
+	*ret_proven = read_text(reader, code + offsets->code_name - 8, name) &&
+		      read_text(reader, code + offsets->code_name, qualname) &&
+		      read_text(reader, code + offsets->code_file, path);
+	return !*ret_proven || is_qualified(qualname, name) ? NULL : "names of code objects";
+}
+
+/* Names, lines and instructions of the code at @code, of which the frame is at @instr. */
+static const char *check_code(const struct reader *reader, uint64_t code, uint64_t instr,
+			      bool *ret_proven)
+{
+	const struct python_offsets *offsets = reader->offsets;
+	uint64_t object, units, size;
+	const char *part = check_names(reader, code, ret_proven);
+	int32_t first_line;
+
+	if (part)
+		return part;
 	if (!read_object(reader, code + offsets->code_line_table, reader->bytes, &object) ||
 	    !read_object(reader, code + offsets->code_version + 4, reader->tuple, &object) ||
 	    !read_at(reader, code + offsets->code_first_line, &first_line, sizeof(first_line)) ||
-	    first_line < 0 || first_line > LINE_MAX ||
-	    (!strcmp(name, "<module>") && first_line > 1))
+	    first_line < 0 || first_line > LINE_MAX)
 		return "lines of code objects";
 	/* The code's instructions follow its fields, whose size its type has. */
-	if (!read_word(reader, reader->code + offsets->object_bytes + 8 + TYPE_BASIC_SIZE - 8,
-		       &size) ||
+	if (!read_word(reader, reader->code + offsets->object_bytes + TYPE_BASIC_SIZE, &size) ||
 	    size != offsets->code_bytecode ||
 	    !read_word(reader, code + offsets->object_bytes, &units) || !units ||
 	    instr & (CODE_UNIT_BYTES - 1) ||
@@ -130,6 +151,7 @@ static const char *check_frames(const struct reader *reader, uint64_t frame, siz
 	uint64_t object, instr;
 	const char *part;
 	uint8_t owner = 0;
+	bool is_proven;
 	size_t n;
 
 	*ret_n = 0;
@@ -142,14 +164,16 @@ static const char *check_frames(const struct reader *reader, uint64_t frame, siz
 		object &= ~(uint64_t)TAGS;
 		if ((owner >= PYTHON_OWNER_SHIM) == has_type(reader, object, reader->code))
 			return "frames";
-		part = owner < PYTHON_OWNER_SHIM ? check_code(reader, object, instr) : NULL;
+		is_proven = false;
+		part = owner < PYTHON_OWNER_SHIM ? check_code(reader, object, instr, &is_proven)
+						 : NULL;
 		if (part)
 			return part;
-		*ret_n += owner < PYTHON_OWNER_SHIM;
+		*ret_n += is_proven;
 		if (!read_word(reader, frame + offsets->frame_previous, &frame))
 			return "frames";
 	}
-	return !frame && (!n || owner >= PYTHON_OWNER_SHIM) ? NULL : "frames";
+	return n == FRAMES_MAX || (!frame && (!n || owner >= PYTHON_OWNER_SHIM)) ? NULL : "frames";
 }
 
 /* --- threads --- */

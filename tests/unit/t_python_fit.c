@@ -25,6 +25,8 @@ static const char script[] =
 	"  def inner(self, n):\n"
 	"    return sorted(range(n), key=lambda i: -i)\n"
 	"  def outer(self):\n"
+	"    return self.gr\u00f6\u00dfe()\n"
+	"  def gr\u00f6\u00dfe(self):\n"
 	"    return sum(len(self.inner(n)) for n in (5, 10))\n"
 	"threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"
 	"os.write(1, b'x')\n"
