@@ -29,6 +29,7 @@
 #include "core/elf/elf_file.h"
 #include "core/elf/function_names.h"
 #include "core/unwind/cfi.h"
+#include "runtimes/code_rules.h"
 #include "runtimes/idle.h"
 
 #define RUNTIME_VERSION_BYTES 32
@@ -257,6 +258,8 @@ struct runtime {
 	bool tableless;
 	/* Which waits of its programs are idle; ends with an empty one. NULL: none known. */
 	const struct idle_rule *idle;
+	/* By which readers choose and name its functions. NULL: none known. */
+	const struct code_rules *code_rules;
 	/* Functions of its own that do nothing but call a function in native code for a script, by
 	 * fnmatch(3)'s patterns up to a NULL, so that readers can name what a script has called.
 	 * NULL: none known. */

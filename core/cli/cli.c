@@ -400,6 +400,19 @@ static const char *const *all_callers(const struct runtime *const *runtimes)
 	return callers;
 }
 
+/* The same of their rules for functions. */
+static const struct code_rules *const *all_rules(const struct runtime *const *runtimes)
+{
+	static const struct code_rules *rules[RUNTIMES_MAX + 1];
+	size_t n = 0;
+
+	for (; *runtimes && n < RUNTIMES_MAX; runtimes++)
+		if ((*runtimes)->code_rules)
+			rules[n++] = (*runtimes)->code_rules;
+	rules[n] = NULL;
+	return rules;
+}
+
 static void print_skipped(void *ctx, const char *why)
 {
 	(void)ctx;
@@ -424,6 +437,7 @@ int view__load_all(const struct view_opts *opts, const struct runtime *const *ru
 		return cli__fail("out of memory");
 	filter.idle = opts->show_idle ? NULL : rules;
 	filter.callers = all_callers(runtimes);
+	filter.rules = all_rules(runtimes);
 	filter.on_skipped = print_skipped;
 	if (ret_others && opts->filter.event)
 		ret_others = NULL;
@@ -448,7 +462,8 @@ int cli__live_profile(const struct live_profile *live, const struct runtime *con
 	const struct idle_rule **rules = idle_rules(runtimes);
 	const struct profile_filter filter = { .threads = true,
 					       .idle = rules,
-					       .callers = all_callers(runtimes) };
+					       .callers = all_callers(runtimes),
+					       .rules = all_rules(runtimes) };
 	int code = rules ? live_profile__get(live, &filter, ret, NULL, err)
 			 : err__set(err, -ENOMEM, "out of memory");
 

@@ -82,8 +82,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_FRAMES:
 		opts->view.frames = frames__find(arg);
-		if (opts->view.frames == FRAMES_N)
-			cli__misused(state, "--frames takes " FRAMES_CHOICES ", not '%s'", arg);
+		if (opts->view.frames == FRAMES_N || opts->view.frames == FRAMES_APP)
+			cli__misused(state, "--frames takes script, collapsed or all, not '%s'",
+				     arg);
 		break;
 	case OPT_ALL:
 		opts->view.all = true;

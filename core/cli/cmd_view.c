@@ -98,7 +98,9 @@ static const struct argp_option report_options[] = {
 
 static const struct argp_option frames_options[] = {
 	{ "frames", OPT_FRAMES, "WHICH", 0,
-	  "script: only frames of runtimes, with the time of the native code that they call; "
+	  "app: only functions of your own code, with the time of all that they call in packages, "
+	  "the standard library and native code; "
+	  "script: all frames of runtimes, with the time of the native code that they call; "
 	  "collapsed: one frame of each run of native frames of one library; all. Default: "
 	  "collapsed "
 	  "for people, all in files for other tools",
@@ -343,8 +345,9 @@ static int choose_view(struct report_opts *opts)
 	opts->output.others = opts->others;
 	opts->output.n_others = opts->n_others;
 	if (is_page(opts)) {
-		opts->output.frames = opts->frames;
-		return status;
+		opts->output.frames = opts->frames == FRAMES_APP ? FRAMES_SCRIPT : opts->frames;
+		if (opts->frames != FRAMES_APP)
+			return status;
 	}
 	if (!status)
 		status = choose_frames(opts, &opts->profile);
@@ -359,7 +362,7 @@ static int compare(struct report_opts *opts, const struct runtime *const *runtim
 	int status =
 		view_diff__load(&opts->compared, &opts->view, runtimes, opts->profile, &opts->old);
 
-	if (!status && !is_page(opts))
+	if (!status && (!is_page(opts) || opts->frames == FRAMES_APP))
 		status = choose_frames(opts, &opts->old);
 	if (!status)
 		status = view_diff__compare(&opts->compared, opts->old, opts->profile,
@@ -395,6 +398,13 @@ static bool is_for_people(const struct report_opts *opts)
 		(format && (format->write == output__table || format->write == output__tree)));
 }
 
+/* A table of functions names the line of each that has most. Lines do not make it longer. */
+static bool has_hottest_lines(const struct report_opts *opts)
+{
+	return opts->format && opts->format->write == output__table && !opts->view.filter.lines &&
+	       !opts->compared.old_file && opts->output.group == OUTPUT_FUNCTIONS;
+}
+
 static int run_view(struct report_opts *opts, const struct runtime *const *runtimes)
 {
 	struct view_texts texts = {};
@@ -408,6 +418,9 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		(opts->format && opts->format->threads) || opts->compared.old_file;
 	opts->view.filter.tasks = opts->format && opts->format->tasks;
 	opts->view.filter.times = is_page(opts) && !opts->compared.old_file;
+	opts->output.lines = opts->view.filter.lines;
+	if (has_hottest_lines(opts))
+		opts->output.hottest = opts->view.filter.lines = true;
 	opts->view.filter.instants = opts->format && opts->format->instants;
 	opts->view.filter.evidence = is_page(opts) || opts->view.annotate;
 	if ((is_page(opts) && !opts->compared.old_file) || (opts->format && opts->format->events))
@@ -417,6 +430,8 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		status = view__load(&opts->view, runtimes, &opts->profile);
 	if (!status)
 		status = choose_view(opts);
+	if (!status && is_for_people(opts) && profile__shorten_files(opts->profile))
+		status = cli__fail("out of memory");
 	if (!status && opts->compared.old_file)
 		status = compare(opts, runtimes);
 	if (status)

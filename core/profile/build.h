@@ -8,6 +8,7 @@
 #include "core/profile/profile.h"
 #include "core/profile/recorded.h"
 #include "core/profile/times.h"
+#include "runtimes/code_rules.h"
 #include "runtimes/idle.h"
 
 /* What was recorded -> the merged profile of one event. Pure. */
@@ -40,8 +41,9 @@ struct profile_filter {
 	/* Idle waits of events in ns are left out by these rules (core/profile/idle.h); NULL: none
 	 * are. */
 	const struct idle_rule *const *idle;
-	const char *const *callers;   /* as in struct profile; outlives it */
-	struct profile_time from, to; /* only samples of this time */
+	const char *const *callers;	       /* as in struct profile; outlives it */
+	const struct code_rules *const *rules; /* the same */
+	struct profile_time from, to;	       /* only samples of this time */
 	/* Of several recordings, each that is left out, in a sentence; may be NULL. */
 	void (*on_skipped)(void *ctx, const char *why);
 	void *ctx;

@@ -191,6 +191,7 @@ int frame_names__init(struct frame_names *names, const struct recorded *recorded
 	names->interprets = calloc(recorded->images.n + 1, sizeof(*names->interprets));
 	names->images = calloc(recorded->images.n + 1, sizeof(*names->images));
 	profile->callers = filter->callers;
+	profile->rules = filter->rules;
 	if (!names->shown || !names->interprets || !names->images)
 		return -ENOMEM;
 	map_kinds(names);

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/profile/code_rules.h"
 
 static const char *const names[FRAMES_N] = {
 	[FRAMES_ALL] = "all",
 	[FRAMES_COLLAPSED] = "collapsed",
 	[FRAMES_SCRIPT] = "script",
+	[FRAMES_APP] = "app",
 };
 
 const char *frames__name(enum profile_frames frames)
@@ -44,6 +46,7 @@ struct view {
 	struct profile *to;
 	enum profile_frames frames;
 	struct place *places;
+	bool *shown; /* by frame: a function that the view is of */
 };
 
 static bool is_label(const struct profile *profile, const struct profile_frame *frame)
@@ -73,7 +76,7 @@ static void look_ahead(struct view *view)
 
 		if (is_label(view->all, frame))
 			continue; /* nor does what follows matter to what comes before */
-		place->will |= profile__is_runtime(view->all, frame);
+		place->will |= view->shown[view->all->nodes[i].frame];
 		view->places[view->all->nodes[i].parent].will |= place->will;
 	}
 }
@@ -127,7 +130,7 @@ static int place_node(struct view *view, uint32_t node)
 	uint32_t parent = view->all->nodes[node].parent, shown = view->all->nodes[node].frame;
 	const struct profile_frame *frame = frame_of(view, node);
 	struct place *place = &view->places[node], *outer = &view->places[parent];
-	bool runtime = profile__is_runtime(view->all, frame), label = is_label(view->all, frame);
+	bool runtime = view->shown[shown], label = is_label(view->all, frame);
 	int ret = 0;
 
 	if (view->frames == FRAMES_ALL) {
@@ -211,14 +214,18 @@ static int view_all(struct view *view)
 	return ret ? ret : copy_threads(view);
 }
 
-int frames__view(const struct profile *all, enum profile_frames frames, struct profile **ret)
+static int make_view(const struct profile *all, enum profile_frames frames, struct profile **ret)
 {
 	struct view view = { .all = all, .frames = frames, .to = profile__like(all) };
 	int code = -ENOMEM;
 
 	view.places = calloc(all->n_nodes, sizeof(*view.places));
-	if (!view.to || !view.places)
+	view.shown = calloc(all->n_frames + 1, sizeof(*view.shown));
+	if (!view.to || !view.places || !view.shown)
 		goto out;
+	for (size_t i = 0; i < all->n_frames; i++)
+		view.shown[i] = frames == FRAMES_APP ? code_rules__is_own(all, &all->frames[i])
+						     : profile__is_runtime(all, &all->frames[i]);
 	code = view_all(&view);
 	if (code)
 		goto out;
@@ -227,6 +234,22 @@ int frames__view(const struct profile *all, enum profile_frames frames, struct p
 out:
 	profile__free(view.to);
 	free(view.places);
+	free(view.shown);
+	return code;
+}
+
+int frames__view(const struct profile *all, enum profile_frames frames, struct profile **ret)
+{
+	struct profile *scripts;
+	int code;
+
+	if (frames != FRAMES_APP)
+		return make_view(all, frames, ret);
+	code = make_view(all, FRAMES_SCRIPT, &scripts);
+	if (code)
+		return code;
+	code = make_view(scripts, FRAMES_APP, ret);
+	profile__free(scripts);
 	return code;
 }
 

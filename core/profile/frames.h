@@ -18,14 +18,17 @@
  *   frame that they are inlined into, and the kernel is one, too) shows one frame. That is the
  *   first in the run that matters: the system call, or what an interpreter's function calls for a
  *   script (ROLE_CALLER); in runs of an interpreter's library without such a frame, one named
- *   after the library; in others the first, outermost, frame. */
+ *   after the library; in others the first, outermost, frame;
+ * - app: shows the functions that the user has written (core/profile/code_rules.h). A stack without
+ *   any is shown as by script. */
 enum profile_frames {
 	FRAMES_ALL,
 	FRAMES_COLLAPSED,
 	FRAMES_SCRIPT,
+	FRAMES_APP, /* not on the page, which is written with what it leaves */
 	FRAMES_N,
 };
-#define FRAMES_CHOICES "script, collapsed or all" /* for people */
+#define FRAMES_CHOICES "app, script, collapsed or all" /* for people */
 
 const char *frames__name(enum profile_frames frames);
 enum profile_frames frames__find(const char *name); /* FRAMES_N: there is none of that name */

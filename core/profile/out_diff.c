@@ -220,7 +220,7 @@ int out_diff_rows__init(struct out_diff_rows *table, const struct output_opts *o
 {
 	const struct profile *both = opts->diff->both;
 	uint32_t *row_of = calloc(both->n_nodes, sizeof(*row_of));
-	int ret = row_of ? out_rows__init(&table->of, both, opts->group) : -ENOMEM;
+	int ret = row_of ? out_rows__init(&table->of, both, opts->group, false) : -ENOMEM;
 
 	table->diff = opts->diff;
 	table->opts = opts;

@@ -247,7 +247,7 @@ static int put_event(struct firefox *firefox, const struct profile *profile, boo
 	int ret = out_tracks__init(&tracks, profile);
 
 	if (!ret)
-		ret = out_rows__init(&rows, profile, OUTPUT_FUNCTIONS);
+		ret = out_rows__init(&rows, profile, OUTPUT_FUNCTIONS, false);
 	free(firefox->stack_of);
 	firefox->stack_of = calloc(profile->n_nodes, sizeof(*firefox->stack_of));
 	if (!ret)

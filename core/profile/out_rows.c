@@ -8,6 +8,7 @@
 
 #include "core/base/escape.h"
 #include "core/base/util.h"
+#include "core/profile/code_rules.h"
 #include "core/profile/out_common.h"
 
 /* What a frame's row is called where rows are not of functions; printf's `[...]` where it is not
@@ -36,7 +37,12 @@ static int make_key(struct out_rows *rows, size_t i)
 	struct out_row_key *key = &rows->frame_keys[i];
 
 	if (rows->group == OUTPUT_FUNCTIONS) {
-		*key = (struct out_row_key) { frame->name, frame->file, frame->kind };
+		bool apart = rows->lines || code_rules__is_nameless(rows->profile, frame);
+
+		*key = (struct out_row_key) { .name = frame->name,
+					      .file = frame->file,
+					      .line = apart ? frame->line : 0,
+					      .kind = frame->kind };
 		return 0;
 	}
 	key->kind = frame->kind == KIND_INLINED && rows->group != OUTPUT_KINDS ? KIND_NATIVE
@@ -50,6 +56,8 @@ static int compare_keys(const struct out_row_key *x, const struct out_row_key *y
 		return x->name < y->name ? -1 : 1;
 	if (x->file != y->file)
 		return x->file < y->file ? -1 : 1;
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
 	return x->kind - y->kind;
 }
 
@@ -60,7 +68,8 @@ static int compare_frames(const void *a, const void *b, void *arg)
 	return compare_keys(&keys[*(const uint32_t *)a], &keys[*(const uint32_t *)b]);
 }
 
-int out_rows__init(struct out_rows *rows, const struct profile *profile, enum output_group group)
+int out_rows__init(struct out_rows *rows, const struct profile *profile, enum output_group group,
+		   bool lines)
 {
 	size_t i, n = profile->n_frames;
 	uint32_t *sorted = malloc((n + 1) * sizeof(*sorted));
@@ -68,6 +77,7 @@ int out_rows__init(struct out_rows *rows, const struct profile *profile, enum ou
 
 	*rows = (struct out_rows) { .profile = profile,
 				    .group = group,
+				    .lines = lines,
 				    .texts = strtab__new(),
 				    .frame_keys = calloc(n + 1, sizeof(*rows->frame_keys)),
 				    .keys = calloc(n + 1, sizeof(*rows->keys)),
@@ -115,11 +125,13 @@ const char *out_rows__name(const struct out_rows *rows, uint32_t row)
 			   rows->keys[row].name);
 }
 
-char *out_rows__label(const struct out_rows *rows, uint32_t row, int annotate)
+/* `line`: of a function whose row is of all its lines. */
+static char *label_at(const struct out_rows *rows, uint32_t row, int annotate, uint32_t line)
 {
 	const struct out_row_key *key = &rows->keys[row];
 	const struct profile_frame function = { .name = key->name,
 						.file = key->file,
+						.line = key->line ? key->line : line,
 						.kind = key->kind };
 	char *label;
 
@@ -132,6 +144,27 @@ char *out_rows__label(const struct out_rows *rows, uint32_t row, int annotate)
 	if (label)
 		escape__printable(label);
 	return label;
+}
+
+char *out_rows__label(const struct out_rows *rows, uint32_t row, int annotate)
+{
+	return label_at(rows, row, annotate, 0);
+}
+
+char *out_row__label(const struct out_rows *rows, const struct out_row *row, int annotate)
+{
+	const struct out_row_key *key = &rows->keys[row->number];
+	bool has_share = row->line && !key->line && row->line_share < 0.995;
+	char *label = label_at(rows, row->number, annotate, row->line), *end, *whole;
+
+	end = label && has_share ? strrchr(label, ')') : NULL;
+	if (!end)
+		return label;
+	*end = '\0';
+	if (asprintf(&whole, "%s, %.0f %%)%s", label, 100 * row->line_share, end + 1) < 0)
+		whole = NULL;
+	free(label);
+	return whole;
 }
 
 struct order {
@@ -183,6 +216,8 @@ static int compare_rows(const void *a, const void *b, void *arg)
 	if (!diff)
 		diff = strcmp(strtab__get(of->profile->strings, x_key->file),
 			      strtab__get(of->profile->strings, y_key->file));
+	if (!diff && x_key->line != y_key->line)
+		diff = x_key->line < y_key->line ? -1 : 1;
 	return diff ? diff : x_key->kind - y_key->kind;
 }
 
@@ -199,7 +234,7 @@ int out_list__init(struct out_list *list, const struct profile *profile,
 	int ret;
 
 	*list = (struct out_list) {};
-	ret = out_rows__init(&list->of, profile, opts->group);
+	ret = out_rows__init(&list->of, profile, opts->group, opts->lines);
 	if (ret)
 		return ret;
 	list->rows = calloc(list->of.n, sizeof(*list->rows));

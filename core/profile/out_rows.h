@@ -10,12 +10,14 @@
  * functions. */
 struct out_row_key {
 	uint32_t name, file;
+	uint32_t line; /* 0: functions do not differ by it */
 	uint8_t kind;
 };
 
 struct out_rows {
 	const struct profile *profile;
 	enum output_group group;
+	bool lines; /* functions with a name differ by line, too */
 	struct strtab *texts;
 	struct out_row_key *frame_keys; /* private: by frame */
 	struct out_row_key *keys;	/* by row; the first row is of samples without a stack */
@@ -23,8 +25,10 @@ struct out_rows {
 	uint32_t *row_of; /* by frame */
 };
 
-/* 0 or -ENOMEM; call out_rows__done in any case. */
-int out_rows__init(struct out_rows *rows, const struct profile *profile, enum output_group group);
+/* Functions without a name always differ by line. @lines: all do. 0 or -ENOMEM; call
+ * out_rows__done in any case. */
+int out_rows__init(struct out_rows *rows, const struct profile *profile, enum output_group group,
+		   bool lines);
 void out_rows__done(struct out_rows *rows);
 
 /* The row of a node's frame; that of the root is 0. */
@@ -47,7 +51,12 @@ struct out_row {
 	uint64_t self, script, total, calls;
 	uint64_t waiting, preempted, samples; /* parts of total */
 	uint64_t occurrences;		      /* that total is of */
+	uint32_t line; /* with most of script, or of total without script; 0: unknown */
+	double line_share;
 };
+
+/* As out_rows__label(), with the row's line and its share: "items (app.py:27, 87 %)". */
+char *out_row__label(const struct out_rows *rows, const struct out_row *row, int annotate);
 
 /* `ret`: by row, room for of->n. `ret_scripts`: there is a difference between script and self. 0 or
  * -ENOMEM. */

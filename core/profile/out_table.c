@@ -34,7 +34,10 @@ static int put_row(const struct table *table, const struct out_row *row, FILE *o
 	uint8_t row_kind = table->list.of.keys[row->number].kind;
 	bool colour = table->opts->colour && row->number;
 	char kind[OUT_KIND_BYTES], states[OUTPUT_STATES_BYTES];
-	char *label = out_rows__label(&table->list.of, row->number, table->opts->annotate);
+	char *label =
+		table->opts->hottest
+			? out_row__label(&table->list.of, row, table->opts->annotate)
+			: out_rows__label(&table->list.of, row->number, table->opts->annotate);
 
 	if (!label)
 		return -ENOMEM;

@@ -63,6 +63,8 @@ struct output_code {
 };
 
 struct output_opts {
+	bool lines;   /* table: rows of functions differ by line */
+	bool hottest; /* table: names the line of a function that has most; the profile has lines */
 	int annotate; /* append the kind's suffix to every name */
 	size_t rows;  /* table, tree: at most so many rows; 0: all */
 	/* formats with `events`: the same recording's other events, to be written beside the

@@ -170,6 +170,7 @@ void profile__free(struct profile *profile)
 	free(profile->nodes);
 	free(profile->frames);
 	free(profile->images);
+	free(profile->short_files);
 	paths_free(profile->paths);
 	index_free(profile->node_index);
 	index_free(profile->frame_index);
@@ -463,6 +464,9 @@ void profile__label(const struct profile *profile, const struct profile_frame *f
 	const char *slash = strchr("(<", file[0]) ? NULL : strrchr(file, '/');
 	const char *base = slash && slash[1] ? slash + 1 : file;
 	int native = frame->kind == KIND_NATIVE || frame->kind == KIND_INLINED;
+
+	if (slash && frame->file < profile->n_short_files)
+		base = file + profile->short_files[frame->file];
 
 	if (annotate)
 		profile__mark(profile, frame, suffix);

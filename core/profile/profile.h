@@ -143,11 +143,16 @@ struct profile {
 	size_t n_nodes, cap_nodes;
 	struct profile_image *images; /* of frames with addresses */
 	size_t n_images, cap_images;
+	uint32_t
+		*short_files; /* by string: where the part begins that labels show; NULL: not set */
+	uint32_t n_short_files;
 	void *frame_index, *node_index; /* private: hash tables of profile.c */
 	struct profile_path *paths;	/* private */
 	/* Names of functions of interpreters that call native functions for scripts, patterns of
 	 * fnmatch(3) with FNM_EXTMATCH up to a NULL, borrowed; NULL: not known. */
 	const char *const *callers;
+	const struct code_rules *const
+		*rules;		/* of its runtimes, up to a NULL, borrowed; NULL: none */
 	uint32_t *interpreters; /* libraries, by profile__interpreter */
 	size_t n_interpreters, cap_interpreters;
 
@@ -320,6 +325,10 @@ void profile__mark(const struct profile *profile, const struct profile_frame *fr
 /* Writes "0.3 % of native frames and 2 % of runtime frames are inferred", or "" if none are. */
 #define PROFILE_INFERRED_BYTES 96
 void profile__inferred(const struct profile_evidence *evidence, char text[PROFILE_INFERRED_BYTES]);
+
+/* Has labels show files by the shortest end of their path, from a slash on, that no other file of
+ * the profile has. Else they show the last component. 0 or -ENOMEM */
+int profile__shorten_files(struct profile *profile);
 
 /* How a frame is shown everywhere: `name`, or for frames with a file `name (base)`, `name
  * (base:line)` where line is not 0, with profile__mark() appended if `annotate`. Native and

@@ -164,6 +164,7 @@ static int copy_frames(const struct profile *from, struct profile *to)
 	size_t i;
 
 	to->callers = from->callers;
+	to->rules = from->rules;
 	for (i = 0; !ret && i < from->n_images; i++) {
 		uint32_t number;
 

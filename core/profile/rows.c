@@ -49,7 +49,7 @@ int rows__functions(const struct profile *profile, struct rows *ret)
 {
 	struct out_row *counted = NULL;
 	struct out_rows of;
-	int code = out_rows__init(&of, profile, OUTPUT_FUNCTIONS);
+	int code = out_rows__init(&of, profile, OUTPUT_FUNCTIONS, false);
 
 	*ret = (struct rows) {};
 	if (code)

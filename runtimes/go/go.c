@@ -7,6 +7,7 @@
 
 #include "bpf/go.h"
 #include "core/base/util.h"
+#include "runtimes/go/go_code_rules.h"
 #include "runtimes/go/go_idle.h"
 #include "runtimes/go/go_names.h"
 #include "runtimes/go/go_rows.h"
@@ -162,6 +163,7 @@ const struct runtime runtime_go = {
 	.record_bytes = sizeof(struct go_proc_rec),
 	.sampled_task = "goroutine",
 	.idle = go_idle,
+	.code_rules = &go_code_rules,
 	.detect = go__detect,
 	.prepare = go__prepare,
 	.image_free = go__image_free,

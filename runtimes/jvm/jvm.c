@@ -10,6 +10,7 @@
 #include "core/target/procfs.h"
 #include "runtimes/common/anchors.h"
 #include "runtimes/common/probing.h"
+#include "runtimes/jvm/jvm_code_rules.h"
 #include "runtimes/jvm/jvm_codes.h"
 #include "runtimes/jvm/jvm_flags.h"
 #include "runtimes/jvm/jvm_idle.h"
@@ -355,6 +356,7 @@ const struct runtime runtime_jvm = {
 	.lock = jvm_lock,
 	.versions = "HotSpot 8 to 28",
 	.idle = jvm_idle,
+	.code_rules = &jvm_code_rules,
 	.walker = WALKER_JVM,
 	.program = "walk_jvm",
 	.maps = maps,

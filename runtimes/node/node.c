@@ -11,6 +11,7 @@
 #include "runtimes/common/v8_label.h"
 #include "runtimes/node/node_blob.h"
 #include "runtimes/node/node_builtins.h"
+#include "runtimes/node/node_code_rules.h"
 #include "runtimes/node/node_codes.h"
 #include "runtimes/node/node_idle.h"
 #include "runtimes/runtime.h"
@@ -243,6 +244,7 @@ const struct runtime runtime_node = {
 	.suffix = "_[j]",
 	.versions = "Node.js 18 to 20 and 22 to 26; others with --perf-basic-prof or --perf-prof",
 	.idle = node_idle,
+	.code_rules = &node_code_rules,
 	.walker = WALKER_NODE,
 	.program = "walk_node",
 	.maps = maps,

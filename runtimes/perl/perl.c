@@ -10,6 +10,7 @@
 #include "runtimes/common/c_library.h"
 #include "runtimes/common/untried.h"
 #include "runtimes/perl/perl_build.h"
+#include "runtimes/perl/perl_code_rules.h"
 #include "runtimes/perl/perl_codes.h"
 #include "runtimes/perl/perl_fit.h"
 #include "runtimes/perl/perl_versions.h"
@@ -369,6 +370,7 @@ const struct runtime runtime_perl = {
 	.record_bytes = sizeof(struct perl_proc_rec),
 	.slot_map = "perl_states",
 	.callers = callers,
+	.code_rules = &perl_code_rules,
 	.detect = perl__detect,
 	.prepare = perl__prepare,
 	.image_free = perl__image_free,

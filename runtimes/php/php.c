@@ -9,6 +9,7 @@
 #include "runtimes/common/c_library.h"
 #include "runtimes/common/untried.h"
 #include "runtimes/php/php_build.h"
+#include "runtimes/php/php_code_rules.h"
 #include "runtimes/php/php_codes.h"
 #include "runtimes/php/php_fit.h"
 #include "runtimes/php/php_idle.h"
@@ -324,6 +325,7 @@ const struct runtime runtime_php = {
 	.loop_memory = "/dev/zero", /* opcache's shared memory: its buffer is a part of that */
 	.tableless = true,
 	.idle = php_idle,
+	.code_rules = &php_code_rules,
 	.detect = php__detect,
 	.prepare = php__prepare,
 	.image_free = php__image_free,

@@ -11,6 +11,7 @@
 #include "runtimes/common/probing.h"
 #include "runtimes/common/untried.h"
 #include "runtimes/python/python_build.h"
+#include "runtimes/python/python_code_rules.h"
 #include "runtimes/python/python_codes.h"
 #include "runtimes/python/python_fit.h"
 #include "runtimes/python/python_idle.h"
@@ -502,6 +503,7 @@ const struct runtime runtime_python = {
 	.lock = "the GIL",
 	.versions = "CPython " VERSIONS ", free-threaded builds too",
 	.idle = python_idle,
+	.code_rules = &python_code_rules,
 	.callers = callers,
 	.walker = WALKER_PYTHON,
 	.program = "walk_python",

@@ -10,6 +10,7 @@
 #include "runtimes/common/c_library.h"
 #include "runtimes/common/probing.h"
 #include "runtimes/ruby/ruby_build.h"
+#include "runtimes/ruby/ruby_code_rules.h"
 #include "runtimes/ruby/ruby_codes.h"
 #include "runtimes/ruby/ruby_fibers.h"
 #include "runtimes/ruby/ruby_idle.h"
@@ -336,6 +337,7 @@ const struct runtime runtime_ruby = {
 	.lock = "the GVL",
 	.versions = "CRuby " VERSIONS,
 	.idle = ruby_idle,
+	.code_rules = &ruby_code_rules,
 	.walker = WALKER_RUBY,
 	.program = "walk_ruby",
 	.maps = maps,

@@ -463,7 +463,7 @@ def check_frames():
     tap.equal(len(below(report()[1], " Self%")), 31, "30 rows, and how many more")
     tap.equal(len(below(report("--rows", "all")[1], " Self%")), 33, "all rows")
     for words, says in (
-            (["--frames", "few"], "--frames takes script, collapsed or all, not 'few'"),
+            (["--frames", "few"], "--frames takes app, script, collapsed or all, not 'few'"),
             (["--sort", "size"], "--sort takes script, self, total, name or samples, not 'size'"),
             (["--group", "state"], "--group takes function, file, library, kind, process or "
                                    "thread, not 'state'"),

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "core/profile/code_rules.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+static const struct code_rules *rules_of(const struct profile *profile,
+					 const struct profile_frame *frame)
+{
+	const char *kind = profile->kinds[frame->kind].name;
+
+	for (const struct code_rules *const *rules = profile->rules; rules && *rules; rules++)
+		if (!strcmp((*rules)->runtime, kind))
+			return *rules;
+	return NULL;
+}
+
+static bool fits_any(const char *const *patterns, const char *text)
+{
+	for (; patterns && *patterns; patterns++)
+		if (!fnmatch(*patterns, text, FNM_EXTMATCH))
+			return true;
+	return false;
+}
+
+bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame)
+{
+	const struct code_rules *rules;
+
+	if (!profile__is_runtime(profile, frame))
+		return false;
+	rules = rules_of(profile, frame);
+	return !rules ||
+	       (!fits_any(rules->library_files, strtab__get(profile->strings, frame->file)) &&
+		!fits_any(rules->library_functions, strtab__get(profile->strings, frame->name)));
+}
+
+bool code_rules__is_nameless(const struct profile *profile, const struct profile_frame *frame)
+{
+	const struct code_rules *rules =
+		profile__is_runtime(profile, frame) ? rules_of(profile, frame) : NULL;
+
+	return rules && fits_any(rules->nameless, strtab__get(profile->strings, frame->name));
+}
+
+const char *code_rules__wait(const struct profile *profile, const struct profile_frame *frame)
+{
+	const char *name = strtab__get(profile->strings, frame->name);
+
+	if (frame->kind == KIND_KERNEL || profile->kinds[frame->kind].label)
+		return NULL;
+	for (const struct code_rules *const *rules = profile->rules; rules && *rules; rules++)
+		for (const struct wait_rule *wait = (*rules)->waits; wait && wait->function; wait++)
+			if (!fnmatch(wait->function, name, FNM_EXTMATCH))
+				return wait->what;
+	return NULL;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_PROFILE_CODE_RULES_H
+#define BRAID_PROFILE_CODE_RULES_H
+
+#include "core/profile/profile.h"
+#include "runtimes/code_rules.h"
+
+/* Applies the rules of profile->rules to frames. */
+
+/* Returns true for a function of a runtime that the user has written, as far as the runtime's rules
+ * tell: not one of the standard library or of an installed package. */
+bool code_rules__is_own(const struct profile *profile, const struct profile_frame *frame);
+
+/* Returns true for a function without a name of its own. */
+bool code_rules__is_nameless(const struct profile *profile, const struct profile_frame *frame);
+
+/* Returns the object of a wait inside the frame's function, "a lock", by a rule of any runtime, or
+ * NULL. */
+const char *code_rules__wait(const struct profile *profile, const struct profile_frame *frame);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#ifndef BRAID_CODE_RULES_H
+#define BRAID_CODE_RULES_H
+
+/* A function that waits, and the object of its wait as a part of a sentence: "a lock". */
+struct wait_rule {
+	const char *function; /* pattern of its name */
+	const char *what;
+};
+
+/* Facts about the functions of a language by which readers choose and name them. Patterns are
+ * fnmatch's with FNM_EXTMATCH; lists end with NULL or an empty rule. NULL: there are none. */
+struct code_rules {
+	const char *runtime; /* name of the frames' kind: "python" */
+
+	/* Code that the user has not written: the standard library and installed packages, by the
+	 * path of the file or the name of the function. */
+	const char *const *library_files;
+	const char *const *library_functions;
+
+	/* Functions that have no name of their own, so that only their lines tell them apart. */
+	const char *const *nameless;
+
+	/* Functions that wait, of the language or of its native code. */
+	const struct wait_rule *waits;
+};
+
+#endif

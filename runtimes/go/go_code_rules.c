@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/go/go_code_rules.h"
+
+#include <stddef.h>
+
+/* GOROOT/src, wherever the program was built, and the cache of modules. */
+static const char *const library_files[] = { "*/go/src/*",	    "*/go-[0-9]*/src/*",
+					     "*/pkg/mod/*",	    "*/vendor/*",
+					     "/usr/share/gocode/*", "",
+					     "*/golang*/src/*",	    NULL };
+/* Programs that were built with -trimpath have no paths of GOROOT. */
+static const char *const library_functions[] = { "runtime.*",  "runtime/*", "internal/*",
+						 "sync.*",     "syscall.*", "net.*",
+						 "net/http.*", "reflect.*", NULL };
+
+static const struct wait_rule waits[] = { { "sync.??@(Mutex|RWMutex)?.@(Lock|RLock)*", "a lock" },
+					  {} };
+
+const struct code_rules go_code_rules = { .runtime = "go",
+					  .library_files = library_files,
+					  .library_functions = library_functions,
+					  .waits = waits };

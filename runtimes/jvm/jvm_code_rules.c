@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/jvm/jvm_code_rules.h"
+
+#include <stddef.h>
+
+/* Packages of the JDK; stubs and the interpreter's parts, which are no methods; and the commonest
+ * libraries of servers. A frame has no path, so that other libraries cannot be told apart. */
+static const char *const library_functions[] = { "java.*",
+						 "javax.*",
+						 "jdk.*",
+						 "sun.*",
+						 "com.sun.*",
+						 "jakarta.*",
+						 "kotlin.*",
+						 "kotlinx.*",
+						 "scala.*",
+						 "groovy.*",
+						 "org.springframework.*",
+						 "org.apache.*",
+						 "org.eclipse.*",
+						 "org.hibernate.*",
+						 "io.netty.*",
+						 "reactor.*",
+						 "com.fasterxml.*",
+						 "com.zaxxer.*",
+						 "*stub*",
+						 NULL };
+
+static const struct wait_rule waits[] = {
+	{ "java.util.concurrent.locks.*Condition*.await*", "a condition" },
+	{ "java.util.concurrent.locks.Abstract*Synchronizer.acquire*", "a lock" },
+	{ "java.lang.Object.wait*", "a notification" },
+	{ "java.util.concurrent.FutureTask.awaitDone", "a task" },
+	{ "java.util.concurrent.CompletableFuture.*et*", "a task" },
+	{}
+};
+
+const struct code_rules jvm_code_rules = { .runtime = "jvm",
+					   .library_functions = library_functions,
+					   .waits = waits };

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/php/php_code_rules.h"
+
+#include <stddef.h>
+
+/* Packages of Composer and of distributions; functions in C have no file. */
+static const char *const library_files[] = { "*/vendor/*", "/usr/share/php*", "phar:*", "", NULL };
+
+static const char *const nameless[] = { "*{closure}", NULL };
+
+const struct code_rules php_code_rules = { .runtime = "php",
+					   .library_files = library_files,
+					   .nameless = nameless };

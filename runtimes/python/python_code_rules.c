@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "runtimes/python/python_code_rules.h"
+
+#include <stddef.h>
+
+/* Places of the standard library and of packages: sysconfig.get_paths(), Debian's dist-packages,
+ * frozen modules, whose files are
+ * "<frozen NAME>", and the commands that packages install. */
+static const char *const library_files[] = { "*/lib/python[23]*",
+					     "*/lib64/python[23]*",
+					     "*/site-packages/*",
+					     "*/dist-packages/*",
+					     "<*",
+					     "/usr/bin/*",
+					     "/usr/local/bin/*",
+					     NULL };
+
+static const char *const nameless[] = { "*<lambda>", NULL };
+
+static const struct wait_rule waits[] = { { "PyThread_acquire_lock*", "a lock" }, {} };
+
+const struct code_rules python_code_rules = {
+	.runtime = "python", .library_files = library_files, .nameless = nameless, .waits = waits
+};
