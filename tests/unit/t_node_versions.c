@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "runtimes/node/node_layout.h"
@@ -82,9 +83,53 @@ static void test_known(void)
 		   node_versions__at(i)->minor);
 }
 
+#define LENGTHS "kBytecodeSizesE"
+
+/* The machine's own Node.js; with @is_stripped, without its symbols for the lengths of bytecodes,
+ * as Debian's libnode. */
+static struct runtime_verdict verdict_of(const char *path, bool is_stripped)
+{
+	struct runtime_verdict verdict = {};
+	struct runtime_image *image = NULL;
+	struct elf_file *file = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t size = lseek(fd, 0, SEEK_END);
+	char *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0), *at = data;
+
+	while (is_stripped && (at = memmem(at, data + size - at, LENGTHS, strlen(LENGTHS))))
+		*at = '-';
+	if (!elf_file__open_memory(data, size, path, &file, NULL))
+		runtime_node.prepare(file, &image, &verdict);
+	runtime_node.image_free(image);
+	elf_file__free(file);
+	munmap(data, size);
+	close(fd);
+	return verdict;
+}
+
+static void test_stripped(const char *path)
+{
+	struct runtime_verdict verdict;
+
+	if (access(path, R_OK)) {
+		tap__diag("there is no %s", path);
+		return;
+	}
+	verdict = verdict_of(path, false);
+	ok(verdict.support == RUNTIME_SUPPORTED && !verdict.reason[0], "%s: nothing is missing: %s",
+	   path, verdict.reason);
+	verdict = verdict_of(path, true);
+	ok(verdict.support == RUNTIME_DEGRADED && !verdict.map_only &&
+		   strstr(verdict.reason, "frames of Sparkplug's code have the line where their "
+					  "function begins"),
+	   "%s, stripped: lines of Sparkplug's code are said to be missing: %s", path,
+	   verdict.reason);
+}
+
 int main(void)
 {
 	test_unknown();
 	test_known();
+	test_stripped("/usr/bin/node");
 	return tap__done();
 }
