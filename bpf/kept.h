@@ -28,6 +28,7 @@
 #include <linux/types.h>
 
 #define KEPT_WAYS	8
+#define KEPT_STACKS_MAX 128  /* where there are so many slots that KEPT_WAYS each would be more */
 #define KEPT_FRAMES_MAX 256  /* the outermost; a power of two */
 #define KEPT_SLOTS_MAX	2048 /* words of the stack that their frames depend on; a power of two */
 #define KEPT_SEARCHED	8    /* kept frames that are passed at each frame, at most */

@@ -8,10 +8,12 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* user space: KEPT_WAYS for each slot */
+	__uint(max_entries, 1); /* user space: cfg_kept_ways for each slot */
 	__type(key, __u32);
 	__type(value, struct kept_stack);
 } kept_stacks __weak SEC(".maps");
+
+extern const volatile __u32 cfg_kept_ways;
 
 static __always_inline struct kept_stack *kept__stack(void)
 {
@@ -19,7 +21,7 @@ static __always_inline struct kept_stack *kept__stack(void)
 
 	if (key == SLOT_NONE)
 		return NULL;
-	key = key * KEPT_WAYS + (__u32)slots__me() % KEPT_WAYS;
+	key = key * cfg_kept_ways + (__u32)slots__me() % cfg_kept_ways;
 	return bpf_map_lookup_elem(&kept_stacks, &key);
 }
 

@@ -21,6 +21,8 @@
 #define ON_BEGIN   "on_begin_" /* the event's number follows */
 #define ON_KPROBE  "on_kprobe"
 
+#define CHAIN_OWN_MAPS_MAX (2 + 4 * WALKERS_MAX)
+
 static const struct {
 	enum bpf_prog_type program_type;
 	uint32_t slots;
@@ -169,11 +171,14 @@ static int load_part(struct chains *chains, enum chain_type type, const char *co
 		     struct bpf_object **ret)
 {
 	const struct chain *chain = &chains->list[type];
-	const struct kernel_part_map own[] = { { TYPE_MAP, -1 },
-					       { STAGES_MAP, chain->stages_fd },
-					       {} };
+	struct kernel_part_map own[CHAIN_OWN_MAPS_MAX + 1] = { { TYPE_MAP, -1 },
+							       { STAGES_MAP, chain->stages_fd } };
+	const struct kernel_part_map *instead = chains->instead;
 	struct bpf_object *object;
 	int rc;
+
+	for (size_t n = 2; instead && instead->name && n < CHAIN_OWN_MAPS_MAX; n++)
+		own[n] = *instead++;
 
 	if (chains->n_parts == ARRAY_SIZE(chains->parts))
 		return -E2BIG;

@@ -62,7 +62,8 @@ struct chains {
 	struct bpf_object *base; /* with all maps; borrowed */
 	struct chain_events events;
 	struct chain list[CHAIN_TYPES_N];
-	uint32_t slots;	    /* of each CPU */
+	const struct kernel_part_map *instead; /* maps that are not the base's; borrowed */
+	uint32_t slots;			       /* of each CPU */
 	uint32_t tableless; /* bit n: the unwinder's hook of walker slot n is loaded */
 	struct bpf_object *parts[CHAIN_PARTS_MAX]; /* owned */
 	size_t n_parts;

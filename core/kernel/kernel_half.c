@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bpf/host/host.h"
 #include "bpf/host/programs.h"
@@ -17,6 +18,8 @@
 #include "core/kernel/maps.h"
 #include "core/kernel/uprobe_multi.h"
 #include <stdlib.h>
+
+#define ONLINE_BYTES 4096
 
 /* Attached as long as there may be shadow stacks: threads must not end unseen. */
 static const char *const followers[KERNEL_HALF_FOLLOWERS + 1] = { "shadow_on_fork",
@@ -62,6 +65,26 @@ static int load_skeleton(struct kernel_half *half, bool sees_ends)
 	return ret ? ret : braid_bpf__load(half->skel);
 }
 
+/* Up to the highest CPU that is online. On one that comes online later, samples are counted losses
+ * (COUNT_SCRATCH). */
+static int n_slots_cpus(int possible)
+{
+	char text[ONLINE_BYTES] = "", *at = text;
+	FILE *file = fopen("/sys/devices/system/cpu/online", "re");
+	size_t n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	long last = -1;
+
+	if (file)
+		fclose(file);
+	if (!n || n == sizeof(text) - 1)
+		return possible;
+	while (*at >= '0' && *at <= '9') {
+		last = strtol(at, &at, 10);
+		at += *at == '-' || *at == ',';
+	}
+	return last < 0 || last >= possible ? possible : last + 1;
+}
+
 int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **ret,
 		      struct err *err)
 {
@@ -73,11 +96,13 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	half->opts = *opts;
 	half->opts.events.multi = takes_multi(opts);
 	half->n_cpus = libbpf_num_possible_cpus();
+	half->n_slots_cpus = n_slots_cpus(half->n_cpus);
 	libbpf_warning__keep();
 	rc = load_skeleton(half, true);
 	if (rc == -ESRCH || rc == -ENOENT || rc == -EINVAL) {
 		chains__done(&half->chains);
 		braid_bpf__destroy(half->skel);
+		half->n_late = 0;
 		rc = load_skeleton(half, false);
 	}
 	if (!rc)
@@ -93,6 +118,15 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	return rc;
 }
 
+/* The descriptor of a map that was created late, or -ENOENT. */
+static int created_fd(const struct kernel_half *half, const char *name)
+{
+	for (size_t i = 0; i < half->n_created; i++)
+		if (!strcmp(half->created[i].name, name))
+			return half->created[i].fd;
+	return -ENOENT;
+}
+
 int kernel_half__on_host(struct kernel_half **ret)
 {
 	struct kernel_half *half = calloc(1, sizeof(*half));
@@ -105,13 +139,48 @@ int kernel_half__on_host(struct kernel_half **ret)
 	return 0;
 }
 
+/* Creates the maps of the runtime, unless they are there. 0 or a negative errno. */
+static int create_maps(struct kernel_half *half, int i)
+{
+	for (size_t k = 0; k < half->n_late; k++) {
+		const struct late_map *late = &half->late[k];
+		LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = bpf_map__map_flags(late->like));
+		struct kernel_part_map *created = &half->created[half->n_created];
+		const char *name = bpf_map__name(late->like);
+
+		if (late->runtime != i || created_fd(half, name) >= 0)
+			continue;
+		created->fd = bpf_map_create(bpf_map__type(late->like), name,
+					     bpf_map__key_size(late->like),
+					     bpf_map__value_size(late->like), late->entries, &opts);
+		if (created->fd < 0)
+			return created->fd;
+		created->name = name;
+		half->n_created++;
+	}
+	return 0;
+}
+
+/* Probes of runtimes share maps with their walkers. */
+static int create_probes_maps(struct kernel_half *half)
+{
+	int ret = 0;
+
+	for (int i = 0; !ret && half->opts.runtimes[i]; i++)
+		if (half->opts.runtimes[i]->probe_programs && half->opts.enabled & 1U << i)
+			ret = create_maps(half, i);
+	return ret ? ret : kernel_part__replace_maps(half->probes, half->created);
+}
+
 static int load_probes(struct kernel_half *half)
 {
 	const struct chain_stage walker = { "walk_shadow", WALKER_SHADOW };
 	int ret;
 
 	libbpf_warning__begin();
-	ret = bpf_object__load(half->probes);
+	ret = create_probes_maps(half);
+	if (!ret)
+		ret = bpf_object__load(half->probes);
 	if (!ret)
 		ret = chains__add(&half->chains, &walker, 1, 0);
 	for (size_t i = 0; !ret && followers[i]; i++) {
@@ -142,8 +211,10 @@ static int load_runtime(struct kernel_half *half, int i, struct err *err)
 	if (!runtime->program || half->loaded & 1U << i)
 		return 0;
 	libbpf_warning__begin();
-	ret = chains__add(&half->chains, stages, runtime->tableless ? 2 : 1,
-			  runtime->tableless ? 1U << runtime->walker : 0);
+	ret = create_maps(half, i);
+	if (!ret)
+		ret = chains__add(&half->chains, stages, runtime->tableless ? 2 : 1,
+				  runtime->tableless ? 1U << runtime->walker : 0);
 	if (ret)
 		return kernel_part__explain(ret, err);
 	half->loaded |= 1U << i;
@@ -210,6 +281,8 @@ void kernel_half__free(struct kernel_half *half)
 		host__done();
 	bpf_object__close(half->probes);
 	chains__done(&half->chains);
+	while (half->n_created)
+		close(half->created[--half->n_created].fd);
 	braid_bpf__destroy(half->skel);
 	free(half);
 }
@@ -305,8 +378,11 @@ struct bpf_object *kernel_half__object(struct kernel_half *half)
 
 int kernel_half__map_fd(const struct kernel_half *half, const char *name)
 {
-	return half->on_host ? maps__of_host(name)
-			     : bpf_object__find_map_fd_by_name(half->skel->obj, name);
+	int fd = created_fd(half, name);
+
+	if (half->on_host)
+		return maps__of_host(name);
+	return fd >= 0 ? fd : bpf_object__find_map_fd_by_name(half->skel->obj, name);
 }
 
 void kernel_half__set_plain(struct kernel_half *half, uint32_t image, bool plain)

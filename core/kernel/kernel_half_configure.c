@@ -16,13 +16,16 @@
 #define RING_BYTES	  (16U << 20)
 #define RING_WAKEUP_BYTES (2U << 20)
 
+static uint32_t slots_of(const struct kernel_half *half)
+{
+	return half->n_slots_cpus * max_of(half->chains.slots, 1U);
+}
+
 static int set_slot_map(struct kernel_half *half, const char *name, uint32_t per_slot)
 {
 	struct bpf_map *map = bpf_object__find_map_by_name(half->skel->obj, name);
 
-	return map ? bpf_map__set_max_entries(map, half->n_cpus * max_of(half->chains.slots, 1U) *
-							   per_slot)
-		   : -ENOENT;
+	return map ? bpf_map__set_max_entries(map, slots_of(half) * per_slot) : -ENOENT;
 }
 
 /* Shrinks the maps of that name, unless they are needed. */
@@ -41,15 +44,45 @@ static int size_maps(struct kernel_half *half, const char *const *names, bool ne
 	return err;
 }
 
-/* Gives the maps of an enabled runtime their size, and shrinks those of all others. */
-static int configure_runtime(struct kernel_half *half, const struct runtime *runtime, bool enabled)
+/* Puts the map off until the runtime is met. */
+static int put_off(struct kernel_half *half, int i, const char *name)
 {
-	int err = size_maps(half, runtime->maps, enabled);
+	const struct runtime *runtime = half->opts.runtimes[i];
+	struct bpf_map *map = bpf_object__find_map_by_name(half->skel->obj, name);
+	bool by_slot = runtime->slot_map && !strcmp(name, runtime->slot_map);
 
-	if (!err)
-		err = size_maps(half, runtime->probe_maps, enabled && half->opts.shadows);
-	return !err && enabled && runtime->slot_map ? set_slot_map(half, runtime->slot_map, 1)
-						    : err;
+	if (!map)
+		return -ENOENT;
+	if (half->n_late == LATE_MAPS_MAX)
+		return -E2BIG;
+	half->late[half->n_late++] =
+		(struct late_map) { map, i, by_slot ? slots_of(half) : bpf_map__max_entries(map) };
+	return kernel_part__shrink(map);
+}
+
+/* Records tell that a runtime is there, and are written before its walker is loaded. */
+static int put_off_maps(struct kernel_half *half, int i)
+{
+	const struct runtime *runtime = half->opts.runtimes[i];
+	int err = 0;
+
+	for (const char *const *name = runtime->maps; !err && name && *name; name++)
+		if (!runtime->records || strcmp(*name, runtime->records) != 0)
+			err = put_off(half, i, *name);
+	for (const char *const *name = runtime->probe_maps; !err && name && *name; name++)
+		err = half->opts.shadows ? put_off(half, i, *name) : 0;
+	return err;
+}
+
+/* Puts the maps of an enabled runtime off, and shrinks those of all others. */
+static int configure_runtime(struct kernel_half *half, int i)
+{
+	const struct runtime *runtime = half->opts.runtimes[i];
+	bool enabled = half->opts.enabled & 1U << i;
+	int err = enabled ? put_off_maps(half, i) : size_maps(half, runtime->maps, false);
+
+	return err || (enabled && half->opts.shadows) ? err
+						      : size_maps(half, runtime->probe_maps, false);
 }
 
 static int configure_runtimes(struct kernel_half *half)
@@ -57,7 +90,7 @@ static int configure_runtimes(struct kernel_half *half)
 	int i, err = 0;
 
 	for (i = 0; !err && half->opts.runtimes[i]; i++)
-		err = configure_runtime(half, half->opts.runtimes[i], half->opts.enabled & 1U << i);
+		err = configure_runtime(half, i);
 	return err;
 }
 
@@ -128,11 +161,17 @@ static int configure_scope(struct kernel_half *half)
 	return err;
 }
 
+static uint32_t kept_ways(const struct kernel_half *half)
+{
+	return max_of(min_of(KEPT_STACKS_MAX / slots_of(half), (uint32_t)KEPT_WAYS), 1U);
+}
+
 int kernel_half__configure(struct kernel_half *half)
 {
 	struct braid_bpf *skel = half->skel;
 	int err = chains__plan(&half->chains, skel->obj, &half->opts.events, hooks_at_start(half));
 
+	half->chains.instead = half->created;
 	skel->rodata->cfg_slots = max_of(half->chains.slots, 1U);
 	memcpy((void *)skel->rodata->cfg_periods, half->opts.periods, sizeof(half->opts.periods));
 	memcpy((void *)skel->rodata->cfg_values, half->opts.values, sizeof(half->opts.values));
@@ -147,6 +186,7 @@ int kernel_half__configure(struct kernel_half *half)
 	skel->rodata->cfg_budget_permille = 10 * half->opts.budget_percent;
 	skel->rodata->cfg_unwind = half->opts.unwind;
 	skel->rodata->cfg_kept = 1;
+	skel->rodata->cfg_kept_ways = kept_ways(half);
 	skel->rodata->cfg_known_sets = half->opts.whole ? 0 : KNOWN_SETS;
 	skel->rodata->cfg_ring_wakeup_bytes = RING_WAKEUP_BYTES;
 	skel->rodata->cfg_pidns_ino = own_pidns();
@@ -158,15 +198,15 @@ int kernel_half__configure(struct kernel_half *half)
 									? half->opts.ring_bytes
 									: RING_BYTES);
 	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.slot_owners, half->n_cpus);
+		err = bpf_map__set_max_entries(skel->maps.slot_owners, half->n_slots_cpus);
 	if (!err)
-		err = bpf_map__set_max_entries(skel->maps.budgets, half->n_cpus);
+		err = bpf_map__set_max_entries(skel->maps.budgets, half->n_slots_cpus);
 	if (!err)
 		err = set_slot_map(half, "scratches", 1);
 	if (!err)
 		err = set_slot_map(half, "copy_slots", 1);
 	if (!err)
-		err = set_slot_map(half, "kept_stacks", KEPT_WAYS);
+		err = set_slot_map(half, "kept_stacks", kept_ways(half));
 	if (!err && (half->opts.numbers[EVENT_OFF_CPU] || half->opts.numbers[EVENT_WALL] ||
 		     half->opts.numbers[EVENT_WAKEUP]))
 		err = bpf_map__set_max_entries(skel->maps.waiting, WAITING_MAX);
@@ -187,4 +227,46 @@ int kernel_half__configure(struct kernel_half *half)
 	if (!err)
 		err = configure_probes(half);
 	return err ? err : configure_runtimes(half);
+}
+
+/* --- memory --- */
+
+/* As kernel/bpf/{hashtab,arraymap,ringbuf}.c allocate: an element of a hash has 48 bytes of its
+ * own, and a bucket 16 bytes for each. */
+#define HASH_ELEMENT_BYTES 48
+#define HASH_BUCKET_BYTES  16
+
+static uint64_t element_bytes(const struct bpf_map *map, int n_cpus)
+{
+	uint64_t key = (bpf_map__key_size(map) + 7) / 8 * 8;
+	uint64_t value = (bpf_map__value_size(map) + 7) / 8 * 8;
+
+	switch (bpf_map__type(map)) {
+	case BPF_MAP_TYPE_RINGBUF:
+		return 1;
+	case BPF_MAP_TYPE_PERCPU_ARRAY:
+		return value * n_cpus;
+	case BPF_MAP_TYPE_HASH:
+	case BPF_MAP_TYPE_LRU_HASH:
+	case BPF_MAP_TYPE_HASH_OF_MAPS:
+		return HASH_ELEMENT_BYTES + HASH_BUCKET_BYTES + key + value;
+	case BPF_MAP_TYPE_TASK_STORAGE:
+		return 0; /* by thread */
+	default:
+		return value;
+	}
+}
+
+uint64_t kernel_half__map_bytes(const struct kernel_half *half, uint32_t met)
+{
+	const struct bpf_map *map;
+	uint64_t bytes = 0;
+
+	bpf_object__for_each_map (map, half->skel->obj)
+		bytes += element_bytes(map, half->n_cpus) * bpf_map__max_entries(map);
+	for (size_t i = 0; i < half->n_late; i++)
+		if (met & 1U << half->late[i].runtime)
+			bytes += element_bytes(half->late[i].like, half->n_cpus) *
+				 half->late[i].entries;
+	return bytes;
 }

@@ -140,6 +140,18 @@ static int share_maps(struct bpf_object *object, const struct bpf_object *with,
 	return ret;
 }
 
+int kernel_part__replace_maps(struct bpf_object *object, const struct kernel_part_map *maps)
+{
+	int ret = 0;
+
+	for (; !ret && maps->name; maps++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(object, maps->name);
+
+		ret = map ? bpf_map__reuse_fd(map, maps->fd) : -ENOENT;
+	}
+	return ret;
+}
+
 int kernel_part__beside(const struct bpf_object *with, const char *const *programs,
 			const struct kernel_part_map *but, struct bpf_object **ret)
 {

@@ -51,6 +51,9 @@ struct kernel_part_map {
 int kernel_part__beside(const struct bpf_object *with, const char *const *programs,
 			const struct kernel_part_map *but, struct bpf_object **ret);
 
+/* The maps of @object that @maps names become those. What libbpf returns. */
+int kernel_part__replace_maps(struct bpf_object *object, const struct kernel_part_map *maps);
+
 /* Loads it. Errors as kernel_part__explain(). */
 int kernel_part__load_object(struct bpf_object *object, struct err *err);
 

@@ -11,7 +11,7 @@
 
 static size_t budgets_size(const struct kernel_half *half)
 {
-	return half->n_cpus * sizeof(struct budget_rec);
+	return half->n_slots_cpus * sizeof(struct budget_rec);
 }
 
 /* Maps the entries of all CPUs. Returns NULL on failure. For unmap_budgets(). */
@@ -34,7 +34,7 @@ void kernel_half__economy(const struct kernel_half *half, struct kernel_half_eco
 
 	*ret = (struct kernel_half_economy) { .below = half->skel->bss->waits_below,
 					      .below_ns = half->skel->bss->waits_below_ns };
-	for (int cpu = 0; budgets && cpu < half->n_cpus; cpu++)
+	for (int cpu = 0; budgets && cpu < half->n_slots_cpus; cpu++)
 		for (int i = 0; i < EVENTS_MAX; i++) {
 			const struct event_budget *own = &budgets[cpu].events[i + 1];
 
@@ -86,7 +86,7 @@ int kernel_half__take_rests(const struct kernel_half *half, struct rest_rec ret[
 		return -errno;
 	epoch = __atomic_fetch_add(&half->skel->data->rest_epoch, 1, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < EVENTS_MAX; i++) {
-		for (int cpu = 0; cpu < half->n_cpus; cpu++)
+		for (int cpu = 0; cpu < half->n_slots_cpus; cpu++)
 			take(&budgets[cpu].events[i + 1].rests[epoch & 1], &ret[i]);
 		take_period(half, i + 1, &ret[i]);
 		/* A clock begins at a random time, so that it may have rung a little early. */
