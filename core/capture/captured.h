@@ -15,10 +15,11 @@
 /* What capture keeps of each process incarnation, under the serial number that the tracker gave it,
  * until it is told that no more samples of it will come. */
 
-struct place_frame {  /* one of the process's places as a frame */
-	uint32_t id;  /* 0: none yet */
-	bool loop;    /* recorded as the code of an interpreter loop */
-	bool counted; /* as a place of compiled code, or never to be */
+struct place_frame {   /* one of the process's places as a frame */
+	uint32_t id;   /* 0: none yet */
+	bool loop;     /* recorded as the code of an interpreter loop */
+	bool counted;  /* as a place of compiled code, or never to be */
+	bool fileless; /* counted as a place without a name in memory of no file */
 };
 
 /* Where frames of a runtime come from in a process: its row in each recording. */

@@ -103,11 +103,12 @@ static bool is_fileless(const struct place *place)
 }
 
 static void count_fileless(struct naming_compiled *naming, const struct process *process,
-			   const struct place *place)
+			   const struct place *place, struct place_frame *frame)
 {
 	const struct mapped *mapped = process__find(process, place->address);
 	struct compiled_stats *stats = &naming->stats;
 
+	frame->fileless = mapped != NULL;
 	if (!mapped || stats->fileless++)
 		return;
 	stats->fileless_pid = process->pid;
@@ -158,7 +159,7 @@ int naming_compiled__add(struct naming_compiled *naming, struct captured *captur
 	if (named)
 		return min_of(named, 0);
 	if (is_fileless(place))
-		count_fileless(naming, captured->process, place);
+		count_fileless(naming, captured->process, place, frame);
 	if (name_by_place(naming, captured->process, place, frame->id) ||
 	    add_unknown(captured, place->number))
 		return no_memory(err);
@@ -180,16 +181,16 @@ static int name_unknown(struct naming_compiled *naming, struct captured *capture
 	captured->resolved = version;
 	for (i = 0; i < captured->n_unknown; i++) {
 		uint32_t number = captured->unknown[i];
-		int named = rc ? 0
-			       : name_by_map(naming, captured, number,
-					     &captured->places[number - 1], err);
+		struct place_frame *frame = &captured->places[number - 1];
+		int named = rc ? 0 : name_by_map(naming, captured, number, frame, err);
 
 		rc = min_of(rc, named);
 		if (named <= 0)
 			captured->unknown[kept++] = number;
-		else if (naming->stats.fileless)
-			naming->stats.fileless -=
-				place__numbered(captured->process, number)->compiler < 0;
+		else
+			naming->stats.fileless -= frame->fileless && naming->stats.fileless;
+		if (named > 0)
+			frame->fileless = false;
 	}
 	captured->named_ever += captured->n_unknown - kept;
 	captured->n_unknown = kept;
