@@ -93,6 +93,16 @@ static __always_inline int epilogue__longer(struct unwind_state *u, __u32 at, __
 	}
 }
 
+/* `mov %reg,%rax` in either encoding (REX.W, opcode, ModRM with two registers): the result, as the
+ * last instruction of HotSpot's flush_icache_stub has it. */
+static __always_inline int epilogue__is_result(__u32 first)
+{
+	__u32 rex = first & 0xfa, modrm = first >> 16 & 0xff, opcode = first >> 8 & 0xff;
+
+	return (rex == 0x48 && opcode == 0x8b && (first & 4) == 0 && (modrm & 0xf8) == 0xc0) ||
+	       (rex == 0x48 && opcode == 0x89 && (first & 1) == 0 && (modrm & 0xc7) == 0xc0);
+}
+
 static __always_inline int epilogue__instruction(struct unwind_state *u)
 {
 	struct unwind_epilogue *state = &u->epilogue;
@@ -125,6 +135,10 @@ static __always_inline int epilogue__instruction(struct unwind_state *u)
 	}
 	if (byte == 0xb8) { /* mov $imm32,%eax: the result */
 		state->at += 5;
+		return EPILOGUE_GOES_ON;
+	}
+	if (epilogue__is_result(byte | next << 8 | CODE_BYTE(u, at + 2) << 16)) {
+		state->at += 3;
 		return EPILOGUE_GOES_ON;
 	}
 	return epilogue__longer(u, at, byte | next << 8 | CODE_BYTE(u, at + 2) << 16);
@@ -184,12 +198,46 @@ __weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int wit
 #define IS_MOV(code) (((code)&0xffffff) == 0xe58948 || ((code)&0xffffff) == 0xec8b48)
 
 /* Is the pc where a call from `address` leads, whose last bytes are `before`? */
-static __always_inline int pc__is_called(const struct unwind_state *u, __u64 address, __u64 before)
+static __always_inline int pc__is_called(struct unwind_state *u, __u64 address, __u64 before)
 {
-	__u64 target = call__target(address, before), code = u->code[0];
+	__u64 target = call__target(address, before);
 
-	return target &&
-	       (target == u->pc || (target == u->pc - 4 && (__u32)(code >> 32) == ENDBR64));
+	if (target != u->pc - 4 || !target)
+		return target && target == u->pc;
+	code__read(u);
+	return (__u32)(u->code[0] >> 32) == ENDBR64;
+}
+
+/* What follows an ENDBR64 at the pc, or what is there. */
+static __always_inline __u64 code__behind_endbr(const struct unwind_state *u)
+{
+	__u64 code = u->code[1];
+
+	return (__u32)code == ENDBR64 ? code >> 32 | u->code[2] << 32 : code;
+}
+
+/* Do the instructions around the pc set rbp as a function's first ones do? */
+static __always_inline int code__sets_pointer(const struct unwind_state *u)
+{
+	__u64 code = code__behind_endbr(u);
+
+	return (IS_MOV(u->code[1]) && u->code[0] >> 56 == PUSH_RBP) ||
+	       ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8));
+}
+
+/* Looks for the way out in the instructions at the pc of the innermost frame, or of one whose
+ * caller nothing else vouches for. Returns 1 with a rule. That they say nothing is a fact about the
+ * code. */
+static __always_inline int code__rule(struct unwind_state *u, int checks, int with_rbp)
+{
+	if (recent__facts(u, u->pc) & RECENT_BODY)
+		return 0;
+	code__read(u);
+	if (epilogue__rule(u, checks, with_rbp))
+		return 1;
+	if (u->epilogue.found == EPILOGUE_UNKNOWN && !code__sets_pointer(u))
+		recent__add(u, u->pc, &u->mapping, RECENT_BODY);
+	return 0;
 }
 
 /* The rule for a function that has not set rbp yet into u->rule. 0: it is no such place. */
@@ -199,7 +247,12 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 
 	if (!u || !u->leaf)
 		return 0;
-	code = u->code[1];
+	if (recent__facts(u, u->pc) & RECENT_BODY) {
+		code = 0;
+	} else {
+		code__read(u);
+		code = u->code[1];
+	}
 	if (IS_MOV(code) && u->code[0] >> 56 == PUSH_RBP && !u->rbp_lost &&
 	    !stack__read(u, u->sp) && u->value == u->rbp && !stack__read(u, u->sp + 8)) {
 		returns = u->value;
@@ -212,11 +265,11 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 	returns = u->value;
 	u->rule.cfa_off = 8;
 	u->rule.rbp_words = UNWIND_WORDS_SAME;
-	if ((__u32)code == ENDBR64)
-		code = code >> 32 | u->code[2] << 32;
+	code = code ? code__behind_endbr(u) : 0;
 	if ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8))
 		goto check;
-	if (call__read(u, returns) || !pc__is_called(u, returns, u->value))
+	if (!address__is_plausible(returns) || call__read(u, returns) ||
+	    !pc__is_called(u, returns, u->value))
 		return 0;
 check:
 	u->rule.kind = UNWIND_REG;
@@ -240,8 +293,7 @@ static long pointer__look(__u32 index, void *unused)
 		return 1;
 	u = &scratch->unwind;
 	if (stack__read(u, u->sp + 8ULL * index)) {
-		u->epilogue.found = 1; /* unknown, and so not proven */
-		u->epilogue.at = index & (POINTER_WORDS_MAX - 1);
+		u->disproof = index + 1; /* unknown, and so not proven */
 		return 1;
 	}
 	if (!address__is_plausible(u->value))
@@ -249,8 +301,7 @@ static long pointer__look(__u32 index, void *unused)
 	u->seek = u->value;
 	if (!word__is_return_address(u, scratch->proc.space))
 		return 0;
-	u->epilogue.found = 1;
-	u->epilogue.at = index & (POINTER_WORDS_MAX - 1);
+	u->disproof = index + 1;
 	return 1;
 }
 
@@ -305,10 +356,10 @@ __weak __noinline int pointer__is_proven(struct unwind_state *u, __u32 space)
 		goto proven;
 	if (u->rbp - u->sp > 8 * POINTER_WORDS_MAX)
 		return 0;
-	u->epilogue.found = 0;
+	u->disproof = 0;
 	bpf_loop((__u32)(u->rbp - u->sp) / 8, pointer__look, NULL, 0);
-	if (u->epilogue.found) {
-		recent__add(u, u->pc, &u->mapping, RECENT_WORD * (u->epilogue.at + 1ULL));
+	if (u->disproof) {
+		recent__add(u, u->pc, &u->mapping, RECENT_WORD * (__u64)u->disproof);
 		return 0;
 	}
 	if (entry)

@@ -25,13 +25,14 @@ extern const volatile __u32 cfg_unwind;
 enum recent_fact {
 	RECENT_CALLED = 1,  /* a call ends at the address, which is executable */
 	RECENT_POINTER = 2, /* rbp is the frame pointer of the function there */
+	RECENT_BODY = 4,    /* the instructions there lead to no return, and set no frame pointer */
 	/* A word of the function's frame, one more than its index, is a return address. That was in
 	 * the way of RECENT_POINTER, which is not proven by other means either. */
-	RECENT_WORD = 4,
+	RECENT_WORD = 8,
 };
 
 #define RECENT_WORD_BITS 10 /* of RECENT_WORD */
-#define RECENT_FACTS	 ((1ULL << (2 + RECENT_WORD_BITS)) - 1)
+#define RECENT_FACTS	 ((1ULL << (3 + RECENT_WORD_BITS)) - 1)
 #define RECENT_NS_LOG2	 26 /* 67 ms */
 _Static_assert(1ULL << RECENT_NS_LOG2 <= NOTE_RECHECK_NS,
 	       "a frame with a cached fact can be kept for NOTE_RECHECK_NS");

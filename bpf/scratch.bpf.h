@@ -88,6 +88,8 @@ struct unwind_state {
 	__u64 code[CODE_WORDS]; /* machine code around code_at (bpf/return_address.bpf.h) */
 	__u64 code_at;		/* 0: none */
 	struct unwind_epilogue epilogue;
+	__u32 disproof; /* 1 + index of the word that disproves a frame pointer; 0: none does */
+	__u32 pad2;
 	__u64 recent;	 /* hashes of facts begin with it (bpf/recent.bpf.h); 0: none are cached */
 	__u64 recent_ns; /* beginning of the time in which cached facts were found */
 };

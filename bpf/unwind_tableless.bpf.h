@@ -113,11 +113,9 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 		return 0;
 	}
 	by_pointer = is_known || !u->mapping.n_pages || cfg_unwind == UNWIND_MODE_FP;
-	if (u->leaf || (!is_known && cfg_unwind != UNWIND_MODE_FP)) {
-		code__read(u);
-		if (epilogue__rule(u, !is_known, by_pointer))
-			return 0;
-	}
+	if ((u->leaf || (!is_known && cfg_unwind != UNWIND_MODE_FP)) &&
+	    code__rule(u, !is_known, by_pointer))
+		return 0;
 	if (!by_pointer)
 		return COUNT_NO_RULE;
 	if (prologue__rule(u)) {

@@ -45,6 +45,15 @@ static const struct function {
 	    { "\x0f\x1f\x40\x00", 4, OTHER, 0, true },
 	    { "\x48\x83\xc4\x18", 4, ADD_RSP, 3, false },
 	    { "\xc3", 1, RETURN, 0, false } } },
+	{ "with a result that it moves", /* the end of HotSpot's flush_icache_stub */
+	  { { "\x48\xff\xc0", 3, OTHER, 0, true },
+	    { "\x48\x8b\xc2", 3, OTHER, 0, false },
+	    { "\x4c\x89\xc0", 3, OTHER, 0, false },
+	    { "\xc3", 1, RETURN, 0, false } } },
+	{ "with moves to other registers",
+	  { { "\x4c\x8b\xc2", 3, OTHER, 0, true },
+	    { "\x49\x89\xc0", 3, OTHER, 0, true },
+	    { "\xc3", 1, RETURN, 0, false } } },
 	{ "without a frame",
 	  { { "\x48\xff\xc0", 3, OTHER, 0, true }, { "\xf3\xc3", 2, RETURN, 0, false } } },
 };
