@@ -8,6 +8,7 @@
 #include "core/base/util.h"
 #include "core/cli/pager.h"
 #include "core/cli/view_diff.h"
+#include "core/cli/view_summary.h"
 #include "core/cli/view_texts.h"
 #include "core/profile/condition.h"
 #include "core/profile/out_common.h"
@@ -34,6 +35,7 @@ struct report_opts {
 	struct condition conditions[CONDITIONS_MAX]; /* of --fail-if */
 	const char *condition_texts[CONDITIONS_MAX];
 	size_t n_conditions;
+	bool summary;
 };
 
 #define ROWS_DEFAULT 30
@@ -52,6 +54,7 @@ enum {
 	OPT_DISASSEMBLE,
 	OPT_SOURCE,
 	OPT_FAIL_IF,
+	OPT_SUMMARY,
 };
 
 static const struct argp_option report_options[] = {
@@ -63,6 +66,8 @@ static const struct argp_option report_options[] = {
 	  "collectors, binary; chrome: JSON for Perfetto; perf: as perf script writes it; "
 	  "dot: graph of calls",
 	  0 },
+	{ "summary", OPT_SUMMARY, NULL, 0,
+	  "Instead, what it shows in three sentences, as at the end of braid record", 0 },
 	{ "rows", OPT_ROWS, "N|all", 0,
 	  "At most N rows of a table or tree (default 30), or groups of a histogram (default: all)",
 	  0 },
@@ -199,6 +204,10 @@ static void finish_report(struct argp_state *state, struct report_opts *opts)
 							    : "histogram";
 	bool table, tree, rows;
 
+	if (opts->summary && (opts->format || opts->write || opts->compared.old_file ||
+			      opts->n_conditions || opts->view.filter.by || opts->view.output))
+		cli__misused(state, "--summary is text of its own: without --format, --diff, --by, "
+				    "--fail-if and -o");
 	if (opts->format && opts->write)
 		cli__misused(state, "--%s is a format of its own: without --format", own);
 	if (!opts->format && !opts->write)
@@ -273,6 +282,9 @@ static error_t parse_report(int key, char *arg, struct argp_state *state)
 		break;
 	case OPT_FAIL_IF:
 		parse_condition(state, arg, opts);
+		break;
+	case OPT_SUMMARY:
+		opts->summary = true;
 		break;
 	case OPT_LOCK_ORDER:
 		opts->view.filter.event = "lock-order";
@@ -496,6 +508,8 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 	struct report_opts opts = { .view = VIEW_OPTS_DEFAULT(runtimes), .frames = -1 };
 
 	argp_parse(&argp, argc, argv, 0, NULL, &opts);
+	if (opts.summary)
+		return view_summary__print(&opts.view, runtimes, stdout);
 	if (opts.format && cli__refuses_terminal(opts.format, opts.view.output))
 		return EXIT_MISUSED;
 	return run_view(&opts, runtimes);
@@ -581,7 +595,11 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		return EXIT_MISUSED;
 	}
 	status = run_view(&opts, runtimes);
-	if (!status && opts.view.output)
-		escape__line(stdout, "%s", opts.view.output);
+	if (!status && opts.view.output) {
+		char *path = realpath(opts.view.output, NULL);
+
+		escape__line(stdout, "%s", path ? path : opts.view.output);
+		free(path);
+	}
 	return status;
 }

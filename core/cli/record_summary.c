@@ -9,6 +9,7 @@
 #include "core/base/privilege.h"
 #include "core/base/quota.h"
 #include "core/cli/cli.h"
+#include "core/cli/view_summary.h"
 #include "core/elf/debug_missing.h"
 #include "core/profile/nameless.h"
 #include "core/profile/out_common.h"
@@ -382,12 +383,20 @@ static void print_complete(const struct capture_stats *stats)
 		100.0 * stats->complete / stats->samples, stats->complete, stats->samples);
 }
 
-/* Only what has a meaning for whoever has just recorded it. */
-static void print_next(const struct session_opts *opts, const struct capture_stats *stats)
+/* A larger recording takes longer to read than its user waits for sentences. */
+#define SENTENCES_SAMPLES 200000
+
+/* Prints what the recording shows, and commands that fit. */
+static void print_findings(const struct session_opts *opts, const struct capture_stats *stats)
 {
+	struct view_opts view = VIEW_OPTS_DEFAULT(opts->runtimes);
 	bool usual = !strcmp(opts->output, OUTPUT_DEFAULT);
 
-	if (stats->samples)
+	view.file = opts->output;
+	view.file_given = !usual;
+	if (stats->samples && stats->samples <= SENTENCES_SAMPLES && !opts->rotation.seconds)
+		view_summary__print(&view, opts->runtimes, stderr);
+	else if (stats->samples)
 		escape__line(stderr, "next: braid flame%s%s, braid report%s%s", usual ? "" : " ",
 			     usual ? "" : opts->output, usual ? "" : " ",
 			     usual ? "" : opts->output);
@@ -439,5 +448,5 @@ void record_summary__print(const struct session_opts *opts, const struct session
 	cli__print_limit(&summary->limit, "; to keep them: --max-overhead none");
 	cli__print_losses(summary->counters);
 	print_tableless(summary);
-	print_next(opts, stats);
+	print_findings(opts, stats);
 }

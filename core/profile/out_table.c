@@ -109,6 +109,8 @@ int output__table(const struct profile *profile, const struct output_opts *opts,
 	if (opts->diff)
 		return out_diff__table(opts, out);
 	output__heading(profile, out);
+	if (!profile->total && profile->idle.weight)
+		fputs("nothing is left to show: all threads waited, idle by a rule\n", out);
 	if (!profile->total)
 		goto out;
 	ret = out_list__init(&table.list, profile, opts);

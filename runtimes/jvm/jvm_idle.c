@@ -32,6 +32,8 @@ const struct idle_rule jvm_idle[] = {
 	SERVICE("Notification Th*", "runtime/notificationThread.cpp"),
 	SERVICE("Attach Listener", "services/attachListener.cpp"),
 
+	SERVICE("DestroyJavaVM", "runtime/threads.cpp, Threads::destroy_vm; named by java.c"),
+
 	/* The first thread starts the one that runs main, and joins it. */
 	{ .function = "CallJavaMainInNewThread",
 	  .through = "@(*pthread_*join*|" IDLE_LIBC ")",

@@ -87,7 +87,7 @@ def check_signal(number):
     process.send_signal(number)
     error = process.communicate(timeout=lib.PATIENCE_S)[1].decode()
     lib.equal(process.returncode, 0, f"{name}: status", error)
-    lib.matches(r"(?m)^\S+: \d+ samples = [\d.]+ m?s CPU in .*\nnext: braid flame", error,
+    lib.matches(r"(?m)^\S+: \d+ samples = [\d.]+ m?s CPU in .*\n(?:.*\n)*next: .*braid flame", error,
                 f"{name}: summary")
     lib.ok("\r" not in error and " lost, own CPU" not in error, f"{name}: no status line", error)
     lib.ok(lib.Recording(file).samples() >= 100, f"{name}: recorded")

@@ -375,7 +375,8 @@ def check_hidden():
             tap.ok(f'"notes":["{hidden}"]' in text.read(), f"{page[-4:]}: says so")
     made(*idle)
     status, out, err = report()
-    tap.equal((status, len(out.splitlines()), err), (0, 3, ""), "where nothing is left", out)
+    tap.equal((status, len(out.splitlines()), err), (0, 4, ""), "where nothing is left", out)
+    tap.ok("nothing is left to show: all threads waited" in out, "that is said", out)
 
 
 def check_ages():
