@@ -18,7 +18,9 @@
  * The third one fails where a word that was left over from earlier calls happens to be such an
  * address. But that the code at a pc has its frame in rbp is a fact about the code. Once proven, it
  * is cached by the pc and the bytes around it. A runtime's hook that knows its compiler needs no
- * such proof (TABLELESS_POINTER). */
+ * such proof (TABLELESS_POINTER). Nor does code whose prologue was seen in its file, nor code that
+ * a runtime's compiler has made, as far as that is known to keep frame pointers (u->keeps). There a
+ * frame without proof is inferred. */
 
 #include "bpf/return_address.bpf.h"
 #include "bpf/tableless.bpf.h"
@@ -197,6 +199,13 @@ __weak __noinline int epilogue__rule(struct unwind_state *u, int checks, int wit
 #define PUSH_RBP     0x55
 #define IS_MOV(code) (((code)&0xffffff) == 0xe58948 || ((code)&0xffffff) == 0xec8b48)
 
+/* `pop %rbp` and then a jump: to another function, in place of a return. */
+#define POP_RBP		0x5d
+#define IS_JUMP(code)	(((code)&0xff) == 0xe9 || ((code)&0xff) == 0xeb || ((code)&0x38ff) == 0x20ff)
+#define IS_TAIL(code)	(IS_JUMP(code) || (((code)&0xff) == 0x41 && ((code) >> 8 & 0x38ff) == 0x20ff))
+/* `mov %rbp,%rsp; pop %rbp`, whatever follows. */
+#define IS_LEFT(before) ((before) >> 32 == 0x5de58b48 || (before) >> 32 == 0x5dec8948)
+
 /* Is the pc where a call from `address` leads, whose last bytes are `before`? */
 static __always_inline int pc__is_called(struct unwind_state *u, __u64 address, __u64 before)
 {
@@ -225,6 +234,14 @@ static __always_inline int code__sets_pointer(const struct unwind_state *u)
 	       ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8));
 }
 
+/* Do the instructions around the pc show that a function has left its frame, and not yet jumped to
+ * another one? In code that keeps frame pointers. */
+static __always_inline int code__has_left(const struct unwind_state *u)
+{
+	return u->keeps &&
+	       ((u->code[0] >> 56 == POP_RBP && IS_TAIL(u->code[1])) || IS_LEFT(u->code[0]));
+}
+
 /* Looks for the way out in the instructions at the pc of the innermost frame, or of one whose
  * caller nothing else vouches for. Returns 1 with a rule. That they say nothing is a fact about the
  * code. */
@@ -235,7 +252,7 @@ static __always_inline int code__rule(struct unwind_state *u, int checks, int wi
 	code__read(u);
 	if (epilogue__rule(u, checks, with_rbp))
 		return 1;
-	if (u->epilogue.found == EPILOGUE_UNKNOWN && !code__sets_pointer(u))
+	if (u->epilogue.found == EPILOGUE_UNKNOWN && !code__sets_pointer(u) && !code__has_left(u))
 		recent__add(u, u->pc, &u->mapping, RECENT_BODY);
 	return 0;
 }
@@ -265,6 +282,8 @@ __weak __noinline int prologue__rule(struct unwind_state *u)
 	returns = u->value;
 	u->rule.cfa_off = 8;
 	u->rule.rbp_words = UNWIND_WORDS_SAME;
+	if (code && code__has_left(u))
+		goto check;
 	code = code ? code__behind_endbr(u) : 0;
 	if ((code & 0xff) == PUSH_RBP && IS_MOV(code >> 8))
 		goto check;
@@ -282,6 +301,35 @@ check:
 #define POINTER_WORDS_MAX 512 /* of a frame that is searched; a power of two */
 _Static_assert(POINTER_WORDS_MAX < 1 << RECENT_WORD_BITS, "room for an index");
 
+#define STUB_BYTES_MAX 4096
+
+enum { CALL_ELSEWHERE, CALL_UNKNOWN, CALL_OF_STUB };
+
+/* How the return address u->seek relates to the code at u->pc, which keeps frame pointers mostly.
+ * Words that were left over are most often of calls of other functions, and the instructions of the
+ * call say so. If it has called a function in front of the pc that begins without a prologue, that
+ * function is a stub of the compiler, and this is its return address. If it begins with a prologue,
+ * it has a frame where it calls something, but not everywhere. Nor proves the call of an innermost
+ * function anything: it may have jumped here. */
+__weak __noinline int call__relation(struct unwind_state *u)
+{
+	__u64 target, code = 0;
+
+	if (!u || !u->keeps)
+		return CALL_UNKNOWN;
+	target = call__leads_to(u, u->seek);
+	if (!target)
+		return CALL_UNKNOWN;
+	if (target < u->mapping.start || target >= u->mapping.end)
+		return u->leaf ? CALL_UNKNOWN : CALL_ELSEWHERE;
+	if (u->pc - target >= STUB_BYTES_MAX ||
+	    bpf_probe_read_user(&code, sizeof(code), (void *)target))
+		return CALL_UNKNOWN;
+	if ((code & 0xff) != PUSH_RBP || !IS_MOV(code >> 8))
+		return CALL_OF_STUB;
+	return u->leaf ? CALL_UNKNOWN : CALL_ELSEWHERE;
+}
+
 /* Does the word at `index` of the frame look like a return address? */
 static long pointer__look(__u32 index, void *unused)
 {
@@ -293,13 +341,17 @@ static long pointer__look(__u32 index, void *unused)
 		return 1;
 	u = &scratch->unwind;
 	if (stack__read(u, u->sp + 8ULL * index)) {
-		u->disproof = index + 1; /* unknown, and so not proven */
+		u->relation = CALL_UNKNOWN;
+		u->disproof = index + 1;
 		return 1;
 	}
 	if (!address__is_plausible(u->value))
 		return 0;
 	u->seek = u->value;
 	if (!word__is_return_address(u, scratch->proc.space))
+		return 0;
+	u->relation = call__relation(u);
+	if (!u->relation)
 		return 0;
 	u->disproof = index + 1;
 	return 1;
@@ -346,7 +398,7 @@ __weak __noinline int pointer__is_proven(struct unwind_state *u, __u32 space)
 	facts = recent__facts(u, u->pc);
 	if (facts & RECENT_POINTER)
 		return 1;
-	if (pointer__fails_again(u, facts))
+	if (!u->keeps && pointer__fails_again(u, facts))
 		return 0;
 	code__read(u);
 	fact = pointer__fact(u, space);
@@ -359,7 +411,8 @@ __weak __noinline int pointer__is_proven(struct unwind_state *u, __u32 space)
 	u->disproof = 0;
 	bpf_loop((__u32)(u->rbp - u->sp) / 8, pointer__look, NULL, 0);
 	if (u->disproof) {
-		recent__add(u, u->pc, &u->mapping, RECENT_WORD * (__u64)u->disproof);
+		if (!u->keeps)
+			recent__add(u, u->pc, &u->mapping, RECENT_WORD * (__u64)u->disproof);
 		return 0;
 	}
 	if (entry)
@@ -367,6 +420,12 @@ __weak __noinline int pointer__is_proven(struct unwind_state *u, __u32 space)
 proven:
 	recent__add(u, u->pc, &u->mapping, RECENT_POINTER);
 	return 1;
+}
+
+/* Is the frame in rbp because the compiler of the code at the pc sees to that? */
+static __always_inline int pointer__is_kept(const struct unwind_state *u)
+{
+	return u->keeps & (u->leaf ? KEEPS_LEAVES : KEEPS_CALLERS);
 }
 
 /* The rule by rbp into u->rule. Returns a counter on failure. `is_known`: the code is known to keep
@@ -388,14 +447,20 @@ static __always_inline int pointer__rule(struct unwind_state *u, __u32 space, in
 	    !code__follows_call(u, u->value))
 		return COUNT_UNPROVEN;
 	u->next_evidence = EVIDENCE_FRAME_POINTER;
-	if (!is_known && !pointer__is_proven(u, space)) {
-		if (cfg_unwind != UNWIND_MODE_FP)
+	u->relation = CALL_ELSEWHERE;
+	if (!is_known && !pointer__is_kept(u) && !pointer__is_proven(u, space)) {
+		if (cfg_unwind != UNWIND_MODE_FP && !u->keeps)
 			return COUNT_UNPROVEN;
 		u->next_evidence = EVIDENCE_INFERRED;
 	}
 	if (is_known & TABLELESS_GUESS)
 		u->next_evidence = EVIDENCE_INFERRED;
 	rule->kind = UNWIND_REG;
+	if (u->relation == CALL_OF_STUB) {
+		rule->reg = UNWIND_REG_RSP;
+		rule->cfa_off = 8 * u->disproof;
+		return 0;
+	}
 	rule->reg = UNWIND_REG_RBP;
 	rule->cfa_off = 16;
 	rule->rbp_words = -2;

@@ -56,6 +56,40 @@ static __always_inline __u64 call__target(__u64 address, __u64 before)
 	return CALL_BYTE(before, 5) == 0xe8 ? address + (__s32)(before >> 32) : 0;
 }
 
+/* Calls by a register that the instruction before loads with a constant, as compilers at run time
+ * make them: the last bytes, from the constant's first one on. */
+#define CALLED_BYTES	  16
+#define CALL_IS_R11(code) ((code)[13] == 0x41 && (code)[14] == 0xff && (code)[15] == 0xd3)
+#define CALL_IS_RAX(code) ((code)[14] == 0xff && (code)[15] == 0xd0)
+#define MOV_R11_64(code)  ((code)[3] == 0x49 && (code)[4] == 0xbb)
+#define MOV_R11_32(code)  ((code)[7] == 0x41 && (code)[8] == 0xbb)
+#define MOV_RAX_64(code)  ((code)[4] == 0x48 && (code)[5] == 0xb8)
+#define MOV_RAX_32(code)  ((code)[7] == 0x48 && (code)[8] == 0xc7 && (code)[9] == 0xc0)
+#define CODE_32(code, at)                                                      \
+	((__s32)((code)[at] | (code)[(at) + 1] << 8 | (code)[(at) + 2] << 16 | \
+		 (__u32)(code)[(at) + 3] << 24))
+#define CODE_64(code, at) ((__u32)CODE_32(code, at) | (__u64)(__u32)CODE_32(code, (at) + 4) << 32)
+
+/* Where the call before `address` leads to, as far as its instructions say; else 0. */
+__weak __noinline __u64 call__leads_to(struct unwind_state *u, __u64 address)
+{
+	__u8 code[CALLED_BYTES];
+
+	if (!u || bpf_probe_read_user(code, sizeof(code), (void *)address - sizeof(code)))
+		return 0;
+	if (code[11] == 0xe8)
+		return address + CODE_32(code, 12);
+	if (CALL_IS_R11(code))
+		return MOV_R11_64(code)	  ? CODE_64(code, 5)
+		       : MOV_R11_32(code) ? (__u32)CODE_32(code, 9)
+					  : 0;
+	if (CALL_IS_RAX(code))
+		return MOV_RAX_64(code)	  ? CODE_64(code, 6)
+		       : MOV_RAX_32(code) ? (__u64)(__s64)CODE_32(code, 10)
+					  : 0;
+	return 0;
+}
+
 #define PLAUSIBLE_MIN (1ULL << 16) /* vm.mmap_min_addr */
 #define PLAUSIBLE_END (1ULL << 47) /* of user space's addresses */
 
@@ -151,6 +185,13 @@ __weak __noinline int pc__never_returns(struct unwind_state *u)
 		next >>= skip;
 	}
 	return (IS_CALL(code) && IS_HLT_AT(code, 5)) || (IS_CALL_AT(code) && IS_HLT_AT(code, 6));
+}
+
+/* Is the code at u->pc `hlt`? It is what a program's first function has behind its last call. */
+static __always_inline int pc__is_hlt(struct unwind_state *u)
+{
+	code__read(u);
+	return IS_HLT_AT(u->code[1], 0);
 }
 
 /* Does a call end at u->pc, which is not that of an instruction? */

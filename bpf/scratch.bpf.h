@@ -80,16 +80,16 @@ struct unwind_state {
 	__u64 last;	     /* the ip of the last frame in the sample; 0: of no interest */
 	__u32 searched;	     /* vma__at has found what is at the address, or that nothing is */
 	__u32 later;	     /* the rule is one that is not made yet (UNWIND_LATER) */
-	__u32 pad;
-	__u32 row_begins;	/* a row of the table begins at the pc */
-	__u64 start_stack;	/* as in mm_struct; STACK_UNKNOWN: not read yet */
-	__u64 seek;		/* an address whose mapping is looked up */
-	__u64 vma;		/* kernel address of that mapping, by its own list; 0: none */
+	__u32 keeps;	     /* KEEPS_POINTERS and so on, of the code at the pc; 0: unknown */
+	__u32 row_begins;    /* a row of the table begins at the pc */
+	__u64 start_stack;   /* as in mm_struct; STACK_UNKNOWN: not read yet */
+	__u64 seek;	     /* an address whose mapping is looked up */
+	__u64 vma;	     /* kernel address of that mapping, by its own list; 0: none */
 	__u64 code[CODE_WORDS]; /* machine code around code_at (bpf/return_address.bpf.h) */
 	__u64 code_at;		/* 0: none */
 	struct unwind_epilogue epilogue;
-	__u32 disproof; /* 1 + index of the word that disproves a frame pointer; 0: none does */
-	__u32 pad2;
+	__u32 disproof;	 /* 1 + index of the word that disproves a frame pointer; 0: none does */
+	__u32 relation;	 /* of that word to the code at the pc: CALL_ELSEWHERE and so on */
 	__u64 recent;	 /* hashes of facts begin with it (bpf/recent.bpf.h); 0: none are cached */
 	__u64 recent_ns; /* beginning of the time in which cached facts were found */
 };

@@ -35,8 +35,12 @@ struct chunk {
 struct code_callers {
 	__u64 start; /* 0: unknown */
 	__u32 bytes;
-	__u32 walkers; /* bit n: of the runtime with walker slot n */
+	__u32 walkers; /* bit n: of the runtime with walker slot n; see CALLERS_KEEPS */
 };
+
+/* The upper bits of `walkers`: how the code itself keeps frame pointers (KEEPS_POINTERS). */
+#define CALLERS_KEEPS_SHIFT    24
+#define CALLERS_KEEPS(callers) ((callers)->walkers >> CALLERS_KEEPS_SHIFT)
 
 struct mapping_rec {
 	__u64 start, end;

@@ -380,6 +380,8 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 	at = u->pc - !u->exact - m->bias - m->vaddr_start;
 	if (m->n_pages == PAGES_UNPLACED)
 		return COUNT_NO_RULE;
+	if (!m->n_pages)
+		u->keeps = CALLERS_KEEPS(&m->callers);
 	if (!m->n_pages || at >> UNWIND_PAGE_BITS >= m->n_pages)
 		return 0;
 	number = rule__find(u, m->base, m->base + m->rows_at, at);
@@ -395,6 +397,10 @@ __noinline int unwind__find(struct unwind_state *u, __u32 space)
 		return COUNT_TABLE;
 	if (found->kind == UNWIND_LATER) {
 		u->later = 1;
+		return 0;
+	}
+	if (found->kind == UNWIND_POINTER) {
+		u->keeps = found->flags;
 		return 0;
 	}
 	u->rule = *found;
@@ -676,7 +682,7 @@ static long unwind__step(__u32 index, void *unused)
 		return 1;
 	u->cfa = 0;
 	u->caller_sp = 0;
-	u->tabled = 0;
+	u->tabled = u->keeps = 0;
 	u->note.key = 0;
 	__builtin_memset(&u->rule, 0, sizeof(u->rule));
 	u->next_evidence = EVIDENCE_RULE;

@@ -37,7 +37,15 @@ enum unwind_kind {
 	UNWIND_LATER,  /* no frame description covers the pc, and its machine code is not read yet:
 			* a sample that needs the rule reports the pc (REC_LATER) */
 	UNWIND_UNSUPPORTED, /* the table covers the pc with a rule that cannot be expressed here */
+	UNWIND_POINTER, /* no call frame information; the code keeps frame pointers: see below */
 };
+
+/* Code whose compiler keeps frame pointers has its frame in rbp, but for a few instructions. These
+ * flags say which frames need no further proof (bpf/frame_pointer.bpf.h). A frame without proof is
+ * inferred. They are the flags of UNWIND_POINTER, and those of code that a process makes. */
+#define KEEPS_POINTERS 1 /* most of the code does */
+#define KEEPS_CALLERS  2 /* code behind a call always has its frame in rbp */
+#define KEEPS_LEAVES   4 /* so has all code, between the prologue and the epilogue */
 
 /* A saved register lies at CFA + 8*words, or with the flag at rbp + 8*words. */
 #define UNWIND_WORDS_SAME 0	   /* not saved: still in the register */

@@ -64,6 +64,17 @@ static __always_inline int unwind__is_first(struct unwind_state *u)
 	return u->sp == unwind__start_stack(u);
 }
 
+#define START_BYTES_MAX 32
+
+/* The same frame once it has taken the number of arguments from the stack, aligned that, and called
+ * what must not return: so few bytes below its first stack pointer there is no room for a caller.
+ * Files without call frame information have no rule for it. */
+static __always_inline int unwind__has_started(struct unwind_state *u)
+{
+	return u->n && !u->exact && u->keeps && unwind__start_stack(u) - u->sp <= START_BYTES_MAX &&
+	       pc__is_hlt(u);
+}
+
 /* Counters that say of a return address that it is none. */
 static __always_inline int is_no_code(int err)
 {
@@ -86,7 +97,7 @@ static __always_inline int unwind__is_no_frame(const struct unwind_state *u, int
 
 /* Finds a rule where no table covers the pc, and no runtime has one. `is_known`: a runtime vouches
  * for the pc, and for frame pointers; with TABLELESS_GUESS these are inferred. In a file that has
- * tables, code without a rule may use rbp for anything. */
+ * tables, code without a rule may use rbp for anything, unless u->keeps says otherwise. */
 __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_known)
 {
 	struct unwind_rule *rule;
@@ -101,7 +112,7 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 		rule->kind = UNWIND_SIGNAL;
 		return 0;
 	}
-	ends = unwind__is_first(u);
+	ends = unwind__is_first(u) || unwind__has_started(u);
 	if (u->n && !u->exact && !is_known && !pc__follows_call(u)) {
 		ends = pc__never_returns(u);
 		if (!ends)
@@ -112,7 +123,7 @@ __noinline int unwind__without_rule(struct unwind_state *u, __u32 space, int is_
 		rule->reg = UNWIND_REG_RSP;
 		return 0;
 	}
-	by_pointer = is_known || !u->mapping.n_pages || cfg_unwind == UNWIND_MODE_FP;
+	by_pointer = is_known || u->keeps || !u->mapping.n_pages || cfg_unwind == UNWIND_MODE_FP;
 	if ((u->leaf || (!is_known && cfg_unwind != UNWIND_MODE_FP)) &&
 	    code__rule(u, !is_known, by_pointer))
 		return 0;

@@ -51,6 +51,11 @@ struct runtime_verdict {
 	char reason[RUNTIME_REASON_BYTES];   /* one sentence; "" when supported */
 	bool map_only;	 /* its walker does not know this version, but a map may name its code */
 	const char *map; /* how to make the runtime write a map; NULL: no way is known */
+	/* How the code that its compiler makes keeps frame pointers, as KEEPS_POINTERS
+	 * and so on (bpf/unwind_rule.h); 0: unknown. That holds for anonymous memory of which the
+	 * compiler has reserved @made_bytes at least, as nothing else in such a process does. */
+	unsigned int made_keeps;
+	uint64_t made_bytes;
 };
 
 /* Which frames a session wants, of the ladder in docs/architecture.md. */
@@ -288,6 +293,12 @@ struct runtime {
 	 * information. As cfi__read, but -ENOENT where there are none. Called after `detect` said
 	 * yes, also where the runtime is not enabled. NULL: it has none. */
 	int (*unwind_rows)(const struct elf_file *file, cfi_row_fn row, void *ctx);
+
+	/* Which code of such a file has no call frame information, and is known to make a frame
+	 * with a frame pointer before it calls anything: sets the range, and leaves it empty if
+	 * there is none. A function of the file's content. Called as `unwind_rows`. 0 or a negative
+	 * errno. NULL: none. */
+	int (*pointer_code)(const struct elf_file *file, uint64_t *ret_start, uint64_t *ret_end);
 
 	/* The functions at a link-time address, by the image's own tables: those inlined into
 	 * others first, as for `symbolize`. They are frames of the runtime. Returns their number;

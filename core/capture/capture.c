@@ -327,11 +327,12 @@ static void cut_at_unsure(struct capture *capture, const struct process *process
 	}
 }
 
-/* Returns the runtimes, bit n, that may have frames in the process: those that are attached, or of
- * which it is not decided yet. */
+/* Returns the runtimes, bit n, that may have frames in the process: those that are attached and
+ * walked, or of which it is not decided yet. */
 static uint32_t expected_runtimes(const struct process *process)
 {
-	uint32_t refused = process->space ? process->space->decided & ~process->space->attached : 0;
+	const struct space *space = process->space;
+	uint32_t refused = space ? space->decided & ~(space->attached & ~space->unwalked) : 0;
 
 	return process->runtimes ? process->runtimes->enabled & ~refused : 0;
 }

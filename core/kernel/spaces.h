@@ -28,6 +28,7 @@ struct space {
 	uint32_t reported_pending; /* ... and the user was told so */
 	uint64_t pending_ns;	   /* since when */
 	uint32_t attached;	   /* bit n: runtimes[n] was attached */
+	uint32_t unwalked;	   /* ... and has no walker for the version: only a map, if any */
 	uint32_t walkers;	   /* slots */
 	struct runtime_copy copies[RUNTIME_COPIES_MAX]; /* what was attached, or refused */
 	uint32_t n_copies;

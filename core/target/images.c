@@ -86,12 +86,28 @@ static unwind_rows_fn rows_of(const struct images *images, const struct image *i
 	return NULL;
 }
 
+/* The code of the file that a runtime knows to keep frame pointers; empty: there is none. */
+static struct code_range pointer_code_of(const struct images *images, const struct image *image)
+{
+	struct code_range range = {};
+
+	for (int i = 0; images->opts.runtimes[i] && !range.end; i++) {
+		const struct runtime *runtime = images->opts.runtimes[i];
+
+		if (runtime->pointer_code && runtime->detect(image->file) > 0)
+			runtime->pointer_code(image->file, &range.start, &range.end);
+	}
+	return range;
+}
+
 static int make_table(const struct images *images, struct image *image, struct err *err)
 {
 	struct quota_account *previous = quota__enter(image->file->account);
 	unwind_rows_fn rows = rows_of(images, image);
+	struct code_range pointers = pointer_code_of(images, image);
 	int ret = rows ? unwind_table__build_with(image->file, rows, &image->table, err)
-		       : unwind_table__get(image->file, images->opts.cache_dir, &image->table, err);
+		       : unwind_table__get(image->file, images->opts.cache_dir, &pointers,
+					   &image->table, err);
 
 	quota__leave(previous);
 	return ret;

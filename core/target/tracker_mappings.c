@@ -47,6 +47,7 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 	struct mappings_rec *shared = process->space->shared;
 	uint32_t active = !__atomic_load_n(&shared->active, __ATOMIC_RELAXED);
 	struct mapping_list *list = &shared->lists[active];
+	struct made_code made = tracker__made_code(tracker, process);
 	struct mappings_room room = {};
 	size_t n = 0, i;
 
@@ -70,6 +71,9 @@ static void publish_mappings(struct tracker *tracker, struct process *process)
 					      .bias = mapped->bias };
 		if (!image)
 			rec->callers = tracker__jit_callers(tracker, process, mapped);
+		if (!image)
+			rec->callers.walkers |= process__made_keeps(process, i, made)
+						<< CALLERS_KEEPS_SHIFT;
 		if (image && image->table.n_pages)
 			rec->n_pages = PAGES_UNPLACED;
 		else
@@ -268,6 +272,7 @@ static int take_mappings(struct tracker *tracker, struct process *process,
 static int ask_runtimes(struct tracker *tracker, struct process *process)
 {
 	struct code_callers before = tracker__jit_callers(tracker, process, NULL), now;
+	struct made_code made = tracker__made_code(tracker, process);
 	size_t i;
 	int ret = 0;
 
@@ -275,7 +280,8 @@ static int ask_runtimes(struct tracker *tracker, struct process *process)
 		if (process->mapped[i].image)
 			ret = images__ask_runtimes(tracker->opts.images, process->mapped[i].image);
 	now = tracker__jit_callers(tracker, process, NULL);
-	if (now.start != before.start || now.bytes != before.bytes)
+	if (now.start != before.start || now.bytes != before.bytes ||
+	    tracker__made_code(tracker, process).keeps != made.keeps)
 		publish_mappings(tracker, process);
 	return ret;
 }

@@ -151,6 +151,8 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 	space__add_copy(process->space, i, mapped->bias, ret >= 0 ? 0 : -1);
 	if (ret >= 0)
 		process->space->attached |= 1U << i;
+	if (found->verdict.map_only)
+		process->space->unwalked |= 1U << i;
 	if (!map && wants_probes(tracker, process->space->attached & 1U << i)) {
 		tracker__probe(tracker, process, i, mapped, ret ? reason : "");
 		return;
@@ -206,6 +208,52 @@ struct code_callers tracker__jit_callers(const struct tracker *tracker,
 	if (callers.end - callers.start > UINT32_MAX)
 		return (struct code_callers) {}; /* of several images */
 	return (struct code_callers) { callers.start, callers.end - callers.start, walkers };
+}
+
+#define RESERVED_PIECES_MAX 1024 /* mappings in each direction */
+
+/* Is mapping @m a part of anonymous memory of @bytes at least without a gap? */
+static bool is_reserved(const struct process *process, size_t m, uint64_t bytes)
+{
+	const struct mapped *list = process->mapped;
+	size_t first = m, last = m;
+
+	while (first && m - first < RESERVED_PIECES_MAX &&
+	       list[first - 1].end == list[first].start && compiled_code__is_made(&list[first - 1]))
+		first--;
+	while (last + 1 < process->n_mapped && last - m < RESERVED_PIECES_MAX &&
+	       list[last].end == list[last + 1].start && compiled_code__is_made(&list[last + 1]))
+		last++;
+	return list[last].end - list[first].start >= bytes;
+}
+
+struct made_code tracker__made_code(const struct tracker *tracker, const struct process *process)
+{
+	struct made_code made = {};
+
+	for (size_t m = 0; m < process->n_mapped; m++)
+		for (int r = 0; process->mapped[m].image && tracker->opts.runtimes[r]; r++) {
+			const struct image_runtime *found = &process->mapped[m].image->runtimes[r];
+			const struct runtime *runtime = tracker->opts.runtimes[r];
+
+			if (!found->detected || !(runtime->jit || runtime->many) ||
+			    (runtime->compiles && found->image && !runtime->compiles(found->image)))
+				continue;
+			if (!found->verdict.made_keeps ||
+			    (made.keeps && made.keeps != found->verdict.made_keeps))
+				return (struct made_code) {}; /* which compiler's, nobody knows */
+			made.keeps = found->verdict.made_keeps;
+			made.bytes = max_of(made.bytes, found->verdict.made_bytes);
+		}
+	return made;
+}
+
+unsigned int process__made_keeps(const struct process *process, size_t m, struct made_code made)
+{
+	return made.keeps && compiled_code__is_made(&process->mapped[m]) &&
+			       is_reserved(process, m, made.bytes)
+		       ? made.keeps
+		       : 0;
 }
 
 /* Reports why there are no frames of a runtime that has no image in the process. */

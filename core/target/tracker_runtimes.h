@@ -51,4 +51,15 @@ void tracker__evaluate_pre_attached(struct tracker *tracker, struct process *pro
 struct code_callers tracker__jit_callers(const struct tracker *tracker,
 					 const struct process *process, const struct mapped *made);
 
+/* How the code that a process makes keeps frame pointers (runtime_verdict). */
+struct made_code {
+	unsigned int keeps; /* 0: unknown */
+	uint64_t bytes;
+};
+
+struct made_code tracker__made_code(const struct tracker *tracker, const struct process *process);
+
+/* The flags for mapping number @m of the process, or 0. */
+unsigned int process__made_keeps(const struct process *process, size_t m, struct made_code made);
+
 #endif

@@ -126,6 +126,24 @@ static bool has_frames(const struct elf_file *file, uint64_t code_bytes)
 	return ((eh ? eh->d_size : 0) + (debug ? debug->d_size : 0)) * FRAMES_SHARE >= code_bytes;
 }
 
+static uint64_t bytes_of(const struct code_ranges *ranges)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < ranges->n; i++)
+		bytes += ranges->list[i].end - ranges->list[i].start;
+	return bytes;
+}
+
+bool code_ranges__lacks_frames(const struct elf_file *file)
+{
+	struct code_ranges code = {};
+	bool lacks = !each_code(file, &code) && !has_frames(file, bytes_of(&code));
+
+	free(code.list);
+	return lacks;
+}
+
 /* Nothing else can be linked into it later. */
 static bool is_static(const struct elf_file *file)
 {
@@ -184,15 +202,6 @@ static int subtract(const struct code_ranges *code, const struct code_ranges *co
 		}
 	}
 	return rc;
-}
-
-static uint64_t bytes_of(const struct code_ranges *ranges)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < ranges->n; i++)
-		bytes += ranges->list[i].end - ranges->list[i].start;
-	return bytes;
 }
 
 struct functions {

@@ -27,6 +27,10 @@ struct code_ranges {
 		     * described, of which its own bytes have to say all */
 };
 
+/* Returns true if call frame information takes so little of the file that it describes nothing but
+ * the PLT. */
+bool code_ranges__lacks_frames(const struct elf_file *file);
+
 /* 0, also where there is none; -ENOMEM, -EFBIG, -EINTR. */
 int code_ranges__find(const struct elf_file *file, struct code_ranges *ret);
 bool code_ranges__hold(const struct code_ranges *ranges, uint64_t vaddr);

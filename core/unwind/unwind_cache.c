@@ -15,7 +15,7 @@
 #include "core/unwind/unwind_source.h"
 
 #define MAGIC	"BRDUTAB"
-#define VERSION 9 /* of this header, of unwind_rule, and of what the builder makes of a file */
+#define VERSION 10 /* of this header, of unwind_rule, and of what the builder makes of a file */
 
 /* Whoever may be profiled chooses what is in the cache: a build makes as many images as it likes.
  */
@@ -81,7 +81,7 @@ static bool words_are_valid(const struct header *h, const uint32_t *words)
 			return false;
 	}
 	for (uint32_t i = 0; i < h->n_rules; i++) {
-		if (rules[i].kind > UNWIND_UNSUPPORTED || rules[i].reg >= UNWIND_REGS ||
+		if (rules[i].kind > UNWIND_POINTER || rules[i].reg >= UNWIND_REGS ||
 		    (rules[i].kind == UNWIND_LINK && (unsigned)rules[i].cfa_add >= UNWIND_REG_PC))
 			return false;
 	}

@@ -33,7 +33,9 @@
 #include "core/base/stop.h"
 #include "core/base/util.h"
 #include "core/unwind/cfi.h"
+#include "core/unwind/code_ranges.h"
 #include "core/unwind/code_rows.h"
+#include "core/unwind/pointer_rows.h"
 #include "core/unwind/unwind_cache.h"
 #include "core/unwind/unwind_merge.h"
 
@@ -192,13 +194,13 @@ static int assemble(const struct builder *b, struct unwind_table *ret)
 }
 
 /* All rows of the file, in order. */
-static int read_rows(const struct elf_file *file, unwind_rows_fn rows, bool all, struct builder *b,
-		     struct err *err)
+static int read_described(const struct elf_file *file, unwind_rows_fn rows, bool all,
+			  struct builder *b, cfi_row_fn row, void *ctx, struct err *err)
 {
 	struct unwind_merge merge;
 	int rc;
 
-	unwind_merge__init(&merge, add_row, b);
+	unwind_merge__init(&merge, row, ctx);
 	rc = rows ? rows(file, unwind_merge__first, &merge)
 		  : code_rows__read(file, all, unwind_merge__first, &merge);
 	if (rows && merge.n) {
@@ -206,7 +208,7 @@ static int read_rows(const struct elf_file *file, unwind_rows_fn rows, bool all,
 		b->own_end = merge.first[merge.n - 1].vaddr;
 	}
 	if (!rows && rc == -ENOENT)
-		return cfi__read(file, add_row, b, err);
+		return cfi__read(file, row, ctx, err);
 	if (rc != -ENOMEM && rc != -EINTR)
 		rc = cfi__read(file, unwind_merge__other, &merge, err);
 	if (rc == -EBADMSG) /* what came before is there */
@@ -215,6 +217,32 @@ static int read_rows(const struct elf_file *file, unwind_rows_fn rows, bool all,
 		rc = unwind_merge__end(&merge);
 	unwind_merge__done(&merge);
 	return rc;
+}
+
+/* All rows, in order. Frame pointers count where nothing else is known. @pointers: code that is
+ * known to keep them; NULL or empty: none. */
+static int read_rows(const struct elf_file *file, unwind_rows_fn rows, bool all,
+		     const struct code_range *pointers, struct builder *b, struct err *err)
+{
+	bool known = pointers && pointers->start < pointers->end;
+	struct unwind_merge merge;
+	int ret = 0;
+
+	if (rows || !(known || code_ranges__lacks_frames(file)))
+		return read_described(file, rows, all, b, add_row, b, err);
+	unwind_merge__init(&merge, add_row, b);
+	if (known)
+		ret = pointer_rows__range(file, pointers, unwind_merge__first, &merge);
+	if (!ret || ret == -ENOENT)
+		ret = read_described(file, rows, all, b,
+				     known ? unwind_merge__other : unwind_merge__first, &merge,
+				     err);
+	if (!ret && !known)
+		ret = pointer_rows__read(file, unwind_merge__other, &merge);
+	ret = ret == -ENOENT ? 0 : ret;
+	ret = ret ?: unwind_merge__end(&merge);
+	unwind_merge__done(&merge);
+	return ret;
 }
 
 /* 0 or -ENOMEM. */
@@ -239,13 +267,13 @@ static void builder__done(struct builder *b)
 }
 
 static int build(const struct elf_file *file, unwind_rows_fn rows, bool all,
-		 struct unwind_table *ret, struct err *err)
+		 const struct code_range *pointers, struct unwind_table *ret, struct err *err)
 {
 	struct builder b;
 	int rc = builder__init(&b);
 
 	if (!rc)
-		rc = read_rows(file, rows, all, &b, err);
+		rc = read_rows(file, rows, all, pointers, &b, err);
 	/* What could not be read any more looks like what is not there. */
 	if (!rc && stop__is_due())
 		rc = err__set(err, -EINTR, "%s: interrupted", file->path);
@@ -259,13 +287,13 @@ static int build(const struct elf_file *file, unwind_rows_fn rows, bool all,
 
 int unwind_table__build(const struct elf_file *file, struct unwind_table *ret, struct err *err)
 {
-	return build(file, NULL, true, ret, err);
+	return build(file, NULL, true, NULL, ret, err);
 }
 
 int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 			     struct unwind_table *ret, struct err *err)
 {
-	return build(file, rows, true, ret, err);
+	return build(file, rows, true, NULL, ret, err);
 }
 
 /* --- rules that are made later --- */
@@ -335,8 +363,8 @@ int unwind_table__add_block(const struct unwind_table *table, const struct code_
 	return rc;
 }
 
-int unwind_table__get(const struct elf_file *file, const char *dir, struct unwind_table *ret,
-		      struct err *err)
+int unwind_table__get(const struct elf_file *file, const char *dir,
+		      const struct code_range *pointers, struct unwind_table *ret, struct err *err)
 {
 	bool cached = dir && file->fd >= 0 && file->build_id_len;
 	int rc;
@@ -345,7 +373,7 @@ int unwind_table__get(const struct elf_file *file, const char *dir, struct unwin
 		return 0;
 	if (stop__is_due())
 		return err__set(err, -EINTR, "%s: interrupted", file->path);
-	rc = build(file, NULL, false, ret, err);
+	rc = build(file, NULL, false, pointers, ret, err);
 	if (!rc)
 		unwind_table__store(file, dir, ret);
 	return rc;

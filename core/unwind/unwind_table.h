@@ -9,6 +9,7 @@
 #include "core/base/err.h"
 #include "core/elf/elf_file.h"
 #include "core/unwind/cfi.h"
+#include "core/unwind/code_ranges.h"
 #include "core/unwind/code_rows.h"
 
 /* The unwind table of one image, in the words that the kernel half reads (bpf/unwind_rule.h). */
@@ -41,14 +42,16 @@ typedef int (*unwind_rows_fn)(const struct elf_file *file, cfi_row_fn row, void 
 int unwind_table__build_with(const struct elf_file *file, unwind_rows_fn rows,
 			     struct unwind_table *ret, struct err *err);
 
-/* As build, but rules of much machine code are not made: rows of the kind UNWIND_LATER are in their
- * place. Looks first in `dir` (NULL: no cache) for a table made of the same and stores a
- * newly built one there. Images without build-id, and memory images, are never cached. A cache file
- * that is corrupt, truncated, of another version or made from another file is rebuilt and replaced;
- * an unwritable directory costs the cache, not the recording. Several processes may do this at
- * once. */
-int unwind_table__get(const struct elf_file *file, const char *dir, struct unwind_table *ret,
-		      struct err *err);
+/* As build, with the rows of code without call frame information that a runtime knows to keep frame
+ * pointers, @pointers (NULL or empty: none): a function of the file.
+ * But rules of much machine code are not made: rows of the kind UNWIND_LATER are in their place.
+ * Looks first in `dir`
+ * (NULL: no cache) for a table made of the same and stores a newly built one there. Images without
+ * build-id, and memory images, are never cached. A cache file that is corrupt, truncated, of
+ * another version or made from another file is rebuilt and replaced; an unwritable directory costs
+ * the cache, not the recording. Several processes may do this at once. */
+int unwind_table__get(const struct elf_file *file, const char *dir,
+		      const struct code_range *pointers, struct unwind_table *ret, struct err *err);
 
 /* Stores the table for unwind_table__get(). Failing costs the cache only. */
 void unwind_table__store(const struct elf_file *file, const char *dir,

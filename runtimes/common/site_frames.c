@@ -19,7 +19,7 @@ int site_frames__open(const struct elf_file *file, struct site_frames *ret, stru
 {
 	struct site_frames frames = { .file = file };
 	char *dir = unwind_table__default_dir();
-	int rc = unwind_table__get(file, dir, &frames.table, err);
+	int rc = unwind_table__get(file, dir, NULL, &frames.table, err);
 
 	free(dir);
 	if (!rc) {

@@ -8,6 +8,7 @@
 #include "core/base/util.h"
 #include "core/target/process_words.h"
 #include "core/target/procfs.h"
+#include "runtimes/common/v8_code.h"
 #include "runtimes/common/v8_label.h"
 #include "runtimes/node/node_blob.h"
 #include "runtimes/node/node_builtins.h"
@@ -132,6 +133,8 @@ static int node__prepare(const struct elf_file *file, struct runtime_image **ret
 	if (node_layout__read(file, &image->layout, &err)) {
 		ret_verdict->support = RUNTIME_DEGRADED;
 		ret_verdict->map_only = true;
+		ret_verdict->made_keeps = V8_KEEPS;
+		ret_verdict->made_bytes = V8_MADE_BYTES;
 		ret_verdict->map = "start it with NODE_OPTIONS='" OPTIONS "'";
 		snprintf(image->unknown, sizeof(image->unknown), "%.79s", err.text);
 		snprintf(ret_verdict->reason, sizeof(ret_verdict->reason), "%.120s; " BY_MAP,
@@ -145,6 +148,23 @@ static int node__prepare(const struct elf_file *file, struct runtime_image **ret
 	rec->blob_bytes = image->builtins.all.end - rec->blob_start;
 	*ret_image = image;
 	return 0;
+}
+
+static int node__pointer_code(const struct elf_file *file, uint64_t *ret_start, uint64_t *ret_end)
+{
+	struct node_builtins builtins = {};
+	struct node_layout layout;
+	int ret;
+
+	if (!node_layout__read(file, &layout, NULL))
+		return 0; /* the unwinder's hook knows more (bpf/node_unwind.bpf.c) */
+	ret = node_builtins__read(file, &builtins);
+	if (!ret && !builtins.all.end)
+		ret = node_blob__find(file, &builtins.all);
+	*ret_start = builtins.all.start;
+	*ret_end = builtins.all.end;
+	node_builtins__done(&builtins);
+	return ret;
 }
 
 static size_t node__loops(const struct runtime_image *image, const struct runtime_range **ret)
@@ -259,6 +279,7 @@ const struct runtime runtime_node = {
 	.detect = node__detect,
 	.prepare = node__prepare,
 	.image_free = node__image_free,
+	.pointer_code = node__pointer_code,
 	.loops = node__loops,
 	.open = node__open,
 	.close = node__close,

@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/other/other_rows.h"
 
+#include "runtimes/common/v8_code.h"
+
 /* Each row was compared with the program that `source` names, unless `source` names a document. */
 
 #define JAVASCRIPT "native code is named, JavaScript functions are not"
 #define V8_FLAGS   "--perf-basic-prof --interpreted-frames-native-stack"
 #define V8_GIVEN   "--perf-basic-prof", "--perf-prof"
+
+/* JavaScriptCore's functions have a frame: emitFunctionPrologue of jit/AssemblyHelpers.h. Handlers
+ * of inline caches, which call C++ as well, leave the register to the function that calls them:
+ * emitDataICPrologue of bytecode/InlineCacheCompiler.cpp. It reserves 1 GB for code, or 128 MB
+ * (fixedExecutableMemoryPoolSize, jit/ExecutableAllocator.cpp). */
+#define JSC_KEEPS      KEEPS_POINTERS
+#define JSC_MADE_BYTES (32ULL << 20)
+
+/* .NET's compiler makes a frame for most methods, and leaves the register alone in the others:
+ * ETW_EBP_FRAMED, rpMustCreateEBPFrame() of src/coreclr/jit. Its memory is mapped in small pieces.
+ *
+ * Mono's compiler keeps no frame pointer where it can do without one, and uses the register then
+ * (mono_arch_compute_omit_fp of mini-amd64.c). Nor do those of the others, as far as there are any.
+ */
+#define NET_KEEPS      KEEPS_POINTERS
+#define NET_MADE_BYTES 4096
 
 static const struct other_row rows[OTHER_KINDS_N] = {
 	[OTHER_ELECTRON] = {
@@ -13,6 +31,8 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.shown = JAVASCRIPT " (no walker for compressed pointers)",
 		.map = "start it with --js-flags='" V8_FLAGS "'",
 		.given = { V8_GIVEN },
+		.keeps = V8_KEEPS,
+		.made_bytes = V8_MADE_BYTES,
 		.source = "electronjs.org/docs/latest/api/command-line-switches",
 	},
 	[OTHER_DENO] = {
@@ -20,6 +40,8 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.shown = JAVASCRIPT ": Deno's V8 has no constants for debuggers",
 		.map = "start it with --v8-flags=--perf-basic-prof,--interpreted-frames-native-stack",
 		.given = { V8_GIVEN },
+		.keeps = V8_KEEPS,
+		.made_bytes = V8_MADE_BYTES,
 		.source = "@deno/linux-x64-glibc 2.9.6",
 	},
 	[OTHER_V8] = {
@@ -27,6 +49,8 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.shown = JAVASCRIPT ": this V8 has no constants for debuggers",
 		.map = "give V8 the options " V8_FLAGS,
 		.given = { V8_GIVEN },
+		.keeps = V8_KEEPS,
+		.made_bytes = V8_MADE_BYTES,
 		.source = "the options as of Deno 2.9.6",
 	},
 	[OTHER_BUN] = {
@@ -35,6 +59,8 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 		.map = "start it with BUN_JSC_useJITDump=1",
 		.given = { "BUN_JSC_useJITDump=1", "BUN_JSC_useJITDump=true" },
 		.missing = "interpreted functions have no names, compiled ones have",
+		.keeps = JSC_KEEPS,
+		.made_bytes = JSC_MADE_BYTES,
 		.source = "@oven/bun-linux-x64 1.4.5",
 	},
 	[OTHER_DOTNET] = {
@@ -45,6 +71,8 @@ static const struct other_row rows[OTHER_KINDS_N] = {
 			   "DOTNET_PerfMapEnabled=3", "COMPlus_PerfMapEnabled=1" },
 		.missing = "compiled methods have names; precompiled ones have none unless "
 			   "DOTNET_ReadyToRun=0",
+		.keeps = NET_KEEPS,
+		.made_bytes = NET_MADE_BYTES,
 		.source = "@azure/mcp-linux-x64 2.0.5 (.NET 10.0.9); "
 			  "learn.microsoft.com/dotnet/core/runtime-config/debugging-profiling",
 	},

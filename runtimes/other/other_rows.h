@@ -16,7 +16,11 @@ struct other_row {
 	/* Texts in the arguments or the environment of a process that writes a map. */
 	const char *given[OTHER_GIVEN_MAX];
 	const char *missing; /* which frames lack with a map; NULL: none is known to */
-	const char *source;  /* of the rule, of the option and of the form of the names */
+	/* How its compiler keeps frame pointers (runtime_verdict). 0: it does not, or does not
+	 * always. */
+	unsigned int keeps;
+	uint64_t made_bytes;
+	const char *source; /* of the rule, of the option and of the form of the names */
 };
 
 enum other_kind {

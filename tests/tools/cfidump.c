@@ -42,9 +42,9 @@ static void print_saved(const char *name, short words, int at_rbp)
 
 static void print_rule(const struct unwind_rule *rule)
 {
-	static const char *const kinds[] = { "none",   "reg",	"deref",      "plt",
-					     "signal", "end",	"link",	      "switch",
-					     "resume", "later", "unsupported" };
+	static const char *const kinds[] = { "none",   "reg",	"deref",       "plt",
+					     "signal", "end",	"link",	       "switch",
+					     "resume", "later", "unsupported", "pointer" };
 
 	printf("%s", kinds[rule->kind]);
 	if (rule->kind == UNWIND_PLT)

@@ -140,14 +140,14 @@ static void test_cache(const char *sources)
 	char dir[256];
 
 	snprintf(dir, sizeof(dir), "%s/cache", workdir);
-	if (!ok(open_built(sources, &file) && !unwind_table__get(file, dir, &table, NULL) &&
+	if (!ok(open_built(sources, &file) && !unwind_table__get(file, dir, NULL, &table, NULL) &&
 			!code_reader__new(file, &reader),
 		"a table to be kept"))
 		return;
 	at = table.vaddr_start + 5 * CODE_BLOCK_BYTES;
 	ok(add_block(&table, reader, at), "one more block");
 	unwind_table__store(file, dir, &table);
-	ok(!unwind_table__get(file, dir, &again, NULL) && again.n_words == table.n_words &&
+	ok(!unwind_table__get(file, dir, NULL, &again, NULL) && again.n_words == table.n_words &&
 		   !memcmp(again.words, table.words, table.n_words * sizeof(*table.words)) &&
 		   unwind_table__find(&again, at)->kind != UNWIND_LATER,
 	   "the cache has its rules");
@@ -155,14 +155,14 @@ static void test_cache(const char *sources)
 	elf_file__free(file);
 	file = NULL;
 	write_assembly(FUNCTIONS - 1);
-	ok(open_built(sources, &file) && !unwind_table__get(file, dir, &other, NULL) &&
+	ok(open_built(sources, &file) && !unwind_table__get(file, dir, NULL, &other, NULL) &&
 		   unwind_table__find(&other, at)->kind != UNWIND_LATER,
 	   "also for a file with other code elsewhere");
 	unwind_table__done(&other);
 	elf_file__free(file);
 	file = NULL;
 	write_assembly((int)(5 * CODE_BLOCK_BYTES / 560));
-	ok(open_built(sources, &file) && !unwind_table__get(file, dir, &other, NULL) &&
+	ok(open_built(sources, &file) && !unwind_table__get(file, dir, NULL, &other, NULL) &&
 		   unwind_table__find(&other, at)->kind == UNWIND_LATER,
 	   "but not with other code there");
 	unwind_table__done(&table);
@@ -183,7 +183,7 @@ static void test_undescribed(void)
 			     "sed -e 's/fn_/hn_/g' much.s > last.s && "
 			     "sed -e 's/fn_/in_/g' much.s > end.s") &&
 			open_built("much.s more.s last.s end.s", &file) &&
-			!unwind_table__get(file, NULL, &table, NULL) &&
+			!unwind_table__get(file, NULL, NULL, &table, NULL) &&
 			!unwind_table__build(file, &all, NULL),
 		"2.5 MB without a description"))
 		return;
@@ -210,7 +210,7 @@ int main(void)
 	workdir__write("last.c", "int described_last(int x) { return x * 3; }\n");
 	write_assembly(-1);
 	if (ok(open_built(sources, &file) && !unwind_table__build(file, &all, NULL) &&
-		       !unwind_table__get(file, NULL, &some, NULL),
+		       !unwind_table__get(file, NULL, NULL, &some, NULL),
 	       "much assembly among described functions"))
 		test_blocks(file, &all, &some);
 	unwind_table__done(&all);

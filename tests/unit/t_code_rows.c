@@ -403,12 +403,12 @@ static void test_cache(const char *title, const char *id, const char *sources, c
 			     "id.so %s",
 			     id, sources) &&
 			build("id.so", &made, &file) &&
-			!unwind_table__get(file, dir, &first, NULL) &&
+			!unwind_table__get(file, dir, NULL, &first, NULL) &&
 			workdir__try("test -s cache/%s.utab", id),
 		"%s: a table is kept", title))
 		return;
 	unwind_table__done(&first);
-	ok(!unwind_table__get(file, dir, &first, NULL) && first.n_words == made.n_words &&
+	ok(!unwind_table__get(file, dir, NULL, &first, NULL) && first.n_words == made.n_words &&
 		   !memcmp(first.words, made.words, made.n_words * sizeof(*made.words)),
 	   "%s: and found", title);
 	unwind_table__done(&made);
@@ -418,7 +418,8 @@ static void test_cache(const char *title, const char *id, const char *sources, c
 		       "sed -i '%s' $(echo %s | tr ' ' '\\n' | grep '[.]s$') && gcc -O2 -shared "
 		       "-nostdlib -Wl,--build-id=0x%s -o id.so %s",
 		       change, sources, id, sources) &&
-		       build("id.so", &made, &file) && !unwind_table__get(file, dir, &second, NULL),
+		       build("id.so", &made, &file) &&
+		       !unwind_table__get(file, dir, NULL, &second, NULL),
 	       "%s: another file with its build id", title))
 		ok(second.n_words == made.n_words &&
 			   !memcmp(second.words, made.words, made.n_words * sizeof(*made.words)) &&

@@ -50,7 +50,8 @@ static int load(const struct cache *cache)
 static bool get(const struct cache *cache, const char *dir)
 {
 	struct unwind_table table = { 0 };
-	bool same = !unwind_table__get(cache->file, dir, &table, NULL) && is_built(cache, &table);
+	bool same =
+		!unwind_table__get(cache->file, dir, NULL, &table, NULL) && is_built(cache, &table);
 
 	unwind_table__done(&table);
 	return same;
@@ -153,7 +154,7 @@ static void test_hostile(const struct cache *cache)
 	check_hostile(cache, &words[t.rows_at], t.n_rules, &t, "rule that is not there");
 	check_hostile(cache, &words[t.rows_at], UNWIND_ROW(1U, t.n_rules), &t,
 		      "the same further in its page");
-	check_hostile(cache, &words[t.rules_at + 8], UNWIND_UNSUPPORTED + 1, &t, "kind of rule");
+	check_hostile(cache, &words[t.rules_at + 8], UNWIND_POINTER + 1, &t, "kind of rule");
 	check_hostile(cache, &words[t.rules_at + 8], UNWIND_REG | UNWIND_REGS << 8, &t, "register");
 	check_hostile(cache, &words[t.rules_at], UNWIND_REG, &t, "rule 0");
 	check_hostile(cache, &words[t.rules_at + 4], UNWIND_REG, &t, "rule 1");
@@ -188,7 +189,7 @@ static void test_other_image(const struct cache *cache)
 	       "another build-id");
 	if (other)
 		other->build_id_len = 0;
-	ok(other && !unwind_table__get(other, cache->dir, &table, NULL), "no build-id");
+	ok(other && !unwind_table__get(other, cache->dir, NULL, &table, NULL), "no build-id");
 	unwind_table__done(&table);
 	is_int(count_files(cache), 1, "is not cached");
 	elf_file__free(other);
@@ -221,7 +222,8 @@ static void test_forged(const struct cache *cache)
 			file = fixture__open(&fixture, "forged.so");
 		is_int(file ? unwind_cache__load(cache->dir, file, &table) : 0, -EBADMSG,
 		       "the genuine program's table is not taken");
-		ok(file && !unwind_table__get(file, cache->dir, &table, NULL), "its own is made");
+		ok(file && !unwind_table__get(file, cache->dir, NULL, &table, NULL),
+		   "its own is made");
 		unwind_table__done(&table);
 		ok(get(cache, cache->dir), "and is not the genuine program's");
 		elf_file__free(file);
