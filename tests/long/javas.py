@@ -17,7 +17,7 @@ from pythons import Skipped, roots_directory, why_no_root
 ROOTS = ("trixie", "forky")  # as in scripts/test-roots; those with a JVM
 JVMS = "/usr/lib/jvm"
 # Not by themselves: what they share, other tests' and the demo's.
-HELPERS = {"Fixture", "Attach", "Mixed", "Monitors", "Tables"}
+HELPERS = {"Fixture", "Attach", "Mixed", "Monitors", "Steps", "Tables"}
 FIXTURES = sorted({name[:-5] for name in os.listdir("fixtures/java") if name.endswith(".java")}
                   - HELPERS)
 SINCE = {"Virtual": 21}

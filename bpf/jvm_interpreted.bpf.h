@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef BRAID_JVM_INTERPRETED_BPF_H
+#define BRAID_JVM_INTERPRETED_BPF_H
+
+/* How to leave a frame of HotSpot's interpreter, and an entry or an end of an interpreted method,
+ * which has no frame. Includes what all rules for HotSpot's code share. */
+
+#include "bpf/jvm_blobs.bpf.h"
+#include "bpf/jvm_numbers.bpf.h"
+#include "bpf/return_address.bpf.h"
+#include "bpf/tableless.bpf.h"
+
+#define INTERPRETED_MOVED_MAX 32768 /* bytes that a frame's end is moved by at most */
+
+/* The first bytes of code that was read as a number. */
+#define CODE3(code) ((code)&0xffffff)
+#define CODE4(code) ((code)&0xffffffff)
+#define CODE6(code) ((code)&0xffffffffffffULL)
+
+/* --- rules --- */
+
+static __always_inline void rule__set(struct unwind_state *u, __u32 reg, int cfa_off, int rbp_words)
+{
+	u->rule.kind = UNWIND_REG;
+	u->rule.reg = reg;
+	u->rule.cfa_off = cfa_off;
+	u->rule.rbp_words = rbp_words;
+	u->rule.rbx_words = UNWIND_WORDS_LOST; /* Java code saves no register for its caller */
+}
+
+/* Does @pc lie in the code cache? Global, so that the verifier checks it once. */
+__noinline int pc__is_jvm(const struct jvm_proc_rec *proc, __u64 pc)
+{
+	return proc && heap__find(proc, pc);
+}
+
+static __always_inline int returns_to_jvm(struct unwind_state *u, const struct jvm_proc_rec *proc,
+					  __u64 address)
+{
+	return !stack__read(u, address) && pc__is_jvm(proc, u->value);
+}
+
+/* Results of what looks for a rule, besides 0 and 1. */
+#define JVM_AGAIN 2 /* u->pc has changed, try again */
+#define JVM_NOTED 3 /* it is the JVM's code, but there is no rule */
+
+/* The caller's frame is what there is, at a return address that was popped. */
+static __always_inline int jvm__is_gone(struct unwind_state *u, const struct jvm_proc_rec *proc)
+{
+	__u64 pc = u->regs[UNWIND_REG_RDX];
+
+	if (!u->leaf || !pc__is_jvm(proc, pc))
+		return 0;
+	u->pc = pc;
+	u->exact = u->leaf = 0;
+	return 1;
+}
+
+/* The caller's frame is what there is: the return address is @pc, in a register, and the caller's
+ * stack pointer @sp. */
+static __always_inline int jvm__is_popped(struct unwind_state *u, const struct jvm_proc_rec *proc,
+					  __u64 pc, __u64 sp)
+{
+	if (!u->leaf || !pc__is_jvm(proc, pc) || sp < u->sp || sp & 7 ||
+	    sp - u->sp > INTERPRETED_MOVED_MAX)
+		return 0;
+	u->pc = pc;
+	u->sp = sp;
+	u->exact = u->leaf = 0;
+	return 1;
+}
+
+#define CODE_PUSH_RDX	0x52
+#define EXCEPTION_WORDS 2 /* of an exception blob's frame: rbp, return address */
+
+/* An exception blob is jumped to with the return address in rdx, pushes that, and pops it again
+ * before it jumps to the handler (OptoRuntime::generate_exception_blob). Behind the pop it takes
+ * several instructions, with the address in rdx and in the thread (r15). @at: bytes into the code.
+ * Returns true if the blob has no frame, as the one that u->rule has does not return there. */
+static __always_inline int exception__is_popped(struct unwind_state *u,
+						const struct jvm_proc_rec *proc, __u32 at)
+{
+	__u64 pc = u->regs[UNWIND_REG_RDX], thrown = 0;
+	__u8 code = 0;
+
+	if (!proc->exception_pc || !pc__is_jvm(proc, pc))
+		return 0;
+	if (!at)
+		return !jvm__read(&code, sizeof(code), u->pc) && code == CODE_PUSH_RDX;
+	if (jvm__read(&thrown, sizeof(thrown), u->regs[UNWIND_REG_R15] + proc->exception_pc) ||
+	    thrown != pc)
+		return 0;
+	return stack__read(u, u->sp + u->rule.cfa_off - 8) || u->value != pc;
+}
+
+#define INTERPRETED_WORDS      8
+#define CONST_METHOD_BYTES_MAX (64 * 1024 + 512) /* to the last of its bytecodes */
+
+/* Returns the bytecode's address that the interpreted frame with these @words has saved. */
+static __always_inline __u64 interpreted__bcp(const struct jvm_proc_rec *proc,
+					      const __u64 words[INTERPRETED_WORDS])
+{
+	return proc->bcp_words == JVM_BCP_WORDS_8 ? words[INTERPRETED_WORDS - JVM_BCP_WORDS_8]
+						  : words[INTERPRETED_WORDS - JVM_BCP_WORDS];
+}
+
+/* Returns true if the innermost frame lacks the bytecode's address, as its entry still pushes
+ * words. The words below the stack pointer may be those of an earlier frame. */
+static __always_inline int interpreted__is_pushed(const struct unwind_state *u,
+						  const struct jvm_proc_rec *proc)
+{
+	return u->leaf && u->rbp - u->sp < 8 * (proc->bcp_words == JVM_BCP_WORDS_8 ? JVM_BCP_WORDS_8
+										   : JVM_BCP_WORDS);
+}
+
+/* Returns the Method. An entry has it in rbx until it is pushed. */
+static __always_inline __u64 interpreted__method(const struct unwind_state *u,
+						 const __u64 words[INTERPRETED_WORDS])
+{
+	if (u->leaf && u->rbp - u->sp < -8 * INTERPRETED_METHOD)
+		return u->regs[UNWIND_REG_RBX];
+	return words[INTERPRETED_WORDS + INTERPRETED_METHOD];
+}
+
+/* Has rbp been set up for an interpreted frame? An entry has not made its frame yet, stubs in the
+ * same buffer never do: there it is the caller's. Then the words are not those of a method, with
+ * a place in its bytecodes (native methods have none), which is *@ret_bcp. An entry has the method
+ * in rbx, and in r13 first the sender's stack pointer and then that place (generate_fixed_frame).
+ */
+static __always_inline int interpreted__is_made(const struct unwind_state *u,
+						const struct jvm_proc_rec *proc,
+						const __u64 words[INTERPRETED_WORDS],
+						__u64 *ret_bcp)
+{
+	__u64 live = u->regs[UNWIND_REG_R13];
+	__u64 sender_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
+	__u64 method = interpreted__method(u, words), const_method = 0;
+	__u64 bcp = interpreted__bcp(proc, words);
+
+	*ret_bcp = bcp;
+	if (sender_sp <= u->rbp || sender_sp - u->rbp > INTERPRETED_MOVED_MAX)
+		return 0;
+	if (!u->leaf)
+		return 1;
+	if (u->rbp - u->sp < -8 * INTERPRETED_SENDER_SP)
+		return 0;
+	if (jvm__read(&const_method, sizeof(const_method),
+		      method + proc->offsets.method_const_method) ||
+	    !const_method)
+		return 0;
+	if (!interpreted__is_pushed(u, proc) &&
+	    (!bcp || bcp - const_method < CONST_METHOD_BYTES_MAX))
+		return 1;
+	if (live - const_method < CONST_METHOD_BYTES_MAX)
+		*ret_bcp = live;
+	else if (interpreted__is_pushed(u, proc) && method == u->regs[UNWIND_REG_RBX] &&
+		 live == sender_sp)
+		*ret_bcp = const_method + proc->offsets.const_method_bytes;
+	else
+		return 0;
+	return 1;
+}
+
+#define ENTRY_BYTES (8 * INTERPRETED_WORDS) /* of what an entry pushes below rbp */
+
+/* Has an entry set rbp, and not yet pushed all that makes it a frame? */
+static __always_inline int interpreted__is_entered(struct unwind_state *u,
+						   const struct jvm_proc_rec *proc)
+{
+	return u->leaf && !u->rbp_lost && u->rbp - u->sp < ENTRY_BYTES &&
+	       returns_to_jvm(u, proc, u->rbp + 8);
+}
+
+/* The words that end at rbp. */
+static __always_inline int interpreted__read(struct unwind_state *u, __u64 words[INTERPRETED_WORDS])
+{
+	__u64 start = u->rbp - 8 * INTERPRETED_WORDS, at;
+	int i;
+
+	if (stack__have(u, start, 8 * INTERPRETED_WORDS, &at))
+		return jvm__read(words, 8 * INTERPRETED_WORDS, start);
+	for (i = 0; i < INTERPRETED_WORDS; i++)
+		words[i] = u->block[(at + i) & (BLOCK_WORDS - 1)];
+	return 0;
+}
+
+static __always_inline void interpreted__note(struct unwind_state *u,
+					      const struct jvm_proc_rec *proc,
+					      const __u64 words[INTERPRETED_WORDS])
+{
+	u->note.lasts = 1;
+	u->note.mask = 1U << (-1 - INTERPRETED_SENDER_SP) | 1U << (-1 - INTERPRETED_METHOD);
+	u->note.mask |= proc->bcp_words == JVM_BCP_WORDS_8 ? 1U << (JVM_BCP_WORDS_8 - 1)
+							   : 1U << (JVM_BCP_WORDS - 1);
+	for (int i = 0; i < INTERPRETED_WORDS; i++)
+		u->note.words[i] = words[INTERPRETED_WORDS - 1 - i];
+}
+
+/* An entry is called with the caller's stack pointer in r13: arguments that compiled code has in
+ * registers were pushed since. Elsewhere r13 is no address of the stack. */
+static __always_inline void interpreted__set_sender(struct unwind_state *u)
+{
+	__u64 sender = u->regs[UNWIND_REG_R13];
+
+	if (u->leaf && !(sender & 7) && sender - u->sp <= INTERPRETED_MOVED_MAX)
+		u->caller_sp = sender;
+}
+
+/* Is @pc in the interpreter, which pushes addresses that it is returned to, or in the call stub? */
+static __always_inline int jvm__is_entry(const struct jvm_proc_rec *proc, __u64 pc)
+{
+	return pc - proc->interpreter_start < proc->interpreter_end - proc->interpreter_start ||
+	       pc == proc->call_stub_return;
+}
+
+/* Is @pc a return address of the JVM's code? A call ends there, or the interpreter has pushed it.
+ */
+static __always_inline int pc__is_returned_to(struct unwind_state *u,
+					      const struct jvm_proc_rec *proc, __u64 pc)
+{
+	return pc__is_jvm(proc, pc) && (jvm__is_entry(proc, pc) || code__follows_call(u, pc));
+}
+
+/* The last instructions of an interpreted method: the return address goes to r13, the caller's
+ * stack pointer from rbx to rsp, and a jump follows, in JDK 20 to 24 behind a check
+ * (InterpreterMacroAssembler::remove_activation). r13 is no address of code elsewhere: it is a
+ * bytecode's, or the caller's stack pointer. */
+#define CODE_POP_R13	 0x5d41 /* pop r13; mov rsp, rbx */
+#define CODE_RSP_RBX	 0xe38b48
+/* Entries of mathematics and checksums make no frame, and have the stack pointer in r13. */
+#define CODE_POP_RAX_R13 0xe0ffe58b4958ULL /* pop rax; mov rsp, r13; jmp rax */
+#define CODE_POP_RDI_R13 0xe7ffe58b495fULL
+#define CODE_RSP_R13	 0xe58b49
+#define CODE_JMP_RAX	 0xe0ff
+#define CODE_JMP_RDI	 0xe7ff
+
+/* The register that the return address is in, behind the pop of an entry that makes no frame. -1:
+ * elsewhere. */
+static __always_inline int end__register(__u64 before, __u64 at)
+{
+	__u32 jump = CODE3(at) == CODE_RSP_R13	    ? at >> 24 & 0xffff
+		     : before >> 40 == CODE_RSP_R13 ? at & 0xffff
+						    : 0;
+
+	return jump == CODE_JMP_RAX ? UNWIND_REG_RAX : jump == CODE_JMP_RDI ? UNWIND_REG_RDI : -1;
+}
+
+/* Is a return address where such an end has it? */
+static __always_inline int end__is_possible(struct unwind_state *u, const struct jvm_proc_rec *proc)
+{
+	return returns_to_jvm(u, proc, u->sp) ||
+	       (u->leaf && (pc__is_jvm(proc, u->regs[UNWIND_REG_R13]) ||
+			    pc__is_jvm(proc, u->regs[UNWIND_REG_RAX]) ||
+			    pc__is_jvm(proc, u->regs[UNWIND_REG_RDI])));
+}
+
+/* 1: there is a rule; JVM_AGAIN; 0: the pc is elsewhere. */
+static __always_inline int interpreted__is_left(struct unwind_state *u,
+						const struct jvm_proc_rec *proc)
+{
+	__u64 code[2], sender = u->regs[UNWIND_REG_R13];
+	int is_end, reg;
+
+	if ((!u->leaf && u->n > 1) || !end__is_possible(u, proc) ||
+	    jvm__read(code, sizeof(code), u->pc - 8))
+		return 0;
+	is_end = u->leaf && (code[1] & 0xffff) == CODE_POP_R13 &&
+		 CODE3(code[1] >> 16) == CODE_RSP_RBX;
+	if (is_end)
+		sender = u->regs[UNWIND_REG_RBX];
+	if (is_end || CODE6(code[1]) == CODE_POP_RAX_R13 || CODE6(code[1]) == CODE_POP_RDI_R13) {
+		if (!returns_to_jvm(u, proc, u->sp))
+			return 0;
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+		if (!(sender & 7) && sender - u->sp - 8 <= INTERPRETED_MOVED_MAX)
+			u->caller_sp = sender;
+		return 1;
+	}
+	if (!u->leaf)
+		return 0;
+	if (pc__is_returned_to(u, proc, u->regs[UNWIND_REG_R13]))
+		return jvm__is_popped(u, proc, u->regs[UNWIND_REG_R13],
+				      CODE3(code[1]) == CODE_RSP_RBX ? u->regs[UNWIND_REG_RBX]
+								     : u->sp)
+			       ? JVM_AGAIN
+			       : 0;
+	reg = end__register(code[0], code[1]);
+	if (reg < 0)
+		return 0;
+	return jvm__is_popped(u, proc, u->regs[reg & 15],
+			      CODE3(code[1]) == CODE_RSP_R13 ? u->regs[UNWIND_REG_R13] : u->sp)
+		       ? JVM_AGAIN
+		       : 0;
+}
+
+/* An entry that compiled code has called has no frame yet: rbp may be that of an interpreted frame
+ * further out. The return address is on top of the stack, or the entry has popped it to rax, to put
+ * it behind the method's variables. 1: there is a rule; JVM_AGAIN; 0: neither. */
+static __always_inline int interpreted__is_called(struct unwind_state *u,
+						  const struct jvm_proc_rec *proc)
+{
+	__u64 pc = u->regs[UNWIND_REG_RAX], sender = u->regs[UNWIND_REG_R13];
+
+	if (!u->leaf || sender & 7 || sender - u->sp > INTERPRETED_MOVED_MAX)
+		return 0; /* the bytecodes' address is in r13 */
+	if (returns_to_jvm(u, proc, u->sp) && !jvm__is_entry(proc, u->value) &&
+	    code__follows_call(u, u->value)) {
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+		interpreted__set_sender(u);
+		return 1;
+	}
+	if (!pc__is_jvm(proc, pc) || jvm__is_entry(proc, pc) || !code__follows_call(u, pc))
+		return 0;
+	return jvm__is_popped(u, proc, pc, sender) ? JVM_AGAIN : 0;
+}
+
+/* As blob__rule, for the interpreter's code. */
+__noinline int interpreted__rule(struct unwind_state *u, struct jvm_state *state,
+				 const struct jvm_proc_rec *proc, struct jvm_frame *ret)
+{
+	__u64 words[INTERPRETED_WORDS], bcp = 0;
+	int known;
+
+	if (!u || !state || !proc || !ret)
+		return 0;
+	ret->kind = JVM_BLOB;
+	ret->blob = 0;
+	ret->code = proc->interpreter_start;
+	ret->at = u->pc - ret->code;
+	known = interpreted__is_left(u, proc);
+	if (!known)
+		known = interpreted__is_called(u, proc);
+	if (known)
+		return known;
+	if (u->rbp_lost || u->rbp < u->sp || u->rbp - u->sp > JVM_FRAME_BYTES_MAX || u->rbp & 7 ||
+	    interpreted__read(u, words) || !interpreted__is_made(u, proc, words, &bcp)) {
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+		if (returns_to_jvm(u, proc, u->sp)) {
+			interpreted__set_sender(u);
+			return 1;
+		}
+		if (interpreted__is_entered(u, proc)) {
+			rule__set(u, UNWIND_REG_RBP, 16, -2);
+			u->caller_sp = u->regs[UNWIND_REG_R13];
+			if (u->sp < u->rbp && !stack__read(u, u->rbp - 8))
+				u->caller_sp = u->value;
+			return 1;
+		}
+		/* Between the two instructions that make it. */
+		if (u->leaf && !stack__read(u, u->sp) && u->value == u->rbp &&
+		    returns_to_jvm(u, proc, u->sp + 8)) {
+			rule__set(u, UNWIND_REG_RSP, 16, -2);
+			interpreted__set_sender(u);
+			return 1;
+		}
+		return jvm__is_gone(u, proc) ? JVM_AGAIN : 1;
+	}
+	rule__set(u, UNWIND_REG_RBP, 16, -2);
+	ret->kind = JVM_INTERPRETED;
+	ret->blob = interpreted__method(u, words);
+	ret->bcp = bcp;
+	/* A compiled method that has called this one ends there, as arguments were moved. */
+	u->caller_sp = words[INTERPRETED_WORDS + INTERPRETED_SENDER_SP];
+	interpreted__note(u, proc, words);
+	return 1;
+}
+
+#endif
