@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The kernel half's unwinder in HotSpot's code, at places that tests/long/jvm_steps.t found: edges
+ * of stubs, adapters, and entries and ends of interpreted methods. */
+#include "tests/unit/jvm_code.h"
+
+static struct scratch *scratch;
+
+/* A call that leads behind the caller's code enters nothing there. */
+static void test_static_call(void)
+{
+	for (int jumps = 0; jumps < 2; jumps++) {
+		set_callers();
+		put_call(caller + 95, caller + 300);
+		put_jump_with_method(caller + 300, stub);
+		regs[UNWIND_REG_PC] = caller + 300 + 10 * jumps;
+		regs[UNWIND_REG_RSP] = AT(5);
+		sampler__run(regs);
+		ok(has_frame(0, (caller + 300 + 10 * jumps) | X, AT(16)) &&
+			   has_frame(1, stub + 50, AT(32)) && has_frame(2, PC(0), AT(32)),
+		   "a static call, %s", jumps ? "at the jump" : "before");
+	}
+}
+
+/* The handler's own call led to the blob: its frame is there, though its return address is not yet
+ * that of the exception. */
+static void test_exception_from_callee(void)
+{
+	uint64_t thrown = caller + 100, blob;
+
+	set_callers();
+	jvm->exception_pc = 40;
+	memcpy(texts + 40, &thrown, sizeof(thrown));
+	blob = put_blob(300, 10, false, 2);
+	put_call(caller + 145, blob);
+	stack[5] = caller + 150;
+	stack[4] = 0xbad;
+	regs[UNWIND_REG_PC] = blob + 18;
+	regs[UNWIND_REG_RSP] = regs[UNWIND_REG_RBP] = AT(4);
+	regs[UNWIND_REG_RDX] = thrown;
+	regs[UNWIND_REG_R15] = TEXTS;
+	sampler__run(regs);
+	ok(has_frame(0, (blob + 18) | X, AT(6)) && has_frame(1, caller + 150, AT(16)) &&
+		   has_frame(2, stub + 50, AT(32)),
+	   "an exception that the callee has thrown");
+	jvm->exception_pc = 0;
+}
+
+/* A stub that saves registers has set rbp. Where its frame will end there is another call's return
+ * address. */
+static void test_saving(void)
+{
+	uint64_t blob;
+
+	set_callers();
+	blob = put_blob(300, 10, false, 8);
+	put_call(caller + 95, blob);
+	put_code(blob, "\x55\x48\x8b\xec\x48\x83\xec\x10", 8);
+	stack[9] = callee + 64;
+	regs[UNWIND_REG_PC] = blob + 60;
+	regs[UNWIND_REG_RSP] = AT(2);
+	regs[UNWIND_REG_RBP] = AT(4);
+	sampler__run(regs);
+	ok(has_frame(0, (blob + 60) | X, AT(6)) && has_frame(1, caller + 100, AT(16)) &&
+		   has_frame(2, stub + 50, AT(32)),
+	   "a stub that saves registers");
+}
+
+/* At the edges of a stub its instructions decide, also for a caller of native code; in its body an
+ * earlier call may have left a word in its variables. */
+static void test_stub_edges(void)
+{
+	static const struct {
+		const char *name, code[8];
+		int before, words;
+	} edges[] = {
+		{ "before it pushes rbp", "\x55\x48\x8b\xec", 0, 0 },
+		{ "before it sets rbp", "\x55\x48\x8b\xec", 1, 1 },
+		{ "at its return", "\x5d\xc3", 1, 0 },
+	};
+	uint64_t copies;
+
+	for (size_t i = 0; i < ARRAY_SIZE(edges); i++) {
+		set_callers();
+		copies = put_blob(300, 10, false, 0);
+		put_code(copies + 40, edges[i].code, 8);
+		put_call(caller + 95, copies + 40);
+		regs[UNWIND_REG_PC] = copies + 40 + edges[i].before;
+		regs[UNWIND_REG_RSP] = AT(5 - edges[i].words);
+		regs[UNWIND_REG_RBP] = AT(14); /* the frame of another call of it */
+		stack[15] = caller + 100;
+		sampler__run(regs);
+		ok(has_frame(0, (copies + 40 + edges[i].before) | X, AT(6)) &&
+			   has_frame(1, caller + 100, AT(16)),
+		   "a stub, %s", edges[i].name);
+	}
+	set_callers();
+	copies = put_blob(300, 10, false, 0);
+	put_call(caller + 95, copies);
+	put_code(copies, "\x50\x50\x90", 3); /* two pushes */
+	regs[UNWIND_REG_PC] = copies + 20;
+	regs[UNWIND_REG_RSP] = AT(1);
+	sampler__run(regs);
+	ok(has_frame(1, INFERRED(caller + 100), AT(16)) &&
+		   !(host.sample.head.flags & SAMPLE_COMPLETE),
+	   "a return address below other words than pushed ones");
+}
+
+/* A function of the stub's own has no frame; the frame pointer is the stub's. */
+static void test_stub_calls_itself(void)
+{
+	uint64_t hashes;
+
+	set_callers();
+	hashes = put_blob(300, 10, false, 0);
+	put_call(caller + 95, hashes);
+	put_call(hashes + 30, hashes + 200);
+	stack[5] = caller + 100;
+	stack[4] = 0xbad;
+	stack[2] = hashes + 35;
+	regs[UNWIND_REG_PC] = hashes + 220;
+	regs[UNWIND_REG_RSP] = AT(2);
+	regs[UNWIND_REG_RBP] = AT(4);
+	sampler__run(regs);
+	ok(has_frame(0, (hashes + 220) | X, AT(3)) && has_frame(1, hashes + 35, AT(6)) &&
+		   has_frame(2, caller + 100, AT(16)) && has_frame(3, stub + 50, AT(32)),
+	   "a stub's own function");
+}
+
+/* Compiled code has called an interpreted method, while rbp is that of an interpreted frame further
+ * out. */
+static void set_entry(uint64_t const_method)
+{
+	set_callers();
+	stack[44] = AT(60); /* the frame: sender's stack pointer, method, bytecode */
+	stack[43] = AT(46);
+	stack[41] = METHOD;
+	stack[44 - JVM_BCP_WORDS] = const_method + 8;
+	stack[45] = INTERPRETER + 0x600;
+	stack[44] = AT(60);
+	regs[UNWIND_REG_RBP] = AT(44);
+	regs[UNWIND_REG_R13] = AT(6);
+	regs[UNWIND_REG_PC] = INTERPRETER + 0x700;
+	regs[UNWIND_REG_RSP] = AT(3);
+	stack[15] = INTERPRETER + 0x610;
+}
+
+static void test_called_entry(void)
+{
+	uint64_t const_method;
+
+	memcpy(&const_method, texts, sizeof(const_method));
+	set_entry(const_method);
+	stack[3] = caller + 100;
+	sampler__run(regs);
+	ok(has_frame(0, (INTERPRETER + 0x700) | X, AT(4)) && has_frame(1, caller + 100, AT(16)),
+	   "an entry, the return address on top");
+	set_entry(const_method);
+	stack[3] = 0;
+	regs[UNWIND_REG_RAX] = caller + 100;
+	sampler__run(regs);
+	ok(has_frame(0, (INTERPRETER + 0x700) | X, AT(16)) && scratch->n_noted &&
+		   FRAME_KEY_INDEX(scratch->noted[0].key) == 100,
+	   "an entry, the return address popped");
+}
+
+/* Adapters move the stack pointer, and have the caller's in r13. */
+static void test_adapter(void)
+{
+	uint64_t adapter;
+
+	for (int popped = 0; popped < 2; popped++) {
+		set_callers();
+		strcpy(texts + 32, "I2C/C2I adapters");
+		adapter = put_blob(300, 10, false, 0);
+		put_call(caller + 95, callee);
+		stack[1] = popped ? 0xbad : caller + 100;
+		regs[UNWIND_REG_RAX] = popped ? caller + 100 : 0xbad;
+		regs[UNWIND_REG_PC] = adapter + 40;
+		regs[UNWIND_REG_RSP] = AT(1);
+		regs[UNWIND_REG_R13] = AT(6);
+		sampler__run(regs);
+		if (popped)
+			ok(has_frame(0, (adapter + 40) | X, AT(16)) &&
+				   has_frame(1, stub + 50, AT(32)),
+			   "an adapter that has popped the return address");
+		else
+			ok(has_frame(0, (adapter + 40) | X, AT(2)) &&
+				   has_frame(1, INFERRED(caller + 100), AT(16)) &&
+				   has_frame(2, stub + 50, AT(32)),
+			   "an adapter");
+		memset(texts + 32, 0, 32);
+	}
+}
+
+/* The last instructions of an interpreted method. */
+static void test_left(void)
+{
+	static const char end[64] =
+		"\x90\x90\x90\x90\x90\x90\x90\x90"
+		"\x41\x5d\x48\x8b\xe3\x41\xff\xe5"; /* pop r13; mov rsp, rbx; jmp r13 */
+
+	for (int at = 0; at < 6; at += at ? 3 : 2) {
+		set_callers();
+		host__add_range(INTERPRETER - 8, end, sizeof(end));
+		regs[UNWIND_REG_PC] = INTERPRETER + at;
+		regs[UNWIND_REG_RSP] = at < 5 ? AT(3 + !!at) : AT(6);
+		stack[3] = caller + 100;
+		regs[UNWIND_REG_RBX] = AT(6);
+		regs[UNWIND_REG_R13] = caller + 100;
+		sampler__run(regs);
+		ok(at ? has_frame(1, stub + 50, AT(32))
+		      : has_frame(1, caller + 100, AT(16)) && has_frame(2, stub + 50, AT(32)),
+		   "the end of an interpreted method, %d bytes on", at);
+	}
+}
+
+int main(void)
+{
+	static const uint32_t zero = 0;
+
+	sampler__open();
+	open_jvm();
+	scratch = bpf_map_lookup_elem(&scratches, &zero);
+	test_static_call();
+	test_exception_from_callee();
+	test_saving();
+	test_stub_edges();
+	test_stub_calls_itself();
+	test_called_entry();
+	test_adapter();
+	test_left();
+	sampler__close();
+	return tap__done();
+}
