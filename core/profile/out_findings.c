@@ -34,7 +34,7 @@ struct findings {
 	struct finding *list;
 	size_t n;
 	uint64_t cpu, waiting, preempted, locks, native;
-	char lock[LOCK_BYTES]; /* "the lock of NAME" */
+	char locks_of[KINDS_MAX][LOCK_BYTES]; /* "the lock of NAME", by kind */
 };
 
 struct wait_name {
@@ -115,6 +115,22 @@ static uint32_t group_of(const struct profile *profile, uint32_t node)
 	return node;
 }
 
+/* Returns the name of the lock of the innermost runtime of the stack. */
+static const char *name_lock(struct findings *findings, uint32_t node)
+{
+	const struct profile *profile = findings->profile;
+	uint8_t kind;
+
+	while (node && !profile__is_runtime(profile, frame_of(profile, node)))
+		node = profile->nodes[node].parent;
+	if (!node)
+		return "the lock of the interpreter";
+	kind = frame_of(profile, node)->kind;
+	snprintf(findings->locks_of[kind], LOCK_BYTES, "the lock of %.40s",
+		 profile->kinds[kind].name);
+	return findings->locks_of[kind];
+}
+
 static void name_wait(struct findings *findings, uint32_t node, struct finding *ret)
 {
 	const struct profile *profile = findings->profile;
@@ -123,7 +139,7 @@ static void name_wait(struct findings *findings, uint32_t node, struct finding *
 
 	*ret = (struct finding) { .what = "the kernel" };
 	if (!strcmp(name_of(profile, group_of(profile, node)), "waiting for the lock")) {
-		ret->what = findings->lock;
+		ret->what = name_lock(findings, node);
 		ret->lock = true;
 		return;
 	}
@@ -296,22 +312,6 @@ static int put_sentences(const struct findings *findings, FILE *out)
 	return put_findings(findings, false, findings->cpu, out);
 }
 
-/* Sets the name of the runtime's lock, by the runtime whose threads wait for it. */
-static void name_lock(struct findings *findings)
-{
-	const struct profile *profile = findings->profile;
-
-	snprintf(findings->lock, sizeof(findings->lock), "the lock of the interpreter");
-	for (uint32_t i = 1; i < profile->n_nodes; i++) {
-		if (!profile->nodes[i].waiting ||
-		    !profile__is_runtime(profile, frame_of(profile, i)))
-			continue;
-		snprintf(findings->lock, sizeof(findings->lock), "the lock of %.40s",
-			 profile->kinds[frame_of(profile, i)->kind].name);
-		return;
-	}
-}
-
 int output__findings(const struct profile *profile, FILE *out, struct output_advice *ret)
 {
 	struct findings findings = { .profile = profile };
@@ -321,7 +321,6 @@ int output__findings(const struct profile *profile, FILE *out, struct output_adv
 	findings.list = calloc(2 * profile->n_nodes, sizeof(*findings.list));
 	if (!findings.list)
 		return -ENOMEM;
-	name_lock(&findings);
 	for (uint32_t i = 0; i < profile->n_nodes; i++)
 		if (profile->nodes[i].self)
 			add_node(&findings, i);

@@ -27,6 +27,7 @@ static const char *const library_functions[] = { "java.*",
 						 NULL };
 
 static const struct wait_rule waits[] = {
+	{ "java.lang.Thread.sleep*", "a timer (sleep)" },
 	{ "java.util.concurrent.locks.*Condition*.await*", "a condition" },
 	{ "java.util.concurrent.locks.Abstract*Synchronizer.acquire*", "a lock" },
 	{ "java.lang.Object.wait*", "a notification" },

@@ -241,6 +241,12 @@ IDLE = {
         "python:SimpleQueue.get@/lib/multiprocessing/queues.py;"
         "python:_ConnectionBase.recv_bytes@/lib/multiprocessing/connection.py;"
         "python:Connection._recv@/lib/multiprocessing/connection.py;n:read",
+    "gunicorn's gthread worker":
+        "- epoll_wait app n:main;python:ThreadWorker.run@/a/gunicorn/workers/gthread.py;"
+        "python:EpollSelector.select@/lib/selectors.py;n:epoll_wait",
+    "a feeder of a queue":
+        "- futex w n:main;python:Queue._feed@/lib/multiprocessing/queues.py;"
+        "python:Condition.wait@/lib/threading.py;n:x",
     "gunicorn's worker": "- select app n:main;python:SyncWorker.wait@/a/gunicorn/workers/sync.py;n:x",
     "puma's worker":
         "- futex puma~srv~tp~1 n:start;ruby:block~(3~levels)~in~Puma::ThreadPool#spawn_thread@/a.rb;"

@@ -95,7 +95,7 @@ int main(void)
 	zip = frame(KIND_NATIVE, "deflate_slow", "libz", 0);
 	add("waiting elsewhere", (uint32_t[]) { run, reserve, take, sem, futex }, 5, 390);
 	add("waiting elsewhere", (uint32_t[]) { run, rates, get, recv, tcp }, 5, 180);
-	add("waiting for the lock", (uint32_t[]) { run, report }, 2, 160);
+	add("waiting for the lock", (uint32_t[]) { run, report, sem }, 3, 160);
 	add("preempted", (uint32_t[]) { run, report }, 2, 190);
 	add("running", (uint32_t[]) { run, report, dumps }, 3, 44);
 	add("running", (uint32_t[]) { run, reserve, zip }, 3, 20);
