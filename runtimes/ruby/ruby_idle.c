@@ -10,6 +10,16 @@ const struct idle_rule ruby_idle[] = {
 	  .through = "@(*ConditionVariable#wait|*Mutex#sleep)",
 	  .syscalls = IDLE_LOCKS,
 	  .source = "ThreadPool#spawn_thread of lib/puma/thread_pool.rb (puma 3 to 6)" },
+	/* `server_thread.join` */
+	{ .function = "Puma::Single#run",
+	  .through = "Thread#@(join|value)",
+	  .syscalls = IDLE_LOCKS " " IDLE_POLLS,
+	  .source = "Single#run of lib/puma/single.rb (puma 3 to 6)" },
+	/* `sleep @timeout`: the reaper and the trimmer of a pool */
+	{ .function = "block*in Puma::ThreadPool::Automaton#start!",
+	  .through = "@(Kernel#sleep|Kernel.sleep)",
+	  .syscalls = IDLE_LOCKS " " IDLE_POLLS,
+	  .source = "Automaton#start! of lib/puma/thread_pool.rb (puma 4 to 6)" },
 	/* `@selector.select` */
 	{ .function = "Puma::Reactor#select_loop",
 	  .through = "NIO::Selector#select",

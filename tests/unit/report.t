@@ -251,6 +251,10 @@ IDLE = {
     "puma's worker":
         "- futex puma~srv~tp~1 n:start;ruby:block~(3~levels)~in~Puma::ThreadPool#spawn_thread@/a.rb;"
         "ruby:Thread::ConditionVariable#wait@;ruby:Thread::Mutex#sleep@;" + LIBC,
+    "puma's first thread": "- ppoll puma n:main;ruby:Puma::Single#run@/a.rb;ruby:Thread#join@;n:ppoll",
+    "puma's reaper":
+        "- futex puma~srv~threadp n:start;ruby:block~in~Puma::ThreadPool::Automaton#start!@/a.rb;"
+        "ruby:Kernel#sleep@;" + LIBC,
     "puma's reactor":
         "- epoll_wait puma n:start;ruby:Puma::Reactor#select_loop@/a.rb;ruby:NIO::Selector#select@;n:x",
     "a Java executor's worker": f"- futex pool-1-thread-1 {PARKS}",
