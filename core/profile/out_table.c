@@ -20,12 +20,24 @@ struct table {
 	int kind_width;
 };
 
+#define SHARE_WIDTH 18 /* of put_share() */
+
 static void put_share(const struct table *table, uint64_t weight, FILE *out)
 {
 	char text[32];
 
 	output__amount(table->profile, weight, text, sizeof(text));
 	fprintf(out, "%5.1f%% %10s ", weight * (100.0 / table->profile->total), text);
+}
+
+/* A group has no weight of its own: its columns are blank. */
+static void put_own_share(const struct table *table, const struct out_row *row, uint64_t weight,
+			  FILE *out)
+{
+	if (!weight && out_rows__is_group(&table->list.of, row->number))
+		fprintf(out, "%*s", SHARE_WIDTH, "");
+	else
+		put_share(table, weight, out);
 }
 
 static int put_row(const struct table *table, const struct out_row *row, FILE *out)
@@ -44,8 +56,8 @@ static int put_row(const struct table *table, const struct out_row *row, FILE *o
 	out_rows__kind(&table->list.of, row->number, kind);
 	if (table->opts->group != OUTPUT_LABELS) {
 		if (table->list.scripts)
-			put_share(table, row->script, out);
-		put_share(table, row->self, out);
+			put_own_share(table, row, row->script, out);
+		put_own_share(table, row, row->self, out);
 	}
 	put_share(table, row->total, out);
 	output__states(profile, row->total, row->waiting, row->preempted, states, sizeof(states));

@@ -93,6 +93,9 @@ def check_states():
         " 15.6%    7.00 ms  15.6%    7.00 ms    1.00 ms       0 ns    6.00 ms  native   strcmp"],
         "with all frames, by self", out)
     out = report("--by", "state", "--rows", "3")[1]
+    groups = [line for line in out.splitlines() if "  state  " in line]
+    tap.ok(groups and all(line.startswith(" " * 36) for line in groups),
+           "a group has no columns of zeros", out)
     tap.equal([line.split("  ")[-1] for line in below(out, "Script%")],
               ["running", "waiting", "stopped", "(13 more)"], "groups come first in a table", out)
     out = report("--format", "tree", "--by", "process", "--frames", "all",
