@@ -42,7 +42,7 @@ BPF_CFLAGS = -g -O2 -mcpu=v3 --target=bpf -D__TARGET_ARCH_x86 -Wall -I. \
 # The kernel half on the host (below) is written for a compiler that does not reason by types and the
 # sizes of objects.
 HOST_CFLAGS = -fno-strict-aliasing -Wno-array-bounds -fno-sanitize=object-size
-HOST_LIKE = $(HOST_SRC) tests/unit/t_unwind_jvm.c # which includes what writes records
+HOST_LIKE = $(HOST_SRC) $(wildcard tests/unit/t_unwind_jvm*.c) # these include what writes records
 
 # What the flags were: a change of them rebuilds everything.
 FLAGS_STAMP := $(OUTPUT)/.flags

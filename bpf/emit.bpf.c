@@ -18,6 +18,7 @@
  * keeping it. So does a tick that interrupts a program which is about to write. */
 
 const volatile __u32 cfg_known_sets = 0; /* a power of two, at most KNOWN_SETS; 0: none are kept */
+const volatile __u32 cfg_kept_ways = KEPT_WAYS;
 
 struct known_stack {
 	__u32 version; /* odd: it is being written. Else the generation of what is kept */

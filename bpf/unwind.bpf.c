@@ -9,7 +9,6 @@
 
 const volatile __u32 cfg_unwind = UNWIND_MODE_AUTO;
 const volatile __u32 cfg_kept = 0;
-const volatile __u32 cfg_kept_ways = KEPT_WAYS;
 /* The host's only: the thread stands behind a call, not at an instruction. */
 const volatile __u32 cfg_suspended = 0;
 

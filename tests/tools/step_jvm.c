@@ -26,7 +26,7 @@
 
 #include "bpf/jvm.h"
 #include "core/base/util.h"
-#include "core/session/dump_state.h"
+#include "core/dump/dump_state.h"
 #include "runtimes/registry.h"
 
 #define DEPTH_MAX  4096

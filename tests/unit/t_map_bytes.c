@@ -26,7 +26,7 @@ static uint64_t bytes_of(const struct session *session, int online, uint32_t met
 	half.opts.runtimes = runtimes;
 	half.opts.enabled = UINT32_MAX;
 	half.opts.shadows = session->probes ? 64 : 0;
-	half.opts.ring_bytes = session->all_events ? 0 : 8 * MB; /* as core/session asks for */
+	half.opts.ring_bytes = session->all_events ? 0 : 8 * MB; /* as core/record requests */
 	half.opts.events.of_type[CHAIN_TICK] = 1U << 1;
 	half.opts.numbers[EVENT_OFF_CPU] = session->all_events ? 2 : 0;
 	half.opts.numbers[EVENT_ALLOC] = session->all_events ? 3 : 0;
