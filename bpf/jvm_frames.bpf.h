@@ -445,6 +445,11 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 	if (u->leaf)
 		return stub__interrupted(u, state, proc, blob, has_rbp) ? JVM_NOTED : 1;
 	u->note.lasts = has_rbp && (!proc->call_stub_return || u->pc == proc->call_stub_return);
+	/* A function within the stub that has called another one. */
+	if (has_rbp && u->pc != proc->call_stub_return && stub__is_on_top(u, state, proc, blob)) {
+		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
+		return 1;
+	}
 	if (proc->call_stub_return && u->pc != proc->call_stub_return && barrier__rule(u, proc))
 		return 1;
 	if (!has_rbp)

@@ -124,6 +124,15 @@ static void test_stub_calls_itself(void)
 	ok(has_frame(0, (hashes + 220) | X, AT(3)) && has_frame(1, hashes + 35, AT(6)) &&
 		   has_frame(2, caller + 100, AT(16)) && has_frame(3, stub + 50, AT(32)),
 	   "a stub's own function");
+	put_call(hashes + 210, hashes + 240); /* which calls another one */
+	stack[1] = hashes + 215;
+	regs[UNWIND_REG_PC] = hashes + 250;
+	regs[UNWIND_REG_RSP] = AT(1);
+	sampler__run(regs);
+	ok(has_frame(0, (hashes + 250) | X, AT(2)) && has_frame(1, hashes + 215, AT(3)) &&
+		   has_frame(2, hashes + 35, AT(6)) && has_frame(3, caller + 100, AT(16)) &&
+		   has_frame(4, stub + 50, AT(32)),
+	   "a stub's own function, called by another one");
 }
 
 /* Compiled code has called an interpreted method, while rbp is that of an interpreted frame further
