@@ -12,7 +12,7 @@ PYTHON = "/usr/bin/python3.11"
 SCRIPT = "fixtures/python/marked/marked.py"
 
 
-WALKERS = {"walk_python", "walk_ruby", "walk_jvm"}
+WALKERS = {f"walk_{name}" for name in ("python", "ruby", "jvm", "perl", "php", "node", "go")}
 
 
 def loaded(braid):
