@@ -2,6 +2,7 @@
 #include "bpf/ruby_code.bpf.h"
 #include "bpf/ruby_ec.bpf.h"
 #include "bpf/ruby_gvl.bpf.h"
+#include "bpf/ruby_yjit.bpf.h"
 #include "bpf/ruby_zjit.bpf.h"
 
 /* Walks CRuby's control frames of the interrupted thread, C methods included. The execution context
@@ -288,13 +289,48 @@ static __noinline int zjit__is_fresh(struct ruby_state *state)
 	call = &state->zjit_call;
 	call->returns = zjit__returns(scratch, &state->proc);
 	call->entry_at = state->proc.zjit_at;
-	call->code_start = state->proc.zjit_start;
-	call->code_end = state->proc.zjit_end;
+	call->code_start = state->proc.jit_start;
+	call->code_end = state->proc.jit_end;
 	call->window = call->stores = 0;
 	if (!call->returns ||
 	    read_user(call->code, sizeof(call->code), call->returns - ZJIT_BEFORE))
 		return 0;
 	bpf_loop(ZJIT_BEFORE, zjit__on_byte, NULL, 0);
+	return call->stores;
+}
+
+static long yjit__on_byte(__u32 i, void *unused)
+{
+	struct ruby_state *state = state__get();
+
+	(void)unused;
+	if (!state)
+		return 1;
+	yjit__step(&state->zjit_call, i);
+	return 0;
+}
+
+/* Returns 1 if the pc of the innermost control frame is that of what executes: an interpreter loop
+ * runs the frame, or YJIT's code stored this pc for the call that executes. */
+static __noinline int yjit__is_fresh(struct ruby_state *state)
+{
+	const struct scratch *scratch = scratch__get();
+	struct zjit_call *call;
+	int kind;
+
+	if (!state || !scratch)
+		return 0;
+	call = &state->zjit_call;
+	kind = yjit__find(scratch, &state->proc, call);
+	if (kind != YJIT_CALLS)
+		return kind == YJIT_NONE;
+	call->record = state->zjit.pc;
+	call->code_start = state->proc.jit_start;
+	call->code_end = state->proc.jit_end;
+	call->window = call->stores = 0;
+	if (read_user(call->code, sizeof(call->code), call->returns - ZJIT_BEFORE))
+		return 0;
+	bpf_loop(ZJIT_BEFORE, yjit__on_byte, NULL, 0);
 	return call->stores;
 }
 
@@ -305,6 +341,14 @@ static __noinline int zjit__load(struct ruby_state *state, __u64 jit_return)
 	if (!state)
 		return ZJIT_UNREADABLE;
 	return zjit__read(jit_return, &state->zjit, &state->zjit_call.record);
+}
+
+/* Returns 1 if the innermost frame's place, read as @kind, is that of what executes. */
+static __always_inline int frame__is_fresh(struct ruby_state *state, int kind)
+{
+	if (kind != ZJIT_NONE)
+		return zjit__is_fresh(state);
+	return state->proc.zjit || yjit__is_fresh(state);
 }
 
 /* Returns the key of the frame of an iseq at @at in the block of control frames, or 0 if its code
@@ -326,13 +370,13 @@ static __always_inline __u64 iseq_frame__key(struct ruby_state *state, __u64 at)
 		return 0;
 	method = env__method(state);
 	key = ruby_frame__key(state, state->zjit.iseq, method, state->zjit.pc, by_block);
-	if (kind == ZJIT_NONE || !key)
-		return key;
-	if (FRAME_KEY_INDEX(key) == RUBY_INDEX_UNKNOWN)
+	if (!key)
+		return 0;
+	if (kind != ZJIT_NONE && FRAME_KEY_INDEX(key) == RUBY_INDEX_UNKNOWN)
 		return 0; /* a record always names an instruction of its iseq */
-	return state->n || zjit__is_fresh(state)
-		       ? key
-		       : FRAME_KEY(FRAME_KEY_CODE(key), RUBY_INDEX_UNKNOWN);
+	if (state->n || frame__is_fresh(state, kind))
+		return key;
+	return FRAME_KEY(FRAME_KEY_CODE(key), RUBY_INDEX_UNKNOWN);
 }
 
 /* Returns 0 if there is more to walk. */

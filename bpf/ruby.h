@@ -75,14 +75,15 @@ struct ruby_proc_rec { /* key: address space */
 	__u32 tls_module;
 	struct c_library libc;
 	__u32 pad;
-	__u64 zjit_at; /* address of rb_zjit_entry; 0: the build has no ZJIT */
+	__u64 zjit_at;		    /* address of rb_zjit_entry; 0: the build has no ZJIT */
+	__u64 exec_start, exec_end; /* rb_vm_exec without its cold part; 0: unknown */
 	/* The kernel half's: */
-	__u64 objspace;	   /* 0: not found yet */
-	__u64 replaced_ns; /* when it last found other code in the place of some; 0: never */
-	__u64 zjit;	   /* rb_zjit_entry, the entry of ZJIT's code; 0: ZJIT is off */
-	__u64 zjit_start, zjit_end; /* ZJIT's code as far as samples met it */
+	__u64 objspace;		  /* 0: not found yet */
+	__u64 replaced_ns;	  /* when it last found other code in the place of some; 0: never */
+	__u64 zjit;		  /* rb_zjit_entry, the entry of ZJIT's code; 0: ZJIT is off */
+	__u64 jit_start, jit_end; /* code of ZJIT or YJIT in samples so far */
 };
-_Static_assert(sizeof(struct ruby_proc_rec) == 152, "ruby_proc_rec");
+_Static_assert(sizeof(struct ruby_proc_rec) == 168, "ruby_proc_rec");
 
 /* --- code objects: rec_code.table of WALKER_RUBY --- */
 

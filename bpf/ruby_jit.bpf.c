@@ -25,14 +25,33 @@ static long jit__look(__u32 i, void *unused)
 	return 1;
 }
 
+#define JIT_PAGE 4096ULL
+
+/* Adds the mapping of the pc, or its page if the mapping is not published, to the process's
+ * compiled code. */
+static __always_inline void jit__note(const struct unwind_state *u, struct ruby_proc_rec *proc)
+{
+	__u64 start = u->mapping.end ? u->mapping.start : u->pc & ~(JIT_PAGE - 1);
+	__u64 end = u->mapping.end ? u->mapping.end : start + JIT_PAGE;
+
+	if (!proc->jit_end || start < proc->jit_start)
+		proc->jit_start = start;
+	if (end > proc->jit_end)
+		proc->jit_end = end;
+}
+
 /* Finds the rule for code of YJIT into u->rule. */
-static __always_inline int yjit__rule(struct unwind_state *u)
+static __always_inline int yjit__rule(struct unwind_state *u, struct ruby_proc_rec *proc)
 {
 	__u32 words, saved = JIT_SAVED_WORDS;
 	struct unwind_rule *rule;
 	__u64 at;
 
-	if (!code__has_callers(u, WALKER_RUBY) || stack__have(u, u->sp, 8 * JIT_FRAME_WORDS, &at))
+	if (!code__has_callers(u, WALKER_RUBY))
+		return 0;
+	if (proc)
+		jit__note(u, proc);
+	if (stack__have(u, u->sp, 8 * JIT_FRAME_WORDS, &at))
 		return 0;
 	u->lo = at;
 	u->hi = 0;
@@ -78,13 +97,9 @@ static __always_inline int zjit__owns(const struct unwind_state *u, struct ruby_
 {
 	const struct mapping_rec *m = &u->mapping;
 
-	if (proc->zjit - m->start < m->end - m->start) {
-		if (!proc->zjit_start || m->start < proc->zjit_start)
-			proc->zjit_start = m->start;
-		if (m->end > proc->zjit_end)
-			proc->zjit_end = m->end;
-	}
-	return u->pc - proc->zjit_start < proc->zjit_end - proc->zjit_start;
+	if (proc->zjit - m->start < m->end - m->start)
+		jit__note(u, proc);
+	return u->pc - proc->jit_start < proc->jit_end - proc->jit_start;
 }
 
 __noinline int ruby__tableless(struct unwind_state *u)
@@ -98,7 +113,7 @@ __noinline int ruby__tableless(struct unwind_state *u)
 	space = scratch->proc.space;
 	proc = bpf_map_lookup_elem(&ruby_procs, &space);
 	if (!proc || !ruby__zjit(proc))
-		return yjit__rule(u);
+		return yjit__rule(u, proc);
 	if (!zjit__owns(u, proc))
 		return 0;
 	return TABLELESS_POINTER | TABLELESS_CALLED |

@@ -53,7 +53,7 @@ static __always_inline enum zjit_frame zjit__read(__u64 jit_return, struct zjit_
 #define ZJIT_NEAR	 (1ULL << 27) /* C functions of its own file are so near to rb_zjit_entry */
 
 struct zjit_call {
-	__u64 record;	/* that the code stores */
+	__u64 record;	/* that the code stores: a record's address, or YJIT's pc */
 	__u64 returns;	/* the return address */
 	__u64 window;	/* the 8 bytes that were read last */
 	__u64 entry_at; /* address of rb_zjit_entry */
@@ -73,7 +73,7 @@ static __always_inline __u64 zjit__returns(const struct scratch *scratch,
 		__u64 ip =
 			scratch->words[(scratch->sample.n_kernel + 2 * i) & (SAMPLE_WORDS_MAX - 1)];
 
-		if (NATIVE_ADDRESS(ip) - proc->zjit_start < proc->zjit_end - proc->zjit_start)
+		if (NATIVE_ADDRESS(ip) - proc->jit_start < proc->jit_end - proc->jit_start)
 			return ip & NATIVE_EXACT ? 0 : NATIVE_ADDRESS(ip);
 	}
 	return 0;

@@ -213,6 +213,10 @@ static int ruby__attach(struct runtime_session *session, const struct runtime_ta
 		rec->symbols = target->bias + image->symbols_vaddr;
 	if (image->zjit_vaddr)
 		rec->zjit_at = target->bias + image->zjit_vaddr;
+	if (image->n_loops) {
+		rec->exec_start = target->bias + image->loops[0].start;
+		rec->exec_end = target->bias + image->loops[0].end;
+	}
 	rc = c_library__find(target->pid, target->file, &rec->libc);
 	if (rc)
 		return err__set(err, rc, "ruby: process %u: no walker for its C library",

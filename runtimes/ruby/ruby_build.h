@@ -50,8 +50,8 @@ int ruby_build__vm(const struct elf_file *file, uint64_t *ret_vaddr);
 int ruby_build__zjit(const struct elf_file *file, uint64_t *ret_vaddr);
 
 /* Code of rb_vm_exec, of vm_exec_core and vm_exec_loop where they are functions of their own, and
- * of their cold parts. In no order. Returns the number of ranges, 0 if rb_vm_exec is not found
- * (there must be frame descriptions for that). */
+ * of their cold parts. rb_vm_exec is the first one. Returns the number of ranges, 0 if rb_vm_exec
+ * is not found (there must be frame descriptions for that). */
 #define RUBY_LOOPS_MAX 8
 size_t ruby_build__loops(const struct elf_file *file, struct runtime_range ret[RUBY_LOOPS_MAX]);
 

@@ -20,8 +20,8 @@ static void reset_zjit(uint64_t entry)
 	entry_at = make(8);
 	put(entry_at, entry);
 	proc.zjit_at = entry_at;
-	proc.zjit_start = ZJIT_CODE;
-	proc.zjit_end = ZJIT_CODE + ZJIT_BYTES;
+	proc.jit_start = ZJIT_CODE;
+	proc.jit_end = ZJIT_CODE + ZJIT_BYTES;
 	walker__attach(&proc);
 	native = make(8 * NATIVE_WORDS);
 	slot = native + 8 * NATIVE_WORDS;

@@ -268,10 +268,31 @@ static void test_no_shim(void)
 	   "CPython: a build without a compiler, but the code says how it is left");
 }
 
+/* The walker has to know compiled code from other code. */
+static void test_noted(void)
+{
+	struct ruby_proc_rec rec = { .zjit_at = 0 }, *proc;
+	uint32_t key = SPACE;
+
+	bpf_map_update_elem(&ruby_procs, &key, &rec, 0);
+	proc = bpf_map_lookup_elem(&ruby_procs, &key);
+	reset_jit();
+	enter(3, 0, false);
+	regs[UNWIND_REG_PC] = PC(3);
+	sampler__run(regs);
+	ok(!proc->jit_end, "no compiled code so far");
+	regs[UNWIND_REG_PC] = JIT + 8;
+	sampler__run(regs);
+	ok(proc->jit_start <= JIT + 8 && proc->jit_end > JIT + 8 &&
+		   (LOOP < proc->jit_start || LOOP >= proc->jit_end),
+	   "the compiled code is noted");
+}
+
 int main(void)
 {
 	sampler__open();
 	HOST_HASH(ruby_procs, 4);
+	test_noted();
 	for (int pointers = 0; pointers < 2; pointers++) {
 		test_prologue(pointers);
 		test_calls(pointers);
