@@ -359,6 +359,8 @@ static __always_inline int stub__enters(__u64 target)
 	return found;
 }
 
+#define STUB_NEAR 8192ULL /* bytes between places of one stub, at most */
+
 /* Calls of the blob are in front of the words behind rbp and at rsp. Returns true if the latter is
  * the one that has led to the pc: to a function of a stub's own, which begins behind the stub, or
  * to a stub that has no frame pointer. */
@@ -446,7 +448,8 @@ static __always_inline int stub__rule(struct unwind_state *u, struct jvm_state *
 		return stub__interrupted(u, state, proc, blob, has_rbp) ? JVM_NOTED : 1;
 	u->note.lasts = has_rbp && (!proc->call_stub_return || u->pc == proc->call_stub_return);
 	/* A function within the stub that has called another one. */
-	if (has_rbp && u->pc != proc->call_stub_return && stub__is_on_top(u, state, proc, blob)) {
+	if (has_rbp && u->pc != proc->call_stub_return && !stack__read(u, u->sp) &&
+	    u->value - u->pc + STUB_NEAR < 2 * STUB_NEAR && stub__is_on_top(u, state, proc, blob)) {
 		rule__set(u, UNWIND_REG_RSP, 8, UNWIND_WORDS_SAME);
 		return 1;
 	}
