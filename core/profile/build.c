@@ -445,10 +445,13 @@ static int add_titles(struct build *build, const struct selection *selection)
 	if (profile->unit == PROFILE_SAMPLES) /* what comes with others is no matter of a rate */
 		profile->frequency_hz = recorded->frequency_hz;
 	profile->target = strdup(recorded__text(recorded, recorded->target));
+	profile->started = strdup(recorded__text(recorded, recorded->started));
+	profile->host = strdup(recorded__text(recorded, recorded->host));
 	profile->task_name = strdup(recorded__text(recorded, recorded->task_name));
 	selection__others(selection, recorded, others, sizeof(others));
 	profile->other_events = strdup(others);
-	if (!profile->target || !profile->task_name || !profile->other_events)
+	if (!profile->target || !profile->started || !profile->host || !profile->task_name ||
+	    !profile->other_events)
 		return -ENOMEM;
 	for (i = 0; !ret && i < recorded->counters.n; i++) {
 		const struct recorded_counter *counter = &recorded->counters.rows[i];

@@ -23,7 +23,8 @@ struct flame {
 int flame__init(struct flame *flame, const struct profile *profile, int annotate);
 void flame__done(struct flame *flame);
 
-/* The class in flame.css of a kind's colour: k0, k1, ... */
+/* Returns the number of the class in flame.css with a kind's colour: k0, k1, ... Inlined frames
+ * have the colour of native ones. */
 size_t flame__colour(const struct profile *profile, size_t kind);
 
 const char *flame__target(const struct profile *profile);

@@ -11,7 +11,11 @@
 #include "core/base/util.h"
 #include "core/profile/diff.h"
 
-#define RUNTIME_COLOURS 6 /* classes k3... in flame.css; then they repeat */
+#define COLOUR_GROUP 8 /* class k8 in flame.css */
+
+/* The classes of runtimes' kinds, in the order in which recordings number them. There are as many
+ * as runtimes, so that no two of a page share a colour. */
+static const uint8_t runtime_colours[] = { 3, 9, 5, 2, 7, 4, 6, 10, 11 };
 
 void flame__done(struct flame *flame)
 {
@@ -74,8 +78,12 @@ int flame__init(struct flame *flame, const struct profile *profile, int annotate
 size_t flame__colour(const struct profile *profile, size_t kind)
 {
 	if (kind && kind == profile->group_kind)
-		return KIND_RUNTIME + RUNTIME_COLOURS - 1;
-	return kind < KIND_RUNTIME ? kind : KIND_RUNTIME + (kind - KIND_RUNTIME) % RUNTIME_COLOURS;
+		return COLOUR_GROUP;
+	if (kind == KIND_INLINED)
+		return KIND_NATIVE;
+	if (kind < KIND_RUNTIME)
+		return kind;
+	return runtime_colours[(kind - KIND_RUNTIME) % ARRAY_SIZE(runtime_colours)];
 }
 
 const char *flame__target(const struct profile *profile)
@@ -344,19 +352,21 @@ static int put_times(const struct flame *flame, FILE *out)
 
 static void put_summary(const struct profile *profile, const struct diff *diff, FILE *out)
 {
+	const struct profile *of = diff ? diff->sides[DIFF_NEW].profile : profile;
 	char summary[OUTPUT_SUMMARY_BYTES], old[OUTPUT_SUMMARY_BYTES],
 		both[3 * OUTPUT_SUMMARY_BYTES];
 
-	output__summary(diff ? diff->sides[DIFF_NEW].profile : profile, summary, sizeof(summary));
+	output__summary(of, summary, sizeof(summary));
 	if (diff) {
 		output__summary(diff->sides[DIFF_OLD].profile, old, sizeof(old));
-		snprintf(both, sizeof(both),
-			 "old: %s; new: %s; red has a greater share in the new one, blue a smaller "
-			 "one, grey may be chance",
-			 old, summary);
+		snprintf(both, sizeof(both), "old: %s; new: %s", old, summary);
 	}
 	fputs(",\n\"summary\":", out);
 	escape__json(out, diff ? both : summary);
+	fputs(",\n\"started\":", out);
+	escape__json(out, of->started ? of->started : "");
+	fputs(",\n\"host\":", out);
+	escape__json(out, of->host ? of->host : "");
 }
 
 /* The format is described where it is read, in flame_data.js. */

@@ -89,6 +89,8 @@ static uint32_t put_heading(const struct profile *profile, FILE *out)
 		uint64_t x = MARGIN + i % 9 * (WIDTH - 2 * MARGIN) / 9;
 
 		y += i % 9 ? 0 : ROW;
+		if (i == KIND_INLINED)
+			continue; /* in the colour of native ones */
 		put_rect(out, flame__colour(profile, i), false, x * 10, y - ROW + TEXT_RISE,
 			 ROW * 10);
 		put_cut_text(out, (x + ROW) * 10, y, 1100, profile->kinds[i].name);
@@ -108,7 +110,7 @@ static int put_frames(const struct flame *flame, uint32_t top, FILE *out)
 	for (i = 0; i < tree->n_order; i++) {
 		uint32_t node = tree->order[i], depth = tree->depth[node];
 		uint32_t frame = flame->profile->nodes[node].frame;
-		uint32_t y = top + (tree->depth_max - depth) * ROW;
+		uint32_t y = top + depth * ROW;
 		uint64_t total = tree->total[node], x, end;
 
 		x = MARGIN * 10 + start[depth] * scale;

@@ -161,6 +161,8 @@ void profile__free(struct profile *profile)
 	free(profile->cells);
 	free(profile->interpreters);
 	free(profile->target);
+	free(profile->started);
+	free(profile->host);
 	free(profile->task_name);
 	free(profile->event);
 	free(profile->occurrences_name);

@@ -199,6 +199,8 @@ struct profile {
 	char *other_events; /* "a, b": what else the recording has; NULL or "": nothing */
 	char *nameless; /* what native code has no symbols, a sentence; NULL: all that counts has */
 	char *target;	/* "pid 4711 (python3 app.py)" */
+	char *started;	/* when, in UTC: "2026-11-24T06:30:00Z"; "" or NULL: not known */
+	char *host;	/* that it was recorded on; "" or NULL: not known */
 	double duration_s;
 	/* When the oldest process began that has a frame of an interpreter, CLOCK_REALTIME in
 	 * seconds; 0: not known, or there is none. */

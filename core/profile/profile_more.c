@@ -241,6 +241,8 @@ struct profile *profile__like(const struct profile *from)
 	to->other_events = copy_of(from->other_events, &failed);
 	to->nameless = copy_of(from->nameless, &failed);
 	to->target = copy_of(from->target, &failed);
+	to->started = copy_of(from->started, &failed);
+	to->host = copy_of(from->host, &failed);
 	for (i = 0; i < from->n_losses; i++)
 		failed |= profile__add_loss(to, from->losses[i].name, from->losses[i].count) != 0;
 	if (failed || copy_frames(from, to)) {

@@ -113,7 +113,7 @@ share()
 	"$mkprofile" "$1" folded | awk '
 		{ n = $NF; sub(/ [0-9]+$/, ""); $0 = tolower($0); total += n }
 		'"$2"' { sum += n }
-		END { printf "matched %.2f%% (%d samples)", 100 * sum / total, sum }'
+		END { printf "matched %.1f%% (%d samples)", 100 * sum / total, sum }'
 }
 
 cat > "$dir/harness.js" << 'END'
@@ -133,7 +133,8 @@ cat > "$dir/harness.js" << 'END'
 		},
 		note: text => lines.push(text),
 		one: selector => document.querySelector(selector),
-		find: start => t.drawn.find(text => text.text.startsWith(start)),
+		find: start => t.drawn.find(({ text }) => text === start) ||
+			t.drawn.find(({ text }) => text.startsWith(start)),
 		shows: start => t.find(start) !== undefined,
 		stored: () => new Promise(done => setTimeout(done, 200)),
 		settle: () => new Promise(done => setTimeout(done, 20)),
@@ -220,13 +221,13 @@ for form in html svg; do
 		'fib (math.py:12)', 'ksys_read', 'parse_value (parse.c:99)', 'copy_to_user'];
 	t.is(names.filter(name => !t.shows(name)).join(), '', 'every wide frame is drawn');
 	t.ok(t.find('Loader.load').x < t.find('fib').x, 'siblings stand sorted by name');
-	t.ok(t.find('all').y > t.find('_start').y, 'the root is at the bottom');
-	t.ok(t.drawn.some(text => /^skip.*\u2026$/.test(text.text)), 'a long text is cut');
+	t.ok(t.find('all').y < t.find('_start').y, 'the root is at the top');
+	t.ok(t.drawn.some(({ text }) => text === 'skip_space'), 'a narrow frame has the name without the file');
 	t.is(t.one('h1').textContent, 'pid 4711 (python3 app.py)', 'title');
 	t.ok(/1000 samples, 10.0 s, 99 Hz/.test(t.one('.page').textContent), 'summary');
 	t.is(t.one('.loss').textContent, 'Lost: ring buffer full: 12, stacks cut: 3', 'losses');
 	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
-		'kernel 10.00%,native 12.00%,inlined 6.00%,python 72.00%', 'legend');
+		'kernel 10.0%,native 18.0%,python 72.0%', 'legend');
 
 	await t.click('parse_value');
 	t.ok(t.shows('parse_value') && t.shows('skip_space (parse.c:12)'), 'zoomed: in full');
@@ -234,16 +235,16 @@ for form in html svg; do
 	t.ok(!t.shows('fib') && !t.shows('ksys_read'), 'zoomed: others are gone');
 	t.mouse('mousemove', 'skip_space');
 	t.is(t.one('.tip').textContent, 'skip_space (parse.c:12)/src/parse.c:12' +
-		'inlined, 60 samples, 60 self\n6.00% of total, 33.33% of the zoomed frame',
+		'native, inlined, 60 samples, 60 self\n6.0% of total, 33% of the zoomed frame',
 		'hover');
 	await t.search('skip');
-	t.is(t.matched(), 'matched 6.00% (60 samples), 33.33% of the zoomed frame',
+	t.is(t.matched(), 'matched 6.0% (60 samples), 33% of the zoomed frame',
 		'zoomed: search tells both shares');
 	await t.redrawn(() => t.key('Escape'));
 	t.ok(t.shows('fib') && t.shows('ksys_read'), 'Escape resets the zoom');
 	await t.click('parse_value');
 	await t.press('.reset');
-	t.ok(t.shows('fib') && t.one('.reset').disabled, 'the button resets the zoom');
+	t.ok(t.shows('fib') && t.one('.reset').hidden, 'the button resets the zoom');
 	await t.click('parse_value');
 	await t.click('all');
 	t.ok(t.shows('fib'), 'the root resets the zoom');
@@ -252,7 +253,7 @@ for form in html svg; do
 	t.is(t.matched(), '$fib', 'search counts nested matches once');
 	t.ok(t.find('fib').alpha === 1 && t.find('ksys').alpha < 1, 'search fades the others');
 	await t.search('FIB');
-	t.is(t.matched(), 'matched 0.00% (0 samples)', 'an upper-case letter minds the case');
+	t.is(t.matched(), 'matched 0.0% (0 samples)', 'an upper-case letter minds the case');
 	await t.search('^fib|KSYS'.toLowerCase());
 	t.is(t.matched(), '$either', 'search takes a regular expression');
 	await t.search('load (');
@@ -266,9 +267,9 @@ for form in html svg; do
 	await t.press('.legend button');
 	t.ok(t.find('fib').alpha === 1, 'pressed again, all are equal');
 	await t.press('.flip');
-	t.ok(t.find('all').y < t.find('_start').y, 'icicle: the root is at the top');
+	t.ok(t.find('all').y > t.find('_start').y, 'flipped: the root is at the bottom');
 	await t.click('parse_value');
-	t.ok(!t.shows('fib') && t.shows('skip_space (parse.c:12)'), 'icicle: zoom');
+	t.ok(!t.shows('fib') && t.shows('skip_space (parse.c:12)'), 'flipped: zoom');
 
 	t.ok(t.key('/') && document.activeElement === t.one('input'), '/ goes to the search');
 	t.one('input').blur();
@@ -296,9 +297,9 @@ END
 	t.is(document.title, 'page <faults>: pid 4711 (python3 app.py)', 'title of an event');
 	t.mouse('mousemove', 'ksys_read');
 	t.is(t.one('.tip').textContent, 'ksys_readkernel, 150 KiB, 30.0 KiB self\n' +
-		'10.00% of total', 'hover tells sizes');
+		'10.0% of total', 'hover tells sizes');
 	await t.search('ksys');
-	t.is(t.matched(), 'matched 10.00% (150 KiB)', 'search tells a size');
+	t.is(t.matched(), 'matched 10.0% (150 KiB)', 'search tells a size');
 END
 
 	check wall $form << 'END'
@@ -306,10 +307,11 @@ END
 	t.is([...document.querySelectorAll('.note')].map(p => p.textContent).join('|'),
 		'on CPU 830 ms, waiting 100 ms, preempted 70.0 ms|' +
 		'hidden as idle: 2.00 s of 3.00 s in 8 threads (--idle show)', 'notes');
-	t.is(t.one('.heat').textContent, 'on CPU 83.00%waiting 10.00%preempted 7.00%',
+	t.is(t.one('.parts').textContent, 'on CPU 83.0%waiting 10.0%preempted 7.0%',
 		'what the whole is made of');
+	t.ok(t.one('.legend').hidden && !t.one('.parts').hidden, 'is the only legend');
 	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
-		'kernel 10.00%,native 12.00%,inlined 6.00%,python 72.00%',
+		'kernel 10.0%,native 18.0%,python 72.0%',
 		'a group is no kind of code');
 	const colour = name => {
 		const probe = document.createElementNS('http://www.w3.org/1999/xhtml', 'i');
@@ -330,6 +332,7 @@ END
 	await t.press('.heat');
 	t.is(t.one('.heat').getAttribute('aria-pressed'), 'false', 'a click goes back to kinds');
 	t.ok(!near(t.fillBelow('ksys_read'), colour('waiting')), 'and to their colours');
+	t.ok(!t.one('.legend').hidden && t.one('.parts').hidden, 'with their legend');
 END
 
 	check odd $form << 'END'
@@ -339,7 +342,7 @@ END
 		'summary of a unit that nobody knows');
 	t.mouse('mousemove', 'ksys_read');
 	t.is(t.one('.tip').textContent, 'ksys_readkernel, 1,000 <furlongs>, 200 self\n' +
-		'10.00% of total', 'hover tells it');
+		'10.0% of total', 'hover tells it');
 END
 
 	check deep $form << 'END'
@@ -348,12 +351,17 @@ END
 	t.ok(t.shows('all') && t.shows('Level#step_1'), 'the root is in view at first');
 	t.ok(t.drawn.length < 60, 'only rows in view are drawn');
 	t.ok(scroller.scrollHeight >= 1501 * 18, 'there is room for all rows');
-	await t.redrawn(() => { scroller.scrollTop = 0; });
+	t.is(t.one('.more-rows').textContent, `${(1501 - Math.round(scroller.clientHeight / 18)).toLocaleString('en')} more rows \u2193`,
+		'says how many rows are below');
+	await t.press('.more-rows');
+	t.ok(!t.shows('all') && t.shows('Level#step_3'), 'which a click scrolls to');
+	await t.redrawn(() => { scroller.scrollTop = 1e6; });
 	t.ok(t.shows('Level#step_1500') && !t.shows('all'), 'scrolls to the last frame');
+	t.ok(t.one('.more-rows').hidden, 'below which there are no more rows');
 	await t.click('Level#step_1500');
 	t.ok(t.shows('Level#step_1500'), 'zoomed frames keep their row');
 	t.mouse('mousemove', 'Level#step_1500');
-	t.ok(/501 samples, 501 self/.test(t.one('.tip').textContent), 'hover far up');
+	t.ok(/501 samples, 501 self/.test(t.one('.tip').textContent), 'hover far down');
 END
 
 	check wide $form << END
@@ -411,7 +419,7 @@ END
 	const modes = () => [...document.querySelectorAll('.frames button')].map(
 		b => b.textContent + (b.getAttribute('aria-pressed') === 'true' ? '*' : '')).join();
 	t.is(modes(), 'script,collapsed*,all', 'a switch for frames');
-	t.ok(t.shows('4 frames common to all samples') && !t.shows('serve'),
+	t.ok(t.drawn.some(({ text }) => text === '4 frames that all stacks share') && !t.shows('serve'),
 		'the common trunk is one row');
 	t.ok(t.shows('request (app.s)') && t.shows('render (app.s)'), 'then comes the fork');
 	t.ok(t.shows('libvm \u00d72') && t.shows('sql_step [libsql \u00d72]'), 'runs are blocks');
@@ -419,15 +427,15 @@ END
 	t.ok(!t.shows('vm_add') && !t.shows('sql_exec'), 'what is in blocks is not shown');
 	t.mouse('mousemove', 'render');
 	t.is(t.one('.tip').textContent, 'render (app.s)/srv/app.sscript, 600 samples, 100 self, ' +
-		'600 with the native code that it calls\n60.00% of total', 'hover tells script self');
+		'600 with the native code that it calls\n60.0% of total', 'hover tells script self');
 	t.mouse('mousemove', 'libvm');
 	t.is(t.one('.tip').textContent, 'libvm \u00d72native, 500 samples, 500 self\n' +
-		'50.00% of total\nclick shows the frames', 'hover on a block');
+		'50.0% of total\nclick shows the frames', 'hover on a block');
 	await t.search('vm_malloc');
-	t.is(t.matched(), 'matched 30.00% (300 samples)', 'search finds what blocks hide');
+	t.is(t.matched(), 'matched 30.0% (300 samples)', 'search finds what blocks hide');
 	t.ok(t.find('libvm').alpha === 1 && t.find('sql_step').alpha < 1, 'and marks them');
 	await t.search('serve');
-	t.is(t.matched(), 'matched 100.00% (1,000 samples)', 'and what the trunk hides');
+	t.is(t.matched(), 'matched 100.0% (1,000 samples)', 'and what the trunk hides');
 	await t.search('');
 	await t.click('libvm');
 	t.ok(t.shows('vm_add') && t.shows('vm_malloc') && t.shows('sql_step [libsql'),
@@ -449,20 +457,56 @@ END
 	await t.press('[data-mode=all]');
 	t.ok(t.shows('sql_exec') && t.shows('entry_SYSCALL_64') && t.shows('4 frames'), 'all frames');
 	t.is([...document.querySelectorAll('.kind button:first-child')].map(b => b.textContent).join(),
-		'kernel 5.00%,native 85.00%,script 10.00%', 'the legend tells of all frames');
+		'kernel 5.0%,native 85.0%,script 10.0%', 'the legend tells of all frames');
 END
 
 	check deep $form << 'END'
 	await t.redrawn(() => {});
 	t.is(t.one('.frames button:nth-child(3)').getAttribute('aria-pressed'), 'true', 'all frames');
 	const scroller = t.one('.scroll');
-	await t.redrawn(() => { scroller.scrollTop = 0; });
+	await t.redrawn(() => { scroller.scrollTop = 1e6; });
 	await t.click('Level#step_1500');
-	t.ok(scroller.scrollTop === 0, 'what is zoomed at the top is in view');
+	t.ok(t.shows('Level#step_1500') && scroller.scrollTop > 20000, 'what is zoomed at the end is in view');
 	await t.press('.reset');
-	t.ok(t.shows('all') && scroller.scrollTop > 20000, 'the root is, once nothing is zoomed');
+	t.ok(t.shows('all') && scroller.scrollTop === 0, 'the root is, once nothing is zoomed');
 	await t.press('.flip');
-	t.ok(t.shows('all') && scroller.scrollTop === 0, 'and with the root at the top');
+	t.ok(t.shows('all') && scroller.scrollTop > 20000, 'and with the root at the bottom');
+	t.ok(/^[\d,]+ more rows \u2191$/.test(t.one('.more-rows').textContent), 'where more rows are above');
+END
+
+	check small $form << 'END'
+	await t.redrawn(() => {});
+	const box = selector => t.one(selector).getBoundingClientRect();
+	t.ok(box('.head').height < 32 && t.one('h1').offsetTop < 20, 'the head is one line');
+	t.is(t.one('.about').textContent, '\u26a0 15 lost or cut', 'which says what was lost');
+	t.ok(t.one('.help').hidden && t.one('.loss').getBoundingClientRect().height === 0, 'not its causes');
+	await t.press('.about');
+	t.ok(!t.one('.help').hidden && box('.loss').height > 0, 'a click shows them');
+	t.key('Escape');
+	const size = (width, height) => t.redrawn(() => {
+		frameElement.style.width = `${width}px`;
+		frameElement.style.height = `${height}px`;
+		dispatchEvent(new Event('resize')); // comes with a frame, of which there may be none
+	});
+	for (const [width, height] of [[1400, 800], [500, 800], [500, 500]]) {
+		await size(width, height);
+		await t.settle();
+		const share = t.one('.view').clientHeight / innerHeight;
+		t.ok(share >= 0.7, `${width} x ${height}: the graph has 70 % of the height`);
+		t.ok(document.querySelector('.page').scrollWidth <= width, `${width} x ${height}: nothing is wider`);
+		t.ok(box('.controls').height < 36 && box('.keys').right <= width, `${width} x ${height}: one row of controls`);
+	}
+	t.ok(t.one('.menu .flip') && t.one('.menu').hidden, 'controls without room are in the menu');
+	await t.press('.more');
+	t.ok(box('.menu .flip').height > 0 && box('.menu').right <= 500, 'which a click opens');
+	await t.press('.menu .flip');
+	t.ok(t.find('all').y > t.find('_start').y, 'they do there what they do in the row');
+	await t.press('.menu .flip');
+	t.one('.view').click();
+	t.ok(t.one('.menu').hidden, 'a click beside closes the menu');
+	await size(1400, 600);
+	await t.settle();
+	t.ok(t.one('.row .flip'), 'and they return when there is room');
 END
 
 	for shape in empty zero; do

@@ -9,12 +9,12 @@ check small html << END
 	await t.redrawn(() => t.key('2'));
 	t.is(t.one('[aria-selected=true]').textContent, 'Table', '2 shows the table');
 	t.is(t.rows('.table')[0], 'Function|Script self|Self|Total|Kind', 'columns');
-	t.is(t.rows('.table').slice(1).join('; '), 'fib (math.py)|70070.00%|70070.00%|70070.00%|python; ' +
-		'Loader.load (load.py)|28028.00%|00.00%|28028.00%|python; ' +
-		'<module> (main.py)|202.00%|202.00%|1,000100.00%|python; ' +
-		'parse_value|00.00%|12012.00%|18018.00%|native; ' +
-		'copy_to_user|00.00%|808.00%|808.00%|kernel; skip_space|00.00%|606.00%|606.00%|inlined; ' +
-		'ksys_read|00.00%|202.00%|10010.00%|kernel; _start|00.00%|00.00%|1,000100.00%|native',
+	t.is(t.rows('.table').slice(1).join('; '), 'fib (math.py)|70070.0%|70070.0%|70070.0%|python; ' +
+		'Loader.load (load.py)|28028.0%|00.0%|28028.0%|python; ' +
+		'<module> (main.py)|202.0%|202.0%|1,000100.0%|python; ' +
+		'parse_value|00.0%|12012.0%|18018.0%|native; ' +
+		'copy_to_user|00.0%|808.0%|808.0%|kernel; skip_space|00.0%|606.0%|606.0%|native, inlined; ' +
+		'ksys_read|00.0%|202.0%|10010.0%|kernel; _start|00.0%|00.0%|1,000100.0%|native',
 		'by script self; recursion counts once');
 	await t.press('[data-sort=total]');
 	t.ok(t.rows('.table')[1].startsWith('<module>'), 'sorted by total');
@@ -23,7 +23,8 @@ check small html << END
 	await t.search('pars');
 	t.is(t.rows('.table').length, 3, 'a search selects rows, by file, too');
 	await t.search('');
-	await t.press('.table [data-fn] .name');
+	t.one('.table [data-fn] .number').click(); // any cell
+	await t.settle();
 	t.is(t.one('.table [aria-selected=true]').textContent, t.one('.table [data-fn]').textContent,
 		'a click selects');
 	await t.press('[data-tab=flame]');
@@ -31,7 +32,7 @@ check small html << END
 	t.at = 1;
 	await t.press('[data-tab=callers]');
 	await t.redrawn(() => {});
-	t.is(t.one('.callers .title').textContent.slice(0, 49), 'Loader.load (load.py): 280 samples, 28.00% of tot',
+	t.is(t.one('.callers .title').textContent.slice(0, 48), 'Loader.load (load.py): 280 samples, 28.0% of tot',
 		'callers and callees of what was clicked');
 	t.is(t.drawn.map(({ text }) => text).join(), '_start,<module> (main.py),Loader.load (load.py:3)', 'callers');
 	t.at = 2;
@@ -40,11 +41,11 @@ check small html << END
 		'copy_to_user,skip_space (parse.c:12)', 'callees');
 	t.mouse('mousemove', 'skip_space');
 	t.is(t.one('.tip').textContent, 'skip_space (parse.c:12)/src/parse.c60 samples\n' +
-		'6.00% of total, 21.43% of the function', 'hover');
+		'6.0% of total, 21% of the function', 'hover');
 	await t.click('parse_value');
 	t.ok(t.shows('skip_space') && !t.shows('Loader'), 'a click goes to that function');
 	await t.press('[data-tab=source]');
-	t.is(t.rows('.source').slice(1).join('; '), '6.00%|6.00%|12|skip_space; 18.00%|12.00%|99|parse_value',
+	t.is(t.rows('.source').slice(1).join('; '), '6.0%|6.0%|12|skip_space; 18.0%|12.0%|99|parse_value',
 		'lines of its file');
 	t.ok(t.one('.source').textContent.includes('braid flame --source'), 'and how to have its text');
 END
@@ -54,7 +55,7 @@ check small html << END
 	await t.search('fib');
 	await t.press('.only');
 	t.ok(t.shows('fib') && !t.shows('ksys'), 'keeps only what is found');
-	t.ok(t.one('.trust').textContent.endsWith('left out by your choice 300 samples (30.00%)'), 'and says so');
+	t.ok(t.one('.trust').textContent.endsWith('left out by your choice 300 samples (30.0%)'), 'and says so');
 	await t.press('.only');
 	t.ok(t.shows('ksys'), 'and all again');
 	const at = () => t.one('.matched').textContent.split(', ').at(-1);
@@ -72,11 +73,11 @@ check small html << END
 
 	await t.click('parse_value');
 	t.is(t.one('.facts').textContent, 'native, 180 samples, 120 self \u00b7 1.82 s \u00b7 ' +
-		'18.00% \u00b1 2.38% of total \u00b7 64.29% of its parent \u00b7 /src/parse.c:99', 'a click pins');
+		'18.0% \u00b1 2.4% of total \u00b7 64% of its parent \u00b7 /src/parse.c:99', 'a click pins');
 	t.mouse('mousemove', 'skip_space');
 	t.is(t.one('.facts').textContent.slice(0, 19), 'native, 180 samples', 'what the mouse does not change');
-	t.is(t.one('.trust').textContent, '1,000 samples \u00b7 lost or cut 15, by cause above \u00b7 ' +
-		'99 Hz wanted, 99.0 Hz effective \u00b7 this frame 6.00% \u00b1 1.47% (95 %)', 'how far it can be trusted');
+	t.is(t.one('.trust').textContent, '1,000 samples \u00b7 lost or cut 15 (? for causes) \u00b7 ' +
+		'99 Hz wanted, 99.0 Hz effective \u00b7 this frame 6.0% \u00b1 1.5% (95 %)', 'how far it can be trusted');
 	const copied = async action => {
 		let text = '';
 		document.execCommand = () => { text = document.activeElement.value; };
@@ -125,23 +126,21 @@ check small html << END
 	t.ok(t.one('.trust').textContent.includes('given to callers: kernel'), 'and that is said');
 	await t.press('.kind .hide');
 
-	await t.redrawn(() => t.key('i'));
 	await t.redrawn(() => t.key('v'));
 	t.ok(t.find('fib').y > t.find('all').y && t.find('copy').y === t.find('fib').y, 'inverted: leaves at the root');
 	t.mouse('mousemove', 'fib');
-	t.is(t.one('.tip').textContent, 'fib (math.py:12)/srv/app/math.py:12python, 700 samples\n70.00% of total',
+	t.is(t.one('.tip').textContent, 'fib (math.py:12)/srv/app/math.py:12python, 700 samples\n70.0% of total',
 		'with all that ends there');
 	await t.redrawn(() => t.key('v'));
-	await t.redrawn(() => t.key('i'));
-	await t.redrawn(() => t.key('ArrowUp'));
-	await t.redrawn(() => t.key('ArrowUp'));
-	await t.redrawn(() => t.key('ArrowUp'));
+	await t.redrawn(() => t.key('ArrowDown'));
+	await t.redrawn(() => t.key('ArrowDown'));
+	await t.redrawn(() => t.key('ArrowDown'));
 	t.is(t.one('.pinned b').textContent, 'fib (math.py:12)', 'arrows: to callees, the heaviest');
 	await t.redrawn(() => t.key('ArrowLeft'));
 	t.is(t.one('.pinned b').textContent, 'Loader.load (load.py:3)', 'to a neighbour');
 	await t.redrawn(() => t.key('Enter'));
 	t.ok(!t.shows('fib') && t.shows('ksys'), 'Enter zooms');
-	await t.redrawn(() => t.key('ArrowDown'));
+	await t.redrawn(() => t.key('ArrowUp'));
 	t.ok(t.one('.pinned b').textContent === '<module> (main.py)', 'to the caller');
 	await t.redrawn(() => t.key('Escape'));
 	t.ok(t.shows('fib') && !t.one('.pinned b'), 'Escape ends both');
@@ -155,7 +154,7 @@ check small html << END
 	t.note('pprof ' + btoa(String.fromCharCode(...await t.saved('.save-pprof'))));
 	const svg = new DOMParser().parseFromString(await t.saved('.save-svg'), 'image/svg+xml');
 	t.is([...svg.querySelectorAll('g > title')].map(({ textContent }) => textContent).slice(0, 3).join(),
-		'all: 1,000 samples, 100.00%,_start: 1,000 samples, 100.00%,<module> (main.py): 1,000 samples, 100.00%',
+		'all: 1,000 samples, 100.0%,_start: 1,000 samples, 100.0%,<module> (main.py): 1,000 samples, 100.0%',
 		'a saved picture');
 	t.is(svg.querySelectorAll('g > rect').length, 11, 'has all frames');
 
@@ -168,10 +167,10 @@ check small html << END
 	t.is([paper(), kernel()].join(), light.join(), 'and light again');
 END
 
-check small html all 'drop=fib%20(math.py)&query=ksys&icicle=1&zoom=3&tab=flame&mode=all&theme=dark' << 'END'
+check small html all 'drop=fib%20(math.py)&query=ksys&icicle=0&zoom=3&tab=flame&mode=all&theme=dark' << 'END'
 	await t.redrawn(() => {});
-	t.ok(!t.shows('fib') && t.find('all').y < t.find('_start').y, 'the hash has changes and switches');
-	t.is(t.matched().slice(0, 37), 'matched 33.33% (100 samples), 35.71% ', 'search and zoom');
+	t.ok(!t.shows('fib') && t.find('all').y > t.find('_start').y, 'the hash has changes and switches');
+	t.is(t.matched(), 'matched 33% (100 samples), 36% of the zoomed frame', 'search and zoom');
 	t.is(getComputedStyle(t.one('.page')).backgroundColor, 'rgb(23, 25, 28)', 'and colours');
 	await t.click('all');
 	await t.press('.flip');
@@ -198,7 +197,7 @@ check moments html << 'END'
 	t.is(labels('.thread').slice(0, 64), 'all threads,python3 (4711): worker-1 (4712),python3 (4711): \x3cb>w',
 		'threads');
 	t.is(labels('.event'), 'cpu,page \x3cfaults>', 'events');
-	t.is(t.one('.states').textContent, 'on CPUwaiting for a lock (GIL, GVL, monitor)', 'states have colours');
+	t.is(t.one('.states').textContent, 'on CPUwaiting for a lock', 'states have colours');
 	const choose = (selector, value) => t.redrawn(() => {
 		t.one(selector).value = value;
 		t.one(selector).dispatchEvent(new Event('change'));
@@ -226,8 +225,8 @@ check moments html << 'END'
 	await drag(0.55, 0.8);
 	t.ok(t.shows('parse') && !t.shows('fib'), 'another one');
 	await t.press('[data-tab=table]');
-	t.is(t.rows('.table').slice(1, 3).join('; '), 'Loader.load (load.py)|180100.00%|00.00%|180100.00%|python; ' +
-		'parse_value|00.00%|12066.67%|180100.00%|native', 'all tabs follow, with what the trunk hides');
+	t.is(t.rows('.table').slice(1, 3).join('; '), 'Loader.load (load.py)|180100%|00%|180100%|python; ' +
+		'parse_value|00%|12067%|180100%|native', 'all tabs follow, with what the trunk hides');
 	await t.press('[data-tab=flame]');
 	await drag(0.85, 0.95, true);
 	t.ok(t.shows('ksys') && t.shows('parse'), 'two ranges together');
@@ -235,7 +234,7 @@ check moments html << 'END'
 	const [red2, , blue2] = t.fillBelow('parse');
 	t.ok(red > blue && red2 < blue2, 'red is what there is more of, blue what there is less of');
 	t.mouse('mousemove', 'Loader');
-	t.is(t.one('.tip').textContent.split('\n').at(-1), 'first range 100.00%, second 83.33%: -16.67 points, less 5.7\u03c3',
+	t.is(t.one('.tip').textContent.split('\n').at(-1), 'first range 100%, second 83%: -17 points, less 5.7\u03c3',
 		'hover compares');
 	await t.stored();
 	t.is(location.hash, '#range=55-80&other=85-95', 'ranges are in the hash');
@@ -249,8 +248,8 @@ check moments html << 'END'
 	await t.press('.all-time');
 	await t.click('parse');
 	await t.press('[data-do=source]');
-	t.is(t.rows('.source').join('; '), 'Total|Self|Line; 6.00%|6.00%|12|skip_space; ||97|int parse(void); ' +
-		'||98|{; 18.00%|12.00%|99|    return skip("\x3cb>");; ||100|}', 'the text of a file');
+	t.is(t.rows('.source').join('; '), 'Total|Self|Line; 6.0%|6.0%|12|skip_space; ||97|int parse(void); ' +
+		'||98|{; 18.0%|12.0%|99|    return skip("\x3cb>");; ||100|}', 'the text of a file');
 	t.is(document.querySelectorAll('.page b').length, 2, 'which makes no element');
 END
 
@@ -262,7 +261,7 @@ check moments svg all 'event=page%20%3Cfaults%3E' << 'END'
 	await t.press('[data-tab=table]');
 	await t.press('[data-sort=samples]');
 	t.is(t.rows('.table').slice(0, 2).join('; '), 'Function|Script self|Self|Total|Samples|Kind; ' +
-		'<module> (main.py)|30.0 KiB2.00%|30.0 KiB2.00%|1.46 MiB100.00%|1,000|python', 'samples have a column');
+		'<module> (main.py)|30.0 KiB2.0%|30.0 KiB2.0%|1.46 MiB100.0%|1,000|python', 'samples have a column');
 END
 
 check hostile html << 'END'

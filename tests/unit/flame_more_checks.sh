@@ -25,7 +25,7 @@ check moments html << 'END'
 	t.ok(!t.one('.tracks').hidden, 'a click goes back');
 	await t.press('[data-times=heatmap]');
 	t.is([...t.one('.cells').options].map(({ textContent }) => textContent).join(),
-		'on CPU,waiting for a lock (GIL, GVL, monitor),all', 'what cells can count');
+		'on CPU,waiting for a lock,all', 'what cells can count');
 	const choose = value => t.redrawn(() => {
 		t.one('.cells').value = value;
 		t.one('.cells').dispatchEvent(new Event('change'));
@@ -77,7 +77,7 @@ check moments html << 'END'
 	t.is(says(), '6.10 s to 6.90 s', 'backwards as well');
 	await drag([11, 0], [15, 4]);
 	await t.press('[data-tab=table]');
-	t.ok(t.rows('.table')[1].startsWith('Loader.load (load.py)|180100.00%'), 'all tabs follow');
+	t.ok(t.rows('.table')[1].startsWith('Loader.load (load.py)|180100%'), 'all tabs follow');
 	await t.press('[data-tab=flame]');
 	await drag([17, 0], [18, 4], { shiftKey: true });
 	t.ok(t.shows('ksys') && t.shows('parse'), 'a second range');
@@ -127,7 +127,7 @@ check code html all 'fn=inner&tab=source' << 'END'
 	const rows = t.rows('.source');
 	t.is(rows[0], 'Total|Self|Address|Instruction', 'machine code in the tab');
 	const counted = rows.slice(1).map(row => row.split('|'));
-	t.is(counted.slice(0, 3).map(([total, self]) => `${total} ${self}`).join(), ' ,75.00% 75.00%,25.00% 25.00%',
+	t.is(counted.slice(0, 3).map(([total, self]) => `${total} ${self}`).join(), ' ,75% 75%,25% 25%',
 		'with the samples of each instruction');
 	t.ok(/^ret/.test(counted.at(-1)[3]), 'up to the end', rows.join('; '));
 	t.ok(t.one('.source').textContent.includes('total: with what the call in that line called'), 'and what that means');
@@ -168,21 +168,82 @@ check diff html << 'END'
 	};
 	t.ok(reds('more') > 60 && reds('less') < -40 && Math.abs(reds('same')) < 40, 'red, blue, grey',
 		t.drawn.map(({ text, fill }) => text + fill).join());
-	t.ok(document.body.textContent.includes('old: 100 samples; new: 100 samples; red has a greater share'),
+	t.ok(document.body.textContent.includes('old: 100 samples; new: 100 samples'),
 		'what is compared, and what colours mean');
+	t.is(t.one('.changes').textContent, 'smaller share in the new onegreater share in the new onemay be chance',
+		'the legend has the colours of changes');
+	t.ok(t.one('.legend').hidden, 'and is the only one');
 	t.mouse('mousemove', 'more');
-	t.is(t.one('.tip').textContent, 'morenative\nold 0 samples, 0.00%; new 40 samples, 40.00%: +40.00 points, new 7.1\u03c3',
+	t.is(t.one('.tip').textContent, 'morenative\nold 0 samples, 0%; new 40 samples, 40%: +40 points, new 7.1\u03c3',
 		'what a frame had in each');
 	t.mouse('mousemove', 'same');
-	t.is(t.one('.tip').textContent, 'samenative\nold 38 samples, 38.00%; new 40 samples, 40.00%: ' +
-		'+2.00 points, within error 0.3\u03c3', 'what may be chance');
+	t.is(t.one('.tip').textContent, 'samenative\nold 38 samples, 38%; new 40 samples, 40%: ' +
+		'+2 points, within error 0.3\u03c3', 'what may be chance');
 	await t.redrawn(() => t.key('2'));
 	t.is(t.rows('.table').join('; '), 'Function|Old total|New total|Change|Kind; ' +
-		'less|60.00%|20.00%|-40.00 less 5.8\u03c3|native; more|0.00%|40.00%|+40.00 new 7.1\u03c3|native; ' +
-		'same|38.00%|40.00%|+2.00 within error 0.3\u03c3|native; gone|2.00%|0.00%|-2.00 gone, too few samples|native; ' +
-		'main|100.00%|100.00%|+0.00 same|native', 'the table, by the size of changes');
+		'less|60%|20%|-40 less 5.8\u03c3|native; more|0%|40%|+40 new 7.1\u03c3|native; ' +
+		'same|38%|40%|+2 within error 0.3\u03c3|native; gone|2%|0%|-2 gone, too few samples|native; ' +
+		'main|100%|100%|+0 same|native', 'the table, by the size of changes');
 	await t.press('[data-sort=new]');
 	t.ok(t.rows('.table')[1].startsWith('main'), 'sorted by the new one');
+END
+
+made_chance_page()
+{
+	recorded one 20 two 20 | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/old.db" &&
+		recorded one 22 two 18 | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/new.db" &&
+		"${OUTPUT:-build}/braid" flame --diff "$dir/old.db" -o "$dir/compared.html" "$dir/new.db" > "$dir/said" &&
+		cat "$dir/compared.html"
+}
+
+check chance html << 'END'
+	await t.redrawn(() => {});
+	t.is(t.one('.changes').textContent, 'no change is beyond chance: record longer or faster', 'no change is certain');
+	const spread = name => {
+		const channels = t.fillBelow(name);
+		return Math.max(...channels) - Math.min(...channels);
+	};
+	t.ok(spread('one') < 12 && spread('two') < 12, 'all frames are grey');
+END
+
+# One great change, and a small one that is as certain.
+made_weights_page()
+{
+	recorded big 100 small 400 same 3500 | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/old.db" &&
+		recorded big 1100 small 600 same 2300 | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/new.db" &&
+		"${OUTPUT:-build}/braid" flame --diff "$dir/old.db" -o "$dir/compared.html" "$dir/new.db" > "$dir/said" &&
+		cat "$dir/compared.html"
+}
+
+check weights html << 'END'
+	await t.redrawn(() => {});
+	const redness = name => {
+		const [red, , blue] = t.fillBelow(name);
+		return red - blue;
+	};
+	t.ok(redness('small') > 20 && redness('big') > redness('small') + 20, 'the greater the change, the stronger the colour');
+	t.ok(redness('same') < -20, 'and the other way');
+END
+
+# Names that narrow frames have.
+check small html << 'END'
+	for (const [name, fit, want] of [
+		['ReportFormatter.format', 40, 'ReportFormatter.format'],
+		['ReportFormatter.format', 12, 'format'],
+		['app.ReportFormatter.format', 23, 'ReportFormatter.format'],
+		['ReportFormatter.format', 4, 'for\u2026'],
+		['std::vector<a::b, c::d>::push_back(x::y const&)', 20, 'push_back(x::y cons\u2026'],
+		['net/http.(*conn).serve', 10, 'serve'],
+		['Report#render', 8, 'render'],
+		['App\\Http\\Kernel::handle', 8, 'handle'],
+		['deflate_slow.constprop.0', 12, 'deflate_slo\u2026'],
+		['Stream::operator<<(int)', 17, 'operator<<(int)'],
+		['handler.<locals>.<lambda>', 16, 'handler.<locals\u2026'],
+		['crate::run::{{closure}}', 16, 'run::{{closure}}'],
+	])
+		t.is(cutName(name, fit), want, `${name} in ${fit} characters`);
+	t.is([decimalsOf(121), decimalsOf(1000), decimalsOf(100000), decimalsOf(0)].join(), '0,1,2,2', 'decimals');
+	t.is([percent(1, 400, 121), percent(0, 400, 121), percent(121, 121, 121)].join(), '<1%,0%,100%', 'of few samples');
 END
 
 # Threads of two roles that differ: what changes are worth is what the report says, in the table and of

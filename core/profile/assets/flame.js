@@ -4,7 +4,9 @@
 // picture by the same page. This puts its parts together: what they are, their files say.
 'use strict';
 
-const TAB_NAMES = { flame: 'Flame graph', table: 'Table', callers: 'Callers and callees', source: 'Source' };
+const TAB_NAMES = { flame: 'Graph', table: 'Table', callers: 'Callers', source: 'Source' };
+const TAB_TITLES = { flame: 'Flame graph', table: 'Functions', callers: 'Callers and callees of a function',
+	source: 'Lines or machine code of a function' };
 
 // Light or dark: the system's choice until the user makes one, which the style sheet's own rule for
 // dark ones then follows.
@@ -40,6 +42,7 @@ class FlamePage {
 		this.model = new FlameModel(data, location.hash);
 		this.events = events;
 		const { model } = this;
+		this.help = new FlameHelp(page, data.profile);
 		this.addHead();
 		if (!data.all.total[0]) {
 			add(page, 'p', { class: 'empty' }, data.profile.calls ? 'no calls' : 'no samples');
@@ -47,11 +50,10 @@ class FlamePage {
 			return;
 		}
 		this.colours = new FlameColours(page, data.kinds);
-		this.bar = new FlameBar(page, model);
-		this.timeline = data.times ? new FlameTimeline(page, model, this.colours) : null;
+		this.bar = new FlameBar(page, model, bar => this.addTabButtons(bar));
+		this.timeline = data.times ? new FlameTimeline(page, model, this.colours, this.bar) : null;
 		this.addTabs();
 		this.theme = new FlameTheme(() => this.recolour());
-		this.help = new FlameHelp(page);
 		this.addMore();
 		model.on(what => this.changed(what));
 		listenToKeys(this);
@@ -66,27 +68,37 @@ class FlamePage {
 		this.graph.draw();
 	}
 
+	// One line: the program, event, numbers, date and host; the rest is in the help.
 	addHead() {
-		const { page } = this;
 		const { profile } = this.model.data;
-		add(page, 'h1', { title: profile.target }, profile.target);
-		add(page, 'p', {}, profile.summary);
-		for (const note of profile.notes)
-			add(page, 'p', { class: 'note' }, note);
-		if (profile.losses.length)
-			add(page, 'p', { class: 'loss' }, 'Lost: ' + profile.losses.map(
-				([name, count]) => `${name}: ${count.toLocaleString('en')}`).join(', '));
+		const head = add(this.page, 'div', { class: 'head' });
+		add(head, 'h1', { title: profile.target }, profile.target);
+		const event = /^(event|old:) /.test(profile.summary) ? '' : `${profile.event}: `;
+		const started = profile.started.replace(/^(.*)T(\d\d:\d\d).*Z$/, '$1 $2 UTC');
+		const text = [event + profile.summary, started, profile.host].filter(Boolean).join(' \u00b7 ');
+		add(head, 'span', { class: 'summary', title: text }, text);
+		const lost = profile.losses.reduce((sum, [, count]) => sum + count, 0);
+		const { length } = profile.notes;
+		if (!lost && !length)
+			return;
+		const about = addButton(head, { class: lost ? 'about lost' : 'about', title: 'Show notes and losses' },
+			lost ? `\u26a0 ${lost.toLocaleString('en')}` : String(length), () => this.help.toggle());
+		const notes = lost ? length && `, ${counted(length, 'note')}` : length === 1 ? ' note' : ' notes';
+		add(about, 'span', { class: 'said' }, (lost ? ' lost or cut' : '') + (notes || ''));
+	}
+
+	addTabButtons(parent) {
+		const { model } = this;
+		const tabs = add(parent, 'div', { class: 'tabs', role: 'tablist' });
+		this.tabs = TABS.map((tab, i) => addButton(tabs,
+			{ role: 'tab', 'data-tab': tab, title: `${i + 1}: ${TAB_TITLES[tab]}` },
+			TAB_NAMES[tab], () => model.set({ tab })));
 	}
 
 	addTabs() {
 		const { model, page } = this;
-		const tabs = add(page, 'div', { class: 'tabs', role: 'tablist' });
-		this.tabs = TABS.map((tab, i) => addButton(tabs, { role: 'tab', 'data-tab': tab, title: String(i + 1) },
-			TAB_NAMES[tab], () => model.set({ tab })));
-		this.tools = add(tabs, 'span', { class: 'tools' });
-		this.events.addChoice(this.tools);
 		this.graph = new FlameGraph(page, this.colours, {
-			label: 'Flame graph; arrow keys walk through it, ? tells all keys',
+			label: 'Flame graph; arrow keys walk through it, ? shows all keys',
 			sheet: () => model.sheet,
 			zoom: () => model.state.zoom,
 			down: () => model.state.icicle,
@@ -104,7 +116,9 @@ class FlamePage {
 	}
 
 	addMore() {
-		const { model, tools } = this;
+		const { bar, model } = this;
+		const tools = add(bar.menu, 'span', { class: 'tools' });
+		this.events.addChoice(bar.row);
 		addButton(tools, { class: 'save-svg', title: 'The graph as it is shown' }, 'SVG',
 			() => download(svgOf(model, this.graph), 'braid.svg', 'image/svg+xml'));
 		addButton(tools, { class: 'save-folded', title: 'The stacks as they are shown, a line each' }, 'Folded',
@@ -112,7 +126,8 @@ class FlamePage {
 		addButton(tools, { class: 'save-pprof', title: 'The stacks as they are shown, for go tool pprof' }, 'pprof',
 			() => download(new FlamePprof(model).bytes(), 'braid.pb', 'application/octet-stream'));
 		addButton(tools, { class: 'theme', title: 't' }, 'Light/dark', () => this.theme.toggle());
-		addButton(tools, { class: 'keys', title: 'Keys' }, '?', () => this.help.toggle());
+		addButton(bar.bar, { class: 'keys', title: 'Help, notes and losses' }, '?', () => this.help.toggle());
+		bar.listen();
 	}
 
 	// ---- colours ----
@@ -126,14 +141,12 @@ class FlamePage {
 			: colours.kinds[kind][shade];
 	}
 
-	// Red where the second has a greater share, blue where it has a smaller one; grey where that
-	// may be chance.
+	// Red where the second has a greater share, blue where it has a smaller one, the stronger the
+	// greater the change is beside the greatest one; grey where the change may be chance.
 	differenceOf(node, shade) {
-		const { colours } = this;
-		const sides = this.model.sidesOf(node);
-		const [from, to] = sides.map(({ part, whole }) => whole ? part / whole : 0);
-		const chance = this.model.chance && !this.model.chance.change(node).sure;
-		const by = from + to && !chance ? (to - from) / (from + to) : 0;
+		const { colours, model } = this;
+		const most = model.greatestChange();
+		const by = most ? Math.cbrt(model.sureChange(node) / most) : 0;
 		return FlameColours.mix([1 - Math.abs(by), Math.max(by, 0), Math.max(-by, 0)],
 			[colours.same, colours.more, colours.less], shade);
 	}
@@ -236,6 +249,7 @@ class FlamePage {
 		this.showTab();
 		if (anew || is('icicle'))
 			graph.measure();
+		this.bar.fit();
 		if (this.timeline && (anew || is('cells')))
 			this.timeline.show();
 		else if (this.timeline && is('times'))

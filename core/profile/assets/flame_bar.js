@@ -23,25 +23,63 @@ class FlameSwitch {
 }
 
 class FlameBar {
-	constructor(page, model) {
+	// `addTabs(parent)` adds the buttons of the tabs.
+	constructor(page, model, addTabs) {
 		this.model = model;
 		this.switches = [];
-		this.bar = add(page, 'div', { class: 'bar' });
+		this.bar = add(page, 'div', { class: 'bar controls' });
+		addTabs(this.bar);
 		this.addSearch();
+		this.row = add(this.bar, 'div', { class: 'row' });
+		this.addMenu(page);
 		const { state } = model;
-		this.reset = addButton(this.bar, { class: 'reset', title: 'Esc' }, 'Reset zoom',
+		this.reset = addButton(this.row, { class: 'reset', title: 'Esc' }, 'Reset zoom',
 			() => model.set({ zoom: 0 }));
-		this.addSwitch(this.bar, { class: 'flip', title: 'i: root at the top' }, 'Icicle',
-			() => state.icicle, () => model.set({ icicle: !state.icicle }));
-		this.addSwitch(this.bar, { class: 'invert', title: 'v: what functions were called by' },
+		this.addModes();
+		this.addSwitch(this.row, { class: 'invert', title: 'v: callers of the functions that time was spent in' },
 			'Inverted', () => state.inverted, () => model.set({ inverted: !state.inverted }));
 		if (model.data.frames.some(frame => frame.line))
-			this.addSwitch(this.bar, { class: 'lines', title: 'Lines of a function apart' }, 'Lines',
+			this.addSwitch(this.row, { class: 'lines', title: 'A frame for each line of a function' }, 'Lines',
 				() => state.lines, () => model.set({ lines: !state.lines }));
-		this.addModes();
-		this.addHeat();
+		this.addSwitch(this.row, { class: 'flip', title: 'i: root at the top' }, 'Icicle',
+			() => state.icicle, () => model.set({ icicle: !state.icicle }));
+		this.key = add(page, 'div', { class: 'bar key' });
 		this.addLegend();
+		this.addHeat();
 		this.trail = add(page, 'div', { class: 'bar trail', 'aria-label': 'Changes of stacks' });
+	}
+
+	addMenu(page) {
+		this.more = addButton(this.bar, { class: 'more', title: 'More', 'aria-label': 'More',
+			'aria-expanded': 'false' }, '\u22ef', () => this.toggleMenu());
+		this.menu = add(page, 'div', { class: 'menu bar', role: 'group', 'aria-label': 'More', hidden: '' });
+	}
+
+	toggleMenu(shown = this.menu.hidden) {
+		this.menu.hidden = !shown;
+		this.more.setAttribute('aria-expanded', shown);
+		this.menu.style.top = this.bar.offsetTop + this.bar.offsetHeight + 'px';
+	}
+
+	listen() {
+		document.addEventListener('click', ({ target }) => {
+			if (target !== this.more && !this.menu.contains(target))
+				this.toggleMenu(false);
+		});
+		addEventListener('resize', () => this.fit());
+		this.fit();
+	}
+
+	// Controls that the row has no room for are in the menu.
+	fit() {
+		const { menu, row } = this;
+		const focused = document.activeElement;
+		for (const item of [...menu.children].filter(child => child.className !== 'tools'))
+			row.append(item);
+		while (row.lastChild && row.scrollWidth > row.clientWidth + 1)
+			menu.prepend(row.lastChild);
+		if (focused && focused !== document.activeElement && (row.contains(focused) || menu.contains(focused)))
+			focused.focus();
 	}
 
 	addSwitch(parent, attributes, text, is, onClick) {
@@ -54,8 +92,8 @@ class FlameBar {
 		const { model } = this;
 		const { state } = model;
 		this.search = add(this.bar, 'input', { type: 'search', 'aria-label': 'Search functions',
-			placeholder: 'Search (regular expression)', spellcheck: 'false',
-			title: 'Ctrl-F or /; an upper-case letter makes it case-sensitive' });
+			placeholder: 'Search', spellcheck: 'false',
+			title: 'Ctrl-F or /: a regular expression; an upper-case letter makes it case-sensitive' });
 		this.search.addEventListener('input', () => model.set({ query: this.search.value }));
 		this.finds = add(this.bar, 'span', { class: 'finds', hidden: '' });
 		this.addSwitch(this.finds, { class: 'only', title: 'Only stacks with a match' }, 'Keep only',
@@ -72,7 +110,7 @@ class FlameBar {
 		const { model } = this;
 		if (!model.data.hasRuntime)
 			return;
-		const modes = add(this.bar, 'div', { class: 'frames', role: 'group',
+		const modes = add(this.row, 'div', { class: 'frames', role: 'group',
 			'aria-label': 'Which frames are shown' });
 		for (const [mode, title] of Object.entries(MODES))
 			this.addSwitch(modes, { 'data-mode': mode, title }, mode,
@@ -83,41 +121,61 @@ class FlameBar {
 		const { model } = this;
 		if (!model.data.mixes)
 			return;
-		this.heat = this.addSwitch(this.bar, { class: 'heat',
-			title: 'Colours tell running from waiting; else what code it is' }, '',
-		() => model.state.heat, () => model.set({ heat: !model.state.heat }));
-		this.heatParts = add(this.heat, 'span');
+		this.parts = add(this.key, 'span', { class: 'parts' });
+		this.heat = this.addSwitch(this.key, { class: 'heat', title: 'Colours tell running from waiting, or kinds of code' },
+			'By state', () => model.state.heat, () => model.set({ heat: !model.state.heat }));
 	}
 
 	showHeat() {
-		this.heatParts.textContent = '';
-		this.model.partsOf(0).forEach((part, i) => {
-			const item = add(this.heatParts, 'span', { class: 'part' });
+		const { model, parts } = this;
+		this.heat.hidden = Boolean(model.shares) || model.state.tab === 'callers';
+		parts.hidden = !model.showsStates();
+		parts.textContent = '';
+		model.partsOf(0).forEach((part, i) => {
+			const item = add(parts, 'span', { class: 'part' });
 			add(item, 'span', { class: 'swatch ' + HEATS[i] });
-			item.append(`${i ? HEATS[i] : 'on CPU'} ${percent(part, this.model.tree.total[0])}`);
+			item.append(`${i ? HEATS[i] : 'on CPU'} ${model.data.percent(part, model.tree.total[0])}`);
 		});
 	}
 
 	addLegend() {
-		this.legend = add(this.bar, 'div', { class: 'legend', role: 'group',
+		this.legend = add(this.key, 'div', { class: 'legend', role: 'group',
 			'aria-label': 'Kinds of code, with their shares of self' });
+		this.changes = add(this.key, 'span', { class: 'changes' });
 	}
 
-	// Kinds with what they have of all self weight.
+	// What the colours of the graph are: kinds with what they have of all self weight, or changes.
 	showLegend() {
-		const { legend, model } = this;
+		const { changes, legend, model } = this;
 		const { data, state } = model;
+		const compares = Boolean(model.shares) && state.tab !== 'callers';
 		const { weights, whole } = this.weighKinds();
-		rebuild(legend, () => {
-			add(legend, 'span', { class: 'says',
-				title: 'How much ends in a frame of that kind' }, 'self:');
-			data.kinds.forEach((of, kind) => {
-				const share = percent(weights[kind], whole);
-				if ((share !== '0.00%' || state.hidden.has(kind)) &&
-						(!kind || kind !== data.profile.group))
-					this.addKind(kind, share);
-			});
-		});
+		legend.hidden = compares || model.showsStates();
+		changes.hidden = !compares;
+		if (compares)
+			this.showChanges();
+		rebuild(legend, () => data.kinds.forEach((of, kind) => {
+			if (kind !== KIND_INLINED && (weights[kind] || state.hidden.has(kind)) &&
+					(!kind || kind !== data.profile.group))
+				this.addKind(kind, data.percent(weights[kind], whole));
+		}));
+	}
+
+	showChanges() {
+		const { changes, model } = this;
+		const second = model.data.compares ? 'in the new one' : 'in the second range';
+		changes.textContent = '';
+		if (!model.greatestChange()) {
+			add(changes, 'b', { class: 'verdict' }, model.chance
+				? 'no change is beyond chance: record longer or faster' : 'no change');
+			return;
+		}
+		for (const [name, text] of [['less', `smaller share ${second}`], ['more', `greater share ${second}`],
+			['root', model.chance ? 'may be chance' : 'same']]) {
+			const item = add(changes, 'span', { class: 'part' });
+			add(item, 'span', { class: 'swatch ' + name });
+			item.append(text);
+		}
 	}
 
 	// Anew only where weights are others: there may be millions of nodes.
@@ -125,7 +183,7 @@ class FlameBar {
 		const { data, base } = this.model;
 		if (this.weighed === base.self)
 			return this;
-		const kinds = Uint8Array.from(data.frames, ({ kind }) => kind);
+		const kinds = Uint8Array.from(data.frames, ({ kind }) => kind === KIND_INLINED ? KIND_NATIVE : kind);
 		this.weighed = base.self;
 		this.weights = new Float64Array(data.kinds.length + 1);
 		this.whole = 0;
@@ -142,8 +200,9 @@ class FlameBar {
 		const [name, colour] = model.data.kinds[kind];
 		const toggle = set => {
 			const changed = new Set(state[set]);
-			if (!changed.delete(kind))
-				changed.add(kind);
+			for (const each of kind === KIND_NATIVE ? [kind, KIND_INLINED] : [kind])
+				if (!changed.delete(each))
+					changed.add(each);
 			model.set({ [set]: changed });
 		};
 		const item = add(legend, 'span', { class: 'kind' });
@@ -176,9 +235,9 @@ class FlameBar {
 		if (!state.query)
 			return;
 		const sum = model.matchedWeight(0);
-		matched.textContent = `matched ${percent(sum, tree.total[0])} (${data.weight(sum)})`;
+		matched.textContent = `matched ${data.percent(sum, tree.total[0])} (${data.weight(sum)})`;
 		if (state.zoom) {
-			const share = percent(model.matchedWeight(state.zoom), tree.total[state.zoom]);
+			const share = data.percent(model.matchedWeight(state.zoom), tree.total[state.zoom]);
 			matched.textContent += `, ${share} of the zoomed frame`;
 		}
 	}
@@ -187,7 +246,7 @@ class FlameBar {
 		const { state } = this.model;
 		for (const each of this.switches)
 			each.show();
-		this.reset.disabled = !state.zoom;
+		this.reset.hidden = !state.zoom;
 		if (this.search.value !== state.query)
 			this.search.value = state.query;
 		if (this.heat)

@@ -60,7 +60,7 @@ class FlameSandwich {
 			new FlameSheet(model, part.tree, part.run, full.trunk));
 		const whole = this.sheets[1].tree.total[0];
 		this.title.textContent = `${data.functions[fn].label}: ${data.weight(whole)}, ` +
-			`${percent(whole, tree.total[0])} of total; above it what it was called by, below what it called`;
+			`${data.percent(whole, tree.total[0])} of total; above it what it was called by, below what it called`;
 		for (const graph of this.graphs)
 			graph.measure();
 		// the callers stand on the function, and leave its callees half of the room

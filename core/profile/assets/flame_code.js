@@ -100,7 +100,7 @@ const mostOf = rows => rows.reduce((most, { self, total }) => ({ self: Math.max(
 
 // A cell with a part of a whole, and a bar that is full where there is most.
 function addShare(row, sum, whole, most, data) {
-	const cell = add(row, 'td', { class: 'number share-of' }, sum ? percent(sum, whole) : '');
+	const cell = add(row, 'td', { class: 'number share-of' }, sum ? data.percent(sum, whole) : '');
 	if (!sum)
 		return;
 	cell.title = data.weight(sum);

@@ -2,6 +2,7 @@
 //
 // One event's profile, as core/profile/out_flame.c writes it:
 //   target, summary   texts
+//   started, host     texts: when (in UTC, ISO 8601) and where it was recorded; '': not known
 //   notes             texts: what else is said of the whole
 //   losses            [name, count] each
 //   event             its name
@@ -61,6 +62,9 @@ function unpack(text) {
 	}
 	return numbers;
 }
+
+// The smaller weight of two sides that are compared.
+const wholeOf = sides => Math.min(...sides.map(({ whole }) => whole));
 
 class FlameData {
 	// By --source, `sources`: [file, first line, [lines]] each; `codes`: [file, why there is none, [address,
@@ -140,7 +144,35 @@ class FlameData {
 
 	// The kind of a frame or function, in words; undefined: the root's.
 	kindOf({ kind, inferred }) {
-		return this.kinds[kind] && this.kinds[kind][0] + (inferred ? ', inferred' : '');
+		return this.kinds[kind] && (kind === KIND_INLINED ? `native, ${this.kinds[kind][0]}` : this.kinds[kind][0]) +
+			(inferred ? ', inferred' : '');
+	}
+
+	// How many samples a part of all weight comes from, at least about; 0: not known.
+	samplesIn(weight) {
+		const all = this.all.total[0];
+		return all ? Math.min(Math.ceil(this.samples * weight / all), this.samples) : 0;
+	}
+
+	// With as many decimals as the samples of the whole support.
+	percent(part, whole) {
+		return percent(part, whole, this.samplesIn(whole));
+	}
+
+	// A share of one of two recordings, or ranges, which have about half of the samples each.
+	sidePercent(part, whole) {
+		return percent(part, whole, this.samplesInSide(whole));
+	}
+
+	samplesInSide(whole) {
+		return this.compares ? Math.ceil(this.samples / 2) : this.samplesIn(whole);
+	}
+
+	// A change of shares, in points; `whole`: of the smaller side.
+	points(change, whole) {
+		const decimals = decimalsOf(this.samplesInSide(whole));
+		const text = change.toFixed(decimals);
+		return `${change < 0 ? '' : '+'}${Number(text) ? text : (0).toFixed(decimals)}`;
 	}
 
 	// A weight that stands beside one with its unit.

@@ -60,11 +60,11 @@ function svgOf(model, graph) {
 		const y = 30 + (state.icicle ? row : deepest - row) * ROW;
 		const fill = model.marks && model.marks[node] ? graph.colours.match : graph.what.fill(node);
 		const label = sheet.labelOf(node);
-		const says = `${label}: ${data.weight(tree.total[node])}, ${percent(tree.total[node], tree.total[0])}`;
+		const says = `${label}: ${data.weight(tree.total[node])}, ${data.percent(tree.total[node], tree.total[0])}`;
 		out.push(`<g>${element('title', says)}` +
 			`<rect x="${x.toFixed(1)}" y="${y}" width="${Math.max(width - 0.5, 0.4).toFixed(1)}" ` +
 			`height="${ROW - 1}" fill="${escapeXml(fill)}"/>` +
-			(width < TEXT_MIN ? '' : element('text', cutText(label, Math.floor((width - 2 * PAD) / 7.3)),
+			(width < TEXT_MIN ? '' : element('text', sheet.shortOf(node, Math.floor((width - 2 * PAD) / 7.3)),
 				`x="${(x + PAD).toFixed(1)}" y="${y + 13}"`)) + '</g>');
 	}
 	out.push('</svg>');

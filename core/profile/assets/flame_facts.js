@@ -21,19 +21,18 @@ class FlameFacts {
 	shareOf(node) {
 		const { tree, data } = this.model;
 		const margin = data.marginOf(tree.total[node], tree.total[0]);
-		const share = percent(tree.total[node], tree.total[0]);
-		return margin < 0 ? share : `${share} \u00b1 ${percent(margin, 1)}`;
+		const share = data.percent(tree.total[node], tree.total[0]);
+		return margin < 0 ? share : `${share} \u00b1 ${percent(margin, 1, data.samplesIn(tree.total[0]))}`;
 	}
 
 	static changeOf(data, sides, change) {
 		const names = data.compares ? ['old', 'new'] : ['first range', 'second'];
-		const shares = sides.map(({ part, whole }) => whole ? 100 * part / whole : 0);
-		const told = sides.map(({ part }, i) => `${names[i]} ` +
-			(data.compares ? `${data.weight(part)}, ` : '') + `${shares[i].toFixed(2)}%`);
-		const [from, to] = shares;
+		const [from, to] = sides.map(({ part, whole }) => whole ? 100 * part / whole : 0);
+		const told = sides.map(({ part, whole }, i) => `${names[i]} ` +
+			(data.compares ? `${data.weight(part)}, ` : '') + data.sidePercent(part, whole));
 		const worth = change ? `, ${change.text}` : '';
 		return `${told.join(data.compares ? '; ' : ', ')}: ` +
-			`${to < from ? '' : '+'}${(to - from).toFixed(2)} points${worth}`;
+			`${data.points(to - from, wholeOf(sides))} points${worth}`;
 	}
 
 	textOf(node) {
@@ -49,10 +48,10 @@ class FlameFacts {
 		if (!data.compares) {
 			text = `${kind ? kind + ', ' : ''}${data.weight(tree.total[node])}` +
 				`${self}${scripted}${called}\n` +
-				`${percent(tree.total[node], tree.total[0])} of total`;
+				`${data.percent(tree.total[node], tree.total[0])} of total`;
 		}
 		if (state.zoom && node >= state.zoom)
-			text += `, ${percent(tree.total[node], tree.total[state.zoom])} of the zoomed frame`;
+			text += `, ${data.percent(tree.total[node], tree.total[state.zoom])} of the zoomed frame`;
 		if (model.offCpu) {
 			const [running, waiting, preempted] = model.partsOf(node).map(data.weight);
 			text += `\non CPU ${running}, waiting ${waiting}, preempted ${preempted}`;
@@ -100,8 +99,8 @@ class FlameFacts {
 			return this.showTip(-1);
 		const { total } = sheet.tree;
 		this.say(sheet.labelOf(node), sheet.frameOf(node).file,
-			`${data.weight(total[node])}\n${percent(total[node], tree.total[0])} of total, ` +
-			`${percent(total[node], total[0])} of the function`, x, y);
+			`${data.weight(total[node])}\n${data.percent(total[node], tree.total[0])} of total, ` +
+			`${data.percent(total[node], total[0])} of the function`, x, y);
 	}
 
 	// ---- pinned ----
@@ -113,14 +112,14 @@ class FlameFacts {
 		graph.select(node);
 		pinned.textContent = '';
 		if (node < 0) {
-			add(pinned, 'span', { class: 'facts' }, 'Click a frame to pin what is said of it. ? for keys.');
+			add(pinned, 'span', { class: 'facts' }, 'Click a frame to zoom in and see its details. ? for keys and notes.');
 			return;
 		}
 		const frame = sheet.frameOf(node);
 		add(pinned, 'b', {}, sheet.labelOf(node));
 		const parent = node ? tree.parent[node] : 0;
 		const facts = [this.textOf(node).split('\n')[0], `${this.shareOf(node)} of total`,
-			`${percent(tree.total[node], tree.total[parent])} of its parent`];
+			`${data.percent(tree.total[node], tree.total[parent])} of its parent`];
 		const time = FlameFacts.timeOf(data, tree.total[node]);
 		if (time)
 			facts.splice(1, 0, time);
@@ -132,6 +131,7 @@ class FlameFacts {
 		const actions = add(pinned, 'span', { class: 'actions' });
 		for (const { text, title, run, name } of this.actionsOf(node))
 			addButton(actions, { title, 'data-do': name }, text, run);
+		graph.reveal(node); // the details have taken room from the graph
 	}
 
 	// The time that ticks of a clock stand for.
@@ -197,7 +197,7 @@ class FlameFacts {
 		if (samples)
 			parts.push(counted(samples, 'sample'));
 		const lost = profile.losses.reduce((sum, [, count]) => sum + count, 0);
-		parts.push(lost ? `lost or cut ${lost.toLocaleString('en')}, by cause above`
+		parts.push(lost ? `lost or cut ${lost.toLocaleString('en')} (? for causes)`
 			: 'nothing lost');
 		if (profile.frequency && samples) {
 			const rate = profile.frequency * samples / model.data.all.total[0];
@@ -218,7 +218,7 @@ class FlameFacts {
 			parts.push(`hidden as idle ${data.weight(idle)}`);
 		const left = data.all.total[0] - tree.total[0];
 		if (left > 0)
-			parts.push(`left out by your choice ${data.weight(left)} (${percent(left, data.all.total[0])})`);
+			parts.push(`left out by your choice ${data.weight(left)} (${data.percent(left, data.all.total[0])})`);
 		if (state.hidden.size)
 			parts.push('hidden, with time given to callers: ' +
 				[...state.hidden].map(kind => data.kinds[kind][0]).join(', '));

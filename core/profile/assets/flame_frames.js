@@ -7,6 +7,7 @@
 
 const ROLE = { plain: 0, interpreter: 1, caller: 2, syscall: 3, block: 4 };
 const KIND_KERNEL = 0;
+const KIND_NATIVE = 1;
 const KIND_INLINED = 2; // has the address of what it is inlined into
 const KIND_RUNTIME = 3;
 const TRUNK_MIN = 4; // frames; as CHAIN_MIN in out_tree.c

@@ -67,6 +67,7 @@ class FlameGraph {
 		this.scroller = add(this.box, 'div', { class: 'scroll', tabindex: '0', role: 'img',
 			'aria-label': what.label });
 		this.room = add(this.scroller, 'div');
+		this.more = addButton(this.box, { class: 'more-rows', hidden: '' }, '', () => this.scrollOn());
 		this.context = this.canvas.getContext('2d');
 		this.context.font = FONT;
 		this.charWidth = this.context.measureText('M'.repeat(100)).width / 100;
@@ -174,6 +175,35 @@ class FlameGraph {
 			this.scrollTo(node);
 	}
 
+	// The deepest row of what is zoomed.
+	deepest() {
+		const { tree } = this.what.sheet();
+		const zoom = this.what.zoom();
+		if (this.deepestOf !== tree || this.deepestIn !== zoom) {
+			this.deepestOf = tree;
+			this.deepestIn = zoom;
+			this.deepestRow = 0;
+			for (let i = zoom; i < tree.end[zoom]; i++)
+				this.deepestRow = Math.max(this.deepestRow, tree.depth[i]);
+		}
+		return this.deepestRow;
+	}
+
+	// Says how many rows of callees are out of view, on the side where they are.
+	showMore() {
+		const { more, scroller } = this;
+		const top = this.topOf(this.deepest()) - scroller.scrollTop;
+		const down = this.what.down();
+		const rows = Math.ceil((down ? top + ROW - scroller.clientHeight : -top) / ROW - 0.5);
+		more.hidden = rows < 1;
+		more.classList.toggle('up', !down);
+		more.textContent = `${counted(rows, 'more row')} ${down ? '\u2193' : '\u2191'}`;
+	}
+
+	scrollOn() {
+		this.scroller.scrollTop += (this.what.down() ? 1 : -1) * Math.max(this.scroller.clientHeight - 2 * ROW, ROW);
+	}
+
 	redraw() {
 		if (this.pending)
 			return;
@@ -201,8 +231,10 @@ class FlameGraph {
 		context.textBaseline = 'middle';
 		this.empty.hidden = tree.total[0] > 0;
 		this.place(this.cursor, this.selected);
+		this.more.hidden = true;
 		if (!tree.total[0])
 			return;
+		this.showMore();
 		const first = Math.floor(scroller.scrollTop / ROW);
 		const last = Math.min(Math.ceil((scroller.scrollTop + visible) / ROW),
 			tree.depthMax + 1);
@@ -269,8 +301,7 @@ class FlameGraph {
 		if (font !== this.font) // costs, even if it is the same
 			context.font = this.font = font;
 		// Wide characters are squeezed rather than let into the next frame.
-		context.fillText(cutText(sheet.labelOf(node),
-			Math.floor((thin ? 1.2 * room : room) / this.charWidth)),
+		context.fillText(sheet.shortOf(node, Math.floor((thin ? 1.2 * room : room) / this.charWidth)),
 			x + PAD, top + ROW / 2, room);
 	}
 }

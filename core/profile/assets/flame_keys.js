@@ -10,7 +10,7 @@ const KEYS = [
 	['1 2 3 4', 'flame graph, table, callers and callees, source'],
 	['arrows', 'to callers, callees and neighbours of the pinned frame'],
 	['Enter', 'zoom to it, or open it'],
-	['i, v', 'icicle, inverted'],
+	['i, v', 'root at the top or at the bottom, inverted'],
 	['s', 'script, collapsed, all frames in turn'],
 	['f, m, d, r, l', 'focus on the pinned function, merge it into its callers, drop it, collapse its ' +
 		'recursion, collapse its library'],
@@ -23,20 +23,40 @@ const KEYS = [
 	['?', 'this help'],
 ];
 
+const HELP = [
+	'A click on a frame zooms in and shows its details. A click on a thin block, or on the row of frames that ' +
+		'all stacks share, unfolds it.',
+	'A drag over the timeline selects a range of time. A second drag, with Shift, compares another range.',
+	'The legend has the share of self of each kind of code. A click highlights a kind, \u00d7 hides it.',
+	'The last line says how far the numbers can be trusted. \u00b1 is half of the interval in which the share ' +
+		'would be in 95 of 100 recordings of as many samples. Shares have as many digits as samples support.',
+];
+
 class FlameHelp {
-	constructor(page) {
-		this.box = add(page, 'div', { class: 'help', role: 'dialog', 'aria-label': 'Keys', tabindex: '-1',
+	constructor(page, profile) {
+		this.box = add(page, 'div', { class: 'help', role: 'dialog', 'aria-label': 'Help', tabindex: '-1',
 			hidden: '' });
+		this.addNotes(profile);
 		add(this.box, 'h2', {}, 'Keys');
 		const list = add(this.box, 'dl');
 		for (const [key, does] of KEYS) {
 			add(list, 'dt', {}, key);
 			add(list, 'dd', {}, does);
 		}
-		add(this.box, 'p', {}, 'A click zooms, or opens a block, and pins what is said of the frame. Below ' +
-			'all: how far the numbers can be trusted; \u00b1 is half of the interval in which a share of ' +
-			'as many samples would be in 95 of 100 recordings.');
+		for (const text of HELP)
+			add(this.box, 'p', {}, text);
 		addButton(this.box, {}, 'Close', () => this.toggle(false));
+	}
+
+	addNotes({ losses, notes }) {
+		if (!losses.length && !notes.length)
+			return;
+		add(this.box, 'h2', {}, 'This recording');
+		for (const note of notes)
+			add(this.box, 'p', { class: 'note' }, note);
+		if (losses.length)
+			add(this.box, 'p', { class: 'loss' }, 'Lost: ' + losses.map(
+				([name, count]) => `${name}: ${count.toLocaleString('en')}`).join(', '));
 	}
 
 	toggle(shown = this.box.hidden) {

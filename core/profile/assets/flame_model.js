@@ -28,11 +28,24 @@ class FlameSheet {
 	labelOf(node) {
 		const frame = this.frameOf(node);
 		const label = this.model.state.lines ? frame.label : frame.name;
-		if (this.run[node] <= 1)
+		if (this.run[node] <= 1 || frame === this.trunk)
 			return label;
 		const times = `\u00d7${this.run[node]}`;
 		return frame.role === ROLE.block || !frame.library ? `${label} ${times}`
 			: `${label} [${frame.library} ${times}]`;
+	}
+
+	// The label in so many characters. Where it does not fit, it loses the file, then the parts
+	// before the method.
+	shortOf(node, fit) {
+		const label = this.labelOf(node);
+		const { file, fn, isLabel } = this.frameOf(node);
+		if (label.length <= fit || fn < 0 || isLabel || this.isBlock(node))
+			return cutText(label, fit);
+		const at = label.lastIndexOf(' (');
+		const place = label.slice(at + 2, -1).replace(/:\d+$/, '');
+		const bare = at > 0 && label.endsWith(')') && (!place || file.endsWith(place)) ? label.slice(0, at) : label;
+		return /^[<({]/.test(bare) ? cutText(label, fit) : cutName(bare, fit);
 	}
 
 	// Names from the root, each separated, for people.
@@ -67,7 +80,7 @@ class FlameModel {
 			lines,
 			opened: new Set(), // blocks, by where their runs start in the changed tree
 			trunk: false, // is it open?
-			icicle: false,
+			icicle: true, // the root is at the top
 			inverted: false,
 			zoom: 0,
 			query: '',
@@ -206,7 +219,7 @@ class FlameModel {
 		moved.calls = profile.calls && this.moved(profile.calls);
 		const view = open => new FrameView(moved, frames, state.mode, state.opened, open);
 		this.view = view(state.trunk || state.inverted);
-		const label = `${this.view.hidden.length} frames common to all samples`;
+		const label = `${this.view.hidden.length} frames that all stacks share`;
 		const trunk = { label, name: label, file: '', line: 0, library: '',
 			kind: data.kinds.length, shade: 0, fn: -1 };
 		const sheetOf = ({ tree, run }) => new FlameSheet(this, tree, run, trunk);
@@ -276,6 +289,11 @@ class FlameModel {
 		const parts = [0, offCpu.waiting[node], offCpu.preempted[node]];
 		parts[0] = Math.max(tree.total[node] - parts[1] - parts[2], 0);
 		return parts;
+	}
+
+	// Do colours tell running from waiting? The graph of callers and callees has those of kinds.
+	showsStates() {
+		return this.state.heat && !this.shares && this.state.tab !== 'callers';
 	}
 
 	// Which nodes have, or hide, a match.
@@ -358,6 +376,23 @@ class FlameModel {
 			}
 			return isSeen;
 		});
+	}
+
+	// A node's change of shares; 0: it may be chance.
+	sureChange(node) {
+		const [from, to] = this.sidesOf(node).map(({ part, whole }) => whole ? part / whole : 0);
+		return this.chance && !this.chance.change(node).sure ? 0 : to - from;
+	}
+
+	// The size of the greatest change that is no chance; 0: there is none.
+	greatestChange() {
+		if (this.greatestOf !== this.shares) {
+			this.greatestOf = this.shares;
+			this.greatest = 0;
+			for (let i = 1; i < this.tree.n; i++)
+				this.greatest = Math.max(this.greatest, Math.abs(this.sureChange(i)));
+		}
+		return this.greatest;
 	}
 
 	// What a node has in each of the two that are compared.

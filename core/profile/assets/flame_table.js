@@ -19,7 +19,8 @@ class FlameTable {
 			of: row => row[name] });
 		const share = ({ part, whole }) => whole ? 100 * part / whole : 0;
 		const side = (name, title, i) => ({ name, title, number: true,
-			of: row => share(row.sides[i]), text: row => `${share(row.sides[i]).toFixed(2)}%` });
+			of: row => share(row.sides[i]),
+			text: row => data.sidePercent(row.sides[i].part, row.sides[i].whole) });
 		const change = row => share(row.sides[1]) - share(row.sides[0]);
 		const columns = [
 			{ name: 'function', title: 'Function', of: row => data.functions[row.fn].label },
@@ -29,7 +30,7 @@ class FlameTable {
 			columns.push(side('old', data.compares ? 'Old total' : 'First total', 0),
 				side('new', data.compares ? 'New total' : 'Second total', 1),
 				{ name: 'change', title: 'Change', number: true, of: row => Math.abs(change(row)),
-					text: row => FlameTable.changeText(row, change(row)) });
+					text: row => this.changeText(row, change(row)) });
 		if (this.model.knowsCounts())
 			columns.push(number('samples', 'Samples'));
 		columns.push({ name: 'kind', title: 'Kind',
@@ -39,10 +40,10 @@ class FlameTable {
 		return columns.filter(({ name }) => left(name));
 	}
 
-	static changeText(row, points) {
+	changeText(row, points) {
 		const [from, to] = row.sides.map(({ part }) => part);
 		const what = row.change ? row.change.text : !from ? 'new' : !to ? 'gone' : '';
-		return `${points < 0 ? '' : '+'}${points.toFixed(2)}${what && ' '}${what}`;
+		return `${this.model.data.points(points, wholeOf(row.sides))}${what && ' '}${what}`;
 	}
 
 	rows(columns) {
@@ -101,16 +102,19 @@ class FlameTable {
 		const { data, state } = model;
 		const { label, file } = data.functions[row.fn];
 		const tr = add(body, 'tr', { 'aria-selected': row.fn === state.fn, 'data-fn': row.fn });
+		tr.addEventListener('click', () => {
+			if (getSelection().isCollapsed) // a drag selects text
+				model.set({ fn: row.fn });
+		});
 		for (const column of columns) {
 			const cell = add(tr, 'td', { class: column.number ? 'number' : '' });
 			if (column.name === 'function') {
-				addButton(cell, { title: file, class: 'name' }, label,
-					() => model.set({ fn: row.fn }));
+				addButton(cell, { title: file, class: 'name' }, label, () => {});
 			} else if (column.text) {
 				cell.textContent = column.text(row);
 			} else if (column.number && column.name !== 'samples') {
 				cell.textContent = data.own(column.of(row));
-				add(cell, 'span', { class: 'share' }, percent(column.of(row), whole));
+				add(cell, 'span', { class: 'share' }, data.percent(column.of(row), whole));
 			} else {
 				cell.textContent = column.number ? column.of(row).toLocaleString('en') : column.of(row);
 			}

@@ -28,7 +28,19 @@ function rebuild(box, build) {
 		buttons()[at].focus();
 }
 
-const percent = (part, whole) => (whole ? 100 * part / whole : 0).toFixed(2) + '%';
+// How many decimals of a percentage so many samples support: the standard error of a share is at
+// most 50 / sqrt(samples) points. 0: exact numbers, or an unknown number of samples.
+function decimalsOf(samples) {
+	return !samples || samples >= 100000 ? 2 : samples >= 1000 ? 1 : 0;
+}
+
+// `samples`: that the whole comes from.
+function percent(part, whole, samples) {
+	const share = whole ? 100 * part / whole : 0;
+	const decimals = decimalsOf(samples);
+	const least = 10 ** -decimals;
+	return (share > 0 && share < least / 2 ? `<${least.toFixed(decimals)}` : share.toFixed(decimals)) + '%';
+}
 const counted = (count, what) => `${count.toLocaleString('en')} ${what}${count === 1 ? '' : 's'}`;
 
 // As output__weight in core/profile/out_common.c writes it: `units`, each `step` times the one
@@ -59,6 +71,36 @@ function weightOf(unit) {
 function cutText(text, fit) {
 	return text.length <= fit ? text
 		: text.slice(0, Math.max(fit - 1, 0)).replace(/[\ud800-\udbff]$/, '') + '\u2026';
+}
+
+const BRACKETS = { '(': 1, '<': 1, '[': 1, '{': 1, ')': -1, '>': -1, ']': -1, '}': -1 };
+// Parts that name nothing without those before: what compilers append, and names of nameless functions.
+const NO_NAME = /^([<({]|(\d+|part|constprop|isra|cold|llvm|lto_priv)(\.|$))/;
+
+// Where the parts of a qualified name begin: "a.B.c" at "a", "B" and "c". What brackets and an
+// operator's name contain is not divided.
+function partsOf(name) {
+	const starts = [0];
+	const operator = name.search(/\boperator\b/);
+	const end = operator < 0 ? name.length : operator;
+	for (let i = 0, depth = 0; i < end; i++) {
+		const separator = /^(::|->|[.#/\\])/.exec(name.slice(i, i + 2));
+		if (!depth && separator) {
+			i += separator[0].length - 1;
+			if (i + 1 < name.length && !NO_NAME.test(name.slice(i + 1)))
+				starts.push(i + 1);
+		} else {
+			depth = Math.max(depth + (BRACKETS[name[i]] || 0), 0);
+		}
+	}
+	return starts;
+}
+
+// A qualified name in so many characters: as many of its last parts as fit, at least the method.
+function cutName(name, fit) {
+	const starts = name.length > fit ? partsOf(name) : [0];
+	const start = starts.find(at => name.length - at <= fit);
+	return cutText(name.slice(start === undefined ? starts.at(-1) : start), fit);
 }
 
 // What people type: an upper-case letter minds the case, and what is no regular expression is a

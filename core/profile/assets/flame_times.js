@@ -10,7 +10,7 @@
 'use strict';
 
 const STATES = ['running', 'waiting', 'preempted', 'lock'];
-const STATE_NAMES = { running: 'on CPU', lock: 'waiting for a lock (GIL, GVL, monitor)' };
+const STATE_NAMES = { running: 'on CPU', lock: 'waiting for a lock' };
 const TIME_VIEWS = { tracks: 'Threads', heatmap: 'Heatmap' };
 const CELL_FIELDS = 5;
 const TRACK = 14;
@@ -126,12 +126,13 @@ class FlameTimes {
 }
 
 class FlameTimeline {
-	constructor(page, model, colours) {
+	constructor(page, model, colours, bar) {
 		this.model = model;
 		this.colours = colours;
 		this.times = model.data.times;
+		this.controls = bar.row;
+		this.bar = bar.key;
 		this.box = add(page, 'div', { class: 'timeline' });
-		this.bar = add(this.box, 'div', { class: 'bar' });
 		this.addViews();
 		this.addChoices();
 		this.addStates();
@@ -140,6 +141,7 @@ class FlameTimeline {
 		this.all = addButton(this.bar, { class: 'all-time' }, 'All time',
 			() => model.set({ range: null, other: null }));
 		this.view = add(this.box, 'div', { class: 'tracks', tabindex: '0', role: 'img',
+			title: 'Drag: a range of time; Shift and drag: compare with another',
 			'aria-label': 'Samples over time; drag or arrow keys choose a range, with Shift one to compare' });
 		this.canvas = add(this.view, 'canvas', { 'aria-hidden': 'true' });
 		this.marks = ['range', 'other'].map(name =>
@@ -151,7 +153,7 @@ class FlameTimeline {
 	// Which of the two is shown.
 	addViews() {
 		const { model } = this;
-		const views = add(this.bar, 'div', { class: 'frames', role: 'group', 'aria-label': 'How time is shown' });
+		const views = add(this.controls, 'div', { class: 'frames', role: 'group', 'aria-label': 'How time is shown' });
 		this.views = Object.entries(TIME_VIEWS).map(([times, text]) => new FlameSwitch(views,
 			{ 'data-times': times, title: 'h' }, text, () => model.state.times === times,
 			() => model.set({ times })));
@@ -179,7 +181,7 @@ class FlameTimeline {
 			['thread', threads, 'all threads']]) {
 			if (choices.length < 2)
 				continue;
-			const select = add(this.bar, 'select', { class: key, 'aria-label': key });
+			const select = add(this.controls, 'select', { class: key, 'aria-label': key });
 			for (const [value, name] of [[0, text], ...choices])
 				add(select, 'option', { value }, name);
 			select.addEventListener('change', () => model.set({ [key]: Number(select.value),
@@ -194,8 +196,9 @@ class FlameTimeline {
 		const shown = STATES.filter((state, i) => this.times.state.includes(i));
 		const states = this.states = add(this.bar, 'span', { class: 'states' });
 		for (const state of shown.length > 1 ? shown : []) {
-			add(states, 'span', { class: 'swatch ' + state });
-			states.append(STATE_NAMES[state] || state);
+			const item = add(states, 'span', { class: 'state', 'data-state': state });
+			add(item, 'span', { class: 'swatch ' + state });
+			item.append(STATE_NAMES[state] || state);
 		}
 	}
 
@@ -278,7 +281,7 @@ class FlameTimeline {
 		this.showMark(this.marks[1], state.other);
 		for (const [key, select] of this.choices)
 			select.value = String(state[key]);
-		this.all.disabled = !state.range;
+		this.all.hidden = !state.range;
 		this.say();
 		this.draw();
 		this.heatmap.show();
@@ -290,6 +293,8 @@ class FlameTimeline {
 		for (const each of this.views)
 			each.show();
 		this.view.hidden = this.states.hidden = isMap;
+		for (const item of this.states.children) // the legend of the graph has the others
+			item.hidden = this.model.showsStates() && HEATS.includes(item.getAttribute('data-state'));
 		this.heatmap.view.hidden = this.heatmap.legend.hidden = !isMap;
 		this.draw();
 		this.heatmap.draw();
@@ -299,7 +304,7 @@ class FlameTimeline {
 	say(text = '') {
 		const { state } = this.model;
 		this.says.textContent = text ||
-			(!state.range ? 'drag: a range of time; Shift and drag: compare with another'
+			(!state.range ? ''
 			: state.other ? `${this.textOf(state.range)}, compared with ${this.textOf(state.other)}: ` +
 				'red has a greater share there, blue a smaller'
 				: this.textOf(state.range));
