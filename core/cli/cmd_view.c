@@ -25,7 +25,9 @@ struct report_opts {
 	int frames; /* enum profile_frames; -1: what suits the format */
 	bool rows_given;
 	struct profile *profile;
-	bool source;		 /* the page has files' text and code */
+	bool source;		 /* the page has machine code, too */
+	bool no_source;		 /* the page has no text of files */
+	bool texts;		 /* the page has the text of files */
 	const char *function;	 /* whose code is shown */
 	struct profile **others; /* of other events, for formats with room for them */
 	size_t n_others;
@@ -53,6 +55,7 @@ enum {
 	OPT_LOCK_ORDER,
 	OPT_DISASSEMBLE,
 	OPT_SOURCE,
+	OPT_NO_SOURCE,
 	OPT_FAIL_IF,
 	OPT_SUMMARY,
 };
@@ -449,8 +452,9 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 	if (status)
 		goto out;
 	print_idle(opts);
-	if (opts->source || opts->function)
-		status = view_texts__read(&texts, opts->profile, opts->function, &opts->output);
+	if (opts->source || opts->texts || opts->function)
+		status = view_texts__read(&texts, opts->profile, opts->function,
+					  opts->source || opts->function, &opts->output);
 	if (status)
 		goto out;
 	opts->output.annotate = opts->view.annotate;
@@ -529,9 +533,13 @@ static error_t parse_flame(int key, char *arg, struct argp_state *state)
 	case OPT_SOURCE:
 		opts->source = true;
 		return 0;
+	case OPT_NO_SOURCE:
+		opts->no_source = true;
+		return 0;
 	case ARGP_KEY_END:
-		opts->output.joins_lines = opts->source && !opts->view.filter.lines;
-		opts->view.filter.lines |= opts->source;
+		if (opts->source && opts->no_source)
+			cli__misused(state, "--source and --no-source exclude each other");
+		opts->output.joins_lines = !opts->view.filter.lines;
 		opts->view.filter.addresses = opts->source;
 		view_diff__check_page(state, &opts->compared);
 		return 0;
@@ -542,9 +550,12 @@ static error_t parse_flame(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option flame_options[] = {
 	{ "source", OPT_SOURCE, NULL, 0,
-	  "Put the text of source files into the page, as far as they can be read now: the lines "
-	  "with samples and some around them, at most 1 MB of all. Implies line numbers, which the "
-	  "page then joins until its user says otherwise",
+	  "Add the machine code of native functions to the text of source files that the page has, "
+	  "and write an SVG with both",
+	  0 },
+	{ "no-source", OPT_NO_SOURCE, NULL, 0,
+	  "Leave the text of source files out of the page. Without it, the page has the lines with "
+	  "samples and some around them of the files that are readable now, at most 1 MB",
 	  0 },
 	{}
 };
@@ -570,6 +581,7 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid flame\n"
 		       "  braid flame -o app.svg --frames script app.db\n"
 		       "  braid flame --source -o app.html app.db\n"
+		       "  braid flame --no-source -o to-give-away.html app.db\n"
 		       "  braid flame --diff before.db after.db\n"
 		       "  braid flame --pid 4711 --lines -o worker.html app.db",
 		.children = children,
@@ -586,8 +598,11 @@ int cmd_flame(int argc, char **argv, const struct runtime *const *runtimes)
 		opts.frames = FRAMES_COLLAPSED;
 	opts.write = opts.view.output && ends_with(opts.view.output, ".svg") ? output__flame_svg
 									     : output__flame_html;
-	/* the picture in an SVG has lines, and shows what the page shows at first */
+	/* the picture in an SVG shows lines if the recording is loaded with lines */
+	if (opts.write == output__flame_html || opts.source)
+		opts.view.filter.lines = true;
 	opts.output.joins_lines &= opts.write == output__flame_html;
+	opts.texts = opts.write == output__flame_html && !opts.no_source;
 	if (opts.view.output && !ends_with(opts.view.output, ".svg") &&
 	    !ends_with(opts.view.output, ".html") && !ends_with(opts.view.output, ".htm")) {
 		cli__fail("the name of the flame graph ends with .html or .svg, unlike '%s'",

@@ -30,13 +30,13 @@ static void print_younger(const struct source_texts *sources)
 }
 
 int view_texts__read(struct view_texts *texts, const struct profile *profile, const char *function,
-		     struct output_opts *opts)
+		     bool code, struct output_opts *opts)
 {
 	int ret = function ? 0 : source_texts__read(&texts->sources, profile);
 
-	if (!ret)
+	if (!ret && code)
 		ret = code_texts__read(&texts->codes, profile, function);
-	for (size_t i = 0; !ret && !function && i < opts->n_others; i++)
+	for (size_t i = 0; !ret && code && !function && i < opts->n_others; i++)
 		ret = code_texts__read(&texts->codes, opts->others[i], NULL);
 	if (ret)
 		return cli__fail("out of memory");

@@ -11,11 +11,11 @@ struct view_texts {
 	struct code_texts codes;
 };
 
-/* Sources and code of the profile and of opts->others, or, if `function` is not NULL, only the code
- * of that function, and gives them to `opts`. Prints the error. Returns an exit status; call
- * view_texts__done in any case. */
+/* Reads the sources of @profile and, if @code, the machine code of its and of opts->others'
+ * functions. If @function is not NULL, reads only the machine code of that function. Gives them to
+ * @opts. Prints the error. Returns an exit status; call view_texts__done in any case. */
 int view_texts__read(struct view_texts *texts, const struct profile *profile, const char *function,
-		     struct output_opts *opts);
+		     bool code, struct output_opts *opts);
 void view_texts__done(struct view_texts *texts);
 
 #endif

@@ -7,7 +7,8 @@
  * STATE: running, preempted, waiting, stopped or -. LOCK: held, free, waited or -. SYSCALL: a name
  * or -. Tasks are called goroutines. Frames come root first: k:NAME of the kernel, n:NAME or
  *n:NAME@IMAGE native (NAME may be empty: it has none), with n:NAME@IMAGE+ADDRESS at that address
- *and with the build id that the file has now, KIND:NAME@FILE of a runtime. */
+ * and with the build id that the file has now, KIND:NAME@FILE or KIND:NAME@FILE:LINE of
+ * a runtime. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ static const char *build_id_of(const char *path)
 static uint32_t frame_of(int kind, uint32_t process, const char *name, const char *file, bool loop)
 {
 	bool native = kind == KIND_NATIVE;
-	const struct sink_location location = { kind, name, native ? NULL : file, 0 };
+	struct sink_location location = { kind, name, native ? NULL : file, 0 };
 	struct ids_frame frame = { .kind = kind, .loop = loop };
 	char key[500], path[400], *address;
 	uint32_t id;
@@ -134,6 +135,13 @@ static uint32_t frame_of(int kind, uint32_t process, const char *name, const cha
 		*address = '\0';
 
 	snprintf(key, sizeof(key), "%s@%s", name, file ? file : "");
+	if (!native && file && strrchr(file, ':')) {
+		char *line = strrchr(path, ':');
+
+		location.line = strtoul(line + 1, NULL, 10);
+		*line = '\0';
+		location.file = path;
+	}
 	if (native)
 		check(ids__image(ids, path, address ? build_id_of(path) : "", &frame.image, &err));
 	else if (kind != KIND_KERNEL)

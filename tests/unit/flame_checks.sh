@@ -47,7 +47,7 @@ check small html << END
 	await t.press('[data-tab=source]');
 	t.is(t.rows('.source').slice(1).join('; '), '6.0%|6.0%|12|skip_space; 18.0%|12.0%|99|parse_value',
 		'lines of its file');
-	t.ok(t.one('.source').textContent.includes('braid flame --source'), 'and how to have its text');
+	t.ok(t.one('.source').textContent.includes('Draw the page with braid flame on a machine where'), 'and how to have its text');
 END
 
 check small html << END

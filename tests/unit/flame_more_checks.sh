@@ -225,6 +225,62 @@ check weights html << 'END'
 	t.ok(redness('same') < -20, 'and the other way');
 END
 
+# A page that is drawn without options has lines and texts, unless they are left out.
+made_script_page()
+{
+	printf 'def work():\n    step()\n    rest()\n' > "$dir/script.py"
+	for line in 2 2 2 3; do
+		printf 'cpu\tsamples\t1\trunning\t-\t-\t42:app\t42:app\tpython:work@%s:%s\n' "$dir/script.py" $line
+	done | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/script.db" &&
+		"${OUTPUT:-build}/braid" flame -o "$dir/script.html" "$dir/script.db" > "$dir/said" &&
+		cat "$dir/script.html"
+}
+
+check script html << 'END'
+	await t.redrawn(() => {});
+	t.is(t.drawn.filter(({ text }) => text.startsWith('work')).length, 1, 'lines of a function are one frame');
+	await t.press('.lines');
+	t.is(t.drawn.filter(({ text }) => text.startsWith('work')).map(({ text }) => text).join(),
+		'work (script.py:2),work (script.py:3)', 'and apart on demand');
+	await t.click('work');
+	await t.press('[data-do=source]');
+	t.is(t.rows('.source').slice(1).join('; '), '||1|def work():; 75%|75%|2|    step(); 25%|25%|3|    rest()',
+		'the text of the file');
+END
+
+made_bare_page()
+{
+	"${OUTPUT:-build}/braid" flame --no-source -o "$dir/bare.html" "$dir/script.db" > "$dir/said" &&
+		cat "$dir/bare.html"
+}
+
+check bare html << 'END'
+	await t.redrawn(() => {});
+	await t.click('work');
+	await t.press('[data-do=source]');
+	t.is(t.rows('.source').slice(1).join('; '), '75%|75%|2|work (script.py); 25%|25%|3|work (script.py)', 'without its text, its lines');
+	t.ok(t.one('.source').textContent.includes('or --no-source left it out'), 'and why');
+END
+
+# Runtimes in the order in which recordings number them: Node had the colour of groups.
+made_kinds_page()
+{
+	for kind in python ruby jvm perl php node go other jit; do
+		printf 'cpu\tsamples\t1\trunning\t-\t-\t42:app\t42:app\t%s:f_%s@%s.x\n' $kind $kind $kind
+	done | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/kinds.db" &&
+		"${OUTPUT:-build}/braid" flame --by process --frames script -o "$dir/kinds.html" "$dir/kinds.db" > "$dir/said" &&
+		cat "$dir/kinds.html"
+}
+
+check kinds html << 'END'
+	await t.redrawn(() => {});
+	const fills = ['python', 'ruby', 'jvm', 'perl', 'php', 'node', 'go', 'other', 'jit'].map(kind => t.find(`f_${kind}`).fill);
+	const group = t.find('app').fill;
+	const apart = (a, b) => a.match(/\w\w/g).some((two, i) => Math.abs(parseInt(two, 16) - parseInt(b.match(/\w\w/g)[i], 16)) > 20);
+	t.ok(fills.every((fill, i) => apart(fill, group) && fills.every((other, k) => i === k || apart(fill, other))),
+		'every runtime has a colour of its own');
+END
+
 # Names that narrow frames have.
 check small html << 'END'
 	for (const [name, fit, want] of [

@@ -86,12 +86,11 @@ class FlameSource {
 	showLines(fn, lines) {
 		const { box } = this;
 		const native = /^(native|inlined)$/.test(this.model.data.kinds[fn.kind][0]);
-		const more = native ? ' Machine code: braid flame --source, where the file can be read.' : '';
+		const more = native ? ' Machine code: braid flame --source, where the file is readable.' : '';
 		if (!fn.file)
 			return this.say(`${fn.label}: its file is not known.${more}`);
 		if (!lines.size)
-			return this.say(`${fn.file}: no lines of it are in this page, or in what is chosen. ` +
-				'Lines: braid flame --lines; with the text: --source.');
+			return this.say(`${fn.file}: no lines of it are in this page, or in what is chosen.`);
 		add(box, 'h2', {}, fn.file);
 		const text = this.textOf(fn.file);
 		if (text.younger)
@@ -102,7 +101,8 @@ class FlameSource {
 			add(head, 'th', { scope: 'col', class: 'number' }, name);
 		this.addLines(add(table, 'tbody'), fn, lines, text);
 		if (!text.lines.length)
-			this.say('The text is not in this page: braid flame --source, where the file can be read.');
+			this.say('The text is not in this page: the file was unreadable where the page was drawn, or --no-source left ' +
+				'it out. Draw the page with braid flame on a machine where the file is readable.');
 		return undefined;
 	}
 
