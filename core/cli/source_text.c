@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/strtab.h"
 #include "core/base/util.h"
 #include "core/cli/shown_file.h"
 
@@ -20,9 +21,16 @@ enum {
 };
 
 struct wanted {
-	uint32_t file; /* of the profile's strings */
+	uint32_t file; /* of the paths */
 	uint32_t first, last;
-	uint64_t weight;
+	double weight; /* own, as a part of the event's whole */
+};
+
+/* The files of all profiles. */
+struct files {
+	struct strtab *paths;
+	struct wanted *rows; /* by path */
+	size_t cap;
 };
 
 static int by_weight(const void *left, const void *right)
@@ -45,34 +53,68 @@ static bool is_source(const char *path)
 	return dot && dot[1] && strlen(dot + 1) <= SUFFIX_MAX;
 }
 
-/* By file: its lines and own weight. 0 or -ENOMEM. */
-static int find_wanted(const struct profile *profile, struct wanted **ret, size_t *ret_n)
+/* Sets *ret_row to the row of the profile's string @file, or to NULL if it is no source. @ids has
+ * the path's number + 1 of each string that was found before. Returns 0 or -ENOMEM. */
+static int find_row(struct files *files, const struct profile *profile, uint32_t *ids,
+		    uint32_t file, struct wanted **ret_row)
 {
-	size_t n_strings = strtab__count(profile->strings), n = 0;
-	struct wanted *wanted = calloc(n_strings + 1, sizeof(*wanted));
+	const char *path = strtab__get(profile->strings, file);
+	uint32_t id;
 
-	if (!wanted)
-		return -ENOMEM;
-	for (size_t i = 1; i < profile->n_nodes; i++) {
+	*ret_row = NULL;
+	if (!ids[file]) {
+		size_t cap = files->cap;
+
+		if (!is_source(path))
+			return 0;
+		if (strtab__intern(files->paths, path, &id) ||
+		    array__reserve(&files->rows, &files->cap, id + 1, sizeof(*files->rows)))
+			return -ENOMEM;
+		memset(files->rows + cap, 0, (files->cap - cap) * sizeof(*files->rows));
+		ids[file] = id + 1;
+	}
+	*ret_row = &files->rows[ids[file] - 1];
+	return 0;
+}
+
+/* Adds the lines and own weights of a profile's files. Returns 0 or -ENOMEM. */
+static int add_wanted(struct files *files, const struct profile *profile)
+{
+	uint32_t *ids = calloc(strtab__count(profile->strings) + 1, sizeof(*ids));
+	int ret = ids ? 0 : -ENOMEM;
+
+	for (size_t i = 1; !ret && i < profile->n_nodes; i++) {
 		const struct profile_frame *frame = &profile->frames[profile->nodes[i].frame];
-		struct wanted *file = &wanted[frame->file];
+		struct wanted *file;
 
 		if (!frame->line)
 			continue;
+		ret = find_row(files, profile, ids, frame->file, &file);
+		if (ret || !file)
+			continue;
 		file->first = file->first ? min_of(file->first, frame->line) : frame->line;
 		file->last = max_of(file->last, frame->line);
-		file->weight += profile->nodes[i].self;
+		if (profile->total)
+			file->weight += (double)profile->nodes[i].self / profile->total;
 	}
-	for (size_t i = 0; i < n_strings; i++) {
-		if (!wanted[i].first || !is_source(strtab__get(profile->strings, i)))
+	free(ids);
+	return ret;
+}
+
+/* Sorts the files that have lines by weight. Returns how many there are. */
+static size_t sort_wanted(struct files *files)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; files->rows && i < strtab__count(files->paths); i++) {
+		if (!files->rows[i].first)
 			continue;
-		wanted[n] = wanted[i];
-		wanted[n++].file = i;
+		files->rows[n] = files->rows[i];
+		files->rows[n++].file = i;
 	}
-	qsort(wanted, n, sizeof(*wanted), by_weight);
-	*ret = wanted;
-	*ret_n = n;
-	return 0;
+	if (n)
+		qsort(files->rows, n, sizeof(*files->rows), by_weight);
+	return n;
 }
 
 /* All of a file that may be shown; NULL: it may not, or cannot be read. */
@@ -136,32 +178,45 @@ static int add(struct source_texts *texts, const char *file, char *text, uint32_
 	return 0;
 }
 
-int source_texts__read(struct source_texts *texts, const struct profile *profile)
+/* Reads the files' lines. `begun_s`: of the oldest process. Returns 0 or -ENOMEM. */
+static int read_wanted(struct source_texts *texts, const struct files *files, size_t n,
+		       double begun_s)
 {
-	int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), ret;
-	struct wanted *wanted = NULL;
-	size_t n = 0, bytes = 0;
+	int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), ret = 0;
+	size_t bytes = 0;
 
-	*texts = (struct source_texts) {};
-	ret = find_wanted(profile, &wanted, &n);
 	for (size_t i = 0; !ret && i < n && bytes < TEXTS_BYTES; i++) {
-		const char *path = strtab__get(profile->strings, wanted[i].file);
+		const char *path = strtab__get(files->paths, files->rows[i].file);
 		size_t size;
 		uint32_t first = 1;
 		double changed_s = 0;
 		char *text = read_file(root_fd, path, &size, &changed_s), *part;
 
-		part = text ? cut_lines(text, size, &wanted[i], &first) : NULL;
+		part = text ? cut_lines(text, size, &files->rows[i], &first) : NULL;
 		free(text);
 		if (!part)
 			continue;
 		bytes += strlen(part);
 		/* A process's time of start has hundredths of a second. */
-		ret = add(texts, path, part, first,
-			  profile->begun_s > 0 && changed_s > profile->begun_s + 0.02);
+		ret = add(texts, path, part, first, begun_s > 0 && changed_s > begun_s + 0.02);
 	}
-	free(wanted);
 	close_fd(&root_fd);
+	return ret;
+}
+
+int source_texts__read(struct source_texts *texts, const struct profile *profile,
+		       struct profile *const *others, size_t n_others)
+{
+	struct files files = { .paths = strtab__new() };
+	int ret = files.paths ? add_wanted(&files, profile) : -ENOMEM;
+
+	*texts = (struct source_texts) {};
+	for (size_t i = 0; !ret && i < n_others; i++)
+		ret = add_wanted(&files, others[i]);
+	if (!ret)
+		ret = read_wanted(texts, &files, sort_wanted(&files), profile->begun_s);
+	free(files.rows);
+	strtab__free(files.paths);
 	return ret;
 }
 

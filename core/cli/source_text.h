@@ -18,8 +18,10 @@ struct source_texts {
 	size_t n, cap;
 };
 
-/* 0 or -ENOMEM; call source_texts__done in any case. What cannot be read is left out. */
-int source_texts__read(struct source_texts *texts, const struct profile *profile);
+/* Reads the files of @profile and of the @n_others other events of the same recording. Unreadable
+ * files are left out. Returns 0 or -ENOMEM; call source_texts__done in any case. */
+int source_texts__read(struct source_texts *texts, const struct profile *profile,
+		       struct profile *const *others, size_t n_others);
 void source_texts__done(struct source_texts *texts);
 
 #endif

@@ -32,7 +32,9 @@ static void print_younger(const struct source_texts *sources)
 int view_texts__read(struct view_texts *texts, const struct profile *profile, const char *function,
 		     bool code, struct output_opts *opts)
 {
-	int ret = function ? 0 : source_texts__read(&texts->sources, profile);
+	int ret = function ? 0
+			   : source_texts__read(&texts->sources, profile, opts->others,
+						opts->n_others);
 
 	if (!ret && code)
 		ret = code_texts__read(&texts->codes, profile, function);

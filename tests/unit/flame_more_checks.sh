@@ -248,6 +248,25 @@ check script html << 'END'
 		'the text of the file');
 END
 
+# The text of a file that only another event has.
+made_other_page()
+{
+	printf 'def rest():\n    sleep()\n' > "$dir/other.py"
+	{
+		printf 'cpu\tsamples\t1\trunning\t-\t-\t42:app\t42:app\tpython:work@%s:2\n' "$dir/script.py"
+		printf 'wall\tns\t1000\twaiting\t-\t-\t42:app\t42:app\tpython:rest@%s:2\n' "$dir/other.py"
+	} | "${OUTPUT:-build}/tests/tools/mksamples" "$dir/other.db" &&
+		"${OUTPUT:-build}/braid" flame -o "$dir/other.html" "$dir/other.db" > "$dir/said" &&
+		cat "$dir/other.html"
+}
+
+check other html all event=wall << 'END'
+	await t.redrawn(() => {});
+	await t.click('rest');
+	await t.press('[data-do=source]');
+	t.is(t.rows('.source').slice(1).join('; '), '||1|def rest():; 100%|100%|2|    sleep()', 'its text is in the page');
+END
+
 made_bare_page()
 {
 	"${OUTPUT:-build}/braid" flame --no-source -o "$dir/bare.html" "$dir/script.db" > "$dir/said" &&

@@ -29,7 +29,7 @@ static const char *read_all(const struct profile *profile)
 	size_t len = 0;
 
 	text[0] = '\0';
-	is_int(source_texts__read(&texts, profile), 0, "read");
+	is_int(source_texts__read(&texts, profile, NULL, 0), 0, "read");
 	for (size_t i = 0; i < texts.n; i++) {
 		unsigned lines = 0;
 
@@ -51,7 +51,7 @@ static int is_younger(const char *name, double begun_s)
 
 	add(profile, name, 1, 10);
 	profile->begun_s = begun_s;
-	if (!source_texts__read(&texts, profile) && texts.n == 1)
+	if (!source_texts__read(&texts, profile, NULL, 0) && texts.n == 1)
 		younger = texts.rows[0].is_younger;
 	source_texts__done(&texts);
 	profile__free(profile);
