@@ -19,10 +19,10 @@ cat > "$dir/measure.js" << 'END'
 	const drawn = performance.now();
 	const frame = () => new Promise(done => requestAnimationFrame(done));
 	const scroller = document.querySelector('.scroll');
-	// `up`: from the lower edge
-	const mouse = (type, across, up) => {
+	// `down`: from the upper edge, where the root is
+	const mouse = (type, across, down) => {
 		const box = scroller.getBoundingClientRect();
-		const at = { bubbles: true, clientX: box.left + across, clientY: box.bottom - up };
+		const at = { bubbles: true, clientX: box.left + across, clientY: box.top + down };
 		document.elementFromPoint(at.clientX, at.clientY).dispatchEvent(new MouseEvent(type, at));
 	};
 	// A display has a frame each 16.7 ms: what takes longer than that misses some.
@@ -42,7 +42,7 @@ cat > "$dir/measure.js" << 'END'
 	await frame();
 	const hover = await measure(120, i => mouse('mousemove', 10 + 11 * i, 60 + 3 * i));
 	const zoom = await measure(120, i => mouse('click', 100 + 37 * i % 1200, i % 2 ? 9 : 80));
-	const scroll = await measure(60, () => { scroller.scrollTop -= 40; });
+	const scroll = await measure(60, () => { scroller.scrollTop += 40; });
 	console.log(`measured ${drawn.toFixed(0)} ${hover} ${zoom} ${scroll} end`);
 })();
 </script>

@@ -249,7 +249,7 @@ class FlamePage {
 		this.showTab();
 		if (anew || is('icicle'))
 			graph.measure();
-		this.bar.fit();
+		this.bar.refit();
 		if (this.timeline && (anew || is('cells')))
 			this.timeline.show();
 		else if (this.timeline && is('times'))

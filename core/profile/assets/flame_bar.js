@@ -70,6 +70,16 @@ class FlameBar {
 		this.fit();
 	}
 
+	// After a change of the state: only some changes need a layout, which takes the browser long.
+	refit() {
+		const { error, matched, reset } = this;
+		const widths = [reset.hidden, matched.textContent, matched.hidden, error.textContent, error.hidden].join();
+		if (widths === this.widths)
+			return;
+		this.widths = widths;
+		this.fit();
+	}
+
 	// Controls that the row has no room for are in the menu.
 	fit() {
 		const { menu, row } = this;
