@@ -227,6 +227,7 @@ static __always_inline int pc__is_returned_to(struct unwind_state *u,
  * bytecode's, or the caller's stack pointer. */
 #define CODE_POP_R13	 0x5d41 /* pop r13; mov rsp, rbx */
 #define CODE_RSP_RBX	 0xe38b48
+#define CODE_CLEAR_FLAG	 0x87c641 /* movb $0, disp32(%r15): JDK 25 has it in front of these */
 /* Entries of mathematics and checksums make no frame, and have the stack pointer in r13. */
 #define CODE_POP_RAX_R13 0xe0ffe58b4958ULL /* pop rax; mov rsp, r13; jmp rax */
 #define CODE_POP_RDI_R13 0xe7ffe58b495fULL
@@ -258,14 +259,14 @@ static __always_inline int end__is_possible(struct unwind_state *u, const struct
 static __always_inline int interpreted__is_left(struct unwind_state *u,
 						const struct jvm_proc_rec *proc)
 {
-	__u64 code[2], sender = u->regs[UNWIND_REG_R13];
+	__u64 code[3], end, sender = u->regs[UNWIND_REG_R13];
 	int is_end, reg;
 
 	if ((!u->leaf && u->n > 1) || !end__is_possible(u, proc) ||
 	    jvm__read(code, sizeof(code), u->pc - 8))
 		return 0;
-	is_end = u->leaf && (code[1] & 0xffff) == CODE_POP_R13 &&
-		 CODE3(code[1] >> 16) == CODE_RSP_RBX;
+	end = CODE3(code[1]) == CODE_CLEAR_FLAG && !(code[1] >> 56) ? code[2] : code[1];
+	is_end = u->leaf && (end & 0xffff) == CODE_POP_R13 && CODE3(end >> 16) == CODE_RSP_RBX;
 	if (is_end)
 		sender = u->regs[UNWIND_REG_RBX];
 	if (is_end || CODE6(code[1]) == CODE_POP_RAX_R13 || CODE6(code[1]) == CODE_POP_RDI_R13) {

@@ -223,6 +223,25 @@ static void test_left(void)
 	}
 }
 
+/* JDK 25 clears a flag of the thread in front of that. */
+static void test_left_cleared(void)
+{
+	static const char end[64] = "\x90\x90\x90\x90\x90\x90\x90\x90"
+				    "\x41\xc6\x87\xbe\x03\x00\x00\x00"
+				    "\x41\x5d\x48\x8b\xe3\x41\xff\xe5";
+
+	set_callers();
+	host__add_range(INTERPRETER - 8, end, sizeof(end));
+	regs[UNWIND_REG_PC] = INTERPRETER;
+	regs[UNWIND_REG_RSP] = AT(3);
+	stack[3] = caller + 100;
+	regs[UNWIND_REG_RBX] = AT(6);
+	regs[UNWIND_REG_R13] = AT(40);
+	sampler__run(regs);
+	ok(has_frame(1, caller + 100, AT(16)) && has_frame(2, stub + 50, AT(32)),
+	   "the end of an interpreted method, before its flag is cleared");
+}
+
 int main(void)
 {
 	static const uint32_t zero = 0;
@@ -238,6 +257,7 @@ int main(void)
 	test_called_entry();
 	test_adapter();
 	test_left();
+	test_left_cleared();
 	sampler__close();
 	return tap__done();
 }
