@@ -43,7 +43,6 @@
 	X(EVENT_LOST, "process events lost: ring buffer full")                              \
 	X(TARGETS_FULL, "processes not seen: table full")                                   \
 	X(WALK_NO_STATE, "runtime stacks missing: interpreter state not readable")          \
-	X(WALK_FIBER, "runtime stacks missing: the thread was changing fibers")             \
 	X(WALK_READ, "runtime stacks cut: frame not readable")                              \
 	X(WALK_CODE, "runtime frames unnamed: code object not readable")                    \
 	X(WALK_TRUNCATED, "runtime stacks cut: more frames than shown")                     \

@@ -49,8 +49,6 @@ struct ruby_state {
 	struct zjit_call zjit_call;
 	__u32 n, fibers;
 	__u32 complete, truncated;
-	__u32 flags; /* of the section, SECTION_* */
-	__u32 apart; /* no frame has a native frame in this stack */
 	struct ruby_block frames, envs;
 	struct ruby_call call;
 	struct ruby_slot slots[RUBY_SLOTS];
@@ -226,82 +224,6 @@ __weak __noinline __u64 fiber__previous(struct ruby_state *state)
 		if (is_fiber_of(state, fiber))
 			return fiber;
 	}
-	return 0;
-}
-
-/* --- whose machine stack it is --- */
-
-/* Fields of struct fiber_pool_stack (cont.c), which is these bytes behind rb_fiber_t.prev: 24 or 32
- * in 2.7, 40 later. */
-#define FIBER_STACK_AT	   24
-#define FIBER_STACK_PLACES 3
-#define FIBER_STACK_WORDS  (FIBER_STACK_PLACES + 3)
-
-/* Returns the lowest address of the machine stack of state->ec's fiber, or 0 if the fiber has none
- * of its own: it is its thread's first. The machine stack ends where the VM stack begins, and both
- * are one piece of memory. That no other words have this sum is the proof of the layout. */
-__weak __noinline __u64 fiber__base(struct ruby_state *state)
-{
-	__u64 words[FIBER_STACK_WORDS], at;
-	__u32 i, k;
-
-	if (!state)
-		return 0;
-	at = state->ec - state->proc.offsets.fiber_ec + state->proc.offsets.fiber_prev +
-	     FIBER_STACK_AT;
-	for (i = 0; i < 2; i++) {
-		if (read_user(words, sizeof(words), at + FIBER_JMP_BUF * i))
-			return 0;
-		for (k = 0; k < FIBER_STACK_PLACES; k++) {
-			__u64 base = words[k], size = words[k + 2], available = words[k + 3];
-
-			if (base && available < size && base + available == state->stack)
-				return base;
-		}
-	}
-	return 0;
-}
-
-/* Judges whether the native frames are on the machine stack of state->ec's fiber. While a thread
- * changes fibers they are not: coroutine_transfer() has changed the stack, and the thread's context
- * is still the other fiber's (from 3.0 on fiber_restore_thread() comes last).
- *
- * | native frames end                        | fiber          | its frames                    |
- * |------------------------------------------|----------------|-------------------------------|
- * | where the fiber's machine stack does     | any            | are paired from there         |
- * | elsewhere in its machine stack           | has its own    | are paired from the innermost |
- * | at another stack's end                   | has its own    | are left out: returns -1      |
- * | outside of its stack, at no end          | has its own    | are inferred                  |
- * | at an end like a fiber's (returns to 0)  | thread's first | are apart and inferred        |
- * | anywhere else                            | thread's first | are paired as ever            |
- */
-__weak __noinline int fiber__judge(struct ruby_state *state)
-{
-	const struct scratch *scratch = scratch__get();
-	__u64 end, base;
-	__u32 last, returns_to_0;
-
-	if (!state || !scratch || !scratch->sample.n_native)
-		return 0;
-	last = scratch->sample.n_kernel + 2 * scratch->sample.n_native - 1;
-	end = scratch->words[last & (SAMPLE_WORDS_MAX - 1)];
-	if (!end)
-		return 0;
-	if (end == (state->stack & ~15ULL)) { /* coroutine_initialize() aligns it */
-		state->flags = SECTION_WHOLE;
-		return 0;
-	}
-	base = fiber__base(state);
-	if (base && end - base <= state->stack - base)
-		return 0;
-	returns_to_0 = scratch->sample.stop == COUNT_ZERO_RETURN;
-	if (base && (returns_to_0 || scratch->sample.flags & SAMPLE_COMPLETE)) {
-		count(COUNT_WALK_FIBER);
-		return -1;
-	}
-	state->apart = !base && returns_to_0;
-	if (base || returns_to_0)
-		state->flags = SECTION_INFERRED;
 	return 0;
 }
 
@@ -559,7 +481,6 @@ static __always_inline int walk__start(struct ruby_state *state, struct ruby_pro
 	state->cfp_end = state->stack_end - proc->offsets.cfp_size;
 	state->frames.bytes = state->envs.bytes = 0;
 	state->n = state->fibers = state->complete = state->truncated = 0;
-	state->flags = state->apart = 0;
 	return 0;
 }
 
@@ -579,12 +500,6 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 		return;
 	if (cfg_locks)
 		note_gvl(proc, state->thread, sample);
-	if (fiber__judge(state)) {
-		sample->flags |= SAMPLE_RUNTIME_BROKEN;
-		return;
-	}
-	if (state->apart)
-		scratch__push(scratch, FRAME_APART, 0);
 	if (collects_garbage(proc, state->thread))
 		scratch__push(scratch, FRAME_KEY(RUBY_GC_CODE, 0), 0);
 	if (bpf_loop(STEPS_MAX / FRAMES_PER_STEP, walk_step, NULL, 0) >=
@@ -592,8 +507,7 @@ static __always_inline void walk(struct scratch *scratch, struct ruby_state *sta
 		state->truncated = 1;
 	if (!state->n)
 		scratch->n_words = first_word; /* nothing but garbage */
-	scratch__section(scratch, WALKER_RUBY, first_word,
-			 section__flags(state->complete, state->truncated) | state->flags);
+	scratch__walked(scratch, WALKER_RUBY, first_word, state->complete, state->truncated);
 }
 
 SEC("?perf_event")

@@ -109,11 +109,9 @@ struct runtime_natives {
 };
 
 struct runtime_sample {
-	/* The native frames reach the thread's outermost one, or that of the runtime's own stack
-	 * that runs the section's frames (SECTION_WHOLE). */
-	bool native_complete;
-	bool cut;    /* the runtime's do not: truncated, or not readable further out */
-	bool probed; /* probes have told of them, not the walker */
+	bool native_complete; /* the native frames reach the thread's outermost one */
+	bool cut;	      /* the runtime's do not: truncated, or not readable further out */
+	bool probed;	      /* probes have told of them, not the walker */
 	/* Looks the native frames up; `functions`: with where their functions start, which costs
 	 * more. Borrowed until the hook returns. */
 	struct runtime_natives (*natives)(const struct runtime_sample *sample, bool functions);

@@ -65,8 +65,7 @@ size_t pairing__run(struct pairing *pairing, const struct pairing_sample *sample
 		    struct runtime_pair *pairs, size_t n)
 {
 	const struct question question = {
-		.sample = { .native_complete =
-				    sample->native_complete || sample->flags & SECTION_WHOLE,
+		.sample = { .native_complete = sample->native_complete,
 			    .cut = sample->flags & (SECTION_TRUNCATED | SECTION_BROKEN),
 			    .probed = sample->flags & SECTION_PROBED,
 			    .natives = gather },

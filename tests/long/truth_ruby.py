@@ -15,9 +15,7 @@ EDGES = {
            "init": ("K_{n}#initialize", ANY), "missing": ("K_{n}#method_missing", ANY),
            "compare": ("K_{n}#<=>", ANY), "defined": ("d_{n}", ANY), "method": (ANY,),
            "rescue": ("rescue in Object#s{p}",),
-           "yield": (BLOCK, "Object#y_{n}"), "eval": (BLOCK, ANY),
-           "fiber": (BLOCK, ANY), "again": (BLOCK, ANY), "transfer": (BLOCK, ANY),
-           "next": (BLOCK, ANY), "lazy": (BLOCK, ANY), "task": (BLOCK, ANY)},
+           "yield": (BLOCK, "Object#y_{n}"), "eval": (BLOCK, ANY)},
     "sc": {"method": ("enter_c", "enter_method", ANY), "block": (
         "enter_c", "enter_method", ANY, BLOCK, ANY)},
     "cs": {"funcall": (ANY, "back_funcall"), "yield": ("block in Object#f_{n}", ANY, "back_yield"),
@@ -64,24 +62,7 @@ CALLS = {
     "compare": "[K_{n}.new, K_{n}.new].sort", "defined": "d_{n}()", "method": "method(:s{n}).call({depth})",
     "rescue": "begin\nraise TypeError\nrescue TypeError\ns{n}({depth})\nend",
     "yield": "y_{n} {{ s{n}({depth}) }}", "eval": "instance_eval {{ s{n}({depth}) }}",
-    "fiber": "Fiber.new {{ s{n}({depth}) }}.resume",
-    "again": "f = Fiber.new {{ Fiber.yield; s{n}({depth}); Fiber.yield; s{n}({depth}) }}\nf.resume; f.resume; f.resume",
-    "transfer": "Fiber.new {{ s{n}({depth}) }}.transfer",
-    "next": "e = Enumerator.new {{ |y| y << s{n}({depth}); y << s{n}({depth}) }}\ne.next; e.next",
-    "lazy": "(1..2).lazy.map {{ |_| s{n}({depth}) }}.next",
-    "task": "Tasks.run {{ s{n}({depth}) }}",
 }
-# A scheduler of tasks: each is a fiber, and waits for the others now and then.
-TASKS = """class Tasks
-def self.run(&work)
-ready = [Fiber.new { Fiber.yield; work.call }, Fiber.new { Fiber.yield }]
-while (fiber = ready.shift)
-fiber.resume
-ready.push(fiber) if fiber.alive?
-end
-end
-end"""
-
 ENTRIES = {
     "init": "class K_{n}\ndef initialize\n@x = 1\ns{n}({depth})\n@x += 1\nend\nend\n",
     "missing": "class K_{n}\ndef method_missing(name)\ns{n}({depth})\n1 + 1\nend\nend\n",
@@ -122,7 +103,7 @@ def build(place, nodes, compiler):
         file.write(truth_graph.c_source(nodes, GLUE, C_CALLS, INIT))
     subprocess.run([*compiler, "-shared", "-fPIC", f"{place}/lib.c", "-o", f"{place}/libtruth.so"],
                    check=True)
-    text = ["require 'fiber'", f'require "{place}/libtruth.so"', TASKS,
+    text = [f'require "{place}/libtruth.so"',
             *(_function(number, nodes) for number, node in nodes.items() if node.letter == "s"),
             "def run", "s0(0) while true", "end", "Thread.new { run }", "puts 'READY'", "STDOUT.flush",
             "run", ""]

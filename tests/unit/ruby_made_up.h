@@ -404,19 +404,6 @@ static inline void resume_fiber(void)
 	make_fiber(ec - o->fiber_ec, 512);
 }
 
-/* Gives the fiber of `ec` a machine stack of so many bytes. `at`: where rb_fiber_t has it behind
- * prev, by version. Returns its lowest address. */
-static inline uint64_t make_machine_stack(uint64_t bytes, uint64_t at)
-{
-	uint64_t to = prev_of(ec - o->fiber_ec) + at, end = get(ec), base = end - bytes;
-
-	put(to, base);
-	put(to + 8, end + 8 * get(ec + 8)); /* `current` */
-	put(to + 16, bytes + 8 * get(ec + 8));
-	put(to + 24, bytes);
-	return base;
-}
-
 #define STACK_WORDS 32768
 
 /* A thread that runs no Ruby frame, of versions_made_up[`nth`]. */

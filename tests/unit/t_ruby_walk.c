@@ -292,67 +292,6 @@ static void test_fibers(void)
 	ok(walked("|;main;resume", 0), "%s: back in the first", version);
 }
 
-/* The outermost native frame of the next samples ends at @cfa. */
-static void end_natives(uint64_t cfa, uint32_t stop, bool complete)
-{
-	n_native_ips = 2;
-	native_ips[0] = native_ips[1] = 0x1000;
-	native_cfas[0] = cfa - 64;
-	native_cfas[1] = cfa;
-	native_stop = stop;
-	native_flags = complete ? SAMPLE_COMPLETE : 0;
-}
-
-/* A walk without a loss; `flags`: of the section. */
-static bool judged(const char *want, uint32_t flags)
-{
-	uint32_t seen;
-
-	run();
-	seen = host.sample.head.sections[0].flags;
-	if (seen != flags)
-		tap__diag("%s: section %u, want %u", version, seen, flags);
-	return walked(want, native_flags) && seen == flags;
-}
-
-#define MACHINE_BYTES 8192
-
-/* A fiber's frames are those of its own machine stack, whose end is that of its VM stack. */
-static void test_machine_stack(uint64_t at)
-{
-	uint64_t outer, base, end;
-
-	reset(nth);
-	enter("main");
-	outer = ec;
-	make(MACHINE_BYTES);
-	resume_fiber();
-	enter("inner");
-	base = make_machine_stack(MACHINE_BYTES, at);
-	end = base + MACHINE_BYTES;
-	end_natives(end & ~15ULL, COUNT_ZERO_RETURN, false);
-	ok(judged("|;main/|;inner", SECTION_WHOLE), "%s: a fiber's whole stack", version);
-	end_natives(base + 256, COUNT_NO_RULE, false);
-	ok(judged("|;main/|;inner", 0), "%s: a part of it", version);
-	end_natives(base + 256, COUNT_ZERO_RETURN, false);
-	ok(judged("|;main/|;inner", 0), "%s: a part that ends at a 0", version);
-	end_natives(base - 256, COUNT_NO_RULE, false);
-	ok(judged("|;main/|;inner", SECTION_INFERRED), "%s: natives of somewhere else", version);
-	end_natives(base - 256, COUNT_ZERO_RETURN, false);
-	ok(loses(COUNT_WALK_FIBER, 1, "", BROKEN), "%s: natives of another fiber", version);
-	end_natives(base - 256, 0, true);
-	ok(loses(COUNT_WALK_FIBER, 1, "", BROKEN | SAMPLE_COMPLETE),
-	   "%s: natives of the thread's own stack", version);
-	set_ec(outer);
-	end_natives(base - 256, 0, true);
-	ok(judged("|;main", 0), "%s: the thread's first fiber", version);
-	end_natives(base - 256, COUNT_NO_RULE, false);
-	ok(judged("|;main", 0), "%s: a part of its stack", version);
-	end_natives(end & ~15ULL, COUNT_ZERO_RETURN, false);
-	ok(judged("|;main/", SECTION_INFERRED), "%s: on another one's stack", version);
-	n_native_ips = native_stop = native_flags = 0;
-}
-
 static void test_many_fibers(void)
 {
 	char want[1024] = "|;f";
@@ -547,8 +486,6 @@ int main(void)
 		for (size_t i = 0; i < ARRAY_SIZE(shifts); i++) {
 			fiber_shift = shifts[i];
 			test_fibers();
-			for (uint64_t at = 24; at <= 40; at += 8)
-				test_machine_stack(at);
 		}
 		fiber_shift = 0;
 		test_many_fibers();
