@@ -204,8 +204,6 @@ order = $(foreach test,$(slow),$(filter $(test),$(1))) $(filter-out $(slow),$(1)
 QUICK_TESTS = $(call tests_in,unit) $(filter-out %/sanitized.t,$(call tests_in,replay))
 LIVE_TESTS  = $(call tests_in,live)
 JOBS ?= $(shell nproc)
-# Live tests sleep for a good part of their time: one more than there are processors fills it.
-TEST_JOBS ?= $(shell expr $(JOBS) + 1)
 IN_TESTS = LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp OUTPUT=$(abspath $(OUTPUT))
 PROVE = $(IN_TESTS) prove --timer --exec ''
 
@@ -219,7 +217,7 @@ check: setup
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) all tests
 	$(Q)$(MAKE) --no-print-directory lint
 	$(Q)$(MAKE) --no-print-directory -j$(JOBS) fuzz-build sanitized-quick
-	$(Q)$(IN_TESTS) scripts/prove --timer --exec '' -j$(TEST_JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_QUICK)
+	$(Q)$(IN_TESTS) scripts/prove --timer --exec '' -j$(JOBS) tests/replay/sanitized.t $(LIVE_TESTS) $(call order,$(QUICK_TESTS)) tests/fuzz/quick.t $(SAN_QUICK)
 
 check-quick: all tests
 	$(Q)$(PROVE) -j$(JOBS) $(call order,$(QUICK_TESTS))

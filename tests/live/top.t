@@ -108,7 +108,7 @@ def check_misuse(pattern, *args):
 def check_wrong():
     own = str(os.getpid())
     check_misuse("-e takes cpu or wall, not 'lock': other events", "-e", "lock", "-p", own)
-    check_misuse("--frames takes script, collapsed or all, not 'x'", "--frames", "x", "-p", own)
+    check_misuse("--frames takes app, script, collapsed or all, not 'x'", "--frames", "x", "-p", own)
     check_misuse("--sort takes .*, not 'x'", "--sort", "x", "-p", own)
     check_misuse("--by takes function or thread, not 'x'", "--by", "x", "-p", own)
     check_misuse("-i takes a number from 0.1 to 3600, not '0'", "-i", "0", "-p", own)
