@@ -92,7 +92,7 @@ static __always_inline int prologue__place(const __u64 code[CODE_AROUND_WORDS], 
 									   : otherwise;
 	if (CODE3(at) == CODE_BARRIER_JE || CODE3(before >> 48 | at << 16) == CODE_BARRIER_JE)
 		return FRAME_WHOLE;
-	/* What the barrier is aligned with. */
+	/* The padding that aligns the barrier. */
 	if (CODE3(last4) == CODE_SUB_RSP_8 || CODE3(before >> 8) == CODE_SUB_RSP_32)
 		return FRAME_WHOLE;
 	return otherwise;

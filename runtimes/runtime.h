@@ -294,9 +294,9 @@ struct runtime {
 	 * yes, also where the runtime is not enabled. NULL: it has none. */
 	int (*unwind_rows)(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
-	/* Which code of such a file has no call frame information, and is known to make a frame
-	 * with a frame pointer before it calls anything: sets the range, and leaves it empty if
-	 * there is none. A function of the file's content. Called as `unwind_rows`. 0 or a negative
+	/* Sets the range of code in such a file that has no call frame information, and makes a
+	 * frame with a frame pointer before it calls anything. Leaves the range empty if there is
+	 * none. A function of the file's content, called as `unwind_rows`. Returns 0 or a negative
 	 * errno. NULL: none. */
 	int (*pointer_code)(const struct elf_file *file, uint64_t *ret_start, uint64_t *ret_end);
 

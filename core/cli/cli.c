@@ -400,7 +400,7 @@ static const char *const *all_callers(const struct runtime *const *runtimes)
 	return callers;
 }
 
-/* The same of their rules for functions. */
+/* As all_callers(), for the rules about functions. */
 static const struct code_rules *const *all_rules(const struct runtime *const *runtimes)
 {
 	static const struct code_rules *rules[RUNTIMES_MAX + 1];

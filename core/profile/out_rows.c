@@ -241,7 +241,7 @@ int out_list__init(struct out_list *list, const struct profile *profile,
 	if (!list->rows)
 		return -ENOMEM;
 	ret = out_rows__count(&list->of, list->rows, &list->scripts);
-	/* Of a library or a kind it would tell of other libraries and kinds. */
+	/* In a row of a library or a kind, the column would count other libraries and kinds. */
 	list->scripts &= opts->group == OUTPUT_FUNCTIONS || opts->group == OUTPUT_FILES;
 	for (size_t i = 0; i < list->of.n; i++)
 		if (is_shown(&list->of, &list->rows[i]))

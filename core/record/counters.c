@@ -128,7 +128,7 @@ static void raw_counters(const struct session *session, uint64_t ret_counters[CO
 	ret_counters[COUNT_TABLE_UNPLACED] = images__stats(session->code.images)->tableless;
 }
 
-/* Of what cumulative ones were read as. */
+/* Returns the counters of the current recording, from the cumulative counters @raw. */
 static void part_counters(const struct session *session, const uint64_t raw[COUNTERS_N],
 			  uint64_t ret_counters[COUNTERS_N])
 {

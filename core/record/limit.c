@@ -9,8 +9,8 @@
 
 /* Keeps --max-overhead: docs/overhead.md. */
 
-/* What samples of events that can be frequent may cost of each CPU, unless the user gives a limit.
- */
+/* Limit for samples of events that can be frequent, in percent of each CPU, unless the user gives
+ * one. */
 #define EVENTS_PERCENT_DEFAULT 3
 
 double session__events_percent(const struct session *session)

@@ -225,8 +225,8 @@ int session__commit(struct session *session, struct err *err)
 	return ret;
 }
 
-/* What is known of code that runs no more. On shadow stacks it may be for as long as they are
- * there. */
+/* Frees code objects that the kernel half no longer knows. Shadow stacks may refer to such objects,
+ * so with probes none is freed. */
 static int forget_codes(const struct session *session)
 {
 	const struct runtime *const *runtimes = session->opts.runtimes;

@@ -209,7 +209,7 @@ int session__consume(struct session *session, struct err *err);
 /* Sampling is over: all that is in the ring, with stack copies as far as they take no second. */
 int session__drain(struct session *session, struct err *err);
 
-/* Has the next session__consume() fail with @ret and the sentence in @err. For callbacks. */
+/* Lets the next session__consume() fail with @ret and the sentence in @err. For callbacks. */
 void session__fail_consuming(struct session *session, int ret, const struct err *err);
 
 /* Maps the ring, and asks for events of mappings. */

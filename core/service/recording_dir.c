@@ -101,7 +101,7 @@ static int drop(struct recording_dir *dir, struct err *err)
 	return 0;
 }
 
-/* Of a file's size there may be a limit, too, which nothing is gained for. */
+/* Returns true if RLIMIT_FSIZE may be the cause: then removing old recordings does not help. */
 static bool is_about_the_file(const struct recording_dir *dir)
 {
 	struct rlimit limit;

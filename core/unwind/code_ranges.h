@@ -48,8 +48,8 @@ void code_ranges__done(struct code_ranges *ranges); /* idempotent */
 typedef int (*code_symbol_fn)(void *ctx, uint64_t start, uint64_t end);
 int code_ranges__each_symbol(const struct elf_file *file, code_symbol_fn function, void *ctx);
 
-/* Has the range the code of a compiler that uses frame pointers? 1, 0, or -ENOMEM. 1 also if the
- * file does not have all of the range. */
+/* Returns 1 if a compiler that uses frame pointers made the range, else 0, or -ENOMEM. Returns 1
+ * also if the file does not hold all of the range. */
 int code_range__has_frame_pointers(const struct elf_file *file, const struct code_range *range);
 
 struct code_starts;

@@ -263,7 +263,7 @@ void code_reader__free(struct code_reader *reader)
 	free(reader);
 }
 
-/* What of the ranges lies in the block that begins at @block, or around it. */
+/* Adds to @ret the parts of the ranges in the block that begins at @block, and around the block. */
 static int take_window(const struct code_reader *reader, uint64_t block, struct code_ranges *ret)
 {
 	uint64_t from = block - min_of(block, (uint64_t)BLOCK_AROUND);

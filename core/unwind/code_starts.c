@@ -19,7 +19,7 @@
 #define CALL_BYTES   5
 #define BRANCH_BYTES 6
 
-/* What is found before it is sorted: a function has an entry for each of its calls. Entries are
+/* Most entries before they are sorted. A function has an entry for each of its calls. Entries are
  * merged when there are more, and a file with as many different starts is over the budget. */
 #define FOUND_MAX (2U << 20)
 

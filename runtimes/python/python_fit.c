@@ -222,7 +222,7 @@ static const char *check_threads(const struct reader *reader, uint64_t interpret
 	return part;
 }
 
-/* Is it a thread's state? */
+/* Returns true if @tstate is the state of a thread of @interpreter. */
 static bool is_tstate(const struct reader *reader, uint64_t tstate, uint64_t interpreter)
 {
 	uint64_t its;
