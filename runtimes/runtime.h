@@ -400,9 +400,9 @@ struct runtime {
 	 * never. */
 	bool (*infers_inlined)(struct runtime_session *session, uint64_t key);
 
-	/* Returns true if the function was replaced or freed before its name was read, so that
-	 * `symbolize` has none for the key. NULL: names come with the samples. */
-	bool (*is_stale)(struct runtime_session *session, uint64_t key);
+	/* Returns how many of the symbols of `symbolize` have no name, as the function was replaced
+	 * or freed before its name was read. NULL: names come with the samples. */
+	uint32_t (*count_stale)(struct runtime_session *session, uint64_t key);
 
 	/* The name that the program has given to a thread, in full, where the kernel's (`comm`) has
 	 * but 15 bytes of it or another one. Asked at a thread's first sample, and again when the

@@ -221,8 +221,8 @@ static uint32_t count_stale(const struct capture *capture, const struct runtime_
 		int of = stack->runtimes[i];
 		const struct runtime *runtime = capture->opts.runtimes[of];
 
-		n += runtime->is_stale &&
-		     runtime->is_stale(capture->opts.sessions[of], stack->pairs[i].key);
+		if (runtime->count_stale)
+			n += runtime->count_stale(capture->opts.sessions[of], stack->pairs[i].key);
 	}
 	return n;
 }

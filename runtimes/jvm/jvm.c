@@ -302,9 +302,9 @@ static bool jvm__infers_inlined(struct runtime_session *session, uint64_t key)
 	return jvm_codes__infers_inlined(session->codes, key);
 }
 
-static bool jvm__is_stale(struct runtime_session *session, uint64_t key)
+static uint32_t jvm__count_stale(struct runtime_session *session, uint64_t key)
 {
-	return jvm_codes__is_stale(session->codes, key);
+	return jvm_codes__count_stale(session->codes, key);
 }
 
 static int jvm__symbolize(struct runtime_session *session, uint64_t key,
@@ -387,7 +387,7 @@ const struct runtime runtime_jvm = {
 	.anchors = jvm__anchors,
 	.seen = jvm__seen,
 	.infers_inlined = jvm__infers_inlined,
-	.is_stale = jvm__is_stale,
+	.count_stale = jvm__count_stale,
 	.symbolize = jvm__symbolize,
 	.label = jvm_map__label,
 	.ask_map = jvm__ask_map,

@@ -306,14 +306,24 @@ void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known)
 	}
 }
 
-bool jvm_codes__is_stale(const struct jvm_codes *codes, uint64_t key)
+uint32_t jvm_codes__count_stale(struct jvm_codes *codes, uint64_t key)
 {
-	const struct code *code = code__find(codes, key);
+	struct code *code = code__find(codes, key);
+	const struct place *place;
+	uint32_t stale = 0, i;
 
 	if (!code)
-		return false;
-	return (code->kind == JVM_CODE_METHOD && !code->method) ||
-	       (code->kind == JVM_CODE_NMETHOD && !code->nmethod);
+		return 0;
+	if (code->kind == JVM_CODE_METHOD)
+		return !code->method;
+	if (code->kind != JVM_CODE_NMETHOD)
+		return 0;
+	place = code->nmethod ? place__get(code, FRAME_KEY_INDEX(key)) : NULL;
+	if (!place)
+		return !code->nmethod;
+	for (i = 0; i < place->n; i++)
+		stale += !place->scopes[i].method;
+	return stale;
 }
 
 int jvm_codes__symbolize(struct jvm_codes *codes, uint64_t key,

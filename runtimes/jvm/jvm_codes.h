@@ -34,8 +34,8 @@ int jvm_codes__add(struct jvm_codes *codes, const struct rec_code *rec, size_t s
 void jvm_codes__forget(struct jvm_codes *codes, const struct u64map *known);
 void jvm_codes__seen(struct jvm_codes *codes, uint64_t key);
 
-/* Returns true if the function of the key was replaced or freed before it was read. */
-bool jvm_codes__is_stale(const struct jvm_codes *codes, uint64_t key);
+/* As runtime.count_stale. */
+uint32_t jvm_codes__count_stale(struct jvm_codes *codes, uint64_t key);
 
 /* As runtime.infers_inlined: an interrupted instruction lies between two places that the compiler
  * has described, and so does the call of a stub that never stops the thread. With

@@ -246,9 +246,9 @@ static int node__on_code(struct runtime_session *session, const struct rec_code 
 	return node_codes__add(session->codes, rec, size);
 }
 
-static bool node__is_stale(struct runtime_session *session, uint64_t key)
+static uint32_t node__count_stale(struct runtime_session *session, uint64_t key)
 {
-	return node_codes__is_stale(session->codes, key);
+	return node_codes__count_stale(session->codes, key);
 }
 
 static int node__symbolize(struct runtime_session *session, uint64_t key,
@@ -287,7 +287,7 @@ const struct runtime runtime_node = {
 	.detach = node__detach,
 	.on_code = node__on_code,
 	.forget_codes = node__forget_codes,
-	.is_stale = node__is_stale,
+	.count_stale = node__count_stale,
 	.symbolize = node__symbolize,
 	.label = v8_label__make,
 };

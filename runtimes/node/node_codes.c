@@ -205,11 +205,21 @@ size_t node_codes__kept(const struct node_codes *codes)
 	return codes->allowance.kept;
 }
 
-bool node_codes__is_stale(const struct node_codes *codes, uint64_t key)
+uint32_t node_codes__count_stale(const struct node_codes *codes, uint64_t key)
 {
 	const struct code *code = numbered_codes__of_key(&codes->by_number, key);
+	struct node_scope scopes[RUNTIME_SYMBOLS_MAX];
+	uint32_t stale = 0;
+	size_t n, i;
 
-	return code && (code->kind == NODE_FUNCTION || code->kind == NODE_CODE) && !code->function;
+	if (!code || code->kind == NODE_STUB)
+		return 0;
+	if (!code->compiled)
+		return !code->function;
+	n = node_compiled__scopes(code->compiled, FRAME_KEY_INDEX(key), scopes);
+	for (i = 0; i < n; i++)
+		stale += !scopes[i].function;
+	return stale;
 }
 
 int node_codes__symbolize(struct node_codes *codes, uint64_t key,

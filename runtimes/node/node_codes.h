@@ -22,8 +22,8 @@ int node_codes__add(struct node_codes *codes, const struct rec_code *rec, size_t
 /* As runtime.forget_codes. */
 void node_codes__forget(struct node_codes *codes, const struct u64map *known);
 
-/* Returns true if the function of the key was replaced or freed before it was read. */
-bool node_codes__is_stale(const struct node_codes *codes, uint64_t key);
+/* As runtime.count_stale. */
+uint32_t node_codes__count_stale(const struct node_codes *codes, uint64_t key);
 
 /* Bytes that functions, scripts and code hold. */
 size_t node_codes__kept(const struct node_codes *codes);

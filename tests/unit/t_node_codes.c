@@ -49,8 +49,8 @@ static void test_interpreted(void)
 	code.function.name++;
 	ok(ANNOUNCED(2, NODE_FUNCTION, &code), "one whose place another one has taken");
 	is_named(2, INDEX(0), "[unknown JavaScript function] (-:0)", "it is not named");
-	ok(node_codes__is_stale(program.codes, FRAME_KEY(2, INDEX(0))) &&
-		   !node_codes__is_stale(program.codes, FRAME_KEY(1, INDEX(0))),
+	ok(node_codes__count_stale(program.codes, FRAME_KEY(2, INDEX(0))) == 1 &&
+		   !node_codes__count_stale(program.codes, FRAME_KEY(1, INDEX(0))),
 	   "it counts as stale, and the first one does not");
 	code = told(program.one);
 	code.function.script_id = SMI(8);
@@ -90,6 +90,16 @@ static void test_compiled(void)
 	code.function = told(program.two).function;
 	ok(ANNOUNCED(12, NODE_CODE, &code), "code of another function");
 	is_named(12, 20, "two (/srv/a b.mjs:4)", "is not believed");
+	code = told_code(&program,
+			 make_code(KIND_TURBOFAN,
+				   make_deopt(program.one, program.script, AT("two(1")),
+				   UNTAG(program.optimized)[2]));
+	ok(ANNOUNCED(15, NODE_CODE, &code), "code of which an inlined function is gone");
+	is_named(15, 20, "[unknown JavaScript function] (-:0) < one (/srv/a b.mjs:2)",
+		 "its caller alone is named");
+	ok(node_codes__count_stale(program.codes, FRAME_KEY(15, 20)) == 1 &&
+		   !node_codes__count_stale(program.codes, FRAME_KEY(15, 15)),
+	   "the inlined one counts as stale, and the code outside of it does not");
 	code = told_code(&program, program.baseline);
 	ok(ANNOUNCED(13, NODE_CODE, &code), "code of Sparkplug is announced");
 	is_named(13, 3, "one (/srv/a b.mjs:1)", "before the first bytecode's");
