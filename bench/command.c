@@ -125,7 +125,7 @@ static bool may_have_probes(const struct runs *runs, const struct observation *o
 
 	for (size_t i = 0; i < observation->n_sources; i++)
 		for (int k = 0; runtimes[k]; k++)
-			if (runtimes[k]->probe &&
+			if (runtimes[k]->probes &&
 			    !strcmp(runtimes[k]->name, observation->sources[i].runtime))
 				return true;
 	return false;

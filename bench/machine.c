@@ -157,7 +157,7 @@ static int add_samples(const struct bench_opts *opts, struct result *result, str
 	result__table(result, "samples", "One sample, by depth of the stack", columns);
 	ret = add_native(opts, result, err);
 	for (int i = 0; !ret && opts->runtimes[i]; i++)
-		if (opts->enabled & 1U << i && opts->runtimes[i]->walker >= 0)
+		if (opts->enabled & 1U << i && opts->runtimes[i]->walker)
 			ret = add_runtime(opts, result, i, err);
 	return ret;
 }

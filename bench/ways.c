@@ -157,7 +157,7 @@ static int open_inside(struct ways *ways, struct err *err)
 	if (ret)
 		return ret;
 	ways->probed = ways->plain;
-	if (runtime->probe && runtime->prepare_command)
+	if (runtime__has(runtime, probes, prepare_command))
 		ret = workload__start(ways->interpreter, runtime, &ways->probed, err);
 	if (!ret)
 		ret = try_calls(ways, err);

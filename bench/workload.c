@@ -113,8 +113,8 @@ static void __attribute__((noreturn)) run_program(const char *program, const str
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	dup2(null, STDERR_FILENO);
-	if (prepare && prepare->prepare_command)
-		prepare->prepare_command((char *const *)arguments);
+	if (prepare && runtime__has(prepare, probes, prepare_command))
+		prepare->probes->prepare_command((char *const *)arguments);
 	execv(program, (char *const *)arguments);
 	_exit(127);
 }

@@ -9,11 +9,11 @@ void probe_walkers__ask(void *ctx, const struct elf_file *file, struct probe_wal
 	for (int i = 0; walkers->runtimes[i]; i++) {
 		const struct runtime *runtime = walkers->runtimes[i];
 
-		if (!runtime->detect || runtime->detect(file) <= 0 ||
-		    runtime->prepare(file, &image, &walkers->verdict))
+		if (!runtime->files || runtime->files->detect(file) <= 0 ||
+		    runtime->files->prepare(file, &image, &walkers->verdict))
 			continue;
 		if (image)
-			runtime->image_free(image);
+			runtime->files->free(image);
 		*ret = (struct probe_walker) {
 			.runtime = runtime->name,
 			.works = walkers->verdict.support != RUNTIME_REFUSED &&

@@ -156,7 +156,8 @@ static int runtime_of_walker(const struct capture *capture, uint32_t walker)
 	int i;
 
 	for (i = 0; capture->opts.runtimes[i]; i++)
-		if (capture->opts.runtimes[i]->walker == (int)walker && capture->opts.sessions[i])
+		if (runtime__slot(capture->opts.runtimes[i]) == (int)walker &&
+		    capture->opts.sessions[i])
 			return i;
 	return -1;
 }
@@ -204,8 +205,10 @@ static void mark_inlined(const struct capture *capture, struct runtime_stack *st
 		int of = stack->runtimes[i];
 		const struct runtime *runtime = capture->opts.runtimes[of];
 
-		if (stack->evidence[i] == EVIDENCE_INFERRED || !runtime->infers_inlined ||
-		    !runtime->infers_inlined(capture->opts.sessions[of], stack->pairs[i].key))
+		if (stack->evidence[i] == EVIDENCE_INFERRED ||
+		    !runtime__has(runtime, names, infers_inlined) ||
+		    !runtime->names->infers_inlined(capture->opts.sessions[of],
+						    stack->pairs[i].key))
 			continue;
 		stack->evidence[i] = EVIDENCE_INFERRED;
 		result->inferred_runtimes++;
@@ -221,8 +224,9 @@ static uint32_t count_stale(const struct capture *capture, const struct runtime_
 		int of = stack->runtimes[i];
 		const struct runtime *runtime = capture->opts.runtimes[of];
 
-		if (runtime->count_stale)
-			n += runtime->count_stale(capture->opts.sessions[of], stack->pairs[i].key);
+		if (runtime__has(runtime, names, count_stale))
+			n += runtime->names->count_stale(capture->opts.sessions[of],
+							 stack->pairs[i].key);
 	}
 	return n;
 }
@@ -290,7 +294,8 @@ static bool ran_own_code(const struct capture *capture, const struct rec_sample 
 	for (int i = 0; i < rec->n_sections; i++) {
 		int runtime = runtime_of_walker(capture, rec->sections[i].walker);
 
-		if (runtime >= 0 && capture->opts.runtimes[runtime]->runs_own_code)
+		if (runtime >= 0 &&
+		    runtime__jit_frames(capture->opts.runtimes[runtime]) == JIT_FRAMES_RUN)
 			return true;
 	}
 	return false;
@@ -504,7 +509,7 @@ static int on_code(struct capture *capture, const struct rec_code *rec, size_t s
 {
 	int runtime = size >= REC_CODE_HEADER ? runtime_of_walker(capture, rec->walker) : -1;
 	int ret = runtime < 0 ? 0
-			      : capture->opts.runtimes[runtime]->on_code(
+			      : capture->opts.runtimes[runtime]->names->on_code(
 					capture->opts.sessions[runtime], rec, size);
 
 	capture->n_codes++;

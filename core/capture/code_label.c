@@ -31,7 +31,7 @@ int code_label__of(const struct process *process, const struct code_symbol *symb
 	for (int i = 0; runtimes[i]; i++) {
 		*ret = (struct runtime_label) {};
 		if (!compiled_code__has_names_of(process, i) ||
-		    !runtimes[i]->label(symbol->name, buf, size, ret))
+		    !runtimes[i]->jit->label(symbol->name, buf, size, ret))
 			continue;
 		add_line(symbol, &ret->symbol);
 		return i;

@@ -28,7 +28,7 @@ static void evaluate(struct map_asking *asking, const struct map_request *asked)
 
 static int take_answer(struct map_asking *asking, const struct map_request *asked, struct err *err)
 {
-	int rc = asked->runtime->map_asked(asked->session, asked->pid, asked->wait_ms, err);
+	int rc = asked->runtime->jit->map_asked(asked->session, asked->pid, asked->wait_ms, err);
 
 	if (rc == -EAGAIN)
 		return 0;
@@ -52,7 +52,7 @@ int map_asking__step(struct map_asking *asking, const struct map_request *asked,
 		return 0;
 	asking->asked = true;
 	asking->unknown_ever = asked->unknown_ever;
-	rc = asked->runtime->ask_map(asked->session, asked->pid, err);
+	rc = asked->runtime->jit->ask_map(asked->session, asked->pid, err);
 	if (!rc) {
 		asking->under_way = true;
 		return 0;

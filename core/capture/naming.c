@@ -205,7 +205,8 @@ static int name_kernel(struct naming *naming, const struct pending *pending, str
 static bool has_map_names(const struct naming *naming, const struct pending *pending)
 {
 	for (int i = 0; naming->opts.runtimes[i]; i++)
-		if (naming->opts.runtimes[i]->label && pending->image->runtimes[i].detected)
+		if (runtime__has(naming->opts.runtimes[i], jit, label) &&
+		    pending->image->runtimes[i].detected)
 			return true;
 	return false;
 }
@@ -250,8 +251,8 @@ static const char *native_name(const struct naming *naming, const struct pending
 	const char *name = NULL;
 
 	for (int i = 0; met_in && !name && runtimes[i]; i++)
-		if (naming->opts.sessions[i] && runtimes[i]->native_name)
-			name = runtimes[i]->native_name(
+		if (naming->opts.sessions[i] && runtime__has(runtimes[i], names, native_name))
+			name = runtimes[i]->names->native_name(
 				naming->opts.sessions[i], met_in->process->pid,
 				pending->met_at - (pending->address - start));
 	return name;
@@ -296,9 +297,9 @@ static int name_by_runtime(struct naming *naming, const struct pending *pending,
 	int n = 0, i;
 
 	for (i = 0; !n && runtimes[i]; i++)
-		if (runtimes[i]->resolve && pending->image->runtimes[i].image)
-			n = runtimes[i]->resolve(pending->image->runtimes[i].image,
-						 pending->address, symbols);
+		if (runtime__has(runtimes[i], files, resolve) && pending->image->runtimes[i].image)
+			n = runtimes[i]->files->resolve(pending->image->runtimes[i].image,
+							pending->address, symbols);
 	if (n < 0)
 		return err__set(err, n, "out of memory");
 	return n ? write_symbols(naming, pending->frame, KIND_RUNTIME + i - 1, symbols, n, err) : 1;
@@ -365,7 +366,8 @@ static int name_runtime(struct naming *naming, const struct pending *pending, st
 	struct runtime_symbol symbols[RUNTIME_SYMBOLS_MAX];
 	int kind = KIND_RUNTIME + pending->runtime, n;
 
-	n = runtime->symbolize(naming->opts.sessions[pending->runtime], pending->address, symbols);
+	n = runtime->names->symbolize(naming->opts.sessions[pending->runtime], pending->address,
+				      symbols);
 	if (n == -ENOMEM)
 		return err__set(err, n, "out of memory");
 	if (n == -ENOENT && !naming->last)

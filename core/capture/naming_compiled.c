@@ -74,7 +74,7 @@ static int name_by_map(struct naming_compiled *naming, struct captured *captured
 		frame->loop = true;
 		rc = ids__frame_is_loop(naming->opts.ids, frame->id, err);
 	}
-	if (!rc && !captured->reported && !naming->opts.runtimes[i]->detect) {
+	if (!rc && !captured->reported && !naming->opts.runtimes[i]->files) {
 		report(naming, process, i, "map", "");
 		captured->reported = true;
 	}
@@ -92,7 +92,7 @@ static int name_by_place(struct naming_compiled *naming, const struct process *p
 
 	if (place->compiler >= 0)
 		return naming__add_jit(naming->opts.naming, frame,
-				       naming->opts.runtimes[place->compiler]->jit);
+				       naming->opts.runtimes[place->compiler]->jit->code);
 	return naming__add_anonymous(naming->opts.naming, frame, mapped ? mapped->path : "",
 				     place->address - (mapped ? mapped->start : 0));
 }
@@ -131,7 +131,7 @@ static int add_unknown(struct captured *captured, uint32_t number)
 /* Do the runtime's frames come from a walk of the process? */
 static bool walks(const struct naming_compiled *naming, const struct process *process, int i)
 {
-	int walker = naming->opts.runtimes[i]->walker;
+	int walker = runtime__slot(naming->opts.runtimes[i]);
 
 	return walker >= 0 && process->space && process->space->walkers & 1U << walker;
 }
@@ -143,7 +143,7 @@ static bool is_walked(const struct naming_compiled *naming, const struct process
 	const struct runtime *runtime =
 		place->compiler >= 0 ? naming->opts.runtimes[place->compiler] : NULL;
 
-	return runtime && (runtime->runs_own_code || runtime->loop_memory) &&
+	return runtime && runtime__jit_frames(runtime) != JIT_FRAMES_BESIDE &&
 	       walks(naming, process, place->compiler);
 }
 
@@ -231,8 +231,8 @@ static int asked_runtime(const struct naming_compiled *naming, const struct proc
 	for (int i = 0; naming->opts.runtimes[i]; i++) {
 		const struct runtime *runtime = naming->opts.runtimes[i];
 
-		if (runtime->ask_map && compiled_code__has_names_of(process, i) &&
-		    !walks(naming, process, i))
+		if (runtime__has(runtime, jit, ask_map) &&
+		    compiled_code__has_names_of(process, i) && !walks(naming, process, i))
 			return i;
 	}
 	return -1;

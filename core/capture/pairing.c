@@ -48,7 +48,8 @@ static struct runtime_natives gather(const struct runtime_sample *sample, bool f
 		if (place__at(of->process, address, of->time_ns, &place))
 			continue; /* out of memory: as if nothing were known */
 		natives[i].loop = place->loops & 1U << of->index ||
-				  (place->compiler == (int)of->index && of->runtime->loop_memory);
+				  (place->compiler == (int)of->index &&
+				   runtime__jit_frames(of->runtime) == JIT_FRAMES_LOOP);
 		natives[i].compiled =
 			place->kind == PLACE_COMPILED || place->kind == PLACE_ANONYMOUS;
 		if (!ret.image && place->runtimes & 1U << of->index) {
@@ -73,7 +74,8 @@ size_t pairing__run(struct pairing *pairing, const struct pairing_sample *sample
 		.of = sample,
 	};
 
-	return sample->runtime->anchors
-		       ? sample->runtime->anchors(sample->session, &question.sample, pairs, n)
+	return runtime__has(sample->runtime, names, anchors)
+		       ? sample->runtime->names->anchors(sample->session, &question.sample, pairs,
+							 n)
 		       : n;
 }

@@ -86,7 +86,7 @@ static bool runs_frames(const struct place_frames *frames, const struct place *p
 	const struct runtime *compiler =
 		place->compiler >= 0 ? frames->opts.runtimes[place->compiler] : NULL;
 
-	return compiler && (compiler->runs_own_code || compiler->loop_memory);
+	return compiler && runtime__jit_frames(compiler) != JIT_FRAMES_BESIDE;
 }
 
 static int new_own_frame(struct place_frames *frames, struct captured *captured,

@@ -94,10 +94,10 @@ static int ask_name(struct stack_nodes *nodes, const struct captured *captured, 
 
 		if (!(asks & 1U << i))
 			continue;
-		code = runtime->thread_name
-			       ? runtime->thread_name(nodes->opts.sessions[i],
-						      captured->process->pid, thread->tid, kernel,
-						      name, GIVEN_NAME_BYTES)
+		code = runtime__has(runtime, names, thread_name)
+			       ? runtime->names->thread_name(nodes->opts.sessions[i],
+							     captured->process->pid, thread->tid,
+							     kernel, name, GIVEN_NAME_BYTES)
 			       : -ENOENT;
 		if (code == -EAGAIN) {
 			ret = code;
@@ -332,8 +332,8 @@ static int runtime_frame(struct stack_nodes *nodes, uint32_t process, int runtim
 
 	if (ret || !is_new)
 		return ret;
-	if (of->seen)
-		of->seen(nodes->opts.sessions[runtime], key);
+	if (runtime__has(of, names, seen))
+		of->names->seen(nodes->opts.sessions[runtime], key);
 	return naming__add_runtime(nodes->opts.naming, *ret_id, runtime, key);
 }
 

@@ -260,7 +260,8 @@ static bool parse_idle(struct argp_state *state, const char *text)
 static bool is_task(const struct runtime *const *runtimes, const char *name)
 {
 	for (int i = 0; runtimes[i]; i++)
-		if (runtimes[i]->sampled_task && !strcmp(name, runtimes[i]->sampled_task))
+		if (runtime__has(runtimes[i], walker, task) &&
+		    !strcmp(name, runtimes[i]->walker->task))
 			return true;
 	return false;
 }

@@ -55,7 +55,7 @@ static bool can_probe(const struct session_opts *opts)
 	bool can = false;
 
 	for (int i = 0; opts->runtimes[i]; i++)
-		can = can || (opts->enabled & 1U << i && opts->runtimes[i]->probe);
+		can = can || (opts->enabled & 1U << i && opts->runtimes[i]->probes);
 	return can;
 }
 
@@ -139,10 +139,10 @@ static void print_notes(const struct runtime *const *runtimes, const struct prof
 {
 	for (size_t i = KIND_RUNTIME; i < profile->n_kinds; i++)
 		for (int r = 0; runtimes[r]; r++)
-			if (runtimes[r]->calls_note &&
+			if (runtime__has(runtimes[r], probes, calls_note) &&
 			    !strcmp(runtimes[r]->name, profile->kinds[i].name))
 				fprintf(stderr, "%s: %s\n", runtimes[r]->name,
-					runtimes[r]->calls_note);
+					runtimes[r]->probes->calls_note);
 }
 
 static struct output_place place_of(const struct calls_cmd *cmd)

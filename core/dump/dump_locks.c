@@ -107,7 +107,7 @@ static struct runtime_waiter waiter_of(const struct dump_thread *thread,
 
 	if (thread->lock != LOCK_WAITED)
 		waiter.futex = thread->call == SYSCALL_FUTEX ? thread->args[0] : 0;
-	else if (thread->lock_name == runtime->lock && !thread->holder)
+	else if (runtime->walker && thread->lock_name == runtime->walker->lock && !thread->holder)
 		waiter.lock = thread->lock_address;
 	return waiter;
 }
@@ -154,8 +154,8 @@ static int ask_runtime(const struct dump *dump, int r, struct dump_process *proc
 		any |= waiters[i].futex || waiters[i].lock;
 	}
 	if (any)
-		runtime->lock_holders(dump->sessions[r], dump->process->pid, waiters,
-				      process->n_threads);
+		runtime->inspect->lock_holders(dump->sessions[r], dump->process->pid, waiters,
+					       process->n_threads);
 	for (size_t i = 0; i < process->n_threads; i++) {
 		struct dump_thread *thread = &process->threads[i];
 
@@ -178,7 +178,7 @@ int dump__find_holders(const struct dump *dump, struct dump_process *process)
 	int code = 0;
 
 	for (int r = 0; !code && runtimes[r]; r++)
-		if (runtimes[r]->lock_holders && dump->sessions[r])
+		if (runtime__has(runtimes[r], inspect, lock_holders) && dump->sessions[r])
 			code = ask_runtime(dump, r, process);
 	return code;
 }
@@ -194,9 +194,10 @@ void dump__find_names(const struct dump *dump, struct dump_process *process)
 		memcpy(kernel, thread->name, sizeof(kernel));
 
 		for (int r = 0; runtimes[r]; r++)
-			if (runtimes[r]->thread_name && dump->sessions[r] &&
-			    !runtimes[r]->thread_name(dump->sessions[r], dump->process->pid,
-						      thread->tid, kernel, name, sizeof(name)) &&
+			if (runtime__has(runtimes[r], names, thread_name) && dump->sessions[r] &&
+			    !runtimes[r]->names->thread_name(dump->sessions[r], dump->process->pid,
+							     thread->tid, kernel, name,
+							     sizeof(name)) &&
 			    name[0])
 				memcpy(thread->name, name, sizeof(name));
 	}

@@ -207,9 +207,10 @@ static const char *lock_name(const struct dump *dump)
 {
 	for (int i = 0; i < dump->sample.n_sections; i++)
 		for (int r = 0; dump->opts.runtimes[r]; r++)
-			if (dump->opts.runtimes[r]->walker == dump->sample.sections[i].walker &&
-			    dump->opts.runtimes[r]->lock)
-				return dump->opts.runtimes[r]->lock;
+			if (runtime__slot(dump->opts.runtimes[r]) ==
+				    dump->sample.sections[i].walker &&
+			    dump->opts.runtimes[r]->walker->lock)
+				return dump->opts.runtimes[r]->walker->lock;
 	return NULL;
 }
 

@@ -32,7 +32,7 @@ static struct dump_thread *add_task(const struct taking *taking, const struct ru
 	ret = &result->tasks[result->n_tasks++];
 	*ret = (struct dump_thread) { .tid = FIRST_ID + result->n_tasks,
 				      .call = -1,
-				      .sort = taking->runtime->task ?: "task" };
+				      .sort = taking->runtime->inspect->task ?: "task" };
 	snprintf(ret->name, sizeof(ret->name), "%s", task->name);
 	snprintf(ret->waits_for, sizeof(ret->waits_for), "%s", task->waits_for ?: "");
 	snprintf(ret->doing, sizeof(ret->doing), "%s", task->state ?: "");
@@ -97,12 +97,14 @@ int dump__take_tasks(struct dump *dump, struct err *err)
 	int code = memory__patched(dump->cached, &taking.patched);
 
 	for (int r = 0; !code && runtimes[r]; r++) {
-		if (!runtimes[r]->tasks || !dump->sessions[r])
+		if (!runtime__has(runtimes[r], inspect, tasks) || !dump->sessions[r])
 			continue;
 		taking.runtime = runtimes[r];
-		code = runtimes[r]->tasks(dump->sessions[r], dump->process->pid, on_task, &taking);
-		if (!code && runtimes[r]->tasks_left_out)
-			note_left_out(result, runtimes[r]->tasks_left_out(dump->sessions[r]));
+		code = runtimes[r]->inspect->tasks(dump->sessions[r], dump->process->pid, on_task,
+						   &taking);
+		if (!code && runtimes[r]->inspect->tasks_left_out)
+			note_left_out(result,
+				      runtimes[r]->inspect->tasks_left_out(dump->sessions[r]));
 	}
 	memory__free(taking.patched);
 	if (result->n_tasks)

@@ -34,10 +34,10 @@ static int open_probes(struct kernel_half *half)
 	int ret = kernel_part__beside(half->skel->obj, nothing, &none, &half->probes);
 
 	for (int i = 0; !ret && half->opts.runtimes[i]; i++) {
-		const char *const *programs = half->opts.runtimes[i]->probe_programs;
+		const struct runtime_probes *probes = half->opts.runtimes[i]->probes;
 
-		if (programs && half->opts.enabled & 1U << i)
-			ret = kernel_part__select(half->probes, programs, true);
+		if (probes && half->opts.enabled & 1U << i)
+			ret = kernel_part__select(half->probes, probes->programs, true);
 	}
 	return ret ? ret : kernel_part__select(half->probes, followers, true);
 }
@@ -167,7 +167,7 @@ static int create_probes_maps(struct kernel_half *half)
 	int ret = 0;
 
 	for (int i = 0; !ret && half->opts.runtimes[i]; i++)
-		if (half->opts.runtimes[i]->probe_programs && half->opts.enabled & 1U << i)
+		if (half->opts.runtimes[i]->probes && half->opts.enabled & 1U << i)
 			ret = create_maps(half, i);
 	return ret ? ret : kernel_part__replace_maps(half->probes, half->created);
 }
@@ -203,18 +203,18 @@ int kernel_half__load_probes(struct kernel_half *half, struct err *err)
 
 static int load_runtime(struct kernel_half *half, int i, struct err *err)
 {
-	const struct runtime *runtime = half->opts.runtimes[i];
-	const struct chain_stage stages[] = { { runtime->program, runtime->walker },
-					      { "unwind_stack", STAGE_UNWIND } };
+	const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
+	struct chain_stage stages[] = { {}, { "unwind_stack", STAGE_UNWIND } };
 	int ret;
 
-	if (!runtime->program || half->loaded & 1U << i)
+	if (!walker || half->loaded & 1U << i)
 		return 0;
+	stages[0] = (struct chain_stage) { walker->program, walker->slot };
 	libbpf_warning__begin();
 	ret = create_maps(half, i);
 	if (!ret)
-		ret = chains__add(&half->chains, stages, runtime->tableless ? 2 : 1,
-				  runtime->tableless ? 1U << runtime->walker : 0);
+		ret = chains__add(&half->chains, stages, walker->tableless ? 2 : 1,
+				  walker->tableless ? 1U << walker->slot : 0);
 	if (ret)
 		return kernel_part__explain(ret, err);
 	half->loaded |= 1U << i;

@@ -49,7 +49,8 @@ static int put_off(struct kernel_half *half, int i, const char *name)
 {
 	const struct runtime *runtime = half->opts.runtimes[i];
 	struct bpf_map *map = bpf_object__find_map_by_name(half->skel->obj, name);
-	bool by_slot = runtime->slot_map && !strcmp(name, runtime->slot_map);
+	bool by_slot =
+		runtime__has(runtime, walker, slot_map) && !strcmp(name, runtime->walker->slot_map);
 
 	if (!map)
 		return -ENOENT;
@@ -60,16 +61,23 @@ static int put_off(struct kernel_half *half, int i, const char *name)
 	return kernel_part__shrink(map);
 }
 
+static const char *const *probe_maps_of(const struct kernel_half *half, int i)
+{
+	const struct runtime_probes *probes = half->opts.runtimes[i]->probes;
+
+	return probes ? probes->maps : NULL;
+}
+
 /* Records tell that a runtime is there, and are written before its walker is loaded. */
 static int put_off_maps(struct kernel_half *half, int i)
 {
-	const struct runtime *runtime = half->opts.runtimes[i];
+	const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
 	int err = 0;
 
-	for (const char *const *name = runtime->maps; !err && name && *name; name++)
-		if (!runtime->records || strcmp(*name, runtime->records) != 0)
+	for (const char *const *name = walker ? walker->maps : NULL; !err && name && *name; name++)
+		if (strcmp(*name, walker->records) != 0)
 			err = put_off(half, i, *name);
-	for (const char *const *name = runtime->probe_maps; !err && name && *name; name++)
+	for (const char *const *name = probe_maps_of(half, i); !err && name && *name; name++)
 		err = half->opts.shadows ? put_off(half, i, *name) : 0;
 	return err;
 }
@@ -77,12 +85,14 @@ static int put_off_maps(struct kernel_half *half, int i)
 /* Puts the maps of an enabled runtime off, and shrinks those of all others. */
 static int configure_runtime(struct kernel_half *half, int i)
 {
-	const struct runtime *runtime = half->opts.runtimes[i];
+	const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
 	bool enabled = half->opts.enabled & 1U << i;
-	int err = enabled ? put_off_maps(half, i) : size_maps(half, runtime->maps, false);
+	int err = enabled ? put_off_maps(half, i)
+			  : size_maps(half, walker ? walker->maps : NULL, false);
 
-	return err || (enabled && half->opts.shadows) ? err
-						      : size_maps(half, runtime->probe_maps, false);
+	return err || (enabled && half->opts.shadows)
+		       ? err
+		       : size_maps(half, probe_maps_of(half, i), false);
 }
 
 static int configure_runtimes(struct kernel_half *half)
@@ -125,8 +135,8 @@ static uint32_t hooks_at_start(const struct kernel_half *half)
 	uint32_t later = 0;
 
 	for (int i = 0; half->opts.runtimes[i]; i++)
-		if (half->opts.runtimes[i]->tableless)
-			later |= 1U << half->opts.runtimes[i]->walker;
+		if (runtime__has(half->opts.runtimes[i], walker, tableless))
+			later |= 1U << half->opts.runtimes[i]->walker->slot;
 	return ~later;
 }
 
@@ -151,12 +161,12 @@ static int configure_scope(struct kernel_half *half)
 	if (!err && scope)
 		err = bpf_map__set_max_entries(skel->maps.mappings, SCOPE_SPACES_MAX);
 	for (int i = 0; !err && scope && half->opts.runtimes[i]; i++) {
-		const char *records = half->opts.runtimes[i]->records;
+		const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
 
-		if (records)
-			err = bpf_map__set_max_entries(bpf_object__find_map_by_name(skel->obj,
-										    records),
-						       SCOPE_RECORDS_MAX);
+		if (walker)
+			err = bpf_map__set_max_entries(
+				bpf_object__find_map_by_name(skel->obj, walker->records),
+				SCOPE_RECORDS_MAX);
 	}
 	return err;
 }

@@ -74,8 +74,8 @@ static int name_node(struct reading *reading, uint32_t node, uint32_t *ret_frame
 	for (i = 0; opts->runtimes[i]; i++) {
 		const struct runtime *runtime = opts->runtimes[i];
 
-		if (!opts->sessions[i] || !runtime->symbolize ||
-		    runtime->symbolize(opts->sessions[i], key, symbols) <= 0)
+		if (!opts->sessions[i] || !runtime->names ||
+		    runtime->names->symbolize(opts->sessions[i], key, symbols) <= 0)
 			continue;
 		kind = profile__kind(reading->profile, runtime->name, runtime->suffix);
 		break;

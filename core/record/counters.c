@@ -36,7 +36,8 @@ static int add_kinds(struct session *session, struct err *err)
 	if (!ret)
 		ret = add_kind(session, KIND_INLINED, "inlined", "_[i]", err);
 	for (int i = 0; !ret && runtimes[i]; i++)
-		if (runtimes[i]->walker >= 0 || runtimes[i]->label || runtimes[i]->resolve)
+		if (runtimes[i]->walker || runtime__has(runtimes[i], jit, label) ||
+		    runtime__has(runtimes[i], files, resolve))
 			ret = add_kind(session, KIND_RUNTIME + i, runtimes[i]->name,
 				       runtimes[i]->suffix, err);
 	return ret;
@@ -79,9 +80,9 @@ static int write_meta(struct session *session, struct err *err)
 	for (i = 0; !ret && i < (int)ARRAY_SIZE(rows); i++)
 		ret = recording__meta(session->output.recording, rows[i].key, rows[i].value, err);
 	for (i = 0; !ret && opts->runtimes[i]; i++)
-		if (opts->runtimes[i]->sampled_task)
+		if (runtime__has(opts->runtimes[i], walker, task))
 			ret = recording__meta(session->output.recording, META_TASK,
-					      opts->runtimes[i]->sampled_task, err);
+					      opts->runtimes[i]->walker->task, err);
 	return ret;
 }
 

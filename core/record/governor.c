@@ -163,8 +163,8 @@ static int find_programs(struct governor *governor, struct err *err)
 	if (governor->n_programs)
 		return 0;
 	for (int i = 0; !ret && opts->runtimes[i]; i++)
-		if (opts->enabled & 1U << i)
-			ret = add_programs(governor, opts->runtimes[i]->probe_programs);
+		if (opts->enabled & 1U << i && opts->runtimes[i]->probes)
+			ret = add_programs(governor, opts->runtimes[i]->probes->programs);
 	return ret ? err__set(err, ret, "out of memory") : 0;
 }
 

@@ -236,12 +236,12 @@ static int forget_codes(const struct session *session)
 	if (tracker__has_probes(session->tracker))
 		return 0;
 	for (int i = 0; ret != -ENOMEM && runtimes[i]; i++) {
-		if (!session->runtime_sessions[i] || !runtimes[i]->codes)
+		if (!session->runtime_sessions[i] || !runtime__has(runtimes[i], walker, codes))
 			continue;
-		ret = code_numbers__read(kernel_half__map_fd(session->half, runtimes[i]->codes),
-					 &known);
+		ret = code_numbers__read(
+			kernel_half__map_fd(session->half, runtimes[i]->walker->codes), &known);
 		if (!ret)
-			runtimes[i]->forget_codes(session->runtime_sessions[i], &known);
+			runtimes[i]->names->forget_codes(session->runtime_sessions[i], &known);
 		u64map__done(&known);
 	}
 	return ret == -ENOMEM ? ret : 0;

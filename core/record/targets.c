@@ -10,8 +10,9 @@
 static void prepare_command(const struct session_opts *opts)
 {
 	for (int i = 0; opts->runtimes[i]; i++)
-		if (opts->enabled & 1U << i && opts->runtimes[i]->prepare_command)
-			opts->runtimes[i]->prepare_command(opts->command);
+		if (opts->enabled & 1U << i &&
+		    runtime__has(opts->runtimes[i], probes, prepare_command))
+			opts->runtimes[i]->probes->prepare_command(opts->command);
 }
 
 /* What happens to processes that run has to be known before they are sampled: that they wait, or

@@ -23,8 +23,8 @@ bool compiled_code__has_names_of(const struct process *process, int i)
 {
 	const struct runtime *runtime = process->runtimes->list[i];
 
-	return runtime->label && process->runtimes->enabled & 1U << i &&
-	       (!runtime->detect || is_attached(process, i));
+	return runtime__has(runtime, jit, label) && process->runtimes->enabled & 1U << i &&
+	       (!runtime->files || is_attached(process, i));
 }
 
 static bool is_wanted(const struct process *process)
@@ -52,12 +52,12 @@ bool compiled_code__is_made(const struct mapped *mapped)
 
 bool compiled_code__may_be_of(const struct runtime *runtime, const struct mapped *mapped)
 {
-	const char *memory = runtime->loop_memory;
+	const char *memory;
 
-	if (!runtime->jit || !mapped)
+	if (!runtime__has(runtime, jit, code) || !mapped)
 		return false;
-	return memory && *memory ? strncmp(mapped->path, memory, strlen(memory)) == 0
-				 : is_anonymous(mapped);
+	memory = runtime->jit->memory;
+	return memory ? strncmp(mapped->path, memory, strlen(memory)) == 0 : is_anonymous(mapped);
 }
 
 /* Has the process a build of the runtime that compiles? */
@@ -65,13 +65,13 @@ static bool compiles(const struct process *process, int i)
 {
 	const struct runtime *runtime = process->runtimes->list[i];
 
-	for (size_t m = 0; runtime->compiles && m < process->n_mapped; m++) {
+	for (size_t m = 0; runtime__has(runtime, jit, compiles) && m < process->n_mapped; m++) {
 		const struct image *image = process->mapped[m].image;
 
 		if (image && image->runtimes[i].image)
-			return runtime->compiles(image->runtimes[i].image);
+			return runtime->jit->compiles(image->runtimes[i].image);
 	}
-	return !runtime->compiles;
+	return !runtime__has(runtime, jit, compiles);
 }
 
 int compiled_code__compiler(const struct process *process, const struct mapped *mapped)
@@ -87,8 +87,9 @@ int compiled_code__compiler(const struct process *process, const struct mapped *
 static uint32_t skew_of(const struct process *process)
 {
 	for (int i = 0; process->runtimes->list[i]; i++)
-		if (is_attached(process, i) && process->runtimes->list[i]->jitdump_skew)
-			return process->runtimes->list[i]->jitdump_skew;
+		if (is_attached(process, i) &&
+		    runtime__has(process->runtimes->list[i], jit, jitdump_skew))
+			return process->runtimes->list[i]->jit->jitdump_skew;
 	return 0;
 }
 

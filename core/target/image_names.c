@@ -10,8 +10,8 @@ static int read_names(struct image *image, const struct runtime *const *runtimes
 	int i, ret = function_names__new(&names);
 
 	for (i = 0; !ret && runtimes[i]; i++)
-		if (sessions[i] && runtimes[i]->function_names)
-			ret = runtimes[i]->function_names(image->file, names);
+		if (sessions[i] && runtime__has(runtimes[i], files, function_names))
+			ret = runtimes[i]->files->function_names(image->file, names);
 	if (ret)
 		function_names__free(names);
 	else

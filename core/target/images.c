@@ -34,7 +34,7 @@ void image__free(const struct images *images, struct image *image)
 
 	for (i = 0; images->opts.runtimes[i]; i++)
 		if (image->runtimes[i].image)
-			images->opts.runtimes[i]->image_free(image->runtimes[i].image);
+			images->opts.runtimes[i]->files->free(image->runtimes[i].image);
 	symbols__free(image->symbols);
 	function_names__free(image->names);
 	code_reader__free(image->reader);
@@ -80,9 +80,9 @@ void images__free(struct images *images)
 static unwind_rows_fn rows_of(const struct images *images, const struct image *image)
 {
 	for (int i = 0; images->opts.runtimes[i]; i++)
-		if (images->opts.runtimes[i]->unwind_rows &&
-		    images->opts.runtimes[i]->detect(image->file) > 0)
-			return images->opts.runtimes[i]->unwind_rows;
+		if (runtime__has(images->opts.runtimes[i], files, unwind_rows) &&
+		    images->opts.runtimes[i]->files->detect(image->file) > 0)
+			return images->opts.runtimes[i]->files->unwind_rows;
 	return NULL;
 }
 
@@ -94,8 +94,9 @@ static struct code_range pointer_code_of(const struct images *images, const stru
 	for (int i = 0; images->opts.runtimes[i] && !range.end; i++) {
 		const struct runtime *runtime = images->opts.runtimes[i];
 
-		if (runtime->pointer_code && runtime->detect(image->file) > 0)
-			runtime->pointer_code(image->file, &range.start, &range.end);
+		if (runtime__has(runtime, files, pointer_code) &&
+		    runtime->files->detect(image->file) > 0)
+			runtime->files->pointer_code(image->file, &range.start, &range.end);
 	}
 	return range;
 }
@@ -147,13 +148,13 @@ static int ask_runtimes(struct images *images, struct image *image)
 	for (i = 0; (runtime = images->opts.runtimes[i]) && i < RUNTIMES_MAX; i++) {
 		struct image_runtime *found = &image->runtimes[i];
 
-		if (!(images->opts.enabled & 1U << i) || !runtime->detect)
+		if (!(images->opts.enabled & 1U << i) || !runtime->files)
 			continue;
-		ret = runtime->detect(image->file);
+		ret = runtime->files->detect(image->file);
 		if (ret <= 0)
 			continue;
 		found->detected = true;
-		ret = runtime->prepare(image->file, &found->image, &found->verdict);
+		ret = runtime->files->prepare(image->file, &found->image, &found->verdict);
 		if (ret)
 			return ret;
 	}

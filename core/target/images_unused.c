@@ -65,7 +65,7 @@ void images__park_unused(struct images *images, uint64_t now_ns)
 static bool has_probes(const struct images *images, const struct image *image)
 {
 	for (int i = 0; images->opts.runtimes[i]; i++)
-		if (image->runtimes[i].detected && images->opts.runtimes[i]->probe)
+		if (image->runtimes[i].detected && images->opts.runtimes[i]->probes)
 			return true;
 	return false;
 }

@@ -110,7 +110,9 @@ static void find_runtimes(const struct process *process, struct place *place)
 		if (!image)
 			continue;
 		place->runtimes |= 1U << i;
-		n = runtimes[i]->loops ? runtimes[i]->loops(image, &ranges) : 0;
+		n = runtime__has(runtimes[i], files, loops)
+			    ? runtimes[i]->files->loops(image, &ranges)
+			    : 0;
 		if (n && in_ranges(ranges, n, place->vaddr))
 			place->loops |= 1U << i;
 	}

@@ -58,11 +58,11 @@ void tracker__probe(struct tracker *tracker, struct process *process, int i,
 	struct runtime_probing probing = {};
 	struct err err = {};
 
-	if (!runtime->probe)
+	if (!runtime->probes)
 		err__set(&err, -ENOTSUP, "%s has no probes", runtime->name);
 	else if (!kernel_half__load_probes(tracker->opts.half, &err) &&
-		 !runtime->probe(tracker->opts.sessions[i], &target, tracker->opts.source, &probing,
-				 &err))
+		 !runtime->probes->probe(tracker->opts.sessions[i], &target, tracker->opts.source,
+					 &probing, &err))
 		process->probed |= 1U << i;
 	tracker->traps |= probing.traps;
 	if (process->probed & 1U << i) {
@@ -99,7 +99,8 @@ void tracker__unprobe(struct tracker *tracker, struct process *process)
 
 	for (i = 0; tracker->opts.runtimes[i]; i++)
 		if ((process->probed | process->pre_attached) & 1U << i)
-			tracker->opts.runtimes[i]->unprobe(tracker->opts.sessions[i], process->pid);
+			tracker->opts.runtimes[i]->probes->unprobe(tracker->opts.sessions[i],
+								   process->pid);
 	process->probed = process->pre_attached = 0;
 	process->probes_evaluated = false;
 }
@@ -208,12 +209,12 @@ static void choose_without(struct tracker *tracker, struct process *process)
 
 	for (i = 0; tracker->opts.runtimes[i]; i++) {
 		const struct runtime *runtime = tracker->opts.runtimes[i];
-		bool walks = space->attached & 1U << i && runtime->walker >= 0;
+		bool walks = space->attached & 1U << i && runtime->walker;
 
 		if (!(process->probed & 1U << i))
 			continue;
 		if (walks)
-			space->walkers |= 1U << runtime->walker;
+			space->walkers |= 1U << runtime->walker->slot;
 		tracker__report_source(tracker, process, i, tracker__version(process, i),
 				       walks ? "walk" : "none", tracker->why);
 	}
@@ -257,8 +258,8 @@ void tracker__stop_probes(struct tracker *tracker)
 
 	/* All at once: the kernel waits for each that is detached by itself. */
 	for (i = 0; tracker->opts.runtimes[i]; i++)
-		if (tracker->opts.sessions[i] && tracker->opts.runtimes[i]->unprobe_all)
-			tracker->opts.runtimes[i]->unprobe_all(tracker->opts.sessions[i]);
+		if (tracker->opts.sessions[i] && tracker->opts.runtimes[i]->probes)
+			tracker->opts.runtimes[i]->probes->unprobe_all(tracker->opts.sessions[i]);
 	for (process = tracker->processes; process; process = process->hh.next)
 		tracker__unprobe(tracker, process);
 }

@@ -81,8 +81,8 @@ static int attach(struct tracker *tracker, int i, const struct runtime_target *t
 	uint64_t record[RUNTIME_RECORD_MAX / sizeof(uint64_t)] = {};
 	int ret = runtime->attach(tracker->opts.sessions[i], target, record, err);
 
-	assert(runtime->record_bytes <= sizeof(record));
-	if (ret || target->map || !runtime->records)
+	assert(!runtime->walker || runtime->walker->record_bytes <= sizeof(record));
+	if (ret || target->map || !runtime->walker)
 		return ret;
 	ret = walker_record__write(tracker->opts.half, runtime, target->space, record, err);
 	if (ret)
@@ -121,15 +121,14 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 	const struct image_runtime *found = &mapped->image->runtimes[i];
 	struct runtime_target target = process__runtime_target(process, i, mapped);
 	enum runtime_source wanted = tracker->opts.source;
-	bool map =
-		wanted == RUNTIME_SOURCE_MAP || ((runtime->walker < 0 || found->verdict.map_only) &&
-						 wanted != RUNTIME_SOURCE_CALLS);
+	bool map = wanted == RUNTIME_SOURCE_MAP || ((!runtime->walker || found->verdict.map_only) &&
+						    wanted != RUNTIME_SOURCE_CALLS);
 	const char *reason = found->verdict.reason;
 	struct err err = {};
 	int ret = -ENOTSUP;
 
 	target.map = map;
-	if (map && !runtime->label && !runtime->resolve) {
+	if (map && !runtime__has(runtime, jit, label) && !runtime__has(runtime, files, resolve)) {
 		reason = "braid knows of no map of its code";
 	} else if (found->image && !map && kernel_half__load_runtime(tracker->opts.half, i, &err)) {
 		reason = err.text;
@@ -141,9 +140,9 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 		process->space->pending &= ~(1U << i);
 	if (ret == -EAGAIN) {
 		keep_pending(tracker, process, i, &found->verdict, reason);
-		if (runtime->expect && wants_probes(tracker, true)) {
+		if (runtime__has(runtime, probes, expect) && wants_probes(tracker, true)) {
 			process->pre_attached |= 1U << i;
-			runtime->expect(tracker->opts.sessions[i], &target);
+			runtime->probes->expect(tracker->opts.sessions[i], &target);
 		}
 		return;
 	}
@@ -160,14 +159,14 @@ static void attach_runtime(struct tracker *tracker, struct process *process, int
 	if (!ret && !map && tracker->given_up && wanted == RUNTIME_SOURCE_PROBES)
 		reason = tracker->why;
 	if (process->space->attached & 1U << i && !map) {
-		process->space->walkers |= 1U << runtime->walker;
+		process->space->walkers |= 1U << runtime->walker->slot;
 		tracker__publish(tracker, process); /* so that what is reported is so */
 	}
 	tracker__report_source(tracker, process, i, found->verdict.version,
-			       ret		  ? "none"
-			       : runtime->resolve ? "tables"
-			       : map		  ? "map"
-						  : "walk",
+			       ret				       ? "none"
+			       : runtime__has(runtime, files, resolve) ? "tables"
+			       : map				       ? "map"
+								       : "walk",
 			       reason);
 }
 
@@ -186,15 +185,17 @@ struct code_callers tracker__jit_callers(const struct tracker *tracker,
 			const struct mapped *mapped = &process->mapped[m];
 
 			/* Code that runs its runtime's frames is left as that says. */
-			if (!runtime->jit || !runtime->loops || runtime->runs_own_code ||
+			if (!runtime__has(runtime, jit, code) ||
+			    !runtime__has(runtime, files, loops) ||
+			    runtime->jit->frames == JIT_FRAMES_RUN ||
 			    (made && !compiled_code__may_be_of(runtime, made)) ||
 			    !mapped->image->runtimes[r].image ||
-			    (runtime->compiles &&
-			     !runtime->compiles(mapped->image->runtimes[r].image)))
+			    (runtime->jit->compiles &&
+			     !runtime->jit->compiles(mapped->image->runtimes[r].image)))
 				continue;
-			n = runtime->loops(mapped->image->runtimes[r].image, &ranges);
-			if (n && runtime->walker >= 0)
-				walkers |= 1U << runtime->walker;
+			n = runtime->files->loops(mapped->image->runtimes[r].image, &ranges);
+			if (n && runtime->walker)
+				walkers |= 1U << runtime->walker->slot;
 			for (i = 0; i < n; i++) {
 				uint64_t start = ranges[i].start + mapped->bias;
 				uint64_t end = ranges[i].end + mapped->bias;
@@ -236,8 +237,10 @@ struct made_code tracker__made_code(const struct tracker *tracker, const struct 
 			const struct image_runtime *found = &process->mapped[m].image->runtimes[r];
 			const struct runtime *runtime = tracker->opts.runtimes[r];
 
-			if (!found->detected || !(runtime->jit || runtime->many) ||
-			    (runtime->compiles && found->image && !runtime->compiles(found->image)))
+			if (!found->detected ||
+			    !(runtime__has(runtime, jit, code) || runtime->many) ||
+			    (runtime__has(runtime, jit, compiles) && found->image &&
+			     !runtime->jit->compiles(found->image)))
 				continue;
 			if (!found->verdict.made_keeps ||
 			    (made.keeps && made.keeps != found->verdict.made_keeps))
@@ -310,7 +313,7 @@ static void attach_copy(struct tracker *tracker, struct process *process, int i,
 	for (uint32_t c = 0; c < space->n_copies; c++)
 		n += space->copies[c].runtime == i && space->copies[c].number >= 0;
 	target.space = WALKER_COPY_KEY(space->id, n);
-	if (found->image && n < runtime->copies)
+	if (found->image && runtime->walker && n < runtime->walker->copies)
 		ret = attach(tracker, i, &target, &err);
 	if (ret == -EAGAIN) {
 		space->pending |= 1U << i;
@@ -338,8 +341,8 @@ static void attach_copies(struct tracker *tracker, struct process *process, int 
 	const struct runtime *runtime = tracker->opts.runtimes[i];
 	struct space *space = process->space;
 
-	if (!runtime->records || !(space->attached & 1U << i) ||
-	    !(space->walkers & 1U << runtime->walker))
+	if (!runtime->walker || !(space->attached & 1U << i) ||
+	    !(space->walkers & 1U << runtime->walker->slot))
 		return;
 	space->pending &= ~(1U << i);
 	for (size_t m = 0; m < process->n_mapped; m++) {

@@ -152,23 +152,31 @@ static int go__attach(struct runtime_session *session, const struct runtime_targ
 	return 0;
 }
 
-const struct runtime runtime_go = {
-	.name = "go",
-	.suffix = "_[go]",
-	.versions = "Go 1.16 to 1.27, stripped or not",
-	.walker = WALKER_GO,
+static const struct runtime_files files = {
+	.detect = go__detect,
+	.prepare = go__prepare,
+	.free = go__image_free,
+	.unwind_rows = go_rows__read,
+	.resolve = go__resolve,
+};
+
+static const struct runtime_walker walker = {
+	.slot = WALKER_GO,
 	.program = "walk_go",
 	.maps = go_maps,
 	.records = "go_procs",
 	.record_bytes = sizeof(struct go_proc_rec),
-	.sampled_task = "goroutine",
+	.task = "goroutine",
+};
+
+const struct runtime runtime_go = {
+	.name = "go",
+	.suffix = "_[go]",
+	.versions = "Go 1.16 to 1.27, stripped or not",
+	.files = &files,
+	.walker = &walker,
 	.idle = go_idle,
 	.code_rules = &go_code_rules,
-	.detect = go__detect,
-	.prepare = go__prepare,
-	.image_free = go__image_free,
-	.unwind_rows = go_rows__read,
-	.resolve = go__resolve,
 	.open = go__open,
 	.close = go__close,
 	.attach = go__attach,

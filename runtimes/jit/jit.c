@@ -16,10 +16,13 @@ static bool jit__label(const char *symbol, char *buf, size_t size, struct runtim
 	return true;
 }
 
+static const struct runtime_jit jit = {
+	.label = jit__label,
+};
+
 const struct runtime runtime_jit = {
 	.name = "jit",
 	.suffix = "_[j]",
 	.versions = "perf maps, jitdump",
-	.walker = -1,
-	.label = jit__label,
+	.jit = &jit,
 };

@@ -350,51 +350,75 @@ static const struct runtime_allocates allocates[] = {
 };
 static const struct runtime_allocator allocator = { .functions = allocates };
 
-const struct runtime runtime_jvm = {
-	.name = "jvm",
-	.suffix = "_[j]",
-	.lock = jvm_lock,
-	.versions = "HotSpot 8 to 28",
-	.idle = jvm_idle,
-	.code_rules = &jvm_code_rules,
-	.walker = WALKER_JVM,
-	.program = "walk_jvm",
-	.maps = maps,
-	.allocator = &allocator,
-	.records = "jvm_procs",
-	.codes = "jvm_codes",
-	.record_bytes = sizeof(struct jvm_proc_rec),
-	.probe_programs = probe_programs,
-	.probe_maps = probe_maps,
-	.slot_map = "jvm_states",
-	.tableless = true,
-	.jit = "[JVM code]",
-	.runs_own_code = true,
+static const struct runtime_files files = {
 	.detect = jvm__detect,
 	.prepare = jvm__prepare,
-	.image_free = jvm__image_free,
-	.open = jvm__open,
-	.close = jvm__close,
-	.attach = jvm__attach,
-	.detach = jvm__detach,
+	.free = jvm__image_free,
+};
+
+static const struct runtime_walker walker = {
+	.slot = WALKER_JVM,
+	.program = "walk_jvm",
+	.maps = maps,
+	.records = "jvm_procs",
+	.record_bytes = sizeof(struct jvm_proc_rec),
+	.codes = "jvm_codes",
+	.slot_map = "jvm_states",
+	.tableless = true,
+	.lock = jvm_lock,
+};
+
+static const struct runtime_names names = {
+	.on_code = jvm__on_code,
+	.forget_codes = jvm__forget_codes,
+	.anchors = jvm__anchors,
+	.seen = jvm__seen,
+	.symbolize = jvm__symbolize,
+	.infers_inlined = jvm__infers_inlined,
+	.count_stale = jvm__count_stale,
+	.thread_name = jvm__thread_name,
+};
+
+static const struct runtime_jit jit = {
+	.code = "[JVM code]",
+	.frames = JIT_FRAMES_RUN,
+	.label = jvm_map__label,
+	.ask_map = jvm__ask_map,
+	.map_asked = jvm__map_asked,
+};
+
+static const struct runtime_probes probes = {
+	.programs = probe_programs,
+	.maps = probe_maps,
 	.expect = jvm__expect,
 	.probe = jvm__probe,
 	.unprobe = jvm__unprobe,
 	.unprobe_all = jvm__unprobe_all,
 	.prepare_command = jvm_probing__prepare_command,
-	.on_code = jvm__on_code,
-	.forget_codes = jvm__forget_codes,
-	.anchors = jvm__anchors,
-	.seen = jvm__seen,
-	.infers_inlined = jvm__infers_inlined,
-	.count_stale = jvm__count_stale,
-	.symbolize = jvm__symbolize,
-	.label = jvm_map__label,
-	.ask_map = jvm__ask_map,
+};
+
+static const struct runtime_inspect inspect = {
 	.lock_holders = jvm__lock_holders,
-	.thread_name = jvm__thread_name,
 	.tasks = jvm__tasks,
 	.task = "virtual thread",
 	.tasks_left_out = jvm__tasks_left_out,
-	.map_asked = jvm__map_asked,
+};
+
+const struct runtime runtime_jvm = {
+	.name = "jvm",
+	.suffix = "_[j]",
+	.versions = "HotSpot 8 to 28",
+	.files = &files,
+	.walker = &walker,
+	.names = &names,
+	.jit = &jit,
+	.probes = &probes,
+	.inspect = &inspect,
+	.allocator = &allocator,
+	.idle = jvm_idle,
+	.code_rules = &jvm_code_rules,
+	.open = jvm__open,
+	.close = jvm__close,
+	.attach = jvm__attach,
+	.detach = jvm__detach,
 };

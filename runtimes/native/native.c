@@ -11,5 +11,4 @@ const struct runtime runtime_native = {
 	.suffix = "_[n]",
 	.versions = "x86-64 ELF",
 	.idle = native_idle,
-	.walker = -1,
 };

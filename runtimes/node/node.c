@@ -259,35 +259,51 @@ static int node__symbolize(struct runtime_session *session, uint64_t key,
 
 static const char *const maps[] = { "node_states", "node_procs", "node_codes", NULL };
 
+static const struct runtime_files files = {
+	.detect = node__detect,
+	.prepare = node__prepare,
+	.free = node__image_free,
+	.loops = node__loops,
+	.pointer_code = node__pointer_code,
+};
+
+static const struct runtime_walker walker = {
+	.slot = WALKER_NODE,
+	.program = "walk_node",
+	.maps = maps,
+	.records = "node_procs",
+	.record_bytes = sizeof(struct node_proc_rec),
+	.codes = "node_codes",
+	.slot_map = "node_states",
+	.tableless = true,
+};
+
+static const struct runtime_names names = {
+	.on_code = node__on_code,
+	.forget_codes = node__forget_codes,
+	.symbolize = node__symbolize,
+	.count_stale = node__count_stale,
+};
+
+static const struct runtime_jit jit = {
+	.code = "[JavaScript]",
+	.frames = JIT_FRAMES_RUN,
+	.label = v8_label__make,
+	.jitdump_skew = V8_LINE_SKEW,
+};
+
 const struct runtime runtime_node = {
 	.name = "node",
 	.suffix = "_[j]",
 	.versions = "Node.js 18 to 20 and 22 to 26; others with --perf-basic-prof or --perf-prof",
+	.files = &files,
+	.walker = &walker,
+	.names = &names,
+	.jit = &jit,
 	.idle = node_idle,
 	.code_rules = &node_code_rules,
-	.walker = WALKER_NODE,
-	.program = "walk_node",
-	.maps = maps,
-	.records = "node_procs",
-	.codes = "node_codes",
-	.record_bytes = sizeof(struct node_proc_rec),
-	.slot_map = "node_states",
-	.tableless = true,
-	.jit = "[JavaScript]",
-	.runs_own_code = true,
-	.jitdump_skew = V8_LINE_SKEW,
-	.detect = node__detect,
-	.prepare = node__prepare,
-	.image_free = node__image_free,
-	.pointer_code = node__pointer_code,
-	.loops = node__loops,
 	.open = node__open,
 	.close = node__close,
 	.attach = node__attach,
 	.detach = node__detach,
-	.on_code = node__on_code,
-	.forget_codes = node__forget_codes,
-	.count_stale = node__count_stale,
-	.symbolize = node__symbolize,
-	.label = v8_label__make,
 };

@@ -95,16 +95,23 @@ static int other__attach(struct runtime_session *session, const struct runtime_t
 	return 1;
 }
 
+static const struct runtime_files files = {
+	.detect = other__detect,
+	.prepare = other__prepare,
+	.free = other__image_free,
+};
+
+static const struct runtime_jit jit = {
+	.label = other_label__make,
+};
+
 const struct runtime runtime_other = {
 	.name = "other",
 	.suffix = "_[j]",
 	.versions = "recognized, not walked; named by a map that the runtime writes",
-	.walker = -1,
 	.many = true,
-	.detect = other__detect,
-	.prepare = other__prepare,
-	.image_free = other__image_free,
+	.files = &files,
+	.jit = &jit,
 	.recognizes = other__recognizes,
 	.attach = other__attach,
-	.label = other_label__make,
 };

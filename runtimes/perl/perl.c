@@ -358,30 +358,42 @@ static const char *const maps[] = { "perl_states", "perl_procs", "perl_codes", N
 /* What calls a function in C for a script: pp_hot.c. */
 static const char *const callers[] = { "Perl_pp_entersub", NULL };
 
-const struct runtime runtime_perl = {
-	.name = "perl",
-	.suffix = "_[pl]",
-	.versions = "Perl " VERSIONS,
-	.walker = WALKER_PERL,
+static const struct runtime_files files = {
+	.detect = perl__detect,
+	.prepare = perl__prepare,
+	.free = perl__image_free,
+	.loops = perl__loops,
+};
+
+static const struct runtime_walker walker = {
+	.slot = WALKER_PERL,
 	.program = "walk_perl",
 	.maps = maps,
 	.records = "perl_procs",
-	.codes = "perl_codes",
 	.record_bytes = sizeof(struct perl_proc_rec),
+	.codes = "perl_codes",
 	.slot_map = "perl_states",
-	.callers = callers,
-	.code_rules = &perl_code_rules,
-	.detect = perl__detect,
-	.prepare = perl__prepare,
-	.image_free = perl__image_free,
-	.loops = perl__loops,
-	.open = perl__open,
-	.close = perl__close,
-	.attach = perl__attach,
-	.detach = perl__detach,
+};
+
+static const struct runtime_names names = {
 	.on_code = perl__on_code,
 	.forget_codes = perl__forget_codes,
 	.anchors = perl__anchors,
 	.symbolize = perl__symbolize,
 	.native_name = perl__native_name,
+};
+
+const struct runtime runtime_perl = {
+	.name = "perl",
+	.suffix = "_[pl]",
+	.versions = "Perl " VERSIONS,
+	.files = &files,
+	.walker = &walker,
+	.names = &names,
+	.code_rules = &perl_code_rules,
+	.callers = callers,
+	.open = perl__open,
+	.close = perl__close,
+	.attach = perl__attach,
+	.detach = perl__detach,
 };

@@ -309,37 +309,58 @@ static const char *php__native_name(struct runtime_session *session, uint32_t pi
 
 static const char *const maps[] = { "php_states", "php_procs", "php_codes", NULL };
 
-const struct runtime runtime_php = {
-	.name = "php",
-	.suffix = "_[php]",
-	.versions = "PHP " VERSIONS,
-	.walker = WALKER_PHP,
+static const struct runtime_files files = {
+	.detect = php__detect,
+	.prepare = php__prepare,
+	.free = php__image_free,
+	.loops = php__loops,
+};
+
+static const struct runtime_walker walker = {
+	.slot = WALKER_PHP,
 	.program = "walk_php",
 	.maps = maps,
 	.records = "php_procs",
-	.codes = "php_codes",
 	.record_bytes = sizeof(struct php_proc_rec),
+	.codes = "php_codes",
 	.slot_map = "php_states",
-	.probe_programs = probe_programs,
-	.jit = "[JIT]",
-	.loop_memory = "/dev/zero", /* opcache's shared memory: its buffer is a part of that */
 	.tableless = true,
-	.idle = php_idle,
-	.code_rules = &php_code_rules,
-	.detect = php__detect,
-	.prepare = php__prepare,
-	.image_free = php__image_free,
-	.loops = php__loops,
-	.open = php__open,
-	.close = php__close,
-	.attach = php__attach,
-	.probe = php__probe,
-	.unprobe = php__unprobe,
-	.unprobe_all = php__unprobe_all,
-	.prepare_command = php_probing__prepare_command,
+};
+
+static const struct runtime_names names = {
 	.on_code = php__on_code,
 	.forget_codes = php__forget_codes,
 	.anchors = php__anchors,
 	.symbolize = php__symbolize,
 	.native_name = php__native_name,
+};
+
+static const struct runtime_jit jit = {
+	.code = "[JIT]",
+	.frames = JIT_FRAMES_LOOP,
+	.memory = "/dev/zero", /* opcache's shared memory: its buffer is a part of that */
+};
+
+static const struct runtime_probes probes = {
+	.programs = probe_programs,
+	.probe = php__probe,
+	.unprobe = php__unprobe,
+	.unprobe_all = php__unprobe_all,
+	.prepare_command = php_probing__prepare_command,
+};
+
+const struct runtime runtime_php = {
+	.name = "php",
+	.suffix = "_[php]",
+	.versions = "PHP " VERSIONS,
+	.files = &files,
+	.walker = &walker,
+	.names = &names,
+	.jit = &jit,
+	.probes = &probes,
+	.idle = php_idle,
+	.code_rules = &php_code_rules,
+	.open = php__open,
+	.close = php__close,
+	.attach = php__attach,
 };

@@ -497,46 +497,70 @@ static const char *const callers[] = {
 	NULL
 };
 
-const struct runtime runtime_python = {
-	.name = "python",
-	.suffix = "_[py]",
-	.lock = "the GIL",
-	.versions = "CPython " VERSIONS ", free-threaded builds too",
-	.idle = python_idle,
-	.code_rules = &python_code_rules,
-	.callers = callers,
-	.walker = WALKER_PYTHON,
-	.program = "walk_python",
-	.maps = python_maps,
-	.allocator = &allocator,
-	.records = "python_procs",
-	.copies = WALKER_COPIES_MAX,
-	.codes = "python_codes",
-	.record_bytes = sizeof(struct python_proc_rec),
-	.probe_programs = probe_programs,
-	.calls_note = "a generator or coroutine counts a call each time that it is resumed",
-	.slot_map = "python_states",
-	.jit = "[JIT]",
-	.loop_memory = "", /* anonymous */
+static const struct runtime_files files = {
 	.detect = python__detect,
 	.prepare = python__prepare,
-	.image_free = python__image_free,
+	.free = python__image_free,
 	.loops = python__loops,
-	.compiles = python__compiles,
 	.function_names = python_tables__read,
-	.open = python__open,
-	.close = python__close,
-	.attach = python__attach,
-	.detach = python__detach,
-	.thread_name = python__thread_name,
-	.tasks = python__tasks,
-	.lock_holders = python__lock_holders,
-	.probe = python__probe,
-	.unprobe = python__unprobe,
-	.unprobe_all = python__unprobe_all,
+};
+
+static const struct runtime_walker walker = {
+	.slot = WALKER_PYTHON,
+	.program = "walk_python",
+	.maps = python_maps,
+	.records = "python_procs",
+	.record_bytes = sizeof(struct python_proc_rec),
+	.copies = WALKER_COPIES_MAX,
+	.codes = "python_codes",
+	.slot_map = "python_states",
+	.lock = "the GIL",
+};
+
+static const struct runtime_names names = {
 	.on_code = python__on_code,
 	.forget_codes = python__forget_codes,
 	.anchors = python__anchors,
 	.symbolize = python__symbolize,
+	.thread_name = python__thread_name,
+};
+
+static const struct runtime_jit jit = {
+	.code = "[JIT]",
+	.frames = JIT_FRAMES_LOOP,
+	.compiles = python__compiles,
 	.label = python_codes__label,
+};
+
+static const struct runtime_probes probes = {
+	.programs = probe_programs,
+	.calls_note = "a generator or coroutine counts a call each time that it is resumed",
+	.probe = python__probe,
+	.unprobe = python__unprobe,
+	.unprobe_all = python__unprobe_all,
+};
+
+static const struct runtime_inspect inspect = {
+	.lock_holders = python__lock_holders,
+	.tasks = python__tasks,
+};
+
+const struct runtime runtime_python = {
+	.name = "python",
+	.suffix = "_[py]",
+	.versions = "CPython " VERSIONS ", free-threaded builds too",
+	.files = &files,
+	.walker = &walker,
+	.names = &names,
+	.jit = &jit,
+	.probes = &probes,
+	.inspect = &inspect,
+	.allocator = &allocator,
+	.idle = python_idle,
+	.code_rules = &python_code_rules,
+	.callers = callers,
+	.open = python__open,
+	.close = python__close,
+	.attach = python__attach,
+	.detach = python__detach,
 };

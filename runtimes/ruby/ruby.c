@@ -335,43 +335,67 @@ static const struct runtime_allocator allocator = {
 		   "FILE has it",
 };
 
-const struct runtime runtime_ruby = {
-	.name = "ruby",
-	.suffix = "_[rb]",
-	.lock = "the GVL",
-	.versions = "CRuby " VERSIONS,
-	.idle = ruby_idle,
-	.code_rules = &ruby_code_rules,
-	.walker = WALKER_RUBY,
-	.program = "walk_ruby",
-	.maps = maps,
-	.allocator = &allocator,
-	.records = "ruby_procs",
-	.codes = "ruby_codes",
-	.record_bytes = sizeof(struct ruby_proc_rec),
-	.probe_programs = probe_programs,
-	.jit = "[JIT]",
-	.slot_map = "ruby_states",
+static const struct runtime_files files = {
 	.detect = ruby__detect,
 	.prepare = ruby__prepare,
-	.elsewhere = ruby__elsewhere,
-	.image_free = ruby__image_free,
+	.free = ruby__image_free,
 	.loops = ruby__loops,
-	.open = ruby__open,
-	.close = ruby__close,
-	.attach = ruby__attach,
-	.detach = ruby__detach,
-	.probe = ruby__probe,
-	.unprobe = ruby__unprobe,
-	.unprobe_all = ruby__unprobe_all,
-	.prepare_command = ruby_probing__prepare_command,
+};
+
+static const struct runtime_walker walker = {
+	.slot = WALKER_RUBY,
+	.program = "walk_ruby",
+	.maps = maps,
+	.records = "ruby_procs",
+	.record_bytes = sizeof(struct ruby_proc_rec),
+	.codes = "ruby_codes",
+	.slot_map = "ruby_states",
+	.lock = "the GVL",
+};
+
+static const struct runtime_names names = {
 	.on_code = ruby__on_code,
 	.forget_codes = ruby__forget_codes,
 	.anchors = ruby__anchors,
 	.symbolize = ruby__symbolize,
-	.native_name = ruby__native_name,
 	.thread_name = ruby__thread_name,
+	.native_name = ruby__native_name,
+};
+
+static const struct runtime_jit jit = {
+	.code = "[JIT]",
+};
+
+static const struct runtime_probes probes = {
+	.programs = probe_programs,
+	.probe = ruby__probe,
+	.unprobe = ruby__unprobe,
+	.unprobe_all = ruby__unprobe_all,
+	.prepare_command = ruby_probing__prepare_command,
+};
+
+static const struct runtime_inspect inspect = {
 	.tasks = ruby__tasks,
 	.task = "fiber",
 	.tasks_left_out = ruby__tasks_left_out,
+};
+
+const struct runtime runtime_ruby = {
+	.name = "ruby",
+	.suffix = "_[rb]",
+	.versions = "CRuby " VERSIONS,
+	.files = &files,
+	.walker = &walker,
+	.names = &names,
+	.jit = &jit,
+	.probes = &probes,
+	.inspect = &inspect,
+	.allocator = &allocator,
+	.idle = ruby_idle,
+	.code_rules = &ruby_code_rules,
+	.elsewhere = ruby__elsewhere,
+	.open = ruby__open,
+	.close = ruby__close,
+	.attach = ruby__attach,
+	.detach = ruby__detach,
 };

@@ -144,8 +144,8 @@ static void want_loops(struct extract *extract, const struct image *image)
 	const struct runtime_range *ranges;
 
 	for (int i = 0; runtimes[i]; i++) {
-		size_t n = runtimes[i]->loops && image->runtimes[i].image
-				   ? runtimes[i]->loops(image->runtimes[i].image, &ranges)
+		size_t n = runtime__has(runtimes[i], files, loops) && image->runtimes[i].image
+				   ? runtimes[i]->files->loops(image->runtimes[i].image, &ranges)
 				   : 0;
 
 		for (size_t k = 0; k < n; k++)

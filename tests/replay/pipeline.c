@@ -112,10 +112,15 @@ static const struct runtime *const *without_thread_names(void)
 {
 	static const struct runtime *list[RUNTIMES_MAX + 1];
 	static struct runtime copies[RUNTIMES_MAX];
+	static struct runtime_names names[RUNTIMES_MAX];
 
 	for (int i = 0; runtimes[i] && i < RUNTIMES_MAX; i++) {
 		memcpy(&copies[i], runtimes[i], sizeof(copies[i]));
-		copies[i].thread_name = NULL;
+		if (runtimes[i]->names) {
+			names[i] = *runtimes[i]->names;
+			names[i].thread_name = NULL;
+			copies[i].names = &names[i];
+		}
 		list[i] = &copies[i];
 	}
 	return list;

@@ -14,7 +14,7 @@
 
 static const void *record_of(const struct runtime *runtime, uint32_t space)
 {
-	return host_map__lookup(host_map__named(runtime->records)->map, &space);
+	return host_map__lookup(host_map__named(runtime->walker->records)->map, &space);
 }
 
 static void check_runtime(const struct runtime *runtime)
@@ -27,12 +27,13 @@ static void check_runtime(const struct runtime *runtime)
 	memset(record, 0xab, sizeof(record));
 	is_int(walker_record__write(NULL, runtime, SPACE, record, &err), 0, "%s: written", name);
 	ok(record_of(runtime, SPACE) &&
-		   !memcmp(record_of(runtime, SPACE), record, runtime->record_bytes),
+		   !memcmp(record_of(runtime, SPACE), record, runtime->walker->record_bytes),
 	   "%s: as attach filled it in", name);
 	ok(!record_of(runtime, SPACE + 1), "%s: for no other address space", name);
 	while (!walker_record__write(NULL, runtime, ++space, record, &err))
 		;
-	ok(space > SPACE + 1 && !record_of(runtime, space) && strstr(err.text, runtime->records),
+	ok(space > SPACE + 1 && !record_of(runtime, space) &&
+		   strstr(err.text, runtime->walker->records),
 	   "%s: a full map is an error: %s", name, err.text);
 	walker_record__delete(NULL, runtime, SPACE);
 	walker_record__delete(NULL, runtime, SPACE);
@@ -43,7 +44,7 @@ int main(void)
 {
 	half__open();
 	for (int i = 0; runtimes[i]; i++) {
-		if (runtimes[i]->records)
+		if (runtimes[i]->walker)
 			check_runtime(runtimes[i]);
 		else
 			walker_record__delete(NULL, runtimes[i], SPACE);

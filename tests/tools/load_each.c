@@ -184,7 +184,7 @@ static void check_sets(const struct target *target)
 	for (int i = 0; runtimes[i]; i++) {
 		check_set(target, 1U << i, RUNTIME_SOURCE_WALK, WALKERS);
 		check_set(target, all & ~(1U << i), RUNTIME_SOURCE_WALK, 0);
-		if (runtimes[i]->probe_programs)
+		if (runtimes[i]->probes)
 			check_set(target, 1U << i, RUNTIME_SOURCE_CALLS, PROBES);
 	}
 	check_set(target, all, RUNTIME_SOURCE_AUTO, WALKERS | PROBES);

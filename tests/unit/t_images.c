@@ -59,6 +59,11 @@ static int prepares(const struct elf_file *file, struct runtime_image **ret,
 	return 0;
 }
 
+static void frees(struct runtime_image *image)
+{
+	(void)image;
+}
+
 static int probes(struct runtime_session *session, const struct runtime_target *target,
 		  enum runtime_source source, struct runtime_probing *ret, struct err *err)
 {
@@ -69,9 +74,13 @@ static int probes(struct runtime_session *session, const struct runtime_target *
 /* A minute after the last use, if one may be known to be sure that nothing refers to it. */
 static void check_release(void)
 {
-	static const struct runtime probed = {
-		.name = "probed", .detect = detects, .prepare = prepares, .probe = probes
-	};
+	static const struct runtime_files files = { .detect = detects,
+						    .prepare = prepares,
+						    .free = frees };
+	static const struct runtime_probes probing = { .probe = probes };
+	static const struct runtime probed = { .name = "probed",
+					       .files = &files,
+					       .probes = &probing };
 	static const struct runtime *const runtimes[] = { &probed, NULL };
 	uint64_t now = now_ns(), later = now + 61 * NSEC_PER_SEC;
 	struct image *one, *two, *sites;

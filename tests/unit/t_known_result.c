@@ -82,15 +82,16 @@ static int detect(const struct elf_file *file)
 	return 1;
 }
 
-static const struct runtime walks = { .name = "walks",
-				      .walker = 0,
-				      .loops = loops,
-				      .anchors = anchors,
-				      .on_code = on_code,
-				      .symbolize = symbolize };
-static const struct runtime compiles = {
-	.name = "compiles", .walker = -1, .jit = "[code]", .detect = detect, .label = label
+static const struct runtime_files looping = { .loops = loops }, detected = { .detect = detect };
+static const struct runtime_walker walker = { .slot = 0 };
+static const struct runtime_names names = { .anchors = anchors,
+					    .on_code = on_code,
+					    .symbolize = symbolize };
+static const struct runtime_jit jit = { .code = "[code]", .label = label };
+static const struct runtime walks = {
+	.name = "walks", .files = &looping, .walker = &walker, .names = &names
 };
+static const struct runtime compiles = { .name = "compiles", .files = &detected, .jit = &jit };
 static const struct runtime *const list[] = { &walks, &compiles, NULL };
 
 static struct elf_file file = { .path = "/one" }, other_file = { .path = "/two" };

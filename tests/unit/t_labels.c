@@ -16,7 +16,7 @@ static const char *label(const struct runtime *runtime, const char *symbol)
 	struct runtime_label label = {};
 	char buf[2048];
 
-	if (!runtime->label(symbol, buf, sizeof(buf), &label))
+	if (!runtime->jit->label(symbol, buf, sizeof(buf), &label))
 		return "";
 	snprintf(text, sizeof(text), "%s|%s|%u%s", label.symbol.function,
 		 label.symbol.file ? label.symbol.file : "", label.symbol.line,
@@ -91,10 +91,11 @@ static void test_long(void)
 	memset(symbol, 'x', sizeof(symbol) - 1);
 	symbol[sizeof(symbol) - 1] = '\0';
 	memcpy(symbol, "JS:*", 4);
-	ok(runtime_node.label(symbol, buf, sizeof(buf), &ret) && strlen(ret.symbol.function) < 64,
+	ok(runtime_node.jit->label(symbol, buf, sizeof(buf), &ret) &&
+		   strlen(ret.symbol.function) < 64,
 	   "node: a long name is cut");
 	memcpy(symbol, "py::", 4);
-	ok(runtime_python.label(symbol, buf, sizeof(buf), &ret) &&
+	ok(runtime_python.jit->label(symbol, buf, sizeof(buf), &ret) &&
 		   strlen(ret.symbol.function) == 63,
 	   "python: a long name is cut");
 }

@@ -26,9 +26,8 @@ static int map_asked(struct runtime_session *session, uint32_t pid, unsigned tim
 	return answer ? err__set(err, answer, "process %u: failed", pid) : 0;
 }
 
-static const struct runtime runtime = { .name = "noted",
-					.ask_map = ask_map,
-					.map_asked = map_asked };
+static const struct runtime_jit jit = { .ask_map = ask_map, .map_asked = map_asked };
+static const struct runtime runtime = { .name = "noted", .jit = &jit };
 static struct map_asking asking;
 static struct map_request state;
 static struct err err;

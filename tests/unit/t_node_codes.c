@@ -90,10 +90,9 @@ static void test_compiled(void)
 	code.function = told(program.two).function;
 	ok(ANNOUNCED(12, NODE_CODE, &code), "code of another function");
 	is_named(12, 20, "two (/srv/a b.mjs:4)", "is not believed");
-	code = told_code(&program,
-			 make_code(KIND_TURBOFAN,
-				   make_deopt(program.one, program.script, AT("two(1")),
-				   UNTAG(program.optimized)[2]));
+	code = told_code(&program, make_code(KIND_TURBOFAN,
+					     make_deopt(program.one, program.script, AT("two(1")),
+					     UNTAG(program.optimized)[2]));
 	ok(ANNOUNCED(15, NODE_CODE, &code), "code of which an inlined function is gone");
 	is_named(15, 20, "[unknown JavaScript function] (-:0) < one (/srv/a b.mjs:2)",
 		 "its caller alone is named");

@@ -51,8 +51,9 @@ static void test_unknown(void)
 	uint64_t record[RUNTIME_RECORD_MAX / 8];
 	struct err err = {};
 
-	ok(file && runtime_node.detect(file) > 0, "a program with V8 14.9");
-	ok(!runtime_node.prepare(file, &image, &verdict) && verdict.map_only, "has a map at most");
+	ok(file && runtime_node.files->detect(file) > 0, "a program with V8 14.9");
+	ok(!runtime_node.files->prepare(file, &image, &verdict) && verdict.map_only,
+	   "has a map at most");
 	ok(!strncmp(verdict.reason, "V8 14.9 is not known to this version of braid; ", 47),
 	   "its version is the reason: %s", verdict.reason);
 	target = (struct runtime_target) {
@@ -63,7 +64,7 @@ static void test_unknown(void)
 		   strstr(err.text, "NODE_OPTIONS='--perf-basic-prof") &&
 		   strlen(err.text) < RUNTIME_REASON_BYTES,
 	   "its version comes first, then the advice: %s", err.text);
-	runtime_node.image_free(image);
+	runtime_node.files->free(image);
 	elf_file__free(file);
 }
 
@@ -99,8 +100,8 @@ static struct runtime_verdict verdict_of(const char *path, bool is_stripped)
 	while (is_stripped && (at = memmem(at, data + size - at, LENGTHS, strlen(LENGTHS))))
 		*at = '-';
 	if (!elf_file__open_memory(data, size, path, &file, NULL))
-		runtime_node.prepare(file, &image, &verdict);
-	runtime_node.image_free(image);
+		runtime_node.files->prepare(file, &image, &verdict);
+	runtime_node.files->free(image);
 	elf_file__free(file);
 	munmap(data, size);
 	close(fd);

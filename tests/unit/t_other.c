@@ -29,7 +29,8 @@ static const char *recognize(const char *source, const char *options)
 	if (elf_file__open(open(path, O_RDONLY | O_CLOEXEC), path, &file, &err))
 		return "(cannot be opened)";
 	kind = other_rules__find(file);
-	is_int(runtime_other.detect(file), kind != OTHER_NONE, "%s: detected if there is a row",
+	is_int(runtime_other.files->detect(file), kind != OTHER_NONE,
+	       "%s: detected if there is a row",
 	       kind == OTHER_NONE ? "none" : other_rows__get(kind)->name);
 	elf_file__free(file);
 	return kind == OTHER_NONE ? "" : other_rows__get(kind)->name;

@@ -36,8 +36,10 @@ static size_t pair(struct runtime_session *session, const struct runtime_sample 
 	return n;
 }
 
-static const struct runtime runtime = { .name = "made up", .loops = loops, .anchors = pair };
-static const struct runtime without = { .name = "without", .loops = loops };
+static const struct runtime_files files = { .loops = loops };
+static const struct runtime_names names = { .anchors = pair };
+static const struct runtime runtime = { .name = "made up", .files = &files, .names = &names };
+static const struct runtime without = { .name = "without", .files = &files };
 static struct image image = { .runtimes[0].image = (void *)&image };
 static struct image other; /* of another runtime, or of none */
 static struct mapped mapped[] = {

@@ -62,10 +62,10 @@ static struct runtime_verdict verdict_of(unsigned int newest)
 	struct runtime_verdict verdict;
 
 	perl_version__hide(newest);
-	ok(!runtime_perl.prepare(file, &image, &verdict), "prepared without rows behind 5.%u",
-	   newest);
+	ok(!runtime_perl.files->prepare(file, &image, &verdict),
+	   "prepared without rows behind 5.%u", newest);
 	if (image)
-		runtime_perl.image_free(image);
+		runtime_perl.files->free(image);
 	perl_version__hide(own->minor + 100);
 	return verdict;
 }

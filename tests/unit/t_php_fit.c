@@ -123,7 +123,7 @@ static void test_verdict(void)
 	struct runtime_verdict verdict;
 
 	php_version__hide(own->minor - 1);
-	ok(!runtime_php.prepare(file, &image, &verdict) && !image &&
+	ok(!runtime_php.files->prepare(file, &image, &verdict) && !image &&
 		   verdict.support == RUNTIME_REFUSED &&
 		   strstr(verdict.reason, "this version is newer than 8."),
 	   "without its row: %s", verdict.reason);

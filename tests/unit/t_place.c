@@ -45,11 +45,11 @@ static bool label(const char *symbol, char *buf, size_t size, struct runtime_lab
 	return true;
 }
 
-static const struct runtime looping = { .name = "loops", .loops = loops };
+static const struct runtime_files with_loop = { .loops = loops }, detected = { .detect = detect };
+static const struct runtime_jit jit = { .code = "[code]", .label = label };
+static const struct runtime looping = { .name = "loops", .files = &with_loop };
 static const struct runtime other = { .name = "other" };
-static const struct runtime compiler = {
-	.name = "compiles", .jit = "[code]", .detect = detect, .label = label
-};
+static const struct runtime compiler = { .name = "compiles", .files = &detected, .jit = &jit };
 static const struct runtime *const list[] = { &looping, &other, &compiler, NULL };
 static const struct runtime_set runtimes = { .list = list, .enabled = 7 };
 

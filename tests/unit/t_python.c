@@ -98,13 +98,13 @@ static void check_stripped(const char *path, const struct elf_file *whole, unsig
 	snprintf(want, sizeof(want), "%s", find_state(whole, minor, 0));
 	workdir__run("strip --strip-all -o stripped '%s'", path);
 	elf_file__open(workdir__open("stripped"), path, &file, NULL);
-	if (ok(file && runtime_python.prepare(file, &image, &verdict) == 0,
+	if (ok(file && runtime_python.files->prepare(file, &image, &verdict) == 0,
 	       "%s opens when it is stripped", path)) {
 		is_int(verdict.support, RUNTIME_SUPPORTED, "%s: %s", path, verdict.reason);
 		is_str(find_state(file, minor, 0), want, "%s: with the state in the same place",
 		       path);
 	}
-	runtime_python.image_free(image);
+	runtime_python.files->free(image);
 	elf_file__free(file);
 }
 
@@ -145,17 +145,17 @@ static void check_python(const char *python)
 	file = open_file(facts.path);
 	if (!ok(file, "%s opens", facts.path))
 		return;
-	is_int(runtime_python.detect(file), 1, "%s is CPython", facts.path);
-	is_int(runtime_python.prepare(file, &image, &verdict), 0, "%s: verdict", facts.path);
+	is_int(runtime_python.files->detect(file), 1, "%s is CPython", facts.path);
+	is_int(runtime_python.files->prepare(file, &image, &verdict), 0, "%s: verdict", facts.path);
 	if (is_walkable(&facts, &minor)) {
 		check_supported(python, &facts, file, minor, &verdict);
-		ok(image && (minor > 10 || runtime_python.loops(image, &loops)),
+		ok(image && (minor > 10 || runtime_python.files->loops(image, &loops)),
 		   "%s: its loops are known if they are needed", facts.path);
 	} else {
 		check_refused(&facts, &verdict);
 		ok(!image, "%s: no image", facts.path);
 	}
-	runtime_python.image_free(image);
+	runtime_python.files->free(image);
 	elf_file__free(file);
 }
 
@@ -178,9 +178,9 @@ static void check_others(void)
 {
 	struct elf_file *file = open_file("/proc/self/exe");
 
-	is_int(runtime_python.detect(file), 0, "this test is no CPython");
+	is_int(runtime_python.files->detect(file), 0, "this test is no CPython");
 	elf_file__free(file);
-	runtime_python.image_free(NULL);
+	runtime_python.files->free(NULL);
 	runtime_python.close(NULL);
 }
 
@@ -225,8 +225,8 @@ static void expect_refused(struct copy *copy, unsigned int minor, const char *wh
 	struct elf_file *file = NULL;
 
 	elf_file__open_memory(copy->data, copy->size, "/x", &file, NULL);
-	is_int(file ? runtime_python.prepare(file, &image, &verdict) : -1, 0, "3.%u: verdict",
-	       minor);
+	is_int(file ? runtime_python.files->prepare(file, &image, &verdict) : -1, 0,
+	       "3.%u: verdict", minor);
 	is_int(verdict.support, RUNTIME_REFUSED, "3.%u: refused", minor);
 	if (!ok(strstr(verdict.reason, why) && !image, "3.%u: %s", minor, why))
 		tap__diag("%s", verdict.reason);

@@ -158,7 +158,7 @@ static void test_verdict(const struct target *target, unsigned int minor)
 	struct runtime_verdict verdict;
 
 	python_version__hide(minor);
-	ok(!runtime_python.prepare(target->file, &image, &verdict) && !image &&
+	ok(!runtime_python.files->prepare(target->file, &image, &verdict) && !image &&
 		   verdict.support == RUNTIME_REFUSED,
 	   "3.%u without its row: %s", target->version.minor, verdict.reason);
 	python_version__hide(UINT_MAX);

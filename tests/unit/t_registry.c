@@ -23,31 +23,25 @@ static void check_identity(const struct runtime *runtime)
 		   runtime->suffix[strlen(runtime->suffix) - 1] == ']',
 	   "%s: suffix %s", name, runtime->suffix);
 	ok(runtime->versions && *runtime->versions, "%s: says what is supported", name);
-	ok(runtime->walker >= -1 && runtime->walker < WALKER_SHADOW, "%s: walker slot %d", name,
-	   runtime->walker);
 }
 
-static bool maps_named(const struct runtime *runtime)
+static bool is_list(const char *const *names)
 {
-	size_t n = 0;
-
-	if (!runtime->maps)
-		return true;
-	for (; runtime->maps[n]; n++)
-		if (!*runtime->maps[n])
+	for (size_t i = 0; names && names[i]; i++)
+		if (!*names[i])
 			return false;
-	return n > 0;
+	return names && *names;
 }
 
-static bool has_map(const struct runtime *runtime, const char *name)
+static bool has_map(const struct runtime_walker *walker, const char *name)
 {
-	for (size_t i = 0; runtime->maps && runtime->maps[i]; i++)
-		if (strcmp(runtime->maps[i], name) == 0)
+	for (size_t i = 0; walker->maps[i]; i++)
+		if (strcmp(walker->maps[i], name) == 0)
 			return true;
 	return false;
 }
 
-/* Of one of the kernel half's maps; 0: there is none. */
+/* Returns the value size of one of the kernel half's maps, or 0 if there is no such map. */
 static size_t value_bytes(const char *name)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(half->obj, name);
@@ -55,39 +49,59 @@ static size_t value_bytes(const char *name)
 	return map ? bpf_map__value_size(map) : 0;
 }
 
-/* Hooks that make sense only together are there together. */
-static void check_hooks(const struct runtime *runtime)
+static void check_walker(const char *name, const struct runtime_walker *walker)
 {
-	const char *name = runtime->name;
-	bool walker = runtime->walker >= 0;
-
-	ok(walker == (runtime->program && *runtime->program), "%s: a program per walker", name);
-	ok(maps_named(runtime), "%s: maps have names", name);
-	ok(!walker || runtime->maps, "%s: a walker has maps", name);
-	ok(!runtime->slot_map || has_map(runtime, runtime->slot_map),
-	   "%s: slot_map is one of its maps", name);
-	ok(walker == !!runtime->records &&
-		   (!walker || (has_map(runtime, runtime->records) && runtime->record_bytes &&
-				runtime->record_bytes <= RUNTIME_RECORD_MAX &&
-				runtime->record_bytes == value_bytes(runtime->records))),
+	ok(walker->slot >= 0 && walker->slot < WALKER_SHADOW, "%s: walker slot %d", name,
+	   walker->slot);
+	ok(walker->program && bpf_object__find_program_by_name(half->obj, walker->program),
+	   "%s: the kernel half has the walker's program", name);
+	if (!ok(is_list(walker->maps), "%s: a walker has maps", name))
+		return;
+	ok(has_map(walker, walker->records) && walker->record_bytes &&
+		   walker->record_bytes <= RUNTIME_RECORD_MAX &&
+		   walker->record_bytes == value_bytes(walker->records),
 	   "%s: records for its walker, of the map's size", name);
-	ok(!runtime->detect == !runtime->prepare && !runtime->prepare == !runtime->image_free,
-	   "%s: all image hooks or none", name);
+	ok((!walker->slot_map || has_map(walker, walker->slot_map)) &&
+		   (!walker->codes || has_map(walker, walker->codes)),
+	   "%s: slot_map and codes are among its maps", name);
+}
+
+/* Members that a capability must have, and capabilities that need each other. */
+static void check_capabilities(const struct runtime *runtime)
+{
+	const struct runtime_files *files = runtime->files;
+	const struct runtime_probes *probes = runtime->probes;
+	const char *name = runtime->name;
+
+	if (runtime->walker)
+		check_walker(name, runtime->walker);
+	ok(!files || (files->detect && files->prepare && files->free), "%s: files", name);
+	ok(!runtime->names || runtime->names->symbolize, "%s: names", name);
+	ok(!runtime->jit || runtime->jit->code || runtime->jit->label, "%s: compiled code", name);
+	ok(!probes || (is_list(probes->programs) && probes->probe && probes->unprobe &&
+		       probes->unprobe_all),
+	   "%s: probes", name);
+	ok(!runtime->inspect || runtime->inspect->lock_holders || runtime->inspect->tasks,
+	   "%s: inspection", name);
 	ok(!runtime->open == !runtime->close && (runtime->attach || !runtime->detach),
-	   "%s: hooks that give have one that takes back", name);
-	ok(!runtime->attach || runtime->prepare, "%s: instances have an image", name);
-	ok(runtime->walker < 0 || !runtime->attach || runtime->open,
-	   "%s: instances of a walker have a session", name);
-	ok(!runtime->on_code || runtime->symbolize, "%s: what is learnt can be asked for", name);
-	ok(!walker || (runtime->attach && (runtime->symbolize || runtime->resolve)),
-	   "%s: a walker's frames have names and processes", name);
+	   "%s: what is opened is closed", name);
+	ok(!runtime->attach || files, "%s: instances have an image", name);
+	ok(!runtime->walker || (runtime->attach && runtime->open &&
+				(runtime->names || runtime__has(runtime, files, resolve))),
+	   "%s: frames of a walker have a process, a session and names", name);
+	ok(!runtime__has(runtime, walker, codes) ||
+		   (runtime->names->on_code && runtime->names->forget_codes),
+	   "%s: announced codes are kept and forgotten", name);
+	ok(!probes || runtime->open, "%s: probes have a session", name);
 }
 
 /* Suffixes may be shared: "_[j]" is all code of JIT compilers. */
 static bool differ(const struct runtime *a, const struct runtime *b)
 {
-	return strcmp(a->name, b->name) != 0 && (a->walker < 0 || a->walker != b->walker) &&
-	       (!a->program || !b->program || strcmp(a->program, b->program) != 0);
+	return strcmp(a->name, b->name) != 0 &&
+	       (!a->walker || !b->walker ||
+		(a->walker->slot != b->walker->slot &&
+		 strcmp(a->walker->program, b->walker->program) != 0));
 }
 
 int main(void)
@@ -100,7 +114,7 @@ int main(void)
 		return tap__done();
 	for (; n < RUNTIMES_MAX && runtimes[n]; n++) {
 		check_identity(runtimes[n]);
-		check_hooks(runtimes[n]);
+		check_capabilities(runtimes[n]);
 		native |= strcmp(runtimes[n]->name, "native") == 0;
 		for (size_t i = 0; i < n; i++)
 			ok(differ(runtimes[i], runtimes[n]), "%s and %s share nothing",
