@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/unwind/function_returns.h"
+#include "core/insn/function_returns.h"
 
 const struct probe_catalogue *probe_image__catalogue(const struct elf_file *file)
 {

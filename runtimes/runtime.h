@@ -37,9 +37,9 @@
 #include "core/base/err.h"
 #include "core/base/memory.h"
 #include "core/base/u64map.h"
+#include "core/elf/cfi.h"
 #include "core/elf/elf_file.h"
 #include "core/elf/function_names.h"
-#include "core/unwind/cfi.h"
 #include "runtimes/code_rules.h"
 #include "runtimes/idle.h"
 

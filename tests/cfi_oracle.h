@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/unwind/code_ranges.h"
+#include "core/insn/code_ranges.h"
 #include "core/unwind/unwind_table.h"
 
 #define ORACLE_DIFFS_MAX 10 /* printed */

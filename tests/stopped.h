@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 #include "core/base/util.h"
-#include "core/unwind/unwind_copy.h"
+#include "core/copy/unwind_copy.h"
 #include "tests/tap.h"
 
 #define FRAMES_MAX 1024

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/copy/unwind_copy.h"
 #include "core/target/mapping_times.h"
-#include "core/unwind/unwind_copy.h"
 
 struct copied_frames {
 	struct unwind_copy *copier;

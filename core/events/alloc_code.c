@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "core/base/util.h"
-#include "core/unwind/function_map.h"
-#include "core/unwind/function_returns.h"
+#include "core/insn/function_map.h"
+#include "core/insn/function_returns.h"
 
 static void find_text(const struct elf_file *file, uint64_t vaddr, struct alloc_code *code)
 {

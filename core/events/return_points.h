@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
-#include "core/unwind/function_returns.h"
+#include "core/insn/function_returns.h"
 #include "probes/attach.h"
 
 /* Where the returns of a function are probed for an event: at its `ret` instructions, which leaves

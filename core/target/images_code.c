@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Machine code of images that is read where samples fall (core/unwind/code_rows.h). The image gets
+/* Machine code of images that is read where samples fall (core/insn/code_rows.h). The image gets
  * another table with each block that is read. */
 #include "core/target/images_state.h"
 

@@ -2,7 +2,7 @@
 #ifndef BRAID_UNWIND_MERGE_H
 #define BRAID_UNWIND_MERGE_H
 
-#include "core/unwind/cfi.h"
+#include "core/elf/cfi.h"
 
 /* Rows of two sources as those of one. */
 struct unwind_merge {

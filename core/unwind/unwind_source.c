@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
-#include "core/unwind/code_starts.h"
+#include "core/insn/code_starts.h"
 
 #define BLOCK_BYTES (64 << 10)
 

@@ -7,10 +7,10 @@
 #include <sys/uio.h>
 
 #include "core/elf/elf_file.h"
-#include "core/unwind/code_ranges.h"
+#include "core/insn/code_ranges.h"
 
 /* All bytes that an unwind table is made of: where code is, call frame information as the builder
- * sees it, and the code that it reads (core/unwind/code_rows.c); of code that names and tables of
+ * sees it, and the code that it reads (core/insn/code_rows.c); of code that names and tables of
  * jumps say more of, the whole file. */
 
 #define UNWIND_SOURCE_PARTS 4

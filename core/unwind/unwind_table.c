@@ -3,7 +3,7 @@
  *
  * A program in the kernel cannot interpret call frame information: it is a program itself, with a
  * stack, expressions and no bound. So every function's program is run here, once per file
- * (core/unwind/cfi.h), and what comes out is a list of rows: from this address on, this rule holds.
+ * (core/elf/cfi.h), and what comes out is a list of rows: from this address on, this rule holds.
  * Two observations make the table small and the search short (docs/decisions/0002):
  *
  * - Rules repeat. An image has some hundred different ones, whatever its size; so a row holds a
@@ -32,10 +32,10 @@
 
 #include "core/base/stop.h"
 #include "core/base/util.h"
-#include "core/unwind/cfi.h"
-#include "core/unwind/code_ranges.h"
-#include "core/unwind/code_rows.h"
-#include "core/unwind/pointer_rows.h"
+#include "core/elf/cfi.h"
+#include "core/insn/code_ranges.h"
+#include "core/insn/code_rows.h"
+#include "core/insn/pointer_rows.h"
 #include "core/unwind/unwind_cache.h"
 #include "core/unwind/unwind_merge.h"
 

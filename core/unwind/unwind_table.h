@@ -7,10 +7,10 @@
 
 #include "bpf/unwind_rule.h"
 #include "core/base/err.h"
+#include "core/elf/cfi.h"
 #include "core/elf/elf_file.h"
-#include "core/unwind/cfi.h"
-#include "core/unwind/code_ranges.h"
-#include "core/unwind/code_rows.h"
+#include "core/insn/code_ranges.h"
+#include "core/insn/code_rows.h"
 
 /* The unwind table of one image, in the words that the kernel half reads (bpf/unwind_rule.h). */
 struct unwind_table {
@@ -57,7 +57,7 @@ int unwind_table__get(const struct elf_file *file, const char *dir,
 void unwind_table__store(const struct elf_file *file, const char *dir,
 			 const struct unwind_table *table);
 
-/* Makes @table anew with the rules of the block that has @vaddr (core/unwind/code_rows.h).
+/* Makes @table anew with the rules of the block that has @vaddr (core/insn/code_rows.h).
  * -EALREADY if its rules are made, or none are to be made; -ENOMEM, -EFBIG, -EINTR. */
 int unwind_table__add_block(const struct unwind_table *table, const struct code_reader *reader,
 			    uint64_t vaddr, struct unwind_table *ret);

@@ -7,9 +7,9 @@
 
 #include "core/base/sort.h"
 #include "core/base/util.h"
+#include "core/elf/cfi.h"
 #include "core/elf/cfi_entries.h"
 #include "core/target/procfs.h"
-#include "core/unwind/cfi.h"
 
 #define STUB_BYTES_MIN 7 /* mov $address,%edi; jmp function */
 #define CODE_BYTES_MAX (1024 * 1024)

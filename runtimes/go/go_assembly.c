@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/unwind/code_rows.h"
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_rows.h"
+#include "core/insn/code_steps.h"
 
 static bool is_assembly(const struct go_table *table, const struct go_function *function)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/unwind/cfi.h"
+#include "core/elf/cfi.h"
 #include "runtimes/common/x86_code.h"
 
 static bool find(const struct elf_file *file, const char *name, uint64_t *ret_vaddr)

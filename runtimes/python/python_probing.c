@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/base/util.h"
+#include "core/insn/function_returns.h"
 #include "core/target/procfs.h"
-#include "core/unwind/function_returns.h"
 #include "runtimes/common/probing_usdt.h"
 #include "runtimes/common/site_frames.h"
 #include "runtimes/python/python_build.h"

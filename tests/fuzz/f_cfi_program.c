@@ -2,7 +2,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-#include "core/unwind/cfi_program.h"
+#include "core/elf/cfi_program.h"
 #include "tests/fuzz/fuzz.h"
 
 #define START 0x1000

@@ -16,7 +16,7 @@
 #include "tests/replay/stubs.h"
 
 #define WHOLE_BYTES_MAX (16 * 1024)  /* files up to this size are kept whole */
-#define UNSIZED_READ	1024	     /* core/unwind/code_ranges.c reads so much of them */
+#define UNSIZED_READ	1024	     /* core/insn/code_ranges.c reads so much of them */
 #define UNSIZED_BYTES	64	     /* of functions in assembly whose size nobody has said */
 #define BYTES_MAX	(128 * 1024) /* of one want; longer reads look for something (needles) */
 #define NEIGHBOURS	2	     /* frame descriptions on either side of a wanted one */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Steps through a program, instruction by instruction, and compares where its frames begin with the
- * rules that were made of machine code (core/unwind/code_rows.c): a call has just put the return
+ * rules that were made of machine code (core/insn/code_rows.c): a call has just put the return
  * address there. Usage: step_frames FILE STEPS SKIP PROGRAM [ARGUMENT...], where FILE is the
  * library whose code counts, and the first SKIP seconds run at full speed. Prints how many
  * instructions had the right rule, none, and a wrong one; status 1: there are wrong ones. */
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
-#include "core/unwind/code_ranges.h"
+#include "core/insn/code_ranges.h"
 #include "core/unwind/unwind_table.h"
 
 #define DEPTH_MAX 4096

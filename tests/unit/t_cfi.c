@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind/cfi.h"
+#include "core/elf/cfi.h"
 
 #include <errno.h>
 #include <unistd.h>

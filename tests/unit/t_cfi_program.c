@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind/cfi_program.h"
+#include "core/elf/cfi_program.h"
 
 #include <dwarf.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "core/base/util.h"
-#include "core/unwind/code_rows.h"
+#include "core/insn/code_rows.h"
 #include "core/unwind/unwind_table.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Code that moves the stack pointer further than any function does: its frame is unknown, and no
  * distance wraps around to one that looks right. */
-#include "core/unwind/code_state.h"
+#include "core/insn/code_state.h"
 
 #include "core/base/util.h"
 #include "tests/tap.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Where functions return, with proof: this program's own, written in assembly so that the addresses
  * of all returns are known. */
-#include "core/unwind/function_returns.h"
+#include "core/insn/function_returns.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 
 #include "core/base/util.h"
-#include "core/unwind/pointer_rows.h"
+#include "core/insn/pointer_rows.h"
 #include "tests/tap.h"
 #include "tests/unit/workdir.h"
 

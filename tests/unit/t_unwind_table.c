@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/elf/cfi.h"
 #include "core/elf/cfi_entries.h"
-#include "core/unwind/cfi.h"
 #include "tests/cfi_fixture.h"
 #include "tests/tap.h"
 

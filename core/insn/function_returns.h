@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/err.h"
-#include "core/unwind/function_map.h"
+#include "core/insn/function_map.h"
 
 /* The `ret` instructions by which a call of a function returns, with proof that there are no
  * others. A probe at these sees each return and leaves the stack alone. The kernel's own return

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/unwind/cfi.h"
+#include "core/elf/cfi.h"
 
 /* How functions without call frame information are left, by their machine code (docs/unwinding.md):
  * of files that have none at all, as musl is built, and of programs that such a library is linked

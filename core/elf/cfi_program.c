@@ -14,7 +14,7 @@
  * The input is hostile: an instruction that is unknown, or reaches behind the end, makes the rest
  * of its function unsupported. Nothing loops: instructions are read forward only, remembered states
  * are a stack of a fixed size, and an advance by 0 yields no row. */
-#include "core/unwind/cfi_program.h"
+#include "core/elf/cfi_program.h"
 
 #include <limits.h>
 

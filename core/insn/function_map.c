@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind/function_map.h"
+#include "core/insn/function_map.h"
 
 #include <errno.h>
 #include <stdlib.h>

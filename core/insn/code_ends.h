@@ -2,7 +2,7 @@
 #ifndef BRAID_CODE_ENDS_H
 #define BRAID_CODE_ENDS_H
 
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_steps.h"
 
 /* Turns calls of functions that never return (exit, abort) into CODE_STOP: what follows them in the
  * file is none of the caller's. 0 or -ENOMEM. */

@@ -2,10 +2,10 @@
 #ifndef BRAID_CODE_FLOW_H
 #define BRAID_CODE_FLOW_H
 
-#include "core/unwind/code_back.h"
-#include "core/unwind/code_ranges.h"
-#include "core/unwind/code_state.h"
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_back.h"
+#include "core/insn/code_ranges.h"
+#include "core/insn/code_state.h"
+#include "core/insn/code_steps.h"
 
 /* The state in front of each instruction that control flow reaches from the start of a function. */
 

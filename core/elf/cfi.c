@@ -7,7 +7,7 @@
  * bytes, and the filling is never executed, so that the rule before it may hold on and spares a
  * row for each function. But each description begins a row, whatever its first rule is: there a
  * walker can tell a return address from the address of a function that nothing has called. */
-#include "core/unwind/cfi.h"
+#include "core/elf/cfi.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "core/base/quota.h"
 #include "core/base/util.h"
 #include "core/elf/cfi_entries.h"
-#include "core/unwind/cfi_program.h"
+#include "core/elf/cfi_program.h"
 
 #define PADDING_BYTES 16 /* functions start at multiples of this: a gap below it holds no code */
 

@@ -2,7 +2,7 @@
 #ifndef BRAID_CODE_STARTS_H
 #define BRAID_CODE_STARTS_H
 
-#include "core/unwind/code_ranges.h"
+#include "core/insn/code_ranges.h"
 
 /* Starts of functions and targets of jumps in code that has no frame descriptions, as the rest of
  * the file tells them. The rest is not disassembled. Its bytes are searched for calls and jumps by

@@ -2,8 +2,8 @@
 #ifndef BRAID_POINTER_ROWS_H
 #define BRAID_POINTER_ROWS_H
 
-#include "core/unwind/cfi.h"
-#include "core/unwind/code_ranges.h"
+#include "core/elf/cfi.h"
+#include "core/insn/code_ranges.h"
 
 /* Rows (UNWIND_POINTER) of code that has no call frame information, and whose compiler keeps frame
  * pointers, as the prologues of its functions show. */

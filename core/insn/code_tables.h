@@ -2,7 +2,7 @@
 #ifndef BRAID_CODE_TABLES_H
 #define BRAID_CODE_TABLES_H
 
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_steps.h"
 
 #define CODE_CASES_MAX 1024
 

@@ -2,7 +2,7 @@
 #ifndef BRAID_CODE_RANGES_H
 #define BRAID_CODE_RANGES_H
 
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_steps.h"
 
 /* The code of a file that call frame information leaves out, as far as it is to be read. */
 

@@ -3,7 +3,7 @@
 #define BRAID_CODE_STATE_H
 
 #include "bpf/unwind_rule.h"
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_steps.h"
 
 /* What is known in front of an instruction of where the frame begins, and of the caller's rbp and
  * rbx. */
@@ -35,7 +35,7 @@ struct code_state {
 void code_state__enter(struct code_state *state); /* a function */
 
 /* What holds behind the instruction. psABI: rbp 0 marks the deepest frame, which is no matter in
- * code that is `guarded` (core/unwind/code_rows.c). */
+ * code that is `guarded` (core/insn/code_rows.c). */
 void code_state__advance(struct code_state *state, const struct code_step *step, bool guarded);
 
 /* Is it known where the frame begins, or may it still turn out? */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Compilers make of a switch a table of addresses, or of distances from the table itself:
  * lea table(%rip),%a; movslq (%a,%b,4),%c; add %a,%c; jmp *%c */
-#include "core/unwind/code_tables.h"
+#include "core/insn/code_tables.h"
 
 #include "core/base/util.h"
 

@@ -13,7 +13,7 @@
  * is aligned to 16 bytes, and a call leads to it, or the linker's filling (`int3`) is before it.
  * Code whose start is not found counts as that of the function in front of it. A prologue behind a
  * return may be the part of a function that is executed rarely. */
-#include "core/unwind/pointer_rows.h"
+#include "core/insn/pointer_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
-#include "core/unwind/code_ranges.h"
+#include "core/insn/code_ranges.h"
 
 /* The share of functions that begin so: see FRAME_POINTER_BYTES of code_ranges.c. */
 #define BYTES_PER_PROLOGUE 1024

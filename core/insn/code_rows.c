@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Rules of functions without call frame information, of which core/unwind/code_flow.c finds the
+/* Rules of functions without call frame information, of which core/insn/code_flow.c finds the
  * states. Functions whose start is proven, by a symbol or a call, are followed first. In a file
  * that has no frame descriptions at all, code that nothing leads to by name begins as a jump by a
  * table left things, or as a function that nobody calls by name. A wrong start shows at the next
  * return, where the depth must be 8.
  *
  * Between functions that are described (`guarded`) no start is guessed. There the frames that
- * returns prove (core/unwind/code_back.h) are the rules of code whose start is unknown, and start
+ * returns prove (core/insn/code_back.h) are the rules of code whose start is unknown, and start
  * the flow that leads to the rest of it (docs/decisions/0086-rules-from-returns.md). */
-#include "core/unwind/code_rows.h"
+#include "core/insn/code_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 
 #include "core/base/sort.h"
 #include "core/base/util.h"
-#include "core/unwind/code_ends.h"
-#include "core/unwind/code_flow.h"
-#include "core/unwind/code_ranges.h"
-#include "core/unwind/code_starts.h"
+#include "core/insn/code_ends.h"
+#include "core/insn/code_flow.h"
+#include "core/insn/code_ranges.h"
+#include "core/insn/code_starts.h"
 
 #define SWITCHES_MAX 4 /* of a function, whose states are kept */
 

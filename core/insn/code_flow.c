@@ -17,13 +17,13 @@
  *            leads back to what is accepted. What lies behind a call and has no return may be
  *            another function, so it has no rule.
  *   guarded  Between functions with frame descriptions each state must agree with the frame that
- *            returns prove (core/unwind/code_back.h). The edge behind a call is followed if the
+ *            returns prove (core/insn/code_back.h). The edge behind a call is followed if the
  *            frame behind it is proven and agrees, if the function called is proven to return, or
  *            if neither a function may start there nor a jump leads there.
  *   groups   Where a jump by a table leads is unknown in guarded flow. What leads to such a jump
  *            only is in a group that is proven later, if code is found that the jump may lead to
  *            and that returns with its state. */
-#include "core/unwind/code_flow.h"
+#include "core/insn/code_flow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@
 
 #include "core/base/quota.h"
 #include "core/base/util.h"
-#include "core/unwind/code_tables.h"
+#include "core/insn/code_tables.h"
 
 /* Instructions that are followed in all: what a hostile file can cost. */
 #define FOLLOWED_MAX (32 << 20)

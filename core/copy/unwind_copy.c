@@ -9,19 +9,19 @@
  *
  * - It finds call frame information by callbacks into memory of the process; here there is none.
  *   Each entry that it asks for is rewritten into one buffer at addresses that no process has
- *   (TEXT_BASE): core/unwind/unwind_copy_image.c, which says why.
+ *   (TEXT_BASE): core/copy/unwind_copy_image.c, which says why.
  * - Without information it would guess. It is told that the address is invalid instead. In code
  *   without an image the guess (a frame pointer, with the CFA right) is made here, and marked.
  * - It trusts itself to end. The reads of a frame are counted, and so are steps to a frame that is
  *   not above the one inside it: functions that go over to a higher stack. */
-#include "core/unwind/unwind_copy.h"
+#include "core/copy/unwind_copy.h"
 
 #include <errno.h>
 #include <libunwind-x86_64.h>
 #include <string.h>
 
 #include "core/base/util.h"
-#include "core/unwind/unwind_copy_image.h"
+#include "core/copy/unwind_copy_image.h"
 
 /* libunwind exports this for perf's sake, without a declaration. */
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t as, unw_word_t ip, unw_dyn_info_t *di,

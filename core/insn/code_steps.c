@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_steps.h"
 
 #include <capstone/capstone.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  * range is an index, a missing CFA rule an assertion. So the entries are found here, and handed
  * over rewritten: absolute addresses, no personality, column checked, CFA always defined. The
  * instructions, which are the point of having a second unwinder, go over as they are. */
-#include "core/unwind/unwind_copy_image.h"
+#include "core/copy/unwind_copy_image.h"
 
 #include <elfutils/libdw.h>
 #include <errno.h>

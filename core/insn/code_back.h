@@ -2,9 +2,9 @@
 #ifndef BRAID_CODE_BACK_H
 #define BRAID_CODE_BACK_H
 
-#include "core/unwind/code_ranges.h"
-#include "core/unwind/code_state.h"
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_ranges.h"
+#include "core/insn/code_state.h"
+#include "core/insn/code_steps.h"
 
 /* Frames as the returns of functions prove them. At a return the CFA is 8 above the stack pointer,
  * and rbp and rbx are the caller's. From there the code is followed backwards, over edges that are

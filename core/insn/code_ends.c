@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind/code_ends.h"
+#include "core/insn/code_ends.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  *
  * A call is crossed if the function that it calls is part of the code and is proven to return.
  * A jump to code that has frame descriptions continues with the rule that is described there. */
-#include "core/unwind/code_back.h"
+#include "core/insn/code_back.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@
 #include "core/base/quota.h"
 #include "core/base/sort.h"
 #include "core/base/util.h"
-#include "core/unwind/cfi.h"
+#include "core/elf/cfi.h"
 
 /* Instructions that are swept over in all: what a hostile file can cost. */
 #define SWEPT_MAX (64 << 20)
 
-#define DISTANCE_MAX (1 << 29) /* as in core/unwind/code_state.c */
+#define DISTANCE_MAX (1 << 29) /* as in core/insn/code_state.c */
 
 struct described { /* a place with a frame description that the code jumps to */
 	uint64_t vaddr;

@@ -3,7 +3,7 @@
  * want it aligned keep the old one, first in a register, then in a word of the new stack: mov
  * %rsp,%rax; sub $64,%rsp; and $-32,%rsp; mov %rax,56(%rsp) ... mov 56(%rsp),%rsp (x264's
  * x86inc.asm), and may point rbp at that word (libjpeg-turbo's jsimdext.inc). */
-#include "core/unwind/code_state.h"
+#include "core/insn/code_state.h"
 
 /* Bytes. The code is untrusted, and may move the stack pointer by any number any number of times.
  * Beyond this distance nothing is known, so that no sum of two distances leaves 32 bits. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "core/unwind/code_ranges.h"
+#include "core/insn/code_ranges.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "core/elf/cfi_entries.h"
 #include "core/elf/elf_symbols.h"
 #include "core/elf/plt.h"
-#include "core/unwind/code_starts.h"
+#include "core/insn/code_starts.h"
 
 /* A file has no call frame information if it takes less than so small a part of the code's bytes:
  * it is that of the PLT. Else it takes a tenth, or, of huge vectorised functions, a hundredth. */

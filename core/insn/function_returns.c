@@ -17,7 +17,7 @@
  *
  * Code that is not reached is not probed: it may be data. A return in another function's part ends
  * calls of that function as well, so it is `shared`. */
-#include "core/unwind/function_returns.h"
+#include "core/insn/function_returns.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 #include "core/base/util.h"
 #include "core/elf/cfi_reader.h"
 #include "core/elf/plt.h"
-#include "core/unwind/code_steps.h"
+#include "core/insn/code_steps.h"
 
 #define PARTS_MAX      32
 #define PART_BYTES_MAX (512 << 10)
