@@ -7,7 +7,7 @@
 # make check-live  the live gate only, as root       CC=clang works too
 # make check-long  other releases, statistics: hours, as root
 # make install uninstall deb     DESTDIR=DIR PREFIX=/usr/local
-# make fuzz lint clean           The tests: docs/testing.md
+# make fuzz lint clean           The tests: docs/internals/testing.md
 
 OUTPUT ?= build
 CC     ?= gcc
@@ -301,9 +301,9 @@ lint:
 	$(Q)scripts/lint
 
 # --- man pages and completions, from the program's option tables ---
-$(OUTPUT)/man/.stamp: $(OUTPUT)/braid scripts/man scripts/options docs/man.in
+$(OUTPUT)/man/.stamp: $(OUTPUT)/braid scripts/man scripts/options docs/reference/man.in
 	$(call msg,MAN,$(@D))
-	$(Q)scripts/man $(OUTPUT)/braid docs/man.in $(@D)
+	$(Q)scripts/man $(OUTPUT)/braid docs/reference/man.in $(@D)
 	$(Q)touch $@
 
 SHELLS = bash zsh fish

@@ -11,7 +11,7 @@
 #include "probes/probe_walkers.h"
 
 /* `braid bench -p PID`: how often its probes are hit, and what that many hits cost on this machine.
- * docs/bench.md says what that means and what not. */
+ * docs/reference/bench.md says what that means and what not. */
 
 #define DURATION_S 2.0
 #define ROUNDS	   7

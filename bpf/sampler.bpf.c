@@ -5,7 +5,7 @@
 #include "bpf/interval.bpf.h"
 
 /* What triggers samples: one program for each type that events need, and then, by tail calls, the
- * same stages for all of them (docs/adding-an-event.md). */
+ * same stages for all of them (docs/internals/adding-an-event.md). */
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -3,7 +3,7 @@
 #define BRAID_SAMPLER_BPF_H
 
 /* What triggers have in common: whether there is to be a sample, its user registers, its kernel
- * frames, and the way on to the unwinder (docs/adding-an-event.md). */
+ * frames, and the way on to the unwinder (docs/internals/adding-an-event.md). */
 
 #include "bpf/scratch.bpf.h"
 #include "bpf/target.bpf.h"

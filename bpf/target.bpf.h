@@ -3,10 +3,10 @@
 #define BRAID_TARGET_BPF_H
 
 /* Who is sampled. A process that the user named is in the map `targets`, put there by user space.
- * Where he did not name processes but said which he wants (docs/targets.md), that is decided here,
- * at each sample anew as far as the kernel knows it: a task's user and cgroup change, and looking
- * costs less than keeping up. A process gets its entry with its first sample, which user space is
- * told of by a record; until then it costs nobody anything. */
+ * Where he did not name processes but said which he wants (docs/reference/targets.md), that is
+ * decided here, at each sample anew as far as the kernel knows it: a task's user and cgroup change,
+ * and looking costs less than keeping up. A process gets its entry with its first sample, which
+ * user space is told of by a record; until then it costs nobody anything. */
 
 #include "bpf/image_files.bpf.h"
 

@@ -69,7 +69,7 @@ struct runtime_verdict {
 	uint64_t made_bytes;
 };
 
-/* The source of frames that a session requests (docs/architecture.md). */
+/* The source of frames that a session requests (docs/internals/architecture.md). */
 enum runtime_source {
 	RUNTIME_SOURCE_AUTO, /* the first that works */
 	RUNTIME_SOURCE_WALK,
@@ -260,9 +260,10 @@ struct runtime_files {
 		       struct runtime_symbol ret[RUNTIME_SYMBOLS_MAX]);
 
 	/* Adds the names that tables in a file give to functions without a symbol
-	 * (docs/symbols.md). Called for each file in which such code was sampled. Most files have
-	 * no such tables, so that must be cheap to see. A name is valid only for the function that
-	 * begins at its address. Returns 0 or -ENOMEM. NULL: there are no such tables. */
+	 * (docs/reference/symbols.md). Called for each file in which such code was sampled. Most
+	 * files have no such tables, so that must be cheap to see. A name is valid only for the
+	 * function that begins at its address. Returns 0 or -ENOMEM. NULL: there are no such
+	 * tables. */
 	int (*function_names)(const struct elf_file *file, struct function_names *names);
 };
 
@@ -356,9 +357,9 @@ enum jit_frames {
 	JIT_FRAMES_LOOP,
 };
 
-/* Code that it compiles (docs/jit-code.md). The core reads the perf maps and jitdump files of each
- * process that a runtime with `label` is attached to, and of all processes if a runtime with
- * `label` has no files. Required: code or label. */
+/* Code that it compiles (docs/runtimes/jit-code.md). The core reads the perf maps and jitdump files
+ * of each process that a runtime with `label` is attached to, and of all processes if a runtime
+ * with `label` has no files. Required: code or label. */
 struct runtime_jit {
 	const char *code; /* name of code that nothing names better; NULL: it is not recognized */
 	enum jit_frames frames;

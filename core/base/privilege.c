@@ -23,7 +23,8 @@ static const struct privilege_need needs[PRIVILEGES_N] = {
 	[PRIVILEGE_PROBES] = { CAP_SYS_ADMIN, true, "probes in programs",
 			       "`calls`, `probes -p`, `bench`, `record --source probes` and, "
 			       "before "
-			       "Linux 6.10, events of probes (docs/privileges.md) do not work" },
+			       "Linux 6.10, events of probes (docs/reference/privileges.md) do not "
+			       "work" },
 	[PRIVILEGE_STATISTICS] = { CAP_SYS_ADMIN, true, "the cost of probes",
 				   "--max-overhead limits no probes" },
 	[PRIVILEGE_PROCESSES] = { CAP_SYS_PTRACE, false,

@@ -9,8 +9,9 @@
 #include "core/base/err.h"
 
 /* What braid needs the kernel's leave for, and which capability gives it: the one table, behind
- * what `doctor` says and every "not permitted". docs/privileges.md has it for people, with how it
- * was found out. Nothing is refused by it: braid tries, and asks here why it was not let. */
+ * what `doctor` says and every "not permitted". docs/reference/privileges.md has it for people,
+ * with how it was found out. Nothing is refused by it: braid tries, and asks here why it was not
+ * let. */
 enum privilege {
 	PRIVILEGE_LOAD,	      /* BPF programs and maps */
 	PRIVILEGE_EVENTS,     /* perf events of all processes, and what BPF programs read there */
@@ -63,7 +64,7 @@ int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err);
 
 /* From now on this thread has no capability, or only those that recording takes to its end, and no
  * program that it executes gets any by its file. Those are the ones of the table, and what else
- * root has that may be needed when a new process comes: docs/privileges.md. */
+ * root has that may be needed when a new process comes: docs/reference/privileges.md. */
 void privilege__drop_all(void);
 void privilege__keep_for_recording(void);
 

@@ -22,7 +22,8 @@
 
 #define QUOTA_BLOCK (64U << 10)
 
-/* Memory that is kept of all files together is never more: named in docs/continuous.md. */
+/* Memory that is kept of all files together is never more: named in docs/reference/continuous.md.
+ */
 #define QUOTA_KEPT_MAX (1024ULL << 20)
 
 enum quota_kind {
@@ -48,7 +49,7 @@ struct quota_limit {
 struct quota_subject {
 	uint64_t dev, ino, size;
 	int64_t mtime_ns;
-	uint32_t uid; /* owner; see docs/continuous.md for who is trusted */
+	uint32_t uid; /* owner; see docs/reference/continuous.md for who is trusted */
 	const char *name;
 };
 

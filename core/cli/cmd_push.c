@@ -232,8 +232,9 @@ static int create(struct push_command *command)
 		return sent == SENT_STOPPED ? EXIT_FAILED : cli__fail("%s", err.text);
 	escape__line(stdout, "the tables of braid are in %s", clickhouse.what);
 	if (created.no_ttl)
-		fprintf(stderr, "this server is too old to remove old samples by itself: "
-				"ALTER TABLE braid_samples DROP PARTITION (docs/push.md)\n");
+		fprintf(stderr,
+			"this server is too old to remove old samples by itself: "
+			"ALTER TABLE braid_samples DROP PARTITION (docs/reference/push.md)\n");
 	if (created.incomplete)
 		fprintf(stderr, "other servers of the cluster have none yet: --init there, too\n");
 	return EXIT_OK;

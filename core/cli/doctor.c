@@ -332,7 +332,8 @@ static int check_cache(char *detail, size_t size)
 	return ret;
 }
 
-#define WITH_CAPABILITY "run as root (sudo), or with this capability, too (docs/privileges.md)"
+#define WITH_CAPABILITY \
+	"run as root (sudo), or with this capability, too (docs/reference/privileges.md)"
 
 const struct doctor_check doctor_checks[] = {
 	{ "machine", check_machine, "braid runs on x86-64 Linux", true },

@@ -200,7 +200,7 @@ static void print_fileless(const struct compiled_stats *compiled)
 			     "code of PID %u (%s) lies in no file, but in %" PRIu64
 			     " KiB of memory that the program has filled: it has no names, and "
 			     "stacks may end there. A compiler can name it in a perf map "
-			     "(docs/jit-code.md)",
+			     "(docs/runtimes/jit-code.md)",
 			     compiled->fileless_pid, compiled->fileless_name,
 			     compiled->fileless_bytes >> 10);
 }

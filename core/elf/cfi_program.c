@@ -4,7 +4,7 @@
  * To go on to the caller, the return address and the registers that some rule further out may refer
  * to are enough. Compilers refer to rsp and rbp only; glibc's lazy binding to rbx. So a row's
  * columns here are CFA, rbp, rbx and the return address, and all others are read over
- * (docs/unwinding.md has the counts over 1,162 files).
+ * (docs/internals/unwinding.md has the counts over 1,162 files).
  *
  * A column's value that the columns kept here cannot express is no error: rbp saved at an odd place
  * is "lost", and the walk fails only if a later rule needs it; a CFA by an expression is one of

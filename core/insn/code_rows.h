@@ -6,11 +6,12 @@
 
 #include "core/elf/cfi.h"
 
-/* How functions without call frame information are left, by their machine code (docs/unwinding.md):
- * of files that have none at all, as musl is built, and of programs that such a library is linked
- * into, where symbols say which functions these are; and assembly between functions that are
- * described, of which only what leads to a return is believed. Rows as of cfi__read, but only where
- * no frame description covers the code. -ENOENT: there is nothing to be said; -ENOMEM.
+/* How functions without call frame information are left, by their machine code
+ * (docs/internals/unwinding.md): of files that have none at all, as musl is built, and of programs
+ * that such a library is linked into, where symbols say which functions these are; and assembly
+ * between functions that are described, of which only what leads to a return is believed. Rows as
+ * of cfi__read, but only where no frame description covers the code. -ENOENT: there is nothing to
+ * be said; -ENOMEM.
  *
  * A file with much such code is read in blocks. Without @all it is not read: rows of the kind
  * UNWIND_LATER are in the place of rules, and code_reader__block() makes those of a block. */

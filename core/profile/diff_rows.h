@@ -10,7 +10,8 @@
  * as a whole: they are clusters, and roles are strata. The test is that of two proportions with the
  * pooled share (by value: of two rates of Poisson processes), where the number of samples of each
  * recording is Kish's effective one, (sum of weights)^2 / (sum of their squares), divided by the
- * design effect of the clusters if that is above 1. docs/reports.md says what that means. */
+ * design effect of the clusters if that is above 1. docs/reference/reports.md says what that means.
+ */
 
 enum diff_measure {
 	DIFF_SELF,

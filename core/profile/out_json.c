@@ -12,9 +12,9 @@
 #include "core/profile/out_diff.h"
 #include "core/profile/out_rows.h"
 
-/* A report for programs, described by docs/report.schema.json. VERSION grows when a member changes
- * its meaning or goes; new members do not change it. Every member is there in every document, so
- * that a reader needs no defaults.
+/* A report for programs, described by docs/reference/report.schema.json. VERSION grows when a
+ * member changes its meaning or goes; new members do not change it. Every member is there in every
+ * document, so that a reader needs no defaults.
  *
  * Nodes of the tree are a list in which each node names its parent: a nested tree of 2,048 levels
  * is more than JSON readers take. */

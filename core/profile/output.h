@@ -156,8 +156,8 @@ int output__chrome(const struct profile *profile, const struct output_opts *opts
 /* Text as perf-script(1) writes it, for what reads that; the period of a sample is its value. */
 int output__perf(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
-/* JSON as docs/report.schema.json describes it: rows and the whole tree, or the changes of two
- * recordings. */
+/* JSON as docs/reference/report.schema.json describes it: rows and the whole tree, or the changes
+ * of two recordings. */
 int output__json(const struct profile *profile, const struct output_opts *opts, FILE *out);
 
 /* Markdown: a table of rows, then the tree. */

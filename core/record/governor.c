@@ -99,7 +99,7 @@ struct governed { /* a program that probes run */
 };
 
 /* The assumed cost of a trap until it is measured, some tenths of a second later: that of a USDT
- * site on a virtual machine (docs/bench.md). */
+ * site on a virtual machine (docs/reference/bench.md). */
 #define ASSUMED_NS 1000
 
 struct measuring {

@@ -10,7 +10,7 @@
 #include "core/base/err.h"
 #include "runtimes/runtime.h"
 
-/* Evaluates --max-overhead (docs/overhead.md): for probes,
+/* Evaluates --max-overhead (docs/reference/overhead.md): for probes,
  *   overhead = (hits x cost of a trap + run time of the BPF programs) / (wall time x CPUs),
  * with hits and run time from the kernel's BPF statistics. */
 

@@ -7,7 +7,7 @@
 #include "core/base/priority.h"
 #include "core/base/util.h"
 
-/* Keeps --max-overhead: docs/overhead.md. */
+/* Keeps --max-overhead: docs/reference/overhead.md. */
 
 /* Limit for samples of events that can be frequent, in percent of each CPU, unless the user gives
  * one. */

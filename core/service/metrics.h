@@ -9,7 +9,8 @@
 #include "core/service/recording_dir.h"
 
 /* What braid itself does and costs, as text in the OpenMetrics format, where others can read it: in
- * a file, or from a local socket that answers GET. docs/continuous.md lists the metrics. */
+ * a file, or from a local socket that answers GET. docs/reference/continuous.md lists the metrics.
+ */
 struct metrics;
 
 #define METRICS_SOCKET "unix:" /* what a place begins with that is a socket */

@@ -9,11 +9,11 @@
 #include "core/base/err.h"
 #include "core/profile/sink.h"
 
-/* Writing a recording: one SQLite file. Its schema is docs/recording.md. What is recorded comes
- * through its sink, which writes row by row what it is offered (core/profile/sink.h) and remembers
- * nothing of it; what is about the recording as a whole comes through the functions here. Nothing
- * is visible to readers before a commit; a commit makes all before it durable against the death of
- * this process.
+/* Writing a recording: one SQLite file. Its schema is docs/reference/recording.md. What is recorded
+ * comes through its sink, which writes row by row what it is offered (core/profile/sink.h) and
+ * remembers nothing of it; what is about the recording as a whole comes through the functions here.
+ * Nothing is visible to readers before a commit; a commit makes all before it durable against the
+ * death of this process.
  *
  * All functions, and the sink, return 0 or a negative errno: -ENOSPC (disk full: what was committed
  * stays readable), -ESTALE (the file was moved or removed), -EIO, -ENOMEM; `err` has the sentence.

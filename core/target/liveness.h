@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* Is a pair of probes, at the entry and at the return of calls, alive? Only if both sides fire, in
- * proportion. The one definition of that, for all who count hits; docs/shadow-stacks.md has the
- * experiments that it comes from.
+ * proportion. The one definition of that, for all who count hits; docs/reference/shadow-stacks.md
+ * has the experiments that it comes from.
  *
  * Entries: each call has one, so that only those lack which were under way at the beginning. With
  * fewer than 9 for 10 returns calls are unseen.

@@ -10,7 +10,8 @@
 #include "core/base/err.h"
 
 /* Which processes are recorded where the user did not name them: all, those of a cgroup or a
- * container, of a user, of a name. What is given must hold, all of it (docs/targets.md). */
+ * container, of a user, of a name. What is given must hold, all of it (docs/reference/targets.md).
+ */
 struct scope;
 
 struct scope_opts { /* NULL: does not matter */

@@ -11,7 +11,8 @@
 #include "core/kernel/maps.h"
 #include "core/target/scope.h"
 
-/* Processes that nobody has named, found by the kernel half because they run: docs/targets.md. */
+/* Processes that nobody has named, found by the kernel half because they run:
+ * docs/reference/targets.md. */
 
 static struct procfs_info info_of(const struct rec_program *rec)
 {

@@ -16,7 +16,7 @@
 #include "runtimes/runtime.h"
 
 /* Go. Its functions are native code of files that say themselves, for the garbage collector's sake,
- * how each frame is left, and what its function, file and line are: docs/go.md. */
+ * how each frame is left, and what its function, file and line are: docs/runtimes/go.md. */
 
 struct runtime_image {
 	const struct elf_file *file;

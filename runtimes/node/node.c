@@ -27,7 +27,7 @@
 
 #define V8_LINE_SKEW 0x40 /* of an ELF header: src/diagnostics/perf-jit.cc, LogWriteDebugInfo */
 
-#define BY_MAP	    "JavaScript is named by a perf map only (docs/jit-code.md)"
+#define BY_MAP	    "JavaScript is named by a perf map only (docs/runtimes/jit-code.md)"
 #define INTERPRETED "interpreted functions have no names without --interpreted-frames-native-stack"
 #define OPTIONS	    "--perf-basic-prof --interpreted-frames-native-stack"
 #define NO_MAP	    "V8 writes no map of its code: start it with NODE_OPTIONS='" OPTIONS "'"

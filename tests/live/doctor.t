@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The systemd unit's capabilities, less one at a time: what doctor says of it, row by row, is what
-`record` then does with targets of each kind. (docs/privileges.md)"""
+`record` then does with targets of each kind. (docs/reference/privileges.md)"""
 
 import os
 import re
@@ -33,7 +33,7 @@ HIDE = ('mount -t tmpfs none "$1" && chmod 755 "$1" && cp "$2" "$1/program" && '
 # One link for many places in one process, which takes CAP_PERFMON only.
 MULTI = tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 10)
 NO_PROBES = ("CAP_SYS_ADMIN", "`calls`, `probes -p`, `bench`, `record --source probes` and, before "
-             "Linux 6.10, events of probes (docs/privileges.md) do not work")
+             "Linux 6.10, events of probes (docs/reference/privileges.md) do not work")
 IN_CONTAINERS = ("code that only processes of other users can see (in containers) has no names, and "
                  "stacks end there")
 # Before Linux 6.15 or so.

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A program with privileges of its own, capabilities or the setuid bit, shows everybody his own
-processes only, and reads and writes what its user may read and write. (docs/privileges.md)"""
+processes only, and reads and writes what its user may read and write. (docs/reference/privileges.md)"""
 
 import atexit
 import os

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """--max-overhead: probes that cost too much are detached for good. `record` goes on without them and
 `calls` ends, with exact counts up to then; both say when, why, and what the user can do.
-(docs/overhead.md)"""
+(docs/reference/overhead.md)"""
 
 import collections
 import os

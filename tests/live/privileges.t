@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """braid as another user with some capabilities: what these suffice for works, and what is missing is
-said, with the capability that it takes. (docs/privileges.md)"""
+said, with the capability that it takes. (docs/reference/privileges.md)"""
 
 import os
 import re
@@ -205,7 +205,7 @@ def check_probes():
     if not works:
         gate.equal(said, [f"limited  probes           user {NOBODY} lacks CAP_SYS_ADMIN, without which "
                           "`calls`, `probes -p`, `bench`, `record --source probes` and, before "
-                          "Linux 6.10, events of probes (docs/privileges.md) do not work"],
+                          "Linux 6.10, events of probes (docs/reference/privileges.md) do not work"],
                    "doctor: probes")
     result = braid(RECORD, "probes", "-p", target.pid)
     wanted = (0, "") if works else (1, (

@@ -14,7 +14,7 @@ import gate
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
 WALL = 0x40000000
 SIGINT_BIT = 1 << (signal.SIGINT - 1)
-APART_S = 0.4  # docs/man.in, ENDING
+APART_S = 0.4  # docs/reference/man.in, ENDING
 
 libc = ctypes.CDLL(None, use_errno=True)
 

@@ -3,7 +3,7 @@
 """alloc.t [SECONDS]: 1,000,000 allocations a second under the default limit: they are watched part
 of the time, which is said, and the truth lies within three standard errors of what is reported, as
 the summary says them. By how much it is off is reported: where CPUs are all busy that is far from
-the 5 % that are wanted (docs/alloc.md). For a machine with nothing else to do."""
+the 5 % that are wanted (docs/reference/alloc.md). For a machine with nothing else to do."""
 
 import os
 import re

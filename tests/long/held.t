@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One program that nobody wrote for these tests under each interpreter at hand: how many of its
-stacks reach the root, and how many frames of the runtime have a name. docs/versions.md has the
+stacks reach the root, and how many frames of the runtime have a name. docs/runtimes/versions.md has the
 table that this prints."""
 
 import glob

@@ -19,7 +19,7 @@ from forged_elf import Section, Segment
 SECONDS = float(os.environ.get("BRAID_HOSTILE_S", "60"))
 FIRST_UID = 60100
 GB, MB = 1 << 30, 1 << 20
-DOCUMENTED = 2 * GB  # docs/continuous.md: resident memory of "record -a", whatever is on the machine
+DOCUMENTED = 2 * GB  # docs/reference/continuous.md: resident memory of "record -a", whatever is on the machine
 END_S = 10  # at Ctrl-C, on a busy machine; a recorder that is deaf never ends
 
 HONEST = """if True:
@@ -281,7 +281,7 @@ print(f"# {len(attackers)} hostile users, {SECONDS:.0f} s: {peak / MB:.0f} MB, {
       f"ends {took_s:.2f} s after Ctrl-C")
 lib.equal(recorder.returncode, 0, "status")
 lib.ok(took_s < END_S, f"Ctrl-C is heeded: {took_s:.2f} s")
-lib.ok(peak < DOCUMENTED, f"memory: {peak / MB:.0f} MB, below the bound of docs/continuous.md")
+lib.ok(peak < DOCUMENTED, f"memory: {peak / MB:.0f} MB, below the bound of docs/reference/continuous.md")
 lib.ok(DOCUMENTED < service_bound(), "which lies below the service's MemoryMax")
 lib.ok(all(one.poll() is None for one in attackers), "no target is harmed", *(one.args for one in attackers if one.poll() is not None))
 summary = lib.running.Recording(file)

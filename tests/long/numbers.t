@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Counts, sums and percentiles against other tools and the programs' own clocks, at the default limit,
 with -c 20 and without a limit: waits (the program's clock), block I/O (fio), allocations (ltrace), a rare
-event beside frequent ones (the program's loop). The table of docs/numbers.md is what it prints."""
+event beside frequent ones (the program's loop). The table of docs/reference/numbers.md is what it prints."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def check_calls(options):
     lib.equal(truth, 2 * CALLS, f"alloc {options}: ltrace")
     if options:
         lib.equal(own, (2 * CALLS, 2500 * CALLS), f"alloc {options}: calls and bytes")
-    else:  # watched part of the time once the limit is reached: an estimate (docs/alloc.md)
+    else:  # watched part of the time once the limit is reached: an estimate (docs/reference/alloc.md)
         lib.ok(0.5 < own[1] / (2500 * CALLS) < 2, f"alloc: bytes: {own}")
 
 

@@ -148,7 +148,7 @@ def check_off_soon(python):
     lib.wait_for(lambda: not changed_code(python, target.pid), "the end of the breakpoints")
     seconds, cpu_s = series.seconds(), series.now()[0] - series.points[0][0]
     print(f"# {name}: after {seconds:.2f} s, {cpu_s:.2f} s of the target's CPU time")
-    # It is 0.1 to 0.3 s on a machine of its own (docs/overhead.md); here braid, the kernel's threads that
+    # It is 0.1 to 0.3 s on a machine of its own (docs/reference/overhead.md); here braid, the kernel's threads that
     # remove breakpoints and this test wait for a CPU, each in its turn, while the target runs.
     lib.ok(cpu_s < 3, f"{name}: before the target has run for long", cpu_s)
     state = lib.state_of(target.pid)

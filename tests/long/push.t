@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`braid push` to two real ClickHouse servers, the shards of a Distributed table: sums, one of them
-down for a minute, and how fast what is (docs/performance.md): pushing, the size of the database, and
+down for a minute, and how fast what is (docs/internals/performance.md): pushing, the size of the database, and
 views of SAMPLES samples (the environment; default 100 million) of STACKS different stacks (10,000)."""
 
 import os

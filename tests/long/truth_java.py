@@ -83,7 +83,7 @@ ENTRIES = {
     "caught": ("", f"static void fail() {{{{ int x = 0; {RUN} throw new IllegalStateException(); }}}}"),
 }
 # Options of the JVM, one after the other with the compilers of C. Between two safepoints HotSpot
-# records only nearby what was inlined there (docs/jvm.md): wrong ones are marked.
+# records only nearby what was inlined there (docs/runtimes/jvm.md): wrong ones are marked.
 OPTIONS = (["-Xint"], ["-XX:-Inline"], ["-XX:TieredStopAtLevel=1", "-XX:-Inline"],
            ["-XX:-TieredCompilation", "-XX:-Inline"], ["-XX:TieredStopAtLevel=1"],
            ["-XX:-TieredCompilation"], [],

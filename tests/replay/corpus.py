@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes bundles of the replay corpus (docs/testing.md). Each runs a program of fixtures/replay in a
+"""Makes bundles of the replay corpus (docs/internals/testing.md). Each runs a program of fixtures/replay in a
 mount namespace of its own, where interpreters and programs are at the same places on every machine
 (/opt/NAME, /opt/replay), and with nothing of the environment."""
 

@@ -8,7 +8,7 @@
 #include "core/base/err.h"
 
 /* The files of the replay corpus: one xz stream of entries, each a header and as many bytes as it
- * says. docs/testing.md describes what they mean. What is read is untrusted. */
+ * says. docs/internals/testing.md describes what they mean. What is read is untrusted. */
 
 enum pack_tag {
 	PACK_FILE = 1, /* name: path below the target's directory in /proc; bytes: its content */

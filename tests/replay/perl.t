@@ -1,4 +1,4 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Recorded instants of perl: docs/testing.md.
+# Recorded instants of perl: docs/internals/testing.md.
 exec "${OUTPUT:-build}/tests/replay/replay" tests/replay/corpus/perl/*.bundle

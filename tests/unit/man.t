@@ -29,7 +29,7 @@ def text_of(page):
 
 
 with tempfile.TemporaryDirectory() as directory:
-    made = run("scripts/man", BRAID, "docs/man.in", directory)
+    made = run("scripts/man", BRAID, "docs/reference/man.in", directory)
     equal((made.returncode, made.stderr), (0, ""), "are written")
     commands = re.findall(r"^  ([a-z]+)  +[A-Z]", run(BRAID, "--help").stdout, re.M)
     equal(sorted(os.listdir(directory)), sorted(["braid.1"] + [f"braid-{name}.1" for name in commands]),

@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each pair of events, and each pair of options that docs/events.md names: `record` refuses what stands
+"""Each pair of events, and each pair of options that docs/reference/events.md names: `record` refuses what stands
 there, with the reason and the way out, and nothing else."""
 
 import itertools
@@ -28,7 +28,7 @@ def record(*words):
 
 def documented():
     """The pairs of the table of events: sets of one or two names."""
-    with open(os.path.join(HERE, "../../docs/events.md"), encoding="utf-8") as file:
+    with open(os.path.join(HERE, "../../docs/reference/events.md"), encoding="utf-8") as file:
         section = file.read().split("## What is not for one recording\n")[1].split("\n## ")[0]
     rows = [line.split("|")[1:3] for line in section.split("\n\n")[1].splitlines()[2:]]
     return [frozenset(cell.split("`")[1] for cell in row) for row in rows]
@@ -36,7 +36,7 @@ def documented():
 
 def check_events():
     refused = documented()
-    equal(len(refused), 4, "docs/events.md: rows of pairs")
+    equal(len(refused), 4, "docs/reference/events.md: rows of pairs")
     wrong = []
     for pair in itertools.combinations(EVENTS, 2):
         said = record("-e", pair[0], "-e", pair[1], "-o", "-").stderr.splitlines()[0]  # -o - ends what goes on

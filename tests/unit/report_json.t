@@ -1,6 +1,6 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`braid report` for programs: JSON by docs/report.schema.json, Markdown, and --fail-if."""
+"""`braid report` for programs: JSON by docs/reference/report.schema.json, Markdown, and --fail-if."""
 
 import json
 import os
@@ -17,7 +17,7 @@ import tap  # noqa: E402
 OUTPUT = os.environ.get("OUTPUT", "build")
 WORK = tempfile.TemporaryDirectory()
 SHAPES = ("empty", "zero", "hostile", "wide", "deep", "times", "odd")
-with open(os.path.join(HERE, "../../docs/report.schema.json"), encoding="utf-8") as text:
+with open(os.path.join(HERE, "../../docs/reference/report.schema.json"), encoding="utf-8") as text:
     SCHEMA = jsonschema.Draft202012Validator(json.load(text))
 
 

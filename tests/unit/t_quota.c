@@ -245,7 +245,7 @@ static void test_read(void)
 	free(bytes);
 }
 
-/* --- the table of docs/continuous.md --- */
+/* --- the table of docs/reference/continuous.md --- */
 
 /* As the table has it: "4 GiB, and 64 MiB/s", or "50 ms". */
 static void format_amount(char *to, size_t size, enum quota_kind kind, uint64_t value)
@@ -287,15 +287,15 @@ static void test_documented(void)
 		{ QUOTA_CPU_NS, "CPU time for tables and names" },
 	};
 	char text[64 << 10] = "", row[512];
-	int fd = open("docs/continuous.md", O_RDONLY | O_CLOEXEC);
+	int fd = open("docs/reference/continuous.md", O_RDONLY | O_CLOEXEC);
 
-	if (!ok(read(fd, text, sizeof(text) - 1) > 0, "docs/continuous.md is there"))
+	if (!ok(read(fd, text, sizeof(text) - 1) > 0, "docs/reference/continuous.md is there"))
 		return;
 	close(fd);
 	is_int(ARRAY_SIZE(rows), QUOTA_KINDS, "each kind has its row");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		format_row(row, sizeof(row), rows[i].name, rows[i].kind);
-		ok(strstr(text, row), "docs/continuous.md has %s", row);
+		ok(strstr(text, row), "docs/reference/continuous.md has %s", row);
 	}
 }
 

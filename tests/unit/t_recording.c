@@ -452,7 +452,7 @@ static void test_bounds(void)
 static void test_docs(void)
 {
 	struct recording *recording = create(false);
-	FILE *docs = fopen("docs/recording.md", "r");
+	FILE *docs = fopen("docs/reference/recording.md", "r");
 	char line[512], sql[4096] = "";
 	bool inside = false;
 	int n = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // What the difference of two shares is worth: the test of core/profile/diff_rows.c, where the reasons are,
-// and docs/reports.md. Threads that do the same are clusters, roles are strata.
+// and docs/reference/reports.md. Threads that do the same are clusters, roles are strata.
 //
 // Shares are what a thread had in a node: arrays role, thread, node (of the profile), weight, samples, in the
 // order of roles, then threads.

@@ -1,4 +1,4 @@
--- Tables of `braid push --init` in ClickHouse, from 18.16 on. docs/push.md explains them and has
+-- Tables of `braid push --init` in ClickHouse, from 18.16 on. docs/reference/push.md explains them and has
 -- example queries. In a cluster @NAME is NAME_local, over which a Distributed table NAME lies.
 -- @TTL COLUMN DAYS@ is nothing where the server has none (before 19.6), or none is wanted.
 

@@ -1,4 +1,4 @@
--- Schema of a recording, version 7. docs/recording.md explains it and has example queries.
+-- Schema of a recording, version 7. docs/reference/recording.md explains it and has example queries.
 
 CREATE TABLE meta (
 	key TEXT PRIMARY KEY,
