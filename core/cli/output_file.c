@@ -51,6 +51,30 @@ bool output_file__is_page(const char *path)
 	return found;
 }
 
+/* Sets *ret to the name under which the page at @path is kept. */
+static int name_old(const char *path, char **ret)
+{
+	return asprintf(ret, "%s.old", path) < 0 ? -ENOMEM : 0;
+}
+
+/* Fails if the page at the place cannot be kept, because another file has the name for it. */
+static int check_old(const struct output_place *place, struct err *err)
+{
+	struct stat st;
+	char *old;
+	int ret = 0;
+
+	if (name_old(place->path, &old))
+		return err__set(err, -ENOMEM, "out of memory");
+	if (!lstat(old, &st) && (!S_ISREG(st.st_mode) || !output_file__is_page(old)))
+		ret = err__set(err, -EEXIST,
+			       "cannot keep %s as %s: that file exists and was not written by "
+			       "braid. Move it, or name the output with -o",
+			       place->path, old);
+	free(old);
+	return ret;
+}
+
 static int check_own(const struct output_place *place, struct err *err)
 {
 	struct stat st;
@@ -68,7 +92,7 @@ static int check_own(const struct output_place *place, struct err *err)
 			      "the file exists and was not written by braid. Name another one "
 			      "with -o, or replace it with --force",
 			      err);
-	return 0;
+	return output_file__is_page(place->path) ? check_old(place, err) : 0;
 }
 
 /* --- files --- */
@@ -302,10 +326,27 @@ int output_file__open(const struct output_place *place, struct output_file *ret,
 	return there < 0 ? there : code;
 }
 
+/* Gives the page at @path the name `path`.old as well, over an older page. */
+static int keep_page(const char *path)
+{
+	char *old;
+	int ret = name_old(path, &old);
+
+	if (ret)
+		return ret;
+	if (output_file__is_page(old) && unlink(old))
+		ret = -errno;
+	if (!ret && link(path, old))
+		ret = -errno;
+	free(old);
+	return ret;
+}
+
 /* A name that is not given is taken from no file but the one that was looked at. */
 static int take_place(struct output_file *file)
 {
 	struct stat st;
+	int ret;
 
 	if (file->given)
 		return file_beside__replace(&file->beside, file->path);
@@ -313,7 +354,8 @@ static int take_place(struct output_file *file)
 		return file_beside__place(&file->beside, file->path);
 	if (!lstat(file->path, &st) && (st.st_dev != file->dev || st.st_ino != file->ino))
 		return -EEXIST;
-	return file_beside__replace(&file->beside, file->path);
+	ret = output_file__is_page(file->path) ? keep_page(file->path) : 0;
+	return ret ? ret : file_beside__replace(&file->beside, file->path);
 }
 
 int output_file__close(struct output_file *file, int code)

@@ -21,6 +21,9 @@
  *   a name that is not `given`: if anything but a page of braid is there; unless `force` also if
  *   that is another file of the user's; always if it is no regular file, which a link is not
  *
+ * A page of braid at a name that is not `given` is kept as `path`.old, over an older page. The
+ * output is refused if another file has that name.
+ *
  * A symbolic link that is followed stays, and its target is replaced. Pipes and devices are written
  * into; so is standard output, where the path is a name of it. */
 struct output_place {

@@ -58,6 +58,18 @@ def check_names():
     tap.ok("id=\"profile\"" in page, "by braid's")
     tap.equal(braid("flame"), (0, ""), "braid's own page: replaced")
     tap.equal(read("braid.html"), page, "by the same")
+    os.unlink("braid.html.old")
+    write("braid.html", page + "<!-- first -->\n")
+    for number in "first", "second":
+        tap.equal((braid("flame"), read("braid.html")), ((0, ""), page), f"over the {number} page")
+        tap.ok(read("braid.html.old").endswith(f"<!-- {number} -->\n"), "which is kept as .old")
+        write("braid.html", page + "<!-- second -->\n")
+    write("braid.html.old", PRECIOUS)
+    status, err = braid("flame")
+    tap.equal((status, "cannot keep braid.html as braid.html.old" in err, read("braid.html.old")),
+              (1, True, PRECIOUS), "another file has that name: both stay", err)
+    tap.ok("second" in read("braid.html"), "also the page")
+    os.unlink("braid.html.old")
     write("given.html", PRECIOUS)
     tap.equal(braid("flame", "-o", "given.html"), (0, ""), "a name that is given: replaced")
     os.symlink("victim", "link.html")
