@@ -425,10 +425,12 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 	struct view_texts texts = {};
 	struct output_place place;
 	bool for_people = is_for_people(opts);
-	int status = view__place(&opts->view, opts->compared.old_file, &place);
+	int status = view_diff__find_old(&opts->compared, &opts->view);
 
+	if (!status)
+		status = view__place(&opts->view, opts->compared.old_file, &place);
 	if (status)
-		return status;
+		goto out;
 	opts->view.filter.threads =
 		(opts->format && opts->format->threads) || opts->compared.old_file;
 	opts->view.filter.tasks = opts->format && opts->format->tasks;
@@ -467,6 +469,7 @@ static int run_view(struct report_opts *opts, const struct runtime *const *runti
 		status = check_result(opts);
 out:
 	view_texts__done(&texts);
+	free(opts->compared.kept);
 	for (size_t i = 0; i < opts->n_others; i++)
 		profile__free(opts->others[i]);
 	free(opts->others);
@@ -501,6 +504,7 @@ int cmd_report(int argc, char **argv, const struct runtime *const *runtimes)
 		       "  braid report --event off-cpu --histogram --by syscall app.db\n"
 		       "  braid report --disassemble deflate_slow app.db\n"
 		       "  braid report --lock-order --lines app.db\n"
+		       "  braid report --diff                       (with braid.db.old)\n"
 		       "  braid report --diff before.db after.db\n"
 		       "  braid report --diff before.db --fail-if 'change(parse*) > 2%' after.db\n"
 		       "  braid report --format json --fail-if 'total(json.*) > 20%' app.db\n"

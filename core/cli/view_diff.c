@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/cli/view_diff.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "core/base/escape.h"
+
+/* --diff was given without a recording. Told apart by its address. */
+static const char DIFF_KEPT[] = "OLD";
 
 enum { OPT_DIFF = 0x300, OPT_DIFF_BY };
 
 static const struct argp_option options[] = {
-	{ "diff", OPT_DIFF, "OLD", 0,
-	  "Compare with this older recording of the same event (of a database: with what this "
-	  "--where has): the page, a table, tree or folded "
+	{ "diff", OPT_DIFF, "OLD", OPTION_ARG_OPTIONAL,
+	  "Compare with this older recording of the same event (default: FILE.old, which record "
+	  "keeps; of a database: with what this --where has): the page, a table, tree or folded "
 	  "(with two columns, for difffolded.pl's readers); by the size of the change, and whether "
 	  "it is within the sampling error",
 	  0 },
@@ -18,13 +25,27 @@ static const struct argp_option options[] = {
 	{}
 };
 
+/* Returns the word behind an option whose argument may be missing, and takes it from the command
+ * line; NULL if the option is the last word, or another option follows. */
+static const char *next_word(struct argp_state *state)
+{
+	const char *word = state->next < state->argc ? state->argv[state->next] : NULL;
+
+	if (!word || *word == '-')
+		return NULL;
+	state->next++;
+	return word;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct diff_opts *opts = state->input;
+	const char *old;
 
 	switch (key) {
 	case OPT_DIFF:
-		opts->old_file = cli__text(state, "--diff", arg);
+		old = arg ? arg : next_word(state);
+		opts->old_file = old ? cli__text(state, "--diff", old) : DIFF_KEPT;
 		break;
 	case OPT_DIFF_BY:
 		opts->by_given = true;
@@ -39,6 +60,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 const struct argp diff_argp = { .options = options, .parser = parse };
+
+int view_diff__find_old(struct diff_opts *opts, const struct view_opts *view)
+{
+	if (opts->old_file != DIFF_KEPT)
+		return EXIT_OK;
+	if (view->db.text) {
+		cli__fail("--diff needs a value with --from-db: the --where of the older samples");
+		return EXIT_MISUSED;
+	}
+	if (asprintf(&opts->kept, "%s.old", view->file) < 0)
+		return cli__fail("out of memory");
+	opts->old_file = opts->kept;
+	if (access(opts->kept, F_OK))
+		return cli__fail("cannot compare %s with %s: %s. Name the older recording: "
+				 "--diff OLD",
+				 view->file, opts->kept, strerror(errno));
+	escape__line(stderr, "comparing %s with %s", view->file, opts->kept);
+	return EXIT_OK;
+}
 
 static void check(struct argp_state *state, const struct diff_opts *opts)
 {

@@ -262,6 +262,33 @@ def check_refused():
     refused(OLD)
 
 
+def in_place(*words):
+    result = subprocess.run([os.path.abspath(OUTPUT) + "/braid", *words], cwd=WORK.name,
+                            capture_output=True, text=True, check=False)
+    return result.returncode, result.stdout, result.stderr
+
+
+def check_kept():
+    """--diff without OLD takes the recording that `record` has kept; a word behind it is still OLD."""
+    made(OLD, cpu(60, "n:f") + cpu(40, "n:g"))
+    made(NEW, cpu(60, "n:g") + cpu(40, "n:f"))
+    os.rename(OLD, os.path.join(WORK.name, "braid.db.old"))
+    os.rename(NEW, os.path.join(WORK.name, "braid.db"))
+    status, want, err = in_place("report", "--diff", "braid.db.old", "braid.db")
+    tap.equal((status, err, "+20.0%" in want), (0, "", True), "both are named", want)
+    said = "comparing braid.db with braid.db.old\n"
+    tap.equal(in_place("report", "--diff"), (0, want, said), "none is named")
+    tap.equal(in_place("report", "--diff", "--rows", "30"), (0, want, said), "an option follows")
+    tap.equal(in_place("report", "braid.db", "--diff"), (0, want, said), "the newer one is named")
+    tap.equal(in_place("report", "--diff=braid.db.old"), (0, want, ""), "with =")
+    tap.equal(in_place("report", "--diff", "braid.db.old"), (0, want, ""), "the older one is named")
+    tap.equal(in_place("flame", "--diff")[0::2], (0, said), "a page of both")
+    os.rename(os.path.join(WORK.name, "braid.db"), os.path.join(WORK.name, "other.db"))
+    status, out, err = in_place("report", "other.db", "--diff")
+    tap.equal((status, out, err), (1, "", "braid: cannot compare other.db with other.db.old: No such file or "
+              "directory. Name the older recording: --diff OLD\n"), "there is no older one")
+
+
 def on_terminal(*words):
     pid, terminal = pty.fork()
     if not pid:
@@ -314,5 +341,6 @@ check_colours()
 check_drawn()
 check_values()
 check_empty()
+check_kept()
 check_refused()
 tap.done()
