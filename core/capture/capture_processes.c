@@ -89,7 +89,7 @@ int capture__forget_process(struct capture *capture, const struct process *proce
 
 	if (!captured)
 		return 0;
-	if (process->gone) /* else it has executed something else */
+	if (process__is_gone(process)) /* else it has executed something else */
 		ret = process_names__ended(captured, capture->ids, err);
 	if (ret)
 		return ret;

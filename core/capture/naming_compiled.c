@@ -264,7 +264,7 @@ static int ask(struct naming_compiled *naming, struct captured *captured, bool l
 /* Is there code to be named of a process that lives? */
 static bool is_concerned(const struct captured *captured)
 {
-	return captured->has_own_code && !captured->process->gone;
+	return captured->has_own_code && !process__is_gone(captured->process);
 }
 
 /* Asks all that can be asked, waits for their answers, together for ASK_LAST_MS at most. */

@@ -128,7 +128,7 @@ static void note_late(struct event *event, const struct event_place *place,
 	uint32_t n = 0;
 
 	for (process = tracker__first(place->tracker); process; process = process->hh.next) {
-		if (process->is_held || !has_mapped(process, image))
+		if (process->state == PROCESS_HELD || !has_mapped(process, image))
 			continue;
 		since_ns = max_of(process->found_ns, alloc->followed_ns);
 		event->late_ns = max_of(event->late_ns, now > since_ns ? now - since_ns : 0);
@@ -192,12 +192,13 @@ static int join(struct event *event, const struct event_place *place, struct err
 	event->joined_changes = changes;
 	for (process = tracker__first(place->tracker); !ret && process;
 	     process = process->hh.next) {
-		if (process->gone || event__is_relieved(event, process))
+		if (process__is_gone(process) || event__is_relieved(event, process))
 			alloc_watch__leave(alloc->watch, process->pid);
-		if (process->gone)
+		if (process__is_gone(process))
 			continue;
 		ret = alloc_watch__join(alloc->watch, process->pid, err);
-		if (!process->is_joined && !process->starting && !process->is_held)
+		if (!process->is_joined && process->state != PROCESS_STARTING &&
+		    process->state != PROCESS_HELD)
 			note_join(event, process);
 	}
 	event->joined_serial = tracker__last_serial(place->tracker);

@@ -110,7 +110,7 @@ static bool is_launcher(const struct session *session, const struct process *pro
 				    : process->n_mapped ? process->mapped[0].image
 							: process->exe;
 
-	if (!image || !image->file || process->gone ||
+	if (!image || !image->file || process__is_gone(process) ||
 	    privilege__missing(1U << PRIVILEGE_PROCESSES))
 		return false;
 	return session->opts.trigger || (!process__attached(process) && may_follow(process, image));
@@ -122,7 +122,7 @@ static void let_run(struct session *session, struct hold *hold)
 	struct process *process = tracker__find(session->tracker, hold->pid);
 
 	if (process)
-		process->is_held = false;
+		process__let_run(process);
 	if (hold->pid == session->command.child.pid && session->command.n_forks < FORKS_MAX)
 		session->command.follow_until_ns = now_ns() + FOLLOW_NS;
 	if (now_ns() < session->command.follow_until_ns && !is_ending(session) &&
@@ -227,7 +227,10 @@ struct hold *session__hold(struct session *session, const struct rec_program *re
 	hold->is_child = (int)rec->tgid == session->command.child.pid;
 	if (hold__wait(hold, session->command.child.signal_fd, STOP_POLL_MS) != HOLD_EXECUTED)
 		return NULL;
-	tracker__find(session->tracker, rec->tgid)->is_held = !hold__has_run(hold);
+	if (hold__has_run(hold))
+		process__let_run(tracker__find(session->tracker, rec->tgid));
+	else
+		process__hold(tracker__find(session->tracker, rec->tgid));
 	return hold;
 }
 
@@ -255,7 +258,7 @@ static int see_exec(struct session *session, struct hold *hold, struct err *err)
 
 	process = tracker__find(session->tracker, hold->pid);
 	if (process)
-		process->is_held = true;
+		process__hold(process);
 	if (!ret && process && process->exe && process->exe->is_plain && !needs_libraries(session))
 		let_run(session, hold);
 	else

@@ -44,7 +44,7 @@ static int fill_polled(struct session *session)
 
 	for (process = tracker__first_wanted(session->tracker); process;
 	     process = process->next_wanted) {
-		if (!process->ending || process->gone)
+		if (process->state != PROCESS_ENDING)
 			continue;
 		if (array__reserve(&session->loop.polled, &session->loop.cap_polled, n + 1,
 				   sizeof(*session->loop.polled)))
@@ -75,7 +75,7 @@ static int follow_ended(struct session *session, struct err *err)
 
 	for (process = tracker__first_wanted(session->tracker); !ret && process;
 	     process = process->next_wanted) {
-		if (!process->ending || process->gone || !process__has_ended(process))
+		if (process->state != PROCESS_ENDING || !process__has_ended(process))
 			continue;
 		session__reap_command(session, process->pid);
 		ret = routing__gone(&session->routing, process, err);

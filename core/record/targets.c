@@ -120,7 +120,8 @@ int session__known(struct session *session, uint32_t pid, struct process **ret)
 		code = tracker__add_running(session->tracker, pid);
 		process = tracker__find(session->tracker, pid);
 	}
-	if (!code && process && session->targets.scope && !process->space && !process->gone)
+	if (!code && process && session->targets.scope && !process->space &&
+	    !process__is_gone(process))
 		code = tracker__refresh(session->tracker, process);
 	*ret = process;
 	return code;

@@ -74,7 +74,7 @@ int session__note_waiting(struct session *session, struct err *err)
 		return 0;
 	for (process = tracker__first(session->tracker); !ret && process;
 	     process = process->hh.next)
-		if (!process->gone)
+		if (!process__is_gone(process))
 			ret = note_threads(session, process->pid);
 	return ret ? err__set(err, ret, "cannot note the threads that wait: %s", strerror(-ret))
 		   : 0;

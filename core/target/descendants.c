@@ -48,7 +48,7 @@ static bool is_known(const struct tracker *tracker, uint32_t pid)
 {
 	const struct process *process = tracker__find(tracker, pid);
 
-	return process && !process->gone;
+	return process && !process__is_gone(process);
 }
 
 /* One generation at a time. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/target/process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,60 @@
 #include "core/target/compiled_code.h"
 #include "core/target/mapping_times.h"
 #include "core/target/place.h"
+
+#define TO(name) (1U << PROCESS_##name)
+
+/* The states of a process, the events that lead to each, and the states from which they may:
+ *
+ *   state     entered by                                          from
+ *   NEW       a fork, a first sample, or the user's -p; an exec;  - STARTING KNOWN HELD
+ *             the release of a held process without a space
+ *   STARTING  tracker__add() of the command that braid starts     NEW
+ *   KNOWN     the first published mappings, or those of the       NEW HELD
+ *             parent at a fork; the release of a held process
+ *   HELD      the tracer stopped the process at its exec          NEW KNOWN
+ *   ENDING    the exit of the last thread, if the user named      NEW STARTING KNOWN HELD
+ *             the process
+ *   GONE      the exit of the last thread of any other process;   all others
+ *             the end of a process that was ENDING
+ *
+ * A later exec does not revive a process that is ENDING or GONE: records of execs that were lost
+ * or late may follow an exit that was found by other means. */
+void process__enter(struct process *process, enum process_state state)
+{
+	static const uint32_t allowed[PROCESS_STATES] = {
+		[PROCESS_NEW] = TO(STARTING) | TO(KNOWN) | TO(HELD) | TO(ENDING) | TO(GONE),
+		[PROCESS_STARTING] = TO(NEW) | TO(ENDING) | TO(GONE),
+		[PROCESS_KNOWN] = TO(NEW) | TO(HELD) | TO(ENDING) | TO(GONE),
+		[PROCESS_HELD] = TO(NEW) | TO(KNOWN) | TO(ENDING) | TO(GONE),
+		[PROCESS_ENDING] = TO(GONE),
+	};
+
+	assert(allowed[process->state] & 1U << state);
+	assert(state != PROCESS_NEW || !process->space);
+	assert(state != PROCESS_KNOWN || process->space);
+	process->state = state;
+}
+
+void process__hold(struct process *process)
+{
+	if (process->state == PROCESS_NEW || process->state == PROCESS_KNOWN)
+		process__enter(process, PROCESS_HELD);
+}
+
+void process__let_run(struct process *process)
+{
+	if (process->state == PROCESS_HELD)
+		process__enter(process, process->space ? PROCESS_KNOWN : PROCESS_NEW);
+}
+
+void process__take_space(struct process *process, struct space *space)
+{
+	assert(!process->space);
+	process->space = space;
+	if (process->state == PROCESS_NEW)
+		process__enter(process, PROCESS_KNOWN);
+}
 
 static void free_mapped(struct mapped *list, size_t n)
 {
@@ -74,7 +129,8 @@ void process__read_info(struct process *process)
 {
 	struct procfs_info info;
 
-	if (process->is_info_derived && !process->gone && !procfs__info(process->pid, &info, NULL))
+	if (process->is_info_derived && !process__is_gone(process) &&
+	    !procfs__info(process->pid, &info, NULL))
 		process->info = info;
 	process->is_info_derived = false;
 }

@@ -28,6 +28,17 @@ struct runtime_set {
 	bool force;			   /* as in struct runtime_target */
 };
 
+/* The life of a process; the table of transitions is above process__enter(). */
+enum process_state {
+	PROCESS_NEW,	  /* executes a program whose mappings have not been published */
+	PROCESS_STARTING, /* braid's own child, which has not executed its command */
+	PROCESS_KNOWN,	  /* has a `space`: the kernel half has the mappings */
+	PROCESS_HELD,	  /* traced by hold.h: runs its dynamic linker and no other code */
+	PROCESS_ENDING,	  /* named by the user, and its last thread has begun to exit */
+	PROCESS_GONE,	  /* has ended; samples of it may be in the ring */
+	PROCESS_STATES
+};
+
 struct mapped {
 	uint64_t start, end, offset;
 	uint64_t bias;	     /* address - bias = link-time address */
@@ -44,19 +55,17 @@ struct process {
 	UT_hash_handle hh;
 	uint32_t pid;
 	uint32_t serial; /* of this incarnation: a new one with each fork and each exec, from 1 */
+	enum process_state state;	    /* changed by process__enter() only */
 	const struct runtime_set *runtimes; /* borrowed */
 	struct procfs_info info;
 	bool is_info_derived; /* ... from its parent's, and from what it executed: UID and inner
 			       * PID may be others */
 	bool wanted;	      /* asked for by the user: the recording ends with the last of these */
 	struct process *next_wanted;
-	int pidfd;   /* of one that is wanted, once it is `ending`: readable when it is gone; -1:
-		      * it is */
-	bool ending; /* its last thread has begun to exit */
-	bool gone;
-	bool hidden;		  /* it is not for the user to see */
-	bool unread;		  /* counted by tracker__unread */
-	bool forbidden;		  /* counted by tracker__forbidden */
+	int pidfd;	/* of an ENDING process: readable when it is gone; -1: it is gone */
+	bool hidden;	/* it is not for the user to see */
+	bool unread;	/* counted by tracker__unread */
+	bool forbidden; /* counted by tracker__forbidden */
 	uint32_t relieved_serial; /* `serial` when another thread than the first last executed */
 	uint64_t gone_ns;	  /* since when */
 	struct process *next_gone, *prev_gone; /* in the order in which they ended */
@@ -66,9 +75,7 @@ struct process {
 	struct image *exe;     /* that it executed; NULL: not known */
 	double cpu_before_s;   /* CPU time used when the recording began, of all threads */
 	bool has_cpu_before;
-	bool starting;	/* a child of ours that has not yet executed its command */
 	bool is_joined; /* events have put probes in it since it was forked */
-	bool is_held;	/* it runs no code but its linker's (core/target/hold.h) */
 
 	/* --- what is mapped: tracker_mappings.c --- */
 	struct space *space;
@@ -100,6 +107,22 @@ struct process {
 	uint64_t probed_ticks; /* info.cpu_ticks then */
 	bool probes_evaluated; /* whether they fire is known */
 };
+
+/* Changes the state of the process. Asserts that the table of transitions allows that. */
+void process__enter(struct process *process, enum process_state state);
+
+static inline bool process__is_gone(const struct process *process)
+{
+	return process->state == PROCESS_GONE;
+}
+
+/* Notes that the process runs nothing but its dynamic linker, and that it runs on. A process that
+ * has begun to exit stays as it is. */
+void process__hold(struct process *process);
+void process__let_run(struct process *process);
+
+/* Gives the process, which has no space, its @space: the caller's reference becomes its own. */
+void process__take_space(struct process *process, struct space *space);
 
 /* Makes sure of `info`, unless the process is gone. */
 void process__read_info(struct process *process);

@@ -1,4 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The tracker keeps one struct process for each process that is profiled, from the first event that
+ * names the process until its last sample has been consumed.
+ *
+ * The problem. Two parties know processes at different times. The kernel half sees forks, execs,
+ * exits and samples when they happen, and keeps a proc_rec for each process in the map `targets`.
+ * This half sees the same events later, in the order of the ring, and reads the rest from /proc,
+ * which shows the present. Most processes live for some milliseconds: all that this half ever gets
+ * of them is the records. Between a record and its processing the process may have executed another
+ * program, or ended, and its PID may belong to another process.
+ *
+ * The states are in enum process_state; the table of transitions is above process__enter(), which
+ * is the only function that writes the state. Those who may call it:
+ *
+ *   tracker.c            adds and forgets processes; STARTING
+ *   tracker_events.c     forks and execs: NEW, and KNOWN for a child that shares its parent's space
+ *   tracker_found.c      processes that a sample reported: NEW
+ *   tracker_mappings.c   reads and publishes mappings: KNOWN
+ *   tracker_exits.c      ENDING and GONE
+ *   core/record/command.c, by process__hold() and process__let_run(): HELD, and out of it
+ *
+ * Everyone else reads the state. Those who take samples, events or names from a process keep no
+ * pointer to it, but its serial number, which a fork and an exec change.
+ *
+ * "A runtime is pending" and "a runtime is attached" are no states of a process. They belong to the
+ * address space (struct space), which a forked child shares until it maps something else. A runtime
+ * that attaches for the parent is thereby attached for the child.
+ *
+ * Invariants:
+ *
+ * 1. A KNOWN process has a space, and a NEW process has none. In the other states, a space says
+ * that mappings are published. tracker__on_gone() gives the space back.
+ * 2. process->program is the number of the program that the kernel half executed in the newest
+ * record that was processed. tracker__publish() writes nothing if the kernel half has a later one:
+ * its record is under way, and decides what is published then.
+ * 3. An exec ends probes, space, code and mappings of the former program, then changes `serial`.
+ * 4. A process that is GONE stays in the set until tracker__first_spent() returns it: samples that
+ *    were taken before its end may be in the ring. A new process with the same PID evicts it.
+ * 5. Before the tracker forgets a process, the caller ends the capture of it (routing.c, leave()):
+ *    core/capture refers to the struct process of each serial number that it knows.
+ * 6. A failure to read one process costs that process its frames and is counted (tracker__unread(),
+ *    tracker__forbidden()). Only a lack of memory is an error.
+ */
 #include "core/target/tracker_state.h"
 
 #include <errno.h>
@@ -122,7 +165,7 @@ int tracker__tick(struct tracker *tracker)
 	int ret = 0;
 
 	for (process = tracker->processes; !ret && process; process = process->hh.next) {
-		if (process->gone)
+		if (process__is_gone(process))
 			continue;
 		if (is_due(tracker, process, now))
 			ret = tracker__refresh(tracker, process);
@@ -152,7 +195,7 @@ int tracker__retry(struct tracker *tracker, uint64_t now)
 
 	tracker->any_pending = false;
 	for (; !ret && process; process = process->hh.next) {
-		if (process->gone || !process->space || !process->space->pending)
+		if (process__is_gone(process) || !process->space || !process->space->pending)
 			continue;
 		tracker->any_pending = true;
 		if (now >= process->refreshed_ns + RETRY_NS)
@@ -194,7 +237,7 @@ void tracker__join(struct tracker *tracker)
 	struct process *process;
 
 	for (process = tracker->processes; process; process = process->hh.next)
-		process->is_joined |= !process->gone;
+		process->is_joined |= !process__is_gone(process);
 }
 
 uint32_t tracker__unprobed(const struct tracker *tracker)
@@ -223,7 +266,7 @@ size_t tracker__count_living(const struct tracker *tracker)
 	size_t n = 0;
 
 	for (process = tracker->processes; process; process = process->hh.next)
-		n += !process->gone;
+		n += !process__is_gone(process);
 	return n;
 }
 
@@ -233,7 +276,7 @@ unsigned tracker__count_wanted(const struct tracker *tracker)
 	unsigned n = 0;
 
 	for (process = tracker->wanted; process; process = process->next_wanted)
-		n += !process->gone;
+		n += !process__is_gone(process);
 	return n;
 }
 
@@ -265,7 +308,7 @@ int tracker__publish_over(struct tracker *tracker, const struct process *process
 			  const struct proc_rec *before)
 {
 	struct proc_rec rec = { .flags = (is_followed(tracker, process) ? PROC_FOLLOW : 0) |
-					 (process->starting ? PROC_STARTING : 0),
+					 (process->state == PROCESS_STARTING ? PROC_STARTING : 0),
 				.program = process->program,
 				.mm = before->program == process->program ? before->mm : 0 };
 
@@ -294,7 +337,7 @@ void tracker__forget(struct tracker *tracker, struct process *process)
 		at = &(*at)->next_wanted;
 	if (*at)
 		*at = process->next_wanted;
-	if (process->gone)
+	if (process__is_gone(process))
 		DL_DELETE2(tracker->gone, process, prev_gone, next_gone);
 	tracker__unprobe(tracker, process);
 	tracker__put_space(tracker, process->space);
@@ -356,7 +399,7 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 	if (rc)
 		return rc;
 	process = tracker__find(tracker, info.pid); /* named twice, or by two of its threads */
-	if (!process || process->gone)
+	if (!process || process__is_gone(process))
 		rc = tracker__new_process(tracker, info.pid, &info, &process);
 	if (rc)
 		return err__set(err, rc, "out of memory");
@@ -365,7 +408,8 @@ int tracker__add(struct tracker *tracker, uint32_t pid, bool starting, struct pr
 		process->next_wanted = tracker->wanted;
 		tracker->wanted = process;
 	}
-	process->starting = starting;
+	if (starting)
+		process__enter(process, PROCESS_STARTING);
 	tracker__set_cgroup(tracker, process, 0);
 	rc = tracker__publish(tracker, process);
 	if (rc)

@@ -127,7 +127,7 @@ int tracker__retry(struct tracker *tracker, uint64_t now_ns);
 /* The last thread of the process has begun to exit. One that is wanted is to be watched until
  * process__has_ended, and then reported by tracker__on_gone. */
 void tracker__on_exit(struct tracker *tracker, struct process *process);
-bool process__has_ended(const struct process *process); /* of one that is `ending` */
+bool process__has_ended(const struct process *process); /* of an ENDING process */
 
 /* Finds those that have ended unnoticed: before there were events, or while some were lost. */
 void tracker__look_for_exits(struct tracker *tracker);

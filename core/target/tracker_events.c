@@ -44,8 +44,8 @@ static int share_space(struct tracker *tracker, struct process *child, const str
 	if (ret || map__lookup(tracker->targets_fd, &child->pid, &rec) || !rec.space ||
 	    rec.program != child->program || !parent->space)
 		return ret;
-	child->space = parent->space;
-	child->space->refs++;
+	parent->space->refs++;
+	process__take_space(child, parent->space);
 	tracker__probe_child(tracker, child, parent);
 	if (rec.space == child->space->id && rec.walkers == child->space->walkers)
 		return 0;
@@ -146,6 +146,8 @@ int tracker__on_exec(struct tracker *tracker, struct process *process,
 	tracker__unprobe(tracker, process);
 	tracker__put_space(tracker, process->space);
 	process->space = NULL;
+	if (process->state == PROCESS_STARTING || process->state == PROCESS_KNOWN)
+		process__enter(process, PROCESS_NEW);
 	process__forget_code(process);
 	process__clear_mapped(process);
 	process->serial = ++tracker->last_serial;
@@ -157,7 +159,6 @@ int tracker__on_exec(struct tracker *tracker, struct process *process,
 	process->is_info_derived = true;
 	process->refreshed_ns = 0;
 	process->found_ns = now_ns();
-	process->starting = false;
 	process->hidden = is_anothers(process);
 	process->program = rec->program;
 	process->exe = images__by_number(tracker->opts.images, rec->image);

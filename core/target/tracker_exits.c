@@ -34,15 +34,24 @@ static bool is_readable(int fd)
 	return poll(&polled, 1, 0) > 0;
 }
 
+/* Returns true if the process has ended before events could put probes in it, or in the file that
+ * it has executed. */
+static bool is_unprobed(const struct process *process)
+{
+	return process->state != PROCESS_STARTING &&
+	       (!process->is_joined || (!process->exe && !process->refreshed_ns));
+}
+
 void tracker__on_exit(struct tracker *tracker, struct process *process)
 {
-	if (process->gone || process->ending)
+	if (process->state >= PROCESS_ENDING)
 		return;
 	if (!process->wanted) {
 		tracker__on_gone(tracker, process);
 		return;
 	}
-	process->ending = true;
+	tracker->n_unprobed += is_unprobed(process);
+	process__enter(process, PROCESS_ENDING);
 	/* Without one it is gone a little too early. */
 	process->pidfd = fd_limit__hold(open_living(tracker, process->pid));
 }
@@ -66,27 +75,20 @@ void tracker__look_for_exits(struct tracker *tracker)
 	struct process *process;
 
 	for (process = tracker->processes; process; process = process->hh.next)
-		if (!process->gone && !process->ending && !tracker__lives(tracker, process))
+		if (process->state < PROCESS_ENDING && !tracker__lives(tracker, process))
 			tracker__on_exit(tracker, process);
-}
-
-/* Returns true if the process has ended before events could put probes in it, or in the file that
- * it has executed. */
-static bool is_unprobed(const struct process *process)
-{
-	return !process->starting &&
-	       (!process->is_joined || (!process->exe && !process->refreshed_ns));
 }
 
 void tracker__on_gone(struct tracker *tracker, struct process *process)
 {
 	struct proc_rec rec;
 
-	if (process->gone)
+	if (process__is_gone(process))
 		return;
-	process->gone = true;
+	if (process->state != PROCESS_ENDING)
+		tracker->n_unprobed += is_unprobed(process);
+	process__enter(process, PROCESS_GONE);
 	tracker->n_gone++;
-	tracker->n_unprobed += is_unprobed(process);
 	process->gone_ns = now_ns();
 	DL_APPEND2(tracker->gone, process, prev_gone, next_gone);
 	tracker__evaluate_pre_attached(tracker, process);

@@ -104,7 +104,7 @@ int tracker__add_running(struct tracker *tracker, uint32_t pid)
 	struct procfs_info info;
 	int ret;
 
-	if ((process && !process->gone) || !scope__takes(tracker->opts.scope, pid) ||
+	if ((process && !process__is_gone(process)) || !scope__takes(tracker->opts.scope, pid) ||
 	    procfs__info(pid, &info, NULL) || state__has_ended(info.state))
 		return 0;
 	ret = tracker__new_process(tracker, pid, &info, &process);
@@ -147,7 +147,7 @@ bool tracker__has_read(const struct tracker *tracker, uint32_t pid)
 {
 	const struct process *process = tracker__find(tracker, pid);
 
-	return process && (process->space || process->refreshed_ns || process->gone ||
+	return process && (process->space || process->refreshed_ns || process__is_gone(process) ||
 			   process->info.kernel_thread || process__is_plain(process));
 }
 

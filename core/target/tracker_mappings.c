@@ -391,7 +391,8 @@ static int refresh(struct tracker *tracker, struct process *process)
 			goto out;
 		}
 		tracker__put_space(tracker, process->space);
-		process->space = own;
+		process->space = NULL;
+		process__take_space(process, own);
 		ended = space__ended(own);
 	}
 	ret = take_mappings(tracker, process, &mappings);
@@ -499,7 +500,7 @@ static int refresh_seldom(struct tracker *tracker, struct process *process, uint
 	uint64_t changed_ns = process->changed_ns;
 	int ret;
 
-	if (process->gone || now < process->refreshed_ns ||
+	if (process__is_gone(process) || now < process->refreshed_ns ||
 	    (process->fruitless_reads &&
 	     now < process->refreshed_ns + (UNMAPPED_PAUSE_NS << shift)))
 		return 0;
@@ -526,7 +527,7 @@ int tracker__on_mapped(struct tracker *tracker, struct process *process,
 					    .born_ns = mapped_at(tracker, process->pid, rec->start,
 								 rec->inode) },
 			    image);
-	if (ret || process->gone)
+	if (ret || process__is_gone(process))
 		return ret;
 	if (process->space) /* it was mapped since its mappings were read */
 		return refresh_seldom(tracker, process, now_ns());
@@ -680,7 +681,7 @@ int tracker__on_mmap(struct tracker *tracker, const struct mmap_event *event, bo
 	if (!covers) {
 		mapping_times__correct(process, &mapped);
 		/* A list that was read before the event may have what it is about. */
-		if (!event->inode || !process->space || process->gone ||
+		if (!event->inode || !process->space || process__is_gone(process) ||
 		    mapping_times__is_mapped(process, event->start, event->end, false))
 			return 0;
 	}

@@ -359,7 +359,7 @@ static void test_last_samples(void)
 	before = seen.process_of;
 	exit_of(pid);
 	process = tracker__find(tracker, pid);
-	ok(process && process->gone, "a child has ended");
+	ok(process && process__is_gone(process), "a child has ended");
 	gone_ns = process->gone_ns;
 	routing__consumed(&routing, gone_ns + TRACKER_LAST_SAMPLE_NS - 1, NULL);
 	sample(pid, here);
@@ -445,7 +445,7 @@ static void test_names_at_the_end(void)
 	write_map(code, "at the end");
 	exit_of(pid);
 	is_str(seen.name, "at the end", "named by what its map says at its end");
-	ok(parent->ending && !parent->gone, "watched until it is gone");
+	is_int(parent->state, PROCESS_ENDING, "watched until it is gone");
 	is_int(tracker__count_wanted(tracker), 1, "until then the recording goes on");
 	if (routing__gone(&routing, parent, NULL))
 		exit(1);

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "core/target/tracker.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/base/util.h"
+#include "core/kernel/spaces.h"
 #include "core/target/tracker_state.h"
 #include "tests/tap.h"
 
@@ -49,7 +55,7 @@ static void test_exec(void)
 	struct tracker tracker = { .opts.runtimes = none, .targets_fd = -1, .last_serial = 7 };
 	struct process process = { .pid = NOBODY,
 				   .pidfd = -1,
-				   .starting = true,
+				   .state = PROCESS_STARTING,
 				   .serial = 5,
 				   .mapped = calloc(1, sizeof(*process.mapped)),
 				   .n_mapped = 1 };
@@ -62,12 +68,80 @@ static void test_exec(void)
 	is_int(process.serial, 8,
 	       "it is another one: nothing that is kept under its old number is its own");
 	is_int(process.n_mapped, 0, "nothing is mapped");
-	ok(!process.starting, "it has begun");
+	is_int(process.state, PROCESS_NEW, "it has begun");
+	images__free(tracker.opts.images);
+}
+
+/* Returns true if process__enter() refuses the transition, by an assertion. */
+static bool is_refused(struct process from, enum process_state to)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		const struct rlimit none = {};
+
+		setrlimit(RLIMIT_CORE, &none);
+		freopen("/dev/null", "w", stderr);
+		process__enter(&from, to);
+		_exit(0);
+	}
+	return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) &&
+	       WTERMSIG(status) == SIGABRT;
+}
+
+static void test_states(void)
+{
+	struct space space = {};
+	struct process process = {};
+
+	process__hold(&process);
+	is_int(process.state, PROCESS_HELD, "a new process is held at its exec");
+	ok(is_refused(process, PROCESS_STARTING), "a held process cannot start again");
+	ok(is_refused(process, PROCESS_KNOWN), "a process is known by its space only");
+	process__let_run(&process);
+	is_int(process.state, PROCESS_NEW, "released before its mappings are known");
+	process__hold(&process);
+	process__take_space(&process, &space);
+	is_int(process.state, PROCESS_HELD, "mappings do not release it");
+	process__let_run(&process);
+	is_int(process.state, PROCESS_KNOWN, "released with its mappings");
+	ok(is_refused(process, PROCESS_NEW), "a process with a space is not new");
+	process__enter(&process, PROCESS_ENDING);
+	process__hold(&process);
+	process__let_run(&process);
+	is_int(process.state, PROCESS_ENDING, "the tracer does not revive a process");
+	for (int state = 0; state < PROCESS_STATES; state++)
+		ok(state == PROCESS_GONE || is_refused(process, state), "ENDING to %d: refused",
+		   state);
+	process__enter(&process, PROCESS_GONE);
+	for (int state = 0; state < PROCESS_STATES; state++)
+		ok(is_refused(process, state), "GONE to %d: refused", state);
+}
+
+/* A record of an exec that comes late finds a process that was found to have ended by other means.
+ */
+static void test_late_exec(void)
+{
+	static const struct runtime *const none[] = { NULL };
+	static const struct images_opts no_images = { .files_fd = -1, .runtimes = none };
+	const struct rec_program rec = { .type = REC_EXEC, .tgid = NOBODY, .program = 3 };
+	struct tracker tracker = { .opts.runtimes = none, .targets_fd = -1 };
+	struct process process = { .pid = NOBODY, .pidfd = -1, .state = PROCESS_ENDING };
+
+	images__new(&no_images, &tracker.opts.images);
+	ok(!tracker__on_exec(&tracker, &process, &rec), "exec of a process that is ending");
+	is_int(process.state, PROCESS_ENDING, "it is ending still");
+	process.state = PROCESS_HELD;
+	ok(!tracker__on_exec(&tracker, &process, &rec), "exec of a process that is held at it");
+	is_int(process.state, PROCESS_HELD, "it is held");
 	images__free(tracker.opts.images);
 }
 
 int main(void)
 {
+	test_states();
+	test_late_exec();
 	test_find();
 	test_exec();
 	return tap__done();
