@@ -20,7 +20,7 @@
 #define EXIT_FAILED  1
 #define EXIT_MISUSED 2
 
-#define BRAID_VERSION "0.1.0"
+#define BRAID_VERSION "0.2.0"
 
 #define OUTPUT_DEFAULT "braid.db" /* of record; what flame and report read */
 

@@ -121,7 +121,8 @@ int main(int argc, char **argv)
 		return flush_output(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-		puts("braid " BRAID_VERSION);
+		puts("braid " BRAID_VERSION "\n"
+		     "Kernel, native and interpreted frames of running programs in one stack.");
 		return flush_output(EXIT_OK);
 	}
 	return refuse(argv[1]);
