@@ -4,10 +4,43 @@
 #include "bpf/python_link.bpf.h"
 #include "bpf/python_tstate.bpf.h"
 
-/* Walks CPython's frames of the interrupted thread. The thread state is found from the thread
- * itself (pthread key PyGILState's), so threads that do not hold the GIL are walked, too.
+/* Walks CPython's frames of the interrupted thread.
  *
- * A thread that runs several interpreters has a state in each; their frames follow one another. */
+ * Start. The thread state is found from the thread itself: by the pthread key of PyGILState, or by
+ * a thread-local variable in newer versions (python_tstate.bpf.h). So threads that do not hold the
+ * GIL are walked, too. A thread that runs several interpreters has a state in each, and their
+ * frames follow one another, innermost interpreter first. A process may map several copies of
+ * CPython (dlmopen, embedding); copy__find() picks the copy that owns the thread's state.
+ *
+ * Chains. The links between frames differ by version (enum python_chain, bpf/python.h):
+ *   OBJECTS        3.6 to 3.10: frame objects, linked by f_back. No native frame is linked to them.
+ *   CFRAMES        3.11: frames are grouped in segments. One native interpreter loop runs one
+ *                  segment; its C frame (_PyCFrame, on the machine stack) links the segments. The
+ *                  entry frame of a segment has a flag.
+ *   CFRAME_SHIMS   3.12: as 3.11, but a shim frame ends each segment.
+ *   SHIMS          3.13 on: no C frames; shims on the machine stack end the segments.
+ * A C frame's or a shim's address lies within the native frame of its loop. It is the anchor by
+ * which the core places Python frames among native ones (runtimes/python/python.c, `anchors`).
+ *
+ * Torn states. A sample may interrupt the thread between any two instructions:
+ *   - A loop has linked its C frame but not yet stored its frame there. The innermost segment then
+ *     holds values from earlier calls, or garbage. segment__begin() proves the C frame outside from
+ *     the native frames. segment__restart() drops what was walked and continues outside, if garbage
+ *     is found first.
+ *   - A call has made its frame current but not yet linked it to its caller. link__find()
+ *     (python_link.bpf.h) searches the code ahead for the store of the link. Its operand is the
+ *     caller, and the frames are inferred if the frame has another link.
+ *   - A generator's frame is put under another caller while an exception is thrown into it
+ *     (segment__goes_on).
+ * A link that is not proven marks the section SECTION_INFERRED. A chain that ends where no chain
+ * can end is incomplete: its counter (COUNT_WALK_READ, COUNT_WALK_CODE, COUNT_WALK_NO_STATE) says
+ * why, and the section has no SECTION_COMPLETE.
+ *
+ * Bounds. All memory of the target is untrusted. A walk reads at most STEPS_MAX frames and
+ * LIST_STEPS_MAX thread states, and addresses are never dereferenced but through read_user().
+ *
+ * Cost. Outer frames lie directly below inner ones in CPython's frame stacks, so frame__load()
+ * reads a block that ends with the wanted frame and serves the next ones from it. */
 
 #define FRAME_BLOCK_BYTES (FRAME_BLOCK_WORDS * 8)
 #define PAGE_BYTES	  4096

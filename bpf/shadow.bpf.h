@@ -2,8 +2,40 @@
 #ifndef BRAID_SHADOW_BPF_H
 #define BRAID_SHADOW_BPF_H
 
-/* Shadow stacks: what probes of any runtime do with them. Only the thread itself changes its stack,
- * and no probe hits inside a probe, so nothing is locked; a sample may look at any moment. */
+/* Shadow stacks: a copy of a runtime's call stack that its probes maintain, for runtimes or
+ * versions whose frames cannot be walked, and for `braid calls`.
+ *
+ * Owners. A thread has one shadow stack for each runtime and each machine stack that it runs on:
+ * the thread's own stack, its signal stack, and fiber stacks (SHADOW_OWNER). All are slots of one
+ * array, since a lookup in a hash table would be half of the cost of a probe. A slot is claimed by
+ * compare-and-swap of its owner, and released at exit and execve (shadow.bpf.c). If all
+ * SHADOW_SLOTS slots near its home are in use, the call is not recorded and
+ * COUNT_SHADOW_NO_MEMORY grows; the thread's next call tries again.
+ *
+ * Concurrency. Only the thread itself changes its shadow stack, and no probe hits inside a probe,
+ * so there are no locks. A sample may interrupt a probe between any two stores: an entry is stored
+ * before the depth includes it.
+ *
+ * Missed returns are the rule, not the exception: exceptions, longjmp, tail calls and signals leave
+ * functions without a return probe. An entry has an anchor, an address in the native frame that
+ * runs the call, and a `match` that identifies the runtime's frame. A new call proves older ones
+ * dead in two ways (shadow__prune): entries whose anchor lies below the new call's anchor in the
+ * same stack, and entries above its caller if the probe names the caller. At a sample, entries
+ * below the stack pointer are dead (emit_step). Runtimes whose frames move while they live
+ * (SHADOW_FRAMES_MOVE) can be pruned by callers only. Dropped entries count as lost returns.
+ *
+ *   state of a stack   change
+ *   free               first call of the thread: owned, and seeded
+ *   owned              call: push; return: pop down to its entry; overflow: counted, not stored
+ *   copied             fork: the child's copy; its first probe begins anew (SHADOW_COPIED)
+ *   ended              exit, execve: free
+ *
+ * Seeding. Probes that are attached to a running process see no calls from before. If the frames of
+ * the runtime can be read, the first probe of a thread stores them as ENTRY_SEEDED; else the outer
+ * end is missing (SHADOW_PARTIAL), and the section is SECTION_BROKEN.
+ *
+ * Anchors say nothing about addresses that are farther apart than STACK_SPAN: these are on
+ * different stacks. */
 
 #include "bpf/calls.bpf.h"
 #include "bpf/scratch.bpf.h"

@@ -1,4 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Naming: turns recorded frames into functions, files and lines.
+ *
+ * Problem. A frame gets its number when its first sample is captured. Its name needs symbol tables,
+ * debug information, a runtime's tables or a map of the process. These take milliseconds to
+ * seconds, and the ring buffer must not wait for them. So frames are queued here, and named once a
+ * second and at the end. A name is written once and never changes.
+ *
+ * Each kind of frame (enum pending_kind) has one function of the table in run(). It writes the
+ * frame's locations, or adds the frame to the queue again. Frames are queued again in three cases:
+ *   - a runtime has not received the code object yet (another CPU may announce it after its use);
+ *   - the user stopped the recording: sampling ends first, and names are found afterwards;
+ *   - the lookup was interrupted.
+ * The last run queues nothing: a frame without a name gets its place, "[libc.so.6+0x1234]".
+ *
+ * Native code is named by the first of these sources that has an answer:
+ *   1. tables of a runtime in the file (Go), as frames of the runtime;
+ *   2. symbols and debug information, with inlined functions; names from debug servers may replace
+ *      them at the end (fetched_names);
+ *   3. a map of the process, for code that a runtime compiled in advance into the file;
+ *   4. tables that name functions without a symbol, then the runtime's own table of native methods:
+ *      only for the function whose frame description begins there;
+ *   5. the file and the offset.
+ *
+ * Lifetimes. A frame refers to an image, which outlives the queue, and to the serial number of the
+ * process in which it was sampled. That process may end before its frames are named.
+ * naming__process_ended() names the frames that need its maps first; for all others the number is
+ * looked up again, and sources 3 and 4 are skipped if the process is gone. */
 #include "core/capture/naming.h"
 
 #include <errno.h>

@@ -1,4 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+/* Places: the code that an address of a process stands for.
+ *
+ * Problem. The same address may be code of a file, then nothing, then code of another file, and
+ * a JIT compiler replaces its code while samples are on their way. A sample carries addresses and a
+ * time; names are looked up up to a second later. So an address alone is no identity, and the
+ * lookup of mappings and maps for each frame of each sample would be too slow.
+ *
+ * A place is one piece of code at one address, with a dense number. Code that replaces other code
+ * at the address gets a new place with the next generation. Users (core/capture) keep what they
+ * find out about a place in arrays by its number.
+ *
+ *   by_address   address -> number of the newest place there
+ *   slots        number - 1 -> place, and the round in which it was checked last
+ *   lives        for code without a file: which code of the process's maps it is, since when
+ *
+ * Rounds. A place is valid as long as nothing changed that it was made of: the process's mappings
+ * (changed_ns), the span of time between two changes in which the sample lies (span_ns), and the
+ * attached runtimes. Any change begins a new round. The first lookup of an address in a round runs
+ * look_at() again; all later ones are one hash lookup. A place whose file and link-time address are
+ * unchanged keeps its number, so that its cached frames stay valid.
+ *
+ * Code without a file may be replaced within a round, too. follow() compares the entry of the
+ * process's maps (perf map, jitdump) at the sample's time with the place's life on every lookup,
+ * and adds a place if another entry has taken over.
+ *
+ * Epochs bound the memory. At PLACES_MAX places all are dropped, and the epoch number grows. A
+ * number is meaningful only together with its epoch: users compare places__epoch() and drop their
+ * arrays when it differs. Generations continue to grow across epochs, so that (address, generation)
+ * never names two pieces of code.
+ *
+ * Invariants: a number in by_address is the newest place of its address; generations of one address
+ * grow with time; a place with an image has no life, and a place without one has. */
 #include "core/target/place.h"
 
 #include <assert.h>
