@@ -2,9 +2,42 @@
 #ifndef BRAID_JVM_FRAMES_BPF_H
 #define BRAID_JVM_FRAMES_BPF_H
 
-/* How to leave a frame of HotSpot's code, which has no tables and keeps no frame pointer: the code
- * cache tells the blob that a pc lies in, and a blob the size of its frames (JDK 8 to 28:
- * src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp, cpu/x86/frame_x86.hpp). */
+/* Unwinding through HotSpot's machine code.
+ *
+ * Problem. HotSpot's code has no unwind tables and keeps no frame pointer. The code cache finds the
+ * blob that a pc lies in, and a blob has the size of its frames (JDK 8 to 28:
+ * src/hotspot/share/code/{codeBlob,nmethod}.hpp, memory/heap.cpp, cpu/x86/frame_x86.hpp). That size
+ * is right at calls. A sample interrupts the innermost frame anywhere else: before its frame is
+ * made, after it is removed, with words pushed on top, or in a stub without any frame size. A wrong
+ * rule finds another return address of Java code on the stack, and the result looks plausible.
+ *
+ * Principle. A step counts as proven only if the word at the return address follows a call
+ * instruction, and that call leads to the blob (word__called: CALLED_PROVEN). CALLED_MAYBE is a
+ * call by a register, or one that leads elsewhere, such as to a stub that then jumped. Steps with
+ * no better proof are EVIDENCE_INFERRED. If nothing fits, there is no rule, and the stack is cut
+ * under a counter.
+ *
+ * The kinds of code, and where their rules come from:
+ *
+ *   interpreter      interpreted__rule (jvm_interpreted.bpf.h): frame pointer, or the sender's sp
+ *   compiled method  compiled__rule: the pc decides between FRAME_NONE, FRAME_PUSHED, FRAME_UNSAVED
+ *                    and FRAME_WHOLE by the instructions around it (jvm_places.bpf.h), then
+ *                    compiled__check tries the places that C1 and C2 are known to deviate to
+ *   blob with size   as a compiled method; blob__prefer_rbp while it saves registers
+ *   stub             no size. Outer frames: frame pointer. Innermost frame: stub__interrupted
+ *                    searches the return address whose call leads to this stub
+ *   adapter          i2c and c2i move the stack pointer; the caller's is in r13 (adapter__rule)
+ *   call stub        the way from native code into Java: frame pointer
+ *   return barrier   outermost frame on a virtual thread's mounted stack (barrier__rule)
+ *
+ * Results of the *__rule functions: 1, u->rule is set; 0, the pc is no code of the JVM; JVM_NOTED,
+ * the frame is noted for the walker but has no rule; JVM_AGAIN, the frame was already left (tail
+ * jump, popped frame): the registers now describe the caller, and the rule is searched once more.
+ *
+ * Tried before: taking the first word on the stack that is a return address into the code cache.
+ * Leftovers of earlier calls made wrong callers in stubs (case jvm-type-check), with no sign of it.
+ * tests/long/jvm_steps.t steps through all kinds of code and compares each instruction's rule with
+ * the true caller (decision 0175). */
 
 #include "bpf/jvm_places.bpf.h"
 
