@@ -15,7 +15,7 @@ static void fill(struct allowance *allowance)
 	allowance->filled_ns = now;
 }
 
-/* The clock is read only where less is left than is wanted. */
+/* Reads the clock only if less than @bytes is left, since that costs more than the check. */
 static bool has(struct allowance *allowance, uint64_t bytes)
 {
 	if (allowance->left < bytes)

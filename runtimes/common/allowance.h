@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits how much of a process's memory is read for names, and how much of that is kept. A single
+/* Limits how much of a process's memory is read for names, and how much of that is stored. A single
  * object that a process names has a limit of its own, but a process can name any number of them. An
  * allowance bounds their sum, for one process and (by `of_all`) for all processes of a session.
  *
- * Reading is limited by time: `rate` bytes a second, and `burst` bytes after a pause. Keeping is
- * limited by `kept_max` bytes; what is freed may be kept again. Whoever is refused goes on as if
- * the memory could not be read. Not thread-safe. */
+ * Reading is limited by time: `rate` bytes a second, and `burst` bytes after a pause. Storing is
+ * limited to `kept_max` bytes at a time. A caller that is refused continues as if the memory were
+ * unreadable. Not thread-safe. */
 struct allowance {
-	struct allowance *of_all; /* whose limits hold as well; borrowed; NULL: none */
+	struct allowance *of_all; /* an allowance that is charged as well; borrowed; NULL: none */
 	uint64_t rate, burst;
 	size_t kept_max;
 
@@ -23,17 +23,17 @@ struct allowance {
 	size_t kept;
 };
 
-/* What one read costs besides its bytes. */
+/* Charged for each read in addition to its bytes. */
 #define ALLOWANCE_READ_BYTES 64
 
 /* Takes @bytes for a read that is about to happen. Returns false if that is too much. Here and
  * below NULL allows everything. */
 bool allowance__read(struct allowance *allowance, uint64_t bytes);
 
-/* Adds @bytes to what is kept. Returns false, and adds nothing, if that is too much. */
+/* Charges @bytes of storage. Returns false, and charges nothing, if a limit would be exceeded. */
 bool allowance__keep(struct allowance *allowance, size_t bytes);
 
-/* Takes back what allowance__keep has added. */
+/* Returns the @bytes that allowance__keep charged. */
 void allowance__drop(struct allowance *allowance, size_t bytes);
 
 #endif

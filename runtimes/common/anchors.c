@@ -22,7 +22,7 @@ size_t anchors__settle(struct runtime_pair *pairs, size_t n)
 	return kept;
 }
 
-/* Native frames of one kind whose CFAs are known. */
+/* The native frames of one kind that have a CFA. */
 struct spans {
 	uint64_t
 		starts[NATIVE_FRAMES_MAX]; /* CFA of the native frame inside; 0: unknown, or none */
@@ -125,8 +125,9 @@ static size_t loop__after(const struct runtime_native *natives, size_t n, size_t
 	return from;
 }
 
-/* Native methods, innermost first, among the native frames [low, high). Searched from the outermost
- * on: where a function calls itself, the runtime knows of the outermost call. */
+/* Finds native methods, innermost first, among the native frames [low, high). The search begins at
+ * the outermost frame: if a function calls itself, the runtime's frame is that of the outermost
+ * call. */
 static void match_methods(struct runtime_pair *pairs, const uint64_t *functions, size_t n,
 			  const struct runtime_native *natives, size_t low, size_t high)
 {
@@ -144,8 +145,9 @@ static void match_methods(struct runtime_pair *pairs, const uint64_t *functions,
 	}
 }
 
-/* What one loop runs: the frames [first, end), of which those before `loop` are native methods that
- * it called. */
+/* The frames [first, end) that one loop runs. Those before `loop` are native methods that it
+ * called.
+ */
 struct segment {
 	size_t first, loop, end;
 	bool begun; /* no loop runs them yet, and no mark is behind them */
@@ -300,8 +302,8 @@ void anchors__inwards(struct runtime_pair *pairs, size_t n, const struct runtime
 	}
 }
 
-/* The innermost part of the loop that is native frame `at`, none of which begins below `inside`,
- * the address of a frame that another loop runs. */
+/* Returns the innermost part of the loop to which native frame `at` belongs. No part begins below
+ * `inside`, the address of a frame that another loop runs. */
 static size_t innermost_part(const struct runtime_native *list, size_t at, uint64_t inside,
 			     bool called)
 {

@@ -8,37 +8,36 @@
 
 #include "runtimes/runtime.h"
 
-/* Rules for the hook `anchors`: the stack addresses of runtime frames, as far as the kernel half
- * could not tell them frame by frame. All stacks innermost first. Pure. */
+/* Rules for the hook `anchors`: they find the stack addresses of runtime frames for which the
+ * kernel half has none. All stacks are innermost first. Pure functions. */
 
-/* Takes out the pairs that are no frames (FRAME_ANCHOR), after giving their addresses to the
+/* Removes the pairs that are no frames (FRAME_ANCHOR), after giving their addresses to the
  * frames inside them. Returns the number of frames. */
 size_t anchors__settle(struct runtime_pair *pairs, size_t n);
 
-/* Gives frames without an address one within a native frame, where each loop runs exactly one. An
- * interpreter loop may have been entered but not have linked its frame yet; so where both stacks
- * are complete, they are paired from the outermost frames on, else from the innermost, until one
- * has an address already. */
+/* Gives each frame without an address one within a native frame, for runtimes whose loops run
+ * exactly one frame each. A loop may have been entered without having linked its frame yet. So
+ * complete stacks are paired from the outermost frames on. Others are paired from the innermost
+ * frames on, up to the first frame that has an address. */
 void anchors__pair(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives,
 		   bool complete);
 
-/* Of a runtime whose loops run several frames each, where the walk ended before it came to what
- * tells the loop of the last ones: they are run by the first loop outside all frames that have an
- * address. */
+/* Gives addresses to the outermost frames of a walk that ended early, for runtimes whose loops run
+ * several frames each. Their loop is the first one outside all frames that have an address. */
 void anchors__rest(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives);
 
 /* Takes out the innermost frames that no native frame runs any more: their address lies in no
  * interpreter loop. Probes do not see every return. Returns the number of frames left. */
 size_t anchors__prune(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives);
 
-/* Of a runtime whose loops run the frames up to a mark (FRAME_LOOP_END), and whose native methods
- * are frames, too: `functions` has for each pair the start of its function, 0 for a frame that a
- * loop runs, or ANCHOR_FUNCTION_UNKNOWN. Adjacent loop frames (a loop and its parts) are one loop.
- * Where both stacks are complete, marks and loops are paired from the outermost on, else from the
- * innermost. A native method is given the address where the native frame that called it begins.
- * Frames whose loop has not begun, by @start, are placed inside of the innermost native frame.
- * Frames behind FRAME_APART get RUNTIME_APART. Takes out the marks, returns the number of frames.
- */
+/* Gives addresses to the frames of a runtime whose loops run the frames up to a mark
+ * (FRAME_LOOP_END), and whose native methods are frames, too. `functions` has the start of each
+ * pair's function, 0 for a frame that a loop runs, or ANCHOR_FUNCTION_UNKNOWN. Adjacent loop frames
+ * (a loop and its parts) are one loop. Marks and loops of complete stacks are paired from the
+ * outermost on, others from the innermost on. A native method gets the address at which the native
+ * frame of its caller begins. Frames whose loop has not begun, by @start, are placed inside the
+ * innermost native frame. Frames behind FRAME_APART get RUNTIME_APART. Removes the marks and
+ * returns the number of frames. */
 enum anchors_start {
 	ANCHORS_LOOP_FIRST,  /* a loop begins, and then links its frame */
 	ANCHORS_FRAME_FIRST, /* the frame is linked and marked, and then its loop begins */
@@ -49,18 +48,18 @@ size_t anchors__match(struct runtime_pair *pairs, const uint64_t *functions, siz
 		      const struct runtime_natives *natives, bool complete,
 		      enum anchors_start start);
 
-/* Of frames that probes told, of a runtime whose frames are native frames of code that it has
- * compiled: each becomes one of the first such frame that ends above its address. */
+/* Moves frames that come from probes, for runtimes whose frames are native frames of compiled code:
+ * each gets an address in the first such frame that ends above its own address. */
 void anchors__outwards(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives);
 
-/* Of frames that probes told: where a loop's address is that between two parts of it, it becomes
- * one of the inner part, as anchors__match gives them. */
+/* Moves frames that come from probes from the border between two parts of a loop into the inner
+ * part, as anchors__match places frames. */
 void anchors__inwards(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives);
 
-/* Of a runtime whose loops' frames are in parts that call each other, where the walk told addresses
- * in the outermost part: these become addresses in the innermost one, so that no part is left over.
- * The native frame inside is a part if it is code of a loop, or, with `called`, in any case; not if
- * it runs frames itself. */
+/* Moves addresses from the outermost part of a loop to its innermost part, for runtimes whose loops
+ * consist of parts that call each other, so that no part remains as a frame. The native frame
+ * inside is a part if it is code of a loop, and with `called` in any case; but not if it runs
+ * frames itself. */
 void anchors__inside(struct runtime_pair *pairs, size_t n, const struct runtime_natives *natives,
 		     bool called);
 

@@ -12,8 +12,8 @@
  * pointers of a list. */
 static const struct c_library glibc = { .tid = 720 };
 
-/* musl's struct pthread (src/internal/pthread_impl.h): where tid is in those versions that have
- * `tsd` there. */
+/* Offsets in musl's struct pthread (src/internal/pthread_impl.h): that of `tsd` identifies the
+ * versions, and gives that of tid. */
 static const struct c_library musls[] = {
 	{ .values = 128, .tid = 48 }, /* from 1.2.2 on, without canary2 */
 	{ .values = 136, .tid = 56 }, /* 1.1.22 to 1.2.1 */
@@ -21,13 +21,13 @@ static const struct c_library musls[] = {
 	{ .values = 144, .tid = 48 }, /* 1.1.3 to 1.1.8 */
 };
 
-#define VALUES_MIN 64 /* behind what asm knows the place of */
+#define VALUES_MIN 64 /* behind the members whose offsets assembly uses */
 #define VALUES_MAX 1024
 
 /* --- musl --- */
 
-/* pthread_getspecific of musl is `return self->tsd[k]`: mov %fs:0,%A; mov tsd(%A),%B; mov
- * (%B,%k,8),%rax. Where tsd is; 0: it is another one. */
+/* Returns the offset of tsd, or 0 if the function is not musl's pthread_getspecific. That is
+ * `return self->tsd[k]`: mov %fs:0,%A; mov tsd(%A),%B; mov (%B,%k,8),%rax. */
 static uint32_t values_at(const struct x86_stub *stub)
 {
 	int self = -1, array = -1; /* registers */

@@ -53,7 +53,7 @@ static uint32_t get_char(const char *from, size_t i, unsigned int kind)
 	return c4;
 }
 
-/* One character of UTF-8; advances `at` by what it takes, 1 at least. */
+/* Returns one character of UTF-8; advances `at` by its bytes, at least 1. */
 static uint32_t get_utf8(const unsigned char *from, size_t size, size_t *at)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };

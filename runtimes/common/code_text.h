@@ -5,14 +5,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Texts of struct rec_code: from the target, so anything. */
+/* Texts of struct rec_code. They come from the target: untrusted. */
 
-/* Is this a kind of text, or 0? */
+/* Returns true if @kind is a kind of text, or 0. */
 bool code_text__valid(unsigned int kind);
 
-/* As proper UTF-8 without NUL bytes, owned: `len` characters (CODE_TEXT_UTF8: bytes) of a valid
- * kind that is not 0, of which the `room` bytes at `from` hold as many as fit; "..." follows if
- * that is not all. NULL: out of memory. */
+/* Returns a text as valid UTF-8 without NUL bytes, owned by the caller, or NULL if out of memory.
+ * The text has `len` characters (CODE_TEXT_UTF8: bytes) of a valid `kind` that is not 0. The `room`
+ * bytes at `from` hold as many of them as fit; if some are missing, "..." is appended. */
 char *code_text__dup(const char *from, size_t room, unsigned int kind, size_t len);
 
 #endif

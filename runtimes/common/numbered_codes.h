@@ -8,9 +8,9 @@
 
 #include "core/base/u64map.h"
 
-/* What a runtime knows of its code objects, by the numbers that the kernel half announces them with
- * (rec_code.code), which frame keys have. Numbers are never used again in a session. A zeroed
- * struct is empty. */
+/* A runtime's data of its code objects, by the numbers with which the kernel half announces them
+ * (rec_code.code) and which frame keys contain. A number is used once in a session. A zeroed struct
+ * is empty. */
 struct numbered_codes {
 	struct u64map places; /* number: place in `list`, from 1 */
 	struct numbered_code {
@@ -21,14 +21,14 @@ struct numbered_codes {
 	size_t n, cap;
 };
 
-/* NULL: unknown. */
+/* Returns NULL if the number is unknown. */
 void *numbered_codes__find(const struct numbered_codes *codes, uint32_t number);
 
-/* That of a frame. */
+/* Returns the code object of a frame key, or NULL if it is unknown. */
 void *numbered_codes__of_key(const struct numbered_codes *codes, uint64_t key);
 
-/* Takes `code`; `free_code` frees the one that had the number, if any, or `code` where there is no
- * memory: -ENOMEM. */
+/* Takes ownership of `code`. `free_code` frees the earlier object of the number, or `code` itself
+ * on -ENOMEM. */
 int numbered_codes__put(struct numbered_codes *codes, uint32_t number, void *code,
 			void (*free_code)(void *code));
 

@@ -20,7 +20,7 @@ struct probed { /* one process */
 	const struct elf_file *file;
 	struct runtime_probing by;
 	struct probe_rec recs[PROBING_SITES_MAX];
-	uint32_t numbers[PROBING_SITES_MAX]; /* of the records, in the map */
+	uint32_t numbers[PROBING_SITES_MAX]; /* indexes of the records in the map */
 	size_t n_recs;
 };
 
@@ -29,7 +29,7 @@ struct probing {
 	const struct bpf_program *nothing;
 	int recs_fd, hits_fd;
 	uint64_t *no_hits; /* by CPU */
-	uint32_t next;	   /* where to look for a free number first */
+	uint32_t next;	   /* the search for a free number begins here */
 	struct probed *by_pid;
 };
 
@@ -57,7 +57,7 @@ const struct bpf_program *probing__program(const struct probing *probing, const 
 	return bpf_object__find_program_by_name(probing->object, name);
 }
 
-/* --- records: the map tells which numbers are taken, as other runtimes take some, too --- */
+/* --- records: a number is free if the map has no record there, since all runtimes share it --- */
 
 static int write_rec(const struct probing *probing, uint32_t number, const struct probe_rec *rec,
 		     struct err *err)

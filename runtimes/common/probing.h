@@ -13,10 +13,10 @@
 #include "probes/usdt.h"
 #include "runtimes/runtime.h"
 
-/* Processes that a runtime's probes feed the shadow stacks of: what all runtimes do alike. */
+/* The processes whose shadow stacks a runtime's probes feed: the part that all runtimes share. */
 struct probing;
 
-#define PROBING_SITES_MAX 32 /* of one process: a probe may have several sites */
+#define PROBING_SITES_MAX 32 /* in one process; a probe may have several sites */
 
 struct probing_site {
 	struct probe_rec rec;	  /* without its address space */
@@ -42,10 +42,10 @@ int probing_sites__add_usdt(struct probing_sites *sites, const struct elf_file *
 			    const struct usdt_site *from, uint32_t role, uint32_t n_args,
 			    struct probing_site **ret, struct err *err);
 
-/* Is this file probed in the process already? Then it has the target's address space from now on,
- * whose number changes when a process no longer shares it with a child, and `ret` is as it was
- * attached; probes that are attached anew would miss calls meanwhile. Else what is attached there
- * is detached, and the result is 0. 1, or a negative errno. */
+/* Reuses the probes of this file that are attached to the process already, since new ones would
+ * miss calls in between. They get the target's address space, whose number changes when a process
+ * no longer shares it with a child; `ret` is as it was attached. Returns 1; 0 if the process has no
+ * such probes, after detaching all others; or a negative errno. */
 int probing__renew(struct probing *probing, const struct runtime_target *target,
 		   struct runtime_probing *ret, struct err *err);
 
@@ -54,10 +54,10 @@ int probing__renew(struct probing *probing, const struct runtime_target *target,
 int probing__attach(struct probing *probing, const struct runtime_target *target,
 		    const struct probing_sites *sites, struct runtime_probing *by, struct err *err);
 void probing__detach(struct probing *probing, uint32_t pid); /* idempotent */
-void probing__detach_all(struct probing *probing);	     /* of all processes, at once */
+void probing__detach_all(struct probing *probing);	     /* from all processes, in one call */
 
-/* Tells the kernel half since when (CLOCK_MONOTONIC) it sees all calls of the process's new
- * threads (1: of all). Before, it takes every stack to lack its outer part. */
+/* Sets the time (CLOCK_MONOTONIC) since which probes see all calls of the process's new threads; 1:
+ * of all threads. Without it, the kernel half treats the outer part of each stack as missing. */
 void probing__seen_since(struct probing *probing, uint32_t pid, uint64_t since_ns);
 
 /* The value of a variable of the environment that the process was started with, for the caller to

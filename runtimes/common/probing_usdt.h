@@ -6,7 +6,7 @@
 
 #include "runtimes/common/probing.h"
 
-/* The USDT probes by which an interpreter tells of calls and returns. */
+/* The USDT probes with which an interpreter reports calls and returns. */
 struct probing_usdt {
 	const char *provider;
 	const char *absent; /* the sentence about a file that lacks one of them */
@@ -16,7 +16,7 @@ struct probing_usdt {
 		uint32_t role;
 	} probes[4];
 	int n_probes;
-	/* Completes the record of a site of the probe with this number: where its anchor is. */
+	/* Completes the record of a site of probe number `probe` with the place of its anchor. */
 	int (*settle)(struct probing_site *site, int probe, const struct elf_file *file, void *ctx,
 		      struct err *err);
 };
@@ -24,13 +24,15 @@ struct probing_usdt {
 /* The probe's number; -1: another one. */
 int probing_usdt__probe(const struct probing_usdt *usdt, const struct usdt_site *site);
 
-/* Appends those of the found sites that are of `wanted` probes (a bit for each number). -ENOENT if
- * not all probes are there, wanted or not; errors of probing_sites__add_usdt and `settle`. */
+/* Appends the found sites of the probes in `wanted` (a bit for each number). Returns -ENOENT if the
+ * file lacks any of the probes, wanted or not, or an error of probing_sites__add_usdt or `settle`.
+ */
 int probing_usdt__add(const struct probing_usdt *usdt, const struct probing *probing,
 		      const struct elf_file *file, const struct usdt_sites *found, uint32_t wanted,
 		      void *ctx, struct probing_sites *sites, struct err *err);
 
-/* What was found in the file that was looked at last: processes fork, and execute it again. */
+/* The result for the last file that was searched. Processes fork and execute the same file again.
+ */
 struct probing_known {
 	const struct elf_file *file;
 	struct probing_sites sites;
@@ -38,10 +40,10 @@ struct probing_known {
 	struct err err;
 };
 
-/* Is it this file? Else it is from now on, with nothing found yet. */
+/* Returns true if the result is for @file. Otherwise makes it an empty result for @file. */
 bool probing_known__is(struct probing_known *known, const struct elf_file *file);
 
-/* 0, or the error that came of looking. */
+/* Returns 0, or the error of the search. */
 int probing_known__tell(const struct probing_known *known, struct err *err);
 
 #endif

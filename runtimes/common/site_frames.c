@@ -71,7 +71,7 @@ int site_frame__end(const struct elf_file *file, uint64_t vaddr, struct probe_re
 	size_t n_ops;
 	int rc = 0;
 
-	/* Of a register and an offset libdw makes one operation of this kind. */
+	/* libdw expresses a register and an offset as one operation of this kind. */
 	if (!cfi || dwarf_cfi_addrframe(cfi, vaddr, &frame) ||
 	    dwarf_frame_cfa(frame, &ops, &n_ops) || n_ops != 1 || ops->atom != DW_OP_bregx ||
 	    (ops->number != UNWIND_REG_RSP && ops->number != UNWIND_REG_RBP) ||
@@ -89,7 +89,7 @@ int site_frame__end(const struct elf_file *file, uint64_t vaddr, struct probe_re
 /* --- on the way to the loop --- */
 
 struct caller {
-	uint64_t vaddr; /* of the instruction behind a call, or of a jump */
+	uint64_t vaddr; /* address of the instruction behind a call, or of a jump */
 	bool jumps;	/* and leaves no frame */
 };
 
@@ -99,7 +99,7 @@ struct climb {
 	size_t n_loops;
 	const struct runtime_range *function; /* that is arrived at */
 	int32_t offset;			      /* the end of its frame, from the stack pointer */
-	struct caller callers[CALLERS_MAX];   /* of it */
+	struct caller callers[CALLERS_MAX];   /* callers of the function */
 	size_t n_callers;
 };
 
@@ -163,8 +163,8 @@ static const struct runtime_range *loop_at(const struct climb *climb, uint64_t v
 	return NULL;
 }
 
-/* Of a function of the loop only the loop's calls count: it may be called without running
- * anything, too (rb_vm_get_insns_address_table, vm.c of CRuby). */
+/* Drops callers of a loop's function that are outside the loop. Such a caller does not run anything
+ * (rb_vm_get_insns_address_table, vm.c of CRuby). */
 static void drop_outer_callers(struct climb *climb)
 {
 	size_t n = 0;

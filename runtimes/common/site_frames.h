@@ -12,8 +12,8 @@
 #include "runtimes/common/x86_code.h"
 #include "runtimes/runtime.h"
 
-/* Where the anchor of a call is (design fact 5), told from the stack pointer at a probe's site: by
- * the file's unwind rules, and by which functions call which. No process is looked at. */
+/* Computes the anchor of a call (design fact 5) from the stack pointer at a probe's site: from the
+ * file's unwind rules, and from the calls between its functions. Reads the file only. */
 struct site_frames {
 	const struct elf_file *file; /* borrowed */
 	struct unwind_table table;
@@ -24,7 +24,7 @@ struct site_frames {
 int site_frames__open(const struct elf_file *file, struct site_frames *ret, struct err *err);
 void site_frames__done(struct site_frames *frames); /* idempotent */
 
-/* The function that the address is in, as frame descriptions tell it; NULL: none. */
+/* Returns the function around the address by the frame descriptions, or NULL if there is none. */
 const struct runtime_range *site_frames__function(const struct site_frames *frames, uint64_t vaddr);
 
 /* Sets the record's anchor to the last word, or (`outside`) to the end, of the frame that the
@@ -32,14 +32,15 @@ const struct runtime_range *site_frames__function(const struct site_frames *fram
 int site_frames__own(const struct site_frames *frames, uint64_t vaddr, bool outside,
 		     struct probe_rec *rec, struct err *err);
 
-/* As that with `outside`, of a file that is not opened so: quicker, where nothing else is asked. */
+/* As site_frames__own() with `outside`, for a file without a struct site_frames: quicker for a
+ * single lookup. */
 int site_frame__end(const struct elf_file *file, uint64_t vaddr, struct probe_rec *rec,
 		    struct err *err);
 
-/* Sets the record's anchor to the stack pointer of the outermost of the interpreter loop's
- * functions (`loops`) where it calls the next: the address is in that function itself, or in one
- * that it comes to by direct calls alone, always by the same way as far as frames' sizes go.
- * -ENOTSUP: it does not, or not always. -ENOENT: nothing calls the address's function directly. */
+/* Sets the record's anchor to the stack pointer of the outermost function of the interpreter loop
+ * (`loops`) where that function calls the next one. The address must be in that function, or in one
+ * that it reaches by direct calls. All ways must have the same sum of frame sizes. Returns 0;
+ * -ENOTSUP if that does not hold; -ENOENT if nothing calls the address's function directly. */
 int site_frames__loop(const struct site_frames *frames, uint64_t vaddr,
 		      const struct runtime_range *loops, size_t n_loops, struct probe_rec *rec,
 		      struct err *err);

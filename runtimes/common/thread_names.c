@@ -14,21 +14,21 @@
 #include "core/target/procfs.h"
 
 #define THREADS_MAX 65536
-#define BUSY_SHARE  10 /* a search waits for so many times what the last one took */
+#define BUSY_SHARE  10 /* pause between searches, as a multiple of the last search's duration */
 
-/* A thread may be seen before the runtime knows it; many never get a name, as they run none of its
- * code, and some programs change the kernel's name all the time. So one is looked for again more
- * and more rarely. */
+/* A thread may be sampled before the runtime has registered it. Many threads never get a name,
+ * since they run none of its code, and some programs change the kernel's name all the time. So the
+ * pause before the next search for a thread doubles. */
 #define PAUSE_MIN_NS (NSEC_PER_SEC / 100)
 #define PAUSE_MAX_NS (4 * NSEC_PER_SEC)
 
 struct thread {
 	UT_hash_handle hh;
 	uint32_t tid; /* in its own PID namespace */
-	char *name;   /* NULL: it has none so far, and is not looked for again before ... */
+	char *name;   /* NULL: none found so far; the next search is not before next_ns */
 	uint64_t next_ns, pause_ns;
-	uint32_t search; /* the last one that has found it */
-	/* The kernel's name when it was asked for last; "" if it never was. */
+	uint32_t search; /* number of the last search that found the thread */
+	/* The kernel's name at the last request; "": there was none. */
 	char kernel[THREAD_NAME_BYTES + 1];
 };
 
@@ -162,8 +162,8 @@ const void *thread_names__process(const struct thread_names *names, uint32_t pid
 	return finds ? finds->process : NULL;
 }
 
-/* Looks through all threads, for the name of one above all, and forgets those that have a name and
- * are not there any more: their numbers may be others' by now. 0 or -ENOMEM. */
+/* Searches all threads, mainly for the name of @thread. Drops threads that have a name and no
+ * longer exist, since their numbers may be reused. Returns 0 or -ENOMEM. */
 static int search_for(struct thread_names *names, struct thread_finds *finds, struct thread *thread)
 {
 	uint64_t begin_ns = thread_cpu_ns();

@@ -4,9 +4,9 @@
 
 #include "runtimes/runtime.h"
 
-/* A version that is newer than all rows of its runtime may be walked by the newest row, if the
- * layout passes checks against the build itself, and against the process where the build does not
- * say enough. A version that fails is refused by name. docs/decisions/0148-untried-versions.md */
+/* A version that is newer than all rows of its runtime may be walked by the newest row. Its layout
+ * must pass checks against the build, and against the process where the build is not enough. A
+ * version that fails is refused by name. docs/decisions/0148-untried-versions.md */
 
 /* Sets the verdict of a version that passed the checks of its build. @row: "Perl 5.44". */
 void untried__accept(struct runtime_verdict *verdict, const char *row);

@@ -8,7 +8,7 @@
 
 #include "core/base/util.h"
 
-/* "KIND:MARKNAME FILE:LINE:COLUMN", where the mark tells the compiler (CodeKindToMarker and
+/* "KIND:MARKNAME FILE:LINE:COLUMN", where the mark stands for the compiler (CodeKindToMarker and
  * ComputeMarker in V8's sources) and the name may be empty:
  *   JS:*leaf /srv/a b.js:1:14          LazyCompile:~get size file:///srv/m.mjs:7:3
  *   Eval:~ /srv/a.js:1:1               JS:+\'run node:internal/main:12:5

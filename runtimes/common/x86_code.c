@@ -59,7 +59,7 @@ uint64_t x86_stub__loads_edi(const struct x86_stub *stub, size_t i)
 
 /* --- thread-local variables --- */
 
-/* Of a load or lea at byte `i` with %rax as its base: the distance. */
+/* Reads the displacement of a load or lea at byte `i` whose base is %rax. */
 static bool distance_at(const struct x86_stub *stub, size_t i, uint8_t opcode, int64_t *ret)
 {
 	if (i + 3 > stub->size || stub->code[i] != 0x48 || stub->code[i + 1] != opcode)
@@ -82,7 +82,7 @@ static bool distance_at(const struct x86_stub *stub, size_t i, uint8_t opcode, i
 	return false;
 }
 
-/* What is behind `mov %fs:0,%rax`: a variable whose distance the linker knew, or a slot. */
+/* Reads the code behind `mov %fs:0,%rax`: a variable at a fixed distance, or a slot. */
 static bool tls_behind_base(const struct x86_stub *stub, size_t i, struct x86_tls *tls)
 {
 	tls->kind = X86_TLS_FIXED;
@@ -100,7 +100,7 @@ static bool tls_behind_base(const struct x86_stub *stub, size_t i, struct x86_tl
 	return false;
 }
 
-/* `mov %fs:offset,%rax`. What is above the fs base is no variable: the stack protector's word. */
+/* `mov %fs:offset,%rax`. Positive offsets are no variables, but the stack protector's word. */
 static bool tls_at_offset(const struct x86_stub *stub, size_t i, struct x86_tls *tls)
 {
 	if (!x86_stub__has(stub, i, "\x64\x48\x8b\x04\x25", 5) || i + 9 > stub->size)
@@ -217,7 +217,8 @@ uint8_t *x86_code__read(const struct elf_file *file, const struct runtime_range 
 	return code;
 }
 
-/* Instructions by which compilers reach a field of 1 to 16 bytes: of one byte, and of two. */
+/* Returns true if an instruction that accesses a field of 1 to 16 bytes is at byte @i. Opcodes have
+ * one or two bytes. */
 static bool reaches_field(const uint8_t *code, size_t i, enum x86_use use)
 {
 	static const uint8_t one[] = { 0x03, 0x0b, 0x2b, 0x39, 0x3b, 0x63, 0x80, 0x81, 0x83,
@@ -333,7 +334,7 @@ struct cold {
 	} found[CANDIDATES_MAX];
 	size_t n_found;
 	struct unwind_rule rule;
-	size_t next; /* candidate whose first rule is not known yet */
+	size_t next; /* the next candidate whose first rule must be read */
 };
 
 static void cold__count_jumps(struct cold *cold, const struct x86_functions *functions,
@@ -388,9 +389,8 @@ static int cold__on_row(void *ctx, uint64_t vaddr, const struct unwind_rule *rul
 	return 0;
 }
 
-/* The cold part has a frame description of its own, which starts in the middle of things: with the
- * function's frame already set up. Of those that the function jumps into, it is the one that it
- * jumps into most. */
+/* The cold part has a frame description of its own, which starts with the function's frame already
+ * set up. If the function jumps into several such parts, the one with the most jumps is taken. */
 bool x86_functions__cold(const struct x86_functions *functions, const struct elf_file *file,
 			 const struct runtime_range *hot, struct runtime_range *ret)
 {

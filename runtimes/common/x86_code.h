@@ -9,8 +9,8 @@
 #include "core/elf/elf_file.h"
 #include "runtimes/runtime.h"
 
-/* Reading x86-64 machine code of a file without a disassembler: a few instruction forms are looked
- * for at each byte, and what they refer to must make sense. Addresses are link-time ones. */
+/* Reads x86-64 machine code of a file without a disassembler: a few instruction forms are searched
+ * at each byte, and the addresses in them must be valid. Addresses are link-time addresses. */
 
 #define X86_STUB_BYTES_MAX 256
 
@@ -27,8 +27,8 @@ int x86_stub__read(const struct elf_file *file, const char *name, struct x86_stu
 /* Are the `n` bytes there at byte `i`? */
 bool x86_stub__has(const struct x86_stub *stub, size_t i, const char *bytes, size_t n);
 
-/* The 32 bits at byte `i`, which must be in the stub, and the address that they mean relative to
- * the next instruction, if they are the last of this one. */
+/* Return the 32 bits at byte `i`, which must be in the stub; and the address at that distance from
+ * the next instruction, if the 32 bits end this one. */
 uint32_t x86_stub__value(const struct x86_stub *stub, size_t i);
 uint64_t x86_stub__relative(const struct x86_stub *stub, size_t i);
 
@@ -42,27 +42,28 @@ enum x86_tls_kind {
 			* offset + the word behind it (the ABI's tls_index) */
 };
 
-/* Where a thread has a variable of its own. */
+/* Location of a thread-local variable. */
 struct x86_tls {
 	enum x86_tls_kind kind;
 	int64_t offset;
 	uint64_t slot_vaddr;
 };
 
-/* Where the variable of a process's threads is: at `*ret_at` from the fs base, or in the block of
- * module `*ret_module` if that is not 0. `bias`: of the file in the process. 0, or -EAGAIN: its
- * dynamic linker has not been there yet. */
+/* Finds the variable in a process's threads: at `*ret_at` from the fs base, or in the block of
+ * module
+ * `*ret_module` if that is not 0. `bias`: of the file in the process. Returns 0, or -EAGAIN if the
+ * dynamic linker has not set the variable up yet. */
 int x86_tls__locate(const struct x86_tls *tls, uint32_t pid, uint64_t bias, uint32_t *ret_module,
 		    uint64_t *ret_at);
 
-/* Of the thread-local variable that the function loads first, 64 bits. 0 or -ENOENT. */
+/* Finds the 64-bit thread-local variable that the function loads first. Returns 0 or -ENOENT. */
 int x86_stub__tls(const struct x86_stub *stub, struct x86_tls *ret);
 
 /* Is the address in a segment that is not code, or in one that is? */
 bool x86_code__is_data(const struct elf_file *file, uint64_t vaddr);
 bool x86_code__is_code(const struct elf_file *file, uint64_t vaddr);
 
-/* The functions of a file as its frame descriptions tell them. */
+/* The functions of a file by its frame descriptions. */
 struct x86_functions {
 	struct runtime_range *list; /* owned; in order of their start */
 	size_t n, cap;
