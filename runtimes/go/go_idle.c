@@ -3,8 +3,8 @@
 
 #define SLEEPS "mPark|notesleep|notetsleep|notetsleepg|notetsleep_internal|futexsleep|futex"
 
-/* Waits of goroutines themselves are no waits of threads. What is here are threads without one, and
- * those of the runtime's own. */
+/* Goroutines wait without a thread. The rules describe threads without a goroutine, and the
+ * runtime's own threads. */
 const struct idle_rule go_idle[] = {
 	/* Not for the world to be started again (gcstopm), nor for the goroutine that is locked to
 	 * the thread (stoplockedm, which does not come here). */

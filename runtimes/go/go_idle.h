@@ -4,7 +4,7 @@
 
 #include "runtimes/idle.h"
 
-/* Waits of Go programs' threads that mean nothing: what `idle` of its struct runtime is. */
+/* Idle waits of Go programs' threads: member `idle` of runtime_go. */
 extern const struct idle_rule go_idle[];
 
 #endif

@@ -60,13 +60,13 @@ static bool read_call(const struct elf_file *file, const struct go_table *table,
 
 /* --- where the trees are --- */
 
-/* Words of struct moduledata (src/runtime/symtab.go) among which gofunc is: at 304 in Go 1.18, 320
- * from 1.20 on, 344 from 1.27 on. No magic number tells these apart. */
+/* Range of words of struct moduledata (src/runtime/symtab.go) that includes gofunc: at 304 in Go
+ * 1.18, 320 from 1.20 on, 344 from 1.27 on. All of these have the same magic number. */
 #define MODULE_FROM 256
 #define MODULE_N    32
 
 #define CHECKED_MAX    64   /* functions whose trees are checked */
-#define CONSIDERED_MAX 4096 /* functions among which these are looked for */
+#define CONSIDERED_MAX 4096 /* functions that the search reads */
 
 struct checked {
 	struct go_function function;
@@ -141,7 +141,7 @@ int go_names__data(const struct elf_file *file, const struct go_table *table, ui
 	return -ENOENT;
 }
 
-/* As Go itself shows it: what a generic function is made for is left out. */
+/* Returns the name as Go prints it: without the type arguments of a generic function. */
 static const char *shown(const char *name, char *buf, size_t size)
 {
 	const char *open = strchr(name, '['), *close = open ? strrchr(name, ']') : NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A Go function knows at each instruction how many bytes it has put on the stack below its return
- * address: that gives the CFA, and nothing else is needed, as Go code restores no register for its
- * caller. Assembly is called by C, too, and has its rules from its machine code (go_assembly.h). */
+/* Go's table has the number of bytes below the return address for each instruction of a function.
+ * That gives the CFA. No other rule is needed, since Go code restores no register for its caller.
+ * Assembly may be called by C, too, so its rules come from its machine code (go_assembly.h). */
 #include "runtimes/go/go_rows.h"
 
 #include <errno.h>
@@ -62,8 +62,8 @@ static int put(struct rows *rows, uint64_t start, uint64_t end, const struct unw
 	return rows->row(rows->ctx, start, rule);
 }
 
-/* A part of a function in which the stack has so many bytes, as far as machine code says no more.
- */
+/* Adds rows for a part of a function with one number of bytes on the stack. Rules from machine code
+ * take precedence. */
 static int put_counted(struct rows *rows, uint64_t start, uint64_t end,
 		       const struct unwind_rule *rule, const struct go_assembly *assembly)
 {
@@ -80,7 +80,8 @@ static int put_counted(struct rows *rows, uint64_t start, uint64_t end,
 	return ret;
 }
 
-/* One part of a function in which the stack has so many bytes, but for where it is another one. */
+/* Adds rows for a part of a function with one number of bytes on the stack, except where the code
+ * runs on another stack. */
 static int put_part(struct rows *rows, uint64_t start, uint64_t end, const struct unwind_rule *rule,
 		    const struct go_switch *switches, size_t n, const struct go_assembly *assembly)
 {

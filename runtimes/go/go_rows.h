@@ -4,7 +4,7 @@
 
 #include "core/elf/cfi.h"
 
-/* How frames of Go functions are left: the hook unwind_rows. */
+/* The hook unwind_rows for Go's functions. */
 int go_rows__read(const struct elf_file *file, cfi_row_fn row, void *ctx);
 
 #endif

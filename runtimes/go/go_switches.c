@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* All names and code here are of src/runtime/asm_amd64.s, sys_linux_amd64.s and time_linux_amd64.s
- * of Go 1.16 to 1.24. What is looked for are whole instructions, in functions of a few hundred
- * bytes that have each of them once or twice. */
+ * of Go 1.16 to 1.24. The search matches whole instructions, in functions of a few hundred bytes
+ * that contain each of them once or twice. */
 #include "runtimes/go/go_switches.h"
 
 #include <string.h>
@@ -50,7 +50,8 @@ static size_t behind(const struct code *code, size_t from, const char *bytes, si
 }
 #define BEHIND(code, from, bytes) behind(code, from, bytes, sizeof(bytes) - 1)
 
-/* Behind the next `mov 0x38(reg),%rsp`, g.sched.sp, or `mov %rbx,%rsp` of what was just read so. */
+/* Returns the offset behind the next `mov 0x38(reg),%rsp` (g.sched.sp), or behind a `mov %rbx,%rsp`
+ * whose %rbx was loaded from there. */
 static size_t behind_switch(const struct code *code, size_t from)
 {
 	for (size_t i = from; i + 4 <= code->n; i++) {
@@ -90,9 +91,9 @@ static bool find_places(const struct code *code, struct go_places *ret)
 	       ret->curg_at < 8 * 256;
 }
 
-/* The status of a goroutine is changed by the one `lock cmpxchg %reg,N(%reg)` of casgstatus. What
- * follows in struct g (src/runtime/runtime2.go) since Go 1.4 are the 32 bits of its lock, and then
- * goid. */
+/* casgstatus changes the status of a goroutine by its only `lock cmpxchg %reg,N(%reg)`. Since
+ * Go 1.4 the status is followed in struct g (src/runtime/runtime2.go) by the 32 bits of a lock, and
+ * by goid. */
 static uint32_t find_goid(const struct code *code)
 {
 	uint32_t found = 0;
@@ -197,8 +198,9 @@ static size_t behind_room(const struct code *code, size_t from)
 	return at ? at + 1 : 0;
 }
 
-/* Calls C: what leads back is in the frame, as C may call Go again, which changes g's sched. The
- * second call is of who was on g0's stack already. It is in rdx until it is in the frame. */
+/* asmcgocall calls C. The old stack pointer is in the frame, since C may call Go again, which
+ * changes g.sched. The second call is for callers that were on g0's stack already. The old stack
+ * pointer is in rdx until it is stored in the frame. */
 static size_t of_asmcgocall(const struct code *code, const struct go_table *table,
 			    const struct go_places *places, const struct go_function *function,
 			    struct go_switch *ret)
@@ -246,10 +248,10 @@ static size_t behind_publishing(const struct code *code, size_t end)
 	return found;
 }
 
-/* C's callback goes on on the goroutine's stack; its own frame, and what called it, is on g0's.
- * g0.sched.sp points to that frame, and the frame's first word has the pointer of the callback
- * outside. The pointer is stored in front of the switch and restored behind the way back. In
- * between, on g0's stack, it is that of the frame that is left. */
+/* cgocallback continues on the goroutine's stack; its own frame and its callers are on g0's stack.
+ * g0.sched.sp points to that frame, and the frame's first word has the pointer of the outer
+ * callback. The pointer is stored before the switch and restored after the way back. In between, on
+ * g0's stack, it is the pointer of the frame that was left. */
 static size_t of_cgocallback(const struct code *code, const struct go_table *table,
 			     const struct go_places *places, const struct go_function *function,
 			     struct go_switch *ret)

@@ -15,13 +15,13 @@ struct go_switch {
 	struct unwind_rule rule;
 };
 
-/* What is the same for all of a file's: found in the code of runtime.systemstack and
+/* Offsets that hold for a whole file. They are read from the code of runtime.systemstack and
  * runtime.casgstatus, so that no table of versions is needed. */
 struct go_places {
 	bool known;
-	int32_t g_at;	  /* of the thread's g, from the thread pointer */
-	uint32_t curg_at; /* of m.curg in m */
-	uint32_t goid_at; /* of g.goid in g; 0: not known */
+	int32_t g_at;	  /* offset of the thread's g from the thread pointer */
+	uint32_t curg_at; /* offset of m.curg in m */
+	uint32_t goid_at; /* offset of g.goid in g; 0: unknown */
 };
 struct go_places go_places__of(const struct elf_file *file, const struct go_table *table);
 
@@ -30,7 +30,7 @@ size_t go_switches__of(const struct elf_file *file, const struct go_table *table
 		       const struct go_places *places, const struct go_function *function,
 		       struct go_switch ret[GO_SWITCHES_MAX]);
 
-/* Its name without what linkers add to it. */
+/* Compares the function's name without suffixes that linkers add. */
 bool go_function__is(const struct go_function *function, const char *name);
 
 #endif

@@ -17,15 +17,15 @@ static const uint32_t magics[GO_LAYOUTS_N] = {
 };
 
 #define FUNCTIONS_MAX	    (1U << 24)
-#define TEXT_MAX	    65536 /* of a name: instances of generic functions have long ones */
+#define TEXT_MAX	    65536 /* bytes of a name; instances of generic functions have long ones */
 #define HEADER_BYTES	    80
 #define HEADER_TEXT	    24
-#define TRIED_MAX	    16 /* what looks like a header, of a file: each may take a look at all of it */
+#define TRIED_MAX	    16 /* possible headers in a file; checking each may read the whole file */
 #define SAMPLED_MAX	    64	  /* functions that is_sound() checks, spread over the table */
 #define FUNCTION_VALUES_MAX 64	  /* kinds of values of a function; Go has 4 */
 #define VALUES_MAX	    65536 /* changes of one value within a function */
 #define SEGMENT_MAX	    (1ULL << 30)
-#define ALIGNMENT	    8 /* of the header; the linker aligns to 32 */
+#define ALIGNMENT	    8 /* bytes, of the header; the linker aligns to 32 */
 
 /* Offsets of minpc and text in struct moduledata, src/runtime/symtab.go. */
 #define MODULE_MIN_PC 160
@@ -40,7 +40,7 @@ enum {
 	FUNCTION_LINE = 24,
 	FUNCTION_N_VALUES = 28,
 	FUNCTION_UNIT = 32,
-	FUNCTION_BYTES = 40, /* of which the last is the number of data */
+	FUNCTION_BYTES = 40, /* its last byte is the number of data */
 };
 
 static bool read_at(const struct go_table *table, size_t at, void *ret, size_t size)
@@ -95,7 +95,7 @@ static bool read_header(struct go_table *table, uint64_t words[9])
 	return i < GO_LAYOUTS_N;
 }
 
-/* Of a file that may be loaded anywhere the address is in its relocations. */
+/* Reads the address from the relocations, for position-independent files. */
 static bool relocated(const struct elf_file *file, uint64_t vaddr, uint64_t *ret)
 {
 	struct elf_words *words;
@@ -182,10 +182,10 @@ static bool is_covered(const struct go_table *table, const struct go_function *f
 	       ends_inside(table, function, function->line);
 }
 
-/* Checks the layout that the magic number stands for against the table itself: of functions from
- * all over the table, names are texts, and what changes with the place changes within the function
- * only. Most functions use the stack, and most have data, for the garbage collector. A release that
- * moves a field and keeps the magic number fails this. */
+/* Checks the layout of the magic number against the table, with functions from all over the table:
+ * names must be texts, and values must change only within their function. Most functions must use
+ * the stack and have data for the garbage collector. A release that moves a field without a new
+ * magic number fails this check. */
 static bool is_sound(const struct go_table *table)
 {
 	size_t step = max_of(table->n_functions / SAMPLED_MAX, (size_t)1);
@@ -235,7 +235,7 @@ static bool is_table(const struct elf_file *file, struct go_table *table)
 
 static const char *const sections[] = { ".gopclntab", ".data.rel.ro.gopclntab" };
 
-/* The linker's note with the build's id: of type 4, by "Go". */
+/* Returns true if the file has the linker's note with the build id: type 4, name "Go". */
 static bool has_note(const struct elf_file *file)
 {
 	static const uint8_t name_size[] = { 4, 0, 0, 0 };
@@ -319,7 +319,7 @@ static int load_table(const struct elf_file *file, uint64_t vaddr, uint64_t size
 	return rc ? rc : -ENOENT;
 }
 
-/* Looks at [@at, @at + @n) of the segment, which the block has. */
+/* Searches [@at, @at + @n) of the segment, whose bytes are in the block. */
 static int scan_block(const struct elf_file *file, const struct elf_segment *segment,
 		      const uint8_t *block, uint64_t at, size_t n, int *tried, struct go_table *ret)
 {

@@ -19,16 +19,16 @@ struct go_table {
 	size_t size;
 	uint64_t vaddr; /* link-time address of the header */
 	enum go_layout layout;
-	uint64_t text; /* what entries of functions count from */
+	uint64_t text; /* base address of the functions' entries */
 	size_t n_functions;
 	void *owned;
-	struct quota_account *account; /* what is owned is charged to it */
+	struct quota_account *account;				      /* charged for `owned` */
 	size_t names_at, units_at, files_at, values_at, functions_at; /* offsets in bytes */
 };
 
 /* Reads @n words at @offset of the runtime's description of the program (struct moduledata of
  * src/runtime/symtab.go), which begins with pointers to the table and to its names. Words that the
- * file does not have are 0. Returns false if the file has no such description. */
+ * file lacks are 0. Returns false if the file has no such description. */
 bool go_table__module_words(const struct elf_file *file, const struct go_table *table,
 			    size_t offset, uint64_t *ret, size_t n);
 
@@ -43,7 +43,7 @@ struct go_function {
 	uint64_t start, end;	 /* link-time addresses */
 	const char *name;	 /* as in the table; NUL-terminated */
 	size_t data_at;		 /* behind the fixed part: offsets of values, then of data */
-	uint32_t sp, file, line; /* where their values are: go_values */
+	uint32_t sp, file, line; /* offsets of their values: go_values__of */
 	uint32_t n_values, unit;
 	uint8_t n_data;
 };
@@ -63,7 +63,7 @@ const char *go_table__file(const struct go_table *table, const struct go_functio
 
 bool go_table__u32(const struct go_table *table, size_t at, uint32_t *ret);
 
-/* A value that depends on the place in a function: so many bytes on the stack, a line, ... */
+/* A value that depends on the place in a function: bytes on the stack, a line, ... */
 struct go_values {
 	const uint8_t *at, *end;
 	uint64_t start, until; /* [start, until) has the value */
@@ -71,7 +71,7 @@ struct go_values {
 	bool begun;
 };
 
-/* `offset`: of the function (sp, file, line), or of go_function__values. */
+/* `offset`: sp, file or line of the function, or a result of go_function__values. */
 struct go_values go_values__of(const struct go_table *table, const struct go_function *function,
 			       uint32_t offset);
 bool go_values__next(struct go_values *values); /* false: there are no more */
@@ -80,8 +80,8 @@ bool go_values__next(struct go_values *values); /* false: there are no more */
 int32_t go_values__at(const struct go_table *table, const struct go_function *function,
 		      uint32_t offset, uint64_t vaddr);
 
-/* The i-th of its further values, and of its data (an offset from the module's data of functions,
- * or, up to Go 1.17, an address); false: it has none. */
+/* Read the i-th further value, and the i-th data: an offset from the module's data of functions, or
+ * an address up to Go 1.17. Return false if there is none. */
 bool go_function__values(const struct go_table *table, const struct go_function *function,
 			 unsigned int i, uint32_t *ret);
 bool go_function__data(const struct go_table *table, const struct go_function *function,

@@ -4,9 +4,9 @@
 #include "runtimes/common/v8_label.h"
 #include "runtimes/runtime.h"
 
-/* Code of compilers that no other entry knows: any process may write a perf map or a jitdump file.
- * What these call it is all that is known. V8's names are recognised by their form, as programs
- * other than Node.js have V8 (Deno). */
+/* Code of compilers without a runtime of their own: any process may write a perf map or a jitdump
+ * file, whose names are shown. V8's names are recognized by their form, as programs other than
+ * Node.js contain V8 (Deno). */
 
 static bool jit__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
 {

@@ -4,8 +4,7 @@
 
 #include "runtimes/idle.h"
 
-/* Waits of well-known libraries and servers in C that mean nothing: what `idle` of its struct
- * runtime is. */
+/* Idle waits of well-known libraries and servers in C: member `idle` of runtime_native. */
 extern const struct idle_rule native_idle[];
 
 #endif

@@ -9,8 +9,8 @@
 #include "core/base/util.h"
 #include "runtimes/common/v8_label.h"
 
-/* Names of compiled code, as its compiler writes them. The forms differ enough to tell the compiler
- * by them: a function returns false if @text, which it may change, has another form. */
+/* Forms of the names that compilers write to perf maps. The form identifies the compiler. A
+ * function returns false if @text, which it may change, has another form. */
 typedef bool (*form_fn)(char *text, struct runtime_symbol *ret);
 
 static bool starts_with(const char *text, const char *with)

@@ -19,8 +19,8 @@
 /* .NET's compiler makes a frame for most methods, and leaves the register alone in the others:
  * ETW_EBP_FRAMED, rpMustCreateEBPFrame() of src/coreclr/jit. Its memory is mapped in small pieces.
  *
- * Mono's compiler keeps no frame pointer where it can do without one, and uses the register then
- * (mono_arch_compute_omit_fp of mini-amd64.c). Nor do those of the others, as far as there are any.
+ * Mono's compiler omits the frame pointer where it can, and uses the register for other values
+ * (mono_arch_compute_omit_fp of mini-amd64.c). The compilers of the others keep none either.
  */
 #define NET_KEEPS      KEEPS_POINTERS
 #define NET_MADE_BYTES 4096

@@ -5,22 +5,22 @@
 #include <stdint.h>
 
 /* Language runtimes that have no walker: how a file of each is recognized, and which facts a user
- * needs. A file is recognized by what the file contains, never by its name. */
+ * needs. A file is recognized by its contents, never by its name. */
 
 #define OTHER_GIVEN_MAX 5
 
 struct other_row {
 	const char *name;  /* as shown: "Erlang (BEAM)" */
 	const char *shown; /* which frames are shown and which are not */
-	const char *map;   /* how to make the runtime write a map; NULL: no way is known */
+	const char *map;   /* how to make the runtime write a map; NULL: unknown */
 	/* Texts in the arguments or the environment of a process that writes a map. */
 	const char *given[OTHER_GIVEN_MAX];
-	const char *missing; /* which frames lack with a map; NULL: none is known to */
+	const char *missing; /* frames that are missing with a map; NULL: none */
 	/* How its compiler keeps frame pointers (runtime_verdict). 0: it does not, or does not
 	 * always. */
 	unsigned int keeps;
 	uint64_t made_bytes;
-	const char *source; /* of the rule, of the option and of the form of the names */
+	const char *source; /* source of the rule, of the option and of the form of the names */
 };
 
 enum other_kind {

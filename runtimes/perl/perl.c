@@ -194,8 +194,8 @@ static void locate(const struct runtime_target *target, struct perl_proc_rec *re
 	rec->phase = place->phase ? bias + place->phase : 0;
 }
 
-/* What nobody has written yet is not in memory, where the kernel half could not read it; once it
- * was read by a system call it is. */
+/* Reads the key once by a system call. A page that was never written is not in memory, and BPF
+ * cannot read it; the system call maps it. */
 static void fetch_key(uint32_t pid, const struct perl_proc_rec *rec)
 {
 	uint64_t first;
@@ -313,9 +313,9 @@ static size_t place_entered(const struct runtime_natives *natives, struct runtim
 	return end + 1;
 }
 
-/* Contexts do not know their native frames, but those that end a loop are marked. There is a main
- * program, as far as the interpreter knows, in a thread of Perl's, too, and in a program that Perl
- * is embedded in, where nothing runs it. */
+/* Contexts have no link to their native frames, but those that end a loop are marked. The
+ * interpreter has a main program also in threads of Perl, and in programs that embed Perl, where no
+ * loop runs it. */
 static size_t perl__anchors(struct runtime_session *session, const struct runtime_sample *sample,
 			    struct runtime_pair *pairs, size_t n)
 {
@@ -355,7 +355,7 @@ static const char *perl__native_name(struct runtime_session *session, uint32_t p
 
 static const char *const maps[] = { "perl_states", "perl_procs", "perl_codes", NULL };
 
-/* What calls a function in C for a script: pp_hot.c. */
+/* The function that calls a C function for a script: pp_hot.c. */
 static const char *const callers[] = { "Perl_pp_entersub", NULL };
 
 static const struct runtime_files files = {

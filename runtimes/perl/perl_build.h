@@ -9,7 +9,7 @@
 #include "runtimes/perl/perl_versions.h"
 #include "runtimes/runtime.h"
 
-/* What a file that holds Perl says of itself. */
+/* Facts that a file with Perl contains about its build. */
 
 struct perl_number {
 	uint8_t major, minor, patch;
@@ -24,7 +24,7 @@ int perl_build__version(const struct elf_file *file, struct perl_number *ret);
 struct perl_place {
 	enum perl_state_kind state;
 	uint64_t key_vaddr;
-	uint64_t first_vaddr; /* of the pointer to the program's first interpreter; 0: unknown */
+	uint64_t first_vaddr; /* the pointer to the program's first interpreter; 0: unknown */
 	/* Offsets in the interpreter; PERL_STATE_GLOBAL: addresses. `phase` 0: unknown */
 	uint64_t op, curcop, curstackinfo, comppad, phase, defstash;
 };
@@ -37,10 +37,10 @@ const char *perl_build__place(const struct elf_file *file, const struct perl_ver
  * that is not the stack's) is at @offset. */
 bool perl_build__reads_first(const struct elf_file *file, const char *function, uint16_t offset);
 
-/* The code that runs Perl's operations: one for each call of Perl by C. An eval that is entered
- * there runs the rest of it in a second round within the first (docatch, pp_ctl.c): what starts
- * that is told as code of the loop, too, so that both are one. Returns the number of ranges, 0:
- * they cannot be found. */
+/* Finds the loop that runs Perl's operations; each call of Perl by C has one. An eval runs the
+ * remaining operations in a second loop within the first (docatch, pp_ctl.c). The function that
+ * starts the second loop is reported as part of the loop, so that both are one. Returns the number
+ * of ranges; 0: not found. */
 #define PERL_LOOPS_MAX 8
 size_t perl_build__loops(const struct elf_file *file, struct runtime_range ret[PERL_LOOPS_MAX]);
 

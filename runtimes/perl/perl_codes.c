@@ -23,7 +23,7 @@ struct perl_codes {
 	struct numbered_codes by_number;
 };
 
-/* As Carp has them, which is what people know from Perl's own stack traces. */
+/* The names in Carp's stack traces. */
 static const char *const names[PERL_CODE_KINDS_N] = {
 	[PERL_CODE_MAIN] = "<main>",	       [PERL_CODE_EVAL_BLOCK] = "eval {...}",
 	[PERL_CODE_EVAL_TEXT] = "eval '...'",  [PERL_CODE_REQUIRE] = "require",
@@ -73,8 +73,8 @@ static char *sub__name(const struct rec_code *rec, const struct perl_code_table 
 	return text;
 }
 
-/* Each text that is evaluated is a file "(eval N)": the number says nothing to the reader, and
- * keeps equal functions apart. */
+/* Removes the number from "(eval N)", the file name of an evaluated text, since it would separate
+ * equal functions. */
 static void cut_number(char *file)
 {
 	static const char start[] = "(eval ";

@@ -9,7 +9,7 @@
 #include "bpf/shared.h"
 #include "runtimes/runtime.h"
 
-/* What Perl's contexts run, by the numbers that the kernel half gave. */
+/* Code of Perl's contexts, by the numbers of the kernel half. */
 struct perl_codes;
 
 struct perl_codes *perl_codes__new(void); /* NULL: out of memory */

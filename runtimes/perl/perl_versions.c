@@ -9,8 +9,8 @@
 /* Sources, all at the version of the row: intrpvar.h (struct interpreter), cop.h (PERL_SI,
  * PERL_CONTEXT, CXp_TRYBLOCK, later CXp_EVALBLOCK, CXp_TRY), sv.h (struct xpvcv), hv.h (struct
  * xpvhv_aux, from 5.36 on in struct xpvhv_with_aux), opnames.h (OP_ENTERSUB, OP_NEXTSTATE,
- * OP_SORT). scripts/check-perl-offsets compares the rows with the headers of a perl that is
- * installed. */
+ * OP_SORT). scripts/check-perl-offsets compares the rows with the headers of an installed
+ * perl. */
 
 #define COMMON .code_stash = 32, .evals_block = 0x40, .aux_name = 0, .aux_name_count = 28
 

@@ -11,7 +11,7 @@
  * releases. */
 
 struct perl_version {
-	unsigned int minor; /* of 5.minor */
+	unsigned int minor; /* N of Perl 5.N */
 	bool verified;	    /* walked and compared with a real build; else from headers only */
 	struct perl_offsets offsets;
 	/* struct interpreter of builds with threads (intrpvar.h). Fields that come later depend on

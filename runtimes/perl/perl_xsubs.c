@@ -13,10 +13,10 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 
-/* All of this is a process's memory, which it changes meanwhile: whatever is found may be garbage,
- * and only the bounds below end the search. */
+/* The process changes its memory during the search: any value may be garbage, and only these bounds
+ * end the search. */
 #define DEPTH_MAX   12	   /* packages within packages */
-#define ENTRIES_MAX 200000 /* of all packages */
+#define ENTRIES_MAX 200000 /* sum of all packages */
 #define BUCKETS_MAX (1U << 20)
 #define CHAIN_MAX   64
 #define NAME_BYTES  160
@@ -63,7 +63,7 @@ struct process {
 	struct perl_stashes stashes;
 	struct xsub *by_entry;
 	uint64_t searched_ns; /* 0: never */
-	unsigned left;	      /* of ENTRIES_MAX, in this search */
+	unsigned left;	      /* entries that this search may still read */
 };
 
 struct perl_xsubs {
@@ -133,7 +133,8 @@ static bool read_at(const struct process *process, uint64_t address, void *to, s
 	return address && procfs__read_memory(process->pid, address, to, size);
 }
 
-/* Of a HEK, with its length in bytes in front; of a name that is too long "". */
+/* Reads the name of a HEK, which its length in bytes precedes. A name that is too long becomes "".
+ */
 static bool read_name(const struct process *process, uint64_t hek, char name[NAME_BYTES])
 {
 	uint32_t len;
@@ -147,7 +148,8 @@ static bool read_name(const struct process *process, uint64_t hek, char name[NAM
 	return !len || read_at(process, hek + NAME_IN_HEK, name, len);
 }
 
-/* Of several names of one function, one after the other: "List::Util::sum, List::Util::sum0". */
+/* Adds a name. A function with several names has all of them: "List::Util::sum, List::Util::sum0".
+ */
 static int add(struct process *process, uint64_t address, const char *name)
 {
 	struct xsub *xsub;
@@ -224,7 +226,7 @@ static int search_entry(struct process *process, const struct entry *entry, cons
 	return glob.code ? add_code(process, glob.code, entry->value, name) : 0;
 }
 
-/* What is in one package, whose name ends with "::", and in those within. -ENOMEM. */
+/* Searches one package, whose name ends with "::", and the packages in it. Returns 0 or -ENOMEM. */
 static int search(struct process *process, uint64_t stash, const char *package, unsigned depth)
 {
 	uint64_t max, *buckets;
@@ -266,7 +268,7 @@ static void search_all(struct process *process)
 	if (!stashes->is_pointer &&
 	    !read_at(process, stash + stashes->defstash, &stash, sizeof(stash)))
 		return;
-	search(process, stash, "", 0); /* without memory: what has been found until then */
+	search(process, stash, "", 0); /* on -ENOMEM the names found so far are used */
 	process->searched_ns = now_ns();
 }
 

@@ -10,7 +10,7 @@
  * process has them: most extensions are stripped, and their functions are static anyway. */
 struct perl_xsubs;
 
-/* Where a process has its symbol table. */
+/* Location of a process's symbol table. */
 struct perl_stashes {
 	uint64_t at;	     /* address of a pointer: to the interpreter, or to the symbol table */
 	uint16_t defstash;   /* offset in the interpreter */
@@ -26,10 +26,9 @@ int perl_xsubs__attach(struct perl_xsubs *xsubs, uint32_t pid, uint32_t space,
 		       const struct perl_stashes *stashes);
 void perl_xsubs__detach(struct perl_xsubs *xsubs, uint32_t space); /* idempotent */
 
-/* "Package::name" of the function that begins at `entry`, of one with several names (ALIAS of
- * perlxs) all of them; NULL: none is known. Reads the process's symbol table when it is asked for
- * the first time, and again later, as extensions are loaded any time. Borrowed until the next
- * call. */
+/* Returns "Package::name" of the function that begins at `entry`, all names if there are several
+ * (ALIAS of perlxs), or NULL. Reads the process's symbol table at the first call, and again later,
+ * since extensions may be loaded at any time. Borrowed until the next call. */
 const char *perl_xsubs__name(struct perl_xsubs *xsubs, uint32_t pid, uint64_t entry);
 
 #endif

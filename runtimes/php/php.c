@@ -30,7 +30,7 @@ struct runtime_image {
 
 struct runtime_session {
 	struct php_codes *codes;
-	struct php_probing *probing; /* NULL: no probes are wanted */
+	struct php_probing *probing; /* NULL: no probes */
 };
 
 /* --- image --- */
@@ -257,8 +257,8 @@ static bool is_running(const struct runtime_natives *natives, uint64_t function)
 	return false;
 }
 
-/* Takes out what would be called without a frame and is not; where not all native frames are known
- * that is only so of the innermost. */
+/* Removes a frameless call that its native frame does not confirm. If the native stack is
+ * incomplete, only the innermost call is checked. */
 static size_t drop_frameless(const struct php_codes *codes, const struct runtime_sample *sample,
 			     const struct runtime_natives *natives, struct runtime_pair *pairs,
 			     size_t n)
@@ -275,15 +275,15 @@ static size_t drop_frameless(const struct php_codes *codes, const struct runtime
 	return kept;
 }
 
-/* Frames do not know their native frames, but those that end a loop are marked, and functions in C
- * are known by where they begin. */
+/* Frames have no link to their native frames, but those that end a loop are marked, and C functions
+ * are recognized by their start. */
 static size_t php__anchors(struct runtime_session *session, const struct runtime_sample *sample,
 			   struct runtime_pair *pairs, size_t n)
 {
 	struct runtime_natives natives = sample->natives(sample, true);
 	uint64_t functions[RUNTIME_PAIRS_MAX];
 
-	if (sample->probed) /* probes tell addresses */
+	if (sample->probed) /* probes report addresses */
 		return n;
 	n = drop_frameless(session->codes, sample, &natives, pairs, n);
 	for (size_t i = 0; i < n; i++)

@@ -110,7 +110,7 @@ static void find_left(const struct elf_file *file, const struct runtime_range *l
 
 /* --- interpreter --- */
 
-/* Where tsrm_get_ls_cache() has its thread key; 0: it is not seen. */
+/* Returns the address of tsrm_get_ls_cache()'s thread key, or 0 if its code has another form. */
 static uint64_t find_key(const struct elf_file *file)
 {
 	struct x86_stub stub;

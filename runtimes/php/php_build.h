@@ -9,15 +9,15 @@
 #include "core/elf/elf_file.h"
 #include "runtimes/runtime.h"
 
-/* What differs between builds of one version, found in the file. Addresses are link-time ones. */
+/* Addresses that differ between builds of one version, found in the file. Link-time addresses. */
 struct php_build {
-	uint64_t globals_vaddr; /* of executor_globals; with thread safety, of its offset */
-	uint64_t key_vaddr;	/* of TSRM's thread key; 0: built without thread safety */
+	uint64_t globals_vaddr; /* executor_globals; with thread safety, its offset */
+	uint64_t key_vaddr;	/* TSRM's thread key; 0: built without thread safety */
 	struct runtime_range loops[PHP_LOOPS_MAX]; /* execute_ex */
 	size_t n_loops;				   /* 0: not found */
 	struct unwind_rule left;		   /* as in php_proc_rec */
-	uint64_t returns_vaddr;			   /* the same; 0: it jumps, or is not known */
-	uint64_t frameless_vaddr, handlers_vaddr;  /* the same; 0: none */
+	uint64_t returns_vaddr;			   /* the same; 0: it jumps, or is unknown */
+	uint64_t frameless_vaddr, handlers_vaddr;  /* the same; 0: there is none */
 };
 
 /* 0 or -ENOENT. */

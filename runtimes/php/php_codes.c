@@ -168,7 +168,7 @@ bool php_codes__is_frameless(const struct php_codes *codes, uint64_t key)
 	return code && code->is_frameless;
 }
 
-/* Of several names of one function that which was met first. */
+/* Returns the name that was sampled first if a function has several. */
 const char *php_codes__native_name(const struct php_codes *codes, uint32_t pid, uint64_t entry)
 {
 	const struct code *code;

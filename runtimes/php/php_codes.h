@@ -9,7 +9,7 @@
 #include "bpf/shared.h"
 #include "runtimes/runtime.h"
 
-/* What PHP's frames run, by the numbers that the kernel half gave. */
+/* Code of PHP's frames, by the numbers of the kernel half. */
 struct php_codes;
 
 struct php_codes *php_codes__new(void); /* NULL: out of memory */

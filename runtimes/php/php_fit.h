@@ -10,7 +10,7 @@
 
 /* Checks whether a build whose version has no row has the layout of another version's row
  * (runtimes/common/untried.h). The file has the code of exported functions that use the fields of
- * executor_globals and of generators. What it does not have is checked in a process. */
+ * executor_globals and of generators. Fields without such code are checked in a process. */
 
 /* Returns NULL, or the part of the layout that differs. */
 const char *php_fit__file(const struct elf_file *file, const struct php_build *build,

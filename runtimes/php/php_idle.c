@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/php/php_idle.h"
 
-/* PHP's own functions mostly have no name; what runs a script is not among them. */
+/* Most of PHP's own functions have no name. The functions that run a script are not among them. */
 #define BEGIN	       "@(main|__libc_start_main|__libc_start_call_main)"
 #define FPM(functions) "@(" functions "|accept|accept4|?php-fpm*|" IDLE_LIBC ")"
 
@@ -13,7 +13,7 @@ const struct idle_rule php_idle[] = {
 	  .through = FPM("fcgi_accept_request"),
 	  .syscalls = "accept accept4",
 	  .source = "fcgi_accept_request of main/fastcgi.c (PHP 8.0 to 8.5)" },
-	/* The master, until a child or a signal tells it something. */
+	/* The master, until a child exits or a signal arrives. */
 	{ .function = BEGIN,
 	  .native = true,
 	  .image = "php-fpm*",

@@ -4,7 +4,7 @@
 
 #include "runtimes/idle.h"
 
-/* Waits of PHP programs that mean nothing: what `idle` of its struct runtime is. */
+/* Idle waits of PHP programs: member `idle` of runtime_php. */
 extern const struct idle_rule php_idle[];
 
 #endif

@@ -11,7 +11,7 @@
 
 #define VARIABLE "USE_ZEND_DTRACE"
 
-/* They are in these, Zend/zend_dtrace.c: around execute_ex, and around what is written in C. */
+/* The functions with the probes (Zend/zend_dtrace.c): around execute_ex, and around C functions. */
 enum { AROUND_LOOP, AROUND_C, N_FUNCTIONS };
 
 static const char *const functions[N_FUNCTIONS] = {
@@ -61,7 +61,7 @@ void php_probing__detach_all(struct php_probing *probing)
 
 /* --- sites --- */
 
-/* Which of the functions is the address in? -1: none. */
+/* Returns the number of the function around the address, or -1. */
 static int function_at(const struct elf_file *file, uint64_t address)
 {
 	uint64_t vaddr, size;
@@ -73,14 +73,15 @@ static int function_at(const struct elf_file *file, uint64_t address)
 	return -1;
 }
 
-/* The anchor of what execute_ex runs is the last word of its frame: the return address, as nothing
- * is passed on the stack. The stack pointer is where it is at the site if it is there at all sites
- * of the function. A function in C has its anchor in the frame that calls it. */
+/* Sets a site's anchor. A function that execute_ex runs has its anchor in the last word of
+ * execute_ex's frame: the return address, since no argument is passed on the stack. The stack
+ * pointer must be the same at all sites of the function. A C function has its anchor in the frame
+ * of its caller. */
 static int set_anchor(struct probing_site *site, int probe, const struct elf_file *file, void *ctx,
 		      struct err *err)
 {
 	int32_t *ends =
-		ctx; /* of the functions' frames, from the stack pointer; 0: not known yet */
+		ctx; /* bytes of the functions' frames, from the stack pointer; 0: not read yet */
 	uint64_t vaddr = site->point.pc_vaddr;
 	int function = function_at(file, vaddr);
 	int rc = site_frame__end(file, vaddr, &site->rec, err);
@@ -121,8 +122,8 @@ static int find_sites(struct php_probing *probing, const struct elf_file *file, 
 
 /* --- attaching --- */
 
-/* Does PHP run what it runs by the functions with the probes? It decides that when it starts
- * (zend_startup, Zend/zend.c), which may be still to come; and extensions may call them. */
+/* Returns true if PHP calls functions through those with the probes. PHP decides that at its start
+ * (zend_startup, Zend/zend.c), which may still be ahead. Extensions may call them, too. */
 static bool fires(const struct runtime_target *target)
 {
 	uint64_t variable, function, value;

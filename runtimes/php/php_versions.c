@@ -9,10 +9,10 @@
 /* Sources, all at the version of the row: Zend/zend_globals.h (struct _zend_executor_globals),
  * Zend/zend_compile.h (struct _zend_op_array, struct _zend_internal_function),
  * Zend/zend_generators.h (struct _zend_generator). The row of 8.5 was read from the machine code of
- * a build and held against the headers of 8.5.7 later, that of 8.6 is from those of 8.6.0RC3. Read
- * from machine code were the fiber's of 8.1 and 8.3 (zend_fiber_switch_context).
- * scripts/check-php-offsets compares the rows with the headers of a PHP that is installed.
- */
+ * a build, and compared with the headers of 8.5.7 later. The row of 8.6 is from the headers of
+ * 8.6.0RC3. The fiber's offsets of 8.1 and 8.3 were read from machine code
+ * (zend_fiber_switch_context). scripts/check-php-offsets compares the rows with the headers of an
+ * installed PHP. */
 
 static const struct php_version versions[] = {
 	{ .minor = 0,

@@ -10,7 +10,7 @@
  * are the same in all its patch releases. */
 
 struct php_version {
-	unsigned int minor; /* of 8.minor */
+	unsigned int minor; /* N of PHP 8.N */
 	struct php_offsets offsets;
 };
 
