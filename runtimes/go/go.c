@@ -15,8 +15,8 @@
 #include "runtimes/go/go_table.h"
 #include "runtimes/runtime.h"
 
-/* Go. Its functions are native code of files that have tables for the garbage collector: how to
- * unwind each frame, and its function, file and line (docs/runtimes/go.md). */
+/* Go. Its functions are native code of files that have tables for the garbage collector. The
+ * tables have each frame's size, function, file and line (docs/runtimes/go.md). */
 
 struct runtime_image {
 	const struct elf_file *file;

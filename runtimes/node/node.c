@@ -17,15 +17,16 @@
 #include "runtimes/node/node_idle.h"
 #include "runtimes/runtime.h"
 
-/* Node.js, or what else has V8 in it and exports V8's data for debuggers. JavaScript frames are
- * native frames, which V8 chains by frame pointers; what functions they are, the walker sees in
- * them. Where the layout of its objects is not known, names come from a perf map or a jitdump file,
- * which V8 writes if it is told so at its start. */
+/* Node.js, and other programs that contain V8 and export its data for debuggers. JavaScript frames
+ * are native frames, which V8 chains by frame pointers. The walker reads the function from each
+ * frame. If the layout of V8's objects is unknown, names come from a perf map or a jitdump file.
+ * V8 writes these only with an option at its start. */
 
 /* In all versions from 18 to 26. */
 #define V8_SYMBOL "v8dbg_APIObjectType"
 
-#define V8_LINE_SKEW 0x40 /* of an ELF header: src/diagnostics/perf-jit.cc, LogWriteDebugInfo */
+#define V8_LINE_SKEW \
+	0x40 /* size of an ELF header: src/diagnostics/perf-jit.cc, LogWriteDebugInfo */
 
 #define BY_MAP	    "JavaScript is named by a perf map only (docs/runtimes/jit-code.md)"
 #define INTERPRETED "interpreted functions have no names without --interpreted-frames-native-stack"
@@ -38,7 +39,7 @@
 struct runtime_image {
 	struct node_layout layout;
 	struct node_builtins builtins;
-	char unknown[80]; /* why its walker does not know the layout; "": it does */
+	char unknown[80]; /* why the walker does not support the layout; "": it does */
 };
 
 struct runtime_session {
@@ -55,7 +56,7 @@ static int node__detect(const struct elf_file *file)
 }
 
 #define VERSION_BEFORE "/node-v"
-#define VERSION_WINDOW (256 * 1024) /* of tens of megabytes, which need not be kept */
+#define VERSION_WINDOW (256 * 1024) /* bytes in memory at a time; .rodata has tens of megabytes */
 
 /* The version behind the first VERSION_BEFORE in the text that has digits behind it. */
 static bool take_version(const char *text, size_t size, char ret[RUNTIME_VERSION_BYTES])
@@ -157,7 +158,7 @@ static int node__pointer_code(const struct elf_file *file, uint64_t *ret_start, 
 	int ret;
 
 	if (!node_layout__read(file, &layout, NULL))
-		return 0; /* the unwinder's hook knows more (bpf/node_unwind.bpf.c) */
+		return 0; /* bpf/node_unwind.bpf.c unwinds this version */
 	ret = node_builtins__read(file, &builtins);
 	if (!ret && !builtins.all.end)
 		ret = node_blob__find(file, &builtins.all);
@@ -205,7 +206,7 @@ static bool has_flag(uint32_t pid, const char *option)
 	return process_words__have(pid, "NODE_OPTIONS=", option);
 }
 
-/* Its map names what it compiles, if it writes one. */
+/* Attaches to a process whose compiled code is named by the map that the process writes. */
 static int attach_map(uint32_t pid, const char *unknown, struct err *err)
 {
 	if (!has_flag(pid, "--perf-basic-prof") && !has_flag(pid, "--perf-prof") &&

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The build of V8 embeds two pieces of bytes into the file (src/snapshot/embedded/ of V8): code,
  * and a description of it, which begins with the checksums of both. Behind the description, in
- * .rodata, are the sizes of both pieces, 32 bits each. So a pair of words is these sizes if the
- * bytes in front of them have the checksum that they begin with.
+ * .rodata, are the sizes of both pieces, 32 bits each. So a pair of words holds these sizes if the
+ * bytes before it have the checksum with which they begin.
  *
- * Nothing but a symbol tells where the code begins. It is the place in .text from which on as many
- * bytes have the checksum of the code. The checksum is Adler-32 from 0: its two sums follow a
- * window over the bytes with a few additions a byte, so that all places are tried in one pass. */
+ * Without a symbol, the start of the code is found by its checksum: it is the place in .text at
+ * which that number of bytes has the checksum of the code. The checksum is Adler-32 from 0. Its two
+ * sums move along with a window by a few additions a byte, so that one pass tries all places. */
 #include "runtimes/node/node_blob.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@
 #define DATA_BYTES_MIN (4U << 10)
 #define DATA_BYTES_MAX (16U << 20)
 
-/* The description begins with 64 bits of its own checksum and 64 of the code's. What the first one
- * is of begins behind both. */
+/* The description begins with 64 bits of its own checksum and 64 bits of the code's. Its own
+ * checksum covers the bytes behind both. */
 #define DATA_HASH 0
 #define CODE_HASH 8
 #define HASHED	  16
@@ -110,7 +110,8 @@ static int find_code(const Elf_Data *text, uint64_t vaddr, const struct blob *bl
 {
 	const uint8_t *bytes = text->d_buf;
 	struct adler adler = {};
-	uint32_t dropped[256]; /* what a byte at the window's start adds to the weighted sum */
+	uint32_t dropped[256]; /* share of each byte value at the window's start in the weighted sum
+				*/
 	int rc = 0;
 
 	for (uint32_t i = 0; i < ARRAY_SIZE(dropped); i++)

@@ -5,11 +5,11 @@
 #include "core/elf/elf_file.h"
 #include "runtimes/runtime.h"
 
-/* Where the code is that V8 has compiled for itself, in a file without symbols: by the checksums
- * that V8 keeps of that code and of its description. */
+/* Finds V8's builtins in a file without symbols, by the checksums that V8 stores of their code and
+ * of its description. */
 
-/* @ret is empty if nothing is found: no sections, or another version's checksum. 0, -ENOMEM, or
- * what quota__look() returns. */
+/* @ret is empty if nothing is found: no sections, or another version's checksum. Returns 0,
+ * -ENOMEM, or an error of quota__look(). */
 int node_blob__find(const struct elf_file *file, struct runtime_range *ret);
 
 #endif

@@ -33,7 +33,7 @@ static int compare_ranges(const void *a, const void *b)
 	return left->start < right->start ? -1 : left->start > right->start;
 }
 
-/* Neighbours become one: between them is nothing but what aligns them. */
+/* Adjacent builtins become one range: only alignment lies between them. */
 #define ALIGNMENT 64
 
 static void merge_loops(struct node_builtins *builtins)

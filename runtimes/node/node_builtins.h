@@ -8,8 +8,8 @@
 /* The code that V8 has compiled for itself and that is in the file, by its symbols, all of which
  * begin with "Builtins_". A stripped file has none, and its code is found by node_blob.h. */
 struct node_builtins {
-	struct runtime_range all; /* empty: not known */
-	/* What interprets bytecodes: the entry, and what it calls for each of them; in the order of
+	struct runtime_range all; /* empty: unknown */
+	/* The code that interprets bytecodes: the entry, and the handlers; in the order of
 	 * addresses, owned. */
 	struct runtime_range *loops;
 	size_t n_loops, cap_loops;

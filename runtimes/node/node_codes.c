@@ -10,13 +10,13 @@
 #include "runtimes/node/node_compiled.h"
 
 #define UNKNOWN "[unknown JavaScript function]" /* it was moved or freed before it was read */
-#define STUB	"[V8 code]"			/* of regular expressions, WebAssembly, ... */
+#define STUB	"[V8 code]"			/* for regular expressions, WebAssembly, ... */
 
-/* What names may cost: bytes read a second, bytes read after a pause, bytes kept. */
-#define READ_RATE      (16ULL << 20) /* of one process */
+/* Limits for names: bytes read a second, bytes read after a pause, bytes stored. */
+#define READ_RATE      (16ULL << 20) /* for one process */
 #define READ_BURST     (80ULL << 20)
 #define KEPT_MAX       (48U << 20)
-#define READ_RATE_ALL  (32ULL << 20) /* of all processes */
+#define READ_RATE_ALL  (32ULL << 20) /* for all processes */
 #define READ_BURST_ALL (160ULL << 20)
 #define KEPT_MAX_ALL   (128U << 20)
 
@@ -25,7 +25,7 @@ struct instance {
 	struct node_heap heap;
 	struct node_functions *functions;
 	struct allowance allowance;
-	uint32_t space; /* 0: forgotten */
+	uint32_t space; /* 0: detached */
 	size_t n_codes;
 	struct instance *next;
 };
@@ -33,8 +33,8 @@ struct instance {
 struct code {
 	struct instance *instance;
 	uint8_t kind;
-	struct node_function *function; /* NULL: not known */
-	struct node_compiled *compiled; /* NULL: none, or not known */
+	struct node_function *function; /* NULL: unknown */
+	struct node_compiled *compiled; /* NULL: none, or unknown */
 };
 
 struct node_codes {
@@ -126,7 +126,7 @@ static struct instance *instance__find(const struct node_codes *codes, uint32_t 
 	return instance;
 }
 
-/* --- what is announced --- */
+/* --- announced codes --- */
 
 static int code__read(struct code *code, const struct instance *instance,
 		      const struct node_code *told)

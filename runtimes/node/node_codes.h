@@ -5,7 +5,7 @@
 #include "runtimes/node/node_layout.h"
 #include "runtimes/runtime.h"
 
-/* What the walker has announced, of all processes of a session. */
+/* The codes that the walker has announced, for all processes of a session. */
 struct node_codes;
 
 struct node_codes *node_codes__new(void);	 /* NULL: out of memory */

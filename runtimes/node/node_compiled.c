@@ -13,9 +13,9 @@
 #define INLINED_MAX   4096
 #define INLININGS_MAX 65536 /* V8 numbers them by 16 bits */
 
-/* InliningPosition (deps/v8/src/codegen/source-position.h), as it is in memory. */
+/* InliningPosition (deps/v8/src/codegen/source-position.h) as laid out in memory. */
 struct inlining {
-	uint64_t position; /* where it was put, a SourcePosition */
+	uint64_t position; /* the place of the inlined call, a SourcePosition */
 	int32_t function;  /* among the inlined ones */
 	int32_t pad;
 };
@@ -24,7 +24,8 @@ _Static_assert(sizeof(struct inlining) == 16, "as V8's");
 struct node_compiled {
 	const struct node_function *function;
 	bool baseline;
-	struct node_positions positions; /* of the baseline: as node_positions__bytecode's table */
+	struct node_positions
+		positions; /* for baseline code: the table of node_positions__bytecode */
 	struct node_functions *functions;
 	struct node_function **inlined; /* NULL: could not be read */
 	size_t n_inlined;
@@ -47,7 +48,7 @@ void node_compiled__free(struct node_compiled *compiled)
 	free(compiled);
 }
 
-/* The Code's words, if it is still the one that was told. */
+/* Reads the words of a Code object, if it is still the announced one. */
 static int read_code(const struct node_heap *heap, const struct node_code *code,
 		     uint8_t ret[NODE_CODE_BYTES])
 {
@@ -74,10 +75,10 @@ static uint64_t code_word(const uint8_t code[NODE_CODE_BYTES], uint32_t offset)
 	return word;
 }
 
-/* --- what optimized code has for the case that it has to be left --- */
+/* --- deoptimization data of optimized code --- */
 
-/* Literals begin with the functions that were inlined; they may be weak references. 0 or -ENOMEM;
- * what cannot be read is not there. */
+/* Reads the inlined functions, with which the literals begin; they may be weak references. Returns
+ * 0 or -ENOMEM. Unreadable functions are NULL. */
 static int read_inlined(struct node_compiled *compiled, const struct node_heap *heap,
 			struct node_functions *functions, uint64_t literals, size_t n)
 {
@@ -101,7 +102,7 @@ static int read_inlined(struct node_compiled *compiled, const struct node_heap *
 	return rc;
 }
 
-/* Whose code it is. */
+/* Reads the function that the code belongs to. */
 static int read_owner(const struct node_heap *heap, const uint64_t *words, uint64_t *ret)
 {
 	const struct node_layout *layout = heap->layout;

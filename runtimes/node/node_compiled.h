@@ -4,12 +4,12 @@
 
 #include "runtimes/node/node_functions.h"
 
-/* Code that one of V8's compilers has made of a function: which functions were put into it, and
- * where in the source each instruction comes from. */
+/* Machine code that one of V8's compilers made of a function: its inlined functions, and the source
+ * position of each instruction. */
 struct node_compiled;
 
-/* Of the Code that the walker has told, of this function. `*ret` NULL: it is gone, or is another
- * function's. 0 or -ENOMEM. */
+/* Opens the Code object that the walker announced for this function. `*ret` is NULL if the object
+ * is gone, or belongs to another function. Returns 0 or -ENOMEM. */
 int node_compiled__open(const struct node_heap *heap, struct node_functions *functions,
 			const struct node_code *code, const struct node_function *function,
 			struct node_compiled **ret);
@@ -19,7 +19,7 @@ void node_compiled__free(struct node_compiled *compiled); /* NULL is fine; gives
  * could not be read. Returns their number, 1 to RUNTIME_SYMBOLS_MAX. */
 struct node_scope {
 	const struct node_function *function;
-	uint32_t line; /* 0: not known */
+	uint32_t line; /* 0: unknown */
 };
 size_t node_compiled__scopes(const struct node_compiled *compiled, uint32_t offset,
 			     struct node_scope ret[RUNTIME_SYMBOLS_MAX]);

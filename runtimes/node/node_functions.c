@@ -22,8 +22,8 @@ struct node_function {
 	const struct node_layout *layout;
 	struct node_script *script; /* NULL: it has none, as builtins */
 	char *name;
-	int32_t start; /* position of its parameters in the script; -1: not known */
-	struct node_positions positions; /* of its bytecodes */
+	int32_t start;			 /* position of its parameters in the script; -1: unknown */
+	struct node_positions positions; /* table for its bytecodes */
 	uint8_t *bytecodes;
 	size_t n_bytecodes;
 	uint32_t refs;
@@ -85,7 +85,7 @@ static int scope_word(const struct node_heap *heap, uint64_t scope, uint64_t i, 
 /* Where the words of a ScopeInfo are, by number. */
 struct scope {
 	uint32_t flags;
-	uint64_t name; /* the function's; what follows depends on the flags */
+	uint64_t name; /* the function's name; the words after it depend on the flags */
 	uint64_t inferred;
 	uint64_t start;
 };
@@ -122,8 +122,8 @@ static int take_text(const struct node_heap *heap, uint64_t string, char **ret)
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* The name as in the source, or what V8 has made of where it was assigned to, as in its own
- * profiles (SharedFunctionInfo::DebugNameCStr). */
+/* Reads the name from the source, or the name that V8 derived from an assignment, as V8's own
+ * profiles do (SharedFunctionInfo::DebugNameCStr). */
 static int read_scope(struct node_function *function, const struct node_heap *heap)
 {
 	struct scope scope;
@@ -145,7 +145,8 @@ static int read_scope(struct node_function *function, const struct node_heap *he
 
 static int read_name(struct node_function *function, const struct node_heap *heap)
 {
-	int rc = take_text(heap, function->key.name, &function->name); /* of what has no scope */
+	int rc = take_text(heap, function->key.name,
+			   &function->name); /* for a function without a scope */
 
 	if (!rc && !function->name)
 		rc = read_scope(function, heap);
@@ -158,8 +159,8 @@ static int read_name(struct node_function *function, const struct node_heap *hea
 
 /* --- bytecodes --- */
 
-/* What a SharedFunctionInfo has in its place may be the bytecodes themselves, what refers to them
- * (InterpreterData), or Sparkplug's code, which refers to one of these. */
+/* Finds the bytecodes of a SharedFunctionInfo. Its field has the bytecodes themselves, an object
+ * that refers to them (InterpreterData), or Sparkplug's code, which refers to one of these. */
 static int find_bytecodes(const struct node_heap *heap, uint64_t sfi, uint64_t *ret)
 {
 	const struct node_layout *layout = heap->layout;
@@ -247,8 +248,8 @@ bool node_function_key__holds(const struct node_heap *heap, const struct node_fu
 	return !node_function_key__read(heap, key->sfi, &now) && !memcmp(&now, key, sizeof(now));
 }
 
-/* All of it is read between two looks at whether it is still that function: where the garbage
- * collector has moved something meanwhile, there is none. */
+/* Reads a function between two checks that the object is still that function. `*ret` is NULL if the
+ * garbage collector has moved it in between. */
 static int function__read(struct node_functions *functions, const struct node_heap *heap,
 			  const struct node_function_key *key, struct node_function **ret)
 {

@@ -9,11 +9,11 @@
 #include "core/target/procfs.h"
 #include "runtimes/common/code_text.h"
 
-#define TEXT_CHARS_MAX 400	 /* of a name */
-#define PART_BYTES     65536	 /* of a string, read at once */
-#define STRINGS_MAX    65536	 /* that one string is made of */
-#define NESTED_MAX     64	 /* strings that wait for their second half */
-#define NAME_CHARS_MAX (1 << 20) /* characters of a name that is not even looked at */
+#define TEXT_CHARS_MAX 400	 /* characters of a name */
+#define PART_BYTES     65536	 /* bytes of a string that one read covers */
+#define STRINGS_MAX    65536	 /* parts of one string */
+#define NESTED_MAX     64	 /* strings whose second half is still to be read */
+#define NAME_CHARS_MAX (1 << 20) /* a longer name is not read at all */
 
 static bool is_object(uint64_t word)
 {
@@ -59,7 +59,7 @@ bool node_heap__is(const struct node_heap *heap, uint64_t object, uint16_t type)
 
 /* --- strings --- */
 
-/* A part of one that is to come: so many characters from there on. */
+/* A part of a string that is still to be read: characters from an index on. */
 struct part {
 	uint64_t string;
 	uint32_t from, n;
@@ -89,7 +89,7 @@ static int length_of(const struct node_heap *heap, uint64_t string, uint32_t *re
 				sizeof(*ret));
 }
 
-/* `address`: of the whole string's first character. */
+/* Passes a part on. `address` is that of the whole string's first character. */
 static int give_chars(struct reading *reading, uint64_t address, const struct part *part,
 		      unsigned int width)
 {

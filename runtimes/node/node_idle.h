@@ -4,7 +4,7 @@
 
 #include "runtimes/idle.h"
 
-/* Waits of Node's threads that mean nothing: what `idle` of its struct runtime is. */
+/* Idle waits of Node's threads: member `idle` of runtime_node. */
 extern const struct idle_rule node_idle[];
 
 #endif

@@ -50,9 +50,9 @@ static int constant(const struct elf_file *file, const char *const *names, uint3
 
 #define NAMES(...) ((const char *const[]) { __VA_ARGS__, NULL })
 
-/* Where a constant's value belongs. */
+/* The member that a constant's value is stored in. */
 struct wanted {
-	size_t at; /* of the u16 in struct node_layout */
+	size_t at; /* offset of the u16 in struct node_layout */
 	const char *const *names;
 };
 #define WANTED(field, ...)                                                 \
@@ -124,7 +124,7 @@ static int read_needed(const struct elf_file *file, struct node_layout *ret, str
 	return 0;
 }
 
-/* What the walker does not look up, as it has never been otherwise. */
+/* Checks the constants that the walker assumes, as no version has other values. */
 static int check_fixed(const struct elf_file *file, struct err *err)
 {
 	static const struct {
@@ -158,7 +158,7 @@ static int check_fixed(const struct elf_file *file, struct err *err)
 
 /* --- the table --- */
 
-/* Puts the table's value where it belongs, if what the file exports does not contradict it. */
+/* Stores the table's value, unless the file exports another one. */
 static int take(const struct elf_file *file, const char *const *names, uint16_t value,
 		uint16_t *ret, struct err *err)
 {
@@ -195,8 +195,8 @@ static int read_code(const struct elf_file *file, const struct node_version *ver
 			 &rec->code_size, err);
 }
 
-/* Script's fields that no constant tells lie where they have been since V8 8 (script.tq): each is
- * one word. */
+/* Sets Script's fields without a constant. Their places have not changed since V8 8 (script.tq):
+ * each is one word. */
 static void set_script(struct node_layout *ret)
 {
 	ret->script_line_offset = ret->rec.text.script_name + 8;
@@ -255,7 +255,7 @@ int node_layout__version(const struct elf_file *file, uint32_t *ret_major, uint3
 		       : 0;
 }
 
-/* The walker reads so much of an object. */
+/* Returns true if all fields lie within the bytes of an object that the walker reads. */
 static bool is_in_reach(const struct node_layout *layout)
 {
 	const struct node_proc_rec *rec = &layout->rec;

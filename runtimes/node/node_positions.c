@@ -34,8 +34,9 @@ static bool take_signed(struct numbers *numbers, int64_t *ret)
 	return true;
 }
 
-/* How far behind the one before the code of an entry begins; besides it is told whether a statement
- * begins there, and whether a debugger may stop. */
+/* Reads the distance of an entry's code from the entry before. The number's sign says
+ * whether a statement begins there. Newer versions have two bits instead: one for that, and one for
+ * places where a debugger may stop. */
 static bool take_distance(struct numbers *numbers, bool with_bits, uint64_t *ret)
 {
 	int64_t distance;
@@ -52,8 +53,8 @@ static bool take_distance(struct numbers *numbers, bool with_bits, uint64_t *ret
 	return true;
 }
 
-/* Each entry is two differences to the one before: of the code, which is counted from -1 on, and of
- * the position. */
+/* Each entry has two differences to the entry before: that of the code offset, which starts from
+ * -1, and that of the position. */
 bool node_positions__find(const struct node_positions *positions, uint32_t offset, uint64_t *ret)
 {
 	struct numbers numbers = { positions->table, positions->table + positions->size };
@@ -74,7 +75,7 @@ bool node_positions__find(const struct node_positions *positions, uint32_t offse
 
 enum { PREFIX_WIDE, PREFIX_EXTRA_WIDE, PREFIX_DEBUG_WIDE, PREFIX_DEBUG_EXTRA_WIDE, PREFIXES_N };
 
-/* Bytes of the bytecode there with its prefix; 0: it is none. */
+/* Returns the bytes of the bytecode at @at with its prefix, or 0 if there is no bytecode. */
 static size_t bytecode_size(const struct node_bytecodes *bytecodes, size_t at)
 {
 	uint8_t code = bytecodes->code[at];
@@ -100,7 +101,7 @@ bool node_positions__bytecode(const uint8_t *table, size_t size,
 	uint64_t end = 0, length;
 	size_t at = 0, bytes;
 
-	/* What precedes the first bytecode's code has a length, too. */
+	/* The code before the first bytecode has a length, too. */
 	if (!take_number(&numbers, &length))
 		return false;
 	end = length;

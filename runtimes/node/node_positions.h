@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* V8's tables of what code comes from: read from the memory of a process, so anything. */
+/* V8's tables of source positions. They are read from the memory of a process: untrusted. */
 
-/* A SourcePosition (deps/v8/src/codegen/source-position.h): where in its script, and into what the
- * code was inlined. */
+/* A SourcePosition (deps/v8/src/codegen/source-position.h): the offset in the script, and the
+ * number of the inlining. */
 #define NODE_POSITION_IS_EXTERNAL(value) ((value)&1)
 #define NODE_POSITION_OFFSET(value)	 ((int32_t)((value) >> 1 & 0x3fffffff) - 1) /* -1: none */
 #define NODE_POSITION_INLINING(value)	 ((int32_t)((value) >> 31 & 0xffff) - 1)    /* -1: none */
 
-/* A table that tells where the code of each position begins (source-position-table.cc). */
+/* A table of the code offsets at which positions begin (source-position-table.cc). */
 struct node_positions {
 	uint8_t *table;
 	size_t size;

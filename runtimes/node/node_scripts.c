@@ -17,7 +17,7 @@
 #define LINE_SEPARATOR	    0x2028
 #define PARAGRAPH_SEPARATOR 0x2029
 
-/* What a script is known by: objects move, and others take their places. */
+/* The identity of a script, since objects move, and others take their places. */
 struct script_key {
 	uint64_t script, source, name, id;
 };
@@ -26,7 +26,7 @@ struct node_script {
 	UT_hash_handle hh;
 	struct script_key key;
 	char *file;	/* NULL: it has no name */
-	uint32_t *ends; /* of each line: the position of its last character */
+	uint32_t *ends; /* position of the last character of each line */
 	size_t n_ends, cap_ends;
 	uint32_t first; /* number of its first line, less 1 */
 	uint32_t refs;
@@ -84,7 +84,8 @@ static int add_end(struct node_script *script, uint32_t position)
 struct source {
 	struct node_script *script;
 	uint32_t at;
-	bool after_cr; /* the last character was one: what ends the line may be the next one */
+	bool after_cr; /* the last character was CR: an LF that follows belongs to the same end of
+			  line */
 };
 
 /* As V8 does it: String::CalculateLineEnds, src/objects/string.cc. */
@@ -141,7 +142,7 @@ static int read_ends(struct node_script *script, const struct node_heap *heap)
 	return script->ends ? 0 : -ENOMEM;
 }
 
-/* Broken ones are none. */
+/* Reads the ends of lines. A broken table counts as none. */
 static int read_lines(struct node_script *script, const struct node_heap *heap)
 {
 	uint64_t first;
@@ -174,7 +175,7 @@ static int read_key(const struct node_heap *heap, uint64_t script, struct script
 		       : 0;
 }
 
-/* Is it still the same one? */
+/* Returns true if the object is still the same script. */
 static bool is_still(const struct node_heap *heap, const struct script_key *key)
 {
 	struct script_key now = {};
@@ -182,7 +183,7 @@ static bool is_still(const struct node_heap *heap, const struct script_key *key)
 	return !read_key(heap, key->script, &now) && !memcmp(&now, key, sizeof(now));
 }
 
-/* Keeps the script, and its lines if the allowance is large enough for them. */
+/* Stores the script, and its lines if the allowance is large enough for them. */
 static void keep(struct node_scripts *scripts, struct node_script *script)
 {
 	size_t bytes = sizeof(*script), lines = script->n_ends * sizeof(*script->ends);

@@ -6,17 +6,17 @@
 
 #include "runtimes/node/node_heap.h"
 
-/* Scripts of one process: what they are called, and where their lines end. One without lines may be
- * one for whose lines the process's allowance was too small. */
+/* Scripts of one process: their names and the ends of their lines. A script has no lines if the
+ * process's allowance was too small for them. */
 struct node_scripts;
 struct node_script;
 
-/* `allowance`: what is kept is taken from it; borrowed. NULL: out of memory. */
+/* `allowance` is charged for stored scripts; borrowed. Returns NULL if out of memory. */
 struct node_scripts *node_scripts__new(struct allowance *allowance);
 void node_scripts__free(struct node_scripts *scripts); /* NULL is fine */
 
-/* Of a Script, for the caller to give back with node_scripts__put. `*ret` NULL: it is none. 0 or
- * -ENOMEM. */
+/* Returns a reference to a Script, which the caller drops with node_scripts__put. `*ret` is NULL if
+ * the object is no Script. Returns 0 or -ENOMEM. */
 int node_scripts__get(struct node_scripts *scripts, const struct node_heap *heap, uint64_t script,
 		      struct node_script **ret);
 
@@ -26,7 +26,7 @@ void node_scripts__put(struct node_scripts *scripts, struct node_script *script)
 /* A path, a URL (node:fs), or NULL. */
 const char *node_script__file(const struct node_script *script);
 
-/* Of a character of the source, counted from 0; 0: not known. */
+/* Returns the line of a character of the source, which is counted from 0; 0: unknown. */
 uint32_t node_script__line(const struct node_script *script, int32_t position);
 
 #endif

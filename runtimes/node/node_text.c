@@ -3,7 +3,7 @@
 
 #include "core/base/util.h"
 
-/* Computes what bpf/node_text.bpf.h does, so each function here has its counterpart there. */
+/* Computes the same values as bpf/node_text.bpf.h. Each function here has its counterpart there. */
 
 static const struct node_text_layout *text_of(const struct node_heap *heap)
 {

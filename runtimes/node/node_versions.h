@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What V8's constants do not tell in all versions. Offsets as in struct node_layout; where a build
- * exports the constant as well, both must be the same. */
+/* Offsets that V8 does not export in all versions, as in struct node_layout. If a build exports the
+ * constant as well, both must be equal. */
 struct node_version {
-	uint32_t major, minor; /* of V8 */
+	uint32_t major, minor; /* V8's version */
 	const char *source;
 	uint16_t code_deopt, code_positions, code_start, code_flags, code_size;
 	uint16_t stream_code;
@@ -16,7 +16,7 @@ struct node_version {
 	uint16_t bytecode_positions;
 	uint16_t scope_start, scope_module;
 	bool scope_flags_is_smi;
-	bool positions_with_bits; /* as node_positions__find wants it */
+	bool positions_with_bits; /* argument of node_positions__find */
 };
 
 /* NULL: there is none. */

@@ -20,7 +20,7 @@
  * ETW_EBP_FRAMED, rpMustCreateEBPFrame() of src/coreclr/jit. Its memory is mapped in small pieces.
  *
  * Mono's compiler omits the frame pointer where it can, and uses the register for other values
- * (mono_arch_compute_omit_fp of mini-amd64.c). The compilers of the others keep none either.
+ * (mono_arch_compute_omit_fp of mini-amd64.c). The other compilers have no frame pointers either.
  */
 #define NET_KEEPS      KEEPS_POINTERS
 #define NET_MADE_BYTES 4096

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* Language runtimes that have no walker: how a file of each is recognized, and which facts a user
- * needs. A file is recognized by its contents, never by its name. */
+/* Language runtimes without a walker: the means to recognize a file of each, and facts for the
+ * user. A file is recognized by its contents, never by its name. */
 
 #define OTHER_GIVEN_MAX 5
 
