@@ -30,14 +30,14 @@
 
 #define TSS_KEYS_MAX 1024 /* glibc's PTHREAD_KEYS_MAX; musl has less */
 
-/* Two mutexes of 40 bytes and two condition variables of 48, and what lies between them */
+/* Two mutexes of 40 bytes, two condition variables of 48, and the bytes between them. */
 #define GIL_3_6_BYTES_MAX 1024
 
 struct runtime_image {
 	struct python_version version;
-	uint64_t key_vaddr;	     /* of a Py_tss_t; 3.6: of an int */
+	uint64_t key_vaddr;	     /* a Py_tss_t; 3.6: an int */
 	struct x86_tls tls;	     /* from 3.15 on */
-	uint64_t interpreters_vaddr; /* of the pointer to the first one; 0: unknown */
+	uint64_t interpreters_vaddr; /* the pointer to the first interpreter; 0: unknown */
 	uint64_t gil_vaddr;	     /* 0: unknown, or found by the interpreter */
 	uint64_t gil_holder, gil_locked;
 	uint32_t gil_bytes;
@@ -52,7 +52,7 @@ struct runtime_image {
 struct runtime_session {
 	struct python_codes *codes;
 	struct thread_names *threads;
-	struct python_probing *probing; /* NULL: no probes are wanted */
+	struct python_probing *probing; /* NULL: no probes */
 	bool has_parts;			/* a process has a loop in parts */
 };
 
@@ -165,7 +165,7 @@ static const char *locate(const struct elf_file *file, uint32_t hex, struct runt
 					&image->key_vaddr))
 		return "cannot tell where this build keeps the state of a thread";
 	image->interpreters_vaddr = runtime + version->interpreters;
-	/* Between them only what is the same in all patch releases: gilstate begins behind it. */
+	/* The members before gilstate have the same sizes in all patch releases. */
 	if (version->gil)
 		image->gil_vaddr = image->key_vaddr - version->tss + version->gil;
 	image->gil_holder = PYTHON_GIL_HOLDER;
@@ -290,8 +290,8 @@ static int python__open(struct bpf_object *probes, struct runtime_session **ret,
 
 /* --- instance --- */
 
-/* -EAGAIN if there is no thread key. While a program is loaded, the last page of its data holds
- * what follows them in the file, until the kernel or the dynamic linker has cleared it. */
+/* Returns -EAGAIN if there is no thread key. While a program is loaded, the last page of its data
+ * has bytes of the file behind the data, until the kernel or the dynamic linker clears them. */
 static int check_key(uint32_t pid, const struct python_proc_rec *rec)
 {
 	uint32_t tss[2]; /* is_initialized, key; 3.6: key, something else */
@@ -428,9 +428,10 @@ static void python__unprobe_all(struct runtime_session *session)
 
 /* --- records and names --- */
 
-/* From 3.11 on a loop runs frames until one of them calls C, and the walker finds its address: that
- * of the C frame (3.11), or of the shim (from 3.12 on) in the loop's native frame. Before, each
- * loop runs one frame object, which does not know its loop: their order tells. */
+/* From 3.11 on a loop runs frames until one of them calls C. The walker finds an address in the
+ * loop's native frame: the C frame (3.11), or the shim (from 3.12 on). Before 3.11, each loop runs
+ * one frame object without a link to its loop, so that frames and loops are paired by their order.
+ */
 static size_t python__anchors(struct runtime_session *session, const struct runtime_sample *sample,
 			      struct runtime_pair *pairs, size_t n)
 {
@@ -472,9 +473,9 @@ static int python__symbolize(struct runtime_session *session, uint64_t key,
 
 static const char *const python_maps[] = { "python_states", "python_procs", "python_codes", NULL };
 
-/* Objects/obmalloc.c: pymalloc, of objects and of what belongs to them (the raw domain is
- * malloc's), with the allocator's context first. What is exported, PyObject_Malloc, only jumps
- * there, and is not on the way of calls from within an interpreter that was linked as one (LTO). */
+/* Objects/obmalloc.c: pymalloc, for the object and memory domains (the raw domain is malloc's),
+ * with the allocator's context as first argument. The exported PyObject_Malloc only jumps there,
+ * and an interpreter built with LTO calls pymalloc directly. */
 static const struct runtime_allocates allocates[] = {
 	{ "_PyObject_Malloc", 1, RUNTIME_ONCE, .nests = true },
 	{ "_PyObject_Calloc", 1, 2, .nests = true },

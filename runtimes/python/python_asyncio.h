@@ -4,15 +4,15 @@
 
 #include <stdint.h>
 
-/* From 3.14 on the module _asyncio tells where it has its tasks: Py_AsyncioModuleDebugOffsets
- * (Modules/_asynciomodule.c), in a section of the file that has the module. */
+/* From 3.14 on the module _asyncio describes its tasks: Py_AsyncioModuleDebugOffsets
+ * (Modules/_asynciomodule.c), in a section of the file that contains the module. */
 struct python_asyncio {
-	/* of a task */
+	/* offsets in a task */
 	uint64_t task_bytes, task_name, task_awaited_by, task_is_task, task_awaited_by_is_set,
 		task_coroutine, task_node;
-	/* of an interpreter */
+	/* offsets in an interpreter */
 	uint64_t interpreter_bytes, interpreter_tasks;
-	/* of a thread state */
+	/* offsets in a thread state */
 	uint64_t thread_bytes, thread_loop, thread_task, thread_tasks;
 };
 

@@ -99,8 +99,8 @@ static bool goes_on_at(const struct python_block *block, uint32_t line)
 	return block->first_line <= line && line <= block->last_line;
 }
 
-/* Returns whether any was found; through `ret_index` then the one, or PYTHON_MODULE for several
- * with different qualified names. Of one within the other, the inner one counts if `innermost`. */
+/* Returns true if a block was found. Sets `ret_index` to the block, or to PYTHON_MODULE for several
+ * blocks with different qualified names. With `innermost`, a block within another one is taken. */
 static bool find(const struct python_blocks *blocks, const char *name, uint32_t line,
 		 bool (*is_at)(const struct python_block *, uint32_t), bool innermost,
 		 uint32_t *ret_index)

@@ -23,7 +23,8 @@ struct python_block {
 	uint32_t parent; /* index, or PYTHON_MODULE */
 	uint32_t name;	 /* offset in the names; functions and classes only */
 	uint32_t first_line, last_line;
-	uint32_t inner_line; /* of a comprehension's first token: where 3.6 and 3.7 see its start */
+	uint32_t inner_line; /* line of a comprehension's first token, which is its first line
+				in 3.6 and 3.7 */
 };
 
 #define PYTHON_MODULE UINT32_MAX
@@ -41,9 +42,9 @@ void python_blocks__done(struct python_blocks *blocks); /* idempotent */
 const char *python_blocks__name(const struct python_blocks *blocks,
 				const struct python_block *block);
 
-/* Qualified name of the block of this name that starts at `line` (of its decorators, if it has
- * any), or else of the innermost one that goes on there. It is somewhere in `buf`. NULL: there is
- * none, or several that differ in it, or it does not fit in. */
+/* Returns the qualified name of the block of this name that starts at `line` (the line of its first
+ * decorator, if any), or else of the innermost one that includes `line`. The result lies within
+ * `buf`. Returns NULL if there is none, or several with different qualified names, or no space. */
 const char *python_blocks__qualname(const struct python_blocks *blocks, const char *name,
 				    uint32_t line, char *buf, size_t size);
 

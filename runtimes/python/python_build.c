@@ -74,10 +74,10 @@ int python_build__version(const struct elf_file *file, uint32_t *ret_hex)
 
 /* --- key --- */
 
-#define KEY_OFFSET 4 /* of Py_tss_t.key behind is_initialized */
+#define KEY_OFFSET 4 /* offset of Py_tss_t.key, behind is_initialized */
 
-/* What an instruction at byte `i` says of the key: the link-time address of the Py_tss_t (of the
- * int in 3.6), 0: nothing. The forms are all that gcc and clang were seen to make of it. */
+/* Returns the link-time address of the Py_tss_t (3.6: int) to which an instruction at byte `i`
+ * refers, or 0. The forms are all that gcc and clang were seen to make. */
 static uint64_t key_at(const struct x86_stub *stub, uint64_t runtime, size_t i)
 {
 	const uint8_t *code = stub->code + i;

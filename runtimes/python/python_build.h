@@ -11,8 +11,8 @@
 #include "runtimes/common/x86_code.h"
 #include "runtimes/runtime.h"
 
-/* What only the machine code of a CPython build tells. There is no disassembler here: a few
- * instruction forms are looked for at each byte, and what they refer to must make sense. */
+/* Facts about a CPython build that only its machine code contains. No disassembler is used: a few
+ * instruction forms are searched at each byte, and the addresses in them must be valid. */
 
 /* PY_VERSION_HEX: major, minor, micro (8 bits each), level and serial (4 each). From Py_Version,
  * and before 3.11 from the string that Py_GetVersion uses. 0 or -ENOENT. */
@@ -27,9 +27,9 @@ int python_build__version(const struct elf_file *file, uint32_t *ret_hex);
 /* "3.10.0rc1" */
 void python_build__format(uint32_t hex, char *to, size_t size);
 
-/* Link-time address of the thread key that PyGILState_GetThisThreadState uses: a Py_tss_t in
- * _PyRuntime (at `runtime`, `size` bytes), of which `expected` is preferred if the code refers to
- * it. In 3.6 (`runtime` 0) a plain int. 0, or -ENOENT: it cannot be told for certain. */
+/* Finds the link-time address of the thread key that PyGILState_GetThisThreadState uses: a Py_tss_t
+ * in _PyRuntime (at `runtime`, `size` bytes), or a plain int in 3.6 (`runtime` 0). `expected` is
+ * preferred if the code refers to it. Returns 0, or -ENOENT if the key is not certain. */
 int python_build__key(const struct elf_file *file, uint64_t runtime, uint64_t size,
 		      uint64_t expected, uint64_t *ret_vaddr);
 

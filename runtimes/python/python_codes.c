@@ -75,7 +75,8 @@ static bool rec__valid(const struct rec_code *rec, size_t size)
 	       rec->table_format <= PYTHON_LINES_LOCATIONS;
 }
 
-/* Sets no table where it cannot be had: the code has left memory, or the process is gone. */
+/* Sets the table of lines, or none if it is unreadable: the code has left memory, or the process
+ * has ended. Returns 0 or -ENOMEM. */
 static int code__set_table(struct code *code, const struct rec_code *rec, size_t here)
 {
 	uint8_t *table;
@@ -96,7 +97,7 @@ static int code__set_table(struct code *code, const struct rec_code *rec, size_t
 	return 0;
 }
 
-/* Before 3.11 code objects do not know their qualified names, and probes do not tell them. */
+/* Code objects before 3.11, and probes, have no qualified names: these come from the source. */
 static int code__qualify(struct code *code, const struct rec_code *rec,
 			 struct python_sources *sources)
 {
@@ -184,13 +185,13 @@ int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
 	if (code->table)
 		ret->line = python_lines__find(code->line_format, code->table, code->table_size,
 					       code->first_line, FRAME_KEY_INDEX(key));
-	else /* from a probe, which tells the line itself */
+	else /* a probe reports the line itself */
 		ret->line = code->is_probed && FRAME_KEY_INDEX(key) ? FRAME_KEY_INDEX(key)
 								    : code->first_line;
 	return 0;
 }
 
-/* Of -X perf: "py::QUALNAME:FILE" (Python/perf_trampoline.c at 3.12). */
+/* -X perf writes "py::QUALNAME:FILE" (Python/perf_trampoline.c at 3.12). */
 bool python_codes__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret)
 {
 	static const char prefix[] = "py::";

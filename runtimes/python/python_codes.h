@@ -25,7 +25,7 @@ void python_codes__forget(struct python_codes *codes, const struct u64map *known
 int python_codes__symbolize(const struct python_codes *codes, uint64_t key,
 			    struct runtime_symbol *ret);
 
-/* As runtime.label, of what -X perf writes. */
+/* As runtime_jit.label, for the names that -X perf writes. */
 bool python_codes__label(const char *symbol, char *buf, size_t size, struct runtime_label *ret);
 
 #endif

@@ -9,8 +9,8 @@
 #include "core/base/util.h"
 #include "core/target/procfs.h"
 
-/* So many are looked at: a process may claim any number of them. */
-#define FRAMES_MAX   500 /* of a thread, from the innermost on */
+/* Numbers of frames and threads that are read, since a process may claim any number of them. */
+#define FRAMES_MAX   500 /* in a thread, from the innermost on */
 #define THREADS_MAX  8
 #define NAME_MAX_LEN 1024
 #define ATTEMPTS     16 /* the process runs meanwhile */
@@ -23,7 +23,7 @@
 #define FIRST_LINE_TO_VERSION 24
 
 #define CODE_UNIT_BYTES 2
-#define TAGS		7 /* of a reference in a frame */
+#define TAGS		7 /* tag bits of a reference in a frame */
 #define LAST_OWNER	6 /* enum _frameowner, pycore_frame.h; 3.15: 5 */
 
 struct reader {

@@ -134,10 +134,10 @@ const struct python_layout *python_layout__find(unsigned minor)
 }
 
 #define WORD	   8
-#define TAGS	   7ULL /* of a reference, 3.14 on: Include/internal/pycore_stackref.h */
+#define TAGS	   7ULL /* tag bits of a reference, 3.14 on: Include/internal/pycore_stackref.h */
 #define VALUES_MAX 4096
 
-/* The head of all objects is so much longer without the GIL. */
+/* Returns the additional bytes of the head of all objects in free-threaded builds. */
 static unsigned longer_by(const struct python_reader *reader)
 {
 	return reader->version->offsets.object_bytes - 16;
@@ -210,8 +210,8 @@ static unsigned depth_at(struct table *table, uint64_t unit)
 	return 0;
 }
 
-/* Where the instructions begin of which the frame executes one; 0: not known. Those without the GIL
- * may be a copy: Include/cpython/code.h (_PyCodeArray). */
+/* Returns the start of the instructions that the frame executes, or 0 if it is unknown. In
+ * free-threaded builds they may be a copy: Include/cpython/code.h (_PyCodeArray). */
 static uint64_t instructions(struct python_reader *reader, uint64_t code, uint64_t copy)
 {
 	const struct python_offsets *offsets = &reader->version->offsets;
@@ -249,7 +249,7 @@ static unsigned count_by_table(struct python_reader *reader, const struct python
 
 /* --- frames --- */
 
-struct head { /* of a frame, as far as it changes while that runs */
+struct head { /* the members of a frame that change while it runs */
 	uint64_t code, previous, instr, owner, copy;
 };
 

@@ -4,35 +4,35 @@
 
 #include "runtimes/python/python_objects.h"
 
-/* What Python frames have on their stacks of values, from outside. CPython 3.6 to 3.15. */
+/* The value stacks of Python frames, read from another process. CPython 3.6 to 3.15. */
 
-/* Where a minor version has these, in bytes; what that version has not is 0. */
+/* Offsets in a minor version, in bytes; 0: the version has no such member. */
 struct python_layout {
 	unsigned minor;
-	uint16_t coroutine_frame; /* of a coroutine; until 3.10 a pointer */
-	/* of a frame */
-	uint16_t stack; /* until 3.10 a pointer to its values; later its locals, which these follow
-			 */
-	uint16_t stack_top; /* how many values there are, or ... */
+	uint16_t coroutine_frame; /* in a coroutine; until 3.10 a pointer */
+	/* in a frame */
+	uint16_t
+		stack; /* until 3.10 a pointer to its values; later the locals, before the values */
+	uint16_t stack_top; /* number of values, or ... */
 	bool is_pointer;    /* ... a pointer behind the last one, while it does not run */
 	uint16_t locals;    /* until 3.10 */
 	uint16_t n_blocks, blocks;
-	/* of a code object */
+	/* in a code object */
 	uint16_t stack_size, n_locals, exceptions;
-	/* of a function */
+	/* in a function */
 	uint16_t function_code;
 };
 
-const struct python_layout *python_layout__find(unsigned minor); /* NULL: not known */
+const struct python_layout *python_layout__find(unsigned minor); /* NULL: unknown */
 
 struct python_frame {
 	uint64_t at;   /* 0: there is none */
 	uint64_t code; /* PyCodeObject */
 	uint64_t locals, stack;
-	/* What is on the stack beyond doubt: all that is there when one of the blocks (`with`,
-	 * `try`) ends that the frame is in. */
+	/* Number of values that are certainly on the stack: those that are there when one of the
+	 * blocks (`with`, `try`) ends in which the frame is. */
 	unsigned n_live;
-	unsigned n_max; /* slots that the stack has */
+	unsigned n_max; /* slots of the stack */
 };
 
 /* The innermost frame of a PyThreadState, and the one that has called it. False: no more, or not

@@ -4,7 +4,7 @@
 
 #include "runtimes/idle.h"
 
-/* Waits of Python programs that mean nothing: what `idle` of its struct runtime is. */
+/* Idle waits of Python programs: member `idle` of runtime_python. */
 extern const struct idle_rule python_idle[];
 
 #endif

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "runtimes/python/python_lines.h"
 
-#define RANGE_BYTES 2 /* of an entry of the formats before 3.11 */
+#define RANGE_BYTES 2 /* an entry of the formats before 3.11 */
 #define RANGE_NONE  (-128)
 
 /* PYTHON_LINES_LOCATIONS: one entry per range of code units. Its first byte, the only one with
  * ENTRY_START set, holds the kind in bits 3-6 and the range's length in units, less one, in bits
- * 0-2. The line comes as a difference to the entry's before it; what follows it (columns, end
- * line) is not looked at. */
+ * 0-2. The line is a difference to that of the entry before. The rest (columns, end line) is
+ * skipped. */
 #define ENTRY_START 0x80
 #define UNIT_BYTES  2
 
@@ -48,7 +48,7 @@ static int64_t read_svarint(struct cursor *cursor)
 	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-/* What follows the first byte of an entry of this kind. */
+/* Reads the line difference behind the first byte of an entry of this kind. */
 static int64_t read_line_delta(struct cursor *cursor, unsigned int kind)
 {
 	if (kind == KIND_NO_COLUMNS || kind == KIND_LONG)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What a thread waits for, by the address of its futex, and who has that:
+/* Finds the lock that a thread waits for by the address of its futex, and the lock's holder.
  *
- *   semaphore (Python/thread_pthread.h: PyThread_type_lock)   the futex is its first word, and the
- *     object points to it: found among what the function that waits has on its stack
- *   PyMutex (Lock from a release of 3.13, RLock from 3.14 on)   Python/parking_lot.c: the futex is
- * that of a struct wait_entry {park_arg, addr, sema, ...} of the thread's own, whose addr is the
- * mutex, which is the first thing that the object has
+ * The lock of a futex:
+ *   semaphore (Python/thread_pthread.h: PyThread_type_lock): the futex is its first word, and the
+ *     lock object points to it. The object is on the value stack of the function that waits.
+ *   PyMutex (Lock from a release of 3.13, RLock from 3.14 on; Python/parking_lot.c): the futex is
+ * in a struct wait_entry {park_arg, addr, sema, ...} of the thread. Its addr is the mutex, which is
+ *     the first member of the lock object.
  *
- * An RLock knows its owner (Modules/_threadmodule.c; _RLock of Lib/threading.py). A Lock does not.
- * But whoever is inside of `with lock:` has the lock's __exit__ on its frame's stack, bound, or
- * from 3.14 on with the lock behind it, and so has whoever is inside of `with condition:`, whose
- * lock it is. Who has called acquire() otherwise is not known.
- */
+ * The holder: an RLock has its owner (Modules/_threadmodule.c; _RLock of Lib/threading.py). A Lock
+ * has none. But a function inside `with lock:` has the lock's bound __exit__ on its value stack
+ * (from 3.14 on __exit__, and the lock behind it). The same holds for `with condition:` and the
+ * condition's lock. The holder is unknown if it called acquire() in another way. */
 #include "runtimes/python/python_locks.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "core/base/util.h"
 #include "runtimes/python/python_frames.h"
 
-#define READS_MAX  1000000 /* of all threads, some 0.5 us each */
+#define READS_MAX  1000000 /* for all threads, about 0.5 us each */
 #define FRAMES_MAX 10000
 #define WORD	   8
 
@@ -51,18 +51,18 @@ enum kind { KIND_NONE, KIND_LOCK, KIND_RLOCK };
 
 /* Somebody is inside of `with`. */
 struct hold {
-	uint64_t key;	  /* what those who wait for it know: of its semaphore, or its mutex */
+	uint64_t key;	  /* address of its semaphore or mutex, by which waiters find it */
 	uint64_t lock;	  /* object */
-	uint64_t fs_base; /* of the thread */
+	uint64_t fs_base; /* of the holding thread */
 };
 
 struct search {
 	struct python_reader reader;
 	struct runtime_waiter *waiters;
 	struct u64map waiting; /* FS base -> index of the waiter, from 1 on */
-	struct hold *holds;    /* by key once all are known */
+	struct hold *holds;    /* sorted by key once all are found */
 	size_t n_holds, cap_holds;
-	/* --- of the thread that is looked at --- */
+	/* --- state of the thread that is searched --- */
 	uint64_t fs_base;
 	uint64_t released[16]; /* objects of type Condition in whose wait() it is */
 	size_t n_released;
@@ -210,12 +210,12 @@ static bool find_holds(void *ctx, uint64_t tstate, uint64_t fs_base)
 	return search->reader.reads_left > 0;
 }
 
-/* --- what somebody waits for --- */
+/* --- the lock of a wait --- */
 
 struct wait {
 	enum kind kind;
-	uint64_t lock;		   /* object; 0: not known */
-	uint64_t key;		   /* as of a hold */
+	uint64_t lock;		   /* object; 0: unknown */
+	uint64_t key;		   /* as in a hold */
 	struct python_frame frame; /* the function that waits */
 };
 
@@ -229,9 +229,9 @@ static uint64_t lock_in(struct search *search, uint64_t value)
 		       : value;
 }
 
-/* Slots above those that are in use are left over: what lies there may have been freed, and its
- * semaphore may be another lock's by now. An object that is there has references, and one that is
- * free has a pointer in their place. */
+/* Returns true if the object was not freed. Slots above those in use have old values: their objects
+ * may be freed, and the semaphore may belong to another lock by now. A live object begins with its
+ * number of references, a freed one with a pointer. */
 static bool is_there(struct search *search, uint64_t object)
 {
 	uint64_t references = python_reader__at(&search->reader, object);

@@ -179,7 +179,7 @@ bool python_int__get(struct python_reader *reader, uint64_t object, uint64_t *re
 
 struct keys { /* PyDictKeysObject */
 	uint64_t entries, n;
-	unsigned entry_size, key; /* where a key is in its entry; the value follows */
+	unsigned entry_size, key; /* offset of a key in its entry; the value follows */
 };
 
 /* Objects/dict-common.h up to 3.10: refcount, size, lookup function, usable, number of entries. */
@@ -298,7 +298,7 @@ int python_dict__values(struct python_reader *reader, uint64_t dict, python_valu
 
 /* --- attributes --- */
 
-/* Where the type has the keys of its objects' attributes: PyHeapTypeObject.ht_cached_keys. */
+/* Returns the offset of PyHeapTypeObject.ht_cached_keys, the keys of the objects' attributes. */
 static unsigned cached_keys(unsigned minor)
 {
 	static const uint16_t offsets[] = { [8] = 872,	[9] = 864,  [10] = 872, [11] = 872,
@@ -323,8 +323,9 @@ static uint64_t split_get(struct python_reader *reader, uint64_t type, uint64_t 
 	return i < 0 ? 0 : value_of(reader, values, i);
 }
 
-/* 3.11 has two words before an object, values and dict; 3.12 one, an odd one for values; from 3.13
- * on values follow the object, as long as there is no dict. */
+/* Reads an attribute of an object with inline values. 3.11 has two words before an object, values
+ * and dict. 3.12 has one word, which is odd if it points to values. From 3.13 on the values follow
+ * the object, as long as there is no dict. */
 static uint64_t managed_get(struct python_reader *reader, uint64_t object, uint64_t type,
 			    uint64_t flags, const char *key)
 {

@@ -8,12 +8,13 @@
 
 #include "runtimes/python/python_versions.h"
 
-/* Python objects in the memory of a process, by their addresses; 0 is none. Nothing is stopped, so
- * all of it may change while it is read: what makes no sense is not there. CPython 3.8 to 3.14. */
+/* Python objects in the memory of a process, by their addresses; 0: no object. The process runs, so
+ * all of it may change while it is read. Values that cannot be right count as absent. CPython 3.8
+ * to 3.14. */
 struct python_reader {
 	uint32_t pid;
 	const struct python_version *version;
-	unsigned reads_left; /* bounds what is read of a process that changes all the time */
+	unsigned reads_left; /* limit of reads, since a process may change all the time */
 };
 
 bool python_reader__bytes(struct python_reader *reader, uint64_t at, void *to, size_t size);
@@ -23,8 +24,9 @@ uint64_t python_reader__at(struct python_reader *reader, uint64_t at); /* 0: not
 /* Is this string of C there? */
 bool python_reader__text_is(struct python_reader *reader, uint64_t at, const char *want);
 
-/* The type, 0: it is no object; is it of just this one, or of one that is derived from it? By
- * tp_name, which has the module in front for types that C has made. */
+/* __type() returns the type, or 0 if it is no object. __is() returns true if the type is this one,
+ * __is_a() also if it is derived from this one. Types are compared by tp_name, which includes the
+ * module for types made in C. */
 uint64_t python_object__type(struct python_reader *reader, uint64_t object);
 bool python_object__is(struct python_reader *reader, uint64_t object, const char *type_name);
 bool python_object__is_a(struct python_reader *reader, uint64_t object, const char *type_name);
@@ -44,13 +46,13 @@ typedef int (*python_value_fn)(void *ctx, uint64_t value);
 int python_dict__values(struct python_reader *reader, uint64_t dict, python_value_fn on_value,
 			void *ctx);
 
-/* A small int; false: it is none. */
+/* Reads a small int. Returns false for other objects. */
 bool python_int__get(struct python_reader *reader, uint64_t object, uint64_t *ret);
 
-/* Is it a str of just these ASCII characters, 64 at most? */
+/* Returns true if the object is a str of exactly these ASCII characters, 64 at most. */
 bool python_str__is(struct python_reader *reader, uint64_t object, const char *want);
 
-/* A str as UTF-8, owned; NULL: it is none, or out of memory. */
+/* Returns a str as UTF-8, owned by the caller, or NULL if it is no str, or out of memory. */
 char *python_str__dup(struct python_reader *reader, uint64_t object);
 
 #endif

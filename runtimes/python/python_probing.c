@@ -19,7 +19,7 @@ struct python_probing {
 	struct probing *probing;
 	const struct bpf_program *usdt_entry, *usdt_return, *eval_entry, *eval_return;
 	struct probing_known known;
-	uint64_t known_line_semaphore; /* of python:line; 0: none */
+	uint64_t known_line_semaphore; /* semaphore of python:line; 0: none */
 };
 
 int python_probing__new(struct bpf_object *object, struct python_probing **ret, struct err *err)
@@ -86,7 +86,7 @@ static int add_usdt(const struct python_probing *probing, const struct site_fram
 	return site_frames__own(frames, from->pc_vaddr, !in_loop, &site->rec, err);
 }
 
-/* 0 with both ends of the pair in `known`; -ENOENT if the file does not have them. */
+/* Sets both ends of the pair in `known`. Returns 0, or -ENOENT if the file lacks them. */
 static int find_usdt(struct python_probing *probing, const struct elf_file *file, struct err *err)
 {
 	struct site_frames frames = {};
@@ -241,10 +241,10 @@ static int attach_usdt(struct python_probing *probing, const struct runtime_targ
 	return rc ? rc : probing__attach(probing->probing, target, &sites, by, err);
 }
 
-/* Frames of a thread that changes between stacks, or copies pieces of stacks, cannot be told apart
- * by their addresses. Where return addresses are replaced, such a process crashes (seen with
- * ucontext): the kernel keeps them in the order of stack addresses, and forgets those below a
- * return's. */
+/* Returns true if the process has code that switches stacks, or copies pieces of stacks. Addresses
+ * do not distinguish frames of such threads. With return probes such a process crashes (seen with
+ * ucontext): the kernel stores replaced return addresses in the order of stack addresses, and drops
+ * those below a return's. */
 static bool switches_stacks(uint32_t pid)
 {
 	static const char *const names[] = { "greenlet", "gevent", "_continuation", "uwsgi" };

@@ -14,7 +14,7 @@ struct python_probing;
 int python_probing__new(struct bpf_object *object, struct python_probing **ret, struct err *err);
 void python_probing__free(struct python_probing *probing); /* detaches; NULL is fine */
 
-/* As runtime.probe and unprobe. `minor` is that of 3.minor; 0: not known. */
+/* As runtime_probes.probe and unprobe. `minor`: N of 3.N; 0: unknown. */
 int python_probing__attach(struct python_probing *probing, const struct runtime_target *target,
 			   unsigned int minor, enum runtime_source source,
 			   struct runtime_probing *ret, struct err *err);

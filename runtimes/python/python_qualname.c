@@ -20,7 +20,7 @@
 #define SOURCE_BYTES_MAX   (8 * 1024 * 1024)
 #define QUALNAME_BYTES_MAX 1024
 #define ARGUMENTS_BYTES	   (64 * 1024) /* of the command line that are searched for a script */
-/* With so much in memory, all is forgotten, and read again where needed. */
+/* With more bytes than this in memory, all sources are dropped, and read again when needed. */
 #define CACHE_BYTES_MAX	   (64 * 1024 * 1024)
 
 struct source_key {
@@ -95,8 +95,9 @@ static int read_link(uint32_t pid, const char *name, char *ret, size_t size)
 	return 0;
 }
 
-/* Scripts are named as on the command line, up to 3.8: seen from the working directory, of which
- * the link tells the path within the mount namespace, the root of a chroot included. */
+/* Makes a path absolute. Up to 3.8 scripts are named as on the command line: relative to the
+ * working directory, whose link is a path within the mount namespace, including the root of a
+ * chroot. */
 static int absolute_path(uint32_t pid, const char *path, char *ret, size_t size)
 {
 	char cwd[PATH_MAX], root[PATH_MAX];

@@ -16,11 +16,11 @@
 #define SUITES_MAX   100 /* CPython's limit of indentations */
 #define CONTEXTS_MAX (2 * PYTHON_NESTS_MAX)
 
-/* Where in an expression the scanner is: one for each open bracket and unfinished lambda. */
+/* The scanner's state in an expression: one for each open bracket and unfinished lambda. */
 struct context {
 	enum {
 		IN_BRACKET,
-		IN_PARAMETERS, /* of a lambda */
+		IN_PARAMETERS, /* a lambda's */
 		IN_BODY,
 	} kind;
 	enum {
@@ -28,10 +28,10 @@ struct context {
 		PHASE_TARGET,
 		PHASE_ITERABLE, /* the first one: it belongs to the scope outside */
 		PHASE_REST,
-	} phase;	       /* of a bracket */
+	} phase;	       /* a bracket's */
 	uint8_t comprehension; /* kind of block that a `for` makes of a bracket */
 	uint32_t outer, scope; /* block around it, block that now is in force */
-	uint32_t block;	       /* of the lambda or comprehension */
+	uint32_t block;	       /* the lambda's or comprehension's */
 	uint32_t first_block;  /* number of blocks when it opened */
 	uint32_t first_line, inner_line;
 };
@@ -53,7 +53,7 @@ struct scanner {
 	uint8_t header_kind;
 	uint32_t header_block, header_column, header_line;
 	uint32_t decorator_line; /* 0: none above this line */
-	uint32_t last_line;	 /* where the last token ended */
+	uint32_t last_line;	 /* line in which the last token ended */
 	bool statement;		 /* one starts with this token */
 	bool global;		 /* in a `global` statement */
 	struct u64map globals;	 /* scope and name, hashed together */
@@ -119,7 +119,7 @@ static void close_lambda(struct scanner *scanner)
 	scanner->blocks->list[block].last_line = scanner->last_line;
 }
 
-/* Whatever cannot be part of a lambda's body ends it. */
+/* Closes lambdas' bodies at a token that cannot be part of them. */
 static void close_bodies(struct scanner *scanner)
 {
 	while (scanner->n_contexts && innermost(scanner)->kind == IN_BODY)
@@ -384,7 +384,7 @@ static int take(struct scanner *scanner, enum python_token token)
 	}
 }
 
-/* Only when all of a scope has been seen is it known what is global in it. */
+/* Marks global names. That is possible only at the end of a scope. */
 static void mark_globals(const struct scanner *scanner)
 {
 	struct python_blocks *blocks = scanner->blocks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tables are recognised by what they are, as nothing else tells where they lie in a stripped file:
- * every word of a structure must be what its field can be, down to the ends of all arrays that it
- * points to, and one that is not makes it none of ours. So a name is exact, or there is none. */
+/* Tables are recognized by their contents, since a stripped file has no other sign of them. Every
+ * word of a structure must be valid for its field, down to the ends of all arrays that it points
+ * to. A single invalid word rejects the structure. So a name is exact, or there is none. */
 #include "runtimes/python/python_tables.h"
 
 #include <errno.h>
@@ -14,11 +14,11 @@
 
 #define NAME_CHARS_MAX	 200
 #define DOC_CHARS_MAX	 (1 << 16)
-#define ENTRIES_MAX	 4096 /* of one array */
+#define ENTRIES_MAX	 4096 /* in one array */
 #define OBJECT_BYTES_MAX (1 << 24)
 
-/* What is looked at in all of a file, in entries of arrays; CPython itself takes some 40,000. A
- * hostile file may have an array at each of its words. */
+/* Limit of array entries that are read in a file; CPython itself needs about 40,000. A hostile file
+ * may have an array at each of its words. */
 #define WORK_MAX (1 << 20)
 
 /* Include/cpython/object.h: struct _typeobject */
@@ -66,13 +66,13 @@
 #define SLOT_LAST    90
 
 /* Include/methodobject.h: METH_... */
-#define METH_CALL 0x38f /* how arguments are passed */
+#define METH_CALL 0x38f /* flags of the calling convention */
 #define METH_KIND 0x70	/* CLASS, STATIC, COEXIST */
 
 struct search {
 	const struct elf_words *words;
 	struct function_names *names;
-	int minor; /* of the file that is CPython itself; 0: another one */
+	int minor; /* if the file is CPython itself; 0: another file */
 	int work_left;
 };
 
@@ -216,7 +216,7 @@ static int count_module_slots(struct search *search, uint64_t at)
 	return -1;
 }
 
-/* --- what arrays say --- */
+/* --- arrays --- */
 
 static int add_methods(struct search *search, const char *of, uint64_t at)
 {
@@ -261,7 +261,9 @@ static int add_slots(struct search *search, const char *of, uint64_t at)
 
 /* --- structures --- */
 
-/* Of an object that is there from the beginning: 1, or the immortals' of 3.11, 3.12, 3.14. */
+/* Returns true for the reference count of a static object: 1, or the immortals'
+ * of 3.11, 3.12, 3.14.
+ */
 static bool is_refcount(uint64_t value)
 {
 	uint32_t low = value;
@@ -329,7 +331,7 @@ static const uint16_t group_offsets[PYTHON_SLOT_GROUPS] = {
 	0, TYPE_ASYNC, TYPE_NUMBER, TYPE_SEQUENCE, TYPE_MAPPING, TYPE_BUFFER
 };
 
-/* Are all functions of the type what they should be? `ret_groups`: where they are. */
+/* Returns true if all functions of the type are valid; `ret_groups`: addresses of its slots. */
 static bool has_functions(struct search *search, uint64_t at,
 			  uint64_t ret_groups[PYTHON_SLOT_GROUPS])
 {

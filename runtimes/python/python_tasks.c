@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A task of asyncio has a coroutine, whose frame lies in the coroutine object and has what it
- * awaits on top of its stack: another coroutine, and so on, until something that is none, such as a
- * future. While nobody runs them these frames do not know each other. The walker is shown a memory
- * in which they do, and in which a thread runs the innermost one.
+/* A task of asyncio has a coroutine, whose frame lies in the coroutine object. The awaited object
+ * is on top of the frame's value stack: another coroutine, and so on, until an object that is none,
+ * such as a future. Frames of waiting coroutines are not linked to each other. The walker gets a
+ * memory in which they are linked, and in which a thread runs the innermost one.
  *
- * asyncio knows its tasks by a set of weak references in the module asyncio.tasks. From 3.14 on
- * these are those in Python code only; the others are in lists of the threads that they run in, and
- * in one of the interpreter for those whose thread has ended. What a task object, which C has made,
- * consists of differs from version to version, but it has one member that is a coroutine, and the
- * task's name behind that (Modules/_asynciomodule.c).
- */
+ * asyncio has its tasks in a set of weak references in the module asyncio.tasks. From 3.14 on the
+ * set has only tasks whose class is written in Python. Other tasks are in lists of the threads that
+ * they run in, or in a list of the interpreter if the thread has ended. The layout of a task object
+ * made in C differs by version. But it has one member that is a coroutine, and the task's name
+ * behind that (Modules/_asynciomodule.c). */
 #include "runtimes/python/python_tasks.h"
 
 #include <inttypes.h>
@@ -22,7 +21,7 @@
 #include "runtimes/python/python_frames.h"
 #include "runtimes/python/python_objects.h"
 
-#define READS_MAX 400000 /* of one list, some 0.5 us each */
+#define READS_MAX 400000 /* for one list, about 0.5 us each */
 #define TASKS_MAX 10000
 #define CHAIN_MAX 256 /* coroutines of one task */
 
@@ -34,12 +33,13 @@
 #define WEAKREF_OBJECT 16
 #define WORD	       8
 
-#define TASK_BYTES    512 /* of a task object, at most; 208 in 3.11 */
+#define TASK_BYTES    512 /* largest task object; 208 in 3.11 */
 #define SET_SLOTS_MAX (1U << 20)
 
-#define TAGS 7ULL /* of a reference, 3.14 on: Include/internal/pycore_stackref.h */
+#define TAGS 7ULL /* tag bits of a reference, 3.14 on: Include/internal/pycore_stackref.h */
 
-/* Above what it iterates over a frame has an index, or nothing (GET_ITER of Python/bytecodes.c). */
+/* The version since which a frame has an index, or nothing, above the object that it iterates over
+ * (GET_ITER of Python/bytecodes.c). */
 #define INDEX_SINCE 15
 
 #define LISTS_SINCE 14 /* 3.14 */
@@ -51,7 +51,7 @@ struct search {
 	bool has_lists;
 	struct python_asyncio asyncio; /* then */
 	uint64_t thread;	       /* a PyThreadState */
-	uint64_t fs_base;	       /* of its thread */
+	uint64_t fs_base;	       /* the thread's */
 	runtime_task_fn on_task;
 	void *ctx;
 };
@@ -89,7 +89,7 @@ static uint64_t frame_of(struct search *search, uint64_t coroutine)
 	return code && is_a(search, code, "code") ? frame : 0;
 }
 
-/* What is on top of its stack; 0: nothing, or it runs. */
+/* Returns the object on top of the frame's value stack; 0: there is none, or the frame runs. */
 static uint64_t awaited_by(struct search *search, uint64_t frame)
 {
 	const struct python_layout *layout = search->layout;
@@ -147,8 +147,8 @@ static void follow(struct search *search, uint64_t coroutine, struct chain *ret)
 	}
 }
 
-/* An address that no process has, of a frame that is none of Python's: from 3.12 on the outermost
- * one, which says that here a loop begins. */
+/* Address of a shim frame, which no process uses: from 3.12 on the outermost frame is a shim, which
+ * marks the start of a loop. */
 #define SHIM	   0x1000ULL
 #define SHIM_WORDS 16
 
@@ -207,15 +207,17 @@ static bool is_task(struct search *search, uint64_t object)
 		is_coroutine(search, attribute(search, object, "_coro")));
 }
 
-/* What the task object has: its coroutine, the name behind that, and another task that it waits
- * for. */
+/* Members of a task object: its coroutine, the name behind that, and another task that it waits
+ * for.
+ */
 struct members {
 	uint64_t coroutine;
 	char *name; /* owned */
 	uint64_t waits_for;
 };
 
-/* Owned; NULL: it has none. From 3.12 on a number as long as nobody has asked for the name. */
+/* Returns the task's name, owned by the caller, or NULL. From 3.12 on the name is a number until
+ * the program reads it for the first time. */
 static char *read_name(struct search *search, uint64_t object)
 {
 	char *name = python_str__dup(&search->reader, object);
@@ -227,7 +229,7 @@ static char *read_name(struct search *search, uint64_t object)
 	return name;
 }
 
-/* Lib/asyncio/tasks.py: class Task, and what stands in for it. */
+/* Reads a task written in Python: class Task of Lib/asyncio/tasks.py, and classes like it. */
 static void read_attributes(struct search *search, uint64_t task, struct members *ret)
 {
 	uint64_t awaited = attribute(search, task, "_fut_waiter");

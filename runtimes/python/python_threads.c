@@ -8,7 +8,7 @@
 
 #include "runtimes/python/python_objects.h"
 
-#define READS_MAX	 200000 /* of one search, some 0.5 us each */
+#define READS_MAX	 200000 /* for one search, about 0.5 us each */
 #define INTERPRETERS_MAX 256
 #define THREADS_SINCE	 8 /* Thread._native_id */
 

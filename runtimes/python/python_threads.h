@@ -7,11 +7,11 @@
 #include "runtimes/common/thread_names.h"
 #include "runtimes/python/python_versions.h"
 
-/* What Python programs call their threads: threading.Thread.name. CPython 3.8 to 3.14. */
+/* Names of Python's threads: threading.Thread.name. CPython 3.8 to 3.14. */
 struct python_threads {
 	uint32_t pid;
 	struct python_version version;
-	uint64_t interpreters; /* where the pointer to the first one is */
+	uint64_t interpreters; /* address of the pointer to the first interpreter */
 };
 
 /* A thread_search_fn. `process`: struct python_threads. */

@@ -20,7 +20,7 @@ void python_tokens__init(struct python_tokens *tokens, const char *text, size_t 
 		tokens->at += bom;
 }
 
-/* The character so much further on; 0 is the end, and never part of a source. */
+/* Returns the character @ahead characters further on; 0: the end, since no source contains it. */
 static char peek(const struct python_tokens *tokens, size_t ahead)
 {
 	return ahead < (size_t)(tokens->end - tokens->at) ? tokens->at[ahead] : 0;
@@ -124,7 +124,7 @@ static enum python_token push(struct python_tokens *tokens, struct python_nest n
 	return PYTHON_TOKEN_NONE;
 }
 
-/* After the backslash: what it makes part of the text. */
+/* Skips the characters behind a backslash that belong to its escape sequence. */
 static void skip_escaped(struct python_tokens *tokens, const struct python_quote *quote)
 {
 	char c = peek(tokens, 0);

@@ -17,7 +17,7 @@ enum python_token {
 	PYTHON_TOKEN_NAME,    /* or keyword */
 	PYTHON_TOKEN_OPEN,    /* ( [ { */
 	PYTHON_TOKEN_FIELD,   /* the { of a replacement field in an f-string */
-	PYTHON_TOKEN_CLOSE,   /* of either */
+	PYTHON_TOKEN_CLOSE,   /* end of either */
 	PYTHON_TOKEN_OTHER,   /* number, string, or (mostly one character of) an operator */
 };
 
@@ -25,12 +25,12 @@ enum python_token {
  * lines, the inside of strings and joined lines are skipped, but replacement fields of f-strings
  * are tokens. The source may be anything. */
 struct python_tokens {
-	/* of the token */
+	/* the token */
 	const char *text; /* in the source */
 	size_t len;
 	uint32_t first_line; /* from 1 */
-	bool starts_line;    /* of a logical line, that is indented by */
-	uint32_t column;     /* with tabs to 8 */
+	bool starts_line;    /* the token starts a logical line, indented by `column` */
+	uint32_t column;     /* columns; tabs to 8 */
 
 	/* after the token */
 	const char *at, *end;
@@ -44,11 +44,11 @@ struct python_tokens {
 			PYTHON_NEST_FIELD,
 			PYTHON_NEST_SPEC, /* format at the end of a field: text, too */
 		} kind;
-		char close; /* of a BRACKET */
+		char close; /* closes a BRACKET */
 		struct python_quote {
 			char mark;
 			bool triple, raw, fields;
-		} quote; /* of the string around the others */
+		} quote; /* the string around the others */
 	} nests[PYTHON_NESTS_MAX];
 };
 

@@ -194,7 +194,7 @@ const struct python_version *python_version__older(unsigned int minor)
 #define DEBUG_WORDS	    64
 #define DEBUG_FREE_THREADED 2
 
-struct debug_words { /* where in it is what: index of the word */
+struct debug_words { /* indexes of the words */
 	uint8_t interpreters_head;
 	uint8_t interp_next, interp_threads;
 	uint8_t interp_modules, interp_gil, gil, gil_locked, gil_holder;
@@ -202,7 +202,7 @@ struct debug_words { /* where in it is what: index of the word */
 	uint8_t frame_previous, frame_code, frame_instr, frame_owner;
 	uint8_t code_file, code_qualname, code_line_table, code_first_line, code_bytecode;
 	uint8_t object_bytes;
-	uint8_t frame_copy, code_copies; /* tlbc_index, co_tlbc; 0: not known yet */
+	uint8_t frame_copy, code_copies; /* tlbc_index, co_tlbc; 0: unknown */
 	uint8_t code_locals;		 /* co_localsplusnames, behind co_version */
 };
 
@@ -317,7 +317,8 @@ static bool fits(struct python_offsets *offsets)
 	       offsets->code_line_table > offsets->code_base;
 }
 
-/* Word 0 is the cookie: what has no number is not there. */
+/* Returns a word by its number. Word 0 is the cookie, so number 0 means that the field is absent.
+ */
 static uint64_t words_at(const uint64_t *words, uint8_t number)
 {
 	return number ? words[number] : 0;

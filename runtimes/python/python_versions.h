@@ -7,16 +7,16 @@
 #include "bpf/python.h"
 #include "core/elf/elf_file.h"
 
-/* What differs between CPython's minor versions; the same within one, from its first final
- * release on. */
+/* Layout of a minor version of CPython. It is the same in all its releases from the first final one
+ * on. */
 struct python_version {
-	unsigned int minor; /* of 3.minor */
+	unsigned int minor; /* N of CPython 3.N */
 	enum python_state_kind state;
-	unsigned int tss;	   /* STATE_KEY: of gilstate.autoTSSkey in _PyRuntime */
-	unsigned int gil;	   /* of ceval.gil in _PyRuntime; 0: elsewhere */
-	unsigned int interpreters; /* of interpreters.head in _PyRuntime; 0: there is none */
-	unsigned int
-		modules; /* of the pointer to sys.modules in PyInterpreterState; 0: not known */
+	unsigned int tss;	   /* STATE_KEY: offset of gilstate.autoTSSkey in _PyRuntime */
+	unsigned int gil;	   /* offset of ceval.gil in _PyRuntime; 0: elsewhere */
+	unsigned int interpreters; /* offset of interpreters.head in _PyRuntime; 0: none */
+	unsigned int modules;	   /* offset of the pointer to sys.modules in PyInterpreterState; 0:
+				      unknown */
 	struct python_offsets offsets;
 };
 
@@ -29,9 +29,9 @@ const struct python_version *python_version__older(unsigned int minor);
 /* Hides the rows that are newer than @minor, so that tests can have a version without a row. */
 void python_version__hide(unsigned int minor);
 
-/* From 3.13 on interpreters describe themselves: fills in what the row leaves open from the
- * _Py_DebugOffsets at the start of _PyRuntime (link-time address `runtime`). NULL, or the reason
- * why it cannot be used; then `version` is of no use either. */
+/* Completes the row from the _Py_DebugOffsets at the start of _PyRuntime (link-time address
+ * `runtime`), which interpreters have from 3.13 on. Returns NULL, or the reason why they are
+ * unusable; then `version` is unusable, too. */
 const char *python_version__read(const struct elf_file *file, uint64_t runtime, uint64_t hex,
 				 struct python_version *version);
 bool python_version__is_described(const struct python_version *version);
