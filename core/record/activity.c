@@ -14,7 +14,7 @@
 #include "core/target/tracker.h"
 
 #define CALLS_N	    1024 /* numbers of system calls */
-#define THREADS_MAX 4096 /* that are looked at: a sentence needs no more */
+#define THREADS_MAX 4096 /* threads that are read; enough for one sentence */
 
 void activity__begin(struct tracker *tracker)
 {
@@ -26,7 +26,8 @@ void activity__begin(struct tracker *tracker)
 	}
 }
 
-/* A part of the recording: what processes use after its end counts as well, up to this. */
+/* Time since the recording's end, as a part of its length, up to which CPU times are valid. CPU
+ * time that processes use after the end is included. */
 #define LATE_PART 20
 
 /* Was the process forked at that time (CLOCK_MONOTONIC) or later? Its own clock is CLOCK_BOOTTIME,

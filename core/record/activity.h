@@ -7,29 +7,30 @@
 
 struct tracker;
 
-/* What targets do whether or not there are samples of it, from /proc: for those who wonder why
- * there are so few. Of processes that live. */
+/* CPU time and system calls of the targets that still run, read from /proc. They explain a
+ * recording with few samples. */
 
 #define ACTIVITY_CALLS_MAX 3
-#define ACTIVITY_SAMPLES   20 /* with so many it is not looked at */
+#define ACTIVITY_SAMPLES   20 /* with at least this number of samples, nothing is read */
 
 struct activity {
 	double cpu_s; /* that they have used within the recording; negative: unknown */
 	unsigned processes, threads;
 	struct {
-		const char *name; /* of the system call that threads are in now */
+		const char *name; /* name of a system call in which threads are now */
 		unsigned threads;
 	} calls[ACTIVITY_CALLS_MAX]; /* the most frequent ones, these first */
 	size_t n_calls;
 };
 
-/* Notes what each process has used so far. Not called: that is unknown later. */
+/* Stores the CPU time that each process has used so far. Without this call, activity__read() has no
+ * CPU times. */
 void activity__begin(struct tracker *tracker);
 
-/* Reads what the processes have used since activity__begin(), in the recording that lasted from
- * @start_ns to @end_ns (CLOCK_MONOTONIC). That is unknown if one of the processes ran before, and
- * was found later; and if the call comes so late that they have run on for long. What cannot be
- * read is left out. */
+/* Reads the CPU time that the processes have used since activity__begin(), for a recording from
+ * @start_ns to @end_ns (CLOCK_MONOTONIC). The time is unknown if a process that ran before was
+ * found later, or if the processes have run for long since @end_ns. Unreadable processes are left
+ * out. */
 void activity__read(const struct tracker *tracker, uint64_t start_ns, uint64_t end_ns,
 		    struct activity *ret);
 

@@ -11,8 +11,8 @@
 #include "core/base/priority.h"
 #include "core/base/util.h"
 
-/* Before the first sample: of processes that the user has chosen, and of a machine's. A walker
- * takes up to 0.1 s. */
+/* Limits of the time before the first sample: for processes that the user has chosen, and for all
+ * processes of a machine. Loading a walker takes up to 0.1 s. */
 #define CHOSEN_NS (3 * NSEC_PER_SEC)
 #define BEFORE_NS 300000000ULL
 #define ROUND_NS  20000000ULL
@@ -62,9 +62,9 @@ int session__begin_ahead(struct session *session, struct err *err)
 	if (!session->targets.scope || session->opts.source == RUNTIME_SOURCE_CALLS ||
 	    session->opts.trigger)
 		return 0;
-	/* Processes that the user has chosen are read even if they idle, and so are all where
-	 * waits are recorded: a wait that has begun cannot be sampled again. CPU time says nothing
-	 * of who is sampled by other events than those of the clock. */
+	/* Chosen processes are read even if they are idle. All processes are read if waits are
+	 * recorded, since a wait that has begun cannot be sampled again. Events other than the
+	 * clock need all processes, too, since CPU time does not predict their samples. */
 	opts.all =
 		scope__flags(session->targets.scope) & (SCOPE_NAME | SCOPE_CGROUP | SCOPE_USER) ||
 		event_list__waiting(&session->opts.events);

@@ -9,7 +9,7 @@
 #include "bpf/shadow.h"
 #include "core/base/util.h"
 
-/* Depth of the call tree: SHADOW_DEPTH_MAX, and the node for what is deeper. */
+/* Depth of the call tree: SHADOW_DEPTH_MAX, and one node for all deeper calls. */
 #define DEPTH_MAX (SHADOW_DEPTH_MAX + 1)
 
 struct reading {
@@ -62,7 +62,7 @@ static uint32_t parent_of(const struct reading *reading, uint32_t node)
 	return parent < node ? parent : 0; /* CALL_UNPLACED */
 }
 
-/* Code numbers are given by one counter, so at most one runtime knows this one. */
+/* One counter assigns all code numbers, so at most one runtime has a name for this one. */
 static int name_node(struct reading *reading, uint32_t node, uint32_t *ret_frame)
 {
 	const struct calls_opts *opts = reading->opts;

@@ -12,15 +12,15 @@
 
 struct calls_opts {
 	const struct kernel_half *half;		 /* its probes are detached */
-	const struct runtime *const *runtimes;	 /* all known, NULL-terminated */
+	const struct runtime *const *runtimes;	 /* all runtimes, NULL-terminated */
 	struct runtime_session *const *sessions; /* per runtime; NULL where not enabled */
 	uint64_t end_ns; /* CLOCK_MONOTONIC: calls that have not returned lasted until then */
 	bool lines; /* functions with equal names are different if they begin at different lines */
 };
 
-/* What the kernel half has counted, as a profile of times (PROFILE_NANOSECONDS, counts_calls): the
- * weight of a stack is the time in its innermost function itself. -ENOMEM and what reading maps
- * returns. */
+/* Returns the kernel half's counts of calls as a profile of times (PROFILE_NANOSECONDS,
+ * counts_calls). The weight of a stack is the time in its innermost function itself. Returns 0,
+ * -ENOMEM, or an error of reading a map. */
 int calls__read(const struct calls_opts *opts, struct profile **ret, struct err *err);
 
 #endif

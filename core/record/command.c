@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A command, and whatever it and its children execute. Each program should find its tables, walkers
- * and probes in place, so it is held by its system calls (core/target/hold.h): the command itself
- * from its exec on, which braid is told to watch; later programs from shortly after their exec,
- * when the kernel half has reported it, and only if their file was not met before. What is known
- * needs no preparation that takes longer than a dynamic linker does.
+/* A command, and the programs that it and its children execute.
+ *
+ * Tables, walkers and probes should be in place before a program runs. So each program is held at
+ * its system calls (core/target/hold.h) while they are made. The command is held from its exec on.
+ * Later programs are held from shortly after their exec, when the kernel half has reported it, and
+ * only if their file is new. For a known file the preparation is faster than a dynamic linker.
  *
  * A program that may execute another one (a shell, env, a version manager) is followed for a
- * minute: it stays traced, and is stopped at its forks and its next exec alone, so that what it
- * executes is held from its first instruction on. FORKS_MAX forks end this for all programs, and
- * HOLD_SIGNALS_MAX signals for the program that gets them (core/target/hold.h). Not so programs of
- * a runtime, for which braid is ready, debuggers and other tracers, and programs with a sanitizer,
- * which traces its own process.
+ * minute: it stays traced, and stops only at its forks and its next exec. The executed program is
+ * then held from its first instruction on. FORKS_MAX forks end this for all programs, and
+ * HOLD_SIGNALS_MAX signals for the program that gets them. Three kinds of programs are never
+ * followed: programs of a runtime, since braid is ready for them; debuggers and other tracers; and
+ * programs with a sanitizer, which traces its own process.
  *
- * Sampling and the recording's time run from the command's exec. A hold ends with a stop of the
- * linker's, never by the clock, but neither a signal nor -d waits for it. */
+ * Sampling and the recording's time start at the command's exec. A hold ends at a stop of the
+ * linker, never by the clock, but a signal or -d does not wait for it. */
 #include "core/record/parts.h"
 
 #include <errno.h>
@@ -27,11 +28,11 @@
 #include "core/base/util.h"
 #include "core/elf/elf_symbols.h"
 
-#define LINK_POLL_MS 50 /* between two looks at the ring and the clock while a linker works */
+#define LINK_POLL_MS 50 /* pause between checks of the ring and the clock while a linker works */
 #define FOLLOW_NS    (60 * NSEC_PER_SEC)
-#define FORKS_MAX    256   /* of what is followed; each stops for some tens of microseconds */
-#define SYMBOLS_MAX  65536 /* of a program, that are looked at */
-#define STOP_POLL_MS 20	   /* that a program which was executed gets to stop */
+#define FORKS_MAX    256   /* forks of followed programs; a stop takes under 100 us */
+#define SYMBOLS_MAX  65536 /* symbols of a program that are read */
+#define STOP_POLL_MS 20	   /* time for an executed program to stop */
 
 static bool is_ending(const struct session *session)
 {
@@ -52,7 +53,7 @@ static bool is_exec(const char *name)
 	return false;
 }
 
-/* A process has one tracer: what traces processes itself could not. */
+/* Returns true for programs that trace others, since a traced process has one tracer only. */
 static bool is_tracing(const char *name)
 {
 	static const char *const prefixes[] = { "__asan_", "__lsan_", "__msan_", "__tsan_",
@@ -103,7 +104,8 @@ static bool may_follow(const struct process *process, const struct image *progra
 	return !imports.trace;
 }
 
-/* The program lies below its libraries. Of one that is known its mappings are not read. */
+/* Returns true if the program may execute another one. The program is mapped below its libraries.
+ * The mappings of a program with a known file are not read. */
 static bool is_launcher(const struct session *session, const struct process *process)
 {
 	const struct image *image = !process		? NULL
@@ -170,7 +172,7 @@ int session__start_command(struct session *session, struct err *err)
 	uint32_t id;
 	int ret = child__exec(child, session->opts.command[0], stopper__fd(session->stopper), err);
 
-	priority__raise(); /* what it executes is to be met while it is linked */
+	priority__raise(); /* the executed program must be found while it is linked */
 	if (!ret)
 		ret = session__consume(session, err);
 	process = ret ? NULL : tracker__find(session->tracker, child->pid);
@@ -192,7 +194,7 @@ int session__start_command(struct session *session, struct err *err)
 	return ret;
 }
 
-/* --- what is executed later --- */
+/* --- programs that are executed later --- */
 
 static struct hold *free_hold(struct session *session)
 {
@@ -202,8 +204,8 @@ static struct hold *free_hold(struct session *session)
 	return NULL;
 }
 
-/* A program whose file is known may map other libraries than before (LD_PRELOAD), which matters
- * where events have probes in them. */
+/* A program with a known file may map other libraries than before (LD_PRELOAD). They are needed for
+ * events with probes in libraries. */
 static bool needs_libraries(const struct session *session)
 {
 	return session->opts.trigger || event_list__has_mapped(&session->opts.events);
@@ -266,7 +268,7 @@ static int see_exec(struct session *session, struct hold *hold, struct err *err)
 	return ret;
 }
 
-/* Whatever is followed runs untraced as soon as that disturbs nothing. */
+/* Detaches from followed programs as soon as that disturbs nothing. */
 static void end_following(struct session *session)
 {
 	session->command.follow_until_ns = now_ns();

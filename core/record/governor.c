@@ -121,7 +121,7 @@ struct governor {
 	struct measuring measuring;
 	uint32_t known;	  /* kinds of traps that are measured */
 	uint32_t entries; /* kinds that probes have, without returns */
-	int stats_fd;	  /* the kernel keeps statistics while it is open */
+	int stats_fd;	  /* the kernel maintains statistics while this is open */
 };
 
 void program_stats__read(int program_fd, uint64_t *ret_runs, uint64_t *ret_ns)

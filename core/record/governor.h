@@ -14,7 +14,7 @@
  *   overhead = (hits x cost of a trap + run time of the BPF programs) / (wall time x CPUs),
  * with hits and run time from the kernel's BPF statistics. */
 
-/* --- what may be spent: a token bucket --- */
+/* --- the budget: a token bucket --- */
 
 struct budget {
 	double rate;	  /* ns of CPU time per ns */
@@ -31,7 +31,7 @@ void budget__spend(struct budget *budget, double ns, uint64_t now_ns);
 bool budget__is_overdrawn(const struct budget *budget);
 double budget__percent(const struct budget *budget); /* spent since it was full */
 
-/* --- how fast to sample: at the n-th part of the rate that was asked for, a power of two --- */
+/* --- the sampling rate: the requested rate divided by a power of two --- */
 
 struct pace {
 	double max_percent;
@@ -40,25 +40,25 @@ struct pace {
 	unsigned quiet;	  /* ticks in a row with room for twice the rate */
 };
 
-/* `frequency_hz`: that was asked for; it does not get below 1 Hz. */
+/* `frequency_hz`: the requested rate. The rate does not fall below 1 Hz. */
 void pace__init(struct pace *pace, double max_percent, uint32_t frequency_hz);
 
-/* Once a second, with what this process itself cost in it, in percent of the machine. True if
- * `slowdown` has changed. */
+/* Adjusts the rate; called once a second with braid's own CPU time in that second, in percent of
+ * the machine. Returns true if `slowdown` has changed. */
 bool pace__tick(struct pace *pace, double own_percent);
 
 /* --- probes --- */
 
-/* What a program has run so far, while the kernel's statistics were switched on. 0s on
- * failure. */
+/* Reads the number and the duration of a program's runs since the kernel's statistics were switched
+ * on. Sets both to 0 on failure. */
 void program_stats__read(int program_fd, uint64_t *ret_runs, uint64_t *ret_ns);
 
 struct governor;
 
 struct governor_opts {
-	struct bpf_object *object;	       /* of the probes; loaded when these are watched */
-	const struct runtime *const *runtimes; /* all known, NULL-terminated */
-	uint32_t enabled;		       /* bit n: runtimes[n]'s probes may be attached */
+	struct bpf_object *object; /* the probes' object; loaded before governor__watch() */
+	const struct runtime *const *runtimes; /* all runtimes, NULL-terminated */
+	uint32_t enabled;		       /* bit n: probes of runtimes[n] may be attached */
 	double max_percent;
 };
 
@@ -66,20 +66,19 @@ struct governor_opts {
 int governor__new(const struct governor_opts *opts, struct governor **ret, struct err *err);
 void governor__free(struct governor *governor); /* NULL is fine */
 
-/* To be called in each round while probes are attached whose hits cost `traps` (bit n: enum
- * trap_kind n): has the kernel keep its statistics from now on, and has a thread measure those
- * kinds that are not measured yet. -EPERM without CAP_SYS_ADMIN, -ENOMEM, or what trap__measure
- * returned. */
+/* Switches the kernel's statistics on, and starts a thread that measures the cost of new kinds of
+ * traps. Called in each round while probes are attached whose hits cost `traps` (bit n: enum
+ * trap_kind n). Returns 0, -EPERM without CAP_SYS_ADMIN, -ENOMEM, or an error of trap__measure. */
 int governor__watch(struct governor *governor, uint32_t traps, struct err *err);
 
-/* No probes are attached: the kernel need not keep its statistics. Idempotent. */
+/* Switches the kernel's statistics off when no probes are attached. Idempotent. */
 void governor__rest(struct governor *governor);
 
-/* Adds what probes have cost since the last call. True if that is more than the limit allows: all
- * probes are to be detached. */
+/* Adds the cost of probes since the last call. Returns true if the limit is exceeded; then the
+ * caller detaches all probes. */
 bool governor__is_exceeded(struct governor *governor, uint64_t now_ns);
 
-/* What probes have cost since the budget was full, in percent of the machine. */
+/* Returns the cost of probes since the budget was full, in percent of the machine. */
 double governor__percent(const struct governor *governor);
 
 #endif

@@ -7,7 +7,7 @@
 #include "core/base/priority.h"
 #include "core/base/util.h"
 
-/* Keeps --max-overhead: docs/reference/overhead.md. */
+/* Enforces --max-overhead (docs/reference/overhead.md). */
 
 /* Limit for samples of events that can be frequent, in percent of each CPU, unless the user gives
  * one. */
@@ -68,7 +68,8 @@ static void give_up(struct session *session, uint64_t now)
 	rest(session);
 }
 
-/* A limit that nobody asked for is given up with a word where it cannot be kept. */
+/* Handles a limit that cannot be enforced. The default limit is dropped with a message; a limit
+ * that the user requested is an error. */
 static int cannot_keep(struct session *session, int code, const struct err *why, struct err *err)
 {
 	char text[sizeof(why->text) + 32];
@@ -100,7 +101,7 @@ int session__keep_limit(struct session *session, struct err *err)
 	ret = governor__watch(session->limit.governor, tracker__traps(session->tracker), &why);
 	if (ret)
 		return cannot_keep(session, ret, &why, err);
-	priority__raise(); /* what it watches goes on while it waits for a CPU */
+	priority__raise(); /* probes cost CPU time while this process waits for a CPU */
 	now = now_ns();
 	if (governor__is_exceeded(session->limit.governor, now))
 		give_up(session, now);
@@ -125,7 +126,7 @@ void session__keep_pace(struct session *session, uint64_t elapsed_ns)
 	capture__weigh(session->capture, now_ns(), session->limit.pace.slowdown);
 }
 
-/* --- what came of it --- */
+/* --- result --- */
 
 void session__limit(const struct session *session, struct session_limit *ret)
 {

@@ -36,7 +36,8 @@ uint64_t session__now_ns(const struct session *session)
 		       : kernel_half__sampled_until(session->half, now_ns());
 }
 
-/* What poll watches: the signals, the ring buffer, the processes that are about to end. */
+/* Fills the list for poll(): the signals, the ring buffer, and the processes that are about to end.
+ */
 static int fill_polled(struct session *session)
 {
 	struct process *process;
@@ -131,14 +132,14 @@ struct event_place session__place(const struct session *session)
 				      .force = session->opts.force };
 }
 
-/* Children that the ring has told of get their probes before anything else is done. */
+/* Attaches probes to children that the ring has reported, before anything else is done. */
 static int join_new(struct session *session, struct err *err)
 {
 	const struct event_place place = session__place(session);
 	uint64_t newest = images__last_file(session->code.images);
 	int ret = events__join(session->events, &place, err);
 
-	/* And what targets have mapped since the last look gets them as soon. */
+	/* New mappings of targets get their probes at once, too. */
 	if (ret || newest == session->loop.last_file ||
 	    !event_list__has_mapped(&session->opts.events))
 		return ret;
@@ -240,9 +241,9 @@ static int poll_timeout_ms(const struct session *session, uint64_t now)
 	return left_s > 0 ? (int)(left_s * 1000) + 1 : 0;
 }
 
-/* Processes that come and go wake braid with each of their mappings, which costs more than looking
- * at them does: where it was woken a moment ago it sleeps a little, unless there may be probes to
- * attach, which come late enough. */
+/* Short-lived processes wake braid with each of their mappings, and waking costs more than reading
+ * the mappings. So braid sleeps for this time if it woke just before, unless probes may have to be
+ * attached. */
 #define REST_NS 2000000ULL
 
 static bool rests(const struct session *session, uint64_t now)
@@ -269,8 +270,8 @@ static int wait_for_events(struct session *session, uint64_t now)
 	return ret < 0 && errno != EINTR ? -errno : 0;
 }
 
-/* May a process meet a runtime that none has by now? Children may execute anything, and so may a
- * command that is no program of a runtime itself: a shell, a launcher. */
+/* Returns true if a new runtime may appear. Children may execute any program, and so may a command
+ * that is no program of a runtime: a shell, a launcher. */
 static bool expects_runtimes(const struct session *session)
 {
 	const struct process *process;
@@ -314,7 +315,7 @@ static int load_ahead(struct session *session, struct err *err)
 	return 0;
 }
 
-/* Starts programs whose tables were delayed, and reads again what could not be read. */
+/* Starts programs whose tables were delayed, and repeats reads that failed. */
 static int retry(struct session *session, struct err *err)
 {
 	session->loop.now_ns = now_ns();

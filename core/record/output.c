@@ -81,7 +81,7 @@ void session__on_source(void *ctx, struct process *process, const struct runtime
 		session__fail_consuming(session, ret, &err);
 }
 
-/* The first signal ends the recording, the next one what is done for names. */
+/* The first signal ends the recording, the next one the search for names. */
 static bool hurries(void *ctx)
 {
 	const struct session *session = ctx;
@@ -105,11 +105,11 @@ int session__name_last(struct session *session, struct err *err)
 {
 	int ret = capture__name_frames(session->capture, true, err);
 
-	/* Nobody waits for better names of a live profile, whose end is the user's. */
+	/* A live profile ends at the user's command, and does not wait for better names. */
 	if (ret || session->opts.live || session->output.dir || !debuginfod__is_wanted() ||
 	    stopper__hurries(session->stopper))
 		return ret;
-	ret = session__commit(session, err); /* what there is, whatever becomes of the rest */
+	ret = session__commit(session, err); /* the recording is valid even if the rest fails */
 	return ret ? ret : session__fetch_names(session, err);
 }
 
@@ -225,8 +225,8 @@ int session__commit(struct session *session, struct err *err)
 	return ret;
 }
 
-/* Frees code objects that the kernel half no longer knows. Shadow stacks may refer to such objects,
- * so with probes none is freed. */
+/* Frees code objects that the kernel half has evicted. Shadow stacks may refer to such objects, so
+ * with probes none is freed. */
 static int forget_codes(const struct session *session)
 {
 	const struct runtime *const *runtimes = session->opts.runtimes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What was allocated and is not freed when the recording ends: its samples wait for that
- * (core/capture/pending_values.h), and the kernel half has noted which they are. */
+/* Allocations that are not freed when the recording ends. Their samples wait for the end
+ * (core/capture/pending_values.h), and the kernel half has a map of live allocations. */
 #include "core/record/parts.h"
 
 #include <bpf/bpf.h>

@@ -86,7 +86,7 @@ struct session_command {
 	struct hold
 		holds[SESSION_HOLDS_MAX]; /* programs that the command and its children execute */
 	uint64_t follow_until_ns;	  /* launchers stay traced until then */
-	unsigned n_forks;		  /* of launchers that are traced */
+	unsigned n_forks;		  /* forks of traced launchers */
 	struct rlimit users_files;	  /* limit of open files, which the command gets back */
 };
 
@@ -95,13 +95,13 @@ struct session_output {
 	struct recording_dir *dir;   /* NULL: one file */
 	struct capture_event sampled[EVENTS_MAX]; /* names and units of the events */
 	bool fetches;				  /* names from debug servers */
-	struct capture_stats in_file;		  /* of the recording, up to its last commit */
-	uint64_t start_ns;	 /* of the recording being written; CLOCK_MONOTONIC */
+	struct capture_stats in_file;		  /* sums of the recording up to its last commit */
+	uint64_t start_ns;	 /* start of the current recording; CLOCK_MONOTONIC */
 	int64_t clock_offset_ns; /* CLOCK_REALTIME less CLOCK_MONOTONIC, at start_ns */
 };
 
 struct session_publishing {
-	struct metrics *metrics; /* NULL: not wanted */
+	struct metrics *metrics; /* NULL: none */
 	/* Cumulative counters when the current recording began, and when they were last written. */
 	uint64_t before[COUNTERS_N], written[COUNTERS_N];
 	unsigned unread, unread_written; /* files; the latter of this recording alone */
@@ -113,7 +113,7 @@ struct session_publishing {
 struct session_ring {
 	struct ring_buffer *buffer;
 	struct err err;
-	int ret;	   /* negative: what a callback failed with, while the ring was consumed */
+	int ret;	   /* negative: error of a callback while the ring was consumed */
 	uint64_t until_ns; /* records of later samples stay in the ring */
 	uint64_t end_ns;   /* consuming pauses then, for the loop's other work */
 	bool is_behind;	   /* it paused before all was consumed */
@@ -121,7 +121,7 @@ struct session_ring {
 
 struct session_mappings {
 	struct mmap_events *events; /* NULL: unavailable */
-	uint32_t *pids;		    /* of processes that have mapped code; owned */
+	uint32_t *pids;		    /* processes that have mapped code; owned */
 	size_t n, cap;
 	bool is_urgent; /* mappings are read again before the next sample is routed */
 };
@@ -133,7 +133,7 @@ struct session_outstanding {
 
 struct session_waiting {
 	struct waiting_lister *lister; /* NULL: not needed yet */
-	struct kept_record *samples;   /* of threads that wait at the end; owned */
+	struct kept_record *samples;   /* samples of threads that wait at the end; owned */
 };
 
 struct session_loop {
@@ -148,7 +148,7 @@ struct session_loop {
 		*polled; /* POLLED_FIRST others, then processes that are about to end; owned */
 	size_t n_polled, cap_polled;
 	int n_loaded;	      /* walkers loaded before a process needed them */
-	uint64_t lost_events; /* one more than the count when exits were last looked for */
+	uint64_t lost_events; /* count of lost events at the last search for exits, + 1 */
 };
 
 struct session_ahead {
@@ -168,7 +168,7 @@ struct session_limited {
 
 struct session {
 	struct session_opts opts;
-	uint64_t start_ns, end_ns; /* of sampling; CLOCK_MONOTONIC */
+	uint64_t start_ns, end_ns; /* start and end of sampling; CLOCK_MONOTONIC */
 	struct stopper *stopper;
 	struct kernel_half *half;
 	struct events *events;
@@ -195,15 +195,15 @@ double own_cpu_s(void); /* user and system time of this process */
 /* Do events have probes in each process, which children are to get at once? */
 bool session__is_urgent(const struct session *session);
 
-/* What events may ask. */
+/* Returns the facts about the session that events use. */
 struct event_place session__place(const struct session *session);
 
 /* The time, or that of the sampling's end. */
 uint64_t session__now_ns(const struct session *session);
 
-/* Records what the kernel half has sent so far, and no more: where samples come faster than they
- * can be unwound from stack copies, the ring would never be empty. Not all of it if that takes
- * long: then the session is `behind`, and should look at the clock first. */
+/* Records everything that is in the ring at the time of the call, and nothing newer: if samples
+ * arrive faster than stack copies are unwound, the ring is never empty. Stops early if that takes
+ * long. The session is then `behind`, and the loop checks the clock first. */
 int session__consume(struct session *session, struct err *err);
 
 /* Sampling is over: all that is in the ring, with stack copies as far as they take no second. */
@@ -212,20 +212,20 @@ int session__drain(struct session *session, struct err *err);
 /* Lets the next session__consume() fail with @ret and the sentence in @err. For callbacks. */
 void session__fail_consuming(struct session *session, int ret, const struct err *err);
 
-/* Maps the ring, and asks for events of mappings. */
+/* Maps the ring, and subscribes to events of mappings. */
 int session__open_ring(struct session *session, struct err *err);
 void session__close_ring(struct session *session);
 
 /* Starts the clocks of ticks and of progress. */
 int session__begin_loop(struct session *session, struct err *err);
 
-/* Adds the processes that the user asked for, or forks the one that will execute the command. */
+/* Adds the processes that the user named, or forks the one that will execute the command. */
 int session__add_targets(struct session *session, struct err *err);
 
-/* Once a second: whether what the user means by a scope is still there. */
+/* Checks once a second whether the user's scope still exists. */
 void session__look_at_scope(struct session *session);
 
-/* Reads what running targets have mapped, and finds their runtimes. */
+/* Reads the mappings of running targets, and finds their runtimes. */
 int session__refresh_targets(struct session *session, struct err *err);
 
 /* Returns true if nothing is left to be read ahead. */
@@ -246,19 +246,20 @@ int session__watch_ahead(struct session *session, uint64_t now, uint64_t elapsed
 /* Writes it to the recording, if braid has lacked CPU. */
 int session__write_lag(struct session *session, struct err *err);
 
-/* Of a thread that is to be sampled from here: its process, with what it has mapped. NULL: none of
- * those that are recorded. -ENOMEM. */
+/* Finds the process of a thread that user space samples, with its mappings. `*ret` is NULL if the
+ * process is not recorded. Returns 0 or -ENOMEM. */
 int session__known(struct session *session, uint32_t pid, struct process **ret);
 
-/* Executes the command, and lets it run when its libraries are known. Its time counts from the
- * exec. */
+/* Executes the command, and lets it run when its libraries are read. Its time counts from the exec.
+ */
 int session__start_command(struct session *session, struct err *err);
 
-/* A process has executed a program: holds it while the record is routed, if it belongs to a command
- * and its file was not met before. NULL: it runs on; else for hold__go_on. */
+/* Holds a process that has executed a program while the record is routed, if it belongs to a
+ * command and its file is new. Returns the hold, for hold__go_on, or NULL if the process runs on.
+ */
 struct hold *session__hold(struct session *session, const struct rec_program *rec);
 
-/* In each round: follows what is held, and lets it run when its libraries are known. */
+/* Follows held programs in each round, and lets them run when their libraries are read. */
 int session__follow_holds(struct session *session, struct err *err);
 
 /* Returns true if a program is held while its libraries are mapped. */
@@ -267,10 +268,10 @@ bool session__is_linking(const struct session *session);
 /* Collects the status of the command if @pid is its number and it has ended. */
 void session__reap_command(struct session *session, uint32_t pid);
 
-/* Whatever is held runs on. */
+/* Lets all held programs run. */
 void session__release_holds(struct session *session);
 
-/* Attaches what depends on what targets have mapped, which is known by now. */
+/* Attaches probes that depend on the targets' mappings, which are read by now. */
 int session__attach_in_targets(struct session *session, struct err *err);
 
 /* Reads the events of mappings that have come, of any process. @ctx: the session. */
@@ -279,8 +280,8 @@ void session__take_mmaps(void *ctx);
 /* From now on the time counts. */
 int session__begin(struct session *session, struct err *err);
 
-/* Attaches what depends on mappings, begins, makes the first commit (by which the recording takes
- * its place: the last thing that can fail), and lets the command run. */
+/* Attaches probes that depend on mappings, starts sampling, makes the first commit, and lets the
+ * command run. The commit puts the recording in its place; it is the last step that can fail. */
 int session__start_targets(struct session *session, struct err *err);
 
 /* Creates the recording unless there is a live profile, then capture. */
@@ -290,15 +291,15 @@ int session__open_output(struct session *session, struct err *err);
 void session__on_source(void *ctx, struct process *process, const struct runtime *runtime,
 			const char *version, const char *source, const char *reason);
 
-/* Of the recording that is being written: sums over all CPUs, less what was cut in the kernel half
- * but completed from a stack copy. */
+/* Returns the current recording's counters: sums over all CPUs, less the stacks that were cut in
+ * the kernel half but completed from a stack copy. */
 void session__counters(const struct session *session, uint64_t ret_counters[COUNTERS_N]);
 
 /* Ends the recording's figures with the counters that were last written, and adds them to the sums
  * of finished recordings. The next recording counts from there. */
 void session__end_part(struct session *session);
 
-/* Kinds of frames and what is known at a recording's beginning. */
+/* Writes the kinds of frames, and the facts that are known at a recording's start. */
 int session__write_head(struct session *session, struct err *err);
 
 /* Makes the recording, in the directory if there is one. */
@@ -314,17 +315,18 @@ void session__begin_part(struct session *session, uint64_t now);
 /* At a tick: goes on with the next recording if it is time. */
 int session__rotate(struct session *session, uint64_t now, struct err *err);
 
-/* If anybody wants it: what braid does and costs, now. */
+/* Publishes braid's current state and cost, if metrics are requested. */
 int session__publish(struct session *session, struct err *err);
 
-/* Of all recordings: adds those that are finished. */
+/* Adds the sums over all finished recordings. */
 void session__add_finished(const struct session *session, struct capture_stats *stats,
 			   uint64_t counters[COUNTERS_N]);
 
-/* Has events look at what is new among the targets. */
+/* Lets events follow changes of the targets. */
 int session__follow(struct session *session, struct err *err);
 
-/* Before anything is sampled: attaches what the targets' threads need where waiting is an event. */
+/* Attaches the programs that events of waiting need for the targets' threads, before sampling
+ * starts. */
 int session__prepare_waiting(struct session *session, struct err *err);
 
 /* At start_ns: notes which threads wait, if that is an event. */
@@ -341,22 +343,22 @@ int session__sample_waiting(struct session *session, struct err *err);
 /* After all that is in the ring: records these; without `err` it only frees them. Idempotent. */
 int session__record_waiting(struct session *session, struct err *err);
 
-/* Is what is allocated of interest if it is not freed? */
+/* Returns true if the session records outstanding allocations. */
 bool session__has_outstanding(const struct session *session);
 
-/* Of what is in the ring: notes when processes end. -ENOMEM. */
+/* Stores the end of a process from a record in the ring. Returns 0 or -ENOMEM. */
 int session__note_end(struct session *session, const void *data, size_t size);
 
-/* After all that is in the ring: the samples of what has not been freed get their values. */
+/* Sets the values of the samples of live allocations, after all records in the ring. */
 int session__record_outstanding(struct session *session, struct err *err);
 
 /* Returns the limit for samples of events that can be frequent, in percent of each CPU; 0: none. */
 double session__events_percent(const struct session *session);
 
-/* After the kernel half is loaded: gets ready to keep --max-overhead, if there is one. */
+/* Prepares the enforcement of --max-overhead, if set, after the kernel half is loaded. */
 int session__begin_limit(struct session *session, bool probes, struct err *err);
 
-/* In each round: gives up probes that cost too much. */
+/* Detaches probes that cost too much; called in each round. */
 int session__keep_limit(struct session *session, struct err *err);
 
 /* Once a second, `elapsed_ns` after the last time: samples less often if that costs too much. */
@@ -366,10 +368,10 @@ void session__limit(const struct session *session, struct session_limit *ret);
 int session__write_limit(struct session *session, struct err *err);
 void session__end_limit(struct session *session); /* idempotent */
 
-/* Names all that has no name yet, then asks the user's debug servers for better ones. */
+/* Names all frames without a name, then requests better names from the user's debug servers. */
 int session__name_last(struct session *session, struct err *err);
 
-/* Writes how many files debug servers were asked for, if any. */
+/* Writes the number of files that were requested from debug servers, if any. */
 int session__write_asked(struct session *session, struct err *err);
 
 /* Counts the native code that no symbol names. */

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the kernel half sends, in the order in which it is to be taken. Samples belong to the
- * mappings of their time. Mappings that end leave the time of their end
- * (core/target/mapping_times.h), for which the events of mappings are taken before each sample that
- * follows them. New ones are read when the ring is consumed up to now, and a session that is behind
- * reads none. Consuming never takes long: whoever samples
- * faster than that can be recorded must not keep the session from its clock, its limits and its
- * signals. */
+/* The order in which records of the kernel half are consumed. A sample belongs to the mappings of
+ * its time. The end of a mapping is stored with its time (core/target/mapping_times.h), so events
+ * of mappings are consumed before each sample that follows them. New mappings are read when the
+ * ring is empty; a session that is behind reads none. Each call is short: a target that samples
+ * faster than braid records must not delay the session's clock, limits and signals. */
 #include "core/record/parts.h"
 
 #include <bpf/libbpf.h>
@@ -17,10 +15,10 @@
 
 #define CONSUME_NS 100000000ULL
 
-/* At the end, stack copies that have come are unwound for so long; each takes some milliseconds. */
+/* Time at the end for unwinding stack copies that have arrived; each takes milliseconds. */
 #define DRAIN_NS NSEC_PER_SEC
 
-/* When the sample was taken; 0: it is none. */
+/* Returns the time of a sample, or 0 for another record. */
 static uint64_t sample_time(const void *data, size_t size)
 {
 	const struct rec_sample *sample = data;
@@ -49,8 +47,8 @@ static void on_mmap(void *ctx, const struct mmap_event *event)
 	session->mappings.pids[session->mappings.n++] = pid;
 }
 
-/* Samples that are in the ring were taken before, and belong to the old mappings. What nobody has
- * looked at yet is found out with its first sample. */
+/* Samples in the ring were taken earlier and belong to the old mappings. A process that was not
+ * read yet is read at its first sample. */
 static void refresh_remapped(struct session *session)
 {
 	struct process *process;
@@ -71,8 +69,8 @@ void session__take_mmaps(void *ctx)
 	mmap_events__consume(session->mappings.events);
 }
 
-/* Takes the events of mappings that have come. What covers known mappings is taken into account
- * before the samples that were taken after it. */
+/* Consumes events of mappings. An event that covers known mappings is applied before the samples
+ * that were taken after it. */
 static void consume_mmaps(struct session *session)
 {
 	session->mappings.is_urgent = false;
@@ -88,7 +86,7 @@ static int on_ring_record(void *ctx, void *data, size_t size)
 	bool late = sample_time(data, size) > session->ring.until_ns;
 	int ret = 0;
 
-	if (late) /* what was mapped before it may have been reported since */
+	if (late) /* earlier mappings may have been reported since */
 		consume_mmaps(session);
 
 	if (size >= sizeof(struct rec_program) && *(const uint32_t *)data == REC_EXEC)
@@ -140,7 +138,7 @@ int session__consume(struct session *session, struct err *err)
 	consume_mmaps(session);
 	n = session->ring.ret < 0 ? session->ring.ret : consume_ring(session);
 	if (n >= 0 &&
-	    !session->ring.is_behind) /* else samples would meet mappings of later times */
+	    !session->ring.is_behind) /* otherwise samples would be resolved by later mappings */
 		refresh_remapped(session);
 	if (n >= 0)
 		return session->ring.is_behind

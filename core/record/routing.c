@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* What was captured of the process ends with this serial number. */
+/* Ends the captured process of this serial number. */
 static int leave(const struct routing *routing, struct process *process, struct err *err)
 {
 	return process ? capture__forget_process(routing->capture, process, err) : 0;
@@ -11,7 +11,7 @@ static int leave(const struct routing *routing, struct process *process, struct 
 
 static int on_fork(const struct routing *routing, const struct rec_task *rec, struct err *err)
 {
-	/* What had the PID before. */
+	/* The process that had the PID before. */
 	int ret = leave(routing, tracker__find(routing->tracker, rec->tgid), err);
 
 	return ret ? ret : tracker__on_fork(routing->tracker, rec);
@@ -19,7 +19,7 @@ static int on_fork(const struct routing *routing, const struct rec_task *rec, st
 
 static int on_found(const struct routing *routing, const struct rec_program *rec, struct err *err)
 {
-	/* What had the PID before. */
+	/* The process that had the PID before. */
 	int ret = leave(routing, tracker__find(routing->tracker, rec->tgid), err);
 
 	return ret ? ret : tracker__on_found(routing->tracker, rec);

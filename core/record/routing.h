@@ -9,9 +9,8 @@
 #include "core/capture/capture.h"
 #include "core/target/tracker.h"
 
-/* Who learns what of the kernel half's records, and in which order: samples go to capture, the life
- * of processes to the tracker; capture is told before the tracker forgets what it may still need.
- */
+/* Routes the kernel half's records: samples go to capture, records of processes to the tracker.
+ * When a process ends, capture is notified before the tracker drops the process. */
 struct routing {
 	struct tracker *tracker;
 	struct capture *capture;
@@ -25,7 +24,8 @@ int routing__record(const struct routing *routing, const void *data, size_t size
 /* A process that was `ending` has ended. */
 int routing__gone(const struct routing *routing, struct process *process, struct err *err);
 
-/* All that was in the ring at this time has been consumed: frees what ended long enough before. */
+/* Frees processes that ended long enough before @consumed_ns, the time up to which the ring has
+ * been consumed. */
 int routing__consumed(const struct routing *routing, uint64_t consumed_ns, struct err *err);
 
 #endif

@@ -22,8 +22,8 @@ static uint32_t shadows_wanted(enum runtime_source source)
 									     : SHADOWS;
 }
 
-/* Where samples come by the clock alone, and so many a second at most, half of the usual ring is
- * enough: for 1,000 of the deepest stacks that are not known yet. A ring is mapped twice. */
+/* If samples come by the clock alone, at most RING_SAMPLES_SMALL a second, half of the usual ring
+ * is enough: it holds 1,000 of the deepest stacks in full. A ring is mapped twice. */
 #define RING_SAMPLES_SMALL 4000
 #define RING_BYTES_SMALL   (8U << 20)
 
@@ -320,10 +320,11 @@ static const struct part parts[] = {
 	{ session__begin_loop, close_loop },
 };
 
-/* For names, after the end of a recording. What is not named by then is shown by its place. */
+/* Time for names after the end of a recording. Frames without a name are then shown by their place.
+ */
 #define NAMES_NS (10 * NSEC_PER_SEC)
 
-/* For what was begun before the end: CPU time. */
+/* CPU time after the end to finish work that began before. */
 #define GRACE_NS (NSEC_PER_SEC / 4)
 
 /* Sampling ends when it should, whether or not anything else gets to its end in time. */
@@ -337,7 +338,7 @@ int session__begin(struct session *session, struct err *err)
 		activity__begin(session->tracker);
 	/* A signal may have come already: then it begins where it ends. */
 	session->start_ns = kernel_half__sampled_until(session->half, now_ns());
-	if (!session->opts.command) /* of which the exec belongs to it, and is over */
+	if (!session->opts.command) /* a command's exec belongs to the recording, and is over */
 		kernel_half__sample_from(session->half, session->start_ns);
 	session__begin_part(session, session->start_ns);
 	if (session->opts.duration_s > 0) {
@@ -399,7 +400,7 @@ int session__calls(struct session *session, bool lines, struct profile **ret_pro
 	return 0;
 }
 
-/* Everything that is known once the recording is closed. */
+/* Fills the summary after the recording is closed. */
 static void fill_summary(struct session *session, struct session_summary *ret)
 {
 	session__limit(session, &ret->limit);
@@ -447,7 +448,7 @@ static int stop(struct session *session, struct session_summary *summary, struct
 	kernel_half__end_probes(session->half);
 	if (session->opts.source == RUNTIME_SOURCE_CALLS)
 		tracker__stop_probes(session->tracker);
-	/* Whoever wakes up in the middle of that is still seen to come back. */
+	/* The kernel half still reports threads that wake up during this. */
 	ret = session__sample_waiting(session, err);
 	if (!ret)
 		ret = session__sample_under_way(session, err);
@@ -467,7 +468,7 @@ static int record_last_rests(struct session *session, struct err *err)
 	return session__record_rests(session, session->end_ns, true, err);
 }
 
-/* Records what is known only once the ring is empty. */
+/* Records samples that need an empty ring. */
 static int record_last(struct session *session, struct err *err)
 {
 	static int (*const steps[])(struct session * session, struct err * err) = {

@@ -23,19 +23,19 @@ struct session;
 struct session_progress {
 	double elapsed_s;
 	uint64_t samples, lost;
-	double own_cpu_percent; /* of one CPU, since the last call */
+	double own_cpu_percent; /* percent of one CPU, since the last call */
 	uint32_t unread;	/* processes that braid lacks CPU to read */
 };
 
-/* What was done to keep --max-overhead. */
+/* The measures that enforced --max-overhead. */
 struct session_limit {
-	double max_percent;   /* of this machine; 0: no limit */
-	double exceeded_s;    /* so long after the beginning all probes were given up, for good */
-	const char *exceeded; /* and why: a sentence; NULL: they were not */
-	uint32_t lowest_hz;   /* lowest rate of samples; 0: never lower than was asked for */
+	double max_percent;   /* percent of this machine; 0: no limit */
+	double exceeded_s;    /* seconds from the start to the detachment of all probes */
+	const char *exceeded; /* the reason for it, a sentence; NULL: probes stayed attached */
+	uint32_t lowest_hz;   /* lowest rate of samples; 0: it was never reduced */
 };
 
-/* How far braid was behind with reading the processes of a scope, for want of CPU. */
+/* Processes of a scope that braid could not read in time for lack of CPU. */
 struct session_lag {
 	uint32_t unread; /* the most processes that were unread at a time; 0: none ever was */
 	double seconds;	 /* in which some were */
@@ -43,14 +43,14 @@ struct session_lag {
 
 /* One recording after the other, in a directory of bounded size. */
 struct session_rotation {
-	double seconds;	     /* of each; 0: only one, and no directory */
-	uint32_t keep;	     /* recordings, at most */
-	uint64_t keep_bytes; /* of all; 0: any */
+	double seconds;	     /* length of each recording; 0: one recording, and no directory */
+	uint32_t keep;	     /* largest number of recordings */
+	uint64_t keep_bytes; /* largest sum; 0: unlimited */
 };
 
 struct session_opts {
-	const struct runtime *const *runtimes; /* all known, NULL-terminated */
-	uint32_t enabled;		       /* bit n: runtimes[n] is wanted */
+	const struct runtime *const *runtimes; /* all runtimes, NULL-terminated */
+	uint32_t enabled;		       /* bit n: runtimes[n] is enabled */
 	const uint32_t *pids;		       /* either these ... */
 	size_t n_pids;
 	char *const *command;	  /* ... or this, NULL-terminated, started by the session */
@@ -58,21 +58,22 @@ struct session_opts {
 	bool no_children;	  /* those processes alone, without any below them */
 	double duration_s;	  /* 0: until a signal or the targets' end */
 	struct event_list events; /* empty: cpu, if anything */
-	uint32_t frequency_hz;	  /* of those that come by the clock */
-	uint64_t period;	  /* of the others: one of so many is sampled; 0: each */
-	uint64_t bytes;		  /* of those sampled by bytes: one in so many; 0: each */
+	uint32_t frequency_hz;	  /* rate of events by the clock */
+	uint64_t period;	  /* other events: one in `period` is sampled; 0: each */
+	uint64_t bytes; /* events sampled by bytes: one sample in this many bytes; 0: each */
 	const struct trigger_place *trigger; /* NULL: the events; else instead of them */
-	uint32_t ring_bytes;  /* of the ring buffer, a power of two, in pages; 0: the usual */
-	uint32_t table_bytes; /* room for unwind tables; 0: the usual */
+	uint32_t ring_bytes;  /* size of the ring buffer, a power of two, in pages; 0: default */
+	uint32_t table_bytes; /* memory for unwind tables; 0: default */
 	enum unwind_mode unwind;
 	enum runtime_source source; /* RUNTIME_SOURCE_CALLS: count calls, take no samples */
-	const char *output;	    /* a file, or the directory; NULL: the recording is not kept */
+	const char *output;	    /* a file, or the directory; NULL: no recording is written */
 	struct session_rotation rotation;
-	const char *metrics; /* where figures of braid itself go, as metrics__open; NULL: nowhere */
+	const char *metrics; /* destination of braid's own figures, as metrics__open; NULL: none */
 	struct live_profile *live; /* takes all samples instead of a recording; NULL: none */
 	bool force;		   /* overwrite whatever `output` is */
-	/* What probes may cost, in percent of all CPUs' time; 0: anything. `insist`: the session
-	 * fails if that cannot be kept, and samples less often if it costs more itself. */
+	/* Limit of the cost of probes, in percent of all CPUs' time; 0: none. `insist`: the session
+	 * fails if the limit cannot be enforced, and lowers the sampling rate if braid itself
+	 * exceeds it. */
 	double max_overhead_percent;
 	bool insist;
 
@@ -82,7 +83,7 @@ struct session_opts {
 
 	/* All may be NULL. */
 	tracker_source_fn on_source;
-	void (*on_note)(void *ctx, const char *text); /* what the user should know */
+	void (*on_note)(void *ctx, const char *text); /* a sentence for the user */
 	void (*on_progress)(void *ctx, const struct session_progress *progress); /* 1/s */
 	void *ctx;
 };
@@ -106,23 +107,23 @@ const char *session__unwind_name(int mode);
 
 struct session_summary {
 	double duration_s, own_cpu_s;
-	const struct capture_stats *stats; /* what is in the recording ... */
+	const struct capture_stats *stats; /* sums over the recording's samples ... */
 	uint64_t samples_lost;		   /* ... and the samples that could not be written */
 	struct compiled_stats compiled;
 	uint64_t counters[COUNTERS_N];
 	const struct unread_files *unread;
 	const struct tracker_forbidden *forbidden;
-	const struct recording_dir_stats *files; /* of the directory; NULL: there is none */
-	size_t table_bytes, table_max_bytes;	 /* kernel memory of unwind tables; room for them */
+	const struct recording_dir_stats *files; /* the directory's; NULL: one file */
+	size_t table_bytes, table_max_bytes; /* kernel memory used by unwind tables; its limit */
 	const struct images_stats *images;
 	struct session_nameless nameless;
 	struct session_limit limit;
 	struct session_lag lag;
 	struct kernel_half_economy economy;  /* with samples of events that can be frequent */
-	const char *event_notes[EVENTS_MAX]; /* as events__note; of number n at n - 1 */
-	const char *event_late[EVENTS_MAX];  /* as events__late; the same */
-	/* Of the program that takes samples: how often it ran, and for how long, while the kernel's
-	 * BPF statistics were on. */
+	const char *event_notes[EVENTS_MAX]; /* results of events__note; number n is at n - 1 */
+	const char *event_late[EVENTS_MAX];  /* results of events__late; likewise */
+	/* Number and duration of runs of the sampling program while the kernel's BPF statistics
+	 * were on. */
 	uint64_t sampler_runs, sampler_ns;
 	enum session_end end;
 	struct activity activity; /* with less than ACTIVITY_SAMPLES samples; else empty */
@@ -135,28 +136,28 @@ struct session_summary {
  * sentence in `err`. */
 int session__open(const struct session_opts *opts, struct session **ret_session, struct err *err);
 
-/* Until the duration is over, all targets have ended, or SIGINT, SIGTERM or SIGHUP comes. On
- * failure (disk full) what was committed stays readable. */
+/* Records until the duration is over, all targets have ended, or SIGINT, SIGTERM or SIGHUP arrives.
+ * On failure (disk full) the committed part stays readable. */
 int session__run(struct session *session, struct err *err);
 
 /* One round of session__run: waits a little for something to happen, and sees to it. */
 int session__step(struct session *session, bool *ret_over, struct err *err);
 
-/* Where waiting is an event: has the live profile count waits that have not ended, up to now. Until
- * the next call, or the end of the session. */
+/* Adds waits that have not ended to the live profile, up to now, if waiting is an event. They count
+ * until the next call, or the end of the session. */
 int session__look_at_waits(struct session *session, struct err *err);
 
-/* Names what is not named yet, so that a live profile can be shown. */
+/* Names all frames without a name, so that a live profile can be shown. */
 int session__name_frames(struct session *session, struct err *err);
 
 /* Requests the symbols of stripped files from the servers of DEBUGINFOD_URLS, and names their
  * frames again. A signal ends it, without a failure. */
 int session__fetch_names(struct session *session, struct err *err);
 
-/* The user wants an end: SIGINT, SIGTERM or SIGHUP has come, also after session__finish. */
+/* Returns true if SIGINT, SIGTERM or SIGHUP has arrived, also after session__finish. */
 bool session__has_signal(const struct session *session);
 
-/* What is profiled, for people: "pid 4711 (python3 app.py)". Borrowed. */
+/* Returns the target in words: "pid 4711 (python3 app.py)". Borrowed. */
 const char *session__target(const struct session *session);
 
 /* Running processes below those of -p that are recorded, too; counted when the session began. */
@@ -166,12 +167,12 @@ unsigned session__children(const struct session *session);
 uint64_t session__taken(const struct session *session);
 uint64_t session__recorded(const struct session *session);
 
-/* Stops sampling, writes what is left and closes the recording. Call once, also after a failed
- * run (then the recording keeps what it has). `ret_summary` is valid until session__free. */
+/* Stops sampling, writes the rest and closes the recording. Called once, also after a failed run;
+ * the recording is then valid up to its last commit. `ret_summary` is valid until session__free. */
 int session__finish(struct session *session, struct session_summary *ret_summary, struct err *err);
 
-/* After session__finish of a session of RUNTIME_SOURCE_CALLS: what was counted, for the caller to
- * free. `lines`: functions with equal names are different if they begin at different lines. */
+/* Returns the counts of a RUNTIME_SOURCE_CALLS session after session__finish; the caller frees
+ * them. `lines`: functions with equal names are different if they begin at different lines. */
 int session__calls(struct session *session, bool lines, struct profile **ret_profile,
 		   struct err *err);
 

@@ -92,7 +92,7 @@ void stopper__free(struct stopper *stopper)
 	if (!stopper)
 		return;
 	if (stopper->watches) {
-		pthread_cancel(stopper->thread); /* where it waits */
+		pthread_cancel(stopper->thread); /* sigwait() is a cancellation point */
 		pthread_join(stopper->thread, NULL);
 	}
 	stop__clear();

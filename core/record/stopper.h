@@ -7,14 +7,15 @@
 
 #include "core/base/err.h"
 
-/* SIGINT, SIGTERM and SIGHUP: the user wants the recording to end. They are waited for in a thread,
- * as the recorder may be busy for seconds with what it has been sent already. */
+/* SIGINT, SIGTERM and SIGHUP end the recording. A thread waits for them, since the recorder may be
+ * busy for seconds with records that have already arrived. */
 struct stopper;
 
 /* Is called at the first signal, in that thread. */
 typedef void (*stopper_fn)(void *ctx);
 
-/* From now on the signals are blocked, here and in threads that begin later, and kept. */
+/* Blocks the signals in this thread and in threads that begin later; the stopper's thread receives
+ * them. */
 int stopper__new(struct stopper **ret, struct err *err);
 
 /* Waits for them, also for those that have come already. Once; `stopper` must not fork any more. */
@@ -23,8 +24,8 @@ void stopper__free(struct stopper *stopper); /* signals are as before; NULL is f
 
 bool stopper__has_signal(const struct stopper *stopper);
 
-/* At a second signal, not at once after the first, since one wish may come as two (timeout(1) sends
- * to the process and to its group): what takes long is to be left out. */
+/* Returns true after a second signal: slow work is to be skipped. A signal directly after the first
+ * does not count, since timeout(1) sends one to the process and one to its group. */
 bool stopper__hurries(const struct stopper *stopper);
 
 /* Signals that were blocked before there was a stopper. Borrowed. */

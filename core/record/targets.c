@@ -15,8 +15,8 @@ static void prepare_command(const struct session_opts *opts)
 			opts->runtimes[i]->probes->prepare_command(opts->command);
 }
 
-/* What happens to processes that run has to be known before they are sampled: that they wait, or
- * where they have mapped what is probed. */
+/* Returns true if all processes must be read before sampling starts: to find threads that wait, or
+ * mappings of probed files. */
 static bool needs_all(const struct session *session)
 {
 	return session->opts.trigger || event_list__waiting(&session->opts.events) ||
@@ -73,7 +73,7 @@ int session__add_targets(struct session *session, struct err *err)
 		pid = session->command.child.pid;
 		return ret ? ret : tracker__add(session->tracker, pid, true, &process, err);
 	}
-	/* What happens until all is attached is not sampled. */
+	/* Nothing is sampled before all is attached. */
 	kernel_half__sample_from(session->half, UINT64_MAX);
 	if (session->targets.scope)
 		return add_scope(session, err);
@@ -90,8 +90,7 @@ int session__add_targets(struct session *session, struct err *err)
 	return ret;
 }
 
-/* Reads what running targets have mapped, finds their runtimes. A command has nothing yet: its exec
- * will be seen. */
+/* A command has no mappings of its own before its exec, so it is not read here. */
 int session__refresh_targets(struct session *session, struct err *err)
 {
 	struct process *process;
@@ -127,8 +126,7 @@ int session__known(struct session *session, uint32_t pid, struct process **ret)
 	return code;
 }
 
-/* What is attached where targets have mapped something, which is known by now: events of code, and
- * the trigger of tests. */
+/* Attaches the probes that depend on mappings: events of code, and the trigger of tests. */
 int session__attach_in_targets(struct session *session, struct err *err)
 {
 	const struct event_place place = session__place(session);

@@ -6,10 +6,10 @@
 #include "core/kernel/kernel_half.h"
 #include "core/target/tracker.h"
 
-/* What tests have samples taken at, instead of the clock's ticks: the first instruction of a
- * function, exactly one sample each time it is about to be executed. By a hardware breakpoint where
- * these fire: then nothing in the target is changed, and the program is the clock's own. Some
- * virtual machines accept them and never report one: there by a uprobe. */
+/* A trigger takes samples for tests instead of the clock: exactly one sample each time the first
+ * instruction of a function is about to be executed. It is a hardware breakpoint where these work:
+ * the target is unchanged, and the BPF program is the clock's own. Some virtual machines accept
+ * breakpoints but never report a hit; there it is a uprobe. */
 struct trigger_place {
 	const char *file;   /* the end of the path of a mapped file: "libc.so.6" */
 	const char *symbol; /* in its symbol tables */
@@ -17,11 +17,11 @@ struct trigger_place {
 
 struct trigger;
 
-/* Of the programs that it needs: to be loaded for event number 1. */
+/* Returns the type of the programs that it needs, which are loaded for event number 1. */
 enum chain_type trigger__type(void);
 
-/* In the targets that there are, and what they start. -ENOENT, with the sentence, if one of them
- * has no such function. */
+/* Attaches the trigger in all current targets and their children. Returns 0, or -ENOENT with a
+ * sentence if one of them has no such function. */
 int trigger__attach(const struct trigger_place *place, const struct kernel_half *half,
 		    const struct tracker *tracker, struct trigger **ret, struct err *err);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* System calls and waits for locks that do not end within the recording. The threads are sampled
- * from here while the kernel half still listens: a sample counts if the call that it is of is still
- * under way when it is taken from the kernel half, which else samples it when it ends. As a call
- * has but one note, the thread was in it all the time in between. */
+/* System calls and waits for locks that do not end within the recording. User space samples their
+ * threads while the kernel half is still attached. A sample counts if the call is still in progress
+ * when its entry is removed from the kernel half's map; otherwise the kernel half samples the call
+ * at its end. A call has only one entry, so the thread was in the call all the time in between. */
 #include "core/record/parts.h"
 
 #include <bpf/bpf.h>
@@ -31,8 +31,8 @@ struct calls {
 	struct call_rec *recs; /* by thread */
 	struct call *list;
 	size_t n_threads, n_recs, n, cap;
-	int events_fd; /* which system call belongs to which event; -1: to none */
-	uint32_t lock_event, function_event; /* 0: there is none */
+	int events_fd; /* map from system calls to events; -1: no such event */
+	uint32_t lock_event, function_event; /* 0: none */
 };
 
 int still__keep(void *ctx, const void *data, size_t size)
@@ -83,7 +83,7 @@ static int list_calls(struct calls *calls, bool taken, struct err *err)
 	return ret;
 }
 
-/* Who has the lock, where it tells; 0: that is not known. */
+/* Returns the lock's owner, if the lock contains it; 0: unknown. */
 static uint32_t owner_of(const struct still_thread *thread)
 {
 	struct glibc_mutex mutex;
@@ -99,7 +99,8 @@ static uint32_t owner_of(const struct still_thread *thread)
 	return owner;
 }
 
-/* Since when, within the recording; 0: it is not in it, or not for as long as is wanted. */
+/* Returns the call's start within the recording; 0: it is outside, or shorter than the event's
+ * minimum. */
 static uint64_t clip(const struct session *session, uint64_t since_ns, uint32_t event)
 {
 	uint64_t from_ns = max_of(since_ns, session->start_ns);
@@ -206,7 +207,7 @@ static uint64_t since(const struct call_rec *rec, int kind)
 				       : rec->syscall_ns;
 }
 
-/* What was named on the way is kept even if the sample is not: it is named once. */
+/* Keeps records of names even if the sample is dropped, since each name is sent only once. */
 static void keep(struct calls *calls, struct call *call)
 {
 	const struct call_rec *rec = find(calls->recs, calls->n_recs, call->tid);

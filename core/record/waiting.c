@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Threads that wait when the recording begins, and those that still do when it ends. The kernel
- * half sees a wait when it is over; what a deadlock needs is the other case. So at the beginning
- * the waits that are under way are noted for it, and at the end those whose notes are left are
- * sampled from here: a thread that does not run has its registers in the kernel and its stack in
- * memory that this process can read. */
+/* Threads that wait when the recording begins, and threads that still wait when it ends. The kernel
+ * half samples a wait at its end, but a deadlock never ends. So at the beginning the current waits
+ * are entered into the kernel half's map. At the end, user space samples the threads whose entries
+ * are left: a waiting thread has its registers in the kernel, and its stack in memory that this
+ * process can read. */
 #include "core/record/parts.h"
 
 #include <dirent.h>
@@ -42,7 +42,8 @@ static int note_threads(const struct session *session, uint32_t pid)
 	while (dir && !ret && (entry = readdir(dir))) {
 		uint32_t tid = strtoul(entry->d_name, NULL, 10);
 
-		if (tid && !is_running(tid)) { /* what runs will be seen to leave the CPU */
+		if (tid && !is_running(tid)) { /* the kernel half reports when a running thread
+						  leaves the CPU */
 			const struct waiting_start start = { session->start_ns,
 							     procfs__thread_exec_ns(tid),
 							     session__waiting_state(tid) };
@@ -91,7 +92,7 @@ static void drop(struct kept_record ***end, struct kept_record **from)
 	*end = from;
 }
 
-/* Of the wait up to `until_ns`. */
+/* Returns the sample's facts about the wait up to `until_ns`. */
 static struct still_sample describe(const struct session *session, uint32_t event,
 				    const struct still_thread *thread,
 				    const struct waiting_rec *rec, uint64_t until_ns)
@@ -110,7 +111,7 @@ static struct still_sample describe(const struct session *session, uint32_t even
 	return sample;
 }
 
-/* The thread's note, as far as it is about a wait that counts, up to `until_ns`. */
+/* Reads the thread's entry. Returns true if it is about a wait that counts, up to `until_ns`. */
 static bool find_note(const struct session *session, const struct still_thread *thread,
 		      uint32_t event, uint64_t until_ns, struct waiting_rec *ret)
 {
@@ -119,14 +120,15 @@ static bool find_note(const struct session *session, const struct still_thread *
 	if (!waiting__get(session->half, thread->tid, ret) || ret->off_ns >= until_ns ||
 	    until_ns - max_of(ret->off_ns, session->start_ns) < spec->minimum)
 		return false;
-	ret->link = ret->peer = 0; /* who has woken it belongs to the wait's own end */
-	/* It was noted at the beginning just when it began to run, and has not stopped since. */
+	ret->link = ret->peer = 0; /* the waking thread belongs to the end of the wait */
+	/* The entry is invalid if the thread was entered at the beginning just when it began to
+	 * run, and has not stopped since. */
 	return ret->off_ns != session->start_ns || !thread->runs || !is_running(thread->tid);
 }
 
-/* What the thread's stack was read from is right if the thread has not run meanwhile: then its note
- * is still there, and is taken, so that nobody samples the wait once more. Else the kernel half has
- * done so. What is of no interest is no error. */
+/* Samples a waiting thread. Its stack is valid if the thread has not run meanwhile: then its entry
+ * is still in the map. The entry is removed, so that the wait is not sampled twice. If the entry is
+ * gone, the kernel half has sampled the wait. A wait that does not count is no error. */
 static int sample_thread(struct session *session, struct host_half *host,
 			 const struct still_thread *thread, uint32_t event,
 			 struct kept_record ***end)
@@ -163,7 +165,8 @@ int session__sample_waiting(struct session *session, struct err *err)
 
 	if (!event)
 		return 0;
-	if (session->opts.live) /* what it has of them belongs to the samples that come now */
+	if (session->opts
+		    .live) /* the waits in the profile are replaced by the samples that follow */
 		live_profile__look(session->opts.live);
 	ret = waiting__list(session->half, &threads, &n, err);
 	if (ret)
@@ -202,7 +205,7 @@ struct look {
 	uint64_t now_ns;
 };
 
-/* The records of a wait that is met for the first time. `ret_over`: it has ended meanwhile. */
+/* Makes the records of a new wait. `ret_over`: the wait has ended meanwhile. */
 static int sample_under_way(struct look *look, const struct still_thread *thread,
 			    const struct waiting_rec *rec, const struct process *process,
 			    struct kept_record **ret_first, bool *ret_over)
@@ -242,7 +245,7 @@ static int look_at(struct look *look, const struct still_thread *thread, struct 
 	ret = sample_under_way(look, thread, &rec, process, &kept, &over);
 	for (; kept; kept = next) {
 		next = kept->next;
-		/* What was named on the way is named once, whatever becomes of the sample. */
+		/* Each name is sent once, so names are routed even if the sample is dropped. */
 		if (!ret && !(over && kept_record__type(kept) == REC_SAMPLE))
 			ret = routing__record(&session->routing, kept->data, kept->size, err);
 		free(kept);
