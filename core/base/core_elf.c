@@ -9,8 +9,8 @@
 
 #include "core/base/util.h"
 
-/* Read with pread and checked here rather than by libelf, which maps or reads a whole file of many
- * gigabytes at once. */
+/* Uses pread() and its own checks. libelf maps or reads the whole file, which may have many
+ * gigabytes. */
 #define SEGMENTS_MAX  65534u /* PN_XNUM - 1: a core file with more is refused */
 #define NOTES_MAX     (64u << 20)
 #define FILES_MAX     65536u
@@ -64,8 +64,8 @@ static int read_head(const struct core_elf *core, const char *path, Elf64_Ehdr *
 
 /* --- notes --- */
 
-/* The note at @at, of which @ret_next is the end with its padding. False: it is malformed, or the
- * notes end. */
+/* Reads the note at @at into *@ret; *@ret_next is the end of the note with its padding. Returns
+ * false if the note is malformed or the notes end. */
 static bool note_at(const struct core_elf *core, uint64_t at, struct core_note *ret,
 		    uint64_t *ret_next)
 {
@@ -88,8 +88,8 @@ bool core_elf__next_note(const struct core_elf *core, uint64_t *at, struct core_
 	return note_at(core, *at, ret, at);
 }
 
-/* The note: count, page size, then (start, end, offset in pages) of each, then their names. Entries
- * before a malformed one are kept. */
+/* Reads NT_FILE: the count, the page size, an entry (start, end, offset in pages) for each mapping,
+ * then their names. Entries before a malformed one stay in use. */
 static int read_files(struct core_elf *core, const struct core_note *note)
 {
 	uint64_t head[2], entry[3];
@@ -119,7 +119,7 @@ static int read_files(struct core_elf *core, const struct core_note *note)
 	return 0;
 }
 
-/* Finds the end of the well-formed notes, and reads NT_FILE, the first of them. */
+/* Finds the end of the well-formed notes and reads the first NT_FILE among them. */
 static int check_notes(struct core_elf *core)
 {
 	struct core_note note;
@@ -134,7 +134,7 @@ static int check_notes(struct core_elf *core)
 	return ret;
 }
 
-/* The kernel and gcore write one segment of notes. */
+/* Reads the first segment of notes only: the kernel and gcore write just one. */
 static int read_notes(struct core_elf *core, const Elf64_Phdr *segment)
 {
 	if (core->notes)
@@ -151,7 +151,7 @@ static int read_notes(struct core_elf *core, const Elf64_Phdr *segment)
 	return check_notes(core);
 }
 
-/* --- all of it --- */
+/* --- the whole file --- */
 
 static int read_segments(struct core_elf *core, const char *path, const Elf64_Ehdr *head,
 			 struct err *err)
@@ -180,7 +180,7 @@ int core_elf__open(int fd, const char *path, struct core_elf *ret, struct err *e
 	int code;
 
 	*ret = (struct core_elf) { .fd = fd };
-	/* A device or a pipe could block the read for ever. */
+	/* Reading from a device or a pipe could block forever. */
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		code = err__set(err, -EBADMSG, "%s is no regular file", path);
 		goto out;

@@ -9,11 +9,11 @@
 
 #include "core/base/err.h"
 
-/* The one reader of core files (ELF, ET_CORE, x86-64): their header, segments, notes, and the
- * mapped files that the note NT_FILE names. The file is untrusted. A malformed note ends the notes:
- * those before it are used, and `is_damaged` is set. */
+/* The only reader of core files (ELF, ET_CORE, x86-64): the header, the segments, the notes, and
+ * the mapped files in NT_FILE. The file is untrusted. A malformed note ends the notes: those before
+ * it are used, and `is_damaged` is set. */
 
-struct core_mapping { /* an entry of NT_FILE */
+struct core_mapping { /* entry of NT_FILE */
 	uint64_t start, end, offset;
 	const char *path; /* borrowed from the notes */
 };
@@ -23,8 +23,8 @@ struct core_elf {
 	uint64_t size;	      /* bytes of the file */
 	Elf64_Phdr *segments; /* the whole table, unchecked */
 	size_t n_segments;
-	char *notes;	  /* of the first PT_NOTE segment */
-	uint64_t n_notes; /* bytes of the notes that are well-formed */
+	char *notes;	  /* contents of the first PT_NOTE segment */
+	uint64_t n_notes; /* bytes of well-formed notes */
 	struct core_mapping *files;
 	size_t n_files;
 	bool is_damaged; /* notes or entries of NT_FILE are missing */
@@ -36,15 +36,17 @@ struct core_note {
 	uint64_t size;	  /* bytes */
 };
 
-/* Reads the file, and takes @fd, also on failure. Returns 0; -EBADMSG for a file that is no core
- * file, -ENOTSUP for one of another machine, or -ENOMEM. The message in @err names @path. */
+/* Reads the file. Takes ownership of @fd, also on failure. Returns 0, -EBADMSG if the file is not a
+ * core file, -ENOTSUP for another machine's core file, or -ENOMEM. The message in @err names
+ * @path. */
 int core_elf__open(int fd, const char *path, struct core_elf *ret, struct err *err);
-void core_elf__close(struct core_elf *core); /* idempotent; all zero with fd -1 is closed */
+void core_elf__close(struct core_elf *core); /* idempotent; fd -1 and zeroes: closed */
 
-/* Reads @size bytes at @offset of the file. Returns false if these are not all there. */
+/* Reads @size bytes at @offset of the file. Returns false if the file has fewer. */
 bool core_elf__read(const struct core_elf *core, void *to, uint64_t size, uint64_t offset);
 
-/* Returns the note at *@at, which begins as 0, and advances *@at. False: there are no more. */
+/* Reads the note at *@at, which starts as 0, into *@ret, and advances *@at. Returns false after the
+ * last note. */
 bool core_elf__next_note(const struct core_elf *core, uint64_t *at, struct core_note *ret);
 
 #endif

@@ -2,18 +2,18 @@
 #ifndef BRAID_ERR_H
 #define BRAID_ERR_H
 
-/* Why something failed, in one sentence that names the thing and the way out. Library code fills
+/* The reason for a failure, in one sentence that names the thing and the remedy. Library code fills
  * it in; only the command-line layer prints it. */
 struct err {
 	char text[512];
 };
 
-/* Sets the text (printf style, no trailing newline) and returns `code`, a negative errno, so that
- * callers can write `return err__set(err, -EINVAL, ...)`. `err` may be NULL. A text that is too
- * long is cut. */
+/* Sets the text (printf style, no trailing newline) and returns @code, a negative errno, so that
+ * callers can write `return err__set(err, -EINVAL, ...)`. @err may be NULL. A text that is too long
+ * is cut. */
 int err__set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Puts `prefix: ` (printf style) in front of the text that is already there. Returns `code`. */
+/* Inserts `prefix: ` (printf style) before the existing text. Returns @code. */
 int err__prefix(struct err *err, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -12,8 +12,9 @@
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 #define INVALID	    UINT32_MAX
 
-/* One character of UTF-8 as RFC 3629 has it: shortest form only, no surrogates. Returns its bytes;
- * 1 for an invalid byte, with *ret_code INVALID. `text` must not be at its end. */
+/* Decodes one character of UTF-8 by RFC 3629: shortest form only, no surrogates. Returns its length
+ * in bytes. An invalid byte has length 1 and sets *@ret_code to INVALID. @text must not be at its
+ * end. */
 static size_t decode(const char *text, uint32_t *ret_code)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -26,7 +27,7 @@ static size_t decode(const char *text, uint32_t *ret_code)
 	if (len == 0 || s[0] >= 0xf8)
 		return 1;
 	for (i = 1; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80) /* the end of the text, too */
+		if ((s[i] & 0xc0) != 0x80) /* also the end of the text */
 			return 1;
 		code = code << 6 | (s[i] & 0x3f);
 	}
@@ -36,11 +37,11 @@ static size_t decode(const char *text, uint32_t *ret_code)
 	return len;
 }
 
-/* Characters that a reader does not see, or that change how those beside them are shown. From the
- * Unicode Character Database 14.0: the properties Default_Ignorable_Code_Point, Bidi_Control and
- * Noncharacter_Code_Point, and the general categories Cc, Zl, Zp and Cf (of Cf not those which have
- * the property Prepended_Concatenation_Mark: they can be seen). The last two characters of each
- * plane, which are no characters, are not in the table. */
+/* Characters that are invisible, or that change how their neighbours are shown. From the Unicode
+ * Character Database 14.0: the properties Default_Ignorable_Code_Point, Bidi_Control and
+ * Noncharacter_Code_Point, and the general categories Cc, Zl, Zp and Cf. Characters of Cf with the
+ * property Prepended_Concatenation_Mark are visible and left out. The last two characters of each
+ * plane are noncharacters, too, and not in the table. */
 static const struct {
 	uint32_t first, last;
 } unseen[] = {
@@ -85,7 +86,7 @@ static bool is_unshown(uint32_t code)
 	return low < ARRAY_SIZE(unseen) && code >= unseen[low].first;
 }
 
-/* In place of a character that is not shown. */
+/* Returns the replacement for a character that is not shown. */
 static const char *stand_in(uint32_t code)
 {
 	return code == '\t' || code == '\n' || code == '\r' ? " " : REPLACEMENT;

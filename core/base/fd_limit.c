@@ -5,13 +5,14 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* The recording's journal, and something to spare. */
+/* descriptors for the recording's journal, and spare ones */
 #define RESERVE 4
 
-/* Files of /proc, and the maps of address spaces, of which several are created together. */
+/* descriptors for files of /proc, and for maps of address spaces, several of which are created
+ * together */
 #define PASSING 24
 
-/* A session's own, maps and programs first of all; links and events of each CPU. */
+/* descriptors of a session: maps and programs; then links and events of each CPU */
 #define OWN	    136
 #define OWN_PER_CPU 6
 
@@ -63,7 +64,7 @@ void fd_limit__close_reserve(void)
 	set_soft(hard_limit() - RESERVE);
 }
 
-/* A new descriptor has the lowest number that is free, so its number shows how many there are. */
+/* The kernel gives a new descriptor the lowest free number, so @fd shows how many are open. */
 int fd_limit__hold(int fd)
 {
 	struct rlimit limit;

@@ -6,21 +6,21 @@
 
 #include "core/base/err.h"
 
-/* How many file descriptors this process may have. All that the hard limit allows, but for a few
- * that are kept back for what must not fail, and some that nothing may hold for long: so a target
- * that uses up the others costs the names of its own frames, and not the recording. */
+/* The limit of this process's file descriptors. braid raises it to the hard limit, less a reserve
+ * for work that must not fail. Some further descriptors are for short use only. A target that uses
+ * up the others loses names of its own frames, but the recording goes on. */
 
-/* From now on; `ret_users` is the limit as it was, for the user's own programs. -EMFILE if the hard
- * limit is too low to begin at all. */
+/* Raises the limit; *@ret_users is the old limit, for programs that the user starts. Returns
+ * -EMFILE if the hard limit is too low to begin. */
 int fd_limit__raise(struct rlimit *ret_users, struct err *err);
 void fd_limit__restore(const struct rlimit *users);
 
-/* The few that are kept back can be had between these two, which do not nest. */
+/* Makes the reserve available until fd_limit__close_reserve(). The two do not nest. */
 void fd_limit__open_reserve(void);
 void fd_limit__close_reserve(void);
 
-/* A descriptor that is to be held for long, or a negative errno, which is returned as it is. Where
- * not enough would be left for what comes and goes it is closed: -EMFILE. */
+/* Checks a descriptor that stays open for long. Returns @fd, which may be a negative errno. If too
+ * few descriptors would remain for short use, closes @fd and returns -EMFILE. */
 int fd_limit__hold(int fd);
 
 #endif

@@ -15,13 +15,13 @@
 #include "core/base/fnv.h"
 #include "core/base/util.h"
 
-/* Not the name with a suffix, which could be too long. */
+/* A name made of the file's own and a suffix could be too long. */
 #define NAME ".braid-XXXXXX"
 
 #define FD_PATH_BYTES 32
-#define TRIES	      8 /* others may be at it, too */
+#define TRIES	      8 /* other processes may replace the same file */
 
-/* Of the directory, with its slash. */
+/* Returns the length of the directory in @path, with its slash. */
 static int dir_length(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -34,7 +34,8 @@ static void fd_path(int fd, char ret[FD_PATH_BYTES])
 	snprintf(ret, FD_PATH_BYTES, "/proc/self/fd/%d", fd);
 }
 
-/* -1: this file system has none, or nothing could give it a name later. */
+/* Returns a file without a name in the directory of @path. Returns -1 if the file system has no
+ * such files or linkat() could not name it later. */
 static int create_nameless(const char *path)
 {
 	char *dir, own[FD_PATH_BYTES];
@@ -88,7 +89,7 @@ int file_beside__place(struct file_beside *file, const char *path)
 {
 	if (!file->name)
 		return give_name(file, path);
-	/* Without the flag where the file system has none. */
+	/* EINVAL: the file system does not support the flag. */
 	if (renameat2(AT_FDCWD, file->name, AT_FDCWD, path, RENAME_NOREPLACE) &&
 	    (errno != EINVAL || rename(file->name, path)))
 		return -errno;
@@ -96,8 +97,9 @@ int file_beside__place(struct file_beside *file, const char *path)
 	return 0;
 }
 
-/* What only the files for `path` are called, for the moment between their name and their place.
- * Others than 0 for `salt` are for when somebody's file is called that. NULL: no memory. */
+/* Returns the name that a file for @path has between its creation and its move to @path. Only files
+ * for @path have that name. A @salt other than 0 is for the case that a foreign file has it. NULL:
+ * out of memory. */
 static char *passing_name(const char *path, uint64_t salt)
 {
 	int dir = dir_length(path);
@@ -108,7 +110,8 @@ static char *passing_name(const char *path, uint64_t salt)
 											     : ret;
 }
 
-/* Was it left by one who was killed just then? It is whole: it gets the place that it was for. */
+/* Moves the file @name to @path if a writer that was killed left it there. Such a file is
+ * complete. */
 static bool finish_left(const char *name, const char *path)
 {
 	struct stat left, there;
@@ -119,7 +122,7 @@ static bool finish_left(const char *name, const char *path)
 	       !rename(name, path);
 }
 
-/* A file cannot get its name and the place of another one at once. */
+/* Gives the file a temporary name and renames it to @path: linkat() cannot replace a file. */
 static int replace_by_name(const struct file_beside *file, const char *path)
 {
 	uint64_t salt = 0;
@@ -134,7 +137,7 @@ static int replace_by_name(const struct file_beside *file, const char *path)
 		if (ret == -EEXIST && !finish_left(passing, path) &&
 		    getrandom(&salt, sizeof(salt), 0) < 0)
 			ret = -errno;
-		/* ENOENT: one who came just then has given it its place. */
+		/* ENOENT: another process moved the file to its place. */
 		if (!ret && rename(passing, path) && errno != ENOENT) {
 			ret = -errno;
 			unlink(passing);

@@ -10,9 +10,9 @@
 
 #include "core/base/sudo_user.h"
 
-#define LINKS_MAX 40 /* as the kernel has it: MAXSYMLINKS */
+#define LINKS_MAX 40 /* the kernel's limit, MAXSYMLINKS */
 
-/* Returns the length of the directory's part of @path, with its slash. */
+/* Returns the length of the directory in @path, with its slash. */
 static int dir_length(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -26,7 +26,7 @@ static bool is_trusted(uid_t uid)
 }
 
 /* A directory with the bit S_IWGRP is private: many systems give each user a group of its own. With
- * the sticky bit the directory is meant for several users. */
+ * the sticky bit as well, the directory is meant for several users. */
 bool foreign_path__is_private(const char *path)
 {
 	struct stat st;

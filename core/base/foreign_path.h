@@ -5,22 +5,22 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Names that another user may have put in the way of an output file: symbolic links, files and
+/* Names that another user may have placed where an output file goes: symbolic links, files and
  * pipes in a directory that others may write, such as /tmp. The kernel's fs.protected_symlinks and
- * fs.protected_regular prevent a part of that, where they are set. */
+ * fs.protected_regular prevent a part of such attacks where they are set. */
 
-/* Returns true if only the caller can have made entries of the directory of @path: the directory
- * belongs to the caller, to root or to the user who called sudo, and nobody else may write it.
- * Returns false as well if the directory is unreadable. */
+/* Returns true if only the caller can have made entries of the directory of @path. The directory
+ * then belongs to the caller, to root or to the user who called sudo, and no other user may write
+ * it. Returns false as well if the directory is unreadable. */
 bool foreign_path__is_private(const char *path);
 
-/* Returns true if the entry that @st describes, which lies at @path, belongs to another user who
- * may have put it there. */
+/* Returns true if the entry at @path, which @st describes, belongs to another user who may have put
+ * it there. */
 bool foreign_path__is_foreign(const char *path, const struct stat *st);
 
-/* Follows symbolic links at the end of @path. *@ret is a path that ends in no link, whether or not
- * something is there; the caller frees it. Returns 0, -EACCES for a foreign link, -ELOOP, -ENOMEM
- * or another negative errno. */
+/* Follows symbolic links at the end of @path. *@ret is a path that does not end in a link, whether
+ * or not a file exists there; the caller frees it. Returns 0, -EACCES for a foreign link, -ELOOP,
+ * -ENOMEM or another negative errno. */
 int foreign_path__resolve(const char *path, char **ret);
 
 #endif

@@ -24,7 +24,7 @@ void intern__done(struct intern *intern)
 	intern->cap = intern->n = 0;
 }
 
-/* The finalizer of MurmurHash3 (public domain, Austin Appleby) over both. */
+/* Mixes both numbers by the finalizer of MurmurHash3 (public domain, Austin Appleby). */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
 	uint64_t hash = a * 0x9e3779b97f4a7c15ULL + b;
@@ -36,7 +36,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return hash ^ hash >> 33;
 }
 
-/* The pair's slot, or the free one where it would go. */
+/* Returns the pair's slot, or the free slot where the pair would go. */
 static struct intern_slot *find(struct intern_slot *slots, size_t cap, uint64_t a, uint64_t b)
 {
 	size_t i = mix(a, b) & (cap - 1);

@@ -6,27 +6,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A map from pairs of numbers to ids, made for the look-ups that are done for every frame of every
- * sample: open addressing, one cache line for most hits. */
+/* A map from pairs of numbers to ids, for the look-ups that each frame of each sample needs: open
+ * addressing, one cache line for most hits. */
 struct intern {
 	struct intern_slot *slots;
 	size_t cap, n; /* cap is a power of two */
-	size_t max;    /* with so many pairs in it, the map forgets them all and starts anew */
+	size_t max;    /* pairs; at that number the map drops all pairs and starts anew */
 };
 
-/* max: at least 1. Memory comes with use: at most 64 bytes for each of max pairs. */
+/* @max is at least 1. Memory grows with use: at most 64 bytes for each of @max pairs. */
 void intern__init(struct intern *intern, size_t max);
 void intern__done(struct intern *intern);
 
-/* Forgets all pairs but those whose ids are to be kept. -ENOMEM: it is as before. */
+/* Drops all pairs except those for which @keeps returns true. On -ENOMEM the map is unchanged. */
 int intern__keep(struct intern *intern, bool (*keeps)(const void *ctx, uint32_t id),
 		 const void *ctx);
 
-/* The pair's id; 0: it is not there. */
+/* Returns the pair's id; 0: the map does not have the pair. */
 uint32_t intern__get(const struct intern *intern, uint64_t a, uint64_t b);
 
-/* Where the pair's id is, borrowed until the next call; 0 there means that the pair is new, and
- * the caller must store an id other than 0. NULL: out of memory. */
+/* Returns the place of the pair's id, borrowed until the next call. An id of 0 means that the pair
+ * is new: the caller must store another id. NULL: out of memory. */
 uint32_t *intern__at(struct intern *intern, uint64_t a, uint64_t b);
 
 #endif

@@ -16,7 +16,8 @@ bool state__has_ended(char state)
 	return state == 'Z' || state == 'X';
 }
 
-/* The letter behind the name, which may hold parentheses; '\0': there is no such file. */
+/* Returns the letter after the name, which may contain parentheses; '\0': the file does not
+ * exist. */
 static char read_state(const char *path)
 {
 	char text[512], state = '\0';

@@ -18,8 +18,8 @@ static bool has_thread(uint32_t pid, uint32_t tid)
 	return !access(path, F_OK);
 }
 
-/* The kernel finds memory by thread, and none by a first thread that has ended. The thread that was
- * found instead of it is cached, as the search takes longer than the read. */
+/* process_vm_readv() finds memory by thread, but not by a first thread that has ended. The thread
+ * to use instead is cached, as the search takes longer than the read. */
 ssize_t process__readv(uint32_t pid, const struct iovec *local, unsigned n_local,
 		       const struct iovec *remote, unsigned n_remote)
 {

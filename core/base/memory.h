@@ -9,70 +9,74 @@
 
 #include "core/base/err.h"
 
-/* The memory of a target, wherever it is: a process that lives, this process itself, the core file
- * of one that has died, or pages that were recorded. The host build of the kernel half (bpf/host)
- * and the runtimes read through it and cannot tell the sources apart.
+/* The memory of a target, whatever its source: a live process, this process itself, the core file
+ * of a dead process, or recorded pages. The host build of the kernel half (bpf/host) and the
+ * runtimes read through it and cannot distinguish the sources.
  *
- * Everything that is read is untrusted. Not thread-safe; one reader at a time. */
+ * All memory that is read is untrusted. Not thread-safe; one reader at a time. */
 struct memory;
 
-/* As process_vm_readv, also of a process whose first thread has ended. */
+/* As process_vm_readv(), also for a process whose first thread has ended. */
 struct iovec;
 ssize_t process__readv(uint32_t pid, const struct iovec *local, unsigned n_local,
 		       const struct iovec *remote, unsigned n_remote);
 
-/* Memory of a live process, by process_vm_readv. -ENOMEM. The process need not exist: then nothing
- * can be read. */
+/* Memory of a live process, by process_vm_readv(). Returns 0 or -ENOMEM. If the process does not
+ * exist, reads fail later. */
 int memory__of_process(uint32_t pid, struct memory **ret);
 
-/* Memory of this process. Addresses that are not mapped fail as they do elsewhere. -ENOMEM. */
+/* Memory of this process. Addresses that are not mapped fail as elsewhere. Returns 0 or -ENOMEM. */
 int memory__of_self(struct memory **ret);
 
-/* Memory as a core file (ELF, ET_CORE, x86-64) has it. Takes `fd`, also when it fails. What the
- * kernel left out of the core, since a file backs it, is read from that file if it is still there
- * (NT_FILE names it). Errors are those of core_elf__open(). */
+/* Memory from a core file (ELF, ET_CORE, x86-64). Takes ownership of @fd, also on failure. The
+ * kernel leaves out of a core the pages that a file backs. They are read from that file, which
+ * NT_FILE names, if it still exists. Errors are those of core_elf__open(). */
 int memory__of_core(int fd, const char *path, struct memory **ret, struct err *err);
 
-/* Returns what else the core file has in it, borrowed; NULL for other memory. */
+/* Returns the core file's other contents, borrowed; NULL for other memory. */
 struct core_elf;
 const struct core_elf *memory__core(const struct memory *memory);
 
-/* What was read of `inner` (borrowed) once is read from a copy, until memory__forget: pages of 4096
- * bytes, some of which are kept. For many reads within a time in which nothing changes. -ENOMEM. */
+/* Reads of @inner (borrowed) are cached until memory__forget(), as pages of 4096 bytes, up to 1024
+ * of them. For many reads during which nothing changes. Returns 0 or -ENOMEM. */
 int memory__cached(const struct memory *inner, struct memory **ret);
 void memory__forget(struct memory *cached);
 
-/* Memory as if some words of it were others, also where nothing is mapped: `inner` (borrowed), with
- * what memory__patch was last given, which is copied and must not overlap. -ENOMEM. */
+/* Memory with some words replaced, also where nothing is mapped. @inner is borrowed.
+ * memory__patch() replaces the patches of the call before; it copies them, and they must not
+ * overlap. Both return 0 or -ENOMEM. */
 struct memory_patch {
 	uint64_t address, word;
 };
 int memory__patched(const struct memory *inner, struct memory **ret);
 int memory__patch(struct memory *patched, const struct memory_patch *patches, size_t n);
 
-/* Recorded pages: empty at first. -ENOMEM. */
+/* Recorded pages, initially empty. Returns 0 or -ENOMEM. */
 int memory__of_pages(struct memory **ret);
 
 void memory__free(struct memory *memory); /* NULL is fine */
 
-/* Copies `size` bytes at `address` to `to`. 0, or
- * -EFAULT   not all of that was mapped in the target
- * -ENODATA  recorded pages only: it was mapped, but nobody has recorded it
- * In both cases `to` is left unspecified. */
+/* Copies @size bytes at @address to @to. Returns 0, or
+ * -EFAULT   some of the bytes were not mapped in the target
+ * -ENODATA  recorded pages only: the bytes were mapped, but not recorded
+ * In both cases @to is left unspecified. */
 int memory__read(const struct memory *memory, uint64_t address, void *to, size_t size);
 
-/* Told of every read: where it was and what memory__read returns. One observer; NULL ends it. */
+/* Called after each read with its place and the result of memory__read(). There is one observer;
+ * NULL removes it. */
 typedef void (*memory_read_fn)(void *ctx, uint64_t address, size_t size, int ret);
 void memory__observe(struct memory *memory, memory_read_fn observer, void *ctx);
 
-/* Recorded pages: the target had [start, end) mapped. -EINVAL for an empty range, -ENOMEM. */
+/* Recorded pages: records that the target had [@start, @end) mapped. Returns 0, -EINVAL for an
+ * empty range, or -ENOMEM. */
 int memory__add_mapping(struct memory *memory, uint64_t start, uint64_t end);
 
-/* Recorded pages: the bytes at `address`, which are copied; ranges may come in any order and must
- * not overlap. -EINVAL where they do, or for an empty range or one that wraps; -ENOMEM. */
+/* Recorded pages: copies the bytes at @address. Ranges may come in any order and must not overlap.
+ * Returns 0, -EINVAL for a range that overlaps, is empty or wraps, or -ENOMEM. */
 int memory__add_bytes(struct memory *memory, uint64_t address, const void *bytes, size_t size);
 
-/* As memory__add_bytes(), but bytes that are there already stay, and the others are added. */
+/* As memory__add_bytes(), but bytes that are already recorded stay, and only the others are
+ * added. */
 int memory__add_missing(struct memory *memory, uint64_t address, const void *bytes, size_t size);
 
 #endif

@@ -6,8 +6,8 @@
 #include "core/base/memory_source.h"
 #include "core/base/util.h"
 
-/* Whole pages: a system call that reads a page takes hardly longer than one for a word, and what is
- * read next is mostly near. */
+/* The cache holds whole pages. A system call that reads a page takes hardly longer than one that
+ * reads a word, and the next read is mostly near. */
 #define PAGE	    4096ULL
 #define PAGES	    1024 /* a power of two */
 #define PAGE_OF(at) ((at) / PAGE)
@@ -20,7 +20,7 @@ struct cached {
 	struct memory memory;
 	const struct memory *inner;
 	struct page *pages;
-	uint64_t numbers[PAGES]; /* of these pages, + 1; 0: nothing is kept there */
+	uint64_t numbers[PAGES]; /* page number + 1 of each slot; 0: empty */
 };
 
 static const struct page *page_of(struct cached *cached, uint64_t number)
@@ -51,7 +51,7 @@ static int cached__read(const struct memory *memory, uint64_t address, void *to,
 		if (page)
 			memcpy((char *)to + done, page->bytes + at % PAGE, n);
 		else if (memory__read(cached->inner, at, (char *)to + done, n))
-			return -EFAULT; /* a part of a page may be there, in a core file */
+			return -EFAULT; /* a core file may have a part of the page */
 	}
 	return 0;
 }

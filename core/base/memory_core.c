@@ -13,16 +13,16 @@
 #include "core/base/target_file.h"
 #include "core/base/util.h"
 
-/* A core file is an ELF file whose PT_LOAD segments are the memory. The kernel leaves out what it
- * can get from files again (core(5), coredump_filter): such a segment has a p_filesz below its
- * p_memsz, and the note NT_FILE (fs/binfmt_elf.c, fill_files_note()) tells which file, from which
- * page on, was mapped there. */
+/* A core file is an ELF file whose PT_LOAD segments are the memory. The kernel leaves out pages
+ * that files still have (core(5), coredump_filter). Such a segment has a p_filesz below its
+ * p_memsz. NT_FILE (fs/binfmt_elf.c, fill_files_note()) gives the file and the first page that was
+ * mapped there. */
 #define FILE_PAGE 4096ULL
 
 struct mapped_file {
 	struct core_mapping at;
-	uint64_t size; /* of the file, once it is open */
-	int fd;	       /* -1: not opened yet; -2: not there, or not a regular file */
+	uint64_t size; /* bytes of the file, once it is open */
+	int fd;	       /* -1: not opened yet; -2: missing, or not a regular file */
 };
 
 struct core {
@@ -33,8 +33,8 @@ struct core {
 	struct mapped_file *files;
 };
 
-/* Opens a regular file only, and nothing else even for a moment: a device may act on it, and a core
- * file can name any. Returns the descriptor, or -2. */
+/* Opens @path if it is a regular file. Other files are not opened even for a moment: a device may
+ * react to that, and a core file can name any. Returns the descriptor, or -2. */
 static int open_file(const char *path, uint64_t *ret_size)
 {
 	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
@@ -48,7 +48,8 @@ static int open_file(const char *path, uint64_t *ret_size)
 	return fd < 0 ? -2 : fd;
 }
 
-/* Bytes of an open file; what its last page has behind its end is zeroes, as it is in memory. */
+/* Reads bytes of an open file. The rest of the last page, after the end of the file, is zero, as in
+ * memory. */
 static bool read_page(const struct mapped_file *file, void *to, uint64_t size, uint64_t offset)
 {
 	uint64_t pages = (file->size + FILE_PAGE - 1) & ~(FILE_PAGE - 1);
@@ -63,8 +64,8 @@ static bool read_page(const struct mapped_file *file, void *to, uint64_t size, u
 	return true;
 }
 
-/* Bytes of a mapped file, as far as it is still what it was; nothing here can tell if it is.
- * Returns how many of them there are without a gap. */
+/* Reads bytes of a mapped file in its present state; a change since the core was written is not
+ * detected. Returns the number of bytes read without a gap. */
 static size_t read_file(const struct core *core, uint64_t address, void *to, size_t size)
 {
 	for (size_t i = 0; i < core->elf.n_files; i++) {
@@ -83,8 +84,8 @@ static size_t read_file(const struct core *core, uint64_t address, void *to, siz
 	return 0;
 }
 
-/* What of the bytes from `address` on one segment, or one file, can give. Returns their number, 0
- * if none. */
+/* Reads from one segment or one file as many of the bytes from @address as it has. Returns their
+ * number; 0: no source has the first byte. */
 static size_t read_part(const struct core *core, uint64_t address, void *to, size_t size)
 {
 	for (size_t i = 0; i < core->n_segments; i++) {

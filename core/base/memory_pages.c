@@ -7,11 +7,11 @@
 #include "core/base/memory_source.h"
 #include "core/base/util.h"
 
-/* Ranges are kept sorted by their start and apart from each other, so that one binary search finds
- * where a read begins, and the ranges that follow continue it. */
+/* The ranges are sorted by start and do not overlap. One binary search finds the start of a read,
+ * and the ranges after it continue the read. */
 struct range {
 	uint64_t start, end;
-	unsigned char *bytes; /* owned; NULL: only known to be mapped */
+	unsigned char *bytes; /* owned; NULL: mapped, but not recorded */
 };
 
 struct ranges {
@@ -24,7 +24,7 @@ struct pages {
 	struct ranges recorded, mapped;
 };
 
-/* Number of the first range that ends above `address`. */
+/* Returns the index of the first range that ends above @address. */
 static size_t ranges__find(const struct ranges *ranges, uint64_t address)
 {
 	size_t lo = 0, hi = ranges->n, mid;
@@ -39,7 +39,7 @@ static size_t ranges__find(const struct ranges *ranges, uint64_t address)
 	return lo;
 }
 
-/* Takes `bytes` if it succeeds. */
+/* Takes ownership of @bytes on success. */
 static int ranges__add(struct ranges *ranges, uint64_t start, uint64_t end, unsigned char *bytes)
 {
 	size_t at = ranges__find(ranges, start);
@@ -63,8 +63,8 @@ static void ranges__done(struct ranges *ranges)
 	free(ranges->list);
 }
 
-/* How many of the bytes from `address` on the ranges hold without a gap. Copies them to `to` unless
- * that is NULL. */
+/* Returns the number of bytes from @address that the ranges cover without a gap. Copies them to @to
+ * unless that is NULL. */
 static size_t ranges__cover(const struct ranges *ranges, uint64_t address, char *to, size_t size)
 {
 	size_t done = 0;

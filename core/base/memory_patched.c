@@ -9,11 +9,11 @@
 struct patched {
 	struct memory memory;
 	const struct memory *inner;
-	struct memory_patch *patches; /* by address */
+	struct memory_patch *patches; /* sorted by address */
 	size_t n, cap;
 };
 
-/* The first one that ends behind the address. */
+/* Returns the index of the first patch that ends after @address. */
 static size_t first_behind(const struct patched *patched, uint64_t address)
 {
 	size_t low = 0, high = patched->n;
@@ -30,7 +30,7 @@ static size_t first_behind(const struct patched *patched, uint64_t address)
 	return low;
 }
 
-/* Bytes of the patches in [address, address + size), which `to` gets. */
+/* Copies to @to the bytes of the patches in [@address, @address + @size). Returns their number. */
 static size_t overlay(const struct patched *patched, uint64_t address, void *to, size_t size)
 {
 	size_t n = 0;

@@ -4,8 +4,8 @@
 
 #include "core/base/memory.h"
 
-/* What a source of memory implements (memory.c, memory_core.c, memory_pages.c): it embeds this as
- * its first member. */
+/* The operations of a source of memory (memory.c, memory_core.c, memory_pages.c), which embeds this
+ * struct as its first member. */
 struct memory {
 	int (*read)(const struct memory *memory, uint64_t address, void *to, size_t size);
 	void (*free)(struct memory *memory);

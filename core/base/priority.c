@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 
-#define NICE -10 /* ten times the share of a program at 0 */
+#define NICE -10 /* about ten times the share of a program at nice 0 */
 
-#define NICE_HURRIED -20 /* nine times that */
+#define NICE_HURRIED -20 /* about nine times the share of NICE */
 
 static bool raised, hurried;
 

@@ -4,17 +4,19 @@
 
 #include <stdbool.h>
 
-/* The priority of this thread, and of those that it starts meanwhile. What must be over soon cannot
- * wait for its turn on a machine that has more work than CPUs. */
+/* The priority of this thread, and of threads that it starts meanwhile. Urgent work must not wait
+ * for its turn on a machine with more work than CPUs. */
 
-/* Before others: nice -10. Nothing happens if it may not, or is not at 0: somebody has chosen. */
+/* Raises the priority to nice -10. Does nothing without permission, or if nice is not 0, as the
+ * user then chose another priority. */
 void priority__raise(void);
 
-/* True: the highest priority that nice values have (-20), while processes wait to be read; false:
- * as priority__raise() left it. Nothing happens unless that raised it. */
+/* Sets the highest nice priority (-20) if @hurries, for the time in which processes wait to be
+ * read; otherwise restores that of priority__raise(). Does nothing unless priority__raise() changed
+ * the priority. */
 void priority__hurry(bool hurries);
 
-/* As it was. All are idempotent. */
+/* Restores the original priority. All three functions are idempotent. */
 void priority__restore(void);
 
 #endif

@@ -56,7 +56,8 @@ const struct privilege_need *privilege__need(enum privilege privilege)
 	return &needs[privilege];
 }
 
-/* Capabilities there are good for what is in it, and nothing here is. */
+/* Capabilities in another user namespace hold for its own resources only, and BPF is not among
+ * them. */
 static bool in_user_namespace(void)
 {
 	struct stat st;
@@ -64,7 +65,7 @@ static bool in_user_namespace(void)
 	return !stat("/proc/self/ns/user", &st) && st.st_ino != USER_NS_INIT_INO;
 }
 
-/* In the initial user namespace. */
+/* Returns the effective capabilities in the initial user namespace. */
 static uint64_t effective(void)
 {
 	unsigned long long bits = 0;
@@ -142,7 +143,7 @@ void privilege__lacks(uint32_t privileges, char *ret, size_t size)
 	snprintf(ret, size, "user %u lacks %s", geteuid(), names);
 }
 
-/* The number in a file of /proc/sys; -1: it is not there. */
+/* Returns the number in a file of /proc/sys; -1: the file does not exist. */
 static int setting(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -155,9 +156,13 @@ static int setting(const char *path)
 	return value;
 }
 
-/* Debian's kernels have a patch by which perf_event_open takes CAP_SYS_ADMIN where this is above 2,
- * as it is by default (debian/patches/features/all/security-perf-allow-further-restriction-of-
- * perf_event_open.patch). 0: it is not that. */
+/* Returns kernel.perf_event_paranoid if it forbids the events that are @wanted; 0: it does not. A
+ * patch in Debian's kernels makes perf_event_open() require CAP_SYS_ADMIN if this setting is above
+ * 2, which is the default there
+ *
+ * (security-perf-allow-further-restriction-of-perf_event_open.patch in
+ * debian/patches/features/all).
+ */
 static int forbids_events(uint32_t wanted)
 {
 	int paranoid = setting("/proc/sys/kernel/perf_event_paranoid");
@@ -215,15 +220,16 @@ int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err)
 			pid, getuid());
 }
 
-/* What root has beside the table: for what is said there. */
+/* Capabilities of root that recording needs in addition to the table. */
 #define OTHERS_KEPT                                                                                \
 	(1ULL << CAP_DAC_OVERRIDE |			  /* files in a directory of the user's */ \
-	 1ULL << CAP_CHOWN | 1ULL << CAP_FOWNER |	  /* whose recordings are */               \
-	 1ULL << CAP_SETUID | 1ULL << CAP_SETGID |	  /* as whom a target is asked */          \
-	 1ULL << CAP_KILL | 1ULL << CAP_SYS_CHROOT |	  /* the same, in its container */         \
-	 1ULL << CAP_SYS_NICE | 1ULL << CAP_SYS_RESOURCE) /* for the limit; for descriptors */
+	 1ULL << CAP_CHOWN | 1ULL << CAP_FOWNER |	  /* owners of recordings */               \
+	 1ULL << CAP_SETUID | 1ULL << CAP_SETGID |	  /* requests to a target as its user */   \
+	 1ULL << CAP_KILL | 1ULL << CAP_SYS_CHROOT |	  /* the same, in a container */           \
+	 1ULL << CAP_SYS_NICE | 1ULL << CAP_SYS_RESOURCE) /* the CPU limit; descriptors */
 
-/* Of the permitted ones; all that stay are effective. Less is always granted. */
+/* Reduces the permitted capabilities to @wanted and makes all of them effective. The kernel always
+ * grants fewer. */
 static void keep_capabilities(uint64_t wanted)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };

@@ -8,70 +8,73 @@
 
 #include "core/base/err.h"
 
-/* What braid needs the kernel's leave for, and which capability gives it: the one table, behind
- * what `doctor` says and every "not permitted". docs/reference/privileges.md has it for people,
- * with how it was found out. Nothing is refused by it: braid tries, and asks here why it was not
- * let. */
+/* The kernel's permissions that braid needs, and the capability that gives each. `doctor` and each
+ * message "not permitted" use this one table. docs/privileges.md describes it for users and cites
+ * its sources. braid never refuses by the table: it tries, and consults the table after a
+ * failure. */
 enum privilege {
 	PRIVILEGE_LOAD,	      /* BPF programs and maps */
-	PRIVILEGE_EVENTS,     /* perf events of all processes, and what BPF programs read there */
+	PRIVILEGE_EVENTS,     /* perf events of all processes, read by BPF programs, too */
 	PRIVILEGE_PROBES,     /* probes in programs */
-	PRIVILEGE_STATISTICS, /* the kernel's, of BPF programs */
+	PRIVILEGE_STATISTICS, /* the kernel's statistics of BPF programs */
 	PRIVILEGE_PROCESSES,  /* mappings, memory and root directories of other users' processes */
-	PRIVILEGE_FILES,      /* files that processes have mapped, by mapping */
+	PRIVILEGE_FILES,      /* files that processes have mapped, opened by mapping */
 	PRIVILEGE_READ,	      /* files that this user may not read */
 	PRIVILEGE_SYMBOLS,    /* addresses of kernel functions */
 	PRIVILEGES_N
 };
 
 struct privilege_need {
-	uint32_t capability; /* bit of it in CapEff */
-	bool by_admin;	     /* or CAP_SYS_ADMIN */
-	const char *purpose; /* what it is for */
-	const char *without; /* what is so without it */
+	uint32_t capability; /* bit number in CapEff */
+	bool by_admin;	     /* CAP_SYS_ADMIN suffices, too */
+	const char *purpose; /* the purpose of the capability */
+	const char *without; /* the effect of its absence */
 };
 
 const struct privilege_need *privilege__need(enum privilege privilege);
 
-/* Of `wanted` (bit n: enum privilege n), those that this process has no capability for. */
+/* Returns the privileges in @wanted (bit n: enum privilege n) that this process has no capability
+ * for. */
 uint32_t privilege__missing(uint32_t wanted);
 
-/* "CAP_BPF and CAP_PERFMON": each once. */
+/* Writes the names of the capabilities, each once, as in "CAP_BPF and CAP_PERFMON". */
 void privilege__names(uint32_t privileges, char *ret, size_t size);
 
-/* "user 1000 lacks CAP_BPF and CAP_PERFMON". */
+/* Writes a text such as "user 1000 lacks CAP_BPF and CAP_PERFMON". */
 void privilege__lacks(uint32_t privileges, char *ret, size_t size);
 
-/* Why the kernel did not permit `what` ("to load BPF programs"), which takes `wanted`, and the way
- * out: what is missing of it; else, if nothing is, who else may forbid it. Returns -EPERM. */
+/* Sets the message for an act (@what, such as "to load BPF programs") that the kernel refused, with
+ * the remedy. The message names the capabilities of @wanted that are missing; if none is, it names
+ * other possible causes. Returns -EPERM. */
 int privilege__explain(uint32_t wanted, const char *what, struct err *err);
 
-/* Has this process privileges that its user has not: by its file (setuid, capabilities)? Then it is
- * for him to see his own processes only, and what he says in the environment is not to be followed
- * where that reaches further than he does. */
+/* Returns true if this process has privileges from its file (setuid, capabilities) that its user
+ * lacks. Such a user may see only his own processes. Environment variables that reach beyond the
+ * user's own rights must then be ignored. */
 bool privilege__is_lent(void);
 
-/* Called first of all. Of what is lent only the capabilities of the table stay: files are the
- * user's to read and write, or not, and what braid starts runs as the user. False: the kernel
- * refuses, so nothing may go on. */
+/* Becomes the calling user; must be called first of all. Drops the lent privileges except the
+ * table's capabilities. Files are read and written with the user's rights, and child processes run
+ * as the user. Returns false if the kernel refuses; the caller must then exit. */
 bool privilege__become_user(void);
 
-/* From now on everything is done with the user's own rights: for what reads files that he names. */
+/* Drops lent privileges for the rest of the process, before it reads files that the user names. */
 void privilege__drop_lent(void);
 
-/* May the user see a process that belongs to `uid`? 0, or -EPERM with the sentence. */
+/* Returns 0 if the user may see a process that belongs to @uid; otherwise sets the message and
+ * returns -EPERM. */
 int privilege__check_owner(uint32_t pid, uint32_t uid, struct err *err);
 
-/* From now on this thread has no capability, or only those that recording takes to its end, and no
- * program that it executes gets any by its file. Those are the ones of the table, and what else
- * root has that may be needed when a new process comes: docs/reference/privileges.md. */
+/* Drops all capabilities of this thread, or all except those that recording needs until its end.
+ * Programs that the thread executes gain none from their files. A recording needs those of the
+ * table, and other capabilities of root for new processes: docs/privileges.md. */
 void privilege__drop_all(void);
 void privilege__keep_for_recording(void);
 
-/* The same for addresses of kernel functions that are hidden. */
+/* Writes the reason why addresses of kernel functions are hidden. */
 void privilege__why_hidden(char *ret, size_t size);
 
-/* "root", or the user and the capabilities in the table that it has. */
+/* Writes "root", or the user and its capabilities among those in the table. */
 void privilege__own(char *ret, size_t size);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/base/util.h"
 
-/* How a field is encoded. */
+/* wire types of fields */
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
 
 static void append(struct protobuf *message, const void *data, size_t len)

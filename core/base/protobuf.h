@@ -6,31 +6,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Messages as bytes, by https://protobuf.dev/programming-guides/encoding/: as much as output needs.
- * A zeroed struct is an empty message. Want of memory sticks: look at `failed` at the end. */
+/* Encodes messages by https://protobuf.dev/programming-guides/encoding/, as far as braid's output
+ * needs. A zeroed struct is an empty message. A failed allocation sets `failed` permanently;
+ * callers check it at the end. */
 struct protobuf {
 	unsigned char *data;
 	size_t len, cap;
 	bool failed;
 };
 
-/* One element of a packed list, which is a part of its own. */
+/* Appends one element of a packed list, whose message is a separate struct. */
 void protobuf__varint(struct protobuf *message, uint64_t value);
 
-/* An integer field; nothing if it is 0, which is what readers take for one that is not there. */
+/* Appends an integer field. Appends nothing if @value is 0, the default of a missing field. */
 void protobuf__number(struct protobuf *message, int field, uint64_t value);
 
-/* The same in eight bytes. */
+/* Appends an integer field of eight bytes, also if @value is 0. */
 void protobuf__fixed64(struct protobuf *message, int field, uint64_t value);
 
 void protobuf__text(struct protobuf *message, int field, const void *text, size_t len);
 
-/* A message or a packed list as a field of another. `part` is empty afterwards. */
+/* Appends @part, a message or a packed list, as a field of @message, and empties @part. */
 void protobuf__part(struct protobuf *message, int field, struct protobuf *part);
 
-/* The fields of `more`, after those that are there. */
+/* Appends the fields of @more. */
 void protobuf__append(struct protobuf *message, const struct protobuf *more);
 
-void protobuf__done(struct protobuf *message); /* leaves an empty one */
+void protobuf__done(struct protobuf *message); /* leaves an empty message */
 
 #endif

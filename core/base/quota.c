@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Accounts and their limits.
  *
- * There is an entry per subject, per user, one for all users that are not trusted and one for
- * everything. A charge adds to the entries of up to four levels, after all of them were found to
- * have room. Entries without a user of their account stay for a while, so that a file that is
- * opened for each of a hundred processes has one budget; of these the one that was used least
- * recently gives way. An entry that keeps memory never does.
+ * There is an entry per subject, per user, one for all untrusted users and one for everything. A
+ * charge is added to the entries of up to four levels, if all of them have room for it. Accounts
+ * that no reader has open stay for a while. A file that is opened for each of a hundred processes
+ * thus has one budget. The least recently used of these accounts is evicted first. An account whose
+ * memory is still charged is never evicted.
  *
- * CPU time is known after it was spent. It is always added, and an entry that is over its limit
- * stays over until half of that is forgiven: else a hostile file would be let in again and again
- * for a moment each. */
+ * CPU time is only measured after it was spent, and is always added. An entry over its limit stays
+ * over until its use falls to half of the limit. Otherwise a hostile file would get a moment of CPU
+ * time again and again. */
 #include "core/base/quota.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "core/base/sudo_user.h"
 #include "core/base/util.h"
 
-#define ACCOUNTS_MAX 4096 /* that nobody has open */
+#define ACCOUNTS_MAX 4096 /* accounts that no reader has open */
 #define USERS_MAX    4096
 #define EVICT_LOOKS  4
 
@@ -67,7 +67,7 @@ const struct quota_limits quota_usual = { {
 } };
 
 struct use {
-	uint64_t used, at_ns; /* as of then */
+	uint64_t used, at_ns; /* use at the time at_ns */
 	bool over;	      /* QUOTA_CPU_NS only */
 };
 
@@ -81,7 +81,7 @@ struct user {
 	UT_hash_handle hh;
 };
 
-struct identity { /* without padding: it is hashed as bytes */
+struct identity { /* has no padding, as its bytes are hashed */
 	uint64_t dev, ino, size;
 	int64_t mtime_ns;
 	uint64_t uid;
@@ -90,11 +90,11 @@ struct identity { /* without padding: it is hashed as bytes */
 struct quota_account {
 	struct identity identity;
 	struct entry entry;
-	struct user *user; /* NULL: trusted */
+	struct user *user; /* NULL: trusted user */
 	uint32_t n_open;
 	bool told;
 	char *name;
-	UT_hash_handle hh; /* in the order in which they were last opened */
+	UT_hash_handle hh; /* ordered by the time of the last opening */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -122,7 +122,7 @@ static struct user *find_user(uint32_t uid)
 		return NULL;
 	HASH_FIND(hh, users, &uid, sizeof(uid), user);
 	if (user || HASH_COUNT(users) >= USERS_MAX)
-		return user ? user : users; /* the last of too many share one */
+		return user ? user : users; /* users beyond the limit share one entry */
 	user = calloc(1, sizeof(*user));
 	if (!user)
 		return users;
@@ -138,8 +138,8 @@ static void free_account(struct quota_account *account)
 	free(account);
 }
 
-/* The oldest accounts first. One that may not go moves to the end, so that many open accounts (of a
- * hundred thousand short processes) cost each call no more than EVICT_LOOKS steps. */
+/* Evicts the oldest accounts. An account that must stay moves to the end. Many open accounts (of
+ * 100,000 short processes) thus cost each call at most EVICT_LOOKS steps. */
 static void evict(void)
 {
 	for (int i = 0; i < EVICT_LOOKS && HASH_COUNT(accounts) > ACCOUNTS_MAX; i++) {
@@ -221,7 +221,7 @@ static void forgive(struct use *use, const struct quota_limit *limit, uint64_t n
 
 	forgiven =
 		min_of(use->used, (uint64_t)((double)passed_ns * limit->per_second / NSEC_PER_SEC));
-	/* At a small rate short times would be lost to rounding: they add up first. */
+	/* At a small rate, short times round to 0: leave at_ns unchanged so that they add up. */
 	if (forgiven || !use->used)
 		use->at_ns = now;
 	use->used -= forgiven;
@@ -230,7 +230,7 @@ static void forgive(struct use *use, const struct quota_limit *limit, uint64_t n
 }
 
 struct levels {
-	struct entry *entries[QUOTA_LEVELS]; /* NULL: has no limit */
+	struct entry *entries[QUOTA_LEVELS]; /* NULL: no limit at this level */
 };
 
 static struct levels levels_of(struct quota_account *account)
@@ -256,7 +256,7 @@ static void note_over(struct quota_account *account, enum quota_level level)
 	over.n++;
 }
 
-/* Returns the first level that has no room for that much more; QUOTA_LEVELS: all have. */
+/* Returns the first level without room for @n more, or QUOTA_LEVELS if all have room. */
 static int full_level(const struct levels *levels, enum quota_kind kind, uint64_t n, uint64_t now)
 {
 	for (int i = 0; i < QUOTA_LEVELS; i++) {
@@ -312,7 +312,7 @@ static int charge_cpu(struct quota_account *account, uint64_t ns, uint64_t now)
 	return full != QUOTA_LEVELS ? -EFBIG : 0;
 }
 
-/* CPU time since the last look. */
+/* Charges the CPU time since the last call to the entered account. */
 static int settle(uint64_t now)
 {
 	uint64_t cpu_ns, spent_ns;
@@ -387,7 +387,7 @@ int quota__look(void)
 	return quota__charge(NULL, QUOTA_READ, 0);
 }
 
-/* --- what was over --- */
+/* --- exceeded budgets --- */
 
 const char *quota__over(size_t i, enum quota_level *ret_level)
 {

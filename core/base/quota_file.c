@@ -23,7 +23,7 @@ struct quota_account *quota__open_fd(int fd, const char *name)
 		.name = name });
 }
 
-/* Returns the end of the hole that @offset lies in; @offset: it is no hole. */
+/* Returns the end of the hole that contains @offset; @offset if it is not in a hole. */
 static uint64_t end_of_hole(int fd, uint64_t offset, uint64_t end)
 {
 	off_t data = lseek(fd, offset, SEEK_DATA);
@@ -45,7 +45,7 @@ static uint64_t end_of_data(int fd, uint64_t offset, uint64_t end)
 	return hole < 0 ? end : min_of((uint64_t)hole, end);
 }
 
-/* @offset may be beyond the end of the file, where nothing can be read. */
+/* Returns false if the range exceeds the file: @offset may be beyond its end. */
 static bool has_range(int fd, uint64_t offset, uint64_t n)
 {
 	struct stat st;
@@ -81,14 +81,14 @@ int quota__pread(struct quota_account *account, int fd, uint64_t offset, void *t
 
 	if (!has_range(fd, offset, n))
 		return -EFAULT;
-	if (n <= QUOTA_BLOCK) /* a hole costs less than the question */
+	if (n <= QUOTA_BLOCK) /* reading a hole costs less than finding it */
 		return read_data(account, fd, at, end, bytes);
 	while (!ret && at < end) {
 		uint64_t data_at = end_of_hole(fd, at, end);
 		uint64_t data_end = data_at < end ? end_of_data(fd, data_at, end) : end;
 
 		memset(bytes + (at - offset), 0, data_at - at);
-		/* A file system that is changed meanwhile, or says nonsense: read it all. */
+		/* The file system changed meanwhile, or reports nonsense: read everything. */
 		if (data_end <= data_at && data_at < end)
 			data_end = end;
 		ret = read_data(account, fd, data_at, data_end, bytes + (data_at - offset));
@@ -106,7 +106,8 @@ uint64_t quota__data_bytes(int fd, uint64_t offset, uint64_t n)
 		return n;
 	if (!fstat(fd, &st)) {
 		end = min_of(end, (uint64_t)max_of(st.st_size, 0));
-		/* Extents without end are more work than their bytes. */
+		/* The loop stops after 1024 extents; the number of blocks limits the result for a
+		 * file with more. */
 		n = min_of(n, (uint64_t)st.st_blocks * 512);
 	}
 	for (int i = 0; at < end && i < 1024; i++) {

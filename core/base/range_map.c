@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Sorted ranges over 64-bit addresses, where inner ranges win over those around them.
  *
- * Ranges are added in any order and then sealed: one sweep by start, with the open ranges on a
- * stack, cuts each range at those inside it, so that what is left neither overlaps nor nests. A
- * look-up is then a binary search, whatever the ranges were. Sealing takes O(n log n) for the sort
- * and O(n) for the sweep, as every range is opened once and closed once. */
+ * Ranges are added in any order and then sealed. One sweep by start, with the open ranges on a
+ * stack, cuts each range at those inside it. The resulting ranges neither overlap nor nest, so that
+ * a look-up is a binary search. Sealing takes O(n log n) for the sort and O(n) for the sweep, as
+ * every range is opened once and closed once. */
 #include "core/base/range_map.h"
 
 #include <assert.h>
@@ -25,7 +25,7 @@ int range_map__add(struct range_map *map, uint64_t start, uint64_t end, uint32_t
 	return 0;
 }
 
-/* Enclosing ranges come before the ones inside them. */
+/* Sorts enclosing ranges before those inside them. */
 static int by_start(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
@@ -47,7 +47,7 @@ static void emit(struct range_map *map, uint64_t start, const struct range *rang
 int range_map__seal(struct range_map *map)
 {
 	struct range_map flat = { 0 };
-	const struct range **open = NULL; /* innermost last */
+	const struct range **open = NULL; /* the innermost range is last */
 	size_t n_open = 0;
 	uint64_t at = 0;
 	int rc = -ENOMEM;

@@ -9,14 +9,14 @@
 #include "core/base/quota.h"
 #include "core/base/util.h"
 
-#define RUN 1024 /* elements that qsort gets at a time */
+#define RUN 1024 /* elements of each call of qsort() */
 
 struct sort {
 	size_t n, size, done;
 	int (*compare)(const void *a, const void *b);
 };
 
-/* Merges two neighbouring runs of @from, [at, middle) and [middle, end), into @to. */
+/* Merges two neighbouring runs of @from, [@at, @middle) and [@middle, @end), into @to. */
 static int merge(struct sort *sort, const char *from, char *to, size_t at, size_t middle,
 		 size_t end)
 {

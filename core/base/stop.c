@@ -10,7 +10,7 @@
 
 static bool requested;
 static uint64_t deadline_ns, grace_ns;
-static uint64_t seen_ns, seen_cpu_ns; /* when stop__is_due first saw a request; 0: none yet */
+static uint64_t seen_ns, seen_cpu_ns; /* at the first stop__is_due() after a request; 0: none yet */
 
 void stop__request(void)
 {
@@ -34,7 +34,8 @@ void stop__clear(void)
 	__atomic_store_n(&requested, false, __ATOMIC_RELEASE);
 }
 
-/* Signals that are not blocked are never pending, so that other commands end by them as usual. */
+/* Returns true if a signal that stops the session is blocked and pending. Signals that are not
+ * blocked are never pending: they end other commands as usual. */
 static bool has_pending_signal(void)
 {
 	sigset_t pending;

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A number that the environment gives; (uint32_t)-1, which is nobody's: none. */
+/* Returns the number in an environment variable. Returns (uint32_t)-1, which is no user's number,
+ * if it is missing or malformed, or if this process is not root's. */
 static uint32_t number_of(const char *variable)
 {
 	const char *text = secure_getenv(variable);
@@ -28,5 +29,5 @@ void sudo_user__give(int fd)
 	uint32_t owner = number_of("SUDO_UID"), group = number_of("SUDO_GID");
 
 	if (owner != UINT32_MAX && group != UINT32_MAX && fchown(fd, owner, group))
-		return; /* then it stays root's */
+		return; /* the file stays root's */
 }

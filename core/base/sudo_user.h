@@ -5,12 +5,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Who has asked for this by sudo, and is to read without it what braid writes. */
+/* The user who ran braid by sudo, and who can later read braid's files without sudo. */
 
-/* Is it this user? Never if braid does not run by sudo. */
+/* Returns true if @uid is that user; always false if braid does not run by sudo. */
 bool sudo_user__is(uid_t uid);
 
-/* The file becomes his, if there is one and the file system has owners. */
+/* Makes that user the owner of the file, if there is such a user and the file system has owners. */
 void sudo_user__give(int fd);
 
 #endif

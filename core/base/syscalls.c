@@ -7,13 +7,14 @@
 
 #include "core/base/util.h"
 
-/* Of the headers that are here at build time: the Makefile makes it of <asm/unistd.h>. */
+/* names from the headers of the build machine: the Makefile generates the list from
+ * <asm/unistd.h> */
 static const char *const of_headers[] = {
 #include "core/base/syscalls.inc"
 };
 
-/* Recordings come from kernels that are newer than the headers. Since Linux 5.1 new system calls
- * have one number on all architectures (arch/x86/entry/syscalls/syscall_64.tbl at 6.18). */
+/* Recordings may come from kernels that are newer than the headers. Since Linux 5.1 new system
+ * calls have one number on all architectures (arch/x86/entry/syscalls/syscall_64.tbl at 6.18). */
 #define NEWER_FIRST 451
 static const char *const newer[] = {
 	"cachestat",	     "fchmodat2",	  "map_shadow_stack", "futex_wake",

@@ -2,17 +2,16 @@
 #ifndef BRAID_SYSCALLS_H
 #define BRAID_SYSCALLS_H
 
-/* Names of the system calls of the architecture that braid is built for, as the kernel's headers
- * have them: "futex", "epoll_wait", ... */
+/* Names of the system calls of the architecture that braid is built for, as in the kernel's
+ * headers: "futex", "epoll_wait", ... */
 
-/* A constant text; NULL: there is none with that number that this build knows. */
+/* Returns a constant text; NULL: this build has no name for the number. */
 const char *syscall__name(int number);
 
-/* -ENOENT: none is known by that name. */
+/* Returns the number, or -ENOENT for an unknown name. */
 int syscall__number(const char *name);
 
-/* The one whose numbers are looked at next, for lists: `number` and above; -1: that was the last.
- */
+/* Returns the lowest named number at or above @number, for lists; -1: there is none. */
 int syscall__next(int number);
 
 #endif

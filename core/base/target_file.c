@@ -20,15 +20,15 @@
 
 #define RESOLVE_BELOW (RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
 
-/* Places are known by a number and forgotten by chance, which costs another question. */
+/* Places are hashed. A collision evicts an entry, which costs one more request to the helper. */
 #define PLACES	       512
-#define HUNG_NS	       NSEC_PER_SEC /* after the first time in vain, then twice as long each time */
+#define HUNG_NS	       NSEC_PER_SEC /* after the first timeout; doubled by each further timeout */
 #define HUNG_SHIFT_MAX 6
 
 static uint64_t local_mounts[PLACES];
 static struct {
 	uint64_t place, until_ns;
-	unsigned times; /* in vain, in a row */
+	unsigned times; /* consecutive timeouts */
 } hung[PLACES];
 
 static uint64_t mix(uint64_t seed, uint64_t value)
@@ -51,7 +51,7 @@ static void note_hung(uint64_t place)
 	hung[place % PLACES].times = times + 1;
 }
 
-/* Asks the helper, unless it has waited in vain at that place. */
+/* Sends a request to the helper, unless the place is within its pause after a timeout. */
 static int ask(const struct target_request *request, int fd, uint64_t place,
 	       struct target_answer *ret, int *ret_fd)
 {
@@ -68,7 +68,7 @@ static int ask(const struct target_request *request, int fd, uint64_t place,
 	return code;
 }
 
-/* What is known of a file without asking its file system. */
+/* Returns the cached attributes of a file, without a request to its file system. */
 static int look(int fd, struct statx *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -78,8 +78,8 @@ static int look(int fd, struct statx *ret)
 		       : 0;
 }
 
-/* A number that says which mount it is, now and later, or 0: numbers of mounts that are gone are
- * used again, and so are those of devices that do not exist. */
+/* Returns a number that identifies the mount, now and later, or 0. Mount ids are reused unless they
+ * are unique ones, and so are the numbers of anonymous devices. */
 static uint64_t mount_of(const struct statx *info)
 {
 	if (info->stx_mask & STATX_MNT_ID_UNIQUE)
@@ -97,7 +97,7 @@ static void take(const struct statx *info, struct target_file *file)
 	file->ctime_ns = info->stx_ctime.tv_sec * (int64_t)NSEC_PER_SEC + info->stx_ctime.tv_nsec;
 }
 
-/* Takes `fd`, an O_PATH descriptor. */
+/* Takes ownership of @fd, an O_PATH descriptor. */
 static int examine(int fd, struct target_file *ret)
 {
 	struct target_request request = { .op = TARGET_HELPER_DESCRIBE };
@@ -132,9 +132,10 @@ out:
 	return code;
 }
 
-/* --- looking up --- */
+/* --- look-up --- */
 
-/* The directory of a path, below a root: where looking up may hang. */
+/* Returns a number for the directory of @path below the root: the place where a look-up may
+ * hang. */
 static uint64_t place_of(int root_fd, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -159,7 +160,7 @@ int target_file__find(int root_fd, const char *path, bool follow, struct target_
 	*ret = TARGET_FILE_NONE;
 	if (strlen(path) >= sizeof(request.path))
 		return -ENAMETOOLONG;
-	/* Nobody has to be asked for what the kernel remembers. */
+	/* The kernel's cache may have the path: no request to a file system is needed. */
 	fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 	if (fd < 0 && errno != EAGAIN && errno != EINVAL)
 		return -errno;
@@ -193,7 +194,8 @@ int target_file__open(const struct target_file *file)
 		code = ask(&request, file->fd, mix(5, file->mount), &answer, &fd);
 		return code ? code : fd;
 	}
-	/* Who holds a lease on the file would make us wait for it to be given back. */
+	/* Without O_NONBLOCK the open would wait until a holder of a lease on the file releases
+	 * it. */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
 	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;

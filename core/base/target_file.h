@@ -5,26 +5,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The one way to a file that a target names, maps, or has in its file system. None of it is
- * trusted:
- * - a path leads nowhere but below the root that is given, whatever links say (openat2 with
- *   RESOLVE_IN_ROOT);
- * - what it leads to is held without being opened (O_PATH) until it is known to be a regular file
- *   on a file system that has files, not attributes of the kernel: pipes, devices and the like are
- *   never opened;
- * - no wait has no end: where a file system may wait for somebody (a user's server, a network),
- *   a helper process asks it (core/base/target_helper.h). A signal that ends a session ends the
- * wait at once, and so does time; a place that did not answer is left alone for a second, and for
- * up to 64 s when it does so again. Such a
- * file cannot be read later either, so what is opened is a copy of it in memory. One thread at a
- * time. */
+/* The only way to a file that a target names, maps, or has in its file system. The file is
+ * untrusted:
+ * - A path never leads out of the given root, whatever its links contain (openat2() with
+ *   RESOLVE_IN_ROOT).
+ * - The file is first held without being opened (O_PATH). Only a regular file on a file system
+ *   for files is opened. Pipes, devices and attributes of the kernel never are.
+ * - Each wait has an end. If a file system may wait for another party (a user's server, a
+ *   network), a helper process sends the request (core/base/target_helper.h). A signal that ends
+ *   a session ends the wait at once, and so does a timeout. A place that timed out is avoided for
+ *   1 s, and for up to 64 s after repeated timeouts. Later reads of such a file could hang, too,
+ *   so braid opens a copy of it in memory.
+ * One thread at a time. */
 
 struct target_file { /* a regular file, as it was when it was found */
 	int fd;	     /* O_PATH; -1: none */
 	bool may_hang;
 	uint32_t uid;
 	uint64_t dev, ino, size;
-	uint64_t mount; /* of files that may hang: device numbers of those are used again */
+	uint64_t mount; /* its id, if may_hang; else 0 */
 	int64_t mtime_ns, ctime_ns;
 };
 
@@ -34,24 +33,25 @@ struct target_file { /* a regular file, as it was when it was found */
 		.fd = -1     \
 	}
 
-/* Looks `path` up below the directory `root_fd`, which stands for "/" in links, too. 0, or
- * -EINVAL     it is no regular file
- * -ELOOP      it is a link, and `follow` is false
- * -ETIMEDOUT  its file system does not answer
- * -EINTR      a signal came that ends this process, or its session
- * -ENOSYS     openat2 is forbidden here (a seccomp filter)
- * and others as of openat2. */
+/* Finds @path below the directory @root_fd, which is also "/" for links. Returns 0, or
+ * -EINVAL     the file is not a regular file
+ * -ELOOP      the file is a link, and @follow is false
+ * -ETIMEDOUT  the file system does not respond
+ * -EINTR      a signal that ends this process or its session arrived
+ * -ENOSYS     openat2() is forbidden (a seccomp filter)
+ * or another error of openat2(). */
 int target_file__find(int root_fd, const char *path, bool follow, struct target_file *ret);
 
-/* The same of what a link of the kernel's in /proc leads to (map_files), which asks nobody. */
+/* As target_file__find(), for a link of the kernel's in /proc (map_files). Makes no request to a
+ * file system. */
 int target_file__find_link(const char *path, struct target_file *ret);
 
-/* A descriptor to read it by, which never blocks: its own, or that of a copy, of which owner and
- * time are the same. -EFBIG: a copy would take too much memory; others as above. */
+/* Returns a descriptor for reads that never block: one of the file, or one of a copy with the same
+ * owner and time. Returns -EFBIG if a copy is too large, or an error as above. */
 int target_file__open(const struct target_file *file);
 void target_file__done(struct target_file *file); /* idempotent */
 
-/* Is what target_file__open gave a copy? No probe that is put there fires. */
+/* Returns true if target_file__open() returned a copy. Probes in a copy never fire. */
 bool target_file__is_copy(int fd);
 
 #endif

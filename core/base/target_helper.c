@@ -18,32 +18,32 @@
 #include "core/base/stop.h"
 #include "core/base/util.h"
 
-/* How long an answer, or a sign that there will be one, is waited for, and all of it. What was
- * waited for in vain comes out of an allowance, so that many places that do not answer cost little
- * more than one.
+/* Timeouts for the next message, and for the whole request. Time lost to timeouts is charged to an
+ * allowance, so that many unresponsive places cost little more than one.
  *
- * These are times in which the helper waits for a file system. Time in which the helper is runnable
- * without a CPU, or is stopped, says nothing of the file system and does not count, up to
- * IDLE_MAX_MS: on a loaded machine a new process may not run for a second. */
+ * The timeouts limit the time in which the helper waits for a file system. Time in which the helper
+ * is runnable without a CPU, or is stopped, reveals nothing about the file system. Up to
+ * IDLE_MAX_MS of such time do not count: on a loaded machine a new process may not run for a
+ * second. */
 #define WAIT_MAX_MS	500
 #define WAIT_MIN_MS	10
-#define SIGNAL_WAIT_MS	100 /* after a signal: what does answer, does so within this */
-#define LOOK_MS		20  /* between looks at the stop, and at the helper */
+#define SIGNAL_WAIT_MS	100 /* after a signal */
+#define LOOK_MS		20  /* interval of the checks of the stop and of the helper */
 #define WHOLE_MAX_MS	4000
 #define ALLOWANCE_MS	1000
 #define REFILL_PER_CENT 2
 #define NSEC_PER_MS	1000000ULL
 #define IDLE_MAX_MS	30000
 
-/* For tests in an emulated machine, where all takes long, and nothing hangs. */
+/* for tests in an emulated machine, where everything takes long and nothing hangs */
 #define PATIENT	   "BRAID_TEST_PATIENT"
 #define PATIENT_MS 600000
 
-/* Helpers that were killed and cannot die yet, as they wait in the kernel. */
+/* killed helpers that have not exited yet, as they wait in the kernel */
 #define STUCK_MAX 64
 
 static struct {
-	pid_t owner; /* process; another, forked from it, has none of this */
+	pid_t owner; /* process that owns this state; a forked process does not */
 	pid_t pid;   /* 0: no helper runs */
 	int fd;
 	pid_t stuck[STUCK_MAX];
@@ -104,7 +104,8 @@ int target_helper__receive(int socket, void *bytes, size_t n, int *ret_fd)
 
 /* --- the process --- */
 
-/* Memory that is shared with the kernel, or with others: maps of BPF objects live as long as it. */
+/* Unmaps memory that is shared with the kernel or with other processes: a mapping of a BPF map
+ * prolongs its life. */
 static void unmap_shared(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
@@ -120,7 +121,7 @@ static void unmap_shared(void)
 		fclose(maps);
 }
 
-/* Lets go of all that is shared with the parent but `fd`. */
+/* Releases everything that is shared with the parent, except @fd. */
 static void hold_only(int fd)
 {
 	if (fd > 0)
@@ -224,7 +225,7 @@ static int64_t allowed_ms(void)
 	return patience_ms(min_of(max_of(helper.allowance_ms / 2, WAIT_MIN_MS), WAIT_MAX_MS));
 }
 
-/* Returns true if the helper waits for nothing but a CPU, or for SIGCONT. */
+/* Returns true if the helper waits only for a CPU, or for SIGCONT. */
 static bool helper_is_idle(void)
 {
 	char path[32], text[128] = "", *state;
@@ -237,12 +238,12 @@ static bool helper_is_idle(void)
 	if (!fgets(text, sizeof(text), file))
 		text[0] = '\0';
 	fclose(file);
-	state = strrchr(text, ')'); /* behind the name */
+	state = strrchr(text, ')'); /* after the name */
 	return state && state[1] && strchr("RTt", state[2]);
 }
 
-/* Until there is an answer; 0. *@whole_ns is moved by the time that does not count. A stop that is
- * requested (core/base/stop.h) ends the wait before long. */
+/* Waits for an answer. Returns 0, -EINTR or -ETIMEDOUT. Moves *@whole_ns by the time that does not
+ * count. A requested stop (core/base/stop.h) ends the wait within SIGNAL_WAIT_MS. */
 static int wait_answer(uint64_t *whole_ns)
 {
 	struct pollfd polled = { .fd = helper.fd, .events = POLLIN };
@@ -271,7 +272,8 @@ static int wait_answer(uint64_t *whole_ns)
 	return interrupted ? -EINTR : -ETIMEDOUT;
 }
 
-/* One question to a helper that runs. -EPIPE: it has died, before or after it had the question. */
+/* Sends one request to a running helper. Returns -EPIPE if the helper died, before or after it
+ * received the request. */
 static int ask_once(const struct target_request *request, int fd, struct target_answer *ret,
 		    int *ret_fd)
 {
@@ -298,7 +300,7 @@ int target_helper__ask(const struct target_request *request, int fd, struct targ
 
 	*ret_fd = -1;
 	for (int tries = 0; code == -EPIPE && tries < 2;
-	     tries++) { /* somebody may have killed it */
+	     tries++) { /* another process may have killed the helper */
 		code = start_helper();
 		if (code)
 			return code;

@@ -15,9 +15,9 @@
 
 #define COPY_BYTES_MAX (1ULL << 30)
 #define COPY_BLOCK     (64 << 10)
-#define COPY_SIGN      (4 << 20) /* after so many bytes it says that it goes on */
+#define COPY_SIGN      (4 << 20) /* bytes copied between two messages that work continues */
 
-/* Not in every release's linux/magic.h. */
+/* missing in linux/magic.h of some releases */
 #define MAGIC_ZFS      0x2fc12fc1
 #define MAGIC_BCACHEFS 0xca451a4e
 #define MAGIC_EXFAT    0x2011bab0
@@ -28,7 +28,7 @@
 #define MAGIC_CONFIGFS 0x62656570
 #define MAGIC_FUSECTL  0x65735543
 
-/* Their files are on a disk of this machine, or in its memory. */
+/* file systems with files on a disk of this machine, or in its memory */
 static const uint32_t local[] = {
 	EXT4_SUPER_MAGIC,  XFS_SUPER_MAGIC,   BTRFS_SUPER_MAGIC,    TMPFS_MAGIC,
 	RAMFS_MAGIC,	   F2FS_SUPER_MAGIC,  SQUASHFS_MAGIC,	    EROFS_SUPER_MAGIC_V1,
@@ -37,7 +37,7 @@ static const uint32_t local[] = {
 	MAGIC_UDF,	   MAGIC_HUGETLB,
 };
 
-/* Their files are the kernel's: to read one can do something. */
+/* file systems of the kernel, where a read can have an effect */
 static const uint32_t pseudo[] = {
 	PROC_SUPER_MAGIC,   SYSFS_MAGIC,	 DEBUGFS_MAGIC,	       TRACEFS_MAGIC,
 	CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, BPF_FS_MAGIC,	       SECURITYFS_MAGIC,
@@ -56,8 +56,9 @@ static bool is_one_of(uint32_t magic, const uint32_t *list, size_t n)
 	return false;
 }
 
-/* Is the file system mounted where braid is, too? Anybody can put an overlay over a file system of
- * his own in a namespace of his own, but not here, where containers' overlays usually are. */
+/* Returns true if the file system is also mounted in braid's own mount namespace. Any user can put
+ * an overlay over a file system of his own in his own namespace, but not in braid's. The overlays
+ * of containers usually are in braid's. */
 static bool is_mounted_here(const struct statx *info)
 {
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
@@ -89,7 +90,7 @@ static int describe(int fd, struct target_answer *answer)
 	return 0;
 }
 
-/* A file that shrinks meanwhile gives a shorter copy. */
+/* Copies up to @size bytes. The copy is shorter if the file shrinks meanwhile. */
 static int copy_bytes(int socket, int from, int to, uint64_t size)
 {
 	static const struct target_answer goes_on = { .code = EINPROGRESS };
@@ -131,7 +132,7 @@ static int copy(int socket, int path_fd, int *ret_fd)
 		code = (to = memfd_create(TARGET_COPY_NAME, MFD_CLOEXEC)) < 0 ? -errno : 0;
 	if (!code)
 		code = copy_bytes(socket, from, to, st.st_size);
-	/* The copy is trusted as far as its owner, and is as old as it. */
+	/* The copy gets the file's owner, as that decides the trust in it, and the file's times. */
 	if (!code && (fchown(to, st.st_uid, -1) ||
 		      futimens(to, (struct timespec[]) { st.st_atim, st.st_mtim })))
 		code = -errno;

@@ -22,7 +22,7 @@ void text_ids__forget(struct text_ids *ids)
 {
 	if (!ids->strtab)
 		return;
-	ids->base += strtab__count(ids->strtab) - 1; /* its id 0, "", is none of ours */
+	ids->base += strtab__count(ids->strtab) - 1; /* its id 0, "", is not one of these ids */
 	strtab__free(ids->strtab);
 	ids->strtab = NULL;
 }
@@ -39,13 +39,13 @@ static int make_room(struct text_ids *ids)
 int text_ids__at(struct text_ids *ids, uint32_t a, uint32_t b, const char *c, const char *d,
 		 uint32_t *ret_id, bool *ret_new)
 {
-	/* Numbers have up to 20 digits, and a colon. */
+	/* a number has up to 20 digits and a colon */
 	size_t len_c = strlen(c), size = len_c + strlen(d) + 3 * 21 + 1;
 	uint32_t before, id;
 
 	if (array__reserve(&ids->key, &ids->cap_key, size, 1) || make_room(ids))
 		return -ENOMEM;
-	/* The first text's length keeps ("ab", "c") and ("a", "bc") apart. */
+	/* The length of the first text distinguishes ("ab", "c") from ("a", "bc"). */
 	snprintf(ids->key, size, "%" PRIu32 ":%" PRIu32 ":%zu:%s%s", a, b, len_c, c, d);
 	before = strtab__count(ids->strtab);
 	if (strtab__intern(ids->strtab, ids->key, &id))

@@ -6,22 +6,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Ids, dense from 1, of what is told apart by two numbers and two texts. Memory is bounded: after
- * 131,072 distinct ones (some 20 MB of texts as they are usual) all are forgotten, and what comes
- * again gets a second id. A zeroed struct has none. */
+/* Ids, dense from 1, of keys that consist of two numbers and two texts. Memory is bounded. After
+ * 131,072 distinct keys (about 20 MB of typical texts) all keys are dropped, and a key that recurs
+ * gets a second id. A zeroed struct is empty. */
 struct text_ids {
 	struct strtab *strtab;
-	uint32_t base; /* the ids of those that were forgotten */
-	char *key;     /* of the look-up */
+	uint32_t base; /* number of ids of dropped keys */
+	char *key;     /* key of the current look-up */
 	size_t cap_key;
 };
 
-void text_ids__done(struct text_ids *ids); /* leaves none */
+void text_ids__done(struct text_ids *ids); /* leaves an empty struct */
 
-/* What comes from now on gets a new id. */
+/* Drops all keys, so that each key gets a new id when it recurs. */
 void text_ids__forget(struct text_ids *ids);
 
-/* `*ret_new`: whether the id is given for the first time. 0 or -ENOMEM. */
+/* Finds or adds a key. *@ret_new is true if the id is new. Returns 0 or -ENOMEM. */
 int text_ids__at(struct text_ids *ids, uint32_t a, uint32_t b, const char *c, const char *d,
 		 uint32_t *ret_id, bool *ret_new);
 

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Open-addressing hash from a 64-bit key to a 32-bit id; id 0 means "not there". A zeroed struct
- * is an empty map. */
+/* An open-addressing hash map from a 64-bit key to a 32-bit id. Id 0 means that the key is missing.
+ * A zeroed struct is an empty map. */
 struct u64map {
 	struct u64map_slot {
 		uint64_t key;
@@ -17,10 +17,10 @@ struct u64map {
 
 uint32_t u64map__get(const struct u64map *map, uint64_t key);
 
-/* `id` must not be 0. Replaces. 0 or -ENOMEM. */
+/* Adds or replaces the id of @key; @id must not be 0. Returns 0 or -ENOMEM. */
 int u64map__put(struct u64map *map, uint64_t key, uint32_t id);
 
-/* Empty, with the room that it had. */
+/* Removes all keys; the capacity stays. */
 void u64map__clear(struct u64map *map);
 
 void u64map__done(struct u64map *map); /* idempotent; leaves an empty map */

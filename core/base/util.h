@@ -13,7 +13,7 @@
 #define min_of(a, b) ((a) < (b) ? (a) : (b))
 #define max_of(a, b) ((a) > (b) ? (a) : (b))
 
-/* Do `len` bytes from `offset` on lie within `room`? The numbers may be anything. */
+/* Returns true if @len bytes at @offset lie within @room bytes. The numbers may have any value. */
 static inline bool fits_in(uint64_t offset, uint64_t len, uint64_t room)
 {
 	return len <= room && offset <= room - len;
@@ -21,16 +21,16 @@ static inline bool fits_in(uint64_t offset, uint64_t len, uint64_t room)
 
 #define NSEC_PER_SEC 1000000000ULL
 
-/* Grows `*array` (element size `size`) so that at least `need` elements fit; `*cap` is its
- * capacity in elements. Doubles, so that appending is linear. Returns 0, or -ENOMEM with the
- * array untouched. */
+/* Grows *@array (element size @size) so that at least @need elements fit; *@cap is its capacity in
+ * elements. Doubles the capacity, so that appending is linear. Returns 0, or -ENOMEM with the array
+ * unchanged. */
 int array__reserve(void *array, size_t *cap, size_t need, size_t size);
 
-/* Inode number of this process's PID namespace; 0: the initial one. */
+/* Returns the inode number of this process's PID namespace; 0: the initial one. */
 uint32_t own_pidns(void);
 
-/* Is this process in a time namespace whose clocks are others than those that the kernel half has?
- */
+/* Returns true if this process is in a time namespace with clocks that differ from those of the
+ * kernel half. */
 bool own_clocks_are_shifted(void);
 
 uint64_t now_ns(void);	      /* CLOCK_MONOTONIC */
