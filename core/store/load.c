@@ -15,22 +15,22 @@
 #include "core/store/load_range.h"
 #include "core/store/recording.h"
 
-/* A table's rows, one after the other, into what was recorded. */
+/* A table, and the function that adds each of its rows to the recorded data. */
 struct reader {
-	const char *table, *columns; /* the first one ascends from row to row */
+	const char *table, *columns; /* the first column ascends from row to row */
 	int (*row)(struct recorded *recorded, sqlite3_stmt *stmt);
-	uint32_t from, to; /* versions of the schema in which it is so */
+	uint32_t from, to; /* versions of the schema with this table */
 };
 
 struct reading {
 	const char *path;
-	const struct recorded_times *times;	/* NULL: all */
-	const struct recorded_columns *columns; /* NULL: from its first sample to its last */
+	const struct recorded_times *times;	/* NULL: all times */
+	const struct recorded_columns *columns; /* NULL: divide the whole time */
 	sqlite3 *db;
 	struct recorded recorded;
 };
 
-/* Only integers count, and only those in range. */
+/* Returns the integer in @column, or @otherwise for a value of another type. */
 static int64_t column_i64(sqlite3_stmt *stmt, int column, int64_t otherwise)
 {
 	return sqlite3_column_type(stmt, column) == SQLITE_INTEGER
@@ -59,7 +59,7 @@ static uint8_t column_kind(sqlite3_stmt *stmt, int column)
 	return value < 0 || value > KINDS_MAX ? KINDS_MAX : value;
 }
 
-/* "" unless it is a text. */
+/* Returns the text in @column, or "" for a value of another type. */
 static const char *column_text(sqlite3_stmt *stmt, int column)
 {
 	const char *text = NULL;
@@ -158,7 +158,7 @@ static int frame_row(struct recorded *recorded, sqlite3_stmt *stmt)
 				   sqlite3_column_type(stmt, 2) == SQLITE_NULL);
 }
 
-/* Rows come by frame, then level, so that those of a frame lie together. */
+/* Rows are sorted by frame and then level, so that all rows of a frame are adjacent. */
 static int location_row(struct recorded *recorded, sqlite3_stmt *stmt)
 {
 	return recorded__add_location(recorded,
@@ -205,11 +205,11 @@ static int sample_row(struct recorded *recorded, sqlite3_stmt *stmt)
 
 #define NOW RECORDING_SCHEMA_VERSION
 
-/* The only event until version 2, whose values were called weights. */
+/* The only event until version 2, which called its values weights. */
 #define CPU_EVENT    1
 #define CPU_EVENT_ID "1"
 
-/* Each after the ones that it refers to. */
+/* Each table follows the tables that it refers to. */
 /* clang-format off */
 static const struct reader readers[] = {
 	{ "meta",     "rowid, key, value",                            meta_row,     1, NOW },
@@ -239,8 +239,8 @@ static const struct reader readers[] = {
 };
 /* clang-format on */
 
-/* A damaged b-tree can lead in circles, or say the same again and again; an id that does not
- * ascend gives it away. Locations have several rows per frame, but only so many. */
+/* Detects a damaged b-tree, which can lead in circles or repeat rows: its ids do not ascend. The
+ * table of locations has several rows per frame, at most RECORDED_LEVEL_MAX. */
 static int check_id(const struct reader *reader, sqlite3_stmt *stmt, int64_t *last, int *repeats)
 {
 	int64_t id = column_i64(stmt, 0, -1);
@@ -255,7 +255,8 @@ static int check_id(const struct reader *reader, sqlite3_stmt *stmt, int64_t *la
 	return 0;
 }
 
-/* Never by an index, which could have another order. Returns SQLite's error code. */
+/* Prepares a scan of the table. An index is never used, as it could have another order. Returns
+ * SQLite's error code. */
 static int prepare(struct reading *reading, const struct reader *reader, sqlite3_stmt **ret)
 {
 	char sql[200];
@@ -297,7 +298,7 @@ static int read_table(struct reading *reading, const struct reader *reader, stru
 	return ret;
 }
 
-/* Divides the time from the first sample to the last. */
+/* Divides the time from the first sample to the last into columns. */
 static int find_columns(struct reading *reading, bool instants, struct err *err)
 {
 	struct recorded_columns *columns = &reading->recorded.columns;
@@ -322,7 +323,8 @@ static int find_columns(struct reading *reading, bool instants, struct err *err)
 	return 0;
 }
 
-/* `ret_samples`: not the samples, but what reads them. */
+/* Reads all tables. If @ret_samples is not NULL, leaves out the samples and stores the reader for
+ * them. */
 static int read_all(struct reading *reading, const struct profile_filter *filter,
 		    const struct reader **ret_samples, struct err *err)
 {
@@ -405,7 +407,7 @@ struct load_samples {
 	sqlite3_stmt *stmt;
 	int64_t last;
 	int repeats;
-	bool ended; /* another step would begin anew */
+	bool ended; /* a further step would start the scan again */
 };
 
 int load_samples__open(const char *path, struct load_samples **ret, struct err *err)

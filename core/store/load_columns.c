@@ -5,13 +5,14 @@
 
 #include "core/base/util.h"
 
-/* So many at most, and no fewer where they would be wider than is told apart within a second. */
+/* The maximum number of columns. If columns would then be wider than COLUMN_NS, there are more of
+ * them, up to COLUMNS_LIMIT. */
 #define COLUMNS_MAX   4000
 #define COLUMN_NS     50000000
 #define COLUMNS_LIMIT 20000
 
-/* The shortest of 1, 2, 5, 10, ... ms that divide so long a time into at most so many columns: a
- * second, or ten, have a whole number of them. */
+/* Returns the shortest width among 1, 2, 5, 10, ... ms that divides @duration_ns into at most
+ * @columns columns. A second, or ten seconds, thus have a whole number of columns. */
 static uint64_t find_width(uint64_t duration_ns, uint64_t columns)
 {
 	static const uint64_t steps[] = { 1000000, 2000000, 5000000 };

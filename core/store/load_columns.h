@@ -7,8 +7,9 @@
 
 #include "core/profile/recorded.h"
 
-/* Divides the time from the first sample to the last, which is not before it: into columns that a
- * second, or ten, have a whole number of; `instants`: of 1 ns. */
+/* Divides the time from the first sample to the last, which must not be earlier, into columns. A
+ * second, or ten seconds, have a whole number of columns. With @instants each column is 1 ns
+ * wide. */
 void load_columns__divide(uint64_t first_ns, uint64_t last_ns, bool instants,
 			  struct recorded_columns *ret);
 

@@ -13,10 +13,10 @@
 #include "core/store/recording_file.h"
 #include "core/store/recording_vfs.h"
 
-/* For the end of a commit, or for another reader that restores the file. */
+/* time to wait for the end of a commit, or for another reader that restores the file */
 #define WAIT_MS 5000
 
-/* Bytes of a text or a row that are read at most: longer ones are damage. */
+/* maximum bytes of a text or a row; longer ones are damage */
 #define VALUE_BYTES_MAX (1 << 20)
 
 int load_file__failed(const char *path, int code, struct err *err)
@@ -35,7 +35,8 @@ int load_file__failed(const char *path, int code, struct err *err)
 	}
 }
 
-/* file:PATH?immutable=1, all but the plainest bytes encoded. Owned by the caller. */
+/* Returns file:PATH?immutable=1, in which all but the plainest bytes are encoded. The caller owns
+ * it. */
 static char *immutable_uri(const char *path)
 {
 	char *uri = malloc(3 * strlen(path) + sizeof("file:./?immutable=1")), *to = uri;
@@ -54,8 +55,8 @@ static char *immutable_uri(const char *path)
 	return uri;
 }
 
-/* Steps of SQLite's virtual machine that one statement may take. A row takes some ten, and as many
- * bytes in the file; a damaged b-tree can have more rows than there are atoms. */
+/* Limit of steps of SQLite's virtual machine for one statement. A row needs about ten steps, and
+ * occupies about ten bytes in the file. A damaged b-tree can have an endless number of rows. */
 #define STEPS_MIN      200000
 #define STEPS_PER_BYTE 2
 
@@ -74,8 +75,9 @@ static void limit_steps(sqlite3 *db, const char *path)
 					 NULL);
 }
 
-/* Nothing in the schema may stand for a table but a table: a view can be an endless loop. See
- * https://www.sqlite.org/security.html, "Untrusted SQLite Database Files". */
+/* Sets limits and begins a transaction. The schema may contain nothing in place of a table: a view
+ * can be an endless loop. See https://www.sqlite.org/security.html, "Untrusted SQLite Database
+ * Files". */
 static int begin(sqlite3 *db, const char *path)
 {
 	limit_steps(db, path);
@@ -114,9 +116,10 @@ static bool needs_writing(int code)
 	return (code & 0xff) == SQLITE_READONLY || (code & 0xff) == SQLITE_CANTOPEN;
 }
 
-/* A recorder that was killed while it committed leaves a journal to restore the file from. That
- * takes the right to write, and a journal of one's own (core/store/recording_vfs.h). Without, the
- * file is read as it is, and nearly always whole: see core/store/recording_db.c. */
+/* A recorder that is killed during a commit leaves a journal, from which SQLite restores the file.
+ * That requires write permission and a journal of the user's own (core/store/recording_vfs.h).
+ * Otherwise the file is read without the journal, and is nearly always whole: see
+ * core/store/recording_db.c. */
 static int open_any(const char *path, sqlite3 **ret_db)
 {
 	char *name = recording_file__sqlite_path(path);

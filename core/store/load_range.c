@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What was recorded in a range of time, in one file or in those of a directory. */
+/* Reads a range of time from one file, or from the files of a directory. */
 #include "core/store/load_range.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 #include "core/store/load_window.h"
 #include "core/store/recording_name.h"
 
-/* Samples that are read a little late are in the file after the one of their time. */
+/* maximum delay of a sample: a late one may be in the next file */
 #define LATE_NS ((int64_t)NSEC_PER_SEC)
 
 struct part {
@@ -29,9 +29,9 @@ struct range {
 	const struct profile_filter *filter;
 	struct part *parts;
 	size_t n, cap;
-	int64_t begin_ns, end_ns;	 /* of all parts */
-	int64_t from_ns, to_ns;		 /* that is wanted */
-	struct recorded_columns columns; /* of time */
+	int64_t begin_ns, end_ns;	 /* extent of all parts */
+	int64_t from_ns, to_ns;		 /* requested range */
+	struct recorded_columns columns; /* columns of time */
 };
 
 static bool is_directory(const char *path)
@@ -52,7 +52,7 @@ static void skip(const struct range *range, const char *why)
 		range->filter->on_skipped(range->filter->ctx, why);
 }
 
-/* Takes `path`. */
+/* Takes ownership of @path. */
 static int add_part(struct range *range, char *path, const struct recording_name *name)
 {
 	if (!path ||
@@ -71,7 +71,7 @@ static int by_name(const void *a, const void *b)
 	return recording_name__compare(&x->name, &y->name);
 }
 
-/* Those that are finished, in their order. */
+/* Lists the finished recordings, sorted by name. */
 static int list_dir(struct range *range, const char *path, struct err *err)
 {
 	DIR *stream = opendir(path);
@@ -100,7 +100,7 @@ static int list_dir(struct range *range, const char *path, struct err *err)
 	return 0;
 }
 
-/* Damaged ones are left out; of a single file that is an error. */
+/* Reads the extent of each part. Leaves out damaged parts, unless the part is the only file. */
 static int find_windows(struct range *range, bool alone, struct err *err)
 {
 	size_t n = 0, i;
@@ -125,7 +125,7 @@ static int find_windows(struct range *range, bool alone, struct err *err)
 		free(part->path);
 		if (alone || failed == -ENOMEM)
 			code = code ? code : err__set(err, failed, "%s", why.text);
-		else if (failed != -ENOENT) /* it may have been removed meanwhile */
+		else if (failed != -ENOENT) /* ENOENT: the file may have been removed meanwhile */
 			skip(range, why.text);
 	}
 	range->n = n;
@@ -196,7 +196,7 @@ static int choose(struct range *range, const char *path, struct err *err)
 	return n ? 0 : -ENOENT;
 }
 
-/* How much of the wanted time is the recording's. */
+/* Returns the length of the requested range within the recording. */
 static double overlap_s(const struct range *range, const struct load_window *window)
 {
 	int64_t from = max_of(range->from_ns, window->begin_ns);
@@ -205,7 +205,7 @@ static double overlap_s(const struct range *range, const struct load_window *win
 	return to > from ? (to - from) / 1e9 : 0;
 }
 
-/* `timed`: ticks become times. */
+/* Reads one file and adds its samples. If @timed, converts ticks to times. */
 static int add_file(struct range *range, const struct part *part, bool timed,
 		    struct recorded_merge *merge, struct err *err)
 {
@@ -227,7 +227,8 @@ static int add_file(struct range *range, const struct part *part, bool timed,
 	return code;
 }
 
-/* Ticks of different clocks are not worth the same: times are, which are what they stand for. */
+/* Returns true if the parts have several sampling rates: their ticks are not comparable, but the
+ * times that they represent are. */
 static bool has_several_rates(const struct range *range)
 {
 	double first_hz = 0;

@@ -5,19 +5,20 @@
 #include "core/profile/build.h"
 #include "core/profile/recorded.h"
 
-/* Between load.c and load_range.c. */
+/* Shared by load.c and load_range.c. */
 
-/* One file, of which times, and its columns of time, if they have a width. Call recorded__done in
- * any case. Errors as load__profile. */
+/* Reads one file, limited to @times unless that is NULL, with @columns of time unless that is NULL.
+ * The caller must call recorded__done() also on failure. Errors are those of load__profile(). */
 int load__file(const char *path, const struct profile_filter *filter,
 	       const struct recorded_times *times, const struct recorded_columns *columns,
 	       struct recorded *ret, struct err *err);
 
-/* Is it about a directory, or about a part of the time? */
+/* Returns true if @path is a directory, or if the filter selects a part of the time. */
 bool load_range__is_wanted(const char *path, const struct profile_filter *filter);
 
-/* What the filter's time has of the file, or of the recordings in the directory. -ENOENT: nothing.
- * The same. */
+/* Reads the filter's range of time from the file, or from the recordings in the directory. Returns
+ * -ENOENT if there is nothing in the range. The caller must call recorded__done() also on failure.
+ * Errors are those of load__profile(). */
 int load_range__of(const char *path, const struct profile_filter *filter, struct recorded *ret,
 		   struct err *err);
 

@@ -12,7 +12,7 @@
 #include "core/store/load_file.h"
 #include "core/store/recording.h"
 
-/* Times and durations beyond are damage: seventy years. */
+/* maximum time and duration, about seventy years; larger values are damage */
 #define NS_MAX (1LL << 61)
 
 struct titles {
@@ -73,7 +73,7 @@ static int read_titles(sqlite3 *db, struct titles *ret)
 	return code == SQLITE_DONE ? 0 : code;
 }
 
-/* Of a recording that does not say when it began: at its first sample. */
+/* Sets the start to the time of the first sample, for a recording without a start. */
 static int find_start(sqlite3 *db, struct titles *titles)
 {
 	sqlite3_stmt *stmt = NULL;

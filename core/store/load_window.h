@@ -6,16 +6,16 @@
 
 #include "core/base/err.h"
 
-/* When a recording was made: CLOCK_REALTIME in ns, as it was at its beginning; and what that was
- * more than the clock of its samples. */
+/* The extent of a recording in ns of CLOCK_REALTIME, as set at its beginning. `offset_ns` is the
+ * difference of CLOCK_REALTIME and the clock of the samples. */
 struct load_window {
 	int64_t begin_ns, end_ns;
 	int64_t offset_ns;
 	double frequency_hz;
 };
 
-/* Looks at a recording's titles; at its samples only in one that was made before these had the
- * times. Errors as load__profile. */
+/* Reads a recording's metadata. Reads its samples only if the recording predates the times in the
+ * metadata. Errors are those of load__profile(). */
 int load_window__of(const char *path, struct load_window *ret, struct err *err);
 
 #endif

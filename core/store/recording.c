@@ -15,7 +15,7 @@ struct recording {
 	struct text_ids functions;
 	struct strtab *counted; /* names of the counters that have rows */
 	uint64_t n_samples;	/* rows */
-	uint64_t n_rests;	/* of these, what followed the last samples */
+	uint64_t n_rests;	/* rows that followed the last sample, among n_samples */
 	uint64_t n_committed;
 };
 
@@ -57,7 +57,7 @@ static int commit(struct recording *recording, bool last, struct err *err)
 {
 	int code = recording_db__commit(&recording->db, last, err);
 
-	if (!code && sqlite3_get_autocommit(recording->db.db)) /* it was not put off */
+	if (!code && sqlite3_get_autocommit(recording->db.db)) /* the commit was not deferred */
 		recording->n_committed = recording->n_samples - recording->n_rests;
 	return code;
 }
@@ -214,7 +214,7 @@ static int write_node(struct sink *sink, uint32_t id, const struct sink_node *no
 				    node->frame, node->offset, node->evidence);
 }
 
-/* SQLite's numbers are signed. */
+/* Limits @value to the range of SQLite's signed numbers. */
 static int64_t signed_of(uint64_t value)
 {
 	return min_of(value, (uint64_t)INT64_MAX);

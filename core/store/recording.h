@@ -9,79 +9,82 @@
 #include "core/base/err.h"
 #include "core/profile/sink.h"
 
-/* Writing a recording: one SQLite file. Its schema is docs/reference/recording.md. What is recorded
- * comes through its sink, which writes row by row what it is offered (core/profile/sink.h) and
- * remembers nothing of it; what is about the recording as a whole comes through the functions here.
- * Nothing is visible to readers before a commit; a commit makes all before it durable against the
- * death of this process.
+/* Writes a recording: one SQLite file with the schema in docs/recording.md. The recorded data
+ * arrive at its sink, which writes row by row and does not remember rows (core/profile/sink.h).
+ * Data about the recording as a whole arrive by the functions here. Readers see nothing before a
+ * commit. A commit makes everything before it durable against the death of this process.
  *
- * All functions, and the sink, return 0 or a negative errno: -ENOSPC (disk full: what was committed
- * stays readable), -ESTALE (the file was moved or removed), -EIO, -ENOMEM; `err` has the sentence.
- * After a failed call only close may follow. */
+ * All functions, and the sink, return 0 or a negative errno and set a message in @err. The errors
+ * are -ENOSPC (disk full; committed data stay readable), -ESTALE (the file was moved or removed),
+ * -EIO and -ENOMEM. After a failed call the caller may only close the recording. */
 
 #define RECORDING_SCHEMA_VERSION 7
 #define RECORDING_APPLICATION_ID 0x62726169 /* "brai" */
 
-/* Keys of the table meta: when the recording began, by CLOCK_MONOTONIC, and what CLOCK_REALTIME was
- * more than that then; how long it is. */
+/* Keys of the table meta: the start of the recording by CLOCK_MONOTONIC, the difference of
+ * CLOCK_REALTIME and CLOCK_MONOTONIC at that time, and the duration. */
 #define META_START_NS	     "start_ns"
 #define META_CLOCK_OFFSET_NS "clock_offset_ns"
 #define META_DURATION_S	     "duration_s"
 
-/* When the machine was booted, as process.start_ticks count from there: CLOCK_REALTIME less
+/* Key of the time of the machine's boot, from which process.start_ticks count: CLOCK_REALTIME less
  * CLOCK_BOOTTIME, in seconds. */
 #define META_BOOT_S "boot_s"
 
-/* The same: a file without symbols, and the package that has them; of how many files
- * debug servers were asked. */
+/* Key of the number of files for which debug servers received a request. */
 #define META_SYMBOLS_ASKED "symbols_asked"
-/* The same: when, in UTC to the second, and where. */
+/* Keys of the start in UTC to the second, and of the host. */
 #define META_STARTED_AT	   "started_at"
 #define META_HOST	   "host"
-#define META_TASK	   "task" /* what sample.task are numbers of: "goroutine" */
+#define META_TASK	   "task" /* meaning of the numbers in sample.task: "goroutine" */
 
 struct recording;
 
-/* Creates `path`, mode 0600, the user's who called sudo, with the first commit; until that has
- * succeeded, what is there stays as it is. An existing braid recording is renamed to `path`.old
- * then, over an older one, unless another braid is writing it (-EBUSY); any other existing file is
- * refused with -EEXIST unless `force`, which replaces it. Directories (-EISDIR), symbolic links and
- * devices are always refused, and so is what would be lost or taken for a part of a recording:
- * `path`.old that is none, and a journal or write-ahead log beside either that belongs to no
- * recording (-EEXIST). Nothing is left behind on failure. NULL for `path`: in memory only. */
+/* Creates @path with mode 0600 and the first commit, owned by the user who called sudo. Until the
+ * first commit succeeds, an existing file stays in place. NULL for @path: the recording is in
+ * memory only.
+ *
+ * An existing braid recording is then renamed to @path.old and replaces an older one there, unless
+ * another braid is writing it (-EBUSY). Any other existing file is refused with -EEXIST unless
+ * @force, which replaces it. Directories (-EISDIR), symbolic links and devices are always refused.
+ *
+ * A file that would be lost, or that SQLite would treat as a part of a recording, is refused with
+ * -EEXIST. Such files are a @path.old that is not a recording, and a journal or write-ahead log
+ * that belongs to no recording beside either. Failure leaves no files behind. */
 int recording__create(const char *path, bool force, struct recording **ret, struct err *err);
 
-/* From now on a full disk (-ENOSPC) ends nothing: all stays as before the commit that failed, which
- * may be repeated. What came since the last one that succeeded is in memory. */
+/* Makes a full disk (-ENOSPC) no longer final. The state before the failed commit remains, and the
+ * commit may be repeated. Data since the last successful commit stay in memory. */
 void recording__keep_trying(struct recording *recording);
 
-/* As recording__commit, but waits for readers for seconds: to be called at the end. */
+/* As recording__commit(), but waits seconds for readers; for the end of the recording. */
 int recording__complete(struct recording *recording, struct err *err);
 
-/* Commits and closes. NULL is fine. Frees in any case. */
+/* Commits, closes and frees the recording, which may be NULL. Frees it also on failure. */
 int recording__close(struct recording *recording, struct err *err);
 
-/* Frees and commits nothing: before the first commit, as if nothing had been. NULL is fine. */
+/* Frees the recording, which may be NULL, without a commit. Before the first commit, removes all
+ * traces of it. */
 void recording__discard(struct recording *recording);
 
-/* Commits what came since the last commit and begins anew. */
+/* Commits the data since the last commit. */
 int recording__commit(struct recording *recording, struct err *err);
 
-/* How many samples are in the file: of all that came, those of the commits that succeeded. */
+/* Returns the number of samples in the file: those of successful commits. */
 uint64_t recording__committed(const struct recording *recording);
 
-/* Later values replace earlier ones of the same key. */
+/* Writes a value that replaces earlier values of the same key. */
 int recording__meta(struct recording *recording, const char *key, const char *value,
 		    struct err *err);
-/* 0 writes nothing, unless there was something: a loss that was repaired is none. */
+/* Writes a counter. A 0 is written only over an earlier value, as when a loss was repaired. */
 int recording__counter(struct recording *recording, const char *name, uint64_t value,
 		       struct err *err);
 
-/* Kind numbers are the caller's (core/profile/profile.h); once per kind. */
+/* Writes a kind; once per kind. The caller defines the numbers (core/profile/profile.h). */
 int recording__kind(struct recording *recording, int kind, const char *name, const char *suffix,
 		    struct err *err);
 
-/* Borrowed until the recording is closed or discarded. */
+/* Returns the sink, borrowed until the recording is closed or discarded. */
 struct sink *recording__sink(struct recording *recording);
 
 #endif

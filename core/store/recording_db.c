@@ -11,23 +11,24 @@
 #include "core/store/recording.h"
 #include "core/store/recording_vfs.h"
 
-/* How a recording survives kill -9, a full disk, and a copy of the .db file alone:
+/* A recording survives kill -9, a full disk, and a copy of the .db file alone:
  *
  * Rows gather in memory, packed (core/store/recording_rows.h). A commit writes them to the file in
- * one transaction. So the rollback journal, without which a file is not whole while SQLite changes
- * it, is there for some milliseconds in each second only; and as no page goes to the file before
- * SQLite's COMMIT (cache_spill = OFF), the file by itself is torn for a fraction of that, the
- * writes of COMMIT themselves. A recorder that dies then leaves a journal, from which the next
- * reader restores the file; at any other time the file is whole, needs no writing by readers and no
- * company. A write-ahead log would always be needed beside the file.
+ * one transaction. The rollback journal, without which a file is incomplete while SQLite changes
+ * it, therefore exists only for some milliseconds of each second. No page goes to the file before
+ * SQLite's COMMIT (cache_spill = OFF), so the file itself is torn only during the writes of COMMIT.
+ * A recorder that dies then leaves a journal, from which the next reader restores the file. At any
+ * other time the file is whole, and readers need neither write permission nor a second file. A
+ * write-ahead log would always be needed beside the file.
  *
- * synchronous = OFF: what is promised is to survive this process, not the machine, and the page
- * cache does. An fsync can take longer than the ring buffer lasts. */
+ * synchronous = OFF: a recording must survive the death of this process, not of the machine, and
+ * the page cache does. An fsync() can take longer than the ring buffer lasts. */
 #define SETTINGS                                                            \
 	"PRAGMA main.journal_mode = DELETE; PRAGMA main.synchronous = OFF;" \
 	"PRAGMA cache_spill = OFF; PRAGMA temp_store = MEMORY;"
 
-/* Samples are lost while a commit waits; at the end there is no hurry. */
+/* A commit that waits for a reader delays the ring buffer, which then loses samples. The last
+ * commit can wait longer. */
 #define COMMIT_WAIT_MS 100
 #define CLOSE_WAIT_MS  10000
 
@@ -53,8 +54,8 @@ static bool is_space(int number)
 	return number == EFBIG || number == EDQUOT || number == ENOSPC;
 }
 
-/* SQLITE_FULL is ENOSPC only; quota and size limits come as I/O errors, of which SQLite keeps the
- * number in one place or the other. */
+/* Returns the errno for SQLite's error @code. SQLITE_FULL is ENOSPC only. Quotas and size limits
+ * are I/O errors, whose number SQLite stores in one of two places. */
 static int sqlite_errno(sqlite3 *db, int code)
 {
 	int number = 0;
@@ -66,9 +67,9 @@ static int sqlite_errno(sqlite3 *db, int code)
 		return -ENOMEM;
 	case SQLITE_BUSY:
 		return -EBUSY;
-	case SQLITE_READONLY: /* as it can be written, its name is no longer its own */
+	case SQLITE_READONLY: /* the file was writable, so its name now belongs to another file */
 		return -ESTALE;
-	case SQLITE_CANTOPEN: /* the journal: something is there */
+	case SQLITE_CANTOPEN: /* the journal's name is in use */
 		return sqlite3_system_errno(db) ? -sqlite3_system_errno(db) : -EIO;
 	case SQLITE_IOERR:
 		sqlite3_file_control(db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
@@ -131,7 +132,7 @@ static int open_database(const char *path, sqlite3 **ret)
 	return sqlite3_exec(*ret, SETTINGS, NULL, NULL, NULL);
 }
 
-/* The schema is committed, so that there is a recording from here on. */
+/* Commits the schema, from which point the file is a recording. */
 static int write_schema(sqlite3 *db)
 {
 	char mark[128];
@@ -163,8 +164,8 @@ static int cannot_create(const struct recording_db *db, sqlite3 *sqlite, int cod
 			strerror(-ret));
 }
 
-/* SQLite knows a file and its journal by name, and this one has none yet: what it is to hold is
- * made in memory. */
+/* Creates the file. SQLite opens a file and its journal by name, and this file has no name yet. So
+ * the contents are built in memory. */
 static int create_file(struct recording_db *db, bool force, struct err *err)
 {
 	sqlite3 *sqlite = NULL;
@@ -212,7 +213,7 @@ int recording_db__create(struct recording_db *db, const char *path, bool force, 
 	return code ? cannot_create(db, db->db, code, err) : 0;
 }
 
-/* Before the first commit. */
+/* Moves the file to its path, before the first commit. */
 static int take_place(struct recording_db *db, struct err *err)
 {
 	int code = recording_file__place(db->path, &db->claim, err);
@@ -250,7 +251,7 @@ int recording_db__commit(struct recording_db *db, bool last, struct err *err)
 		return code;
 	if (last)
 		sqlite3_busy_timeout(db->db, CLOSE_WAIT_MS);
-	if (sqlite3_get_autocommit(db->db)) /* else the last commit was put off */
+	if (sqlite3_get_autocommit(db->db)) /* otherwise the last commit was deferred */
 		code = sqlite3_exec(db->db, "BEGIN", NULL, NULL, NULL);
 	for (i = 0; !code && i < TABLES_N; i++)
 		code = recording_rows__flush(&db->rows[i], formats[i], db->write[i]);

@@ -9,8 +9,8 @@
 #include "core/store/recording_file.h"
 #include "core/store/recording_rows.h"
 
-/* The database under a recording that is being written: rows in, commits, and what remains when
- * either fails. Knows the tables' names and widths, and nothing of what they mean. */
+/* The database of a recording that is being written: rows, commits, and their failures. It contains
+ * the tables' names and widths, but not the meaning of columns. */
 
 /* All tables of core/store/assets/recording.sql: X(name, a letter per column as in
  * core/store/recording_rows.h, a mark per column). */
@@ -31,8 +31,8 @@
 	X(counter,  "tl",        "?,?")
 /* clang-format on */
 
-/* Changes of rows that may be in the file already: X(name, letters, statement). They come after all
- * new rows of the same commit. */
+/* Changes of rows that may already be in the file: X(name, letters, statement). They follow all new
+ * rows of the same commit. */
 #define CHANGES(X)                                                           \
 	X(frame_is_loop, "u", "UPDATE frame SET loop = 1 WHERE id = ?")      \
 	X(thread_is_called, "tu", "UPDATE thread SET name = ? WHERE id = ?") \
@@ -48,32 +48,32 @@ enum table {
 struct recording_db {
 	char *path;
 	struct recording_claim claim;
-	sqlite3 *db; /* NULL until the first commit, if there is a path */
+	sqlite3 *db; /* NULL before the first commit, unless path is NULL */
 	sqlite3_stmt *write[TABLES_N];
-	struct recording_rows rows[TABLES_N]; /* since the last commit */
-	int failed;			      /* what the first failed call returned */
-	bool keeps_trying; /* a full disk is no failure: the next commit may succeed */
+	struct recording_rows rows[TABLES_N]; /* rows since the last commit */
+	int failed;			      /* result of the first failed call */
+	bool keeps_trying; /* a full disk is not final: the next commit may succeed */
 };
 
-/* As recording__create. Call recording_db__done in any case. */
+/* As recording__create(). The caller must call recording_db__done() also on failure. */
 int recording_db__create(struct recording_db *db, const char *path, bool force, struct err *err);
 
-/* Frees everything and commits nothing. Before the first commit has succeeded, it leaves all files
- * as they were before. */
+/* Frees everything without a commit. Before the first successful commit, restores all files. */
 void recording_db__done(struct recording_db *db);
 
-/* 0, or the error that this recording failed with: nothing more can be written. */
+/* Returns 0, or the error of an earlier failure, after which nothing can be written. */
 int recording_db__check(const struct recording_db *db, struct err *err);
 
-/* Marks the recording as failed, rolls back to the last commit and says so. Returns `code`. */
+/* Marks the recording as failed, rolls back to the last commit and sets the message. Returns
+ * @code. */
 int recording_db__fail(struct recording_db *db, int code, struct err *err);
 
-/* One row, for the next commit; its columns as the table's letters say. */
+/* Adds a row to the next commit. The arguments match the table's letters. */
 int recording_db__insert(struct recording_db *db, enum table table, struct err *err, ...);
 
-/* A reader may hold up a commit. While recording, one that waited too long is put off to the next
- * call, without an error; the last one waits longer, and then fails. If the recording keeps trying,
- * all is as before after -ENOSPC, and the call may be repeated. */
+/* Commits the rows. A reader may delay a commit. A commit that waits too long is deferred to the
+ * next call, without an error; the last commit waits longer, and then fails. With `keeps_trying`
+ * the state is unchanged after -ENOSPC, and the call may be repeated. */
 int recording_db__commit(struct recording_db *db, bool last, struct err *err);
 
 #endif

@@ -20,11 +20,12 @@
 #define HEADER_MAGIC	      "SQLite format 3" /* with its NUL */
 #define HEADER_WRITE_VERSION  18		/* 1: rollback journal, 2: write-ahead log */
 #define HEADER_READ_VERSION   19
-#define HEADER_USER_VERSION   60 /* big-endian, as is */
+#define HEADER_USER_VERSION   60 /* big-endian, as stored */
 #define HEADER_APPLICATION_ID 68
 
-/* A recorder locks the first byte of its file. SQLite's own locks lie at 1 GiB, so the two never
- * meet; an open file description lock survives SQLite's closing of other descriptors. */
+/* Returns the lock that a recorder holds on the first byte of its file. SQLite's own locks are at 1
+ * GiB and never overlap it. An open file description lock survives SQLite's close of other
+ * descriptors. */
 static struct flock writer_mark(void)
 {
 	return (struct flock) { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
@@ -55,7 +56,7 @@ static int identify_fd(int fd, const char *path, uint32_t *ret_version, struct e
 	return 0;
 }
 
-/* O_NONBLOCK: a FIFO must not make us wait. */
+/* Opens the file for inspection. O_NONBLOCK: a FIFO must not block braid. */
 static int open_to_look(const char *path, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -92,10 +93,10 @@ bool recording_file__is_being_written(const char *path)
 	return ret;
 }
 
-/* --- the company of a recording --- */
+/* --- files beside a recording --- */
 
-/* https://www.sqlite.org/fileformat2.html#the_rollback_journal. At the end of a journal that magic
- * means the name of another file follows before it, which SQLite would remove. */
+/* https://www.sqlite.org/fileformat2.html#the_rollback_journal. If that magic ends a journal, the
+ * name of another file precedes it, and SQLite would remove that file. */
 static const uint8_t journal_magic[] = { 0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7 };
 
 bool recording_file__is_journal(int fd)
@@ -113,7 +114,8 @@ bool recording_file__is_journal(int fd)
 	       (st.st_size == sizeof(end) || memcmp(end, journal_magic, sizeof(end)) != 0);
 }
 
-/* 0: there is none. 1: there is a journal as braid writes it. Else -EEXIST or another errno. */
+/* Returns 0 if there is no file, 1 if there is a journal as braid writes it, or -EEXIST or another
+ * errno. */
 static int find_journal(const char *path, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
@@ -139,8 +141,8 @@ static char *with_suffix(const char *path, const char *suffix)
 	return asprintf(&ret, "%s%s", path, suffix) < 0 ? NULL : ret;
 }
 
-/* Refuses what lies beside `path` and would be taken for a part of a recording there. `owner`:
- * there is a recording, to which a journal may belong. */
+/* Refuses files beside @path that SQLite would treat as a part of a recording there. @owner: there
+ * is a recording, which may own a journal. */
 static int check_company(const char *path, bool owner, struct err *err)
 {
 	char *journal = with_suffix(path, "-journal"), *wal = with_suffix(path, "-wal");
@@ -157,7 +159,7 @@ static int check_company(const char *path, bool owner, struct err *err)
 			       "%s is in the way, the journal of a database that is gone; move it, "
 			       "or record to another file",
 			       journal);
-	if (ret >= 0 && !lstat(wal, &st)) /* braid makes none */
+	if (ret >= 0 && !lstat(wal, &st)) /* braid creates no write-ahead logs */
 		ret = err__set(err, -EEXIST,
 			       "%s is in the way: SQLite would take it for a part of the "
 			       "recording; move it, or record to another file",
@@ -179,12 +181,12 @@ bool recording_file__uses_wal(const char *path)
 	return ret;
 }
 
-/* --- what is at the path --- */
+/* --- an existing file --- */
 
 enum there { THERE_NOTHING, THERE_RECORDING, THERE_OTHER };
 
-/* Returns an enum there: of a regular file, whether it is a recording, which nobody is writing; or
- * a negative errno. @force: it may be another user's. */
+/* Returns an enum there, or a negative errno. A regular file must not have a writer. @force: it may
+ * belong to another user. */
 static int find(const char *path, bool force, struct err *err)
 {
 	uint32_t version;
@@ -205,7 +207,7 @@ static int find(const char *path, bool force, struct err *err)
 			"cannot create %s: another user's file is there, in a directory that "
 			"others may write. Choose another name with -o",
 			path);
-	/* --force must not remove /dev/null, nor what a link leads to. */
+	/* --force must not remove /dev/null, nor the target of a link. */
 	if (!S_ISREG(st.st_mode))
 		return err__set(err, -EEXIST,
 				"%s exists and is not a regular file; name another one with -o",
@@ -221,7 +223,7 @@ static int find(const char *path, bool force, struct err *err)
 	return recording ? THERE_RECORDING : THERE_OTHER;
 }
 
-/* The place that a recording at `path` is moved to. */
+/* Checks the place to which a recording at @path would be moved. */
 static int check_old(const char *path, struct err *err)
 {
 	char *old = with_suffix(path, ".old");
@@ -239,7 +241,8 @@ static int check_old(const char *path, struct err *err)
 	return min_of(ret, 0);
 }
 
-/* May a recording take the place? Returns an enum there or a negative errno. */
+/* Checks whether a recording may replace the file at @path. Returns an enum there or a negative
+ * errno. */
 static int check(const char *path, bool force, struct err *err)
 {
 	int there = find(path, force, err), ret = there;
@@ -254,7 +257,7 @@ static int check(const char *path, bool force, struct err *err)
 	return ret < 0 ? ret : there;
 }
 
-/* --- taking the place --- */
+/* --- replacement of the file --- */
 
 int recording_file__claim(const char *path, bool force, struct recording_claim *ret,
 			  struct err *err)
@@ -269,13 +272,13 @@ int recording_file__claim(const char *path, bool force, struct recording_claim *
 	if (code)
 		return err__set(err, code, "cannot create %s: %s", path, strerror(-code));
 	sudo_user__give(ret->file.fd);
-	/* Where the file system has no locks, two recorders at once go unnoticed. */
+	/* On a file system without locks, two simultaneous recorders stay undetected. */
 	fcntl(ret->file.fd, F_OFD_SETLK, &mark);
 	return 0;
 }
 
-/* The journal, if a writer was killed while it committed, goes with its file: alone, each could
- * damage another recording. One that `to` had is removed. */
+/* Moves a file with its journal, which a writer leaves that is killed during a commit. Apart, each
+ * of the two could damage another recording. Removes an older journal of @to. */
 static int move(const char *from, const char *to)
 {
 	char *from_journal = with_suffix(from, "-journal");
@@ -354,7 +357,7 @@ void recording_file__release(const char *path, struct recording_claim *claim)
 		unlink(journal);
 	if (!claim->settled && claim->placed)
 		unlink(path);
-	if (!claim->settled && claim->aside && access(path, F_OK)) /* nobody else was faster */
+	if (!claim->settled && claim->aside && access(path, F_OK)) /* still no file there */
 		move(claim->aside, path);
 	free(journal);
 	free(claim->aside);

@@ -26,7 +26,7 @@ void recording_name__text(const struct recording_name *name, enum recording_stat
 	snprintf(ret, RECORDING_NAME_BYTES, "%s-%06u%s", text, name->number, suffixes[state]);
 }
 
-/* Exactly what would be written, and nothing that is only like it. */
+/* Returns true if @text is exactly the text that braid writes for @name. */
 static bool is_text_of(const char *text, const struct recording_name *name,
 		       enum recording_state state)
 {

@@ -8,7 +8,8 @@
 #include "core/base/util.h"
 #include "core/profile/sink.h"
 
-/* A text is its length + 1 as uint32_t, 0 for none, and its bytes without the final NUL. */
+/* A text is stored as its length + 1 in a uint32_t (0: NULL) and its bytes without the final
+ * NUL. */
 
 static int put(struct recording_rows *rows, const void *from, size_t size)
 {
@@ -56,7 +57,7 @@ int recording_rows__add(struct recording_rows *rows, const char *format, va_list
 	return code;
 }
 
-/* Returns the size of the row at `from`. */
+/* Binds the row at @from to the statement's parameters. Returns the size of the row. */
 static size_t bind(sqlite3_stmt *insert, const char *format, const uint8_t *from)
 {
 	const uint8_t *at = from;
@@ -101,7 +102,7 @@ int recording_rows__flush(struct recording_rows *rows, const char *format, sqlit
 			break;
 		rows->n_flushed += size;
 	}
-	sqlite3_clear_bindings(insert); /* they point at rows that go */
+	sqlite3_clear_bindings(insert); /* they point into rows that are about to be freed */
 	return code;
 }
 

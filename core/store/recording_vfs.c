@@ -25,7 +25,8 @@ static size_t without(const char *name, const char *suffix)
 	return len > suffix_len && !strcmp(name + len - suffix_len, suffix) ? len - suffix_len : 0;
 }
 
-/* The user's, or the recording's owner's, to whom SQLite gives its journals. */
+/* Returns true if @name is a journal of the user, or of the recording's owner: SQLite gives its
+ * journals that owner. */
 static bool is_own_journal(const char *name)
 {
 	size_t len = without(name, JOURNAL);
