@@ -116,8 +116,8 @@ void capture__weigh(struct capture *capture, uint64_t since_ns, uint32_t value)
 	tick_weight__change(&capture->weight, since_ns, value);
 }
 
-/* An event that comes by the clock may have another part, of what is taken while the thread does
- * not run. */
+/* Returns true for a sample that was taken by the clock. A timed event may also have samples that
+ * are taken while the thread does not run. */
 static bool is_tick(const struct capture *capture, const struct rec_sample *rec)
 {
 	return capture->opts.events[rec->event - 1].timed && rec->condition.state <= STATE_RUNS;
@@ -170,7 +170,7 @@ static uint64_t stack_base(const struct capture *capture)
 	return 0;
 }
 
-/* Pairs one section's frames in place; `ret->n` 0: nobody knows them. */
+/* Pairs one section's frames in place. *@ret has no frames if the runtime is not recorded. */
 static void pair_section(struct capture *capture, const struct stack_owner *owner,
 			 const struct rec_section *rec, bool native_complete,
 			 struct runtime_pair *pairs, struct section *ret)
@@ -196,8 +196,8 @@ static void pair_section(struct capture *capture, const struct stack_owner *owne
 			      pairs, rec->n);
 }
 
-/* Marks the frames whose inlined functions are inferred. The stack itself is as proven as before.
- */
+/* Marks the frames whose inlined functions are inferred. The evidence of the stack itself does not
+ * change. */
 static void mark_inlined(const struct capture *capture, struct runtime_stack *stack,
 			 struct known_result *result)
 {
@@ -215,7 +215,7 @@ static void mark_inlined(const struct capture *capture, struct runtime_stack *st
 	}
 }
 
-/* Returns how many of the frames have lost their names. */
+/* Returns how many functions of the stack lost their names. */
 static uint32_t count_stale(const struct capture *capture, const struct runtime_stack *stack)
 {
 	uint32_t n = 0;
@@ -231,7 +231,7 @@ static uint32_t count_stale(const struct capture *capture, const struct runtime_
 	return n;
 }
 
-/* `words`: of all sections. */
+/* Builds the nodes of all runtimes' frames. @words contains the pairs of all sections. */
 static int runtime_nodes(struct capture *capture, const struct stack_owner *owner,
 			 const struct rec_sample *rec, const void *words, bool native_complete,
 			 struct known_result *result, struct err *err)
@@ -270,8 +270,8 @@ static int runtime_nodes(struct capture *capture, const struct stack_owner *owne
 				    &result->runtime, err);
 }
 
-/* Unwinds the stack copy that came with a sample, and takes the result if it is complete or
- * reaches further than the tables did. */
+/* Unwinds the stack copy of a sample. Uses the result if it is complete, or has more frames than
+ * the tables gave. */
 static void unwind_stack_copy(struct capture *capture, struct process *process,
 			      const struct rec_stack *stack, uint16_t stop, uint32_t *flags)
 {
@@ -288,7 +288,8 @@ static void unwind_stack_copy(struct capture *capture, struct process *process,
 	*flags = (*flags & ~SAMPLE_COMPLETE) | (complete ? SAMPLE_COMPLETE : 0);
 }
 
-/* Do frames of code that the walker alone knows lie between those that the tables found? */
+/* Returns true if the stack may have frames, between those of the tables, that only a walker
+ * finds. */
 static bool ran_own_code(const struct capture *capture, const struct rec_sample *rec)
 {
 	for (int i = 0; i < rec->n_sections; i++) {
@@ -311,8 +312,8 @@ static uint32_t count_inferred(const struct capture *capture)
 	return n;
 }
 
-/* The kernel half may have left a frame by the table of a mapping that had ended: the stack ends
- * with that frame. If the event of the new mapping was lost, the frame has no name either. */
+/* Cuts the stack at a frame that the kernel half may have unwound by the table of a mapping that
+ * had ended. If the event of the new mapping was lost, the frame has no name either. */
 static void cut_at_unsure(struct capture *capture, const struct process *process,
 			  const struct rec_sample *rec, uint32_t *flags)
 {
@@ -332,8 +333,8 @@ static void cut_at_unsure(struct capture *capture, const struct process *process
 	}
 }
 
-/* Returns the runtimes, bit n, that may have frames in the process: those that are attached and
- * walked, or of which it is not decided yet. */
+/* Returns the runtimes, bit n for runtime n, that may have frames in the process: those that are
+ * attached and walked, or not decided yet. */
 static uint32_t expected_runtimes(const struct process *process)
 {
 	const struct space *space = process->space;
@@ -342,9 +343,9 @@ static uint32_t expected_runtimes(const struct process *process)
 	return process->runtimes ? process->runtimes->enabled & ~refused : 0;
 }
 
-/* Does the stack run through the interpreter loop of a runtime of which it has no frames? Such a
- * sample was taken before the runtime was known or its walker loaded, or its frames were lost.
- * -ENOMEM. */
+/* Marks a stack that runs through the interpreter loop of a runtime but has no frames of that
+ * runtime. Such a sample precedes the runtime's detection or the load of its walker, or its frames
+ * were lost. Returns 0 or -ENOMEM. */
 static int miss_runtimes(struct capture *capture, const struct stack_owner *owner,
 			 struct known_result *result)
 {
@@ -368,7 +369,7 @@ static int miss_runtimes(struct capture *capture, const struct stack_owner *owne
 	return 0;
 }
 
-/* What becomes of a sample's stack: all that its row needs of it. */
+/* Builds the result of a sample's stack: all data that the sample's row needs from it. */
 static int make_result(struct capture *capture, const struct rec_sample *rec,
 		       struct stack_owner *owner, struct known_result *ret_result, struct err *err)
 {
@@ -406,7 +407,8 @@ static int make_result(struct capture *capture, const struct rec_sample *rec,
 	return ret;
 }
 
-/* `known`: what was made of the same stack before, and where that is kept; NULL: of none. */
+/* Returns the result of a sample's stack. @known is the cached result of the same stack, and
+ * receives the new one; NULL: no cache. */
 static int result_of(struct capture *capture, const struct rec_sample *rec,
 		     struct stack_owner *owner, struct known_result *known,
 		     struct known_result *ret_result, struct err *err)
@@ -457,7 +459,7 @@ int capture__sample(struct capture *capture, const struct rec_sample *rec, size_
 	struct known_result result = {};
 	int ret;
 
-	if (!process && rec->flags & SAMPLE_ASKED) { /* and so is what it lacks */
+	if (!process && rec->flags & SAMPLE_ASKED) { /* and so is the missing stack */
 		capture->stats.recovered[rec->stop < COUNTERS_N ? rec->stop : 0]++;
 		return 0;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What capture keeps of processes, from their first mention on. */
+/* The processes in capture, from their first record on. */
 #include <errno.h>
 
 #include "core/base/util.h"
@@ -7,7 +7,8 @@
 #include "core/target/cgroups.h"
 #include "core/target/compiled_code.h"
 
-/* Each is told once, and there may have been another sink then. */
+/* Records the sources again: the tracker reports each once, and an earlier sink may have received
+ * it. */
 static int offer_sources(struct capture *capture, const struct captured *captured, struct err *err)
 {
 	const struct captured_source *source;
@@ -89,11 +90,11 @@ int capture__forget_process(struct capture *capture, const struct process *proce
 
 	if (!captured)
 		return 0;
-	if (process__is_gone(process)) /* else it has executed something else */
+	if (process->gone) /* otherwise the process executed another program */
 		ret = process_names__ended(captured, capture->ids, err);
 	if (ret)
 		return ret;
-	/* For the second time, if there were samples since. */
+	/* This is the second call if samples arrived after the process ended. */
 	ret = name_last_frames(capture, process, captured, err);
 	naming_compiled__count(capture->compiled, captured);
 	captured__forget(&capture->processes, captured);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* From one sink to the next: no sample is lost, none is in both. Ids hold for one sink, and so does
- * everything that was made of them; what the kernel half refers to stays. */
+/* The step from one sink to the next. No sample is lost, and none is in both. Ids, and all data
+ * made of them, are valid for one sink only; data that the kernel half refers to stay. */
 #include <errno.h>
 
 #include "core/capture/capture_state.h"
@@ -9,7 +9,7 @@ int capture__complete(struct capture *capture, struct err *err)
 {
 	int ret = naming__run(capture->naming, true, err);
 
-	if (!ret) /* as it must not wait for what processes are asked for */
+	if (!ret) /* false: must not wait for requests to processes */
 		ret = naming_compiled__run(capture->compiled, false, err);
 	capture->stats.kernel_unnamed = naming__kernel_unnamed(capture->naming);
 	if (!ret)
@@ -20,7 +20,8 @@ int capture__complete(struct capture *capture, struct err *err)
 	return 0;
 }
 
-/* Its stack is that of then, in the same program. */
+/* Records a pending sample in the new sink, if its process still runs the same program. The stack
+ * is that of its time. */
 static int record_again(struct capture *capture, const struct pending_record *record,
 			struct err *err)
 {

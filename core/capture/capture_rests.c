@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Occurrences without a sample: those that the kernel half has counted (bpf/budget.bpf.h), and
- * those of samples that are lost on this side. */
+/* Occurrences without a sample: those that the kernel half counted (bpf/budget.bpf.h), and those of
+ * samples that were lost in this half. */
 #include <string.h>
 
 #include "core/base/util.h"
@@ -16,7 +16,7 @@ void capture__lose(struct capture *capture, const struct lost_sample *lost)
 		return;
 	event = &capture->opts.events[lost->event - 1];
 	rest = &capture->lost[lost->event - 1];
-	if (event->outstanding) /* it may have been freed */
+	if (event->outstanding) /* the memory may have been freed */
 		return;
 	if (event->timed && lost->state <= STATE_RUNS)
 		ticks = tick_weight__at(&capture->weight, lost->time_ns);
@@ -37,7 +37,8 @@ static void add_weight_of_ticks(const struct capture *capture, uint32_t event, u
 	rest->total *= ticks;
 }
 
-/* Values of pending occurrences are unknown. Two rows have the exact sum of the objects. */
+/* Records the occurrences of an event with pending values, whose values are unknown. Two rows give
+ * the exact sum of the objects. */
 static int record_pending(struct capture *capture, struct sink_sample *row,
 			  const struct rest_rec *rest, struct err *err)
 {
@@ -72,7 +73,7 @@ int capture__rest(struct capture *capture, uint32_t event, const struct capture_
 	*lost = (struct rest_rec) {};
 	if (!rest.weight && !rest.total)
 		return 0;
-	if (sampled->pending && of->minimum) { /* whether they reach it is unknown */
+	if (sampled->pending && of->minimum) { /* the values may or may not reach the minimum */
 		capture->stats.untimed += rest.weight;
 		return 0;
 	}

@@ -2,11 +2,11 @@
 #ifndef BRAID_CAPTURE_STATE_H
 #define BRAID_CAPTURE_STATE_H
 
-/* Capture from inside: its state, and what its files do for each other.
+/* The private state of capture, and the functions that its files share.
  *
  *   capture.c            records and samples
- *   capture_processes.c  what is kept of processes
- *   capture_renew.c      another sink in the middle */
+ *   capture_processes.c  processes
+ *   capture_renew.c      the step to another sink */
 
 #include "core/capture/capture.h"
 #include "core/capture/captured.h"
@@ -39,42 +39,43 @@ struct capture {
 	struct known_stacks *known;
 	struct native_frame frames[NATIVE_FRAMES_MAX];
 	size_t n_frames;
-	struct runtime_pair pairs[RUNTIME_STACK_MAX]; /* of all sections */
+	struct runtime_pair pairs[RUNTIME_STACK_MAX]; /* pairs of all sections */
 	struct pairing *pairing;
 	struct pending_values *pending;
 	struct sections *sections;
 	struct runtime_stack runtime_stack;
 	struct tick_weight weight;
-	uint64_t n_codes;   /* records of them */
-	uint32_t forgotten; /* ids__forgotten when that was last looked at */
+	uint64_t n_codes;   /* number of code records */
+	uint32_t forgotten; /* value of ids__forgotten() when last checked */
 	bool skips_copies;
-	struct rest_rec lost[EVENTS_MAX]; /* of event n at n - 1 */
+	struct rest_rec lost[EVENTS_MAX]; /* event n at n - 1 */
 	struct pending_record *carried;	  /* samples on their way to the next sink */
 };
 
-/* What is kept of the process, which has an id then. */
+/* Returns capture's data of @process in *@ret, with an id. */
 int capture__captured_of(struct capture *capture, struct process *process, struct captured **ret,
 			 struct err *err);
 
-/* `known`: what was made of the same stack before, and where that is kept; NULL: of none. */
+/* Records a sample. @known is the cached result of the same stack, and receives the new one; NULL:
+ * no cache. */
 int capture__sample(struct capture *capture, const struct rec_sample *rec, size_t size,
 		    struct known_result *known, struct err *err);
 
-/* A sample that is lost; fields as in rec_sample. */
+/* a lost sample; fields as in rec_sample */
 struct lost_sample {
 	uint64_t event, state, time_ns, weight, total, object;
 };
 
-/* Adds the occurrences that a lost sample stands for to its event's rest. */
+/* Adds the occurrences that a lost sample stands for to the rest of its event. */
 void capture__lose(struct capture *capture, const struct lost_sample *lost);
 
-/* As capture__lose() of a sample of no process that is known, which is counted. */
+/* As capture__lose(), for a sample without a process, which it counts as unowned. */
 void capture__lose_record(struct capture *capture, const struct rec_sample *rec);
 
-/* Offers the events, whose ids are the kernel half's numbers. */
+/* Offers the events to the sink. Their ids are the kernel half's numbers. */
 int capture__begin_events(struct capture *capture, struct err *err);
 
-/* Where the sink has forgotten frames and nodes: lets go of them, too. */
+/* Drops the ids of frames and nodes that the sink dropped. */
 void capture__forget_gone(struct capture *capture);
 
 #endif

@@ -43,7 +43,7 @@ static void source_free(struct captured_source *source)
 	free(source);
 }
 
-/* `ok`: in and out. */
+/* Returns a copy of @text. Clears *@ok if that fails. */
 static char *copy_of(const char *text, bool *ok)
 {
 	char *copy = text ? strdup(text) : NULL;

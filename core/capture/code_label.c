@@ -12,8 +12,9 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* The line of a map's name is where the function begins, that of a jitdump file where the code is:
- * in an inlined function, maybe, of which only the line is known. */
+/* Sets the line. The line in a map's name is that of the function's start. The line in a jitdump
+ * file is that of the code, which may be in an inlined function whose other properties are
+ * unknown. */
 static void add_line(const struct code_symbol *from, struct runtime_symbol *to)
 {
 	if (!from->line || (to->file && strcmp(base_name(to->file), base_name(from->file)) != 0))

@@ -8,9 +8,9 @@
 #include "core/target/process.h"
 #include "runtimes/runtime.h"
 
-/* The number of the runtime of the process that knows what a map calls a piece of code as its own,
- * with the name for people and the symbol's line; or -1. `symbol` and `buf` must live as long as
- * the label. */
+/* Finds the runtime of the process that recognizes the name of a piece of code in a map as its own.
+ * Returns the runtime's number, and a label with the name for users and the symbol's line; or -1.
+ * @symbol and @buf must live as long as the label. */
 int code_label__of(const struct process *process, const struct code_symbol *symbol, char *buf,
 		   size_t size, struct runtime_label *ret);
 

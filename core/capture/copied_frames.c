@@ -10,10 +10,10 @@
 
 struct copied_frames {
 	struct unwind_copy *copier;
-	const struct process *process; /* whose stack is unwound; while it is */
-	uint32_t serial;	       /* whose images the copier remembers ... */
-	uint64_t changed_ns, span_ns;  /* ... as they were mapped then */
-	uint64_t time_ns;	       /* of the stack */
+	const struct process *process; /* process of the stack, during the unwinding only */
+	uint32_t serial;	       /* process whose images the copier caches ... */
+	uint64_t changed_ns, span_ns;  /* ... in the state of these times */
+	uint64_t time_ns;	       /* time of the stack */
 	struct unwind_copy_frame frames[NATIVE_FRAMES_MAX];
 };
 
@@ -63,8 +63,8 @@ int copied_frames__renew(struct copied_frames *copied)
 	return 0;
 }
 
-/* Of code that a compiler made libunwind knows nothing, and may take it to return anywhere: frames
- * up to the first that is outside of all code. */
+/* Returns the number of frames before the first that is outside of all code. libunwind has no data
+ * about code that a compiler generated, and may compute a return to any address. */
 static int count_frames_in_code(const struct process *process, uint64_t time_ns,
 				const struct unwind_copy_frame *frames, int n)
 {
@@ -76,7 +76,7 @@ static int count_frames_in_code(const struct process *process, uint64_t time_ns,
 	return n;
 }
 
-/* The word of the frame number @i, as in struct rec_sample. */
+/* Returns the word of frame @i, as in struct rec_sample. */
 static uint64_t copied_frame__ip(const struct unwind_copy_frame *frame, int i)
 {
 	uint64_t evidence = frame->inferred ? EVIDENCE_INFERRED : i ? EVIDENCE_COPY : EVIDENCE_RULE;

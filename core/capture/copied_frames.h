@@ -8,17 +8,17 @@
 #include "bpf/shared.h"
 #include "core/capture/pairing.h"
 
-/* Native frames from the copies of stacks that come with some samples. */
+/* Native frames from the stack copies of some samples. */
 struct copied_frames;
 
 int copied_frames__new(struct copied_frames **ret);	/* -ENOMEM */
 void copied_frames__free(struct copied_frames *copied); /* NULL is fine */
 
-/* Forgets all images. -ENOMEM: none is forgotten. */
+/* Drops all cached images. Returns 0, or -ENOMEM with the cache unchanged. */
 int copied_frames__renew(struct copied_frames *copied);
 
-/* Unwinds a copy: frames (at most NATIVE_FRAMES_MAX), innermost first, and whether these are all.
- * Returns their number; 0: that could not be done. */
+/* Unwinds a copy. Stores up to NATIVE_FRAMES_MAX frames, innermost first; *@ret_complete is true if
+ * these are all. Returns the number of frames; 0: the unwinding failed. */
 size_t copied_frames__of(struct copied_frames *copied, const struct process *process,
 			 const struct rec_stack *stack, struct native_frame *ret,
 			 bool *ret_complete);

@@ -9,7 +9,7 @@
 
 #define FRAMES_MAX (1U << 18) /* 6 MB */
 
-struct group { /* the frames of one image, which lie one behind the other */
+struct group { /* the consecutive frames of one image */
 	size_t first, n;
 };
 

@@ -10,7 +10,7 @@
 #include "core/target/images.h"
 
 /* Frames in stripped files, which get better names at the end if the user's debug servers have the
- * symbols of these (core/elf/debuginfod.h). */
+ * symbols of the files (core/elf/debuginfod.h). */
 struct fetched_names {
 	struct stripped_frame {
 		uint32_t frame;
@@ -20,8 +20,8 @@ struct fetched_names {
 	size_t n, cap;
 };
 
-/* A native frame that was resolved, in case its file is stripped. Does nothing where the user has
- * named no server. -ENOMEM. */
+/* Adds a native frame that was resolved, if its file is stripped. Does nothing if the user named no
+ * server. Returns 0 or -ENOMEM. */
 int fetched_names__add(struct fetched_names *names, uint32_t frame, struct image *image,
 		       uint64_t address);
 
@@ -29,14 +29,14 @@ struct fetched_names_stats {
 	unsigned asked, found; /* files */
 };
 
-/* Asks for each file, those with the most frames first, and writes new locations. Adds to
- * `ret`. */
+/* Requests the symbols of each file, in order of falling numbers of frames, and writes new
+ * locations. Adds to *@ret. */
 int fetched_names__run(struct fetched_names *names, struct ids *ids,
 		       const struct debuginfod_wait *wait, struct fetched_names_stats *ret,
 		       struct err *err);
 void fetched_names__done(struct fetched_names *names);
 
-/* Gives a frame the locations of what symbols__resolve has returned. */
+/* Writes the results of symbols__resolve() as locations of @frame. */
 int symbol_frames__write(struct ids *ids, uint32_t frame, const struct symbol_frame *frames, int n,
 			 struct err *err);
 

@@ -8,12 +8,12 @@
 #include "core/base/intern.h"
 #include "core/base/text_ids.h"
 
-/* Bounds of what is remembered, so that memory is flat: 50 MB of nodes, 12 MB of frames. */
+/* Limits of the tables, so that memory stays flat: 50 MB of nodes, 12 MB of frames. */
 #define NODES_MAX  ((1U << 21) / 4 * 3)
 #define FRAMES_MAX ((1U << 19) / 4 * 3)
 
-/* Bits of an image's, a process's or a generation's number in the key of a frame. Each image comes
- * with a file and each process with a fork, so they hold them all. */
+/* Bits of the number of an image, a process or a generation in the key of a frame. They suffice:
+ * each image comes with a file, and each process with a fork. */
 #define WHERE_BITS 28
 
 struct ids {
@@ -21,7 +21,7 @@ struct ids {
 	struct intern nodes, frames;
 	struct text_ids threads, images;
 	uint32_t n_events, n_processes, n_frames, n_nodes;
-	uint32_t forgotten; /* how often the sink has forgotten things */
+	uint32_t forgotten; /* number of times that the sink dropped ids */
 };
 
 static void begin(struct ids *ids, struct sink *sink)

@@ -51,7 +51,7 @@ uint16_t kernel_frames__of(const struct kernel_texts *texts, const struct rec_sa
 	uint16_t n = min_of(rec->n_kernel, (uint16_t)(KERNEL_FRAMES_MAX + 1)), i = 0, n_ret = 0;
 
 	if (waits && n > 1 && is_sched(texts, words[1]))
-		i = !is_sched(texts, words[0]); /* the tracepoint's own */
+		i = !is_sched(texts, words[0]); /* the tracepoint's own frame */
 	for (; i < n; i++) {
 		if (waits && is_sched(texts, words[i]))
 			continue;

@@ -8,28 +8,29 @@
 #include "bpf/shared.h"
 #include "core/elf/kallsyms.h"
 
-/* Which of the kernel's frames say something of a sample:
- *   - of waiting, not those of the scheduler, by which every wait ends. The kernel leaves them out
- *     itself where it tells the stack of a thread that is off the CPU (in_sched_functions(),
- *     kernel/sched/core.c; /proc/PID/stack), but not in the thread that has just come back;
- *   - of an interrupt, not those that it has interrupted: they have not caused it. */
+/* Selects the kernel's frames that are relevant to a sample:
+ *   - If the thread waits, the scheduler's frames are left out, as every wait ends in them. The
+ *     kernel also omits them from the stack of a thread that is off the CPU
+ *     (in_sched_functions(), kernel/sched/core.c; /proc/PID/stack), but not from that of a
+ *     thread that has just come back.
+ *   - In an interrupt, the interrupted frames are left out, as they did not cause it. */
 
-/* Where the kernel has such code; 0: not known. */
+/* address ranges of such code; 0: unknown */
 struct kernel_texts {
 	uint64_t sched_start, sched_end; /* functions that wait */
-	uint64_t entry_start, entry_end; /* where interrupts enter */
+	uint64_t entry_start, entry_end; /* entries of interrupts */
 };
 
-struct kernel_texts kernel_texts__of(const struct kallsyms *kallsyms); /* NULL: nothing is known */
+struct kernel_texts kernel_texts__of(const struct kallsyms *kallsyms); /* NULL: all are unknown */
 
-/* What interrupts are called by the kernel half, as if they were threads, with the id 0. */
+/* The kernel half's name for interrupts, which it records as threads with the id 0. */
 #define INTERRUPT_NAME "(interrupt)"
 
-/* Are there any that say nothing? */
+/* Returns true if the sample has frames that are left out. */
 bool kernel_frames__are_cut(const struct rec_sample *rec);
 
-/* Of the `rec->n_kernel` at `words`, innermost first, into `ret`, which has room for
- * KERNEL_FRAMES_MAX + 1; how many those are. */
+/* Copies the relevant frames among the `rec->n_kernel` at @words, innermost first, to @ret, which
+ * has room for KERNEL_FRAMES_MAX + 1. Returns their number. */
 uint16_t kernel_frames__of(const struct kernel_texts *texts, const struct rec_sample *rec,
 			   const uint64_t *words, uint64_t *ret);
 

@@ -7,7 +7,7 @@
 #include "core/target/mapping_times.h"
 #include "core/target/place.h"
 
-/* As it is now. */
+/* Computes the present basis. */
 static int basis_of(const struct rec_sample *rec, const struct captured *captured, uint64_t n_codes,
 		    bool moving, struct known_basis *ret)
 {
@@ -41,7 +41,7 @@ int known_result__holds(const struct known_result *known, const struct rec_sampl
 {
 	struct known_basis now;
 
-	/* Another process's: what it tells of its code is not to be read for that. */
+	/* Compare the process first: another process's maps must not be read here. */
 	if (!known->is_there || known->basis.serial != captured->serial)
 		return 0;
 	if (basis_of(rec, captured, n_codes, known->moving, &now))
@@ -55,7 +55,7 @@ int known_result__keep(struct known_result *known, const struct rec_sample *rec,
 {
 	*known = *result;
 	known->is_there = false;
-	/* Of a stack copy there is but one. */
+	/* A stack copy belongs to one sample only. */
 	if (rec->flags & SAMPLE_HAS_STACK)
 		return 0;
 	if (basis_of(rec, captured, n_codes, moving, &known->basis))

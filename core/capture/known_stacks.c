@@ -8,7 +8,7 @@
 struct known_stack {
 	struct rec_sample *rec;	     /* owned; the words follow */
 	size_t size, cap;	     /* bytes */
-	struct known_result *result; /* owned; of what is kept, if it is there */
+	struct known_result *result; /* owned; valid if result->is_there */
 };
 
 struct known_stacks {
@@ -31,7 +31,7 @@ void known_stacks__free(struct known_stacks *known)
 	free(known);
 }
 
-/* What was kept is of no use any more, whatever happens. */
+/* Makes room for @size bytes. Drops the previous stack also on failure. */
 static int make_room(struct known_stack *stack, size_t size)
 {
 	stack->size = 0;
@@ -62,7 +62,7 @@ int known_stacks__keep(struct known_stacks *known, const struct rec_sample *rec,
 	return 0;
 }
 
-/* As many stacks come but once, only those that come again have one. */
+/* Allocates the result at the first repetition, as many stacks occur only once. */
 static struct known_result *result_of(struct known_stack *stack)
 {
 	if (!stack->result)

@@ -14,7 +14,7 @@ static int failed(struct map_asking *asking, int rc, struct err *err)
 	return rc;
 }
 
-/* What the answer was worth is known once the map has been read. */
+/* Judges an answer, after the map was read. */
 static void evaluate(struct map_asking *asking, const struct map_request *asked)
 {
 	bool helped = asked->named_ever > asking->named_ever;
@@ -57,7 +57,7 @@ int map_asking__step(struct map_asking *asking, const struct map_request *asked,
 		asking->under_way = true;
 		return 0;
 	}
-	asking->answered = true; /* as an answer that does not help */
+	asking->answered = true; /* as an answer that gave no names */
 	asking->named_ever = asked->named_ever;
 	return failed(asking, rc, err);
 }

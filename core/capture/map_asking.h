@@ -9,36 +9,37 @@
 #include "core/base/err.h"
 #include "runtimes/runtime.h"
 
-/* When to ask a process for a map of its code (the runtime's hook ask_map): at first, and while
- * there is new code without a name; less and less often where that does not help. Knows no clock
- * and no process. */
+/* Decides when to request a map of its code from a process (the runtime's hook ask_map). Requests
+ * one first, and then while there is new code without a name. Requests fewer if they give no names.
+ * Uses neither a clock nor a process. */
 
 #define MAP_ASK_PAUSE_MIN_NS (3 * 1000000000ULL)
 #define MAP_ASK_PAUSE_MAX_NS (60 * 1000000000ULL)
 
-struct map_asking { /* all zero: not asked yet */
+struct map_asking { /* all zero: no request yet */
 	bool asked, under_way, answered;
-	bool refused;  /* it cannot be asked */
-	bool reported; /* why not */
+	bool refused;  /* requests are impossible */
+	bool reported; /* the reason was reported */
 	uint64_t next_ns, pause_ns;
-	uint64_t unknown_ever; /* when it was asked last */
-	uint64_t named_ever;   /* when it had answered */
+	uint64_t unknown_ever; /* as in struct map_request, at the last request */
+	uint64_t named_ever;   /* as in struct map_request, at the last answer */
 };
 
 struct map_request {
 	const struct runtime *runtime;
 	struct runtime_session *session;
 	uint32_t pid;
-	size_t unknown;	       /* addresses of code that have no name now */
-	uint64_t unknown_ever; /* how many have had none when they were met */
-	uint64_t named_ever;   /* and how many of these got one later */
+	size_t unknown;	       /* number of code addresses without a name now */
+	uint64_t unknown_ever; /* number of addresses that had no name when first seen */
+	uint64_t named_ever;   /* number of these that got one later */
 	uint64_t now_ns;
-	bool last;	  /* now or never */
-	unsigned wait_ms; /* for an answer */
+	bool last;	  /* the last chance */
+	unsigned wait_ms; /* time to wait for an answer */
 };
 
-/* Takes the next step. 1: a new map is there; 0: nothing new; negative: it is unavailable, with a
- * sentence in `err` to be reported, which is "" if it was before. */
+/* Takes the next step. Returns 1 if there is a new map, and 0 if there is no news. Returns a
+ * negative errno if the map is unavailable, with a message in @err to be reported, or "" if the
+ * message was reported before. */
 int map_asking__step(struct map_asking *asking, const struct map_request *asked, struct err *err);
 
 #endif

@@ -61,7 +61,7 @@ struct pending {
 	uint64_t address;
 	struct image *image;
 	char path[192];
-	uint32_t serial; /* PENDING_NATIVE: of the process where it was met, at ... */
+	uint32_t serial; /* PENDING_NATIVE: process in which the code was seen, at ... */
 	uint64_t met_at;
 };
 
@@ -70,10 +70,10 @@ struct naming {
 	struct kallsyms *kallsyms; /* NULL: hidden, or not read yet */
 	bool kallsyms_read;
 	struct kernel_texts texts;
-	uint64_t kernel_unnamed; /* places */
+	uint64_t kernel_unnamed; /* addresses */
 	struct pending *pending;
 	size_t n, cap;
-	bool last; /* run: what has no name yet will have none */
+	bool last; /* in run(): frames without a name now will never have one */
 	struct fetched_names fetched;
 };
 
@@ -177,8 +177,8 @@ static int name_one(struct naming *naming, uint32_t frame, int kind, const char 
 	return ids__locations(naming->opts.ids, frame, &location, 1, err);
 }
 
-/* Not at the start: it takes a tenth of a second, and a program that only computes never asks.
- * Without kernel symbols, kernel frames are shown by address. */
+/* Reads the kernel's symbols when they are first needed: that takes 0.1 s, and a program that only
+ * computes needs none. Without symbols, kernel frames are shown by address. */
 static int read_kallsyms(struct naming *naming)
 {
 	int ret = kallsyms__load(naming->opts.kallsyms_path, &naming->kallsyms, NULL);
@@ -198,7 +198,7 @@ int naming__kernel_frames(struct naming *naming, const struct rec_sample *rec,
 	return code;
 }
 
-/* What is no address: enum block_kind. */
+/* names of the words that are not addresses: enum block_kind */
 static const char *const block_kinds[BLOCK_KINDS_N] = {
 	[BLOCK_READ] = "[read]",
 	[BLOCK_WRITE] = "[synchronous write]",
@@ -228,7 +228,7 @@ static int name_kernel(struct naming *naming, const struct pending *pending, str
 	return name_one(naming, pending->frame, KIND_KERNEL, text, NULL, 0, err);
 }
 
-/* Does a runtime say that it names code in this image in the map of a process? */
+/* Returns true if a runtime may name code of the image in the map of a process. */
 static bool has_map_names(const struct naming *naming, const struct pending *pending)
 {
 	for (int i = 0; naming->opts.runtimes[i]; i++)
@@ -238,8 +238,9 @@ static bool has_map_names(const struct naming *naming, const struct pending *pen
 	return false;
 }
 
-/* By the map of the process where it was met, as long as that is there: for code that a runtime has
- * made in advance, in images without symbols. It does not change. */
+/* Names code that a runtime compiled ahead of time, in an image without symbols. The name comes
+ * from the map of the process where the code was seen, while that process exists. Returns -ENOENT
+ * if there is none. */
 static int name_by_map(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const struct captured *met_in = captured__find(naming->opts.set, pending->serial);
@@ -268,8 +269,8 @@ static int name_by_place(struct naming *naming, const struct pending *pending, u
 	return name_one(naming, pending->frame, KIND_NATIVE, text, NULL, 0, err);
 }
 
-/* What a runtime of the process where it was met, as long as that is there, calls the function that
- * begins at `start`. */
+/* Returns the name that a runtime gives to the function at @start. The runtime is one of the
+ * process where the function was seen, while that process exists. */
 static const char *native_name(const struct naming *naming, const struct pending *pending,
 			       uint64_t start)
 {
@@ -285,8 +286,8 @@ static const char *native_name(const struct naming *naming, const struct pending
 	return name;
 }
 
-/* By what the image itself, or its frame descriptions, say of the function around that has no
- * symbol. */
+/* Names a frame without a symbol by its function, from the image itself or its frame
+ * descriptions. */
 static int name_by_function(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	uint64_t start = pending->address;
@@ -316,7 +317,8 @@ static int write_symbols(struct naming *naming, uint32_t frame, int kind,
 	return ids__locations(naming->opts.ids, frame, locations, n, err);
 }
 
-/* By the image's own tables, as one of its runtimes reads them; 1: none names it. */
+/* Names a frame by the image's own tables, read by one of its runtimes. Returns 1 if there is no
+ * name. */
 static int name_by_runtime(struct naming *naming, const struct pending *pending, struct err *err)
 {
 	const struct runtime *const *runtimes = naming->opts.runtimes;
@@ -342,7 +344,7 @@ static int name_native(struct naming *naming, const struct pending *pending, str
 	struct symbol_frame frames[SYMBOL_INLINES_MAX];
 	int n, ret;
 
-	/* While samples are still taken there is a time after the stop. */
+	/* While samples are still recorded, a later run can name the frame after the stop. */
 	if (stop__is_due() && !naming->last)
 		return add_again(naming, pending, err);
 	if (stop__is_due() || (naming->opts.hurries && naming->opts.hurries(naming->opts.ctx)))
@@ -404,7 +406,8 @@ static int name_runtime(struct naming *naming, const struct pending *pending, st
 	return write_symbols(naming, pending->frame, kind, symbols, n, err);
 }
 
-/* `serial`: only what is named by the maps of that process; 0: all. */
+/* Names pending frames: all, or only those that the maps of process @serial may name if that is not
+ * 0. */
 static int run(struct naming *naming, uint32_t serial, struct err *err)
 {
 	static int (*const names[])(struct naming *, const struct pending *, struct err *) = {
@@ -416,7 +419,7 @@ static int run(struct naming *naming, uint32_t serial, struct err *err)
 	int ret = 0;
 
 	for (i = 0; !ret && i < n; i++) {
-		struct pending pending = naming->pending[i]; /* the array may move */
+		struct pending pending = naming->pending[i]; /* a copy, as the array may move */
 
 		if (serial && (pending.kind != PENDING_NATIVE || pending.serial != serial ||
 			       !has_map_names(naming, &pending)))

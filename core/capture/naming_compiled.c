@@ -11,13 +11,13 @@
 #include "core/target/compiled_code.h"
 
 #define ASK_LAST_MS 2000
-#define UNKNOWN_MAX 65536 /* of a process; others keep the name that says where they are */
+#define UNKNOWN_MAX 65536 /* places of one process; further ones are named by address only */
 
 struct naming_compiled {
 	struct naming_compiled_opts opts;
 	struct compiled_stats stats;
-	struct code_maps_counts counts; /* of processes that were forgotten */
-	struct code_maps_counts before; /* all, when counts began anew */
+	struct code_maps_counts counts; /* counts of dropped processes */
+	struct code_maps_counts before; /* all counts at the last reset */
 };
 
 static int no_memory(struct err *err)
@@ -51,7 +51,8 @@ static void report(const struct naming_compiled *naming, struct process *process
 
 /* --- one place --- */
 
-/* By what a map calls it. Returns 1, 0 if it has no name there, or a negative errno. */
+/* Names a place by the process's map. Returns 1, 0 if the map has no name for it, or a negative
+ * errno. */
 static int name_by_map(struct naming_compiled *naming, struct captured *captured, uint32_t number,
 		       struct place_frame *frame, struct err *err)
 {
@@ -78,13 +79,14 @@ static int name_by_map(struct naming_compiled *naming, struct captured *captured
 		report(naming, process, i, "map", "");
 		captured->reported = true;
 	}
-	naming->stats.places += !frame->counted; /* a map says that it is */
+	naming->stats.places += !frame->counted; /* a map shows that it is compiled code */
 	frame->counted = true;
 	naming->stats.named += !rc;
 	return rc ? rc : 1;
 }
 
-/* Under a name that says where it is, if no runtime has one for all of its code. */
+/* Queues a name by address, unless the runtime that generated the code has one name for all its
+ * code. */
 static int name_by_place(struct naming_compiled *naming, const struct process *process,
 			 const struct place *place, uint32_t frame)
 {
@@ -128,7 +130,7 @@ static int add_unknown(struct captured *captured, uint32_t number)
 	return 0;
 }
 
-/* Do the runtime's frames come from a walk of the process? */
+/* Returns true if a walker finds the runtime's frames in the process. */
 static bool walks(const struct naming_compiled *naming, const struct process *process, int i)
 {
 	int walker = runtime__slot(naming->opts.runtimes[i]);
@@ -136,7 +138,7 @@ static bool walks(const struct naming_compiled *naming, const struct process *pr
 	return walker >= 0 && process->space && process->space->walkers & 1U << walker;
 }
 
-/* Does a walker find the frames of the code at the place? */
+/* Returns true if a walker finds the frames of the code at the place. */
 static bool is_walked(const struct naming_compiled *naming, const struct process *process,
 		      const struct place *place)
 {
@@ -166,9 +168,9 @@ int naming_compiled__add(struct naming_compiled *naming, struct captured *captur
 	return 0;
 }
 
-/* --- once a second, and at the end --- */
+/* --- each second, and at the end --- */
 
-/* Names of unknown code that have come since; those that are still unknown stay. */
+/* Names unknown code from new entries of the maps. Places without an entry stay unknown. */
 static int name_unknown(struct naming_compiled *naming, struct captured *captured, struct err *err)
 {
 	uint32_t version;
@@ -198,8 +200,8 @@ static int name_unknown(struct naming_compiled *naming, struct captured *capture
 }
 
 /* Reports why a file with names is not read, once, for the first runtime that has no other names.
- * It is called where the file would name something: a PID is used again, and what a former process
- * left is nothing to a process that makes no code. */
+ * Called only where the file would give a name: PIDs are reused, and an earlier process's file is
+ * irrelevant to a process that generates no code. */
 static void report_refusal(struct naming_compiled *naming, struct process *process)
 {
 	struct err err;
@@ -218,14 +220,15 @@ static int read_and_name(struct naming_compiled *naming, struct captured *captur
 			 enum code_look how, struct err *err)
 {
 	if (!captured->has_own_code)
-		return 0; /* it may never run code that it makes */
+		return 0; /* the process may never run generated code */
 	if (compiled_code__read(captured->process, how))
 		return no_memory(err);
 	report_refusal(naming, captured->process);
 	return name_unknown(naming, captured, err);
 }
 
-/* The runtime that may be asked for a map: where its walker runs, that finds the names. -1: none */
+/* Returns the runtime whose process may receive a request for a map, or -1. A walker, if there is
+ * one, finds the names itself. */
 static int asked_runtime(const struct naming_compiled *naming, const struct process *process)
 {
 	for (int i = 0; naming->opts.runtimes[i]; i++) {
@@ -238,7 +241,7 @@ static int asked_runtime(const struct naming_compiled *naming, const struct proc
 	return -1;
 }
 
-/* As map_asking__step. */
+/* Returns as map_asking__step(). */
 static int ask(struct naming_compiled *naming, struct captured *captured, bool last,
 	       unsigned wait_ms)
 {
@@ -247,7 +250,7 @@ static int ask(struct naming_compiled *naming, struct captured *captured, bool l
 	int i = asked_runtime(naming, process), rc;
 	struct err err = {};
 
-	if (i < 0 || procfs__is_recorded()) /* who has its PID now is another one */
+	if (i < 0 || procfs__is_recorded()) /* another process may have its PID now */
 		return 0;
 	request.runtime = naming->opts.runtimes[i];
 	request.session = naming->opts.sessions[i];
@@ -261,13 +264,14 @@ static int ask(struct naming_compiled *naming, struct captured *captured, bool l
 	return rc;
 }
 
-/* Is there code to be named of a process that lives? */
+/* Returns true for a live process with code to be named. */
 static bool is_concerned(const struct captured *captured)
 {
 	return captured->has_own_code && !process__is_gone(captured->process);
 }
 
-/* Asks all that can be asked, waits for their answers, together for ASK_LAST_MS at most. */
+/* Sends the last requests to all processes, and waits for their answers for at most ASK_LAST_MS in
+ * total. */
 static int ask_last(struct naming_compiled *naming, struct err *err)
 {
 	uint64_t end_ns = now_ns() + ASK_LAST_MS * (NSEC_PER_SEC / 1000), now;

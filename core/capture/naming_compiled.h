@@ -10,51 +10,51 @@
 #include "core/capture/naming.h"
 #include "core/target/tracker.h"
 
-/* Names of code that no file backs, from the maps of its process: the name may be known only later,
- * or never; some runtimes have to be asked for it. */
+/* Names of code that no file backs, from the maps of its process. A name may appear later, or
+ * never; some runtimes write maps only on request. */
 struct naming_compiled;
 
 struct naming_compiled_opts {
 	struct ids *ids;
-	struct naming *naming;	  /* for the name that says where the code is */
+	struct naming *naming;	  /* for names by address */
 	struct captured_set *set; /* borrowed */
 	const struct runtime *const *runtimes;
-	struct runtime_session *const *sessions; /* per runtime; NULL where not enabled or none */
-	tracker_source_fn on_source;		 /* what the user should know; may be NULL */
+	struct runtime_session *const *sessions; /* per runtime; NULL: not enabled, or none */
+	tracker_source_fn on_source;		 /* receives notices for the user; may be NULL */
 	void *ctx;
 };
 
 struct compiled_stats {
 	uint64_t places, named;	   /* distinct places of compiled code that no walker names, and
-				    * those with a name */
-	uint64_t symbols, skipped; /* of maps; and what in them was malformed or found no room */
-	/* Distinct places without a name in memory that no file backs and no compiler that is
-	 * known has made, and where the first of them is. */
+				    * those among them with a name */
+	uint64_t symbols, skipped; /* entries of maps; entries that are malformed or had no room */
+	/* Distinct places without a name in memory that neither a file backs nor a runtime's
+	 * compiler owns, and the location of the first of them. */
 	uint64_t fileless;
 	uint32_t fileless_pid;
-	char fileless_name[32];	 /* of that process */
-	uint64_t fileless_bytes; /* of the mapping */
+	char fileless_name[32];	 /* name of the process */
+	uint64_t fileless_bytes; /* size of the mapping */
 };
 
 int naming_compiled__new(const struct naming_compiled_opts *opts, struct naming_compiled **ret);
 void naming_compiled__free(struct naming_compiled *naming); /* NULL is fine */
 
-/* A place of the process that got a frame now: `frame`, in which `id` and `loop` are set. */
+/* Adds a place of the process that just got a frame; `id` and `loop` of @frame are set. */
 int naming_compiled__add(struct naming_compiled *naming, struct captured *captured,
 			 const struct place *place, struct place_frame *frame, struct err *err);
 
-/* Once a second, after naming__run: names what can be named by now. The `last` time waits a little
- * for processes that are asked for their maps. */
+/* Names all code whose name is available now. Called once a second, after naming__run(). With
+ * @last, waits briefly for processes with pending requests. */
 int naming_compiled__run(struct naming_compiled *naming, bool last, struct err *err);
 
-/* The process is gone, or executes something else: names what its files still have. */
+/* Names code from the files of a process that is gone, or that executes another program. */
 int naming_compiled__ended(struct naming_compiled *naming, struct captured *captured,
 			   struct err *err);
 
-/* It will be forgotten: adds what was read of its files. */
+/* Adds the counts of a process that is about to be dropped. */
 void naming_compiled__count(struct naming_compiled *naming, const struct captured *captured);
 
-/* Counts begin anew. */
+/* Resets the counts. */
 void naming_compiled__renew(struct naming_compiled *naming);
 
 void naming_compiled__stats(const struct naming_compiled *naming, struct compiled_stats *ret);

@@ -26,7 +26,7 @@ uint64_t native_frame__address(const struct native_frame *frame)
 	return NATIVE_ADDRESS(frame->ip) - !(frame->ip & NATIVE_EXACT);
 }
 
-struct question { /* that the runtime's hook answers, and what it asks in turn */
+struct question { /* the sample that a runtime's hook gets, and the data for its requests */
 	struct runtime_sample sample;
 	struct pairing *pairing;
 	const struct pairing_sample *of;
@@ -46,7 +46,7 @@ static struct runtime_natives gather(const struct runtime_sample *sample, bool f
 
 		natives[i] = (struct runtime_native) { .cfa = of->natives[i].cfa };
 		if (place__at(of->process, address, of->time_ns, &place))
-			continue; /* out of memory: as if nothing were known */
+			continue; /* out of memory: treat the frame as unknown */
 		natives[i].loop = place->loops & 1U << of->index ||
 				  (place->compiler == (int)of->index &&
 				   runtime__jit_frames(of->runtime) == JIT_FRAMES_LOOP);

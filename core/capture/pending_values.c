@@ -7,9 +7,9 @@
 #include <uthash.h>
 
 struct pending_value {
-	UT_hash_handle hh; /* in the order in which they came */
+	UT_hash_handle hh; /* in order of arrival */
 	struct sink_sample sample;
-	struct pending_record *record; /* NULL: it is not kept */
+	struct pending_record *record; /* NULL: not stored */
 };
 
 struct pending_values {
@@ -17,7 +17,7 @@ struct pending_values {
 	struct capture_stats *stats;
 	struct pending_value *first;
 	uint64_t given_up;
-	struct rest_rec lost[EVENTS_MAX]; /* of these, and of event n at n - 1 */
+	struct rest_rec lost[EVENTS_MAX]; /* occurrences of discarded samples, event n at n - 1 */
 };
 
 struct pending_values *pending_values__new(struct ids *const *ids, struct capture_stats *stats)
@@ -43,14 +43,14 @@ void pending_values__free(struct pending_values *pending)
 	free(pending);
 }
 
-/* The sample is known in full. */
+/* Passes a sample with its final value to the sink. */
 static int finish(struct pending_values *pending, const struct sink_sample *sample, struct err *err)
 {
 	pending->stats->sums[sample->event - 1][sample->condition.state] += sample->total;
 	return ids__sample(*pending->ids, sample, err);
 }
 
-/* NULL: it is not wanted, or memory is short. */
+/* Returns a copy of the record. NULL: none is needed, or memory is short. */
 static struct pending_record *record_of(const struct pending_origin *origin)
 {
 	struct pending_record *record =
@@ -111,7 +111,7 @@ void pending_values__give_back(struct pending_values *pending, uint32_t event, b
 	*lost = (struct rest_rec) {};
 }
 
-/* It is none of the stats. */
+/* Removes a sample from the stats. */
 static void count_out(struct pending_values *pending, const struct sink_sample *sample)
 {
 	pending->stats->samples--;

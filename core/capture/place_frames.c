@@ -11,7 +11,7 @@
 
 struct place_frames {
 	struct place_frames_opts opts;
-	uint32_t *images; /* their ids, by number - 1; 0: none yet */
+	uint32_t *images; /* ids by number - 1; 0: not assigned yet */
 	size_t n_images, cap_images;
 };
 
@@ -80,7 +80,7 @@ static int new_image_frame(struct place_frames *frames, const struct captured *c
 	return naming__add_native(frames->opts.naming, *ret_id, place, captured->serial);
 }
 
-/* Does code of this compiler run its runtime's frames, as an interpreter loop does? */
+/* Returns true if code of this compiler runs its runtime's frames, as an interpreter loop does. */
 static bool runs_frames(const struct place_frames *frames, const struct place *place)
 {
 	const struct runtime *compiler =

@@ -10,8 +10,8 @@
 #include "core/capture/naming.h"
 #include "core/capture/naming_compiled.h"
 
-/* The frames of native code: one for each place of a process, or for each of an image, whichever
- * processes it is met in. New ones are named at once, or queued for that. */
+/* The frames of native code: one for each place of a process, or one for each place of an image in
+ * all processes. New frames are named at once, or queued for naming. */
 struct place_frames;
 
 struct place_frames_opts {
@@ -25,16 +25,16 @@ int place_frames__new(const struct place_frames_opts *opts,
 		      struct place_frames **ret);     /* -ENOMEM */
 void place_frames__free(struct place_frames *frames); /* NULL is fine */
 
-/* No id holds any more. */
+/* Drops all ids. */
 void place_frames__renew(struct place_frames *frames);
 
-/* The frame of a place that place__at has just given for the process, which has its id. 0 or a
- * negative errno with a sentence. */
+/* Returns the frame of a place that place__at() just returned for the process, which must have an
+ * id. Returns 0, or a negative errno with a message. */
 int place_frames__get(struct place_frames *frames, struct captured *captured,
 		      const struct place *place, uint32_t *ret_id, struct err *err);
 
-/* Before the frames of a sample: a runtime may have been attached after the first samples of code
- * that turns out to be what runs its frames. */
+/* Updates the loops; must be called before the frames of a sample. A runtime may be attached after
+ * the first samples of code that runs its frames. */
 int place_frames__see_runtimes(struct place_frames *frames, struct captured *captured,
 			       struct err *err);
 

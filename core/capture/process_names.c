@@ -11,7 +11,7 @@
 
 #define WAIT_MAX 64 /* commits */
 
-/* A program that changes its name all the time is not read more often. */
+/* minimum time between reads, for a program that changes its name all the time */
 #define READ_MIN_NS (NSEC_PER_SEC / 10)
 
 static void read_names(struct captured *captured)
@@ -82,7 +82,7 @@ int process_names__ended(struct captured *captured, struct ids *ids, struct err 
 
 	if (ret || !names->has_changed)
 		return ret;
-	/* The name came with a sample, and there was no time to read the title. */
+	/* The name arrived with a sample, and the title could not be read in time. */
 	snprintf(last.name, sizeof(last.name), "%.*s", THREAD_NAME_BYTES, names->kernel);
 	procfs__make_printable(last.name, strlen(last.name));
 	names->has_changed = false;

@@ -8,8 +8,8 @@
 #include "bpf/shared.h"
 #include "core/capture/sections.h"
 
-/* Whether a REC_SAMPLE of `size` bytes can be one: it holds the frames that it claims to have, and
- * is of one of the session's events. */
+/* Returns true if a REC_SAMPLE of @size bytes is plausible: it contains the frames that it claims,
+ * and belongs to one of the session's events. */
 static inline bool sample_record__is_sane(const struct rec_sample *rec, size_t size,
 					  uint32_t n_events)
 {

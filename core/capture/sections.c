@@ -6,30 +6,30 @@
 
 #include "core/profile/merge.h"
 
-/* Where a frame belongs: its place among the native frames, as the profile will find it
- * (core/profile/merge.c), and in the native frame its address. */
+/* The position of a runtime's frame: a native frame, as the profile will find it
+ * (core/profile/merge.c), and an address within that native frame. */
 struct place {
-	uint32_t native; /* the native frame that runs it; their number: outside of them all */
+	uint32_t native; /* native frame that runs it; number of native frames: none does */
 	uint64_t address;
 };
 
-/* Outside of all native frames lies first what waits on another stack: a runtime whose frames have
- * addresses there is around the switch. What has no address comes last. */
+/* Addresses of frames outside of all native frames. Frames that wait on another stack come first,
+ * inside a runtime whose frames have addresses. Frames without an address come last. */
 #define ADDRESS_APART	1
 #define ADDRESS_UNKNOWN UINT64_MAX
 
-/* A section that is being merged. */
+/* a section during the merge */
 struct cursor {
 	const struct section *section;
-	const struct place *places; /* of its frames */
+	const struct place *places; /* places of its frames */
 	size_t next;
 };
 
 struct sections {
 	struct merge_frame natives[NATIVE_FRAMES_MAX];
-	struct merge_frame frames[RUNTIME_STACK_MAX]; /* of one section */
+	struct merge_frame frames[RUNTIME_STACK_MAX]; /* frames of one section */
 	struct merge_placed placed[NATIVE_FRAMES_MAX + RUNTIME_STACK_MAX];
-	struct place places[RUNTIME_STACK_MAX]; /* of all sections, one after the other */
+	struct place places[RUNTIME_STACK_MAX]; /* places of all sections, consecutive */
 };
 
 struct sections *sections__new(void)
@@ -42,7 +42,8 @@ void sections__free(struct sections *sections)
 	free(sections);
 }
 
-/* Finds the native frames. Ids are indexes, those of runtime frames behind those of native ones. */
+/* Finds the native frame of each frame of a section. Ids are indexes: native frames first, then
+ * runtime frames. */
 static void place_among_natives(struct sections *sections, const struct section *section,
 				const struct section_natives *natives, struct place *places)
 {
@@ -73,8 +74,8 @@ static void place_among_natives(struct sections *sections, const struct section 
 	}
 }
 
-/* A frame without an address has that of its neighbour, outwards if that has one, else inwards, as
- * merge__run takes it. Returns how many have none at all. */
+/* Gives each frame without an address that of its outer neighbour, or else that of its inner one,
+ * as merge__run() does. Returns the number of frames that still have none. */
 static size_t place_within_natives(const struct section *section, struct place *places)
 {
 	uint64_t address = 0, unknown = 0;
@@ -106,7 +107,8 @@ static bool is_inside(const struct cursor *a, const struct cursor *b)
 	return x->native != y->native ? x->native < y->native : x->address < y->address;
 }
 
-/* The one whose next frame is the innermost; of equals the first. NULL: all are done. */
+/* Returns the cursor with the innermost next frame; among equals the first. NULL: all cursors are
+ * at their end. */
 static struct cursor *innermost(struct cursor *cursors, size_t n)
 {
 	struct cursor *found = NULL;
@@ -134,7 +136,7 @@ size_t sections__merge(struct sections *sections, const struct section *list, si
 
 	assert(n <= SECTIONS_MAX && natives->n <= NATIVE_FRAMES_MAX);
 	ret->n = 0;
-	if (n == 1) { /* by far the most are */
+	if (n == 1) { /* by far the most frequent case */
 		for (i = 0; i < list->n; i++)
 			append(ret, list, i);
 		return 0;

@@ -5,7 +5,7 @@
 
 #include "core/base/util.h"
 
-/* Direct-mapped: a thread takes the place of another one that has the same. */
+/* Direct-mapped: a thread evicts another one with the same index. */
 struct stack_cache {
 	struct cached_thread threads[STACK_CACHE_THREADS];
 	struct cached_stack natives[STACK_CACHE_STACKS], runtimes[STACK_CACHE_STACKS];
@@ -37,7 +37,7 @@ void stack_cache__forget(struct stack_cache *cache)
 
 struct cached_thread *stack_cache__thread(struct stack_cache *cache, uint32_t process, uint32_t tid)
 {
-	/* Threads that began together have numbers in a row. */
+	/* Threads that start together have consecutive numbers. */
 	struct cached_thread *thread = &cache->threads[tid % STACK_CACHE_THREADS];
 
 	if (thread->process != process || thread->tid != tid)

@@ -35,7 +35,7 @@ void stack_copies__keep(struct stack_copies *copies, const struct rec_stack *rec
 			break;
 		}
 		if (copies->list[i].time_ns < copies->list[slot].time_ns)
-			slot = i; /* its sample was lost */
+			slot = i; /* the sample of that copy was lost */
 	}
 	memcpy(&copies->list[slot], rec, REC_STACK_HEADER + rec->size);
 }

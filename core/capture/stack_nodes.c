@@ -76,13 +76,14 @@ int stack_nodes__renew(struct stack_nodes *nodes)
 	return 0;
 }
 
-/* Those of the process that were not asked for the thread's name yet. */
+/* Returns the attached runtimes that have not received a request for the thread's name. */
 static uint32_t to_ask(const struct captured *captured, const struct cached_thread *thread)
 {
 	return thread->settled ? 0 : process__attached(captured->process) & ~thread->asked;
 }
 
-/* Asks them. 0; -ENOENT: they have none; -EAGAIN: one is to be asked again; -ENOMEM. */
+/* Requests the name from these runtimes. Returns 0; -ENOENT if they have none; -EAGAIN if a runtime
+ * must get a later request; or -ENOMEM. */
 static int ask_name(struct stack_nodes *nodes, const struct captured *captured, const char *kernel,
 		    struct cached_thread *thread, char name[GIVEN_NAME_BYTES])
 {
@@ -110,8 +111,8 @@ static int ask_name(struct stack_nodes *nodes, const struct captured *captured, 
 	return ret;
 }
 
-/* The name that the program has given to the thread: its row gets it. `kernel` as the runtimes'
- * hook takes it. */
+/* Gives the thread's row the program's own name, if there is one. @kernel is as in the runtimes'
+ * hook. */
 static int name_thread(struct stack_nodes *nodes, const struct captured *captured,
 		       const char *kernel, struct cached_thread *thread, struct err *err)
 {
@@ -144,7 +145,7 @@ int stack_nodes__thread(struct stack_nodes *nodes, const struct stack_owner *own
 	memcpy(kernel, owner->name, THREAD_NAME_BYTES);
 	memcpy(thread->name, owner->name, THREAD_NAME_BYTES);
 	thread->serial = owner->captured->serial;
-	/* A program that calls a thread otherwise mostly tells the kernel, too. */
+	/* A program that renames a thread mostly gives the new name to the kernel, too. */
 	if (thread->given && changed) {
 		thread->asked = 0;
 		thread->settled = false;
@@ -192,7 +193,8 @@ static int kernel_frame(struct stack_nodes *nodes, uint64_t address, uint32_t *r
 	return ret;
 }
 
-/* Of no kernel frame, but a mutex (bpf/lock_calls.h), which one process has. */
+/* Returns true for a word that is a mutex of one process (bpf/lock_calls.h) instead of a kernel
+ * frame. */
 static bool is_lock(uint64_t word)
 {
 	return word >= BLOCK_KINDS_N && !(word >> 63);
@@ -212,7 +214,7 @@ static int lock_frame(struct stack_nodes *nodes, const struct stack_owner *owner
 
 	if (ret || !is_new)
 		return ret;
-	if (life) /* another one that has come there */
+	if (life) /* not the first mutex at this address */
 		snprintf(number, sizeof(number), " #%u", life);
 	if (!data_symbol__of(process, LOCK_NODE_ADDRESS(word), symbol, sizeof(symbol)))
 		strcat(symbol, " ");
@@ -221,7 +223,7 @@ static int lock_frame(struct stack_nodes *nodes, const struct stack_owner *owner
 	return naming__add_lock(nodes->opts.naming, *ret_id, text);
 }
 
-/* On what the nodes of the thread's native stack depend, now. */
+/* Computes the present basis of the thread's native stack. */
 static int native_basis(const struct stack_owner *owner, const struct cached_stack *stack,
 			struct cached_basis *ret)
 {
@@ -234,7 +236,8 @@ static int native_basis(const struct stack_owner *owner, const struct cached_sta
 	return stack->moving ? compiled_code__version(process, owner->time_ns, &ret->version) : 0;
 }
 
-/* What code is at an address that no image holds may change with each sample: `ret_moving`. */
+/* Finds the frame of a native address. Sets *@ret_moving if the address is in no image: its code
+ * may then change between two samples. */
 static int native_frame(struct stack_nodes *nodes, const struct stack_owner *owner,
 			const struct native_frame *from, uint32_t *ret_id, bool *ret_moving,
 			struct err *err)
@@ -248,7 +251,8 @@ static int native_frame(struct stack_nodes *nodes, const struct stack_owner *own
 	return place_frames__get(nodes->opts.frames, owner->captured, place, ret_id, err);
 }
 
-/* The frames inside the `n_known` outermost ones, which end at `*node`. */
+/* Adds the nodes inside the @n_known outermost frames. *@node is the node of the innermost of
+ * these, and then of the whole stack. */
 static int inner_nodes(struct stack_nodes *nodes, const struct stack_owner *owner,
 		       struct cached_stack *stack, const struct stack_natives *natives,
 		       size_t n_known, uint32_t *node, struct err *err)

@@ -6,8 +6,8 @@
 
 #include "bpf/shared.h"
 
-/* What samples that come by the clock stand for, in ticks of the rate that was asked for: one, or
- * several since the rate was lowered. */
+/* The weight of samples that are taken by the clock, in ticks of the requested rate: 1, or more
+ * after the rate was lowered. */
 struct tick_weight {
 	struct {
 		uint64_t since_ns; /* CLOCK_MONOTONIC */
