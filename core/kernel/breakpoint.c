@@ -13,7 +13,7 @@
 
 #include "core/base/util.h"
 
-#define BREAKPOINT_EVENT 1 /* its number in the session */
+#define BREAKPOINT_EVENT 1 /* number of the event in the session */
 
 static int open_event(pid_t tid, uint64_t address)
 {
@@ -89,7 +89,7 @@ void breakpoints__detach(struct breakpoints *breakpoints)
 
 static __attribute__((noinline)) void passed(void)
 {
-	asm volatile(""); /* or the call would be left out */
+	asm volatile(""); /* prevents removal of the call */
 }
 
 bool breakpoints__fire(void)

@@ -10,25 +10,26 @@
 
 #include "core/base/err.h"
 
-/* Hardware breakpoints: a sample at each execution of one instruction, exactly one, and nothing in
- * the target is changed. The CPU has four at a time; one that belongs to threads takes none from
- * others, as the kernel switches them with the threads. */
+/* Hardware breakpoints: exactly one sample at each execution of one instruction, without a change
+ * of the target. The CPU has four at a time. A breakpoint of some threads is not taken from other
+ * threads, as the kernel switches breakpoints with the threads. */
 
-/* All zero: none. */
+/* all zero: no breakpoints */
 struct breakpoints {
 	struct bpf_link **links; /* one per thread; they own the events */
 	size_t n, cap;
 };
 
-/* Runs `program` whenever a thread of the process is about to execute the instruction at `address`:
- * the threads that it has now, and those, and the processes, that these start later. The process
- * must not be starting threads meanwhile. */
+/* Runs @program whenever a thread of the process is about to execute the instruction at @address.
+ * This covers its present threads, and all threads and processes that they start later. The process
+ * must not start threads during the call. */
 int breakpoints__attach(struct breakpoints *breakpoints, const struct bpf_program *program,
 			uint32_t pid, uint64_t address, struct err *err);
 
 void breakpoints__detach(struct breakpoints *breakpoints); /* idempotent */
 
-/* Do they on this machine? Not on every virtual one where they can be set. Tried in this thread. */
+/* Returns true if breakpoints fire on this machine; tests that in this thread. On some virtual
+ * machines they can be set but do not fire. */
 bool breakpoints__fire(void);
 
 #endif

@@ -16,9 +16,9 @@
 #include "core/kernel/uprobe_multi.h"
 
 #define UNWINDER   "unwind_stack"
-#define TYPE_MAP   ".rodata.type" /* what an object's programs know of their type */
+#define TYPE_MAP   ".rodata.type" /* constants of the chain type in each object */
 #define STAGES_MAP "stages"
-#define ON_BEGIN   "on_begin_" /* the event's number follows */
+#define ON_BEGIN   "on_begin_" /* prefix; the event's number follows */
 #define ON_KPROBE  "on_kprobe"
 
 #define CHAIN_OWN_MAPS_MAX (2 + 4 * WALKERS_MAX)
@@ -26,8 +26,8 @@
 static const struct {
 	enum bpf_prog_type program_type;
 	uint32_t slots;
-	const char *trigger; /* name of the program, or what it begins with */
-	bool per_event;	     /* then the event's number follows */
+	const char *trigger; /* name of the program, or its prefix */
+	bool per_event;	     /* true: the event's number follows the prefix */
 } types[CHAIN_TYPES_N] = {
 	[CHAIN_TICK] = { BPF_PROG_TYPE_PERF_EVENT, SLOTS_TICK, "on_sample", false },
 	[CHAIN_TRACEPOINT] = { BPF_PROG_TYPE_RAW_TRACEPOINT, SLOTS_TRACEPOINT, "on_tracepoint_",
@@ -51,7 +51,7 @@ bool chain__is_stage(const char *name)
 	return !strncmp(name, "walk_", 5) || !strcmp(name, UNWINDER);
 }
 
-/* Names of programs, with room for what has to be made up. */
+/* names of programs, with buffers for composed names */
 struct names {
 	const char *list[CHAIN_PROGRAMS_MAX]; /* NULL-terminated */
 	size_t n, n_made_up;
@@ -75,7 +75,7 @@ static void add_numbered(struct names *names, const char *name, uint32_t event)
 	add_name(names, made_up);
 }
 
-/* The type's own trigger for that event. */
+/* Adds the type's own trigger for the event. */
 static void add_trigger(struct names *names, enum chain_type type, uint32_t event)
 {
 	if (types[type].per_event)
@@ -104,7 +104,7 @@ static void add_triggers(struct names *names, enum chain_type type,
 	}
 }
 
-/* Makes the object one of that type. */
+/* Configures the object for the type. */
 static int set_type(const struct chains *chains, struct bpf_object *object, enum chain_type type)
 {
 	const struct chain *chain = &chains->list[type];
@@ -119,7 +119,7 @@ static int set_type(const struct chains *chains, struct bpf_object *object, enum
 	bpf_object__for_each_program (program, object)
 		if (!ret && chain__is_stage(bpf_program__name(program)))
 			ret = bpf_program__set_type(program, types[type].program_type);
-	/* All of a chain are attached alike, or the kernel refuses the tail calls. */
+	/* The kernel refuses tail calls between programs with different attach types. */
 	bpf_object__for_each_program (program, object)
 		if (!ret && type == CHAIN_UPROBE && chains->events.multi &&
 		    bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
@@ -166,7 +166,7 @@ int chains__plan(struct chains *chains, struct bpf_object *base, const struct ch
 	return set_type(chains, base, first);
 }
 
-/* Another object of the type, over the maps of the base. */
+/* Loads another object of the type that shares the maps of the base. */
 static int load_part(struct chains *chains, enum chain_type type, const char *const *programs,
 		     struct bpf_object **ret)
 {

@@ -8,14 +8,14 @@
 
 #include "core/kernel/maps.h"
 
-/* At least as many as a bucket of the kernel's hash has: else it says -ENOSPC
- * (kernel/bpf/hashtab.c, as of Linux 6.1). */
+/* At least the number of elements in a bucket of the kernel's hash; otherwise the kernel returns
+ * -ENOSPC (kernel/bpf/hashtab.c, as of Linux 6.1). */
 #define BATCH 1024
 
 static int read_batches(int fd, const struct bpf_map_info *info, void *keys, void *values,
 			struct u64map *ret)
 {
-	uint64_t at[8], next[8]; /* where it stands: of a hash 32 bits, of others at most a key */
+	uint64_t at[8], next[8]; /* position: 32 bits for a hash, at most a key for others */
 	void *from = NULL;
 	uint32_t n;
 	int rc = 0;
@@ -23,7 +23,7 @@ static int read_batches(int fd, const struct bpf_map_info *info, void *keys, voi
 	do {
 		n = BATCH;
 		rc = bpf_map_lookup_batch(fd, from, next, keys, values, &n, NULL);
-		if (rc && rc != -ENOENT) /* which is said with the last ones */
+		if (rc && rc != -ENOENT) /* ENOENT comes with the last batch */
 			return rc == -ENOMEM ? rc : -ENOTSUP;
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t number = *(const uint32_t *)((const char *)values +

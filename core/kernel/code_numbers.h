@@ -4,9 +4,9 @@
 
 #include "core/base/u64map.h"
 
-/* The numbers of all code objects that are in a walker's map of these (runtime.codes; a map as in
- * core/kernel/maps.h), as keys. -ENOTSUP: that cannot be told; -ENOMEM. Freed by u64map__done, also
- * after an error. */
+/* Reads the numbers of all code objects in a walker's map of code objects (runtime.codes; a map as
+ * in core/kernel/maps.h) as keys of *@ret. Returns 0, -ENOTSUP if the map cannot be listed, or
+ * -ENOMEM. The caller frees *@ret by u64map__done(), also after an error. */
 int code_numbers__read(int map, struct u64map *ret);
 
 #endif

@@ -32,17 +32,17 @@
 #include "bpf/host/programs.h"
 #include "core/base/memory.h"
 
-/* New code objects that it can meet: functions in which threads wait, and which no sample had. */
+/* maximum number of new code objects: functions of waiting threads that no sample had before */
 #define CODES 65536
 
 struct host_half {
 	const struct kernel_half *half;
 	const struct table_arena *arena;
-	uint32_t n_chunks;   /* that the host's map has */
-	uint32_t first_code; /* numbers of code objects from here on are its own */
+	uint32_t n_chunks;   /* chunks in the host's map */
+	uint32_t first_code; /* the first of the numbers that are reserved for code objects */
 	uint32_t last_space;
 
-	/* Of the sample that is being taken: */
+	/* The sample that is being taken: */
 	const struct still_thread *thread;
 	const struct still_sample *sample;
 	int (*record)(void *ctx, const void *data, size_t size);
@@ -52,7 +52,7 @@ struct host_half {
 
 static const struct kernel_half *fetched; /* the host has one owner at a time */
 
-/* What the kernel half's maps hold, by the same names. */
+/* Reads a value from the kernel half's map of the same name. */
 static bool fetch(const struct host_map *map, const void *key, void *ret_value)
 {
 	int fd = kernel_half__map_fd(fetched, map->name);
@@ -89,8 +89,7 @@ void host_half__free(struct host_half *host_half)
 	free(host_half);
 }
 
-/* What is known of the sample takes its place; what the programs have found out of the thread
- * stays. */
+/* Completes a sample with the caller's data; the programs' data about the thread stay. */
 static int complete(struct host_half *host_half, const struct rec_sample *from, size_t size)
 {
 	const struct still_sample *sample = host_half->sample;
@@ -126,7 +125,7 @@ static void on_record(void *ctx, const void *data, size_t size)
 					   : host_half->record(host_half->ctx, data, size);
 }
 
-/* The maps of maps are memory of this process. */
+/* Copies the maps of maps, which are memory of this process. */
 static void share(struct host_half *host_half, const struct space *space)
 {
 	const struct host_map *chunks = host_map__named("chunks");
@@ -144,7 +143,7 @@ static void share(struct host_half *host_half, const struct space *space)
 	host_half->last_space = space->id;
 }
 
-/* The target's record, whose memory the kernel knows by another address. */
+/* Copies the target's record. Its address space has another address in the kernel. */
 static int share_target(const struct still_thread *thread)
 {
 	const struct host_map *targets = host_map__named("targets");
@@ -157,7 +156,8 @@ static int share_target(const struct still_thread *thread)
 	return host_map__update(targets->map, &thread->tgid, &proc);
 }
 
-/* What programs keep of a sample they know by its time, and all of these have the same. */
+/* Clears the programs' data about the previous sample. Programs recognize a sample by its time, and
+ * all these samples have the same time. */
 static void forget_sample_before(void)
 {
 	for (size_t i = 0; i < host.n_maps; i++)
@@ -165,7 +165,7 @@ static void forget_sample_before(void)
 			host_map__reset(host.maps[i].map);
 }
 
-/* A thread whose memory says nothing. */
+/* Takes a sample of a thread without readable memory. */
 static int sample_kernel(struct host_half *host_half)
 {
 	const struct still_thread *thread = host_half->thread;

@@ -11,25 +11,25 @@
 #include "core/kernel/table_arena.h"
 
 /* Samples of threads that do not run. The kernel half's programs, built for this process
- * (bpf/host), read the target's memory from here, with what the kernel half's maps say of it when
- * it is first asked for: for a moment only. One at a time. */
+ * (bpf/host), read the target's memory from here. They read each value of the kernel half's maps
+ * once, at first use, so an object serves for a moment only. One at a time. */
 struct host_half;
 
 int host_half__new(const struct kernel_half *half, const struct table_arena *arena,
 		   struct host_half **ret);	   /* -ENOMEM */
 void host_half__free(struct host_half *host_half); /* NULL is fine */
 
-/* What such a sample says besides its frames. */
+/* The data of such a sample besides its frames. */
 struct still_sample {
 	uint64_t time_ns, value, object, link;
 	uint32_t event, peer;
-	uint32_t flags; /* SAMPLE_*, in addition */
+	uint32_t flags; /* additional SAMPLE_* */
 	struct rec_condition condition;
 };
 
-/* Takes a sample of the thread, which runs in `space`, and gives its records to `record`, as the
- * ring would. Without `space` it has the kernel's frames only. -ENOMEM, or what `record` returned.
- */
+/* Takes a sample of @thread, which runs in @space. Passes its records to @record, as the ring
+ * would. Without @space the sample has the kernel's frames only. Returns 0, -ENOMEM, or the result
+ * of @record. */
 int host_half__sample(struct host_half *host_half, const struct space *space,
 		      const struct still_thread *thread, const struct still_sample *sample,
 		      int (*record)(void *ctx, const void *data, size_t size), void *ctx);

@@ -9,7 +9,7 @@
 #include "core/base/util.h"
 #include "core/kernel/maps.h"
 
-#define INNERS_MAX 1024 /* as many chunks as there can be */
+#define INNERS_MAX 1024 /* maximum number of chunks */
 
 int inner_map__create(int array, const char *name, size_t bytes, struct inner_map *ret)
 {
@@ -33,7 +33,7 @@ int inner_map__create(int array, const char *name, size_t bytes, struct inner_ma
 	return 0;
 }
 
-/* All in one call waits once; kernels that cannot do that take them one by one. */
+/* Adds all maps in one call, which waits once. Older kernels require one call per map. */
 int inner_maps__add(int array, const uint32_t *places, const struct inner_map *inners, uint32_t n)
 {
 	int fds[INNERS_MAX], code = 0;

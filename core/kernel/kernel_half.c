@@ -21,12 +21,13 @@
 
 #define ONLINE_BYTES 4096
 
-/* Attached as long as there may be shadow stacks: threads must not end unseen. */
+/* Programs that are attached while there may be shadow stacks: each end of a thread must be
+ * seen. */
 static const char *const followers[KERNEL_HALF_FOLLOWERS + 1] = { "shadow_on_fork",
 								  "shadow_on_exec",
 								  "shadow_on_exit", NULL };
 
-/* Not loaded yet: runtimes find their programs in it. */
+/* Opens the object of the probes. Runtimes find their programs in it before it is loaded. */
 static int open_probes(struct kernel_half *half)
 {
 	const struct kernel_part_map none = {};
@@ -42,16 +43,16 @@ static int open_probes(struct kernel_half *half)
 	return ret ? ret : kernel_part__select(half->probes, followers, true);
 }
 
-/* Places in programs are probed by uprobe_multi where the kernel has it. Functions of the kernel
- * have perf's links, and then all of the type have. */
+/* Returns true if uprobes are attached by uprobe_multi: the kernel must support it. Functions of
+ * the kernel need links of perf events, and all programs of the type must then use these. */
 static bool takes_multi(const struct kernel_half_opts *opts)
 {
 	return opts->events.of_type[CHAIN_UPROBE] && !opts->events.functions &&
 	       uprobe_multi__works();
 }
 
-/* Opens, sizes and loads the object. @sees_ends: with the program that sees published mappings end,
- * which a kernel without that tracepoint refuses. */
+/* Opens, sizes and loads the object. @sees_ends: includes the program that sees the end of
+ * published mappings. A kernel without its tracepoint refuses the program. */
 static int load_skeleton(struct kernel_half *half, bool sees_ends)
 {
 	int ret;
@@ -65,8 +66,8 @@ static int load_skeleton(struct kernel_half *half, bool sees_ends)
 	return ret ? ret : braid_bpf__load(half->skel);
 }
 
-/* Up to the highest CPU that is online. On one that comes online later, samples are counted losses
- * (COUNT_SCRATCH). */
+/* Returns the number of CPUs with slots, up to the highest one that is online. Samples on a CPU
+ * that comes online later are counted as lost (COUNT_SCRATCH). */
 static int n_slots_cpus(int possible)
 {
 	char text[ONLINE_BYTES] = "", *at = text;
@@ -118,7 +119,7 @@ int kernel_half__load(const struct kernel_half_opts *opts, struct kernel_half **
 	return rc;
 }
 
-/* The descriptor of a map that was created late, or -ENOENT. */
+/* Returns the descriptor of a map that was created late, or -ENOENT. */
 static int created_fd(const struct kernel_half *half, const char *name)
 {
 	for (size_t i = 0; i < half->n_created; i++)
@@ -139,7 +140,7 @@ int kernel_half__on_host(struct kernel_half **ret)
 	return 0;
 }
 
-/* Creates the maps of the runtime, unless they are there. 0 or a negative errno. */
+/* Creates the maps of a runtime unless they exist. Returns 0 or a negative errno. */
 static int create_maps(struct kernel_half *half, int i)
 {
 	for (size_t k = 0; k < half->n_late; k++) {
@@ -161,7 +162,7 @@ static int create_maps(struct kernel_half *half, int i)
 	return 0;
 }
 
-/* Probes of runtimes share maps with their walkers. */
+/* Creates the maps that the probes of runtimes share with their walkers. */
 static int create_probes_maps(struct kernel_half *half)
 {
 	int ret = 0;
@@ -251,7 +252,7 @@ int kernel_half__attach(struct kernel_half *half, struct err *err)
 	half->skel->links.on_end = bpf_program__attach(half->skel->progs.on_end);
 	if (half->opts.scope & SCOPE_NAME)
 		half->skel->links.on_rename = bpf_program__attach(half->skel->progs.on_rename);
-	if (bpf_program__autoload(half->skel->progs.on_address)) /* user space can do without */
+	if (bpf_program__autoload(half->skel->progs.on_address)) /* optional */
 		half->skel->links.on_address = bpf_program__attach(half->skel->progs.on_address);
 	if (!half->skel->links.on_fork || !half->skel->links.on_exec || !half->skel->links.on_end ||
 	    (half->opts.scope & SCOPE_NAME && !half->skel->links.on_rename))

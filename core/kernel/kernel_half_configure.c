@@ -28,7 +28,7 @@ static int set_slot_map(struct kernel_half *half, const char *name, uint32_t per
 	return map ? bpf_map__set_max_entries(map, slots_of(half) * per_slot) : -ENOENT;
 }
 
-/* Shrinks the maps of that name, unless they are needed. */
+/* Shrinks the named maps unless they are needed. */
 static int size_maps(struct kernel_half *half, const char *const *names, bool needed)
 {
 	struct bpf_map *map;
@@ -44,7 +44,7 @@ static int size_maps(struct kernel_half *half, const char *const *names, bool ne
 	return err;
 }
 
-/* Puts the map off until the runtime is met. */
+/* Defers the creation of the map until the runtime is found. */
 static int put_off(struct kernel_half *half, int i, const char *name)
 {
 	const struct runtime *runtime = half->opts.runtimes[i];
@@ -61,14 +61,7 @@ static int put_off(struct kernel_half *half, int i, const char *name)
 	return kernel_part__shrink(map);
 }
 
-static const char *const *probe_maps_of(const struct kernel_half *half, int i)
-{
-	const struct runtime_probes *probes = half->opts.runtimes[i]->probes;
-
-	return probes ? probes->maps : NULL;
-}
-
-/* Records tell that a runtime is there, and are written before its walker is loaded. */
+/* Defers the runtime's maps except its records, which are written before its walker is loaded. */
 static int put_off_maps(struct kernel_half *half, int i)
 {
 	const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
@@ -82,7 +75,7 @@ static int put_off_maps(struct kernel_half *half, int i)
 	return err;
 }
 
-/* Puts the maps of an enabled runtime off, and shrinks those of all others. */
+/* Defers the maps of an enabled runtime, or shrinks those of another one. */
 static int configure_runtime(struct kernel_half *half, int i)
 {
 	const struct runtime_walker *walker = half->opts.runtimes[i]->walker;
@@ -129,7 +122,8 @@ static int configure_probes(struct kernel_half *half)
 	return err;
 }
 
-/* Hooks of the unwinder that cost the verifier little; the others come with their walkers. */
+/* Returns the unwinder's hooks that are loaded at the start: those that cost the verifier little.
+ * The others are loaded with their walkers. */
 static uint32_t hooks_at_start(const struct kernel_half *half)
 {
 	uint32_t later = 0;
@@ -140,7 +134,8 @@ static uint32_t hooks_at_start(const struct kernel_half *half)
 	return ~later;
 }
 
-/* With a scope: cgroups, processes with mappings of their own, and such with one runtime. */
+/* Limits with a scope: cgroups, processes with mappings of their own, and processes with one
+ * runtime. */
 #define SCOPE_VERDICTS_MAX 8192
 #define SCOPE_SPACES_MAX   32768
 #define SCOPE_RECORDS_MAX  4096
@@ -241,8 +236,8 @@ int kernel_half__configure(struct kernel_half *half)
 
 /* --- memory --- */
 
-/* As kernel/bpf/{hashtab,arraymap,ringbuf}.c allocate: an element of a hash has 48 bytes of its
- * own, and a bucket 16 bytes for each. */
+/* Allocations of kernel/bpf/{hashtab,arraymap,ringbuf}.c: 48 bytes of overhead for an element of a
+ * hash, and 16 bytes for its bucket. */
 #define HASH_ELEMENT_BYTES 48
 #define HASH_BUCKET_BYTES  16
 
@@ -261,7 +256,7 @@ static uint64_t element_bytes(const struct bpf_map *map, int n_cpus)
 	case BPF_MAP_TYPE_HASH_OF_MAPS:
 		return HASH_ELEMENT_BYTES + HASH_BUCKET_BYTES + key + value;
 	case BPF_MAP_TYPE_TASK_STORAGE:
-		return 0; /* by thread */
+		return 0; /* allocated by thread */
 	default:
 		return value;
 	}

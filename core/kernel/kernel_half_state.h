@@ -10,48 +10,48 @@
 #include "core/kernel/kernel_half.h"
 #include "core/kernel/kernel_part.h"
 
-/* The kernel half from inside: kernel_half.c loads and attaches it, kernel_half_configure.c sizes
- * it before. */
+/* The private state of the kernel half. kernel_half.c loads and attaches it;
+ * kernel_half_configure.c sizes it before. */
 
-#define KERNEL_HALF_FOLLOWERS 3		 /* programs, for shadow stacks */
-#define CALL_NODES	      (1U << 18) /* 12 MiB of call_stats, 20 of call_nodes */
+#define KERNEL_HALF_FOLLOWERS 3		 /* number of programs, for shadow stacks */
+#define CALL_NODES	      (1U << 18) /* 12 MiB of call_stats, 20 MiB of call_nodes */
 
-/* A map of a runtime, which has one element in the skeleton. It is created when the runtime is met:
- * programs that are loaded before do not use it. */
+/* A map of a runtime, which has one element in the skeleton. It is created when the runtime is
+ * found. Programs that are loaded before do not use it. */
 struct late_map {
-	const struct bpf_map *like; /* the skeleton's */
-	int runtime;		    /* its index */
+	const struct bpf_map *like; /* the skeleton's map */
+	int runtime;		    /* index of the runtime */
 	uint32_t entries;
 };
 #define LATE_MAPS_MAX (4 * WALKERS_MAX)
 
-/* The skeleton has all maps, what follows processes, and what takes samples by the first type of
- * triggers. What only some sessions need is loaded beside it when the need shows, as most of a
- * start's time is the verifier's: other types, the walker of a runtime, the programs of probes. */
+/* The skeleton contains all maps, the programs that follow processes, and the triggers of the first
+ * type. Programs that only some sessions need are loaded beside it on demand, as the verifier takes
+ * most of the start's time. These are other types, walkers of runtimes, and programs of probes. */
 struct kernel_half {
-	struct braid_bpf *skel; /* NULL: it is ... */
+	struct braid_bpf *skel; /* NULL: runs ... */
 	bool on_host;
 	struct kernel_half_opts opts;
-	int n_cpus;	  /* that there may be */
-	int n_slots_cpus; /* with slots of scratch memory: up to the highest that is online */
+	int n_cpus;	  /* possible CPUs */
+	int n_slots_cpus; /* CPUs with slots of scratch memory, up to the highest online one */
 	struct late_map late[LATE_MAPS_MAX];
 	size_t n_late;
-	struct kernel_part_map created[LATE_MAPS_MAX + 1]; /* of these; owned */
+	struct kernel_part_map created[LATE_MAPS_MAX + 1]; /* created maps among `late`; owned */
 	size_t n_created;
 	struct chains chains;
-	uint32_t loaded;	   /* bit n: the walker of runtimes[n] is */
-	struct bpf_object *probes; /* NULL: none are wanted */
+	uint32_t loaded;	   /* bit n: the walker of runtimes[n] is loaded */
+	struct bpf_object *probes; /* NULL: the session has no probes */
 	bool probes_tried;
-	int probes_code; /* of loading them */
+	int probes_code; /* result of loading them */
 	struct bpf_link *follower_links[KERNEL_HALF_FOLLOWERS];
 };
 
-/* Sizes maps and sets what programs know of this session, before they are loaded. 0 or what libbpf
- * returns. */
+/* Sizes maps and sets the constants of the session, before the load. Returns 0 or an error of
+ * libbpf. */
 int kernel_half__configure(struct kernel_half *half);
 
-/* Bytes of kernel memory that all maps take once they are full, those of the runtimes of @met (bit
- * n: runtimes[n]) among them. The half is configured; it need not be loaded. */
+/* Returns the bytes of kernel memory of all full maps, including those of the runtimes @met (bit n:
+ * runtimes[n]). The half must be configured; it need not be loaded. */
 uint64_t kernel_half__map_bytes(const struct kernel_half *half, uint32_t met);
 
 #endif

@@ -8,8 +8,8 @@
 #include "core/base/privilege.h"
 #include "core/kernel/libbpf_warning.h"
 
-/* libbpf looks for a type that the kernel has not, as it is of another version, in the modules,
- * which takes CAP_SYS_ADMIN; but not if it is told where the kernel's types are. */
+/* The path of the kernel's types. Without it, libbpf searches the modules for a type that this
+ * kernel's version does not have, which requires CAP_SYS_ADMIN. */
 #define KERNEL_TYPES "/sys/kernel/btf/vmlinux"
 
 struct braid_bpf *kernel_part__open_whole(void)
@@ -164,7 +164,7 @@ int kernel_part__beside(const struct bpf_object *with, const char *const *progra
 	int rc;
 
 	elf = braid_bpf__elf_bytes(&size);
-	object = bpf_object__open_mem(elf, size, &opts); /* maps are named after it */
+	object = bpf_object__open_mem(elf, size, &opts); /* its name is a part of the maps' names */
 	if (!object)
 		return -errno;
 	bpf_object__for_each_program (program, object)

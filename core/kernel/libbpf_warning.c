@@ -10,16 +10,16 @@
 #include <string.h>
 
 #define LOG_BEGIN "-- BEGIN PROG LOAD LOG --\n"
-#define LOG_STATS "\nprocessed " /* the line behind the verifier's reason */
+#define LOG_STATS "\nprocessed " /* the line after the verifier's reason */
 #define LOG_END	  "\n-- END PROG LOAD LOG --"
 
-static __thread char first[360]; /* fits into a struct err with what is around it */
+static __thread char first[360]; /* fits into a struct err with the surrounding text */
 static __thread size_t first_len;
 static __thread bool has_reason;
 static void (*shown_by)(const char *text);
 
-/* The verifier's last line of a log that begins at @log, without its newline: the reason. Returns
- * its length, and where it is; 0: there is none. */
+/* Finds the reason in a log that begins at @log: the verifier's last line, without its newline.
+ * Returns its length, and its start in *@ret; 0: there is none. */
 static int find_reason(const char *log, const char **ret)
 {
 	const char *end = strstr(log, LOG_END), *stats = strstr(log, LOG_STATS), *start;

@@ -3,21 +3,21 @@
 #define BRAID_LIBBPF_WARNING_H
 
 /* libbpf reports each failure by a series of warnings, through one function for all threads: first
- * the cause, then the verifier's log, then what failed in consequence. Each thread keeps its own
- * first warning for the sentence that the user gets. */
+ * the cause, then the verifier's log, then further failures. The first warning of each thread is
+ * stored for the message to the user. */
 
-/* From now on the warnings of all threads are kept instead of printed. Idempotent. */
+/* Stores the warnings of all threads instead of printing them. Idempotent. */
 void libbpf_warning__keep(void);
 
-/* Forgets this thread's warnings: the next one is the first. Called before a load begins. */
+/* Clears this thread's warnings, so that the next one is the first. Called before each load. */
 void libbpf_warning__begin(void);
 
-/* This thread's first warning, and in parentheses the verifier's reason if it gave one; "" for
- * none. Borrowed until the next warning of the thread or the next libbpf_warning__begin(). */
+/* Returns this thread's first warning, followed by the verifier's reason if there is one; "" for
+ * none. Borrowed until the thread's next warning or libbpf_warning__begin(). */
 const char *libbpf_warning__first(void);
 
-/* Passes every warning of every thread to @show as well, in full; lines end with '\n'. A verifier's
- * log is up to 16 MB long. NULL: to nobody. Also does what libbpf_warning__keep() does. */
+/* Also passes every warning of every thread to @show, in full; lines end with '\n'. A verifier's
+ * log may have 16 MB. NULL ends that. Includes libbpf_warning__keep(). */
 void libbpf_warning__show(void (*show)(const char *text));
 
 #endif

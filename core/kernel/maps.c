@@ -21,7 +21,7 @@ bool maps__is_host(int map)
 	return map >= HOST_FIRST;
 }
 
-/* NULL: there is none of that number. */
+/* Returns the host's map number @map; NULL: there is none. */
 static const struct host_map *host_map(int map)
 {
 	size_t i = map - HOST_FIRST;
@@ -44,7 +44,7 @@ int map__lookup(int map, const void *key, void *ret_value)
 		return bpf_map_lookup_elem(map, key, ret_value) ? -errno : 0;
 	found = host_map(map) ? host_map__lookup(host_map(map)->map, key) : NULL;
 	if (!found) {
-		errno = ENOENT; /* as libbpf has it */
+		errno = ENOENT; /* as libbpf does */
 		return -ENOENT;
 	}
 	memcpy(ret_value, found, host_map(map)->value_size);

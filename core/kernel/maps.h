@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maps of the kernel half, wherever that runs: in the kernel, or built for this process
- * (bpf/host), where no privilege is needed. A map is a number: a file descriptor, or one of those
- * that stand for the host's maps. Each returns 0 or a negative errno. */
+/* Maps of the kernel half, which runs either in the kernel, or in this process (bpf/host), where no
+ * privilege is needed. A map is a number: a file descriptor, or a number that stands for a map of
+ * the host. All functions return 0 or a negative errno. */
 
-/* -ENOENT: the host has no map of that name. */
+/* Returns the number of the host's map, or -ENOENT. */
 int maps__of_host(const char *name);
 bool maps__is_host(int map);
 
@@ -17,8 +17,8 @@ int map__update(int map, const void *key, const void *value);
 int map__lookup(int map, const void *key, void *ret_value);
 int map__delete(int map, const void *key);
 
-/* Sets *ret_key to the key behind @key; NULL: the first. -ENOENT: there is none. Not of the host's
- * maps: -EBADF. Keys that are deleted meanwhile may have the keys begin again. */
+/* Sets *@ret_key to the key after @key; NULL: the first key. Returns -ENOENT if there is none, or
+ * -EBADF for the host's maps. If keys are deleted meanwhile, the iteration may restart. */
 int map__next_key(int map, const void *key, void *ret_key);
 
 #endif

@@ -13,26 +13,26 @@
 
 #include "core/base/util.h"
 
-#define BUFFER_PAGES  16	 /* per CPU */
-#define PATIENT_BYTES (32 << 10) /* half of that */
+#define BUFFER_PAGES  16	 /* pages per CPU */
+#define PATIENT_BYTES (32 << 10) /* half of the buffer */
 
-/* An event that waits for those of other CPUs. */
+/* an event that waits for those of other CPUs */
 struct waiting_event {
 	struct mmap_event event;
-	size_t path_at; /* in mmap_events.paths */
+	size_t path_at; /* offset in mmap_events.paths */
 };
 
 struct mmap_events {
 	struct perf_buffer *buffer;
 	struct waiting_event *waiting; /* owned */
 	size_t n, cap;
-	char *paths; /* owned; each with its NUL */
+	char *paths; /* owned; each path with its NUL */
 	size_t n_paths, cap_paths;
-	int map_fd; /* what libbpf wants to have; no program writes to it */
+	int map_fd; /* required by libbpf; no program writes to it */
 	struct mmap_events_opts opts;
 };
 
-/* PERF_RECORD_MMAP2; that without the 2 begins alike. Its time is the last word. */
+/* PERF_RECORD_MMAP2; PERF_RECORD_MMAP has the same start. The last word is the time. */
 struct mmap_record {
 	struct perf_event_header header;
 	uint32_t pid, tid;
@@ -64,7 +64,7 @@ static struct mmap_event event_of(const struct mmap_record *record)
 	return event;
 }
 
-/* Copies the event. -ENOMEM. */
+/* Copies the event to the list. Returns 0 or -ENOMEM. */
 static int put_off(struct mmap_events *events, const struct mmap_event *event)
 {
 	size_t bytes = event->path ? strlen(event->path) + 1 : 0;
@@ -99,7 +99,7 @@ static enum bpf_perf_event_ret on_event(void *ctx, int cpu, struct perf_event_he
 
 int mmap_events__new(const struct mmap_events_opts *opts, struct mmap_events **ret)
 {
-	/* A dummy event samples nothing; executable mappings come along as side-band records. */
+	/* A dummy event takes no samples; executable mappings arrive as side-band records. */
 	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
 					.config = PERF_COUNT_SW_DUMMY,
 					.size = sizeof(attr),

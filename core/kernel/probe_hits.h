@@ -6,12 +6,12 @@
 
 #include "core/kernel/kernel_half.h"
 
-/* How often probes that feed shadow stacks were hit. */
+/* number of hits of the probes that feed shadow stacks */
 struct probe_hits {
 	uint64_t entries, returns;
 };
 
-/* Adds those of probes that are attached in an address space. -ENOMEM. */
+/* Adds the hits of the probes in an address space to @hits. Returns 0 or -ENOMEM. */
 int probe_hits__add(const struct kernel_half *half, uint32_t space, struct probe_hits *hits);
 
 #endif

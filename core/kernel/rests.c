@@ -14,7 +14,7 @@ static size_t budgets_size(const struct kernel_half *half)
 	return half->n_slots_cpus * sizeof(struct budget_rec);
 }
 
-/* Maps the entries of all CPUs. Returns NULL on failure. For unmap_budgets(). */
+/* Maps the entries of all CPUs, until unmap_budgets(). Returns NULL on failure. */
 static struct budget_rec *map_budgets(const struct kernel_half *half)
 {
 	void *budgets = mmap(NULL, budgets_size(half), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -53,9 +53,9 @@ static void take(struct rest_rec *rest, struct rest_rec *add_to)
 	add_to->total += __atomic_exchange_n(&rest->total, 0, __ATOMIC_RELAXED);
 }
 
-/* Takes the occurrences after the last n-th one (-c). Those of events that are only counted are
- * known by their number: it is lowered to that of the last sample, if no other one comes meanwhile.
- */
+/* Takes the occurrences after the last n-th one (-c). For an event that is only counted, the
+ * counter gives them. Lowers the counter to that of the last sample; retries if another occurrence
+ * comes meanwhile. */
 static void take_period(const struct kernel_half *half, int event, struct rest_rec *add_to)
 {
 	__u64 *occurrences = &half->skel->bss->occurrences[event];
@@ -89,7 +89,7 @@ int kernel_half__take_rests(const struct kernel_half *half, struct rest_rec ret[
 		for (int cpu = 0; cpu < half->n_slots_cpus; cpu++)
 			take(&budgets[cpu].events[i + 1].rests[epoch & 1], &ret[i]);
 		take_period(half, i + 1, &ret[i]);
-		/* A clock begins at a random time, so that it may have rung a little early. */
+		/* A clock starts at a random time, so that it may have fired slightly early. */
 		if ((int64_t)ret[i].total < 0)
 			ret[i].total = 0;
 		if ((int64_t)ret[i].weight < 0)

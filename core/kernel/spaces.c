@@ -9,8 +9,8 @@
 #include "core/base/util.h"
 #include "core/kernel/inner_maps.h"
 
-#define READY_MAX 16 /* refilled up to here */
-#define READY_MIN 8  /* when fewer are left */
+#define READY_MAX 16 /* refill up to this number */
+#define READY_MIN 8  /* refill below this number */
 
 struct spaces {
 	int mappings_fd;
@@ -65,7 +65,7 @@ static void append(struct spaces *spaces, struct space *space)
 	spaces->n_free++;
 }
 
-/* A space whose map is yet to be added. */
+/* Creates a space whose map is not added yet. */
 static int create(struct spaces *spaces, struct space **ret, struct inner_map *ret_map)
 {
 	struct space *space = calloc(1, sizeof(*space));
@@ -100,7 +100,7 @@ int spaces__refill(struct spaces *spaces)
 			n++;
 		}
 	}
-	if (n) /* as many as there is room for */
+	if (n) /* the number of those created */
 		err = inner_maps__add(spaces->mappings_fd, ids, maps, n);
 	if (err)
 		spaces->last_id -= n;

@@ -14,7 +14,7 @@
 
 #define MAX_WORDS (CHUNKS_MAX * CHUNK_WORDS)
 
-#define REST_NS NSEC_PER_SEC /* until a free place is used again */
+#define REST_NS NSEC_PER_SEC /* time until a free place is reused */
 
 struct place {
 	uint32_t at, n; /* words */
@@ -23,7 +23,7 @@ struct place {
 
 struct table_arena {
 	int chunks_fd;
-	struct place *places; /* free ones, below `used`, by `at`; no two of them touch */
+	struct place *places; /* free ones below `used`, sorted by `at`, not adjacent */
 	size_t n_places, cap_places;
 	uint32_t used, max; /* words */
 	uint32_t n_chunks;
@@ -42,7 +42,7 @@ void table_arena__free(struct table_arena *arena)
 	free(arena);
 }
 
-/* Has `n` chunks, and one to spare when it has to add some. */
+/* Ensures that there are @n chunks. If it must add some, it adds one in reserve. */
 static int grow(struct table_arena *arena, uint32_t n)
 {
 	uint32_t places[CHUNKS_MAX] = {}, first = arena->n_chunks, i;
@@ -85,7 +85,7 @@ struct table_arena *table_arena__new(int chunks_fd, size_t max_bytes)
 	arena->max = MAX_WORDS;
 	if (max_bytes)
 		arena->max = min_of(max_bytes / sizeof(uint32_t), (size_t)MAX_WORDS);
-	grow(arena, 1); /* it waits: now, not when a program has started */
+	grow(arena, 1); /* it waits: do that before a program starts */
 	return arena;
 }
 
@@ -100,7 +100,7 @@ static void drop_place(struct table_arena *arena, struct place *place)
 	memmove(place, place + 1, (arena->places + arena->n_places - place) * sizeof(*place));
 }
 
-/* The first free place that is large enough. */
+/* Takes the first free place that is large enough. */
 static bool take_place(struct table_arena *arena, uint32_t n, uint64_t now, uint32_t *ret)
 {
 	for (size_t i = 0; i < arena->n_places; i++) {
@@ -126,7 +126,7 @@ void table_arena__remove(struct table_arena *arena, uint32_t base, uint32_t n_wo
 
 	if (array__reserve(&arena->places, &arena->cap_places, arena->n_places + 1,
 			   sizeof(*arena->places)))
-		return; /* it stays unused */
+		return; /* the place stays unused */
 	while (i < arena->n_places && arena->places[i].at < base)
 		i++;
 	place = &arena->places[i];
@@ -144,7 +144,7 @@ void table_arena__remove(struct table_arena *arena, uint32_t base, uint32_t n_wo
 	arena->n_places++;
 }
 
-/* Behind all others. */
+/* Appends a place at the end. */
 static int append_place(struct table_arena *arena, uint32_t n, uint32_t *ret)
 {
 	int code;

@@ -27,9 +27,9 @@ const char *trap__text(enum trap_kind kind)
 	return kind < TRAPS_N ? texts[kind] : "";
 }
 
-/* What arch/x86/kernel/uprobes.c does not single-step: the one-byte nop, push of a register, near
- * calls and jumps; by version, nops of several bytes, which then cost about the same as that of
- * five. */
+/* Classifies the instructions that arch/x86/kernel/uprobes.c does not single-step: the one-byte
+ * nop, push of a register, near calls and jumps. Depending on the version it also skips nops of
+ * several bytes, at about the cost of a five-byte nop. */
 enum trap_kind trap__kind(const uint8_t *code, size_t size, bool retprobe)
 {
 	size_t at = 0;
@@ -65,7 +65,7 @@ static double ns_per_hit(trap_site_fn site)
 {
 	double ns[ROUNDS], start;
 
-	site(0, 0, 0); /* the page, and what the kernel sets up at the first hit */
+	site(0, 0, 0); /* the page fault, and the kernel's setup at the first hit */
 	for (int round = 0; round < ROUNDS; round++) {
 		start = thread_cpu_ns();
 		for (int i = 0; i < HITS; i++)
@@ -117,7 +117,7 @@ static int measure_all(const struct bpf_program *program, uint32_t wanted,
 		entry = ret_costs->ns[TRAP_PUSH];
 	else
 		ret = measure_site(program, trap_site_push, false, &entry, err);
-	/* The kernel runs no program at the entry, but takes its trap. */
+	/* The kernel runs no program at the entry, but the entry still traps. */
 	ret_costs->ns[TRAP_RETURN] = max_of(ret_costs->ns[TRAP_RETURN] - entry, 0);
 	return ret;
 }

@@ -42,7 +42,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *ctx)
 		search->offset = vaddr - phdr->p_vaddr + phdr->p_offset;
 		return 1;
 	}
-	return 1; /* the first one is the program itself */
+	return 1; /* the first object is the program itself */
 }
 
 int trap_site__find(const void *code, uint64_t *ret_vaddr, uint64_t *ret_offset)

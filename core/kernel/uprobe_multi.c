@@ -10,7 +10,7 @@
 
 #include "core/base/util.h"
 
-/* include/uapi/linux/bpf.h at Linux 6.12: younger than the headers that braid is built with. */
+/* From include/uapi/linux/bpf.h at Linux 6.12, as the build's headers may be older. */
 #define TRACE_UPROBE_MULTI 48
 #define AT_RETURN	   1 /* BPF_F_UPROBE_MULTI_RETURN */
 
@@ -39,9 +39,10 @@ static int load_nothing(void)
 	return bpf_prog_load(BPF_PROG_TYPE_KPROBE, "multi", "GPL", code, ARRAY_SIZE(code), &opts);
 }
 
-/* It looks at the file, which is none, before the process. Kernels that take a process for a thread
- * do not refuse a number that is none, which comes before the file (libbpf asks in this way, too).
- */
+/* Probes for support. A kernel with uprobe_multi rejects the path, which is not a regular file,
+ * with EBADF. A kernel that treats a PID as that of one thread accepts the PID -1 and then rejects
+ * the path. A kernel with correct PIDs rejects -1 first, with EINVAL. (libbpf uses the same
+ * test.) */
 static bool ask(void)
 {
 	uint64_t offset = 0;

@@ -18,15 +18,16 @@
 #include "core/base/util.h"
 #include "core/kernel/sample_rate.h"
 
-#define HOLD_TICKS 30	       /* about */
-#define HOLD_NS	   250000000.0 /* at high rates: at least so long, about */
+#define HOLD_TICKS 30	       /* approximate number of ticks */
+#define HOLD_NS	   250000000.0 /* approximate minimum at high rates */
 
-/* After a tick, so that none is cut off by a timer that begins anew a little too early. */
+/* Delay after the last tick, so that a timer that restarts slightly early does not skip the
+ * tick. */
 #define MARGIN_NS 1000000ULL
 
-/* --- which periods --- */
+/* --- periods --- */
 
-/* In [0, 1): splitmix64. */
+/* Returns a random number in [0, 1), by splitmix64. */
 static double any(struct varied_period *varied)
 {
 	uint64_t x = varied->seed += 0x9e3779b97f4a7c15;
@@ -36,8 +37,8 @@ static double any(struct varied_period *varied)
 	return (double)((x ^ x >> 31) >> 11) / (double)(1ULL << 53);
 }
 
-/* As often longer as shorter by as much: the mean over ticks is exact, as how many ticks a hold has
- * does not depend on that. */
+/* Draws the next period. Longer and shorter periods are equally likely, by equal amounts. The
+ * number of ticks of a hold does not depend on that, so that the mean over ticks is exact. */
 static void draw(struct varied_period *varied, uint64_t now_ns)
 {
 	double mean = (double)varied->mean_ns;
@@ -59,7 +60,7 @@ void varied_period__begin(struct varied_period *varied, uint64_t seed, uint64_t 
 	draw(varied, now_ns);
 }
 
-/* The ticks that there were, and what was lost since the last one. */
+/* Counts the past ticks, and adds the time lost since the last tick. */
 static void settle(struct varied_period *varied, uint64_t now_ns)
 {
 	uint64_t elapsed = now_ns > varied->since_ns ? now_ns - varied->since_ns : 0;
@@ -72,7 +73,7 @@ static void settle(struct varied_period *varied, uint64_t now_ns)
 void varied_period__set_mean(struct varied_period *varied, uint64_t mean_ns, uint64_t now_ns)
 {
 	settle(varied, now_ns);
-	/* What has passed counts as a part of a period of this length. */
+	/* The time that has passed counts as a fraction of a period of this length. */
 	varied->lost_ns *= (double)mean_ns / (double)varied->mean_ns;
 	varied->mean_ns = mean_ns;
 	draw(varied, now_ns);
@@ -95,7 +96,7 @@ uint64_t varied_period__next(struct varied_period *varied, uint64_t now_ns)
 
 struct varied_clock {
 	struct varied_period period;
-	pthread_mutex_t lock; /* of the period, and of the order in which events get it */
+	pthread_mutex_t lock; /* protects the period, and the order of setting it in events */
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool ends;
@@ -107,8 +108,8 @@ static int apply(struct varied_clock *clock)
 {
 	int ret = 0;
 
-	/* One after the other, each time in the same order: each timer begins as much later as it
-	 * did the last time. */
+	/* Set the events one after the other, always in the same order: each timer then starts with
+	 * the same delay as the last time. */
 	for (size_t i = 0; i < clock->n; i++)
 		if (ioctl(clock->fds[i], PERF_EVENT_IOC_PERIOD, &clock->period.period_ns))
 			ret = -errno;
@@ -137,7 +138,7 @@ static void *vary(void *arg)
 	return NULL;
 }
 
-/* Signals are for the thread that waits for them. */
+/* Starts the thread with all signals blocked: another thread waits for signals. */
 static int start(struct varied_clock *clock)
 {
 	sigset_t all, old;

@@ -7,61 +7,61 @@
 
 #include "core/base/err.h"
 
-/* Clock events (cpu_clock.h) whose period varies at random by up to 5 %, so that a program which
- * does something at the same rate is not always met at the same moment. The mean is what was asked
- * for. Why so and not otherwise: docs/decisions/0019-varied-period.md.
+/* Clock events (cpu_clock.h) whose period varies at random by up to 5 %. A program with a periodic
+ * activity is thus not always sampled at the same moment. The mean is the requested period.
+ * docs/decisions/0019-varied-period.md explains the method.
  *
- * Some 30 ticks have the same period, one that differs by 2 % at least: so the ticks of one such
- * hold are spread over the whole round of a program in step with the mean. A thread sets the next
- * period after the last tick of a hold: what has passed since that tick is lost to the kernel's
- * timer, which begins anew, and is taken from the periods that follow. */
+ * About 30 ticks (a hold) have the same period, which differs from the mean by at least 2 %. The
+ * ticks of one hold are thus spread over the whole cycle of a program that runs in step with the
+ * mean. A thread sets the next period after the last tick of a hold. The time since that tick is
+ * lost, as the kernel's timer restarts; it is subtracted from the following periods. */
 
-/* --- which periods: no clock and no descriptor in it --- */
+/* --- periods, without a clock or a descriptor --- */
 
 #define VARIED_LEAST 0.02
 #define VARIED_MOST  0.05
 
-/* Lost time is regained by at most this part of each period. */
+/* maximum of lost time that is regained, as a fraction of each period */
 #define VARIED_REGAINED 0.025
 
-/* The shortest period, as a part of the mean. */
+/* shortest period, as a fraction of the mean */
 #define VARIED_SHORTEST (1 - VARIED_MOST - VARIED_REGAINED)
 
 struct varied_period {
 	uint64_t seed;
 	uint64_t mean_ns;
-	uint64_t period_ns; /* now */
-	uint64_t since_ns;  /* CLOCK_MONOTONIC: when the timer last began anew */
-	uint32_t ticks;	    /* of the hold */
-	double lost_ns;	    /* that ticks are late by, in all; they will be early by as much */
-	double regained_ns; /* of that, with each tick of the hold */
+	uint64_t period_ns; /* present period */
+	uint64_t since_ns;  /* CLOCK_MONOTONIC time of the timer's last restart */
+	uint32_t ticks;	    /* length of the hold */
+	double lost_ns;	    /* total delay of the ticks, which is still to be regained */
+	double regained_ns; /* part of it that each tick of the hold regains */
 };
 
 void varied_period__begin(struct varied_period *varied, uint64_t seed, uint64_t mean_ns,
 			  uint64_t now_ns);
 
-/* The mean is another one from now on. */
+/* Sets a new mean, which applies from now on. */
 void varied_period__set_mean(struct varied_period *varied, uint64_t mean_ns, uint64_t now_ns);
 
-/* When the next hold should begin: soon after the last tick of this one. */
+/* Returns the time at which the next hold should begin: soon after the last tick of this one. */
 uint64_t varied_period__due(const struct varied_period *varied);
 
-/* The period from now on, which the timer begins with at this moment. */
+/* Draws and returns the next period, with which the timer restarts at @now_ns. */
 uint64_t varied_period__next(struct varied_period *varied, uint64_t now_ns);
 
-/* --- events whose period it is --- */
+/* --- events with such a period --- */
 
 struct varied_clock;
 
-/* Clock events of that period, one on each CPU, vary from now on. The descriptors may be closed
- * meanwhile. */
+/* Starts to vary the period of clock events, one on each CPU. The caller may close the
+ * descriptors. */
 int varied_clock__new(const int *fds, size_t n, uint64_t mean_ns, struct varied_clock **ret,
 		      struct err *err);
 
-/* At once. -errno */
+/* Sets a new mean at once. Returns 0 or -errno. */
 int varied_clock__set_mean(struct varied_clock *clock, uint64_t mean_ns);
 
-/* As sample_rate__stopped() of its events. */
+/* As sample_rate__stopped(), for the clock's events. */
 double varied_clock__stopped(const struct varied_clock *clock);
 
 void varied_clock__free(struct varied_clock *clock); /* NULL is fine */

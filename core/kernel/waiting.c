@@ -35,7 +35,7 @@ bool waiting__take(const struct kernel_half *half, uint32_t tid, struct waiting_
 	       ret->off_ns;
 }
 
-/* One read gives as much as fits into the kernel's buffer, whole records only. */
+/* Reads all records. One read() returns as many whole records as fit into the kernel's buffer. */
 static int read_all(int fd, char **ret_bytes, size_t *ret_n)
 {
 	size_t n_bytes = 0, cap = 0;
@@ -59,7 +59,7 @@ static int read_all(int fd, char **ret_bytes, size_t *ret_n)
 	return 0;
 }
 
-/* A program of the kernel half that writes records of tasks. */
+/* a program of the kernel half that writes records of tasks */
 struct waiting_lister {
 	struct bpf_object *object;
 	struct bpf_link *link;
@@ -109,7 +109,7 @@ out:
 	return code;
 }
 
-/* Whole records. */
+/* Runs the program. The result consists of whole records. */
 static int run_lister(const struct waiting_lister *lister, char **ret_bytes, size_t *ret_n,
 		      struct err *err)
 {

@@ -6,14 +6,15 @@
 
 #include "core/kernel/kernel_half.h"
 
-/* What walkers of the kernel half know of an address space: the records that `attach` of a runtime
- * has filled in. */
+/* The records of an address space that the kernel half's walkers read. `attach` of a runtime fills
+ * them in. */
 
-/* From its return on the walker may run there. -errno of the map, with the sentence. */
+/* Writes a record. The walker may run in @space from then on. Returns 0, or -errno of the map with
+ * a message. */
 int walker_record__write(const struct kernel_half *half, const struct runtime *runtime,
 			 uint32_t space, const void *record, struct err *err);
 
-/* Idempotent; cannot fail. Of a runtime without records: nothing to do. */
+/* Deletes the record, if the runtime has records. Idempotent; cannot fail. */
 void walker_record__delete(const struct kernel_half *half, const struct runtime *runtime,
 			   uint32_t space);
 
